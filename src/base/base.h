@@ -1,0 +1,190 @@
+/*
+ * base.h: the door of base/: what every other folder stands on.
+ *
+ *   env     error environment: one protected call, thrown diagnoses
+ *   arena   memory of one lifetime; everything in it is freed at once
+ *   vec     growing arrays in an arena
+ *   map     byte strings to integers, in insertion order
+ *   str     growing text
+ *   dtype   sizes, names and conversions of element types
+ *
+ * Errors. A pass does not return a status: it throws with env_fail(), and the
+ * entry of the library (env_run) catches, so that no check can be forgotten.
+ * Whatever a pass acquires is therefore owned by an arena (arena_defer for
+ * what is not memory), never by a local variable. Running out of memory is
+ * thrown the same way: arena_alloc never returns NULL.
+ */
+#ifndef BASE_H
+#define BASE_H
+
+#include <tenon.h>
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ---- env ------------------------------------------------------------- */
+
+typedef struct env env;
+
+/* Where in a source text something stands; file is borrowed. */
+typedef struct loc {
+	const char *file; /* NULL: not known */
+	int32_t line, column;
+} loc;
+
+env *env_new(void); /* NULL when out of memory */
+void env_free(env *e);
+
+/*
+ * Calls fn(arg). Returns TN_OK, or the status that env_fail threw on the way;
+ * the diagnosis is then env_diag(e). Nests: the innermost run catches.
+ */
+tn_status env_run(env *e, void (*fn)(void *arg), void *arg);
+const tn_diag *env_diag(const env *e);
+
+/*
+ * Throw. `rule` is the stable id of the violated rule ("tn.syntax"). The
+ * message is one sentence that says what was wrong and what is accepted.
+ */
+_Noreturn void env_fail(env *e, tn_status status, const char *rule, loc at,
+	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* The same with the source text in which `at` lies: keeps line and caret. */
+_Noreturn void env_fail_source(env *e, const char *rule, loc at,
+	const char *source, size_t n_source, const char *fmt, ...)
+	__attribute__((format(printf, 6, 7)));
+
+/* Throw TN_EINTERNAL: an invariant of the library does not hold. */
+_Noreturn void env_bug(env *e, const char *where, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* ---- arena ----------------------------------------------------------- */
+
+typedef struct arena arena;
+
+arena *arena_new(env *e);	 /* throws TN_ENOMEM */
+void arena_free(arena *a);	 /* NULL is fine */
+env *arena_env(const arena *a);
+size_t arena_bytes(const arena *a); /* memory held, in bytes */
+
+/* Zeroed, aligned to 16. Throws TN_ENOMEM; n * size is overflow-checked. */
+void *arena_alloc(arena *a, size_t n, size_t size);
+#define arena_make(a, T) ((T *)arena_alloc((a), 1, sizeof(T)))
+#define arena_array(a, T, n) ((T *)arena_alloc((a), (size_t)(n), sizeof(T)))
+void *arena_copy(arena *a, const void *data, size_t n_bytes);
+char *arena_strdup(arena *a, const char *s);
+char *arena_strndup(arena *a, const char *s, size_t n);
+char *arena_printf(arena *a, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Calls fn(what) when the arena is freed, last deferred first. */
+void arena_defer(arena *a, void (*fn)(void *what), void *what);
+
+/* ---- vec ------------------------------------------------------------- */
+
+/* VEC(int) v = {0}; *vec_push(a, &v) = 3; for (i = 0; i < v.n; i++) v.at[i] */
+#define VEC(T)                                                                 \
+	struct {                                                               \
+		T *at;                                                         \
+		int32_t n, cap;                                                \
+	}
+#define vec_push(a, v)                                                         \
+	((v)->at = vec_grow((a), (v)->at, (v)->n, &(v)->cap, sizeof *(v)->at,  \
+		 1),                                                           \
+		&(v)->at[(v)->n++])
+#define vec_pop(v) ((v)->at[--(v)->n])
+/* room for `more` further elements; does not change n */
+#define vec_reserve(a, v, more)                                                \
+	((v)->at = vec_grow((a), (v)->at, (v)->n, &(v)->cap, sizeof *(v)->at,  \
+		 (more)))
+void *vec_grow(arena *a, void *at, int32_t n, int32_t *cap, size_t size,
+	int32_t more);
+
+/* ---- map ------------------------------------------------------------- */
+
+/* Keys are copied into the arena; iteration 0 .. n-1 is insertion order. */
+typedef struct map map;
+
+map *map_new(arena *a);
+int32_t map_n(const map *m);
+/* value of the key, or `missing` */
+int64_t map_get(const map *m, const void *key, size_t n_bytes, int64_t missing);
+void map_set(map *m, const void *key, size_t n_bytes, int64_t value);
+const void *map_key(const map *m, int32_t i, size_t *n_bytes);
+int64_t map_value(const map *m, int32_t i);
+#define map_get_str(m, s, missing) map_get((m), (s), strlen(s), (missing))
+#define map_set_str(m, s, v) map_set((m), (s), strlen(s), (v))
+
+uint64_t hash_bytes(const void *data, size_t n_bytes, uint64_t seed);
+
+/* ---- str ------------------------------------------------------------- */
+
+/* Text that grows in an arena; s->at is always terminated. */
+typedef struct str {
+	arena *a;
+	char *at;
+	size_t n, cap;
+} str;
+
+str str_new(arena *a);
+void str_add(str *s, const char *text);
+void str_addn(str *s, const char *text, size_t n);
+void str_addc(str *s, char c);
+void str_printf(str *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void str_vprintf(str *s, const char *fmt, va_list ap);
+/* shape as "[2,3]" */
+void str_shape(str *s, const int64_t *shape, int32_t rank);
+/* text as a JSON string, quotes included; control characters escaped */
+void str_json(str *s, const char *text);
+/* the shortest decimal text that reads back to the same double; inf, -inf, nan */
+void str_double(str *s, double v);
+
+/* ---- integers -------------------------------------------------------- */
+
+/* false on overflow */
+static inline bool mul_ok(int64_t a, int64_t b, int64_t *out)
+{
+	return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool add_ok(int64_t a, int64_t b, int64_t *out)
+{
+	return !__builtin_add_overflow(a, b, out);
+}
+/* floor division and its non-negative remainder; m > 0 */
+static inline int64_t floor_div(int64_t a, int64_t m)
+{
+	return a / m - (a % m < 0);
+}
+static inline int64_t floor_mod(int64_t a, int64_t m)
+{
+	return a % m < 0 ? a % m + m : a % m;
+}
+int64_t gcd_i64(int64_t a, int64_t b); /* of the magnitudes; gcd(0, b) = b */
+/* number of elements, or -1 if it does not fit 2^48 */
+int64_t shape_numel(const int64_t *shape, int32_t rank);
+
+/* ---- dtype ----------------------------------------------------------- */
+
+size_t dtype_size(tn_dtype t);	      /* bytes of one element */
+const char *dtype_name(tn_dtype t);   /* "f32" */
+bool dtype_parse(const char *s, size_t n, tn_dtype *out);
+bool dtype_is_float(tn_dtype t);
+bool dtype_is_int(tn_dtype t); /* not bool */
+tn_dtype dtype_acc(tn_dtype t); /* accumulator: f16,bf16 f32; ints i64 */
+
+float f16_to_f32(uint16_t h);
+uint16_t f32_to_f16(float f); /* round to nearest even */
+float bf16_to_f32(uint16_t h);
+uint16_t f32_to_bf16(float f); /* round to nearest even, NaN stays NaN */
+
+/* element i of an array as double or int64, and back; ints wrap */
+double dtype_load_f64(tn_dtype t, const void *data, int64_t i);
+int64_t dtype_load_i64(tn_dtype t, const void *data, int64_t i);
+void dtype_store_f64(tn_dtype t, void *data, int64_t i, double v);
+void dtype_store_i64(tn_dtype t, void *data, int64_t i, int64_t v);
+
+#endif

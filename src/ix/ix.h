@@ -1,0 +1,148 @@
+/*
+ * ix.h: the door of ix/: index expressions. Pure mathematics, no tensors.
+ *
+ * A form is  c0 + sum coef * atom  over the axes of a box. Atoms are
+ *
+ *   digit(axis, lo, hi) = (axis div lo) mod (hi / lo)   lo | hi; hi = extent: the mod is idle
+ *   floor(f, m)         = f div m, for what the digits cannot say
+ *   clamp(f, lo, hi)    = max(lo, min(f, hi))           hi inclusive
+ *   fun(id, f, lo, hi)  = an uninterpreted function of a form with values in
+ *                         lo <= v < hi: "element f of integer tensor id"
+ *
+ * Division is floor division, `mod` is x - m * (x div m): there is no mod atom.
+ * Forms are immutable and interned in an ix: equal pointers mean equal;
+ * different pointers mean "ask ix_equal" (28 % of equal pairs differ).
+ * A form does not know its box; whoever holds the form holds the box.
+ * Axes of extent 1 never occur in a form that went through ix_axis; extents
+ * are at least 1. All arithmetic is overflow-checked and throws "ix.overflow".
+ */
+#ifndef IX_H
+#define IX_H
+
+#include "base/base.h"
+
+#define IX_MAX_AXES 64
+
+typedef struct ix ix; /* intern tables; one per compilation */
+typedef struct ix_form ix_form;
+typedef struct ix_atom ix_atom;
+
+enum ix_kind { IX_DIGIT, IX_FLOOR, IX_CLAMP, IX_FUN };
+
+struct ix_atom {
+	enum ix_kind kind;
+	int32_t id;	  /* dense, in order of creation */
+	int32_t axis;	  /* DIGIT */
+	int64_t lo, hi;	  /* DIGIT: cuts; CLAMP: bounds inclusive; FUN: lo <= v < hi */
+	int64_t den;	  /* FLOOR: m > 0 */
+	int64_t fun;	  /* FUN: id given by the caller */
+	const ix_form *f; /* FLOOR, CLAMP, FUN: the argument */
+};
+
+typedef struct ix_term {
+	int64_t coef; /* never 0 */
+	const ix_atom *atom;
+} ix_term;
+
+struct ix_form {
+	int32_t id; /* dense, in order of creation */
+	int32_t n;
+	int64_t c0;
+	ix_term t[]; /* sorted: digits by (axis, lo descending), then other atoms by id */
+};
+
+typedef struct ix_box {
+	int32_t n;
+	const int64_t *extent; /* each >= 1 */
+} ix_box;
+
+/* A guard in force: lo <= f < hi. */
+typedef struct ix_fact {
+	const ix_form *f;
+	int64_t lo, hi;
+} ix_fact;
+
+/* Where a form is simplified or asked about: its box and the guards. */
+typedef struct ix_dom {
+	ix_box box;
+	int32_t n_facts;
+	const ix_fact *facts;
+} ix_dom;
+
+ix *ix_new(arena *a);
+arena *ix_arena(const ix *x);
+
+/* ---- building: results are in normal form over the domain ---- */
+
+const ix_form *ix_const(ix *x, int64_t c);
+const ix_form *ix_axis(ix *x, const ix_dom *d, int32_t axis); /* extent 1: 0 */
+const ix_form *ix_digit(ix *x, const ix_dom *d, int32_t axis, int64_t lo,
+	int64_t hi); /* hi = extent, or hi % lo == 0 */
+const ix_form *ix_add(ix *x, const ix_dom *d, const ix_form *a,
+	const ix_form *b);
+const ix_form *ix_sub(ix *x, const ix_dom *d, const ix_form *a,
+	const ix_form *b);
+const ix_form *ix_addc(ix *x, const ix_form *a, int64_t c);
+const ix_form *ix_scale(ix *x, const ix_form *a, int64_t k);
+const ix_form *ix_div(ix *x, const ix_dom *d, const ix_form *a, int64_t m);
+const ix_form *ix_mod(ix *x, const ix_dom *d, const ix_form *a, int64_t m);
+const ix_form *ix_clamp(ix *x, const ix_dom *d, const ix_form *a, int64_t lo,
+	int64_t hi);
+const ix_form *ix_fun(ix *x, int64_t fun, const ix_form *arg, int64_t lo,
+	int64_t hi); /* hi - lo == 1: the constant lo */
+
+/* Simplify again: after facts have come into force. */
+const ix_form *ix_simplify(ix *x, const ix_dom *d, const ix_form *f);
+
+/*
+ * f with every axis i of its old box replaced by with[i], a form over d.
+ * n is the number of axes of the old box, old_extent their extents.
+ */
+const ix_form *ix_subst(ix *x, const ix_dom *d, const ix_form *f, int32_t n,
+	const int64_t *old_extent, const ix_form *const *with);
+
+/* sum at[i] * stride(i), row-major in shape; and back, where 0 <= f < numel */
+const ix_form *ix_linearise(ix *x, const ix_dom *d, int32_t rank,
+	const int64_t *shape, const ix_form *const *at);
+void ix_delinearise(ix *x, const ix_dom *d, const ix_form *f, int32_t rank,
+	const int64_t *shape, const ix_form **out);
+
+/* ---- asking ---- */
+
+/* Bounds over the domain, inclusive; sound, and exact for digit sums. */
+void ix_range(const ix_dom *d, const ix_form *f, int64_t *min, int64_t *max);
+
+typedef enum ix_verdict { IX_EQUAL, IX_DIFFERENT, IX_UNKNOWN } ix_verdict;
+/* On the whole box (and the facts): exact, see fusion of digits in equal.c. */
+ix_verdict ix_equal(ix *x, const ix_dom *d, const ix_form *a, const ix_form *b);
+
+/* Is f exactly one digit: coefficient 1, no constant, nothing else? */
+bool ix_is_digit(const ix_form *f, const ix_atom **out);
+/* Does f depend on this axis; on fun or clamp atoms? */
+bool ix_uses_axis(const ix_form *f, int32_t axis);
+bool ix_has_fun(const ix_form *f);
+
+/*
+ * Injective on the box? EQUAL = yes, DIFFERENT = no, UNKNOWN = undecided.
+ * (A view is writable iff its address form is injective.)
+ */
+ix_verdict ix_injective(ix *x, const ix_dom *d, const ix_form *f);
+
+/*
+ * Inverse of a bijection f from the box onto 0 .. numel-1 that permutes digits:
+ * out[i] = value of axis i as a form over the one-axis box [numel]. false when
+ * f is not of that kind.
+ */
+bool ix_invert(ix *x, const ix_dom *d, const ix_form *f, const ix_form **out);
+
+/* Value at a point; fun(arg, id, value) gives the uninterpreted functions. */
+typedef int64_t ix_fun_eval(void *arg, int64_t fun, int64_t at);
+int64_t ix_eval(const ix_form *f, const int64_t *point, ix_fun_eval *fun,
+	void *arg);
+
+/* "4*i + (j/2)%3 + 1"; names[axis] may be NULL, then a_<axis>. fun_name may be NULL. */
+typedef const char *ix_fun_name(void *arg, int64_t fun);
+void ix_print(str *s, const ix_form *f, const ix_box *box,
+	const char *const *names, ix_fun_name *fun_name, void *arg);
+
+#endif
