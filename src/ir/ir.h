@@ -1,0 +1,427 @@
+/*
+ * ir.h: the door of ir/: operations as rows, programs, systems.
+ *
+ *   scalar   scalar functions (scalar.def): name, signature, meaning, C text
+ *   monoid   reductions (monoid.def): identity and combination, as text
+ *   row      one operation in the notation (ops.def, user `op` text)
+ *   inst     a row on given shapes: letters with extents, no packs, no
+ *            attributes. What the interpreter evaluates: the oracle.
+ *   program  named calls of rows on values: the .tn text
+ *   system   equations over tensors in pull form, on index forms: what fusion
+ *            and code generation see. No names of operations needed any more
+ *            (labels are kept for printing only).
+ *
+ *   .tn text -> ir_program -> (ir_instantiate each call) -> ir_system
+ */
+#ifndef IR_H
+#define IR_H
+
+#include "base/base.h"
+#include "ix/ix.h"
+
+#define IR_MAX_AXES 32	/* axes of one equation, extent 1 included */
+#define IR_MAX_COMP 3	/* components of a tuple monoid */
+#define IR_MAX_ARGS 3	/* arguments of a scalar function */
+#define IR_MAX_OPERANDS 64
+
+/* ---- scalar functions -------------------------------------------------- */
+
+/*
+ * scalar.def has one line each:
+ *   SCALAR(name, "F>F", F, I, "emit", "dx", "dy", "dz", "doc")
+ * signature letters as in docs/notation.md (F float, N number, I integer, B bool, O ordered, T any);
+ * F, I: C expressions of x, y, z on double / int64_t (bool is 0 or 1) for the interpreter;
+ * emit: C text for generated code: "(x + y)" holds for scalars and vectors alike,
+ *       a bare name is a helper of emit/ ("exp");
+ * d*:   derivative by argument in the notation; o is the result; "" none.
+ */
+typedef struct ir_scalar {
+	const char *name, *sig, *emit, *d[IR_MAX_ARGS], *doc;
+	int32_t n_args;
+	double (*f)(double x, double y, double z);
+	int64_t (*i)(int64_t x, int64_t y, int64_t z);
+} ir_scalar;
+
+int32_t ir_scalar_n(void);
+const ir_scalar *ir_scalar_at(int32_t fn);
+int32_t ir_scalar_find(const char *name, size_t n); /* -1 unknown */
+/* Result dtype from the signature; -1 when the arguments do not fit. */
+int32_t ir_scalar_dtype(int32_t fn, const tn_dtype *arg, int32_t n);
+
+/* ---- monoids ----------------------------------------------------------- */
+
+/*
+ * monoid.def: components, their dtypes ("T" the element's, "A" its accumulator,
+ * "K" i64), identity and combination. The combination is text in the notation
+ * over x0 x1 x2 (so far) and y0 y1 y2 (next), parsed once into exprs with
+ * EX_PARAM 0..2 and 3..5; so the interpreter and the emitter need no second
+ * definition. lowest(T) of identities is -inf for floats, the least integer else.
+ */
+enum ir_monoid_id { /* order of monoid.def */
+	IR_SET = -1,
+	IR_SUM,
+	IR_PROD,
+	IR_MAX,
+	IR_MIN,
+	IR_AND,
+	IR_OR,
+	IR_ARGMAX,
+	IR_ARGMIN,
+	IR_WELFORD,
+	IR_SOFTMAX /* rescalable (m, l, acc): online softmax */
+};
+typedef struct ir_monoid {
+	const char *name, *token; /* "argmax", "argmax=" */
+	int32_t n_comp;
+	const char *comp; /* "TK" */
+	const char *identity[IR_MAX_COMP], *combine[IR_MAX_COMP];
+	bool rescalable; /* component 0 is a maximum; others scale by exp(old - new) */
+	const char *doc;
+} ir_monoid;
+
+int32_t ir_monoid_n(void);
+const ir_monoid *ir_monoid_at(int32_t monoid);
+tn_dtype ir_monoid_acc(int32_t monoid, int32_t comp, tn_dtype element);
+
+/* ---- expressions of a system -------------------------------------------- */
+
+typedef enum ex_kind {
+	EX_CONST,  /* c.f (floats) or c.i (ints, bool) */
+	EX_INDEX,  /* i64: value of form */
+	EX_READ,   /* element `form` (flat, row-major) of `tensor` */
+	EX_CALL,   /* scalar function fn of arg[] */
+	EX_SELECT, /* arg[0] ? arg[1] : arg[2]; the branch not taken is not evaluated */
+	EX_INSIDE, /* bool: lo <= form < hi */
+	EX_CAST,   /* arg[0] in this dtype */
+	EX_PARAM   /* parameter number c.i (monoid combinations only) */
+} ex_kind;
+
+/*
+ * Interned per system: equal pointers iff the same tree. READ and CAST are the
+ * only nodes of dtype f16/bf16: arithmetic on them is in f32 and rounded once,
+ * where the value of an equation is formed (lowering puts the casts; so does
+ * substitution). Small ints wrap after every operation.
+ */
+typedef struct expr expr;
+struct expr {
+	ex_kind kind;
+	tn_dtype dtype;
+	int32_t id; /* dense in the system */
+	int32_t tensor;
+	int32_t fn, n_args;
+	const ix_form *form;
+	int64_t lo, hi;
+	struct {
+		double f;
+		int64_t i;
+	} c;
+	const expr *arg[IR_MAX_ARGS];
+};
+
+/* ---- systems ------------------------------------------------------------- */
+
+typedef enum axis_kind {
+	AXIS_P, /* parallel: a bare axis of the left side */
+	AXIS_R, /* reduced */
+	AXIS_S	/* scan: on the left side, iterated in order */
+} axis_kind;
+
+typedef struct sys_tensor {
+	const char *name; /* unique in the system */
+	tn_dtype dtype;
+	int32_t rank;
+	int64_t shape[TN_MAX_RANK];
+	int64_t numel;
+	int32_t eqn;  /* the equation that makes it; -1 input */
+	int32_t comp; /* as which component */
+	bool is_input, is_output;
+	int32_t storage; /* inputs that are overwritten: tensors of one storage share this number; else -1 */
+} sys_tensor;
+
+typedef struct sys_axis {
+	int64_t extent; /* >= 2 in a lowered system: extent 1 is dropped */
+	axis_kind kind;
+	const char *name; /* letter of the row, for printing */
+} sys_axis;
+
+/*
+ * Pull form:  out[axes 0 .. n_left-1]  monoid=  body(all axes)
+ * The left axes are bare and row-major: element number of `out` = mixed-radix
+ * number of the left axes (extent-1 axes dropped, so it equals the row-major
+ * number in the tensor's shape). Value = init (+) sum over the R axes of body;
+ * init is over the left axes, NULL = identity of the monoid.
+ * Scan: one left axis is AXIS_S; body reads out[0] at the own position but for
+ * a shift c < 0 (scan_step = 1: ascending) or c > 0 (scan_step = -1) on it.
+ * Push form (scatter): push != NULL is the element number of out; left axes are
+ * the out axes that are bare (kind P) and that `push` walks injectively, the
+ * others are reduced; init is over out's own row-major number as the single
+ * axis 0 of box [numel] (init_flat).
+ * Opaque: a named C function of whole tensors (in reads[]), no axes.
+ * Extents are >= 1 everywhere: equations without elements are not made,
+ * reductions over nothing are IR_SET of the identity.
+ */
+typedef struct sys_eqn {
+	int32_t id;
+	const char *label; /* "add", "softmax.m": for printed MapExpr */
+	const char *op;	   /* row name */
+	int32_t call;	   /* number of the program's call */
+	int32_t monoid;	   /* ir_monoid_id, IR_SET for '=' */
+	int32_t n_out, out[IR_MAX_COMP];
+	int32_t n_axes, n_left;
+	sys_axis axis[IR_MAX_AXES];
+	const expr *body[IR_MAX_COMP], *init[IR_MAX_COMP];
+	const ix_form *push;
+	int32_t scan_axis, scan_step; /* -1, 0 when none */
+	const struct ir_opaque *opaque;
+	int32_t n_opaque_in;
+	const int32_t *opaque_in;
+	const int64_t *opaque_attr; /* as the row's opaque function wants them */
+	bool is_view; /* IR_SET, one bare injective read, nothing else */
+} sys_eqn;
+
+typedef struct ir_system {
+	arena *a;
+	ix *x;
+	VEC(sys_tensor) tensor;
+	VEC(sys_eqn) eqn; /* topological order; every tensor is made once */
+	VEC(int32_t) input, output; /* tensors, in the program's order; an output may be an input, or occur twice */
+	void *intern; /* private: expression table */
+} ir_system;
+
+ir_system *ir_system_new(arena *a, ix *x);
+/* the box of an equation (extents live in the arena) */
+ix_box ir_eqn_box(ir_system *s, const sys_eqn *e);
+
+/* interned constructors; args are checked, dtype derived where not given */
+const expr *ex_const_f(ir_system *s, tn_dtype t, double v);
+const expr *ex_const_i(ir_system *s, tn_dtype t, int64_t v);
+const expr *ex_index(ir_system *s, const ix_form *f);
+const expr *ex_read(ir_system *s, int32_t tensor, const ix_form *at);
+const expr *ex_call(ir_system *s, int32_t fn, const expr *const *arg);
+const expr *ex_select(ir_system *s, const expr *c, const expr *a,
+	const expr *b);
+const expr *ex_inside(ir_system *s, const ix_form *f, int64_t lo, int64_t hi);
+const expr *ex_cast(ir_system *s, tn_dtype t, const expr *a);
+const expr *ex_param(ir_system *s, tn_dtype t, int32_t number);
+
+/*
+ * e with the axes of its box replaced by forms over d, simplified under the
+ * guards on the way; and with reads replaced: swap (may be NULL) is asked for
+ * every READ after substitution and returns a replacement or NULL.
+ */
+typedef const expr *ex_swap(void *arg, const expr *read, const ix_dom *d);
+const expr *ex_subst(ir_system *s, const ix_dom *d, const expr *e, int32_t n,
+	const int64_t *old_extent, const ix_form *const *with, ex_swap *swap,
+	void *arg);
+/* the reads of e, each (tensor, form) once, in order of first occurrence; reads inside forms (fun atoms) included */
+typedef struct ex_reads {
+	int32_t n;
+	const struct ex_read_item {
+		int32_t tensor;
+		const ix_form *at;
+		bool is_index; /* stands inside an index: data */
+	} *at;
+} ex_reads;
+ex_reads ex_list_reads(ir_system *s, const expr *e);
+/* rough cost in flops per evaluation (exp 12, div 4, others 1) and number of nodes */
+int64_t ex_flops(const expr *e);
+
+/* combination and identity of an equation's monoid on its dtypes */
+const expr *ir_combine(ir_system *s, int32_t monoid, int32_t comp,
+	const tn_dtype *acc);
+const expr *ir_identity(ir_system *s, int32_t monoid, int32_t comp,
+	tn_dtype acc);
+
+void ir_system_verify(ir_system *s); /* throws TN_EINTERNAL */
+void ir_system_print(str *out, ir_system *s);
+ir_system *ir_system_parse(arena *a, ix *x, const char *text, size_t n,
+	const char *file); /* parse(print(s)) prints the same */
+
+/* ---- rows and instances -------------------------------------------------- */
+
+typedef struct ir_table ir_table; /* the built-in rows and those of the user */
+typedef struct ir_row ir_row;
+
+ir_table *ir_table_new(arena *a);
+int32_t ir_table_n(const ir_table *t);
+const ir_row *ir_table_at(const ir_table *t, int32_t i);
+const ir_row *ir_table_find(const ir_table *t, const char *name);
+/* parse one row in the notation and add it; throws notation.* with a caret */
+const ir_row *ir_table_define(ir_table *t, const char *text, size_t n, loc at);
+const char *ir_row_name(const ir_row *r);
+const char *ir_row_text(const ir_row *r); /* as written */
+const char *ir_row_doc(const ir_row *r);
+bool ir_row_is_opaque(const ir_row *r);
+
+typedef enum attr_kind {
+	ATTR_INT,
+	ATTR_REAL,
+	ATTR_INTS,
+	ATTR_DTYPE,
+	ATTR_STRING /* einsum's equation */
+} attr_kind;
+typedef struct ir_attr {
+	const char *name;
+	attr_kind kind;
+	int64_t i;
+	double f;
+	int32_t n;
+	const int64_t *ints;
+	tn_dtype dtype;
+	const char *string;
+	loc at;
+} ir_attr;
+
+/* attributes of a row, for documentation, parsing and random programs */
+typedef struct ir_param {
+	const char *name;
+	bool is_operand;
+	const char *pattern;	 /* as written */
+	const char *dtype_class; /* operand: "" num float int bool */
+	const char *kind;	 /* attribute: int real flag ints axis axes mask perm dtype string */
+	const char *default_text; /* NULL: required */
+} ir_param;
+int32_t ir_row_n_params(const ir_row *r);
+const ir_param *ir_row_param(const ir_row *r, int32_t i);
+bool ir_row_is_variadic(const ir_row *r); /* concat, stack, einsum */
+int32_t ir_row_n_results(const ir_row *r); /* -1: depends on attributes (split) */
+
+typedef struct ir_type {
+	tn_dtype dtype;
+	int32_t rank;
+	int64_t shape[TN_MAX_RANK];
+} ir_type;
+
+/* The expression tree of an instance: plain, no sharing, no simplification. */
+typedef enum in_kind {
+	IN_INT,	   /* i */
+	IN_REAL,   /* f */
+	IN_LETTER, /* letter number i: its current value */
+	IN_ADD, IN_SUB, IN_MUL, IN_DIV, IN_MOD, /* index arithmetic, floor; a, b */
+	IN_CLAMP,  /* max(0, min(a, i - 1)) */
+	IN_POS,	   /* row-major position of the left side in its tensor */
+	IN_READ,   /* tensor at index[] */
+	IN_CALL,   /* scalar function fn of arg[] */
+	IN_WHERE,  /* arg[0] ? arg[1] : arg[2], lazy */
+	IN_ELSE,   /* arg[0] if every read in it is inside its tensor, else arg[1] */
+	IN_INSIDE, /* bool: the read arg[0] is inside */
+	IN_CAST,   /* arg[0] in dtype */
+	IN_STOP	   /* arg[0]; no gradient */
+} in_kind;
+typedef struct in_node in_node;
+struct in_node {
+	in_kind kind;
+	tn_dtype dtype; /* of the value; index arithmetic is i64 */
+	int64_t i;
+	double f;
+	int32_t tensor, fn, n_index;
+	const in_node *const *index;
+	const in_node *arg[IR_MAX_ARGS]; /* ADD.. use arg[0], arg[1] */
+};
+
+typedef struct in_tensor {
+	const char *name;
+	ir_type type;
+	int32_t operand; /* number of the operand it is, else -1 */
+	int32_t result;	 /* number of the result it is, else -1 */
+	int32_t next_of; /* result x': the operand it is the next version of, else -1 */
+} in_tensor;
+
+typedef struct in_eqn {
+	int32_t n_out, out[IR_MAX_COMP];
+	int32_t monoid;	 /* IR_SET for '=' */
+	bool is_update;	 /* out has elements from an earlier equation: combine with them */
+	bool skip;	 /* instances whose left index is outside are dropped */
+	int32_t n_left;	 /* = rank of out */
+	const in_node *const *left;
+	int32_t n_letters;
+	const int32_t *letters; /* letters that occur, left ones first */
+	const in_node *body[IR_MAX_COMP];
+	bool is_scan;
+} in_eqn;
+
+/* A row on given shapes, dtypes and attributes. */
+typedef struct ir_inst {
+	const ir_row *row;
+	int32_t n_letters;
+	const struct in_letter {
+		const char *name; /* "i_1" for axis 1 of pack i.. */
+		int64_t extent;	  /* may be 0 */
+	} *letter;
+	int32_t n_tensors; /* operands first, in order */
+	const in_tensor *tensor;
+	int32_t n_results;
+	const int32_t *result; /* tensors */
+	int32_t n_eqns;	       /* 0 for opaque rows */
+	const in_eqn *eqn;
+	const struct ir_opaque *opaque;
+	int32_t n_opaque_attr;
+	const int64_t *opaque_attr;
+} ir_inst;
+
+/*
+ * Unification: types of operands and attributes -> instance with all result
+ * types. Throws rule ids "ROW.LETTER", messages as in docs/notation.md.
+ */
+ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
+	int32_t n_operands, const ir_type *operand, int32_t n_attrs,
+	const ir_attr *attr, loc at);
+
+/* Opaque rows: plain C over whole, dense tensors. */
+typedef struct ir_opaque {
+	const char *name;
+	/* in[], out[]: data; types as unified; throws through e */
+	void (*run)(env *e, const ir_type *in_type, const void *const *in,
+		const ir_type *out_type, void *const *out,
+		const int64_t *attr);
+} ir_opaque;
+const ir_opaque *ir_opaque_find(const char *name);
+
+/* ---- programs ------------------------------------------------------------ */
+
+typedef struct ir_value {
+	const char *name;
+	ir_type type;
+	int32_t call;	/* -1: input */
+	int32_t result; /* which result of the call */
+	loc at;
+} ir_value;
+
+typedef struct ir_call {
+	const ir_row *row;
+	int32_t n_args;
+	const int32_t *arg; /* values */
+	int32_t n_attrs;
+	const ir_attr *attr; /* only those given */
+	int32_t n_results;
+	const int32_t *result; /* values */
+	ir_inst *inst;
+	loc at;
+} ir_call;
+
+typedef struct ir_program {
+	arena *a;
+	ir_table *table;
+	VEC(ir_value) value;
+	VEC(ir_call) call;
+	VEC(int32_t) input, output;
+} ir_program;
+
+ir_program *ir_program_new(arena *a, ir_table *t);
+int32_t ir_program_input(ir_program *p, const char *name, ir_type type, loc at);
+/* Instantiates; result names may be NULL (then v0, v1, ...). Returns the call. */
+int32_t ir_program_call(ir_program *p, const char *row, int32_t n_args,
+	const int32_t *arg, int32_t n_attrs, const ir_attr *attr,
+	const char *const *result_name, loc at);
+void ir_program_output(ir_program *p, int32_t value);
+
+/* .tn text: `op` rows, then program { ... }. Throws tn.* with a caret. */
+ir_program *ir_program_parse(arena *a, const char *text, size_t n,
+	const char *file);
+void ir_program_print(str *out, const ir_program *p); /* parse(print(p)) = p */
+void ir_program_verify(const ir_program *p);
+
+/* Equations of all calls in pull form, simplified, dead ones removed. */
+ir_system *ir_lower(arena *a, ix *x, const ir_program *p);
+
+#endif
