@@ -1,0 +1,77 @@
+/*
+ * math.h: private door of emit/: arithmetic helpers for generated C, as text.
+ *
+ * Consumes the name of a helper, a dtype and a number of lanes; produces the
+ * C text of that helper and of all it stands on, each emitted once, in front
+ * of the kernels that call it. One template gives the scalar and the vector
+ * form, and on one target both give the same bits, so that a loop over
+ * vectors and its scalar tail agree.
+ *
+ *     emit_math *m = emit_math_new(a);
+ *     const char *f = emit_math_use(m, "exp", TN_F32, 16);  "exp_f32x16"
+ *     const char *g = emit_math_use(m, "exp", TN_F32, 1);   "exp_f32"
+ *     const char *v = emit_math_type(m, TN_F32, 16);        "f32x16"
+ *     str_add(&file, emit_math_text(m));                    then the kernels
+ *
+ * Types. Lanes of a dtype are called f32x16, i64x8 ...; one lane is f32, i64.
+ * f16, bf16 and bool lanes hold their storage: u16x16, u16x16, u8x16.
+ * A condition is a mask: 0 or -1 in signed integer lanes as wide as the
+ * operands (i32x16 for f32x16). A vector comparison a < b is one already; a
+ * scalar comparison is 0 or 1: use lt, le, eq, ne, gt, ge for both.
+ *
+ * Lanes are 1, 2, 4, 8, 16, 32 or 64. The emitter takes them from the target:
+ * vectors wider than the machine's are right but very slow.
+ *
+ * The text needs -ffp-contract=off: whatever is fused is fused by `mad`.
+ *
+ * Helpers (T any number, F floating, M mask, B f16/bf16 storage):
+ *
+ *   splat(t)T        one value in all lanes     sel(M,T,T)T     M ? a : b
+ *   lt le eq ne gt ge (T,T)M                    any(M)int       some lane set
+ *   load(p)T store(p,T)  any alignment; stream(p,T) aligned to the vector's
+ *                    size and past the caches where the machine can
+ *   bits(F)I  frombits(I)F  toint(F)I  fromint(I)F   (toint truncates)
+ *   mad(a,b,c)F      a*b+c, rounded once where the machine has it
+ *   min max (T,T)T   NaN if one is NaN          abs sign (T)T
+ *   sum prod hmax hmin (T)scalar   over lanes, pairwise, in a fixed order
+ *   sqrt rsqrt floor ceil trunc round(ties to even)
+ *   exp log tanh erf sin cos expm1 log1p sigmoid softplus (F)F
+ *   tan asin acos atan sinh cosh asinh acosh atanh (F)F   libm, lane by lane
+ *   pow fmod atan2 (F,F)F                                 libm, lane by lane
+ *   isnan isinf (F)M
+ *   f32_from_f16 f32_from_bf16 (u16 lanes)f32 lanes,
+ *   f16_from_f32 bf16_from_f32 (f32 lanes)u16 lanes: ask with TN_F32
+ *   u01(i64 lanes key, i64 lanes counter)f32 lanes: ask with TN_F32
+ *
+ * f32 helpers are at most 2 ULP off (expm1, log1p, sigmoid, softplus: 4) on
+ * every input: docs/math.md. The f64 ones are libm's.
+ */
+#ifndef EMIT_MATH_H
+#define EMIT_MATH_H
+
+#include "base/base.h"
+
+typedef struct emit_math emit_math;
+
+emit_math *emit_math_new(arena *a);
+
+/* "f32x16": the lanes of a dtype; its typedef is in the text from now on. */
+const char *emit_math_type(emit_math *m, tn_dtype t, int32_t lanes);
+
+/* "i32x16": what a comparison of such lanes gives. */
+const char *emit_math_mask(emit_math *m, tn_dtype t, int32_t lanes);
+
+/*
+ * The C function that computes `name` on such lanes, now in the text with all
+ * it needs; NULL when there is none of that name for the dtype.
+ */
+const char *emit_math_use(emit_math *m, const char *name, tn_dtype t,
+	int32_t lanes);
+
+/* Is there such a helper? Emits nothing. */
+bool emit_math_has(const char *name, tn_dtype t);
+
+/* Everything asked for so far, in order of dependence. */
+const char *emit_math_text(const emit_math *m);
+
+#endif
