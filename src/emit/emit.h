@@ -1,0 +1,49 @@
+/*
+ * emit.h: the door of emit/: scheduled MapExpr to C text.
+ *
+ * A kernel becomes one C function per phase (a reduction that is split has two:
+ * partial sums, then their combination). A phase is run for chunk = 0 ..
+ * n_chunks-1 in any order, on any thread, all chunks of a phase before the
+ * next phase. Chunks depend on sizes only.
+ *
+ *   void NAME(void *const *p, void *scratch, void *local, int64_t chunk, int64_t *err);
+ *
+ * p: data of the kernel's params, in order. scratch: scratch_bytes shared by
+ * all phases and chunks of one launch. local: local_bytes of the worker that
+ * runs the chunk. *err is set to 1 + the number of the offending read (see
+ * emit_kernel.check) when an index read from data is outside; the element is
+ * then clamped, memory is never left.
+ */
+#ifndef EMIT_H
+#define EMIT_H
+
+#include "base/base.h"
+
+#define EMIT_MAX_PHASES 4
+
+typedef struct emit_phase {
+	const char *fn; /* C function */
+	int64_t n_chunks;
+} emit_phase;
+
+typedef struct emit_check {
+	int32_t tensor; /* the index tensor */
+	int64_t lo, hi; /* accepted: lo <= v < hi */
+} emit_check;
+
+typedef struct emit_kernel {
+	const char *c; /* C text of its functions, without the prelude */
+	int32_t n_phases;
+	emit_phase phase[EMIT_MAX_PHASES];
+	int32_t n_params;
+	const int32_t *param; /* tensors of the system; outputs first */
+	int32_t n_outputs;
+	size_t scratch_bytes, local_bytes;
+	int32_t n_checks;
+	const emit_check *check;
+	int64_t bytes, flops; /* moved and done, by the equations: for reports */
+	/* helpers of the prelude that it needs, for emit_unit */
+	const void *needs;
+} emit_kernel;
+
+#endif

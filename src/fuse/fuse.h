@@ -1,0 +1,129 @@
+/*
+ * fuse.h: the door of fuse/: which equations share a kernel, and its tree.
+ *
+ * Consumes a system in pull form; produces kernels in topological order, each
+ * a set of equations with a loop tree, and a reason for every edge that was
+ * not fused. The algorithm and why it is sound: docs/fusion.md.
+ *
+ *   t = exp(x); s = sum(t, 1); o = t / s     ->   one kernel
+ *   for i { init s; for j { t; acc s }; for j { o } }
+ */
+#ifndef FUSE_H
+#define FUSE_H
+
+#include "ir/ir.h"
+
+/* The machine, as the cost model sees it: one place, see target.c. */
+typedef struct fuse_target {
+	double bytes_per_s;	/* memory, one core */
+	double flops_per_s;	/* elementwise arithmetic, one core */
+	double contract_per_s;	/* contractions, one core */
+	double launch_s;	/* one kernel */
+	int32_t cores;
+	int64_t l2_bytes;	/* per core */
+	int32_t max_eqns;	/* of one kernel */
+} fuse_target;
+fuse_target fuse_target_host(void);
+
+typedef enum fuse_node_kind { FUSE_LOOP, FUSE_INIT, FUSE_STMT } fuse_node_kind;
+
+typedef struct fuse_node fuse_node;
+struct fuse_node {
+	fuse_node_kind kind;
+	int32_t var; /* LOOP. The same var may be looped over in several places */
+	int32_t eqn; /* INIT, STMT: number in the kernel */
+	int32_t n_child;
+	fuse_node **child;
+};
+
+/* A loop variable: one class of digits. */
+typedef struct fuse_var {
+	int64_t extent;
+	axis_kind kind; /* P: parallel in every equation below; R: a reduction digit of some; S: scan */
+} fuse_var;
+
+typedef struct fuse_eqn {
+	sys_eqn e;	/* after substitution and coalescing; ids of e are those of the system */
+	int32_t source; /* the system's equation it came from */
+	/* each axis of e as a form over the kernel's vars: sum var * lo */
+	const ix_form *const *axis_at;
+	bool recomputed; /* its value is also made elsewhere */
+} fuse_eqn;
+
+/* A tensor that never leaves the kernel. */
+typedef struct fuse_buf {
+	int32_t tensor;
+	const fuse_node *scope; /* made anew in every iteration of this loop; NULL: the kernel */
+	int32_t n_vars;		/* its subscripts: the vars of its producer not fixed at scope, slowest first */
+	const int32_t *var;
+	int64_t elems; /* product of their extents; 1 = a register */
+} fuse_buf;
+
+typedef struct fuse_kernel {
+	int32_t id;
+	const char *name;  /* fn_add_0_reduce_sum_1 */
+	int32_t n_eqns;
+	fuse_eqn *eqn;	   /* topological order */
+	int32_t n_vars;
+	fuse_var *var;
+	int64_t *var_extent; /* the same extents as an ix_box wants them */
+	int32_t n_roots;
+	fuse_node **root;  /* the outermost nodes, in order */
+	int32_t n_shared;  /* vars 0 .. n_shared-1 are P(G): one loop around everything */
+	int32_t n_bufs;
+	fuse_buf *buf;
+	int32_t n_inputs, *input;   /* tensors read from memory, order of first use */
+	int32_t n_outputs, *output; /* tensors written to memory */
+	int32_t anchor;	   /* equation whose index gives all others: the largest box */
+	bool opaque;	   /* one opaque equation, no tree */
+	bool serial;	   /* P(G) empty: small stages one after another */
+	int32_t batch;	   /* kernels with the same batch >= 0 are independent and launched together */
+	double seconds;	   /* by the cost model */
+} fuse_kernel;
+
+typedef enum fuse_why {
+	FUSE_WHY_SEVERAL,    /* read at two different places */
+	FUSE_WHY_COMPLETION, /* reduced over the only loop in common */
+	FUSE_WHY_FREE,	     /* the consumer lacks the axis */
+	FUSE_WHY_SHIFT,
+	FUSE_WHY_REVERSED,
+	FUSE_WHY_MISALIGNED, /* cuts that do not nest */
+	FUSE_WHY_OPAQUE,     /* index read from data, or an opaque row */
+	FUSE_WHY_CYCLE,
+	FUSE_WHY_OVERWRITE,
+	FUSE_WHY_COST,
+	FUSE_WHY_POLICY
+} fuse_why;
+
+typedef struct fuse_reason {
+	int32_t producer, consumer; /* equations of the system; consumer reads producer */
+	int32_t tensor;
+	fuse_why why;
+	const char *text; /* one sentence with the witness or the figures */
+} fuse_reason;
+
+typedef struct fuse_plan {
+	ir_system *s;
+	fuse_target target;
+	VEC(fuse_kernel *) kernel; /* topological order */
+	VEC(fuse_reason) reason;   /* one per flow edge that crosses kernels */
+	/* outputs that are no kernel's work: alias[tensor] = tensor with the same elements in the same order, else -1 */
+	int32_t *alias;
+} fuse_plan;
+
+typedef struct fuse_options {
+	bool no_fusion; /* every equation its own kernel: for tests and comparisons */
+	uint32_t mutate; /* test build only: drop rule number n of docs/fusion.md; 0 none */
+} fuse_options;
+
+fuse_plan *fuse_partition(arena *a, ir_system *s, const fuse_target *t,
+	const fuse_options *o);
+void fuse_verify(fuse_plan *p); /* throws TN_EINTERNAL */
+/* groups: kernels, loop trees, buffers, then reasons; text or JSON */
+void fuse_print(str *out, fuse_plan *p, bool json);
+
+/* Subscript of element `at` (a form over the vars: flat address of the tensor) in a private buffer. */
+const ix_form *fuse_buf_index(fuse_plan *p, const fuse_kernel *k,
+	const fuse_buf *b, const ix_form *at);
+
+#endif
