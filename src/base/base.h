@@ -61,12 +61,20 @@ _Noreturn void env_fail_source(env *e, const char *rule, loc at,
 _Noreturn void env_bug(env *e, const char *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/*
+ * Tests only: the n-th allocation from now on fails, as if memory had run out
+ * (every arena of this env counts). 0 or less: none fails. A test raises n
+ * until the task succeeds.
+ */
+void env_test_fail_alloc(env *e, int64_t n);
+
 /* ---- arena ----------------------------------------------------------- */
 
 typedef struct arena arena;
 
 arena *arena_new(env *e);	 /* throws TN_ENOMEM */
-void arena_free(arena *a);	 /* NULL is fine */
+arena *arena_child(arena *parent); /* freed with its parent at the latest */
+void arena_free(arena *a);	 /* NULL is fine; children first */
 env *arena_env(const arena *a);
 size_t arena_bytes(const arena *a); /* memory held, in bytes */
 
@@ -80,7 +88,10 @@ char *arena_strndup(arena *a, const char *s, size_t n);
 char *arena_printf(arena *a, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Calls fn(what) when the arena is freed, last deferred first. */
+/*
+ * Calls fn(what) when the arena is freed, last deferred first. If memory runs
+ * out, fn(what) is called at once, and TN_ENOMEM thrown.
+ */
 void arena_defer(arena *a, void (*fn)(void *what), void *what);
 
 /* ---- vec ------------------------------------------------------------- */
@@ -135,13 +146,19 @@ void str_addn(str *s, const char *text, size_t n);
 void str_addc(str *s, char c);
 void str_printf(str *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-void str_vprintf(str *s, const char *fmt, va_list ap);
+void str_vprintf(str *s, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 /* shape as "[2,3]" */
 void str_shape(str *s, const int64_t *shape, int32_t rank);
 /* text as a JSON string, quotes included; control characters escaped */
 void str_json(str *s, const char *text);
 /* the shortest decimal text that reads back to the same double; inf, -inf, nan */
 void str_double(str *s, double v);
+/*
+ * Reads a decimal number at the start of s, whatever the locale; bytes read,
+ * 0 if there is none. No inf, nan, hexadecimal; at most 380 characters.
+ */
+size_t parse_f64(const char *s, size_t n, double *out);
 
 /* ---- integers -------------------------------------------------------- */
 
@@ -164,7 +181,10 @@ static inline int64_t floor_mod(int64_t a, int64_t m)
 	return a % m < 0 ? a % m + m : a % m;
 }
 int64_t gcd_i64(int64_t a, int64_t b); /* of the magnitudes; gcd(0, b) = b */
-/* number of elements, or -1 if it does not fit 2^48 */
+/*
+ * Number of elements; -1 if an extent is negative or the product of those that
+ * are not 0 exceeds 2^48 (so that strides never overflow, empty or not).
+ */
 int64_t shape_numel(const int64_t *shape, int32_t rank);
 
 /* ---- dtype ----------------------------------------------------------- */
@@ -181,7 +201,11 @@ uint16_t f32_to_f16(float f); /* round to nearest even */
 float bf16_to_f32(uint16_t h);
 uint16_t f32_to_bf16(float f); /* round to nearest even, NaN stays NaN */
 
-/* element i of an array as double or int64, and back; ints wrap */
+/*
+ * Element i of an array as double or int64, and back. To an integer: truncated
+ * towards zero, NaN is 0, beyond int64 its nearest end, then wraps to the type.
+ * To bool: not zero. A double is rounded once. Data need not be aligned.
+ */
 double dtype_load_f64(tn_dtype t, const void *data, int64_t i);
 int64_t dtype_load_i64(tn_dtype t, const void *data, int64_t i);
 void dtype_store_f64(tn_dtype t, void *data, int64_t i, double v);

@@ -1,0 +1,277 @@
+/*
+ * arena.c: memory of one lifetime, and the arrays that grow in it.
+ *
+ *     arena *a = arena_new(e);
+ *     int64_t *shape = arena_array(a, int64_t, rank);
+ *     arena_free(a);          what was deferred runs, then all memory goes
+ *
+ * Chunks double from 4 KiB to 1 MiB and come zeroed from the system; nothing
+ * is reused within an arena, so zeroed memory costs no pass over it. A request
+ * larger than the next chunk gets a chunk of its own. Under AddressSanitizer
+ * every request does, so that an overrun is seen.
+ */
+#include "base/env.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define EACH_ALONE 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define EACH_ALONE 1
+#endif
+#endif
+#ifndef EACH_ALONE
+#define EACH_ALONE 0
+#endif
+
+enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
+
+struct chunk {
+	struct chunk *next;
+	size_t n_bytes; /* of data */
+	_Alignas(ALIGN) unsigned char data[];
+};
+
+struct deferred {
+	struct deferred *next;
+	void (*fn)(void *what);
+	void *what;
+};
+
+struct arena {
+	env *e;
+	struct chunk *chunks;	  /* newest first */
+	unsigned char *at;	  /* free in the chunk that is being filled */
+	size_t n_free, next_bytes, held_bytes;
+	struct deferred *deferred; /* last deferred first */
+	arena *parent, *child, *prev, *next; /* next, prev: siblings */
+};
+
+static _Noreturn void fail_memory(env *e, size_t n, size_t size)
+{
+	env_fail(e, TN_ENOMEM, "memory", (loc){0},
+		"out of memory: %zu elements of %zu bytes were asked for", n,
+		size);
+}
+
+static arena *try_new(env *e)
+{
+	arena *a = env_calloc(e, sizeof *a);
+
+	if (a != NULL) {
+		a->e = e;
+		a->next_bytes = FIRST;
+	}
+	return a;
+}
+
+arena *arena_new(env *e)
+{
+	arena *a = try_new(e);
+
+	if (a == NULL)
+		fail_memory(e, 1, sizeof *a);
+	return a;
+}
+
+arena *arena_child(arena *parent)
+{
+	arena *a = arena_new(parent->e);
+
+	a->parent = parent;
+	a->next = parent->child;
+	if (a->next != NULL)
+		a->next->prev = a;
+	parent->child = a;
+	return a;
+}
+
+static void unlink_child(arena *a)
+{
+	if (a->next != NULL)
+		a->next->prev = a->prev;
+	if (a->prev != NULL)
+		a->prev->next = a->next;
+	else if (a->parent != NULL)
+		a->parent->child = a->next;
+}
+
+/* Children are one level deeper for each nested pass: the depth is small. */
+void arena_free(arena *a)
+{
+	struct chunk *c, *next;
+
+	if (a == NULL)
+		return;
+	while (a->child != NULL)
+		arena_free(a->child);
+	while (a->deferred != NULL) {
+		struct deferred *d = a->deferred;
+
+		a->deferred = d->next; /* fn may defer again */
+		d->fn(d->what);
+	}
+	for (c = a->chunks; c != NULL; c = next) {
+		next = c->next;
+		free(c);
+	}
+	unlink_child(a);
+	free(a);
+}
+
+env *arena_env(const arena *a)
+{
+	return a->e;
+}
+
+size_t arena_bytes(const arena *a)
+{
+	size_t n = a->held_bytes;
+
+	for (const arena *c = a->child; c != NULL; c = c->next)
+		n += arena_bytes(c);
+	return n;
+}
+
+/* A new chunk of n_bytes of data in the list, or NULL. */
+static struct chunk *try_chunk(arena *a, size_t n_bytes)
+{
+	struct chunk *c;
+
+	if (n_bytes > SIZE_MAX / 2)
+		return NULL;
+	c = env_calloc(a->e, sizeof *c + n_bytes);
+	if (c == NULL)
+		return NULL;
+	c->n_bytes = n_bytes;
+	c->next = a->chunks;
+	a->chunks = c;
+	a->held_bytes += n_bytes;
+	return c;
+}
+
+static void *try_alloc(arena *a, size_t n, size_t size)
+{
+	size_t n_bytes, need;
+	struct chunk *c;
+	void *p;
+
+	if (__builtin_mul_overflow(n, size, &n_bytes)
+		|| n_bytes > SIZE_MAX - ALIGN)
+		return NULL;
+	need = n_bytes == 0 ? ALIGN : (n_bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	if (EACH_ALONE || need > a->next_bytes / 4) {
+		/* keep filling the chunk at hand unless this one fits there */
+		if (!EACH_ALONE && need <= a->n_free)
+			goto take;
+		c = try_chunk(a, EACH_ALONE ? n_bytes : need);
+		return c != NULL ? c->data : NULL;
+	}
+	if (need > a->n_free) {
+		c = try_chunk(a, a->next_bytes);
+		if (c == NULL)
+			return NULL;
+		a->at = c->data;
+		a->n_free = c->n_bytes;
+		if (a->next_bytes < LARGEST)
+			a->next_bytes *= 2;
+	}
+take:
+	p = a->at;
+	a->at += need;
+	a->n_free -= need;
+	return p;
+}
+
+void *arena_alloc(arena *a, size_t n, size_t size)
+{
+	void *p = try_alloc(a, n, size);
+
+	if (p == NULL)
+		fail_memory(a->e, n, size);
+	return p;
+}
+
+void *arena_copy(arena *a, const void *data, size_t n_bytes)
+{
+	void *p = arena_alloc(a, n_bytes, 1);
+
+	if (n_bytes > 0)
+		memcpy(p, data, n_bytes);
+	return p;
+}
+
+char *arena_strdup(arena *a, const char *s)
+{
+	return arena_copy(a, s, strlen(s) + 1);
+}
+
+char *arena_strndup(arena *a, const char *s, size_t n)
+{
+	char *p;
+
+	if (n == SIZE_MAX)
+		fail_memory(a->e, n, 1);
+	p = arena_alloc(a, n + 1, 1);
+	if (n > 0)
+		memcpy(p, s, n);
+	return p;
+}
+
+char *arena_printf(arena *a, const char *fmt, ...)
+{
+	va_list ap, again;
+	char *p = NULL;
+	int n;
+
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	if (n >= 0)
+		p = try_alloc(a, (size_t)n + 1, 1);
+	if (p != NULL)
+		vsnprintf(p, (size_t)n + 1, fmt, again);
+	va_end(again);
+	va_end(ap);
+	if (p == NULL)
+		fail_memory(a->e, (size_t)(n < 0 ? 0 : n) + 1, 1);
+	return p;
+}
+
+void arena_defer(arena *a, void (*fn)(void *what), void *what)
+{
+	struct deferred *d = try_alloc(a, 1, sizeof *d);
+
+	if (d == NULL) {
+		fn(what); /* it is ours already: nobody else would free it */
+		fail_memory(a->e, 1, sizeof *d);
+	}
+	d->fn = fn;
+	d->what = what;
+	d->next = a->deferred;
+	a->deferred = d;
+}
+
+void *vec_grow(arena *a, void *at, int32_t n, int32_t *cap, size_t size,
+	int32_t more)
+{
+	int64_t need = (int64_t)n + more, room = *cap;
+	void *p;
+
+	if (need <= room)
+		return at;
+	if (need > INT32_MAX)
+		fail_memory(a->e, (size_t)need, size);
+	room = room < 4 ? 8 : room * 2;
+	if (room < need)
+		room = need;
+	if (room > INT32_MAX)
+		room = INT32_MAX;
+	p = arena_alloc(a, (size_t)room, size);
+	if (n > 0)
+		memcpy(p, at, (size_t)n * size);
+	*cap = (int32_t)room;
+	return p;
+}

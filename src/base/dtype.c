@@ -1,0 +1,331 @@
+/*
+ * dtype.c: sizes, names and conversions of element types, and the few checked
+ * integers everybody needs. The table below is the only list of element types;
+ * the switches are over it.
+ *
+ *     dtype_store_f64(TN_I8, data, 0, 300.7)    300.7 -> 300 -> wraps to 44
+ *
+ * Conversion to an integer truncates towards zero; NaN gives 0; what is
+ * beyond int64 becomes its nearest end; then the value wraps to the type.
+ * Conversion to bool asks "is it not zero" (so NaN is true). A double is
+ * rounded once to f16 and bf16, never by way of f32.
+ */
+#include "base/base.h"
+
+#include <math.h>
+
+static const struct {
+	const char *name;
+	uint8_t size;
+	bool is_float, is_int;
+	tn_dtype acc;
+} types[TN_N_DTYPES] = {
+	[TN_F32] = {"f32", 4, true, false, TN_F32},
+	[TN_F64] = {"f64", 8, true, false, TN_F64},
+	[TN_F16] = {"f16", 2, true, false, TN_F32},
+	[TN_BF16] = {"bf16", 2, true, false, TN_F32},
+	[TN_I8] = {"i8", 1, false, true, TN_I64},
+	[TN_I16] = {"i16", 2, false, true, TN_I64},
+	[TN_I32] = {"i32", 4, false, true, TN_I64},
+	[TN_I64] = {"i64", 8, false, true, TN_I64},
+	[TN_U8] = {"u8", 1, false, true, TN_I64},
+	[TN_BOOL] = {"bool", 1, false, false, TN_BOOL},
+};
+
+size_t dtype_size(tn_dtype t)
+{
+	return types[t].size;
+}
+
+const char *dtype_name(tn_dtype t)
+{
+	return types[t].name;
+}
+
+bool dtype_parse(const char *s, size_t n, tn_dtype *out)
+{
+	for (int t = 0; t < TN_N_DTYPES; t++)
+		if (strlen(types[t].name) == n
+			&& memcmp(types[t].name, s, n) == 0) {
+			*out = (tn_dtype)t;
+			return true;
+		}
+	return false;
+}
+
+bool dtype_is_float(tn_dtype t)
+{
+	return types[t].is_float;
+}
+
+bool dtype_is_int(tn_dtype t)
+{
+	return types[t].is_int;
+}
+
+tn_dtype dtype_acc(tn_dtype t)
+{
+	return types[t].acc;
+}
+
+/* ---- bits ---- */
+
+static uint32_t bits_of(float f)
+{
+	uint32_t u;
+
+	memcpy(&u, &f, sizeof u);
+	return u;
+}
+
+static float float_of(uint32_t u)
+{
+	float f;
+
+	memcpy(&f, &u, sizeof f);
+	return f;
+}
+
+/* f16: 1 sign, 5 exponent (bias 15), 10 mantissa bits */
+float f16_to_f32(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+	uint32_t e = (h >> 10) & 0x1f, m = h & 0x3ff;
+
+	if (e == 0x1f)
+		return float_of(sign | 0x7f800000 | m << 13);
+	if (e == 0) /* zero and subnormals: m * 2^-24, exact in f32 */
+		return float_of(sign | bits_of((float)m * 0x1p-24f));
+	return float_of(sign | (e + 112) << 23 | m << 13);
+}
+
+uint16_t f32_to_f16(float f)
+{
+	uint32_t u = bits_of(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
+	uint32_t lost, half, m;
+	int32_t shift;
+
+	if (a > 0x7f800000) /* NaN: quiet, upper payload bits kept */
+		return (uint16_t)(sign | 0x7e00 | (a >> 13 & 0x3ff));
+	if (a >= 0x477ff000) /* 65520 and above round to infinity */
+		return (uint16_t)(sign | 0x7c00);
+	if (a < 0x33000000) /* below half of the least subnormal */
+		return (uint16_t)sign;
+	if (a >= 0x38800000) { /* normal: rebias, drop 13 bits */
+		shift = 13;
+		m = a - (112u << 23);
+	} else { /* subnormal: units of 2^-24 */
+		shift = 126 - (int32_t)(a >> 23);
+		m = (a & 0x7fffff) | 0x800000;
+	}
+	lost = m & ((1u << shift) - 1);
+	half = 1u << (shift - 1);
+	m >>= shift;
+	m += lost > half || (lost == half && (m & 1)); /* may carry: right */
+	return (uint16_t)(sign | m);
+}
+
+float bf16_to_f32(uint16_t h)
+{
+	return float_of((uint32_t)h << 16);
+}
+
+uint16_t f32_to_bf16(float f)
+{
+	uint32_t u = bits_of(f);
+
+	if ((u & 0x7fffffff) > 0x7f800000)
+		return (uint16_t)(u >> 16 | 0x40);
+	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+/*
+ * The float next to v towards zero, its last bit set if v is not exact
+ * ("round to odd"). Rounding that to 11 or fewer bits equals rounding v.
+ */
+static float round_to_odd(double v)
+{
+	float f = (float)v;
+	uint32_t u;
+
+	if (isnan(v) || (double)f == v)
+		return f;
+	u = bits_of(f);
+	if (fabs((double)f) > fabs(v)) /* infinity steps down to the largest */
+		u--;
+	return float_of(u | 1);
+}
+
+static int64_t to_i64(double v)
+{
+	if (isnan(v))
+		return 0;
+	if (v >= 0x1p63)
+		return INT64_MAX;
+	if (v < -0x1p63)
+		return INT64_MIN;
+	return (int64_t)v;
+}
+
+/* ---- elements: memcpy, because data may be aligned to nothing ---- */
+
+#define LOAD(T)                                                                \
+	do {                                                                   \
+		T v;                                                           \
+		memcpy(&v, (const char *)data + i * (int64_t)sizeof v,         \
+			sizeof v);                                             \
+		return AS(v);                                                  \
+	} while (0)
+#define LOAD_HALF(convert)                                                     \
+	do {                                                                   \
+		uint16_t h;                                                    \
+		memcpy(&h, (const char *)data + i * 2, 2);                     \
+		return AS(convert(h));                                         \
+	} while (0)
+#define STORE(T, value)                                                        \
+	do {                                                                   \
+		T w = (T)(value);                                              \
+		memcpy((char *)data + i * (int64_t)sizeof w, &w, sizeof w);    \
+		return;                                                        \
+	} while (0)
+
+#define AS(v) (double)(v)
+double dtype_load_f64(tn_dtype t, const void *data, int64_t i)
+{
+	switch (t) {
+	case TN_F32:
+		LOAD(float);
+	case TN_F64:
+		LOAD(double);
+	case TN_F16:
+		LOAD_HALF(f16_to_f32);
+	case TN_BF16:
+		LOAD_HALF(bf16_to_f32);
+	case TN_I8:
+		LOAD(int8_t);
+	case TN_I16:
+		LOAD(int16_t);
+	case TN_I32:
+		LOAD(int32_t);
+	case TN_I64:
+		LOAD(int64_t);
+	case TN_U8:
+		LOAD(uint8_t);
+	case TN_BOOL:
+		return ((const uint8_t *)data)[i] != 0;
+	}
+	return 0;
+}
+#undef AS
+
+#define AS(v) (int64_t)(v)
+int64_t dtype_load_i64(tn_dtype t, const void *data, int64_t i)
+{
+	switch (t) {
+	case TN_F32:
+	case TN_F64:
+	case TN_F16:
+	case TN_BF16:
+		return to_i64(dtype_load_f64(t, data, i));
+	case TN_I8:
+		LOAD(int8_t);
+	case TN_I16:
+		LOAD(int16_t);
+	case TN_I32:
+		LOAD(int32_t);
+	case TN_I64:
+		LOAD(int64_t);
+	case TN_U8:
+		LOAD(uint8_t);
+	case TN_BOOL:
+		return ((const uint8_t *)data)[i] != 0;
+	}
+	return 0;
+}
+#undef AS
+
+void dtype_store_f64(tn_dtype t, void *data, int64_t i, double v)
+{
+	switch (t) {
+	case TN_F32:
+		STORE(float, v);
+	case TN_F64:
+		STORE(double, v);
+	case TN_F16:
+		STORE(uint16_t, f32_to_f16(round_to_odd(v)));
+	case TN_BF16:
+		STORE(uint16_t, f32_to_bf16(round_to_odd(v)));
+	case TN_I8:
+	case TN_I16:
+	case TN_I32:
+	case TN_I64:
+	case TN_U8:
+		dtype_store_i64(t, data, i, to_i64(v));
+		return;
+	case TN_BOOL:
+		STORE(uint8_t, v != 0);
+	}
+}
+
+/*
+ * By way of double on the way to a half: exact up to 2^53, and beyond that f16
+ * is infinite and bf16 rounds within its own precision.
+ */
+void dtype_store_i64(tn_dtype t, void *data, int64_t i, int64_t v)
+{
+	switch (t) {
+	case TN_F32:
+		STORE(float, v);
+	case TN_F64:
+		STORE(double, v);
+	case TN_F16:
+	case TN_BF16:
+		dtype_store_f64(t, data, i, (double)v);
+		return;
+	case TN_I8:
+		STORE(int8_t, v);
+	case TN_I16:
+		STORE(int16_t, v);
+	case TN_I32:
+		STORE(int32_t, v);
+	case TN_I64:
+		STORE(int64_t, v);
+	case TN_U8:
+		STORE(uint8_t, v);
+	case TN_BOOL:
+		STORE(uint8_t, v != 0);
+	}
+}
+
+/* ---- integers ---- */
+
+int64_t gcd_i64(int64_t a, int64_t b)
+{
+	uint64_t x = a < 0 ? -(uint64_t)a : (uint64_t)a;
+	uint64_t y = b < 0 ? -(uint64_t)b : (uint64_t)b;
+
+	while (y != 0) {
+		uint64_t r = x % y;
+
+		x = y;
+		y = r;
+	}
+	return x > INT64_MAX ? INT64_MAX : (int64_t)x;
+}
+
+int64_t shape_numel(const int64_t *shape, int32_t rank)
+{
+	int64_t n = 1;
+	bool is_empty = false;
+
+	for (int32_t i = 0; i < rank; i++) {
+		if (shape[i] < 0)
+			return -1;
+		if (shape[i] == 0)
+			is_empty = true;
+		else if (!mul_ok(n, shape[i], &n)
+			|| n > INT64_C(1) << 48)
+			return -1;
+	}
+	return is_empty ? 0 : n;
+}

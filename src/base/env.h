@@ -1,0 +1,11 @@
+/* env.h: what arena.c needs of an env beyond the door; private to base/. */
+#ifndef BASE_ENV_H
+#define BASE_ENV_H
+
+#include "base/base.h"
+
+/* n_bytes of zeroed memory (free() it), or NULL. Counts towards
+ * env_test_fail_alloc. */
+void *env_calloc(env *e, size_t n_bytes);
+
+#endif

@@ -1,0 +1,147 @@
+/*
+ * map.c: byte strings to integers. Entries stand in a list in the order of
+ * insertion, which is the order of iteration (never that of the hash, so that
+ * no output depends on it); an open-addressed table of entry numbers, at most
+ * half full, finds them.
+ *
+ *     map_set_str(m, "b", 7); map_set_str(m, "a", 8); map_set_str(m, "b", 9);
+ *     map_key: "b", "a"       map_get_str(m, "b", -1): 9
+ */
+#include "base/base.h"
+
+struct entry {
+	const void *key;
+	size_t n_bytes;
+	uint64_t hash;
+	int64_t value;
+};
+
+struct map {
+	arena *a;
+	VEC(struct entry) entries;
+	int32_t *table; /* 1 + number of entry; 0: empty */
+	uint32_t n_table; /* a power of 2 */
+};
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	__extension__ typedef unsigned __int128 wide;
+	wide p = (wide)a * b;
+
+	return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+/*
+ * Eight bytes a step, folded by a 64x64 -> 128 bit product (the mixing of
+ * wyhash). The length goes in, so that "a" and "a\0" differ.
+ */
+uint64_t hash_bytes(const void *data, size_t n_bytes, uint64_t seed)
+{
+	const uint64_t k0 = 0xa0761d6478bd642f, k1 = 0xe7037ed1a0b428db;
+	const unsigned char *p = data;
+	uint64_t h = mix(seed ^ k0, (uint64_t)n_bytes ^ k1);
+
+	for (; n_bytes >= 8; n_bytes -= 8, p += 8) {
+		uint64_t word;
+
+		memcpy(&word, p, 8);
+		h = mix(h ^ word ^ k0, k1);
+	}
+	if (n_bytes > 0) {
+		uint64_t word = 0;
+
+		memcpy(&word, p, n_bytes);
+		h = mix(h ^ word ^ k0, k1);
+	}
+	return mix(h ^ k1, k0);
+}
+
+map *map_new(arena *a)
+{
+	map *m = arena_make(a, map);
+
+	m->a = a;
+	return m;
+}
+
+int32_t map_n(const map *m)
+{
+	return m->entries.n;
+}
+
+/* Where the key stands in the table, or the empty slot where it would. */
+static uint32_t find(const map *m, const void *key, size_t n_bytes, uint64_t h)
+{
+	uint32_t mask = m->n_table - 1, i = (uint32_t)h & mask;
+
+	for (; m->table[i] != 0; i = (i + 1) & mask) {
+		const struct entry *e = &m->entries.at[m->table[i] - 1];
+
+		if (e->hash == h && e->n_bytes == n_bytes
+			&& (n_bytes == 0 || memcmp(e->key, key, n_bytes) == 0))
+			break;
+	}
+	return i;
+}
+
+/* Room for one more entry: the table at most half full. */
+static void grow(map *m)
+{
+	uint32_t n = m->n_table == 0 ? 16 : m->n_table * 2;
+
+	if ((uint64_t)m->entries.n * 2 + 2 <= m->n_table)
+		return;
+	if (m->n_table >= UINT32_C(1) << 31)
+		env_fail(arena_env(m->a), TN_ENOMEM, "memory", (loc){0},
+			"a map holds at most 2^30 keys");
+	m->table = arena_array(m->a, int32_t, n);
+	m->n_table = n;
+	for (int32_t i = 0; i < m->entries.n; i++) {
+		uint32_t at = (uint32_t)m->entries.at[i].hash & (n - 1);
+
+		while (m->table[at] != 0)
+			at = (at + 1) & (n - 1);
+		m->table[at] = i + 1;
+	}
+}
+
+int64_t map_get(const map *m, const void *key, size_t n_bytes, int64_t missing)
+{
+	int32_t i;
+
+	if (m->n_table == 0)
+		return missing;
+	i = m->table[find(m, key, n_bytes, hash_bytes(key, n_bytes, 0))];
+	return i == 0 ? missing : m->entries.at[i - 1].value;
+}
+
+void map_set(map *m, const void *key, size_t n_bytes, int64_t value)
+{
+	uint64_t h = hash_bytes(key, n_bytes, 0);
+	struct entry e = {.n_bytes = n_bytes, .hash = h, .value = value};
+	uint32_t at;
+
+	grow(m);
+	at = find(m, key, n_bytes, h);
+	if (m->table[at] != 0) {
+		m->entries.at[m->table[at] - 1].value = value;
+		return;
+	}
+	/* all that may throw comes before the map changes */
+	vec_reserve(m->a, &m->entries, 1);
+	e.key = arena_copy(m->a, key, n_bytes);
+	*vec_push(m->a, &m->entries) = e;
+	m->table[at] = m->entries.n;
+}
+
+const void *map_key(const map *m, int32_t i, size_t *n_bytes)
+{
+	if (n_bytes != NULL)
+		*n_bytes = m->entries.at[i].n_bytes;
+	return m->entries.at[i].key;
+}
+
+int64_t map_value(const map *m, int32_t i)
+{
+	return m->entries.at[i].value;
+}

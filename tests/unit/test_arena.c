@@ -1,0 +1,178 @@
+/* arena.c: alignment, zeroes, order of release, and running out of memory. */
+#include "unit.h"
+
+static void allocates(arena *a, void *arg)
+{
+	uint32_t seed = 1;
+	struct {
+		unsigned char *at;
+		size_t n;
+	} block[600];
+
+	(void)arg;
+	for (size_t i = 0; i < 600; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		block[i].n = seed >> 24;
+		if (i % 50 == 49)
+			block[i].n *= 1000;
+		block[i].at = arena_alloc(a, block[i].n, 1);
+		assert_int_equal((uintptr_t)block[i].at % 16, 0);
+		for (size_t j = 0; j < block[i].n; j++)
+			assert_int_equal(block[i].at[j], 0);
+		memset(block[i].at, (int)(i % 251 + 1), block[i].n);
+	}
+	for (size_t i = 0; i < 600; i++)
+		for (size_t j = 0; j < block[i].n; j++)
+			assert_int_equal(block[i].at[j], i % 251 + 1);
+	assert_true(arena_bytes(a) >= 600 * 100);
+}
+
+static void test_alloc(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(allocates, NULL, 0, NULL), TN_OK);
+	unit_each_alloc_fails(allocates, NULL);
+}
+
+static void asks_too_much(arena *a, void *arg)
+{
+	arena_alloc(a, ((size_t *)arg)[0], ((size_t *)arg)[1]);
+}
+
+static void test_too_much(void **state)
+{
+	static size_t cases[][2] = {
+		{SIZE_MAX, 1},
+		{SIZE_MAX, SIZE_MAX},
+		{SIZE_MAX / 2 + 2, 2},
+		{SIZE_MAX - 7, 1},
+		{(size_t)1 << 62, 1},
+	};
+	tn_diag d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_int_equal(
+			unit_run(asks_too_much, cases[i], 0, &d), TN_ENOMEM);
+	assert_non_null(strstr(d.text, "4611686018427387904 elements"));
+}
+
+static char order[16];
+
+static void note(void *what)
+{
+	size_t n = strlen(order);
+
+	order[n] = *(const char *)what;
+	order[n + 1] = '\0';
+}
+
+static void defers(arena *a, void *arg)
+{
+	static char name[] = "abcdef";
+	arena *child, *other;
+
+	(void)arg;
+	arena_defer(a, note, &name[0]);
+	child = arena_child(a);
+	other = arena_child(a);
+	arena_defer(child, note, &name[1]);
+	arena_defer(arena_child(child), note, &name[2]);
+	arena_defer(other, note, &name[3]);
+	arena_defer(other, note, &name[4]);
+	arena_defer(a, note, &name[5]);
+	arena_free(other); /* ed */
+	arena_free(NULL);
+}
+
+static void test_defer(void **state)
+{
+	tn_status status = TN_ENOMEM;
+
+	(void)state;
+	order[0] = '\0';
+	assert_int_equal(unit_run(defers, NULL, 0, NULL), TN_OK);
+	assert_string_equal(order, "edcbfa");
+	/* whatever was handed over is released, once, also when memory ends */
+	for (int64_t n = 1; status != TN_OK; n++) {
+		order[0] = '\0';
+		status = unit_run(defers, NULL, n, NULL);
+		for (const char *c = order; *c != '\0'; c++)
+			assert_null(strchr(c + 1, *c));
+	}
+}
+
+static void copies(arena *a, void *arg)
+{
+	char *s;
+
+	(void)arg;
+	assert_string_equal(arena_strdup(a, "abc"), "abc");
+	assert_string_equal(arena_strndup(a, "abcdef", 2), "ab");
+	assert_string_equal(arena_strndup(a, NULL, 0), "");
+	s = arena_copy(a, "xyz", 3);
+	assert_memory_equal(s, "xyz", 3);
+	assert_non_null(arena_copy(a, NULL, 0));
+	s = arena_printf(a, "%s-%05d%*s", "n", 42, 5000, "");
+	assert_int_equal(strlen(s), 5007);
+	assert_memory_equal(s, "n-00042 ", 8);
+	assert_string_equal(arena_printf(a, "%s", ""), "");
+	assert_ptr_equal(arena_env(arena_child(a)), arena_env(a));
+}
+
+static void test_copy(void **state)
+{
+	(void)state;
+	unit_each_alloc_fails(copies, NULL);
+}
+
+static void pushes(arena *a, void *arg)
+{
+	VEC(int64_t) v = {0};
+	const int64_t *before;
+
+	(void)arg;
+	for (int32_t i = 0; i < 10000; i++)
+		*vec_push(a, &v) = (int64_t)i * i;
+	assert_int_equal(v.n, 10000);
+	assert_true(v.cap < 40000);
+	for (int32_t i = 0; i < v.n; i++)
+		assert_int_equal(v.at[i], (int64_t)i * i);
+	assert_int_equal(vec_pop(&v), (int64_t)9999 * 9999);
+	assert_int_equal(v.n, 9999);
+	vec_reserve(a, &v, 50000);
+	assert_true(v.cap >= 59999);
+	before = v.at;
+	for (int32_t i = 0; i < 50000; i++)
+		*vec_push(a, &v) = i;
+	assert_ptr_equal(before, v.at);
+	assert_int_equal(v.at[9998], (int64_t)9998 * 9998);
+}
+
+static void overgrows(arena *a, void *arg)
+{
+	int32_t cap = 0;
+
+	(void)arg;
+	vec_grow(a, NULL, INT32_MAX - 3, &cap, 1, 4);
+}
+
+static void test_vec(void **state)
+{
+	(void)state;
+	unit_each_alloc_fails(pushes, NULL);
+	assert_int_equal(unit_run(overgrows, NULL, 0, NULL), TN_ENOMEM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_alloc),
+		cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_defer),
+		cmocka_unit_test(test_copy),
+		cmocka_unit_test(test_vec),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
