@@ -71,6 +71,219 @@ typedef struct tn_diag {
 	char extra[1024]; /* source line with a caret, or empty */
 } tn_diag;
 
+/** "0.1.0": the version of the library that is linked. */
+TN_API const char *tn_version(void);
+
+/** "f32"; NULL for what is no dtype. */
+TN_API const char *tn_dtype_name(tn_dtype t);
+
+/** Bytes of one element; 0 for what is no dtype. */
+TN_API size_t tn_dtype_bytes(tn_dtype t);
+
+/* ---- contexts ---------------------------------------------------------- */
+
+/** Everything that a thread works with: compiler, cache, threads, errors. */
+typedef struct tn_context tn_context;
+
+/** Who gives memory. size = 0 frees; a NULL result is out of memory. */
+typedef struct tn_allocator {
+	void *(*resize)(void *arg, void *old, size_t n_bytes);
+	void *arg;
+} tn_allocator;
+
+/** Choices for a context; start from TN_OPTIONS_INIT. */
+typedef struct tn_options {
+	size_t n_bytes;	 /* sizeof(tn_options) of the caller */
+	int32_t threads; /* 0: TENON_THREADS, or the CPUs one may use */
+	bool interp;	 /* run the slow interpreter: no C compiler needed */
+	bool no_fusion;	 /* every equation a kernel of its own */
+	bool verify;	 /* check every level after the pass that made it */
+	const char *cache_dir; /* NULL: $XDG_CACHE_HOME/tenon; "": keep nothing */
+	/* called with one line of text per pass, or NULL */
+	void (*log)(void *arg, const char *line);
+	void *log_arg;
+	tn_allocator memory; /* resize NULL: the C library's */
+} tn_options;
+
+#define TN_OPTIONS_INIT                                                        \
+	{                                                                      \
+		sizeof(tn_options), 0, false, false, true, NULL, NULL, NULL,   \
+		{                                                              \
+			NULL, NULL                                             \
+		}                                                              \
+	}
+
+/**
+ * A new context in *out.
+ *
+ * options NULL means TN_OPTIONS_INIT. Starts no thread and no compiler: both
+ * wait for the first program that needs them.
+ * errors  TN_ENOMEM; TN_EINVAL when options were built for another version
+ * owner   *out is the caller's: tn_context_free, after its programs
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_context_new(
+	tn_context **out, const tn_options *options);
+TN_API void tn_context_free(tn_context *c);
+
+/** What the last call that failed had to say; borrowed, never NULL. */
+TN_API const tn_diag *tn_context_diag(const tn_context *c);
+
+/** What a context has done so far. */
+typedef struct tn_stats {
+	int64_t n_programs;	 /* compiled */
+	int64_t n_kernels;	 /* in their plans */
+	int64_t n_shared;	 /* of these, the same function as an earlier one */
+	int64_t n_compiled;	 /* files handed to the C compiler */
+	int64_t n_disk_hits;	 /* files found in the cache directory */
+	int64_t n_memory_hits;	 /* files compiled before in this context */
+	double parse_ms, lower_ms, fuse_ms, schedule_ms, emit_ms; /* passes */
+	double compile_ms;	 /* wall time around C compilers */
+	double load_ms;		 /* reading and loading what they made */
+} tn_stats;
+TN_API void tn_context_stats(const tn_context *c, tn_stats *out);
+
+/* ---- programs ---------------------------------------------------------- */
+
+/** A program: text, then equations, then kernels, as far as was asked for. */
+typedef struct tn_program tn_program;
+
+/**
+ * Read a program in the .tn language.
+ *
+ * text need not be terminated. file is its name in diagnoses; may be NULL.
+ * errors  [tn.*] syntax and names   [notation.*] rows defined in the text
+ *         [ROW.LETTER] operands that do not fit, such as matmul.k
+ * owner   *out is the caller's: tn_program_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_parse(tn_program **out, tn_context *c,
+	const char *text, size_t n_bytes, const char *file);
+
+/** The same from a file; "-" is standard input. [file.read] */
+TN_API TN_MUST_USE tn_status tn_program_load(
+	tn_program **out, tn_context *c, const char *path);
+
+TN_API void tn_program_free(tn_program *p);
+
+/** An input or output: borrowed from its program. */
+typedef struct tn_value {
+	const char *name;
+	tn_dtype dtype;
+	int32_t rank;
+	int64_t shape[TN_MAX_RANK];
+	int64_t n_elems;
+	size_t n_bytes; /* of a dense, row-major array */
+	/*
+	 * Integers that are used as indices: lo <= v < hi is what every read
+	 * accepts; lo = hi = 0 when nothing is known.
+	 */
+	int64_t lo, hi;
+} tn_value;
+
+TN_API int32_t tn_program_n_inputs(const tn_program *p);
+TN_API int32_t tn_program_n_outputs(const tn_program *p);
+/** NULL when i is not a number of an input. */
+TN_API const tn_value *tn_program_input(const tn_program *p, int32_t i);
+TN_API const tn_value *tn_program_output(const tn_program *p, int32_t i);
+
+/**
+ * Make it ready to run: all passes, the C compiler, memory.
+ *
+ * Done by the first tn_program_run too. A context with interp set has nothing
+ * to do here.
+ * errors  [run.cc] no C compiler   [run.compile] it failed: the text is kept
+ *         [run.memory] buffers too large
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_compile(tn_program *p);
+
+/**
+ * Run it: inputs[i] and outputs[i] are dense, row-major arrays of the sizes
+ * that tn_program_input and tn_program_output tell.
+ *
+ * Every array is aligned to its element. An output overlaps no other array.
+ * After the first run nothing is allocated. The same bits for any number of
+ * threads.
+ * errors  [index.range] an index read from data is outside its tensor; the
+ *         outputs are then not to be used
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_run(
+	tn_program *p, const void *const *inputs, void *const *outputs);
+
+/** The levels between text and machine code. */
+typedef enum tn_level {
+	TN_LEVEL_PROGRAM, /* named operations; can be parsed back */
+	TN_LEVEL_SYSTEM,  /* index equations; can be parsed back */
+	TN_LEVEL_GROUPS,  /* which equations share a kernel, and why not */
+	TN_LEVEL_LOOPS,	  /* MapExpr: a tree of loops and statements */
+	TN_LEVEL_PLAN,	  /* calls and the places of buffers */
+	TN_LEVEL_C	  /* what the C compiler gets */
+} tn_level;
+
+enum {
+	TN_EXPLAIN_INDEXES = 1, /* loops: the solved index of every argument */
+	TN_EXPLAIN_JSON = 2	/* groups, plan; others as one JSON string */
+};
+
+/**
+ * One level of a program as text, a terminated string in *out.
+ *
+ * Needs no C compiler.
+ * owner   *out is the caller's: tn_text_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_explain(
+	char **out, tn_program *p, tn_level level, uint32_t flags);
+
+/** The table of operations: one line each, or as Markdown. See above. */
+TN_API TN_MUST_USE tn_status tn_ops_text(
+	char **out, tn_context *c, bool markdown);
+
+/** NULL is fine. */
+TN_API void tn_text_free(char *text);
+
+/* ---- arrays ------------------------------------------------------------ */
+
+/** A dense, row-major array in memory. */
+typedef struct tn_array {
+	tn_dtype dtype;
+	int32_t rank;
+	int64_t shape[TN_MAX_RANK];
+	int64_t n_elems;
+	size_t n_bytes;
+	void *data; /* aligned to 64 */
+} tn_array;
+
+/**
+ * Read a NumPy file.
+ *
+ * errors  [npy.*] unreadable, truncated, or a dtype that Tenon lacks
+ * owner   *out is the caller's: tn_array_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_npy_read(
+	tn_array **out, tn_context *c, const char *path);
+TN_API void tn_array_free(tn_array *a);
+
+/** Write one; the file appears whole or not at all. [npy.write] */
+TN_API TN_MUST_USE tn_status tn_npy_write(tn_context *c, const char *path,
+	tn_dtype dtype, int32_t rank, const int64_t *shape, const void *data);
+
+/** Element i of an array, and back; integers and bool by the second pair. */
+TN_API double tn_get_f64(tn_dtype t, const void *data, int64_t i);
+TN_API int64_t tn_get_i64(tn_dtype t, const void *data, int64_t i);
+TN_API void tn_set_f64(tn_dtype t, void *data, int64_t i, double v);
+TN_API void tn_set_i64(tn_dtype t, void *data, int64_t i, int64_t v);
+
+/**
+ * Fill an array with random values, the same for the same seed anywhere:
+ * floats in [-1, 1), integers in lo <= v < hi, bools of both kinds.
+ */
+TN_API void tn_fill_random(tn_dtype t, void *data, int64_t n_elems,
+	uint64_t seed, int64_t lo, int64_t hi);
+
 #ifdef __cplusplus
 }
 #endif
