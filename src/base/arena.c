@@ -42,10 +42,10 @@ struct deferred {
 
 struct arena {
 	env *e;
-	struct chunk *chunks;	  /* newest first */
-	unsigned char *at;	  /* free in the chunk that is being filled */
+	struct chunk *chunks; /* newest first */
+	unsigned char *at;    /* free in the chunk that is being filled */
 	size_t n_free, next_bytes, held_bytes;
-	struct deferred *deferred; /* last deferred first */
+	struct deferred *deferred;	     /* last deferred first */
 	arena *parent, *child, *prev, *next; /* next, prev: siblings */
 };
 
@@ -158,10 +158,11 @@ static void *try_alloc(arena *a, size_t n, size_t size)
 	struct chunk *c;
 	void *p;
 
-	if (__builtin_mul_overflow(n, size, &n_bytes)
-		|| n_bytes > SIZE_MAX - ALIGN)
+	if (__builtin_mul_overflow(n, size, &n_bytes) ||
+		n_bytes > SIZE_MAX - ALIGN)
 		return NULL;
-	need = n_bytes == 0 ? ALIGN : (n_bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	need = n_bytes == 0 ? ALIGN
+			    : (n_bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 	if (EACH_ALONE || need > a->next_bytes / 4) {
 		/* keep filling the chunk at hand unless this one fits there */
 		if (!EACH_ALONE && need <= a->n_free)
@@ -254,8 +255,8 @@ void arena_defer(arena *a, void (*fn)(void *what), void *what)
 	a->deferred = d;
 }
 
-void *vec_grow(arena *a, void *at, int32_t n, int32_t *cap, size_t size,
-	int32_t more)
+void *vec_grow(
+	arena *a, void *at, int32_t n, int32_t *cap, size_t size, int32_t more)
 {
 	int64_t need = (int64_t)n + more, room = *cap;
 	void *p;

@@ -45,8 +45,8 @@ const char *dtype_name(tn_dtype t)
 bool dtype_parse(const char *s, size_t n, tn_dtype *out)
 {
 	for (int t = 0; t < TN_N_DTYPES; t++)
-		if (strlen(types[t].name) == n
-			&& memcmp(types[t].name, s, n) == 0) {
+		if (strlen(types[t].name) == n &&
+			memcmp(types[t].name, s, n) == 0) {
 			*out = (tn_dtype)t;
 			return true;
 		}
@@ -169,24 +169,24 @@ static int64_t to_i64(double v)
 
 /* ---- elements: memcpy, because data may be aligned to nothing ---- */
 
-#define LOAD(T)                                                                \
-	do {                                                                   \
-		T v;                                                           \
-		memcpy(&v, (const char *)data + i * (int64_t)sizeof v,         \
-			sizeof v);                                             \
-		return AS(v);                                                  \
+#define LOAD(T)                                                        \
+	do {                                                           \
+		T v;                                                   \
+		memcpy(&v, (const char *)data + i * (int64_t)sizeof v, \
+			sizeof v);                                     \
+		return AS(v);                                          \
 	} while (0)
-#define LOAD_HALF(convert)                                                     \
-	do {                                                                   \
-		uint16_t h;                                                    \
-		memcpy(&h, (const char *)data + i * 2, 2);                     \
-		return AS(convert(h));                                         \
+#define LOAD_HALF(convert)                                 \
+	do {                                               \
+		uint16_t h;                                \
+		memcpy(&h, (const char *)data + i * 2, 2); \
+		return AS(convert(h));                     \
 	} while (0)
-#define STORE(T, value)                                                        \
-	do {                                                                   \
-		T w = (T)(value);                                              \
-		memcpy((char *)data + i * (int64_t)sizeof w, &w, sizeof w);    \
-		return;                                                        \
+#define STORE(T, value)                                                     \
+	do {                                                                \
+		T w = (T)(value);                                           \
+		memcpy((char *)data + i * (int64_t)sizeof w, &w, sizeof w); \
+		return;                                                     \
 	} while (0)
 
 #define AS(v) (double)(v)
@@ -323,8 +323,7 @@ int64_t shape_numel(const int64_t *shape, int32_t rank)
 			return -1;
 		if (shape[i] == 0)
 			is_empty = true;
-		else if (!mul_ok(n, shape[i], &n)
-			|| n > INT64_C(1) << 48)
+		else if (!mul_ok(n, shape[i], &n) || n > INT64_C(1) << 48)
 			return -1;
 	}
 	return is_empty ? 0 : n;

@@ -104,8 +104,8 @@ static void put(char *out, size_t cap, const char *src, size_t n)
 			out[i] = '?';
 }
 
-static void put_message(
-	tn_diag *d, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+static void put_message(tn_diag *d, const char *fmt, va_list ap)
+	__attribute__((format(printf, 2, 0)));
 
 static void put_message(tn_diag *d, const char *fmt, va_list ap)
 {
@@ -120,7 +120,7 @@ static void put_message(tn_diag *d, const char *fmt, va_list ap)
 }
 
 /* Arguments may point into the env's diagnosis: only now overwrite it. */
-static _Noreturn void throw(env *e, const tn_diag *d)
+static _Noreturn void throw(env * e, const tn_diag *d)
 {
 	struct frame *frame = e->top;
 

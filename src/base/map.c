@@ -19,7 +19,7 @@ struct entry {
 struct map {
 	arena *a;
 	VEC(struct entry) entries;
-	int32_t *table; /* 1 + number of entry; 0: empty */
+	int32_t *table;	  /* 1 + number of entry; 0: empty */
 	uint32_t n_table; /* a power of 2 */
 };
 
@@ -77,8 +77,8 @@ static uint32_t find(const map *m, const void *key, size_t n_bytes, uint64_t h)
 	for (; m->table[i] != 0; i = (i + 1) & mask) {
 		const struct entry *e = &m->entries.at[m->table[i] - 1];
 
-		if (e->hash == h && e->n_bytes == n_bytes
-			&& (n_bytes == 0 || memcmp(e->key, key, n_bytes) == 0))
+		if (e->hash == h && e->n_bytes == n_bytes &&
+			(n_bytes == 0 || memcmp(e->key, key, n_bytes) == 0))
 			break;
 	}
 	return i;

@@ -103,7 +103,10 @@ void str_shape(str *s, const int64_t *shape, int32_t rank)
 void str_json(str *s, const char *text)
 {
 	static const char *const short_form[0x20] = {['\b'] = "\\b",
-		['\f'] = "\\f", ['\n'] = "\\n", ['\r'] = "\\r", ['\t'] = "\\t"};
+		['\f'] = "\\f",
+		['\n'] = "\\n",
+		['\r'] = "\\r",
+		['\t'] = "\\t"};
 
 	str_addc(s, '"');
 	for (; *text != '\0'; text++) {

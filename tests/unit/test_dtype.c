@@ -153,10 +153,10 @@ static void test_convert(void **state)
 
 		memset(data, 0xa5, sizeof data);
 		dtype_store_f64(cases[i].t, data + 1, 3, cases[i].v);
-		assert_true(dtype_load_f64(cases[i].t, data + 1, 3)
-			== cases[i].f64);
-		assert_int_equal(dtype_load_i64(cases[i].t, data + 1, 3),
-			cases[i].i64);
+		assert_true(dtype_load_f64(cases[i].t, data + 1, 3) ==
+			    cases[i].f64);
+		assert_int_equal(
+			dtype_load_i64(cases[i].t, data + 1, 3), cases[i].i64);
 		for (size_t j = 0; j < sizeof data; j++)
 			if (j < 1 + 3 * size || j >= 1 + 4 * size)
 				assert_int_equal(data[j], 0xa5);
@@ -198,8 +198,7 @@ static void test_integers(void **state)
 			dtype_load_i64(stored[i].t, data, 1), stored[i].i64);
 	}
 	for (size_t i = 0; i < sizeof gcds / sizeof *gcds; i++)
-		assert_int_equal(
-			gcd_i64(gcds[i][0], gcds[i][1]), gcds[i][2]);
+		assert_int_equal(gcd_i64(gcds[i][0], gcds[i][1]), gcds[i][2]);
 	for (int64_t a = -13; a <= 13; a++)
 		for (int64_t m = 1; m <= 5; m++) {
 			assert_int_equal(

@@ -69,9 +69,8 @@ static void throws_source(void *arg)
 {
 	struct shown *s = arg;
 
-	env_fail_source(s->e, "tn.name",
-		(loc){"a.tn", s->line, s->column}, s->source,
-		strlen(s->source), "wrong");
+	env_fail_source(s->e, "tn.name", (loc){"a.tn", s->line, s->column},
+		s->source, strlen(s->source), "wrong");
 }
 
 static void test_source(void **state)

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { N = 3000 };
+enum { N = 1000 };
 
 static void fills(arena *a, void *arg)
 {
@@ -87,8 +87,8 @@ static void test_hash(void **state)
 		assert_in_range(n, 12, 52);
 		key[bit / 8] ^= (unsigned char)(1u << bit % 8);
 	}
-	assert_in_range(__builtin_popcountll(h ^ hash_bytes(key, 24, 1)), 12,
-		52);
+	assert_in_range(
+		__builtin_popcountll(h ^ hash_bytes(key, 24, 1)), 12, 52);
 }
 
 int main(void)

@@ -136,8 +136,8 @@ static void test_parse(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		v = 0;
-		assert_int_equal(parse_f64(cases[i].text,
-					 strlen(cases[i].text), &v),
+		assert_int_equal(
+			parse_f64(cases[i].text, strlen(cases[i].text), &v),
 			cases[i].n);
 		assert_true(v == cases[i].v);
 	}

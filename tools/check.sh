@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# check.sh: every stage that can fail, with its time. A stage that cannot run
+# here is skipped, with its reason. Last line: N passed, N failed, N skipped;
+# exit status 0 if none failed.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+passed=0 failed=0 skipped=0
+
+add() { # add PASSED FAILED SKIPPED
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+begin() {
+	printf '== %s\n' "$1"
+	began=$SECONDS
+}
+end() {
+	printf '   %s (%d s)\n' "$1" $((SECONDS - began))
+}
+skip() { # skip STAGE REASON
+	printf '== %s\n   skipped: %s\n' "$1" "$2"
+	add 0 0 1
+}
+finish() {
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" -eq 0 ]
+	exit
+}
+
+# One command is one test; its output is shown if it fails.
+stage() { # stage NAME COMMAND...
+	local name=$1
+	shift
+	begin "$name"
+	if "$@" >"$log" 2>&1; then
+		tail -n 1 "$log" | sed 's/^/   /'
+		add 1 0 0
+		end passed
+	else
+		tail -n 200 "$log"
+		add 0 1 0
+		end FAILED
+		return 1
+	fi
+}
+
+# meson counts its tests, golden.sh its files.
+meson_tests() { # meson_tests NAME BUILD ARGUMENTS...
+	local name=$1 build=$2 ok bad skips
+	shift 2
+	begin "$name"
+	meson test -C "$build" --no-rebuild --print-errorlogs "$@" >"$log" 2>&1
+	count() {
+		awk -F: -v what="^($1)\$" '$1 ~ what { n += $2 } END { print n + 0 }' "$log"
+	}
+	ok=$(count 'Ok|Expected Fail')
+	bad=$(count 'Fail|Unexpected Pass|Timeout')
+	skips=$(count 'Skipped')
+	if [ $((ok + bad + skips)) -eq 0 ]; then
+		tail -n 20 "$log"
+		bad=1
+	fi
+	[ "$bad" -eq 0 ] || cat "$log"
+	add "$ok" "$bad" "$skips"
+	end "$ok passed, $bad failed, $skips skipped"
+}
+golden() { # golden NAME BUILD
+	local ok bad
+	if [ -z "$(find tests/golden -type f 2>/dev/null | head -n 1)" ]; then
+		skip "$1" "there are no files in tests/golden"
+		return
+	fi
+	begin "$1"
+	BUILD=$2 tools/golden.sh >"$log" 2>&1
+	read -r ok bad < <(sed -n 's/^golden: \([0-9]*\) passed, \([0-9]*\) failed$/\1 \2/p' "$log")
+	[ -n "${bad:-}" ] || { ok=0 bad=1; }
+	[ "$bad" -eq 0 ] || cat "$log"
+	add "$ok" "$bad" 0
+	end "$ok passed, $bad failed"
+}
+configure() { # configure BUILD OPTIONS...
+	local build=$1
+	shift
+	if [ -f "$build/build.ninja" ]; then
+		meson configure "$build" "$@"
+	else
+		meson setup "$build" "$@"
+	fi
+}
+
+stage "layers" tools/layers.sh
+stage "file sizes" awk 'FNR == 1001 { print FILENAME ": over 1,000 lines"; n++ }
+	END { exit n > 0 }' $(git ls-files '*.c' '*.h' '*.def' '*.sh' '*.py' 2>/dev/null ||
+	find src tests include tools -type f)
+if command -v c++ >/dev/null; then
+	stage "tenon.h as C++" c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror \
+		-fsyntax-only -x c++ include/tenon.h
+else
+	skip "tenon.h as C++" "no C++ compiler is installed"
+fi
+
+stage "configure" configure build -Dwerror=true || finish
+stage "build, warnings are errors" ninja -C build || finish
+stage "symbols of the library" tools/symbols.sh
+meson_tests "tests" build
+golden "golden files" build
+if [ -x tools/proptest ]; then
+	seed=$(($(od -An -N4 -tu4 /dev/urandom)))
+	stage "random programs, --seed $seed --count 500" \
+		tools/proptest --seed $seed --count 500
+else
+	skip "random programs" "there is no tools/proptest"
+fi
+
+# The same with the sanitizers: every finding ends the test.
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+if stage "configure for ASan and UBSan" configure build-asan -Dwerror=true \
+	-Db_sanitize=address,undefined -Doptimization=1 \
+	-Dc_args=-fno-sanitize-recover=all &&
+	stage "build for ASan and UBSan" ninja -C build-asan; then
+	meson_tests "tests under ASan and UBSan" build-asan --suite quick
+	golden "golden files under ASan and UBSan" build-asan
+fi
+finish
