@@ -46,4 +46,7 @@ typedef struct emit_kernel {
 	const void *needs;
 } emit_kernel;
 
+/* One translation unit: the helpers that the kernels need, then the kernels. */
+void emit_unit(str *out, const emit_kernel *const *k, int32_t n);
+
 #endif
