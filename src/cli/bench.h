@@ -1,0 +1,50 @@
+/*
+ * bench.h: what the parts of `tenon bench` share: one result line, and the
+ * hand-written loops that a kernel's rate is compared with.
+ */
+#ifndef BENCH_H
+#define BENCH_H
+
+#include "cli.h"
+
+typedef struct bench_result {
+	const char *bench, *name;
+	double seconds;	       /* median of ours */
+	double rate;	       /* bytes per second, or 0 */
+	const char *reference; /* what it is compared with */
+	double ratio;	       /* our rate over the reference's; higher is better */
+	double target;
+	const char *skipped; /* why it was not measured, or NULL */
+} bench_result;
+
+/* The heading of the table; nothing with json. */
+void bench_heading(bool json);
+/* One line on standard output: a row of the table, or a JSON object. */
+void bench_say(const bench_result *r, bool json);
+double bench_median(double *v, int n); /* sorts v */
+
+int bench_fused(tn_context *c, const char *only, int repeat, bool json);
+int bench_compile(int repeat, bool json);
+
+/* ---- bench_ref.c: hand-written loops on pinned threads ---- */
+
+/* Named by what goes through memory: arrays read, arrays written. */
+typedef enum bench_traffic {
+	BENCH_READ,	  /* sum of one array */
+	BENCH_READ_WRITE, /* copy or scale */
+	BENCH_READ2_WRITE /* triad */
+} bench_traffic;
+
+typedef struct bench_ref bench_ref;
+
+/* Arrays of n_floats each and one thread per CPU (or n_threads, if > 0). */
+bench_ref *bench_ref_new(int64_t n_floats, int n_threads);
+void bench_ref_free(bench_ref *r);
+/* The fastest loop with this traffic here, tried once each; its name. */
+const char *bench_ref_choose(bench_ref *r, bench_traffic t);
+/* Seconds of one run of the chosen loop. */
+double bench_ref_run(bench_ref *r, bench_traffic t);
+/* Bytes that one run moves, each array once. */
+double bench_ref_bytes(const bench_ref *r, bench_traffic t);
+
+#endif
