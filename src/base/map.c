@@ -127,9 +127,7 @@ void map_set(map *m, const void *key, size_t n_bytes, int64_t value)
 		m->entries.at[m->table[at] - 1].value = value;
 		return;
 	}
-	/* all that may throw comes before the map changes */
-	vec_reserve(m->a, &m->entries, 1);
-	e.key = arena_copy(m->a, key, n_bytes);
+	e.key = arena_copy(m->a, key, n_bytes); /* may throw: first */
 	*vec_push(m->a, &m->entries) = e;
 	m->table[at] = m->entries.n;
 }

@@ -93,6 +93,10 @@ static void test_defer(void **state)
 	order[0] = '\0';
 	assert_int_equal(unit_run(defers, NULL, 0, NULL), TN_OK);
 	assert_string_equal(order, "edcbfa");
+	/* allocation 1 is the arena, 2 is for the first to be deferred */
+	order[0] = '\0';
+	assert_int_equal(unit_run(defers, NULL, 2, NULL), TN_ENOMEM);
+	assert_string_equal(order, "a");
 	/* whatever was handed over is released, once, also when memory ends */
 	for (int64_t n = 1; status != TN_OK; n++) {
 		order[0] = '\0';
