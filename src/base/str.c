@@ -132,14 +132,14 @@ void str_json(str *s, const char *text)
 void str_double(str *s, double v)
 {
 	char text[40];
-	int digits = fabs(v) < 1e-300 ? 1 : 15;
+	int n_digits = fabs(v) < 1e-300 ? 1 : 15;
 
 	if (isnan(v) || isinf(v)) {
 		str_add(s, isnan(v) ? "nan" : v < 0 ? "-inf" : "inf");
 		return;
 	}
-	for (; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, v);
+	for (; n_digits <= 17; n_digits++) {
+		snprintf(text, sizeof text, "%.*g", n_digits, v);
 		if (strtod(text, NULL) == v)
 			break;
 	}
@@ -150,49 +150,61 @@ void str_double(str *s, double v)
 			str_addc(s, '.');
 }
 
-size_t parse_f64(const char *s, size_t n, double *out)
+static size_t digits(const char *s, size_t n, size_t from)
 {
-	const struct lconv *lc = localeconv();
-	const char *point = lc->decimal_point;
-	char text[400], *end;
-	size_t i = 0, used = 0, at_point = n, n_point = strlen(point);
+	size_t i = from;
 
-	/* [-+] digits [. digits] [e [-+] digits]: nothing else goes to strtod */
+	while (i < n && s[i] >= '0' && s[i] <= '9')
+		i++;
+	return i - from;
+}
+
+/* Length of  [-+] digits [. digits] [e [-+] digits]  and where its point is. */
+static size_t number(const char *s, size_t n, size_t *point)
+{
+	size_t i = 0, k, n_digits;
+
+	*point = n;
 	if (i < n && (s[i] == '-' || s[i] == '+'))
 		i++;
-	for (size_t part = 0; part < 2; part++) {
-		while (i < n && s[i] >= '0' && s[i] <= '9')
-			i++, used++;
-		if (part == 0 && i < n && s[i] == '.')
-			at_point = i++;
-		else
-			break;
+	n_digits = digits(s, n, i);
+	i += n_digits;
+	if (i < n && s[i] == '.') {
+		*point = i++;
+		k = digits(s, n, i);
+		n_digits += k;
+		i += k;
 	}
-	if (used == 0)
+	if (n_digits == 0)
 		return 0;
 	if (i < n && (s[i] == 'e' || s[i] == 'E')) {
-		size_t j = i + 1;
-
-		if (j < n && (s[j] == '-' || s[j] == '+'))
-			j++;
-		if (j < n && s[j] >= '0' && s[j] <= '9') {
-			while (j < n && s[j] >= '0' && s[j] <= '9')
-				j++;
-			i = j;
-		}
+		k = i + 1;
+		if (k < n && (s[k] == '-' || s[k] == '+'))
+			k++;
+		if (digits(s, n, k) > 0)
+			i = k + digits(s, n, k);
 	}
-	if (i + n_point >= sizeof text)
-		return 0;
-	if (at_point >= i) {
-		memcpy(text, s, i);
-		text[i] = '\0';
-	} else {
-		memcpy(text, s, at_point);
-		memcpy(text + at_point, point, n_point);
-		memcpy(text + at_point + n_point, s + at_point + 1,
-			i - at_point - 1);
-		text[i - 1 + n_point] = '\0';
-	}
-	*out = strtod(text, &end);
 	return i;
+}
+
+/* strtod sees nothing but a number, with the point that its locale wants */
+size_t parse_f64(const char *s, size_t n, double *out)
+{
+	const char *point = localeconv()->decimal_point;
+	char text[400];
+	size_t at, n_number = number(s, n, &at), n_point = strlen(point);
+
+	if (n_number == 0 || n_number + n_point >= sizeof text)
+		return 0;
+	if (at >= n_number) {
+		memcpy(text, s, n_number);
+		text[n_number] = '\0';
+	} else {
+		memcpy(text, s, at);
+		memcpy(text + at, point, n_point);
+		memcpy(text + at + n_point, s + at + 1, n_number - at - 1);
+		text[n_number - 1 + n_point] = '\0';
+	}
+	*out = strtod(text, NULL);
+	return n_number;
 }
