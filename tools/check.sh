@@ -117,7 +117,7 @@ fi
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 if stage "configure for ASan and UBSan" configure build-asan -Dwerror=true \
-	-Db_sanitize=address,undefined -Doptimization=1 \
+	-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 \
 	-Dc_args=-fno-sanitize-recover=all &&
 	stage "build for ASan and UBSan" ninja -C build-asan; then
 	meson_tests "tests under ASan and UBSan" build-asan --suite quick
