@@ -210,20 +210,23 @@ static void sync_folder(const char *folder)
 	close(fd);
 }
 
+/* What the name of the new file has beyond that of the old: two numbers. */
+enum { TEMP_ROOM = 40 };
+
 struct part {
 	const void *data;
 	size_t n_bytes;
 };
 
-/* 0, or errno; then nothing has changed. temp has room for its number. */
+/* 0, or errno; then nothing has changed. temp: strlen(path) + TEMP_ROOM. */
 static int replace(const char *path, const char *folder, char *temp,
 	const struct part *parts, int n_parts)
 {
-	size_t n = strlen(temp);
+	size_t room = strlen(path) + TEMP_ROOM;
 	int fd = -1, error = 0;
 
 	for (int i = 0; i < 100 && fd < 0; i++) {
-		snprintf(temp + n, 8, "%d.tmp", i);
+		snprintf(temp, room, "%s.%ld.%d.tmp", path, (long)getpid(), i);
 		fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 		if (fd < 0 && errno != EEXIST)
 			break;
@@ -282,8 +285,7 @@ void file_npy_write(arena *a, const char *path, const file_array *x)
 		scratch, dtype, x->rank, x->shape, &parts[0].n_bytes);
 	parts[1].data = to_written(scratch, x, n);
 	parts[1].n_bytes = (size_t)n * dtype_size(dtype);
-	temp = arena_printf(scratch, "%s.%ld.%8s", path, (long)getpid(), "");
-	temp[strlen(temp) - 8] = '\0';
+	temp = arena_alloc(scratch, strlen(path) + TEMP_ROOM, 1);
 	folder = slash == NULL ? arena_strdup(scratch, ".")
 			       : arena_strndup(scratch, path,
 					 (size_t)(slash - path) + 1);
