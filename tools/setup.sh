@@ -30,6 +30,7 @@ need libc6-dev "headers of the C library" headers stdio.h pthread.h
 need meson "configures the build" command -v meson
 need ninja-build "runs the build" command -v ninja
 if [ "$what" = check ]; then
+	need g++ "sees that tenon.h is C++ as well" command -v c++
 	need pkg-config "finds the libraries of the tests" command -v pkg-config
 	need libcmocka-dev "framework of the unit tests" \
 		headers stdarg.h stddef.h stdint.h setjmp.h cmocka.h
