@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# test_tools.sh ROOT BUILD: the gates of make check do fail. Each case is wrong
+# in one way; layers.sh, symbols.sh and golden.sh must say so, and must pass
+# what is right.
+set -u
+root=$1
+export BUILD=$2
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+fails=0
+
+expect() { # expect STATUS TEXT COMMAND...: the output has TEXT in it
+	local status=$1 text=$2 out rc
+	shift 2
+	out=$("$@" 2>&1)
+	rc=$?
+	if [ $rc -ne "$status" ] || [[ "$out" != *"$text"* ]]; then
+		printf 'expected %s and "%s", got %s from %s:\n%s\n' \
+			"$status" "$text" $rc "$*" "$out"
+		fails=$((fails + 1))
+	fi
+}
+
+include() { # include FILE LINE STATUS TEXT: a tree with this one include
+	rm -rf "$tmp/src"
+	mkdir -p "$tmp/src/$(dirname "$1")"
+	echo "$2" >"$tmp/src/$1"
+	expect "$3" "$4" "$root/tools/layers.sh" "$tmp/src"
+}
+include ix/a.c '#include "base/base.h"' 0 '1 includes, 0 wrong'
+include ix/a.c '#include "ix/private.h"' 0 '0 wrong'
+include ix/a.c '#include "base/random.h"' 0 '0 wrong'
+include ix/a.c '#include "ir/ir.h"' 1 'a.c:1: ix may not include ir/ir.h'
+include ix/a.h '  #  include  "ir/ir.h"' 1 'ix may not include ir/ir.h'
+include ix/a.c '#include "base/env.h"' 1 'base/env.h is private to base'
+include ix/a.c '#include "ix.h"' 1 'not folder/file.h'
+include ix/a.c '#include "../ir/ir.h"' 1 'not folder/file.h'
+include ix/a.c '#include <ir/ir.h>' 1 'should be "ir/ir.h"'
+include ix/a.c '#include DOOR' 1 'what a macro says'
+include run/a.c '#include "ir/ir.h"' 1 'run may not include'
+include new/a.c '#include "base/base.h"' 1 'not in layers.txt'
+include cli/a.c '#include "bench.h"' 0 '0 wrong'
+include cli/a.c '#include "base/base.h"' 1 'cli may not include'
+include a.c '#include "emit/emit.h"' 0 '0 wrong'
+include a.c '#include "base/env.h"' 1 'private to base'
+
+library() { # library TEXT STATUS MESSAGE
+	echo "$1" >"$tmp/a.c"
+	cc -shared -fPIC -o "$tmp/a.so" "$tmp/a.c" || fails=$((fails + 1))
+	expect "$2" "$3" "$root/tools/symbols.sh" "$tmp/a.so"
+}
+library '#include <string.h>
+	size_t tn_a(char *s) { return strlen(s); }' 0 'none ends or prints'
+library '#include <stdio.h>
+	void tn_a(int i) { printf("%d", i); }' 1 'calls printf'
+library '#include <stdio.h>
+	void tn_a(int i) { fprintf(stderr, "%d", i); }' 1 'stderr'
+library '#include <stdlib.h>
+	void tn_a(void) { exit(1); }' 1 'calls exit'
+library '#include <assert.h>
+	void tn_a(int i) { assert(i); }' 1 '__assert_fail'
+library '#include <string.h>
+	size_t a(char *s) { return strlen(s); }' 1 'exports a'
+
+golden() { # golden STATUS TEXT < FILE
+	cat >"$tmp/case.tn"
+	expect "$1" "$2" "$root/tools/golden.sh" "$tmp/case.tn"
+}
+golden 0 '1 passed, 0 failed' <<-'END'
+	# run: cat %s; echo warning >&2; exit 3
+	# exit: 3
+	input
+	# >>>
+	# run: cat %s; echo warning >&2; exit 3
+	# exit: 3
+	input
+	warning
+END
+golden 1 '-expected' <<-'END'
+	# run: echo printed
+	# >>>
+	expected
+END
+golden 1 'exit status 2, expected 0' <<-'END'
+	# run: exit 2
+	# >>>
+END
+golden 1 'exit status 0, expected 1' <<-'END'
+	# run: exit 0
+	# exit: 1
+	# >>>
+END
+golden 1 'no '"'# run:'" <<-'END'
+	echo no command
+	# >>>
+END
+golden 1 'or no '"'# >>>'" <<-'END'
+	# run: echo no expected output
+END
+printf '# run: echo printed\n# >>>\nold\n' >"$tmp/case.tn"
+expect 0 'updated' "$root/tools/golden.sh" --update "$tmp/case.tn"
+expect 0 '1 passed' "$root/tools/golden.sh" "$tmp/case.tn"
+expect 0 'printed' cat "$tmp/case.tn"
+mkdir "$tmp/empty"
+expect 1 "no tests" "$root/tools/golden.sh" "$tmp/empty"
+
+exit $fails
