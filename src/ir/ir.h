@@ -31,6 +31,7 @@
  *   SCALAR(name, "F>F", F, I, "emit", "dx", "dy", "dz", "doc")
  * signature letters as in docs/notation.md (F float, N number, I integer, B bool, O ordered, T any);
  * F, I: C expressions of x, y, z on double / int64_t (bool is 0 or 1) for the interpreter;
+ * MIXED(..., G, ...): a function of integers with a float result (u01) has g alone;
  * emit: C text for generated code: "(x + y)" holds for scalars and vectors alike,
  *       a bare name is a helper of emit/ ("exp");
  * d*:   derivative by argument in the notation; o is the result; "" none.
@@ -40,6 +41,8 @@ typedef struct ir_scalar {
 	int32_t n_args;
 	double (*f)(double x, double y, double z);
 	int64_t (*i)(int64_t x, int64_t y, int64_t z);
+	double (*g)(int64_t x, int64_t y, int64_t z); /* else NULL */
+	int32_t flops; /* rough cost: 12 for exp and its like, 4 div, 1 */
 } ir_scalar;
 
 int32_t ir_scalar_n(void);
@@ -47,12 +50,25 @@ const ir_scalar *ir_scalar_at(int32_t fn);
 int32_t ir_scalar_find(const char *name, size_t n); /* -1 unknown */
 /* Result dtype from the signature; -1 when the arguments do not fit. */
 int32_t ir_scalar_dtype(int32_t fn, const tn_dtype *arg, int32_t n);
+/* Value, not yet rounded to the result. arg: dtype of the last argument; v: .f of floats, .i of ints and bool. */
+typedef union ir_number {
+	double f;
+	int64_t i;
+} ir_number;
+ir_number ir_scalar_eval(int32_t fn, tn_dtype arg, const ir_number *v);
+/* a value of dtype `from` in dtype `to`: as dtype_store does (ints wrap) */
+ir_number ir_cast(tn_dtype to, tn_dtype from, ir_number v);
+/* an integer as this dtype holds it: two's complement wrap, bool 0 or 1 */
+int64_t ir_wrap(tn_dtype t, int64_t v);
+/* a double as this dtype holds it: rounded to f32, f16, bf16 */
+double ir_round(tn_dtype t, double v);
 
 /* ---- monoids ----------------------------------------------------------- */
 
 /*
- * monoid.def: components, their dtypes ("T" the element's, "A" its accumulator,
- * "K" i64), identity and combination. The combination is text in the notation
+ * monoid.def: components, their result dtypes ("T" the element's, "S" the
+ * element's, summed in dtype_acc, "A" its accumulator, "K" i64), identity and
+ * combination. f16 and bf16 are always combined in f32. The combination is text in the notation
  * over x0 x1 x2 (so far) and y0 y1 y2 (next), parsed once into exprs with
  * EX_PARAM 0..2 and 3..5; so the interpreter and the emitter need no second
  * definition. lowest(T) of identities is -inf for floats, the least integer else.
@@ -81,7 +97,10 @@ typedef struct ir_monoid {
 
 int32_t ir_monoid_n(void);
 const ir_monoid *ir_monoid_at(int32_t monoid);
+int32_t ir_monoid_find(const char *name, size_t n); /* -1 unknown */
+/* in which a component is combined, and in which it is stored */
 tn_dtype ir_monoid_acc(int32_t monoid, int32_t comp, tn_dtype element);
+tn_dtype ir_monoid_result(int32_t monoid, int32_t comp, tn_dtype element);
 
 /* ---- expressions of a system -------------------------------------------- */
 
@@ -116,6 +135,8 @@ struct expr {
 		int64_t i;
 	} c;
 	const expr *arg[IR_MAX_ARGS];
+	int64_t flops; /* of the tree, saturating; see ex_flops */
+	int32_t depth;
 };
 
 /* ---- systems ------------------------------------------------------------- */
@@ -146,6 +167,9 @@ typedef struct sys_axis {
 
 /*
  * Pull form:  out[axes 0 .. n_left-1]  monoid=  body(all axes)
+ * dtypes: IR_SET: body has the dtype of out. A monoid: body[k] and init[k] have
+ * the dtype ir_monoid_acc(monoid, k, e) where e is the dtype of out[0] ("A"
+ * first components: of the accumulator); the finished value is rounded to out[k].
  * The left axes are bare and row-major: element number of `out` = mixed-radix
  * number of the left axes (extent-1 axes dropped, so it equals the row-major
  * number in the tensor's shape). Value = init (+) sum over the R axes of body;
@@ -175,6 +199,7 @@ typedef struct sys_eqn {
 	const struct ir_opaque *opaque;
 	int32_t n_opaque_in;
 	const int32_t *opaque_in;
+	int32_t n_opaque_attr;
 	const int64_t *opaque_attr; /* as the row's opaque function wants them */
 	bool is_view; /* IR_SET, one bare injective read, nothing else */
 } sys_eqn;
@@ -189,6 +214,11 @@ typedef struct ir_system {
 } ir_system;
 
 ir_system *ir_system_new(arena *a, ix *x);
+/* adds a tensor that no equation makes yet; the name is made unique */
+int32_t ir_add_tensor(ir_system *s, const char *name, tn_dtype t, int32_t rank,
+	const int64_t *shape);
+/* adds a copy of e (id, sys_tensor.eqn and is_view are filled in); returns its number */
+int32_t ir_add_eqn(ir_system *s, const sys_eqn *e);
 /* the box of an equation (extents live in the arena) */
 ix_box ir_eqn_box(ir_system *s, const sys_eqn *e);
 
@@ -223,8 +253,9 @@ typedef struct ex_reads {
 	} *at;
 } ex_reads;
 ex_reads ex_list_reads(ir_system *s, const expr *e);
-/* rough cost in flops per evaluation (exp 12, div 4, others 1) and number of nodes */
+/* rough cost in flops per evaluation (exp 12, div 4, others 1) */
 int64_t ex_flops(const expr *e);
+int32_t ex_n(const ir_system *s); /* ids are 0 .. ex_n - 1 */
 
 /* combination and identity of an equation's monoid on its dtypes */
 const expr *ir_combine(ir_system *s, int32_t monoid, int32_t comp,
@@ -234,6 +265,12 @@ const expr *ir_identity(ir_system *s, int32_t monoid, int32_t comp,
 
 void ir_system_verify(ir_system *s); /* throws TN_EINTERNAL */
 void ir_system_print(str *out, ir_system *s);
+/* names[axis]: as they are to be printed (NULL: a_<axis>) */
+void ir_expr_print(str *out, ir_system *s, const expr *e, const ix_box *box,
+	const char *const *names);
+void ir_form_print(str *out, ir_system *s, const ix_form *f, const ix_box *box,
+	const char *const *names);
+void ir_eqn_print(str *out, ir_system *s, const sys_eqn *e);
 ir_system *ir_system_parse(arena *a, ix *x, const char *text, size_t n,
 	const char *file); /* parse(print(s)) prints the same */
 
@@ -315,6 +352,7 @@ struct in_node {
 	int64_t i;
 	double f;
 	int32_t tensor, fn, n_index;
+	bool flat; /* READ x[*]: index[0] is the row-major element number, n_index 1 */
 	const in_node *const *index;
 	const in_node *arg[IR_MAX_ARGS]; /* ADD.. use arg[0], arg[1] */
 };
@@ -337,7 +375,9 @@ typedef struct in_eqn {
 	int32_t n_letters;
 	const int32_t *letters; /* letters that occur, left ones first */
 	const in_node *body[IR_MAX_COMP];
-	bool is_scan;
+	bool is_scan;		/* reads its own result at other places */
+	int32_t scan_axis;	/* of the result: the position that is shifted */
+	int32_t scan_letter, scan_step; /* 1: ascending, reads earlier ones; -1 */
 } in_eqn;
 
 /* A row on given shapes, dtypes and attributes. */

@@ -1,0 +1,61 @@
+/*
+ * local.h: private to ir/: what its files share about systems.
+ */
+#ifndef IR_LOCAL_H
+#define IR_LOCAL_H
+
+#include "ir/ir.h"
+
+/* Deepest expression and deepest nesting of any text. */
+enum { IR_MAX_DEPTH = 400 };
+
+/* The expression table behind ir_system.intern. */
+typedef struct ex_table {
+	map *index; /* key of a node -> its id */
+	VEC(const expr *) node;
+	map *name;	/* names of tensors -> number */
+	int32_t *stamp; /* by id: last visit that saw it */
+	int32_t n_stamp, visit;
+	VEC(int64_t *) extent; /* boxes of equations, by equation */
+} ex_table;
+
+static inline ex_table *ir_exprs(const ir_system *s)
+{
+	return s->intern;
+}
+
+/* Starts a visit; true from ex_first the first time a node is met in it. */
+void ex_visit(ir_system *s);
+bool ex_first(ir_system *s, const expr *e);
+
+/* dtype in which values of t are computed: f32 for f16 and bf16 */
+static inline tn_dtype ir_wide(tn_dtype t)
+{
+	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+}
+
+/* d with what is known where c holds, or where it does not (d->facts if nothing) */
+ix_dom ir_dom_when(ir_system *s, const ix_dom *d, const expr *c, bool holds);
+/* lo <= f < hi: a constant where the range of f decides */
+const expr *ir_inside_simple(ir_system *s, const ix_dom *d, const ix_form *f,
+	int64_t lo, int64_t hi);
+/* ex_call, with constant sides of and/or dropped */
+const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg);
+
+int64_t ir_int_least(tn_dtype t);
+int64_t ir_int_greatest(tn_dtype t);
+
+/* does out[0] of a scan occur in it, is e a view: see system.c */
+bool ir_eqn_is_view(ir_system *s, const sys_eqn *e);
+
+/* "x0 + y0" over EX_PARAM 0.. and 3..; acc[k] is the dtype of xk and yk */
+const expr *sys_parse_params(ir_system *s, const char *text, size_t n,
+	int32_t n_comp, const tn_dtype *acc);
+
+/* ir_system_verify with another status: a text that was read is at fault */
+void sys_check(ir_system *s, tn_status status);
+
+/* printed names of an equation's axes: distinct */
+const char **sys_axis_names(ir_system *s, const sys_eqn *e);
+
+#endif

@@ -1,0 +1,107 @@
+/*
+ * monoid.c: the table of reductions, compiled from monoid.def, and their
+ * combination and identity as expressions of a system.
+ *
+ *     ir_combine(s, IR_MAX, 0, (tn_dtype[]){TN_F32})   max($0, $3)
+ *     ir_identity(s, IR_MAX, 0, TN_I8)                 -128
+ */
+#include "ir/local.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define UNWRAP(...) __VA_ARGS__
+#define MONOID(name, token, comp, identity, combine, rescalable, doc)          \
+	{#name, token, (int32_t)sizeof(comp) - 1, comp, {UNWRAP identity},     \
+		{UNWRAP combine}, rescalable, doc},
+static const ir_monoid table[] = {
+#include "ir/monoid.def"
+};
+#undef MONOID
+#undef UNWRAP
+
+enum { N_MONOIDS = (int)(sizeof table / sizeof table[0]) };
+_Static_assert(N_MONOIDS == IR_SOFTMAX + 1, "monoid.def and ir_monoid_id");
+
+int32_t ir_monoid_n(void)
+{
+	return N_MONOIDS;
+}
+
+const ir_monoid *ir_monoid_at(int32_t monoid)
+{
+	return &table[monoid];
+}
+
+int32_t ir_monoid_find(const char *name, size_t n)
+{
+	for (int32_t i = 0; i < N_MONOIDS; i++)
+		if (strlen(table[i].name) == n &&
+			memcmp(table[i].name, name, n) == 0)
+			return i;
+	return -1;
+}
+
+static tn_dtype wide(tn_dtype t)
+{
+	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+}
+
+tn_dtype ir_monoid_acc(int32_t monoid, int32_t comp, tn_dtype element)
+{
+	switch (table[monoid].comp[comp]) {
+	case 'K':
+		return TN_I64;
+	case 'S':
+	case 'A':
+		return dtype_acc(element);
+	default: /* T */
+		return wide(element);
+	}
+}
+
+tn_dtype ir_monoid_result(int32_t monoid, int32_t comp, tn_dtype element)
+{
+	switch (table[monoid].comp[comp]) {
+	case 'K':
+		return TN_I64;
+	case 'A':
+		return dtype_acc(element);
+	default: /* S, T */
+		return element;
+	}
+}
+
+int64_t ir_int_least(tn_dtype t)
+{
+	if (t == TN_U8 || t == TN_BOOL)
+		return 0;
+	return (int64_t)(UINT64_MAX << (8 * dtype_size(t) - 1));
+}
+
+int64_t ir_int_greatest(tn_dtype t)
+{
+	return t == TN_U8 ? 255 : t == TN_BOOL ? 1 : ~ir_int_least(t);
+}
+
+const expr *ir_identity(
+	ir_system *s, int32_t monoid, int32_t comp, tn_dtype acc)
+{
+	double v = strtod(table[monoid].identity[comp], NULL);
+
+	if (dtype_is_float(acc))
+		return ex_const_f(s, acc, v);
+	if (isinf(v))
+		return ex_const_i(s, acc,
+			v < 0 ? ir_int_least(acc) : ir_int_greatest(acc));
+	return ex_const_i(s, acc, (int64_t)v);
+}
+
+const expr *ir_combine(
+	ir_system *s, int32_t monoid, int32_t comp, const tn_dtype *acc)
+{
+	const ir_monoid *m = &table[monoid];
+	const char *text = m->combine[comp];
+
+	return sys_parse_params(s, text, strlen(text), m->n_comp, acc);
+}
