@@ -70,8 +70,9 @@ typedef struct run_stats {
 	int64_t n_evicted;     /* cache entries removed for the size limit */
 	double compile_ms;     /* wall time in and around compilers */
 	double load_ms;	       /* wall time of reading, checking and loading */
+	const char *dir;       /* where objects are kept */
 } run_stats;
-const run_stats *run_jit_stats(const run_jit *j);
+const run_stats *run_jit_stats(run_jit *j);
 
 /* ---- pool ------------------------------------------------------------ */
 

@@ -1,0 +1,282 @@
+/*
+ * math.c: instances of the helper templates, each once, dependences first.
+ *
+ * Consumes math_base.def and math_fn.def; produces text such as
+ *
+ *     typedef float f32x16 __attribute__((vector_size(64)));
+ *     INLINE f32x16 neg_f32x16(f32x16 x) { ... }
+ *
+ * An instance is named after helper and lanes; an @name met while a template
+ * is filled in is instantiated in front of it. Templates do not call each
+ * other in circles, so the depth is that of the table.
+ */
+#include "emit/math.h"
+
+struct emit_math {
+	arena *a;
+	str text;
+	map *done; /* names of types and functions that are in the text */
+};
+
+/* ---- lanes ----------------------------------------------------------- */
+
+typedef enum elem {
+	E_F32,
+	E_F64,
+	E_I8,
+	E_I16,
+	E_I32,
+	E_I64,
+	E_U8,
+	E_U16,
+	E_U32,
+	E_U64
+} elem;
+
+static const struct {
+	const char *name, *c;
+	int32_t bytes;
+	char kind; /* as in the .def files; u: u64, only inside */
+	elem mask, bits;
+} elems[] = {
+	[E_F32] = { "f32", "float", 4, 'f', E_I32, E_U32 },
+	[E_F64] = { "f64", "double", 8, 'd', E_I64, E_U64 },
+	[E_I8] = { "i8", "__INT8_TYPE__", 1, 'i', E_I8, E_U8 },
+	[E_I16] = { "i16", "__INT16_TYPE__", 2, 'i', E_I16, E_U16 },
+	[E_I32] = { "i32", "__INT32_TYPE__", 4, 'i', E_I32, E_U32 },
+	[E_I64] = { "i64", "__INT64_TYPE__", 8, 'i', E_I64, E_U64 },
+	[E_U8] = { "u8", "__UINT8_TYPE__", 1, 'i', E_I8, E_U8 },
+	[E_U16] = { "u16", "__UINT16_TYPE__", 2, 'h', E_I16, E_U16 },
+	[E_U32] = { "u32", "__UINT32_TYPE__", 4, '-', E_I32, E_U32 },
+	[E_U64] = { "u64", "__UINT64_TYPE__", 8, 'u', E_I64, E_U64 },
+};
+
+static elem elem_of(tn_dtype t)
+{
+	static const elem of[TN_N_DTYPES] = {
+		[TN_F32] = E_F32,
+		[TN_F64] = E_F64,
+		[TN_F16] = E_U16,
+		[TN_BF16] = E_U16,
+		[TN_I8] = E_I8,
+		[TN_I16] = E_I16,
+		[TN_I32] = E_I32,
+		[TN_I64] = E_I64,
+		[TN_U8] = E_U8,
+		[TN_BOOL] = E_U8,
+	};
+
+	return of[t];
+}
+
+/* "f32x16", or "f32" for one lane */
+static const char *lanes_name(arena *a, elem e, int32_t lanes)
+{
+	return lanes == 1 ? elems[e].name :
+			    arena_printf(a, "%sx%d", elems[e].name, lanes);
+}
+
+static const char *need_type(emit_math *m, elem e, int32_t lanes)
+{
+	const char *name = lanes_name(m->a, e, lanes);
+
+	if (map_get_str(m->done, name, 0))
+		return name;
+	map_set_str(m->done, name, 1);
+	if (lanes == 1)
+		str_printf(&m->text, "typedef %s %s;\n", elems[e].c, name);
+	else
+		str_printf(&m->text,
+			"typedef %s %s __attribute__((vector_size(%d)));\n",
+			elems[e].c, name, elems[e].bytes * lanes);
+	return name;
+}
+
+/* ---- the table ------------------------------------------------------- */
+
+typedef struct template {
+	const char *name, *kinds, *vector, *scalar;
+} template;
+
+#define SAME NULL
+#define MATH(name, kinds, vector, scalar) { name, kinds, vector, scalar },
+static const template table[] = {
+#include "emit/math_base.def"
+#include "emit/math_fn.def"
+};
+#undef MATH
+
+static const template *find(const char *name, size_t n, elem e)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof table / sizeof *table; i++)
+		if (strlen(table[i].name) == n &&
+			memcmp(table[i].name, name, n) == 0 &&
+			strchr(table[i].kinds, elems[e].kind))
+			return &table[i];
+	return NULL;
+}
+
+static const char *text_of(const template *t, int32_t lanes)
+{
+	return lanes == 1 && t->scalar ? t->scalar : t->vector;
+}
+
+/* ---- filling in ------------------------------------------------------ */
+
+static const char *need(emit_math *m, const char *name, size_t n, elem e,
+	int32_t lanes);
+
+static void add_type(emit_math *m, str *out, elem e, int32_t lanes)
+{
+	str_add(out, need_type(m, e, lanes));
+}
+
+/* what stands for the capital letter c */
+static void add_letter(emit_math *m, str *out, char c, const template *t,
+	elem e, int32_t lanes)
+{
+	if (c == 'F')
+		add_type(m, out, e, lanes);
+	else if (c == 'E')
+		add_type(m, out, e, 1);
+	else if (c == 'I')
+		add_type(m, out, elems[e].mask, lanes);
+	else if (c == 'U')
+		add_type(m, out, elems[e].bits, lanes);
+	else if (c == 'H')
+		add_type(m, out, E_U16, lanes);
+	else if (c == 'G')
+		add_type(m, out, E_I16, lanes);
+	else if (c == 'J')
+		add_type(m, out, E_I64, lanes);
+	else if (c == 'W')
+		add_type(m, out, E_U64, lanes);
+	else if (c == 'L')
+		str_printf(out, "%d", lanes);
+	else if (c == 'B')
+		str_printf(out, "%d", lanes * elems[e].bytes);
+	else if (c == 'Q')
+		str_add(out, e == E_F64 ? "52" : "23");
+	else if (c == 'C')
+		str_printf(out, "%s%s", t->name, e == E_F32 ? "f" : "");
+	else
+		env_bug(arena_env(m->a), "emit/math", "letter %c in %s", c,
+			t->name);
+}
+
+static bool word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* @name, @1.name, @i.name, @w.name; returns what follows */
+static const char *add_call(emit_math *m, str *out, const char *p, elem e,
+	int32_t lanes)
+{
+	const char *name = p, *f;
+
+	if (p[1] == '.') {
+		if (p[0] == '1')
+			lanes = 1;
+		else
+			e = p[0] == 'i' ? elems[e].mask : E_U64;
+		name = p += 2;
+	}
+	while (word(*p))
+		p++;
+	f = need(m, name, (size_t)(p - name), e, lanes);
+	if (!f)
+		env_bug(arena_env(m->a), "emit/math", "no helper %.*s for %s",
+			(int)(p - name), name, elems[e].name);
+	str_add(out, f);
+	return p;
+}
+
+static const char *need(emit_math *m, const char *name, size_t n, elem e,
+	int32_t lanes)
+{
+	const template *t = find(name, n, e);
+	const char *full, *p;
+	str out;
+
+	if (!t || !text_of(t, lanes))
+		return NULL;
+	full = arena_printf(m->a, "%s_%s", t->name,
+		lanes_name(m->a, e, lanes));
+	if (map_get_str(m->done, full, 0))
+		return full;
+	map_set_str(m->done, full, 1);
+	out = str_new(m->a);
+	for (p = text_of(t, lanes); *p;) {
+		if (*p != '@') {
+			str_addc(&out, *p++);
+		} else if (p[1] >= 'A' && p[1] <= 'Z') {
+			add_letter(m, &out, p[1], t, e, lanes);
+			p += 2;
+		} else {
+			p = add_call(m, &out, p + 1, e, lanes);
+		}
+	}
+	str_addc(&m->text, '\n');
+	str_addn(&m->text, out.at, out.n);
+	return full;
+}
+
+/* ---- door ------------------------------------------------------------ */
+
+emit_math *emit_math_new(arena *a)
+{
+	emit_math *m = arena_make(a, emit_math);
+
+	m->a = a;
+	m->text = str_new(a);
+	m->done = map_new(a);
+	str_add(&m->text,
+		"#define INLINE static inline __attribute__((always_inline, unused))\n"
+		"#if defined(__FMA__) || defined(__AVX512F__) || \\\n"
+		"	defined(__FP_FAST_FMAF) || defined(__aarch64__)\n"
+		"#define FUSED 1\n"
+		"#else\n"
+		"#define FUSED 0\n"
+		"#endif\n");
+	return m;
+}
+
+static void check_lanes(emit_math *m, int32_t lanes)
+{
+	if (lanes < 1 || lanes > 64 || (lanes & (lanes - 1)))
+		env_bug(arena_env(m->a), "emit/math", "%d lanes", lanes);
+}
+
+const char *emit_math_type(emit_math *m, tn_dtype t, int32_t lanes)
+{
+	check_lanes(m, lanes);
+	return need_type(m, elem_of(t), lanes);
+}
+
+const char *emit_math_mask(emit_math *m, tn_dtype t, int32_t lanes)
+{
+	check_lanes(m, lanes);
+	return need_type(m, elems[elem_of(t)].mask, lanes);
+}
+
+const char *emit_math_use(emit_math *m, const char *name, tn_dtype t,
+	int32_t lanes)
+{
+	check_lanes(m, lanes);
+	return need(m, name, strlen(name), elem_of(t), lanes);
+}
+
+bool emit_math_has(const char *name, tn_dtype t)
+{
+	const template *r = find(name, strlen(name), elem_of(t));
+
+	return r && r->vector;
+}
+
+const char *emit_math_text(const emit_math *m)
+{
+	return m->text.at;
+}

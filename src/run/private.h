@@ -1,0 +1,101 @@
+/*
+ * private.h: what the files of run/ share.
+ *
+ *   hash.c     SHA-256, for cache keys and for damage
+ *   spawn.c    a program started without a shell, its output in a file
+ *   store.c    the directory of compiled objects
+ *   probe.c    which compiler there is, and what it accepts
+ *   jit.c      the door: texts to loaded objects
+ */
+#ifndef RUN_PRIVATE_H
+#define RUN_PRIVATE_H
+
+#include "run/run.h"
+
+/* ---- hash ------------------------------------------------------------ */
+
+typedef struct sha256 {
+	uint32_t h[8];
+	uint64_t n; /* bytes so far */
+	uint8_t block[64];
+} sha256;
+
+#define HASH_BYTES 32
+#define HASH_HEX (2 * HASH_BYTES)
+
+void sha256_start(sha256 *s);
+void sha256_add(sha256 *s, const void *data, size_t n);
+/* text with its end, so that ("ab","c") and ("a","bc") differ */
+void sha256_add_str(sha256 *s, const char *text);
+void sha256_end(sha256 *s, uint8_t out[HASH_BYTES]);
+/* the digest as 64 hexadecimal digits */
+const char *sha256_hex(arena *a, sha256 *s);
+
+/* ---- spawn ----------------------------------------------------------- */
+
+typedef struct spawned {
+	int64_t pid; /* 0: could not be started, error says why */
+	int error;
+} spawned;
+
+/* argv[0] is a path; stdout and stderr go to new files, or nowhere if NULL */
+spawned spawn_start(char *const argv[], char *const envp[], const char *out,
+	const char *err);
+/* exit status; 128 + signal; -1 if the system lost it */
+int spawn_wait(spawned s);
+/* our environment with LC_ALL=C, so that messages can be read by all */
+char **spawn_env(arena *a);
+/* words of a command, split on spaces; NULL at the end */
+char **spawn_words(arena *a, const char *command, int32_t *n);
+/* path of a program as execvp would find it; NULL: there is none */
+const char *spawn_find(arena *a, const char *name);
+
+/* ---- store ----------------------------------------------------------- */
+
+typedef struct store {
+	arena *a;
+	const char *dir;  /* of the objects */
+	bool is_private;  /* ours alone; removed at the end */
+	bool keep;	  /* false: nothing is looked up (TENON_CACHE=off) */
+	bool has_failure; /* a rejected source lies in dir: do not remove */
+	int64_t limit_bytes;
+	int64_t n_corrupt, n_evicted;
+} store;
+
+/* Finds or makes the directory; throws TN_EIO [run.cache] when none can be. */
+void store_open(store *s, arena *a);
+/* "DIR/name" */
+const char *store_path(const store *s, const char *name);
+/* An object that was sealed and is whole? Damaged ones are removed. */
+bool store_has(store *s, const char *name);
+/* Appends the seal to the file and renames it into place. */
+bool store_put(store *s, const char *file, const char *name);
+/* Bytes of a sealed entry without its seal, or NULL. */
+char *store_read(store *s, const char *name, size_t *n_bytes);
+/* Removes oldest entries beyond the limit, and remains of dead processes. */
+void store_trim(store *s);
+/* A new empty directory inside, for one batch of compilations. */
+const char *store_workdir(store *s);
+void remove_tree(const char *dir); /* one level of files, and dir */
+bool write_file(const char *path, const char *data, size_t n_bytes);
+char *read_file(arena *a, const char *path, size_t limit, size_t *n_bytes);
+
+/* ---- probe ----------------------------------------------------------- */
+
+typedef struct compiler {
+	char **argv;	     /* path, then words of the user's */
+	int32_t n_argv;
+	const char *shown;   /* as the user would name it */
+	char **flag;	     /* those that it accepts */
+	int32_t n_flags;
+	const char *flags;   /* the same, joined */
+	const char *identity; /* hash of compiler, flags, machine */
+	run_target target;
+} compiler;
+
+/* Throws TN_ECOMPILE [run.cc]. */
+void probe_compiler(compiler *c, arena *a, store *s, const char *target);
+
+double now_ms(void);
+
+#endif

@@ -1,0 +1,295 @@
+/*
+ * The f32 helpers of generated code against the C library in double: largest
+ * error in units in the last place, for one lane and for vectors, which must
+ * also agree bit for bit. Every 8191st float here; all of them in
+ * test_math_all.c, which includes this file.
+ */
+#include "unit.h"
+
+#include "emit/math.h"
+#include "run/run.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifndef STRIDE
+#define STRIDE 8191
+#endif
+#define BATCH 4096
+#define BLOCK ((uint64_t)1 << 22) /* bit patterns of one chunk */
+
+/* ---- references ------------------------------------------------------ */
+
+/* Series where they are exact enough: most floats are tiny. */
+static double ref_exp(double x)
+{
+	return fabs(x) < 0x1p-20 ? 1 + x + x * x / 2 :
+		x > 90		 ? HUGE_VAL :
+		x < -105	 ? 0x1p-160 :
+				   exp(x);
+}
+
+static double ref_tanh(double x)
+{
+	return fabs(x) < 0x1p-13 ? x - x * x * x / 3 :
+		fabs(x) > 12	 ? copysign(1, x) :
+				   tanh(x);
+}
+
+static double ref_erf(double x)
+{
+	return fabs(x) < 0x1p-13 ? 1.1283791670955126 * (x - x * x * x / 3) :
+		fabs(x) > 6	 ? copysign(1, x) :
+				   erf(x);
+}
+
+static double ref_sin(double x)
+{
+	return fabs(x) < 0x1p-13 ? x - x * x * x / 6 : sin(x);
+}
+
+static double ref_cos(double x)
+{
+	return fabs(x) < 0x1p-20 ? 1 - x * x / 2 : cos(x);
+}
+
+static double ref_expm1(double x)
+{
+	return x > 90 ? HUGE_VAL : expm1(x);
+}
+
+static double ref_sigmoid(double x)
+{
+	return x < 0 ? ref_exp(x) / (1 + ref_exp(x)) : 1 / (1 + ref_exp(-x));
+}
+
+static double ref_softplus(double x)
+{
+	return isnan(x) ? x : fmax(x, 0) + log1p(ref_exp(-fabs(x)));
+}
+
+static double ref_rsqrt(double x)
+{
+	return 1 / sqrt(x);
+}
+
+static const struct {
+	const char *name;
+	double (*ref)(double);
+	double bound;
+	bool all; /* in the run over every float too */
+} rows[] = {
+	{"exp", ref_exp, 2, true},
+	{"log", log, 2, true},
+	{"tanh", ref_tanh, 2, true},
+	{"erf", ref_erf, 2, true},
+	{"sin", ref_sin, 2, true},
+	{"cos", ref_cos, 2, true},
+	{"expm1", ref_expm1, 4, false},
+	{"log1p", log1p, 4, false},
+	{"sigmoid", ref_sigmoid, 4, false},
+	{"softplus", ref_softplus, 4, false},
+	{"rsqrt", ref_rsqrt, 2, false},
+	{"sqrt", sqrt, 0.5, false},
+	{"round", rint, 0, false},
+	{"floor", floor, 0, false},
+	{"ceil", ceil, 0, false},
+	{"trunc", trunc, 0, false},
+	{"abs", fabs, 0, false},
+};
+#define N_ROWS ((int32_t)(sizeof rows / sizeof *rows))
+
+/* ---- kernels --------------------------------------------------------- */
+
+typedef void kernel(const float *x, float *y);
+
+static const char *kernel_text(arena *a, int32_t lanes)
+{
+	emit_math *m = emit_math_new(a);
+	str s = str_new(a);
+	const char *load = emit_math_use(m, "load", TN_F32, lanes);
+	const char *store = emit_math_use(m, "store", TN_F32, lanes);
+	int32_t i;
+
+	for (i = 0; i < N_ROWS; i++)
+		str_printf(&s,
+			"\nvoid k_%s(const float *x, float *y)\n{\n"
+			"	for (int i = 0; i < %d; i += %d)\n"
+			"		%s(y + i, %s(%s(x + i)));\n}\n",
+			rows[i].name, BATCH, lanes, store,
+			emit_math_use(m, rows[i].name, TN_F32, lanes), load);
+	return arena_printf(a, "%s%s", emit_math_text(m), s.at);
+}
+
+/* ---- errors ---------------------------------------------------------- */
+
+/* error of y in units of the last place of r; 1e9: wrong kind of number */
+static double ulps(float y, double r)
+{
+	uint64_t bits;
+	double scale;
+	int e;
+
+	if (isnan(r) || isnan(y))
+		return isnan(r) && isnan(y) ? 0 : 1e9;
+	if (signbit(y) ? !signbit(r) : signbit(r))
+		return 1e9;
+	if (isinf(y))
+		return fabs(r) >= 0x1.ffffffp127 ? 0 : 1e9;
+	if (isinf(r))
+		return 1e9;
+	memcpy(&bits, &r, sizeof bits);
+	e = (int)(bits >> 52 & 2047) - 1023 - 23;
+	e = e < -149 ? -149 : e > 104 ? 104 : e;
+	bits = (uint64_t)(1023 - e) << 52; /* 2^-e */
+	memcpy(&scale, &bits, sizeof scale);
+	return fabs((double)y - r) * scale;
+}
+
+struct worst {
+	_Alignas(64) double ulp[N_ROWS];
+	float at[N_ROWS];
+	int64_t n_differ[N_ROWS];
+	float differs[N_ROWS];
+};
+
+struct sweep {
+	kernel *vector[N_ROWS], *scalar[N_ROWS];
+	int32_t row[N_ROWS], n_rows;
+	int64_t n_blocks;
+	struct worst *worst; /* of each worker */
+};
+
+static void check_batch(struct sweep *s, struct worst *w, int32_t row,
+	const float *x, int32_t n)
+{
+	_Alignas(64) float y[BATCH], z[BATCH];
+	int32_t i;
+
+	s->vector[row](x, y);
+	s->scalar[row](x, z);
+	for (i = 0; i < n; i++) {
+		double u = ulps(y[i], rows[row].ref((double)x[i]));
+
+		if (u > w->ulp[row]) {
+			w->ulp[row] = u;
+			w->at[row] = x[i];
+		}
+		if (memcmp(&y[i], &z[i], sizeof *y) &&
+			!(isnan(y[i]) && isnan(z[i]))) {
+			w->n_differ[row]++;
+			w->differs[row] = x[i];
+		}
+	}
+}
+
+static void check_block(void *arg, int64_t chunk, int32_t worker)
+{
+	struct sweep *s = arg;
+	int32_t row = s->row[chunk / s->n_blocks], n = 0;
+	uint64_t at = (uint64_t)(chunk % s->n_blocks) * BLOCK * STRIDE;
+	uint64_t end = at + BLOCK * STRIDE;
+	_Alignas(64) float x[BATCH] = {0};
+
+	if (end > (uint64_t)1 << 32)
+		end = (uint64_t)1 << 32;
+	for (; at < end; at += STRIDE) {
+		uint32_t bits = (uint32_t)at;
+
+		memcpy(&x[n++], &bits, sizeof bits);
+		if (n == BATCH) {
+			check_batch(s, &s->worst[worker], row, x, n);
+			n = 0;
+		}
+	}
+	check_batch(s, &s->worst[worker], row, x, n);
+}
+
+static void sweep_all(run_pool *p, struct sweep *s, int32_t lanes)
+{
+	struct worst all = {0};
+	int32_t i, t;
+
+	s->n_blocks = (int64_t)((((uint64_t)1 << 32) + BLOCK * STRIDE - 1) /
+		(BLOCK * STRIDE));
+	run_parallel(p, s->n_blocks * s->n_rows, check_block, s);
+	for (t = 0; t < run_pool_threads(p); t++)
+		for (i = 0; i < N_ROWS; i++) {
+			struct worst *w = &s->worst[t];
+
+			if (w->ulp[i] > all.ulp[i]) {
+				all.ulp[i] = w->ulp[i];
+				all.at[i] = w->at[i];
+			}
+			if (w->n_differ[i])
+				all.differs[i] = w->differs[i];
+			all.n_differ[i] += w->n_differ[i];
+		}
+	for (t = 0; t < s->n_rows; t++) {
+		i = s->row[t];
+		printf("%-8s x%-2d  max %6.3f ULP at %a\n", rows[i].name,
+			lanes, all.ulp[i], (double)all.at[i]);
+		if (all.ulp[i] > rows[i].bound)
+			fail_msg("%s(%a): %g ULP", rows[i].name,
+				(double)all.at[i], all.ulp[i]);
+		if (all.n_differ[i])
+			fail_msg("%s: %d floats differ between 1 and %d lanes, "
+				 "such as %a",
+				rows[i].name, (int)all.n_differ[i], lanes,
+				(double)all.differs[i]);
+	}
+}
+
+/* ---- runs ------------------------------------------------------------ */
+
+static void sweeps(arena *a, void *arg)
+{
+	int32_t lanes[] = {2, 4, 8, 16, 32, 0}, n, i, k;
+	run_jit *j = run_jit_new(a);
+	run_pool *p = run_pool_new(a, 0);
+	const char *text[7];
+	run_lib *lib[7];
+
+	(void)arg;
+	if (STRIDE == 1) { /* only what the machine would use */
+		lanes[0] = run_jit_target(j)->vector_bytes / 4;
+		lanes[1] = 0;
+	}
+	for (n = 0; lanes[n]; n++)
+		text[n] = kernel_text(a, lanes[n]);
+	text[n] = kernel_text(a, 1);
+	run_compile(j, text, n + 1, lib);
+	for (k = 0; k < n; k++) {
+		struct sweep s = {.n_rows = 0};
+
+		s.worst = run_slab(a,
+			(size_t)run_pool_threads(p) * sizeof *s.worst);
+		for (i = 0; i < N_ROWS; i++) {
+			const char *f = arena_printf(a, "k_%s", rows[i].name);
+
+			run_symbol(j, lib[k], f, &s.vector[i]);
+			run_symbol(j, lib[n], f, &s.scalar[i]);
+			if (STRIDE > 1 || rows[i].all)
+				s.row[s.n_rows++] = i;
+		}
+		sweep_all(p, &s, lanes[k]);
+	}
+}
+
+static void test_ulp(void **state)
+{
+	tn_diag d;
+
+	(void)state;
+	if (unit_run(sweeps, NULL, 0, &d) != TN_OK)
+		fail_msg("%s", d.text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_ulp)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
