@@ -1,0 +1,355 @@
+/*
+ * equal.c: is a form zero on all points of its domain?
+ *
+ * Consumes two forms; produces a verdict. EQUAL and DIFFERENT are proofs,
+ * UNKNOWN says that none was found within the caps.
+ *
+ *     (4*i + j) div 6 - (2*(i div 3) + ...)     digits after fusing i and j
+ *
+ * D = a - b. Its digits decide alone when there is nothing else: normal form
+ * is canonical there. Otherwise, after the changes of axes of reduce.c, D
+ * falls into parts that share no axis, not even through a fact. D is constant
+ * iff each part is; a part is constant iff it is on 0 .. L of each axis, L its
+ * period there (the +1 is for the drift). Boxes up to a cap are walked.
+ * What is larger: a clamp gives three cases, each with a fact; then points are
+ * tried.
+ */
+#include "ix/local.h"
+
+#include "base/random.h"
+
+enum { WALK = 1 << 16, FEW_POINTS = 24, MANY_POINTS = 4096, CASES = 4 };
+
+/* ---- points ---- */
+
+static bool holds(const ix_dom *d, const int64_t *at)
+{
+	for (int32_t i = 0; i < d->n_facts; i++) {
+		int64_t v = ix_eval(d->facts[i].f, at, NULL, NULL);
+
+		if (v < d->facts[i].lo || v >= d->facts[i].hi)
+			return false;
+	}
+	return true;
+}
+
+/* The k-th point that is tried: ends of axes are preferred. */
+static void try_point(const ix_box *box, int64_t k, int64_t *at)
+{
+	for (int32_t i = 0; i < box->n; i++) {
+		uint64_t r = base_mix64((uint64_t)k * IX_MAX_AXES +
+			(uint64_t)i + 1);
+		int64_t e = box->extent[i];
+
+		switch (r & 7) {
+		case 0:
+			at[i] = 0;
+			break;
+		case 1:
+			at[i] = e - 1;
+			break;
+		default:
+			at[i] = (int64_t)((r >> 3) % (uint64_t)e);
+			break;
+		}
+	}
+}
+
+/* A point of the domain with a value other than zero. No functions here. */
+static bool refuted(const problem *p, int64_t n)
+{
+	int64_t at[IX_MAX_AXES];
+
+	for (int64_t k = 0; k < n; k++) {
+		try_point(&p->dom.box, k, at);
+		if (ix_eval(p->f, at, NULL, NULL) != 0 && holds(&p->dom, at))
+			return true;
+	}
+	return false;
+}
+
+/* ---- parts that share no axis ---- */
+
+enum outcome { NO_POINT, ONE_VALUE, VALUES, TOO_LARGE };
+
+/* A part of D, and the box on which it shows all that it does. */
+struct piece {
+	uint64_t axes;
+	const ix_form *f;
+	ix_dom dom; /* its facts; the box of all */
+	int64_t count[IX_MAX_AXES];
+	int64_t value;
+};
+
+static int32_t pieces(const problem *p, uint64_t *axes)
+{
+	int32_t n = 0, n_items = p->f->n + p->dom.n_facts;
+
+	for (int32_t i = 0; i < n_items; i++) {
+		uint64_t m = i < p->f->n ? ix_atom_axes(p->f->t[i].atom) :
+			ix_form_axes(p->dom.facts[i - p->f->n].f);
+		int32_t k = 0;
+
+		for (int32_t j = 0; j < n; j++) {
+			if ((axes[j] & m) != 0)
+				m |= axes[j];
+			else
+				axes[k++] = axes[j];
+		}
+		axes[k] = m;
+		n = k + 1;
+	}
+	return n;
+}
+
+/* False: more points than will be walked. */
+static bool piece_box(struct piece *q)
+{
+	const ix_box *box = &q->dom.box;
+	int64_t points = 1;
+	wide drift;
+
+	for (int32_t i = 0; i < box->n; i++) {
+		int64_t l = 0;
+
+		q->count[i] = 1;
+		if ((q->axes >> i & 1) == 0)
+			continue;
+		if (q->dom.n_facts == 0)
+			l = ix_period(box, q->f, i, &drift);
+		q->count[i] = l > 0 && l < box->extent[i] ? l + 1 :
+			box->extent[i];
+		if (q->count[i] > WALK / points)
+			return false;
+		points *= q->count[i];
+	}
+	return true;
+}
+
+static void piece_init(const problem *p, uint64_t axes, struct piece *q)
+{
+	ix_term *t = arena_array(p->a, ix_term, p->f->n + 1);
+	ix_fact *g = arena_array(p->a, ix_fact, p->dom.n_facts + 1);
+	int32_t n = 0;
+
+	q->axes = axes;
+	q->dom = (ix_dom){p->dom.box, 0, g};
+	for (int32_t i = 0; i < p->f->n; i++)
+		if ((ix_atom_axes(p->f->t[i].atom) & ~axes) == 0)
+			t[n++] = p->f->t[i];
+	q->f = ix_form_of(p->x, 0, t, n);
+	for (int32_t i = 0; i < p->dom.n_facts; i++)
+		if ((ix_form_axes(p->dom.facts[i].f) & ~axes) == 0)
+			g[q->dom.n_facts++] = p->dom.facts[i];
+}
+
+static enum outcome walk(struct piece *q)
+{
+	int64_t at[IX_MAX_AXES] = {0};
+	enum outcome r = NO_POINT;
+	int32_t i;
+
+	if (ix_form_has(q->f) == 0 && q->dom.n_facts == 0 && q->f->n > 0)
+		return VALUES; /* digits alone: canonical */
+	if (!piece_box(q))
+		return TOO_LARGE;
+	do {
+		if (holds(&q->dom, at)) {
+			int64_t v = ix_eval(q->f, at, NULL, NULL);
+
+			if (r == ONE_VALUE && v != q->value)
+				return VALUES;
+			q->value = v;
+			r = ONE_VALUE;
+		}
+		for (i = q->dom.box.n - 1; i >= 0; i--) {
+			if (++at[i] < q->count[i])
+				break;
+			at[i] = 0;
+		}
+	} while (i >= 0);
+	return r;
+}
+
+static ix_verdict by_pieces(const problem *p)
+{
+	uint64_t *axes = arena_array(p->a, uint64_t,
+		p->f->n + p->dom.n_facts + 1);
+	int32_t n = pieces(p, axes);
+	uint64_t total = (uint64_t)p->f->c0;
+	bool varies = false, unknown = false;
+
+	for (int32_t i = 0; i < n; i++) {
+		struct piece q;
+
+		piece_init(p, axes[i], &q);
+		switch (walk(&q)) {
+		case NO_POINT:
+			return IX_EQUAL;
+		case ONE_VALUE:
+			total += (uint64_t)q.value;
+			break;
+		case VALUES:
+			varies = true;
+			break;
+		case TOO_LARGE:
+			unknown = true;
+			break;
+		}
+	}
+	if (unknown)
+		return IX_UNKNOWN;
+	return varies || total != 0 ? IX_DIFFERENT : IX_EQUAL;
+}
+
+/* ---- the whole question ---- */
+
+static ix_verdict zero(problem *p, int cases);
+
+/* A clamp whose argument has none in it. */
+static const ix_atom *some_clamp(const ix_form *f)
+{
+	if ((ix_form_has(f) & HAS_CLAMP) == 0)
+		return NULL;
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+
+		if ((ix_atom_has(a) & HAS_CLAMP) == 0)
+			continue;
+		if (a->kind == IX_CLAMP &&
+			(ix_form_has(a->f) & HAS_CLAMP) == 0)
+			return a;
+		return some_clamp(a->f);
+	}
+	return NULL;
+}
+
+static ix_verdict by_cases(const problem *p, int cases)
+{
+	const ix_atom *a = cases > 0 ? some_clamp(p->f) : NULL;
+	ix_verdict all = IX_EQUAL;
+
+	if (a == NULL || a->hi == INT64_MAX)
+		return IX_UNKNOWN;
+	for (int k = 0; k < 3; k++) {
+		problem q = *p;
+		ix_verdict v;
+
+		problem_assume(&q, a->f, k == 0 ? INT64_MIN :
+			k == 1 ? a->lo : a->hi + 1,
+			k == 0 ? a->lo : k == 1 ? a->hi + 1 : INT64_MAX);
+		v = zero(&q, cases - 1);
+		if (v == IX_DIFFERENT)
+			return v;
+		if (v == IX_UNKNOWN)
+			all = v;
+	}
+	return all;
+}
+
+static bool decided(const problem *p, ix_verdict *v)
+{
+	if (p->empty || (p->f->n == 0 && p->f->c0 == 0)) {
+		*v = IX_EQUAL;
+		return true;
+	}
+	*v = IX_DIFFERENT;
+	return p->dom.n_facts == 0 &&
+		(p->f->n == 0 || ix_form_has(p->f) == 0);
+}
+
+/* Functions are axes by now. */
+static ix_verdict zero(problem *p, int cases)
+{
+	ix_verdict v;
+	problem split;
+
+	problem_windows(p);
+	if (decided(p, &v))
+		return v;
+	p->f = ix_simplify(p->x, &p->dom, p->f);
+	if (decided(p, &v))
+		return v;
+	if (refuted(p, FEW_POINTS))
+		return IX_DIFFERENT;
+	problem_split(p);
+	split = *p;
+	while (!decided(p, &v) && problem_fuse(p))
+		;
+	if (decided(p, &v))
+		return v;
+	v = by_pieces(p);
+	if (v == IX_UNKNOWN)
+		v = by_pieces(&split);
+	if (v == IX_UNKNOWN)
+		v = by_cases(p, cases);
+	if (v == IX_UNKNOWN && refuted(p, MANY_POINTS))
+		v = IX_DIFFERENT;
+	return v;
+}
+
+/* ---- functions that are read at two places ---- */
+
+struct values {
+	const problem *p;
+	int64_t seed;
+};
+
+static int64_t some_value(void *arg, int64_t fun, int64_t at)
+{
+	const struct values *v = arg;
+
+	for (int32_t i = 0; i < v->p->fun.n; i++) {
+		const fun_class *c = &v->p->fun.at[i];
+		uint64_t r;
+
+		if (c->fun != fun)
+			continue;
+		r = base_mix64((uint64_t)at * 3 + (uint64_t)(fun + v->seed));
+		return c->lo + (int64_t)(r % (uint64_t)(c->hi - c->lo));
+	}
+	return 0;
+}
+
+/* DIFFERENT needs one function that all places agree with. */
+static ix_verdict twins(const problem *p, const ix_dom *d, const ix_form *f)
+{
+	int64_t at[IX_MAX_AXES];
+
+	for (int64_t k = 0; k < MANY_POINTS; k++) {
+		struct values v = {p, k};
+		bool in = true;
+
+		try_point(&d->box, k, at);
+		for (int32_t i = 0; i < d->n_facts && in; i++) {
+			int64_t g = ix_eval(d->facts[i].f, at, some_value, &v);
+
+			in = g >= d->facts[i].lo && g < d->facts[i].hi;
+		}
+		if (in && ix_eval(f, at, some_value, &v) != 0)
+			return IX_DIFFERENT;
+	}
+	return IX_UNKNOWN;
+}
+
+ix_verdict ix_equal(ix *x, const ix_dom *d, const ix_form *a, const ix_form *b)
+{
+	const ix_form *f;
+	ix_verdict v = IX_UNKNOWN;
+	problem p;
+
+	if (a == b)
+		return IX_EQUAL;
+	f = ix_sub(x, d, a, b);
+	if (f->n == 0 && f->c0 == 0)
+		return IX_EQUAL;
+	if (d->n_facts == 0 && (f->n == 0 || ix_form_has(f) == 0))
+		return IX_DIFFERENT;
+	problem_init(&p, x, arena_child(ix_arena(x)), d, f);
+	if (problem_functions(&p))
+		v = zero(&p, CASES);
+	if (v == IX_DIFFERENT && p.twins)
+		v = twins(&p, d, f);
+	arena_free(p.a);
+	return v;
+}

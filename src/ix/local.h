@@ -1,0 +1,142 @@
+/*
+ * local.h: what the files of ix/ share and nobody else sees.
+ *
+ *   intern.c   tables; one pointer per form and atom, with what is asked often
+ *   normal.c   parts, sums, normal form; add, scale
+ *   div.c      division, clamp, functions
+ *   subst.c    simplification in context, composition, linear addresses
+ *   range.c    bounds
+ *   equal.c    is a form zero on its domain?   (reduce.c: its changes of axes)
+ *   inject.c   does a form hit a value twice; its inverse
+ *   print.c    value at a point, text
+ *
+ * Work is done on parts: terms by value, so that a digit which is only on its
+ * way (cut, to be joined again) is never interned.
+ */
+#ifndef IX_LOCAL_H
+#define IX_LOCAL_H
+
+#include "ix/ix.h"
+
+__extension__ typedef __int128 wide;
+
+typedef struct part {
+	int64_t coef;
+	const ix_atom *atom; /* NULL: the digit that follows */
+	int32_t axis;
+	int64_t lo, hi;
+} part;
+
+/* A sum that is being built. Not to be copied: `at` may point into itself. */
+enum { SUM_FEW = 24 };
+typedef struct sum {
+	ix *x;
+	int64_t c0;
+	int32_t n, cap;
+	part *at;
+	part few[SUM_FEW];
+} sum;
+
+/* bounds, inclusive; beyond +-WIDE_MAX nothing is told apart */
+#define WIDE_MAX ((wide)1 << 96)
+typedef struct span {
+	wide min, max;
+} span;
+
+/* Deepest nesting of floor, clamp and fun; an ix_form beyond throws ix.depth */
+enum { IX_DEPTH = 400 };
+
+/* ---- intern.c ---- */
+
+_Noreturn void ix_overflow(const ix *x);
+int64_t ix_mul(const ix *x, int64_t a, int64_t b);
+int64_t ix_plus(const ix *x, int64_t a, int64_t b);
+int64_t ix_fit(const ix *x, wide v);
+
+const ix_atom *ix_atom_of(ix *x, const ix_atom *key); /* id is given here */
+const ix_form *ix_form_of(ix *x, int64_t c0, const ix_term *t, int32_t n);
+
+/* What an atom or form contains, at any depth. Bit i: axis i. */
+enum { HAS_FLOOR = 1, HAS_CLAMP = 2, HAS_FUN = 4 };
+uint64_t ix_atom_axes(const ix_atom *a);
+uint64_t ix_form_axes(const ix_form *f);
+int ix_form_has(const ix_form *f);
+int ix_atom_has(const ix_atom *a);
+int32_t ix_form_depth(const ix_form *f); /* 0: only digits */
+
+/* Result of a substitution that is under way, by atom id. */
+void ix_memo_begin(ix *x);
+void ix_memo_end(ix *x);
+const ix_form *ix_memo_get(const ix *x, const ix_atom *a);
+void ix_memo_set(ix *x, const ix_atom *a, const ix_form *f);
+
+/* ---- normal.c ---- */
+
+static inline bool part_is_digit(const part *p)
+{
+	return p->atom == NULL;
+}
+bool part_same(const part *a, const part *b); /* coefficients aside */
+part part_of(const ix_term *t);
+part part_digit(int64_t coef, int32_t axis, int64_t lo, int64_t hi);
+
+/* w * (axis div p) */
+struct weight {
+	int64_t p;
+	wide w;
+};
+
+/*
+ * Normal form of n parts. out and w have room for 2 n. The number of parts,
+ * or -1 when a coefficient does not fit.
+ */
+int32_t ix_normal(const ix_box *box, const part *in, int32_t n, part *out,
+	struct weight *w);
+
+void sum_init(sum *s, ix *x, int64_t c0);
+void sum_part(sum *s, const part *p, int64_t coef);
+void sum_digit(sum *s, int64_t coef, int32_t axis, int64_t lo, int64_t hi);
+void sum_atom(sum *s, int64_t coef, const ix_atom *a);
+void sum_form(sum *s, int64_t k, const ix_form *f);
+const ix_form *sum_done(sum *s, const ix_box *box);
+
+/* ---- range.c ---- */
+
+span ix_span(const ix_dom *d, const ix_form *f);
+span ix_span_parts(const ix_dom *d, wide c0, const part *p, int32_t n);
+/* Values of one axis that the facts leave; min > max: none. */
+span ix_span_axis(const ix_dom *d, int32_t axis);
+
+/* ---- reduce.c ---- */
+
+/* Values of an uninterpreted function, and the form that it is read at. */
+typedef struct fun_class {
+	int64_t fun, lo, hi;
+	const ix_form *at;
+	int32_t axis;
+} fun_class;
+
+/* A question about a form, whose box and facts may be exchanged. */
+typedef struct problem {
+	ix *x;
+	arena *a; /* of this question */
+	const ix_form *f;
+	ix_dom dom;
+	bool empty; /* no point satisfies the facts */
+	bool twins; /* one function, read at two places, became two axes */
+	VEC(fun_class) fun;
+} problem;
+
+void problem_init(problem *p, ix *x, arena *a, const ix_dom *d,
+	const ix_form *f);
+bool problem_functions(problem *p); /* fun atoms become axes; false: too many */
+void problem_windows(problem *p);   /* facts that bound an axis move its box */
+void problem_split(problem *p);	    /* axes at their cuts */
+bool problem_fuse(problem *p);	    /* one run of axes; false: none left */
+void problem_assume(problem *p, const ix_form *f, int64_t lo, int64_t hi);
+
+/* L > 0 such that f(x + L*e) - f(x) = *drift for all x; 0: none is known */
+int64_t ix_period(const ix_box *box, const ix_form *f, int32_t axis,
+	wide *drift);
+
+#endif

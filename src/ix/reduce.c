@@ -1,0 +1,434 @@
+/*
+ * reduce.c: the same question over another box.
+ *
+ * Consumes a problem: a form, a box, facts; produces an equivalent problem by
+ * an exact change of axes, a bijection of the points that satisfy the facts:
+ *
+ *   functions  each element f[g] that is read becomes an axis of its own;
+ *              elements whose places are equal become one. Equal for all
+ *              values of these axes: equal for all functions
+ *   windows    a fact that bounds an axis makes the axis shorter
+ *   split      i over [12], cut at 4:  i = 4*a + b over [3,4]. Unused axes go
+ *   fuse       4*a + b inside a floor, over [3,4]:  one axis F over [12],
+ *              a = F div 4, b = F mod 4. This turns most floors into digits
+ */
+#include "ix/local.h"
+
+#include <stdlib.h>
+
+void problem_init(problem *p, ix *x, arena *a, const ix_dom *d,
+	const ix_form *f)
+{
+	memset(p, 0, sizeof *p);
+	p->x = x;
+	p->a = a;
+	p->f = f;
+	p->dom = *d;
+}
+
+/* Facts that always hold go; one that never does makes the problem empty. */
+static void weed(problem *p)
+{
+	ix_dom box = {p->dom.box, 0, NULL};
+	ix_fact *g = arena_array(p->a, ix_fact, p->dom.n_facts + 1);
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < p->dom.n_facts; i++) {
+		const ix_fact *old = &p->dom.facts[i];
+		span s = ix_span(&box, old->f);
+
+		if (s.min >= old->hi || s.max < old->lo)
+			p->empty = true;
+		if (s.min < old->lo || s.max >= old->hi)
+			g[n++] = *old;
+	}
+	p->dom.facts = g;
+	p->dom.n_facts = n;
+}
+
+/* Every axis i becomes with[i], a form over the n axes given. */
+static void exchange(problem *p, int32_t n, const int64_t *extent,
+	const ix_form *const *with)
+{
+	ix_dom d = {{n, extent}, 0, NULL};
+	ix_fact *g = arena_array(p->a, ix_fact, p->dom.n_facts + 1);
+	const ix_box old = p->dom.box;
+
+	p->f = ix_subst(p->x, &d, p->f, old.n, old.extent, with);
+	for (int32_t i = 0; i < p->dom.n_facts; i++) {
+		g[i] = p->dom.facts[i];
+		g[i].f = ix_subst(p->x, &d, g[i].f, old.n, old.extent, with);
+	}
+	d.n_facts = p->dom.n_facts;
+	d.facts = g;
+	p->dom = d;
+	weed(p);
+}
+
+void problem_assume(problem *p, const ix_form *f, int64_t lo, int64_t hi)
+{
+	int32_t n = p->dom.n_facts;
+	ix_fact *g = arena_array(p->a, ix_fact, n + 1);
+
+	if (n > 0)
+		memcpy(g, p->dom.facts, (size_t)n * sizeof *g);
+	g[n] = (ix_fact){f, lo, hi};
+	p->dom.facts = g;
+	p->dom.n_facts = n + 1;
+}
+
+/* ---- functions ---- */
+
+static const ix_form *without_functions(problem *p, int64_t *extent,
+	const ix_form *f);
+
+static int32_t class_of(problem *p, int64_t *extent, const ix_atom *a)
+{
+	const ix_form *at = without_functions(p, extent, a->f);
+	int32_t n;
+
+	if (at == NULL)
+		return -1;
+	for (int32_t i = 0; i < p->fun.n; i++) {
+		const fun_class *c = &p->fun.at[i];
+		ix_dom d = {p->dom.box, 0, NULL};
+
+		if (c->fun != a->fun || c->lo != a->lo || c->hi != a->hi)
+			continue;
+		if (ix_equal(p->x, &d, c->at, at) == IX_EQUAL)
+			return c->axis;
+		p->twins = true;
+	}
+	n = p->dom.box.n;
+	if (n == IX_MAX_AXES || (wide)a->hi - a->lo > INT64_MAX)
+		return -1;
+	extent[n] = a->hi - a->lo;
+	p->dom.box.n++;
+	*vec_push(p->a, &p->fun) = (fun_class){a->fun, a->lo, a->hi, at, n};
+	return n;
+}
+
+static const ix_form *atom_without(problem *p, int64_t *extent,
+	const ix_atom *a)
+{
+	ix_dom d;
+	const ix_form *f;
+	int32_t axis;
+
+	if (a->kind == IX_FUN) {
+		axis = class_of(p, extent, a);
+		d = (ix_dom){p->dom.box, 0, NULL};
+		return axis < 0 ? NULL :
+			ix_addc(p->x, ix_axis(p->x, &d, axis), a->lo);
+	}
+	f = without_functions(p, extent, a->f);
+	d = (ix_dom){p->dom.box, 0, NULL};
+	if (f == NULL)
+		return NULL;
+	return a->kind == IX_FLOOR ? ix_div(p->x, &d, f, a->den) :
+				     ix_clamp(p->x, &d, f, a->lo, a->hi);
+}
+
+static const ix_form *without_functions(problem *p, int64_t *extent,
+	const ix_form *f)
+{
+	sum s;
+
+	if (!ix_has_fun(f))
+		return f;
+	sum_init(&s, p->x, f->c0);
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+		const ix_form *g;
+
+		if ((ix_atom_has(a) & HAS_FUN) == 0) {
+			sum_atom(&s, f->t[i].coef, a);
+			continue;
+		}
+		g = atom_without(p, extent, a);
+		if (g == NULL)
+			return NULL;
+		sum_form(&s, f->t[i].coef, g);
+	}
+	return sum_done(&s, &p->dom.box);
+}
+
+/*
+ * New axes come after the old ones, so that forms without functions stay as
+ * they are.
+ */
+bool problem_functions(problem *p)
+{
+	int64_t *extent = arena_array(p->a, int64_t, IX_MAX_AXES);
+	ix_fact *g = arena_array(p->a, ix_fact, p->dom.n_facts + 1);
+	bool any = ix_has_fun(p->f);
+
+	for (int32_t i = 0; i < p->dom.n_facts; i++)
+		any = any || ix_has_fun(p->dom.facts[i].f);
+	if (!any)
+		return true;
+	memcpy(extent, p->dom.box.extent,
+		(size_t)p->dom.box.n * sizeof *extent);
+	p->dom.box.extent = extent;
+	p->f = without_functions(p, extent, p->f);
+	for (int32_t i = 0; i < p->dom.n_facts; i++) {
+		g[i] = p->dom.facts[i];
+		g[i].f = without_functions(p, extent, g[i].f);
+		if (g[i].f == NULL)
+			return false;
+	}
+	p->dom.facts = g;
+	return p->f != NULL;
+}
+
+/* ---- windows ---- */
+
+/* One pass; true: an axis became shorter. */
+static bool window(problem *p)
+{
+	const ix_box *old = &p->dom.box;
+	int64_t *extent = arena_array(p->a, int64_t, old->n + 1);
+	int64_t *from = arena_array(p->a, int64_t, old->n + 1);
+	const ix_form **with = arena_array(p->a, const ix_form *, old->n + 1);
+	ix_dom d = {{old->n, extent}, 0, NULL};
+	bool any = false;
+
+	for (int32_t i = 0; i < old->n; i++) {
+		span s = ix_span_axis(&p->dom, i);
+
+		if (s.min > s.max) {
+			p->empty = true;
+			return false;
+		}
+		from[i] = (int64_t)s.min;
+		extent[i] = (int64_t)(s.max - s.min + 1);
+		any = any || extent[i] < old->extent[i];
+	}
+	if (!any)
+		return false;
+	for (int32_t i = 0; i < old->n; i++)
+		with[i] = ix_addc(p->x, ix_axis(p->x, &d, i), from[i]);
+	exchange(p, old->n, extent, with);
+	return true;
+}
+
+void problem_windows(problem *p)
+{
+	weed(p);
+	while (p->dom.n_facts > 0 && !p->empty && window(p))
+		;
+}
+
+/* ---- split ---- */
+
+typedef VEC(int64_t) cut_list;
+
+static void collect_cuts(problem *p, const ix_form *f, cut_list *cut)
+{
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+
+		if (a->kind != IX_DIGIT) {
+			collect_cuts(p, a->f, cut);
+			continue;
+		}
+		*vec_push(p->a, &cut[a->axis]) = a->lo;
+		*vec_push(p->a, &cut[a->axis]) = a->hi;
+	}
+}
+
+static int ascending(const void *l, const void *r)
+{
+	const int64_t *a = l, *b = r;
+
+	return (*a > *b) - (*a < *b);
+}
+
+/* Cuts that nest and divide the extent, from 1 on, without the extent. */
+static void nest(arena *a, cut_list *c, int64_t extent)
+{
+	int32_t n = 0;
+	int64_t last = 1;
+
+	if (c->n == 0)
+		return;
+	*vec_push(a, c) = extent;
+	qsort(c->at, (size_t)c->n, sizeof *c->at, ascending);
+	for (int32_t i = 0; i < c->n; i++) {
+		int64_t q = c->at[i];
+
+		if (q <= last || q % last != 0 || extent % q != 0)
+			continue;
+		c->at[n++] = last; /* n <= i */
+		last = q;
+	}
+	c->n = n;
+}
+
+void problem_split(problem *p)
+{
+	const ix_box *old = &p->dom.box;
+	cut_list *cut = arena_array(p->a, cut_list, old->n + 1);
+	const ix_form **with = arena_array(p->a, const ix_form *, old->n + 1);
+	int64_t *extent;
+	int32_t n = 0;
+	ix_dom d = {{0, NULL}, 0, NULL};
+
+	collect_cuts(p, p->f, cut);
+	for (int32_t i = 0; i < p->dom.n_facts; i++)
+		collect_cuts(p, p->dom.facts[i].f, cut);
+	for (int32_t i = 0; i < old->n; i++) {
+		nest(p->a, &cut[i], old->extent[i]);
+		n += cut[i].n;
+	}
+	if (n > IX_MAX_AXES)
+		return;
+	extent = arena_array(p->a, int64_t, n + 1);
+	d.box.n = n;
+	d.box.extent = extent;
+	n = 0;
+	for (int32_t i = 0; i < old->n; i++) {
+		for (int32_t k = 0; k < cut[i].n; k++)
+			extent[n++] = (k + 1 < cut[i].n ? cut[i].at[k + 1] :
+				old->extent[i]) / cut[i].at[k];
+	}
+	n = 0;
+	for (int32_t i = 0; i < old->n; i++) {
+		sum s;
+
+		sum_init(&s, p->x, 0);
+		for (int32_t k = 0; k < cut[i].n; k++, n++)
+			sum_digit(&s, cut[i].at[k], n, 1, extent[n]);
+		with[i] = sum_done(&s, &d.box);
+	}
+	exchange(p, d.box.n, extent, with);
+}
+
+/* ---- fuse ---- */
+
+/* Two whole axes with c_i = c_j * extent_j side by side in this form? */
+static bool run_in(const problem *p, const ix_form *f, int32_t *hi,
+	int32_t *lo)
+{
+	const int64_t *extent = p->dom.box.extent;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+
+		if (a->kind != IX_DIGIT || a->lo != 1 ||
+			a->hi != extent[a->axis])
+			continue;
+		for (int32_t k = 0; k < f->n; k++) {
+			const ix_atom *b = f->t[k].atom;
+			int64_t c;
+
+			if (b->kind != IX_DIGIT || b->lo != 1 || k == i ||
+				b->hi != extent[b->axis] ||
+				!mul_ok(f->t[k].coef, b->hi, &c) ||
+				c != f->t[i].coef ||
+				!mul_ok(a->hi, b->hi, &c))
+				continue;
+			*hi = a->axis;
+			*lo = b->axis;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool run_inside(const problem *p, const ix_form *f, int32_t *hi,
+	int32_t *lo)
+{
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+
+		if (a->kind != IX_DIGIT && (run_in(p, a->f, hi, lo) ||
+				run_inside(p, a->f, hi, lo)))
+			return true;
+	}
+	return false;
+}
+
+bool problem_fuse(problem *p)
+{
+	const ix_box *old = &p->dom.box;
+	int64_t *extent;
+	const ix_form **with;
+	int32_t hi, lo;
+	bool found = run_inside(p, p->f, &hi, &lo);
+	ix_dom d;
+
+	for (int32_t i = 0; i < p->dom.n_facts && !found; i++)
+		found = run_in(p, p->dom.facts[i].f, &hi, &lo) ||
+			run_inside(p, p->dom.facts[i].f, &hi, &lo);
+	if (!found)
+		return false;
+	extent = arena_array(p->a, int64_t, old->n);
+	with = arena_array(p->a, const ix_form *, old->n);
+	memcpy(extent, old->extent, (size_t)old->n * sizeof *extent);
+	extent[hi] *= extent[lo];
+	extent[lo] = 1;
+	d = (ix_dom){{old->n, extent}, 0, NULL};
+	for (int32_t i = 0; i < old->n; i++)
+		with[i] = ix_axis(p->x, &d, i);
+	with[lo] = ix_digit(p->x, &d, hi, 1, old->extent[lo]);
+	with[hi] = ix_digit(p->x, &d, hi, old->extent[lo], extent[hi]);
+	exchange(p, d.box.n, extent, with);
+	return true;
+}
+
+/* ---- period ---- */
+
+static int64_t lcm(int64_t a, int64_t b)
+{
+	int64_t r;
+
+	return mul_ok(a / gcd_i64(a, b), b, &r) ? r : 0;
+}
+
+static int64_t atom_period(const ix_box *box, const ix_atom *a, int32_t axis,
+	wide *drift)
+{
+	int64_t l, g, r;
+
+	*drift = 0;
+	if ((ix_atom_axes(a) >> axis & 1) == 0)
+		return 1;
+	if (a->kind == IX_DIGIT) {
+		*drift = a->hi >= box->extent[axis];
+		return *drift ? a->lo : a->hi;
+	}
+	if (a->kind != IX_FLOOR)
+		return 0;
+	l = ix_period(box, a->f, axis, drift);
+	if (l == 0)
+		return 0;
+	g = gcd_i64(a->den, (int64_t)(*drift % a->den));
+	if (!mul_ok(l, a->den / g, &r))
+		return 0;
+	*drift = *drift / g; /* times den/g over den */
+	return r;
+}
+
+int64_t ix_period(const ix_box *box, const ix_form *f, int32_t axis,
+	wide *drift)
+{
+	int64_t all = 1;
+	wide d;
+
+	for (int32_t i = 0; i < f->n && all != 0; i++) {
+		int64_t l = atom_period(box, f->t[i].atom, axis, &d);
+
+		all = l == 0 ? 0 : lcm(all, l);
+	}
+	*drift = 0;
+	for (int32_t i = 0; i < f->n && all != 0; i++) {
+		int64_t l = atom_period(box, f->t[i].atom, axis, &d);
+		wide v;
+
+		if (__builtin_mul_overflow(d, (wide)(all / l) * f->t[i].coef,
+				&v) || __builtin_add_overflow(*drift, v, drift))
+			return 0;
+	}
+	return all;
+}
