@@ -1,7 +1,7 @@
 /*
  * math.c: instances of the helper templates, each once, dependences first.
  *
- * Consumes math_base.def and math_fn.def; produces text such as
+ * Consumes math_base.def, math_int.def and math_fn.def; produces text such as
  *
  *     typedef float f32x16 __attribute__((vector_size(64)));
  *     INLINE f32x16 neg_f32x16(f32x16 x) { ... }
@@ -102,6 +102,7 @@ typedef struct template {
 #define MATH(name, kinds, vector, scalar) { name, kinds, vector, scalar },
 static const template table[] = {
 #include "emit/math_base.def"
+#include "emit/math_int.def"
 #include "emit/math_fn.def"
 };
 #undef MATH

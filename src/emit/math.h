@@ -32,13 +32,15 @@
  *                    size and past the caches where the machine can
  *   bits(F)I  frombits(I)F  toint(F)I  fromint(I)F   (toint truncates)
  *   mad(a,b,c)F      a*b+c, rounded once where the machine has it
- *   min max (T,T)T   NaN if one is NaN          abs sign (T)T
+ *   min max (T,T)T   NaN if one is NaN          abs sign relu (T)T
+ *   div fmod mod pow (T,T)T  shl shr (whole numbers) as in ir/scalar.def
  *   sum prod hmax hmin (T)scalar   over lanes, pairwise, in a fixed order
  *   sqrt rsqrt floor ceil trunc round(ties to even)
  *   exp log tanh erf sin cos expm1 log1p sigmoid softplus (F)F
  *   tan asin acos atan sinh cosh asinh acosh atanh (F)F   libm, lane by lane
- *   pow fmod atan2 (F,F)F                                 libm, lane by lane
+ *   atan2 (and pow, fmod) (F,F)F                          libm, lane by lane
  *   isnan isinf (F)M
+ *   A mask of one lane may also be 1, as from a < b, where sel takes it.
  *   f32_from_f16 f32_from_bf16 (u16 lanes)f32 lanes,
  *   f16_from_f32 bf16_from_f32 (f32 lanes)u16 lanes: ask with TN_F32
  *   u01(i64 lanes key, i64 lanes counter)f32 lanes: ask with TN_F32
