@@ -115,10 +115,10 @@ void arena_free(arena *a)
 	}
 	for (c = a->chunks; c != NULL; c = next) {
 		next = c->next;
-		free(c);
+		env_release(a->e, c);
 	}
 	unlink_child(a);
-	free(a);
+	env_release(a->e, a);
 }
 
 env *arena_env(const arena *a)

@@ -36,6 +36,7 @@ typedef struct loc {
 } loc;
 
 env *env_new(void); /* NULL when out of memory */
+env *env_new_with(const tn_allocator *memory); /* all memory of it and its arenas */
 void env_free(env *e);
 
 /*

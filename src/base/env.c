@@ -30,17 +30,43 @@ struct frame {
 struct env {
 	struct frame *top; /* innermost env_run, NULL outside */
 	int64_t n_allocs, fail_at;
+	tn_allocator memory;
 	tn_diag diag;
 };
 
+static void *system_resize(void *arg, void *old, size_t n_bytes)
+{
+	(void)arg;
+	if (n_bytes > 0)
+		return realloc(old, n_bytes);
+	free(old);
+	return NULL;
+}
+
 env *env_new(void)
 {
-	return calloc(1, sizeof(env));
+	env *e = calloc(1, sizeof(env));
+
+	if (e != NULL)
+		e->memory.resize = system_resize;
+	return e;
+}
+
+env *env_new_with(const tn_allocator *memory)
+{
+	env *e = memory->resize(memory->arg, NULL, sizeof *e);
+
+	if (e == NULL)
+		return NULL;
+	memset(e, 0, sizeof *e);
+	e->memory = *memory;
+	return e;
 }
 
 void env_free(env *e)
 {
-	free(e);
+	if (e != NULL)
+		env_release(e, e);
 }
 
 /*
@@ -72,9 +98,25 @@ void env_test_fail_alloc(env *e, int64_t n)
 
 void *env_calloc(env *e, size_t n_bytes)
 {
+	void *p;
+
 	if (++e->n_allocs == e->fail_at)
 		return NULL;
-	return calloc(1, n_bytes);
+	/* the system's zeroed pages cost no pass over them */
+	if (e->memory.resize == system_resize)
+		return calloc(1, n_bytes);
+	p = e->memory.resize(e->memory.arg, NULL, n_bytes);
+	if (p != NULL)
+		memset(p, 0, n_bytes);
+	return p;
+}
+
+void env_release(env *e, void *p)
+{
+	tn_allocator m = e->memory; /* p may be e */
+
+	if (p != NULL)
+		m.resize(m.arg, p, 0);
 }
 
 /* ---- making the diagnosis ---- */

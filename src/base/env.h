@@ -4,8 +4,8 @@
 
 #include "base/base.h"
 
-/* n_bytes of zeroed memory (free() it), or NULL. Counts towards
- * env_test_fail_alloc. */
+/* n_bytes of zeroed memory, or NULL. Counts towards env_test_fail_alloc. */
 void *env_calloc(env *e, size_t n_bytes);
+void env_release(env *e, void *p); /* what env_calloc gave; NULL is fine */
 
 #endif

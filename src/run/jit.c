@@ -66,12 +66,17 @@ static const char *target_of_env(arena *a)
 
 run_jit *run_jit_new(arena *a)
 {
+	return run_jit_new_in(a, NULL);
+}
+
+run_jit *run_jit_new_in(arena *a, const char *cache_dir)
+{
 	run_jit *j = arena_make(a, run_jit);
 
 	j->a = a;
 	j->target = target_of_env(a);
 	j->libs = map_new(a);
-	store_open(&j->s, a);
+	store_open(&j->s, a, cache_dir);
 	j->stats.dir = j->s.dir;
 	return j;
 }

@@ -62,8 +62,8 @@ typedef struct store {
 	int64_t n_corrupt, n_evicted;
 } store;
 
-/* Finds or makes the directory; throws TN_EIO [run.cache] when none can be. */
-void store_open(store *s, arena *a);
+/* Finds or makes the directory; dir as run_jit_new_in has it. Throws TN_EIO [run.cache] when none can be. */
+void store_open(store *s, arena *a, const char *dir);
 /* "DIR/name" */
 const char *store_path(const store *s, const char *name);
 /* An object that was sealed and is whole? Damaged ones are removed. */

@@ -32,7 +32,7 @@
 static const char *const base_flags[] = {"-std=gnu11", "-O3", "-fPIC",
 	"-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
 	"-fno-strict-aliasing", "-fopenmp-simd", "-fno-stack-protector",
-	"-fno-asynchronous-unwind-tables", "-w"};
+	"-fno-asynchronous-unwind-tables"};
 #define N_BASE ((int32_t)(sizeof base_flags / sizeof *base_flags))
 
 /* ---- the machine ----------------------------------------------------- */

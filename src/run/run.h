@@ -36,6 +36,9 @@ typedef struct run_lib run_lib; /* borrowed from the jit */
  */
 run_jit *run_jit_new(arena *a);
 
+/* The same with the cache in this directory; "": nothing is kept. */
+run_jit *run_jit_new_in(arena *a, const char *cache_dir);
+
 /*
  * Compile and load n texts, each a shared object of its own, as many at once
  * as there are cores; lib[i] belongs to text[i]. What was compiled before, by

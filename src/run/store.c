@@ -180,7 +180,19 @@ static int64_t limit_of_env(arena *a)
 	return (int64_t)n << 20;
 }
 
-void store_open(store *s, arena *a)
+/* A directory of the caller's choice: made, and refused unless ours alone. */
+static const char *chosen_dir(arena *a, const char *dir)
+{
+	dir = arena_strdup(a, dir);
+	make_path(a, dir);
+	if (!is_ours_alone(dir))
+		env_fail(arena_env(a), TN_EIO, "run.cache", (loc){.file = dir},
+			"it cannot be the cache: wanted is a directory that "
+			"belongs to this user and that no other can write");
+	return dir;
+}
+
+void store_open(store *s, arena *a, const char *dir)
 {
 	const char *v = getenv("TENON_CACHE");
 
@@ -191,7 +203,9 @@ void store_open(store *s, arena *a)
 	if (v && *v && s->keep && strcmp(v, "on") != 0)
 		env_fail(arena_env(a), TN_EINVAL, "run.env", (loc){0},
 			"TENON_CACHE is \"%s\": on and off are accepted", v);
-	s->dir = s->keep ? user_dir(a) : NULL;
+	s->keep = s->keep && !(dir && *dir == '\0');
+	if (s->keep)
+		s->dir = dir ? chosen_dir(a, dir) : user_dir(a);
 	if (!s->dir) {
 		s->dir = private_dir(a);
 		s->is_private = true;
