@@ -243,6 +243,8 @@ typedef const expr *ex_swap(void *arg, const expr *read, const ix_dom *d);
 const expr *ex_subst(ir_system *s, const ix_dom *d, const expr *e, int32_t n,
 	const int64_t *old_extent, const ix_form *const *with, ex_swap *swap,
 	void *arg);
+/* d with what is known where c holds, or where it does not (d->facts if nothing) */
+ix_dom ir_dom_when(ir_system *s, const ix_dom *d, const expr *c, bool holds);
 /* the reads of e, each (tensor, form) once, in order of first occurrence; reads inside forms (fun atoms) included */
 typedef struct ex_reads {
 	int32_t n;

@@ -34,8 +34,6 @@ static inline tn_dtype ir_wide(tn_dtype t)
 	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
 }
 
-/* d with what is known where c holds, or where it does not (d->facts if nothing) */
-ix_dom ir_dom_when(ir_system *s, const ix_dom *d, const expr *c, bool holds);
 /* lo <= f < hi: a constant where the range of f decides */
 const expr *ir_inside_simple(ir_system *s, const ix_dom *d, const ix_form *f,
 	int64_t lo, int64_t hi);
