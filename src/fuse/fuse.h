@@ -47,6 +47,12 @@ typedef struct fuse_eqn {
 	int32_t source; /* the system's equation it came from */
 	/* each axis of e as a form over the kernel's vars: sum var * lo */
 	const ix_form *const *axis_at;
+	/*
+	 * The element of its results that INIT clears, over the vars; in pull
+	 * form STMT makes the same element. In push form INIT walks the whole
+	 * result with vars of its own, and STMT adds to element e.push.
+	 */
+	const ix_form *out_at;
 	bool recomputed; /* its value is also made elsewhere */
 } fuse_eqn;
 

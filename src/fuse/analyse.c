@@ -1,0 +1,283 @@
+/*
+ * analyse.c: a set of equations with its digits cut where its edges cut them.
+ *
+ * Consumes units; produces a set whose members have, per axis, a chain of
+ * digits such that what a reader sees of a producer is digits of the reader
+ * wherever the cuts nest:
+ *
+ *     t[24] read at 6i + j (4 x 6)   ->   t is cut at 6: digits (6,24) (1,6)
+ *     t[24] read at 4k + l as well   ->   refused: 4 does not divide 6
+ *
+ * A refused cut only leaves digits unrelated: never wrong.
+ */
+#include "fuse/inner.h"
+
+enum { MAX_CUTS = 64 };
+
+/* ---- making sets ---- */
+
+static void add_edge(part_set *s, int32_t p, int32_t c, eqn_edge *e, bool write)
+{
+	*vec_push(s->a, &s->edge) =
+		(part_edge){.p = p, .c = c, .e = e, .is_write = write};
+}
+
+/* Members that destroy what read r of member c reads. */
+static void add_writes(fuse_state *f, part_set *s, int32_t c, int32_t read)
+{
+	const eqn_unit *u = s->m.at[c].u;
+	int32_t t = u->read[read].tensor, v = f->version[t];
+	const fuse_storage *all;
+
+	if (v < 0 || rule_dropped(f, FUSE_RULE_WRITES))
+		return;
+	all = &f->storage[f->s->tensor.at[t].storage];
+	for (int32_t i = v + 1; i < all->tensor.n; i++) {
+		int32_t w = fuse_maker(f, all->tensor.at[i]);
+
+		if (w < 0 || f->where[w] < 0 || f->where[w] == c)
+			continue;
+		add_edge(s, f->where[w], c,
+			eqn_join(f->g, s->m.at[f->where[w]].u, u, read), true);
+	}
+}
+
+static void add_edges(fuse_state *f, part_set *s)
+{
+	for (int32_t c = 0; c < s->n; c++) {
+		const eqn_unit *u = s->m.at[c].u;
+
+		for (int32_t i = 0; i < u->n_reads; i++) {
+			int32_t p = fuse_maker(f, u->read[i].tensor);
+
+			if (p >= 0 && f->where[p] >= 0)
+				add_edge(s, f->where[p], c,
+					eqn_join(f->g,
+						s->m.at[f->where[p]].u, u, i),
+					false);
+			add_writes(f, s, c, i);
+		}
+	}
+}
+
+/* Tensors from outside that are read twice: two readers may share loops. */
+static void add_outside(fuse_state *f, part_set *s)
+{
+	map *seen = map_new(s->a);
+	VEC(int32_t) count = {0};
+
+	for (int32_t pass = 0; pass < 2; pass++) {
+		for (int32_t c = 0; c < s->n; c++) {
+			const eqn_unit *u = s->m.at[c].u;
+
+			for (int32_t i = 0; i < u->n_reads; i++) {
+				int32_t t = u->read[i].tensor;
+				int32_t p = fuse_maker(f, t);
+				int64_t n;
+
+				if (p >= 0 && f->where[p] >= 0)
+					continue;
+				n = map_get(seen, &t, sizeof t, -1);
+				if (n < 0) {
+					n = count.n;
+					map_set(seen, &t, sizeof t, n);
+					*vec_push(s->a, &count) = 0;
+				}
+				if (pass == 0) {
+					count.at[n]++;
+					continue;
+				}
+				if (count.at[n] == 1)
+					continue;
+				if (count.at[n] > 0) {
+					part_member *m = vec_push(s->a, &s->m);
+
+					*m = (part_member){.number = -1};
+					*vec_push(s->a, &m->digit) =
+						(part_digit){.d = {.lo = 1,
+							.hi = f->s->tensor.at[t].numel},
+							.var = -1};
+					count.at[n] = 1 - s->m.n;
+				}
+				*vec_push(s->a, &s->soft) =
+					(part_edge){.p = -count.at[n],
+						.c = c,
+						.e = eqn_join(f->g, NULL, u, i)};
+			}
+		}
+	}
+}
+
+part_set *part_new(fuse_state *f, arena *a, int32_t n, eqn_unit *const *unit)
+{
+	part_set *s = arena_make(a, part_set);
+
+	s->a = a;
+	s->n = n;
+	for (int32_t i = 0; i < n; i++) {
+		part_member *m = vec_push(a, &s->m);
+
+		*m = (part_member){.u = unit[i], .number = i};
+		for (int32_t k = 0; k < unit[i]->e.n_axes; k++)
+			*vec_push(a, &m->digit) = (part_digit){
+				.d = {.axis = k,
+					.lo = 1,
+					.hi = unit[i]->box.extent[k]},
+				.var = -1};
+		f->where[unit[i]->source] = i;
+	}
+	add_edges(f, s);
+	add_outside(f, s);
+	for (int32_t i = 0; i < n; i++)
+		f->where[unit[i]->source] = -1;
+	return s;
+}
+
+part_set *part_sub(fuse_state *f, arena *a, const part_set *s, int32_t n,
+	const int32_t *which)
+{
+	part_set *r = arena_make(a, part_set);
+	int32_t *to = arena_array(a, int32_t, s->m.n + 1);
+
+	r->a = a;
+	r->n = n;
+	for (int32_t i = 0; i < s->m.n; i++)
+		to[i] = -1;
+	for (int32_t i = 0; i < n; i++) {
+		part_member *m = vec_push(a, &r->m);
+		const part_member *old = &s->m.at[which[i]];
+
+		*m = (part_member){.u = old->u, .number = old->number};
+		vec_reserve(a, &m->digit, old->digit.n);
+		for (int32_t k = 0; k < old->digit.n; k++)
+			*vec_push(a, &m->digit) = old->digit.at[k];
+		to[which[i]] = i;
+		f->where[old->u->source] = i;
+	}
+	for (int32_t i = 0; i < s->edge.n; i++) {
+		const part_edge *e = &s->edge.at[i];
+
+		if (to[e->p] >= 0 && to[e->c] >= 0)
+			add_edge(r, to[e->p], to[e->c], e->e, e->is_write);
+	}
+	add_outside(f, r);
+	for (int32_t i = 0; i < n; i++)
+		f->where[r->m.at[i].u->source] = -1;
+	return r;
+}
+
+/* ---- refinement ---- */
+
+static int64_t extent_of(const part_member *m, int32_t axis)
+{
+	return m->u == NULL ? m->digit.at[0].d.hi : m->u->box.extent[axis];
+}
+
+/* Cut axis at q if that keeps its chain; true when it is a new cut. */
+static bool cut(part_set *s, part_member *m, int32_t axis, int64_t q)
+{
+	if (m->u != NULL && m->u->e.axis[axis].kind == AXIS_S)
+		return false;
+	for (int32_t i = 0; i < m->digit.n; i++) {
+		part_digit *d = &m->digit.at[i];
+		int64_t lo = d->d.lo;
+
+		if (d->d.axis != axis || q <= lo || q >= d->d.hi)
+			continue;
+		if (d->var >= 0 || q % lo != 0 || d->d.hi % q != 0)
+			return false;
+		(void)vec_push(s->a, &m->digit);
+		memmove(&m->digit.at[i + 1], &m->digit.at[i],
+			(size_t)(m->digit.n - 1 - i) * sizeof *m->digit.at);
+		m->digit.at[i].d.lo = q;
+		m->digit.at[i + 1].d.hi = q;
+		return true;
+	}
+	return false;
+}
+
+/* The cut points of an axis in [lo, hi]. */
+static int32_t cuts_of(const part_member *m, int32_t axis, int64_t lo,
+	int64_t hi, int64_t *out)
+{
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < m->digit.n && n + 2 < MAX_CUTS; i++) {
+		const eqn_digit *d = &m->digit.at[i].d;
+
+		if (d->axis != axis)
+			continue;
+		if (n == 0 && d->hi >= lo && d->hi <= hi)
+			out[n++] = d->hi;
+		if (d->lo >= lo && d->lo <= hi)
+			out[n++] = d->lo;
+	}
+	return n;
+}
+
+/* One term k * digit(v, lo, hi) of coordinate a of p at a read of c. */
+static bool refine_term(part_set *s, part_member *p, int32_t a,
+	part_member *c, int64_t k, const ix_atom *t)
+{
+	int64_t q[MAX_CUTS], e = t->hi / t->lo, at, top;
+	bool changed = false;
+	int32_t n;
+
+	changed |= cut(s, c, t->axis, t->lo);
+	if (t->hi != extent_of(c, t->axis))
+		changed |= cut(s, c, t->axis, t->hi);
+	if (k <= 0)
+		return changed;
+	n = cuts_of(c, t->axis, t->lo, t->hi, q);
+	for (int32_t i = 0; i < n; i++)
+		if (q[i] % t->lo == 0 && mul_ok(k, q[i] / t->lo, &at))
+			changed |= cut(s, p, a, at);
+	if (!mul_ok(k, e, &top))
+		return changed;
+	n = cuts_of(p, a, k, top, q);
+	for (int32_t i = 0; i < n; i++)
+		if (q[i] > k && q[i] < top && q[i] % k == 0)
+			changed |= cut(s, c, t->axis, t->lo * (q[i] / k));
+	return changed;
+}
+
+static bool refine_edge(part_set *s, const part_edge *e)
+{
+	part_member *p = &s->m.at[e->p], *c = &s->m.at[e->c];
+	bool changed = false;
+
+	/* over the flat result of a scatter: has no axes to cut */
+	if (e->e->read->in_init && c->u->e.push != NULL)
+		return false;
+	for (int32_t a = 0; a < e->e->n_x; a++) {
+		const ix_form *f = e->e->x[a];
+		int64_t shift;
+
+		if (f == NULL)
+			continue;
+		shift = gcd_i64(f->c0, extent_of(p, a));
+		if (f->c0 != 0 && shift > 1)
+			changed |= cut(s, p, a, shift);
+		for (int32_t i = 0; i < f->n; i++)
+			if (f->t[i].atom->kind == IX_DIGIT)
+				changed |= refine_term(s, p, a, c,
+					f->t[i].coef, f->t[i].atom);
+	}
+	return changed;
+}
+
+void part_refine(part_set *s)
+{
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (int32_t i = 0; i < s->edge.n; i++)
+			changed |= refine_edge(s, &s->edge.at[i]);
+		/* flow first: what is only alike must not stand in its way */
+		if (changed)
+			continue;
+		for (int32_t i = 0; i < s->soft.n; i++)
+			changed |= refine_edge(s, &s->soft.at[i]);
+	}
+}

@@ -1,0 +1,352 @@
+/*
+ * classes.c: which loops the members of a set can share.
+ *
+ * Consumes a refined set; produces P: the classes of digits, one digit for
+ * each member, that every read of every edge relates. At value v of such a
+ * loop a reader needs only what its producers make at v, so the iterations are
+ * independent: in any order, on any thread.
+ *
+ *     s[i] += x[i,k]; o[i,j] = y[i,j] / s[i]   ->   P = { {s.i, o.i} }
+ *
+ * k is reduced, and only what s has left over names its elements: a reduced
+ * digit of a producer is never related, so no loop of P cuts a reduction short
+ * before its reader.
+ */
+#include "fuse/inner.h"
+
+/* ---- union-find over (member, digit) ---- */
+
+typedef struct finder {
+	part_set *s;
+	int32_t n, *up;
+} finder;
+
+static int32_t find(finder *f, int32_t i)
+{
+	while (f->up[i] != i) {
+		f->up[i] = f->up[f->up[i]];
+		i = f->up[i];
+	}
+	return i;
+}
+
+static void join(finder *f, int32_t a, int32_t b)
+{
+	a = find(f, a);
+	b = find(f, b);
+	/* the smaller number leads: no order of addresses anywhere */
+	if (a < b)
+		f->up[b] = a;
+	else
+		f->up[a] = b;
+}
+
+static int32_t digit_at(const part_member *m, const eqn_digit *d)
+{
+	for (int32_t i = 0; i < m->digit.n; i++) {
+		const eqn_digit *e = &m->digit.at[i].d;
+
+		if (e->axis == d->axis && e->lo == d->lo && e->hi == d->hi)
+			return i;
+	}
+	return -1;
+}
+
+/* The digit of c that digit i of p is at this edge, -1 none. */
+static int32_t related(
+	fuse_state *f, part_set *s, const part_edge *e, int32_t i)
+{
+	const part_member *p = &s->m.at[e->p];
+	eqn_digit at;
+
+	if (p->u != NULL && !part_is_left(p->u, &p->digit.at[i].d))
+		return -1;
+	if (!eqn_relate(f->g, e->e, p->digit.at[i].d, &at))
+		return -1;
+	return digit_at(&s->m.at[e->c], &at);
+}
+
+/* Would the union give a member two digits in one class, or two extents? */
+static bool clash(finder *f, int32_t a, int32_t b)
+{
+	int64_t extent = 0;
+
+	a = find(f, a);
+	b = find(f, b);
+	for (int32_t i = 0; i < f->s->n; i++) {
+		const part_member *m = &f->s->m.at[i];
+		bool in_a = false, in_b = false;
+
+		for (int32_t k = 0; k < m->digit.n; k++) {
+			const eqn_digit *d = &m->digit.at[k].d;
+			int32_t r = find(f, m->first + k);
+
+			in_a |= r == a;
+			in_b |= r == b;
+			if (r != a && r != b)
+				continue;
+			if (extent != 0 && extent != d->hi / d->lo)
+				return true;
+			extent = d->hi / d->lo;
+		}
+		if (in_a && in_b)
+			return true;
+	}
+	return false;
+}
+
+static void join_fixed(finder *f)
+{
+	part_set *s = f->s;
+
+	for (int32_t i = 0; i < s->m.at[0].digit.n; i++) {
+		int32_t var = s->m.at[0].digit.at[i].var;
+
+		for (int32_t m = 1; var >= 0 && m < s->n; m++) {
+			const part_member *q = &s->m.at[m];
+
+			for (int32_t k = 0; k < q->digit.n; k++)
+				if (q->digit.at[k].var == var)
+					join(f, s->m.at[0].first + i,
+						q->first + k);
+		}
+	}
+}
+
+static void unite(fuse_state *f, finder *u)
+{
+	part_set *s = u->s;
+
+	if (!rule_dropped(f, FUSE_RULE_OUTER))
+		join_fixed(u);
+	for (int32_t i = 0; i < s->edge.n; i++) {
+		const part_edge *e = &s->edge.at[i];
+		const part_member *p = &s->m.at[e->p], *c = &s->m.at[e->c];
+
+		for (int32_t k = 0; k < p->digit.n; k++) {
+			int32_t d = related(f, s, e, k);
+
+			if (d >= 0)
+				join(u, p->first + k, c->first + d);
+		}
+	}
+	for (int32_t i = 0; i < s->soft.n; i++) {
+		const part_edge *e = &s->soft.at[i];
+		const part_member *p = &s->m.at[e->p], *c = &s->m.at[e->c];
+
+		for (int32_t k = 0; k < p->digit.n; k++) {
+			int32_t d = related(f, s, e, k);
+
+			if (d >= 0 && !clash(u, p->first + k, c->first + d))
+				join(u, p->first + k, c->first + d);
+		}
+	}
+}
+
+/* ---- the check ---- */
+
+/* Does the edge relate the class: the one test of legality. */
+static bool edge_holds(
+	fuse_state *f, part_set *s, const part_edge *e, const part_class *k)
+{
+	const part_member *p = &s->m.at[e->p];
+	const eqn_digit *d = &p->digit.at[k->digit[e->p]].d;
+
+	/* a scan reads itself along its axis, in the order of the loop */
+	if (e->p == e->c && !e->is_write &&
+		p->u->e.axis[d->axis].kind == AXIS_S)
+		return true;
+	return related(f, s, e, k->digit[e->p]) == k->digit[e->c];
+}
+
+/* Kind of the loop; false when scans or contractions cannot be in one. */
+static bool set_kind(part_set *s, part_class *k)
+{
+	int32_t contractions = 0;
+	bool reduced = false, scan = false, contracted = false;
+
+	for (int32_t i = 0; i < s->n; i++) {
+		const eqn_unit *u = s->m.at[i].u;
+		const eqn_digit *d = &s->m.at[i].digit.at[k->digit[i]].d;
+
+		contractions += u->contraction;
+		if (u->e.axis[d->axis].kind == AXIS_S) {
+			if (scan && k->step != u->e.scan_step)
+				return false;
+			scan = true;
+			k->step = u->e.scan_step;
+		} else if (!part_is_left(u, d)) {
+			if (u->e.push != NULL)
+				return false;
+			reduced = true;
+			contracted |= u->contraction;
+		}
+	}
+	k->kind = scan ? AXIS_S : reduced ? AXIS_R : AXIS_P;
+	return !(contracted && contractions > 1);
+}
+
+static bool class_holds(fuse_state *f, part_set *s, part_class *k)
+{
+	if (!set_kind(s, k))
+		return false;
+	for (int32_t i = 0; i < s->edge.n; i++) {
+		if (rule_dropped(f, FUSE_RULE_READS))
+			break;
+		if (!edge_holds(f, s, &s->edge.at[i], k))
+			return false;
+	}
+	return true;
+}
+
+/* A digit of each member in the class of root; false when one lacks it. */
+static bool pick(fuse_state *f, finder *u, int32_t root, part_class *k)
+{
+	part_set *s = u->s;
+
+	for (int32_t i = 0; i < s->n; i++) {
+		const part_member *m = &s->m.at[i];
+
+		k->digit[i] = -1;
+		for (int32_t j = 0; j < m->digit.n; j++) {
+			if (find(u, m->first + j) != root)
+				continue;
+			if (m->digit.at[j].var >= 0) {
+				if (rule_dropped(f, FUSE_RULE_OUTER))
+					continue;
+				return false; /* an outer loop walks it */
+			}
+			if (k->digit[i] < 0)
+				k->digit[i] = j;
+		}
+		if (k->digit[i] < 0)
+			return false;
+	}
+	return true;
+}
+
+void part_classes(fuse_state *f, part_set *s)
+{
+	finder u = {.s = s};
+	bool *done;
+
+	s->class.n = 0;
+	for (int32_t i = 0; i < s->m.n; i++) {
+		s->m.at[i].first = u.n;
+		u.n += s->m.at[i].digit.n;
+	}
+	u.up = arena_array(s->a, int32_t, u.n + 1);
+	done = arena_array(s->a, bool, u.n + 1);
+	for (int32_t i = 0; i < u.n; i++)
+		u.up[i] = i;
+	unite(f, &u);
+	for (int32_t i = 0; i < s->m.at[0].digit.n; i++) {
+		int32_t root = find(&u, s->m.at[0].first + i);
+		const eqn_digit *d = &s->m.at[0].digit.at[i].d;
+		part_class k = {.extent = d->hi / d->lo};
+
+		if (done[root])
+			continue;
+		done[root] = true;
+		k.digit = arena_array(s->a, int32_t, s->n);
+		if (pick(f, &u, root, &k) && class_holds(f, s, &k))
+			*vec_push(s->a, &s->class) = k;
+	}
+}
+
+/* ---- loops ---- */
+
+/* The member with the largest box gives the order of the loops. */
+static int32_t reference(const part_set *s)
+{
+	int32_t best = 0;
+
+	for (int32_t i = 1; i < s->n; i++)
+		if (s->m.at[i].u->volume > s->m.at[best].u->volume)
+			best = i;
+	return best;
+}
+
+/* parallel loops outside, then scans, then what some member reduces */
+static int32_t rank(const part_set *s, const part_class *k)
+{
+	bool reduced = false;
+
+	if (k->kind == AXIS_P)
+		return 0;
+	for (int32_t i = 0; i < s->n; i++)
+		reduced |= !part_is_left(s->m.at[i].u,
+			&s->m.at[i].digit.at[k->digit[i]].d);
+	return reduced ? 2 : 1;
+}
+
+static void sort_classes(part_set *s)
+{
+	int32_t ref = reference(s);
+
+	for (int32_t i = 1; i < s->class.n; i++) {
+		part_class k = s->class.at[i];
+		int32_t j = i;
+
+		while (j > 0) {
+			const part_class *o = &s->class.at[j - 1];
+			int32_t by = rank(s, o) - rank(s, &k);
+
+			if (by < 0 ||
+				(by == 0 && o->digit[ref] < k.digit[ref]))
+				break;
+			s->class.at[j] = *o;
+			j--;
+		}
+		s->class.at[j] = k;
+	}
+}
+
+static bool one_axis(const part_set *s, const part_class *a,
+	const part_class *b)
+{
+	if (a->kind == AXIS_S || b->kind == AXIS_S || rank(s, a) != rank(s, b))
+		return false;
+	for (int32_t i = 0; i < s->n; i++) {
+		const part_member *m = &s->m.at[i];
+		const eqn_digit *p = &m->digit.at[a->digit[i]].d;
+		const eqn_digit *q = &m->digit.at[b->digit[i]].d;
+
+		if (p->axis != q->axis || p->lo != q->hi)
+			return false;
+	}
+	return true;
+}
+
+/* a takes over b, digit by digit */
+static void take(part_set *s, part_class *a, const part_class *b)
+{
+	a->extent *= b->extent;
+	for (int32_t i = 0; i < s->n; i++) {
+		part_member *m = &s->m.at[i];
+		int32_t at = b->digit[i];
+
+		m->digit.at[a->digit[i]].d.lo = m->digit.at[at].d.lo;
+		memmove(&m->digit.at[at], &m->digit.at[at + 1],
+			(size_t)(m->digit.n - at - 1) * sizeof *m->digit.at);
+		m->digit.n--;
+		for (int32_t k = 0; k < s->class.n; k++)
+			if (s->class.at[k].digit[i] > at)
+				s->class.at[k].digit[i]--;
+	}
+}
+
+void part_join(part_set *s)
+{
+	sort_classes(s);
+	for (int32_t i = 0; i + 1 < s->class.n;) {
+		if (!one_axis(s, &s->class.at[i], &s->class.at[i + 1])) {
+			i++;
+			continue;
+		}
+		take(s, &s->class.at[i], &s->class.at[i + 1]);
+		for (int32_t k = i + 1; k + 1 < s->class.n; k++)
+			s->class.at[k] = s->class.at[k + 1];
+		s->class.n--;
+	}
+}

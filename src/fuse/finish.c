@@ -1,0 +1,373 @@
+/*
+ * finish.c: chosen sets as kernels.
+ *
+ * Consumes groups of equations; produces kernels in topological order with
+ * names, trees, buffers, inputs and outputs, and puts small kernels that do
+ * not depend on each other and look alike into one batch.
+ */
+#include "fuse/inner.h"
+
+enum {
+	NAMED_CALLS = 5,	/* calls that a kernel's name spells out */
+	BATCH_VOLUME = 1 << 18, /* instances: a larger kernel is no small one */
+	BATCH_SIZE = 64
+};
+
+typedef struct finish {
+	fuse_state *f;
+	fuse_groups *g;
+	int32_t *group_of; /* by source */
+	VEC(int32_t) *readers; /* by tensor: groups */
+	int32_t group; /* at hand */
+	map *names;
+} finish;
+
+/* ---- who reads what ---- */
+
+static void note_reader(finish *w, int32_t tensor, int32_t group)
+{
+	for (int32_t i = 0; i < w->readers[tensor].n; i++)
+		if (w->readers[tensor].at[i] == group)
+			return;
+	*vec_push(w->f->a, &w->readers[tensor]) = group;
+}
+
+static void find_readers(finish *w)
+{
+	fuse_state *f = w->f;
+
+	w->group_of = arena_array(f->a, int32_t, f->n_sources + 1);
+	w->readers = arena_alloc(
+		f->a, (size_t)f->s->tensor.n + 1, sizeof *w->readers);
+	for (int32_t i = 0; i < f->n_sources; i++)
+		w->group_of[i] = -1;
+	for (int32_t g = 0; g < w->g->at.n; g++) {
+		const fuse_group *o = w->g->at.at[g];
+
+		for (int32_t i = 0; i < o->source.n; i++) {
+			const eqn_unit *u = f->unit[o->source.at[i]];
+
+			w->group_of[u->source] = g;
+			for (int32_t k = 0; k < u->n_reads; k++)
+				note_reader(w, u->read[k].tensor, g);
+		}
+	}
+}
+
+static bool visible(void *arg, int32_t tensor)
+{
+	const finish *w = arg;
+
+	if (w->f->kept[tensor])
+		return true;
+	for (int32_t i = 0; i < w->readers[tensor].n; i++)
+		if (w->readers[tensor].at[i] != w->group)
+			return true;
+	return false;
+}
+
+/* ---- order ---- */
+
+typedef struct place {
+	int32_t n_before;
+	VEC(int32_t) then;
+} place;
+
+static void before(finish *w, place *p, int32_t first, int32_t second)
+{
+	if (first < 0 || first == second)
+		return;
+	*vec_push(w->f->a, &p[first].then) = second;
+	p[second].n_before++;
+}
+
+/* Groups that must run before this one: makers, and readers of what it destroys. */
+static void add_places(finish *w, place *p, int32_t g)
+{
+	fuse_state *f = w->f;
+	const fuse_group *o = w->g->at.at[g];
+
+	for (int32_t i = 0; i < o->source.n; i++) {
+		const eqn_unit *u = f->unit[o->source.at[i]];
+
+		for (int32_t k = 0; k < u->n_reads; k++) {
+			int32_t m = fuse_maker(f, u->read[k].tensor);
+
+			if (m >= 0)
+				before(w, p, w->group_of[m], g);
+		}
+		for (int32_t k = 0; k < u->e.n_out; k++) {
+			int32_t v = f->version[u->e.out[k]];
+
+			for (int32_t j = 0; j < v; j++) {
+				int32_t t = f->storage[f->s->tensor
+						.at[u->e.out[k]].storage]
+						.tensor.at[j];
+
+				for (int32_t r = 0; r < w->readers[t].n; r++)
+					before(w, p, w->readers[t].at[r], g);
+			}
+		}
+	}
+}
+
+/*
+ * Topological order of the groups, the smallest number first; groups with one
+ * leader count as one and stay together. leader[g] <= g.
+ */
+static void sort(finish *w, const int32_t *leader)
+{
+	int32_t n = w->g->at.n, done = 0, from = 0;
+	place *all = arena_array(w->f->a, place, n + 1);
+	place *p = arena_array(w->f->a, place, n + 1);
+	bool *ready = arena_array(w->f->a, bool, n + 1);
+	fuse_groups sorted = {0};
+
+	for (int32_t g = 0; g < n; g++)
+		add_places(w, all, g);
+	for (int32_t g = 0; g < n; g++)
+		for (int32_t i = 0; i < all[g].then.n; i++)
+			before(w, p, leader[g], leader[all[g].then.at[i]]);
+	for (int32_t g = 0; g < n; g++)
+		ready[g] = leader[g] == g && p[g].n_before == 0;
+	while (from < n) {
+		int32_t g = from;
+
+		if (!ready[g]) {
+			from++;
+			continue;
+		}
+		ready[g] = false;
+		for (int32_t i = g; i < n; i++) {
+			if (leader[i] != g)
+				continue;
+			*vec_push(w->f->a, &sorted.at) = w->g->at.at[i];
+			done++;
+			if (leader[i] == i && w->g->at.at[i]->batch < 0)
+				break;
+		}
+		for (int32_t i = 0; i < p[g].then.n; i++) {
+			int32_t k = p[g].then.at[i];
+
+			if (--p[k].n_before > 0)
+				continue;
+			ready[k] = true;
+			if (k < from)
+				from = k;
+		}
+	}
+	if (done != n)
+		env_bug(w->f->env, "fuse.order", "kernels in a circle");
+	*w->g = sorted;
+	find_readers(w);
+}
+
+/* ---- names ---- */
+
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		(c >= '0' && c <= '9') || c == '_';
+}
+
+static void add_word(str *s, const char *text)
+{
+	for (int32_t i = 0; text != NULL && text[i] != 0 && i < 40; i++)
+		str_addc(s, is_word(text[i]) ? text[i] : '_');
+}
+
+/* fn_add_0_reduce_sum_1: the calls, by row and number in the program */
+static const char *kernel_name(finish *w, const fuse_kernel *k)
+{
+	str s = str_new(w->f->a);
+	int32_t n = 0, more = 0;
+	int64_t used;
+
+	str_add(&s, "fn");
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const sys_eqn *e = &k->eqn[i].e;
+		bool again = false;
+
+		for (int32_t j = 0; j < i; j++)
+			again |= k->eqn[j].e.call == e->call;
+		if (again)
+			continue;
+		if (++n > NAMED_CALLS) {
+			more++;
+			continue;
+		}
+		str_addc(&s, '_');
+		add_word(&s, e->op != NULL ? e->op : "eqn");
+		str_printf(&s, "_%d", e->call < 0 ? e->id : e->call);
+	}
+	if (more > 0)
+		str_printf(&s, "_and_%d", more);
+	used = map_get_str(w->names, s.at, 0) + 1;
+	map_set_str(w->names, s.at, used);
+	if (used > 1)
+		str_printf(&s, "_part_%d", (int)used);
+	return s.at;
+}
+
+/* ---- inputs and outputs ---- */
+
+static bool has(int32_t n, const int32_t *at, int32_t v)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (at[i] == v)
+			return true;
+	return false;
+}
+
+static void find_ports(finish *w, fuse_kernel *k, eqn_unit *const *unit)
+{
+	fuse_state *f = w->f;
+	VEC(int32_t) in = {0}, out = {0};
+
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const eqn_unit *u = unit[i];
+
+		for (int32_t r = 0; r < u->n_reads; r++) {
+			int32_t t = u->read[r].tensor, m = fuse_maker(f, t);
+
+			if (m >= 0 && w->group_of[m] == w->group)
+				continue;
+			if (!has(in.n, in.at, t))
+				*vec_push(f->a, &in) = t;
+		}
+		for (int32_t c = 0; c < u->e.n_out; c++)
+			if (visible(w, u->e.out[c]))
+				*vec_push(f->a, &out) = u->e.out[c];
+	}
+	k->n_inputs = in.n;
+	k->input = in.at;
+	k->n_outputs = out.n;
+	k->output = out.at;
+}
+
+/* ---- batches ---- */
+
+/* Longest chain of groups before each; groups are in order. */
+static int32_t *depths(finish *w)
+{
+	int32_t n = w->g->at.n;
+	int32_t *depth = arena_array(w->f->a, int32_t, n + 1);
+	place *p = arena_array(w->f->a, place, n + 1);
+
+	for (int32_t i = 0; i < n; i++)
+		add_places(w, p, i);
+	for (int32_t i = 0; i < n; i++)
+		for (int32_t k = 0; k < p[i].then.n; k++)
+			if (depth[p[i].then.at[k]] <= depth[i])
+				depth[p[i].then.at[k]] = depth[i] + 1;
+	return depth;
+}
+
+/* What groups of one batch have in common; false: no small kernel. */
+static bool batch_key(finish *w, const fuse_group *o, arena *a, int32_t *n,
+	int32_t **out)
+{
+	VEC(int32_t) key = {0};
+	int64_t volume = 0;
+
+	for (int32_t i = 0; i < o->source.n; i++) {
+		const eqn_unit *u = w->f->unit[o->source.at[i]];
+
+		if (u->e.opaque != NULL)
+			return false;
+		volume += u->volume;
+		*vec_push(a, &key) = u->kin;
+	}
+	*n = key.n;
+	*out = key.at;
+	return volume <= BATCH_VOLUME;
+}
+
+/*
+ * Small groups that look alike and have equally long chains before them, so
+ * that none depends on another: the updates of an optimiser.
+ */
+static void find_batches(finish *w)
+{
+	fuse_state *f = w->f;
+	int32_t n = w->g->at.n, n_batches = 0;
+	int32_t *depth = depths(w), *leader = arena_array(f->a, int32_t, n + 1);
+	int32_t *count = arena_array(f->a, int32_t, n + 1);
+	map *of = map_new(f->a);
+
+	for (int32_t i = 0; i < n; i++) {
+		fuse_group *o = w->g->at.at[i], *first;
+		int32_t n_key, *key, *full;
+		size_t n_bytes;
+		int64_t at;
+
+		leader[i] = i;
+		o->batch = -1;
+		if (!batch_key(w, o, f->a, &n_key, &key))
+			continue;
+		full = arena_array(f->a, int32_t, n_key + 1);
+		memcpy(full, key, (size_t)n_key * sizeof *key);
+		full[n_key] = depth[i];
+		n_bytes = ((size_t)n_key + 1) * sizeof *full;
+		at = map_get(of, full, n_bytes, -1);
+		if (at < 0 || count[at] == BATCH_SIZE) {
+			map_set(of, full, n_bytes, i);
+			count[i] = 1;
+			continue;
+		}
+		first = w->g->at.at[at];
+		if (first->batch < 0)
+			first->batch = n_batches++;
+		o->batch = first->batch;
+		leader[i] = (int32_t)at;
+		count[at]++;
+	}
+	if (n_batches > 0)
+		sort(w, leader);
+}
+
+/* ---- all ---- */
+
+static fuse_kernel *make_kernel(finish *w, const fuse_group *o)
+{
+	fuse_state *f = w->f;
+	int32_t n = o->source.n;
+	eqn_unit **unit = arena_array(f->a, eqn_unit *, n);
+	fuse_kernel *k;
+
+	for (int32_t i = 0; i < n; i++)
+		unit[i] = f->unit[o->source.at[i]];
+	k = fuse_tree(f, n, unit);
+	k->seconds = o->seconds;
+	k->name = kernel_name(w, k);
+	fuse_buffers(f, k, visible, w);
+	find_ports(w, k, unit);
+	for (int32_t i = 0; i < n; i++)
+		k->eqn[i].recomputed = f->copied[unit[i]->source];
+	fuse_scratch_reset(f);
+	return k;
+}
+
+void fuse_finish(fuse_state *f, fuse_groups *g, fuse_plan *p, bool batch)
+{
+	finish w = {.f = f, .g = g, .names = map_new(f->a)};
+	int32_t *alone = arena_array(f->a, int32_t, g->at.n + 1);
+
+	for (int32_t i = 0; i < g->at.n; i++) {
+		alone[i] = i;
+		g->at.at[i]->batch = -1;
+	}
+	find_readers(&w);
+	sort(&w, alone);
+	if (batch)
+		find_batches(&w);
+	for (int32_t i = 0; i < g->at.n; i++) {
+		fuse_kernel *k;
+
+		w.group = i;
+		k = make_kernel(&w, g->at.at[i]);
+		k->id = i;
+		k->batch = g->at.at[i]->batch;
+		*vec_push(f->a, &p->kernel) = k;
+	}
+}

@@ -1,0 +1,26 @@
+/*
+ * fuse.c: partition, from beginning to end.
+ *
+ * Consumes a system in pull form; produces a plan: kernels in topological
+ * order, each with its loop tree, and a reason for every edge not fused.
+ */
+#include "fuse/inner.h"
+
+fuse_plan *fuse_partition(arena *a, ir_system *s, const fuse_target *t,
+	const fuse_options *o)
+{
+	fuse_plan *p = arena_make(a, fuse_plan);
+	fuse_state f = {.a = a, .env = arena_env(a), .s = s, .t = &p->target};
+	bool alone = o != NULL && o->no_fusion;
+	fuse_groups *g;
+
+	p->s = s;
+	p->target = t != NULL ? *t : fuse_target_host();
+	f.mutate = o == NULL ? 0 : o->mutate;
+	fuse_prepare(&f);
+	p->alias = f.alias;
+	g = fuse_choose(&f, alone);
+	fuse_finish(&f, g, p, !alone);
+	fuse_scratch_reset(&f);
+	return p;
+}

@@ -1,0 +1,164 @@
+/*
+ * inner.h: private to fuse/: what its files share.
+ *
+ *   prepare.c    views substituted, writes ordered, units made
+ *   analyse.c    digits refined until the cuts of readers and producers agree
+ *   classes.c    digits joined to classes; P(G)
+ *   tree.c       the loop tree of a set
+ *   buffer.c     which tensors stay inside, where they live
+ *   cost.c       seconds of a set
+ *   partition.c  which sets: greedy choice
+ *   order.c      the order of kernels, kept up while they grow
+ *   reason.c     why an edge was not fused
+ *   finish.c     sets as kernels; batches
+ */
+#ifndef FUSE_INNER_H
+#define FUSE_INNER_H
+
+#include "eqn/eqn.h"
+#include "fuse/fuse.h"
+
+/* Rules of docs/fusion.md that the test build can drop. */
+enum fuse_rule {
+	FUSE_RULE_SHARE = 1, /* members share a loop, or are small */
+	FUSE_RULE_READS,     /* every read of every edge is checked */
+	FUSE_RULE_ORDER,     /* the order of kernels has no cycle */
+	FUSE_RULE_WRITES,    /* a write is an edge to the readers of what it destroys */
+	FUSE_RULE_OUTER,     /* inner levels keep what outer loops fixed */
+	FUSE_RULE_STATE	     /* the state of a scan lives outside its loop */
+};
+#ifdef FUSE_MUTATE
+#define rule_dropped(f, n) ((f)->mutate == (uint32_t)(n))
+#else
+#define rule_dropped(f, n) ((void)(f), false)
+#endif
+
+enum {
+	FUSE_SERIAL_VOLUME = 4096, /* instances that may run without a shared loop */
+	FUSE_MAX_NEST = 200	   /* loops and groups around a statement */
+};
+
+/* A digit of a member; var: the loop that walks it, -1 none yet. */
+typedef struct part_digit {
+	eqn_digit d;
+	int32_t var;
+} part_digit;
+
+typedef struct part_member {
+	const eqn_unit *u; /* NULL: a tensor from outside, as one axis */
+	int32_t number;	   /* in the whole set: of the equation in its kernel */
+	VEC(part_digit) digit; /* by axis, then lo descending */
+	int32_t first;	   /* number of digit 0 in the union-find */
+} part_member;
+
+/* Member c reads what p makes; is_write: p destroys what c reads. */
+typedef struct part_edge {
+	int32_t p, c;
+	eqn_edge *e;
+	bool is_write;
+} part_edge;
+
+/* One loop that all members share: a digit of each. */
+typedef struct part_class {
+	int64_t extent;
+	axis_kind kind;
+	int32_t step;	/* of the scans in it; 0: none */
+	int32_t *digit; /* by member */
+} part_class;
+
+typedef struct part_set {
+	arena *a;
+	int32_t n; /* members; behind them in m: tensors from outside */
+	VEC(part_member) m;
+	VEC(part_edge) edge;
+	VEC(part_edge) soft; /* p >= n */
+	VEC(part_class) class;
+} part_set;
+
+/* The tensors of one storage that is overwritten, oldest first. */
+typedef struct fuse_storage {
+	VEC(int32_t) tensor;
+} fuse_storage;
+
+typedef struct fuse_state {
+	arena *a; /* of the plan */
+	env *env;
+	ir_system *s;
+	const fuse_target *t;
+	uint32_t mutate;
+	eqn_graph *g;
+	int32_t n_sources;  /* equations of the system */
+	eqn_unit **unit;    /* by source: as it is computed; NULL: not at all */
+	int32_t n_order;
+	int32_t *order;	    /* live sources, topological, writes included */
+	int32_t *alias;	    /* by tensor: see fuse_plan */
+	bool *kept;	    /* by tensor: in memory whoever reads it */
+	int32_t *version;   /* by tensor: place in its storage, -1 none */
+	int32_t n_storages;
+	fuse_storage *storage;
+	bool *copied;	    /* by source: put into a reader, and made as well */
+	int32_t *where;	    /* by source: member of the set at hand, -1 none */
+	struct fuse_pool *pool;
+} fuse_state;
+
+/* ---- target.c: memory of one question; emptied by fuse_scratch_reset ---- */
+arena *fuse_scratch(fuse_state *f);
+void fuse_scratch_reset(fuse_state *f);
+
+/* ---- prepare.c ---- */
+void fuse_prepare(fuse_state *f);
+/* does reading this tensor have to come before a write? */
+bool fuse_is_destroyed(const fuse_state *f, int32_t tensor);
+/* the source that makes a tensor, -1 an input */
+static inline int32_t fuse_maker(const fuse_state *f, int32_t tensor)
+{
+	return f->s->tensor.at[tensor].eqn;
+}
+
+/* ---- analyse.c ---- */
+
+/* units in topological order; nothing fixed */
+part_set *part_new(
+	fuse_state *f, arena *a, int32_t n, eqn_unit *const *unit);
+/* some members of s, with their digits as they are */
+part_set *part_sub(fuse_state *f, arena *a, const part_set *s, int32_t n,
+	const int32_t *which);
+/* cuts where readers and producers ask for them */
+void part_refine(part_set *s);
+
+/* ---- classes.c ---- */
+
+/* P without the classes that a loop walks already: fills s->class */
+void part_classes(fuse_state *f, part_set *s);
+/* order of loops, and neighbours that are one axis everywhere made one */
+void part_join(part_set *s);
+static inline bool part_is_left(const eqn_unit *u, const eqn_digit *d)
+{
+	return d->axis < u->e.n_left && u->stride[d->axis] > 0;
+}
+
+/* ---- tree.c: roots, vars, forms; buffers and names are finish.c's ---- */
+fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit);
+
+/* ---- buffer.c ---- */
+
+/* does anybody outside the kernel see the tensor? */
+typedef bool fuse_sees(void *arg, int32_t tensor);
+void fuse_buffers(fuse_state *f, fuse_kernel *k, fuse_sees *visible, void *arg);
+
+/* ---- partition.c: sets of sources, in any order ---- */
+
+typedef struct fuse_group {
+	VEC(int32_t) source; /* topological order */
+	double seconds;
+	int32_t batch;
+} fuse_group;
+typedef struct fuse_groups {
+	VEC(fuse_group *) at;
+} fuse_groups;
+fuse_groups *fuse_choose(fuse_state *f, bool no_fusion);
+
+/* ---- finish.c ---- */
+void fuse_finish(fuse_state *f, fuse_groups *g, fuse_plan *p, bool batch);
+
+#endif

@@ -1,0 +1,586 @@
+/*
+ * tree.c: the loop tree of a set of equations.
+ *
+ * Consumes units that may be one kernel; produces its loops, with every digit
+ * of every unit walked by one of them. Recursive: open the loops that all
+ * members share; what remains falls into groups that share further loops; the
+ * groups are stages, one after the other.
+ *
+ *     softmax   for i { init m; for j { m }; init s; for k { e; s }; for l { o } }
+ *
+ * Init(e) stands outside the first loop that e reduces over, which need not be
+ * inside all loops of e: column sums are
+ *
+ *     for j { init s }; for i { for k { s += x } }
+ */
+#include "fuse/inner.h"
+
+typedef VEC(fuse_node *) nodes;
+
+typedef struct builder {
+	fuse_state *f;
+	arena *a;	/* of the kernel */
+	arena *scratch; /* of the sets */
+	fuse_kernel *k;
+	VEC(fuse_var) var;
+	bool *has_init; /* by equation: its INIT stands already */
+	part_member *last; /* by equation: with every digit walked */
+} builder;
+
+static fuse_node *node_new(builder *b, fuse_node_kind kind, int32_t number)
+{
+	fuse_node *n = arena_make(b->a, fuse_node);
+
+	n->kind = kind;
+	n->var = kind == FUSE_LOOP ? number : -1;
+	n->eqn = kind == FUSE_LOOP ? -1 : number;
+	return n;
+}
+
+static void seal(builder *b, fuse_node *n, const nodes *inside)
+{
+	n->n_child = inside->n;
+	n->child = arena_copy(b->a, inside->at,
+		(size_t)inside->n * sizeof(fuse_node *));
+}
+
+/* inside wrapped into loops over var[0] (outermost) .. var[n-1], put in out */
+static void wrap(builder *b, nodes *out, int32_t n, const int32_t *var,
+	nodes *inside)
+{
+	if (n == 0) {
+		for (int32_t i = 0; i < inside->n; i++)
+			*vec_push(b->scratch, out) = inside->at[i];
+		return;
+	}
+	for (int32_t i = n - 1; i >= 0; i--) {
+		fuse_node *l = node_new(b, FUSE_LOOP, var[i]);
+
+		seal(b, l, inside);
+		*inside = (nodes){0};
+		*vec_push(b->scratch, inside) = l;
+	}
+	*vec_push(b->scratch, out) = inside->at[0];
+}
+
+static int32_t var_new(builder *b, int64_t extent, axis_kind kind)
+{
+	*vec_push(b->a, &b->var) = (fuse_var){.extent = extent, .kind = kind};
+	return b->var.n - 1;
+}
+
+static void check_depth(builder *b, int32_t depth)
+{
+	if (depth > FUSE_MAX_NEST)
+		env_bug(b->f->env, "fuse.tree", "loops too deep");
+}
+
+/* ---- one equation alone ---- */
+
+/* Free digits that are neighbours on one axis become one. */
+static void join_free(part_member *m)
+{
+	for (int32_t i = 0; i + 1 < m->digit.n;) {
+		part_digit *p = &m->digit.at[i], *q = p + 1;
+
+		if (p->var >= 0 || q->var >= 0 || p->d.axis != q->d.axis) {
+			i++;
+			continue;
+		}
+		p->d.lo = q->d.lo;
+		memmove(q, q + 1,
+			(size_t)(m->digit.n - i - 2) * sizeof *m->digit.at);
+		m->digit.n--;
+	}
+}
+
+/* Opens loops over the free digits of a kind; appends their variables. */
+static int32_t open_free(builder *b, part_member *m, int32_t which,
+	int32_t n, int32_t *var)
+{
+	const eqn_unit *u = m->u;
+
+	for (int32_t i = 0; i < m->digit.n; i++) {
+		part_digit *d = &m->digit.at[i];
+		axis_kind kind = u->e.axis[d->d.axis].kind;
+		bool left = part_is_left(u, &d->d);
+		int32_t is = !left ? 2 : kind == AXIS_S ? 1 : 0;
+
+		if (d->var >= 0 || is != which)
+			continue;
+		d->var = var_new(b, d->d.hi / d->d.lo,
+			is == 2 ? AXIS_R : kind);
+		var[n++] = d->var;
+	}
+	return n;
+}
+
+static void put_alone(builder *b, part_member *m, nodes *out)
+{
+	int32_t var[IR_MAX_AXES * 8], n = 0, n_outer;
+	nodes body = {0}, block = {0};
+
+	if (m->digit.n > IR_MAX_AXES * 8)
+		env_bug(b->f->env, "fuse.tree", "too many digits");
+	join_free(m);
+	n = open_free(b, m, 0, n, var);
+	n_outer = n = open_free(b, m, 1, n, var);
+	n = open_free(b, m, 2, n, var);
+	*vec_push(b->scratch, &body) = node_new(b, FUSE_STMT, m->number);
+	if (m->u->e.monoid != IR_SET && !b->has_init[m->number]) {
+		b->has_init[m->number] = true;
+		*vec_push(b->scratch, &block) =
+			node_new(b, FUSE_INIT, m->number);
+	}
+	wrap(b, &block, n - n_outer, var + n_outer, &body);
+	wrap(b, out, n_outer, var, &block);
+	b->last[m->number] = *m;
+}
+
+/* ---- sets ---- */
+
+static void build(builder *b, part_set *s, nodes *out, int32_t depth);
+
+static void put_group(builder *b, part_set *s, nodes *out, int32_t depth)
+{
+	if (s->n == 1)
+		put_alone(b, &s->m.at[0], out);
+	else
+		build(b, s, out, depth + 1);
+}
+
+typedef struct group {
+	VEC(int32_t) member;
+	bool gone;
+} group;
+
+typedef struct grouping {
+	builder *b;
+	part_set *s;
+	VEC(group) at;
+	int32_t *of; /* by member */
+} grouping;
+
+static bool has_free(const part_member *m)
+{
+	for (int32_t i = 0; i < m->digit.n; i++)
+		if (m->digit.at[i].var < 0)
+			return true;
+	return false;
+}
+
+/* Product of the loops that these members share beyond those around them. */
+static int64_t shared(grouping *w, int32_t n, const int32_t *member)
+{
+	part_set *s;
+	int64_t product = 1;
+
+	for (int32_t i = 0; i < n; i++)
+		if (!has_free(&w->s->m.at[member[i]]))
+			return 1;
+	s = part_sub(w->b->f, w->b->scratch, w->s, n, member);
+	part_refine(s);
+	part_classes(w->b->f, s);
+	for (int32_t i = 0; i < s->class.n; i++)
+		product *= s->class.at[i].extent;
+	return product;
+}
+
+/* Does member m have to come after member k? */
+static bool after(const part_set *s, int32_t m, int32_t k)
+{
+	for (int32_t i = 0; i < s->edge.n; i++) {
+		const part_edge *e = &s->edge.at[i];
+		int32_t first = e->is_write ? e->c : e->p;
+		int32_t second = e->is_write ? e->p : e->c;
+
+		if (first == k && second == m && first != second)
+			return true;
+	}
+	return false;
+}
+
+static void place(grouping *w, int32_t m)
+{
+	int32_t best = -1, from = 0;
+	int64_t gain = 1;
+
+	for (int32_t i = 0; i < w->s->edge.n; i++) {
+		const part_edge *e = &w->s->edge.at[i];
+		int32_t first = e->is_write ? e->c : e->p;
+		int32_t second = e->is_write ? e->p : e->c;
+
+		if (second == m && first < m && w->of[first] > from)
+			from = w->of[first];
+	}
+	for (int32_t g = from; g < w->at.n; g++) {
+		group *o = &w->at.at[g];
+		int64_t now;
+
+		*vec_push(w->b->scratch, &o->member) = m;
+		now = shared(w, o->member.n, o->member.at);
+		o->member.n--;
+		if (now > gain) {
+			gain = now;
+			best = g;
+		}
+	}
+	if (best < 0) {
+		best = w->at.n;
+		*vec_push(w->b->scratch, &w->at) = (group){0};
+	}
+	*vec_push(w->b->scratch, &w->at.at[best].member) = m;
+	w->of[m] = best;
+}
+
+/* Is some member of group g after a member of group h? */
+static bool group_after(grouping *w, int32_t g, int32_t h)
+{
+	const group *p = &w->at.at[g], *q = &w->at.at[h];
+
+	for (int32_t i = 0; i < p->member.n; i++)
+		for (int32_t k = 0; k < q->member.n; k++)
+			if (after(w->s, p->member.at[i], q->member.at[k]))
+				return true;
+	return false;
+}
+
+/* May group l be run where k stands (up), or k where l stands? */
+static bool may_move(grouping *w, int32_t k, int32_t l, bool up)
+{
+	for (int32_t m = k + 1; m < l; m++) {
+		if (w->at.at[m].gone)
+			continue;
+		if (up ? group_after(w, l, m) : group_after(w, m, k))
+			return false;
+	}
+	return true;
+}
+
+/* members of k and l in their order */
+static void unite(grouping *w, int32_t k, int32_t l, group *out)
+{
+	const group *p = &w->at.at[k], *q = &w->at.at[l];
+	int32_t i = 0, j = 0;
+
+	*out = (group){0};
+	while (i < p->member.n || j < q->member.n) {
+		bool first = j == q->member.n ||
+			(i < p->member.n && p->member.at[i] < q->member.at[j]);
+
+		*vec_push(w->b->scratch, &out->member) =
+			first ? p->member.at[i++] : q->member.at[j++];
+	}
+}
+
+static bool group_free(const grouping *w, int32_t g)
+{
+	const group *o = &w->at.at[g];
+
+	for (int32_t i = 0; i < o->member.n; i++)
+		if (!has_free(&w->s->m.at[o->member.at[i]]))
+			return false;
+	return true;
+}
+
+static void merge_groups(grouping *w)
+{
+	for (int32_t k = 0; k < w->at.n; k++) {
+		for (int32_t l = k + 1; l < w->at.n; l++) {
+			bool up, down;
+			group both;
+
+			if (w->at.at[k].gone || w->at.at[l].gone ||
+				!group_free(w, k) || !group_free(w, l))
+				continue;
+			up = may_move(w, k, l, true);
+			down = !up && may_move(w, k, l, false);
+			if (!up && !down)
+				continue;
+			unite(w, k, l, &both);
+			if (shared(w, both.member.n, both.member.at) <= 1)
+				continue;
+			w->at.at[up ? k : l] = both;
+			w->at.at[up ? l : k].gone = true;
+		}
+	}
+}
+
+static void put_groups(builder *b, part_set *s, nodes *out, int32_t depth)
+{
+	grouping w = {.b = b, .s = s};
+
+	w.of = arena_array(b->scratch, int32_t, s->n);
+	for (int32_t m = 0; m < s->n; m++)
+		place(&w, m);
+	merge_groups(&w);
+	for (int32_t g = 0; g < w.at.n; g++) {
+		const group *o = &w.at.at[g];
+
+		if (!o->gone)
+			put_group(b,
+				part_sub(b->f, b->scratch, s, o->member.n,
+					o->member.at),
+				out, depth);
+	}
+}
+
+/* Members whose first reduced digit is in one of the classes from `mix` on. */
+static void put_inits(builder *b, part_set *s, int32_t mix, nodes *out)
+{
+	for (int32_t i = 0; i < s->n; i++) {
+		const part_member *m = &s->m.at[i];
+		bool here = false;
+
+		if (m->u->e.monoid == IR_SET || b->has_init[m->number])
+			continue;
+		for (int32_t k = mix; k < s->class.n; k++)
+			here |= !part_is_left(m->u,
+				&m->digit.at[s->class.at[k].digit[i]].d);
+		if (!here)
+			continue;
+		b->has_init[m->number] = true;
+		*vec_push(b->scratch, out) =
+			node_new(b, FUSE_INIT, m->number);
+	}
+}
+
+static bool class_is_mixed(const part_set *s, const part_class *k)
+{
+	for (int32_t i = 0; i < s->n; i++)
+		if (!part_is_left(s->m.at[i].u,
+			    &s->m.at[i].digit.at[k->digit[i]].d))
+			return true;
+	return false;
+}
+
+static void build(builder *b, part_set *s, nodes *out, int32_t depth)
+{
+	nodes inner = {0}, block = {0};
+	int32_t *var, mix;
+
+	check_depth(b, depth);
+	part_refine(s);
+	part_classes(b->f, s);
+	if (s->class.n == 0) {
+		if (s->n == 1)
+			put_alone(b, &s->m.at[0], out);
+		else
+			put_groups(b, s, out, depth);
+		return;
+	}
+	part_join(s);
+	var = arena_array(b->scratch, int32_t, s->class.n);
+	mix = s->class.n;
+	for (int32_t i = 0; i < s->class.n; i++) {
+		const part_class *k = &s->class.at[i];
+
+		if (mix == s->class.n && class_is_mixed(s, k))
+			mix = i;
+		var[i] = var_new(b, k->extent, k->kind);
+		for (int32_t j = 0; j < s->n; j++)
+			s->m.at[j].digit.at[k->digit[j]].var = var[i];
+	}
+	put_inits(b, s, mix, &block);
+	if (s->n == 1)
+		put_alone(b, &s->m.at[0], &inner);
+	else
+		put_groups(b, s, &inner, depth);
+	wrap(b, &block, s->class.n - mix, var + mix, &inner);
+	wrap(b, out, mix, var, &block);
+}
+
+/* ---- initial values ---- */
+
+static bool on_path(int32_t n, const int32_t *path, int32_t var)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (path[i] == var)
+			return true;
+	return false;
+}
+
+typedef struct flat {
+	int64_t lo, hi;
+	int32_t var;
+} flat;
+
+typedef struct flats {
+	int32_t n;
+	flat at[IR_MAX_AXES * 4];
+} flats;
+
+/* The digits of the element number that loops around walk, by rising lo. */
+static void fixed_flats(
+	const part_member *m, int32_t n_path, const int32_t *path, flats *w)
+{
+	w->n = 0;
+	for (int32_t i = 0; i < m->digit.n; i++) {
+		const part_digit *d = &m->digit.at[i];
+		int32_t j = w->n;
+		int64_t k;
+
+		if (!part_is_left(m->u, &d->d) ||
+			!on_path(n_path, path, d->var))
+			continue;
+		k = m->u->stride[d->d.axis];
+		for (; j > 0 && w->at[j - 1].lo > k * d->d.lo; j--)
+			w->at[j] = w->at[j - 1];
+		w->at[j] = (flat){k * d->d.lo, k * d->d.hi, d->var};
+		w->n++;
+	}
+}
+
+/* A scatter clears its whole result: new loops for what is not walked. */
+static int32_t push_init(builder *b, const part_member *m, int32_t n_path,
+	const int32_t *path, int32_t *var, flats *w)
+{
+	int32_t n_fixed, n_var = 0;
+	int64_t walked = 1;
+
+	fixed_flats(m, n_path, path, w);
+	n_fixed = w->n;
+	for (int32_t i = 0; i <= n_fixed; i++) {
+		int64_t to = i < n_fixed ? w->at[i].lo : m->u->out_elems;
+
+		if (to > walked) {
+			var[n_var] = var_new(b, to / walked, AXIS_P);
+			w->at[w->n++] = (flat){walked, to, var[n_var++]};
+		}
+		walked = i < n_fixed ? w->at[i].hi : to;
+	}
+	for (int32_t i = 0; i < n_var / 2; i++) {
+		int32_t t = var[i]; /* slowest first */
+
+		var[i] = var[n_var - 1 - i];
+		var[n_var - 1 - i] = t;
+	}
+	return n_var;
+}
+
+/* Loops around each INIT over what no loop around it walks. */
+static void nest_inits(builder *b, nodes *list, int32_t n_path, int32_t *path,
+	flats *scatter)
+{
+	check_depth(b, n_path);
+	for (int32_t i = 0; i < list->n; i++) {
+		fuse_node *n = list->at[i];
+		int32_t var[IR_MAX_AXES * 4], n_var = 0;
+		nodes one = {0}, out = {0};
+		const part_member *m;
+
+		if (n->kind == FUSE_STMT)
+			continue;
+		if (n->kind == FUSE_LOOP) {
+			nodes inside = {.at = n->child, .n = n->n_child};
+
+			path[n_path] = n->var;
+			nest_inits(b, &inside, n_path + 1, path, scatter);
+			continue;
+		}
+		m = &b->last[n->eqn];
+		if (m->u->e.push != NULL) {
+			n_var = push_init(
+				b, m, n_path, path, var, &scatter[n->eqn]);
+		} else {
+			for (int32_t k = 0; k < m->digit.n; k++) {
+				const part_digit *d = &m->digit.at[k];
+
+				if (part_is_left(m->u, &d->d) &&
+					!on_path(n_path, path, d->var))
+					var[n_var++] = d->var;
+			}
+		}
+		*vec_push(b->scratch, &one) = n;
+		wrap(b, &out, n_var, var, &one);
+		list->at[i] = out.at[0];
+	}
+}
+
+/* ---- the kernel ---- */
+
+static void solve(builder *b, const flats *scatter)
+{
+	fuse_kernel *k = b->k;
+	ix *x = b->f->s->x;
+	ix_dom d = {.box = {.n = k->n_vars, .extent = k->var_extent}};
+
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const part_member *m = &b->last[i];
+		const sys_eqn *e = &k->eqn[i].e;
+		const ix_form **at =
+			arena_array(b->a, const ix_form *, e->n_axes + 1);
+		eqn_solved *digit =
+			arena_array(b->scratch, eqn_solved, m->digit.n + 1);
+		const ix_form *out = ix_const(x, 0);
+
+		for (int32_t j = 0; j < m->digit.n; j++)
+			digit[j] = (eqn_solved){.d = m->digit.at[j].d,
+				.var = m->digit.at[j].var};
+		eqn_solve(b->f->s, &d, e, m->digit.n, digit, at);
+		k->eqn[i].axis_at = at;
+		if (e->push == NULL) {
+			for (int32_t j = 0; j < e->n_left; j++)
+				out = ix_add(x, &d, out,
+					ix_scale(x, at[j], m->u->stride[j]));
+		} else {
+			const flats *w = &scatter[i];
+
+			for (int32_t j = 0; j < w->n; j++)
+				out = ix_add(x, &d, out,
+					ix_scale(x,
+						ix_axis(x, &d, w->at[j].var),
+						w->at[j].lo));
+		}
+		k->eqn[i].out_at = out;
+	}
+}
+
+static void find_anchor(fuse_state *f, fuse_kernel *k, eqn_unit *const *unit)
+{
+	(void)f;
+	for (int32_t i = 1; i < k->n_eqns; i++)
+		if (unit[i]->volume > unit[k->anchor]->volume)
+			k->anchor = i;
+}
+
+fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit)
+{
+	arena *scratch = fuse_scratch(f);
+	builder b = {.f = f, .a = f->a, .scratch = scratch};
+	fuse_kernel *k = arena_make(f->a, fuse_kernel);
+	int32_t path[FUSE_MAX_NEST + 2];
+	nodes roots = {0};
+	flats *scatter = arena_array(scratch, flats, n);
+	part_set *s;
+
+	b.k = k;
+	k->batch = -1;
+	k->n_eqns = n;
+	k->eqn = arena_array(f->a, fuse_eqn, n);
+	for (int32_t i = 0; i < n; i++)
+		k->eqn[i] = (fuse_eqn){
+			.e = unit[i]->e, .source = unit[i]->source};
+	find_anchor(f, k, unit);
+	if (unit[0]->e.opaque != NULL) {
+		k->opaque = true;
+		return k;
+	}
+	b.has_init = arena_array(scratch, bool, n);
+	b.last = arena_array(scratch, part_member, n);
+	s = part_new(f, scratch, n, unit);
+	build(&b, s, &roots, 0);
+	k->n_shared = s->class.n;
+	k->serial = s->class.n == 0;
+	nest_inits(&b, &roots, 0, path, scatter);
+	k->n_roots = roots.n;
+	k->root = arena_copy(f->a, roots.at,
+		(size_t)roots.n * sizeof *roots.at);
+	k->n_vars = b.var.n;
+	k->var = b.var.at;
+	k->var_extent = arena_array(f->a, int64_t, b.var.n + 1);
+	for (int32_t i = 0; i < b.var.n; i++)
+		k->var_extent[i] = b.var.at[i].extent;
+	solve(&b, scatter);
+	return k;
+}

@@ -1,0 +1,366 @@
+/*
+ * verify.c: a plan checked against the equations, by other means than those
+ * that made it.
+ *
+ *   1  every equation has one STMT and, if it reduces, one INIT before it
+ *   2  the loops around a STMT walk every axis of its equation, once
+ *   3  a reader stands behind its producer, outside the producer's reductions
+ *   4  along each loop around both, the element read is the one made in the
+ *      same iteration: decided on addresses over the loop variables
+ *   5  a private tensor's scope holds all that touches it
+ *   6  kernels stand in topological order, writes included
+ */
+#include "fuse/inner.h"
+
+typedef struct spot {
+	int32_t at; /* in the order of execution; -1 none */
+	int32_t n;
+	const fuse_node **path;
+} spot;
+
+typedef struct checker {
+	fuse_plan *p;
+	arena *a;
+	env *env;
+	fuse_kernel *k;
+	spot *init, *stmt;
+	int32_t clock;
+	const fuse_node *path[FUSE_MAX_NEST * 4];
+} checker;
+
+static void walk(checker *w, const fuse_node *n, int32_t depth)
+{
+	spot *s;
+
+	if (n->kind == FUSE_LOOP) {
+		if (depth >= FUSE_MAX_NEST * 4 || n->var < 0 ||
+			n->var >= w->k->n_vars)
+			env_bug(w->env, "fuse.verify", "bad loop");
+		for (int32_t i = 0; i < depth; i++)
+			if (w->path[i]->var == n->var)
+				env_bug(w->env, "fuse.verify",
+					"%s: v%d is walked twice", w->k->name,
+					n->var);
+		w->path[depth] = n;
+		for (int32_t i = 0; i < n->n_child; i++)
+			walk(w, n->child[i], depth + 1);
+		return;
+	}
+	if (n->eqn < 0 || n->eqn >= w->k->n_eqns)
+		env_bug(w->env, "fuse.verify", "bad equation");
+	s = n->kind == FUSE_INIT ? &w->init[n->eqn] : &w->stmt[n->eqn];
+	if (s->at >= 0)
+		env_bug(w->env, "fuse.verify", "%s: %s stands twice",
+			w->k->name, w->k->eqn[n->eqn].e.label);
+	*s = (spot){.at = w->clock++,
+		.n = depth,
+		.path = arena_copy(
+			w->a, w->path, (size_t)depth * sizeof *w->path)};
+}
+
+static bool walks(const spot *s, int32_t var)
+{
+	for (int32_t i = 0; i < s->n; i++)
+		if (s->path[i]->var == var)
+			return true;
+	return false;
+}
+
+static void check_axes(checker *w, int32_t i)
+{
+	const fuse_eqn *e = &w->k->eqn[i];
+	const spot *s = &w->stmt[i], *t = &w->init[i];
+
+	if (s->at < 0 || (e->e.monoid != IR_SET) != (t->at >= 0) ||
+		(t->at >= 0 && t->at > s->at))
+		env_bug(w->env, "fuse.verify", "%s: %s is not there",
+			w->k->name, e->e.label);
+	for (int32_t a = 0; a < e->e.n_axes; a++) {
+		const ix_form *f = e->axis_at[a];
+		int64_t walked = 1;
+
+		for (int32_t k = 0; k < f->n; k++) {
+			int32_t v = f->t[k].atom->axis;
+
+			walked *= w->k->var[v].extent;
+			if (!walks(s, v))
+				env_bug(w->env, "fuse.verify",
+					"%s: v%d is not around %s", w->k->name,
+					v, e->e.label);
+		}
+		if (walked != e->e.axis[a].extent)
+			env_bug(w->env, "fuse.verify",
+				"%s: axis %d of %s is not walked whole",
+				w->k->name, a, e->e.label);
+	}
+	for (int32_t k = 0; t->at >= 0 && k < e->out_at->n; k++)
+		if (!walks(t, e->out_at->t[k].atom->axis))
+			env_bug(w->env, "fuse.verify",
+				"%s: INIT of %s lacks a loop", w->k->name,
+				e->e.label);
+}
+
+static int32_t maker_in(const fuse_kernel *k, int32_t tensor)
+{
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		for (int32_t c = 0; c < k->eqn[i].e.n_out; c++)
+			if (k->eqn[i].e.out[c] == tensor)
+				return i;
+	return -1;
+}
+
+static int32_t common(const spot *a, const spot *b)
+{
+	int32_t i = 0;
+
+	while (i < a->n && i < b->n && a->path[i] == b->path[i])
+		i++;
+	return i;
+}
+
+/* Element `at` over the axes of equation c, over the vars. */
+static const ix_form *over_vars(checker *w, int32_t c, const eqn_read *r)
+{
+	const fuse_eqn *e = &w->k->eqn[c];
+	ix_dom d = {.box = {.n = w->k->n_vars, .extent = w->k->var_extent}};
+
+	if (r->in_init && e->e.push != NULL) {
+		const ix_form *flat[1] = {e->out_at};
+
+		return ix_subst(w->p->s->x, &d, r->at, 1,
+			r->dom.box.extent, flat);
+	}
+	return ix_subst(w->p->s->x, &d, r->at, r->dom.box.n,
+		r->dom.box.extent, e->axis_at);
+}
+
+/* the guards of a read over the vars */
+static ix_dom facts_over(checker *w, int32_t c, const eqn_read *r)
+{
+	const fuse_eqn *e = &w->k->eqn[c];
+	ix_dom d = {.box = {.n = w->k->n_vars, .extent = w->k->var_extent}};
+	ix_fact *fact = arena_array(w->a, ix_fact, r->dom.n_facts + 1);
+	const ix_form *flat[1] = {e->out_at};
+	bool push = r->in_init && e->e.push != NULL;
+
+	for (int32_t i = 0; i < r->dom.n_facts; i++) {
+		fact[i] = r->dom.facts[i];
+		fact[i].f = ix_subst(w->p->s->x, &d, fact[i].f, r->dom.box.n,
+			r->dom.box.extent, push ? flat : e->axis_at);
+	}
+	d.n_facts = r->dom.n_facts;
+	d.facts = fact;
+	return d;
+}
+
+/*
+ * Along every loop around both, the element that c reads is made by p in the
+ * same iteration (is_write: p destroys it there).
+ */
+static void check_edge(checker *w, int32_t p, int32_t c, const eqn_read *r,
+	bool is_write)
+{
+	const fuse_eqn *e = &w->k->eqn[p];
+	const spot *ps = &w->stmt[p];
+	const spot *cs = r->in_init ? &w->init[c] : &w->stmt[c];
+	const spot *pi = w->init[p].at >= 0 ? &w->init[p] : ps;
+	const spot *from = is_write ? pi : ps;
+	bool self = p == c;
+	int32_t n = common(from, cs);
+	const ix_form *at = over_vars(w, c, r);
+	ix_dom d = facts_over(w, c, r);
+	ix *x = w->p->s->x;
+
+	if (!self && (is_write ? cs->at > from->at : from->at > cs->at))
+		env_bug(w->env, "fuse.verify", "%s: %s stands on the wrong side of %s",
+			w->k->name, w->k->eqn[c].e.label, e->e.label);
+	for (int32_t i = 0; i < n; i++) {
+		int32_t v = from->path[i]->var;
+		const ix_form *q = NULL;
+
+		if (self && e->e.scan_step != 0 &&
+			ix_uses_axis(e->axis_at[e->e.scan_axis], v))
+			continue;
+		for (int32_t k = 0; k < e->out_at->n; k++)
+			if (e->out_at->t[k].atom->axis == v)
+				q = ix_mod(x, &d,
+					ix_div(x, &d, at, e->out_at->t[k].coef),
+					w->k->var[v].extent);
+		if (q != NULL &&
+			ix_equal(x, &d, q, ix_axis(x, &d, v)) == IX_EQUAL)
+			continue;
+		env_bug(w->env, "fuse.verify",
+			"%s: %s reads another iteration of v%d than %s makes",
+			w->k->name, w->k->eqn[c].e.label, v, e->e.label);
+	}
+}
+
+static void check_edges(checker *w, eqn_graph *g)
+{
+	fuse_kernel *k = w->k;
+
+	for (int32_t c = 0; c < k->n_eqns; c++) {
+		const eqn_unit *u = eqn_unit_new(g, &k->eqn[c].e, c);
+
+		for (int32_t i = 0; i < u->n_reads; i++) {
+			const eqn_read *r = &u->read[i];
+			int32_t p = maker_in(k, r->tensor);
+			int32_t s = w->p->s->tensor.at[r->tensor].storage;
+
+			if (p >= 0)
+				check_edge(w, p, c, r, false);
+			if (s < 0)
+				continue;
+			for (int32_t t = r->tensor + 1;
+				t < w->p->s->tensor.n; t++) {
+				int32_t q = maker_in(k, t);
+
+				if (w->p->s->tensor.at[t].storage == s &&
+					q >= 0 && q != c)
+					check_edge(w, q, c, r, true);
+			}
+		}
+	}
+}
+
+static void check_buffers(checker *w)
+{
+	const fuse_kernel *k = w->k;
+
+	for (int32_t i = 0; i < k->n_bufs; i++) {
+		const fuse_buf *b = &k->buf[i];
+		int32_t p = maker_in(k, b->tensor);
+		const fuse_eqn *e = p < 0 ? NULL : &k->eqn[p];
+		bool found = b->scope == NULL;
+		int64_t elems = 1;
+
+		if (e == NULL)
+			env_bug(w->env, "fuse.verify", "buffer of nothing");
+		for (int32_t j = 0; j < w->stmt[p].n; j++)
+			found |= w->stmt[p].path[j] == b->scope;
+		for (int32_t j = 0; j < b->n_vars; j++)
+			elems *= k->var[b->var[j]].extent;
+		if (!found || elems != b->elems)
+			env_bug(w->env, "fuse.verify", "%s: bad scope of %s",
+				k->name,
+				w->p->s->tensor.at[b->tensor].name);
+		if (b->scope != NULL && e->e.scan_step != 0 &&
+			ix_uses_axis(e->axis_at[e->e.scan_axis],
+				b->scope->var))
+			env_bug(w->env, "fuse.verify",
+				"%s: the state of %s dies in its loop", k->name,
+				e->e.label);
+	}
+}
+
+static void check_kernel(checker *w)
+{
+	fuse_kernel *k = w->k;
+	int64_t volume = 0;
+
+	w->clock = 0;
+	w->init = arena_array(w->a, spot, k->n_eqns);
+	w->stmt = arena_array(w->a, spot, k->n_eqns);
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		int64_t v = 1;
+
+		for (int32_t a = 0; a < k->eqn[i].e.n_axes; a++)
+			v *= k->eqn[i].e.axis[a].extent;
+		volume += v;
+		w->init[i].at = w->stmt[i].at = -1;
+	}
+	if (k->opaque)
+		return;
+	if (k->n_eqns > 1 && k->n_shared == 0 && volume > FUSE_SERIAL_VOLUME)
+		env_bug(w->env, "fuse.verify",
+			"%s: no loop in common for %lld instances", k->name,
+			(long long)volume);
+	for (int32_t i = 0; i < k->n_roots; i++)
+		walk(w, k->root[i], 0);
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		check_axes(w, i);
+	check_edges(w, eqn_graph_new(w->a, w->p->s));
+	check_buffers(w);
+}
+
+/* ---- between kernels ---- */
+
+static void check_order(checker *w)
+{
+	fuse_plan *p = w->p;
+	int32_t *made = arena_array(w->a, int32_t, p->s->tensor.n + 1);
+
+	for (int32_t t = 0; t < p->s->tensor.n; t++)
+		made[t] = p->s->tensor.at[t].eqn < 0 ? -1 : INT32_MAX;
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		const fuse_kernel *k = p->kernel.at[i];
+
+		for (int32_t j = 0; j < k->n_inputs; j++) {
+			const sys_tensor *t = &p->s->tensor.at[k->input[j]];
+
+			if (made[k->input[j]] >= i)
+				env_bug(w->env, "fuse.verify",
+					"%s reads %s before it is made",
+					k->name, t->name);
+			for (int32_t o = k->input[j] + 1; t->storage >= 0 &&
+				o < p->s->tensor.n; o++)
+				if (p->s->tensor.at[o].storage == t->storage &&
+					p->s->tensor.at[o].eqn >= 0 &&
+					made[o] < i)
+					env_bug(w->env, "fuse.verify",
+						"%s reads %s after it is overwritten",
+						k->name, t->name);
+		}
+		for (int32_t e = 0; e < k->n_eqns; e++)
+			for (int32_t c = 0; c < k->eqn[e].e.n_out; c++) {
+				if (made[k->eqn[e].e.out[c]] != INT32_MAX)
+					env_bug(w->env, "fuse.verify",
+						"%s is made twice",
+						p->s->tensor
+							.at[k->eqn[e].e.out[c]]
+							.name);
+				made[k->eqn[e].e.out[c]] = i;
+			}
+	}
+	for (int32_t i = 0; i < p->s->output.n; i++) {
+		int32_t t = p->s->output.at[i];
+
+		if (p->alias[t] >= 0)
+			t = p->alias[t];
+		if (made[t] == INT32_MAX)
+			env_bug(w->env, "fuse.verify", "output %s is not made",
+				p->s->tensor.at[t].name);
+	}
+}
+
+typedef struct scratch {
+	arena *a;
+} scratch;
+
+static void scratch_free(void *what)
+{
+	scratch *s = what;
+
+	arena_free(s->a);
+	s->a = NULL;
+}
+
+void fuse_verify(fuse_plan *p)
+{
+	arena *own = p->s->a;
+	scratch *s = arena_make(own, scratch);
+	checker *w;
+
+	arena_defer(own, scratch_free, s);
+	s->a = arena_new(arena_env(own));
+	w = arena_make(s->a, checker);
+	w->a = s->a;
+	w->env = arena_env(own);
+	w->p = p;
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		w->k = p->kernel.at[i];
+		check_kernel(w);
+	}
+	check_order(w);
+	scratch_free(s);
+}
