@@ -1,0 +1,152 @@
+/*
+ * fuse_prop: random systems, partitioned; each kernel's loop tree is executed
+ * and compared with the naive meaning of the system.
+ *
+ *     fuse_prop --seed S --count N [--mutate K] [--print]
+ *
+ * K: the rule of docs/fusion.md that is dropped; the run must then fail. A
+ * failure prints its seed and the smallest number of operations that fails.
+ */
+#include "fuse_prop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct job {
+	env *e;
+	arena *a;
+	uint64_t seed;
+	int32_t n_ops;
+	uint32_t mutate;
+	bool alone, print;
+	int64_t *kernels, *eqns;
+} job;
+
+static void run(void *arg)
+{
+	job *j = arg;
+	prop_random r = {.state = j->seed * 7919 + 17};
+	fuse_options o = {.no_fusion = j->alone, .mutate = j->mutate};
+	fuse_target t = fuse_target_host();
+	int32_t n_ops = 2 + prop_below(&r, 10);
+	ir_system *s;
+	prop_data want;
+	fuse_plan *p;
+
+	j->a = arena_new(j->e);
+	if (j->n_ops > 0)
+		n_ops = j->n_ops;
+	j->n_ops = n_ops;
+	/* machines on which other merges pay */
+	if (prop_chance(&r, 50))
+		t.launch_s = 1e-3;
+	if (prop_chance(&r, 30))
+		t.l2_bytes = 256;
+	if (prop_chance(&r, 30))
+		t.cores = 1;
+	s = prop_system(j->a, &r, n_ops);
+	if (j->print) {
+		str text = str_new(j->a);
+
+		ir_system_print(&text, s);
+		printf("%s", text.at);
+	}
+	ir_system_verify(s);
+	want = prop_naive(j->a, s);
+	p = fuse_partition(j->a, s, &t, &o);
+	if (j->print) {
+		str text = str_new(j->a);
+
+		fuse_print(&text, p, false);
+		printf("%s", text.at);
+	}
+	*j->kernels += p->kernel.n;
+	for (int32_t i = 0; i < p->kernel.n; i++)
+		*j->eqns += p->kernel.at[i]->n_eqns;
+	prop_run(j->a, p, &r, &want);
+	if (j->mutate == 0 || j->mutate == 1)
+		fuse_verify(p);
+}
+
+static bool passes(job *j, tn_diag *d)
+{
+	env *e = env_new();
+	tn_status status;
+
+	if (e == NULL)
+		return false;
+	j->e = e;
+	j->a = NULL;
+	status = env_run(e, run, j);
+	*d = *env_diag(e);
+	arena_free(j->a);
+	env_free(e);
+	return status == TN_OK;
+}
+
+static void report(job j, const tn_diag *d)
+{
+	tn_diag small = *d, other;
+	int32_t n = j.n_ops;
+
+	for (int32_t k = 1; k < j.n_ops; k++) {
+		job t = j;
+
+		t.n_ops = k;
+		if (!passes(&t, &other)) {
+			n = k;
+			small = other;
+			break;
+		}
+	}
+	printf("seed %llu: %d operations: [%s] %s\n",
+		(unsigned long long)j.seed, n, small.rule, small.text);
+	j.n_ops = n;
+	j.print = true;
+	(void)passes(&j, &other);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = 1, count = 2000;
+	int64_t kernels = 0, eqns = 0;
+	job j = {.kernels = &kernels, .eqns = &eqns};
+	bool verbose = false;
+
+	for (int32_t i = 1; i < argc; i++) {
+		const char *v = i + 1 < argc ? argv[i + 1] : "0";
+
+		if (strcmp(argv[i], "--seed") == 0)
+			seed = strtoull(v, NULL, 10), i++;
+		else if (strcmp(argv[i], "--count") == 0)
+			count = strtoull(v, NULL, 10), i++;
+		else if (strcmp(argv[i], "--mutate") == 0)
+			j.mutate = (uint32_t)strtoul(v, NULL, 10), i++;
+		else if (strcmp(argv[i], "--alone") == 0)
+			j.alone = true;
+		else if (strcmp(argv[i], "--print") == 0)
+			verbose = true;
+		else
+			return 2;
+	}
+	for (uint64_t i = 0; i < count; i++) {
+		tn_diag d;
+
+		j.seed = seed + i;
+		j.n_ops = 0;
+		j.print = verbose;
+		if (passes(&j, &d))
+			continue;
+		if (j.mutate == 0)
+			report(j, &d);
+		else
+			printf("seed %llu: rule %u is needed: [%s] %s\n",
+				(unsigned long long)j.seed, j.mutate, d.rule,
+				d.text);
+		return 1;
+	}
+	printf("%llu programs, %lld equations, %lld kernels\n",
+		(unsigned long long)count, (long long)eqns,
+		(long long)kernels);
+	return 0;
+}
