@@ -46,6 +46,11 @@ typedef struct emit_kernel {
 	const void *needs;
 } emit_kernel;
 
+/* The C of a scheduled kernel. Structurally equal kernels give the same text
+ * and function names, whatever their tensors are called. */
+struct loop_kernel;
+emit_kernel *emit_make(arena *a, struct loop_kernel *k);
+
 /* One translation unit: the helpers that the kernels need, then the kernels. */
 void emit_unit(str *out, const emit_kernel *const *k, int32_t n);
 

@@ -1,0 +1,215 @@
+/*
+ * form.c: index forms as C expressions over the loop variables.
+ *
+ *   4*i + (j div 2) mod 3 + 1   ->   4 * i0 + i1 / 2 % 3 + 1
+ *
+ * In a vector loop a form may be asked for at a lane: the variable that the
+ * lanes walk is then (i1 + l). Indices read from data are loaded, compared
+ * with their bounds and clamped in front of the expression that uses them.
+ */
+#include "emit/local.h"
+
+#include <inttypes.h>
+
+bool form_varies(emitter *em, const ix_form *f)
+{
+	return em->lanes > 1 && (loop_form_vars(f) >> em->vvar & 1) != 0;
+}
+
+static const char *fun_text(emitter *em, const ix_atom *t, const char *lane)
+{
+	int32_t i;
+
+	for (i = em->fun.n - 1; i >= 0; i--)
+		if (em->fun.at[i].atom == t) {
+			if (!em->fun.at[i].lanes)
+				return em->fun.at[i].t;
+			return arena_printf(em->a, "%s[%s]", em->fun.at[i].t,
+				lane == NULL ? "0" : lane);
+		}
+	emit_bug(em, "a data index was not loaded", "");
+}
+
+static const char *atom_text(emitter *em, const ix_atom *t, const char *lane)
+{
+	const char *v;
+	int64_t min, max, ext;
+
+	switch (t->kind) {
+	case IX_DIGIT:
+		ext = em->dom->box.extent[t->axis];
+		v = em->var[t->axis];
+		if (lane != NULL && t->axis == em->vvar)
+			v = arena_printf(em->a, "(%s + %s)", v, lane);
+		if (t->lo > 1)
+			v = arena_printf(em->a, "%s / %" PRId64, v, t->lo);
+		if (t->hi < ext)
+			v = arena_printf(em->a, "%s %% %" PRId64, v,
+				t->hi / t->lo);
+		return t->lo > 1 || t->hi < ext
+			? arena_printf(em->a, "(%s)", v)
+			: v;
+	case IX_FLOOR:
+		ix_range(em->dom, t->f, &min, &max);
+		if (min >= 0)
+			return arena_printf(em->a, "((%s) / %" PRId64 ")",
+				form_text(em, t->f, lane), t->den);
+		return arena_printf(em->a, "%s(%s, %" PRId64 ")",
+			own(em, "floor_div"), form_text(em, t->f, lane), t->den);
+	case IX_CLAMP:
+		return arena_printf(em->a,
+			"%s(%s, %" PRId64 ", %" PRId64 ")",
+			own(em, "clamp_i64"), form_text(em, t->f, lane), t->lo,
+			t->hi);
+	case IX_FUN:
+		return fun_text(em, t, lane);
+	}
+	emit_bug(em, "unknown atom", "");
+}
+
+const char *form_text(emitter *em, const ix_form *f, const char *lane)
+{
+	str s = str_new(em->a);
+	int32_t i;
+
+	for (i = 0; i < f->n; i++) {
+		int64_t c = f->t[i].coef;
+
+		if (i > 0)
+			str_add(&s, c < 0 ? " - " : " + ");
+		else if (c < 0)
+			str_add(&s, "-");
+		if (c != 1 && c != -1)
+			str_printf(&s, "%" PRIu64 " * ",
+				c < 0 ? -(uint64_t)c : (uint64_t)c);
+		str_add(&s, atom_text(em, f->t[i].atom, lane));
+	}
+	if (f->n == 0)
+		str_printf(&s, "%" PRId64, f->c0);
+	else if (f->c0 != 0)
+		str_printf(&s, f->c0 < 0 ? " - %" PRIu64 : " + %" PRIu64,
+			f->c0 < 0 ? -(uint64_t)f->c0 : (uint64_t)f->c0);
+	return s.at;
+}
+
+/* Name of the block of var that holds n, or NULL. */
+static const char *block_at(emitter *em, const loop_node *n, int32_t var)
+{
+	int32_t level = 0;
+
+	while (n != NULL && (n->kind != LOOP_BLOCK || n->var != var))
+		n = n->up;
+	if (n == NULL)
+		return NULL;
+	for (const loop_node *u = n->up; u != NULL; u = u->up)
+		level += u->kind == LOOP_BLOCK && u->var == var;
+	return arena_printf(em->a, "b%d_%d", var, level);
+}
+
+const char *digits_text(emitter *em, const loop_buf *b,
+	const ix_form *const *digit, const char *lane)
+{
+	str s = str_new(em->a);
+	int32_t i;
+
+	for (i = 0; i < b->n_vars; i++) {
+		const char *base = block_at(em, b->scope, b->var[i]);
+		const char *t = form_text(em, digit[i], lane);
+
+		if (i > 0)
+			str_add(&s, " + ");
+		if (b->stride[i] != 1)
+			str_printf(&s, "%" PRId64 " * ", b->stride[i]);
+		if (base != NULL)
+			str_printf(&s, "(%s - %s)", t, base);
+		else
+			str_printf(&s, digit[i]->n == 1 && digit[i]->c0 == 0
+					? "%s" : "(%s)", t);
+	}
+	return b->n_vars == 0 ? "0" : s.at;
+}
+
+const char *path_text(emitter *em, const char *lane)
+{
+	str s = str_new(em->a);
+	int32_t i;
+
+	for (i = 0; i < em->path.n; i++) {
+		const struct path *p = &em->path.at[i];
+
+		str_add(&s, i > 0 ? " && " : "");
+		str_add(&s, p->negated ? "!" : "");
+		str_add(&s, p->c.t);
+		if (p->c.lanes > 1)
+			str_printf(&s, "[%s]", lane == NULL ? "0" : lane);
+	}
+	return s.at;
+}
+
+static int32_t check_number(emitter *em, const ix_atom *t)
+{
+	int32_t i;
+
+	for (i = 0; i < em->check.n; i++)
+		if (em->check.at[i].tensor == t->fun &&
+			em->check.at[i].lo == t->lo &&
+			em->check.at[i].hi == t->hi)
+			return i + 1;
+	*vec_push(em->a, &em->check) =
+		(emit_check){(int32_t)t->fun, t->lo, t->hi};
+	return em->check.n;
+}
+
+static void load_fun(emitter *em, const ix_atom *t)
+{
+	bool lanes = form_varies(em, t->f), masked = em->path.n > 0;
+	struct place_of p;
+	const char *d, *l = lanes ? "l" : NULL, *at = "", *when = "";
+	int32_t i;
+
+	for (i = 0; i < em->fun.n; i++)
+		if (em->fun.at[i].atom == t)
+			return;
+	load_funs(em, t->f);
+	for (i = 0; i < em->path.n; i++)
+		lanes |= em->path.at[i].c.lanes > 1;
+	l = lanes ? "l" : NULL;
+	p = place_tensor(em, (int32_t)t->fun, t->f, false);
+	d = fresh(em, "d");
+	if (lanes) {
+		line(em, "i64 %s[%d];", d, em->lanes);
+		line(em, "for (int l = 0; l < %d; l++) {", em->lanes);
+		em->depth++;
+		at = "[l]";
+	}
+	if (masked)
+		when = path_text(em, l);
+	line(em, "%s%s%s = %s%s(i64)%s%s;", lanes ? "" : "i64 ", d, at, when,
+		masked ? " ? " : "", element(em, &p, l),
+		masked ? arena_printf(em->a, " : %" PRId64, t->lo) : "");
+	line(em, "if (%s%s < %" PRId64 " || %s%s >= %" PRId64 ") {", d, at,
+		t->lo, d, at, t->hi);
+	line(em, "	*err = %d;", check_number(em, t));
+	line(em, "	%s%s = %s(%s%s, %" PRId64 ", %" PRId64 ");", d, at,
+		own(em, "clamp_i64"), d, at, t->lo, t->hi - 1);
+	line(em, "}");
+	if (lanes) {
+		em->depth--;
+		line(em, "}");
+	}
+	*vec_push(em->a, &em->fun) = (struct memo_fun){t, d, lanes};
+}
+
+void load_funs(emitter *em, const ix_form *f)
+{
+	int32_t i;
+
+	for (i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind == IX_FUN)
+			load_fun(em, t);
+		else if (t->kind != IX_DIGIT)
+			load_funs(em, t->f);
+	}
+}

@@ -1,0 +1,363 @@
+/*
+ * leaf.c: statements: initialise, compute and store, accumulate, complete.
+ *
+ * A reduction over the variable that the lanes walk is spread on accumulators
+ * of one vector each; they are combined pairwise, then their lanes in halves,
+ * then with what was accumulated so far: always in that order.
+ */
+#include "emit/local.h"
+
+#include <inttypes.h>
+
+val combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
+	const val *y)
+{
+	int32_t n = em->memo.n, i, m = e->e->n_out;
+	val v;
+
+	for (i = 0; i < m; i++) {
+		em->param[i] = x[i];
+		em->param[IR_MAX_COMP + i] = y[i];
+	}
+	v = ex(em, ir_combine(em->s, e->e->monoid, comp, e->acc));
+	em->memo.n = n;
+	return cast(em, v, e->acc[comp]);
+}
+
+static struct place_of target(emitter *em, int32_t eqn, int32_t comp)
+{
+	const loop_eqn *e = &em->k->eqn[eqn];
+
+	return place_tensor(em, e->e->out[comp], e->at, false);
+}
+
+static void set(emitter *em, const loop_node *n)
+{
+	const loop_eqn *e = &em->k->eqn[n->eqn];
+	val v[IR_MAX_COMP];
+	int32_t i;
+
+	for (i = 0; i < e->e->n_out; i++)
+		v[i] = cast(em, ex(em, e->body[i]),
+			em->s->tensor.at[e->e->out[i]].dtype);
+	for (i = 0; i < e->e->n_out; i++) {
+		struct place_of p = target(em, n->eqn, i);
+		bool reg = p.buf != NULL && p.buf->where == LOOP_REGISTER;
+
+		if (!reg || em->named[p.n_buf])
+			store(em, &p, v[i]);
+		*vec_push(em->a, &em->def) = (struct def){e->e->out[i],
+			reg ? NULL : e->at, v[i]};
+	}
+}
+
+static void init(emitter *em, const loop_node *n)
+{
+	const loop_eqn *e = &em->k->eqn[n->eqn];
+	int32_t i;
+
+	for (i = 0; i < e->e->n_out; i++) {
+		struct place_of p = target(em, n->eqn, i);
+		const expr *x = e->init[i] != NULL
+			? e->init[i]
+			: ir_identity(em->s, e->e->monoid, i, e->acc[i]);
+
+		store(em, &p, cast(em, ex(em, x), e->acc[i]));
+	}
+}
+
+static struct lane_acc *find_acc(emitter *em, int32_t eqn)
+{
+	int32_t i;
+
+	for (i = em->acc.n - 1; i >= 0 && em->lanes > 1; i--)
+		if (em->acc.at[i].eqn == eqn)
+			return &em->acc.at[i];
+	return NULL;
+}
+
+static const char *acc_name(emitter *em, const struct lane_acc *l,
+	int32_t comp, int32_t turn)
+{
+	return arena_printf(em->a, "%s_%d", l->name[comp], turn);
+}
+
+static val acc_val(emitter *em, const struct lane_acc *l, const loop_eqn *e,
+	int32_t comp, int32_t turn)
+{
+	val v = {acc_name(em, l, comp, turn), computed(e->acc[comp]), em->lanes,
+		0};
+
+	if (v.dt == TN_BOOL)
+		v.mask = mask_bytes(em);
+	return v;
+}
+
+static val as_acc(emitter *em, val v)
+{
+	return v.dt == TN_BOOL ? to_mask(em, v, mask_bytes(em))
+			       : to_lanes(em, v);
+}
+
+static void accumulate(emitter *em, const loop_node *n)
+{
+	const loop_eqn *e = &em->k->eqn[n->eqn];
+	struct lane_acc *l = find_acc(em, n->eqn);
+	struct place_of p[IR_MAX_COMP];
+	val x[IR_MAX_COMP], y[IR_MAX_COMP], z[IR_MAX_COMP];
+	bool open = false;
+	int32_t i, m = e->e->n_out;
+
+	if (e->push) {
+		int64_t min, max;
+		int64_t numel = em->s->tensor.at[e->e->out[0]].numel;
+
+		load_funs(em, e->at);
+		ix_range(em->dom, e->at, &min, &max);
+		open = min < 0 || max >= numel;
+		if (open) {
+			line(em, "if (%s >= 0 && %s < %" PRId64 ") {",
+				form_text(em, e->at, NULL),
+				form_text(em, e->at, NULL), numel);
+			em->depth++;
+		}
+	}
+	for (i = 0; i < m; i++)
+		y[i] = cast(em, ex(em, e->body[i]), e->acc[i]);
+	for (i = 0; i < m; i++) {
+		p[i] = target(em, n->eqn, i);
+		x[i] = l != NULL ? acc_val(em, l, e, i, l->turn)
+				 : load(em, &p[i], false);
+	}
+	for (i = 0; i < m; i++)
+		z[i] = combine(em, e, i, x, y);
+	for (i = 0; i < m; i++) {
+		if (l == NULL)
+			store(em, &p[i], z[i]);
+		else
+			line(em, "%s = %s;", x[i].t, as_acc(em, z[i]).t);
+	}
+	if (open) {
+		em->depth--;
+		line(em, "}");
+	}
+}
+
+static void done(emitter *em, const loop_node *n)
+{
+	const loop_eqn *e = &em->k->eqn[n->eqn];
+	int32_t i;
+
+	for (i = 0; i < e->e->n_out; i++) {
+		int32_t t = e->e->out[i];
+		struct place_of from, to;
+
+		if (em->k->buf_of[n->eqn][i] < 0 || loop_param(em->k, t) < 0)
+			continue;
+		from = place_tensor(em, t, e->at, false);
+		to = place_tensor(em, t, e->at, true);
+		store(em, &to,
+			cast(em, load(em, &from, false),
+				em->s->tensor.at[t].dtype));
+	}
+}
+
+/* Scatter: all elements of out, by their row-major number. */
+void whole_tensor(emitter *em, const loop_node *n)
+{
+	loop_eqn *e = &em->k->eqn[n->eqn];
+	int64_t *numel = arena_array(em->a, int64_t, 1);
+	const ix_form *at = e->at;
+	const char *var = em->var[0];
+	ix_dom d = *em->dom, flat;
+	struct marks m = mark(em);
+
+	*numel = em->s->tensor.at[e->e->out[0]].numel;
+	flat = (ix_dom){{1, numel}, 0, NULL};
+	*em->dom = flat;
+	e->at = ix_axis(em->s->x, &flat, 0);
+	em->var[0] = "f";
+	line(em, "for (i64 f = 0; f < %" PRId64 "; f++) {", *numel);
+	em->depth++;
+	if (n->kind == LOOP_INIT) {
+		int32_t i;
+
+		for (i = 0; i < e->e->n_out; i++)
+			e->init[i] = e->e->init[i];
+		init(em, n);
+	} else {
+		done(em, n);
+	}
+	em->depth--;
+	line(em, "}");
+	release(em, m);
+	*em->dom = d;
+	e->at = at;
+	em->var[0] = var;
+}
+
+/* Reductions over the loop's variable into a place that it does not walk. */
+static void find_accs(emitter *em, const loop_node *loop, const loop_node *n,
+	int32_t unroll)
+{
+	int32_t i;
+
+	if (n->kind == LOOP_STMT) {
+		const loop_eqn *e = &em->k->eqn[n->eqn];
+		struct lane_acc l = {n->eqn, unroll, 0, {NULL}};
+
+		if (e->e->monoid == IR_SET ||
+			(e->reduced >> loop->var & 1) == 0)
+			return;
+		for (i = 0; i < e->e->n_out; i++)
+			l.name[i] = fresh(em, "a");
+		*vec_push(em->a, &em->acc) = l;
+	}
+	for (i = 0; i < n->n_child; i++)
+		find_accs(em, loop, n->child[i], unroll);
+}
+
+/* lanes are set already */
+void open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll)
+{
+	int32_t i = em->acc.n, j, u;
+
+	find_accs(em, loop, loop, unroll);
+	for (; i < em->acc.n; i++) {
+		const struct lane_acc *l = &em->acc.at[i];
+		const loop_eqn *e = &em->k->eqn[l->eqn];
+
+		for (j = 0; j < e->e->n_out; j++) {
+			val v = ex(em, ir_identity(em->s, e->e->monoid, j,
+					       e->acc[j]));
+
+			v = as_acc(em, v);
+			for (u = 0; u < unroll; u++)
+				line(em, "%s %s = %s;", val_type(em, v),
+					acc_name(em, l, j, u), v.t);
+		}
+	}
+}
+
+/* x combined with y in every lane, in place of x */
+static void fold(emitter *em, const loop_eqn *e, val *x, const val *y)
+{
+	val z[IR_MAX_COMP];
+	int32_t i;
+
+	for (i = 0; i < e->e->n_out; i++)
+		z[i] = combine(em, e, i, x, y);
+	for (i = 0; i < e->e->n_out; i++)
+		x[i] = em->lanes > 1 ? as_acc(em, z[i]) : z[i];
+}
+
+static val shuffled(emitter *em, val x, int32_t half)
+{
+	str s = str_new(em->a);
+	int32_t i;
+
+	str_printf(&s, "__builtin_shufflevector(%s, %s", x.t, x.t);
+	for (i = 0; i < em->lanes; i++)
+		str_printf(&s, ", %d", (i + half) % em->lanes);
+	str_add(&s, ")");
+	x.t = s.at;
+	return name_val(em, x);
+}
+
+static void close_acc(emitter *em, const struct lane_acc *l)
+{
+	const loop_eqn *e = &em->k->eqn[l->eqn];
+	val x[IR_MAX_COMP], y[IR_MAX_COMP], old[IR_MAX_COMP];
+	int32_t i, u, step, half, lanes = em->lanes, m = e->e->n_out;
+
+	for (step = 1; step < l->n; step *= 2)
+		for (u = 0; u + step < l->n; u += 2 * step) {
+			for (i = 0; i < m; i++) {
+				x[i] = acc_val(em, l, e, i, u);
+				y[i] = acc_val(em, l, e, i, u + step);
+			}
+			fold(em, e, x, y);
+			for (i = 0; i < m; i++)
+				line(em, "%s = %s;", acc_name(em, l, i, u),
+					x[i].t);
+		}
+	for (i = 0; i < m; i++)
+		x[i] = acc_val(em, l, e, i, 0);
+	for (half = lanes / 2; half > 0; half /= 2) {
+		for (i = 0; i < m; i++)
+			y[i] = shuffled(em, x[i], half);
+		fold(em, e, x, y);
+	}
+	em->lanes = 1;
+	for (i = 0; i < m; i++) {
+		struct place_of p = target(em, l->eqn, i);
+
+		y[i] = val_of(arena_printf(em->a, x[i].dt == TN_BOOL
+				? "%s[0] != 0" : "%s[0]", x[i].t), x[i].dt);
+		y[i] = name_val(em, y[i]);
+		old[i] = load(em, &p, false);
+	}
+	fold(em, e, old, y);
+	for (i = 0; i < m; i++) {
+		struct place_of p = target(em, l->eqn, i);
+
+		store(em, &p, old[i]);
+	}
+	em->lanes = lanes;
+}
+
+void close_lane_accs(emitter *em, int32_t first)
+{
+	int32_t i;
+
+	for (i = first; i < em->acc.n; i++)
+		close_acc(em, &em->acc.at[i]);
+	em->acc.n = first;
+}
+
+static void comment(emitter *em, const loop_node *n)
+{
+	const char *l = loop_label(&em->k->eqn[n->eqn]), *p;
+	str s = str_new(em->a);
+
+	for (p = l; *p != '\0'; p++)
+		str_addc(&s, (*p >= 'a' && *p <= 'z') ||
+					(*p >= 'A' && *p <= 'Z') ||
+					(*p >= '0' && *p <= '9') || *p == '.'
+				? *p
+				: '_');
+	line(em, "/* %s%s */", s.at,
+		n->kind == LOOP_INIT	       ? ", start"
+			: n->kind == LOOP_DONE ? ", end"
+					       : "");
+}
+
+void leaf(emitter *em, const loop_node *n)
+{
+	comment(em, n);
+	switch (n->kind) {
+	case LOOP_INIT:
+		if (em->k->eqn[n->eqn].push)
+			whole_tensor(em, n);
+		else
+			init(em, n);
+		break;
+	case LOOP_DONE:
+		if (em->k->eqn[n->eqn].push)
+			whole_tensor(em, n);
+		else
+			done(em, n);
+		break;
+	case LOOP_STMT:
+		if (em->k->eqn[n->eqn].e->monoid == IR_SET)
+			set(em, n);
+		else
+			accumulate(em, n);
+		break;
+	case LOOP_STAGE:
+	case LOOP_FOR:
+	case LOOP_BLOCK:
+	case LOOP_SPAN:
+		emit_bug(em, "no statement", "");
+	}
+}

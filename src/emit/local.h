@@ -1,0 +1,165 @@
+/*
+ * local.h: private to emit/: the state of writing one kernel.
+ *
+ *   form.c   index forms as C
+ *   value.c  values: one, or one per lane; conversions between their kinds
+ *   expr.c   expressions, straight-line, each computed once in its block
+ *   leaf.c   statements: stores and accumulators
+ *   nest.c   loops, blocks, vector loops
+ *   emit.c   functions, names, translation units
+ */
+#ifndef EMIT_LOCAL_H
+#define EMIT_LOCAL_H
+
+#include "emit/emit.h"
+#include "emit/math.h"
+#include "loop/loop.h"
+
+/* A value in C. Scalars of dtype bool are int, 0 or 1. f16 and bf16 are f32. */
+typedef struct val {
+	const char *t; /* C text without side effects: a name or a literal */
+	tn_dtype dt;   /* what it is computed in */
+	int32_t lanes; /* 1 or em->lanes */
+	int32_t mask;  /* lanes > 1 and bool: bytes of a mask's lane */
+} val;
+
+struct memo {
+	const expr *e;
+	val v;
+};
+struct memo_fun { /* data indices that are loaded */
+	const ix_atom *atom;
+	const char *t; /* scalar, or array of lanes */
+	bool lanes;
+};
+struct def { /* elements stored in this block */
+	int32_t tensor;
+	const ix_form *at;
+	val v;
+};
+struct path { /* conditions under which something is evaluated */
+	val c;
+	bool negated;
+};
+struct span { /* interval of a variable, as C; ends known or not */
+	const char *lo, *hi;
+	int64_t clo, chi, len; /* -1: not known */
+	int64_t step;	       /* clo is a multiple of it when not known */
+};
+struct need {
+	const char *name; /* NULL: type, "@..": own helper, "#": unsigned */
+	tn_dtype t;
+	int32_t lanes;
+};
+struct needs {
+	int32_t n;
+	const struct need *at;
+};
+/* A value that is reduced over the lanes of the loop around. */
+struct lane_acc {
+	int32_t eqn;
+	int32_t n; /* accumulators of each component */
+	int32_t turn;
+	const char *name[IR_MAX_COMP];
+};
+
+typedef struct emitter {
+	arena *a;
+	loop_kernel *k;
+	ir_system *s;
+	emit_math *m;
+	VEC(struct need) needs;
+	str *out;
+	int32_t depth;
+	int32_t n_names;
+	const char **var;   /* C names of the variables */
+	struct span *span;  /* their intervals */
+	ix_dom *dom;	    /* box and guards of the loops around */
+	VEC(ix_fact) facts; /* those guards */
+	int32_t vvar;  /* variable that the lanes walk; -1 */
+	int32_t lanes; /* 1 outside vector loops */
+	VEC(struct memo) memo;
+	VEC(struct memo_fun) fun;
+	VEC(struct def) def;
+	VEC(struct path) path;
+	VEC(struct lane_acc) acc;
+	val param[2 * IR_MAX_COMP];
+	VEC(emit_check) check;
+	bool *used_param, *used_buf;
+	bool *named; /* [buf] register that is a variable of its scope */
+	map *unsafe; /* expr id -> 1 no, 2 yes */
+	bool aligned; /* vector loop around starts at aligned addresses */
+	bool streams; /* something was stored past the caches */
+} emitter;
+
+/* text */
+void line(emitter *em, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+const char *fresh(emitter *em, const char *prefix);
+const char *use(emitter *em, const char *name, tn_dtype t, int32_t lanes);
+const char *own(emitter *em, const char *name); /* helpers of emit.c */
+const char *unsigned_type(emitter *em, tn_dtype t, int32_t lanes);
+const char *type(emitter *em, tn_dtype t, int32_t lanes); /* numbers */
+const char *mask_type(emitter *em, int32_t bytes);
+_Noreturn void emit_bug(emitter *em, const char *what, const char *name);
+
+/* form.c: lane NULL: the first lane, else name of a lane's number */
+const char *form_text(emitter *em, const ix_form *f, const char *lane);
+const char *digits_text(emitter *em, const loop_buf *b,
+	const ix_form *const *digit, const char *lane);
+bool form_varies(emitter *em, const ix_form *f); /* between lanes */
+tn_dtype index_dtype(emitter *em, const ix_form *f); /* of lanes */
+void load_funs(emitter *em, const ix_form *f);
+const char *path_text(emitter *em, const char *lane); /* "" : always */
+
+/* value.c */
+val val_of(const char *t, tn_dtype dt);
+val literal(emitter *em, tn_dtype dt, double f, int64_t i);
+val name_val(emitter *em, val v); /* in a variable of its own */
+val to_lanes(emitter *em, val v);
+val to_mask(emitter *em, val v, int32_t bytes);
+val cast(emitter *em, val v, tn_dtype to);
+const char *val_type(emitter *em, val v);
+tn_dtype computed(tn_dtype t); /* f16, bf16: f32 */
+tn_dtype int_of(int32_t bytes);
+int32_t mask_bytes(const emitter *em); /* of masks kept in variables */
+
+/* expr.c */
+val ex(emitter *em, const expr *e);
+bool is_unsafe(emitter *em, const expr *e);
+/* where an element of a tensor is, as seen by this kernel */
+struct place_of {
+	const loop_buf *buf; /* NULL: memory */
+	int32_t n_buf, param;
+	bool varies;	/* its address, between lanes */
+	bool affine;	/* the address walks by stride */
+	int64_t stride; /* in elements */
+	const ix_form *at;
+	const ix_form *digit[IX_MAX_AXES];
+	tn_dtype dtype; /* of its storage */
+};
+struct place_of place_tensor(emitter *em, int32_t tensor, const ix_form *at,
+	bool safe);
+struct place_of place_buf(emitter *em, int32_t n_buf, const ix_form *at);
+const char *element(emitter *em, const struct place_of *p, const char *lane);
+val load(emitter *em, const struct place_of *p, bool guarded);
+void store(emitter *em, const struct place_of *p, val v);
+
+/* leaf.c */
+void leaf(emitter *em, const loop_node *n);
+void open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll);
+void close_lane_accs(emitter *em, int32_t first);
+void whole_tensor(emitter *em, const loop_node *n); /* push: INIT, DONE */
+val combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
+	const val *y);
+
+/* nest.c */
+void nest(emitter *em, loop_node *const *list, int32_t n);
+void declare_registers(emitter *em, const loop_node *scope);
+struct marks {
+	int32_t memo, fun, def, facts;
+};
+struct marks mark(const emitter *em);
+void release(emitter *em, struct marks m);
+
+#endif

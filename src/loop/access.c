@@ -1,0 +1,129 @@
+/*
+ * access.c: how the statements below a loop walk memory when one variable
+ * runs: nothing (stride 0), adjoining elements (1), or jumps. Values in
+ * private buffers do not count: buffers are laid out as the lanes want them.
+ */
+#include "loop/local.h"
+
+struct gather {
+	loop_kernel *k;
+	const loop_node *leaf;
+	access_visit *fn;
+	void *arg;
+};
+
+static void on_read(void *arg, const expr *e)
+{
+	struct gather *g = arg;
+	struct access a = {e->tensor, e->form, false, g->leaf};
+
+	if (e->kind == EX_READ && loop_param(g->k, e->tensor) >= 0)
+		g->fn(g->arg, &a);
+}
+
+void each_access(loop_kernel *k, const loop_node *n, access_visit *fn,
+	void *arg)
+{
+	struct gather g = {k, n, fn, arg};
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++)
+		each_access(k, n->child[i], fn, arg);
+	if (n->kind == LOOP_STMT || n->kind == LOOP_INIT) {
+		const loop_eqn *e = &k->eqn[n->eqn];
+
+		for (i = 0; i < e->e->n_out; i++) {
+			const expr *x = n->kind == LOOP_STMT ? e->body[i]
+							     : e->init[i];
+			struct access a = {e->e->out[i], e->at, true, n};
+
+			if (x != NULL)
+				loop_walk(k->a, x, on_read, &g);
+			if (n->kind == LOOP_STMT &&
+				loop_param(k, e->e->out[i]) >= 0)
+				fn(arg, &a);
+		}
+	}
+}
+
+struct cost {
+	loop_kernel *k;
+	int32_t var;
+	double jumps;
+	bool unit;
+};
+
+static void add_cost(void *arg, const struct access *a)
+{
+	struct cost *c = arg;
+	int64_t n = c->k->var[c->var].extent, s = 0;
+	const loop_node *u;
+	double w = 1;
+
+	if (!loop_stride(a->at, c->var, n, &s))
+		s = 2;
+	if (s == 1)
+		c->unit = true;
+	if (s == 0 || s == 1)
+		return;
+	for (u = a->leaf->up; u != NULL; u = u->up)
+		if (u->kind == LOOP_FOR)
+			w *= (double)c->k->var[u->var].extent;
+	c->jumps += a->write ? 1.5 * w : w;
+}
+
+double jumps(loop_kernel *k, const loop_node *n, int32_t var, bool *unit)
+{
+	struct cost c = {k, var, 0, false};
+
+	each_access(k, n, add_cost, &c);
+	*unit = c.unit;
+	return c.jumps;
+}
+
+static void widest_visit(void *arg, const expr *e)
+{
+	struct widest *w = arg;
+	int32_t bytes = (int32_t)dtype_size(e->dtype);
+
+	if (e->dtype == TN_F16 || e->dtype == TN_BF16)
+		bytes = 4;
+	if (e->kind == EX_CONST || e->kind == EX_PARAM)
+		return;
+	if (e->kind == EX_INDEX && (loop_form_vars(e->form) & BIT(w->var)) == 0)
+		return;
+	if (e->kind == EX_INSIDE) {
+		int64_t min, max;
+
+		if ((loop_form_vars(e->form) & BIT(w->var)) == 0)
+			return;
+		ix_range(&w->k->dom, e->form, &min, &max);
+		bytes = min < INT32_MIN || max > INT32_MAX ? 8 : 4;
+	}
+	if (bytes > w->bytes)
+		w->bytes = bytes;
+}
+
+/* Bytes of the widest value that differs between iterations of var. */
+void widest(struct widest *w, const loop_node *n)
+{
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++)
+		widest(w, n->child[i]);
+	if (loop_is_loop(n) || n->kind == LOOP_STAGE)
+		return;
+	for (i = 0; i < w->k->eqn[n->eqn].e->n_out; i++) {
+		const loop_eqn *e = &w->k->eqn[n->eqn];
+		int32_t bytes = (int32_t)dtype_size(e->acc[i]);
+
+		if (e->acc[i] == TN_F16 || e->acc[i] == TN_BF16)
+			bytes = 4;
+		if (bytes > w->bytes)
+			w->bytes = bytes;
+		if (n->kind == LOOP_STMT)
+			loop_walk(w->k->a, e->body[i], widest_visit, w);
+		else if (n->kind == LOOP_INIT && e->init[i] != NULL)
+			loop_walk(w->k->a, e->init[i], widest_visit, w);
+	}
+}

@@ -1,0 +1,60 @@
+/* node.c: making and copying nodes of loop trees. */
+#include "loop/local.h"
+
+loop_node *node_new(arena *a, loop_kind kind)
+{
+	loop_node *n = arena_make(a, loop_node);
+
+	n->kind = kind;
+	n->var = -1;
+	n->eqn = -1;
+	return n;
+}
+
+void node_adopt(arena *a, loop_node *n, loop_node *child)
+{
+	loop_node **list = arena_array(a, loop_node *, n->n_child + 1);
+
+	if (n->n_child > 0)
+		memcpy(list, n->child, (size_t)n->n_child * sizeof *list);
+	list[n->n_child++] = child;
+	n->child = list;
+}
+
+loop_node *node_for(arena *a, int32_t var, loop_node *child)
+{
+	loop_node *n = node_new(a, LOOP_FOR);
+
+	n->var = var;
+	if (child != NULL)
+		node_adopt(a, n, child);
+	return n;
+}
+
+loop_node *node_copy(arena *a, const loop_node *n)
+{
+	loop_node *c = arena_make(a, loop_node);
+	int32_t i;
+
+	*c = *n;
+	c->child = arena_array(a, loop_node *, n->n_child + 1);
+	for (i = 0; i < n->n_child; i++)
+		c->child[i] = node_copy(a, n->child[i]);
+	return c;
+}
+
+bool loop_is_loop(const loop_node *n)
+{
+	return n->kind == LOOP_FOR || n->kind == LOOP_BLOCK ||
+		n->kind == LOOP_SPAN;
+}
+
+loop_set node_open(const loop_node *n)
+{
+	loop_set s = 0;
+
+	for (; n != NULL; n = n->up)
+		if (n->kind == LOOP_FOR)
+			s |= BIT(n->var);
+	return s;
+}

@@ -1,0 +1,375 @@
+/*
+ * place.c: where values live that are not, or not yet, in memory.
+ *
+ * Consumes the trees of all phases. For every value that some statement makes
+ * and another reads, and for accumulators, it finds the scope - the innermost
+ * loop around all of them - and the subscripts: the variables of the value
+ * that are not walked at or above the scope, each with the extent of its
+ * innermost block. No subscript: a register. So any change of the tree that
+ * is legal for the loops is legal for the buffers: they are derived from it.
+ *
+ *   for i { init s; for j { t; acc s } for j { o } }
+ *     t, read for o: scope i, subscript j;   s: scope i, register
+ *
+ * Accumulators of values in memory: a register, or another dtype, is stored
+ * by a DONE node behind the reduction; else memory itself accumulates.
+ */
+#include "loop/local.h"
+
+struct place {
+	loop_kernel *k;
+	int32_t eqn, comp; /* whose value */
+	int32_t tensor;
+	int32_t phase, n_phases; /* of the leaves found so far */
+	bool any;
+	const loop_node *scope;
+	bool reads; /* scratch of read_visit */
+	bool skip_readers;
+};
+
+static void read_visit(void *arg, const expr *e)
+{
+	struct place *p = arg;
+
+	if (e->kind == EX_READ && e->tensor == p->tensor)
+		p->reads = true;
+}
+
+/* data indices: tensors inside forms */
+static void form_reads(struct place *p, const ix_form *f)
+{
+	int32_t i;
+
+	for (i = 0; f != NULL && i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind == IX_FUN && t->fun == p->tensor)
+			p->reads = true;
+		if (t->kind != IX_DIGIT)
+			form_reads(p, t->f);
+	}
+}
+
+static void any_visit(void *arg, const expr *e)
+{
+	read_visit(arg, e);
+	form_reads(arg, e->form);
+}
+
+static bool touches(struct place *p, const loop_node *n)
+{
+	const loop_eqn *e = &p->k->eqn[n->eqn];
+	int32_t i;
+
+	if (n->kind == LOOP_STAGE)
+		return false;
+	if (n->eqn == p->eqn)
+		return true;
+	if (n->kind == LOOP_DONE || p->skip_readers)
+		return false;
+	p->reads = false;
+	for (i = 0; i < e->e->n_out && !p->reads; i++) {
+		const expr *x = n->kind == LOOP_INIT ? e->init[i] : e->body[i];
+
+		if (x != NULL)
+			loop_walk(p->k->a, x, any_visit, p);
+	}
+	if (e->push)
+		form_reads(p, e->at);
+	return p->reads;
+}
+
+static int32_t depth(const loop_node *n)
+{
+	int32_t d = 0;
+
+	for (; n != NULL; n = n->up)
+		d++;
+	return d;
+}
+
+static const loop_node *common(const loop_node *a, const loop_node *b)
+{
+	int32_t i = depth(a), j = depth(b);
+
+	while (a != b) {
+		if (i >= j)
+			a = a->up, i--;
+		else
+			b = b->up, j--;
+	}
+	return a;
+}
+
+static void gather(struct place *p, const loop_node *n, int32_t phase)
+{
+	int32_t i;
+
+	if (!loop_is_loop(n) && touches(p, n)) {
+		if (!p->any || p->phase != phase)
+			p->n_phases++;
+		p->scope = !p->any		? n->up
+			: p->phase == phase ? common(p->scope, n->up)
+					    : NULL;
+		p->phase = phase;
+		p->any = true;
+	}
+	for (i = 0; i < n->n_child; i++)
+		gather(p, n->child[i], phase);
+}
+
+/* A scan's state outlives the iterations of its loop. */
+static const loop_node *outside_scan(const loop_node *scope, int32_t var)
+{
+	const loop_node *n, *out = scope;
+
+	for (n = scope; n != NULL; n = n->up)
+		if (n->var == var)
+			out = n->up;
+	return out;
+}
+
+static struct place find(loop_kernel *k, int32_t eqn, int32_t comp,
+	bool skip_readers)
+{
+	struct place p = {.k = k, .eqn = eqn, .comp = comp,
+		.tensor = k->eqn[eqn].e->out[comp],
+		.skip_readers = skip_readers};
+	int32_t i, j;
+
+	for (i = 0; i < k->n_phases; i++)
+		for (j = 0; j < k->phase[i].n_roots; j++)
+			gather(&p, k->phase[i].root[j], i);
+	if (k->eqn[eqn].scan_var >= 0)
+		p.scope = outside_scan(p.scope, k->eqn[eqn].scan_var);
+	return p;
+}
+
+static bool leaf_is(const loop_node *n, loop_kind kind, int32_t eqn)
+{
+	int32_t i;
+
+	if (n->kind == kind && n->eqn == eqn)
+		return true;
+	for (i = 0; i < n->n_child; i++)
+		if (leaf_is(n->child[i], kind, eqn))
+			return true;
+	return false;
+}
+
+static void insert(arena *a, loop_node ***list, int32_t *n, int32_t at,
+	loop_node *what)
+{
+	loop_node **out = arena_array(a, loop_node *, *n + 1);
+
+	memcpy(out, *list, (size_t)at * sizeof *out);
+	out[at] = what;
+	memcpy(out + at + 1, *list + at, (size_t)(*n - at) * sizeof *out);
+	*list = out;
+	(*n)++;
+}
+
+/*
+ * In the innermost list of nodes that has both INIT and STMT of eqn: DONE
+ * behind the last STMT, under loops over what is not walked there.
+ */
+static bool add_done(loop_kernel *k, loop_node ***list, int32_t *n,
+	loop_set open, int32_t eqn)
+{
+	loop_node *done, *top;
+	int32_t i, last = -1, first = -1;
+	loop_set todo;
+
+	for (i = 0; i < *n; i++) {
+		loop_node *c = (*list)[i];
+		bool init = leaf_is(c, LOOP_INIT, eqn);
+		bool stmt = leaf_is(c, LOOP_STMT, eqn);
+
+		if (init && stmt && loop_is_loop(c)) {
+			if (add_done(k, &c->child, &c->n_child,
+				    c->kind == LOOP_FOR ? open | BIT(c->var)
+							: open,
+				    eqn))
+				first = last = -2; /* done below */
+			continue;
+		}
+		if (init && first == -1)
+			first = i;
+		if (stmt && last != -2)
+			last = i;
+	}
+	if (last == -2)
+		return true;
+	if (first < 0 || last < 0)
+		return false;
+	done = top = node_new(k->a, LOOP_DONE);
+	done->eqn = eqn;
+	todo = k->eqn[eqn].left & ~open;
+	for (i = k->n_vars - 1; i >= 0; i--)
+		if ((todo & BIT(i)) != 0)
+			top = node_for(k->a, i, top);
+	insert(k->a, list, n, last + 1, top);
+	return true;
+}
+
+static int64_t block_of(const loop_node *scope, int32_t var, int64_t extent)
+{
+	const loop_node *n;
+
+	for (n = scope; n != NULL; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->var == var)
+			return n->size < extent ? n->size : extent;
+	return extent;
+}
+
+/* The variable that a vector loop below scope walks: its elements adjoin. */
+static int32_t vector_var(const loop_node *n)
+{
+	int32_t i, v;
+
+	if (n->kind == LOOP_FOR && n->lanes > 1)
+		return n->var;
+	for (i = 0; i < n->n_child; i++) {
+		v = vector_var(n->child[i]);
+		if (v >= 0)
+			return v;
+	}
+	return -1;
+}
+
+static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
+{
+	const loop_eqn *e = &k->eqn[b->eqn];
+	int32_t i, j, fast = b->scope != NULL ? vector_var(b->scope) : -1;
+
+	for (i = 1; i < b->n_vars; i++)
+		for (j = i; j > 0; j--) {
+			int64_t s, t;
+			int32_t v = var[j];
+
+			loop_stride(e->at, var[j - 1], 1, &s);
+			loop_stride(e->at, v, 1, &t);
+			if (v == fast || (var[j - 1] != fast && t <= s))
+				break;
+			var[j] = var[j - 1];
+			var[j - 1] = v;
+		}
+}
+
+static void subscripts(loop_kernel *k, loop_buf *b)
+{
+	loop_set left = k->eqn[b->eqn].left & ~node_open(b->scope);
+	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), i;
+	int64_t *extent = arena_array(k->a, int64_t, k->n_vars + 1);
+	int64_t *stride = arena_array(k->a, int64_t, k->n_vars + 1);
+
+	for (i = 0; i < k->n_vars; i++)
+		if ((left & BIT(i)) != 0)
+			var[b->n_vars++] = i;
+	order_vars(k, b, var);
+	b->elems = 1;
+	for (i = b->n_vars - 1; i >= 0; i--) {
+		extent[i] = block_of(b->scope, var[i], k->var[var[i]].extent);
+		stride[i] = b->elems;
+		b->elems *= extent[i];
+	}
+	b->var = var;
+	b->extent = extent;
+	b->stride = stride;
+}
+
+static int32_t lanes_at(const loop_node *n)
+{
+	for (; n != NULL; n = n->up)
+		if (n->kind == LOOP_FOR && n->lanes > 1)
+			return n->lanes;
+	return 1;
+}
+
+static void give_room(loop_kernel *k, loop_buf *b)
+{
+	int32_t lanes = lanes_at(b->scope);
+	size_t bytes, *total;
+
+	b->lanes = lanes > 1;
+	if (b->where == LOOP_REGISTER)
+		return;
+	total = b->where == LOOP_LOCAL ? &k->local_bytes : &k->scratch_bytes;
+	bytes = (size_t)b->elems * (size_t)lanes * dtype_size(b->dtype);
+	*total = (*total + 63) & ~(size_t)63;
+	b->offset = (int64_t)*total;
+	*total += bytes;
+}
+
+static loop_buf *add_buf(loop_kernel *k, const struct place *p)
+{
+	const loop_eqn *e = &k->eqn[p->eqn];
+	loop_buf *b = &k->buf[k->n_bufs];
+	tn_dtype t = e->acc[p->comp];
+
+	b->eqn = p->eqn;
+	b->comp = p->comp;
+	b->dtype = t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+	b->scope = p->scope;
+	subscripts(k, b);
+	b->where = p->n_phases > 1 || e->push ? LOOP_SCRATCH
+		: b->elems == 1		       ? LOOP_REGISTER
+					       : LOOP_LOCAL;
+	return b;
+}
+
+/* DONE nodes first: they take part in scopes. */
+static void add_dones(loop_kernel *k)
+{
+	int32_t i, j, p;
+
+	for (i = 0; i < k->n_eqns; i++) {
+		bool apart = false;
+
+		for (j = 0; j < k->eqn[i].e->n_out; j++)
+			apart |= k->buf_of[i][j] == 0;
+		for (p = 0; apart && p < k->n_phases; p++)
+			add_done(k, &k->phase[p].root, &k->phase[p].n_roots, 0,
+				i);
+	}
+	loop_link(k);
+}
+
+void place(loop_kernel *k)
+{
+	int32_t i, j;
+
+	k->buf = arena_array(k->a, loop_buf, k->n_eqns * IR_MAX_COMP + 1);
+	k->buf_of = arena_alloc(k->a, (size_t)k->n_eqns + 1,
+		sizeof *k->buf_of);
+	loop_link(k);
+	/* -1 memory, 0 accumulators apart and memory, 1 private */
+	for (i = 0; i < k->n_eqns; i++)
+		for (j = 0; j < k->eqn[i].e->n_out; j++) {
+			loop_eqn *e = &k->eqn[i];
+			int32_t t = e->e->out[j];
+			struct place p = find(k, i, j, true);
+			loop_buf b = {.eqn = i, .comp = j, .scope = p.scope};
+
+			subscripts(k, &b);
+			k->buf_of[i][j] = loop_param(k, t) < 0 ? 1
+				: e->e->monoid == IR_SET       ? -1
+				: e->acc[j] != k->s->tensor.at[t].dtype ||
+					(b.elems == 1 && !e->push)
+				? 0
+				: -1;
+		}
+	add_dones(k);
+	for (i = 0; i < k->n_eqns; i++)
+		for (j = 0; j < k->eqn[i].e->n_out; j++) {
+			struct place p;
+			loop_buf *b;
+
+			if (k->buf_of[i][j] < 0)
+				continue;
+			p = find(k, i, j, false);
+			b = add_buf(k, &p);
+			give_room(k, b);
+			k->buf_of[i][j] = k->n_bufs++;
+		}
+}

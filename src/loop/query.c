@@ -1,0 +1,156 @@
+/*
+ * query.c: small questions about a MapExpr, asked by its other passes and by
+ * emit/: which variables does this depend on, by which stride, in which buffer
+ * element does this value lie.
+ */
+#include "loop/local.h"
+
+loop_set loop_form_vars(const ix_form *f)
+{
+	loop_set s = 0;
+	int32_t i;
+
+	for (i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind == IX_DIGIT)
+			s |= (loop_set)1 << t->axis;
+		else
+			s |= loop_form_vars(t->f);
+	}
+	return s;
+}
+
+bool loop_stride(const ix_form *f, int32_t var, int64_t extent, int64_t *stride)
+{
+	int32_t i;
+
+	*stride = 0;
+	for (i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind != IX_DIGIT) {
+			if (loop_form_vars(t->f) >> var & 1)
+				return false;
+		} else if (t->axis == var) {
+			if (t->lo != 1 || t->hi < extent)
+				return false;
+			*stride += f->t[i].coef;
+		}
+	}
+	return true;
+}
+
+const char *loop_label(const loop_eqn *e)
+{
+	return e->e->label != NULL ? e->e->label
+		: e->e->op != NULL ? e->e->op
+				   : "let";
+}
+
+struct walk {
+	arena *a;
+	map *seen;
+	loop_visit *fn;
+	void *arg;
+};
+
+static void walk(struct walk *w, const expr *e)
+{
+	int32_t i;
+
+	if (map_get(w->seen, &e->id, sizeof e->id, 0) != 0)
+		return;
+	map_set(w->seen, &e->id, sizeof e->id, 1);
+	for (i = 0; i < IR_MAX_ARGS && e->arg[i] != NULL; i++)
+		walk(w, e->arg[i]);
+	w->fn(w->arg, e);
+}
+
+void loop_walk(arena *a, const expr *e, loop_visit *fn, void *arg)
+{
+	struct walk w = {a, map_new(a), fn, arg};
+
+	walk(&w, e);
+}
+
+static void add_vars(void *arg, const expr *e)
+{
+	loop_set *s = arg;
+
+	if (e->form != NULL)
+		*s |= loop_form_vars(e->form);
+}
+
+loop_set loop_expr_vars(loop_kernel *k, const expr *e)
+{
+	loop_set s = 0;
+
+	loop_walk(k->a, e, add_vars, &s);
+	return s;
+}
+
+bool loop_maker(const loop_kernel *k, int32_t tensor, int32_t *eqn,
+	int32_t *comp)
+{
+	int32_t i, j;
+
+	for (i = 0; i < k->n_eqns; i++)
+		for (j = 0; j < k->eqn[i].e->n_out; j++)
+			if (k->eqn[i].e->out[j] == tensor) {
+				*eqn = i;
+				*comp = j;
+				return true;
+			}
+	return false;
+}
+
+int32_t loop_param(const loop_kernel *k, int32_t tensor)
+{
+	int32_t i;
+
+	for (i = 0; i < k->n_params; i++)
+		if (k->param[i] == tensor)
+			return i;
+	return -1;
+}
+
+void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
+	const ix_form *at, const ix_form **digit)
+{
+	const loop_eqn *e = &k->eqn[b->eqn];
+	int32_t i;
+
+	for (i = 0; i < b->n_vars; i++) {
+		int64_t n = k->var[b->var[i]].extent, stride;
+
+		if (!loop_stride(e->at, b->var[i], n, &stride) || stride < 1)
+			env_bug(arena_env(k->a), "loop_subscript",
+				"%s: variable %s is no digit of %s", k->name,
+				k->var[b->var[i]].name,
+				k->s->tensor.at[e->e->out[b->comp]].name);
+		digit[i] = ix_mod(k->s->x, d,
+			ix_div(k->s->x, d, at, stride), n);
+	}
+}
+
+static void link_node(loop_node *n, loop_node *up, int32_t *order)
+{
+	int32_t i;
+
+	n->up = up;
+	n->order = (*order)++;
+	for (i = 0; i < n->n_child; i++)
+		link_node(n->child[i], n, order);
+}
+
+void loop_link(loop_kernel *k)
+{
+	int32_t i, j, order = 0;
+
+	for (i = 0; i < k->n_roots; i++)
+		link_node(k->root[i], NULL, &order);
+	for (j = 0; j < k->n_phases; j++)
+		for (i = 0; i < k->phase[j].n_roots; i++)
+			link_node(k->phase[j].root[i], NULL, &order);
+}

@@ -1,0 +1,54 @@
+/*
+ * schedule.c: from the MapExpr to phases that run fast; docs/schedule.md.
+ *
+ * Consumes a verified MapExpr and a target; produces the phases with their
+ * trees, chunks, lanes, buffers. Every number that decides is a size or comes
+ * from the target: the number of threads never does, so results do not either.
+ */
+#include "loop/local.h"
+
+loop_target loop_target_default(int32_t vector_bytes)
+{
+	return (loop_target){.vector_bytes = vector_bytes,
+		.n_vector_registers = vector_bytes == 64 ? 32 : 16,
+		.l1_bytes = 32 << 10,
+		.l2_bytes = 1 << 20,
+		.stream_bytes = 32 << 20,
+		.chunk_elems = 32 << 10,
+		.max_chunks = 4096};
+}
+
+/* The scan variables run from the end where an equation says so. */
+static void set_backward(loop_kernel *k, loop_node *n)
+{
+	int32_t i;
+
+	for (i = 0; i < k->n_eqns && n->kind == LOOP_FOR; i++)
+		if (k->eqn[i].scan_var == n->var && k->eqn[i].reversed)
+			n->backward = true;
+	for (i = 0; i < n->n_child; i++)
+		set_backward(k, n->child[i]);
+}
+
+void loop_schedule(loop_kernel *k, const loop_target *t)
+{
+	loop_phase *ph = &k->phase[0];
+	int32_t i;
+
+	k->target = *t;
+	k->n_phases = 1;
+	ph->n_roots = k->n_roots;
+	ph->n_chunks = 1;
+	ph->root = arena_array(k->a, loop_node *, k->n_roots + 1);
+	for (i = 0; i < k->n_roots; i++) {
+		ph->root[i] = node_copy(k->a, k->root[i]);
+		set_backward(k, ph->root[i]);
+	}
+	k->stream = arena_array(k->a, bool, k->n_params + 1);
+	push_phases(k);
+	if (!t->plain) {
+		vectorise(k);
+		parallel(k);
+	}
+	place(k);
+}

@@ -1,0 +1,111 @@
+/*
+ * schedule_parallel.c: which outer loops are cut into chunks.
+ *
+ * The loops from the root down to the first that is reduced, scanned, or not
+ * alone: the last of them is cut so that a chunk has at least chunk_elems
+ * elements of work; those above it give a chunk per iteration.
+ *
+ *   for i < 8192 { for j < 1024 { .. } }   ->   block i 32: chunk = 32 rows
+ */
+#include "loop/local.h"
+
+/* Elements of work below n, all loops counted in full. */
+int64_t work(const loop_kernel *k, const loop_node *n)
+{
+	int64_t sum = 0;
+	int32_t i;
+
+	if (!loop_is_loop(n))
+		return 1;
+	for (i = 0; i < n->n_child; i++)
+		sum += work(k, n->child[i]);
+	if (n->kind != LOOP_FOR)
+		return sum;
+	return sum > INT64_MAX / k->var[n->var].extent
+		? INT64_MAX
+		: sum * k->var[n->var].extent;
+}
+
+static loop_node *block(loop_kernel *k, loop_node *n, int64_t size)
+{
+	loop_node *b = node_new(k->a, LOOP_BLOCK);
+
+	b->var = n->var;
+	b->size = size;
+	b->parallel = true;
+	node_adopt(k->a, b, n);
+	return b;
+}
+
+/* Size of a block of n's variable, or 1 for a chunk per iteration. */
+static int64_t chunk_size(const loop_kernel *k, const loop_node *n,
+	int64_t n_chunks)
+{
+	int64_t ext = k->var[n->var].extent, each = work(k, n) / ext;
+	int64_t size = (k->target.chunk_elems + each - 1) / each;
+	int64_t most = k->target.max_chunks / n_chunks;
+
+	if (size * most < ext)
+		size = (ext + most - 1) / most;
+	if (n->lanes > 1 && size > 1) { /* whole vectors, aligned alike */
+		int64_t step = (int64_t)n->lanes * n->unroll;
+
+		size = (size + step - 1) / step * step;
+	}
+	return size;
+}
+
+/* The chain of loops at *at becomes chunks; returns their number. */
+static int64_t spread(loop_kernel *k, loop_node **at)
+{
+	int64_t n_chunks = 1;
+
+	for (;;) {
+		loop_node *n = *at;
+		int64_t size, ext;
+
+		if (n->kind != LOOP_FOR && n->kind != LOOP_BLOCK)
+			break;
+		ext = k->var[n->var].extent;
+		if (n->parallel) { /* chosen before: split reductions */
+			n_chunks *= (ext + n->size - 1) / n->size;
+		} else if (k->var[n->var].kind != AXIS_P ||
+			n_chunks >= k->target.max_chunks) {
+			break;
+		} else if (n->kind == LOOP_BLOCK) {
+			if (n_chunks * ((ext + n->size - 1) / n->size) >
+				k->target.max_chunks)
+				break;
+			n->parallel = true;
+			n_chunks *= (ext + n->size - 1) / n->size;
+		} else {
+			size = chunk_size(k, n, n_chunks);
+			if (size >= ext)
+				break;
+			if (size > 1 || n->lanes > 1) {
+				*at = block(k, n, size);
+				n_chunks *= (ext + size - 1) / size;
+				break;
+			}
+			n->parallel = true;
+			n_chunks *= ext;
+		}
+		if (n->n_child != 1)
+			break;
+		at = &n->child[0];
+	}
+	return n_chunks;
+}
+
+void parallel(loop_kernel *k)
+{
+	int32_t p;
+
+	for (p = 0; p < k->n_phases; p++) {
+		loop_phase *ph = &k->phase[p];
+
+		ph->n_chunks = 1;
+		if (ph->n_roots == 1)
+			ph->n_chunks = spread(k, &ph->root[0]);
+	}
+}

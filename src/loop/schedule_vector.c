@@ -1,0 +1,335 @@
+/*
+ * schedule_vector.c: which loop the lanes walk.
+ *
+ * In every chain of parallel loops the variable that makes the fewest memory
+ * accesses jump comes last. A loop whose body holds further loops is preferred
+ * over those if it jumps less than they do:
+ *
+ *   few iterations inside: the loop itself takes the lanes (window sums)
+ *     for j { init; for k < 9 { acc } }       ->  for j by 16 { .. }
+ *   many: it is cut into blocks and walked innermost; accumulators become
+ *   rows in the cache (column reductions without strided walks)
+ *     for j { init; for i { acc } }           ->
+ *     block j 512 { for j { init } for i { for j { acc } } }
+ */
+#include "loop/local.h"
+
+#define SMALL_INSIDE 64
+
+static bool has_loops(const loop_node *n)
+{
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]))
+			return true;
+	return false;
+}
+
+/* Are all iterations of var independent for every statement below? */
+static bool parallel_below(const loop_kernel *k, const loop_node *n,
+	int32_t var)
+{
+	int32_t i;
+
+	if (!loop_is_loop(n)) {
+		const loop_eqn *e = &k->eqn[n->eqn];
+
+		return !e->push && (e->left & BIT(var)) != 0 &&
+			e->scan_var != var;
+	}
+	for (i = 0; i < n->n_child; i++)
+		if (!parallel_below(k, n->child[i], var))
+			return false;
+	return true;
+}
+
+/* May lanes walk var: no scan over it, no scatter? */
+static bool lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
+{
+	int32_t i;
+
+	if (!loop_is_loop(n))
+		return !k->eqn[n->eqn].push && k->eqn[n->eqn].scan_var != var;
+	for (i = 0; i < n->n_child; i++)
+		if (!lanes_allowed(k, n->child[i], var))
+			return false;
+	return true;
+}
+
+static int32_t lanes_for(loop_kernel *k, const loop_node *n)
+{
+	struct widest w = {k, n->var, 1};
+	int32_t lanes;
+
+	widest(&w, n);
+	lanes = k->target.vector_bytes / w.bytes;
+	return lanes < 2 ? 1 : lanes;
+}
+
+static int64_t flops_below(loop_kernel *k, const loop_node *n)
+{
+	int64_t f = 0;
+	int32_t i;
+
+	if (n->kind == LOOP_STMT)
+		for (i = 0; i < k->eqn[n->eqn].e->n_out; i++)
+			f += ex_flops(k->eqn[n->eqn].body[i]);
+	for (i = 0; i < n->n_child; i++)
+		f += flops_below(k, n->child[i]);
+	return f;
+}
+
+static bool reduces(const loop_kernel *k, const loop_node *n, int32_t var)
+{
+	int32_t i;
+
+	if (n->kind == LOOP_STMT)
+		return (k->eqn[n->eqn].reduced & BIT(var)) != 0;
+	for (i = 0; i < n->n_child; i++)
+		if (reduces(k, n->child[i], var))
+			return true;
+	return false;
+}
+
+static void take_lanes(loop_kernel *k, loop_node *n)
+{
+	int32_t lanes = lanes_for(k, n);
+
+	if (!lanes_allowed(k, n, n->var) || lanes < 2 ||
+		k->var[n->var].extent < lanes || n->backward)
+		return;
+	n->lanes = lanes;
+	n->unroll = !reduces(k, n, n->var)     ? 1
+		: flops_below(k, n) > 8 ? 2
+					       : 4;
+}
+
+/* Loops of n's body: most iterations of any statement. */
+static int64_t inside(const loop_kernel *k, const loop_node *n)
+{
+	int64_t most = 1;
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++) {
+		const loop_node *c = n->child[i];
+		int64_t w;
+
+		if (!loop_is_loop(c))
+			continue;
+		w = inside(k, c);
+		if (c->kind == LOOP_FOR)
+			w = w > INT64_MAX / k->var[c->var].extent
+				? INT64_MAX
+				: w * k->var[c->var].extent;
+		most = w > most ? w : most;
+	}
+	return most;
+}
+
+/* Jumps if every innermost loop below took the lanes itself. */
+static double jumps_inside(loop_kernel *k, const loop_node *n)
+{
+	double sum = 0;
+	bool unit;
+	int32_t i;
+
+	if (!has_loops(n) && n->kind == LOOP_FOR)
+		return jumps(k, n, n->var, &unit);
+	for (i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]))
+			sum += jumps_inside(k, n->child[i]);
+	return sum;
+}
+
+static bool too_short_inside(const loop_kernel *k, const loop_node *n)
+{
+	int32_t i;
+
+	if (!has_loops(n) && n->kind == LOOP_FOR)
+		return k->var[n->var].extent < k->target.vector_bytes / 8;
+	for (i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]) &&
+			!too_short_inside(k, n->child[i]))
+			return false;
+	return true;
+}
+
+/* Leaves side by side get one loop over var; loops are entered. */
+static void sink(loop_kernel *k, loop_node *n, int32_t var)
+{
+	loop_node **list = arena_array(k->a, loop_node *, n->n_child + 1);
+	loop_node *open = NULL;
+	int32_t i, m = 0;
+
+	for (i = 0; i < n->n_child; i++) {
+		loop_node *c = n->child[i];
+
+		if (loop_is_loop(c)) {
+			sink(k, c, var);
+			list[m++] = c;
+			open = NULL;
+			continue;
+		}
+		if (open == NULL)
+			list[m++] = open = node_for(k->a, var, NULL);
+		node_adopt(k->a, open, c);
+	}
+	n->child = list;
+	n->n_child = m;
+}
+
+/* Bytes that one iteration of n keeps in arrays: values its loops share. */
+static int64_t kept_bytes(const loop_kernel *k, const loop_node *n)
+{
+	int64_t sum = 0;
+	int32_t i;
+
+	if (n->kind == LOOP_STMT) {
+		const loop_eqn *e = &k->eqn[n->eqn];
+
+		for (i = 0; i < e->e->n_out; i++)
+			if (loop_param(k, e->e->out[i]) < 0 ||
+				e->e->monoid != IR_SET)
+				sum += (int64_t)dtype_size(e->acc[i]);
+		for (i = 0; i < k->n_vars && sum > 0; i++)
+			if ((e->left & BIT(i)) != 0 &&
+				(node_open(n->up) & BIT(i)) != 0 &&
+				!mul_ok(sum, k->var[i].extent, &sum))
+				return INT64_MAX / 64;
+		return sum;
+	}
+	for (i = 0; i < n->n_child; i++)
+		sum += kept_bytes(k, n->child[i]);
+	return sum;
+}
+
+static int64_t round_to(int64_t v, int64_t unit)
+{
+	return v < unit ? unit : v / unit * unit;
+}
+
+/* Elements of n's variable in a block: its rows fit the cache. */
+static int64_t block_size(loop_kernel *k, const loop_node *n)
+{
+	int64_t ext = k->var[n->var].extent, outer = 1, t;
+	int64_t lanes = lanes_for(k, n);
+	int64_t bytes = kept_bytes(k, n);
+	const loop_node *u;
+
+	for (u = n; u != NULL; u = u->up)
+		if (u->kind == LOOP_FOR && (u == n || outer < ext))
+			outer = outer > INT64_MAX / k->var[u->var].extent
+				? INT64_MAX
+				: outer * k->var[u->var].extent;
+	for (u = n; u != NULL; u = u->up) /* per element of n */
+		if (u->kind == LOOP_FOR && bytes >= k->var[u->var].extent)
+			bytes /= k->var[u->var].extent;
+	t = k->target.l1_bytes / 2 / (bytes > 0 ? bytes : 1);
+	if (t < 4 * lanes) /* rows that do not fit the first cache */
+		t = k->target.l2_bytes / 2 / (bytes > 0 ? bytes : 1);
+	if (t > ext / 8 && outer <= ext) /* leave some for other threads */
+		t = ext / 8;
+	return round_to(t, 4 * lanes);
+}
+
+static bool outer_wins(loop_kernel *k, const loop_node *n)
+{
+	bool unit;
+	double here = jumps(k, n, n->var, &unit);
+	int32_t lanes = lanes_for(k, n);
+
+	if (!parallel_below(k, n, n->var) || lanes < 2 || n->backward ||
+		k->var[n->var].extent < lanes)
+		return false;
+	if (too_short_inside(k, n))
+		return true;
+	return unit && here < jumps_inside(k, n);
+}
+
+static void unroll_small(loop_kernel *k, loop_node *n)
+{
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++)
+		unroll_small(k, n->child[i]);
+	if (n->kind == LOOP_FOR && k->var[n->var].extent <= 8)
+		n->unroll = (int32_t)k->var[n->var].extent;
+}
+
+static void choose(loop_kernel *k, loop_node **at)
+{
+	loop_node *n = *at;
+	int32_t i;
+
+	if (!loop_is_loop(n))
+		return;
+	if (n->kind == LOOP_FOR && !has_loops(n)) {
+		take_lanes(k, n);
+		return;
+	}
+	if (n->kind == LOOP_FOR && outer_wins(k, n)) {
+		if (inside(k, n) <= SMALL_INSIDE) {
+			n->lanes = lanes_for(k, n);
+			n->unroll = 1;
+			for (i = 0; i < n->n_child; i++)
+				unroll_small(k, n->child[i]);
+			return;
+		}
+		n->kind = LOOP_BLOCK;
+		n->size = block_size(k, n);
+		sink(k, n, n->var);
+		loop_link(k);
+	}
+	for (i = 0; i < n->n_child; i++)
+		choose(k, &n->child[i]);
+}
+
+static void order(loop_kernel *k, loop_node *n)
+{
+	loop_node *m = n, *best = NULL;
+	double least = 0;
+	int32_t i;
+
+	if (n->kind != LOOP_FOR || !parallel_below(k, n, n->var)) {
+		for (i = 0; i < n->n_child; i++)
+			order(k, n->child[i]);
+		return;
+	}
+	for (m = n;; m = m->child[0]) {
+		bool unit, wide = k->var[m->var].extent >= lanes_for(k, m);
+		double j = jumps(k, n, m->var, &unit);
+
+		/* ties: the later, which is the faster in the result */
+		if (wide && (best == NULL || j <= least)) {
+			best = m;
+			least = j;
+		}
+		if (m->n_child != 1 || m->child[0]->kind != LOOP_FOR ||
+			!parallel_below(k, m->child[0], m->child[0]->var))
+			break;
+	}
+	if (best != NULL) { /* its variable moves down, the others up */
+		int32_t v = best->var;
+		loop_node *u;
+
+		for (u = best; u != m; u = u->child[0])
+			u->var = u->child[0]->var;
+		m->var = v;
+	}
+	for (i = 0; i < m->n_child; i++)
+		order(k, m->child[i]);
+}
+
+void vectorise(loop_kernel *k)
+{
+	int32_t p, i;
+
+	loop_link(k);
+	for (p = 0; p < k->n_phases; p++)
+		for (i = 0; i < k->phase[p].n_roots; i++) {
+			order(k, k->phase[p].root[i]);
+			choose(k, &k->phase[p].root[i]);
+		}
+	loop_link(k);
+}

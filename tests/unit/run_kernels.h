@@ -1,0 +1,156 @@
+/*
+ * run_kernels.h: a system through fuse, loop, emit, the C compiler, and run;
+ * for tests. Compiles with -Wall -Wextra -Werror, on request with sanitizers.
+ *
+ *     void **data = run_kernels(a, s, plan, input, &opt);   as eval_system
+ */
+#ifndef RUN_KERNELS_H
+#define RUN_KERNELS_H
+
+#include "eval_system.h"
+
+#include "emit/emit.h"
+#include "fuse/fuse.h"
+#include "loop/loop.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct run_options {
+	loop_target target;
+	const char *cc; /* NULL: cc */
+	bool show;	/* print the C */
+	bool backwards; /* chunks from the last to the first */
+	int64_t error;	/* out: *err of the last kernel that set it */
+	int32_t failed_tensor; /* out: the index tensor of it */
+	str *text;	/* out, when not NULL: the C */
+};
+
+#define RUN_FLAGS                                                        \
+	"-std=gnu11 -O1 -march=native -fPIC -shared -Wall -Wextra "      \
+	"-Werror -fno-math-errno -fno-trapping-math -ffp-contract=off"
+
+typedef void run_fn(void *const *p, void *scratch, void *local, int64_t chunk,
+	int64_t *err);
+
+static inline void *run_load(const char *text, const char *cc)
+{
+	char dir[] = "/tmp/tenon-test-XXXXXX", c[128], so[128], cmd[512];
+	FILE *f;
+	void *lib;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(c, sizeof c, "%s/k.c", dir);
+	snprintf(so, sizeof so, "%s/k.so", dir);
+	f = fopen(c, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	assert_int_equal(fclose(f), 0);
+	snprintf(cmd, sizeof cmd, "%s %s -o %s %s -lm", cc != NULL ? cc : "cc",
+		RUN_FLAGS, so, c);
+	if (system(cmd) != 0)
+		fail_msg("%s: %s", cmd, text);
+	lib = dlopen(so, RTLD_NOW | RTLD_LOCAL);
+	if (lib == NULL)
+		fail_msg("%s", dlerror());
+	unlink(c);
+	unlink(so);
+	rmdir(dir);
+	return lib;
+}
+
+static inline void run_one(arena *a, void *lib, const emit_kernel *k,
+	void **data, struct run_options *o)
+{
+	void **p = arena_array(a, void *, k->n_params + 1);
+	char *scratch = arena_alloc(a, k->scratch_bytes + 128, 1);
+	char *local = arena_alloc(a, k->local_bytes + 128, 1);
+	int64_t err = 0;
+
+	scratch += 64 - (uintptr_t)scratch % 64;
+	local += 64 - (uintptr_t)local % 64;
+	for (int32_t i = 0; i < k->n_params; i++)
+		p[i] = data[k->param[i]];
+	for (int32_t i = 0; i < k->n_phases; i++) {
+		void *sym = dlsym(lib, k->phase[i].fn);
+		run_fn *fn;
+
+		assert_non_null(sym);
+		memcpy(&fn, &sym, sizeof fn);
+		for (int64_t c = 0; c < k->phase[i].n_chunks; c++) {
+			int64_t at = o->backwards
+				? k->phase[i].n_chunks - 1 - c
+				: c;
+
+			/* what a worker leaves behind must not matter */
+			memset(local, 0xa5, k->local_bytes);
+			fn(p, scratch, local, at, &err);
+		}
+	}
+	if (err != 0) {
+		o->error = err;
+		o->failed_tensor = k->check[err - 1].tensor;
+	}
+}
+
+static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
+	const void *const *input, struct run_options *o)
+{
+	void **data = arena_array(a, void *, s->tensor.n + 1);
+	const emit_kernel **k = arena_array(a, const emit_kernel *,
+		plan->kernel.n + 1);
+	str text = str_new(a);
+	void *lib;
+
+	for (int32_t i = 0; i < s->tensor.n; i++) {
+		size_t n = (size_t)s->tensor.at[i].numel *
+			dtype_size(s->tensor.at[i].dtype);
+		char *at = arena_alloc(a, n + 128, 1);
+
+		data[i] = at + (64 - (uintptr_t)at % 64);
+		memset(data[i], 0xa5, n);
+	}
+	for (int32_t i = 0; i < s->input.n; i++) {
+		const sys_tensor *t = &s->tensor.at[s->input.at[i]];
+
+		memcpy(data[s->input.at[i]], input[i],
+			(size_t)t->numel * dtype_size(t->dtype));
+	}
+	for (int32_t i = 0; i < plan->kernel.n; i++) {
+		loop_kernel *l;
+
+		if (plan->kernel.at[i]->opaque) {
+			k[i] = arena_make(a, emit_kernel);
+			continue;
+		}
+		l = loop_build(a, s, plan->kernel.at[i], false);
+		loop_verify(l);
+		loop_schedule(l, &o->target);
+		k[i] = emit_make(a, l);
+	}
+	emit_unit(&text, k, plan->kernel.n);
+	if (o->show)
+		printf("%s\n", text.at);
+	if (o->text != NULL)
+		str_add(o->text, text.at);
+	lib = run_load(text.at, o->cc);
+	for (int32_t i = 0; i < plan->kernel.n; i++) {
+		const fuse_kernel *f = plan->kernel.at[i];
+
+		if (f->opaque)
+			eval_one(s, &f->eqn[0].e, data);
+		else
+			run_one(a, lib, k[i], data, o);
+	}
+	dlclose(lib);
+	for (int32_t i = 0; i < s->tensor.n; i++)
+		if (plan->alias != NULL && plan->alias[i] >= 0)
+			memcpy(data[i], data[plan->alias[i]],
+				(size_t)s->tensor.at[i].numel *
+					dtype_size(s->tensor.at[i].dtype));
+	return data;
+}
+
+#endif
