@@ -76,6 +76,30 @@ arena *arena_new(env *e)
 	return a;
 }
 
+struct running {
+	env *e;
+	arena *a;
+	void (*fn)(arena *a, void *arg);
+	void *arg;
+};
+
+static void running_start(void *p)
+{
+	struct running *r = p;
+
+	r->fn(r->a, r->arg);
+}
+
+void arena_run(env *e, void (*fn)(arena *a, void *arg), void *arg)
+{
+	struct running r = {e, arena_new(e), fn, arg};
+	tn_status status = env_run(e, running_start, &r);
+
+	arena_free(r.a);
+	if (status != TN_OK)
+		env_rethrow(e);
+}
+
 arena *arena_child(arena *parent)
 {
 	arena *a = arena_new(parent->e);

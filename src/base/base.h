@@ -58,6 +58,9 @@ _Noreturn void env_fail_source(env *e, const char *rule, loc at,
 	const char *source, size_t n_source, const char *fmt, ...)
 	__attribute__((format(printf, 6, 7)));
 
+/* Throw env_diag(e) again, to the next env_run up. */
+_Noreturn void env_rethrow(env *e);
+
 /* Throw TN_EINTERNAL: an invariant of the library does not hold. */
 _Noreturn void env_bug(env *e, const char *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -78,6 +81,9 @@ arena *arena_child(arena *parent); /* freed with its parent at the latest */
 void arena_free(arena *a);	 /* NULL is fine; children first */
 env *arena_env(const arena *a);
 size_t arena_bytes(const arena *a); /* memory held, in bytes */
+
+/* Calls fn(a, arg) with an arena that is freed when fn returns or throws. */
+void arena_run(env *e, void (*fn)(arena *a, void *arg), void *arg);
 
 /* Zeroed, aligned to 16. Throws TN_ENOMEM; n * size is overflow-checked. */
 void *arena_alloc(arena *a, size_t n, size_t size);

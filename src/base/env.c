@@ -196,6 +196,13 @@ void env_fail(env *e, tn_status status, const char *rule, loc at,
 	throw(e, &d);
 }
 
+void env_rethrow(env *e)
+{
+	tn_diag d = e->diag;
+
+	throw(e, &d);
+}
+
 void env_bug(env *e, const char *where, const char *fmt, ...)
 {
 	tn_diag d = {0};

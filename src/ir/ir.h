@@ -291,6 +291,7 @@ const char *ir_row_name(const ir_row *r);
 const char *ir_row_text(const ir_row *r); /* as written */
 const char *ir_row_doc(const ir_row *r);
 bool ir_row_is_opaque(const ir_row *r);
+bool ir_row_is_user(const ir_row *r); /* made by ir_table_define */
 
 typedef enum attr_kind {
 	ATTR_INT,

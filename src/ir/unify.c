@@ -1,0 +1,415 @@
+/*
+ * unify.c: letters get their extents: shape inference.
+ *
+ * Consumes the patterns of a row and the shapes of the operands, in order;
+ * there is no search. A letter is bound by the first pattern or `for` that has
+ * it; every later one must agree. Every failure is named after the letter:
+ *
+ *     matmul(x[~b.., m, k], y[~b.., k, n])  on [2,16], [32,4]
+ *     error[matmul.k]: matmul: k is 16, but 32 at y
+ */
+#include "ir/inst.h"
+
+#include "ir/local.h"
+
+static int32_t new_letter(inst *u, const char *name, int64_t extent)
+{
+	if (u->letter.n >= INST_MAX_LETTERS)
+		inst_fail(u, "letters", "more than %d axes", INST_MAX_LETTERS);
+	*vec_push(u->a, &u->letter) =
+		(struct in_letter){.name = name, .extent = extent};
+	return u->letter.n - 1;
+}
+
+static symbol *letter_symbol(inst *u, const char *name, sym_kind kind)
+{
+	int64_t i = map_get_str(u->word, name, -1);
+
+	if (i < 0) {
+		i = u->symbol.n;
+		map_set_str(u->word, name, i);
+		*vec_push(u->a, &u->symbol) =
+			(symbol){.name = name, .kind = kind};
+	}
+	return &u->symbol.at[i];
+}
+
+static void check_extent(const inst *u, const char *name, int64_t extent)
+{
+	if (extent < 0)
+		inst_fail(u, name, "%s would have extent %lld", name,
+			(long long)extent);
+}
+
+static void bind_letter(
+	inst *u, const char *name, int64_t extent, const char *at)
+{
+	symbol *s = letter_symbol(u, name, SYM_LETTER);
+
+	check_extent(u, name, extent);
+	if (!s->is_bound) {
+		s->is_bound = true;
+		s->by = at;
+		s->n = 1;
+		s->first = new_letter(u, name, extent);
+		return;
+	}
+	if (u->letter.at[s->first].extent == extent)
+		return;
+	if (at == NULL)
+		inst_fail(u, name, "%s is %lld, but %lld by 'for'", name,
+			(long long)u->letter.at[s->first].extent,
+			(long long)extent);
+	inst_fail(u, name, "%s is %lld, but %lld at %s", name,
+		(long long)u->letter.at[s->first].extent, (long long)extent,
+		at);
+}
+
+static void bind_pack(inst *u, const char *name, int32_t n,
+	const int64_t *extent, const char *at)
+{
+	symbol *s = letter_symbol(u, name, SYM_PACK);
+
+	if (n > TN_MAX_RANK)
+		inst_fail(u, name, "%s.. would have %d axes", name, n);
+	for (int32_t i = 0; i < n; i++)
+		check_extent(u, name, extent[i]);
+	if (!s->is_bound) {
+		s->is_bound = true;
+		s->by = at;
+		s->n = n;
+		s->first = u->letter.n;
+		for (int32_t i = 0; i < n; i++)
+			new_letter(u,
+				arena_printf(u->a, "%s_%d", name, i),
+				extent[i]);
+		return;
+	}
+	if (s->n != n)
+		inst_fail(u, name, "%s.. has %d axes, but %d at %s", name,
+			s->n, n, at != NULL ? at : "'for'");
+	for (int32_t i = 0; i < n; i++) {
+		int64_t have = u->letter.at[s->first + i].extent;
+
+		if (have != extent[i])
+			inst_fail(u, name,
+				"%s..[%d] is %lld, but %lld at %s", name, i,
+				(long long)have, (long long)extent[i],
+				at != NULL ? at : "'for'");
+	}
+}
+
+/* ---- broadcasting ---- */
+
+/* The join of what is known of a ~pack with further extents. */
+static void join_pack(inst *u, const char *name, int32_t n,
+	const int64_t *extent, const char *at)
+{
+	symbol *s = letter_symbol(u, name, SYM_PACK);
+	int64_t joined[TN_MAX_RANK], old[TN_MAX_RANK];
+	int32_t n_old = s->is_bound ? s->n : 0, m;
+
+	m = n > n_old ? n : n_old;
+	if (m > TN_MAX_RANK)
+		inst_fail(u, name, "%s.. would have %d axes", name, m);
+	for (int32_t i = 0; i < n_old; i++)
+		old[i] = u->letter.at[s->first + i].extent;
+	for (int32_t i = 0; i < m; i++) {
+		int64_t x = i < m - n_old ? 1 : old[i - (m - n_old)];
+		int64_t y = i < m - n ? 1 : extent[i - (m - n)];
+
+		check_extent(u, name, y);
+		if (x != y && x != 1 && y != 1)
+			inst_fail(u, name,
+				"extents %lld and %lld of %s..[%d] do not "
+				"broadcast (at %s)",
+				(long long)x, (long long)y, name, i,
+				at != NULL ? at : "'for'");
+		joined[i] = x == 1 ? y : x;
+	}
+	if (!s->is_bound || m > n_old) {
+		s->is_bound = false;
+		bind_pack(u, name, m, joined, at);
+	}
+	s = letter_symbol(u, name, SYM_PACK);
+	s->is_join = true;
+	for (int32_t i = 0; i < m; i++)
+		u->letter.at[s->first + i].extent = joined[i];
+}
+
+/* ---- patterns ---- */
+
+/* axes that a pattern item takes; -1: not known yet */
+static int32_t item_axes(inst *u, const row_pat *p)
+{
+	int64_t n;
+
+	switch (p->kind) {
+	case PAT_LETTER:
+	case PAT_COMP:
+	case PAT_INT:
+		return 1;
+	case PAT_JOIN:
+		return -1;
+	case PAT_PACK:
+		break;
+	}
+	if (p->extent != NULL) {
+		n = const_int(u, p->extent);
+		if (n < 0 || n > TN_MAX_RANK)
+			inst_fail(u, p->name, "%s.. would have %lld axes",
+				p->name, (long long)n);
+		return (int32_t)n;
+	}
+	if (map_get_str(u->word, p->name, -1) >= 0) {
+		const symbol *s = letter_symbol(u, p->name, SYM_PACK);
+
+		if (s->is_bound)
+			return s->n;
+	}
+	return -1;
+}
+
+/*
+ * Product of the digits that are known; the one that is not, if any. A digit
+ * whose extent is given is bound here.
+ */
+static int64_t known_digits(inst *u, const row_pat *p, const char *at,
+	const row_pat **unknown)
+{
+	int64_t product = 1;
+
+	*unknown = NULL;
+	for (int32_t i = 0; i < p->n; i++) {
+		const row_pat *d = &p->sub[i];
+		int64_t extent = d->i;
+		const symbol *s;
+
+		if (d->kind != PAT_LETTER && d->kind != PAT_INT)
+			inst_fail(u, "pattern",
+				"a composite axis has letters as digits");
+		if (d->kind == PAT_LETTER && d->extent != NULL) {
+			extent = const_int(u, d->extent);
+			if (extent < 1)
+				inst_fail(u, d->name,
+					"%s is %lld: a digit has at least "
+					"one value",
+					d->name, (long long)extent);
+			bind_letter(u, d->name, extent, at);
+		} else if (d->kind == PAT_LETTER) {
+			s = letter_symbol(u, d->name, SYM_LETTER);
+			if (!s->is_bound) {
+				if (*unknown != NULL)
+					inst_fail(u, d->name,
+						"%s and %s of one axis are "
+						"both unknown",
+						(*unknown)->name, d->name);
+				*unknown = d;
+				continue;
+			}
+			extent = u->letter.at[s->first].extent;
+		}
+		if (!mul_ok(product, extent, &product))
+			inst_fail(u, "size", "extents overflow");
+	}
+	return product;
+}
+
+static void match_digits(
+	inst *u, const row_pat *p, int64_t extent, const char *at)
+{
+	const row_pat *unknown;
+	int64_t product = known_digits(u, p, at, &unknown);
+
+	if (unknown == NULL) {
+		if (product != extent)
+			inst_fail(u, p->n > 0 && p->sub[0].name != NULL
+					? p->sub[0].name
+					: "shape",
+				"extent %lld of %s is not %lld",
+				(long long)extent, at, (long long)product);
+		return;
+	}
+	if (product == 0 ? extent != 0 : extent % product != 0)
+		inst_fail(u, unknown->name,
+			"extent %lld of %s is not divisible by %lld",
+			(long long)extent, at, (long long)product);
+	bind_letter(u, unknown->name, product == 0 ? 0 : extent / product, at);
+}
+
+static void match_item(
+	inst *u, const row_pat *p, int32_t n, const int64_t *shape, const char *at)
+{
+	switch (p->kind) {
+	case PAT_LETTER:
+		if (p->extent != NULL && const_int(u, p->extent) != shape[0])
+			inst_fail(u, p->name, "%s is %lld, but %lld at %s",
+				p->name, (long long)const_int(u, p->extent),
+				(long long)shape[0], at);
+		bind_letter(u, p->name, shape[0], at);
+		break;
+	case PAT_PACK:
+		bind_pack(u, p->name, n, shape, at);
+		break;
+	case PAT_JOIN:
+		break; /* joined before */
+	case PAT_COMP:
+		match_digits(u, p, shape[0], at);
+		break;
+	case PAT_INT:
+		if (shape[0] != p->i)
+			inst_fail(u, at, "an extent of %s is %lld, not %lld", at,
+				(long long)shape[0], (long long)p->i);
+		break;
+	}
+}
+
+/*
+ * Calls fn-like work on each item with its axes: how many axes the one item
+ * of unknown length takes follows from the rank.
+ */
+static void split_rank(
+	inst *u, const row_param *p, const ir_type *t, int32_t *n_of)
+{
+	int32_t known = 0, unknown = -1;
+	const char *at = p->info.name;
+
+	for (int32_t i = 0; i < p->n_pats; i++) {
+		n_of[i] = item_axes(u, &p->pat[i]);
+		if (n_of[i] >= 0) {
+			known += n_of[i];
+			continue;
+		}
+		if (unknown >= 0)
+			inst_fail(u, p->pat[i].name,
+				"%s.. and %s.. of %s both have unknown length",
+				p->pat[unknown].name, p->pat[i].name, at);
+		unknown = i;
+	}
+	if (unknown < 0 && known != t->rank)
+		inst_fail(u, at, "%s has rank %d, %d needed", at, t->rank,
+			known);
+	if (unknown < 0)
+		return;
+	if (known > t->rank)
+		inst_fail(u, at, "%s has rank %d, at least %d needed", at,
+			t->rank, known);
+	n_of[unknown] = t->rank - known;
+}
+
+static bool has_join(const row_param *p)
+{
+	for (int32_t i = 0; i < p->n_pats; i++)
+		if (p->pat[i].kind == PAT_JOIN)
+			return true;
+	return false;
+}
+
+static void match(inst *u, const row_param *p, const ir_type *t, bool joins)
+{
+	int32_t *n_of = arena_array(u->a, int32_t, p->n_pats + 1), axis = 0;
+
+	if (joins && !has_join(p))
+		return;
+	split_rank(u, p, t, n_of);
+	for (int32_t i = 0; i < p->n_pats; axis += n_of[i++]) {
+		if (!joins)
+			match_item(u, &p->pat[i], n_of[i], t->shape + axis,
+				p->info.name);
+		else if (p->pat[i].kind == PAT_JOIN)
+			join_pack(u, p->pat[i].name, n_of[i], t->shape + axis,
+				p->info.name);
+	}
+}
+
+void unify_operands(inst *u)
+{
+	for (int32_t pass = 0; pass < 2; pass++) {
+		int32_t k = 0;
+
+		for (int32_t i = 0; i < u->r->n_params; i++)
+			if (u->r->param[i].info.is_operand)
+				match(u, &u->r->param[i], &u->operand[k++],
+					pass == 0);
+	}
+}
+
+void unify_for(inst *u, const row_for *f)
+{
+	many m = index_many(u, f->extent);
+	int64_t extent[TN_MAX_RANK];
+	symbol *s;
+
+	if (!f->is_pack) {
+		if (m.is_list && m.n != 1)
+			inst_fail(u, f->name, "%s wants one extent, not %d",
+				f->name, m.n);
+		bind_letter(u, f->name, many_int(u, m, 0), NULL);
+		return;
+	}
+	if (m.n > TN_MAX_RANK)
+		inst_fail(u, f->name, "%s.. would have %d axes", f->name, m.n);
+	s = letter_symbol(u, f->name, SYM_PACK);
+	if (s->is_bound && !m.is_list) {
+		/* one extent for each axis of a pack that is there */
+		for (int32_t i = 0; i < s->n; i++)
+			extent[i] = many_int(u, m, 0);
+		m.n = s->n;
+	} else {
+		for (int32_t i = 0; i < m.n; i++)
+			extent[i] = many_int(u, m, i);
+	}
+	if (s->is_bound && s->is_join)
+		join_pack(u, f->name, m.n, extent, NULL);
+	else
+		bind_pack(u, f->name, m.n, extent, NULL);
+}
+
+/* ---- results of opaque rows: patterns the other way round ---- */
+
+static void build_item(inst *u, const row_pat *p, ir_type *t)
+{
+	const symbol *s;
+	int64_t extent = p->i;
+	int32_t n = 1;
+
+	if (p->kind == PAT_LETTER && p->extent != NULL)
+		bind_letter(u, p->name, const_int(u, p->extent), NULL);
+	if (p->kind == PAT_LETTER || p->kind == PAT_PACK) {
+		s = inst_symbol(u, p->name);
+		n = s->n;
+		for (int32_t i = 0; i < n && t->rank < TN_MAX_RANK; i++)
+			t->shape[t->rank++] =
+				u->letter.at[s->first + i].extent;
+		if (t->rank == TN_MAX_RANK && n > TN_MAX_RANK)
+			inst_fail(u, p->name, "the rank is more than %d",
+				TN_MAX_RANK);
+		return;
+	}
+	if (p->kind != PAT_INT || t->rank >= TN_MAX_RANK)
+		inst_fail(u, "pattern", "no pattern of a result");
+	t->shape[t->rank++] = extent;
+}
+
+void unify_results(inst *u)
+{
+	for (int32_t i = 0; i < u->r->n_results; i++) {
+		const row_param *p = &u->r->result[i];
+		in_tensor *t = vec_push(u->a, &u->tensor);
+
+		*t = (in_tensor){.name = p->info.name,
+			.operand = -1,
+			.result = i,
+			.next_of = -1};
+		t->type.dtype = p->has_dtype ? p->dtype
+			: u->n_operands > 0  ? u->operand[0].dtype
+					     : TN_F32;
+		for (int32_t k = 0; k < p->n_pats; k++)
+			build_item(u, &p->pat[k],
+				&u->tensor.at[u->tensor.n - 1].type);
+		t = &u->tensor.at[u->tensor.n - 1];
+		if (shape_numel(t->type.shape, t->type.rank) < 0)
+			inst_fail(u, "size", "%s would have more than 2^48 "
+				"elements", t->name);
+	}
+}
