@@ -121,9 +121,12 @@ void run_symbol(run_jit *j, run_lib *lib, const char *name, void *fn)
 
 /* ---- loading --------------------------------------------------------- */
 
-static void close_lib(void *handle)
+static void close_lib(void *what)
 {
-	dlclose(handle);
+	run_lib *lib = what;
+
+	if (lib->handle)
+		dlclose(lib->handle);
 }
 
 static const char *key_of(run_jit *j, const char *text)
@@ -147,17 +150,15 @@ static run_lib *known(run_jit *j, const char *key)
 static run_lib *load(run_jit *j, const char *key, const char *path)
 {
 	double start = now_ms();
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	run_lib *lib;
+	run_lib *lib = arena_make(j->a, run_lib);
 
-	if (!handle)
-		return NULL;
-	arena_defer(j->a, close_lib, handle);
-	lib = arena_make(j->a, run_lib);
 	lib->name = arena_printf(j->a, "%s.so", key);
-	lib->handle = handle;
-	map_set_str(j->libs, key, j->lib.n);
+	arena_defer(j->a, close_lib, lib);
+	lib->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!lib->handle)
+		return NULL;
 	*vec_push(j->a, &j->lib) = lib;
+	map_set_str(j->libs, key, j->lib.n - 1);
 	j->stats.load_ms += now_ms() - start;
 	return lib;
 }

@@ -343,8 +343,8 @@ run_pool *run_pool_new(arena *a, int32_t n_threads)
 	p->spin_ms = n <= n_cpus ? SPIN_MS : 0;
 	pthread_mutex_init(&p->mutex, NULL);
 	pthread_cond_init(&p->cond, NULL);
-	start_workers(p, n);
 	arena_defer(a, stop, p);
+	start_workers(p, n);
 	return p;
 }
 

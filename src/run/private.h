@@ -58,11 +58,15 @@ typedef struct store {
 	bool is_private;  /* ours alone; removed at the end */
 	bool keep;	  /* false: nothing is looked up (TENON_CACHE=off) */
 	bool has_failure; /* a rejected source lies in dir: do not remove */
+	int64_t pid;	  /* of who made a private one */
 	int64_t limit_bytes;
 	int64_t n_corrupt, n_evicted;
 } store;
 
-/* Finds or makes the directory; dir as run_jit_new_in has it. Throws TN_EIO [run.cache] when none can be. */
+/*
+ * Finds or makes the directory; dir as run_jit_new_in has it. Throws TN_EIO
+ * [run.cache] when none can be.
+ */
 void store_open(store *s, arena *a, const char *dir);
 /* "DIR/name" */
 const char *store_path(const store *s, const char *name);

@@ -24,7 +24,8 @@ static void unmap(void *what)
 {
 	mapping *m = what;
 
-	munmap(m->at, m->n_bytes);
+	if (m->at != MAP_FAILED)
+		munmap(m->at, m->n_bytes);
 }
 
 static _Noreturn void fail(arena *a, size_t n_bytes, const char *why)
@@ -54,11 +55,12 @@ void *run_slab(arena *a, size_t n_bytes)
 		fail(a, n_bytes, "beyond the address space");
 	m = arena_make(a, mapping);
 	m->n_bytes = n_bytes + extra;
+	m->at = MAP_FAILED;
+	arena_defer(a, unmap, m);
 	m->at = mmap(NULL, m->n_bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (m->at == MAP_FAILED)
 		fail(a, n_bytes, strerror(errno));
-	arena_defer(a, unmap, m);
 	p = (uintptr_t)m->at;
 	if (extra) {
 		p = (p + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;

@@ -140,26 +140,32 @@ static void remove_private(void *what)
 {
 	store *s = what;
 
-	if (!s->has_failure)
+	/* a forked child shares it, and must leave it to its parent */
+	if (!s->has_failure && s->pid == getpid())
 		remove_tree(s->dir);
 }
 
-static const char *private_dir(arena *a)
+/* Deferred before it is made: should memory end in between, it is removed. */
+static void open_private(store *s)
 {
 	const char *tmp = getenv("TMPDIR");
-	char *dir = arena_printf(a, "%s/tenon-XXXXXX",
+	char *dir = arena_printf(s->a, "%s/tenon-XXXXXX",
 		tmp && tmp[0] == '/' ? tmp : "/tmp");
+	char *last = arena_strdup(s->a, "/tmp/tenon-XXXXXX");
 
-	if (!mkdtemp(dir)) {
-		dir = arena_strdup(a, "/tmp/tenon-XXXXXX");
-		if (!mkdtemp(dir))
-			env_fail(arena_env(a), TN_EIO, "run.cache", (loc){0},
-				"no directory to compile in: neither the cache "
-				"nor a temporary one in %s can be made (%s); "
-				"set XDG_CACHE_HOME or TMPDIR",
-				tmp ? tmp : "/tmp", strerror(errno));
-	}
-	return dir;
+	s->is_private = true;
+	s->pid = getpid();
+	s->dir = dir;
+	arena_defer(s->a, remove_private, s);
+	if (mkdtemp(dir))
+		return;
+	s->dir = last;
+	if (!mkdtemp(last))
+		env_fail(arena_env(s->a), TN_EIO, "run.cache", (loc){0},
+			"no directory to compile in: neither the cache nor a "
+			"temporary one in %s can be made (%s); set "
+			"XDG_CACHE_HOME or TMPDIR",
+			tmp ? tmp : "/tmp", strerror(errno));
 }
 
 static int64_t limit_of_env(arena *a)
@@ -206,11 +212,8 @@ void store_open(store *s, arena *a, const char *dir)
 	s->keep = s->keep && !(dir && *dir == '\0');
 	if (s->keep)
 		s->dir = dir ? chosen_dir(a, dir) : user_dir(a);
-	if (!s->dir) {
-		s->dir = private_dir(a);
-		s->is_private = true;
-		arena_defer(a, remove_private, s);
-	}
+	if (!s->dir)
+		open_private(s);
 }
 
 const char *store_path(const store *s, const char *name)
@@ -227,11 +230,11 @@ const char *store_workdir(store *s)
 {
 	char *dir = arena_printf(s->a, "%s/work-XXXXXX", s->dir);
 
+	arena_defer(s->a, remove_dir, dir);
 	if (!mkdtemp(dir))
 		env_fail(arena_env(s->a), TN_EIO, "run.cache", (loc){0},
 			"cannot make a directory in %s: %s", s->dir,
 			strerror(errno));
-	arena_defer(s->a, remove_dir, dir);
 	return dir;
 }
 
@@ -355,21 +358,30 @@ static int older(const void *p, const void *q)
 	return strcmp(a->name, b->name);
 }
 
+/* The directory being listed: closed even if memory ends meanwhile. */
+static void close_listing(void *what)
+{
+	DIR **d = what;
+
+	if (*d)
+		closedir(*d);
+	*d = NULL;
+}
+
 void store_trim(store *s)
 {
+	DIR **d = arena_make(s->a, DIR *);
 	VEC(entry) v = {0};
-	DIR *d = s->keep && !s->is_private ? opendir(s->dir) : NULL;
 	time_t now = time(NULL);
 	int64_t total = 0;
 	struct dirent *e;
 	struct stat st;
 	int32_t i;
 
-	if (!d)
-		return;
-	/* nothing throws while the directory is open but want of memory */
-	while ((e = readdir(d))) {
-		if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+	arena_defer(s->a, close_listing, d);
+	*d = s->keep && !s->is_private ? opendir(s->dir) : NULL;
+	while (*d && (e = readdir(*d))) {
+		if (fstatat(dirfd(*d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		if (S_ISDIR(st.st_mode) && !strncmp(e->d_name, "work-", 5) &&
 			now - st.st_mtime > STALE_SECONDS)
@@ -380,7 +392,7 @@ void store_trim(store *s)
 			arena_strdup(s->a, e->d_name), st.st_size, st.st_mtim};
 		total += st.st_size;
 	}
-	closedir(d);
+	close_listing(d);
 	if (total > s->limit_bytes)
 		qsort(v.at, (size_t)v.n, sizeof *v.at, older);
 	for (i = 0; i < v.n && total > s->limit_bytes; i++)

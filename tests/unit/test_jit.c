@@ -384,6 +384,26 @@ static void test_clean(void **state)
 	assert_int_equal(system(path), 0);
 }
 
+/* memory that ends anywhere: compiled anew, and loaded from the cache */
+static void test_no_memory(void **state)
+{
+	struct call c = {{TWICE, SINE}, 2, {0}, {0}};
+	char command[512];
+
+	(void)state;
+	assert_int_equal(unit_run(compile, &c, 0, NULL), TN_OK);
+	unit_each_alloc_fails(compile, &c);
+	assert_int_equal(c.stats.n_compiled, 0);
+	setenv("TENON_CACHE", "off", 1);
+	setenv("TMPDIR", getenv("XDG_CACHE_HOME"), 1);
+	c.n = 1;
+	unit_each_alloc_fails(compile, &c);
+	unsetenv("TMPDIR");
+	snprintf(command, sizeof command, "test -z \"$(ls -d %s/tenon-* 2>/dev/null)\"",
+		getenv("XDG_CACHE_HOME"));
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +419,7 @@ int main(void)
 		cmocka_unit_test_setup(test_eviction, setup),
 		cmocka_unit_test_setup(test_race, setup),
 		cmocka_unit_test_setup(test_clean, setup),
+		cmocka_unit_test_setup(test_no_memory, setup),
 	};
 	char command[64];
 	int r;

@@ -258,6 +258,15 @@ static void test_slab(void **state)
 	assert_int_equal(unit_run(too_large, &n, 0, &d), TN_ENOMEM);
 }
 
+static void test_no_memory(void **state)
+{
+	int32_t n = 3;
+
+	(void)state;
+	unit_each_alloc_fails(slabs, NULL);
+	unit_each_alloc_fails(many_calls, &n);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +277,7 @@ int main(void)
 		cmocka_unit_test(test_forked),
 		cmocka_unit_test(test_env),
 		cmocka_unit_test(test_slab),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
