@@ -284,6 +284,7 @@ typedef struct ir_row ir_row;
 ir_table *ir_table_new(arena *a);
 int32_t ir_table_n(const ir_table *t);
 const ir_row *ir_table_at(const ir_table *t, int32_t i);
+bool ir_table_is_user(const ir_table *t, int32_t i); /* by ir_table_define */
 const ir_row *ir_table_find(const ir_table *t, const char *name);
 /* parse one row in the notation and add it; throws notation.* with a caret */
 const ir_row *ir_table_define(ir_table *t, const char *text, size_t n, loc at);
@@ -448,6 +449,8 @@ typedef struct ir_program {
 	VEC(ir_value) value;
 	VEC(ir_call) call;
 	VEC(int32_t) input, output;
+	map *name;	   /* private: values by name */
+	int32_t next_name; /* private: number of the next v0, v1, ... */
 } ir_program;
 
 ir_program *ir_program_new(arena *a, ir_table *t);
@@ -461,6 +464,8 @@ void ir_program_output(ir_program *p, int32_t value);
 /* .tn text: `op` rows, then program { ... }. Throws tn.* with a caret. */
 ir_program *ir_program_parse(arena *a, const char *text, size_t n,
 	const char *file);
+/* docs/ops.md: every row of the table, by chapter of ops.def */
+void ir_ops_md(str *out, const ir_table *t);
 void ir_program_print(str *out, const ir_program *p); /* parse(print(p)) = p */
 void ir_program_verify(const ir_program *p);
 

@@ -132,6 +132,13 @@ const ir_row *ir_table_at(const ir_table *t, int32_t i)
 	return e->row;
 }
 
+bool ir_table_is_user(const ir_table *t, int32_t i)
+{
+	const ir_row *r = t->entry.at[i].row;
+
+	return r != NULL && r->is_user; /* those are parsed at once */
+}
+
 const ir_row *ir_table_find(const ir_table *t, const char *name)
 {
 	int64_t i = map_get_str(t->name, name, -1);

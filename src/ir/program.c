@@ -1,0 +1,467 @@
+/*
+ * program.c: programs: named calls of rows on values in SSA form.
+ *
+ * Consumes calls one by one; each is checked against its row (arity,
+ * attributes) and instantiated at once, so that a program holds only what has
+ * a shape. Guarantees: values have distinct names, arguments exist before
+ * they are used, every call has its instance.
+ *
+ *     int32_t x = ir_program_input(p, "x", type, at);
+ *     ir_program_call(p, "exp", 1, &x, 0, NULL, NULL, at);    v0 = exp(x)
+ */
+#include "ir/program.h"
+
+static env *env_of(const ir_program *p)
+{
+	return arena_env(p->a);
+}
+
+ir_program *ir_program_new(arena *a, ir_table *t)
+{
+	ir_program *p = arena_make(a, ir_program);
+
+	p->a = a;
+	p->table = t;
+	p->name = map_new(a);
+	return p;
+}
+
+/* ---- values ---- */
+
+int32_t prog_find_value(const ir_program *p, const char *name)
+{
+	return (int32_t)map_get_str(p->name, name, -1);
+}
+
+static int32_t add_value(ir_program *p, const char *name, ir_type type,
+	int32_t call, int32_t result, loc at)
+{
+	int32_t value = p->value.n;
+	int32_t old = name != NULL ? prog_find_value(p, name) : -1;
+
+	if (old >= 0)
+		env_fail(env_of(p), TN_EINVAL, "tn.duplicate", at,
+			"%s is already defined in line %d; every value needs "
+			"a name of its own",
+			name, p->value.at[old].at.line);
+	if (value == INT32_MAX - 1)
+		env_fail(env_of(p), TN_ENOMEM, "tn.size", at,
+			"a program has fewer than 2^31 values");
+	*vec_push(p->a, &p->value) = (ir_value){.name =
+			name != NULL ? arena_strdup(p->a, name) : NULL,
+		.type = type,
+		.call = call,
+		.result = result,
+		.at = at};
+	if (name != NULL)
+		map_set_str(p->name, name, value);
+	return value;
+}
+
+void prog_name_value(ir_program *p, int32_t value)
+{
+	char *name;
+
+	do
+		name = arena_printf(p->a, "v%d", p->next_name++);
+	while (prog_find_value(p, name) >= 0);
+	p->value.at[value].name = name;
+	map_set_str(p->name, name, value);
+}
+
+static void check_type(const ir_program *p, const char *name,
+	const ir_type *t, loc at)
+{
+	if (t->rank < 0 || t->rank > TN_MAX_RANK)
+		env_fail(env_of(p), TN_EINVAL, "tn.rank", at,
+			"%s has %d axes; at most %d are possible", name,
+			t->rank, TN_MAX_RANK);
+	for (int32_t i = 0; i < t->rank; i++)
+		if (t->shape[i] < 0)
+			env_fail(env_of(p), TN_EINVAL, "tn.extent", at,
+				"extent %lld of %s is negative",
+				(long long)t->shape[i], name);
+	if (shape_numel(t->shape, t->rank) < 0)
+		env_fail(env_of(p), TN_EINVAL, "tn.extent", at,
+			"%s has more elements than the 2^48 that are possible",
+			name);
+}
+
+int32_t ir_program_input(ir_program *p, const char *name, ir_type type, loc at)
+{
+	int32_t value;
+
+	check_type(p, name, &type, at);
+	value = add_value(p, name, type, -1, 0, at);
+	*vec_push(p->a, &p->input) = value;
+	return value;
+}
+
+void ir_program_output(ir_program *p, int32_t value)
+{
+	if (value < 0 || value >= p->value.n)
+		env_bug(env_of(p), "ir_program_output", "no value %d", value);
+	*vec_push(p->a, &p->output) = value;
+}
+
+/* ---- finding rows ---- */
+
+enum { NAME_CAP = 64, N_NEAREST = 3 };
+
+/* Edit distance; names longer than NAME_CAP are as far as can be. */
+static int32_t distance(const char *x, const char *y)
+{
+	size_t nx = strlen(x), ny = strlen(y);
+	int32_t row[NAME_CAP + 1];
+
+	if (nx > NAME_CAP || ny > NAME_CAP)
+		return NAME_CAP;
+	for (size_t j = 0; j <= ny; j++)
+		row[j] = (int32_t)j;
+	for (size_t i = 1; i <= nx; i++) {
+		int32_t diagonal = row[0];
+
+		row[0] = (int32_t)i;
+		for (size_t j = 1; j <= ny; j++) {
+			int32_t best = diagonal + (x[i - 1] != y[j - 1]);
+
+			diagonal = row[j];
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			row[j] = best;
+		}
+	}
+	return row[ny];
+}
+
+/* "; near: relu, prelu", or what to do instead */
+static void add_nearest(str *s, const ir_table *t, const char *name)
+{
+	int32_t limit = (int32_t)strlen(name) / 3 + 1, n = 0;
+
+	for (int32_t d = 1; d <= limit && n < N_NEAREST; d++) {
+		for (int32_t i = 0; i < ir_table_n(t) && n < N_NEAREST; i++) {
+			const char *row = ir_row_name(ir_table_at(t, i));
+
+			if (distance(name, row) == d)
+				str_printf(s, "%s%s", n++ == 0 ? "; near: " :
+								 ", ",
+					row);
+		}
+	}
+	if (n == 0)
+		str_add(s, "; `tenon ops` lists all there are");
+}
+
+const ir_row *prog_find_row(const ir_program *p, const char *name, loc at)
+{
+	const ir_row *r = ir_table_find(p->table, name);
+	str s;
+
+	if (r != NULL)
+		return r;
+	s = str_new(p->a);
+	add_nearest(&s, p->table, name);
+	env_fail(env_of(p), TN_EINVAL, "tn.unknown_op", at,
+		"there is no operation %.60s%s", name, s.at);
+}
+
+/* ---- operands and attributes against the row ---- */
+
+const ir_param *prog_operand(const ir_row *r, int32_t k)
+{
+	for (int32_t i = 0; i < ir_row_n_params(r); i++)
+		if (ir_row_param(r, i)->is_operand && k-- == 0)
+			return ir_row_param(r, i);
+	return NULL;
+}
+
+static void check_arity(const ir_program *p, const prog_call *c)
+{
+	str s = str_new(p->a);
+	int32_t n = 0;
+
+	if (ir_row_is_variadic(c->row)) {
+		if (c->n_args < 1 || c->n_args > IR_MAX_OPERANDS)
+			env_fail(env_of(p), TN_EINVAL, "tn.arity", c->at,
+				"%s takes 1 to %d operands, not %d",
+				ir_row_name(c->row), IR_MAX_OPERANDS,
+				c->n_args);
+		return;
+	}
+	for (; prog_operand(c->row, n) != NULL; n++)
+		str_printf(&s, "%s%s", n > 0 ? ", " : "",
+			prog_operand(c->row, n)->name);
+	if (n != c->n_args)
+		env_fail(env_of(p), TN_EINVAL, "tn.arity", c->at,
+			"%s takes %d operand%s (%s), not %d",
+			ir_row_name(c->row), n, n == 1 ? "" : "s", s.at,
+			c->n_args);
+}
+
+static const ir_param *find_attr_param(const ir_row *r, const char *name)
+{
+	for (int32_t i = 0; i < ir_row_n_params(r); i++) {
+		const ir_param *q = ir_row_param(r, i);
+
+		if (!q->is_operand && strcmp(q->name, name) == 0)
+			return q;
+	}
+	return NULL;
+}
+
+/* "axis: axis, keep: flag"; "none" */
+static const char *accepted(const ir_program *p, const ir_row *r)
+{
+	str s = str_new(p->a);
+
+	for (int32_t i = 0; i < ir_row_n_params(r); i++) {
+		const ir_param *q = ir_row_param(r, i);
+
+		if (!q->is_operand)
+			str_printf(&s, "%s%s: %s", s.n > 0 ? ", " : "",
+				q->name, q->kind);
+	}
+	return s.n > 0 ? s.at : "none";
+}
+
+/*
+ * Which kinds of values an attribute of the row takes. A list may be given as
+ * one integer (for all axes), a real as an integer.
+ */
+static bool adapt(ir_attr *a, const char *kind)
+{
+	static const struct {
+		const char *row; /* kind in the row, without "@axes" */
+		attr_kind is, also;
+	} kinds[] = {
+		{"int", ATTR_INT, ATTR_INT},
+		{"flag", ATTR_INT, ATTR_INT},
+		{"axis", ATTR_INT, ATTR_INT},
+		{"real", ATTR_REAL, ATTR_INT},
+		{"ints", ATTR_INTS, ATTR_INT},
+		{"axes", ATTR_INTS, ATTR_INT},
+		{"mask", ATTR_INTS, ATTR_INT},
+		{"perm", ATTR_INTS, ATTR_INT},
+		{"dtype", ATTR_DTYPE, ATTR_DTYPE},
+		{"string", ATTR_STRING, ATTR_STRING},
+	};
+
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+		size_t n = strlen(kinds[i].row);
+
+		if (strncmp(kind, kinds[i].row, n) != 0 ||
+			(kind[n] != '\0' && kind[n] != '@'))
+			continue;
+		if (a->kind != kinds[i].is && a->kind != kinds[i].also)
+			return false;
+		if (kinds[i].is == ATTR_REAL && a->kind == ATTR_INT) {
+			a->kind = ATTR_REAL;
+			a->f = (double)a->i;
+		}
+		return strcmp(kind, "flag") != 0 || a->i == 0 || a->i == 1;
+	}
+	return true; /* a kind that only its row knows */
+}
+
+static void check_attrs(const ir_program *p, const prog_call *c)
+{
+	const char *name = ir_row_name(c->row);
+
+	for (int32_t i = 0; i < c->n_attrs; i++) {
+		ir_attr *a = &c->attr[i];
+		const ir_param *q = find_attr_param(c->row, a->name);
+
+		if (q == NULL)
+			env_fail(env_of(p), TN_EINVAL, "tn.attr", a->at,
+				"%s has no attribute %.60s; accepted: %s", name,
+				a->name, accepted(p, c->row));
+		for (int32_t k = 0; k < i; k++)
+			if (strcmp(c->attr[k].name, a->name) == 0)
+				env_fail(env_of(p), TN_EINVAL, "tn.attr",
+					a->at, "%s of %s is given twice",
+					a->name, name);
+		if (!adapt(a, q->kind))
+			env_fail(env_of(p), TN_EINVAL, "tn.attr", a->at,
+				"attribute %s of %s is of kind %s", a->name,
+				name, q->kind);
+	}
+	for (int32_t i = 0; i < ir_row_n_params(c->row); i++) {
+		const ir_param *q = ir_row_param(c->row, i);
+		bool given = q->is_operand || q->default_text != NULL;
+
+		for (int32_t k = 0; k < c->n_attrs && !given; k++)
+			given = strcmp(c->attr[k].name, q->name) == 0;
+		if (!given)
+			env_fail(env_of(p), TN_EINVAL, "tn.attr", c->at,
+				"%s needs attribute %s of kind %s", name,
+				q->name, q->kind);
+	}
+}
+
+/* ---- calls ---- */
+
+/* Attributes are the caller's: the program keeps copies. */
+static ir_attr *copy_attrs(arena *a, const ir_attr *attr, int32_t n)
+{
+	ir_attr *to = arena_array(a, ir_attr, n);
+
+	for (int32_t i = 0; i < n; i++) {
+		to[i] = attr[i];
+		to[i].name = arena_strdup(a, attr[i].name);
+		if (attr[i].kind == ATTR_INTS)
+			to[i].ints = arena_copy(a, attr[i].ints,
+				(size_t)attr[i].n * sizeof(int64_t));
+		if (attr[i].kind == ATTR_STRING)
+			to[i].string = arena_strdup(a, attr[i].string);
+	}
+	return to;
+}
+
+static void check_names(const ir_program *p, const prog_call *c, int32_t n)
+{
+	if (c->n_names >= 0 && c->n_names != n)
+		env_fail(env_of(p), TN_EINVAL, "tn.arity", c->at,
+			"%s has %d result%s, not %d", ir_row_name(c->row), n,
+			n == 1 ? "" : "s", c->n_names);
+}
+
+int32_t prog_add_call(ir_program *p, const prog_call *c)
+{
+	ir_type *type = arena_array(p->a, ir_type, c->n_args);
+	ir_call call = {.row = c->row,
+		.n_args = c->n_args,
+		.n_attrs = c->n_attrs,
+		.at = c->at};
+	int32_t number = p->call.n, *result;
+
+	check_arity(p, c);
+	check_attrs(p, c);
+	for (int32_t i = 0; i < c->n_args; i++) {
+		if (c->arg[i] < 0 || c->arg[i] >= p->value.n)
+			env_bug(env_of(p), "ir_program_call", "no value %d",
+				c->arg[i]);
+		type[i] = p->value.at[c->arg[i]].type;
+	}
+	call.arg = arena_copy(p->a, c->arg,
+		(size_t)c->n_args * sizeof(int32_t));
+	call.attr = copy_attrs(p->a, c->attr, c->n_attrs);
+	call.inst = ir_instantiate(p->a, p->table, c->row, c->n_args, type,
+		c->n_attrs, call.attr, c->at);
+	call.n_results = call.inst->n_results;
+	check_names(p, c, call.n_results);
+	result = arena_array(p->a, int32_t, call.n_results);
+	for (int32_t i = 0; i < call.n_results; i++) {
+		const in_tensor *t = &call.inst->tensor[call.inst->result[i]];
+
+		result[i] = add_value(p, c->name != NULL ? c->name[i] : NULL,
+			t->type, number, i, c->at);
+	}
+	call.result = result;
+	*vec_push(p->a, &p->call) = call;
+	return number;
+}
+
+int32_t ir_program_call(ir_program *p, const char *row, int32_t n_args,
+	const int32_t *arg, int32_t n_attrs, const ir_attr *attr,
+	const char *const *result_name, loc at)
+{
+	prog_call c = {.row = prog_find_row(p, row, at),
+		.n_args = n_args,
+		.arg = arg,
+		.n_attrs = n_attrs,
+		.name = result_name,
+		.n_names = -1,
+		.at = at};
+	int32_t number;
+
+	c.attr = arena_copy(p->a, attr, (size_t)n_attrs * sizeof *attr);
+	number = prog_add_call(p, &c);
+	if (result_name == NULL)
+		for (int32_t i = 0; i < p->call.at[number].n_results; i++)
+			prog_name_value(p, p->call.at[number].result[i]);
+	return number;
+}
+
+/* ---- the verifier ---- */
+
+static void want(const ir_program *p, bool holds, const char *what, int32_t i)
+{
+	if (!holds)
+		env_bug(env_of(p), "ir_program_verify", "%s (number %d)", what,
+			i);
+}
+
+static bool same_type(const ir_type *x, const ir_type *y)
+{
+	return x->dtype == y->dtype && x->rank == y->rank &&
+		(x->rank == 0 ||
+			memcmp(x->shape, y->shape,
+				(size_t)x->rank * sizeof x->shape[0]) == 0);
+}
+
+static void verify_call(const ir_program *p, int32_t number, int32_t *defined)
+{
+	const ir_call *c = &p->call.at[number];
+
+	/* a row built as text for these operands has the name of its row */
+	want(p, c->inst != NULL &&
+			strcmp(ir_row_name(c->inst->row),
+				ir_row_name(c->row)) == 0,
+		"a call has no instance of its row", number);
+	for (int32_t i = 0; i < c->n_args; i++) {
+		want(p, c->arg[i] >= 0 && c->arg[i] < *defined,
+			"a call uses a value before it exists", number);
+		want(p, same_type(&p->value.at[c->arg[i]].type,
+				&c->inst->tensor[i].type),
+			"an operand differs from its instance", number);
+	}
+	want(p, c->n_results == c->inst->n_results,
+		"the results differ from the instance", number);
+	for (int32_t i = 0; i < c->n_results; i++) {
+		const ir_value *v;
+
+		while (*defined < p->value.n &&
+			p->value.at[*defined].call == -1)
+			++*defined;
+		want(p, c->result[i] == *defined && *defined < p->value.n,
+			"results are not numbered in order", number);
+		v = &p->value.at[(*defined)++];
+		want(p, v->call == number && v->result == i,
+			"a value does not name its call", c->result[i]);
+		want(p, same_type(&v->type,
+				&c->inst->tensor[c->inst->result[i]].type),
+			"a result differs from its instance", number);
+	}
+	while (*defined < p->value.n && p->value.at[*defined].call == -1)
+		++*defined;
+}
+
+void ir_program_verify(const ir_program *p)
+{
+	int32_t defined = 0;
+
+	for (int32_t i = 0; i < p->value.n; i++) {
+		const ir_value *v = &p->value.at[i];
+
+		want(p, v->name != NULL, "a value has no name", i);
+		want(p, prog_find_value(p, v->name) == i,
+			"a name stands for another value", i);
+		want(p, shape_numel(v->type.shape, v->type.rank) >= 0,
+			"a value is too large", i);
+	}
+	for (int32_t i = 0; i < p->input.n; i++)
+		want(p, p->input.at[i] >= 0 && p->input.at[i] < p->value.n &&
+				p->value.at[p->input.at[i]].call == -1,
+			"an input is none", i);
+	while (defined < p->value.n && p->value.at[defined].call == -1)
+		defined++;
+	for (int32_t i = 0; i < p->call.n; i++)
+		verify_call(p, i, &defined);
+	want(p, defined == p->value.n, "values that no call makes", defined);
+	for (int32_t i = 0; i < p->output.n; i++)
+		want(p, p->output.at[i] >= 0 && p->output.at[i] < p->value.n,
+			"an output is no value", i);
+}

@@ -1,0 +1,79 @@
+/*
+ * program_print.c: a program as .tn text, from which the parser makes the
+ * same program: user's rows, then inputs and calls in the order of values.
+ *
+ *     program {
+ *       x: f32[2,3]
+ *       t = reduce_sum(x, axes=[0])
+ *       return t
+ *     }
+ */
+#include "ir/ir.h"
+
+static void print_attr(str *out, const ir_attr *a)
+{
+	str_printf(out, "%s=", a->name);
+	switch (a->kind) {
+	case ATTR_INT:
+		str_printf(out, "%lld", (long long)a->i);
+		break;
+	case ATTR_REAL:
+		str_double(out, a->f);
+		break;
+	case ATTR_INTS:
+		str_shape(out, a->ints, a->n);
+		break;
+	case ATTR_DTYPE:
+		str_add(out, dtype_name(a->dtype));
+		break;
+	case ATTR_STRING:
+		str_printf(out, "\"%s\"", a->string);
+		break;
+	}
+}
+
+static void print_call(str *out, const ir_program *p, const ir_call *c)
+{
+	str_add(out, "  ");
+	for (int32_t i = 0; i < c->n_results; i++)
+		str_printf(out, "%s%s", i > 0 ? ", " : "",
+			p->value.at[c->result[i]].name);
+	str_printf(out, " = %s(", ir_row_name(c->row));
+	for (int32_t i = 0; i < c->n_args; i++)
+		str_printf(out, "%s%s", i > 0 ? ", " : "",
+			p->value.at[c->arg[i]].name);
+	for (int32_t i = 0; i < c->n_attrs; i++) {
+		if (c->n_args + i > 0)
+			str_add(out, ", ");
+		print_attr(out, &c->attr[i]);
+	}
+	str_add(out, ")\n");
+}
+
+static void print_value(str *out, const ir_program *p, const ir_value *v)
+{
+	if (v->call >= 0) {
+		if (v->result == 0)
+			print_call(out, p, &p->call.at[v->call]);
+		return;
+	}
+	str_printf(out, "  %s: %s", v->name, dtype_name(v->type.dtype));
+	str_shape(out, v->type.shape, v->type.rank);
+	str_addc(out, '\n');
+}
+
+void ir_program_print(str *out, const ir_program *p)
+{
+	for (int32_t i = 0; i < ir_table_n(p->table); i++)
+		if (ir_table_is_user(p->table, i))
+			str_printf(out, "op %s\n",
+				ir_row_text(ir_table_at(p->table, i)));
+	str_add(out, "program {\n");
+	for (int32_t i = 0; i < p->value.n; i++)
+		print_value(out, p, &p->value.at[i]);
+	str_add(out, "  return ");
+	for (int32_t i = 0; i < p->output.n; i++)
+		str_printf(out, "%s%s", i > 0 ? ", " : "",
+			p->value.at[p->output.at[i]].name);
+	str_add(out, "\n}\n");
+}

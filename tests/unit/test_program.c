@@ -1,0 +1,373 @@
+/*
+ * test_program.c: .tn text: what is accepted prints as itself, what is not is
+ * refused with its rule, place and caret. Builds the same by calls.
+ */
+#include "unit.h"
+
+#include "base/random.h"
+#include "interp/interp.h"
+
+#include <stdio.h>
+
+typedef struct work {
+	const char *text;
+	size_t n;
+	const char *printed; /* expected; NULL: not compared */
+} work;
+
+static void parse(arena *a, void *arg)
+{
+	work *w = arg;
+	ir_program *p = ir_program_parse(a, w->text, w->n, "x.tn");
+	str one = str_new(a), two = str_new(a);
+
+	ir_program_verify(p);
+	ir_program_print(&one, p);
+	p = ir_program_parse(a, one.at, one.n, "printed");
+	ir_program_verify(p);
+	ir_program_print(&two, p);
+	assert_string_equal(one.at, two.at);
+	if (w->printed != NULL)
+		assert_string_equal(one.at, w->printed);
+}
+
+/* ---- what is accepted ---- */
+
+static const struct {
+	const char *text, *printed;
+} good[] = {
+	{"program {\n  x: f32[2,1024,1024]\n  y: f32[2,1024,1024]\n"
+	 "  t = add(x, y)\n  out = reduce_sum(t, axes=[0])\n  return out\n}\n",
+		"program {\n  x: f32[2,1024,1024]\n  y: f32[2,1024,1024]\n"
+		"  t = add(x, y)\n  out = reduce_sum(t, axes=[0])\n"
+		"  return out\n}\n"},
+	/* one line, comments, a scalar, an input behind a call */
+	{"# first\nprogram { x: f64 ; // note\n y = exp(x); z: i8[0]; return y, "
+	 "x, y }",
+		"program {\n  x: f64[]\n  y = exp(x)\n  z: i8[0]\n"
+		"  return y, x, y\n}\n"},
+	/* literals become fills; their names avoid those of the text */
+	{"program { v0: i32[2] k = add(v0, 3) return k }",
+		"program {\n  v0: i32[2]\n"
+		"  v1 = fill(shape=[], value=3, dtype=i32)\n"
+		"  k = add(v0, v1)\n  return k\n}\n"},
+	{"program { c: bool[2] x: f16[2] k = where(c, -inf, x) return k }",
+		"program {\n  c: bool[2]\n  x: f16[2]\n"
+		"  v0 = fill(shape=[], value=-inf, dtype=f16)\n"
+		"  k = where(c, v0, x)\n  return k\n}\n"},
+	{"program { r = uniform(7, shape=[2]) return r }",
+		"program {\n  v0 = fill(shape=[], value=7, dtype=i64)\n"
+		"  r = uniform(v0, shape=[2])\n  return r\n}\n"},
+	/* every kind of attribute */
+	{"program { x: f32[2,4] a, b = split(x, axis=1, sizes=[1,3])\n"
+	 "c = leaky_relu(a, alpha=2) d = cast(b, to=bf16)\n"
+	 "e = einsum(x, equation=\"ij->ji\") f = reduce_sum(x, keep=true)\n"
+	 "g = clip(x, lo=-inf, hi=1e3) return c, d, e, f, g }",
+		"program {\n  x: f32[2,4]\n  a, b = split(x, axis=1, "
+		"sizes=[1,3])\n  c = leaky_relu(a, alpha=2)\n"
+		"  d = cast(b, to=bf16)\n  e = einsum(x, equation=\"ij->ji\")\n"
+		"  f = reduce_sum(x, keep=1)\n  g = clip(x, lo=-inf, "
+		"hi=1000)\n  return c, d, e, f, g\n}\n"},
+	/* user's rows, with comments and # as extent in them */
+	{"op half(x[n]) -> o { // the } first\n o[i] = x[i] for i < #n / 2 }\n"
+	 "op twice(x[i..]:num) -> o { o[i..] = x[i..] + x[i..] }\n"
+	 "program { x: f32[4] y = half(x) z = twice(y) return z }",
+		NULL},
+};
+
+static void test_good(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		work w = {good[i].text, strlen(good[i].text), good[i].printed};
+		tn_diag d;
+
+		if (unit_run(parse, &w, 0, &d) != TN_OK)
+			fail_msg("%s\n[%s] %s\n%s", w.text, d.rule, d.text,
+				d.extra);
+	}
+}
+
+/* ---- what is refused ---- */
+
+static const struct {
+	const char *text, *rule;
+	int32_t line, column;
+	const char *says;
+} bad[] = {
+	{"", "tn.syntax", 1, 1, "the text ends where op or program"},
+	{"prog {", "tn.syntax", 1, 1, "'prog'"},
+	{"program { x: f32[2] }", "tn.syntax", 1, 21, "return"},
+	{"program { x: f32[2]\n return x", "tn.syntax", 2, 10, "'}'"},
+	{"program { x: f32[2] return x } y", "tn.syntax", 1, 32, "'y'"},
+	{"program { x: f32[2] return x y }", "tn.syntax", 1, 30, "'}'"},
+	{"program { x: f31[2] return x }", "tn.dtype", 1, 14, "f32, f64"},
+	{"program { x: f32[-1] return x }", "tn.extent", 1, 18, "negative"},
+	{"program { x: f32[a] return x }", "tn.syntax", 1, 18, "an extent"},
+	{"program { x: f32[1,1,1,1,1,1,1,1,1] return x }", "tn.rank", 1, 34,
+		"8 axes"},
+	{"program { x: f32[4294967296,4294967296] return x }", "tn.extent", 1,
+		11, "2^48"},
+	{"program { x: f32[99999999999999999999] return x }", "tn.number", 1,
+		18, "64 bits"},
+	{"program { x: f32[0,1000] y: f32[2,"
+	 "9223372036854775807] return x }",
+		"tn.extent", 1, 26, "2^48"},
+	{"program {\n x: f32[2]\n x: f32[2]\n return x }", "tn.duplicate", 3, 2,
+		"line 2"},
+	{"program {\n x: f32[2]\n x = exp(x)\n return x }", "tn.duplicate", 3,
+		2, "line 2"},
+	{"program { x: f32[2] y = exp(z) return y }", "tn.undefined", 1, 29,
+		"z is not defined"},
+	{"program { x: f32[2] return q }", "tn.undefined", 1, 28, "q"},
+	{"program { x: f32[2] y = sofmax(x) return y }", "tn.unknown_op", 1, 25,
+		"softmax"},
+	{"program { x: f32[2] y = qqqqqqqqqqqqqqq(x) return y }",
+		"tn.unknown_op", 1, 25, "tenon ops"},
+	{"program { x: f32[2] y = add(x) return y }", "tn.arity", 1, 25,
+		"2 operands (x, y), not 1"},
+	{"program { x: f32[2] y, z = exp(x) return y }", "tn.arity", 1, 28,
+		"1 result, not 2"},
+	{"program { x: f32[2] y, y = sort(x) return y }", "tn.duplicate", 1, 28,
+		"y"},
+	{"program { x: f32[2]\n y = softmax(x, axs=1) return y }", "tn.attr", 2,
+		17, "axis: axis"},
+	{"program { x: f32[2] y = exp(x, k=1) return y }", "tn.attr", 1, 32,
+		"none"},
+	{"program { x: f32[2] y = softmax(x, axis=0, axis=0) return y }",
+		"tn.attr", 1, 44, "twice"},
+	{"program { x: f32[2] y = softmax(x, axis=[0]) return y }", "tn.attr",
+		1, 36, "kind axis"},
+	{"program { x: f32[2] y = reduce_sum(x, keep=2) return y }", "tn.attr",
+		1, 39, "kind flag"},
+	{"program { x: f32[2] y = reshape(x) return y }", "tn.attr", 1, 25,
+		"needs attribute shape"},
+	{"program { x: f32[2] y = cast(x, to=f33) return y }", "tn.dtype", 1,
+		36, "f33"},
+	{"program { x: f32[2] y = softmax(axis=0, x) return y }", "tn.syntax",
+		1, 41, "in front of"},
+	{"program { x: f32[2] y = add(x, 1.2.3) return y }", "tn.number", 1, 32,
+		"1.2.3"},
+	{"program { x: f32[2] y = add(x, 12abc) return y }", "tn.number", 1, 32,
+		"12"},
+	{"program { x: i64[2] y = add(x, 9007199254740993) return y }",
+		"tn.number", 1, 32, "2^53"},
+	{"program { x: f32[2] y = einsum(x, equation=\"i\n\") return y }",
+		"tn.syntax", 1, 44, "string"},
+	{"program { x: f32[2] return: f32 }", "tn.syntax", 1, 27, "a value"},
+	{"program { inf: f32[2] return inf }", "tn.syntax", 1, 11, "'inf'"},
+	{"op f(x[i]) -> o { o[i] = x[i]", "tn.syntax", 1, 4, "closing"},
+	{"program { x: f32[2] @ }", "tn.syntax", 1, 21, "'@'"},
+	/* what comes from a row carries the place of the call */
+	{"program {\n x: f32[2,16]\n y: f32[32,4]\n\tz = matmul(x, y)\n"
+	 " return z }",
+		"matmul.k", 4, 6, "k is 16, but 32 at y"},
+};
+
+static void test_bad(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		work w = {bad[i].text, strlen(bad[i].text), NULL};
+		tn_diag d;
+		tn_status status = unit_run(parse, &w, 0, &d);
+
+		if (status != TN_EINVAL || strcmp(d.rule, bad[i].rule) != 0 ||
+			d.line != bad[i].line || d.column != bad[i].column ||
+			strstr(d.text, bad[i].says) == NULL)
+			fail_msg("%s\n%s:%d:%d [%s] %s", w.text, d.file, d.line,
+				d.column, d.rule, d.text);
+		assert_string_equal(d.file, "x.tn");
+		assert_true(strchr(d.extra, '^') != NULL);
+	}
+}
+
+static void test_caret(void **state)
+{
+	const char *text = "program {\n  x: f32[2]\n  y = sofmax(x)\n}";
+	work w = {text, strlen(text), NULL};
+	tn_diag d;
+
+	(void)state;
+	assert_int_equal(unit_run(parse, &w, 0, &d), TN_EINVAL);
+	assert_string_equal(d.extra, "  y = sofmax(x)\n      ^");
+}
+
+/* A fault in a user's row is shown at its place in the file. */
+static void test_bad_row(void **state)
+{
+	const char *text = "// rows\nop f(x[i]) -> o {\n  o[i] = x[i] + ;\n}\n"
+			   "program { x: f32[2] return x }";
+	work w = {text, strlen(text), NULL};
+	tn_diag d;
+
+	(void)state;
+	assert_int_equal(unit_run(parse, &w, 0, &d), TN_EINVAL);
+	assert_int_equal(d.line, 3);
+	assert_int_equal(d.column, 17);
+	assert_string_equal(d.extra, "  o[i] = x[i] + ;\n                ^");
+}
+
+/* ---- hostile text ---- */
+
+/* Cut anywhere, or one byte changed: a program or a diagnosis, never a crash. */
+static void test_damaged(void **state)
+{
+	char text[600];
+	work w = {text, 0, NULL};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		size_t n = strlen(good[i].text);
+
+		for (size_t cut = 0; cut < n; cut += 3) {
+			tn_diag d;
+
+			assert_true(n < sizeof text);
+			memcpy(text, good[i].text, n);
+			w.n = cut;
+			assert_int_equal(unit_run(parse, &w, 0, &d), TN_EINVAL);
+			w.n = n;
+			text[cut] = (char)(base_mix64(i * 977 + cut) & 0xff);
+			unit_run(parse, &w, 0, &d);
+			assert_int_not_equal(d.status, TN_EINTERNAL);
+		}
+	}
+}
+
+static void test_no_memory(void **state)
+{
+	work w = {good[0].text, strlen(good[0].text), NULL};
+
+	(void)state;
+	for (int64_t n = 1; n < 40; n++) {
+		tn_diag d;
+
+		unit_run(parse, &w, n, &d);
+		assert_true(d.status == TN_OK || d.status == TN_ENOMEM);
+	}
+}
+
+/* Many statements: nothing in the parser is quadratic or recursive. */
+static void parse_long(arena *a, void *arg)
+{
+	str s = str_new(a);
+
+	(void)arg;
+	str_add(&s, "program {\n  x0: f32[4]\n");
+	for (int i = 1; i <= 3000; i++)
+		str_printf(&s, "  x%d = add(x%d, x%d)\n", i, i - 1, i / 2);
+	str_add(&s, "  return x3000\n}\n");
+	assert_int_equal(
+		ir_program_parse(a, s.at, s.n, "long.tn")->call.n, 3000);
+	s = str_new(a);
+	str_add(&s, "program { x: f32[");
+	for (int i = 0; i < 100000; i++)
+		str_add(&s, "((((");
+	ir_program_parse(a, s.at, s.n, "deep.tn");
+}
+
+static void test_long(void **state)
+{
+	tn_diag d;
+
+	(void)state;
+	assert_int_equal(unit_run(parse_long, NULL, 0, &d), TN_EINVAL);
+	assert_string_equal(d.file, "deep.tn");
+}
+
+/* ---- by calls, and run ---- */
+
+static void build(arena *a, void *arg)
+{
+	ir_program *p = ir_program_new(a, ir_table_new(a));
+	int64_t axes[] = {0};
+	ir_attr attr = {
+		.name = "axes", .kind = ATTR_INTS, .n = 1, .ints = axes};
+	const char *names[] = {"t"};
+	ir_type type = {TN_F32, 2, {2, 3}};
+	int32_t x = ir_program_input(p, "x", type, (loc){0}), t, args[2];
+	float data[6] = {1, 2, 3, 4, 5, 6}, sum[3];
+	str s = str_new(a);
+
+	(void)arg;
+	args[0] = args[1] = x;
+	t = ir_program_call(p, "add", 2, args, 0, NULL, names, (loc){0});
+	args[0] = p->call.at[t].result[0];
+	t = ir_program_call(p, "reduce_sum", 1, args, 1, &attr, NULL, (loc){0});
+	axes[0] = 99; /* the program has its own copy */
+	ir_program_output(p, p->call.at[t].result[0]);
+	ir_program_verify(p);
+	ir_program_print(&s, p);
+	assert_string_equal(s.at,
+		"program {\n  x: f32[2,3]\n  t = add(x, x)\n"
+		"  v0 = reduce_sum(t, axes=[0])\n  return v0\n}\n");
+	interp_run(arena_env(a), p, (const void *[]){data}, (void *[]){sum});
+	assert_true(sum[0] == 10 && sum[1] == 14 && sum[2] == 18);
+}
+
+static void test_build(void **state)
+{
+	tn_diag d;
+
+	(void)state;
+	if (unit_run(build, NULL, 0, &d) != TN_OK)
+		fail_msg("[%s] %s", d.rule, d.text);
+}
+
+/* The verifier sees a program that was tampered with. */
+static void tamper(arena *a, void *arg)
+{
+	const char *text = good[0].text;
+	ir_program *p = ir_program_parse(a, text, strlen(text), "x.tn");
+
+	switch (*(int *)arg) {
+	case 0:
+		p->value.at[2].type.shape[0] = 7;
+		break;
+	case 1:
+		p->value.at[3].call = 0;
+		break;
+	case 2:
+		p->value.at[0].name = "y";
+		break;
+	case 3:
+		p->output.at[0] = 99;
+		break;
+	case 4:
+		p->call.n = 1;
+		break;
+	default:
+		p->input.at[1] = 2;
+		break;
+	}
+	ir_program_verify(p);
+}
+
+static void test_verify(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 6; i++) {
+		tn_diag d;
+
+		assert_int_equal(unit_run(tamper, &i, 0, &d), TN_EINTERNAL);
+		assert_string_equal(d.rule, "ir_program_verify");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good),
+		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_caret),
+		cmocka_unit_test(test_bad_row),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_build),
+		cmocka_unit_test(test_verify),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
