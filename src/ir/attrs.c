@@ -143,7 +143,8 @@ static many real(inst *u, const symbol *s, many v)
 {
 	if (v.is_list || !node_is_const(v.v[0]))
 		inst_fail(u, s->name, "attribute %s is one number", s->name);
-	return v;
+	/* 2 is 2.0: 1 / p is no integer division */
+	return many_of(u, node_real(u, node_f64(v.v[0])));
 }
 
 static many plain_axis(inst *u, const symbol *s, many v)
