@@ -316,7 +316,7 @@ static const char *joined_name(ir_system *s, const char *a, const char *b)
 	return arena_printf(s->a, "%s%s", a, b);
 }
 
-sys_eqn eqn_coalesce(ir_system *s, const sys_eqn *e)
+static bool coalesce_once(ir_system *s, const sys_eqn *e, sys_eqn *out)
 {
 	joins w = {.e = e};
 	sys_eqn r = *e;
@@ -326,7 +326,7 @@ sys_eqn eqn_coalesce(ir_system *s, const sys_eqn *e)
 	ix_dom d, init;
 
 	if (e->n_axes < 2 || e->opaque != NULL || !find_joins(s, &w))
-		return r;
+		return false;
 	r.n_axes = 0;
 	for (int32_t i = 0; i < e->n_axes; i++) {
 		old[i] = e->axis[i].extent;
@@ -363,5 +363,16 @@ sys_eqn eqn_coalesce(ir_system *s, const sys_eqn *e)
 	}
 	if (e->push != NULL)
 		r.push = ix_subst(s->x, &d, e->push, e->n_axes, old, with);
+	*out = r;
+	return true;
+}
+
+/* A guard that one join makes idle may have stood in the way of another. */
+sys_eqn eqn_coalesce(ir_system *s, const sys_eqn *e)
+{
+	sys_eqn r = *e, next;
+
+	while (coalesce_once(s, &r, &next))
+		r = next;
 	return r;
 }
