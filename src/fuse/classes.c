@@ -183,7 +183,7 @@ static bool set_kind(part_set *s, part_class *k)
 		}
 	}
 	k->kind = scan ? AXIS_S : reduced ? AXIS_R : AXIS_P;
-	return !(contracted && contractions > 1);
+	return s->no_policy || !contracted || contractions == 1;
 }
 
 static bool class_holds(fuse_state *f, part_set *s, part_class *k)
@@ -203,6 +203,7 @@ static bool class_holds(fuse_state *f, part_set *s, part_class *k)
 static bool pick(fuse_state *f, finder *u, int32_t root, part_class *k)
 {
 	part_set *s = u->s;
+	bool is_new = false;
 
 	for (int32_t i = 0; i < s->n; i++) {
 		const part_member *m = &s->m.at[i];
@@ -211,18 +212,17 @@ static bool pick(fuse_state *f, finder *u, int32_t root, part_class *k)
 		for (int32_t j = 0; j < m->digit.n; j++) {
 			if (find(u, m->first + j) != root)
 				continue;
-			if (m->digit.at[j].var >= 0) {
-				if (rule_dropped(f, FUSE_RULE_OUTER))
-					continue;
+			if (m->digit.at[j].var >= 0 &&
+				!rule_dropped(f, FUSE_RULE_OUTER))
 				return false; /* an outer loop walks it */
-			}
+			is_new |= m->digit.at[j].var < 0;
 			if (k->digit[i] < 0)
 				k->digit[i] = j;
 		}
 		if (k->digit[i] < 0)
 			return false;
 	}
-	return true;
+	return is_new;
 }
 
 void part_classes(fuse_state *f, part_set *s)

@@ -19,7 +19,7 @@ fuse_plan *fuse_partition(arena *a, ir_system *s, const fuse_target *t,
 	f.mutate = o == NULL ? 0 : o->mutate;
 	fuse_prepare(&f);
 	p->alias = f.alias;
-	g = fuse_choose(&f, alone);
+	g = fuse_choose(&f, alone, p);
 	fuse_finish(&f, g, p, !alone);
 	fuse_scratch_reset(&f);
 	return p;

@@ -34,7 +34,6 @@ enum fuse_rule {
 #endif
 
 enum {
-	FUSE_SERIAL_VOLUME = 4096, /* instances that may run without a shared loop */
 	FUSE_MAX_NEST = 200	   /* loops and groups around a statement */
 };
 
@@ -73,6 +72,7 @@ typedef struct part_set {
 	VEC(part_edge) edge;
 	VEC(part_edge) soft; /* p >= n */
 	VEC(part_class) class;
+	bool no_policy; /* contractions may share what they reduce */
 } part_set;
 
 /* The tensors of one storage that is overwritten, oldest first. */
@@ -146,17 +146,57 @@ fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit);
 typedef bool fuse_sees(void *arg, int32_t tensor);
 void fuse_buffers(fuse_state *f, fuse_kernel *k, fuse_sees *visible, void *arg);
 
-/* ---- partition.c: sets of sources, in any order ---- */
+/* ---- cost.c: of a refined set with its classes ---- */
+double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg);
+
+/* ---- partition.c ---- */
 
 typedef struct fuse_group {
 	VEC(int32_t) source; /* topological order */
 	double seconds;
 	int32_t batch;
+	int32_t place;	/* in the order of groups; -1: merged into another */
+	uint32_t stamp; /* of the last search that met it */
 } fuse_group;
 typedef struct fuse_groups {
 	VEC(fuse_group *) at;
 } fuse_groups;
-fuse_groups *fuse_choose(fuse_state *f, bool no_fusion);
+
+/* State of the choice: units may still be put into their readers. */
+typedef struct choice {
+	fuse_state *f;
+	VEC(fuse_group *) order; /* topological; NULL where one was merged */
+	fuse_group **of;	 /* by source; NULL: not placed yet */
+	int32_t *position;	 /* by source, in f->order */
+	VEC(int32_t) *readers;	 /* by tensor: sources */
+	bool *inside;		 /* by source: in the set at hand */
+	uint32_t stamp;
+	map *known;		 /* what a set looks like -> number of its seconds */
+	VEC(double) seconds;
+	int32_t *local;		 /* by tensor: number in the set at hand */
+} choice;
+
+fuse_groups *fuse_choose(fuse_state *f, bool no_fusion, fuse_plan *p);
+/* seconds of the units as one kernel; INFINITY: they may not be one */
+double choice_seconds(choice *c, int32_t n, eqn_unit *const *unit);
+/* the units of these groups (and e, NULL none) in order: how many */
+int32_t choice_members(choice *c, int32_t n, fuse_group *const *g,
+	const eqn_unit *e, eqn_unit **out);
+
+/* ---- order.c ---- */
+
+/*
+ * May these groups (and unit e, NULL none) become one? Where a path leaves
+ * them and comes back *through is a group on it.
+ */
+bool choice_may_merge(choice *c, int32_t n, fuse_group *const *g,
+	const eqn_unit *e, fuse_group **through);
+/* Merges them, in a new group of no members yet that stands at the right place. */
+fuse_group *choice_merge(choice *c, int32_t n, fuse_group *const *g,
+	const eqn_unit *e);
+
+/* ---- reason.c ---- */
+void fuse_reasons(choice *c, fuse_plan *p);
 
 /* ---- finish.c ---- */
 void fuse_finish(fuse_state *f, fuse_groups *g, fuse_plan *p, bool batch);

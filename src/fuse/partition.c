@@ -1,24 +1,655 @@
 /*
  * partition.c: which equations share a kernel.
+ *
+ * Consumes units in topological order; produces groups. Greedy: for each
+ * equation the groups it may join are tried in a fixed order, each with and
+ * without its producers put into it, and the one that costs least is taken;
+ * at the end groups that read a common tensor are merged while that gains.
+ *
+ *     t = exp(x); s = sum(t, 1); o = t / s   ->   {t}, {t, s}, {t, s, o}
  */
 #include "fuse/inner.h"
 
-static fuse_groups *each_alone(fuse_state *f)
+#include <math.h>
+
+enum {
+	MAX_TRIED = 8,	  /* groups with a common input that are tried */
+	MAX_INLINED = 4,  /* producers put into one equation at a time */
+	MAX_FLOPS = 40,	  /* of a producer that is computed again */
+	MAX_READS = 4,
+	SCRATCH_BYTES = 1 << 22
+};
+
+/* ---- readers ---- */
+
+static void drop_reader(choice *c, int32_t tensor, int32_t source)
 {
-	fuse_groups *g = arena_make(f->a, fuse_groups);
+	int32_t n = 0;
 
-	for (int32_t i = 0; i < f->n_order; i++) {
-		fuse_group *o = arena_make(f->a, fuse_group);
-
-		*vec_push(f->a, &o->source) = f->order[i];
-		*vec_push(f->a, &g->at) = o;
-	}
-	return g;
+	for (int32_t i = 0; i < c->readers[tensor].n; i++)
+		if (c->readers[tensor].at[i] != source)
+			c->readers[tensor].at[n++] = c->readers[tensor].at[i];
+	c->readers[tensor].n = n;
 }
 
-fuse_groups *fuse_choose(fuse_state *f, bool no_fusion)
+static void add_reader(choice *c, int32_t tensor, int32_t source)
 {
-	if (no_fusion)
-		return each_alone(f);
-	return each_alone(f);
+	for (int32_t i = 0; i < c->readers[tensor].n; i++)
+		if (c->readers[tensor].at[i] == source)
+			return;
+	*vec_push(c->f->a, &c->readers[tensor]) = source;
+}
+
+/* u takes the place of what source is now; NULL: it is not computed at all */
+static void change(choice *c, int32_t source, eqn_unit *u)
+{
+	const eqn_unit *old = c->f->unit[source];
+
+	for (int32_t i = 0; old != NULL && i < old->n_reads; i++)
+		drop_reader(c, old->read[i].tensor, source);
+	for (int32_t i = 0; u != NULL && i < u->n_reads; i++)
+		add_reader(c, u->read[i].tensor, source);
+	c->f->unit[source] = u;
+}
+
+/* Does anything outside the set at hand see the tensor? */
+static bool seen(void *arg, int32_t tensor)
+{
+	const choice *c = arg;
+
+	if (c->f->kept[tensor])
+		return true;
+	for (int32_t i = 0; i < c->readers[tensor].n; i++)
+		if (!c->inside[c->readers[tensor].at[i]])
+			return true;
+	return false;
+}
+
+/* ---- seconds ---- */
+
+/* What a set looks like: its shapes, and which names are one tensor. */
+static void describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
+	int32_t **out, int32_t *n_out)
+{
+	VEC(int32_t) key = {0};
+	VEC(int32_t) used = {0};
+
+	for (int32_t i = 0; i < n; i++) {
+		const eqn_unit *u = unit[i];
+
+		*vec_push(a, &key) = u->shape;
+		for (int32_t k = 0; k < u->n_names; k++) {
+			int32_t t = u->name[k], maker = fuse_maker(c->f, t);
+			int32_t flags = 0;
+
+			if (c->local[t] < 0) {
+				c->local[t] = used.n;
+				*vec_push(a, &used) = t;
+				if (maker >= 0 && c->inside[maker])
+					flags = seen(c, t) ? 2 : 1;
+				if (c->f->version[t] >= 0)
+					flags += 4 + 8 *
+							(1000 * c->f->s->tensor.at[t]
+										.storage +
+								c->f->version[t]);
+			}
+			*vec_push(a, &key) = c->local[t];
+			*vec_push(a, &key) = flags;
+		}
+	}
+	for (int32_t i = 0; i < used.n; i++)
+		c->local[used.at[i]] = -1;
+	*out = key.at;
+	*n_out = key.n;
+}
+
+static double compute(choice *c, int32_t n, eqn_unit *const *unit)
+{
+	fuse_state *f = c->f;
+	int64_t volume = 0;
+	part_set *s;
+
+	for (int32_t i = 0; i < n; i++) {
+		if (n > 1 && unit[i]->e.opaque != NULL)
+			return INFINITY;
+		volume += unit[i]->volume;
+	}
+	if (unit[0]->e.opaque != NULL)
+		return f->t->launch_s;
+	s = part_new(f, fuse_scratch(f), n, unit);
+	part_refine(s);
+	part_classes(f, s);
+	if (s->class.n == 0 && n > 1 && volume > f->t->serial_volume &&
+		!rule_dropped(f, FUSE_RULE_SHARE))
+		return INFINITY;
+	return fuse_seconds(f, s, seen, c);
+}
+
+double choice_seconds(choice *c, int32_t n, eqn_unit *const *unit)
+{
+	arena *a = fuse_scratch(c->f);
+	int32_t *key, n_key;
+	int64_t found;
+	double t;
+
+	if (n == 0)
+		return 0;
+	if (n > c->f->t->max_eqns)
+		return INFINITY;
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = true;
+	describe(c, n, unit, a, &key, &n_key);
+	found = map_get(
+		c->known, key, (size_t)n_key * sizeof *key, -1);
+	if (found >= 0) {
+		t = c->seconds.at[found];
+	} else {
+		t = compute(c, n, unit);
+		map_set(c->known, key, (size_t)n_key * sizeof *key,
+			c->seconds.n);
+		*vec_push(c->f->a, &c->seconds) = t;
+	}
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = false;
+	return t;
+}
+
+/* ---- candidates ---- */
+
+typedef struct trial {
+	int32_t n;
+	fuse_group **group; /* to be merged with the equation */
+	double gain;	    /* seconds after - seconds before */
+} trial;
+
+/* Live sources of the groups and e, in order. */
+int32_t choice_members(choice *c, int32_t n, fuse_group *const *g,
+	const eqn_unit *e, eqn_unit **out)
+{
+	fuse_state *f = c->f;
+	int32_t *at = arena_array(fuse_scratch(f), int32_t, n + 1), m = 0;
+
+	for (;;) {
+		int32_t best = -1;
+
+		for (int32_t i = 0; i < n; i++) {
+			while (at[i] < g[i]->source.n &&
+				f->unit[g[i]->source.at[at[i]]] == NULL)
+				at[i]++;
+			if (at[i] == g[i]->source.n)
+				continue;
+			if (best < 0 ||
+				c->position[g[i]->source.at[at[i]]] <
+					c->position[g[best]->source
+							.at[at[best]]])
+				best = i;
+		}
+		if (best < 0)
+			break;
+		out[m++] = f->unit[g[best]->source.at[at[best]++]];
+	}
+	if (e != NULL)
+		out[m++] = f->unit[e->source];
+	return m;
+}
+
+static int32_t size_of(int32_t n, fuse_group *const *g)
+{
+	int32_t m = 0;
+
+	for (int32_t i = 0; i < n; i++)
+		m += g[i]->source.n;
+	return m;
+}
+
+static double seconds_of(choice *c, int32_t n, fuse_group *const *g,
+	const eqn_unit *e)
+{
+	int32_t size = size_of(n, g) + (e != NULL);
+	eqn_unit **unit;
+
+	/* some may have gone, but not that many */
+	if (size > c->f->t->max_eqns + MAX_INLINED)
+		return INFINITY;
+	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size + 1);
+	return choice_seconds(c, choice_members(c, n, g, e, unit), unit);
+}
+
+typedef VEC(fuse_group *) some_groups;
+
+static void add_group(choice *c, some_groups *all, fuse_group *g)
+{
+	for (int32_t i = 0; i < all->n; i++)
+		if (all->at[i] == g)
+			return;
+	*vec_push(fuse_scratch(c->f), all) = g;
+}
+
+static bool is_opaque(choice *c, const fuse_group *g)
+{
+	const eqn_unit *u = c->f->unit[g->source.at[0]];
+
+	return u != NULL && u->e.opaque != NULL;
+}
+
+static some_groups producers(choice *c, const eqn_unit *e)
+{
+	some_groups all = {0};
+
+	for (int32_t i = 0; i < e->n_reads; i++) {
+		int32_t m = fuse_maker(c->f, e->read[i].tensor);
+
+		if (m >= 0 && m != e->source && c->f->unit[m] != NULL)
+			add_group(c, &all, c->of[m]);
+	}
+	return all;
+}
+
+/* Groups that read what e reads, the latest ones. */
+static some_groups siblings(choice *c, const eqn_unit *e)
+{
+	some_groups all = {0};
+
+	for (int32_t i = 0; i < e->n_reads; i++) {
+		int32_t t = e->read[i].tensor, n = 0;
+
+		for (int32_t k = c->readers[t].n - 1; k >= 0; k--) {
+			fuse_group *g = c->of[c->readers[t].at[k]];
+
+			if (g == NULL)
+				continue;
+			if (all.n == MAX_TRIED || n++ == MAX_TRIED)
+				break;
+			add_group(c, &all, g);
+		}
+	}
+	return all;
+}
+
+/* Groups that look otherwise now that e reads other tensors: their change. */
+static double side_effects(choice *c, int32_t n_other,
+	fuse_group *const *other, int32_t n, fuse_group *const *g)
+{
+	double change_of = 0;
+
+	for (int32_t i = 0; i < n_other; i++) {
+		bool merged = false;
+
+		for (int32_t k = 0; k < n; k++)
+			merged |= g[k] == other[i];
+		if (!merged)
+			change_of += seconds_of(c, 1, &other[i], NULL) -
+				other[i]->seconds;
+	}
+	return change_of;
+}
+
+typedef struct contest {
+	choice *c;
+	const eqn_unit *e;
+	some_groups other; /* groups that e's present form changes */
+	trial best;
+} contest;
+
+static void try(contest *w, int32_t n, fuse_group *const *g)
+{
+	choice *c = w->c;
+	double t, gain;
+
+	for (int32_t i = 0; i < n; i++)
+		if (is_opaque(c, g[i]))
+			return;
+	if (n > 0 && w->e->e.opaque != NULL)
+		return;
+	if (size_of(n, g) + 1 > c->f->t->max_eqns + MAX_INLINED)
+		return;
+	t = seconds_of(c, n, g, w->e);
+	if (t == INFINITY)
+		return;
+	gain = t;
+	for (int32_t i = 0; i < n; i++)
+		gain -= g[i]->seconds;
+	gain += side_effects(c, w->other.n, w->other.at, n, g);
+	if (gain >= w->best.gain - 1e-15)
+		return;
+	if (!choice_may_merge(c, n, g, w->e, NULL))
+		return;
+	w->best.n = n;
+	w->best.gain = gain;
+	w->best.group = arena_copy(fuse_scratch(c->f), g,
+		(size_t)n * sizeof *g);
+}
+
+static void try_all(contest *w)
+{
+	some_groups p = producers(w->c, w->e), s = siblings(w->c, w->e);
+
+	if (p.n > 1)
+		try(w, p.n, p.at);
+	for (int32_t i = 0; i < p.n; i++)
+		try(w, 1, &p.at[i]);
+	for (int32_t i = 0; i < s.n; i++)
+		try(w, 1, &s.at[i]);
+	try(w, 0, NULL);
+}
+
+/* ---- recompute ---- */
+
+static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
+{
+	fuse_state *f = c->f;
+
+	if (p->e.monoid != IR_SET || p->e.n_out != 1 || p->has_scan ||
+		p->e.push != NULL || p->e.opaque != NULL ||
+		e->e.opaque != NULL || p->flops > MAX_FLOPS ||
+		p->n_reads > MAX_READS || f->version[p->e.out[0]] >= 0)
+		return false;
+	for (int32_t i = 0; i < p->n_reads; i++)
+		if (fuse_is_destroyed(f, p->read[i].tensor))
+			return false; /* the write may lie in between */
+	for (int32_t i = 0; i < e->n_reads; i++)
+		if (e->read[i].tensor == p->e.out[0] && e->read[i].is_index)
+			return false;
+	return true;
+}
+
+/* Do all loops of p belong to those that the chosen set shares? */
+static bool is_covered(contest *w, const eqn_unit *p)
+{
+	choice *c = w->c;
+	fuse_state *f = c->f;
+	const trial *b = &w->best;
+	int32_t n = size_of(b->n, b->group) + 1, at = -1;
+	eqn_unit **unit;
+	int64_t covered = 1;
+	part_set *s;
+
+	for (int32_t i = 0; i < b->n; i++)
+		if (c->of[p->source] == b->group[i])
+			at = i;
+	if (at < 0)
+		return false;
+	unit = arena_array(fuse_scratch(f), eqn_unit *, n);
+	n = choice_members(c, b->n, b->group, w->e, unit);
+	s = part_new(f, fuse_scratch(f), n, unit);
+	part_refine(s);
+	part_classes(f, s);
+	for (int32_t i = 0; i < s->class.n; i++)
+		covered *= s->class.at[i].extent;
+	return covered >= p->volume;
+}
+
+/* Producers worth computing again inside e. */
+static int32_t worth(contest *w, eqn_unit **out)
+{
+	choice *c = w->c;
+	const eqn_unit *e = w->e;
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < e->n_reads && n < MAX_INLINED; i++) {
+		int32_t m = fuse_maker(c->f, e->read[i].tensor);
+		eqn_unit *p = m < 0 ? NULL : c->f->unit[m];
+		bool again = false;
+
+		for (int32_t k = 0; k < n; k++)
+			again |= out[k] == p;
+		if (p == NULL || again || m == e->source ||
+			!may_inline(c, p, e) || is_covered(w, p))
+			continue;
+		out[n++] = p;
+	}
+	return n;
+}
+
+static eqn_unit *with_inlined(
+	choice *c, const eqn_unit *e, int32_t n, eqn_unit *const *p)
+{
+	eqn_graph *g = c->f->g;
+	sys_eqn made;
+
+	for (int32_t i = 0; i < n; i++)
+		eqn_replace(g, &p[i]->e);
+	made = eqn_inline(g, &e->e);
+	for (int32_t i = 0; i < n; i++)
+		eqn_keep(g, &p[i]->e);
+	return eqn_unit_new(g, &made, e->source);
+}
+
+/* ---- one equation ---- */
+
+static void place(choice *c, const trial *t, int32_t source)
+{
+	fuse_state *f = c->f;
+	eqn_unit *e = f->unit[source];
+	int32_t n = size_of(t->n, t->group) + 1;
+	eqn_unit **unit = arena_array(fuse_scratch(f), eqn_unit *, n);
+	fuse_group *g = choice_merge(c, t->n, t->group, e);
+
+	n = choice_members(c, t->n, t->group, e, unit);
+	for (int32_t i = 0; i < n; i++) {
+		*vec_push(f->a, &g->source) = unit[i]->source;
+		c->of[unit[i]->source] = g;
+	}
+	g->seconds = choice_seconds(c, n, unit);
+}
+
+/* Is anybody left who wants what p makes? */
+static bool is_dead(choice *c, const eqn_unit *p)
+{
+	int32_t t = p->e.out[0];
+
+	return !c->f->kept[t] && c->readers[t].n == 0;
+}
+
+/* A group loses a member that nobody wants any more. */
+static void forget(choice *c, fuse_group *g)
+{
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < g->source.n; i++)
+		if (c->f->unit[g->source.at[i]] != NULL)
+			g->source.at[n++] = g->source.at[i];
+		else
+			c->of[g->source.at[i]] = NULL;
+	g->source.n = n;
+	if (n == 0 && g->place >= 0) {
+		c->order.at[g->place] = NULL;
+		g->place = -1;
+	}
+}
+
+typedef struct swap {
+	int32_t n;
+	eqn_unit *p[MAX_INLINED]; /* put into e */
+	bool dead[MAX_INLINED];
+	eqn_unit *old, *made;
+} swap;
+
+static void do_swap(choice *c, swap *s)
+{
+	change(c, s->old->source, s->made);
+	for (int32_t i = 0; i < s->n; i++) {
+		s->dead[i] = is_dead(c, s->p[i]);
+		if (s->dead[i])
+			change(c, s->p[i]->source, NULL);
+	}
+}
+
+static void undo_swap(choice *c, const swap *s)
+{
+	for (int32_t i = s->n - 1; i >= 0; i--)
+		if (s->dead[i])
+			change(c, s->p[i]->source, s->p[i]);
+	change(c, s->old->source, s->old);
+}
+
+/* Groups that cost something else once e reads what its producers read. */
+static some_groups changed_by(choice *c, const swap *s)
+{
+	some_groups all = producers(c, s->made);
+
+	for (int32_t i = 0; i < s->n; i++)
+		add_group(c, &all, c->of[s->p[i]->source]);
+	return all;
+}
+
+/* All of e's form changes are in place: update what they cost. */
+static void settle(choice *c, const some_groups *all)
+{
+	for (int32_t i = 0; i < all->n; i++) {
+		fuse_group *g = all->at[i];
+
+		if (g->place < 0)
+			continue;
+		forget(c, g);
+		if (g->source.n > 0)
+			g->seconds = seconds_of(c, 1, &g, NULL);
+	}
+}
+
+static void choose(choice *c, int32_t source)
+{
+	fuse_state *f = c->f;
+	contest w = {.c = c, .e = f->unit[source], .best.gain = INFINITY};
+	contest v = {.c = c, .best.gain = INFINITY};
+	swap s = {.old = f->unit[source]};
+
+	try_all(&w);
+	s.n = worth(&w, s.p);
+	if (s.n > 0) {
+		s.made = with_inlined(c, s.old, s.n, s.p);
+		do_swap(c, &s);
+		v.e = s.made;
+		v.other = changed_by(c, &s);
+		v.best.gain = w.best.gain;
+		try_all(&v);
+		if (v.best.gain < w.best.gain) {
+			for (int32_t i = 0; i < s.n; i++)
+				f->copied[s.p[i]->source] |= !s.dead[i];
+			place(c, &v.best, source);
+			settle(c, &v.other);
+			return;
+		}
+		undo_swap(c, &s);
+	}
+	place(c, &w.best, source);
+}
+
+/* ---- groups that read a common tensor ---- */
+
+static bool try_pair(choice *c, fuse_group *g, fuse_group *h)
+{
+	fuse_group *two[2] = {g, h};
+	trial t = {.n = 2, .group = two};
+	eqn_unit **unit;
+	fuse_group *made;
+	double both;
+	int32_t n;
+
+	if (is_opaque(c, g) || is_opaque(c, h) ||
+		size_of(2, two) > c->f->t->max_eqns)
+		return false;
+	both = seconds_of(c, 2, two, NULL);
+	if (both >= g->seconds + h->seconds - 1e-15 ||
+		!choice_may_merge(c, 2, two, NULL, NULL))
+		return false;
+	unit = arena_array(
+		fuse_scratch(c->f), eqn_unit *, size_of(2, two) + 1);
+	made = choice_merge(c, 2, two, NULL);
+	n = choice_members(c, t.n, t.group, NULL, unit);
+	for (int32_t i = 0; i < n; i++) {
+		*vec_push(c->f->a, &made->source) = unit[i]->source;
+		c->of[unit[i]->source] = made;
+	}
+	made->seconds = both;
+	return true;
+}
+
+/* The groups that touch a tensor: its maker's, and its readers'. */
+static some_groups touching(choice *c, int32_t tensor)
+{
+	int32_t m = fuse_maker(c->f, tensor);
+	some_groups all = {0};
+
+	if (m >= 0 && c->of[m] != NULL)
+		add_group(c, &all, c->of[m]);
+	for (int32_t i = 0; i < c->readers[tensor].n && all.n < 64; i++)
+		add_group(c, &all, c->of[c->readers[tensor].at[i]]);
+	return all;
+}
+
+static bool merge_around(choice *c, int32_t tensor)
+{
+	some_groups all = touching(c, tensor);
+
+	for (int32_t i = 0; i < all.n; i++)
+		for (int32_t k = i + 1; k < all.n && k <= i + MAX_TRIED; k++)
+			if (try_pair(c, all.at[i], all.at[k]))
+				return true;
+	return false;
+}
+
+static void tidy(choice *c)
+{
+	if (arena_bytes(fuse_scratch(c->f)) > SCRATCH_BYTES)
+		fuse_scratch_reset(c->f);
+}
+
+static void merge_pairs(choice *c)
+{
+	for (int32_t t = 0; t < c->f->s->tensor.n; t++) {
+		while (merge_around(c, t))
+			;
+		tidy(c);
+	}
+}
+
+/* ---- all ---- */
+
+static choice *choice_new(fuse_state *f)
+{
+	choice *c = arena_make(f->a, choice);
+	int32_t n = f->s->eqn.n + 1, m = f->s->tensor.n + 1;
+
+	c->f = f;
+	c->stamp = 1;
+	c->known = map_new(f->a);
+	c->of = arena_array(f->a, fuse_group *, n);
+	c->position = arena_array(f->a, int32_t, n);
+	c->inside = arena_array(f->a, bool, n);
+	c->readers = arena_alloc(f->a, (size_t)m, sizeof *c->readers);
+	c->local = arena_array(f->a, int32_t, m);
+	for (int32_t i = 0; i < m; i++)
+		c->local[i] = -1;
+	for (int32_t i = 0; i < f->n_order; i++) {
+		const eqn_unit *u = f->unit[f->order[i]];
+
+		c->position[f->order[i]] = i;
+		for (int32_t k = 0; k < u->n_reads; k++)
+			add_reader(c, u->read[k].tensor, u->source);
+	}
+	return c;
+}
+
+fuse_groups *fuse_choose(fuse_state *f, bool no_fusion, fuse_plan *p)
+{
+	fuse_groups *g = arena_make(f->a, fuse_groups);
+	choice *c = choice_new(f);
+
+	for (int32_t i = 0; i < f->n_order; i++) {
+		trial alone = {0};
+
+		if (no_fusion)
+			place(c, &alone, f->order[i]);
+		else
+			choose(c, f->order[i]);
+		tidy(c);
+	}
+	if (!no_fusion)
+		merge_pairs(c);
+	for (int32_t i = 0; i < c->order.n; i++)
+		if (c->order.at[i] != NULL)
+			*vec_push(f->a, &g->at) = c->order.at[i];
+	fuse_reasons(c, p);
+	return g;
 }

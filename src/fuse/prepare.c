@@ -178,6 +178,8 @@ static int32_t add_copy(prepare *w, int32_t t, int32_t storage)
 			s->output.at[i] = to;
 	s->tensor.at[t].is_output = false;
 	f->kept[t] = false;
+	for (int32_t i = 0; i < s->tensor.n; i++)
+		f->kept[t] |= f->alias[i] == t;
 	return to;
 }
 

@@ -18,6 +18,7 @@ fuse_target fuse_target_host(void)
 		.cores = 8,
 		.l2_bytes = 1 << 20,
 		.max_eqns = 64,
+		.serial_volume = 4096,
 	};
 }
 

@@ -1,0 +1,287 @@
+/*
+ * cost.c: seconds of a set of equations as one kernel.
+ *
+ *     T = max(bytes / memory rate, flops / arithmetic rate) / min(cores, par)
+ *         + one launch
+ *
+ * bytes: results that others see; private tensors that do not fit the cache,
+ * written and read; partial results of split reductions; tensors from outside,
+ * once if what one iteration of the shared loops needs of them fits the cache,
+ * else again for the iterations that need the same.
+ */
+#include "fuse/inner.h"
+
+/* With fewer parallel iterations a reduction is split into so many chunks. */
+enum { SPLIT_PAR = 64 };
+
+typedef struct cost {
+	fuse_state *f;
+	part_set *s;
+	fuse_sees *sees;
+	void *arg;
+	double bytes;
+	double par;	/* iterations that may run at once */
+	double split;	/* chunks of the reductions among the shared loops */
+	double tile;	/* iterations of a shared loop that are run as one */
+} cost;
+
+/* Is this digit of member m walked by a shared loop? Which one, or -1. */
+static int32_t class_of(const part_set *s, int32_t m, int32_t digit)
+{
+	for (int32_t i = 0; i < s->class.n; i++)
+		if (s->class.at[i].digit[m] == digit)
+			return i;
+	return -1;
+}
+
+/* Does the value of f depend on the digit? */
+static bool form_uses(const ix_form *f, const eqn_digit *d)
+{
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind != IX_DIGIT) {
+			if (form_uses(t->f, d))
+				return true;
+			continue;
+		}
+		if (t->axis == d->axis && t->lo < d->hi && t->hi > d->lo)
+			return true;
+	}
+	return false;
+}
+
+static double min_of(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- parallelism ---- */
+
+static void find_par(cost *c)
+{
+	double plain = 1, reduced = 1;
+
+	for (int32_t i = 0; i < c->s->class.n; i++) {
+		const part_class *k = &c->s->class.at[i];
+
+		if (k->kind == AXIS_P)
+			plain *= (double)k->extent;
+		else if (k->kind == AXIS_R)
+			reduced *= (double)k->extent;
+	}
+	c->split = 1;
+	if (reduced > 1 && plain < SPLIT_PAR)
+		c->split = min_of(reduced, SPLIT_PAR / plain);
+	c->par = plain * c->split;
+}
+
+/* ---- private tensors ---- */
+
+/* Elements that one iteration of the shared loops makes, at most. */
+static double per_iteration(const cost *c, int32_t m)
+{
+	const part_member *p = &c->s->m.at[m];
+	double n = (double)p->u->out_elems;
+
+	for (int32_t k = 0; k < p->digit.n; k++)
+		if (part_is_left(p->u, &p->digit.at[k].d) &&
+			class_of(c->s, m, k) >= 0)
+			n /= (double)(p->digit.at[k].d.hi /
+				p->digit.at[k].d.lo);
+	return n;
+}
+
+static double size_of(const cost *c, int32_t tensor)
+{
+	return (double)dtype_size(c->f->s->tensor.at[tensor].dtype);
+}
+
+/* Those whose buffer in the loop tree is larger than the cache. */
+static void add_large(cost *c)
+{
+	fuse_state own = *c->f;
+	eqn_unit **unit = arena_array(fuse_scratch(c->f), eqn_unit *, c->s->n);
+	fuse_kernel *k;
+
+	own.a = fuse_scratch(c->f);
+	for (int32_t i = 0; i < c->s->n; i++)
+		unit[i] = c->f->g->unit.at[c->s->m.at[i].u->id];
+	k = fuse_tree(&own, c->s->n, unit);
+	fuse_buffers(&own, k, c->sees, c->arg);
+	for (int32_t i = 0; i < k->n_bufs; i++) {
+		double n = (double)c->f->s->tensor.at[k->buf[i].tensor].numel;
+		double size = size_of(c, k->buf[i].tensor);
+
+		if ((double)k->buf[i].elems * size >
+			(double)c->f->t->l2_bytes)
+			c->bytes += 2 * size * n;
+	}
+}
+
+static void add_results(cost *c)
+{
+	double private = 0, l2 = (double)c->f->t->l2_bytes;
+	bool contraction = false, large = false;
+
+	for (int32_t m = 0; m < c->s->n; m++) {
+		const eqn_unit *u = c->s->m.at[m].u;
+		double inside = per_iteration(c, m);
+
+		contraction |= u->contraction;
+		for (int32_t k = 0; k < u->e.n_out; k++) {
+			int32_t t = u->e.out[k];
+			double size = size_of(c, t);
+			double n = (double)u->out_elems;
+
+			if (!c->sees(c->arg, t)) {
+				private += inside * size;
+				large |= inside * size > l2;
+				continue;
+			}
+			c->bytes += n * size;
+			if (u->e.push != NULL)
+				c->bytes += 2 * size *
+					min_of(n, (double)u->volume);
+		}
+	}
+	c->tile = 1;
+	if (contraction && private > 0 && c->s->n > 1) {
+		c->tile = l2 / 2 / private;
+		if (c->tile < 1)
+			c->tile = 1;
+	}
+	if (large)
+		add_large(c);
+}
+
+/* Partial results of what the shared loops reduce. */
+static void add_partial(cost *c)
+{
+	if (c->split <= 1)
+		return;
+	for (int32_t m = 0; m < c->s->n; m++) {
+		const part_member *p = &c->s->m.at[m];
+		bool split = false;
+
+		for (int32_t i = 0; i < c->s->class.n; i++)
+			split |= !part_is_left(p->u,
+				&p->digit.at[c->s->class.at[i].digit[m]].d);
+		for (int32_t k = 0; split && k < p->u->e.n_out; k++)
+			c->bytes += 2 * size_of(c, p->u->e.out[k]) *
+				(double)p->u->out_elems * c->split;
+	}
+}
+
+/* ---- tensors from outside ---- */
+
+typedef struct amount {
+	int32_t tensor;
+	double once;  /* bytes if it is read once */
+	double again; /* bytes of reads that do not fit */
+} amount;
+
+static void add_read(cost *c, int32_t m, const eqn_read *r, amount *a)
+{
+	const part_member *p = &c->s->m.at[m];
+	double size = size_of(c, r->tensor);
+	double numel = (double)c->f->s->tensor.at[r->tensor].numel;
+	double touched = 1, inside = 1, same = 1;
+	bool *uses = arena_array(
+		fuse_scratch(c->f), bool, c->s->class.n + 1);
+
+	for (int32_t k = 0; k < p->digit.n; k++) {
+		const eqn_digit *d = &p->digit.at[k].d;
+		int32_t at = class_of(c->s, m, k);
+
+		if (r->in_init && d->axis >= p->u->e.n_left)
+			continue;
+		if (!form_uses(r->at, d) &&
+			!(r->in_init && p->u->e.push != NULL))
+			continue;
+		touched *= (double)(d->hi / d->lo);
+		if (at < 0)
+			inside *= (double)(d->hi / d->lo);
+		else
+			uses[at] = true;
+	}
+	touched = min_of(touched, numel) * size;
+	inside = min_of(inside, numel) * size;
+	if (touched > a->once)
+		a->once = touched;
+	if (inside <= (double)c->f->t->l2_bytes)
+		return;
+	for (int32_t i = 0; i < c->s->class.n; i++)
+		if (!uses[i])
+			same *= (double)c->s->class.at[i].extent;
+	same = same / c->tile;
+	a->again += touched * (same < 1 ? 1 : same);
+}
+
+static void add_reads(cost *c)
+{
+	VEC(amount) all = {0};
+	arena *scratch = fuse_scratch(c->f);
+
+	for (int32_t m = 0; m < c->s->n; m++)
+		c->f->where[c->s->m.at[m].u->source] = m;
+	for (int32_t m = 0; m < c->s->n; m++) {
+		const eqn_unit *u = c->s->m.at[m].u;
+
+		for (int32_t i = 0; i < u->n_reads; i++) {
+			int32_t maker = fuse_maker(c->f, u->read[i].tensor);
+			int32_t k = 0;
+
+			if (maker >= 0 && c->f->where[maker] >= 0)
+				continue;
+			while (k < all.n && all.at[k].tensor !=
+					u->read[i].tensor)
+				k++;
+			if (k == all.n)
+				*vec_push(scratch, &all) = (amount){
+					.tensor = u->read[i].tensor};
+			add_read(c, m, &u->read[i], &all.at[k]);
+		}
+	}
+	for (int32_t m = 0; m < c->s->n; m++)
+		c->f->where[c->s->m.at[m].u->source] = -1;
+	for (int32_t k = 0; k < all.n; k++)
+		c->bytes += all.at[k].again > all.at[k].once ? all.at[k].again
+							     : all.at[k].once;
+}
+
+/* ---- all ---- */
+
+static double arithmetic(const cost *c)
+{
+	double plain = 0, contracted = 0;
+
+	for (int32_t m = 0; m < c->s->n; m++) {
+		const eqn_unit *u = c->s->m.at[m].u;
+		double volume = (double)u->volume, flops = (double)u->flops;
+
+		if (u->contraction) {
+			contracted += 2 * volume;
+			flops = flops > 2 ? flops - 2 : 0;
+		}
+		plain += volume * flops;
+	}
+	return plain / c->f->t->flops_per_s +
+		contracted / c->f->t->contract_per_s;
+}
+
+double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)
+{
+	cost c = {.f = f, .s = s, .sees = sees, .arg = arg};
+	double work, memory;
+
+	find_par(&c);
+	add_results(&c);
+	add_partial(&c);
+	add_reads(&c);
+	work = arithmetic(&c);
+	memory = c.bytes / f->t->bytes_per_s;
+	if (work < memory)
+		work = memory;
+	return work / min_of(c.par, (double)f->t->cores) + f->t->launch_s;
+}
