@@ -175,6 +175,7 @@ static void naive_init(machine *m, const sys_eqn *e)
 				? value(m, e->init[k])
 				: identity(m, e, k);
 	}
+	m->point = NULL;
 }
 
 static void naive_at(machine *m, const sys_eqn *e, int64_t *point)
