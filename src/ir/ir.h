@@ -21,6 +21,7 @@
 
 #define IR_MAX_AXES 32	/* axes of one equation, extent 1 included */
 #define IR_MAX_COMP 3	/* components of a tuple monoid */
+#define IR_MAX_OUT 8	/* results of an opaque row */
 #define IR_MAX_ARGS 3	/* arguments of a scalar function */
 #define IR_MAX_OPERANDS 64
 
@@ -190,7 +191,7 @@ typedef struct sys_eqn {
 	const char *op;	   /* row name */
 	int32_t call;	   /* number of the program's call */
 	int32_t monoid;	   /* ir_monoid_id, IR_SET for '=' */
-	int32_t n_out, out[IR_MAX_COMP];
+	int32_t n_out, out[IR_MAX_OUT]; /* more than IR_MAX_COMP: opaque */
 	int32_t n_axes, n_left;
 	sys_axis axis[IR_MAX_AXES];
 	const expr *body[IR_MAX_COMP], *init[IR_MAX_COMP];

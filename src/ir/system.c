@@ -213,7 +213,10 @@ static void check_eqn(struct check *c)
 	ir_system *s = c->s;
 	tn_dtype first;
 
-	need(c, e->n_out >= 1 && e->n_out <= IR_MAX_COMP, "no result");
+	need(c, e->n_out >= 1 &&
+			e->n_out <= (e->opaque != NULL ? IR_MAX_OUT
+						       : IR_MAX_COMP),
+		"no result, or too many");
 	for (int32_t k = 0; k < e->n_out; k++) {
 		need(c, e->out[k] >= 0 && e->out[k] < s->tensor.n,
 			"makes no tensor");

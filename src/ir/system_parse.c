@@ -494,8 +494,8 @@ static void parse_results(struct parser *p, sys_eqn *e)
 	do {
 		const lex_token *at = lex_peek(p->l);
 
-		fail_if(p, e->n_out >= IR_MAX_COMP, at, "syntax",
-			"an equation makes at most three tensors");
+		fail_if(p, e->n_out >= IR_MAX_OUT, at, "syntax",
+			"too many results");
 		e->out[e->n_out++] = find_tensor(p, lex_take(p->l));
 		fail_if(p, p->s->tensor.at[e->out[e->n_out - 1]].eqn >= 0 ||
 				p->s->tensor.at[e->out[e->n_out - 1]].is_input,
@@ -623,6 +623,8 @@ static void parse_pull(struct parser *p, sys_eqn *e)
 			lex_take(p->l);
 		lex_need(p->l, "}");
 	}
+	fail_if(p, e->n_out > IR_MAX_COMP, lex_peek(p->l), "syntax",
+		"an equation makes at most three tensors");
 	lex_need(p->l, "[");
 	if (!lex_is(p->l, "]"))
 		parse_axes(p, e, names, extent, AXIS_P);

@@ -261,9 +261,9 @@ static inline void eval_one(ir_system *s, const sys_eqn *e, void **data)
 	struct eval_env v = {.s = s, .data = data};
 
 	if (e->opaque != NULL) {
-		ir_type in[IR_MAX_OPERANDS], out[IR_MAX_COMP];
+		ir_type in[IR_MAX_OPERANDS], out[IR_MAX_OUT];
 		const void *in_data[IR_MAX_OPERANDS];
-		void *out_data[IR_MAX_COMP];
+		void *out_data[IR_MAX_OUT];
 
 		for (int32_t i = 0; i < e->n_opaque_in + e->n_out; i++) {
 			bool is_in = i < e->n_opaque_in;

@@ -1,8 +1,11 @@
 /*
- * rows_run.c: runs one case of rows.h through .tn text and the interpreter.
- * On the way: the program verifies, and prints a text that parses to itself.
+ * rows_run.c: runs one case of rows.h through .tn text and the interpreter, then
+ * once more lowered to a system. On the way: the program verifies, and prints
+ * a text that parses to itself; so does the system.
  */
 #include "rows.h"
+
+#include "eval_system.h"
 
 #include "base/random.h"
 #include "interp/interp.h"
@@ -15,6 +18,7 @@ typedef struct run {
 	const row_case *c;
 	const char *type; /* of T */
 	bool is_first;	  /* of the types */
+	bool is_lowered;  /* run as a system, not by the interpreter */
 	arena *a;
 	env *e;
 	int32_t n_in, n_out;
@@ -151,6 +155,30 @@ static void check_print(run *r, const ir_program *p)
 	assert_string_equal(one.at, two.at);
 }
 
+/* The same by way of lowering; the system also prints and parses back. */
+static void run_system(run *r, const ir_program *p, const void *const *input,
+	void *const *output)
+{
+	ix *x = ix_new(r->a);
+	ir_system *s = ir_lower(r->a, x, p);
+	str one = str_new(r->a), two = str_new(r->a);
+	void **data;
+
+	ir_system_verify(s);
+	ir_system_print(&one, s);
+	ir_system_print(&two,
+		ir_system_parse(r->a, ix_new(r->a), one.at, one.n, "printed"));
+	assert_string_equal(one.at, two.at);
+	data = eval_system(r->a, s, input);
+	for (int32_t i = 0; i < s->output.n; i++) {
+		const sys_tensor *t = &s->tensor.at[s->output.at[i]];
+
+		assert_int_equal(t->numel, r->out[i].n);
+		memcpy(output[i], data[s->output.at[i]],
+			(size_t)t->numel * dtype_size(t->dtype));
+	}
+}
+
 static void run_program(void *arg)
 {
 	run *r = arg;
@@ -171,7 +199,10 @@ static void run_program(void *arg)
 		ten_alloc(r, &r->out[i]);
 		output[i] = r->out[i].data;
 	}
-	interp_run(r->e, p, input, output);
+	if (r->is_lowered)
+		run_system(r, p, input, output);
+	else
+		interp_run(r->e, p, input, output);
 }
 
 /* ---- comparison ---- */
@@ -197,7 +228,8 @@ static void compare(const run *r, int32_t k)
 
 		add_type(&s, "result", got);
 		add_type(&s, "expected", want);
-		fail_msg("%s (T = %s)\n%s", r->c->call, r->type, s.at);
+		fail_msg("%s (T = %s%s)\n%s", r->c->call, r->type,
+			r->is_lowered ? ", lowered" : "", s.at);
 	}
 	for (int64_t i = 0; i < got->n; i++) {
 		double g, w, tol = tolerance_of(r, got->dtype);
@@ -207,9 +239,11 @@ static void compare(const run *r, int32_t k)
 			int64_t wi = dtype_load_i64(want->dtype, want->data, i);
 
 			if (gi != wi)
-				fail_msg("%s (T = %s): result %d[%lld] is "
+				fail_msg("%s (T = %s%s): result %d[%lld] is "
 					 "%lld, not %lld",
-					r->c->call, r->type, k, (long long)i,
+					r->c->call, r->type,
+					r->is_lowered ? ", lowered" : "", k,
+					(long long)i,
 					(long long)gi, (long long)wi);
 			continue;
 		}
@@ -218,8 +252,9 @@ static void compare(const run *r, int32_t k)
 		if (g == w || (g != g && w != w) ||
 			fabs(g - w) <= tol * (1 + fabs(w)))
 			continue;
-		fail_msg("%s (T = %s): result %d[%lld] is %.17g, not %.17g",
-			r->c->call, r->type, k, (long long)i, g, w);
+		fail_msg("%s (T = %s%s): result %d[%lld] is %.17g, not %.17g",
+			r->c->call, r->type, r->is_lowered ? ", lowered" : "",
+			k, (long long)i, g, w);
 	}
 }
 
@@ -257,6 +292,12 @@ static void check(run *r)
 		fail_msg("%s\nerror [%s] %s\n%s", r->text.at, d->rule, d->text,
 			d->extra);
 	expect(r);
+	for (int32_t k = 0; k < r->n_out; k++)
+		compare(r, k);
+	r->is_lowered = true;
+	if (env_run(r->e, run_program, r) != TN_OK)
+		fail_msg("%s\nlowered: error [%s] %s\n%s", r->text.at, d->rule,
+			d->text, d->extra);
 	for (int32_t k = 0; k < r->n_out; k++)
 		compare(r, k);
 }
