@@ -112,7 +112,7 @@ static void bench(void *arg)
 
 		for (k = 0; k < N; k++)
 			x[k] = rows[i].lo +
-				(rows[i].hi - rows[i].lo) * (float)k / N;
+			       (rows[i].hi - rows[i].lo) * (float)k / N;
 		run_symbol(j, lib, arena_printf(a, "k_%s", rows[i].name), &f);
 		ours = measure(f, NULL, x, y);
 		printf("{\"bench\":\"math\",\"case\":\"%s\",\"seconds\":%.3e,"

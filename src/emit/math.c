@@ -39,16 +39,16 @@ static const struct {
 	char kind; /* as in the .def files; u: u64, only inside */
 	elem mask, bits;
 } elems[] = {
-	[E_F32] = { "f32", "float", 4, 'f', E_I32, E_U32 },
-	[E_F64] = { "f64", "double", 8, 'd', E_I64, E_U64 },
-	[E_I8] = { "i8", "__INT8_TYPE__", 1, 'i', E_I8, E_U8 },
-	[E_I16] = { "i16", "__INT16_TYPE__", 2, 'i', E_I16, E_U16 },
-	[E_I32] = { "i32", "__INT32_TYPE__", 4, 'i', E_I32, E_U32 },
-	[E_I64] = { "i64", "__INT64_TYPE__", 8, 'i', E_I64, E_U64 },
-	[E_U8] = { "u8", "__UINT8_TYPE__", 1, 'i', E_I8, E_U8 },
-	[E_U16] = { "u16", "__UINT16_TYPE__", 2, 'h', E_I16, E_U16 },
-	[E_U32] = { "u32", "__UINT32_TYPE__", 4, '-', E_I32, E_U32 },
-	[E_U64] = { "u64", "__UINT64_TYPE__", 8, 'u', E_I64, E_U64 },
+	[E_F32] = {"f32", "float", 4, 'f', E_I32, E_U32},
+	[E_F64] = {"f64", "double", 8, 'd', E_I64, E_U64},
+	[E_I8] = {"i8", "__INT8_TYPE__", 1, 'i', E_I8, E_U8},
+	[E_I16] = {"i16", "__INT16_TYPE__", 2, 'i', E_I16, E_U16},
+	[E_I32] = {"i32", "__INT32_TYPE__", 4, 'i', E_I32, E_U32},
+	[E_I64] = {"i64", "__INT64_TYPE__", 8, 'i', E_I64, E_U64},
+	[E_U8] = {"u8", "__UINT8_TYPE__", 1, 'i', E_I8, E_U8},
+	[E_U16] = {"u16", "__UINT16_TYPE__", 2, 'h', E_I16, E_U16},
+	[E_U32] = {"u32", "__UINT32_TYPE__", 4, '-', E_I32, E_U32},
+	[E_U64] = {"u64", "__UINT64_TYPE__", 8, 'u', E_I64, E_U64},
 };
 
 static elem elem_of(tn_dtype t)
@@ -72,8 +72,8 @@ static elem elem_of(tn_dtype t)
 /* "f32x16", or "f32" for one lane */
 static const char *lanes_name(arena *a, elem e, int32_t lanes)
 {
-	return lanes == 1 ? elems[e].name :
-			    arena_printf(a, "%sx%d", elems[e].name, lanes);
+	return lanes == 1 ? elems[e].name
+			  : arena_printf(a, "%sx%d", elems[e].name, lanes);
 }
 
 static const char *need_type(emit_math *m, elem e, int32_t lanes)
@@ -94,12 +94,14 @@ static const char *need_type(emit_math *m, elem e, int32_t lanes)
 
 /* ---- the table ------------------------------------------------------- */
 
-typedef struct template {
+typedef struct template
+{
 	const char *name, *kinds, *vector, *scalar;
-} template;
+}
+template;
 
 #define SAME NULL
-#define MATH(name, kinds, vector, scalar) { name, kinds, vector, scalar },
+#define MATH(name, kinds, vector, scalar) {name, kinds, vector, scalar},
 static const template table[] = {
 #include "emit/math_base.def"
 #include "emit/math_int.def"
@@ -126,8 +128,8 @@ static const char *text_of(const template *t, int32_t lanes)
 
 /* ---- filling in ------------------------------------------------------ */
 
-static const char *need(emit_math *m, const char *name, size_t n, elem e,
-	int32_t lanes);
+static const char *need(
+	emit_math *m, const char *name, size_t n, elem e, int32_t lanes);
 
 static void add_type(emit_math *m, str *out, elem e, int32_t lanes)
 {
@@ -173,8 +175,8 @@ static bool word(char c)
 }
 
 /* @name, @1.name, @i.name, @w.name; returns what follows */
-static const char *add_call(emit_math *m, str *out, const char *p, elem e,
-	int32_t lanes)
+static const char *add_call(
+	emit_math *m, str *out, const char *p, elem e, int32_t lanes)
 {
 	const char *name = p, *f;
 
@@ -195,8 +197,8 @@ static const char *add_call(emit_math *m, str *out, const char *p, elem e,
 	return p;
 }
 
-static const char *need(emit_math *m, const char *name, size_t n, elem e,
-	int32_t lanes)
+static const char *need(
+	emit_math *m, const char *name, size_t n, elem e, int32_t lanes)
 {
 	const template *t = find(name, n, e);
 	const char *full, *p;
@@ -204,8 +206,7 @@ static const char *need(emit_math *m, const char *name, size_t n, elem e,
 
 	if (!t || !text_of(t, lanes))
 		return NULL;
-	full = arena_printf(m->a, "%s_%s", t->name,
-		lanes_name(m->a, e, lanes));
+	full = arena_printf(m->a, "%s_%s", t->name, lanes_name(m->a, e, lanes));
 	if (map_get_str(m->done, full, 0))
 		return full;
 	map_set_str(m->done, full, 1);
@@ -235,7 +236,8 @@ emit_math *emit_math_new(arena *a)
 	m->text = str_new(a);
 	m->done = map_new(a);
 	str_add(&m->text,
-		"#define INLINE static inline __attribute__((always_inline, unused))\n"
+		"#define INLINE static inline __attribute__((always_inline, "
+		"unused))\n"
 		"#if defined(__FMA__) || defined(__AVX512F__) || \\\n"
 		"	defined(__FP_FAST_FMAF) || defined(__aarch64__)\n"
 		"#define FUSED 1\n"
@@ -263,8 +265,8 @@ const char *emit_math_mask(emit_math *m, tn_dtype t, int32_t lanes)
 	return need_type(m, elems[elem_of(t)].mask, lanes);
 }
 
-const char *emit_math_use(emit_math *m, const char *name, tn_dtype t,
-	int32_t lanes)
+const char *emit_math_use(
+	emit_math *m, const char *name, tn_dtype t, int32_t lanes)
 {
 	check_lanes(m, lanes);
 	return need(m, name, strlen(name), elem_of(t), lanes);

@@ -67,8 +67,8 @@ const char *emit_math_mask(emit_math *m, tn_dtype t, int32_t lanes);
  * The C function that computes `name` on such lanes, now in the text with all
  * it needs; NULL when there is none of that name for the dtype.
  */
-const char *emit_math_use(emit_math *m, const char *name, tn_dtype t,
-	int32_t lanes);
+const char *emit_math_use(
+	emit_math *m, const char *name, tn_dtype t, int32_t lanes);
 
 /* Is there such a helper? Emits nothing. */
 bool emit_math_has(const char *name, tn_dtype t);

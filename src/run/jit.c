@@ -57,10 +57,12 @@ static const char *target_of_env(arena *a)
 		return NULL;
 	for (p = v; *p; p++)
 		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
-			    "XYZ0123456789_.+-", *p))
+			    "XYZ0123456789_.+-",
+			    *p))
 			env_fail(arena_env(a), TN_EINVAL, "run.env", (loc){0},
 				"TENON_TARGET is \"%s\": a name that -march= "
-				"takes is accepted, such as haswell", v);
+				"takes is accepted, such as haswell",
+				v);
 	return arena_strdup(a, v);
 }
 
@@ -218,8 +220,8 @@ static char **command(batch *b, const job *k)
 	const char *tail[] = {"-shared", "-nostdlib", "-Wl,--as-needed", "-o",
 		k->object, k->source, "-lm"};
 	int32_t n_tail = (int32_t)(sizeof tail / sizeof *tail), n = 0, i;
-	char **argv = arena_array(b->j->a, char *,
-		c->n_argv + c->n_flags + n_tail + 1);
+	char **argv = arena_array(
+		b->j->a, char *, c->n_argv + c->n_flags + n_tail + 1);
 
 	for (i = 0; i < c->n_argv; i++)
 		argv[n++] = c->argv[i];
@@ -262,8 +264,8 @@ static void run_jobs(batch *b)
 		if (next < b->job.n && next - done < width) {
 			job *k = &b->job.at[next];
 
-			k->process = spawn_start(argv[next], b->envp, k->errors,
-				k->errors);
+			k->process = spawn_start(
+				argv[next], b->envp, k->errors, k->errors);
 			next++;
 		} else {
 			finish(&b->job.at[done++]);
@@ -372,10 +374,10 @@ void run_compile(run_jit *j, const char *const *text, int32_t n, run_lib **lib)
 		if (known(j, key[i])) {
 			j->stats.n_memory_hits++;
 		} else if (!map_get_str(asked, key[i], 0) &&
-			!load_stored(j, key[i])) {
+			   !load_stored(j, key[i])) {
 			map_set_str(asked, key[i], 1);
-			*vec_push(j->a, &b.job) =
-				(job){.key = key[i], .text = text[i]};
+			*vec_push(j->a, &b.job) = (job){
+				.key = key[i], .text = text[i]};
 		}
 	}
 	if (b.job.n > 0)

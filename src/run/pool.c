@@ -112,8 +112,8 @@ static bool spin_while(run_pool *p, uint32_t seen)
 		return false;
 	for (;;) {
 		for (i = 0; i < 64; i++) {
-			if (atomic_load_explicit(&p->go,
-				    memory_order_acquire) != seen)
+			if (atomic_load_explicit(
+				    &p->go, memory_order_acquire) != seen)
 				return true;
 			pause_cpu();
 		}
@@ -176,8 +176,8 @@ static void work(run_pool *p, int32_t self)
 
 		while ((chunk = claim(w)) >= 0) {
 			p->fn(p->arg, p->first + chunk, self);
-			atomic_fetch_add_explicit(&p->done, 1,
-				memory_order_release);
+			atomic_fetch_add_explicit(
+				&p->done, 1, memory_order_release);
 		}
 	}
 }
@@ -222,8 +222,8 @@ void run_parallel(run_pool *p, int64_t n_chunks,
 	p->arg = arg;
 	for (i = 0; i < n_chunks; i += MAX_CHUNKS) {
 		p->first = i;
-		round_of(p, n_chunks - i < MAX_CHUNKS ? n_chunks - i :
-							MAX_CHUNKS);
+		round_of(p,
+			n_chunks - i < MAX_CHUNKS ? n_chunks - i : MAX_CHUNKS);
 	}
 }
 

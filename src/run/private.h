@@ -87,12 +87,12 @@ char *read_file(arena *a, const char *path, size_t limit, size_t *n_bytes);
 /* ---- probe ----------------------------------------------------------- */
 
 typedef struct compiler {
-	char **argv;	     /* path, then words of the user's */
+	char **argv; /* path, then words of the user's */
 	int32_t n_argv;
-	const char *shown;   /* as the user would name it */
-	char **flag;	     /* those that it accepts */
+	const char *shown; /* as the user would name it */
+	char **flag;	   /* those that it accepts */
 	int32_t n_flags;
-	const char *flags;   /* the same, joined */
+	const char *flags;    /* the same, joined */
 	const char *identity; /* hash of compiler, flags, machine */
 	run_target target;
 } compiler;

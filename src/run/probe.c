@@ -47,8 +47,8 @@ static void add_machine(sha256 *h)
 	for (i = 0; i < sizeof leaf / sizeof *leaf; i++) {
 		unsigned r[4] = {0};
 
-		__get_cpuid_count(leaf[i][0], leaf[i][1], &r[0], &r[1], &r[2],
-			&r[3]);
+		__get_cpuid_count(
+			leaf[i][0], leaf[i][1], &r[0], &r[1], &r[2], &r[3]);
 		if (leaf[i][0] == 1)
 			r[1] &= 0x00ffffffu; /* number of the core: not a fact */
 		if (leaf[i][0] == 1)
@@ -206,18 +206,20 @@ static void read_target(run_target *t, const char *macros)
 	const char *v = strstr(macros, "#define __VERSION__ \"");
 	size_t n, at = 0;
 
-	t->vector_bytes = has(macros, "__AVX512F__") ? 64 :
-		has(macros, "__AVX2__")		     ? 32 :
-		has(macros, "__SSE2__") || has(macros, "__ARM_NEON") ||
-			has(macros, "__VSX__")
-		? 16
-		: 8;
+	t->vector_bytes = has(macros, "__AVX512F__") ? 64
+			  : has(macros, "__AVX2__")  ? 32
+			  : has(macros, "__SSE2__") ||
+					  has(macros, "__ARM_NEON") ||
+					  has(macros, "__VSX__")
+				  ? 16
+				  : 8;
 	t->n_vector_registers = t->vector_bytes == 64 ||
-			has(macros, "__aarch64__") || has(macros, "__VSX__")
-		? 32
-		: 16;
+						has(macros, "__aarch64__") ||
+						has(macros, "__VSX__")
+					? 32
+					: 16;
 	t->fma = has(macros, "__FMA__") || has(macros, "__AVX512F__") ||
-		has(macros, "__FP_FAST_FMAF") || has(macros, "__aarch64__");
+		 has(macros, "__FP_FAST_FMAF") || has(macros, "__aarch64__");
 	t->f16 = has(macros, "__F16C__") || has(macros, "__aarch64__");
 	if (!has(macros, "__clang__")) {
 		memcpy(t->compiler, "gcc ", 5);

@@ -30,14 +30,17 @@ static int set_up(posix_spawn_file_actions_t *f, posix_spawnattr_t *t,
 	sigaddset(&normal, SIGCHLD);
 	sigaddset(&normal, SIGPIPE);
 	r = posix_spawn_file_actions_addopen(f, 0, "/dev/null", O_RDONLY, 0);
-	r = r ? r : posix_spawn_file_actions_addopen(
-			    f, 1, out ? out : "/dev/null", flags, 0600);
-	r = r ? r : posix_spawn_file_actions_addopen(
-			    f, 2, err ? err : "/dev/null", flags, 0600);
+	r = r ? r
+	      : posix_spawn_file_actions_addopen(
+			f, 1, out ? out : "/dev/null", flags, 0600);
+	r = r ? r
+	      : posix_spawn_file_actions_addopen(
+			f, 2, err ? err : "/dev/null", flags, 0600);
 	r = r ? r : posix_spawnattr_setsigmask(t, &none);
 	r = r ? r : posix_spawnattr_setsigdefault(t, &normal);
-	r = r ? r : posix_spawnattr_setflags(t,
-			    POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	r = r ? r
+	      : posix_spawnattr_setflags(
+			t, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 	return r;
 }
 
@@ -56,8 +59,8 @@ spawned spawn_start(char *const argv[], char *const envp[], const char *out,
 	if (!s.error) {
 		s.error = set_up(&files, &attr, out, err);
 		if (!s.error)
-			s.error = posix_spawn(&pid, argv[0], &files, &attr,
-				argv, envp);
+			s.error = posix_spawn(
+				&pid, argv[0], &files, &attr, argv, envp);
 		posix_spawnattr_destroy(&attr);
 	}
 	posix_spawn_file_actions_destroy(&files);
@@ -116,7 +119,7 @@ static bool is_program(const char *path)
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-		access(path, X_OK) == 0;
+	       access(path, X_OK) == 0;
 }
 
 const char *spawn_find(arena *a, const char *name)
@@ -129,8 +132,8 @@ const char *spawn_find(arena *a, const char *name)
 		p = "/usr/local/bin:/usr/bin:/bin";
 	for (;;) {
 		size_t len = strcspn(p, ":");
-		const char *path = arena_printf(a, "%.*s/%s",
-			len ? (int)len : 1, len ? p : ".", name);
+		const char *path = arena_printf(
+			a, "%.*s/%s", len ? (int)len : 1, len ? p : ".", name);
 
 		if (is_program(path))
 			return path;

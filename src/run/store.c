@@ -103,8 +103,8 @@ static bool is_ours_alone(const char *dir)
 	struct stat st;
 
 	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
-		st.st_uid == geteuid() && (st.st_mode & 077) == 0 &&
-		access(dir, R_OK | W_OK | X_OK) == 0;
+	       st.st_uid == geteuid() && (st.st_mode & 077) == 0 &&
+	       access(dir, R_OK | W_OK | X_OK) == 0;
 }
 
 /* mkdir -p; what exists is left as it is */
@@ -149,8 +149,8 @@ static void remove_private(void *what)
 static void open_private(store *s)
 {
 	const char *tmp = getenv("TMPDIR");
-	char *dir = arena_printf(s->a, "%s/tenon-XXXXXX",
-		tmp && tmp[0] == '/' ? tmp : "/tmp");
+	char *dir = arena_printf(
+		s->a, "%s/tenon-XXXXXX", tmp && tmp[0] == '/' ? tmp : "/tmp");
 	char *last = arena_strdup(s->a, "/tmp/tenon-XXXXXX");
 
 	s->is_private = true;
@@ -256,8 +256,8 @@ static bool hash_content(int fd, uint64_t n, uint8_t digest[HASH_BYTES])
 
 	sha256_start(&h);
 	while (n > 0) {
-		ssize_t r = read_some(fd, buf,
-			n < sizeof buf ? (size_t)n : sizeof buf);
+		ssize_t r = read_some(
+			fd, buf, n < sizeof buf ? (size_t)n : sizeof buf);
 
 		if (r <= 0)
 			return false;
@@ -286,8 +286,8 @@ static bool is_sealed(int fd)
 		return false;
 	n = (uint64_t)st.st_size - SEAL_BYTES;
 	return make_seal(fd, n, want) &&
-		read_some(fd, have, SEAL_BYTES) == SEAL_BYTES &&
-		memcmp(want, have, SEAL_BYTES) == 0;
+	       read_some(fd, have, SEAL_BYTES) == SEAL_BYTES &&
+	       memcmp(want, have, SEAL_BYTES) == 0;
 }
 
 bool store_has(store *s, const char *name)
@@ -332,9 +332,8 @@ bool store_put(store *s, const char *file, const char *name)
 
 	if (fd < 0)
 		return false;
-	ok = fstat(fd, &st) == 0 &&
-		make_seal(fd, (uint64_t)st.st_size, seal) &&
-		write_all(fd, seal, SEAL_BYTES);
+	ok = fstat(fd, &st) == 0 && make_seal(fd, (uint64_t)st.st_size, seal) &&
+	     write_all(fd, seal, SEAL_BYTES);
 	ok = close(fd) == 0 && ok;
 	return ok && rename(file, store_path(s, name)) == 0;
 }

@@ -197,8 +197,8 @@ static void test_damaged_probe(void **state)
 
 static void test_rejected(void **state)
 {
-	struct call c = {{TWICE, "double f(double x) { return y; }\n"}, 2, {0},
-		{0}};
+	struct call c = {
+		{TWICE, "double f(double x) { return y; }\n"}, 2, {0}, {0}};
 	char path[512];
 	tn_diag d;
 
@@ -242,8 +242,8 @@ static void test_no_compiler(void **state)
 		setenv("PATH", path, 1);
 		assert_string_equal(d.rule, "run.cc");
 		if (!strstr(d.text, cases[i].says))
-			fail_msg("%s=%s says: %s", cases[i].var,
-				cases[i].value, d.text);
+			fail_msg("%s=%s says: %s", cases[i].var, cases[i].value,
+				d.text);
 	}
 	free(path);
 }
@@ -345,10 +345,9 @@ static void test_race(void **state)
 			struct call c = {{TWICE, SQUARE}, 2, {0}, {0}};
 			tn_status s = unit_run(compile, &c, 0, NULL);
 
-			_exit(s == TN_OK && c.answer[0] == 6 &&
-					c.answer[1] == 9
-				? 0
-				: 1);
+			_exit(s == TN_OK && c.answer[0] == 6 && c.answer[1] == 9
+					? 0
+					: 1);
 		}
 	}
 	for (i = 0; i < n; i++) {
@@ -399,7 +398,8 @@ static void test_no_memory(void **state)
 	c.n = 1;
 	unit_each_alloc_fails(compile, &c);
 	unsetenv("TMPDIR");
-	snprintf(command, sizeof command, "test -z \"$(ls -d %s/tenon-* 2>/dev/null)\"",
+	snprintf(command, sizeof command,
+		"test -z \"$(ls -d %s/tenon-* 2>/dev/null)\"",
 		getenv("XDG_CACHE_HOME"));
 	assert_int_equal(system(command), 0);
 }

@@ -33,12 +33,12 @@ static void add_kernel(str *s, emit_math *m, const char *k, const char *name,
 	if (!f)
 		fail_msg("no %s for %s", name, dtype_name(t));
 	call = arena_printf(s->a,
-		arity == 1 ? "%s(%s((const %s *)x + i))" :
-			     "%s(%s((const %s *)x + i), %s((const %s *)y + i))",
+		arity == 1 ? "%s(%s((const %s *)x + i))"
+			   : "%s(%s((const %s *)x + i), %s((const %s *)y + i))",
 		f, load, elem, load, elem);
 	if (compares)
-		call = arena_printf(s->a, "%s(%s, %s(1), %s(0))", sel, call,
-			splat, splat);
+		call = arena_printf(
+			s->a, "%s(%s, %s(1), %s(0))", sel, call, splat, splat);
 	str_printf(s,
 		"\nvoid %s(const void *x, const void *y, void *o)\n{\n"
 		"	(void)y;\n"
@@ -58,8 +58,8 @@ static void fill(struct data *d, tn_dtype t)
 {
 	static const double f[] = {0.0, -0.0, 1, -1, 0.5, -0.5, 1.5, 2.5, -2.5,
 		INFINITY, -INFINITY, NAN, 1e-40, -1e-40, 3e38, -3e38, 5.5, 10,
-		-7, 0.9999999, 1e10, -1e10, 3, 2, 4, 1e-3, -1e-3, 20, -20,
-		88.7, 0.75, -0.25};
+		-7, 0.9999999, 1e10, -1e10, 3, 2, 4, 1e-3, -1e-3, 20, -20, 88.7,
+		0.75, -0.25};
 	static const int64_t n[] = {0, 1, -1, 2, -2, 3, 5, 7, -7, 10, 31, 32,
 		33, 63, 64, 65, 100, -100, 127, -128, 255, 32767, -32768,
 		INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 1000003, -1000003,
@@ -82,9 +82,9 @@ static bool close_to(double v, double want, double tolerance)
 	if (isnan(want) || isnan(v))
 		return isnan(want) && isnan(v);
 	return v == want || fabs(v - want) <= tolerance * fabs(want) ||
-		/* f32 results: below its range, or beyond */
-		(fabs(v - want) < 3e-45 && tolerance > 1e-9) ||
-		(isinf(v) && fabs(want) > 3.4e38 && tolerance > 1e-9);
+	       /* f32 results: below its range, or beyond */
+	       (fabs(v - want) < 3e-45 && tolerance > 1e-9) ||
+	       (isinf(v) && fabs(want) > 3.4e38 && tolerance > 1e-9);
 }
 
 struct row {
@@ -94,8 +94,8 @@ struct row {
 	bool compares;
 };
 
-static void check(struct data *d, const struct row *r, tn_dtype t,
-	int32_t lanes)
+static void check(
+	struct data *d, const struct row *r, tn_dtype t, int32_t lanes)
 {
 	const ir_scalar *s = ir_scalar_at(
 		ir_scalar_find(r->name, strlen(r->name)));
@@ -204,8 +204,8 @@ static void table_of(arena *a, void *arg)
 		str s = str_new(a);
 
 		for (i = 0; i < N_ROWS; i++) {
-			int32_t fn = ir_scalar_find(rows[i].name,
-				strlen(rows[i].name));
+			int32_t fn = ir_scalar_find(
+				rows[i].name, strlen(rows[i].name));
 
 			assert_true(fn >= 0);
 			if (!strchr(rows[i].kinds, kind))
@@ -232,8 +232,8 @@ static void table_of(arena *a, void *arg)
 
 static void test_table(void **state)
 {
-	static const tn_dtype types[] = {TN_F32, TN_F64, TN_I8, TN_I32, TN_I64,
-		TN_U8};
+	static const tn_dtype types[] = {
+		TN_F32, TN_F64, TN_I8, TN_I32, TN_I64, TN_U8};
 	tn_diag d;
 	size_t i;
 
@@ -325,14 +325,14 @@ static void check_to(void (*f)(const float *, uint16_t *), bool bf)
 			uint32_t b = (uint32_t)(at + (uint64_t)i * 4999);
 
 			if (i % 2) /* next to a tie */
-				b = (b & ~UINT32_C(0x1fff)) +
-					UINT32_C(0x0fff) + (b & 3);
+				b = (b & ~UINT32_C(0x1fff)) + UINT32_C(0x0fff) +
+				    (b & 3);
 			memcpy(&x[i], &b, sizeof b);
 		}
 		f(x, o);
 		for (i = 0; i < N; i++) {
-			uint16_t want = bf ? f32_to_bf16(x[i]) :
-					     f32_to_f16(x[i]);
+			uint16_t want = bf ? f32_to_bf16(x[i])
+					   : f32_to_f16(x[i]);
 
 			if (o[i] != want &&
 				!(nan_h(o[i], bf) && nan_h(want, bf)))
@@ -399,7 +399,8 @@ static const char *other_text(arena *a, int32_t lanes)
 		"		%s(o + i, %s(%s(x + i), %s(y + i)));\n}\n",
 		N, lanes, store, u01, load_i, load_i);
 	for (i = 0; i < 4; i++)
-		str_printf(&s, "\nf32 %s(const f32 *x)\n{\n	return %s("
+		str_printf(&s,
+			"\nf32 %s(const f32 *x)\n{\n	return %s("
 			"%s(x));\n}\n",
 			folds[i], emit_math_use(m, folds[i], TN_F32, lanes),
 			load);
@@ -434,8 +435,8 @@ static float fold(const char *how, const float *x, int32_t n)
 		int32_t i;
 
 		for (i = 0; i < n / 2; i++)
-			y[i] = how[0] == 's' ? x[i] + x[i + n / 2] :
-					       x[i] * x[i + n / 2];
+			y[i] = how[0] == 's' ? x[i] + x[i + n / 2]
+					     : x[i] * x[i + n / 2];
 		return fold(how, y, n / 2);
 	}
 	a = fold(how, x, n / 2);

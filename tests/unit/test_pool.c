@@ -22,8 +22,7 @@ static void mark(void *arg, int64_t chunk, int32_t worker)
 {
 	struct seen *s = arg;
 
-	if (chunk < 0 || chunk >= s->n || worker < 0 ||
-		worker >= s->n_threads)
+	if (chunk < 0 || chunk >= s->n || worker < 0 || worker >= s->n_threads)
 		atomic_fetch_add(&s->bad, 1);
 	else
 		atomic_fetch_add(&s->times[chunk], 1);

@@ -44,8 +44,8 @@ static float by_both(int64_t i, int64_t j)
 	return base_u01(i, i + j);
 }
 
-static draw *const draws[] = {by_counter, by_key, by_even_counter, by_power,
-	by_minus, by_both};
+static draw *const draws[] = {
+	by_counter, by_key, by_even_counter, by_power, by_minus, by_both};
 #define N_DRAWS 6
 
 static void test_values(void **state)
@@ -66,8 +66,8 @@ static void test_values(void **state)
 
 	(void)state;
 	for (i = 0; i < sizeof cases / sizeof *cases; i++)
-		assert_true(base_u01(cases[i].key, cases[i].counter) ==
-			cases[i].v);
+		assert_true(
+			base_u01(cases[i].key, cases[i].counter) == cases[i].v);
 }
 
 /* chi-square of n_bins equal bins, in sigmas from what is expected */
@@ -173,8 +173,8 @@ static void test_avalanche(void **state)
 			turned += __builtin_popcount(a ^ b);
 		}
 		/* 12 of 24 bits, each with variance 1/4 */
-		assert_true(fabs((double)turned - 12.0 * n) <
-			5 * sqrt(6.0 * n));
+		assert_true(
+			fabs((double)turned - 12.0 * n) < 5 * sqrt(6.0 * n));
 	}
 }
 
