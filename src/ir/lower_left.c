@@ -208,6 +208,8 @@ static bool solve_digits(struct solve *v, int32_t p, const ix_form *a)
 		if (k * e < below)
 			f = ix_mod(v->x, &v->ext, f, e);
 		set(v, letter, f);
+		if (a->n == 1) /* the position is this letter, by its name */
+			v->name[v->j_axis[p]] = v->name[letter];
 	}
 	need(v, j, 0, below);
 	return true;
@@ -265,8 +267,13 @@ static void solve_window(struct solve *v, const ix_form *a, const ix_form *j)
 	num = ix_sub(v->x, &v->ext, j, rest);
 	if (k < 0)
 		num = ix_scale(v->x, num, -1);
-	if (llabs(k) > 1)
+	if (llabs(k) > 1 && rest->n == 0) {
+		int64_t r = floor_mod(rest->c0, llabs(k));
+
+		need(v, ix_mod(v->x, &v->ext, j, llabs(k)), r, r + 1);
+	} else if (llabs(k) > 1) {
 		need(v, ix_mod(v->x, &v->ext, num, llabs(k)), 0, 1);
+	}
 	q = ix_div(v->x, &v->ext, num, llabs(k));
 	need(v, q, 0, v->extent[letter]);
 	v->window[v->n_windows++] =

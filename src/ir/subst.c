@@ -117,9 +117,12 @@ static const ix_form *form_in(
 {
 	ix *x = w->s->x;
 
-	if (w->with != NULL)
-		return ix_subst(
-			x, &c->dom, f, w->n, w->old_extent, w->with);
+	if (w->with != NULL) {
+		f = ix_subst(x, &c->dom, f, w->n, w->old_extent, w->with);
+		if (c->dom.n_facts == 0)
+			return f;
+	}
+	/* what was put in was made without these facts */
 	return ix_simplify(x, &c->dom, f);
 }
 
@@ -145,17 +148,36 @@ static const expr *rewrite_select(
 	return ex_select(w->s, cond, a, b);
 }
 
-/* Boolean connectives with a constant side, and twice the same side. */
+/* The right side of and (or) counts only where the left one holds (fails). */
+static struct context right_side(
+	struct work *w, const struct context *c, const expr *e, const expr *left)
+{
+	struct context r = *c;
+	bool is_and = is_call(e, "and");
+
+	if (!is_and && !is_call(e, "or"))
+		return r;
+	r.dom = ir_dom_when(w->s, &c->dom, left, is_and);
+	if (r.dom.facts != c->dom.facts)
+		r.id = w->n_contexts++;
+	return r;
+}
+
 static const expr *rewrite_call(
 	struct work *w, const struct context *c, const expr *e)
 {
 	const expr *arg[IR_MAX_ARGS];
+	struct context in = *c;
 
-	for (int32_t i = 0; i < e->n_args; i++)
-		arg[i] = rewrite(w, c, e->arg[i]);
+	for (int32_t i = 0; i < e->n_args; i++) {
+		arg[i] = rewrite(w, &in, e->arg[i]);
+		if (i == 0 && e->n_args == 2)
+			in = right_side(w, c, e, arg[0]);
+	}
 	return ir_call_simple(w->s, e->fn, arg);
 }
 
+/* Boolean connectives with a constant side, and twice the same side. */
 const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg)
 {
 	const char *name = ir_scalar_at(fn)->name;
