@@ -11,8 +11,9 @@
  *   small      m = g*q, all of A divisible by g, B within one block of g:
  *              (A + B) div m = (A/g + k) div q. B empty: division by a gcd
  *   nested     (g + f div a) div m = (a*g + f) div (a*m)
- *   floor      an atom. Coefficients in (-m/2, m/2], the first positive,
- *              -(f div m) = (m - 1 - f) div m; constant in [0, m)
+ *   floor      an atom of residues: weights of the digits (see normal.c) in
+ *              (-m/2, m/2], the first positive by -(f div m) =
+ *              (m - 1 - f) div m; constant in [0, m). Cuts close again
  *
  *     i < 24:          (8*i + j) div 32, j < 8   ->  i div 4
  *     i < 24:          (23 - i) div 6            ->  3 - i div 6
@@ -173,65 +174,135 @@ static int64_t nested_rule(ix *x, const ix_dom *d, const ix_form *r, int64_t m,
 	return am;
 }
 
-/*
- * Coefficients into (-m/2, m/2]; what that adds to the quotient goes to out
- * with this sign. True: something changed.
- */
-static bool balance(int64_t m, int64_t sign, sum *out, sum *rest)
+/* ---- the atom ---- */
+
+/* c = q*m + r with r in (-m/2, m/2]; the rest r */
+static int64_t balanced(wide c, int64_t m, wide *q)
 {
-	bool changed = false;
+	wide r = c % m;
 
-	for (int32_t i = 0; i < rest->n; i++) {
-		part *p = &rest->at[i];
-		int64_t c = p->coef;
-
-		if (c > m - c)
-			c -= m;
-		else if (-c >= m + c)
-			c += m;
-		if (c == p->coef)
-			continue;
-		sum_part(out, p, c < p->coef ? sign : -sign);
-		p->coef = c;
-		changed = true;
-	}
-	return changed;
+	if (r < 0)
+		r += m;
+	if (r > m - r)
+		r -= m;
+	*q = (c - r) / m;
+	return (int64_t)r;
 }
 
-/* The atom r div m, with the sign that makes it unique, is added to out. */
-static void floor_atom(ix *x, const ix_box *box, const ix_form *r, int64_t m,
+/* Adds c times the part to rest; whole m of it go to out. */
+static void residue(const part *p, wide c, int64_t m, sum *out, sum *rest)
+{
+	wide q;
+	int32_t i;
+
+	for (i = 0; i < rest->n && !part_same(&rest->at[i], p); i++)
+		;
+	if (i < rest->n)
+		c += rest->at[i].coef;
+	c = balanced(c, m, &q);
+	sum_part(out, p, ix_fit(out->x, q));
+	if (i == rest->n)
+		sum_part(rest, p, (int64_t)c);
+	else if (c != 0)
+		rest->at[i].coef = (int64_t)c;
+	else
+		rest->at[i] = rest->at[--rest->n];
+}
+
+/*
+ * Digits are read as digits without an end, c*(v div lo) - c*hi/lo*(v div hi):
+ * these are independent of each other, and what m divides of each leaves. So
+ * a cut that m alone had made is gone again: i mod 4 + j becomes i + j if
+ * m = 4.
+ */
+static void residues(const ix_box *box, const ix_form *r, int64_t m, sum *out,
+	sum *rest)
+{
+	for (int32_t i = 0; i < r->n; i++) {
+		part p = part_of(&r->t[i]);
+		int64_t extent, hi = p.hi;
+		wide q, c = balanced(p.coef, m, &q);
+
+		sum_part(out, &p, ix_fit(out->x, q));
+		if (!part_is_digit(&p)) {
+			residue(&p, c, m, out, rest);
+			continue;
+		}
+		extent = box->extent[p.axis];
+		p.hi = extent;
+		residue(&p, c, m, out, rest);
+		if (hi < extent) {
+			c = -c * (hi / p.lo);
+			p.lo = hi;
+			residue(&p, c, m, out, rest);
+		}
+	}
+}
+
+static bool before(const part *a, const part *b)
+{
+	if (part_is_digit(a) != part_is_digit(b))
+		return part_is_digit(a);
+	if (!part_is_digit(a))
+		return a->atom->id < b->atom->id;
+	return a->axis != b->axis ? a->axis < b->axis : a->lo < b->lo;
+}
+
+/* The sign that makes the first residue positive; m/2 has none. */
+static int64_t sign_of(int64_t m, const sum *s)
+{
+	const part *first = NULL;
+
+	for (int32_t i = 0; i < s->n; i++) {
+		const part *p = &s->at[i];
+
+		if (p->coef != m - p->coef &&
+			(first == NULL || before(p, first)))
+			first = p;
+	}
+	return first != NULL && first->coef < 0 ? -1 : 1;
+}
+
+/* r div m, by the residues of r, is added to out. */
+static void floor_atom(ix *x, const ix_dom *d, const ix_form *r, int64_t m,
 	sum *out)
 {
 	ix_atom key = {.kind = IX_FLOOR, .den = m};
-	int64_t sign = 1;
-	sum s;
+	int64_t sign, k;
+	sum rest;
 
-	for (int32_t i = 0; i < r->n; i++)
-		if (size(r->t[i].coef) != m - size(r->t[i].coef)) {
-			sign = r->t[i].coef < 0 ? -1 : 1;
-			break;
-		}
+	sum_init(&rest, x, r->c0);
+	residues(&d->box, r, m, out, &rest);
+	sign = sign_of(m, &rest);
 	if (sign < 0) {
-		sum_init(&s, x, 0);
-		sum_form(&s, -1, r);
-		s.c0 += m - 1;
-		(void)balance(m, sign, out, &s); /* -m/2 became m/2 */
-		r = sum_done(&s, box);
+		rest.c0 = m - 1 - rest.c0;
+		for (int32_t i = 0; i < rest.n; i++) {
+			part *p = &rest.at[i];
+
+			if (p->coef == m - p->coef)
+				sum_part(out, p, 1); /* -m/2 is m/2 - m */
+			else
+				p->coef = -p->coef;
+		}
 	}
-	key.f = r;
-	sum_atom(out, sign, ix_atom_of(x, &key));
+	key.f = sum_done(&rest, &d->box);
+	if (form_block(d, key.f, m, &k))
+		out->c0 = ix_plus(x, out->c0, sign * k);
+	else
+		sum_atom(out, sign, ix_atom_of(x, &key));
 }
 
+/* ---- the rules in order ---- */
+
 static const ix_form *divide(ix *x, const ix_dom *d, const ix_form *f,
-	int64_t m, bool balanced);
+	int64_t m);
 
 /*
  * All rules but the first on what multiples() left. It ends: nested uses a
- * floor up, small makes m smaller, and balancing is done once in between
- * (cuts that do not nest may be written anew with coefficients beyond m/2).
+ * floor up, small makes m smaller.
  */
-static const ix_form *divide_rest(ix *x, const ix_dom *d, int64_t m,
-	bool balanced, sum *out, sum *rest)
+static const ix_form *divide_rest(ix *x, const ix_dom *d, int64_t m, sum *out,
+	sum *rest)
 {
 	const ix_form *r, *s = NULL;
 	int64_t k;
@@ -244,27 +315,19 @@ static const ix_form *divide_rest(ix *x, const ix_dom *d, int64_t m,
 	r = sum_done(rest, &d->box);
 	k = small_rule(x, d, r, m, &s);
 	if (k > 1) {
-		sum_form(out, 1, divide(x, d, s, m / k, false));
+		sum_form(out, 1, divide(x, d, s, m / k));
 		return sum_done(out, &d->box);
 	}
 	k = nested_rule(x, d, r, m, &s);
-	if (k > 0) {
-		sum_form(out, 1, divide(x, d, s, k, false));
-		return sum_done(out, &d->box);
-	}
-	sum_init(rest, x, 0);
-	sum_form(rest, 1, r);
-	if (!balanced && balance(m, 1, out, rest)) {
-		s = sum_done(rest, &d->box);
-		sum_form(out, 1, divide(x, d, s, m, true));
-	} else if (r->n > 0) {
-		floor_atom(x, &d->box, r, m, out);
-	}
+	if (k > 0)
+		sum_form(out, 1, divide(x, d, s, k));
+	else
+		floor_atom(x, d, r, m, out);
 	return sum_done(out, &d->box);
 }
 
 static const ix_form *divide(ix *x, const ix_dom *d, const ix_form *f,
-	int64_t m, bool balanced)
+	int64_t m)
 {
 	sum out, rest;
 	int64_t k;
@@ -284,7 +347,7 @@ static const ix_form *divide(ix *x, const ix_dom *d, const ix_form *f,
 		out.c0 = ix_plus(x, out.c0, k);
 		return sum_done(&out, &d->box);
 	}
-	return divide_rest(x, d, m, balanced, &out, &rest);
+	return divide_rest(x, d, m, &out, &rest);
 }
 
 const ix_form *ix_div(ix *x, const ix_dom *d, const ix_form *a, int64_t m)
@@ -292,7 +355,7 @@ const ix_form *ix_div(ix *x, const ix_dom *d, const ix_form *a, int64_t m)
 	if (m < 1)
 		env_bug(arena_env(ix_arena(x)), "ix_div", "division by %lld",
 			(long long)m);
-	return divide(x, d, a, m, false);
+	return divide(x, d, a, m);
 }
 
 const ix_form *ix_mod(ix *x, const ix_dom *d, const ix_form *a, int64_t m)

@@ -18,10 +18,20 @@
  */
 #include "ix/local.h"
 
-/* parts that are looked at closely; levels of floor inside floor */
-enum { FINE = 24, DEEP = 24 };
+/*
+ * Parts that are looked at closely; levels of floor inside floor; levels where
+ * facts about a whole form are tried; atoms looked into for one question: what
+ * is nested is looked into several times, so it is the last that bounds work.
+ */
+enum { FINE = 24, DEEP = 24, FACTS_DEEP = 3, ATOMS = 500 };
 
-static span all_values(const ix_dom *d, wide c0, const part *p, int32_t n,
+/* One question. */
+struct ask {
+	const ix_dom *d;
+	int32_t atoms; /* left to look into */
+};
+
+static span all_values(struct ask *q, wide c0, const part *p, int32_t n,
 	int depth);
 
 /* ---- arithmetic on spans ---- */
@@ -289,7 +299,7 @@ static span axis_values(const ix_dom *d, const part *p, int32_t n)
 
 /* ---- other atoms ---- */
 
-static span form_values(const ix_dom *d, const ix_form *f, int depth)
+static span form_values(struct ask *q, const ix_form *f, int depth)
 {
 	part p[FINE];
 	span s = {f->c0, f->c0};
@@ -297,22 +307,23 @@ static span form_values(const ix_dom *d, const ix_form *f, int depth)
 	if (f->n <= FINE) {
 		for (int32_t i = 0; i < f->n; i++)
 			p[i] = part_of(&f->t[i]);
-		return all_values(d, f->c0, p, f->n, depth);
+		return all_values(q, f->c0, p, f->n, depth);
 	}
 	for (int32_t i = 0; i < f->n; i++) {
 		p[0] = part_of(&f->t[i]);
-		s = span_plus(s, all_values(d, 0, p, 1, depth));
+		s = span_plus(s, all_values(q, 0, p, 1, depth));
 	}
 	return s;
 }
 
-static span atom_values(const ix_dom *d, const ix_atom *a, int depth)
+static span atom_values(struct ask *q, const ix_atom *a, int depth)
 {
 	span s;
 
 	if (a->kind == IX_FUN)
 		return (span){a->lo, (wide)a->hi - 1};
-	s = depth >= DEEP ? anything : form_values(d, a->f, depth + 1);
+	s = depth >= DEEP || q->atoms-- <= 0 ? anything :
+		form_values(q, a->f, depth + 1);
 	if (a->kind == IX_FLOOR)
 		return span_div(s, a->den);
 	if (s.max > a->hi)
@@ -327,7 +338,7 @@ static span atom_values(const ix_dom *d, const ix_atom *a, int depth)
 }
 
 /* Each axis for itself, each atom for itself. */
-static span plain(const ix_dom *d, const part *p, int32_t n, int depth)
+static span plain(struct ask *q, const part *p, int32_t n, int depth)
 {
 	span s = {0, 0};
 	int32_t k;
@@ -340,10 +351,10 @@ static span plain(const ix_dom *d, const part *p, int32_t n, int depth)
 			k++)
 			;
 		if (part_is_digit(&p[i])) {
-			s = span_plus(s, axis_values(d, p + i, k));
+			s = span_plus(s, axis_values(q->d, p + i, k));
 			continue;
 		}
-		v = part_facts(d, &p[i], atom_values(d, p[i].atom, depth));
+		v = part_facts(q->d, &p[i], atom_values(q, p[i].atom, depth));
 		s = span_plus(s, span_times(v, p[i].coef));
 	}
 	return s;
@@ -371,7 +382,7 @@ static int32_t less(const ix_dom *d, const part *p, int32_t n, wide k,
  * One fact for the whole: parts = k*g + h, bounds of g from the fact; or parts
  * proportional to g by a fraction.
  */
-static span with_fact(const ix_dom *d, const part *p, int32_t n,
+static span with_fact(struct ask *q, const part *p, int32_t n,
 	const ix_fact *g, span s, int depth)
 {
 	part out[4 * FINE], first;
@@ -391,18 +402,18 @@ static span with_fact(const ix_dom *d, const part *p, int32_t n,
 	c = p[i].coef;
 	b = first.coef;
 	if (c % b == 0) {
-		n_out = less(d, p, n, c / b, g->f, out);
+		n_out = less(q->d, p, n, c / b, g->f, out);
 		if (n_out < 0 || n_out >= n)
 			return s;
 		return span_both(s, span_plus(span_times(v, c / b),
-			plain(d, out, n_out, depth)));
+			plain(q, out, n_out, depth)));
 	}
 	if (n != g->f->n)
 		return s;
 	for (i = 0; i < n; i++) {
-		part q = part_of(&g->f->t[i]);
+		part u = part_of(&g->f->t[i]);
 
-		if (!part_same(&p[i], &q) || p[i].coef * b != q.coef * c)
+		if (!part_same(&p[i], &u) || p[i].coef * b != u.coef * c)
 			return s;
 	}
 	v = span_times(v, b < 0 ? -c : c);
@@ -412,7 +423,7 @@ static span with_fact(const ix_dom *d, const part *p, int32_t n,
 }
 
 /* Takes out remainders k*(f mod m): their bounds, and p without them. */
-static span remainders(const ix_dom *d, part *p, int32_t *n)
+static span remainders(struct ask *q, part *p, int32_t *n)
 {
 	part out[4 * FINE];
 	span s = {0, 0};
@@ -432,7 +443,7 @@ static span remainders(const ix_dom *d, part *p, int32_t *n)
 		for (int32_t j = 0; j < *n; j++)
 			if (j != i)
 				rest[n_rest++] = p[j];
-		n_out = less(d, rest, n_rest, k, a->f, out);
+		n_out = less(q->d, rest, n_rest, k, a->f, out);
 		if (n_out < 0 || n_out > n_rest) {
 			i++;
 			continue;
@@ -446,7 +457,7 @@ static span remainders(const ix_dom *d, part *p, int32_t *n)
 	return s;
 }
 
-static span all_values(const ix_dom *d, wide c0, const part *p, int32_t n,
+static span all_values(struct ask *q, wide c0, const part *p, int32_t n,
 	int depth)
 {
 	part own[FINE];
@@ -454,25 +465,29 @@ static span all_values(const ix_dom *d, wide c0, const part *p, int32_t n,
 	int32_t n_own = n;
 
 	if (n > FINE)
-		return span_plus(base, plain(d, p, n, depth));
+		return span_plus(base, plain(q, p, n, depth));
 	memcpy(own, p, (size_t)n * sizeof *p);
-	s = remainders(d, own, &n_own);
-	s = span_plus(s, plain(d, own, n_own, depth));
+	s = remainders(q, own, &n_own);
+	s = span_plus(s, plain(q, own, n_own, depth));
 	if (n_own < n)
-		s = span_both(s, plain(d, p, n, depth));
-	for (int32_t i = 0; i < d->n_facts; i++)
-		s = with_fact(d, p, n, &d->facts[i], s, depth);
+		s = span_both(s, plain(q, p, n, depth));
+	for (int32_t i = 0; i < q->d->n_facts && depth < FACTS_DEEP; i++)
+		s = with_fact(q, p, n, &q->d->facts[i], s, depth);
 	return span_plus(base, s);
 }
 
 span ix_span_parts(const ix_dom *d, wide c0, const part *p, int32_t n)
 {
-	return all_values(d, c0, p, n, 0);
+	struct ask q = {d, ATOMS};
+
+	return all_values(&q, c0, p, n, 0);
 }
 
 span ix_span(const ix_dom *d, const ix_form *f)
 {
-	return form_values(d, f, 0);
+	struct ask q = {d, ATOMS};
+
+	return form_values(&q, f, 0);
 }
 
 void ix_range(const ix_dom *d, const ix_form *f, int64_t *min, int64_t *max)

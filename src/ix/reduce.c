@@ -10,7 +10,8 @@
  *   windows    a fact that bounds an axis makes the axis shorter
  *   split      i over [12], cut at 4:  i = 4*a + b over [3,4]. Unused axes go
  *   fuse       4*a + b inside a floor, over [3,4]:  one axis F over [12],
- *              a = F div 4, b = F mod 4. This turns most floors into digits
+ *              a = F div 4, b = F mod 4. This turns most floors into digits.
+ *              (a + b) div 3 hides the same run: 4 = 1 modulo 3
  */
 #include "ix/local.h"
 
@@ -306,47 +307,68 @@ void problem_split(problem *p)
 
 /* ---- fuse ---- */
 
-/* Two whole axes with c_i = c_j * extent_j side by side in this form? */
-static bool run_in(const problem *p, const ix_form *f, int32_t *hi,
-	int32_t *lo)
-{
-	const int64_t *extent = p->dom.box.extent;
+struct run {
+	int32_t hi, lo; /* axes */
+};
 
+static bool whole_axis(const problem *p, const ix_atom *a)
+{
+	return a->kind == IX_DIGIT && a->lo == 1 &&
+		a->hi == p->dom.box.extent[a->axis];
+}
+
+/*
+ * Two whole axes with c_i = c_j * extent_j side by side in this form? Modulo
+ * den if that is not 0: under a floor the difference leaves.
+ */
+static bool run_in(const problem *p, const ix_form *f, int64_t den,
+	struct run *r)
+{
 	for (int32_t i = 0; i < f->n; i++) {
 		const ix_atom *a = f->t[i].atom;
 
-		if (a->kind != IX_DIGIT || a->lo != 1 ||
-			a->hi != extent[a->axis])
+		if (!whole_axis(p, a))
 			continue;
 		for (int32_t k = 0; k < f->n; k++) {
 			const ix_atom *b = f->t[k].atom;
-			int64_t c;
+			int64_t numel;
+			wide c;
 
-			if (b->kind != IX_DIGIT || b->lo != 1 || k == i ||
-				b->hi != extent[b->axis] ||
-				!mul_ok(f->t[k].coef, b->hi, &c) ||
-				c != f->t[i].coef ||
-				!mul_ok(a->hi, b->hi, &c))
+			if (k == i || !whole_axis(p, b) ||
+				!mul_ok(a->hi, b->hi, &numel))
 				continue;
-			*hi = a->axis;
-			*lo = b->axis;
+			c = (wide)f->t[k].coef * b->hi - f->t[i].coef;
+			if (den > 0 ? c % den != 0 : c != 0)
+				continue;
+			*r = (struct run){a->axis, b->axis};
 			return true;
 		}
 	}
 	return false;
 }
 
-static bool run_inside(const problem *p, const ix_form *f, int32_t *hi,
-	int32_t *lo)
+static bool run_inside(const problem *p, const ix_form *f, bool modulo,
+	struct run *r)
 {
 	for (int32_t i = 0; i < f->n; i++) {
 		const ix_atom *a = f->t[i].atom;
 
-		if (a->kind != IX_DIGIT && (run_in(p, a->f, hi, lo) ||
-				run_inside(p, a->f, hi, lo)))
+		if (a->kind != IX_DIGIT &&
+			(run_in(p, a->f, modulo ? a->den : 0, r) ||
+				run_inside(p, a->f, modulo, r)))
 			return true;
 	}
 	return false;
+}
+
+static bool find_run(const problem *p, bool modulo, struct run *r)
+{
+	bool found = run_inside(p, p->f, modulo, r);
+
+	for (int32_t i = 0; i < p->dom.n_facts && !found; i++)
+		found = run_in(p, p->dom.facts[i].f, 0, r) ||
+			run_inside(p, p->dom.facts[i].f, modulo, r);
+	return found;
 }
 
 bool problem_fuse(problem *p)
@@ -354,15 +376,14 @@ bool problem_fuse(problem *p)
 	const ix_box *old = &p->dom.box;
 	int64_t *extent;
 	const ix_form **with;
+	struct run r;
 	int32_t hi, lo;
-	bool found = run_inside(p, p->f, &hi, &lo);
 	ix_dom d;
 
-	for (int32_t i = 0; i < p->dom.n_facts && !found; i++)
-		found = run_in(p, p->dom.facts[i].f, &hi, &lo) ||
-			run_inside(p, p->dom.facts[i].f, &hi, &lo);
-	if (!found)
+	if (!find_run(p, false, &r) && !find_run(p, true, &r))
 		return false;
+	hi = r.hi;
+	lo = r.lo;
 	extent = arena_array(p->a, int64_t, old->n);
 	with = arena_array(p->a, const ix_form *, old->n);
 	memcpy(extent, old->extent, (size_t)old->n * sizeof *extent);
