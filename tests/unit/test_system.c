@@ -40,7 +40,7 @@ static const char *const texts[] = {
 	"  _ scatter#1: p{k + 6*ids[j in 0..4]}[k:6] += x[k + 6*j] for j:4 "
 	"from x[at] * 2\n"
 	"  _ _#2: d[i:24] = x[i/4%3] + x[clamp(i, 3, 23) - 3] + "
-	"x[i/4 + (i%4 + 3)/4] - 0.1\n"
+	"x[(i + 3)/4] - 0.1\n"
 	"  return c, p, d\n"
 	"}\n",
 	"system {\n"
