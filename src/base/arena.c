@@ -123,12 +123,8 @@ static void unlink_child(arena *a)
 }
 
 /* Children are one level deeper for each nested pass: the depth is small. */
-void arena_free(arena *a)
+static void drop_owned(arena *a)
 {
-	struct chunk *c, *next;
-
-	if (a == NULL)
-		return;
 	while (a->child != NULL)
 		arena_free(a->child);
 	while (a->deferred != NULL) {
@@ -137,10 +133,51 @@ void arena_free(arena *a)
 		a->deferred = d->next; /* fn may defer again */
 		d->fn(d->what);
 	}
+}
+
+/* All chunks but one, which may be NULL. */
+static void drop_chunks(arena *a, struct chunk *kept)
+{
+	struct chunk *c, *next;
+
 	for (c = a->chunks; c != NULL; c = next) {
 		next = c->next;
-		env_release(a->e, c);
+		if (c != kept)
+			env_release(a->e, c);
 	}
+	a->chunks = kept;
+}
+
+void arena_clear(arena *a)
+{
+	struct chunk *c = a->chunks;
+
+	drop_owned(a);
+	/* the chunk being filled is the one that `at` lies in or ends */
+	while (c != NULL && (a->at < c->data || a->at > c->data + c->n_bytes ||
+				    a->n_free != (size_t)(c->data +
+							 c->n_bytes - a->at)))
+		c = c->next;
+	drop_chunks(a, c);
+	a->held_bytes = 0;
+	if (c == NULL) {
+		a->at = NULL;
+		a->n_free = 0;
+		return;
+	}
+	memset(c->data, 0, c->n_bytes - a->n_free);
+	c->next = NULL;
+	a->at = c->data;
+	a->n_free = c->n_bytes;
+	a->held_bytes = c->n_bytes;
+}
+
+void arena_free(arena *a)
+{
+	if (a == NULL)
+		return;
+	drop_owned(a);
+	drop_chunks(a, NULL);
 	unlink_child(a);
 	env_release(a->e, a);
 }

@@ -79,6 +79,8 @@ typedef struct arena arena;
 arena *arena_new(env *e);	 /* throws TN_ENOMEM */
 arena *arena_child(arena *parent); /* freed with its parent at the latest */
 void arena_free(arena *a);	 /* NULL is fine; children first */
+/* As after arena_new, but the chunk being filled is kept: for scratch. */
+void arena_clear(arena *a);
 env *arena_env(const arena *a);
 size_t arena_bytes(const arena *a); /* memory held, in bytes */
 

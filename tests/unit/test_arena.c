@@ -124,6 +124,43 @@ static void copies(arena *a, void *arg)
 	assert_ptr_equal(arena_env(arena_child(a)), arena_env(a));
 }
 
+static void count_down(void *what)
+{
+	--*(int *)what;
+}
+
+/* What is asked for after arena_clear is zeroed, as ever. */
+static void test_clear(void **state)
+{
+	env *e = env_new();
+	arena *a = arena_new(e);
+	int left = 2;
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		size_t held;
+
+		for (int i = 1; i < 200; i++) {
+			unsigned char *p = arena_alloc(a, (size_t)i * 37, 1);
+
+			for (int k = 0; k < i * 37; k++)
+				assert_int_equal(p[k], 0);
+			memset(p, 0xee, (size_t)i * 37);
+		}
+		if (round == 0) {
+			arena_defer(a, count_down, &left);
+			arena_defer(arena_child(a), count_down, &left);
+		}
+		held = arena_bytes(a);
+		arena_clear(a);
+		assert_int_equal(left, 0);
+		assert_true(arena_bytes(a) <= held);
+	}
+	arena_clear(a); /* nothing in it: nothing happens */
+	arena_free(a);
+	env_free(e);
+}
+
 static void test_copy(void **state)
 {
 	(void)state;
@@ -174,6 +211,7 @@ int main(void)
 		cmocka_unit_test(test_alloc),
 		cmocka_unit_test(test_too_much),
 		cmocka_unit_test(test_defer),
+		cmocka_unit_test(test_clear),
 		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_vec),
 	};
