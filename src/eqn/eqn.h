@@ -39,6 +39,7 @@ typedef struct eqn_unit {
 	int64_t out_elems, volume, flops;
 	int32_t n_reads;
 	const eqn_read *read;
+	struct eqn_edge **edge; /* by read: the edge joined last */
 	/* a sum over an axis that two reads share, each with an axis of its own */
 	bool contraction;
 	bool has_scan;
@@ -81,6 +82,7 @@ typedef struct eqn_edge {
 
 typedef struct eqn_graph {
 	arena *a;
+	arena *scratch; /* of one call; the owner may exchange it between calls */
 	ir_system *s;
 	VEC(eqn_unit *) unit;
 	VEC(eqn_edge *) edge;
@@ -110,7 +112,7 @@ sys_eqn eqn_inline(eqn_graph *g, const sys_eqn *e);
 /* can it be replaced without doing anything again: a movement or a constant? */
 bool eqn_is_movement(const sys_eqn *e);
 /* neighbouring axes that every form walks as one become one */
-sys_eqn eqn_coalesce(ir_system *s, const sys_eqn *e);
+sys_eqn eqn_coalesce(eqn_graph *g, const sys_eqn *e);
 
 /* ---- judge ---- */
 

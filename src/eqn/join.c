@@ -32,6 +32,7 @@ eqn_graph *eqn_graph_new(arena *a, ir_system *s)
 	eqn_graph *g = arena_make(a, eqn_graph);
 
 	g->a = a;
+	g->scratch = a;
 	g->s = s;
 	g->edge_of = map_new(a);
 	g->shape_of = map_new(a);
@@ -54,7 +55,7 @@ static void add_read(walk *w, const context *c, int32_t tensor,
 			r->in_init == w->in_init && r->is_index == is_index)
 			return;
 	}
-	*vec_push(w->g->a, &w->read) = (eqn_read){.tensor = tensor,
+	*vec_push(w->g->scratch, &w->read) = (eqn_read){.tensor = tensor,
 		.at = at,
 		.dom = c->dom,
 		.is_index = is_index,
@@ -130,7 +131,7 @@ ix_box eqn_init_box(eqn_graph *g, const sys_eqn *e)
 
 static void list_reads(eqn_graph *g, eqn_unit *u)
 {
-	walk w = {.g = g, .seen = map_new(g->a)};
+	walk w = {.g = g, .seen = map_new(g->scratch)};
 	context c = {.dom = {.box = u->box}};
 
 	for (int32_t k = 0; k < u->e.n_out; k++)
@@ -145,10 +146,12 @@ static void list_reads(eqn_graph *g, eqn_unit *u)
 		if (u->e.init[k] != NULL)
 			visit(&w, &c, u->e.init[k]);
 	for (int32_t k = 0; k < u->e.n_opaque_in; k++)
-		*vec_push(g->a, &w.read) = (eqn_read){
+		*vec_push(g->scratch, &w.read) = (eqn_read){
 			.tensor = u->e.opaque_in[k], .at = ix_const(g->s->x, 0)};
 	u->n_reads = w.read.n;
-	u->read = w.read.at;
+	u->read = arena_copy(g->a, w.read.at,
+		(size_t)w.read.n * sizeof *w.read.at);
+	u->edge = arena_array(g->a, eqn_edge *, w.read.n + 1);
 }
 
 /* Axis a of a scatter is a digit of the address: where it stands there. */
@@ -246,7 +249,7 @@ eqn_unit *eqn_unit_new(eqn_graph *g, const sys_eqn *e, int32_t source)
 
 	u->id = g->unit.n;
 	u->source = source;
-	u->e = eqn_coalesce(g->s, e);
+	u->e = eqn_coalesce(g, e);
 	u->box = eqn_box(g->a, &u->e);
 	u->out_elems = out->numel;
 	u->volume = 1;
@@ -274,13 +277,16 @@ eqn_edge *eqn_join(
 	eqn_graph *g, const eqn_unit *p, const eqn_unit *c, int32_t read)
 {
 	int32_t key[3] = {p == NULL ? -1 : p->id, c->id, read};
-	int64_t found = map_get(g->edge_of, key, sizeof key, -1);
 	const eqn_read *r = &c->read[read];
 	ix *x = g->s->x;
-	eqn_edge *e;
+	eqn_edge *e = c->edge[read];
+	int64_t found;
 
+	if (e != NULL && e->p == p)
+		return e;
+	found = map_get(g->edge_of, key, sizeof key, -1);
 	if (found >= 0)
-		return g->edge.at[found];
+		return c->edge[read] = g->edge.at[found];
 	e = arena_make(g->a, eqn_edge);
 	e->p = p;
 	e->c = c;
@@ -302,5 +308,6 @@ eqn_edge *eqn_join(
 	}
 	map_set(g->edge_of, key, sizeof key, g->edge.n);
 	*vec_push(g->a, &g->edge) = e;
+	c->edge[read] = e;
 	return e;
 }

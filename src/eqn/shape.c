@@ -18,7 +18,7 @@ typedef struct writer {
 
 static void put(writer *w, int64_t v)
 {
-	*vec_push(w->g->a, &w->text) = v;
+	*vec_push(w->g->scratch, &w->text) = v;
 }
 
 static void put_tensor(writer *w, int32_t tensor)
@@ -35,7 +35,7 @@ static void put_tensor(writer *w, int32_t tensor)
 	put(w, t->dtype);
 	put(w, w->loose ? 0 : t->numel);
 	put(w, t->storage >= 0);
-	*vec_push(w->g->a, &w->name) = tensor;
+	*vec_push(w->g->scratch, &w->name) = tensor;
 }
 
 static void put_form(writer *w, const ix_form *f, int32_t depth)
@@ -138,13 +138,14 @@ static int32_t number(map *of, const writer *w)
 
 void eqn_name_shape(eqn_graph *g, eqn_unit *u)
 {
-	writer w = {.g = g, .seen = map_new(g->a)};
-	writer loose = {.g = g, .seen = map_new(g->a), .loose = true};
+	writer w = {.g = g, .seen = map_new(g->scratch)};
+	writer loose = {.g = g, .seen = map_new(g->scratch), .loose = true};
 
 	put_unit(&w, u);
 	put_unit(&loose, u);
 	u->shape = number(g->shape_of, &w);
 	u->kin = number(g->kin_of, &loose);
 	u->n_names = w.name.n;
-	u->name = w.name.at;
+	u->name = arena_copy(g->a, w.name.at,
+		(size_t)w.name.n * sizeof *w.name.at);
 }

@@ -169,7 +169,7 @@ static const expr *expr_without(forms *w, const expr *e, int32_t depth)
 		break;
 	}
 	map_set(w->done, &e->id, sizeof e->id, w->made.n);
-	*vec_push(s->a, &w->made) = r;
+	*vec_push(w->g->scratch, &w->made) = r;
 	return r;
 }
 
@@ -196,7 +196,7 @@ static const expr *inlined(eqn_graph *g, ix_box box, const expr *e)
 
 	wanted(g, e, &plain, &index);
 	if (index) {
-		forms w = {.g = g, .dom = d, .done = map_new(g->a)};
+		forms w = {.g = g, .dom = d, .done = map_new(g->scratch)};
 
 		e = expr_without(&w, e, 0);
 	}
@@ -278,18 +278,18 @@ static void ask_expr(joins *w, const expr *e, int32_t n_axes, int32_t depth)
 }
 
 /* Which neighbours join; false when none do. */
-static bool find_joins(ir_system *s, joins *w)
+static bool find_joins(arena *scratch, joins *w)
 {
 	const sys_eqn *e = w->e;
 	bool any = false;
 
 	for (int32_t k = 0; k < e->n_out; k++) {
 		if (e->body[k] != NULL) {
-			w->seen = map_new(s->a);
+			w->seen = map_new(scratch);
 			ask_expr(w, e->body[k], e->n_axes, 0);
 		}
 		if (e->init[k] != NULL && e->push == NULL) {
-			w->seen = map_new(s->a);
+			w->seen = map_new(scratch);
 			ask_expr(w, e->init[k], e->n_left, 0);
 		}
 	}
@@ -316,8 +316,9 @@ static const char *joined_name(ir_system *s, const char *a, const char *b)
 	return arena_printf(s->a, "%s%s", a, b);
 }
 
-static bool coalesce_once(ir_system *s, const sys_eqn *e, sys_eqn *out)
+static bool coalesce_once(eqn_graph *g, const sys_eqn *e, sys_eqn *out)
 {
+	ir_system *s = g->s;
 	joins w = {.e = e};
 	sys_eqn r = *e;
 	int32_t to[IR_MAX_AXES];
@@ -325,7 +326,7 @@ static bool coalesce_once(ir_system *s, const sys_eqn *e, sys_eqn *out)
 	int64_t old[IR_MAX_AXES], *extent, inner = 1;
 	ix_dom d, init;
 
-	if (e->n_axes < 2 || e->opaque != NULL || !find_joins(s, &w))
+	if (e->n_axes < 2 || e->opaque != NULL || !find_joins(g->scratch, &w))
 		return false;
 	r.n_axes = 0;
 	for (int32_t i = 0; i < e->n_axes; i++) {
@@ -368,11 +369,11 @@ static bool coalesce_once(ir_system *s, const sys_eqn *e, sys_eqn *out)
 }
 
 /* A guard that one join makes idle may have stood in the way of another. */
-sys_eqn eqn_coalesce(ir_system *s, const sys_eqn *e)
+sys_eqn eqn_coalesce(eqn_graph *g, const sys_eqn *e)
 {
 	sys_eqn r = *e, next;
 
-	while (coalesce_once(s, &r, &next))
+	while (coalesce_once(g, &r, &next))
 		r = next;
 	return r;
 }

@@ -40,51 +40,19 @@ static void collect(leaves *w, const fuse_node *n, int32_t depth)
 		collect(w, n->child[i], depth + 1);
 }
 
-static bool reads_in(ir_system *s, const sys_eqn *e, int32_t tensor, bool init)
-{
-	for (int32_t k = 0; k < e->n_out; k++) {
-		const expr *x = init ? e->init[k] : e->body[k];
-		ex_reads r;
-
-		if (x == NULL)
-			continue;
-		r = ex_list_reads(s, x);
-		for (int32_t i = 0; i < r.n; i++)
-			if (r.at[i].tensor == tensor)
-				return true;
-	}
-	return false;
-}
-
-static bool form_reads(const ix_form *f, int32_t tensor, int32_t depth)
-{
-	if (f == NULL || depth > 100 || !ix_has_fun(f))
-		return false;
-	for (int32_t i = 0; i < f->n; i++) {
-		const ix_atom *t = f->t[i].atom;
-
-		if (t->kind == IX_DIGIT)
-			continue;
-		if (t->kind == IX_FUN && t->fun == tensor)
-			return true;
-		if (form_reads(t->f, tensor, depth + 1))
-			return true;
-	}
-	return false;
-}
-
 /* Does this leaf make or read the tensor? A reader's INIT only if it reads. */
 static bool touches(fuse_state *f, const fuse_kernel *k, const leaf *l,
 	int32_t maker, int32_t tensor)
 {
-	const sys_eqn *e = &k->eqn[l->node->eqn].e;
+	const eqn_unit *u = f->unit[k->eqn[l->node->eqn].source];
 	bool init = l->node->kind == FUSE_INIT;
 
 	if (l->node->eqn == maker)
 		return true;
-	if (reads_in(f->s, e, tensor, init))
-		return true;
-	return !init && form_reads(e->push, tensor, 0);
+	for (int32_t i = 0; i < u->n_reads; i++)
+		if (u->read[i].tensor == tensor && u->read[i].in_init == init)
+			return true;
+	return false;
 }
 
 static int32_t common(const leaf *a, const leaf *b, int32_t n)

@@ -14,6 +14,7 @@ fuse_plan *fuse_partition(arena *a, ir_system *s, const fuse_target *t,
 	bool alone = o != NULL && o->no_fusion;
 	fuse_groups *g;
 
+	f.scratch = arena_make(a, arena *);
 	p->s = s;
 	p->target = t != NULL ? *t : fuse_target_host();
 	f.mutate = o == NULL ? 0 : o->mutate;
@@ -21,6 +22,6 @@ fuse_plan *fuse_partition(arena *a, ir_system *s, const fuse_target *t,
 	p->alias = f.alias;
 	g = fuse_choose(&f, alone, p);
 	fuse_finish(&f, g, p, !alone);
-	fuse_scratch_reset(&f);
+	arena_free(*f.scratch);
 	return p;
 }

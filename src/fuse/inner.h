@@ -98,12 +98,13 @@ typedef struct fuse_state {
 	fuse_storage *storage;
 	bool *copied;	    /* by source: put into a reader, and made as well */
 	int32_t *where;	    /* by source: member of the set at hand, -1 none */
-	struct fuse_pool *pool;
+	arena **scratch;    /* shared by copies of the state */
 } fuse_state;
 
 /* ---- target.c: memory of one question; emptied by fuse_scratch_reset ---- */
 arena *fuse_scratch(fuse_state *f);
 void fuse_scratch_reset(fuse_state *f);
+void fuse_scratch_trim(fuse_state *f); /* where nothing in it is needed */
 
 /* ---- prepare.c ---- */
 void fuse_prepare(fuse_state *f);
@@ -162,6 +163,12 @@ typedef struct fuse_groups {
 	VEC(fuse_group *) at;
 } fuse_groups;
 
+/* Of a set as one kernel. */
+typedef struct choice_verdict {
+	double seconds; /* INFINITY: it may not be one */
+	int64_t shared; /* iterations of the loops around everything */
+} choice_verdict;
+
 /* State of the choice: units may still be put into their readers. */
 typedef struct choice {
 	fuse_state *f;
@@ -171,14 +178,13 @@ typedef struct choice {
 	VEC(int32_t) *readers;	 /* by tensor: sources */
 	bool *inside;		 /* by source: in the set at hand */
 	uint32_t stamp;
-	map *known;		 /* what a set looks like -> number of its seconds */
-	VEC(double) seconds;
+	map *known;		 /* what a set looks like -> number of its verdict */
+	VEC(choice_verdict) verdict;
 	int32_t *local;		 /* by tensor: number in the set at hand */
 } choice;
 
 fuse_groups *fuse_choose(fuse_state *f, bool no_fusion, fuse_plan *p);
-/* seconds of the units as one kernel; INFINITY: they may not be one */
-double choice_seconds(choice *c, int32_t n, eqn_unit *const *unit);
+choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit);
 /* the units of these groups (and e, NULL none) in order: how many */
 int32_t choice_members(choice *c, int32_t n, fuse_group *const *g,
 	const eqn_unit *e, eqn_unit **out);

@@ -16,8 +16,7 @@ enum {
 	MAX_TRIED = 8,	  /* groups with a common input that are tried */
 	MAX_INLINED = 4,  /* producers put into one equation at a time */
 	MAX_FLOPS = 40,	  /* of a producer that is computed again */
-	MAX_READS = 4,
-	SCRATCH_BYTES = 1 << 22
+	MAX_READS = 4
 };
 
 /* ---- readers ---- */
@@ -78,10 +77,13 @@ static void describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 		const eqn_unit *u = unit[i];
 
 		*vec_push(a, &key) = u->shape;
+		/* a new tensor has its flags behind its number */
 		for (int32_t k = 0; k < u->n_names; k++) {
 			int32_t t = u->name[k], maker = fuse_maker(c->f, t);
 			int32_t flags = 0;
 
+			*vec_push(a, &key) =
+				c->local[t] < 0 ? used.n : c->local[t];
 			if (c->local[t] < 0) {
 				c->local[t] = used.n;
 				*vec_push(a, &used) = t;
@@ -92,9 +94,8 @@ static void describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 							(1000 * c->f->s->tensor.at[t]
 										.storage +
 								c->f->version[t]);
+				*vec_push(a, &key) = flags;
 			}
-			*vec_push(a, &key) = c->local[t];
-			*vec_push(a, &key) = flags;
 		}
 	}
 	for (int32_t i = 0; i < used.n; i++)
@@ -103,55 +104,57 @@ static void describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 	*n_out = key.n;
 }
 
-static double compute(choice *c, int32_t n, eqn_unit *const *unit)
+static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 {
+	choice_verdict v = {.seconds = INFINITY, .shared = 1};
 	fuse_state *f = c->f;
 	int64_t volume = 0;
 	part_set *s;
 
 	for (int32_t i = 0; i < n; i++) {
 		if (n > 1 && unit[i]->e.opaque != NULL)
-			return INFINITY;
+			return v;
 		volume += unit[i]->volume;
 	}
-	if (unit[0]->e.opaque != NULL)
-		return f->t->launch_s;
+	if (unit[0]->e.opaque != NULL) {
+		v.seconds = f->t->launch_s;
+		return v;
+	}
 	s = part_new(f, fuse_scratch(f), n, unit);
 	part_refine(s);
 	part_classes(f, s);
-	if (s->class.n == 0 && n > 1 && volume > f->t->serial_volume &&
-		!rule_dropped(f, FUSE_RULE_SHARE))
-		return INFINITY;
-	return fuse_seconds(f, s, seen, c);
+	for (int32_t i = 0; i < s->class.n; i++)
+		v.shared *= s->class.at[i].extent;
+	if (s->class.n > 0 || n == 1 || volume <= f->t->serial_volume ||
+		rule_dropped(f, FUSE_RULE_SHARE))
+		v.seconds = fuse_seconds(f, s, seen, c);
+	return v;
 }
 
-double choice_seconds(choice *c, int32_t n, eqn_unit *const *unit)
+choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit)
 {
-	arena *a = fuse_scratch(c->f);
+	choice_verdict v = {.seconds = n == 0 ? 0 : INFINITY, .shared = 1};
 	int32_t *key, n_key;
+	size_t n_bytes;
 	int64_t found;
-	double t;
 
-	if (n == 0)
-		return 0;
-	if (n > c->f->t->max_eqns)
-		return INFINITY;
+	if (n == 0 || n > c->f->t->max_eqns)
+		return v;
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = true;
-	describe(c, n, unit, a, &key, &n_key);
-	found = map_get(
-		c->known, key, (size_t)n_key * sizeof *key, -1);
+	describe(c, n, unit, fuse_scratch(c->f), &key, &n_key);
+	n_bytes = (size_t)n_key * sizeof *key;
+	found = map_get(c->known, key, n_bytes, -1);
 	if (found >= 0) {
-		t = c->seconds.at[found];
+		v = c->verdict.at[found];
 	} else {
-		t = compute(c, n, unit);
-		map_set(c->known, key, (size_t)n_key * sizeof *key,
-			c->seconds.n);
-		*vec_push(c->f->a, &c->seconds) = t;
+		v = compute(c, n, unit);
+		map_set(c->known, key, n_bytes, c->verdict.n);
+		*vec_push(c->f->a, &c->verdict) = v;
 	}
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = false;
-	return t;
+	return v;
 }
 
 /* ---- candidates ---- */
@@ -212,7 +215,7 @@ static double seconds_of(choice *c, int32_t n, fuse_group *const *g,
 	if (size > c->f->t->max_eqns + MAX_INLINED)
 		return INFINITY;
 	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size + 1);
-	return choice_seconds(c, choice_members(c, n, g, e, unit), unit);
+	return choice_judge(c, choice_members(c, n, g, e, unit), unit).seconds;
 }
 
 typedef VEC(fuse_group *) some_groups;
@@ -361,8 +364,6 @@ static bool is_covered(contest *w, const eqn_unit *p)
 	const trial *b = &w->best;
 	int32_t n = size_of(b->n, b->group) + 1, at = -1;
 	eqn_unit **unit;
-	int64_t covered = 1;
-	part_set *s;
 
 	for (int32_t i = 0; i < b->n; i++)
 		if (c->of[p->source] == b->group[i])
@@ -371,12 +372,7 @@ static bool is_covered(contest *w, const eqn_unit *p)
 		return false;
 	unit = arena_array(fuse_scratch(f), eqn_unit *, n);
 	n = choice_members(c, b->n, b->group, w->e, unit);
-	s = part_new(f, fuse_scratch(f), n, unit);
-	part_refine(s);
-	part_classes(f, s);
-	for (int32_t i = 0; i < s->class.n; i++)
-		covered *= s->class.at[i].extent;
-	return covered >= p->volume;
+	return choice_judge(c, n, unit).shared >= p->volume;
 }
 
 /* Producers worth computing again inside e. */
@@ -430,7 +426,7 @@ static void place(choice *c, const trial *t, int32_t source)
 		*vec_push(f->a, &g->source) = unit[i]->source;
 		c->of[unit[i]->source] = g;
 	}
-	g->seconds = choice_seconds(c, n, unit);
+	g->seconds = choice_judge(c, n, unit).seconds;
 }
 
 /* Is anybody left who wants what p makes? */
@@ -589,18 +585,12 @@ static bool merge_around(choice *c, int32_t tensor)
 	return false;
 }
 
-static void tidy(choice *c)
-{
-	if (arena_bytes(fuse_scratch(c->f)) > SCRATCH_BYTES)
-		fuse_scratch_reset(c->f);
-}
-
 static void merge_pairs(choice *c)
 {
 	for (int32_t t = 0; t < c->f->s->tensor.n; t++) {
 		while (merge_around(c, t))
 			;
-		tidy(c);
+		fuse_scratch_trim(c->f);
 	}
 }
 
@@ -643,7 +633,7 @@ fuse_groups *fuse_choose(fuse_state *f, bool no_fusion, fuse_plan *p)
 			place(c, &alone, f->order[i]);
 		else
 			choose(c, f->order[i]);
-		tidy(c);
+		fuse_scratch_trim(c->f);
 	}
 	if (!no_fusion)
 		merge_pairs(c);

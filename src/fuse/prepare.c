@@ -204,6 +204,7 @@ static void make_unit(prepare *w, int32_t i, bool *live)
 	f->unit[i] = u;
 	for (int32_t k = 0; k < u->n_reads; k++)
 		need(w, u->read[k].tensor, live);
+	fuse_scratch_trim(f);
 }
 
 static void find_aliases(prepare *w)
@@ -413,6 +414,7 @@ void fuse_prepare(fuse_state *f)
 	int32_t room = f->s->tensor.n + f->s->eqn.n + 1;
 
 	f->g = eqn_graph_new(f->a, f->s);
+	(void)fuse_scratch(f);
 	find_storages(f);
 	f->unit = arena_array(f->a, eqn_unit *, f->s->eqn.n + room);
 	f->where = arena_array(f->a, int32_t, f->s->eqn.n + room);

@@ -260,7 +260,7 @@ static void explain(why *w)
 		return;
 	}
 	n = choice_members(c, 2, both, NULL, unit);
-	t = choice_seconds(c, n, unit);
+	t = choice_judge(c, n, unit).seconds;
 	if (t < INFINITY &&
 		choice_may_merge(c, 2, both, NULL, &through)) {
 		give(w, FUSE_WHY_COST,
@@ -320,7 +320,6 @@ void fuse_reasons(choice *c, fuse_plan *p)
 
 		if (u != NULL)
 			edges_of(c, p, u);
-		if (arena_bytes(fuse_scratch(c->f)) > 1 << 22)
-			fuse_scratch_reset(c->f);
+		fuse_scratch_trim(c->f);
 	}
 }

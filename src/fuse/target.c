@@ -8,6 +8,9 @@
  */
 #include "fuse/inner.h"
 
+/* Small enough to stay in a cache. */
+enum { SCRATCH_BYTES = 1 << 18 };
+
 fuse_target fuse_target_host(void)
 {
 	return (fuse_target){
@@ -22,31 +25,23 @@ fuse_target fuse_target_host(void)
 	};
 }
 
-struct fuse_pool {
-	arena *now;
-};
-
-static void pool_free(void *what)
-{
-	struct fuse_pool *p = what;
-
-	arena_free(p->now);
-	p->now = NULL;
-}
-
 arena *fuse_scratch(fuse_state *f)
 {
-	if (f->pool == NULL) {
-		f->pool = arena_make(f->a, struct fuse_pool);
-		arena_defer(f->a, pool_free, f->pool);
-	}
-	if (f->pool->now == NULL)
-		f->pool->now = arena_new(f->env);
-	return f->pool->now;
+	if (*f->scratch == NULL)
+		*f->scratch = arena_child(f->a);
+	if (f->g != NULL)
+		f->g->scratch = *f->scratch;
+	return *f->scratch;
 }
 
 void fuse_scratch_reset(fuse_state *f)
 {
-	if (f->pool != NULL)
-		pool_free(f->pool);
+	if (*f->scratch != NULL)
+		arena_clear(*f->scratch);
+}
+
+void fuse_scratch_trim(fuse_state *f)
+{
+	if (*f->scratch != NULL && arena_bytes(*f->scratch) > SCRATCH_BYTES)
+		fuse_scratch_reset(f);
 }

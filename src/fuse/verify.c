@@ -333,34 +333,18 @@ static void check_order(checker *w)
 	}
 }
 
-typedef struct scratch {
-	arena *a;
-} scratch;
-
-static void scratch_free(void *what)
-{
-	scratch *s = what;
-
-	arena_free(s->a);
-	s->a = NULL;
-}
-
 void fuse_verify(fuse_plan *p)
 {
-	arena *own = p->s->a;
-	scratch *s = arena_make(own, scratch);
-	checker *w;
+	arena *a = arena_child(p->s->a);
+	checker *w = arena_make(a, checker);
 
-	arena_defer(own, scratch_free, s);
-	s->a = arena_new(arena_env(own));
-	w = arena_make(s->a, checker);
-	w->a = s->a;
-	w->env = arena_env(own);
+	w->a = a;
+	w->env = arena_env(a);
 	w->p = p;
 	for (int32_t i = 0; i < p->kernel.n; i++) {
 		w->k = p->kernel.at[i];
 		check_kernel(w);
 	}
 	check_order(w);
-	scratch_free(s);
+	arena_free(a);
 }
