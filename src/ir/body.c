@@ -38,7 +38,7 @@ static _Noreturn void no_literal(inst *u, double v, tn_dtype t)
 
 static const in_node *literal(inst *u, const in_node *n, tn_dtype t)
 {
-	in_node *r = node_new(
+	in_node *r = inst_node(
 		u, dtype_is_float(t) ? IN_REAL : IN_INT, t);
 	double v = node_f64(n);
 
@@ -67,7 +67,7 @@ static const in_node *cast(inst *u, tn_dtype t, const in_node *n)
 
 	if (n->dtype == t)
 		return n;
-	r = node_new(u, IN_CAST, t);
+	r = inst_node(u, IN_CAST, t);
 	r->arg[0] = n;
 	return r;
 }
@@ -131,7 +131,7 @@ static const in_node *truth(inst *u, typed v, const char *what)
 
 static typed call_mixed(inst *u, int32_t fn, int32_t n, const typed *v)
 {
-	in_node *r = node_new(u, IN_CALL, TN_F32);
+	in_node *r = inst_node(u, IN_CALL, TN_F32);
 
 	r->fn = fn;
 	for (int32_t i = 0; i < n; i++) {
@@ -183,7 +183,7 @@ static typed call_fn(inst *u, int32_t fn, typed *v)
 	if (result < 0)
 		inst_fail(u, "dtype", "%s (%s) does not take %s", s->name,
 			s->sig, dtype_name(t[s->n_args - 1]));
-	r = node_new(u, IN_CALL, (tn_dtype)result);
+	r = inst_node(u, IN_CALL, (tn_dtype)result);
 	r->fn = fn;
 	for (int32_t i = 0; i < s->n_args; i++)
 		r->arg[i] = v[i].n;
@@ -239,7 +239,7 @@ static typed eval_cast(inst *u, const row_node *e)
 
 	if (!body_is_literal(v))
 		return typed_of(cast(u, t, v.n));
-	r = node_new(u, dtype_is_float(t) ? IN_REAL : IN_INT, t);
+	r = inst_node(u, dtype_is_float(t) ? IN_REAL : IN_INT, t);
 	if (v.n->kind == IN_INT) {
 		r->f = ir_round(t, (double)v.n->i);
 		r->i = ir_wrap(t, v.n->i);
@@ -258,7 +258,7 @@ static typed eval_cast(inst *u, const row_node *e)
 
 static typed eval_inside(inst *u, const row_node *e)
 {
-	in_node *r = node_new(u, IN_INSIDE, TN_BOOL);
+	in_node *r = inst_node(u, IN_INSIDE, TN_BOOL);
 
 	r->arg[0] = read_node(u, e->arg[0]);
 	return typed_of(r);
@@ -271,7 +271,7 @@ static typed eval_stop(inst *u, const row_node *e)
 
 	if (!v.is_typed)
 		return v;
-	r = node_new(u, IN_STOP, v.n->dtype);
+	r = inst_node(u, IN_STOP, v.n->dtype);
 	r->arg[0] = v.n;
 	return typed_of(r);
 }
@@ -357,7 +357,7 @@ static typed branch(inst *u, in_kind kind, typed c, typed a, typed b)
 
 	if (a.n->kind == IN_INSIDE && b.n->kind == IN_INT && !b.is_typed)
 		v[1] = typed_of(literal(u, b.n, TN_BOOL));
-	r = node_new(u, kind, join(u, v, 2));
+	r = inst_node(u, kind, join(u, v, 2));
 	if (kind == IN_WHERE) {
 		r->arg[0] = c.n;
 		r->arg[1] = v[0].n;

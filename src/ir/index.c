@@ -17,7 +17,7 @@
 
 #include <math.h>
 
-in_node *node_new(inst *u, in_kind kind, tn_dtype t)
+in_node *inst_node(inst *u, in_kind kind, tn_dtype t)
 {
 	in_node *n = arena_make(u->a, in_node);
 
@@ -28,7 +28,7 @@ in_node *node_new(inst *u, in_kind kind, tn_dtype t)
 
 const in_node *node_int(inst *u, int64_t v)
 {
-	in_node *n = node_new(u, IN_INT, TN_I64);
+	in_node *n = inst_node(u, IN_INT, TN_I64);
 
 	n->i = v;
 	return n;
@@ -36,7 +36,7 @@ const in_node *node_int(inst *u, int64_t v)
 
 const in_node *node_real(inst *u, double v)
 {
-	in_node *n = node_new(u, IN_REAL, TN_F64);
+	in_node *n = inst_node(u, IN_REAL, TN_F64);
 
 	n->f = v;
 	return n;
@@ -48,7 +48,7 @@ const in_node *node_letter(inst *u, int32_t letter)
 
 	/* one value only: so is the node, which the unifier's users rely on
 	 * for `=`; an empty one stays a letter */
-	n = node_new(u, IN_LETTER, TN_I64);
+	n = inst_node(u, IN_LETTER, TN_I64);
 	n->i = letter;
 	return n;
 }
@@ -272,7 +272,7 @@ static const in_node *fold_reals(
 static const in_node *arith(
 	inst *u, in_kind kind, const in_node *a, const in_node *b)
 {
-	in_node *n = node_new(u, kind, TN_I64);
+	in_node *n = inst_node(u, kind, TN_I64);
 
 	n->arg[0] = a;
 	n->arg[1] = b;
@@ -329,7 +329,7 @@ const in_node *node_binary(inst *u, const lex_operator *op, const in_node *a,
 		b->kind == IN_REAL)
 		inst_fail(u, "index", "axis values are integers, not truth "
 			"values or real numbers");
-	n = node_new(u, IN_CALL, TN_BOOL);
+	n = inst_node(u, IN_CALL, TN_BOOL);
 	n->fn = ir_scalar_find(op->fn, strlen(op->fn));
 	n->arg[0] = a;
 	n->arg[1] = b;
@@ -369,7 +369,7 @@ static many name(inst *u, const row_node *e)
 	if (map_get_str(u->word, e->name, -1) < 0 &&
 		strcmp(e->name, "pos") == 0) {
 		u->pos_used++;
-		return many_of(u, node_new(u, IN_POS, TN_I64));
+		return many_of(u, inst_node(u, IN_POS, TN_I64));
 	}
 	s = inst_symbol(u, e->name);
 	if (s->kind == SYM_ATTR) {
@@ -530,7 +530,7 @@ static many clamp_each(inst *u, const row_node *e)
 			v[i] = node_int(u, c < 0 ? 0 : c);
 			continue;
 		}
-		made = node_new(u, IN_CLAMP, TN_I64);
+		made = inst_node(u, IN_CLAMP, TN_I64);
 		made->arg[0] = x;
 		made->i = count;
 		v[i] = made;
@@ -793,7 +793,7 @@ const in_node *read_node(inst *u, const row_node *e)
 	int32_t number = (int32_t)map_get_str(u->by_name, e->name, -1), n;
 	const in_node **v = arena_array(u->a, const in_node *, TN_MAX_RANK);
 	const in_tensor *t = &u->tensor.at[number];
-	in_node *r = node_new(u, IN_READ, t->type.dtype);
+	in_node *r = inst_node(u, IN_READ, t->type.dtype);
 	bool flat = e->n == 1 && e->arg[0]->kind == RN_STAR;
 
 	r->tensor = number;
@@ -807,7 +807,7 @@ const in_node *read_node(inst *u, const row_node *e)
 				(long long)u->left_numel);
 		r->flat = true;
 		u->pos_used++;
-		v[0] = node_new(u, IN_POS, TN_I64);
+		v[0] = inst_node(u, IN_POS, TN_I64);
 		n = 1;
 	} else {
 		n = read_indices(u, e, t, v);

@@ -77,7 +77,7 @@ void unify_for(inst *u, const row_for *f);
 void unify_results(inst *u); /* of an opaque row */
 
 /* index.c */
-in_node *node_new(inst *u, in_kind kind, tn_dtype t);
+in_node *inst_node(inst *u, in_kind kind, tn_dtype t);
 const in_node *node_int(inst *u, int64_t v);
 const in_node *node_real(inst *u, double v);
 const in_node *node_letter(inst *u, int32_t letter);

@@ -254,7 +254,7 @@ static typed count_inside(inst *u, const row_stmt *s, typed v)
 		return v;
 	if (v.n->kind != IN_INSIDE || !u->has_type)
 		inst_fail(u, "dtype", "a sum of truth values: cast them");
-	r = node_new(u, IN_CAST, u->type);
+	r = inst_node(u, IN_CAST, u->type);
 	r->arg[0] = v.n;
 	v.n = r;
 	return v;
