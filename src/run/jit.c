@@ -243,7 +243,7 @@ static void finish(job *k)
 	k->made = k->exit <= 0 && access(k->object, R_OK) == 0;
 }
 
-static int32_t n_cores(void)
+int32_t run_cores(void)
 {
 	cpu_set_t set;
 
@@ -255,7 +255,7 @@ static int32_t n_cores(void)
 /* Nothing in here throws between a start and its wait. */
 static void run_jobs(batch *b)
 {
-	int32_t width = n_cores(), next = 0, done = 0, i;
+	int32_t width = run_cores(), next = 0, done = 0, i;
 	char ***argv = arena_array(b->j->a, char **, b->job.n);
 
 	for (i = 0; i < b->job.n; i++)

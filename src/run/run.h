@@ -52,6 +52,9 @@ void run_compile(run_jit *j, const char *const *text, int32_t n, run_lib **lib);
 /* Stores the address of a function of the library in *(void (**)()) fn. */
 void run_symbol(run_jit *j, run_lib *lib, const char *name, void *fn);
 
+/* CPUs that this process may use: so many texts are compiled side by side. */
+int32_t run_cores(void);
+
 /* What the compiler makes code for. May start it once (then cached). */
 typedef struct run_target {
 	int32_t vector_bytes; /* widest vector register: 64, 32, 16; or 8 */

@@ -1,0 +1,186 @@
+/*
+ * api.c: contexts and what needs nothing else. Every call that can fail runs
+ * inside env_run: what a pass throws ends here, as a status and a diagnosis.
+ */
+#include "api.h"
+
+#include <stdlib.h>
+
+#define QUOTE_(x) #x
+#define QUOTE(x) QUOTE_(x)
+
+const char *tn_version(void)
+{
+	return QUOTE(TN_VERSION_MAJOR) "." QUOTE(TN_VERSION_MINOR) "." QUOTE(
+		TN_VERSION_PATCH);
+}
+
+static bool is_dtype(tn_dtype t)
+{
+	return (unsigned)t < TN_N_DTYPES;
+}
+
+const char *tn_dtype_name(tn_dtype t)
+{
+	return is_dtype(t) ? dtype_name(t) : NULL;
+}
+
+size_t tn_dtype_bytes(tn_dtype t)
+{
+	return is_dtype(t) ? dtype_size(t) : 0;
+}
+
+/* ---- contexts ---- */
+
+static void open_context(void *arg)
+{
+	tn_context *c = arg;
+
+	c->a = arena_new(c->e);
+	if (c->o.cache_dir != NULL)
+		c->o.cache_dir = arena_strdup(c->a, c->o.cache_dir);
+}
+
+tn_status tn_context_new(tn_context **out, const tn_options *options)
+{
+	static const tn_options defaults = TN_OPTIONS_INIT;
+	const tn_options *o = options != NULL ? options : &defaults;
+	tn_context *c;
+	env *e;
+
+	*out = NULL;
+	if (o->n_bytes != sizeof *o)
+		return TN_EINVAL;
+	e = o->memory.resize != NULL ? env_new_with(&o->memory) : env_new();
+	if (e == NULL)
+		return TN_ENOMEM;
+	c = o->memory.resize != NULL
+		    ? o->memory.resize(o->memory.arg, NULL, sizeof *c)
+		    : malloc(sizeof *c);
+	if (c == NULL) {
+		env_free(e);
+		return TN_ENOMEM;
+	}
+	*c = (tn_context){.e = e, .o = *o};
+	if (env_run(e, open_context, c) < 0) {
+		tn_context_free(c);
+		return TN_ENOMEM;
+	}
+	*out = c;
+	return TN_OK;
+}
+
+void tn_context_free(tn_context *c)
+{
+	tn_allocator m;
+
+	if (c == NULL)
+		return;
+	m = c->o.memory;
+	arena_free(c->a);
+	env_free(c->e);
+	if (m.resize != NULL)
+		m.resize(m.arg, c, 0);
+	else
+		free(c);
+}
+
+const tn_diag *tn_context_diag(const tn_context *c)
+{
+	return c->failed ? env_diag(c->e) : &c->none;
+}
+
+void tn_context_stats(const tn_context *c, tn_stats *out)
+{
+	*out = c->stats;
+	if (c->jit != NULL) {
+		const run_stats *s = run_jit_stats(c->jit);
+
+		out->n_compiled = s->n_compiled;
+		out->n_disk_hits = s->n_disk_hits;
+		out->n_memory_hits = s->n_memory_hits;
+		out->compile_ms = s->compile_ms;
+		out->load_ms = s->load_ms;
+	}
+}
+
+/* ---- for the other api files ---- */
+
+tn_status api_call(tn_context *c, void (*fn)(void *arg), void *arg)
+{
+	tn_status s = env_run(c->e, fn, arg);
+
+	c->failed = c->failed || s < 0;
+	return s;
+}
+
+void api_want(tn_context *c, const void *p, const char *what)
+{
+	if (p == NULL)
+		env_fail(c->e, TN_EINVAL, "api.null", (loc){0},
+			"%s is NULL", what);
+}
+
+/*
+ * A text knows who frees it: its allocator stands in front of it, so that
+ * tn_text_free needs no context.
+ */
+struct text {
+	tn_allocator memory;
+	char at[];
+};
+
+char *api_text(tn_context *c, const str *s)
+{
+	const tn_allocator *m = &c->o.memory;
+	size_t n = sizeof(struct text) + s->n + 1;
+	struct text *t = m->resize != NULL ? m->resize(m->arg, NULL, n)
+					   : malloc(n);
+
+	if (t == NULL)
+		env_fail(c->e, TN_ENOMEM, "memory", (loc){0},
+			"out of memory: %zu bytes were asked for", n);
+	t->memory = *m;
+	memcpy(t->at, s->at, s->n + 1);
+	return t->at;
+}
+
+void tn_text_free(char *text)
+{
+	struct text *t;
+	tn_allocator m;
+
+	if (text == NULL)
+		return;
+	t = (struct text *)(void *)(text - offsetof(struct text, at));
+	m = t->memory;
+	if (m.resize != NULL)
+		m.resize(m.arg, t, 0);
+	else
+		free(t);
+}
+
+struct ops_call {
+	tn_context *c;
+	char **out;
+	bool markdown;
+};
+
+static void ops(void *arg)
+{
+	struct ops_call *o = arg;
+	arena *a = arena_child(o->c->a);
+	str s = str_new(a);
+
+	compile_ops_text(&s, ir_table_new(a), o->markdown);
+	*o->out = api_text(o->c, &s);
+	arena_free(a);
+}
+
+tn_status tn_ops_text(char **out, tn_context *c, bool markdown)
+{
+	struct ops_call o = {c, out, markdown};
+
+	*out = NULL;
+	return api_call(c, ops, &o);
+}

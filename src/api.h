@@ -1,0 +1,38 @@
+/* api.h: the objects behind tenon.h; private to the api files. */
+#ifndef API_H
+#define API_H
+
+#include "compile.h"
+#include "run/run.h"
+
+struct tn_context {
+	env *e;
+	arena *a;
+	tn_options o;
+	run_jit *jit;	/* NULL until a program needs them */
+	run_pool *pool;
+	tn_stats stats;
+	tn_diag none;	/* what diag says before anything failed */
+	bool failed;
+};
+
+struct tn_program {
+	tn_context *c;
+	arena *a;
+	ir_program *ir;
+	compilation *made; /* NULL until asked for */
+	plan_exec *exec;   /* NULL until compiled */
+	tn_value *in, *out;
+	bool ready;
+};
+
+/* Calls fn in the context's environment; remembers that a diagnosis is there. */
+tn_status api_call(tn_context *c, void (*fn)(void *arg), void *arg);
+
+/* Throws TN_EINVAL [api.null] unless the pointer is there. */
+void api_want(tn_context *c, const void *p, const char *what);
+
+/* Text in memory of its own, as tn_text_free wants it. */
+char *api_text(tn_context *c, const str *s);
+
+#endif

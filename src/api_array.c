@@ -1,0 +1,141 @@
+/*
+ * api_array.c: arrays in memory and in NumPy files.
+ */
+#include "api.h"
+
+#include "base/random.h"
+#include "file/file.h"
+
+/* A tn_array is the head of this: tn_array_free needs no context. */
+struct held {
+	tn_array array;
+	arena *a;
+};
+
+struct read_call {
+	tn_context *c;
+	const char *path;
+	tn_array **out;
+	arena *a;
+};
+
+static void read_npy(void *arg)
+{
+	struct read_call *r = arg;
+	struct held *h;
+	file_array f;
+
+	api_want(r->c, r->path, "path");
+	r->a = arena_child(r->c->a);
+	h = arena_make(r->a, struct held);
+	file_npy_read(r->a, r->path, &f);
+	h->a = r->a;
+	h->array.dtype = f.dtype;
+	h->array.rank = f.rank;
+	memcpy(h->array.shape, f.shape, sizeof f.shape);
+	h->array.n_elems = shape_numel(f.shape, f.rank);
+	h->array.n_bytes = (size_t)h->array.n_elems * dtype_size(f.dtype);
+	h->array.data = f.data;
+	*r->out = &h->array;
+}
+
+tn_status tn_npy_read(tn_array **out, tn_context *c, const char *path)
+{
+	struct read_call r = {c, path, out, NULL};
+	tn_status s;
+
+	*out = NULL;
+	s = api_call(c, read_npy, &r);
+	if (s < 0)
+		arena_free(r.a);
+	return s;
+}
+
+void tn_array_free(tn_array *a)
+{
+	if (a != NULL)
+		arena_free(((struct held *)(void *)a)->a);
+}
+
+struct write_call {
+	tn_context *c;
+	const char *path;
+	file_array array;
+	const int64_t *shape;
+	const void *data;
+	arena *a;
+};
+
+static void write_npy(void *arg)
+{
+	struct write_call *w = arg;
+
+	api_want(w->c, w->path, "path");
+	if (tn_dtype_name(w->array.dtype) == NULL || w->array.rank < 0 ||
+		w->array.rank > TN_MAX_RANK ||
+		(w->array.rank > 0 && w->shape == NULL))
+		env_fail(w->c->e, TN_EINVAL, "npy.array", (loc){0},
+			"no array: a dtype and 0 to %d extents are wanted",
+			TN_MAX_RANK);
+	for (int32_t i = 0; i < w->array.rank; i++)
+		w->array.shape[i] = w->shape[i];
+	w->a = arena_child(w->c->a);
+	w->array.data = (void *)(uintptr_t)w->data; /* only read */
+	file_npy_write(w->a, w->path, &w->array);
+}
+
+tn_status tn_npy_write(tn_context *c, const char *path, tn_dtype dtype,
+	int32_t rank, const int64_t *shape, const void *data)
+{
+	struct write_call w = {.c = c, .path = path, .shape = shape,
+		.data = data};
+	tn_status s;
+
+	w.array.dtype = dtype;
+	w.array.rank = rank;
+	s = api_call(c, write_npy, &w);
+	arena_free(w.a);
+	return s;
+}
+
+/* ---- elements ---- */
+
+double tn_get_f64(tn_dtype t, const void *data, int64_t i)
+{
+	return dtype_load_f64(t, data, i);
+}
+
+int64_t tn_get_i64(tn_dtype t, const void *data, int64_t i)
+{
+	return dtype_load_i64(t, data, i);
+}
+
+void tn_set_f64(tn_dtype t, void *data, int64_t i, double v)
+{
+	dtype_store_f64(t, data, i, v);
+}
+
+void tn_set_i64(tn_dtype t, void *data, int64_t i, int64_t v)
+{
+	dtype_store_i64(t, data, i, v);
+}
+
+void tn_fill_random(tn_dtype t, void *data, int64_t n_elems, uint64_t seed,
+	int64_t lo, int64_t hi)
+{
+	uint64_t span = hi > lo ? (uint64_t)hi - (uint64_t)lo : 1;
+
+	for (int64_t i = 0; i < n_elems; i++) {
+		float u = base_u01((int64_t)seed, i);
+		uint64_t bits = base_mix64(
+			base_mix64(seed + 1) + (uint64_t)i * 2 + 1);
+
+		if (dtype_is_float(t))
+			dtype_store_f64(t, data, i, 2.0 * (double)u - 1.0);
+		else if (t == TN_BOOL)
+			dtype_store_i64(t, data, i, u < 0.5f);
+		else
+			dtype_store_i64(t, data, i,
+				(int64_t)((uint64_t)lo + bits % span));
+	}
+}

@@ -1,0 +1,372 @@
+/*
+ * api_program.c: programs: text in, arrays out.
+ *
+ *   tn_program_parse -> tn_program_compile -> tn_program_run, run, run ...
+ */
+#include "api.h"
+
+#include "interp/interp.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* A .tn file is text that people write: more than this is a mistake. */
+enum { MAX_FILE_BYTES = 64 << 20 };
+
+/* ---- parse ---- */
+
+struct parse_call {
+	tn_context *c;
+	const char *text, *file;
+	size_t n;
+	tn_program *p;
+	arena *a;
+};
+
+static tn_value *values_of(arena *a, const ir_program *ir, const int32_t *at,
+	int32_t n)
+{
+	tn_value *out = arena_array(a, tn_value, n + 1);
+
+	for (int32_t i = 0; i < n; i++) {
+		const ir_value *v = &ir->value.at[at[i]];
+
+		out[i].name = v->name;
+		out[i].dtype = v->type.dtype;
+		out[i].rank = v->type.rank;
+		memcpy(out[i].shape, v->type.shape, sizeof out[i].shape);
+		out[i].n_elems = shape_numel(v->type.shape, v->type.rank);
+		out[i].n_bytes =
+			(size_t)out[i].n_elems * dtype_size(v->type.dtype);
+	}
+	return out;
+}
+
+static void parse(void *arg)
+{
+	struct parse_call *k = arg;
+	double start = compile_clock_ms();
+	tn_program *p;
+
+	if (k->n > 0)
+		api_want(k->c, k->text, "text");
+	if (k->a == NULL)
+		k->a = arena_child(k->c->a);
+	p = arena_make(k->a, tn_program);
+	p->c = k->c;
+	p->a = k->a;
+	p->ir = ir_program_parse(k->a, k->text != NULL ? k->text : "", k->n,
+		k->file != NULL ? arena_strdup(k->a, k->file) : NULL);
+	if (k->c->o.verify)
+		ir_program_verify(p->ir);
+	p->in = values_of(k->a, p->ir, p->ir->input.at, p->ir->input.n);
+	p->out = values_of(k->a, p->ir, p->ir->output.at, p->ir->output.n);
+	k->c->stats.parse_ms += compile_clock_ms() - start;
+	k->p = p;
+}
+
+static tn_status finish_parse(struct parse_call *k, tn_status s,
+	tn_program **out)
+{
+	if (s < 0)
+		arena_free(k->a);
+	else
+		*out = k->p;
+	return s;
+}
+
+tn_status tn_program_parse(tn_program **out, tn_context *c, const char *text,
+	size_t n_bytes, const char *file)
+{
+	struct parse_call k = {.c = c, .text = text, .n = n_bytes,
+		.file = file};
+
+	*out = NULL;
+	return finish_parse(&k, api_call(c, parse, &k), out);
+}
+
+static void close_file(void *f)
+{
+	fclose(f);
+}
+
+static void load(void *arg)
+{
+	struct parse_call *k = arg;
+	bool standard = k->file != NULL && !strcmp(k->file, "-");
+	loc at = {.file = k->file};
+	FILE *f;
+	str s;
+
+	api_want(k->c, k->file, "path");
+	k->a = arena_child(k->c->a);
+	f = standard ? stdin : fopen(k->file, "rb");
+	if (f == NULL)
+		env_fail(k->c->e, TN_EIO, "file.read", at,
+			"it cannot be opened: %s", strerror(errno));
+	if (!standard)
+		arena_defer(k->a, close_file, f);
+	s = str_new(k->a);
+	for (;;) {
+		char part[16384];
+		size_t n = fread(part, 1, sizeof part, f);
+
+		str_addn(&s, part, n);
+		if (s.n > MAX_FILE_BYTES)
+			env_fail(k->c->e, TN_EINVAL, "file.size", at,
+				"it has more than %d MB: no program",
+				MAX_FILE_BYTES >> 20);
+		if (n < sizeof part)
+			break;
+	}
+	if (ferror(f))
+		env_fail(k->c->e, TN_EIO, "file.read", at,
+			"it cannot be read: %s", strerror(errno));
+	k->text = s.at;
+	k->n = s.n;
+	if (standard)
+		k->file = "<stdin>";
+	parse(k);
+}
+
+tn_status tn_program_load(tn_program **out, tn_context *c, const char *path)
+{
+	struct parse_call k = {.c = c, .file = path};
+
+	*out = NULL;
+	return finish_parse(&k, api_call(c, load, &k), out);
+}
+
+void tn_program_free(tn_program *p)
+{
+	if (p != NULL)
+		arena_free(p->a);
+}
+
+int32_t tn_program_n_inputs(const tn_program *p)
+{
+	return p->ir->input.n;
+}
+
+int32_t tn_program_n_outputs(const tn_program *p)
+{
+	return p->ir->output.n;
+}
+
+const tn_value *tn_program_input(const tn_program *p, int32_t i)
+{
+	return i >= 0 && i < p->ir->input.n ? &p->in[i] : NULL;
+}
+
+const tn_value *tn_program_output(const tn_program *p, int32_t i)
+{
+	return i >= 0 && i < p->ir->output.n ? &p->out[i] : NULL;
+}
+
+/* ---- compile ---- */
+
+static run_jit *jit_of(tn_context *c)
+{
+	if (c->jit == NULL)
+		c->jit = run_jit_new_in(c->a, c->o.cache_dir);
+	return c->jit;
+}
+
+static run_pool *pool_of(tn_context *c)
+{
+	if (c->pool == NULL)
+		c->pool = run_pool_new(c->a, c->o.threads);
+	return c->pool;
+}
+
+static compilation *made_of(tn_program *p)
+{
+	tn_context *c = p->c;
+	compile_options o;
+
+	if (p->made != NULL)
+		return p->made;
+	o = compile_options_default(0);
+	o.no_fusion = c->o.no_fusion;
+	o.verify = c->o.verify;
+	o.log = c->o.log;
+	o.log_arg = c->o.log_arg;
+	p->made = compile_new(p->a, p->ir, &o);
+	return p->made;
+}
+
+/* The passes up to a level; only schedules ask what the C compiler makes. */
+static compilation *make(tn_program *p, tn_level level)
+{
+	compilation *m = made_of(p);
+
+	if (level >= TN_LEVEL_PLAN && m->plan == NULL) {
+		m->o.loop = loop_target_default(
+			run_jit_target(jit_of(p->c))->vector_bytes);
+		m->o.plan.max_units = run_cores();
+	}
+	compile_to(m, level);
+	return m;
+}
+
+static void set_ranges(tn_program *p)
+{
+	ir_system *s = p->made->system;
+	arena *tmp = arena_child(p->a);
+	int64_t *lo = arena_array(tmp, int64_t, s->tensor.n + 1);
+	int64_t *hi = arena_array(tmp, int64_t, s->tensor.n + 1);
+
+	compile_index_ranges(s, lo, hi);
+	for (int32_t i = 0; i < s->input.n; i++) {
+		p->in[i].lo = lo[s->input.at[i]];
+		p->in[i].hi = hi[s->input.at[i]];
+	}
+	arena_free(tmp);
+}
+
+struct libs {
+	run_jit *jit;
+	run_lib **lib; /* by C text */
+};
+
+static void find_function(void *arg, int32_t unit, const char *name, void *fn)
+{
+	struct libs *l = arg;
+
+	run_symbol(l->jit, l->lib[unit], name, fn);
+}
+
+static void add_stats(tn_context *c, const compilation *m)
+{
+	tn_stats *s = &c->stats;
+
+	s->n_programs++;
+	s->n_kernels += m->plan->launch.n;
+	for (int32_t i = 0; i < m->plan->kernel.n; i++)
+		s->n_shared += m->plan->kernel.at[i].n_uses - 1;
+	s->lower_ms += m->ms[0];
+	s->fuse_ms += m->ms[1];
+	s->schedule_ms += m->ms[2];
+	s->emit_ms += m->ms[3] + m->ms[4];
+}
+
+static void compile_native(tn_program *p)
+{
+	compilation *m = make(p, TN_LEVEL_C);
+	struct libs l = {.jit = jit_of(p->c)};
+	int32_t n;
+	const char **text;
+
+	set_ranges(p);
+	n = m->plan->unit.n;
+	text = arena_array(p->a, const char *, n + 1);
+	l.lib = arena_array(p->a, run_lib *, n + 1);
+	for (int32_t i = 0; i < n; i++)
+		text[i] = m->plan->unit.at[i].c;
+	run_compile(l.jit, text, n, l.lib);
+	p->exec = plan_exec_new(p->a, m->plan, pool_of(p->c), find_function, &l);
+	add_stats(p->c, m);
+}
+
+/* The interpreter needs nothing; but what indices accept is to be known. */
+static void compile_interp(tn_program *p)
+{
+	(void)make(p, TN_LEVEL_SYSTEM);
+	set_ranges(p);
+}
+
+static void compile(void *arg)
+{
+	tn_program *p = arg;
+
+	if (p->ready)
+		return;
+	if (p->c->o.interp)
+		compile_interp(p);
+	else
+		compile_native(p);
+	p->ready = true;
+}
+
+tn_status tn_program_compile(tn_program *p)
+{
+	return api_call(p->c, compile, p);
+}
+
+/* ---- run ---- */
+
+struct run_call {
+	tn_program *p;
+	const void *const *in;
+	void *const *out;
+};
+
+static void check_arrays(const struct run_call *r)
+{
+	const tn_program *p = r->p;
+
+	for (int32_t i = 0; i < p->ir->input.n; i++)
+		if (p->in[i].n_elems > 0 &&
+			(r->in == NULL || r->in[i] == NULL))
+			env_fail(p->c->e, TN_EINVAL, "api.null", (loc){0},
+				"the array of input %s is NULL", p->in[i].name);
+	for (int32_t i = 0; i < p->ir->output.n; i++)
+		if (p->out[i].n_elems > 0 &&
+			(r->out == NULL || r->out[i] == NULL))
+			env_fail(p->c->e, TN_EINVAL, "api.null", (loc){0},
+				"the array of output %s is NULL",
+				p->out[i].name);
+}
+
+static void run(void *arg)
+{
+	const struct run_call *r = arg;
+
+	check_arrays(r);
+	compile(r->p);
+	if (r->p->c->o.interp)
+		interp_run(r->p->c->e, r->p->ir, r->in, r->out);
+	else
+		plan_exec_run(r->p->exec, r->in, r->out);
+}
+
+tn_status tn_program_run(
+	tn_program *p, const void *const *inputs, void *const *outputs)
+{
+	struct run_call r = {p, inputs, outputs};
+
+	return api_call(p->c, run, &r);
+}
+
+/* ---- explain ---- */
+
+struct explain_call {
+	tn_program *p;
+	tn_level level;
+	uint32_t flags;
+	char **out;
+};
+
+static void explain(void *arg)
+{
+	struct explain_call *k = arg;
+	arena *a = arena_child(k->p->a);
+	str s = str_new(a);
+
+	if ((unsigned)k->level > TN_LEVEL_C)
+		env_fail(k->p->c->e, TN_EINVAL, "api.level", (loc){0},
+			"there is no level %d", (int)k->level);
+	compile_explain(&s, make(k->p, compile_level_needed(k->level)), k->level,
+		k->flags);
+	*k->out = api_text(k->p->c, &s);
+	arena_free(a);
+}
+
+tn_status tn_program_explain(
+	char **out, tn_program *p, tn_level level, uint32_t flags)
+{
+	struct explain_call k = {p, level, flags, out};
+
+	*out = NULL;
+	return api_call(p->c, explain, &k);
+}

@@ -1,0 +1,91 @@
+/*
+ * args.c: command lines. --flag, --name=value, --name value, "--" ends the
+ * options, "-" is a positional argument (standard input).
+ *
+ *     {"level", .value = &level}   --level=loops   or   --level loops
+ */
+#include "cli.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+int cli_usage(const cli_command *self, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "tenon %s: ", self->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "; tenon %s --help says what is accepted\n",
+		self->name);
+	return CLI_USAGE;
+}
+
+static const cli_option *find(
+	const cli_option *options, const char *name, size_t n)
+{
+	for (; options->name != NULL; options++)
+		if (strlen(options->name) == n &&
+			!memcmp(options->name, name, n))
+			return options;
+	return NULL;
+}
+
+static void keep(const cli_option *o, const char *value)
+{
+	if (o->list != NULL)
+		o->list->at[o->list->n++] = value;
+	else
+		*o->value = value;
+}
+
+/* One argument that begins with dashes; *i moves on when it takes the next. */
+static int option(const cli_command *self, int argc, char **argv, int *i,
+	const cli_option *options)
+{
+	const char *name = argv[*i] + 2;
+	const char *eq = strchr(name, '=');
+	size_t n = eq != NULL ? (size_t)(eq - name) : strlen(name);
+	const cli_option *o = find(options, name, n);
+
+	if (strncmp(argv[*i], "--", 2) != 0 || o == NULL)
+		return cli_usage(self, "no option %s", argv[*i]);
+	if (o->flag != NULL) {
+		if (eq != NULL)
+			return cli_usage(self, "--%s takes no value", o->name);
+		*o->flag = true;
+		return -1;
+	}
+	if (eq == NULL && *i + 1 >= argc)
+		return cli_usage(self, "--%s needs a value", o->name);
+	keep(o, eq != NULL ? eq + 1 : argv[++*i]);
+	return -1;
+}
+
+int cli_args(const cli_command *self, int argc, char **argv,
+	const cli_option *options, const char **positional, int n_max)
+{
+	int n = 0, code;
+	bool open = true; /* "--" not seen yet */
+
+	for (int i = 0; i < argc; i++) {
+		if (open && !strcmp(argv[i], "--")) {
+			open = false;
+		} else if (open && (!strcmp(argv[i], "--help") ||
+					   !strcmp(argv[i], "-h"))) {
+			fputs(self->help, stdout);
+			return CLI_OK;
+		} else if (open && argv[i][0] == '-' && argv[i][1] != '\0') {
+			code = option(self, argc, argv, &i, options);
+			if (code >= 0)
+				return code;
+		} else if (n < n_max) {
+			positional[n++] = argv[i];
+		} else {
+			return cli_usage(self, "too many arguments: %s",
+				argv[i]);
+		}
+	}
+	return -1;
+}

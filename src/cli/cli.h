@@ -1,0 +1,104 @@
+/*
+ * cli.h: what the commands of `tenon` share. They see the library through
+ * tenon.h alone, as any other program does.
+ *
+ * Exit codes: 0 done; 1 the input, the machine or the library said no (the
+ * diagnosis is on standard error); 2 the command line makes no sense.
+ */
+#ifndef CLI_H
+#define CLI_H
+
+#include <tenon.h>
+
+#include <stdio.h>
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+typedef struct cli_command {
+	const char *name;
+	const char *summary; /* one line for `tenon --help` */
+	const char *help;    /* what `tenon NAME --help` prints */
+	int (*run)(const struct cli_command *self, int argc, char **argv);
+} cli_command;
+
+extern const cli_command cli_run, cli_explain, cli_ops, cli_bench;
+
+/* ---- args.c: --flag, --name=value, --name value, positional ---- */
+
+typedef struct cli_option {
+	const char *name;   /* without the dashes */
+	bool *flag;	    /* set when given; or */
+	const char **value; /* the last value given; or */
+	struct cli_list *list; /* all of them */
+} cli_option;
+
+typedef struct cli_list {
+	const char **at; /* room for as many as there are arguments */
+	int n;
+} cli_list;
+
+/*
+ * Sorts argv into options (a table that ends with a NULL name) and at most
+ * n_max positional arguments. Returns -1 to go on, else an exit code: --help
+ * was asked for, or something is wrong and has been said.
+ */
+int cli_args(const cli_command *self, int argc, char **argv,
+	const cli_option *options, const char **positional, int n_max);
+
+/* "tenon run: " and the message on standard error; returns CLI_USAGE. */
+int cli_usage(const cli_command *self, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- say.c: diagnoses, notes, JSON ---- */
+
+/* file:line:column: error[rule]: text, then the line with a caret. */
+void cli_diag(const tn_diag *d);
+/* The same for what the command itself finds wrong. Returns CLI_FAILED. */
+int cli_error(const char *file, const char *rule, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* A remark on standard error. */
+void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Progress on standard error, overwritten in place; nothing off a terminal. */
+void cli_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* text as a JSON string with its quotes */
+void cli_json_text(FILE *f, const char *text);
+/* a number; null when it is not finite, which JSON cannot say */
+void cli_json_number(FILE *f, double v);
+/* Flushes standard output: false, and said so, when not all was written. */
+bool cli_flush(void);
+/* malloc that says so and returns NULL when there is none */
+void *cli_alloc(size_t n, size_t size);
+/* seconds on a clock that only goes forward */
+double cli_now(void);
+
+/* ---- print.c: arrays as NumPy prints them ---- */
+
+/* "f32[2,3]" into out of n bytes */
+void cli_type_text(char *out, size_t n, tn_dtype t, int32_t rank,
+	const int64_t *shape);
+/* At most about a thousand elements, longer axes with "..." in the middle. */
+void cli_print_array(FILE *f, tn_dtype t, int32_t rank, const int64_t *shape,
+	const void *data);
+/* The elements as a flat JSON array. */
+void cli_json_array(FILE *f, tn_dtype t, const void *data, int64_t n_elems);
+
+/* ---- inputs.c: arrays for the inputs and outputs of a program ---- */
+
+typedef struct cli_arrays {
+	int32_t n_in, n_out;
+	const void **in; /* what tn_program_run wants */
+	void **out;
+	tn_array **file; /* of inputs read from a file, else NULL */
+	void **own;	 /* of those made here, else NULL */
+} cli_arrays;
+
+/*
+ * Inputs from NAME=FILE.npy, the others random from the seed; outputs
+ * allocated. Says on standard error which ones are random if `say`. NULL when
+ * something is wrong, which has been said then.
+ */
+cli_arrays *cli_arrays_new(tn_context *c, const tn_program *p,
+	const cli_list *named, uint64_t seed, bool say);
+void cli_arrays_free(cli_arrays *a);
+
+#endif

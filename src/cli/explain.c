@@ -1,0 +1,121 @@
+/*
+ * explain.c: `tenon explain FILE.tn`: any level of a program as text.
+ *
+ *     $ tenon explain --level=groups FILE.tn
+ */
+#include "cli.h"
+
+#include <string.h>
+
+static const struct {
+	const char *name;
+	tn_level level;
+} levels[] = {
+	{"program", TN_LEVEL_PROGRAM},
+	{"system", TN_LEVEL_SYSTEM},
+	{"groups", TN_LEVEL_GROUPS},
+	{"loops", TN_LEVEL_LOOPS},
+	{"plan", TN_LEVEL_PLAN},
+	{"c", TN_LEVEL_C},
+};
+enum { N_LEVELS = sizeof levels / sizeof levels[0] };
+
+static int explain_level(
+	tn_context *c, tn_program *p, tn_level level, uint32_t flags)
+{
+	char *text = NULL;
+
+	if (tn_program_explain(&text, p, level, flags) < 0) {
+		cli_diag(tn_context_diag(c));
+		return CLI_FAILED;
+	}
+	fputs(text, stdout);
+	if (*text != '\0' && text[strlen(text) - 1] != '\n')
+		fputc('\n', stdout);
+	tn_text_free(text);
+	return CLI_OK;
+}
+
+/* Without --level: all of them, each under its name. */
+static int explain_all(tn_context *c, tn_program *p, uint32_t flags)
+{
+	int code = CLI_OK;
+
+	for (int i = 0; i < N_LEVELS && code == CLI_OK; i++) {
+		printf("%s== %s ==\n", i ? "\n" : "", levels[i].name);
+		code = explain_level(c, p, levels[i].level, flags);
+	}
+	return code;
+}
+
+static int find_level(const char *name)
+{
+	for (int i = 0; i < N_LEVELS; i++)
+		if (!strcmp(levels[i].name, name))
+			return i;
+	return -1;
+}
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	const char *file = NULL, *level = NULL;
+	bool indexes = false, json = false, no_fusion = false;
+	const cli_option options[] = {
+		{"level", .value = &level},
+		{"indexes", .flag = &indexes},
+		{"json", .flag = &json},
+		{"no-fusion", .flag = &no_fusion},
+		{0},
+	};
+	tn_options t = TN_OPTIONS_INIT;
+	tn_context *c = NULL;
+	tn_program *p = NULL;
+	uint32_t flags;
+	int at = -1, code = cli_args(self, argc, argv, options, &file, 1);
+
+	if (code >= 0)
+		return code;
+	if (file == NULL)
+		return cli_usage(self, "no FILE.tn given");
+	if (level != NULL && (at = find_level(level)) < 0)
+		return cli_usage(self, "no level %s", level);
+	if (json && level == NULL)
+		return cli_usage(self, "--json wants a --level");
+	flags = (indexes ? TN_EXPLAIN_INDEXES : 0u) |
+		(json ? TN_EXPLAIN_JSON : 0u);
+	t.no_fusion = no_fusion;
+	if (tn_context_new(&c, &t) < 0)
+		return cli_error(NULL, "run.memory", "no memory for a context");
+	if (tn_program_load(&p, c, file) < 0) {
+		cli_diag(tn_context_diag(c));
+		code = CLI_FAILED;
+	} else if (at >= 0) {
+		code = explain_level(c, p, levels[at].level, flags);
+	} else {
+		code = explain_all(c, p, flags);
+	}
+	tn_program_free(p);
+	tn_context_free(c);
+	return code;
+}
+
+const cli_command cli_explain = {
+	"explain",
+	"show what a program becomes, level by level",
+	"usage: tenon explain FILE.tn [OPTION]...\n"
+	"\n"
+	"  --level=program   the program, as the parser understood it\n"
+	"  --level=system    index equations\n"
+	"  --level=groups    kernels, and a reason for every edge not fused\n"
+	"  --level=loops     MapExpr: the loop tree of every kernel\n"
+	"  --level=plan      calls, buffers and their places\n"
+	"  --level=c         the generated C\n"
+	"                    without --level: all of them\n"
+	"  --indexes         loops: the solved index of every argument\n"
+	"  --json            the level as JSON\n"
+	"  --no-fusion       every equation a kernel of its own\n"
+	"  --help            this text\n"
+	"\n"
+	"Levels up to loops need no C compiler.\n",
+	run,
+};

@@ -1,0 +1,178 @@
+/*
+ * inputs.c: arrays for the inputs and outputs of a program: from .npy files
+ * where they are named, seeded random numbers else.
+ *
+ *     --input x=x.npy     x comes from the file, checked for dtype and shape;
+ *                         all others are random, and standard error says so
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int32_t find_input(const tn_program *p, const char *name, size_t n)
+{
+	for (int32_t i = 0; i < tn_program_n_inputs(p); i++) {
+		const char *s = tn_program_input(p, i)->name;
+
+		if (strlen(s) == n && !memcmp(s, name, n))
+			return i;
+	}
+	return -1;
+}
+
+/* Aligned as the library's own buffers are: vectors never straddle lines. */
+static void *array_alloc(size_t n_bytes)
+{
+	enum { ALIGN = 64 };
+	size_t n = (n_bytes + ALIGN - 1) / ALIGN * ALIGN;
+	void *m = NULL;
+
+	if (posix_memalign(&m, ALIGN, n > 0 ? n : ALIGN) != 0) {
+		cli_error(NULL, "run.memory", "no memory for an array of %zu "
+			"bytes", n_bytes);
+		return NULL;
+	}
+	memset(m, 0, n);
+	return m;
+}
+
+static bool same_type(const tn_value *v, const tn_array *a)
+{
+	return v->dtype == a->dtype && v->rank == a->rank &&
+	       !memcmp(v->shape, a->shape, (size_t)v->rank * sizeof *v->shape);
+}
+
+static void no_such_input(const tn_program *p, const char *name, int n)
+{
+	char names[200];
+	size_t at = 0;
+	int32_t k = 0;
+
+	names[0] = '\0';
+	for (; k < tn_program_n_inputs(p) && at < 120; k++)
+		at += (size_t)snprintf(names + at, sizeof names - at,
+			"%s%.60s", k ? ", " : "", tn_program_input(p, k)->name);
+	cli_error(NULL, "run.input", "the program has no input %.*s; %s%s%s", n,
+		name, k > 0 ? "its inputs are " : "it has none", names,
+		k < tn_program_n_inputs(p) ? ", ..." : "");
+}
+
+/* "x=x.npy": true when the input is there now. */
+static bool from_file(
+	cli_arrays *a, tn_context *c, const tn_program *p, const char *text)
+{
+	const char *eq = strchr(text, '=');
+	char want[160], got[160];
+	const tn_value *v;
+	int32_t i;
+
+	if (eq == NULL) {
+		cli_error(NULL, "run.input", "--input %s: wanted is NAME=FILE.npy",
+			text);
+		return false;
+	}
+	i = find_input(p, text, (size_t)(eq - text));
+	if (i < 0) {
+		no_such_input(p, text, (int)(eq - text));
+		return false;
+	}
+	v = tn_program_input(p, i);
+	if (a->file[i] != NULL) {
+		cli_error(NULL, "run.input", "input %s is given twice", v->name);
+		return false;
+	}
+	if (tn_npy_read(&a->file[i], c, eq + 1) < 0) {
+		cli_diag(tn_context_diag(c));
+		return false;
+	}
+	if (!same_type(v, a->file[i])) {
+		cli_type_text(want, sizeof want, v->dtype, v->rank, v->shape);
+		cli_type_text(got, sizeof got, a->file[i]->dtype,
+			a->file[i]->rank, a->file[i]->shape);
+		cli_error(eq + 1, "run.input",
+			"it holds %s, input %s wants %s", got, v->name, want);
+		return false;
+	}
+	a->in[i] = a->file[i]->data;
+	return true;
+}
+
+/*
+ * Integers that are indices are drawn from what is accepted; others are small,
+ * so that sums and products of a few of them fit any integer dtype.
+ */
+static bool make_random(
+	cli_arrays *a, const tn_value *v, int32_t i, uint64_t seed, bool say)
+{
+	char type[160];
+	int64_t lo = v->lo, hi = v->hi;
+
+	a->own[i] = array_alloc(v->n_bytes);
+	if (a->own[i] == NULL)
+		return false;
+	if (lo >= hi) {
+		lo = 0;
+		hi = 8;
+	}
+	tn_fill_random(v->dtype, a->own[i], v->n_elems,
+		seed + (uint64_t)i * 0x9e3779b97f4a7c15u, lo, hi);
+	a->in[i] = a->own[i];
+	cli_type_text(type, sizeof type, v->dtype, v->rank, v->shape);
+	if (say)
+		cli_note("input %s: %s is random, seed %llu", v->name, type,
+			(unsigned long long)seed);
+	return true;
+}
+
+cli_arrays *cli_arrays_new(tn_context *c, const tn_program *p,
+	const cli_list *named, uint64_t seed, bool say)
+{
+	cli_arrays *a = cli_alloc(1, sizeof *a);
+
+	if (a == NULL)
+		return NULL;
+	a->n_in = tn_program_n_inputs(p);
+	a->n_out = tn_program_n_outputs(p);
+	a->in = cli_alloc((size_t)a->n_in, sizeof *a->in);
+	a->own = cli_alloc((size_t)a->n_in, sizeof *a->own);
+	a->file = cli_alloc((size_t)a->n_in, sizeof *a->file);
+	a->out = cli_alloc((size_t)a->n_out, sizeof *a->out);
+	if (a->in == NULL || a->own == NULL || a->file == NULL ||
+		a->out == NULL)
+		goto fail;
+	for (int k = 0; named != NULL && k < named->n; k++)
+		if (!from_file(a, c, p, named->at[k]))
+			goto fail;
+	for (int32_t i = 0; i < a->n_in; i++)
+		if (a->in[i] == NULL &&
+			!make_random(a, tn_program_input(p, i), i, seed, say))
+			goto fail;
+	for (int32_t i = 0; i < a->n_out; i++) {
+		a->out[i] = array_alloc(tn_program_output(p, i)->n_bytes);
+		if (a->out[i] == NULL)
+			goto fail;
+	}
+	return a;
+fail:
+	cli_arrays_free(a);
+	return NULL;
+}
+
+void cli_arrays_free(cli_arrays *a)
+{
+	if (a == NULL)
+		return;
+	for (int32_t i = 0; a->own != NULL && i < a->n_in; i++)
+		free(a->own[i]);
+	for (int32_t i = 0; a->file != NULL && i < a->n_in; i++)
+		tn_array_free(a->file[i]);
+	for (int32_t i = 0; a->out != NULL && i < a->n_out; i++)
+		free(a->out[i]);
+	free(a->in);
+	free(a->own);
+	free(a->file);
+	free(a->out);
+	free(a);
+}

@@ -1,0 +1,223 @@
+/*
+ * run.c: `tenon run FILE.tn`: a program from text to printed results.
+ *
+ *     $ tenon run examples/add_reduce.tn
+ *     tenon: input x: f32[2,1024,1024] is random, seed 0
+ *     out: f32[1024,1024]
+ *     [[ 0.51 ...
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { JSON_ELEMS = 1000 };
+
+struct choice {
+	const char *file, *output, *seed;
+	bool interp, json;
+	cli_list input;
+};
+
+/* DIR/NAME.npy for every output; only called when all values are there. */
+static int write_outputs(
+	tn_context *c, const tn_program *p, const cli_arrays *a, const char *dir)
+{
+	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
+		return cli_error(dir, "file.write", "%s", strerror(errno));
+	for (int32_t i = 0; i < a->n_out; i++) {
+		const tn_value *v = tn_program_output(p, i);
+		size_t n = strlen(dir) + strlen(v->name) + 8;
+		char *path = cli_alloc(n, 1);
+		tn_status s;
+
+		if (path == NULL)
+			return CLI_FAILED;
+		snprintf(path, n, "%s/%s.npy", dir, v->name);
+		s = tn_npy_write(c, path, v->dtype, v->rank, v->shape, a->out[i]);
+		free(path);
+		if (s < 0) {
+			cli_diag(tn_context_diag(c));
+			return CLI_FAILED;
+		}
+	}
+	return CLI_OK;
+}
+
+static void print_outputs(const tn_program *p, const cli_arrays *a)
+{
+	char type[160];
+
+	for (int32_t i = 0; i < a->n_out; i++) {
+		const tn_value *v = tn_program_output(p, i);
+
+		cli_type_text(type, sizeof type, v->dtype, v->rank, v->shape);
+		printf("%s: %s\n", v->name, type);
+		cli_print_array(stdout, v->dtype, v->rank, v->shape, a->out[i]);
+	}
+}
+
+/* One output; figures over all finite elements, data if there is not much. */
+static void json_output(const tn_value *v, const void *data)
+{
+	double sum = 0, least = INFINITY, most = -INFINITY;
+	int64_t finite = 0;
+
+	for (int64_t i = 0; i < v->n_elems; i++) {
+		double x = tn_get_f64(v->dtype, data, i);
+
+		if (!isfinite(x))
+			continue;
+		finite++;
+		sum += x;
+		least = x < least ? x : least;
+		most = x > most ? x : most;
+	}
+	printf("{\"name\":");
+	cli_json_text(stdout, v->name);
+	printf(",\"dtype\":\"%s\",\"shape\":[", tn_dtype_name(v->dtype));
+	for (int32_t k = 0; k < v->rank; k++)
+		printf("%s%lld", k ? "," : "", (long long)v->shape[k]);
+	printf("],\"finite\":%lld,\"sum\":", (long long)finite);
+	cli_json_number(stdout, sum);
+	printf(",\"min\":");
+	cli_json_number(stdout, finite > 0 ? least : NAN);
+	printf(",\"max\":");
+	cli_json_number(stdout, finite > 0 ? most : NAN);
+	if (v->n_elems <= JSON_ELEMS) {
+		printf(",\"data\":");
+		cli_json_array(stdout, v->dtype, data, v->n_elems);
+	}
+	printf("}");
+}
+
+static void json_outputs(tn_context *c, const tn_program *p,
+	const cli_arrays *a, double seconds)
+{
+	tn_stats s;
+
+	tn_context_stats(c, &s);
+	printf("{\"outputs\":[");
+	for (int32_t i = 0; i < a->n_out; i++) {
+		fputs(i ? "," : "", stdout);
+		json_output(tn_program_output(p, i), a->out[i]);
+	}
+	printf("],\"kernels\":%lld,\"files_compiled\":%lld,"
+	       "\"cache_hits\":%lld,\"compile_ms\":%.3f,\"run_ms\":%.3f}\n",
+		(long long)s.n_kernels, (long long)s.n_compiled,
+		(long long)(s.n_disk_hits + s.n_memory_hits), s.compile_ms,
+		1e3 * seconds);
+}
+
+static int run_program(tn_context *c, tn_program *p, const struct choice *o,
+	uint64_t seed)
+{
+	cli_arrays *a;
+	double start;
+	int code = CLI_FAILED;
+
+	cli_progress("compiling %s", o->file);
+	if (tn_program_compile(p) < 0) {
+		cli_progress("%s", "");
+		cli_diag(tn_context_diag(c));
+		return CLI_FAILED;
+	}
+	cli_progress("%s", "");
+	a = cli_arrays_new(c, p, &o->input, seed, true);
+	if (a == NULL)
+		return CLI_FAILED;
+	start = cli_now();
+	if (tn_program_run(p, a->in, a->out) < 0) {
+		cli_diag(tn_context_diag(c));
+		goto out;
+	}
+	start = cli_now() - start;
+	code = CLI_OK;
+	if (o->output != NULL)
+		code = write_outputs(c, p, a, o->output);
+	if (code == CLI_OK && o->json)
+		json_outputs(c, p, a, start);
+	else if (code == CLI_OK && o->output == NULL)
+		print_outputs(p, a);
+out:
+	cli_arrays_free(a);
+	return code;
+}
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	struct choice o = {0};
+	const cli_option options[] = {
+		{"input", .list = &o.input},
+		{"output", .value = &o.output},
+		{"seed", .value = &o.seed},
+		{"interp", .flag = &o.interp},
+		{"json", .flag = &o.json},
+		{0},
+	};
+	tn_options t = TN_OPTIONS_INIT;
+	tn_context *c = NULL;
+	tn_program *p = NULL;
+	unsigned long long seed = 0;
+	char *end = NULL;
+	int code = CLI_FAILED;
+
+	o.input.at = cli_alloc((size_t)argc, sizeof *o.input.at);
+	if (o.input.at == NULL)
+		return CLI_FAILED;
+	code = cli_args(self, argc, argv, options, &o.file, 1);
+	if (code >= 0)
+		goto out;
+	code = CLI_USAGE;
+	if (o.file == NULL) {
+		cli_usage(self, "no FILE.tn given");
+		goto out;
+	}
+	if (o.seed != NULL) {
+		errno = 0;
+		seed = strtoull(o.seed, &end, 10);
+		if (*o.seed < '0' || *o.seed > '9' || *end != '\0' || errno) {
+			cli_usage(self, "--seed %s is no number from 0 on",
+				o.seed);
+			goto out;
+		}
+	}
+	code = CLI_FAILED;
+	t.interp = o.interp;
+	if (tn_context_new(&c, &t) < 0) {
+		cli_error(NULL, "run.memory", "no memory for a context");
+		goto out;
+	}
+	if (tn_program_load(&p, c, o.file) < 0)
+		cli_diag(tn_context_diag(c));
+	else
+		code = run_program(c, p, &o, seed);
+out:
+	tn_program_free(p);
+	tn_context_free(c);
+	free(o.input.at);
+	return code;
+}
+
+const cli_command cli_run = {
+	"run",
+	"compile and run a program",
+	"usage: tenon run FILE.tn [OPTION]...\n"
+	"\n"
+	"Compiles FILE.tn (\"-\": standard input), runs it, prints its outputs.\n"
+	"\n"
+	"  --input NAME=FILE.npy  data of an input, any number of times; inputs\n"
+	"                         not given are seeded random numbers: floats in\n"
+	"                         [-1, 1), indices in their range\n"
+	"  --output DIR           write DIR/NAME.npy for each output instead of\n"
+	"                         printing it\n"
+	"  --seed N               seed of the random inputs (0)\n"
+	"  --interp               the slow interpreter instead of compiled code\n"
+	"  --json                 one JSON object instead of printed arrays\n"
+	"  --help                 this text\n",
+	run,
+};

@@ -1,0 +1,155 @@
+/*
+ * say.c: what the commands say: diagnoses and notes on standard error, JSON
+ * on standard output.
+ *
+ *     add.tn:4:7: error[tn.op]: no operation is called ad; did you mean add?
+ *       t = ad(x, y)
+ *           ^
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Colours only on a terminal, and never with NO_COLOR (no-color.org). */
+static bool colours(void)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(STDERR_FILENO) && (no == NULL || *no == '\0') &&
+	       (term == NULL || strcmp(term, "dumb") != 0);
+}
+
+static void head(const char *kind, const char *rule)
+{
+	bool c = colours();
+
+	fputs(c ? "\033[1;31m" : "", stderr);
+	if (rule != NULL && *rule != '\0')
+		fprintf(stderr, "%s[%s]:", kind, rule);
+	else
+		fprintf(stderr, "%s:", kind);
+	fputs(c ? "\033[0m " : " ", stderr);
+}
+
+void cli_diag(const tn_diag *d)
+{
+	if (d->file[0] != '\0') {
+		fprintf(stderr, "%s:", d->file);
+		if (d->line > 0)
+			fprintf(stderr, "%d:", (int)d->line);
+		if (d->line > 0 && d->column > 0)
+			fprintf(stderr, "%d:", (int)d->column);
+		fputc(' ', stderr);
+	}
+	head("error", d->rule);
+	fprintf(stderr, "%s\n", d->text);
+	if (d->extra[0] == '\0')
+		return;
+	/* the source line and its caret, both moved in by two */
+	for (const char *s = d->extra; s != NULL && *s != '\0';) {
+		const char *end = strchr(s, '\n');
+		int n = end != NULL ? (int)(end - s) : (int)strlen(s);
+
+		fprintf(stderr, "  %.*s\n", n, s);
+		s = end != NULL ? end + 1 : NULL;
+	}
+}
+
+int cli_error(const char *file, const char *rule, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (file != NULL)
+		fprintf(stderr, "%s: ", file);
+	head("error", rule);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return CLI_FAILED;
+}
+
+void cli_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("tenon: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+void cli_progress(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	fputs("\r\033[K", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fflush(stderr);
+}
+
+void cli_json_text(FILE *f, const char *text)
+{
+	fputc('"', f);
+	for (const char *s = text; *s != '\0'; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		if (c == '"' || c == '\\')
+			fprintf(f, "\\%c", c);
+		else if (c == '\n')
+			fputs("\\n", f);
+		else if (c < 0x20 || c == 0x7f)
+			fprintf(f, "\\u%04x", c);
+		else
+			fputc(c, f);
+	}
+	fputc('"', f);
+}
+
+void cli_json_number(FILE *f, double v)
+{
+	if (isfinite(v))
+		fprintf(f, "%.9g", v);
+	else
+		fputs("null", f);
+}
+
+bool cli_flush(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return true;
+	if (errno != EPIPE)
+		cli_error(NULL, "file.write", "standard output: %s",
+			strerror(errno));
+	return false;
+}
+
+void *cli_alloc(size_t n, size_t size)
+{
+	void *m = calloc(n > 0 ? n : 1, size > 0 ? size : 1);
+
+	if (m == NULL)
+		cli_error(NULL, "run.memory", "no memory for %zu bytes",
+			n * size);
+	return m;
+}
+
+double cli_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

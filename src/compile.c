@@ -1,0 +1,149 @@
+/*
+ * compile.c: the pipeline, from a program to C texts and a call list. One line
+ * per pass; after each its verifier, and a line for whoever listens.
+ *
+ *   program --lower--> system --fuse--> groups --loops--> MapExpr
+ *           --emit--> C functions --plan--> call list, buffers, C texts
+ */
+#include "compile.h"
+
+#include <time.h>
+
+static void lower(compilation *c)
+{
+	c->system = ir_lower(c->a, c->x, c->program);
+}
+
+static void check_system(compilation *c)
+{
+	ir_system_verify(c->system);
+}
+
+static void fuse(compilation *c)
+{
+	fuse_options o = {.no_fusion = c->o.no_fusion};
+
+	c->groups = fuse_partition(c->a, c->system, &c->o.fuse, &o);
+}
+
+static void check_groups(compilation *c)
+{
+	fuse_verify(c->groups);
+}
+
+static void loops(compilation *c)
+{
+	int32_t n = c->groups->kernel.n;
+
+	c->loops = arena_array(c->a, loop_kernel *, n + 1);
+	for (int32_t i = 0; i < n; i++) {
+		const fuse_kernel *k = c->groups->kernel.at[i];
+
+		if (k->opaque)
+			continue;
+		c->loops[i] = loop_build(c->a, c->system, k, false);
+		loop_schedule(c->loops[i], &c->o.loop);
+	}
+}
+
+static void check_loops(compilation *c)
+{
+	for (int32_t i = 0; i < c->groups->kernel.n; i++)
+		if (c->loops[i] != NULL)
+			loop_verify(c->loops[i]);
+}
+
+static void emit(compilation *c)
+{
+	int32_t n = c->groups->kernel.n;
+
+	c->code = arena_array(c->a, const emit_kernel *, n + 1);
+	for (int32_t i = 0; i < n; i++)
+		if (c->loops[i] != NULL)
+			c->code[i] = emit_make(c->a, c->loops[i]);
+}
+
+static void make_plan(compilation *c)
+{
+	c->plan = plan_build(c->a, c->groups, c->code, &c->o.plan);
+}
+
+static void check_plan(compilation *c)
+{
+	plan_verify(c->plan);
+}
+
+static const struct pass {
+	const char *name;
+	tn_level needed_for; /* this level and all behind it */
+	void (*run)(compilation *c);
+	void (*verify)(compilation *c);
+} passes[COMPILE_N_PASSES] = {
+	{"lower", TN_LEVEL_SYSTEM, lower, check_system},
+	{"fuse", TN_LEVEL_GROUPS, fuse, check_groups},
+	{"loops", TN_LEVEL_PLAN, loops, check_loops},
+	{"emit", TN_LEVEL_PLAN, emit, NULL},
+	{"plan", TN_LEVEL_PLAN, make_plan, check_plan},
+};
+
+double compile_clock_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+compile_options compile_options_default(int32_t vector_bytes)
+{
+	compile_options o = {.verify = true};
+
+	o.fuse = fuse_target_host();
+	if (vector_bytes > 0)
+		o.loop = loop_target_default(vector_bytes);
+	o.plan.max_units = 1;
+	return o;
+}
+
+compilation *compile_new(
+	arena *a, ir_program *program, const compile_options *o)
+{
+	compilation *c = arena_make(a, compilation);
+
+	c->a = a;
+	c->o = *o;
+	c->program = program;
+	c->x = ix_new(a);
+	return c;
+}
+
+static void log_pass(const compilation *c, int32_t i)
+{
+	str s;
+
+	if (c->o.log == NULL)
+		return;
+	s = str_new(c->a);
+	str_printf(&s, "%s: %.3f ms", passes[i].name, c->ms[i]);
+	if (c->groups != NULL)
+		str_printf(&s, ", %d kernels", (int)c->groups->kernel.n);
+	else
+		str_printf(&s, ", %d equations", (int)c->system->eqn.n);
+	c->o.log(c->o.log_arg, s.at);
+}
+
+void compile_to(compilation *c, tn_level level)
+{
+	while (c->n_done < COMPILE_N_PASSES &&
+		passes[c->n_done].needed_for <= level) {
+		int32_t i = c->n_done;
+		double start = compile_clock_ms();
+
+		passes[i].run(c);
+		c->ms[i] = compile_clock_ms() - start;
+		if (c->o.verify && passes[i].verify != NULL)
+			passes[i].verify(c);
+		log_pass(c, i);
+		c->n_done++;
+	}
+}

@@ -1,0 +1,72 @@
+/*
+ * compile.h: the pipeline, as the files of src/ itself use it.
+ *
+ * A compilation holds one program at every level reached so far. What belongs
+ * to it lives in its arena.
+ *
+ *     compilation *c = compile_new(a, program, &options);
+ *     compile_to(c, TN_LEVEL_C);         c->plan is there now
+ */
+#ifndef COMPILE_H
+#define COMPILE_H
+
+#include "emit/emit.h"
+#include "fuse/fuse.h"
+#include "ir/ir.h"
+#include "loop/loop.h"
+#include "plan/plan.h"
+
+typedef struct compile_options {
+	bool no_fusion, verify;
+	fuse_target fuse;
+	loop_target loop;
+	plan_options plan;
+	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */
+	void *log_arg;
+} compile_options;
+
+enum { COMPILE_N_PASSES = 5 };
+
+typedef struct compilation {
+	arena *a;
+	compile_options o;
+	int32_t n_done; /* passes */
+	ix *x;
+	ir_program *program;
+	ir_system *system;
+	fuse_plan *groups;
+	loop_kernel **loops;	     /* by kernel of the groups; NULL: opaque */
+	const emit_kernel **code;    /* the same */
+	plan *plan;
+	double ms[COMPILE_N_PASSES]; /* time of each pass */
+} compilation;
+
+/* The machine's defaults; vector_bytes 0: o.loop is still to be set. */
+compile_options compile_options_default(int32_t vector_bytes);
+
+compilation *compile_new(
+	arena *a, ir_program *program, const compile_options *o);
+
+/* Runs the passes that are missing for a level; what is there is kept. */
+void compile_to(compilation *c, tn_level level);
+
+/* The level up to which passes have to run to explain a level. */
+tn_level compile_level_needed(tn_level level);
+
+/* One level as text; runs passes as needed. flags: TN_EXPLAIN_... */
+void compile_explain(
+	str *out, compilation *c, tn_level level, uint32_t flags);
+
+/*
+ * What indices accept: for every tensor of the system lo[t] <= v < hi[t], the
+ * bounds that all reads by its values share; 0, 0 when nothing is read so.
+ */
+void compile_index_ranges(ir_system *s, int64_t *lo, int64_t *hi);
+
+/* The table of operations as text (ops_text.c). */
+void compile_ops_text(str *out, ir_table *t, bool markdown);
+
+/* milliseconds on a clock that only goes forward */
+double compile_clock_ms(void);
+
+#endif

@@ -1,0 +1,195 @@
+/*
+ * build.c: the call list.
+ *
+ * Consumes kernels in topological order with their C; produces launches, one
+ * function for all kernels with the same text, steps of launches that run
+ * side by side, and C texts of about equal length.
+ *
+ * Structurally equal kernels are the same function: what a function touches
+ * comes in through its parameters.
+ */
+#include "plan/private.h"
+
+/* A kernel below so many elements of work is run by the calling thread. */
+enum { SERIAL_ELEMS = 16384 };
+
+/*
+ * Names of functions tell structures apart (emit.h); that two kernels of one
+ * name are the same is checked nevertheless.
+ */
+static bool same(const emit_kernel *x, const emit_kernel *y)
+{
+	bool equal = x->n_phases == y->n_phases && x->n_params == y->n_params &&
+		     x->n_outputs == y->n_outputs &&
+		     x->scratch_bytes == y->scratch_bytes &&
+		     x->local_bytes == y->local_bytes &&
+		     x->n_checks == y->n_checks && !strcmp(x->c, y->c);
+
+	for (int32_t i = 0; equal && i < x->n_phases; i++)
+		equal = x->phase[i].n_chunks == y->phase[i].n_chunks;
+	return equal;
+}
+
+/* Number of the function, made when no kernel before had it. */
+static int32_t function_of(plan *p, map *seen, const emit_kernel *code)
+{
+	const char *name = code->phase[0].fn;
+	int64_t at = map_get_str(seen, name, -1);
+
+	if (at < 0) {
+		at = p->kernel.n;
+		map_set_str(seen, name, at);
+		*vec_push(p->a, &p->kernel) = (plan_kernel){.code = code};
+	} else if (!same(p->kernel.at[at].code, code)) {
+		env_bug(arena_env(p->a), "plan.build",
+			"two different kernels are called %s", name);
+	}
+	p->kernel.at[at].n_uses++;
+	return (int32_t)at;
+}
+
+static int32_t root_of(const plan *p, int32_t tensor)
+{
+	return p->root[tensor];
+}
+
+/* Follows aliases to the tensor that some kernel or caller really has. */
+static void find_roots(plan *p, const fuse_plan *g)
+{
+	int32_t *root = arena_array(p->a, int32_t, p->s->tensor.n);
+
+	for (int32_t t = 0; t < p->s->tensor.n; t++) {
+		int32_t at = t, hops = 0;
+
+		while (g->alias != NULL && g->alias[at] >= 0) {
+			at = g->alias[at];
+			if (++hops > p->s->tensor.n)
+				env_bug(arena_env(p->a), "plan.alias",
+					"aliases of tensor %d go in a circle",
+					(int)t);
+		}
+		root[t] = at;
+	}
+	p->root = root;
+}
+
+static void launch_opaque(plan *p, plan_launch *l, const fuse_kernel *k)
+{
+	const sys_eqn *e = &k->eqn[0].e;
+	int32_t *tensor = arena_array(
+		p->a, int32_t, e->n_out + e->n_opaque_in);
+
+	l->kernel = -1;
+	l->eqn = e;
+	l->serial = true;
+	l->n_params = e->n_out + e->n_opaque_in;
+	for (int32_t i = 0; i < e->n_out; i++)
+		tensor[i] = root_of(p, e->out[i]);
+	for (int32_t i = 0; i < e->n_opaque_in; i++)
+		tensor[e->n_out + i] = root_of(p, e->opaque_in[i]);
+	l->tensor = tensor;
+}
+
+static void launch_kernel(plan *p, plan_launch *l, const emit_kernel *code)
+{
+	int32_t *tensor = arena_array(p->a, int32_t, code->n_params);
+
+	l->n_params = code->n_params;
+	for (int32_t i = 0; i < code->n_params; i++)
+		tensor[i] = root_of(p, code->param[i]);
+	l->tensor = tensor;
+	l->n_checks = code->n_checks;
+	l->check = code->check;
+	l->serial = code->bytes / 8 + code->flops / 16 < SERIAL_ELEMS;
+}
+
+/*
+ * Texts of about equal length, in the order of first use. Small programs get
+ * one: starting a compiler costs more than a dozen kernels do.
+ */
+static void split_units(plan *p, int32_t max_units)
+{
+	enum { KERNELS_A_UNIT = 6 };
+	int64_t total = 0, seen = 0;
+	int32_t n = max_units > 0 ? max_units : 1;
+
+	if (p->kernel.n == 0)
+		return;
+	if (n > (p->kernel.n + KERNELS_A_UNIT - 1) / KERNELS_A_UNIT)
+		n = (p->kernel.n + KERNELS_A_UNIT - 1) / KERNELS_A_UNIT;
+	for (int32_t i = 0; i < p->kernel.n; i++)
+		total += (int64_t)strlen(p->kernel.at[i].code->c) + 1;
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		p->kernel.at[i].unit = (int32_t)(seen * n / total);
+		seen += (int64_t)strlen(p->kernel.at[i].code->c) + 1;
+	}
+	/* numbers without holes: a long kernel can skip one */
+	for (int32_t i = 0, last = -1, u = -1; i < p->kernel.n; i++) {
+		if (p->kernel.at[i].unit != last)
+			u++;
+		last = p->kernel.at[i].unit;
+		p->kernel.at[i].unit = u;
+	}
+}
+
+static void write_units(plan *p)
+{
+	int32_t n = p->kernel.n;
+
+	for (int32_t i = 0; i < n;) {
+		const emit_kernel **k = arena_array(
+			p->a, const emit_kernel *, n - i);
+		int32_t unit = p->kernel.at[i].unit, n_k = 0;
+		str c = str_new(p->a);
+
+		while (i < n && p->kernel.at[i].unit == unit)
+			k[n_k++] = p->kernel.at[i++].code;
+		emit_unit(&c, k, n_k);
+		*vec_push(p->a, &p->unit) = (plan_unit){n_k, c.at};
+	}
+}
+
+static void make_launches(
+	plan *p, const fuse_plan *g, const emit_kernel *const *code)
+{
+	arena *keys = arena_child(p->a);
+	map *seen = map_new(keys);
+	int32_t batch = -1;
+
+	for (int32_t i = 0; i < g->kernel.n; i++) {
+		const fuse_kernel *k = g->kernel.at[i];
+		plan_launch *l = vec_push(p->a, &p->launch);
+		int32_t next = k->batch;
+
+		*l = (plan_launch){.source = k, .kernel = -1};
+		if (k->opaque) {
+			launch_opaque(p, l, k);
+		} else {
+			launch_kernel(p, l, code[i]);
+			l->kernel = function_of(p, seen, code[i]);
+		}
+		if (l->n_checks > 0 || k->opaque) /* alone, for its diagnosis */
+			next = -1;
+		if (batch >= 0 && next == batch)
+			p->step.at[p->step.n - 1].n++;
+		else
+			*vec_push(p->a, &p->step) = (plan_step){i, 1};
+		batch = next;
+	}
+	arena_free(keys);
+}
+
+plan *plan_build(arena *a, fuse_plan *groups, const emit_kernel *const *code,
+	const plan_options *o)
+{
+	plan *p = arena_make(a, plan);
+
+	p->a = a;
+	p->s = groups->s;
+	find_roots(p, groups);
+	make_launches(p, groups, code);
+	split_units(p, o->max_units);
+	write_units(p);
+	plan_place_all(p, o);
+	return p;
+}

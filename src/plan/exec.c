@@ -1,0 +1,336 @@
+/*
+ * exec.c: runs a plan: steps in order, phases of a step in order, chunks of a
+ * phase on the threads of the pool.
+ *
+ * Everything is bound once: function addresses, parameter tables, the slab.
+ * A run patches the entries that are arrays of the caller and goes. Launches
+ * of one step share parallel regions: chunk c of a region belongs to the
+ * launch whose interval of chunks contains it.
+ *
+ * What a thread needs for itself (local buffers, its error cell) is given by
+ * the number of the worker.
+ */
+#include "plan/private.h"
+
+typedef void kernel_fn(void *const *p, void *scratch, void *local,
+	int64_t chunk, int64_t *err);
+
+struct bound {
+	const plan_launch *l;
+	const emit_kernel *code; /* NULL: opaque */
+	kernel_fn *fn[EMIT_MAX_PHASES];
+	void **p; /* params */
+	char *scratch;
+	ir_type *type; /* opaque: of out[], then in[] */
+};
+
+/* An entry of a parameter table that is the caller's array. */
+struct patch {
+	void **slot;
+	int32_t number;
+	bool is_output;
+};
+
+/* One parallel region: phase of all launches of a step. */
+struct region {
+	struct plan_exec *x;
+	struct bound *b;
+	int32_t n, phase;
+	const int64_t *first; /* [n + 1]: first chunk of each launch */
+};
+
+struct cell { /* of one worker, on a cache line of its own */
+	int64_t err;
+	char pad[56];
+};
+
+struct plan_exec {
+	arena *a;
+	const plan *p;
+	run_pool *pool;
+	int32_t n_workers;
+	char *slab;
+	char *local; /* local_bytes for each worker */
+	struct cell *cell;
+	struct bound *bound;
+	VEC(struct patch) patch;
+	int64_t *first; /* room for the intervals of the widest step */
+	const void *const *in; /* of the run in progress */
+	void *const *out;
+};
+
+static void bind_types(plan_exec *x, struct bound *b)
+{
+	const plan_launch *l = b->l;
+
+	b->type = arena_array(x->a, ir_type, l->n_params);
+	for (int32_t i = 0; i < l->n_params; i++) {
+		const sys_tensor *t = &x->p->s->tensor.at[l->tensor[i]];
+
+		b->type[i].dtype = t->dtype;
+		b->type[i].rank = t->rank;
+		memcpy(b->type[i].shape, t->shape, sizeof t->shape);
+	}
+}
+
+static void bind_params(plan_exec *x, struct bound *b)
+{
+	const plan *p = x->p;
+
+	b->p = arena_array(x->a, void *, b->l->n_params + 1);
+	for (int32_t i = 0; i < b->l->n_params; i++) {
+		const plan_place *at = &p->place[b->l->tensor[i]];
+
+		switch (at->where) {
+		case PLAN_NOWHERE:
+			break; /* no elements */
+		case PLAN_SLAB:
+			b->p[i] = x->slab + at->offset;
+			break;
+		case PLAN_INPUT:
+		case PLAN_OUTPUT:
+			*vec_push(x->a, &x->patch) = (struct patch){&b->p[i],
+				at->number, at->where == PLAN_OUTPUT};
+			break;
+		}
+	}
+}
+
+plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
+	plan_find *find, void *arg)
+{
+	plan_exec *x = arena_make(a, plan_exec);
+	size_t n_workers = (size_t)run_pool_threads(pool);
+	size_t at_local = p->tensor_bytes + p->scratch_bytes, n_bytes;
+	int32_t widest = 1;
+
+	x->a = a;
+	x->p = p;
+	x->pool = pool;
+	x->n_workers = (int32_t)n_workers;
+	if (__builtin_mul_overflow(n_workers, p->local_bytes, &n_bytes) ||
+		__builtin_add_overflow(n_bytes, at_local, &n_bytes))
+		env_fail(arena_env(a), TN_ENOMEM, "run.memory", (loc){0},
+			"local buffers of %zu bytes for %zu threads do not fit",
+			p->local_bytes, n_workers);
+	x->slab = run_slab(a, n_bytes > 0 ? n_bytes : PLAN_ALIGN);
+	x->local = x->slab + at_local;
+	x->cell = run_slab(a, n_workers * sizeof *x->cell);
+	x->bound = arena_array(a, struct bound, p->launch.n + 1);
+	for (int32_t i = 0; i < p->launch.n; i++) {
+		struct bound *b = &x->bound[i];
+
+		b->l = &p->launch.at[i];
+		bind_params(x, b);
+		if (b->l->kernel < 0) {
+			bind_types(x, b);
+			continue;
+		}
+		b->code = p->kernel.at[b->l->kernel].code;
+		b->scratch = x->slab + p->tensor_bytes + b->l->scratch_offset;
+		for (int32_t k = 0; k < b->code->n_phases; k++)
+			find(arg, p->kernel.at[b->l->kernel].unit,
+				b->code->phase[k].fn, &b->fn[k]);
+	}
+	for (int32_t s = 0; s < p->step.n; s++)
+		if (p->step.at[s].n > widest)
+			widest = p->step.at[s].n;
+	x->first = arena_array(a, int64_t, widest + 1);
+	return x;
+}
+
+void *plan_exec_slab(const plan_exec *x)
+{
+	return x->slab;
+}
+
+static void run_chunk(void *arg, int64_t chunk, int32_t worker)
+{
+	const struct region *r = arg;
+	plan_exec *x = r->x;
+	int32_t lo = 0, hi = r->n;
+	struct bound *b;
+
+	while (hi - lo > 1) { /* first[lo] <= chunk < first[hi] */
+		int32_t mid = (lo + hi) / 2;
+
+		if (r->first[mid] <= chunk)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	b = &r->b[lo];
+	b->fn[r->phase](b->p, b->scratch,
+		x->local + (size_t)worker * x->p->local_bytes,
+		chunk - r->first[lo], &x->cell[worker].err);
+}
+
+static void run_opaque(plan_exec *x, struct bound *b)
+{
+	const sys_eqn *e = b->l->eqn;
+	int32_t n_out = e->n_out;
+
+	e->opaque->run(arena_env(x->a), b->type + n_out,
+		(const void *const *)(b->p + n_out), b->type, b->p,
+		e->opaque_attr);
+}
+
+/* "ids[2,0]": where in tensor t element i stands. */
+static void add_position(str *s, const sys_tensor *t, int64_t i)
+{
+	int64_t at[TN_MAX_RANK];
+
+	for (int32_t k = t->rank - 1; k >= 0; k--) {
+		at[k] = i % t->shape[k];
+		i /= t->shape[k];
+	}
+	str_add(s, t->name);
+	if (t->rank > 0)
+		str_shape(s, at, t->rank);
+}
+
+/* The data of a tensor, NULL if it never was in memory. */
+static const void *data_of(const plan_exec *x, int32_t tensor)
+{
+	const plan_place *at = &x->p->place[tensor];
+
+	switch (at->where) {
+	case PLAN_NOWHERE:
+		return NULL;
+	case PLAN_INPUT:
+		return x->in[at->number];
+	case PLAN_OUTPUT:
+		return x->out[at->number];
+	case PLAN_SLAB:
+		return x->slab + at->offset;
+	}
+	return NULL;
+}
+
+static _Noreturn void bad_index(plan_exec *x, const struct bound *b, int64_t n)
+{
+	const emit_check *c = &b->l->check[n];
+	int32_t root = x->p->root[c->tensor];
+	const sys_tensor *t = &x->p->s->tensor.at[root];
+	const void *data = data_of(x, root);
+	arena *tmp = arena_child(x->a);
+	str s = str_new(tmp);
+	char text[256];
+
+	for (int64_t i = 0; data != NULL && i < t->numel; i++) {
+		int64_t v = dtype_load_i64(t->dtype, data, i);
+
+		if (v >= c->lo && v < c->hi)
+			continue;
+		add_position(&s, t, i);
+		str_printf(&s, " is %lld", (long long)v);
+		break;
+	}
+	if (s.n == 0)
+		str_printf(&s, "an index read from %s is outside", t->name);
+	memcpy(text, s.at, s.n < sizeof text ? s.n + 1 : sizeof text);
+	text[sizeof text - 1] = '\0';
+	arena_free(tmp);
+	env_fail(arena_env(x->a), TN_ERANGE, "index.range", (loc){0},
+		"%s; %s indexes an axis here: accepted is %lld <= v < %lld",
+		text, t->name, (long long)c->lo, (long long)c->hi);
+}
+
+static void check_errors(plan_exec *x, const plan_step *step)
+{
+	for (int32_t w = 0; w < x->n_workers; w++) {
+		int64_t err = x->cell[w].err;
+
+		if (err == 0)
+			continue;
+		/* launches with checks are alone in their step */
+		bad_index(x, &x->bound[step->first], err - 1);
+	}
+}
+
+static void run_step(plan_exec *x, const plan_step *step)
+{
+	struct region r = {x, &x->bound[step->first], step->n, 0, x->first};
+	bool serial = true, checks = false;
+	int32_t n_phases = 0;
+
+	if (r.b->code == NULL) {
+		run_opaque(x, r.b);
+		return;
+	}
+	for (int32_t i = 0; i < r.n; i++) {
+		serial = serial && r.b[i].l->serial;
+		checks = checks || r.b[i].l->n_checks > 0;
+		if (r.b[i].code->n_phases > n_phases)
+			n_phases = r.b[i].code->n_phases;
+	}
+	for (int32_t w = 0; checks && w < x->n_workers; w++)
+		x->cell[w].err = 0;
+	for (; r.phase < n_phases; r.phase++) {
+		x->first[0] = 0;
+		for (int32_t i = 0; i < r.n; i++)
+			x->first[i + 1] = x->first[i] +
+				(r.phase < r.b[i].code->n_phases
+						? r.b[i].code->phase[r.phase]
+							  .n_chunks
+						: 0);
+		if (!serial)
+			run_parallel(x->pool, x->first[r.n], run_chunk, &r);
+		for (int64_t c = 0; serial && c < x->first[r.n]; c++)
+			run_chunk(&r, c, 0);
+	}
+	if (checks)
+		check_errors(x, step);
+}
+
+/* ---- copies of outputs that are other tensors ---- */
+
+struct copy_job {
+	const char *from;
+	char *to;
+	size_t bytes;
+};
+enum { COPY_BYTES = 1 << 20 };
+
+static void copy_chunk(void *arg, int64_t chunk, int32_t worker)
+{
+	const struct copy_job *j = arg;
+	size_t at = (size_t)chunk * COPY_BYTES;
+
+	(void)worker;
+	memcpy(j->to + at, j->from + at,
+		j->bytes - at < COPY_BYTES ? j->bytes - at : COPY_BYTES);
+}
+
+static void run_copies(plan_exec *x)
+{
+	for (int32_t i = 0; i < x->p->copy.n; i++) {
+		const plan_copy *c = &x->p->copy.at[i];
+		struct copy_job j = {data_of(x, c->tensor), x->out[c->number],
+			x->p->place[c->tensor].bytes};
+		int64_t n = (int64_t)((j.bytes + COPY_BYTES - 1) / COPY_BYTES);
+
+		if (j.from == j.to)
+			continue;
+		if (n > 1)
+			run_parallel(x->pool, n, copy_chunk, &j);
+		else if (n == 1)
+			copy_chunk(&j, 0, 0);
+	}
+}
+
+void plan_exec_run(plan_exec *x, const void *const *in, void *const *out)
+{
+	x->in = in;
+	x->out = out;
+	for (int32_t i = 0; i < x->patch.n; i++) {
+		const struct patch *at = &x->patch.at[i];
+
+		/* a kernel only reads what is an input: it takes them const */
+		*at->slot = at->is_output ? out[at->number]
+					  : (void *)(uintptr_t)in[at->number];
+	}
+	for (int32_t s = 0; s < x->p->step.n; s++)
+		run_step(x, &x->p->step.at[s]);
+	run_copies(x);
+}

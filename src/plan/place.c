@@ -1,0 +1,226 @@
+/*
+ * place.c: a place for every tensor that leaves a kernel.
+ *
+ * Inputs and outputs live in the caller's arrays. The others share one slab:
+ * walked step by step, a tensor takes the smallest hole that fits when its
+ * step begins, and gives its bytes back after the step that reads it last, so
+ * that tensors of one step never share.
+ *
+ *   a: steps 0-1, b: steps 1-2, c: steps 2-3   ->   a and c at offset 0
+ *
+ * Source: best fit with coalescing; Wilson, Johnstone, Neely, Boles, "Dynamic
+ * storage allocation: a survey", 1995, section 3.
+ */
+#include "plan/private.h"
+
+/* Unused bytes, sorted by offset; never two that touch. */
+struct hole {
+	size_t offset, bytes;
+};
+typedef VEC(struct hole) holes;
+
+static _Noreturn void too_large(const plan *p)
+{
+	env_fail(arena_env(p->a), TN_ENOMEM, "run.memory", (loc){0},
+		"the buffers of this program do not fit into memory: at most "
+		"2^46 bytes are accepted");
+}
+
+static size_t plus(const plan *p, size_t a, size_t b)
+{
+	size_t sum;
+
+	if (__builtin_add_overflow(a, b, &sum) || sum > (size_t)1 << 46)
+		too_large(p);
+	return sum;
+}
+
+static void remove_hole(holes *h, int32_t i)
+{
+	memmove(&h->at[i], &h->at[i + 1],
+		(size_t)(h->n - i - 1) * sizeof *h->at);
+	h->n--;
+}
+
+/* The smallest hole of at least so many bytes; else the slab grows. */
+static size_t take(plan *p, arena *a, holes *h, size_t bytes)
+{
+	int32_t best = -1;
+	size_t offset;
+
+	(void)a;
+	for (int32_t i = 0; i < h->n; i++)
+		if (h->at[i].bytes >= bytes &&
+			(best < 0 || h->at[i].bytes < h->at[best].bytes))
+			best = i;
+	if (best >= 0) {
+		offset = h->at[best].offset;
+		h->at[best].offset += bytes;
+		h->at[best].bytes -= bytes;
+		if (h->at[best].bytes == 0)
+			remove_hole(h, best);
+		return offset;
+	}
+	if (h->n > 0 && h->at[h->n - 1].offset + h->at[h->n - 1].bytes ==
+				p->tensor_bytes) { /* grow the last hole */
+		offset = h->at[--h->n].offset;
+	} else {
+		offset = p->tensor_bytes;
+	}
+	p->tensor_bytes = plus(p, offset, bytes);
+	return offset;
+}
+
+static void give(arena *a, holes *h, size_t offset, size_t bytes)
+{
+	int32_t i = h->n;
+
+	(void)vec_push(a, h);
+	while (i > 0 && h->at[i - 1].offset > offset) {
+		h->at[i] = h->at[i - 1];
+		i--;
+	}
+	h->at[i] = (struct hole){offset, bytes};
+	if (i + 1 < h->n && offset + bytes == h->at[i + 1].offset) {
+		h->at[i].bytes += h->at[i + 1].bytes;
+		remove_hole(h, i + 1);
+	}
+	if (i > 0 && h->at[i - 1].offset + h->at[i - 1].bytes == offset) {
+		h->at[i - 1].bytes += h->at[i].bytes;
+		remove_hole(h, i);
+	}
+}
+
+/* First and last step of every tensor that a launch touches. */
+static void find_lifetimes(plan *p)
+{
+	for (int32_t s = 0; s < p->step.n; s++) {
+		const plan_step *step = &p->step.at[s];
+
+		for (int32_t i = step->first; i < step->first + step->n; i++) {
+			const plan_launch *l = &p->launch.at[i];
+
+			for (int32_t k = 0; k < l->n_params; k++) {
+				plan_place *at = &p->place[l->tensor[k]];
+
+				if (at->first < 0)
+					at->first = s;
+				at->last = s;
+			}
+		}
+	}
+}
+
+/* The caller's arrays; outputs that something else already fills are copies. */
+static void place_callers(plan *p)
+{
+	const ir_system *s = p->s;
+
+	for (int32_t i = 0; i < s->input.n; i++) {
+		plan_place *at = &p->place[s->input.at[i]];
+
+		at->where = PLAN_INPUT;
+		at->number = i;
+	}
+	for (int32_t i = 0; i < s->output.n; i++) {
+		int32_t root = p->root[s->output.at[i]];
+		plan_place *at = &p->place[root];
+
+		if (s->tensor.at[root].numel == 0)
+			continue;
+		if (at->where != PLAN_NOWHERE) {
+			*vec_push(p->a, &p->copy) = (plan_copy){root, i};
+			continue;
+		}
+		at->where = PLAN_OUTPUT;
+		at->number = i;
+	}
+}
+
+/* Tensors in the order of a key (first or last step), as lists by step. */
+static int32_t *by_step(const plan *p, arena *a, bool last, int32_t *head)
+{
+	int32_t *next = arena_array(a, int32_t, p->s->tensor.n + 1);
+
+	for (int32_t s = 0; s < p->step.n; s++)
+		head[s] = -1;
+	for (int32_t t = p->s->tensor.n - 1; t >= 0; t--) {
+		const plan_place *at = &p->place[t];
+		int32_t s = last ? at->last : at->first;
+
+		if (at->where != PLAN_SLAB)
+			continue;
+		next[t] = head[s];
+		head[s] = t;
+	}
+	return next;
+}
+
+static void place_slab(plan *p, arena *a, const plan_options *o)
+{
+	int32_t *begin = arena_array(a, int32_t, p->step.n + 1);
+	int32_t *end = arena_array(a, int32_t, p->step.n + 1);
+	int32_t *begins = by_step(p, a, false, begin);
+	int32_t *ends = by_step(p, a, true, end);
+	holes h = {0};
+
+	for (int32_t s = 0; s < p->step.n; s++) {
+		for (int32_t t = begin[s]; t >= 0; t = begins[t]) {
+			plan_place *at = &p->place[t];
+			size_t n = plan_round_up(
+				plus(p, at->bytes, o->guard_bytes));
+
+			at->offset = take(p, a, &h, n);
+			p->sum_bytes = plus(p, p->sum_bytes, n);
+		}
+		for (int32_t t = end[s]; t >= 0 && !o->apart; t = ends[t])
+			give(a, &h, p->place[t].offset,
+				plan_round_up(p->place[t].bytes +
+					      o->guard_bytes));
+	}
+}
+
+/* Launches of one step run at the same time: each has its own scratch. */
+static void place_scratch(plan *p)
+{
+	for (int32_t s = 0; s < p->step.n; s++) {
+		const plan_step *step = &p->step.at[s];
+		size_t used = 0;
+
+		for (int32_t i = step->first; i < step->first + step->n; i++) {
+			plan_launch *l = &p->launch.at[i];
+			const emit_kernel *k;
+
+			if (l->kernel < 0)
+				continue;
+			k = p->kernel.at[l->kernel].code;
+			l->scratch_offset = used;
+			used = plus(p, used, plan_round_up(k->scratch_bytes));
+			if (plan_round_up(k->local_bytes) > p->local_bytes)
+				p->local_bytes = plan_round_up(k->local_bytes);
+		}
+		if (used > p->scratch_bytes)
+			p->scratch_bytes = used;
+	}
+}
+
+void plan_place_all(plan *p, const plan_options *o)
+{
+	arena *a = arena_child(p->a);
+
+	p->place = arena_array(p->a, plan_place, p->s->tensor.n + 1);
+	for (int32_t t = 0; t < p->s->tensor.n; t++) {
+		const sys_tensor *st = &p->s->tensor.at[t];
+
+		p->place[t].first = p->place[t].last = -1;
+		p->place[t].bytes = (size_t)st->numel * dtype_size(st->dtype);
+	}
+	find_lifetimes(p);
+	place_callers(p);
+	for (int32_t t = 0; t < p->s->tensor.n; t++)
+		if (p->place[t].where == PLAN_NOWHERE && p->place[t].first >= 0)
+			p->place[t].where = PLAN_SLAB;
+	place_slab(p, a, o);
+	place_scratch(p);
+	arena_free(a);
+}

@@ -1,0 +1,18 @@
+/* private.h: what the files of plan/ share. */
+#ifndef PLAN_PRIVATE_H
+#define PLAN_PRIVATE_H
+
+#include "plan/plan.h"
+
+/* Offsets in the slab start at multiples of this: a cache line. */
+enum { PLAN_ALIGN = 64 };
+
+/* Gives every tensor of the call list its place (place.c). */
+void plan_place_all(plan *p, const plan_options *o);
+
+static inline size_t plan_round_up(size_t n)
+{
+	return (n + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
+}
+
+#endif

@@ -1,0 +1,149 @@
+/*
+ * verify.c: what must hold of a plan, whatever made it:
+ *
+ *   every launch stands in exactly one step, steps in order;
+ *   what a launch reads was made in a step before, or is an input;
+ *   launches of one step write nothing that another of them touches;
+ *   tensors of the slab that live at the same time share no byte;
+ *   every output with elements is written.
+ */
+#include "plan/private.h"
+
+static int32_t n_outputs(const plan *p, const plan_launch *l)
+{
+	return l->kernel < 0 ? l->eqn->n_out
+			     : p->kernel.at[l->kernel].code->n_outputs;
+}
+
+static _Noreturn void bug(const plan *p, const char *what, int32_t tensor)
+{
+	env_bug(arena_env(p->a), "plan.verify", "%s: %s", what,
+		tensor >= 0 ? p->s->tensor.at[tensor].name : "");
+}
+
+/* made[t]: the step that writes it, -1 input, -2 nothing */
+static void verify_order(const plan *p, int32_t *made)
+{
+	int32_t next = 0;
+
+	for (int32_t t = 0; t < p->s->tensor.n; t++)
+		made[t] = p->place[t].where == PLAN_INPUT ? -1 : -2;
+	for (int32_t s = 0; s < p->step.n; s++) {
+		const plan_step *step = &p->step.at[s];
+
+		if (step->first != next || step->n < 1)
+			bug(p, "steps do not follow each other", -1);
+		next += step->n;
+		for (int32_t i = step->first; i < next; i++) {
+			const plan_launch *l = &p->launch.at[i];
+			int32_t n = n_outputs(p, l);
+
+			for (int32_t k = n; k < l->n_params; k++) {
+				int32_t t = l->tensor[k];
+
+				if (p->s->tensor.at[t].numel > 0 &&
+					(made[t] == -2 || made[t] == s))
+					bug(p, "read before it is made", t);
+			}
+			for (int32_t k = 0; k < n; k++) {
+				int32_t t = l->tensor[k];
+
+				if (made[t] != -2)
+					bug(p, "made twice", t);
+				made[t] = s;
+			}
+			if (step->n > 1 && (l->n_checks > 0 || l->kernel < 0))
+				bug(p, "not to be batched", l->tensor[0]);
+		}
+	}
+	if (next != p->launch.n)
+		bug(p, "a launch is in no step", -1);
+}
+
+struct range {
+	size_t lo, hi;
+	int32_t tensor;
+};
+
+static void sift(struct range *r, int32_t n, int32_t i)
+{
+	for (;;) {
+		int32_t k = 2 * i + 1;
+		struct range t = r[i];
+
+		if (k >= n)
+			return;
+		if (k + 1 < n && r[k + 1].lo > r[k].lo)
+			k++;
+		if (r[k].lo <= t.lo)
+			return;
+		r[i] = r[k];
+		r[k] = t;
+		i = k;
+	}
+}
+
+static void sort_ranges(struct range *r, int32_t n)
+{
+	for (int32_t i = n / 2 - 1; i >= 0; i--)
+		sift(r, n, i);
+	for (int32_t m = n - 1; m > 0; m--) {
+		struct range t = r[0];
+
+		r[0] = r[m];
+		r[m] = t;
+		sift(r, m, 0);
+	}
+}
+
+/*
+ * In order of offset, each tensor against those after it that begin before it
+ * ends: near-linear, because few tensors have reused the same bytes twice.
+ */
+static void verify_slab(const plan *p, arena *a)
+{
+	struct range *r = arena_array(a, struct range, p->s->tensor.n + 1);
+	int32_t n = 0;
+
+	for (int32_t t = 0; t < p->s->tensor.n; t++) {
+		const plan_place *at = &p->place[t];
+
+		if (at->where != PLAN_SLAB || at->bytes == 0)
+			continue;
+		if (at->offset % PLAN_ALIGN != 0 ||
+			at->offset + at->bytes > p->tensor_bytes)
+			bug(p, "outside of the slab", t);
+		r[n++] = (struct range){
+			at->offset, at->offset + at->bytes, t};
+	}
+	sort_ranges(r, n);
+	for (int32_t i = 0; i < n; i++)
+		for (int32_t k = i + 1; k < n && r[k].lo < r[i].hi; k++) {
+			const plan_place *u = &p->place[r[i].tensor];
+			const plan_place *v = &p->place[r[k].tensor];
+
+			if (u->first <= v->last && v->first <= u->last)
+				bug(p, "shares bytes with another",
+					r[i].tensor);
+		}
+}
+
+static void verify_outputs(const plan *p, const int32_t *made)
+{
+	for (int32_t i = 0; i < p->s->output.n; i++) {
+		int32_t t = p->root[p->s->output.at[i]];
+
+		if (p->s->tensor.at[t].numel > 0 && made[t] == -2)
+			bug(p, "output that nothing makes", t);
+	}
+}
+
+void plan_verify(const plan *p)
+{
+	arena *a = arena_child(p->a);
+	int32_t *made = arena_array(a, int32_t, p->s->tensor.n + 1);
+	verify_order(p, made);
+	verify_slab(p, a);
+	verify_outputs(p, made);
+	arena_free(a);
+}

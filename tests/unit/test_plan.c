@@ -1,0 +1,126 @@
+/*
+ * plan: equal layers are one function, dead buffers give their bytes back,
+ * and the verifier sees it when something is moved.
+ */
+#include "unit.h"
+
+#include "compile.h"
+
+#include <stdio.h>
+
+enum { N_LAYERS = 12 };
+
+static compilation *compile_layers(arena *a, bool apart)
+{
+	compile_options o = compile_options_default(16);
+	str s = str_new(a);
+	compilation *c;
+
+	str_add(&s, "program {\n  x0: f32[32,64]\n");
+	for (int i = 0; i < N_LAYERS; i++)
+		str_printf(&s,
+			"  t%d = softmax(x%d, axis=1)\n"
+			"  x%d = transpose(t%d, perm=[1,0])\n"
+			"  y%d = exp(x%d)\n"
+			"  x%d = transpose(y%d, perm=[1,0])\n",
+			i, 10 * i, 10 * i + 1, i, i, 10 * i + 1,
+			10 * (i + 1), i);
+	str_printf(&s, "  return x%d\n}\n", 10 * N_LAYERS);
+	o.no_fusion = true;
+	o.plan.apart = apart;
+	c = compile_new(a, ir_program_parse(a, s.at, s.n, "layers"), &o);
+	compile_to(c, TN_LEVEL_PLAN);
+	return c;
+}
+
+static void layers(arena *a, void *arg)
+{
+	const plan *p = compile_layers(a, false)->plan;
+	const plan *q = compile_layers(a, true)->plan;
+	int32_t most = 0;
+
+	(void)arg;
+	assert_true(p->launch.n >= 3 * N_LAYERS);
+	/* one set of functions for all layers; the first and the last differ */
+	assert_true(p->kernel.n <= 2 * p->launch.n / N_LAYERS);
+	for (int32_t k = 0; k < p->kernel.n; k++)
+		most = p->kernel.at[k].n_uses > most ? p->kernel.at[k].n_uses
+						     : most;
+	assert_int_equal(most, N_LAYERS);
+	/* a few buffers of 8 KB instead of one for every tensor */
+	assert_true(p->tensor_bytes <= 4 * 32 * 64 * sizeof(float));
+	assert_true(q->tensor_bytes >= q->sum_bytes);
+	assert_int_equal(p->sum_bytes, q->sum_bytes);
+	assert_true(p->sum_bytes >= N_LAYERS * 2 * 32 * 64 * sizeof(float));
+}
+
+/* Two tensors of the slab that live at the same time, at the same place. */
+static void overlapping(arena *a, void *arg)
+{
+	plan *p = compile_layers(a, true)->plan;
+	int32_t first = -1;
+
+	(void)arg;
+	for (int32_t t = 0; t < p->s->tensor.n; t++) {
+		if (p->place[t].where != PLAN_SLAB)
+			continue;
+		if (first >= 0 && p->place[t].first <= p->place[first].last &&
+			p->place[first].first <= p->place[t].last) {
+			p->place[t].offset = p->place[first].offset;
+			plan_verify(p);
+			return;
+		}
+		first = t;
+	}
+}
+
+static void out_of_order(arena *a, void *arg)
+{
+	plan *p = compile_layers(a, false)->plan;
+	plan_launch l = p->launch.at[0];
+
+	(void)arg;
+	p->launch.at[0] = p->launch.at[1];
+	p->launch.at[1] = l;
+	plan_verify(p);
+}
+
+static void lost_step(arena *a, void *arg)
+{
+	plan *p = compile_layers(a, false)->plan;
+
+	(void)arg;
+	p->step.n--;
+	plan_verify(p);
+}
+
+static void shares(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(layers, NULL, 0, NULL), TN_OK);
+}
+
+static void verifies(void **state)
+{
+	void (*const broken[])(arena *a, void *arg) = {
+		overlapping, out_of_order, lost_step};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+		tn_diag d;
+
+		assert_int_equal(
+			unit_run(broken[i], NULL, 0, &d), TN_EINTERNAL);
+		assert_string_equal(d.rule, "plan.verify");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(shares),
+		cmocka_unit_test(verifies),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
