@@ -81,8 +81,9 @@ static void add(struct corpus *c, const char *path)
 		char *full = must(malloc(room));
 
 		snprintf(full, room, "%s/%s", path, names[i]->d_name);
-		if (stat(full, &st) == 0 && S_ISREG(st.st_mode))
-			add_file(c, full);
+		if (stat(full, &st) == 0 &&
+			(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+			add(c, full);
 		free(full);
 		free(names[i]);
 	}
