@@ -127,6 +127,15 @@ static const row_case cases[] = {
 	{"rope(a, b, c)", {"T[2,3,4] ~1", "T[3,2] ~2", "T[3,2] ~3"}, {"T[2,3,4]"}, want_rope, "f32 f64 f16"},
 	{"rope(a, b, c)", {"f32[3,3] ~1", "f32[3,1] ~2", "f32[3,1] ~3"}, {"!rope.h", "divisible"}},
 	{"rope_pairs(a, b, c)", {"T[2,3,4] ~1", "T[3,2] ~2", "T[3,2] ~3"}, {"T[2,3,4]"}, want_rope_pairs, "f32 f64 f16"},
+	{"attention(a, b, c, scale=1)", {"f32[1,1] 1", "f32[2,1] 1000 0", "f32[2,1] 3 4"}, {"f32[1,1] 3"}},
+	{"attention(a, b, c, scale=1)", {"f32[1,1] 1", "f32[2,1] -1000 -1000", "f32[2,1] 3 4"}, {"f32[1,1] 3.5"}},
+	{"attention_bias(a, b, c, d, scale=1)", {"f32[1,1] 1", "f32[2,1] 1000 0", "f32[2,1] 3 4", "f32[1,2] 0 0"}, {"f32[1,1] 3"}},
+	{"attention_bias(a, b, c, d, scale=1)", {"f32[1,1] 1", "f32[2,1] -1000 -1000", "f32[2,1] 3 4", "f32[1,2] 0 0"}, {"f32[1,1] 3.5"}},
+	{"attention_grouped(a, b, c, groups=1, scale=1)", {"f32[1,1,1] 1", "f32[1,2,1] 1000 0", "f32[1,2,1] 3 4"}, {"f32[1,1,1] 3"}},
+	{"attention_grouped(a, b, c, groups=1, scale=1)", {"f32[1,1,1] 1", "f32[1,2,1] -1000 -1000", "f32[1,2,1] 3 4"}, {"f32[1,1,1] 3.5"}},
+	{"attention_grouped(a, b, c, groups=1, scale=1)", {"f32[1,1,1] 1", "f32[1,2,1] -inf -inf", "f32[1,2,1] 3 4"}, {"f32[1,1,1] 0"}},
+	{"attention_grouped(a, b, c, groups=1, scale=1, causal=true)",
+		{"f32[1,1,1] 1", "f32[1,2,1] 1 1", "f32[1,2,1] 3 4"}, {"f32[1,1,1] 3"}},
 };
 /* clang-format on */
 
@@ -193,6 +202,13 @@ static const row_case randoms[] = {
 	{"dropout(a, b, p=0.25)", {"f32[5,9] ~1", "i64[] 14"}, {"f32[5,9]"}, want_dropout},
 	{"dropout(a, b, p=1)", {"f32[3] ~1", "i64[] 14"}, {"f32[3] 0 0 0"}},
 	{"dropout(a, b, p=0)", {"f32[3] 1 nan inf", "i64[] 14"}, {"f32[3] 1 nan inf"}},
+	{"randint(a, shape=[0], lo=2, hi=16777218)", {"i64[] 10"}, {"i64[0]"}},
+	{"randint(a, shape=[0], hi=16777217)", {"i64[] 10"}, {"!randint.check", ""}},
+	{"randint(a, shape=[3], hi=1)", {"i64[] 10"}, {"i64[3] 0 0 0"}},
+	{"exponential(a, shape=[1])", {"i64[] 7"}, {"f32[1] 0.608616626"}},
+	{"categorical(a, b)", {"i64[] 13", "f32[2,1] 5 5"}, {"i64[2] 0 0"}},
+	{"categorical(a, b)", {"i64[] 13", "f32[2,0]"}, {"!categorical.check", ""}},
+	{"dropout(a, b)", {"f32[3] 1 1 1", "i64[] 7"}, {"f32[3] 0 2 2"}},
 };
 /* clang-format on */
 

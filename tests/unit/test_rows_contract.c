@@ -82,6 +82,8 @@ static const row_case cases[] = {
 	{"cross(a, b)", {"f32[2,3] 1 0 0 1 2 3", "f32[3] 0 1 0"}, {"f32[2,3] 0 0 1 -3 0 1"}},
 	{"cross(a, b)", {"f32[2] 1 0", "f32[2] 0 1"}, {"!cross.i", "3"}},
 	{"cdist(a, b)", {"T[3,4] ~1", "T[2,4] ~2"}, {"T[3,2]"}, want_cdist, "f32 f64"},
+	{"addmm(a, b, c)", {"f32[1,1] 2", "f32[1,1] 3", "f32[1,1] 5"}, {"f32[1,1] 17"}},
+	{"cdist(a, b)", {"f32[1,2] 1 2", "f32[2,2] 1 2 1 2.5"}, {"f32[1,2] 0 0.5"}},
 };
 /* clang-format on */
 
@@ -242,6 +244,23 @@ static const row_case convs[] = {
 	{"global_avg_pool(a)", {"T[1,2,2,2] 1 2 3 4 5 6 7 8"}, {"T[1,2] 2.5 6.5"}, .types = "f32 f64 f16 bf16"},
 	{"global_avg_pool(a)", {"f32[1,2] 3 4"}, {"f32[1,2] 3 4"}},
 	{"global_max_pool(a)", {"T[1,2,2,2] 1 4 3 2 5 8 7 6"}, {"T[1,2] 4 8"}, .types = "f32 i8"},
+	{"conv(a, b, dil=[0])", {"f32[1,1,3] ~1", "f32[1,1,1] ~1"}, {"!conv.check", ""}},
+	{"conv_transpose(a, b)", {"f32[1,1,2] 1 2", "f32[1,1,2] 1 10"}, {"f32[1,1,3] 1 12 20"}},
+	{"conv_transpose(a, b, stride=[0])", {"f32[1,1,3] ~1", "f32[1,1,2] ~1"}, {"!conv_transpose.check", ""}},
+	{"conv_transpose(a, b, dil=[0])", {"f32[1,1,3] ~1", "f32[1,1,2] ~1"}, {"!conv_transpose.check", ""}},
+	{"unfold(a, kernel=[2], stride=[0])", {"f32[1,1,3] ~1"}, {"!unfold.check", ""}},
+	{"unfold(a, kernel=[2], dil=[0])", {"f32[1,1,3] ~1"}, {"!unfold.check", ""}},
+	{"fold(a, size=[3], stride=[0])", {"f32[1,1,2,2] ~1"}, {"!fold.check", "stride"}},
+	{"fold(a, size=[3], dil=[0])", {"f32[1,1,2,2] ~1"}, {"!fold.check", "dil"}},
+	{"max_pool(a, kernel=[2], stride=[0])", {"f32[1,1,3] ~1"}, {"!max_pool.check", ""}},
+	{"max_pool(a, kernel=[2], dil=[0])", {"f32[1,1,3] ~1"}, {"!max_pool.check", ""}},
+	{"max_pool(a, kernel=[2])", {"f32[1,1,3] 1 3 2"}, {"f32[1,1,2] 3 3"}},
+	{"avg_pool(a, kernel=[2], stride=[0])", {"f32[1,1,3] ~1"}, {"!avg_pool.check", ""}},
+	{"avg_pool(a, kernel=[2])", {"f32[1,1,3] 1 3 2"}, {"f32[1,1,2] 2 2.5"}},
+	{"avg_pool_padded(a, kernel=[2], stride=[0])", {"f32[1,1,3] ~1"}, {"!avg_pool_padded.check", ""}},
+	{"avg_pool_padded(a, kernel=[2])", {"f32[1,1,3] 1 3 2"}, {"f32[1,1,2] 2 2.5"}},
+	{"lp_pool(a, kernel=[2], stride=[0])", {"f32[1,1,3] ~1"}, {"!lp_pool.check", ""}},
+	{"lp_pool(a, kernel=[2])", {"f32[1,1,3] 3 4 0"}, {"f32[1,1,2] 5 4"}},
 };
 
 /* ---- running along an axis ---- */

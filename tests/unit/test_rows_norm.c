@@ -203,6 +203,16 @@ static const row_case cases[] = {
 	{"standardize(a, axes=[1,2])", {"T[2,3,2] ~7"}, {"T[2,3,2]"}, want_standardize, FLOATS},
 	{"l2_normalize(a, axes=[1])", {"T[2,2] 3 4 0 0"}, {"T[2,2] 0.6 0.8 0 0"}, .types = FLOATS},
 	{"local_response_norm(a, size=3, alpha=0.5, bias=2)", {"T[1,4,2] ~8"}, {"T[1,4,2]"}, want_lrn, FLOATS},
+	{"log_softmax(a)", {"f32[2,2] 0 0 0 -100"}, {"f32[2,2] -0.69314718 -0.69314718 0 -100"}},
+	{"masked_softmax(a, b)", {"f32[1,3] 1000 1000 -1000", "bool[1,3] 1 1 1"}, {"f32[1,3] 0.5 0.5 0"}},
+	{"masked_softmax(a, b)", {"f32[1,2] -1000 -1000", "bool[1,2] 1 1"}, {"f32[1,2] 0.5 0.5"}},
+	{"layer_norm_welford(a, b, c)", {"f32[1,2] 1 3", "f32[2] *1", "f32[2] *0"}, {"f32[1,2] -0.999995 0.999995"}},
+	{"batch_norm(a, b, c, d, e)", {"f32[2,1] 1 3", "f32[1] 1", "f32[1] 0", "f32[1] 0", "f32[1] 0"},
+		{"f32[2,1] -0.999995 0.999995", "f32[1] 0.2", "f32[1] 0.1"}},
+	{"l2_normalize(a)", {"f32[2] 0.003 0.004"}, {"f32[2] 0.6 0.8"}},
+	{"l2_normalize(a, eps=2)", {"f32[2] 0.6 0.8"}, {"f32[2] 0.3 0.4"}},
+	{"local_response_norm(a, size=1)", {"f32[1,1] 100"}, {"f32[1,1] 59.46035575"}},
+	{"local_response_norm(a, size=0)", {"f32[1,1] 100"}, {"!local_response_norm.check", ""}},
 };
 /* clang-format on */
 
@@ -312,6 +322,15 @@ static const row_case losses[] = {
 		{"f64[] 0.6534264097200273"}},
 	{"cosine_similarity(a, b)", {XY}, {"T[3]"}, want_cosine, FLOATS},
 	{"cosine_similarity(a, b)", {"f32[2] 0 0", "f32[2] 1 1"}, {"f32[] 0"}},
+	{"huber(a, b)", {"f32[2] 0 0", "f32[2] 0.5 3"}, {"f32[] 1.3125"}},
+	{"cross_entropy_rows(a, b)", {"f32[1,2] 1000 0", "u8[1] 1"}, {"f32[1] 1000"}},
+	{"cross_entropy_masked(a, b)", {"f32[1,2] 1000 0", "u8[1] 1"}, {"f32[] 1000"}},
+	{"cross_entropy_soft(a, b)", {"f32[1,2] 1000 0", "f32[1,2] 0 1"}, {"f32[] 1000"}},
+	{"nll_loss(a, b)", {"f32[1,2] 1 2", "i32[1] 1"}, {"f32[] -2"}},
+	{"nll_loss(a, b)", {"f32[0,2]", "i32[0]"}, {"f32[] 0"}},
+	{"bce(a, b)", {"f64[1] 0", "f64[1] 1"}, {"f64[] 100"}},
+	{"kl_div(a, b)", {"f64[1,1] -2", "f64[1,1] 1"}, {"f64[] 2"}},
+	{"cosine_similarity(a, b)", {"f32[1] 0.01", "f32[1] 0.02"}, {"f32[] 1"}},
 };
 /* clang-format on */
 

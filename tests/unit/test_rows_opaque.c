@@ -59,6 +59,10 @@ static const row_case cases[] = {
 		{"i64[4,3] 0 0 0 1 0 0 -1 -1 -1 -1 -1 -1", "i64[] 2"}},
 	{"non_max_suppression(a, b, 0.5, 0, most=0)", {BOXES, SCORES}, {"i64[0,3]", "i64[] 0"}},
 	{"non_max_suppression(a, b, 0.5, 0, most=1)", {"f32[1,0,4]", "f32[1,2,0]"}, {"i64[0,3]", "i64[] 0"}},
+	{"argsort(a)", {"f32[2,2] 2 1 0 3"}, {"i64[2,2] 1 0 0 1"}},
+	{"topk(a, count=2)", {"f32[2] 1 2"}, {"f32[2] 2 1", "i64[2] 1 0"}},
+	{"topk(a, count=-1)", {"f32[2] 1 2"}, {"!topk.check", ""}},
+	{"argsort(a)", {"f32[2,2] 3 4 2 1"}, {"i64[2,2] 0 1 1 0"}},
 };
 
 static const row_case builders[] = {

@@ -152,6 +152,16 @@ static const row_case cases[] = {
 	{"max_with_index(a, axis=1)", {"T[2,3] 1 5 5 7 2 1"}, {"T[2] 5 7", "i64[2] 1 0"}, .types = NUMBERS},
 	{"min_with_index(a, axis=0)", {"T[2,3] 1 5 5 7 2 1"}, {"T[3] 1 2 1", "i64[3] 0 1 1"}, .types = NUMBERS},
 	{"min_with_index(a)", {"f32[3] 1 nan 0"}, {"f32[] nan", "i64[] 1"}},
+	{"logsumexp(a, axes=[1])", {"f32[2,2] -100 -101 200 200"}, {"f32[2] -99.68673831 200.6931472"}},
+	{"reduce_std(a)", {"f32[2] 1 3"}, {"f32[] 1"}},
+	{"argmin(a)", {"f32[0,3]"}, {"!argmin.check", ""}},
+	{"argmin(a)", {"f32[1,2] 4 3"}, {"i64[2] 0 0"}},
+	{"argmax(a)", {"f32[1] nan"}, {"i64[] 0"}},
+	{"max_with_index(a)", {"f32[0,3]"}, {"!max_with_index.check", ""}},
+	{"max_with_index(a)", {"f32[1,2] 4 3"}, {"f32[2] 4 3", "i64[2] 0 0"}},
+	{"min_with_index(a)", {"f32[0,3]"}, {"!min_with_index.check", ""}},
+	{"min_with_index(a)", {"f32[1,2] 4 3"}, {"f32[2] 4 3", "i64[2] 0 0"}},
+	{"logsumexp(a)", {"f32[2] 0 1000"}, {"f32[] 1000"}},
 };
 
 static const row_case makes[] = {
@@ -177,6 +187,8 @@ static const row_case makes[] = {
 	{"one_hot(a, depth=2, dtype=bool)", {"u8[] 1"}, {"bool[2] 0 1"}},
 	{"along_axis(a, shape=[2,3], axis=1)", {"f32[3] 5 6 7"}, {"f32[2,3] 5 6 7 5 6 7"}},
 	{"along_axis(a, shape=[2,3], axis=0)", {"f32[2] 5 6"}, {"f32[2,3] 5 5 5 6 6 6"}},
+	{"linspace(start=3, stop=7, n=2)", {0}, {"f32[2] 3 7"}},
+	{"along_axis(a, shape=[2,3], axis=1)", {"f32[4] 5 6 7 8"}, {"!along_axis.check", ""}},
 };
 /* clang-format on */
 
