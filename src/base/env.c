@@ -257,10 +257,11 @@ static void put_source(tn_diag *d, const char *source, size_t n_source, loc at)
 		from = column - SHOWN / 2;
 	while (from > 0 && is_continuation(line[from]))
 		from--;
-	if (n > from + SHOWN)
+	if (n > from + SHOWN) { /* cut: at a whole character */
 		n = from + SHOWN;
-	while (n > column && is_continuation(line[n]))
-		n--;
+		while (n > column && is_continuation(line[n]))
+			n--;
+	}
 	put(out, sizeof d->extra, line + from, n - from);
 	for (size_t i = from; i < n; i++)
 		if (line[i] == '\t')
