@@ -260,11 +260,7 @@ eqn_unit *eqn_unit_new(eqn_graph *g, const sys_eqn *e, int32_t source)
 				e->label);
 		u->has_scan |= u->e.axis[i].kind == AXIS_S;
 	}
-	for (int32_t k = 0; k < u->e.n_out; k++)
-		if (u->e.body[k] != NULL)
-			u->flops += ex_flops(u->e.body[k]);
-	if (u->e.monoid != IR_SET)
-		u->flops += u->e.n_out;
+	u->flops = eqn_flops(g, &u->e);
 	list_reads(g, u);
 	find_strides(g, u);
 	u->contraction = is_contraction(u);

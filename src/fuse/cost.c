@@ -25,6 +25,9 @@ typedef struct cost {
 	double tile;	/* iterations of a shared loop that are run as one */
 } cost;
 
+/* Memory walked across its rows is this much slower. */
+#define STRIDED 1.3
+
 /* Is this digit of member m walked by a shared loop? Which one, or -1. */
 static int32_t class_of(const part_set *s, int32_t m, int32_t digit)
 {
@@ -49,6 +52,61 @@ static bool form_uses(const ix_form *f, const eqn_digit *d)
 			return true;
 	}
 	return false;
+}
+
+/*
+ * Do the loops inside the shared ones walk a large tensor across its rows?
+ * Where the shared loops hold its fastest digit and leave a slower one.
+ */
+static double stride_of(const cost *c, int32_t m, const ix_form *at,
+	double bytes)
+{
+	const part_member *p = &c->s->m.at[m];
+	const ix_term *fast = NULL;
+	bool shared = false, left = false;
+
+	if (bytes <= (double)c->f->t->l2_bytes || p->u->contraction)
+		return 1;
+	for (int32_t i = 0; i < at->n; i++)
+		if (at->t[i].atom->kind == IX_DIGIT && at->t[i].coef > 0 &&
+			(fast == NULL || at->t[i].coef < fast->coef))
+			fast = &at->t[i];
+	if (fast == NULL)
+		return 1;
+	for (int32_t k = 0; k < p->digit.n; k++) {
+		const eqn_digit *d = &p->digit.at[k].d;
+
+		if (!form_uses(at, d))
+			continue;
+		if (class_of(c->s, m, k) < 0)
+			left = true;
+		else if (d->axis == fast->atom->axis &&
+			d->lo == fast->atom->lo)
+			shared = true;
+	}
+	return shared && left ? STRIDED : 1;
+}
+
+/* The same for a result. */
+static double stride_of_result(const cost *c, int32_t m, double bytes)
+{
+	const part_member *p = &c->s->m.at[m];
+	const eqn_unit *u = p->u;
+	bool shared = false, left = false;
+
+	if (bytes <= (double)c->f->t->l2_bytes || u->contraction)
+		return 1;
+	for (int32_t k = 0; k < p->digit.n; k++) {
+		const eqn_digit *d = &p->digit.at[k].d;
+
+		if (!part_is_left(u, d))
+			continue;
+		if (class_of(c->s, m, k) < 0)
+			left = true;
+		else if (u->stride[d->axis] * d->lo == 1)
+			shared = true;
+	}
+	return shared && left ? STRIDED : 1;
 }
 
 static double min_of(double a, double b)
@@ -139,7 +197,7 @@ static void add_results(cost *c)
 				large |= inside * size > l2;
 				continue;
 			}
-			c->bytes += n * size;
+			c->bytes += n * size * stride_of_result(c, m, n * size);
 			if (u->e.push != NULL)
 				c->bytes += 2 * size *
 					min_of(n, (double)u->volume);
@@ -206,6 +264,8 @@ static void add_read(cost *c, int32_t m, const eqn_read *r, amount *a)
 			uses[at] = true;
 	}
 	touched = min_of(touched, numel) * size;
+	if (!r->in_init)
+		touched *= stride_of(c, m, r->at, touched);
 	inside = min_of(inside, numel) * size;
 	if (touched > a->once)
 		a->once = touched;

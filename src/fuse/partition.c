@@ -356,13 +356,23 @@ static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 	return true;
 }
 
-/* Do all loops of p belong to those that the chosen set shares? */
+/* The units of the chosen set: how many. */
+static int32_t chosen(const contest *w, eqn_unit ***unit)
+{
+	const trial *b = &w->best;
+	int32_t n = size_of(b->n, b->group) + 1;
+
+	*unit = arena_array(fuse_scratch(w->c->f), eqn_unit *, n);
+	return choice_members(w->c, b->n, b->group, w->e, *unit);
+}
+
+/* Do all loops of p and e belong to those that the chosen set shares? */
 static bool is_covered(contest *w, const eqn_unit *p)
 {
 	choice *c = w->c;
-	fuse_state *f = c->f;
 	const trial *b = &w->best;
-	int32_t n = size_of(b->n, b->group) + 1, at = -1;
+	int32_t n, at = -1;
+	int64_t shared;
 	eqn_unit **unit;
 
 	for (int32_t i = 0; i < b->n; i++)
@@ -370,9 +380,41 @@ static bool is_covered(contest *w, const eqn_unit *p)
 			at = i;
 	if (at < 0)
 		return false;
-	unit = arena_array(fuse_scratch(f), eqn_unit *, n);
-	n = choice_members(c, b->n, b->group, w->e, unit);
-	return choice_judge(c, n, unit).shared >= p->volume;
+	n = chosen(w, &unit);
+	shared = choice_judge(c, n, unit).shared;
+	return shared >= p->volume && shared >= w->e->volume;
+}
+
+/* What the chosen set's loops look like: decides where seconds do not. */
+typedef struct looks {
+	int64_t shared;
+	double buffered; /* elements that pass through buffers */
+} looks;
+
+static looks look(contest *w)
+{
+	choice *c = w->c;
+	fuse_state own = *c->f;
+	eqn_unit **unit;
+	int32_t n = chosen(w, &unit);
+	looks l = {.shared = choice_judge(c, n, unit).shared};
+	fuse_kernel *k;
+
+	if (w->e->e.opaque != NULL)
+		return l;
+	own.a = fuse_scratch(c->f);
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = true;
+	k = fuse_tree(&own, n, unit);
+	fuse_buffers(&own, k, seen, c);
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = false;
+	for (int32_t i = 0; i < k->n_bufs; i++)
+		if (k->buf[i].elems > 1)
+			l.buffered += (double)c->f->s->tensor
+					      .at[k->buf[i].tensor]
+					      .numel;
+	return l;
 }
 
 /* Producers worth computing again inside e. */
@@ -503,6 +545,28 @@ static void settle(choice *c, const some_groups *all)
 	}
 }
 
+/*
+ * Does v, with producers put into e, cost less than w? Or as much, and shares
+ * more loops or buffers less. The swap is in force.
+ */
+static bool is_better(contest *v, contest *w, swap *s)
+{
+	double slack = 1e-9 * (fabs(w->best.gain) + v->c->f->t->launch_s);
+	looks old, now;
+
+	if (v->best.gain < w->best.gain - slack)
+		return true;
+	if (v->best.gain > w->best.gain + slack)
+		return false;
+	now = look(v);
+	undo_swap(v->c, s);
+	old = look(w);
+	do_swap(v->c, s);
+	if (now.shared != old.shared)
+		return now.shared > old.shared;
+	return now.buffered < old.buffered;
+}
+
 static void choose(choice *c, int32_t source)
 {
 	fuse_state *f = c->f;
@@ -517,9 +581,8 @@ static void choose(choice *c, int32_t source)
 		do_swap(c, &s);
 		v.e = s.made;
 		v.other = changed_by(c, &s);
-		v.best.gain = w.best.gain;
 		try_all(&v);
-		if (v.best.gain < w.best.gain) {
+		if (is_better(&v, &w, &s)) {
 			for (int32_t i = 0; i < s.n; i++)
 				f->copied[s.p[i]->source] |= !s.dead[i];
 			place(c, &v.best, source);

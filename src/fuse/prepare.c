@@ -19,6 +19,41 @@ typedef struct prepare {
 	VEC(sys_eqn *) e; /* by source: with movements put in */
 } prepare;
 
+/* ---- constants ---- */
+
+/*
+ * The sum of a whole number over axes that nothing depends on is a product,
+ * exact while it is small: the divisor of an average.
+ */
+static void fold_count(fuse_state *f, sys_eqn *e)
+{
+	const expr *b = e->body[0];
+	int64_t n = 1, v;
+
+	if (e->monoid != IR_SUM || e->push != NULL || e->init[0] != NULL ||
+		b->kind != EX_CONST)
+		return;
+	for (int32_t i = e->n_left; i < e->n_axes; i++)
+		if (!mul_ok(n, e->axis[i].extent, &n))
+			return;
+	if (dtype_is_float(b->dtype)) {
+		v = b->c.f > -1024 && b->c.f < 1024 ? (int64_t)b->c.f : 0;
+		if ((double)v != b->c.f || !mul_ok(v, n, &v) ||
+			v > 1 << 24 || v < -(1 << 24))
+			return;
+		b = ex_const_f(f->s, b->dtype, (double)v);
+	} else {
+		if (!mul_ok(b->c.i, n, &v))
+			return;
+		b = ex_const_i(f->s, b->dtype, v);
+	}
+	if (b->dtype != f->s->tensor.at[e->out[0]].dtype)
+		b = ex_cast(f->s, f->s->tensor.at[e->out[0]].dtype, b);
+	e->monoid = IR_SET;
+	e->n_axes = e->n_left;
+	e->body[0] = b;
+}
+
 /* ---- movements ---- */
 
 /* Element number of the result at a point of the left axes. */
@@ -66,6 +101,8 @@ static void put_in(prepare *w)
 
 		*e = eqn_inline(f->g, &f->s->eqn.at[i]);
 		*vec_push(f->a, &w->e) = e;
+		if (e->opaque == NULL)
+			fold_count(f, e);
 		if (e->opaque == NULL) {
 			if (eqn_is_movement(e))
 				eqn_replace(f->g, e);

@@ -139,6 +139,20 @@ static void leaf(printer *w, const fuse_node *n)
 	str_addc(w->out, '\n');
 }
 
+/* Does a statement below reduce along the variable? */
+static bool reduces(printer *w, const fuse_node *n, int32_t var)
+{
+	const fuse_eqn *e;
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (reduces(w, n->child[i], var))
+			return true;
+	if (n->kind != FUSE_STMT)
+		return false;
+	e = &w->k->eqn[n->eqn];
+	return !ix_uses_axis(e->out_at, var) || e->e.push != NULL;
+}
+
 static void tree(printer *w, const fuse_node *n, int32_t depth)
 {
 	const fuse_var *v;
@@ -151,9 +165,10 @@ static void tree(printer *w, const fuse_node *n, int32_t depth)
 	v = &w->k->var[n->var];
 	str_printf(w->out, "for %s < %lld%s {\n", w->var_name[n->var],
 		(long long)v->extent,
-		v->kind == AXIS_R	  ? ", reduced"
-			: v->kind == AXIS_S ? ", in order"
-					    : "");
+		v->kind == AXIS_S ? ", in order"
+			: v->kind == AXIS_R && reduces(w, n, n->var)
+			? ", reduced"
+			: "");
 	for (int32_t i = 0; i < n->n_child; i++)
 		tree(w, n->child[i], depth + 1);
 	indent(w, depth);

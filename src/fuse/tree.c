@@ -186,20 +186,6 @@ static int64_t shared(grouping *w, int32_t n, const int32_t *member)
 	return product;
 }
 
-/* Does member m have to come after member k? */
-static bool after(const part_set *s, int32_t m, int32_t k)
-{
-	for (int32_t i = 0; i < s->edge.n; i++) {
-		const part_edge *e = &s->edge.at[i];
-		int32_t first = e->is_write ? e->c : e->p;
-		int32_t second = e->is_write ? e->p : e->c;
-
-		if (first == k && second == m && first != second)
-			return true;
-	}
-	return false;
-}
-
 static void place(grouping *w, int32_t m)
 {
 	int32_t best = -1, from = 0;
@@ -233,28 +219,46 @@ static void place(grouping *w, int32_t m)
 	w->of[m] = best;
 }
 
-/* Is some member of group g after a member of group h? */
-static bool group_after(grouping *w, int32_t g, int32_t h)
+/* after[g * n + h]: some member of group g comes after one of group h */
+static bool *group_order(grouping *w)
 {
-	const group *p = &w->at.at[g], *q = &w->at.at[h];
+	int32_t n = w->at.n;
+	bool *after = arena_array(w->b->scratch, bool, n * n + 1);
 
-	for (int32_t i = 0; i < p->member.n; i++)
-		for (int32_t k = 0; k < q->member.n; k++)
-			if (after(w->s, p->member.at[i], q->member.at[k]))
-				return true;
-	return false;
+	for (int32_t i = 0; i < w->s->edge.n; i++) {
+		const part_edge *e = &w->s->edge.at[i];
+		int32_t first = w->of[e->is_write ? e->c : e->p];
+		int32_t second = w->of[e->is_write ? e->p : e->c];
+
+		if (first != second)
+			after[second * n + first] = true;
+	}
+	return after;
 }
 
 /* May group l be run where k stands (up), or k where l stands? */
-static bool may_move(grouping *w, int32_t k, int32_t l, bool up)
+static bool may_move(
+	const grouping *w, const bool *after, int32_t k, int32_t l, bool up)
 {
+	int32_t n = w->at.n;
+
 	for (int32_t m = k + 1; m < l; m++) {
 		if (w->at.at[m].gone)
 			continue;
-		if (up ? group_after(w, l, m) : group_after(w, m, k))
+		if (up ? after[l * n + m] : after[m * n + k])
 			return false;
 	}
 	return true;
+}
+
+/* The order of what is left once group `from` has gone into `into`. */
+static void take_over(bool *after, int32_t n, int32_t into, int32_t from)
+{
+	for (int32_t m = 0; m < n; m++) {
+		after[into * n + m] |= after[from * n + m];
+		after[m * n + into] |= after[m * n + from];
+	}
+	after[into * n + into] = false;
 }
 
 /* members of k and l in their order */
@@ -285,6 +289,8 @@ static bool group_free(const grouping *w, int32_t g)
 
 static void merge_groups(grouping *w)
 {
+	bool *after = group_order(w);
+
 	for (int32_t k = 0; k < w->at.n; k++) {
 		for (int32_t l = k + 1; l < w->at.n; l++) {
 			bool up, down;
@@ -293,8 +299,8 @@ static void merge_groups(grouping *w)
 			if (w->at.at[k].gone || w->at.at[l].gone ||
 				!group_free(w, k) || !group_free(w, l))
 				continue;
-			up = may_move(w, k, l, true);
-			down = !up && may_move(w, k, l, false);
+			up = may_move(w, after, k, l, true);
+			down = !up && may_move(w, after, k, l, false);
 			if (!up && !down)
 				continue;
 			unite(w, k, l, &both);
@@ -302,6 +308,7 @@ static void merge_groups(grouping *w)
 				continue;
 			w->at.at[up ? k : l] = both;
 			w->at.at[up ? l : k].gone = true;
+			take_over(after, w->at.n, up ? k : l, up ? l : k);
 		}
 	}
 }
