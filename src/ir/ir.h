@@ -194,7 +194,7 @@ typedef struct sys_eqn {
 	int32_t n_out, out[IR_MAX_OUT]; /* more than IR_MAX_COMP: opaque */
 	int32_t n_axes, n_left;
 	sys_axis axis[IR_MAX_AXES];
-	const expr *body[IR_MAX_COMP], *init[IR_MAX_COMP];
+	const expr *body[IR_MAX_OUT], *init[IR_MAX_OUT]; /* opaque: NULL */
 	const ix_form *push;
 	int32_t scan_axis, scan_step; /* -1, 0 when none */
 	const struct ir_opaque *opaque;

@@ -30,6 +30,9 @@ enum { N_OPERATORS = (int)(sizeof operators / sizeof operators[0]) };
 
 const lex_operator *lex_operator_next(const lex *l)
 {
+	/* `or or#1:` begins an equation of a system */
+	if (lex_peek2(l, 1)->kind == LEX_NAME && lex_is2(l, 2, "#"))
+		return NULL;
 	for (int32_t i = 0; i < N_OPERATORS; i++)
 		if (lex_is(l, operators[i].symbol))
 			return &operators[i];

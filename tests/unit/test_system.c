@@ -50,6 +50,10 @@ static const char *const texts[] = {
 	"  _ _#0: s[] = 0\n"
 	"  return b, s\n"
 	"}\n",
+	/* a label that is an operator, behind an expression */
+	"system {\n  x: bool[2] input 0\n  y: bool[2]\n  z: bool[2]\n"
+	"  not not#0: y[i:2] = not(x[i])\n"
+	"  or or#1: z[i:2] = y[i] or x[i]\n  return z\n}\n",
 };
 
 static void round_trip(arena *a, void *arg)
