@@ -3,6 +3,9 @@
 
 #include "ir/ir.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 static void define(arena *a, void *arg)
 {
 	ir_table *t = ir_table_new(a);
@@ -189,6 +192,80 @@ static void test_table(void **state)
 		fail_msg("%s: %s\n%s", d.rule, d.text, d.extra);
 }
 
+/* ---- the examples of docs/notation.md ---- */
+
+static void lower(arena *a, void *arg)
+{
+	const char *text = arg;
+
+	ir_lower(a, ix_new(a),
+		ir_program_parse(a, text, strlen(text), "doc.tn"));
+}
+
+/* the last line is the rule and the text */
+static void check_error(char *text)
+{
+	char *last = strrchr(text, '\n');
+	tn_diag d = {0};
+	char got[1200];
+
+	assert_non_null(last);
+	*last++ = '\0';
+	assert_int_equal(unit_run(lower, text, 0, &d), TN_EINVAL);
+	snprintf(got, sizeof got, "%s: %s", d.rule, d.text);
+	assert_string_equal(got, last);
+}
+
+static void check_block(const char *kind, char *text)
+{
+	tn_diag d = {0};
+	tn_status status = TN_OK;
+	char other[8200]; /* by another name than the table's */
+
+	snprintf(other, sizeof other, "my_%s", text);
+	if (strcmp(kind, "error") == 0)
+		check_error(text);
+	else if (strcmp(kind, "row") == 0)
+		status = unit_run(define, other, 0, &d);
+	else
+		status = unit_run(lower, text, 0, &d);
+	if (status != TN_OK)
+		fail_msg("%s\n%s: %s\n%s", text, d.rule, d.text, d.extra);
+}
+
+static void test_document(void **state)
+{
+	char path[4096], line[4096], text[8192] = "", kind[16] = "";
+	const char *root = getenv("TN_SOURCE_ROOT");
+	int blocks = 0;
+	FILE *f;
+
+	(void)state;
+	snprintf(path, sizeof path, "%s/docs/notation.md",
+		root != NULL ? root : ".");
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof line, f) != NULL) {
+		if (strncmp(line, "```", 3) != 0) {
+			if (kind[0] != '\0')
+				strncat(text, line,
+					sizeof text - strlen(text) - 1);
+			continue;
+		}
+		if (kind[0] == '\0') {
+			snprintf(kind, sizeof kind, "%.*s",
+				(int)strcspn(line + 3, "\n"), line + 3);
+			continue;
+		}
+		text[strlen(text) - 1] = '\0'; /* the last line end */
+		check_block(kind, text);
+		blocks++;
+		kind[0] = text[0] = '\0';
+	}
+	fclose(f);
+	assert_true(blocks > 10);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -197,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_document),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
