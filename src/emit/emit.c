@@ -17,7 +17,7 @@ _Noreturn void emit_bug(emitter *em, const char *what, const char *name)
 	env_bug(arena_env(em->a), "emit", "%s: %s %s", em->k->name, what, name);
 }
 
-void line(emitter *em, const char *fmt, ...)
+void em_line(emitter *em, const char *fmt, ...)
 {
 	va_list ap;
 	int32_t i;
@@ -30,7 +30,7 @@ void line(emitter *em, const char *fmt, ...)
 	str_addc(em->out, '\n');
 }
 
-const char *fresh(emitter *em, const char *prefix)
+const char *em_fresh(emitter *em, const char *prefix)
 {
 	return arena_printf(em->a, "%s%d", prefix, em->n_names++);
 }
@@ -51,7 +51,7 @@ static void need(emitter *em, const char *name, tn_dtype t, int32_t lanes)
 	*vec_push(em->a, &em->needs) = (struct need){name, t, lanes};
 }
 
-const char *use(emitter *em, const char *name, tn_dtype t, int32_t lanes)
+const char *em_use(emitter *em, const char *name, tn_dtype t, int32_t lanes)
 {
 	const char *f = emit_math_use(em->m, name, t, lanes);
 
@@ -62,19 +62,19 @@ const char *use(emitter *em, const char *name, tn_dtype t, int32_t lanes)
 	return f;
 }
 
-const char *type(emitter *em, tn_dtype t, int32_t lanes)
+const char *em_type(emitter *em, tn_dtype t, int32_t lanes)
 {
 	need(em, NULL, t, lanes);
 	return emit_math_type(em->m, t, lanes);
 }
 
-const char *own(emitter *em, const char *name)
+const char *em_own(emitter *em, const char *name)
 {
 	need(em, arena_printf(em->a, "@%s", name), TN_I64, 1);
 	return name;
 }
 
-const char *unsigned_type(emitter *em, tn_dtype t, int32_t lanes)
+const char *em_unsigned_type(emitter *em, tn_dtype t, int32_t lanes)
 {
 	int32_t bytes = (int32_t)dtype_size(t);
 
@@ -91,7 +91,7 @@ static bool set_below(const loop_node *n, const loop_buf *b)
 
 	if (!loop_is_loop(n))
 		return n->eqn == b->eqn && n->kind != LOOP_STAGE &&
-			n->up != b->scope;
+		       loop_first(n->up) != b->scope;
 	for (i = 0; i < n->n_child; i++)
 		if (set_below(n->child[i], b))
 			return true;
@@ -110,8 +110,8 @@ static void find_named(emitter *em)
 		em->named[i] = k->eqn[b->eqn].e->monoid != IR_SET;
 		for (p = 0; p < k->n_phases; p++)
 			for (j = 0; j < k->phase[p].n_roots; j++)
-				em->named[i] |= set_below(k->phase[p].root[j],
-					b);
+				em->named[i] |= set_below(
+					k->phase[p].root[j], b);
 	}
 }
 
@@ -131,23 +131,29 @@ static void function(emitter *em, str *out, const char *text)
 		tn_dtype t = k->s->tensor.at[k->param[i]].dtype;
 
 		if (em->used_param[i])
-			line(em, "%s%s *const %sp%d = p[%d];",
+			em_line(em, "%s%s *const %sp%d = p[%d];",
 				i >= k->n_outputs ? "const " : "",
-				type(em, t, 1), restrict_ok ? "restrict " : "",
-				i, i);
+				em_type(em, t, 1),
+				restrict_ok ? "restrict " : "", i, i);
+		if (em->used_stream[i])
+			em_line(em,
+				"const int n%d = ((__UINTPTR_TYPE__)p%d & %d) "
+				"== 0;",
+				i, i, k->target.vector_bytes - 1);
 	}
 	for (i = 0; i < k->n_bufs; i++) {
 		const loop_buf *b = &k->buf[i];
 
 		if (em->used_buf[i] && b->where != LOOP_REGISTER)
-			line(em,
+			em_line(em,
 				"%s *const b%d = (void *)((char *)%s + "
 				"%" PRId64 ");",
-				type(em, b->dtype, 1), i,
+				em_type(em, b->dtype, 1), i,
 				b->where == LOOP_LOCAL ? "local" : "scratch",
 				b->offset);
 	}
-	line(em, "(void)p, (void)scratch, (void)local, (void)chunk, (void)err;");
+	em_line(em,
+		"(void)p, (void)scratch, (void)local, (void)chunk, (void)err;");
 	str_add(out, text);
 	str_add(out, "}\n");
 }
@@ -161,6 +167,7 @@ static const char *phase_text(emitter *em, const loop_phase *ph)
 
 	em->used_param = arena_array(em->a, bool, k->n_params + 1);
 	em->used_buf = arena_array(em->a, bool, k->n_bufs + 1);
+	em->used_stream = arena_array(em->a, bool, k->n_params + 1);
 	em->unsafe = map_new(em->a);
 	em->var = arena_array(em->a, const char *, k->n_vars + 1);
 	em->span = arena_array(em->a, struct span, k->n_vars + 1);
@@ -176,13 +183,13 @@ static const char *phase_text(emitter *em, const loop_phase *ph)
 		int64_t n = k->var[i].extent;
 
 		em->var[i] = arena_printf(em->a, "i%d", i);
-		em->span[i] = (struct span){"0",
-			arena_printf(em->a, "%" PRId64, n), 0, n, n, n};
+		em->span[i] = (struct span){
+			"0", arena_printf(em->a, "%" PRId64, n), 0, n, n, 0};
 	}
-	declare_registers(em, NULL);
-	nest(em, ph->root, ph->n_roots);
+	em_declare_registers(em, NULL);
+	em_nest(em, ph->root, ph->n_roots);
 	if (em->streams)
-		line(em, "__atomic_thread_fence(__ATOMIC_SEQ_CST);");
+		em_line(em, "__atomic_thread_fence(__ATOMIC_SEQ_CST);");
 	function(em, &out, body.at);
 	return out.at;
 }
@@ -220,16 +227,16 @@ emit_kernel *emit_make(arena *a, loop_kernel *k)
 	int32_t i;
 
 	find_named(&em);
-	type(&em, TN_I64, 1);
-	type(&em, TN_U8, 1);
+	em_type(&em, TN_I64, 1);
+	em_type(&em, TN_U8, 1);
 	for (i = 0; i < k->n_phases; i++) {
 		text[i] = phase_text(&em, &k->phase[i]);
 		h1 = hash_bytes(text[i], strlen(text[i]), h1);
 		h2 = hash_bytes(text[i], strlen(text[i]), h2);
 	}
 	for (i = 0; i < k->n_phases; i++) {
-		out->phase[i].fn = arena_printf(a, "k_%016" PRIx64 "%08" PRIx64
-			"_%d", h1, h2 >> 32, i);
+		out->phase[i].fn = arena_printf(
+			a, "k_%016" PRIx64 "%08" PRIx64 "_%d", h1, h2 >> 32, i);
 		out->phase[i].n_chunks = k->phase[i].n_chunks;
 		str_printf(&c,
 			"void %s(void *const *p, void *scratch, void *local,\n"

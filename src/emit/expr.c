@@ -35,11 +35,11 @@ static void unsafe_visit(void *arg, const expr *e)
 }
 
 /* May something below be read only where the guards in force hold? */
-bool is_unsafe(emitter *em, const expr *e)
+bool em_is_unsafe(emitter *em, const expr *e)
 {
 	int64_t known = em->dom->n_facts > 0
-		? 0
-		: map_get(em->unsafe, &e->id, sizeof e->id, 0);
+				? 0
+				: map_get(em->unsafe, &e->id, sizeof e->id, 0);
 	struct seek s = {em, false};
 
 	if (known != 0)
@@ -50,7 +50,7 @@ bool is_unsafe(emitter *em, const expr *e)
 	return s.unsafe;
 }
 
-static void address(emitter *em, struct place_of *p)
+void em_address(emitter *em, struct place_of *p)
 {
 	int32_t i;
 
@@ -58,7 +58,7 @@ static void address(emitter *em, struct place_of *p)
 		return;
 	p->affine = true;
 	if (p->buf == NULL || p->buf->n_vars == 0) {
-		p->varies = form_varies(em, p->at);
+		p->varies = em_form_varies(em, p->at);
 		if (p->buf != NULL && p->buf->where == LOOP_REGISTER)
 			p->varies = false;
 		p->affine = loop_stride(p->at, em->vvar,
@@ -68,42 +68,44 @@ static void address(emitter *em, struct place_of *p)
 	for (i = 0; i < p->buf->n_vars; i++) {
 		int64_t s = 0;
 
-		p->varies |= form_varies(em, p->digit[i]);
+		p->varies |= em_form_varies(em, p->digit[i]);
 		p->affine = p->affine &&
-			loop_stride(p->digit[i], em->vvar,
-				em->k->var[em->vvar].extent, &s);
+			    loop_stride(p->digit[i], em->vvar,
+				    em->k->var[em->vvar].extent, &s);
 		p->stride += s * p->buf->stride[i];
 	}
 }
 
-struct place_of place_buf(emitter *em, int32_t n_buf, const ix_form *at)
+struct place_of em_place_buf(emitter *em, int32_t n_buf, const ix_form *at)
 {
-	struct place_of p = {.buf = &em->k->buf[n_buf], .n_buf = n_buf,
-		.param = -1, .at = at};
+	struct place_of p = {.buf = &em->k->buf[n_buf],
+		.n_buf = n_buf,
+		.param = -1,
+		.at = at};
 
 	p.dtype = p.buf->dtype;
 	loop_subscript(em->k, em->dom, p.buf, at, p.digit);
 	em->used_buf[n_buf] = true;
-	address(em, &p);
+	em_address(em, &p);
 	return p;
 }
 
-struct place_of place_tensor(emitter *em, int32_t tensor, const ix_form *at,
-	bool in_memory)
+struct place_of em_place_tensor(
+	emitter *em, int32_t tensor, const ix_form *at, bool in_memory)
 {
 	struct place_of p = {.at = at};
 	int32_t e, c;
 
 	if (!in_memory && loop_maker(em->k, tensor, &e, &c) &&
 		em->k->buf_of[e][c] >= 0)
-		return place_buf(em, em->k->buf_of[e][c], at);
+		return em_place_buf(em, em->k->buf_of[e][c], at);
 	p.param = loop_param(em->k, tensor);
 	if (p.param < 0)
 		emit_bug(em, "a tensor is nowhere",
 			em->s->tensor.at[tensor].name);
 	em->used_param[p.param] = true;
 	p.dtype = em->s->tensor.at[tensor].dtype;
-	address(em, &p);
+	em_address(em, &p);
 	return p;
 }
 
@@ -113,20 +115,23 @@ static bool per_lane(const emitter *em, const struct place_of *p)
 	return em->lanes > 1 && p->buf != NULL && p->buf->lanes;
 }
 
-const char *element(emitter *em, const struct place_of *p, const char *lane)
+const char *em_element(emitter *em, const struct place_of *p, const char *lane)
 {
 	const char *i;
 
+	if (p->base != NULL)
+		return arena_printf(
+			em->a, "%s%s]", p->base, em_form_text(em, p->at, lane));
 	if (p->buf == NULL)
 		return arena_printf(em->a, "p%d[%s]", p->param,
-			form_text(em, p->at, lane));
+			em_form_text(em, p->at, lane));
 	if (p->buf->where == LOOP_REGISTER)
 		return per_lane(em, p) && lane != NULL
-			? arena_printf(em->a, "r%d[%s]", p->n_buf, lane)
-			: arena_printf(em->a, "r%d", p->n_buf);
+			       ? arena_printf(em->a, "r%d[%s]", p->n_buf, lane)
+			       : arena_printf(em->a, "r%d", p->n_buf);
 	i = em->k->eqn[p->buf->eqn].push
-		? form_text(em, p->at, lane)
-		: digits_text(em, p->buf, p->digit, lane);
+		    ? em_form_text(em, p->at, lane)
+		    : em_digits_text(em, p->buf, p->digit, lane);
 	if (!per_lane(em, p))
 		return arena_printf(em->a, "b%d[%s]", p->n_buf, i);
 	return arena_printf(em->a, "b%d[(%s) * %d%s%s]", p->n_buf, i, em->lanes,
@@ -140,118 +145,162 @@ static val widened(emitter *em, val v, tn_dtype stored)
 		const char *f = stored == TN_F16 ? "f32_from_f16"
 						 : "f32_from_bf16";
 
-		v.t = arena_printf(em->a, "%s(%s)",
-			use(em, f, TN_F32, v.lanes), v.t);
+		v.t = arena_printf(
+			em->a, "%s(%s)", em_use(em, f, TN_F32, v.lanes), v.t);
 		v.dt = TN_F32;
 	} else if (stored == TN_BOOL && v.lanes > 1) {
-		v.t = arena_printf(em->a, "__builtin_convertvector(%s != 0, %s)",
-			v.t, mask_type(em, mask_bytes(em)));
-		v.mask = mask_bytes(em);
+		v.t = arena_printf(em->a,
+			"__builtin_convertvector(%s != 0, %s)", v.t,
+			em_mask_type(em, em_mask_bytes(em)));
+		v.mask = em_mask_bytes(em);
 	} else if (stored == TN_BOOL) {
 		v.t = arena_printf(em->a, "%s != 0", v.t);
 	}
-	return name_val(em, v);
+	return em_name_val(em, v);
 }
 
 static val load_lanes(emitter *em, const struct place_of *p, bool guarded)
 {
-	const char *n = fresh(em, "g"), *cond = guarded ? path_text(em, "l") : "";
+	const char *n = em_fresh(em, "g"),
+		   *cond = guarded ? em_path_text(em, "l") : "";
 
-	line(em, "%s %s%s;", type(em, p->dtype, em->lanes), n,
+	em_line(em, "%s %s%s;", em_type(em, p->dtype, em->lanes), n,
 		guarded ? " = { 0 }" : "");
-	line(em, "for (int l = 0; l < %d; l++)", em->lanes);
+	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
 	if (guarded)
-		line(em, "	if (%s)", cond);
-	line(em, "	%s%s[l] = %s;", guarded ? "	" : "", n,
-		element(em, p, "l"));
+		em_line(em, "	if (%s)", cond);
+	em_line(em, "	%s%s[l] = %s;", guarded ? "	" : "", n,
+		em_element(em, p, "l"));
 	return widened(em, (val){n, p->dtype, em->lanes, 0}, p->dtype);
 }
 
-val load(emitter *em, const struct place_of *p, bool guarded)
+val em_load(emitter *em, const struct place_of *p, bool guarded)
 {
-	bool lanes = p->varies || per_lane(em, p);
-	const char *t = element(em, p, NULL);
+	bool lanes = p->varies || per_lane(em, p), mixed = false;
+	const char *t = em_element(em, p, NULL);
 	int32_t i;
 
 	if (p->buf != NULL && p->buf->where == LOOP_REGISTER) {
 		val v = {t, p->dtype, per_lane(em, p) ? em->lanes : 1, 0};
 
 		if (v.dt == TN_BOOL && v.lanes > 1)
-			v.mask = mask_bytes(em);
+			v.mask = em_mask_bytes(em);
 		return v;
 	}
 	for (i = 0; guarded && i < em->path.n; i++)
-		lanes |= em->path.at[i].c.lanes > 1;
+		mixed |= em->path.at[i].c.lanes > 1;
+	lanes |= mixed;
 	if (lanes && !guarded &&
 		(per_lane(em, p) ? !p->varies : p->affine && p->stride == 1))
 		return widened(em,
 			(val){arena_printf(em->a, "%s(&%s)",
-				      use(em, "load", p->dtype, em->lanes), t),
+				      em_use(em, "load", p->dtype, em->lanes),
+				      t),
 				p->dtype, em->lanes, 0},
 			p->dtype);
-	if (lanes)
+	if (lanes && (mixed || !p->varies || !p->affine || p->stride != 1 ||
+			     per_lane(em, p)))
 		return load_lanes(em, p, guarded);
-	if (guarded) {
-		const char *n = fresh(em, "g");
+	if (lanes) { /* the condition is one for all lanes */
+		const char *n = em_fresh(em, "g");
 
-		line(em, "const %s %s = %s ? %s : 0;", type(em, p->dtype, 1), n,
-			path_text(em, NULL), t);
+		em_line(em, "%s %s = { 0 };", em_type(em, p->dtype, em->lanes),
+			n);
+		em_line(em, "if (%s)", em_path_text(em, NULL));
+		em_line(em, "	%s = %s(&%s);", n,
+			em_use(em, "load", p->dtype, em->lanes), t);
+		return widened(em, (val){n, p->dtype, em->lanes, 0}, p->dtype);
+	}
+	if (guarded) {
+		const char *n = em_fresh(em, "g");
+
+		em_line(em, "const %s %s = %s ? %s : 0;",
+			em_type(em, p->dtype, 1), n, em_path_text(em, NULL), t);
 		t = n;
 	}
-	return widened(em, val_of(t, p->dtype), p->dtype);
+	return widened(em, em_val_of(t, p->dtype), p->dtype);
 }
 
 static const char *narrowed(emitter *em, val v, tn_dtype to)
 {
 	if (to == TN_F16 || to == TN_BF16)
 		return arena_printf(em->a, "%s(%s)",
-			use(em, to == TN_F16 ? "f16_from_f32" : "bf16_from_f32",
+			em_use(em,
+				to == TN_F16 ? "f16_from_f32" : "bf16_from_f32",
 				TN_F32, v.lanes),
 			v.t);
 	if (to == TN_BOOL && v.lanes > 1)
 		return arena_printf(em->a, "__builtin_convertvector(-%s, %s)",
-			v.t, type(em, TN_U8, v.lanes));
+			v.t, em_type(em, TN_U8, v.lanes));
 	return v.t;
 }
 
-void store(emitter *em, const struct place_of *p, val v)
+/* Is every vector stored here aligned, and to go past the caches? */
+static bool is_aligned(const emitter *em, const struct place_of *p)
 {
-	const char *t = element(em, p, NULL);
+	int32_t i;
+
+	if (p->param < 0 || p->buf != NULL || !em->k->stream[p->param] ||
+		em->lanes * (int32_t)dtype_size(p->dtype) < 16 ||
+		em->span[em->vvar].mult % em->lanes != 0 ||
+		p->at->c0 % em->lanes != 0)
+		return false;
+	for (i = 0; i < p->at->n; i++) {
+		const ix_term *t = &p->at->t[i];
+
+		if (t->coef % em->lanes != 0 &&
+			(t->atom->kind != IX_DIGIT ||
+				t->atom->axis != em->vvar))
+			return false;
+	}
+	return true;
+}
+
+void em_store(emitter *em, const struct place_of *p, val v)
+{
+	const char *t = em_element(em, p, NULL);
 	bool reg = p->buf != NULL && p->buf->where == LOOP_REGISTER;
 	bool wide = em->lanes > 1 && (p->varies || per_lane(em, p));
 
-	v = cast(em, v, computed(p->dtype));
+	v = em_cast(em, v, em_computed(p->dtype));
 	if (wide)
-		v = v.dt == TN_BOOL ? to_mask(em, v, mask_bytes(em))
-				    : to_lanes(em, v);
+		v = v.dt == TN_BOOL ? em_to_mask(em, v, em_mask_bytes(em))
+				    : em_to_lanes(em, v);
 	if (reg) {
-		line(em, "%s = %s;", t, v.t);
+		em_line(em, "%s = %s;", t, v.t);
 	} else if (!wide) {
-		line(em, p->dtype == TN_BOOL ? "%s = (u8)%s;" : "%s = %s;", t,
-			narrowed(em, v, p->dtype));
-	} else if (per_lane(em, p) ? !p->varies : p->affine && p->stride == 1) {
-		bool nt = em->aligned && p->buf == NULL &&
-			em->k->stream[p->param];
-
-		em->streams |= nt;
-		line(em, "%s(&%s, %s);",
-			use(em, nt ? "stream" : "store", p->dtype, em->lanes),
+		em_line(em, p->dtype == TN_BOOL ? "%s = (u8)%s;" : "%s = %s;",
 			t, narrowed(em, v, p->dtype));
+	} else if (per_lane(em, p) ? !p->varies : p->affine && p->stride == 1) {
+		const char *plain = em_use(em, "store", p->dtype, em->lanes);
+
+		v.t = narrowed(em, v, p->dtype);
+		if (is_aligned(em, p)) {
+			em->streams = em->used_stream[p->param] = true;
+			em_line(em, "if (n%d)", p->param);
+			em_line(em, "	%s(&%s, %s);",
+				em_use(em, "stream", p->dtype, em->lanes), t,
+				v.t);
+			em_line(em, "else");
+			em_line(em, "	%s(&%s, %s);", plain, t, v.t);
+		} else {
+			em_line(em, "%s(&%s, %s);", plain, t, v.t);
+		}
 	} else {
 		val w = {narrowed(em, v, p->dtype), p->dtype, em->lanes,
 			p->dtype == TN_BOOL ? 1 : 0};
-		const char *n = fresh(em, "s");
+		const char *n = em_fresh(em, "s");
 
-		line(em, "const %s %s = %s;", type(em, w.dt, em->lanes), n,
-			w.t);
-		line(em, "for (int l = 0; l < %d; l++)", em->lanes);
-		line(em, "	%s = %s[l];", element(em, p, "l"), n);
+		em_line(em, "const %s %s = %s;", em_type(em, w.dt, em->lanes),
+			n, w.t);
+		em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
+		em_line(em, "	%s = %s[l];", em_element(em, p, "l"), n);
 	}
 }
 
 static val read(emitter *em, const expr *e)
 {
-	bool guarded = em->path.n > 0 && is_unsafe(em, e);
+	bool guarded = em->path.n > 0 && em_is_unsafe(em, e);
 	struct place_of p;
 	int32_t i, q, c;
 	val v;
@@ -261,24 +310,24 @@ static val read(emitter *em, const expr *e)
 			(em->def.at[i].at == NULL ||
 				em->def.at[i].at == e->form))
 			return em->def.at[i].v;
-	load_funs(em, e->form);
-	p = place_tensor(em, e->tensor, e->form, false);
-	v = load(em, &p, guarded);
+	em_load_funs(em, e->form);
+	p = em_place_tensor(em, e->tensor, e->form, false);
+	v = em_load(em, &p, guarded);
 	if (p.buf != NULL && loop_maker(em->k, e->tensor, &q, &c) &&
 		em->k->eqn[q].acc[c] != e->dtype)
-		v = cast(em, v, e->dtype); /* rounded once, when complete */
+		v = em_cast(em, v, e->dtype); /* rounded once, when complete */
 	return v;
 }
 
 /* What the values of f are compared in when there is one per lane. */
-tn_dtype index_dtype(emitter *em, const ix_form *f)
+tn_dtype em_index_dtype(emitter *em, const ix_form *f)
 {
 	int64_t min, max;
 
 	ix_range(em->dom, f, &min, &max);
-	return min < INT32_MIN || max > INT32_MAX || mask_bytes(em) > 4
-		? TN_I64
-		: TN_I32;
+	return min < INT32_MIN || max > INT32_MAX || em_mask_bytes(em) > 4
+		       ? TN_I64
+		       : TN_I32;
 }
 
 static val index_value(emitter *em, const ix_form *f, tn_dtype dt)
@@ -289,28 +338,29 @@ static val index_value(emitter *em, const ix_form *f, tn_dtype dt)
 	int32_t l;
 	str s;
 
-	load_funs(em, f);
-	if (!form_varies(em, f) && !(ix_has_fun(f) && em->lanes > 1))
-		return name_val(em, val_of(form_text(em, f, NULL), TN_I64));
+	em_load_funs(em, f);
+	if (!em_form_varies(em, f) && !(ix_has_fun(f) && em->lanes > 1))
+		return em_name_val(
+			em, em_val_of(em_form_text(em, f, NULL), TN_I64));
 	if (!loop_stride(f, em->vvar, em->k->var[em->vvar].extent, &stride) ||
 		ix_has_fun(f)) {
-		n = fresh(em, "t");
-		line(em, "%s %s;", type(em, dt, em->lanes), n);
-		line(em, "for (int l = 0; l < %d; l++)", em->lanes);
-		line(em, "	%s[l] = (%s)(%s);", n, type(em, dt, 1),
-			form_text(em, f, "l"));
+		n = em_fresh(em, "t");
+		em_line(em, "%s %s;", em_type(em, dt, em->lanes), n);
+		em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
+		em_line(em, "	%s[l] = (%s)(%s);", n, em_type(em, dt, 1),
+			em_form_text(em, f, "l"));
 		v.t = n;
 		return v;
 	}
 	s = str_new(em->a);
 	str_printf(&s, "%s((%s)(%s)) + (%s){ ",
-		use(em, "splat", dt, em->lanes), type(em, dt, 1),
-		form_text(em, f, NULL), type(em, dt, em->lanes));
+		em_use(em, "splat", dt, em->lanes), em_type(em, dt, 1),
+		em_form_text(em, f, NULL), em_type(em, dt, em->lanes));
 	for (l = 0; l < em->lanes; l++)
 		str_printf(&s, "%s%" PRId64, l > 0 ? ", " : "", stride * l);
 	str_add(&s, " }");
 	v.t = s.at;
-	return name_val(em, v);
+	return em_name_val(em, v);
 }
 
 static val inside(emitter *em, const expr *e)
@@ -321,10 +371,10 @@ static val inside(emitter *em, const expr *e)
 
 	ix_range(em->dom, e->form, &min, &max);
 	if (min >= e->lo && max < e->hi)
-		return val_of("1", TN_BOOL);
+		return em_val_of("1", TN_BOOL);
 	if (max < e->lo || min >= e->hi)
-		return val_of("0", TN_BOOL);
-	v = index_value(em, e->form, index_dtype(em, e->form));
+		return em_val_of("0", TN_BOOL);
+	v = index_value(em, e->form, em_index_dtype(em, e->form));
 	if (min < e->lo)
 		lo = arena_printf(em->a, "(%s >= %" PRId64 ")", v.t, e->lo);
 	if (max >= e->hi)
@@ -332,7 +382,7 @@ static val inside(emitter *em, const expr *e)
 	v.t = arena_printf(em->a, "%s%s%s", lo, *lo && *hi ? " & " : "", hi);
 	v.mask = v.lanes > 1 ? (int32_t)dtype_size(v.dt) : 0;
 	v.dt = TN_BOOL;
-	return name_val(em, v);
+	return em_name_val(em, v);
 }
 
 /* x, y, z of the text replaced by the arguments */
@@ -350,8 +400,8 @@ static const char *fill(emitter *em, const char *text, const char *const *arg)
 }
 
 /* Infix text: whole numbers wrap, so they are computed unsigned. */
-static val infix(emitter *em, const ir_scalar *f, const val *x, tn_dtype t,
-	val v)
+static val infix(
+	emitter *em, const ir_scalar *f, const val *x, tn_dtype t, val v)
 {
 	const char *arg[IR_MAX_ARGS] = {"", "", ""}, *c;
 	bool wraps = dtype_is_int(t) && v.dt != TN_BOOL;
@@ -359,18 +409,19 @@ static val infix(emitter *em, const ir_scalar *f, const val *x, tn_dtype t,
 
 	for (i = 0; i < f->n_args; i++)
 		arg[i] = wraps ? arena_printf(em->a, "(%s)%s",
-				unsigned_type(em, t, v.lanes), x[i].t)
+					 em_unsigned_type(em, t, v.lanes),
+					 x[i].t)
 			       : x[i].t;
 	c = fill(em, f->emit, arg);
 	if (wraps)
-		c = arena_printf(em->a, "(%s)%s", type(em, t, v.lanes), c);
+		c = arena_printf(em->a, "(%s)%s", em_type(em, t, v.lanes), c);
 	v.t = c;
 	return v;
 }
 
 static val scalar_call(emitter *em, const ir_scalar *f, const expr *e, val *x)
 {
-	tn_dtype t = TN_BOOL, out = computed(e->dtype);
+	tn_dtype t = TN_BOOL, out = em_computed(e->dtype);
 	val v = {NULL, out, 1, 0};
 	const char *sep = "", *fn;
 	int32_t i, bytes = 0;
@@ -385,14 +436,14 @@ static val scalar_call(emitter *em, const ir_scalar *f, const expr *e, val *x)
 			bytes = x[i].mask;
 	}
 	if (t == TN_BOOL && v.lanes > 1)
-		t = int_of(bytes);
+		t = em_int_of(bytes);
 	else if (t == TN_BOOL)
 		t = TN_I32;
 	else
 		bytes = (int32_t)dtype_size(t);
 	for (i = 0; i < f->n_args && v.lanes > 1; i++)
-		x[i] = x[i].dt == TN_BOOL ? to_mask(em, x[i], bytes)
-					  : to_lanes(em, x[i]);
+		x[i] = x[i].dt == TN_BOOL ? em_to_mask(em, x[i], bytes)
+					  : em_to_lanes(em, x[i]);
 	if (v.lanes > 1 && out == TN_BOOL)
 		v.mask = bytes;
 	if (f->emit[0] == '(') {
@@ -401,9 +452,9 @@ static val scalar_call(emitter *em, const ir_scalar *f, const expr *e, val *x)
 		if (dtype_is_float(out) && !dtype_is_float(t)) {
 			t = out; /* of integers, named after its result */
 			for (i = 0; i < f->n_args; i++)
-				x[i] = cast(em, x[i], TN_I64);
+				x[i] = em_cast(em, x[i], TN_I64);
 		}
-		fn = use(em, f->emit, t, v.lanes);
+		fn = em_use(em, f->emit, t, v.lanes);
 		s = str_new(em->a);
 		str_printf(&s, "%s(", fn);
 		for (i = 0; i < f->n_args; i++, sep = ", ")
@@ -413,7 +464,7 @@ static val scalar_call(emitter *em, const ir_scalar *f, const expr *e, val *x)
 	}
 	if (out == TN_BOOL && v.lanes == 1)
 		v.t = arena_printf(em->a, "%s != 0", v.t);
-	return name_val(em, v);
+	return em_name_val(em, v);
 }
 
 static val call(emitter *em, const expr *e)
@@ -423,7 +474,7 @@ static val call(emitter *em, const expr *e)
 	int32_t i;
 
 	for (i = 0; i < f->n_args; i++)
-		x[i] = ex(em, e->arg[i]);
+		x[i] = em_ex(em, e->arg[i]);
 	return scalar_call(em, f, e, x);
 }
 
@@ -434,47 +485,48 @@ static val side(emitter *em, const expr *e, val c, bool negated)
 	val v;
 
 	*vec_push(em->a, &em->path) = (struct path){c, negated};
-	v = ex(em, e);
+	v = em_ex(em, e);
 	em->path.n--;
 	em->fun.n = nf;
 	for (i = n; i < em->memo.n; i++)
-		if (is_unsafe(em, em->memo.at[i].e))
+		if (em_is_unsafe(em, em->memo.at[i].e))
 			em->memo.at[i].e = NULL;
 	return v;
 }
 
 static val select_value(emitter *em, const expr *e)
 {
-	val c = ex(em, e->arg[0]), x[2], v;
+	val c = em_ex(em, e->arg[0]), x[2], v;
 	int32_t i;
 
 	if (c.lanes == 1 && (strcmp(c.t, "1") == 0 || strcmp(c.t, "0") == 0))
-		return ex(em, e->arg[c.t[0] == '1' ? 1 : 2]);
+		return em_ex(em, e->arg[c.t[0] == '1' ? 1 : 2]);
 	x[0] = side(em, e->arg[1], c, false);
 	x[1] = side(em, e->arg[2], c, true);
-	v = (val){NULL, computed(e->dtype), 1, 0};
+	v = (val){NULL, em_computed(e->dtype), 1, 0};
 	for (i = 0; i < 2; i++)
 		v.lanes = x[i].lanes > v.lanes ? x[i].lanes : v.lanes;
 	v.lanes = c.lanes > v.lanes ? c.lanes : v.lanes;
 	for (i = 0; i < 2 && v.lanes > 1; i++)
-		x[i] = x[i].dt == TN_BOOL ? to_mask(em, x[i], mask_bytes(em))
-					  : to_lanes(em, x[i]);
+		x[i] = x[i].dt == TN_BOOL
+			       ? em_to_mask(em, x[i], em_mask_bytes(em))
+			       : em_to_lanes(em, x[i]);
 	v.mask = x[0].mask;
 	if (v.lanes == 1 || c.lanes == 1) {
 		v.t = arena_printf(em->a, "%s ? %s : %s", c.t, x[0].t, x[1].t);
 	} else if (v.dt == TN_BOOL) {
-		c = to_mask(em, c, v.mask);
-		v.t = arena_printf(em->a, "(%s & %s) | (~%s & %s)", c.t,
-			x[0].t, c.t, x[1].t);
+		c = em_to_mask(em, c, v.mask);
+		v.t = arena_printf(em->a, "(%s & %s) | (~%s & %s)", c.t, x[0].t,
+			c.t, x[1].t);
 	} else {
-		c = to_mask(em, c, (int32_t)dtype_size(v.dt));
+		c = em_to_mask(em, c, (int32_t)dtype_size(v.dt));
 		v.t = arena_printf(em->a, "%s(%s, %s, %s)",
-			use(em, "sel", v.dt, v.lanes), c.t, x[0].t, x[1].t);
+			em_use(em, "sel", v.dt, v.lanes), c.t, x[0].t, x[1].t);
 	}
-	return name_val(em, v);
+	return em_name_val(em, v);
 }
 
-val ex(emitter *em, const expr *e)
+val em_ex(emitter *em, const expr *e)
 {
 	val v = {0};
 	int32_t i;
@@ -484,7 +536,7 @@ val ex(emitter *em, const expr *e)
 			return em->memo.at[i].v;
 	switch (e->kind) {
 	case EX_CONST:
-		return literal(em, e->dtype, e->c.f, e->c.i);
+		return em_literal(em, e->dtype, e->c.f, e->c.i);
 	case EX_PARAM:
 		return em->param[e->c.i];
 	case EX_INDEX:
@@ -500,11 +552,11 @@ val ex(emitter *em, const expr *e)
 		v = select_value(em, e);
 		break;
 	case EX_INSIDE:
-		load_funs(em, e->form);
+		em_load_funs(em, e->form);
 		v = inside(em, e);
 		break;
 	case EX_CAST:
-		v = cast(em, ex(em, e->arg[0]), e->dtype);
+		v = em_cast(em, em_ex(em, e->arg[0]), e->dtype);
 		break;
 	}
 	*vec_push(em->a, &em->memo) = (struct memo){e, v};

@@ -11,7 +11,7 @@
 
 #include <inttypes.h>
 
-bool form_varies(emitter *em, const ix_form *f)
+bool em_form_varies(emitter *em, const ix_form *f)
 {
 	return em->lanes > 1 && (loop_form_vars(f) >> em->vvar & 1) != 0;
 }
@@ -44,30 +44,29 @@ static const char *atom_text(emitter *em, const ix_atom *t, const char *lane)
 		if (t->lo > 1)
 			v = arena_printf(em->a, "%s / %" PRId64, v, t->lo);
 		if (t->hi < ext)
-			v = arena_printf(em->a, "%s %% %" PRId64, v,
-				t->hi / t->lo);
-		return t->lo > 1 || t->hi < ext
-			? arena_printf(em->a, "(%s)", v)
-			: v;
+			v = arena_printf(
+				em->a, "%s %% %" PRId64, v, t->hi / t->lo);
+		return t->lo > 1 || t->hi < ext ? arena_printf(em->a, "(%s)", v)
+						: v;
 	case IX_FLOOR:
 		ix_range(em->dom, t->f, &min, &max);
 		if (min >= 0)
 			return arena_printf(em->a, "((%s) / %" PRId64 ")",
-				form_text(em, t->f, lane), t->den);
+				em_form_text(em, t->f, lane), t->den);
 		return arena_printf(em->a, "%s(%s, %" PRId64 ")",
-			own(em, "floor_div"), form_text(em, t->f, lane), t->den);
+			em_own(em, "floor_div"), em_form_text(em, t->f, lane),
+			t->den);
 	case IX_CLAMP:
-		return arena_printf(em->a,
-			"%s(%s, %" PRId64 ", %" PRId64 ")",
-			own(em, "clamp_i64"), form_text(em, t->f, lane), t->lo,
-			t->hi);
+		return arena_printf(em->a, "%s(%s, %" PRId64 ", %" PRId64 ")",
+			em_own(em, "clamp_i64"), em_form_text(em, t->f, lane),
+			t->lo, t->hi);
 	case IX_FUN:
 		return fun_text(em, t, lane);
 	}
 	emit_bug(em, "unknown atom", "");
 }
 
-const char *form_text(emitter *em, const ix_form *f, const char *lane)
+const char *em_form_text(emitter *em, const ix_form *f, const char *lane)
 {
 	str s = str_new(em->a);
 	int32_t i;
@@ -106,7 +105,7 @@ static const char *block_at(emitter *em, const loop_node *n, int32_t var)
 	return arena_printf(em->a, "b%d_%d", var, level);
 }
 
-const char *digits_text(emitter *em, const loop_buf *b,
+const char *em_digits_text(emitter *em, const loop_buf *b,
 	const ix_form *const *digit, const char *lane)
 {
 	str s = str_new(em->a);
@@ -114,7 +113,7 @@ const char *digits_text(emitter *em, const loop_buf *b,
 
 	for (i = 0; i < b->n_vars; i++) {
 		const char *base = block_at(em, b->scope, b->var[i]);
-		const char *t = form_text(em, digit[i], lane);
+		const char *t = em_form_text(em, digit[i], lane);
 
 		if (i > 0)
 			str_add(&s, " + ");
@@ -123,13 +122,15 @@ const char *digits_text(emitter *em, const loop_buf *b,
 		if (base != NULL)
 			str_printf(&s, "(%s - %s)", t, base);
 		else
-			str_printf(&s, digit[i]->n == 1 && digit[i]->c0 == 0
-					? "%s" : "(%s)", t);
+			str_printf(&s,
+				digit[i]->n == 1 && digit[i]->c0 == 0 ? "%s"
+								      : "(%s)",
+				t);
 	}
 	return b->n_vars == 0 ? "0" : s.at;
 }
 
-const char *path_text(emitter *em, const char *lane)
+const char *em_path_text(emitter *em, const char *lane)
 {
 	str s = str_new(em->a);
 	int32_t i;
@@ -155,14 +156,14 @@ static int32_t check_number(emitter *em, const ix_atom *t)
 			em->check.at[i].lo == t->lo &&
 			em->check.at[i].hi == t->hi)
 			return i + 1;
-	*vec_push(em->a, &em->check) =
-		(emit_check){(int32_t)t->fun, t->lo, t->hi};
+	*vec_push(em->a, &em->check) = (emit_check){
+		(int32_t)t->fun, t->lo, t->hi};
 	return em->check.n;
 }
 
 static void load_fun(emitter *em, const ix_atom *t)
 {
-	bool lanes = form_varies(em, t->f), masked = em->path.n > 0;
+	bool lanes = em_form_varies(em, t->f), masked = em->path.n > 0;
 	struct place_of p;
 	const char *d, *l = lanes ? "l" : NULL, *at = "", *when = "";
 	int32_t i;
@@ -170,37 +171,37 @@ static void load_fun(emitter *em, const ix_atom *t)
 	for (i = 0; i < em->fun.n; i++)
 		if (em->fun.at[i].atom == t)
 			return;
-	load_funs(em, t->f);
+	em_load_funs(em, t->f);
 	for (i = 0; i < em->path.n; i++)
 		lanes |= em->path.at[i].c.lanes > 1;
 	l = lanes ? "l" : NULL;
-	p = place_tensor(em, (int32_t)t->fun, t->f, false);
-	d = fresh(em, "d");
+	p = em_place_tensor(em, (int32_t)t->fun, t->f, false);
+	d = em_fresh(em, "d");
 	if (lanes) {
-		line(em, "i64 %s[%d];", d, em->lanes);
-		line(em, "for (int l = 0; l < %d; l++) {", em->lanes);
+		em_line(em, "i64 %s[%d];", d, em->lanes);
+		em_line(em, "for (int l = 0; l < %d; l++) {", em->lanes);
 		em->depth++;
 		at = "[l]";
 	}
 	if (masked)
-		when = path_text(em, l);
-	line(em, "%s%s%s = %s%s(i64)%s%s;", lanes ? "" : "i64 ", d, at, when,
-		masked ? " ? " : "", element(em, &p, l),
+		when = em_path_text(em, l);
+	em_line(em, "%s%s%s = %s%s(i64)%s%s;", lanes ? "" : "i64 ", d, at, when,
+		masked ? " ? " : "", em_element(em, &p, l),
 		masked ? arena_printf(em->a, " : %" PRId64, t->lo) : "");
-	line(em, "if (%s%s < %" PRId64 " || %s%s >= %" PRId64 ") {", d, at,
+	em_line(em, "if (%s%s < %" PRId64 " || %s%s >= %" PRId64 ") {", d, at,
 		t->lo, d, at, t->hi);
-	line(em, "	*err = %d;", check_number(em, t));
-	line(em, "	%s%s = %s(%s%s, %" PRId64 ", %" PRId64 ");", d, at,
-		own(em, "clamp_i64"), d, at, t->lo, t->hi - 1);
-	line(em, "}");
+	em_line(em, "	*err = %d;", check_number(em, t));
+	em_line(em, "	%s%s = %s(%s%s, %" PRId64 ", %" PRId64 ");", d, at,
+		em_own(em, "clamp_i64"), d, at, t->lo, t->hi - 1);
+	em_line(em, "}");
 	if (lanes) {
 		em->depth--;
-		line(em, "}");
+		em_line(em, "}");
 	}
 	*vec_push(em->a, &em->fun) = (struct memo_fun){t, d, lanes};
 }
 
-void load_funs(emitter *em, const ix_form *f)
+void em_load_funs(emitter *em, const ix_form *f)
 {
 	int32_t i;
 
@@ -210,6 +211,6 @@ void load_funs(emitter *em, const ix_form *f)
 		if (t->kind == IX_FUN)
 			load_fun(em, t);
 		else if (t->kind != IX_DIGIT)
-			load_funs(em, t->f);
+			em_load_funs(em, t->f);
 	}
 }

@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-val combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
+val em_combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
 	const val *y)
 {
 	int32_t n = em->memo.n, i, m = e->e->n_out;
@@ -19,16 +19,16 @@ val combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
 		em->param[i] = x[i];
 		em->param[IR_MAX_COMP + i] = y[i];
 	}
-	v = ex(em, ir_combine(em->s, e->e->monoid, comp, e->acc));
+	v = em_ex(em, ir_combine(em->s, e->e->monoid, comp, e->acc));
 	em->memo.n = n;
-	return cast(em, v, e->acc[comp]);
+	return em_cast(em, v, e->acc[comp]);
 }
 
 static struct place_of target(emitter *em, int32_t eqn, int32_t comp)
 {
 	const loop_eqn *e = &em->k->eqn[eqn];
 
-	return place_tensor(em, e->e->out[comp], e->at, false);
+	return em_place_tensor(em, e->e->out[comp], e->at, false);
 }
 
 static void set(emitter *em, const loop_node *n)
@@ -38,16 +38,16 @@ static void set(emitter *em, const loop_node *n)
 	int32_t i;
 
 	for (i = 0; i < e->e->n_out; i++)
-		v[i] = cast(em, ex(em, e->body[i]),
+		v[i] = em_cast(em, em_ex(em, e->body[i]),
 			em->s->tensor.at[e->e->out[i]].dtype);
 	for (i = 0; i < e->e->n_out; i++) {
 		struct place_of p = target(em, n->eqn, i);
 		bool reg = p.buf != NULL && p.buf->where == LOOP_REGISTER;
 
 		if (!reg || em->named[p.n_buf])
-			store(em, &p, v[i]);
-		*vec_push(em->a, &em->def) = (struct def){e->e->out[i],
-			reg ? NULL : e->at, v[i]};
+			em_store(em, &p, v[i]);
+		*vec_push(em->a, &em->def) = (struct def){
+			e->e->out[i], reg ? NULL : e->at, v[i]};
 	}
 }
 
@@ -58,11 +58,12 @@ static void init(emitter *em, const loop_node *n)
 
 	for (i = 0; i < e->e->n_out; i++) {
 		struct place_of p = target(em, n->eqn, i);
-		const expr *x = e->init[i] != NULL
-			? e->init[i]
-			: ir_identity(em->s, e->e->monoid, i, e->acc[i]);
+		const expr *x = e->init[i] != NULL && e->n_parts == 0
+					? e->init[i]
+					: ir_identity(em->s, e->e->monoid, i,
+						  e->acc[i]);
 
-		store(em, &p, cast(em, ex(em, x), e->acc[i]));
+		em_store(em, &p, em_cast(em, em_ex(em, x), e->acc[i]));
 	}
 }
 
@@ -76,8 +77,8 @@ static struct lane_acc *find_acc(emitter *em, int32_t eqn)
 	return NULL;
 }
 
-static const char *acc_name(emitter *em, const struct lane_acc *l,
-	int32_t comp, int32_t turn)
+static const char *acc_name(
+	emitter *em, const struct lane_acc *l, int32_t comp, int32_t turn)
 {
 	return arena_printf(em->a, "%s_%d", l->name[comp], turn);
 }
@@ -85,18 +86,18 @@ static const char *acc_name(emitter *em, const struct lane_acc *l,
 static val acc_val(emitter *em, const struct lane_acc *l, const loop_eqn *e,
 	int32_t comp, int32_t turn)
 {
-	val v = {acc_name(em, l, comp, turn), computed(e->acc[comp]), em->lanes,
-		0};
+	val v = {acc_name(em, l, comp, turn), em_computed(e->acc[comp]),
+		em->lanes, 0};
 
 	if (v.dt == TN_BOOL)
-		v.mask = mask_bytes(em);
+		v.mask = em_mask_bytes(em);
 	return v;
 }
 
 static val as_acc(emitter *em, val v)
 {
-	return v.dt == TN_BOOL ? to_mask(em, v, mask_bytes(em))
-			       : to_lanes(em, v);
+	return v.dt == TN_BOOL ? em_to_mask(em, v, em_mask_bytes(em))
+			       : em_to_lanes(em, v);
 }
 
 static void accumulate(emitter *em, const loop_node *n)
@@ -112,34 +113,34 @@ static void accumulate(emitter *em, const loop_node *n)
 		int64_t min, max;
 		int64_t numel = em->s->tensor.at[e->e->out[0]].numel;
 
-		load_funs(em, e->at);
+		em_load_funs(em, e->at);
 		ix_range(em->dom, e->at, &min, &max);
 		open = min < 0 || max >= numel;
 		if (open) {
-			line(em, "if (%s >= 0 && %s < %" PRId64 ") {",
-				form_text(em, e->at, NULL),
-				form_text(em, e->at, NULL), numel);
+			em_line(em, "if (%s >= 0 && %s < %" PRId64 ") {",
+				em_form_text(em, e->at, NULL),
+				em_form_text(em, e->at, NULL), numel);
 			em->depth++;
 		}
 	}
 	for (i = 0; i < m; i++)
-		y[i] = cast(em, ex(em, e->body[i]), e->acc[i]);
+		y[i] = em_cast(em, em_ex(em, e->body[i]), e->acc[i]);
 	for (i = 0; i < m; i++) {
 		p[i] = target(em, n->eqn, i);
 		x[i] = l != NULL ? acc_val(em, l, e, i, l->turn)
-				 : load(em, &p[i], false);
+				 : em_load(em, &p[i], false);
 	}
 	for (i = 0; i < m; i++)
-		z[i] = combine(em, e, i, x, y);
+		z[i] = em_combine(em, e, i, x, y);
 	for (i = 0; i < m; i++) {
 		if (l == NULL)
-			store(em, &p[i], z[i]);
+			em_store(em, &p[i], z[i]);
 		else
-			line(em, "%s = %s;", x[i].t, as_acc(em, z[i]).t);
+			em_line(em, "%s = %s;", x[i].t, as_acc(em, z[i]).t);
 	}
 	if (open) {
 		em->depth--;
-		line(em, "}");
+		em_line(em, "}");
 	}
 }
 
@@ -154,30 +155,121 @@ static void done(emitter *em, const loop_node *n)
 
 		if (em->k->buf_of[n->eqn][i] < 0 || loop_param(em->k, t) < 0)
 			continue;
-		from = place_tensor(em, t, e->at, false);
-		to = place_tensor(em, t, e->at, true);
-		store(em, &to,
-			cast(em, load(em, &from, false),
+		from = em_place_tensor(em, t, e->at, false);
+		to = em_place_tensor(em, t, e->at, true);
+		em_store(em, &to,
+			em_cast(em, em_load(em, &from, false),
 				em->s->tensor.at[t].dtype));
 	}
 }
 
+static const char *parts(emitter *em, const loop_eqn *e, int32_t comp)
+{
+	const char *n = em_fresh(em, "q"),
+		   *t = em_type(em, em_stored(e->acc[comp]), 1);
+
+	em_line(em, "%s *const %s = (void *)((char *)scratch + %" PRId64 ");",
+		t, n, e->part_at[comp]);
+	return n;
+}
+
+/* Number of the block that n is in: of the loop that was split. */
+static const char *part_number(
+	emitter *em, const loop_node *n, const loop_eqn *e)
+{
+	while (n->kind != LOOP_BLOCK ||
+		(e->reduced & ((loop_set)1 << n->var)) == 0)
+		n = n->up;
+	return arena_printf(em->a, "b%d_0 / %" PRId64, n->var, n->size);
+}
+
+static void part(emitter *em, const loop_node *n)
+{
+	const loop_eqn *e = &em->k->eqn[n->eqn];
+	int32_t i;
+
+	for (i = 0; i < e->e->n_out; i++) {
+		int32_t t = e->e->out[i];
+		struct place_of from = em_place_tensor(em, t, e->at, false);
+		struct place_of to = {.param = -1,
+			.at = e->at,
+			.dtype = em_stored(e->acc[i]),
+			.base = arena_printf(em->a, "%s[%" PRId64 " * (%s) + ",
+				parts(em, e, i), em->s->tensor.at[t].numel,
+				part_number(em, n, e))};
+
+		em_address(em, &to);
+		em_store(em, &to, em_load(em, &from, false));
+	}
+}
+
+/* The elements at hand of all blocks, first to last. */
+static void join(emitter *em, const loop_node *n)
+{
+	const loop_eqn *e = &em->k->eqn[n->eqn];
+	val x[IR_MAX_COMP], y[IR_MAX_COMP], z[IR_MAX_COMP];
+	const char *c = em_fresh(em, "c"), *q[IR_MAX_COMP];
+	int32_t i, m = e->e->n_out;
+
+	for (i = 0; i < m; i++) {
+		const expr *f = e->init[i] != NULL
+					? e->init[i]
+					: ir_identity(em->s, e->e->monoid, i,
+						  e->acc[i]);
+
+		q[i] = parts(em, e, i);
+		x[i] = em_cast(em, em_ex(em, f), e->acc[i]);
+		if (em->lanes > 1)
+			x[i] = as_acc(em, x[i]);
+		y[i] = x[i];
+		x[i].t = em_fresh(em, "a");
+		em_line(em, "%s %s = %s;", em_val_type(em, x[i]), x[i].t,
+			y[i].t);
+	}
+	em_line(em, "for (i64 %s = 0; %s < %" PRId64 "; %s++) {", c, c,
+		e->n_parts, c);
+	em->depth++;
+	for (i = 0; i < m; i++) {
+		struct place_of from = {.param = -1,
+			.at = e->at,
+			.dtype = em_stored(e->acc[i]),
+			.base = arena_printf(em->a, "%s[%" PRId64 " * %s + ",
+				q[i], em->s->tensor.at[e->e->out[i]].numel, c)};
+
+		em_address(em, &from);
+		y[i] = em_load(em, &from, false);
+	}
+	for (i = 0; i < m; i++)
+		z[i] = em_combine(em, e, i, x, y);
+	for (i = 0; i < m; i++)
+		em_line(em, "%s = %s;", x[i].t,
+			em->lanes > 1 ? as_acc(em, z[i]).t : z[i].t);
+	em->depth--;
+	em_line(em, "}");
+	for (i = 0; i < m; i++) {
+		int32_t t = e->e->out[i];
+		struct place_of to = em_place_tensor(em, t, e->at, true);
+
+		em_store(em, &to, em_cast(em, x[i], em->s->tensor.at[t].dtype));
+	}
+}
+
 /* Scatter: all elements of out, by their row-major number. */
-void whole_tensor(emitter *em, const loop_node *n)
+void em_whole_tensor(emitter *em, const loop_node *n)
 {
 	loop_eqn *e = &em->k->eqn[n->eqn];
 	int64_t *numel = arena_array(em->a, int64_t, 1);
 	const ix_form *at = e->at;
 	const char *var = em->var[0];
 	ix_dom d = *em->dom, flat;
-	struct marks m = mark(em);
+	struct marks m = em_mark(em);
 
 	*numel = em->s->tensor.at[e->e->out[0]].numel;
 	flat = (ix_dom){{1, numel}, 0, NULL};
 	*em->dom = flat;
 	e->at = ix_axis(em->s->x, &flat, 0);
 	em->var[0] = "f";
-	line(em, "for (i64 f = 0; f < %" PRId64 "; f++) {", *numel);
+	em_line(em, "for (i64 f = 0; f < %" PRId64 "; f++) {", *numel);
 	em->depth++;
 	if (n->kind == LOOP_INIT) {
 		int32_t i;
@@ -189,16 +281,16 @@ void whole_tensor(emitter *em, const loop_node *n)
 		done(em, n);
 	}
 	em->depth--;
-	line(em, "}");
-	release(em, m);
+	em_line(em, "}");
+	em_release(em, m);
 	*em->dom = d;
 	e->at = at;
 	em->var[0] = var;
 }
 
 /* Reductions over the loop's variable into a place that it does not walk. */
-static void find_accs(emitter *em, const loop_node *loop, const loop_node *n,
-	int32_t unroll)
+static void find_accs(
+	emitter *em, const loop_node *loop, const loop_node *n, int32_t unroll)
 {
 	int32_t i;
 
@@ -210,7 +302,7 @@ static void find_accs(emitter *em, const loop_node *loop, const loop_node *n,
 			(e->reduced >> loop->var & 1) == 0)
 			return;
 		for (i = 0; i < e->e->n_out; i++)
-			l.name[i] = fresh(em, "a");
+			l.name[i] = em_fresh(em, "a");
 		*vec_push(em->a, &em->acc) = l;
 	}
 	for (i = 0; i < n->n_child; i++)
@@ -218,7 +310,7 @@ static void find_accs(emitter *em, const loop_node *loop, const loop_node *n,
 }
 
 /* lanes are set already */
-void open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll)
+void em_open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll)
 {
 	int32_t i = em->acc.n, j, u;
 
@@ -228,12 +320,12 @@ void open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll)
 		const loop_eqn *e = &em->k->eqn[l->eqn];
 
 		for (j = 0; j < e->e->n_out; j++) {
-			val v = ex(em, ir_identity(em->s, e->e->monoid, j,
-					       e->acc[j]));
+			val v = em_ex(em,
+				ir_identity(em->s, e->e->monoid, j, e->acc[j]));
 
 			v = as_acc(em, v);
 			for (u = 0; u < unroll; u++)
-				line(em, "%s %s = %s;", val_type(em, v),
+				em_line(em, "%s %s = %s;", em_val_type(em, v),
 					acc_name(em, l, j, u), v.t);
 		}
 	}
@@ -246,7 +338,7 @@ static void fold(emitter *em, const loop_eqn *e, val *x, const val *y)
 	int32_t i;
 
 	for (i = 0; i < e->e->n_out; i++)
-		z[i] = combine(em, e, i, x, y);
+		z[i] = em_combine(em, e, i, x, y);
 	for (i = 0; i < e->e->n_out; i++)
 		x[i] = em->lanes > 1 ? as_acc(em, z[i]) : z[i];
 }
@@ -261,7 +353,7 @@ static val shuffled(emitter *em, val x, int32_t half)
 		str_printf(&s, ", %d", (i + half) % em->lanes);
 	str_add(&s, ")");
 	x.t = s.at;
-	return name_val(em, x);
+	return em_name_val(em, x);
 }
 
 static void close_acc(emitter *em, const struct lane_acc *l)
@@ -278,7 +370,7 @@ static void close_acc(emitter *em, const struct lane_acc *l)
 			}
 			fold(em, e, x, y);
 			for (i = 0; i < m; i++)
-				line(em, "%s = %s;", acc_name(em, l, i, u),
+				em_line(em, "%s = %s;", acc_name(em, l, i, u),
 					x[i].t);
 		}
 	for (i = 0; i < m; i++)
@@ -292,21 +384,24 @@ static void close_acc(emitter *em, const struct lane_acc *l)
 	for (i = 0; i < m; i++) {
 		struct place_of p = target(em, l->eqn, i);
 
-		y[i] = val_of(arena_printf(em->a, x[i].dt == TN_BOOL
-				? "%s[0] != 0" : "%s[0]", x[i].t), x[i].dt);
-		y[i] = name_val(em, y[i]);
-		old[i] = load(em, &p, false);
+		y[i] = em_val_of(
+			arena_printf(em->a,
+				x[i].dt == TN_BOOL ? "%s[0] != 0" : "%s[0]",
+				x[i].t),
+			x[i].dt);
+		y[i] = em_name_val(em, y[i]);
+		old[i] = em_load(em, &p, false);
 	}
 	fold(em, e, old, y);
 	for (i = 0; i < m; i++) {
 		struct place_of p = target(em, l->eqn, i);
 
-		store(em, &p, old[i]);
+		em_store(em, &p, old[i]);
 	}
 	em->lanes = lanes;
 }
 
-void close_lane_accs(emitter *em, int32_t first)
+void em_close_lane_accs(emitter *em, int32_t first)
 {
 	int32_t i;
 
@@ -321,30 +416,32 @@ static void comment(emitter *em, const loop_node *n)
 	str s = str_new(em->a);
 
 	for (p = l; *p != '\0'; p++)
-		str_addc(&s, (*p >= 'a' && *p <= 'z') ||
-					(*p >= 'A' && *p <= 'Z') ||
+		str_addc(&s,
+			(*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
 					(*p >= '0' && *p <= '9') || *p == '.'
 				? *p
 				: '_');
-	line(em, "/* %s%s */", s.at,
-		n->kind == LOOP_INIT	       ? ", start"
-			: n->kind == LOOP_DONE ? ", end"
-					       : "");
+	em_line(em, "/* %s%s */", s.at,
+		n->kind == LOOP_INIT   ? ", start"
+		: n->kind == LOOP_DONE ? ", end"
+		: n->kind == LOOP_PART ? ", this part"
+		: n->kind == LOOP_JOIN ? ", all parts"
+				       : "");
 }
 
-void leaf(emitter *em, const loop_node *n)
+void em_leaf(emitter *em, const loop_node *n)
 {
 	comment(em, n);
 	switch (n->kind) {
 	case LOOP_INIT:
 		if (em->k->eqn[n->eqn].push)
-			whole_tensor(em, n);
+			em_whole_tensor(em, n);
 		else
 			init(em, n);
 		break;
 	case LOOP_DONE:
 		if (em->k->eqn[n->eqn].push)
-			whole_tensor(em, n);
+			em_whole_tensor(em, n);
 		else
 			done(em, n);
 		break;
@@ -353,6 +450,12 @@ void leaf(emitter *em, const loop_node *n)
 			set(em, n);
 		else
 			accumulate(em, n);
+		break;
+	case LOOP_PART:
+		part(em, n);
+		break;
+	case LOOP_JOIN:
+		join(em, n);
 		break;
 	case LOOP_STAGE:
 	case LOOP_FOR:

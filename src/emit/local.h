@@ -44,7 +44,7 @@ struct path { /* conditions under which something is evaluated */
 struct span { /* interval of a variable, as C; ends known or not */
 	const char *lo, *hi;
 	int64_t clo, chi, len; /* -1: not known */
-	int64_t step;	       /* clo is a multiple of it when not known */
+	int64_t mult;	       /* lo is a multiple of it; 0: of anything */
 };
 struct need {
 	const char *name; /* NULL: type, "@..": own helper, "#": unsigned */
@@ -76,8 +76,8 @@ typedef struct emitter {
 	struct span *span;  /* their intervals */
 	ix_dom *dom;	    /* box and guards of the loops around */
 	VEC(ix_fact) facts; /* those guards */
-	int32_t vvar;  /* variable that the lanes walk; -1 */
-	int32_t lanes; /* 1 outside vector loops */
+	int32_t vvar;	    /* variable that the lanes walk; -1 */
+	int32_t lanes;	    /* 1 outside vector loops */
 	VEC(struct memo) memo;
 	VEC(struct memo_fun) fun;
 	VEC(struct def) def;
@@ -88,45 +88,46 @@ typedef struct emitter {
 	bool *used_param, *used_buf;
 	bool *named; /* [buf] register that is a variable of its scope */
 	map *unsafe; /* expr id -> 1 no, 2 yes */
-	bool aligned; /* vector loop around starts at aligned addresses */
+	bool *used_stream;
 	bool streams; /* something was stored past the caches */
 } emitter;
 
 /* text */
-void line(emitter *em, const char *fmt, ...)
+void em_line(emitter *em, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-const char *fresh(emitter *em, const char *prefix);
-const char *use(emitter *em, const char *name, tn_dtype t, int32_t lanes);
-const char *own(emitter *em, const char *name); /* helpers of emit.c */
-const char *unsigned_type(emitter *em, tn_dtype t, int32_t lanes);
-const char *type(emitter *em, tn_dtype t, int32_t lanes); /* numbers */
-const char *mask_type(emitter *em, int32_t bytes);
+const char *em_fresh(emitter *em, const char *prefix);
+const char *em_use(emitter *em, const char *name, tn_dtype t, int32_t lanes);
+const char *em_own(emitter *em, const char *name); /* helpers of emit.c */
+const char *em_unsigned_type(emitter *em, tn_dtype t, int32_t lanes);
+const char *em_type(emitter *em, tn_dtype t, int32_t lanes); /* numbers */
+const char *em_mask_type(emitter *em, int32_t bytes);
 _Noreturn void emit_bug(emitter *em, const char *what, const char *name);
 
 /* form.c: lane NULL: the first lane, else name of a lane's number */
-const char *form_text(emitter *em, const ix_form *f, const char *lane);
-const char *digits_text(emitter *em, const loop_buf *b,
+const char *em_form_text(emitter *em, const ix_form *f, const char *lane);
+const char *em_digits_text(emitter *em, const loop_buf *b,
 	const ix_form *const *digit, const char *lane);
-bool form_varies(emitter *em, const ix_form *f); /* between lanes */
-tn_dtype index_dtype(emitter *em, const ix_form *f); /* of lanes */
-void load_funs(emitter *em, const ix_form *f);
-const char *path_text(emitter *em, const char *lane); /* "" : always */
+bool em_form_varies(emitter *em, const ix_form *f);	/* between lanes */
+tn_dtype em_index_dtype(emitter *em, const ix_form *f); /* of lanes */
+void em_load_funs(emitter *em, const ix_form *f);
+const char *em_path_text(emitter *em, const char *lane); /* "" : always */
 
 /* value.c */
-val val_of(const char *t, tn_dtype dt);
-val literal(emitter *em, tn_dtype dt, double f, int64_t i);
-val name_val(emitter *em, val v); /* in a variable of its own */
-val to_lanes(emitter *em, val v);
-val to_mask(emitter *em, val v, int32_t bytes);
-val cast(emitter *em, val v, tn_dtype to);
-const char *val_type(emitter *em, val v);
-tn_dtype computed(tn_dtype t); /* f16, bf16: f32 */
-tn_dtype int_of(int32_t bytes);
-int32_t mask_bytes(const emitter *em); /* of masks kept in variables */
+val em_val_of(const char *t, tn_dtype dt);
+val em_literal(emitter *em, tn_dtype dt, double f, int64_t i);
+val em_name_val(emitter *em, val v); /* in a variable of its own */
+val em_to_lanes(emitter *em, val v);
+val em_to_mask(emitter *em, val v, int32_t bytes);
+val em_cast(emitter *em, val v, tn_dtype to);
+const char *em_val_type(emitter *em, val v);
+tn_dtype em_computed(tn_dtype t); /* f16, bf16: f32 */
+tn_dtype em_stored(tn_dtype acc); /* an accumulator in an array */
+tn_dtype em_int_of(int32_t bytes);
+int32_t em_mask_bytes(const emitter *em); /* of masks kept in variables */
 
 /* expr.c */
-val ex(emitter *em, const expr *e);
-bool is_unsafe(emitter *em, const expr *e);
+val em_ex(emitter *em, const expr *e);
+bool em_is_unsafe(emitter *em, const expr *e);
 /* where an element of a tensor is, as seen by this kernel */
 struct place_of {
 	const loop_buf *buf; /* NULL: memory */
@@ -136,30 +137,32 @@ struct place_of {
 	int64_t stride; /* in elements */
 	const ix_form *at;
 	const ix_form *digit[IX_MAX_AXES];
-	tn_dtype dtype; /* of its storage */
+	tn_dtype dtype;	  /* of its storage */
+	const char *base; /* partial results: "q1[96 * c + ", else NULL */
 };
-struct place_of place_tensor(emitter *em, int32_t tensor, const ix_form *at,
-	bool safe);
-struct place_of place_buf(emitter *em, int32_t n_buf, const ix_form *at);
-const char *element(emitter *em, const struct place_of *p, const char *lane);
-val load(emitter *em, const struct place_of *p, bool guarded);
-void store(emitter *em, const struct place_of *p, val v);
+void em_address(emitter *em, struct place_of *p); /* varies, affine, stride */
+struct place_of em_place_tensor(
+	emitter *em, int32_t tensor, const ix_form *at, bool safe);
+struct place_of em_place_buf(emitter *em, int32_t n_buf, const ix_form *at);
+const char *em_element(emitter *em, const struct place_of *p, const char *lane);
+val em_load(emitter *em, const struct place_of *p, bool guarded);
+void em_store(emitter *em, const struct place_of *p, val v);
 
 /* leaf.c */
-void leaf(emitter *em, const loop_node *n);
-void open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll);
-void close_lane_accs(emitter *em, int32_t first);
-void whole_tensor(emitter *em, const loop_node *n); /* push: INIT, DONE */
-val combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
+void em_leaf(emitter *em, const loop_node *n);
+void em_open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll);
+void em_close_lane_accs(emitter *em, int32_t first);
+void em_whole_tensor(emitter *em, const loop_node *n); /* push: INIT, DONE */
+val em_combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
 	const val *y);
 
 /* nest.c */
-void nest(emitter *em, loop_node *const *list, int32_t n);
-void declare_registers(emitter *em, const loop_node *scope);
+void em_nest(emitter *em, loop_node *const *list, int32_t n);
+void em_declare_registers(emitter *em, const loop_node *scope);
 struct marks {
 	int32_t memo, fun, def, facts;
 };
-struct marks mark(const emitter *em);
-void release(emitter *em, struct marks m);
+struct marks em_mark(const emitter *em);
+void em_release(emitter *em, struct marks m);
 
 #endif

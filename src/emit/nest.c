@@ -11,12 +11,12 @@
 
 #include <inttypes.h>
 
-struct marks mark(const emitter *em)
+struct marks em_mark(const emitter *em)
 {
 	return (struct marks){em->memo.n, em->fun.n, em->def.n, em->facts.n};
 }
 
-void release(emitter *em, struct marks m)
+void em_release(emitter *em, struct marks m)
 {
 	em->memo.n = m.memo;
 	em->fun.n = m.fun;
@@ -26,7 +26,7 @@ void release(emitter *em, struct marks m)
 	em->dom->facts = em->facts.at;
 }
 
-void declare_registers(emitter *em, const loop_node *scope)
+void em_declare_registers(emitter *em, const loop_node *scope)
 {
 	int32_t i;
 
@@ -34,23 +34,23 @@ void declare_registers(emitter *em, const loop_node *scope)
 		const loop_buf *b = &em->k->buf[i];
 		val v = {NULL, b->dtype, em->lanes, 0};
 
-		if (b->scope != scope || b->where != LOOP_REGISTER ||
-			!em->named[i])
+		if (b->scope != loop_first(scope) ||
+			b->where != LOOP_REGISTER || !em->named[i])
 			continue;
 		if (v.dt == TN_BOOL && em->lanes > 1)
-			v.mask = mask_bytes(em);
-		line(em, em->lanes > 1 ? "%s r%d = { 0 };" : "%s r%d = 0;",
-			val_type(em, v), i);
+			v.mask = em_mask_bytes(em);
+		em_line(em, em->lanes > 1 ? "%s r%d = { 0 };" : "%s r%d = 0;",
+			em_val_type(em, v), i);
 	}
 }
 
 static void body(emitter *em, const loop_node *n)
 {
-	struct marks m = mark(em);
+	struct marks m = em_mark(em);
 
-	declare_registers(em, n);
-	nest(em, n->child, n->n_child);
-	release(em, m);
+	em_declare_registers(em, n);
+	em_nest(em, n->child, n->n_child);
+	em_release(em, m);
 }
 
 static void one_by_one(emitter *em, const loop_node *n, const char *from)
@@ -59,30 +59,31 @@ static void one_by_one(emitter *em, const loop_node *n, const char *from)
 	const char *v = em->var[n->var];
 	int64_t i;
 
-	if (from[0] != '\0' && n->lanes <= 1 && s->clo == 0 &&
+	if (from[0] != '\0' && n->lanes <= 1 && !n->backward &&
 		s->len == n->unroll) { /* few: written one after the other */
 		for (i = 0; i < s->len; i++) {
-			line(em, "{");
+			em_line(em, "{");
 			em->depth++;
-			line(em, "const i64 %s = %" PRId64 ";", v, i);
+			em_line(em, "const i64 %s = %s + %" PRId64 ";", v, from,
+				i);
 			body(em, n);
 			em->depth--;
-			line(em, "}");
+			em_line(em, "}");
 		}
 		return;
 	}
 	if (n->backward)
-		line(em, "for (i64 %s = %s - 1; %s >= %s; %s--) {", v, s->hi, v,
-			from, v);
+		em_line(em, "for (i64 %s = %s - 1; %s >= %s; %s--) {", v, s->hi,
+			v, from, v);
 	else if (from[0] == '\0')
-		line(em, "for (; %s < %s; %s++) {", v, s->hi, v);
+		em_line(em, "for (; %s < %s; %s++) {", v, s->hi, v);
 	else
-		line(em, "for (i64 %s = %s; %s < %s; %s++) {", v, from, v,
+		em_line(em, "for (i64 %s = %s; %s < %s; %s++) {", v, from, v,
 			s->hi, v);
 	em->depth++;
 	body(em, n);
 	em->depth--;
-	line(em, "}");
+	em_line(em, "}");
 }
 
 /* `unroll` vectors, each with accumulators of its own */
@@ -91,47 +92,47 @@ static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 	const char *v = em->var[n->var], *hi = em->span[n->var].hi;
 	int32_t u, step = unroll * em->lanes, i;
 
-	line(em, "for (; %s + %d <= %s; %s += %d) {", v, step, hi, v, step);
+	em_line(em, "for (; %s + %d <= %s; %s += %d) {", v, step, hi, v, step);
 	em->depth++;
 	for (u = 0; u < unroll; u++) {
 		for (i = 0; i < em->acc.n; i++)
 			em->acc.at[i].turn = u % em->acc.at[i].n;
 		if (u > 0) {
-			em->var[n->var] = fresh(em, "j");
-			line(em, "const i64 %s = %s + %d;", em->var[n->var], v,
-				u * em->lanes);
+			em->var[n->var] = em_fresh(em, "j");
+			em_line(em, "const i64 %s = %s + %d;", em->var[n->var],
+				v, u * em->lanes);
 		}
 		if (unroll > 1) {
-			line(em, "{");
+			em_line(em, "{");
 			em->depth++;
 		}
 		body(em, n);
 		if (unroll > 1) {
 			em->depth--;
-			line(em, "}");
+			em_line(em, "}");
 		}
 	}
 	em->var[n->var] = v;
 	em->depth--;
-	line(em, "}");
+	em_line(em, "}");
 }
 
 static void vector_for(emitter *em, const loop_node *n)
 {
 	struct span *s = &em->span[n->var];
 	int32_t first = em->acc.n, unroll = n->unroll > 1 ? n->unroll : 1;
-	struct marks m = mark(em);
+	struct marks m = em_mark(em);
 	int64_t left = s->len;
 
-	line(em, "{");
+	em_line(em, "{");
 	em->depth++;
-	line(em, "i64 %s = %s;", em->var[n->var], s->lo);
+	em_line(em, "i64 %s = %s;", em->var[n->var], s->lo);
 	em->vvar = n->var;
 	em->lanes = n->lanes;
 	if (s->len >= 0 && s->len < (int64_t)unroll * n->lanes)
 		unroll = 1;
 	if (s->len < 0 || s->len >= n->lanes) {
-		open_lane_accs(em, n, unroll);
+		em_open_lane_accs(em, n, unroll);
 		if (unroll > 1) {
 			vectors(em, n, unroll);
 			if (left >= 0)
@@ -139,17 +140,17 @@ static void vector_for(emitter *em, const loop_node *n)
 		}
 		if (left < 0 || left >= n->lanes)
 			vectors(em, n, 1);
-		close_lane_accs(em, first);
+		em_close_lane_accs(em, first);
 		if (left >= 0)
 			left %= n->lanes;
 	}
 	em->lanes = 1;
 	em->vvar = -1;
-	release(em, m);
+	em_release(em, m);
 	if (left != 0)
 		one_by_one(em, n, "");
 	em->depth--;
-	line(em, "}");
+	em_line(em, "}");
 }
 
 /* Iterations of a chunk loop; those of chunk loops inside it. */
@@ -188,10 +189,10 @@ static void for_loop(emitter *em, const loop_node *n)
 	struct span old = em->span[n->var];
 
 	if (n->parallel) {
-		line(em, "const i64 %s = %s;", em->var[n->var],
+		em_line(em, "const i64 %s = %s;", em->var[n->var],
 			number_of_chunk(em, n));
-		declare_registers(em, n);
-		nest(em, n->child, n->n_child);
+		em_declare_registers(em, n);
+		em_nest(em, n->child, n->n_child);
 		return;
 	}
 	if (n->lanes > 1)
@@ -206,8 +207,9 @@ static void block(emitter *em, const loop_node *n)
 	struct span old = em->span[n->var], *s = &em->span[n->var];
 	const loop_node *u;
 	const char *b, *end, *size;
+	int64_t mult = gcd_i64(old.mult, n->size);
 	int32_t level = 0;
-	struct marks m = mark(em);
+	struct marks m = em_mark(em);
 
 	for (u = n->up; u != NULL; u = u->up)
 		level += u->kind == LOOP_BLOCK && u->var == n->var;
@@ -215,39 +217,40 @@ static void block(emitter *em, const loop_node *n)
 	end = arena_printf(em->a, "e%d_%d", n->var, level);
 	size = arena_printf(em->a, "%" PRId64, n->size);
 	if (n->parallel) {
-		line(em, "const i64 %s = %s(%s) * %s;", b, "",
+		em_line(em, "const i64 %s = %s(%s) * %s;", b, "",
 			number_of_chunk(em, n), size);
 	} else {
-		line(em, "for (i64 %s = %s; %s < %s; %s += %s) {", b, old.lo, b,
-			old.hi, b, size);
+		em_line(em, "for (i64 %s = %s; %s < %s; %s += %s) {", b, old.lo,
+			b, old.hi, b, size);
 		em->depth++;
 	}
 	if (old.len >= 0 && old.len % n->size == 0) {
-		*s = (struct span){b, end, -1, -1, n->size, n->size};
-		line(em, "const i64 %s = %s + %s;", end, b, size);
+		*s = (struct span){b, end, -1, -1, n->size, mult};
+		em_line(em, "const i64 %s = %s + %s;", end, b, size);
 	} else {
-		*s = (struct span){b, end, -1, -1, -1, n->size};
-		line(em, "const i64 %s = %s + %s < %s ? %s + %s : %s;", end, b,
-			size, old.hi, b, size, old.hi);
+		*s = (struct span){b, end, -1, -1, -1, mult};
+		em_line(em, "const i64 %s = %s + %s < %s ? %s + %s : %s;", end,
+			b, size, old.hi, b, size, old.hi);
 	}
-	declare_registers(em, n);
-	nest(em, n->child, n->n_child);
+	em_declare_registers(em, n);
+	em_nest(em, n->child, n->n_child);
 	*s = old;
 	if (!n->parallel) {
-		release(em, m);
+		em_release(em, m);
 		em->depth--;
-		line(em, "}");
+		em_line(em, "}");
 	}
 }
 
 static void span(emitter *em, const loop_node *n)
 {
 	struct span old = em->span[n->var], *s = &em->span[n->var];
-	struct marks m = mark(em);
+	struct marks m = em_mark(em);
 	ix_fact f = {ix_axis(em->s->x, em->dom, n->var), n->lo, n->hi};
 
-	line(em, "{");
+	em_line(em, "{");
 	em->depth++;
+	s->mult = gcd_i64(old.mult, n->lo);
 	if (old.clo >= 0) {
 		s->clo = n->lo > old.clo ? n->lo : old.clo;
 		s->chi = n->hi < old.chi ? n->hi : old.chi;
@@ -256,25 +259,27 @@ static void span(emitter *em, const loop_node *n)
 		s->hi = arena_printf(em->a, "%" PRId64, s->chi);
 	} else {
 		s->len = -1;
-		s->lo = fresh(em, "s");
-		s->hi = fresh(em, "s");
-		line(em, "const i64 %s = %s > %" PRId64 " ? %s : %" PRId64 ";",
+		s->lo = em_fresh(em, "s");
+		s->hi = em_fresh(em, "s");
+		em_line(em,
+			"const i64 %s = %s > %" PRId64 " ? %s : %" PRId64 ";",
 			s->lo, old.lo, n->lo, old.lo, n->lo);
-		line(em, "const i64 %s = %s < %" PRId64 " ? %s : %" PRId64 ";",
+		em_line(em,
+			"const i64 %s = %s < %" PRId64 " ? %s : %" PRId64 ";",
 			s->hi, old.hi, n->hi, old.hi, n->hi);
 	}
 	*vec_push(em->a, &em->facts) = f;
 	em->dom->facts = em->facts.at;
 	em->dom->n_facts = em->facts.n;
-	declare_registers(em, n);
-	nest(em, n->child, n->n_child);
-	release(em, m);
+	em_declare_registers(em, n);
+	em_nest(em, n->child, n->n_child);
+	em_release(em, m);
 	*s = old;
 	em->depth--;
-	line(em, "}");
+	em_line(em, "}");
 }
 
-void nest(emitter *em, loop_node *const *list, int32_t n)
+void em_nest(emitter *em, loop_node *const *list, int32_t n)
 {
 	int32_t i;
 
@@ -288,6 +293,6 @@ void nest(emitter *em, loop_node *const *list, int32_t n)
 		else if (c->kind == LOOP_SPAN)
 			span(em, c);
 		else
-			leaf(em, c);
+			em_leaf(em, c);
 	}
 }

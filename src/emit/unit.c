@@ -31,11 +31,10 @@ static void from_float(str *out, const char *name)
 static void own_text(str *out, const char *name)
 {
 	if (strcmp(name, "floor_div") == 0)
-		str_add(out,
-			"static inline i64 floor_div(i64 a, i64 m)\n"
-			"{\n"
-			"	return a / m - (a % m < 0);\n"
-			"}\n");
+		str_add(out, "static inline i64 floor_div(i64 a, i64 m)\n"
+			     "{\n"
+			     "	return a / m - (a % m < 0);\n"
+			     "}\n");
 	else if (strcmp(name, "clamp_i64") == 0)
 		str_add(out,
 			"static inline i64 clamp_i64(i64 a, i64 lo, i64 hi)\n"
@@ -65,8 +64,8 @@ void emit_unit(str *out, const emit_kernel *const *k, int32_t n)
 				emit_math_type(m, d->t, d->lanes);
 			} else if (name[0] == '#') {
 				int32_t b = (int32_t)dtype_size(d->t);
-				const char *t = arena_printf(a, "u%dx%d", 8 * b,
-					d->lanes);
+				const char *t = arena_printf(
+					a, "u%dx%d", 8 * b, d->lanes);
 
 				if (map_get_str(done, t, 0) == 0)
 					str_printf(&more,

@@ -8,34 +8,34 @@
 struct gather {
 	loop_kernel *k;
 	const loop_node *leaf;
-	access_visit *fn;
+	loop_access_visit *fn;
 	void *arg;
 };
 
 static void on_read(void *arg, const expr *e)
 {
 	struct gather *g = arg;
-	struct access a = {e->tensor, e->form, false, g->leaf};
+	struct loop_access a = {e->tensor, e->form, false, g->leaf};
 
 	if (e->kind == EX_READ && loop_param(g->k, e->tensor) >= 0)
 		g->fn(g->arg, &a);
 }
 
-void each_access(loop_kernel *k, const loop_node *n, access_visit *fn,
-	void *arg)
+void loop_each_access(
+	loop_kernel *k, const loop_node *n, loop_access_visit *fn, void *arg)
 {
 	struct gather g = {k, n, fn, arg};
 	int32_t i;
 
 	for (i = 0; i < n->n_child; i++)
-		each_access(k, n->child[i], fn, arg);
+		loop_each_access(k, n->child[i], fn, arg);
 	if (n->kind == LOOP_STMT || n->kind == LOOP_INIT) {
 		const loop_eqn *e = &k->eqn[n->eqn];
 
 		for (i = 0; i < e->e->n_out; i++) {
 			const expr *x = n->kind == LOOP_STMT ? e->body[i]
 							     : e->init[i];
-			struct access a = {e->e->out[i], e->at, true, n};
+			struct loop_access a = {e->e->out[i], e->at, true, n};
 
 			if (x != NULL)
 				loop_walk(k->a, x, on_read, &g);
@@ -53,7 +53,7 @@ struct cost {
 	bool unit;
 };
 
-static void add_cost(void *arg, const struct access *a)
+static void add_cost(void *arg, const struct loop_access *a)
 {
 	struct cost *c = arg;
 	int64_t n = c->k->var[c->var].extent, s = 0;
@@ -72,18 +72,18 @@ static void add_cost(void *arg, const struct access *a)
 	c->jumps += a->write ? 1.5 * w : w;
 }
 
-double jumps(loop_kernel *k, const loop_node *n, int32_t var, bool *unit)
+double loop_jumps(loop_kernel *k, const loop_node *n, int32_t var, bool *unit)
 {
 	struct cost c = {k, var, 0, false};
 
-	each_access(k, n, add_cost, &c);
+	loop_each_access(k, n, add_cost, &c);
 	*unit = c.unit;
 	return c.jumps;
 }
 
 static void widest_visit(void *arg, const expr *e)
 {
-	struct widest *w = arg;
+	struct loop_widest *w = arg;
 	int32_t bytes = (int32_t)dtype_size(e->dtype);
 
 	if (e->dtype == TN_F16 || e->dtype == TN_BF16)
@@ -105,12 +105,12 @@ static void widest_visit(void *arg, const expr *e)
 }
 
 /* Bytes of the widest value that differs between iterations of var. */
-void widest(struct widest *w, const loop_node *n)
+void loop_widest(struct loop_widest *w, const loop_node *n)
 {
 	int32_t i;
 
 	for (i = 0; i < n->n_child; i++)
-		widest(w, n->child[i]);
+		loop_widest(w, n->child[i]);
 	if (loop_is_loop(n) || n->kind == LOOP_STAGE)
 		return;
 	for (i = 0; i < w->k->eqn[n->eqn].e->n_out; i++) {

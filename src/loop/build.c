@@ -112,8 +112,8 @@ static void over_vars(struct build *b, const fuse_eqn *fe, loop_eqn *le)
 				ext, fe->axis_at, NULL, NULL);
 	}
 	if (e->push != NULL)
-		le->at = ix_subst(b->x, &d, e->push, e->n_axes, ext,
-			fe->axis_at);
+		le->at = ix_subst(
+			b->x, &d, e->push, e->n_axes, ext, fe->axis_at);
 	else
 		le->at = ix_linearise(b->x, &d, e->n_left, ext, fe->axis_at);
 	for (i = 0; i < e->n_axes; i++) {
@@ -125,8 +125,8 @@ static void over_vars(struct build *b, const fuse_eqn *fe, loop_eqn *le)
 			le->left |= v;
 	}
 	le->scan_var = e->scan_axis < 0
-		? -1
-		: fe->axis_at[e->scan_axis]->t[0].atom->axis;
+			       ? -1
+			       : fe->axis_at[e->scan_axis]->t[0].atom->axis;
 }
 
 /* Anchor first: where cuts do not nest, its shape wins. */
@@ -136,9 +136,9 @@ static void gather_cuts(struct build *b, bool shapes)
 	int32_t i, j, n;
 
 	for (n = 0; n < k->n_eqns; n++) {
-		loop_eqn *e = &k->eqn[i = n == 0 ? k->anchor
-				: n <= k->anchor ? n - 1
-						 : n];
+		loop_eqn *e = &k->eqn[i = n == 0	   ? k->anchor
+					  : n <= k->anchor ? n - 1
+							   : n];
 		struct cut_visit v = {b, false};
 
 		form_cuts(b, e->at);
@@ -174,7 +174,8 @@ static void split_vars(struct build *b)
 {
 	const fuse_kernel *fk = b->fk;
 	loop_kernel *k = b->k;
-	const ix_form **with = arena_array(b->a, const ix_form *, fk->n_vars + 1);
+	const ix_form **with = arena_array(
+		b->a, const ix_form *, fk->n_vars + 1);
 	int32_t v, i, j;
 
 	for (v = 0; v < fk->n_vars; v++) {
@@ -198,8 +199,8 @@ static void split_vars(struct build *b)
 					fk->n_vars, fk->var_extent, with, NULL,
 					NULL);
 		}
-		e->at = ix_subst(b->x, &k->dom, e->at, fk->n_vars,
-			fk->var_extent, with);
+		e->at = ix_subst(
+			b->x, &k->dom, e->at, fk->n_vars, fk->var_extent, with);
 		e->left = split_set(b, e->left);
 		e->reduced = split_set(b, e->reduced);
 		if (e->scan_var >= 0)
@@ -259,8 +260,8 @@ static loop_node *tree(struct build *b, const fuse_node *f, int32_t *n_names)
 		m->kind = LOOP_FOR;
 		m->var = b->first[f->var] + i;
 		if (b->k->var[m->var].name == NULL)
-			b->k->var[m->var].name =
-				arena_printf(b->a, "i_%d", (*n_names)++);
+			b->k->var[m->var].name = arena_printf(
+				b->a, "i_%d", (*n_names)++);
 		if (top == NULL) {
 			top = m;
 		} else {
@@ -280,8 +281,8 @@ static loop_node *tree(struct build *b, const fuse_node *f, int32_t *n_names)
 static void params(struct build *b)
 {
 	const fuse_kernel *fk = b->fk;
-	int32_t *p = arena_array(b->a, int32_t,
-		fk->n_outputs + fk->n_inputs + 1);
+	int32_t *p = arena_array(
+		b->a, int32_t, fk->n_outputs + fk->n_inputs + 1);
 	int32_t i, n = 0;
 
 	for (i = 0; i < fk->n_outputs; i++)
@@ -293,8 +294,8 @@ static void params(struct build *b)
 	b->k->n_outputs = fk->n_outputs;
 }
 
-loop_kernel *loop_build(arena *a, ir_system *s, const fuse_kernel *fk,
-	bool with_shapes)
+loop_kernel *loop_build(
+	arena *a, ir_system *s, const fuse_kernel *fk, bool with_shapes)
 {
 	struct build b = {a, s, s->x, fk, arena_make(a, loop_kernel),
 		arena_array(a, struct cuts, fk->n_vars + 1),
@@ -320,9 +321,10 @@ loop_kernel *loop_build(arena *a, ir_system *s, const fuse_kernel *fk,
 			tn_dtype t = s->tensor.at[e->e->out[j]].dtype;
 
 			e->acc[j] = e->e->monoid == IR_SET
-				? t
-				: ir_monoid_acc(e->e->monoid, j,
-					  s->tensor.at[e->e->out[0]].dtype);
+					    ? t
+					    : ir_monoid_acc(e->e->monoid, j,
+						      s->tensor.at[e->e->out[0]]
+							      .dtype);
 		}
 		over_vars(&b, &fk->eqn[i], e);
 	}

@@ -32,6 +32,7 @@ typedef struct loop_target {
 	int64_t stream_bytes; /* larger outputs go past the caches */
 	int64_t chunk_elems;  /* work of a chunk, in elements, at least */
 	int64_t max_chunks;
+	int64_t min_chunks; /* fewer: a reduction is split */
 	bool plain; /* tests: no schedule, everything scalar and serial */
 } loop_target;
 loop_target loop_target_default(int32_t vector_bytes);
@@ -43,24 +44,28 @@ typedef enum loop_kind {
 	LOOP_INIT, /* accumulators of eqn := identity or init */
 	LOOP_STMT, /* out = body, or out (+)= body */
 	LOOP_DONE, /* memory := accumulators: the element is complete */
+	LOOP_PART, /* scratch := accumulators of this block */
+	LOOP_JOIN, /* memory := init (+) what all blocks left in scratch */
 	LOOP_STAGE /* copy of a tile of an input into its buffer */
 } loop_kind;
 
 typedef struct loop_node loop_node;
 struct loop_node {
 	loop_kind kind;
-	int32_t var;	  /* FOR, BLOCK, SPAN */
-	int32_t eqn;	  /* INIT, STMT, DONE; STAGE: number of the stage */
-	int64_t size;	  /* BLOCK */
-	int64_t lo, hi;	  /* SPAN */
-	bool parallel;	  /* each iteration may be a chunk; only outermost */
-	bool backward;	  /* FOR: from the last to the first */
-	int32_t lanes;	  /* FOR: elements at a time; 0 and 1: one */
-	int32_t unroll;	  /* FOR: accumulators a reduction over it is spread on */
+	int32_t var;	/* FOR, BLOCK, SPAN */
+	int32_t eqn;	/* INIT, STMT, DONE; STAGE: number of the stage */
+	int64_t size;	/* BLOCK */
+	int64_t lo, hi; /* SPAN */
+	bool parallel;	/* each iteration may be a chunk; only outermost */
+	bool backward;	/* FOR: from the last to the first */
+	int32_t lanes;	/* FOR: elements at a time; 0 and 1: one */
+	int32_t unroll; /* FOR: accumulators a reduction over it is spread on */
 	int32_t n_child;
 	loop_node **child;
-	loop_node *up;	  /* NULL at a root; set by loop_link */
-	int32_t order;	  /* number in preorder; set by loop_link */
+	/* the same place in the first of the copies that SPANs made; else NULL */
+	const loop_node *twin;
+	loop_node *up; /* NULL at a root; set by loop_link */
+	int32_t order; /* number in preorder; set by loop_link */
 };
 
 typedef struct loop_var {
@@ -75,13 +80,15 @@ typedef struct loop_eqn {
 	const sys_eqn *e; /* label, monoid, n_out, out[] */
 	const expr *body[IR_MAX_COMP];
 	const expr *init[IR_MAX_COMP]; /* NULL: identity */
-	tn_dtype acc[IR_MAX_COMP];     /* of the accumulators; '=': the tensor's */
+	tn_dtype acc[IR_MAX_COMP]; /* of the accumulators; '=': the tensor's */
 	/* flat address of the element made: of the left axes, or the push form */
 	const ix_form *at;
 	loop_set left, reduced;
 	int32_t scan_var; /* -1 none */
 	bool push;	  /* whole out is initialised in a phase before */
 	bool reversed;	  /* scan from the last to the first */
+	int64_t n_parts;  /* of a split reduction; 0: not split */
+	int64_t part_at[IR_MAX_COMP]; /* in scratch: [part][element] */
 } loop_eqn;
 
 typedef enum loop_where {
@@ -95,11 +102,13 @@ typedef struct loop_buf {
 	int32_t eqn, comp; /* whose value; or stage, -1 */
 	tn_dtype dtype;
 	loop_where where;
-	const loop_node *scope; /* lives in one iteration of it; NULL: the phase */
+	const loop_node
+		*scope; /* lives in one iteration of it; NULL: the phase */
 	bool lanes; /* scope is in a vector loop over one of its variables: a value per lane */
 	int32_t n_vars;
-	const int32_t *var;    /* subscripts, slowest first */
-	const int64_t *extent; /* of each in the buffer: of the innermost block */
+	const int32_t *var; /* subscripts, slowest first */
+	const int64_t
+		*extent; /* of each in the buffer: of the innermost block */
 	const int64_t *stride;
 	int64_t elems;
 	int64_t offset; /* LOCAL, SCRATCH: in bytes */
@@ -128,7 +137,7 @@ typedef struct loop_kernel {
 	loop_eqn *eqn;
 	int32_t n_roots;
 	loop_node **root;
-	int32_t anchor;	 /* eqn */
+	int32_t anchor; /* eqn */
 	int32_t n_params; /* tensors in memory: outputs first, then inputs in order of first use */
 	int32_t n_outputs;
 	const int32_t *param;
@@ -138,14 +147,15 @@ typedef struct loop_kernel {
 	loop_phase phase[LOOP_MAX_PHASES];
 	int32_t n_bufs;
 	loop_buf *buf;
-	int32_t (*buf_of)[IR_MAX_COMP]; /* [eqn][comp], -1: directly in memory */
+	int32_t (
+		*buf_of)[IR_MAX_COMP]; /* [eqn][comp], -1: directly in memory */
 	size_t local_bytes, scratch_bytes;
 	bool *stream; /* [param]: stores go past the caches */
 } loop_kernel;
 
 /* shape_cuts: loops along the axes of the shapes, for printing */
-loop_kernel *loop_build(arena *a, ir_system *s, const fuse_kernel *k,
-	bool shape_cuts);
+loop_kernel *loop_build(
+	arena *a, ir_system *s, const fuse_kernel *k, bool shape_cuts);
 void loop_verify(loop_kernel *k); /* throws TN_EINTERNAL */
 /* indexes: the solved index of every argument too */
 void loop_print(str *out, loop_kernel *k, bool indexes);
@@ -154,22 +164,26 @@ void loop_schedule(loop_kernel *k, const loop_target *t);
 /* ---- for emit/ ---- */
 
 /* equation and component that make the tensor in this kernel; false: none */
-bool loop_is_loop(const loop_node *n); /* FOR, BLOCK, SPAN: has children */
+bool loop_is_loop(const loop_node *n);	   /* FOR, BLOCK, SPAN: has children */
 const char *loop_label(const loop_eqn *e); /* its label, its row, or "let" */
-bool loop_maker(const loop_kernel *k, int32_t tensor, int32_t *eqn,
-	int32_t *comp);
+bool loop_maker(
+	const loop_kernel *k, int32_t tensor, int32_t *eqn, int32_t *comp);
 int32_t loop_param(const loop_kernel *k, int32_t tensor); /* -1: private */
 /* Digits of element `at` of the buffer's tensor, one per subscript. */
 void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 	const ix_form *at, const ix_form **digit);
 /* Coefficient of var in f; false when f depends on it in another way. */
-bool loop_stride(const ix_form *f, int32_t var, int64_t extent,
-	int64_t *stride);
+bool loop_stride(
+	const ix_form *f, int32_t var, int64_t extent, int64_t *stride);
 loop_set loop_form_vars(const ix_form *f);
 loop_set loop_expr_vars(loop_kernel *k, const expr *e);
 /* every expr below e once, arguments first; forms are not entered */
 typedef void loop_visit(void *arg, const expr *e);
 void loop_walk(arena *a, const expr *e, loop_visit *fn, void *arg);
+static inline const loop_node *loop_first(const loop_node *n)
+{
+	return n != NULL && n->twin != NULL ? n->twin : n;
+}
 void loop_link(loop_kernel *k); /* sets up, order of all trees */
 
 #endif

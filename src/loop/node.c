@@ -1,7 +1,7 @@
 /* node.c: making and copying nodes of loop trees. */
 #include "loop/local.h"
 
-loop_node *node_new(arena *a, loop_kind kind)
+loop_node *loop_node_new(arena *a, loop_kind kind)
 {
 	loop_node *n = arena_make(a, loop_node);
 
@@ -11,7 +11,7 @@ loop_node *node_new(arena *a, loop_kind kind)
 	return n;
 }
 
-void node_adopt(arena *a, loop_node *n, loop_node *child)
+void loop_node_adopt(arena *a, loop_node *n, loop_node *child)
 {
 	loop_node **list = arena_array(a, loop_node *, n->n_child + 1);
 
@@ -21,17 +21,17 @@ void node_adopt(arena *a, loop_node *n, loop_node *child)
 	n->child = list;
 }
 
-loop_node *node_for(arena *a, int32_t var, loop_node *child)
+loop_node *loop_node_for(arena *a, int32_t var, loop_node *child)
 {
-	loop_node *n = node_new(a, LOOP_FOR);
+	loop_node *n = loop_node_new(a, LOOP_FOR);
 
 	n->var = var;
 	if (child != NULL)
-		node_adopt(a, n, child);
+		loop_node_adopt(a, n, child);
 	return n;
 }
 
-loop_node *node_copy(arena *a, const loop_node *n)
+loop_node *loop_node_copy(arena *a, const loop_node *n)
 {
 	loop_node *c = arena_make(a, loop_node);
 	int32_t i;
@@ -39,17 +39,17 @@ loop_node *node_copy(arena *a, const loop_node *n)
 	*c = *n;
 	c->child = arena_array(a, loop_node *, n->n_child + 1);
 	for (i = 0; i < n->n_child; i++)
-		c->child[i] = node_copy(a, n->child[i]);
+		c->child[i] = loop_node_copy(a, n->child[i]);
 	return c;
 }
 
 bool loop_is_loop(const loop_node *n)
 {
 	return n->kind == LOOP_FOR || n->kind == LOOP_BLOCK ||
-		n->kind == LOOP_SPAN;
+	       n->kind == LOOP_SPAN;
 }
 
-loop_set node_open(const loop_node *n)
+loop_set loop_node_open(const loop_node *n)
 {
 	loop_set s = 0;
 

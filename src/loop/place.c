@@ -61,11 +61,11 @@ static bool touches(struct place *p, const loop_node *n)
 	const loop_eqn *e = &p->k->eqn[n->eqn];
 	int32_t i;
 
-	if (n->kind == LOOP_STAGE)
+	if (n->kind == LOOP_STAGE || n->kind == LOOP_JOIN)
 		return false;
 	if (n->eqn == p->eqn)
 		return true;
-	if (n->kind == LOOP_DONE || p->skip_readers)
+	if (n->kind == LOOP_DONE || n->kind == LOOP_PART || p->skip_readers)
 		return false;
 	p->reads = false;
 	for (i = 0; i < e->e->n_out && !p->reads; i++) {
@@ -108,9 +108,10 @@ static void gather(struct place *p, const loop_node *n, int32_t phase)
 	if (!loop_is_loop(n) && touches(p, n)) {
 		if (!p->any || p->phase != phase)
 			p->n_phases++;
-		p->scope = !p->any		? n->up
-			: p->phase == phase ? common(p->scope, n->up)
-					    : NULL;
+		p->scope = !p->any ? loop_first(n->up)
+			   : p->phase == phase
+				   ? common(p->scope, loop_first(n->up))
+				   : NULL;
 		p->phase = phase;
 		p->any = true;
 	}
@@ -129,10 +130,12 @@ static const loop_node *outside_scan(const loop_node *scope, int32_t var)
 	return out;
 }
 
-static struct place find(loop_kernel *k, int32_t eqn, int32_t comp,
-	bool skip_readers)
+static struct place find(
+	loop_kernel *k, int32_t eqn, int32_t comp, bool skip_readers)
 {
-	struct place p = {.k = k, .eqn = eqn, .comp = comp,
+	struct place p = {.k = k,
+		.eqn = eqn,
+		.comp = comp,
 		.tensor = k->eqn[eqn].e->out[comp],
 		.skip_readers = skip_readers};
 	int32_t i, j;
@@ -157,8 +160,8 @@ static bool leaf_is(const loop_node *n, loop_kind kind, int32_t eqn)
 	return false;
 }
 
-static void insert(arena *a, loop_node ***list, int32_t *n, int32_t at,
-	loop_node *what)
+static void insert(
+	arena *a, loop_node ***list, int32_t *n, int32_t at, loop_node *what)
 {
 	loop_node **out = arena_array(a, loop_node *, *n + 1);
 
@@ -202,12 +205,12 @@ static bool add_done(loop_kernel *k, loop_node ***list, int32_t *n,
 		return true;
 	if (first < 0 || last < 0)
 		return false;
-	done = top = node_new(k->a, LOOP_DONE);
+	done = top = loop_node_new(k->a, LOOP_DONE);
 	done->eqn = eqn;
 	todo = k->eqn[eqn].left & ~open;
 	for (i = k->n_vars - 1; i >= 0; i--)
 		if ((todo & BIT(i)) != 0)
-			top = node_for(k->a, i, top);
+			top = loop_node_for(k->a, i, top);
 	insert(k->a, list, n, last + 1, top);
 	return true;
 }
@@ -258,11 +261,13 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 
 static void subscripts(loop_kernel *k, loop_buf *b)
 {
-	loop_set left = k->eqn[b->eqn].left & ~node_open(b->scope);
+	loop_set left = k->eqn[b->eqn].left & ~loop_node_open(b->scope);
 	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), i;
 	int64_t *extent = arena_array(k->a, int64_t, k->n_vars + 1);
 	int64_t *stride = arena_array(k->a, int64_t, k->n_vars + 1);
 
+	if (k->eqn[b->eqn].push) /* by its row-major number */
+		left = 0;
 	for (i = 0; i < k->n_vars; i++)
 		if ((left & BIT(i)) != 0)
 			var[b->n_vars++] = i;
@@ -273,6 +278,9 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 		stride[i] = b->elems;
 		b->elems *= extent[i];
 	}
+	if (k->eqn[b->eqn].push)
+		b->elems =
+			k->s->tensor.at[k->eqn[b->eqn].e->out[b->comp]].numel;
 	b->var = var;
 	b->extent = extent;
 	b->stride = stride;
@@ -313,8 +321,8 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 	b->scope = p->scope;
 	subscripts(k, b);
 	b->where = p->n_phases > 1 || e->push ? LOOP_SCRATCH
-		: b->elems == 1		       ? LOOP_REGISTER
-					       : LOOP_LOCAL;
+		   : b->elems == 1	      ? LOOP_REGISTER
+					      : LOOP_LOCAL;
 	return b;
 }
 
@@ -328,6 +336,7 @@ static void add_dones(loop_kernel *k)
 
 		for (j = 0; j < k->eqn[i].e->n_out; j++)
 			apart |= k->buf_of[i][j] == 0;
+		apart = apart && k->eqn[i].n_parts == 0 && !k->eqn[i].push;
 		for (p = 0; apart && p < k->n_phases; p++)
 			add_done(k, &k->phase[p].root, &k->phase[p].n_roots, 0,
 				i);
@@ -335,13 +344,12 @@ static void add_dones(loop_kernel *k)
 	loop_link(k);
 }
 
-void place(loop_kernel *k)
+void loop_place(loop_kernel *k)
 {
 	int32_t i, j;
 
 	k->buf = arena_array(k->a, loop_buf, k->n_eqns * IR_MAX_COMP + 1);
-	k->buf_of = arena_alloc(k->a, (size_t)k->n_eqns + 1,
-		sizeof *k->buf_of);
+	k->buf_of = arena_alloc(k->a, (size_t)k->n_eqns + 1, sizeof *k->buf_of);
 	loop_link(k);
 	/* -1 memory, 0 accumulators apart and memory, 1 private */
 	for (i = 0; i < k->n_eqns; i++)
@@ -352,12 +360,14 @@ void place(loop_kernel *k)
 			loop_buf b = {.eqn = i, .comp = j, .scope = p.scope};
 
 			subscripts(k, &b);
-			k->buf_of[i][j] = loop_param(k, t) < 0 ? 1
-				: e->e->monoid == IR_SET       ? -1
+			k->buf_of[i][j] =
+				loop_param(k, t) < 0	 ? 1
+				: e->e->monoid == IR_SET ? -1
+				: e->n_parts > 0	 ? 0
 				: e->acc[j] != k->s->tensor.at[t].dtype ||
-					(b.elems == 1 && !e->push)
-				? 0
-				: -1;
+						(b.elems == 1 && !e->push)
+					? 0
+					: -1;
 		}
 	add_dones(k);
 	for (i = 0; i < k->n_eqns; i++)

@@ -47,8 +47,8 @@ static void argument(struct print *p, int32_t tensor, const ix_form *at)
 	str_addc(p->out, '[');
 	for (i = 0; i < t->rank; i++) {
 		str_add(p->out, i > 0 ? ", " : "");
-		ix_print(p->out, axis[i], &p->k->dom.box, p->names, fun_name,
-			p);
+		ix_print(
+			p->out, axis[i], &p->k->dom.box, p->names, fun_name, p);
 	}
 	str_addc(p->out, ']');
 }
@@ -93,8 +93,8 @@ static void leaf(struct print *p, const loop_node *n, int32_t depth)
 			for (m = 0; m < i && !dup; m++) {
 				ex_reads q = ex_list_reads(p->k->s, of[m]);
 
-				dup = seen(p, &q, q.n, r.at[j].tensor,
-					r.at[j].at);
+				dup = seen(
+					p, &q, q.n, r.at[j].tensor, r.at[j].at);
 			}
 			if (dup)
 				continue;
@@ -143,8 +143,8 @@ void loop_print(str *out, loop_kernel *k, bool indexes)
 		str_printf(out, "%s&%s[]", i > 0 ? ", " : "",
 			k->s->tensor.at[k->param[i]].name);
 	for (i = k->n_params - 1; i >= k->n_outputs; i--)
-		str_printf(out, "%s%s[]", i < k->n_params - 1 ||
-				k->n_outputs > 0 ? ", " : "",
+		str_printf(out, "%s%s[]",
+			i < k->n_params - 1 || k->n_outputs > 0 ? ", " : "",
 			k->s->tensor.at[k->param[i]].name);
 	str_printf(out, ") {\n  AnchoredMapStmt(%s) {\n",
 		k->s->tensor.at[anchor->e->out[0]].name);

@@ -44,7 +44,7 @@ bool loop_stride(const ix_form *f, int32_t var, int64_t extent, int64_t *stride)
 const char *loop_label(const loop_eqn *e)
 {
 	return e->e->label != NULL ? e->e->label
-		: e->e->op != NULL ? e->e->op
+	       : e->e->op != NULL  ? e->e->op
 				   : "let";
 }
 
@@ -90,8 +90,8 @@ loop_set loop_expr_vars(loop_kernel *k, const expr *e)
 	return s;
 }
 
-bool loop_maker(const loop_kernel *k, int32_t tensor, int32_t *eqn,
-	int32_t *comp)
+bool loop_maker(
+	const loop_kernel *k, int32_t tensor, int32_t *eqn, int32_t *comp)
 {
 	int32_t i, j;
 
@@ -129,8 +129,8 @@ void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 				"%s: variable %s is no digit of %s", k->name,
 				k->var[b->var[i]].name,
 				k->s->tensor.at[e->e->out[b->comp]].name);
-		digit[i] = ix_mod(k->s->x, d,
-			ix_div(k->s->x, d, at, stride), n);
+		digit[i] = ix_mod(
+			k->s->x, d, ix_div(k->s->x, d, at, stride), n);
 	}
 }
 

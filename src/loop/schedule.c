@@ -15,7 +15,8 @@ loop_target loop_target_default(int32_t vector_bytes)
 		.l2_bytes = 1 << 20,
 		.stream_bytes = 32 << 20,
 		.chunk_elems = 32 << 10,
-		.max_chunks = 4096};
+		.max_chunks = 4096,
+		.min_chunks = 16};
 }
 
 /* The scan variables run from the end where an equation says so. */
@@ -41,14 +42,20 @@ void loop_schedule(loop_kernel *k, const loop_target *t)
 	ph->n_chunks = 1;
 	ph->root = arena_array(k->a, loop_node *, k->n_roots + 1);
 	for (i = 0; i < k->n_roots; i++) {
-		ph->root[i] = node_copy(k->a, k->root[i]);
+		ph->root[i] = loop_node_copy(k->a, k->root[i]);
 		set_backward(k, ph->root[i]);
 	}
 	k->stream = arena_array(k->a, bool, k->n_params + 1);
-	push_phases(k);
+	loop_push_phases(k);
 	if (!t->plain) {
-		vectorise(k);
-		parallel(k);
+		if (k->n_phases == 1) {
+			loop_columns_to_rows(k);
+			loop_split_reductions(k);
+		}
+		loop_vectorise(k);
+		loop_parallel(k);
+		loop_split_guards(k);
 	}
-	place(k);
+	loop_place(k);
+	loop_choose_streams(k);
 }

@@ -10,7 +10,7 @@
 #include "loop/local.h"
 
 /* Elements of work below n, all loops counted in full. */
-int64_t work(const loop_kernel *k, const loop_node *n)
+int64_t loop_work(const loop_kernel *k, const loop_node *n)
 {
 	int64_t sum = 0;
 	int32_t i;
@@ -18,36 +18,36 @@ int64_t work(const loop_kernel *k, const loop_node *n)
 	if (!loop_is_loop(n))
 		return 1;
 	for (i = 0; i < n->n_child; i++)
-		sum += work(k, n->child[i]);
+		sum += loop_work(k, n->child[i]);
 	if (n->kind != LOOP_FOR)
 		return sum;
 	return sum > INT64_MAX / k->var[n->var].extent
-		? INT64_MAX
-		: sum * k->var[n->var].extent;
+		       ? INT64_MAX
+		       : sum * k->var[n->var].extent;
 }
 
 static loop_node *block(loop_kernel *k, loop_node *n, int64_t size)
 {
-	loop_node *b = node_new(k->a, LOOP_BLOCK);
+	loop_node *b = loop_node_new(k->a, LOOP_BLOCK);
 
 	b->var = n->var;
 	b->size = size;
 	b->parallel = true;
-	node_adopt(k->a, b, n);
+	loop_node_adopt(k->a, b, n);
 	return b;
 }
 
 /* Size of a block of n's variable, or 1 for a chunk per iteration. */
-static int64_t chunk_size(const loop_kernel *k, const loop_node *n,
-	int64_t n_chunks)
+static int64_t chunk_size(
+	const loop_kernel *k, const loop_node *n, int64_t n_chunks)
 {
-	int64_t ext = k->var[n->var].extent, each = work(k, n) / ext;
+	int64_t ext = k->var[n->var].extent, each = loop_work(k, n) / ext;
 	int64_t size = (k->target.chunk_elems + each - 1) / each;
 	int64_t most = k->target.max_chunks / n_chunks;
 
 	if (size * most < ext)
 		size = (ext + most - 1) / most;
-	if (n->lanes > 1 && size > 1) { /* whole vectors, aligned alike */
+	if (n->lanes > 1) { /* whole vectors, aligned alike */
 		int64_t step = (int64_t)n->lanes * n->unroll;
 
 		size = (size + step - 1) / step * step;
@@ -70,7 +70,7 @@ static int64_t spread(loop_kernel *k, loop_node **at)
 		if (n->parallel) { /* chosen before: split reductions */
 			n_chunks *= (ext + n->size - 1) / n->size;
 		} else if (k->var[n->var].kind != AXIS_P ||
-			n_chunks >= k->target.max_chunks) {
+			   n_chunks >= k->target.max_chunks) {
 			break;
 		} else if (n->kind == LOOP_BLOCK) {
 			if (n_chunks * ((ext + n->size - 1) / n->size) >
@@ -97,7 +97,7 @@ static int64_t spread(loop_kernel *k, loop_node **at)
 	return n_chunks;
 }
 
-void parallel(loop_kernel *k)
+void loop_parallel(loop_kernel *k)
 {
 	int32_t p;
 

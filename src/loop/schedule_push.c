@@ -22,7 +22,31 @@ static bool drop_init(loop_kernel *k, loop_node *n)
 	return m == 0;
 }
 
-void push_phases(loop_kernel *k)
+/* A phase that stores what was accumulated in another dtype. */
+static void ends(loop_kernel *k)
+{
+	loop_phase *ph = &k->phase[2];
+	int32_t i, j;
+
+	*ph = (loop_phase){0, arena_array(k->a, loop_node *, k->n_eqns + 1), 1};
+	for (i = 0; i < k->n_eqns; i++) {
+		const loop_eqn *e = &k->eqn[i];
+		bool other = false;
+
+		for (j = 0; j < e->e->n_out; j++)
+			other |= loop_param(k, e->e->out[j]) >= 0 &&
+				 e->acc[j] !=
+					 k->s->tensor.at[e->e->out[j]].dtype;
+		if (!e->push || !other)
+			continue;
+		ph->root[ph->n_roots] = loop_node_new(k->a, LOOP_DONE);
+		ph->root[ph->n_roots++]->eqn = i;
+	}
+	if (ph->n_roots > 0)
+		k->n_phases = 3;
+}
+
+void loop_push_phases(loop_kernel *k)
 {
 	loop_phase *main = &k->phase[0], *init;
 	int32_t i, n = 0;
@@ -40,8 +64,10 @@ void push_phases(loop_kernel *k)
 	*init = (loop_phase){0, arena_array(k->a, loop_node *, k->n_eqns), 1};
 	for (i = 0; i < k->n_eqns; i++)
 		if (k->eqn[i].push) {
-			init->root[init->n_roots] = node_new(k->a, LOOP_INIT);
+			init->root[init->n_roots] = loop_node_new(
+				k->a, LOOP_INIT);
 			init->root[init->n_roots++]->eqn = i;
 		}
 	k->n_phases = 2;
+	ends(k);
 }

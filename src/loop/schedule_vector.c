@@ -15,6 +15,7 @@
 #include "loop/local.h"
 
 #define SMALL_INSIDE 64
+#define JAM 8
 
 static bool has_loops(const loop_node *n)
 {
@@ -27,8 +28,8 @@ static bool has_loops(const loop_node *n)
 }
 
 /* Are all iterations of var independent for every statement below? */
-static bool parallel_below(const loop_kernel *k, const loop_node *n,
-	int32_t var)
+static bool parallel_below(
+	const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
 
@@ -36,7 +37,7 @@ static bool parallel_below(const loop_kernel *k, const loop_node *n,
 		const loop_eqn *e = &k->eqn[n->eqn];
 
 		return !e->push && (e->left & BIT(var)) != 0 &&
-			e->scan_var != var;
+		       e->scan_var != var;
 	}
 	for (i = 0; i < n->n_child; i++)
 		if (!parallel_below(k, n->child[i], var))
@@ -59,10 +60,10 @@ static bool lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
 
 static int32_t lanes_for(loop_kernel *k, const loop_node *n)
 {
-	struct widest w = {k, n->var, 1};
+	struct loop_widest w = {k, n->var, 1};
 	int32_t lanes;
 
-	widest(&w, n);
+	loop_widest(&w, n);
 	lanes = k->target.vector_bytes / w.bytes;
 	return lanes < 2 ? 1 : lanes;
 }
@@ -100,9 +101,7 @@ static void take_lanes(loop_kernel *k, loop_node *n)
 		k->var[n->var].extent < lanes || n->backward)
 		return;
 	n->lanes = lanes;
-	n->unroll = !reduces(k, n, n->var)     ? 1
-		: flops_below(k, n) > 8 ? 2
-					       : 4;
+	n->unroll = !reduces(k, n, n->var) ? 1 : flops_below(k, n) > 8 ? 2 : 4;
 }
 
 /* Loops of n's body: most iterations of any statement. */
@@ -120,8 +119,8 @@ static int64_t inside(const loop_kernel *k, const loop_node *n)
 		w = inside(k, c);
 		if (c->kind == LOOP_FOR)
 			w = w > INT64_MAX / k->var[c->var].extent
-				? INT64_MAX
-				: w * k->var[c->var].extent;
+				    ? INT64_MAX
+				    : w * k->var[c->var].extent;
 		most = w > most ? w : most;
 	}
 	return most;
@@ -135,7 +134,7 @@ static double jumps_inside(loop_kernel *k, const loop_node *n)
 	int32_t i;
 
 	if (!has_loops(n) && n->kind == LOOP_FOR)
-		return jumps(k, n, n->var, &unit);
+		return loop_jumps(k, n, n->var, &unit);
 	for (i = 0; i < n->n_child; i++)
 		if (loop_is_loop(n->child[i]))
 			sum += jumps_inside(k, n->child[i]);
@@ -172,8 +171,8 @@ static void sink(loop_kernel *k, loop_node *n, int32_t var)
 			continue;
 		}
 		if (open == NULL)
-			list[m++] = open = node_for(k->a, var, NULL);
-		node_adopt(k->a, open, c);
+			list[m++] = open = loop_node_for(k->a, var, NULL);
+		loop_node_adopt(k->a, open, c);
 	}
 	n->child = list;
 	n->n_child = m;
@@ -194,7 +193,7 @@ static int64_t kept_bytes(const loop_kernel *k, const loop_node *n)
 				sum += (int64_t)dtype_size(e->acc[i]);
 		for (i = 0; i < k->n_vars && sum > 0; i++)
 			if ((e->left & BIT(i)) != 0 &&
-				(node_open(n->up) & BIT(i)) != 0 &&
+				(loop_node_open(n->up) & BIT(i)) != 0 &&
 				!mul_ok(sum, k->var[i].extent, &sum))
 				return INT64_MAX / 64;
 		return sum;
@@ -220,8 +219,8 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 	for (u = n; u != NULL; u = u->up)
 		if (u->kind == LOOP_FOR && (u == n || outer < ext))
 			outer = outer > INT64_MAX / k->var[u->var].extent
-				? INT64_MAX
-				: outer * k->var[u->var].extent;
+					? INT64_MAX
+					: outer * k->var[u->var].extent;
 	for (u = n; u != NULL; u = u->up) /* per element of n */
 		if (u->kind == LOOP_FOR && bytes >= k->var[u->var].extent)
 			bytes /= k->var[u->var].extent;
@@ -236,7 +235,7 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 static bool outer_wins(loop_kernel *k, const loop_node *n)
 {
 	bool unit;
-	double here = jumps(k, n, n->var, &unit);
+	double here = loop_jumps(k, n, n->var, &unit);
 	int32_t lanes = lanes_for(k, n);
 
 	if (!parallel_below(k, n, n->var) || lanes < 2 || n->backward ||
@@ -257,6 +256,79 @@ static void unroll_small(loop_kernel *k, loop_node *n)
 		n->unroll = (int32_t)k->var[n->var].extent;
 }
 
+/* The last of a chain of parallel loops is its best: see order. */
+static bool chained(const loop_kernel *k, const loop_node *n)
+{
+	return n->n_child == 1 && n->child[0]->kind == LOOP_FOR &&
+	       parallel_below(k, n->child[0], n->child[0]->var);
+}
+
+/*
+ * A row of accumulators is loaded and stored for every outer iteration: take
+ * a few of those together.
+ *   for i { for j { acc } }   ->   block i 8 { for j { for i { acc } } }
+ */
+static void jam(loop_kernel *k, loop_node *n)
+{
+	loop_node *j, *i;
+
+	if (n->kind != LOOP_FOR || n->n_child != 1 || n->backward ||
+		n->child[0]->kind != LOOP_FOR || n->child[0]->lanes <= 1)
+		return;
+	j = n->child[0];
+	if (has_loops(j) || !reduces(k, j, n->var) || reduces(k, j, j->var) ||
+		!parallel_below(k, j, j->var) || !lanes_allowed(k, n, n->var) ||
+		flops_below(k, j) > 8 || k->var[n->var].extent < 2 * JAM)
+		return;
+	i = loop_node_copy(k->a, n);
+	i->child = j->child;
+	i->n_child = j->n_child;
+	i->unroll = JAM;
+	i->lanes = 0;
+	j->child = arena_array(k->a, loop_node *, 1);
+	j->child[0] = i;
+	j->n_child = 1;
+	n->kind = LOOP_BLOCK;
+	n->size = JAM;
+	loop_link(k);
+}
+
+/*
+ * At the root: a column reduction that nobody here reads. All of its columns
+ * are one row of accumulators, and what was inside is the outer loop, which
+ * split_reductions may cut:
+ *   for j { init; for i { acc } }   ->   for j { init } for i { for j { acc } }
+ */
+void loop_columns_to_rows(loop_kernel *k)
+{
+	loop_phase *ph = &k->phase[k->n_phases - 1];
+	loop_node *n = ph->root[0], *r = NULL;
+	loop_set eqns = 0;
+	int32_t i;
+
+	loop_link(k);
+	if (ph->n_roots != 1 || n->kind != LOOP_FOR || chained(k, n) ||
+		!has_loops(n) || !outer_wins(k, n) ||
+		inside(k, n) <= SMALL_INSIDE)
+		return;
+	for (i = 0; i < n->n_child; i++) {
+		if (loop_is_loop(n->child[i]) && r != NULL)
+			return;
+		if (loop_is_loop(n->child[i]))
+			r = n->child[i];
+		else if (n->child[i]->kind != LOOP_INIT)
+			return;
+	}
+	if (r->kind != LOOP_FOR || k->var[r->var].kind != AXIS_R ||
+		!loop_reducers(k, r, r->var, &eqns) || eqns == 0 ||
+		k->var[n->var].extent > k->target.l1_bytes / 8)
+		return;
+	sink(k, n, n->var);
+	ph->root = n->child;
+	ph->n_roots = n->n_child;
+	loop_link(k);
+}
+
 static void choose(loop_kernel *k, loop_node **at)
 {
 	loop_node *n = *at;
@@ -268,7 +340,7 @@ static void choose(loop_kernel *k, loop_node **at)
 		take_lanes(k, n);
 		return;
 	}
-	if (n->kind == LOOP_FOR && outer_wins(k, n)) {
+	if (n->kind == LOOP_FOR && !chained(k, n) && outer_wins(k, n)) {
 		if (inside(k, n) <= SMALL_INSIDE) {
 			n->lanes = lanes_for(k, n);
 			n->unroll = 1;
@@ -283,6 +355,7 @@ static void choose(loop_kernel *k, loop_node **at)
 	}
 	for (i = 0; i < n->n_child; i++)
 		choose(k, &n->child[i]);
+	jam(k, n);
 }
 
 static void order(loop_kernel *k, loop_node *n)
@@ -298,7 +371,7 @@ static void order(loop_kernel *k, loop_node *n)
 	}
 	for (m = n;; m = m->child[0]) {
 		bool unit, wide = k->var[m->var].extent >= lanes_for(k, m);
-		double j = jumps(k, n, m->var, &unit);
+		double j = loop_jumps(k, n, m->var, &unit);
 
 		/* ties: the later, which is the faster in the result */
 		if (wide && (best == NULL || j <= least)) {
@@ -321,7 +394,7 @@ static void order(loop_kernel *k, loop_node *n)
 		order(k, m->child[i]);
 }
 
-void vectorise(loop_kernel *k)
+void loop_vectorise(loop_kernel *k)
 {
 	int32_t p, i;
 

@@ -19,15 +19,15 @@ struct verify {
 	loop_eqn *of; /* whose expression is looked at */
 };
 
-static _Noreturn void broken(struct verify *v, const char *rule,
-	const char *what)
+static _Noreturn void broken(
+	struct verify *v, const char *rule, const char *what)
 {
 	env_bug(arena_env(v->k->a), "loop_verify", "%s of %s in %s: %s", rule,
 		loop_label(v->of), v->k->name, what);
 }
 
-static bool find_leaf(const loop_node *n, loop_kind kind, int32_t eqn,
-	const loop_node **out)
+static bool find_leaf(
+	const loop_node *n, loop_kind kind, int32_t eqn, const loop_node **out)
 {
 	bool found = false;
 	int32_t i;
@@ -41,8 +41,8 @@ static bool find_leaf(const loop_node *n, loop_kind kind, int32_t eqn,
 	return found;
 }
 
-static const loop_node *leaf_of(const loop_kernel *k, loop_kind kind,
-	int32_t eqn)
+static const loop_node *leaf_of(
+	const loop_kernel *k, loop_kind kind, int32_t eqn)
 {
 	const loop_node *n = NULL;
 	int32_t i;
@@ -61,8 +61,8 @@ static bool above(const loop_node *n, const loop_node *top)
 }
 
 /* Some points of the domain: a proof is not asked for, a witness is. */
-static bool witness(struct verify *v, const ix_dom *d, const ix_form *f,
-	int64_t numel)
+static bool witness(
+	struct verify *v, const ix_dom *d, const ix_form *f, int64_t numel)
 {
 	int64_t point[IX_MAX_AXES];
 	uint64_t seed = 1;
@@ -114,22 +114,22 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 		broken(v, "V3", "read before it is made");
 	for (both = made; !above(v->reader, both);)
 		both = both->up;
-	if ((node_open(both) & e->reduced) != 0)
+	if ((loop_node_open(both) & e->reduced) != 0)
 		broken(v, "V3", "read before it is complete");
 	for (i = 0; i < k->n_vars; i++) {
 		const ix_atom *digit;
 		const ix_form *f;
 		int64_t n = k->var[i].extent, stride;
 
-		if ((node_open(both) & e->left & BIT(i)) == 0 || n == 1)
+		if ((loop_node_open(both) & e->left & BIT(i)) == 0 || n == 1)
 			continue;
 		if (!loop_stride(e->at, i, n, &stride) || stride < 1)
 			broken(v, "V2", "an address is no number of digits");
-		f = ix_mod(k->s->x, d,
-			ix_div(k->s->x, d, read->form, stride), n);
+		f = ix_mod(
+			k->s->x, d, ix_div(k->s->x, d, read->form, stride), n);
 		if ((!ix_is_digit(f, &digit) || digit->axis != i) &&
-			ix_equal(k->s->x, d, f,
-				ix_axis(k->s->x, d, i)) == IX_DIFFERENT)
+			ix_equal(k->s->x, d, f, ix_axis(k->s->x, d, i)) ==
+				IX_DIFFERENT)
 			broken(v, "V4", "read where it was not made");
 	}
 	return NULL;
@@ -138,8 +138,8 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 static void check_expr(struct verify *v, const expr *e)
 {
 	loop_kernel *k = v->k;
-	const ix_form **same = arena_array(k->a, const ix_form *,
-		k->n_vars + 1);
+	const ix_form **same = arena_array(
+		k->a, const ix_form *, k->n_vars + 1);
 	int32_t i;
 
 	for (i = 0; i < k->n_vars; i++)
@@ -164,8 +164,8 @@ static void check_written(struct verify *v)
 			int64_t stride;
 
 			if ((todo & BIT(i)) == 0 ||
-				!loop_stride(e->at, i, k->var[i].extent,
-					&stride) ||
+				!loop_stride(
+					e->at, i, k->var[i].extent, &stride) ||
 				stride != covered)
 				continue;
 			covered *= k->var[i].extent;

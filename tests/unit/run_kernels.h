@@ -20,16 +20,16 @@
 
 struct run_options {
 	loop_target target;
-	const char *cc; /* NULL: cc */
-	bool show;	/* print the C */
-	bool backwards; /* chunks from the last to the first */
-	int64_t error;	/* out: *err of the last kernel that set it */
+	const char *cc;	       /* NULL: cc */
+	bool show;	       /* print the C */
+	bool backwards;	       /* chunks from the last to the first */
+	int64_t error;	       /* out: *err of the last kernel that set it */
 	int32_t failed_tensor; /* out: the index tensor of it */
-	str *text;	/* out, when not NULL: the C */
+	str *text;	       /* out, when not NULL: the C */
 };
 
-#define RUN_FLAGS                                                        \
-	"-std=gnu11 -O1 -march=native -fPIC -shared -Wall -Wextra "      \
+#define RUN_FLAGS                                                   \
+	"-std=gnu11 -O1 -march=native -fPIC -shared -Wall -Wextra " \
 	"-Werror -fno-math-errno -fno-trapping-math -ffp-contract=off"
 
 typedef void run_fn(void *const *p, void *scratch, void *local, int64_t chunk,
@@ -80,9 +80,8 @@ static inline void run_one(arena *a, void *lib, const emit_kernel *k,
 		assert_non_null(sym);
 		memcpy(&fn, &sym, sizeof fn);
 		for (int64_t c = 0; c < k->phase[i].n_chunks; c++) {
-			int64_t at = o->backwards
-				? k->phase[i].n_chunks - 1 - c
-				: c;
+			int64_t at = o->backwards ? k->phase[i].n_chunks - 1 - c
+						  : c;
 
 			/* what a worker leaves behind must not matter */
 			memset(local, 0xa5, k->local_bytes);
@@ -99,14 +98,14 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 	const void *const *input, struct run_options *o)
 {
 	void **data = arena_array(a, void *, s->tensor.n + 1);
-	const emit_kernel **k = arena_array(a, const emit_kernel *,
-		plan->kernel.n + 1);
+	const emit_kernel **k = arena_array(
+		a, const emit_kernel *, plan->kernel.n + 1);
 	str text = str_new(a);
 	void *lib;
 
 	for (int32_t i = 0; i < s->tensor.n; i++) {
 		size_t n = (size_t)s->tensor.at[i].numel *
-			dtype_size(s->tensor.at[i].dtype);
+			   dtype_size(s->tensor.at[i].dtype);
 		char *at = arena_alloc(a, n + 128, 1);
 
 		data[i] = at + (64 - (uintptr_t)at % 64);

@@ -1,0 +1,39 @@
+/*
+ * schedule_stream.c: which results are stored past the caches: large ones that
+ * nobody in the kernel reads and that do not accumulate in memory. Smaller
+ * ones gain nothing: what reads them next finds them in a cache.
+ */
+#include "loop/local.h"
+
+struct find {
+	int32_t tensor;
+	bool read;
+};
+
+static void on_read(void *arg, const expr *e)
+{
+	struct find *f = arg;
+
+	if (e->kind == EX_READ && e->tensor == f->tensor)
+		f->read = true;
+}
+
+void loop_choose_streams(loop_kernel *k)
+{
+	int32_t p, i, j, e, c;
+
+	for (p = 0; p < k->n_outputs; p++) {
+		struct find f = {k->param[p], false};
+		const sys_tensor *t = &k->s->tensor.at[f.tensor];
+
+		if (t->numel * (int64_t)dtype_size(t->dtype) <
+				k->target.stream_bytes ||
+			!loop_maker(k, f.tensor, &e, &c) || k->eqn[e].push)
+			continue;
+		for (i = 0; i < k->n_eqns; i++)
+			for (j = 0; j < k->eqn[i].e->n_out; j++)
+				loop_walk(k->a, k->eqn[i].body[j], on_read, &f);
+		k->stream[p] = !f.read && (k->eqn[e].e->monoid == IR_SET ||
+						  k->buf_of[e][c] >= 0);
+	}
+}
