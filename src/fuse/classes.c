@@ -159,17 +159,19 @@ static bool edge_holds(
 	return related(f, s, e, k->digit[e->p]) == k->digit[e->c];
 }
 
-/* Kind of the loop; false when scans or contractions cannot be in one. */
+/*
+ * Kind of the loop; false when scans cannot be in one, and where a contraction
+ * reduces along it: that one is to stay a whole product, and no sum of outer
+ * products on a row.
+ */
 static bool set_kind(part_set *s, part_class *k)
 {
-	int32_t contractions = 0;
 	bool reduced = false, scan = false, contracted = false;
 
 	for (int32_t i = 0; i < s->n; i++) {
 		const eqn_unit *u = s->m.at[i].u;
 		const eqn_digit *d = &s->m.at[i].digit.at[k->digit[i]].d;
 
-		contractions += u->contraction;
 		if (u->e.axis[d->axis].kind == AXIS_S) {
 			if (scan && k->step != u->e.scan_step)
 				return false;
@@ -183,7 +185,7 @@ static bool set_kind(part_set *s, part_class *k)
 		}
 	}
 	k->kind = scan ? AXIS_S : reduced ? AXIS_R : AXIS_P;
-	return s->no_policy || !contracted || contractions == 1;
+	return s->no_policy || !contracted || s->n == 1;
 }
 
 static bool class_holds(fuse_state *f, part_set *s, part_class *k)

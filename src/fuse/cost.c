@@ -206,6 +206,7 @@ static void add_results(cost *c)
 	c->tile = 1;
 	if (contraction && private > 0 && c->s->n > 1) {
 		c->tile = l2 / 2 / private;
+		c->tile = min_of(c->tile, (double)c->f->t->contract_tile);
 		if (c->tile < 1)
 			c->tile = 1;
 	}

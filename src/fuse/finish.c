@@ -9,7 +9,7 @@
 
 enum {
 	NAMED_CALLS = 5,	/* calls that a kernel's name spells out */
-	BATCH_VOLUME = 1 << 18, /* instances: a larger kernel is no small one */
+	BATCH_VOLUME = 1 << 18, /* instances of an equation of a small kernel */
 	BATCH_SIZE = 64
 };
 
@@ -275,7 +275,8 @@ static bool batch_key(finish *w, const fuse_group *o, arena *a, int32_t *n,
 
 		if (u->e.opaque != NULL)
 			return false;
-		volume += u->volume;
+		if (u->volume > volume)
+			volume = u->volume;
 		*vec_push(a, &key) = u->kin;
 	}
 	*n = key.n;

@@ -22,6 +22,7 @@ typedef struct fuse_target {
 	int32_t cores;
 	int64_t l2_bytes;	/* per core */
 	int32_t max_eqns;	/* of one kernel */
+	int64_t contract_tile;	/* rows a contraction runs as one, at most; 1: plain loops */
 	int64_t serial_volume;	/* instances that may run without a shared loop */
 } fuse_target;
 fuse_target fuse_target_host(void);

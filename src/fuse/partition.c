@@ -205,7 +205,7 @@ static int32_t size_of(int32_t n, fuse_group *const *g)
 	return m;
 }
 
-static double seconds_of(choice *c, int32_t n, fuse_group *const *g,
+static choice_verdict verdict_of(choice *c, int32_t n, fuse_group *const *g,
 	const eqn_unit *e)
 {
 	int32_t size = size_of(n, g) + (e != NULL);
@@ -213,9 +213,14 @@ static double seconds_of(choice *c, int32_t n, fuse_group *const *g,
 
 	/* some may have gone, but not that many */
 	if (size > c->f->t->max_eqns + MAX_INLINED)
-		return INFINITY;
+		return (choice_verdict){.seconds = INFINITY, .shared = 1};
 	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size + 1);
-	return choice_judge(c, choice_members(c, n, g, e, unit), unit).seconds;
+	return choice_judge(c, choice_members(c, n, g, e, unit), unit);
+}
+
+static double seconds_of(choice *c, fuse_group *g)
+{
+	return verdict_of(c, 1, &g, NULL).seconds;
 }
 
 typedef VEC(fuse_group *) some_groups;
@@ -281,7 +286,7 @@ static double side_effects(choice *c, int32_t n_other,
 		for (int32_t k = 0; k < n; k++)
 			merged |= g[k] == other[i];
 		if (!merged)
-			change_of += seconds_of(c, 1, &other[i], NULL) -
+			change_of += seconds_of(c, other[i]) -
 				other[i]->seconds;
 	}
 	return change_of;
@@ -294,10 +299,20 @@ typedef struct contest {
 	trial best;
 } contest;
 
-static void try(contest *w, int32_t n, fuse_group *const *g)
+/*
+ * Sets that only have a tensor from outside in common must share loops: side
+ * by side in one function they gain nothing that a batch would not.
+ */
+static bool is_worthwhile(const choice_verdict *v, bool siblings)
+{
+	return v->seconds < INFINITY && (!siblings || v->shared > 1);
+}
+
+static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 {
 	choice *c = w->c;
-	double t, gain;
+	choice_verdict v;
+	double gain;
 
 	for (int32_t i = 0; i < n; i++)
 		if (is_opaque(c, g[i]))
@@ -306,10 +321,10 @@ static void try(contest *w, int32_t n, fuse_group *const *g)
 		return;
 	if (size_of(n, g) + 1 > c->f->t->max_eqns + MAX_INLINED)
 		return;
-	t = seconds_of(c, n, g, w->e);
-	if (t == INFINITY)
+	v = verdict_of(c, n, g, w->e);
+	if (!is_worthwhile(&v, siblings))
 		return;
-	gain = t;
+	gain = v.seconds;
 	for (int32_t i = 0; i < n; i++)
 		gain -= g[i]->seconds;
 	gain += side_effects(c, w->other.n, w->other.at, n, g);
@@ -328,12 +343,12 @@ static void try_all(contest *w)
 	some_groups p = producers(w->c, w->e), s = siblings(w->c, w->e);
 
 	if (p.n > 1)
-		try(w, p.n, p.at);
+		try(w, p.n, p.at, false);
 	for (int32_t i = 0; i < p.n; i++)
-		try(w, 1, &p.at[i]);
+		try(w, 1, &p.at[i], false);
 	for (int32_t i = 0; i < s.n; i++)
-		try(w, 1, &s.at[i]);
-	try(w, 0, NULL);
+		try(w, 1, &s.at[i], true);
+	try(w, 0, NULL, false);
 }
 
 /* ---- recompute ---- */
@@ -541,7 +556,7 @@ static void settle(choice *c, const some_groups *all)
 			continue;
 		forget(c, g);
 		if (g->source.n > 0)
-			g->seconds = seconds_of(c, 1, &g, NULL);
+			g->seconds = seconds_of(c, g);
 	}
 }
 
@@ -596,20 +611,22 @@ static void choose(choice *c, int32_t source)
 
 /* ---- groups that read a common tensor ---- */
 
-static bool try_pair(choice *c, fuse_group *g, fuse_group *h)
+static bool try_pair(
+	choice *c, fuse_group *g, fuse_group *h, bool siblings)
 {
 	fuse_group *two[2] = {g, h};
 	trial t = {.n = 2, .group = two};
 	eqn_unit **unit;
 	fuse_group *made;
-	double both;
+	choice_verdict both;
 	int32_t n;
 
 	if (is_opaque(c, g) || is_opaque(c, h) ||
 		size_of(2, two) > c->f->t->max_eqns)
 		return false;
-	both = seconds_of(c, 2, two, NULL);
-	if (both >= g->seconds + h->seconds - 1e-15 ||
+	both = verdict_of(c, 2, two, NULL);
+	if (!is_worthwhile(&both, siblings) ||
+		both.seconds >= g->seconds + h->seconds - 1e-15 ||
 		!choice_may_merge(c, 2, two, NULL, NULL))
 		return false;
 	unit = arena_array(
@@ -620,7 +637,7 @@ static bool try_pair(choice *c, fuse_group *g, fuse_group *h)
 		*vec_push(c->f->a, &made->source) = unit[i]->source;
 		c->of[unit[i]->source] = made;
 	}
-	made->seconds = both;
+	made->seconds = both.seconds;
 	return true;
 }
 
@@ -640,10 +657,12 @@ static some_groups touching(choice *c, int32_t tensor)
 static bool merge_around(choice *c, int32_t tensor)
 {
 	some_groups all = touching(c, tensor);
+	int32_t m = fuse_maker(c->f, tensor);
 
 	for (int32_t i = 0; i < all.n; i++)
 		for (int32_t k = i + 1; k < all.n && k <= i + MAX_TRIED; k++)
-			if (try_pair(c, all.at[i], all.at[k]))
+			if (try_pair(c, all.at[i], all.at[k],
+				    m < 0 || c->of[m] != all.at[i]))
 				return true;
 	return false;
 }

@@ -220,6 +220,65 @@ static bool without(why *w, part_set *s, bool writes)
 	return s->class.n > 0;
 }
 
+/* Where one loop of the producer's kernel is met along two digits. */
+typedef struct meeting {
+	const eqn_unit *to;
+	eqn_edge *edge;
+	eqn_digit at;
+} meeting;
+
+/* One read of what g makes, against what class k of g is to its reader. */
+static bool meet(why *w, part_set *s, const part_class *k, int32_t m,
+	const eqn_unit *c, int32_t read, meeting *old)
+{
+	arena *a = w->c->f->a;
+	eqn_edge *e = eqn_join(w->c->f->g, s->m.at[m].u, c, read);
+	eqn_digit d = s->m.at[m].digit.at[k->digit[m]].d, at;
+
+	if (!part_is_left(s->m.at[m].u, &d) ||
+		!eqn_relate(w->c->f->g, e, d, &at))
+		return false;
+	if (old->to == c && (old->at.axis != at.axis || old->at.lo != at.lo)) {
+		give(w, FUSE_WHY_SEVERAL,
+			arena_printf(a,
+				"%s reads %s at %s and %s at %s, which one iteration makes",
+				label(c), name(w, old->edge->read->tensor),
+				coordinates(w, old->edge),
+				name(w, e->read->tensor), coordinates(w, e)));
+		return true;
+	}
+	if (old->to != c)
+		*old = (meeting){.to = c, .edge = e, .at = at};
+	return false;
+}
+
+static bool meets_twice(why *w)
+{
+	choice *c = w->c;
+	int32_t n = w->g->source.n;
+	eqn_unit **unit = arena_array(fuse_scratch(c->f), eqn_unit *, n + 1);
+	part_set *s;
+
+	n = choice_members(c, 1, &w->g, NULL, unit);
+	s = analysed(w, n, unit);
+	for (int32_t k = 0; k < s->class.n; k++) {
+		for (int32_t i = 0; i < w->h->source.n; i++) {
+			const eqn_unit *u = c->f->unit[w->h->source.at[i]];
+			meeting old = {0};
+
+			for (int32_t r = 0; u != NULL && r < u->n_reads; r++)
+				for (int32_t m = 0; m < n; m++)
+					if (fuse_maker(c->f,
+						    u->read[r].tensor) ==
+							unit[m]->source &&
+						meet(w, s, &s->class.at[k], m,
+							u, r, &old))
+						return true;
+		}
+	}
+	return false;
+}
+
 static void no_loop(why *w, part_set *s)
 {
 	arena *a = w->c->f->a;
@@ -227,18 +286,18 @@ static void no_loop(why *w, part_set *s)
 	if (without(w, s, false))
 		give(w, FUSE_WHY_POLICY,
 			arena_printf(a,
-				"%s and %s contract along one axis: each is to stay a whole product",
+				"a contraction reduces along what %s and %s share: it is to stay a whole product",
 				label(w->from), label(w->to)));
 	else if (without(w, s, true))
 		give(w, FUSE_WHY_OVERWRITE,
 			arena_printf(a,
 				"what is read there is overwritten in another iteration of every loop that %s and %s share",
 				label(w->from), label(w->to)));
-	else
+	else if (!meets_twice(w))
 		give(w, FUSE_WHY_SEVERAL,
 			arena_printf(a,
-				"%s meets what its kernel shares with that of %s along different axes",
-				label(w->to), label(w->from)));
+				"the kernels of %s and %s walk what they share along different axes",
+				label(w->from), label(w->to)));
 }
 
 static void explain(why *w)
