@@ -1,0 +1,250 @@
+/*
+ * batch.c: the kernels of many programs, compiled together and loaded.
+ *
+ * One C compiler run costs more than a kernel: the functions of some fifty
+ * programs go into two translation units. They get the flags of the library,
+ * but warnings are on and are errors; every third batch has one unit at -O3, and
+ * in a process that was started for it everything is under ASan and UBSan.
+ */
+#include "prop.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { UNITS = 2, MAX_FLAGS = 64 };
+
+extern char **environ;
+
+struct batch {
+	arena *a;
+	const prop_options *o;
+	int32_t n_plans;
+	map *seen; /* name of a function -> number in all */
+	VEC(const emit_kernel *) all;
+	VEC(const emit_kernel *) kernel[UNITS];
+	const char *text[UNITS];
+	void *lib[UNITS];
+	const char *dir;
+};
+
+static void unload(void *p)
+{
+	batch *b = p;
+
+	for (int32_t i = 0; i < UNITS; i++)
+		if (b->lib[i] != NULL)
+			dlclose(b->lib[i]);
+}
+
+batch *batch_new(arena *a, const prop_options *o)
+{
+	batch *b = arena_make(a, batch);
+
+	b->a = a;
+	b->o = o;
+	b->seen = map_new(a);
+	arena_defer(a, unload, b);
+	return b;
+}
+
+/* Equal kernels have equal names, and no others. */
+void batch_add(batch *b, const plan *p)
+{
+	int32_t u = b->n_plans++ % UNITS;
+
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		const emit_kernel *k = p->kernel.at[i].code;
+		int64_t old = map_get_str(b->seen, k->phase[0].fn, -1);
+
+		if (old >= 0) {
+			if (strcmp(b->all.at[old]->c, k->c) != 0)
+				env_bug(arena_env(b->a), "batch",
+					"two functions are called %s",
+					k->phase[0].fn);
+			continue;
+		}
+		map_set_str(b->seen, k->phase[0].fn, b->all.n);
+		*vec_push(b->a, &b->all) = k;
+		*vec_push(b->a, &b->kernel[u]) = k;
+	}
+}
+
+const char *batch_text(const batch *b, int32_t unit)
+{
+	return b->text[unit];
+}
+
+static bool write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "w");
+	bool ok;
+
+	if (f == NULL)
+		return false;
+	ok = fputs(text, f) >= 0;
+	return fclose(f) == 0 && ok;
+}
+
+static const char *read_file(arena *a, const char *path)
+{
+	str s = str_new(a);
+	FILE *f = fopen(path, "r");
+	char part[4096];
+	size_t n;
+
+	if (f == NULL)
+		return "";
+	while (s.n < 3000 && (n = fread(part, 1, sizeof part, f)) > 0)
+		str_addn(&s, part, n);
+	fclose(f);
+	return s.at;
+}
+
+/* The library's flags, less those for optimisation and silence. */
+static int32_t add_flags(batch *b, int32_t unit, char **argv)
+{
+	run_jit *j = run_jit_new(b->a);
+	char *flags = arena_strdup(b->a, run_jit_flags(j));
+	bool fast = b->o->opt3 && unit == 0 && !b->o->asan;
+	int32_t n = 0;
+	const char *cc = getenv("TENON_CC"), *more = getenv("PROPTEST_CFLAG");
+	char *save = NULL;
+
+	argv[n++] = arena_strdup(b->a, cc != NULL ? cc : "cc");
+	for (char *f = strtok_r(flags, " ", &save); f != NULL && n < 40;
+		f = strtok_r(NULL, " ", &save))
+		if (f[0] == '-' && strcmp(f, "-w") != 0 &&
+			strncmp(f, "-O", 2) != 0)
+			argv[n++] = f;
+	argv[n++] = arena_strdup(b->a, fast ? "-O3" : "-O1");
+	argv[n++] = arena_strdup(b->a, "-Wall");
+	argv[n++] = arena_strdup(b->a, "-Wextra");
+	argv[n++] = arena_strdup(b->a, "-Werror");
+	if (b->o->asan) {
+		argv[n++] = arena_strdup(
+			b->a, "-fsanitize=address,undefined");
+		argv[n++] = arena_strdup(b->a, "-fno-sanitize-recover=all");
+		argv[n++] = arena_strdup(b->a, "-g1");
+	}
+	argv[n++] = arena_strdup(b->a, "-shared");
+	if (more != NULL) /* while a warning is hunted: -Wno-... */
+		argv[n++] = arena_strdup(b->a, more);
+	return n;
+}
+
+static bool spawn_cc(batch *b, int32_t u, pid_t *pid)
+{
+	char *argv[MAX_FLAGS];
+	const char *source = arena_printf(b->a, "%s/u%d.c", b->dir, u);
+	posix_spawn_file_actions_t act;
+	int32_t n = add_flags(b, u, argv);
+	str s = str_new(b->a);
+	bool ok;
+
+	emit_unit(&s, b->kernel[u].at, b->kernel[u].n);
+	b->text[u] = s.at;
+	if (!write_file(source, s.at))
+		return false;
+	argv[n++] = arena_strdup(b->a, "-o");
+	argv[n++] = arena_printf(b->a, "%s/u%d.so", b->dir, u);
+	argv[n++] = arena_strdup(b->a, source);
+	argv[n++] = arena_strdup(b->a, "-lm");
+	argv[n] = NULL;
+	posix_spawn_file_actions_init(&act);
+	posix_spawn_file_actions_addopen(&act, 2,
+		arena_printf(b->a, "%s/u%d.err", b->dir, u),
+		O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	ok = posix_spawnp(pid, argv[0], &act, NULL, argv, environ) == 0;
+	posix_spawn_file_actions_destroy(&act);
+	return ok;
+}
+
+static void clean(batch *b)
+{
+	static const char *const ends[] = {"c", "so", "err"};
+
+	for (int32_t u = 0; u < UNITS; u++)
+		for (int32_t i = 0; i < 3; i++)
+			unlink(arena_printf(
+				b->a, "%s/u%d.%s", b->dir, u, ends[i]));
+	rmdir(b->dir);
+}
+
+static bool load(batch *b, int32_t u, const char **message)
+{
+	b->lib[u] = dlopen(arena_printf(b->a, "%s/u%d.so", b->dir, u),
+		RTLD_NOW | RTLD_LOCAL);
+	if (b->lib[u] == NULL)
+		*message = arena_strdup(b->a, dlerror());
+	return b->lib[u] != NULL;
+}
+
+bool batch_compile(batch *b, const char **message)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *dir = arena_printf(b->a, "%s/proptest.XXXXXX",
+		tmp != NULL ? tmp : "/tmp");
+	pid_t pid[UNITS] = {0};
+	bool ok = true;
+
+	if (mkdtemp(dir) == NULL) {
+		*message = "no temporary folder";
+		return false;
+	}
+	b->dir = dir;
+	for (int32_t u = 0; u < UNITS; u++)
+		if (b->kernel[u].n > 0 && !spawn_cc(b, u, &pid[u])) {
+			*message = "the C compiler does not start";
+			ok = false;
+		}
+	for (int32_t u = 0; u < UNITS; u++) {
+		int status = 0;
+
+		if (pid[u] <= 0)
+			continue;
+		while (waitpid(pid[u], &status, 0) < 0 && errno == EINTR)
+			;
+		if (status != 0) {
+			*message = read_file(b->a, arena_printf(b->a,
+				"%s/u%d.err", b->dir, u));
+			ok = false;
+		} else if (ok) {
+			ok = load(b, u, message);
+		}
+	}
+	clean(b);
+	return ok;
+}
+
+void batch_find(void *arg, int32_t unit, const char *name, void *fn)
+{
+	const batch *b = arg;
+	void *f = NULL;
+
+	(void)unit; /* of the plan: here programs share units */
+	for (int32_t u = 0; u < UNITS && f == NULL; u++)
+		if (b->lib[u] != NULL)
+			f = dlsym(b->lib[u], name);
+	if (f == NULL)
+		env_bug(arena_env(b->a), "batch_find", "no function %s", name);
+	memcpy(fn, &f, sizeof f);
+}
+
+void asan_poison(const void *p, size_t n, bool poison)
+{
+	const char *name = poison ? "__asan_poison_memory_region"
+				  : "__asan_unpoison_memory_region";
+	void (*fn)(const volatile void *, size_t) = NULL;
+	void *f = dlsym(RTLD_DEFAULT, name);
+
+	memcpy(&fn, &f, sizeof f);
+	if (fn != NULL)
+		fn(p, n);
+}
