@@ -172,6 +172,10 @@ const ix_form *lower_inside(leq *c, const ix_dom *d, const ix_form *f,
 	r = bound_data(c, d, f, n);
 	if (r != NULL)
 		return r;
+	if (n == 0)
+		lower_fail(c, tensor,
+			"%s is read, but has no element along axis %d", tensor,
+			axis);
 	ix_range(d, f, &min, &max);
 	lower_fail(c, tensor,
 		"index %d of %s may be %lld .. %lld, but its extent is %lld",

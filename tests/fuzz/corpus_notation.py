@@ -12,11 +12,11 @@ files = {}
 text = open(os.path.join(root, "src", "ir", "ops.def")).read()
 text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 for i, row in enumerate(re.findall(r"ROW\((.*?)\"\)$", text, re.S | re.M)):
-    parts = re.findall(r'"((?:[^"\\]|\\.)*)"', row + '"')
+    text = re.split(r'",\s*"', row + '"', maxsplit=1)[1]
+    parts = re.findall(r'"((?:[^"\\]|\\.)*)"', '"' + text)
     whole = "".join(parts).encode().decode("unicode_escape")
-    start = re.search(r"(opaque )?[a-z_0-9]+\(\w*[\[:)]", whole)
-    if start:
-        files["row%d" % i] = whole[start.start():]
+    files["row%d" % i] = whole if whole.startswith("opaque ") else \
+        "my_" + whole
 for folder, _, names in os.walk(root):
     if "/build" in folder or "/." in folder[len(root):]:
         continue
