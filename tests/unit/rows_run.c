@@ -1,6 +1,6 @@
 /*
  * rows_run.c: runs one case of rows.h through .tn text and the interpreter, then
- * once more lowered to a system. On the way: the program verifies, and prints
+ * once more lowered to a system; or compiled, by the public API. On the way: the program verifies, and prints
  * a text that parses to itself; so does the system.
  */
 #include "rows.h"
@@ -18,6 +18,7 @@ typedef struct run {
 	const row_case *c;
 	const char *type; /* of T */
 	bool is_first;	  /* of the types */
+	bool compiled;
 	bool is_lowered;  /* run as a system, not by the interpreter */
 	arena *a;
 	env *e;
@@ -179,6 +180,16 @@ static void run_system(run *r, const ir_program *p, const void *const *input,
 	}
 }
 
+/* Memory for result i, whatever is expected of it. */
+static void *result(run *r, int32_t i, tn_dtype t, int32_t rank,
+	const int64_t *shape)
+{
+	r->out[i] = (ten){.dtype = t, .rank = rank};
+	memcpy(r->out[i].shape, shape, (size_t)rank * sizeof shape[0]);
+	ten_alloc(r, &r->out[i]);
+	return r->out[i].data;
+}
+
 static void run_program(void *arg)
 {
 	run *r = arg;
@@ -194,15 +205,55 @@ static void run_program(void *arg)
 	for (int32_t i = 0; i < r->n_out; i++) {
 		const ir_type *t = &p->value.at[p->output.at[i]].type;
 
-		r->out[i] = (ten){.dtype = t->dtype, .rank = t->rank};
-		memcpy(r->out[i].shape, t->shape, sizeof t->shape);
-		ten_alloc(r, &r->out[i]);
-		output[i] = r->out[i].data;
+		output[i] = result(r, i, t->dtype, t->rank, t->shape);
 	}
 	if (r->is_lowered)
 		run_system(r, p, input, output);
 	else
 		interp_run(r->e, p, input, output);
+}
+
+/* Through the public API: the whole pipeline. */
+static tn_status run_compiled(run *r, tn_context *c)
+{
+	const void *input[ROW_IN] = {NULL};
+	void *output[ROW_OUT] = {NULL};
+	tn_program *p;
+	tn_status status =
+		tn_program_parse(&p, c, r->text.at, r->text.n, "case.tn");
+
+	if (status != TN_OK)
+		return status;
+	for (int32_t i = 0; i < r->n_in; i++)
+		input[i] = r->in[i].data;
+	for (int32_t i = 0; i < r->n_out; i++) {
+		const tn_value *v = tn_program_output(p, i);
+
+		output[i] = result(r, i, v->dtype, v->rank, v->shape);
+	}
+	status = tn_program_run(p, input, output);
+	tn_program_free(p);
+	return status;
+}
+
+/* Runs the case; what went wrong goes to *d. */
+static tn_status run_case(run *r, tn_diag *d)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c;
+	tn_status status;
+
+	if (!r->compiled) {
+		status = env_run(r->e, run_program, r);
+		*d = *env_diag(r->e);
+		return status;
+	}
+	o.threads = 1;
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	status = run_compiled(r, c);
+	*d = *tn_context_diag(c);
+	tn_context_free(c);
+	return status;
 }
 
 /* ---- comparison ---- */
@@ -274,30 +325,32 @@ static void expect(run *r)
 static void check(run *r)
 {
 	tn_status status;
-	const tn_diag *d = env_diag(r->e);
+	tn_diag d;
 
 	write_program(r);
-	status = env_run(r->e, run_program, r);
+	status = run_case(r, &d);
 	if (r->c->out[0][0] == '!') {
 		if (status == TN_OK)
 			fail_msg("%s: no error", r->c->call);
-		if (strcmp(d->rule, r->c->out[0] + 1) != 0 ||
+		if (strcmp(d.rule, r->c->out[0] + 1) != 0 ||
 			(r->c->out[1] != NULL &&
-				strstr(d->text, r->c->out[1]) == NULL))
-			fail_msg("%s: error [%s] %s", r->c->call, d->rule,
-				d->text);
+				strstr(d.text, r->c->out[1]) == NULL))
+			fail_msg("%s: error [%s] %s", r->c->call, d.rule,
+				d.text);
 		return;
 	}
 	if (status != TN_OK)
-		fail_msg("%s\nerror [%s] %s\n%s", r->text.at, d->rule, d->text,
-			d->extra);
+		fail_msg("%s\nerror [%s] %s\n%s", r->text.at, d.rule, d.text,
+			d.extra);
 	expect(r);
 	for (int32_t k = 0; k < r->n_out; k++)
 		compare(r, k);
+	if (r->compiled)
+		return;
 	r->is_lowered = true;
-	if (env_run(r->e, run_program, r) != TN_OK)
-		fail_msg("%s\nlowered: error [%s] %s\n%s", r->text.at, d->rule,
-			d->text, d->extra);
+	if (run_case(r, &d) != TN_OK)
+		fail_msg("%s\nlowered: error [%s] %s\n%s", r->text.at, d.rule,
+			d.text, d.extra);
 	for (int32_t k = 0; k < r->n_out; k++)
 		compare(r, k);
 }
@@ -310,9 +363,14 @@ static void with_arena(arena *a, void *arg)
 	check(r);
 }
 
-static void run_type(const row_case *c, const char *type, bool is_first)
+static void run_type(const row_case *c, const char *type, bool is_first,
+	bool compiled)
 {
-	run r = {.c = c, .type = type, .is_first = is_first, .e = env_new()};
+	run r = {.c = c,
+		.type = type,
+		.is_first = is_first,
+		.compiled = compiled,
+		.e = env_new()};
 	struct unit_call u = {.fn = with_arena, .arg = &r, .e = r.e};
 	tn_status status = env_run(r.e, unit_enter, &u);
 
@@ -323,12 +381,12 @@ static void run_type(const row_case *c, const char *type, bool is_first)
 	env_free(r.e);
 }
 
-void row_case_run(const row_case *c)
+void row_case_run(const row_case *c, bool compiled)
 {
 	char types[80], *p = types, *type;
 	bool is_first = true;
 
 	snprintf(types, sizeof types, "%s", c->types != NULL ? c->types : "f32");
 	for (; (type = strtok_r(p, " ", &p)) != NULL; is_first = false)
-		run_type(c, type, is_first);
+		run_type(c, type, is_first, compiled);
 }
