@@ -106,6 +106,7 @@ stage "build, warnings are errors" ninja -C build || finish
 stage "symbols of the library" tools/symbols.sh
 meson_tests "tests" build
 golden "golden files" build
+stage "listings in documents" tools/listings.sh README.md docs/tour.md
 if [ -x tools/proptest ]; then
 	seed=$(($(od -An -N4 -tu4 /dev/urandom)))
 	stage "random programs, --seed $seed --count 500" \
