@@ -28,8 +28,8 @@ static many ints(inst *u, int32_t n, const int64_t *v)
 	const in_node **nodes = arena_array(u->a, const in_node *, n + 1);
 
 	for (int32_t i = 0; i < n; i++)
-		nodes[i] = node_int(u, v[i]);
-	return many_list(u, n, nodes);
+		nodes[i] = inst_int(u, v[i]);
+	return inst_list(u, n, nodes);
 }
 
 /* -rank .. rank-1 to 0 .. rank-1 */
@@ -56,7 +56,7 @@ static many axes(inst *u, const symbol *s, many given)
 		inst_fail(u, s->name, "%d axes are more than any rank",
 			given.n);
 	for (int32_t i = 0; i < given.n; i++) {
-		v[i] = one_axis(u, s, many_int(u, given, i));
+		v[i] = one_axis(u, s, inst_entry(u, given, i));
 		for (int32_t k = 0; k < i; k++)
 			if (v[k] == v[i])
 				inst_fail(u, s->name,
@@ -82,7 +82,7 @@ static many mask(inst *u, const symbol *s, many given)
 	int64_t v[TN_MAX_RANK] = {0};
 
 	for (int32_t i = 0; i < list.n; i++)
-		v[many_int(u, list, i)] = 1;
+		v[inst_entry(u, list, i)] = 1;
 	return ints(u, rank0(u), v);
 }
 
@@ -98,7 +98,7 @@ static many perm(inst *u, const symbol *s, many given)
 /* A list parallel to another attribute, spread to the rank. */
 static many along(inst *u, const symbol *s, const many *given)
 {
-	const symbol *axis = attr_value(u, inst_symbol(u, s->param->along));
+	const symbol *axis = inst_attr(u, inst_symbol(u, s->param->along));
 	int32_t rank = rank0(u);
 	many by = {0};
 	int64_t v[TN_MAX_RANK] = {0};
@@ -107,7 +107,7 @@ static many along(inst *u, const symbol *s, const many *given)
 		inst_fail(u, s->name, "%s has %d entries, but %s has %d",
 			s->name, given->n, axis->name, axis->value.n);
 	if (s->param->by_default != NULL)
-		by = index_many(u, s->param->by_default);
+		by = inst_many(u, s->param->by_default);
 	else if (given == NULL || axis->value.n < rank)
 		inst_fail(u, s->name, "attribute %s is missing for some axes",
 			s->name);
@@ -115,10 +115,10 @@ static many along(inst *u, const symbol *s, const many *given)
 		inst_fail(u, s->name, "the default of %s has %d entries",
 			s->name, by.n);
 	for (int32_t i = 0; i < rank && by.n > 0; i++)
-		v[i] = many_int(u, by, by.is_list ? i : 0);
+		v[i] = inst_entry(u, by, by.is_list ? i : 0);
 	for (int32_t i = 0; given != NULL && i < axis->value.n; i++)
-		v[many_int(u, axis->value, i)] =
-			many_int(u, *given, given->is_list ? i : 0);
+		v[inst_entry(u, axis->value, i)] =
+			inst_entry(u, *given, given->is_list ? i : 0);
 	return ints(u, rank, v);
 }
 
@@ -131,7 +131,7 @@ static many whole(inst *u, const symbol *s, many v)
 
 static many flag(inst *u, const symbol *s, many v)
 {
-	int64_t i = many_int(u, whole(u, s, v), 0);
+	int64_t i = inst_entry(u, whole(u, s, v), 0);
 
 	if (i != 0 && i != 1)
 		inst_fail(u, s->name, "attribute %s is 0 or 1, not %lld",
@@ -141,17 +141,17 @@ static many flag(inst *u, const symbol *s, many v)
 
 static many real(inst *u, const symbol *s, many v)
 {
-	if (v.is_list || !node_is_const(v.v[0]))
+	if (v.is_list || !inst_is_const(v.v[0]))
 		inst_fail(u, s->name, "attribute %s is one number", s->name);
 	/* 2 is 2.0: 1 / p is no integer division */
-	return many_of(u, node_real(u, node_f64(v.v[0])));
+	return inst_one_of(u, inst_real(u, inst_f64(v.v[0])));
 }
 
 static many plain_axis(inst *u, const symbol *s, many v)
 {
-	int64_t i = one_axis(u, s, many_int(u, whole(u, s, v), 0));
+	int64_t i = one_axis(u, s, inst_entry(u, whole(u, s, v), 0));
 
-	return many_of(u, node_int(u, i));
+	return inst_one_of(u, inst_int(u, i));
 }
 
 static many plain_ints(inst *u, const symbol *s, many v)
@@ -183,9 +183,9 @@ static many given_value(inst *u, const symbol *s)
 
 	switch (g->kind) {
 	case ATTR_INT:
-		return many_of(u, node_int(u, g->i));
+		return inst_one_of(u, inst_int(u, g->i));
 	case ATTR_REAL:
-		return many_of(u, node_real(u, g->f));
+		return inst_one_of(u, inst_real(u, g->f));
 	case ATTR_INTS:
 		v = ints(u, g->n, g->ints);
 		return v;
@@ -231,10 +231,10 @@ static many by_default(inst *u, const symbol *s)
 		return all_axes(u, false);
 	if (d->kind == RN_NAME && strcmp(d->name, "reverse") == 0)
 		return all_axes(u, true);
-	return index_many(u, d);
+	return inst_many(u, d);
 }
 
-const symbol *attr_value(inst *u, symbol *s)
+const symbol *inst_attr(inst *u, symbol *s)
 {
 	int32_t self = (int32_t)(s - u->symbol.at);
 	const char *kind = s->param->info.kind;
@@ -285,7 +285,7 @@ static const char *attr_names(const inst *u)
 	return s.n > 0 ? s.at : "none";
 }
 
-void attrs_begin(inst *u, int32_t n, const ir_attr *attr)
+void inst_attrs(inst *u, int32_t n, const ir_attr *attr)
 {
 	for (int32_t i = 0; i < u->r->n_params; i++) {
 		const row_param *p = &u->r->param[i];

@@ -23,9 +23,9 @@ static typed typed_of(const in_node *n)
 	return (typed){.n = n, .is_typed = true};
 }
 
-bool body_is_literal(typed v)
+bool inst_is_literal(typed v)
 {
-	return !v.is_typed && node_is_const(v.n);
+	return !v.is_typed && inst_is_const(v.n);
 }
 
 static _Noreturn void no_literal(inst *u, double v, tn_dtype t)
@@ -40,7 +40,7 @@ static const in_node *literal(inst *u, const in_node *n, tn_dtype t)
 {
 	in_node *r = inst_node(
 		u, dtype_is_float(t) ? IN_REAL : IN_INT, t);
-	double v = node_f64(n);
+	double v = inst_f64(n);
 
 	if (dtype_is_float(t)) {
 		r->f = ir_round(t, v);
@@ -72,11 +72,11 @@ static const in_node *cast(inst *u, tn_dtype t, const in_node *n)
 	return r;
 }
 
-const in_node *body_adapt(inst *u, typed v, tn_dtype t)
+const in_node *inst_adapt(inst *u, typed v, tn_dtype t)
 {
 	if (v.is_typed)
 		return v.n;
-	if (node_is_const(v.n))
+	if (inst_is_const(v.n))
 		return literal(u, v.n, t);
 	return cast(u, t, v.n);
 }
@@ -85,7 +85,7 @@ const in_node *body_adapt(inst *u, typed v, tn_dtype t)
 static tn_dtype type_alone(inst *u, const typed *v, int32_t n)
 {
 	for (int32_t i = 0; i < n; i++)
-		if (!body_is_literal(v[i]) && !v[i].is_typed)
+		if (!inst_is_literal(v[i]) && !v[i].is_typed)
 			return TN_I64;
 	if (!u->has_type)
 		inst_fail(u, "dtype",
@@ -111,7 +111,7 @@ static tn_dtype join(inst *u, typed *v, int32_t n)
 			inst_fail(u, "dtype",
 				"%s and %s meet: cast one explicitly",
 				dtype_name(t), dtype_name(v[i].n->dtype));
-		v[i] = typed_of(body_adapt(u, v[i], t));
+		v[i] = typed_of(inst_adapt(u, v[i], t));
 	}
 	return t;
 }
@@ -141,7 +141,7 @@ static typed call_mixed(inst *u, int32_t fn, int32_t n, const typed *v)
 				dtype_name(v[i].n->dtype));
 		r->arg[i] = v[i].is_typed
 			? cast(u, TN_I64, v[i].n)
-			: body_adapt(u, v[i], TN_I64);
+			: inst_adapt(u, v[i], TN_I64);
 	}
 	return typed_of(r);
 }
@@ -197,11 +197,11 @@ static typed eval_scalar(inst *u, const row_node *e)
 	bool constant = ir_scalar_at(fn)->g == NULL;
 
 	for (int32_t i = 0; i < e->n; i++) {
-		v[i] = body_eval(u, e->arg[i]);
-		constant = constant && body_is_literal(v[i]);
+		v[i] = inst_value(u, e->arg[i]);
+		constant = constant && inst_is_literal(v[i]);
 	}
 	if (constant)
-		return untyped(index_one(u, e));
+		return untyped(inst_single(u, e));
 	return call_fn(u, fn, v);
 }
 
@@ -212,7 +212,7 @@ static tn_dtype target(inst *u, const row_node *d, const typed *v)
 	tn_dtype t = TN_F32;
 
 	if (i >= 0 && u->symbol.at[i].kind == SYM_ATTR) {
-		const symbol *s = attr_value(u, &u->symbol.at[i]);
+		const symbol *s = inst_attr(u, &u->symbol.at[i]);
 
 		if (!s->is_dtype)
 			inst_fail(u, "dtype", "attribute %s is no dtype",
@@ -233,11 +233,11 @@ static tn_dtype target(inst *u, const row_node *d, const typed *v)
 
 static typed eval_cast(inst *u, const row_node *e)
 {
-	typed v = body_eval(u, e->arg[0]);
+	typed v = inst_value(u, e->arg[0]);
 	tn_dtype t = target(u, e->arg[1], &v);
 	in_node *r;
 
-	if (!body_is_literal(v))
+	if (!inst_is_literal(v))
 		return typed_of(cast(u, t, v.n));
 	r = inst_node(u, dtype_is_float(t) ? IN_REAL : IN_INT, t);
 	if (v.n->kind == IN_INT) {
@@ -260,13 +260,13 @@ static typed eval_inside(inst *u, const row_node *e)
 {
 	in_node *r = inst_node(u, IN_INSIDE, TN_BOOL);
 
-	r->arg[0] = read_node(u, e->arg[0]);
+	r->arg[0] = inst_read(u, e->arg[0]);
 	return typed_of(r);
 }
 
 static typed eval_stop(inst *u, const row_node *e)
 {
-	typed v = body_eval(u, e->arg[0]);
+	typed v = inst_value(u, e->arg[0]);
 	in_node *r;
 
 	if (!v.is_typed)
@@ -289,7 +289,7 @@ static typed eval_call(inst *u, const row_node *e)
 			return own[i].fn(u, e);
 	if (ir_scalar_find(e->name, strlen(e->name)) >= 0)
 		return eval_scalar(u, e);
-	return untyped(index_one(u, e)); /* size, len, clamp */
+	return untyped(inst_single(u, e)); /* size, len, clamp */
 }
 
 /* ---- the rest ---- */
@@ -319,8 +319,8 @@ static typed eval_logic(inst *u, const lex_operator *op, typed a, typed b)
 
 static typed eval_binary(inst *u, const row_node *e)
 {
-	typed v[IR_MAX_ARGS] = {body_eval(u, e->arg[0]),
-		body_eval(u, e->arg[1])};
+	typed v[IR_MAX_ARGS] = {inst_value(u, e->arg[0]),
+		inst_value(u, e->arg[1])};
 	const lex_operator *op = e->op;
 
 	if (op->level <= LEX_AND)
@@ -329,8 +329,8 @@ static typed eval_binary(inst *u, const row_node *e)
 		const in_node *n;
 		bool real = v[0].n->kind == IN_REAL || v[1].n->kind == IN_REAL;
 
-		if (!real || (node_is_const(v[0].n) && node_is_const(v[1].n))) {
-			n = node_binary(u, op, v[0].n, v[1].n);
+		if (!real || (inst_is_const(v[0].n) && inst_is_const(v[1].n))) {
+			n = inst_binary(u, op, v[0].n, v[1].n);
 			return n->kind == IN_CALL ? typed_of(n) : untyped(n);
 		}
 	}
@@ -339,13 +339,13 @@ static typed eval_binary(inst *u, const row_node *e)
 
 static typed eval_neg(inst *u, const row_node *e)
 {
-	typed v[IR_MAX_ARGS] = {body_eval(u, e->arg[0])};
+	typed v[IR_MAX_ARGS] = {inst_value(u, e->arg[0])};
 
 	if (v[0].is_typed)
 		return call_fn(u, ir_scalar_find("neg", 3), v);
 	if (v[0].n->kind == IN_REAL)
-		return untyped(node_real(u, -v[0].n->f));
-	return untyped(node_binary(u, lex_operator_of("sub"), node_int(u, 0),
+		return untyped(inst_real(u, -v[0].n->f));
+	return untyped(inst_binary(u, lex_operator_of("sub"), inst_int(u, 0),
 		v[0].n));
 }
 
@@ -371,28 +371,28 @@ static typed branch(inst *u, in_kind kind, typed c, typed a, typed b)
 
 static typed eval_where(inst *u, const row_node *e)
 {
-	typed c = body_eval(u, e->arg[0]);
+	typed c = inst_value(u, e->arg[0]);
 	bool value;
 
 	if (is_const_bool(c, &value))
-		return body_eval(u, e->arg[value ? 1 : 2]);
+		return inst_value(u, e->arg[value ? 1 : 2]);
 	c.n = truth(u, c, "where");
-	return branch(u, IN_WHERE, c, body_eval(u, e->arg[1]),
-		body_eval(u, e->arg[2]));
+	return branch(u, IN_WHERE, c, inst_value(u, e->arg[1]),
+		inst_value(u, e->arg[2]));
 }
 
 static typed eval_cond(inst *u, const row_node *e)
 {
-	return body_eval(u, e->arg[const_int(u, e->arg[0]) != 0 ? 1 : 2]);
+	return inst_value(u, e->arg[inst_const(u, e->arg[0]) != 0 ? 1 : 2]);
 }
 
-typed body_eval(inst *u, const row_node *e)
+typed inst_value(inst *u, const row_node *e)
 {
 	const in_node *n;
 
 	switch (e->kind) {
 	case RN_READ:
-		return typed_of(read_node(u, e));
+		return typed_of(inst_read(u, e));
 	case RN_NEG:
 		return eval_neg(u, e);
 	case RN_BINARY:
@@ -403,7 +403,7 @@ typed body_eval(inst *u, const row_node *e)
 		return eval_where(u, e);
 	case RN_ELSE:
 		return branch(u, IN_ELSE, (typed){0},
-			body_eval(u, e->arg[0]), body_eval(u, e->arg[1]));
+			inst_value(u, e->arg[0]), inst_value(u, e->arg[1]));
 	case RN_CALL:
 		return eval_call(u, e);
 	case RN_INT:
@@ -414,7 +414,7 @@ typed body_eval(inst *u, const row_node *e)
 	case RN_PICK:
 	case RN_DROP:
 	case RN_LIST:
-		n = index_one(u, e);
+		n = inst_single(u, e);
 		return untyped(n);
 	case RN_STAR:
 	case RN_SKIP:

@@ -3,7 +3,9 @@
  *
  *   attrs.c        values of attributes: given, by default, normalised
  *   unify.c        letters and packs: extents from shapes, broadcasting
+ *   node.c         nodes, their bounds and their arithmetic
  *   index.c        index arithmetic, entry by entry for packs and lists
+ *   read.c         reads of tensors
  *   body.c         typed expressions
  *   instantiate.c  equations, results, the whole
  */
@@ -55,10 +57,7 @@ typedef struct inst {
 	tn_dtype type;	/* the dtype of all of them */
 	/* the equation at hand */
 	const char *left_name;
-	const in_node *const *left;
 	int64_t left_numel;
-	int32_t left_rank;
-	int32_t pos_used;
 } inst;
 
 /* Throws ROW.WHAT; the text starts with "ROW: ". */
@@ -68,47 +67,50 @@ _Noreturn void inst_fail(const inst *u, const char *what, const char *fmt, ...)
 symbol *inst_symbol(inst *u, const char *name); /* throws if there is none */
 
 /* attrs.c */
-void attrs_begin(inst *u, int32_t n, const ir_attr *attr);
-const symbol *attr_value(inst *u, symbol *s); /* evaluates a default */
+void inst_attrs(inst *u, int32_t n, const ir_attr *attr);
+const symbol *inst_attr(inst *u, symbol *s); /* evaluates a default */
 
 /* unify.c */
-void unify_operands(inst *u);
-void unify_for(inst *u, const row_for *f);
-void unify_results(inst *u); /* of an opaque row */
+void inst_unify_operands(inst *u);
+void inst_unify_for(inst *u, const row_for *f);
+void inst_unify_results(inst *u); /* of an opaque row */
+
+/* node.c */
+in_node *inst_node(inst *u, in_kind kind, tn_dtype t);
+const in_node *inst_int(inst *u, int64_t v);
+const in_node *inst_real(inst *u, double v);
+const in_node *inst_letter(inst *u, int32_t letter);
+/* both untyped: folds constants, else index arithmetic or a comparison */
+const in_node *inst_binary(inst *u, const lex_operator *op, const in_node *a,
+	const in_node *b);
+bool inst_is_const(const in_node *n);
+double inst_f64(const in_node *n);
+/* 0 <= ... < extent of an index expression; 0 if a letter in it is empty */
+int64_t inst_extent(inst *u, const in_node *n);
+void inst_span(inst *u, const in_node *n, int64_t *min, int64_t *max);
+bool inst_same(const in_node *a, const in_node *b);
 
 /* index.c */
-in_node *inst_node(inst *u, in_kind kind, tn_dtype t);
-const in_node *node_int(inst *u, int64_t v);
-const in_node *node_real(inst *u, double v);
-const in_node *node_letter(inst *u, int32_t letter);
-/* both untyped: folds constants, else index arithmetic or a comparison */
-const in_node *node_binary(inst *u, const lex_operator *op, const in_node *a,
-	const in_node *b);
-bool node_is_const(const in_node *n);
-double node_f64(const in_node *n);
-/* 0 <= ... < extent of an index expression; 0 if a letter in it is empty */
-int64_t node_extent(inst *u, const in_node *n);
-void node_span(inst *u, const in_node *n, int64_t *min, int64_t *max);
-bool node_same(const in_node *a, const in_node *b);
-
-many index_many(inst *u, const row_node *e);
-many many_list(inst *u, int32_t n, const in_node *const *v);
-many many_of(inst *u, const in_node *n);
-const in_node *index_one(inst *u, const row_node *e); /* one entry */
-int64_t const_int(inst *u, const row_node *e);
+many inst_many(inst *u, const row_node *e);
+many inst_list(inst *u, int32_t n, const in_node *const *v);
+many inst_one_of(inst *u, const in_node *n);
+const in_node *inst_single(inst *u, const row_node *e); /* one entry */
+int64_t inst_const(inst *u, const row_node *e);
 /* entries of an attribute's list as integers */
-int64_t many_int(inst *u, many m, int32_t i);
-const in_node *read_node(inst *u, const row_node *e);
+int64_t inst_entry(inst *u, many m, int32_t i);
 /* (a, b, c): ((a*#b)+b)*#c + c */
-const in_node *composite(inst *u, int32_t n, const in_node *const *v);
+const in_node *inst_composite(inst *u, int32_t n, const in_node *const *v);
+
+/* read.c */
+const in_node *inst_read(inst *u, const row_node *e);
 
 /* body.c */
 typedef struct typed {
 	const in_node *n;
 	bool is_typed;
 } typed;
-typed body_eval(inst *u, const row_node *e);
-const in_node *body_adapt(inst *u, typed v, tn_dtype t);
-bool body_is_literal(typed v); /* untyped and no axis value */
+typed inst_value(inst *u, const row_node *e);
+const in_node *inst_adapt(inst *u, typed v, tn_dtype t);
+bool inst_is_literal(typed v); /* untyped and no axis value */
 
 #endif

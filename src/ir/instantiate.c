@@ -104,11 +104,11 @@ static void add_operands(inst *u)
 
 static void run_check(inst *u, const row_stmt *s)
 {
-	many m = index_many(u, s->expr);
+	many m = inst_many(u, s->expr);
 	const char *from = (s->at + 1)->at, *to = s->end->at + s->end->n;
 
 	for (int32_t i = 0; i < m.n; i++)
-		if (many_int(u, m, i) == 0) {
+		if (inst_entry(u, m, i) == 0) {
 			if (m.is_list)
 				inst_fail(u, "check",
 					"%.*s does not hold for axis %d",
@@ -122,7 +122,7 @@ static void run_let(inst *u, const row_stmt *s)
 {
 	symbol v = {.name = s->name, .kind = SYM_LET, .is_bound = true};
 
-	v.value = index_many(u, s->expr);
+	v.value = inst_many(u, s->expr);
 	map_set_str(u->word, s->name, u->symbol.n);
 	*vec_push(u->a, &u->symbol) = v;
 }
@@ -139,7 +139,7 @@ static void prepare(inst *u, int32_t n, const row_stmt *s)
 			break;
 		case STMT_EQN:
 			for (int32_t k = 0; k < s[i].n_fors; k++)
-				unify_for(u, &s[i].fors[k]);
+				inst_unify_for(u, &s[i].fors[k]);
 			break;
 		}
 	}
@@ -212,7 +212,7 @@ static void eval_left(inst *u, const row_stmt *s, in_eqn *q, ir_type *shape)
 
 	u->left_name = s->out[0];
 	for (int32_t i = 0; i < s->n_left; i++) {
-		many m = index_many(u, s->left[i]);
+		many m = inst_many(u, s->left[i]);
 
 		for (int32_t k = 0; k < m.n; k++) {
 			if (q->n_left >= TN_MAX_RANK)
@@ -236,9 +236,7 @@ static void eval_left(inst *u, const row_stmt *s, in_eqn *q, ir_type *shape)
 				s->out[0], shape->rank, q->n_left);
 	}
 	for (int32_t i = 0; old < 0 && i < q->n_left; i++)
-		shape->shape[i] = node_extent(u, v[i]);
-	u->left = v;
-	u->left_rank = q->n_left;
+		shape->shape[i] = inst_extent(u, v[i]);
 	u->left_numel = shape_numel(shape->shape, shape->rank);
 	if (u->left_numel < 0)
 		inst_fail(u, "size", "%s would have more than 2^48 elements",
@@ -274,7 +272,7 @@ static tn_dtype alone(inst *u, const row_stmt *s, typed v, int64_t old)
 {
 	if (old >= 0)
 		return u->tensor.at[old].type.dtype;
-	if (!body_is_literal(v))
+	if (!inst_is_literal(v))
 		return TN_I64;
 	if (!u->has_type)
 		inst_fail(u, "dtype",
@@ -288,11 +286,11 @@ static tn_dtype eval_single(
 	inst *u, const row_stmt *s, const row_node *body, in_eqn *q)
 {
 	int64_t old = map_get_str(u->by_name, s->out[0], -1);
-	typed v = count_inside(u, s, body_eval(u, body));
+	typed v = count_inside(u, s, inst_value(u, body));
 	tn_dtype t = v.is_typed ? v.n->dtype : alone(u, s, v, old);
 
 	check_element(u, s, t);
-	q->body[0] = body_adapt(u, v, t);
+	q->body[0] = inst_adapt(u, v, t);
 	if (old >= 0 && u->tensor.at[old].type.dtype != t)
 		inst_fail(u, "dtype", "%s is %s, but is updated by %s",
 			s->out[0], dtype_name(u->tensor.at[old].type.dtype),
@@ -309,7 +307,7 @@ static tn_dtype eval_tuple(
 	bool found = false;
 
 	for (int32_t k = 0; k < s->n_out; k++) {
-		v[k] = body_eval(u, body->arg[k]);
+		v[k] = inst_value(u, body->arg[k]);
 		if (v[k].is_typed && !found) {
 			t = v[k].n->dtype;
 			found = true;
@@ -323,7 +321,7 @@ static tn_dtype eval_tuple(
 		bool wide = ir_monoid_at(s->monoid)->comp[k] == 'K';
 
 		want = ir_monoid_acc(s->monoid, k, t);
-		q->body[k] = body_adapt(u, v[k], want);
+		q->body[k] = inst_adapt(u, v[k], want);
 		if (v[k].is_typed && v[k].n->dtype != t &&
 			v[k].n->dtype != want &&
 			!(wide && dtype_is_int(v[k].n->dtype)))
@@ -417,10 +415,10 @@ static _Noreturn void bad_scan(const struct self *c)
 static bool shift_of(const in_node *left, const in_node *index, int64_t *shift)
 {
 	*shift = 0;
-	if (node_same(left, index))
+	if (inst_same(left, index))
 		return true;
 	if ((index->kind != IN_ADD && index->kind != IN_SUB) ||
-		!node_same(left, index->arg[0]) ||
+		!inst_same(left, index->arg[0]) ||
 		index->arg[1]->kind != IN_INT)
 		return false;
 	*shift = index->kind == IN_ADD ? index->arg[1]->i : -index->arg[1]->i;
@@ -559,7 +557,7 @@ static void opaque_attrs(inst *u, ir_inst *out)
 
 		if (s->kind != SYM_ATTR)
 			continue;
-		attr_value(u, s);
+		inst_attr(u, s);
 		s = &u->symbol.at[i];
 		if (s->is_dtype) {
 			*vec_push(u->a, &v) = (int64_t)s->dtype;
@@ -572,7 +570,7 @@ static void opaque_attrs(inst *u, ir_inst *out)
 
 			bits = n->i;
 			if (strcmp(s->param->info.kind, "real") == 0) {
-				double f = node_f64(n);
+				double f = inst_f64(n);
 
 				memcpy(&bits, &f, sizeof bits);
 			}
@@ -593,7 +591,7 @@ static ir_inst *finish(inst *u)
 			result[u->tensor.at[i].result] = i;
 	for (int32_t i = 0; i < u->symbol.n; i++)
 		if (u->symbol.at[i].kind == SYM_ATTR)
-			attr_value(u, &u->symbol.at[i]); /* checked, if unused */
+			inst_attr(u, &u->symbol.at[i]); /* checked, if unused */
 	out->row = u->r;
 	out->n_letters = u->letter.n;
 	out->letter = u->letter.at;
@@ -632,11 +630,11 @@ ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
 		.by_name = map_new(a),
 		.left_name = ""};
 	add_operands(u);
-	attrs_begin(u, n_attrs, attr);
-	unify_operands(u);
+	inst_attrs(u, n_attrs, attr);
+	inst_unify_operands(u);
 	prepare(u, r->n_stmts, r->stmt);
 	if (r->is_opaque)
-		unify_results(u);
+		inst_unify_results(u);
 	for (int32_t i = 0; i < r->n_stmts; i++)
 		if (r->stmt[i].kind == STMT_EQN)
 			run_eqn(u, &r->stmt[i]);

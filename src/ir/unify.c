@@ -155,7 +155,7 @@ static int32_t item_axes(inst *u, const row_pat *p)
 		break;
 	}
 	if (p->extent != NULL) {
-		n = const_int(u, p->extent);
+		n = inst_const(u, p->extent);
 		if (n < 0 || n > TN_MAX_RANK)
 			inst_fail(u, p->name, "%s.. would have %lld axes",
 				p->name, (long long)n);
@@ -189,7 +189,7 @@ static int64_t known_digits(inst *u, const row_pat *p, const char *at,
 			inst_fail(u, "pattern",
 				"a composite axis has letters as digits");
 		if (d->kind == PAT_LETTER && d->extent != NULL) {
-			extent = const_int(u, d->extent);
+			extent = inst_const(u, d->extent);
 			if (extent < 1)
 				inst_fail(u, d->name,
 					"%s is %lld: a digit has at least "
@@ -242,9 +242,9 @@ static void match_item(
 {
 	switch (p->kind) {
 	case PAT_LETTER:
-		if (p->extent != NULL && const_int(u, p->extent) != shape[0])
+		if (p->extent != NULL && inst_const(u, p->extent) != shape[0])
 			inst_fail(u, p->name, "%s is %lld, but %lld at %s",
-				p->name, (long long)const_int(u, p->extent),
+				p->name, (long long)inst_const(u, p->extent),
 				(long long)shape[0], at);
 		bind_letter(u, p->name, shape[0], at);
 		break;
@@ -322,7 +322,7 @@ static void match(inst *u, const row_param *p, const ir_type *t, bool joins)
 	}
 }
 
-void unify_operands(inst *u)
+void inst_unify_operands(inst *u)
 {
 	for (int32_t pass = 0; pass < 2; pass++) {
 		int32_t k = 0;
@@ -334,9 +334,9 @@ void unify_operands(inst *u)
 	}
 }
 
-void unify_for(inst *u, const row_for *f)
+void inst_unify_for(inst *u, const row_for *f)
 {
-	many m = index_many(u, f->extent);
+	many m = inst_many(u, f->extent);
 	int64_t extent[TN_MAX_RANK];
 	symbol *s;
 
@@ -344,7 +344,7 @@ void unify_for(inst *u, const row_for *f)
 		if (m.is_list && m.n != 1)
 			inst_fail(u, f->name, "%s wants one extent, not %d",
 				f->name, m.n);
-		bind_letter(u, f->name, many_int(u, m, 0), NULL);
+		bind_letter(u, f->name, inst_entry(u, m, 0), NULL);
 		return;
 	}
 	if (m.n > TN_MAX_RANK)
@@ -353,11 +353,11 @@ void unify_for(inst *u, const row_for *f)
 	if (s->is_bound && !m.is_list) {
 		/* one extent for each axis of a pack that is there */
 		for (int32_t i = 0; i < s->n; i++)
-			extent[i] = many_int(u, m, 0);
+			extent[i] = inst_entry(u, m, 0);
 		m.n = s->n;
 	} else {
 		for (int32_t i = 0; i < m.n; i++)
-			extent[i] = many_int(u, m, i);
+			extent[i] = inst_entry(u, m, i);
 	}
 	if (s->is_bound && s->is_join)
 		join_pack(u, f->name, m.n, extent, NULL);
@@ -374,7 +374,7 @@ static void build_item(inst *u, const row_pat *p, ir_type *t)
 	int32_t n = 1;
 
 	if (p->kind == PAT_LETTER && p->extent != NULL)
-		bind_letter(u, p->name, const_int(u, p->extent), NULL);
+		bind_letter(u, p->name, inst_const(u, p->extent), NULL);
 	if (p->kind == PAT_LETTER || p->kind == PAT_PACK) {
 		s = inst_symbol(u, p->name);
 		n = s->n;
@@ -391,7 +391,7 @@ static void build_item(inst *u, const row_pat *p, ir_type *t)
 	t->shape[t->rank++] = extent;
 }
 
-void unify_results(inst *u)
+void inst_unify_results(inst *u)
 {
 	for (int32_t i = 0; i < u->r->n_results; i++) {
 		const row_param *p = &u->r->result[i];
