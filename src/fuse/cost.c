@@ -23,6 +23,7 @@ typedef struct cost {
 	double par;	/* iterations that may run at once */
 	double split;	/* chunks of the reductions among the shared loops */
 	double tile;	/* iterations of a shared loop that are run as one */
+	double private_bytes; /* of one iteration of the shared loops */
 } cost;
 
 /* Memory walked across its rows is this much slower. */
@@ -210,6 +211,7 @@ static void add_results(cost *c)
 		if (c->tile < 1)
 			c->tile = 1;
 	}
+	c->private_bytes = private;
 	if (large)
 		add_large(c);
 }
@@ -236,16 +238,23 @@ static void add_partial(cost *c)
 
 typedef struct amount {
 	int32_t tensor;
-	double once;  /* bytes if it is read once */
-	double again; /* bytes of reads that do not fit */
+	double inside; /* bytes that one iteration of the shared loops needs */
+	double once;   /* bytes if it is read once */
+	double again;  /* bytes of reads that do not stay in the cache */
 } amount;
 
-static void add_read(cost *c, int32_t m, const eqn_read *r, amount *a)
+/* One read: bytes in all, in one iteration, and iterations that need the same. */
+typedef struct reading {
+	amount *of;
+	double touched, inside, same;
+} reading;
+
+static reading one_reading(cost *c, int32_t m, const eqn_read *r)
 {
 	const part_member *p = &c->s->m.at[m];
 	double size = size_of(c, r->tensor);
 	double numel = (double)c->f->s->tensor.at[r->tensor].numel;
-	double touched = 1, inside = 1, same = 1;
+	reading a = {.touched = 1, .inside = 1, .same = 1};
 	bool *uses = arena_array(
 		fuse_scratch(c->f), bool, c->s->class.n + 1);
 
@@ -258,31 +267,44 @@ static void add_read(cost *c, int32_t m, const eqn_read *r, amount *a)
 		if (!form_uses(r->at, d) &&
 			!(r->in_init && p->u->e.push != NULL))
 			continue;
-		touched *= (double)(d->hi / d->lo);
+		a.touched *= (double)(d->hi / d->lo);
 		if (at < 0)
-			inside *= (double)(d->hi / d->lo);
+			a.inside *= (double)(d->hi / d->lo);
 		else
 			uses[at] = true;
 	}
-	touched = min_of(touched, numel) * size;
+	a.touched = min_of(a.touched, numel) * size;
+	a.inside = min_of(a.inside, numel) * size;
 	if (!r->in_init)
-		touched *= stride_of(c, m, r->at, touched);
-	inside = min_of(inside, numel) * size;
-	if (touched > a->once)
-		a->once = touched;
-	if (inside <= (double)c->f->t->l2_bytes)
-		return;
+		a.touched *= stride_of(c, m, r->at, a.touched);
 	for (int32_t i = 0; i < c->s->class.n; i++)
 		if (!uses[i])
-			same *= (double)c->s->class.at[i].extent;
-	same = same / c->tile;
-	a->again += touched * (same < 1 ? 1 : same);
+			a.same *= (double)c->s->class.at[i].extent;
+	return a;
 }
 
+typedef VEC(amount *) amounts;
+
+static amount *amount_of(arena *a, amounts *all, int32_t tensor)
+{
+	for (int32_t k = 0; k < all->n; k++)
+		if (all->at[k]->tensor == tensor)
+			return all->at[k];
+	*vec_push(a, all) = arena_make(a, amount);
+	all->at[all->n - 1]->tensor = tensor;
+	return all->at[all->n - 1];
+}
+
+/*
+ * What the next iteration needs again is still in the cache if all that one
+ * iteration needs fits; what is needed only once passes through it.
+ */
 static void add_reads(cost *c)
 {
-	VEC(amount) all = {0};
 	arena *scratch = fuse_scratch(c->f);
+	amounts all = {0};
+	VEC(reading) one = {0};
+	double l2 = (double)c->f->t->l2_bytes, total = c->private_bytes;
 
 	for (int32_t m = 0; m < c->s->n; m++)
 		c->f->where[c->s->m.at[m].u->source] = m;
@@ -291,24 +313,34 @@ static void add_reads(cost *c)
 
 		for (int32_t i = 0; i < u->n_reads; i++) {
 			int32_t maker = fuse_maker(c->f, u->read[i].tensor);
-			int32_t k = 0;
+			reading *r;
 
 			if (maker >= 0 && c->f->where[maker] >= 0)
 				continue;
-			while (k < all.n && all.at[k].tensor !=
-					u->read[i].tensor)
-				k++;
-			if (k == all.n)
-				*vec_push(scratch, &all) = (amount){
-					.tensor = u->read[i].tensor};
-			add_read(c, m, &u->read[i], &all.at[k]);
+			r = vec_push(scratch, &one);
+			*r = one_reading(c, m, &u->read[i]);
+			r->of = amount_of(scratch, &all, u->read[i].tensor);
+			if (r->inside > r->of->inside)
+				r->of->inside = r->inside;
+			if (r->touched > r->of->once)
+				r->of->once = r->touched;
 		}
 	}
 	for (int32_t m = 0; m < c->s->n; m++)
 		c->f->where[c->s->m.at[m].u->source] = -1;
 	for (int32_t k = 0; k < all.n; k++)
-		c->bytes += all.at[k].again > all.at[k].once ? all.at[k].again
-							     : all.at[k].once;
+		total += all.at[k]->inside;
+	for (int32_t i = 0; i < one.n; i++) {
+		const reading *r = &one.at[i];
+		double same = r->same / c->tile;
+
+		if (r->inside > l2 || (same > 1 && total > l2))
+			r->of->again += r->touched * (same < 1 ? 1 : same);
+	}
+	for (int32_t k = 0; k < all.n; k++)
+		c->bytes += all.at[k]->again > all.at[k]->once
+			? all.at[k]->again
+			: all.at[k]->once;
 }
 
 /* ---- all ---- */

@@ -142,15 +142,11 @@ static void leaf(printer *w, const fuse_node *n)
 /* Does a statement below reduce along the variable? */
 static bool reduces(printer *w, const fuse_node *n, int32_t var)
 {
-	const fuse_eqn *e;
-
 	for (int32_t i = 0; i < n->n_child; i++)
 		if (reduces(w, n->child[i], var))
 			return true;
-	if (n->kind != FUSE_STMT)
-		return false;
-	e = &w->k->eqn[n->eqn];
-	return !ix_uses_axis(e->out_at, var) || e->e.push != NULL;
+	return n->kind == FUSE_STMT &&
+		!ix_uses_axis(w->k->eqn[n->eqn].out_at, var);
 }
 
 static void tree(printer *w, const fuse_node *n, int32_t depth)
