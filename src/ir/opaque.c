@@ -113,8 +113,8 @@ static void order_sort(order *o)
  * Sorts every line along the axis; the first `count` of each go to values (may
  * be NULL) and places.
  */
-static void sort_lines(arena *a, const job *j, int64_t axis, bool desc, int64_t count,
-	void *values, int64_t *places)
+static void sort_lines(arena *a, const job *j, int64_t axis, bool desc,
+	int64_t count, void *values, int64_t *places)
 {
 	const ir_type *t = &j->in_type[0];
 	int64_t n = t->shape[axis], outer, inner;

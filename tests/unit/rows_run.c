@@ -1,7 +1,8 @@
 /*
- * rows_run.c: runs one case of rows.h through .tn text and the interpreter, then
- * once more lowered to a system; or compiled, by the public API. On the way: the program verifies, and prints
- * a text that parses to itself; so does the system.
+ * rows_run.c: runs one case of rows.h through .tn text and the interpreter,
+ * then once more lowered to a system; or compiled, by the public API. On the
+ * way the program verifies, and prints a text that parses to itself; so does
+ * the system.
  */
 #include "rows.h"
 
@@ -187,6 +188,8 @@ static void *result(run *r, int32_t i, tn_dtype t, int32_t rank,
 	r->out[i] = (ten){.dtype = t, .rank = rank};
 	memcpy(r->out[i].shape, shape, (size_t)rank * sizeof shape[0]);
 	ten_alloc(r, &r->out[i]);
+	memset(r->out[i].data, 0xa5, /* every element is to be written */
+		(size_t)r->out[i].n * dtype_size(t));
 	return r->out[i].data;
 }
 

@@ -205,6 +205,55 @@ static void test_vec(void **state)
 	assert_int_equal(unit_run(overgrows, NULL, 0, NULL), TN_ENOMEM);
 }
 
+static void count(void *what)
+{
+	++*(int *)what;
+}
+
+/* arg counts how often the arena of this run has been freed */
+static void runs(arena *a, void *arg)
+{
+	arena_defer(a, count, arg);
+	memset(arena_alloc(a, 1000, 1), 1, 1000);
+}
+
+static void throws(arena *a, void *arg)
+{
+	runs(a, arg);
+	env_fail_source(arena_env(a), "tn.name", (loc){"x.tn", 1, 2}, "ab", 2,
+		"thrown");
+}
+
+struct nested {
+	void (*fn)(arena *a, void *arg);
+	int n_freed;
+};
+
+static void run_nested(arena *a, void *arg)
+{
+	struct nested *n = arg;
+
+	arena_run(arena_env(a), n->fn, &n->n_freed);
+	assert_int_equal(n->n_freed, 1);
+}
+
+/* Freed on both ways out; what is thrown arrives whole. */
+static void test_run(void **state)
+{
+	struct nested n = {runs, 0};
+	tn_diag d;
+
+	(void)state;
+	assert_int_equal(unit_run(run_nested, &n, 0, &d), TN_OK);
+	n = (struct nested){throws, 0};
+	assert_int_equal(unit_run(run_nested, &n, 0, &d), TN_EINVAL);
+	assert_int_equal(n.n_freed, 1);
+	assert_string_equal(d.rule, "tn.name");
+	assert_string_equal(d.text, "thrown");
+	assert_string_equal(d.extra, "ab\n ^");
+	assert_int_equal(d.column, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_clear),
 		cmocka_unit_test(test_copy),
 		cmocka_unit_test(test_vec),
+		cmocka_unit_test(test_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

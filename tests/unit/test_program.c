@@ -128,6 +128,8 @@ static const struct {
 		"2 operands (x, y), not 1"},
 	{"program { x: f32[2] y, z = exp(x) return y }", "tn.arity", 1, 28,
 		"1 result, not 2"},
+	{"program { x: f32[2] y = sort(x) return y }", "tn.arity", 1, 25,
+		"2 results, not 1"},
 	{"program { x: f32[2] y, y = sort(x) return y }", "tn.duplicate", 1, 28,
 		"y"},
 	{"program { x: f32[2]\n y = softmax(x, axs=1) return y }", "tn.attr", 2,

@@ -63,6 +63,10 @@ static const row_case cases[] = {
 	{"topk(a, count=2)", {"f32[2] 1 2"}, {"f32[2] 2 1", "i64[2] 1 0"}},
 	{"topk(a, count=-1)", {"f32[2] 1 2"}, {"!topk.check", ""}},
 	{"argsort(a)", {"f32[2,2] 3 4 2 1"}, {"i64[2,2] 0 1 1 0"}},
+	/* overlap of exactly iou stays, a score of exactly least falls */
+	{"non_max_suppression(a, b, 0.5, 0.25, most=3)",
+		{"f32[1,3,4] 0 0 1 1  0 0 1 2  9 9 10 10", "f32[1,1,3] 0.75 0.5 0.25"},
+		{"i64[3,3] 0 0 0 0 0 1 -1 -1 -1", "i64[] 2"}},
 };
 
 static const row_case builders[] = {
