@@ -27,8 +27,8 @@ struct solve {
 	int64_t extent[MAX_EXT];
 	const char *name[MAX_EXT];
 	const ix_form *sol[MAX_EXT]; /* NULL: not solved */
-	bool is_free[MAX_EXT];	     /* stays as a reduction */
-	int32_t n_letters;	     /* letters and digits; then come the j */
+	bool is_free[MAX_EXT];	     /* is reduced */
+	int32_t n_letters; /* letters and digits; then the j; then new letters */
 	int32_t j_axis[TN_MAX_RANK]; /* -1: extent 1 */
 	const expr *guard;
 	/* A = c + k * v + ... was solved for v: k * v + ... is j - c */
@@ -247,6 +247,90 @@ static void free_letters(struct solve *v, const ix_form *f)
 			v->is_free[i] = true;
 }
 
+/* the one letter that a uses, if it uses no other axis; else -1 */
+static int32_t only_letter(const struct solve *v, const ix_form *a)
+{
+	int32_t found = -1;
+
+	if (ix_has_fun(a))
+		return -1;
+	for (int32_t i = 0; i < v->ext.box.n; i++) {
+		if (!ix_uses_axis(a, i))
+			continue;
+		if (found >= 0 || i >= v->n_letters || v->is_free[i])
+			return -1;
+		found = i;
+	}
+	return found;
+}
+
+static int64_t value_at(const ix_form *a, int32_t letter, int64_t at)
+{
+	int64_t point[MAX_EXT] = {0};
+
+	point[letter] = at;
+	return ix_eval(a, point, NULL, NULL);
+}
+
+static bool same(struct solve *v, const ix_form *a, const ix_form *b)
+{
+	return ix_equal(v->x, &v->ext, a, b) == IX_EQUAL;
+}
+
+/* (v + c) % extent = j  ->  v := (j - c) % extent */
+static bool solve_rotation(
+	struct solve *v, int32_t letter, const ix_form *a, const ix_form *j)
+{
+	int64_t c = value_at(a, letter, 0), n = v->extent[letter];
+	const ix_form *turned = ix_addc(v->x, axis(v, letter), c);
+
+	if (!same(v, a, ix_mod(v->x, &v->ext, turned, n)))
+		return false;
+	need(v, j, 0, n);
+	set(v, letter, ix_mod(v->x, &v->ext, ix_addc(v->x, j, -c), n));
+	return true;
+}
+
+/*
+ * (s*v + b) / m = j  ->  v := ceil((m*j - b) / s) + q, where q < ceil(m / s)
+ * is a new letter that is reduced: resize.
+ */
+static bool solve_steps(
+	struct solve *v, int32_t letter, const ix_form *a, const ix_form *j)
+{
+	int64_t m = 0, s, b, first = value_at(a, letter, 0);
+	const ix_form *line, *f;
+
+	for (int32_t i = 0; i < a->n; i++)
+		if (a->t[i].atom->kind == IX_FLOOR && a->t[i].atom->den > m)
+			m = a->t[i].atom->den;
+	if (m < 2 || m > 64)
+		return false;
+	s = value_at(a, letter, m) - first;
+	if (s < 1)
+		return false;
+	line = ix_scale(v->x, axis(v, letter), s);
+	for (b = m * first; b < m * first + m; b++)
+		if (same(v, a, ix_div(v->x, &v->ext,
+				       ix_addc(v->x, line, b), m)))
+			break;
+	if (b == m * first + m)
+		return false;
+	f = ix_addc(v->x, ix_scale(v->x, j, m), s - 1 - b);
+	f = ix_div(v->x, &v->ext, f, s);
+	if (m > s) {
+		int32_t q = add_axis(
+			v, v->name[letter], m / s + (m % s != 0));
+
+		v->is_free[q] = true;
+		f = ix_add(v->x, &v->ext, f, axis(v, q));
+	}
+	need(v, f, 0, v->extent[letter]);
+	set(v, letter, f);
+	need(v, ix_sub(v->x, &v->ext, solved(v, a), j), 0, 1);
+	return true;
+}
+
 /* c + k*v + rest = j  ->  v := (j - c - rest) / k */
 static void solve_window(struct solve *v, const ix_form *a, const ix_form *j)
 {
@@ -255,6 +339,10 @@ static void solve_window(struct solve *v, const ix_form *a, const ix_form *j)
 	int64_t k;
 
 	if (best < 0) {
+		letter = only_letter(v, a);
+		if (letter >= 0 && (solve_rotation(v, letter, a, j) ||
+					   solve_steps(v, letter, a, j)))
+			return;
 		free_letters(v, a);
 		need(v, ix_sub(v->x, &v->ext, a, j), 0, 1);
 		return;
@@ -359,11 +447,11 @@ static void new_axes(struct solve *v, sys_eqn *e, int32_t *to)
 	for (int32_t i = 0; i < v->ext.box.n; i++)
 		to[i] = -1;
 	for (int32_t pass = 0; pass < 2; pass++) {
-		int32_t from = pass == 0 ? v->n_letters : 0;
-		int32_t end = pass == 0 ? v->ext.box.n : v->n_letters;
+		for (int32_t i = 0; i < v->ext.box.n; i++) {
+			bool reduced = i < v->n_letters || v->is_free[i];
 
-		for (int32_t i = from; i < end; i++) {
-			if (v->sol[i] != NULL || v->extent[i] == 1)
+			if (v->sol[i] != NULL || v->extent[i] == 1 ||
+				reduced != (pass == 1))
 				continue;
 			if (e->n_axes >= IR_MAX_AXES)
 				lower_fail(v->c, "letters",

@@ -101,6 +101,10 @@ static const struct text texts[] = {
 	 "o[2 * i + 1] += x[i] } program { x: f32[4] o = f(x) return o }",
 		"o[j_0:9] += sel(inside(j_0%2, 1, 2) and inside(j_0/2, 0, 4), "
 		"x[j_0/2], 0)\nreturn o"},
+	/* rotation and resize */
+	{"op f(x[i]:num) -> o { o[j] = cast(0, x) for j < #i; "
+	 "o[(i + 5) % #i] += x[i] } program { x: f32[8] o = f(x) return o }",
+		"o[j_0:8] += x[j_0 - 8*((j_0 + 3)/8) + 3]\nreturn o"},
 	/* a scan axis of a transposed result */
 	{"op f(x[i, j]:num) -> o { o[j, i] = x[i, j] + "
 	 "(o[j - 1, i] else 0) } program { x: f32[2,3] o = f(x) return o }",
@@ -227,6 +231,13 @@ static const char *const agree[] = {
 	"program { x: f32[12] o = f(x) return o }",
 	F("i * 5 / 3", "x[i]", "x[i]:num")
 	"program { x: f32[7] o = f(x) return o }",
+	F("(5 * i + 2) / 2", "x[i] else skip", "x[i]:num")
+	"program { x: f32[7] o = f(x) return o }",
+	F("(i + 7) / 5", "x[i]", "x[i]:num")
+	"program { x: f32[13] o = f(x) return o }",
+	"op f(x[i, j]:num) -> o { o[a, b] = cast(0, x) for a < 4, b < 6; "
+	"o[2 * i / 3, (j + 4) % 6] += x[i, j] }"
+	"program { x: f32[6,6] o = f(x) return o }",
 	F("clamp(i - 2, 5)", "x[i]", "x[i]:num")
 	"program { x: f32[12] o = f(x) return o }",
 	F("3", "x[i]", "x[i]:num")
@@ -376,6 +387,58 @@ static void test_storages(void **state)
 		fail_msg("%s %s", d.rule, d.text);
 }
 
+/* ---- what is reduced ---- */
+
+struct reduced {
+	const char *left, *extents; /* of the axes that are reduced */
+};
+
+static void reduces(arena *a, void *arg)
+{
+	const struct reduced *c = arg;
+	str t = str_new(a), out = str_new(a);
+	ir_system *s;
+	const sys_eqn *e;
+
+	str_printf(&t, "op f(x[i, k]:num) -> o { o[d] = cast(0, x) for d < 99; "
+		       "o[%s] += x[i, k] else skip } "
+		       "program { x: f32[24,3] o = f(x) return o }",
+		c->left);
+	s = ir_lower(a, ix_new(a), ir_program_parse(a, t.at, t.n, NULL));
+	e = &s->eqn.at[0];
+	for (int32_t i = e->n_left; i < e->n_axes; i++)
+		str_printf(&out, "%lld ", (long long)e->axis[i].extent);
+	assert_string_equal(out.at, c->extents);
+}
+
+static void test_reduced(void **state)
+{
+	static const struct reduced cases[] = {
+		{"i", "3 "},
+		{"i * 3 + k", ""},
+		{"(i, k)", ""},
+		{"(k, i)", ""},
+		{"2 * i + k", "3 "},	/* the longer letter is solved */
+		{"i + 5 * k", "3 "},
+		{"i / 4", "3 4 "},	/* repeat: the low digit */
+		{"i % 4", "3 6 "},	/* tile: the high digit */
+		{"(i + 5) % 24", "3 "}, /* roll */
+		{"2 * i / 3", "3 2 "},	/* resize */
+		{"5 * i / 3", "3 "},
+		{"(i + 5) % 7", "24 3 "}, /* no rotation of i: all of it */
+		{"7", "24 3 "},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct reduced c = cases[i];
+		tn_diag d = {0};
+
+		if (unit_run(reduces, &c, 0, &d) != TN_OK)
+			fail_msg("%s: %s %s", c.left, d.rule, d.text);
+	}
+}
+
 /* ---- near-linear ---- */
 
 static void many_calls(arena *a, void *arg)
@@ -412,6 +475,7 @@ int main(void)
 		cmocka_unit_test(test_agrees),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_storages),
+		cmocka_unit_test(test_reduced),
 		cmocka_unit_test(test_many),
 	};
 
