@@ -63,7 +63,8 @@ static void add_read(walk *w, const context *c, int32_t tensor,
 }
 
 /* Tensors that the form reads to make an index. */
-static void visit_form(walk *w, const context *c, const ix_form *f, int32_t depth)
+static void visit_form(
+	walk *w, const context *c, const ix_form *f, int32_t depth)
 {
 	if (depth > MAX_DEPTH)
 		env_bug(arena_env(w->g->a), "eqn.join", "form too deep");
@@ -147,10 +148,11 @@ static void list_reads(eqn_graph *g, eqn_unit *u)
 			visit(&w, &c, u->e.init[k]);
 	for (int32_t k = 0; k < u->e.n_opaque_in; k++)
 		*vec_push(g->scratch, &w.read) = (eqn_read){
-			.tensor = u->e.opaque_in[k], .at = ix_const(g->s->x, 0)};
+			.tensor = u->e.opaque_in[k],
+			.at = ix_const(g->s->x, 0)};
 	u->n_reads = w.read.n;
-	u->read = arena_copy(g->a, w.read.at,
-		(size_t)w.read.n * sizeof *w.read.at);
+	u->read = arena_copy(
+		g->a, w.read.at, (size_t)w.read.n * sizeof *w.read.at);
 	u->edge = arena_array(g->a, eqn_edge *, w.read.n + 1);
 }
 
@@ -293,8 +295,8 @@ eqn_edge *eqn_join(
 		e->x[0] = r->at;
 	} else if (p->e.push == NULL) {
 		if (p->e.opaque == NULL && c->e.opaque == NULL)
-			ix_delinearise(x, &r->dom, r->at, e->n_x,
-				p->box.extent, e->x);
+			ix_delinearise(
+				x, &r->dom, r->at, e->n_x, p->box.extent, e->x);
 	} else {
 		for (int32_t i = 0; i < e->n_x; i++)
 			if (p->stride[i] > 0)

@@ -100,8 +100,8 @@ eqn_verdict eqn_judge(eqn_graph *g, eqn_edge *e, eqn_digit d)
 		return EQN_MISALIGNED;
 	if (q->t[0].coef == -1)
 		return EQN_REVERSED;
-	if (q->t[0].coef == 1 && (q->c0 != 0 ||
-		atom->hi / atom->lo != d.hi / d.lo))
+	if (q->t[0].coef == 1 &&
+		(q->c0 != 0 || atom->hi / atom->lo != d.hi / d.lo))
 		return EQN_SHIFT;
 	return EQN_MISALIGNED;
 }

@@ -12,7 +12,7 @@ typedef struct writer {
 	eqn_graph *g;
 	VEC(int64_t) text;
 	VEC(int32_t) name;
-	map *seen; /* expression -> its number */
+	map *seen;  /* expression -> its number */
 	bool loose; /* extents do not count */
 } writer;
 
@@ -146,6 +146,6 @@ void eqn_name_shape(eqn_graph *g, eqn_unit *u)
 	u->shape = number(g->shape_of, &w);
 	u->kin = number(g->kin_of, &loose);
 	u->n_names = w.name.n;
-	u->name = arena_copy(g->a, w.name.at,
-		(size_t)w.name.n * sizeof *w.name.at);
+	u->name = arena_copy(
+		g->a, w.name.at, (size_t)w.name.n * sizeof *w.name.at);
 }

@@ -21,8 +21,8 @@ void eqn_solve(ir_system *s, const ix_dom *vars, const sys_eqn *e, int32_t n,
 				continue;
 			walked *= d->hi / d->lo;
 			out[a] = ix_add(x, vars, out[a],
-				ix_scale(x, ix_axis(x, vars, at[i].var),
-					d->lo));
+				ix_scale(
+					x, ix_axis(x, vars, at[i].var), d->lo));
 		}
 		if (walked != e->axis[a].extent)
 			env_bug(arena_env(s->a), "eqn.solve",

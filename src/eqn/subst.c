@@ -106,8 +106,8 @@ static const ix_form *form_without(
 			part = ix_digit(x, d, t->axis, t->lo, t->hi);
 			break;
 		case IX_FLOOR:
-			part = ix_div(x, d,
-				form_without(g, d, t->f, depth + 1), t->den);
+			part = ix_div(x, d, form_without(g, d, t->f, depth + 1),
+				t->den);
 			break;
 		case IX_CLAMP:
 			part = ix_clamp(x, d,
@@ -297,7 +297,7 @@ static bool find_joins(arena *scratch, joins *w)
 		ask_form(w, e->push, e->n_axes, 0);
 	for (int32_t i = 0; i + 1 < e->n_axes; i++) {
 		w->bad[i] |= e->axis[i].kind != e->axis[i + 1].kind ||
-			e->axis[i].kind == AXIS_S || i + 1 == e->n_left;
+			     e->axis[i].kind == AXIS_S || i + 1 == e->n_left;
 		any |= !w->bad[i];
 	}
 	return any;

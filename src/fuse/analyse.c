@@ -18,8 +18,8 @@ enum { MAX_CUTS = 64 };
 
 static void add_edge(part_set *s, int32_t p, int32_t c, eqn_edge *e, bool write)
 {
-	*vec_push(s->a, &s->edge) =
-		(part_edge){.p = p, .c = c, .e = e, .is_write = write};
+	*vec_push(s->a, &s->edge) = (part_edge){
+		.p = p, .c = c, .e = e, .is_write = write};
 }
 
 /* Members that destroy what read r of member c reads. */
@@ -52,8 +52,8 @@ static void add_edges(fuse_state *f, part_set *s)
 
 			if (p >= 0 && f->where[p] >= 0)
 				add_edge(s, f->where[p], c,
-					eqn_join(f->g,
-						s->m.at[f->where[p]].u, u, i),
+					eqn_join(f->g, s->m.at[f->where[p]].u,
+						u, i),
 					false);
 			add_writes(f, s, c, i);
 		}
@@ -93,16 +93,18 @@ static void add_outside(fuse_state *f, part_set *s)
 					part_member *m = vec_push(s->a, &s->m);
 
 					*m = (part_member){.number = -1};
-					*vec_push(s->a, &m->digit) =
-						(part_digit){.d = {.lo = 1,
-							.hi = f->s->tensor.at[t].numel},
-							.var = -1};
+					*vec_push(
+						s->a, &m->digit) = (part_digit){
+						.d = {.lo = 1,
+							.hi = f->s->tensor.at[t]
+								      .numel},
+						.var = -1};
 					count.at[n] = 1 - s->m.n;
 				}
-				*vec_push(s->a, &s->soft) =
-					(part_edge){.p = -count.at[n],
-						.c = c,
-						.e = eqn_join(f->g, NULL, u, i)};
+				*vec_push(s->a, &s->soft) = (part_edge){
+					.p = -count.at[n],
+					.c = c,
+					.e = eqn_join(f->g, NULL, u, i)};
 			}
 		}
 	}
@@ -216,8 +218,8 @@ static int32_t cuts_of(const part_member *m, int32_t axis, int64_t lo,
 }
 
 /* One term k * digit(v, lo, hi) of coordinate a of p at a read of c. */
-static bool refine_term(part_set *s, part_member *p, int32_t a,
-	part_member *c, int64_t k, const ix_atom *t)
+static bool refine_term(part_set *s, part_member *p, int32_t a, part_member *c,
+	int64_t k, const ix_atom *t)
 {
 	int64_t q[MAX_CUTS], e = t->hi / t->lo, at, top;
 	bool changed = false;
@@ -260,8 +262,8 @@ static bool refine_edge(part_set *s, const part_edge *e)
 			changed |= cut(s, p, a, shift);
 		for (int32_t i = 0; i < f->n; i++)
 			if (f->t[i].atom->kind == IX_DIGIT)
-				changed |= refine_term(s, p, a, c,
-					f->t[i].coef, f->t[i].atom);
+				changed |= refine_term(
+					s, p, a, c, f->t[i].coef, f->t[i].atom);
 	}
 	return changed;
 }

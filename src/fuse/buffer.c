@@ -85,8 +85,8 @@ static int32_t scope_of(fuse_state *f, const fuse_kernel *k, const leaves *w,
 }
 
 /* A scan's tensor outlives the iterations of its scan loop. */
-static int32_t before_scan(
-	fuse_state *f, const fuse_kernel *k, int32_t eqn, const leaf *l, int32_t n)
+static int32_t before_scan(fuse_state *f, const fuse_kernel *k, int32_t eqn,
+	const leaf *l, int32_t n)
 {
 	const fuse_eqn *e = &k->eqn[eqn];
 
@@ -129,8 +129,7 @@ static void subscripts(fuse_state *f, const fuse_kernel *k, const fuse_eqn *e,
 	b->var = var;
 }
 
-void fuse_buffers(
-	fuse_state *f, fuse_kernel *k, fuse_sees *visible, void *arg)
+void fuse_buffers(fuse_state *f, fuse_kernel *k, fuse_sees *visible, void *arg)
 {
 	leaves *w = arena_make(fuse_scratch(f), leaves);
 	VEC(fuse_buf) buf = {0};
@@ -184,7 +183,8 @@ const ix_form *fuse_buf_index(fuse_plan *p, const fuse_kernel *k,
 
 	for (int32_t i = 0; i < b->n_vars; i++) {
 		int64_t extent = k->var[b->var[i]].extent;
-		const ix_form *q = ix_div(x, &d, at, stride_in(k, b, b->var[i]));
+		const ix_form *q = ix_div(
+			x, &d, at, stride_in(k, b, b->var[i]));
 
 		q = ix_mod(x, &d, q, extent);
 		sum = ix_add(x, &d, ix_scale(x, sum, extent), q);

@@ -277,8 +277,8 @@ static int32_t rank(const part_set *s, const part_class *k)
 	if (k->kind == AXIS_P)
 		return 0;
 	for (int32_t i = 0; i < s->n; i++)
-		reduced |= !part_is_left(s->m.at[i].u,
-			&s->m.at[i].digit.at[k->digit[i]].d);
+		reduced |= !part_is_left(
+			s->m.at[i].u, &s->m.at[i].digit.at[k->digit[i]].d);
 	return reduced ? 2 : 1;
 }
 
@@ -294,8 +294,7 @@ static void sort_classes(part_set *s)
 			const part_class *o = &s->class.at[j - 1];
 			int32_t by = rank(s, o) - rank(s, &k);
 
-			if (by < 0 ||
-				(by == 0 && o->digit[ref] < k.digit[ref]))
+			if (by < 0 || (by == 0 && o->digit[ref] < k.digit[ref]))
 				break;
 			s->class.at[j] = *o;
 			j--;
@@ -304,8 +303,8 @@ static void sort_classes(part_set *s)
 	}
 }
 
-static bool one_axis(const part_set *s, const part_class *a,
-	const part_class *b)
+static bool one_axis(
+	const part_set *s, const part_class *a, const part_class *b)
 {
 	if (a->kind == AXIS_S || b->kind == AXIS_S || rank(s, a) != rank(s, b))
 		return false;

@@ -20,9 +20,9 @@ typedef struct cost {
 	fuse_sees *sees;
 	void *arg;
 	double bytes;
-	double par;	/* iterations that may run at once */
-	double split;	/* chunks of the reductions among the shared loops */
-	double tile;	/* iterations of a shared loop that are run as one */
+	double par;   /* iterations that may run at once */
+	double split; /* chunks of the reductions among the shared loops */
+	double tile;  /* iterations of a shared loop that are run as one */
 	double private_bytes; /* of one iteration of the shared loops */
 } cost;
 
@@ -59,8 +59,8 @@ static bool form_uses(const ix_form *f, const eqn_digit *d)
  * Do the loops inside the shared ones walk a large tensor across its rows?
  * Where the shared loops hold its fastest digit and leave a slower one.
  */
-static double stride_of(const cost *c, int32_t m, const ix_form *at,
-	double bytes)
+static double stride_of(
+	const cost *c, int32_t m, const ix_form *at, double bytes)
 {
 	const part_member *p = &c->s->m.at[m];
 	const ix_term *fast = NULL;
@@ -81,8 +81,7 @@ static double stride_of(const cost *c, int32_t m, const ix_form *at,
 			continue;
 		if (class_of(c->s, m, k) < 0)
 			left = true;
-		else if (d->axis == fast->atom->axis &&
-			d->lo == fast->atom->lo)
+		else if (d->axis == fast->atom->axis && d->lo == fast->atom->lo)
 			shared = true;
 	}
 	return shared && left ? STRIDED : 1;
@@ -147,7 +146,7 @@ static double per_iteration(const cost *c, int32_t m)
 		if (part_is_left(p->u, &p->digit.at[k].d) &&
 			class_of(c->s, m, k) >= 0)
 			n /= (double)(p->digit.at[k].d.hi /
-				p->digit.at[k].d.lo);
+				      p->digit.at[k].d.lo);
 	return n;
 }
 
@@ -172,8 +171,7 @@ static void add_large(cost *c)
 		double n = (double)c->f->s->tensor.at[k->buf[i].tensor].numel;
 		double size = size_of(c, k->buf[i].tensor);
 
-		if ((double)k->buf[i].elems * size >
-			(double)c->f->t->l2_bytes)
+		if ((double)k->buf[i].elems * size > (double)c->f->t->l2_bytes)
 			c->bytes += 2 * size * n;
 	}
 }
@@ -201,7 +199,7 @@ static void add_results(cost *c)
 			c->bytes += n * size * stride_of_result(c, m, n * size);
 			if (u->e.push != NULL)
 				c->bytes += 2 * size *
-					min_of(n, (double)u->volume);
+					    min_of(n, (double)u->volume);
 		}
 	}
 	c->tile = 1;
@@ -230,7 +228,7 @@ static void add_partial(cost *c)
 				&p->digit.at[c->s->class.at[i].digit[m]].d);
 		for (int32_t k = 0; split && k < p->u->e.n_out; k++)
 			c->bytes += 2 * size_of(c, p->u->e.out[k]) *
-				(double)p->u->out_elems * c->split;
+				    (double)p->u->out_elems * c->split;
 	}
 }
 
@@ -255,8 +253,7 @@ static reading one_reading(cost *c, int32_t m, const eqn_read *r)
 	double size = size_of(c, r->tensor);
 	double numel = (double)c->f->s->tensor.at[r->tensor].numel;
 	reading a = {.touched = 1, .inside = 1, .same = 1};
-	bool *uses = arena_array(
-		fuse_scratch(c->f), bool, c->s->class.n + 1);
+	bool *uses = arena_array(fuse_scratch(c->f), bool, c->s->class.n + 1);
 
 	for (int32_t k = 0; k < p->digit.n; k++) {
 		const eqn_digit *d = &p->digit.at[k].d;
@@ -339,8 +336,8 @@ static void add_reads(cost *c)
 	}
 	for (int32_t k = 0; k < all.n; k++)
 		c->bytes += all.at[k]->again > all.at[k]->once
-			? all.at[k]->again
-			: all.at[k]->once;
+				    ? all.at[k]->again
+				    : all.at[k]->once;
 }
 
 /* ---- all ---- */
@@ -360,7 +357,7 @@ static double arithmetic(const cost *c)
 		plain += volume * flops;
 	}
 	return plain / c->f->t->flops_per_s +
-		contracted / c->f->t->contract_per_s;
+	       contracted / c->f->t->contract_per_s;
 }
 
 double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)

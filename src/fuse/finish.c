@@ -16,9 +16,9 @@ enum {
 typedef struct finish {
 	fuse_state *f;
 	fuse_groups *g;
-	int32_t *group_of; /* by source */
-	VEC(int32_t) *readers; /* by tensor: groups */
-	int32_t group; /* at hand */
+	int32_t *group_of;	/* by source */
+	VEC(int32_t) * readers; /* by tensor: groups */
+	int32_t group;		/* at hand */
 	map *names;
 } finish;
 
@@ -100,8 +100,9 @@ static void add_places(finish *w, place *p, int32_t g)
 			int32_t v = f->version[u->e.out[k]];
 
 			for (int32_t j = 0; j < v; j++) {
-				int32_t t = f->storage[f->s->tensor
-						.at[u->e.out[k]].storage]
+				int32_t t =
+					f->storage[f->s->tensor.at[u->e.out[k]]
+							   .storage]
 						.tensor.at[j];
 
 				for (int32_t r = 0; r < w->readers[t].n; r++)
@@ -167,7 +168,7 @@ static void sort(finish *w, const int32_t *leader)
 static bool is_word(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		(c >= '0' && c <= '9') || c == '_';
+	       (c >= '0' && c <= '9') || c == '_';
 }
 
 static void add_word(str *s, const char *text)
@@ -264,8 +265,8 @@ static int32_t *depths(finish *w)
 }
 
 /* What groups of one batch have in common; false: no small kernel. */
-static bool batch_key(finish *w, const fuse_group *o, arena *a, int32_t *n,
-	int32_t **out)
+static bool batch_key(
+	finish *w, const fuse_group *o, arena *a, int32_t *n, int32_t **out)
 {
 	VEC(int32_t) key = {0};
 	int64_t volume = 0;

@@ -6,8 +6,8 @@
  */
 #include "fuse/inner.h"
 
-fuse_plan *fuse_partition(arena *a, ir_system *s, const fuse_target *t,
-	const fuse_options *o)
+fuse_plan *fuse_partition(
+	arena *a, ir_system *s, const fuse_target *t, const fuse_options *o)
 {
 	fuse_plan *p = arena_make(a, fuse_plan);
 	fuse_state f = {.a = a, .env = arena_env(a), .s = s, .t = &p->target};

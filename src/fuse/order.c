@@ -63,8 +63,8 @@ static bool among(int32_t n, fuse_group *const *g, const fuse_group *x)
  * All groups in the stretch that lead to these. NULL; or the group from which
  * one of these was met again.
  */
-static fuse_group *lead(search *w, int32_t n, fuse_group *const *g,
-	const eqn_unit *e)
+static fuse_group *lead(
+	search *w, int32_t n, fuse_group *const *g, const eqn_unit *e)
 {
 	choice *c = w->c;
 	int32_t kept = 0;

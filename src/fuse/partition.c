@@ -13,9 +13,9 @@
 #include <math.h>
 
 enum {
-	MAX_TRIED = 8,	  /* groups with a common input that are tried */
-	MAX_INLINED = 4,  /* producers put into one equation at a time */
-	MAX_FLOPS = 40,	  /* of a producer that is computed again */
+	MAX_TRIED = 8,	 /* groups with a common input that are tried */
+	MAX_INLINED = 4, /* producers put into one equation at a time */
+	MAX_FLOPS = 40,	 /* of a producer that is computed again */
 	MAX_READS = 4
 };
 
@@ -82,18 +82,19 @@ static void describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 			int32_t t = u->name[k], maker = fuse_maker(c->f, t);
 			int32_t flags = 0;
 
-			*vec_push(a, &key) =
-				c->local[t] < 0 ? used.n : c->local[t];
+			*vec_push(a, &key) = c->local[t] < 0 ? used.n
+							     : c->local[t];
 			if (c->local[t] < 0) {
 				c->local[t] = used.n;
 				*vec_push(a, &used) = t;
 				if (maker >= 0 && c->inside[maker])
 					flags = seen(c, t) ? 2 : 1;
 				if (c->f->version[t] >= 0)
-					flags += 4 + 8 *
-							(1000 * c->f->s->tensor.at[t]
-										.storage +
-								c->f->version[t]);
+					flags +=
+						4 +
+						8 * (1000 * c->f->s->tensor.at[t]
+									    .storage +
+							    c->f->version[t]);
 				*vec_push(a, &key) = flags;
 			}
 		}
@@ -184,7 +185,7 @@ int32_t choice_members(choice *c, int32_t n, fuse_group *const *g,
 			if (best < 0 ||
 				c->position[g[i]->source.at[at[i]]] <
 					c->position[g[best]->source
-							.at[at[best]]])
+							    .at[at[best]]])
 				best = i;
 		}
 		if (best < 0)
@@ -205,8 +206,8 @@ static int32_t size_of(int32_t n, fuse_group *const *g)
 	return m;
 }
 
-static choice_verdict verdict_of(choice *c, int32_t n, fuse_group *const *g,
-	const eqn_unit *e)
+static choice_verdict verdict_of(
+	choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e)
 {
 	int32_t size = size_of(n, g) + (e != NULL);
 	eqn_unit **unit;
@@ -275,8 +276,8 @@ static some_groups siblings(choice *c, const eqn_unit *e)
 }
 
 /* Groups that look otherwise now that e reads other tensors: their change. */
-static double side_effects(choice *c, int32_t n_other,
-	fuse_group *const *other, int32_t n, fuse_group *const *g)
+static double side_effects(choice *c, int32_t n_other, fuse_group *const *other,
+	int32_t n, fuse_group *const *g)
 {
 	double change_of = 0;
 
@@ -287,7 +288,7 @@ static double side_effects(choice *c, int32_t n_other,
 			merged |= g[k] == other[i];
 		if (!merged)
 			change_of += seconds_of(c, other[i]) -
-				other[i]->seconds;
+				     other[i]->seconds;
 	}
 	return change_of;
 }
@@ -334,8 +335,8 @@ static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 		return;
 	w->best.n = n;
 	w->best.gain = gain;
-	w->best.group = arena_copy(fuse_scratch(c->f), g,
-		(size_t)n * sizeof *g);
+	w->best.group = arena_copy(
+		fuse_scratch(c->f), g, (size_t)n * sizeof *g);
 }
 
 static void try_all(contest *w)
@@ -611,8 +612,7 @@ static void choose(choice *c, int32_t source)
 
 /* ---- groups that read a common tensor ---- */
 
-static bool try_pair(
-	choice *c, fuse_group *g, fuse_group *h, bool siblings)
+static bool try_pair(choice *c, fuse_group *g, fuse_group *h, bool siblings)
 {
 	fuse_group *two[2] = {g, h};
 	trial t = {.n = 2, .group = two};
@@ -629,8 +629,7 @@ static bool try_pair(
 		both.seconds >= g->seconds + h->seconds - 1e-15 ||
 		!choice_may_merge(c, 2, two, NULL, NULL))
 		return false;
-	unit = arena_array(
-		fuse_scratch(c->f), eqn_unit *, size_of(2, two) + 1);
+	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size_of(2, two) + 1);
 	made = choice_merge(c, 2, two, NULL);
 	n = choice_members(c, t.n, t.group, NULL, unit);
 	for (int32_t i = 0; i < n; i++) {

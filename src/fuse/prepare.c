@@ -38,8 +38,8 @@ static void fold_count(fuse_state *f, sys_eqn *e)
 			return;
 	if (dtype_is_float(b->dtype)) {
 		v = b->c.f > -1024 && b->c.f < 1024 ? (int64_t)b->c.f : 0;
-		if ((double)v != b->c.f || !mul_ok(v, n, &v) ||
-			v > 1 << 24 || v < -(1 << 24))
+		if ((double)v != b->c.f || !mul_ok(v, n, &v) || v > 1 << 24 ||
+			v < -(1 << 24))
 			return;
 		b = ex_const_f(f->s, b->dtype, (double)v);
 	} else {
@@ -112,9 +112,8 @@ static void put_in(prepare *w)
 			(size_t)e->n_opaque_in * sizeof *in);
 		for (int32_t k = 0; k < e->n_opaque_in; k++) {
 			int32_t maker = fuse_maker(f, in[k]);
-			int32_t from = maker < 0
-				? -1
-				: same_as(f, w->e.at[maker]);
+			int32_t from = maker < 0 ? -1
+						 : same_as(f, w->e.at[maker]);
 
 			if (from >= 0)
 				in[k] = from;
@@ -133,7 +132,7 @@ bool fuse_is_destroyed(const fuse_state *f, int32_t tensor)
 	int32_t v = f->version[tensor];
 
 	return v >= 0 &&
-		v + 1 < f->storage[f->s->tensor.at[tensor].storage].tensor.n;
+	       v + 1 < f->storage[f->s->tensor.at[tensor].storage].tensor.n;
 }
 
 static void find_storages(fuse_state *f)
@@ -206,8 +205,8 @@ static int32_t add_copy(prepare *w, int32_t t, int32_t storage)
 	}
 	e.body[0] = ex_read(s, t, position(f, &e, &d));
 	id = ir_add_eqn(s, &e);
-	*vec_push(f->a, &w->e) =
-		arena_copy(f->a, &s->eqn.at[id], sizeof s->eqn.at[id]);
+	*vec_push(f->a, &w->e) = arena_copy(
+		f->a, &s->eqn.at[id], sizeof s->eqn.at[id]);
 	f->version[to] = o->tensor.n;
 	*vec_push(f->a, &o->tensor) = to;
 	for (int32_t i = 0; i < s->output.n; i++)
@@ -295,9 +294,8 @@ static bool reads_own_place(fuse_state *f, const eqn_unit *u, int32_t tensor)
 		if (f->s->tensor.at[r->tensor].storage != storage ||
 			f->version[r->tensor] >= f->version[tensor])
 			continue;
-		if (!r->in_init &&
-			(u->e.n_axes > u->e.n_left || u->e.push != NULL ||
-				u->e.n_out > 1))
+		if (!r->in_init && (u->e.n_axes > u->e.n_left ||
+					   u->e.push != NULL || u->e.n_out > 1))
 			return false;
 		if (u->e.opaque != NULL || r->is_index)
 			return false;
@@ -321,8 +319,8 @@ static void set_apart(prepare *w, int32_t t)
 		return;
 	t = add_copy(w, t, storage);
 	f->kept[t] = true;
-	f->unit[fuse_maker(f, t)] =
-		eqn_unit_new(f->g, w->e.at[fuse_maker(f, t)], fuse_maker(f, t));
+	f->unit[fuse_maker(f, t)] = eqn_unit_new(
+		f->g, w->e.at[fuse_maker(f, t)], fuse_maker(f, t));
 }
 
 typedef struct wait {

@@ -146,7 +146,7 @@ static bool reduces(printer *w, const fuse_node *n, int32_t var)
 		if (reduces(w, n->child[i], var))
 			return true;
 	return n->kind == FUSE_STMT &&
-		!ix_uses_axis(w->k->eqn[n->eqn].out_at, var);
+	       !ix_uses_axis(w->k->eqn[n->eqn].out_at, var);
 }
 
 static void tree(printer *w, const fuse_node *n, int32_t depth)
@@ -161,10 +161,9 @@ static void tree(printer *w, const fuse_node *n, int32_t depth)
 	v = &w->k->var[n->var];
 	str_printf(w->out, "for %s < %lld%s {\n", w->var_name[n->var],
 		(long long)v->extent,
-		v->kind == AXIS_S ? ", in order"
-			: v->kind == AXIS_R && reduces(w, n, n->var)
-			? ", reduced"
-			: "");
+		v->kind == AXIS_S			     ? ", in order"
+		: v->kind == AXIS_R && reduces(w, n, n->var) ? ", reduced"
+							     : "");
 	for (int32_t i = 0; i < n->n_child; i++)
 		tree(w, n->child[i], depth + 1);
 	indent(w, depth);
@@ -184,8 +183,8 @@ static void buffers(printer *w)
 	for (int32_t i = 0; i < w->k->n_bufs; i++) {
 		const fuse_buf *b = &w->k->buf[i];
 
-		str_printf(w->out, "  private %s: ",
-			tensor_name(w->p, b->tensor));
+		str_printf(
+			w->out, "  private %s: ", tensor_name(w->p, b->tensor));
 		if (b->elems == 1) {
 			str_add(w->out, "a register");
 		} else {
@@ -288,9 +287,9 @@ static void json_vars(printer *w)
 
 		str_printf(w->out, "%s{\"extent\":%lld,\"kind\":\"%s\"}",
 			i > 0 ? "," : "", (long long)v->extent,
-			v->kind == AXIS_P	  ? "parallel"
-				: v->kind == AXIS_R ? "reduced"
-						    : "scan");
+			v->kind == AXIS_P   ? "parallel"
+			: v->kind == AXIS_R ? "reduced"
+					    : "scan");
 	}
 	str_addc(w->out, ']');
 }
@@ -310,7 +309,8 @@ static void json_kernel(printer *w, const fuse_kernel *k)
 	str_addc(w->out, ']');
 	json_names(w, "inputs", k->n_inputs, k->input);
 	json_names(w, "outputs", k->n_outputs, k->output);
-	str_printf(w->out, ",\"shared\":%d,\"serial\":%s,\"opaque\":%s,\"batch\":%d",
+	str_printf(w->out,
+		",\"shared\":%d,\"serial\":%s,\"opaque\":%s,\"batch\":%d",
 		k->n_shared, k->serial ? "true" : "false",
 		k->opaque ? "true" : "false", k->batch);
 	str_add(w->out, ",\"seconds\":");
@@ -361,8 +361,8 @@ static void json_text(printer *w)
 			"%s{\"producer\":%d,\"consumer\":%d,\"tensor\":",
 			i > 0 ? "," : "", r->producer, r->consumer);
 		str_json(w->out, tensor_name(p, r->tensor));
-		str_printf(w->out, ",\"why\":\"%s\",\"text\":",
-			why_name(r->why));
+		str_printf(
+			w->out, ",\"why\":\"%s\",\"text\":", why_name(r->why));
 		str_json(w->out, r->text);
 		str_addc(w->out, '}');
 	}

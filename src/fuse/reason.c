@@ -32,12 +32,12 @@ static const char *name(const why *w, int32_t tensor)
 
 static void give(why *w, fuse_why kind, const char *text)
 {
-	*vec_push(w->c->f->a, &w->p->reason) =
-		(fuse_reason){.producer = w->from->source,
-			.consumer = w->to->source,
-			.tensor = w->tensor,
-			.why = kind,
-			.text = text};
+	*vec_push(w->c->f->a, &w->p->reason) = (fuse_reason){
+		.producer = w->from->source,
+		.consumer = w->to->source,
+		.tensor = w->tensor,
+		.why = kind,
+		.text = text};
 }
 
 /* ---- witnesses ---- */
@@ -126,12 +126,14 @@ static void unrelated(why *w, eqn_edge *e, eqn_verdict v)
 		if (w->from->e.n_axes > w->from->e.n_left)
 			give(w, FUSE_WHY_COMPLETION,
 				arena_printf(a,
-					"%s is complete only after all of %s, which %s reads at %s",
+					"%s is complete only after all of %s, "
+					"which %s reads at %s",
 					t, label(w->from), to, at));
 		else
 			give(w, FUSE_WHY_FREE,
 				arena_printf(a,
-					"%s reads %s at %s: it would be computed again in every iteration",
+					"%s reads %s at %s: it would be "
+					"computed again in every iteration",
 					to, t, at));
 		break;
 	case EQN_SHIFT:
@@ -141,8 +143,8 @@ static void unrelated(why *w, eqn_edge *e, eqn_verdict v)
 		break;
 	case EQN_REVERSED:
 		give(w, FUSE_WHY_REVERSED,
-			arena_printf(a, "%s reads %s backwards at %s", to, t,
-				at));
+			arena_printf(
+				a, "%s reads %s backwards at %s", to, t, at));
 		break;
 	case EQN_MISALIGNED:
 		give(w, FUSE_WHY_MISALIGNED,
@@ -152,8 +154,9 @@ static void unrelated(why *w, eqn_edge *e, eqn_verdict v)
 		break;
 	case EQN_OPAQUE:
 		give(w, FUSE_WHY_OPAQUE,
-			arena_printf(a, "%s reads %s at %s: known only at run time",
-				to, t, at));
+			arena_printf(a,
+				"%s reads %s at %s: known only at run time", to,
+				t, at));
 		break;
 	}
 }
@@ -241,7 +244,8 @@ static bool meet(why *w, part_set *s, const part_class *k, int32_t m,
 	if (old->to == c && (old->at.axis != at.axis || old->at.lo != at.lo)) {
 		give(w, FUSE_WHY_SEVERAL,
 			arena_printf(a,
-				"%s reads %s at %s and %s at %s, which one iteration makes",
+				"%s reads %s at %s and %s at %s, which one "
+				"iteration makes",
 				label(c), name(w, old->edge->read->tensor),
 				coordinates(w, old->edge),
 				name(w, e->read->tensor), coordinates(w, e)));
@@ -268,8 +272,8 @@ static bool meets_twice(why *w)
 
 			for (int32_t r = 0; u != NULL && r < u->n_reads; r++)
 				for (int32_t m = 0; m < n; m++)
-					if (fuse_maker(c->f,
-						    u->read[r].tensor) ==
+					if (fuse_maker(
+						    c->f, u->read[r].tensor) ==
 							unit[m]->source &&
 						meet(w, s, &s->class.at[k], m,
 							u, r, &old))
@@ -286,17 +290,20 @@ static void no_loop(why *w, part_set *s)
 	if (without(w, s, false))
 		give(w, FUSE_WHY_POLICY,
 			arena_printf(a,
-				"a contraction reduces along what %s and %s share: it is to stay a whole product",
+				"a contraction reduces along what %s and %s "
+				"share: it is to stay a whole product",
 				label(w->from), label(w->to)));
 	else if (without(w, s, true))
 		give(w, FUSE_WHY_OVERWRITE,
 			arena_printf(a,
-				"what is read there is overwritten in another iteration of every loop that %s and %s share",
+				"what is read there is overwritten in another "
+				"iteration of every loop that %s and %s share",
 				label(w->from), label(w->to)));
 	else if (!meets_twice(w))
 		give(w, FUSE_WHY_SEVERAL,
 			arena_printf(a,
-				"the kernels of %s and %s walk what they share along different axes",
+				"the kernels of %s and %s walk what they share "
+				"along different axes",
 				label(w->from), label(w->to)));
 }
 
@@ -304,8 +311,8 @@ static void explain(why *w)
 {
 	choice *c = w->c;
 	arena *a = c->f->a;
-	eqn_unit *two[2] = {c->f->unit[w->from->source],
-		c->f->unit[w->to->source]};
+	eqn_unit *two[2] = {
+		c->f->unit[w->from->source], c->f->unit[w->to->source]};
 	fuse_group *both[2] = {w->g, w->h}, *through = NULL;
 	int32_t n = w->g->source.n + w->h->source.n;
 	eqn_unit **unit = arena_array(fuse_scratch(c->f), eqn_unit *, n + 1);
@@ -320,11 +327,9 @@ static void explain(why *w)
 	}
 	n = choice_members(c, 2, both, NULL, unit);
 	t = choice_judge(c, n, unit).seconds;
-	if (t < INFINITY &&
-		choice_may_merge(c, 2, both, NULL, &through)) {
+	if (t < INFINITY && choice_may_merge(c, 2, both, NULL, &through)) {
 		give(w, FUSE_WHY_COST,
-			arena_printf(a, "fused %.3g us, apart %.3g us",
-				1e6 * t,
+			arena_printf(a, "fused %.3g us, apart %.3g us", 1e6 * t,
 				1e6 * (w->g->seconds + w->h->seconds)));
 		return;
 	}
@@ -339,7 +344,8 @@ static void explain(why *w)
 	if (!choice_may_merge(c, 2, both, NULL, &through)) {
 		give(w, FUSE_WHY_CYCLE,
 			arena_printf(a,
-				"a path from %s to %s leaves the kernel through %s",
+				"a path from %s to %s leaves the kernel "
+				"through %s",
 				label(w->from), label(w->to),
 				label(c->f->unit[through->source.at[0]])));
 		return;

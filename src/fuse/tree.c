@@ -23,7 +23,7 @@ typedef struct builder {
 	arena *scratch; /* of the sets */
 	fuse_kernel *k;
 	VEC(fuse_var) var;
-	bool *has_init; /* by equation: its INIT stands already */
+	bool *has_init;	   /* by equation: its INIT stands already */
 	part_member *last; /* by equation: with every digit walked */
 } builder;
 
@@ -40,13 +40,13 @@ static fuse_node *node_new(builder *b, fuse_node_kind kind, int32_t number)
 static void seal(builder *b, fuse_node *n, const nodes *inside)
 {
 	n->n_child = inside->n;
-	n->child = arena_copy(b->a, inside->at,
-		(size_t)inside->n * sizeof(fuse_node *));
+	n->child = arena_copy(
+		b->a, inside->at, (size_t)inside->n * sizeof(fuse_node *));
 }
 
 /* inside wrapped into loops over var[0] (outermost) .. var[n-1], put in out */
-static void wrap(builder *b, nodes *out, int32_t n, const int32_t *var,
-	nodes *inside)
+static void wrap(
+	builder *b, nodes *out, int32_t n, const int32_t *var, nodes *inside)
 {
 	if (n == 0) {
 		for (int32_t i = 0; i < inside->n; i++)
@@ -95,8 +95,8 @@ static void join_free(part_member *m)
 }
 
 /* Opens loops over the free digits of a kind; appends their variables. */
-static int32_t open_free(builder *b, part_member *m, int32_t which,
-	int32_t n, int32_t *var)
+static int32_t open_free(
+	builder *b, part_member *m, int32_t which, int32_t n, int32_t *var)
 {
 	const eqn_unit *u = m->u;
 
@@ -108,8 +108,7 @@ static int32_t open_free(builder *b, part_member *m, int32_t which,
 
 		if (d->var >= 0 || is != which)
 			continue;
-		d->var = var_new(b, d->d.hi / d->d.lo,
-			is == 2 ? AXIS_R : kind);
+		d->var = var_new(b, d->d.hi / d->d.lo, is == 2 ? AXIS_R : kind);
 		var[n++] = d->var;
 	}
 	return n;
@@ -129,8 +128,8 @@ static void put_alone(builder *b, part_member *m, nodes *out)
 	*vec_push(b->scratch, &body) = node_new(b, FUSE_STMT, m->number);
 	if (m->u->e.monoid != IR_SET && !b->has_init[m->number]) {
 		b->has_init[m->number] = true;
-		*vec_push(b->scratch, &block) =
-			node_new(b, FUSE_INIT, m->number);
+		*vec_push(b->scratch, &block) = node_new(
+			b, FUSE_INIT, m->number);
 	}
 	wrap(b, &block, n - n_outer, var + n_outer, &body);
 	wrap(b, out, n_outer, var, &block);
@@ -223,7 +222,7 @@ static void place(grouping *w, int32_t m)
 static bool *group_order(grouping *w)
 {
 	int32_t n = w->at.n;
-	bool *after = arena_array(w->b->scratch, bool, n * n + 1);
+	bool *after = arena_array(w->b->scratch, bool, n *n + 1);
 
 	for (int32_t i = 0; i < w->s->edge.n; i++) {
 		const part_edge *e = &w->s->edge.at[i];
@@ -270,7 +269,8 @@ static void unite(grouping *w, int32_t k, int32_t l, group *out)
 	*out = (group){0};
 	while (i < p->member.n || j < q->member.n) {
 		bool first = j == q->member.n ||
-			(i < p->member.n && p->member.at[i] < q->member.at[j]);
+			     (i < p->member.n &&
+				     p->member.at[i] < q->member.at[j]);
 
 		*vec_push(w->b->scratch, &out->member) =
 			first ? p->member.at[i++] : q->member.at[j++];
@@ -342,21 +342,20 @@ static void put_inits(builder *b, part_set *s, int32_t mix, nodes *out)
 		if (m->u->e.monoid == IR_SET || b->has_init[m->number])
 			continue;
 		for (int32_t k = mix; k < s->class.n; k++)
-			here |= !part_is_left(m->u,
-				&m->digit.at[s->class.at[k].digit[i]].d);
+			here |= !part_is_left(
+				m->u, &m->digit.at[s->class.at[k].digit[i]].d);
 		if (!here)
 			continue;
 		b->has_init[m->number] = true;
-		*vec_push(b->scratch, out) =
-			node_new(b, FUSE_INIT, m->number);
+		*vec_push(b->scratch, out) = node_new(b, FUSE_INIT, m->number);
 	}
 }
 
 static bool class_is_mixed(const part_set *s, const part_class *k)
 {
 	for (int32_t i = 0; i < s->n; i++)
-		if (!part_is_left(s->m.at[i].u,
-			    &s->m.at[i].digit.at[k->digit[i]].d))
+		if (!part_is_left(
+			    s->m.at[i].u, &s->m.at[i].digit.at[k->digit[i]].d))
 			return true;
 	return false;
 }
@@ -466,8 +465,8 @@ static int32_t push_init(builder *b, const part_member *m, int32_t n_path,
 }
 
 /* Loops around each INIT over what no loop around it walks. */
-static void nest_inits(builder *b, nodes *list, int32_t n_path, int32_t *path,
-	flats *scatter)
+static void nest_inits(
+	builder *b, nodes *list, int32_t n_path, int32_t *path, flats *scatter)
 {
 	check_depth(b, n_path);
 	for (int32_t i = 0; i < list->n; i++) {
@@ -515,10 +514,10 @@ static void solve(builder *b, const flats *scatter)
 	for (int32_t i = 0; i < k->n_eqns; i++) {
 		const part_member *m = &b->last[i];
 		const sys_eqn *e = &k->eqn[i].e;
-		const ix_form **at =
-			arena_array(b->a, const ix_form *, e->n_axes + 1);
-		eqn_solved *digit =
-			arena_array(b->scratch, eqn_solved, m->digit.n + 1);
+		const ix_form **at = arena_array(
+			b->a, const ix_form *, e->n_axes + 1);
+		eqn_solved *digit = arena_array(
+			b->scratch, eqn_solved, m->digit.n + 1);
 		const ix_form *out = ix_const(x, 0);
 
 		for (int32_t j = 0; j < m->digit.n; j++)
@@ -581,8 +580,8 @@ fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit)
 	k->serial = s->class.n == 0;
 	nest_inits(&b, &roots, 0, path, scatter);
 	k->n_roots = roots.n;
-	k->root = arena_copy(f->a, roots.at,
-		(size_t)roots.n * sizeof *roots.at);
+	k->root = arena_copy(
+		f->a, roots.at, (size_t)roots.n * sizeof *roots.at);
 	k->n_vars = b.var.n;
 	k->var = b.var.at;
 	k->var_extent = arena_array(f->a, int64_t, b.var.n + 1);

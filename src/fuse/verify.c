@@ -127,11 +127,11 @@ static const ix_form *over_vars(checker *w, int32_t c, const eqn_read *r)
 	if (r->in_init && e->e.push != NULL) {
 		const ix_form *flat[1] = {e->out_at};
 
-		return ix_subst(w->p->s->x, &d, r->at, 1,
-			r->dom.box.extent, flat);
+		return ix_subst(
+			w->p->s->x, &d, r->at, 1, r->dom.box.extent, flat);
 	}
-	return ix_subst(w->p->s->x, &d, r->at, r->dom.box.n,
-		r->dom.box.extent, e->axis_at);
+	return ix_subst(w->p->s->x, &d, r->at, r->dom.box.n, r->dom.box.extent,
+		e->axis_at);
 }
 
 /* the guards of a read over the vars */
@@ -157,8 +157,8 @@ static ix_dom facts_over(checker *w, int32_t c, const eqn_read *r)
  * Along every loop around both, the element that c reads is made by p in the
  * same iteration (is_write: p destroys it there).
  */
-static void check_edge(checker *w, int32_t p, int32_t c, const eqn_read *r,
-	bool is_write)
+static void check_edge(
+	checker *w, int32_t p, int32_t c, const eqn_read *r, bool is_write)
 {
 	const fuse_eqn *e = &w->k->eqn[p];
 	const spot *ps = &w->stmt[p];
@@ -172,8 +172,9 @@ static void check_edge(checker *w, int32_t p, int32_t c, const eqn_read *r,
 	ix *x = w->p->s->x;
 
 	if (!self && (is_write ? cs->at > from->at : from->at > cs->at))
-		env_bug(w->env, "fuse.verify", "%s: %s stands on the wrong side of %s",
-			w->k->name, w->k->eqn[c].e.label, e->e.label);
+		env_bug(w->env, "fuse.verify",
+			"%s: %s stands on the wrong side of %s", w->k->name,
+			w->k->eqn[c].e.label, e->e.label);
 	for (int32_t i = 0; i < n; i++) {
 		int32_t v = from->path[i]->var;
 		const ix_form *q = NULL;
@@ -211,8 +212,8 @@ static void check_edges(checker *w, eqn_graph *g)
 				check_edge(w, p, c, r, false);
 			if (s < 0)
 				continue;
-			for (int32_t t = r->tensor + 1;
-				t < w->p->s->tensor.n; t++) {
+			for (int32_t t = r->tensor + 1; t < w->p->s->tensor.n;
+				t++) {
 				int32_t q = maker_in(k, t);
 
 				if (w->p->s->tensor.at[t].storage == s &&
@@ -242,11 +243,9 @@ static void check_buffers(checker *w)
 			elems *= k->var[b->var[j]].extent;
 		if (!found || elems != b->elems)
 			env_bug(w->env, "fuse.verify", "%s: bad scope of %s",
-				k->name,
-				w->p->s->tensor.at[b->tensor].name);
+				k->name, w->p->s->tensor.at[b->tensor].name);
 		if (b->scope != NULL && e->e.scan_step != 0 &&
-			ix_uses_axis(e->axis_at[e->e.scan_axis],
-				b->scope->var))
+			ix_uses_axis(e->axis_at[e->e.scan_axis], b->scope->var))
 			env_bug(w->env, "fuse.verify",
 				"%s: the state of %s dies in its loop", k->name,
 				e->e.label);
@@ -271,7 +270,8 @@ static void check_kernel(checker *w)
 	}
 	if (k->opaque)
 		return;
-	if (k->n_eqns > 1 && k->n_shared == 0 && volume > w->p->target.serial_volume)
+	if (k->n_eqns > 1 && k->n_shared == 0 &&
+		volume > w->p->target.serial_volume)
 		env_bug(w->env, "fuse.verify",
 			"%s: no loop in common for %lld instances", k->name,
 			(long long)volume);
@@ -302,13 +302,14 @@ static void check_order(checker *w)
 				env_bug(w->env, "fuse.verify",
 					"%s reads %s before it is made",
 					k->name, t->name);
-			for (int32_t o = k->input[j] + 1; t->storage >= 0 &&
-				o < p->s->tensor.n; o++)
+			for (int32_t o = k->input[j] + 1;
+				t->storage >= 0 && o < p->s->tensor.n; o++)
 				if (p->s->tensor.at[o].storage == t->storage &&
 					p->s->tensor.at[o].eqn >= 0 &&
 					made[o] < i)
 					env_bug(w->env, "fuse.verify",
-						"%s reads %s after it is overwritten",
+						"%s reads %s after it is "
+						"overwritten",
 						k->name, t->name);
 		}
 		for (int32_t e = 0; e < k->n_eqns; e++)

@@ -14,7 +14,7 @@ typedef struct gen {
 	ir_system *s;
 	ix *x;
 	prop_random *r;
-	int32_t n_base; /* inputs at the start */
+	int32_t n_base;	     /* inputs at the start */
 	VEC(int32_t) pool;   /* tensors of values */
 	VEC(int32_t) index;  /* tensors of indexes below 4 */
 	VEC(int32_t) latest; /* by storage: its newest tensor */
@@ -62,8 +62,8 @@ static int64_t extent(gen *g)
 	return some[below(g, 10)];
 }
 
-static int32_t new_tensor(gen *g, const char *kind, int32_t rank,
-	const int64_t *shape)
+static int32_t new_tensor(
+	gen *g, const char *kind, int32_t rank, const int64_t *shape)
 {
 	char name[48];
 	int32_t n = g->n_names++, i = 0;
@@ -80,8 +80,8 @@ static int32_t new_tensor(gen *g, const char *kind, int32_t rank,
 	return ir_add_tensor(g->s, name, TN_I64, rank, shape);
 }
 
-static int32_t input(gen *g, const char *kind, int32_t rank,
-	const int64_t *shape)
+static int32_t input(
+	gen *g, const char *kind, int32_t rank, const int64_t *shape)
 {
 	int32_t t = new_tensor(g, kind, rank, shape);
 
@@ -163,8 +163,8 @@ static const ix_form *at(draft *w, int32_t l)
 				 : ix_axis(w->g->x, &w->d, w->axis_of[l]);
 }
 
-static const expr *read_in(draft *w, const ix_dom *d, int32_t t,
-	const ix_form *const *where)
+static const expr *read_in(
+	draft *w, const ix_dom *d, int32_t t, const ix_form *const *where)
 {
 	const sys_tensor *st = tensor(w->g, t);
 
@@ -224,8 +224,8 @@ static int32_t end(draft *w, const char *kind, int32_t rank,
 }
 
 /* letters for the shape of t, kind P */
-static void letters(draft *w, int32_t rank, const int64_t *shape,
-	const ix_form **where)
+static void letters(
+	draft *w, int32_t rank, const int64_t *shape, const ix_form **where)
 {
 	for (int32_t i = 0; i < rank; i++)
 		letter(w, shape[i], AXIS_P);
@@ -281,8 +281,8 @@ static void combine(gen *g, int32_t t)
 	letters(&w, st.rank, st.shape, where);
 	for (int32_t i = 0; i < tensor(g, b)->rank; i++)
 		other[i] = tensor(g, b)->shape[i] == 1
-			? ix_const(g->x, 0)
-			: where[st.rank - tensor(g, b)->rank + i];
+				   ? ix_const(g->x, 0)
+				   : where[st.rank - tensor(g, b)->rank + i];
 	end(&w, "j", st.rank, st.shape,
 		binary(g, read(&w, t, where), read(&w, b, other)));
 }
@@ -314,18 +314,17 @@ static void reduce(gen *g, int32_t t)
 			l[i] = letter(&w, st.shape[i], AXIS_R);
 	for (int32_t i = 0; i < st.rank; i++)
 		where[i] = at(&w, l[i]);
-	w.e.monoid = tuple ? IR_ARGMAX
-		: below(g, 2)
-		? IR_SUM
-		: below(g, 2) ? IR_MAX
-			      : IR_MIN;
+	w.e.monoid = tuple	   ? IR_ARGMAX
+		     : below(g, 2) ? IR_SUM
+		     : below(g, 2) ? IR_MAX
+				   : IR_MIN;
 	if (!tuple) {
 		end(&w, "r", rank, shape, read(&w, t, where));
 		return;
 	}
 	w.e.n_out = 2;
-	w.e.body[1] = ex_index(g->s,
-		ix_linearise(g->x, &w.d, st.rank, st.shape, where));
+	w.e.body[1] = ex_index(
+		g->s, ix_linearise(g->x, &w.d, st.rank, st.shape, where));
 	w.e.out[1] = new_tensor(g, "k", rank, shape);
 	end(&w, "v", rank, shape, read(&w, t, where));
 	*vec_push(g->a, &g->pool) = w.e.out[1];
@@ -363,11 +362,11 @@ static void scan(gen *g, int32_t t)
 	d.facts = &fact;
 	before[axis] = ix_addc(g->x, where[axis], -step);
 	guard = ex_inside(g->s, where[axis], fact.lo, fact.hi);
-	own = ex_select(g->s, guard, read_in(&w, &d, out, before),
-		number(g, 0));
+	own = ex_select(
+		g->s, guard, read_in(&w, &d, out, before), number(g, 0));
 	w.e.out[0] = out;
-	w.e.body[0] = call(g, chance(g, 60) ? "add" : "max",
-		read(&w, t, where), own);
+	w.e.body[0] = call(
+		g, chance(g, 60) ? "add" : "max", read(&w, t, where), own);
 	ir_add_eqn(g->s, &w.e);
 	*vec_push(g->a, &g->pool) = out;
 }
@@ -406,8 +405,7 @@ static void reshape(gen *g, int32_t t)
 	start(&w, g, "reshape");
 	letters(&w, rank, shape, where);
 	end(&w, "h", rank, shape,
-		ex_read(g->s, t,
-			ix_linearise(g->x, &w.d, rank, shape, where)));
+		ex_read(g->s, t, ix_linearise(g->x, &w.d, rank, shape, where)));
 }
 
 static void transpose(gen *g, int32_t t)
@@ -496,7 +494,7 @@ static void concat(gen *g, int32_t t)
 
 		for (int32_t k = 0; same && k < st.rank; k++)
 			same = k == axis ||
-				tensor(g, c)->shape[k] == st.shape[k];
+			       tensor(g, c)->shape[k] == st.shape[k];
 		if (same)
 			b = c;
 	}
@@ -532,8 +530,8 @@ static void slide(gen *g, int32_t t)
 	start(&w, g, "slide");
 	letters(&w, st.rank, st.shape, where);
 	k = letter(&w, 3, AXIS_R);
-	where[axis] = ix_addc(g->x,
-		ix_add(g->x, &w.d, where[axis], at(&w, k)), -1);
+	where[axis] = ix_addc(
+		g->x, ix_add(g->x, &w.d, where[axis], at(&w, k)), -1);
 	fact = (ix_fact){.f = where[axis], .lo = 0, .hi = st.shape[axis]};
 	w.d.n_facts = 1;
 	w.d.facts = &fact;
@@ -572,11 +570,10 @@ static int32_t index_tensor(gen *g, int64_t n)
 	return t;
 }
 
-static const ix_form *data(draft *w, int32_t ids, const ix_form *where,
-	int64_t n)
+static const ix_form *data(
+	draft *w, int32_t ids, const ix_form *where, int64_t n)
 {
-	const ix_form *f =
-		ix_fun(w->g->x, ids, where, 0, 4);
+	const ix_form *f = ix_fun(w->g->x, ids, where, 0, 4);
 
 	return n < 4 ? ix_clamp(w->g->x, &w->d, f, 0, n - 1) : f;
 }
@@ -693,8 +690,7 @@ static void diagonal(gen *g, int32_t t)
 	from[0] = where[0];
 	for (int32_t i = 1; i < st.rank; i++)
 		from[i] = where[i - 1];
-	end(&w, "q", st.rank - 1, st.shape + 1,
-		unary(g, read(&w, t, from)));
+	end(&w, "q", st.rank - 1, st.shape + 1, unary(g, read(&w, t, from)));
 }
 
 /* x' = f(x), the whole or a part of it, into x's own storage */
@@ -732,14 +728,14 @@ static void write(gen *g)
 
 		for (int32_t i = 0; i < st.rank; i++)
 			other[i] = tensor(g, b)->shape[i] == 1
-				? ix_const(g->x, 0)
-				: where[i];
+					   ? ix_const(g->x, 0)
+					   : where[i];
 		body = chance(g, 40) ? unary(g, read(&w, b, other))
 				     : binary(g, now, read(&w, b, other));
 	}
 	if (chance(g, 30) && st.rank > 0 && st.shape[0] > 1)
-		body = ex_select(g->s, ex_inside(g->s, where[0], 0, 1), body,
-			now);
+		body = ex_select(
+			g->s, ex_inside(g->s, where[0], 0, 1), body, now);
 	t = end(&w, "z", st.rank, st.shape, body);
 	g->s->tensor.at[t].storage = k;
 	g->latest.at[k] = t;
@@ -809,8 +805,8 @@ static void outputs(gen *g)
 			ex_reads r = ex_list_reads(s, e->body[k]);
 
 			for (int32_t j = 0; j < r.n; j++)
-				used[r.at[j].tensor] |=
-					r.at[j].tensor != e->out[0];
+				used[r.at[j].tensor] |= r.at[j].tensor !=
+							e->out[0];
 			if (e->init[k] == NULL)
 				continue;
 			r = ex_list_reads(s, e->init[k]);
@@ -847,8 +843,8 @@ ir_system *prop_system(arena *a, prop_random *r, int32_t n_ops)
 		operation(&g);
 		trim(&g);
 		if (g.pool.n == 0 || g.s->eqn.n == before)
-			*vec_push(a, &g.pool) =
-				random_input(&g, 1 + below(&g, 3));
+			*vec_push(a, &g.pool) = random_input(
+				&g, 1 + below(&g, 3));
 	}
 	outputs(&g);
 	return g.s;

@@ -149,7 +149,6 @@ int main(int argc, char **argv)
 		return j.mutate == 0;
 	}
 	printf("%llu programs, %lld equations, %lld kernels\n",
-		(unsigned long long)count, (long long)eqns,
-		(long long)kernels);
+		(unsigned long long)count, (long long)eqns, (long long)kernels);
 	return j.mutate != 0; /* nothing failed without the rule */
 }

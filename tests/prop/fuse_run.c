@@ -10,8 +10,8 @@
 /* ---- values ---- */
 
 typedef struct machine machine;
-typedef int64_t load_fn(machine *m, int32_t tensor, int64_t at,
-	const ix_form *form);
+typedef int64_t load_fn(
+	machine *m, int32_t tensor, int64_t at, const ix_form *form);
 
 struct machine {
 	arena *a;
@@ -28,7 +28,8 @@ struct machine {
 	prop_random *r;
 	struct cell **memory; /* by tensor; one for all tensors of a storage */
 	struct cell **buffer; /* by number of the kernel's buffer */
-	const expr **body, **init; /* by equation and component, over the vars */
+	const expr **body,
+		**init; /* by equation and component, over the vars */
 	const ix_form **push;
 	int64_t *vars;
 	map *slot; /* (buffer, form) -> form of the subscript */
@@ -88,8 +89,8 @@ static int64_t value(machine *m, const expr *e)
 }
 
 /* so far (+) next, all components */
-static void merge(machine *m, const sys_eqn *e, int64_t *so_far,
-	const int64_t *next)
+static void merge(
+	machine *m, const sys_eqn *e, int64_t *so_far, const int64_t *next)
 {
 	int64_t param[2 * IR_MAX_COMP], r[IR_MAX_COMP];
 	tn_dtype acc[IR_MAX_COMP];
@@ -172,8 +173,8 @@ static void naive_init(machine *m, const sys_eqn *e)
 		}
 		for (int32_t k = 0; k < e->n_out; k++)
 			m->data[e->out[k]][i] = e->init[k] != NULL
-				? value(m, e->init[k])
-				: identity(m, e, k);
+							? value(m, e->init[k])
+							: identity(m, e, k);
 	}
 	m->point = NULL;
 }
@@ -249,8 +250,8 @@ static const ix_form *slot_form(machine *m, int32_t b, const ix_form *at)
 	if (found >= 0)
 		return m->slots.at[found];
 	map_set(m->slot, key, sizeof key, m->slots.n);
-	*vec_push(m->a, &m->slots) =
-		fuse_buf_index(m->p, m->k, &m->k->buf[b], at);
+	*vec_push(m->a, &m->slots) = fuse_buf_index(
+		m->p, m->k, &m->k->buf[b], at);
 	return m->slots.at[m->slots.n - 1];
 }
 
@@ -275,8 +276,7 @@ static cell *place(machine *m, int32_t t, int64_t at, const ix_form *form)
 	return &m->buffer[b][i];
 }
 
-static int64_t load_tree(
-	machine *m, int32_t t, int64_t at, const ix_form *form)
+static int64_t load_tree(machine *m, int32_t t, int64_t at, const ix_form *form)
 {
 	const cell *c = place(m, t, at, form);
 
@@ -285,8 +285,8 @@ static int64_t load_tree(
 	return c->value;
 }
 
-static void store(machine *m, int32_t t, int64_t at, const ix_form *form,
-	int64_t v)
+static void store(
+	machine *m, int32_t t, int64_t at, const ix_form *form, int64_t v)
 {
 	*place(m, t, at, form) = (cell){.tensor = t, .at = at, .value = v};
 }
@@ -365,17 +365,16 @@ static void run_node(machine *m, const fuse_node *n)
 	order = arena_array(m->a, int64_t, v->extent);
 	for (int64_t i = 0; i < v->extent; i++) {
 		int64_t k = v->kind == AXIS_S
-			? i
-			: prop_below(m->r, (int32_t)i + 1);
+				    ? i
+				    : prop_below(m->r, (int32_t)i + 1);
 
 		order[i] = order[k];
 		order[k] = i;
 	}
 	for (int64_t i = 0; i < v->extent; i++) {
-		m->vars[n->var] = order[v->kind == AXIS_S &&
-					direction(m, n) < 0
-				? v->extent - 1 - i
-				: i];
+		m->vars[n->var] = order[v->kind == AXIS_S && direction(m, n) < 0
+						? v->extent - 1 - i
+						: i];
 		empty(m, n);
 		for (int32_t c = 0; c < n->n_child; c++)
 			run_node(m, n->child[c]);
@@ -393,8 +392,8 @@ static void prepare_kernel(machine *m)
 		m->buffer[b] = arena_array(m->a, cell, k->buf[b].elems);
 	m->slot = map_new(m->a);
 	m->slots.n = 0;
-	m->body = arena_array(m->a, const expr *, k->n_eqns * IR_MAX_COMP);
-	m->init = arena_array(m->a, const expr *, k->n_eqns * IR_MAX_COMP);
+	m->body = arena_array(m->a, const expr *, k->n_eqns *IR_MAX_COMP);
+	m->init = arena_array(m->a, const expr *, k->n_eqns *IR_MAX_COMP);
 	m->push = arena_array(m->a, const ix_form *, k->n_eqns);
 	m->vars = arena_array(m->a, int64_t, k->n_vars + 1);
 	for (int32_t i = 0; i < k->n_vars; i++)
@@ -412,12 +411,13 @@ static void prepare_kernel(machine *m)
 				NULL, NULL);
 			if (e->e.init[c] == NULL)
 				continue;
-			m->init[i * IR_MAX_COMP + c] = e->e.push != NULL
-				? ex_subst(m->s, &d, e->e.init[c], 1, numel,
-					  &e->out_at, NULL, NULL)
-				: ex_subst(m->s, &d, e->e.init[c],
-					  e->e.n_left, extent, e->axis_at,
-					  NULL, NULL);
+			m->init[i * IR_MAX_COMP + c] =
+				e->e.push != NULL
+					? ex_subst(m->s, &d, e->e.init[c], 1,
+						  numel, &e->out_at, NULL, NULL)
+					: ex_subst(m->s, &d, e->e.init[c],
+						  e->e.n_left, extent,
+						  e->axis_at, NULL, NULL);
 		}
 		if (e->e.push != NULL)
 			m->push[i] = ix_subst(m->s->x, &d, e->e.push,
@@ -477,8 +477,8 @@ static void run_all(machine *m)
 
 			for (int32_t j = 0; ok && j < n; j++)
 				ok = j == i || ran[j] ||
-					!waits(m->s, m->p->kernel.at[j],
-						m->p->kernel.at[i]);
+				     !waits(m->s, m->p->kernel.at[j],
+					     m->p->kernel.at[i]);
 			if (ok)
 				ready[n_ready++] = i;
 		}
@@ -507,9 +507,10 @@ static void fill_memory(machine *m)
 			continue;
 		m->memory[t] = arena_array(m->a, cell, st->numel + 1);
 		for (int64_t i = 0; i < st->numel; i++)
-			m->memory[t][i] = st->eqn >= 0
-				? (cell){.tensor = -1}
-				: (cell){t, i, prop_input(t, i, st)};
+			m->memory[t][i] =
+				st->eqn >= 0
+					? (cell){.tensor = -1}
+					: (cell){t, i, prop_input(t, i, st)};
 	}
 }
 

@@ -58,8 +58,8 @@ static const expr *call(desk *d, const char *fn, const expr *p, const expr *q)
 }
 
 /* c0 + sum coef[i] * axis i */
-static const ix_form *form(desk *d, const ix_dom *dom, int64_t c0,
-	const int64_t *coef)
+static const ix_form *form(
+	desk *d, const ix_dom *dom, int64_t c0, const int64_t *coef)
 {
 	const ix_form *f = ix_const(d->x, c0);
 
@@ -72,7 +72,7 @@ static const ix_form *form(desk *d, const ix_dom *dom, int64_t c0,
 /* ---- judge ---- */
 
 static const struct {
-	int64_t c0, coef[2];	/* address over axes i < 4, j < 6 */
+	int64_t c0, coef[2];	 /* address over axes i < 4, j < 6 */
 	eqn_verdict row, column; /* of the axes of t[4,6], uncut */
 } verdicts[] = {
 	{0, {6, 1}, EQN_RELATED, EQN_RELATED},
@@ -98,8 +98,7 @@ static void run_judge(arena *a, void *arg)
 		/* not a plain copy, and not one axis: t[i,j] = x[..] + x[j] */
 		static const int64_t j[] = {0, 1};
 		int32_t p = equation(&d, "t", 2, 2, box,
-			call(&d, "add",
-				ex_read(d.s, x, form(&d, &dom, 0, own)),
+			call(&d, "add", ex_read(d.s, x, form(&d, &dom, 0, own)),
 				ex_read(d.s, x, form(&d, &dom, 0, j))));
 		int32_t c = equation(&d, "o", 2, 2, box,
 			call(&d, "add",
@@ -172,8 +171,8 @@ static void run_coalesce(arena *a, void *arg)
 
 	(void)arg;
 	d.g = eqn_graph_new(a, d.s);
-	e = equation(&d, "one", 3, 3, box,
-		ex_read(d.s, x, form(&d, &dom, 0, rows)));
+	e = equation(
+		&d, "one", 3, 3, box, ex_read(d.s, x, form(&d, &dom, 0, rows)));
 	r = eqn_coalesce(d.g, &d.s->eqn.at[e]);
 	assert_int_equal(r.n_axes, 1);
 	assert_int_equal(r.axis[0].extent, 24);
@@ -190,8 +189,8 @@ static void run_coalesce(arena *a, void *arg)
 	r = eqn_coalesce(d.g, &d.s->eqn.at[e]);
 	assert_int_equal(r.n_axes, 3);
 	/* never a left axis with a reduced one */
-	e = equation(&d, "sum", 1, 3, box,
-		ex_read(d.s, x, form(&d, &dom, 0, rows)));
+	e = equation(
+		&d, "sum", 1, 3, box, ex_read(d.s, x, form(&d, &dom, 0, rows)));
 	r = eqn_coalesce(d.g, &d.s->eqn.at[e]);
 	assert_int_equal(r.n_axes, 2);
 	assert_int_equal(r.n_left, 1);
@@ -279,8 +278,7 @@ static void run_guards(arena *a, void *arg)
 
 	(void)arg;
 	e = equation(&d, "o", 1, 1, box,
-		ex_select(d.s,
-			ex_inside(d.s, form(&d, &dom, 0, one), 0, 2),
+		ex_select(d.s, ex_inside(d.s, form(&d, &dom, 0, one), 0, 2),
 			ex_read(d.s, x, form(&d, &dom, 0, one)),
 			ex_read(d.s, y, form(&d, &dom, -2, one))));
 	d.g = eqn_graph_new(a, d.s);
@@ -307,17 +305,17 @@ static void run_solve(arena *a, void *arg)
 	const ix_form *out[1];
 	bool *missing = arg;
 
-	e = equation(&d, "o", 1, 1, box,
-		ex_read(d.s, x, form(&d, &dom, 0, one)));
+	e = equation(
+		&d, "o", 1, 1, box, ex_read(d.s, x, form(&d, &dom, 0, one)));
 	eqn_solve(d.s, &v, &d.s->eqn.at[e], *missing ? 1 : 2, at, out);
 	assert_int_equal(ix_eval(out[0], (int64_t[]){3, 2}, NULL, NULL), 14);
 }
 
-#define RUN(name, fn)                                                          \
-	static void name(void **state)                                         \
-	{                                                                      \
-		(void)state;                                                   \
-		assert_int_equal(unit_run(fn, NULL, 0, NULL), TN_OK);          \
+#define RUN(name, fn)                                                 \
+	static void name(void **state)                                \
+	{                                                             \
+		(void)state;                                          \
+		assert_int_equal(unit_run(fn, NULL, 0, NULL), TN_OK); \
 	}
 RUN(test_judge, run_judge)
 RUN(test_cut, run_cut)

@@ -38,9 +38,8 @@ static void write_tree(str *s, const fuse_kernel *k, const fuse_node *n)
 	}
 	str_printf(s, "%s%lld{",
 		k->var[n->var].kind == AXIS_S ? "s"
-			: reduces(k, n, n->var)
-			? "r"
-			: "",
+		: reduces(k, n, n->var)	      ? "r"
+					      : "",
 		(long long)k->var[n->var].extent);
 	for (int32_t i = 0; i < n->n_child; i++)
 		write_tree(s, k, n->child[i]);
@@ -221,11 +220,11 @@ static void run_index(arena *a, void *arg)
 			ix_axis(x, &d, 3)); /* as the last stage reads it */
 
 		if (b->elems == 128)
-			assert_ptr_equal(fuse_buf_index(p, k, b, at),
-				ix_axis(x, &d, 3));
+			assert_ptr_equal(
+				fuse_buf_index(p, k, b, at), ix_axis(x, &d, 3));
 		else
-			assert_ptr_equal(fuse_buf_index(p, k, b,
-						 ix_axis(x, &d, 0)),
+			assert_ptr_equal(
+				fuse_buf_index(p, k, b, ix_axis(x, &d, 0)),
 				ix_const(x, 0));
 	}
 }
@@ -265,8 +264,8 @@ static void run_layers(arena *a, void *arg)
 	p = partition(a, s.at, NULL);
 	assert_int_equal(p->kernel.n, 24);
 	for (int32_t i = 2; i + 3 < p->kernel.n; i++)
-		assert_int_equal(p->kernel.at[i]->n_eqns,
-			p->kernel.at[i + 2]->n_eqns);
+		assert_int_equal(
+			p->kernel.at[i]->n_eqns, p->kernel.at[i + 2]->n_eqns);
 }
 
 static void test_plan(void **state)
