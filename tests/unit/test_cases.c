@@ -258,7 +258,7 @@ int main(void)
 	int bad;
 
 	add_folder("golden/fusion");
-	add_folder("golden/fusion/data");
+	
 	add_folder("prop/found");
 	for (int32_t i = 0; i < n_files; i++)
 		tests[i] = (struct CMUnitTest){
