@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -187,6 +188,73 @@ static void texts(void **state)
 	tn_context_free(c);
 }
 
+/* What is compiled once is not compiled again: in a context, then on disk. */
+static void caches(void **state)
+{
+	char dir[] = "/tmp/test_api-XXXXXX", path[64];
+	tn_options o = TN_OPTIONS_INIT;
+	tn_stats s;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/cache", dir);
+	o.cache_dir = path;
+	for (int round = 0; round < 3; round++) {
+		tn_context *c;
+
+		if (round == 2)
+			o.cache_dir = ""; /* keeps nothing, finds nothing */
+		assert_int_equal(tn_context_new(&c, &o), TN_OK);
+		for (int k = 0; k < 2; k++) {
+			tn_program *p = parse(c, softmax);
+
+			assert_int_equal(tn_program_compile(p), TN_OK);
+			tn_program_free(p);
+		}
+		tn_context_stats(c, &s);
+		assert_int_equal(s.n_programs, 2);
+		assert_true(s.n_kernels >= 2);
+		assert_int_equal(s.n_compiled, round != 1);
+		assert_int_equal(s.n_disk_hits, round == 1);
+		assert_int_equal(s.n_memory_hits, 1);
+		tn_context_free(c);
+	}
+	snprintf(path, sizeof path, "rm -rf %s", dir);
+	assert_int_equal(system(path), 0);
+}
+
+/* Every equation a kernel of its own: more kernels, the same values. */
+static void unfused(void **state)
+{
+	float x[24], b[6], y[2][24], t[24];
+	const void *in[] = {x, b};
+	int64_t n_kernels[2];
+
+	(void)state;
+	tn_fill_random(TN_F32, x, 24, 1, 0, 0);
+	tn_fill_random(TN_F32, b, 6, 2, 0, 0);
+	for (int k = 0; k < 2; k++) {
+		tn_options o = TN_OPTIONS_INIT;
+		void *out[] = {y[k], t};
+		tn_context *c;
+		tn_program *p;
+		tn_stats s;
+
+		o.no_fusion = k;
+		o.threads = 1 + 2 * k;
+		assert_int_equal(tn_context_new(&c, &o), TN_OK);
+		p = parse(c, softmax);
+		run_ok(p, c, in, out);
+		tn_context_stats(c, &s);
+		n_kernels[k] = s.n_kernels;
+		tn_program_free(p);
+		tn_context_free(c);
+	}
+	assert_true(n_kernels[0] < n_kernels[1]);
+	for (int i = 0; i < 24; i++)
+		assert_true(fabsf(y[0][i] - y[1][i]) < 1e-6f);
+}
+
 /* ---- memory of the caller's choice ---- */
 
 struct budget {
@@ -281,6 +349,8 @@ int main(void)
 		cmocka_unit_test(index_out_of_range),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(texts),
+		cmocka_unit_test(caches),
+		cmocka_unit_test(unfused),
 		cmocka_unit_test(memory_ends),
 		cmocka_unit_test(arrays),
 	};
