@@ -11,9 +11,9 @@
  *   small      m = g*q, all of A divisible by g, B within one block of g:
  *              (A + B) div m = (A/g + k) div q. B empty: division by a gcd
  *   nested     (g + f div a) div m = (a*g + f) div (a*m)
- *   floor      an atom of residues: weights of the digits (see normal.c) in
- *              (-m/2, m/2], the first positive by -(f div m) =
- *              (m - 1 - f) div m; constant in [0, m). Cuts close again
+ *   floor      an atom. Cuts that m alone had made close again, constant in
+ *              [0, m), first weight (see normal.c) positive by
+ *              -(f div m) = (m - 1 - f) div m
  *
  *     i < 24:          (8*i + j) div 32, j < 8   ->  i div 4
  *     i < 24:          (23 - i) div 6            ->  3 - i div 6
@@ -47,6 +47,15 @@ static bool form_block(const ix_dom *d, const ix_form *f, int64_t m,
 		return false;
 	*k = floor_div((int64_t)s.min, m);
 	return *k == floor_div((int64_t)s.max, m);
+}
+
+/* Can it be computed in 64 bits, with room for a constant? */
+static bool fits(const ix_dom *d, const ix_form *f)
+{
+	span s = ix_span(&(ix_dom){d->box, 0, NULL}, f);
+	const wide most = INT64_MAX / 2;
+
+	return s.min >= -most && s.max <= most;
 }
 
 /* Multiples of m go to out; the rest stays as it is. */
@@ -171,72 +180,63 @@ static int64_t nested_rule(ix *x, const ix_dom *d, const ix_form *r, int64_t m,
 	sum_atom(&s, ix_mul(x, -1, a->den), a);
 	sum_form(&s, 1, a->f);
 	*out = sum_done(&s, &d->box);
-	return am;
+	return fits(d, *out) ? am : 0;
 }
 
 /* ---- the atom ---- */
 
-/* c = q*m + r with r in (-m/2, m/2]; the rest r */
-static int64_t balanced(wide c, int64_t m, wide *q)
+/* Adds c times the part to rest. */
+static void gather(const part *p, wide c, sum *rest)
 {
-	wide r = c % m;
-
-	if (r < 0)
-		r += m;
-	if (r > m - r)
-		r -= m;
-	*q = (c - r) / m;
-	return (int64_t)r;
-}
-
-/* Adds c times the part to rest; whole m of it go to out. */
-static void residue(const part *p, wide c, int64_t m, sum *out, sum *rest)
-{
-	wide q;
 	int32_t i;
 
 	for (i = 0; i < rest->n && !part_same(&rest->at[i], p); i++)
 		;
-	if (i < rest->n)
-		c += rest->at[i].coef;
-	c = balanced(c, m, &q);
-	sum_part(out, p, ix_fit(out->x, q));
-	if (i == rest->n)
-		sum_part(rest, p, (int64_t)c);
-	else if (c != 0)
-		rest->at[i].coef = (int64_t)c;
+	if (i == rest->n) {
+		sum_part(rest, p, ix_fit(rest->x, c));
+		return;
+	}
+	c += rest->at[i].coef;
+	if (c != 0)
+		rest->at[i].coef = ix_fit(rest->x, c);
 	else
 		rest->at[i] = rest->at[--rest->n];
 }
 
 /*
- * Digits are read as digits without an end, c*(v div lo) - c*hi/lo*(v div hi):
- * these are independent of each other, and what m divides of each leaves. So
- * a cut that m alone had made is gone again: i mod 4 + j becomes i + j if
- * m = 4.
+ * Digits are read as digits without an end, c*(v div lo) - c*hi/lo*(v div hi).
+ * Those that m divides leave, and with them each cut that m alone had made:
+ * i mod 4 + j becomes i + j if m = 4.
  */
-static void residues(const ix_box *box, const ix_form *r, int64_t m, sum *out,
+static void uncut(const ix_box *box, const ix_form *r, int64_t m, sum *out,
 	sum *rest)
 {
+	int32_t n = 0;
+
 	for (int32_t i = 0; i < r->n; i++) {
 		part p = part_of(&r->t[i]);
-		int64_t extent, hi = p.hi;
-		wide q, c = balanced(p.coef, m, &q);
+		int64_t c = p.coef % m, hi = p.hi;
 
-		sum_part(out, &p, ix_fit(out->x, q));
-		if (!part_is_digit(&p)) {
-			residue(&p, c, m, out, rest);
-			continue;
-		}
-		extent = box->extent[p.axis];
-		p.hi = extent;
-		residue(&p, c, m, out, rest);
-		if (hi < extent) {
-			c = -c * (hi / p.lo);
+		sum_part(out, &p, p.coef / m);
+		if (part_is_digit(&p))
+			p.hi = box->extent[p.axis];
+		gather(&p, c, rest);
+		if (part_is_digit(&p) && hi < p.hi) {
+			int64_t ratio = hi / p.lo;
+
 			p.lo = hi;
-			residue(&p, c, m, out, rest);
+			gather(&p, -(wide)c * ratio, rest);
 		}
 	}
+	for (int32_t i = 0; i < rest->n; i++) {
+		const part *p = &rest->at[i];
+
+		if (p->coef % m == 0)
+			sum_part(out, p, p->coef / m);
+		else
+			rest->at[n++] = *p;
+	}
+	rest->n = n;
 }
 
 static bool before(const part *a, const part *b)
@@ -248,44 +248,45 @@ static bool before(const part *a, const part *b)
 	return a->axis != b->axis ? a->axis < b->axis : a->lo < b->lo;
 }
 
-/* The sign that makes the first residue positive; m/2 has none. */
-static int64_t sign_of(int64_t m, const sum *s)
+/* The sign that makes the first weight positive. */
+static int64_t sign_of(const sum *s)
 {
 	const part *first = NULL;
 
 	for (int32_t i = 0; i < s->n; i++) {
 		const part *p = &s->at[i];
 
-		if (p->coef != m - p->coef &&
-			(first == NULL || before(p, first)))
+		if (first == NULL || before(p, first))
 			first = p;
 	}
 	return first != NULL && first->coef < 0 ? -1 : 1;
 }
 
-/* r div m, by the residues of r, is added to out. */
+/* The atom r div m is added to out. */
 static void floor_atom(ix *x, const ix_dom *d, const ix_form *r, int64_t m,
 	sum *out)
 {
 	ix_atom key = {.kind = IX_FLOOR, .den = m};
 	int64_t sign, k;
-	sum rest;
+	sum rest, left;
 
 	sum_init(&rest, x, r->c0);
-	residues(&d->box, r, m, out, &rest);
-	sign = sign_of(m, &rest);
+	sum_init(&left, x, 0);
+	uncut(&d->box, r, m, &left, &rest);
+	sign = sign_of(&rest);
 	if (sign < 0) {
 		rest.c0 = m - 1 - rest.c0;
-		for (int32_t i = 0; i < rest.n; i++) {
-			part *p = &rest.at[i];
-
-			if (p->coef == m - p->coef)
-				sum_part(out, p, 1); /* -m/2 is m/2 - m */
-			else
-				p->coef = -p->coef;
-		}
+		for (int32_t i = 0; i < rest.n; i++)
+			rest.at[i].coef = ix_mul(x, -1, rest.at[i].coef);
 	}
 	key.f = sum_done(&rest, &d->box);
+	if (!fits(d, key.f)) { /* a long axis without its cut */
+		sum_atom(out, 1, ix_atom_of(x, &(ix_atom){.kind = IX_FLOOR,
+			.den = m, .f = r}));
+		return;
+	}
+	for (int32_t i = 0; i < left.n; i++)
+		sum_part(out, &left.at[i], left.at[i].coef);
 	if (form_block(d, key.f, m, &k))
 		out->c0 = ix_plus(x, out->c0, sign * k);
 	else

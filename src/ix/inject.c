@@ -54,11 +54,11 @@ static int largest_first(const void *l, const void *r)
  */
 static ix_verdict covers(const ix_box *box, const ix_form *f)
 {
+	ix_verdict all = IX_EQUAL;
 	int32_t i = 0;
 
 	for (int32_t axis = 0; axis < box->n; axis++) {
 		int64_t above = box->extent[axis];
-		bool all = above == 1;
 
 		for (; i < f->n && f->t[i].atom->axis == axis; i++) {
 			const ix_atom *a = f->t[i].atom;
@@ -66,14 +66,13 @@ static ix_verdict covers(const ix_box *box, const ix_form *f)
 			if (a->hi > above || above % a->hi != 0)
 				return IX_UNKNOWN;
 			if (a->hi < above)
-				return IX_DIFFERENT;
+				all = IX_DIFFERENT;
 			above = a->lo;
-			all = above == 1;
 		}
-		if (!all)
-			return IX_DIFFERENT;
+		if (above > 1)
+			all = IX_DIFFERENT;
 	}
-	return IX_EQUAL;
+	return all;
 }
 
 static wide wide_gcd(wide a, wide b)

@@ -11,7 +11,7 @@
  *
  * Division is floor division, `mod` is x - m * (x div m): there is no mod atom.
  * Forms are immutable and interned in an ix: equal pointers mean equal;
- * different pointers mean "ask ix_equal" (28 % of equal pairs differ).
+ * different pointers mean "ask ix_equal" (1 % of equal pairs differ).
  * A form does not know its box; whoever holds the form holds the box.
  * Axes of extent 1 never occur in a form that went through ix_axis; extents
  * are at least 1. All arithmetic is overflow-checked and throws "ix.overflow".
@@ -48,7 +48,7 @@ struct ix_form {
 	int32_t id; /* dense, in order of creation */
 	int32_t n;
 	int64_t c0;
-	ix_term t[]; /* sorted: digits by (axis, lo descending), then other atoms by id */
+	ix_term t[]; /* digits by axis, lo and hi descending; other atoms by id */
 };
 
 typedef struct ix_box {
@@ -109,11 +109,17 @@ void ix_delinearise(ix *x, const ix_dom *d, const ix_form *f, int32_t rank,
 
 /* ---- asking ---- */
 
-/* Bounds over the domain, inclusive; sound, and exact for digit sums. */
+/*
+ * Bounds over the domain, inclusive; sound, and without facts exact for sums
+ * of digits whose cuts nest. INT64_MIN, INT64_MAX: none is known.
+ */
 void ix_range(const ix_dom *d, const ix_form *f, int64_t *min, int64_t *max);
 
 typedef enum ix_verdict { IX_EQUAL, IX_DIFFERENT, IX_UNKNOWN } ix_verdict;
-/* On the whole box (and the facts): exact, see fusion of digits in equal.c. */
+/*
+ * On all points of the box where the facts hold, for all functions. EQUAL and
+ * DIFFERENT are proofs; UNKNOWN: none was found, treat as unequal (equal.c).
+ */
 ix_verdict ix_equal(ix *x, const ix_dom *d, const ix_form *a, const ix_form *b);
 
 /* Is f exactly one digit: coefficient 1, no constant, nothing else? */
@@ -129,7 +135,8 @@ bool ix_has_fun(const ix_form *f);
 ix_verdict ix_injective(ix *x, const ix_dom *d, const ix_form *f);
 
 /*
- * Inverse of a bijection f from the box onto 0 .. numel-1 that permutes digits:
+ * Inverse of a bijection f from the box onto 0 .. numel-1 that permutes digits,
+ * some of them reversed:
  * out[i] = value of axis i as a form over the one-axis box [numel]. false when
  * f is not of that kind.
  */

@@ -2,8 +2,8 @@
  * normal.c: sums in normal form.
  *
  * Consumes parts in any order; produces a form whose terms are sorted, whose
- * atoms differ, and whose digits are canonical: two sums of digits of a box
- * are equal as functions iff their forms are the same pointer.
+ * atoms differ, and whose digits are canonical: sums of digits that are equal
+ * as functions on the box become the same form.
  *
  *     4*(i div 4) + i mod 4                        ->  i
  *     i mod 4 + 3*(i mod 6) - i mod 4              ->  3*(i mod 6)
@@ -15,7 +15,8 @@
  * is canonical. When the p nest, each dividing the next, they become the
  * digits between neighbours; a weight of zero at p is two neighbours joined.
  * When they do not nest, digits that close exactly are taken out until the
- * rest nests; nothing is refined that nobody has cut.
+ * rest nests; nothing is refined that nobody has cut. (A factor may then open
+ * or close digits: ix_scale leaves them. A difference is still exact.)
  */
 #include "ix/local.h"
 
@@ -127,38 +128,19 @@ static bool emit(part *out, int32_t *n, wide c, int32_t axis, int64_t lo,
 	return true;
 }
 
-static wide common(const struct weight *w, int32_t n)
-{
-	wide g = 0;
-
-	for (int32_t i = 0; i < n; i++) {
-		wide a = w[i].w;
-
-		while (a != 0) {
-			wide r = g % a;
-
-			g = a;
-			a = r;
-		}
-	}
-	return g < 0 ? -g : g;
-}
-
 /*
  * A digit [p, q) whose end takes the whole weight of q away, and no more than
- * there is from that of p. `unit` divides all weights: what is taken does not
- * depend on a common factor.
+ * there is from that of p.
  */
-static bool take_closed(struct weight *w, int32_t *n, wide unit, int32_t axis,
-	part *out, int32_t *n_out)
+static bool take_closed(struct weight *w, int32_t *n, int32_t axis, part *out,
+	int32_t *n_out)
 {
 	for (int32_t i = 0; i < *n; i++) {
 		for (int32_t k = i + 1; k < *n; k++) {
 			int64_t r = w[k].p / w[i].p;
 			wide c = -w[k].w / r;
 
-			if (w[k].p % w[i].p != 0 ||
-				w[k].w / unit % r != 0 ||
+			if (w[k].p % w[i].p != 0 || w[k].w % r != 0 ||
 				(c < 0) != (w[i].w < 0) ||
 				(c < 0 ? c < w[i].w : c > w[i].w))
 				continue;
@@ -177,10 +159,10 @@ static bool take_closed(struct weight *w, int32_t *n, wide unit, int32_t axis,
 static bool digits_of(struct weight *w, int32_t n, int32_t axis,
 	int64_t extent, part *out, int32_t *n_out)
 {
-	wide c = 0, unit = nests(w, n) ? 1 : common(w, n);
+	wide c = 0;
 
 	while (!nests(w, n))
-		if (!take_closed(w, &n, unit, axis, out, n_out))
+		if (!take_closed(w, &n, axis, out, n_out))
 			break;
 	if (!nests(w, n)) { /* as they are: digits without an end */
 		for (int32_t i = 0; i < n; i++)

@@ -385,21 +385,23 @@ static int32_t less(const ix_dom *d, const part *p, int32_t n, wide k,
 static span with_fact(struct ask *q, const part *p, int32_t n,
 	const ix_fact *g, span s, int depth)
 {
-	part out[4 * FINE], first;
+	part out[4 * FINE], first = {0};
 	span v = fact_span(g);
 	wide c, b;
 	int32_t i, n_out;
 
 	if (g->f->n < 2)
 		return s; /* part_facts has seen it */
-	first = part_of(&g->f->t[0]);
-	for (i = 0; i < n && !part_same(&p[i], &first); i++)
-		;
-	if (i == n)
+	for (i = 0; i < n * g->f->n; i++) { /* one that both have */
+		first = part_of(&g->f->t[i / n]);
+		if (part_same(&p[i % n], &first))
+			break;
+	}
+	if (i == n * g->f->n)
 		return s;
 	v.min -= g->f->c0;
 	v.max -= g->f->c0;
-	c = p[i].coef;
+	c = p[i % n].coef;
 	b = first.coef;
 	if (c % b == 0) {
 		n_out = less(q->d, p, n, c / b, g->f, out);

@@ -83,6 +83,14 @@ void problem_assume(problem *p, const ix_form *f, int64_t lo, int64_t hi)
 static const ix_form *without_functions(problem *p, int64_t *extent,
 	const ix_form *f);
 
+static bool fact_functions(const problem *p)
+{
+	for (int32_t i = 0; i < p->dom.n_facts; i++)
+		if (ix_has_fun(p->dom.facts[i].f))
+			return true;
+	return false;
+}
+
 static int32_t class_of(problem *p, int64_t *extent, const ix_atom *a)
 {
 	const ix_form *at = without_functions(p, extent, a->f);
@@ -92,8 +100,10 @@ static int32_t class_of(problem *p, int64_t *extent, const ix_atom *a)
 		return -1;
 	for (int32_t i = 0; i < p->fun.n; i++) {
 		const fun_class *c = &p->fun.at[i];
-		ix_dom d = {p->dom.box, 0, NULL};
+		ix_dom d = p->dom;
 
+		if (fact_functions(p))
+			d.n_facts = 0; /* not over these axes yet */
 		if (c->fun != a->fun || c->lo != a->lo || c->hi != a->hi)
 			continue;
 		if (ix_equal(p->x, &d, c->at, at) == IX_EQUAL)
@@ -162,11 +172,8 @@ bool problem_functions(problem *p)
 {
 	int64_t *extent = arena_array(p->a, int64_t, IX_MAX_AXES);
 	ix_fact *g = arena_array(p->a, ix_fact, p->dom.n_facts + 1);
-	bool any = ix_has_fun(p->f);
 
-	for (int32_t i = 0; i < p->dom.n_facts; i++)
-		any = any || ix_has_fun(p->dom.facts[i].f);
-	if (!any)
+	if (!ix_has_fun(p->f) && !fact_functions(p))
 		return true;
 	memcpy(extent, p->dom.box.extent,
 		(size_t)p->dom.box.n * sizeof *extent);
