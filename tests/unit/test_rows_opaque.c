@@ -88,6 +88,23 @@ static const row_case builders[] = {
 	{"einsum(a, equation=\"ii\")", {"f32[2,2] 1 2 3 4"}, {"f32[] 5"}},
 	{"einsum(a, b, c, equation=\"i,i,i->\")", {"f32[2] 1 2", "f32[2] 3 4", "f32[2] 5 6"}, {"f32[] 63"}},
 	{"einsum(a, b, equation=\"ij,jk\")", {"f32[1,2] 1 2", "f32[2,2] 1 0 0 1"}, {"f32[1,2] 1 2"}},
+	{"einsum(a, b, equation=\"bij,bjk->bik\")", {"f32[2,2,3] -2 0 2 -1 1 -2 0 2 -1 1 -2 0", "f32[2,3,2] -2 0 2 -1 1 -2 0 2 -1 1 -2 0"},
+		{"f32[2,2,2] 6 -4 2 3 0 2 2 0"}},
+	/* extent 1 broadcasts against its letter; so do the axes of ... */
+	{"einsum(a, b, equation=\"ij,ij->i\")", {"f32[1,3] -2 0 2", "f32[2,3] -2 0 2 -1 1 -2"}, {"f32[2] 8 -2"}},
+	{"einsum(a, b, equation=\"...ij,...jk->...ik\")", {"f32[2,1,2,2] -2 0 2 -1 1 -2 0 2", "f32[2,2,2] -2 0 2 -1 1 -2 0 2"},
+		{"f32[2,2,2,2] 4 0 -6 1 -2 4 2 -6 -6 2 4 -2 1 -6 0 4"}},
+	{"einsum(a, b, equation=\"...ij, jk\")", {"f32[2,1,3] -2 0 2 -1 1 -2", "f32[3,2] -2 0 2 -1 1 -2"}, {"f32[2,1,2] 6 -4 2 3"}},
+	{"einsum(a, equation=\"...->\")", {"f32[2,2] 1 2 3 4"}, {"f32[] 10"}},
+	{"einsum(a, equation=\"i...\")", {"f32[1,2] 1 2"}, {"f32[2,1] 1 2"}},
+	/* diagonals, outer products, chains */
+	{"einsum(a, equation=\"ii->i\")", {"f32[3,3] -2 0 2 -1 1 -2 0 2 -1"}, {"f32[3] -2 1 -1"}},
+	{"einsum(a, equation=\"iij->j\")", {"f32[2,2,3] -2 0 2 -1 1 -2 0 2 -1 1 -2 0"}, {"f32[3] -1 -2 2"}},
+	{"einsum(a, b, equation=\"i,j->ij\")", {"i8[2] -2 0", "i8[3] -2 0 2"}, {"i8[2,3] 4 0 -4 0 0 0"}},
+	{"einsum(a, b, c, equation=\"bij,bjk,bkl->bil\")",
+		{"f32[2,2,2] -2 0 2 -1 1 -2 0 2", "f32[2,2,2] -2 0 2 -1 1 -2 0 2", "f32[2,2,2] -2 0 2 -1 1 -2 0 2"},
+		{"f32[2,2,2] -8 0 14 -1 1 -14 0 8"}},
+	{"einsum(a, b, equation=\"ij,jk->ik\")", {"f32[2,0]", "f32[0,2]"}, {"f32[2,2] 0 0 0 0"}},
 };
 /* clang-format on */
 
