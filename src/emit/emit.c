@@ -182,7 +182,9 @@ static const char *phase_text(emitter *em, const loop_phase *ph)
 	for (i = 0; i < k->n_vars; i++) {
 		int64_t n = k->var[i].extent;
 
-		em->var[i] = arena_printf(em->a, "i%d", i);
+		/* i8 is a type */
+		em->var[i] = arena_printf(em->a, "i%d%s", i,
+			i == 8 || i == 16 || i == 32 || i == 64 ? "_" : "");
 		em->span[i] = (struct span){
 			"0", arena_printf(em->a, "%" PRId64, n), 0, n, n, 0};
 	}

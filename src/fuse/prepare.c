@@ -251,8 +251,10 @@ static void find_aliases(prepare *w)
 	for (int32_t i = 0; i < s->output.n; i++) {
 		int32_t t = s->output.at[i], maker = fuse_maker(f, t), from;
 
+		if (f->alias[t] >= 0) /* is two outputs */
+			continue;
 		f->kept[t] = true;
-		if (maker < 0 || f->version[t] >= 0 || f->alias[t] >= 0)
+		if (maker < 0 || f->version[t] >= 0)
 			continue;
 		from = same_as(f, w->e.at[maker]);
 		if (from < 0 || fuse_is_destroyed(f, from))
