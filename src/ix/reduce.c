@@ -20,6 +20,8 @@
 void problem_init(problem *p, ix *x, arena *a, const ix_dom *d,
 	const ix_form *f)
 {
+	if (d->box.n > IX_MAX_AXES)
+		env_bug(arena_env(a), "ix", "a box of %d axes", d->box.n);
 	memset(p, 0, sizeof *p);
 	p->x = x;
 	p->a = a;
