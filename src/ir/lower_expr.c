@@ -398,12 +398,14 @@ static const expr *compare(
 	ix_range(d, f, &min, &max);
 	lo = min;
 	hi = max + 1;
-	if (op->symbol[0] == '<')
+	if (op->symbol[0] == '<') {
 		hi = op->symbol[1] == '=' ? 1 : 0;
-	else if (op->symbol[0] == '>')
+	} else if (op->symbol[0] == '>') {
 		lo = op->symbol[1] == '=' ? 0 : 1;
-	else
-		lo = 0, hi = 1;
+	} else { /* == and != */
+		lo = 0;
+		hi = 1;
+	}
 	e = ir_inside_simple(s, d, f, lo, hi);
 	if (!ne)
 		return e;

@@ -215,27 +215,31 @@ static bool solve_digits(struct solve *v, int32_t p, const ix_form *a)
 	return true;
 }
 
+/* Does a use the axis of its term i inside another atom, too? */
+static bool is_entangled(const ix_form *a, int32_t i)
+{
+	for (int32_t k = 0; k < a->n; k++)
+		if (k != i && a->t[k].atom->f != NULL &&
+			ix_uses_axis(a->t[k].atom->f, a->t[i].atom->axis))
+			return true;
+	return false;
+}
+
 /* the letter to solve for: of the largest extent, then coefficient */
-static int32_t pick(struct solve *v, const ix_form *a)
+static int32_t pick(const struct solve *v, const ix_form *a)
 {
 	int32_t best = -1;
 
 	for (int32_t i = 0; i < a->n; i++) {
-		const ix_atom *t = a->t[i].atom;
 		int64_t e, b;
 
-		if (!is_letter(v, t))
+		if (!is_letter(v, a->t[i].atom) || is_entangled(a, i))
 			continue;
-		for (int32_t k = 0; k < a->n; k++)
-			if (k != i && a->t[k].atom->f != NULL &&
-				ix_uses_axis(a->t[k].atom->f, t->axis))
-				goto no;
-		e = v->extent[t->axis];
+		e = v->extent[a->t[i].atom->axis];
 		b = best < 0 ? 0 : v->extent[a->t[best].atom->axis];
 		if (e > b || (e == b && llabs(a->t[i].coef) >
 						llabs(a->t[best].coef)))
 			best = i;
-	no:;
 	}
 	return best;
 }
