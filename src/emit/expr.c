@@ -50,6 +50,37 @@ bool em_is_unsafe(emitter *em, const expr *e)
 	return s.unsafe;
 }
 
+struct reader {
+	int32_t tensor;
+	bool found;
+};
+
+static void reads_visit(void *arg, const expr *e)
+{
+	struct reader *r = arg;
+
+	r->found |= e->kind == EX_READ &&
+		    (e->tensor == r->tensor || ix_has_fun(e->form));
+}
+
+/* What was read from a tensor before is not what a scan has stored since. */
+void em_forget(emitter *em, int32_t tensor)
+{
+	int32_t i;
+
+	for (i = 0; i < em->memo.n; i++) {
+		struct reader r = {tensor, false};
+
+		if (em->memo.at[i].e == NULL)
+			continue;
+		loop_walk(em->a, em->memo.at[i].e, reads_visit, &r);
+		if (r.found)
+			em->memo.at[i].e = NULL;
+	}
+	for (i = 0; i < em->fun.n; i++)
+		em->fun.at[i].atom = NULL;
+}
+
 void em_address(emitter *em, struct place_of *p)
 {
 	int32_t i;
@@ -425,6 +456,7 @@ static val scalar_call(emitter *em, const ir_scalar *f, const expr *e, val *x)
 	val v = {NULL, out, 1, 0};
 	const char *sep = "", *fn;
 	int32_t i, bytes = 0;
+	bool masks;
 	str s;
 
 	for (i = 0; i < f->n_args; i++) {
@@ -435,7 +467,8 @@ static val scalar_call(emitter *em, const ir_scalar *f, const expr *e, val *x)
 		if (x[i].mask > bytes)
 			bytes = x[i].mask;
 	}
-	if (t == TN_BOOL && v.lanes > 1)
+	masks = t == TN_BOOL && v.lanes > 1;
+	if (masks)
 		t = em_int_of(bytes);
 	else if (t == TN_BOOL)
 		t = TN_I32;
@@ -444,6 +477,9 @@ static val scalar_call(emitter *em, const ir_scalar *f, const expr *e, val *x)
 	for (i = 0; i < f->n_args && v.lanes > 1; i++)
 		x[i] = x[i].dt == TN_BOOL ? em_to_mask(em, x[i], bytes)
 					  : em_to_lanes(em, x[i]);
+	/* true is -1 in a mask, but more than false */
+	for (i = 0; i < f->n_args && masks && f->sig[0] == 'O'; i++)
+		x[i].t = arena_printf(em->a, "(%s & 1)", x[i].t);
 	if (v.lanes > 1 && out == TN_BOOL)
 		v.mask = bytes;
 	if (f->emit[0] == '(') {
@@ -489,7 +525,8 @@ static val side(emitter *em, const expr *e, val c, bool negated)
 	em->path.n--;
 	em->fun.n = nf;
 	for (i = n; i < em->memo.n; i++)
-		if (em_is_unsafe(em, em->memo.at[i].e))
+		if (em->memo.at[i].e != NULL &&
+			em_is_unsafe(em, em->memo.at[i].e))
 			em->memo.at[i].e = NULL;
 	return v;
 }

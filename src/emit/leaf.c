@@ -46,6 +46,8 @@ static void set(emitter *em, const loop_node *n)
 
 		if (!reg || em->named[p.n_buf])
 			em_store(em, &p, v[i]);
+		if (e->scan_var >= 0)
+			em_forget(em, e->e->out[i]);
 		*vec_push(em->a, &em->def) = (struct def){
 			e->e->out[i], reg ? NULL : e->at, v[i]};
 	}

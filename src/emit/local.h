@@ -128,6 +128,7 @@ int32_t em_mask_bytes(const emitter *em); /* of masks kept in variables */
 /* expr.c */
 val em_ex(emitter *em, const expr *e);
 bool em_is_unsafe(emitter *em, const expr *e);
+void em_forget(emitter *em, int32_t tensor); /* memos of what it held */
 /* where an element of a tensor is, as seen by this kernel */
 struct place_of {
 	const loop_buf *buf; /* NULL: memory */
