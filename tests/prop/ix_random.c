@@ -13,7 +13,7 @@
  * system, and ends with status 1.
  */
 #include "base/random.h"
-#include "ix/ix.h"
+#include "ix/local.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ struct system {
 };
 
 static struct {
-	int64_t systems, overflows, forms, equal[3], injective[3], inverses, exact;
+	int64_t systems, overflows, forms, equal[3], injective[3], inverses, exact, periods;
 } tally;
 
 /* ---- draws ---- */
@@ -336,6 +336,30 @@ static void check_form(struct system *s, const struct exp *e)
 	tally.exact++;
 }
 
+/* One period on, the value is one drift on: what equality relies on. */
+static void check_period(struct system *s, const struct exp *e)
+{
+	if (ix_has_fun(e->f))
+		return;
+	for (int32_t i = 0; i < s->d.box.n; i++) {
+		wide drift;
+		int64_t l = ix_period(&s->d.box, e->f, i, &drift);
+
+		for (int32_t k = 0; l > 0 && k < s->n_points && k < 60; k++) {
+			int64_t at[RANK];
+
+			memcpy(at, s->at[k], sizeof at);
+			at[i] += l;
+			if (l >= s->extent[i] || at[i] >= s->extent[i])
+				continue;
+			if (ix_eval(e->f, at, NULL, NULL) - drift !=
+				ix_eval(e->f, s->at[k], NULL, NULL))
+				failed(s, "a wrong period", e->f, NULL, k);
+			tally.periods++;
+		}
+	}
+}
+
 static void check_equal(struct system *s, const struct exp *a,
 	const struct exp *b)
 {
@@ -484,8 +508,10 @@ static void run_system(arena *a, uint64_t seed)
 		for (int32_t i = 2 + (int32_t)below(s, 6); i > 0; i--)
 			step(s);
 	}
-	for (int32_t i = 0; i < s->n; i++)
+	for (int32_t i = 0; i < s->n; i++) {
 		check_form(s, &s->e[i]);
+		check_period(s, &s->e[i]);
+	}
 	for (int32_t i = 0; i < 4; i++) {
 		const struct exp *e = &s->e[below(s, s->n)];
 		struct exp other = s->e[s->n - 1];
@@ -549,11 +575,13 @@ int main(int argc, char **argv)
 		arena_free(j.a);
 	}
 	env_free(e);
-	printf("%lld systems, %lld forms, %lld exact bounds, %lld inverses\n"
+	printf("%lld systems, %lld forms, %lld exact bounds, %lld periods, "
+	       "%lld inverses\n"
 	       "equal/different/unknown: equality %lld/%lld/%lld, "
 	       "injective %lld/%lld/%lld\n",
 		(long long)tally.systems, (long long)tally.forms,
-		(long long)tally.exact, (long long)tally.inverses,
+		(long long)tally.exact, (long long)tally.periods,
+		(long long)tally.inverses,
 		(long long)tally.equal[0], (long long)tally.equal[1],
 		(long long)tally.equal[2], (long long)tally.injective[0],
 		(long long)tally.injective[1], (long long)tally.injective[2]);
