@@ -41,7 +41,8 @@ struct system {
 };
 
 static struct {
-	int64_t systems, overflows, forms, equal[3], injective[3], inverses, exact, periods;
+	int64_t systems, overflows, forms, equal[3], injective[3], inverses;
+	int64_t exact, periods;
 } tally;
 
 /* ---- draws ---- */
