@@ -64,12 +64,13 @@ static void one_by_one(emitter *em, const loop_node *n, const char *from)
 		for (i = 0; i < s->len; i++) {
 			em_line(em, "{");
 			em->depth++;
-			em_line(em, "const i64 %s = %s + %" PRId64 ";", v, from,
-				i);
+			em->var[n->var] = arena_printf(
+				em->a, "(%s + %" PRId64 ")", from, i);
 			body(em, n);
 			em->depth--;
 			em_line(em, "}");
 		}
+		em->var[n->var] = v;
 		return;
 	}
 	if (n->backward)
@@ -97,11 +98,9 @@ static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 	for (u = 0; u < unroll; u++) {
 		for (i = 0; i < em->acc.n; i++)
 			em->acc.at[i].turn = u % em->acc.at[i].n;
-		if (u > 0) {
-			em->var[n->var] = em_fresh(em, "j");
-			em_line(em, "const i64 %s = %s + %d;", em->var[n->var],
-				v, u * em->lanes);
-		}
+		if (u > 0)
+			em->var[n->var] = arena_printf(
+				em->a, "(%s + %d)", v, u * em->lanes);
 		if (unroll > 1) {
 			em_line(em, "{");
 			em->depth++;
@@ -225,8 +224,8 @@ static void block(emitter *em, const loop_node *n)
 		em->depth++;
 	}
 	if (old.len >= 0 && old.len % n->size == 0) {
+		end = arena_printf(em->a, "(%s + %s)", b, size);
 		*s = (struct span){b, end, -1, -1, n->size, mult};
-		em_line(em, "const i64 %s = %s + %s;", end, b, size);
 	} else {
 		*s = (struct span){b, end, -1, -1, -1, mult};
 		em_line(em, "const i64 %s = %s + %s < %s ? %s + %s : %s;", end,
