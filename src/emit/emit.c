@@ -178,6 +178,7 @@ static const char *phase_text(emitter *em, const loop_phase *ph)
 	em->memo.n = em->fun.n = em->def.n = em->facts.n = em->acc.n = 0;
 	em->lanes = 1;
 	em->vvar = -1;
+	em->phase = (int32_t)(ph - k->phase);
 	em->streams = false;
 	for (i = 0; i < k->n_vars; i++) {
 		int64_t n = k->var[i].extent;
@@ -190,6 +191,7 @@ static const char *phase_text(emitter *em, const loop_phase *ph)
 	}
 	em_declare_registers(em, NULL);
 	em_nest(em, ph->root, ph->n_roots);
+	em_release(em, (struct marks){0});
 	if (em->streams)
 		em_line(em, "__atomic_thread_fence(__ATOMIC_SEQ_CST);");
 	function(em, &out, body.at);

@@ -195,8 +195,7 @@ static val load_lanes(emitter *em, const struct place_of *p, bool guarded)
 	const char *n = em_fresh(em, "g"),
 		   *cond = guarded ? em_path_text(em, "l") : "";
 
-	em_line(em, "%s %s%s;", em_type(em, p->dtype, em->lanes), n,
-		guarded ? " = { 0 }" : "");
+	em_line(em, "%s %s = { 0 };", em_type(em, p->dtype, em->lanes), n);
 	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
 	if (guarded)
 		em_line(em, "	if (%s)", cond);
@@ -329,18 +328,30 @@ void em_store(emitter *em, const struct place_of *p, val v)
 	}
 }
 
+/* Registers are known by their tensor alone. */
+const val *em_stored(emitter *em, int32_t tensor, const ix_form *at)
+{
+	int32_t i;
+
+	for (i = em->def.n - 1; i >= 0; i--)
+		if (em->def.at[i].tensor == tensor &&
+			(em->def.at[i].at == NULL || em->def.at[i].at == at)) {
+			em->def.at[i].used = true;
+			return &em->def.at[i].v;
+		}
+	return NULL;
+}
+
 static val read(emitter *em, const expr *e)
 {
 	bool guarded = em->path.n > 0 && em_is_unsafe(em, e);
+	const val *known = em_stored(em, e->tensor, e->form);
 	struct place_of p;
-	int32_t i, q, c;
+	int32_t q, c;
 	val v;
 
-	for (i = em->def.n - 1; i >= 0; i--)
-		if (em->def.at[i].tensor == e->tensor &&
-			(em->def.at[i].at == NULL ||
-				em->def.at[i].at == e->form))
-			return em->def.at[i].v;
+	if (known != NULL)
+		return *known;
 	em_load_funs(em, e->form);
 	p = em_place_tensor(em, e->tensor, e->form, false);
 	v = em_load(em, &p, guarded);
@@ -376,7 +387,7 @@ static val index_value(emitter *em, const ix_form *f, tn_dtype dt)
 	if (!loop_stride(f, em->vvar, em->k->var[em->vvar].extent, &stride) ||
 		ix_has_fun(f)) {
 		n = em_fresh(em, "t");
-		em_line(em, "%s %s;", em_type(em, dt, em->lanes), n);
+		em_line(em, "%s %s = { 0 };", em_type(em, dt, em->lanes), n);
 		em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
 		em_line(em, "	%s[l] = (%s)(%s);", n, em_type(em, dt, 1),
 			em_form_text(em, f, "l"));

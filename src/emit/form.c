@@ -166,6 +166,8 @@ static void load_fun(emitter *em, const ix_atom *t)
 	bool lanes = em_form_varies(em, t->f), masked = em->path.n > 0;
 	struct place_of p;
 	const char *d, *l = lanes ? "l" : NULL, *at = "", *when = "";
+	const char *from;
+	const val *known;
 	int32_t i;
 
 	for (i = 0; i < em->fun.n; i++)
@@ -175,10 +177,21 @@ static void load_fun(emitter *em, const ix_atom *t)
 	for (i = 0; i < em->path.n; i++)
 		lanes |= em->path.at[i].c.lanes > 1;
 	l = lanes ? "l" : NULL;
-	p = em_place_tensor(em, (int32_t)t->fun, t->f, false);
+	known = em_stored(em, (int32_t)t->fun, t->f);
+	if (known != NULL) {
+		from = known->t;
+		if (known->lanes > 1) {
+			l = "l";
+			lanes = true;
+			from = arena_printf(em->a, "%s[l]", known->t);
+		}
+	} else {
+		p = em_place_tensor(em, (int32_t)t->fun, t->f, false);
+		from = em_element(em, &p, l);
+	}
 	d = em_fresh(em, "d");
 	if (lanes) {
-		em_line(em, "i64 %s[%d];", d, em->lanes);
+		em_line(em, "i64 %s[%d] = { 0 };", d, em->lanes);
 		em_line(em, "for (int l = 0; l < %d; l++) {", em->lanes);
 		em->depth++;
 		at = "[l]";
@@ -186,7 +199,7 @@ static void load_fun(emitter *em, const ix_atom *t)
 	if (masked)
 		when = em_path_text(em, l);
 	em_line(em, "%s%s%s = %s%s(i64)%s%s;", lanes ? "" : "i64 ", d, at, when,
-		masked ? " ? " : "", em_element(em, &p, l),
+		masked ? " ? " : "", from,
 		masked ? arena_printf(em->a, " : %" PRId64, t->lo) : "");
 	em_line(em, "if (%s%s < %" PRId64 " || %s%s >= %" PRId64 ") {", d, at,
 		t->lo, d, at, t->hi);

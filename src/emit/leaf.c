@@ -48,8 +48,8 @@ static void set(emitter *em, const loop_node *n)
 			em_store(em, &p, v[i]);
 		if (e->scan_var >= 0)
 			em_forget(em, e->e->out[i]);
-		*vec_push(em->a, &em->def) = (struct def){
-			e->e->out[i], reg ? NULL : e->at, v[i]};
+		*vec_push(em->a, &em->def) = (struct def){e->e->out[i],
+			reg ? NULL : e->at, v[i], !reg || em->named[p.n_buf]};
 	}
 }
 
@@ -59,7 +59,8 @@ static void init(emitter *em, const loop_node *n)
 	int32_t i;
 
 	for (i = 0; i < e->e->n_out; i++) {
-		struct place_of p = target(em, n->eqn, i);
+		struct place_of p = em_place_tensor(
+			em, e->e->out[i], e->start_at, false);
 		const expr *x = e->init[i] != NULL && e->n_parts == 0
 					? e->init[i]
 					: ir_identity(em->s, e->e->monoid, i,
@@ -157,8 +158,8 @@ static void done(emitter *em, const loop_node *n)
 
 		if (em->k->buf_of[n->eqn][i] < 0 || loop_param(em->k, t) < 0)
 			continue;
-		from = em_place_tensor(em, t, e->at, false);
-		to = em_place_tensor(em, t, e->at, true);
+		from = em_place_tensor(em, t, e->start_at, false);
+		to = em_place_tensor(em, t, e->start_at, true);
 		em_store(em, &to,
 			em_cast(em, em_load(em, &from, false),
 				em->s->tensor.at[t].dtype));
@@ -168,7 +169,7 @@ static void done(emitter *em, const loop_node *n)
 static const char *parts(emitter *em, const loop_eqn *e, int32_t comp)
 {
 	const char *n = em_fresh(em, "q"),
-		   *t = em_type(em, em_stored(e->acc[comp]), 1);
+		   *t = em_type(em, em_computed(e->acc[comp]), 1);
 
 	em_line(em, "%s *const %s = (void *)((char *)scratch + %" PRId64 ");",
 		t, n, e->part_at[comp]);
@@ -195,7 +196,7 @@ static void part(emitter *em, const loop_node *n)
 		struct place_of from = em_place_tensor(em, t, e->at, false);
 		struct place_of to = {.param = -1,
 			.at = e->at,
-			.dtype = em_stored(e->acc[i]),
+			.dtype = em_computed(e->acc[i]),
 			.base = arena_printf(em->a, "%s[%" PRId64 " * (%s) + ",
 				parts(em, e, i), em->s->tensor.at[t].numel,
 				part_number(em, n, e))};
@@ -234,7 +235,7 @@ static void join(emitter *em, const loop_node *n)
 	for (i = 0; i < m; i++) {
 		struct place_of from = {.param = -1,
 			.at = e->at,
-			.dtype = em_stored(e->acc[i]),
+			.dtype = em_computed(e->acc[i]),
 			.base = arena_printf(em->a, "%s[%" PRId64 " * %s + ",
 				q[i], em->s->tensor.at[e->e->out[i]].numel, c)};
 
@@ -254,40 +255,6 @@ static void join(emitter *em, const loop_node *n)
 
 		em_store(em, &to, em_cast(em, x[i], em->s->tensor.at[t].dtype));
 	}
-}
-
-/* Scatter: all elements of out, by their row-major number. */
-void em_whole_tensor(emitter *em, const loop_node *n)
-{
-	loop_eqn *e = &em->k->eqn[n->eqn];
-	int64_t *numel = arena_array(em->a, int64_t, 1);
-	const ix_form *at = e->at;
-	const char *var = em->var[0];
-	ix_dom d = *em->dom, flat;
-	struct marks m = em_mark(em);
-
-	*numel = em->s->tensor.at[e->e->out[0]].numel;
-	flat = (ix_dom){{1, numel}, 0, NULL};
-	*em->dom = flat;
-	e->at = ix_axis(em->s->x, &flat, 0);
-	em->var[0] = "f";
-	em_line(em, "for (i64 f = 0; f < %" PRId64 "; f++) {", *numel);
-	em->depth++;
-	if (n->kind == LOOP_INIT) {
-		int32_t i;
-
-		for (i = 0; i < e->e->n_out; i++)
-			e->init[i] = e->e->init[i];
-		init(em, n);
-	} else {
-		done(em, n);
-	}
-	em->depth--;
-	em_line(em, "}");
-	em_release(em, m);
-	*em->dom = d;
-	e->at = at;
-	em->var[0] = var;
 }
 
 /* Reductions over the loop's variable into a place that it does not walk. */
@@ -436,16 +403,10 @@ void em_leaf(emitter *em, const loop_node *n)
 	comment(em, n);
 	switch (n->kind) {
 	case LOOP_INIT:
-		if (em->k->eqn[n->eqn].push)
-			em_whole_tensor(em, n);
-		else
-			init(em, n);
+		init(em, n);
 		break;
 	case LOOP_DONE:
-		if (em->k->eqn[n->eqn].push)
-			em_whole_tensor(em, n);
-		else
-			done(em, n);
+		done(em, n);
 		break;
 	case LOOP_STMT:
 		if (em->k->eqn[n->eqn].e->monoid == IR_SET)

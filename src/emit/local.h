@@ -36,6 +36,7 @@ struct def { /* elements stored in this block */
 	int32_t tensor;
 	const ix_form *at;
 	val v;
+	bool used; /* or stored: C knows no value that nobody uses */
 };
 struct path { /* conditions under which something is evaluated */
 	val c;
@@ -88,6 +89,7 @@ typedef struct emitter {
 	bool *used_param, *used_buf;
 	bool *named; /* [buf] register that is a variable of its scope */
 	map *unsafe; /* expr id -> 1 no, 2 yes */
+	int32_t phase;
 	bool *used_stream;
 	bool streams; /* something was stored past the caches */
 } emitter;
@@ -110,6 +112,8 @@ const char *em_digits_text(emitter *em, const loop_buf *b,
 bool em_form_varies(emitter *em, const ix_form *f);	/* between lanes */
 tn_dtype em_index_dtype(emitter *em, const ix_form *f); /* of lanes */
 void em_load_funs(emitter *em, const ix_form *f);
+/* what this block stored there; NULL: not known */
+const val *em_stored(emitter *em, int32_t tensor, const ix_form *at);
 const char *em_path_text(emitter *em, const char *lane); /* "" : always */
 
 /* value.c */
@@ -121,7 +125,6 @@ val em_to_mask(emitter *em, val v, int32_t bytes);
 val em_cast(emitter *em, val v, tn_dtype to);
 const char *em_val_type(emitter *em, val v);
 tn_dtype em_computed(tn_dtype t); /* f16, bf16: f32 */
-tn_dtype em_stored(tn_dtype acc); /* an accumulator in an array */
 tn_dtype em_int_of(int32_t bytes);
 int32_t em_mask_bytes(const emitter *em); /* of masks kept in variables */
 
@@ -153,7 +156,6 @@ void em_store(emitter *em, const struct place_of *p, val v);
 void em_leaf(emitter *em, const loop_node *n);
 void em_open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll);
 void em_close_lane_accs(emitter *em, int32_t first);
-void em_whole_tensor(emitter *em, const loop_node *n); /* push: INIT, DONE */
 val em_combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
 	const val *y);
 

@@ -18,6 +18,11 @@ struct marks em_mark(const emitter *em)
 
 void em_release(emitter *em, struct marks m)
 {
+	int32_t i;
+
+	for (i = m.def; i < em->def.n; i++)
+		if (!em->def.at[i].used)
+			em_line(em, "(void)%s;", em->def.at[i].v.t);
 	em->memo.n = m.memo;
 	em->fun.n = m.fun;
 	em->def.n = m.def;
@@ -35,12 +40,15 @@ void em_declare_registers(emitter *em, const loop_node *scope)
 		val v = {NULL, b->dtype, em->lanes, 0};
 
 		if (b->scope != loop_first(scope) ||
+			(scope == NULL && b->phase != em->phase) ||
 			b->where != LOOP_REGISTER || !em->named[i])
 			continue;
 		if (v.dt == TN_BOOL && em->lanes > 1)
 			v.mask = em_mask_bytes(em);
 		em_line(em, em->lanes > 1 ? "%s r%d = { 0 };" : "%s r%d = 0;",
 			em_val_type(em, v), i);
+		if (em->k->eqn[b->eqn].e->monoid == IR_SET)
+			em_line(em, "(void)r%d;", i); /* perhaps known */
 	}
 }
 

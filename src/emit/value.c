@@ -14,11 +14,6 @@ tn_dtype em_computed(tn_dtype t)
 	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
 }
 
-tn_dtype em_stored(tn_dtype acc)
-{
-	return em_computed(acc);
-}
-
 tn_dtype em_int_of(int32_t bytes)
 {
 	return bytes == 1   ? TN_I8
@@ -177,7 +172,7 @@ static val float_to_int(emitter *em, val v, tn_dtype to)
 		return em_name_val(em, v);
 	}
 	n = em_fresh(em, "t");
-	em_line(em, "%s %s;", em_type(em, to, v.lanes), n);
+	em_line(em, "%s %s = { 0 };", em_type(em, to, v.lanes), n);
 	em_line(em, "for (int l = 0; l < %d; l++)", v.lanes);
 	em_line(em, "	%s[l] = %s(%s[l]);", n, f, v.t);
 	v.t = n;

@@ -111,6 +111,14 @@ static void over_vars(struct build *b, const fuse_eqn *fe, loop_eqn *le)
 			le->init[i] = ex_subst(b->s, &d, e->init[i], e->n_left,
 				ext, fe->axis_at, NULL, NULL);
 	}
+	le->start_at = e->push != NULL ? fe->out_at : NULL;
+	for (i = 0; i < e->n_out && e->push != NULL; i++)
+		if (e->init[i] != NULL) {
+			int64_t numel = b->s->tensor.at[e->out[0]].numel;
+
+			le->init[i] = ex_subst(b->s, &d, e->init[i], 1, &numel,
+				&le->start_at, NULL, NULL);
+		}
 	if (e->push != NULL)
 		le->at = ix_subst(
 			b->x, &d, e->push, e->n_axes, ext, fe->axis_at);
@@ -142,6 +150,8 @@ static void gather_cuts(struct build *b, bool shapes)
 		struct cut_visit v = {b, false};
 
 		form_cuts(b, e->at);
+		if (e->push)
+			form_cuts(b, e->start_at);
 		for (j = 0; j < e->e->n_out; j++) {
 			loop_walk(b->a, e->body[j], expr_cuts, &v);
 			if (e->init[j] != NULL)
@@ -201,6 +211,11 @@ static void split_vars(struct build *b)
 		}
 		e->at = ix_subst(
 			b->x, &k->dom, e->at, fk->n_vars, fk->var_extent, with);
+		if (e->push)
+			e->start_at = ix_subst(b->x, &k->dom, e->start_at,
+				fk->n_vars, fk->var_extent, with);
+		if (!e->push)
+			e->start_at = e->at;
 		e->left = split_set(b, e->left);
 		e->reduced = split_set(b, e->reduced);
 		if (e->scan_var >= 0)

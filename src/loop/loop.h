@@ -83,9 +83,12 @@ typedef struct loop_eqn {
 	tn_dtype acc[IR_MAX_COMP]; /* of the accumulators; '=': the tensor's */
 	/* flat address of the element made: of the left axes, or the push form */
 	const ix_form *at;
+	/* what INIT starts and DONE ends: the same element in pull form; in push
+	 * form any element, by variables of its own */
+	const ix_form *start_at;
 	loop_set left, reduced;
 	int32_t scan_var; /* -1 none */
-	bool push;	  /* whole out is initialised in a phase before */
+	bool push;	  /* scatter: elements are reached in no order */
 	bool reversed;	  /* scan from the last to the first */
 	int64_t n_parts;  /* of a split reduction; 0: not split */
 	int64_t part_at[IR_MAX_COMP]; /* in scratch: [part][element] */
@@ -102,6 +105,7 @@ typedef struct loop_buf {
 	int32_t eqn, comp; /* whose value; or stage, -1 */
 	tn_dtype dtype;
 	loop_where where;
+	int32_t phase; /* where its scope is, when that is a whole phase */
 	const loop_node
 		*scope; /* lives in one iteration of it; NULL: the phase */
 	bool lanes; /* scope is in a vector loop over one of its variables: a value per lane */

@@ -207,7 +207,7 @@ static bool add_done(loop_kernel *k, loop_node ***list, int32_t *n,
 		return false;
 	done = top = loop_node_new(k->a, LOOP_DONE);
 	done->eqn = eqn;
-	todo = k->eqn[eqn].left & ~open;
+	todo = loop_form_vars(k->eqn[eqn].start_at) & ~open;
 	for (i = k->n_vars - 1; i >= 0; i--)
 		if ((todo & BIT(i)) != 0)
 			top = loop_node_for(k->a, i, top);
@@ -319,10 +319,11 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 	b->comp = p->comp;
 	b->dtype = t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
 	b->scope = p->scope;
+	b->phase = p->phase;
 	subscripts(k, b);
-	b->where = p->n_phases > 1 || e->push ? LOOP_SCRATCH
-		   : b->elems == 1	      ? LOOP_REGISTER
-					      : LOOP_LOCAL;
+	b->where = p->n_phases > 1	       ? LOOP_SCRATCH
+		   : b->elems == 1 && !e->push ? LOOP_REGISTER
+					       : LOOP_LOCAL;
 	return b;
 }
 
@@ -336,7 +337,7 @@ static void add_dones(loop_kernel *k)
 
 		for (j = 0; j < k->eqn[i].e->n_out; j++)
 			apart |= k->buf_of[i][j] == 0;
-		apart = apart && k->eqn[i].n_parts == 0 && !k->eqn[i].push;
+		apart = apart && k->eqn[i].n_parts == 0;
 		for (p = 0; apart && p < k->n_phases; p++)
 			add_done(k, &k->phase[p].root, &k->phase[p].n_roots, 0,
 				i);

@@ -36,8 +36,10 @@ static bool parallel_below(
 	if (!loop_is_loop(n)) {
 		const loop_eqn *e = &k->eqn[n->eqn];
 
-		return !e->push && (e->left & BIT(var)) != 0 &&
-		       e->scan_var != var;
+		if (e->push)
+			return n->kind != LOOP_STMT &&
+			       (loop_form_vars(e->start_at) & BIT(var)) != 0;
+		return (e->left & BIT(var)) != 0 && e->scan_var != var;
 	}
 	for (i = 0; i < n->n_child; i++)
 		if (!parallel_below(k, n->child[i], var))
@@ -51,7 +53,8 @@ static bool lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
 	int32_t i;
 
 	if (!loop_is_loop(n))
-		return !k->eqn[n->eqn].push && k->eqn[n->eqn].scan_var != var;
+		return (!k->eqn[n->eqn].push || n->kind != LOOP_STMT) &&
+		       k->eqn[n->eqn].scan_var != var;
 	for (i = 0; i < n->n_child; i++)
 		if (!lanes_allowed(k, n->child[i], var))
 			return false;

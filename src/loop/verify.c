@@ -194,7 +194,9 @@ static void check_leaf(struct verify *v, const loop_node *n)
 	}
 	if (n->kind == LOOP_STMT)
 		want |= e->reduced;
-	if ((want & ~open) != 0 && !(n->kind == LOOP_INIT && e->push))
+	else if (e->push)
+		want = loop_form_vars(e->start_at);
+	if ((want & ~open) != 0)
 		broken(v, "V1", "a loop is missing");
 	if (n->kind == LOOP_INIT && (open & e->reduced) != 0 && !e->push)
 		broken(v, "V1", "initialised inside its reduction");
