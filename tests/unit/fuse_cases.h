@@ -263,7 +263,7 @@
 		"rv: f32[64]\n"
 		"o, rm1, rv1 = batch_norm(x, g, b, rm, rv)\n"
 		"return o, rm1, rv1\n",
-		"64{k0 r32{r3136{k}} v r 32{3136{o}} rm' rv'}"},
+		"64{s0 r32{r3136{s}} mu m20 r32{r3136{m2}} v r 32{3136{o}} rm' rv'}"},
 	{"28",
 		"x: f32[8192,8192]\n"
 		"t: i64[8192]\n"
