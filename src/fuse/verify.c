@@ -8,7 +8,8 @@
  *   4  along each loop around both, the element read is the one made in the
  *      same iteration: decided on addresses over the loop variables
  *   5  a private tensor's scope holds all that touches it
- *   6  kernels stand in topological order, writes included
+ *   6  kernels stand in topological order, writes included; those of a
+ *      batch side by side, none needing another
  */
 #include "fuse/inner.h"
 
@@ -285,6 +286,59 @@ static void check_kernel(checker *w)
 
 /* ---- between kernels ---- */
 
+static bool has(int32_t n, const int32_t *at, int32_t v)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (at[i] == v)
+			return true;
+	return false;
+}
+
+/* Does kernel b need what a makes, or overwrite what a touches? */
+static bool needs(checker *w, const fuse_kernel *a, const fuse_kernel *b)
+{
+	const ir_system *s = w->p->s;
+
+	for (int32_t i = 0; i < b->n_inputs; i++)
+		if (has(a->n_outputs, a->output, b->input[i]))
+			return true;
+	for (int32_t i = 0; i < b->n_outputs; i++) {
+		int32_t storage = s->tensor.at[b->output[i]].storage;
+
+		for (int32_t k = 0; storage >= 0 && k < a->n_inputs; k++)
+			if (s->tensor.at[a->input[k]].storage == storage)
+				return true;
+		for (int32_t k = 0; storage >= 0 && k < a->n_outputs; k++)
+			if (s->tensor.at[a->output[k]].storage == storage)
+				return true;
+	}
+	return false;
+}
+
+/* The kernels of a batch stand together and do not need each other. */
+static void check_batches(checker *w)
+{
+	const fuse_plan *p = w->p;
+
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		const fuse_kernel *a = p->kernel.at[i];
+		bool apart = false;
+
+		for (int32_t k = i + 1; a->batch >= 0 && k < p->kernel.n; k++) {
+			const fuse_kernel *b = p->kernel.at[k];
+
+			if (b->batch != a->batch) {
+				apart = true;
+				continue;
+			}
+			if (apart || needs(w, a, b) || needs(w, b, a))
+				env_bug(w->env, "fuse.verify",
+					"%s and %s are no batch", a->name,
+					b->name);
+		}
+	}
+}
+
 static void check_order(checker *w)
 {
 	fuse_plan *p = w->p;
@@ -347,5 +401,6 @@ void fuse_verify(fuse_plan *p)
 		check_kernel(w);
 	}
 	check_order(w);
+	check_batches(w);
 	arena_free(a);
 }

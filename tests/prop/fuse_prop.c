@@ -29,7 +29,7 @@ static void run(void *arg)
 	prop_random r = {.state = j->seed * 7919 + 17};
 	fuse_options o = {.no_fusion = j->alone, .mutate = j->mutate};
 	fuse_target t = fuse_target_host();
-	int32_t n_ops = 2 + prop_below(&r, 10);
+	int32_t n_ops = 2 + prop_below(&r, prop_chance(&r, 15) ? 24 : 10);
 	ir_system *s;
 	prop_data want;
 	fuse_plan *p;
@@ -47,6 +47,10 @@ static void run(void *arg)
 		t.l2_bytes = 256;
 	if (prop_chance(&r, 30))
 		t.cores = 1;
+	if (prop_chance(&r, 15))
+		t.max_eqns = 2 + prop_below(&r, 3);
+	if (prop_chance(&r, 30))
+		t.contract_tile = 16;
 	s = prop_system(j->a, &r, n_ops);
 	if (j->print) {
 		str text = str_new(j->a);
