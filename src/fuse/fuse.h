@@ -104,7 +104,9 @@ typedef enum fuse_why {
 } fuse_why;
 
 typedef struct fuse_reason {
-	int32_t producer, consumer; /* equations of the system; consumer reads producer */
+	/* equations of the system; consumer reads what producer makes, or
+	 * overwrites what it reads */
+	int32_t producer, consumer;
 	int32_t tensor;
 	fuse_why why;
 	const char *text; /* one sentence with the witness or the figures */
@@ -114,7 +116,7 @@ typedef struct fuse_plan {
 	ir_system *s;
 	fuse_target target;
 	VEC(fuse_kernel *) kernel; /* topological order */
-	VEC(fuse_reason) reason;   /* one per flow edge that crosses kernels */
+	VEC(fuse_reason) reason;   /* one per edge that crosses kernels */
 	/* outputs that are no kernel's work: alias[tensor] = tensor with the same elements in the same order, else -1 */
 	int32_t *alias;
 } fuse_plan;

@@ -2,8 +2,9 @@
  * reason.c: why an edge of the system was not fused.
  *
  * Consumes the chosen groups; produces one reason for each pair of equations
- * in different groups of which one reads what the other makes: the first thing
- * that stands in the way, with its witness.
+ * in different groups of which one reads what the other makes, or overwrites
+ * what the other reads: the first thing that stands in the way, with its
+ * witness.
  *
  *     o reads t at [i, j] and at [j, i]
  *     fused 405 us, apart 300 us
@@ -335,8 +336,8 @@ static void explain(why *w)
 	}
 	s = analysed(w, 2, two);
 	if (s->class.n == 0 && t == INFINITY) {
-		if (without(w, s, false))
-			no_loop(w, s);
+		if (without(w, s, false) || without(w, s, true))
+			no_loop(w, analysed(w, 2, two));
 		else
 			first_failure(w, s);
 		return;
@@ -378,13 +379,79 @@ static void edges_of(choice *c, fuse_plan *p, const eqn_unit *u)
 	}
 }
 
+/* r reads what u destroys, in another kernel. */
+static void write_apart(why *w, int32_t read)
+{
+	choice *c = w->c;
+	fuse_group *both[2] = {w->g, w->h};
+	int32_t n = w->g->source.n + w->h->source.n;
+	eqn_unit **unit = arena_array(fuse_scratch(c->f), eqn_unit *, n + 1);
+	eqn_edge *e = eqn_join(c->f->g, w->to, w->from, read);
+	double t;
+
+	n = choice_members(c, 2, both, NULL, unit);
+	t = choice_judge(c, n, unit).seconds;
+	if (t < INFINITY && choice_may_merge(c, 2, both, NULL, NULL))
+		give(w, FUSE_WHY_COST,
+			arena_printf(c->f->a, "fused %.3g us, apart %.3g us",
+				1e6 * t,
+				1e6 * (w->g->seconds + w->h->seconds)));
+	else
+		give(w, FUSE_WHY_OVERWRITE,
+			arena_printf(c->f->a,
+				"%s overwrites %s, which %s reads at %s",
+				label(w->to), name(w, w->tensor),
+				label(w->from), coordinates(w, e)));
+}
+
+/* Does u read what source makes? Then that edge has a reason already. */
+static bool reads_from(choice *c, const eqn_unit *u, int32_t source)
+{
+	for (int32_t i = 0; i < u->n_reads; i++)
+		if (fuse_maker(c->f, u->read[i].tensor) == source)
+			return true;
+	return false;
+}
+
+static void writes_of(choice *c, fuse_plan *p, const eqn_unit *u)
+{
+	fuse_state *f = c->f;
+
+	for (int32_t k = 0; k < u->e.n_out; k++) {
+		int32_t t = u->e.out[k];
+
+		for (int32_t j = 0; j < f->version[t]; j++) {
+			int32_t old = f->storage[f->s->tensor.at[t].storage]
+					      .tensor.at[j];
+
+			for (int32_t i = 0; i < c->readers[old].n; i++) {
+				int32_t r = c->readers[old].at[i], read = 0;
+				why w = {.c = c, .p = p, .to = u};
+
+				if (c->of[r] == c->of[u->source] ||
+					reads_from(c, u, r))
+					continue;
+				w.tensor = old;
+				w.from = f->unit[r];
+				w.g = c->of[r];
+				w.h = c->of[u->source];
+				while (w.from->read[read].tensor != old)
+					read++;
+				write_apart(&w, read);
+			}
+		}
+	}
+}
+
 void fuse_reasons(choice *c, fuse_plan *p)
 {
 	for (int32_t i = 0; i < c->f->n_order; i++) {
 		const eqn_unit *u = c->f->unit[c->f->order[i]];
 
-		if (u != NULL)
+		if (u != NULL) {
 			edges_of(c, p, u);
+			writes_of(c, p, u);
+		}
 		fuse_scratch_trim(c->f);
 	}
 }

@@ -286,6 +286,121 @@ static void test_memory(void **state)
 	unit_each_alloc_fails(run_plan, NULL);
 }
 
+/* ---- storages that are overwritten ---- */
+
+typedef struct pen {
+	arena *a;
+	ir_system *s;
+	ix_dom dom;
+} pen;
+
+static const int64_t length[1] = {10000};
+
+/* name[i] = sum of a[i] and b[i], either turned round; b may be -1 */
+static int32_t line(pen *p, const char *name, int32_t a, bool turn_a, int32_t b,
+	bool turn_b, int32_t storage)
+{
+	ix *x = p->s->x;
+	const ix_form *i = ix_axis(x, &p->dom, 0);
+	const ix_form *r = ix_addc(x, ix_scale(x, i, -1), length[0] - 1);
+	const expr *arg[IR_MAX_ARGS] = {ex_read(p->s, a, turn_a ? r : i)};
+	const char *fn = b < 0 ? "neg" : "add";
+	sys_eqn e = {.label = name,
+		.op = name,
+		.call = p->s->eqn.n,
+		.monoid = IR_SET,
+		.n_out = 1,
+		.n_axes = 1,
+		.n_left = 1,
+		.scan_axis = -1};
+
+	if (b >= 0)
+		arg[1] = ex_read(p->s, b, turn_b ? r : i);
+	e.axis[0] = (sys_axis){.extent = length[0], .name = "i"};
+	e.out[0] = ir_add_tensor(p->s, name, TN_F32, 1, length);
+	e.body[0] = ex_call(p->s, ir_scalar_find(fn, strlen(fn)), arg);
+	p->s->tensor.at[e.out[0]].storage = storage;
+	p->s->tensor.at[e.out[0]].is_output = true;
+	*vec_push(p->a, &p->s->output) = e.out[0];
+	ir_add_eqn(p->s, &e);
+	return e.out[0];
+}
+
+static pen pen_new(arena *a, int32_t *x, int32_t *y)
+{
+	pen p = {.a = a, .s = ir_system_new(a, ix_new(a))};
+
+	p.dom.box = (ix_box){.n = 1, .extent = length};
+	*x = ir_add_tensor(p.s, "x", TN_F32, 1, length);
+	*y = ir_add_tensor(p.s, "y", TN_F32, 1, length);
+	p.s->tensor.at[*x].storage = 0;
+	for (int32_t i = 0; i < 2; i++) {
+		p.s->tensor.at[i].is_input = true;
+		*vec_push(a, &p.s->input) = i;
+	}
+	return p;
+}
+
+static void expect(pen *p, const char *want)
+{
+	fuse_plan *plan = fuse_partition(p->a, p->s, NULL, NULL);
+
+	fuse_verify(plan);
+	assert_string_equal(structure(p->a, plan), want);
+}
+
+static void run_writes(arena *a, void *arg)
+{
+	int32_t x, y, w;
+	fuse_plan *plan;
+	pen p;
+
+	(void)arg;
+	/* both at one place: one loop, the reader first */
+	p = pen_new(a, &x, &y);
+	line(&p, "w", x, false, y, false, 0);
+	line(&p, "r", x, false, y, false, -1);
+	expect(&p, "10000{r w}");
+	/* case 42: the reader elsewhere: before, and never in one loop */
+	p = pen_new(a, &x, &y);
+	line(&p, "w", x, false, y, false, 0);
+	line(&p, "r", x, true, y, false, -1);
+	plan = fuse_partition(a, p.s, NULL, NULL);
+	fuse_verify(plan);
+	assert_string_equal(
+		structure(a, plan), "10000{r} | 10000{w} ! overwrite");
+	assert_string_equal(plan->reason.at[0].text,
+		"w overwrites x, which r reads at [-i + 9999]");
+	/* the reader needs the write: a copy at the end */
+	p = pen_new(a, &x, &y);
+	w = line(&p, "w", x, false, y, false, 0);
+	line(&p, "r", x, true, w, false, -1);
+	plan = fuse_partition(a, p.s, NULL, NULL);
+	fuse_verify(plan);
+	assert_string_equal(p.s->tensor.at[p.s->output.at[0]].name, "w_stored");
+	assert_int_equal(p.s->tensor.at[w].storage, -1);
+	assert_int_equal(p.s->tensor.at[p.s->output.at[0]].storage, 0);
+	/* the write reads elsewhere what it destroys: the same */
+	p = pen_new(a, &x, &y);
+	line(&p, "w", x, true, y, false, 0);
+	plan = fuse_partition(a, p.s, NULL, NULL);
+	fuse_verify(plan);
+	assert_string_equal(
+		structure(a, plan), "10000{w} | 10000{store} ! overwrite");
+	/* an old version that is returned keeps memory of its own */
+	p = pen_new(a, &x, &y);
+	w = line(&p, "w", x, false, y, false, 0);
+	line(&p, "v", w, false, y, false, 0);
+	expect(&p, "10000{w v}");
+	assert_int_equal(p.s->tensor.at[w].storage, -1);
+}
+
+static void test_writes(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(run_writes, NULL, 0, NULL), TN_OK);
+}
+
 /* ---- a tree that is wrong is found ---- */
 
 static void run_broken(arena *a, void *arg)
@@ -329,6 +444,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_plan),
+		cmocka_unit_test(test_writes),
 		cmocka_unit_test(test_verify),
 		cmocka_unit_test(test_memory),
 	};
