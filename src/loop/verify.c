@@ -123,7 +123,10 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 
 		if ((loop_node_open(both) & e->left & BIT(i)) == 0 || n == 1)
 			continue;
-		if (!loop_stride(e->at, i, n, &stride) || stride < 1)
+		/* a scatter's own address holds data; where it starts does not */
+		if (!loop_stride(e->push ? e->start_at : e->at, i, n,
+			    &stride) ||
+			stride < 1)
 			broken(v, "V2", "an address is no number of digits");
 		f = ix_mod(
 			k->s->x, d, ix_div(k->s->x, d, read->form, stride), n);
