@@ -1,8 +1,8 @@
 /*
  * cost.c: seconds of a set of equations as one kernel.
  *
- *     T = max(bytes / memory rate, flops / arithmetic rate) / min(cores, par)
- *         + one launch
+ *     T = (m + a - 0.75 min(m, a)) / min(cores, par) + one launch
+ *     m = bytes / memory rate, a = flops / arithmetic rate
  *
  * bytes: results that others see; private tensors that do not fit the cache,
  * written and read; partial results of split reductions; tensors from outside,
@@ -28,6 +28,8 @@ typedef struct cost {
 
 /* Memory walked across its rows is this much slower. */
 #define STRIDED 1.3
+/* Of arithmetic and traffic this part of the shorter one does not overlap. */
+#define NOT_HIDDEN 0.25
 
 /* Is this digit of member m walked by a shared loop? Which one, or -1. */
 static int32_t class_of(const part_set *s, int32_t m, int32_t digit)
@@ -363,7 +365,7 @@ static double arithmetic(const cost *c)
 double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)
 {
 	cost c = {.f = f, .s = s, .sees = sees, .arg = arg};
-	double work, memory;
+	double work, memory, longer, shorter;
 
 	find_par(&c);
 	add_results(&c);
@@ -371,7 +373,9 @@ double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)
 	add_reads(&c);
 	work = arithmetic(&c);
 	memory = c.bytes / f->t->bytes_per_s;
-	if (work < memory)
-		work = memory;
-	return work / min_of(c.par, (double)f->t->cores) + f->t->launch_s;
+	longer = work > memory ? work : memory;
+	shorter = min_of(work, memory);
+	return (longer + NOT_HIDDEN * shorter) /
+		       min_of(c.par, (double)f->t->cores) +
+	       f->t->launch_s;
 }

@@ -164,6 +164,7 @@ typedef struct trial {
 	int32_t n;
 	fuse_group **group; /* to be merged with the equation */
 	double gain;	    /* seconds after - seconds before */
+	double seconds;	    /* of the set */
 } trial;
 
 /* Live sources of the groups and e, in order. */
@@ -335,6 +336,7 @@ static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 		return;
 	w->best.n = n;
 	w->best.gain = gain;
+	w->best.seconds = v.seconds;
 	w->best.group = arena_copy(
 		fuse_scratch(c->f), g, (size_t)n * sizeof *g);
 }
@@ -561,13 +563,16 @@ static void settle(choice *c, const some_groups *all)
 	}
 }
 
+/* Seconds that differ by less than this part say nothing. */
+#define ALIKE 0.02
+
 /*
- * Does v, with producers put into e, cost less than w? Or as much, and shares
- * more loops or buffers less. The swap is in force.
+ * Does v, with producers put into e, cost less than w? Or about as much, and
+ * shares more loops or buffers less. The swap is in force.
  */
 static bool is_better(contest *v, contest *w, swap *s)
 {
-	double slack = 1e-9 * (fabs(w->best.gain) + v->c->f->t->launch_s);
+	double slack = ALIKE * w->best.seconds;
 	looks old, now;
 
 	if (v->best.gain < w->best.gain - slack)
@@ -580,7 +585,9 @@ static bool is_better(contest *v, contest *w, swap *s)
 	do_swap(v->c, s);
 	if (now.shared != old.shared)
 		return now.shared > old.shared;
-	return now.buffered < old.buffered;
+	if (now.buffered != old.buffered)
+		return now.buffered < old.buffered;
+	return v->best.gain < w->best.gain - 1e-6 * slack;
 }
 
 static void choose(choice *c, int32_t source)
