@@ -128,7 +128,10 @@ struct place_of em_place_tensor(
 	int32_t e, c;
 
 	if (!in_memory && loop_maker(em->k, tensor, &e, &c) &&
-		em->k->buf_of[e][c] >= 0)
+		em->k->buf_of[e][c] >= 0 &&
+		(!em->k->eqn[e].stage ||
+			loop_is_staged(
+				em->k, &em->k->buf[em->k->buf_of[e][c]], at)))
 		return em_place_buf(em, em->k->buf_of[e][c], at);
 	p.param = loop_param(em->k, tensor);
 	if (p.param < 0)

@@ -37,9 +37,17 @@ static void set(emitter *em, const loop_node *n)
 	val v[IR_MAX_COMP];
 	int32_t i;
 
-	for (i = 0; i < e->e->n_out; i++)
+	for (i = 0; i < e->e->n_out; i++) {
+		struct place_of m;
+
+		if (e->stage) {
+			m = em_place_tensor(em, e->e->out[i], e->at, true);
+			v[i] = em_load(em, &m, false);
+			continue;
+		}
 		v[i] = em_cast(em, em_ex(em, e->body[i]),
 			em->s->tensor.at[e->e->out[i]].dtype);
+	}
 	for (i = 0; i < e->e->n_out; i++) {
 		struct place_of p = target(em, n->eqn, i);
 		bool reg = p.buf != NULL && p.buf->where == LOOP_REGISTER;
@@ -379,6 +387,51 @@ void em_close_lane_accs(emitter *em, int32_t first)
 	em->acc.n = first;
 }
 
+/* One square by registers; what is left at the sides element by element. */
+static void transpose(emitter *em, const loop_node *n)
+{
+	const loop_eqn *e = &em->k->eqn[n->eqn];
+	struct place_of to = em_place_tensor(em, e->e->out[0], e->at, false);
+	struct place_of from = em_place_tensor(em, e->e->out[0], e->at, true);
+	const char *square = em_own(
+		em, arena_printf(em->a, "transpose_%sx%d", dtype_name(to.dtype),
+			    n->lanes));
+	int32_t iv = n->var, jv = n->up->var, w = n->lanes, b;
+	const char *i = em->var[iv], *j = em->var[jv];
+	const char *ihi = em->span[iv].hi, *jhi = em->span[jv].hi;
+	int64_t ri = 0, rj = 0, step;
+
+	em_type(em, to.dtype, w);
+	em_use(em, "load", to.dtype, w);
+	em_use(em, "store", to.dtype, w);
+	loop_stride(e->at, jv, em->k->var[jv].extent, &step);
+	for (b = 0; b < to.buf->n_vars; b++) {
+		ri = to.buf->var[b] == iv ? to.buf->stride[b] : ri;
+		rj = to.buf->var[b] == jv ? to.buf->stride[b] : rj;
+	}
+	if (rj != 1)
+		emit_bug(em, "a transposed tile lies across", "");
+	em_line(em, "for (i64 %s = %s; %s < %s; %s += %d) {", j,
+		em->span[jv].lo, j, jhi, j, w);
+	em_line(em, "	i64 %s = %s;", i, em->span[iv].lo);
+	em_line(em, "	if (%s + %d <= %s)", j, w, jhi);
+	em_line(em, "		for (; %s + %d <= %s; %s += %d)", i, w, ihi, i,
+		w);
+	em_line(em,
+		"			%s(&%s, %" PRId64 ", &%s, %" PRId64
+		");",
+		square, em_element(em, &to, NULL), ri,
+		em_element(em, &from, NULL), step);
+	em_line(em, "	for (; %s < %s; %s++)", i, ihi, i);
+	em_line(em, "		for (i64 k = %s; k < %s && k < %s + %d; k++)",
+		j, jhi, j, w);
+	em->var[jv] = "k";
+	em_line(em, "			%s = %s;", em_element(em, &to, NULL),
+		em_element(em, &from, NULL));
+	em->var[jv] = j;
+	em_line(em, "}");
+}
+
 static void comment(emitter *em, const loop_node *n)
 {
 	const char *l = loop_label(&em->k->eqn[n->eqn]), *p;
@@ -421,6 +474,8 @@ void em_leaf(emitter *em, const loop_node *n)
 		join(em, n);
 		break;
 	case LOOP_STAGE:
+		transpose(em, n);
+		break;
 	case LOOP_FOR:
 	case LOOP_BLOCK:
 	case LOOP_SPAN:

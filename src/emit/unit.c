@@ -28,6 +28,43 @@ static void from_float(str *out, const char *name)
 		n, to, name, from, n, to, n, to, n, to);
 }
 
+/*
+ * A square of W x W: d[i * ds + j] = s[j * ss + i]. log2 W rounds; in each,
+ * the first half of the rows is interleaved with the second.
+ */
+static void transpose(str *out, const char *lanes)
+{
+	const char *x = strchr(lanes, 'x');
+	int32_t n = (int32_t)(x - lanes), w = 0, r, m, l, round = 0;
+
+	for (x++; *x != '\0'; x++)
+		w = 10 * w + (*x - '0');
+	str_printf(out,
+		"static inline void transpose_%s(%.*s *d, i64 ds, "
+		"const %.*s *s, i64 ss)\n{\n",
+		lanes, n, lanes, n, lanes);
+	for (r = 0; r < w; r++)
+		str_printf(out,
+			"	const %s a0_%d = load_%s(s + %d * ss);\n",
+			lanes, r, lanes, r);
+	for (l = 1; l < w; l *= 2, round++)
+		for (r = 0; r < w; r++) {
+			str_printf(out,
+				"	const %s a%d_%d = "
+				"__builtin_shufflevector(a%d_%d, a%d_%d",
+				lanes, round + 1, r, round, r / 2, round,
+				r / 2 + w / 2);
+			for (m = 0; m < w; m++)
+				str_printf(out, ", %d",
+					(m % 2) * w + m / 2 + (r % 2) * w / 2);
+			str_add(out, ");\n");
+		}
+	for (r = 0; r < w; r++)
+		str_printf(out, "	store_%s(d + %d * ds, a%d_%d);\n",
+			lanes, r, round, r);
+	str_add(out, "}\n");
+}
+
 static void own_text(str *out, const char *name)
 {
 	if (strcmp(name, "floor_div") == 0)
@@ -41,6 +78,8 @@ static void own_text(str *out, const char *name)
 			"{\n"
 			"	return a < lo ? lo : a > hi ? hi : a;\n"
 			"}\n");
+	else if (strncmp(name, "transpose_", 10) == 0)
+		transpose(out, name + 10);
 	else
 		from_float(out, name);
 }

@@ -46,6 +46,10 @@ bool loop_reducers(
 void loop_split_reductions(loop_kernel *k);
 void loop_vectorise(loop_kernel *k);
 void loop_parallel(loop_kernel *k);
+/* chain of loops n .. m: tiles, where an input is read across; or nothing */
+bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m);
+int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block);
+void loop_stage_columns(loop_kernel *k, loop_node *block);
 void loop_split_guards(loop_kernel *k);
 void loop_choose_streams(loop_kernel *k);
 int64_t loop_work(const loop_kernel *k, const loop_node *n);

@@ -46,7 +46,7 @@ typedef enum loop_kind {
 	LOOP_DONE, /* memory := accumulators: the element is complete */
 	LOOP_PART, /* scratch := accumulators of this block */
 	LOOP_JOIN, /* memory := init (+) what all blocks left in scratch */
-	LOOP_STAGE /* copy of a tile of an input into its buffer */
+	LOOP_STAGE /* copy of a tile of an input, transposed */
 } loop_kind;
 
 typedef struct loop_node loop_node;
@@ -88,6 +88,7 @@ typedef struct loop_eqn {
 	const ix_form *start_at;
 	loop_set left, reduced;
 	int32_t scan_var; /* -1 none */
+	bool stage;	  /* copy of an input into a buffer */
 	bool push;	  /* scatter: elements are reached in no order */
 	bool reversed;	  /* scan from the last to the first */
 	int64_t n_parts;  /* of a split reduction; 0: not split */
@@ -117,12 +118,6 @@ typedef struct loop_buf {
 	int64_t elems;
 	int64_t offset; /* LOCAL, SCRATCH: in bytes */
 } loop_buf;
-
-/* An input that is copied, tile by tile, before it is read several times. */
-typedef struct loop_stage {
-	int32_t tensor;
-	const ix_form *at;
-} loop_stage;
 
 typedef struct loop_phase {
 	int32_t n_roots;
@@ -176,6 +171,8 @@ int32_t loop_param(const loop_kernel *k, int32_t tensor); /* -1: private */
 /* Digits of element `at` of the buffer's tensor, one per subscript. */
 void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 	const ix_form *at, const ix_form **digit);
+/* Is element `at` of a staged tensor in the tile at hand? */
+bool loop_is_staged(loop_kernel *k, const loop_buf *b, const ix_form *at);
 /* Coefficient of var in f; false when f depends on it in another way. */
 bool loop_stride(
 	const ix_form *f, int32_t var, int64_t extent, int64_t *stride);

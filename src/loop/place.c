@@ -61,7 +61,7 @@ static bool touches(struct place *p, const loop_node *n)
 	const loop_eqn *e = &p->k->eqn[n->eqn];
 	int32_t i;
 
-	if (n->kind == LOOP_STAGE || n->kind == LOOP_JOIN)
+	if (n->kind == LOOP_JOIN)
 		return false;
 	if (n->eqn == p->eqn)
 		return true;
@@ -362,9 +362,9 @@ void loop_place(loop_kernel *k)
 
 			subscripts(k, &b);
 			k->buf_of[i][j] =
-				loop_param(k, t) < 0	 ? 1
-				: e->e->monoid == IR_SET ? -1
-				: e->n_parts > 0	 ? 0
+				loop_param(k, t) < 0 || e->stage ? 1
+				: e->e->monoid == IR_SET	 ? -1
+				: e->n_parts > 0		 ? 0
 				: e->acc[j] != k->s->tensor.at[t].dtype ||
 						(b.elems == 1 && !e->push)
 					? 0

@@ -134,6 +134,30 @@ void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 	}
 }
 
+bool loop_is_staged(loop_kernel *k, const loop_buf *b, const ix_form *at)
+{
+	const loop_eqn *e = &k->eqn[b->eqn];
+	const loop_node *n;
+
+	for (n = b->scope; n != NULL; n = n->up) {
+		const ix_atom *digit;
+		const ix_form *f;
+		int64_t ext, s;
+
+		if ((e->left >> n->var & 1) == 0)
+			continue;
+		ext = k->var[n->var].extent;
+		if (!loop_stride(e->at, n->var, ext, &s) || s < 1)
+			return false;
+		f = ix_mod(
+			k->s->x, &k->dom, ix_div(k->s->x, &k->dom, at, s), ext);
+		if (!ix_is_digit(f, &digit) || digit->axis != n->var ||
+			digit->lo != 1 || digit->hi != ext)
+			return false;
+	}
+	return true;
+}
+
 static void link_node(loop_node *n, loop_node *up, int32_t *order)
 {
 	int32_t i;

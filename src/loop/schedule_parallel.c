@@ -58,7 +58,7 @@ static int64_t chunk_size(
 /* The chain of loops at *at becomes chunks; returns their number. */
 static int64_t spread(loop_kernel *k, loop_node **at)
 {
-	int64_t n_chunks = 1;
+	int64_t n_chunks = 1, all = loop_work(k, *at);
 
 	for (;;) {
 		loop_node *n = *at;
@@ -78,6 +78,8 @@ static int64_t spread(loop_kernel *k, loop_node **at)
 				break;
 			n->parallel = true;
 			n_chunks *= (ext + n->size - 1) / n->size;
+			if (all / n_chunks <= 16 * k->target.chunk_elems)
+				break;
 		} else {
 			size = chunk_size(k, n, n_chunks);
 			if (size >= ext)

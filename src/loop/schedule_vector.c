@@ -181,58 +181,77 @@ static void sink(loop_kernel *k, loop_node *n, int32_t var)
 	n->n_child = m;
 }
 
-/* Bytes that one iteration of n keeps in arrays: values its loops share. */
-static int64_t kept_bytes(const loop_kernel *k, const loop_node *n)
+struct reader {
+	int32_t tensor;
+	bool found;
+};
+
+static void on_read(void *arg, const expr *e)
 {
+	struct reader *r = arg;
+
+	if (e->kind == EX_READ && e->tensor == r->tensor)
+		r->found = true;
+}
+
+/* Does a statement below n, in another list than `list`, read the tensor? */
+static bool read_apart(loop_kernel *k, const loop_node *n, int32_t tensor,
+	const loop_node *list)
+{
+	struct reader r = {tensor, false};
+	int32_t i;
+
+	if (n->kind == LOOP_STMT && n->up != list)
+		for (i = 0; i < k->eqn[n->eqn].e->n_out; i++)
+			loop_walk(k->a, k->eqn[n->eqn].body[i], on_read, &r);
+	for (i = 0; i < n->n_child && !r.found; i++)
+		r.found = read_apart(k, n->child[i], tensor, list);
+	return r.found;
+}
+
+/* Bytes that one iteration of top keeps in arrays: values its loops share. */
+static int64_t kept_bytes(
+	loop_kernel *k, const loop_node *n, const loop_node *top)
+{
+	loop_set inner = loop_node_open(n->up) & ~loop_node_open(top);
 	int64_t sum = 0;
 	int32_t i;
 
-	if (n->kind == LOOP_STMT) {
-		const loop_eqn *e = &k->eqn[n->eqn];
-
-		for (i = 0; i < e->e->n_out; i++)
-			if (loop_param(k, e->e->out[i]) < 0 ||
-				e->e->monoid != IR_SET)
-				sum += (int64_t)dtype_size(e->acc[i]);
-		for (i = 0; i < k->n_vars && sum > 0; i++)
-			if ((e->left & BIT(i)) != 0 &&
-				(loop_node_open(n->up) & BIT(i)) != 0 &&
-				!mul_ok(sum, k->var[i].extent, &sum))
-				return INT64_MAX / 64;
-		return sum;
-	}
 	for (i = 0; i < n->n_child; i++)
-		sum += kept_bytes(k, n->child[i]);
-	return sum;
-}
+		sum += kept_bytes(k, n->child[i], top);
+	if (n->kind != LOOP_STMT)
+		return sum;
+	for (i = 0; i < k->eqn[n->eqn].e->n_out; i++) {
+		const loop_eqn *e = &k->eqn[n->eqn];
+		int32_t t = e->e->out[i], v;
+		int64_t bytes = (int64_t)dtype_size(e->acc[i]);
 
-static int64_t round_to(int64_t v, int64_t unit)
-{
-	return v < unit ? unit : v / unit * unit;
+		if (e->e->monoid == IR_SET &&
+			(loop_param(k, t) >= 0 ||
+				!read_apart(k, top, t, n->up)))
+			continue;
+		for (v = 0; v < k->n_vars; v++)
+			if ((e->left & inner & BIT(v)) != 0 &&
+				!mul_ok(bytes, k->var[v].extent, &bytes))
+				return INT64_MAX / 64;
+		sum += bytes;
+	}
+	return sum;
 }
 
 /* Elements of n's variable in a block: its rows fit the cache. */
 static int64_t block_size(loop_kernel *k, const loop_node *n)
 {
-	int64_t ext = k->var[n->var].extent, outer = 1, t;
-	int64_t lanes = lanes_for(k, n);
-	int64_t bytes = kept_bytes(k, n);
-	const loop_node *u;
+	int64_t ext = k->var[n->var].extent, t;
+	int64_t lanes = lanes_for(k, n), least = 2 * lanes;
+	int64_t bytes = kept_bytes(k, n, n) + loop_stage_bytes(k, n) + 1;
 
-	for (u = n; u != NULL; u = u->up)
-		if (u->kind == LOOP_FOR && (u == n || outer < ext))
-			outer = outer > INT64_MAX / k->var[u->var].extent
-					? INT64_MAX
-					: outer * k->var[u->var].extent;
-	for (u = n; u != NULL; u = u->up) /* per element of n */
-		if (u->kind == LOOP_FOR && bytes >= k->var[u->var].extent)
-			bytes /= k->var[u->var].extent;
-	t = k->target.l1_bytes / 2 / (bytes > 0 ? bytes : 1);
-	if (t < 4 * lanes) /* rows that do not fit the first cache */
-		t = k->target.l2_bytes / 2 / (bytes > 0 ? bytes : 1);
-	if (t > ext / 8 && outer <= ext) /* leave some for other threads */
+	t = k->target.l1_bytes / 2 / bytes;
+	if (t < least) /* rows that do not fit the first cache */
+		t = k->target.l2_bytes / bytes;
+	if (t > ext / 8) /* leave some for other threads */
 		t = ext / 8;
-	return round_to(t, 4 * lanes);
+	return t < least ? least : t / least * least;
 }
 
 static bool outer_wins(loop_kernel *k, const loop_node *n)
@@ -358,6 +377,8 @@ static void choose(loop_kernel *k, loop_node **at)
 	}
 	for (i = 0; i < n->n_child; i++)
 		choose(k, &n->child[i]);
+	if (n->kind == LOOP_BLOCK && !n->parallel)
+		loop_stage_columns(k, n);
 	jam(k, n);
 }
 
@@ -392,6 +413,12 @@ static void order(loop_kernel *k, loop_node *n)
 		for (u = best; u != m; u = u->child[0])
 			u->var = u->child[0]->var;
 		m->var = v;
+	}
+	if (best != NULL && !has_loops(m)) {
+		take_lanes(k, m);
+		if (m->lanes > 1 && loop_stage_transpose(k, n, m))
+			return;
+		m->lanes = 0;
 	}
 	for (i = 0; i < m->n_child; i++)
 		order(k, m->child[i]);

@@ -106,7 +106,8 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 	if ((min < 0 || max >= t->numel) && v->of->scan_var < 0 &&
 		witness(v, d, read->form, t->numel))
 		broken(v, "V5", "a read is outside its tensor");
-	if (!loop_maker(k, read->tensor, &p, &c) || &k->eqn[p] == v->of)
+	if (!loop_maker(k, read->tensor, &p, &c) || &k->eqn[p] == v->of ||
+		k->eqn[p].stage)
 		return NULL;
 	e = &k->eqn[p];
 	made = leaf_of(k, LOOP_STMT, p);
@@ -235,6 +236,8 @@ void loop_verify(loop_kernel *k)
 		check_tree(&v, k->root[i], n_leaf);
 	for (i = 0; i < k->n_eqns; i++) {
 		v.of = &k->eqn[i];
+		if (v.of->stage) /* made by the schedule */
+			continue;
 		if (n_leaf[i] != 1)
 			broken(&v, "V1", "not exactly one statement");
 		if (!v.of->push)

@@ -1,0 +1,246 @@
+/*
+ * schedule_stage.c: inputs that are copied, tile by tile, on their way in.
+ *
+ * Transposes. The last loop of a chain walks the result; an input that adjoins
+ * along another loop of the chain would be read in jumps. Both loops are cut
+ * into tiles, and the tile of the input is copied by transposing small squares
+ * in registers: it is read and written along its lines only.
+ *
+ *   for i { for j { o[i,j] = x[j,i] } }   ->
+ *   block i { block j { stage x; for i { for j { o[i,j] = tile[i,j] } } } }
+ *
+ * Columns. A block of columns that several stages read is kept: what one
+ * stage read, the next finds in the cache, with its rows side by side. (At
+ * their own places rows that are a power of two apart share few cache sets.)
+ *
+ *   block j { for i { for j { max= x } } for i { for j { exp(x - m) } } }   ->
+ *   block j { for i { for j { stage x; max= x } } for i { for j { .. } } }
+ *
+ * A stage is an equation of its own, "x = x": its buffer is placed as others
+ * are, and reads of x that lie in the tile at hand are reads of the buffer.
+ */
+#include "loop/local.h"
+
+#define TILE_BYTES 256 /* a side of a tile, along a line */
+
+/* An equation that copies tensor at `at` into a buffer. */
+static int32_t add_stage(loop_kernel *k, int32_t tensor, const ix_form *at)
+{
+	loop_eqn *eqn = arena_array(k->a, loop_eqn, k->n_eqns + 2);
+	sys_eqn *e = arena_make(k->a, sys_eqn);
+	loop_eqn *s;
+
+	memcpy(eqn, k->eqn, (size_t)k->n_eqns * sizeof *eqn);
+	k->eqn = eqn;
+	s = &eqn[k->n_eqns];
+	e->label = "stage";
+	e->monoid = IR_SET;
+	e->n_out = 1;
+	e->out[0] = tensor;
+	e->scan_axis = -1;
+	s->e = e;
+	s->stage = true;
+	s->body[0] = ex_read(k->s, tensor, at);
+	s->acc[0] = k->s->tensor.at[tensor].dtype;
+	s->at = s->start_at = at;
+	s->left = loop_form_vars(at);
+	s->scan_var = -1;
+	return k->n_eqns++;
+}
+
+/* Does `at` number all elements of the tensor, each once, row-major? */
+static bool covers(
+	const loop_kernel *k, int32_t tensor, const ix_form *at, loop_set vars)
+{
+	int64_t covered = 1;
+	loop_set todo = vars;
+
+	while (todo != 0) {
+		loop_set before = todo;
+
+		for (int32_t i = 0; i < k->n_vars; i++) {
+			int64_t s;
+
+			if ((todo & BIT(i)) == 0 ||
+				!loop_stride(at, i, k->var[i].extent, &s) ||
+				s != covered)
+				continue;
+			covered *= k->var[i].extent;
+			todo &= ~BIT(i);
+		}
+		if (todo == before)
+			return false;
+	}
+	return at->c0 == 0 && covered == k->s->tensor.at[tensor].numel;
+}
+
+/* ---- transposes ---- */
+
+struct find_jump {
+	loop_kernel *k;
+	loop_set chain;
+	int32_t j;
+	int32_t i; /* found: the variable that it adjoins along */
+	int32_t tensor;
+	const ix_form *at;
+};
+
+static void on_access(void *arg, const struct loop_access *a)
+{
+	struct find_jump *f = arg;
+	const sys_tensor *t = &f->k->s->tensor.at[a->tensor];
+	int64_t s, bytes = (int64_t)dtype_size(t->dtype);
+	int32_t i, e, c;
+
+	if (a->write || f->i >= 0 || (bytes != 4 && bytes != 8) ||
+		t->numel * bytes < f->k->target.l1_bytes ||
+		loop_maker(f->k, a->tensor, &e, &c) ||
+		!loop_stride(a->at, f->j, f->k->var[f->j].extent, &s) || s < 2)
+		return;
+	for (i = 0; i < f->k->n_vars; i++)
+		if ((f->chain & BIT(i)) != 0 && i != f->j &&
+			loop_stride(a->at, i, f->k->var[i].extent, &s) &&
+			s == 1 &&
+			covers(f->k, a->tensor, a->at, loop_form_vars(a->at))) {
+			f->i = i;
+			f->tensor = a->tensor;
+			f->at = a->at;
+		}
+}
+
+/* chain: loops from n down to m, m's children are statements */
+bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
+{
+	struct find_jump f = {k, 0, m->var, -1, -1, NULL};
+	loop_node *u, *b, *stage, *row, *cell;
+	int64_t side;
+
+	for (u = n;; u = u->child[0]) {
+		f.chain |= BIT(u->var);
+		if (u == m)
+			break;
+	}
+	if (n == m || k->n_eqns >= 63)
+		return false;
+	loop_each_access(k, m, on_access, &f);
+	if (f.i < 0 || k->var[f.i].extent < m->lanes ||
+		k->var[f.j].extent < m->lanes)
+		return false;
+	/* the variable moves down to the loop above m */
+	for (u = n; u->var != f.i; u = u->child[0])
+		;
+	for (; u->child[0] != m; u = u->child[0])
+		u->var = u->child[0]->var;
+	u->var = f.i;
+	side = TILE_BYTES /
+	       (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
+	stage = loop_node_new(k->a, LOOP_STAGE);
+	stage->eqn = add_stage(k, f.tensor, f.at);
+	stage->var = f.i;
+	stage->lanes = m->lanes;
+	cell = loop_node_copy(k->a, m);
+	row = loop_node_for(k->a, f.i, cell);
+	b = loop_node_new(k->a, LOOP_BLOCK);
+	b->var = f.j;
+	b->size = side;
+	loop_node_adopt(k->a, b, stage);
+	loop_node_adopt(k->a, b, row);
+	u->kind = LOOP_BLOCK;
+	u->size = side;
+	u->n_child = 0;
+	loop_node_adopt(k->a, u, b);
+	loop_link(k);
+	return true;
+}
+
+/* ---- columns ---- */
+
+struct column {
+	loop_kernel *k;
+	int32_t j;
+	loop_set outer; /* blocked variable and those walked around it */
+	int32_t n;
+	struct {
+		int32_t tensor, times;
+		const ix_form *at;
+		const loop_node *leaf;
+	} at[8];
+};
+
+static void on_column(void *arg, const struct loop_access *a)
+{
+	struct column *c = arg;
+	int32_t i, e, comp;
+	int64_t s;
+
+	if (a->write || loop_maker(c->k, a->tensor, &e, &comp) ||
+		!loop_stride(a->at, c->j, c->k->var[c->j].extent, &s) ||
+		s != 1 || c->n == 8 || a->leaf->kind != LOOP_STMT)
+		return;
+	for (i = 0; i < c->n; i++)
+		if (c->at[i].tensor == a->tensor) {
+			c->at[i].times += c->at[i].leaf->up != a->leaf->up;
+			return;
+		}
+	if (!covers(c->k, a->tensor, a->at, loop_form_vars(a->at)) ||
+		loop_form_vars(a->at) == BIT(c->j))
+		return;
+	c->at[c->n].tensor = a->tensor;
+	c->at[c->n].at = a->at;
+	c->at[c->n].times = 1;
+	c->at[c->n++].leaf = a->leaf;
+}
+
+/* Bytes that the copies of one column take; block is not cut yet. */
+int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block)
+{
+	struct column c = {.k = k, .j = block->var};
+	int64_t sum = 0;
+	int32_t i, v;
+
+	loop_each_access(k, block, on_column, &c);
+	for (i = 0; i < c.n; i++) {
+		int64_t b = (int64_t)dtype_size(
+			k->s->tensor.at[c.at[i].tensor].dtype);
+
+		for (v = 0; v < k->n_vars; v++)
+			if ((loop_form_vars(c.at[i].at) & BIT(v) &
+				    ~loop_node_open(block)) != 0)
+				b *= k->var[v].extent;
+		sum += c.at[i].times > 1 ? b : 0;
+	}
+	return sum;
+}
+
+/* block: its statements stand under loops over its variable already */
+void loop_stage_columns(loop_kernel *k, loop_node *block)
+{
+	struct column c = {.k = k, .j = block->var};
+	int32_t i, v;
+
+	loop_each_access(k, block, on_column, &c);
+	for (i = 0; i < c.n; i++) {
+		loop_node *up = c.at[i].leaf->up, **list, *stage;
+		int64_t bytes = block->size *
+				(int64_t)dtype_size(
+					k->s->tensor.at[c.at[i].tensor].dtype);
+
+		for (v = 0; v < k->n_vars; v++)
+			if ((loop_form_vars(c.at[i].at) & BIT(v) &
+				    ~loop_node_open(block)) != 0 &&
+				v != c.j)
+				bytes *= k->var[v].extent;
+		if (c.at[i].times < 2 || bytes > k->target.l2_bytes ||
+			k->n_eqns >= 63 ||
+			(loop_form_vars(c.at[i].at) & ~loop_node_open(up)) != 0)
+			continue;
+		stage = loop_node_new(k->a, LOOP_STMT);
+		stage->eqn = add_stage(k, c.at[i].tensor, c.at[i].at);
+		list = arena_array(k->a, loop_node *, up->n_child + 1);
+		list[0] = stage;
+		memcpy(list + 1, up->child, (size_t)up->n_child * sizeof *list);
+		up->child = list;
+		up->n_child++;
+	}
+	loop_link(k);
+}
