@@ -91,6 +91,15 @@ static int32_t same_as(fuse_state *f, const sys_eqn *e)
 	return b->tensor;
 }
 
+static bool same_shape(const fuse_state *f, int32_t x, int32_t y)
+{
+	const sys_tensor *s = &f->s->tensor.at[x], *t = &f->s->tensor.at[y];
+
+	return s->rank == t->rank &&
+		memcmp(s->shape, t->shape,
+			(size_t)t->rank * sizeof *t->shape) == 0;
+}
+
 static void put_in(prepare *w)
 {
 	fuse_state *f = w->f;
@@ -115,7 +124,7 @@ static void put_in(prepare *w)
 			int32_t from = maker < 0 ? -1
 						 : same_as(f, w->e.at[maker]);
 
-			if (from >= 0)
+			if (from >= 0 && same_shape(f, from, in[k]))
 				in[k] = from;
 		}
 		e->opaque_in = in;

@@ -368,6 +368,38 @@ static void lower_eqn(leq *c)
 
 /* ---- calls ---- */
 
+/*
+ * The tensor in the shape that the row wants: elsewhere a copy is its source,
+ * but a whole-tensor row counts by axes.
+ */
+static int32_t in_shape(leq *c, int32_t t, const ir_type *want)
+{
+	lower *w = c->w;
+	const sys_tensor *old = &w->s->tensor.at[t];
+	int64_t numel = old->numel;
+	sys_eqn e = {.monoid = IR_SET,
+		.label = "copy",
+		.op = "copy",
+		.call = c->number,
+		.n_out = 1,
+		.scan_axis = -1};
+
+	if (old->rank == want->rank &&
+		memcmp(old->shape, want->shape,
+			(size_t)want->rank * sizeof *want->shape) == 0)
+		return t;
+	if (numel > 1)
+		e.axis[e.n_axes++] = (sys_axis){
+			.extent = numel, .kind = AXIS_P, .name = "i"};
+	e.n_left = e.n_axes;
+	e.body[0] = ex_read(w->s, t, flat_place(w, &e));
+	e.out[0] = ir_add_tensor(
+		w->s, old->name, old->dtype, want->rank, want->shape);
+	if (numel > 0)
+		ir_add_eqn(w->s, &e);
+	return e.out[0];
+}
+
 static void lower_opaque(leq *c)
 {
 	const ir_inst *p = c->p;
@@ -384,7 +416,8 @@ static void lower_opaque(leq *c)
 
 	for (int32_t i = 0; i < p->n_tensors; i++)
 		if (p->tensor[i].operand >= 0)
-			in[n++] = c->tensor[i];
+			in[n++] = in_shape(
+				c, c->tensor[i], &p->tensor[i].type);
 	e.opaque_in = in;
 	e.n_opaque_in = n;
 	if (p->n_results > IR_MAX_OUT)

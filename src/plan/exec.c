@@ -62,10 +62,14 @@ struct plan_exec {
 static void bind_types(plan_exec *x, struct bound *b)
 {
 	const plan_launch *l = b->l;
+	const sys_eqn *e = l->eqn;
 
 	b->type = arena_array(x->a, ir_type, l->n_params);
 	for (int32_t i = 0; i < l->n_params; i++) {
-		const sys_tensor *t = &x->p->s->tensor.at[l->tensor[i]];
+		/* whose memory it is may have another shape */
+		int32_t n = i < e->n_out ? e->out[i]
+					 : e->opaque_in[i - e->n_out];
+		const sys_tensor *t = &x->p->s->tensor.at[n];
 
 		b->type[i].dtype = t->dtype;
 		b->type[i].rank = t->rank;

@@ -473,13 +473,21 @@ static bool same_bits(job *j, void *const *x, void *const *y,
 	return true;
 }
 
+static bool has_nothing(const ir_program *p)
+{
+	for (int32_t i = 0; i < p->value.n; i++)
+		if (type_numel(&p->value.at[i].type) == 0)
+			return true;
+	return false;
+}
+
 /* index.range came from one side only. */
 static bool explain_range(job *j, tn_status have, const char **message)
 {
 	if (j->want == TN_ERANGE) {
 		/* what no output needs need not be read, and an axis of
 		 * extent 1 has no place to read but one */
-		if (!j->c->all_outputs || j->single)
+		if (!j->c->all_outputs || j->single || has_nothing(j->c->p))
 			return true;
 		*message = "index.range by the interpreter, none compiled";
 		return false;
