@@ -259,7 +259,11 @@ static void join(emitter *em, const loop_node *n)
 	em_line(em, "}");
 	for (i = 0; i < m; i++) {
 		int32_t t = e->e->out[i];
-		struct place_of to = em_place_tensor(em, t, e->at, true);
+		struct place_of to;
+
+		if (loop_param(em->k, t) < 0)
+			continue; /* a component that nobody reads */
+		to = em_place_tensor(em, t, e->at, true);
 
 		em_store(em, &to, em_cast(em, x[i], em->s->tensor.at[t].dtype));
 	}
