@@ -452,3 +452,16 @@
 		"o = take(k, i)\n"
 		"return o\n",
 		"1024{argmax0 r1024{argmax} take}"},
+	{"an opaque row sees the shape",
+		"x: f32[64]\n"
+		"y = reshape(x, shape=[8,8])\n"
+		"a, b = sort(y)\n"
+		"return a, b\n",
+		"64{copy} | opaque sort ! opaque"},
+	{"an opaque row of what is as it was",
+		"x: f32[64]\n"
+		"y = reshape(x, shape=[8,8])\n"
+		"z = reshape(y, shape=[64])\n"
+		"a, b = sort(z)\n"
+		"return a, b\n",
+		" opaque sort"},
