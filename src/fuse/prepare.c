@@ -274,6 +274,21 @@ static void find_aliases(prepare *w)
 	}
 }
 
+/* An opaque row may want the copy all the same: then it is the output. */
+static void drop_made_aliases(prepare *w)
+{
+	fuse_state *f = w->f;
+
+	for (int32_t i = 0; i < f->s->output.n; i++) {
+		int32_t t = f->s->output.at[i], maker = fuse_maker(f, t);
+
+		if (f->alias[t] >= 0 && f->unit[maker] != NULL) {
+			f->alias[t] = -1;
+			f->kept[t] = true;
+		}
+	}
+}
+
 static void make_units(prepare *w)
 {
 	fuse_state *f = w->f;
@@ -287,6 +302,7 @@ static void make_units(prepare *w)
 	}
 	for (int32_t i = f->s->eqn.n - 1; i >= 0; i--)
 		make_unit(w, i, live);
+	drop_made_aliases(w);
 }
 
 /* ---- order of writes ---- */
