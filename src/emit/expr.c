@@ -512,7 +512,8 @@ static val scalar_call(emitter *em, const ir_scalar *f, const expr *e, val *x)
 		str_add(&s, ")");
 		v.t = s.at;
 	}
-	if (out == TN_BOOL && v.lanes == 1)
+	/* infix text gives 0 or 1, helpers what a lane would hold */
+	if (out == TN_BOOL && v.lanes == 1 && f->emit[0] != '(')
 		v.t = arena_printf(em->a, "%s != 0", v.t);
 	return em_name_val(em, v);
 }

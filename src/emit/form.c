@@ -203,9 +203,7 @@ static void load_fun(emitter *em, const ix_atom *t)
 		masked ? arena_printf(em->a, " : %" PRId64, t->lo) : "");
 	em_line(em, "if (%s%s < %" PRId64 " || %s%s >= %" PRId64 ") {", d, at,
 		t->lo, d, at, t->hi);
-	if (t->lo > -((int64_t)1 << 62) || t->hi < (int64_t)1 << 62)
-		em_line(em, "	*err = %d;", check_number(em, t));
-	/* else a guard decides: any value is accepted, and kept from overflow */
+	em_line(em, "	*err = %d;", check_number(em, t));
 	em_line(em, "	%s%s = %s(%s%s, %" PRId64 ", %" PRId64 ");", d, at,
 		em_own(em, "clamp_i64"), d, at, t->lo, t->hi - 1);
 	em_line(em, "}");

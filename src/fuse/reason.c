@@ -387,14 +387,16 @@ static void write_apart(why *w, int32_t read)
 	int32_t n = w->g->source.n + w->h->source.n;
 	eqn_unit **unit = arena_array(fuse_scratch(c->f), eqn_unit *, n + 1);
 	eqn_edge *e = eqn_join(c->f->g, w->to, w->from, read);
-	double t;
+	choice_verdict v;
 
 	n = choice_members(c, 2, both, NULL, unit);
-	t = choice_judge(c, n, unit).seconds;
-	if (t < INFINITY && choice_may_merge(c, 2, both, NULL, NULL))
+	v = choice_judge(c, n, unit);
+	/* siblings without a loop in common are not tried, however small */
+	if (v.seconds < INFINITY && v.shared > 1 &&
+		choice_may_merge(c, 2, both, NULL, NULL))
 		give(w, FUSE_WHY_COST,
 			arena_printf(c->f->a, "fused %.3g us, apart %.3g us",
-				1e6 * t,
+				1e6 * v.seconds,
 				1e6 * (w->g->seconds + w->h->seconds)));
 	else
 		give(w, FUSE_WHY_OVERWRITE,

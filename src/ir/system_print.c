@@ -83,11 +83,49 @@ static void print_atom(const struct printer *p, const ix_atom *a)
 	}
 }
 
+/*
+ * Terms that are no digits stand in the order in which their atoms were made:
+ * another one in the system that is read back. So they are printed in the
+ * order of their texts. at[]: numbers of terms.
+ */
+static const int32_t *text_order(const struct printer *p, const ix_form *f)
+{
+	arena *a = p->out->a;
+	int32_t *at = arena_array(a, int32_t, f->n + 1);
+	const char **text = arena_array(a, const char *, f->n + 1);
+	int32_t n_others = 0;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		at[i] = i;
+		n_others += f->t[i].atom->kind != IX_DIGIT;
+	}
+	for (int32_t i = 0; i < f->n && n_others > 1; i++) {
+		str s = str_new(a);
+		struct printer q = *p;
+		int32_t k = i;
+
+		if (f->t[i].atom->kind == IX_DIGIT)
+			continue;
+		q.out = &s;
+		print_atom(&q, f->t[i].atom);
+		text[i] = s.at;
+		for (; k > 0 && text[at[k - 1]] != NULL &&
+			strcmp(text[at[k - 1]], s.at) > 0;
+			k--)
+			at[k] = at[k - 1];
+		at[k] = i;
+	}
+	return at;
+}
+
 static void print_form(const struct printer *p, const ix_form *f)
 {
+	const int32_t *at = text_order(p, f);
+
 	for (int32_t i = 0; i < f->n; i++) {
-		int64_t k = f->t[i].coef;
-		bool bare = is_bare(p, f->t[i].atom);
+		const ix_term *t = &f->t[at[i]];
+		int64_t k = t->coef;
+		bool bare = is_bare(p, t->atom);
 
 		if (i > 0)
 			str_add(p->out, k < 0 ? " - " : " + ");
@@ -98,7 +136,7 @@ static void print_form(const struct printer *p, const ix_form *f)
 			str_printf(p->out, "%lld*", (long long)k);
 		if (k != 1 && !bare)
 			str_addc(p->out, '(');
-		print_atom(p, f->t[i].atom);
+		print_atom(p, t->atom);
 		if (k != 1 && !bare)
 			str_addc(p->out, ')');
 	}
