@@ -60,52 +60,137 @@ static bool above(const loop_node *n, const loop_node *top)
 	return top == NULL;
 }
 
-/* Some points of the domain: a proof is not asked for, a witness is. */
-static bool witness(
-	struct verify *v, const ix_dom *d, const ix_form *f, int64_t numel)
+/* The conditions on the way to an expression, innermost first. */
+struct path {
+	const expr *cond;
+	bool holds;
+	const struct path *up;
+};
+
+/* The value of an integer or bool at a point, when no data decides it. */
+static bool value_at(const expr *e, const int64_t *point, int64_t *out)
 {
-	int64_t point[IX_MAX_AXES];
-	uint64_t seed = 1;
-	int32_t n, i;
+	ir_number v[IR_MAX_ARGS];
 
-	for (n = 0; n < 200; n++) {
-		bool holds = !ix_has_fun(f);
-		int64_t at;
-
-		for (i = 0; i < d->box.n; i++) {
-			seed = hash_bytes(&seed, sizeof seed, (uint64_t)i);
-			point[i] = (int64_t)(seed % (uint64_t)d->box.extent[i]);
-		}
-		for (i = 0; i < d->n_facts && holds; i++) {
-			holds = !ix_has_fun(d->facts[i].f);
-			at = holds ? ix_eval(d->facts[i].f, point, NULL, NULL)
-				   : 0;
-			holds = holds && at >= d->facts[i].lo &&
-				at < d->facts[i].hi;
-		}
-		at = holds ? ix_eval(f, point, NULL, NULL) : 0;
-		if (at < 0 || at >= numel)
-			return true;
+	switch (e->kind) {
+	case EX_CONST:
+		*out = e->c.i;
+		return !dtype_is_float(e->dtype);
+	case EX_INDEX:
+	case EX_INSIDE:
+		if (ix_has_fun(e->form))
+			return false;
+		*out = ix_eval(e->form, point, NULL, NULL);
+		if (e->kind == EX_INSIDE)
+			*out = *out >= e->lo && *out < e->hi;
+		return true;
+	case EX_CALL:
+		if (dtype_is_float(e->dtype) || e->n_args == 0)
+			return false;
+		for (int32_t i = 0; i < e->n_args; i++)
+			if (dtype_is_float(e->arg[i]->dtype) ||
+				!value_at(e->arg[i], point, &v[i].i))
+				return false;
+		*out = ir_scalar_eval(
+			e->fn, e->arg[e->n_args - 1]->dtype, v).i;
+		return true;
+	case EX_READ:
+	case EX_SELECT:
+	case EX_CAST:
+	case EX_PARAM:
+		return false;
 	}
-	(void)v;
 	return false;
 }
 
-/* No guard decides: only where no select is on the way is this an error. */
+static bool reached(const struct path *p, const int64_t *point)
+{
+	for (; p != NULL; p = p->up) {
+		int64_t is;
+
+		if (!value_at(p->cond, point, &is) || (is != 0) != p->holds)
+			return false;
+	}
+	return true;
+}
+
+/* Some points of the box: a proof is not asked for, a witness is. */
+static bool witness(const ix_box *box, const struct path *path,
+	const ix_form *f, int64_t numel)
+{
+	int64_t point[IX_MAX_AXES], at;
+	uint64_t seed = 1;
+
+	if (ix_has_fun(f))
+		return false;
+	for (int32_t n = 0; n < 200; n++) {
+		for (int32_t i = 0; i < box->n; i++) {
+			seed = hash_bytes(&seed, sizeof seed, (uint64_t)i);
+			point[i] = (int64_t)(seed % (uint64_t)box->extent[i]);
+		}
+		at = ix_eval(f, point, NULL, NULL);
+		if ((at < 0 || at >= numel) && reached(path, point))
+			return true;
+	}
+	return false;
+}
+
+/* 'a' and, 'o' or, 0 else: what says when its right side counts. */
+static char connective(const expr *e)
+{
+	const char *name = e->kind == EX_CALL ? ir_scalar_at(e->fn)->name : "";
+
+	return strcmp(name, "and") == 0 ? 'a' : strcmp(name, "or") == 0 ? 'o' : 0;
+}
+
+/* Every read below e, once per way to it. */
+static void check_inside(
+	struct verify *v, map *seen, const expr *e, const struct path *path)
+{
+	const struct {
+		const struct path *path;
+		int64_t id;
+	} key = {path, e->id};
+
+	if (map_get(seen, &key, sizeof key, -1) >= 0)
+		return;
+	map_set(seen, &key, sizeof key, 1);
+	if (e->kind == EX_READ) {
+		const sys_tensor *t = &v->k->s->tensor.at[e->tensor];
+		int64_t min, max;
+
+		ix_range(&v->k->dom, e->form, &min, &max);
+		if ((min < 0 || max >= t->numel) && v->of->scan_var < 0 &&
+			witness(&v->k->dom.box, path, e->form, t->numel))
+			broken(v, "V5", "a read is outside its tensor");
+	} else if (e->kind == EX_SELECT || connective(e)) {
+		/* the right side of and, or: where the left one says so */
+		struct path *way = arena_array(v->k->a, struct path, 2);
+
+		way[0] = (struct path){e->arg[0], true, path};
+		way[1] = (struct path){e->arg[0], false, path};
+		check_inside(v, seen, e->arg[0], path);
+		if (e->kind == EX_SELECT) {
+			check_inside(v, seen, e->arg[1], &way[0]);
+			check_inside(v, seen, e->arg[2], &way[1]);
+		} else {
+			check_inside(v, seen, e->arg[1],
+				&way[connective(e) == 'a' ? 0 : 1]);
+		}
+	} else {
+		for (int32_t i = 0; i < e->n_args; i++)
+			check_inside(v, seen, e->arg[i], path);
+	}
+}
+
 static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 {
 	struct verify *v = arg;
 	loop_kernel *k = v->k;
-	const sys_tensor *t = &k->s->tensor.at[read->tensor];
-	int64_t min, max;
 	int32_t p, c, i;
 	const loop_node *made, *both;
 	loop_eqn *e;
 
-	ix_range(d, read->form, &min, &max);
-	if ((min < 0 || max >= t->numel) && v->of->scan_var < 0 &&
-		witness(v, d, read->form, t->numel))
-		broken(v, "V5", "a read is outside its tensor");
 	if (!loop_maker(k, read->tensor, &p, &c) || &k->eqn[p] == v->of ||
 		k->eqn[p].stage)
 		return NULL;
@@ -148,8 +233,9 @@ static void check_expr(struct verify *v, const expr *e)
 
 	for (i = 0; i < k->n_vars; i++)
 		same[i] = ix_axis(k->s->x, &k->dom, i);
-	ex_subst(k->s, &k->dom, e, k->n_vars, k->dom.box.extent, same,
+	e = ex_subst(k->s, &k->dom, e, k->n_vars, k->dom.box.extent, same,
 		check_read, v);
+	check_inside(v, map_new(k->a), e, NULL);
 }
 
 /* V2: strides of the left variables are products of faster extents. */
