@@ -121,6 +121,15 @@ struct place_of em_place_buf(emitter *em, int32_t n_buf, const ix_form *at)
 	return p;
 }
 
+/* The loops of an earlier phase have left it in memory. */
+static bool is_complete(const emitter *em, int32_t eqn, int32_t comp)
+{
+	const loop_buf *b = &em->k->buf[em->k->buf_of[eqn][comp]];
+
+	return b->where != LOOP_SCRATCH && b->phase < em->phase &&
+	       loop_param(em->k, em->k->eqn[eqn].e->out[comp]) >= 0;
+}
+
 struct place_of em_place_tensor(
 	emitter *em, int32_t tensor, const ix_form *at, bool in_memory)
 {
@@ -128,7 +137,7 @@ struct place_of em_place_tensor(
 	int32_t e, c;
 
 	if (!in_memory && loop_maker(em->k, tensor, &e, &c) &&
-		em->k->buf_of[e][c] >= 0 &&
+		em->k->buf_of[e][c] >= 0 && !is_complete(em, e, c) &&
 		(!em->k->eqn[e].stage ||
 			loop_is_staged(
 				em->k, &em->k->buf[em->k->buf_of[e][c]], at)))

@@ -19,6 +19,7 @@ typedef struct finish {
 	int32_t *group_of;	/* by source */
 	VEC(int32_t) * readers; /* by tensor: groups */
 	int32_t group;		/* at hand */
+	const fuse_kernel *k;	/* made of it */
 	map *names;
 } finish;
 
@@ -54,11 +55,35 @@ static void find_readers(finish *w)
 	}
 }
 
+static bool reads(const eqn_unit *u, int32_t tensor)
+{
+	for (int32_t i = 0; i < u->n_reads; i++)
+		if (u->read[i].tensor == tensor)
+			return true;
+	return false;
+}
+
+/* The tail reads from memory what the loops before it have made. */
+static bool is_for_tail(const finish *w, int32_t tensor)
+{
+	const fuse_kernel *k = w->k;
+	bool made = false, read = false;
+
+	for (int32_t i = 0; k->has_tail && i < k->n_eqns; i++) {
+		const fuse_eqn *e = &k->eqn[i];
+
+		for (int32_t c = 0; c < e->e.n_out && !e->tail; c++)
+			made |= e->e.out[c] == tensor;
+		read |= e->tail && reads(w->f->unit[e->source], tensor);
+	}
+	return made && read;
+}
+
 static bool visible(void *arg, int32_t tensor)
 {
 	const finish *w = arg;
 
-	if (w->f->kept[tensor])
+	if (w->f->kept[tensor] || is_for_tail(w, tensor))
 		return true;
 	for (int32_t i = 0; i < w->readers[tensor].n; i++)
 		if (w->readers[tensor].at[i] != w->group)
@@ -340,6 +365,7 @@ static fuse_kernel *make_kernel(finish *w, const fuse_group *o)
 	for (int32_t i = 0; i < n; i++)
 		unit[i] = f->unit[o->source.at[i]];
 	k = fuse_tree(f, n, unit);
+	w->k = k;
 	k->seconds = o->seconds;
 	k->name = kernel_name(w, k);
 	fuse_buffers(f, k, visible, w);

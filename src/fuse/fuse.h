@@ -56,6 +56,7 @@ typedef struct fuse_eqn {
 	 */
 	const ix_form *out_at;
 	bool recomputed; /* its value is also made elsewhere */
+	bool tail; /* runs once, when all that are not are complete */
 } fuse_eqn;
 
 /* A tensor that never leaves the kernel. */
@@ -85,6 +86,7 @@ typedef struct fuse_kernel {
 	int32_t anchor;	   /* equation whose index gives all others: the largest box */
 	bool opaque;	   /* one opaque equation, no tree */
 	bool serial;	   /* P(G) empty: small stages one after another */
+	bool has_tail;	   /* P(G) empty, but for a small tail: see fuse_eqn */
 	int32_t batch;	   /* kernels with the same batch >= 0 are independent and launched together */
 	double seconds;	   /* by the cost model */
 } fuse_kernel;

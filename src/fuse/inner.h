@@ -7,6 +7,7 @@
  *   tree.c       the loop tree of a set
  *   buffer.c     which tensors stay inside, where they live
  *   cost.c       seconds of a set
+ *   tail.c       what runs once behind the loops of a set
  *   partition.c  which sets: greedy choice
  *   order.c      the order of kernels, kept up while they grow
  *   reason.c     why an edge was not fused
@@ -149,6 +150,16 @@ void fuse_buffers(fuse_state *f, fuse_kernel *k, fuse_sees *visible, void *arg);
 
 /* ---- cost.c: of a refined set with its classes ---- */
 double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg);
+
+/* ---- tail.c ---- */
+
+/* Marks the members that may run once behind the rest; how many are the rest,
+ * 0: there is no tail. */
+int32_t fuse_tail(
+	fuse_state *f, int32_t n, eqn_unit *const *unit, bool *is_tail);
+/* of a set that is one kernel with a tail; INFINITY: it is none */
+double fuse_tail_seconds(fuse_state *f, int32_t n, eqn_unit *const *unit,
+	fuse_sees *sees, void *arg, int64_t *shared);
 
 /* ---- partition.c ---- */
 

@@ -129,6 +129,8 @@ static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 	if (s->class.n > 0 || n == 1 || volume <= f->t->serial_volume ||
 		rule_dropped(f, FUSE_RULE_SHARE))
 		v.seconds = fuse_seconds(f, s, seen, c);
+	else
+		v.seconds = fuse_tail_seconds(f, n, unit, seen, c, &v.shared);
 	return v;
 }
 

@@ -221,6 +221,8 @@ static void kernel(printer *w, const fuse_kernel *k)
 	names(w, ") -> ", k->n_outputs, k->output);
 	if (k->serial && !k->opaque)
 		str_add(w->out, ", serial");
+	if (k->has_tail)
+		str_add(w->out, ", with a tail");
 	if (k->batch >= 0)
 		str_printf(w->out, ", batch %d", k->batch);
 	str_addc(w->out, '\n');

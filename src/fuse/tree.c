@@ -550,6 +550,49 @@ static void find_anchor(fuse_state *f, fuse_kernel *k, eqn_unit *const *unit)
 			k->anchor = i;
 }
 
+/* The members that are tail, or those that are not. */
+static void build_part(
+	builder *b, part_set *all, const bool *is_tail, bool tail, nodes *out)
+{
+	int32_t *which = arena_array(b->scratch, int32_t, all->n + 1), n = 0;
+	part_set *s;
+
+	for (int32_t i = 0; i < all->n; i++)
+		if (is_tail[i] == tail)
+			which[n++] = i;
+	s = part_sub(b->f, b->scratch, all, n, which);
+	build(b, s, out, 0);
+	if (!tail)
+		b->k->n_shared = s->class.n;
+}
+
+/* Everything in one loop, or one loop and a tail, or small stages. */
+static void build_all(
+	builder *b, int32_t n, eqn_unit *const *unit, nodes *roots)
+{
+	part_set *s = part_new(b->f, b->scratch, n, unit);
+	bool *is_tail = arena_array(b->scratch, bool, n);
+	fuse_kernel *k = b->k;
+	int64_t volume = 0;
+
+	for (int32_t i = 0; i < n; i++)
+		volume += unit[i]->volume;
+	part_refine(s);
+	part_classes(b->f, s);
+	if (n > 1 && s->class.n == 0 && volume > b->f->t->serial_volume &&
+		fuse_tail(b->f, n, unit, is_tail) > 0) {
+		k->has_tail = true;
+		for (int32_t i = 0; i < n; i++)
+			k->eqn[i].tail = is_tail[i];
+		build_part(b, s, is_tail, false, roots);
+		build_part(b, s, is_tail, true, roots);
+		return;
+	}
+	build(b, s, roots, 0);
+	k->n_shared = s->class.n;
+	k->serial = s->class.n == 0;
+}
+
 fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit)
 {
 	arena *scratch = fuse_scratch(f);
@@ -558,7 +601,6 @@ fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit)
 	int32_t path[FUSE_MAX_NEST + 2];
 	nodes roots = {0};
 	flats *scatter = arena_array(scratch, flats, n);
-	part_set *s;
 
 	b.k = k;
 	k->batch = -1;
@@ -574,10 +616,7 @@ fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit)
 	}
 	b.has_init = arena_array(scratch, bool, n);
 	b.last = arena_array(scratch, part_member, n);
-	s = part_new(f, scratch, n, unit);
-	build(&b, s, &roots, 0);
-	k->n_shared = s->class.n;
-	k->serial = s->class.n == 0;
+	build_all(&b, n, unit, &roots);
 	nest_inits(&b, &roots, 0, path, scatter);
 	k->n_roots = roots.n;
 	k->root = arena_copy(

@@ -266,12 +266,12 @@ static void check_kernel(checker *w)
 
 		for (int32_t a = 0; a < k->eqn[i].e.n_axes; a++)
 			v *= k->eqn[i].e.axis[a].extent;
-		volume += v;
+		volume += k->has_tail && !k->eqn[i].tail ? 0 : v;
 		w->init[i].at = w->stmt[i].at = -1;
 	}
 	if (k->opaque)
 		return;
-	if (k->n_eqns > 1 && k->n_shared == 0 &&
+	if (k->n_eqns > 1 && (k->n_shared == 0 || k->has_tail) &&
 		volume > w->p->target.serial_volume)
 		env_bug(w->env, "fuse.verify",
 			"%s: no loop in common for %lld instances", k->name,

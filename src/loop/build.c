@@ -132,6 +132,7 @@ static void over_vars(struct build *b, const fuse_eqn *fe, loop_eqn *le)
 		else
 			le->left |= v;
 	}
+	le->tail = fe->tail;
 	le->scan_var = e->scan_axis < 0
 			       ? -1
 			       : fe->axis_at[e->scan_axis]->t[0].atom->axis;

@@ -87,6 +87,7 @@ typedef struct loop_eqn {
 	 * form any element, by variables of its own */
 	const ix_form *start_at;
 	loop_set left, reduced;
+	bool tail;	  /* runs once, when all that are not are complete */
 	int32_t scan_var; /* -1 none */
 	bool stage;	  /* copy of an input into a buffer */
 	bool push;	  /* scatter: elements are reached in no order */

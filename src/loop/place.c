@@ -65,6 +65,8 @@ static bool touches(struct place *p, const loop_node *n)
 		return false;
 	if (n->eqn == p->eqn)
 		return true;
+	if (e->tail && !p->k->eqn[p->eqn].tail) /* from memory */
+		return false;
 	if (n->kind == LOOP_DONE || n->kind == LOOP_PART || p->skip_readers)
 		return false;
 	p->reads = false;

@@ -31,10 +31,53 @@ static void set_backward(loop_kernel *k, loop_node *n)
 		set_backward(k, n->child[i]);
 }
 
+static bool is_tail(const loop_kernel *k, const loop_node *n)
+{
+	while (loop_is_loop(n))
+		n = n->child[0];
+	return k->eqn[n->eqn].tail;
+}
+
+/* The roots of the tail, taken from the only phase there is. */
+static int32_t take_tail(loop_kernel *k, loop_node **out)
+{
+	loop_phase *ph = &k->phase[0];
+	int32_t n = 0, m = 0;
+
+	for (int32_t i = 0; i < ph->n_roots; i++)
+		if (is_tail(k, ph->root[i]))
+			out[n++] = ph->root[i];
+		else
+			ph->root[m++] = ph->root[i];
+	ph->n_roots = m;
+	return n;
+}
+
+/* Behind everything: in the phase that joins partial results, or its own. */
+static void put_tail(loop_kernel *k, int32_t n, loop_node *const *root)
+{
+	loop_phase *ph = &k->phase[k->n_phases - 1], *own;
+	loop_node **all;
+
+	if (n == 0)
+		return;
+	own = k->n_phases > 1 && ph->n_chunks == 1 ? ph
+						   : &k->phase[k->n_phases++];
+	if (own != ph)
+		*own = (loop_phase){0, NULL, 1};
+	all = arena_array(k->a, loop_node *, own->n_roots + n);
+	for (int32_t i = 0; i < own->n_roots; i++)
+		all[i] = own->root[i];
+	for (int32_t i = 0; i < n; i++)
+		all[own->n_roots++] = root[i];
+	own->root = all;
+}
+
 void loop_schedule(loop_kernel *k, const loop_target *t)
 {
 	loop_phase *ph = &k->phase[0];
-	int32_t i;
+	loop_node **tail = arena_array(k->a, loop_node *, k->n_roots + 1);
+	int32_t i, n_tail;
 
 	k->target = *t;
 	k->n_phases = 1;
@@ -46,6 +89,7 @@ void loop_schedule(loop_kernel *k, const loop_target *t)
 		set_backward(k, ph->root[i]);
 	}
 	k->stream = arena_array(k->a, bool, k->n_params + 1);
+	n_tail = take_tail(k, tail);
 	loop_push_phases(k);
 	if (!t->plain) {
 		if (k->n_phases == 1) {
@@ -56,6 +100,7 @@ void loop_schedule(loop_kernel *k, const loop_target *t)
 		loop_parallel(k);
 		loop_split_guards(k);
 	}
+	put_tail(k, n_tail, tail);
 	loop_place(k);
 	loop_choose_streams(k);
 }

@@ -43,6 +43,7 @@ static void on_read(void *arg, const expr *e)
 		r->hit = true;
 }
 
+/* In the loops that are split; the tail reads what is complete. */
 static bool is_read_here(loop_kernel *k, int32_t eqn)
 {
 	int32_t i, j, c;
@@ -51,7 +52,9 @@ static bool is_read_here(loop_kernel *k, int32_t eqn)
 		struct reads r = {k->eqn[eqn].e->out[c], false};
 
 		for (i = 0; i < k->n_eqns; i++)
-			for (j = 0; j < k->eqn[i].e->n_out; j++) {
+			for (j = 0; j < k->eqn[i].e->n_out &&
+				    !k->eqn[i].tail;
+				j++) {
 				loop_walk(k->a, k->eqn[i].body[j], on_read, &r);
 				if (k->eqn[i].init[j] != NULL)
 					loop_walk(k->a, k->eqn[i].init[j],

@@ -269,7 +269,7 @@
 		"t: i64[8192]\n"
 		"o = cross_entropy(x, t)\n"
 		"return o\n",
-		"z0 r8192{m0 r8192{m} s0 r8192{s} y l z} | o ! completion"},
+		"z0 r8192{m0 r8192{m} s0 r8192{s} y l z} o"},
 	{"29",
 		"ids: i64[8,128]\n"
 		"w: f32[50000,768]\n"
