@@ -180,8 +180,9 @@ static void set(walk *w)
 	int32_t out = q->out[0];
 	tn_dtype t = w->inst->tensor[out].type.dtype;
 
-	memset(w->tensor[out], 0,
-		(size_t)numel_of(w, out) * dtype_size(t));
+	if (!q->is_update) /* else a write: it begins as it was */
+		memset(w->tensor[out], 0,
+			(size_t)numel_of(w, out) * dtype_size(t));
 	if (!first_instance(w))
 		return;
 	do {
@@ -234,6 +235,14 @@ static void run_equations(arena *a, const inst_job *j)
 	walk w = {.e = j->e, .inst = j->inst, .tensor = j->tensor};
 
 	w.letter = arena_array(a, int64_t, j->inst->n_letters);
+	for (int32_t i = 0; i < j->inst->n_tensors; i++) {
+		const in_tensor *t = &j->inst->tensor[i];
+
+		if (t->next_of >= 0) /* operands are the first tensors */
+			memcpy(j->tensor[i], j->tensor[t->next_of],
+				(size_t)numel_of(&w, i) *
+					dtype_size(t->type.dtype));
+	}
 	for (int32_t i = 0; i < j->inst->n_eqns; i++) {
 		w.eqn = &j->inst->eqn[i];
 		if (w.eqn->monoid == IR_SET)
@@ -347,6 +356,13 @@ static void run_program(arena *a, void *arg)
 	for (int32_t i = 0; i < p->output.n; i++)
 		memcpy(j->output[i], value[p->output.at[i]],
 			type_bytes(&p->value.at[p->output.at[i]].type));
+	for (int32_t i = 0; i < p->input.n; i++) {
+		int32_t v = p->input.at[i], newest = ir_program_newest(p, v);
+
+		if (newest != v && p->value.at[v].is_param)
+			memcpy((void *)(uintptr_t)j->input[i], value[newest],
+				type_bytes(&p->value.at[v].type));
+	}
 }
 
 void interp_run(env *e, const ir_program *p, const void *const *input,

@@ -207,6 +207,8 @@ static void copy_tensors(
 		*vec_push(to->a, &to->input) = number[from->input.at[i]];
 	for (int32_t i = 0; i < from->output.n; i++)
 		*vec_push(to->a, &to->output) = number[from->output.at[i]];
+	for (int32_t i = 0; i < from->store.n; i++)
+		*vec_push(to->a, &to->store) = from->store.at[i];
 }
 
 ir_system *sys_compact(ir_system *s)

@@ -211,6 +211,7 @@ typedef struct ir_system {
 	VEC(sys_tensor) tensor;
 	VEC(sys_eqn) eqn; /* topological order; every tensor is made once */
 	VEC(int32_t) input, output; /* tensors, in the program's order; an output may be an input, or occur twice */
+	VEC(int32_t) store; /* by output: the input in whose memory it ends; -1 or beyond its end: in an array of its own */
 	void *intern; /* private: expression table */
 } ir_system;
 
@@ -429,6 +430,8 @@ typedef struct ir_value {
 	ir_type type;
 	int32_t call;	/* -1: input */
 	int32_t result; /* which result of the call */
+	bool is_param;	/* input whose memory ends with its newest version */
+	int32_t next_version; /* made by a write; -1: none */
 	loc at;
 } ir_value;
 
@@ -440,7 +443,8 @@ typedef struct ir_call {
 	const ir_attr *attr; /* only those given */
 	int32_t n_results;
 	const int32_t *result; /* values */
-	ir_inst *inst;
+	const ir_inst *inst;
+	int32_t view; /* of a write: through which it was asked for; else -1 */
 	loc at;
 } ir_call;
 
@@ -461,6 +465,36 @@ int32_t ir_program_call(ir_program *p, const char *row, int32_t n_args,
 	const int32_t *arg, int32_t n_attrs, const ir_attr *attr,
 	const char *const *result_name, loc at);
 void ir_program_output(ir_program *p, int32_t value);
+/* As an input, and writable: at the end its memory holds its newest version. */
+int32_t ir_program_param(ir_program *p, const char *name, ir_type type, loc at);
+/* The newest version of a value, itself if it never was written. */
+int32_t ir_program_newest(const ir_program *p, int32_t value);
+/*
+ * A call of an instance that is at hand already; of no row of the table, too.
+ * name: of the results, NULL: v0, v1, ... Returns the call.
+ */
+int32_t ir_program_inst(ir_program *p, const ir_inst *inst, int32_t n_args,
+	const int32_t *arg, const char *const *name, loc at);
+/*
+ * v = write(view, value): the next version of what view is a view of (through
+ * calls that are views, down to an input or another call's result), with the
+ * elements of the view replaced. Errors: [write.shape] [write.version] a
+ * version has one next; [write.repeats] an element of the view is not an element of its own.
+ */
+int32_t ir_program_write(ir_program *p, int32_t view, int32_t value,
+	const char *name, loc at);
+
+/* ---- views (view.c) ---- */
+
+/* One equation =, whose body is one bare read of operand 0. */
+bool ir_inst_is_view(const ir_inst *p);
+/*
+ * From a place in the view's result, by axis, forms over d, to the place in
+ * operand 0 that it reads. fun[t]: id for data read from tensor t of the
+ * instance. below has room for max(2, its rank).
+ */
+void ir_view_place(ix *x, const ix_dom *d, const ir_inst *view,
+	const int64_t *fun, const ix_form *const *at, const ix_form **below);
 
 /* .tn text: `op` rows, then program { ... }. Throws tn.* with a caret. */
 ir_program *ir_program_parse(arena *a, const char *text, size_t n,

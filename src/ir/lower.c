@@ -331,6 +331,59 @@ static void lower_scan(leq *c, sys_eqn *e)
 	ir_add_eqn(c->w->s, e);
 }
 
+/*
+ * A write whose places cannot be solved for its letters: which of its elements
+ * stands where is a tensor of its own, -1 where none does.
+ *
+ *     h[j] max= number of (letters) where left == j
+ *     o[j] = h[j] >= 0 ? v[h[j]] : old[j]
+ */
+static void write_by_search(leq *c, sys_eqn *e)
+{
+	ir_system *s = c->w->s;
+	ix *x = c->w->x;
+	const ir_type *t = &c->p->tensor[c->q->out[0]].type;
+	const in_node *from = c->q->body[0];
+	const ir_type *value = &c->p->tensor[from->tensor].type;
+	const ix_form *at[IR_MAX_AXES], *own;
+	int32_t old = c->tensor[c->q->out[0]];
+	int32_t v = c->tensor[from->tensor], hit;
+	tn_dtype wide = ir_wide(t->dtype);
+	ix_dom d;
+	const expr *h, *arg[2];
+
+	for (int32_t i = 0; i < c->n_axes; i++)
+		at[i] = ix_axis(x, &c->dom, i);
+	e->monoid = IR_MAX;
+	c->want[0] = TN_I64;
+	e->body[0] = ex_index(
+		s, ix_linearise(x, &c->dom, c->n_axes, c->extent, at));
+	left_solve(c, e);
+	hit = ir_add_tensor(s,
+		arena_printf(c->w->a, "%s.place", tensor_name(c, c->q->out[0])),
+		TN_I64, t->rank, t->shape);
+	e->out[0] = hit;
+	ir_add_eqn(s, e);
+	begin_eqn(c, e);
+	shape_axes(c, e);
+	d = (ix_dom){.box = ir_eqn_box(s, e)};
+	own = flat_place(c->w, e);
+	h = ex_read(s, hit, own);
+	arg[0] = h;
+	arg[1] = ex_const_i(s, TN_I64, 0);
+	e->body[0] = ex_select(s, ex_call(s, ir_scalar_find("ge", 2), arg),
+		ex_cast(s, wide,
+			ex_read(s, v,
+				ix_clamp(x, &d,
+					ix_fun(x, hit, own, INT64_MIN / 2,
+						INT64_MAX / 2),
+					0,
+					shape_numel(value->shape,
+						value->rank) - 1))),
+		ex_cast(s, wide, ex_read(s, old, own)));
+	e->body[0] = ex_cast(s, c->want[0], e->body[0]);
+}
+
 static void lower_eqn(leq *c)
 {
 	const in_eqn *q = c->q;
@@ -361,7 +414,9 @@ static void lower_eqn(leq *c)
 		plain_axes(c, &e);
 	else
 		left_solve(c, &e);
-	if (q->is_update)
+	if (q->monoid == IR_SET && e.n_axes > e.n_left)
+		write_by_search(c, &e);
+	if (q->is_update && q->monoid != IR_SET)
 		set_init(c, &e, old);
 	add(c, &e);
 }
@@ -462,10 +517,14 @@ static void lower_call(lower *w, int32_t number)
 
 	c.tensor = arena_array(w->a, int32_t, p->n_tensors + 1);
 	c.axis_of = arena_array(w->a, int32_t, p->n_letters + 1);
-	for (int32_t i = 0; i < p->n_tensors; i++)
-		c.tensor[i] = p->tensor[i].operand >= 0
-			? w->of_value[call->arg[p->tensor[i].operand]]
-			: -1;
+	for (int32_t i = 0; i < p->n_tensors; i++) {
+		int32_t operand = p->tensor[i].operand >= 0
+			? p->tensor[i].operand
+			: p->tensor[i].next_of; /* x' begins as x */
+
+		c.tensor[i] = operand >= 0 ? w->of_value[call->arg[operand]]
+					   : -1;
+	}
 	if (p->opaque != NULL) {
 		lower_opaque(&c);
 	} else {
@@ -525,6 +584,14 @@ static int32_t last_version(lower *w, int32_t t)
 	return e.out[0];
 }
 
+/* store: the input whose memory it ends in; -1: an array of its own */
+static void add_output(lower *w, int32_t t, int32_t store)
+{
+	*vec_push(w->a, &w->s->output) = t;
+	*vec_push(w->a, &w->s->store) = store;
+	w->s->tensor.at[t].is_output = true;
+}
+
 ir_system *ir_lower(arena *a, ix *x, const ir_program *p)
 {
 	lower *w = arena_make(a, lower);
@@ -536,11 +603,13 @@ ir_system *ir_lower(arena *a, ix *x, const ir_program *p)
 	add_inputs(w);
 	for (int32_t i = 0; i < p->call.n; i++)
 		lower_call(w, i);
-	for (int32_t i = 0; i < p->output.n; i++) {
-		int32_t t = last_version(w, w->of_value[p->output.at[i]]);
+	for (int32_t i = 0; i < p->output.n; i++)
+		add_output(w, last_version(w, w->of_value[p->output.at[i]]), -1);
+	for (int32_t i = 0; i < p->input.n; i++) {
+		int32_t v = p->input.at[i], newest = ir_program_newest(p, v);
 
-		*vec_push(a, &w->s->output) = t;
-		w->s->tensor.at[t].is_output = true;
+		if (newest != v && p->value.at[v].is_param)
+			add_output(w, w->of_value[newest], i);
 	}
 	return sys_compact(w->s);
 }

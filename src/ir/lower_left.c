@@ -473,13 +473,31 @@ static void new_axes(struct solve *v, sys_eqn *e, int32_t *to)
 
 static void check_set(struct solve *v, const sys_eqn *e)
 {
-	if (e->monoid != IR_SET)
+	if (e->monoid != IR_SET || v->c->q->is_update)
 		return;
 	if (v->guard->kind != EX_CONST || v->guard->c.i == 0 ||
 		e->n_axes > e->n_left)
 		lower_fail(v->c, v->c->p->tensor[v->c->q->out[0]].name,
 			"'=' does not make every element of %s exactly once",
 			v->c->p->tensor[v->c->q->out[0]].name);
+}
+
+/* A write: where no letter leads, the element of the version before. */
+static const expr *or_as_before(struct solve *v, const expr *b)
+{
+	leq *c = v->c;
+	const ix_form *at[TN_MAX_RANK];
+	tn_dtype wide = ir_wide(b->dtype);
+	const expr *old;
+
+	for (int32_t p = 0; p < c->rank; p++)
+		at[p] = v->j_axis[p] >= 0 ? axis(v, v->j_axis[p])
+					  : ix_const(v->x, 0);
+	old = ex_read(v->s, c->tensor[c->q->out[0]],
+		ix_linearise(v->x, &v->ext, c->rank, c->shape, at));
+	b = ex_select(v->s, v->guard, ex_cast(v->s, wide, b),
+		ex_cast(v->s, wide, old));
+	return ex_cast(v->s, c->want[0], b);
 }
 
 static void solve_pull(leq *c, sys_eqn *e)
@@ -490,7 +508,7 @@ static void solve_pull(leq *c, sys_eqn *e)
 	ix_dom d = {0};
 
 	for (int32_t p = 0; p < c->rank && !c->q->skip; p++)
-		lower_inside(c, &c->dom, c->left[p], c->shape[p],
+		c->left[p] = lower_inside(c, &c->dom, c->left[p], c->shape[p],
 			c->p->tensor[c->q->out[0]].name, p);
 	begin(v, c);
 	solve_positions(v);
@@ -513,6 +531,8 @@ static void solve_pull(leq *c, sys_eqn *e)
 		if (e->monoid != IR_SET)
 			b = ex_select(v->s, v->guard, b,
 				ir_identity(v->s, e->monoid, k, c->want[k]));
+		else if (c->q->is_update && e->n_axes == e->n_left)
+			b = or_as_before(v, b);
 		e->body[k] = ex_subst(v->s, &d, b, v->ext.box.n, v->extent,
 			with, NULL, NULL);
 	}
@@ -585,7 +605,8 @@ static void solve_push(leq *c, sys_eqn *e)
 
 void left_solve(leq *c, sys_eqn *e)
 {
-	for (int32_t p = 0; p < c->rank; p++)
+	/* a write is injective: data can only shift it */
+	for (int32_t p = 0; p < c->rank && e->monoid != IR_SET; p++)
 		if (ix_has_fun(c->left[p])) {
 			solve_push(c, e);
 			return;

@@ -33,7 +33,7 @@ int32_t prog_find_value(const ir_program *p, const char *name)
 	return (int32_t)map_get_str(p->name, name, -1);
 }
 
-static int32_t add_value(ir_program *p, const char *name, ir_type type,
+int32_t prog_add_value(ir_program *p, const char *name, ir_type type,
 	int32_t call, int32_t result, loc at)
 {
 	int32_t value = p->value.n;
@@ -52,6 +52,7 @@ static int32_t add_value(ir_program *p, const char *name, ir_type type,
 		.type = type,
 		.call = call,
 		.result = result,
+		.next_version = -1,
 		.at = at};
 	if (name != NULL)
 		map_set_str(p->name, name, value);
@@ -92,8 +93,23 @@ int32_t ir_program_input(ir_program *p, const char *name, ir_type type, loc at)
 	int32_t value;
 
 	check_type(p, name, &type, at);
-	value = add_value(p, name, type, -1, 0, at);
+	value = prog_add_value(p, name, type, -1, 0, at);
 	*vec_push(p->a, &p->input) = value;
+	return value;
+}
+
+int32_t ir_program_param(ir_program *p, const char *name, ir_type type, loc at)
+{
+	int32_t value = ir_program_input(p, name, type, at);
+
+	p->value.at[value].is_param = true;
+	return value;
+}
+
+int32_t ir_program_newest(const ir_program *p, int32_t value)
+{
+	while (p->value.at[value].next_version >= 0)
+		value = p->value.at[value].next_version;
 	return value;
 }
 
@@ -328,14 +344,31 @@ static void check_names(const ir_program *p, const prog_call *c, int32_t n)
 			n == 1 ? "" : "s", c->n_names);
 }
 
+/* Adds the call and a value for each result. */
+static void add_results(
+	ir_program *p, ir_call *call, const char *const *name)
+{
+	int32_t n = call->inst->n_results, *result;
+
+	result = arena_array(p->a, int32_t, n);
+	for (int32_t i = 0; i < n; i++)
+		result[i] = prog_add_value(p, name != NULL ? name[i] : NULL,
+			call->inst->tensor[call->inst->result[i]].type,
+			p->call.n, i, call->at);
+	call->n_results = n;
+	call->result = result;
+	*vec_push(p->a, &p->call) = *call;
+}
+
 int32_t prog_add_call(ir_program *p, const prog_call *c)
 {
 	ir_type *type = arena_array(p->a, ir_type, c->n_args);
 	ir_call call = {.row = c->row,
 		.n_args = c->n_args,
 		.n_attrs = c->n_attrs,
+		.view = -1,
 		.at = c->at};
-	int32_t number = p->call.n, *result;
+	int32_t number = p->call.n;
 
 	check_arity(p, c);
 	check_attrs(p, c);
@@ -350,17 +383,25 @@ int32_t prog_add_call(ir_program *p, const prog_call *c)
 	call.attr = copy_attrs(p->a, c->attr, c->n_attrs);
 	call.inst = ir_instantiate(p->a, p->table, c->row, c->n_args, type,
 		c->n_attrs, call.attr, c->at);
-	call.n_results = call.inst->n_results;
-	check_names(p, c, call.n_results);
-	result = arena_array(p->a, int32_t, call.n_results);
-	for (int32_t i = 0; i < call.n_results; i++) {
-		const in_tensor *t = &call.inst->tensor[call.inst->result[i]];
+	check_names(p, c, call.inst->n_results);
+	add_results(p, &call, c->name);
+	return number;
+}
 
-		result[i] = add_value(p, c->name != NULL ? c->name[i] : NULL,
-			t->type, number, i, c->at);
-	}
-	call.result = result;
-	*vec_push(p->a, &p->call) = call;
+int32_t ir_program_inst(ir_program *p, const ir_inst *inst, int32_t n_args,
+	const int32_t *arg, const char *const *name, loc at)
+{
+	ir_call call = {.row = inst->row,
+		.n_args = n_args,
+		.inst = inst,
+		.view = -1,
+		.at = at};
+	int32_t number = p->call.n;
+
+	call.arg = arena_copy(p->a, arg, (size_t)n_args * sizeof *arg);
+	add_results(p, &call, name);
+	for (int32_t i = 0; i < call.n_results && name == NULL; i++)
+		prog_name_value(p, p->call.at[number].result[i]);
 	return number;
 }
 

@@ -21,6 +21,11 @@ typedef struct prog_call {
 int32_t prog_add_call(ir_program *p, const prog_call *c);
 /* The row; throws tn.unknown_op with the nearest names. */
 const ir_row *prog_find_row(const ir_program *p, const char *name, loc at);
+/* Is this the row that ir_program_write makes calls of? */
+bool prog_is_write(const ir_row *r);
+/* A value that call `call` makes (-1 an input). */
+int32_t prog_add_value(ir_program *p, const char *name, ir_type type,
+	int32_t call, int32_t result, loc at);
 /* Value of that name, or -1. */
 int32_t prog_find_value(const ir_program *p, const char *name);
 /* First free name of the form v0, v1, ... for a value that has none. */

@@ -523,6 +523,18 @@ typedef struct adding {
 	call *c;
 } adding;
 
+static void add_write(const adding *d, const int32_t *value)
+{
+	const call *c = d->c;
+
+	if (c->operand.n != 2 || c->attr.n > 0 || c->result.n != 1)
+		env_fail(d->s->e, TN_EINVAL, "tn.arity", c->at,
+			"write takes a view and a value and has one result, "
+			"the next version of what is written");
+	ir_program_write(d->s->prog, value[0], value[1], c->result.at[0],
+		c->at);
+}
+
 static void add_call(void *arg)
 {
 	adding *d = arg;
@@ -541,7 +553,10 @@ static void add_call(void *arg)
 		value[i] = c->operand.at[i].value >= 0 ?
 			c->operand.at[i].value :
 			make_literal(d->s, c, i);
-	prog_add_call(d->s->prog, &made);
+	if (prog_is_write(c->row))
+		add_write(d, value);
+	else
+		prog_add_call(d->s->prog, &made);
 }
 
 static void find_row(void *arg)
@@ -577,6 +592,7 @@ typedef struct declaration {
 	parser *s;
 	const char *name;
 	ir_type type;
+	bool is_param;
 	loc at;
 } declaration;
 
@@ -584,7 +600,10 @@ static void add_input(void *arg)
 {
 	declaration *d = arg;
 
-	ir_program_input(d->s->prog, d->name, d->type, d->at);
+	if (d->is_param)
+		ir_program_param(d->s->prog, d->name, d->type, d->at);
+	else
+		ir_program_input(d->s->prog, d->name, d->type, d->at);
 }
 
 static void statement(parser *s)
@@ -592,13 +611,18 @@ static void statement(parser *s)
 	call c = {0};
 	loc at = s->next.where;
 	char *first = name(s, "a name, return or '}'");
+	bool is_param = strcmp(first, "param") == 0 && s->next.kind == T_NAME;
 
+	if (is_param)
+		first = name(s, "the name of a param");
 	if (eat(s, ':')) {
-		declaration d = {s, first, type(s), at};
+		declaration d = {s, first, type(s), is_param, at};
 
 		with_source(s, add_input, &d, at);
 		return;
 	}
+	if (is_param)
+		unexpected(s, "':' and the type of the param");
 	*vec_push(s->a, &c.result) = first;
 	while (eat(s, ','))
 		*vec_push(s->a, &c.result) = name(s, "the name of a result");

@@ -39,6 +39,11 @@ static void print_call(str *out, const ir_program *p, const ir_call *c)
 		str_printf(out, "%s%s", i > 0 ? ", " : "",
 			p->value.at[c->result[i]].name);
 	str_printf(out, " = %s(", ir_row_name(c->row));
+	if (c->view >= 0) { /* a write: see view.c */
+		str_printf(out, "%s, %s)\n", p->value.at[c->view].name,
+			p->value.at[c->arg[1]].name);
+		return;
+	}
 	for (int32_t i = 0; i < c->n_args; i++)
 		str_printf(out, "%s%s", i > 0 ? ", " : "",
 			p->value.at[c->arg[i]].name);
@@ -57,7 +62,7 @@ static void print_value(str *out, const ir_program *p, const ir_value *v)
 			print_call(out, p, &p->call.at[v->call]);
 		return;
 	}
-	str_printf(out, "  %s: %s", v->name, dtype_name(v->type.dtype));
+	str_printf(out, "  %s%s: %s", v->is_param ? "param " : "", v->name, dtype_name(v->type.dtype));
 	str_shape(out, v->type.shape, v->type.rank);
 	str_addc(out, '\n');
 }

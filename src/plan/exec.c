@@ -56,7 +56,7 @@ struct plan_exec {
 	VEC(struct patch) patch;
 	int64_t *first; /* room for the intervals of the widest step */
 	const void *const *in; /* of the run in progress */
-	void *const *out;
+	void **out; /* by output, params included */
 };
 
 static void bind_types(plan_exec *x, struct bound *b)
@@ -140,6 +140,7 @@ plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 		if (p->step.at[s].n > widest)
 			widest = p->step.at[s].n;
 	x->first = arena_array(a, int64_t, widest + 1);
+	x->out = arena_array(a, void *, p->s->output.n + 1);
 	return x;
 }
 
@@ -326,12 +327,18 @@ static void run_copies(plan_exec *x)
 void plan_exec_run(plan_exec *x, const void *const *in, void *const *out)
 {
 	x->in = in;
-	x->out = out;
+	for (int32_t i = 0; i < x->p->s->output.n; i++) {
+		int32_t store = plan_store(x->p->s, i);
+
+		/* a param is the caller's to be written */
+		x->out[i] = store < 0 ? out[i]
+				      : (void *)(uintptr_t)in[store];
+	}
 	for (int32_t i = 0; i < x->patch.n; i++) {
 		const struct patch *at = &x->patch.at[i];
 
 		/* a kernel only reads what is an input: it takes them const */
-		*at->slot = at->is_output ? out[at->number]
+		*at->slot = at->is_output ? x->out[at->number]
 					  : (void *)(uintptr_t)in[at->number];
 	}
 	for (int32_t s = 0; s < x->p->step.n; s++)

@@ -111,6 +111,34 @@ static void find_lifetimes(plan *p)
 	}
 }
 
+/*
+ * May the output be made where the param stands? If both are one storage,
+ * then whoever reads an older version comes before: fuse/ has seen to it.
+ */
+static bool is_in_place(const ir_system *s, int32_t t, int32_t input)
+{
+	return s->tensor.at[t].storage >= 0 &&
+	       s->tensor.at[t].storage ==
+		       s->tensor.at[s->input.at[input]].storage;
+}
+
+static void place_output(plan *p, int32_t i)
+{
+	const ir_system *s = p->s;
+	int32_t root = p->root[s->output.at[i]], store = plan_store(s, i);
+	plan_place *at = &p->place[root];
+
+	if (s->tensor.at[root].numel == 0)
+		return;
+	if (at->where != PLAN_NOWHERE ||
+		(store >= 0 && !is_in_place(s, root, store))) {
+		*vec_push(p->a, &p->copy) = (plan_copy){root, i};
+		return;
+	}
+	at->where = PLAN_OUTPUT;
+	at->number = i;
+}
+
 /* The caller's arrays; outputs that something else already fills are copies. */
 static void place_callers(plan *p)
 {
@@ -122,19 +150,8 @@ static void place_callers(plan *p)
 		at->where = PLAN_INPUT;
 		at->number = i;
 	}
-	for (int32_t i = 0; i < s->output.n; i++) {
-		int32_t root = p->root[s->output.at[i]];
-		plan_place *at = &p->place[root];
-
-		if (s->tensor.at[root].numel == 0)
-			continue;
-		if (at->where != PLAN_NOWHERE) {
-			*vec_push(p->a, &p->copy) = (plan_copy){root, i};
-			continue;
-		}
-		at->where = PLAN_OUTPUT;
-		at->number = i;
-	}
+	for (int32_t i = s->output.n - 1; i >= 0; i--) /* params come last */
+		place_output(p, i);
 }
 
 /* Tensors in the order of a key (first or last step), as lists by step. */

@@ -4,6 +4,12 @@
 
 #include "plan/plan.h"
 
+/* The input in whose memory output i ends; -1: none. */
+static inline int32_t plan_store(const ir_system *s, int32_t i)
+{
+	return i < s->store.n ? s->store.at[i] : -1;
+}
+
 /* Offsets in the slab start at multiples of this: a cache line. */
 enum { PLAN_ALIGN = 64 };
 

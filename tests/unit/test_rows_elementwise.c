@@ -93,6 +93,8 @@ static const row_case cases[] = {
 	{"cast(a, to=f32)", {"i64[1] 16777217"}, {"f32[1] 16777216"}},
 	{"identity(a)", {"T[2,0]"}, {"T[2,0]"}, .types = "f32 i64 bool"},
 	{"identity(a)", {"bf16[2] 1 nan"}, {"bf16[2] 1 nan"}},
+	{"write(a, b)", {"f32[2] 1 2", "f32[2] 3 nan"}, {"f32[2] 3 nan"}},
+	{"write(a, b)", {"T[0]", "T[0]"}, {"T[0]"}, .types = "f32 bool"},
 	{"stop_gradient(a)", {"f32[2] 1 2"}, {"f32[2] 1 2"}},
 	{"square(a)", {X}, {"T[2,5,7]"}, want_square, FLOATS},
 	{"square(a)", {"i8[2] 5 12"}, {"i8[2] 25 -112"}},
