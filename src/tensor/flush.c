@@ -1,0 +1,475 @@
+/*
+ * flush.c: what is needed becomes a program, and runs.
+ *
+ * The calls that the wanted values depend on, in the order in which they were
+ * recorded, are one program: its inputs are the values at hand, its outputs
+ * those that somebody will still ask for. Its structure - instances, who reads
+ * what through which views, what is an output, what may be overwritten - is
+ * the key to a plan made before.
+ *
+ * A write takes over the memory of the value before it when nobody will ask
+ * for that one again. If somebody will, the write makes a new value; memory
+ * that others look at stays where it is, and what is still asked for is copied
+ * away first. Both are exact: a read is of a value, and values never change.
+ */
+#include "tensor/local.h"
+
+#include <stdlib.h>
+
+/* ---- what is needed ---- */
+
+static void want(tensors *t, t_value *v)
+{
+	if (v->buf != NULL)
+		return;
+	if (v->call == NULL)
+		env_bug(t->e, "tensor.flush", "value %lld is lost",
+			(long long)v->id);
+	if (v->call->stamp == t->stamp)
+		return;
+	v->call->stamp = t->stamp;
+	*vec_push(t->a, &t->stack) = v;
+	*vec_push(t->a, &t->todo) = v->call;
+}
+
+static void want_read(tensors *t, const t_read *r)
+{
+	want(t, r->v);
+	for (const t_view *w = r->view; w != NULL; w = w->parent)
+		for (int32_t i = 0; i < w->n_extra; i++) {
+			/* an offset is a value, seen plainly or through views */
+			want(t, w->extra[i].v);
+			for (const t_view *u = w->extra[i].view; u != NULL;
+				u = u->parent)
+				if (u->n_extra > 0)
+					env_fail(t->e, TN_EINVAL,
+						"tensor.offset", (loc){0},
+						"the offset of a view is "
+						"itself behind an offset: "
+						"copy it first");
+		}
+}
+
+static int by_id(const void *x, const void *y)
+{
+	const t_call *const *l = x, *const *r = y;
+
+	return (*l)->id < (*r)->id ? -1 : (*l)->id > (*r)->id;
+}
+
+static void find_calls(tensors *t, t_value *const *v, int32_t n)
+{
+	t->stamp++;
+	t->todo.n = t->stack.n = 0;
+	for (int32_t i = 0; i < n; i++)
+		want(t, v[i]);
+	while (t->stack.n > 0) {
+		const t_call *c = vec_pop(&t->stack)->call;
+
+		for (int32_t i = 0; i < c->n_args; i++)
+			want_read(t, &c->arg[i]);
+	}
+	if (t->todo.n > 1)
+		qsort(t->todo.at, (size_t)t->todo.n, sizeof *t->todo.at, by_id);
+}
+
+/* ---- numbers: inputs odd, results even ---- */
+
+static void code(tensors *t, int32_t x)
+{
+	*vec_push(t->a, &t->code) = x;
+}
+
+static void meet(tensors *t, t_value *v)
+{
+	if (v->stamp == t->stamp)
+		return;
+	v->stamp = t->stamp;
+	v->inside = 0;
+	v->base = -1;
+	if (v->buf != NULL) {
+		v->number = 2 * t->input.n + 1;
+		*vec_push(t->a, &t->input) = v;
+	}
+}
+
+static void number_values(tensors *t)
+{
+	int32_t n = 0;
+
+	t->input.n = 0;
+	for (int32_t k = 0; k < t->todo.n; k++) {
+		t_call *c = t->todo.at[k];
+
+		for (int32_t i = 0; i < c->n_args; i++) {
+			meet(t, c->arg[i].v);
+			c->arg[i].v->inside++;
+			for (const t_view *w = c->arg[i].view; w != NULL;
+				w = w->parent)
+				for (int32_t j = 0; j < w->n_extra; j++)
+					meet(t, w->extra[j].v);
+		}
+		for (int32_t i = 0; i < c->n_results; i++, n++)
+			if (c->result[i] != NULL) {
+				meet(t, c->result[i]);
+				c->result[i]->number = 2 * n;
+			}
+	}
+}
+
+/* Will somebody ask for it when these calls are done? */
+static bool is_wanted(const t_value *v)
+{
+	return v->data > v->inside;
+}
+
+/*
+ * In whose memory the write ends: an input's (its number in t->input), when
+ * that one, or the write before in its memory, is what it changes; else -1.
+ */
+static int32_t base_of(tensors *t, const t_call *c)
+{
+	t_value *p = c->arg[0].v;
+	const t_buffer *b = p->buf;
+
+	if (p->base >= 0)
+		return t->base.at[p->base] == p ? p->base : -1;
+	if (b == NULL || p->number % 2 == 0 || c->result[0] == NULL)
+		return -1;
+	for (int32_t i = 0; i < t->input.n; i++) {
+		/* two values never share memory that is written */
+		if (t->input.at[i] != p || t->base.at[i] != NULL)
+			continue;
+		if (b->refs == 1 && (b->is_external || !is_wanted(p)))
+			return i;
+	}
+	return -1;
+}
+
+static void find_bases(tensors *t)
+{
+	t->base.n = 0;
+	for (int32_t i = 0; i < t->input.n; i++)
+		*vec_push(t->a, &t->base) = NULL;
+	for (int32_t k = 0; k < t->todo.n; k++) {
+		t_call *c = t->todo.at[k];
+		int32_t base;
+
+		if (c->entry != NULL)
+			continue;
+		base = base_of(t, c);
+		if (base < 0 || c->result[0] == NULL)
+			continue;
+		c->result[0]->base = base;
+		t->base.at[base] = c->result[0];
+	}
+}
+
+/* ---- the key ---- */
+
+static void code_read(tensors *t, const t_read *r)
+{
+	code(t, r->v->number);
+	for (const t_view *w = r->view; w != NULL; w = w->parent) {
+		code(t, w->entry->id);
+		for (int32_t i = 0; i < w->n_extra; i++)
+			code_read(t, &w->extra[i]);
+	}
+	code(t, -1);
+}
+
+static void code_type(tensors *t, const ir_type *y)
+{
+	code(t, (int32_t)y->dtype);
+	code(t, y->rank);
+	for (int32_t i = 0; i < y->rank; i++) {
+		code(t, (int32_t)(y->shape[i] & 0x7fffffff));
+		code(t, (int32_t)(y->shape[i] >> 31));
+	}
+}
+
+static bool is_output(const t_call *c, int32_t i)
+{
+	const t_value *v = c->result[i];
+
+	return v != NULL && is_wanted(v);
+}
+
+static bool ends_in_base(const tensors *t, const t_value *v)
+{
+	return v->base >= 0 && t->base.at[v->base] == v;
+}
+
+static void make_key(tensors *t)
+{
+	t->code.n = 0;
+	t->output.n = 0;
+	for (int32_t k = 0; k < t->todo.n; k++) {
+		t_call *c = t->todo.at[k];
+
+		code(t, c->entry != NULL ? c->entry->id : -2);
+		if (c->entry == NULL)
+			code(t, c->result[0] != NULL ? c->result[0]->base : -1);
+		for (int32_t i = 0; i < c->n_args; i++)
+			code_read(t, &c->arg[i]);
+		for (int32_t i = 0; i < c->n_results; i++) {
+			bool out = is_output(c, i) &&
+				!ends_in_base(t, c->result[i]);
+
+			code(t, out);
+			if (out)
+				*vec_push(t->a, &t->output) = c->result[i];
+		}
+	}
+	for (int32_t i = 0; i < t->input.n; i++) {
+		code_type(t, &t->input.at[i]->type);
+		code(t, t->base.at[i] != NULL);
+	}
+}
+
+/* ---- the program ---- */
+
+typedef struct building {
+	tensors *t;
+	ir_program *p;
+	int32_t *input;	 /* program value of each */
+	int32_t *result; /* the same of results, by number / 2 */
+} building;
+
+static int32_t value_of(const building *b, const t_value *v)
+{
+	return v->number % 2 ? b->input[v->number / 2]
+			     : b->result[v->number / 2];
+}
+
+static int32_t seen_through(
+	building *b, int32_t value, const t_view *w, int32_t depth);
+
+static int32_t read_value(building *b, const t_read *r, int32_t depth)
+{
+	return seen_through(b, value_of(b, r->v), r->view, depth);
+}
+
+static int32_t seen_through(
+	building *b, int32_t value, const t_view *w, int32_t depth)
+{
+	int32_t arg[1 + T_MAX_EXTRA];
+
+	if (w == NULL)
+		return value;
+	if (depth > 200)
+		env_fail(b->t->e, TN_EINVAL, "tensor.view", (loc){0},
+			"more than 200 views of views: copy one of them");
+	arg[0] = seen_through(b, value, w->parent, depth + 1);
+	for (int32_t i = 0; i < w->n_extra; i++)
+		arg[i + 1] = read_value(b, &w->extra[i], depth + 1);
+	return b->p->call
+		.at[ir_program_inst(b->p, w->entry->inst, 1 + w->n_extra, arg,
+			NULL, (loc){0})]
+		.result[0];
+}
+
+/* A value that may be written to: of its own, unless it is written in place. */
+static int32_t own_value(building *b, int32_t value)
+{
+	int32_t call;
+
+	if (b->p->value.at[value].next_version < 0 &&
+		b->p->value.at[value].is_param)
+		return value;
+	call = ir_program_call(
+		b->p, "identity", 1, &value, 0, NULL, NULL, (loc){0});
+	return b->p->call.at[call].result[0];
+}
+
+static void add_write(building *b, const t_call *c, int32_t number)
+{
+	const t_value *next = c->result[0];
+	int32_t root = value_of(b, c->arg[0].v), value, view;
+	bool in_place = next != NULL && next->base >= 0;
+
+	value = read_value(b, &c->arg[1], 0);
+	if (!in_place)
+		root = own_value(b, root);
+	view = seen_through(b, root, c->arg[0].view, 0);
+	b->result[number] =
+		ir_program_write(b->p, view, value, NULL, (loc){0});
+}
+
+static void add_call(building *b, const t_call *c, int32_t number)
+{
+	int32_t *arg = arena_array(b->p->a, int32_t, c->n_args + 1), call;
+
+	for (int32_t i = 0; i < c->n_args; i++)
+		arg[i] = read_value(b, &c->arg[i], 0);
+	call = ir_program_inst(
+		b->p, c->entry->inst, c->n_args, arg, NULL, (loc){0});
+	for (int32_t i = 0; i < c->n_results; i++)
+		b->result[number + i] = b->p->call.at[call].result[i];
+}
+
+static ir_program *make_program(tensors *t, arena *a)
+{
+	building b = {.t = t, .p = ir_program_new(a, t->table)};
+	int32_t n = 0;
+
+	for (int32_t k = 0; k < t->todo.n; k++)
+		n += t->todo.at[k]->n_results;
+	b.input = arena_array(a, int32_t, t->input.n + 1);
+	b.result = arena_array(a, int32_t, n + 1);
+	for (int32_t i = 0; i < t->input.n; i++) {
+		const char *name = arena_printf(a, "x%d", (int)i);
+		const ir_type *y = &t->input.at[i]->type;
+
+		b.input[i] = t->base.at[i] != NULL
+			? ir_program_param(b.p, name, *y, (loc){0})
+			: ir_program_input(b.p, name, *y, (loc){0});
+	}
+	n = 0;
+	for (int32_t k = 0; k < t->todo.n; k++) {
+		const t_call *c = t->todo.at[k];
+
+		if (c->entry == NULL)
+			add_write(&b, c, n);
+		else
+			add_call(&b, c, n);
+		n += c->n_results;
+	}
+	for (int32_t i = 0; i < t->output.n; i++)
+		ir_program_output(b.p, value_of(&b, t->output.at[i]));
+	return b.p;
+}
+
+static void *plan_of(tensors *t)
+{
+	size_t n = (size_t)t->code.n * sizeof *t->code.at;
+	int64_t found = map_get(t->plan_of, t->code.at, n, -1);
+	arena *a;
+	t_plan p;
+
+	if (found >= 0) {
+		t->stats.n_plan_hits++;
+		return t->plan.at[found].compiled;
+	}
+	t->stats.n_plan_misses++;
+	a = arena_child(t->a);
+	p.compiled = t->b.compile(t->b.arg, a, make_program(t, a));
+	map_set(t->plan_of, t->code.at, n, t->plan.n);
+	*vec_push(t->a, &t->plan) = p;
+	return p.compiled;
+}
+
+/* ---- running ---- */
+
+/* Memory of outputs, and copies of what a write ends though it is wanted. */
+static void make_buffers(tensors *t)
+{
+	t->out.n = t->in.n = 0;
+	for (int32_t i = 0; i < t->made.n; i++) /* a run that failed left them */
+		t_buffer_drop(t, t->made.at[i]);
+	t->made.n = 0;
+	for (int32_t i = 0; i < t->output.n; i++) {
+		size_t n = t_bytes(&t->output.at[i]->type);
+
+		*vec_push(t->a, &t->made) = t_buffer_new(t, n);
+		*vec_push(t->a, &t->out) = t->made.at[i]->data;
+	}
+	for (int32_t i = 0; i < t->input.n; i++) {
+		t_value *v = t->input.at[i];
+		t_buffer *b;
+
+		*vec_push(t->a, &t->in) = v->buf->data;
+		if (t->base.at[i] == NULL || !is_wanted(v))
+			continue;
+		b = t_buffer_new(t, t_bytes(&v->type));
+		memcpy(b->data, v->buf->data, t_bytes(&v->type));
+		*vec_push(t->a, &t->made) = b;
+		t->stats.n_copies++;
+		t->stats.copied_bytes += (int64_t)t_bytes(&v->type);
+	}
+}
+
+static void take_buffers(tensors *t)
+{
+	int32_t made = 0;
+
+	for (int32_t i = 0; i < t->output.n; i++)
+		t->output.at[i]->buf = t->made.at[made++];
+	for (int32_t i = 0; i < t->input.n; i++) {
+		t_value *v = t->input.at[i], *last = t->base.at[i];
+
+		if (last == NULL)
+			continue;
+		last->buf = v->buf;
+		v->buf = is_wanted(v) ? t->made.at[made++] : NULL;
+	}
+	t->made.n = 0;
+}
+
+/* The call has made what it can: its results stand alone, it lets go. */
+static void finish(tensors *t, t_call *c)
+{
+	c->refs++;
+	for (int32_t i = 0; i < c->n_results; i++)
+		if (c->result[i] != NULL) {
+			c->result[i]->call = NULL;
+			c->result[i] = NULL;
+			c->refs--;
+		}
+	t_call_drop(t, c);
+}
+
+void t_flush(tensors *t, t_value *const *v, int32_t n)
+{
+	void *plan;
+
+	find_calls(t, v, n);
+	if (t->todo.n == 0)
+		return;
+	number_values(t);
+	find_bases(t);
+	make_key(t);
+	t->stats.n_flushes++;
+	plan = plan_of(t);
+	make_buffers(t);
+	t->b.run(t->b.arg, plan, t->in.at, t->out.at);
+	take_buffers(t);
+	for (int32_t i = 0; i < t->todo.n; i++)
+		finish(t, t->todo.at[i]);
+}
+
+/* ---- reading ---- */
+
+void tensor_eval(tensors *t, tensor *const *x, int32_t n)
+{
+	t_value **v = arena_array(t->a, t_value *, n);
+
+	for (int32_t i = 0; i < n; i++)
+		v[i] = t_check(t, x[i])->storage->cur;
+	t_flush(t, v, n);
+}
+
+const void *tensor_data(tensors *t, tensor *x)
+{
+	t_check(t, x);
+	t_flush(t, &x->storage->cur, 1);
+	return x->storage->cur->buf->data;
+}
+
+void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
+{
+	loc at = {.file = t->file, .line = t->line};
+	tensor *copy = x;
+
+	t_check(t, x);
+	if (n_bytes != t_bytes(&x->type))
+		env_fail(t->e, TN_EINVAL, "tensor.size", at,
+			"the tensor has %zu bytes, the array %zu",
+			t_bytes(&x->type), n_bytes);
+	if (x->view != NULL)
+		tensor_call(t, ir_table_find(t->table, "identity"), 1, &x, 0,
+			NULL, &copy, 1);
+	memcpy(data, tensor_data(t, copy), n_bytes);
+	if (copy != x)
+		tensor_drop(t, copy);
+}

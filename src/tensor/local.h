@@ -1,0 +1,175 @@
+/*
+ * local.h: private to tensor/: what its files share.
+ *
+ *   memory.c  nodes and buffers: counted, reused
+ *   record.c  instances, calls, views, handles, scopes
+ *   flush.c   what is needed as a program, and its run
+ */
+#ifndef TENSOR_LOCAL_H
+#define TENSOR_LOCAL_H
+
+#include "tensor/tensor.h"
+
+enum { T_MAX_EXTRA = 2 }; /* rows with more are no views here */
+
+typedef struct t_buffer t_buffer;
+typedef struct t_value t_value;
+typedef struct t_view t_view;
+typedef struct t_call t_call;
+
+/* Memory of one value, or waiting for one. */
+struct t_buffer {
+	arena *own; /* NULL: imported */
+	void *data;
+	size_t bytes;
+	int32_t refs;
+	bool is_external; /* others look at this memory: it stays in place */
+	void (*release)(void *arg);
+	void *release_arg;
+	t_buffer *next; /* in the list of free ones */
+};
+
+/* A row on given types and attributes; one for each such call. */
+typedef struct t_entry {
+	int32_t id;
+	const ir_inst *inst;
+	bool is_view;
+} t_entry;
+
+/* A value seen through a view; view NULL: as it is. */
+typedef struct t_read {
+	t_value *v;
+	t_view *view;
+} t_read;
+
+/* One movement row on top of others. */
+struct t_view {
+	int32_t refs;
+	t_entry *entry;
+	t_view *parent; /* nearer to the storage; NULL: the first */
+	int32_t n_extra;
+	t_read extra[T_MAX_EXTRA]; /* operands that are not moved: offsets */
+	t_view *next;  /* in the list of free ones */
+};
+
+struct t_value {
+	int32_t refs;  /* whoever knows of it */
+	int32_t data;  /* of these, who wants its elements */
+	int64_t id;    /* rises: what it is made from has a smaller one */
+	ir_type type;
+	t_buffer *buf; /* NULL: not computed, or not needed any more */
+	t_call *call;  /* that makes it; NULL: none is left */
+	int32_t result;
+	int32_t number; /* of the flush at hand */
+	int64_t stamp;
+	int32_t inside; /* reads in it that end with it */
+	int32_t base;	/* input in whose memory a write ends; -1 none */
+	t_value *next;
+};
+
+struct t_call {
+	int32_t refs; /* results alive */
+	int64_t id;
+	t_entry *entry; /* NULL: a write, arg[1] to where arg[0] looks */
+	int32_t n_args, cap;
+	t_read *arg;
+	int32_t n_results;
+	t_value *result[IR_MAX_OUT]; /* weak; NULL: dropped */
+	int64_t stamp;
+	t_call *next;
+};
+
+typedef struct t_storage {
+	int32_t refs;
+	t_value *cur;
+	bool is_external;
+	const char *name;
+	struct t_storage *next;
+} t_storage;
+
+struct tensor {
+	uint64_t mark; /* LIVE while it is one */
+	tensors *of;
+	t_storage *storage;
+	t_view *view;
+	ir_type type;
+	int32_t scope;	      /* depth */
+	tensor *before, *after; /* of the same scope */
+};
+#define TENSOR_LIVE UINT64_C(0x74656e6f6e2d7421)
+
+typedef struct t_plan {
+	void *compiled;
+} t_plan;
+
+struct tensors {
+	arena *a;
+	env *e;
+	tensor_backend b;
+	ir_table *table;
+	map *entry_of; /* row, attributes, types -> number */
+	VEC(t_entry *) entry;
+	map *writable; /* views that are known to be */
+	map *plan_of; /* structure -> number */
+	VEC(t_plan) plan;
+	VEC(char) key; /* scratch of a lookup */
+	const char *file;
+	int32_t line;
+	int64_t next_id, stamp;
+	VEC(tensor *) scope; /* the newest handle of each open scope */
+	t_call *dying; /* calls to be freed */
+	bool is_dying;
+	/* nodes to be used again */
+	t_value *values;
+	t_call *calls;
+	t_view *views;
+	t_storage *storages;
+	tensor *handles;
+	t_buffer *spare; /* structs without memory */
+
+	VEC(t_buffer *) free;
+	/* the flush at hand: kept for the next one */
+	VEC(t_call *) todo;
+	VEC(t_value *) stack;
+	VEC(t_value *) input;
+	VEC(t_value *) base; /* by input: the newest value in its memory */
+	VEC(t_value *) output;
+	VEC(t_buffer *) made;
+	VEC(int32_t) code;
+	VEC(const void *) in;
+	VEC(void *) out;
+	tensor_stats stats;
+};
+
+/* memory.c */
+t_buffer *t_buffer_new(tensors *t, size_t bytes);
+t_buffer *t_buffer_import(tensors *t, void *data, size_t bytes);
+void t_buffer_drop(tensors *t, t_buffer *b);
+t_value *t_value_new(tensors *t, const ir_type *type);
+void t_value_keep(t_value *v); /* knows of it and wants its elements */
+void t_value_drop(tensors *t, t_value *v);
+t_call *t_call_new(tensors *t, int32_t n_args);
+void t_call_drop(tensors *t, t_call *c);
+t_view *t_view_new(tensors *t);
+void t_view_keep(t_view *v);
+void t_view_drop(tensors *t, t_view *v);
+t_read t_read_of(t_value *v, t_view *view); /* keeps both */
+void t_read_drop(tensors *t, t_read *r);
+t_storage *t_storage_new(tensors *t, t_value *cur); /* takes cur over */
+void t_storage_drop(tensors *t, t_storage *s);
+tensor *t_handle_new(
+	tensors *t, t_storage *s, t_view *view, const ir_type *type);
+static inline size_t t_bytes(const ir_type *type)
+{
+	return (size_t)shape_numel(type->shape, type->rank) *
+	       dtype_size(type->dtype);
+}
+
+/* record.c */
+tensor *t_check(const tensors *t, const tensor *x);
+t_read t_read_handle(tensor *x);
+
+/* flush.c: after it each of v[] has its elements */
+void t_flush(tensors *t, t_value *const *v, int32_t n);
+
+#endif

@@ -1,0 +1,296 @@
+/*
+ * memory.c: nodes and buffers.
+ *
+ * Every node is counted and goes back to a list when nobody knows of it, so
+ * that a training loop allocates nothing once it is warm. A buffer that is
+ * free waits for the next value of its size; what waits is bounded by what is
+ * in use.
+ */
+#include "run/run.h"
+#include "tensor/local.h"
+
+enum { SPARE_BYTES = 64 << 20 }; /* may always wait */
+
+static void add_live(tensors *t, int64_t bytes)
+{
+	t->stats.bytes_live += bytes;
+	if (t->stats.bytes_live > t->stats.bytes_peak)
+		t->stats.bytes_peak = t->stats.bytes_live;
+}
+
+/* ---- buffers ---- */
+
+static t_buffer *buffer_node(tensors *t)
+{
+	t_buffer *b = t->spare;
+
+	if (b == NULL)
+		return arena_make(t->a, t_buffer);
+	t->spare = b->next;
+	memset(b, 0, sizeof *b);
+	return b;
+}
+
+static void forget(tensors *t, t_buffer *b)
+{
+	arena_free(b->own);
+	b->own = NULL;
+	b->next = t->spare;
+	t->spare = b;
+}
+
+t_buffer *t_buffer_new(tensors *t, size_t bytes)
+{
+	t_buffer *b;
+	size_t room = bytes == 0 ? 64 : (bytes + 63) / 64 * 64;
+
+	for (int32_t i = t->free.n - 1; i >= 0; i--) {
+		b = t->free.at[i];
+		if (b->bytes != room)
+			continue;
+		t->free.at[i] = t->free.at[--t->free.n];
+		t->stats.bytes_cached -= (int64_t)room;
+		b->refs = 1;
+		add_live(t, (int64_t)room);
+		return b;
+	}
+	b = buffer_node(t);
+	b->own = arena_child(t->a);
+	b->data = run_slab(b->own, room);
+	b->bytes = room;
+	b->refs = 1;
+	add_live(t, (int64_t)room);
+	return b;
+}
+
+t_buffer *t_buffer_import(tensors *t, void *data, size_t bytes)
+{
+	t_buffer *b = buffer_node(t);
+
+	b->data = data;
+	b->bytes = bytes;
+	b->refs = 1;
+	b->is_external = true;
+	return b;
+}
+
+void t_buffer_drop(tensors *t, t_buffer *b)
+{
+	int64_t most;
+
+	if (b == NULL || --b->refs > 0)
+		return;
+	if (b->own == NULL) {
+		if (b->release != NULL)
+			b->release(b->release_arg);
+		forget(t, b);
+		return;
+	}
+	b->is_external = false;
+	t->stats.bytes_live -= (int64_t)b->bytes;
+	most = t->stats.bytes_live > SPARE_BYTES ? t->stats.bytes_live
+						 : SPARE_BYTES;
+	if (t->stats.bytes_cached + (int64_t)b->bytes > most) {
+		forget(t, b);
+		return;
+	}
+	*vec_push(t->a, &t->free) = b;
+	t->stats.bytes_cached += (int64_t)b->bytes;
+}
+
+/* ---- values ---- */
+
+t_value *t_value_new(tensors *t, const ir_type *type)
+{
+	t_value *v = t->values;
+
+	if (v != NULL)
+		t->values = v->next;
+	else
+		v = arena_make(t->a, t_value);
+	*v = (t_value){.id = ++t->next_id, .type = *type};
+	t->stats.n_values++;
+	return v;
+}
+
+void t_value_keep(t_value *v)
+{
+	v->refs++;
+	v->data++;
+}
+
+/* Nobody wants the elements any more. */
+static void end_data(tensors *t, t_value *v)
+{
+	t_buffer_drop(t, v->buf);
+	v->buf = NULL;
+}
+
+void t_value_drop(tensors *t, t_value *v)
+{
+	t_call *c = v->call;
+
+	v->refs--;
+	if (--v->data == 0)
+		end_data(t, v);
+	if (v->refs > 0)
+		return;
+	v->call = NULL;
+	v->next = t->values;
+	t->values = v;
+	t->stats.n_values--;
+	if (c != NULL) {
+		c->result[v->result] = NULL;
+		t_call_drop(t, c);
+	}
+}
+
+/* ---- calls ---- */
+
+t_call *t_call_new(tensors *t, int32_t n_args)
+{
+	t_call *c = t->calls;
+	t_read *arg;
+	int32_t cap;
+
+	if (c != NULL)
+		t->calls = c->next;
+	else
+		c = arena_make(t->a, t_call);
+	arg = c->arg;
+	cap = c->cap;
+	if (cap < n_args) {
+		cap = n_args < 4 ? 4 : n_args;
+		arg = arena_array(t->a, t_read, cap);
+	}
+	*c = (t_call){.id = ++t->next_id, .arg = arg, .cap = cap};
+	return c;
+}
+
+/* The results are there, or nobody wants them: the operands are let go. */
+static void let_go(tensors *t, t_call *c)
+{
+	int32_t n = c->n_args;
+
+	c->n_args = 0;
+	for (int32_t i = 0; i < n; i++)
+		t_read_drop(t, &c->arg[i]);
+}
+
+/*
+ * Long chains of calls that are dropped at once must not recurse: calls to be
+ * freed wait in a list.
+ */
+void t_call_drop(tensors *t, t_call *c)
+{
+	if (--c->refs > 0)
+		return;
+	c->next = t->dying;
+	t->dying = c;
+	if (t->is_dying)
+		return;
+	t->is_dying = true;
+	while (t->dying != NULL) {
+		c = t->dying;
+		t->dying = c->next;
+		let_go(t, c);
+		c->next = t->calls;
+		t->calls = c;
+	}
+	t->is_dying = false;
+}
+
+/* ---- views ---- */
+
+t_view *t_view_new(tensors *t)
+{
+	t_view *v = t->views;
+
+	if (v != NULL)
+		t->views = v->next;
+	else
+		v = arena_make(t->a, t_view);
+	*v = (t_view){.refs = 1};
+	return v;
+}
+
+void t_view_keep(t_view *v)
+{
+	if (v != NULL)
+		v->refs++;
+}
+
+void t_view_drop(tensors *t, t_view *v)
+{
+	while (v != NULL && --v->refs == 0) {
+		t_view *up = v->parent;
+
+		for (int32_t i = 0; i < v->n_extra; i++)
+			t_read_drop(t, &v->extra[i]);
+		v->next = t->views;
+		t->views = v;
+		v = up;
+	}
+}
+
+t_read t_read_of(t_value *v, t_view *view)
+{
+	t_value_keep(v);
+	t_view_keep(view);
+	return (t_read){v, view};
+}
+
+void t_read_drop(tensors *t, t_read *r)
+{
+	t_view_drop(t, r->view);
+	t_value_drop(t, r->v);
+}
+
+/* ---- storages and handles ---- */
+
+t_storage *t_storage_new(tensors *t, t_value *cur)
+{
+	t_storage *s = t->storages;
+
+	if (s != NULL)
+		t->storages = s->next;
+	else
+		s = arena_make(t->a, t_storage);
+	*s = (t_storage){.refs = 0, .cur = cur};
+	return s;
+}
+
+void t_storage_drop(tensors *t, t_storage *s)
+{
+	if (--s->refs > 0)
+		return;
+	t_value_drop(t, s->cur);
+	s->next = t->storages;
+	t->storages = s;
+}
+
+tensor *t_handle_new(
+	tensors *t, t_storage *s, t_view *view, const ir_type *type)
+{
+	tensor *x = t->handles;
+	tensor **newest = &t->scope.at[t->scope.n - 1];
+
+	if (x != NULL)
+		t->handles = x->after;
+	else
+		x = arena_make(t->a, tensor);
+	*x = (tensor){.mark = TENSOR_LIVE,
+		.of = t,
+		.storage = s,
+		.view = view,
+		.type = *type,
+		.scope = t->scope.n - 1,
+		.before = *newest};
+	if (*newest != NULL)
+		(*newest)->after = x;
+	*newest = x;
+	s->refs++;
+	t_view_keep(view);
+	t->stats.n_tensors++;
+	return x;
+}

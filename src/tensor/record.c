@@ -1,0 +1,419 @@
+/*
+ * record.c: calls as nodes, rows as instances, handles in scopes.
+ *
+ * A call finds its instance by row, attributes and operand types: rows are
+ * instantiated once for each such combination, later calls only look them up.
+ * Movement rows make a view of their first operand, no value.
+ *
+ *     v = transpose(x)      a handle on x's storage
+ *     write(v, y)           a new newest value of that storage
+ */
+#include "tensor/local.h"
+
+/* ---- instances ---- */
+
+static void add_key(tensors *t, const void *data, size_t n)
+{
+	if (n == 0)
+		return;
+	vec_reserve(t->a, &t->key, (int32_t)n);
+	memcpy(t->key.at + t->key.n, data, n);
+	t->key.n += (int32_t)n;
+}
+
+static void add_attr(tensors *t, const ir_attr *a)
+{
+	add_key(t, a->name, strlen(a->name) + 1);
+	add_key(t, &a->kind, sizeof a->kind);
+	switch (a->kind) {
+	case ATTR_INT:
+		add_key(t, &a->i, sizeof a->i);
+		break;
+	case ATTR_REAL:
+		add_key(t, &a->f, sizeof a->f);
+		break;
+	case ATTR_INTS:
+		add_key(t, &a->n, sizeof a->n);
+		add_key(t, a->ints, (size_t)a->n * sizeof *a->ints);
+		break;
+	case ATTR_DTYPE:
+		add_key(t, &a->dtype, sizeof a->dtype);
+		break;
+	case ATTR_STRING:
+		add_key(t, a->string, strlen(a->string) + 1);
+		break;
+	}
+}
+
+static t_entry *add_entry(tensors *t, const ir_inst *inst)
+{
+	t_entry *e = arena_make(t->a, t_entry);
+
+	e->id = t->entry.n;
+	e->inst = inst;
+	e->is_view = ir_inst_is_view(inst);
+	for (int32_t i = 0, n = 0; i < inst->n_tensors; i++)
+		if (inst->tensor[i].operand > 0 && ++n > T_MAX_EXTRA)
+			e->is_view = false;
+	*vec_push(t->a, &t->entry) = e;
+	return e;
+}
+
+/* A throw-away program checks arity and attributes and instantiates. */
+static const ir_inst *instantiate(tensors *t, const ir_row *row, int32_t n,
+	tensor *const *x, int32_t n_attrs, const ir_attr *attr)
+{
+	ir_program *p = ir_program_new(t->a, t->table);
+	int32_t *arg = arena_array(t->a, int32_t, n + 1), call;
+	loc at = {.file = t->file, .line = t->line};
+
+	for (int32_t i = 0; i < n; i++)
+		arg[i] = ir_program_input(p,
+			arena_printf(t->a, "x%d", (int)i), x[i]->type, at);
+	call = ir_program_call(
+		p, ir_row_name(row), n, arg, n_attrs, attr, NULL, at);
+	return p->call.at[call].inst;
+}
+
+static t_entry *entry_of(tensors *t, const ir_row *row, int32_t n,
+	tensor *const *x, int32_t n_attrs, const ir_attr *attr)
+{
+	int64_t found;
+	t_entry *e;
+
+	t->key.n = 0;
+	add_key(t, &row, sizeof row);
+	for (int32_t i = 0; i < n; i++) {
+		const ir_type *y = &x[i]->type;
+
+		add_key(t, &y->dtype, sizeof y->dtype);
+		add_key(t, &y->rank, sizeof y->rank);
+		add_key(t, y->shape, (size_t)y->rank * sizeof y->shape[0]);
+	}
+	for (int32_t i = 0; i < n_attrs; i++)
+		add_attr(t, &attr[i]);
+	found = map_get(t->entry_of, t->key.at, (size_t)t->key.n, -1);
+	if (found >= 0)
+		return t->entry.at[found];
+	e = add_entry(t, instantiate(t, row, n, x, n_attrs, attr));
+	map_set(t->entry_of, t->key.at, (size_t)t->key.n, e->id);
+	return e;
+}
+
+/* ---- handles ---- */
+
+tensor *t_check(const tensors *t, const tensor *x)
+{
+	loc at = {.file = t->file, .line = t->line};
+
+	if (x == NULL)
+		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
+			"a tensor is NULL");
+	if (x->mark != TENSOR_LIVE)
+		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
+			"a tensor is used that was dropped, or whose scope was "
+			"left: tn_keep moves one out of its scope");
+	if (x->of != t)
+		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
+			"a tensor belongs to another context");
+	return (tensor *)(uintptr_t)x;
+}
+
+bool tensor_is_live(const tensors *t, const tensor *x)
+{
+	return x != NULL && x->mark == TENSOR_LIVE && x->of == t;
+}
+
+const ir_type *tensor_type(tensors *t, const tensor *x)
+{
+	return &t_check(t, x)->type;
+}
+
+const char *tensor_name(tensors *t, const tensor *x)
+{
+	return t_check(t, x)->storage->name;
+}
+
+static void unlink_handle(tensors *t, tensor *x)
+{
+	if (x->before != NULL)
+		x->before->after = x->after;
+	if (x->after != NULL)
+		x->after->before = x->before;
+	else
+		t->scope.at[x->scope] = x->before;
+}
+
+void tensor_drop(tensors *t, tensor *x)
+{
+	t_check(t, x);
+	unlink_handle(t, x);
+	t_view_drop(t, x->view);
+	t_storage_drop(t, x->storage);
+	x->mark = 0;
+	x->after = t->handles;
+	t->handles = x;
+	t->stats.n_tensors--;
+}
+
+void tensor_scope_enter(tensors *t)
+{
+	*vec_push(t->a, &t->scope) = NULL;
+}
+
+void tensor_scope_leave(tensors *t)
+{
+	if (t->scope.n <= 1)
+		env_fail(t->e, TN_EINVAL, "tensor.scope",
+			(loc){.file = t->file, .line = t->line},
+			"no scope is open");
+	while (t->scope.at[t->scope.n - 1] != NULL)
+		tensor_drop(t, t->scope.at[t->scope.n - 1]);
+	t->scope.n--;
+}
+
+void tensor_keep(tensors *t, tensor *x)
+{
+	t_check(t, x);
+	if (x->scope == 0)
+		return;
+	unlink_handle(t, x);
+	x->scope--;
+	x->after = NULL;
+	x->before = t->scope.at[x->scope];
+	if (x->before != NULL)
+		x->before->after = x;
+	t->scope.at[x->scope] = x;
+}
+
+static tensor *handle_on(tensors *t, t_value *v)
+{
+	return t_handle_new(t, t_storage_new(t, v), NULL, &v->type);
+}
+
+tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
+	bool is_external, const char *name)
+{
+	t_buffer *b = t_buffer_new(t, t_bytes(type));
+	t_value *v = t_value_new(t, type);
+	tensor *x;
+
+	if (data != NULL)
+		memcpy(b->data, data, t_bytes(type));
+	else
+		memset(b->data, 0, t_bytes(type));
+	b->is_external = is_external;
+	v->buf = b;
+	t_value_keep(v);
+	x = handle_on(t, v);
+	x->storage->is_external = is_external;
+	x->storage->name = name;
+	return x;
+}
+
+tensor *tensor_import(tensors *t, const ir_type *type, void *data,
+	void (*release)(void *arg), void *arg)
+{
+	t_buffer *b = t_buffer_import(t, data, t_bytes(type));
+	t_value *v = t_value_new(t, type);
+	tensor *x;
+
+	b->release = release;
+	b->release_arg = arg;
+	v->buf = b;
+	t_value_keep(v);
+	x = handle_on(t, v);
+	x->storage->is_external = true;
+	return x;
+}
+
+/* ---- calls ---- */
+
+t_read t_read_handle(tensor *x)
+{
+	return t_read_of(x->storage->cur, x->view);
+}
+
+static tensor *make_view(
+	tensors *t, t_entry *e, int32_t n, tensor *const *x)
+{
+	t_view *v = t_view_new(t);
+	tensor *out;
+
+	v->entry = e;
+	v->parent = x[0]->view;
+	t_view_keep(v->parent);
+	v->n_extra = n - 1;
+	for (int32_t i = 1; i < n; i++)
+		v->extra[i - 1] = t_read_handle(x[i]);
+	out = t_handle_new(t, x[0]->storage, v,
+		&e->inst->tensor[e->inst->result[0]].type);
+	t_view_drop(t, v);
+	return out;
+}
+
+static void add_result(t_call *c, int32_t i, t_value *v)
+{
+	v->call = c;
+	v->result = i;
+	c->result[i] = v;
+	c->refs++;
+}
+
+int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
+	tensor *const *x, int32_t n_attrs, const ir_attr *attr, tensor **out,
+	int32_t n_out)
+{
+	loc at = {.file = t->file, .line = t->line};
+	t_entry *e;
+	t_call *c;
+
+	for (int32_t i = 0; i < n; i++)
+		t_check(t, x[i]);
+	e = entry_of(t, row, n, x, n_attrs, attr);
+	if (e->inst->n_results > n_out || e->inst->n_results > IR_MAX_OUT)
+		env_fail(t->e, TN_EINVAL, "tensor.results", at,
+			"%s has %d results; room is for %d", ir_row_name(row),
+			e->inst->n_results, n_out);
+	t->stats.n_calls++;
+	if (e->is_view) {
+		out[0] = make_view(t, e, n, x);
+		return 1;
+	}
+	c = t_call_new(t, n);
+	c->entry = e;
+	for (int32_t i = 0; i < n; i++)
+		c->arg[c->n_args++] = t_read_handle(x[i]);
+	c->n_results = e->inst->n_results;
+	for (int32_t i = 0; i < c->n_results; i++) {
+		t_value *v = t_value_new(t,
+			&e->inst->tensor[e->inst->result[i]].type);
+
+		add_result(c, i, v);
+		t_value_keep(v);
+		out[i] = handle_on(t, v);
+	}
+	return c->n_results;
+}
+
+/* ---- writes ---- */
+
+static bool same_type(const ir_type *x, const ir_type *y)
+{
+	return x->dtype == y->dtype && x->rank == y->rank &&
+	       memcmp(x->shape, y->shape,
+		       (size_t)x->rank * sizeof x->shape[0]) == 0;
+}
+
+static const char *type_text(tensors *t, const ir_type *y)
+{
+	str s = str_new(t->a);
+
+	str_add(&s, dtype_name(y->dtype));
+	str_shape(&s, y->shape, y->rank);
+	return s.at;
+}
+
+/* The program's own check says which axis repeats. */
+static void check_writable(tensors *t, const tensor *x)
+{
+	loc at = {.file = t->file, .line = t->line};
+	ir_program *p;
+	int32_t v, chain = 0, value;
+	const t_view *up[64], *w;
+
+	for (w = x->view; w != NULL; w = w->parent) {
+		if (chain == 64)
+			env_fail(t->e, TN_EINVAL, "tensor.view", at,
+				"a view of more than 64 views is not written "
+				"to: copy it");
+		up[chain++] = w;
+	}
+	p = ir_program_new(t->a, t->table);
+	v = ir_program_input(p, "x", x->storage->cur->type, at);
+	while (chain-- > 0) {
+		const ir_inst *inst = up[chain]->entry->inst;
+		int32_t arg[1 + T_MAX_EXTRA] = {v};
+
+		for (int32_t i = 0; i < up[chain]->n_extra; i++)
+			arg[i + 1] = ir_program_input(p,
+				arena_printf(t->a, "d%d_%d", (int)chain, (int)i),
+				up[chain]->extra[i].v->type, at);
+		v = p->call.at[ir_program_inst(p, inst,
+				       1 + up[chain]->n_extra, arg, NULL, at)]
+			    .result[0];
+	}
+	value = ir_program_input(p, "v", p->value.at[v].type, at);
+	ir_program_write(p, v, value, NULL, at);
+}
+
+/* Is this view known to be writable? By the instances it is made of. */
+static void check_view(tensors *t, const tensor *x)
+{
+	t->key.n = 0;
+	for (const t_view *w = x->view; w != NULL; w = w->parent)
+		add_key(t, &w->entry->id, sizeof w->entry->id);
+	if (map_get(t->writable, t->key.at, (size_t)t->key.n, 0) == 1)
+		return;
+	check_writable(t, x);
+	map_set(t->writable, t->key.at, (size_t)t->key.n, 1);
+}
+
+void tensor_write(tensors *t, tensor *x, tensor *v)
+{
+	t_call *c;
+	t_value *next;
+
+	t_check(t, x);
+	t_check(t, v);
+	if (!same_type(&x->type, &v->type))
+		env_fail(t->e, TN_EINVAL, "tensor.write",
+			(loc){.file = t->file, .line = t->line},
+			"value %s does not fit the view %s",
+			type_text(t, &v->type), type_text(t, &x->type));
+	if (x->view != NULL)
+		check_view(t, x);
+	t->stats.n_calls++;
+	c = t_call_new(t, 2);
+	c->arg[c->n_args++] = t_read_handle(x);
+	c->arg[c->n_args++] = t_read_handle(v);
+	c->n_results = 1;
+	next = t_value_new(t, &x->storage->cur->type);
+	add_result(c, 0, next);
+	t_value_keep(next);
+	t_value_drop(t, x->storage->cur);
+	x->storage->cur = next;
+}
+
+/* ---- the whole ---- */
+
+tensors *tensors_new(arena *a, const tensor_backend *b)
+{
+	tensors *t = arena_make(a, tensors);
+
+	t->a = a;
+	t->e = arena_env(a);
+	t->b = *b;
+	t->table = ir_table_new(a);
+	t->entry_of = map_new(a);
+	t->plan_of = map_new(a);
+	t->writable = map_new(a);
+	*vec_push(a, &t->scope) = NULL;
+	return t;
+}
+
+ir_table *tensors_table(tensors *t)
+{
+	return t->table;
+}
+
+void tensors_site(tensors *t, const char *file, int32_t line)
+{
+	t->file = file;
+	t->line = line;
+}
+
+tensor_stats tensor_get_stats(const tensors *t)
+{
+	return t->stats;
+}

@@ -1,0 +1,86 @@
+/*
+ * tensor.h: the door of tensor/: what calls on tensors record, and how it is
+ * evaluated.
+ *
+ *   value    element data, or the call that will make it. Never changes.
+ *   storage  what a handle names: its newest value. A write gives it the next.
+ *   view     movement rows between a storage and a handle; they cost nothing
+ *   handle   (storage, view): always the newest value, seen through the view
+ *
+ *   y = tensor_call(t, add, x, z)      recorded; nothing runs
+ *   tensor_read(t, y, ..)              flush: one program, compiled once
+ *
+ * A flush turns the calls that are needed into an ir_program whose inputs are
+ * the values at hand; programs of equal structure are compiled once.
+ */
+#ifndef TENSOR_H
+#define TENSOR_H
+
+#include "ir/ir.h"
+
+typedef struct tensors tensors; /* everything of one context */
+typedef struct tensor tensor;	/* a handle */
+
+/* Who compiles and runs a program. */
+typedef struct tensor_backend {
+	void *arg;
+	/* in arena a; throws */
+	void *(*compile)(void *arg, arena *a, ir_program *p);
+	void (*run)(void *arg, void *compiled, const void *const *in,
+		void *const *out);
+} tensor_backend;
+
+tensors *tensors_new(arena *a, const tensor_backend *b);
+ir_table *tensors_table(tensors *t);
+
+/* Where in the user's text a call stands; file is borrowed for ever. */
+void tensors_site(tensors *t, const char *file, int32_t line);
+
+/* ---- handles: all throw TN_EINVAL [tensor.handle] for what is none ---- */
+
+/* data NULL: zeros. is_external: a parameter, whose memory stays in place. */
+tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
+	bool is_external, const char *name);
+/* memory of somebody else, aligned to its elements; release when not needed */
+tensor *tensor_import(tensors *t, const ir_type *type, void *data,
+	void (*release)(void *arg), void *arg);
+const ir_type *tensor_type(tensors *t, const tensor *x);
+const char *tensor_name(tensors *t, const tensor *x);
+void tensor_drop(tensors *t, tensor *x);
+bool tensor_is_live(const tensors *t, const tensor *x);
+
+/* ---- scopes ---- */
+
+void tensor_scope_enter(tensors *t);
+void tensor_scope_leave(tensors *t);
+/* belongs to the scope around the innermost one from now on */
+void tensor_keep(tensors *t, tensor *x);
+
+/* ---- recording ---- */
+
+/* A call of a row: out[] gets a handle per result; returns how many. */
+int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
+	tensor *const *x, int32_t n_attrs, const ir_attr *attr, tensor **out,
+	int32_t n_out);
+/* What x stands for becomes v, of the same shape and dtype. */
+void tensor_write(tensors *t, tensor *x, tensor *v);
+
+/* ---- evaluating ---- */
+
+void tensor_eval(tensors *t, tensor *const *x, int32_t n);
+/* dense and row-major; n_bytes must be its size */
+void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes);
+/* Data of the whole storage, valid until the next call on t. */
+const void *tensor_data(tensors *t, tensor *x);
+
+typedef struct tensor_stats {
+	int64_t n_calls;       /* recorded */
+	int64_t n_flushes;
+	int64_t n_plan_hits, n_plan_misses;
+	int64_t n_copies, copied_bytes; /* values kept that a write ended */
+	int64_t bytes_live, bytes_peak, bytes_cached;
+	int64_t n_values, n_tensors; /* alive */
+} tensor_stats;
+tensor_stats tensor_get_stats(const tensors *t);
+
+#endif
