@@ -140,6 +140,13 @@ typedef struct tn_stats {
 	double parse_ms, lower_ms, fuse_ms, schedule_ms, emit_ms; /* passes */
 	double compile_ms;	 /* wall time around C compilers */
 	double load_ms;		 /* reading and loading what they made */
+	/* tensors */
+	int64_t n_calls;	 /* recorded */
+	int64_t n_flushes;	 /* programs run for them */
+	int64_t n_plan_hits, n_plan_misses; /* of the same structure or not */
+	int64_t n_copies, copied_bytes; /* values kept that a write ended */
+	int64_t bytes_live, bytes_peak, bytes_cached; /* memory of values */
+	int64_t n_tensors;	 /* alive */
 } tn_stats;
 TN_API void tn_context_stats(const tn_context *c, tn_stats *out);
 
@@ -270,6 +277,148 @@ TN_API void tn_array_free(tn_array *a);
 /** Write one; the file appears whole or not at all. [npy.write] */
 TN_API TN_MUST_USE tn_status tn_npy_write(tn_context *c, const char *path,
 	tn_dtype dtype, int32_t rank, const int64_t *shape, const void *data);
+
+/* ---- tensors ----------------------------------------------------------- */
+
+/**
+ * A handle on data: a storage, seen through a view. Calls on tensors record
+ * and return at once; a value is computed when somebody looks at it.
+ *
+ * Errors are sticky: an operand that is invalid, or a call that fails, gives
+ * an invalid tensor; the context keeps the first diagnosis, with the file and
+ * line of the call, until tn_context_clear. So one tn_context_status at the
+ * end is enough.
+ *
+ * owner   a tensor belongs to the scope that was innermost when it was made,
+ *         and ends with it; outside of scopes, with its context
+ */
+typedef struct tn_tensor tn_tensor;
+
+/** TN_OK, or what the first call failed with since the last clear. */
+TN_API tn_status tn_context_status(const tn_context *c);
+/** Forgets what failed. */
+TN_API void tn_context_clear(tn_context *c);
+
+/** Tensors made from here on end with the tn_scope_leave that belongs to it. */
+TN_API tn_status tn_scope_enter(tn_context *c);
+/** [tensor.scope] when none is open. */
+TN_API tn_status tn_scope_leave(tn_context *c);
+/** Moves x to the scope around the innermost one; returns x. */
+TN_API tn_tensor *tn_keep(tn_tensor *x);
+/** Ends x now. NULL and invalid tensors are fine. */
+TN_API void tn_drop(tn_tensor *x);
+
+/**
+ * A tensor with the elements of a dense, row-major array; NULL: zeros.
+ *
+ * shape   rank extents, each >= 0; rank 0 is a scalar
+ * errors  [tensor.shape] rank or extents beyond what is possible
+ * since   0.1
+ */
+#define tn_tensor_new(c, dtype, rank, shape, data)                             \
+	tn_at_tensor_new(__FILE__, __LINE__, c, dtype, rank, shape, data)
+TN_API tn_tensor *tn_at_tensor_new(const char *file, int32_t line,
+	tn_context *c, tn_dtype dtype, int32_t rank, const int64_t *shape,
+	const void *data);
+
+/** A tensor of rank 0. */
+#define tn_scalar(c, dtype, value)                                             \
+	tn_at_scalar(__FILE__, __LINE__, c, dtype, value)
+TN_API tn_tensor *tn_at_scalar(const char *file, int32_t line, tn_context *c,
+	tn_dtype dtype, double value);
+
+/**
+ * The same as tn_tensor_new, outside of all scopes and with a name: what is
+ * trained. Its memory stays in one place however often it is written.
+ */
+#define tn_parameter(c, name, dtype, rank, shape, data)                        \
+	tn_at_parameter(                                                       \
+		__FILE__, __LINE__, c, name, dtype, rank, shape, data)
+TN_API tn_tensor *tn_at_parameter(const char *file, int32_t line,
+	tn_context *c, const char *name, tn_dtype dtype, int32_t rank,
+	const int64_t *shape, const void *data);
+
+/** False for NULL, what was dropped, and what a failed call returned. */
+TN_API bool tn_is_valid(const tn_tensor *x);
+TN_API tn_dtype tn_tensor_dtype(const tn_tensor *x);
+TN_API int32_t tn_tensor_rank(const tn_tensor *x);
+/** Extents: valid as long as x is. NULL when x is invalid. */
+TN_API const int64_t *tn_tensor_shape(const tn_tensor *x);
+TN_API int64_t tn_tensor_n_elems(const tn_tensor *x);
+/** NULL when it has none. */
+TN_API const char *tn_tensor_name(const tn_tensor *x);
+
+/**
+ * Computes x and copies its elements, dense and row-major.
+ *
+ * n_bytes must be the size of all elements [tensor.size].
+ */
+#define tn_read(x, data, n_bytes)                                              \
+	tn_at_read(__FILE__, __LINE__, x, data, n_bytes)
+TN_API tn_status tn_at_read(const char *file, int32_t line, tn_tensor *x,
+	void *data, size_t n_bytes);
+
+/** The only element of x as a double; NaN when something failed. */
+#define tn_item(x) tn_at_item(__FILE__, __LINE__, x)
+TN_API double tn_at_item(const char *file, int32_t line, tn_tensor *x);
+
+/** Computes n tensors in one go. */
+#define tn_eval(x, n) tn_at_eval(__FILE__, __LINE__, x, n)
+TN_API tn_status tn_at_eval(
+	const char *file, int32_t line, tn_tensor *const *x, int32_t n);
+
+/**
+ * What x stands for becomes v: every view of the same storage sees it. Who has
+ * read x before keeps what was read.
+ *
+ * errors  [tensor.write] another shape or dtype   [write.repeats] a view in
+ *         which one element stands for several places
+ */
+#define tn_copy_(x, v) tn_at_copy_(__FILE__, __LINE__, x, v)
+TN_API tn_status tn_at_copy_(
+	const char *file, int32_t line, tn_tensor *x, tn_tensor *v);
+
+/** Every element of x becomes value, in x's dtype. */
+#define tn_fill_(x, value) tn_at_fill_(__FILE__, __LINE__, x, value)
+TN_API tn_status tn_at_fill_(
+	const char *file, int32_t line, tn_tensor *x, double value);
+
+/**
+ * Defines an operation by its row in the notation, docs/notation.md. It is
+ * called by tn_call.
+ */
+#define tn_op_define(c, row) tn_at_op_define(__FILE__, __LINE__, c, row)
+TN_API tn_status tn_at_op_define(
+	const char *file, int32_t line, tn_context *c, const char *row);
+
+/** An attribute of a call by name. */
+typedef struct tn_attr {
+	const char *name;
+	enum { TN_ATTR_INT, TN_ATTR_REAL, TN_ATTR_INTS, TN_ATTR_DTYPE,
+		TN_ATTR_STRING } kind;
+	int64_t i;
+	double f;
+	const int64_t *ints;
+	int32_t n_ints;
+	tn_dtype dtype;
+	const char *string;
+} tn_attr;
+
+/**
+ * A call of any operation by name; out[] gets its n_out results.
+ *
+ * errors  as the row's own function; [tensor.results] n_out is too small
+ */
+#define tn_call(c, op, n_in, in, n_attrs, attrs, n_out, out)                   \
+	tn_at_call(__FILE__, __LINE__, c, op, n_in, in, n_attrs, attrs, n_out, \
+		out)
+TN_API tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
+	const char *op, int32_t n_in, tn_tensor *const *in, int32_t n_attrs,
+	const tn_attr *attrs, int32_t n_out, tn_tensor **out);
+
+#include "tenon_ops.h"
+
+/* ---- elements ---------------------------------------------------------- */
 
 /** Element i of an array, and back; integers and bool by the second pair. */
 TN_API double tn_get_f64(tn_dtype t, const void *data, int64_t i);

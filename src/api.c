@@ -87,12 +87,28 @@ void tn_context_free(tn_context *c)
 
 const tn_diag *tn_context_diag(const tn_context *c)
 {
+	if (c->first.status != TN_OK)
+		return &c->first;
 	return c->failed ? env_diag(c->e) : &c->none;
 }
 
 void tn_context_stats(const tn_context *c, tn_stats *out)
 {
 	*out = c->stats;
+	if (c->t != NULL) {
+		tensor_stats s = tensor_get_stats(c->t);
+
+		out->n_calls = s.n_calls;
+		out->n_flushes = s.n_flushes;
+		out->n_plan_hits = s.n_plan_hits;
+		out->n_plan_misses = s.n_plan_misses;
+		out->n_copies = s.n_copies;
+		out->copied_bytes = s.copied_bytes;
+		out->bytes_live = s.bytes_live;
+		out->bytes_peak = s.bytes_peak;
+		out->bytes_cached = s.bytes_cached;
+		out->n_tensors = s.n_tensors;
+	}
 	if (c->jit != NULL) {
 		const run_stats *s = run_jit_stats(c->jit);
 

@@ -4,6 +4,7 @@
 
 #include "compile.h"
 #include "run/run.h"
+#include "tensor/tensor.h"
 
 struct tn_context {
 	env *e;
@@ -14,6 +15,9 @@ struct tn_context {
 	tn_stats stats;
 	tn_diag none;	/* what diag says before anything failed */
 	bool failed;
+	tensors *t;	/* NULL until the first tensor */
+	tn_diag first;	/* sticky: of the first call on tensors that failed */
+	tensor *invalid;
 };
 
 struct tn_program {
@@ -31,6 +35,13 @@ tn_status api_call(tn_context *c, void (*fn)(void *arg), void *arg);
 
 /* Throws TN_EINVAL [api.null] unless the pointer is there. */
 void api_want(tn_context *c, const void *p, const char *what);
+
+/* compile options as the context's say, without those of the target */
+compile_options api_compile_options(const tn_context *c);
+run_jit *api_jit(tn_context *c);
+run_pool *api_pool(tn_context *c);
+/* Everything behind the program: passes, C compiler, memory, in arena a. */
+plan_exec *api_compile(tn_context *c, arena *a, compilation *m);
 
 /* Text in memory of its own, as tn_text_free wants it. */
 char *api_text(tn_context *c, const str *s);

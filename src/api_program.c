@@ -165,18 +165,29 @@ const tn_value *tn_program_output(const tn_program *p, int32_t i)
 
 /* ---- compile ---- */
 
-static run_jit *jit_of(tn_context *c)
+run_jit *api_jit(tn_context *c)
 {
 	if (c->jit == NULL)
 		c->jit = run_jit_new_in(c->a, c->o.cache_dir);
 	return c->jit;
 }
 
-static run_pool *pool_of(tn_context *c)
+run_pool *api_pool(tn_context *c)
 {
 	if (c->pool == NULL)
 		c->pool = run_pool_new(c->a, c->o.threads);
 	return c->pool;
+}
+
+compile_options api_compile_options(const tn_context *c)
+{
+	compile_options o = compile_options_default(0);
+
+	o.no_fusion = c->o.no_fusion;
+	o.verify = c->o.verify;
+	o.log = c->o.log;
+	o.log_arg = c->o.log_arg;
+	return o;
 }
 
 static compilation *made_of(tn_program *p)
@@ -186,26 +197,27 @@ static compilation *made_of(tn_program *p)
 
 	if (p->made != NULL)
 		return p->made;
-	o = compile_options_default(0);
-	o.no_fusion = c->o.no_fusion;
-	o.verify = c->o.verify;
-	o.log = c->o.log;
-	o.log_arg = c->o.log_arg;
+	o = api_compile_options(c);
 	p->made = compile_new(p->a, p->ir, &o);
 	return p->made;
 }
 
 /* The passes up to a level; only schedules ask what the C compiler makes. */
+static void make_to(tn_context *c, compilation *m, tn_level level)
+{
+	if (level >= TN_LEVEL_PLAN && m->plan == NULL) {
+		m->o.loop = loop_target_default(
+			run_jit_target(api_jit(c))->vector_bytes);
+		m->o.plan.max_units = run_cores();
+	}
+	compile_to(m, level);
+}
+
 static compilation *make(tn_program *p, tn_level level)
 {
 	compilation *m = made_of(p);
 
-	if (level >= TN_LEVEL_PLAN && m->plan == NULL) {
-		m->o.loop = loop_target_default(
-			run_jit_target(jit_of(p->c))->vector_bytes);
-		m->o.plan.max_units = run_cores();
-	}
-	compile_to(m, level);
+	make_to(p->c, m, level);
 	return m;
 }
 
@@ -250,22 +262,30 @@ static void add_stats(tn_context *c, const compilation *m)
 	s->emit_ms += m->ms[3] + m->ms[4];
 }
 
-static void compile_native(tn_program *p)
+plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 {
-	compilation *m = make(p, TN_LEVEL_C);
-	struct libs l = {.jit = jit_of(p->c)};
+	struct libs l = {.jit = api_jit(c)};
+	plan_exec *x;
 	int32_t n;
 	const char **text;
 
-	set_ranges(p);
+	make_to(c, m, TN_LEVEL_C);
 	n = m->plan->unit.n;
-	text = arena_array(p->a, const char *, n + 1);
-	l.lib = arena_array(p->a, run_lib *, n + 1);
+	text = arena_array(a, const char *, n + 1);
+	l.lib = arena_array(a, run_lib *, n + 1);
 	for (int32_t i = 0; i < n; i++)
 		text[i] = m->plan->unit.at[i].c;
 	run_compile(l.jit, text, n, l.lib);
-	p->exec = plan_exec_new(p->a, m->plan, pool_of(p->c), find_function, &l);
-	add_stats(p->c, m);
+	x = plan_exec_new(a, m->plan, api_pool(c), find_function, &l);
+	add_stats(c, m);
+	return x;
+}
+
+static void compile_native(tn_program *p)
+{
+	(void)make(p, TN_LEVEL_SYSTEM);
+	set_ranges(p);
+	p->exec = api_compile(p->c, p->a, p->made);
 }
 
 /* The interpreter needs nothing; but what indices accept is to be known. */

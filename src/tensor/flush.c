@@ -263,10 +263,9 @@ static int32_t seen_through(
 	arg[0] = seen_through(b, value, w->parent, depth + 1);
 	for (int32_t i = 0; i < w->n_extra; i++)
 		arg[i + 1] = read_value(b, &w->extra[i], depth + 1);
-	return b->p->call
-		.at[ir_program_inst(b->p, w->entry->inst, 1 + w->n_extra, arg,
-			NULL, (loc){0})]
-		.result[0];
+	value = ir_program_inst(
+		b->p, w->entry->inst, 1 + w->n_extra, arg, NULL, (loc){0});
+	return b->p->call.at[value].result[0];
 }
 
 /* A value that may be written to: of its own, unless it is written in place. */
@@ -278,7 +277,7 @@ static int32_t own_value(building *b, int32_t value)
 		b->p->value.at[value].is_param)
 		return value;
 	call = ir_program_call(
-		b->p, "identity", 1, &value, 0, NULL, NULL, (loc){0});
+		b->p, "copy", 1, &value, 0, NULL, NULL, (loc){0});
 	return b->p->call.at[call].result[0];
 }
 
@@ -467,7 +466,7 @@ void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
 			"the tensor has %zu bytes, the array %zu",
 			t_bytes(&x->type), n_bytes);
 	if (x->view != NULL)
-		tensor_call(t, ir_table_find(t->table, "identity"), 1, &x, 0,
+		tensor_call(t, ir_table_find(t->table, "copy"), 1, &x, 0,
 			NULL, &copy, 1);
 	memcpy(data, tensor_data(t, copy), n_bytes);
 	if (copy != x)

@@ -97,6 +97,7 @@ struct tensor {
 	tensor *before, *after; /* of the same scope */
 };
 #define TENSOR_LIVE UINT64_C(0x74656e6f6e2d7421)
+#define TENSOR_INVALID UINT64_C(0x74656e6f6e2d2121)
 
 typedef struct t_plan {
 	void *compiled;
@@ -116,6 +117,7 @@ struct tensors {
 	const char *file;
 	int32_t line;
 	int64_t next_id, stamp;
+	tensor invalid;
 	VEC(tensor *) scope; /* the newest handle of each open scope */
 	t_call *dying; /* calls to be freed */
 	bool is_dying;

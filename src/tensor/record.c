@@ -119,19 +119,34 @@ tensor *t_check(const tensors *t, const tensor *x)
 	return (tensor *)(uintptr_t)x;
 }
 
-bool tensor_is_live(const tensors *t, const tensor *x)
+bool tensor_is_valid(const tensor *x)
 {
-	return x != NULL && x->mark == TENSOR_LIVE && x->of == t;
+	return x->mark == TENSOR_LIVE;
 }
 
-const ir_type *tensor_type(tensors *t, const tensor *x)
+bool tensor_is_invalid(const tensor *x)
 {
-	return &t_check(t, x)->type;
+	return x->mark == TENSOR_INVALID;
 }
 
-const char *tensor_name(tensors *t, const tensor *x)
+tensor *tensor_invalid(tensors *t)
 {
-	return t_check(t, x)->storage->name;
+	return &t->invalid;
+}
+
+void *tensor_owner(const tensor *x)
+{
+	return x->of->b.arg;
+}
+
+const ir_type *tensor_type_of(const tensor *x)
+{
+	return &x->type;
+}
+
+const char *tensor_name_of(const tensor *x)
+{
+	return x->storage->name;
 }
 
 static void unlink_handle(tensors *t, tensor *x)
@@ -207,7 +222,9 @@ tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 	t_value_keep(v);
 	x = handle_on(t, v);
 	x->storage->is_external = is_external;
-	x->storage->name = name;
+	x->storage->name = name != NULL ? arena_strdup(t->a, name) : NULL;
+	while (is_external && x->scope > 0)
+		tensor_keep(t, x);
 	return x;
 }
 
@@ -339,9 +356,9 @@ static void check_writable(tensors *t, const tensor *x)
 			arg[i + 1] = ir_program_input(p,
 				arena_printf(t->a, "d%d_%d", (int)chain, (int)i),
 				up[chain]->extra[i].v->type, at);
-		v = p->call.at[ir_program_inst(p, inst,
-				       1 + up[chain]->n_extra, arg, NULL, at)]
-			    .result[0];
+		v = ir_program_inst(
+			p, inst, 1 + up[chain]->n_extra, arg, NULL, at);
+		v = p->call.at[v].result[0];
 	}
 	value = ir_program_input(p, "v", p->value.at[v].type, at);
 	ir_program_write(p, v, value, NULL, at);
@@ -399,6 +416,7 @@ tensors *tensors_new(arena *a, const tensor_backend *b)
 	t->plan_of = map_new(a);
 	t->writable = map_new(a);
 	*vec_push(a, &t->scope) = NULL;
+	t->invalid = (tensor){.mark = TENSOR_INVALID, .of = t};
 	return t;
 }
 

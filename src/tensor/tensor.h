@@ -44,10 +44,14 @@ tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 /* memory of somebody else, aligned to its elements; release when not needed */
 tensor *tensor_import(tensors *t, const ir_type *type, void *data,
 	void (*release)(void *arg), void *arg);
-const ir_type *tensor_type(tensors *t, const tensor *x);
-const char *tensor_name(tensors *t, const tensor *x);
 void tensor_drop(tensors *t, tensor *x);
-bool tensor_is_live(const tensors *t, const tensor *x);
+/* Of any pointer that ever was a handle of a context that is still there. */
+bool tensor_is_valid(const tensor *x);
+bool tensor_is_invalid(const tensor *x); /* what a failed call gives */
+tensor *tensor_invalid(tensors *t);
+void *tensor_owner(const tensor *x); /* backend.arg */
+const ir_type *tensor_type_of(const tensor *x); /* of a valid one */
+const char *tensor_name_of(const tensor *x);
 
 /* ---- scopes ---- */
 

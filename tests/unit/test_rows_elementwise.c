@@ -93,6 +93,7 @@ static const row_case cases[] = {
 	{"cast(a, to=f32)", {"i64[1] 16777217"}, {"f32[1] 16777216"}},
 	{"identity(a)", {"T[2,0]"}, {"T[2,0]"}, .types = "f32 i64 bool"},
 	{"identity(a)", {"bf16[2] 1 nan"}, {"bf16[2] 1 nan"}},
+	{"copy(a)", {"T[2] 1 0"}, {"T[2] 1 0"}, .types = "f32 i64 bool"},
 	{"write(a, b)", {"f32[2] 1 2", "f32[2] 3 nan"}, {"f32[2] 3 nan"}},
 	{"write(a, b)", {"T[0]", "T[0]"}, {"T[0]"}, .types = "f32 bool"},
 	{"stop_gradient(a)", {"f32[2] 1 2"}, {"f32[2] 1 2"}},

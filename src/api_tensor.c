@@ -1,0 +1,560 @@
+/*
+ * api_tensor.c: the tensors of tenon.h on those of tensor/. Every call names
+ * its place in the user's text, runs inside env_run, and leaves the first
+ * failure in the context.
+ */
+#include "api_tensor.h"
+
+#include "api.h"
+#include "interp/interp.h"
+
+#include <math.h>
+
+/* A public handle is one of tensor/'s. */
+static tensor *inner(const tn_tensor *x)
+{
+	return (tensor *)(uintptr_t)x;
+}
+
+static tn_tensor *outer(tensor *x)
+{
+	return (tn_tensor *)(void *)x;
+}
+
+/* ---- compiling and running what was recorded ---- */
+
+typedef struct compiled {
+	ir_program *ir;	 /* interpreted */
+	plan_exec *exec; /* or compiled */
+} compiled;
+
+static void *compile_recorded(void *arg, arena *a, ir_program *p)
+{
+	tn_context *c = arg;
+	compiled *r = arena_make(a, compiled);
+	compile_options o;
+
+	r->ir = p;
+	for (int32_t i = 0; i < p->value.n; i++)
+		p->value.at[i].at = (loc){0};
+	if (c->o.verify)
+		ir_program_verify(p);
+	if (c->o.interp)
+		return r;
+	o = api_compile_options(c);
+	r->exec = api_compile(c, a, compile_new(a, p, &o));
+	return r;
+}
+
+static void run_recorded(void *arg, void *made, const void *const *in,
+	void *const *out)
+{
+	tn_context *c = arg;
+	compiled *r = made;
+
+	if (r->exec != NULL)
+		plan_exec_run(r->exec, in, out);
+	else
+		interp_run(c->e, r->ir, in, out);
+}
+
+static tensors *tensors_of(tn_context *c)
+{
+	tensor_backend b = {c, compile_recorded, run_recorded};
+
+	if (c->t == NULL)
+		c->t = tensors_new(c->a, &b);
+	return c->t;
+}
+
+/* ---- calls ---- */
+
+typedef struct call {
+	tn_context *c;
+	const char *file;
+	int32_t line;
+	void (*fn)(struct call *k);
+	const ir_row *row;
+	const char *name;
+	int32_t number; /* of the row; -1: by name */
+	tn_tensor *const *in;
+	int32_t n;
+	const ir_attr *attr;
+	int32_t n_attrs;
+	tn_tensor **out;
+	int32_t n_out;
+	const ir_type *type;
+	const void *data;
+	void *to;
+	size_t n_bytes;
+	bool in_place, is_parameter;
+} call;
+
+static void enter(void *arg)
+{
+	call *k = arg;
+
+	tensors_site(tensors_of(k->c), k->file, k->line);
+	k->fn(k);
+}
+
+static tn_status go(call *k, void (*fn)(call *k))
+{
+	tn_status s;
+
+	if (k->c == NULL)
+		return TN_EINVAL;
+	k->fn = fn;
+	s = api_call(k->c, enter, k);
+	if (s < 0 && k->c->first.status == TN_OK) {
+		tn_diag *d = &k->c->first;
+
+		*d = *env_diag(k->c->e);
+		if (d->file[0] == '\0' && k->file != NULL) {
+			strncpy(d->file, k->file, sizeof d->file - 1);
+			d->line = k->line;
+		}
+	}
+	return s;
+}
+
+/* NULL: no operand tells */
+static tn_context *context_of(tn_tensor *const *in, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (in[i] != NULL)
+			return tensor_owner(inner(in[i]));
+	return NULL;
+}
+
+static tn_tensor *invalid(tn_context *c)
+{
+	return c != NULL && c->t != NULL ? outer(tensor_invalid(c->t)) : NULL;
+}
+
+/* An operand that comes out of a failed call: that call has said why. */
+static bool follows_failure(const call *k)
+{
+	for (int32_t i = 0; i < k->n; i++)
+		if (k->in[i] != NULL && tensor_is_invalid(inner(k->in[i])))
+			return true;
+	return false;
+}
+
+static void row_call(call *k)
+{
+	tensors *t = k->c->t;
+	tensor *out[IR_MAX_OUT];
+	tensor *const *in = (tensor *const *)(const void *)k->in;
+	int32_t n;
+
+	if (k->number >= 0) {
+		k->row = ir_table_at(tensors_table(t), k->number);
+	} else {
+		k->row = ir_table_find(tensors_table(t), k->name);
+		if (k->row == NULL)
+			env_fail(k->c->e, TN_EINVAL, "tn.unknown_op",
+				(loc){k->file, k->line, 0},
+				"there is no operation %.60s", k->name);
+	}
+	n = tensor_call(t, k->row, k->n, in, k->n_attrs, k->attr, out,
+		k->n_out);
+	if (k->in_place) {
+		tensor_write(t, inner(k->in[0]), out[0]);
+		tensor_drop(t, out[0]);
+		return;
+	}
+	for (int32_t i = 0; i < n; i++)
+		k->out[i] = outer(out[i]);
+	k->n_out = n;
+}
+
+tn_status api_row_many(const char *file, int32_t line, tn_context *c,
+	int32_t number, tn_tensor *const *in, int32_t n, const ir_attr *attr,
+	int32_t n_attrs, tn_tensor **out)
+{
+	call k = {.c = c != NULL ? c : context_of(in, n),
+		.file = file,
+		.line = line,
+		.number = number,
+		.in = in,
+		.n = n,
+		.attr = attr,
+		.n_attrs = n_attrs,
+		.out = out,
+		.n_out = IR_MAX_OUT};
+	tn_status s = TN_EINVAL;
+
+	if (!follows_failure(&k))
+		s = go(&k, row_call);
+	if (s < 0)
+		out[0] = invalid(k.c);
+	return s;
+}
+
+tn_tensor *api_row(const char *file, int32_t line, tn_context *c,
+	int32_t number, tn_tensor *const *in, int32_t n, const ir_attr *attr,
+	int32_t n_attrs)
+{
+	tn_tensor *out[IR_MAX_OUT];
+
+	(void)api_row_many(file, line, c, number, in, n, attr, n_attrs, out);
+	return out[0];
+}
+
+tn_status api_row_in_place(const char *file, int32_t line, tn_context *c,
+	int32_t number, tn_tensor *const *in, int32_t n, const ir_attr *attr,
+	int32_t n_attrs)
+{
+	call k = {.c = c != NULL ? c : context_of(in, n),
+		.file = file,
+		.line = line,
+		.number = number,
+		.in = in,
+		.n = n,
+		.attr = attr,
+		.n_attrs = n_attrs,
+		.n_out = 1,
+		.in_place = true};
+
+	return follows_failure(&k) ? TN_EINVAL : go(&k, row_call);
+}
+
+/* ---- errors and scopes ---- */
+
+tn_status tn_context_status(const tn_context *c)
+{
+	return c->first.status;
+}
+
+void tn_context_clear(tn_context *c)
+{
+	c->first = (tn_diag){0};
+	c->failed = false;
+}
+
+static void scope_enter(call *k)
+{
+	tensor_scope_enter(k->c->t);
+}
+
+static void scope_leave(call *k)
+{
+	tensor_scope_leave(k->c->t);
+}
+
+tn_status tn_scope_enter(tn_context *c)
+{
+	call k = {.c = c};
+
+	return go(&k, scope_enter);
+}
+
+tn_status tn_scope_leave(tn_context *c)
+{
+	call k = {.c = c};
+
+	return go(&k, scope_leave);
+}
+
+static void keep(call *k)
+{
+	tensor_keep(k->c->t, inner(k->in[0]));
+}
+
+tn_tensor *tn_keep(tn_tensor *x)
+{
+	call k = {.c = context_of(&x, 1), .in = &x, .n = 1};
+
+	if (!follows_failure(&k))
+		(void)go(&k, keep);
+	return x;
+}
+
+static void drop(call *k)
+{
+	tensor_drop(k->c->t, inner(k->in[0]));
+}
+
+void tn_drop(tn_tensor *x)
+{
+	call k = {.c = context_of(&x, 1), .in = &x, .n = 1};
+
+	if (x != NULL && !follows_failure(&k))
+		(void)go(&k, drop);
+}
+
+/* ---- making and asking ---- */
+
+static ir_type type_of(call *k, tn_dtype dtype, int32_t rank,
+	const int64_t *shape)
+{
+	ir_type y = {.dtype = dtype, .rank = rank};
+	loc at = {k->file, k->line, 0};
+
+	if ((unsigned)dtype >= TN_N_DTYPES)
+		env_fail(k->c->e, TN_EINVAL, "tensor.dtype", at,
+			"%d is no dtype", (int)dtype);
+	if (rank < 0 || rank > TN_MAX_RANK)
+		env_fail(k->c->e, TN_EINVAL, "tensor.shape", at,
+			"a tensor has 0 to %d axes, not %d", TN_MAX_RANK,
+			rank);
+	for (int32_t i = 0; i < rank; i++) {
+		y.shape[i] = shape[i];
+		if (shape[i] < 0)
+			env_fail(k->c->e, TN_EINVAL, "tensor.shape", at,
+				"extent %lld of axis %d is negative",
+				(long long)shape[i], i);
+	}
+	if (shape_numel(y.shape, rank) < 0)
+		env_fail(k->c->e, TN_EINVAL, "tensor.shape", at,
+			"more elements than the 2^48 that are possible");
+	return y;
+}
+
+static void make(call *k)
+{
+	ir_type y = type_of(
+		k, k->type->dtype, k->type->rank, k->type->shape);
+
+	k->out[0] = outer(tensor_new(
+		k->c->t, &y, k->data, k->is_parameter, k->name));
+}
+
+static tn_tensor *made(call *k, tn_dtype dtype, int32_t rank,
+	const int64_t *shape)
+{
+	ir_type y = {.dtype = dtype, .rank = rank};
+	tn_tensor *out;
+
+	for (int32_t i = 0; i < rank && i < TN_MAX_RANK; i++)
+		y.shape[i] = shape[i];
+	k->type = &y;
+	k->out = &out;
+	return go(k, make) < 0 ? invalid(k->c) : out;
+}
+
+tn_tensor *tn_at_tensor_new(const char *file, int32_t line, tn_context *c,
+	tn_dtype dtype, int32_t rank, const int64_t *shape, const void *data)
+{
+	call k = {.c = c, .file = file, .line = line, .data = data};
+
+	return made(&k, dtype, rank, shape);
+}
+
+tn_tensor *tn_at_scalar(const char *file, int32_t line, tn_context *c,
+	tn_dtype dtype, double value)
+{
+	int64_t data[2] = {0};
+
+	if ((unsigned)dtype < TN_N_DTYPES)
+		dtype_store_f64(dtype, data, 0, value);
+	return tn_at_tensor_new(file, line, c, dtype, 0, NULL, data);
+}
+
+tn_tensor *tn_at_parameter(const char *file, int32_t line, tn_context *c,
+	const char *name, tn_dtype dtype, int32_t rank, const int64_t *shape,
+	const void *data)
+{
+	call k = {.c = c,
+		.file = file,
+		.line = line,
+		.data = data,
+		.name = name,
+		.is_parameter = true};
+
+	return made(&k, dtype, rank, shape);
+}
+
+bool tn_is_valid(const tn_tensor *x)
+{
+	return x != NULL && tensor_is_valid(inner(x));
+}
+
+static const ir_type *seen_type(const tn_tensor *x)
+{
+	return tn_is_valid(x) ? tensor_type_of(inner(x)) : NULL;
+}
+
+tn_dtype tn_tensor_dtype(const tn_tensor *x)
+{
+	const ir_type *y = seen_type(x);
+
+	return y != NULL ? y->dtype : TN_F32;
+}
+
+int32_t tn_tensor_rank(const tn_tensor *x)
+{
+	const ir_type *y = seen_type(x);
+
+	return y != NULL ? y->rank : 0;
+}
+
+const int64_t *tn_tensor_shape(const tn_tensor *x)
+{
+	const ir_type *y = seen_type(x);
+
+	return y != NULL ? y->shape : NULL;
+}
+
+int64_t tn_tensor_n_elems(const tn_tensor *x)
+{
+	const ir_type *y = seen_type(x);
+
+	return y != NULL ? shape_numel(y->shape, y->rank) : 0;
+}
+
+const char *tn_tensor_name(const tn_tensor *x)
+{
+	return tn_is_valid(x) ? tensor_name_of(inner(x)) : NULL;
+}
+
+/* ---- evaluating ---- */
+
+static void read_elems(call *k)
+{
+	tensor_read(k->c->t, inner(k->in[0]), k->to, k->n_bytes);
+}
+
+tn_status tn_at_read(const char *file, int32_t line, tn_tensor *x, void *data,
+	size_t n_bytes)
+{
+	call k = {.c = context_of(&x, 1),
+		.file = file,
+		.line = line,
+		.in = &x,
+		.n = 1,
+		.to = data,
+		.n_bytes = n_bytes};
+
+	return follows_failure(&k) ? TN_EINVAL : go(&k, read_elems);
+}
+
+double tn_at_item(const char *file, int32_t line, tn_tensor *x)
+{
+	int64_t data[2] = {0};
+	const ir_type *y = seen_type(x);
+
+	if (y == NULL ||
+		tn_at_read(file, line, x, data, dtype_size(y->dtype)) < 0)
+		return (double)NAN;
+	return dtype_load_f64(y->dtype, data, 0);
+}
+
+static void eval(call *k)
+{
+	tensor_eval(k->c->t, (tensor *const *)(const void *)k->in, k->n);
+}
+
+tn_status tn_at_eval(
+	const char *file, int32_t line, tn_tensor *const *x, int32_t n)
+{
+	call k = {.c = context_of(x, n),
+		.file = file,
+		.line = line,
+		.in = x,
+		.n = n};
+
+	if (n == 0)
+		return TN_OK;
+	return follows_failure(&k) ? TN_EINVAL : go(&k, eval);
+}
+
+/* ---- writes ---- */
+
+static void copy(call *k)
+{
+	tensor_write(k->c->t, inner(k->in[0]), inner(k->in[1]));
+}
+
+tn_status tn_at_copy_(
+	const char *file, int32_t line, tn_tensor *x, tn_tensor *v)
+{
+	tn_tensor *const in[] = {x, v};
+	call k = {.c = context_of(in, 2),
+		.file = file,
+		.line = line,
+		.in = in,
+		.n = 2};
+
+	return follows_failure(&k) ? TN_EINVAL : go(&k, copy);
+}
+
+tn_status tn_at_fill_(
+	const char *file, int32_t line, tn_tensor *x, double value)
+{
+	const ir_type *y = seen_type(x);
+	tn_context *c = context_of(&x, 1);
+	tn_attr a[3] = {{.name = "shape", .kind = TN_ATTR_INTS},
+		{.name = "value", .kind = TN_ATTR_REAL, .f = value},
+		{.name = "dtype", .kind = TN_ATTR_DTYPE}};
+	tn_tensor *v = NULL;
+	tn_status s;
+
+	if (y == NULL)
+		return TN_EINVAL;
+	a[0].ints = y->shape;
+	a[0].n_ints = y->rank;
+	a[2].dtype = y->dtype;
+	s = tn_at_call(file, line, c, "fill", 0, NULL, 3, a, 1, &v);
+	if (s < 0)
+		return s;
+	s = tn_at_copy_(file, line, x, v);
+	tn_drop(v);
+	return s;
+}
+
+/* ---- by name ---- */
+
+static void define(call *k)
+{
+	ir_table_define(tensors_table(k->c->t), k->name, strlen(k->name),
+		(loc){k->file, k->line, 0});
+}
+
+tn_status tn_at_op_define(
+	const char *file, int32_t line, tn_context *c, const char *row)
+{
+	call k = {.c = c, .file = file, .line = line};
+
+	k.name = row;
+	return row == NULL ? TN_EINVAL : go(&k, define);
+}
+
+enum { MAX_ATTRS = 32 };
+
+tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
+	const char *op, int32_t n_in, tn_tensor *const *in, int32_t n_attrs,
+	const tn_attr *attrs, int32_t n_out, tn_tensor **out)
+{
+	static const attr_kind kind[] = {ATTR_INT, ATTR_REAL, ATTR_INTS,
+		ATTR_DTYPE, ATTR_STRING};
+	ir_attr attr[MAX_ATTRS];
+	call k = {.c = c,
+		.file = file,
+		.line = line,
+		.name = op,
+		.number = -1,
+		.in = in,
+		.n = n_in,
+		.attr = attr,
+		.n_attrs = n_attrs,
+		.out = out,
+		.n_out = n_out};
+	tn_status s = TN_EINVAL;
+
+	for (int32_t i = 0; i < n_attrs && i < MAX_ATTRS; i++)
+		attr[i] = (ir_attr){.name = attrs[i].name,
+			.kind = kind[attrs[i].kind],
+			.i = attrs[i].i,
+			.f = attrs[i].f,
+			.ints = attrs[i].ints,
+			.n = attrs[i].n_ints,
+			.dtype = attrs[i].dtype,
+			.string = attrs[i].string};
+	if (op != NULL && n_attrs <= MAX_ATTRS && !follows_failure(&k))
+		s = go(&k, row_call);
+	for (int32_t i = 0; s < 0 && i < n_out; i++)
+		out[i] = invalid(c);
+	return s;
+}

@@ -1,0 +1,219 @@
+/* Tensors of tenon.h: recording, views, writes in place, errors, counters. */
+#include "unit.h"
+
+#include <math.h>
+
+static tn_context *context(bool interp)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c;
+
+	o.interp = interp;
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	return c;
+}
+
+static tn_tensor *matrix(tn_context *c, int64_t n, int64_t m, const float *d)
+{
+	int64_t shape[] = {n, m};
+
+	return tn_tensor_new(c, TN_F32, 2, shape, d);
+}
+
+static const float six[] = {1, 2, 3, 4, 5, 6};
+static const int64_t swap[] = {1, 0};
+
+/* A view sees what is written, and a write through it reaches the base. */
+static void views_are_views(bool interp)
+{
+	tn_context *c = context(interp);
+	tn_tensor *x = matrix(c, 2, 3, six);
+	tn_tensor *t = tn_transpose(x, swap, 2), *row = tn_select(t, 0, 1);
+	tn_tensor *y = tn_mul(row, row);
+	float got[6];
+
+	tn_add_(row, tn_scalar(c, TN_F32, 10));
+	assert_int_equal(tn_read(t, got, sizeof got), TN_OK);
+	assert_true(got[0] == 1 && got[1] == 4 && got[2] == 12 && got[3] == 15);
+	/* y was recorded before the write */
+	assert_int_equal(tn_read(y, got, 2 * sizeof *got), TN_OK);
+	assert_true(got[0] == 4 && got[1] == 25);
+	tn_fill_(tn_diagonal(x, 0), 0);
+	assert_int_equal(tn_read(x, got, sizeof got), TN_OK);
+	assert_true(got[0] == 0 && got[1] == 12 && got[4] == 0 && got[5] == 6);
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_context_free(c);
+}
+
+static void views(void **state)
+{
+	(void)state;
+	views_are_views(false);
+	views_are_views(true);
+}
+
+/* The right side is read as it was, also where both sides overlap. */
+static void overlapping(void **state)
+{
+	tn_context *c = context(false);
+	tn_tensor *x = matrix(c, 1, 6, six);
+	const int64_t mask[] = {0, 1};
+	float got[6];
+
+	(void)state;
+	tn_copy_(tn_flip(x, mask, 2), x);
+	assert_int_equal(tn_read(x, got, sizeof got), TN_OK);
+	for (int i = 0; i < 6; i++)
+		assert_true(got[i] == six[5 - i]);
+	tn_context_free(c);
+}
+
+/* A loop records the same again: compiled once, memory stays flat. */
+static void loop(void **state)
+{
+	tn_context *c = context(false);
+	int64_t n = 3;
+	tn_tensor *w = tn_parameter(c, "w", TN_F32, 1, &n, six);
+	tn_stats first, last;
+	float got[3];
+
+	(void)state;
+	for (int i = 0; i < 300; i++) {
+		tn_scope_enter(c);
+		tn_sub_(w, tn_mul(w, tn_scalar(c, TN_F32, 0.01)));
+		tn_scope_leave(c);
+		assert_int_equal(tn_read(w, got, sizeof got), TN_OK);
+		if (i == 1)
+			tn_context_stats(c, &first);
+	}
+	tn_context_stats(c, &last);
+	assert_true(fabs((double)got[2] - 3 * pow(0.99, 300)) < 1e-4);
+	assert_int_equal(last.n_plan_misses, 1);
+	assert_int_equal(last.n_copies, 0);
+	assert_int_equal(last.bytes_live, first.bytes_live);
+	assert_int_equal(last.bytes_peak, first.bytes_peak);
+	assert_int_equal(last.n_tensors, 1);
+	assert_string_equal(tn_tensor_name(w), "w");
+	tn_context_free(c);
+}
+
+/* A value that somebody still wants is kept when its memory is written. */
+static void old_values(void **state)
+{
+	tn_context *c = context(false);
+	int64_t n = 3;
+	tn_tensor *w = tn_parameter(c, "w", TN_F32, 1, &n, six), *y;
+	tn_stats s;
+	float got[3];
+
+	(void)state;
+	y = tn_exp(w); /* not computed before the write */
+	tn_mul_(w, tn_scalar(c, TN_F32, 2));
+	assert_int_equal(tn_read(w, got, sizeof got), TN_OK);
+	assert_true(got[0] == 2 && got[2] == 6);
+	assert_int_equal(tn_read(y, got, sizeof got), TN_OK);
+	assert_true(fabs((double)got[0] - exp(1)) < 1e-5);
+	tn_context_stats(c, &s);
+	assert_int_equal(s.n_copies, 1);
+	tn_context_free(c);
+}
+
+/* A place that is known only when it runs: one plan for all places. */
+static void offsets(void **state)
+{
+	tn_context *c = context(false);
+	int64_t n = 8;
+	tn_tensor *w = tn_parameter(c, "cache", TN_F32, 1, &n, NULL);
+	tn_stats s;
+	float got[8];
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		tn_tensor *at, *v;
+		int64_t one = 1;
+		float x = (float)(i * i);
+
+		tn_scope_enter(c);
+		v = tn_tensor_new(c, TN_F32, 1, &one, &x);
+		at = tn_dynamic_narrow(w, tn_scalar(c, TN_I64, i), 0, 1);
+		tn_copy_(at, v);
+		tn_scope_leave(c);
+		assert_int_equal(tn_read(w, got, sizeof got), TN_OK);
+	}
+	for (int i = 0; i < 8; i++)
+		assert_true(got[i] == (float)(i * i));
+	tn_context_stats(c, &s);
+	assert_int_equal(s.n_plan_misses, 1);
+	tn_context_free(c);
+}
+
+static void refusals(void **state)
+{
+	tn_context *c = context(false), *d = context(false);
+	tn_tensor *x = matrix(c, 2, 3, six), *y, *z = matrix(d, 2, 3, six);
+	const int64_t shape[] = {2, 2, 3};
+	float got[6];
+
+	(void)state;
+	y = tn_relu(tn_matmul(x, x));
+	assert_false(tn_is_valid(y));
+	assert_int_equal(tn_context_status(c), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "matmul.k");
+	assert_non_null(strstr(tn_context_diag(c)->file, "test_tensor.c"));
+	assert_int_equal(tn_read(y, got, sizeof got), TN_EINVAL);
+	tn_context_clear(c);
+	tn_add_(tn_broadcast_to(x, shape, 3), x);
+	assert_string_equal(tn_context_diag(c)->rule, "write.repeats");
+	assert_non_null(strstr(tn_context_diag(c)->text,
+		"axis 0 repeats elements (expanded from 1 to 2)"));
+	tn_context_clear(c);
+	tn_copy_(x, tn_scalar(c, TN_F32, 1));
+	assert_string_equal(tn_context_diag(c)->rule, "tensor.write");
+	tn_context_clear(c);
+	assert_false(tn_is_valid(tn_add(x, z)));
+	assert_string_equal(tn_context_diag(c)->rule, "tensor.handle");
+	tn_context_clear(c);
+	tn_drop(x);
+	assert_false(tn_is_valid(x));
+	assert_false(tn_is_valid(tn_exp(x)));
+	assert_string_equal(tn_context_diag(c)->rule, "tensor.handle");
+	tn_context_clear(c);
+	assert_int_equal(tn_scope_leave(c), TN_EINVAL);
+	assert_null(tn_exp(NULL));
+	tn_context_free(c);
+	tn_context_free(d);
+}
+
+/* A row of the user's own, called by name. */
+static void own_row(void **state)
+{
+	tn_context *c = context(false);
+	tn_tensor *x = matrix(c, 2, 3, six), *y;
+	float got[6];
+
+	(void)state;
+	assert_int_equal(tn_op_define(c,
+		"twice_plus(x[i..]:num, k: int = 0) -> o {"
+		" o[i..] = 2 * x[i..] + k }"), TN_OK);
+	assert_int_equal(tn_call(c, "twice_plus", 1, &x, 1,
+		(&(tn_attr){.name = "k", .kind = TN_ATTR_INT, .i = 5}), 1, &y),
+		TN_OK);
+	assert_int_equal(tn_read(y, got, sizeof got), TN_OK);
+	assert_true(got[0] == 7 && got[5] == 17);
+	tn_context_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(views),
+		cmocka_unit_test(overlapping),
+		cmocka_unit_test(loop),
+		cmocka_unit_test(old_values),
+		cmocka_unit_test(offsets),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(own_row),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
