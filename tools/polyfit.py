@@ -161,26 +161,14 @@ def tanh_fit():
     return fit(f, w, 5, D("1e-8"), D("0.625") ** 2)
 
 
-def erf_small_fit():
-    """erf(x) = x + x P(x^2), s = x^2 up to 0.92^2"""
-    def f(s):
-        x = s.sqrt()
-        return (erf(x) - x) / x
-
-    def w(s):
-        x = s.sqrt()
-        return x / erf(x)
-    return fit(f, w, 7, D("1e-8"), D("0.92") ** 2)
-
-
-def erf_large_fit():
-    """1 - erf(x) = exp(-x - x P(x)) on [0.92, 4]"""
+def erf_fit():
+    """1 - erf(x) = exp(-x - x Q(x)) up to 3.95: beyond, erf(x) is 1"""
     def f(x):
         return -(1 - erf(x)).ln() / x - 1
 
     def w(x):
         return x * (1 - erf(x)) / erf(x)
-    return fit(f, w, 8, D("0.92"), D(4))
+    return fit(f, w, 9, D("1e-6"), D("3.95"))
 
 
 def sin_fit():
@@ -240,8 +228,7 @@ def two_over_pi():
 
 
 FITS = {"exp": exp_fit, "expm1": expm1_fit, "log": log_fit, "tanh": tanh_fit,
-        "erf_small": erf_small_fit, "erf_large": erf_large_fit,
-        "sin": sin_fit, "cos": cos_fit}
+        "erf": erf_fit, "sin": sin_fit, "cos": cos_fit}
 
 
 def main():
