@@ -95,6 +95,21 @@ static void one_by_one(emitter *em, const loop_node *n, const char *from)
 	em_line(em, "}");
 }
 
+/* What later vectors read is asked for. */
+static void ahead(emitter *em, const loop_node *n)
+{
+	int32_t i;
+
+	for (i = 0; i < n->n_ahead; i++) {
+		const loop_ahead *a = &n->ahead[i];
+		int32_t p = loop_param(em->k, a->tensor);
+
+		em->used_param[p] = true;
+		em_line(em, "__builtin_prefetch(&p%d[%s], 0, %d);", p,
+			em_form_text(em, a->at, NULL), a->far ? 2 : 3);
+	}
+}
+
 /* `unroll` vectors, each with accumulators of its own */
 static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 {
@@ -113,6 +128,7 @@ static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 			em_line(em, "{");
 			em->depth++;
 		}
+		ahead(em, n);
 		body(em, n);
 		if (unroll > 1) {
 			em->depth--;

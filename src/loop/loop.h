@@ -28,8 +28,10 @@
 typedef struct loop_target {
 	int32_t vector_bytes; /* widest vector register */
 	int32_t n_vector_registers;
-	int64_t l1_bytes, l2_bytes;
-	int64_t stream_bytes; /* larger outputs go past the caches */
+	int64_t l1_bytes, l2_bytes, l3_bytes;
+	/* larger outputs go past the caches, if the kernel moves more than the
+	 * last of those holds */
+	int64_t stream_bytes;
 	int64_t chunk_elems;  /* work of a chunk, in elements, at least */
 	int64_t max_chunks;
 	int64_t min_chunks; /* fewer: a reduction is split */
@@ -49,6 +51,13 @@ typedef enum loop_kind {
 	LOOP_STAGE /* copy of a tile of an input, transposed */
 } loop_kind;
 
+/* Element `at` of a tensor in memory will be read: soon, or after this row. */
+typedef struct loop_ahead {
+	int32_t tensor;
+	const ix_form *at; /* perhaps outside: then nothing happens */
+	bool far;
+} loop_ahead;
+
 typedef struct loop_node loop_node;
 struct loop_node {
 	loop_kind kind;
@@ -60,6 +69,8 @@ struct loop_node {
 	bool backward;	/* FOR: from the last to the first */
 	int32_t lanes;	/* FOR: elements at a time; 0 and 1: one */
 	int32_t unroll; /* FOR: accumulators a reduction over it is spread on */
+	int32_t n_ahead; /* FOR in lanes: asked for with every vector */
+	const loop_ahead *ahead;
 	int32_t n_child;
 	loop_node **child;
 	/* the same place in the first of the copies that SPANs made; else NULL */

@@ -13,7 +13,8 @@ loop_target loop_target_default(int32_t vector_bytes)
 		.n_vector_registers = vector_bytes == 64 ? 32 : 16,
 		.l1_bytes = 32 << 10,
 		.l2_bytes = 1 << 20,
-		.stream_bytes = 32 << 20,
+		.l3_bytes = 32 << 20,
+		.stream_bytes = 8 << 20,
 		.chunk_elems = 32 << 10,
 		.max_chunks = 4096,
 		.min_chunks = 16};
@@ -99,6 +100,7 @@ void loop_schedule(loop_kernel *k, const loop_target *t)
 		loop_vectorise(k);
 		loop_parallel(k);
 		loop_split_guards(k);
+		loop_read_ahead(k);
 	}
 	put_tail(k, n_tail, tail);
 	loop_place(k);

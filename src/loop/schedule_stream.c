@@ -1,7 +1,8 @@
 /*
  * schedule_stream.c: which results are stored past the caches: large ones that
- * nobody in the kernel reads and that do not accumulate in memory. Smaller
- * ones gain nothing: what reads them next finds them in a cache.
+ * nobody in the kernel reads and that do not accumulate in memory, in kernels
+ * that move more than the caches hold. Others gain nothing: what reads them
+ * next finds them in a cache.
  */
 #include "loop/local.h"
 
@@ -20,8 +21,16 @@ static void on_read(void *arg, const expr *e)
 
 void loop_choose_streams(loop_kernel *k)
 {
+	int64_t moved = 0;
 	int32_t p, i, j, e, c;
 
+	for (p = 0; p < k->n_params; p++) {
+		const sys_tensor *t = &k->s->tensor.at[k->param[p]];
+
+		moved += t->numel * (int64_t)dtype_size(t->dtype);
+	}
+	if (moved < k->target.l3_bytes)
+		return;
 	for (p = 0; p < k->n_outputs; p++) {
 		struct find f = {k->param[p], false};
 		const sys_tensor *t = &k->s->tensor.at[f.tensor];

@@ -71,7 +71,8 @@ static int32_t lanes_for(loop_kernel *k, const loop_node *n)
 	return lanes < 2 ? 1 : lanes;
 }
 
-static int64_t flops_below(loop_kernel *k, const loop_node *n)
+/* Operations of one iteration of all statements below n. */
+int64_t loop_flops(loop_kernel *k, const loop_node *n)
 {
 	int64_t f = 0;
 	int32_t i;
@@ -80,7 +81,7 @@ static int64_t flops_below(loop_kernel *k, const loop_node *n)
 		for (i = 0; i < k->eqn[n->eqn].e->n_out; i++)
 			f += ex_flops(k->eqn[n->eqn].body[i]);
 	for (i = 0; i < n->n_child; i++)
-		f += flops_below(k, n->child[i]);
+		f += loop_flops(k, n->child[i]);
 	return f;
 }
 
@@ -104,7 +105,7 @@ static void take_lanes(loop_kernel *k, loop_node *n)
 		k->var[n->var].extent < lanes || n->backward)
 		return;
 	n->lanes = lanes;
-	n->unroll = !reduces(k, n, n->var) ? 1 : flops_below(k, n) > 8 ? 2 : 4;
+	n->unroll = !reduces(k, n, n->var) ? 1 : loop_flops(k, n) > 8 ? 2 : 4;
 }
 
 /* Loops of n's body: most iterations of any statement. */
@@ -300,7 +301,7 @@ static void jam(loop_kernel *k, loop_node *n)
 	j = n->child[0];
 	if (has_loops(j) || !reduces(k, j, n->var) || reduces(k, j, j->var) ||
 		!parallel_below(k, j, j->var) || !lanes_allowed(k, n, n->var) ||
-		flops_below(k, j) > 8 || k->var[n->var].extent < 2 * JAM)
+		loop_flops(k, j) > 8 || k->var[n->var].extent < 2 * JAM)
 		return;
 	i = loop_node_copy(k->a, n);
 	i->child = j->child;

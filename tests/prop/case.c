@@ -68,8 +68,10 @@ static compile_options draw_options(job *j)
 		o.loop.l1_bytes = 1 << rng_range(&r, 8, 12);
 		o.loop.l2_bytes = 1 << rng_range(&r, 10, 14);
 	}
-	if (rng_percent(&r, 20))
+	if (rng_percent(&r, 20)) {
 		o.loop.stream_bytes = 1 << rng_range(&r, 6, 12);
+		o.loop.l3_bytes = 0;
+	}
 	if (rng_percent(&r, 5))
 		o.loop.plain = true;
 	if (rng_percent(&r, 40)) { /* what to fuse must not matter */

@@ -245,6 +245,7 @@ static void run_job(arena *a, void *arg)
 		o.target.l1_bytes = 256;
 		o.target.l2_bytes = 1024;
 		o.target.stream_bytes = 16;
+		o.target.l3_bytes = 0;
 	}
 	got = run_kernels(a, s, p, in, &o);
 	assert_int_equal(o.error, 0);

@@ -1,0 +1,228 @@
+/*
+ * schedule_ahead.c: what is read next is asked for early.
+ *
+ * Rows. A loop whose body goes over a row several times fetches it in the first
+ * pass and computes in the others, while memory has nothing to do. The pass
+ * that computes most asks for the row of the next iteration:
+ *
+ *   for i { for j { m max= x[i,j] } for k { s += exp(x[i,k] - m) } }   ->
+ *   for i { for j { .. } for k { ahead x[i+1,k]; .. } }
+ *
+ * Streams. Hardware follows a stream by itself, but not into the next page; in
+ * a loop that computes long between two loads that wait counts:
+ *
+ *   for i { o[i] = erf(x[i]) }   ->   for i { ahead x[i+512]; .. }
+ *
+ * Asking is never wrong: an address that is not there is not fetched.
+ */
+#include "loop/local.h"
+
+#define MAX_TENSORS 16
+#define MAX_ROW_PARTS 4	  /* of the cache: a row and the next, and what else */
+#define STREAM_BYTES 2048 /* half a page */
+#define LONG 12		  /* operations on an element */
+
+struct first { /* where a tensor is read first */
+	int32_t tensor;
+	const ix_form *at;
+	const loop_node *in; /* innermost loop around */
+	loop_node *loop;     /* vector loop along its lines */
+};
+
+struct ahead {
+	loop_kernel *k;
+	int32_t n;
+	struct first first[MAX_TENSORS];
+};
+
+static void on_access(void *arg, const struct loop_access *a)
+{
+	struct ahead *h = arg;
+	const sys_tensor *t = &h->k->s->tensor.at[a->tensor];
+	loop_node *v = a->leaf->up;
+	int64_t s, size = (int64_t)dtype_size(t->dtype);
+	int32_t i, e, c;
+
+	if (a->write || a->leaf->kind != LOOP_STMT || v == NULL ||
+		t->numel * size < 2 * h->k->target.l2_bytes)
+		return;
+	for (i = 0; i < h->n; i++)
+		if (h->first[i].tensor == a->tensor)
+			return;
+	while (v != NULL && (v->kind != LOOP_FOR || v->lanes <= 1))
+		v = v->up;
+	if (h->n == MAX_TENSORS || v == NULL || ix_has_fun(a->at) ||
+		(loop_maker(h->k, a->tensor, &e, &c) &&
+			!h->k->eqn[e].stage) ||
+		!loop_stride(a->at, v->var, h->k->var[v->var].extent, &s) ||
+		s != 1)
+		return;
+	h->first[h->n++] =
+		(struct first){a->tensor, a->at, a->leaf->up, v};
+}
+
+/* Elements of v that one iteration of top walks: the outermost block counts. */
+static int64_t walked(const loop_kernel *k, const loop_node *n, int32_t v,
+	const loop_node *top)
+{
+	int64_t ext = k->var[v].extent;
+
+	for (; n != NULL; n = n->up) {
+		if (n->kind == LOOP_BLOCK && n->var == v)
+			ext = n->size;
+		if (n == top)
+			break;
+	}
+	return ext;
+}
+
+/* at's variables that `from` walks below top, by those that `to` walks. */
+static const ix_form *moved(loop_kernel *k, const ix_form *at,
+	const loop_node *from, const loop_node *to, const loop_node *top)
+{
+	loop_set here = loop_node_open(from) & ~loop_node_open(top);
+	loop_set there = loop_node_open(to) & ~loop_node_open(top);
+	const ix_form **with = arena_array(
+		k->a, const ix_form *, k->n_vars + 1);
+	loop_set vars = loop_form_vars(at) & here;
+	int32_t i, j;
+
+	for (i = 0; i < k->n_vars; i++) {
+		with[i] = ix_axis(k->s->x, &k->dom, i);
+		if ((vars & there & BIT(i)) != 0)
+			there &= ~BIT(i);
+	}
+	for (i = 0; i < k->n_vars; i++) {
+		if ((vars & BIT(i)) == 0 || (loop_node_open(to) & BIT(i)) != 0)
+			continue;
+		for (j = 0; j < k->n_vars; j++)
+			if ((there & BIT(j)) != 0 &&
+				walked(k, from, i, top) ==
+					walked(k, to, j, top) &&
+				k->var[i].extent == k->var[j].extent)
+				break;
+		if (j == k->n_vars)
+			return NULL;
+		there &= ~BIT(j);
+		with[i] = ix_axis(k->s->x, &k->dom, j);
+	}
+	return ix_subst(k->s->x, &k->dom, at, k->n_vars,
+		k->dom.box.extent, with);
+}
+
+struct pass {
+	loop_node *loop;
+	const ix_form *at;
+	int64_t flops;
+	int32_t n; /* passes there are */
+};
+
+/* Vector loops below n that walk the same elements: the one that computes most. */
+static void best_pass(loop_kernel *k, const struct first *f, loop_node *n,
+	const loop_node *top, struct pass *best)
+{
+	const ix_form *at;
+	int64_t flops, s;
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++)
+		best_pass(k, f, n->child[i], top, best);
+	if (n->kind != LOOP_FOR || n->lanes <= 1 || n->lanes < f->loop->lanes)
+		return;
+	at = moved(k, f->at, f->in, n, top);
+	if (at == NULL ||
+		!loop_stride(at, n->var, k->var[n->var].extent, &s) || s != 1)
+		return;
+	flops = loop_flops(k, n);
+	best->n++;
+	if (flops < best->flops)
+		return;
+	best->loop = n;
+	best->at = at;
+	best->flops = flops;
+}
+
+static void add(loop_kernel *k, loop_node *n, int32_t tensor,
+	const ix_form *at, int64_t distance, bool far)
+{
+	loop_ahead *l = arena_array(k->a, loop_ahead, n->n_ahead + 1);
+
+	if (n->n_ahead > 0)
+		memcpy(l, n->ahead, (size_t)n->n_ahead * sizeof *l);
+	l[n->n_ahead] = (loop_ahead){tensor,
+		ix_add(k->s->x, &k->dom, at, ix_const(k->s->x, distance)),
+		far};
+	n->ahead = l;
+	n->n_ahead++;
+}
+
+/* Bytes that one iteration of top reads. */
+static int64_t row_bytes(
+	const loop_kernel *k, const struct first *f, const loop_node *top)
+{
+	loop_set vars = loop_form_vars(f->at) & loop_node_open(f->in);
+	int64_t n = (int64_t)dtype_size(k->s->tensor.at[f->tensor].dtype);
+	int32_t v;
+
+	for (v = 0; v < k->n_vars; v++)
+		if ((vars & BIT(v)) != 0 &&
+			(loop_node_open(top) & BIT(v)) == 0 &&
+			!mul_ok(n, walked(k, f->in, v, top), &n))
+			return INT64_MAX;
+	return n;
+}
+
+static bool ask_row(loop_kernel *k, const struct first *f)
+{
+	const loop_node *u;
+
+	for (u = f->loop->up; u != NULL; u = u->up) {
+		struct pass best = {NULL, NULL, 0, 0};
+		int64_t s, step = u->kind == LOOP_BLOCK ? u->size : 1;
+		int32_t i;
+
+		if (row_bytes(k, f, u) > k->target.l2_bytes / MAX_ROW_PARTS)
+			return false;
+		if (u->kind != LOOP_FOR && u->kind != LOOP_BLOCK)
+			continue;
+		for (i = 0; i < u->n_child; i++)
+			best_pass(k, f, u->child[i], u, &best);
+		if (best.n < 2)
+			continue;
+		if (best.loop == f->loop ||
+			!loop_stride(f->at, u->var, k->var[u->var].extent,
+				&s) ||
+			s == 0 || u->backward)
+			return false;
+		add(k, best.loop, f->tensor, best.at, s * step, true);
+		return true;
+	}
+	return false;
+}
+
+static void ask(loop_kernel *k, loop_node *root)
+{
+	struct ahead h = {.k = k};
+	int32_t i;
+
+	loop_each_access(k, root, on_access, &h);
+	for (i = 0; i < h.n; i++) {
+		const struct first *f = &h.first[i];
+		tn_dtype t = k->s->tensor.at[f->tensor].dtype;
+
+		if (!ask_row(k, f) && loop_flops(k, f->loop) >= LONG &&
+			(loop_form_vars(f->at) & ~loop_node_open(f->loop)) == 0)
+			add(k, f->loop, f->tensor, f->at,
+				STREAM_BYTES / (int64_t)dtype_size(t), false);
+	}
+}
+
+void loop_read_ahead(loop_kernel *k)
+{
+	int32_t p, i;
+
+	loop_link(k);
+	for (p = 0; p < k->n_phases; p++)
+		for (i = 0; i < k->phase[p].n_roots; i++)
+			ask(k, k->phase[p].root[i]);
+}

@@ -1,0 +1,92 @@
+/*
+ * What schedules decide, seen in the C: a system, what its text must have and
+ * what it must not. That the results are right is for test_kernels and the
+ * property test; here it is seen that a decision is taken at all.
+ */
+#include "unit.h"
+
+#include "emit/emit.h"
+#include "fuse/fuse.h"
+#include "loop/loop.h"
+
+struct seen {
+	const char *name, *system;
+	const char *has[4], *has_not[4];
+};
+
+#define ROW "x: f32[4096,4096] input 0\n m: f32[4096]\n e: f32[4096,4096]\n "
+static const struct seen seen[] = {
+	/* the pass that computes most asks for the next row */
+	{"rows ahead",
+		"system {\n " ROW "s: f32[4096]\n"
+		" a m#0: m[i:4096] max= x[4096*i + j] for j:4096\n"
+		" a e#0: e[i:4096, j:4096] = exp(x[4096*i + j] - m[i])\n"
+		" a s#0: s[i:4096] += e[4096*i + j] for j:4096\n"
+		" return s\n}\n",
+		{"__builtin_prefetch(&p1[4096 * i0 + i2 + 4096], 0, 2);"},
+		{"+ i1 + 4096], 0, 2", "+ 512], 0, 3"}},
+	/* a long computation asks for what it reads soon; a short one does not */
+	{"streams ahead",
+		"system {\n x: f32[8388608] input 0\n o: f32[8388608]\n"
+		" a o#0: o[i:8388608] = exp(exp(x[i]))\n return o\n}\n",
+		{"__builtin_prefetch(&p1[i0 + 512], 0, 3);", "stream_f32x16("},
+		{NULL}},
+	{"short streams",
+		"system {\n x: f32[8388608] input 0\n o: f32[8388608]\n"
+		" a o#0: o[i:8388608] = x[i] + 1\n return o\n}\n",
+		{"stream_f32x16("}, {"prefetch"}},
+	/* more than 8 MB, but all of it stays in the last cache */
+	{"no streams",
+		"system {\n x: f32[3145728] input 0\n o: f32[3145728]\n"
+		" a o#0: o[i:3145728] = x[i] + 1\n return o\n}\n",
+		{"store_f32x16("}, {"stream_f32x16("}},
+};
+
+static void one(arena *a, void *arg)
+{
+	const struct seen *c = arg;
+	ir_system *s = ir_system_parse(
+		a, ix_new(a), c->system, strlen(c->system), "t");
+	fuse_target ft = fuse_target_host();
+	fuse_options fo = {0};
+	fuse_plan *p = fuse_partition(a, s, &ft, &fo);
+	loop_target t = loop_target_default(64);
+	str text = str_new(a);
+
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		loop_kernel *k = loop_build(a, s, p->kernel.at[i], false);
+
+		loop_schedule(k, &t);
+		loop_verify(k);
+		str_add(&text, emit_make(a, k)->c);
+	}
+	for (int i = 0; i < 4; i++) {
+		if (c->has[i] != NULL && strstr(text.at, c->has[i]) == NULL)
+			fail_msg("%s: no \"%s\" in\n%s", c->name, c->has[i],
+				text.at);
+		if (c->has_not[i] != NULL &&
+			strstr(text.at, c->has_not[i]) != NULL)
+			fail_msg("%s: \"%s\" in\n%s", c->name, c->has_not[i],
+				text.at);
+	}
+}
+
+static void test_seen(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
+		struct seen c = seen[i];
+		tn_diag d = {0};
+
+		if (unit_run(one, &c, 0, &d) != TN_OK)
+			fail_msg("%s: %s: %s\n%s", c.name, d.rule, d.text,
+				d.extra);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_seen)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
