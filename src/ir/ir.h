@@ -290,6 +290,9 @@ bool ir_table_is_user(const ir_table *t, int32_t i); /* by ir_table_define */
 const ir_row *ir_table_find(const ir_table *t, const char *name);
 /* parse one row in the notation and add it; throws notation.* with a caret */
 const ir_row *ir_table_define(ir_table *t, const char *text, size_t n, loc at);
+/* A row of no table: parsed and checked; or only a name for instances. */
+const ir_row *ir_row_make(arena *a, const char *text, size_t n, loc at);
+const ir_row *ir_row_named(arena *a, const char *name);
 const char *ir_row_name(const ir_row *r);
 const char *ir_row_text(const ir_row *r); /* as written */
 const char *ir_row_doc(const ir_row *r);
@@ -412,6 +415,12 @@ typedef struct ir_inst {
 ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
 	int32_t n_operands, const ir_type *operand, int32_t n_attrs,
 	const ir_attr *attr, loc at);
+
+/* bodies of an equation: one, or one per component of a tuple monoid */
+static inline int32_t ir_n_bodies(const in_eqn *q)
+{
+	return q->n_out;
+}
 
 /* Opaque rows: plain C over whole, dense tensors. */
 typedef struct ir_opaque {

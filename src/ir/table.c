@@ -231,3 +231,22 @@ int32_t ir_row_n_results(const ir_row *r)
 {
 	return r->builder != NULL ? r->builder->n_results : r->n_results;
 }
+
+/* ---- rows of no table ---- */
+
+const ir_row *ir_row_make(arena *a, const char *text, size_t n, loc at)
+{
+	ir_row *r = row_parse(a, text, n, at);
+
+	row_check(r);
+	return r;
+}
+
+const ir_row *ir_row_named(arena *a, const char *name)
+{
+	ir_row *r = arena_make(a, ir_row);
+
+	r->name = name;
+	r->doc = r->text = "";
+	return r;
+}

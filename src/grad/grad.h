@@ -1,0 +1,39 @@
+/*
+ * grad.h: the door of grad/: the adjoint of an instance is an instance.
+ *
+ * Consumes a row on given shapes; produces the equations that take cotangents
+ * of its results to cotangents of its operands, by the rules of
+ * docs/gradients.md. What comes out is an instance like any other, so the
+ * adjoint of an adjoint is there too.
+ *
+ *     o[i, j] += x[i, k] * y[k, j]      gx[i, k] += go[i, j] * y[k, j]
+ */
+#ifndef GRAD_H
+#define GRAD_H
+
+#include "ir/ir.h"
+
+typedef enum grad_from { GRAD_OPERAND, GRAD_RESULT, GRAD_SEED } grad_from;
+
+typedef struct grad_rule {
+	const ir_inst *inst;
+	/* operand k of inst is operand, result or cotangent `i` of the call */
+	int32_t n_operands;
+	struct grad_operand {
+		grad_from from;
+		int32_t i;
+	} *operand;
+	/* result k of inst is the cotangent of operand of_operand[k] */
+	int32_t n_results;
+	int32_t *of_operand;
+} grad_rule;
+
+/*
+ * wanted, seeded: a bit for each operand and result of fwd. NULL: nothing that
+ * is wanted has a gradient. Throws [grad.none] where the row has none though
+ * it should: an opaque row without a grad block.
+ */
+const grad_rule *grad_adjoint(arena *a, ir_table *t, const ir_inst *fwd,
+	uint64_t wanted, uint64_t seeded);
+
+#endif

@@ -1,0 +1,428 @@
+/*
+ * grad_prop.c: adjoints of randomly drawn calls against central differences.
+ *
+ *     grad_prop [--seed S] [--count N] [--row NAME] [--order 2] [--verbose]
+ *
+ * Every call of a random program is taken alone, with its floats as f64, and
+ * differentiated with respect to all operands. For a random weighting of its
+ * results the derived gradient must be the difference quotient; where the
+ * function is not smooth (two step sizes disagree) nothing is compared.
+ */
+#include "grad/grad.h"
+#include "prop.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_COST = 3000, PROBES = 5 };
+
+typedef struct tally {
+	int64_t calls, probes, rough, poles, none, failed;
+} tally;
+
+typedef struct checking {
+	arena *a;
+	ir_table *t;
+	uint64_t seed, index;
+	const char *row; /* only this one */
+	int32_t order;
+	bool verbose;
+	tally *sum;
+	bool *seen, *compared; /* by row */
+	int32_t n_cases; /* of the row at hand */
+} checking;
+
+/* A call on its own, and data. */
+typedef struct trial {
+	arena *a;
+	env *e;
+	const ir_inst *inst;
+	void **data; /* by tensor of the instance */
+	double **weight; /* by result; NULL: no float */
+} trial;
+
+static void evaluate(void *arg)
+{
+	trial *x = arg;
+
+	interp_inst(x->e, x->inst, x->data);
+}
+
+/* The weighted sum of all float results; NaN: it could not be computed. */
+static double loss(trial *x)
+{
+	double sum = 0;
+
+	if (env_run(x->e, evaluate, x) < 0)
+		return (double)NAN;
+	for (int32_t i = 0; i < x->inst->n_results; i++) {
+		const ir_type *t = &x->inst->tensor[x->inst->result[i]].type;
+		int64_t n = type_numel(t);
+
+		for (int64_t k = 0; x->weight[i] != NULL && k < n; k++)
+			sum += x->weight[i][k] *
+				dtype_load_f64(t->dtype,
+					x->data[x->inst->result[i]], k);
+	}
+	return sum;
+}
+
+static void *room(arena *a, const ir_type *t)
+{
+	size_t n = type_bytes(t);
+
+	return arena_alloc(a, n > 0 ? n : 8, 1);
+}
+
+static trial *trial_new(arena *a, const ir_inst *inst, rng *r)
+{
+	trial *x = arena_make(a, trial);
+
+	x->a = a;
+	x->e = arena_env(a);
+	x->inst = inst;
+	x->data = arena_array(a, void *, inst->n_tensors + 1);
+	x->weight = arena_array(a, double *, inst->n_results + 1);
+	for (int32_t i = 0; i < inst->n_tensors; i++)
+		x->data[i] = room(a, &inst->tensor[i].type);
+	for (int32_t i = 0; i < inst->n_results; i++) {
+		const ir_type *t = &inst->tensor[inst->result[i]].type;
+
+		/* running statistics stand behind a stop */
+		if (t->dtype != TN_F64 ||
+			inst->tensor[inst->result[i]].next_of >= 0)
+			continue;
+		x->weight[i] = arena_array(a, double, type_numel(t) + 1);
+		for (int64_t k = 0; k < type_numel(t); k++)
+			x->weight[i][k] = (double)rng_range(r, -8, 8) / 4;
+	}
+	return x;
+}
+
+/* The adjoint's results, by the data of the forward trial. */
+static trial *adjoint_of(trial *x, const grad_rule *g, rng *r)
+{
+	trial *y = trial_new(x->a, g->inst, r);
+
+	for (int32_t k = 0; k < g->n_operands; k++) {
+		const struct grad_operand *o = &g->operand[k];
+		const void *from;
+		size_t n;
+		int32_t t = o->i;
+
+		if (o->from == GRAD_OPERAND)
+			for (t = 0; x->inst->tensor[t].operand != o->i;)
+				t++;
+		else
+			t = x->inst->result[o->i];
+		n = type_bytes(&x->inst->tensor[t].type);
+		from = o->from == GRAD_SEED ? (const void *)x->weight[o->i]
+					    : x->data[t];
+		if (n > 0 && from != NULL)
+			memcpy(y->data[k], from, n);
+	}
+	return y;
+}
+
+static bool near(double x, double y, double scale)
+{
+	return fabs(x - y) <= 2e-5 * (fabs(x) + fabs(y)) + 1e-6 * scale;
+}
+
+static double quotient(trial *x, double *at, double h)
+{
+	double old = *at, up, down;
+
+	*at = old + h;
+	up = loss(x);
+	*at = old - h;
+	down = loss(x);
+	*at = old;
+	return (up - down) / (2 * h);
+}
+
+/* Elements of operand tensor t against the derived ones in g. */
+static bool compare(checking *c, trial *x, int32_t t, const double *g, rng *r)
+{
+	int64_t n = type_numel(&x->inst->tensor[t].type);
+	double *data = x->data[t];
+
+	for (int32_t k = 0; k < PROBES && n > 0; k++) {
+		int64_t i = n <= PROBES ? k : rng_below(r, n);
+		double h, q, q2, q3, base;
+
+		if (i >= n)
+			break;
+		h = 1e-5 * (1 + fabs(data[i]));
+		base = fabs(loss(x));
+		q = quotient(x, &data[i], h);
+		q2 = quotient(x, &data[i], h / 3);
+		q3 = quotient(x, &data[i], -h * 0.71);
+		c->sum->probes++;
+		if (!isfinite(q) || !isfinite(q2) || !isfinite(base) ||
+			!near(q, q2, 1 + base) || !near(q, q3, 1 + base)) {
+			c->sum->rough++;
+			continue;
+		}
+		if (near(q, g[i], 10 + 10 * base))
+			continue;
+		if (!isfinite(g[i])) { /* a pole that h steps over */
+			c->sum->poles++;
+			continue;
+		}
+		printf("%s: operand %s element %lld: derived %.9g, quotient "
+		       "%.9g (%.9g)\n",
+			ir_row_name(x->inst->row), x->inst->tensor[t].name,
+			(long long)i, g[i], q, q2);
+		return false;
+	}
+	return true;
+}
+
+static uint64_t all_bits(void)
+{
+	return ~UINT64_C(0);
+}
+
+/* first: results are to be held against what they are derived from */
+static bool check_inst(
+	checking *c, trial *x, int32_t order, rng *r, bool *differs)
+{
+	const ir_inst *inst = x->inst;
+	const grad_rule *g;
+	trial *y;
+	bool good = true;
+
+	*differs = false;
+	if (!isfinite(loss(x)))
+		return true;
+	g = grad_adjoint(c->a, c->t, inst, all_bits(), all_bits());
+	if (g == NULL) {
+		c->sum->none++;
+		return true;
+	}
+	*differs = true;
+	y = adjoint_of(x, g, r);
+	if (env_run(y->e, evaluate, y) < 0) {
+		printf("%s: [%s] %s\n", ir_row_name(inst->row),
+			env_diag(y->e)->rule, env_diag(y->e)->text);
+		return false;
+	}
+	for (int32_t k = 0; k < g->n_results && good; k++) {
+		int32_t t = 0;
+
+		while (inst->tensor[t].operand != g->of_operand[k])
+			t++;
+		good = compare(c, x, t, y->data[g->inst->result[k]], r);
+	}
+	if (good && order > 1) {
+		bool any;
+
+		good = check_inst(c, y, order - 1, r, &any);
+	}
+	return good;
+}
+
+/* The call alone, floats as f64; NULL: not differentiable as it stands. */
+static prop_case *alone(checking *c, const ir_program *p, const ir_call *call)
+{
+	prop_case *one = arena_make(c->a, prop_case);
+	ir_program *q = ir_program_new(c->a, c->t);
+	int32_t *arg = arena_array(c->a, int32_t, call->n_args + 1), made;
+	bool any = false;
+	ir_attr *attr = arena_copy(c->a, call->attr,
+		(size_t)call->n_attrs * sizeof *attr);
+
+	for (int32_t i = 0; i < call->n_args; i++) {
+		ir_type t = p->value.at[call->arg[i]].type;
+
+		if (dtype_is_float(t.dtype)) {
+			t.dtype = TN_F64;
+			any = true;
+		}
+		arg[i] = ir_program_input(q,
+			arena_printf(c->a, "x%d", (int)i), t, (loc){0});
+	}
+	for (int32_t i = 0; i < call->n_attrs; i++)
+		if (attr[i].kind == ATTR_DTYPE &&
+			dtype_is_float(attr[i].dtype))
+			attr[i].dtype = TN_F64;
+	if (!any || call->inst->opaque != NULL)
+		return NULL;
+	made = ir_program_call(q, ir_row_name(call->row), call->n_args, arg,
+		call->n_attrs, attr, NULL, (loc){0});
+	if (inst_cost(q->call.at[made].inst) > MAX_COST)
+		return NULL;
+	for (int32_t i = 0; i < q->call.at[made].n_results; i++)
+		ir_program_output(q, q->call.at[made].result[i]);
+	*one = (prop_case){.seed = c->seed,
+		.index = c->index,
+		.p = q,
+		.style = STYLE_GENERAL,
+		.all_outputs = true};
+	return one;
+}
+
+struct filling {
+	checking *c;
+	prop_case *one;
+};
+
+static void fill(checking *c, prop_case *one)
+{
+	ir_system *s = ir_lower(c->a, ix_new(c->a), one->p);
+	int64_t *lo = arena_array(c->a, int64_t, s->tensor.n + 1);
+	int64_t *hi = arena_array(c->a, int64_t, s->tensor.n + 1);
+	int32_t n = one->p->input.n;
+	int64_t *l = arena_array(c->a, int64_t, n + 1);
+	int64_t *h = arena_array(c->a, int64_t, n + 1);
+
+	compile_index_ranges(s, lo, hi);
+	for (int32_t i = 0; i < n; i++) {
+		l[i] = lo[s->input.at[i]];
+		h[i] = hi[s->input.at[i]];
+	}
+	fill_inputs(c->a, one, l, h);
+}
+
+static void fill_throwing(void *arg)
+{
+	struct filling *f = arg;
+
+	fill(f->c, f->one);
+}
+
+static bool check_call(checking *c, const ir_program *p, const ir_call *call)
+{
+	prop_case *one = alone(c, p, call);
+	struct filling f = {c, one};
+	rng r = rng_new(c->seed, c->index);
+	const ir_inst *inst;
+	trial *x;
+	bool good, differs;
+	int32_t number = 0;
+
+	while (ir_table_at(c->t, number) != call->row)
+		number++;
+	c->seen[number] = true;
+	if (one == NULL)
+		return true;
+	/* an index into nothing: no data fits */
+	if (env_run(arena_env(c->a), fill_throwing, &f) < 0)
+		return true;
+	inst = one->p->call.at[0].inst;
+	x = trial_new(c->a, inst, &r);
+	for (int32_t i = 0; i < inst->n_tensors; i++)
+		if (inst->tensor[i].operand >= 0)
+			memcpy(x->data[i], one->in[inst->tensor[i].operand],
+				type_bytes(&inst->tensor[i].type));
+	c->sum->calls++;
+	good = check_inst(c, x, c->order, &r, &differs);
+	c->compared[number] = c->compared[number] || differs;
+	if (!good) {
+		str s = str_new(c->a);
+
+		ir_program_print(&s, one->p);
+		printf("--seed %llu, program %llu\n%s\n",
+			(unsigned long long)c->seed,
+			(unsigned long long)c->index, s.at);
+	}
+	return good;
+}
+
+static void check_program(arena *a, void *arg)
+{
+	checking c = *(checking *)arg;
+	prop_case *all;
+
+	c.a = a;
+	c.t = ir_table_new(a);
+	all = draw_case(a, c.t, c.seed, c.index, NULL);
+	for (int32_t i = 0; i < all->p->call.n; i++) {
+		const ir_call *call = &all->p->call.at[i];
+
+		if (c.row != NULL && strcmp(c.row, ir_row_name(call->row)) != 0)
+			continue;
+		if (!check_call(&c, all->p, call))
+			c.sum->failed++;
+	}
+}
+
+struct entering {
+	env *e;
+	checking *c;
+};
+
+static void enter(void *arg)
+{
+	struct entering *x = arg;
+
+	arena_run(x->e, check_program, x->c);
+}
+
+static void table_size(arena *a, void *arg)
+{
+	*(int32_t *)arg = ir_table_n(ir_table_new(a));
+}
+
+static void list_rows(arena *a, void *arg)
+{
+	const checking *c = arg;
+	ir_table *t = ir_table_new(a);
+
+	printf("never compared:");
+	for (int32_t i = 0; i < ir_table_n(t); i++)
+		if (!c->compared[i])
+			printf(" %s%s", ir_row_name(ir_table_at(t, i)),
+				c->seen[i] ? "" : "(not drawn)");
+	printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+	tally sum = {0};
+	checking c = {.seed = 1, .order = 1, .sum = &sum};
+	long count = 500;
+	env *e = env_new();
+	struct entering x = {e, &c};
+	int32_t n = 0;
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--verbose") == 0)
+			c.verbose = true;
+		else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
+			c.seed = strtoull(argv[++i], NULL, 10);
+		else if (i + 1 < argc && strcmp(argv[i], "--count") == 0)
+			count = strtol(argv[++i], NULL, 10);
+		else if (i + 1 < argc && strcmp(argv[i], "--row") == 0)
+			c.row = argv[++i];
+		else if (i + 1 < argc && strcmp(argv[i], "--order") == 0)
+			c.order = (int32_t)strtol(argv[++i], NULL, 10);
+	}
+	if (e == NULL)
+		return 1;
+	arena_run(e, table_size, &n);
+	c.seen = calloc((size_t)n + 1, 1);
+	c.compared = calloc((size_t)n + 1, 1);
+	for (long i = 0; i < count && sum.failed < 10; i++) {
+		c.index = (uint64_t)i;
+		if (env_run(e, enter, &x) < 0) {
+			printf("program %ld: [%s] %s\n", i, env_diag(e)->rule,
+				env_diag(e)->text);
+			sum.failed++;
+		}
+	}
+	if (c.verbose)
+		arena_run(e, list_rows, &c);
+	printf("%lld calls, %lld elements compared, %lld not smooth, %lld poles, %lld calls "
+	       "without a gradient, %lld failed\n",
+		(long long)sum.calls, (long long)(sum.probes - sum.rough),
+		(long long)sum.rough, (long long)sum.poles,
+		(long long)sum.none,
+		(long long)sum.failed);
+	free(c.seen);
+	free(c.compared);
+	env_free(e);
+	return sum.failed > 0 || sum.poles > sum.probes / 100;
+}
