@@ -360,6 +360,19 @@ static void add_results(
 	*vec_push(p->a, &p->call) = *call;
 }
 
+/* write(view, value): what is made is of the view's root (view.c). */
+static int32_t add_write(ir_program *p, const prog_call *c)
+{
+	if (c->n_args != 2 || c->n_attrs > 0 ||
+		(c->n_names >= 0 && c->n_names != 1))
+		env_fail(env_of(p), TN_EINVAL, "tn.arity", c->at,
+			"write takes a view and a value and has one result, "
+			"the next version of what is written");
+	ir_program_write(p, c->arg[0], c->arg[1],
+		c->name != NULL ? c->name[0] : NULL, c->at);
+	return p->call.n - 1;
+}
+
 int32_t prog_add_call(ir_program *p, const prog_call *c)
 {
 	ir_type *type = arena_array(p->a, ir_type, c->n_args);
@@ -370,6 +383,8 @@ int32_t prog_add_call(ir_program *p, const prog_call *c)
 		.at = c->at};
 	int32_t number = p->call.n;
 
+	if (prog_is_write(c->row))
+		return add_write(p, c);
 	check_arity(p, c);
 	check_attrs(p, c);
 	for (int32_t i = 0; i < c->n_args; i++) {
@@ -420,7 +435,7 @@ int32_t ir_program_call(ir_program *p, const char *row, int32_t n_args,
 
 	c.attr = arena_copy(p->a, attr, (size_t)n_attrs * sizeof *attr);
 	number = prog_add_call(p, &c);
-	if (result_name == NULL)
+	if (result_name == NULL && !prog_is_write(c.row))
 		for (int32_t i = 0; i < p->call.at[number].n_results; i++)
 			prog_name_value(p, p->call.at[number].result[i]);
 	return number;

@@ -523,18 +523,6 @@ typedef struct adding {
 	call *c;
 } adding;
 
-static void add_write(const adding *d, const int32_t *value)
-{
-	const call *c = d->c;
-
-	if (c->operand.n != 2 || c->attr.n > 0 || c->result.n != 1)
-		env_fail(d->s->e, TN_EINVAL, "tn.arity", c->at,
-			"write takes a view and a value and has one result, "
-			"the next version of what is written");
-	ir_program_write(d->s->prog, value[0], value[1], c->result.at[0],
-		c->at);
-}
-
 static void add_call(void *arg)
 {
 	adding *d = arg;
@@ -553,10 +541,7 @@ static void add_call(void *arg)
 		value[i] = c->operand.at[i].value >= 0 ?
 			c->operand.at[i].value :
 			make_literal(d->s, c, i);
-	if (prog_is_write(c->row))
-		add_write(d, value);
-	else
-		prog_add_call(d->s->prog, &made);
+	prog_add_call(d->s->prog, &made);
 }
 
 static void find_row(void *arg)

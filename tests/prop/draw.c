@@ -264,8 +264,10 @@ static bool draw_call(draft *d, const ir_row *row, attempt *t)
 		affordable(t);
 }
 
-static void make_call(attempt *t)
+/* A write may fail where its row does not: it wants a newest version. */
+static void make_call(void *arg)
 {
+	attempt *t = arg;
 	draft *d = t->d;
 
 	for (int32_t i = 0; i < t->n; i++)
@@ -302,9 +304,10 @@ static void add_call(draft *d)
 				d->count[n].tried++;
 			if (!draw_call(d, row, t) || (link && !is_linked(t)))
 				continue;
+			if (env_run(arena_env(d->a), make_call, t) != TN_OK)
+				continue;
 			if (d->count != NULL)
 				d->count[n].made++;
-			make_call(t);
 			return;
 		}
 	}

@@ -23,6 +23,7 @@
 #include "prop.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { MAX_SAMPLES = 9 };
 
@@ -538,6 +539,9 @@ static void run_call(arena *a, const ir_call *c, shadow_run *r)
 		else
 			w.tensor[i] = arena_array(a, shadow,
 				type_numel(&t->type) + 1);
+		if (t->next_of >= 0) /* operands are the first tensors */
+			memcpy(w.tensor[i], w.tensor[t->next_of],
+				(size_t)type_numel(&t->type) * sizeof(shadow));
 		if (t->result >= 0)
 			r->value[c->result[t->result]] = w.tensor[i];
 	}

@@ -48,15 +48,40 @@ static void all_values(void *arg)
 }
 
 /* The program with some calls and outputs only. */
-static prop_case *rebuild(shrinking *s, const prop_case *c, void *const *data,
-	const bool *keep_call, const bool *keep_output)
+struct part {
+	shrinking *s;
+	const prop_case *c;
+	void *const *data;
+	const bool *keep_call, *keep_output;
+	prop_case *to;
+};
+
+static int32_t call_again(ir_program *p, const ir_call *k, const int32_t *now,
+	const char *const *name)
 {
-	const ir_program *p = c->p;
+	int32_t arg[IR_MAX_OPERANDS], n = k->n_args;
+
+	for (int32_t i = 0; i < n; i++)
+		arg[i] = now[k->arg[i]];
+	if (k->view >= 0) { /* it finds the others again */
+		arg[0] = now[k->view];
+		n = 2;
+	}
+	return ir_program_call(p, ir_row_name(k->row), n, arg, k->n_attrs,
+		k->attr, name, (loc){0});
+}
+
+static void rebuild_part(void *arg)
+{
+	struct part *b = arg;
+	shrinking *s = b->s;
+	const bool *keep_call = b->keep_call, *keep_output = b->keep_output;
+	const ir_program *p = b->c->p;
 	prop_case *to = arena_make(s->a, prop_case);
 	bool *need = arena_array(s->a, bool, p->value.n + 1);
 	int32_t *now = arena_array(s->a, int32_t, p->value.n + 1);
 
-	*to = *c;
+	*to = *b->c;
 	to->p = ir_program_new(s->a, s->t);
 	to->in = arena_array(s->a, void *, p->value.n + 1);
 	for (int32_t i = 0; i < p->output.n; i++)
@@ -70,12 +95,14 @@ static prop_case *rebuild(shrinking *s, const prop_case *c, void *const *data,
 			live = live || need[k->result[j]];
 		for (int32_t j = 0; live && keep_call[i] && j < k->n_args; j++)
 			need[k->arg[j]] = true;
+		if (live && keep_call[i] && k->view >= 0)
+			need[k->view] = true;
 	}
 	for (int32_t i = 0; i < p->value.n; i++) {
 		const ir_value *v = &p->value.at[i];
 		const ir_call *k = v->call >= 0 ? &p->call.at[v->call] : NULL;
 		const char *name[IR_MAX_OPERANDS];
-		int32_t arg[IR_MAX_OPERANDS], made;
+		int32_t made;
 		bool live = false;
 
 		if (k == NULL || !keep_call[v->call]) {
@@ -83,7 +110,7 @@ static prop_case *rebuild(shrinking *s, const prop_case *c, void *const *data,
 				continue;
 			now[i] = ir_program_input(to->p, v->name, v->type,
 				(loc){0});
-			to->in[to->p->input.n - 1] = data[i];
+			to->in[to->p->input.n - 1] = b->data[i];
 			continue;
 		}
 		for (int32_t j = 0; j < k->n_results; j++) {
@@ -92,17 +119,23 @@ static prop_case *rebuild(shrinking *s, const prop_case *c, void *const *data,
 		}
 		if (!live || v->result > 0)
 			continue;
-		for (int32_t j = 0; j < k->n_args; j++)
-			arg[j] = now[k->arg[j]];
-		made = ir_program_call(to->p, ir_row_name(k->row), k->n_args,
-			arg, k->n_attrs, k->attr, name, (loc){0});
+		made = call_again(to->p, k, now, name);
 		for (int32_t j = 0; j < k->n_results; j++)
 			now[k->result[j]] = to->p->call.at[made].result[j];
 	}
 	for (int32_t i = 0; i < p->output.n; i++)
 		if (keep_output[i])
 			ir_program_output(to->p, now[p->output.at[i]]);
-	return to;
+	b->to = to;
+}
+
+/* NULL: there is none (a write whose view is an input now is another). */
+static prop_case *rebuild(shrinking *s, const prop_case *c, void *const *data,
+	const bool *keep_call, const bool *keep_output)
+{
+	struct part b = {s, c, data, keep_call, keep_output, NULL};
+
+	return env_run(arena_env(s->a), rebuild_part, &b) == TN_OK ? b.to : NULL;
 }
 
 /* The message of its failure, found in another process; NULL: it passes. */
@@ -138,7 +171,7 @@ static const char *fails(shrinking *s, prop_case *c)
 
 static bool accept(shrinking *s, prop_case **c, prop_case *smaller)
 {
-	const char *m = fails(s, smaller);
+	const char *m = smaller != NULL ? fails(s, smaller) : NULL;
 
 	if (m == NULL)
 		return false;
