@@ -119,9 +119,11 @@ static void combine(walk *w, reduction *r, tally *t, const shadow *y)
 		sum[k] = combine_eval(w->e, r->combine[k], param);
 	for (int32_t k = 0; k < r->n; k++) {
 		t->x[k] = sum[k];
+		/* a factor of less than 2^-126 has few bits, if any */
 		if (r->m->rescalable && k > 0 && isfinite(sum[k].v.f))
 			t->x[k].e += 16 * roundoff(r->out[k]) *
-				fabs(sum[k].v.f);
+					fabs(sum[k].v.f) +
+				0x1p-148 * (1 + fabs(y[k].v.f));
 	}
 }
 
