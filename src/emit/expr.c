@@ -357,14 +357,15 @@ const val *em_stored(emitter *em, int32_t tensor, const ix_form *at)
 static val read(emitter *em, const expr *e)
 {
 	bool guarded = em->path.n > 0 && em_is_unsafe(em, e);
-	const val *known = em_stored(em, e->tensor, e->form);
+	const val *known;
 	struct place_of p;
 	int32_t q, c;
 	val v;
 
+	em_load_funs(em, e->form); /* a register has no index, but it is checked */
+	known = em_stored(em, e->tensor, e->form);
 	if (known != NULL)
 		return *known;
-	em_load_funs(em, e->form);
 	p = em_place_tensor(em, e->tensor, e->form, false);
 	v = em_load(em, &p, guarded);
 	if (p.buf != NULL && loop_maker(em->k, e->tensor, &q, &c) &&

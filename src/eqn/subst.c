@@ -51,6 +51,47 @@ static void coordinates(eqn_graph *g, const sys_eqn *p, const ix_dom *d,
 	ix_delinearise(g->s->x, d, at, p->n_left, extent, with);
 }
 
+static bool is_checked(const eqn_graph *g, const ix_atom *t)
+{
+	int32_t bits = 8 * (int32_t)dtype_size(g->s->tensor.at[t->fun].dtype);
+	int64_t all = (int64_t)1 << (bits < 50 ? bits : 50);
+
+	return t->lo > -all && t->hi < all && t->hi - t->lo < all;
+}
+
+/* Is data loaded, and compared with its bounds, for f? In what reads? */
+static bool loads(ir_system *s, const expr *in, const ix_atom *t)
+{
+	ex_reads r = ex_list_reads(s, in);
+
+	for (int32_t i = 0; i < r.n; i++)
+		if (r.at[i].is_index && r.at[i].tensor == t->fun &&
+			r.at[i].at == t->f)
+			return true;
+	return false;
+}
+
+/*
+ * Does e still check all indexes that f does? They are lost where the element
+ * read does not depend on them: of a tensor that was broadcast, of the axis
+ * of extent 1.
+ */
+static bool checks(const eqn_graph *g, const ix_form *f, const expr *e)
+{
+	if (!ix_has_fun(f))
+		return true;
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind == IX_FUN && is_checked(g, t) &&
+			!loads(g->s, e, t))
+			return false;
+		if (t->kind != IX_DIGIT && !checks(g, t->f, e))
+			return false;
+	}
+	return true;
+}
+
 static const expr *swap_read(void *arg, const expr *read, const ix_dom *d)
 {
 	eqn_graph *g = arg;
@@ -65,7 +106,7 @@ static const expr *swap_read(void *arg, const expr *read, const ix_dom *d)
 	e = ex_subst(g->s, d, p->body[0], p->n_axes, extent, with, NULL, NULL);
 	if (e->dtype != read->dtype)
 		e = ex_cast(g->s, read->dtype, e);
-	return e;
+	return checks(g, read->form, e) ? e : NULL;
 }
 
 /* Index tensors that are movements: fun atoms of them read the source. */
@@ -77,15 +118,17 @@ static const ix_form *fun_without(
 {
 	const sys_eqn *p = g->replace[t->fun];
 	ix *x = g->s->x;
-	const ix_form *at = form_without(g, d, t->f, depth);
+	const ix_form *at = form_without(g, d, t->f, depth), *from;
 	int64_t extent[IR_MAX_AXES];
 	const ix_form *with[IR_MAX_AXES];
 
 	if (p == NULL || p->body[0]->kind != EX_READ)
 		return ix_fun(x, t->fun, at, t->lo, t->hi);
 	coordinates(g, p, d, at, extent, with);
-	at = ix_subst(x, d, p->body[0]->form, p->n_axes, extent, with);
-	return ix_fun(x, p->body[0]->tensor, at, t->lo, t->hi);
+	from = ix_subst(x, d, p->body[0]->form, p->n_axes, extent, with);
+	if (!checks(g, at, ex_index(g->s, from)))
+		return ix_fun(x, t->fun, at, t->lo, t->hi);
+	return ix_fun(x, p->body[0]->tensor, from, t->lo, t->hi);
 }
 
 static const ix_form *form_without(

@@ -425,8 +425,6 @@ const ix_form *ix_fun(ix *x, int64_t fun, const ix_form *arg, int64_t lo,
 		.hi = hi};
 	ix_term t = {1, NULL};
 
-	if ((wide)hi - lo <= 1)
-		return ix_const(x, lo);
 	t.atom = ix_atom_of(x, &key);
 	return ix_form_of(x, 0, &t, 1);
 }

@@ -89,7 +89,7 @@ const ix_form *ix_mod(ix *x, const ix_dom *d, const ix_form *a, int64_t m);
 const ix_form *ix_clamp(ix *x, const ix_dom *d, const ix_form *a, int64_t lo,
 	int64_t hi);
 const ix_form *ix_fun(ix *x, int64_t fun, const ix_form *arg, int64_t lo,
-	int64_t hi); /* hi - lo == 1: the constant lo */
+	int64_t hi); /* stays itself where hi - lo == 1: it is checked when run */
 
 /* Simplify again: after facts have come into force. */
 const ix_form *ix_simplify(ix *x, const ix_dom *d, const ix_form *f);

@@ -94,6 +94,23 @@ static const ix_form *atom_with(ix *x, const ix_dom *d, const ix_atom *a,
 	return r;
 }
 
+/* A function with one value: a form that has it is no constant, as generated
+ * code checks the value. */
+static bool has_checked(const ix_form *f)
+{
+	if (!ix_has_fun(f))
+		return false;
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+
+		if (a->kind == IX_FUN && a->hi - 1 == a->lo)
+			return true;
+		if (a->kind == IX_FLOOR && has_checked(a->f))
+			return true;
+	}
+	return false;
+}
+
 static const ix_form *form_with(ix *x, const ix_dom *d, const ix_form *f,
 	const struct with *w)
 {
@@ -116,7 +133,7 @@ static const ix_form *form_with(ix *x, const ix_dom *d, const ix_form *f,
 	if (d->n_facts > 0 || (ix_form_has(r) & (HAS_FLOOR | HAS_CLAMP)) != 0) {
 		span v = ix_span(d, r);
 
-		if (v.min == v.max)
+		if (v.min == v.max && !has_checked(r))
 			return ix_const(x, ix_fit(x, v.min));
 	}
 	return r;

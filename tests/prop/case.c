@@ -24,7 +24,6 @@ struct job {
 	prop_case *c;
 	compilation *made;
 	tn_status want; /* what the interpreter said */
-	bool single; /* its bad index is one into an axis of extent 1 */
 	bool refused; /* and lowering said the same at once */
 	void **expect;	/* by output */
 	shadow_run *bound; /* NULL until asked for */
@@ -199,8 +198,6 @@ static bool interpret_status(job *j, const char **message)
 			d->text);
 		return false;
 	}
-	j->single = j->want == TN_ERANGE &&
-		strstr(d->text, "whose extent is 1") != NULL;
 	return true;
 }
 
@@ -487,9 +484,8 @@ static bool has_nothing(const ir_program *p)
 static bool explain_range(job *j, tn_status have, const char **message)
 {
 	if (j->want == TN_ERANGE) {
-		/* what no output needs need not be read, and an axis of
-		 * extent 1 has no place to read but one */
-		if (!j->c->all_outputs || j->single || has_nothing(j->c->p))
+		/* what no output needs need not be read */
+		if (!j->c->all_outputs || has_nothing(j->c->p))
 			return true;
 		*message = "index.range by the interpreter, none compiled";
 		return false;
