@@ -18,7 +18,6 @@
 #include "loop/local.h"
 
 #define MAX_TENSORS 16
-#define MAX_ROW_PARTS 4	  /* of the cache: a row and the next, and what else */
 #define STREAM_BYTES 2048 /* half a page */
 #define LONG 12		  /* operations on an element */
 
@@ -181,7 +180,7 @@ static bool ask_row(loop_kernel *k, const struct first *f)
 		int64_t s, step = u->kind == LOOP_BLOCK ? u->size : 1;
 		int32_t i;
 
-		if (row_bytes(k, f, u) > k->target.l2_bytes / MAX_ROW_PARTS)
+		if (row_bytes(k, f, u) > k->target.l2_bytes)
 			return false;
 		if (u->kind != LOOP_FOR && u->kind != LOOP_BLOCK)
 			continue;

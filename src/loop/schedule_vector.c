@@ -248,8 +248,13 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 	int64_t bytes = kept_bytes(k, n, n) + loop_stage_bytes(k, n) + 1;
 
 	t = k->target.l1_bytes / 2 / bytes;
-	if (t < least) /* rows that do not fit the first cache */
+	if (t < least) { /* rows that do not fit the first cache */
 		t = k->target.l2_bytes / bytes;
+		/* memory is read in pieces of that many elements: some lines,
+		 * even where they end up in the last cache */
+		if (t < 4 * lanes)
+			t = 4 * lanes;
+	}
 	if (t > ext / 8) /* leave some for other threads */
 		t = ext / 8;
 	return t < least ? least : t / least * least;
@@ -286,9 +291,17 @@ static bool chained(const loop_kernel *k, const loop_node *n)
 	       parallel_below(k, n->child[0], n->child[0]->var);
 }
 
+static bool blocked_above(const loop_node *n, int32_t var)
+{
+	while (n != NULL && (n->kind != LOOP_BLOCK || n->var != var))
+		n = n->up;
+	return n != NULL;
+}
+
 /*
  * A row of accumulators is loaded and stored for every outer iteration: take
- * a few of those together.
+ * a few of those together; not in a block of columns, whose rows are short
+ * and from other places of memory each.
  *   for i { for j { acc } }   ->   block i 8 { for j { for i { acc } } }
  */
 static void jam(loop_kernel *k, loop_node *n)
@@ -300,7 +313,8 @@ static void jam(loop_kernel *k, loop_node *n)
 		return;
 	j = n->child[0];
 	if (has_loops(j) || !reduces(k, j, n->var) || reduces(k, j, j->var) ||
-		!parallel_below(k, j, j->var) || !lanes_allowed(k, n, n->var) ||
+		blocked_above(n, j->var) || !parallel_below(k, j, j->var) ||
+		!lanes_allowed(k, n, n->var) ||
 		loop_flops(k, j) > 8 || k->var[n->var].extent < 2 * JAM)
 		return;
 	i = loop_node_copy(k->a, n);
