@@ -22,10 +22,10 @@ static int32_t find_input(const tn_program *p, const char *name, size_t n)
 	return -1;
 }
 
-/* Aligned as the library's own buffers are: vectors never straddle lines. */
+/* By pages, as the loops of bench have theirs: vectors never straddle lines. */
 static void *array_alloc(size_t n_bytes)
 {
-	enum { ALIGN = 64 };
+	enum { ALIGN = 4096 };
 	size_t n = (n_bytes + ALIGN - 1) / ALIGN * ALIGN;
 	void *m = NULL;
 

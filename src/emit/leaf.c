@@ -419,13 +419,23 @@ static void transpose(emitter *em, const loop_node *n)
 		em->span[jv].lo, j, jhi, j, w);
 	em_line(em, "	i64 %s = %s;", i, em->span[iv].lo);
 	em_line(em, "	if (%s + %d <= %s)", j, w, jhi);
-	em_line(em, "		for (; %s + %d <= %s; %s += %d)", i, w, ihi, i,
-		w);
+	em_line(em, "		for (; %s + %d <= %s; %s += %d) {", i, w, ihi,
+		i, w);
+	for (b = 0; b < n->n_ahead; b++) {
+		em_line(em, "			for (int k = 0; k < %d; k++)",
+			w);
+		em_line(em,
+			"				__builtin_prefetch("
+			"&p%d[%s + %" PRId64 " * k], 0, 2);",
+			from.param, em_form_text(em, n->ahead[b].at, NULL),
+			step);
+	}
 	em_line(em,
 		"			%s(&%s, %" PRId64 ", &%s, %" PRId64
 		");",
 		square, em_element(em, &to, NULL), ri,
 		em_element(em, &from, NULL), step);
+	em_line(em, "		}");
 	em_line(em, "	for (; %s < %s; %s++)", i, ihi, i);
 	em_line(em, "		for (i64 k = %s; k < %s && k < %s + %d; k++)",
 		j, jhi, j, w);

@@ -69,7 +69,8 @@ struct loop_node {
 	bool backward;	/* FOR: from the last to the first */
 	int32_t lanes;	/* FOR: elements at a time; 0 and 1: one */
 	int32_t unroll; /* FOR: accumulators a reduction over it is spread on */
-	int32_t n_ahead; /* FOR in lanes: asked for with every vector */
+	int32_t n_ahead; /* FOR in lanes: asked for with every vector; STAGE:
+			    with every square */
 	const loop_ahead *ahead;
 	int32_t n_child;
 	loop_node **child;

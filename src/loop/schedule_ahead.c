@@ -13,6 +13,9 @@
  *
  *   for i { o[i] = erf(x[i]) }   ->   for i { ahead x[i+512]; .. }
  *
+ * Tiles. While a tile is transposed the next one is asked for, and so are the
+ * short lines that a tile is combined with.
+ *
  * Asking is never wrong: an address that is not there is not fetched.
  */
 #include "loop/local.h"
@@ -34,16 +37,23 @@ struct ahead {
 	struct first first[MAX_TENSORS];
 };
 
+/* Does it come from memory, or nearly so? */
+static bool is_large(const loop_kernel *k, const sys_tensor *t)
+{
+	return t->numel * (int64_t)dtype_size(t->dtype) >=
+	       2 * k->target.l2_bytes;
+}
+
 static void on_access(void *arg, const struct loop_access *a)
 {
 	struct ahead *h = arg;
 	const sys_tensor *t = &h->k->s->tensor.at[a->tensor];
 	loop_node *v = a->leaf->up;
-	int64_t s, size = (int64_t)dtype_size(t->dtype);
+	int64_t s;
 	int32_t i, e, c;
 
 	if (a->write || a->leaf->kind != LOOP_STMT || v == NULL ||
-		t->numel * size < 2 * h->k->target.l2_bytes)
+		!is_large(h->k, t))
 		return;
 	for (i = 0; i < h->n; i++)
 		if (h->first[i].tensor == a->tensor)
@@ -199,6 +209,20 @@ static bool ask_row(loop_kernel *k, const struct first *f)
 	return false;
 }
 
+/* In a tile lines are short: those of the next one. */
+static bool ask_lines(loop_kernel *k, const struct first *f)
+{
+	const loop_node *n = f->loop;
+	int64_t size = (int64_t)dtype_size(k->s->tensor.at[f->tensor].dtype);
+
+	while (n != NULL && (n->kind != LOOP_BLOCK || n->var != f->loop->var))
+		n = n->up;
+	if (n == NULL || n->parallel || n->size * size > STREAM_BYTES)
+		return false;
+	add(k, f->loop, f->tensor, f->at, n->size, true);
+	return true;
+}
+
 static void ask(loop_kernel *k, loop_node *root)
 {
 	struct ahead h = {.k = k};
@@ -209,11 +233,35 @@ static void ask(loop_kernel *k, loop_node *root)
 		const struct first *f = &h.first[i];
 		tn_dtype t = k->s->tensor.at[f->tensor].dtype;
 
-		if (!ask_row(k, f) && loop_flops(k, f->loop) >= LONG &&
-			(loop_form_vars(f->at) & ~loop_node_open(f->loop)) == 0)
+		if (ask_row(k, f) || (loop_form_vars(f->at) &
+					     ~loop_node_open(f->loop)) != 0)
+			continue;
+		if (!ask_lines(k, f) && loop_flops(k, f->loop) >= LONG)
 			add(k, f->loop, f->tensor, f->at,
 				STREAM_BYTES / (int64_t)dtype_size(t), false);
 	}
+}
+
+/* n stands in the block that goes over the tiles. */
+static void ask_tile(loop_kernel *k, loop_node *n)
+{
+	const loop_eqn *e = &k->eqn[n->eqn];
+	const sys_tensor *t = &k->s->tensor.at[e->e->out[0]];
+	int64_t s;
+
+	if (n->up->kind == LOOP_BLOCK && is_large(k, t) &&
+		loop_stride(e->at, n->up->var, k->var[n->up->var].extent, &s))
+		add(k, n, e->e->out[0], e->at, s * n->up->size, true);
+}
+
+static void ask_tiles(loop_kernel *k, loop_node *n)
+{
+	int32_t i;
+
+	if (n->kind == LOOP_STAGE)
+		ask_tile(k, n);
+	for (i = 0; i < n->n_child; i++)
+		ask_tiles(k, n->child[i]);
 }
 
 void loop_read_ahead(loop_kernel *k)
@@ -222,6 +270,8 @@ void loop_read_ahead(loop_kernel *k)
 
 	loop_link(k);
 	for (p = 0; p < k->n_phases; p++)
-		for (i = 0; i < k->phase[p].n_roots; i++)
+		for (i = 0; i < k->phase[p].n_roots; i++) {
 			ask(k, k->phase[p].root[i]);
+			ask_tiles(k, k->phase[p].root[i]);
+		}
 }

@@ -21,7 +21,7 @@
  */
 #include "loop/local.h"
 
-#define TILE_BYTES 256 /* a side of a tile, along a line */
+#define TILE_BYTES 512 /* a side of a tile, along a line */
 
 /* An equation that copies tensor at `at` into a buffer. */
 static int32_t add_stage(loop_kernel *k, int32_t tensor, const ix_form *at)

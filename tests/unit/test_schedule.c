@@ -35,6 +35,14 @@ static const struct seen seen[] = {
 		"system {\n x: f32[8388608] input 0\n o: f32[8388608]\n"
 		" a o#0: o[i:8388608] = x[i] + 1\n return o\n}\n",
 		{"stream_f32x16("}, {"prefetch"}},
+	/* the tile below this one */
+	{"tiles ahead",
+		"system {\n x: f32[2048,2048] input 0\n o: f32[2048,2048]\n"
+		" a o#0: o[i:2048, j:2048] = x[2048*j + i] + 1\n"
+		" return o\n}\n",
+		{"__builtin_prefetch(&p1[i0 + 2048 * i1 + 262144 + 2048 * k], "
+		 "0, 2);"},
+		{NULL}},
 	/* more than 8 MB, but all of it stays in the last cache */
 	{"no streams",
 		"system {\n x: f32[3145728] input 0\n o: f32[3145728]\n"
