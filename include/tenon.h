@@ -383,6 +383,55 @@ TN_API tn_status tn_at_copy_(
 TN_API tn_status tn_at_fill_(
 	const char *file, int32_t line, tn_tensor *x, double value);
 
+/* ---- gradients --------------------------------------------------------- */
+
+/**
+ * Gradients with respect to x are collected from here on. Float parameters are
+ * born so. [grad.dtype] x is no float.
+ */
+#define tn_requires_grad(x) tn_at_requires_grad(__FILE__, __LINE__, x)
+TN_API tn_status tn_at_requires_grad(
+	const char *file, int32_t line, tn_tensor *x);
+
+/**
+ * Adds the gradient of x to that of every tensor that asks for one and that x
+ * was made from. Records only: nothing is computed until it is looked at.
+ *
+ * seed    cotangent of x, of its shape; NULL: 1, when x is a single number
+ * tn_backward lets go of what was held for it; tn_backward_keep does not, and
+ * can be followed by another one through the same values
+ * errors  [grad.seed] none given, or of another shape   [grad.untracked] x
+ *         depends on nothing that asks   [grad.freed] an earlier tn_backward
+ *         has let go
+ */
+#define tn_backward(x, seed) tn_at_backward(__FILE__, __LINE__, x, seed, false)
+#define tn_backward_keep(x, seed)                                              \
+	tn_at_backward(__FILE__, __LINE__, x, seed, true)
+TN_API tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
+	tn_tensor *seed, bool keep);
+
+/**
+ * Gradients of the sum of out[i] * seeds[i] with respect to in[k], in grads[k];
+ * zeros where nothing leads there. They have gradients themselves. seeds NULL:
+ * every out is a single number.
+ */
+#define tn_grad(n_out, out, seeds, n_in, in, grads)                            \
+	tn_at_grad(__FILE__, __LINE__, n_out, out, seeds, n_in, in, grads)
+TN_API tn_status tn_at_grad(const char *file, int32_t line, int32_t n_out,
+	tn_tensor *const *out, tn_tensor *const *seeds, int32_t n_in,
+	tn_tensor *const *in, tn_tensor **grads);
+
+/** What backward has collected for x, seen as x is; NULL: nothing yet. */
+TN_API tn_tensor *tn_gradient(tn_tensor *x);
+/** Forgets it. */
+TN_API void tn_zero_grad(tn_tensor *x);
+
+/** Until the leave that belongs to it, calls have no gradient. */
+TN_API tn_status tn_no_grad_enter(tn_context *c);
+TN_API tn_status tn_no_grad_leave(tn_context *c);
+
+/* ---- operations -------------------------------------------------------- */
+
 /**
  * Defines an operation by its row in the notation, docs/notation.md. It is
  * called by tn_call.

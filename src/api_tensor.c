@@ -87,7 +87,8 @@ typedef struct call {
 	const void *data;
 	void *to;
 	size_t n_bytes;
-	bool in_place, is_parameter;
+	tn_tensor *const *seed, *const *with;
+	bool in_place, is_parameter, keep;
 } call;
 
 static void enter(void *arg)
@@ -502,6 +503,119 @@ tn_status tn_at_fill_(
 	s = tn_at_copy_(file, line, x, v);
 	tn_drop(v);
 	return s;
+}
+
+/* ---- gradients ---- */
+
+static void requires_grad(call *k)
+{
+	tensor_requires_grad(k->c->t, inner(k->in[0]));
+}
+
+tn_status tn_at_requires_grad(const char *file, int32_t line, tn_tensor *x)
+{
+	call k = {.c = context_of(&x, 1),
+		.file = file,
+		.line = line,
+		.in = &x,
+		.n = 1};
+
+	return follows_failure(&k) ? TN_EINVAL : go(&k, requires_grad);
+}
+
+static void backward(call *k)
+{
+	tensor_backward(k->c->t, inner(k->in[0]),
+		k->in[1] != NULL ? inner(k->in[1]) : NULL, k->keep);
+}
+
+tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
+	tn_tensor *seed, bool keep)
+{
+	tn_tensor *const in[] = {x, seed};
+	call k = {.c = context_of(in, 1),
+		.file = file,
+		.line = line,
+		.in = in,
+		.n = 2,
+		.keep = keep};
+
+	return follows_failure(&k) ? TN_EINVAL : go(&k, backward);
+}
+
+static void gradients(call *k)
+{
+	tensor_gradients(k->c->t, k->n, (tensor *const *)(const void *)k->in,
+		(tensor *const *)(const void *)k->seed, k->n_out,
+		(tensor *const *)(const void *)k->with,
+		(tensor **)(void *)k->out);
+}
+
+tn_status tn_at_grad(const char *file, int32_t line, int32_t n_out,
+	tn_tensor *const *out, tn_tensor *const *seeds, int32_t n_in,
+	tn_tensor *const *in, tn_tensor **grads)
+{
+	call k = {.c = context_of(out, n_out),
+		.file = file,
+		.line = line,
+		.in = out,
+		.n = n_out,
+		.seed = seeds,
+		.with = in,
+		.n_out = n_in,
+		.out = grads};
+	tn_status s = TN_EINVAL;
+
+	if (!follows_failure(&k))
+		s = go(&k, gradients);
+	for (int32_t i = 0; s < 0 && i < n_in; i++)
+		grads[i] = invalid(k.c);
+	return s;
+}
+
+static void gradient(call *k)
+{
+	k->out[0] = outer(tensor_grad(k->c->t, inner(k->in[0])));
+}
+
+tn_tensor *tn_gradient(tn_tensor *x)
+{
+	tn_tensor *g = NULL;
+	call k = {.c = context_of(&x, 1), .in = &x, .n = 1, .out = &g};
+
+	return !follows_failure(&k) && go(&k, gradient) >= 0 ? g : NULL;
+}
+
+static void zero_grad(call *k)
+{
+	tensor_zero_grad(k->c->t, inner(k->in[0]));
+}
+
+void tn_zero_grad(tn_tensor *x)
+{
+	call k = {.c = context_of(&x, 1), .in = &x, .n = 1};
+
+	if (!follows_failure(&k))
+		(void)go(&k, zero_grad);
+}
+
+static void no_grad(call *k)
+{
+	tensor_no_grad(k->c->t, k->n_out);
+}
+
+tn_status tn_no_grad_enter(tn_context *c)
+{
+	call k = {.c = c, .n_out = 1};
+
+	return go(&k, no_grad);
+}
+
+tn_status tn_no_grad_leave(tn_context *c)
+{
+	call k = {.c = c, .n_out = -1};
+
+	return go(&k, no_grad);
 }
 
 /* ---- by name ---- */

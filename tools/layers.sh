@@ -54,7 +54,7 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 			bad(place ": folder " folder " is not in layers.txt")
 			next
 		}
-		if (is_top && name ~ /^[a-z]+\.h$/)
+		if (is_top && name ~ /^[a-z_]+\.h$/)
 			next # headers of the pipeline, beside it
 		if (folder == "cli" && name ~ /^[a-z0-9_]+\.h$/)
 			next # it has no src/ in its path: its own folder

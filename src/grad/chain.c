@@ -26,19 +26,32 @@ bool chain_reaches(const adjoint *g, const in_node *n)
 
 /* ---- derivatives of scalar functions ---- */
 
-/* The text's tree with x, y, z, o replaced. */
-static const in_node *filled(
-	adjoint *g, const in_node *n, const in_node *const *by)
+/* The text's tree with x, y, z, o replaced: by the arguments, the call. */
+static const in_node *filled(adjoint *g, const in_eqn *q, const in_node *call,
+	const in_node *n)
 {
 	in_node *r;
 
 	if (n == NULL)
 		return NULL;
+	if (n->kind == IN_READ && n->tensor < IR_MAX_ARGS)
+		return nd_again(g, q, call->arg[n->tensor]);
+	if (n->kind == IN_READ && call == q->body[0] &&
+		q->monoid == IR_SET && !q->is_update) {
+		const in_node **at = arena_array(
+			g->a, const in_node *, q->n_left + 1);
+
+		/* the result is there: neither computed again nor its
+		 * argument kept */
+		for (int32_t i = 0; i < q->n_left; i++)
+			at[i] = nd_again(g, q, q->left[i]);
+		return nd_read(g, adj_value(g, q->out[0]), q->n_left, at);
+	}
 	if (n->kind == IN_READ)
-		return by[n->tensor];
+		return nd_again(g, q, call);
 	r = arena_copy(g->a, n, sizeof *n);
 	for (int32_t i = 0; i < IR_MAX_ARGS; i++)
-		r->arg[i] = filled(g, n->arg[i], by);
+		r->arg[i] = filled(g, q, call, n->arg[i]);
 	return r;
 }
 
@@ -65,19 +78,14 @@ static const in_node *derivative(adjoint *g, const in_eqn *q,
 {
 	static const char *const names = "xyzo";
 	const ir_scalar *f = ir_scalar_at(call->fn);
-	const in_node *by[IR_MAX_ARGS + 1] = {0};
 	ir_type type[IR_MAX_ARGS + 1];
 	const ir_inst *inst;
 	str s = str_new(g->a);
 
 	str_add(&s, "derivative(");
 	for (int32_t i = 0; i <= IR_MAX_ARGS; i++) {
-		const in_node *arg = i < IR_MAX_ARGS ? call->arg[i] : call;
-
 		str_printf(&s, "%s%c[]:float", i > 0 ? ", " : "", names[i]);
 		type[i] = (ir_type){.dtype = call->dtype};
-		if (arg != NULL)
-			by[i] = nd_again(g, q, arg);
 	}
 	str_add(&s, ") -> r { r[] = ");
 	add_reads(&s, f->d[k]);
@@ -85,7 +93,7 @@ static const in_node *derivative(adjoint *g, const in_eqn *q,
 	inst = ir_instantiate(g->a, g->table,
 		ir_row_make(g->a, s.at, s.n, (loc){0}), IR_MAX_ARGS + 1, type,
 		0, NULL, (loc){0});
-	return filled(g, inst->eqn[0].body[0], by);
+	return filled(g, q, call, inst->eqn[0].body[0]);
 }
 
 static bool is_zero(const in_node *n)

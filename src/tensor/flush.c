@@ -22,7 +22,7 @@ static void want(tensors *t, t_value *v)
 {
 	if (v->buf != NULL)
 		return;
-	if (v->call == NULL)
+	if (v->call == NULL || v->call->done)
 		env_bug(t->e, "tensor.flush", "value %lld is lost",
 			(long long)v->id);
 	if (v->call->stamp == t->stamp)
@@ -103,7 +103,7 @@ static void number_values(tensors *t)
 
 		for (int32_t i = 0; i < c->n_args; i++) {
 			meet(t, c->arg[i].v);
-			c->arg[i].v->inside++;
+			c->arg[i].v->inside += !t_tape_reads(t, c, i);
 			for (const t_view *w = c->arg[i].view; w != NULL;
 				w = w->parent)
 				for (int32_t j = 0; j < w->n_extra; j++)
@@ -188,11 +188,12 @@ static void code_type(tensors *t, const ir_type *y)
 	}
 }
 
-static bool is_output(const t_call *c, int32_t i)
+static bool is_output(tensors *t, const t_call *c, int32_t i)
 {
 	const t_value *v = c->result[i];
 
-	return v != NULL && is_wanted(v);
+	return v != NULL &&
+	       (is_wanted(v) || t_tape_reads_result(t, c, i));
 }
 
 static bool ends_in_base(const tensors *t, const t_value *v)
@@ -213,7 +214,7 @@ static void make_key(tensors *t)
 		for (int32_t i = 0; i < c->n_args; i++)
 			code_read(t, &c->arg[i]);
 		for (int32_t i = 0; i < c->n_results; i++) {
-			bool out = is_output(c, i) &&
+			bool out = is_output(t, c, i) &&
 				!ends_in_base(t, c->result[i]);
 
 			code(t, out);
@@ -405,8 +406,7 @@ static void take_buffers(tensors *t)
 	t->made.n = 0;
 }
 
-/* The call has made what it can: its results stand alone, it lets go. */
-static void finish(tensors *t, t_call *c)
+void t_finish(tensors *t, t_call *c)
 {
 	c->refs++;
 	for (int32_t i = 0; i < c->n_results; i++)
@@ -434,7 +434,10 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 	t->b.run(t->b.arg, plan, t->in.at, t->out.at);
 	take_buffers(t);
 	for (int32_t i = 0; i < t->todo.n; i++)
-		finish(t, t->todo.at[i]);
+		if (t->todo.at[i]->tracked)
+			t_tape_hold(t, t->todo.at[i]);
+		else
+			t_finish(t, t->todo.at[i]);
 }
 
 /* ---- reading ---- */

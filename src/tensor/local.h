@@ -4,10 +4,13 @@
  *   memory.c  nodes and buffers: counted, reused
  *   record.c  instances, calls, views, handles, scopes
  *   flush.c   what is needed as a program, and its run
+ *   tape.c    what of a tracked call is held for its adjoint
+ *   backward.c  cotangents, from values to what they are made of
  */
 #ifndef TENSOR_LOCAL_H
 #define TENSOR_LOCAL_H
 
+#include "grad/grad.h"
 #include "tensor/tensor.h"
 
 enum { T_MAX_EXTRA = 2 }; /* rows with more are no views here */
@@ -34,12 +37,30 @@ typedef struct t_entry {
 	int32_t id;
 	const ir_inst *inst;
 	bool is_view;
+	VEC(struct t_rule *) rule; /* adjoints derived so far */
 } t_entry;
+
+/* The adjoint of an entry for some operands and results. */
+typedef struct t_rule {
+	uint64_t wanted, seeded;
+	const grad_rule *g; /* NULL: nothing has a gradient */
+	t_entry *entry;	    /* of its instance */
+	uint64_t reads_operand, reads_result; /* elements, by number */
+} t_rule;
+
+/* Where the gradient of a leaf is collected. */
+typedef struct t_slot {
+	int32_t refs;
+	t_value *grad; /* NULL: none yet */
+	t_value *acc;  /* of the walk at hand */
+	struct t_slot *next;
+} t_slot;
 
 /* A value seen through a view; view NULL: as it is. */
 typedef struct t_read {
 	t_value *v;
 	t_view *view;
+	bool no_data; /* knows of v, but does not want its elements any more */
 } t_read;
 
 /* One movement row on top of others. */
@@ -64,6 +85,12 @@ struct t_value {
 	int64_t stamp;
 	int32_t inside; /* reads in it that end with it */
 	int32_t base;	/* input in whose memory a write ends; -1 none */
+	bool tracked;	/* has a gradient: a leaf, or made from one */
+	bool is_freed;	/* was tracked, until a walk freed what made it */
+	bool holds_self; /* its call's adjoint reads it: counted in data */
+	t_slot *slot;	/* leaf: where its gradient goes */
+	t_value *acc;	/* cotangent in the walk at hand */
+	int64_t walk;	/* the last walk that met it */
 	t_value *next;
 };
 
@@ -76,6 +103,10 @@ struct t_call {
 	int32_t n_results;
 	t_value *result[IR_MAX_OUT]; /* weak; NULL: dropped */
 	int64_t stamp;
+	bool tracked; /* stays for its adjoint when it has run */
+	bool done;    /* has run */
+	bool no_grad; /* a write that is a leaf where it writes */
+	int64_t walk;
 	t_call *next;
 };
 
@@ -83,6 +114,8 @@ typedef struct t_storage {
 	int32_t refs;
 	t_value *cur;
 	bool is_external;
+	bool requires_grad;
+	t_slot *slot; /* NULL: no gradient was ever asked for */
 	const char *name;
 	struct t_storage *next;
 } t_storage;
@@ -121,6 +154,11 @@ struct tensors {
 	VEC(tensor *) scope; /* the newest handle of each open scope */
 	t_call *dying; /* calls to be freed */
 	bool is_dying;
+	int32_t no_grad; /* depth */
+	int64_t walk;
+	VEC(t_call *) path;  /* of the walk at hand */
+	VEC(t_value *) met;
+	t_slot *slots;
 	/* nodes to be used again */
 	t_value *values;
 	t_call *calls;
@@ -150,6 +188,9 @@ void t_buffer_drop(tensors *t, t_buffer *b);
 t_value *t_value_new(tensors *t, const ir_type *type);
 void t_value_keep(t_value *v); /* knows of it and wants its elements */
 void t_value_drop(tensors *t, t_value *v);
+void t_data_keep(t_value *v); /* elements alone */
+void t_data_drop(tensors *t, t_value *v);
+void t_read_end_data(tensors *t, t_read *r);
 t_call *t_call_new(tensors *t, int32_t n_args);
 void t_call_drop(tensors *t, t_call *c);
 t_view *t_view_new(tensors *t);
@@ -171,6 +212,29 @@ static inline size_t t_bytes(const ir_type *type)
 tensor *t_check(const tensors *t, const tensor *x);
 t_read t_read_handle(tensor *x);
 
+t_entry *t_entry_of(tensors *t, const ir_inst *inst); /* one that is new */
+t_entry *t_entry_named(tensors *t, const char *row, int32_t n,
+	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr);
+/* A call on values; its results have no handle yet: refs 0. */
+t_call *t_record(tensors *t, t_entry *e, int32_t n, const t_read *arg);
+/* A write's call; its result is the next version of to.v. */
+t_value *t_record_write(tensors *t, t_read to, t_read value);
+
+/* tape.c */
+const t_rule *t_rule_of(
+	tensors *t, t_entry *e, uint64_t wanted, uint64_t seeded);
+void t_track(tensors *t, t_call *c); /* is it tracked, are its results? */
+bool t_tape_reads(tensors *t, const t_call *c, int32_t arg);
+bool t_tape_reads_result(tensors *t, const t_call *c, int32_t result);
+/* it has run: holds what its adjoint reads, lets go of other elements */
+void t_tape_hold(tensors *t, t_call *c);
+/* v is a leaf: its gradient is that of the storage */
+void t_leaf(tensors *t, t_storage *s, t_value *v);
+t_slot *t_slot_of(tensors *t, t_storage *s);
+void t_slot_drop(tensors *t, t_slot *s);
+
+/* flush.c: its results stand alone, the call is gone */
+void t_finish(tensors *t, t_call *c);
 /* flush.c: after it each of v[] has its elements */
 void t_flush(tensors *t, t_value *const *v, int32_t n);
 

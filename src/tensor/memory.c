@@ -126,15 +126,26 @@ static void end_data(tensors *t, t_value *v)
 	v->buf = NULL;
 }
 
-void t_value_drop(tensors *t, t_value *v)
+void t_data_keep(t_value *v)
+{
+	v->data++;
+}
+
+void t_data_drop(tensors *t, t_value *v)
+{
+	if (--v->data == 0)
+		end_data(t, v);
+}
+
+static void value_forget(tensors *t, t_value *v)
 {
 	t_call *c = v->call;
 
-	v->refs--;
-	if (--v->data == 0)
-		end_data(t, v);
-	if (v->refs > 0)
+	if (--v->refs > 0)
 		return;
+	end_data(t, v);
+	t_slot_drop(t, v->slot);
+	v->slot = NULL;
 	v->call = NULL;
 	v->next = t->values;
 	t->values = v;
@@ -143,6 +154,12 @@ void t_value_drop(tensors *t, t_value *v)
 		c->result[v->result] = NULL;
 		t_call_drop(t, c);
 	}
+}
+
+void t_value_drop(tensors *t, t_value *v)
+{
+	t_data_drop(t, v);
+	value_forget(t, v);
 }
 
 /* ---- calls ---- */
@@ -237,13 +254,24 @@ t_read t_read_of(t_value *v, t_view *view)
 {
 	t_value_keep(v);
 	t_view_keep(view);
-	return (t_read){v, view};
+	return (t_read){v, view, false};
 }
 
 void t_read_drop(tensors *t, t_read *r)
 {
 	t_view_drop(t, r->view);
-	t_value_drop(t, r->v);
+	if (r->no_data)
+		value_forget(t, r->v);
+	else
+		t_value_drop(t, r->v);
+}
+
+void t_read_end_data(tensors *t, t_read *r)
+{
+	if (r->no_data)
+		return;
+	r->no_data = true;
+	t_data_drop(t, r->v);
 }
 
 /* ---- storages and handles ---- */
@@ -265,6 +293,7 @@ void t_storage_drop(tensors *t, t_storage *s)
 	if (--s->refs > 0)
 		return;
 	t_value_drop(t, s->cur);
+	t_slot_drop(t, s->slot);
 	s->next = t->storages;
 	t->storages = s;
 }

@@ -45,7 +45,7 @@ static void add_attr(tensors *t, const ir_attr *a)
 	}
 }
 
-static t_entry *add_entry(tensors *t, const ir_inst *inst)
+t_entry *t_entry_of(tensors *t, const ir_inst *inst)
 {
 	t_entry *e = arena_make(t->a, t_entry);
 
@@ -61,7 +61,7 @@ static t_entry *add_entry(tensors *t, const ir_inst *inst)
 
 /* A throw-away program checks arity and attributes and instantiates. */
 static const ir_inst *instantiate(tensors *t, const ir_row *row, int32_t n,
-	tensor *const *x, int32_t n_attrs, const ir_attr *attr)
+	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr)
 {
 	ir_program *p = ir_program_new(t->a, t->table);
 	int32_t *arg = arena_array(t->a, int32_t, n + 1), call;
@@ -69,14 +69,14 @@ static const ir_inst *instantiate(tensors *t, const ir_row *row, int32_t n,
 
 	for (int32_t i = 0; i < n; i++)
 		arg[i] = ir_program_input(p,
-			arena_printf(t->a, "x%d", (int)i), x[i]->type, at);
+			arena_printf(t->a, "x%d", (int)i), *type[i], at);
 	call = ir_program_call(
 		p, ir_row_name(row), n, arg, n_attrs, attr, NULL, at);
 	return p->call.at[call].inst;
 }
 
 static t_entry *entry_of(tensors *t, const ir_row *row, int32_t n,
-	tensor *const *x, int32_t n_attrs, const ir_attr *attr)
+	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr)
 {
 	int64_t found;
 	t_entry *e;
@@ -84,7 +84,7 @@ static t_entry *entry_of(tensors *t, const ir_row *row, int32_t n,
 	t->key.n = 0;
 	add_key(t, &row, sizeof row);
 	for (int32_t i = 0; i < n; i++) {
-		const ir_type *y = &x[i]->type;
+		const ir_type *y = type[i];
 
 		add_key(t, &y->dtype, sizeof y->dtype);
 		add_key(t, &y->rank, sizeof y->rank);
@@ -95,7 +95,7 @@ static t_entry *entry_of(tensors *t, const ir_row *row, int32_t n,
 	found = map_get(t->entry_of, t->key.at, (size_t)t->key.n, -1);
 	if (found >= 0)
 		return t->entry.at[found];
-	e = add_entry(t, instantiate(t, row, n, x, n_attrs, attr));
+	e = t_entry_of(t, instantiate(t, row, n, type, n_attrs, attr));
 	map_set(t->entry_of, t->key.at, (size_t)t->key.n, e->id);
 	return e;
 }
@@ -225,6 +225,8 @@ tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 	x->storage->name = name != NULL ? arena_strdup(t->a, name) : NULL;
 	while (is_external && x->scope > 0)
 		tensor_keep(t, x);
+	if (is_external && dtype_is_float(type->dtype))
+		t_leaf(t, x->storage, v);
 	return x;
 }
 
@@ -245,6 +247,15 @@ tensor *tensor_import(tensors *t, const ir_type *type, void *data,
 }
 
 /* ---- calls ---- */
+
+/* A parameter whose history was let go begins anew: its value is a leaf. */
+static void renew(tensors *t, t_storage *s)
+{
+	if (!s->cur->is_freed || !s->is_external)
+		return;
+	s->cur->is_freed = false;
+	t_leaf(t, s, s->cur);
+}
 
 t_read t_read_handle(tensor *x)
 {
@@ -277,17 +288,50 @@ static void add_result(t_call *c, int32_t i, t_value *v)
 	c->refs++;
 }
 
+t_entry *t_entry_named(tensors *t, const char *row, int32_t n,
+	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr)
+{
+	return entry_of(
+		t, ir_table_find(t->table, row), n, type, n_attrs, attr);
+}
+
+t_call *t_record(tensors *t, t_entry *e, int32_t n, const t_read *arg)
+{
+	t_call *c = t_call_new(t, n);
+
+	c->entry = e;
+	for (int32_t i = 0; i < n; i++)
+		c->arg[c->n_args++] = t_read_of(arg[i].v, arg[i].view);
+	c->n_results = e->inst->n_results;
+	for (int32_t i = 0; i < c->n_results; i++)
+		add_result(c, i,
+			t_value_new(t,
+				&e->inst->tensor[e->inst->result[i]].type));
+	t_track(t, c);
+	return c;
+}
+
 int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 	tensor *const *x, int32_t n_attrs, const ir_attr *attr, tensor **out,
 	int32_t n_out)
 {
 	loc at = {.file = t->file, .line = t->line};
+	const ir_type *type[IR_MAX_OPERANDS];
+	t_read arg[IR_MAX_OPERANDS];
 	t_entry *e;
 	t_call *c;
 
-	for (int32_t i = 0; i < n; i++)
+	if (n > IR_MAX_OPERANDS)
+		env_fail(t->e, TN_EINVAL, "tensor.operands", at,
+			"%s: %d operands; at most %d are possible",
+			ir_row_name(row), n, IR_MAX_OPERANDS);
+	for (int32_t i = 0; i < n; i++) {
 		t_check(t, x[i]);
-	e = entry_of(t, row, n, x, n_attrs, attr);
+		type[i] = &x[i]->type;
+		renew(t, x[i]->storage);
+		arg[i] = (t_read){x[i]->storage->cur, x[i]->view, false};
+	}
+	e = entry_of(t, row, n, type, n_attrs, attr);
 	if (e->inst->n_results > n_out || e->inst->n_results > IR_MAX_OUT)
 		env_fail(t->e, TN_EINVAL, "tensor.results", at,
 			"%s has %d results; room is for %d", ir_row_name(row),
@@ -297,18 +341,10 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 		out[0] = make_view(t, e, n, x);
 		return 1;
 	}
-	c = t_call_new(t, n);
-	c->entry = e;
-	for (int32_t i = 0; i < n; i++)
-		c->arg[c->n_args++] = t_read_handle(x[i]);
-	c->n_results = e->inst->n_results;
+	c = t_record(t, e, n, arg);
 	for (int32_t i = 0; i < c->n_results; i++) {
-		t_value *v = t_value_new(t,
-			&e->inst->tensor[e->inst->result[i]].type);
-
-		add_result(c, i, v);
-		t_value_keep(v);
-		out[i] = handle_on(t, v);
+		t_value_keep(c->result[i]);
+		out[i] = handle_on(t, c->result[i]);
 	}
 	return c->n_results;
 }
@@ -378,7 +414,7 @@ static void check_view(tensors *t, const tensor *x)
 
 void tensor_write(tensors *t, tensor *x, tensor *v)
 {
-	t_call *c;
+	t_read to;
 	t_value *next;
 
 	t_check(t, x);
@@ -390,16 +426,39 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 			type_text(t, &v->type), type_text(t, &x->type));
 	if (x->view != NULL)
 		check_view(t, x);
+	renew(t, x->storage);
+	renew(t, v->storage);
 	t->stats.n_calls++;
-	c = t_call_new(t, 2);
-	c->arg[c->n_args++] = t_read_handle(x);
-	c->arg[c->n_args++] = t_read_handle(v);
-	c->n_results = 1;
-	next = t_value_new(t, &x->storage->cur->type);
-	add_result(c, 0, next);
+	to = (t_read){x->storage->cur, x->view, false};
+	next = t_record_write(
+		t, to, (t_read){v->storage->cur, v->view, false});
 	t_value_keep(next);
+	/* what is written without a gradient is a leaf of its own */
+	if (t->no_grad > 0 && to.v->tracked) {
+		if (x->view == NULL) {
+			next->call->tracked = false;
+			t_leaf(t, x->storage, next);
+		} else {
+			next->call->no_grad = true;
+			next->tracked = next->call->tracked = true;
+			next->slot = t_slot_of(t, x->storage);
+			next->slot->refs++;
+		}
+	}
 	t_value_drop(t, x->storage->cur);
 	x->storage->cur = next;
+}
+
+t_value *t_record_write(tensors *t, t_read to, t_read value)
+{
+	t_call *c = t_call_new(t, 2);
+
+	c->arg[c->n_args++] = t_read_of(to.v, to.view);
+	c->arg[c->n_args++] = t_read_of(value.v, value.view);
+	c->n_results = 1;
+	add_result(c, 0, t_value_new(t, &to.v->type));
+	t_track(t, c);
+	return c->result[0];
 }
 
 /* ---- the whole ---- */

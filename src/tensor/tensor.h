@@ -77,6 +77,22 @@ void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes);
 /* Data of the whole storage, valid until the next call on t. */
 const void *tensor_data(tensors *t, tensor *x);
 
+/* ---- gradients (backward.c) ---- */
+
+/* x is a leaf from here on: gradients with respect to it are collected. */
+void tensor_requires_grad(tensors *t, tensor *x);
+/*
+ * Adds to the gradient of every leaf that x was made from; seed NULL: 1, for
+ * a single number. Unless keep, what is only needed for it is let go.
+ */
+void tensor_backward(tensors *t, tensor *x, tensor *seed, bool keep);
+/* grad[i]: gradient of sum out * seed with respect to in[i]; has one itself */
+void tensor_gradients(tensors *t, int32_t n, tensor *const *out,
+	tensor *const *seed, int32_t m, tensor *const *in, tensor **grad);
+tensor *tensor_grad(tensors *t, tensor *x); /* NULL: none was collected */
+void tensor_zero_grad(tensors *t, tensor *x);
+void tensor_no_grad(tensors *t, int32_t step); /* 1 enter, -1 leave */
+
 typedef struct tensor_stats {
 	int64_t n_calls;       /* recorded */
 	int64_t n_flushes;

@@ -78,6 +78,7 @@ static void loop(void **state)
 	float got[3];
 
 	(void)state;
+	tn_no_grad_enter(c);
 	for (int i = 0; i < 300; i++) {
 		tn_scope_enter(c);
 		tn_sub_(w, tn_mul(w, tn_scalar(c, TN_F32, 0.01)));

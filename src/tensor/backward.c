@@ -1,0 +1,496 @@
+/*
+ * backward.c: reverse mode over values.
+ *
+ * Consumes values with cotangents; walks the tracked calls that they come
+ * from, the newest first, and records the adjoint of each: ordinary calls,
+ * computed only if somebody asks. A leaf collects what arrives in its slot.
+ *
+ *   call    its adjoint's results go to the operands, through their views
+ *   write   the value gets what stood at the view, the version before gets
+ *           the rest: zero where it was written
+ *   write without gradient    a leaf where it writes
+ */
+#include "tensor/local.h"
+
+#include <stdlib.h>
+
+/* ---- small calls ---- */
+
+static t_value *simple(tensors *t, const char *row, int32_t n,
+	const t_read *arg, const ir_type *const *type, int32_t n_attrs,
+	const ir_attr *attr)
+{
+	return t_record(t, t_entry_named(t, row, n, type, n_attrs, attr), n,
+		arg)
+		->result[0];
+}
+
+static t_value *sum_of(tensors *t, t_value *x, t_value *y)
+{
+	t_read arg[2] = {{x, NULL, false}, {y, NULL, false}};
+	const ir_type *type[2] = {&x->type, &y->type};
+
+	return simple(t, "add", 2, arg, type, 0, NULL);
+}
+
+static t_value *filled(tensors *t, const ir_type *y, double value)
+{
+	ir_attr attr[] = {
+		{.name = "shape",
+			.kind = ATTR_INTS,
+			.n = y->rank,
+			.ints = y->shape},
+		{.name = "value", .kind = ATTR_REAL, .f = value},
+		{.name = "dtype", .kind = ATTR_DTYPE, .dtype = y->dtype}};
+
+	return simple(t, "fill", 0, NULL, NULL, 3, attr);
+}
+
+static const ir_type *view_type(const t_value *v, const t_view *w)
+{
+	return w == NULL ? &v->type
+			 : &w->entry->inst->tensor[w->entry->inst->result[0]]
+				    .type;
+}
+
+/* v seen through w, as a value */
+static t_value *seen(tensors *t, t_value *v, t_view *w)
+{
+	t_read arg = {v, w, false};
+	const ir_type *type = view_type(v, w);
+
+	return w == NULL ? v : simple(t, "copy", 1, &arg, &type, 0, NULL);
+}
+
+/* v with zeros at the view */
+static t_value *zeroed(tensors *t, t_value *v, t_view *w)
+{
+	t_value *zero = filled(t, view_type(v, w), 0);
+
+	return t_record_write(
+		t, (t_read){v, w, false}, (t_read){zero, NULL, false});
+}
+
+/* ---- collecting ---- */
+
+static void meet(tensors *t, t_value *v)
+{
+	if (v->walk == t->walk)
+		return;
+	v->walk = t->walk;
+	v->acc = NULL;
+	v->refs++; /* kept while the walk lasts */
+	v->data++;
+	*vec_push(t->a, &t->met) = v;
+}
+
+/* What is only here is kept by the walk, too. */
+static void collect(tensors *t, t_value **acc, t_value *g)
+{
+	g = *acc == NULL ? g : sum_of(t, *acc, g);
+	meet(t, g);
+	*acc = g;
+}
+
+/* The cotangent of what a chain of views shows, as one of the value below. */
+static t_value *through_views(tensors *t, t_view *w, t_value *g)
+{
+	for (; w != NULL; w = w->parent) {
+		const t_rule *r = t_rule_of(t, w->entry, 1, 1);
+		t_read arg[T_MAX_EXTRA + 1];
+
+		for (int32_t k = 0; k < r->g->n_operands; k++) {
+			const struct grad_operand *o = &r->g->operand[k];
+
+			arg[k] = o->from == GRAD_SEED
+				? (t_read){g, NULL, false}
+				: w->extra[o->i - 1];
+		}
+		g = t_record(t, r->entry, r->g->n_operands, arg)->result[0];
+		meet(t, g);
+	}
+	return g;
+}
+
+static void give(tensors *t, const t_read *to, t_value *g)
+{
+	if (!to->v->tracked)
+		return;
+	meet(t, g);
+	meet(t, to->v);
+	collect(t, &to->v->acc, through_views(t, to->view, g));
+}
+
+/* ---- the calls ---- */
+
+static _Noreturn void freed(tensors *t)
+{
+	env_fail(t->e, TN_EINVAL, "grad.freed",
+		(loc){.file = t->file, .line = t->line},
+		"what this gradient comes from was let go by a backward before: "
+		"tn_backward_keep keeps it");
+}
+
+static void visit(tensors *t, t_value *v)
+{
+	t_call *c = v->call;
+
+	if (v->is_freed)
+		freed(t);
+	meet(t, v);
+	if (!v->tracked || c == NULL || !c->tracked || c->walk == t->walk)
+		return;
+	c->walk = t->walk;
+	c->refs++;
+	*vec_push(t->a, &t->path) = c;
+}
+
+static int newest_first(const void *x, const void *y)
+{
+	const t_call *const *l = x, *const *r = y;
+
+	return (*l)->id > (*r)->id ? -1 : (*l)->id < (*r)->id;
+}
+
+static void find_path(tensors *t)
+{
+	for (int32_t i = 0; i < t->path.n; i++) {
+		const t_call *c = t->path.at[i];
+
+		for (int32_t k = 0; k < c->n_args; k++)
+			if (c->arg[k].v->tracked || c->arg[k].v->is_freed)
+				visit(t, c->arg[k].v);
+	}
+	if (t->path.n > 1)
+		qsort(t->path.at, (size_t)t->path.n, sizeof *t->path.at,
+			newest_first);
+}
+
+/* A result that was dropped is made again: its call knows how. */
+static t_value *result_of(tensors *t, const t_call *c, int32_t i)
+{
+	t_value *v = c->result[i];
+
+	if (v == NULL) {
+		v = t_record(t, c->entry, c->n_args, c->arg)->result[i];
+		meet(t, v);
+	}
+	return v;
+}
+
+static void back_call(tensors *t, t_call *c)
+{
+	uint64_t wanted = 0, seeded = 0;
+	const t_rule *r;
+	t_read arg[IR_MAX_OPERANDS];
+	t_call *made;
+
+	for (int32_t i = 0; i < c->n_args && i < 64; i++)
+		if (c->arg[i].v->tracked)
+			wanted |= (uint64_t)1 << i;
+	for (int32_t i = 0; i < c->n_results; i++)
+		if (c->result[i] != NULL && c->result[i]->walk == t->walk &&
+			c->result[i]->acc != NULL)
+			seeded |= (uint64_t)1 << i;
+	if (seeded == 0)
+		return;
+	r = t_rule_of(t, c->entry, wanted, seeded);
+	if (r->g == NULL)
+		return;
+	for (int32_t k = 0; k < r->g->n_operands; k++) {
+		const struct grad_operand *o = &r->g->operand[k];
+
+		if (o->from == GRAD_OPERAND)
+			arg[k] = c->arg[o->i];
+		else
+			arg[k] = (t_read){o->from == GRAD_SEED
+					? c->result[o->i]->acc
+					: result_of(t, c, o->i),
+				NULL, false};
+	}
+	made = t_record(t, r->entry, r->g->n_operands, arg);
+	for (int32_t k = 0; k < r->g->n_results; k++)
+		meet(t, made->result[k]);
+	for (int32_t k = 0; k < r->g->n_results; k++)
+		give(t, &c->arg[r->g->of_operand[k]], made->result[k]);
+}
+
+static void back_write(tensors *t, t_call *c)
+{
+	const t_read *to = &c->arg[0], *value = &c->arg[1];
+	t_value *w = c->result[0], *g, *rest = NULL;
+
+	if (w == NULL || w->walk != t->walk || w->acc == NULL)
+		return;
+	g = w->acc;
+	if (to->view != NULL) {
+		rest = zeroed(t, g, to->view);
+		meet(t, rest);
+	}
+	if (c->no_grad) {
+		t_value *here = filled(t, &g->type, 0), *at;
+
+		meet(t, here);
+		at = seen(t, g, to->view);
+		meet(t, at);
+		here = t_record_write(t, (t_read){here, to->view, false},
+			(t_read){at, NULL, false});
+		collect(t, &w->slot->acc, here);
+	} else if (value->v->tracked) {
+		give(t, value, seen(t, g, to->view));
+	}
+	if (rest != NULL && to->v->tracked)
+		collect(t, &to->v->acc, rest);
+}
+
+/* ---- the walk ---- */
+
+static void start(tensors *t)
+{
+	t->walk++;
+	t->path.n = t->met.n = 0;
+}
+
+static void walk(tensors *t)
+{
+	find_path(t);
+	for (int32_t i = 0; i < t->path.n; i++)
+		if (t->path.at[i]->entry != NULL)
+			back_call(t, t->path.at[i]);
+		else
+			back_write(t, t->path.at[i]);
+}
+
+/* The call will not be differentiated again. */
+static void free_call(tensors *t, t_call *c)
+{
+	for (int32_t i = 0; i < c->n_results; i++) {
+		t_value *v = c->result[i];
+
+		if (v == NULL)
+			continue;
+		v->tracked = false;
+		v->is_freed = true;
+		if (v->holds_self) {
+			v->holds_self = false;
+			t_data_drop(t, v);
+		}
+	}
+	c->tracked = false;
+	if (c->done)
+		t_finish(t, c);
+}
+
+static void end(tensors *t, bool keep)
+{
+	for (int32_t i = 0; i < t->path.n; i++) {
+		t_call *c = t->path.at[i];
+
+		if (!keep)
+			free_call(t, c);
+		t_call_drop(t, c);
+	}
+	for (int32_t i = 0; i < t->met.n; i++) {
+		t_value *v = t->met.at[i];
+
+		v->acc = NULL;
+		t_value_drop(t, v);
+	}
+	t->path.n = t->met.n = 0;
+}
+
+static t_value *seed_of(tensors *t, tensor *x, tensor *seed)
+{
+	loc at = {.file = t->file, .line = t->line};
+	t_value *g;
+
+	if (!dtype_is_float(x->type.dtype))
+		env_fail(t->e, TN_EINVAL, "grad.dtype", at,
+			"a gradient of %s: only floats have one",
+			dtype_name(x->type.dtype));
+	if (seed == NULL) {
+		if (shape_numel(x->type.shape, x->type.rank) != 1)
+			env_fail(t->e, TN_EINVAL, "grad.seed", at,
+				"the gradient of more than one number needs a "
+				"seed: a tensor of the same shape");
+		g = filled(t, &x->type, 1);
+	} else {
+		t_check(t, seed);
+		if (seed->type.dtype != x->type.dtype ||
+			seed->type.rank != x->type.rank ||
+			memcmp(seed->type.shape, x->type.shape,
+				sizeof x->type.shape) != 0)
+			env_fail(t->e, TN_EINVAL, "grad.seed", at,
+				"the seed has another shape or dtype than what "
+				"it is a seed of");
+		g = seen(t, seed->storage->cur, seed->view);
+	}
+	meet(t, g);
+	return g;
+}
+
+static void check_tracked(tensors *t, const tensor *x)
+{
+	const t_value *v = x->storage->cur;
+
+	if (v->is_freed)
+		freed(t);
+	if (!v->tracked)
+		env_fail(t->e, TN_EINVAL, "grad.untracked",
+			(loc){.file = t->file, .line = t->line},
+			"nothing that it was made from asks for a gradient: "
+			"see tn_requires_grad, tn_parameter");
+}
+
+static void begin_at(tensors *t, tensor *x, tensor *seed)
+{
+	t_read r = {x->storage->cur, x->view, false};
+	t_value *g = seed_of(t, x, seed);
+
+	visit(t, r.v);
+	give(t, &r, g);
+}
+
+/* What arrived at leaves joins what they have. */
+static void fill_slots(tensors *t)
+{
+	for (int32_t i = 0; i < t->met.n; i++) {
+		t_value *v = t->met.at[i], *g;
+		t_slot *s = v->slot;
+
+		if (s == NULL)
+			continue;
+		if (v->acc != NULL && (v->call == NULL || !v->call->no_grad))
+			collect(t, &s->acc, v->acc);
+		if (s->acc == NULL)
+			continue;
+		g = s->grad == NULL ? s->acc : sum_of(t, s->grad, s->acc);
+		t_value_keep(g);
+		if (s->grad != NULL)
+			t_value_drop(t, s->grad);
+		s->grad = g;
+		s->acc = NULL;
+	}
+}
+
+/* A walk, and what it is for. */
+typedef struct job {
+	tensors *t;
+	int32_t n, m;
+	tensor *const *out, *const *seed, *const *in;
+	tensor **grad;
+	bool keep;
+} job;
+
+static void run_walk(void *arg)
+{
+	job *j = arg;
+	tensors *t = j->t;
+
+	for (int32_t i = 0; i < j->n; i++)
+		begin_at(t, j->out[i], j->seed != NULL ? j->seed[i] : NULL);
+	walk(t);
+	if (j->grad == NULL)
+		fill_slots(t);
+	for (int32_t i = 0; i < j->m; i++) {
+		const tensor *x = j->in[i];
+		t_value *v = x->storage->cur, *g;
+
+		g = v->walk == t->walk && v->acc != NULL
+			? seen(t, v->acc, x->view)
+			: filled(t, &x->type, 0);
+		t_value_keep(g);
+		j->grad[i] = t_handle_new(
+			t, t_storage_new(t, g), NULL, &x->type);
+	}
+}
+
+/* Whatever happens in it, the walk ends. */
+static void do_walk(job *j)
+{
+	tensors *t = j->t;
+	int32_t no_grad = t->no_grad;
+	tn_status s;
+
+	for (int32_t i = 0; i < j->n; i++) {
+		t_check(t, j->out[i]);
+		check_tracked(t, j->out[i]);
+	}
+	for (int32_t i = 0; i < j->m; i++)
+		t_check(t, j->in[i]);
+	start(t);
+	if (j->grad == NULL)
+		t->no_grad++;
+	s = env_run(t->e, run_walk, j);
+	t->no_grad = no_grad;
+	for (int32_t i = 0; i < t->met.n; i++)
+		if (t->met.at[i]->slot != NULL)
+			t->met.at[i]->slot->acc = NULL;
+	end(t, j->keep || s < 0);
+	if (s < 0)
+		env_rethrow(t->e);
+}
+
+void tensor_backward(tensors *t, tensor *x, tensor *seed, bool keep)
+{
+	job j = {.t = t,
+		.n = 1,
+		.out = &x,
+		.seed = seed != NULL ? &seed : NULL,
+		.keep = keep};
+
+	do_walk(&j);
+}
+
+void tensor_gradients(tensors *t, int32_t n, tensor *const *out,
+	tensor *const *seed, int32_t m, tensor *const *in, tensor **grad)
+{
+	job j = {t, n, m, out, seed, in, grad, true};
+
+	do_walk(&j);
+}
+
+/* ---- leaves and their gradients ---- */
+
+void tensor_requires_grad(tensors *t, tensor *x)
+{
+	t_check(t, x);
+	if (!dtype_is_float(x->type.dtype))
+		env_fail(t->e, TN_EINVAL, "grad.dtype",
+			(loc){.file = t->file, .line = t->line},
+			"a gradient with respect to %s: only floats have one",
+			dtype_name(x->type.dtype));
+	if (!x->storage->cur->tracked)
+		t_leaf(t, x->storage, x->storage->cur);
+}
+
+tensor *tensor_grad(tensors *t, tensor *x)
+{
+	t_slot *s = t_check(t, x)->storage->slot;
+	t_value *g;
+
+	if (s == NULL || s->grad == NULL)
+		return NULL;
+	g = s->grad;
+	t_value_keep(g);
+	return t_handle_new(t, t_storage_new(t, g), x->view, &x->type);
+}
+
+void tensor_zero_grad(tensors *t, tensor *x)
+{
+	t_slot *s = t_check(t, x)->storage->slot;
+
+	if (s == NULL || s->grad == NULL)
+		return;
+	t_value_drop(t, s->grad);
+	s->grad = NULL;
+}
+
+void tensor_no_grad(tensors *t, int32_t step)
+{
+	if (t->no_grad + step < 0)
+		env_fail(t->e, TN_EINVAL, "grad.scope",
+			(loc){.file = t->file, .line = t->line},
+			"tn_no_grad_leave without a tn_no_grad_enter");
+	t->no_grad += step;
+}

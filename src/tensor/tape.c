@@ -1,0 +1,144 @@
+/*
+ * tape.c: which calls have a gradient, and what is held for it.
+ *
+ * A call is tracked when an operand is, and something of it can have a
+ * gradient. When a tracked call has run, it stays: it knows its operands, but
+ * holds the elements of those only that its adjoint reads.
+ *
+ *     y = mul(x, w)    holds x and w        y = add(x, w)    holds nothing
+ *     y = exp(x)       holds y, not x
+ */
+#include "tensor/local.h"
+
+/* ---- rules ---- */
+
+static t_rule *derive(
+	tensors *t, t_entry *e, uint64_t wanted, uint64_t seeded)
+{
+	t_rule *r = arena_make(t->a, t_rule);
+
+	r->wanted = wanted;
+	r->seeded = seeded;
+	r->g = grad_adjoint(t->a, t->table, e->inst, wanted, seeded);
+	if (r->g != NULL) {
+		r->entry = t_entry_of(t, r->g->inst);
+		for (int32_t k = 0; k < r->g->n_operands; k++) {
+			const struct grad_operand *o = &r->g->operand[k];
+			uint64_t bit = (uint64_t)1 << o->i;
+
+			if (o->from == GRAD_OPERAND)
+				r->reads_operand |= bit;
+			else if (o->from == GRAD_RESULT)
+				r->reads_result |= bit;
+		}
+	}
+	*vec_push(t->a, &e->rule) = r;
+	return r;
+}
+
+const t_rule *t_rule_of(
+	tensors *t, t_entry *e, uint64_t wanted, uint64_t seeded)
+{
+	for (int32_t i = 0; i < e->rule.n; i++)
+		if (e->rule.at[i]->wanted == wanted &&
+			e->rule.at[i]->seeded == seeded)
+			return e->rule.at[i];
+	return derive(t, e, wanted, seeded);
+}
+
+static uint64_t wanted_of(const t_call *c)
+{
+	uint64_t bits = 0;
+
+	for (int32_t i = 0; i < c->n_args && i < 64; i++)
+		if (c->arg[i].v->tracked)
+			bits |= (uint64_t)1 << i;
+	return bits;
+}
+
+static const t_rule *whole_rule(tensors *t, const t_call *c)
+{
+	return t_rule_of(t, c->entry, wanted_of(c), ~UINT64_C(0));
+}
+
+/* ---- tracking ---- */
+
+/* An opaque row has no rule: what it makes is constant to the tape. */
+void t_track(tensors *t, t_call *c)
+{
+	bool any = false;
+
+	if (t->no_grad > 0 || (c->entry != NULL && c->entry->inst->opaque))
+		return;
+	for (int32_t i = 0; i < c->n_args; i++)
+		any = any || c->arg[i].v->tracked;
+	if (!any || (c->entry != NULL && whole_rule(t, c)->g == NULL))
+		return;
+	for (int32_t i = 0; i < c->n_results; i++)
+		if (dtype_is_float(c->result[i]->type.dtype))
+			c->tracked = c->result[i]->tracked = true;
+}
+
+bool t_tape_reads(tensors *t, const t_call *c, int32_t arg)
+{
+	return c->tracked && c->entry != NULL && arg < 64 &&
+	       (whole_rule(t, c)->reads_operand >> arg & 1) != 0;
+}
+
+bool t_tape_reads_result(tensors *t, const t_call *c, int32_t result)
+{
+	return c->tracked && c->entry != NULL &&
+	       (whole_rule(t, c)->reads_result >> result & 1) != 0;
+}
+
+void t_tape_hold(tensors *t, t_call *c)
+{
+	c->done = true;
+	for (int32_t i = 0; i < c->n_results; i++) {
+		t_value *v = c->result[i];
+
+		if (v != NULL && !v->holds_self &&
+			t_tape_reads_result(t, c, i)) {
+			v->holds_self = true;
+			t_data_keep(v);
+		}
+	}
+	for (int32_t i = 0; i < c->n_args; i++)
+		if (!t_tape_reads(t, c, i))
+			t_read_end_data(t, &c->arg[i]);
+}
+
+/* ---- leaves ---- */
+
+t_slot *t_slot_of(tensors *t, t_storage *s)
+{
+	if (s->slot == NULL) {
+		s->slot = t->slots;
+		if (s->slot != NULL)
+			t->slots = s->slot->next;
+		else
+			s->slot = arena_make(t->a, t_slot);
+		*s->slot = (t_slot){.refs = 1};
+	}
+	return s->slot;
+}
+
+void t_slot_drop(tensors *t, t_slot *s)
+{
+	if (s == NULL || --s->refs > 0)
+		return;
+	if (s->grad != NULL)
+		t_value_drop(t, s->grad);
+	s->next = t->slots;
+	t->slots = s;
+}
+
+void t_leaf(tensors *t, t_storage *s, t_value *v)
+{
+	t_slot *slot = t_slot_of(t, s);
+
+	slot->refs++;
+	t_slot_drop(t, v->slot);
+	v->slot = slot;
+	v->tracked = true;
+}

@@ -1,0 +1,282 @@
+/* Gradients of tenon.h: through views, writes, leaves, twice; and refusals. */
+#include "unit.h"
+
+#include <math.h>
+
+static tn_context *context(void)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c;
+
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	return c;
+}
+
+static void ok(tn_context *c)
+{
+	if (tn_context_status(c) != TN_OK)
+		fail_msg("[%s] %s", tn_context_diag(c)->rule,
+			tn_context_diag(c)->text);
+}
+
+static void expect(tn_context *c, tn_tensor *x, int n, const double *want)
+{
+	double got[16];
+
+	ok(c);
+	assert_non_null(x);
+	assert_int_equal(tn_read(x, got, (size_t)n * sizeof *got), TN_OK);
+	for (int i = 0; i < n; i++)
+		if (fabs(got[i] - want[i]) > 1e-9 * (1 + fabs(want[i])))
+			fail_msg("element %d is %.12g, not %.12g", i, got[i],
+				want[i]);
+}
+
+static const double four[] = {1, 2, 3, 4};
+
+static tn_tensor *vector(tn_context *c, const char *name)
+{
+	int64_t n = 4;
+
+	return name != NULL ? tn_parameter(c, name, TN_F64, 1, &n, four)
+			    : tn_tensor_new(c, TN_F64, 1, &n, four);
+}
+
+static tn_tensor *sum(tn_tensor *x)
+{
+	return tn_reduce_sum(x, NULL, 0, false);
+}
+
+/* A slice and a flip of x, each used; and x itself. */
+static void through_views(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *x = vector(c, "x");
+	const int64_t start = 1, two = 2, flip = 0;
+	tn_tensor *s = tn_slice(x, NULL, 0, &start, 1, &two, 1, NULL, 0);
+	tn_tensor *f = tn_flip(x, &flip, 1);
+
+	(void)state;
+	tn_backward(sum(tn_add(tn_mul(x, f), x)), NULL);
+	tn_backward(sum(tn_mul(s, s)), NULL);
+	/* 2 f + 1, then 2 x at the slice */
+	expect(c, tn_gradient(x), 4, (double[]){9, 7 + 4, 5 + 6, 3});
+	expect(c, tn_gradient(s), 2, (double[]){11, 11});
+	tn_zero_grad(x);
+	assert_null(tn_gradient(x));
+	tn_context_free(c);
+}
+
+/* y = exp(x); x.mul_(2): the gradient is that of the old x. */
+static void write_after_use(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *x = vector(c, NULL), *y, *loss;
+
+	(void)state;
+	tn_requires_grad(x);
+	y = tn_exp(x);
+	tn_mul_(x, tn_scalar(c, TN_F64, 2)); /* x is tracked through this */
+	loss = sum(tn_add(y, x));
+	tn_backward(loss, NULL);
+	ok(c);
+	{
+		double want[4];
+
+		for (int i = 0; i < 4; i++)
+			want[i] = exp(four[i]) + 2;
+		expect(c, tn_gradient(x), 4, want);
+	}
+	tn_context_free(c);
+}
+
+/* A write through a view: what was there before gets no gradient there. */
+static void write_through_view(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *p = vector(c, "p"), *q = vector(c, "q"), *x;
+	const int64_t start = 1, two = 2;
+	tn_tensor *xs, *qs;
+
+	(void)state;
+	x = tn_mul(p, tn_scalar(c, TN_F64, 3));
+	xs = tn_slice(x, NULL, 0, &start, 1, &two, 1, NULL, 0);
+	qs = tn_slice(q, NULL, 0, &start, 1, &two, 1, NULL, 0);
+	tn_copy_(xs, tn_mul(qs, qs));
+	tn_backward(sum(tn_mul(x, x)), NULL);
+	/* x = 3p outside, q^2 inside; d = 2x */
+	expect(c, tn_gradient(p), 4, (double[]){18, 0, 0, 72});
+	expect(c, tn_gradient(q), 4, (double[]){0, 32, 108, 0});
+	tn_context_free(c);
+}
+
+/* Twelve writes in a chain. */
+static void chain_of_writes(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *p = vector(c, "p"), *h = tn_copy(p);
+	double want[4], v[4];
+
+	(void)state;
+	for (int i = 0; i < 12; i++)
+		tn_add_(h, tn_mul(h, tn_scalar(c, TN_F64, 0.1)));
+	tn_backward(sum(tn_mul(h, h)), NULL);
+	for (int i = 0; i < 4; i++) {
+		v[i] = four[i] * pow(1.1, 12);
+		want[i] = 2 * v[i] * pow(1.1, 12);
+	}
+	expect(c, tn_gradient(p), 4, want);
+	tn_context_free(c);
+}
+
+/* Half a parameter is written without a gradient between two uses. */
+static void leaf_rule(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *p = vector(c, "p"), *half, *a;
+	const int64_t start = 0, two = 2;
+
+	(void)state;
+	a = tn_mul(p, p); /* 2 p of the old p everywhere */
+	half = tn_slice(p, NULL, 0, &start, 1, &two, 1, NULL, 0);
+	tn_no_grad_enter(c);
+	tn_mul_(half, tn_scalar(c, TN_F64, 10));
+	tn_no_grad_leave(c);
+	tn_backward(sum(tn_add(a, tn_mul(p, p))), NULL);
+	/* the new half is a leaf of its own: 2 * 10 p, and 2 p; else 4 p */
+	expect(c, tn_gradient(p), 4,
+		(double[]){2 + 20, 4 + 40, 12, 16});
+	tn_context_free(c);
+}
+
+static void accumulates(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *p = vector(c, "p"), *y = tn_mul(p, p), *l = sum(y);
+
+	(void)state;
+	tn_backward_keep(l, NULL);
+	tn_backward(sum(tn_mul(y, y)), NULL);
+	/* 2 p + 4 p^3 */
+	expect(c, tn_gradient(p), 4, (double[]){6, 36, 114, 264});
+	assert_int_equal(tn_backward(l, NULL), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "grad.freed");
+	tn_context_free(c);
+}
+
+/* d/dx of sum (d/dx sum x^3)^2 = d/dx sum 9 x^4 = 36 x^3 */
+static void twice(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *x = vector(c, "x"), *g, *h, *l;
+
+	(void)state;
+	l = sum(tn_mul(tn_mul(x, x), x));
+	assert_int_equal(tn_grad(1, &l, NULL, 1, &x, &g), TN_OK);
+	expect(c, g, 4, (double[]){3, 12, 27, 48});
+	l = sum(tn_mul(g, g));
+	assert_int_equal(tn_grad(1, &l, NULL, 1, &x, &h), TN_OK);
+	expect(c, h, 4, (double[]){36, 288, 972, 2304});
+	tn_context_free(c);
+}
+
+/* A seed; a gradient of nothing is zero; gather and its scatter. */
+static void seeds(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *x = vector(c, "x"), *y = vector(c, "y"), *seed, *out, *g[2];
+	tn_tensor *in[] = {x, y};
+	const int64_t three = 3, ids[] = {2, 0, 2};
+
+	(void)state;
+	seed = tn_tensor_new(c, TN_F64, 1, &three, four);
+	out = tn_take(x, tn_tensor_new(c, TN_I64, 1, &three, ids), 0);
+	assert_int_equal(tn_grad(1, &out, &seed, 2, in, g), TN_OK);
+	expect(c, g[0], 4, (double[]){2, 0, 4, 0});
+	expect(c, g[1], 4, (double[]){0, 0, 0, 0});
+	tn_context_free(c);
+}
+
+static void refusals(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *x = vector(c, "x"), *k = vector(c, NULL);
+	int64_t n = 4;
+
+	(void)state;
+	assert_int_equal(tn_backward(tn_exp(x), NULL), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "grad.seed");
+	tn_context_clear(c);
+	assert_int_equal(tn_backward(sum(k), NULL), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "grad.untracked");
+	tn_context_clear(c);
+	assert_int_equal(tn_requires_grad(tn_tensor_new(c, TN_I64, 1, &n, NULL)),
+		TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "grad.dtype");
+	tn_context_clear(c);
+	tn_no_grad_enter(c);
+	assert_int_equal(tn_backward(sum(x), NULL), TN_EINVAL);
+	tn_no_grad_leave(c);
+	tn_context_clear(c);
+	assert_int_equal(tn_no_grad_leave(c), TN_EINVAL);
+	tn_context_clear(c);
+	/* after all this it still works */
+	tn_backward(sum(tn_mul(x, x)), NULL);
+	expect(c, tn_gradient(x), 4, (double[]){2, 4, 6, 8});
+	tn_context_free(c);
+}
+
+/* Steps of gradient descent: one plan, no copy, flat memory. */
+static void descent(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *w = vector(c, "w");
+	tn_stats s, later;
+	double last = 0;
+
+	(void)state;
+	for (int i = 0; i < 1000; i++) {
+		tn_tensor *loss;
+
+		tn_scope_enter(c);
+		loss = sum(tn_mul(w, w));
+		tn_backward(loss, NULL);
+		tn_no_grad_enter(c);
+		tn_sub_(w, tn_mul(tn_gradient(w), tn_scalar(c, TN_F64, 0.01)));
+		tn_zero_grad(w);
+		tn_no_grad_leave(c);
+		tn_keep(loss);
+		tn_scope_leave(c);
+		last = tn_item(loss);
+		tn_drop(loss);
+		tn_eval(&w, 1);
+		if (i == 3)
+			tn_context_stats(c, &s);
+	}
+	ok(c);
+	tn_context_stats(c, &later);
+	assert_true(last < 1e-10);
+	assert_int_equal(later.n_plan_misses, s.n_plan_misses);
+	assert_int_equal(later.n_copies, s.n_copies);
+	assert_int_equal(later.bytes_peak, s.bytes_peak);
+	assert_int_equal(later.n_tensors, 1);
+	tn_context_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(through_views),
+		cmocka_unit_test(write_after_use),
+		cmocka_unit_test(write_through_view),
+		cmocka_unit_test(chain_of_writes),
+		cmocka_unit_test(leaf_rule),
+		cmocka_unit_test(accumulates),
+		cmocka_unit_test(twice),
+		cmocka_unit_test(seeds),
+		cmocka_unit_test(refusals),
+		cmocka_unit_test(descent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
