@@ -112,14 +112,27 @@ static bool all_inside(const walk *w, const in_node *n)
 
 /* ---- expressions ---- */
 
+/* Only data gets there: compiled code computes with less, and checks it. */
+static bool beyond(int64_t v)
+{
+	const int64_t most = (int64_t)1 << 62;
+
+	return v < -most || v >= most;
+}
+
+static _Noreturn void too_large(const walk *w)
+{
+	env_fail(w->e, TN_ERANGE, "index.overflow", (loc){0},
+		"%s: an index made from data is beyond 2^62",
+		ir_row_name(w->inst->row));
+}
+
 static int64_t divide(const walk *w, const in_node *n)
 {
 	int64_t a = walk_index(w, n->arg[0]), b = walk_index(w, n->arg[1]);
 
 	if (b <= 0)
-		env_fail(w->e, TN_ERANGE, "index.divisor", (loc){0},
-			"%s: an index is divided by %lld; divisors are positive",
-			ir_row_name(w->inst->row), (long long)b);
+		env_bug(w->e, "interp.divide", "a divisor that is not positive");
 	return n->kind == IN_DIV ? floor_div(a, b) : floor_mod(a, b);
 }
 
@@ -127,14 +140,12 @@ static int64_t add_sub_mul(const walk *w, const in_node *n)
 {
 	int64_t a = walk_index(w, n->arg[0]), b = walk_index(w, n->arg[1]);
 	int64_t r = 0;
-	bool over = n->kind == IN_ADD ? __builtin_add_overflow(a, b, &r) :
-		n->kind == IN_SUB     ? __builtin_sub_overflow(a, b, &r) :
-					__builtin_mul_overflow(a, b, &r);
+	bool bad = n->kind == IN_ADD ? __builtin_add_overflow(a, b, &r) :
+		n->kind == IN_SUB    ? __builtin_sub_overflow(a, b, &r) :
+				       __builtin_mul_overflow(a, b, &r);
 
-	if (over)
-		env_fail(w->e, TN_ERANGE, "index.overflow", (loc){0},
-			"%s: an index does not fit 64 bits",
-			ir_row_name(w->inst->row));
+	if (bad || beyond(r))
+		too_large(w);
 	return r;
 }
 
@@ -162,7 +173,11 @@ static ir_number call(const walk *w, const in_node *n)
 
 int64_t walk_index(const walk *w, const in_node *n)
 {
-	return walk_eval(w, n).i;
+	int64_t v = walk_eval(w, n).i;
+
+	if (n->kind == IN_READ && beyond(v))
+		too_large(w);
+	return v;
 }
 
 ir_number walk_eval(const walk *w, const in_node *n)

@@ -13,7 +13,8 @@
 /*
  * input[i]: data of the program's input i, dense, row-major. output[i]: where
  * the result goes, of the size of the program's output i. Throws TN_ERANGE
- * ("index.range") when an unguarded index read from data is outside.
+ * ("index.range") when an unguarded index read from data is outside, and
+ * ("index.overflow") when index arithmetic on data leaves +-2^62.
  */
 void interp_run(env *e, const ir_program *p, const void *const *input,
 	void *const *output);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 enum { MAX_POINTS = 1 << 18 }; /* looked at one by one, at most */
+#define MAX_DATA ((int64_t)1 << 62) /* indexes from data beyond it are errors */
 
 void lower_fail(const leq *c, const char *what, const char *fmt, ...)
 {
@@ -36,8 +37,8 @@ void lower_fail(const leq *c, const char *what, const char *fmt, ...)
 static void wide_range(tn_dtype t, int64_t *lo, int64_t *hi)
 {
 	if (t == TN_I64) {
-		*lo = -((int64_t)1 << 62);
-		*hi = (int64_t)1 << 62;
+		*lo = -MAX_DATA;
+		*hi = MAX_DATA;
 		return;
 	}
 	*lo = ir_int_least(t);
@@ -195,6 +196,64 @@ static const ix_form *data_form(leq *c, const ix_dom *d, const in_node *n)
 	return ix_fun(c->w->x, c->tensor[n->tensor], at, lo, hi);
 }
 
+/* f with one atom replaced, inside floors and clamps, too */
+static const ix_form *replace_atom(leq *c, const ix_dom *d, const ix_form *f,
+	const ix_atom *old, const ix_form *by)
+{
+	ix *x = c->w->x;
+	const ix_form *sum = ix_const(x, f->c0), *part = by;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+
+		if (a->kind == IX_DIGIT)
+			part = ix_digit(x, d, a->axis, a->lo, a->hi);
+		else if (a->kind == IX_FUN)
+			part = a == old ? by :
+				ix_fun(x, a->fun, a->f, a->lo, a->hi);
+		else if (a->kind == IX_FLOOR)
+			part = ix_div(x, d, replace_atom(c, d, a->f, old, by),
+				a->den);
+		else
+			part = ix_clamp(x, d,
+				replace_atom(c, d, a->f, old, by), a->lo,
+				a->hi);
+		sum = ix_add(x, d, sum, ix_scale(x, part, f->t[i].coef));
+	}
+	return sum;
+}
+
+/*
+ * Data is cut to what keeps the form within 2^62, whatever guard is to come:
+ *
+ *     x[4 * ids[i]] else 0   ->   4 * ids[i in -2^60 .. 2^60]
+ */
+static const ix_form *tame(leq *c, const ix_dom *d, const ix_form *f)
+{
+	const ix_form *r = f;
+	int64_t n = 0;
+
+	for (int32_t i = 0; i < f->n; i++)
+		n += f->t[i].atom->kind == IX_FUN;
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+		int64_t k = f->t[i].coef, lo, hi;
+
+		if (a->kind != IX_FUN)
+			continue;
+		if (!mul_ok(k > 0 ? k : -k, n, &k))
+			k = INT64_MAX;
+		hi = k > MAX_DATA ? 1 : MAX_DATA / k;
+		lo = a->lo > -hi ? a->lo : -hi;
+		hi = a->hi < hi ? a->hi : hi;
+		if (lo >= hi || (lo == a->lo && hi == a->hi))
+			continue;
+		r = replace_atom(c, d, r, a,
+			ix_fun(c->w->x, a->fun, a->f, lo, hi));
+	}
+	return r;
+}
+
 static const ix_form *pos_form(const leq *c)
 {
 	if (c->pos == NULL)
@@ -216,16 +275,20 @@ const ix_form *lower_form(leq *c, const ix_dom *d, const in_node *n)
 		return ix_axis(x, d, c->axis_of[n->i]);
 	case IN_ADD:
 		a = lower_form(c, d, n->arg[0]);
-		return ix_add(x, d, a, lower_form(c, d, n->arg[1]));
+		a = ix_add(x, d, a, lower_form(c, d, n->arg[1]));
+		return tame(c, d, a);
 	case IN_SUB:
 		a = lower_form(c, d, n->arg[0]);
-		return ix_sub(x, d, a, lower_form(c, d, n->arg[1]));
+		a = ix_sub(x, d, a, lower_form(c, d, n->arg[1]));
+		return tame(c, d, a);
 	case IN_MUL:
 		if (n->arg[0]->kind == IN_INT)
-			return ix_scale(x, lower_form(c, d, n->arg[1]),
+			a = ix_scale(x, lower_form(c, d, n->arg[1]),
 				n->arg[0]->i);
-		return ix_scale(
-			x, lower_form(c, d, n->arg[0]), n->arg[1]->i);
+		else
+			a = ix_scale(x, lower_form(c, d, n->arg[0]),
+				n->arg[1]->i);
+		return tame(c, d, a);
 	case IN_DIV:
 		return ix_div(x, d, lower_form(c, d, n->arg[0]), n->arg[1]->i);
 	case IN_MOD:
