@@ -1,0 +1,475 @@
+/*
+ * tensor_prop.c: random calls on tensors - views, writes with and without
+ * gradients, reads, drops, a gradient at the end - against a model that does
+ * everything at once on plain arrays.
+ *
+ *     tensor_prop [--seed S] [--count N] [--compile EVERY]
+ *
+ * The model keeps storages as arrays and views as lists of positions. Its
+ * gradients are difference quotients: the parameter's element is moved where
+ * it was born and where it was written without a gradient, and the values
+ * written there are those of the first run. That is what the leaf rule says.
+ */
+#include "tenon.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ELEMS = 32, ITEMS = 40, STEPS = 18, FROZEN = 96 };
+
+typedef struct item { /* a handle: a storage seen through positions */
+	int32_t storage, rank, n;
+	int64_t shape[4];
+	int32_t at[ELEMS];
+	bool repeats, dropped;
+	tn_tensor *x;
+} item;
+
+typedef struct world {
+	uint64_t state;
+	tn_context *c; /* NULL: the model alone */
+	item it[ITEMS];
+	int32_t n, n_storages, n_params;
+	double data[ITEMS][ELEMS];
+	int32_t size[ITEMS];
+	/* values of writes without gradient, as the first run had them */
+	double frozen[FROZEN];
+	int32_t n_frozen;
+	bool replays;
+	int32_t moved_storage, moved_elem;
+	double by;
+	bool good;
+} world;
+
+static int64_t below(world *w, int64_t n)
+{
+	uint64_t z = w->state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (int64_t)((z ^ z >> 31) % (uint64_t)n);
+}
+
+static int32_t numel(const item *v)
+{
+	int64_t n = 1;
+
+	for (int32_t i = 0; i < v->rank; i++)
+		n *= v->shape[i];
+	return (int32_t)n;
+}
+
+static double elem(const world *w, const item *v, int32_t k)
+{
+	return w->data[v->storage][v->at[k]];
+}
+
+static item *fresh(world *w)
+{
+	item *v = &w->it[w->n++];
+
+	memset(v, 0, sizeof *v);
+	return v;
+}
+
+/* ---- views ---- */
+
+static void walk(const item *v, const int64_t *stride, int64_t start,
+	int32_t *from)
+{
+	int64_t i[4] = {0};
+
+	for (int32_t k = 0; k < numel(v); k++) {
+		int64_t at = start;
+
+		for (int32_t d = 0; d < v->rank; d++)
+			at += i[d] * stride[d];
+		from[k] = (int32_t)at;
+		for (int32_t d = v->rank - 1; d >= 0; d--) {
+			if (++i[d] < v->shape[d])
+				break;
+			i[d] = 0;
+		}
+	}
+}
+
+static void strides(const item *v, int64_t *s)
+{
+	int64_t n = 1;
+
+	for (int32_t d = v->rank - 1; d >= 0; d--) {
+		s[d] = n;
+		n *= v->shape[d];
+	}
+}
+
+static void make_view(world *w, const item *x)
+{
+	int32_t kind = (int32_t)below(w, 6);
+	int64_t s[4], stride[4], start = 0, list[3][4];
+	int32_t from[ELEMS];
+	item *v;
+
+	if ((kind == 3 && x->rank < 2) ||
+		(kind == 4 && (x->rank > 3 || x->n > ELEMS / 2)) ||
+		(x->rank == 0 && kind != 2 && kind != 4))
+		return;
+	v = fresh(w);
+	strides(x, s);
+	v->rank = x->rank;
+	memcpy(v->shape, x->shape, sizeof v->shape);
+	for (int32_t d = 0; d < x->rank; d++) {
+		list[0][d] = 0;
+		list[1][d] = x->shape[d];
+		list[2][d] = 1;
+		stride[d] = s[d];
+	}
+	switch (kind) {
+	case 0: /* slice */
+		for (int32_t d = 0; d < x->rank; d++) {
+			list[0][d] = below(w, x->shape[d]);
+			list[2][d] = below(w, 4) == 0 ? -1 : 1 + below(w, 2);
+			list[1][d] = 1 + below(w, list[2][d] > 0
+				? (x->shape[d] - 1 - list[0][d]) /
+					list[2][d] + 1
+				: list[0][d] + 1);
+			v->shape[d] = list[1][d];
+			start += list[0][d] * s[d];
+			stride[d] = s[d] * list[2][d];
+		}
+		if (w->c)
+			v->x = tn_slice(x->x, NULL, 0, list[0], x->rank,
+				list[1], x->rank, list[2], x->rank);
+		break;
+	case 1: /* transpose: rotated axes */
+		for (int32_t d = 0; d < x->rank; d++) {
+			list[0][d] = (d + 1) % x->rank;
+			v->shape[d] = x->shape[list[0][d]];
+			stride[d] = s[list[0][d]];
+		}
+		if (w->c)
+			v->x = tn_transpose(x->x, list[0], x->rank);
+		break;
+	case 2: /* reshape */
+		v->rank = 1 + (int32_t)below(w, 2);
+		v->shape[0] = x->n;
+		if (v->rank == 2) {
+			int64_t e = 1 + below(w, x->n);
+
+			while (x->n % e != 0)
+				e--;
+			v->shape[0] = e;
+			v->shape[1] = x->n / e;
+		}
+		strides(v, stride);
+		if (w->c)
+			v->x = tn_reshape(x->x, v->shape, v->rank);
+		break;
+	case 3: /* diagonal */
+		v->rank = x->rank - 1;
+		v->shape[v->rank - 1] =
+			x->shape[v->rank - 1] < x->shape[v->rank]
+				? x->shape[v->rank - 1]
+				: x->shape[v->rank];
+		stride[v->rank - 1] = s[v->rank - 1] + s[v->rank];
+		if (w->c)
+			v->x = tn_diagonal(x->x, 0);
+		break;
+	case 4: /* expand */
+		v->rank = x->rank + 1;
+		memcpy(v->shape + 1, x->shape, 3 * sizeof *v->shape);
+		memmove(stride + 1, s, 3 * sizeof *stride);
+		v->shape[0] = 2;
+		stride[0] = 0;
+		v->repeats = true;
+		if (w->c)
+			v->x = tn_broadcast_to(x->x, v->shape, v->rank);
+		break;
+	default: /* flip of the first axis */
+		start = (x->shape[0] - 1) * s[0];
+		stride[0] = -s[0];
+		list[0][0] = 0;
+		if (w->c)
+			v->x = tn_flip(x->x, list[0], 1);
+		break;
+	}
+	walk(v, stride, start, from);
+	v->n = numel(v);
+	v->storage = x->storage;
+	v->repeats = v->repeats || x->repeats;
+	for (int32_t k = 0; k < v->n; k++)
+		v->at[k] = x->at[from[k]];
+}
+
+/* ---- values ---- */
+
+static item *own(world *w, const item *like)
+{
+	item *v = fresh(w);
+
+	v->rank = like->rank;
+	memcpy(v->shape, like->shape, sizeof v->shape);
+	v->n = like->n;
+	v->storage = w->n_storages++;
+	w->size[v->storage] = v->n;
+	for (int32_t k = 0; k < v->n; k++)
+		v->at[k] = k;
+	return v;
+}
+
+static const item *same_shape(world *w, const item *x)
+{
+	const item *y = x;
+
+	for (int32_t k = 0; k < 12; k++) {
+		const item *o = &w->it[below(w, w->n)];
+
+		if (!o->dropped && o->rank == x->rank &&
+			!memcmp(o->shape, x->shape,
+				sizeof *x->shape * (size_t)x->rank))
+			y = o;
+	}
+	return y;
+}
+
+static item *compute(world *w, const item *x)
+{
+	const item *y = same_shape(w, x);
+	int32_t kind = (int32_t)below(w, 4);
+	item *v = own(w, x);
+
+	for (int32_t k = 0; k < x->n; k++) {
+		double a = elem(w, x, k), b = elem(w, y, k);
+
+		w->data[v->storage][k] = kind == 0 ? a * b
+			: kind == 1		   ? sin(a)
+			: kind == 2		   ? a + b
+						   : exp(sin(a)) - b;
+	}
+	if (w->c)
+		v->x = kind == 0 ? tn_mul(x->x, y->x)
+			: kind == 1 ? tn_sin(x->x)
+			: kind == 2 ? tn_add(x->x, y->x)
+				    : tn_sub(tn_exp(tn_sin(x->x)), y->x);
+	return v;
+}
+
+static void write_to(world *w, const item *x)
+{
+	double value[ELEMS];
+	int32_t kind = (int32_t)below(w, 3);
+	bool no_grad = below(w, 3) == 0;
+	const item *y = same_shape(w, x);
+
+	for (int32_t k = 0; k < x->n; k++) {
+		double a = elem(w, x, k), b = elem(w, y, k);
+
+		value[k] = kind == 0 ? b : kind == 1 ? a * b : a + sin(b);
+	}
+	if (no_grad && w->n_frozen + x->n > FROZEN)
+		no_grad = false;
+	for (int32_t k = 0; k < x->n; k++) {
+		double *to = &w->data[x->storage][x->at[k]];
+
+		*to = value[k];
+		if (!no_grad)
+			continue;
+		if (w->replays)
+			*to = w->frozen[w->n_frozen];
+		else
+			w->frozen[w->n_frozen] = *to;
+		w->n_frozen++;
+		if (x->storage == w->moved_storage &&
+			x->at[k] == w->moved_elem)
+			*to += w->by;
+	}
+	if (!w->c)
+		return;
+	if (no_grad)
+		tn_no_grad_enter(w->c);
+	if (kind == 0)
+		tn_copy_(x->x, y->x);
+	else if (kind == 1)
+		tn_mul_(x->x, y->x);
+	else
+		tn_add_(x->x, tn_sin(y->x));
+	if (no_grad)
+		tn_no_grad_leave(w->c);
+}
+
+static void check(world *w, const item *x)
+{
+	double got[ELEMS];
+
+	if (!w->c)
+		return;
+	if (tn_read(x->x, got, (size_t)x->n * sizeof *got) < 0) {
+		printf("[%s] %s\n", tn_context_diag(w->c)->rule,
+			tn_context_diag(w->c)->text);
+		w->good = false;
+		return;
+	}
+	for (int32_t k = 0; k < x->n; k++) {
+		double want = elem(w, x, k);
+
+		if (fabs(got[k] - want) <= 1e-9 * (1 + fabs(want)) ||
+			!(fabs(want) < 1e100))
+			continue;
+		printf("item %d element %d is %.12g, the model has %.12g\n",
+			(int)(x - w->it), k, got[k], want);
+		w->good = false;
+	}
+}
+
+/* ---- a program ---- */
+
+static double play(world *w, uint64_t seed)
+{
+	int32_t steps;
+	double loss = 0;
+	tn_tensor *sum = NULL;
+
+	w->state = seed;
+	w->n = w->n_storages = w->n_frozen = 0;
+	w->good = true;
+	w->n_params = 1 + (int32_t)below(w, 3);
+	for (int32_t p = 0; p < w->n_params; p++) {
+		item like = {.rank = (int32_t)below(w, 4)}, *v;
+
+		for (int32_t d = 0; d < like.rank; d++)
+			like.shape[d] = 1 + below(w, 3);
+		like.n = numel(&like);
+		v = own(w, &like);
+		for (int32_t k = 0; k < v->n; k++)
+			w->data[v->storage][k] =
+				0.3 + 0.17 * (double)((k * 7 + p * 5) % 11);
+		if (w->c)
+			v->x = tn_parameter(w->c, "p", TN_F64, v->rank,
+				v->shape, w->data[v->storage]);
+		if (v->storage == w->moved_storage)
+			w->data[v->storage][w->moved_elem] += w->by;
+	}
+	steps = 3 + (int32_t)below(w, STEPS);
+	while (steps-- > 0 && w->n < ITEMS - 3) {
+		item *x = &w->it[below(w, w->n)];
+		int32_t kind = (int32_t)below(w, 10);
+
+		if (x->dropped)
+			continue;
+		if (kind < 3)
+			make_view(w, x);
+		else if (kind < 6)
+			compute(w, x);
+		else if (kind < 8 && !x->repeats)
+			write_to(w, x);
+		else if (kind == 8)
+			check(w, x);
+		else if (x - w->it >= w->n_params) {
+			x->dropped = true;
+			if (w->c)
+				tn_drop(x->x);
+		}
+	}
+	for (int32_t i = 0; i < w->n; i++) {
+		const item *x = &w->it[i];
+		double f = 1 + 0.25 * (i % 5);
+
+		if (x->dropped)
+			continue;
+		check(w, x);
+		for (int32_t k = 0; k < x->n; k++)
+			loss += f * elem(w, x, k) * elem(w, x, k);
+		if (w->c) {
+			tn_tensor *t = tn_mul(
+				tn_reduce_sum(tn_mul(x->x, x->x), NULL, 0,
+					false),
+				tn_scalar(w->c, TN_F64, f));
+
+			sum = sum == NULL ? t : tn_add(sum, t);
+		}
+	}
+	if (w->c && w->good)
+		tn_backward(sum, NULL);
+	return loss;
+}
+
+static bool gradients(world *w, uint64_t seed)
+{
+	static world m;
+
+	for (int32_t p = 0; p < w->n_params && w->good; p++) {
+		tn_tensor *g = tn_gradient(w->it[p].x);
+		double got[ELEMS] = {0};
+
+		if (g != NULL && tn_read(g, got,
+			    (size_t)w->it[p].n * sizeof *got) < 0) {
+			printf("gradient: [%s] %s\n",
+				tn_context_diag(w->c)->rule,
+				tn_context_diag(w->c)->text);
+			return false;
+		}
+		for (int32_t k = 0; k < w->it[p].n; k++) {
+			double q[2], h = 2e-5;
+
+			memcpy(m.frozen, w->frozen, sizeof m.frozen);
+			m.replays = true;
+			m.moved_storage = p;
+			m.moved_elem = k;
+			for (int32_t i = 0; i < 2; i++) {
+				m.by = i ? -h : h;
+				q[i] = play(&m, seed);
+			}
+			q[0] = (q[0] - q[1]) / (2 * h);
+			if (fabs(q[1]) > 1e6 || !isfinite(q[0]) ||
+				fabs(q[0] - got[k]) <=
+					2e-5 * (1 + fabs(q[0]) + fabs(q[1])))
+				continue;
+			printf("gradient of parameter %d, element %d: %.10g, "
+			       "quotient %.10g\n",
+				p, k, got[k], q[0]);
+			return false;
+		}
+	}
+	return w->good;
+}
+
+int main(int argc, char **argv)
+{
+	static world w;
+	uint64_t seed = 1;
+	long count = 1000, every = 50, failed = 0;
+	tn_options o = TN_OPTIONS_INIT;
+
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--seed") == 0)
+			seed = strtoull(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--count") == 0)
+			count = strtol(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--compile") == 0)
+			every = strtol(argv[i + 1], NULL, 10);
+	}
+	for (long k = 0; k < count && failed < 5; k++) {
+		uint64_t s = (seed << 32) + (uint64_t)k;
+		bool good;
+
+		o.interp = k % every != 0;
+		if (tn_context_new(&w.c, &o) < 0)
+			return 1;
+		w.replays = false;
+		w.moved_storage = -1;
+		play(&w, s);
+		good = w.good && tn_context_status(w.c) == TN_OK &&
+			gradients(&w, s);
+		if (!good)
+			printf("program %ld of seed %" PRIu64 " (%s): %s\n", k,
+				seed, o.interp ? "interpreted" : "compiled",
+				tn_context_diag(w.c)->text);
+		failed += !good;
+		tn_context_free(w.c);
+	}
+	printf("%ld programs, %ld failed\n", count, failed);
+	return failed > 0;
+}
