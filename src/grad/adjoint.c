@@ -579,18 +579,151 @@ static void find_results(adjoint *g, grad_rule *r, ir_inst *inst)
 	inst->result = result;
 }
 
+/* ---- the row's own grad block ---- */
+
+static void mark_reads(const in_node *n, bool *used)
+{
+	if (n == NULL)
+		return;
+	if (n->kind == IN_READ)
+		used[n->tensor] = true;
+	for (int32_t i = 0; i < n->n_index; i++)
+		mark_reads(n->index[i], used);
+	for (int32_t i = 0; i < IR_MAX_ARGS; i++)
+		mark_reads(n->arg[i], used);
+}
+
+static const in_node *renumbered(
+	arena *a, const in_node *n, const int32_t *number)
+{
+	in_node *r;
+
+	if (n == NULL)
+		return NULL;
+	r = arena_copy(a, n, sizeof *n);
+	if (n->kind == IN_READ) {
+		const in_node **at = arena_array(
+			a, const in_node *, n->n_index + 1);
+
+		r->tensor = number[n->tensor];
+		for (int32_t i = 0; i < n->n_index; i++)
+			at[i] = renumbered(a, n->index[i], number);
+		r->index = at;
+	}
+	for (int32_t i = 0; i < IR_MAX_ARGS; i++)
+		r->arg[i] = renumbered(a, n->arg[i], number);
+	return r;
+}
+
+/* Operands that no equation reads are left out. */
+static void drop_unused(arena *a, grad_rule *r, ir_inst *p, const bool *used)
+{
+	int32_t *number = arena_array(a, int32_t, p->n_tensors + 1), n = 0;
+	in_tensor *t = arena_array(a, in_tensor, p->n_tensors + 1);
+	in_eqn *q = arena_array(a, in_eqn, p->n_eqns + 1);
+	int32_t *result = arena_array(a, int32_t, p->n_results + 1), k = 0;
+
+	for (int32_t i = 0; i < p->n_tensors; i++) {
+		bool is_operand = p->tensor[i].operand >= 0;
+
+		if (is_operand && !used[i])
+			continue;
+		number[i] = n;
+		t[n] = p->tensor[i];
+		if (is_operand) {
+			t[n].operand = k;
+			r->operand[k++] = r->operand[p->tensor[i].operand];
+		}
+		n++;
+	}
+	r->n_operands = k;
+	for (int32_t i = 0; i < p->n_eqns; i++) {
+		const in_node **left = arena_array(
+			a, const in_node *, p->eqn[i].n_left + 1);
+
+		q[i] = p->eqn[i];
+		for (int32_t j = 0; j < q[i].n_left; j++)
+			left[j] = renumbered(a, q[i].left[j], number);
+		q[i].left = left;
+		for (int32_t j = 0; j < q[i].n_out; j++) {
+			q[i].out[j] = number[q[i].out[j]];
+			q[i].body[j] = renumbered(a, q[i].body[j], number);
+		}
+	}
+	for (int32_t i = 0; i < p->n_results; i++)
+		result[i] = number[p->result[i]];
+	p->n_tensors = n;
+	p->tensor = t;
+	p->eqn = q;
+	p->result = result;
+}
+
+static const grad_rule *by_block(arena *a, ir_table *t, const ir_inst *fwd)
+{
+	grad_rule *r = arena_make(a, grad_rule);
+	ir_inst *p = ir_instantiate_grad(a, t, fwd, &r->of_operand);
+	int32_t n = 0;
+	bool *used;
+
+	if (p == NULL || p->n_results == 0)
+		return NULL;
+	while (n < fwd->n_tensors && fwd->tensor[n].operand >= 0)
+		n++;
+	r->n_operands = n + 2 * fwd->n_results;
+	r->operand = arena_array(a, struct grad_operand, r->n_operands + 1);
+	for (int32_t i = 0; i < r->n_operands; i++)
+		r->operand[i] = i < n
+			? (struct grad_operand){GRAD_OPERAND, i}
+			: i < n + fwd->n_results
+			? (struct grad_operand){GRAD_RESULT, i - n}
+			: (struct grad_operand){
+				GRAD_SEED, i - n - fwd->n_results};
+	used = arena_array(a, bool, p->n_tensors + 1);
+	for (int32_t i = 0; i < p->n_eqns; i++) {
+		for (int32_t k = 0; k < p->eqn[i].n_left; k++)
+			mark_reads(p->eqn[i].left[k], used);
+		for (int32_t k = 0; k < p->eqn[i].n_out; k++)
+			mark_reads(p->eqn[i].body[k], used);
+	}
+	drop_unused(a, r, p, used);
+	r->n_results = p->n_results;
+	r->inst = p;
+	return r;
+}
+
+/* Integers have no gradient, whatever a block says. */
+static bool is_float_call(const ir_inst *p)
+{
+	for (int32_t i = 0; i < p->n_tensors; i++)
+		if (p->tensor[i].operand == 0)
+			return dtype_is_float(p->tensor[i].type.dtype);
+	return false;
+}
+
+/* Does a float result have a cotangent that the block reads? */
+static bool has_seeds(const grad_rule *r, uint64_t seeded)
+{
+	for (int32_t k = 0; k < r->n_operands; k++)
+		if (r->operand[k].from == GRAD_SEED &&
+			(seeded >> r->operand[k].i & 1) == 0)
+			return false;
+	return true;
+}
+
 const grad_rule *grad_adjoint(arena *a, ir_table *t, const ir_inst *fwd,
 	uint64_t wanted, uint64_t seeded)
 {
+	const grad_rule *block;
 	adjoint *g;
 	grad_rule *r;
 	ir_inst *inst;
 	in_eqn *eqn;
 
+	block = is_float_call(fwd) ? by_block(a, t, fwd) : NULL;
+	if (block != NULL && has_seeds(block, seeded))
+		return block;
 	if (fwd->opaque != NULL)
-		env_fail(arena_env(a), TN_EINVAL, "grad.none", (loc){0},
-			"%s has no gradient: it is opaque",
-			ir_row_name(fwd->row));
+		return NULL;
 	g = derive(a, t, fwd, wanted, seeded, NULL);
 	g = derive(a, t, fwd, wanted, seeded, g->used);
 	r = arena_make(a, grad_rule);

@@ -30,8 +30,9 @@ typedef struct grad_rule {
 
 /*
  * wanted, seeded: a bit for each operand and result of fwd. NULL: nothing that
- * is wanted has a gradient. Throws [grad.none] where the row has none though
- * it should: an opaque row without a grad block.
+ * is wanted has a gradient: opaque rows without a grad block have none. Throws
+ * [grad.none] where a gradient is asked for that cannot be derived. A row's
+ * own grad block is taken as it stands.
  */
 const grad_rule *grad_adjoint(arena *a, ir_table *t, const ir_inst *fwd,
 	uint64_t wanted, uint64_t seeded);

@@ -8,6 +8,7 @@
  *   read.c         reads of tensors
  *   body.c         typed expressions
  *   instantiate.c  equations, results, the whole
+ *   inst_grad.c    the grad block of a row
  */
 #ifndef IR_INST_H
 #define IR_INST_H
@@ -65,6 +66,11 @@ _Noreturn void inst_fail(const inst *u, const char *what, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 symbol *inst_symbol(inst *u, const char *name); /* throws if there is none */
+
+/* instantiate.c */
+void inst_add_operands(inst *u);
+void inst_prepare(inst *u, int32_t n, const row_stmt *s); /* let, check, for */
+void inst_run_eqn(inst *u, const row_stmt *s);
 
 /* attrs.c */
 void inst_attrs(inst *u, int32_t n, const ir_attr *attr);

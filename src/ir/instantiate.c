@@ -70,7 +70,7 @@ static void check_type(inst *u, const row_param *p, const ir_type *t)
 	u->type = t->dtype;
 }
 
-static void add_operands(inst *u)
+void inst_add_operands(inst *u)
 {
 	int32_t k = 0;
 
@@ -127,7 +127,7 @@ static void run_let(inst *u, const row_stmt *s)
 	*vec_push(u->a, &u->symbol) = v;
 }
 
-static void prepare(inst *u, int32_t n, const row_stmt *s)
+void inst_prepare(inst *u, int32_t n, const row_stmt *s)
 {
 	for (int32_t i = 0; i < n; i++) {
 		switch (s[i].kind) {
@@ -503,7 +503,7 @@ static tn_dtype scan_type(const inst *u, const char *name)
 	return u->type;
 }
 
-static void run_eqn(inst *u, const row_stmt *s)
+void inst_run_eqn(inst *u, const row_stmt *s)
 {
 	in_eqn q = {.n_out = s->n_out, .monoid = s->monoid};
 	int64_t old = map_get_str(u->by_name, s->out[0], -1);
@@ -615,6 +615,7 @@ ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
 	const ir_attr *attr, loc at)
 {
 	inst *u = arena_make(a, inst);
+	ir_inst *made;
 
 	if (r->builder != NULL) {
 		r = row_built(t, r, n_operands, operand, n_attrs, attr, at);
@@ -629,14 +630,17 @@ ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
 		.word = map_new(a),
 		.by_name = map_new(a),
 		.left_name = ""};
-	add_operands(u);
+	inst_add_operands(u);
 	inst_attrs(u, n_attrs, attr);
 	inst_unify_operands(u);
-	prepare(u, r->n_stmts, r->stmt);
+	inst_prepare(u, r->n_stmts, r->stmt);
 	if (r->is_opaque)
 		inst_unify_results(u);
 	for (int32_t i = 0; i < r->n_stmts; i++)
 		if (r->stmt[i].kind == STMT_EQN)
-			run_eqn(u, &r->stmt[i]);
-	return finish(u);
+			inst_run_eqn(u, &r->stmt[i]);
+	made = finish(u);
+	made->n_attrs = n_attrs;
+	made->attr = arena_copy(a, attr, (size_t)n_attrs * sizeof *attr);
+	return made;
 }

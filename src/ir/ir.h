@@ -406,6 +406,8 @@ typedef struct ir_inst {
 	const struct ir_opaque *opaque;
 	int32_t n_opaque_attr;
 	const int64_t *opaque_attr;
+	int32_t n_attrs; /* as they were given */
+	const ir_attr *attr;
 } ir_inst;
 
 /*
@@ -421,6 +423,14 @@ static inline int32_t ir_n_bodies(const in_eqn *q)
 {
 	return q->n_out;
 }
+
+/*
+ * The grad block of fwd's row as an instance, NULL if it has none. Operands:
+ * those of fwd, then its results, then a cotangent for each result; results:
+ * gx for operands x, of_operand[k] saying which.
+ */
+ir_inst *ir_instantiate_grad(
+	arena *a, const ir_table *t, const ir_inst *fwd, int32_t **of_operand);
 
 /* Opaque rows: plain C over whole, dense tensors. */
 typedef struct ir_opaque {

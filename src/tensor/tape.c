@@ -63,12 +63,11 @@ static const t_rule *whole_rule(tensors *t, const t_call *c)
 
 /* ---- tracking ---- */
 
-/* An opaque row has no rule: what it makes is constant to the tape. */
 void t_track(tensors *t, t_call *c)
 {
 	bool any = false;
 
-	if (t->no_grad > 0 || (c->entry != NULL && c->entry->inst->opaque))
+	if (t->no_grad > 0)
 		return;
 	for (int32_t i = 0; i < c->n_args; i++)
 		any = any || c->arg[i].v->tracked;

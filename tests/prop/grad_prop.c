@@ -248,7 +248,7 @@ static prop_case *alone(checking *c, const ir_program *p, const ir_call *call)
 		if (attr[i].kind == ATTR_DTYPE &&
 			dtype_is_float(attr[i].dtype))
 			attr[i].dtype = TN_F64;
-	if (!any || call->inst->opaque != NULL)
+	if (!any)
 		return NULL;
 	made = ir_program_call(q, ir_row_name(call->row), call->n_args, arg,
 		call->n_attrs, attr, NULL, (loc){0});
