@@ -385,7 +385,7 @@ tn_dtype em_index_dtype(emitter *em, const ix_form *f)
 		       : TN_I32;
 }
 
-static val index_value(emitter *em, const ix_form *f, tn_dtype dt)
+val em_index(emitter *em, const ix_form *f, tn_dtype dt)
 {
 	int64_t stride;
 	const char *n;
@@ -429,7 +429,7 @@ static val inside(emitter *em, const expr *e)
 		return em_val_of("1", TN_BOOL);
 	if (max < e->lo || min >= e->hi)
 		return em_val_of("0", TN_BOOL);
-	v = index_value(em, e->form, em_index_dtype(em, e->form));
+	v = em_index(em, e->form, em_index_dtype(em, e->form));
 	if (min < e->lo)
 		lo = arena_printf(em->a, "(%s >= %" PRId64 ")", v.t, e->lo);
 	if (max >= e->hi)
@@ -602,7 +602,7 @@ val em_ex(emitter *em, const expr *e)
 	case EX_PARAM:
 		return em->param[e->c.i];
 	case EX_INDEX:
-		v = index_value(em, e->form, TN_I64);
+		v = em_index(em, e->form, TN_I64);
 		break;
 	case EX_READ:
 		v = read(em, e);

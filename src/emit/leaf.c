@@ -9,19 +9,27 @@
 
 #include <inttypes.h>
 
-val em_combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
+/* in what, and how, values are combined */
+struct how {
+	const loop_eqn *e;
+	const tn_dtype *acc;
+	bool next; /* y is one element, behind all in x */
+};
+
+static val combine(emitter *em, struct how h, int32_t comp, const val *x,
 	const val *y)
 {
-	int32_t n = em->memo.n, i, m = e->e->n_out;
+	int32_t n = em->memo.n, i, m = h.e->e->n_out;
 	val v;
 
 	for (i = 0; i < m; i++) {
 		em->param[i] = x[i];
 		em->param[IR_MAX_COMP + i] = y[i];
 	}
-	v = em_ex(em, ir_combine(em->s, e->e->monoid, comp, e->acc));
+	v = em_ex(em, (h.next ? ir_combine_next : ir_combine)(em->s,
+		h.e->e->monoid, comp, h.acc));
 	em->memo.n = n;
-	return em_cast(em, v, e->acc[comp]);
+	return em_cast(em, v, h.acc[comp]);
 }
 
 static struct place_of target(emitter *em, int32_t eqn, int32_t comp)
@@ -94,10 +102,10 @@ static const char *acc_name(
 	return arena_printf(em->a, "%s_%d", l->name[comp], turn);
 }
 
-static val acc_val(emitter *em, const struct lane_acc *l, const loop_eqn *e,
-	int32_t comp, int32_t turn)
+static val acc_val(
+	emitter *em, const struct lane_acc *l, int32_t comp, int32_t turn)
 {
-	val v = {acc_name(em, l, comp, turn), em_computed(e->acc[comp]),
+	val v = {acc_name(em, l, comp, turn), em_computed(l->acc[comp]),
 		em->lanes, 0};
 
 	if (v.dt == TN_BOOL)
@@ -111,10 +119,39 @@ static val as_acc(emitter *em, val v)
 			       : em_to_lanes(em, v);
 }
 
+/* Is the index of every element larger than those accumulated before it? */
+static bool in_order(const emitter *em, const loop_node *n, bool fresh)
+{
+	const loop_eqn *e = &em->k->eqn[n->eqn];
+	const loop_node *u;
+	int32_t i, v = __builtin_ctzll(e->reduced | (loop_set)1 << 63);
+	int64_t s;
+
+	if (e->push || e->scan_var >= 0 || e->reduced != (loop_set)1 << v)
+		return false;
+	for (i = 0; i < e->e->n_out; i++) {
+		if (e->init[i] != NULL && !fresh)
+			return false;
+		if (ir_monoid_at(e->e->monoid)->comp[i] == 'K' &&
+			(e->body[i]->kind != EX_INDEX ||
+				ix_has_fun(e->body[i]->form) ||
+				!loop_stride(e->body[i]->form, v,
+					em->k->var[v].extent, &s) ||
+				s < 1))
+			return false;
+	}
+	for (u = n->up; u != NULL; u = u->up)
+		if (u->var == v && u->backward)
+			return false;
+	return true;
+}
+
 static void accumulate(emitter *em, const loop_node *n)
 {
 	const loop_eqn *e = &em->k->eqn[n->eqn];
 	struct lane_acc *l = find_acc(em, n->eqn);
+	struct how h = {e, l != NULL ? l->acc : e->acc,
+		in_order(em, n, l != NULL)};
 	struct place_of p[IR_MAX_COMP];
 	val x[IR_MAX_COMP], y[IR_MAX_COMP], z[IR_MAX_COMP];
 	bool open = false;
@@ -135,14 +172,18 @@ static void accumulate(emitter *em, const loop_node *n)
 		}
 	}
 	for (i = 0; i < m; i++)
-		y[i] = em_cast(em, em_ex(em, e->body[i]), e->acc[i]);
+		y[i] = em_cast(em,
+			h.acc[i] == e->acc[i]
+				? em_ex(em, e->body[i])
+				: em_index(em, e->body[i]->form, h.acc[i]),
+			h.acc[i]);
 	for (i = 0; i < m; i++) {
 		p[i] = target(em, n->eqn, i);
-		x[i] = l != NULL ? acc_val(em, l, e, i, l->turn)
+		x[i] = l != NULL ? acc_val(em, l, i, l->turn)
 				 : em_load(em, &p[i], false);
 	}
 	for (i = 0; i < m; i++)
-		z[i] = em_combine(em, e, i, x, y);
+		z[i] = combine(em, h, i, x, y);
 	for (i = 0; i < m; i++) {
 		if (l == NULL)
 			em_store(em, &p[i], z[i]);
@@ -251,7 +292,7 @@ static void join(emitter *em, const loop_node *n)
 		y[i] = em_load(em, &from, false);
 	}
 	for (i = 0; i < m; i++)
-		z[i] = em_combine(em, e, i, x, y);
+		z[i] = combine(em, (struct how){e, e->acc, false}, i, x, y);
 	for (i = 0; i < m; i++)
 		em_line(em, "%s = %s;", x[i].t,
 			em->lanes > 1 ? as_acc(em, z[i]).t : z[i].t);
@@ -277,13 +318,16 @@ static void find_accs(
 
 	if (n->kind == LOOP_STMT) {
 		const loop_eqn *e = &em->k->eqn[n->eqn];
-		struct lane_acc l = {n->eqn, unroll, 0, {NULL}};
+		struct lane_acc l = {
+			.eqn = n->eqn, .n = unroll, .turn = 0};
 
 		if (e->e->monoid == IR_SET ||
 			(e->reduced >> loop->var & 1) == 0)
 			return;
-		for (i = 0; i < e->e->n_out; i++)
+		for (i = 0; i < e->e->n_out; i++) {
 			l.name[i] = em_fresh(em, "a");
+			l.acc[i] = loop_lane_acc(em->k, e, i);
+		}
 		*vec_push(em->a, &em->acc) = l;
 	}
 	for (i = 0; i < n->n_child; i++)
@@ -302,7 +346,7 @@ void em_open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll)
 
 		for (j = 0; j < e->e->n_out; j++) {
 			val v = em_ex(em,
-				ir_identity(em->s, e->e->monoid, j, e->acc[j]));
+				ir_identity(em->s, e->e->monoid, j, l->acc[j]));
 
 			v = as_acc(em, v);
 			for (u = 0; u < unroll; u++)
@@ -313,14 +357,14 @@ void em_open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll)
 }
 
 /* x combined with y in every lane, in place of x */
-static void fold(emitter *em, const loop_eqn *e, val *x, const val *y)
+static void fold(emitter *em, struct how h, val *x, const val *y)
 {
 	val z[IR_MAX_COMP];
 	int32_t i;
 
-	for (i = 0; i < e->e->n_out; i++)
-		z[i] = em_combine(em, e, i, x, y);
-	for (i = 0; i < e->e->n_out; i++)
+	for (i = 0; i < h.e->e->n_out; i++)
+		z[i] = combine(em, h, i, x, y);
+	for (i = 0; i < h.e->e->n_out; i++)
 		x[i] = em->lanes > 1 ? as_acc(em, z[i]) : z[i];
 }
 
@@ -340,26 +384,27 @@ static val shuffled(emitter *em, val x, int32_t half)
 static void close_acc(emitter *em, const struct lane_acc *l)
 {
 	const loop_eqn *e = &em->k->eqn[l->eqn];
+	struct how h = {e, l->acc, false};
 	val x[IR_MAX_COMP], y[IR_MAX_COMP], old[IR_MAX_COMP];
 	int32_t i, u, step, half, lanes = em->lanes, m = e->e->n_out;
 
 	for (step = 1; step < l->n; step *= 2)
 		for (u = 0; u + step < l->n; u += 2 * step) {
 			for (i = 0; i < m; i++) {
-				x[i] = acc_val(em, l, e, i, u);
-				y[i] = acc_val(em, l, e, i, u + step);
+				x[i] = acc_val(em, l, i, u);
+				y[i] = acc_val(em, l, i, u + step);
 			}
-			fold(em, e, x, y);
+			fold(em, h, x, y);
 			for (i = 0; i < m; i++)
 				em_line(em, "%s = %s;", acc_name(em, l, i, u),
 					x[i].t);
 		}
 	for (i = 0; i < m; i++)
-		x[i] = acc_val(em, l, e, i, 0);
+		x[i] = acc_val(em, l, i, 0);
 	for (half = lanes / 2; half > 0; half /= 2) {
 		for (i = 0; i < m; i++)
 			y[i] = shuffled(em, x[i], half);
-		fold(em, e, x, y);
+		fold(em, h, x, y);
 	}
 	em->lanes = 1;
 	for (i = 0; i < m; i++) {
@@ -370,10 +415,11 @@ static void close_acc(emitter *em, const struct lane_acc *l)
 				x[i].dt == TN_BOOL ? "%s[0] != 0" : "%s[0]",
 				x[i].t),
 			x[i].dt);
-		y[i] = em_name_val(em, y[i]);
+		y[i] = em_cast(em, em_name_val(em, y[i]), e->acc[i]);
 		old[i] = em_load(em, &p, false);
 	}
-	fold(em, e, old, y);
+	h.acc = e->acc;
+	fold(em, h, old, y);
 	for (i = 0; i < m; i++) {
 		struct place_of p = target(em, l->eqn, i);
 

@@ -61,6 +61,7 @@ struct lane_acc {
 	int32_t eqn;
 	int32_t n; /* accumulators of each component */
 	int32_t turn;
+	tn_dtype acc[IR_MAX_COMP];
 	const char *name[IR_MAX_COMP];
 };
 
@@ -130,6 +131,7 @@ int32_t em_mask_bytes(const emitter *em); /* of masks kept in variables */
 
 /* expr.c */
 val em_ex(emitter *em, const expr *e);
+val em_index(emitter *em, const ix_form *f, tn_dtype dt);
 bool em_is_unsafe(emitter *em, const expr *e);
 void em_forget(emitter *em, int32_t tensor); /* memos of what it held */
 /* where an element of a tensor is, as seen by this kernel */
@@ -156,8 +158,6 @@ void em_store(emitter *em, const struct place_of *p, val v);
 void em_leaf(emitter *em, const loop_node *n);
 void em_open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll);
 void em_close_lane_accs(emitter *em, int32_t first);
-val em_combine(emitter *em, const loop_eqn *e, int32_t comp, const val *x,
-	const val *y);
 
 /* nest.c */
 void em_nest(emitter *em, loop_node *const *list, int32_t n);

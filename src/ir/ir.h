@@ -264,6 +264,10 @@ int32_t ex_n(const ir_system *s); /* ids are 0 .. ex_n - 1 */
 /* combination and identity of an equation's monoid on its dtypes */
 const expr *ir_combine(ir_system *s, int32_t monoid, int32_t comp,
 	const tn_dtype *acc);
+/* the same when y is a single element, whose index (components K) is larger
+ * than all that are in x */
+const expr *ir_combine_next(ir_system *s, int32_t monoid, int32_t comp,
+	const tn_dtype *acc);
 const expr *ir_identity(ir_system *s, int32_t monoid, int32_t comp,
 	tn_dtype acc);
 

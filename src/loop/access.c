@@ -115,13 +115,16 @@ void loop_widest(struct loop_widest *w, const loop_node *n)
 		return;
 	for (i = 0; i < w->k->eqn[n->eqn].e->n_out; i++) {
 		const loop_eqn *e = &w->k->eqn[n->eqn];
-		int32_t bytes = (int32_t)dtype_size(e->acc[i]);
+		bool in_lanes = n->kind == LOOP_STMT &&
+				(e->reduced & BIT(w->var)) != 0;
+		tn_dtype acc = in_lanes ? loop_lane_acc(w->k, e, i) : e->acc[i];
+		int32_t bytes = (int32_t)dtype_size(acc);
 
 		if (e->acc[i] == TN_F16 || e->acc[i] == TN_BF16)
 			bytes = 4;
 		if (bytes > w->bytes)
 			w->bytes = bytes;
-		if (n->kind == LOOP_STMT)
+		if (n->kind == LOOP_STMT && acc == e->acc[i])
 			loop_walk(w->k->a, e->body[i], widest_visit, w);
 		else if (n->kind == LOOP_INIT && e->init[i] != NULL)
 			loop_walk(w->k->a, e->init[i], widest_visit, w);

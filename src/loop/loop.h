@@ -198,6 +198,9 @@ static inline const loop_node *loop_first(const loop_node *n)
 {
 	return n != NULL && n->twin != NULL ? n->twin : n;
 }
+/* In what lanes that walk a reduced variable accumulate: indices in 32 bits
+ * where they fit. */
+tn_dtype loop_lane_acc(loop_kernel *k, const loop_eqn *e, int32_t comp);
 void loop_link(loop_kernel *k); /* sets up, order of all trees */
 
 #endif

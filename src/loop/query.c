@@ -115,6 +115,18 @@ int32_t loop_param(const loop_kernel *k, int32_t tensor)
 	return -1;
 }
 
+tn_dtype loop_lane_acc(loop_kernel *k, const loop_eqn *e, int32_t comp)
+{
+	int64_t min, max;
+
+	if (e->e->monoid == IR_SET || e->body[comp]->kind != EX_INDEX ||
+		ix_has_fun(e->body[comp]->form) ||
+		ir_monoid_at(e->e->monoid)->comp[comp] != 'K')
+		return e->acc[comp];
+	ix_range(&k->dom, e->body[comp]->form, &min, &max);
+	return min >= 0 && max <= INT32_MAX ? TN_I32 : e->acc[comp];
+}
+
 void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 	const ix_form *at, const ix_form **digit)
 {

@@ -43,6 +43,12 @@ static const struct seen seen[] = {
 		{"__builtin_prefetch(&p1[i0 + 2048 * i1 + 262144 + 2048 * k], "
 		 "0, 2);"},
 		{NULL}},
+	/* indices in 32 bits; none is compared with one before it */
+	{"argmax",
+		"system {\n x: f32[64,512] input 0\n v: f32[64]\n"
+		" o: i64[64]\n a o#0: (v, o)[i:64] argmax= (x[512*i + j],"
+		" index(j)) for j:512\n return o\n}\n",
+		{"i32x16 a1_3", "lt_i32x16(a1_3, t"}, {"i64x16", "i64x8"}},
 	/* more than 8 MB, but all of it stays in the last cache */
 	{"no streams",
 		"system {\n x: f32[3145728] input 0\n o: f32[3145728]\n"
