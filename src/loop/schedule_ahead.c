@@ -55,11 +55,13 @@ static void on_access(void *arg, const struct loop_access *a)
 	if (a->write || a->leaf->kind != LOOP_STMT || v == NULL ||
 		!is_large(h->k, t))
 		return;
-	for (i = 0; i < h->n; i++)
-		if (h->first[i].tensor == a->tensor)
-			return;
 	while (v != NULL && (v->kind != LOOP_FOR || v->lanes <= 1))
 		v = v->up;
+	for (i = 0; i < h->n; i++) /* all copies of the loop count as first */
+		if (h->first[i].tensor == a->tensor &&
+			(h->first[i].loop == v ||
+				loop_first(h->first[i].loop) != loop_first(v)))
+			return;
 	if (h->n == MAX_TENSORS || v == NULL || ix_has_fun(a->at) ||
 		(loop_maker(h->k, a->tensor, &e, &c) &&
 			!h->k->eqn[e].stage) ||
@@ -181,6 +183,47 @@ static int64_t row_bytes(
 	return n;
 }
 
+/* Operations of one iteration of n, with the loops inside. */
+static int64_t work(loop_kernel *k, const loop_node *n)
+{
+	int64_t sum = 0, w;
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++) {
+		const loop_node *c = n->child[i];
+
+		if (!loop_is_loop(c))
+			sum += loop_flops(k, c);
+		else if (c->kind != LOOP_FOR)
+			sum += work(k, c);
+		else if (mul_ok(work(k, c), k->var[c->var].extent, &w))
+			sum += w < INT32_MAX ? w : INT32_MAX;
+	}
+	return sum;
+}
+
+/* The last element that one iteration of the vector loop reads. */
+static const ix_form *last_read(loop_kernel *k, const struct first *f)
+{
+	const ix_form **with = arena_array(
+		k->a, const ix_form *, k->n_vars + 1);
+	loop_set inside = loop_node_open(f->in) & ~loop_node_open(f->loop);
+	int64_t s;
+	int32_t i;
+
+	for (i = 0; i < k->n_vars; i++) {
+		with[i] = ix_axis(k->s->x, &k->dom, i);
+		if ((inside & BIT(i)) == 0)
+			continue;
+		if (!loop_stride(f->at, i, k->var[i].extent, &s))
+			return NULL;
+		with[i] = ix_const(
+			k->s->x, s > 0 ? k->var[i].extent - 1 : 0);
+	}
+	return ix_subst(k->s->x, &k->dom, f->at, k->n_vars,
+		k->dom.box.extent, with);
+}
+
 static bool ask_row(loop_kernel *k, const struct first *f)
 {
 	const loop_node *u;
@@ -210,7 +253,8 @@ static bool ask_row(loop_kernel *k, const struct first *f)
 }
 
 /* In a tile lines are short: those of the next one. */
-static bool ask_lines(loop_kernel *k, const struct first *f)
+static bool ask_lines(
+	loop_kernel *k, const struct first *f, const ix_form *at)
 {
 	const loop_node *n = f->loop;
 	int64_t size = (int64_t)dtype_size(k->s->tensor.at[f->tensor].dtype);
@@ -219,7 +263,7 @@ static bool ask_lines(loop_kernel *k, const struct first *f)
 		n = n->up;
 	if (n == NULL || n->parallel || n->size * size > STREAM_BYTES)
 		return false;
-	add(k, f->loop, f->tensor, f->at, n->size, true);
+	add(k, f->loop, f->tensor, at, n->size, true);
 	return true;
 }
 
@@ -232,12 +276,12 @@ static void ask(loop_kernel *k, loop_node *root)
 	for (i = 0; i < h.n; i++) {
 		const struct first *f = &h.first[i];
 		tn_dtype t = k->s->tensor.at[f->tensor].dtype;
+		const ix_form *at;
 
-		if (ask_row(k, f) || (loop_form_vars(f->at) &
-					     ~loop_node_open(f->loop)) != 0)
+		if (ask_row(k, f) || (at = last_read(k, f)) == NULL)
 			continue;
-		if (!ask_lines(k, f) && loop_flops(k, f->loop) >= LONG)
-			add(k, f->loop, f->tensor, f->at,
+		if (!ask_lines(k, f, at) && work(k, f->loop) >= LONG)
+			add(k, f->loop, f->tensor, at,
 				STREAM_BYTES / (int64_t)dtype_size(t), false);
 	}
 }
