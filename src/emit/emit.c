@@ -170,6 +170,7 @@ static const char *phase_text(emitter *em, const loop_phase *ph)
 	em->used_stream = arena_array(em->a, bool, k->n_params + 1);
 	em->unsafe = map_new(em->a);
 	em->var = arena_array(em->a, const char *, k->n_vars + 1);
+	em->plus = arena_array(em->a, int64_t, k->n_vars + 1);
 	em->span = arena_array(em->a, struct span, k->n_vars + 1);
 	em->dom = &dom;
 	em->out = &body;

@@ -3,6 +3,9 @@
  *
  *   4*i + (j div 2) mod 3 + 1   ->   4 * i0 + i1 / 2 % 3 + 1
  *
+ * A variable of an unrolled loop is a sum, of a name and a constant, or is a
+ * constant: constants are added up here, not in the text.
+ *
  * In a vector loop a form may be asked for at a lane: the variable that the
  * lanes walk is then (i1 + l). Indices read from data are loaded, compared
  * with their bounds and clamped in front of the expression that uses them.
@@ -30,6 +33,25 @@ static const char *fun_text(emitter *em, const ix_atom *t, const char *lane)
 	emit_bug(em, "a data index was not loaded", "");
 }
 
+/* The variable, with the constant that unrolling adds. */
+static const char *var_text(emitter *em, int32_t axis)
+{
+	const char *v = em->var[axis];
+	int64_t plus = em->plus[axis];
+
+	if (v[0] == '\0')
+		return arena_printf(em->a, "%" PRId64, plus);
+	return plus == 0 ? v
+			 : arena_printf(em->a, "(%s + %" PRId64 ")", v, plus);
+}
+
+/* Is it the variable itself, not some of its digits? */
+static bool is_whole(const emitter *em, const ix_atom *t)
+{
+	return t->kind == IX_DIGIT && t->lo == 1 &&
+	       t->hi >= em->dom->box.extent[t->axis];
+}
+
 static const char *atom_text(emitter *em, const ix_atom *t, const char *lane)
 {
 	const char *v;
@@ -38,7 +60,7 @@ static const char *atom_text(emitter *em, const ix_atom *t, const char *lane)
 	switch (t->kind) {
 	case IX_DIGIT:
 		ext = em->dom->box.extent[t->axis];
-		v = em->var[t->axis];
+		v = var_text(em, t->axis);
 		if (lane != NULL && t->axis == em->vvar)
 			v = arena_printf(em->a, "(%s + %s)", v, lane);
 		if (t->lo > 1)
@@ -69,25 +91,42 @@ static const char *atom_text(emitter *em, const ix_atom *t, const char *lane)
 const char *em_form_text(emitter *em, const ix_form *f, const char *lane)
 {
 	str s = str_new(em->a);
+	int64_t c0 = f->c0;
+	bool some = false;
 	int32_t i;
 
 	for (i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
 		int64_t c = f->t[i].coef;
+		const char *v;
 
-		if (i > 0)
+		if (is_whole(em, t)) {
+			bool at_lane = lane != NULL && t->axis == em->vvar;
+
+			c0 += c * em->plus[t->axis];
+			v = em->var[t->axis];
+			if (v[0] == '\0')
+				continue;
+			if (at_lane)
+				v = arena_printf(em->a, "(%s + %s)", v, lane);
+		} else {
+			v = atom_text(em, t, lane);
+		}
+		if (some)
 			str_add(&s, c < 0 ? " - " : " + ");
 		else if (c < 0)
 			str_add(&s, "-");
+		some = true;
 		if (c != 1 && c != -1)
 			str_printf(&s, "%" PRIu64 " * ",
 				c < 0 ? -(uint64_t)c : (uint64_t)c);
-		str_add(&s, atom_text(em, f->t[i].atom, lane));
+		str_add(&s, v);
 	}
-	if (f->n == 0)
-		str_printf(&s, "%" PRId64, f->c0);
-	else if (f->c0 != 0)
-		str_printf(&s, f->c0 < 0 ? " - %" PRIu64 : " + %" PRIu64,
-			f->c0 < 0 ? -(uint64_t)f->c0 : (uint64_t)f->c0);
+	if (!some)
+		str_printf(&s, "%" PRId64, c0);
+	else if (c0 != 0)
+		str_printf(&s, c0 < 0 ? " - %" PRIu64 : " + %" PRIu64,
+			c0 < 0 ? -(uint64_t)c0 : (uint64_t)c0);
 	return s.at;
 }
 

@@ -74,7 +74,8 @@ typedef struct emitter {
 	str *out;
 	int32_t depth;
 	int32_t n_names;
-	const char **var;   /* C names of the variables */
+	const char **var;   /* C names of the variables; "": none, .. */
+	int64_t *plus;	    /* .. and what is added to it */
 	struct span *span;  /* their intervals */
 	ix_dom *dom;	    /* box and guards of the loops around */
 	VEC(ix_fact) facts; /* those guards */

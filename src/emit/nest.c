@@ -61,10 +61,20 @@ static void body(emitter *em, const loop_node *n)
 	em_release(em, m);
 }
 
+/* Inside, lo <= var < hi. */
+static void add_fact(emitter *em, int32_t var, int64_t lo, int64_t hi)
+{
+	*vec_push(em->a, &em->facts) =
+		(ix_fact){ix_axis(em->s->x, em->dom, var), lo, hi};
+	em->dom->facts = em->facts.at;
+	em->dom->n_facts = em->facts.n;
+}
+
 static void one_by_one(emitter *em, const loop_node *n, const char *from)
 {
 	const struct span *s = &em->span[n->var];
 	const char *v = em->var[n->var];
+	struct marks m = em_mark(em);
 	int64_t i;
 
 	if (from[0] != '\0' && n->lanes <= 1 && !n->backward &&
@@ -72,13 +82,18 @@ static void one_by_one(emitter *em, const loop_node *n, const char *from)
 		for (i = 0; i < s->len; i++) {
 			em_line(em, "{");
 			em->depth++;
-			em->var[n->var] = arena_printf(
-				em->a, "(%s + %" PRId64 ")", from, i);
+			if (s->clo >= 0)
+				add_fact(em, n->var, s->clo + i,
+					s->clo + i + 1);
+			em->var[n->var] = s->clo >= 0 ? "" : from;
+			em->plus[n->var] = (s->clo >= 0 ? s->clo : 0) + i;
 			body(em, n);
+			em_release(em, m);
 			em->depth--;
 			em_line(em, "}");
 		}
 		em->var[n->var] = v;
+		em->plus[n->var] = 0;
 		return;
 	}
 	if (n->backward)
@@ -121,9 +136,7 @@ static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 	for (u = 0; u < unroll; u++) {
 		for (i = 0; i < em->acc.n; i++)
 			em->acc.at[i].turn = u % em->acc.at[i].n;
-		if (u > 0)
-			em->var[n->var] = arena_printf(
-				em->a, "(%s + %d)", v, u * em->lanes);
+		em->plus[n->var] = (int64_t)u * em->lanes;
 		if (unroll > 1) {
 			em_line(em, "{");
 			em->depth++;
@@ -135,7 +148,7 @@ static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 			em_line(em, "}");
 		}
 	}
-	em->var[n->var] = v;
+	em->plus[n->var] = 0;
 	em->depth--;
 	em_line(em, "}");
 }
@@ -269,7 +282,6 @@ static void span(emitter *em, const loop_node *n)
 {
 	struct span old = em->span[n->var], *s = &em->span[n->var];
 	struct marks m = em_mark(em);
-	ix_fact f = {ix_axis(em->s->x, em->dom, n->var), n->lo, n->hi};
 
 	em_line(em, "{");
 	em->depth++;
@@ -291,9 +303,7 @@ static void span(emitter *em, const loop_node *n)
 			"const i64 %s = %s < %" PRId64 " ? %s : %" PRId64 ";",
 			s->hi, old.hi, n->hi, old.hi, n->hi);
 	}
-	*vec_push(em->a, &em->facts) = f;
-	em->dom->facts = em->facts.at;
-	em->dom->n_facts = em->facts.n;
+	add_fact(em, n->var, n->lo, n->hi);
 	em_declare_registers(em, n);
 	em_nest(em, n->child, n->n_child);
 	em_release(em, m);

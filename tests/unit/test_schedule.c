@@ -49,6 +49,17 @@ static const struct seen seen[] = {
 		" o: i64[64]\n a o#0: (v, o)[i:64] argmax= (x[512*i + j],"
 		" index(j)) for j:512\n return o\n}\n",
 		{"i32x16 a1_3", "lt_i32x16(a1_3, t"}, {"i64x16", "i64x8"}},
+	/* what is unrolled is known: constants are added up, guards decided */
+	{"window",
+		"system {\n x: f32[4098] input 0\n o: f32[4096]\n"
+		" a o#0: o[i:4096] += x[i + k] for k:3\n return o\n}\n",
+		{"load_f32x16(&p1[i0]", "load_f32x16(&p1[i0 + 2])"},
+		{"(0 + ", " + 0"}},
+	{"padding",
+		"system {\n x: f32[4096,64] input 0\n o: f32[4096,64]\n"
+		" a o#0: o[i:4096, j:64] += sel(inside(i + k - 1, 0, 4096),"
+		" x[64*i + 64*k + j - 64], 0) for k:3\n return o\n}\n",
+		{">= 0);", " < 4096);"}, {">= 0) &"}},
 	/* more than 8 MB, but all of it stays in the last cache */
 	{"no streams",
 		"system {\n x: f32[3145728] input 0\n o: f32[3145728]\n"
