@@ -430,6 +430,50 @@ TN_API void tn_zero_grad(tn_tensor *x);
 TN_API tn_status tn_no_grad_enter(tn_context *c);
 TN_API tn_status tn_no_grad_leave(tn_context *c);
 
+/* ---- optimisers -------------------------------------------------------- */
+
+/** Updates parameters by their gradients, with the state it needs for it. */
+typedef struct tn_optimizer tn_optimizer;
+
+/** Choices; start from TN_OPTIMIZER_OPTIONS_INIT. A row takes what it knows. */
+typedef struct tn_optimizer_options {
+	size_t n_bytes; /* sizeof(tn_optimizer_options) of the caller */
+	double lr;
+	double beta1, beta2, eps; /* adam, adamw, lamb; eps also the others */
+	double momentum;	  /* sgd_momentum */
+	double alpha;		  /* rmsprop */
+	double decay;		  /* of weights */
+	double clip_norm; /* limit of the norm of all gradients; 0: none */
+	bool nesterov;	  /* sgd_momentum */
+} tn_optimizer_options;
+
+#define TN_OPTIMIZER_OPTIONS_INIT                                              \
+	{                                                                      \
+		sizeof(tn_optimizer_options), 1e-3, 0.9, 0.999, 1e-8, 0.9,     \
+			0.99, 0, 0, false                                      \
+	}
+
+/**
+ * name    a row: sgd, sgd_momentum, adam, adamw, adagrad, rmsprop, lamb
+ * errors  TN_EINVAL another name, or options of another version
+ * owner   *out is the caller's: tn_optimizer_free, before its context
+ */
+TN_API TN_MUST_USE tn_status tn_optimizer_new(tn_optimizer **out,
+	tn_context *c, const char *name, const tn_optimizer_options *options);
+TN_API void tn_optimizer_free(tn_optimizer *o);
+/** p is updated from now on; its state begins at zero. */
+TN_API tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p);
+/** Records one update of everything that has a gradient, and forgets those. */
+TN_API tn_status tn_optimizer_step(tn_optimizer *o);
+TN_API void tn_optimizer_set_lr(tn_optimizer *o, double lr);
+TN_API int64_t tn_optimizer_steps(const tn_optimizer *o);
+/** State k of the i-th parameter: to store and load. NULL: there is none. */
+TN_API tn_tensor *tn_optimizer_state(
+	const tn_optimizer *o, int32_t i, int32_t k);
+/** Rises linearly to lr within warmup steps, then falls as a cosine to least. */
+TN_API double tn_lr_cosine(int64_t step, int64_t warmup, int64_t total,
+	double lr, double least);
+
 /* ---- operations -------------------------------------------------------- */
 
 /**

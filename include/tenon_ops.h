@@ -1022,6 +1022,46 @@ TN_API tn_status tn_at_unique(const char *file, int32_t line, tn_tensor *x, tn_t
 	tn_at_non_max_suppression(__FILE__, __LINE__, boxes, scores, iou, least, most, center, out)
 TN_API tn_status tn_at_non_max_suppression(const char *file, int32_t line, tn_tensor *boxes, tn_tensor *scores, tn_tensor *iou, tn_tensor *least, int64_t most, bool center, tn_tensor **out);
 
+/** gradient descent with weight decay. Defaults: decay = 0 */
+#define tn_sgd(p, g, lr, decay) \
+	tn_at_sgd(__FILE__, __LINE__, p, g, lr, decay)
+TN_API tn_tensor *tn_at_sgd(const char *file, int32_t line, tn_tensor *p, tn_tensor *g, tn_tensor *lr, double decay);
+
+/** gradient descent with momentum; nesterov looks ahead. Defaults: momentum = 0.9, decay = 0, nesterov = 0. out has room for 2 */
+#define tn_sgd_momentum(p, m, g, lr, momentum, decay, nesterov, out) \
+	tn_at_sgd_momentum(__FILE__, __LINE__, p, m, g, lr, momentum, decay, nesterov, out)
+TN_API tn_status tn_at_sgd_momentum(const char *file, int32_t line, tn_tensor *p, tn_tensor *m, tn_tensor *g, tn_tensor *lr, double momentum, double decay, bool nesterov, tn_tensor **out);
+
+/** Adam; decay is added to the gradient. Defaults: beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0. out has room for 3 */
+#define tn_adam(p, m, v, g, lr, c1, c2, beta1, beta2, eps, decay, out) \
+	tn_at_adam(__FILE__, __LINE__, p, m, v, g, lr, c1, c2, beta1, beta2, eps, decay, out)
+TN_API tn_status tn_at_adam(const char *file, int32_t line, tn_tensor *p, tn_tensor *m, tn_tensor *v, tn_tensor *g, tn_tensor *lr, tn_tensor *c1, tn_tensor *c2, double beta1, double beta2, double eps, double decay, tn_tensor **out);
+
+/** AdamW: decay acts on the parameter, not on the gradient. Defaults: beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0.01. out has room for 3 */
+#define tn_adamw(p, m, v, g, lr, c1, c2, beta1, beta2, eps, decay, out) \
+	tn_at_adamw(__FILE__, __LINE__, p, m, v, g, lr, c1, c2, beta1, beta2, eps, decay, out)
+TN_API tn_status tn_at_adamw(const char *file, int32_t line, tn_tensor *p, tn_tensor *m, tn_tensor *v, tn_tensor *g, tn_tensor *lr, tn_tensor *c1, tn_tensor *c2, double beta1, double beta2, double eps, double decay, tn_tensor **out);
+
+/** Adagrad: the sum of squares so far scales the step. Defaults: eps = 1e-10, decay = 0. out has room for 2 */
+#define tn_adagrad(p, v, g, lr, eps, decay, out) \
+	tn_at_adagrad(__FILE__, __LINE__, p, v, g, lr, eps, decay, out)
+TN_API tn_status tn_at_adagrad(const char *file, int32_t line, tn_tensor *p, tn_tensor *v, tn_tensor *g, tn_tensor *lr, double eps, double decay, tn_tensor **out);
+
+/** RMSprop: a running mean of squares scales the step. Defaults: alpha = 0.99, eps = 1e-8, decay = 0. out has room for 2 */
+#define tn_rmsprop(p, v, g, lr, alpha, eps, decay, out) \
+	tn_at_rmsprop(__FILE__, __LINE__, p, v, g, lr, alpha, eps, decay, out)
+TN_API tn_status tn_at_rmsprop(const char *file, int32_t line, tn_tensor *p, tn_tensor *v, tn_tensor *g, tn_tensor *lr, double alpha, double eps, double decay, tn_tensor **out);
+
+/** LAMB: Adam's step scaled to the parameter's norm. Defaults: beta1 = 0.9, beta2 = 0.999, eps = 1e-6, decay = 0.01. out has room for 3 */
+#define tn_lamb(p, m, v, g, lr, c1, c2, beta1, beta2, eps, decay, out) \
+	tn_at_lamb(__FILE__, __LINE__, p, m, v, g, lr, c1, c2, beta1, beta2, eps, decay, out)
+TN_API tn_status tn_at_lamb(const char *file, int32_t line, tn_tensor *p, tn_tensor *m, tn_tensor *v, tn_tensor *g, tn_tensor *lr, tn_tensor *c1, tn_tensor *c2, double beta1, double beta2, double eps, double decay, tn_tensor **out);
+
+/** what all gradients are multiplied by so that their norm, whose square is s, is at most limit */
+#define tn_clip_factor(s, limit) \
+	tn_at_clip_factor(__FILE__, __LINE__, s, limit)
+TN_API tn_tensor *tn_at_clip_factor(const char *file, int32_t line, tn_tensor *s, double limit);
+
 /** operands joined along an axis. Defaults: axis = 0 */
 #define tn_concat(x, n_x, axis) \
 	tn_at_concat(__FILE__, __LINE__, x, n_x, axis)

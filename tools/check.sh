@@ -106,6 +106,11 @@ stage "build, warnings are errors" ninja -C build || finish
 stage "symbols of the library" tools/symbols.sh
 meson_tests "tests" build
 golden "golden files" build
+if command -v pkg-config >/dev/null; then
+	stage "examples against the installed package" tools/installed.sh build
+else
+	skip "examples against the installed package" "pkg-config is not installed"
+fi
 stage "listings in documents" tools/listings.sh README.md docs/tour.md
 if [ -x tools/proptest ]; then
 	seed=$(($(od -An -N4 -tu4 /dev/urandom)))

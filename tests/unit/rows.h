@@ -51,7 +51,7 @@ typedef struct row_cases {
 
 extern const row_cases rows_scalar, rows_elementwise, rows_reduce, rows_make,
 	rows_move, rows_gather, rows_contract, rows_conv, rows_scan, rows_norm,
-	rows_loss, rows_attention, rows_random, rows_opaque, rows_builder;
+	rows_loss, rows_attention, rows_random, rows_opaque, rows_builder, rows_train;
 
 void row_case_run(const row_case *c, bool compiled);
 /* all cases of all topics; the exit status of a test */

@@ -9,7 +9,7 @@
 static const row_cases *const topics[] = {&rows_scalar, &rows_elementwise,
 	&rows_reduce, &rows_make, &rows_move, &rows_gather, &rows_contract,
 	&rows_conv, &rows_scan, &rows_norm, &rows_loss, &rows_attention,
-	&rows_random, &rows_opaque, &rows_builder};
+	&rows_random, &rows_opaque, &rows_builder, &rows_train};
 
 enum { N_TOPICS = (int)(sizeof topics / sizeof topics[0]) };
 

@@ -1,0 +1,247 @@
+/*
+ * optimizer.c: steps of gradient descent, on the public interface alone.
+ *
+ * An optimiser is a row of the table (adamw, sgd, ...): operands p, its
+ * states, the gradient, rates; results the next p and states. All updates of a
+ * step are recorded together, so that they share kernels, and are written in
+ * place. What changes from step to step is data: nothing is compiled again.
+ */
+#include <tenon.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_STATES = 2, MAX_ATTRS = 5 };
+
+/* Which choices a row takes, in words of tn_optimizer_options. */
+typedef struct kind {
+	const char *row;
+	int32_t n_states;
+	bool corrects; /* operands c1, c2 behind lr */
+	const char *attr[MAX_ATTRS];
+} kind;
+
+static const kind kinds[] = {
+	{"sgd", 0, false, {"decay"}},
+	{"sgd_momentum", 1, false, {"momentum", "decay", "nesterov"}},
+	{"adam", 2, true, {"beta1", "beta2", "eps", "decay"}},
+	{"adamw", 2, true, {"beta1", "beta2", "eps", "decay"}},
+	{"adagrad", 1, false, {"eps", "decay"}},
+	{"rmsprop", 1, false, {"alpha", "eps", "decay"}},
+	{"lamb", 2, true, {"beta1", "beta2", "eps", "decay"}},
+};
+
+typedef struct slot {
+	tn_tensor *p, *state[MAX_STATES];
+} slot;
+
+struct tn_optimizer {
+	tn_context *c;
+	const kind *kind;
+	tn_optimizer_options o;
+	int64_t n_steps;
+	int32_t n, cap;
+	slot *slot;
+};
+
+tn_status tn_optimizer_new(tn_optimizer **out, tn_context *c, const char *name,
+	const tn_optimizer_options *options)
+{
+	static const tn_optimizer_options defaults = TN_OPTIMIZER_OPTIONS_INIT;
+	const kind *k = NULL;
+	tn_optimizer *o;
+
+	*out = NULL;
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (strcmp(kinds[i].row, name) == 0)
+			k = &kinds[i];
+	if (options == NULL)
+		options = &defaults;
+	if (k == NULL || options->n_bytes != sizeof *options)
+		return TN_EINVAL;
+	o = calloc(1, sizeof *o);
+	if (o == NULL)
+		return TN_ENOMEM;
+	o->c = c;
+	o->kind = k;
+	o->o = *options;
+	*out = o;
+	return TN_OK;
+}
+
+void tn_optimizer_free(tn_optimizer *o)
+{
+	if (o == NULL)
+		return;
+	for (int32_t i = 0; i < o->n; i++)
+		for (int32_t k = 0; k < o->kind->n_states; k++)
+			tn_drop(o->slot[i].state[k]);
+	free(o->slot);
+	free(o);
+}
+
+tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
+{
+	slot *s;
+
+	if (!tn_is_valid(p))
+		return TN_EINVAL;
+	if (o->n == o->cap) {
+		int32_t cap = o->cap == 0 ? 16 : 2 * o->cap;
+
+		s = realloc(o->slot, (size_t)cap * sizeof *s);
+		if (s == NULL)
+			return TN_ENOMEM;
+		o->slot = s;
+		o->cap = cap;
+	}
+	s = &o->slot[o->n];
+	*s = (slot){.p = p};
+	tn_no_grad_enter(o->c);
+	for (int32_t k = 0; k < o->kind->n_states; k++) {
+		s->state[k] = tn_parameter(o->c, tn_tensor_name(p),
+			tn_tensor_dtype(p), tn_tensor_rank(p),
+			tn_tensor_shape(p), NULL);
+		if (!tn_is_valid(s->state[k])) {
+			tn_no_grad_leave(o->c);
+			return tn_context_status(o->c);
+		}
+	}
+	tn_no_grad_leave(o->c);
+	o->n++;
+	return TN_OK;
+}
+
+void tn_optimizer_set_lr(tn_optimizer *o, double lr)
+{
+	o->o.lr = lr;
+}
+
+int64_t tn_optimizer_steps(const tn_optimizer *o)
+{
+	return o->n_steps;
+}
+
+tn_tensor *tn_optimizer_state(const tn_optimizer *o, int32_t i, int32_t k)
+{
+	return i >= 0 && i < o->n && k >= 0 && k < o->kind->n_states
+		? o->slot[i].state[k]
+		: NULL;
+}
+
+/* ---- a step ---- */
+
+static double choice(const tn_optimizer *o, const char *name)
+{
+	const struct {
+		const char *name;
+		double value;
+	} all[] = {{"beta1", o->o.beta1}, {"beta2", o->o.beta2},
+		{"eps", o->o.eps}, {"decay", o->o.decay},
+		{"momentum", o->o.momentum}, {"alpha", o->o.alpha}};
+
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		if (strcmp(all[i].name, name) == 0)
+			return all[i].value;
+	return 0;
+}
+
+static int32_t attributes(const tn_optimizer *o, tn_attr *a)
+{
+	int32_t n = 0;
+
+	for (; n < MAX_ATTRS && o->kind->attr[n] != NULL; n++) {
+		const char *name = o->kind->attr[n];
+
+		if (strcmp(name, "nesterov") == 0)
+			a[n] = (tn_attr){.name = name,
+				.kind = TN_ATTR_INT,
+				.i = o->o.nesterov};
+		else
+			a[n] = (tn_attr){.name = name,
+				.kind = TN_ATTR_REAL,
+				.f = choice(o, name)};
+	}
+	return n;
+}
+
+/* The factor that keeps the norm of all gradients within the limit. */
+static tn_tensor *clipping(const tn_optimizer *o)
+{
+	tn_tensor *sum = NULL;
+
+	for (int32_t i = 0; i < o->n; i++) {
+		tn_tensor *g = tn_gradient(o->slot[i].p), *s;
+
+		if (g == NULL)
+			continue;
+		s = tn_reduce_sum(tn_mul(g, g), NULL, 0, false);
+		sum = sum == NULL ? s : tn_add(sum, s);
+	}
+	return sum == NULL ? NULL : tn_clip_factor(sum, o->o.clip_norm);
+}
+
+static tn_status update(tn_optimizer *o, slot *s, tn_tensor *factor)
+{
+	tn_tensor *in[3 + MAX_STATES + 2], *out[1 + MAX_STATES];
+	tn_tensor *g = tn_gradient(s->p);
+	tn_dtype t = tn_tensor_dtype(s->p);
+	double step = (double)o->n_steps;
+	tn_attr attr[MAX_ATTRS];
+	int32_t n = 0;
+	tn_status status;
+
+	if (g == NULL)
+		return TN_OK;
+	in[n++] = s->p;
+	for (int32_t k = 0; k < o->kind->n_states; k++)
+		in[n++] = s->state[k];
+	in[n++] = factor != NULL ? tn_mul(g, factor) : g;
+	in[n++] = tn_scalar(o->c, t, o->o.lr);
+	if (o->kind->corrects) {
+		in[n++] = tn_scalar(o->c, t, 1 / (1 - pow(o->o.beta1, step)));
+		in[n++] = tn_scalar(o->c, t, 1 / (1 - pow(o->o.beta2, step)));
+	}
+	status = tn_call(o->c, o->kind->row, n, in, attributes(o, attr), attr,
+		1 + o->kind->n_states, out);
+	if (status >= 0)
+		status = tn_copy_(s->p, out[0]);
+	for (int32_t k = 0; k < o->kind->n_states && status >= 0; k++)
+		status = tn_copy_(s->state[k], out[1 + k]);
+	tn_zero_grad(s->p);
+	return status;
+}
+
+tn_status tn_optimizer_step(tn_optimizer *o)
+{
+	tn_status s = tn_scope_enter(o->c);
+	tn_tensor *factor = NULL;
+
+	if (s < 0)
+		return s;
+	o->n_steps++;
+	tn_no_grad_enter(o->c);
+	if (o->o.clip_norm > 0)
+		factor = clipping(o);
+	for (int32_t i = 0; i < o->n && s >= 0; i++)
+		s = update(o, &o->slot[i], factor);
+	tn_no_grad_leave(o->c);
+	tn_scope_leave(o->c);
+	return s;
+}
+
+/* ---- learning rates ---- */
+
+double tn_lr_cosine(int64_t step, int64_t warmup, int64_t total, double lr,
+	double least)
+{
+	double x;
+
+	if (step < warmup)
+		return lr * (double)(step + 1) / (double)warmup;
+	if (step >= total || total <= warmup)
+		return least;
+	x = (double)(step - warmup) / (double)(total - warmup);
+	return least + 0.5 * (lr - least) * (1 + cos(3.14159265358979323846 * x));
+}
