@@ -383,6 +383,64 @@ TN_API tn_status tn_at_copy_(
 TN_API tn_status tn_at_fill_(
 	const char *file, int32_t line, tn_tensor *x, double value);
 
+/** x as text, such as "f32[2] [1, 2]"; the middle of large ones is left out. */
+#define tn_text(x, out) tn_at_text(__FILE__, __LINE__, x, out)
+TN_API TN_MUST_USE tn_status tn_at_text(
+	const char *file, int32_t line, tn_tensor *x, char **out);
+
+/** Keys of random rows follow from the seed (0) and their number. */
+TN_API void tn_set_seed(tn_context *c, uint64_t seed);
+/** The next key: i64, rank 0, for tn_uniform, tn_normal, tn_dropout ... */
+#define tn_random_key(c) tn_at_random_key(__FILE__, __LINE__, c)
+TN_API tn_tensor *tn_at_random_key(
+	const char *file, int32_t line, tn_context *c);
+
+/* Structures of the memory layout that DLPack defines, under our names. */
+typedef struct tn_dl_device {
+	int32_t type; /* 1: CPU */
+	int32_t id;
+} tn_dl_device;
+typedef struct tn_dl_dtype {
+	uint8_t code, bits;
+	uint16_t lanes;
+} tn_dl_dtype;
+typedef struct tn_dl_tensor {
+	void *data;
+	tn_dl_device device;
+	int32_t n_axes;
+	tn_dl_dtype dtype;
+	int64_t *shape;
+	int64_t *strides; /* in elements; NULL: dense, row-major */
+	uint64_t byte_offset;
+} tn_dl_tensor;
+typedef struct tn_dl_managed { /* DLManagedTensor */
+	tn_dl_tensor tensor;
+	void *manager;
+	void (*deleter)(struct tn_dl_managed *self);
+} tn_dl_managed;
+
+/**
+ * A tensor on memory of another library: a DLManagedTensor. Dense, row-major
+ * memory is taken without a copy and written in place; what has other strides
+ * is copied. from's deleter is called when it is not needed any more, and not
+ * when this fails.
+ * errors  [dlpack.device] not the CPU's   [dlpack.dtype] [dlpack.shape]
+ */
+#define tn_dlpack_import(c, from)                                              \
+	tn_at_dlpack_import(__FILE__, __LINE__, c, from)
+TN_API tn_tensor *tn_at_dlpack_import(
+	const char *file, int32_t line, tn_context *c, tn_dl_managed *from);
+
+/**
+ * x, computed, for another library: its own memory when x is a whole storage,
+ * else a copy. Writes to x go to the same memory from then on.
+ * owner   *out is the receiver's: its deleter, before the context is freed
+ */
+#define tn_dlpack_export(x, out)                                               \
+	tn_at_dlpack_export(__FILE__, __LINE__, x, out)
+TN_API TN_MUST_USE tn_status tn_at_dlpack_export(const char *file, int32_t line,
+	tn_tensor *x, tn_dl_managed **out);
+
 /* ---- gradients --------------------------------------------------------- */
 
 /**

@@ -17,7 +17,7 @@ struct tn_context {
 	bool failed;
 	tensors *t;	/* NULL until the first tensor */
 	tn_diag first;	/* sticky: of the first call on tensors that failed */
-	tensor *invalid;
+	uint64_t seed, n_keys; /* of random keys */
 };
 
 struct tn_program {
@@ -32,6 +32,12 @@ struct tn_program {
 
 /* Calls fn in the context's environment; remembers that a diagnosis is there. */
 tn_status api_call(tn_context *c, void (*fn)(void *arg), void *arg);
+
+/* The same, and the first failure stays, with the user's place. */
+tn_status api_sticky(tn_context *c, const char *file, int32_t line,
+	void (*fn)(void *arg), void *arg);
+/* The context's tensors, made when first asked for. */
+tensors *api_tensors(tn_context *c);
 
 /* Throws TN_EINVAL [api.null] unless the pointer is there. */
 void api_want(tn_context *c, const void *p, const char *what);

@@ -58,7 +58,7 @@ static void run_recorded(void *arg, void *made, const void *const *in,
 		interp_run(c->e, r->ir, in, out);
 }
 
-static tensors *tensors_of(tn_context *c)
+tensors *api_tensors(tn_context *c)
 {
 	tensor_backend b = {c, compile_recorded, run_recorded};
 
@@ -95,28 +95,32 @@ static void enter(void *arg)
 {
 	call *k = arg;
 
-	tensors_site(tensors_of(k->c), k->file, k->line);
+	tensors_site(api_tensors(k->c), k->file, k->line);
 	k->fn(k);
+}
+
+tn_status api_sticky(tn_context *c, const char *file, int32_t line,
+	void (*fn)(void *arg), void *arg)
+{
+	tn_status s = api_call(c, fn, arg);
+	tn_diag *d = &c->first;
+
+	if (s >= 0 || d->status != TN_OK)
+		return s;
+	*d = *env_diag(c->e);
+	if (d->file[0] == '\0' && file != NULL) {
+		strncpy(d->file, file, sizeof d->file - 1);
+		d->line = line;
+	}
+	return s;
 }
 
 static tn_status go(call *k, void (*fn)(call *k))
 {
-	tn_status s;
-
 	if (k->c == NULL)
 		return TN_EINVAL;
 	k->fn = fn;
-	s = api_call(k->c, enter, k);
-	if (s < 0 && k->c->first.status == TN_OK) {
-		tn_diag *d = &k->c->first;
-
-		*d = *env_diag(k->c->e);
-		if (d->file[0] == '\0' && k->file != NULL) {
-			strncpy(d->file, k->file, sizeof d->file - 1);
-			d->line = k->line;
-		}
-	}
-	return s;
+	return api_sticky(k->c, k->file, k->line, enter, k);
 }
 
 /* NULL: no operand tells */

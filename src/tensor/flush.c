@@ -475,3 +475,20 @@ void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
 	if (copy != x)
 		tensor_drop(t, copy);
 }
+
+tensor *tensor_share(tensors *t, tensor *x)
+{
+	tensor *y;
+
+	t_check(t, x);
+	if (x->view == NULL)
+		y = t_handle_new(t, x->storage, NULL, &x->type);
+	else
+		tensor_call(t, ir_table_find(t->table, "copy"), 1, &x, 0, NULL,
+			&y, 1);
+	while (y->scope > 0)
+		tensor_keep(t, y);
+	tensor_eval(t, &y, 1);
+	y->storage->cur->buf->is_external = true;
+	return y;
+}

@@ -74,6 +74,9 @@ void tensor_write(tensors *t, tensor *x, tensor *v);
 void tensor_eval(tensors *t, tensor *const *x, int32_t n);
 /* dense and row-major; n_bytes must be its size */
 void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes);
+/* x dense and row-major, outside of all scopes: its own storage if it is that,
+ * whose memory then stays in place; else a copy. */
+tensor *tensor_share(tensors *t, tensor *x);
 /* Data of the whole storage, valid until the next call on t. */
 const void *tensor_data(tensors *t, tensor *x);
 

@@ -204,6 +204,88 @@ static void own_row(void **state)
 	tn_context_free(c);
 }
 
+static int n_deleted;
+
+static void deleted(tn_dl_managed *m)
+{
+	(void)m;
+	n_deleted++;
+}
+
+/* Memory of others is written where it lies; ours is given without a copy. */
+static void dlpack(void **state)
+{
+	tn_context *c = context(false);
+	float data[6], got[6];
+	int64_t shape[] = {2, 3}, columns[] = {1, 2};
+	tn_dl_managed in = {.tensor = {.data = data,
+				    .device = {1, 0},
+				    .n_axes = 2,
+				    .dtype = {2, 32, 1},
+				    .shape = shape},
+		.deleter = deleted};
+	tn_dl_managed *out;
+	tn_tensor *x;
+
+	(void)state;
+	memcpy(data, six, sizeof data);
+	n_deleted = 0;
+	x = tn_dlpack_import(c, &in);
+	tn_add_(x, tn_scalar(c, TN_F32, 1));
+	assert_int_equal(tn_eval(&x, 1), TN_OK);
+	assert_true(data[0] == 2 && data[5] == 7);
+	assert_int_equal(tn_dlpack_export(x, &out), TN_OK);
+	assert_ptr_equal(out->tensor.data, data);
+	tn_drop(x);
+	assert_int_equal(n_deleted, 0);
+	out->deleter(out);
+	assert_int_equal(n_deleted, 1);
+	/* a column-major one is copied */
+	in.tensor.strides = columns;
+	memcpy(data, six, sizeof data);
+	x = tn_dlpack_import(c, &in);
+	assert_int_equal(n_deleted, 2);
+	assert_int_equal(tn_read(x, got, sizeof got), TN_OK);
+	assert_true(got[0] == 1 && got[1] == 3 && got[3] == 2);
+	in.tensor.device.type = 2;
+	assert_null(tn_dlpack_import(c, &in));
+	assert_string_equal(tn_context_diag(c)->rule, "dlpack.device");
+	tn_context_free(c);
+}
+
+static void text(void **state)
+{
+	tn_context *c = context(true);
+	char *s;
+
+	(void)state;
+	assert_int_equal(tn_text(tn_transpose(matrix(c, 2, 3, six), swap, 2),
+				 &s), TN_OK);
+	assert_string_equal(s, "f32[3,2] [[1, 4],\n [2, 5],\n [3, 6]]");
+	tn_text_free(s);
+	tn_context_free(c);
+}
+
+/* The same seed gives the same numbers; one key after the other differs. */
+static void random_keys(void **state)
+{
+	tn_context *c = context(true);
+	const int64_t n = 2;
+	double got[3][2];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		if (i != 1)
+			tn_set_seed(c, 7);
+		assert_int_equal(tn_read(tn_uniform(tn_random_key(c), &n, 1, 0,
+						 1, TN_F64),
+					 got[i], sizeof got[i]), TN_OK);
+	}
+	assert_true(got[0][0] == got[2][0] && got[0][1] == got[2][1]);
+	assert_true(got[0][0] != got[1][0]);
+	tn_context_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +296,9 @@ int main(void)
 		cmocka_unit_test(offsets),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(own_row),
+		cmocka_unit_test(dlpack),
+		cmocka_unit_test(text),
+		cmocka_unit_test(random_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
