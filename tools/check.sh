@@ -111,6 +111,8 @@ if command -v pkg-config >/dev/null; then
 else
 	skip "examples against the installed package" "pkg-config is not installed"
 fi
+stage "docs/api.md is what the header says" \
+	sh -c 'tools/api_md.py | diff docs/api.md - && echo the same'
 stage "listings in documents" tools/listings.sh README.md docs/tour.md
 if [ -x tools/proptest ]; then
 	seed=$(($(od -An -N4 -tu4 /dev/urandom)))
