@@ -34,7 +34,8 @@ void bench_say(const bench_result *r, bool json)
 	if (!json && r->skipped != NULL) {
 		printf("%-24s skipped: %s\n", r->name, r->skipped);
 	} else if (!json) {
-		printf("%-24s %10.3f ", r->name, r->seconds * 1e3);
+		printf(r->seconds < 1e-5 ? "%-24s %10.6f " : "%-24s %10.3f ",
+			r->name, r->seconds * 1e3);
 		if (r->rate > 0)
 			printf("%9.2f", r->rate * 1e-9);
 		else
@@ -91,17 +92,19 @@ static int run(const cli_command *self, int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (what[0] == NULL)
-		return cli_usage(self, "what? fused or compile");
+		return cli_usage(self, "what? fused, compile or api");
 	if (repeat_text != NULL && (repeat = count(repeat_text)) == 0)
 		return cli_usage(self, "--repeat takes 1 to 1000, not %s",
 			repeat_text);
 	if (!strcmp(what[0], "compile"))
 		return bench_compile(repeat, json);
-	if (strcmp(what[0], "fused") != 0)
+	if (strcmp(what[0], "fused") != 0 && strcmp(what[0], "api") != 0)
 		return cli_usage(self, "no bench \"%s\"", what[0]);
 	if (tn_context_new(&c, NULL) < 0)
 		return cli_error(NULL, "run.memory", "no memory for a context");
-	code = bench_fused(c, only, repeat, json);
+	code = strcmp(what[0], "api") == 0
+		? bench_api(c, repeat, json)
+		: bench_fused(c, only, repeat, json);
 	tn_context_free(c);
 	return code;
 }
@@ -109,7 +112,7 @@ static int run(const cli_command *self, int argc, char **argv)
 const cli_command cli_bench = {
 	"bench",
 	"measure speed against hand-written loops",
-	"usage: tenon bench fused|compile [--case NAME] [--repeat N] [--json]\n"
+	"usage: tenon bench fused|compile|api [--case NAME] [--repeat N] [--json]\n"
 	"\n"
 	"  fused        kernels of 16M elements, each against the best\n"
 	"               hand-written loop of the same memory traffic, measured\n"
@@ -117,6 +120,8 @@ const cli_command cli_bench = {
 	"  compile      a program of 50 operations compiled from scratch and\n"
 	"               from the cache; the passes at 100, 1,000, 10,000\n"
 	"               operations; ratio = allowed time over our time\n"
+	"  api          recording: one call, the lookup of its program, a\n"
+	"               training step of a network of three layers\n"
 	"  --case NAME  only the cases whose name contains NAME\n"
 	"  --repeat N   measurements per case (15), of which the median counts\n"
 	"  --json       one JSON object a line\n"

@@ -25,6 +25,7 @@ double bench_median(double *v, int n); /* sorts v */
 
 int bench_fused(tn_context *c, const char *only, int repeat, bool json);
 int bench_compile(int repeat, bool json);
+int bench_api(tn_context *c, int repeat, bool json);
 
 /* ---- bench_ref.c: hand-written loops on pinned threads ---- */
 

@@ -299,6 +299,7 @@ t_call *t_record(tensors *t, t_entry *e, int32_t n, const t_read *arg)
 {
 	t_call *c = t_call_new(t, n);
 
+	t->stats.n_calls++;
 	c->entry = e;
 	for (int32_t i = 0; i < n; i++)
 		c->arg[c->n_args++] = t_read_of(arg[i].v, arg[i].view);
@@ -336,8 +337,8 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 		env_fail(t->e, TN_EINVAL, "tensor.results", at,
 			"%s has %d results; room is for %d", ir_row_name(row),
 			e->inst->n_results, n_out);
-	t->stats.n_calls++;
 	if (e->is_view) {
+		t->stats.n_calls++;
 		out[0] = make_view(t, e, n, x);
 		return 1;
 	}
@@ -428,7 +429,6 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 		check_view(t, x);
 	renew(t, x->storage);
 	renew(t, v->storage);
-	t->stats.n_calls++;
 	to = (t_read){x->storage->cur, x->view, false};
 	next = t_record_write(
 		t, to, (t_read){v->storage->cur, v->view, false});
@@ -453,6 +453,7 @@ t_value *t_record_write(tensors *t, t_read to, t_read value)
 {
 	t_call *c = t_call_new(t, 2);
 
+	t->stats.n_calls++;
 	c->arg[c->n_args++] = t_read_of(to.v, to.view);
 	c->arg[c->n_args++] = t_read_of(value.v, value.view);
 	c->n_results = 1;
