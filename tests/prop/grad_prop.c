@@ -165,7 +165,9 @@ static bool compare(checking *c, trial *x, int32_t t, const double *g, rng *r)
 			c->sum->rough++;
 			continue;
 		}
-		if (near(q, g[i], 10 + 10 * base))
+		/* the error of q falls with h^2: what it is about is known */
+		if (near(q2 + (q2 - q) / 8, g[i], 10 + 10 * base) ||
+			fabs(g[i] - q2) <= fabs(q - q2))
 			continue;
 		if (!isfinite(g[i])) { /* a pole that h steps over */
 			c->sum->poles++;
@@ -185,6 +187,14 @@ static uint64_t all_bits(void)
 	return ~UINT64_C(0);
 }
 
+static bool any_weight(const trial *x)
+{
+	for (int32_t i = 0; i < x->inst->n_results; i++)
+		if (x->weight[i] != NULL)
+			return true;
+	return false;
+}
+
 /* first: results are to be held against what they are derived from */
 static bool check_inst(
 	checking *c, trial *x, int32_t order, rng *r, bool *differs)
@@ -195,7 +205,7 @@ static bool check_inst(
 	bool good = true;
 
 	*differs = false;
-	if (!isfinite(loss(x)))
+	if (!isfinite(loss(x)) || !any_weight(x))
 		return true;
 	g = grad_adjoint(c->a, c->t, inst, all_bits(), all_bits());
 	if (g == NULL) {
@@ -267,6 +277,8 @@ static prop_case *alone(checking *c, const ir_program *p, const ir_call *call)
 struct filling {
 	checking *c;
 	prop_case *one;
+	const ir_program *p;
+	const ir_call *call;
 };
 
 static void fill(checking *c, prop_case *one)
@@ -286,17 +298,21 @@ static void fill(checking *c, prop_case *one)
 	fill_inputs(c->a, one, l, h);
 }
 
-static void fill_throwing(void *arg)
+/* A write wants what no program of one call has; an index into nothing has no
+ * data that fits. */
+static void prepare(void *arg)
 {
 	struct filling *f = arg;
 
-	fill(f->c, f->one);
+	f->one = alone(f->c, f->p, f->call);
+	if (f->one != NULL)
+		fill(f->c, f->one);
 }
 
 static bool check_call(checking *c, const ir_program *p, const ir_call *call)
 {
-	prop_case *one = alone(c, p, call);
-	struct filling f = {c, one};
+	struct filling f = {c, NULL, p, call};
+	prop_case *one;
 	rng r = rng_new(c->seed, c->index);
 	const ir_inst *inst;
 	trial *x;
@@ -306,11 +322,9 @@ static bool check_call(checking *c, const ir_program *p, const ir_call *call)
 	while (ir_table_at(c->t, number) != call->row)
 		number++;
 	c->seen[number] = true;
-	if (one == NULL)
+	if (env_run(arena_env(c->a), prepare, &f) < 0 || f.one == NULL)
 		return true;
-	/* an index into nothing: no data fits */
-	if (env_run(arena_env(c->a), fill_throwing, &f) < 0)
-		return true;
+	one = f.one;
 	inst = one->p->call.at[0].inst;
 	x = trial_new(c->a, inst, &r);
 	for (int32_t i = 0; i < inst->n_tensors; i++)
