@@ -84,18 +84,27 @@ int32_t adj_value(adjoint *g, int32_t tensor)
 
 /* ---- cotangents ---- */
 
-/* Letters of an equation: those of its left side, then the rest of q's. */
+/*
+ * Letters of an equation: those of its left side, those of q that only count
+ * how often, those of its body: as the same row would be read from text.
+ */
 struct letters {
 	adjoint *g;
 	VEC(int32_t) at;
 };
 
-static void add_letter(struct letters *l, int32_t letter)
+static bool has_letter(const struct letters *l, int32_t letter)
 {
 	for (int32_t i = 0; i < l->at.n; i++)
 		if (l->at.at[i] == letter)
-			return;
-	*vec_push(l->g->a, &l->at) = letter;
+			return true;
+	return false;
+}
+
+static void add_letter(struct letters *l, int32_t letter)
+{
+	if (!has_letter(l, letter))
+		*vec_push(l->g->a, &l->at) = letter;
 }
 
 static void letters_of(struct letters *l, const in_node *n)
@@ -112,12 +121,16 @@ static void letters_of(struct letters *l, const in_node *n)
 
 static void set_letters(adjoint *g, const in_eqn *q, in_eqn *r)
 {
-	struct letters l = {.g = g};
+	struct letters l = {.g = g}, body = {.g = g};
 
 	for (int32_t i = 0; i < r->n_left; i++)
 		letters_of(&l, r->left[i]);
+	letters_of(&body, r->body[0]);
 	for (int32_t i = 0; i < q->n_letters; i++)
-		add_letter(&l, q->letters[i]);
+		if (!has_letter(&body, q->letters[i]))
+			add_letter(&l, q->letters[i]);
+	for (int32_t i = 0; i < body.at.n; i++)
+		add_letter(&l, body.at.at[i]);
 	r->n_letters = l.at.n;
 	r->letters = l.at.at;
 }
@@ -579,149 +592,19 @@ static void find_results(adjoint *g, grad_rule *r, ir_inst *inst)
 	inst->result = result;
 }
 
-/* ---- the row's own grad block ---- */
-
-static void mark_reads(const in_node *n, bool *used)
-{
-	if (n == NULL)
-		return;
-	if (n->kind == IN_READ)
-		used[n->tensor] = true;
-	for (int32_t i = 0; i < n->n_index; i++)
-		mark_reads(n->index[i], used);
-	for (int32_t i = 0; i < IR_MAX_ARGS; i++)
-		mark_reads(n->arg[i], used);
-}
-
-static const in_node *renumbered(
-	arena *a, const in_node *n, const int32_t *number)
-{
-	in_node *r;
-
-	if (n == NULL)
-		return NULL;
-	r = arena_copy(a, n, sizeof *n);
-	if (n->kind == IN_READ) {
-		const in_node **at = arena_array(
-			a, const in_node *, n->n_index + 1);
-
-		r->tensor = number[n->tensor];
-		for (int32_t i = 0; i < n->n_index; i++)
-			at[i] = renumbered(a, n->index[i], number);
-		r->index = at;
-	}
-	for (int32_t i = 0; i < IR_MAX_ARGS; i++)
-		r->arg[i] = renumbered(a, n->arg[i], number);
-	return r;
-}
-
-/* Operands that no equation reads are left out. */
-static void drop_unused(arena *a, grad_rule *r, ir_inst *p, const bool *used)
-{
-	int32_t *number = arena_array(a, int32_t, p->n_tensors + 1), n = 0;
-	in_tensor *t = arena_array(a, in_tensor, p->n_tensors + 1);
-	in_eqn *q = arena_array(a, in_eqn, p->n_eqns + 1);
-	int32_t *result = arena_array(a, int32_t, p->n_results + 1), k = 0;
-
-	for (int32_t i = 0; i < p->n_tensors; i++) {
-		bool is_operand = p->tensor[i].operand >= 0;
-
-		if (is_operand && !used[i])
-			continue;
-		number[i] = n;
-		t[n] = p->tensor[i];
-		if (is_operand) {
-			t[n].operand = k;
-			r->operand[k++] = r->operand[p->tensor[i].operand];
-		}
-		n++;
-	}
-	r->n_operands = k;
-	for (int32_t i = 0; i < p->n_eqns; i++) {
-		const in_node **left = arena_array(
-			a, const in_node *, p->eqn[i].n_left + 1);
-
-		q[i] = p->eqn[i];
-		for (int32_t j = 0; j < q[i].n_left; j++)
-			left[j] = renumbered(a, q[i].left[j], number);
-		q[i].left = left;
-		for (int32_t j = 0; j < q[i].n_out; j++) {
-			q[i].out[j] = number[q[i].out[j]];
-			q[i].body[j] = renumbered(a, q[i].body[j], number);
-		}
-	}
-	for (int32_t i = 0; i < p->n_results; i++)
-		result[i] = number[p->result[i]];
-	p->n_tensors = n;
-	p->tensor = t;
-	p->eqn = q;
-	p->result = result;
-}
-
-static const grad_rule *by_block(arena *a, ir_table *t, const ir_inst *fwd)
-{
-	grad_rule *r = arena_make(a, grad_rule);
-	ir_inst *p = ir_instantiate_grad(a, t, fwd, &r->of_operand);
-	int32_t n = 0;
-	bool *used;
-
-	if (p == NULL || p->n_results == 0)
-		return NULL;
-	while (n < fwd->n_tensors && fwd->tensor[n].operand >= 0)
-		n++;
-	r->n_operands = n + 2 * fwd->n_results;
-	r->operand = arena_array(a, struct grad_operand, r->n_operands + 1);
-	for (int32_t i = 0; i < r->n_operands; i++)
-		r->operand[i] = i < n
-			? (struct grad_operand){GRAD_OPERAND, i}
-			: i < n + fwd->n_results
-			? (struct grad_operand){GRAD_RESULT, i - n}
-			: (struct grad_operand){
-				GRAD_SEED, i - n - fwd->n_results};
-	used = arena_array(a, bool, p->n_tensors + 1);
-	for (int32_t i = 0; i < p->n_eqns; i++) {
-		for (int32_t k = 0; k < p->eqn[i].n_left; k++)
-			mark_reads(p->eqn[i].left[k], used);
-		for (int32_t k = 0; k < p->eqn[i].n_out; k++)
-			mark_reads(p->eqn[i].body[k], used);
-	}
-	drop_unused(a, r, p, used);
-	r->n_results = p->n_results;
-	r->inst = p;
-	return r;
-}
-
-/* Integers have no gradient, whatever a block says. */
-static bool is_float_call(const ir_inst *p)
-{
-	for (int32_t i = 0; i < p->n_tensors; i++)
-		if (p->tensor[i].operand == 0)
-			return dtype_is_float(p->tensor[i].type.dtype);
-	return false;
-}
-
-/* Does a float result have a cotangent that the block reads? */
-static bool has_seeds(const grad_rule *r, uint64_t seeded)
-{
-	for (int32_t k = 0; k < r->n_operands; k++)
-		if (r->operand[k].from == GRAD_SEED &&
-			(seeded >> r->operand[k].i & 1) == 0)
-			return false;
-	return true;
-}
-
 const grad_rule *grad_adjoint(arena *a, ir_table *t, const ir_inst *fwd,
 	uint64_t wanted, uint64_t seeded)
 {
-	const grad_rule *block;
 	adjoint *g;
 	grad_rule *r;
 	ir_inst *inst;
 	in_eqn *eqn;
+	const grad_rule *own;
+	bool there;
 
-	block = is_float_call(fwd) ? by_block(a, t, fwd) : NULL;
-	if (block != NULL && has_seeds(block, seeded))
-		return block;
+	own = block_rule(a, fwd, wanted, seeded, &there);
+	if (there)
+		return own;
 	if (fwd->opaque != NULL)
 		return NULL;
 	g = derive(a, t, fwd, wanted, seeded, NULL);

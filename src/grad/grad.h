@@ -29,10 +29,11 @@ typedef struct grad_rule {
 } grad_rule;
 
 /*
- * wanted, seeded: a bit for each operand and result of fwd. NULL: nothing that
- * is wanted has a gradient: opaque rows without a grad block have none. Throws
- * [grad.none] where a gradient is asked for that cannot be derived. A row's
- * own grad block is taken as it stands.
+ * wanted, seeded: a bit for each operand and result of fwd. A row's grad block
+ * goes before what would be derived; cotangents that are not seeded are zero.
+ * NULL: nothing that is wanted has a gradient, or the row is opaque and says
+ * none. Throws [grad.none] where an update other than += would have to be
+ * undone.
  */
 const grad_rule *grad_adjoint(arena *a, ir_table *t, const ir_inst *fwd,
 	uint64_t wanted, uint64_t seeded);

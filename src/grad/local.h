@@ -4,6 +4,7 @@
  *   node.c     nodes of the new instance
  *   adjoint.c  equations backwards: which cotangent gets what
  *   chain.c    down one body: derivatives, guards, reads
+ *   block.c    rows that say their adjoint themselves
  */
 #ifndef GRAD_LOCAL_H
 #define GRAD_LOCAL_H
@@ -64,6 +65,10 @@ const in_node *nd_again(
 /* n with `letter` moved by k */
 const in_node *nd_shifted(
 	adjoint *g, const in_node *n, int32_t letter, int64_t k);
+
+/* block.c: there: is there a grad block? */
+const grad_rule *block_rule(arena *a, const ir_inst *fwd, uint64_t wanted,
+	uint64_t seeded, bool *there);
 
 /* adjoint.c */
 int32_t adj_value(adjoint *g, int32_t tensor); /* forward -> here */

@@ -310,3 +310,20 @@ void inst_attrs(inst *u, int32_t n, const ir_attr *attr)
 				"there is no attribute %s; its attributes: %s",
 				attr[k].name, attr_names(u));
 }
+
+/* Attributes are the caller's: whoever keeps them keeps copies. */
+ir_attr *row_copy_attrs(arena *a, const ir_attr *attr, int32_t n)
+{
+	ir_attr *to = arena_array(a, ir_attr, n);
+
+	for (int32_t i = 0; i < n; i++) {
+		to[i] = attr[i];
+		to[i].name = arena_strdup(a, attr[i].name);
+		if (attr[i].kind == ATTR_INTS)
+			to[i].ints = arena_copy(a, attr[i].ints,
+				(size_t)attr[i].n * sizeof(int64_t));
+		if (attr[i].kind == ATTR_STRING)
+			to[i].string = arena_strdup(a, attr[i].string);
+	}
+	return to;
+}

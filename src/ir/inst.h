@@ -9,6 +9,7 @@
  *   body.c         typed expressions
  *   instantiate.c  equations, results, the whole
  *   inst_grad.c    the grad block of a row
+ *   inst_print.c   an instance as a row
  */
 #ifndef IR_INST_H
 #define IR_INST_H
@@ -68,9 +69,12 @@ _Noreturn void inst_fail(const inst *u, const char *what, const char *fmt, ...)
 symbol *inst_symbol(inst *u, const char *name); /* throws if there is none */
 
 /* instantiate.c */
-void inst_add_operands(inst *u);
-void inst_prepare(inst *u, int32_t n, const row_stmt *s); /* let, check, for */
-void inst_run_eqn(inst *u, const row_stmt *s);
+/* operands, attributes, letters: all but the equations */
+inst *inst_begin(arena *a, const ir_row *r, int32_t n_operands,
+	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at);
+/* let, check and for in front of the equations; then these */
+void inst_prepare(inst *u, int32_t n, const row_stmt *s);
+void inst_eqns(inst *u, int32_t n, const row_stmt *s);
 
 /* attrs.c */
 void inst_attrs(inst *u, int32_t n, const ir_attr *attr);

@@ -1,127 +1,103 @@
 /*
- * inst_grad.c: the grad block of a row on given shapes.
+ * inst_grad.c: the grad block of a row, on the shapes of a call.
  *
- * Consumes an instance whose row has one; produces an instance of its
- * equations. They see operands x, results o and cotangents go by name, and
- * make cotangents gx of operands, which have the shapes of the operands.
+ * Consumes the instance of the call; unifies its row again and reads the
+ * block's equations: of operands, results and their cotangents, into the
+ * cotangents of operands. Those have the operands' types from the start, so
+ * data may stand on the left.
  *
- *     sort: gx[a.., k[a.., n, b..], b..] += go[a.., n, b..]
+ *     sort ... grad { gx[a.., k[a.., n, b..], b..] += go[a.., n, b..] }
+ *     ->  operands x, o, k, go, gk; result gx
  */
 #include "ir/inst.h"
 
-static void add_named(inst *u, const char *name, const ir_type *t,
+static int32_t add(inst *u, const char *name, const ir_type *type,
 	int32_t operand, int32_t result)
 {
 	map_set_str(u->by_name, name, u->tensor.n);
 	*vec_push(u->a, &u->tensor) = (in_tensor){.name = name,
-		.type = *t,
+		.type = *type,
 		.operand = operand,
 		.result = result,
 		.next_of = -1};
+	return u->tensor.n - 1;
 }
 
-static void add_results(inst *u, const ir_inst *fwd)
+/* gx is begun by the first equation that adds to it */
+static void begin_sums(inst *u, int32_t first)
 {
-	int32_t n = u->n_operands;
-
-	for (int32_t pass = 0; pass < 2; pass++)
-		for (int32_t i = 0; i < fwd->n_results; i++) {
-			const in_tensor *t = &fwd->tensor[fwd->result[i]];
-			const char *name = pass == 0
-				? t->name
-				: arena_printf(u->a, "g%s", t->name);
-
-			add_named(u, name, &t->type,
-				n + pass * fwd->n_results + i, -1);
-		}
+	for (int32_t t = first; t < u->tensor.n; t++)
+		for (int32_t i = 0; i < u->eqn.n; i++)
+			if (u->eqn.at[i].out[0] == t &&
+				u->tensor.at[t].result >= 0) {
+				u->eqn.at[i].is_update = false;
+				break;
+			}
 }
 
-/* gx for every operand that the block makes one for. */
-static int32_t add_gradients(
-	inst *u, const ir_inst *fwd, int32_t *of_operand, int32_t *result)
+/* Does it make gx of an operand that has none here? */
+static bool is_of_integer(const inst *u, int32_t n, const row_stmt *s)
 {
-	int32_t n = 0;
-
-	for (int32_t i = 0; i < u->n_operands; i++) {
-		const char *name = arena_printf(
-			u->a, "g%s", u->tensor.at[i].name);
-		bool made = false;
-
-		for (int32_t k = 0; k < u->r->n_grads; k++)
-			made |= u->r->grad[k].kind == STMT_EQN &&
-				strcmp(u->r->grad[k].out[0], name) == 0;
-		if (!made)
-			continue;
-		of_operand[n] = i;
-		result[n] = u->tensor.n;
-		add_named(u, name, &fwd->tensor[i].type, -1, n);
-		n++;
-	}
-	return n;
-}
-
-/* A tensor that was declared first: its first equation begins it. */
-static void begin_gradients(inst *u)
-{
-	for (int32_t i = 0; i < u->eqn.n; i++) {
-		bool first = true;
-
-		for (int32_t k = 0; k < i; k++)
-			first = first &&
-				u->eqn.at[k].out[0] != u->eqn.at[i].out[0];
-		if (first)
-			u->eqn.at[i].is_update = false;
-	}
+	for (int32_t i = 0; s->kind == STMT_EQN && i < n; i++)
+		if (!dtype_is_float(u->tensor.at[i].type.dtype) &&
+			s->out[0][0] == 'g' &&
+			strcmp(s->out[0] + 1, u->tensor.at[i].name) == 0)
+			return true;
+	return false;
 }
 
 ir_inst *ir_instantiate_grad(
-	arena *a, const ir_table *t, const ir_inst *fwd, int32_t **of_operand)
+	arena *a, const ir_inst *fwd, const int32_t **of)
 {
 	const ir_row *r = fwd->row;
-	inst *u = arena_make(a, inst);
-	ir_inst *out = arena_make(a, ir_inst);
 	ir_type *type = arena_array(a, ir_type, fwd->n_tensors + 1);
-	int32_t *result = arena_array(a, int32_t, fwd->n_tensors + 1);
-	int32_t before;
+	int32_t *operand = arena_array(a, int32_t, r->n_operands + 1);
+	int32_t *result = arena_array(a, int32_t, r->n_operands + 1);
+	ir_inst *out;
+	inst *u;
+	int32_t n = 0, m = 0;
 
-	(void)t;
 	if (!r->has_grad)
 		return NULL;
-	*u = (inst){.a = a,
-		.e = arena_env(a),
-		.r = r,
-		.operand = type,
-		.word = map_new(a),
-		.by_name = map_new(a),
-		.left_name = ""};
 	for (int32_t i = 0; i < fwd->n_tensors; i++)
-		if (fwd->tensor[i].operand >= 0) {
-			type[fwd->tensor[i].operand] = fwd->tensor[i].type;
-			u->n_operands++;
+		if (fwd->tensor[i].operand >= 0)
+			type[n++] = fwd->tensor[i].type;
+	u = inst_begin(a, r, n, type, fwd->n_attrs, fwd->attr, (loc){0});
+	if (r->is_opaque) { /* patterns of results bind letters */
+		inst_unify_results(u);
+		u->tensor.n = n;
+	}
+	for (int32_t pass = 0; pass < 2; pass++)
+		for (int32_t i = 0; i < fwd->n_results; i++) {
+			const in_tensor *t = &fwd->tensor[fwd->result[i]];
+
+			add(u, pass == 0 ? t->name
+					 : arena_printf(a, "g%s", t->name),
+				&t->type, n + pass * fwd->n_results + i, -1);
 		}
-	inst_add_operands(u);
-	inst_attrs(u, fwd->n_attrs, fwd->attr);
-	inst_unify_operands(u);
-	inst_prepare(u, r->n_stmts, r->stmt);
-	before = u->tensor.n;
-	if (r->is_opaque)
-		inst_unify_results(u); /* binds the letters of their patterns */
-	u->tensor.n = before;
-	add_results(u, fwd);
+	for (int32_t i = 0; i < n; i++) {
+		if (!dtype_is_float(type[i].dtype))
+			continue;
+		operand[m] = i;
+		result[m] = add(u, arena_printf(a, "g%s", u->tensor.at[i].name),
+			&type[i], -1, m);
+		m++;
+	}
 	inst_prepare(u, r->n_grads, r->grad);
-	*of_operand = arena_array(a, int32_t, fwd->n_tensors + 1);
-	out->n_results = add_gradients(u, fwd, *of_operand, result);
 	for (int32_t i = 0; i < r->n_grads; i++)
-		if (r->grad[i].kind == STMT_EQN)
-			inst_run_eqn(u, &r->grad[i]);
-	begin_gradients(u);
-	out->row = ir_row_named(a, arena_printf(a, "%s_grad", r->name));
-	out->n_letters = u->letter.n;
-	out->letter = u->letter.at;
-	out->n_tensors = u->tensor.n;
-	out->tensor = u->tensor.at;
-	out->result = result;
-	out->n_eqns = u->eqn.n;
-	out->eqn = u->eqn.at;
+		if (!is_of_integer(u, n, &r->grad[i]))
+			inst_eqns(u, 1, &r->grad[i]);
+	begin_sums(u, n + 2 * fwd->n_results);
+	out = arena_make(a, ir_inst);
+	*out = (ir_inst){.row = r,
+		.n_letters = u->letter.n,
+		.letter = u->letter.at,
+		.n_tensors = u->tensor.n,
+		.tensor = u->tensor.at,
+		.n_results = m,
+		.result = result,
+		.n_eqns = u->eqn.n,
+		.eqn = u->eqn.at};
+	*of = operand;
 	return out;
 }

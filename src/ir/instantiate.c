@@ -70,7 +70,7 @@ static void check_type(inst *u, const row_param *p, const ir_type *t)
 	u->type = t->dtype;
 }
 
-void inst_add_operands(inst *u)
+static void add_operands(inst *u)
 {
 	int32_t k = 0;
 
@@ -503,7 +503,7 @@ static tn_dtype scan_type(const inst *u, const char *name)
 	return u->type;
 }
 
-void inst_run_eqn(inst *u, const row_stmt *s)
+static void run_eqn(inst *u, const row_stmt *s)
 {
 	in_eqn q = {.n_out = s->n_out, .monoid = s->monoid};
 	int64_t old = map_get_str(u->by_name, s->out[0], -1);
@@ -543,6 +543,13 @@ void inst_run_eqn(inst *u, const row_stmt *s)
 	find_letters(u, s, &q);
 	find_scan(u, &q);
 	*vec_push(u->a, &u->eqn) = q;
+}
+
+void inst_eqns(inst *u, int32_t n, const row_stmt *s)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (s[i].kind == STMT_EQN)
+			run_eqn(u, &s[i]);
 }
 
 /* ---- the whole ---- */
@@ -610,17 +617,11 @@ static ir_inst *finish(inst *u)
 	return out;
 }
 
-ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
-	int32_t n_operands, const ir_type *operand, int32_t n_attrs,
-	const ir_attr *attr, loc at)
+inst *inst_begin(arena *a, const ir_row *r, int32_t n_operands,
+	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at)
 {
 	inst *u = arena_make(a, inst);
-	ir_inst *made;
 
-	if (r->builder != NULL) {
-		r = row_built(t, r, n_operands, operand, n_attrs, attr, at);
-		n_attrs = 0; /* they are in the text */
-	}
 	*u = (inst){.a = a,
 		.e = arena_env(a),
 		.r = r,
@@ -630,17 +631,32 @@ ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
 		.word = map_new(a),
 		.by_name = map_new(a),
 		.left_name = ""};
-	inst_add_operands(u);
+	add_operands(u);
 	inst_attrs(u, n_attrs, attr);
 	inst_unify_operands(u);
 	inst_prepare(u, r->n_stmts, r->stmt);
+	return u;
+}
+
+ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
+	int32_t n_operands, const ir_type *operand, int32_t n_attrs,
+	const ir_attr *attr, loc at)
+{
+	const ir_row *asked = r;
+	bool built = r->builder != NULL;
+	ir_inst *out;
+	inst *u;
+
+	if (built)
+		r = row_built(t, r, n_operands, operand, n_attrs, attr, at);
+	/* attributes of a row that was built are in its text */
+	u = inst_begin(a, r, n_operands, operand, built ? 0 : n_attrs, attr, at);
 	if (r->is_opaque)
 		inst_unify_results(u);
-	for (int32_t i = 0; i < r->n_stmts; i++)
-		if (r->stmt[i].kind == STMT_EQN)
-			inst_run_eqn(u, &r->stmt[i]);
-	made = finish(u);
-	made->n_attrs = n_attrs;
-	made->attr = arena_copy(a, attr, (size_t)n_attrs * sizeof *attr);
-	return made;
+	inst_eqns(u, r->n_stmts, r->stmt);
+	out = finish(u);
+	out->asked = asked;
+	out->n_attrs = n_attrs;
+	out->attr = row_copy_attrs(a, attr, n_attrs);
+	return out;
 }

@@ -410,8 +410,10 @@ typedef struct ir_inst {
 	const struct ir_opaque *opaque;
 	int32_t n_opaque_attr;
 	const int64_t *opaque_attr;
-	int32_t n_attrs; /* as they were given */
-	const ir_attr *attr;
+	/* what it was asked for by: a row of a table; NULL: made otherwise */
+	const ir_row *asked;
+	int32_t n_attrs;
+	const ir_attr *attr; /* only those given */
 } ir_inst;
 
 /*
@@ -422,19 +424,27 @@ ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
 	int32_t n_operands, const ir_type *operand, int32_t n_attrs,
 	const ir_attr *attr, loc at);
 
+/*
+ * The grad block of fwd's row on fwd's shapes: an instance whose operands are
+ * fwd's operands, its results, and the cotangents of those; result k is what
+ * comes to operand of[k], each a float; no equation may be there for it. NULL:
+ * the row has no grad block.
+ */
+ir_inst *ir_instantiate_grad(
+	arena *a, const ir_inst *fwd, const int32_t **of);
+
+/*
+ * An instance as a row of the notation under a name of its own, without packs
+ * and attributes: instantiated on the same operands it means the same. Not of
+ * opaque rows, nor of writes.
+ */
+void ir_inst_print(str *out, const ir_inst *p, const char *name);
+
 /* bodies of an equation: one, or one per component of a tuple monoid */
 static inline int32_t ir_n_bodies(const in_eqn *q)
 {
 	return q->n_out;
 }
-
-/*
- * The grad block of fwd's row as an instance, NULL if it has none. Operands:
- * those of fwd, then its results, then a cotangent for each result; results:
- * gx for operands x, of_operand[k] saying which.
- */
-ir_inst *ir_instantiate_grad(
-	arena *a, const ir_table *t, const ir_inst *fwd, int32_t **of_operand);
 
 /* Opaque rows: plain C over whole, dense tensors. */
 typedef struct ir_opaque {

@@ -11,6 +11,8 @@
  */
 #include "ir/program.h"
 
+#include "ir/row.h"
+
 static env *env_of(const ir_program *p)
 {
 	return arena_env(p->a);
@@ -319,23 +321,6 @@ static void check_attrs(const ir_program *p, const prog_call *c)
 
 /* ---- calls ---- */
 
-/* Attributes are the caller's: the program keeps copies. */
-static ir_attr *copy_attrs(arena *a, const ir_attr *attr, int32_t n)
-{
-	ir_attr *to = arena_array(a, ir_attr, n);
-
-	for (int32_t i = 0; i < n; i++) {
-		to[i] = attr[i];
-		to[i].name = arena_strdup(a, attr[i].name);
-		if (attr[i].kind == ATTR_INTS)
-			to[i].ints = arena_copy(a, attr[i].ints,
-				(size_t)attr[i].n * sizeof(int64_t));
-		if (attr[i].kind == ATTR_STRING)
-			to[i].string = arena_strdup(a, attr[i].string);
-	}
-	return to;
-}
-
 static void check_names(const ir_program *p, const prog_call *c, int32_t n)
 {
 	if (c->n_names >= 0 && c->n_names != n)
@@ -395,7 +380,7 @@ int32_t prog_add_call(ir_program *p, const prog_call *c)
 	}
 	call.arg = arena_copy(p->a, c->arg,
 		(size_t)c->n_args * sizeof(int32_t));
-	call.attr = copy_attrs(p->a, c->attr, c->n_attrs);
+	call.attr = row_copy_attrs(p->a, c->attr, c->n_attrs);
 	call.inst = ir_instantiate(p->a, p->table, c->row, c->n_args, type,
 		c->n_attrs, call.attr, c->at);
 	check_names(p, c, call.inst->n_results);
@@ -413,6 +398,14 @@ int32_t ir_program_inst(ir_program *p, const ir_inst *inst, int32_t n_args,
 		.at = at};
 	int32_t number = p->call.n;
 
+	/* by the name that the table has for it, if it has one */
+	if (inst->asked != NULL &&
+		ir_table_find(p->table, ir_row_name(inst->asked)) ==
+			inst->asked) {
+		call.row = inst->asked;
+		call.n_attrs = inst->n_attrs;
+		call.attr = row_copy_attrs(p->a, inst->attr, inst->n_attrs);
+	}
 	call.arg = arena_copy(p->a, arg, (size_t)n_args * sizeof *arg);
 	add_results(p, &call, name);
 	for (int32_t i = 0; i < call.n_results && name == NULL; i++)

@@ -114,6 +114,9 @@ struct ir_row {
 	const row_builder *builder;
 };
 
+/* attributes with all that they point to (attrs.c) */
+ir_attr *row_copy_attrs(arena *a, const ir_attr *attr, int32_t n);
+
 /* throws notation.* */
 ir_row *row_parse(arena *a, const char *text, size_t n, loc at);
 /* names: what is read is there, what is bound is bound once (row_check.c) */
