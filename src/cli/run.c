@@ -109,7 +109,7 @@ static void json_outputs(tn_context *c, const tn_program *p,
 	printf("],\"kernels\":%lld,\"files_compiled\":%lld,"
 	       "\"cache_hits\":%lld,\"compile_ms\":%.3f,\"run_ms\":%.3f}\n",
 		(long long)s.n_kernels, (long long)s.n_compiled,
-		(long long)(s.n_disk_hits + s.n_memory_hits), s.compile_ms,
+		(long long)s.n_disk_hits + (long long)s.n_memory_hits, s.compile_ms,
 		1e3 * seconds);
 }
 

@@ -89,7 +89,8 @@ void remove_tree(const char *dir)
 
 	if (d) {
 		while ((e = readdir(d)))
-			if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			if (strcmp(e->d_name, ".") != 0 &&
+				strcmp(e->d_name, "..") != 0)
 				unlinkat(dirfd(d), e->d_name, 0);
 		closedir(d);
 	}
