@@ -205,6 +205,8 @@ static many clamp_each(inst *u, const row_node *e)
 			v[i] = inst_int(u, c < 0 ? 0 : c);
 			continue;
 		}
+		if (!inst_is_index(x))
+			inst_fail(u, "index", "clamp is of integers");
 		made = inst_node(u, IN_CLAMP, TN_I64);
 		made->arg[0] = x;
 		made->i = count;

@@ -94,6 +94,8 @@ const in_node *inst_letter(inst *u, int32_t letter);
 const in_node *inst_binary(inst *u, const lex_operator *op, const in_node *a,
 	const in_node *b);
 bool inst_is_const(const in_node *n);
+/* an integer that index arithmetic can be made of: no real, truth value, float read */
+bool inst_is_index(const in_node *n);
 double inst_f64(const in_node *n);
 /* 0 <= ... < extent of an index expression; 0 if a letter in it is empty */
 int64_t inst_extent(inst *u, const in_node *n);

@@ -219,7 +219,7 @@ static void eval_left(inst *u, const row_stmt *s, in_eqn *q, ir_type *shape)
 				inst_fail(u, s->out[0],
 					"%s would have rank more than %d",
 					s->out[0], TN_MAX_RANK);
-			if (m.v[k]->kind == IN_REAL)
+			if (!inst_is_index(m.v[k]))
 				inst_fail(u, s->out[0],
 					"an index of %s is no integer",
 					s->out[0]);

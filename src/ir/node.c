@@ -273,6 +273,13 @@ static bool is_value(const in_node *n, int64_t v)
 	return n->kind == IN_INT && n->i == v;
 }
 
+bool inst_is_index(const in_node *n)
+{
+	if (n->kind == IN_READ)
+		return dtype_is_int(n->dtype);
+	return n->kind != IN_REAL && n->kind != IN_CALL;
+}
+
 /* not both constants */
 static const in_node *index_binary(inst *u, const lex_operator *op,
 	const in_node *a, const in_node *b)
@@ -280,6 +287,9 @@ static const in_node *index_binary(inst *u, const lex_operator *op,
 	if (a->kind == IN_REAL || b->kind == IN_REAL)
 		inst_fail(u, "index", "an axis value and a real number: "
 			"cast the axis value");
+	if (!inst_is_index(a) || !inst_is_index(b))
+		inst_fail(u, "index", "index arithmetic is on integers, not "
+			"on truth values or floats");
 	if (is_op(op, "+"))
 		return is_value(a, 0) ? b : is_value(b, 0) ? a
 						: arith(u, IN_ADD, a, b);

@@ -110,8 +110,7 @@ const in_node *inst_read(inst *u, const row_node *e)
 				t->name, t->type.rank, n);
 	}
 	for (int32_t i = 0; i < n; i++)
-		if (v[i]->kind == IN_REAL ||
-			(v[i]->kind == IN_READ && !dtype_is_int(v[i]->dtype)))
+		if (!inst_is_index(v[i]))
 			inst_fail(u, t->name,
 				"an index of %s is no integer", t->name);
 	r->n_index = n;

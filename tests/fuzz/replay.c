@@ -1,17 +1,19 @@
 /*
  * replay.c: runs a fuzz target without a fuzzing engine.
  *
- *     fuzz_npy [--mutate N] [--seed S] FILE|FOLDER...
+ *     fuzz_npy [--mutate N] [--seed S] [--first I] [--print] FILE|FOLDER...
  *
  * Every file is given to the target as it is; then N changed copies of files
  * chosen at random (cut, bytes flipped, deleted, repeated, replaced by a part
  * of another file or by digits). The same seed gives the same copies. A crash
  * leaves nothing behind but the last line printed, which names file, seed and
- * number of the copy; a finding belongs into the corpus.
+ * number of the copy; --first I --mutate 1 makes that copy alone, and --print
+ * writes it out instead of running it. A finding belongs into the corpus.
  */
 #include "fuzz.h"
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,12 @@ struct file {
 struct corpus {
 	struct file at[MAX_FILES];
 	size_t n;
+};
+
+struct copies {
+	long first, n;
+	uint64_t seed;
+	bool print;
 };
 
 static void *must(void *p)
@@ -167,12 +175,12 @@ static void run(const unsigned char *bytes, size_t n)
 	free(copy);
 }
 
-static void mutate(const struct corpus *c, long n_copies, uint64_t seed)
+static void mutate(const struct corpus *c, const struct copies *o)
 {
 	unsigned char *out = must(malloc(MAX_BYTES));
 
-	for (long i = 0; i < n_copies; i++) {
-		uint64_t rng = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) +
+	for (long i = o->first; i < o->first + o->n; i++) {
+		uint64_t rng = (o->seed + 1) * UINT64_C(0x9e3779b97f4a7c15) +
 			       (uint64_t)i * UINT64_C(0xbf58476d1ce4e5b9);
 		const struct file *f;
 		size_t n, n_changes;
@@ -185,8 +193,11 @@ static void mutate(const struct corpus *c, long n_copies, uint64_t seed)
 		for (n_changes = 1 + below(&rng, 4); n_changes > 0; n_changes--)
 			n = change(&rng, out, n, &c->at[below(&rng, c->n)]);
 		fprintf(stderr, "\r%s seed %llu copy %ld\033[K", f->name,
-			(unsigned long long)seed, i);
-		run(out, n);
+			(unsigned long long)o->seed, i);
+		if (o->print)
+			fwrite(out, 1, n, stdout);
+		else
+			run(out, n);
 	}
 	fputc('\n', stderr);
 	free(out);
@@ -195,29 +206,33 @@ static void mutate(const struct corpus *c, long n_copies, uint64_t seed)
 int main(int argc, char **argv)
 {
 	struct corpus *c = must(calloc(1, sizeof *c));
-	long n_copies = 0;
-	uint64_t seed = 1;
+	struct copies o = {.seed = 1};
 
 	for (int i = 1; i < argc; i++)
 		if (strcmp(argv[i], "--mutate") == 0 && i + 1 < argc)
-			n_copies = strtol(argv[++i], NULL, 10);
+			o.n = strtol(argv[++i], NULL, 10);
 		else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
-			seed = strtoull(argv[++i], NULL, 10);
+			o.seed = strtoull(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--first") == 0 && i + 1 < argc)
+			o.first = strtol(argv[++i], NULL, 10);
+		else if (strcmp(argv[i], "--print") == 0)
+			o.print = true;
 		else
 			add(c, argv[i]);
 	if (c->n == 0) {
 		fprintf(stderr,
-			"usage: %s [--mutate N] [--seed S] "
-			"FILE|FOLDER...\n",
+			"usage: %s [--mutate N] [--seed S] [--first I] "
+			"[--print] FILE|FOLDER...\n",
 			argv[0]);
 		return 2;
 	}
-	for (size_t i = 0; i < c->n; i++) {
+	for (size_t i = 0; i < c->n && o.first == 0; i++) {
 		fprintf(stderr, "%s\n", c->at[i].name);
 		run(c->at[i].bytes, c->at[i].n);
 	}
-	mutate(c, n_copies, seed);
-	printf("%zu files, %ld changed copies\n", c->n, n_copies);
+	mutate(c, &o);
+	if (!o.print)
+		printf("%zu files, %ld changed copies\n", c->n, o.n);
 	for (size_t i = 0; i < c->n; i++) {
 		free(c->at[i].name);
 		free(c->at[i].bytes);
