@@ -1,0 +1,96 @@
+/*
+ * A training step in which allocation number 1, 2, 3, ... fails: each time a
+ * clean error, nothing leaks, and what could be freed is.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+
+static long n_calls, fail_at, n_alive;
+
+static void *resize(void *arg, void *old, size_t n)
+{
+	void *p;
+
+	(void)arg;
+	if (n == 0) {
+		n_alive -= old != NULL;
+		free(old);
+		return NULL;
+	}
+	if (++n_calls == fail_at)
+		return NULL;
+	p = realloc(old, n);
+	n_alive += old == NULL && p != NULL;
+	return p;
+}
+
+static tn_status train(tn_context *c)
+{
+	static const float data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	int64_t ws[] = {2, 3}, xs[] = {4, 2};
+	tn_optimizer *o;
+	tn_tensor *w, *x, *loss;
+	tn_status s;
+	float got;
+
+	if (tn_optimizer_new(&o, c, "adamw", NULL) < 0)
+		return TN_ENOMEM;
+	w = tn_parameter(c, "w", TN_F32, 2, ws, data);
+	s = tn_optimizer_add(o, w);
+	for (int i = 0; i < 2 && s >= 0; i++) {
+		tn_scope_enter(c);
+		x = tn_tensor_new(c, TN_F32, 2, xs, data);
+		loss = tn_reduce_sum(
+			tn_tanh(tn_matmul(x, w)), NULL, 0, false);
+		tn_backward(loss, NULL);
+		tn_optimizer_step(o);
+		tn_keep(loss);
+		tn_scope_leave(c);
+		tn_read(loss, &got, sizeof got);
+		tn_drop(loss);
+		tn_eval(&w, 1);
+		s = tn_context_status(c);
+	}
+	s = tn_context_status(c);
+	tn_optimizer_free(o);
+	return s;
+}
+
+static void each_allocation_fails(void **state)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_status s = TN_ENOMEM;
+	long n = 0;
+
+	(void)state;
+	o.interp = true; /* the C compiler is another process */
+	o.memory.resize = resize;
+	while (s != TN_OK && n < 5000) {
+		tn_context *c = NULL;
+
+		n_calls = n_alive = 0;
+		fail_at = ++n;
+		s = tn_context_new(&c, &o);
+		if (s == TN_OK)
+			s = train(c);
+		if (s != TN_OK)
+			assert_int_equal(s, TN_ENOMEM);
+		tn_context_free(c);
+		if (n_alive != 0)
+			fail_msg("%ld blocks are left behind when allocation "
+				 "%ld fails",
+				n_alive, n);
+	}
+	assert_int_equal(s, TN_OK);
+	assert_true(n > 20); /* it did allocate */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_allocation_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
