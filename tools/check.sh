@@ -117,6 +117,17 @@ if command -v pkg-config >/dev/null; then
 else
 	skip "examples against the installed package" "pkg-config is not installed"
 fi
+if command -v valgrind >/dev/null; then
+	# it does not know the newest vectors; 2: what it finds, 1: not learned yet
+	stage "examples under valgrind" sh -c '
+		for e in "custom_op" "mlp 5"; do
+			TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
+				--error-exitcode=2 build/examples/example_$e
+			[ $? -lt 2 ] || exit 1
+		done'
+else
+	skip "examples under valgrind" "valgrind is not installed"
+fi
 stage "docs/api.md is what the header says" \
 	sh -c 'tools/api_md.py | diff docs/api.md - && echo the same'
 stage "listings in documents" tools/listings.sh README.md docs/tour.md
