@@ -359,3 +359,24 @@ prop_case *draw_case(arena *a, ir_table *t, uint64_t seed, uint64_t index,
 	draw_outputs(&d);
 	return c;
 }
+
+prop_case *draw_one_call(
+	arena *a, ir_table *t, int32_t row, uint64_t seed, uint64_t index)
+{
+	prop_case *c = arena_make(a, prop_case);
+	draft d = {.a = a,
+		.t = t,
+		.c = c,
+		.r = rng_new(seed ^ (uint64_t)row << 32, index),
+		.dtype = TN_F64};
+	attempt *x = arena_make(a, attempt);
+
+	*c = (prop_case){.seed = seed,
+		.index = index,
+		.style = rng_percent(&d.r, 70) ? STYLE_GENERAL : STYLE_EXACT,
+		.p = ir_program_new(a, t)};
+	for (int32_t tries = 0; tries < TRIES && c->p->call.n == 0; tries++)
+		if (draw_call(&d, ir_table_at(t, row), x))
+			env_run(arena_env(a), make_call, x);
+	return c->p->call.n > 0 ? c : NULL;
+}

@@ -2,6 +2,12 @@
  * grad_prop.c: adjoints of randomly drawn calls against central differences.
  *
  *     grad_prop [--seed S] [--count N] [--row NAME] [--order 2] [--verbose]
+ *               [--each N] [--compile K]
+ *
+ * --each N: instead of random programs, every row of the table on N different
+ * shapes at least; a row with a gradient that finds fewer fails. --compile K:
+ * of every K-th adjoint that is compared, compiled code is held against the
+ * interpreter.
  *
  * Every call of a random program is taken alone, with its floats as f64, and
  * differentiated with respect to all operands. For a random weighting of its
@@ -18,7 +24,7 @@
 enum { MAX_COST = 3000, PROBES = 5 };
 
 typedef struct tally {
-	int64_t calls, probes, rough, poles, none, failed;
+	int64_t calls, probes, rough, poles, none, failed, compiled;
 } tally;
 
 typedef struct checking {
@@ -30,7 +36,8 @@ typedef struct checking {
 	bool verbose;
 	tally *sum;
 	bool *seen, *compared; /* by row */
-	int32_t n_cases; /* of the row at hand */
+	int32_t each, compile; /* 0: no */
+	map *shapes, *drawn; /* of the row at hand: compared; all */
 } checking;
 
 /* A call on its own, and data. */
@@ -75,6 +82,14 @@ static void *room(arena *a, const ir_type *t)
 	return arena_alloc(a, n > 0 ? n : 8, 1);
 }
 
+static bool only_versions(const ir_inst *p)
+{
+	for (int32_t i = 0; i < p->n_results; i++)
+		if (p->tensor[p->result[i]].next_of < 0)
+			return false;
+	return true;
+}
+
 static trial *trial_new(arena *a, const ir_inst *inst, rng *r)
 {
 	trial *x = arena_make(a, trial);
@@ -89,9 +104,11 @@ static trial *trial_new(arena *a, const ir_inst *inst, rng *r)
 	for (int32_t i = 0; i < inst->n_results; i++) {
 		const ir_type *t = &inst->tensor[inst->result[i]].type;
 
-		/* running statistics stand behind a stop */
+		/* running statistics stand behind a stop; of what makes
+		 * nothing but next versions they are what counts */
 		if (t->dtype != TN_F64 ||
-			inst->tensor[inst->result[i]].next_of >= 0)
+			(inst->tensor[inst->result[i]].next_of >= 0 &&
+				!only_versions(inst)))
 			continue;
 		x->weight[i] = arena_array(a, double, type_numel(t) + 1);
 		for (int64_t k = 0; k < type_numel(t); k++)
@@ -237,6 +254,52 @@ static bool same_as_text(checking *c, trial *x, rng *r)
 	return true;
 }
 
+/* ---- the adjoint compiled ---- */
+
+/* x's instance as a program of its own, by the way of all random programs. */
+static bool same_compiled(checking *c, const trial *x)
+{
+	static const prop_options o = {.seed = 1};
+	prop_result sum = {0};
+	prop_case one = {.seed = c->seed,
+		.index = c->index,
+		.style = STYLE_GENERAL,
+		.p = ir_program_new(c->a, c->t)};
+	const ir_inst *p = x->inst;
+	int32_t *arg = arena_array(c->a, int32_t, p->n_tensors + 1), n = 0;
+	const char *message;
+	int32_t call;
+
+	for (int32_t i = 0; i < p->n_tensors; i++)
+		if (p->tensor[i].operand >= 0)
+			arg[n] = ir_program_input(one.p,
+				arena_printf(c->a, "x%d", (int)n),
+				p->tensor[i].type, (loc){0}),
+			n++;
+	call = ir_program_inst(one.p, p, n, arg, NULL, (loc){0});
+	for (int32_t i = 0; i < p->n_results; i++)
+		ir_program_output(one.p, one.p->call.at[call].result[i]);
+	c->sum->compiled++;
+	message = try_case(c->a, c->t, &o, &one, &sum);
+	if (message != NULL) {
+		str s = str_new(c->a);
+
+		ir_program_print(&s, one.p);
+		printf("%s compiled: %s\n%s\n", ir_row_name(p->row), message,
+			s.at);
+	}
+	return message == NULL;
+}
+
+/* Is this one to be compiled? An index into nothing has no data. */
+static bool is_turn(const checking *c, const trial *x)
+{
+	for (int32_t i = 0; i < x->inst->n_tensors; i++)
+		if (type_numel(&x->inst->tensor[i].type) == 0)
+			return false;
+	return c->compile > 0 && c->sum->calls % c->compile == 0;
+}
+
 static uint64_t all_bits(void)
 {
 	return ~UINT64_C(0);
@@ -274,7 +337,8 @@ static bool check_inst(
 			env_diag(y->e)->rule, env_diag(y->e)->text);
 		return false;
 	}
-	good = same_as_text(c, y, r);
+	good = same_as_text(c, y, r) &&
+	       (!is_turn(c, y) || same_compiled(c, y));
 	for (int32_t k = 0; k < g->n_results && good; k++) {
 		int32_t t = 0;
 
@@ -365,6 +429,20 @@ static void prepare(void *arg)
 		fill(f->c, f->one);
 }
 
+/* "f64[2,3] i64[2]": what an instance is on. */
+static const char *shape_text(const checking *c, const ir_inst *p)
+{
+	str s = str_new(c->a);
+
+	for (int32_t i = 0; i < p->n_tensors; i++) {
+		if (p->tensor[i].operand < 0)
+			continue;
+		str_add(&s, dtype_name(p->tensor[i].type.dtype));
+		str_shape(&s, p->tensor[i].type.shape, p->tensor[i].type.rank);
+	}
+	return s.at;
+}
+
 static bool check_call(checking *c, const ir_program *p, const ir_call *call)
 {
 	struct filling f = {c, NULL, p, call};
@@ -389,6 +467,10 @@ static bool check_call(checking *c, const ir_program *p, const ir_call *call)
 				type_bytes(&inst->tensor[i].type));
 	c->sum->calls++;
 	good = check_inst(c, x, c->order, &r, &differs);
+	if (c->shapes != NULL)
+		map_set_str(c->drawn, shape_text(c, inst), 1);
+	if (differs && good && c->shapes != NULL)
+		map_set_str(c->shapes, shape_text(c, inst), 1);
 	c->compared[number] = c->compared[number] || differs;
 	if (!good) {
 		str s = str_new(c->a);
@@ -419,6 +501,39 @@ static void check_program(arena *a, void *arg)
 	}
 }
 
+/* One row on shapes as they are drawn. */
+static void check_row(arena *a, void *arg)
+{
+	enum { MOST = 200 };
+	checking c = *(checking *)arg;
+	int32_t row = (int32_t)c.index;
+
+	c.a = a;
+	c.t = ir_table_new(a);
+	c.shapes = map_new(a);
+	c.drawn = map_new(a);
+	for (int32_t i = 0; i < MOST && map_n(c.shapes) < c.each; i++) {
+		prop_case *one;
+
+		c.index = (uint64_t)i;
+		one = draw_one_call(a, c.t, row, c.seed, c.index);
+		if (one != NULL &&
+			!check_call(&c, one->p, &one->p->call.at[0])) {
+			c.sum->failed++;
+			return;
+		}
+		if (i > MOST / 4 && map_n(c.shapes) == 0)
+			return; /* no gradient */
+	}
+	/* a row of scalars has one shape */
+	if (map_n(c.shapes) < c.each && map_n(c.shapes) < map_n(c.drawn)) {
+		printf("%s: compared on %d shapes only\n",
+			ir_row_name(ir_table_at(c.t, row)),
+			(int)map_n(c.shapes));
+		c.sum->failed++;
+	}
+}
+
 struct entering {
 	env *e;
 	checking *c;
@@ -428,7 +543,7 @@ static void enter(void *arg)
 {
 	struct entering *x = arg;
 
-	arena_run(x->e, check_program, x->c);
+	arena_run(x->e, x->c->each > 0 ? check_row : check_program, x->c);
 }
 
 static void table_size(arena *a, void *arg)
@@ -441,12 +556,17 @@ static void list_rows(arena *a, void *arg)
 	const checking *c = arg;
 	ir_table *t = ir_table_new(a);
 
-	printf("never compared:");
+	int32_t n = 0;
+
+	printf("no gradient:");
 	for (int32_t i = 0; i < ir_table_n(t); i++)
-		if (!c->compared[i])
+		if (!c->compared[i]) {
 			printf(" %s%s", ir_row_name(ir_table_at(t, i)),
 				c->seen[i] ? "" : "(not drawn)");
-	printf("\n");
+			n++;
+		}
+	printf("\n%d rows, %d of them with a gradient\n", ir_table_n(t),
+		ir_table_n(t) - n);
 }
 
 int main(int argc, char **argv)
@@ -465,6 +585,10 @@ int main(int argc, char **argv)
 			c.seed = strtoull(argv[++i], NULL, 10);
 		else if (i + 1 < argc && strcmp(argv[i], "--count") == 0)
 			count = strtol(argv[++i], NULL, 10);
+		else if (i + 1 < argc && strcmp(argv[i], "--each") == 0)
+			c.each = (int32_t)strtol(argv[++i], NULL, 10);
+		else if (i + 1 < argc && strcmp(argv[i], "--compile") == 0)
+			c.compile = (int32_t)strtol(argv[++i], NULL, 10);
 		else if (i + 1 < argc && strcmp(argv[i], "--row") == 0)
 			c.row = argv[++i];
 		else if (i + 1 < argc && strcmp(argv[i], "--order") == 0)
@@ -475,6 +599,8 @@ int main(int argc, char **argv)
 	arena_run(e, table_size, &n);
 	c.seen = calloc((size_t)n + 1, 1);
 	c.compared = calloc((size_t)n + 1, 1);
+	if (c.each > 0)
+		count = n;
 	for (long i = 0; i < count && sum.failed < 10; i++) {
 		c.index = (uint64_t)i;
 		if (env_run(e, enter, &x) < 0) {
@@ -483,13 +609,13 @@ int main(int argc, char **argv)
 			sum.failed++;
 		}
 	}
-	if (c.verbose)
+	if (c.verbose || c.each > 0)
 		arena_run(e, list_rows, &c);
 	printf("%lld calls, %lld elements compared, %lld not smooth, %lld poles, %lld calls "
-	       "without a gradient, %lld failed\n",
+	       "without a gradient, %lld compiled, %lld failed\n",
 		(long long)sum.calls, (long long)(sum.probes - sum.rough),
 		(long long)sum.rough, (long long)sum.poles,
-		(long long)sum.none,
+		(long long)sum.none, (long long)sum.compiled,
 		(long long)sum.failed);
 	free(c.seen);
 	free(c.compared);

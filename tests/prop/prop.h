@@ -112,6 +112,10 @@ typedef struct prop_case {
 /* Program number `index`; counts[row] by number in the table, or NULL. */
 prop_case *draw_case(arena *a, ir_table *t, uint64_t seed, uint64_t index,
 	row_count *counts);
+/* A program of one call of row number `row`; NULL: the row took none of what
+ * was drawn. */
+prop_case *draw_one_call(
+	arena *a, ir_table *t, int32_t row, uint64_t seed, uint64_t index);
 void draw_attrs(arena *a, bindings *b, const ir_row *r, int32_t n_operands,
 	const ir_type *operand, int32_t *n_attrs, ir_attr *attr);
 int64_t inst_cost(const ir_inst *inst);
