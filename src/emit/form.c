@@ -144,6 +144,19 @@ static const char *block_at(emitter *em, const loop_node *n, int32_t var)
 	return arena_printf(em->a, "b%d_%d", var, level);
 }
 
+/* Is it a sum, not a factor? */
+static bool is_sum(const char *t)
+{
+	int32_t depth = 0;
+
+	for (; *t != '\0'; t++) {
+		depth += (*t == '(') - (*t == ')');
+		if (depth == 0 && (*t == '+' || *t == '-'))
+			return true;
+	}
+	return false;
+}
+
 const char *em_digits_text(emitter *em, const loop_buf *b,
 	const ix_form *const *digit, const char *lane)
 {
@@ -161,10 +174,7 @@ const char *em_digits_text(emitter *em, const loop_buf *b,
 		if (base != NULL)
 			str_printf(&s, "(%s - %s)", t, base);
 		else
-			str_printf(&s,
-				digit[i]->n == 1 && digit[i]->c0 == 0 ? "%s"
-								      : "(%s)",
-				t);
+			str_printf(&s, is_sum(t) ? "(%s)" : "%s", t);
 	}
 	return b->n_vars == 0 ? "0" : s.at;
 }
