@@ -220,9 +220,81 @@ static const char *number_of_chunk(emitter *em, const loop_node *n)
 	return t;
 }
 
+/* The ends of the loop where all that it is clipped to holds. */
+static void clip(emitter *em, const loop_node *n)
+{
+	ix *x = em->s->x;
+	struct span *s = &em->span[n->var];
+
+	for (int32_t i = 0; i < n->n_clip; i++) {
+		const loop_clip *c = &n->clip[i];
+		const ix_form *rest = c->rest, *from, *to;
+		const char *lo = em_fresh(em, "s"), *hi = em_fresh(em, "s");
+		const ix_fact fact = {c->f, c->lo, c->hi};
+
+		em_load_funs(em, rest);
+		if (c->stride > 0) { /* lo - rest <= var < hi - rest */
+			from = ix_sub(x, em->dom, ix_const(x, c->lo), rest);
+			to = ix_sub(x, em->dom, ix_const(x, c->hi), rest);
+		} else { /* rest - hi < var <= rest - lo */
+			from = ix_sub(x, em->dom, rest, ix_const(x, c->hi - 1));
+			to = ix_sub(x, em->dom, rest, ix_const(x, c->lo - 1));
+		}
+		em_line(em, "const i64 %s = %s(%s, %s);", lo,
+			em_own(em, "max_i64"), s->lo,
+			em_form_text(em, from, NULL));
+		em_line(em, "const i64 %s = %s(%s, %s);", hi,
+			em_own(em, "min_i64"), s->hi,
+			em_form_text(em, to, NULL));
+		*s = (struct span){lo, hi, -1, -1, -1, 1};
+		*vec_push(em->a, &em->facts) = fact;
+	}
+	em->dom->facts = em->facts.at;
+	em->dom->n_facts = em->facts.n;
+}
+
+static void for_loop(emitter *em, const loop_node *n);
+
+static void clipped(emitter *em, const loop_node *n)
+{
+	struct span old = em->span[n->var];
+	struct marks m = em_mark(em);
+	loop_node all = *n;
+
+	all.n_clip = 0;
+	em_line(em, "{");
+	em->depth++;
+	if (n->parallel) {
+		em_line(em, "const i64 %s = %s;", em->var[n->var],
+			number_of_chunk(em, n));
+		em->span[n->var].lo = em->var[n->var];
+		em->span[n->var].hi = arena_printf(
+			em->a, "(%s + 1)", em->var[n->var]);
+		clip(em, n);
+		em_line(em, "if (%s < %s) {", em->span[n->var].lo,
+			em->span[n->var].hi);
+		em->depth++;
+		body(em, n);
+		em->depth--;
+		em_line(em, "}");
+	} else {
+		clip(em, n);
+		for_loop(em, &all);
+	}
+	em_release(em, m);
+	em->span[n->var] = old;
+	em->depth--;
+	em_line(em, "}");
+}
+
 static void for_loop(emitter *em, const loop_node *n)
 {
 	struct span old = em->span[n->var];
+
+	if (n->n_clip > 0) {
+		clipped(em, n);
+		return;
+	}
 
 	if (n->parallel) {
 		em_line(em, "const i64 %s = %s;", em->var[n->var],

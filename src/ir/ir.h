@@ -216,6 +216,11 @@ typedef struct ir_system {
 } ir_system;
 
 ir_system *ir_system_new(arena *a, ix *x);
+/*
+ * The number of the input in whose memory all versions of the storage of t
+ * are made, one over the other: a param's. -1: t has memory of its own.
+ */
+int32_t ir_place_of_storage(const ir_system *s, int32_t t);
 /* adds a tensor that no equation makes yet; the name is made unique */
 int32_t ir_add_tensor(ir_system *s, const char *name, tn_dtype t, int32_t rank,
 	const int64_t *shape);

@@ -96,6 +96,19 @@ ix_box ir_eqn_box(ir_system *s, const sys_eqn *e)
 	return (ix_box){.n = e->n_axes, .extent = extent};
 }
 
+int32_t ir_place_of_storage(const ir_system *s, int32_t t)
+{
+	int32_t storage = s->tensor.at[t].storage;
+
+	for (int32_t i = 0; i < s->store.n && storage >= 0; i++) {
+		int32_t in = s->store.at[i];
+
+		if (in >= 0 && s->tensor.at[s->input.at[in]].storage == storage)
+			return in;
+	}
+	return -1;
+}
+
 /* ---- the verifier ---- */
 
 struct check {

@@ -50,6 +50,7 @@ void loop_parallel(loop_kernel *k);
 bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m);
 int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block);
 void loop_stage_columns(loop_kernel *k, loop_node *block);
+void loop_clip_windows(loop_kernel *k);
 void loop_split_guards(loop_kernel *k);
 void loop_read_ahead(loop_kernel *k);
 void loop_choose_streams(loop_kernel *k);

@@ -58,6 +58,17 @@ typedef struct loop_ahead {
 	bool far;
 } loop_ahead;
 
+/*
+ * A loop that only runs where lo <= f < hi, with f = rest + stride * var and
+ * a stride of 1 or -1; rest may hold data.
+ */
+typedef struct loop_clip {
+	const ix_form *f;
+	int64_t lo, hi;
+	const ix_form *rest;
+	int64_t stride;
+} loop_clip;
+
 typedef struct loop_node loop_node;
 struct loop_node {
 	loop_kind kind;
@@ -72,6 +83,8 @@ struct loop_node {
 	int32_t n_ahead; /* FOR in lanes: asked for with every vector; STAGE:
 			    with every square */
 	const loop_ahead *ahead;
+	int32_t n_clip; /* FOR: where a write in place has its window */
+	const loop_clip *clip;
 	int32_t n_child;
 	loop_node **child;
 	/* the same place in the first of the copies that SPANs made; else NULL */

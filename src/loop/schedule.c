@@ -99,6 +99,7 @@ void loop_schedule(loop_kernel *k, const loop_target *t)
 		}
 		loop_vectorise(k);
 		loop_parallel(k);
+		loop_clip_windows(k);
 		loop_split_guards(k);
 		loop_read_ahead(k);
 	}

@@ -142,7 +142,9 @@ static void in_list(loop_kernel *k, loop_node ***list, int32_t *n)
 		loop_node *c = (*list)[i];
 		int32_t p = 0;
 
-		if (c->kind == LOOP_FOR && c->lanes > 1)
+		if (c->kind == LOOP_FOR && c->n_clip > 0)
+			; /* decided for all that is left */
+		else if (c->kind == LOOP_FOR && c->lanes > 1)
 			p = pieces(k, c, out + m);
 		else
 			in_list(k, &c->child, &c->n_child);

@@ -111,17 +111,6 @@ static void find_lifetimes(plan *p)
 	}
 }
 
-/*
- * May the output be made where the param stands? If both are one storage,
- * then whoever reads an older version comes before: fuse/ has seen to it.
- */
-static bool is_in_place(const ir_system *s, int32_t t, int32_t input)
-{
-	return s->tensor.at[t].storage >= 0 &&
-	       s->tensor.at[t].storage ==
-		       s->tensor.at[s->input.at[input]].storage;
-}
-
 static void place_output(plan *p, int32_t i)
 {
 	const ir_system *s = p->s;
@@ -131,12 +120,31 @@ static void place_output(plan *p, int32_t i)
 	if (s->tensor.at[root].numel == 0)
 		return;
 	if (at->where != PLAN_NOWHERE ||
-		(store >= 0 && !is_in_place(s, root, store))) {
+		(store >= 0 && ir_place_of_storage(s, root) != store)) {
 		*vec_push(p->a, &p->copy) = (plan_copy){root, i};
 		return;
 	}
 	at->where = PLAN_OUTPUT;
 	at->number = i;
+}
+
+/* Versions in between are made where the param stands, too. */
+static void place_versions(plan *p)
+{
+	const ir_system *s = p->s;
+
+	for (int32_t t = 0; t < s->tensor.n; t++) {
+		plan_place *at = &p->place[t];
+		int32_t in = ir_place_of_storage(s, t);
+
+		for (int32_t i = 0; in >= 0 && i < s->output.n; i++) {
+			if (at->where != PLAN_NOWHERE || at->first < 0 ||
+				plan_store(s, i) != in)
+				continue;
+			at->where = PLAN_OUTPUT;
+			at->number = i;
+		}
+	}
 }
 
 /* The caller's arrays; outputs that something else already fills are copies. */
@@ -152,6 +160,7 @@ static void place_callers(plan *p)
 	}
 	for (int32_t i = s->output.n - 1; i >= 0; i--) /* params come last */
 		place_output(p, i);
+	place_versions(p);
 }
 
 /* Tensors in the order of a key (first or last step), as lists by step. */

@@ -1,0 +1,132 @@
+/*
+ * schedule_window.c: a write in place walks its window, not the storage.
+ *
+ * The next version of a tensor whose elements are those of the version before
+ * but for a window is an equation over all elements. Where both versions are
+ * the same bytes, nothing happens outside of the window: the loops around the
+ * statement are clipped to it, each by a guard that its variable decides:
+ *
+ *   for i < 128 { for j { w'[i,j] = inside(i - t, 0, 1) ? v[j] : w[i,j] } }
+ *     ->  for t <= i < t + 1 { for j { w'[i,j] = v[j] } }
+ */
+#include "loop/local.h"
+
+struct window {
+	loop_kernel *k;
+	int32_t eqn;
+	loop_node *stmt;
+	int32_t n_stmts;
+};
+
+/* Without casts from dtype t to what holds all of it, and back. */
+static const expr *uncast(const expr *e, tn_dtype t)
+{
+	while (e->kind == EX_CAST &&
+		(e->dtype == t || (e->dtype == TN_F32 &&
+					  (t == TN_F16 || t == TN_BF16))))
+		e = e->arg[0];
+	return e;
+}
+
+/* The guard of the window; NULL when this is no write in place. */
+static const expr *window_of(loop_kernel *k, const loop_eqn *e)
+{
+	const ir_system *s = k->s;
+	int32_t t = e->e->out[0], maker, comp;
+	tn_dtype dt = s->tensor.at[t].dtype;
+	const expr *b, *old;
+
+	if (e->e->monoid != IR_SET || e->push || e->stage || e->scan_var >= 0 ||
+		loop_param(k, t) < 0 || ir_place_of_storage(s, t) < 0)
+		return NULL;
+	b = uncast(e->body[0], dt);
+	if (b->kind != EX_SELECT)
+		return NULL;
+	old = uncast(b->arg[2], dt);
+	if (old->kind != EX_READ || old->form != e->at ||
+		s->tensor.at[old->tensor].dtype != dt ||
+		s->tensor.at[old->tensor].storage != s->tensor.at[t].storage)
+		return NULL;
+	/* made here and nowhere stored: there is nothing to leave as it is */
+	if (loop_maker(k, old->tensor, &maker, &comp))
+		return NULL;
+	return b->arg[0];
+}
+
+static void find(struct window *w, loop_node *n)
+{
+	if (n->kind == LOOP_STMT && n->eqn == w->eqn) {
+		w->stmt = n;
+		w->n_stmts++;
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		find(w, n->child[i]);
+}
+
+static bool in_lanes(const loop_node *n)
+{
+	for (n = n->up; n != NULL; n = n->up)
+		if (n->kind == LOOP_FOR && n->lanes > 1)
+			return true;
+	return false;
+}
+
+/* Clips the innermost loop that decides lo <= f < hi, if that is possible. */
+static void clip(struct window *w, const ix_form *f, int64_t lo, int64_t hi)
+{
+	loop_kernel *k = w->k;
+	ix *x = k->s->x;
+
+	for (loop_node *n = w->stmt->up; n != NULL && n->n_child == 1;
+		n = n->up) {
+		const ix_form *rest;
+		loop_clip *list;
+		int64_t s;
+
+		if (n->kind != LOOP_FOR ||
+			(loop_form_vars(f) & BIT(n->var)) == 0)
+			continue;
+		if (!loop_stride(f, n->var, k->var[n->var].extent, &s) ||
+			(s != 1 && s != -1) || n->backward || in_lanes(n))
+			return;
+		rest = ix_sub(x, &k->dom, f,
+			ix_scale(x, ix_axis(x, &k->dom, n->var), s));
+		if ((loop_form_vars(rest) & ~loop_node_open(n->up)) != 0)
+			return;
+		list = arena_array(k->a, loop_clip, n->n_clip + 1);
+		if (n->n_clip > 0)
+			memcpy(list, n->clip,
+				(size_t)n->n_clip * sizeof *list);
+		list[n->n_clip++] = (loop_clip){f, lo, hi, rest, s};
+		n->clip = list;
+		return;
+	}
+}
+
+static void clip_all(struct window *w, const expr *c, int32_t depth)
+{
+	if (c->kind == EX_INSIDE)
+		clip(w, c->form, c->lo, c->hi);
+	else if (c->kind == EX_CALL && depth < 50 &&
+		strcmp(ir_scalar_at(c->fn)->name, "and") == 0) {
+		clip_all(w, c->arg[0], depth + 1);
+		clip_all(w, c->arg[1], depth + 1);
+	}
+}
+
+void loop_clip_windows(loop_kernel *k)
+{
+	loop_link(k);
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const expr *c = window_of(k, &k->eqn[i]);
+		struct window w = {.k = k, .eqn = i};
+
+		if (c == NULL)
+			continue;
+		for (int32_t p = 0; p < k->n_phases; p++)
+			for (int32_t j = 0; j < k->phase[p].n_roots; j++)
+				find(&w, k->phase[p].root[j]);
+		if (w.n_stmts == 1)
+			clip_all(&w, c, 0);
+	}
+}
