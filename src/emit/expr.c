@@ -221,6 +221,7 @@ val em_load(emitter *em, const struct place_of *p, bool guarded)
 	bool lanes = p->varies || per_lane(em, p), mixed = false;
 	const char *t = em_element(em, p, NULL);
 	int32_t i;
+	val w;
 
 	if (p->buf != NULL && p->buf->where == LOOP_REGISTER) {
 		val v = {t, p->dtype, per_lane(em, p) ? em->lanes : 1, 0};
@@ -229,6 +230,8 @@ val em_load(emitter *em, const struct place_of *p, bool guarded)
 			v.mask = em_mask_bytes(em);
 		return v;
 	}
+	if (em_window(em, p, &w))
+		return w;
 	for (i = 0; guarded && i < em->path.n; i++)
 		mixed |= em->path.at[i].c.lanes > 1;
 	lanes |= mixed;

@@ -88,7 +88,8 @@ static const char *atom_text(emitter *em, const ix_atom *t, const char *lane)
 	emit_bug(em, "unknown atom", "");
 }
 
-const char *em_form_text(emitter *em, const ix_form *f, const char *lane)
+static const char *split(
+	emitter *em, const ix_form *f, const char *lane, int64_t *plus)
 {
 	str s = str_new(em->a);
 	int64_t c0 = f->c0;
@@ -122,12 +123,26 @@ const char *em_form_text(emitter *em, const ix_form *f, const char *lane)
 				c < 0 ? -(uint64_t)c : (uint64_t)c);
 		str_add(&s, v);
 	}
-	if (!some)
-		str_printf(&s, "%" PRId64, c0);
-	else if (c0 != 0)
-		str_printf(&s, c0 < 0 ? " - %" PRIu64 : " + %" PRIu64,
-			c0 < 0 ? -(uint64_t)c0 : (uint64_t)c0);
-	return s.at;
+	*plus = c0;
+	return some ? s.at : "";
+}
+
+const char *em_form_split(emitter *em, const ix_form *f, int64_t *plus)
+{
+	return split(em, f, NULL, plus);
+}
+
+const char *em_form_text(emitter *em, const ix_form *f, const char *lane)
+{
+	int64_t c0;
+	const char *t = split(em, f, lane, &c0);
+
+	if (t[0] == '\0')
+		return arena_printf(em->a, "%" PRId64, c0);
+	if (c0 == 0)
+		return t;
+	return arena_printf(em->a, "%s %c %" PRIu64, t, c0 < 0 ? '-' : '+',
+		c0 < 0 ? -(uint64_t)c0 : (uint64_t)c0);
 }
 
 /* Name of the block of var that holds n, or NULL. */

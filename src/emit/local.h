@@ -5,6 +5,7 @@
  *   value.c  values: one, or one per lane; conversions between their kinds
  *   expr.c   expressions, straight-line, each computed once in its block
  *   leaf.c   statements: stores and accumulators
+ *   window.c vectors that overlap
  *   nest.c   loops, blocks, vector loops
  *   emit.c   functions, names, translation units
  */
@@ -37,6 +38,12 @@ struct def { /* elements stored in this block */
 	const ix_form *at;
 	val v;
 	bool used; /* or stored: C knows no value that nobody uses */
+};
+struct window { /* a vector that is loaded, by its address */
+	int32_t param;
+	const char *base;
+	int64_t at;
+	const char *name, *load;
 };
 struct path { /* conditions under which something is evaluated */
 	val c;
@@ -85,6 +92,7 @@ typedef struct emitter {
 	VEC(struct memo_fun) fun;
 	VEC(struct def) def;
 	VEC(struct path) path;
+	VEC(struct window) window;
 	VEC(struct lane_acc) acc;
 	val param[2 * IR_MAX_COMP];
 	VEC(emit_check) check;
@@ -109,6 +117,8 @@ _Noreturn void emit_bug(emitter *em, const char *what, const char *name);
 
 /* form.c: lane NULL: the first lane, else name of a lane's number */
 const char *em_form_text(emitter *em, const ix_form *f, const char *lane);
+/* of the first lane, without the constant that is added; "": only that */
+const char *em_form_split(emitter *em, const ix_form *f, int64_t *plus);
 const char *em_digits_text(emitter *em, const loop_buf *b,
 	const ix_form *const *digit, const char *lane);
 bool em_form_varies(emitter *em, const ix_form *f);	/* between lanes */
@@ -160,8 +170,14 @@ void em_leaf(emitter *em, const loop_node *n);
 void em_open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll);
 void em_close_lane_accs(emitter *em, int32_t first);
 
+/* window.c */
+void em_open_windows(emitter *em, const loop_node *n);
+void em_move_windows(emitter *em, bool start);
+bool em_window(emitter *em, const struct place_of *p, val *out);
+
 /* nest.c */
 void em_nest(emitter *em, loop_node *const *list, int32_t n);
+bool em_is_unrolled(const emitter *em, const loop_node *n);
 void em_declare_registers(emitter *em, const loop_node *scope);
 struct marks {
 	int32_t memo, fun, def, facts;

@@ -70,6 +70,13 @@ static void add_fact(emitter *em, int32_t var, int64_t lo, int64_t hi)
 	em->dom->n_facts = em->facts.n;
 }
 
+/* few iterations, written one after the other */
+bool em_is_unrolled(const emitter *em, const loop_node *n)
+{
+	return n->lanes <= 1 && !n->backward &&
+	       em->span[n->var].len == n->unroll;
+}
+
 static void one_by_one(emitter *em, const loop_node *n, const char *from)
 {
 	const struct span *s = &em->span[n->var];
@@ -77,8 +84,7 @@ static void one_by_one(emitter *em, const loop_node *n, const char *from)
 	struct marks m = em_mark(em);
 	int64_t i;
 
-	if (from[0] != '\0' && n->lanes <= 1 && !n->backward &&
-		s->len == n->unroll) { /* few: written one after the other */
+	if (from[0] != '\0' && em_is_unrolled(em, n)) {
 		for (i = 0; i < s->len; i++) {
 			em_line(em, "{");
 			em->depth++;
@@ -131,6 +137,8 @@ static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 	const char *v = em->var[n->var], *hi = em->span[n->var].hi;
 	int32_t u, step = unroll * em->lanes, i;
 
+	if (n->unroll <= 1 && em->span[n->var].len >= em->lanes)
+		em_open_windows(em, n);
 	em_line(em, "for (; %s + %d <= %s; %s += %d) {", v, step, hi, v, step);
 	em->depth++;
 	for (u = 0; u < unroll; u++) {
@@ -142,13 +150,16 @@ static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 			em->depth++;
 		}
 		ahead(em, n);
+		em_move_windows(em, true);
 		body(em, n);
+		em_move_windows(em, false);
 		if (unroll > 1) {
 			em->depth--;
 			em_line(em, "}");
 		}
 	}
 	em->plus[n->var] = 0;
+	em->window.n = 0;
 	em->depth--;
 	em_line(em, "}");
 }

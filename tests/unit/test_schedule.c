@@ -55,6 +55,13 @@ static const struct seen seen[] = {
 		" a o#0: o[i:4096] += x[i + k] for k:3\n return o\n}\n",
 		{"load_f32x16(&p1[i0]", "load_f32x16(&p1[i0 + 2])"},
 		{"(0 + ", " + 0"}},
+	/* .. overlapping vectors are put together, where there is room */
+	{"overlap",
+		"system {\n x: f32[4128] input 0\n o: f32[4096]\n"
+		" a o#0: o[i:4096] += x[i + k + 7] for k:3\n return o\n}\n",
+		{"__builtin_shufflevector(w0, w1, 9, 10,", "w0 = w1;",
+			"w1 = load_f32x16(&p1[i0 + 16]);"},
+		{"w2", "clamp"}},
 	{"padding",
 		"system {\n x: f32[4096,64] input 0\n o: f32[4096,64]\n"
 		" a o#0: o[i:4096, j:64] += sel(inside(i + k - 1, 0, 4096),"
