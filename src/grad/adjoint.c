@@ -18,7 +18,11 @@
 int32_t adj_tensor(
 	adjoint *g, const char *name, const ir_type *type, tn_dtype dtype)
 {
-	in_tensor t = {.name = name,
+	const char *quote = strchr(name, '\'');
+	in_tensor t = {.name = quote == NULL
+			? name /* x' is no name in a system */
+			: arena_printf(g->a, "%.*s_next", (int)(quote - name),
+				  name),
 		.type = *type,
 		.operand = -1,
 		.result = -1,
