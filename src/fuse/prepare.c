@@ -185,13 +185,15 @@ static void detach(fuse_state *f, int32_t t)
 }
 
 /* A last equation that stores t where it belongs. */
-static int32_t add_copy(prepare *w, int32_t t, int32_t storage)
+static int32_t add_copy(
+	prepare *w, int32_t t, int32_t storage, const char *why)
 {
 	fuse_state *f = w->f;
 	ir_system *s = f->s;
 	fuse_storage *o = &f->storage[storage];
 	sys_eqn e = {.label = "store",
 		.op = "store",
+		.why = why,
 		.call = s->eqn.at[s->tensor.at[t].eqn].call,
 		.monoid = IR_SET,
 		.n_out = 1,
@@ -335,7 +337,7 @@ static bool reads_own_place(fuse_state *f, const eqn_unit *u, int32_t tensor)
 }
 
 /* Write t keeps apart: true when a copy was added. */
-static void set_apart(prepare *w, int32_t t)
+static void set_apart(prepare *w, int32_t t, const char *why)
 {
 	fuse_state *f = w->f;
 	int32_t storage = f->s->tensor.at[t].storage;
@@ -344,7 +346,7 @@ static void set_apart(prepare *w, int32_t t)
 	detach(f, t);
 	if (!last)
 		return;
-	t = add_copy(w, t, storage);
+	t = add_copy(w, t, storage, why);
 	f->kept[t] = true;
 	f->unit[fuse_maker(f, t)] = eqn_unit_new(
 		f->g, w->e.at[fuse_maker(f, t)], fuse_maker(f, t));
@@ -464,10 +466,12 @@ static void order_writes(prepare *w)
 		for (int32_t k = 0; u != NULL && k < u->e.n_out; k++)
 			if (f->version[u->e.out[k]] > 0 &&
 				!reads_own_place(f, u, u->e.out[k]))
-				set_apart(w, u->e.out[k]);
+				set_apart(w, u->e.out[k],
+					"it reads what it overwrites, "
+					"elsewhere");
 	}
 	while ((t = sort(f)) >= 0)
-		set_apart(w, t);
+		set_apart(w, t, "what it overwrites is read later");
 }
 
 void fuse_prepare(fuse_state *f)

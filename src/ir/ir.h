@@ -203,6 +203,7 @@ typedef struct sys_eqn {
 	int32_t n_opaque_attr;
 	const int64_t *opaque_attr; /* as the row's opaque function wants them */
 	bool is_view; /* IR_SET, one bare injective read, nothing else */
+	const char *why; /* of a copy that a write in place made necessary; else NULL */
 } sys_eqn;
 
 typedef struct ir_system {

@@ -563,6 +563,7 @@ static int32_t last_version(lower *w, int32_t t)
 	bool overwritten = false;
 	sys_eqn e = {.monoid = IR_SET,
 		.label = "copy",
+		.why = "it is returned, and overwritten later",
 		.op = "copy",
 		.call = w->p->call.n - 1,
 		.n_out = 1,

@@ -45,6 +45,28 @@ static void print_launch(str *out, const plan *p, const plan_launch *l)
 	}
 }
 
+/* Copies that a write in place could not do without. */
+static void print_kept(str *out, const plan *p)
+{
+	for (int32_t i = 0; i < p->launch.n; i++) {
+		const fuse_kernel *k = p->launch.at[i].source;
+
+		for (int32_t j = 0; j < k->n_eqns; j++) {
+			const sys_eqn *e = &k->eqn[j].e;
+			const sys_tensor *t;
+
+			if (e->why == NULL)
+				continue;
+			t = &p->s->tensor.at[e->out[0]];
+			str_printf(out, "copied: %s, %lld bytes: %s\n",
+				t->name,
+				(long long)t->numel *
+					(long long)dtype_size(t->dtype),
+				e->why);
+		}
+	}
+}
+
 static void print_text(str *out, const plan *p)
 {
 	str_printf(out, "%d launches in %d steps, %d functions in %d files\n",
@@ -58,6 +80,7 @@ static void print_text(str *out, const plan *p)
 		for (int32_t i = 0; i < step->n; i++)
 			print_launch(out, p, &p->launch.at[step->first + i]);
 	}
+	print_kept(out, p);
 	for (int32_t i = 0; i < p->copy.n; i++)
 		str_printf(out, "copy %s to output %s\n",
 			p->s->tensor.at[p->copy.at[i].tensor].name,
