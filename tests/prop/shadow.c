@@ -25,7 +25,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_SAMPLES = 9 };
+enum { MAX_SAMPLES = 16 };
 
 static tn_dtype wide(tn_dtype t)
 {
@@ -103,10 +103,14 @@ static ir_number apply(const function *f, const ir_number *x)
 	return r;
 }
 
-/* Places in the interval of x, the middle first. */
-static int32_t samples(tn_dtype t, shadow x, ir_number *at)
+/*
+ * Places in the interval of x, the middle first. A function of one argument is
+ * looked at more closely: between few places a sine may go up and down.
+ */
+static int32_t samples(tn_dtype t, shadow x, bool closely, ir_number *at)
 {
-	static const double spread[] = {-1, 1, 0.61, -0.43};
+	static const double spread[] = {-1, 1, 0.61, -0.43, 0.83, -0.74, 0.37,
+		-0.21, 0.13, -0.92};
 	static const double wild[] = {NAN, -INFINITY, -1, 0, 1, INFINITY};
 	int32_t n = 1;
 
@@ -122,7 +126,7 @@ static int32_t samples(tn_dtype t, shadow x, ir_number *at)
 			else
 				at[n++].i = ir_wrap(t, INT64_MAX * (i % 2) + i);
 	} else if (dtype_is_float(t)) {
-		for (int32_t i = 0; i < 4; i++)
+		for (int32_t i = 0; i < (closely ? 10 : 4); i++)
 			at[n++].f = x.v.f + spread[i] * x.e;
 	} else {
 		at[n++].i = (int64_t)((double)x.v.i - x.e);
@@ -153,7 +157,7 @@ static double deviation(const function *f, const shadow *x, ir_number v)
 	bool wild = false;
 
 	for (int32_t i = 0; i < f->n; i++) {
-		n[i] = samples(f->arg[i], x[i], at[i]);
+		n[i] = samples(f->arg[i], x[i], f->n == 1, at[i]);
 		n[i] = add_ties(f, i, x, at[i], n[i]);
 		wild = wild || isinf(x[i].e);
 	}
