@@ -536,6 +536,9 @@ void em_leaf(emitter *em, const loop_node *n)
 	case LOOP_STAGE:
 		transpose(em, n);
 		break;
+	case LOOP_TILE:
+		em_tile(em, n);
+		break;
 	case LOOP_FOR:
 	case LOOP_BLOCK:
 	case LOOP_SPAN:

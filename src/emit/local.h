@@ -6,6 +6,7 @@
  *   expr.c   expressions, straight-line, each computed once in its block
  *   leaf.c   statements: stores and accumulators
  *   window.c vectors that overlap
+ *   tile.c   products of tiles, accumulated in registers
  *   nest.c   loops, blocks, vector loops
  *   emit.c   functions, names, translation units
  */
@@ -174,6 +175,9 @@ void em_close_lane_accs(emitter *em, int32_t first);
 void em_open_windows(emitter *em, const loop_node *n);
 void em_move_windows(emitter *em, bool start);
 bool em_window(emitter *em, const struct place_of *p, val *out);
+
+/* tile.c */
+void em_tile(emitter *em, const loop_node *n);
 
 /* nest.c */
 void em_nest(emitter *em, loop_node *const *list, int32_t n);

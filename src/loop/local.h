@@ -38,6 +38,15 @@ struct loop_widest {
 void loop_widest(struct loop_widest *w, const loop_node *n);
 
 /* schedule_*.c, in the order in which loop_schedule calls them */
+/* contract.c: does the kernel run as tiles of a product? */
+bool loop_contract(loop_kernel *k);
+/* schedule_vector.c: lanes for an innermost loop, where they are allowed */
+void loop_take_lanes(loop_kernel *k, loop_node *n);
+/* schedule_stage.c: number of an equation that copies tensor into a buffer;
+ * covers: does `at` number all its elements, each once, row-major? */
+int32_t loop_add_stage(loop_kernel *k, int32_t tensor, const ix_form *at);
+bool loop_covers(
+	const loop_kernel *k, int32_t tensor, const ix_form *at, loop_set vars);
 void loop_push_phases(loop_kernel *k);
 void loop_columns_to_rows(loop_kernel *k);
 /* equations below n that reduce var; false if one of them may not be split */

@@ -48,7 +48,8 @@ typedef enum loop_kind {
 	LOOP_DONE, /* memory := accumulators: the element is complete */
 	LOOP_PART, /* scratch := accumulators of this block */
 	LOOP_JOIN, /* memory := init (+) what all blocks left in scratch */
-	LOOP_STAGE /* copy of a tile of an input, transposed */
+	LOOP_STAGE, /* copy of a tile of an input, transposed */
+	LOOP_TILE   /* eqn += products, row_var x var in registers */
 } loop_kind;
 
 /* Element `at` of a tensor in memory will be read: soon, or after this row. */
@@ -74,8 +75,10 @@ struct loop_node {
 	loop_kind kind;
 	int32_t var;	/* FOR, BLOCK, SPAN */
 	int32_t eqn;	/* INIT, STMT, DONE; STAGE: number of the stage */
-	int64_t size;	/* BLOCK */
+	int64_t size;	/* BLOCK; TILE: rows */
 	int64_t lo, hi; /* SPAN */
+	int32_t row_var, sum_var; /* TILE: others than var, which lanes walk;
+				     size rows by lanes * unroll columns */
 	bool parallel;	/* each iteration may be a chunk; only outermost */
 	bool backward;	/* FOR: from the last to the first */
 	int32_t lanes;	/* FOR: elements at a time; 0 and 1: one */

@@ -232,7 +232,7 @@ static int32_t vector_var(const loop_node *n)
 {
 	int32_t i, v;
 
-	if (n->kind == LOOP_FOR && n->lanes > 1)
+	if ((n->kind == LOOP_FOR || n->kind == LOOP_TILE) && n->lanes > 1)
 		return n->var;
 	for (i = 0; i < n->n_child; i++) {
 		v = vector_var(n->child[i]);
@@ -299,16 +299,18 @@ static int32_t lanes_at(const loop_node *n)
 static void give_room(loop_kernel *k, loop_buf *b)
 {
 	int32_t lanes = lanes_at(b->scope);
-	size_t bytes, *total;
+	size_t bytes, *total, slack = 0;
 
 	b->lanes = lanes > 1;
+	if (k->eqn[b->eqn].stage) /* vectors that begin in its last row */
+		slack = 4 * (size_t)k->target.vector_bytes;
 	if (b->where == LOOP_REGISTER)
 		return;
 	total = b->where == LOOP_LOCAL ? &k->local_bytes : &k->scratch_bytes;
 	bytes = (size_t)b->elems * (size_t)lanes * dtype_size(b->dtype);
 	*total = (*total + 63) & ~(size_t)63;
 	b->offset = (int64_t)*total;
-	*total += bytes;
+	*total += bytes + slack;
 }
 
 static loop_buf *add_buf(loop_kernel *k, const struct place *p)

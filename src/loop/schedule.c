@@ -92,6 +92,10 @@ void loop_schedule(loop_kernel *k, const loop_target *t)
 	k->stream = arena_array(k->a, bool, k->n_params + 1);
 	n_tail = take_tail(k, tail);
 	loop_push_phases(k);
+	if (!t->plain && k->n_phases == 1 && n_tail == 0 && loop_contract(k)) {
+		loop_place(k);
+		return;
+	}
 	if (!t->plain) {
 		if (k->n_phases == 1) {
 			loop_columns_to_rows(k);

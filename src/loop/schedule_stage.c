@@ -24,7 +24,7 @@
 #define TILE_BYTES 512 /* a side of a tile, along a line */
 
 /* An equation that copies tensor at `at` into a buffer. */
-static int32_t add_stage(loop_kernel *k, int32_t tensor, const ix_form *at)
+int32_t loop_add_stage(loop_kernel *k, int32_t tensor, const ix_form *at)
 {
 	loop_eqn *eqn = arena_array(k->a, loop_eqn, k->n_eqns + 2);
 	sys_eqn *e = arena_make(k->a, sys_eqn);
@@ -49,7 +49,7 @@ static int32_t add_stage(loop_kernel *k, int32_t tensor, const ix_form *at)
 }
 
 /* Does `at` number all elements of the tensor, each once, row-major? */
-static bool covers(
+bool loop_covers(
 	const loop_kernel *k, int32_t tensor, const ix_form *at, loop_set vars)
 {
 	int64_t covered = 1;
@@ -101,7 +101,7 @@ static void on_access(void *arg, const struct loop_access *a)
 		if ((f->chain & BIT(i)) != 0 && i != f->j &&
 			loop_stride(a->at, i, f->k->var[i].extent, &s) &&
 			s == 1 &&
-			covers(f->k, a->tensor, a->at, loop_form_vars(a->at))) {
+			loop_covers(f->k, a->tensor, a->at, loop_form_vars(a->at))) {
 			f->i = i;
 			f->tensor = a->tensor;
 			f->at = a->at;
@@ -135,7 +135,7 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 	side = TILE_BYTES /
 	       (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
 	stage = loop_node_new(k->a, LOOP_STAGE);
-	stage->eqn = add_stage(k, f.tensor, f.at);
+	stage->eqn = loop_add_stage(k, f.tensor, f.at);
 	stage->var = f.i;
 	stage->lanes = m->lanes;
 	cell = loop_node_copy(k->a, m);
@@ -182,7 +182,7 @@ static void on_column(void *arg, const struct loop_access *a)
 			c->at[i].times += c->at[i].leaf->up != a->leaf->up;
 			return;
 		}
-	if (!covers(c->k, a->tensor, a->at, loop_form_vars(a->at)) ||
+	if (!loop_covers(c->k, a->tensor, a->at, loop_form_vars(a->at)) ||
 		loop_form_vars(a->at) == BIT(c->j))
 		return;
 	c->at[c->n].tensor = a->tensor;
@@ -235,7 +235,7 @@ void loop_stage_columns(loop_kernel *k, loop_node *block)
 			(loop_form_vars(c.at[i].at) & ~loop_node_open(up)) != 0)
 			continue;
 		stage = loop_node_new(k->a, LOOP_STMT);
-		stage->eqn = add_stage(k, c.at[i].tensor, c.at[i].at);
+		stage->eqn = loop_add_stage(k, c.at[i].tensor, c.at[i].at);
 		list = arena_array(k->a, loop_node *, up->n_child + 1);
 		list[0] = stage;
 		memcpy(list + 1, up->child, (size_t)up->n_child * sizeof *list);

@@ -97,7 +97,7 @@ static bool reduces(const loop_kernel *k, const loop_node *n, int32_t var)
 	return false;
 }
 
-static void take_lanes(loop_kernel *k, loop_node *n)
+void loop_take_lanes(loop_kernel *k, loop_node *n)
 {
 	int32_t lanes = lanes_for(k, n);
 
@@ -374,7 +374,7 @@ static void choose(loop_kernel *k, loop_node **at)
 	if (!loop_is_loop(n))
 		return;
 	if (n->kind == LOOP_FOR && !has_loops(n)) {
-		take_lanes(k, n);
+		loop_take_lanes(k, n);
 		return;
 	}
 	if (n->kind == LOOP_FOR && !chained(k, n) && outer_wins(k, n)) {
@@ -430,7 +430,7 @@ static void order(loop_kernel *k, loop_node *n)
 		m->var = v;
 	}
 	if (best != NULL && !has_loops(m)) {
-		take_lanes(k, m);
+		loop_take_lanes(k, m);
 		if (m->lanes > 1 && loop_stage_transpose(k, n, m))
 			return;
 		m->lanes = 0;

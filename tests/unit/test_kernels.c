@@ -117,6 +117,30 @@ static const char *const systems[] = {
 	"  return t, s0, s1, s, h, pd, g, any, all, qs, qp, wm, wv, am, ak, "
 	"an, ar, bw, bl, r, lt, f, ci, cc\n"
 	"}\n",
+	/* products in tiles: edges of all kinds, turned operands, batches,
+	 * what follows on the tile, a start that is no zero */
+	"system {\n"
+	"  x: f32[37,70] input 0\n"
+	"  y: f32[70,45] input 1\n"
+	"  z: f32[45,70] input 2\n"
+	"  w: f64[3,9,21] input 3\n"
+	"  v: f64[3,21,19] input 4\n"
+	"  b: f32[45] input 5\n"
+	"  p: f32[37,45] input 6\n"
+	"  t: f32[37,45]\n"
+	"  r: f32[37,45]\n"
+	"  u: f32[37,45]\n"
+	"  q: f32[70,45]\n"
+	"  g: f64[3,9,19]\n"
+	"  _ _#0: t[i:37, j:45] += x[70*i + k] * y[45*k + j] for k:70\n"
+	"  _ _#1: r[i:37, j:45] = max(t[45*i + j] + b[j], 0)\n"
+	"  _ _#2: u[i:37, j:45] += x[70*i + k] * z[70*j + k] for k:70 "
+	"from b[j]\n"
+	"  _ _#3: q[i:70, j:45] += x[70*k + i] * p[45*k + j] for k:37\n"
+	"  _ _#4: g[a:3, i:9, j:19] += w[189*a + 21*i + k] * "
+	"v[399*a + 19*k + j] for k:21\n"
+	"  return r, u, q, g\n"
+	"}\n",
 	/* stages: rows and columns, a scan between, both sums of one tensor */
 	"system {\n"
 	"  x: f32[64,96] input 0\n"

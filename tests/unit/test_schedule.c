@@ -67,6 +67,19 @@ static const struct seen seen[] = {
 		" a o#0: o[i:4096, j:64] += sel(inside(i + k - 1, 0, 4096),"
 		" x[64*i + 64*k + j - 64], 0) for k:3\n return o\n}\n",
 		{">= 0);", " < 4096);"}, {">= 0) &"}},
+	/* 27 rows: 14 and 13; 50 columns: 32 and 18, of which 2 in a part */
+	{"tiles of a product",
+		"system {\n x: f32[27,70] input 0\n y: f32[70,50] input 1\n"
+		" o: f32[27,50]\n a o#0: o[i:27, j:50] += x[70*i + k] * "
+		"y[50*k + j] for k:70\n return o\n}\n",
+		{"== 14 && ", "== 13 && ", "== 18)", "for (int l = 0; l < 2; l++)"},
+		{NULL}},
+	/* a factor that walks neither rows nor columns alone is no matrix */
+	{"no product of matrices",
+		"system {\n x: f32[64,64] input 0\n y: f32[64,64] input 1\n"
+		" o: f32[64,64]\n a o#0: o[i:64, j:64] += x[64*i + j] * "
+		"y[64*k + j] for k:64\n return o\n}\n",
+		{NULL}, {"mad_f32x16("}},
 	/* more than 8 MB, but all of it stays in the last cache */
 	{"no streams",
 		"system {\n x: f32[3145728] input 0\n o: f32[3145728]\n"
