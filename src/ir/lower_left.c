@@ -335,6 +335,51 @@ static bool solve_steps(
 	return true;
 }
 
+/* x with m * x = 1 modulo s; 0: there is none */
+static int64_t inverse_of(int64_t m, int64_t s)
+{
+	for (int64_t x = 1; x < s; x++)
+		if (floor_mod(floor_mod(m, s) * x, s) == 1)
+			return x;
+	return 0;
+}
+
+/*
+ * c + k*v + m*u = j, k > 1: of u only the residues count that leave a multiple
+ * of k. u := (j - c)/m mod k + k*q, where q is reduced instead of u.
+ *
+ *     2*v + u - 1 = j, u < 3    u := (j + 1) mod 2 + 2*q, q < 2
+ */
+static bool solve_residue(struct solve *v, const ix_form *rest, int32_t letter,
+	int64_t k, const ix_form *a, const ix_form *j)
+{
+	int64_t m, inverse;
+	const ix_form *from, *f;
+	int32_t u, q;
+
+	if (k < 2 || k > 16 || rest->n != 1 || !is_letter(v, rest->t[0].atom))
+		return false;
+	m = rest->t[0].coef;
+	u = rest->t[0].atom->axis;
+	inverse = inverse_of(m, k);
+	if (inverse == 0 || u == letter)
+		return false;
+	q = add_axis(v, v->name[u], v->extent[u] / k + (v->extent[u] % k != 0));
+	v->is_free[q] = true;
+	from = ix_addc(v->x, j, -rest->c0);
+	f = ix_mod(v->x, &v->ext, ix_scale(v->x, from, inverse), k);
+	f = ix_add(v->x, &v->ext, f, ix_scale(v->x, axis(v, q), k));
+	need(v, f, 0, v->extent[u]);
+	set(v, u, f);
+	f = ix_sub(v->x, &v->ext, from, ix_scale(v->x, f, m));
+	f = ix_div(v->x, &v->ext, f, k);
+	need(v, f, 0, v->extent[letter]);
+	v->window[v->n_windows++] =
+		(struct window){.axis = letter, .k = k, .a = a, .j = j};
+	set(v, letter, f);
+	return true;
+}
+
 /* c + k*v + rest = j  ->  v := (j - c - rest) / k */
 static void solve_window(struct solve *v, const ix_form *a, const ix_form *j)
 {
@@ -355,6 +400,8 @@ static void solve_window(struct solve *v, const ix_form *a, const ix_form *j)
 	letter = a->t[best].atom->axis;
 	rest = ix_sub(v->x, &v->ext, a,
 		ix_scale(v->x, axis(v, letter), k));
+	if (solve_residue(v, rest, letter, k, a, j))
+		return;
 	free_letters(v, rest);
 	num = ix_sub(v->x, &v->ext, j, rest);
 	if (k < 0)

@@ -418,7 +418,9 @@ static void test_reduced(void **state)
 		{"i * 3 + k", ""},
 		{"(i, k)", ""},
 		{"(k, i)", ""},
-		{"2 * i + k", "3 "},	/* the longer letter is solved */
+		{"2 * i + k", "2 "},	/* the longer letter; k by residues */
+		{"3 * i - 2 * k", ""},	/* one k is left for each o */
+		{"2 * i + 2 * k", "3 "}, /* no inverse modulo 2 */
 		{"i + 5 * k", "3 "},
 		{"i / 4", "3 4 "},	/* repeat: the low digit */
 		{"i % 4", "3 6 "},	/* tile: the high digit */
