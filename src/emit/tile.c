@@ -164,6 +164,8 @@ void em_tile(emitter *em, const loop_node *n)
 		(int64_t)n->unroll * n->lanes, columns);
 	const struct span *i = &em->span[n->row_var], *j = &em->span[n->var];
 
+	if (n_rows * n_columns == 1) /* nobody asks where it ends */
+		em_line(em, "(void)%s, (void)%s;", i->hi, j->hi);
 	for (r = 0; r < n_rows; r++)
 		for (c = 0; c < n_columns; c++) {
 			if (n_rows * n_columns > 1)

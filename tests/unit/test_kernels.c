@@ -117,6 +117,14 @@ static const char *const systems[] = {
 	"  return t, s0, s1, s, h, pd, g, any, all, qs, qp, wm, wv, am, ak, "
 	"an, ar, bw, bl, r, lt, f, ci, cc\n"
 	"}\n",
+	/* a product of whole tiles only, in chunks of two heights */
+	"system {\n"
+	"  x: f32[30,16] input 0\n"
+	"  y: f32[8,16] input 1\n"
+	"  t: f32[30,8]\n"
+	"  _ _#0: t[i:30, j:8] += x[16*i + k] * y[16*j + k] for k:16\n"
+	"  return t\n"
+	"}\n",
 	/* products in tiles: edges of all kinds, turned operands, batches,
 	 * what follows on the tile, a start that is no zero */
 	"system {\n"
