@@ -187,7 +187,8 @@ void compile_index_ranges(ir_system *s, int64_t *lo, int64_t *hi)
 		}
 	}
 	for (int32_t t = 0; t < s->tensor.n; t++)
-		if (lo[t] >= hi[t] || hi[t] - lo[t] > wide)
+		if (lo[t] >= hi[t] ||
+			(uint64_t)hi[t] - (uint64_t)lo[t] > (uint64_t)wide)
 			lo[t] = hi[t] = 0;
 	arena_free(tmp);
 }
