@@ -44,4 +44,62 @@ void file_npy_parse(arena *a, const char *name, const void *bytes,
  */
 void file_npy_write(arena *a, const char *path, const file_array *x);
 
+/* ---- safetensors: named tensors in one file ---- */
+
+typedef struct file_tensor {
+	const char *name;
+	tn_dtype dtype;
+	int32_t rank;
+	int64_t shape[TN_MAX_RANK];
+	size_t from, n_bytes; /* where in the file its data lies, when read */
+	const void *data;     /* when written; this machine's byte order */
+} file_tensor;
+
+typedef struct file_pair {
+	const char *key, *value;
+} file_pair;
+
+typedef struct file_tensors {
+	file_tensor *at; /* in the order of their data */
+	int32_t n;
+	file_pair *pair; /* what __metadata__ says, in the file's order */
+	int32_t n_pairs;
+	const char *path;
+	/* one of these: */
+	const struct disk_file *file;
+	const unsigned char *bytes;
+} file_tensors;
+
+/*
+ * The header of a file, every word of it checked before any data is looked at:
+ * each tensor's bytes are those of its shape, and together they are the file.
+ * Text is valid UTF-8 without NUL. Dtypes F64 F32 F16 BF16 I64 I32 I16 I8 U8
+ * BOOL. The file stays open as long as the arena lives.
+ *
+ * Throws TN_EIO: [safetensors.open], [safetensors.read],
+ * [safetensors.truncated] fewer bytes than the header says,
+ * [safetensors.size] more. TN_EINVAL: [safetensors.header] its length;
+ * [safetensors.json] no header of this format; [safetensors.name] one that is
+ * there twice; [safetensors.dtype]; [safetensors.shape] too large, more than
+ * TN_MAX_RANK axes; [safetensors.offsets] not those of the shape, overlapping,
+ * or with a gap.
+ */
+void file_tensors_open(arena *a, const char *path, file_tensors *out);
+
+/* The same from memory, which is borrowed; name is for messages. */
+void file_tensors_parse(arena *a, const char *name, const void *bytes,
+	size_t n_bytes, file_tensors *out);
+
+/* Data of x->at[i], n_bytes of it; any byte but 0 of a BOOL becomes 1. */
+void file_tensors_read(const file_tensors *x, int32_t i, void *out);
+
+/*
+ * Tensors by size of element, then by name, so that each is aligned; the same
+ * tensors give the same bytes. A whole file or none, as file_npy_write.
+ * Throws TN_EIO [safetensors.write]; TN_EINVAL [safetensors.name] text that is
+ * no UTF-8, or twice the same, or "__metadata__".
+ */
+void file_tensors_write(arena *a, const char *path, int32_t n,
+	const file_tensor *x, int32_t n_pairs, const file_pair *pair);
+
 #endif
