@@ -45,24 +45,31 @@ static void wide_range(tn_dtype t, int64_t *lo, int64_t *hi)
 	*hi = ir_int_greatest(t) + 1;
 }
 
-static const ix_atom *only_fun(const ix_form *f, int64_t *coef)
+/* The one term with data in it: an element, or a floor of a form with one. */
+static const ix_atom *only_data(const ix_form *f, int64_t *coef)
 {
 	const ix_atom *found = NULL;
 
 	for (int32_t i = 0; i < f->n; i++) {
-		if (f->t[i].atom->kind != IX_FUN) {
-			/* inside a floor or a clamp it cannot be bounded */
-			if (f->t[i].atom->f != NULL &&
-				ix_has_fun(f->t[i].atom->f))
-				return NULL;
+		const ix_atom *a = f->t[i].atom;
+
+		if (a->kind == IX_DIGIT ||
+			(a->kind != IX_FUN && !ix_has_fun(a->f)))
 			continue;
-		}
-		if (found != NULL)
+		/* of two, or inside a clamp, it cannot be bounded */
+		if (found != NULL || a->kind == IX_CLAMP)
 			return NULL;
-		found = f->t[i].atom;
+		found = a;
 		*coef = f->t[i].coef;
 	}
 	return found;
+}
+
+static const ix_form *atom_form(leq *c, const ix_dom *d, const ix_atom *a)
+{
+	return a->kind == IX_FUN
+		? ix_fun(c->w->x, a->fun, a->f, a->lo, a->hi)
+		: ix_div(c->w->x, d, a->f, a->den);
 }
 
 /* f = coef * data + rest: bounds for data such that 0 <= f < n */
@@ -70,14 +77,13 @@ static const ix_form *bound_data(
 	leq *c, const ix_dom *d, const ix_form *f, int64_t n)
 {
 	ix *x = c->w->x;
-	int64_t coef = 0, min, max, lo, hi;
-	const ix_atom *a = only_fun(f, &coef);
-	const ix_form *old, *rest;
+	int64_t coef = 0, min, max, lo, hi, low, high;
+	const ix_atom *a = only_data(f, &coef);
+	const ix_form *rest, *data;
 
 	if (a == NULL || n == 0)
 		return NULL;
-	old = ix_scale(x, ix_fun(x, a->fun, a->f, a->lo, a->hi), coef);
-	rest = ix_sub(x, d, f, old);
+	rest = ix_sub(x, d, f, ix_scale(x, atom_form(c, d, a), coef));
 	ix_range(d, rest, &min, &max);
 	/* -min <= coef * data <= n - 1 - max */
 	if (coef > 0) {
@@ -89,8 +95,17 @@ static const ix_form *bound_data(
 	}
 	if (lo >= hi)
 		return NULL;
-	return ix_add(x, d, rest,
-		ix_scale(x, ix_fun(x, a->fun, a->f, lo, hi), coef));
+	if (a->kind == IX_FUN) {
+		data = ix_fun(x, a->fun, a->f, lo, hi);
+	} else { /* lo <= g div m < hi: lo * m <= g < hi * m */
+		if (!mul_ok(lo, a->den, &low) || !mul_ok(hi, a->den, &high))
+			return NULL;
+		data = bound_data(c, d, ix_addc(x, a->f, -low), high - low);
+		if (data == NULL)
+			return NULL;
+		data = ix_div(x, d, ix_addc(x, data, low), a->den);
+	}
+	return ix_add(x, d, rest, ix_scale(x, data, coef));
 }
 
 /* ---- inside, by looking at every point ---- */

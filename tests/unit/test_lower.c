@@ -292,6 +292,10 @@ static const char *const agree[] = {
 	"y, m2, v2 = batch_norm(x, g, b, m, v) "
 	"z, m3, v3 = batch_norm(y, g, b, m2, v2) k = exp(m) "
 	"return z, m3, v3, m, m2, k }",
+	/* data under a floor, with a sign, and with what else is added */
+	"op f(x[i, k], n[j]:int) -> o { o[j] = x[n[j] / 2, 1] + "
+	"x[3 - n[j] / 3, n[j] % 2] + x[(n[j] / 2 + j) / 2, 0] } "
+	"program { x: f32[4,2] n: i32[2] o = f(x, n) return o }",
 	/* half precision on the way */
 	"program { x: bf16[4,3] y: bf16[3] a = mul(x, y) b = exp(a) "
 	"o = reduce_mean(b, axes=[1]) return o, b }",
@@ -340,7 +344,7 @@ static void test_refused(void **state)
 		 "(o[#i - 2 - i] else 0) } "
 		 "program { x: f32[4] o = f(x) return o }",
 			"f.scan"},
-		{"op f(x[i], n[j]:int) -> o { o[j] = x[n[j] / 2] } "
+		{"op f(x[i], n[j]:int) -> o { o[j] = x[n[j] + n[0]] } "
 		 "program { x: f32[4] n: i32[2] o = f(x, n) return o }",
 			"f.x"},
 		{"program { x: f32[0] n: i32[2] o = take(x, n) return o }",
