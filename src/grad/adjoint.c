@@ -518,7 +518,7 @@ static void begin(adjoint *g, const bool *used)
 				pass == 0   ? GRAD_OPERAND
 				: pass == 1 ? GRAD_RESULT
 					    : GRAD_SEED,
-				k};
+				k, false};
 			if (pass == 2)
 				g->seed[i] = here;
 			else
@@ -596,19 +596,14 @@ static void find_results(adjoint *g, grad_rule *r, ir_inst *inst)
 	inst->result = result;
 }
 
-const grad_rule *grad_adjoint(arena *a, ir_table *t, const ir_inst *fwd,
+static grad_rule *derived_rule(arena *a, ir_table *t, const ir_inst *fwd,
 	uint64_t wanted, uint64_t seeded)
 {
 	adjoint *g;
 	grad_rule *r;
 	ir_inst *inst;
 	in_eqn *eqn;
-	const grad_rule *own;
-	bool there;
 
-	own = block_rule(a, fwd, wanted, seeded, &there);
-	if (there)
-		return own;
 	if (fwd->opaque != NULL)
 		return NULL;
 	g = derive(a, t, fwd, wanted, seeded, NULL);
@@ -634,5 +629,18 @@ const grad_rule *grad_adjoint(arena *a, ir_table *t, const ir_inst *fwd,
 	r->inst = inst;
 	r->n_operands = g->operand.n;
 	r->operand = g->operand.at;
+	return r;
+}
+
+const grad_rule *grad_adjoint(arena *a, ir_table *t, const ir_inst *fwd,
+	uint64_t wanted, uint64_t seeded)
+{
+	bool there;
+	grad_rule *r = block_rule(a, fwd, wanted, seeded, &there);
+
+	if (!there)
+		r = derived_rule(a, t, fwd, wanted, seeded);
+	if (r != NULL)
+		reads_find(a, r);
 	return r;
 }

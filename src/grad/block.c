@@ -137,7 +137,8 @@ static void take_tensors(
 					? GRAD_RESULT
 					: GRAD_SEED,
 				k < b->n_in ? k
-					    : (k - b->n_in) % b->fwd->n_results};
+					    : (k - b->n_in) % b->fwd->n_results,
+				false};
 		}
 		if (t.result >= 0) {
 			r->of_operand[r->n_results] = of[t.result];
@@ -176,7 +177,7 @@ static void take_eqns(block *b, ir_inst *inst)
 	inst->eqn = to;
 }
 
-const grad_rule *block_rule(arena *a, const ir_inst *fwd, uint64_t wanted,
+grad_rule *block_rule(arena *a, const ir_inst *fwd, uint64_t wanted,
 	uint64_t seeded, bool *there)
 {
 	const int32_t *of = NULL;

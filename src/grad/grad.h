@@ -22,6 +22,7 @@ typedef struct grad_rule {
 	struct grad_operand {
 		grad_from from;
 		int32_t i;
+		bool is_shape; /* its elements are not read: any will do */
 	} *operand;
 	/* result k of inst is the cotangent of operand of_operand[k] */
 	int32_t n_results;

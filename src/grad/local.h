@@ -5,6 +5,7 @@
  *   adjoint.c  equations backwards: which cotangent gets what
  *   chain.c    down one body: derivatives, guards, reads
  *   block.c    rows that say their adjoint themselves
+ *   reads.c    operands of which only the shape matters
  */
 #ifndef GRAD_LOCAL_H
 #define GRAD_LOCAL_H
@@ -67,8 +68,11 @@ const in_node *nd_shifted(
 	adjoint *g, const in_node *n, int32_t letter, int64_t k);
 
 /* block.c: there: is there a grad block? */
-const grad_rule *block_rule(arena *a, const ir_inst *fwd, uint64_t wanted,
+grad_rule *block_rule(arena *a, const ir_inst *fwd, uint64_t wanted,
 	uint64_t seeded, bool *there);
+
+/* reads.c: is_shape of all operands of r */
+void reads_find(arena *a, grad_rule *r);
 
 /* adjoint.c */
 int32_t adj_value(adjoint *g, int32_t tensor); /* forward -> here */

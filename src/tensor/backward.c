@@ -178,6 +178,20 @@ static t_value *result_of(tensors *t, const t_call *c, int32_t i)
 	return v;
 }
 
+/* Operand k of an adjoint that only asks where its elements are. */
+static t_value *shape_of(tensors *t, const t_rule *r, int32_t k)
+{
+	const ir_inst *p = r->g->inst;
+	int32_t i = 0;
+	t_value *v;
+
+	while (p->tensor[i].operand != k)
+		i++;
+	v = filled(t, &p->tensor[i].type, 0);
+	meet(t, v);
+	return v;
+}
+
 static void back_call(tensors *t, t_call *c)
 {
 	uint64_t wanted = 0, seeded = 0;
@@ -200,7 +214,9 @@ static void back_call(tensors *t, t_call *c)
 	for (int32_t k = 0; k < r->g->n_operands; k++) {
 		const struct grad_operand *o = &r->g->operand[k];
 
-		if (o->from == GRAD_OPERAND)
+		if (o->is_shape)
+			arg[k] = (t_read){shape_of(t, r, k), NULL, false};
+		else if (o->from == GRAD_OPERAND)
 			arg[k] = c->arg[o->i];
 		else
 			arg[k] = (t_read){o->from == GRAD_SEED

@@ -26,6 +26,8 @@ static t_rule *derive(
 			const struct grad_operand *o = &r->g->operand[k];
 			uint64_t bit = (uint64_t)1 << o->i;
 
+			if (o->is_shape)
+				continue;
 			if (o->from == GRAD_OPERAND)
 				r->reads_operand |= bit;
 			else if (o->from == GRAD_RESULT)

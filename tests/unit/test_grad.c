@@ -12,7 +12,7 @@ static const ir_inst *call_of(arena *a, ir_table *t, const char *row,
 	return row_call(a, t, row, types, attrs);
 }
 
-/* "x o d_o": what the adjoint reads of the call, in order. */
+/* "x o d_o": what the adjoint reads of the call, in order; [x]: its shape. */
 static const char *reads(arena *a, const ir_inst *fwd, const grad_rule *g)
 {
 	static const char *const prefix[] = {"", "", "d_"};
@@ -26,8 +26,10 @@ static const char *reads(arena *a, const ir_inst *fwd, const grad_rule *g)
 
 			if ((o->from == GRAD_OPERAND ? t->operand
 						     : t->result) == o->i)
-				str_printf(&s, "%s%s%s", k > 0 ? " " : "",
-					prefix[o->from], t->name);
+				str_printf(&s, o->is_shape ? "%s[%s%s]"
+							   : "%s%s%s",
+					k > 0 ? " " : "", prefix[o->from],
+					t->name);
 		}
 	}
 	return s.n > 0 ? s.at : "";
@@ -43,7 +45,9 @@ static void reads_only_what_it_needs(arena *a, void *arg)
 		{"add", "f32[2] f32[2]", "", 3, "d_o"},
 		{"exp", "f32[2]", "", 1, "o d_o"},
 		{"tanh", "f32[2]", "", 1, "o d_o"},
-		{"relu", "f32[2]", "", 1, "x d_o"},
+		{"relu", "f32[2]", "", 1, "o d_o"},
+		{"copy", "f32[2]", "", 1, "[x] d_o"},
+		{"pad", "f32[2]", "lo=[1] hi=[1]", 1, "[x] d_o"},
 		{"matmul", "f32[2,3] f32[3,4]", "", 3, "x y d_o"},
 		{"matmul", "f32[2,3] f32[3,4]", "", 1, "y d_o"},
 		{"matmul", "f32[2,3] f32[3,4]", "", 2, "x d_o"},
