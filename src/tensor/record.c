@@ -413,6 +413,17 @@ static void check_view(tensors *t, const tensor *x)
 	map_set(t->writable, t->key.at, (size_t)t->key.n, 1);
 }
 
+/*
+ * Is it all leaf of s? Then what a write without gradient leaves of it and what
+ * it writes collect in the same place: the next version is all leaf again, and
+ * a loop of such writes has no history.
+ */
+static bool is_leaf(const t_storage *s, const t_value *v)
+{
+	return v->slot != NULL && v->slot == s->slot &&
+	       (v->call == NULL || !v->call->tracked);
+}
+
 void tensor_write(tensors *t, tensor *x, tensor *v)
 {
 	t_read to;
@@ -435,7 +446,7 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 	t_value_keep(next);
 	/* what is written without a gradient is a leaf of its own */
 	if (t->no_grad > 0 && to.v->tracked) {
-		if (x->view == NULL) {
+		if (x->view == NULL || is_leaf(x->storage, to.v)) {
 			next->call->tracked = false;
 			t_leaf(t, x->storage, next);
 		} else {
