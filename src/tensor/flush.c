@@ -361,6 +361,12 @@ static void *plan_of(tensors *t)
 
 /* ---- running ---- */
 
+static void count_copy(tensors *t, const t_value *v)
+{
+	t->stats.n_copies++;
+	t->stats.copied_bytes += (int64_t)t_bytes(&v->type);
+}
+
 /* Memory of outputs, and copies of what a write ends though it is wanted. */
 static void make_buffers(tensors *t)
 {
@@ -373,6 +379,9 @@ static void make_buffers(tensors *t)
 
 		*vec_push(t->a, &t->made) = t_buffer_new(t, n);
 		*vec_push(t->a, &t->out) = t->made.at[i]->data;
+		/* a version in between: the next write ends it in its place */
+		if (t->output.at[i]->base >= 0)
+			count_copy(t, t->output.at[i]);
 	}
 	for (int32_t i = 0; i < t->input.n; i++) {
 		t_value *v = t->input.at[i];
@@ -384,8 +393,7 @@ static void make_buffers(tensors *t)
 		b = t_buffer_new(t, t_bytes(&v->type));
 		memcpy(b->data, v->buf->data, t_bytes(&v->type));
 		*vec_push(t->a, &t->made) = b;
-		t->stats.n_copies++;
-		t->stats.copied_bytes += (int64_t)t_bytes(&v->type);
+		count_copy(t, v);
 	}
 }
 
@@ -444,11 +452,10 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 
 void tensor_eval(tensors *t, tensor *const *x, int32_t n)
 {
-	t_value **v = arena_array(t->a, t_value *, n);
-
+	t->asked.n = 0; /* an array of its own each time would pile up */
 	for (int32_t i = 0; i < n; i++)
-		v[i] = t_check(t, x[i])->storage->cur;
-	t_flush(t, v, n);
+		*vec_push(t->a, &t->asked) = t_check(t, x[i])->storage->cur;
+	t_flush(t, t->asked.at, n);
 }
 
 const void *tensor_data(tensors *t, tensor *x)

@@ -169,6 +169,7 @@ struct tensors {
 
 	VEC(t_buffer *) free;
 	/* the flush at hand: kept for the next one */
+	VEC(t_value *) asked;
 	VEC(t_call *) todo;
 	VEC(t_value *) stack;
 	VEC(t_value *) input;
