@@ -36,6 +36,8 @@ typedef struct checking {
 	bool verbose;
 	tally *sum;
 	bool *seen, *compared; /* by row */
+	bool *second;	       /* by row: its adjoint's adjoint was compared */
+	int32_t *n_shapes;     /* by row, with --each */
 	int32_t each, compile; /* 0: no */
 	map *shapes, *drawn; /* of the row at hand: compared; all */
 } checking;
@@ -134,6 +136,10 @@ static trial *adjoint_of(trial *x, const grad_rule *g, rng *r)
 		else
 			t = x->inst->result[o->i];
 		n = type_bytes(&x->inst->tensor[t].type);
+		if (o->is_shape) { /* then it does not matter what is there */
+			memset(y->data[k], 0xff, n);
+			continue;
+		}
 		from = o->from == GRAD_SEED ? (const void *)x->weight[o->i]
 					    : x->data[t];
 		if (n > 0 && from != NULL)
@@ -313,16 +319,16 @@ static bool any_weight(const trial *x)
 	return false;
 }
 
-/* first: results are to be held against what they are derived from */
+/* *differs: how many orders were compared */
 static bool check_inst(
-	checking *c, trial *x, int32_t order, rng *r, bool *differs)
+	checking *c, trial *x, int32_t order, rng *r, int32_t *differs)
 {
 	const ir_inst *inst = x->inst;
 	const grad_rule *g;
 	trial *y;
 	bool good = true;
 
-	*differs = false;
+	*differs = 0;
 	if (!isfinite(loss(x)) || !any_weight(x))
 		return true;
 	g = grad_adjoint(c->a, c->t, inst, all_bits(), all_bits());
@@ -330,7 +336,7 @@ static bool check_inst(
 		c->sum->none++;
 		return true;
 	}
-	*differs = true;
+	*differs = 1;
 	y = adjoint_of(x, g, r);
 	if (env_run(y->e, evaluate, y) < 0) {
 		printf("%s: [%s] %s\n", ir_row_name(inst->row),
@@ -347,9 +353,10 @@ static bool check_inst(
 		good = compare(c, x, t, y->data[g->inst->result[k]], r);
 	}
 	if (good && order > 1) {
-		bool any;
+		int32_t more;
 
-		good = check_inst(c, y, order - 1, r, &any);
+		good = check_inst(c, y, order - 1, r, &more);
+		*differs += more;
 	}
 	return good;
 }
@@ -450,8 +457,8 @@ static bool check_call(checking *c, const ir_program *p, const ir_call *call)
 	rng r = rng_new(c->seed, c->index);
 	const ir_inst *inst;
 	trial *x;
-	bool good, differs;
-	int32_t number = 0;
+	bool good;
+	int32_t number = 0, differs;
 
 	while (ir_table_at(c->t, number) != call->row)
 		number++;
@@ -469,9 +476,10 @@ static bool check_call(checking *c, const ir_program *p, const ir_call *call)
 	good = check_inst(c, x, c->order, &r, &differs);
 	if (c->shapes != NULL)
 		map_set_str(c->drawn, shape_text(c, inst), 1);
-	if (differs && good && c->shapes != NULL)
+	if (differs > 0 && good && c->shapes != NULL)
 		map_set_str(c->shapes, shape_text(c, inst), 1);
-	c->compared[number] = c->compared[number] || differs;
+	c->compared[number] = c->compared[number] || differs > 0;
+	c->second[number] = c->second[number] || differs > 1;
 	if (!good) {
 		str s = str_new(c->a);
 
@@ -525,6 +533,7 @@ static void check_row(arena *a, void *arg)
 		if (i > MOST / 4 && map_n(c.shapes) == 0)
 			return; /* no gradient */
 	}
+	c.n_shapes[row] = map_n(c.shapes);
 	/* a row of scalars has one shape */
 	if (map_n(c.shapes) < c.each && map_n(c.shapes) < map_n(c.drawn)) {
 		printf("%s: compared on %d shapes only\n",
@@ -551,6 +560,23 @@ static void table_size(arena *a, void *arg)
 	*(int32_t *)arg = ir_table_n(ir_table_new(a));
 }
 
+static void say_shapes(const checking *c, ir_table *t)
+{
+	int32_t all = 0, second = 0;
+
+	for (int32_t i = 0; i < ir_table_n(t); i++) {
+		second += c->second[i];
+		all += c->compared[i] && c->n_shapes[i] >= c->each;
+		if (c->compared[i] && c->n_shapes[i] < c->each)
+			printf("%s has no more than %d shapes\n",
+				ir_row_name(ir_table_at(t, i)),
+				(int)c->n_shapes[i]);
+	}
+	printf("%d rows against central differences on %d shapes or more; %d "
+	       "rows to second order\n",
+		(int)all, (int)c->each, (int)second);
+}
+
 static void list_rows(arena *a, void *arg)
 {
 	const checking *c = arg;
@@ -567,6 +593,8 @@ static void list_rows(arena *a, void *arg)
 		}
 	printf("\n%d rows, %d of them with a gradient\n", ir_table_n(t),
 		ir_table_n(t) - n);
+	if (c->each > 0)
+		say_shapes(c, t);
 }
 
 int main(int argc, char **argv)
@@ -599,6 +627,10 @@ int main(int argc, char **argv)
 	arena_run(e, table_size, &n);
 	c.seen = calloc((size_t)n + 1, 1);
 	c.compared = calloc((size_t)n + 1, 1);
+	c.second = calloc((size_t)n + 1, 1);
+	c.n_shapes = calloc((size_t)n + 1, sizeof *c.n_shapes);
+	if (!c.seen || !c.compared || !c.second || !c.n_shapes)
+		return 1;
 	if (c.each > 0)
 		count = n;
 	for (long i = 0; i < count && sum.failed < 10; i++) {
@@ -619,6 +651,8 @@ int main(int argc, char **argv)
 		(long long)sum.failed);
 	free(c.seen);
 	free(c.compared);
+	free(c.second);
+	free(c.n_shapes);
 	env_free(e);
 	return sum.failed > 0 || sum.poles > sum.probes / 100;
 }
