@@ -94,11 +94,13 @@ stage "layers" tools/layers.sh
 stage "file sizes" awk 'FNR == 1001 { print FILENAME ": over 1,000 lines"; n++ }
 	END { exit n > 0 }' $(git ls-files '*.c' '*.h' ':!include/tenon_ops.h' '*.def' '*.sh' '*.py' 2>/dev/null ||
 	find src tests include tools -type f)
+stage "tenon.h as C11" "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic \
+	-Wstrict-prototypes -Werror -fsyntax-only -x c include/tenon.h
 if command -v c++ >/dev/null; then
-	stage "tenon.h as C++" c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror \
+	stage "tenon.h as C++11" c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror \
 		-fsyntax-only -x c++ include/tenon.h
 else
-	skip "tenon.h as C++" "no C++ compiler is installed"
+	skip "tenon.h as C++11" "no C++ compiler is installed"
 fi
 
 stage "configure" configure build -Dwerror=true || finish
