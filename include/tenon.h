@@ -146,6 +146,7 @@ typedef struct tn_stats {
 	int64_t n_plan_hits, n_plan_misses; /* of the same structure or not */
 	int64_t n_copies, copied_bytes; /* values kept that a write ended */
 	int64_t bytes_live, bytes_peak, bytes_cached; /* memory of values */
+	int64_t bytes_plans;	 /* what their programs work in beside it */
 	int64_t n_tensors;	 /* alive */
 } tn_stats;
 TN_API void tn_context_stats(const tn_context *c, tn_stats *out);

@@ -33,6 +33,7 @@ static void *compile_recorded(void *arg, arena *a, ir_program *p)
 	tn_context *c = arg;
 	compiled *r = arena_make(a, compiled);
 	compile_options o;
+	compilation *m;
 
 	r->ir = p;
 	for (int32_t i = 0; i < p->value.n; i++)
@@ -42,7 +43,12 @@ static void *compile_recorded(void *arg, arena *a, ir_program *p)
 	if (c->o.interp)
 		return r;
 	o = api_compile_options(c);
-	r->exec = api_compile(c, a, compile_new(a, p, &o));
+	m = compile_new(a, p, &o);
+	r->exec = api_compile(c, a, m);
+	c->stats.bytes_plans += (int64_t)(m->plan->tensor_bytes +
+		m->plan->scratch_bytes +
+		m->plan->local_bytes *
+			(size_t)run_pool_threads(api_pool(c)));
 	return r;
 }
 

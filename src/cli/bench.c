@@ -121,7 +121,7 @@ const cli_command cli_bench = {
 	"               from the cache; the passes at 100, 1,000, 10,000\n"
 	"               operations; ratio = allowed time over our time\n"
 	"  api          recording: one call, the lookup of its program, a\n"
-	"               training step of a network of three layers\n"
+	"               training step of a network of three layers, its memory\n"
 	"  --case NAME  only the cases whose name contains NAME\n"
 	"  --repeat N   measurements per case (15), of which the median counts\n"
 	"  --json       one JSON object a line\n"

@@ -6,6 +6,8 @@
  *               before, and of running it
  *   mlp_record_call  the same in a training step of [32,784]-512-512-10 with
  *               AdamW: forward, adjoints and update, per recorded call
+ *   mlp_peak_memory  of that step: the least that a schedule could do with,
+ *               over what was taken: limit 1 / 1.15
  */
 #include "bench.h"
 
@@ -121,6 +123,59 @@ static bool mlp_new(tn_context *c, mlp *m)
 	return true;
 }
 
+/*
+ * The least bytes that a schedule of this step can do with. Parameters and both
+ * moments are there all the time, and so is the batch; a gradient of a weight
+ * is added to its moments where it is made. Of the values in between each is
+ * there from the layer that makes it to the last one that reads it:
+ *
+ *     forward, behind layer i      h[0] .. h[i]
+ *     adjoint of layer i           h[0] .. h[i-1], cotangents of h[i], h[i-1]
+ *
+ * A relu's adjoint asks h itself.
+ */
+static int64_t least_bytes(void)
+{
+	int64_t weights = 0, batch = B * width[0] * 4 + B * 8, most = 0;
+	int64_t before = 0; /* h[0] .. h[i-1] */
+
+	for (int i = 0; i < 3; i++) {
+		int64_t in = i > 0 ? B * width[i] * 4 : 0;
+		int64_t out = B * width[i + 1] * 4, now;
+
+		weights += (width[i] + 1) * width[i + 1] * 4;
+		before += in;
+		now = before + out + in;
+		most = now > most ? now : most;
+	}
+	return 3 * weights + batch + most + 4; /* and the loss */
+}
+
+static void say_memory(const tn_stats *s, bool json)
+{
+	int64_t least = least_bytes();
+	int64_t peak = s->bytes_peak + s->bytes_plans + s->bytes_cached;
+	double ratio = (double)least / (double)peak;
+
+	if (json)
+		printf("{\"bench\":\"api\",\"case\":\"mlp_peak_memory\","
+		       "\"bytes\":%lld,\"reference\":\"planned_minimum\","
+		       "\"reference_bytes\":%lld,\"ratio\":%.6f,"
+		       "\"target\":%.6f}\n",
+			(long long)peak, (long long)least, ratio, 1 / 1.15);
+	else
+		printf("%-24s %7.2f MB %9s  %-16s %6.2f %7.2f%s\n"
+		       "  %.3f MB: values %.3f, what programs work in %.3f, "
+		       "free and waiting %.3f; at least %.3f MB: %.3f times\n",
+			"mlp_peak_memory", 1e-6 * (double)peak, "-",
+			"planned_minimum", ratio, 1 / 1.15,
+			ratio < 1 / 1.15 ? "  missed" : "",
+			1e-6 * (double)peak, 1e-6 * (double)s->bytes_peak,
+			1e-6 * (double)s->bytes_plans,
+			1e-6 * (double)s->bytes_cached, 1e-6 * (double)least,
+			1 / ratio);
+}
+
 /* The whole step; *record: seconds until everything was recorded. */
 static bool step(tn_context *c, mlp *m, double *record)
 {
@@ -180,13 +235,11 @@ static bool training(tn_context *c, int repeat, bool json)
 		say("mlp_record_call", r / calls, "limit_1us", 1e-6, json);
 		if (!json)
 			printf("  a step of the network: %.3f ms, %.0f calls; "
-			       "%lld programs compiled while measuring; %.1f MB "
-			       "of values, %.1f MB at most\n",
+			       "%lld programs compiled while measuring\n",
 				1e3 * w, calls,
 				(long long)(after.n_plan_misses -
-					before.n_plan_misses),
-				1e-6 * (double)after.bytes_live,
-				1e-6 * (double)after.bytes_peak);
+					before.n_plan_misses));
+		say_memory(&after, json);
 	}
 	tn_optimizer_free(m.opt);
 	free(m.x);
@@ -205,5 +258,6 @@ int bench_api(tn_context *c, int repeat, bool json)
 		training(c, repeat, json);
 	if (!good)
 		cli_diag(tn_context_diag(c));
+	fflush(stdout);
 	return good ? CLI_OK : CLI_FAILED;
 }

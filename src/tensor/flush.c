@@ -57,29 +57,6 @@ static int by_id(const void *x, const void *y)
 	return (*l)->id < (*r)->id ? -1 : (*l)->id > (*r)->id;
 }
 
-static void find_calls(tensors *t, t_value *const *v, int32_t n)
-{
-	t->stamp++;
-	t->todo.n = t->stack.n = 0;
-	for (int32_t i = 0; i < n; i++)
-		want(t, v[i]);
-	while (t->stack.n > 0) {
-		const t_call *c = vec_pop(&t->stack)->call;
-
-		for (int32_t i = 0; i < c->n_args; i++)
-			want_read(t, &c->arg[i]);
-	}
-	if (t->todo.n > 1)
-		qsort(t->todo.at, (size_t)t->todo.n, sizeof *t->todo.at, by_id);
-}
-
-/* ---- numbers: inputs odd, results even ---- */
-
-static void code(tensors *t, int32_t x)
-{
-	*vec_push(t->a, &t->code) = x;
-}
-
 static void meet(tensors *t, t_value *v)
 {
 	if (v->stamp == t->stamp)
@@ -91,6 +68,82 @@ static void meet(tensors *t, t_value *v)
 		v->number = 2 * t->input.n + 1;
 		*vec_push(t->a, &t->input) = v;
 	}
+}
+
+static void close_calls(tensors *t)
+{
+	while (t->stack.n > 0) {
+		const t_call *c = vec_pop(&t->stack)->call;
+
+		for (int32_t i = 0; i < c->n_args; i++)
+			want_read(t, &c->arg[i]);
+	}
+}
+
+/* The write that v is waiting for, if it may run as soon as v is there. */
+static t_call *next_write(tensors *t, const t_value *v)
+{
+	t_call *c = v != NULL ? v->writer : NULL;
+
+	return c != NULL && !c->done && c->stamp != t->stamp &&
+			c->result[0] != NULL && c->arg[0].v->buf != NULL
+		? c
+		: NULL;
+}
+
+/*
+ * What a call makes beside the values that are wanted, and what would replace
+ * a value that nobody else will ask for, is written now: moments of an
+ * optimiser go to their own memory when the parameters are evaluated, instead
+ * of waiting in memory of their own.
+ */
+static void pull_writes(tensors *t)
+{
+	int32_t n = t->todo.n;
+	bool any = false;
+
+	for (int32_t k = 0; k < n; k++)
+		for (int32_t i = 0; i < t->todo.at[k]->n_results; i++)
+			any = any || next_write(t, t->todo.at[k]->result[i]);
+	if (!any)
+		return;
+	for (int32_t k = 0; k < n; k++)
+		for (int32_t i = 0; i < t->todo.at[k]->n_args; i++) {
+			meet(t, t->todo.at[k]->arg[i].v);
+			t->todo.at[k]->arg[i].v->inside +=
+				!t_tape_reads(t, t->todo.at[k], i);
+		}
+	for (int32_t k = 0; k < n; k++)
+		for (int32_t i = 0; i < t->todo.at[k]->n_results; i++) {
+			t_call *c = next_write(t, t->todo.at[k]->result[i]);
+
+			if (c == NULL)
+				continue;
+			meet(t, c->arg[0].v);
+			if (c->arg[0].v->data == c->arg[0].v->inside + 1)
+				want(t, c->result[0]);
+		}
+	close_calls(t);
+	t->stamp++; /* what was counted here is counted anew */
+}
+
+static void find_calls(tensors *t, t_value *const *v, int32_t n)
+{
+	t->stamp++;
+	t->todo.n = t->stack.n = 0;
+	for (int32_t i = 0; i < n; i++)
+		want(t, v[i]);
+	close_calls(t);
+	pull_writes(t);
+	if (t->todo.n > 1)
+		qsort(t->todo.at, (size_t)t->todo.n, sizeof *t->todo.at, by_id);
+}
+
+/* ---- numbers: inputs odd, results even ---- */
+
+static void code(tensors *t, int32_t x)
+{
+	*vec_push(t->a, &t->code) = x;
 }
 
 static void number_values(tensors *t)

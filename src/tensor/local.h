@@ -80,6 +80,7 @@ struct t_value {
 	ir_type type;
 	t_buffer *buf; /* NULL: not computed, or not needed any more */
 	t_call *call;  /* that makes it; NULL: none is left */
+	t_call *writer; /* a write of it that has not run; weak */
 	int32_t result;
 	int32_t number; /* of the flush at hand */
 	int64_t stamp;

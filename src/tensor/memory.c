@@ -190,6 +190,8 @@ static void let_go(tensors *t, t_call *c)
 	int32_t n = c->n_args;
 
 	c->n_args = 0;
+	if (c->entry == NULL && n > 1 && c->arg[1].v->writer == c)
+		c->arg[1].v->writer = NULL;
 	for (int32_t i = 0; i < n; i++)
 		t_read_drop(t, &c->arg[i]);
 }

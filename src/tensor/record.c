@@ -469,6 +469,8 @@ t_value *t_record_write(tensors *t, t_read to, t_read value)
 	c->arg[c->n_args++] = t_read_of(value.v, value.view);
 	c->n_results = 1;
 	add_result(c, 0, t_value_new(t, &to.v->type));
+	if (value.v->buf == NULL && to.view == NULL && value.view == NULL)
+		value.v->writer = c;
 	t_track(t, c);
 	return c->result[0];
 }

@@ -98,6 +98,46 @@ static void loop(void **state)
 	tn_context_free(c);
 }
 
+/* Evaluating one of two results writes the other, too, where it goes. */
+static void written_along(void **state)
+{
+	tn_context *c = context(false);
+	int64_t n = 3;
+	tn_tensor *p = tn_parameter(c, "p", TN_F32, 1, &n, six);
+	tn_tensor *m = tn_parameter(c, "m", TN_F32, 1, &n, six), *old;
+	tn_stats s, later;
+	float got[3];
+
+	(void)state;
+	tn_no_grad_enter(c);
+	tn_op_define(c, "both(x[i]:float, y[i]) -> o, q { o[i] = x[i] + y[i]; "
+			"q[i] = x[i] * y[i] }");
+	tn_context_stats(c, &s);
+	for (int i = 0; i < 2; i++) {
+		tn_tensor *in[] = {p, m}, *out[2];
+
+		old = i == 1 ? tn_exp(m) : NULL; /* wants m as it is now */
+		tn_scope_enter(c);
+		assert_int_equal(tn_call(c, "both", 2, in, 0, NULL, 2, out),
+			TN_OK);
+		tn_copy_(p, out[0]);
+		tn_copy_(m, out[1]);
+		tn_scope_leave(c);
+		assert_int_equal(tn_read(p, got, sizeof got), TN_OK);
+		tn_context_stats(c, &later);
+		/* then m waits: it would have to be copied */
+		assert_int_equal(later.bytes_live - s.bytes_live, i * 64);
+		assert_int_equal(later.n_copies, 0);
+	}
+	assert_true(got[0] == 3 && got[2] == 15);
+	assert_int_equal(tn_read(old, got, sizeof got), TN_OK);
+	assert_true(fabs((double)got[1] - exp(4)) < 1e-4);
+	assert_int_equal(tn_read(m, got, sizeof got), TN_OK);
+	assert_true(got[0] == 2 && got[1] == 16 && got[2] == 54);
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_context_free(c);
+}
+
 /* A value that somebody still wants is kept when its memory is written. */
 static void old_values(void **state)
 {
@@ -292,6 +332,7 @@ int main(void)
 		cmocka_unit_test(views),
 		cmocka_unit_test(overlapping),
 		cmocka_unit_test(loop),
+		cmocka_unit_test(written_along),
 		cmocka_unit_test(old_values),
 		cmocka_unit_test(offsets),
 		cmocka_unit_test(refusals),
