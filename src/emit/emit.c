@@ -119,12 +119,9 @@ static void find_named(emitter *em)
 static void function(emitter *em, str *out, const char *text)
 {
 	const loop_kernel *k = em->k;
-	bool restrict_ok = true;
+	bool restrict_ok = !loop_writes_input(k);
 	int32_t i;
 
-	for (i = 0; i < k->n_params; i++)
-		if (k->s->tensor.at[k->param[i]].storage >= 0)
-			restrict_ok = false;
 	em->out = out;
 	em->depth = 1;
 	for (i = 0; i < k->n_params; i++) {

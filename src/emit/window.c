@@ -180,9 +180,8 @@ void em_open_windows(emitter *em, const loop_node *n)
 	int32_t i;
 
 	em->window.n = 0;
-	for (i = 0; i < em->k->n_params; i++) /* written in place, perhaps */
-		if (em->s->tensor.at[em->k->param[i]].storage >= 0)
-			return;
+	if (loop_writes_input(em->k))
+		return;
 	w.with = arena_array(em->a, const ix_form *, em->k->n_vars + 1);
 	for (i = 0; i < em->k->n_vars; i++)
 		w.with[i] = ix_axis(em->s->x, em->dom, i);

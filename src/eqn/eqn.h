@@ -7,6 +7,7 @@
  *          forms over c's axes (join)
  *   judge  what becomes of one digit of p on an edge: a digit of c, or why not
  *   solve  every axis of a unit as a form over the loop variables of a kernel
+ *   window which elements a write makes new
  *
  *   t[i,j] = exp(x[6i+j]);  s[j] += t[i,j]:   edge t -> s has X = (i, j);
  *   digit i of t is digit i of s, which is reduced; digit j of t is j of s.
@@ -119,6 +120,26 @@ sys_eqn eqn_coalesce(eqn_graph *g, const sys_eqn *e);
 /* Is digit d of p at this read exactly one digit of c? */
 bool eqn_relate(eqn_graph *g, eqn_edge *e, eqn_digit d, eqn_digit *out);
 eqn_verdict eqn_judge(eqn_graph *g, eqn_edge *e, eqn_digit d);
+
+/* ---- window ---- */
+
+enum { EQN_MAX_GUARDS = 8 };
+
+/* Of the elements of `old` those stay as they are at which no guard holds. */
+typedef struct eqn_writes {
+	int32_t old; /* the tensor before; -1: e may change every element */
+	ix_dom dom;  /* the left axes */
+	int32_t n_guards;
+	const expr *guard[EQN_MAX_GUARDS]; /* each where those before fail */
+} eqn_writes;
+
+/* Does e leave elements of a tensor of its size as they are? fills w */
+bool eqn_window(arena *a, ir_system *s, const sys_eqn *e, eqn_writes *w);
+/* Proved: who writes w changes nothing that r, a read of its storage, sees. */
+bool eqn_disjoint(ir_system *s, const eqn_writes *w, const eqn_read *r);
+/* element number of the result at a point of the left axes; fills d */
+const ix_form *eqn_position(
+	arena *a, ir_system *s, const sys_eqn *e, ix_dom *d);
 
 /* ---- solve ---- */
 

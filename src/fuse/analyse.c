@@ -22,23 +22,23 @@ static void add_edge(part_set *s, int32_t p, int32_t c, eqn_edge *e, bool write)
 		.p = p, .c = c, .e = e, .is_write = write};
 }
 
-/* Members that destroy what read r of member c reads. */
+/* Members that change what read r of member c sees. */
 static void add_writes(fuse_state *f, part_set *s, int32_t c, int32_t read)
 {
 	const eqn_unit *u = s->m.at[c].u;
-	int32_t t = u->read[read].tensor, v = f->version[t];
-	const fuse_storage *all;
+	const settled *w = f->w;
+	int32_t t = u->read[read].tensor;
 
-	if (v < 0 || rule_dropped(f, FUSE_RULE_WRITES))
+	if (w->version[t] < 0 || rule_dropped(f, FUSE_RULE_WRITES))
 		return;
-	all = &f->storage[f->s->tensor.at[t].storage];
-	for (int32_t i = v + 1; i < all->tensor.n; i++) {
-		int32_t w = fuse_maker(f, all->tensor.at[i]);
+	for (int32_t i = 0; i < w->waits_of[u->source].n; i++) {
+		const settle_wait *q =
+			&w->wait.at[w->waits_of[u->source].at[i]];
+		int32_t at = f->where[q->writer];
 
-		if (w < 0 || f->where[w] < 0 || f->where[w] == c)
-			continue;
-		add_edge(s, f->where[w], c,
-			eqn_join(f->g, s->m.at[f->where[w]].u, u, read), true);
+		if (q->tensor == t && at >= 0 && at != c)
+			add_edge(s, at, c,
+				eqn_join(f->g, s->m.at[at].u, u, read), true);
 	}
 }
 

@@ -372,6 +372,12 @@ double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)
 	add_partial(&c);
 	add_reads(&c);
 	work = arithmetic(&c);
+	if (s->n == 1) { /* alone, a write in place walks its window */
+		double share = settle_share(f->w, s->m.at[0].u);
+
+		work *= share;
+		c.bytes *= share;
+	}
 	memory = c.bytes / f->t->bytes_per_s;
 	longer = work > memory ? work : memory;
 	shorter = min_of(work, memory);

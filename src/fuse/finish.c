@@ -106,7 +106,7 @@ static void before(finish *w, place *p, int32_t first, int32_t second)
 	p[second].n_before++;
 }
 
-/* Groups that must run before this one: makers, and readers of what it destroys. */
+/* Groups that must run before this one: makers, and readers of what it changes. */
 static void add_places(finish *w, place *p, int32_t g)
 {
 	fuse_state *f = w->f;
@@ -121,19 +121,10 @@ static void add_places(finish *w, place *p, int32_t g)
 			if (m >= 0)
 				before(w, p, w->group_of[m], g);
 		}
-		for (int32_t k = 0; k < u->e.n_out; k++) {
-			int32_t v = f->version[u->e.out[k]];
-
-			for (int32_t j = 0; j < v; j++) {
-				int32_t t =
-					f->storage[f->s->tensor.at[u->e.out[k]]
-							   .storage]
-						.tensor.at[j];
-
-				for (int32_t r = 0; r < w->readers[t].n; r++)
-					before(w, p, w->readers[t].at[r], g);
-			}
-		}
+		for (int32_t k = 0; k < f->w->readers_of[u->source].n; k++)
+			before(w, p,
+				w->group_of[f->w->wait.at[f->w->readers_of
+					[u->source].at[k]].reader], g);
 	}
 }
 
@@ -310,6 +301,54 @@ static bool batch_key(
 	return volume <= BATCH_VOLUME;
 }
 
+static bool touches(const finish *w, const fuse_group *g, int32_t storage)
+{
+	const ir_system *s = w->f->s;
+
+	for (int32_t i = 0; i < g->source.n; i++) {
+		const eqn_unit *u = w->f->unit[g->source.at[i]];
+
+		for (int32_t k = 0; k < u->n_reads; k++)
+			if (s->tensor.at[u->read[k].tensor].storage == storage)
+				return true;
+		for (int32_t k = 0; k < u->e.n_out; k++)
+			if (s->tensor.at[u->e.out[k]].storage == storage)
+				return true;
+	}
+	return false;
+}
+
+/* Does b touch memory that a writes? Not at the same time, even elsewhere. */
+static bool writes_near(
+	const finish *w, const fuse_group *a, const fuse_group *b)
+{
+	for (int32_t i = 0; i < a->source.n; i++) {
+		const eqn_unit *u = w->f->unit[a->source.at[i]];
+
+		for (int32_t k = 0; k < u->e.n_out; k++) {
+			int32_t storage =
+				w->f->s->tensor.at[u->e.out[k]].storage;
+
+			if (storage >= 0 && touches(w, b, storage))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* May the group join the batch that this one leads? */
+static bool stands_apart(
+	const finish *w, const int32_t *leader, int32_t first, int32_t i)
+{
+	for (int32_t k = first; k < i; k++)
+		if ((k == first || leader[k] == first) &&
+			(writes_near(w, w->g->at.at[k], w->g->at.at[i]) ||
+				writes_near(w, w->g->at.at[i],
+					w->g->at.at[k])))
+			return false;
+	return true;
+}
+
 /*
  * Small groups that look alike and have equally long chains before them, so
  * that none depends on another: the updates of an optimiser.
@@ -337,7 +376,8 @@ static void find_batches(finish *w)
 		full[n_key] = depth[i];
 		n_bytes = ((size_t)n_key + 1) * sizeof *full;
 		at = map_get(of, full, n_bytes, -1);
-		if (at < 0 || count[at] == BATCH_SIZE) {
+		if (at < 0 || count[at] == BATCH_SIZE ||
+			!stands_apart(w, leader, (int32_t)at, i)) {
 			map_set(of, full, n_bytes, i);
 			count[i] = 1;
 			continue;

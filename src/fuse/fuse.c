@@ -18,8 +18,10 @@ fuse_plan *fuse_partition(
 	p->s = s;
 	p->target = t != NULL ? *t : fuse_target_host();
 	f.mutate = o == NULL ? 0 : o->mutate;
-	fuse_prepare(&f);
+	fuse_prepare(&f, o == NULL ? NULL : &o->settle);
 	p->alias = f.alias;
+	for (int32_t i = 0; i < f.w->wait.n; i++)
+		*vec_push(a, &p->wait) = f.w->wait.at[i];
 	g = fuse_choose(&f, alone, p);
 	fuse_finish(&f, g, p, !alone);
 	arena_free(*f.scratch);

@@ -11,7 +11,7 @@
 #ifndef FUSE_H
 #define FUSE_H
 
-#include "ir/ir.h"
+#include "settle/settle.h"
 
 /* The machine, as the cost model sees it: one place, see target.c. */
 typedef struct fuse_target {
@@ -121,11 +121,14 @@ typedef struct fuse_plan {
 	VEC(fuse_reason) reason;   /* one per edge that crosses kernels */
 	/* outputs that are no kernel's work: alias[tensor] = tensor with the same elements in the same order, else -1 */
 	int32_t *alias;
+	/* equations that must come before a write, beside those it reads from */
+	VEC(settle_wait) wait;
 } fuse_plan;
 
 typedef struct fuse_options {
 	bool no_fusion; /* every equation its own kernel: for tests and comparisons */
 	uint32_t mutate; /* test build only: drop rule number n of docs/fusion.md; 0 none */
+	settle_options settle; /* for tests */
 } fuse_options;
 
 fuse_plan *fuse_partition(arena *a, ir_system *s, const fuse_target *t,

@@ -1,7 +1,7 @@
 /*
  * inner.h: private to fuse/: what its files share.
  *
- *   prepare.c    views substituted, writes ordered, units made
+ *   prepare.c    views substituted, units made, writes settled
  *   analyse.c    digits refined until the cuts of readers and producers agree
  *   classes.c    digits joined to classes; P(G)
  *   tree.c       the loop tree of a set
@@ -18,6 +18,7 @@
 
 #include "eqn/eqn.h"
 #include "fuse/fuse.h"
+#include "settle/settle.h"
 
 /* Rules of docs/fusion.md that the test build can drop. */
 enum fuse_rule {
@@ -76,11 +77,6 @@ typedef struct part_set {
 	bool no_policy; /* contractions may share what they reduce */
 } part_set;
 
-/* The tensors of one storage that is overwritten, oldest first. */
-typedef struct fuse_storage {
-	VEC(int32_t) tensor;
-} fuse_storage;
-
 typedef struct fuse_state {
 	arena *a; /* of the plan */
 	env *env;
@@ -94,9 +90,7 @@ typedef struct fuse_state {
 	int32_t *order;	    /* live sources, topological, writes included */
 	int32_t *alias;	    /* by tensor: see fuse_plan */
 	bool *kept;	    /* by tensor: in memory whoever reads it */
-	int32_t *version;   /* by tensor: place in its storage, -1 none */
-	int32_t n_storages;
-	fuse_storage *storage;
+	settled *w;	    /* storages, and who waits for which write */
 	bool *copied;	    /* by source: put into a reader, and made as well */
 	int32_t *where;	    /* by source: member of the set at hand, -1 none */
 	arena **scratch;    /* shared by copies of the state */
@@ -108,9 +102,7 @@ void fuse_scratch_reset(fuse_state *f);
 void fuse_scratch_trim(fuse_state *f); /* where nothing in it is needed */
 
 /* ---- prepare.c ---- */
-void fuse_prepare(fuse_state *f);
-/* does reading this tensor have to come before a write? */
-bool fuse_is_destroyed(const fuse_state *f, int32_t tensor);
+void fuse_prepare(fuse_state *f, const settle_options *o);
 /* the source that makes a tensor, -1 an input */
 static inline int32_t fuse_maker(const fuse_state *f, int32_t tensor)
 {

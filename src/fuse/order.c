@@ -26,7 +26,7 @@ static void meet(search *w, int32_t source)
 	*vec_push(fuse_scratch(w->c->f), &w->met) = g;
 }
 
-/* What must run before u: makers, and readers of what it destroys. */
+/* What must run before u: makers, and readers of what it changes. */
 static void before(choice *c, const eqn_unit *u, search *w)
 {
 	fuse_state *f = c->f;
@@ -35,20 +35,9 @@ static void before(choice *c, const eqn_unit *u, search *w)
 		return;
 	for (int32_t k = 0; k < u->n_reads; k++)
 		meet(w, fuse_maker(f, u->read[k].tensor));
-	for (int32_t k = 0; k < u->e.n_out; k++) {
-		int32_t t = u->e.out[k];
-		const fuse_storage *o;
-
-		if (f->version[t] < 0)
-			continue;
-		o = &f->storage[f->s->tensor.at[t].storage];
-		for (int32_t j = 0; j < f->version[t]; j++) {
-			int32_t old = o->tensor.at[j];
-
-			for (int32_t r = 0; r < c->readers[old].n; r++)
-				meet(w, c->readers[old].at[r]);
-		}
-	}
+	for (int32_t k = 0; k < f->w->readers_of[u->source].n; k++)
+		meet(w, f->w->wait.at[f->w->readers_of[u->source].at[k]]
+				.reader);
 }
 
 static bool among(int32_t n, fuse_group *const *g, const fuse_group *x)

@@ -89,12 +89,12 @@ static void describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 				*vec_push(a, &used) = t;
 				if (maker >= 0 && c->inside[maker])
 					flags = seen(c, t) ? 2 : 1;
-				if (c->f->version[t] >= 0)
+				if (c->f->w->version[t] >= 0)
 					flags +=
 						4 +
 						8 * (1000 * c->f->s->tensor.at[t]
 									    .storage +
-							    c->f->version[t]);
+							    c->f->w->version[t]);
 				*vec_push(a, &key) = flags;
 			}
 		}
@@ -365,10 +365,10 @@ static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 	if (p->e.monoid != IR_SET || p->e.n_out != 1 || p->has_scan ||
 		p->e.push != NULL || p->e.opaque != NULL ||
 		e->e.opaque != NULL || p->flops > MAX_FLOPS ||
-		p->n_reads > MAX_READS || f->version[p->e.out[0]] >= 0)
+		p->n_reads > MAX_READS || f->w->version[p->e.out[0]] >= 0)
 		return false;
 	for (int32_t i = 0; i < p->n_reads; i++)
-		if (fuse_is_destroyed(f, p->read[i].tensor))
+		if (settle_is_destroyed(f->w, p->read[i].tensor))
 			return false; /* the write may lie in between */
 	for (int32_t i = 0; i < e->n_reads; i++)
 		if (e->read[i].tensor == p->e.out[0] && e->read[i].is_index)
@@ -552,7 +552,7 @@ static some_groups changed_by(choice *c, const swap *s)
 }
 
 /* All of e's form changes are in place: update what they cost. */
-static void settle(choice *c, const some_groups *all)
+static void decide(choice *c, const some_groups *all)
 {
 	for (int32_t i = 0; i < all->n; i++) {
 		fuse_group *g = all->at[i];
@@ -611,7 +611,7 @@ static void choose(choice *c, int32_t source)
 			for (int32_t i = 0; i < s.n; i++)
 				f->copied[s.p[i]->source] |= !s.dead[i];
 			place(c, &v.best, source);
-			settle(c, &v.other);
+			decide(c, &v.other);
 			return;
 		}
 		undo_swap(c, &s);

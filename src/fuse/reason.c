@@ -417,31 +417,26 @@ static bool reads_from(choice *c, const eqn_unit *u, int32_t source)
 
 static void writes_of(choice *c, fuse_plan *p, const eqn_unit *u)
 {
-	fuse_state *f = c->f;
+	const settled *q = c->f->w;
 
-	for (int32_t k = 0; k < u->e.n_out; k++) {
-		int32_t t = u->e.out[k];
+	for (int32_t i = 0; i < q->readers_of[u->source].n; i++) {
+		const settle_wait *v =
+			&q->wait.at[q->readers_of[u->source].at[i]];
+		int32_t r = v->reader, read = 0;
+		why w = {.c = c, .p = p, .to = u};
 
-		for (int32_t j = 0; j < f->version[t]; j++) {
-			int32_t old = f->storage[f->s->tensor.at[t].storage]
-					      .tensor.at[j];
-
-			for (int32_t i = 0; i < c->readers[old].n; i++) {
-				int32_t r = c->readers[old].at[i], read = 0;
-				why w = {.c = c, .p = p, .to = u};
-
-				if (c->of[r] == c->of[u->source] ||
-					reads_from(c, u, r))
-					continue;
-				w.tensor = old;
-				w.from = f->unit[r];
-				w.g = c->of[r];
-				w.h = c->of[u->source];
-				while (w.from->read[read].tensor != old)
-					read++;
-				write_apart(&w, read);
-			}
-		}
+		if (c->f->unit[r] == NULL || c->of[r] == c->of[u->source] ||
+			reads_from(c, u, r))
+			continue;
+		w.tensor = v->tensor;
+		w.from = c->f->unit[r];
+		w.g = c->of[r];
+		w.h = c->of[u->source];
+		while (read < w.from->n_reads &&
+			w.from->read[read].tensor != v->tensor)
+			read++;
+		if (read < w.from->n_reads)
+			write_apart(&w, read);
 	}
 }
 

@@ -18,25 +18,17 @@ enum {
 	LITTLE = 8   /* a tail is at most this part of all */
 };
 
-/* Would the tail read what a member before it has overwritten? */
+/* Would the tail read what a member before it has changed? */
 static bool reads_destroyed(const fuse_state *f, const eqn_unit *u, int32_t n,
 	eqn_unit *const *unit)
 {
-	for (int32_t i = 0; i < u->n_reads; i++) {
-		int32_t t = u->read[i].tensor;
+	const settled *w = f->w;
 
-		if (f->version[t] < 0)
-			continue;
+	for (int32_t i = 0; i < w->waits_of[u->source].n; i++)
 		for (int32_t j = 0; j < n; j++)
-			for (int32_t k = 0; k < unit[j]->e.n_out; k++) {
-				int32_t o = unit[j]->e.out[k];
-
-				if (f->version[o] > f->version[t] &&
-					f->s->tensor.at[o].storage ==
-						f->s->tensor.at[t].storage)
-					return true;
-			}
-	}
+			if (w->wait.at[w->waits_of[u->source].at[i]].writer ==
+				unit[j]->source)
+				return true;
 	return false;
 }
 

@@ -197,6 +197,29 @@ static void check_edge(
 	}
 }
 
+/* The equation that makes tensor t, as its kernel has it. */
+static const fuse_eqn *maker_of(const checker *w, int32_t t)
+{
+	for (int32_t i = 0; i < w->p->kernel.n; i++) {
+		const fuse_kernel *k = w->p->kernel.at[i];
+		int32_t e = maker_in(k, t);
+
+		if (e >= 0)
+			return &k->eqn[e];
+	}
+	return NULL;
+}
+
+/* Does who makes t leave what r, a read of its storage, sees? */
+static bool is_elsewhere(const checker *w, int32_t t, const eqn_read *r)
+{
+	const fuse_eqn *e = maker_of(w, t);
+	eqn_writes q;
+
+	return e != NULL && eqn_window(w->a, w->p->s, &e->e, &q) &&
+		eqn_disjoint(w->p->s, &q, r);
+}
+
 static void check_edges(checker *w, eqn_graph *g)
 {
 	fuse_kernel *k = w->k;
@@ -218,7 +241,8 @@ static void check_edges(checker *w, eqn_graph *g)
 				int32_t q = maker_in(k, t);
 
 				if (w->p->s->tensor.at[t].storage == s &&
-					q >= 0 && q != c)
+					q >= 0 && q != c &&
+					!is_elsewhere(w, t, r))
 					check_edge(w, q, c, r, true);
 			}
 		}
@@ -339,6 +363,40 @@ static void check_batches(checker *w)
 	}
 }
 
+/* Kernel i reads nothing that a kernel before it has changed. */
+static void check_reads(checker *w, const int32_t *made, int32_t i)
+{
+	const ir_system *s = w->p->s;
+	const fuse_kernel *k = w->p->kernel.at[i];
+	eqn_graph *g;
+	bool any = false;
+
+	for (int32_t j = 0; j < k->n_inputs; j++)
+		any |= s->tensor.at[k->input[j]].storage >= 0;
+	if (!any)
+		return;
+	g = eqn_graph_new(w->a, w->p->s);
+	for (int32_t e = 0; e < k->n_eqns; e++) {
+		const eqn_unit *u = eqn_unit_new(g, &k->eqn[e].e, e);
+
+		for (int32_t j = 0; j < u->n_reads; j++) {
+			const eqn_read *r = &u->read[j];
+			int32_t storage = s->tensor.at[r->tensor].storage;
+
+			for (int32_t t = r->tensor + 1;
+				storage >= 0 && t < s->tensor.n; t++)
+				if (s->tensor.at[t].storage == storage &&
+					s->tensor.at[t].eqn >= 0 &&
+					made[t] < i && !is_elsewhere(w, t, r))
+					env_bug(w->env, "fuse.verify",
+						"%s reads %s after it is "
+						"overwritten",
+						k->name,
+						s->tensor.at[r->tensor].name);
+		}
+	}
+}
+
 static void check_order(checker *w)
 {
 	fuse_plan *p = w->p;
@@ -356,16 +414,8 @@ static void check_order(checker *w)
 				env_bug(w->env, "fuse.verify",
 					"%s reads %s before it is made",
 					k->name, t->name);
-			for (int32_t o = k->input[j] + 1;
-				t->storage >= 0 && o < p->s->tensor.n; o++)
-				if (p->s->tensor.at[o].storage == t->storage &&
-					p->s->tensor.at[o].eqn >= 0 &&
-					made[o] < i)
-					env_bug(w->env, "fuse.verify",
-						"%s reads %s after it is "
-						"overwritten",
-						k->name, t->name);
 		}
+		check_reads(w, made, i);
 		for (int32_t e = 0; e < k->n_eqns; e++)
 			for (int32_t c = 0; c < k->eqn[e].e.n_out; c++) {
 				if (made[k->eqn[e].e.out[c]] != INT32_MAX)

@@ -186,6 +186,22 @@ static void copy_eqn(
 	ir_add_eqn(to, &e);
 }
 
+const expr *ex_renumber(ir_system *s, const ix_dom *d, const expr *e,
+	const int32_t *tensor)
+{
+	struct renumber r = {.x = s->x, .dom = *d, .tensor = tensor};
+
+	return ex_map(s, e, renumber_form, &r, tensor);
+}
+
+const ix_form *ir_renumber(ir_system *s, const ix_dom *d, const ix_form *f,
+	const int32_t *tensor)
+{
+	struct renumber r = {.x = s->x, .dom = *d, .tensor = tensor};
+
+	return renumber_form(&r, f);
+}
+
 static void copy_tensors(
 	ir_system *to, ir_system *from, const bool *live, int32_t *number)
 {

@@ -213,6 +213,7 @@ typedef struct ir_system {
 	VEC(sys_eqn) eqn; /* topological order; every tensor is made once */
 	VEC(int32_t) input, output; /* tensors, in the program's order; an output may be an input, or occur twice */
 	VEC(int32_t) store; /* by output: the input in whose memory it ends; -1 or beyond its end: in an array of its own */
+	int32_t n_caller_storages; /* storages from this number on are nobody's but ours; -1: none is */
 	void *intern; /* private: expression table */
 } ir_system;
 
@@ -222,6 +223,8 @@ ir_system *ir_system_new(arena *a, ix *x);
  * are made, one over the other: a param's. -1: t has memory of its own.
  */
 int32_t ir_place_of_storage(const ir_system *s, int32_t t);
+/* Are all versions of the storage of t made in one memory? */
+bool ir_in_place(const ir_system *s, int32_t t);
 /* adds a tensor that no equation makes yet; the name is made unique */
 int32_t ir_add_tensor(ir_system *s, const char *name, tn_dtype t, int32_t rank,
 	const int64_t *shape);
@@ -251,6 +254,11 @@ typedef const expr *ex_swap(void *arg, const expr *read, const ix_dom *d);
 const expr *ex_subst(ir_system *s, const ix_dom *d, const expr *e, int32_t n,
 	const int64_t *old_extent, const ix_form *const *with, ex_swap *swap,
 	void *arg);
+/* e and f with tensor[t] for every tensor t that they read, data included */
+const expr *ex_renumber(ir_system *s, const ix_dom *d, const expr *e,
+	const int32_t *tensor);
+const ix_form *ir_renumber(ir_system *s, const ix_dom *d, const ix_form *f,
+	const int32_t *tensor);
 /* d with what is known where c holds, or where it does not (d->facts if nothing) */
 ix_dom ir_dom_when(ir_system *s, const ix_dom *d, const expr *c, bool holds);
 /* the reads of e, each (tensor, form) once, in order of first occurrence; reads inside forms (fun atoms) included */

@@ -553,38 +553,6 @@ static void add_inputs(lower *w)
 	}
 }
 
-/*
- * An output whose storage a later version overwrites is copied: it shall be
- * the value that the program names.
- */
-static int32_t last_version(lower *w, int32_t t)
-{
-	const sys_tensor *old = &w->s->tensor.at[t];
-	bool overwritten = false;
-	sys_eqn e = {.monoid = IR_SET,
-		.label = "copy",
-		.why = "it is returned, and overwritten later",
-		.op = "copy",
-		.call = w->p->call.n - 1,
-		.n_out = 1,
-		.scan_axis = -1};
-
-	for (int32_t i = t + 1; i < w->s->tensor.n && old->storage >= 0; i++)
-		overwritten = overwritten ||
-			w->s->tensor.at[i].storage == old->storage;
-	if (!overwritten || old->numel == 0)
-		return t;
-	if (old->numel > 1)
-		e.axis[e.n_axes++] = (sys_axis){
-			.extent = old->numel, .kind = AXIS_P, .name = "i"};
-	e.n_left = e.n_axes;
-	e.body[0] = ex_read(w->s, t, flat_place(w, &e));
-	e.out[0] = ir_add_tensor(
-		w->s, old->name, old->dtype, old->rank, old->shape);
-	ir_add_eqn(w->s, &e);
-	return e.out[0];
-}
-
 /* store: the input whose memory it ends in; -1: an array of its own */
 static void add_output(lower *w, int32_t t, int32_t store)
 {
@@ -605,7 +573,7 @@ ir_system *ir_lower(arena *a, ix *x, const ir_program *p)
 	for (int32_t i = 0; i < p->call.n; i++)
 		lower_call(w, i);
 	for (int32_t i = 0; i < p->output.n; i++)
-		add_output(w, last_version(w, w->of_value[p->output.at[i]]), -1);
+		add_output(w, w->of_value[p->output.at[i]], -1);
 	for (int32_t i = 0; i < p->input.n; i++) {
 		int32_t v = p->input.at[i], newest = ir_program_newest(p, v);
 

@@ -14,6 +14,7 @@ ir_system *ir_system_new(arena *a, ix *x)
 	s->a = a;
 	s->x = x;
 	s->intern = t;
+	s->n_caller_storages = -1;
 	t->index = map_new(a);
 	t->name = map_new(a);
 	return s;
@@ -107,6 +108,17 @@ int32_t ir_place_of_storage(const ir_system *s, int32_t t)
 			return in;
 	}
 	return -1;
+}
+
+bool ir_in_place(const ir_system *s, int32_t t)
+{
+	int32_t storage = s->tensor.at[t].storage;
+
+	if (storage < 0)
+		return false;
+	return (s->n_caller_storages >= 0 &&
+		       storage >= s->n_caller_storages) ||
+		ir_place_of_storage(s, t) >= 0;
 }
 
 /* ---- the verifier ---- */

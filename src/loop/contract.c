@@ -314,10 +314,7 @@ bool loop_contract(loop_kernel *k)
 {
 	struct contract c = {.k = k};
 
-	for (int32_t i = 0; i < k->n_params; i++)
-		if (k->s->tensor.at[k->param[i]].storage >= 0)
-			return false; /* what is read may be overwritten */
-	if (k->n_eqns >= 63 || !find_tree(&c) || !classify(&c) ||
+	if (loop_writes_input(k) || k->n_eqns >= 63 || !find_tree(&c) || !classify(&c) ||
 		!choose_sizes(&c))
 		return false;
 	build(&c);

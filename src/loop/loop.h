@@ -194,6 +194,8 @@ void loop_schedule(loop_kernel *k, const loop_target *t);
 /* equation and component that make the tensor in this kernel; false: none */
 bool loop_is_loop(const loop_node *n);	   /* FOR, BLOCK, SPAN: has children */
 const char *loop_label(const loop_eqn *e); /* its label, its row, or "let" */
+/* Do two of its tensors lie in one memory, which it writes? */
+bool loop_writes_input(const loop_kernel *k);
 bool loop_maker(
 	const loop_kernel *k, int32_t tensor, int32_t *eqn, int32_t *comp);
 int32_t loop_param(const loop_kernel *k, int32_t tensor); /* -1: private */

@@ -90,6 +90,19 @@ loop_set loop_expr_vars(loop_kernel *k, const expr *e)
 	return s;
 }
 
+bool loop_writes_input(const loop_kernel *k)
+{
+	const ir_system *s = k->s;
+
+	for (int32_t i = 0; i < k->n_outputs; i++)
+		for (int32_t j = 0; j < k->n_params; j++)
+			if (j != i && s->tensor.at[k->param[i]].storage >= 0 &&
+				s->tensor.at[k->param[i]].storage ==
+					s->tensor.at[k->param[j]].storage)
+				return true;
+	return false;
+}
+
 bool loop_maker(
 	const loop_kernel *k, int32_t tensor, int32_t *eqn, int32_t *comp)
 {

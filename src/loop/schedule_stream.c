@@ -38,7 +38,7 @@ void loop_choose_streams(loop_kernel *k)
 		if (t->numel * (int64_t)dtype_size(t->dtype) <
 				k->target.stream_bytes ||
 			!loop_maker(k, f.tensor, &e, &c) || k->eqn[e].push ||
-			ir_place_of_storage(k->s, f.tensor) >= 0)
+			ir_in_place(k->s, f.tensor))
 			continue;
 		for (i = 0; i < k->n_eqns; i++)
 			for (j = 0; j < k->eqn[i].e->n_out; j++)

@@ -35,17 +35,20 @@ static const expr *window_of(loop_kernel *k, const loop_eqn *e)
 	int32_t t = e->e->out[0], maker, comp;
 	tn_dtype dt = s->tensor.at[t].dtype;
 	const expr *b, *old;
+	ix_dom left;
 
 	if (e->e->monoid != IR_SET || e->push || e->stage || e->scan_var >= 0 ||
-		loop_param(k, t) < 0 || ir_place_of_storage(s, t) < 0)
+		loop_param(k, t) < 0 || !ir_in_place(s, t))
 		return NULL;
 	b = uncast(e->body[0], dt);
 	if (b->kind != EX_SELECT)
 		return NULL;
 	old = uncast(b->arg[2], dt);
-	if (old->kind != EX_READ || old->form != e->at ||
-		s->tensor.at[old->tensor].dtype != dt ||
+	if (old->kind != EX_READ || s->tensor.at[old->tensor].dtype != dt ||
 		s->tensor.at[old->tensor].storage != s->tensor.at[t].storage)
+		return NULL;
+	left = ir_dom_when(k->s, &k->dom, b->arg[0], false);
+	if (ix_equal(s->x, &left, e->at, old->form) != IX_EQUAL)
 		return NULL;
 	/* made here and nowhere stored: there is nothing to leave as it is */
 	if (loop_maker(k, old->tensor, &maker, &comp))

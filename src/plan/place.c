@@ -163,6 +163,60 @@ static void place_callers(plan *p)
 	place_versions(p);
 }
 
+/*
+ * The versions of a memory of our own are one buffer: that of the first, from
+ * the first step that touches one to the last; or an output's array.
+ */
+static void join_versions(plan *p, int32_t *leader)
+{
+	const ir_system *s = p->s;
+
+	for (int32_t t = 0; t < s->tensor.n; t++) {
+		plan_place *at = &p->place[t], *first;
+		int32_t own = s->tensor.at[t].storage - s->n_caller_storages;
+
+		if (s->n_caller_storages < 0 || own < 0 || at->first < 0)
+			continue;
+		if (leader[own] < 0)
+			leader[own] = t;
+		first = &p->place[leader[own]];
+		if (at->first < first->first)
+			first->first = at->first;
+		if (at->last > first->last)
+			first->last = at->last;
+		if (at->where == PLAN_OUTPUT) {
+			first->where = PLAN_OUTPUT;
+			first->number = at->number;
+		}
+	}
+}
+
+static bool follows(const plan *p, const int32_t *leader, int32_t t)
+{
+	int32_t own = p->s->tensor.at[t].storage - p->s->n_caller_storages;
+
+	return p->s->n_caller_storages >= 0 && own >= 0 && leader[own] != t;
+}
+
+static void follow_leaders(plan *p, const int32_t *leader)
+{
+	const ir_system *s = p->s;
+
+	for (int32_t t = 0; t < s->tensor.n; t++) {
+		plan_place *at = &p->place[t];
+		const plan_place *first;
+		int32_t own = s->tensor.at[t].storage - s->n_caller_storages;
+
+		if (s->n_caller_storages < 0 || own < 0 || at->first < 0)
+			continue;
+		first = &p->place[leader[own]];
+		at->where = first->where;
+		at->number = first->number;
+		at->offset = first->offset;
+		at->version_of = leader[own];
+	}
+}
+
 /* Tensors in the order of a key (first or last step), as lists by step. */
 static int32_t *by_step(const plan *p, arena *a, bool last, int32_t *head)
 {
@@ -233,20 +287,25 @@ static void place_scratch(plan *p)
 void plan_place_all(plan *p, const plan_options *o)
 {
 	arena *a = arena_child(p->a);
+	int32_t *leader = arena_array(a, int32_t, p->s->tensor.n + 1);
 
 	p->place = arena_array(p->a, plan_place, p->s->tensor.n + 1);
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
 		const sys_tensor *st = &p->s->tensor.at[t];
 
+		leader[t] = p->place[t].version_of = -1;
 		p->place[t].first = p->place[t].last = -1;
 		p->place[t].bytes = (size_t)st->numel * dtype_size(st->dtype);
 	}
 	find_lifetimes(p);
 	place_callers(p);
+	join_versions(p, leader);
 	for (int32_t t = 0; t < p->s->tensor.n; t++)
-		if (p->place[t].where == PLAN_NOWHERE && p->place[t].first >= 0)
+		if (p->place[t].where == PLAN_NOWHERE &&
+			p->place[t].first >= 0 && !follows(p, leader, t))
 			p->place[t].where = PLAN_SLAB;
 	place_slab(p, a, o);
+	follow_leaders(p, leader);
 	place_scratch(p);
 	arena_free(a);
 }

@@ -27,6 +27,7 @@ typedef struct plan_place {
 	int32_t number;
 	size_t offset, bytes;
 	int32_t first, last; /* steps: made in, last read in */
+	int32_t version_of; /* the tensor in whose memory it is; -1: its own */
 } plan_place;
 
 /* One function in C (one per phase), used by one launch or many. */

@@ -108,7 +108,8 @@ static void verify_slab(const plan *p, arena *a)
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
 		const plan_place *at = &p->place[t];
 
-		if (at->where != PLAN_SLAB || at->bytes == 0)
+		if (at->where != PLAN_SLAB || at->bytes == 0 ||
+			(at->version_of >= 0 && at->version_of != t))
 			continue;
 		if (at->offset % PLAN_ALIGN != 0 ||
 			at->offset + at->bytes > p->tensor_bytes)

@@ -2,10 +2,11 @@
  * fuse_prop: random systems, partitioned; each kernel's loop tree is executed
  * and compared with the naive meaning of the system.
  *
- *     fuse_prop --seed S --count N [--mutate K] [--print]
+ *     fuse_prop --seed S --count N [--mutate K] [--settle K] [--writes] [--print]
  *
- * K: the rule of docs/fusion.md that is dropped: then some program must fail,
- * and exit status 0 means that one did. A failure without K prints its seed
+ * K: the rule of docs/fusion.md (--mutate) or docs/aliasing.md (--settle) that
+ * is dropped: then some program must fail, and exit status 0 means that one
+ * did. --writes: a third of the operations are writes through views. A failure without K prints its seed
  * and the smallest number of operations that fails.
  */
 #include "fuse_prop.h"
@@ -18,8 +19,8 @@ typedef struct job {
 	arena *a;
 	uint64_t seed;
 	int32_t n_ops;
-	uint32_t mutate;
-	bool alone, print;
+	uint32_t mutate, settle;
+	bool alone, writes, print;
 	int64_t *kernels, *eqns;
 } job;
 
@@ -34,6 +35,10 @@ static void run(void *arg)
 	prop_data want;
 	fuse_plan *p;
 
+	o.settle.mutate = j->settle;
+	if (prop_chance(&r, 60))
+		o.settle.shuffle = prop_next(&r) | 1;
+	o.settle.eager = prop_chance(&r, 70);
 	j->a = arena_new(j->e);
 	if (j->n_ops > 0)
 		n_ops = j->n_ops;
@@ -51,7 +56,7 @@ static void run(void *arg)
 		t.max_eqns = 2 + prop_below(&r, 3);
 	if (prop_chance(&r, 30))
 		t.contract_tile = 16;
-	s = prop_system(j->a, &r, n_ops);
+	s = prop_system(j->a, &r, n_ops, j->writes);
 	if (j->print) {
 		str text = str_new(j->a);
 
@@ -71,7 +76,7 @@ static void run(void *arg)
 	for (int32_t i = 0; i < p->kernel.n; i++)
 		*j->eqns += p->kernel.at[i]->n_eqns;
 	prop_run(j->a, p, &r, &want);
-	if (j->mutate == 0 || j->mutate == 1)
+	if ((j->mutate == 0 || j->mutate == 1) && j->settle == 0)
 		fuse_verify(p);
 }
 
@@ -129,6 +134,10 @@ int main(int argc, char **argv)
 			count = strtoull(v, NULL, 10), i++;
 		else if (strcmp(argv[i], "--mutate") == 0)
 			j.mutate = (uint32_t)strtoul(v, NULL, 10), i++;
+		else if (strcmp(argv[i], "--settle") == 0)
+			j.settle = (uint32_t)strtoul(v, NULL, 10), i++;
+		else if (strcmp(argv[i], "--writes") == 0)
+			j.writes = true;
 		else if (strcmp(argv[i], "--alone") == 0)
 			j.alone = true;
 		else if (strcmp(argv[i], "--print") == 0)
@@ -144,15 +153,15 @@ int main(int argc, char **argv)
 		j.print = verbose;
 		if (passes(&j, &d))
 			continue;
-		if (j.mutate == 0)
+		if (j.mutate == 0 && j.settle == 0)
 			report(j, &d);
 		else
 			printf("seed %llu: rule %u is needed: [%s] %s\n",
-				(unsigned long long)j.seed, j.mutate, d.rule,
-				d.text);
-		return j.mutate == 0;
+				(unsigned long long)j.seed,
+				j.mutate + j.settle, d.rule, d.text);
+		return j.mutate == 0 && j.settle == 0;
 	}
 	printf("%llu programs, %lld equations, %lld kernels\n",
 		(unsigned long long)count, (long long)eqns, (long long)kernels);
-	return j.mutate != 0; /* nothing failed without the rule */
+	return j.mutate != 0 || j.settle != 0; /* nothing failed without the rule */
 }

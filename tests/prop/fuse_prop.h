@@ -15,8 +15,8 @@ uint64_t prop_next(prop_random *r);
 int32_t prop_below(prop_random *r, int32_t n); /* 0 .. n-1 */
 bool prop_chance(prop_random *r, int32_t percent);
 
-/* n_ops operations on small tensors; profile 0 .. 3: other mixtures */
-ir_system *prop_system(arena *a, prop_random *r, int32_t n_ops);
+/* n_ops operations on small tensors; writes: a third write through views */
+ir_system *prop_system(arena *a, prop_random *r, int32_t n_ops, bool writes);
 
 typedef struct prop_data {
 	int64_t **at; /* by tensor: its elements */

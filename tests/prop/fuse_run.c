@@ -24,6 +24,9 @@ struct machine {
 	int64_t **data;
 	/* trees */
 	fuse_plan *p;
+	const prop_data *want;
+	int32_t n_known;	/* tensors of want */
+	const eqn_writes **window; /* by equation: what it leaves as it is */
 	const fuse_kernel *k;
 	prop_random *r;
 	struct cell **memory; /* by tensor; one for all tensors of a storage */
@@ -279,9 +282,18 @@ static cell *place(machine *m, int32_t t, int64_t at, const ix_form *form)
 static int64_t load_tree(machine *m, int32_t t, int64_t at, const ix_form *form)
 {
 	const cell *c = place(m, t, at, form);
+	const ir_system *s = m->s;
 
-	if (c->tensor != t || c->at != at)
+	if (c->tensor < 0 || c->at != at ||
+		(c->tensor != t &&
+			(s->tensor.at[t].storage < 0 ||
+				s->tensor.at[t].storage !=
+					s->tensor.at[c->tensor].storage)))
 		wrong(m, "read of what is not there", t);
+	/* another version, but the same element: a write elsewhere left it */
+	if (c->tensor != t && t < m->n_known &&
+		c->value != m->want->at[t][at])
+		wrong(m, "read of another version", t);
 	return c->value;
 }
 
@@ -305,6 +317,33 @@ static void do_init(machine *m, int32_t i)
 	}
 }
 
+/* In place: the element is what it was. */
+static bool stays(machine *m, int32_t i)
+{
+	const fuse_eqn *e = &m->k->eqn[i];
+	const ir_system *s = m->s;
+	const eqn_writes *w = m->window[i];
+	int64_t point[IR_MAX_AXES];
+	bool changed = false;
+
+	if (w == NULL || s->tensor.at[e->e.out[0]].storage < 0 ||
+		s->tensor.at[w->old].storage !=
+			s->tensor.at[e->e.out[0]].storage ||
+		buffer_of(m->k, e->e.out[0]) >= 0)
+		return false;
+	for (int32_t k = 0; k < m->k->n_eqns; k++)
+		for (int32_t c = 0; c < m->k->eqn[k].e.n_out; c++)
+			if (m->k->eqn[k].e.out[c] == w->old)
+				return false; /* made here, too */
+	for (int32_t k = 0; k < e->e.n_left; k++)
+		point[k] = index_of(m, e->axis_at[k]);
+	m->point = point;
+	for (int32_t k = 0; k < w->n_guards && !changed; k++)
+		changed = value(m, w->guard[k]) != 0;
+	m->point = m->vars;
+	return !changed;
+}
+
 static void do_stmt(machine *m, int32_t i)
 {
 	const fuse_eqn *e = &m->k->eqn[i];
@@ -316,7 +355,8 @@ static void do_stmt(machine *m, int32_t i)
 		next[k] = value(m, m->body[i * IR_MAX_COMP + k]);
 	at = index_of(m, to);
 	if (e->e.monoid == IR_SET) {
-		store(m, e->e.out[0], at, to, next[0]);
+		if (!stays(m, i))
+			store(m, e->e.out[0], at, to, next[0]);
 		return;
 	}
 	for (int32_t k = 0; k < e->e.n_out; k++)
@@ -392,6 +432,13 @@ static void prepare_kernel(machine *m)
 		m->buffer[b] = arena_array(m->a, cell, k->buf[b].elems);
 	m->slot = map_new(m->a);
 	m->slots.n = 0;
+	m->window = arena_array(m->a, const eqn_writes *, k->n_eqns + 1);
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		eqn_writes *w = arena_make(m->a, eqn_writes);
+
+		if (eqn_window(m->a, m->s, &k->eqn[i].e, w))
+			m->window[i] = w;
+	}
 	m->body = arena_array(m->a, const expr *, k->n_eqns *IR_MAX_COMP);
 	m->init = arena_array(m->a, const expr *, k->n_eqns *IR_MAX_COMP);
 	m->push = arena_array(m->a, const ix_form *, k->n_eqns);
@@ -444,23 +491,25 @@ static bool touches(const int32_t *at, int32_t n, int32_t t)
 	return false;
 }
 
+static bool has_source(const fuse_kernel *k, int32_t source)
+{
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		if (k->eqn[i].source == source)
+			return true;
+	return false;
+}
+
 /* Must b wait for a? */
-static bool waits(ir_system *s, const fuse_kernel *a, const fuse_kernel *b)
+static bool waits(
+	const fuse_plan *p, const fuse_kernel *a, const fuse_kernel *b)
 {
 	for (int32_t i = 0; i < b->n_inputs; i++)
 		if (touches(a->output, a->n_outputs, b->input[i]))
 			return true;
-	for (int32_t i = 0; i < b->n_outputs; i++) {
-		int32_t t = b->output[i], storage = s->tensor.at[t].storage;
-
-		if (storage < 0)
-			continue;
-		for (int32_t o = 0; o < t; o++)
-			if (s->tensor.at[o].storage == storage &&
-				(touches(a->input, a->n_inputs, o) ||
-					touches(a->output, a->n_outputs, o)))
-				return true;
-	}
+	for (int32_t i = 0; i < p->wait.n; i++)
+		if (has_source(a, p->wait.at[i].reader) &&
+			has_source(b, p->wait.at[i].writer))
+			return true;
 	return false;
 }
 
@@ -477,7 +526,7 @@ static void run_all(machine *m)
 
 			for (int32_t j = 0; ok && j < n; j++)
 				ok = j == i || ran[j] ||
-				     !waits(m->s, m->p->kernel.at[j],
+				     !waits(m->p, m->p->kernel.at[j],
 					     m->p->kernel.at[i]);
 			if (ok)
 				ready[n_ready++] = i;
@@ -514,17 +563,13 @@ static void fill_memory(machine *m)
 	}
 }
 
-/* the tensor that an output was before a copy was put behind it */
+/* the tensor of which an output is a copy made when it was settled */
 static int32_t original(ir_system *s, int32_t t)
 {
-	const sys_eqn *e = &s->eqn.at[s->tensor.at[t].eqn];
-
-	if (strcmp(e->label, "store") == 0)
-		return e->body[0]->tensor;
-	return t;
+	return s->eqn.at[s->tensor.at[t].eqn].body[0]->tensor;
 }
 
-static void compare(machine *m, const prop_data *want, int32_t n_known)
+static void compare(machine *m)
 {
 	ir_system *s = m->s;
 
@@ -532,23 +577,24 @@ static void compare(machine *m, const prop_data *want, int32_t n_known)
 	for (int32_t t = 0; t < s->tensor.n; t++) {
 		const sys_tensor *st = &s->tensor.at[t];
 		int32_t from = t, was = t;
-		bool last = st->storage >= 0 && st->eqn >= 0;
+		bool last = false; /* of a caller's memory */
 
-		for (int32_t o = t + 1; last && o < s->tensor.n; o++)
+		for (int32_t o = 0; st->storage >= 0 && o < s->tensor.n; o++)
 			if (s->tensor.at[o].storage == st->storage)
-				last = false;
+				last = o > t ? false
+					     : last || s->tensor.at[o].is_input;
 		if (!st->is_output && !last)
 			continue;
 		if (m->p->alias[t] >= 0)
 			from = m->p->alias[t];
-		if (t >= n_known)
+		if (t >= m->n_known)
 			was = original(s, t);
 		for (int64_t i = 0; i < st->numel; i++) {
 			const cell *c = &m->memory[from][i];
 
-			if (c->tensor != from || c->at != i)
+			if (c->tensor < 0 || c->at != i)
 				wrong(m, "result is not there", t);
-			if (c->value != want->at[was][i])
+			if (c->value != m->want->at[was][i])
 				wrong(m, "wrong value", t);
 		}
 	}
@@ -561,12 +607,12 @@ void prop_run(arena *a, fuse_plan *p, prop_random *r, const prop_data *want)
 		.s = p->s,
 		.load = load_tree,
 		.p = p,
+		.want = want,
 		.r = r};
-	int32_t n_known = 0;
 
-	while (want->at[n_known] != NULL)
-		n_known++;
+	while (want->at[m.n_known] != NULL)
+		m.n_known++;
 	fill_memory(&m);
 	run_all(&m);
-	compare(&m, want, n_known);
+	compare(&m);
 }

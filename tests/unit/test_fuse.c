@@ -371,28 +371,30 @@ static void run_writes(arena *a, void *arg)
 		structure(a, plan), "10000{r} | 10000{w} ! overwrite");
 	assert_string_equal(plan->reason.at[0].text,
 		"w overwrites x, which r reads at [-i + 9999]");
-	/* the reader needs the write: a copy at the end */
+	/* the reader needs the write: it reads a copy made before */
 	p = pen_new(a, &x, &y);
 	w = line(&p, "w", x, false, y, false, 0);
 	line(&p, "r", x, true, w, false, -1);
 	plan = fuse_partition(a, p.s, NULL, NULL);
 	fuse_verify(plan);
-	assert_string_equal(p.s->tensor.at[p.s->output.at[0]].name, "w_stored");
-	assert_int_equal(p.s->tensor.at[w].storage, -1);
-	assert_int_equal(p.s->tensor.at[p.s->output.at[0]].storage, 0);
+	assert_string_equal(
+		structure(a, plan), "10000{keep w} | 10000{r} ! reversed several");
+	assert_string_equal(p.s->eqn.at[p.s->eqn.n - 1].why,
+		"it is read after it is overwritten");
+	assert_int_equal(p.s->tensor.at[w].storage, 0);
 	/* the write reads elsewhere what it destroys: the same */
 	p = pen_new(a, &x, &y);
 	line(&p, "w", x, true, y, false, 0);
 	plan = fuse_partition(a, p.s, NULL, NULL);
 	fuse_verify(plan);
 	assert_string_equal(
-		structure(a, plan), "10000{w} | 10000{store} ! overwrite");
-	/* an old version that is returned keeps memory of its own */
+		structure(a, plan), "10000{keep} | 10000{w} ! reversed");
+	/* an old version that is returned is copied */
 	p = pen_new(a, &x, &y);
 	w = line(&p, "w", x, false, y, false, 0);
 	line(&p, "v", w, false, y, false, 0);
-	expect(&p, "10000{w v}");
-	assert_int_equal(p.s->tensor.at[w].storage, -1);
+	expect(&p, "10000{w keep v}");
+	assert_int_not_equal(p.s->output.at[0], w);
 }
 
 static void test_writes(void **state)
