@@ -24,6 +24,7 @@ extern "C" {
 #define TN_API __attribute__((visibility("default")))
 #endif
 #define TN_MUST_USE __attribute__((warn_unused_result))
+#define TN_PRINTF(text, first) __attribute__((format(printf, text, first)))
 
 #define TN_VERSION_MAJOR 0
 #define TN_VERSION_MINOR 1
@@ -299,6 +300,15 @@ typedef struct tn_tensor tn_tensor;
 TN_API tn_status tn_context_status(const tn_context *c);
 /** Forgets what failed. */
 TN_API void tn_context_clear(tn_context *c);
+/**
+ * For what is built on Tenon: fails as a call on tensors does. Returns status,
+ * which is negative; rule is a stable id, the rest one sentence for printf.
+ */
+#define tn_fail(c, status, rule, ...)                                          \
+	tn_at_fail(__FILE__, __LINE__, c, status, rule, __VA_ARGS__)
+TN_API tn_status tn_at_fail(const char *file, int32_t line, tn_context *c,
+	tn_status status, const char *rule, const char *format, ...)
+	TN_PRINTF(6, 7);
 
 /** Tensors made from here on end with the tn_scope_leave that belongs to it. */
 TN_API tn_status tn_scope_enter(tn_context *c);
@@ -346,6 +356,8 @@ TN_API int32_t tn_tensor_rank(const tn_tensor *x);
 /** Extents: valid as long as x is. NULL when x is invalid. */
 TN_API const int64_t *tn_tensor_shape(const tn_tensor *x);
 TN_API int64_t tn_tensor_n_elems(const tn_tensor *x);
+/** NULL for NULL. */
+TN_API tn_context *tn_tensor_context(const tn_tensor *x);
 /** NULL when it has none. */
 TN_API const char *tn_tensor_name(const tn_tensor *x);
 
@@ -383,6 +395,18 @@ TN_API tn_status tn_at_copy_(
 #define tn_fill_(x, value) tn_at_fill_(__FILE__, __LINE__, x, value)
 TN_API tn_status tn_at_fill_(
 	const char *file, int32_t line, tn_tensor *x, double value);
+
+/**
+ * Every element of x from a dense, row-major array: the opposite of tn_read,
+ * without a gradient. Memory that nobody else asks for is filled at once, and
+ * nothing is compiled for it; anything else becomes a write.
+ *
+ * n_bytes must be the size of all elements [tensor.size].
+ */
+#define tn_set_data(x, data, n_bytes)                                          \
+	tn_at_set_data(__FILE__, __LINE__, x, data, n_bytes)
+TN_API tn_status tn_at_set_data(const char *file, int32_t line, tn_tensor *x,
+	const void *data, size_t n_bytes);
 
 /** x as text, such as "f32[2] [1, 2]"; the middle of large ones is left out. */
 #define tn_text(x, out) tn_at_text(__FILE__, __LINE__, x, out)
@@ -446,7 +470,8 @@ TN_API TN_MUST_USE tn_status tn_at_dlpack_export(const char *file, int32_t line,
 
 /**
  * Gradients with respect to x are collected from here on. Float parameters are
- * born so. [grad.dtype] x is no float.
+ * born so, unless calls have no gradient (tn_no_grad_enter) at the time.
+ * [grad.dtype] x is no float.
  */
 #define tn_requires_grad(x) tn_at_requires_grad(__FILE__, __LINE__, x)
 TN_API tn_status tn_at_requires_grad(
@@ -489,6 +514,116 @@ TN_API void tn_zero_grad(tn_tensor *x);
 TN_API tn_status tn_no_grad_enter(tn_context *c);
 TN_API tn_status tn_no_grad_leave(tn_context *c);
 
+/* ---- parameters by name ------------------------------------------------ */
+
+/**
+ * The tensors of a model by name, in the order in which they were added: what
+ * is trained, and statistics, which are only kept. Names are paths whose parts
+ * have dots between them: "block0.attention.query.weight".
+ */
+typedef struct tn_params tn_params;
+
+/** owner   *out is the caller's: tn_params_free, before its context */
+TN_API TN_MUST_USE tn_status tn_params_new(tn_params **out, tn_context *c);
+/** Ends the layers and the tensors that were made in it. NULL is fine. */
+TN_API void tn_params_free(tn_params *p);
+TN_API tn_context *tn_params_context(const tn_params *p);
+
+/**
+ * Until the leave that belongs to it, what is made has a name that begins with
+ * this one and a dot. Nests. The name is for printf: "block%d", i.
+ * errors  [params.name] empty, or too long
+ */
+#define tn_params_enter(p, ...)                                                \
+	tn_at_params_enter(__FILE__, __LINE__, p, __VA_ARGS__)
+TN_API tn_status tn_at_params_enter(const char *file, int32_t line,
+	tn_params *p, const char *format, ...) TN_PRINTF(4, 5);
+/** [params.name] when nothing was entered. */
+TN_API tn_status tn_params_leave(tn_params *p);
+
+/**
+ * A new parameter of zeros under this name; trained: with a gradient, and for
+ * tn_optimizer_add_all.
+ *
+ * errors  [params.name] empty, longer than 255 bytes, or there already
+ *         [params.dtype] trained, but no float   [tensor.shape]
+ * owner   the set's; NULL when it failed
+ */
+#define tn_params_make(p, name, dtype, rank, shape, trained)                   \
+	tn_at_params_make(                                                     \
+		__FILE__, __LINE__, p, name, dtype, rank, shape, trained)
+TN_API tn_tensor *tn_at_params_make(const char *file, int32_t line,
+	tn_params *p, const char *name, tn_dtype dtype, int32_t rank,
+	const int64_t *shape, bool trained);
+
+/**
+ * Adds a tensor of the caller's, which must live as long as the set. The same
+ * one may have several names: it is saved under each and trained once.
+ * errors  [params.name]   [params.dtype]
+ */
+#define tn_params_add(p, name, x, trained)                                     \
+	tn_at_params_add(__FILE__, __LINE__, p, name, x, trained)
+TN_API tn_status tn_at_params_add(const char *file, int32_t line, tn_params *p,
+	const char *name, tn_tensor *x, bool trained);
+
+TN_API int32_t tn_params_n(const tn_params *p);
+/** NULL when i is not a number of one. */
+TN_API const char *tn_params_name(const tn_params *p, int32_t i);
+TN_API tn_tensor *tn_params_at(const tn_params *p, int32_t i);
+TN_API bool tn_params_is_trained(const tn_params *p, int32_t i);
+/** By its whole name; NULL when there is none. */
+TN_API tn_tensor *tn_params_get(const tn_params *p, const char *name);
+
+/** Computes all of them: the end of a training step. */
+#define tn_params_eval(p) tn_at_params_eval(__FILE__, __LINE__, p)
+TN_API tn_status tn_at_params_eval(
+	const char *file, int32_t line, tn_params *p);
+
+/** What layers do that train in another way than they infer; true at first. */
+TN_API void tn_params_set_training(tn_params *p, bool training);
+TN_API bool tn_params_training(const tn_params *p);
+
+/** Zeroed memory that lives as long as p: for layers. NULL: out of memory. */
+TN_API void *tn_params_alloc(tn_params *p, size_t n_bytes);
+
+/** A word about a file; UTF-8. */
+typedef struct tn_pair {
+	const char *key, *value;
+} tn_pair;
+
+/**
+ * All of them, computed, as a .safetensors file with n words of metadata. The
+ * file appears whole or not at all, and is the same for the same values.
+ *
+ * errors  [safetensors.write]   [safetensors.name] no UTF-8, or twice the same
+ * since   0.1
+ */
+#define tn_params_save(p, path, metadata, n)                                   \
+	tn_at_params_save(__FILE__, __LINE__, p, path, metadata, n)
+TN_API tn_status tn_at_params_save(const char *file, int32_t line,
+	tn_params *p, const char *path, const tn_pair *metadata, int32_t n);
+
+/**
+ * Values from a .safetensors file, written where the tensors stand, without a
+ * gradient. Nothing is written unless all of it fits. strict false: tensors
+ * that only one side has are fine.
+ *
+ * errors  [params.missing] [params.unexpected] with the names
+ *         [params.type] with both shapes and dtypes   [safetensors.*]
+ * since   0.1
+ */
+#define tn_params_load(p, path, strict)                                        \
+	tn_at_params_load(__FILE__, __LINE__, p, path, strict)
+TN_API tn_status tn_at_params_load(const char *file, int32_t line,
+	tn_params *p, const char *path, bool strict);
+
+/**
+ * The word of a .safetensors file's metadata for a key; *out NULL: it has none.
+ * owner   *out is the caller's: tn_text_free
+ */
+TN_API TN_MUST_USE tn_status tn_safetensors_metadata(
+	char **out, tn_context *c, const char *path, const char *key);
+
 /* ---- optimisers -------------------------------------------------------- */
 
 /** Updates parameters by their gradients, with the state it needs for it. */
@@ -522,6 +657,8 @@ TN_API TN_MUST_USE tn_status tn_optimizer_new(tn_optimizer **out,
 TN_API void tn_optimizer_free(tn_optimizer *o);
 /** p is updated from now on; its state begins at zero. */
 TN_API tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p);
+/** The same for all of a set that is trained and not there yet. */
+TN_API tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p);
 /** Records one update of everything that has a gradient, and forgets those. */
 TN_API tn_status tn_optimizer_step(tn_optimizer *o);
 TN_API void tn_optimizer_set_lr(tn_optimizer *o, double lr);

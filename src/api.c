@@ -4,6 +4,7 @@
  */
 #include "api.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define QUOTE_(x) #x
@@ -135,6 +136,33 @@ void api_want(tn_context *c, const void *p, const char *what)
 	if (p == NULL)
 		env_fail(c->e, TN_EINVAL, "api.null", (loc){0},
 			"%s is NULL", what);
+}
+
+struct fail_call {
+	tn_context *c;
+	tn_status status;
+	const char *rule, *text;
+};
+
+static void throw_fail(void *arg)
+{
+	const struct fail_call *f = arg;
+
+	env_fail(f->c->e, f->status, f->rule, (loc){0}, "%s", f->text);
+}
+
+tn_status tn_at_fail(const char *file, int32_t line, tn_context *c,
+	tn_status status, const char *rule, const char *format, ...)
+{
+	char text[sizeof((tn_diag *)0)->text];
+	struct fail_call f = {
+		c, status < 0 ? status : TN_EINVAL, rule, text};
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof text, format, ap);
+	va_end(ap);
+	return api_sticky(c, file, line, throw_fail, &f);
 }
 
 /*

@@ -415,6 +415,11 @@ int64_t tn_tensor_n_elems(const tn_tensor *x)
 	return y != NULL ? shape_numel(y->shape, y->rank) : 0;
 }
 
+tn_context *tn_tensor_context(const tn_tensor *x)
+{
+	return x != NULL ? tensor_owner(inner(x)) : NULL;
+}
+
 const char *tn_tensor_name(const tn_tensor *x)
 {
 	return tn_is_valid(x) ? tensor_name_of(inner(x)) : NULL;
@@ -513,6 +518,44 @@ tn_status tn_at_fill_(
 	s = tn_at_copy_(file, line, x, v);
 	tn_drop(v);
 	return s;
+}
+
+static void set_data(call *k)
+{
+	if (k->n_bytes > 0)
+		api_want(k->c, k->data, "the array");
+	k->keep = tensor_set(k->c->t, inner(k->in[0]), k->data, k->n_bytes);
+}
+
+/* A write of a new tensor, where memory cannot be set. */
+static tn_status write_data(const call *k, tn_tensor *x)
+{
+	tn_tensor *v = tn_at_tensor_new(k->file, k->line, k->c,
+		tn_tensor_dtype(x), tn_tensor_rank(x), tn_tensor_shape(x),
+		k->data);
+	tn_status s = tn_no_grad_enter(k->c);
+
+	if (s < 0)
+		return s;
+	s = tn_at_copy_(k->file, k->line, x, v);
+	tn_no_grad_leave(k->c);
+	tn_drop(v);
+	return s;
+}
+
+tn_status tn_at_set_data(const char *file, int32_t line, tn_tensor *x,
+	const void *data, size_t n_bytes)
+{
+	call k = {.c = context_of(&x, 1),
+		.file = file,
+		.line = line,
+		.in = &x,
+		.n = 1,
+		.data = data,
+		.n_bytes = n_bytes};
+	tn_status s = follows_failure(&k) ? TN_EINVAL : go(&k, set_data);
+
+	return s >= 0 && !k.keep ? write_data(&k, x) : s;
 }
 
 /* ---- gradients ---- */

@@ -225,7 +225,7 @@ tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 	x->storage->name = name != NULL ? arena_strdup(t->a, name) : NULL;
 	while (is_external && x->scope > 0)
 		tensor_keep(t, x);
-	if (is_external && dtype_is_float(type->dtype))
+	if (is_external && dtype_is_float(type->dtype) && t->no_grad == 0)
 		t_leaf(t, x->storage, v);
 	return x;
 }
@@ -473,6 +473,38 @@ t_value *t_record_write(tensors *t, t_read to, t_read value)
 		value.v->writer = c;
 	t_track(t, c);
 	return c->result[0];
+}
+
+/*
+ * Nobody but its storage asks for the elements: they are replaced where they
+ * stand, and are another value.
+ */
+bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
+{
+	t_storage *s = t_check(t, x)->storage;
+	t_value *v, *next;
+
+	if (n_bytes != t_bytes(&x->type))
+		env_fail(t->e, TN_EINVAL, "tensor.size",
+			(loc){.file = t->file, .line = t->line},
+			"the tensor has %zu bytes, the array %zu",
+			t_bytes(&x->type), n_bytes);
+	renew(t, s);
+	v = s->cur;
+	if (x->view != NULL || v->data > 1 || v->buf == NULL ||
+		v->buf->refs > 1)
+		return false;
+	next = t_value_new(t, &v->type);
+	t_value_keep(next);
+	if (v->tracked)
+		t_leaf(t, s, next);
+	next->buf = v->buf;
+	v->buf = NULL;
+	if (n_bytes > 0)
+		memcpy(next->buf->data, data, n_bytes);
+	t_value_drop(t, v);
+	s->cur = next;
+	return true;
 }
 
 /* ---- the whole ---- */

@@ -38,7 +38,10 @@ void tensors_site(tensors *t, const char *file, int32_t line);
 
 /* ---- handles: all throw TN_EINVAL [tensor.handle] for what is none ---- */
 
-/* data NULL: zeros. is_external: a parameter, whose memory stays in place. */
+/*
+ * data NULL: zeros. is_external: a parameter, whose memory stays in place; a
+ * leaf if it is a float, unless there is no gradient at the time.
+ */
 tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 	bool is_external, const char *name);
 /* memory of somebody else, aligned to its elements; release when not needed */
@@ -68,6 +71,12 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 	int32_t n_out);
 /* What x stands for becomes v, of the same shape and dtype. */
 void tensor_write(tensors *t, tensor *x, tensor *v);
+/*
+ * The same with dense, row-major data and without a gradient, at once. False:
+ * nothing has happened, since x is a part or not computed, or others ask for
+ * its elements: then it must be a write.
+ */
+bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes);
 
 /* ---- evaluating ---- */
 

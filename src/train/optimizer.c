@@ -113,6 +113,22 @@ tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
 	return TN_OK;
 }
 
+tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p)
+{
+	tn_status status = TN_OK;
+
+	for (int32_t i = 0; i < tn_params_n(p) && status >= 0; i++) {
+		tn_tensor *x = tn_params_at(p, i);
+		bool is_new = tn_params_is_trained(p, i);
+
+		for (int32_t k = 0; k < o->n; k++)
+			is_new = is_new && o->slot[k].p != x;
+		if (is_new)
+			status = tn_optimizer_add(o, x);
+	}
+	return status;
+}
+
 void tn_optimizer_set_lr(tn_optimizer *o, double lr)
 {
 	o->o.lr = lr;
