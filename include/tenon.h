@@ -706,6 +706,7 @@ TN_API tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 	const tn_attr *attrs, int32_t n_out, tn_tensor **out);
 
 #include "tenon_ops.h"
+#include "tenon_nn.h"
 
 /* ---- elements ---------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""api_md.py: docs/api.md from the docstrings of include/tenon.h.
+"""api_md.py: docs/api.md from the docstrings of include/tenon.h and its parts.
 
     tools/api_md.py > docs/api.md
 
@@ -10,6 +10,7 @@ import os
 import re
 import sys
 
+HEADERS = ["tenon.h", "tenon_nn.h"]
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 SECTION = re.compile(r"^/\* -{4} (.*?) -+ \*/$")
 
@@ -65,10 +66,13 @@ def name_of(decl):
 
 
 def main():
-    with open(os.path.join(ROOT, "include", "tenon.h")) as f:
-        lines = f.read().split("\n")
+    lines = []
+    for name in HEADERS:
+        with open(os.path.join(ROOT, "include", name)) as f:
+            lines += f.read().split("\n")
     out = ["# The C interface", "",
-           "Made by `tools/api_md.py` from `include/tenon.h`. The functions of "
+           "Made by `tools/api_md.py` from `include/tenon.h` and "
+           "`include/tenon_nn.h`, which it includes. The functions of "
            "operations (`include/tenon_ops.h`) follow the table in "
            "[ops.md](ops.md): operands in the row's order, then its attributes; "
            "a list is a pointer and a number, and NULL is its default; several "
