@@ -442,11 +442,13 @@ static void transpose(emitter *em, const loop_node *n)
 {
 	const loop_eqn *e = &em->k->eqn[n->eqn];
 	struct place_of to = em_place_tensor(em, e->e->out[0], e->at, false);
-	struct place_of from = em_place_tensor(em, e->e->out[0], e->at, true);
+	const expr *r = e->body[0];
+	struct place_of from = em_place_tensor(em, r->tensor, r->form, true);
 	const char *square = em_own(
 		em, arena_printf(em->a, "transpose_%sx%d", dtype_name(to.dtype),
 			    n->lanes));
-	int32_t iv = n->var, jv = n->up->var, w = n->lanes, b;
+	int32_t iv = n->var, w = n->lanes, b;
+	int32_t jv = n->row_var >= 0 ? n->row_var : n->up->var;
 	const char *i = em->var[iv], *j = em->var[jv];
 	const char *ihi = em->span[iv].hi, *jhi = em->span[jv].hi;
 	int64_t ri = 0, rj = 0, step;
@@ -454,7 +456,7 @@ static void transpose(emitter *em, const loop_node *n)
 	em_type(em, to.dtype, w);
 	em_use(em, "load", to.dtype, w);
 	em_use(em, "store", to.dtype, w);
-	loop_stride(e->at, jv, em->k->var[jv].extent, &step);
+	loop_stride(r->form, jv, em->k->var[jv].extent, &step);
 	for (b = 0; b < to.buf->n_vars; b++) {
 		ri = to.buf->var[b] == iv ? to.buf->stride[b] : ri;
 		rj = to.buf->var[b] == jv ? to.buf->stride[b] : rj;

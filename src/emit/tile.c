@@ -1,8 +1,8 @@
 /*
  * tile.c: a tile of a sum of products, accumulated in registers.
  *
- * Consumes a TILE node inside blocks of its three variables; produces C that
- * loads a tile of accumulators, walks the block of the sum once, and stores
+ * Consumes a TILE node inside blocks of its variables; produces C that starts
+ * or loads a tile of accumulators, walks the block of the sums once, and stores
  * the tile. The body is written once for each row and vector; what rows and
  * columns share the C compiler finds itself.
  *
@@ -10,20 +10,22 @@
  *   for (i64 k ..) { a0 = mad(splat(x[k]), load(y + 32 * k), a0); .. }
  *   store(o, a0); ..
  *
- * Blocks begin at whole tiles, so there are two heights and two widths at
- * most, all known here: a tile at an edge is code of its own and as fast. Of
- * its last vector only the columns that exist are loaded and stored.
+ * Blocks begin at whole tiles, so there are few heights and widths, all known
+ * here: a tile at an edge is code of its own and as fast. Of its last vector
+ * only the columns that exist are loaded and stored.
  */
 #include "emit/local.h"
 
 #include <inttypes.h>
+
+enum { MAX_EXTENTS = 8 };
 
 struct tile {
 	emitter *em;
 	const loop_node *n;
 	const loop_eqn *e;
 	int32_t rows, vectors, valid; /* valid: columns in the last vector */
-	const char *acc;
+	const char *acc, *first; /* first: C, do the sums begin here? */
 };
 
 static const char *acc_name(const struct tile *t, int32_t row, int32_t vector)
@@ -33,18 +35,29 @@ static const char *acc_name(const struct tile *t, int32_t row, int32_t vector)
 }
 
 /* Rows and columns from here on are those of one accumulator. */
+static void move_to(struct tile *t, int32_t row, int32_t vector)
+{
+	if (t->n->row_var >= 0)
+		t->em->plus[t->n->row_var] = row;
+	t->em->plus[t->n->var] = (int64_t)vector * t->em->lanes;
+}
+
 static struct place_of at(struct tile *t, int32_t row, int32_t vector)
 {
-	emitter *em = t->em;
-
-	em->plus[t->n->row_var] = row;
-	em->plus[t->n->var] = (int64_t)vector * em->lanes;
-	return em_place_tensor(em, t->e->e->out[0], t->e->at, false);
+	move_to(t, row, vector);
+	return em_place_tensor(t->em, t->e->e->out[0], t->e->at, false);
 }
 
 static bool is_part(const struct tile *t, int32_t vector)
 {
 	return vector == t->vectors - 1 && t->valid < t->em->lanes;
+}
+
+static void declare(struct tile *t, int32_t row, int32_t vector)
+{
+	em_line(t->em, "%s %s = { 0 };",
+		em_type(t->em, t->e->acc[0], t->em->lanes),
+		acc_name(t, row, vector));
 }
 
 static void load(struct tile *t, int32_t row, int32_t vector)
@@ -55,15 +68,14 @@ static void load(struct tile *t, int32_t row, int32_t vector)
 	const char *a = acc_name(t, row, vector), *part;
 
 	if (!is_part(t, vector)) {
-		em_line(em, "%s %s = %s;", type, a,
-			em_load(em, &p, false).t);
+		em_line(em, "%s = %s;", a, em_load(em, &p, false).t);
 		return;
 	}
 	part = em_fresh(em, "t");
 	em_line(em, "%s %s = { 0 };", type, part);
 	em_line(em, "for (int l = 0; l < %d; l++)", t->valid);
 	em_line(em, "	%s[l] = %s;", part, em_element(em, &p, "l"));
-	em_line(em, "%s %s = %s;", type, a, part);
+	em_line(em, "%s = %s;", a, part);
 }
 
 static void store(struct tile *t, int32_t row, int32_t vector)
@@ -86,14 +98,13 @@ static void store(struct tile *t, int32_t row, int32_t vector)
 static void product(struct tile *t, int32_t row, int32_t vector)
 {
 	emitter *em = t->em;
-	const expr *b = t->e->body[0];
 	struct marks m = em_mark(em);
 	const char *a = acc_name(t, row, vector);
 	val x, y;
 
-	at(t, row, vector);
-	x = em_to_lanes(em, em_ex(em, b->arg[0]));
-	y = em_to_lanes(em, em_ex(em, b->arg[1]));
+	move_to(t, row, vector);
+	x = em_to_lanes(em, em_ex(em, t->n->factor[0]));
+	y = em_to_lanes(em, em_ex(em, t->n->factor[1]));
 	em_line(em, "%s = %s(%s, %s, %s);", a,
 		em_use(em, "mad", t->e->acc[0], em->lanes), x.t, y.t, a);
 	em_release(em, m);
@@ -106,8 +117,38 @@ static void each(struct tile *t, of_each *fn)
 	for (int32_t r = 0; r < t->rows; r++)
 		for (int32_t v = 0; v < t->vectors; v++)
 			fn(t, r, v);
-	t->em->plus[t->n->row_var] = 0;
-	t->em->plus[t->n->var] = 0;
+	move_to(t, 0, 0);
+}
+
+/* Where all sums begin: their blocks are the first ones. "": everywhere. */
+static const char *is_first(emitter *em, const loop_node *n)
+{
+	str s = str_new(em->a);
+
+	for (int32_t i = 0; i < n->n_sums; i++)
+		if (em->span[n->sum[i]].clo != 0)
+			str_printf(&s, "%s%s == 0", s.n > 0 ? " && " : "",
+				em->span[n->sum[i]].lo);
+	return s.at;
+}
+
+static void begin(struct tile *t)
+{
+	emitter *em = t->em;
+	const char *first = is_first(em, t->n);
+
+	each(t, declare);
+	if (t->n->start && first[0] == '\0')
+		return;
+	if (t->n->start) {
+		em_line(em, "if (!(%s)) {", first);
+		em->depth++;
+	}
+	each(t, load);
+	if (t->n->start) {
+		em->depth--;
+		em_line(em, "}");
+	}
 }
 
 /* A tile of so many rows and columns. */
@@ -116,24 +157,32 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 {
 	struct tile t = {em, n, &em->k->eqn[n->eqn], (int32_t)rows,
 		(int32_t)((columns + n->lanes - 1) / n->lanes),
-		(int32_t)((columns - 1) % n->lanes) + 1, em_fresh(em, "a")};
-	const char *k = em->var[n->sum_var];
-	const char *i = em->var[n->row_var], *j = em->var[n->var];
+		(int32_t)((columns - 1) % n->lanes) + 1, em_fresh(em, "a"),
+		""};
 	struct marks m = em_mark(em);
 
 	em_line(em, "{");
 	em->depth++;
-	em_line(em, "const i64 %s = %s, %s = %s;", i, em->span[n->row_var].lo,
-		j, em->span[n->var].lo);
+	em_line(em, "const i64 %s = %s;", em->var[n->var],
+		em->span[n->var].lo);
+	if (n->row_var >= 0)
+		em_line(em, "const i64 %s = %s;", em->var[n->row_var],
+			em->span[n->row_var].lo);
 	em->vvar = n->var;
 	em->lanes = n->lanes;
-	each(&t, load);
-	em_line(em, "for (i64 %s = %s; %s < %s; %s++) {", k,
-		em->span[n->sum_var].lo, k, em->span[n->sum_var].hi, k);
-	em->depth++;
+	begin(&t);
+	for (int32_t i = 0; i < n->n_sums; i++) {
+		const char *k = em->var[n->sum[i]];
+
+		em_line(em, "for (i64 %s = %s; %s < %s; %s++) {", k,
+			em->span[n->sum[i]].lo, k, em->span[n->sum[i]].hi, k);
+		em->depth++;
+	}
 	each(&t, product);
-	em->depth--;
-	em_line(em, "}");
+	for (int32_t i = 0; i < n->n_sums; i++) {
+		em->depth--;
+		em_line(em, "}");
+	}
 	each(&t, store);
 	em->lanes = 1;
 	em->vvar = -1;
@@ -142,38 +191,71 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 	em_line(em, "}");
 }
 
-/* Extents of a tile along var: whole ones of `size`, and what is left. */
-static int32_t extents(
-	const emitter *em, int32_t var, int64_t size, int64_t *out)
+/* The extents that pieces of `size` cut from pieces of these extents have. */
+static int32_t cut(int32_t n, int64_t *ext, int64_t size)
 {
-	int64_t n = em->k->var[var].extent;
+	int64_t out[MAX_EXTENTS];
 	int32_t m = 0;
 
-	if (n >= size)
-		out[m++] = size;
-	if (n % size != 0)
-		out[m++] = n % size;
+	for (int32_t i = 0; i < 2 * n; i++) {
+		int64_t e = i < n ? (ext[i] >= size ? size : 0)
+				  : ext[i - n] % size;
+		bool known = e == 0;
+
+		for (int32_t j = 0; j < m; j++)
+			known |= out[j] == e;
+		if (!known && m < MAX_EXTENTS)
+			out[m++] = e;
+	}
+	memcpy(ext, out, (size_t)m * sizeof *ext);
 	return m;
+}
+
+/* Extents of a tile along var, by the blocks around it. */
+static int32_t extents(
+	const emitter *em, const loop_node *n, int32_t var, int64_t *out)
+{
+	const loop_node *block[MAX_EXTENTS];
+	int32_t n_blocks = 0, m = 1;
+
+	out[0] = var < 0 ? 1 : em->k->var[var].extent;
+	for (; n != NULL && var >= 0; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->var == var &&
+			n_blocks < MAX_EXTENTS)
+			block[n_blocks++] = n;
+	while (n_blocks > 0)
+		m = cut(m, out, block[--n_blocks]->size);
+	return m;
+}
+
+static const char *extent_is(emitter *em, int32_t var, int64_t n)
+{
+	return arena_printf(em->a, "%s - %s == %" PRId64, em->span[var].hi,
+		em->span[var].lo, n);
 }
 
 void em_tile(emitter *em, const loop_node *n)
 {
-	int64_t rows[2], columns[2];
-	int32_t n_rows = extents(em, n->row_var, n->size, rows), r, c;
-	int32_t n_columns = extents(em, n->var,
-		(int64_t)n->unroll * n->lanes, columns);
-	const struct span *i = &em->span[n->row_var], *j = &em->span[n->var];
+	int64_t rows[MAX_EXTENTS], columns[MAX_EXTENTS];
+	int32_t n_rows = extents(em, n, n->row_var, rows);
+	int32_t n_columns = extents(em, n, n->var, columns);
 
-	if (n_rows * n_columns == 1) /* nobody asks where it ends */
-		em_line(em, "(void)%s, (void)%s;", i->hi, j->hi);
-	for (r = 0; r < n_rows; r++)
-		for (c = 0; c < n_columns; c++) {
+	if (n_rows == 1 && n->row_var >= 0) /* nobody asks where it ends */
+		em_line(em, "(void)%s;", em->span[n->row_var].hi);
+	if (n_columns == 1)
+		em_line(em, "(void)%s;", em->span[n->var].hi);
+	for (int32_t r = 0; r < n_rows; r++)
+		for (int32_t c = 0; c < n_columns; c++) {
 			if (n_rows * n_columns > 1)
-				em_line(em,
-					"if (%s - %s == %" PRId64
-					" && %s - %s == %" PRId64 ")",
-					i->hi, i->lo, rows[r], j->hi, j->lo,
-					columns[c]);
+				em_line(em, "if (%s%s%s)",
+					n_rows > 1 ? extent_is(em, n->row_var,
+							     rows[r])
+						   : "",
+					n_rows > 1 && n_columns > 1 ? " && "
+								    : "",
+					n_columns > 1 ? extent_is(em, n->var,
+								columns[c])
+						      : "");
 			variant(em, n, rows[r], columns[c]);
 		}
 }

@@ -19,11 +19,14 @@ fuse_plan *fuse_partition(
 	p->target = t != NULL ? *t : fuse_target_host();
 	f.mutate = o == NULL ? 0 : o->mutate;
 	fuse_prepare(&f, o == NULL ? NULL : &o->settle);
-	p->alias = f.alias;
 	for (int32_t i = 0; i < f.w->wait.n; i++)
 		*vec_push(a, &p->wait) = f.w->wait.at[i];
 	g = fuse_choose(&f, alone, p);
 	fuse_finish(&f, g, p, !alone);
+	/* schedules add tensors: copies of the factors of products */
+	p->alias = arena_array(a, int32_t, s->tensor.n + 2 * s->eqn.n + 1);
+	for (int32_t i = 0; i < s->tensor.n + 2 * s->eqn.n + 1; i++)
+		p->alias[i] = i < s->tensor.n ? f.alias[i] : -1;
 	arena_free(*f.scratch);
 	return p;
 }

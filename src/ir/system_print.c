@@ -413,7 +413,9 @@ void ir_system_print(str *out, ir_system *s)
 {
 	str_add(out, "system {\n");
 	for (int32_t i = 0; i < s->tensor.n; i++)
-		print_tensor(out, s, i);
+		if (s->tensor.at[i].eqn >= 0 || s->tensor.at[i].is_input ||
+			s->tensor.at[i].numel == 0)
+			print_tensor(out, s, i); /* not what schedules added */
 	for (int32_t i = 0; i < s->eqn.n; i++) {
 		const sys_eqn *e = &s->eqn.at[i];
 

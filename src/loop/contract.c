@@ -1,100 +1,80 @@
 /*
  * contract.c: sums of products as tiles of registers; docs/contractions.md.
  *
- * Consumes the tree of a kernel that is one sum of a product, with what is
- * done to each complete element behind it. The classes of its axes follow
- * from the index forms alone: the columns adjoin in the result and in one
- * factor, the rows are walked by the other factor only, the rest of the left
- * axes are batches. Where the forms are not of this kind nothing is changed.
+ * Consumes the tree of a kernel in which some statements are sums of a
+ * product, each with loops of its own inside the loops around everything.
+ * Those are cut into blocks, and the body of a block becomes a row of nests:
+ * each product by itself, what is made before it and after it as plain loops.
  *
- *   for i { for j { init; for k { acc }; rest } }   ->
- *   block i { block j {                                a chunk
- *     for i { for j { init } }
- *     block k { block j { stage y; block i { TILE i x j, sum over k } } }
- *     for i { for j { rest } } } }
+ *   for i { init m; for j { init; for k { acc } scale; max m } for j { .. } }
+ *     ->
+ *   block i {
+ *     panels and tiles i x j, sum over k;  for i { for j { scale } }
+ *     for i { init m; for j { max m } for j { .. } } }
  *
- * Sums run from the first k to the last whatever the tiles are, and tiles
- * follow from sizes and the target: the bits of a result depend on neither
- * threads nor blocks.
+ * The loops around everything are parallel in each statement below them, so
+ * statements may run block by block, in their order; values between them are
+ * in buffers, which follow from the tree. Sums run from the first to the last
+ * whatever the tiles are, and tiles follow from sizes and the target: the bits
+ * of a result depend on neither threads nor blocks.
  */
-#include "loop/local.h"
+#include "loop/contract.h"
 
 enum {
-	LEAST_ROWS = 4,	    /* fewer: memory decides, not arithmetic */
-	LEAST_SUM = 8,
 	COLUMN_CHUNKS = 16, /* pieces of the columns, where there are many */
-	CHUNK_PANELS = 4    /* panels of columns in a chunk, at most */
+	CHUNK_PANELS = 4,   /* panels of columns in a chunk, at most */
+	BLOCK_MOST = 128,   /* of loops around several nests */
+	BLOCK_CHUNKS = 8    /* leave so many, where there are */
 };
 
-struct contract {
-	loop_kernel *k;
-	int32_t eqn;
-	int32_t i, j, sum;	  /* variables: rows, columns, summed */
-	loop_set chain;
-	loop_node *last;	  /* the innermost of the loops around all */
-	const expr *y;		  /* the read that columns walk */
-	int32_t n_y;
-	bool bad, x;		  /* x: a read walks rows and the sum */
-	int32_t lanes, vectors;
-	int64_t rows, row_chunk, column_chunk, sum_block;
+int64_t contract_ceil(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+int64_t contract_extent(const contract *c, int32_t var)
+{
+	int64_t n = c->k->var[var].extent, b = c->block[var];
+
+	return b > 0 && b < n ? b : n;
+}
+
+loop_node *contract_block(
+	contract *c, int32_t var, int64_t size, loop_node *child)
+{
+	loop_node *b = loop_node_new(c->k->a, LOOP_BLOCK);
+
+	b->var = var;
+	b->size = size;
+	if (child != NULL)
+		loop_node_adopt(c->k->a, b, child);
+	return b;
+}
+
+/* ---- products ---- */
+
+struct storage {
+	const loop_kernel *k;
+	int32_t of;
+	bool read;
 };
 
-static void on_expr(void *arg, const expr *e)
+static void on_storage(void *arg, const expr *e)
 {
-	struct contract *c = arg;
-	loop_set v;
-	int32_t q, comp;
+	struct storage *s = arg;
 
-	if (e->form != NULL && ix_has_fun(e->form))
-		c->bad = true;
-	if (e->kind != EX_READ)
-		return;
-	v = loop_form_vars(e->form);
-	if (loop_maker(c->k, e->tensor, &q, &comp))
-		c->bad = true;
-	if ((v & BIT(c->j)) != 0) {
-		c->y = e;
-		c->n_y++;
-	} else if ((v & BIT(c->sum)) != 0) {
-		c->x = true;
-	}
+	s->read |= e->kind == EX_READ &&
+		   s->k->s->tensor.at[e->tensor].storage == s->of;
 }
 
-static void on_rows(void *arg, const expr *e)
+/* Partial sums would destroy what the terms read. */
+static bool reads_itself(const loop_kernel *k, const loop_eqn *e)
 {
-	loop_set *v = arg;
+	struct storage s = {k, k->s->tensor.at[e->e->out[0]].storage, false};
 
-	if (e->kind == EX_READ)
-		*v |= loop_form_vars(e->form);
-}
-
-/* Variable of the chain that adjoins in the result; -1 none. */
-static int32_t columns_of(const struct contract *c)
-{
-	for (int32_t v = 0; v < c->k->n_vars; v++) {
-		int64_t s;
-
-		if ((c->chain & BIT(v)) != 0 &&
-			loop_stride(c->k->eqn[c->eqn].at, v,
-				c->k->var[v].extent, &s) &&
-			s == 1)
-			return v;
-	}
-	return -1;
-}
-
-/* The longest variable that y does not walk. */
-static int32_t rows_of(const struct contract *c, loop_set read)
-{
-	loop_set may = c->chain & read & ~loop_form_vars(c->y->form);
-	int32_t best = -1;
-
-	for (int32_t v = 0; v < c->k->n_vars; v++)
-		if ((may & BIT(v)) != 0 &&
-			(best < 0 || c->k->var[v].extent >
-						c->k->var[best].extent))
-			best = v;
-	return best;
+	if (s.of >= 0)
+		loop_walk(k->a, e->body[0], on_storage, &s);
+	return s.read;
 }
 
 static bool is_product(const loop_eqn *e)
@@ -108,215 +88,439 @@ static bool is_product(const loop_eqn *e)
 	       b->dtype == e->acc[0];
 }
 
-/* The tree: loops around { init, the sum, statements }. */
-static bool find_tree(struct contract *c)
+/* Leaves below n whose loops may be taken apart. */
+static void find_products(contract *c, const loop_node *n)
+{
+	const loop_eqn *e;
+
+	if (loop_is_loop(n)) {
+		if (n->kind != LOOP_FOR || n->backward ||
+			c->k->var[n->var].kind == AXIS_S)
+			return;
+		for (int32_t i = 0; i < n->n_child; i++)
+			find_products(c, n->child[i]);
+		return;
+	}
+	e = &c->k->eqn[n->eqn];
+	if (n->kind == LOOP_STMT && is_product(e) &&
+		!reads_itself(c->k, e) &&
+		(e->reduced & c->chain) == 0)
+		*vec_push(c->k->a, &c->product) = (contract_product){
+			.eqn = n->eqn, .begun = e->init[0] != NULL};
+}
+
+/* The loops around everything: down to the first that holds several nodes. */
+static bool find_chain(contract *c)
 {
 	loop_kernel *k = c->k;
-	loop_node *n = k->phase[0].root[0], *r;
+	loop_node *n = k->phase[0].root[0];
 
 	if (k->phase[0].n_roots != 1)
 		return false;
+	c->top = n;
 	for (;; n = n->child[0]) {
 		if (n->kind != LOOP_FOR || k->var[n->var].kind != AXIS_P ||
 			n->backward)
-			return false;
+			return c->last != NULL;
 		c->chain |= BIT(n->var);
-		if (n->n_child != 1 || n->child[0]->kind != LOOP_FOR)
+		c->last = n;
+		if (n->n_child != 1)
+			return true;
+	}
+}
+
+static int32_t product_of(const contract *c, int32_t eqn)
+{
+	for (int32_t i = 0; i < c->product.n; i++)
+		if (c->product.at[i].eqn == eqn)
+			return i;
+	return -1;
+}
+
+/* ---- blocks ---- */
+
+/* Bytes that the values of one element of the blocked loops take. */
+static int64_t bytes_of_each(const contract *c)
+{
+	const loop_kernel *k = c->k;
+	int64_t sum = 1;
+
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const loop_eqn *e = &k->eqn[i];
+		int64_t bytes = (int64_t)dtype_size(e->acc[0]);
+
+		if (loop_param(k, e->e->out[0]) >= 0 && product_of(c, i) < 0)
+			continue;
+		for (int32_t v = 0; v < k->n_vars; v++)
+			if ((e->left & ~c->chain & BIT(v)) != 0 &&
+				!mul_ok(bytes, k->var[v].extent, &bytes))
+				bytes = INT32_MAX;
+		sum += bytes < INT32_MAX ? bytes : INT32_MAX;
+	}
+	return sum;
+}
+
+/* Of several nests: as many rows as leave their values in the second cache. */
+static void block_several(contract *c, loop_set blocked)
+{
+	const loop_kernel *k = c->k;
+	int64_t fit = k->target.l2_bytes / 2 / bytes_of_each(c), outer = 1;
+	int64_t lanes = k->target.vector_bytes / 4;
+	bool first = true;
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((c->chain & ~blocked & BIT(v)) != 0 &&
+			!mul_ok(outer, k->var[v].extent, &outer))
+			outer = BLOCK_CHUNKS;
+	if (fit > BLOCK_MOST)
+		fit = BLOCK_MOST;
+	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
+		int64_t n = k->var[v].extent, size = fit;
+
+		if ((blocked & BIT(v)) == 0)
+			continue;
+		if (!first) /* two of them: the last is the longer piece */
+			size = size / 4;
+		if (outer < BLOCK_CHUNKS && size > n * outer / BLOCK_CHUNKS)
+			size = n * outer / BLOCK_CHUNKS;
+		if (size > 2 * lanes)
+			size -= size % (2 * lanes);
+		else if (size < lanes)
+			size = lanes;
+		c->block[v] = size < n ? size : n;
+		first = false;
+	}
+}
+
+/* Of one product alone: rows in the second cache, some panels of columns. */
+static void block_one(contract *c, const contract_product *p)
+{
+	const loop_kernel *k = c->k;
+	int64_t panel = (int64_t)p->lanes * p->vectors, tiles, fit;
+	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]), m, n;
+
+	n = k->var[p->j].extent;
+	tiles = contract_ceil(n, panel * COLUMN_CHUNKS);
+	c->block[p->j] = panel * (tiles < CHUNK_PANELS ? tiles : CHUNK_PANELS);
+	if (p->i < 0)
+		return;
+	m = k->var[p->i].extent;
+	fit = k->target.l2_bytes * 3 / 4 / (p->sum_block * size);
+	if (fit < p->tile)
+		fit = p->tile;
+	tiles = contract_ceil(m, p->tile);
+	c->block[p->i] = p->tile * contract_ceil(tiles, contract_ceil(m, fit));
+}
+
+/* Variables of the chain that lie in one factor of a product only. */
+static loop_set to_block(const contract *c)
+{
+	loop_set s = 0;
+
+	for (int32_t i = 0; i < c->product.n; i++)
+		s |= c->product.at[i].rows | c->product.at[i].columns;
+	return s & c->chain;
+}
+
+static bool choose_products(contract *c)
+{
+	int32_t n;
+	loop_set blocked = c->chain, old;
+
+	do { /* a product that goes may take a block with it */
+		n = c->product.n;
+		old = blocked;
+		for (int32_t v = 0; v < c->k->n_vars; v++)
+			c->block[v] = (blocked & BIT(v)) != 0
+					      ? c->k->var[v].extent
+					      : 0;
+		c->product.n = 0;
+		for (int32_t i = 0; i < n; i++) {
+			contract_product p = c->product.at[i];
+
+			if (contract_classify(c, &p))
+				c->product.at[c->product.n++] = p;
+		}
+		blocked = to_block(c);
+	} while (c->product.n != n || blocked != old);
+	return n > 0;
+}
+
+static bool choose_blocks(contract *c)
+{
+	contract_product *p = c->product.at;
+	loop_set left;
+
+	if (!choose_products(c))
+		return false;
+	left = c->k->eqn[p->eqn].left;
+	if (c->product.n > 1 || (left & ~c->chain) != 0) {
+		block_several(c, to_block(c));
+	} else { /* rows and columns beyond the longest are loops around */
+		for (int32_t v = 0; v < c->k->n_vars; v++)
+			if (v != p->i && v != p->j)
+				c->block[v] = 0;
+		if (!contract_classify(c, p))
+			return false;
+		contract_sizes(c, p);
+		block_one(c, p);
+	}
+	for (int32_t i = 0; i < c->product.n; i++)
+		contract_sizes(c, &c->product.at[i]);
+	return true;
+}
+
+/* ---- stages ---- */
+
+/* Is there one leaf below, the statement of a product, under its own sums? */
+static int32_t only_product(const contract *c, const loop_node *n)
+{
+	loop_set walked = 0;
+	int32_t p;
+
+	for (; loop_is_loop(n); n = n->child[0]) {
+		if (n->n_child != 1)
+			return -1;
+		walked |= BIT(n->var);
+	}
+	p = n->kind == LOOP_STMT ? product_of(c, n->eqn) : -1;
+	return p >= 0 && c->k->eqn[n->eqn].reduced == walked ? p : -1;
+}
+
+static bool has_value(const loop_eqn *e)
+{
+	for (int32_t i = 0; i < e->e->n_out; i++)
+		if (e->init[i] != NULL)
+			return true;
+	return false;
+}
+
+struct numbering {
+	contract *c;
+	int32_t now;	/* number of the stage of plain statements */
+	int32_t *first; /* by equation: stage of its first statement; -1 */
+};
+
+enum { DROPPED = -1, WITH_ITS_STATEMENT = -2 };
+
+/* on: a product whose elements are complete here, one by one; -1 none */
+static int32_t leaf_stage(
+	struct numbering *w, const loop_node *n, int32_t *on)
+{
+	const loop_eqn *e = &w->c->k->eqn[n->eqn];
+	int32_t p = product_of(w->c, n->eqn);
+
+	if (n->kind == LOOP_INIT && !has_value(e))
+		return p >= 0 ? DROPPED : WITH_ITS_STATEMENT;
+	if (n->kind == LOOP_STMT && p >= 0) {
+		w->c->product.at[p].stage = w->now + 1;
+		w->now += 3;
+		return w->now - 2;
+	}
+	if (*on >= 0 && e->reduced == 0 && e->scan_var < 0 && !e->push)
+		return w->now - 1;
+	*on = -1;
+	return w->now;
+}
+
+static void number_stages(struct numbering *w, const loop_node *list)
+{
+	int32_t on = -1;
+
+	for (int32_t i = 0; i < list->n_child; i++) {
+		const loop_node *n = list->child[i];
+		int32_t s;
+
+		if (loop_is_loop(n)) {
+			number_stages(w, n);
+			on = only_product(w->c, n);
+			continue;
+		}
+		w->c->stage[n->order] = s = leaf_stage(w, n, &on);
+		if (n->kind == LOOP_STMT && w->first[n->eqn] < 0)
+			w->first[n->eqn] = s;
+	}
+}
+
+static void settle_inits(struct numbering *w, const loop_node *n)
+{
+	int32_t *s = &w->c->stage[n->order];
+
+	if (!loop_is_loop(n) && *s == WITH_ITS_STATEMENT)
+		*s = w->first[n->eqn];
+	for (int32_t i = 0; i < n->n_child; i++)
+		settle_inits(w, n->child[i]);
+}
+
+static int32_t count_nodes(const loop_node *n)
+{
+	int32_t m = 1;
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		m += count_nodes(n->child[i]);
+	return m;
+}
+
+static void find_stages(contract *c)
+{
+	struct numbering w = {.c = c};
+	arena *a = c->k->a;
+
+	loop_link(c->k);
+	c->stage = arena_array(a, int32_t, c->top->order + count_nodes(c->top));
+	w.first = arena_array(a, int32_t, c->k->n_eqns + 1);
+	for (int32_t i = 0; i < c->k->n_eqns; i++)
+		w.first[i] = -1;
+	number_stages(&w, c->last);
+	settle_inits(&w, c->last);
+	c->n_stages = w.now + 1;
+}
+
+/* ---- the tree ---- */
+
+/* The statements of a stage with the loops around them; NULL: none. */
+static loop_node *copy_stage(contract *c, const loop_node *n, int32_t stage)
+{
+	loop_node *out;
+
+	if (!loop_is_loop(n))
+		return c->stage[n->order] == stage ? loop_node_copy(c->k->a, n)
+						   : NULL;
+	out = arena_copy(c->k->a, n, sizeof *n);
+	out->n_child = 0;
+	for (int32_t i = 0; i < n->n_child; i++) {
+		loop_node *m = copy_stage(c, n->child[i], stage);
+
+		if (m != NULL)
+			loop_node_adopt(c->k->a, out, m);
+	}
+	return out->n_child > 0 ? out : NULL;
+}
+
+static void gather_leaves(
+	contract *c, loop_node *n, int32_t stage, contract_product *p)
+{
+	if (!loop_is_loop(n) && c->stage[n->order] == stage)
+		*vec_push(c->k->a, &p->behind) = loop_node_copy(c->k->a, n);
+	for (int32_t i = 0; i < n->n_child; i++)
+		gather_leaves(c, n->child[i], stage, p);
+}
+
+void contract_put(contract *c, loop_node *body, loop_node *nest)
+{
+	loop_node_adopt(c->k->a, body, nest);
+	*vec_push(c->k->a, &c->plain) = nest;
+}
+
+/* for each blocked variable of the chain { statements } */
+static void put_plain(contract *c, int32_t stage, loop_node *body)
+{
+	loop_node *n = copy_stage(c, c->last, stage), *all;
+
+	if (n == NULL)
+		return;
+	all = loop_node_new(c->k->a, LOOP_FOR);
+	all->child = n->child;
+	all->n_child = n->n_child;
+	for (const loop_node *u = c->last;; u = u->up) {
+		if (c->block[u->var] > 0) {
+			if (all->var >= 0)
+				all = loop_node_for(c->k->a, u->var, all);
+			all->var = u->var;
+		}
+		if (u == c->top)
 			break;
 	}
-	if (n->n_child < 2 || n->child[0]->kind != LOOP_INIT)
-		return false;
-	c->last = n;
-	c->eqn = n->child[0]->eqn;
-	r = n->child[1];
-	if (r->kind != LOOP_FOR || r->n_child != 1 || r->backward ||
-		r->child[0]->kind != LOOP_STMT || r->child[0]->eqn != c->eqn)
-		return false;
-	c->sum = r->var;
-	for (int32_t i = 2; i < n->n_child; i++)
-		if (n->child[i]->kind != LOOP_STMT ||
-			k->eqn[n->child[i]->eqn].e->monoid != IR_SET ||
-			k->eqn[n->child[i]->eqn].scan_var >= 0)
-			return false;
-	return true;
+	if (all->var >= 0)
+		contract_put(c, body, all);
+	for (int32_t i = 0; all->var < 0 && i < all->n_child; i++)
+		contract_put(c, body, all->child[i]);
 }
 
-static bool classify(struct contract *c)
+static void fill(contract *c, loop_node *body)
 {
-	loop_kernel *k = c->k;
-	const loop_eqn *e = &k->eqn[c->eqn];
-	loop_set read = 0, v;
+	for (int32_t s = 0; s < c->n_stages; s++) {
+		contract_product *p = NULL;
 
-	if (!is_product(e) ||
-		k->s->tensor.at[e->e->out[0]].dtype != e->acc[0])
-		return false;
-	c->j = columns_of(c);
-	if (c->j < 0)
-		return false;
-	loop_walk(k->a, e->body[0], on_expr, c);
-	if (c->bad || !c->x || c->n_y != 1)
-		return false;
-	v = loop_form_vars(c->y->form);
-	if (c->y->dtype != e->acc[0] || (v & BIT(c->sum)) == 0 ||
-		!loop_covers(k, c->y->tensor, c->y->form, v))
-		return false;
-	loop_walk(k->a, e->body[0], on_rows, &read);
-	c->i = rows_of(c, read);
-	return c->i >= 0;
-}
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
-static int64_t most(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* Near-equal tiles; blocks of the caches: panel and rows in the first, all
- * rows of a chunk in the second. */
-static bool choose_sizes(struct contract *c)
-{
-	const loop_target *t = &c->k->target;
-	int64_t size = (int64_t)dtype_size(c->k->eqn[c->eqn].acc[0]);
-	int64_t m = c->k->var[c->i].extent, n = c->k->var[c->j].extent;
-	int64_t sum = c->k->var[c->sum].extent, panel, fit, tiles;
-
-	c->lanes = (int32_t)(t->vector_bytes / size);
-	if (c->lanes < 2 || n < c->lanes || m < LEAST_ROWS || sum < LEAST_SUM)
-		return false;
-	c->vectors = n > c->lanes ? 2 : 1;
-	panel = (int64_t)c->lanes * c->vectors;
-	/* accumulators, a row of the panel, one element of the other factor */
-	fit = (t->n_vector_registers - 4) / 2;
-	c->rows = ceil_div(m, ceil_div(m, fit));
-	fit = most(2 * t->l1_bytes / (panel * size), 64);
-	c->sum_block = ceil_div(sum, ceil_div(sum, fit));
-	fit = most(t->l2_bytes * 3 / 4 / (c->sum_block * size), c->rows);
-	tiles = ceil_div(m, c->rows);
-	c->row_chunk = c->rows * ceil_div(tiles, ceil_div(m, fit));
-	tiles = ceil_div(n, panel * COLUMN_CHUNKS);
-	c->column_chunk = panel * (tiles < CHUNK_PANELS ? tiles : CHUNK_PANELS);
-	return true;
-}
-
-static loop_node *block(
-	struct contract *c, int32_t var, int64_t size, loop_node *child)
-{
-	loop_node *b = loop_node_new(c->k->a, LOOP_BLOCK);
-
-	b->var = var;
-	b->size = size;
-	if (child != NULL)
-		loop_node_adopt(c->k->a, b, child);
-	return b;
-}
-
-/* for i { for j { statements } }, the columns in lanes */
-static loop_node *elements(
-	struct contract *c, int32_t n, loop_node *const *stmt)
-{
-	loop_node *j = loop_node_for(c->k->a, c->j, NULL);
-
-	for (int32_t i = 0; i < n; i++)
-		loop_node_adopt(c->k->a, j, stmt[i]);
-	loop_take_lanes(c->k, j);
-	return loop_node_for(c->k->a, c->i, j);
-}
-
-/* The copy of a panel: row by row, or turned where it adjoins along k. */
-static void add_panel(struct contract *c, loop_node *panel)
-{
-	loop_kernel *k = c->k;
-	loop_node *stage;
-	int64_t s;
-
-	loop_stride(c->y->form, c->sum, k->var[c->sum].extent, &s);
-	stage = loop_node_new(k->a, s == 1 ? LOOP_STAGE : LOOP_STMT);
-	stage->eqn = loop_add_stage(k, c->y->tensor, c->y->form);
-	if (s == 1) {
-		stage->var = c->sum;
-		stage->lanes = c->lanes;
-		loop_node_adopt(k->a, panel, stage);
-		return;
+		for (int32_t i = 0; i < c->product.n; i++)
+			if (c->product.at[i].stage == s)
+				p = &c->product.at[i];
+		if (p == NULL) {
+			put_plain(c, s, body);
+			continue;
+		}
+		gather_leaves(c, c->last, s + 1, p);
+		contract_nest(c, p, body);
+		s++;
 	}
-	stage = loop_node_for(k->a, c->j, stage);
-	loop_stride(c->y->form, c->j, k->var[c->j].extent, &s);
-	if (s == 1)
-		loop_take_lanes(k, stage);
-	loop_node_adopt(k->a, panel, loop_node_for(k->a, c->sum, stage));
 }
 
-static loop_node *tile(const struct contract *c)
+/* Loops over batches around the blocks. */
+static loop_node *frame(contract *c, loop_node **body)
 {
-	loop_node *t = loop_node_new(c->k->a, LOOP_TILE);
+	loop_node *top = NULL;
 
-	t->eqn = c->eqn;
-	t->row_var = c->i;
-	t->var = c->j;
-	t->sum_var = c->sum;
-	t->size = c->rows;
-	t->lanes = c->lanes;
-	t->unroll = c->vectors;
-	return t;
+	for (int32_t pass = 0; pass < 2; pass++)
+		for (loop_node *u = c->last;; u = u->up) {
+			bool cut = c->block[u->var] > 0;
+
+			if (cut && pass == 0)
+				top = contract_block(c, u->var,
+					c->block[u->var], top);
+			else if (!cut && pass == 1)
+				top = loop_node_for(c->k->a, u->var, top);
+			if (*body == NULL)
+				*body = top;
+			if (u == c->top)
+				break;
+		}
+	return top;
 }
 
-/* A chunk of the result: what block j, inside block i, holds. */
-static void fill_chunk(struct contract *c, loop_node *chunk)
+/* Chunks, as far as there may be. */
+static int64_t make_chunks(const contract *c, loop_node *n, const loop_node *in)
 {
-	loop_kernel *k = c->k;
-	loop_node *panel =
-		block(c, c->j, (int64_t)c->lanes * c->vectors, NULL);
+	int64_t chunks = 1;
 
-	loop_node_adopt(k->a, chunk, elements(c, 1, c->last->child));
-	add_panel(c, panel);
-	loop_node_adopt(k->a, panel, block(c, c->i, c->rows, tile(c)));
-	loop_node_adopt(k->a, chunk, block(c, c->sum, c->sum_block, panel));
-	if (c->last->n_child > 2)
-		loop_node_adopt(k->a, chunk,
-			elements(c, c->last->n_child - 2, c->last->child + 2));
-}
+	for (;; n = n->child[0]) {
+		int64_t ext = c->k->var[n->var].extent;
+		int64_t size = n->kind == LOOP_FOR
+				       ? ext
+				       : contract_ceil(ext, n->size);
 
-static int64_t pieces(const struct contract *c, int32_t var, int64_t size)
-{
-	return ceil_div(c->k->var[var].extent, size);
-}
-
-/* Loops over batches around the blocks; chunks as far as there may be. */
-static void build(struct contract *c)
-{
-	loop_kernel *k = c->k;
-	loop_node *columns = block(c, c->j, c->column_chunk, NULL);
-	loop_node *top = block(c, c->i, c->row_chunk, columns), *n;
-	int64_t chunks = 1, size;
-
-	fill_chunk(c, columns);
-	for (int32_t v = k->n_vars - 1; v >= 0; v--)
-		if ((c->chain & BIT(v)) != 0 && v != c->i && v != c->j)
-			top = loop_node_for(k->a, v, top);
-	for (n = top;; n = n->child[0]) {
-		size = pieces(c, n->var, n->kind == LOOP_FOR ? 1 : n->size);
-		if (chunks > k->target.max_chunks / size)
+		if (chunks > c->k->target.max_chunks / size)
 			break;
 		chunks *= size;
 		n->parallel = true;
-		if (n == columns)
+		if (n == in)
 			break;
 	}
-	k->phase[0].root[0] = top;
-	k->phase[0].n_chunks = chunks;
-	loop_link(k);
+	return chunks;
 }
 
 bool loop_contract(loop_kernel *k)
 {
-	struct contract c = {.k = k};
+	contract c = {.k = k};
+	loop_node *body = NULL, *top;
 
-	if (loop_writes_input(k) || k->n_eqns >= 63 || !find_tree(&c) || !classify(&c) ||
-		!choose_sizes(&c))
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		if (k->eqn[i].push)
+			return false;
+	if (!find_chain(&c))
 		return false;
-	build(&c);
+	c.block = arena_array(k->a, int64_t, k->n_vars + 1);
+	find_products(&c, c.last);
+	if (k->n_eqns + 3 * c.product.n >= 60 || !choose_blocks(&c))
+		return false;
+	find_stages(&c);
+	top = frame(&c, &body);
+	fill(&c, body);
+	k->phase[0].root[0] = top;
+	loop_link(k);
+	k->phase[0].n_chunks = make_chunks(&c, top, body);
+	for (int32_t i = 0; i < c.plain.n; i++)
+		loop_vectorise_nest(k, c.plain.at[i]);
+	loop_link(k);
+	loop_split_guards(k);
 	return true;
 }

@@ -54,6 +54,7 @@ bool loop_reducers(
 	loop_kernel *k, const loop_node *n, int32_t var, loop_set *out);
 void loop_split_reductions(loop_kernel *k);
 void loop_vectorise(loop_kernel *k);
+void loop_vectorise_nest(loop_kernel *k, loop_node *n);
 void loop_parallel(loop_kernel *k);
 /* chain of loops n .. m: tiles, where an input is read across; or nothing */
 bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m);

@@ -48,7 +48,7 @@ typedef enum loop_kind {
 	LOOP_DONE, /* memory := accumulators: the element is complete */
 	LOOP_PART, /* scratch := accumulators of this block */
 	LOOP_JOIN, /* memory := init (+) what all blocks left in scratch */
-	LOOP_STAGE, /* copy of a tile of an input, transposed */
+	LOOP_STAGE, /* copy of a tile of a tensor, transposed */
 	LOOP_TILE   /* eqn += products, row_var x var in registers */
 } loop_kind;
 
@@ -77,8 +77,14 @@ struct loop_node {
 	int32_t eqn;	/* INIT, STMT, DONE; STAGE: number of the stage */
 	int64_t size;	/* BLOCK; TILE: rows */
 	int64_t lo, hi; /* SPAN */
-	int32_t row_var, sum_var; /* TILE: others than var, which lanes walk;
-				     size rows by lanes * unroll columns */
+	/* STAGE: turned against row_var; -1: what the loop around walks.
+	 * TILE: size rows (of row_var; -1: one) by lanes * unroll columns (of
+	 * var), summed over sum[], outermost first; of the product of factor[].
+	 * start: sums that begin here begin with nothing */
+	int32_t row_var, n_sums;
+	const int32_t *sum;
+	const expr *factor[2];
+	bool start;
 	bool parallel;	/* each iteration may be a chunk; only outermost */
 	bool backward;	/* FOR: from the last to the first */
 	int32_t lanes;	/* FOR: elements at a time; 0 and 1: one */
@@ -118,6 +124,7 @@ typedef struct loop_eqn {
 	bool tail;	  /* runs once, when all that are not are complete */
 	int32_t scan_var; /* -1 none */
 	bool stage;	  /* copy of an input into a buffer */
+	bool pack;	  /* factor of a product, made by the schedule */
 	bool push;	  /* scatter: elements are reached in no order */
 	bool reversed;	  /* scan from the last to the first */
 	int64_t n_parts;  /* of a split reduction; 0: not split */

@@ -70,6 +70,11 @@ static bool touches(struct place *p, const loop_node *n)
 	if (n->kind == LOOP_DONE || n->kind == LOOP_PART || p->skip_readers)
 		return false;
 	p->reads = false;
+	if (n->kind == LOOP_TILE) {
+		loop_walk(p->k->a, n->factor[0], any_visit, p);
+		loop_walk(p->k->a, n->factor[1], any_visit, p);
+		return p->reads;
+	}
 	for (i = 0; i < e->e->n_out && !p->reads; i++) {
 		const expr *x = n->kind == LOOP_INIT ? e->init[i] : e->body[i];
 
@@ -302,7 +307,8 @@ static void give_room(loop_kernel *k, loop_buf *b)
 	size_t bytes, *total, slack = 0;
 
 	b->lanes = lanes > 1;
-	if (k->eqn[b->eqn].stage) /* vectors that begin in its last row */
+	/* vectors that begin in its last row */
+	if (k->eqn[b->eqn].stage || k->eqn[b->eqn].pack)
 		slack = 4 * (size_t)k->target.vector_bytes;
 	if (b->where == LOOP_REGISTER)
 		return;

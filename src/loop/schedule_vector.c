@@ -439,6 +439,14 @@ static void order(loop_kernel *k, loop_node *n)
 		order(k, m->child[i]);
 }
 
+/* A nest inside the trees of k, whose links are set. */
+void loop_vectorise_nest(loop_kernel *k, loop_node *n)
+{
+	order(k, n);
+	choose(k, &n);
+	loop_link(k);
+}
+
 void loop_vectorise(loop_kernel *k)
 {
 	int32_t p, i;

@@ -192,7 +192,7 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 	loop_eqn *e;
 
 	if (!loop_maker(k, read->tensor, &p, &c) || &k->eqn[p] == v->of ||
-		k->eqn[p].stage)
+		k->eqn[p].stage || k->eqn[p].pack)
 		return NULL;
 	e = &k->eqn[p];
 	made = leaf_of(k, LOOP_STMT, p);
@@ -322,7 +322,7 @@ void loop_verify(loop_kernel *k)
 		check_tree(&v, k->root[i], n_leaf);
 	for (i = 0; i < k->n_eqns; i++) {
 		v.of = &k->eqn[i];
-		if (v.of->stage) /* made by the schedule */
+		if (v.of->stage || v.of->pack) /* made by the schedule */
 			continue;
 		if (n_leaf[i] != 1)
 			broken(&v, "V1", "not exactly one statement");

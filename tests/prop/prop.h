@@ -4,6 +4,7 @@
  *   pattern.c  shapes that fit the pattern of an operand
  *   attrs.c    attributes by their kind
  *   draw.c     random programs, drawn from the op table
+ *   draw_contract.c  random programs around sums of products
  *   fill.c     data of inputs
  *   shadow.c   the interpreter again, with a bound for what rounding may do
  *   reduce.c   the same for reductions
@@ -112,6 +113,8 @@ typedef struct prop_case {
 /* Program number `index`; counts[row] by number in the table, or NULL. */
 prop_case *draw_case(arena *a, ir_table *t, uint64_t seed, uint64_t index,
 	row_count *counts);
+/* The same around sums of products (draw_contract.c). */
+prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index);
 /* A program of one call of row number `row`; NULL: the row took none of what
  * was drawn. */
 prop_case *draw_one_call(
@@ -176,7 +179,7 @@ typedef struct prop_options {
 	uint64_t seed;
 	int64_t count, first;
 	int32_t jobs, asan_share, batch;
-	bool verbose, asan, child, opt3;
+	bool verbose, asan, child, opt3, contract;
 	const char *keep, *self;
 } prop_options;
 

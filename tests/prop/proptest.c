@@ -2,9 +2,10 @@
  * proptest.c: seeded random programs, compiled against interpreted.
  *
  *   proptest --seed S --count N [--first I] [--jobs J] [--asan-share PERCENT]
- *            [--batch B] [--keep DIR] [--verbose]
+ *            [--batch B] [--keep DIR] [--verbose] [--contract]
  *
- * Program I of seed S is the same anywhere. Programs run in batches, each in
+ * --contract: programs around sums of products (draw_contract.c). Program I
+ * of seed S is the same anywhere. Programs run in batches, each in
  * a process of its own (this program again, with --child), so that a crash
  * costs one program; some batches run under ASan and UBSan. A failure prints
  * its seed and number, the program made small, and the first element that
@@ -90,8 +91,11 @@ static void front_ends(child *k)
 		const char *message = NULL;
 
 		say("front", (uint64_t)(k->o->first + i));
-		k->c[i] = draw_case(k->a, k->t, k->o->seed,
-			(uint64_t)(k->o->first + i), k->count);
+		k->c[i] = k->o->contract
+			? draw_contract(k->a, k->o->seed,
+				  (uint64_t)(k->o->first + i))
+			: draw_case(k->a, k->t, k->o->seed,
+				  (uint64_t)(k->o->first + i), k->count);
 		if (k->c[i]->p->output.n == 0) {
 			k->r.skipped++;
 			continue;
@@ -241,6 +245,7 @@ static void start(parent *k, int64_t first, int64_t count, bool asan)
 			number[0], "--first", number[1], "--count", number[2],
 			"--keep", k->o->keep != NULL ? k->o->keep : "",
 			(first / k->o->batch) % 3 == 0 ? "--O3" : "--O1",
+			k->o->contract ? "--contract" : "--rows",
 			asan ? "--asan" : NULL, NULL};
 
 		dup2(fd[1], 1);
@@ -478,13 +483,16 @@ static bool parse_args(int argc, char **argv, prop_options *o)
 			o->keep = argv[++i][0] != '\0' ? argv[i] : NULL;
 		else if (strcmp(argv[i], "--verbose") == 0)
 			o->verbose = true;
+		else if (strcmp(argv[i], "--contract") == 0)
+			o->contract = true;
 		else if (strcmp(argv[i], "--child") == 0)
 			o->child = true;
 		else if (strcmp(argv[i], "--asan") == 0)
 			o->asan = true;
 		else if (strcmp(argv[i], "--O3") == 0)
 			o->opt3 = true;
-		else if (strcmp(argv[i], "--O1") != 0)
+		else if (strcmp(argv[i], "--O1") != 0 &&
+			strcmp(argv[i], "--rows") != 0)
 			return false;
 	}
 	o->seed = (uint64_t)seed;
@@ -501,7 +509,8 @@ int main(int argc, char **argv)
 	if (!parse_args(argc, argv, &o)) {
 		fputs("usage: proptest [--seed S] [--count N] [--first I]"
 		      " [--jobs J] [--asan-share PERCENT] [--batch B]"
-		      " [--keep DIR] [--verbose]\n",
+		      " [--keep DIR] [--verbose]"
+		      " [--contract]\n",
 			stderr);
 		return 2;
 	}

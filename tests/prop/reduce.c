@@ -7,7 +7,7 @@
  *
  *   sum       e = sum e_i + n u sum (|x_i| + e_i); but 0 if all terms are exact
  *             multiples of one power of two q with sum |x_i| < q / u: then no
- *             order rounds
+ *             order rounds; a product may be added before it is rounded
  *   product   the product of (|x_i| + e_i) less that of |x_i|, plus n u of it
  *   welford   mean: (n + 4) u max |x|; m2: Chan, Golub, LeVeque 1983: by
  *             2 sqrt(n m2) times the error of the means, and n u m2
@@ -324,6 +324,21 @@ static void spoil(reduction *r, int64_t n)
 	}
 }
 
+/* Compiled code adds products that are not rounded before: by how much. */
+static double unrounded(walk *w, const in_node *n, double rounded)
+{
+	shadow x, y;
+
+	if (n->kind != IN_CALL || !dtype_is_float(n->dtype) ||
+		strcmp(ir_scalar_at(n->fn)->name, "mul") != 0)
+		return 0;
+	x = shadow_eval(w, n->arg[0]);
+	y = shadow_eval(w, n->arg[1]);
+	return fma(x.v.f, y.v.f, -rounded) != 0
+		? roundoff(n->dtype) * fabs(rounded)
+		: 0;
+}
+
 void shadow_reduce(walk *w)
 {
 	const in_eqn *q = w->eqn;
@@ -342,6 +357,8 @@ void shadow_reduce(walk *w)
 				continue;
 			for (int32_t k = 0; k < r.n; k++)
 				y[k] = shadow_eval(w, q->body[k]);
+			if (q->monoid == IR_SUM)
+				y[0].e += unrounded(w, q->body[0], y[0].v.f);
 			add_term(w, &r, &r.at[w->pos], y);
 		} while (walk_next(w));
 	}

@@ -74,6 +74,20 @@ static const struct seen seen[] = {
 		"y[50*k + j] for k:70\n return o\n}\n",
 		{"== 14 && ", "== 13 && ", "== 18)", "for (int l = 0; l < 2; l++)"},
 		{NULL}},
+	/* two products on one row: 40 rows as one block, tiles of both, and the
+	 * softmax between them as plain loops over the block */
+	{"products of a block",
+		"system {\n q: f32[512,32] input 0\n y: f32[32,64] input 1\n"
+		" v: f32[64,32] input 2\n s: f32[512,64]\n m: f32[512]\n"
+		" e: f32[512,64]\n o: f32[512,32]\n"
+		" a s#0: s[i:512, j:64] += q[32*i + k] * y[64*k + j] for k:32\n"
+		" a m#1: m[i:512] max= s[64*i + j] for j:64\n"
+		" a e#2: e[i:512, j:64] = exp(s[64*i + j] - m[i])\n"
+		" a o#3: o[i:512, d:32] += e[64*i + j] * v[32*j + d] for j:64\n"
+		" return o\n}\n",
+		{"(chunk) * 64;", "a0_0 = mad_f32x16(", "max_f32x16(",
+			"for (i64 b4_0 = 0; b4_0 < 32; b4_0 += 32)"},
+		{NULL}},
 	/* a factor that walks neither rows nor columns alone is no matrix */
 	{"no product of matrices",
 		"system {\n x: f32[64,64] input 0\n y: f32[64,64] input 1\n"

@@ -1,0 +1,50 @@
+/* contract.h: private to contract*.c: products of a kernel, and their blocks. */
+#ifndef LOOP_CONTRACT_H
+#define LOOP_CONTRACT_H
+
+#include "loop/local.h"
+
+/* A sum of a product, its variables by what they do. None: -1. */
+typedef struct contract_product {
+	int32_t eqn;
+	int32_t stage; /* in which it is computed; what follows on it: the next */
+	bool begun; /* an initial value that is read: a statement before it */
+	const expr *x, *y; /* its factors; columns walk y */
+	loop_set rows, columns, others, sums; /* what no loop around walks */
+	int32_t i, j, s; /* the longest rows, those in lanes, the longest sum */
+	/* sizes of its tiles and blocks */
+	int32_t lanes, vectors;
+	int64_t tile, sum_block;
+	bool pack_x, pack_y;
+	VEC(loop_node *) behind; /* statements on each complete element */
+} contract_product;
+
+typedef struct contract {
+	loop_kernel *k;
+	loop_node *top, *last; /* the loops around everything */
+	loop_set chain;	       /* their variables */
+	int64_t *block; /* by variable: cut into so many; 0: walked, or whole */
+	VEC(contract_product) product;
+	VEC(loop_node *) plain; /* nests that take lanes as others do */
+	int32_t *stage; /* by order of the leaf; -1 is dropped */
+	int32_t n_stages;
+} contract;
+
+/* Is it a product that tiles can do, in the blocks chosen so far? Its
+ * variables, if so. */
+bool contract_classify(contract *c, contract_product *p);
+/* its sizes, once blocks are chosen */
+void contract_sizes(contract *c, contract_product *p);
+/* iterations of a variable inside the blocks around everything */
+int64_t contract_extent(const contract *c, int32_t var);
+/* puts the product and what follows on it into the body of a block */
+void contract_nest(contract *c, contract_product *p, loop_node *body);
+
+/* a plain nest behind what the body holds */
+void contract_put(contract *c, loop_node *body, loop_node *nest);
+
+int64_t contract_ceil(int64_t a, int64_t b);
+loop_node *contract_block(
+	contract *c, int32_t var, int64_t size, loop_node *child);
+
+#endif

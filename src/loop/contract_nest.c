@@ -1,0 +1,425 @@
+/*
+ * contract_nest.c: one product as tiles of registers.
+ *
+ * Consumes a product with the variables that no loop around it walks; the
+ * index forms alone say what they do: columns adjoin in the result and walk
+ * one factor (y), rows walk the other one, sums are reduced, what is left are
+ * batches. Factors that are no bare reads, or lie badly, are made into copies
+ * of a block: any expression, any strides, windows, guards.
+ *
+ *   t[i, j] += x[i, k] * y[k, j]   ->
+ *   block k {                            as much of a sum as a panel holds
+ *     X = x                              rows of the block, if need be
+ *     block j {                          a panel: some vectors wide
+ *       Y = y                            turned where y adjoins along k
+ *       block i { TILE i x j, sum over k } } }
+ */
+#include "loop/contract.h"
+
+enum {
+	LEAST_ROWS = 4, /* fewer: memory decides, not arithmetic */
+	LEAST_SUM = 8,
+	NEAR = 1024 /* bytes between rows of a factor that is read in place */
+};
+
+/* ---- classes ---- */
+
+struct forms {
+	bool data; /* an index is read from memory */
+};
+
+static void on_expr(void *arg, const expr *e)
+{
+	struct forms *f = arg;
+
+	f->data |= e->form != NULL && ix_has_fun(e->form);
+}
+
+/* A read of an element of the dtype of the sum, at a place that is known. */
+static bool is_bare(loop_kernel *k, const expr *e, tn_dtype acc)
+{
+	struct forms f = {false};
+
+	if (e->kind != EX_READ || e->dtype != acc)
+		return false;
+	loop_walk(k->a, e, on_expr, &f);
+	return !f.data;
+}
+
+static bool adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
+{
+	int64_t s;
+
+	return loop_stride(f, v, k->var[v].extent, &s) && s == 1;
+}
+
+static int64_t lanes_of(const contract *c, const contract_product *p)
+{
+	return c->k->target.vector_bytes /
+	       (int64_t)dtype_size(c->k->eqn[p->eqn].acc[0]);
+}
+
+/* How well the lanes walk v, which lies in factor f only. */
+static int32_t rank_of(
+	const contract *c, const contract_product *p, const expr *f, int32_t v)
+{
+	const loop_eqn *e = &c->k->eqn[p->eqn];
+	int32_t r = 1;
+
+	if (adjoins(c->k, e->at, v))
+		r += 4;
+	if (f->kind == EX_READ && adjoins(c->k, f->form, v))
+		r += 2;
+	return r;
+}
+
+static int32_t longest(const contract *c, loop_set s)
+{
+	int32_t best = -1;
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if ((s & BIT(v)) != 0 &&
+			(best < 0 || contract_extent(c, v) >
+					     contract_extent(c, best)))
+			best = v;
+	return best;
+}
+
+static int64_t elements(const contract *c, loop_set s)
+{
+	int64_t n = 1;
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if ((s & BIT(v)) != 0 && !mul_ok(n, contract_extent(c, v), &n))
+			return INT64_MAX;
+	return n;
+}
+
+/* Of chain loops only those that are cut are inside the blocks. */
+static loop_set walked_around(const contract *c)
+{
+	loop_set s = 0;
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if ((c->chain & BIT(v)) != 0 && c->block[v] == 0)
+			s |= BIT(v);
+	return s;
+}
+
+bool contract_classify(contract *c, contract_product *p)
+{
+	loop_kernel *k = c->k;
+	const loop_eqn *e = &k->eqn[p->eqn];
+	const expr *const *f = e->body[0]->arg;
+	loop_set out = walked_around(c);
+	loop_set v[2] = {loop_expr_vars(k, f[0]) & ~out,
+		loop_expr_vars(k, f[1]) & ~out};
+	loop_set left = e->left & ~out;
+	int32_t best = 0;
+
+	p->j = -1;
+	for (int32_t i = 0; i < k->n_vars; i++)
+		for (int32_t n = 0; n < 2; n++) {
+			int32_t r;
+
+			if ((left & v[n] & ~v[1 - n] & BIT(i)) == 0 ||
+				contract_extent(c, i) < lanes_of(c, p))
+				continue;
+			r = rank_of(c, p, f[n], i);
+			if (r < best ||
+				(r == best && contract_extent(c, i) <=
+						      contract_extent(c, p->j)))
+				continue;
+			best = r;
+			p->j = i;
+			p->y = f[n];
+			p->x = f[1 - n];
+		}
+	if (p->j < 0)
+		return false;
+	best = p->y == f[1];
+	p->rows = left & v[1 - best] & ~v[best];
+	p->columns = left & v[best] & ~v[1 - best];
+	p->others = left & ~p->rows & ~p->columns;
+	p->sums = e->reduced;
+	p->i = longest(c, p->rows);
+	p->s = longest(c, p->sums);
+	return p->i >= 0 && (p->sums & v[0] & v[1]) != 0 &&
+	       lanes_of(c, p) >= 2 && elements(c, p->rows) >= LEAST_ROWS &&
+	       elements(c, p->sums) >= LEAST_SUM;
+}
+
+/* ---- sizes ---- */
+
+static int64_t near_equal(int64_t n, int64_t most)
+{
+	return contract_ceil(n, contract_ceil(n, most));
+}
+
+/* Whole vectors of y may be read where they are. */
+static bool reads_y(const contract *c, const contract_product *p, int64_t size)
+{
+	loop_kernel *k = c->k;
+	int64_t step = 0, s;
+
+	if (!is_bare(k, p->y, k->eqn[p->eqn].acc[0]) ||
+		!adjoins(k, p->y->form, p->j) ||
+		k->var[p->j].extent % p->lanes != 0 ||
+		contract_extent(c, p->j) % p->lanes != 0 ||
+		loop_param(k, p->y->tensor) < 0)
+		return false;
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((p->sums & BIT(v)) != 0 &&
+			(!loop_stride(p->y->form, v, k->var[v].extent, &s) ||
+				(step = s > step ? s : step) < 0))
+			return false;
+	return step * size <= NEAR || elements(c, p->rows) <= LEAST_ROWS;
+}
+
+/* Near-equal tiles; a panel in the first caches. */
+void contract_sizes(contract *c, contract_product *p)
+{
+	const loop_target *t = &c->k->target;
+	int64_t size = (int64_t)dtype_size(c->k->eqn[p->eqn].acc[0]), panel;
+	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s), fit;
+
+	p->lanes = (int32_t)lanes_of(c, p);
+	p->vectors = contract_extent(c, p->j) > p->lanes ? 2 : 1;
+	panel = (int64_t)p->lanes * p->vectors;
+	/* accumulators, a row of the panel, one element of the other factor */
+	fit = (t->n_vector_registers - 4) / 2;
+	p->tile = near_equal(contract_extent(c, p->i), fit);
+	fit = 2 * t->l1_bytes / (panel * size) / rest;
+	if (fit * rest < 64)
+		fit = contract_ceil(64, rest);
+	p->sum_block = near_equal(contract_extent(c, p->s), fit);
+	p->pack_x = !is_bare(c->k, p->x, c->k->eqn[p->eqn].acc[0]);
+	p->pack_y = !reads_y(c, p, size);
+}
+
+/* ---- copies of factors ---- */
+
+/* slowest first */
+static const ix_form *row_major(
+	loop_kernel *k, int32_t n, const int32_t *var, int64_t *elems)
+{
+	const ix_form *f = ix_const(k->s->x, 0);
+
+	*elems = 1;
+	for (int32_t i = n - 1; i >= 0; i--) {
+		f = ix_add(k->s->x, &k->dom, f,
+			ix_scale(k->s->x, ix_axis(k->s->x, &k->dom, var[i]),
+				*elems));
+		if (!mul_ok(*elems, k->var[var[i]].extent, elems))
+			env_fail(arena_env(k->a), TN_EINVAL, "ix.overflow",
+				(loc){0}, "%s: a factor is too large", k->name);
+	}
+	return f;
+}
+
+/* An equation that makes the copy; what reads it instead of the factor. */
+static int32_t add_pack(contract *c, const expr *from, int32_t n,
+	const int32_t *var, const expr **read)
+{
+	loop_kernel *k = c->k;
+	loop_eqn *eqn = arena_array(k->a, loop_eqn, k->n_eqns + 2), *q;
+	sys_eqn *e = arena_make(k->a, sys_eqn);
+	int64_t elems;
+	const ix_form *at = row_major(k, n, var, &elems);
+
+	memcpy(eqn, k->eqn, (size_t)k->n_eqns * sizeof *eqn);
+	k->eqn = eqn;
+	e->label = "pack";
+	e->monoid = IR_SET;
+	e->n_out = 1;
+	e->out[0] = ir_add_tensor(k->s, "pack", from->dtype, 1, &elems);
+	e->scan_axis = -1;
+	q = &eqn[k->n_eqns];
+	q->e = e;
+	q->pack = true;
+	q->body[0] = from;
+	q->acc[0] = from->dtype;
+	q->at = q->start_at = at;
+	q->left = loop_form_vars(at);
+	q->scan_var = -1;
+	*read = ex_read(k->s, e->out[0], at);
+	return k->n_eqns++;
+}
+
+/* Variables of the factor inside the blocks: rows, sums, then the lanes'. */
+static int32_t order_vars(const contract *c, const contract_product *p,
+	loop_set in, int32_t last, int32_t *var)
+{
+	int32_t n = 0;
+
+	for (int32_t pass = 0; pass < 2; pass++)
+		for (int32_t v = 0; v < c->k->n_vars; v++)
+			if ((in & BIT(v)) != 0 && v != last &&
+				((p->sums & BIT(v)) != 0) == (pass == 1))
+				var[n++] = v;
+	if (last >= 0 && (in & BIT(last)) != 0)
+		var[n++] = last;
+	return n;
+}
+
+static loop_node *statement(contract *c, loop_kind kind, int32_t eqn)
+{
+	loop_node *n = loop_node_new(c->k->a, kind);
+
+	n->eqn = eqn;
+	return n;
+}
+
+/* Squares turned in registers: read along v, written along j. */
+static loop_node *turned(
+	contract *c, const contract_product *p, int32_t eqn, int32_t v)
+{
+	loop_node *s = statement(c, LOOP_STAGE, eqn);
+
+	s->var = v;
+	s->row_var = p->j;
+	s->lanes = p->lanes;
+	return s;
+}
+
+static bool may_turn(const contract *c, const expr *y, int32_t lanes)
+{
+	int64_t size = (int64_t)dtype_size(y->dtype);
+
+	return y->kind == EX_READ && loop_param(c->k, y->tensor) >= 0 &&
+	       (size == 4 || size == 8) &&
+	       lanes * size == c->k->target.vector_bytes;
+}
+
+/* Y = y, in the body of a panel; y is read from it from now on. */
+static void pack_y(contract *c, contract_product *p, loop_node *panel)
+{
+	loop_kernel *k = c->k;
+	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
+	loop_set in = loop_expr_vars(k, p->y) & (p->columns | p->sums);
+	const expr *y = p->y;
+	loop_node *copy;
+	int64_t s;
+
+	in = (in & p->sums) | BIT(p->j);
+	n = order_vars(c, p, in, p->j, var);
+	eqn = add_pack(c, y, n, var, &p->y);
+	if (may_turn(c, y, p->lanes) && !adjoins(k, y->form, p->j))
+		for (int32_t i = n - 2; i >= 0; i--)
+			if (adjoins(k, y->form, var[i]) &&
+				contract_extent(c, var[i]) >= p->lanes &&
+				loop_stride(y->form, p->j,
+					k->var[p->j].extent, &s)) {
+				int32_t v = var[i];
+
+				copy = turned(c, p, eqn, v);
+				for (i = n - 2; i >= 0; i--)
+					if (var[i] != v)
+						copy = loop_node_for(
+							k->a, var[i], copy);
+				loop_node_adopt(k->a, panel, copy);
+				return;
+			}
+	copy = loop_node_for(k->a, p->j, statement(c, LOOP_STMT, eqn));
+	loop_take_lanes(k, copy);
+	for (int32_t i = n - 2; i >= 0; i--)
+		copy = loop_node_for(k->a, var[i], copy);
+	loop_node_adopt(k->a, panel, copy);
+}
+
+/* X = x: all rows of the block. */
+static void pack_x(contract *c, contract_product *p, loop_node *body)
+{
+	loop_kernel *k = c->k;
+	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
+	loop_set in = loop_expr_vars(k, p->x) & (p->rows | p->sums);
+	loop_node *copy;
+
+	n = order_vars(c, p, in, p->s, var);
+	eqn = add_pack(c, p->x, n, var, &p->x);
+	copy = statement(c, LOOP_STMT, eqn);
+	for (int32_t i = n - 1; i >= 0; i--)
+		copy = loop_node_for(k->a, var[i], copy);
+	contract_put(c, body, copy);
+}
+
+/* ---- the nest ---- */
+
+static loop_node *tile(contract *c, const contract_product *p)
+{
+	loop_node *t = statement(c, LOOP_TILE, p->eqn);
+	int32_t *sum = arena_array(c->k->a, int32_t, c->k->n_vars + 1);
+
+	t->row_var = p->i;
+	t->var = p->j;
+	sum[t->n_sums++] = p->s;
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if ((p->sums & BIT(v)) != 0 && v != p->s)
+			sum[t->n_sums++] = v;
+	t->sum = sum;
+	t->factor[0] = p->x;
+	t->factor[1] = p->y;
+	t->start = !p->begun;
+	t->size = p->tile;
+	t->lanes = p->lanes;
+	t->unroll = p->vectors;
+	return t;
+}
+
+/* Around n, a loop over each of s. */
+static loop_node *around(contract *c, loop_set s, loop_node *n)
+{
+	for (int32_t v = c->k->n_vars - 1; v >= 0; v--)
+		if ((s & BIT(v)) != 0)
+			n = loop_node_for(c->k->a, v, n);
+	return n;
+}
+
+/* The finished elements, and what follows on each of them. */
+static void put_behind(contract *c, const contract_product *p, loop_node *body)
+{
+	const loop_eqn *e = &c->k->eqn[p->eqn];
+	loop_node *j = loop_node_for(c->k->a, p->j, NULL);
+	int32_t t = e->e->out[0];
+
+	if (loop_param(c->k, t) >= 0 && c->k->s->tensor.at[t].dtype != e->acc[0])
+		loop_node_adopt(
+			c->k->a, j, statement(c, LOOP_DONE, p->eqn));
+	for (int32_t i = 0; i < p->behind.n; i++)
+		loop_node_adopt(c->k->a, j, p->behind.at[i]);
+	if (j->n_child > 0)
+		contract_put(c, body,
+			around(c, (p->rows | p->columns | p->others) &
+					  ~BIT(p->j), j));
+}
+
+void contract_nest(contract *c, contract_product *p, loop_node *body)
+{
+	loop_kernel *k = c->k;
+	loop_node *panel = contract_block(
+		c, p->j, (int64_t)p->lanes * p->vectors, NULL);
+	loop_node *sums = body, *inner, *outer;
+
+	outer = around(c, p->others, panel);
+	if (p->others != 0) { /* everything, for each batch */
+		for (sums = outer; sums->child[0] != panel;)
+			sums = sums->child[0];
+		sums->n_child = 0;
+		loop_node_adopt(k->a, body, outer);
+	}
+	if (p->sum_block < contract_extent(c, p->s)) {
+		inner = contract_block(c, p->s, p->sum_block, NULL);
+		loop_node_adopt(k->a, sums, inner);
+		sums = inner;
+	}
+	if (p->pack_x)
+		pack_x(c, p, sums);
+	if (p->pack_y)
+		pack_y(c, p, panel);
+	inner = contract_block(c, p->i, p->tile, tile(c, p));
+	loop_node_adopt(
+		k->a, panel, around(c, p->rows & ~BIT(p->i), inner));
+	loop_node_adopt(
+		k->a, sums, around(c, p->columns & ~BIT(p->j), panel));
+	put_behind(c, p, body);
+}

@@ -1,0 +1,351 @@
+/*
+ * draw_contract.c: random programs around sums of products.
+ *
+ * Products of letters in any order, with batches, windows, groups; factors that
+ * are computed on the way in; what follows on the result: biases, activations,
+ * residuals, rows that are reduced; two products on one row (attention), and
+ * the three of a layer's backward with an update. Written as .tn text:
+ *
+ *   op p0(x[i, a, k], y[k, j, a]) -> o { o[a, i, j] += max(x[i, a, k], 0) * y[k, j, a] }
+ */
+#include "prop.h"
+
+#include <stdio.h>
+
+enum { MAX_LETTERS = 8, MOST = 150000 };
+
+typedef struct sketch {
+	rng r;
+	arena *a;
+	str op, in, call, out; /* rows, inputs, calls, names that are returned */
+	int32_t n;	       /* of names */
+	const char *dtype;
+} sketch;
+
+/* What is being made: a value and its shape. */
+typedef struct made {
+	const char *name;
+	int32_t rank;
+	int64_t shape[MAX_LETTERS];
+} made;
+
+static bool chance(sketch *k, int32_t percent)
+{
+	return rng_percent(&k->r, percent);
+}
+
+static int64_t pick(sketch *k, int32_t n, const int64_t *of)
+{
+	return of[rng_below(&k->r, n)];
+}
+
+static const char *fresh(sketch *k, const char *prefix)
+{
+	return arena_printf(k->a, "%s%d", prefix, (int)k->n++);
+}
+
+static made input(sketch *k, int32_t rank, const int64_t *shape)
+{
+	made m = {.name = fresh(k, "x"), .rank = rank};
+
+	memcpy(m.shape, shape, (size_t)rank * sizeof *shape);
+	str_printf(&k->in, "  %s: %s", m.name, k->dtype);
+	str_shape(&k->in, shape, rank);
+	str_addc(&k->in, '\n');
+	return m;
+}
+
+static void give(sketch *k, const char *name)
+{
+	str_printf(&k->out, "%s%s", k->out.n > 0 ? ", " : "", name);
+}
+
+static void shuffle(sketch *k, char *s)
+{
+	for (int32_t i = (int32_t)strlen(s) - 1; i > 0; i--) {
+		int64_t j = rng_below(&k->r, i + 1);
+		char c = s[i];
+
+		s[i] = s[j];
+		s[j] = c;
+	}
+}
+
+/* ---- what follows ---- */
+
+static const char *spread(sketch *k, const char *text)
+{
+	const char *name = fresh(k, "v");
+
+	str_printf(&k->call, "  %s = %s\n", name, text);
+	return name;
+}
+
+static void follow(sketch *k, made *m)
+{
+	int32_t n = (int32_t)rng_below(&k->r, 4);
+
+	for (int32_t i = 0; i < n; i++) {
+		const char *old = m->name;
+		int64_t what = rng_below(&k->r, 6);
+		int64_t last = m->rank - 1;
+
+		if (what == 0 && m->rank > 0)
+			m->name = spread(k, arena_printf(k->a, "add(%s, %s)",
+				old, input(k, 1, &m->shape[last]).name));
+		else if (what == 1)
+			m->name = spread(k,
+				arena_printf(k->a, "max(%s, 0)", old));
+		else if (what <= 3)
+			m->name = spread(k, arena_printf(k->a, "%s(%s, %s)",
+				what == 2 ? "add" : "mul", old,
+				input(k, m->rank, m->shape).name));
+		else if (what == 4 && k->dtype[0] != 'i' && m->rank > 0)
+			m->name = spread(k,
+				arena_printf(k->a, "softmax(%s)", old));
+		else if (m->rank > 0)
+			give(k, spread(k, arena_printf(k->a,
+				"reduce_sum(%s, axes=[%d])", old,
+				(int)rng_below(&k->r, m->rank))));
+		if (chance(k, 20))
+			give(k, old);
+	}
+	give(k, m->name);
+}
+
+/* ---- products of letters ---- */
+
+static const int64_t rows[] = {2, 3, 4, 5, 7, 13, 14, 15, 16, 27, 29, 33, 48};
+static const int64_t columns[] = {1, 3, 8, 15, 16, 17, 31, 32, 33, 40, 64, 70};
+static const int64_t sums[] = {1, 2, 5, 8, 9, 16, 21, 33, 64, 70, 130};
+#define OF(list) (int32_t)(sizeof(list) / sizeof *(list)), list
+
+typedef struct letters {
+	char all[MAX_LETTERS + 1];
+	int64_t extent[26];
+} letters;
+
+static void add_letters(sketch *k, letters *l, char *to, int32_t n,
+	int32_t n_of, const int64_t *of)
+{
+	for (int32_t i = 0; i < n && strlen(l->all) < MAX_LETTERS; i++) {
+		size_t m = strlen(l->all);
+		int64_t e = pick(k, n_of, of);
+
+		if (i > 0 && e > 9)
+			e = 1 + e % 5;
+		l->all[m] = (char)('a' + m);
+		l->extent[m] = e;
+		strncat(to, &l->all[m], 1);
+	}
+}
+
+static const char *index_of(sketch *k, const char *s)
+{
+	str t = str_new(k->a);
+
+	for (; *s != '\0'; s++)
+		str_printf(&t, "%s%c", t.n > 0 ? ", " : "", *s);
+	return t.at;
+}
+
+/* A factor that reads x there, and what may be done to it on the way. */
+static const char *factor(
+	sketch *k, const letters *l, const char *name, const char *s)
+{
+	const char *at = index_of(k, s);
+	size_t n = strlen(s);
+
+	switch (chance(k, 50) ? 0 : (int)rng_below(&k->r, 5)) {
+	case 1:
+		return arena_printf(k->a, "max(%s[%s], 0)", name, at);
+	case 2:
+		return arena_printf(k->a,
+			"(cast(2, %s) where %s[%s] > 0 else 1)", name, name,
+			at);
+	case 3: /* an axis shifted: outside it is nothing */
+		if (n > 0 && l->extent[s[n - 1] - 'a'] > 2)
+			return arena_printf(k->a, "(%s[%s - 1] else 0)", name,
+				at);
+		break;
+	case 4: /* an axis from the end */
+		if (n > 0)
+			return arena_printf(k->a, "%s[%.*s%d - %c]", name,
+				(int)(strlen(at) - 1), at,
+				(int)l->extent[s[n - 1] - 'a'] - 1, s[n - 1]);
+		break;
+	default:
+		break;
+	}
+	return arena_printf(k->a, "%s[%s]", name, at);
+}
+
+static made operand(sketch *k, const letters *l, const char *s)
+{
+	int64_t shape[MAX_LETTERS];
+	int32_t n = (int32_t)strlen(s);
+
+	for (int32_t i = 0; i < n; i++)
+		shape[i] = l->extent[s[i] - 'a'];
+	return input(k, n, shape);
+}
+
+static void draw_product(sketch *k)
+{
+	char x[MAX_LETTERS + 1], y[MAX_LETTERS + 1], o[MAX_LETTERS + 1];
+	char both[MAX_LETTERS + 1] = "", m[MAX_LETTERS + 1] = "";
+	char n[MAX_LETTERS + 1] = "", sum[MAX_LETTERS + 1] = "";
+	const char *name = fresh(k, "p"), *fx, *fy;
+	static const int64_t few[] = {1, 2, 3};
+	letters l = {.all = ""};
+	int64_t volume = 1;
+	made out = {0}, of[2];
+
+	add_letters(k, &l, both, (int32_t)rng_below(&k->r, 2), OF(few));
+	add_letters(k, &l, sum, chance(k, 25) ? 2 : 1, OF(sums));
+	add_letters(k, &l, n, chance(k, 25) ? 2 : 1, OF(columns));
+	add_letters(k, &l, m, chance(k, 10) ? 0 : chance(k, 25) ? 2 : 1,
+		OF(rows));
+	for (size_t i = 0; i < strlen(l.all); i++)
+		volume *= l.extent[i];
+	if (volume > MOST)
+		return;
+	snprintf(x, sizeof x, "%s%s%s", both, m, sum);
+	snprintf(y, sizeof y, "%s%s%s", both, sum, n);
+	snprintf(o, sizeof o, "%s%s%s", both, m, n);
+	if (chance(k, 60)) {
+		shuffle(k, x);
+		shuffle(k, y);
+	}
+	if (chance(k, 30))
+		shuffle(k, o);
+	fx = factor(k, &l, "x", x);
+	fy = factor(k, &l, "y", y);
+	str_printf(&k->op, "op %s(x[%s], y[%s]) -> o { o[%s] += %s * %s }\n",
+		name, index_of(k, x), index_of(k, y), index_of(k, o), fx, fy);
+	of[0] = operand(k, &l, x);
+	of[1] = operand(k, &l, y);
+	out.name = spread(k,
+		arena_printf(k->a, "%s(%s, %s)", name, of[0].name, of[1].name));
+	out.rank = (int32_t)strlen(o);
+	for (int32_t i = 0; i < out.rank; i++)
+		out.shape[i] = l.extent[o[i] - 'a'];
+	follow(k, &out);
+}
+
+/* ---- windows ---- */
+
+static void draw_conv(sketch *k)
+{
+	int32_t rank = chance(k, 60) ? 2 : 1;
+	int64_t groups = chance(k, 70) ? 1 : 2 + rng_below(&k->r, 3);
+	int64_t c = 1 + rng_below(&k->r, 6), f = 1 + rng_below(&k->r, 20);
+	int64_t x[4] = {1 + rng_below(&k->r, 2), groups * c, 0, 0};
+	int64_t w[4] = {groups * f, c, 0, 0};
+	int64_t stride = 1 + rng_below(&k->r, 2), dil = 1 + chance(k, 20);
+	int64_t lo = rng_below(&k->r, 3), hi = rng_below(&k->r, 2);
+	made out = {.rank = 2 + rank, .shape = {x[0], w[0]}}, of[2];
+
+	for (int32_t i = 2; i < 2 + rank; i++) {
+		w[i] = 1 + rng_below(&k->r, 4);
+		x[i] = dil * (w[i] - 1) + 1 + rng_below(&k->r, rank == 1 ? 70 : 20);
+		out.shape[i] =
+			(x[i] + lo + hi - dil * (w[i] - 1) - 1) / stride + 1;
+	}
+	of[0] = input(k, 2 + rank, x);
+	of[1] = input(k, 2 + rank, w);
+	out.name = spread(k, arena_printf(k->a,
+		"conv(%s, %s, groups=%d, stride=%d, dil=%d, lo=%d, hi=%d)",
+		of[0].name, of[1].name, (int)groups, (int)stride, (int)dil,
+		(int)lo, (int)hi));
+	follow(k, &out);
+}
+
+/* ---- two products on a row ---- */
+
+static void draw_attention(sketch *k)
+{
+	int64_t b = 1 + rng_below(&k->r, 2), t = pick(k, OF(rows));
+	int64_t u = pick(k, OF(columns)), d = pick(k, OF(sums));
+	int64_t e = pick(k, OF(columns));
+	int64_t qs[] = {b, t, d}, ks[] = {b, u, d}, vs[] = {b, u, e};
+	const char *p = fresh(k, "p"), *m = fresh(k, "p"), *w = fresh(k, "p");
+	made q = input(k, 3, qs), key = input(k, 3, ks), v = input(k, 3, vs);
+	made out = {.rank = 3, .shape = {b, t, e}};
+	const char *s;
+
+	str_printf(&k->op,
+		"op %s(q[b, t, d], k[b, u, d]) -> o "
+		"{ o[b, t, u] += q[b, t, d] * k[b, u, d] }\n"
+		"op %s(s[b, t, u]) -> o { o[b, t, u] = s[b, t, u] where u <= t "
+		"else -64 }\n"
+		"op %s(w[b, t, u], v[b, u, e]) -> o "
+		"{ o[b, t, e] += w[b, t, u] * v[b, u, e] }\n",
+		p, m, w);
+	s = spread(k, arena_printf(k->a, "%s(%s, %s)", p, q.name, key.name));
+	if (chance(k, 50))
+		s = spread(k, arena_printf(k->a, "mul(%s, 0.25)", s));
+	if (chance(k, 50))
+		s = spread(k, arena_printf(k->a, "%s(%s)", m, s));
+	if (chance(k, 80))
+		s = spread(k, arena_printf(k->a, "softmax(%s)", s));
+	if (chance(k, 10))
+		give(k, s);
+	out.name = spread(k, arena_printf(k->a, "%s(%s, %s)", w, s, v.name));
+	follow(k, &out);
+}
+
+/* ---- a layer's backward ---- */
+
+static void draw_backward(sketch *k)
+{
+	int64_t m = pick(k, OF(rows)), n = pick(k, OF(columns));
+	int64_t c = pick(k, OF(sums));
+	int64_t xs[] = {m, c}, ws[] = {c, n}, gs[] = {m, n};
+	const char *p = fresh(k, "p"), *g, *u = fresh(k, "p");
+	made x = input(k, 2, xs), w = input(k, 2, ws), d = input(k, 2, gs);
+	made z = input(k, 2, gs);
+
+	str_printf(&k->op,
+		"op %s(x[m, k], w[k, n], g[m, n]) -> gx, gw, gb "
+		"{ gx[m, k] += g[m, n] * w[k, n]; gw[k, n] += g[m, n] * "
+		"x[m, k]; gb[n] += g[m, n] }\n"
+		"op %s(w[k, n], g[k, n]) -> o "
+		"{ o[k, n] = w[k, n] - g[k, n] * 0.5 }\n",
+		p, u);
+	g = spread(k, arena_printf(k->a, "mul(%s, %s)", d.name, z.name));
+	str_printf(&k->call, "  %sx, %sw, %sb = %s(%s, %s, %s)\n", g, g, g, p,
+		x.name, w.name, g);
+	give(k, arena_printf(k->a, "%sx, %sb", g, g));
+	give(k, spread(k, arena_printf(k->a, "%s(%s, %sw)", u, w.name, g)));
+}
+
+prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
+{
+	static const char *const dtypes[] = {"f32", "f32", "f32", "f32", "f64",
+		"f64", "f16", "bf16"};
+	prop_case *c = arena_make(a, prop_case);
+	sketch k = {.r = rng_new(seed ^ UINT64_C(0x5eed), index), .a = a,
+		.op = str_new(a), .in = str_new(a), .call = str_new(a),
+		.out = str_new(a)};
+	int64_t what = rng_below(&k.r, 10), style = rng_below(&k.r, 100);
+	str all = str_new(a);
+
+	k.dtype = dtypes[rng_below(&k.r, 8)];
+	while (k.out.n == 0) { /* a product may be too large */
+		if (what < 5)
+			draw_product(&k);
+		else if (what < 7)
+			draw_conv(&k);
+		else if (what < 9)
+			draw_attention(&k);
+		else
+			draw_backward(&k);
+	}
+	str_printf(&all, "%sprogram {\n%s%s  return %s\n}\n", k.op.at, k.in.at,
+		k.call.at, k.out.at);
+	*c = (prop_case){.seed = seed, .index = index,
+		.style = style < 60 ? STYLE_EXACT : STYLE_GENERAL};
+	c->p = ir_program_parse(a, all.at, all.n, "contract.tn");
+	return c;
+}
