@@ -18,6 +18,8 @@ struct tn_context {
 	tensors *t;	/* NULL until the first tensor */
 	tn_diag first;	/* sticky: of the first call on tensors that failed */
 	uint64_t seed, n_keys; /* of random keys */
+	settle_options settle; /* for tests */
+	bool poison;	       /* the same */
 };
 
 struct tn_program {

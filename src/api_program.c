@@ -187,6 +187,8 @@ compile_options api_compile_options(const tn_context *c)
 	o.verify = c->o.verify;
 	o.log = c->o.log;
 	o.log_arg = c->o.log_arg;
+	o.settle = c->settle;
+	o.plan.poison = c->poison;
 	return o;
 }
 

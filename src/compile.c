@@ -21,7 +21,8 @@ static void check_system(compilation *c)
 
 static void fuse(compilation *c)
 {
-	fuse_options o = {.no_fusion = c->o.no_fusion};
+	fuse_options o = {
+		.no_fusion = c->o.no_fusion, .settle = c->o.settle};
 
 	c->groups = fuse_partition(c->a, c->system, &c->o.fuse, &o);
 }

@@ -21,6 +21,7 @@ typedef struct compile_options {
 	fuse_target fuse;
 	loop_target loop;
 	plan_options plan;
+	settle_options settle; /* for tests */
 	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */
 	void *log_arg;
 } compile_options;

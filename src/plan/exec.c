@@ -39,6 +39,8 @@ struct region {
 	const int64_t *first; /* [n + 1]: first chunk of each launch */
 };
 
+enum { POISON = 0xa5 };
+
 struct cell { /* of one worker, on a cache line of its own */
 	int64_t err;
 	char pad[56];
@@ -324,6 +326,18 @@ static void run_copies(plan_exec *x)
 	}
 }
 
+/* What nobody reads after step s. */
+static void poison(plan_exec *x, int32_t s)
+{
+	for (int32_t t = 0; t < x->p->s->tensor.n; t++) {
+		const plan_place *at = &x->p->place[t];
+
+		if (at->where == PLAN_SLAB && at->last == s &&
+			(at->version_of < 0 || at->version_of == t))
+			memset(x->slab + at->offset, POISON, at->bytes);
+	}
+}
+
 void plan_exec_run(plan_exec *x, const void *const *in, void *const *out)
 {
 	x->in = in;
@@ -341,7 +355,12 @@ void plan_exec_run(plan_exec *x, const void *const *in, void *const *out)
 		*at->slot = at->is_output ? x->out[at->number]
 					  : (void *)(uintptr_t)in[at->number];
 	}
-	for (int32_t s = 0; s < x->p->step.n; s++)
+	if (x->p->poison)
+		memset(x->slab, POISON, x->p->tensor_bytes);
+	for (int32_t s = 0; s < x->p->step.n; s++) {
 		run_step(x, &x->p->step.at[s]);
+		if (x->p->poison)
+			poison(x, s);
+	}
 	run_copies(x);
 }

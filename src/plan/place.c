@@ -289,6 +289,7 @@ void plan_place_all(plan *p, const plan_options *o)
 	arena *a = arena_child(p->a);
 	int32_t *leader = arena_array(a, int32_t, p->s->tensor.n + 1);
 
+	p->poison = o->poison;
 	p->place = arena_array(p->a, plan_place, p->s->tensor.n + 1);
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
 		const sys_tensor *st = &p->s->tensor.at[t];

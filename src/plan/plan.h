@@ -77,12 +77,14 @@ typedef struct plan {
 	size_t tensor_bytes;  /* of the slab: tensors, */
 	size_t scratch_bytes; /* then scratch of one step, */
 	size_t local_bytes;   /* then so much for every thread */
+	bool poison;	      /* as in the options */
 	size_t sum_bytes;     /* of all tensors in the slab, had none shared */
 } plan;
 
 typedef struct plan_options {
 	int32_t max_units;  /* C texts, compiled side by side; 0: 1 */
 	bool apart;	    /* no two tensors share bytes: for tests */
+	bool poison;	    /* what is dead is overwritten: for tests */
 	size_t guard_bytes; /* left unused behind every tensor: for tests */
 } plan_options;
 

@@ -322,13 +322,18 @@ static int32_t seen_through(
 	return b->p->call.at[value].result[0];
 }
 
-/* A value that may be written to: of its own, unless it is written in place. */
+/*
+ * A value that can have a next version: a param, or what the program makes
+ * itself. An input that is only read has none.
+ */
 static int32_t own_value(building *b, int32_t value)
 {
+	const ir_value *v = &b->p->value.at[value];
 	int32_t call;
 
-	if (b->p->value.at[value].next_version < 0 &&
-		b->p->value.at[value].is_param)
+	if (v->next_version < 0 &&
+		(v->is_param || (v->call >= 0 &&
+			!ir_inst_is_view(b->p->call.at[v->call].inst))))
 		return value;
 	call = ir_program_call(
 		b->p, "copy", 1, &value, 0, NULL, NULL, (loc){0});

@@ -6,8 +6,11 @@
  *     write_prop [--seed S] [--count N] [--compile EVERY]
  *
  * Each program runs through the interpreter, every EVERY-th also compiled,
- * twice in a row: the second run starts from what the first one wrote.
+ * twice in a row: the second run starts from what the first one wrote. Compiled
+ * code runs its equations in a random topological order, with tensors of its
+ * own in one memory wherever that is allowed, and with dead ones overwritten.
  */
+#include "api.h"
 #include "tenon.h"
 
 #include <inttypes.h>
@@ -15,7 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ELEMS = 96, VALUES = 64, PARAMS = 3, TEXT = 16384 };
+enum {
+	ELEMS = 96,
+	VALUES = 64,
+	PARAMS = 3,
+	OWN = 3, /* values of the program that are written, too */
+	TEXT = 16384
+};
 
 static uint64_t state;
 
@@ -42,10 +51,10 @@ struct value {
 
 static struct model {
 	struct value v[VALUES];
-	int32_t n, n_params;
-	int64_t param[PARAMS][ELEMS];
-	int32_t version[PARAMS];
-	int32_t newest[PARAMS]; /* value that is the whole newest version */
+	int32_t n, n_params, n_own;
+	int64_t param[PARAMS + OWN][ELEMS];
+	int32_t version[PARAMS + OWN];
+	int32_t newest[PARAMS + OWN]; /* value that is the whole newest version */
 	char text[TEXT];
 	size_t used;
 	int32_t out[VALUES], n_out;
@@ -273,6 +282,19 @@ static bool same_shape(const struct value *x, const struct value *y)
 			sizeof(int64_t) * (size_t)x->rank);
 }
 
+/* The whole newest version of a param is a value to make views of. */
+static void whole(struct value *v, int32_t p, int32_t n)
+{
+	v->root = p;
+	v->version = m.version[p];
+	v->n = n;
+	for (int32_t k = 0; k < n; k++) {
+		v->at[k] = k;
+		v->data[k] = m.param[p][k];
+	}
+	m.newest[p] = (int32_t)(v - m.v);
+}
+
 /* A value of x's shape: arithmetic on x and another of that shape. */
 static struct value *make_value(const struct value *x)
 {
@@ -296,20 +318,13 @@ static struct value *make_value(const struct value *x)
 	}
 	say("  %s_ = mul(%s, 3)\n  %s = add(%s_, %s)\n", v->name, x->name,
 		v->name, v->name, y->name);
-	return v;
-}
+	if (m.n_own < OWN && below(2) == 0) { /* may be written from now on */
+		int32_t p = m.n_params + m.n_own++;
 
-/* The whole newest version of a param is a value to make views of. */
-static void whole(struct value *v, int32_t p, int32_t n)
-{
-	v->root = p;
-	v->version = m.version[p];
-	v->n = n;
-	for (int32_t k = 0; k < n; k++) {
-		v->at[k] = k;
-		v->data[k] = m.param[p][k];
+		memcpy(m.param[p], v->data, sizeof v->data);
+		whole(v, p, v->n);
 	}
-	m.newest[p] = (int32_t)(v - m.v);
+	return v;
 }
 
 static void make_write(const struct value *view)
@@ -470,6 +485,10 @@ int main(int argc, char **argv)
 
 		state = (seed << 32) + (uint64_t)k;
 		draw();
+		fast->settle = (settle_options){
+			.shuffle = k % 3 == 0 ? 0 : state | 1,
+			.eager = k % 4 != 0};
+		fast->poison = k % 5 != 0;
 		good = run(slow, "interpreted") &&
 			(k % every != 0 || run(fast, "compiled"));
 		if (good)
