@@ -79,8 +79,7 @@ static void meet(tensors *t, t_value *v)
 		return;
 	v->walk = t->walk;
 	v->acc = NULL;
-	v->refs++; /* kept while the walk lasts */
-	v->data++;
+	t_value_keep(v); /* while the walk lasts */
 	*vec_push(t->a, &t->met) = v;
 }
 
@@ -287,10 +286,8 @@ static void free_call(tensors *t, t_call *c)
 			continue;
 		v->tracked = false;
 		v->is_freed = true;
-		if (v->holds_self) {
-			v->holds_self = false;
-			t_data_drop(t, v);
-		}
+		if (v->holds_self)
+			t_self_release(t, v);
 	}
 	c->tracked = false;
 	if (c->done)

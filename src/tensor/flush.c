@@ -241,12 +241,11 @@ static void code_type(tensors *t, const ir_type *y)
 	}
 }
 
-static bool is_output(tensors *t, const t_call *c, int32_t i)
+static bool is_output(const t_call *c, int32_t i)
 {
 	const t_value *v = c->result[i];
 
-	return v != NULL &&
-	       (is_wanted(v) || t_tape_reads_result(t, c, i));
+	return v != NULL && is_wanted(v);
 }
 
 static bool ends_in_base(const tensors *t, const t_value *v)
@@ -267,7 +266,7 @@ static void make_key(tensors *t)
 		for (int32_t i = 0; i < c->n_args; i++)
 			code_read(t, &c->arg[i]);
 		for (int32_t i = 0; i < c->n_results; i++) {
-			bool out = is_output(t, c, i) &&
+			bool out = is_output(c, i) &&
 				!ends_in_base(t, c->result[i]);
 
 			code(t, out);

@@ -88,7 +88,7 @@ struct t_value {
 	int32_t base;	/* input in whose memory a write ends; -1 none */
 	bool tracked;	/* has a gradient: a leaf, or made from one */
 	bool is_freed;	/* was tracked, until a walk freed what made it */
-	bool holds_self; /* its call's adjoint reads it: counted in data */
+	bool holds_self; /* its call's adjoint reads it, and knows of it */
 	t_slot *slot;	/* leaf: where its gradient goes */
 	t_value *acc;	/* cotangent in the walk at hand */
 	int64_t walk;	/* the last walk that met it */
@@ -96,7 +96,7 @@ struct t_value {
 };
 
 struct t_call {
-	int32_t refs; /* results alive */
+	int32_t refs; /* results that somebody else knows of */
 	int64_t id;
 	t_entry *entry; /* NULL: a write, arg[1] to where arg[0] looks */
 	int32_t n_args, cap;
@@ -190,9 +190,11 @@ void t_buffer_drop(tensors *t, t_buffer *b);
 t_value *t_value_new(tensors *t, const ir_type *type);
 void t_value_keep(t_value *v); /* knows of it and wants its elements */
 void t_value_drop(tensors *t, t_value *v);
-void t_data_keep(t_value *v); /* elements alone */
-void t_data_drop(tensors *t, t_value *v);
+void t_data_drop(tensors *t, t_value *v); /* elements alone */
 void t_read_end_data(tensors *t, t_read *r);
+/* its call knows of it, without keeping itself by that; and not any more */
+void t_self_hold(t_value *v);
+void t_self_release(tensors *t, t_value *v);
 t_call *t_call_new(tensors *t, int32_t n_args);
 void t_call_drop(tensors *t, t_call *c);
 t_view *t_view_new(tensors *t);
@@ -227,7 +229,6 @@ const t_rule *t_rule_of(
 	tensors *t, t_entry *e, uint64_t wanted, uint64_t seeded);
 void t_track(tensors *t, t_call *c); /* is it tracked, are its results? */
 bool t_tape_reads(tensors *t, const t_call *c, int32_t arg);
-bool t_tape_reads_result(tensors *t, const t_call *c, int32_t result);
 /* it has run: holds what its adjoint reads, lets go of other elements */
 void t_tape_hold(tensors *t, t_call *c);
 /* v is a leaf: its gradient is that of the storage */

@@ -113,8 +113,16 @@ t_value *t_value_new(tensors *t, const ir_type *type)
 	return v;
 }
 
+/* Known to its call alone: that is no reason for either to be there. */
+static bool is_only_self(const t_value *v)
+{
+	return v->holds_self && v->refs == 1;
+}
+
 void t_value_keep(t_value *v)
 {
+	if (is_only_self(v))
+		v->call->refs++;
 	v->refs++;
 	v->data++;
 }
@@ -124,11 +132,6 @@ static void end_data(tensors *t, t_value *v)
 {
 	t_buffer_drop(t, v->buf);
 	v->buf = NULL;
-}
-
-void t_data_keep(t_value *v)
-{
-	v->data++;
 }
 
 void t_data_drop(tensors *t, t_value *v)
@@ -141,8 +144,11 @@ static void value_forget(tensors *t, t_value *v)
 {
 	t_call *c = v->call;
 
-	if (--v->refs > 0)
+	if (--v->refs > 0) {
+		if (is_only_self(v))
+			t_call_drop(t, c);
 		return;
+	}
 	end_data(t, v);
 	t_slot_drop(t, v->slot);
 	v->slot = NULL;
@@ -160,6 +166,23 @@ void t_value_drop(tensors *t, t_value *v)
 {
 	t_data_drop(t, v);
 	value_forget(t, v);
+}
+
+void t_self_hold(t_value *v)
+{
+	v->refs++;
+	v->data++;
+	v->holds_self = true;
+	if (is_only_self(v))
+		v->call->refs--;
+}
+
+void t_self_release(tensors *t, t_value *v)
+{
+	if (is_only_self(v))
+		v->call->refs++;
+	v->holds_self = false;
+	t_value_drop(t, v);
 }
 
 /* ---- calls ---- */
@@ -190,6 +213,16 @@ static void let_go(tensors *t, t_call *c)
 	int32_t n = c->n_args;
 
 	c->n_args = 0;
+	for (int32_t i = 0; i < c->n_results; i++) {
+		t_value *v = c->result[i];
+
+		if (v == NULL)
+			continue;
+		v->call = NULL; /* known to the call alone */
+		v->holds_self = false;
+		t_value_drop(t, v);
+	}
+	c->n_results = 0;
 	if (c->entry == NULL && n > 1 && c->arg[1].v->writer == c)
 		c->arg[1].v->writer = NULL;
 	for (int32_t i = 0; i < n; i++)

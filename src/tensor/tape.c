@@ -67,17 +67,23 @@ static const t_rule *whole_rule(tensors *t, const t_call *c)
 
 void t_track(tensors *t, t_call *c)
 {
+	const t_rule *r = NULL;
 	bool any = false;
 
 	if (t->no_grad > 0)
 		return;
 	for (int32_t i = 0; i < c->n_args; i++)
 		any = any || c->arg[i].v->tracked;
-	if (!any || (c->entry != NULL && whole_rule(t, c)->g == NULL))
+	if (any && c->entry != NULL)
+		r = whole_rule(t, c);
+	if (!any || (r != NULL && r->g == NULL))
 		return;
 	for (int32_t i = 0; i < c->n_results; i++)
 		if (dtype_is_float(c->result[i]->type.dtype))
 			c->tracked = c->result[i]->tracked = true;
+	for (int32_t i = 0; i < c->n_results; i++)
+		if (c->tracked && r != NULL && (r->reads_result >> i & 1) != 0)
+			t_self_hold(c->result[i]);
 }
 
 bool t_tape_reads(tensors *t, const t_call *c, int32_t arg)
@@ -86,24 +92,9 @@ bool t_tape_reads(tensors *t, const t_call *c, int32_t arg)
 	       (whole_rule(t, c)->reads_operand >> arg & 1) != 0;
 }
 
-bool t_tape_reads_result(tensors *t, const t_call *c, int32_t result)
-{
-	return c->tracked && c->entry != NULL &&
-	       (whole_rule(t, c)->reads_result >> result & 1) != 0;
-}
-
 void t_tape_hold(tensors *t, t_call *c)
 {
 	c->done = true;
-	for (int32_t i = 0; i < c->n_results; i++) {
-		t_value *v = c->result[i];
-
-		if (v != NULL && !v->holds_self &&
-			t_tape_reads_result(t, c, i)) {
-			v->holds_self = true;
-			t_data_keep(v);
-		}
-	}
 	for (int32_t i = 0; i < c->n_args; i++)
 		if (!t_tape_reads(t, c, i))
 			t_read_end_data(t, &c->arg[i]);

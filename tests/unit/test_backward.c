@@ -197,6 +197,50 @@ static void seeds(void **state)
 	tn_context_free(c);
 }
 
+/*
+ * A result that the adjoint of another one reads: sort's places. Dropped before
+ * the sort has run, after it, or when nobody wants a gradient any more.
+ */
+static void dropped_results(void **state)
+{
+	const int64_t n = 4;
+	const double data[] = {3, 1, 2, 5};
+
+	(void)state;
+	for (int when = 0; when < 4; when++) {
+		tn_context *c = context();
+		tn_tensor *p = tn_parameter(c, "p", TN_F64, 1, &n, data);
+		tn_stats first = {0}, last;
+
+		for (int i = 0; i < 3; i++) {
+			tn_tensor *x, *out[2], *l;
+
+			tn_scope_enter(c);
+			x = tn_mul(p, p);
+			assert_int_equal(tn_sort(x, 0, false, out), TN_OK);
+			tn_drop(x);
+			if (when == 0)
+				tn_drop(out[1]);
+			l = tn_reduce_sum(tn_mul(out[0], tn_tensor_new(c,
+				TN_F64, 1, &n, four)), NULL, 0, false);
+			assert_true(tn_item(l) == 1 + 2 * 4 + 3 * 9 + 4 * 25);
+			if (when == 1)
+				tn_drop(out[1]);
+			if (when < 3) {
+				tn_backward(l, NULL);
+				expect(c, tn_gradient(p), 4, (double[]){
+					2 * 3 * 3, 2, 2 * 2 * 2, 2 * 5 * 4});
+			}
+			tn_zero_grad(p);
+			tn_scope_leave(c);
+			tn_context_stats(c, i == 0 ? &first : &last);
+		}
+		assert_int_equal(last.bytes_live, first.bytes_live);
+		assert_int_equal(last.bytes_live, 64);
+		tn_context_free(c);
+	}
+}
+
 static void refusals(void **state)
 {
 	tn_context *c = context();
@@ -274,6 +318,7 @@ int main(void)
 		cmocka_unit_test(accumulates),
 		cmocka_unit_test(twice),
 		cmocka_unit_test(seeds),
+		cmocka_unit_test(dropped_results),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(descent),
 	};
