@@ -104,6 +104,9 @@ typedef struct tn_options {
 	void (*log)(void *arg, const char *line);
 	void *log_arg;
 	tn_allocator memory; /* resize NULL: the C library's */
+	/* bytes that may be kept for gradients, where computing values again
+	 * can do without; 0: as few as possible; -1: as is fastest */
+	int64_t memory_limit;
 } tn_options;
 
 #define TN_OPTIONS_INIT                                                        \
@@ -111,7 +114,8 @@ typedef struct tn_options {
 		sizeof(tn_options), 0, false, false, true, NULL, NULL, NULL,   \
 		{                                                              \
 			NULL, NULL                                             \
-		}                                                              \
+		},                                                             \
+		-1                                                             \
 	}
 
 /**
@@ -148,6 +152,8 @@ typedef struct tn_stats {
 	int64_t n_copies, copied_bytes; /* values kept that a write ended */
 	int64_t bytes_live, bytes_peak, bytes_cached; /* memory of values */
 	int64_t bytes_plans;	 /* what their programs work in beside it */
+	int64_t bytes_kept;	 /* of values, for gradients alone */
+	int64_t n_again;	 /* calls made again for gradients */
 	int64_t n_tensors;	 /* alive */
 } tn_stats;
 TN_API void tn_context_stats(const tn_context *c, tn_stats *out);

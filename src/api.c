@@ -108,6 +108,8 @@ void tn_context_stats(const tn_context *c, tn_stats *out)
 		out->bytes_live = s.bytes_live;
 		out->bytes_peak = s.bytes_peak;
 		out->bytes_cached = s.bytes_cached;
+		out->bytes_kept = s.bytes_kept;
+		out->n_again = s.n_again;
 		out->n_tensors = s.n_tensors;
 	}
 	if (c->jit != NULL) {

@@ -68,8 +68,10 @@ tensors *api_tensors(tn_context *c)
 {
 	tensor_backend b = {c, compile_recorded, run_recorded};
 
-	if (c->t == NULL)
+	if (c->t == NULL) {
 		c->t = tensors_new(c->a, &b);
+		tensors_limit(c->t, c->o.memory_limit);
+	}
 	return c->t;
 }
 

@@ -191,6 +191,65 @@ static t_value *shape_of(tensors *t, const t_rule *r, int32_t k)
 	return v;
 }
 
+/* The call again, on values that are there; its results stand for c's. */
+static void make_again(tensors *t, const t_call *c)
+{
+	t_read arg[IR_MAX_OPERANDS];
+	t_value *const *made;
+	t_value *next;
+
+	for (int32_t i = 0; i < c->n_args; i++) {
+		arg[i] = c->arg[i];
+		if (arg[i].v->again)
+			arg[i].v = arg[i].v->remade;
+	}
+	t->no_grad += !c->tracked;
+	if (c->entry != NULL) {
+		made = t_record(t, c->entry, c->n_args, arg)->result;
+	} else {
+		next = t_record_write(t, arg[0], arg[1]);
+		made = &next;
+	}
+	t->no_grad -= !c->tracked;
+	for (int32_t i = 0; i < c->n_results; i++) {
+		meet(t, made[i]);
+		if (c->result[i] == NULL)
+			continue;
+		c->result[i]->remade = made[i];
+		c->result[i]->remade_in = t->walk;
+	}
+	t->stats.n_again++;
+}
+
+/* What stands for v, whose elements were not kept: once in every walk. */
+static t_value *remade(tensors *t, t_value *v)
+{
+	t->stack.n = 0;
+	*vec_push(t->a, &t->stack) = v;
+	while (t->stack.n > 0) {
+		const t_value *u = t->stack.at[t->stack.n - 1];
+		int32_t n = t->stack.n;
+
+		for (int32_t i = 0; i < u->call->n_args; i++) {
+			t_value *w = u->call->arg[i].v;
+
+			if (w->again && w->remade_in != t->walk)
+				*vec_push(t->a, &t->stack) = w;
+		}
+		if (t->stack.n > n)
+			continue;
+		if (u->remade_in != t->walk)
+			make_again(t, u->call);
+		t->stack.n--;
+	}
+	return v->remade;
+}
+
+static t_read held(tensors *t, const t_read *r)
+{
+	return r->v->again ? (t_read){remade(t, r->v), r->view, false} : *r;
+}
+
 static void back_call(tensors *t, t_call *c)
 {
 	uint64_t wanted = 0, seeded = 0;
@@ -216,12 +275,12 @@ static void back_call(tensors *t, t_call *c)
 		if (o->is_shape)
 			arg[k] = (t_read){shape_of(t, r, k), NULL, false};
 		else if (o->from == GRAD_OPERAND)
-			arg[k] = c->arg[o->i];
+			arg[k] = held(t, &c->arg[o->i]);
+		else if (o->from == GRAD_SEED)
+			arg[k] = (t_read){c->result[o->i]->acc, NULL, false};
 		else
-			arg[k] = (t_read){o->from == GRAD_SEED
-					? c->result[o->i]->acc
-					: result_of(t, c, o->i),
-				NULL, false};
+			arg[k] = held(t, &(t_read){result_of(t, c, o->i),
+						 NULL, false});
 	}
 	made = t_record(t, r->entry, r->g->n_operands, arg);
 	for (int32_t k = 0; k < r->g->n_results; k++)
@@ -290,7 +349,7 @@ static void free_call(tensors *t, t_call *c)
 			t_self_release(t, v);
 	}
 	c->tracked = false;
-	if (c->done)
+	if (c->done && !c->again) /* others may want what it makes */
 		t_finish(t, c);
 }
 

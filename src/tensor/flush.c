@@ -156,7 +156,7 @@ static void number_values(tensors *t)
 
 		for (int32_t i = 0; i < c->n_args; i++) {
 			meet(t, c->arg[i].v);
-			c->arg[i].v->inside += !t_tape_reads(t, c, i);
+			c->arg[i].v->inside += !t_keep_holds(t, c, i);
 			for (const t_view *w = c->arg[i].view; w != NULL;
 				w = w->parent)
 				for (int32_t j = 0; j < w->n_extra; j++)
@@ -491,6 +491,10 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 	if (t->todo.n == 0)
 		return;
 	number_values(t);
+	if (t_keep_choose(t)) {
+		t->stamp++; /* now others are asked for */
+		number_values(t);
+	}
 	find_bases(t);
 	make_key(t);
 	t->stats.n_flushes++;
@@ -499,7 +503,7 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 	t->b.run(t->b.arg, plan, t->in.at, t->out.at);
 	take_buffers(t);
 	for (int32_t i = 0; i < t->todo.n; i++)
-		if (t->todo.at[i]->tracked)
+		if (t->todo.at[i]->tracked || t->todo.at[i]->again)
 			t_tape_hold(t, t->todo.at[i]);
 		else
 			t_finish(t, t->todo.at[i]);

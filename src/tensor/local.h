@@ -5,6 +5,7 @@
  *   record.c  instances, calls, views, handles, scopes
  *   flush.c   what is needed as a program, and its run
  *   tape.c    what of a tracked call is held for its adjoint
+ *   keep.c    what of that is kept, and what is made again
  *   backward.c  cotangents, from values to what they are made of
  */
 #ifndef TENSOR_LOCAL_H
@@ -37,6 +38,7 @@ typedef struct t_entry {
 	int32_t id;
 	const ir_inst *inst;
 	bool is_view;
+	int64_t work; /* to compute it; 0: not known yet */
 	VEC(struct t_rule *) rule; /* adjoints derived so far */
 } t_entry;
 
@@ -89,6 +91,10 @@ struct t_value {
 	bool tracked;	/* has a gradient: a leaf, or made from one */
 	bool is_freed;	/* was tracked, until a walk freed what made it */
 	bool holds_self; /* its call's adjoint reads it, and knows of it */
+	bool again;   /* was not stored: a gradient makes it again */
+	bool is_kept; /* counted as stored for gradients */
+	t_value *remade;   /* that, in the walk remade_in */
+	int64_t remade_in;
 	t_slot *slot;	/* leaf: where its gradient goes */
 	t_value *acc;	/* cotangent in the walk at hand */
 	int64_t walk;	/* the last walk that met it */
@@ -106,6 +112,7 @@ struct t_call {
 	int64_t stamp;
 	bool tracked; /* stays for its adjoint when it has run */
 	bool done;    /* has run */
+	bool again;   /* stays to make a result again */
 	bool no_grad; /* a write that is a leaf where it writes */
 	int64_t walk;
 	t_call *next;
@@ -147,6 +154,9 @@ struct tensors {
 	map *writable; /* views that are known to be */
 	map *plan_of; /* structure -> number */
 	VEC(t_plan) plan;
+	int64_t memory_limit; /* of what is kept for gradients; -1: none */
+	map *choice_of; /* structure -> number */
+	VEC(const char *) choice; /* of what is kept: see keep.c */
 	VEC(char) key; /* scratch of a lookup */
 	const char *file;
 	int32_t line;
@@ -177,7 +187,7 @@ struct tensors {
 	VEC(t_value *) base; /* by input: the newest value in its memory */
 	VEC(t_value *) output;
 	VEC(t_buffer *) made;
-	VEC(int32_t) code;
+	VEC(int32_t) code, count;
 	VEC(const void *) in;
 	VEC(void *) out;
 	tensor_stats stats;
@@ -229,8 +239,14 @@ const t_rule *t_rule_of(
 	tensors *t, t_entry *e, uint64_t wanted, uint64_t seeded);
 void t_track(tensors *t, t_call *c); /* is it tracked, are its results? */
 bool t_tape_reads(tensors *t, const t_call *c, int32_t arg);
-/* it has run: holds what its adjoint reads, lets go of other elements */
+/* it has run: holds what is kept of its operands, lets go of the others */
 void t_tape_hold(tensors *t, t_call *c);
+
+/* keep.c: of the calls of a flush, numbered: is something not stored? */
+bool t_keep_choose(tensors *t);
+/* Are the elements of an operand held when the call has run? */
+bool t_keep_holds(tensors *t, const t_call *c, int32_t arg);
+
 /* v is a leaf: its gradient is that of the storage */
 void t_leaf(tensors *t, t_storage *s, t_value *v);
 t_slot *t_slot_of(tensors *t, t_storage *s);

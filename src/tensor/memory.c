@@ -130,6 +130,9 @@ void t_value_keep(t_value *v)
 /* Nobody wants the elements any more. */
 static void end_data(tensors *t, t_value *v)
 {
+	if (v->is_kept)
+		t->stats.bytes_kept -= (int64_t)t_bytes(&v->type);
+	v->is_kept = false;
 	t_buffer_drop(t, v->buf);
 	v->buf = NULL;
 }
@@ -168,6 +171,15 @@ void t_value_drop(tensors *t, t_value *v)
 	value_forget(t, v);
 }
 
+static void self_drop(tensors *t, t_value *v)
+{
+	v->holds_self = false;
+	if (v->again) /* no elements */
+		value_forget(t, v);
+	else
+		t_value_drop(t, v);
+}
+
 void t_self_hold(t_value *v)
 {
 	v->refs++;
@@ -181,8 +193,7 @@ void t_self_release(tensors *t, t_value *v)
 {
 	if (is_only_self(v))
 		v->call->refs++;
-	v->holds_self = false;
-	t_value_drop(t, v);
+	self_drop(t, v);
 }
 
 /* ---- calls ---- */
@@ -219,8 +230,7 @@ static void let_go(tensors *t, t_call *c)
 		if (v == NULL)
 			continue;
 		v->call = NULL; /* known to the call alone */
-		v->holds_self = false;
-		t_value_drop(t, v);
+		self_drop(t, v);
 	}
 	c->n_results = 0;
 	if (c->entry == NULL && n > 1 && c->arg[1].v->writer == c)

@@ -519,10 +519,17 @@ tensors *tensors_new(arena *a, const tensor_backend *b)
 	t->table = ir_table_new(a);
 	t->entry_of = map_new(a);
 	t->plan_of = map_new(a);
+	t->choice_of = map_new(a);
+	t->memory_limit = -1;
 	t->writable = map_new(a);
 	*vec_push(a, &t->scope) = NULL;
 	t->invalid = (tensor){.mark = TENSOR_INVALID, .of = t};
 	return t;
+}
+
+void tensors_limit(tensors *t, int64_t bytes)
+{
+	t->memory_limit = bytes;
 }
 
 ir_table *tensors_table(tensors *t)

@@ -96,7 +96,7 @@ void t_tape_hold(tensors *t, t_call *c)
 {
 	c->done = true;
 	for (int32_t i = 0; i < c->n_args; i++)
-		if (!t_tape_reads(t, c, i))
+		if (!t_keep_holds(t, c, i))
 			t_read_end_data(t, &c->arg[i]);
 }
 

@@ -32,6 +32,8 @@ typedef struct tensor_backend {
 
 tensors *tensors_new(arena *a, const tensor_backend *b);
 ir_table *tensors_table(tensors *t);
+/* So much may be kept for gradients, if computing again helps; -1: any. */
+void tensors_limit(tensors *t, int64_t bytes);
 
 /* Where in the user's text a call stands; file is borrowed for ever. */
 void tensors_site(tensors *t, const char *file, int32_t line);
@@ -111,6 +113,8 @@ typedef struct tensor_stats {
 	int64_t n_plan_hits, n_plan_misses;
 	int64_t n_copies, copied_bytes; /* values kept that a write ended */
 	int64_t bytes_live, bytes_peak, bytes_cached;
+	int64_t bytes_kept; /* for gradients alone */
+	int64_t n_again; /* calls made again for gradients */
 	int64_t n_values, n_tensors; /* alive */
 } tensor_stats;
 tensor_stats tensor_get_stats(const tensors *t);
