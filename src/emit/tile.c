@@ -100,13 +100,21 @@ static void product(struct tile *t, int32_t row, int32_t vector)
 	emitter *em = t->em;
 	struct marks m = em_mark(em);
 	const char *a = acc_name(t, row, vector);
+	tn_dtype acc = t->e->acc[0];
 	val x, y;
 
 	move_to(t, row, vector);
 	x = em_to_lanes(em, em_ex(em, t->n->factor[0]));
 	y = em_to_lanes(em, em_ex(em, t->n->factor[1]));
-	em_line(em, "%s = %s(%s, %s, %s);", a,
-		em_use(em, "mad", t->e->acc[0], em->lanes), x.t, y.t, a);
+	if (dtype_is_int(acc)) { /* wraps */
+		const char *u = em_unsigned_type(em, acc, em->lanes);
+
+		em_line(em, "%s = (%s)((%s)%s + (%s)%s * (%s)%s);", a,
+			em_type(em, acc, em->lanes), u, a, u, x.t, u, y.t);
+	} else {
+		em_line(em, "%s = %s(%s, %s, %s);", a,
+			em_use(em, "mad", acc, em->lanes), x.t, y.t, a);
+	}
 	em_release(em, m);
 }
 
@@ -118,6 +126,22 @@ static void each(struct tile *t, of_each *fn)
 		for (int32_t v = 0; v < t->vectors; v++)
 			fn(t, r, v);
 	move_to(t, 0, 0);
+}
+
+/* Lines of the other factor that the next block of the sum reads. */
+static void ahead(struct tile *t, int32_t row, int32_t vector)
+{
+	emitter *em = t->em;
+	const expr *y = t->n->factor[1];
+	struct place_of p;
+
+	if (row > 0)
+		return;
+	em->plus[t->n->sum[0]] = t->n->n_ahead;
+	move_to(t, row, vector);
+	p = em_place_tensor(em, y->tensor, y->form, false);
+	em_line(em, "__builtin_prefetch(&%s, 0, 3);", em_element(em, &p, NULL));
+	em->plus[t->n->sum[0]] = 0;
 }
 
 /* Where all sums begin: their blocks are the first ones. "": everywhere. */
@@ -178,6 +202,8 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 			em->span[n->sum[i]].lo, k, em->span[n->sum[i]].hi, k);
 		em->depth++;
 	}
+	if (n->n_ahead > 0)
+		each(&t, ahead);
 	each(&t, product);
 	for (int32_t i = 0; i < n->n_sums; i++) {
 		em->depth--;

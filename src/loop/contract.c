@@ -23,6 +23,7 @@
 enum {
 	COLUMN_CHUNKS = 16, /* pieces of the columns, where there are many */
 	CHUNK_PANELS = 4,   /* panels of columns in a chunk, at most */
+	FEW_CHUNKS = 8,
 	BLOCK_MOST = 128,   /* of loops around several nests */
 	BLOCK_CHUNKS = 8    /* leave so many, where there are */
 };
@@ -77,21 +78,42 @@ static bool reads_itself(const loop_kernel *k, const loop_eqn *e)
 	return s.read;
 }
 
-static bool is_product(const loop_eqn *e)
+/* Whole numbers wrap alike however they are added, so a product may be
+ * accumulated in fewer bits than it is widened to. */
+const expr *const *contract_factors(const loop_eqn *e)
 {
 	const expr *b = e->body[0];
 
-	return e->e->n_out == 1 && e->e->monoid == IR_SUM && !e->push &&
-	       e->scan_var < 0 && !e->tail && b->kind == EX_CALL &&
-	       strcmp(ir_scalar_at(b->fn)->name, "mul") == 0 &&
-	       (e->acc[0] == TN_F32 || e->acc[0] == TN_F64) &&
-	       b->dtype == e->acc[0];
+	if (b->kind == EX_CAST && dtype_is_int(b->dtype) &&
+		dtype_is_int(b->arg[0]->dtype))
+		b = b->arg[0];
+	if (b->kind != EX_CALL ||
+		strcmp(ir_scalar_at(b->fn)->name, "mul") != 0)
+		return NULL;
+	return b->arg;
+}
+
+static bool is_product(const loop_kernel *k, const loop_eqn *e)
+{
+	tn_dtype t = k->s->tensor.at[e->e->out[0]].dtype, acc = e->acc[0];
+	const expr *const *f;
+
+	if (e->e->n_out != 1 || e->e->monoid != IR_SUM || e->push ||
+		e->scan_var >= 0 || e->tail)
+		return false;
+	f = contract_factors(e);
+	if (f == NULL || f[0]->dtype != f[1]->dtype)
+		return false;
+	if (dtype_is_int(acc)) /* not wrapped to fewer bits than the result */
+		return dtype_size(t) <= 4 &&
+		       dtype_size(f[0]->dtype) >= dtype_size(t);
+	return (acc == TN_F32 || acc == TN_F64) && f[0]->dtype == acc;
 }
 
 /* Leaves below n whose loops may be taken apart. */
 static void find_products(contract *c, const loop_node *n)
 {
-	const loop_eqn *e;
+	loop_eqn *e;
 
 	if (loop_is_loop(n)) {
 		if (n->kind != LOOP_FOR || n->backward ||
@@ -102,11 +124,13 @@ static void find_products(contract *c, const loop_node *n)
 		return;
 	}
 	e = &c->k->eqn[n->eqn];
-	if (n->kind == LOOP_STMT && is_product(e) &&
-		!reads_itself(c->k, e) &&
-		(e->reduced & c->chain) == 0)
-		*vec_push(c->k->a, &c->product) = (contract_product){
-			.eqn = n->eqn, .begun = e->init[0] != NULL};
+	if (n->kind != LOOP_STMT || !is_product(c->k, e) ||
+		reads_itself(c->k, e) || (e->reduced & c->chain) != 0)
+		return;
+	if (dtype_is_int(e->acc[0]))
+		e->acc[0] = TN_I32;
+	*vec_push(c->k->a, &c->product) = (contract_product){
+		.eqn = n->eqn, .begun = e->init[0] != NULL};
 }
 
 /* The loops around everything: down to the first that holds several nodes. */
@@ -192,24 +216,36 @@ static void block_several(contract *c, loop_set blocked)
 	}
 }
 
-/* Of one product alone: rows in the second cache, some panels of columns. */
+/*
+ * Of one product alone: rows in the second cache, some panels of columns; where
+ * rows are copied, as many as leave some chunks, for each copies them again.
+ */
 static void block_one(contract *c, const contract_product *p)
 {
 	const loop_kernel *k = c->k;
-	int64_t panel = (int64_t)p->lanes * p->vectors, tiles, fit;
-	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]), m, n;
+	int64_t panel = (int64_t)p->lanes * p->vectors, tiles, fit, pieces;
+	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
+	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
 
-	n = k->var[p->j].extent;
-	tiles = contract_ceil(n, panel * COLUMN_CHUNKS);
-	c->block[p->j] = panel * (tiles < CHUNK_PANELS ? tiles : CHUNK_PANELS);
-	if (p->i < 0)
-		return;
-	m = k->var[p->i].extent;
 	fit = k->target.l2_bytes * 3 / 4 / (p->sum_block * size);
 	if (fit < p->tile)
 		fit = p->tile;
 	tiles = contract_ceil(m, p->tile);
-	c->block[p->i] = p->tile * contract_ceil(tiles, contract_ceil(m, fit));
+	pieces = contract_ceil(m, fit);
+	c->block[p->i] = p->tile * contract_ceil(tiles, pieces);
+	tiles = contract_ceil(n, panel * COLUMN_CHUNKS);
+	if (tiles > CHUNK_PANELS)
+		tiles = CHUNK_PANELS;
+	pieces = contract_ceil(COLUMN_CHUNKS, pieces);
+	if (p->pack_x && tiles < contract_ceil(n, panel * pieces))
+		tiles = contract_ceil(n, panel * pieces);
+	c->block[p->j] = panel * tiles;
+	if (p->few) { /* long lines of y, and sums that fit the first cache */
+		fit = k->target.l1_bytes / (m * size);
+		if (fit > n / FEW_CHUNKS)
+			fit = n / FEW_CHUNKS;
+		c->block[p->j] = panel * (fit > panel ? fit / panel : 1);
+	}
 }
 
 /* Variables of the chain that lie in one factor of a product only. */

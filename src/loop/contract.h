@@ -16,6 +16,7 @@ typedef struct contract_product {
 	int32_t lanes, vectors;
 	int64_t tile, sum_block;
 	bool pack_x, pack_y;
+	bool few; /* rows */
 	VEC(loop_node *) behind; /* statements on each complete element */
 } contract_product;
 
@@ -30,6 +31,8 @@ typedef struct contract {
 	int32_t n_stages;
 } contract;
 
+/* the two factors of the terms of a sum; NULL: they are no products */
+const expr *const *contract_factors(const loop_eqn *e);
 /* Is it a product that tiles can do, in the blocks chosen so far? Its
  * variables, if so. */
 bool contract_classify(contract *c, contract_product *p);

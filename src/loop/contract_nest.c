@@ -17,9 +17,14 @@
 #include "loop/contract.h"
 
 enum {
-	LEAST_ROWS = 4, /* fewer: memory decides, not arithmetic */
+	LEAST_ROWS = 2,
+	FEW_ROWS = 16, /* memory decides, not arithmetic: y is read once */
+	FEW_SUMS = 8, /* lines of y side by side */
+	FEW_VECTORS = 4,
 	LEAST_SUM = 8,
-	NEAR = 1024 /* bytes between rows of a factor that is read in place */
+	NEAR_PART = 32, /* of the first cache: rows of a factor read in place */
+	LINE = 64,   /* bytes; and lines of a set, of the first cache */
+	WAYS = 8
 };
 
 /* ---- classes ---- */
@@ -110,7 +115,7 @@ bool contract_classify(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
 	const loop_eqn *e = &k->eqn[p->eqn];
-	const expr *const *f = e->body[0]->arg;
+	const expr *const *f = contract_factors(e);
 	loop_set out = walked_around(c);
 	loop_set v[2] = {loop_expr_vars(k, f[0]) & ~out,
 		loop_expr_vars(k, f[1]) & ~out};
@@ -156,24 +161,61 @@ static int64_t near_equal(int64_t n, int64_t most)
 	return contract_ceil(n, contract_ceil(n, most));
 }
 
-/* Whole vectors of y may be read where they are. */
-static bool reads_y(const contract *c, const contract_product *p, int64_t size)
+/* May whole vectors of y be read where they are? step: bytes between rows. */
+static bool is_in_lanes(
+	const contract *c, const contract_product *p, int64_t *step)
 {
 	loop_kernel *k = c->k;
-	int64_t step = 0, s;
+	int64_t s, size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
 
+	*step = 0;
 	if (!is_bare(k, p->y, k->eqn[p->eqn].acc[0]) ||
 		!adjoins(k, p->y->form, p->j) ||
 		k->var[p->j].extent % p->lanes != 0 ||
 		contract_extent(c, p->j) % p->lanes != 0 ||
 		loop_param(k, p->y->tensor) < 0)
 		return false;
-	for (int32_t v = 0; v < k->n_vars; v++)
-		if ((p->sums & BIT(v)) != 0 &&
-			(!loop_stride(p->y->form, v, k->var[v].extent, &s) ||
-				(step = s > step ? s : step) < 0))
+	for (int32_t v = 0; v < k->n_vars; v++) {
+		if ((p->sums & BIT(v)) == 0)
+			continue;
+		if (!loop_stride(p->y->form, v, k->var[v].extent, &s))
 			return false;
-	return step * size <= NEAR || elements(c, p->rows) <= LEAST_ROWS;
+		if (s * size > *step)
+			*step = s * size;
+	}
+	return true;
+}
+
+/*
+ * Rows a power of two apart share few sets of the first cache: those of a tile
+ * would drive each other out.
+ */
+static bool lies_badly(
+	const contract *c, const contract_product *p, int64_t size)
+{
+	int64_t s, sets = c->k->target.l1_bytes / (LINE * WAYS);
+
+	if (!loop_stride(p->x->form, p->i, c->k->var[p->i].extent, &s) ||
+		s * size % LINE != 0 || s == 0)
+		return false;
+	return p->tile > (WAYS - 1) * sets / gcd_i64(s * size / LINE, sets);
+}
+
+/*
+ * Few rows: y passes by once, some of its lines side by side, each as far as
+ * the block goes; partial sums wait in the first cache.
+ */
+static void size_few(contract *c, contract_product *p)
+{
+	int64_t fit = (c->k->target.n_vector_registers - 4) / p->tile;
+
+	p->vectors = (int32_t)(fit < FEW_VECTORS ? fit : FEW_VECTORS);
+	while (p->vectors > 1 && contract_extent(c, p->j) <=
+					 (int64_t)(p->vectors - 1) * p->lanes)
+		p->vectors--;
+	p->sum_block = near_equal(contract_extent(c, p->s),
+		elements(c, p->rows) <= FEW_ROWS / 2 ? FEW_SUMS
+						     : 4 * FEW_SUMS);
 }
 
 /* Near-equal tiles; a panel in the first caches. */
@@ -182,6 +224,8 @@ void contract_sizes(contract *c, contract_product *p)
 	const loop_target *t = &c->k->target;
 	int64_t size = (int64_t)dtype_size(c->k->eqn[p->eqn].acc[0]), panel;
 	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s), fit;
+	int64_t near; /* bytes */
+	bool in_lanes;
 
 	p->lanes = (int32_t)lanes_of(c, p);
 	p->vectors = contract_extent(c, p->j) > p->lanes ? 2 : 1;
@@ -193,8 +237,16 @@ void contract_sizes(contract *c, contract_product *p)
 	if (fit * rest < 64)
 		fit = contract_ceil(64, rest);
 	p->sum_block = near_equal(contract_extent(c, p->s), fit);
-	p->pack_x = !is_bare(c->k, p->x, c->k->eqn[p->eqn].acc[0]);
-	p->pack_y = !reads_y(c, p, size);
+	p->pack_x = !is_bare(c->k, p->x, c->k->eqn[p->eqn].acc[0]) ||
+		    (loop_param(c->k, p->x->tensor) >= 0 &&
+			    lies_badly(c, p, size));
+	in_lanes = is_in_lanes(c, p, &fit);
+	near = t->l1_bytes / NEAR_PART;
+	p->few = in_lanes && fit > near &&
+		 elements(c, p->rows) <= FEW_ROWS && rest == 1;
+	p->pack_y = !in_lanes || (fit > near && !p->few);
+	if (p->few)
+		size_few(c, p);
 }
 
 /* ---- copies of factors ---- */
@@ -218,7 +270,7 @@ static const ix_form *row_major(
 }
 
 /* An equation that makes the copy; what reads it instead of the factor. */
-static int32_t add_pack(contract *c, const expr *from, int32_t n,
+static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
 	const int32_t *var, const expr **read)
 {
 	loop_kernel *k = c->k;
@@ -227,6 +279,8 @@ static int32_t add_pack(contract *c, const expr *from, int32_t n,
 	int64_t elems;
 	const ix_form *at = row_major(k, n, var, &elems);
 
+	if (from->dtype != acc)
+		from = ex_cast(k->s, acc, from);
 	memcpy(eqn, k->eqn, (size_t)k->n_eqns * sizeof *eqn);
 	k->eqn = eqn;
 	e->label = "pack";
@@ -303,8 +357,9 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 
 	in = (in & p->sums) | BIT(p->j);
 	n = order_vars(c, p, in, p->j, var);
-	eqn = add_pack(c, y, n, var, &p->y);
-	if (may_turn(c, y, p->lanes) && !adjoins(k, y->form, p->j))
+	eqn = add_pack(c, y, k->eqn[p->eqn].acc[0], n, var, &p->y);
+	if (y->dtype == k->eqn[p->eqn].acc[0] && may_turn(c, y, p->lanes) &&
+		 !adjoins(k, y->form, p->j))
 		for (int32_t i = n - 2; i >= 0; i--)
 			if (adjoins(k, y->form, var[i]) &&
 				contract_extent(c, var[i]) >= p->lanes &&
@@ -336,7 +391,7 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 	loop_node *copy;
 
 	n = order_vars(c, p, in, p->s, var);
-	eqn = add_pack(c, p->x, n, var, &p->x);
+	eqn = add_pack(c, p->x, k->eqn[p->eqn].acc[0], n, var, &p->x);
 	copy = statement(c, LOOP_STMT, eqn);
 	for (int32_t i = n - 1; i >= 0; i--)
 		copy = loop_node_for(k->a, var[i], copy);
@@ -363,6 +418,7 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->size = p->tile;
 	t->lanes = p->lanes;
 	t->unroll = p->vectors;
+	t->n_ahead = p->few ? (int32_t)p->sum_block : 0;
 	return t;
 }
 

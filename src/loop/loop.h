@@ -90,7 +90,8 @@ struct loop_node {
 	int32_t lanes;	/* FOR: elements at a time; 0 and 1: one */
 	int32_t unroll; /* FOR: accumulators a reduction over it is spread on */
 	int32_t n_ahead; /* FOR in lanes: asked for with every vector; STAGE:
-			    with every square */
+			    with every square; TILE: steps of sum[0] that
+			    factor[1], in memory, is asked for ahead */
 	const loop_ahead *ahead;
 	int32_t n_clip; /* FOR: where a write in place has its window */
 	const loop_clip *clip;

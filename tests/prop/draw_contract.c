@@ -323,7 +323,7 @@ static void draw_backward(sketch *k)
 prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 {
 	static const char *const dtypes[] = {"f32", "f32", "f32", "f32", "f64",
-		"f64", "f16", "bf16"};
+		"f64", "f16", "bf16", "i8", "i32"};
 	prop_case *c = arena_make(a, prop_case);
 	sketch k = {.r = rng_new(seed ^ UINT64_C(0x5eed), index), .a = a,
 		.op = str_new(a), .in = str_new(a), .call = str_new(a),
@@ -331,7 +331,7 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 	int64_t what = rng_below(&k.r, 10), style = rng_below(&k.r, 100);
 	str all = str_new(a);
 
-	k.dtype = dtypes[rng_below(&k.r, 8)];
+	k.dtype = dtypes[rng_below(&k.r, what < 7 ? 10 : 8)];
 	while (k.out.n == 0) { /* a product may be too large */
 		if (what < 5)
 			draw_product(&k);
