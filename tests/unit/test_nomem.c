@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static long n_calls, fail_at, n_alive;
 
@@ -57,23 +58,59 @@ static tn_status train(tn_context *c)
 	return s;
 }
 
-static void each_allocation_fails(void **state)
+static char path[] = "/tmp/tenon_nomem_XXXXXX";
+
+/* Layers, a step, to a file and back. */
+static tn_status layers(tn_context *c)
+{
+	static const float data[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+	int64_t xs[] = {4, 2};
+	tn_optimizer *o = NULL;
+	tn_params *p;
+	tn_layer *fc, *norm;
+	tn_tensor *x;
+	tn_status s = tn_params_new(&p, c);
+
+	if (s < 0)
+		return s;
+	fc = tn_nn_linear(p, "fc", 2, 3, NULL);
+	norm = tn_nn_batch_norm(p, "norm", 3, NULL);
+	if (tn_optimizer_new(&o, c, "sgd", NULL) >= 0 &&
+		tn_optimizer_add_all(o, p) >= 0) {
+		tn_scope_enter(c);
+		x = tn_tensor_new(c, TN_F32, 2, xs, data);
+		x = tn_nn_forward(norm, tn_nn_forward(fc, x));
+		tn_backward(tn_reduce_sum(tn_square(x), NULL, 0, false), NULL);
+		tn_optimizer_step(o);
+		tn_scope_leave(c);
+		tn_params_eval(p);
+		tn_params_save(p, path, NULL, 0);
+		tn_params_load(p, path, true);
+	}
+	s = tn_context_status(c);
+	tn_optimizer_free(o);
+	tn_params_free(p);
+	return s;
+}
+
+static void fail_each(tn_status (*task)(tn_context *c))
 {
 	tn_options o = TN_OPTIONS_INIT;
 	tn_status s = TN_ENOMEM;
 	long n = 0;
 
-	(void)state;
 	o.interp = true; /* the C compiler is another process */
 	o.memory.resize = resize;
-	while (s != TN_OK && n < 5000) {
+	/* all of the first 200; under ASan there are thousands */
+	while (s != TN_OK && n < 100000) {
 		tn_context *c = NULL;
 
 		n_calls = n_alive = 0;
-		fail_at = ++n;
+		n += 1 + n / 200;
+		fail_at = n;
 		s = tn_context_new(&c, &o);
 		if (s == TN_OK)
-			s = train(c);
+			s = task(c);
 		if (s != TN_OK)
 			assert_int_equal(s, TN_ENOMEM);
 		tn_context_free(c);
@@ -86,10 +123,28 @@ static void each_allocation_fails(void **state)
 	assert_true(n > 20); /* it did allocate */
 }
 
+static void each_allocation_fails(void **state)
+{
+	(void)state;
+	fail_each(train);
+}
+
+static void each_allocation_of_layers_fails(void **state)
+{
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	fail_each(layers);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_allocation_fails),
+		cmocka_unit_test(each_allocation_of_layers_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
