@@ -411,8 +411,8 @@ static void *plan_of(tensors *t)
 	t->stats.n_plan_misses++;
 	a = arena_child(t->a);
 	p.compiled = t->b.compile(t->b.arg, a, make_program(t, a));
-	map_set(t->plan_of, t->code.at, n, t->plan.n);
 	*vec_push(t->a, &t->plan) = p;
+	map_set(t->plan_of, t->code.at, n, t->plan.n - 1);
 	return p.compiled;
 }
 

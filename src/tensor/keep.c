@@ -107,7 +107,9 @@ static int32_t count_values(tensors *t)
 		for (int32_t i = 0; i < c->n_args; i++)
 			t->count.at[place_of(t, c->arg[i].v)]++;
 		for (int32_t i = 0; i < c->n_results; i++)
-			if (c->result[i] != NULL && c->result[i]->holds_self)
+			if (c->result[i] != NULL &&
+				c->result[i]->holds_self &&
+				!c->result[i]->again)
 				t->count.at[place_of(t, c->result[i])]++;
 	}
 	return n;
@@ -230,6 +232,8 @@ static void keep(tensors *t, t_value *v)
 
 static void make_again(tensors *t, t_call *c, t_value *v)
 {
+	if (v->again) /* from a flush that failed */
+		return;
 	v->again = c->again = true;
 	if (v->holds_self)
 		t_data_drop(t, v);
