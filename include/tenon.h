@@ -669,9 +669,17 @@ TN_API tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p);
 TN_API tn_status tn_optimizer_step(tn_optimizer *o);
 TN_API void tn_optimizer_set_lr(tn_optimizer *o, double lr);
 TN_API int64_t tn_optimizer_steps(const tn_optimizer *o);
-/** State k of the i-th parameter: to store and load. NULL: there is none. */
+/** The next step is number n + 1: of training that goes on. */
+TN_API void tn_optimizer_set_steps(tn_optimizer *o, int64_t n);
+/** State k of the i-th parameter. NULL: there is none. */
 TN_API tn_tensor *tn_optimizer_state(
 	const tn_optimizer *o, int32_t i, int32_t k);
+/**
+ * Adds all states to a set, to save and load them: state k of parameter NAME
+ * as NAME.state0 ..., of the i-th parameter without a name as i.state0.
+ * errors  [params.name]
+ */
+TN_API tn_status tn_optimizer_add_states(const tn_optimizer *o, tn_params *p);
 /** Rises linearly to lr within warmup steps, then falls as a cosine to least. */
 TN_API double tn_lr_cosine(int64_t step, int64_t warmup, int64_t total,
 	double lr, double least);

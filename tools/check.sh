@@ -122,7 +122,7 @@ fi
 if command -v valgrind >/dev/null; then
 	# it does not know the newest vectors; 2: what it finds, 1: not learned yet
 	stage "examples under valgrind" sh -c '
-		for e in "custom_op" "mlp 5"; do
+		for e in "custom_op" "mlp 5" "gpt 2"; do
 			TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
 				--error-exitcode=2 build/examples/example_$e
 			[ $? -lt 2 ] || exit 1

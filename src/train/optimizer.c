@@ -9,6 +9,7 @@
 #include <tenon.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,6 +145,33 @@ tn_tensor *tn_optimizer_state(const tn_optimizer *o, int32_t i, int32_t k)
 	return i >= 0 && i < o->n && k >= 0 && k < o->kind->n_states
 		? o->slot[i].state[k]
 		: NULL;
+}
+
+void tn_optimizer_set_steps(tn_optimizer *o, int64_t n)
+{
+	o->n_steps = n;
+}
+
+tn_status tn_optimizer_add_states(const tn_optimizer *o, tn_params *p)
+{
+	char number[16], state[16];
+	tn_status s = TN_OK;
+
+	for (int32_t i = 0; i < o->n && s >= 0; i++) {
+		const char *name = tn_tensor_name(o->slot[i].p);
+
+		snprintf(number, sizeof number, "%d", (int)i);
+		s = tn_params_enter(p, "%s", name != NULL ? name : number);
+		if (s < 0)
+			return s;
+		for (int32_t k = 0; k < o->kind->n_states && s >= 0; k++) {
+			snprintf(state, sizeof state, "state%d", (int)k);
+			s = tn_params_add(
+				p, state, o->slot[i].state[k], false);
+		}
+		tn_params_leave(p);
+	}
+	return s;
 }
 
 /* ---- a step ---- */

@@ -574,6 +574,78 @@ static void test_gradients(void **state)
 	}
 }
 
+/* ---- other dtypes ---- */
+
+/* Every layer in t on data that t has exactly: near what f64 gives. */
+static void dtype(tn_dtype t, double tolerance)
+{
+	tn_nn_linear_options lo = TN_NN_LINEAR_OPTIONS_INIT;
+	tn_nn_norm_options no = TN_NN_NORM_OPTIONS_INIT;
+	tn_nn_conv2d_options co = TN_NN_CONV2D_OPTIONS_INIT;
+	tn_nn_attention_options ao = TN_NN_ATTENTION_OPTIONS_INIT;
+	int64_t shape[] = {2, 2, 4, 4}, flat[] = {4, 4, 4}, n;
+	tn_context *c = context(true);
+	double got[2][ROOM], v[ROOM];
+
+	for (int kind = 0; kind < 6; kind++)
+		for (int i = 0; i < 2; i++) {
+			tn_params *p = set(c);
+			tn_tensor *x, *y;
+			tn_layer *l;
+
+			lo.dtype = no.dtype = co.dtype = ao.dtype =
+				i == 0 ? TN_F64 : t;
+			l = kind == 0	? tn_nn_linear(p, "l", 4, 3, &lo)
+			    : kind == 1 ? tn_nn_layer_norm(p, "l", 4, &no)
+			    : kind == 2 ? tn_nn_rms_norm(p, "l", 4, &no)
+			    : kind == 3 ? tn_nn_conv2d(p, "l", 2, 2, 2, 2, &co)
+			    : kind == 4
+				    ? tn_nn_attention(p, "l", 4, 2, &ao)
+				    : tn_nn_batch_norm(p, "l", 2, &no);
+			for (int32_t k = 0; k < tn_params_n(p); k++) {
+				x = tn_params_at(p, k);
+				n = tn_tensor_n_elems(x);
+				for (int64_t e = 0; e < n; e++)
+					tn_set_f64(lo.dtype, v, e,
+						(double)((e * 5 + k) % 7) / 4);
+				tn_set_data(x, v, (size_t)n *
+						tn_dtype_bytes(lo.dtype));
+			}
+			for (int64_t e = 0; e < 64; e++)
+				tn_set_f64(lo.dtype, v, e,
+					(double)(e * 11 % 17) / 8 - 1);
+			x = tn_tensor_new(c, lo.dtype, 4, shape, v);
+			if (kind == 4)
+				x = tn_reshape(x, flat, 3);
+			y = tn_nn_forward(l, x);
+			if (!tn_is_valid(y))
+				fail_msg("%s", tn_context_diag(c)->text);
+			assert_int_equal(tn_tensor_dtype(y), lo.dtype);
+			n = tn_tensor_n_elems(y);
+			assert_true(n > 0 && n <= ROOM);
+			assert_int_equal(tn_read(tn_cast(y, TN_F64), got[i],
+						 (size_t)n * sizeof(double)),
+				TN_OK);
+			for (int64_t e = 0; i == 1 && e < n; e++)
+				if (!(fabs(got[1][e] - got[0][e]) <= tolerance *
+					    (1 + fabs(got[0][e]))))
+					fail_msg("kind %d %s: %g, not %g", kind,
+						tn_dtype_name(t), got[1][e],
+						got[0][e]);
+			tn_params_free(p);
+		}
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_context_free(c);
+}
+
+static void test_dtypes(void **state)
+{
+	(void)state;
+	dtype(TN_F32, 1e-5);
+	dtype(TN_F16, 0.02);
+	dtype(TN_BF16, 0.15);
+}
+
 /* ---- dropout, initialisers ---- */
 
 static void test_dropout(void **state)
@@ -759,6 +831,7 @@ int main(void)
 		cmocka_unit_test(test_conv2d),
 		cmocka_unit_test(test_attention),
 		cmocka_unit_test(test_gradients),
+		cmocka_unit_test(test_dtypes),
 		cmocka_unit_test(test_dropout),
 		cmocka_unit_test(test_initialisers),
 		cmocka_unit_test(test_refusals),

@@ -312,6 +312,86 @@ static void test_mismatches(void **state)
 	tn_context_free(c);
 }
 
+/* ---- training that goes on ---- */
+
+typedef struct training {
+	tn_params *p, *states;
+	tn_optimizer *o;
+	tn_layer *fc;
+} training;
+
+static training start(tn_context *c, uint64_t seed)
+{
+	training t;
+
+	tn_set_seed(c, seed);
+	assert_int_equal(tn_params_new(&t.p, c), TN_OK);
+	assert_int_equal(tn_params_new(&t.states, c), TN_OK);
+	assert_int_equal(tn_optimizer_new(&t.o, c, "adam", NULL), TN_OK);
+	t.fc = tn_nn_linear(t.p, "fc", 2, 3, NULL);
+	assert_int_equal(tn_optimizer_add_all(t.o, t.p), TN_OK);
+	assert_int_equal(tn_optimizer_add_states(t.o, t.states), TN_OK);
+	return t;
+}
+
+static void train(tn_context *c, const training *t, int from, int to)
+{
+	int64_t shape[] = {4, 2};
+	float data[8];
+
+	for (int i = from; i < to; i++) {
+		tn_tensor *y;
+
+		tn_fill_random(TN_F32, data, 8, (uint64_t)i, 0, 0);
+		tn_scope_enter(c);
+		y = tn_nn_forward(
+			t->fc, tn_tensor_new(c, TN_F32, 2, shape, data));
+		tn_backward(tn_reduce_sum(tn_sin(y), NULL, 0, false), NULL);
+		tn_optimizer_step(t->o);
+		tn_scope_leave(c);
+		tn_params_eval(t->p);
+	}
+}
+
+static void end(const training *t)
+{
+	tn_params_free(t->states);
+	tn_optimizer_free(t->o);
+	tn_params_free(t->p);
+}
+
+/* Saved after 3 steps and gone on with elsewhere: the same bits after 6. */
+static void test_goes_on(void **state)
+{
+	tn_context *c = context();
+	training t = start(c, 1), u;
+	char other[sizeof path + 8];
+	float want[6];
+
+	(void)state;
+	snprintf(other, sizeof other, "%s.opt", path);
+	assert_int_equal(tn_params_n(t.states), 4);
+	assert_string_equal(tn_params_name(t.states, 0), "fc.weight.state0");
+	assert_string_equal(tn_params_name(t.states, 3), "fc.bias.state1");
+	train(c, &t, 0, 3);
+	assert_int_equal(tn_params_save(t.p, path, NULL, 0), TN_OK);
+	assert_int_equal(tn_params_save(t.states, other, NULL, 0), TN_OK);
+	train(c, &t, 3, 6);
+	tn_read(tn_params_get(t.p, "fc.weight"), want, sizeof want);
+	u = start(c, 2);
+	assert_int_equal(tn_params_load(u.p, path, true), TN_OK);
+	assert_int_equal(tn_params_load(u.states, other, true), TN_OK);
+	tn_optimizer_set_steps(u.o, 3);
+	train(c, &u, 3, 6);
+	assert_int_equal(tn_optimizer_steps(u.o), 6);
+	reads(tn_params_get(u.p, "fc.weight"), 6, want);
+	assert_int_equal(tn_context_status(c), TN_OK);
+	assert_int_equal(unlink(other), 0);
+	end(&t);
+	end(&u);
+	tn_context_free(c);
+}
+
 static int make_file(void **state)
 {
 	int fd = mkstemp(path);
@@ -334,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_trained),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_mismatches),
+		cmocka_unit_test(test_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);
