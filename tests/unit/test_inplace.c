@@ -520,14 +520,21 @@ static void check_gradient(const inplace_case *k, int step, tn_tensor *x,
 			got[i], k->grad(p, q, i, of_q));
 }
 
-/* One step of a case, and of descent: the next one starts elsewhere. */
-static void one_step(const inplace_case *k, at *a, double *p, const double *q)
+/*
+ * One step of a case, and of descent: the next one starts elsewhere. early:
+ * the loss is looked at before its gradient is asked for.
+ */
+static void one_step(const inplace_case *k, at *a, double *p, const double *q,
+	bool early)
 {
 	tn_tensor *loss;
 	double old[N + 1], value;
 
 	tn_scope_enter(a->c);
 	loss = k->loss(a);
+	if (early)
+		near(k->name, "the early loss", a->step, tn_item(loss),
+			k->value(p, q));
 	tn_backward(loss, NULL);
 	tn_keep(loss);
 	value = tn_item(loss);
@@ -549,7 +556,7 @@ static void one_step(const inplace_case *k, at *a, double *p, const double *q)
 	tn_drop(loss);
 }
 
-static void run_case(const inplace_case *k, bool interp)
+static void run_case(const inplace_case *k, bool interp, bool early)
 {
 	tn_options o = TN_OPTIONS_INIT;
 	int64_t shape[] = {2, 2};
@@ -567,7 +574,7 @@ static void run_case(const inplace_case *k, bool interp)
 	a.q = tn_parameter(a.c, "q", TN_F64, 2, shape, q);
 	for (a.step = 0; a.step < 4; a.step++) {
 		p[N] = q[N] = a.step;
-		one_step(k, &a, p, q);
+		one_step(k, &a, p, q, early);
 		tn_context_stats(a.c, &stats);
 		if (stats.n_copies != (a.step + 1) * k->copies)
 			fail_msg("case %s, step %d: %d copies", k->name,
@@ -585,8 +592,8 @@ static void all_cases(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		run_case(&cases[i], true);
-		run_case(&cases[i], false);
+		for (int how = 0; how < 4; how++)
+			run_case(&cases[i], how % 2, how / 2);
 	}
 }
 
