@@ -286,6 +286,75 @@ TN_API void tn_array_free(tn_array *a);
 TN_API TN_MUST_USE tn_status tn_npy_write(tn_context *c, const char *path,
 	tn_dtype dtype, int32_t rank, const int64_t *shape, const void *data);
 
+/* ---- ONNX models ------------------------------------------------------- */
+
+/** A model that has been read; a program is built from it. */
+typedef struct tn_onnx tn_onnx;
+
+/** An input or output of a model: borrowed from it. */
+typedef struct tn_onnx_port {
+	const char *name;
+	const char *type; /* as text, such as "tensor(float)[N,3]" */
+	bool is_tensor;	  /* else a sequence or an optional */
+	tn_dtype dtype;	  /* of a tensor, when Tenon has its element type */
+	int32_t rank;	  /* -1: the model does not say */
+	int64_t shape[TN_MAX_RANK]; /* -1: not said, or a name */
+} tn_onnx_port;
+
+/**
+ * Read a model: nothing is executed.
+ *
+ * errors  [onnx.open] [onnx.wire] truncated or damaged   [onnx.*] docs/onnx.md
+ * owner   *out is the caller's: tn_onnx_free, after programs built from it
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_onnx_open(
+	tn_onnx **out, tn_context *c, const char *path);
+TN_API void tn_onnx_free(tn_onnx *m);
+/** Inputs that are no initialisers. */
+TN_API int32_t tn_onnx_n_inputs(const tn_onnx *m);
+TN_API int32_t tn_onnx_n_outputs(const tn_onnx *m);
+/** NULL when i is not a number of one. */
+TN_API const tn_onnx_port *tn_onnx_input(const tn_onnx *m, int32_t i);
+TN_API const tn_onnx_port *tn_onnx_output(const tn_onnx *m, int32_t i);
+/** The size of a dimension that has a name. [onnx.dim] */
+TN_API TN_MUST_USE tn_status tn_onnx_set_dim(
+	tn_onnx *m, const char *name, int64_t size);
+/**
+ * A .pb file with a value of input or output i: one array; for a sequence any
+ * number, for an optional one or none. Borrowed from m. [onnx.value]
+ */
+TN_API TN_MUST_USE tn_status tn_onnx_read(tn_onnx *m, bool is_output,
+	int32_t i, const char *path, int32_t *n, const tn_array **arrays);
+/**
+ * The value of input i, as n arrays. Where it decides a shape, the program is
+ * right for this value only, and refuses others [onnx.pinned]; else only its
+ * shape counts. The data must live until programs built from m are freed.
+ */
+TN_API TN_MUST_USE tn_status tn_onnx_give(
+	tn_onnx *m, int32_t i, int32_t n, const tn_array *arrays);
+/**
+ * The model as a program. Its inputs are those of the model (the elements of a
+ * sequence one by one), its parameters the initialisers.
+ *
+ * errors  [onnx.operator] one that is not supported   [onnx.dim] [onnx.value]
+ *         something must be given first   [onnx.*] and those of rows
+ * owner   *out is the caller's: tn_program_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_onnx_build(tn_program **out, tn_onnx *m);
+/** Open and build, with nothing given. */
+TN_API TN_MUST_USE tn_status tn_onnx_load(
+	tn_program **out, tn_context *c, const char *path);
+/** Operators, sizes and what is not supported, as text or JSON. */
+TN_API TN_MUST_USE tn_status tn_onnx_info(char **out, tn_onnx *m, bool json);
+/** The operators that are supported, as a table in Markdown. */
+TN_API TN_MUST_USE tn_status tn_onnx_ops_text(char **out, tn_context *c);
+/** Parameters of a program that came from a model, with their elements. */
+TN_API int32_t tn_program_n_params(const tn_program *p);
+TN_API const tn_value *tn_program_param(const tn_program *p, int32_t i);
+TN_API const void *tn_program_param_data(const tn_program *p, int32_t i);
+
 /* ---- tensors ----------------------------------------------------------- */
 
 /**

@@ -1062,6 +1062,31 @@ TN_API tn_status tn_at_lamb(const char *file, int32_t line, tn_tensor *p, tn_ten
 	tn_at_clip_factor(__FILE__, __LINE__, s, limit)
 TN_API tn_tensor *tn_at_clip_factor(const char *file, int32_t line, tn_tensor *s, double limit);
 
+/** each element of an axis from elements ids, by weights w. Defaults: axis = 0 */
+#define tn_resample(x, ids, w, axis) \
+	tn_at_resample(__FILE__, __LINE__, x, ids, w, axis)
+TN_API tn_tensor *tn_at_resample(const char *file, int32_t line, tn_tensor *x, tn_tensor *ids, tn_tensor *w, int64_t axis);
+
+/** pixels of images at places i (rows) and j (columns), 0 outside */
+#define tn_sample_pixels(x, i, j) \
+	tn_at_sample_pixels(__FILE__, __LINE__, x, i, j)
+TN_API tn_tensor *tn_at_sample_pixels(const char *file, int32_t line, tn_tensor *x, tn_tensor *i, tn_tensor *j);
+
+/** pixels of image b at rows i and columns j of boxes, times u and v */
+#define tn_sample_boxes(x, b, i, j, u, v) \
+	tn_at_sample_boxes(__FILE__, __LINE__, x, b, i, j, u, v)
+TN_API tn_tensor *tn_at_sample_boxes(const char *file, int32_t line, tn_tensor *x, tn_tensor *b, tn_tensor *i, tn_tensor *j, tn_tensor *u, tn_tensor *v);
+
+/** determinants of square matrices */
+#define tn_det(x) \
+	tn_at_det(__FILE__, __LINE__, x)
+TN_API tn_tensor *tn_at_det(const char *file, int32_t line, tn_tensor *x);
+
+/** distinct slices of an axis in order: first index of each (padded with -1), which one each slice is, how often each occurs, how many there are. Defaults: axis = 0. out has room for 4 */
+#define tn_unique_slices(x, axis, out) \
+	tn_at_unique_slices(__FILE__, __LINE__, x, axis, out)
+TN_API tn_status tn_at_unique_slices(const char *file, int32_t line, tn_tensor *x, int64_t axis, tn_tensor **out);
+
 /** operands joined along an axis. Defaults: axis = 0 */
 #define tn_concat(x, n_x, axis) \
 	tn_at_concat(__FILE__, __LINE__, x, n_x, axis)

@@ -30,7 +30,15 @@ struct tn_program {
 	plan_exec *exec;   /* NULL until compiled */
 	tn_value *in, *out;
 	bool ready;
+	int32_t n_free; /* inputs that are the caller's; behind them bound ones */
+	const void *const *bound; /* (inputs) NULL: none is bound or pinned */
+	const bool *pinned;	  /* (inputs) the caller's array must equal it */
+	const void **all;	  /* (inputs) scratch of a run */
 };
+
+/* What callers see of the values of a program. */
+tn_value *api_values(arena *a, const ir_program *ir, const int32_t *at,
+	int32_t n);
 
 /* Calls fn in the context's environment; remembers that a diagnosis is there. */
 tn_status api_call(tn_context *c, void (*fn)(void *arg), void *arg);

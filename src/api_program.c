@@ -23,7 +23,7 @@ struct parse_call {
 	arena *a;
 };
 
-static tn_value *values_of(arena *a, const ir_program *ir, const int32_t *at,
+tn_value *api_values(arena *a, const ir_program *ir, const int32_t *at,
 	int32_t n)
 {
 	tn_value *out = arena_array(a, tn_value, n + 1);
@@ -59,8 +59,9 @@ static void parse(void *arg)
 		k->file != NULL ? arena_strdup(k->a, k->file) : NULL);
 	if (k->c->o.verify)
 		ir_program_verify(p->ir);
-	p->in = values_of(k->a, p->ir, p->ir->input.at, p->ir->input.n);
-	p->out = values_of(k->a, p->ir, p->ir->output.at, p->ir->output.n);
+	p->in = api_values(k->a, p->ir, p->ir->input.at, p->ir->input.n);
+	p->out = api_values(k->a, p->ir, p->ir->output.at, p->ir->output.n);
+	p->n_free = p->ir->input.n;
 	k->c->stats.parse_ms += compile_clock_ms() - start;
 	k->p = p;
 }
@@ -145,7 +146,7 @@ void tn_program_free(tn_program *p)
 
 int32_t tn_program_n_inputs(const tn_program *p)
 {
-	return p->ir->input.n;
+	return p->n_free;
 }
 
 int32_t tn_program_n_outputs(const tn_program *p)
@@ -155,7 +156,7 @@ int32_t tn_program_n_outputs(const tn_program *p)
 
 const tn_value *tn_program_input(const tn_program *p, int32_t i)
 {
-	return i >= 0 && i < p->ir->input.n ? &p->in[i] : NULL;
+	return i >= 0 && i < p->n_free ? &p->in[i] : NULL;
 }
 
 const tn_value *tn_program_output(const tn_program *p, int32_t i)
@@ -327,7 +328,7 @@ static void check_arrays(const struct run_call *r)
 {
 	const tn_program *p = r->p;
 
-	for (int32_t i = 0; i < p->ir->input.n; i++)
+	for (int32_t i = 0; i < p->n_free; i++)
 		if (p->in[i].n_elems > 0 &&
 			(r->in == NULL || r->in[i] == NULL))
 			env_fail(p->c->e, TN_EINVAL, "api.null", (loc){0},
@@ -340,16 +341,38 @@ static void check_arrays(const struct run_call *r)
 				p->out[i].name);
 }
 
+/* The caller's arrays, then those that are bound. */
+static const void *const *all_inputs(const struct run_call *r)
+{
+	tn_program *p = r->p;
+
+	if (p->bound == NULL)
+		return r->in;
+	for (int32_t i = 0; i < p->ir->input.n; i++)
+		p->all[i] = i < p->n_free ? r->in[i] : p->bound[i];
+	for (int32_t i = 0; i < p->n_free; i++)
+		if (p->pinned[i] && memcmp(p->all[i], p->bound[i],
+					    p->in[i].n_bytes) != 0)
+			env_fail(p->c->e, TN_EINVAL, "onnx.pinned", (loc){0},
+				"input %s decided shapes when the program was "
+				"built and has another value now: build it "
+				"again",
+				p->in[i].name);
+	return p->all;
+}
+
 static void run(void *arg)
 {
 	const struct run_call *r = arg;
+	const void *const *in;
 
 	check_arrays(r);
 	compile(r->p);
+	in = all_inputs(r);
 	if (r->p->c->o.interp)
-		interp_run(r->p->c->e, r->p->ir, r->in, r->out);
+		interp_run(r->p->c->e, r->p->ir, in, r->out);
 	else
-		plan_exec_run(r->p->exec, r->in, r->out);
+		plan_exec_run(r->p->exec, in, r->out);
 }
 
 tn_status tn_program_run(

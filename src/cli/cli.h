@@ -21,7 +21,8 @@ typedef struct cli_command {
 	int (*run)(const struct cli_command *self, int argc, char **argv);
 } cli_command;
 
-extern const cli_command cli_run, cli_explain, cli_ops, cli_bench;
+extern const cli_command cli_run, cli_explain, cli_check, cli_info, cli_ops,
+	cli_bench;
 
 /* ---- args.c: --flag, --name=value, --name value, positional ---- */
 

@@ -10,6 +10,8 @@
 static const cli_command *const commands[] = {
 	&cli_run,
 	&cli_explain,
+	&cli_check,
+	&cli_info,
 	&cli_ops,
 	&cli_bench,
 };

@@ -17,6 +17,8 @@
  */
 #include "ir/ir.h"
 
+#include <math.h>
+
 /* One element, to be compared. Which member holds is known from the dtype. */
 typedef union key {
 	double f;
@@ -325,6 +327,133 @@ static void run_non_max_suppression(arena *a, void *arg)
 	*(int64_t *)j->out[1] = s.found;
 }
 
+/* ---- det ---- */
+
+/* Gaussian elimination with the largest pivot; m (n, n) is used up. */
+static double determinant(double *m, int64_t n)
+{
+	double det = 1;
+
+	for (int64_t k = 0; k < n; k++) {
+		int64_t best = k;
+
+		for (int64_t i = k + 1; i < n; i++)
+			if (fabs(m[i * n + k]) > fabs(m[best * n + k]))
+				best = i;
+		if (best != k)
+			det = -det;
+		for (int64_t j = k; j < n && best != k; j++) {
+			double t = m[k * n + j];
+
+			m[k * n + j] = m[best * n + j];
+			m[best * n + j] = t;
+		}
+		det *= m[k * n + k];
+		if (m[k * n + k] == 0)
+			return 0;
+		for (int64_t i = k + 1; i < n; i++) {
+			double f = m[i * n + k] / m[k * n + k];
+
+			for (int64_t j = k + 1; j < n; j++)
+				m[i * n + j] -= f * m[k * n + j];
+		}
+	}
+	return det;
+}
+
+static void run_det(arena *a, void *arg)
+{
+	const job *j = arg;
+	const ir_type *t = &j->in_type[0];
+	int64_t n = t->shape[t->rank - 1];
+	int64_t n_out = shape_numel(j->out_type[0].shape, j->out_type[0].rank);
+	double *m = arena_array(a, double, n * n + 1);
+
+	for (int64_t i = 0; i < n_out; i++) {
+		for (int64_t k = 0; k < n * n; k++)
+			m[k] = dtype_load_f64(t->dtype, j->in[0],
+				i * n * n + k);
+		dtype_store_f64(j->out_type[0].dtype, j->out[0], i,
+			determinant(m, n));
+	}
+}
+
+/* ---- unique_slices ---- */
+
+typedef struct slices {
+	const job *j;
+	int64_t n, outer, inner; /* (outer, n, inner) */
+} slices;
+
+static key slice_element(const slices *s, int64_t slice, int64_t i)
+{
+	int64_t row = i / s->inner, col = i % s->inner;
+
+	return load(s->j->in_type[0].dtype, s->j->in[0],
+		(row * s->n + slice) * s->inner + col);
+}
+
+/* -1, 0, 1: slices x and y, compared element by element */
+static int compare_slices(const slices *s, int64_t x, int64_t y)
+{
+	bool is_float = dtype_is_float(s->j->in_type[0].dtype);
+
+	for (int64_t i = 0; i < s->outer * s->inner; i++) {
+		key p = slice_element(s, x, i), q = slice_element(s, y, i);
+
+		if (is_less(is_float, p, q))
+			return -1;
+		if (is_less(is_float, q, p))
+			return 1;
+	}
+	return 0;
+}
+
+/* Each slice is put to its place among those before it. */
+static void run_unique_slices(arena *a, void *arg)
+{
+	const job *j = arg;
+	const ir_type *t = &j->in_type[0];
+	int64_t axis = j->attr[0], found = 0;
+	int64_t *first = j->out[0], *inverse = j->out[1], *counts = j->out[2];
+	slices s = {.j = j, .n = t->shape[axis]};
+	int64_t *rank = arena_array(a, int64_t, s.n + 1);
+
+	s.outer = shape_numel(t->shape, (int32_t)axis);
+	s.inner = shape_numel(t->shape + axis + 1, t->rank - (int32_t)axis - 1);
+	for (int64_t i = 0; i < s.n; i++) {
+		int64_t lo = 0, hi = found;
+
+		while (lo < hi) {
+			int64_t mid = (lo + hi) / 2;
+
+			if (compare_slices(&s, first[mid], i) < 0)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		if (lo == found || compare_slices(&s, first[lo], i) != 0) {
+			for (int64_t k = found++; k > lo; k--) {
+				first[k] = first[k - 1];
+				counts[k] = counts[k - 1];
+			}
+			first[lo] = i;
+			counts[lo] = 0;
+		}
+		counts[lo]++;
+		rank[i] = first[lo];
+	}
+	for (int64_t i = 0; i < s.n; i++)
+		for (int64_t k = 0; k < found; k++)
+			if (first[k] == rank[i])
+				inverse[i] = k;
+	for (int64_t i = found; i < s.n; i++) {
+		first[i] = -1;
+		counts[i] = 0;
+	}
+	*(int64_t *)j->out[3] = found;
+}
+
 /* ---- the table ---- */
 
 #define OPAQUE(name)                                                           \
@@ -342,6 +471,8 @@ OPAQUE(topk)
 OPAQUE(nonzero)
 OPAQUE(unique)
 OPAQUE(non_max_suppression)
+OPAQUE(det)
+OPAQUE(unique_slices)
 #undef OPAQUE
 
 static const ir_opaque table[] = {
@@ -351,6 +482,8 @@ static const ir_opaque table[] = {
 	{"nonzero", do_nonzero},
 	{"unique", do_unique},
 	{"non_max_suppression", do_non_max_suppression},
+	{"det", do_det},
+	{"unique_slices", do_unique_slices},
 };
 
 const ir_opaque *ir_opaque_find(const char *name)

@@ -1,0 +1,381 @@
+/*
+ * api_onnx.c: models of the ONNX format: read, told what decides shapes, built.
+ *
+ *   tn_onnx_open -> tn_onnx_set_dim, tn_onnx_give -> tn_onnx_build
+ *
+ * Elements of initialisers stay in the mapped file where they can, so a program
+ * lives no longer than its model; tn_onnx_load gives the model to the program.
+ */
+#include "api.h"
+
+#include "onnx/onnx.h"
+
+struct tn_onnx {
+	tn_context *c;
+	arena *a;
+	onnx_model *m;
+	tn_onnx_port *in, *out;
+	struct {
+		bool is;
+		int32_t n;
+		onnx_array *at;
+	} *given; /* (inputs) */
+	VEC(const char *) dim_name;
+	VEC(int64_t) dim;
+};
+
+struct open_call {
+	tn_context *c;
+	const char *path;
+	arena *a;
+	tn_onnx *m;
+	tn_program *p;
+};
+
+static tn_onnx_port port_of(arena *a, const onnx_port *p)
+{
+	tn_onnx_port out = {.name = p->name, .rank = -1};
+	str s = str_new(a);
+
+	onnx_type_print(&s, &p->type);
+	out.type = s.at;
+	out.is_tensor = p->type.kind == ONNX_TENSOR;
+	if (!out.is_tensor || !p->type.has_shape)
+		return out;
+	out.rank = p->type.rank;
+	memcpy(out.shape, p->type.dim, sizeof out.shape);
+	return out;
+}
+
+static void open_model(void *arg)
+{
+	struct open_call *k = arg;
+	tn_onnx *m;
+	int32_t n_in, n_out;
+
+	api_want(k->c, k->path, "path");
+	if (k->a == NULL)
+		k->a = arena_child(k->c->a);
+	m = arena_make(k->a, tn_onnx);
+	m->c = k->c;
+	m->a = k->a;
+	m->m = onnx_open(k->a, arena_strdup(k->a, k->path));
+	n_in = onnx_n_inputs(m->m);
+	n_out = onnx_n_outputs(m->m);
+	m->in = arena_array(k->a, tn_onnx_port, n_in + 1);
+	m->out = arena_array(k->a, tn_onnx_port, n_out + 1);
+	m->given = arena_alloc(k->a, (size_t)n_in + 1, sizeof *m->given);
+	for (int32_t i = 0; i < n_in; i++) {
+		m->in[i] = port_of(k->a, onnx_input(m->m, i));
+		if (m->in[i].is_tensor)
+			onnx_port_dtype(onnx_input(m->m, i), &m->in[i].dtype);
+	}
+	for (int32_t i = 0; i < n_out; i++) {
+		m->out[i] = port_of(k->a, onnx_output(m->m, i));
+		if (m->out[i].is_tensor)
+			onnx_port_dtype(onnx_output(m->m, i),
+				&m->out[i].dtype);
+	}
+	k->m = m;
+}
+
+tn_status tn_onnx_open(tn_onnx **out, tn_context *c, const char *path)
+{
+	struct open_call k = {.c = c, .path = path};
+	tn_status s;
+
+	*out = NULL;
+	s = api_call(c, open_model, &k);
+	if (s < 0)
+		arena_free(k.a);
+	else
+		*out = k.m;
+	return s;
+}
+
+void tn_onnx_free(tn_onnx *m)
+{
+	if (m != NULL)
+		arena_free(m->a);
+}
+
+int32_t tn_onnx_n_inputs(const tn_onnx *m)
+{
+	return onnx_n_inputs(m->m);
+}
+
+int32_t tn_onnx_n_outputs(const tn_onnx *m)
+{
+	return onnx_n_outputs(m->m);
+}
+
+const tn_onnx_port *tn_onnx_input(const tn_onnx *m, int32_t i)
+{
+	return i >= 0 && i < onnx_n_inputs(m->m) ? &m->in[i] : NULL;
+}
+
+const tn_onnx_port *tn_onnx_output(const tn_onnx *m, int32_t i)
+{
+	return i >= 0 && i < onnx_n_outputs(m->m) ? &m->out[i] : NULL;
+}
+
+/* ---- what decides shapes ---- */
+
+struct set_call {
+	tn_onnx *m;
+	const char *name;
+	int64_t size;
+	int32_t i, n;
+	const tn_array *arrays;
+};
+
+static void set_dim(void *arg)
+{
+	struct set_call *k = arg;
+
+	api_want(k->m->c, k->name, "the dimension's name");
+	if (k->size < 0)
+		env_fail(k->m->c->e, TN_EINVAL, "onnx.dim", (loc){0},
+			"the size %lld of dimension %.100s is negative",
+			(long long)k->size, k->name);
+	*vec_push(k->m->a, &k->m->dim_name) =
+		arena_strdup(k->m->a, k->name);
+	*vec_push(k->m->a, &k->m->dim) = k->size;
+}
+
+tn_status tn_onnx_set_dim(tn_onnx *m, const char *name, int64_t size)
+{
+	struct set_call k = {.m = m, .name = name, .size = size};
+
+	return api_call(m->c, set_dim, &k);
+}
+
+static void want_number(const tn_onnx *m, int32_t i, int32_t n)
+{
+	if (i < 0 || i >= n)
+		env_fail(m->c->e, TN_EINVAL, "onnx.input", (loc){0},
+			"the model has %d of them; there is no number %d",
+			(int)n, (int)i);
+}
+
+static void give(void *arg)
+{
+	struct set_call *k = arg;
+	tn_onnx *m = k->m;
+	onnx_array *at;
+
+	want_number(m, k->i, onnx_n_inputs(m->m));
+	at = arena_array(m->a, onnx_array, k->n + 1);
+	for (int32_t i = 0; i < k->n; i++) {
+		const tn_array *x = &k->arrays[i];
+
+		if (tn_dtype_name(x->dtype) == NULL || x->rank < 0 ||
+			x->rank > TN_MAX_RANK ||
+			shape_numel(x->shape, x->rank) < 0)
+			env_fail(m->c->e, TN_EINVAL, "onnx.input", (loc){0},
+				"what is given is no array");
+		at[i].type.dtype = x->dtype;
+		at[i].type.rank = x->rank;
+		memcpy(at[i].type.shape, x->shape, sizeof x->shape);
+		at[i].data = x->data;
+	}
+	m->given[k->i].is = true;
+	m->given[k->i].n = k->n;
+	m->given[k->i].at = at;
+}
+
+tn_status tn_onnx_give(
+	tn_onnx *m, int32_t i, int32_t n, const tn_array *arrays)
+{
+	struct set_call k = {.m = m, .i = i, .n = n, .arrays = arrays};
+
+	return api_call(m->c, give, &k);
+}
+
+struct read_call {
+	tn_onnx *m;
+	bool is_output;
+	int32_t i;
+	const char *path;
+	int32_t *n;
+	const tn_array **arrays;
+};
+
+static void read_value(void *arg)
+{
+	struct read_call *k = arg;
+	tn_onnx *m = k->m;
+	const onnx_port *p;
+	const onnx_array *at;
+	tn_array *out;
+
+	api_want(m->c, k->path, "path");
+	want_number(m, k->i, k->is_output ? onnx_n_outputs(m->m)
+					  : onnx_n_inputs(m->m));
+	p = k->is_output ? onnx_output(m->m, k->i) : onnx_input(m->m, k->i);
+	at = onnx_read_value(m->a, k->path, &p->type, k->n);
+	out = arena_array(m->a, tn_array, *k->n + 1);
+	for (int32_t i = 0; i < *k->n; i++) {
+		const ir_type *t = &at[i].type;
+
+		out[i].dtype = t->dtype;
+		out[i].rank = t->rank;
+		memcpy(out[i].shape, t->shape, sizeof t->shape);
+		out[i].n_elems = shape_numel(t->shape, t->rank);
+		out[i].n_bytes = (size_t)out[i].n_elems * dtype_size(t->dtype);
+		out[i].data = (void *)(uintptr_t)at[i].data; /* only read */
+	}
+	*k->arrays = out;
+}
+
+tn_status tn_onnx_read(tn_onnx *m, bool is_output, int32_t i, const char *path,
+	int32_t *n, const tn_array **arrays)
+{
+	struct read_call k = {m, is_output, i, path, n, arrays};
+
+	*n = 0;
+	*arrays = NULL;
+	return api_call(m->c, read_value, &k);
+}
+
+/* ---- building ---- */
+
+struct build_call {
+	tn_onnx *m;
+	arena *a;
+	tn_program *p;
+};
+
+static void build(void *arg)
+{
+	struct build_call *k = arg;
+	tn_onnx *m = k->m;
+	double start = compile_clock_ms();
+	onnx_import *x;
+	onnx_program o;
+	tn_program *p;
+
+	if (k->a == NULL)
+		k->a = arena_child(m->a);
+	x = onnx_import_new(k->a, m->m);
+	for (int32_t i = 0; i < m->dim.n; i++)
+		onnx_set_dim(x, m->dim_name.at[i], m->dim.at[i]);
+	for (int32_t i = 0; i < onnx_n_inputs(m->m); i++)
+		if (m->given[i].is)
+			onnx_give(x, i, m->given[i].n, m->given[i].at);
+	o = onnx_import_run(x);
+	if (m->c->o.verify)
+		ir_program_verify(o.ir);
+	p = arena_make(k->a, tn_program);
+	p->c = m->c;
+	p->a = k->a;
+	p->ir = o.ir;
+	p->n_free = o.n_free;
+	p->bound = o.bound;
+	p->pinned = o.pinned;
+	p->all = arena_array(k->a, const void *, o.ir->input.n + 1);
+	p->in = api_values(k->a, o.ir, o.ir->input.at, o.ir->input.n);
+	p->out = api_values(k->a, o.ir, o.ir->output.at, o.ir->output.n);
+	for (int32_t i = 0; i < o.ir->input.n; i++)
+		p->in[i].name = o.input[i].name;
+	for (int32_t i = 0; i < o.ir->output.n; i++)
+		p->out[i].name = o.output[i].name;
+	m->c->stats.parse_ms += compile_clock_ms() - start;
+	k->p = p;
+}
+
+tn_status tn_onnx_build(tn_program **out, tn_onnx *m)
+{
+	struct build_call k = {.m = m};
+	tn_status s;
+
+	*out = NULL;
+	s = api_call(m->c, build, &k);
+	if (s < 0)
+		arena_free(k.a);
+	else
+		*out = k.p;
+	return s;
+}
+
+static void load_model(void *arg)
+{
+	struct open_call *k = arg;
+	struct build_call b = {0};
+
+	open_model(k);
+	b.m = k->m;
+	b.a = k->a; /* the model's: it goes with the program */
+	build(&b);
+	k->p = b.p;
+}
+
+tn_status tn_onnx_load(tn_program **out, tn_context *c, const char *path)
+{
+	struct open_call k = {.c = c, .path = path};
+	tn_status s;
+
+	*out = NULL;
+	s = api_call(c, load_model, &k);
+	if (s < 0)
+		arena_free(k.a);
+	else
+		*out = k.p;
+	return s;
+}
+
+int32_t tn_program_n_params(const tn_program *p)
+{
+	return p->ir->input.n - p->n_free;
+}
+
+const tn_value *tn_program_param(const tn_program *p, int32_t i)
+{
+	return i >= 0 && i < tn_program_n_params(p) ? &p->in[p->n_free + i]
+						    : NULL;
+}
+
+const void *tn_program_param_data(const tn_program *p, int32_t i)
+{
+	return i >= 0 && i < tn_program_n_params(p) ? p->bound[p->n_free + i]
+						    : NULL;
+}
+
+/* ---- text ---- */
+
+struct text_call {
+	tn_context *c;
+	tn_onnx *m;
+	bool json;
+	char **out;
+};
+
+static void write_info(void *arg)
+{
+	struct text_call *k = arg;
+	arena *a = arena_child(k->c->a);
+	str s = str_new(a);
+
+	if (k->m != NULL)
+		onnx_info(&s, k->m->m, k->json);
+	else
+		onnx_ops_md(&s);
+	*k->out = api_text(k->c, &s);
+	arena_free(a);
+}
+
+tn_status tn_onnx_info(char **out, tn_onnx *m, bool json)
+{
+	struct text_call k = {m->c, m, json, out};
+
+	*out = NULL;
+	return api_call(m->c, write_info, &k);
+}
+
+tn_status tn_onnx_ops_text(char **out, tn_context *c)
+{
+	struct text_call k = {c, NULL, false, out};
+
+	*out = NULL;
+	return api_call(c, write_info, &k);
+}

@@ -1,0 +1,572 @@
+/*
+ * check.c: `tenon check DIR...`: ONNX's backend tests, through the interpreter
+ * and through compiled code.
+ *
+ *     DIR/model.onnx, DIR/test_data_set_0/input_0.pb ..., output_0.pb ...
+ *
+ * A folder without model.onnx is searched for such folders below it. Every test
+ * passes when each output of each data set has the right type and is near what
+ * is expected: |x - y| <= atol + rtol * |y|. None found is an error.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_DEPTH = 6, MAX_REASON = 700, MAX_VALUES = 256 };
+
+enum verdict { PASSED, FAILED, SKIPPED };
+
+typedef struct test {
+	char *dir;
+	enum verdict verdict;
+	char reason[MAX_REASON];
+} test;
+
+typedef struct suite {
+	test *at;
+	size_t n, room;
+	double rtol, atol;
+	bool interp, compiled;
+	const char *known; /* text of the file of known failures, or NULL */
+	pthread_mutex_t lock;
+	size_t next; /* test that no worker has taken */
+} suite;
+
+/* ---- which tests there are ---- */
+
+static char *join(const char *dir, const char *name)
+{
+	size_t n = strlen(dir) + strlen(name) + 2;
+	char *path = cli_alloc(n, 1);
+
+	if (path != NULL)
+		snprintf(path, n, "%s/%s", dir, name);
+	return path;
+}
+
+static bool exists(const char *dir, const char *name, bool is_dir)
+{
+	char *path = join(dir, name);
+	struct stat st;
+	bool found = path != NULL && stat(path, &st) == 0 &&
+		     (is_dir ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode));
+
+	free(path);
+	return found;
+}
+
+static bool add_test(suite *s, const char *dir)
+{
+	if (s->n == s->room) {
+		size_t room = s->room > 0 ? 2 * s->room : 256;
+		test *at = realloc(s->at, room * sizeof *at);
+
+		if (at == NULL)
+			return false;
+		s->at = at;
+		s->room = room;
+	}
+	memset(&s->at[s->n], 0, sizeof s->at[s->n]);
+	s->at[s->n].dir = strdup(dir);
+	return s->at[s->n++].dir != NULL;
+}
+
+static int is_visible(const struct dirent *d)
+{
+	return d->d_name[0] != '.';
+}
+
+static bool find_tests(suite *s, const char *dir, int depth)
+{
+	struct dirent **name;
+	bool ok = true;
+	int n;
+
+	if (exists(dir, "model.onnx", false))
+		return add_test(s, dir);
+	if (depth == MAX_DEPTH)
+		return true;
+	n = scandir(dir, &name, is_visible, alphasort);
+	for (int i = 0; i < n; i++) {
+		char *path = join(dir, name[i]->d_name);
+		struct stat st;
+
+		if (ok && path != NULL && stat(path, &st) == 0 &&
+			S_ISDIR(st.st_mode))
+			ok = find_tests(s, path, depth + 1);
+		free(path);
+		free(name[i]);
+	}
+	if (n >= 0)
+		free(name);
+	return ok;
+}
+
+/* ---- one data set ---- */
+
+typedef struct work {
+	const suite *s;
+	test *t;
+	tn_context *c;
+	tn_onnx *m;
+	tn_program *p;
+	const char *mode; /* for the reason */
+	const void *in[MAX_VALUES];
+	void *out[MAX_VALUES];
+	const tn_array *want[MAX_VALUES];
+	int32_t n_in, n_out;
+} work;
+
+__attribute__((format(printf, 2, 3))) static bool bad(
+	work *w, const char *fmt, ...)
+{
+	va_list ap;
+	size_t n;
+
+	snprintf(w->t->reason, MAX_REASON, "%s: ", w->mode);
+	n = strlen(w->t->reason);
+	va_start(ap, fmt);
+	vsnprintf(w->t->reason + n, MAX_REASON - n, fmt, ap);
+	va_end(ap);
+	w->t->verdict = FAILED;
+	return false;
+}
+
+static bool bad_call(work *w)
+{
+	const tn_diag *d = tn_context_diag(w->c);
+
+	return bad(w, "[%s] %s", d->rule, d->text);
+}
+
+static bool read_inputs(work *w, const char *set)
+{
+	for (int32_t i = 0; i < tn_onnx_n_inputs(w->m); i++) {
+		char name[32], *path;
+		const tn_array *a;
+		int32_t n;
+		bool ok;
+
+		snprintf(name, sizeof name, "input_%d.pb", (int)i);
+		path = join(set, name);
+		ok = path != NULL &&
+		     tn_onnx_read(w->m, false, i, path, &n, &a) == TN_OK &&
+		     tn_onnx_give(w->m, i, n, a) == TN_OK;
+		free(path);
+		if (!ok)
+			return bad_call(w);
+		if (w->n_in + n > MAX_VALUES)
+			return bad(w, "more than %d inputs", MAX_VALUES);
+		for (int32_t k = 0; k < n; k++)
+			w->in[w->n_in++] = a[k].data;
+	}
+	return true;
+}
+
+static bool read_outputs(work *w, const char *set)
+{
+	for (int32_t i = 0; i < tn_onnx_n_outputs(w->m); i++) {
+		char name[32], *path;
+		const tn_array *a;
+		int32_t n;
+		bool ok;
+
+		snprintf(name, sizeof name, "output_%d.pb", (int)i);
+		path = join(set, name);
+		ok = path != NULL &&
+		     tn_onnx_read(w->m, true, i, path, &n, &a) == TN_OK;
+		free(path);
+		if (!ok)
+			return bad_call(w);
+		if (w->n_out + n > MAX_VALUES)
+			return bad(w, "more than %d outputs", MAX_VALUES);
+		for (int32_t k = 0; k < n; k++)
+			w->want[w->n_out++] = &a[k];
+	}
+	return true;
+}
+
+static bool is_near(const work *w, double x, double y)
+{
+	if (isnan(x) || isnan(y))
+		return isnan(x) && isnan(y);
+	if (isinf(x) || isinf(y))
+		return x == y;
+	return fabs(x - y) <= w->s->atol + w->s->rtol * fabs(y);
+}
+
+static bool compare(work *w, int32_t i)
+{
+	const tn_value *v = tn_program_output(w->p, i);
+	const tn_array *y = w->want[i];
+	int64_t n_wrong = 0, first = 0;
+
+	if (v->dtype != y->dtype || v->rank != y->rank ||
+		(v->rank > 0 && memcmp(v->shape, y->shape,
+			(size_t)v->rank * sizeof *v->shape) != 0)) {
+		char got[160], want[160];
+
+		cli_type_text(got, sizeof got, v->dtype, v->rank, v->shape);
+		cli_type_text(want, sizeof want, y->dtype, y->rank, y->shape);
+		return bad(w, "output %s is %s, expected is %s", v->name, got,
+			want);
+	}
+	for (int64_t k = 0; k < v->n_elems; k++) {
+		if (is_near(w, tn_get_f64(v->dtype, w->out[i], k),
+			    tn_get_f64(y->dtype, y->data, k)))
+			continue;
+		if (n_wrong++ == 0)
+			first = k;
+	}
+	if (n_wrong == 0)
+		return true;
+	return bad(w, "output %s: %lld of %lld elements differ, the first is "
+		"number %lld: %g, expected is %g", v->name, (long long)n_wrong,
+		(long long)v->n_elems, (long long)first,
+		tn_get_f64(v->dtype, w->out[i], first),
+		tn_get_f64(y->dtype, y->data, first));
+}
+
+static bool run_program(work *w)
+{
+	int32_t n = tn_program_n_outputs(w->p);
+
+	if (tn_program_n_inputs(w->p) != w->n_in)
+		return bad(w, "%d arrays for %d inputs", (int)w->n_in,
+			(int)tn_program_n_inputs(w->p));
+	if (n != w->n_out)
+		return bad(w, "%d outputs, expected are %d", (int)n,
+			(int)w->n_out);
+	for (int32_t i = 0; i < n; i++) {
+		w->out[i] = cli_alloc(1, tn_program_output(w->p, i)->n_bytes);
+		if (w->out[i] == NULL)
+			return bad(w, "no memory");
+	}
+	if (tn_program_run(w->p, w->in, w->out) < 0)
+		return bad_call(w);
+	for (int32_t i = 0; i < n; i++)
+		if (!compare(w, i))
+			return false;
+	return true;
+}
+
+static bool check_set(const suite *s, test *t, tn_context *c, const char *mode,
+	const char *set)
+{
+	work *w = cli_alloc(1, sizeof *w);
+	char *model = join(t->dir, "model.onnx");
+	bool ok = false;
+
+	if (w == NULL || model == NULL)
+		goto out;
+	w->s = s;
+	w->t = t;
+	w->c = c;
+	w->mode = mode;
+	if (tn_onnx_open(&w->m, c, model) < 0)
+		bad_call(w);
+	else if (read_inputs(w, set) && read_outputs(w, set))
+		ok = tn_onnx_build(&w->p, w->m) < 0 ? bad_call(w)
+						    : run_program(w);
+	tn_program_free(w->p);
+	tn_onnx_free(w->m);
+	for (int32_t i = 0; i < MAX_VALUES; i++)
+		free(w->out[i]);
+out:
+	free(model);
+	free(w);
+	return ok;
+}
+
+/* ---- one test ---- */
+
+/* Every data set in one mode; the number of sets, -1 when one failed. */
+static int check_sets(
+	const suite *s, test *t, tn_context *c, const char *mode)
+{
+	for (int i = 0;; i++) {
+		char name[40], *set;
+		bool ok;
+
+		snprintf(name, sizeof name, "test_data_set_%d", i);
+		if (!exists(t->dir, name, true))
+			return i;
+		set = join(t->dir, name);
+		ok = set != NULL && check_set(s, t, c, mode, set);
+		free(set);
+		if (!ok)
+			return -1;
+	}
+}
+
+static const char *base_name(const char *dir)
+{
+	const char *slash = strrchr(dir, '/');
+
+	return slash != NULL ? slash + 1 : dir;
+}
+
+/* The line "NAME REASON" of the known failures: its reason, or NULL. */
+static const char *known_reason(const suite *s, const char *name, size_t *n)
+{
+	size_t len = strlen(name);
+
+	for (const char *l = s->known; l != NULL && *l != '\0';) {
+		const char *end = strchr(l, '\n');
+
+		if (!strncmp(l, name, len) && l[len] == ' ') {
+			l += len + 1;
+			*n = end != NULL ? (size_t)(end - l) : strlen(l);
+			return l;
+		}
+		l = end != NULL ? end + 1 : NULL;
+	}
+	return NULL;
+}
+
+static void judge_known(const suite *s, test *t)
+{
+	size_t n = 0;
+	const char *why = known_reason(s, base_name(t->dir), &n);
+
+	if (why == NULL)
+		return;
+	if (t->verdict == PASSED) {
+		t->verdict = FAILED;
+		snprintf(t->reason, MAX_REASON,
+			"it passes, but is listed as known to fail: %.*s",
+			(int)n, why);
+	} else if (t->verdict == FAILED) {
+		t->verdict = SKIPPED;
+		snprintf(t->reason, MAX_REASON, "known to fail: %.*s", (int)n,
+			why);
+	}
+}
+
+static void check_test(
+	const suite *s, test *t, tn_context *interp, tn_context *compiled)
+{
+	int n = 0;
+
+	t->verdict = PASSED;
+	if (interp != NULL)
+		n = check_sets(s, t, interp, "interp");
+	if (n >= 0 && compiled != NULL)
+		n = check_sets(s, t, compiled, "compiled");
+	if (n == 0) {
+		t->verdict = SKIPPED;
+		snprintf(t->reason, MAX_REASON, "it has no test_data_set_0");
+	}
+	judge_known(s, t);
+}
+
+/* ---- all of them ---- */
+
+static void *worker(void *arg)
+{
+	suite *s = arg;
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *interp = NULL, *compiled = NULL;
+
+	o.threads = 1;
+	if (s->compiled && tn_context_new(&compiled, &o) < 0)
+		return NULL;
+	o.interp = true;
+	if (s->interp && tn_context_new(&interp, &o) < 0)
+		goto out;
+	for (;;) {
+		size_t i;
+
+		pthread_mutex_lock(&s->lock);
+		i = s->next++;
+		pthread_mutex_unlock(&s->lock);
+		if (i >= s->n)
+			break;
+		check_test(s, &s->at[i], interp, compiled);
+		cli_progress("%zu of %zu", i + 1, s->n);
+	}
+out:
+	tn_context_free(interp);
+	tn_context_free(compiled);
+	return s; /* not NULL: it did what it could */
+}
+
+static bool run_all(suite *s, int jobs)
+{
+	pthread_t thread[64];
+	bool ok;
+	int n = 0;
+
+	pthread_mutex_init(&s->lock, NULL);
+	while (n < jobs - 1 &&
+		pthread_create(&thread[n], NULL, worker, s) == 0)
+		n++;
+	ok = worker(s) != NULL;
+	for (int i = 0; i < n; i++) {
+		void *done = NULL;
+
+		pthread_join(thread[i], &done);
+		ok = ok && done != NULL;
+	}
+	pthread_mutex_destroy(&s->lock);
+	cli_progress("%s", "");
+	if (!ok)
+		cli_error(NULL, "run.memory", "no memory for a context");
+	return ok;
+}
+
+static const char *const words[] = {"passed", "failed", "skipped"};
+
+static int report(const suite *s, bool json)
+{
+	size_t count[3] = {0};
+
+	for (size_t i = 0; i < s->n; i++)
+		count[s->at[i].verdict]++;
+	if (json)
+		printf("{\"passed\":%zu,\"failed\":%zu,\"skipped\":%zu,"
+		       "\"tests\":[", count[PASSED], count[FAILED],
+			count[SKIPPED]);
+	for (size_t i = 0; i < s->n; i++) {
+		const test *t = &s->at[i];
+
+		if (json) {
+			printf("%s{\"name\":", i > 0 ? "," : "");
+			cli_json_text(stdout, base_name(t->dir));
+			printf(",\"result\":\"%s\",\"reason\":",
+				words[t->verdict]);
+			cli_json_text(stdout, t->reason);
+			printf("}");
+		} else if (t->verdict != PASSED) {
+			printf("%s: %s: %s\n", base_name(t->dir),
+				words[t->verdict], t->reason);
+		}
+	}
+	if (json)
+		printf("]}\n");
+	else
+		printf("%zu passed, %zu failed, %zu skipped\n", count[PASSED],
+			count[FAILED], count[SKIPPED]);
+	return count[FAILED] == 0 ? CLI_OK : CLI_FAILED;
+}
+
+static char *read_text(const char *path)
+{
+	FILE *f = fopen(path, "rb");
+	char *text = NULL;
+	long n = -1;
+
+	if (f != NULL && fseek(f, 0, SEEK_END) == 0)
+		n = ftell(f);
+	if (n >= 0 && n < (1 << 24) && fseek(f, 0, SEEK_SET) == 0)
+		text = cli_alloc((size_t)n + 1, 1);
+	if (text != NULL && fread(text, 1, (size_t)n, f) != (size_t)n) {
+		free(text);
+		text = NULL;
+	}
+	if (f != NULL)
+		fclose(f);
+	if (text == NULL)
+		cli_error(path, "file.read", "it cannot be read");
+	return text;
+}
+
+static bool number(const char *text, double otherwise, double *out)
+{
+	char *end = NULL;
+
+	*out = otherwise;
+	if (text == NULL)
+		return true;
+	*out = strtod(text, &end);
+	return end != text && *end == '\0' && *out >= 0;
+}
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	const char *mode = "both", *known = NULL, *jobs = NULL, *rtol = NULL;
+	const char *atol = NULL;
+	bool json = false;
+	const cli_option options[] = {
+		{"mode", .value = &mode},
+		{"known", .value = &known},
+		{"jobs", .value = &jobs},
+		{"rtol", .value = &rtol},
+		{"atol", .value = &atol},
+		{"json", .flag = &json},
+		{0},
+	};
+	const char **dir = cli_alloc((size_t)argc + 1, sizeof *dir);
+	suite s = {0};
+	double n_jobs = 1;
+	char *text = NULL;
+	int code = CLI_FAILED;
+
+	if (dir == NULL)
+		return CLI_FAILED;
+	code = cli_args(self, argc, argv, options, dir, argc);
+	if (code >= 0)
+		goto out;
+	s.interp = !strcmp(mode, "both") || !strcmp(mode, "interp");
+	s.compiled = !strcmp(mode, "both") || !strcmp(mode, "compiled");
+	if (dir[0] == NULL)
+		code = cli_usage(self, "no DIR given");
+	else if (!s.interp && !s.compiled)
+		code = cli_usage(self, "--mode is both, interp or compiled");
+	else if (!number(rtol, 1e-3, &s.rtol) || !number(atol, 1e-7, &s.atol))
+		code = cli_usage(self, "--rtol and --atol are numbers from 0");
+	else if (!number(jobs, 1, &n_jobs) || n_jobs < 1 || n_jobs > 64)
+		code = cli_usage(self, "--jobs is a number from 1 to 64");
+	if (code >= 0)
+		goto out;
+	code = CLI_FAILED;
+	if (known != NULL && (s.known = text = read_text(known)) == NULL)
+		goto out;
+	for (int i = 0; dir[i] != NULL; i++)
+		if (!find_tests(&s, dir[i], 0)) {
+			cli_error(dir[i], "run.memory", "no memory");
+			goto out;
+		}
+	if (s.n == 0)
+		cli_error(dir[0], "check.none",
+			"there is no folder with a model.onnx below it");
+	else if (run_all(&s, (int)n_jobs))
+		code = report(&s, json);
+out:
+	for (size_t i = 0; i < s.n; i++)
+		free(s.at[i].dir);
+	free(s.at);
+	free(text);
+	free(dir);
+	return code;
+}
+
+const cli_command cli_check = {
+	"check",
+	"run the tests of ONNX models",
+	"usage: tenon check DIR... [OPTION]...\n"
+	"\n"
+	"Runs folders as ONNX's backend tests are: model.onnx, test_data_set_*/\n"
+	"input_*.pb and output_*.pb. DIR is one, or is searched for them.\n"
+	"\n"
+	"  --mode=both       the interpreter, then compiled code\n"
+	"  --mode=interp     the slow interpreter alone\n"
+	"  --mode=compiled   compiled code alone\n"
+	"  --rtol X --atol Y |x - y| <= Y + X * |y| is near enough (1e-3, 1e-7)\n"
+	"  --known FILE      lines NAME REASON: tests that fail, which are then\n"
+	"                    skipped; that one of them passes is a failure\n"
+	"  --jobs N          N tests at a time (1)\n"
+	"  --json            one JSON object\n"
+	"  --help            this text\n"
+	"\n"
+	"Each failure is printed with its reason. Exit code 0 when none failed;\n"
+	"no test found is a failure.\n",
+	run,
+};

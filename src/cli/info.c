@@ -1,0 +1,54 @@
+/*
+ * info.c: `tenon info MODEL.onnx`: inputs, outputs, operators, parameters, and
+ * what is not supported, without building the model.
+ */
+#include "cli.h"
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	const char *file = NULL;
+	bool json = false, ops = false;
+	const cli_option options[] = {
+		{"json", .flag = &json},
+		{"operators", .flag = &ops},
+		{0},
+	};
+	tn_context *c = NULL;
+	tn_onnx *m = NULL;
+	char *text = NULL;
+	int code = cli_args(self, argc, argv, options, &file, 1);
+
+	if (code >= 0)
+		return code;
+	if (file == NULL && !ops)
+		return cli_usage(self, "no MODEL.onnx given");
+	if (tn_context_new(&c, NULL) < 0)
+		return cli_error(NULL, "run.memory", "no memory for a context");
+	if (ops ? tn_onnx_ops_text(&text, c) < 0
+		: tn_onnx_open(&m, c, file) < 0 ||
+			tn_onnx_info(&text, m, json) < 0) {
+		cli_diag(tn_context_diag(c));
+		code = CLI_FAILED;
+	} else {
+		fputs(text, stdout);
+		code = CLI_OK;
+	}
+	tn_text_free(text);
+	tn_onnx_free(m);
+	tn_context_free(c);
+	return code;
+}
+
+const cli_command cli_info = {
+	"info",
+	"show what an ONNX model is made of",
+	"usage: tenon info MODEL.onnx [--json]\n"
+	"       tenon info --operators\n"
+	"\n"
+	"Inputs, outputs, operators (and which are not supported), parameters.\n"
+	"\n"
+	"  --json       one JSON object\n"
+	"  --operators  the operators that are supported, as Markdown\n"
+	"  --help       this text\n",
+	run,
+};

@@ -1,0 +1,371 @@
+/*
+ * host.c: the program in the making, and what is known of its elements.
+ *
+ *     y = add(c, 1), c known  ->  onnx_host(y) runs the interpreter on it
+ *
+ * Evaluates on demand only, each value once, without recursion. What is asked
+ * for while importing decides shapes, so it is small; bounds on bytes and on
+ * points keep a hostile model from making it large.
+ */
+#include "onnx/import.h"
+
+#include "interp/interp.h"
+
+enum { MAX_CALLS = 1 << 20 };
+#define MAX_HOST_BYTES ((size_t)1 << 31)
+#define MAX_HOST_POINTS ((int64_t)1 << 31) /* of one equation */
+
+fact *onnx_fact(onnx_import *x, int32_t v)
+{
+	while (x->fact.n < x->p->value.n)
+		*vec_push(x->a, &x->fact) = (fact){0};
+	return &x->fact.at[v];
+}
+
+static loc place(const onnx_import *x)
+{
+	return (loc){.file = x->where};
+}
+
+int32_t onnx_free(onnx_import *x, const char *name, const onnx_array *known,
+	const ir_type *t)
+{
+	int32_t v = ir_program_input(x->p,
+		arena_printf(x->a, "in%d", x->p->input.n), *t, place(x));
+	fact *f = onnx_fact(x, v);
+
+	f->is_free = true;
+	f->label = name;
+	f->data = known != NULL ? known->data : NULL;
+	return v;
+}
+
+/* A single number is better said in the program than bound to it. */
+static bool as_fill(const ir_type *t, const void *data, double *v)
+{
+	int64_t i;
+
+	if (shape_numel(t->shape, t->rank) != 1)
+		return false;
+	if (dtype_is_float(t->dtype)) {
+		*v = dtype_load_f64(t->dtype, data, 0);
+		return true;
+	}
+	i = dtype_load_i64(t->dtype, data, 0);
+	*v = (double)i;
+	return i > -(INT64_C(1) << 53) && i < INT64_C(1) << 53;
+}
+
+int32_t onnx_const(onnx_import *x, const ir_type *t, const void *data)
+{
+	double value;
+	int32_t v;
+	fact *f;
+
+	if (as_fill(t, data, &value)) {
+		const ir_attr attr[] = {
+			{.name = "shape", .kind = ATTR_INTS, .n = t->rank,
+				.ints = t->shape},
+			{.name = "value", .kind = ATTR_REAL, .f = value},
+			{.name = "dtype", .kind = ATTR_DTYPE,
+				.dtype = t->dtype}};
+
+		v = onnx_call(x, "fill", 0, NULL, 3, attr);
+	} else {
+		v = ir_program_input(x->p,
+			arena_printf(x->a, "in%d", x->p->input.n), *t,
+			place(x));
+	}
+	f = onnx_fact(x, v);
+	f->is_const = true;
+	f->data = data;
+	return v;
+}
+
+int32_t onnx_call(onnx_import *x, const char *name, int32_t n,
+	const int32_t *arg, int32_t n_attrs, const ir_attr *attr)
+{
+	bool is_const = true;
+	const ir_call *c;
+	int32_t number;
+	ir_attr *own;
+
+	if (x->p->call.n >= MAX_CALLS)
+		env_fail(x->e, TN_ENOMEM, "onnx.size", place(x),
+			"the model becomes more than %d calls", MAX_CALLS);
+	own = arena_array(x->a, ir_attr, n_attrs + 1);
+	for (int32_t i = 0; i < n_attrs; i++)
+		own[i] = attr[i];
+	number = ir_program_call(
+		x->p, name, n, arg, n_attrs, own, NULL, place(x));
+	c = &x->p->call.at[number];
+	for (int32_t i = 0; i < n; i++)
+		is_const = is_const && onnx_fact(x, arg[i])->is_const;
+	for (int32_t i = 0; i < c->n_results; i++)
+		onnx_fact(x, c->result[i])->is_const = is_const;
+	return c->n_results > 0 ? c->result[0] : -1;
+}
+
+/* ---- evaluation ---- */
+
+typedef struct job {
+	onnx_import *x;
+	const ir_call *c;
+} job;
+
+static size_t bytes_of(const ir_type *t)
+{
+	return (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
+}
+
+static void *host_alloc(onnx_import *x, arena *a, const ir_type *t)
+{
+	size_t n = bytes_of(t);
+
+	x->host_bytes += n;
+	if (x->host_bytes > MAX_HOST_BYTES || x->host_bytes < n)
+		env_fail(x->e, TN_ENOMEM, "onnx.size", place(x),
+			"the values that decide shapes are larger than %zu MB",
+			MAX_HOST_BYTES >> 20);
+	return arena_alloc(a, n + 1, 1);
+}
+
+static void check_points(const job *j)
+{
+	const ir_inst *inst = j->c->inst;
+
+	for (int32_t i = 0; i < inst->n_eqns; i++) {
+		const in_eqn *q = &inst->eqn[i];
+		int64_t n = 1;
+
+		for (int32_t k = 0; k < q->n_letters; k++)
+			if (!mul_ok(n, inst->letter[q->letters[k]].extent, &n))
+				n = INT64_MAX;
+		if (n > MAX_HOST_POINTS)
+			env_fail(j->x->e, TN_ENOMEM, "onnx.size", place(j->x),
+				"a value that decides a shape takes %lld steps "
+				"to compute",
+				(long long)n);
+	}
+}
+
+static void evaluate(arena *scratch, void *arg)
+{
+	const job *j = arg;
+	const ir_inst *inst = j->c->inst;
+	void **tensor = arena_array(scratch, void *, inst->n_tensors + 1);
+	size_t kept;
+
+	check_points(j);
+	for (int32_t i = 0; i < inst->n_tensors; i++) {
+		const in_tensor *t = &inst->tensor[i];
+
+		if (t->operand >= 0)
+			tensor[i] = (void *)(uintptr_t)onnx_fact(
+				j->x, j->c->arg[t->operand])
+					    ->data;
+		else if (t->result >= 0)
+			tensor[i] = host_alloc(j->x, j->x->a, &t->type);
+	}
+	kept = j->x->host_bytes;
+	for (int32_t i = 0; i < inst->n_tensors; i++)
+		if (inst->tensor[i].operand < 0 && inst->tensor[i].result < 0)
+			tensor[i] = host_alloc(
+				j->x, scratch, &inst->tensor[i].type);
+	interp_inst(j->x->e, inst, tensor);
+	j->x->host_bytes = kept;
+	for (int32_t i = 0; i < inst->n_results; i++)
+		onnx_fact(j->x, j->c->result[i])->data =
+			tensor[inst->result[i]];
+}
+
+static _Noreturn void not_given(const onnx_import *x, const fact *f)
+{
+	env_fail(x->e, TN_EINVAL, "onnx.value", place(x),
+		"a shape depends on the values of input \"%.200s\": they must "
+		"be given before the model becomes a program",
+		f->label != NULL ? f->label : "?");
+}
+
+/* v, if its elements are known now; pushes what they need otherwise. */
+static bool is_ready(onnx_import *x, int32_t v)
+{
+	fact *f = onnx_fact(x, v);
+	const ir_value *value = &x->p->value.at[v];
+	const ir_call *c;
+	bool ready = true;
+
+	if (f->data != NULL) {
+		f->is_pinned = f->is_free;
+		return true;
+	}
+	if (value->call < 0)
+		not_given(x, f);
+	c = &x->p->call.at[value->call];
+	for (int32_t i = 0; i < c->n_args; i++) {
+		fact *g = onnx_fact(x, c->arg[i]);
+
+		if (g->data == NULL) {
+			*vec_push(x->a, &x->stack) = c->arg[i];
+			ready = false;
+		} else {
+			g->is_pinned = g->is_free;
+		}
+	}
+	if (ready) {
+		job j = {x, c};
+
+		arena_run(x->e, evaluate, &j);
+	}
+	return ready;
+}
+
+const void *onnx_host(onnx_import *x, int32_t v)
+{
+	x->stack.n = 0;
+	*vec_push(x->a, &x->stack) = v;
+	while (x->stack.n > 0) {
+		int32_t n = x->stack.n;
+
+		if (is_ready(x, x->stack.at[n - 1]))
+			x->stack.n = n - 1;
+	}
+	return onnx_fact(x, v)->data;
+}
+
+/* ---- the program that is left ---- */
+
+/* "conv1/W:0" -> "conv1_W_0"; a name of .tn, different from all others */
+static const char *clean_name(
+	arena *a, const map *taken, const char *label, int32_t number)
+{
+	size_t n = strlen(label) < 60 ? strlen(label) : 60;
+	char *s = arena_printf(a, "_%.60s", label);
+	bool digit = label[0] >= '0' && label[0] <= '9';
+	/* words of the .tn language */
+	static const char *const words[] = {
+		"program", "op", "return", "inf", "nan", "true", "false",
+		"param"};
+	char *name = digit || n == 0 ? s : s + 1;
+	bool is_word = false;
+
+	for (char *c = name; *c != '\0'; c++)
+		if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+			    (*c >= '0' && *c <= '9')))
+			*c = '_';
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		is_word = is_word || !strcmp(name, words[i]);
+	if (is_word || map_get_str(taken, name, -1) >= 0)
+		return arena_printf(a, "%s_n%d", name, (int)number);
+	return name;
+}
+
+typedef struct pruner {
+	onnx_import *x;
+	ir_program *p;
+	int32_t *number; /* by value of x->p: that of p, or -1 */
+	map *taken;
+} pruner;
+
+static const char *name_of(pruner *q, int32_t v)
+{
+	const fact *f = onnx_fact(q->x, v);
+	const char *name = clean_name(q->x->a, q->taken,
+		f->label != NULL ? f->label : q->x->p->value.at[v].name, v);
+
+	while (map_get_str(q->taken, name, -1) >= 0)
+		name = arena_printf(q->x->a, "%s_", name);
+	map_set_str(q->taken, name, 1);
+	return name;
+}
+
+static void mark_live(onnx_import *x, int32_t n_out, const int32_t *out)
+{
+	for (int32_t i = 0; i < n_out; i++)
+		onnx_fact(x, out[i])->is_live = true;
+	for (int32_t i = x->p->call.n - 1; i >= 0; i--) {
+		const ir_call *c = &x->p->call.at[i];
+		bool live = false;
+
+		for (int32_t k = 0; k < c->n_results; k++)
+			live = live || onnx_fact(x, c->result[k])->is_live;
+		for (int32_t k = 0; k < c->n_args && live; k++)
+			onnx_fact(x, c->arg[k])->is_live = true;
+	}
+}
+
+static void add_call(pruner *q, const ir_call *c)
+{
+	arena *a = q->x->a;
+	int32_t *arg = arena_array(a, int32_t, c->n_args + 1);
+	const char **name = arena_array(a, const char *, c->n_results + 1);
+	int32_t number;
+
+	for (int32_t i = 0; i < c->n_args; i++)
+		arg[i] = q->number[c->arg[i]];
+	for (int32_t i = 0; i < c->n_results; i++)
+		name[i] = name_of(q, c->result[i]);
+	number = ir_program_inst(q->p, c->inst, c->n_args, arg, name, c->at);
+	for (int32_t i = 0; i < c->n_results; i++)
+		q->number[c->result[i]] = q->p->call.at[number].result[i];
+}
+
+static void add_inputs(pruner *q, onnx_program *out)
+{
+	onnx_import *x = q->x;
+	int32_t n = x->p->input.n, at = 0;
+	onnx_value *value = arena_array(x->a, onnx_value, n + 1);
+	const void **bound = arena_array(x->a, const void *, n + 1);
+	bool *pinned = arena_array(x->a, bool, n + 1);
+
+	/* those of the caller first, all of them, used or not */
+	for (int32_t round = 0; round < 2; round++) {
+		for (int32_t i = 0; i < n; i++) {
+			int32_t v = x->p->input.at[i];
+			const fact *f = onnx_fact(x, v);
+
+			if (f->is_free != (round == 0) ||
+				(round == 1 && !f->is_live))
+				continue;
+			q->number[v] = ir_program_input(q->p, name_of(q, v),
+				x->p->value.at[v].type, place(x));
+			value[at].name = f->label != NULL ? f->label : "";
+			value[at].elem =
+				onnx_dtype_elem(x->p->value.at[v].type.dtype);
+			bound[at] = f->data;
+			pinned[at++] = f->is_free && f->is_pinned;
+		}
+		if (round == 0)
+			out->n_free = at;
+	}
+	out->input = value;
+	out->bound = bound;
+	out->pinned = pinned;
+}
+
+onnx_program onnx_prune(
+	onnx_import *x, int32_t n_out, const int32_t *out, onnx_value *output)
+{
+	pruner q = {.x = x};
+	onnx_program r = {.output = output};
+
+	q.p = r.ir = ir_program_new(x->a, x->p->table);
+	q.taken = map_new(x->a);
+	q.number = arena_array(x->a, int32_t, x->p->value.n + 1);
+	for (int32_t i = 0; i < x->p->value.n; i++)
+		q.number[i] = -1;
+	mark_live(x, n_out, out);
+	add_inputs(&q, &r);
+	for (int32_t i = 0; i < x->p->call.n; i++) {
+		const ir_call *c = &x->p->call.at[i];
+		bool live = false;
+
+		for (int32_t k = 0; k < c->n_results; k++)
+			live = live || onnx_fact(x, c->result[k])->is_live;
+		if (live)
+			add_call(&q, c);
+	}
+	for (int32_t i = 0; i < n_out; i++)
+		ir_program_output(r.ir, q.number[out[i]]);
+	return r;
+}

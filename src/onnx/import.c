@@ -1,0 +1,406 @@
+/*
+ * import.c: graphs of a model, node by node, in the order in which they stand.
+ *
+ *     onnx_model  ->  ir_program + elements of the initialisers
+ *
+ * ONNX wants nodes in topological order and every name defined once, so a name
+ * that is not there yet is an error (that is what a cycle looks like). Bodies of
+ * If, Loop and Scan and functions are built in place, in a scope of their own;
+ * their depth and the number of nodes built are bounded.
+ */
+#include "onnx/import.h"
+
+enum { MAX_NODES = 1 << 20 };
+
+static _Noreturn void fail(const onnx_import *x, const char *rule,
+	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static _Noreturn void fail(
+	const onnx_import *x, const char *rule, const char *fmt, ...)
+{
+	str s = str_new(x->a);
+	va_list ap;
+
+	va_start(ap, fmt);
+	str_vprintf(&s, fmt, ap);
+	va_end(ap);
+	env_fail(x->e, TN_EINVAL, rule, (loc){.file = x->where}, "%s", s.at);
+}
+
+/* ---- names ---- */
+
+static scope *scope_new(onnx_import *x, const scope *outer)
+{
+	scope *s = arena_make(x->a, scope);
+
+	s->name = map_new(x->a);
+	s->outer = outer;
+	return s;
+}
+
+static void define(onnx_import *x, scope *s, const char *name, val v)
+{
+	if (map_get_str(s->name, name, -1) >= 0)
+		env_fail(x->e, TN_EINVAL, "onnx.duplicate",
+			(loc){.file = x->where},
+			"\"%.200s\" is defined twice; every value needs a name "
+			"of its own",
+			name);
+	map_set_str(s->name, name, s->value.n);
+	*vec_push(x->a, &s->value) = v;
+	if (v.kind == VAL_TENSOR && onnx_fact(x, v.v)->label == NULL)
+		onnx_fact(x, v.v)->label = name;
+}
+
+static val lookup(const onnx_import *x, const scope *s, const char *name)
+{
+	for (; s != NULL; s = s->outer) {
+		int64_t i = map_get_str(s->name, name, -1);
+
+		if (i >= 0)
+			return s->value.at[i];
+	}
+	env_fail(x->e, TN_EINVAL, "onnx.undefined", (loc){.file = x->where},
+		"\"%.200s\" is not defined above: it is missing, or the nodes "
+		"are not in order, or go round in a circle",
+		name);
+}
+
+static void add_initialisers(onnx_import *x, scope *s, const onnx_graph *g)
+{
+	for (int32_t i = 0; i < g->init.n; i++) {
+		onnx_array t = onnx_tensor_array(
+			x->a, x->m, x->m->file, &g->init.at[i]);
+		int32_t v = onnx_const(x, &t.type, t.data);
+
+		define(x, s, g->init.at[i].name,
+			(val){.kind = VAL_TENSOR, .v = v, .elem = t.elem});
+	}
+}
+
+/* ---- nodes ---- */
+
+static int64_t version_of(const onnx_opsets *o, const char *domain)
+{
+	for (int32_t i = 0; i < o->n; i++)
+		if (!strcmp(o->at[i].domain, domain))
+			return o->at[i].version;
+	return 0;
+}
+
+static const char *describe(const onnx_import *x, const onnx_node *n)
+{
+	str s = str_new(x->a), name = str_new(x->a);
+
+	str_addn(&name, n->name, strlen(n->name) < 60 ? strlen(n->name) : 60);
+	str_printf(&s, "%.150s: node %lld, %.60s", x->m->file,
+		(long long)x->n_nodes, n->op);
+	if (name.n > 0) {
+		str_addc(&s, ' ');
+		str_json(&s, name.at);
+	}
+	/* names are anything: what is no printable character is not shown */
+	for (char *c = s.at; *c != '\0'; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	return s.at;
+}
+
+static void run_nodes(onnx_import *x, const node *frame, int32_t n,
+	const onnx_node *at);
+
+static void enter(onnx_import *x)
+{
+	if (++x->depth > ONNX_MAX_DEPTH)
+		fail(x, "onnx.depth", "graphs and functions stand within each "
+				      "other more than 32 deep");
+}
+
+/* The node is a call of a function of the model: its body, in place. */
+static void run_function(node *d, const onnx_function *f)
+{
+	onnx_opsets opsets = {f->opset.n, f->opset.at};
+	node frame = {.caller = d->n, .callee = f, .opsets = &opsets};
+	val none = {0};
+
+	enter(d->x);
+	frame.scope = scope_new(d->x, NULL);
+	for (int32_t i = 0; i < f->in.n; i++)
+		define(d->x, frame.scope, f->in.at[i],
+			i < d->n_in ? d->in[i] : none);
+	run_nodes(d->x, &frame, f->node.n, f->node.at);
+	for (int32_t i = 0; i < f->out.n && i < d->n_out; i++)
+		d->out[i] = lookup(d->x, frame.scope, f->out.at[i]);
+	d->x->depth--;
+}
+
+static const onnx_function *find_function(
+	const onnx_model *m, const onnx_node *n)
+{
+	for (int32_t i = 0; i < m->function.n; i++) {
+		const onnx_function *f = &m->function.at[i];
+
+		if (!strcmp(f->name, n->op) && !strcmp(f->domain, n->domain))
+			return f;
+	}
+	return NULL;
+}
+
+static _Noreturn void no_operator(const node *d)
+{
+	env_fail(d->x->e, TN_EINVAL, "onnx.operator", (loc){.file = d->x->where},
+		"operator %.100s of domain \"%.100s\", opset %lld, is not "
+		"supported",
+		d->n->op, d->n->domain, (long long)d->opset);
+}
+
+static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
+{
+	const onnx_function *f = find_function(x->m, n);
+	node d = *frame;
+	val *in = arena_array(x->a, val, n->in.n + 1);
+
+	if (++x->n_nodes > MAX_NODES)
+		fail(x, "onnx.size", "more than 2^20 nodes, loops unrolled");
+	x->where = describe(x, n);
+	d.x = x;
+	d.n = n;
+	d.n_in = n->in.n;
+	d.n_out = n->out.n;
+	d.in = in;
+	d.out = arena_array(x->a, val, n->out.n + 1);
+	d.opset = version_of(frame->opsets, n->domain);
+	for (int32_t i = 0; i < n->in.n; i++)
+		if (n->in.at[i][0] != '\0')
+			in[i] = lookup(x, frame->scope, n->in.at[i]);
+	if (f != NULL) {
+		run_function(&d, f);
+	} else {
+		d.op = onnx_op_find(n->domain, n->op, d.opset);
+		if (d.op == NULL)
+			no_operator(&d);
+		d.op->build(&d);
+	}
+	for (int32_t i = 0; i < n->out.n; i++)
+		if (n->out.at[i][0] != '\0')
+			define(x, frame->scope, n->out.at[i], d.out[i]);
+}
+
+static void run_nodes(onnx_import *x, const node *frame, int32_t n,
+	const onnx_node *at)
+{
+	const char *where = x->where;
+
+	for (int32_t i = 0; i < n; i++)
+		run_node(x, frame, &at[i]);
+	x->where = where;
+}
+
+void onnx_run_graph(
+	node *d, const onnx_graph *g, int32_t n_in, const val *in, val *out)
+{
+	onnx_import *x = d->x;
+	node frame = {.caller = d->caller, .callee = d->callee,
+		.opsets = d->opsets};
+
+	if (g->in.n != n_in)
+		on_fail(d, "onnx.graph", "its body has %d inputs where %d "
+			"are needed",
+			(int)g->in.n, (int)n_in);
+	enter(x);
+	frame.scope = scope_new(x, d->scope);
+	for (int32_t i = 0; i < n_in; i++)
+		define(x, frame.scope, g->in.at[i].name, in[i]);
+	add_initialisers(x, frame.scope, g);
+	run_nodes(x, &frame, g->node.n, g->node.at);
+	for (int32_t i = 0; i < g->out.n; i++)
+		out[i] = lookup(x, frame.scope, g->out.at[i].name);
+	x->depth--;
+}
+
+/* ---- inputs ---- */
+
+onnx_import *onnx_import_new(arena *a, onnx_model *m)
+{
+	onnx_import *x = arena_make(a, onnx_import);
+
+	x->a = a;
+	x->e = arena_env(a);
+	x->m = m;
+	x->dim = map_new(a);
+	x->given = arena_array(a, struct given, m->input.n + 1);
+	x->where = m->file;
+	return x;
+}
+
+void onnx_set_dim(onnx_import *x, const char *name, int64_t size)
+{
+	if (size < 0)
+		env_fail(x->e, TN_EINVAL, "onnx.dim", (loc){0},
+			"the size %lld of dimension %.100s is negative",
+			(long long)size, name);
+	map_set_str(x->dim, name, size);
+}
+
+void onnx_give(onnx_import *x, int32_t i, int32_t n, const onnx_array *arrays)
+{
+	x->given[i] = (struct given){true, n, arrays};
+}
+
+/* The declared type with its dimensions filled in; what is given decides. */
+static ir_type input_type(const onnx_import *x, const onnx_port *p)
+{
+	const onnx_type *t = &p->type;
+	ir_type out = {.rank = t->rank};
+
+	if (!onnx_elem_dtype(t->elem, &out.dtype))
+		env_fail(x->e, TN_EINVAL, "onnx.elem", (loc){.file = x->where},
+			"input \"%.200s\" has elements of type %s, which is "
+			"not supported",
+			p->name, onnx_elem_name(t->elem));
+	if (!t->has_shape)
+		fail(x, "onnx.dim", "the model does not say the shape of input "
+				    "\"%.200s\": it must be given",
+			p->name);
+	for (int32_t i = 0; i < t->rank; i++) {
+		out.shape[i] = t->dim[i];
+		if (out.shape[i] < 0 && t->dim_name[i] != NULL)
+			out.shape[i] = map_get_str(x->dim, t->dim_name[i], -1);
+		if (out.shape[i] < 0)
+			env_fail(x->e, TN_EINVAL, "onnx.dim",
+				(loc){.file = x->where},
+				"the size of dimension %d (%.100s) of input "
+				"\"%.200s\" must be given",
+				(int)i,
+				t->dim_name[i] != NULL ? t->dim_name[i]
+						       : "no name",
+				p->name);
+	}
+	return out;
+}
+
+static void check_given(
+	const onnx_import *x, const onnx_port *p, const onnx_array *g)
+{
+	const onnx_type *t = &p->type;
+	tn_dtype want;
+	bool fits = onnx_elem_dtype(t->elem, &want) && want == g->type.dtype;
+
+	if (t->has_shape)
+		fits = fits && t->rank == g->type.rank;
+	for (int32_t i = 0; i < g->type.rank && fits && t->has_shape; i++)
+		fits = t->dim[i] < 0 || t->dim[i] == g->type.shape[i];
+	if (!fits) {
+		str s = str_new(x->a);
+
+		onnx_type_print(&s, t);
+		str_printf(&s, "; what is given is %s",
+			dtype_name(g->type.dtype));
+		str_shape(&s, g->type.shape, g->type.rank);
+		env_fail(x->e, TN_EINVAL, "onnx.input", (loc){.file = x->where},
+			"input \"%.200s\" is %s", p->name, s.at);
+	}
+}
+
+static val tensor_input(onnx_import *x, const onnx_port *p, const char *name,
+	const onnx_array *known)
+{
+	ir_type t;
+	val v = {.kind = VAL_TENSOR, .elem = p->type.elem};
+
+	if (known != NULL) {
+		check_given(x, p, known);
+		t = known->type;
+	} else {
+		t = input_type(x, p);
+	}
+	v.v = onnx_free(x, name, known, &t);
+	return v;
+}
+
+static val list_input(onnx_import *x, const onnx_port *p, const struct given *g)
+{
+	onnx_port part = {p->name, *p->type.of};
+	bool is_optional = p->type.kind == ONNX_OPTIONAL;
+	val v = {.kind = VAL_SEQUENCE, .n = g->n}, *at;
+
+	if (!g->is)
+		fail(x, "onnx.value", "input \"%.200s\" is a sequence or "
+				      "optional: its value must be given",
+			p->name);
+	if (is_optional && part.type.kind == ONNX_SEQUENCE)
+		return list_input(x, &part, g);
+	if (part.type.kind != ONNX_TENSOR)
+		fail(x, "onnx.type", "the type of input \"%.200s\" is not "
+				     "supported",
+			p->name);
+	if (is_optional && g->n == 0)
+		return (val){0};
+	if (is_optional)
+		return tensor_input(x, &part, p->name, &g->at[0]);
+	at = arena_array(x->a, val, g->n + 1);
+	for (int32_t i = 0; i < g->n; i++)
+		at[i] = tensor_input(x, &part,
+			arena_printf(x->a, "%s[%d]", p->name, (int)i),
+			&g->at[i]);
+	v.at = at;
+	return v;
+}
+
+static void add_input(onnx_import *x, scope *s, int32_t i)
+{
+	const onnx_port *p = &x->m->input.at[i];
+	const struct given *g = &x->given[i];
+	val v;
+
+	if (p->type.kind == ONNX_TENSOR)
+		v = tensor_input(x, p, p->name, g->is && g->n > 0 ? g->at : NULL);
+	else if (p->type.kind != ONNX_OTHER)
+		v = list_input(x, p, g);
+	else
+		fail(x, "onnx.type", "the type of input \"%.200s\" is not "
+				     "supported",
+			p->name);
+	define(x, s, p->name, v);
+}
+
+/* ---- the whole ---- */
+
+typedef struct outputs {
+	VEC(int32_t) value;
+	VEC(onnx_value) as;
+} outputs;
+
+static void add_output(
+	onnx_import *x, outputs *o, const char *name, const val *v)
+{
+	if (v->kind == VAL_TENSOR) {
+		*vec_push(x->a, &o->value) = v->v;
+		*vec_push(x->a, &o->as) = (onnx_value){name, v->elem};
+		return;
+	}
+	for (int32_t i = 0; i < v->n; i++)
+		add_output(x, o, arena_printf(x->a, "%s[%d]", name, (int)i),
+			&v->at[i]);
+}
+
+onnx_program onnx_import_run(onnx_import *x)
+{
+	onnx_opsets opsets = {x->m->opset.n, x->m->opset.at};
+	node frame = {.opsets = &opsets};
+	const onnx_graph *g = &x->m->graph;
+	outputs o = {0};
+
+	x->p = ir_program_new(x->a, ir_table_new(x->a));
+	frame.scope = scope_new(x, NULL);
+	for (int32_t i = 0; i < x->m->input.n; i++)
+		add_input(x, frame.scope, i);
+	add_initialisers(x, frame.scope, g);
+	run_nodes(x, &frame, g->node.n, g->node.at);
+	for (int32_t i = 0; i < g->out.n; i++) {
+		val v = lookup(x, frame.scope, g->out.at[i].name);
+
+		add_output(x, &o, g->out.at[i].name, &v);
+	}
+	return onnx_prune(x, o.value.n, o.value.at, o.as.at);
+}

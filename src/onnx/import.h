@@ -1,0 +1,246 @@
+/*
+ * import.h: private to onnx/: what a builder of an operator works with.
+ *
+ * A builder turns one node into calls of rows. It is named in onnx_ops.def:
+ *
+ *     void onnx_elu(node *d)
+ *     {
+ *             int32_t x = on_in(d, 0);
+ *
+ *             on_set(d, 0, rowa(d, "elu", A(x),
+ *                     REAL("alpha", on_real(d, "alpha", 1))));
+ *     }
+ *
+ * Values are numbers of an ir_program in the making. Whatever decides a shape
+ * is asked for with on_ints and its like, which run the interpreter on what
+ * the value is made from.
+ */
+#ifndef ONNX_IMPORT_H
+#define ONNX_IMPORT_H
+
+#include "onnx/model.h"
+
+typedef enum val_kind {
+	VAL_NONE, /* an input that is not there; an optional without value */
+	VAL_TENSOR,
+	VAL_SEQUENCE
+} val_kind;
+
+/* What a name of the model stands for. */
+typedef struct val {
+	val_kind kind;
+	int32_t v;    /* tensor: value of the program */
+	int32_t elem; /* tensor: ONNX's element type */
+	int32_t n;    /* sequence */
+	const struct val *at;
+} val;
+
+typedef struct scope {
+	map *name; /* -> number */
+	VEC(val) value;
+	const struct scope *outer; /* of the graph around; NULL: none */
+} scope;
+
+/* What is known of a value of the program. */
+typedef struct fact {
+	const void *data;  /* its elements, when they are known; else NULL */
+	const char *label; /* as the model calls it; NULL: it does not */
+	bool is_const;	   /* depends on no input of the model */
+	bool is_free;	   /* is one */
+	bool is_pinned;	   /* is one, and decides a shape */
+	bool is_live;	   /* an output needs it */
+} fact;
+
+struct node;
+typedef struct onnx_op {
+	const char *name;
+	int32_t since;
+	void (*build)(struct node *d);
+	const char *text; /* for builders of many operators */
+} onnx_op;
+
+/* The row for the opset: the newest that is not younger; NULL: none. */
+const onnx_op *onnx_op_find(
+	const char *domain, const char *name, int64_t version);
+
+struct onnx_import {
+	arena *a;
+	env *e;
+	onnx_model *m;
+	map *dim;
+	struct given {
+		bool is;
+		int32_t n;
+		const onnx_array *at;
+	} *given; /* (inputs of the model) */
+	ir_program *p;
+	VEC(fact) fact; /* by value of p */
+	size_t host_bytes; /* held by evaluated values */
+	int32_t depth;	   /* of graphs and functions */
+	int64_t n_nodes;   /* built so far; loops are unrolled */
+	VEC(int32_t) stack; /* of onnx_host */
+	const char *where; /* "model.onnx, node 3 (Conv \"c1\")" */
+	uint64_t n_random;
+};
+
+typedef struct node {
+	onnx_import *x;
+	const onnx_node *n;
+	const onnx_op *op;
+	int64_t opset;
+	int32_t n_in, n_out;
+	const val *in;
+	val *out;
+	scope *scope; /* that the node stands in */
+	/* of the function whose body this is; NULL: none */
+	const onnx_node *caller;
+	const onnx_function *callee;
+	const struct onnx_opsets *opsets;
+} node;
+
+/* ---- import.c: graphs ---- */
+
+typedef struct onnx_opsets {
+	int32_t n;
+	const onnx_opset *at;
+} onnx_opsets;
+
+/* The body of If, Loop, Scan, SequenceMap: inputs to outputs, all in x->a. */
+void onnx_run_graph(
+	node *d, const onnx_graph *g, int32_t n_in, const val *in, val *out);
+
+/* ---- host.c: elements that are known while importing ---- */
+
+fact *onnx_fact(onnx_import *x, int32_t v);
+/* A value of known elements, which are borrowed. */
+int32_t onnx_const(onnx_import *x, const ir_type *t, const void *data);
+/* An input of the model. */
+int32_t onnx_free(onnx_import *x, const char *name, const onnx_array *known,
+	const ir_type *t);
+/* A call; returns its first result. */
+int32_t onnx_call(onnx_import *x, const char *row, int32_t n,
+	const int32_t *arg, int32_t n_attrs, const ir_attr *attr);
+/* The elements of v, dense: the interpreter runs what they need. */
+const void *onnx_host(onnx_import *x, int32_t v);
+/* What outputs need, as a program of its own. */
+onnx_program onnx_prune(
+	onnx_import *x, int32_t n_out, const int32_t *out, onnx_value *output);
+
+/* ---- build.c: for builders ---- */
+
+_Noreturn void on_fail(const node *d, const char *rule, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+typedef struct list {
+	int32_t n;
+	int64_t *at;
+} list;
+list on_list_new(node *d, int32_t n, int64_t value);
+list on_list_from(node *d, int32_t n, const int64_t *at);
+#define LIST(d, ...)                                                           \
+	on_list_from((d),                                                         \
+		(int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+		(const int64_t[]){__VA_ARGS__})
+/* 0 .. n-1 */
+list on_list_iota(node *d, int32_t n);
+
+/* inputs and outputs */
+bool on_has(const node *d, int32_t i);
+int32_t on_in(node *d, int32_t i);
+int32_t on_elem(node *d, int32_t i); /* ONNX's element type */
+bool on_wants(const node *d, int32_t i); /* is output i named? */
+void on_set(node *d, int32_t i, int32_t v);
+void on_set_elem(node *d, int32_t i, int32_t v, int32_t elem);
+void on_set_val(node *d, int32_t i, val v);
+/* of uint16 and uint32: what arithmetic made beyond their range wraps */
+int32_t on_wrap(node *d, int32_t elem, int32_t v);
+
+/* attributes */
+bool on_has_attr(const node *d, const char *name);
+int64_t on_int(const node *d, const char *name, int64_t otherwise);
+double on_real(const node *d, const char *name, double otherwise);
+const char *on_text(const node *d, const char *name, const char *otherwise);
+bool on_list(node *d, const char *name, list *out); /* ints; false: none */
+const wire_floats *on_reals(const node *d, const char *name); /* or NULL */
+const onnx_tensor *on_tensor(const node *d, const char *name); /* or NULL */
+const onnx_graph *on_graph(const node *d, const char *name);
+int32_t on_n_texts(const node *d, const char *name);
+const char *on_text_at(const node *d, const char *name, int32_t i);
+/* an axis of rank, negative from the end: [onnx.axis] */
+int32_t on_axis(const node *d, int64_t axis, int32_t rank);
+/* small sizes out of files: [onnx.attr] unless lo <= v <= hi */
+int64_t on_bound(const node *d, const char *what, int64_t v, int64_t lo,
+	int64_t hi);
+
+/* types */
+const ir_type *on_ty(const node *d, int32_t v);
+int32_t on_rank_of(const node *d, int32_t v);
+int64_t on_extent(const node *d, int32_t v, int32_t axis);
+int64_t on_numel(const node *d, int32_t v);
+tn_dtype on_dt(const node *d, int32_t v);
+list on_shape_of(node *d, int32_t v);
+
+/* elements that must be known */
+list on_ints(node *d, int32_t i);	/* of input i */
+int64_t on_host_int(node *d, int32_t i); /* its only element */
+double on_host_real(node *d, int32_t i);
+list on_host_ints(node *d, int32_t v);
+bool on_is_known(const node *d, int32_t v); /* without any input given */
+
+/* calls: row(d, "add", A(x, y)); rowa(d, "softmax", A(x), INT("axis", 1)) */
+int32_t on_row(node *d, const char *row, int32_t n, const int32_t *arg,
+	int32_t n_attrs, const ir_attr *attr);
+#define A(...)                                                                 \
+	(int32_t)(sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t)),         \
+		(const int32_t[]){__VA_ARGS__}
+#define NO_ARGS 0, NULL
+#define VALUES(n, at) (n), (at)
+#define row(d, name, args) on_row((d), (name), args, 0, NULL)
+#define rowa(d, name, args, ...)                                               \
+	on_row((d), (name), args,                                           \
+		(int32_t)(sizeof((ir_attr[]){__VA_ARGS__}) / sizeof(ir_attr)), \
+		(const ir_attr[]){__VA_ARGS__})
+#define INT(nm, v)                                                             \
+	{                                                                      \
+		.name = (nm), .kind = ATTR_INT, .i = (v)                       \
+	}
+#define REAL(nm, v)                                                            \
+	{                                                                      \
+		.name = (nm), .kind = ATTR_REAL, .f = (v)                      \
+	}
+#define INTS(nm, v)                                                            \
+	{                                                                      \
+		.name = (nm), .kind = ATTR_INTS, .n = (v).n, .ints = (v).at    \
+	}
+#define DTYPE(nm, v)                                                           \
+	{                                                                      \
+		.name = (nm), .kind = ATTR_DTYPE, .dtype = (v)                 \
+	}
+#define TEXT(nm, v)                                                            \
+	{                                                                      \
+		.name = (nm), .kind = ATTR_STRING, .string = (v)               \
+	}
+/* result number k of the call that made v as its first */
+int32_t on_result(node *d, int32_t v, int32_t k);
+
+/* short forms */
+int32_t on_scalar(node *d, tn_dtype t, double v); /* rank 0 */
+int32_t on_constant(node *d, tn_dtype t, list shape, const void *data);
+int32_t on_const_ints(node *d, list v);	  /* i64 [n] */
+int32_t on_const_real(node *d, tn_dtype t, list shape, const double *v);
+int32_t on_filled(node *d, tn_dtype t, list shape, double v);
+int32_t on_cast_to(node *d, int32_t v, tn_dtype t);
+int32_t on_reshape(node *d, int32_t v, list shape);
+/* v of n axes as axis .. axis+n-1 of a tensor of rank r, others of extent 1 */
+int32_t on_along(node *d, int32_t v, int32_t axis, int32_t r);
+int32_t on_unsqueeze(node *d, int32_t v, int32_t axis);
+int32_t on_drop_axis(node *d, int32_t v, int32_t axis);
+int32_t on_transpose(node *d, int32_t v, list perm);
+int32_t on_move_axis(node *d, int32_t v, int32_t from, int32_t to);
+int32_t on_narrow(node *d, int32_t v, int32_t axis, int64_t start, int64_t count);
+int32_t on_concat(node *d, int32_t n, const int32_t *v, int32_t axis);
+/* indices into an axis of extent n: negative ones count from the end */
+int32_t on_wrap_index(node *d, int32_t ids, int64_t n);
+tn_dtype on_elem_dtype(node *d, int64_t elem); /* [onnx.elem] */
+
+#endif

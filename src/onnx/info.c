@@ -1,0 +1,153 @@
+/*
+ * info.c: what a model is made of, without building it.
+ *
+ *     producer pytorch, IR version 7, opset 13
+ *     input   x: tensor(float)[N,3,224,224]
+ *     Conv 53, Relu 49, Foo 1 (not supported)
+ *
+ * Nodes of bodies and functions count once.
+ */
+#include "onnx/import.h"
+
+typedef struct count {
+	const char *op, *domain;
+	int64_t n;
+	bool is_known;
+} count;
+
+typedef struct tally {
+	onnx_model *m;
+	map *number;
+	VEC(count) count;
+	int64_t n_nodes, n_params, param_bytes;
+} tally;
+
+static int64_t opset_of(const onnx_model *m, const char *domain)
+{
+	for (int32_t i = 0; i < m->opset.n; i++)
+		if (!strcmp(m->opset.at[i].domain, domain))
+			return m->opset.at[i].version;
+	return 0;
+}
+
+static bool is_function(const onnx_model *m, const onnx_node *n)
+{
+	for (int32_t i = 0; i < m->function.n; i++)
+		if (!strcmp(m->function.at[i].name, n->op) &&
+			!strcmp(m->function.at[i].domain, n->domain))
+			return true;
+	return false;
+}
+
+static void add_graph(tally *t, const onnx_graph *g);
+
+static void add_node(tally *t, const onnx_node *n)
+{
+	arena *a = t->m->a;
+	const char *key = arena_printf(a, "%s:%s", n->domain, n->op);
+	int64_t i = map_get_str(t->number, key, -1);
+
+	t->n_nodes++;
+	if (i < 0) {
+		i = t->count.n;
+		*vec_push(a, &t->count) = (count){n->op, n->domain, 0,
+			is_function(t->m, n) ||
+				onnx_op_find(n->domain, n->op,
+					opset_of(t->m, n->domain)) != NULL};
+		map_set_str(t->number, key, i);
+	}
+	t->count.at[i].n++;
+	for (int32_t k = 0; k < n->attr.n; k++)
+		if (n->attr.at[k].g != NULL)
+			add_graph(t, n->attr.at[k].g);
+}
+
+static void add_graph(tally *t, const onnx_graph *g)
+{
+	for (int32_t i = 0; i < g->init.n; i++) {
+		const onnx_tensor *x = &g->init.at[i];
+		int64_t n = shape_numel(x->shape, x->rank);
+		tn_dtype held;
+
+		t->n_params += n;
+		if (onnx_elem_dtype(x->elem, &held))
+			t->param_bytes += n * (int64_t)dtype_size(held);
+	}
+	for (int32_t i = 0; i < g->node.n; i++)
+		add_node(t, &g->node.at[i]);
+}
+
+static void print_ports(
+	str *out, const char *what, const onnx_port *p, int32_t n, bool json)
+{
+	if (json)
+		str_printf(out, ",\"%ss\":[", what);
+	for (int32_t i = 0; i < n; i++) {
+		str type = str_new(out->a);
+
+		onnx_type_print(&type, &p[i].type);
+		if (!json) {
+			str_printf(out, "%-8s", what);
+			str_json(out, p[i].name);
+			str_printf(out, ": %s\n", type.at);
+			continue;
+		}
+		str_add(out, i > 0 ? ",{\"name\":" : "{\"name\":");
+		str_json(out, p[i].name);
+		str_add(out, ",\"type\":");
+		str_json(out, type.at);
+		str_add(out, "}");
+	}
+	if (json)
+		str_addc(out, ']');
+}
+
+static void print_counts(str *out, const tally *t, bool json)
+{
+	for (int32_t i = 0; i < t->count.n; i++) {
+		const count *c = &t->count.at[i];
+
+		if (json) {
+			str_add(out, i > 0 ? ",{\"name\":" : "{\"name\":");
+			str_json(out, c->op);
+			str_add(out, ",\"domain\":");
+			str_json(out, c->domain);
+			str_printf(out, ",\"nodes\":%lld,\"supported\":%s}",
+				(long long)c->n, c->is_known ? "true" : "false");
+			continue;
+		}
+		str_add(out, "operator ");
+		str_json(out, c->op);
+		if (c->domain[0] != '\0') {
+			str_add(out, " of ");
+			str_json(out, c->domain);
+		}
+		str_printf(out, ": %lld%s\n", (long long)c->n,
+			c->is_known ? "" : ", not supported");
+	}
+}
+
+void onnx_info(str *out, onnx_model *m, bool json)
+{
+	tally t = {.m = m, .number = map_new(m->a)};
+	long long opset = opset_of(m, "");
+
+	add_graph(&t, &m->graph);
+	for (int32_t i = 0; i < m->function.n; i++)
+		for (int32_t k = 0; k < m->function.at[i].node.n; k++)
+			add_node(&t, &m->function.at[i].node.at[k]);
+	str_add(out, json ? "{\"producer\":" : "producer ");
+	str_json(out, m->producer);
+	str_printf(out, json ? ",\"ir_version\":%lld,\"opset\":%lld"
+			     : ", IR version %lld, opset %lld\n",
+		(long long)m->ir_version, opset);
+	print_ports(out, "input", m->input.at, m->input.n, json);
+	print_ports(out, "output", m->graph.out.at, m->graph.out.n, json);
+	str_printf(out, json ? ",\"nodes\":%lld,\"parameters\":%lld,"
+			       "\"parameter_bytes\":%lld,\"operators\":["
+			     : "%lld nodes, %lld parameters in %lld bytes\n",
+		(long long)t.n_nodes, (long long)t.n_params,
+		(long long)t.param_bytes);
+	print_counts(out, &t, json);
+	str_add(out, json ? "]}\n" : "");
+}

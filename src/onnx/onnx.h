@@ -1,0 +1,116 @@
+/*
+ * onnx.h: the door of onnx/: models of the ONNX format as programs.
+ *
+ *   open     a file becomes structs: every length checked, nothing executed
+ *   give     sizes of named dimensions, values of inputs, where they decide
+ *            shapes
+ *   import   every node becomes calls of rows (onnx_ops.def says which);
+ *            initialisers become inputs that are bound to their elements
+ *
+ *     onnx_model *m = onnx_open(a, "model.onnx");
+ *     onnx_import *x = onnx_import_new(a, m);
+ *     onnx_program p = onnx_import_run(x);       p.ir is a program
+ *
+ * Shapes in a program are numbers. What an operator of ONNX computes shapes
+ * from (Reshape's second input, NonZero's count, Loop's trip count) is
+ * evaluated while importing, by the interpreter; an input of the model that
+ * such a value depends on must be given and is then pinned: the program is
+ * right for that value only, and whoever runs it checks that.
+ */
+#ifndef ONNX_H
+#define ONNX_H
+
+#include "ir/ir.h"
+
+typedef enum onnx_kind {
+	ONNX_TENSOR,
+	ONNX_SEQUENCE, /* of what `of` says */
+	ONNX_OPTIONAL,
+	ONNX_OTHER /* maps, sparse tensors: not supported */
+} onnx_kind;
+
+/* TypeProto */
+typedef struct onnx_type {
+	onnx_kind kind;
+	int32_t elem; /* tensor: ONNX's number; 0: not said */
+	bool has_shape;
+	int32_t rank;
+	int64_t dim[TN_MAX_RANK];	   /* -1: not said */
+	const char *dim_name[TN_MAX_RANK]; /* NULL: none */
+	const struct onnx_type *of;
+} onnx_type;
+
+/* ValueInfoProto: an input or output of a graph */
+typedef struct onnx_port {
+	const char *name;
+	onnx_type type;
+} onnx_port;
+
+typedef struct onnx_array {
+	ir_type type;
+	int32_t elem; /* ONNX's number */
+	const void *data;
+} onnx_array;
+
+typedef struct onnx_model onnx_model;
+
+/* Throws [onnx.open] [onnx.wire] [onnx.model] ... (docs/onnx.md). */
+onnx_model *onnx_open(arena *a, const char *path);
+/* From memory that outlives the arena; folder NULL: no external data. */
+onnx_model *onnx_parse(arena *a, const char *name, const char *folder,
+	const void *bytes, size_t n);
+
+/* Inputs that are no initialisers; outputs. */
+int32_t onnx_n_inputs(const onnx_model *m);
+int32_t onnx_n_outputs(const onnx_model *m);
+const onnx_port *onnx_input(const onnx_model *m, int32_t i);
+const onnx_port *onnx_output(const onnx_model *m, int32_t i);
+/* What holds its elements; false: nothing does, out is left alone. */
+bool onnx_port_dtype(const onnx_port *p, tn_dtype *out);
+/* "tensor(float)[N,3]", "seq(tensor(int64))" */
+void onnx_type_print(str *out, const onnx_type *t);
+/* What it is made of, as text: producer, opset, operators, parameters. */
+void onnx_info(str *out, onnx_model *m, bool json);
+
+/*
+ * A .pb file of a value of that type: one tensor; of a sequence any number; of
+ * an optional one or none. Returned in arena a; *n of them.
+ */
+const onnx_array *onnx_read_value(arena *a, const char *path,
+	const onnx_type *type, int32_t *n);
+const onnx_array *onnx_parse_value(arena *a, const char *name,
+	const void *bytes, size_t n_bytes, const onnx_type *type, int32_t *n);
+
+/* ---- import ---- */
+
+typedef struct onnx_import onnx_import;
+
+/* The model must live as long as the arena. */
+onnx_import *onnx_import_new(arena *a, onnx_model *m);
+/* Size of a named dimension: [onnx.dim] */
+void onnx_set_dim(onnx_import *x, const char *name, int64_t size);
+/* Value of input i: n arrays (1 for a tensor), whose data is borrowed. */
+void onnx_give(
+	onnx_import *x, int32_t i, int32_t n, const onnx_array *arrays);
+
+typedef struct onnx_value {
+	const char *name; /* as the model has it; "x[2]" of a sequence */
+	int32_t elem;
+} onnx_value;
+
+typedef struct onnx_program {
+	ir_program *ir;
+	/* by input of ir: the first n_free are the caller's */
+	int32_t n_free;
+	const onnx_value *input; /* (inputs) */
+	const void *const *bound; /* (inputs): elements of the others; */
+	const bool *pinned; /* (inputs) of the free: must equal bound[i] */
+	const onnx_value *output; /* (outputs) */
+} onnx_program;
+
+onnx_program onnx_import_run(onnx_import *x);
+
+/* The table of operators of docs/onnx.md. */
+void onnx_ops_md(str *out);
+
+#endif

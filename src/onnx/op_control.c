@@ -1,0 +1,416 @@
+/*
+ * op_control.c: If, Loop, Scan, sequences and optionals. None of them is left
+ * in the program: conditions and trip counts are known while importing, so a
+ * branch is chosen, a loop is unrolled, and a sequence is a list of values.
+ *
+ *     Loop(3, true, s){s' = s + 1}   add, add, add
+ */
+#include "onnx/ops.h"
+
+enum { MAX_ROUNDS = 1 << 16 };
+
+static bool host_bool(node *d, const val *v)
+{
+	if (v->kind != VAL_TENSOR || on_numel(d, v->v) != 1)
+		on_fail(d, "onnx.type", "a condition is no single truth value");
+	return dtype_load_i64(on_dt(d, v->v), onnx_host(d->x, v->v), 0) != 0;
+}
+
+static const val *seq_in(node *d, int32_t i)
+{
+	if (!on_has(d, i) || d->in[i].kind != VAL_SEQUENCE)
+		on_fail(d, "onnx.type", "input %d is no sequence", (int)i);
+	return &d->in[i];
+}
+
+static val tensor_val(node *d, int32_t v, int32_t elem)
+{
+	(void)d;
+	return (val){.kind = VAL_TENSOR, .v = v, .elem = elem};
+}
+
+static val i64_val(node *d, int64_t i)
+{
+	int64_t *data = on_list_new(d, 1, i).at;
+
+	return tensor_val(d, on_constant(d, TN_I64, on_list_new(d, 0, 0), data),
+		onnx_dtype_elem(TN_I64));
+}
+
+static val bool_val(node *d, bool b)
+{
+	return tensor_val(d, on_scalar(d, TN_BOOL, b), onnx_dtype_elem(TN_BOOL));
+}
+
+static const onnx_graph *body(node *d, int32_t n_out)
+{
+	const onnx_graph *g = on_graph(d, "body");
+
+	if (g->out.n < n_out)
+		on_fail(d, "onnx.graph", "its body has %d outputs, at least "
+			"%d are needed", (int)g->out.n, (int)n_out);
+	return g;
+}
+
+void onnx_if(node *d)
+{
+	const onnx_graph *g;
+	val *out;
+
+	on_in(d, 0);
+	g = on_graph(d, host_bool(d, &d->in[0]) ? "then_branch"
+						: "else_branch");
+	out = arena_array(d->x->a, val, g->out.n + 1);
+	onnx_run_graph(d, g, 0, NULL, out);
+	for (int32_t i = 0; i < d->n_out && i < g->out.n; i++)
+		on_set_val(d, i, out[i]);
+}
+
+/* ---- loops ---- */
+
+/* What rounds of a body have collected for one output. */
+typedef struct pile {
+	VEC(int32_t) v;
+	int32_t elem;
+} pile;
+
+static void add_to(node *d, pile *p, const val *v)
+{
+	if (v->kind != VAL_TENSOR)
+		on_fail(d, "onnx.type", "what a loop collects is no tensor");
+	*vec_push(d->x->a, &p->v) = v->v;
+	p->elem = v->elem;
+}
+
+/* One tensor of all of them along a new axis; of none: of extent 0. */
+static val stacked(
+	node *d, const pile *p, int32_t axis, bool back, const onnx_port *port)
+{
+	int32_t n = p->v.n, *part = arena_array(d->x->a, int32_t, n + 1), r;
+
+	if (n == 0) {
+		list shape = on_list_new(d, port->type.rank + 1, 0);
+
+		for (int32_t i = 0; i < port->type.rank; i++)
+			if (port->type.dim[i] > 0)
+				shape.at[i + 1] = port->type.dim[i];
+		return tensor_val(d,
+			on_filled(d, on_elem_dtype(d, port->type.elem), shape, 0),
+			port->type.elem);
+	}
+	r = on_rank_of(d, p->v.at[0]) + 1;
+	axis = on_axis(d, axis, r);
+	for (int32_t i = 0; i < n; i++)
+		part[i] = on_unsqueeze(d, p->v.at[back ? n - 1 - i : i], axis);
+	return tensor_val(d, on_concat(d, n, part, axis), p->elem);
+}
+
+void onnx_loop(node *d)
+{
+	int32_t n = d->n_in > 2 ? d->n_in - 2 : 0; /* carried values */
+	const onnx_graph *g = body(d, n + 1);
+	int32_t n_pile = g->out.n - n - 1;
+	int64_t most = on_has(d, 0) ? on_host_int(d, 0) : INT64_MAX;
+	bool go = !on_has(d, 1) || host_bool(d, &d->in[1]);
+	val *in = arena_array(d->x->a, val, n + 2);
+	val *out = arena_array(d->x->a, val, g->out.n + 1);
+	pile *piles = arena_array(d->x->a, pile, n_pile + 1);
+
+	for (int32_t i = 0; i < n; i++)
+		in[i + 2] = d->in[i + 2];
+	for (int64_t k = 0; k < most && go; k++) {
+		if (k == MAX_ROUNDS)
+			on_fail(d, "onnx.size", "a loop of more than %d rounds",
+				MAX_ROUNDS);
+		in[0] = i64_val(d, k);
+		in[1] = bool_val(d, true);
+		onnx_run_graph(d, g, n + 2, in, out);
+		for (int32_t i = 0; i < n; i++)
+			in[i + 2] = out[i + 1];
+		for (int32_t i = 0; i < n_pile; i++)
+			add_to(d, &piles[i], &out[n + 1 + i]);
+		go = host_bool(d, &out[0]);
+	}
+	for (int32_t i = 0; i < n; i++)
+		on_set_val(d, i, in[i + 2]);
+	for (int32_t i = 0; i < n_pile; i++)
+		on_set_val(d, n + i, stacked(d, &piles[i], 0, false,
+						  &g->out.at[n + 1 + i]));
+}
+
+static int64_t at_or(const list *l, int32_t i, int64_t otherwise)
+{
+	return i < l->n ? l->at[i] : otherwise;
+}
+
+/* Element k of an axis, without the axis. */
+static val element(node *d, const val *v, int32_t axis, int64_t k)
+{
+	return tensor_val(d, rowa(d, "select", A(v->v), INT("axis", axis),
+				     INT("index", k)),
+		v->elem);
+}
+
+typedef struct scan_job {
+	const onnx_graph *g;
+	int32_t n_state, n_scan, n_out;
+	list in_axes, in_back, out_axes, out_back;
+	int32_t shift; /* axes counted before those of the attributes */
+} scan_job;
+
+static scan_job scan_of(node *d, int32_t first)
+{
+	scan_job s = {0};
+
+	s.n_scan = (int32_t)on_bound(d, "num_scan_inputs",
+		on_int(d, "num_scan_inputs", 1), 1, d->n_in - first);
+	s.n_state = d->n_in - first - s.n_scan;
+	s.g = body(d, s.n_state);
+	s.n_out = s.g->out.n - s.n_state;
+	s.in_axes = s.in_back = s.out_axes = s.out_back = on_list_new(d, 0, 0);
+	on_list(d, "scan_input_axes", &s.in_axes);
+	on_list(d, first > 0 ? "directions" : "scan_input_directions",
+		&s.in_back);
+	on_list(d, "scan_output_axes", &s.out_axes);
+	on_list(d, "scan_output_directions", &s.out_back);
+	return s;
+}
+
+/* in: states, then what is scanned; out: states, then what was collected */
+static void scan(node *d, const scan_job *s, const val *in, val *out)
+{
+	int32_t n = s->n_state + s->n_scan;
+	val *arg = arena_array(d->x->a, val, n + 1);
+	val *res = arena_array(d->x->a, val, s->g->out.n + 1);
+	pile *piles = arena_array(d->x->a, pile, s->n_out + 1);
+	int64_t rounds = -1;
+
+	memcpy(arg, in, (size_t)s->n_state * sizeof *arg);
+	for (int32_t i = 0; i < s->n_scan; i++) {
+		const val *v = &in[s->n_state + i];
+		int32_t axis;
+
+		if (v->kind != VAL_TENSOR)
+			on_fail(d, "onnx.type", "what is scanned is no tensor");
+		axis = on_axis(d, at_or(&s->in_axes, i, 0), on_rank_of(d, v->v));
+		if (rounds >= 0 && rounds != on_extent(d, v->v, axis))
+			on_fail(d, "onnx.shape", "what is scanned differs in "
+						 "length");
+		rounds = on_extent(d, v->v, axis);
+	}
+	on_bound(d, "the number of rounds", rounds, 0, MAX_ROUNDS);
+	for (int64_t k = 0; k < rounds; k++) {
+		for (int32_t i = 0; i < s->n_scan; i++) {
+			const val *v = &in[s->n_state + i];
+			bool back = at_or(&s->in_back, i, 0) != 0;
+
+			arg[s->n_state + i] = element(d, v,
+				on_axis(d, at_or(&s->in_axes, i, 0),
+					on_rank_of(d, v->v)),
+				back ? rounds - 1 - k : k);
+		}
+		onnx_run_graph(d, s->g, n, arg, res);
+		memcpy(arg, res, (size_t)s->n_state * sizeof *arg);
+		for (int32_t i = 0; i < s->n_out; i++)
+			add_to(d, &piles[i], &res[s->n_state + i]);
+	}
+	memcpy(out, arg, (size_t)s->n_state * sizeof *out);
+	for (int32_t i = 0; i < s->n_out; i++)
+		out[s->n_state + i] = stacked(d, &piles[i],
+			(int32_t)at_or(&s->out_axes, i, 0),
+			at_or(&s->out_back, i, 0) != 0,
+			&s->g->out.at[s->n_state + i]);
+}
+
+void onnx_scan(node *d)
+{
+	scan_job s = scan_of(d, 0);
+	val *out = arena_array(d->x->a, val, s.g->out.n + 1);
+
+	scan(d, &s, d->in, out);
+	for (int32_t i = 0; i < d->n_out && i < s.g->out.n; i++)
+		on_set_val(d, i, out[i]);
+}
+
+/* Opset 8 scans every element of a batch on its own; input 0 are lengths. */
+void onnx_scan8(node *d)
+{
+	scan_job s = scan_of(d, 1);
+	int32_t n = s.n_state + s.n_scan;
+	val *in = arena_array(d->x->a, val, n + 1);
+	val *out = arena_array(d->x->a, val, s.g->out.n + 1);
+	pile *piles = arena_array(d->x->a, pile, s.g->out.n + 1);
+	int64_t n_batch;
+
+	if (on_has(d, 0))
+		on_fail(d, "onnx.input", "sequence lengths are not supported");
+	if (on_rank_of(d, on_in(d, 1)) < 1)
+		on_fail(d, "onnx.shape", "a state has no batch axis");
+	n_batch = on_bound(d, "the batch", on_extent(d, on_in(d, 1), 0), 1,
+		MAX_ROUNDS);
+	for (int64_t b = 0; b < n_batch; b++) {
+		for (int32_t i = 0; i < n; i++) {
+			on_in(d, i + 1);
+			in[i] = element(d, &d->in[i + 1], 0, b);
+		}
+		scan(d, &s, in, out);
+		for (int32_t i = 0; i < s.g->out.n; i++)
+			add_to(d, &piles[i], &out[i]);
+	}
+	for (int32_t i = 0; i < d->n_out && i < s.g->out.n; i++)
+		on_set_val(d, i, stacked(d, &piles[i], 0, false,
+					      &s.g->out.at[i]));
+}
+
+/* ---- sequences ---- */
+
+static void set_seq(node *d, int32_t i, int32_t n, const val *at)
+{
+	val v = {.kind = VAL_SEQUENCE, .n = n};
+
+	v.at = arena_copy(d->x->a, at, (size_t)n * sizeof *at + 1);
+	on_set_val(d, i, v);
+}
+
+void onnx_sequence_construct(node *d)
+{
+	set_seq(d, 0, d->n_in, d->in);
+}
+
+void onnx_sequence_empty(node *d)
+{
+	set_seq(d, 0, 0, d->in);
+}
+
+/* A place in a sequence, negative from the end. */
+static int32_t place(node *d, int32_t i, int32_t n, int32_t most)
+{
+	int64_t at = on_has(d, i) ? on_host_int(d, i) : most;
+
+	at = at < 0 ? at + n : at;
+	return (int32_t)on_bound(d, "a place in a sequence", at, 0, most);
+}
+
+void onnx_sequence_at(node *d)
+{
+	const val *s = seq_in(d, 0);
+
+	on_set_val(d, 0, s->at[place(d, 1, s->n, s->n - 1)]);
+}
+
+void onnx_sequence_insert(node *d)
+{
+	const val *s = seq_in(d, 0);
+	val *at = arena_array(d->x->a, val, s->n + 1);
+	int32_t k = place(d, 2, s->n, s->n);
+
+	on_in(d, 1);
+	for (int32_t i = 0; i <= s->n; i++)
+		at[i] = i == k ? d->in[1] : s->at[i > k ? i - 1 : i];
+	set_seq(d, 0, s->n + 1, at);
+}
+
+void onnx_sequence_erase(node *d)
+{
+	const val *s = seq_in(d, 0);
+	val *at = arena_array(d->x->a, val, s->n + 1);
+	int32_t k = place(d, 1, s->n, s->n - 1);
+
+	for (int32_t i = 0; i + 1 < s->n; i++)
+		at[i] = s->at[i >= k ? i + 1 : i];
+	set_seq(d, 0, s->n - 1, at);
+}
+
+void onnx_sequence_length(node *d)
+{
+	on_set_val(d, 0, i64_val(d, seq_in(d, 0)->n));
+}
+
+void onnx_concat_from_sequence(node *d)
+{
+	const val *s = seq_in(d, 0);
+	int32_t *v = arena_array(d->x->a, int32_t, s->n + 1), axis;
+	bool is_new = on_int(d, "new_axis", 0) != 0;
+
+	if (s->n == 0)
+		on_fail(d, "onnx.shape", "the sequence is empty");
+	for (int32_t i = 0; i < s->n; i++) {
+		if (s->at[i].kind != VAL_TENSOR)
+			on_fail(d, "onnx.type", "it holds no tensors");
+		v[i] = s->at[i].v;
+	}
+	axis = on_axis(d, on_int(d, "axis", 0), on_rank_of(d, v[0]) + is_new);
+	for (int32_t i = 0; i < s->n && is_new; i++)
+		v[i] = on_unsqueeze(d, v[i], axis);
+	on_set_elem(d, 0, on_concat(d, s->n, v, axis), s->at[0].elem);
+}
+
+void onnx_split_to_sequence(node *d)
+{
+	int32_t x = on_in(d, 0), elem = on_elem(d, 0);
+	int32_t axis = on_axis(d, on_int(d, "axis", 0), on_rank_of(d, x));
+	int64_t n = on_extent(d, x, axis), at = 0, part = 1;
+	bool squeeze = !on_has(d, 1) && on_int(d, "keepdims", 1) == 0;
+	list sizes;
+	val *out;
+
+	on_bound(d, "an extent", n, 0, MAX_ROUNDS);
+	if (on_has(d, 1) && on_rank_of(d, on_in(d, 1)) == 1) {
+		sizes = on_ints(d, 1);
+	} else {
+		if (on_has(d, 1))
+			part = on_bound(d, "the size of a part",
+				on_host_int(d, 1), 1, INT64_C(1) << 40);
+		sizes = on_list_new(d, (int32_t)((n + part - 1) / part), part);
+	}
+	out = arena_array(d->x->a, val, sizes.n + 1);
+	for (int32_t i = 0; i < sizes.n; i++) {
+		int64_t size = sizes.at[i] < n - at ? sizes.at[i] : n - at;
+		int32_t v = on_narrow(d, x, axis, at, on_bound(d, "a part", size,
+							   0, n));
+
+		out[i] = tensor_val(
+			d, squeeze ? on_drop_axis(d, v, axis) : v, elem);
+		at += size;
+	}
+	set_seq(d, 0, sizes.n, out);
+}
+
+void onnx_sequence_map(node *d)
+{
+	const onnx_graph *g = body(d, d->n_out);
+	const val *s = seq_in(d, 0);
+	val *in = arena_array(d->x->a, val, d->n_in + 1);
+	val *out = arena_array(d->x->a, val, g->out.n + 1);
+	val *all = arena_array(d->x->a, val, d->n_out * s->n + 1);
+
+	for (int32_t k = 0; k < s->n; k++) {
+		for (int32_t i = 0; i < d->n_in; i++) {
+			in[i] = d->in[i];
+			if (in[i].kind != VAL_SEQUENCE)
+				continue;
+			if (in[i].n != s->n)
+				on_fail(d, "onnx.shape", "the sequences differ "
+							 "in length");
+			in[i] = d->in[i].at[k];
+		}
+		onnx_run_graph(d, g, d->n_in, in, out);
+		for (int32_t i = 0; i < d->n_out; i++)
+			all[i * s->n + k] = out[i];
+	}
+	for (int32_t i = 0; i < d->n_out; i++)
+		set_seq(d, i, s->n, all + i * s->n);
+}
+
+/* ---- optionals: a value, or none ---- */
+
+void onnx_optional(node *d)
+{
+	if (on_has(d, 0))
+		on_set_val(d, 0, d->in[0]);
+}
+
+void onnx_has_element(node *d)
+{
+	on_set_val(d, 0, bool_val(d, on_has(d, 0)));
+}

@@ -1,0 +1,357 @@
+/*
+ * op_conv.c: convolutions and pooling: windows of any rank.
+ *
+ * The rows take padding lo and hi per axis; auto_pad and ceil_mode become such
+ * paddings here, since all extents are known.
+ *
+ *     Conv(x, w, b, pads=[1,1,1,1])   add(conv(x, w, lo=[1,1], hi=[1,1]), b)
+ */
+#include "onnx/ops.h"
+#include "onnx/quant.h"
+
+#include <math.h>
+
+typedef struct window {
+	int32_t n; /* axes */
+	list kernel, stride, dil, lo, hi; /* (n) */
+} window;
+
+static list attr_list(node *d, const char *name, int32_t n, int64_t otherwise)
+{
+	list l;
+
+	if (!on_list(d, name, &l))
+		return on_list_new(d, n, otherwise);
+	if (l.n != n)
+		on_fail(d, "onnx.attr", "%s has %d numbers for %d axes", name,
+			(int)l.n, (int)n);
+	return l;
+}
+
+/* Extents are small enough for all that is computed with them. */
+static void check_window(const node *d, const window *w)
+{
+	const int64_t big = INT64_C(1) << 40;
+
+	for (int32_t i = 0; i < w->n; i++) {
+		on_bound(d, "an extent of the kernel", w->kernel.at[i], 1, big);
+		on_bound(d, "a stride", w->stride.at[i], 1, big);
+		on_bound(d, "a dilation", w->dil.at[i], 1, INT64_C(1) << 20);
+		on_bound(d, "a padding", w->lo.at[i], -big, big);
+		on_bound(d, "a padding", w->hi.at[i], -big, big);
+	}
+}
+
+static int64_t reach(const window *w, int32_t i)
+{
+	return w->dil.at[i] * (w->kernel.at[i] - 1) + 1;
+}
+
+/* SAME: as many windows as strides fit; the odd element at the end or front. */
+static void pad_same(window *w, int32_t i, int64_t n, bool upper)
+{
+	int64_t out = (n + w->stride.at[i] - 1) / w->stride.at[i];
+	int64_t pad = (out - 1) * w->stride.at[i] + reach(w, i) - n;
+
+	pad = pad > 0 ? pad : 0;
+	w->lo.at[i] = upper ? pad / 2 : pad - pad / 2;
+	w->hi.at[i] = pad - w->lo.at[i];
+}
+
+/* A last window that is not whole counts, if it begins inside. */
+static void pad_ceil(window *w, int32_t i, int64_t n)
+{
+	int64_t s = w->stride.at[i], span, out;
+
+	span = n + w->lo.at[i] + w->hi.at[i] - reach(w, i);
+	if (span < 0)
+		return;
+	out = (span + s - 1) / s + 1;
+	if ((out - 1) * s >= n + w->lo.at[i])
+		out--;
+	w->hi.at[i] = (out - 1) * s + reach(w, i) - n - w->lo.at[i];
+}
+
+/* kernel: extents where no attribute gives them; n 0: the attribute must */
+static window window_of(node *d, int32_t x, list kernel)
+{
+	const char *mode = on_text(d, "auto_pad", "NOTSET");
+	window w = {.n = on_rank_of(d, x) - 2};
+	list pads;
+
+	if (w.n < 0)
+		on_fail(d, "onnx.shape", "its input has %d axes, at least 2 "
+			"are needed", (int)on_rank_of(d, x));
+	if (!on_list(d, "kernel_shape", &w.kernel))
+		w.kernel = kernel;
+	if (w.kernel.n != w.n)
+		on_fail(d, "onnx.attr", "kernel_shape has %d numbers for %d "
+			"axes", (int)w.kernel.n, (int)w.n);
+	w.stride = attr_list(d, "strides", w.n, 1);
+	w.dil = attr_list(d, "dilations", w.n, 1);
+	pads = attr_list(d, "pads", 2 * w.n, 0);
+	w.lo = on_list_from(d, w.n, pads.at);
+	w.hi = on_list_from(d, w.n, pads.at + w.n);
+	check_window(d, &w);
+	for (int32_t i = 0; i < w.n; i++) {
+		int64_t n = on_extent(d, x, i + 2);
+
+		if (!strcmp(mode, "SAME_UPPER"))
+			pad_same(&w, i, n, true);
+		else if (!strcmp(mode, "SAME_LOWER"))
+			pad_same(&w, i, n, false);
+		else if (!strcmp(mode, "VALID"))
+			w.lo.at[i] = w.hi.at[i] = 0;
+		if (on_int(d, "ceil_mode", 0) != 0)
+			pad_ceil(&w, i, n);
+	}
+	return w;
+}
+
+static list kernel_of(node *d, int32_t w)
+{
+	int32_t n = on_rank_of(d, w) - 2;
+
+	if (n < 0)
+		on_fail(d, "onnx.shape", "its weights have %d axes",
+			(int)on_rank_of(d, w));
+	return on_list_from(d, n, on_ty(d, w)->shape + 2);
+}
+
+/* A number per channel: (c) beside (n, c, d..) */
+static int32_t per_channel(node *d, int32_t v, int32_t like)
+{
+	return on_rank_of(d, v) == 1 && on_numel(d, v) > 1
+		? on_along(d, v, 1, on_rank_of(d, like))
+		: on_reshape(d, v, on_list_new(d, 0, 0));
+}
+
+static int32_t conv(node *d, int32_t x, int32_t w)
+{
+	window k = window_of(d, x, kernel_of(d, w));
+
+	return rowa(d, "conv", A(x, w), INT("groups", on_int(d, "group", 1)),
+		INTS("stride", k.stride), INTS("dil", k.dil), INTS("lo", k.lo),
+		INTS("hi", k.hi));
+}
+
+void onnx_conv(node *d)
+{
+	int32_t o = conv(d, on_in(d, 0), on_in(d, 1));
+
+	if (on_has(d, 2))
+		o = row(d, "add", A(o, per_channel(d, on_in(d, 2), o)));
+	on_set(d, 0, o);
+}
+
+void onnx_conv_integer(node *d)
+{
+	on_set(d, 0, conv(d, quant_centred(d, 0, 2, 1),
+			     quant_centred(d, 1, 3, 0)));
+}
+
+void onnx_qlinear_conv(node *d)
+{
+	int32_t o = conv(d, quant_centred(d, 0, 2, 1),
+		quant_centred(d, 3, 5, 0));
+	list none = on_list_new(d, 0, 0);
+
+	if (on_has(d, 8))
+		o = row(d, "add", A(o, per_channel(d, on_in(d, 8), o)));
+	on_set(d, 0, quant_rescale(d, o, on_reshape(d, on_in(d, 1), none),
+			     per_channel(d, on_in(d, 4), o),
+			     on_reshape(d, on_in(d, 6), none),
+			     on_reshape(d, on_in(d, 7), none)));
+}
+
+/* Extents asked for, or those of SAME, decide the padding. */
+static void pad_transposed(node *d, window *k, int32_t x)
+{
+	const char *mode = on_text(d, "auto_pad", "NOTSET");
+	list extra = attr_list(d, "output_padding", k->n, 0), out;
+	bool same = !strncmp(mode, "SAME_", 5);
+	bool upper = !strcmp(mode, "SAME_UPPER");
+	bool given = on_list(d, "output_shape", &out);
+
+	if (given && out.n < k->n)
+		on_fail(d, "onnx.attr", "output_shape has too few numbers");
+	for (int32_t i = 0; i < k->n; i++) {
+		int64_t n = on_extent(d, x, i + 2), want, pad;
+
+		if (given || same) {
+			want = given ? out.at[out.n - k->n + i]
+				     : n * k->stride.at[i];
+			pad = k->stride.at[i] * (n - 1) + extra.at[i] +
+				reach(k, i) -
+				on_bound(d, "an extent of output_shape", want,
+					0, INT64_C(1) << 40);
+			k->lo.at[i] = upper ? pad / 2 : pad - pad / 2;
+			k->hi.at[i] = pad - k->lo.at[i];
+		}
+		k->hi.at[i] -= on_bound(d, "output_padding", extra.at[i], 0,
+			INT64_C(1) << 40);
+	}
+}
+
+void onnx_conv_transpose(node *d)
+{
+	int32_t x = on_in(d, 0), w = on_in(d, 1), o;
+	window k = window_of(d, x, kernel_of(d, w));
+
+	pad_transposed(d, &k, x);
+	o = rowa(d, "conv_transpose", A(x, w),
+		INT("groups", on_int(d, "group", 1)), INTS("stride", k.stride),
+		INTS("dil", k.dil), INTS("lo", k.lo), INTS("hi", k.hi));
+	if (on_has(d, 2))
+		o = row(d, "add", A(o, per_channel(d, on_in(d, 2), o)));
+	on_set(d, 0, o);
+}
+
+/* ---- pooling ---- */
+
+void onnx_average_pool(node *d)
+{
+	int32_t x = on_in(d, 0);
+	window k = window_of(d, x, on_list_new(d, 0, 0));
+	bool padded = on_int(d, "count_include_pad", 0) != 0;
+
+	for (int32_t i = 0; i < k.n; i++)
+		on_bound(d, "a dilation", k.dil.at[i], 1, 1);
+	on_set(d, 0, rowa(d, padded ? "avg_pool_padded" : "avg_pool", A(x),
+			     INTS("kernel", k.kernel), INTS("stride", k.stride),
+			     INTS("lo", k.lo), INTS("hi", k.hi)));
+}
+
+void onnx_lp_pool(node *d)
+{
+	int32_t x = on_in(d, 0);
+	window k = window_of(d, x, on_list_new(d, 0, 0));
+
+	for (int32_t i = 0; i < k.n; i++)
+		on_bound(d, "a dilation", k.dil.at[i], 1, 1);
+	on_set(d, 0, rowa(d, "lp_pool", A(x), INTS("kernel", k.kernel),
+			     REAL("p", (double)on_int(d, "p", 2)),
+			     INTS("stride", k.stride), INTS("lo", k.lo),
+			     INTS("hi", k.hi)));
+}
+
+void onnx_global_lp_pool(node *d)
+{
+	int32_t x = on_in(d, 0), n = on_rank_of(d, x) - 2;
+	list axes = on_list_iota(d, n);
+
+	for (int32_t i = 0; i < n; i++)
+		axes.at[i] += 2;
+	on_set(d, 0, rowa(d, "reduce_lp", A(x),
+			     REAL("p", (double)on_int(d, "p", 2)),
+			     INTS("axes", axes), INT("keep", 1)));
+}
+
+/*
+ * Where the maximum of each window stands in x: which element of the window it
+ * is (argmax over unfolded windows), then digit by digit to its place.
+ */
+static int32_t max_places(node *d, int32_t x, const window *k)
+{
+	int32_t r = on_rank_of(d, x), at, sum = -1;
+	list lo = on_list_new(d, r, 0), hi = on_list_new(d, r, 0), shape, out;
+	bool columns = on_int(d, "storage_order", 0) != 0;
+	int64_t size = 1, inner = 1, stride = 1;
+
+	for (int32_t i = 0; i < k->n; i++) {
+		lo.at[i + 2] = k->lo.at[i];
+		hi.at[i + 2] = k->hi.at[i];
+		size *= k->kernel.at[i];
+	}
+	at = rowa(d, "pad", A(x), INTS("lo", lo), INTS("hi", hi),
+		REAL("value", -(double)INFINITY));
+	at = rowa(d, "unfold", A(at), INTS("kernel", k->kernel),
+		INTS("stride", k->stride), INTS("dil", k->dil));
+	shape = on_shape_of(d, at); /* n, c, k.., y.. */
+	out = on_list_new(d, r, 0);
+	for (int32_t i = 0; i < r; i++)
+		out.at[i] = i < 2 ? shape.at[i] : shape.at[i + k->n];
+	shape = on_list_new(d, r + 1, size);
+	for (int32_t i = 0; i < r; i++)
+		shape.at[i < 2 ? i : i + 1] = out.at[i];
+	at = rowa(d, "argmax", A(on_reshape(d, at, shape)), INT("axis", 2));
+	for (int32_t i = r - 1; i >= 0; i--) {
+		/* columns: the spatial axes run the other way round */
+		int32_t axis = i >= 2 && columns ? r + 1 - i : i, p;
+
+		p = rowa(d, "iota", NO_ARGS, INTS("shape", out),
+			INT("axis", axis), DTYPE("dtype", TN_I64));
+		if (axis >= 2) {
+			int32_t s = axis - 2, q;
+
+			inner = 1;
+			for (int32_t j = s + 1; j < k->n; j++)
+				inner *= k->kernel.at[j];
+			q = row(d, "div", A(at, on_scalar(d, TN_I64,
+							 (double)inner)));
+			q = row(d, "mod", A(q, on_scalar(d, TN_I64,
+					  (double)k->kernel.at[s])));
+			q = row(d, "mul", A(q, on_scalar(d, TN_I64,
+					  (double)k->dil.at[s])));
+			p = row(d, "mul", A(p, on_scalar(d, TN_I64,
+					  (double)k->stride.at[s])));
+			p = row(d, "add", A(p, q));
+			p = row(d, "sub", A(p, on_scalar(d, TN_I64,
+					  (double)k->lo.at[s])));
+		}
+		p = row(d, "mul", A(p, on_scalar(d, TN_I64, (double)stride)));
+		sum = sum < 0 ? p : row(d, "add", A(sum, p));
+		stride *= on_extent(d, x, axis);
+	}
+	return sum;
+}
+
+void onnx_max_pool(node *d)
+{
+	int32_t x = on_in(d, 0);
+	window k = window_of(d, x, on_list_new(d, 0, 0));
+
+	on_set(d, 0, rowa(d, "max_pool", A(x), INTS("kernel", k.kernel),
+			     INTS("stride", k.stride), INTS("dil", k.dil),
+			     INTS("lo", k.lo), INTS("hi", k.hi)));
+	if (on_wants(d, 1))
+		on_set_elem(d, 1, max_places(d, x, &k),
+			onnx_dtype_elem(TN_I64));
+}
+
+/*
+ * Every element goes to its place in a tensor of zeros. Places count in the
+ * extents that the pooling had, which output_shape may enlarge.
+ */
+void onnx_max_unpool(node *d)
+{
+	int32_t x = on_in(d, 0), at = on_in(d, 1), o;
+	window k = window_of(d, x, on_list_new(d, 0, 0));
+	list shape = on_shape_of(d, x), whole;
+	int64_t n;
+
+	for (int32_t i = 0; i < k.n; i++)
+		shape.at[i + 2] = (shape.at[i + 2] - 1) * k.stride.at[i] +
+			k.kernel.at[i] - k.lo.at[i] - k.hi.at[i];
+	n = shape_numel(shape.at, shape.n);
+	if (n < 0)
+		on_fail(d, "onnx.shape", "its result has too many elements");
+	whole = LIST(d, n);
+	o = row(d, "scatter_set",
+		A(on_filled(d, on_dt(d, x), whole, 0),
+			on_reshape(d, at, LIST(d, on_numel(d, at))),
+			on_reshape(d, x, LIST(d, on_numel(d, x)))));
+	o = on_reshape(d, o, shape);
+	if (on_has(d, 2)) {
+		list want = on_ints(d, 2), lo = on_list_new(d, shape.n, 0);
+
+		if (want.n != shape.n)
+			on_fail(d, "onnx.shape", "output_shape has %d numbers "
+				"for %d axes", (int)want.n, (int)shape.n);
+		for (int32_t i = 0; i < want.n; i++)
+			want.at[i] = on_bound(d, "an extent of output_shape",
+				want.at[i], 0, INT64_C(1) << 40) - shape.at[i];
+		o = rowa(d, "pad", A(o), INTS("lo", lo), INTS("hi", want));
+	}
+	on_set(d, 0, o);
+}

@@ -1,0 +1,514 @@
+/*
+ * op_image.c: resampling of images.
+ *
+ * Resize works axis by axis. Which elements a place comes from, and with which
+ * weights, follows from sizes alone: a table for each axis, made here, and the
+ * row `resample`, o[y] += x[ids[y, k]] * w[y, k]. Nearest is a `take`.
+ * GridSample and RoiAlign compute places from data: they are compositions.
+ */
+#include "onnx/ops.h"
+
+#include <math.h>
+
+typedef struct resize {
+	const char *mode, *where, *nearest;
+	double cubic;
+	bool exclude_outside;
+	const double *roi; /* (2 * rank): starts, ends; or NULL */
+} resize;
+
+typedef struct axis_job {
+	int32_t axis, rank;
+	int64_t in, out;
+	double scale;
+} axis_job;
+
+/* Where place i of the result lies in the input. */
+static double source(const resize *r, const axis_job *j, int64_t i)
+{
+	double n = (double)j->in, m = (double)j->out, at = (double)i;
+
+	if (!strcmp(r->where, "align_corners"))
+		return m <= 1 ? 0 : at * (n - 1) / (m - 1);
+	if (!strcmp(r->where, "asymmetric"))
+		return at / j->scale;
+	if (!strcmp(r->where, "pytorch_half_pixel") && m <= 1)
+		return 0;
+	if (!strcmp(r->where, "half_pixel_symmetric")) {
+		double adjust = m / (j->scale * n), centre = n / 2;
+
+		return centre * (1 - adjust) + (at + 0.5) / j->scale - 0.5;
+	}
+	if (!strcmp(r->where, "tf_crop_and_resize")) {
+		double from = r->roi[j->axis], to = r->roi[j->rank + j->axis];
+
+		return m > 1 ? from * (n - 1) +
+				at * (to - from) * (n - 1) / (m - 1)
+			     : 0.5 * (from + to) * (n - 1);
+	}
+	return (at + 0.5) / j->scale - 0.5;
+}
+
+static int64_t inside(const axis_job *j, double at)
+{
+	double last = (double)j->in - 1;
+
+	return (int64_t)(!(at > 0) ? 0 : at > last ? last : at);
+}
+
+static int32_t resize_nearest(
+	node *d, const resize *r, const axis_job *j, int32_t x)
+{
+	list ids = on_list_new(d, (int32_t)j->out, 0);
+
+	for (int32_t i = 0; i < ids.n; i++) {
+		double at = source(r, j, i);
+
+		if (!strcmp(r->nearest, "floor"))
+			at = floor(at);
+		else if (!strcmp(r->nearest, "ceil"))
+			at = ceil(at);
+		else if (!strcmp(r->nearest, "round_prefer_ceil"))
+			at = floor(at + 0.5);
+		else
+			at = ceil(at - 0.5);
+		ids.at[i] = inside(j, at);
+	}
+	return rowa(d, "take", A(x, on_const_ints(d, ids)), INT("axis", j->axis));
+}
+
+/* Keys' kernel at distances 1+t, t, 1-t, 2-t */
+static void cubic_weights(double a, double t, double w[4])
+{
+	double u = 1 - t;
+
+	w[0] = ((a * (t + 1) - 5 * a) * (t + 1) + 8 * a) * (t + 1) - 4 * a;
+	w[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
+	w[2] = ((a + 2) * u - (a + 3)) * u * u + 1;
+	w[3] = ((a * (u + 1) - 5 * a) * (u + 1) + 8 * a) * (u + 1) - 4 * a;
+}
+
+/* Two elements for linear, four for cubic interpolation. */
+static int32_t resize_weighted(
+	node *d, const resize *r, const axis_job *j, int32_t x)
+{
+	bool cubic = !strcmp(r->mode, "cubic");
+	int32_t taps = cubic ? 4 : 2, n = (int32_t)j->out;
+	list shape = LIST(d, n, taps), ids = on_list_new(d, n * taps, 0);
+	double *w = arena_array(d->x->a, double, n * taps + 1);
+
+	for (int32_t i = 0; i < n; i++) {
+		double at = source(r, j, i), t = at - floor(at), sum = 0;
+		double *v = w + i * taps;
+
+		if (cubic) {
+			cubic_weights(r->cubic, t, v);
+		} else {
+			v[0] = 1 - t;
+			v[1] = t;
+		}
+		for (int32_t k = 0; k < taps; k++) {
+			double p = floor(at) + k - (cubic ? 1 : 0);
+
+			if (r->exclude_outside &&
+				(p < 0 || p > (double)j->in - 1))
+				v[k] = 0;
+			ids.at[i * taps + k] = inside(j, p);
+			sum += v[k];
+		}
+		for (int32_t k = 0; k < taps && r->exclude_outside; k++)
+			v[k] = sum != 0 ? v[k] / sum : 0;
+	}
+	return rowa(d, "resample",
+		A(x, on_constant(d, TN_I64, shape, ids.at),
+			on_const_real(d, on_dt(d, x), shape, w)),
+		INT("axis", j->axis));
+}
+
+/* Places outside of the image have a value of their own. */
+static int32_t extrapolate(
+	node *d, const resize *r, const axis_job *j, int32_t x)
+{
+	uint8_t *is = arena_array(d->x->a, uint8_t, j->out + 1);
+	int32_t mask, v;
+
+	for (int64_t i = 0; i < j->out; i++) {
+		double at = source(r, j, i);
+
+		is[i] = at < 0 || at > (double)j->in - 1;
+	}
+	mask = on_along(d, on_constant(d, TN_BOOL, LIST(d, j->out), is), j->axis,
+		j->rank);
+	v = on_scalar(d, on_dt(d, x), on_real(d, "extrapolation_value", 0));
+	return row(d, "where", A(mask, v, x));
+}
+
+static const double *known_reals(node *d, int32_t i, int32_t *n)
+{
+	int32_t v = on_in(d, i);
+	const void *data = onnx_host(d->x, v);
+	double *out;
+
+	*n = (int32_t)on_bound(d, "the length of an input", on_numel(d, v), 0,
+		2 * TN_MAX_RANK);
+	out = arena_array(d->x->a, double, *n + 1);
+	for (int32_t k = 0; k < *n; k++)
+		out[k] = dtype_load_f64(on_dt(d, v), data, k);
+	return out;
+}
+
+/* scale and size of every axis: from input or attribute scales, or sizes */
+static void sizes_of(node *d, axis_job *j, int32_t rank, const list *axes)
+{
+	int32_t x = on_in(d, 0), n = 0;
+	int32_t at = d->n_in > 2 ? 2 : 1; /* opset 10 and Upsample: no roi */
+	const double *scales = NULL;
+	const wire_floats *attr = on_reals(d, "scales");
+	list sizes = on_list_new(d, 0, 0);
+
+	if (attr != NULL) {
+		double *copy = arena_array(d->x->a, double, attr->v.n + 1);
+
+		n = attr->v.n;
+		for (int32_t i = 0; i < n; i++)
+			copy[i] = (double)attr->v.at[i];
+		scales = copy;
+	} else if (on_has(d, at) && on_numel(d, on_in(d, at)) > 0) {
+		scales = known_reals(d, at, &n);
+	} else if (on_has(d, 3)) {
+		sizes = on_ints(d, 3);
+		n = sizes.n;
+	}
+	if (n != axes->n)
+		on_fail(d, "onnx.shape", "%d scales or sizes for %d axes",
+			(int)n, (int)axes->n);
+	for (int32_t i = 0; i < rank; i++)
+		j[i] = (axis_job){i, rank, on_extent(d, x, i), on_extent(d, x, i), 1};
+	for (int32_t i = 0; i < n; i++) {
+		axis_job *k = &j[on_axis(d, axes->at[i], rank)];
+
+		if (scales != NULL) {
+			k->scale = scales[i];
+			if (!(k->scale > 0 && k->scale < 1e9))
+				on_fail(d, "onnx.attr", "a scale is %g",
+					k->scale);
+			k->out = (int64_t)floor((double)k->in * k->scale);
+		} else {
+			k->out = sizes.at[i];
+			k->scale = (double)k->out / (double)k->in;
+		}
+		on_bound(d, "an extent", k->out, 1, 1 << 20);
+		on_bound(d, "an extent", k->in, 1, INT64_C(1) << 40);
+	}
+}
+
+void onnx_resize(node *d)
+{
+	bool old = d->opset < 11 || !strcmp(d->n->op, "Upsample");
+	int32_t x = on_in(d, 0), rank = on_rank_of(d, x), n_roi = 0;
+	axis_job jobs[TN_MAX_RANK];
+	list axes = on_list_iota(d, rank);
+	resize r = {.cubic = on_real(d, "cubic_coeff_a", -0.75)};
+
+	r.mode = on_text(d, "mode", "nearest");
+	r.where = on_text(d, "coordinate_transformation_mode",
+		old ? "asymmetric" : "half_pixel");
+	r.nearest = on_text(d, "nearest_mode",
+		old ? "floor" : "round_prefer_floor");
+	r.exclude_outside = on_int(d, "exclude_outside", 0) != 0;
+	if (on_int(d, "antialias", 0) != 0 ||
+		strcmp(on_text(d, "keep_aspect_ratio_policy", "stretch"),
+			"stretch") != 0)
+		on_fail(d, "onnx.attr", "antialias and keep_aspect_ratio_policy "
+					"are not supported");
+	on_list(d, "axes", &axes);
+	if (!strcmp(r.where, "tf_crop_and_resize")) {
+		r.roi = known_reals(d, 1, &n_roi);
+		if (n_roi != 2 * rank)
+			on_fail(d, "onnx.shape", "%d numbers of roi for %d "
+				"axes", (int)n_roi, (int)rank);
+	}
+	sizes_of(d, jobs, rank, &axes);
+	for (int32_t i = 0; i < rank; i++) {
+		axis_job *j = &jobs[i];
+
+		if (j->in == j->out && j->scale == 1 && r.roi == NULL)
+			continue;
+		x = !strcmp(r.mode, "nearest") ? resize_nearest(d, &r, j, x)
+					       : resize_weighted(d, &r, j, x);
+	}
+	for (int32_t i = 0; i < rank && r.roi != NULL; i++)
+		x = extrapolate(d, &r, &jobs[i], x);
+	on_set(d, 0, row(d, "identity", A(x)));
+}
+
+/* ---- GridSample ---- */
+
+typedef struct grid {
+	node *d;
+	int32_t x; /* (n, c, h, w) */
+	bool align;
+	char padding; /* z zeros, b border, r reflection */
+} grid;
+
+static int32_t num(const grid *g, int32_t like, double v)
+{
+	return on_scalar(g->d, on_dt(g->d, like), v);
+}
+
+static int32_t two(node *d, const char *name, int32_t x, int32_t y)
+{
+	return row(d, name, A(x, y));
+}
+
+/* -1 .. 1 to places 0 .. n - 1 */
+static int32_t place_of(const grid *g, int32_t v, int64_t n)
+{
+	double m = (double)n;
+
+	v = two(g->d, "add", v, num(g, v, 1));
+	if (g->align)
+		return two(g->d, "mul", v, num(g, v, (m - 1) / 2));
+	v = two(g->d, "mul", v, num(g, v, m / 2));
+	return two(g->d, "sub", v, num(g, v, 0.5));
+}
+
+/* Reflected at lo and hi until it is between them. */
+static int32_t reflect(const grid *g, int32_t v, double lo, double hi)
+{
+	double range = hi - lo;
+
+	if (range <= 0)
+		return two(g->d, "mul", v, num(g, v, 0));
+	v = row(g->d, "abs", A(two(g->d, "sub", v, num(g, v, lo))));
+	v = two(g->d, "mod", v, num(g, v, 2 * range));
+	v = two(g->d, "min", v,
+		two(g->d, "sub", num(g, v, 2 * range), v));
+	return two(g->d, "add", v, num(g, v, lo));
+}
+
+static int32_t clip_to(const grid *g, int32_t v, int64_t n)
+{
+	v = two(g->d, "max", v, num(g, v, 0));
+	return two(g->d, "min", v, num(g, v, (double)n - 1));
+}
+
+/* A place as the padding sees it; zeros leave it outside. */
+static int32_t padded(const grid *g, int32_t v, int64_t n)
+{
+	if (g->padding == 'r' && g->align)
+		v = reflect(g, v, 0, (double)n - 1);
+	else if (g->padding == 'r')
+		v = reflect(g, v, -0.5, (double)n - 0.5);
+	return g->padding != 'z' ? clip_to(g, v, n) : v;
+}
+
+/* Pixels at whole places (floats), 0 outside: (n, c, y, x) */
+static int32_t pixels(const grid *g, int32_t i, int32_t j)
+{
+	node *d = g->d;
+
+	i = on_cast_to(d, padded(g, i, on_extent(d, g->x, 2)), TN_I64);
+	j = on_cast_to(d, padded(g, j, on_extent(d, g->x, 3)), TN_I64);
+	return row(d, "sample_pixels", A(g->x, i, j));
+}
+
+/* Sum of taps x taps pixels by the products of their weights. */
+static int32_t weighted(const grid *g, int32_t taps, const int32_t *at_i,
+	const int32_t *w_i, const int32_t *at_j, const int32_t *w_j)
+{
+	node *d = g->d;
+	int32_t sum = -1;
+
+	for (int32_t p = 0; p < taps; p++)
+		for (int32_t q = 0; q < taps; q++) {
+			int32_t w = two(d, "mul", w_i[p], w_j[q]), v;
+
+			v = two(d, "mul", pixels(g, at_i[p], at_j[q]),
+				on_unsqueeze(d, w, 1));
+			sum = sum < 0 ? v : two(d, "add", sum, v);
+		}
+	return sum;
+}
+
+/* Whole places around v, and their weights. */
+static void linear_taps(const grid *g, int32_t v, int32_t *at, int32_t *w)
+{
+	node *d = g->d;
+
+	at[0] = row(d, "floor", A(v));
+	at[1] = two(d, "add", at[0], num(g, v, 1));
+	w[1] = two(d, "sub", v, at[0]);
+	w[0] = two(d, "sub", num(g, v, 1), w[1]);
+}
+
+/* c3 t^3 + c2 t^2 + c1 t + c0 */
+static int32_t cubic_poly(const grid *g, int32_t t, const double c[4])
+{
+	int32_t v = num(g, t, c[3]);
+
+	for (int32_t k = 2; k >= 0; k--)
+		v = two(g->d, "add", two(g->d, "mul", v, t), num(g, t, c[k]));
+	return v;
+}
+
+static void cubic_taps(const grid *g, int32_t v, int32_t *at, int32_t *w)
+{
+	/* Keys' kernel, a = -0.75, as polynomials in the fraction */
+	static const double c[4][4] = {{0, -0.75, 1.5, -0.75},
+		{1, 0, -2.25, 1.25}, {0, 0.75, 1.5, -1.25}, {0, 0, -0.75, 0.75}};
+	node *d = g->d;
+	int32_t low = row(d, "floor", A(v)), t = two(d, "sub", v, low);
+
+	for (int32_t k = 0; k < 4; k++) {
+		at[k] = two(d, "add", low, num(g, v, k - 1));
+		w[k] = cubic_poly(g, t, c[k]);
+	}
+}
+
+void onnx_grid_sample(node *d)
+{
+	const char *mode = on_text(d, "mode", "bilinear");
+	const char *padding = on_text(d, "padding_mode", "zeros");
+	int32_t x = on_in(d, 0), at = on_in(d, 1), i, j, o;
+	int32_t pi[4], wi[4], pj[4], wj[4];
+	grid g = {d, x, on_int(d, "align_corners", 0) != 0, padding[0]};
+
+	if (on_rank_of(d, x) != 4 || on_rank_of(d, at) != 4 || on_extent(d, at, 3) != 2)
+		on_fail(d, "onnx.shape", "images (n, c, h, w) and places "
+					 "(n, y, x, 2) are needed");
+	at = on_cast_to(d, at, on_dt(d, x));
+	j = place_of(&g, rowa(d, "select", A(at), INT("axis", 3),
+			      INT("index", 0)), on_extent(d, x, 3));
+	i = place_of(&g, rowa(d, "select", A(at), INT("axis", 3),
+			      INT("index", 1)), on_extent(d, x, 2));
+	if (mode[0] != 'b' || mode[1] == 'i') {
+		/* whole images are folded first, but for cubic */
+		if (strcmp(mode, "bicubic") != 0 && strcmp(mode, "cubic") != 0) {
+			i = padded(&g, i, on_extent(d, x, 2));
+			j = padded(&g, j, on_extent(d, x, 3));
+		}
+	}
+	if (!strcmp(mode, "nearest")) {
+		o = pixels(&g, row(d, "round", A(i)), row(d, "round", A(j)));
+	} else if (!strcmp(mode, "bicubic") || !strcmp(mode, "cubic")) {
+		cubic_taps(&g, i, pi, wi);
+		cubic_taps(&g, j, pj, wj);
+		o = weighted(&g, 4, pi, wi, pj, wj);
+	} else if (!strcmp(mode, "bilinear") || !strcmp(mode, "linear")) {
+		linear_taps(&g, i, pi, wi);
+		linear_taps(&g, j, pj, wj);
+		o = weighted(&g, 2, pi, wi, pj, wj);
+	} else {
+		on_fail(d, "onnx.attr", "mode %.50s is not supported", mode);
+	}
+	on_set(d, 0, o);
+}
+
+/* ---- RoiAlign ---- */
+
+typedef struct roi {
+	node *d;
+	int32_t x, batch, boxes; /* boxes (r, 4): x1, y1, x2, y2 */
+	double scale, offset;
+	bool aligned;
+	int64_t samples;
+} roi;
+
+/*
+ * Places (r, cells * samples) along one axis whose box runs from column `lo`
+ * of the boxes to lo + 2; and whether each is inside of the image.
+ */
+static int32_t roi_places(
+	const roi *k, int32_t lo, int64_t cells, int64_t n, int32_t *is_inside)
+{
+	node *d = k->d;
+	int64_t m = cells * k->samples;
+	tn_dtype t = on_dt(d, k->x);
+	double *at = arena_array(d->x->a, double, m + 1);
+	int32_t from, to, size, v, out;
+
+	for (int64_t i = 0; i < m; i++)
+		at[i] = ((double)i + 0.5) / (double)m;
+	from = on_narrow(d, k->boxes, 1, lo, 1);
+	to = on_narrow(d, k->boxes, 1, lo + 2, 1);
+	from = two(d, "mul", from, on_scalar(d, t, k->scale));
+	to = two(d, "mul", to, on_scalar(d, t, k->scale));
+	from = two(d, "sub", from, on_scalar(d, t, k->offset));
+	to = two(d, "sub", to, on_scalar(d, t, k->offset));
+	size = two(d, "sub", to, from);
+	if (!k->aligned)
+		size = two(d, "max", size, on_scalar(d, t, 1));
+	v = on_const_real(d, t, LIST(d, 1, m), at);
+	v = two(d, "add", from, two(d, "mul", size, v));
+	out = row(d, "or", A(two(d, "lt", v, on_scalar(d, t, -1)),
+				   two(d, "gt", v, on_scalar(d, t, (double)n))));
+	*is_inside = row(d, "not", A(out));
+	v = two(d, "max", v, on_scalar(d, t, 0));
+	return two(d, "min", v, on_scalar(d, t, (double)n - 1));
+}
+
+/* Both whole neighbours of places (r, m), and their weights. */
+static void roi_taps(const roi *k, int32_t v, int64_t n, int32_t inside,
+	int32_t *at, int32_t *w)
+{
+	node *d = k->d;
+	tn_dtype t = on_dt(d, k->x);
+	int32_t low = row(d, "floor", A(v)), in = on_cast_to(d, inside, t), f;
+
+	f = two(d, "sub", v, low);
+	w[0] = two(d, "mul", in, two(d, "sub", on_scalar(d, t, 1), f));
+	w[1] = two(d, "mul", in, f);
+	at[0] = on_cast_to(d, low, TN_I64);
+	at[1] = two(d, "min", two(d, "add", at[0], on_scalar(d, TN_I64, 1)),
+		on_scalar(d, TN_I64, (double)n - 1));
+}
+
+void onnx_roi_align(node *d)
+{
+	const char *way = on_text(d, "coordinate_transformation_mode",
+		d->opset >= 16 ? "half_pixel" : "output_half_pixel");
+	const char *mode = on_text(d, "mode", "avg");
+	int64_t ph = on_int(d, "output_height", 1);
+	int64_t pw = on_int(d, "output_width", 1), h, w, n;
+	int32_t in, v[2][2], u[2][2], o = -1, y, x;
+	roi k = {.d = d, .x = on_in(d, 0), .boxes = on_in(d, 1),
+		.batch = on_cast_to(d, on_in(d, 2), TN_I64),
+		.scale = on_real(d, "spatial_scale", 1)};
+
+	k.aligned = !strcmp(way, "half_pixel");
+	k.offset = k.aligned ? 0.5 : 0;
+	k.samples = on_int(d, "sampling_ratio", 0);
+	if (k.samples == 0)
+		on_fail(d, "onnx.attr", "sampling_ratio 0 (as many as a box "
+					"has pixels) is not supported");
+	if (on_rank_of(d, k.x) != 4 || on_rank_of(d, k.boxes) != 2 ||
+		on_extent(d, k.boxes, 1) != 4)
+		on_fail(d, "onnx.shape", "images (n, c, h, w) and boxes (r, 4) "
+					 "are needed");
+	on_bound(d, "sampling_ratio", k.samples, 1, 64);
+	on_bound(d, "output_height", ph, 1, 1 << 16);
+	on_bound(d, "output_width", pw, 1, 1 << 16);
+	h = on_extent(d, k.x, 2);
+	w = on_extent(d, k.x, 3);
+	n = on_extent(d, k.boxes, 0);
+	y = roi_places(&k, 1, ph, h, &in);
+	roi_taps(&k, y, h, in, v[0], u[0]);
+	x = roi_places(&k, 0, pw, w, &in);
+	roi_taps(&k, x, w, in, v[1], u[1]);
+	for (int32_t p = 0; p < 2; p++)
+		for (int32_t q = 0; q < 2; q++) {
+			int32_t s = row(d, "sample_boxes",
+				A(k.x, k.batch, v[0][p], v[1][q], u[0][p],
+					u[1][q]));
+
+			o = o < 0 ? s : two(d, !strcmp(mode, "max") ? "max"
+								    : "add",
+						o, s);
+		}
+	o = on_reshape(d, o, LIST(d, n, on_extent(d, k.x, 1), ph, k.samples, pw,
+				  k.samples));
+	on_set(d, 0, rowa(d, !strcmp(mode, "max") ? "reduce_max"
+						  : "reduce_mean",
+			     A(o), INTS("axes", LIST(d, 3, 5))));
+}

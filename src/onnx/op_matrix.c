@@ -1,0 +1,204 @@
+/*
+ * op_matrix.c: matrix products, and products of quantised matrices.
+ *
+ *     Gemm(a, b, c, transB=1, alpha=2)   add(mul(matmul(a, b'), 2), c)
+ *     MatMulInteger(a, b, za, zb)        matmul(i32(a) - za, i32(b) - zb)
+ */
+#include "onnx/ops.h"
+#include "onnx/quant.h"
+
+/* Vectors become matrices for the product, and their axis goes away again. */
+static int32_t product(node *d, int32_t x, int32_t y)
+{
+	bool left = on_rank_of(d, x) == 1, right = on_rank_of(d, y) == 1;
+	int32_t o;
+
+	if (left)
+		x = on_unsqueeze(d, x, 0);
+	if (right)
+		y = on_unsqueeze(d, y, 1);
+	o = row(d, "matmul", A(x, y));
+	if (left)
+		o = on_drop_axis(d, o, on_rank_of(d, o) - 2);
+	if (right)
+		o = on_drop_axis(d, o, on_rank_of(d, o) - 1);
+	return o;
+}
+
+void onnx_matmul(node *d)
+{
+	on_set(d, 0, product(d, on_in(d, 0), on_in(d, 1)));
+}
+
+static int32_t turned(node *d, int32_t x, const char *attr)
+{
+	if (on_rank_of(d, x) != 2)
+		on_fail(d, "onnx.shape", "an operand has %d axes, not 2",
+			(int)on_rank_of(d, x));
+	return on_int(d, attr, 0) != 0 ? on_transpose(d, x, LIST(d, 1, 0)) : x;
+}
+
+static int32_t scaled(node *d, int32_t x, double by)
+{
+	return by == 1 ? x : row(d, "mul", A(x, on_scalar(d, on_dt(d, x), by)));
+}
+
+void onnx_gemm(node *d)
+{
+	int32_t x = turned(d, on_in(d, 0), "transA");
+	int32_t y = turned(d, on_in(d, 1), "transB");
+	double beta = on_real(d, "beta", 1);
+	int32_t o = row(d, "matmul", A(x, y));
+
+	o = scaled(d, o, on_real(d, "alpha", 1));
+	if (on_has(d, 2))
+		o = row(d, "add", A(o, scaled(d, on_in(d, 2), beta)));
+	on_set(d, 0, o);
+}
+
+void onnx_einsum(node *d)
+{
+	const char *equation = on_text(d, "equation", "");
+	int32_t *v = arena_array(d->x->a, int32_t, d->n_in + 1);
+	str s = str_new(d->x->a);
+
+	for (int32_t i = 0; i < d->n_in; i++)
+		v[i] = on_in(d, i);
+	for (; *equation != '\0'; equation++)
+		if (*equation != ' ')
+			str_addc(&s, *equation);
+	on_set(d, 0, rowa(d, "einsum", VALUES(d->n_in, v),
+			     TEXT("equation", s.at)));
+}
+
+/* ---- quantised (quant.h) ---- */
+
+int32_t quant_centred(node *d, int32_t i, int32_t zero, int32_t axis)
+{
+	int32_t x = on_cast_to(d, on_in(d, i), TN_I32), z;
+
+	if (!on_has(d, zero))
+		return x;
+	z = on_cast_to(d, on_in(d, zero), TN_I32);
+	if (on_rank_of(d, z) == 1 && on_numel(d, z) > 1)
+		z = on_along(d, z, on_axis(d, axis, on_rank_of(d, x)),
+			on_rank_of(d, x));
+	else if (on_rank_of(d, z) <= 1)
+		z = on_reshape(d, z, on_list_new(d, 0, 0));
+	return row(d, "sub", A(x, z));
+}
+
+int32_t quant_round(node *d, int32_t x, int32_t zero, tn_dtype to)
+{
+	static const struct {
+		tn_dtype dtype;
+		double lo, hi;
+	} ranges[] = {{TN_I8, -128, 127}, {TN_U8, 0, 255},
+		{TN_I16, -32768, 32767}, {TN_I32, -2147483648.0, 2147483647.0}};
+	double lo = 0, hi = 0;
+
+	for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+		if (ranges[i].dtype == to) {
+			lo = ranges[i].lo;
+			hi = ranges[i].hi;
+		}
+	if (lo == hi)
+		on_fail(d, "onnx.elem", "nothing is quantised to %s",
+			dtype_name(to));
+	x = row(d, "round", A(x));
+	if (zero >= 0)
+		x = row(d, "add", A(x, on_cast_to(d, zero, on_dt(d, x))));
+	x = row(d, "max", A(x, on_scalar(d, on_dt(d, x), lo)));
+	x = row(d, "min", A(x, on_scalar(d, on_dt(d, x), hi)));
+	return on_cast_to(d, x, to);
+}
+
+int32_t quant_rescale(node *d, int32_t sum, int32_t scale_x, int32_t scale_w,
+	int32_t scale_y, int32_t zero_y)
+{
+	int32_t s = row(d, "mul", A(scale_x, scale_w));
+
+	s = row(d, "mul", A(on_cast_to(d, sum, on_dt(d, s)), s));
+	s = row(d, "div", A(s, scale_y));
+	return quant_round(d, s, zero_y, on_dt(d, zero_y));
+}
+
+void onnx_matmul_integer(node *d)
+{
+	int32_t x = quant_centred(d, 0, 2, -2), y = quant_centred(d, 1, 3, -1);
+
+	on_set(d, 0, product(d, x, y));
+}
+
+/* A scale per row of the left operand stands along axis r - 2. */
+static int32_t scale_of(node *d, int32_t i, int32_t axis, int32_t r)
+{
+	int32_t s = on_in(d, i);
+
+	return on_rank_of(d, s) == 1 && on_numel(d, s) > 1
+		? on_along(d, s, on_axis(d, axis, r), r)
+		: on_reshape(d, s, on_list_new(d, 0, 0));
+}
+
+void onnx_qlinear_matmul(node *d)
+{
+	int32_t x = quant_centred(d, 0, 2, -2), y = quant_centred(d, 3, 5, -1);
+	int32_t sum = product(d, x, y), r = on_rank_of(d, sum);
+	list none = on_list_new(d, 0, 0);
+
+	on_set(d, 0, quant_rescale(d, sum, scale_of(d, 1, -2, r),
+			     scale_of(d, 4, -1, r),
+			     on_reshape(d, on_in(d, 6), none),
+			     on_reshape(d, on_in(d, 7), none)));
+}
+
+/* Scale and zero point are one number, or one for each place of an axis. */
+static int32_t per_axis(node *d, int32_t v, int32_t x)
+{
+	int32_t r = on_rank_of(d, x);
+
+	if (on_rank_of(d, v) == 1 && r > 0 && on_numel(d, v) > 1)
+		return on_along(d, v, on_axis(d, on_int(d, "axis", 1), r), r);
+	return on_rank_of(d, v) == 1 ? on_reshape(d, v, on_list_new(d, 0, 0)) : v;
+}
+
+void onnx_quantize(node *d)
+{
+	int32_t x = on_in(d, 0), s = per_axis(d, on_in(d, 1), x), zero = -1;
+	tn_dtype to = TN_U8;
+
+	if (on_has(d, 2)) {
+		zero = per_axis(d, on_in(d, 2), x);
+		to = on_dt(d, zero);
+	}
+	x = row(d, "div", A(on_cast_to(d, x, on_dt(d, s)), s));
+	on_set(d, 0, quant_round(d, x, zero, to));
+}
+
+void onnx_dequantize(node *d)
+{
+	int32_t x = on_in(d, 0), s = per_axis(d, on_in(d, 1), x), y;
+
+	y = on_cast_to(d, x, TN_I32);
+	if (on_has(d, 2))
+		y = row(d, "sub", A(y, on_cast_to(d, per_axis(d, on_in(d, 2), x),
+					      TN_I32)));
+	on_set(d, 0, row(d, "mul", A(on_cast_to(d, y, on_dt(d, s)), s)));
+}
+
+/* Scale and zero point such that the range of x, with 0, becomes 0 .. 255. */
+void onnx_dynamic_quantize(node *d)
+{
+	int32_t x = on_in(d, 0), lo, hi, s, zero, z;
+	tn_dtype t = on_dt(d, x);
+
+	zero = on_scalar(d, t, 0);
+	lo = row(d, "min", A(row(d, "reduce_min", A(x)), zero));
+	hi = row(d, "max", A(row(d, "reduce_max", A(x)), zero));
+	s = row(d, "div", A(row(d, "sub", A(hi, lo)), on_scalar(d, t, 255)));
+	z = quant_round(d, row(d, "div", A(row(d, "neg", A(lo)), s)), -1,
+		TN_U8);
+	on_set(d, 0, quant_round(d, row(d, "div", A(x, s)), z, TN_U8));
+	on_set(d, 1, s);
+	on_set(d, 2, z);
+}

@@ -1,0 +1,321 @@
+/*
+ * op_rnn.c: RNN, GRU and LSTM, unrolled: the products with the inputs of all
+ * steps are one matrix product, those with the state one per step.
+ *
+ *     RNN    h' = f(x w' + h r' + b)
+ *     GRU    z, r gates; h' = (1 - z) g(..) + z h
+ *     LSTM   i, o, f gates; c' = f c + i g(..); h' = o h(c')
+ *
+ * With sequence lengths a state stays what it is beyond its sequence's end, and
+ * outputs are 0 there; that is right for both directions.
+ */
+#include "onnx/ops.h"
+
+enum { MAX_STEPS = 1 << 14 };
+
+/* What ONNX calls them, and the defaults of alpha and beta. */
+static const struct known {
+	const char *onnx, *row, *alpha, *beta; /* attributes of the row */
+	double a, b;
+} known[] = {
+	{"Relu", "relu", NULL, NULL, 0, 0},
+	{"Tanh", "tanh", NULL, NULL, 0, 0},
+	{"Sigmoid", "sigmoid", NULL, NULL, 0, 0},
+	{"Softsign", "softsign", NULL, NULL, 0, 0},
+	{"Softplus", "softplus", NULL, NULL, 0, 0},
+	{"Affine", "affine", "alpha", "beta", 1, 0},
+	{"LeakyRelu", "leaky_relu", "alpha", NULL, 0.01, 0},
+	{"ThresholdedRelu", "thresholded_relu", "alpha", NULL, 1, 0},
+	{"HardSigmoid", "hard_sigmoid", "alpha", "beta", 0.2, 0.5},
+	{"Elu", "elu", "alpha", NULL, 1, 0},
+};
+enum { N_KNOWN = (int)(sizeof known / sizeof known[0]) };
+
+typedef struct cell cell;
+typedef struct step_fn {
+	int32_t n_gates, n_activations;
+	const char *defaults[3];
+	/* from the gates of the inputs at one step: the next state */
+	void (*step)(cell *c, int32_t gates);
+} step_fn;
+
+typedef struct act {
+	const struct known *k;
+	double alpha, beta;
+} act;
+
+/* One direction. */
+struct cell {
+	node *d;
+	const step_fn *fn;
+	int64_t hidden, batch, steps;
+	int32_t r, rb, p; /* weights of the state, their bias, peepholes; -1 */
+	int32_t h, c;	  /* state; c of LSTM */
+	act f[3];
+	double clip; /* 0: none */
+	bool linear_before_reset, input_forget;
+};
+
+static int32_t two(node *d, const char *name, int32_t x, int32_t y)
+{
+	return row(d, name, A(x, y));
+}
+
+static int32_t activate(const cell *c, int32_t which, int32_t x)
+{
+	const act *f = &c->f[which];
+	node *d = c->d;
+
+	if (c->clip > 0)
+		x = rowa(d, "clip", A(x), REAL("lo", -c->clip),
+			REAL("hi", c->clip));
+	if (f->k->alpha == NULL)
+		return row(d, f->k->row, A(x));
+	if (f->k->beta == NULL)
+		return rowa(d, f->k->row, A(x), REAL(f->k->alpha, f->alpha));
+	return rowa(d, f->k->row, A(x), REAL(f->k->alpha, f->alpha),
+		REAL(f->k->beta, f->beta));
+}
+
+/* Gate k of (b, gates * hidden) */
+static int32_t gate(const cell *c, int32_t v, int32_t k)
+{
+	return on_narrow(c->d, v, on_rank_of(c->d, v) - 1, k * c->hidden, c->hidden);
+}
+
+/* h r', plus its bias: (b, gates * hidden) */
+static int32_t of_state(const cell *c, int32_t h, int32_t r, int32_t rb)
+{
+	int32_t o = two(c->d, "matmul", h,
+		on_transpose(c->d, r, LIST(c->d, 1, 0)));
+
+	return two(c->d, "add", o, rb);
+}
+
+static void rnn_step(cell *c, int32_t gates)
+{
+	c->h = activate(c, 0, two(c->d, "add", gates,
+				      of_state(c, c->h, c->r, c->rb)));
+}
+
+static void gru_step(cell *c, int32_t gates)
+{
+	node *d = c->d;
+	int64_t n = c->hidden;
+	int32_t zr = of_state(c, c->h, on_narrow(d, c->r, 0, 0, 2 * n),
+		on_narrow(d, c->rb, 0, 0, 2 * n));
+	int32_t rh = on_narrow(d, c->r, 0, 2 * n, n), new;
+	int32_t bh = on_narrow(d, c->rb, 0, 2 * n, n), z, r;
+
+	z = activate(c, 0, two(d, "add", gate(c, gates, 0), gate(c, zr, 0)));
+	r = activate(c, 0, two(d, "add", gate(c, gates, 1), gate(c, zr, 1)));
+	if (c->linear_before_reset)
+		new = two(d, "mul", r, of_state(c, c->h, rh, bh));
+	else
+		new = of_state(c, two(d, "mul", r, c->h), rh, bh);
+	new = activate(c, 1, two(d, "add", gate(c, gates, 2), new));
+	/* (1 - z) new + z h */
+	c->h = two(d, "add", new, two(d, "mul", z,
+				       two(d, "sub", c->h, new)));
+}
+
+/* Peephole k of (3 * hidden), times the cell. */
+static int32_t peep(const cell *c, int32_t x, int32_t k, int32_t s)
+{
+	if (c->p < 0)
+		return x;
+	return two(c->d, "add", x, two(c->d, "mul", gate(c, c->p, k), s));
+}
+
+static void lstm_step(cell *c, int32_t gates)
+{
+	node *d = c->d;
+	int32_t i, o, f, g;
+
+	gates = two(d, "add", gates, of_state(c, c->h, c->r, c->rb));
+	i = activate(c, 0, peep(c, gate(c, gates, 0), 0, c->c));
+	f = activate(c, 0, peep(c, gate(c, gates, 2), 2, c->c));
+	if (c->input_forget)
+		f = two(d, "sub", on_scalar(d, on_dt(d, i), 1), i);
+	g = activate(c, 1, gate(c, gates, 3));
+	c->c = two(d, "add", two(d, "mul", f, c->c), two(d, "mul", i, g));
+	o = activate(c, 0, peep(c, gate(c, gates, 1), 1, c->c));
+	c->h = two(d, "mul", o, activate(c, 2, c->c));
+}
+
+static void set_activations(node *d, cell *c, int32_t direction)
+{
+	const wire_floats *alphas = on_reals(d, "activation_alpha");
+	const wire_floats *betas = on_reals(d, "activation_beta");
+	int32_t n = c->fn->n_activations, first = direction * n;
+	int32_t ia = 0, ib = 0;
+	bool given = on_has_attr(d, "activations");
+
+	if (given && on_n_texts(d, "activations") < first + n)
+		on_fail(d, "onnx.attr", "too few activations");
+	/* alpha and beta are lists over those that have one, from the first */
+	for (int32_t i = 0; i < first + n; i++) {
+		const char *name = given ? on_text_at(d, "activations", i)
+					 : c->fn->defaults[i % n];
+		const struct known *k = NULL;
+		act f;
+
+		for (int32_t j = 0; j < N_KNOWN; j++)
+			if (!strcmp(known[j].onnx, name))
+				k = &known[j];
+		if (k == NULL)
+			on_fail(d, "onnx.attr", "activation %.50s is not "
+				"supported", name);
+		f = (act){k, k->a, k->b};
+		if (k->alpha != NULL && alphas != NULL && ia < alphas->v.n)
+			f.alpha = (double)alphas->v.at[ia++];
+		if (k->beta != NULL && betas != NULL && ib < betas->v.n)
+			f.beta = (double)betas->v.at[ib++];
+		if (i >= first)
+			c->f[i - first] = f;
+	}
+}
+
+/* Part `direction` of a weight, without that axis; -1 if it is not there. */
+static int32_t part(node *d, int32_t i, int32_t direction)
+{
+	return on_has(d, i) ? rowa(d, "select", A(on_in(d, i)),
+				      INT("axis", 0), INT("index", direction))
+			    : -1;
+}
+
+/* (b, 1) whether step t belongs to each sequence; -1: to all */
+static int32_t inside(node *d, int64_t t)
+{
+	int32_t n;
+
+	if (!on_has(d, 4))
+		return -1;
+	n = on_cast_to(d, on_in(d, 4), TN_I64);
+	n = row(d, "gt", A(n, on_scalar(d, TN_I64, (double)t)));
+	return on_unsqueeze(d, n, 1);
+}
+
+static int32_t choose(node *d, int32_t mask, int32_t new, int32_t old)
+{
+	return mask < 0 ? new : row(d, "where", A(mask, new, old));
+}
+
+/* State input i, (directions, b, h), or zeros. */
+static int32_t first_state(
+	const cell *c, int32_t i, int32_t direction, tn_dtype t)
+{
+	node *d = c->d;
+	bool batch_first = on_int(d, "layout", 0) != 0;
+
+	if (!on_has(d, i))
+		return on_filled(d, t, LIST(d, c->batch, c->hidden), 0);
+	return rowa(d, "select", A(on_in(d, i)), INT("axis", batch_first),
+		INT("index", direction));
+}
+
+/* Runs one direction; y[t] are its outputs. x (t, b, i) */
+static void run_direction(
+	cell *c, int32_t x, int32_t direction, bool back, int32_t *y)
+{
+	node *d = c->d;
+	int64_t n = c->hidden * c->fn->n_gates;
+	int32_t b = part(d, 3, direction), w = part(d, 1, direction), gates;
+	tn_dtype t = on_dt(d, x);
+
+	c->r = part(d, 2, direction);
+	gates = two(d, "matmul", x, on_transpose(d, w, LIST(d, 1, 0)));
+	c->rb = on_filled(d, t, LIST(d, n), 0);
+	if (b >= 0) {
+		gates = two(d, "add", gates, on_narrow(d, b, 0, 0, n));
+		c->rb = on_narrow(d, b, 0, n, n);
+	}
+	c->h = first_state(c, 5, direction, t);
+	if (c->fn->n_gates == 4) {
+		c->c = first_state(c, 6, direction, t);
+		c->p = part(d, 7, direction);
+	}
+	set_activations(d, c, direction);
+	for (int64_t k = 0; k < c->steps; k++) {
+		int64_t at = back ? c->steps - 1 - k : k;
+		int32_t h = c->h, s = c->c, mask = inside(d, at);
+
+		c->fn->step(c, rowa(d, "select", A(gates), INT("axis", 0),
+				       INT("index", at)));
+		y[at] = choose(d, mask, c->h, on_scalar(d, t, 0));
+		c->h = choose(d, mask, c->h, h);
+		if (c->fn->n_gates == 4)
+			c->c = choose(d, mask, c->c, s);
+	}
+}
+
+/* part[i] of equal shape as one tensor with a new axis */
+static int32_t stack(node *d, int32_t n, const int32_t *v, int32_t axis)
+{
+	int32_t *part = arena_array(d->x->a, int32_t, n + 1);
+
+	for (int32_t i = 0; i < n; i++)
+		part[i] = on_unsqueeze(d, v[i], axis);
+	return on_concat(d, n, part, axis);
+}
+
+static void recurrent(node *d, const step_fn *fn)
+{
+	const char *way = on_text(d, "direction", "forward");
+	bool both = !strcmp(way, "bidirectional");
+	bool back = !strcmp(way, "reverse");
+	bool batch_first = on_int(d, "layout", 0) != 0;
+	int32_t x = on_in(d, 0), n = both ? 2 : 1, h[2], c[2], *y, *all;
+	cell k = {.d = d, .fn = fn, .c = -1, .p = -1};
+
+	if (on_rank_of(d, x) != 3 || on_rank_of(d, on_in(d, 1)) != 3 ||
+		on_rank_of(d, on_in(d, 2)) != 3 ||
+		on_extent(d, on_in(d, 2), 0) != n)
+		on_fail(d, "onnx.shape", "inputs (t, b, i) and weights "
+			"(%d, g, i), (%d, g, h) are needed", (int)n, (int)n);
+	if (batch_first)
+		x = on_transpose(d, x, LIST(d, 1, 0, 2));
+	k.hidden = on_extent(d, on_in(d, 2), 2);
+	k.steps = on_bound(d, "the number of steps", on_extent(d, x, 0), 1,
+		MAX_STEPS);
+	k.batch = on_extent(d, x, 1);
+	k.clip = on_real(d, "clip", 0);
+	k.linear_before_reset = on_int(d, "linear_before_reset", 0) != 0;
+	k.input_forget = on_int(d, "input_forget", 0) != 0;
+	y = arena_array(d->x->a, int32_t, k.steps + 1);
+	all = arena_array(d->x->a, int32_t, n);
+	for (int32_t i = 0; i < n; i++) {
+		run_direction(&k, x, i, back || i == 1, y);
+		all[i] = stack(d, (int32_t)k.steps, y, 0);
+		h[i] = k.h;
+		c[i] = k.c;
+	}
+	/* (t, n, b, h), or with the batch first (b, t, n, h) and (b, n, h) */
+	x = stack(d, n, all, 1);
+	on_set(d, 0, batch_first ? on_transpose(d, x, LIST(d, 2, 0, 1, 3)) : x);
+	on_set(d, 1, stack(d, n, h, batch_first));
+	if (fn->n_gates == 4)
+		on_set(d, 2, stack(d, n, c, batch_first));
+}
+
+void onnx_rnn(node *d)
+{
+	static const step_fn fn = {1, 1, {"Tanh"}, rnn_step};
+
+	recurrent(d, &fn);
+}
+
+void onnx_gru(node *d)
+{
+	static const step_fn fn = {3, 2, {"Sigmoid", "Tanh"}, gru_step};
+
+	recurrent(d, &fn);
+}
+
+void onnx_lstm(node *d)
+{
+	static const step_fn fn = {
+		4, 3, {"Sigmoid", "Tanh", "Tanh"}, lstm_step};
+
+	recurrent(d, &fn);
+}

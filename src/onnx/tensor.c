@@ -1,0 +1,365 @@
+/*
+ * tensor.c: elements of tensors out of a model: in place where they lie
+ * aligned, as copies else.
+ *
+ *     raw_data            the elements, little endian
+ *     float_data ...      numbers of the schema, narrowed to the element type
+ *     external data       a part of a file in the model's folder
+ *
+ * Element types that Tenon lacks are held in a wider one: uint16 in i32, uint32
+ * in i64; uint64 in i64, where values from 2^63 on are refused. The size of the
+ * elements is compared with the shape before any memory is asked for.
+ */
+#define _XOPEN_SOURCE 700 /* realpath */
+#include "onnx/model.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct elem {
+	int32_t number;
+	const char *name;
+	bool held; /* in dtype */
+	tn_dtype dtype;
+	uint32_t size;	/* in a file */
+	uint32_t field; /* of TensorProto when it is not raw */
+} elems[] = {
+	/* the first of a dtype is what it is called when going back */
+	{1, "float", true, TN_F32, 4, 4},
+	{2, "uint8", true, TN_U8, 1, 5},
+	{3, "int8", true, TN_I8, 1, 5},
+	{5, "int16", true, TN_I16, 2, 5},
+	{6, "int32", true, TN_I32, 4, 5},
+	{7, "int64", true, TN_I64, 8, 7},
+	{9, "bool", true, TN_BOOL, 1, 5},
+	{10, "float16", true, TN_F16, 2, 5},
+	{11, "double", true, TN_F64, 8, 10},
+	{16, "bfloat16", true, TN_BF16, 2, 5},
+	{4, "uint16", true, TN_I32, 2, 5},
+	{12, "uint32", true, TN_I64, 4, 11},
+	{13, "uint64", true, TN_I64, 8, 11},
+	{8, "string", false, TN_U8, 0, 6},
+	{14, "complex64", false, TN_U8, 8, 4},
+	{15, "complex128", false, TN_U8, 16, 10},
+};
+enum { N_ELEMS = (int)(sizeof elems / sizeof elems[0]) };
+
+static const struct elem *find(int32_t elem)
+{
+	for (int32_t i = 0; i < N_ELEMS; i++)
+		if (elems[i].number == elem)
+			return &elems[i];
+	return NULL;
+}
+
+bool onnx_elem_dtype(int32_t elem, tn_dtype *out)
+{
+	const struct elem *x = find(elem);
+
+	if (x == NULL || !x->held)
+		return false;
+	*out = x->dtype;
+	return true;
+}
+
+int32_t onnx_dtype_elem(tn_dtype t)
+{
+	for (int32_t i = 0; i < N_ELEMS; i++)
+		if (elems[i].held && elems[i].dtype == t)
+			return elems[i].number;
+	return 0;
+}
+
+const char *onnx_elem_name(int32_t elem)
+{
+	const struct elem *x = find(elem);
+
+	return x != NULL ? x->name : "undefined";
+}
+
+/* ---- one tensor ---- */
+
+typedef struct job {
+	arena *a;
+	onnx_model *m;
+	const char *file;
+	const onnx_tensor *t;
+	const struct elem *elem;
+	int64_t n;
+} job;
+
+static _Noreturn void fail(const job *j, const char *rule, const char *what)
+{
+	env_fail(arena_env(j->a), TN_EINVAL, rule, (loc){.file = j->file},
+		"tensor \"%.200s\": %s", j->t->name, what);
+}
+
+static void want_count(const job *j, int64_t n)
+{
+	if (n != j->n)
+		env_fail(arena_env(j->a), TN_EINVAL, "onnx.size",
+			(loc){.file = j->file},
+			"tensor \"%.200s\" has %lld elements, its shape %lld",
+			j->t->name, (long long)n, (long long)j->n);
+}
+
+/* Elements of `size` bytes as the file has them to those that we hold. */
+static const void *from_raw(const job *j, onnx_bytes b)
+{
+	const struct elem *x = j->elem;
+	size_t size = dtype_size(x->dtype);
+	char *out;
+
+	if (b.n % x->size != 0)
+		fail(j, "onnx.size", "its bytes are no whole elements");
+	want_count(j, (int64_t)(b.n / x->size));
+	if (x->size == size && x->dtype != TN_BOOL &&
+		(uintptr_t)b.at % size == 0 && x->number != 13)
+		return b.at;
+	out = arena_alloc(j->a, (size_t)j->n + 1, size);
+	if (x->size == size && x->number != 13 && x->dtype != TN_BOOL) {
+		memcpy(out, b.at, b.n);
+		return out;
+	}
+	for (int64_t i = 0; i < j->n; i++) {
+		uint64_t v = 0;
+
+		for (uint32_t k = 0; k < x->size; k++)
+			v |= (uint64_t)b.at[(size_t)i * x->size + k] << (8 * k);
+		if (v > INT64_MAX)
+			fail(j, "onnx.range", "a uint64 from 2^63 on is not "
+					      "supported");
+		dtype_store_i64(x->dtype, out, i, (int64_t)v);
+	}
+	return out;
+}
+
+/* int32_data holds the bits of f16 and bf16, and all small integers. */
+static const void *from_ints(const job *j, const wire_ints *from)
+{
+	tn_dtype t = j->elem->dtype;
+	char *out = arena_alloc(j->a, (size_t)j->n + 1, dtype_size(t));
+
+	want_count(j, from->v.n);
+	for (int64_t i = 0; i < j->n; i++) {
+		int64_t v = from->v.at[i];
+
+		if (t == TN_F16 || t == TN_BF16) {
+			uint16_t bits = (uint16_t)v;
+
+			memcpy(out + 2 * i, &bits, sizeof bits);
+			continue;
+		}
+		if (j->elem->number == 13 && v < 0)
+			fail(j, "onnx.range", "a uint64 from 2^63 on is not "
+					      "supported");
+		if (ir_wrap(t, v) != v)
+			fail(j, "onnx.range", "a value does not fit its type");
+		dtype_store_i64(t, out, i, v);
+	}
+	return out;
+}
+
+static const void *from_fields(const job *j)
+{
+	wire w = wire_of(j->a, j->file, j->t->message);
+	wire_ints ints = {0};
+	wire_floats floats = {0};
+	wire_doubles doubles = {0};
+	wire_field f;
+
+	while (wire_next(&w, &f)) {
+		if (f.number != j->elem->field)
+			continue;
+		if (f.number == 4)
+			wire_add_floats(&w, &f, &floats);
+		else if (f.number == 10)
+			wire_add_doubles(&w, &f, &doubles);
+		else
+			wire_add_ints(&w, &f, &ints);
+	}
+	if (j->elem->field == 4) {
+		want_count(j, floats.v.n);
+		return floats.v.n > 0 ? (const void *)floats.v.at
+				      : arena_alloc(j->a, 1, 8);
+	}
+	if (j->elem->field == 10) {
+		want_count(j, doubles.v.n);
+		return doubles.v.n > 0 ? (const void *)doubles.v.at
+				       : arena_alloc(j->a, 1, 8);
+	}
+	return from_ints(j, &ints);
+}
+
+/* ---- external data ---- */
+
+static void unmap(void *what)
+{
+	onnx_bytes *b = what;
+
+	munmap((void *)(uintptr_t)b->at, b->n);
+}
+
+static void close_fd(void *what)
+{
+	close(*(int *)what);
+}
+
+struct mapping {
+	const char *path;
+	onnx_bytes *out;
+	int fd;
+};
+
+static _Noreturn void no_file(arena *a, const char *path, const char *what)
+{
+	env_fail(arena_env(a), TN_EIO, "onnx.open", (loc){.file = path},
+		"it cannot be %s: %s", what, strerror(errno));
+}
+
+/* The descriptor lives as long as the scratch arena. */
+static void map_file(arena *scratch, void *arg)
+{
+	struct mapping *k = arg;
+	struct stat st;
+
+	k->fd = open(k->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (k->fd < 0)
+		no_file(scratch, k->path, "opened");
+	arena_defer(scratch, close_fd, &k->fd);
+	if (fstat(k->fd, &st) < 0)
+		no_file(scratch, k->path, "read");
+	if (!S_ISREG(st.st_mode))
+		env_fail(arena_env(scratch), TN_EIO, "onnx.open",
+			(loc){.file = k->path}, "it is no plain file");
+	if (st.st_size == 0)
+		return;
+	k->out->at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE,
+		k->fd, 0);
+	if (k->out->at == MAP_FAILED) {
+		k->out->at = NULL;
+		no_file(scratch, k->path, "mapped");
+	}
+	k->out->n = (size_t)st.st_size;
+}
+
+onnx_bytes onnx_map_file(arena *a, const char *path)
+{
+	onnx_bytes *b = arena_make(a, onnx_bytes);
+	struct mapping k = {.path = path, .out = b};
+
+	arena_run(arena_env(a), map_file, &k);
+	if (b->n > 0)
+		arena_defer(a, unmap, b);
+	return *b;
+}
+
+/*
+ * The file must lie in the model's folder or below: no absolute path, no "..";
+ * no link on the way may lead elsewhere, which realpath decides.
+ */
+static bool is_inside(const char *location)
+{
+	const char *s = location;
+
+	if (*s == '/' || *s == '\0' || strchr(s, '\\') != NULL)
+		return false;
+	while (s != NULL) {
+		if (s[0] == '.' && s[1] == '.' && (s[2] == '/' || s[2] == '\0'))
+			return false;
+		s = strchr(s, '/');
+		s = s != NULL ? s + 1 : NULL;
+	}
+	return true;
+}
+
+static void free_text(void *what)
+{
+	free(what);
+}
+
+struct where {
+	const job *j;
+	const char *path;
+};
+
+static void check_links(arena *scratch, void *arg)
+{
+	const struct where *k = arg;
+	char *folder = realpath(k->j->m->folder, NULL), *file;
+	size_t n;
+
+	if (folder == NULL)
+		no_file(scratch, k->j->m->folder, "found");
+	arena_defer(scratch, free_text, folder);
+	file = realpath(k->path, NULL);
+	if (file == NULL)
+		no_file(scratch, k->path, "found");
+	arena_defer(scratch, free_text, file);
+	n = strlen(folder);
+	if (strncmp(folder, file, n) != 0 ||
+		(file[n] != '/' && strcmp(folder, "/") != 0))
+		fail(k->j, "onnx.external", "its external data lies outside of "
+					    "the model's folder");
+}
+
+static onnx_bytes external(const job *j)
+{
+	const onnx_tensor *t = j->t;
+	struct where k = {j, NULL};
+	int64_t at, length;
+	onnx_bytes b;
+
+	if (j->m == NULL || j->m->folder == NULL)
+		fail(j, "onnx.external", "external data is possible in model "
+					 "files only");
+	if (t->location == NULL || !is_inside(t->location))
+		fail(j, "onnx.external", "the path of its external data must "
+					 "stay inside the model's folder");
+	at = map_get_str(j->m->files, t->location, -1);
+	if (at < 0) {
+		k.path = arena_printf(j->m->a, "%s/%s", j->m->folder,
+			t->location);
+		arena_run(arena_env(j->a), check_links, &k);
+		b = onnx_map_file(j->m->a, k.path);
+		at = j->m->mapped.n;
+		*vec_push(j->m->a, &j->m->mapped) = b;
+		map_set_str(j->m->files, t->location, at);
+	}
+	b = j->m->mapped.at[at];
+	length = t->length >= 0 ? t->length : j->n * (int64_t)j->elem->size;
+	if (t->offset < 0 || (uint64_t)t->offset > b.n ||
+		(uint64_t)length > b.n - (uint64_t)t->offset)
+		fail(j, "onnx.external", "its external data lies beyond the "
+					 "end of the file");
+	return (onnx_bytes){b.at + t->offset, (size_t)length};
+}
+
+onnx_array onnx_tensor_array(
+	arena *a, onnx_model *m, const char *file, const onnx_tensor *t)
+{
+	job j = {.a = a, .m = m, .file = file, .t = t, .elem = find(t->elem)};
+	onnx_array x = {.elem = t->elem};
+
+	if (j.elem == NULL || !j.elem->held)
+		env_fail(arena_env(a), TN_EINVAL, "onnx.elem",
+			(loc){.file = file},
+			"tensor \"%.200s\" has elements of type %d (%s), which "
+			"is not supported",
+			t->name, (int)t->elem, onnx_elem_name(t->elem));
+	x.type.dtype = j.elem->dtype;
+	x.type.rank = t->rank;
+	memcpy(x.type.shape, t->shape, sizeof x.type.shape);
+	j.n = shape_numel(t->shape, t->rank);
+	if (t->is_external)
+		x.data = from_raw(&j, external(&j));
+	else if (t->has_raw)
+		x.data = from_raw(&j, t->raw);
+	else
+		x.data = from_fields(&j);
+	return x;
+}
