@@ -80,6 +80,19 @@ golden() { # golden NAME BUILD
 	add "$ok" "$bad" 0
 	end "$ok passed, $bad failed"
 }
+# "N passed, N failed, N skipped" is the last line of the command.
+counts() { # counts NAME COMMAND...
+	local name=$1 ok bad skips
+	shift
+	begin "$name"
+	"$@" >"$log" 2>&1
+	read -r ok bad skips < <(sed -n \
+		's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$log")
+	[ -n "${skips:-}" ] || { ok=0 bad=1 skips=0; }
+	[ "$bad" -eq 0 ] || tail -n 200 "$log"
+	add "$ok" "$bad" "$skips"
+	end "$ok passed, $bad failed, $skips skipped"
+}
 configure() { # configure BUILD OPTIONS...
 	local build=$1
 	shift
@@ -133,6 +146,13 @@ fi
 stage "docs/api.md is what the header says" \
 	sh -c 'tools/api_md.py | diff docs/api.md - && echo the same'
 stage "listings in documents" tools/listings.sh README.md docs/tour.md
+stage "docs/onnx.md is what the table says" \
+	sh -c 'tools/onnx_md.sh build | diff docs/onnx.md - && echo the same'
+if [ -d "${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data}" ]; then
+	counts "tests of ONNX" tools/conform_onnx.sh build
+else
+	skip "tests of ONNX" "libonnx-testdata is not installed"
+fi
 if [ -x tools/proptest ]; then
 	seed=$(($(od -An -N4 -tu4 /dev/urandom)))
 	stage "random programs, --seed $seed --count 500" \

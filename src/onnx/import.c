@@ -279,27 +279,16 @@ static ir_type input_type(const onnx_import *x, const onnx_port *p)
 	return out;
 }
 
+/* The type must be that of the model; the shape is what is given. */
 static void check_given(
 	const onnx_import *x, const onnx_port *p, const onnx_array *g)
 {
-	const onnx_type *t = &p->type;
 	tn_dtype want;
-	bool fits = onnx_elem_dtype(t->elem, &want) && want == g->type.dtype;
 
-	if (t->has_shape)
-		fits = fits && t->rank == g->type.rank;
-	for (int32_t i = 0; i < g->type.rank && fits && t->has_shape; i++)
-		fits = t->dim[i] < 0 || t->dim[i] == g->type.shape[i];
-	if (!fits) {
-		str s = str_new(x->a);
-
-		onnx_type_print(&s, t);
-		str_printf(&s, "; what is given is %s",
-			dtype_name(g->type.dtype));
-		str_shape(&s, g->type.shape, g->type.rank);
-		env_fail(x->e, TN_EINVAL, "onnx.input", (loc){.file = x->where},
-			"input \"%.200s\" is %s", p->name, s.at);
-	}
+	if (!onnx_elem_dtype(p->type.elem, &want) || want != g->type.dtype)
+		fail(x, "onnx.input", "input \"%.200s\" has elements of type "
+			"%s; what is given has %s", p->name,
+			onnx_elem_name(p->type.elem), dtype_name(g->type.dtype));
 }
 
 static val tensor_input(onnx_import *x, const onnx_port *p, const char *name,

@@ -185,7 +185,10 @@ static void pad_transposed(node *d, window *k, int32_t x)
 				reach(k, i) -
 				on_bound(d, "an extent of output_shape", want,
 					0, INT64_C(1) << 40);
-			k->lo.at[i] = upper ? pad / 2 : pad - pad / 2;
+			/* what is missing is missing at the end */
+			k->lo.at[i] = pad < 0 ? 0
+				: upper	      ? pad / 2
+					      : pad - pad / 2;
 			k->hi.at[i] = pad - k->lo.at[i];
 		}
 		k->hi.at[i] -= on_bound(d, "output_padding", extra.at[i], 0,
@@ -235,16 +238,33 @@ void onnx_lp_pool(node *d)
 			     INTS("hi", k.hi)));
 }
 
+/* All axes but the first two, which stay with extent 1. */
+static list spatial(node *d, int32_t x)
+{
+	list axes = on_list_iota(d, on_rank_of(d, x) - 2);
+
+	for (int32_t i = 0; i < axes.n; i++)
+		axes.at[i] += 2;
+	return axes;
+}
+
+void onnx_global_pool(node *d)
+{
+	int32_t x = on_in(d, 0);
+
+	on_bound(d, "the number of axes", on_rank_of(d, x), 2, TN_MAX_RANK);
+	on_set(d, 0, rowa(d, d->op->text, A(x), INTS("axes", spatial(d, x)),
+			     INT("keep", 1)));
+}
+
 void onnx_global_lp_pool(node *d)
 {
-	int32_t x = on_in(d, 0), n = on_rank_of(d, x) - 2;
-	list axes = on_list_iota(d, n);
+	int32_t x = on_in(d, 0);
 
-	for (int32_t i = 0; i < n; i++)
-		axes.at[i] += 2;
+	on_bound(d, "the number of axes", on_rank_of(d, x), 2, TN_MAX_RANK);
 	on_set(d, 0, rowa(d, "reduce_lp", A(x),
 			     REAL("p", (double)on_int(d, "p", 2)),
-			     INTS("axes", axes), INT("keep", 1)));
+			     INTS("axes", spatial(d, x)), INT("keep", 1)));
 }
 
 /*

@@ -26,7 +26,8 @@ typedef struct axis_job {
 /* Where place i of the result lies in the input. */
 static double source(const resize *r, const axis_job *j, int64_t i)
 {
-	double n = (double)j->in, m = (double)j->out, at = (double)i;
+	/* the result's extent before it was rounded down */
+	double n = (double)j->in, m = n * j->scale, at = (double)i;
 
 	if (!strcmp(r->where, "align_corners"))
 		return m <= 1 ? 0 : at * (n - 1) / (m - 1);
@@ -46,6 +47,8 @@ static double source(const resize *r, const axis_job *j, int64_t i)
 				at * (to - from) * (n - 1) / (m - 1)
 			     : 0.5 * (from + to) * (n - 1);
 	}
+	if (!strcmp(r->where, "tf_half_pixel_for_nn"))
+		return (at + 0.5) / j->scale;
 	return (at + 0.5) / j->scale - 0.5;
 }
 

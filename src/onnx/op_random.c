@@ -149,7 +149,7 @@ void onnx_adam(node *d)
 		v = two(d, "add", v, times(d, 1 - alpha, g));
 		h = two(d, "add", h, times(d, 1 - beta, two(d, "mul", g, g)));
 		s = two(d, "add", row(d, "sqrt", A(h)),
-			on_scalar(d, on_dt(d, x), on_real(d, "epsilon", 0)));
+			on_scalar(d, on_dt(d, x), on_real(d, "epsilon", 1e-2)));
 		s = two(d, "mul", rate, two(d, "div", v, s));
 		on_set(d, i, times(d, 1 - post, two(d, "sub", x, s)));
 		on_set(d, n + i, v);

@@ -1,0 +1,343 @@
+/*
+ * onnx_writer.h: models as bytes, from a text of statements that end with ";":
+ *
+ *     opset 13;
+ *     in x float [2,N];  in s seq(float) [2];      out y;
+ *     init w float [3] 1 2 3;
+ *     node Gemm x w > y : transB=1 alpha=0.5 axes=[0,1] mode="edge";
+ *
+ * A graph as an attribute stands in braces: body={ in i int64 []; ... out o; }
+ * Elements are written raw; `typed` instead of `init` writes the schema's lists.
+ * What is written here is what is not yet exported: the tests' own.
+ */
+#ifndef ONNX_WRITER_H
+#define ONNX_WRITER_H
+
+#include "base/base.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+typedef struct pb {
+	str s;
+} pb;
+
+static inline pb pb_new(arena *a)
+{
+	return (pb){str_new(a)};
+}
+
+static inline void pb_varint(pb *w, uint64_t v)
+{
+	while (v >= 0x80) {
+		str_addc(&w->s, (char)(v | 0x80));
+		v >>= 7;
+	}
+	str_addc(&w->s, (char)v);
+}
+
+static inline void pb_int(pb *w, uint32_t field, int64_t v)
+{
+	pb_varint(w, field << 3);
+	pb_varint(w, (uint64_t)v);
+}
+
+static inline void pb_bytes(pb *w, uint32_t field, const void *data, size_t n)
+{
+	pb_varint(w, field << 3 | 2);
+	pb_varint(w, n);
+	str_addn(&w->s, data, n);
+}
+
+static inline void pb_text(pb *w, uint32_t field, const char *text)
+{
+	pb_bytes(w, field, text, strlen(text));
+}
+
+static inline void pb_part(pb *w, uint32_t field, const pb *part)
+{
+	pb_bytes(w, field, part->s.at, part->s.n);
+}
+
+static inline void pb_float(pb *w, uint32_t field, float v)
+{
+	pb_varint(w, field << 3 | 5);
+	str_addn(&w->s, (const char *)&v, sizeof v);
+}
+
+/* ---- the text ---- */
+
+typedef struct mk {
+	arena *a;
+	const char *s;
+} mk;
+
+static inline void mk_blank(mk *m)
+{
+	while (*m->s == ' ' || *m->s == '\n' || *m->s == '\t')
+		m->s++;
+}
+
+static inline bool mk_is(mk *m, const char *word)
+{
+	size_t n = strlen(word);
+
+	mk_blank(m);
+	if (strncmp(m->s, word, n) != 0)
+		return false;
+	m->s += n;
+	return true;
+}
+
+static inline const char *mk_word(mk *m)
+{
+	const char *from;
+
+	mk_blank(m);
+	from = m->s;
+	while (*m->s != '\0' && strchr(" \n\t;:=>[]{}\",", *m->s) == NULL)
+		m->s++;
+	return arena_strndup(m->a, from, (size_t)(m->s - from));
+}
+
+static inline int32_t mk_elem(const char *name)
+{
+	static const char *const names[] = {"undefined", "float", "uint8",
+		"int8", "uint16", "int16", "int32", "int64", "string", "bool",
+		"float16", "double", "uint32", "uint64", "complex64",
+		"complex128", "bfloat16"};
+
+	for (int32_t i = 0; i < 17; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return 99;
+}
+
+static inline pb mk_shape(mk *m)
+{
+	pb shape = pb_new(m->a);
+
+	mk_is(m, "[");
+	while (!mk_is(m, "]")) {
+		const char *w = mk_word(m);
+		pb dim = pb_new(m->a);
+
+		if ((*w >= '0' && *w <= '9') || *w == '-')
+			pb_int(&dim, 1, strtoll(w, NULL, 10));
+		else
+			pb_text(&dim, 2, w);
+		pb_part(&shape, 1, &dim);
+		mk_is(m, ",");
+	}
+	return shape;
+}
+
+/* "x float [2]", "x seq(float) [2]", "x opt(float) [2]", "x" */
+static inline pb mk_port(mk *m)
+{
+	pb port = pb_new(m->a), tensor = pb_new(m->a), type = pb_new(m->a);
+	const char *elem;
+	uint32_t outer = 0;
+
+	pb_text(&port, 1, mk_word(m));
+	mk_blank(m);
+	if (*m->s == ';')
+		return port;
+	elem = mk_word(m);
+	if (strncmp(elem, "seq(", 4) == 0 || strncmp(elem, "opt(", 4) == 0) {
+		outer = elem[0] == 's' ? 4 : 9;
+		elem = arena_strndup(m->a, elem + 4, strlen(elem) - 5);
+	}
+	pb_int(&tensor, 1, mk_elem(elem));
+	mk_blank(m);
+	if (*m->s == '[') {
+		pb shape = mk_shape(m);
+
+		pb_part(&tensor, 2, &shape);
+	}
+	pb_part(&type, 1, &tensor);
+	if (outer > 0) {
+		pb inner = type, list = pb_new(m->a);
+
+		pb_part(&list, 1, &inner);
+		type = pb_new(m->a);
+		pb_part(&type, outer, &list);
+	}
+	pb_part(&port, 2, &type);
+	return port;
+}
+
+static inline void mk_elements(mk *m, pb *t, int32_t elem, bool typed)
+{
+	static const struct {
+		int32_t elem;
+		tn_dtype dtype;
+		uint32_t field;
+	} types[] = {{1, TN_F32, 4}, {2, TN_U8, 5}, {3, TN_I8, 5},
+		{5, TN_I16, 5}, {6, TN_I32, 5}, {7, TN_I64, 7}, {9, TN_BOOL, 5},
+		{11, TN_F64, 10}, {10, TN_F16, 5}, {16, TN_BF16, 5},
+		{4, TN_I16, 5}, {12, TN_I32, 11}, {13, TN_I64, 11}};
+	pb raw = pb_new(m->a), list = pb_new(m->a);
+	size_t k = 0;
+
+	while (k < 12 && types[k].elem != elem)
+		k++;
+	for (mk_blank(m); *m->s != ';' && *m->s != '\0'; mk_blank(m)) {
+		char at[8] = {0};
+		double v = strtod(mk_word(m), NULL);
+
+		dtype_store_f64(types[k].dtype, at, 0, v);
+		str_addn(&raw.s, at, dtype_size(types[k].dtype));
+		if (types[k].field == 4 || types[k].field == 10) {
+			str_addn(&list.s, at, dtype_size(types[k].dtype));
+		} else {
+			uint64_t bits = (uint64_t)(int64_t)v;
+
+			if (elem == 10 || elem == 16)
+				memcpy(&bits, at, 8);
+			pb_varint(&list, bits);
+		}
+	}
+	if (typed)
+		pb_part(t, types[k].field, &list);
+	else
+		pb_part(t, 9, &raw);
+}
+
+static inline pb mk_tensor(mk *m, bool typed)
+{
+	pb t = pb_new(m->a);
+	int32_t elem;
+
+	pb_text(&t, 8, mk_word(m));
+	elem = mk_elem(mk_word(m));
+	pb_int(&t, 2, elem);
+	mk_is(m, "[");
+	while (!mk_is(m, "]")) {
+		pb_int(&t, 1, strtoll(mk_word(m), NULL, 10));
+		mk_is(m, ",");
+	}
+	mk_elements(m, &t, elem, typed);
+	return t;
+}
+
+static inline pb mk_graph(mk *m, pb *model);
+
+static inline void mk_attr_value(mk *m, pb *x)
+{
+	const char *w;
+
+	if (mk_is(m, "{")) {
+		pb g = mk_graph(m, NULL);
+
+		mk_is(m, "}");
+		pb_part(x, 6, &g);
+		pb_int(x, 20, 5);
+	} else if (mk_is(m, "\"")) {
+		const char *end = strchr(m->s, '"');
+
+		pb_bytes(x, 4, m->s, (size_t)(end - m->s));
+		pb_int(x, 20, 3);
+		m->s = end + 1;
+	} else if (mk_is(m, "[")) {
+		bool real = false;
+
+		while (!mk_is(m, "]")) {
+			w = mk_word(m);
+			real = real || strchr(w, '.') != NULL;
+			if (real)
+				pb_float(x, 7, strtof(w, NULL));
+			else
+				pb_int(x, 8, strtoll(w, NULL, 10));
+			mk_is(m, ",");
+		}
+		pb_int(x, 20, real ? 6 : 7);
+	} else {
+		w = mk_word(m);
+		if (strchr(w, '.') != NULL)
+			pb_float(x, 2, strtof(w, NULL));
+		else
+			pb_int(x, 3, strtoll(w, NULL, 10));
+		pb_int(x, 20, strchr(w, '.') != NULL ? 1 : 2);
+	}
+}
+
+/* Conv x w > y : pads=[1,1]; a domain as in my.domain/Conv; "_" is no value */
+static inline pb mk_node(mk *m)
+{
+	pb n = pb_new(m->a);
+	const char *op = mk_word(m), *slash = strchr(op, '/');
+	uint32_t field = 1;
+
+	if (slash != NULL)
+		pb_text(&n, 7, arena_strndup(m->a, op, (size_t)(slash - op)));
+	pb_text(&n, 4, slash != NULL ? slash + 1 : op);
+	for (mk_blank(m); *m->s != ';' && *m->s != ':' && *m->s != '\0';
+		mk_blank(m)) {
+		const char *w;
+
+		if (mk_is(m, ">")) {
+			field = 2;
+			continue;
+		}
+		w = mk_word(m);
+		pb_text(&n, field, strcmp(w, "_") == 0 ? "" : w);
+	}
+	if (mk_is(m, ":"))
+		for (mk_blank(m); *m->s != ';' && *m->s != '\0'; mk_blank(m)) {
+			pb x = pb_new(m->a);
+
+			pb_text(&x, 1, mk_word(m));
+			mk_is(m, "=");
+			mk_attr_value(m, &x);
+			pb_part(&n, 5, &x);
+		}
+	return n;
+}
+
+/* model: where opsets go; NULL for graphs within */
+static inline pb mk_graph(mk *m, pb *model)
+{
+	pb g = pb_new(m->a), part;
+
+	pb_text(&g, 2, "g");
+	for (mk_blank(m); *m->s != '\0' && *m->s != '}'; mk_blank(m)) {
+		const char *what = mk_word(m);
+
+		if (strcmp(what, "in") == 0) {
+			part = mk_port(m);
+			pb_part(&g, 11, &part);
+		} else if (strcmp(what, "out") == 0) {
+			part = mk_port(m);
+			pb_part(&g, 12, &part);
+		} else if (strcmp(what, "init") == 0 ||
+			strcmp(what, "typed") == 0) {
+			part = mk_tensor(m, what[0] == 't');
+			pb_part(&g, 5, &part);
+		} else if (strcmp(what, "node") == 0) {
+			part = mk_node(m);
+			pb_part(&g, 1, &part);
+		} else {
+			assert(strcmp(what, "opset") == 0 && model != NULL);
+			part = pb_new(m->a);
+			pb_int(&part, 2, strtoll(mk_word(m), NULL, 10));
+			pb_part(model, 8, &part);
+		}
+		mk_is(m, ";");
+	}
+	return g;
+}
+
+/* The bytes of a ModelProto. */
+static inline pb onnx_write(arena *a, const char *text)
+{
+	mk m = {a, text};
+	pb model = pb_new(a), g;
+
+	pb_int(&model, 1, 8);
+	g = mk_graph(&m, &model);
+	pb_part(&model, 7, &g);
+	return model;
+}
+
+#endif

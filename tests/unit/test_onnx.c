@@ -1,0 +1,759 @@
+/*
+ * onnx/: models written by onnx_writer.h are read, built and run by the
+ * interpreter; what is no model, or a hostile one, is refused with its rule.
+ */
+#include "unit.h"
+
+#include "onnx_writer.h"
+
+#include "interp/interp.h"
+#include "onnx/onnx.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- running a model ---- */
+
+/* Values of inputs are texts as initialisers are: "float [2] 1 2". */
+enum { MAX_IN = 4 };
+typedef struct run_case {
+	const char *model;
+	const char *in[MAX_IN];
+	const char *out; /* of output 0 */
+} run_case;
+
+static onnx_array parse_value(arena *a, const char *text)
+{
+	mk m = {a, arena_printf(a, "v %s", text)};
+	pb t = mk_tensor(&m, false);
+	onnx_type type = {.kind = ONNX_TENSOR};
+	int32_t n;
+
+	return onnx_parse_value(a, "value", t.s.at, t.s.n, &type, &n)[0];
+}
+
+/* bytes in a block of their own, so that ASan sees an overrun */
+static onnx_model *parse_model(arena *a, const pb *bytes, const char *folder)
+{
+	unsigned char *copy = malloc(bytes->s.n > 0 ? bytes->s.n : 1);
+
+	assert_non_null(copy);
+	arena_defer(a, free, copy);
+	memcpy(copy, bytes->s.at, bytes->s.n);
+	return onnx_parse(a, "m.onnx", folder, copy, bytes->s.n);
+}
+
+static onnx_array run_model(arena *a, const run_case *c, bool give)
+{
+	pb bytes = onnx_write(a, c->model);
+	onnx_model *m = parse_model(a, &bytes, NULL);
+	onnx_import *x = onnx_import_new(a, m);
+	onnx_array in[MAX_IN], out = {0};
+	const void *data[64];
+	void *to[8];
+	onnx_program p;
+
+	for (int32_t i = 0; i < MAX_IN && c->in[i] != NULL; i++) {
+		in[i] = parse_value(a, c->in[i]);
+		if (give)
+			onnx_give(x, i, 1, &in[i]);
+	}
+	p = onnx_import_run(x);
+	ir_program_verify(p.ir);
+	assert_true(p.ir->input.n <= 64 && p.ir->output.n <= 8);
+	for (int32_t i = 0; i < p.ir->input.n; i++)
+		data[i] = i < p.n_free ? in[i].data : p.bound[i];
+	for (int32_t i = 0; i < p.ir->output.n; i++) {
+		const ir_type *t = &p.ir->value.at[p.ir->output.at[i]].type;
+
+		to[i] = arena_alloc(a,
+			(size_t)shape_numel(t->shape, t->rank) + 1,
+			dtype_size(t->dtype));
+	}
+	interp_run(arena_env(a), p.ir, data, to);
+	out.type = p.ir->value.at[p.ir->output.at[0]].type;
+	out.data = to[0];
+	return out;
+}
+
+static const run_case runs[] = {
+	/* elementwise, opsets, broadcasting */
+	{"opset 13; in x float [3]; init w float [3] 1 2 3; out y;"
+	 "node Add x w > y;", {"float [3] 10 20 30"}, "float [3] 11 22 33"},
+	{"opset 6; in x float [2,3]; in w float [2]; out y;"
+	 "node Add x w > y : broadcast=1 axis=0;",
+		{"float [2,3] 1 2 3 4 5 6", "float [2] 10 20"},
+		"float [2,3] 11 12 13 24 25 26"},
+	{"opset 6; in x float [3]; out y; node Clip x > y : min=0.5 max=2.5;",
+		{"float [3] 0 1 3"}, "float [3] 0.5 1 2.5"},
+	{"opset 13; in x int32 [3]; init lo int32 [] 1; out y;"
+	 "node Clip x lo _ > y;", {"int32 [3] 0 1 3"}, "int32 [3] 1 1 3"},
+	{"opset 9; in x float [2]; out y; node LeakyRelu x > y : alpha=0.5;",
+		{"float [2] -2 2"}, "float [2] -1 2"},
+	{"opset 9; in x float [2]; out y; node LeakyRelu x > y;",
+		{"float [2] -100 2"}, "float [2] -1 2"},
+	{"opset 13; in x float [2]; in z float [2]; in w float [2]; out y;"
+	 "node Mean x z w > y;", {"float [2] 1 2", "float [2] 2 4",
+		 "float [2] 3 9"}, "float [2] 2 5"},
+	{"opset 11; in x uint16 [2]; init s uint16 [] 12; out y;"
+	 "node BitShift x s > y : direction=\"LEFT\";", {"uint16 [2] 1 17"},
+		"uint16 [2] 4096 4096"},
+	{"opset 13; in x int32 [2]; in p float [2]; out y; node Pow x p > y;",
+		{"int32 [2] 2 9", "float [2] 3 0.5"}, "int32 [2] 8 3"},
+	/* shapes are computed while importing */
+	{"opset 13; in x float [2,3]; out y; node Shape x > s;"
+	 "init one int64 [1] -1; node Reshape x one > y;",
+		{"float [2,3] 1 2 3 4 5 6"}, "float [6] 1 2 3 4 5 6"},
+	{"opset 13; in x float [4]; in s int64 [2]; out y;"
+	 "node Reshape x s > y;", {"float [4] 1 2 3 4", "int64 [2] 3 -1"},
+		"!onnx.shape"},
+	{"opset 13; in x float [4]; in s int64 [2]; out y;"
+	 "node Reshape x s > y;", {"float [4] 1 2 3 4", "int64 [2] 2 -1"},
+		"float [2,2] 1 2 3 4"},
+	{"opset 13; in x float [3,4]; out y; node Shape x > s;"
+	 "init i int64 [] 1; node Gather s i > n; init o int64 [1] 1;"
+	 "init z int64 [1] 0; node Unsqueeze n z > m; node Concat o m > t : axis=0;"
+	 "node ConstantOfShape t > y;", {"float [3,4] *"}, "float [1,4] 0 0 0 0"},
+	{"opset 9; in x float [5]; out y;"
+	 "node Slice x > y : starts=[1] ends=[-1] axes=[0];",
+		{"float [5] 0 1 2 3 4"}, "float [3] 1 2 3"},
+	{"opset 13; in x float [5]; init f int64 [1] -1; init t int64 [1] -99;"
+	 "init a int64 [1] 0; init s int64 [1] -2; out y;"
+	 "node Slice x f t a s > y;", {"float [5] 0 1 2 3 4"},
+		"float [3] 4 2 0"},
+	{"opset 13; in x float [3]; out z; node Split x > y z : axis=0;"
+	 "init n int64 [2] 1 2;", {"float [3] 1 2 3"}, "float [1] 3"},
+	/* data decides the shape */
+	{"opset 13; in x float [4]; out y; node NonZero x > y;",
+		{"float [4] 0 5 0 6"}, "int64 [1,2] 1 3"},
+	{"opset 13; in x float [3]; in c bool [3]; out y;"
+	 "node Compress x c > y;", {"float [3] 1 2 3", "bool [3] 1 0 1"},
+		"float [2] 1 3"},
+	/* indices */
+	{"opset 13; in x float [3]; init i int64 [2] -1 0; out y;"
+	 "node Gather x i > y;", {"float [3] 1 2 3"}, "float [2] 3 1"},
+	{"opset 13; in x float [3]; in i int64 [2]; out y;"
+	 "node Gather x i > y;", {"float [3] 1 2 3", "int64 [2] -1 0"},
+		"float [2] 3 1"},
+	{"opset 16; in x float [3]; init i int64 [2] 1 1; in u float [2]; out y;"
+	 "node ScatterElements x i u > y : reduction=\"add\";",
+		{"float [3] 1 2 3", "float [2] 10 20"}, "float [3] 1 32 3"},
+	{"opset 13; in x float [3]; init k int64 [1] 2; out y z;"
+	 "node TopK x k > y z; out z;", {"float [3] 1 3 2"}, "float [2] 3 2"},
+	/* matrices, windows, normalisation */
+	{"opset 13; in x float [1,2]; init w float [1,2] 3 4; init c float [1] 1;"
+	 "out y; node Gemm x w c > y : transB=1 alpha=2.0;",
+		{"float [1,2] 1 1"}, "float [1,1] 15"},
+	{"opset 13; in x float [2]; in w float [2]; out y; node MatMul x w > y;",
+		{"float [2] 1 2", "float [2] 3 4"}, "float [] 11"},
+	{"opset 11; in x float [1,1,3]; init w float [1,1,2] 1 1; out y;"
+	 "node Conv x w > y : auto_pad=\"SAME_UPPER\";",
+		{"float [1,1,3] 1 2 3"}, "float [1,1,3] 3 5 3"},
+	{"opset 11; in x float [1,1,4]; out y;"
+	 "node MaxPool x > y : kernel_shape=[3] strides=[2] ceil_mode=1;",
+		{"float [1,1,4] 1 2 3 9"}, "float [1,1,2] 3 9"},
+	{"opset 12; in x float [1,2,2]; out y; node Softmax x > y : axis=1;",
+		{"float [1,2,2] 1 1 1 1"}, "float [1,2,2] .25 .25 .25 .25"},
+	{"opset 13; in x float [1,2,2]; out y; node Softmax x > y : axis=1;",
+		{"float [1,2,2] 1 1 1 1"}, "float [1,2,2] .5 .5 .5 .5"},
+	{"opset 13; in x float [2]; init s float [] 0.5; init z uint8 [] 3; out y;"
+	 "node QuantizeLinear x s z > y;", {"float [2] 1 1000"},
+		"uint8 [2] 5 255"},
+	/* control: chosen and unrolled while importing */
+	{"opset 13; in c bool []; in x float [1]; out y; node If c > y :"
+	 "then_branch={ node Neg x > t; out t; }"
+	 "else_branch={ node Identity x > t; out t; };",
+		{"bool [] 1", "float [1] 3"}, "float [1] -3"},
+	{"opset 13; in x float [1]; init n int64 [] 3; out y; node Loop n _ x > y :"
+	 "body={ in i int64 []; in c bool []; in v float [1]; out c; out o;"
+	 "node Add v v > o; };", {"float [1] 1"}, "float [1] 8"},
+	{"opset 13; in x float [3,1]; init s float [1] 0; out y z;"
+	 "node Scan s x > y z : num_scan_inputs=1 body={ in s float [1];"
+	 "in v float [1]; out t; out u; node Add s v > t; node Identity t > u; };",
+		{"float [3,1] 1 2 3"}, "float [1] 6"},
+	{"opset 13; in x float [2]; in z float [2]; init i int64 [] -1; out y;"
+	 "node SequenceConstruct x z > s; node SequenceAt s i > y;",
+		{"float [2] 1 2", "float [2] 3 4"}, "float [2] 3 4"},
+	/* element types, raw and typed */
+	{"opset 13; typed w float16 [2] 1.5 -2; out y; node Cast w > y : to=1;",
+		{NULL}, "float [2] 1.5 -2"},
+	{"opset 13; init w bfloat16 [2] 1.5 -2; out y; node Cast w > y : to=11;",
+		{NULL}, "double [2] 1.5 -2"},
+	{"opset 13; typed w double [2] 1.5 -2; out y; node Identity w > y;",
+		{NULL}, "double [2] 1.5 -2"},
+	{"opset 13; typed w int8 [2] 1 -2; out y; node Identity w > y;",
+		{NULL}, "int8 [2] 1 -2"},
+	{"opset 13; typed w uint64 [2] 1 7; out y; node Identity w > y;",
+		{NULL}, "uint64 [2] 1 7"},
+	{"opset 13; init w uint32 [2] 1 4000000000; out y; node Identity w > y;",
+		{NULL}, "int64 [2] 1 4000000000"},
+	{"opset 13; typed w bool [2] 1 0; out y; node Not w > y;",
+		{NULL}, "bool [2] 0 1"},
+	{"opset 13; in x float [N,2]; out y; node Identity x > y;",
+		{"float [1,2] 1 2"}, "float [1,2] 1 2"},
+	/* what decides a shape must be known */
+	{"opset 13; in x float [2]; in k float []; init z float [] 0;"
+	 "out y; node Range z k k > y;", {"float [2] 1 1", "float [] 0"},
+		"!onnx.attr"},
+};
+
+static void runs_case(arena *a, void *arg)
+{
+	const run_case *c = arg;
+	run_case known = *c;
+	onnx_array got, want;
+
+	/* "*": any elements */
+	for (int32_t i = 0; i < MAX_IN && known.in[i] != NULL; i++) {
+		const char *star = strchr(known.in[i], '*');
+
+		if (star != NULL)
+			known.in[i] = arena_printf(a, "%.*s1 2 3 4 5 6 7 8 9 "
+				"10 11 12", (int)(star - known.in[i]),
+				known.in[i]);
+	}
+	got = run_model(a, &known, true);
+	if (c->out[0] == '!')
+		return;
+	want = parse_value(a, c->out);
+	assert_int_equal(got.type.dtype, want.type.dtype);
+	assert_int_equal(got.type.rank, want.type.rank);
+	for (int32_t i = 0; i < want.type.rank; i++)
+		assert_int_equal(got.type.shape[i], want.type.shape[i]);
+	for (int64_t i = 0; i < shape_numel(want.type.shape, want.type.rank);
+		i++)
+		assert_true(fabs(dtype_load_f64(got.type.dtype, got.data, i) -
+				    dtype_load_f64(want.type.dtype, want.data,
+					    i)) < 1e-6);
+}
+
+static void test_models_run(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+		run_case c = runs[i];
+		tn_diag d;
+		tn_status s = unit_run(runs_case, &c, 0, &d);
+
+		if (c.out[0] == '!') {
+			assert_int_equal(s, TN_EINVAL);
+			assert_string_equal(d.rule, c.out + 1);
+		} else if (s != TN_OK) {
+			print_error("%s\n%s: %s\n", c.model, d.rule, d.text);
+			fail();
+		}
+	}
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+	static run_case c = {"opset 13; in x float [2,3]; out y;"
+		"init w float [3] 1 2 3; node Add x w > t; init s int64 [1] -1;"
+		"node Reshape t s > y;", {"float [2,3] 1 2 3 4 5 6"},
+		"float [6] 2 4 6 5 7 9"};
+
+	(void)state;
+	unit_each_alloc_fails(runs_case, &c);
+}
+
+/* ---- what is refused ---- */
+
+static const struct refusal {
+	const char *rule, *model;
+} refusals[] = {
+	{"onnx.undefined", "opset 13; in x float [1]; out y; node Neg z > y;"},
+	{"onnx.undefined", "opset 13; in x float [1]; out y; node Neg y > y;"},
+	{"onnx.undefined", "opset 13; in x float [1]; out y; node Add x b > a;"
+			   "node Neg a > b; node Neg b > y;"},
+	{"onnx.undefined", "opset 13; in x float [1]; out q; node Neg x > y;"},
+	{"onnx.duplicate", "opset 13; in x float [1]; out y; node Neg x > x;"},
+	{"onnx.duplicate", "opset 13; in x float [1]; out y; node Neg x > y;"
+			   "node Abs x > y;"},
+	{"onnx.operator", "opset 13; in x float [1]; out y; node Nag x > y;"},
+	{"onnx.operator", "opset 13; in x float [1]; out y; node a.b/Neg x > y;"},
+	{"onnx.operator", "opset 8; in x float [1]; out y; node Sinh x > y;"},
+	{"onnx.dim", "opset 13; in x float [N]; out y; node Neg x > y;"},
+	{"onnx.dim", "opset 13; in x float; out y; node Neg x > y;"},
+	{"onnx.elem", "opset 13; in x string [1]; out y; node Neg x > y;"},
+	{"onnx.elem", "opset 13; in x float [1]; out y; node Cast x > y : to=8;"},
+	{"onnx.elem", "opset 13; init x complex64 [0]; out y; node Neg x > y;"},
+	{"onnx.attr", "opset 13; in x float [1]; out y; node Cast x > y;"},
+	{"onnx.attr", "opset 13; in x float [1]; out y; node Selu x > y : alpha=1;"},
+	{"onnx.axis", "opset 13; in x float [1]; out y; node Softmax x > y : axis=1;"},
+	{"onnx.input", "opset 13; in x float [1]; out y; node Add x > y;"},
+	{"onnx.size", "opset 13; init x float [3] 1 2; out y; node Neg x > y;"},
+	{"onnx.size", "opset 13; typed x float [3] 1 2; out y; node Neg x > y;"},
+	{"onnx.size", "opset 13; init x float [-1] 1; out y; node Neg x > y;"},
+	{"onnx.size", "opset 13; init x float [1000000000,1000000000,1000000000]"
+		      "1; out y; node Neg x > y;"},
+	{"onnx.size", "opset 13; init x float [9000000000000] 1; out y;"
+		      "node Neg x > y;"},
+	{"onnx.range", "opset 13; typed x int8 [1] 300; out y; node Neg x > y;"},
+	{"onnx.rank", "opset 13; init x float [1,1,1,1,1,1,1,1,1] 1; out y;"
+		      "node Neg x > y;"},
+	{"onnx.shape", "opset 13; in x float [2]; init s int64 [1] -5; out y;"
+		       "node Reshape x s > y;"},
+	{"onnx.value", "opset 13; in x float [2]; in s int64 [1]; out y;"
+		       "node Reshape x s > y;"},
+	{"onnx.value", "opset 13; in x seq(float) [2]; out y;"
+		       "node SequenceLength x > y;"},
+	{"add.i", "opset 13; in x float [2]; in z float [3]; out y;"
+		  "node Add x z > y;"},
+	{"onnx.size", "opset 13; in x float [1]; init n int64 [] 99999999;"
+		      "out y; node Loop n _ x > y : body={ in i int64 [];"
+		      "in c bool []; in v float [1]; out c; out v; };"},
+	{"onnx.size", "opset 13; in x float [1]; out y; init n int64 [4]"
+		      "60000 60000 30000 1; node ConstantOfShape n > t;"
+		      "node ReduceSum t > s; node Cast s > k : to=7;"
+		      "node Reshape x k > y;"},
+	{"onnx.graph", "opset 13; init c bool [] 1; in x float [1]; out y;"
+		       "node If c > y : then_branch={ in a float [1]; out a; }"
+		       "else_branch={ out x; };"},
+};
+
+static void builds(arena *a, void *arg)
+{
+	pb bytes = onnx_write(a, arg);
+
+	(void)onnx_import_run(
+		onnx_import_new(a, parse_model(a, &bytes, NULL)));
+}
+
+static void test_bad_models_are_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+		const struct refusal *r = &refusals[i];
+		tn_diag d = {0};
+		tn_status s = unit_run(builds, (void *)(uintptr_t)r->model, 0,
+			&d);
+
+		if (s == TN_OK || strcmp(d.rule, r->rule) != 0)
+			print_error("%s\n%s: %s: %s\n", r->model, r->rule,
+				d.rule, d.text);
+		assert_true(s < 0);
+		assert_string_equal(d.rule, r->rule);
+		assert_true(d.text[0] != '\0');
+		assert_memory_equal(d.file, "m.onnx", 6);
+	}
+}
+
+/* ---- damaged files ---- */
+
+static const char whole[] =
+	"opset 13; in x float [2,N]; init w float [2] 1 2; typed v int64 [1] -1;"
+	"out y; node Reshape x v > t; node Add t w > u;"
+	"node If c > y : then_branch={ node Neg u > z; out z; }"
+	"else_branch={ out u; }; init c bool [] 1; node Elu u > q : alpha=0.5"
+	"axes=[1,2] r=[1.5,2.5] s=\"text\";";
+
+struct damage {
+	pb bytes; /* of the whole model */
+	size_t n; /* so many of them are there */
+};
+
+static void parses(arena *a, void *arg)
+{
+	struct damage *d = arg;
+	pb part = pb_new(a);
+
+	str_addn(&part.s, d->bytes.s.at, d->n);
+	(void)parse_model(a, &part, NULL);
+}
+
+static void test_every_prefix_is_refused_or_read(void **state)
+{
+	env *e = env_new();
+	arena *a;
+	struct damage d;
+	int32_t n_refused = 0;
+
+	(void)state;
+	assert_non_null(e);
+	a = arena_new(e);
+	d.bytes = onnx_write(a, whole);
+	for (d.n = 0; d.n < d.bytes.s.n; d.n++) {
+		tn_diag diag = {0};
+
+		if (unit_run(parses, &d, 0, &diag) == TN_OK)
+			continue;
+		n_refused++;
+		assert_memory_equal(diag.rule, "onnx.", 5);
+	}
+	/* the graph is one part: whatever is cut off of it is missed */
+	assert_int_equal(n_refused, (int32_t)d.bytes.s.n);
+	assert_int_equal(unit_run(parses, &d, 0, NULL), TN_OK);
+	arena_free(a);
+	env_free(e);
+}
+
+struct raw {
+	const char *bytes;
+	size_t n;
+};
+
+static void parses_raw(arena *a, void *arg)
+{
+	const struct raw *r = arg;
+	pb part = pb_new(a);
+
+	str_addn(&part.s, r->bytes, r->n);
+	(void)parse_model(a, &part, NULL);
+}
+
+static void test_bytes_that_are_no_fields(void **state)
+{
+	static const struct {
+		const char *rule;
+		struct raw r;
+	} cases[] = {
+		{"onnx.model", {"", 0}},
+		{"onnx.wire", {"\x00", 1}},		  /* number 0 */
+		{"onnx.wire", {"\x3b", 1}},		  /* a group */
+		{"onnx.wire", {"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12}},
+		{"onnx.wire", {"\x3a\x05\x0a", 3}},	  /* beyond the end */
+		{"onnx.wire", {"\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11}},
+		{"onnx.wire", {"\x38\x01", 2}},		  /* graph as a number */
+		{"onnx.text", {"\x3a\x05\x12\x03" "a\0b", 7}}, /* 0 in a name */
+		{"onnx.sparse", {"\x3a\x02\x7a\x00", 4}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct raw r = cases[i].r;
+		tn_diag d = {0};
+
+		assert_int_equal(unit_run(parses_raw, &r, 0, &d), TN_EINVAL);
+		assert_string_equal(d.rule, cases[i].rule);
+	}
+}
+
+/* 10,000 graphs, each an attribute of the node in the one around it. */
+static void parses_deep(arena *a, void *arg)
+{
+	pb inner = pb_new(a), model = pb_new(a);
+
+	(void)arg;
+	for (int32_t i = 0; i < 10000; i++) {
+		pb attr = pb_new(a), n = pb_new(a), g = pb_new(a);
+
+		pb_part(&attr, 6, &inner);
+		pb_part(&n, 5, &attr);
+		pb_part(&g, 1, &n);
+		inner = g;
+	}
+	pb_part(&model, 7, &inner);
+	(void)parse_model(a, &model, NULL);
+}
+
+static void test_depth_is_bounded(void **state)
+{
+	tn_diag d = {0};
+
+	(void)state;
+	assert_int_equal(unit_run(parses_deep, NULL, 0, &d), TN_EINVAL);
+	assert_string_equal(d.rule, "onnx.depth");
+}
+
+/* A function whose body calls it. */
+static void runs_recursive_function(arena *a, void *arg)
+{
+	pb model = onnx_write(a, "opset 13; in x float [1]; out y;"
+				 "node my/F x > y;");
+	mk m = {a, "my/F a > b;"};
+	pb f = pb_new(a), n = mk_node(&m), opset = pb_new(a);
+
+	(void)arg;
+	pb_text(&f, 1, "F");
+	pb_text(&f, 10, "my");
+	pb_text(&f, 4, "a");
+	pb_text(&f, 5, "b");
+	pb_part(&f, 7, &n);
+	pb_text(&opset, 1, "my");
+	pb_part(&f, 9, &opset);
+	pb_part(&model, 25, &f);
+	(void)onnx_import_run(
+		onnx_import_new(a, parse_model(a, &model, NULL)));
+}
+
+static void test_recursion_of_functions_is_bounded(void **state)
+{
+	tn_diag d = {0};
+
+	(void)state;
+	assert_int_equal(
+		unit_run(runs_recursive_function, NULL, 0, &d), TN_EINVAL);
+	assert_string_equal(d.rule, "onnx.depth");
+}
+
+/* Names are anything, and none of it reaches the program's names. */
+static void runs_names(arena *a, void *arg)
+{
+	pb model = onnx_write(a, "opset 13; in a\\n*/x float [1]; out int;"
+				 "node Neg a\\n*/x > int;");
+	onnx_program p = onnx_import_run(
+		onnx_import_new(a, parse_model(a, &model, NULL)));
+	str s = str_new(a);
+
+	(void)arg;
+	assert_string_equal(p.input[0].name, "a\\n*/x");
+	ir_program_print(&s, p.ir);
+	assert_null(strstr(s.at, "*/"));
+	(void)ir_program_parse(a, s.at, s.n, "printed");
+}
+
+static void test_names_are_cleaned(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(runs_names, NULL, 0, NULL), TN_OK);
+}
+
+/* ---- functions, external data ---- */
+
+/* y = F(x), F(a) = elu(a, alpha = the caller's, or 2) */
+static void runs_function(arena *a, void *arg)
+{
+	const bool *given = arg;
+	pb model = onnx_write(a, *given
+			? "opset 13; in x float [1]; out y;"
+			  "node my/F x > y : k=0.5;"
+			: "opset 13; in x float [1]; out y; node my/F x > y;");
+	mk m = {a, "LeakyRelu a > b;"}, md = {a, "2.0"};
+	pb f = pb_new(a), n = mk_node(&m), ref = pb_new(a), def = pb_new(a);
+	pb opset = pb_new(a);
+	onnx_import *x;
+	onnx_program p;
+	const float in = -4;
+	float out;
+	const void *from = &in;
+	void *to = &out;
+
+	pb_text(&ref, 1, "alpha");
+	pb_text(&ref, 21, "k");
+	pb_int(&ref, 20, 1);
+	pb_part(&n, 5, &ref);
+	pb_text(&def, 1, "k");
+	mk_attr_value(&md, &def);
+	pb_text(&f, 1, "F");
+	pb_text(&f, 10, "my");
+	pb_text(&f, 4, "a");
+	pb_text(&f, 5, "b");
+	pb_part(&f, 7, &n);
+	pb_int(&opset, 2, 13);
+	pb_part(&f, 9, &opset);
+	pb_part(&f, 11, &def);
+	pb_part(&model, 25, &f);
+	x = onnx_import_new(a, parse_model(a, &model, NULL));
+	p = onnx_import_run(x);
+	interp_run(arena_env(a), p.ir, &from, &to);
+	assert_true(out == (*given ? -2.0f : -8.0f));
+}
+
+static void test_functions_are_inlined(void **state)
+{
+	bool given = true;
+
+	(void)state;
+	assert_int_equal(unit_run(runs_function, &given, 0, NULL), TN_OK);
+	given = false;
+	assert_int_equal(unit_run(runs_function, &given, 0, NULL), TN_OK);
+}
+
+struct outside {
+	const char *location, *offset;
+	char folder[64];
+};
+
+static pb external_model(arena *a, const struct outside *o)
+{
+	pb model = pb_new(a), t = pb_new(a), key = pb_new(a), g = pb_new(a);
+	pb out = pb_new(a), off = pb_new(a);
+
+	pb_text(&t, 8, "w");
+	pb_int(&t, 2, 1);
+	pb_int(&t, 1, 2);
+	pb_int(&t, 14, 1);
+	pb_text(&key, 1, "location");
+	pb_text(&key, 2, o->location);
+	pb_part(&t, 13, &key);
+	pb_text(&off, 1, "offset");
+	pb_text(&off, 2, o->offset);
+	pb_part(&t, 13, &off);
+	pb_part(&g, 5, &t);
+	pb_text(&out, 1, "w");
+	pb_part(&g, 12, &out);
+	pb_part(&model, 7, &g);
+	return model;
+}
+
+static void reads_external(arena *a, void *arg)
+{
+	const struct outside *o = arg;
+	pb model = external_model(a, o);
+	onnx_program p = onnx_import_run(
+		onnx_import_new(a, parse_model(a, &model, o->folder)));
+	float out[2];
+	void *to = out;
+
+	interp_run(arena_env(a), p.ir, p.bound, &to);
+	assert_true(out[0] == 2 && out[1] == 3);
+}
+
+static void test_external_data_stays_in_the_folder(void **state)
+{
+	static const float data[3] = {1, 2, 3};
+	struct outside o = {"w.bin", "4", "/tmp/tenon_onnx_XXXXXX"};
+	static const struct {
+		const char *location, *offset, *rule;
+	} cases[] = {{"w.bin", "4", NULL}, {"./w.bin", "4", NULL},
+		{"w.bin", "8", "onnx.external"}, {"w.bin", "x", "onnx.external"},
+		{"w.bin", "99999999999999999999", "onnx.external"},
+		{"/etc/passwd", "0", "onnx.external"},
+		{"../w.bin", "0", "onnx.external"},
+		{"a/../../w.bin", "0", "onnx.external"},
+		{"", "0", "onnx.external"}, {"link", "0", "onnx.external"},
+		{"none.bin", "0", "onnx.open"}};
+	char path[128], link[128];
+	FILE *f;
+
+	(void)state;
+	assert_non_null(mkdtemp(o.folder));
+	snprintf(path, sizeof path, "%s/w.bin", o.folder);
+	snprintf(link, sizeof link, "%s/link", o.folder);
+	f = fopen(path, "wb");
+	assert_non_null(f);
+	assert_int_equal(fwrite(data, sizeof data, 1, f), 1);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(symlink("/etc/passwd", link), 0);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		tn_diag d = {0};
+		tn_status s;
+
+		o.location = cases[i].location;
+		o.offset = cases[i].offset;
+		s = unit_run(reads_external, &o, 0, &d);
+		if (cases[i].rule == NULL)
+			assert_int_equal(s, TN_OK);
+		else
+			assert_string_equal(d.rule, cases[i].rule);
+	}
+	unlink(link);
+	unlink(path);
+	rmdir(o.folder);
+}
+
+/* ---- the public functions ---- */
+
+static char *write_file(const char *text, char *path)
+{
+	env *e = env_new();
+	arena *a = arena_new(e);
+	pb bytes = onnx_write(a, text);
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes.s.at, bytes.s.n), bytes.s.n);
+	close(fd);
+	arena_free(a);
+	env_free(e);
+	return path;
+}
+
+static tn_context *interp_context(void)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c;
+
+	o.interp = true;
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	return c;
+}
+
+static void test_load(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	tn_context *c = interp_context();
+	tn_program *p;
+	float x[2] = {1, 2}, y[2];
+	const void *in = x;
+	void *out = y;
+
+	(void)state;
+	write_file("opset 13; in x float [2]; init w float [2] 5 6; out y;"
+		   "node Mul x w > y;", path);
+	assert_int_equal(tn_onnx_load(&p, c, path), TN_OK);
+	assert_int_equal(tn_program_n_inputs(p), 1);
+	assert_string_equal(tn_program_input(p, 0)->name, "x");
+	assert_null(tn_program_input(p, 1));
+	assert_int_equal(tn_program_n_params(p), 1);
+	assert_string_equal(tn_program_param(p, 0)->name, "w");
+	assert_true(((const float *)tn_program_param_data(p, 0))[1] == 6);
+	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+	assert_true(y[0] == 5 && y[1] == 12);
+	tn_program_free(p);
+	unlink(path);
+	assert_int_equal(tn_onnx_load(&p, c, path), TN_EIO);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.open");
+	tn_context_free(c);
+}
+
+/* A value that decided a shape must stay what it was. */
+static void test_pinned_inputs(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	tn_context *c = interp_context();
+	tn_onnx *m;
+	tn_program *p;
+	int64_t s[2] = {3, -1};
+	float x[6] = {1, 2, 3, 4, 5, 6}, y[6];
+	tn_array a = {.dtype = TN_I64, .rank = 1, .shape = {2}, .n_elems = 2,
+		.n_bytes = sizeof s, .data = s};
+	int64_t other[2] = {2, -1};
+	const void *in[2] = {x, s}, *bad[2] = {x, other};
+	void *out = y;
+
+	(void)state;
+	write_file("opset 13; in x float [N]; in s int64 [2]; out y;"
+		   "node Reshape x s > y;", path);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_string_equal(tn_onnx_input(m, 0)->type, "tensor(float)[N]");
+	assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.dim");
+	assert_int_equal(tn_onnx_set_dim(m, "N", 6), TN_OK);
+	assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.value");
+	assert_int_equal(tn_onnx_give(m, 1, 1, &a), TN_OK);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_output(p, 0)->shape[0], 3);
+	assert_int_equal(tn_program_run(p, in, &out), TN_OK);
+	assert_true(y[5] == 6);
+	assert_int_equal(tn_program_run(p, bad, &out), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.pinned");
+	tn_program_free(p);
+	tn_onnx_free(m);
+	unlink(path);
+	tn_context_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_models_run),
+		cmocka_unit_test(test_every_allocation_may_fail),
+		cmocka_unit_test(test_bad_models_are_refused),
+		cmocka_unit_test(test_every_prefix_is_refused_or_read),
+		cmocka_unit_test(test_bytes_that_are_no_fields),
+		cmocka_unit_test(test_depth_is_bounded),
+		cmocka_unit_test(test_recursion_of_functions_is_bounded),
+		cmocka_unit_test(test_names_are_cleaned),
+		cmocka_unit_test(test_functions_are_inlined),
+		cmocka_unit_test(test_external_data_stays_in_the_folder),
+		cmocka_unit_test(test_load),
+		cmocka_unit_test(test_pinned_inputs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
