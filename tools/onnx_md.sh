@@ -16,7 +16,7 @@ sort -t ' ' -k 2 -k 1,1 tests/conform/onnx_known.txt | awk '
 		name = $1
 		$1 = ""
 		if ($0 != reason)
-			printf "%s*%s:\n", NR > 1 ? "\n" : "", $0
+			printf("%s*%s:\n", (NR > 1 ? "\n" : ""), $0)
 		reason = $0
 		printf "  `%s`\n", name
 	}'
