@@ -150,6 +150,8 @@ typedef struct tn_stats {
 	int64_t n_flushes;	 /* programs run for them */
 	int64_t n_plan_hits, n_plan_misses; /* of the same structure or not */
 	int64_t n_copies, copied_bytes; /* values kept that a write ended */
+	int64_t n_inner_copies, inner_copied_bytes; /* the same in programs that
+				  * have run: of parts read too late */
 	int64_t bytes_live, bytes_peak, bytes_cached; /* memory of values */
 	int64_t bytes_plans;	 /* what their programs work in beside it */
 	int64_t bytes_kept;	 /* of values, for gradients alone */

@@ -26,7 +26,26 @@ static tn_tensor *outer(tensor *x)
 typedef struct compiled {
 	ir_program *ir;	 /* interpreted */
 	plan_exec *exec; /* or compiled */
+	int64_t n_copies, copied_bytes; /* in each run, because of writes */
 } compiled;
+
+static void count_copies(compiled *r, const plan *p)
+{
+	for (int32_t i = 0; i < p->launch.n; i++) {
+		const fuse_kernel *k = p->launch.at[i].source;
+
+		for (int32_t j = 0; j < k->n_eqns; j++) {
+			const sys_eqn *e = &k->eqn[j].e;
+			const sys_tensor *x = &p->s->tensor.at[e->out[0]];
+
+			if (e->why == NULL)
+				continue;
+			r->n_copies++;
+			r->copied_bytes += x->numel *
+				(int64_t)dtype_size(x->dtype);
+		}
+	}
+}
 
 static void *compile_recorded(void *arg, arena *a, ir_program *p)
 {
@@ -45,6 +64,7 @@ static void *compile_recorded(void *arg, arena *a, ir_program *p)
 	o = api_compile_options(c);
 	m = compile_new(a, p, &o);
 	r->exec = api_compile(c, a, m);
+	count_copies(r, m->plan);
 	c->stats.bytes_plans += (int64_t)(m->plan->tensor_bytes +
 		m->plan->scratch_bytes +
 		m->plan->local_bytes *
@@ -62,6 +82,8 @@ static void run_recorded(void *arg, void *made, const void *const *in,
 		plan_exec_run(r->exec, in, out);
 	else
 		interp_run(c->e, r->ir, in, out);
+	c->stats.n_inner_copies += r->n_copies;
+	c->stats.inner_copied_bytes += r->copied_bytes;
 }
 
 tensors *api_tensors(tn_context *c)
