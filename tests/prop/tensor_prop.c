@@ -347,11 +347,51 @@ static void check(world *w, const item *x)
 
 /* ---- a program ---- */
 
+/* The loss, of all that is there; and its gradient. */
+static double finish(world *w)
+{
+	double loss = 0;
+	tn_tensor *sum = NULL;
+
+	if (w->c)
+		tn_scope_enter(w->c);
+	for (int32_t i = 0; i < w->n; i++) {
+		const item *x = &w->it[i];
+		double f = 1 + 0.25 * (i % 5);
+
+		if (x->dropped)
+			continue;
+		check(w, x);
+		for (int32_t k = 0; k < x->n; k++)
+			loss += f * elem(w, x, k) * elem(w, x, k);
+		if (w->c) {
+			tn_tensor *t = tn_mul(
+				tn_reduce_sum(tn_mul(x->x, x->x), NULL, 0,
+					false),
+				tn_scalar(w->c, TN_F64, f));
+
+			sum = sum == NULL ? t : tn_add(sum, t);
+		}
+	}
+	if (!w->c)
+		return loss;
+	tn_keep(sum);
+	tn_scope_leave(w->c);
+	/* the loss is looked at first, or not at all; many tensors may end */
+	if (below(w, 2) == 0)
+		w->good = w->good && !isnan(tn_item(sum)) == !isnan(loss);
+	if (below(w, 2) == 0)
+		for (int32_t i = w->n_params; i < w->n; i++)
+			if (!w->it[i].dropped)
+				tn_drop(w->it[i].x);
+	if (w->good)
+		tn_backward(sum, NULL);
+	return loss;
+}
+
 static double play(world *w, uint64_t seed)
 {
 	int32_t steps;
-	double loss = 0;
-	tn_tensor *sum = NULL;
 
 	w->state = seed;
 	w->n = w->n_storages = w->n_frozen = 0;
@@ -395,40 +435,7 @@ static double play(world *w, uint64_t seed)
 				tn_drop(x->x);
 		}
 	}
-	if (w->c)
-		tn_scope_enter(w->c);
-	for (int32_t i = 0; i < w->n; i++) {
-		const item *x = &w->it[i];
-		double f = 1 + 0.25 * (i % 5);
-
-		if (x->dropped)
-			continue;
-		check(w, x);
-		for (int32_t k = 0; k < x->n; k++)
-			loss += f * elem(w, x, k) * elem(w, x, k);
-		if (w->c) {
-			tn_tensor *t = tn_mul(
-				tn_reduce_sum(tn_mul(x->x, x->x), NULL, 0,
-					false),
-				tn_scalar(w->c, TN_F64, f));
-
-			sum = sum == NULL ? t : tn_add(sum, t);
-		}
-	}
-	if (!w->c)
-		return loss;
-	tn_keep(sum);
-	tn_scope_leave(w->c);
-	/* the loss is looked at first, or not at all; many tensors may end */
-	if (below(w, 2) == 0)
-		w->good = w->good && !isnan(tn_item(sum)) == !isnan(loss);
-	if (below(w, 2) == 0)
-		for (int32_t i = w->n_params; i < w->n; i++)
-			if (!w->it[i].dropped)
-				tn_drop(w->it[i].x);
-	if (w->good)
-		tn_backward(sum, NULL);
-	return loss;
+	return finish(w);
 }
 
 /* Is g what both central differences, the second of half the width, say? */
