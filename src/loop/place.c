@@ -266,6 +266,14 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 		}
 }
 
+/* Rows a multiple of many lines apart share few sets of a cache. */
+static int64_t apart(tn_dtype t, int64_t row)
+{
+	int64_t line = 64 / (int64_t)dtype_size(t);
+
+	return row % (64 * line) == 0 ? line : 0;
+}
+
 static void subscripts(loop_kernel *k, loop_buf *b)
 {
 	loop_set left = k->eqn[b->eqn].left & ~loop_node_open(b->scope);
@@ -284,6 +292,8 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 		extent[i] = block_of(b->scope, var[i], k->var[var[i]].extent);
 		stride[i] = b->elems;
 		b->elems *= extent[i];
+		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].pack)
+			b->elems += apart(k->eqn[b->eqn].acc[0], b->elems);
 	}
 	if (k->eqn[b->eqn].push)
 		b->elems =
