@@ -25,7 +25,8 @@ struct tile {
 	const loop_node *n;
 	const loop_eqn *e;
 	int32_t rows, vectors, valid; /* valid: columns in the last vector */
-	const char *acc, *first; /* first: C, do the sums begin here? */
+	const char *acc;
+	const char *finite, *last; /* of whole vectors, and of the last one */
 };
 
 static const char *acc_name(const struct tile *t, int32_t row, int32_t vector)
@@ -175,6 +176,102 @@ static void begin(struct tile *t)
 	}
 }
 
+/* for (i64 k = lo; k < hi; k++) for each sum */
+static void open_sums(struct tile *t)
+{
+	emitter *em = t->em;
+
+	for (int32_t i = 0; i < t->n->n_sums; i++) {
+		const struct span *s = &em->span[t->n->sum[i]];
+		const char *k = em->var[t->n->sum[i]];
+
+		em_line(em, "for (i64 %s = %s; %s < %s; %s++) {", k, s->lo, k,
+			s->hi, k);
+		em->depth++;
+	}
+}
+
+static void close_loops(emitter *em, int32_t n)
+{
+	for (; n > 0; n--) {
+		em->depth--;
+		em_line(em, "}");
+	}
+}
+
+/* The accumulators less themselves, added up: 0 if all are finite. */
+static void difference(struct tile *t, int32_t row, int32_t vector)
+{
+	const char *a = acc_name(t, row, vector);
+
+	em_line(t->em, "%s += %s - %s;",
+		is_part(t, vector) ? t->last : t->finite, a, a);
+}
+
+/* A term that is nothing was 0 times something: is that nothing, too? */
+static void check(struct tile *t)
+{
+	emitter *em = t->em;
+	const char *type = em_type(em, t->e->acc[0], em->lanes);
+	const char *bad = em_fresh(em, "t");
+
+	t->finite = em_fresh(em, "t");
+	t->last = em_fresh(em, "t");
+	em_line(em, "%s %s = { 0 }, %s = { 0 };", type, t->finite, t->last);
+	each(t, difference);
+	em_line(em, "int %s = 0;", bad);
+	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
+	em_line(em, "	%s |= %s[l] != 0;", bad, t->finite);
+	em_line(em, "for (int l = 0; l < %d; l++)", t->valid);
+	em_line(em, "	%s |= %s[l] != 0;", bad, t->last);
+	t->finite = bad;
+}
+
+/* The same tile term by term, as the equation says. */
+static void one_by_one(struct tile *t, int64_t columns)
+{
+	emitter *em = t->em;
+	int32_t var[2] = {t->n->row_var, t->n->var};
+	int64_t n[2] = {t->rows, columns};
+	const char *first = is_first(em, t->n), *a = em_fresh(em, "a");
+	const char *type = em_type(em, t->e->acc[0], 1), *old = "0";
+	struct marks m;
+	struct place_of p;
+
+	em_line(em, "if (%s) {", t->finite);
+	em->depth++;
+	em->lanes = 1;
+	em->vvar = -1;
+	for (int32_t i = 0; i < 2; i++) {
+		if (var[i] < 0)
+			continue;
+		em_line(em,
+			"for (i64 %s = %s; %s < %s + %" PRId64 "; %s++) {",
+			em->var[var[i]], em->span[var[i]].lo, em->var[var[i]],
+			em->span[var[i]].lo, n[i], em->var[var[i]]);
+		em->depth++;
+	}
+	m = em_mark(em);
+	p = em_place_tensor(em, t->e->e->out[0], t->e->at, false);
+	if (!t->n->start || first[0] != '\0')
+		old = em_element(em, &p, NULL);
+	if (t->n->start && first[0] != '\0')
+		em_line(em, "%s %s = %s ? 0 : %s;", type, a, first, old);
+	else
+		em_line(em, "%s %s = %s;", type, a, old);
+	open_sums(t);
+	em_line(em, "%s += %s;", a, em_ex(em, t->e->body[0]).t);
+	em_release(em, m);
+	close_loops(em, t->n->n_sums);
+	em_store(em, &p, (val){a, t->e->acc[0], 1, 0});
+	close_loops(em, (var[0] >= 0) + 1);
+	em->lanes = t->n->lanes;
+	em->vvar = t->n->var;
+	em->depth--;
+	em_line(em, "} else {");
+	em->depth++;
+}
+
 /* A tile of so many rows and columns. */
 static void variant(emitter *em, const loop_node *n, int64_t rows,
 	int64_t columns)
@@ -182,7 +279,7 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 	struct tile t = {em, n, &em->k->eqn[n->eqn], (int32_t)rows,
 		(int32_t)((columns + n->lanes - 1) / n->lanes),
 		(int32_t)((columns - 1) % n->lanes) + 1, em_fresh(em, "a"),
-		""};
+		"", ""};
 	struct marks m = em_mark(em);
 
 	em_line(em, "{");
@@ -195,21 +292,17 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 	em->vvar = n->var;
 	em->lanes = n->lanes;
 	begin(&t);
-	for (int32_t i = 0; i < n->n_sums; i++) {
-		const char *k = em->var[n->sum[i]];
-
-		em_line(em, "for (i64 %s = %s; %s < %s; %s++) {", k,
-			em->span[n->sum[i]].lo, k, em->span[n->sum[i]].hi, k);
-		em->depth++;
-	}
+	open_sums(&t);
 	if (n->n_ahead > 0)
 		each(&t, ahead);
 	each(&t, product);
-	for (int32_t i = 0; i < n->n_sums; i++) {
-		em->depth--;
-		em_line(em, "}");
+	close_loops(em, n->n_sums);
+	if (n->checked) {
+		check(&t);
+		one_by_one(&t, columns);
 	}
 	each(&t, store);
+	close_loops(em, n->checked);
 	em->lanes = 1;
 	em->vvar = -1;
 	em_release(em, m);

@@ -78,31 +78,99 @@ static bool reads_itself(const loop_kernel *k, const loop_eqn *e)
 	return s.read;
 }
 
-/* Whole numbers wrap alike however they are added, so a product may be
- * accumulated in fewer bits than it is widened to. */
-const expr *const *contract_factors(const loop_eqn *e)
-{
-	const expr *b = e->body[0];
+/* May something be read outside of its tensor where no guard is in force? */
+struct outside {
+	loop_kernel *k;
+	bool found;
+};
 
-	if (b->kind == EX_CAST && dtype_is_int(b->dtype) &&
-		dtype_is_int(b->arg[0]->dtype))
-		b = b->arg[0];
-	if (b->kind != EX_CALL ||
-		strcmp(ir_scalar_at(b->fn)->name, "mul") != 0)
-		return NULL;
-	return b->arg;
+static void on_read(void *arg, const expr *e)
+{
+	struct outside *o = arg;
+	int64_t min, max;
+
+	if (e->kind != EX_READ)
+		return;
+	ix_range(&o->k->dom, e->form, &min, &max);
+	o->found |= min < 0 ||
+		    max >= o->k->s->tensor.at[e->tensor].numel;
 }
 
-static bool is_product(const loop_kernel *k, const loop_eqn *e)
+static bool needs_guard(loop_kernel *k, const expr *e)
+{
+	struct outside o = {k, false};
+
+	loop_walk(k->a, e, on_read, &o);
+	return o.found;
+}
+
+static bool is_zero(const expr *e)
+{
+	return e->kind == EX_CONST &&
+	       (dtype_is_float(e->dtype) ? e->c.f == 0 : e->c.i == 0);
+}
+
+/* The guard of a product is one of its factors: of that which follows it. */
+static void guard(loop_kernel *k, const expr *c, const expr **f)
+{
+	loop_set v = loop_expr_vars(k, c);
+	bool done = false;
+
+	for (int32_t i = 0; i < 2; i++) {
+		bool all = (v & ~loop_expr_vars(k, f[i])) == 0;
+		const expr *zero = dtype_is_float(f[i]->dtype)
+					   ? ex_const_f(k->s, f[i]->dtype, 0)
+					   : ex_const_i(k->s, f[i]->dtype, 0);
+
+		if (needs_guard(k, f[i]) || (all && !done) ||
+			(i == 1 && !done)) {
+			f[i] = ex_select(k->s, c, f[i], zero);
+			done = true;
+		}
+	}
+}
+
+/*
+ * Whole numbers wrap alike however they are added, so a product may be
+ * accumulated in fewer bits than it is widened to.
+ */
+bool contract_factors(
+	loop_kernel *k, const loop_eqn *e, const expr **f, bool *guarded)
+{
+	const expr *b = e->body[0], *c[4];
+	int32_t n = 0;
+
+	for (;;)
+		if (b->kind == EX_CAST && dtype_is_int(b->dtype) &&
+			dtype_is_int(b->arg[0]->dtype)) {
+			b = b->arg[0];
+		} else if (b->kind == EX_SELECT && is_zero(b->arg[2]) &&
+			   n < 4) {
+			c[n++] = b->arg[0];
+			b = b->arg[1];
+		} else {
+			break;
+		}
+	*guarded = n > 0;
+	if (b->kind != EX_CALL ||
+		strcmp(ir_scalar_at(b->fn)->name, "mul") != 0)
+		return false;
+	f[0] = b->arg[0];
+	f[1] = b->arg[1];
+	while (n > 0)
+		guard(k, c[--n], f);
+	return f[0]->dtype == f[1]->dtype;
+}
+
+static bool is_product(loop_kernel *k, const loop_eqn *e)
 {
 	tn_dtype t = k->s->tensor.at[e->e->out[0]].dtype, acc = e->acc[0];
-	const expr *const *f;
+	const expr *f[2];
+	bool guarded;
 
 	if (e->e->n_out != 1 || e->e->monoid != IR_SUM || e->push ||
-		e->scan_var >= 0 || e->tail)
-		return false;
-	f = contract_factors(e);
-	if (f == NULL || f[0]->dtype != f[1]->dtype)
+		e->scan_var >= 0 || e->tail ||
+		!contract_factors(k, e, f, &guarded))
 		return false;
 	if (dtype_is_int(acc)) /* not wrapped to fewer bits than the result */
 		return dtype_size(t) <= 4 &&

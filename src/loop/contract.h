@@ -17,6 +17,7 @@ typedef struct contract_product {
 	int64_t tile, sum_block;
 	bool pack_x, pack_y;
 	bool few; /* rows */
+	bool guarded; /* see contract_factors */
 	VEC(loop_node *) behind; /* statements on each complete element */
 } contract_product;
 
@@ -31,8 +32,13 @@ typedef struct contract {
 	int32_t n_stages;
 } contract;
 
-/* the two factors of the terms of a sum; NULL: they are no products */
-const expr *const *contract_factors(const loop_eqn *e);
+/*
+ * The two factors of the terms of a sum; false: they are no products. guarded:
+ * terms that are nothing have a factor that is 0, which is not the same where
+ * the other is no number.
+ */
+bool contract_factors(loop_kernel *k, const loop_eqn *e, const expr **f,
+	bool *guarded);
 /* Is it a product that tiles can do, in the blocks chosen so far? Its
  * variables, if so. */
 bool contract_classify(contract *c, contract_product *p);

@@ -80,11 +80,12 @@ struct loop_node {
 	/* STAGE: turned against row_var; -1: what the loop around walks.
 	 * TILE: size rows (of row_var; -1: one) by lanes * unroll columns (of
 	 * var), summed over sum[], outermost first; of the product of factor[].
-	 * start: sums that begin here begin with nothing */
+	 * start: sums that begin here begin with nothing. checked: where the
+	 * result is no finite number, terms are added one by one */
 	int32_t row_var, n_sums;
 	const int32_t *sum;
 	const expr *factor[2];
-	bool start;
+	bool start, checked;
 	bool parallel;	/* each iteration may be a chunk; only outermost */
 	bool backward;	/* FOR: from the last to the first */
 	int32_t lanes;	/* FOR: elements at a time; 0 and 1: one */

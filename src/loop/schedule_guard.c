@@ -11,6 +11,7 @@
 #include "loop/local.h"
 
 #define MAX_CUTS 6
+#define NEAR 16
 
 struct guards {
 	loop_kernel *k;
@@ -58,9 +59,13 @@ static void guard_visit(void *arg, const expr *e)
 		return;
 	rest = ix_sub(x, &g->k->dom, e->form,
 		ix_scale(x, ix_axis(x, &g->k->dom, g->var), s));
-	if ((loop_form_vars(rest) & ~g->inside) != 0 || ix_has_fun(rest))
+	if (ix_has_fun(rest))
 		return;
+	/* what a loop around walks a little, a window, may be inside as well */
 	ix_range(&g->k->dom, rest, &min, &max);
+	if ((loop_form_vars(rest) & ~g->inside) != 0 &&
+		(min < -NEAR || max - min > NEAR))
+		return;
 	if (s > 0) {
 		cut(g, ceil_div(e->lo - max, s));
 		cut(g, ceil_div(e->lo - min, s));

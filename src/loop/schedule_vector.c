@@ -16,6 +16,7 @@
 
 #define SMALL_INSIDE 64
 #define JAM 8
+#define LEAST_LANES 4
 
 static bool has_loops(const loop_node *n)
 {
@@ -68,6 +69,8 @@ static int32_t lanes_for(loop_kernel *k, const loop_node *n)
 
 	loop_widest(&w, n);
 	lanes = k->target.vector_bytes / w.bytes;
+	while (lanes > LEAST_LANES && lanes > k->var[n->var].extent)
+		lanes /= 2; /* short rows: a part of a register */
 	return lanes < 2 ? 1 : lanes;
 }
 
@@ -260,6 +263,16 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 	return t < least ? least : t / least * least;
 }
 
+static bool has_lanes(const loop_node *n)
+{
+	if (n->lanes > 1)
+		return true;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (has_lanes(n->child[i]))
+			return true;
+	return false;
+}
+
 static bool outer_wins(loop_kernel *k, const loop_node *n)
 {
 	bool unit;
@@ -267,7 +280,7 @@ static bool outer_wins(loop_kernel *k, const loop_node *n)
 	int32_t lanes = lanes_for(k, n);
 
 	if (!parallel_below(k, n, n->var) || lanes < 2 || n->backward ||
-		k->var[n->var].extent < lanes)
+		k->var[n->var].extent < lanes || has_lanes(n))
 		return false;
 	if (too_short_inside(k, n))
 		return true;

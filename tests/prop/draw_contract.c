@@ -345,7 +345,9 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 	str_printf(&all, "%sprogram {\n%s%s  return %s\n}\n", k.op.at, k.in.at,
 		k.call.at, k.out.at);
 	*c = (prop_case){.seed = seed, .index = index,
-		.style = style < 60 ? STYLE_EXACT : STYLE_GENERAL};
+		.style = style < 55 ? STYLE_EXACT
+				     : style < 80 ? STYLE_GENERAL
+						  : STYLE_SPECIAL};
 	c->p = ir_program_parse(a, all.at, all.n, "contract.tn");
 	return c;
 }
