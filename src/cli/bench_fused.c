@@ -142,7 +142,7 @@ static bool measure(tn_context *c, const fused_case *f, int repeat, bool json)
 		cli_diag(tn_context_diag(c));
 		goto out;
 	}
-	a = cli_arrays_new(c, p, &none, 1, false);
+	a = cli_arrays_new(c, &(cli_model){.program = p}, &none, 1, false);
 	if (a == NULL)
 		goto out;
 	ref = bench_ref_new(

@@ -83,6 +83,34 @@ void cli_print_array(FILE *f, tn_dtype t, int32_t rank, const int64_t *shape,
 /* The elements as a flat JSON array. */
 void cli_json_array(FILE *f, tn_dtype t, const void *data, int64_t n_elems);
 
+/* ---- model.c: programs from .tn text or from ONNX models ---- */
+
+/* The array of an input of the program. */
+typedef struct cli_given {
+	char *name;
+	const tn_array *array;
+} cli_given;
+
+typedef struct cli_model {
+	tn_program *program;
+	tn_onnx *onnx; /* NULL: it was .tn text */
+	tn_array **array; /* read for it */
+	int n_arrays;
+	cli_given *given;
+	int n_given;
+} cli_model;
+
+/*
+ * FILE.onnx or .tn text ("-": standard input); dims: NAME=SIZE, inputs:
+ * NAME=FILE, which an ONNX model is given before it is built. Both may be NULL.
+ * False when something is wrong, which has been said then.
+ */
+bool cli_model_open(cli_model *m, tn_context *c, const char *file,
+	const cli_list *dims, const cli_list *inputs);
+void cli_model_close(cli_model *m);
+/* A name as it can stand in a file name and on a terminal. */
+void cli_clean_name(char *out, size_t n, const char *name);
+
 /* ---- inputs.c: arrays for the inputs and outputs of a program ---- */
 
 typedef struct cli_arrays {
@@ -94,11 +122,11 @@ typedef struct cli_arrays {
 } cli_arrays;
 
 /*
- * Inputs from NAME=FILE.npy, the others random from the seed; outputs
+ * Inputs from NAME=FILE.npy (those of ONNX models as the model was given them), the others random from the seed; outputs
  * allocated. Says on standard error which ones are random if `say`. NULL when
  * something is wrong, which has been said then.
  */
-cli_arrays *cli_arrays_new(tn_context *c, const tn_program *p,
+cli_arrays *cli_arrays_new(tn_context *c, const cli_model *m,
 	const cli_list *named, uint64_t seed, bool say);
 void cli_arrays_free(cli_arrays *a);
 

@@ -5,6 +5,7 @@
  */
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -59,9 +60,12 @@ static int find_level(const char *name)
 static int run(const cli_command *self, int argc, char **argv)
 {
 	const char *file = NULL, *level = NULL;
+	cli_list dims = {0}, inputs = {0};
 	bool indexes = false, json = false, no_fusion = false;
 	const cli_option options[] = {
 		{"level", .value = &level},
+		{"dim", .list = &dims},
+		{"input", .list = &inputs},
 		{"indexes", .flag = &indexes},
 		{"json", .flag = &json},
 		{"no-fusion", .flag = &no_fusion},
@@ -69,40 +73,49 @@ static int run(const cli_command *self, int argc, char **argv)
 	};
 	tn_options t = TN_OPTIONS_INIT;
 	tn_context *c = NULL;
-	tn_program *p = NULL;
+	cli_model m = {0};
 	uint32_t flags;
-	int at = -1, code = cli_args(self, argc, argv, options, &file, 1);
+	int at = -1, code = CLI_FAILED;
 
+	dims.at = cli_alloc((size_t)argc, sizeof *dims.at);
+	inputs.at = cli_alloc((size_t)argc, sizeof *inputs.at);
+	if (dims.at == NULL || inputs.at == NULL)
+		goto out;
+	code = cli_args(self, argc, argv, options, &file, 1);
 	if (code >= 0)
-		return code;
+		goto out;
 	if (file == NULL)
-		return cli_usage(self, "no FILE.tn given");
-	if (level != NULL && (at = find_level(level)) < 0)
-		return cli_usage(self, "no level %s", level);
-	if (json && level == NULL)
-		return cli_usage(self, "--json wants a --level");
+		code = cli_usage(self, "no FILE.tn or MODEL.onnx given");
+	else if (level != NULL && (at = find_level(level)) < 0)
+		code = cli_usage(self, "no level %s", level);
+	else if (json && level == NULL)
+		code = cli_usage(self, "--json wants a --level");
+	if (code >= 0)
+		goto out;
+	code = CLI_FAILED;
 	flags = (indexes ? TN_EXPLAIN_INDEXES : 0u) |
 		(json ? TN_EXPLAIN_JSON : 0u);
 	t.no_fusion = no_fusion;
 	if (tn_context_new(&c, &t) < 0)
-		return cli_error(NULL, "run.memory", "no memory for a context");
-	if (tn_program_load(&p, c, file) < 0) {
-		cli_diag(tn_context_diag(c));
-		code = CLI_FAILED;
-	} else if (at >= 0) {
-		code = explain_level(c, p, levels[at].level, flags);
-	} else {
-		code = explain_all(c, p, flags);
-	}
-	tn_program_free(p);
+		cli_error(NULL, "run.memory", "no memory for a context");
+	else if (!cli_model_open(&m, c, file, &dims, &inputs))
+		;
+	else if (at >= 0)
+		code = explain_level(c, m.program, levels[at].level, flags);
+	else
+		code = explain_all(c, m.program, flags);
+out:
+	cli_model_close(&m);
 	tn_context_free(c);
+	free(dims.at);
+	free(inputs.at);
 	return code;
 }
 
 const cli_command cli_explain = {
 	"explain",
 	"show what a program becomes, level by level",
-	"usage: tenon explain FILE.tn [OPTION]...\n"
+	"usage: tenon explain FILE.tn|MODEL.onnx [OPTION]...\n"
 	"\n"
 	"  --level=program   the program, as the parser understood it\n"
 	"  --level=system    index equations\n"
@@ -114,6 +127,8 @@ const cli_command cli_explain = {
 	"  --indexes         loops: the solved index of every argument\n"
 	"  --json            the level as JSON\n"
 	"  --no-fusion       every equation a kernel of its own\n"
+	"  --dim NAME=SIZE   size of a named dimension of an ONNX model\n"
+	"  --input NAME=FILE value of an input that its shapes depend on\n"
 	"  --help            this text\n"
 	"\n"
 	"Levels up to loops need no C compiler.\n",

@@ -126,10 +126,23 @@ static bool make_random(
 	return true;
 }
 
-cli_arrays *cli_arrays_new(tn_context *c, const tn_program *p,
+/* What an ONNX model was given before it was built. */
+static void take_given(cli_arrays *a, const cli_model *m)
+{
+	for (int k = 0; k < m->n_given; k++) {
+		int32_t i = find_input(m->program, m->given[k].name,
+			strlen(m->given[k].name));
+
+		if (i >= 0)
+			a->in[i] = m->given[k].array->data;
+	}
+}
+
+cli_arrays *cli_arrays_new(tn_context *c, const cli_model *m,
 	const cli_list *named, uint64_t seed, bool say)
 {
 	cli_arrays *a = cli_alloc(1, sizeof *a);
+	const tn_program *p = m->program;
 
 	if (a == NULL)
 		return NULL;
@@ -142,7 +155,8 @@ cli_arrays *cli_arrays_new(tn_context *c, const tn_program *p,
 	if (a->in == NULL || a->own == NULL || a->file == NULL ||
 		a->out == NULL)
 		goto fail;
-	for (int k = 0; named != NULL && k < named->n; k++)
+	take_given(a, m);
+	for (int k = 0; m->onnx == NULL && named != NULL && k < named->n; k++)
 		if (!from_file(a, c, p, named->at[k]))
 			goto fail;
 	for (int32_t i = 0; i < a->n_in; i++)

@@ -20,7 +20,7 @@ enum { JSON_ELEMS = 1000 };
 struct choice {
 	const char *file, *output, *seed;
 	bool interp, json;
-	cli_list input;
+	cli_list input, dim;
 };
 
 /* DIR/NAME.npy for every output; only called when all values are there. */
@@ -32,12 +32,13 @@ static int write_outputs(
 	for (int32_t i = 0; i < a->n_out; i++) {
 		const tn_value *v = tn_program_output(p, i);
 		size_t n = strlen(dir) + strlen(v->name) + 8;
-		char *path = cli_alloc(n, 1);
+		char *path = cli_alloc(n, 1), name[200];
 		tn_status s;
 
 		if (path == NULL)
 			return CLI_FAILED;
-		snprintf(path, n, "%s/%s.npy", dir, v->name);
+		cli_clean_name(name, sizeof name, v->name);
+		snprintf(path, n, "%s/%s.npy", dir, name);
 		s = tn_npy_write(c, path, v->dtype, v->rank, v->shape, a->out[i]);
 		free(path);
 		if (s < 0) {
@@ -50,13 +51,14 @@ static int write_outputs(
 
 static void print_outputs(const tn_program *p, const cli_arrays *a)
 {
-	char type[160];
+	char type[160], name[200];
 
 	for (int32_t i = 0; i < a->n_out; i++) {
 		const tn_value *v = tn_program_output(p, i);
 
 		cli_type_text(type, sizeof type, v->dtype, v->rank, v->shape);
-		printf("%s: %s\n", v->name, type);
+		cli_clean_name(name, sizeof name, v->name);
+		printf("%s: %s\n", name, type);
 		cli_print_array(stdout, v->dtype, v->rank, v->shape, a->out[i]);
 	}
 }
@@ -113,9 +115,10 @@ static void json_outputs(tn_context *c, const tn_program *p,
 		1e3 * seconds);
 }
 
-static int run_program(tn_context *c, tn_program *p, const struct choice *o,
-	uint64_t seed)
+static int run_program(tn_context *c, const cli_model *m,
+	const struct choice *o, uint64_t seed)
 {
+	tn_program *p = m->program;
 	cli_arrays *a;
 	double start;
 	int code = CLI_FAILED;
@@ -127,7 +130,7 @@ static int run_program(tn_context *c, tn_program *p, const struct choice *o,
 		return CLI_FAILED;
 	}
 	cli_progress("%s", "");
-	a = cli_arrays_new(c, p, &o->input, seed, true);
+	a = cli_arrays_new(c, m, &o->input, seed, true);
 	if (a == NULL)
 		return CLI_FAILED;
 	start = cli_now();
@@ -153,6 +156,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	struct choice o = {0};
 	const cli_option options[] = {
 		{"input", .list = &o.input},
+		{"dim", .list = &o.dim},
 		{"output", .value = &o.output},
 		{"seed", .value = &o.seed},
 		{"interp", .flag = &o.interp},
@@ -161,20 +165,21 @@ static int run(const cli_command *self, int argc, char **argv)
 	};
 	tn_options t = TN_OPTIONS_INIT;
 	tn_context *c = NULL;
-	tn_program *p = NULL;
+	cli_model m = {0};
 	unsigned long long seed = 0;
 	char *end = NULL;
 	int code = CLI_FAILED;
 
 	o.input.at = cli_alloc((size_t)argc, sizeof *o.input.at);
-	if (o.input.at == NULL)
-		return CLI_FAILED;
+	o.dim.at = cli_alloc((size_t)argc, sizeof *o.dim.at);
+	if (o.input.at == NULL || o.dim.at == NULL)
+		goto out;
 	code = cli_args(self, argc, argv, options, &o.file, 1);
 	if (code >= 0)
 		goto out;
 	code = CLI_USAGE;
 	if (o.file == NULL) {
-		cli_usage(self, "no FILE.tn given");
+		cli_usage(self, "no FILE.tn or MODEL.onnx given");
 		goto out;
 	}
 	if (o.seed != NULL) {
@@ -192,13 +197,12 @@ static int run(const cli_command *self, int argc, char **argv)
 		cli_error(NULL, "run.memory", "no memory for a context");
 		goto out;
 	}
-	if (tn_program_load(&p, c, o.file) < 0)
-		cli_diag(tn_context_diag(c));
-	else
-		code = run_program(c, p, &o, seed);
+	if (cli_model_open(&m, c, o.file, &o.dim, &o.input))
+		code = run_program(c, &m, &o, seed);
 out:
-	tn_program_free(p);
+	cli_model_close(&m);
 	tn_context_free(c);
+	free(o.dim.at);
 	free(o.input.at);
 	return code;
 }
@@ -206,13 +210,15 @@ out:
 const cli_command cli_run = {
 	"run",
 	"compile and run a program",
-	"usage: tenon run FILE.tn [OPTION]...\n"
+	"usage: tenon run FILE.tn|MODEL.onnx [OPTION]...\n"
 	"\n"
 	"Compiles FILE.tn (\"-\": standard input), runs it, prints its outputs.\n"
 	"\n"
 	"  --input NAME=FILE.npy  data of an input, any number of times; inputs\n"
 	"                         not given are seeded random numbers: floats in\n"
-	"                         [-1, 1), indices in their range\n"
+	"                         [-1, 1), indices in their range; FILE.pb for\n"
+	"                         those of an ONNX model\n"
+	"  --dim NAME=SIZE        size of a named dimension of an ONNX model\n"
 	"  --output DIR           write DIR/NAME.npy for each output instead of\n"
 	"                         printing it\n"
 	"  --seed N               seed of the random inputs (0)\n"

@@ -247,8 +247,16 @@ void onnx_give(onnx_import *x, int32_t i, int32_t n, const onnx_array *arrays)
 	x->given[i] = (struct given){true, n, arrays};
 }
 
-/* The declared type with its dimensions filled in; what is given decides. */
-static ir_type input_type(const onnx_import *x, const onnx_port *p)
+/* "x[0]": what sets an extent of input x, whatever the model says of it */
+static int64_t set_extent(const onnx_import *x, const char *name, int32_t axis)
+{
+	const char *key = arena_printf(x->a, "%s[%d]", name, (int)axis);
+
+	return map_get_str(x->dim, key, -1);
+}
+
+/* The declared type with its dimensions filled in. */
+static ir_type input_type(onnx_import *x, const onnx_port *p)
 {
 	const onnx_type *t = &p->type;
 	ir_type out = {.rank = t->rank};
@@ -263,7 +271,11 @@ static ir_type input_type(const onnx_import *x, const onnx_port *p)
 				    "\"%.200s\": it must be given",
 			p->name);
 	for (int32_t i = 0; i < t->rank; i++) {
-		out.shape[i] = t->dim[i];
+		out.shape[i] = set_extent(x, p->name, i);
+		if (out.shape[i] < 0)
+			out.shape[i] = t->dim[i];
+		else if (i == 0 && t->dim[0] == 1)
+			x->is_batched = true;
 		if (out.shape[i] < 0 && t->dim_name[i] != NULL)
 			out.shape[i] = map_get_str(x->dim, t->dim_name[i], -1);
 		if (out.shape[i] < 0)

@@ -81,6 +81,7 @@ struct onnx_import {
 	VEC(int32_t) stack; /* of onnx_host */
 	const char *where; /* "model.onnx, node 3 (Conv \"c1\")" */
 	uint64_t n_random;
+	bool is_batched; /* the first extent of an input is more than its 1 */
 };
 
 typedef struct node {

@@ -87,7 +87,7 @@ typedef struct onnx_import onnx_import;
 
 /* The model must live as long as the arena. */
 onnx_import *onnx_import_new(arena *a, onnx_model *m);
-/* Size of a named dimension: [onnx.dim] */
+/* Size of a named dimension, or of an axis of an input ("x[0]"): [onnx.dim] */
 void onnx_set_dim(onnx_import *x, const char *name, int64_t size);
 /* Value of input i: n arrays (1 for a tensor), whose data is borrowed. */
 void onnx_give(

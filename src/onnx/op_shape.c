@@ -88,6 +88,14 @@ void onnx_constant_of_shape(node *d)
 	one = tensor_const(d, t);
 	if (on_numel(d, one) != 1)
 		on_fail(d, "onnx.shape", "its value is no single number");
+	if (dtype_is_float(on_dt(d, one))) {
+		double v = dtype_load_f64(
+			on_dt(d, one), onnx_host(d->x, one), 0);
+
+		on_set_elem(d, 0, on_filled(d, on_dt(d, one), shape, v),
+			t->elem);
+		return;
+	}
 	one = on_reshape(d, one, on_list_new(d, 0, 0));
 	on_set_elem(d, 0, rowa(d, "broadcast_to", A(one), INTS("shape", shape)),
 		t->elem);
@@ -154,6 +162,11 @@ static void reshape_to(node *d, list s, bool zero_is_zero)
 		s.at[open] = on_numel(d, x) / n;
 	}
 	s = extents(d, s);
+	/* the model was stored for a batch of 1, and runs with another one */
+	if (d->x->is_batched && open < 0 && s.n > 0 && s.at[0] == 1 &&
+		on_rank_of(d, x) > 0 && on_numel(d, x) != n &&
+		on_numel(d, x) == n * on_extent(d, x, 0))
+		s.at[0] = on_extent(d, x, 0);
 	on_set(d, 0, rowa(d, "reshape", A(x), INTS("shape", s)));
 }
 

@@ -15,7 +15,6 @@
 
 #include "base/base.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 typedef struct pb {
@@ -69,7 +68,8 @@ static inline void pb_float(pb *w, uint32_t field, float v)
 
 typedef struct mk {
 	arena *a;
-	const char *s;
+	const char *s; /* any text: what is no statement becomes some model */
+	int32_t depth;
 } mk;
 
 static inline void mk_blank(mk *m)
@@ -97,6 +97,8 @@ static inline const char *mk_word(mk *m)
 	from = m->s;
 	while (*m->s != '\0' && strchr(" \n\t;:=>[]{}\",", *m->s) == NULL)
 		m->s++;
+	if (m->s == from && *m->s != '\0')
+		m->s++; /* goes on, whatever it is */
 	return arena_strndup(m->a, from, (size_t)(m->s - from));
 }
 
@@ -118,7 +120,7 @@ static inline pb mk_shape(mk *m)
 	pb shape = pb_new(m->a);
 
 	mk_is(m, "[");
-	while (!mk_is(m, "]")) {
+	while (!mk_is(m, "]") && *m->s != '\0') {
 		const char *w = mk_word(m);
 		pb dim = pb_new(m->a);
 
@@ -144,7 +146,8 @@ static inline pb mk_port(mk *m)
 	if (*m->s == ';')
 		return port;
 	elem = mk_word(m);
-	if (strncmp(elem, "seq(", 4) == 0 || strncmp(elem, "opt(", 4) == 0) {
+	if (strlen(elem) > 4 && (strncmp(elem, "seq(", 4) == 0 ||
+					strncmp(elem, "opt(", 4) == 0)) {
 		outer = elem[0] == 's' ? 4 : 9;
 		elem = arena_strndup(m->a, elem + 4, strlen(elem) - 5);
 	}
@@ -213,7 +216,7 @@ static inline pb mk_tensor(mk *m, bool typed)
 	elem = mk_elem(mk_word(m));
 	pb_int(&t, 2, elem);
 	mk_is(m, "[");
-	while (!mk_is(m, "]")) {
+	while (!mk_is(m, "]") && *m->s != '\0') {
 		pb_int(&t, 1, strtoll(mk_word(m), NULL, 10));
 		mk_is(m, ",");
 	}
@@ -227,22 +230,26 @@ static inline void mk_attr_value(mk *m, pb *x)
 {
 	const char *w;
 
-	if (mk_is(m, "{")) {
-		pb g = mk_graph(m, NULL);
+	if (m->depth < 100 && mk_is(m, "{")) {
+		pb g;
 
+		m->depth++;
+		g = mk_graph(m, NULL);
+		m->depth--;
 		mk_is(m, "}");
 		pb_part(x, 6, &g);
 		pb_int(x, 20, 5);
 	} else if (mk_is(m, "\"")) {
 		const char *end = strchr(m->s, '"');
 
+		end = end != NULL ? end : m->s + strlen(m->s);
 		pb_bytes(x, 4, m->s, (size_t)(end - m->s));
 		pb_int(x, 20, 3);
-		m->s = end + 1;
+		m->s = *end != '\0' ? end + 1 : end;
 	} else if (mk_is(m, "[")) {
 		bool real = false;
 
-		while (!mk_is(m, "]")) {
+		while (!mk_is(m, "]") && *m->s != '\0') {
 			w = mk_word(m);
 			real = real || strchr(w, '.') != NULL;
 			if (real)
@@ -318,10 +325,10 @@ static inline pb mk_graph(mk *m, pb *model)
 			part = mk_node(m);
 			pb_part(&g, 1, &part);
 		} else {
-			assert(strcmp(what, "opset") == 0 && model != NULL);
 			part = pb_new(m->a);
 			pb_int(&part, 2, strtoll(mk_word(m), NULL, 10));
-			pb_part(model, 8, &part);
+			if (model != NULL)
+				pb_part(model, 8, &part);
 		}
 		mk_is(m, ";");
 	}
@@ -331,7 +338,7 @@ static inline pb mk_graph(mk *m, pb *model)
 /* The bytes of a ModelProto. */
 static inline pb onnx_write(arena *a, const char *text)
 {
-	mk m = {a, text};
+	mk m = {a, text, 0};
 	pb model = pb_new(a), g;
 
 	pb_int(&model, 1, 8);

@@ -27,7 +27,7 @@ typedef struct run_case {
 
 static onnx_array parse_value(arena *a, const char *text)
 {
-	mk m = {a, arena_printf(a, "v %s", text)};
+	mk m = {a, arena_printf(a, "v %s", text), 0};
 	pb t = mk_tensor(&m, false);
 	onnx_type type = {.kind = ONNX_TENSOR};
 	int32_t n;
@@ -463,7 +463,7 @@ static void runs_recursive_function(arena *a, void *arg)
 {
 	pb model = onnx_write(a, "opset 13; in x float [1]; out y;"
 				 "node my/F x > y;");
-	mk m = {a, "my/F a > b;"};
+	mk m = {a, "my/F a > b;", 0};
 	pb f = pb_new(a), n = mk_node(&m), opset = pb_new(a);
 
 	(void)arg;
@@ -521,7 +521,7 @@ static void runs_function(arena *a, void *arg)
 			? "opset 13; in x float [1]; out y;"
 			  "node my/F x > y : k=0.5;"
 			: "opset 13; in x float [1]; out y; node my/F x > y;");
-	mk m = {a, "LeakyRelu a > b;"}, md = {a, "2.0"};
+	mk m = {a, "LeakyRelu a > b;", 0}, md = {a, "2.0", 0};
 	pb f = pb_new(a), n = mk_node(&m), ref = pb_new(a), def = pb_new(a);
 	pb opset = pb_new(a);
 	onnx_import *x;

@@ -1,0 +1,192 @@
+/*
+ * model.c: programs from files of either kind: .tn text, or an ONNX model.
+ *
+ *     tenon run net.onnx --dim N=4 --input x=x.npy
+ *
+ * Values that are given go to the model before it is built: its shapes may
+ * depend on them.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+
+	return n >= k && !strcmp(s + n - k, end);
+}
+
+/* "N=4" */
+static bool set_dim(cli_model *m, tn_context *c, const char *text)
+{
+	const char *eq = strchr(text, '=');
+	char name[256], *end = NULL;
+	long long size;
+
+	if (eq == NULL || eq == text || (size_t)(eq - text) >= sizeof name) {
+		cli_error(NULL, "onnx.dim", "--dim %s: wanted is NAME=SIZE",
+			text);
+		return false;
+	}
+	memcpy(name, text, (size_t)(eq - text));
+	name[eq - text] = '\0';
+	errno = 0;
+	size = strtoll(eq + 1, &end, 10);
+	if (end == eq + 1 || *end != '\0' || errno != 0) {
+		cli_error(NULL, "onnx.dim", "--dim %s: the size is no integer",
+			text);
+		return false;
+	}
+	if (tn_onnx_set_dim(m->onnx, name, size) < 0) {
+		cli_diag(tn_context_diag(c));
+		return false;
+	}
+	return true;
+}
+
+static int32_t find_input(const tn_onnx *m, const char *name, size_t n)
+{
+	for (int32_t i = 0; i < tn_onnx_n_inputs(m); i++) {
+		const char *s = tn_onnx_input(m, i)->name;
+
+		if (strlen(s) == n && !memcmp(s, name, n))
+			return i;
+	}
+	return -1;
+}
+
+/* The arrays of input i, by the names that they have in the program. */
+static bool keep(cli_model *m, int32_t i, int32_t n, const tn_array *arrays)
+{
+	const tn_onnx_port *p = tn_onnx_input(m->onnx, i);
+	cli_given *at = realloc(
+		m->given, (size_t)(m->n_given + n + 1) * sizeof *at);
+
+	if (at == NULL)
+		return false;
+	m->given = at;
+	for (int32_t k = 0; k < n; k++) {
+		cli_given *g = &at[m->n_given];
+		size_t room = strlen(p->name) + 16;
+
+		g->array = &arrays[k];
+		g->name = cli_alloc(room, 1);
+		if (g->name == NULL)
+			return false;
+		snprintf(g->name, room, "%s", p->name);
+		if (!strncmp(p->type, "seq", 3))
+			snprintf(g->name, room, "%s[%d]", p->name, (int)k);
+		m->n_given++;
+	}
+	return true;
+}
+
+/* "x=x.npy", "x=x.pb": the value of the input of that name */
+static bool give(cli_model *m, tn_context *c, const char *text)
+{
+	const char *eq = strchr(text, '=');
+	const tn_array *arrays = NULL;
+	int32_t n = 1, i;
+
+	if (eq == NULL) {
+		cli_error(NULL, "run.input", "--input %s: wanted is "
+			"NAME=FILE.npy or NAME=FILE.pb", text);
+		return false;
+	}
+	i = find_input(m->onnx, text, (size_t)(eq - text));
+	if (i < 0) {
+		cli_error(NULL, "run.input", "the model has no input %.*s; "
+			"tenon info says which it has", (int)(eq - text), text);
+		return false;
+	}
+	if (ends_with(eq + 1, ".pb")) {
+		if (tn_onnx_read(m->onnx, false, i, eq + 1, &n, &arrays) < 0)
+			goto fail;
+	} else {
+		tn_array *a = NULL;
+
+		if (tn_npy_read(&a, c, eq + 1) < 0)
+			goto fail;
+		m->array[m->n_arrays++] = a;
+		arrays = a;
+	}
+	if (tn_onnx_give(m->onnx, i, n, arrays) == TN_OK)
+		return keep(m, i, n, arrays);
+fail:
+	cli_diag(tn_context_diag(c));
+	return false;
+}
+
+static bool open_onnx(cli_model *m, tn_context *c, const char *file,
+	const cli_list *dims, const cli_list *inputs)
+{
+	int n = inputs != NULL ? inputs->n : 0;
+
+	m->array = cli_alloc((size_t)n, sizeof *m->array);
+	if (m->array == NULL)
+		return false;
+	if (tn_onnx_open(&m->onnx, c, file) < 0) {
+		cli_diag(tn_context_diag(c));
+		return false;
+	}
+	for (int i = 0; dims != NULL && i < dims->n; i++)
+		if (!set_dim(m, c, dims->at[i]))
+			return false;
+	for (int i = 0; i < n; i++)
+		if (!give(m, c, inputs->at[i]))
+			return false;
+	if (tn_onnx_build(&m->program, m->onnx) == TN_OK)
+		return true;
+	cli_diag(tn_context_diag(c));
+	return false;
+}
+
+bool cli_model_open(cli_model *m, tn_context *c, const char *file,
+	const cli_list *dims, const cli_list *inputs)
+{
+	*m = (cli_model){0};
+	if (ends_with(file, ".onnx")) {
+		if (open_onnx(m, c, file, dims, inputs))
+			return true;
+	} else if (dims != NULL && dims->n > 0) {
+		cli_error(file, "onnx.dim", "--dim is for ONNX models");
+	} else if (tn_program_load(&m->program, c, file) == TN_OK) {
+		return true;
+	} else {
+		cli_diag(tn_context_diag(c));
+	}
+	cli_model_close(m);
+	return false;
+}
+
+void cli_model_close(cli_model *m)
+{
+	tn_program_free(m->program);
+	tn_onnx_free(m->onnx);
+	for (int i = 0; i < m->n_arrays; i++)
+		tn_array_free(m->array[i]);
+	free(m->array);
+	for (int i = 0; i < m->n_given; i++)
+		free(m->given[i].name);
+	free(m->given);
+	*m = (cli_model){0};
+}
+
+void cli_clean_name(char *out, size_t n, const char *name)
+{
+	size_t k = 0;
+
+	for (; *name != '\0' && k + 1 < n; name++) {
+		unsigned char c = (unsigned char)*name;
+		bool is_word = (c >= 'a' && c <= 'z') ||
+			(c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+			c == '_' || c == '-' || (c == '.' && k > 0);
+
+		out[k++] = is_word ? (char)c : '_';
+	}
+	out[k] = '\0';
+}
