@@ -92,12 +92,14 @@ static int run(const cli_command *self, int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (what[0] == NULL)
-		return cli_usage(self, "what? fused, compile or api");
+		return cli_usage(self, "what? fused, compile, api or contract");
 	if (repeat_text != NULL && (repeat = count(repeat_text)) == 0)
 		return cli_usage(self, "--repeat takes 1 to 1000, not %s",
 			repeat_text);
 	if (!strcmp(what[0], "compile"))
 		return bench_compile(repeat, json);
+	if (!strcmp(what[0], "contract"))
+		return bench_contract(only, repeat, json);
 	if (strcmp(what[0], "fused") != 0 && strcmp(what[0], "api") != 0)
 		return cli_usage(self, "no bench \"%s\"", what[0]);
 	if (tn_context_new(&c, NULL) < 0)
@@ -112,7 +114,8 @@ static int run(const cli_command *self, int argc, char **argv)
 const cli_command cli_bench = {
 	"bench",
 	"measure speed against hand-written loops",
-	"usage: tenon bench fused|compile|api [--case NAME] [--repeat N] [--json]\n"
+	"usage: tenon bench fused|compile|api|contract [--case NAME] [--repeat N]\n"
+	"                   [--json]\n"
 	"\n"
 	"  fused        kernels of 16M elements, each against the best\n"
 	"               hand-written loop of the same memory traffic, measured\n"
@@ -122,6 +125,8 @@ const cli_command cli_bench = {
 	"               operations; ratio = allowed time over our time\n"
 	"  api          recording: one call, the lookup of its program, a\n"
 	"               training step of a network of three layers, its memory\n"
+	"  contract     matrix products, each in turn with OpenBLAS, oneDNN and\n"
+	"               BLIS where they are installed; convolutions, attention\n"
 	"  --case NAME  only the cases whose name contains NAME\n"
 	"  --repeat N   measurements per case (15), of which the median counts\n"
 	"  --json       one JSON object a line\n"

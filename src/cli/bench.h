@@ -25,7 +25,24 @@ double bench_median(double *v, int n); /* sorts v */
 
 int bench_fused(tn_context *c, const char *only, int repeat, bool json);
 int bench_compile(int repeat, bool json);
+int bench_contract(const char *only, int repeat, bool json);
 int bench_api(tn_context *c, int repeat, bool json);
+
+/* ---- bench_gemm.c: matrix products of libraries, if they are installed ---- */
+
+/* batch times o[m,n] = x[m,k] y[k,n] in f32; x and y as [k,m], [n,k] if turned */
+typedef struct bench_product {
+	int64_t batch, m, n, k;
+	bool x_turned, y_turned;
+} bench_product;
+
+typedef struct bench_gemm bench_gemm;
+bench_gemm *bench_gemm_at(int i); /* NULL: there are no more */
+const char *bench_gemm_name(const bench_gemm *g);
+bool bench_gemm_open(bench_gemm *g); /* false: it is not installed */
+void bench_gemm_threads(bench_gemm *g, int n);
+void bench_gemm_run(bench_gemm *g, const bench_product *p, const float *x,
+	const float *y, float *o);
 
 /* ---- bench_ref.c: hand-written loops on pinned threads ---- */
 

@@ -1,0 +1,366 @@
+/*
+ * bench_contract.c: `tenon bench contract`: sums of products.
+ *
+ * Matrix products in f32 by one thread and by two, in turn with each library
+ * that is there (bench_gemm.c): ratio = our rate over that of the best one.
+ * Convolutions, attention, other dtypes, and what follows on a product are
+ * measured alone: rates only.
+ */
+#include "bench.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+	MAX_LIBRARIES = 8,
+	TEXT = 1200,
+	MAX_RUNS = 1000,
+	PAUSE_NS = 40000000
+};
+
+#define ROW_SECONDS 0.02
+
+/* ---- measuring ---- */
+
+typedef struct contest {
+	const char *name;
+	double flops;
+	int threads, repeat;
+	bool json;
+	const bench_product *product; /* NULL: no library does it */
+	tn_program *p;
+	cli_arrays *a;
+	float *out; /* of libraries */
+	double *seconds[1 + MAX_LIBRARIES]; /* [0]: ours */
+} contest;
+
+/* i = 0: ours; else library i - 1, if it is there */
+static bool go(contest *c, int i)
+{
+	if (i == 0)
+		return tn_program_run(c->p, c->a->in, c->a->out) >= 0;
+	bench_gemm_run(bench_gemm_at(i - 1), c->product, c->a->in[0],
+		c->a->in[1], c->out);
+	return true;
+}
+
+/*
+ * Seconds of one run: of several in a row, once the threads of whoever ran
+ * before have gone to sleep and one run has woken ours.
+ */
+static bool measure(contest *c, int i, double *seconds)
+{
+	const struct timespec pause = {0, PAUSE_NS};
+	double start, all = 0;
+	int n = 0;
+
+	nanosleep(&pause, NULL);
+	if (!go(c, i))
+		return false;
+	start = cli_now();
+	while (n < 1 || (all < ROW_SECONDS && n < MAX_RUNS)) {
+		if (!go(c, i))
+			return false;
+		n++;
+		all = cli_now() - start;
+	}
+	*seconds = all / n;
+	return true;
+}
+
+static bool takes_part(const contest *c, int i)
+{
+	bench_gemm *g = i > 0 ? bench_gemm_at(i - 1) : NULL;
+
+	return i == 0 || (c->product != NULL && g != NULL &&
+				 bench_gemm_open(g));
+}
+
+static void say(contest *c)
+{
+	double ours = bench_median(c->seconds[0], c->repeat), best = 0;
+	const char *name = NULL;
+
+	if (c->json) {
+		printf("{\"bench\":\"contract\",\"case\":");
+		cli_json_text(stdout, c->name);
+		printf(",\"threads\":%d,\"seconds\":", c->threads);
+		cli_json_number(stdout, ours);
+		printf(",\"gflops\":");
+		cli_json_number(stdout, c->flops / ours * 1e-9);
+	} else {
+		printf("%-22s %2d %10.3f %9.1f", c->name, c->threads,
+			ours * 1e3, c->flops / ours * 1e-9);
+	}
+	for (int i = 1; i <= MAX_LIBRARIES; i++) {
+		double rate;
+
+		if (!takes_part(c, i))
+			continue;
+		rate = c->flops / bench_median(c->seconds[i], c->repeat);
+		if (c->json)
+			printf(",\"%s_gflops\":%.2f",
+				bench_gemm_name(bench_gemm_at(i - 1)),
+				rate * 1e-9);
+		else
+			printf("  %s %.1f",
+				bench_gemm_name(bench_gemm_at(i - 1)),
+				rate * 1e-9);
+		if (rate > best) {
+			best = rate;
+			name = bench_gemm_name(bench_gemm_at(i - 1));
+		}
+	}
+	if (c->json && name != NULL)
+		printf(",\"reference\":\"%s\",\"ratio\":%.3f", name,
+			c->flops / ours / best);
+	else if (name != NULL)
+		printf("  ratio %.2f", c->flops / ours / best);
+	printf(c->json ? "}\n" : "\n");
+	fflush(stdout);
+}
+
+/* Ours, then each library, and again. */
+static bool compete(contest *c)
+{
+	bool good = true;
+
+	for (int i = 1; i <= MAX_LIBRARIES; i++)
+		if (takes_part(c, i))
+			bench_gemm_threads(bench_gemm_at(i - 1), c->threads);
+	for (int r = -1; r < c->repeat && good; r++)
+		for (int i = 0; i <= MAX_LIBRARIES && good; i++) {
+			double s = 0;
+
+			if (!takes_part(c, i))
+				continue;
+			good = measure(c, i, &s);
+			if (r >= 0)
+				c->seconds[i][r] = s;
+		}
+	if (good)
+		say(c);
+	return good;
+}
+
+static bool compile_and_compete(
+	tn_context *x, contest *c, const char *text)
+{
+	static const cli_list none;
+	bool good = false;
+
+	if (tn_program_parse(&c->p, x, text, strlen(text), c->name) < 0)
+		return false;
+	if (tn_program_compile(c->p) >= 0 &&
+		(c->a = cli_arrays_new(x, c->p, &none, 1, false)) != NULL) {
+		c->out = cli_alloc(tn_program_output(c->p, 0)->n_bytes, 1);
+		good = c->out != NULL && compete(c);
+		free(c->out);
+		cli_arrays_free(c->a);
+	}
+	tn_program_free(c->p);
+	return good;
+}
+
+/* ---- cases ---- */
+
+static const bench_product products[] = {
+	{1, 64, 64, 64, false, false},
+	{1, 128, 128, 128, false, false},
+	{1, 256, 256, 256, false, false},
+	{1, 512, 512, 512, false, false},
+	{1, 1024, 1024, 1024, false, false},
+	{1, 2048, 2048, 2048, false, false},
+	{1, 128, 3072, 768, false, false},
+	{1, 128, 768, 3072, false, false},
+	{1, 197, 768, 768, false, false},
+	{1, 1, 4096, 4096, false, false},
+	{1, 2, 4096, 4096, false, false},
+	{1, 4, 4096, 4096, false, false},
+	{1, 8, 4096, 4096, false, false},
+	{1, 16, 4096, 4096, false, false},
+	{64, 64, 64, 64, false, false},
+	{1, 1024, 1024, 1024, false, true},
+	{1, 1024, 1024, 1024, true, false},
+};
+
+typedef struct conv {
+	int c, size, f, k, stride, lo, groups;
+} conv;
+
+static const conv convs[] = {
+	{3, 224, 64, 7, 2, 3, 1},
+	{64, 56, 64, 3, 1, 1, 1},
+	{128, 28, 128, 3, 1, 1, 1},
+	{128, 56, 128, 3, 2, 1, 1},
+	{256, 14, 256, 3, 1, 1, 1},
+	{512, 7, 512, 3, 1, 1, 1},
+	{64, 56, 64, 1, 1, 0, 1},
+	{64, 56, 256, 1, 1, 0, 1},
+	{1024, 14, 256, 1, 1, 0, 1},
+	{512, 28, 1024, 1, 2, 0, 1},
+	{96, 112, 96, 3, 1, 1, 96},
+	{384, 14, 384, 3, 1, 1, 384},
+	{144, 56, 144, 3, 2, 1, 144},
+};
+
+typedef struct other {
+	const char *name;
+	double flops;
+	const char *text;
+} other;
+
+static const other others[] = {
+	{"bias_gelu_residual", 2.0 * 1024 * 1024 * 1024,
+		"program {\n x: f32[1024,1024]\n y: f32[1024,1024]\n"
+		" b: f32[1024]\n r: f32[1024,1024]\n o = matmul(x, y)\n"
+		" p = add(o, b)\n q = gelu(p)\n z = add(q, r)\n return z\n}\n"},
+	{"f64_1024", 2.0 * 1024 * 1024 * 1024,
+		"program {\n x: f64[1024,1024]\n y: f64[1024,1024]\n"
+		" o = matmul(x, y)\n return o\n}\n"},
+	{"bf16_1024", 2.0 * 1024 * 1024 * 1024,
+		"program {\n x: bf16[1024,1024]\n y: bf16[1024,1024]\n"
+		" o = matmul(x, y)\n return o\n}\n"},
+	{"i8_i32_1024", 2.0 * 1024 * 1024 * 1024,
+		"op mm(x[m, k]:int, y[k, n]:int) -> o { o[m, n] += "
+		"cast(x[m, k], i32) * cast(y[k, n], i32) }\n"
+		"program {\n x: i8[1024,1024]\n y: i8[1024,1024]\n"
+		" o = mm(x, y)\n return o\n}\n"},
+	{"attention", 4.0 * 12 * 1024 * 1024 * 64,
+		"program {\n q: f32[1,12,1024,64]\n k: f32[1,12,1024,64]\n"
+		" v: f32[1,12,1024,64]\n o = attention(q, k, v, scale=0.125)\n"
+		" return o\n}\n"},
+	{"attention_causal", 4.0 * 12 * 1024 * 1024 * 64,
+		"program {\n q: f32[1,12,1024,64]\n k: f32[1,12,1024,64]\n"
+		" v: f32[1,12,1024,64]\n o = attention(q, k, v, scale=0.125,"
+		" causal=true)\n return o\n}\n"},
+};
+
+typedef struct setting {
+	tn_context *x;
+	const char *only;
+	int repeat;
+	bool json;
+	double *seconds[1 + MAX_LIBRARIES];
+} setting;
+
+static bool one(setting *s, int threads, const char *name, double flops,
+	const bench_product *p, const char *text)
+{
+	contest c = {.name = name,
+		.flops = flops,
+		.threads = threads,
+		.json = s->json,
+		.product = p};
+	if (s->only != NULL && strstr(name, s->only) == NULL)
+		return true;
+	memcpy(c.seconds, s->seconds, sizeof c.seconds);
+	c.repeat = s->repeat;
+	return compile_and_compete(s->x, &c, text);
+}
+
+static bool product(setting *s, int threads, const bench_product *p)
+{
+	char text[TEXT], name[64], batch[32] = "", b[8] = "";
+
+	if (p->batch > 1) {
+		snprintf(batch, sizeof batch, "%" PRId64 ",", p->batch);
+		snprintf(b, sizeof b, "b");
+	}
+	snprintf(name, sizeof name, "%s%s%s%" PRId64 "x%" PRId64 "x%" PRId64,
+		p->batch > 1 ? "batch_" : "", p->x_turned ? "xt_" : "",
+		p->y_turned ? "yt_" : "", p->m, p->n, p->k);
+	snprintf(text, sizeof text,
+		"program {\n x: f32[%s%" PRId64 ",%" PRId64 "]\n y: f32[%s%"
+		PRId64 ",%" PRId64 "]\n o = einsum(x, y, "
+		"equation=\"%s%s,%s%s->%sij\")\n return o\n}\n",
+		batch, p->x_turned ? p->k : p->m, p->x_turned ? p->m : p->k,
+		batch, p->y_turned ? p->n : p->k, p->y_turned ? p->k : p->n, b,
+		p->x_turned ? "ki" : "ik", b, p->y_turned ? "jk" : "kj", b);
+	return one(s, threads, name,
+		2.0 * (double)(p->batch * p->m * p->n * p->k), p, text);
+}
+
+static bool convolution(setting *s, int threads, const conv *v)
+{
+	int out = (v->size + 2 * v->lo - v->k) / v->stride + 1;
+	char text[TEXT], name[64];
+
+	snprintf(name, sizeof name, "%s%dx%d_s%d_%d_%d_at_%d",
+		v->groups > 1 ? "dw" : "conv", v->k, v->k, v->stride, v->c,
+		v->f, v->size);
+	snprintf(text, sizeof text,
+		"program {\n x: f32[1,%d,%d,%d]\n w: f32[%d,%d,%d,%d]\n"
+		" o = conv(x, w, groups=%d, stride=%d, lo=%d, hi=%d)\n"
+		" return o\n}\n",
+		v->c, v->size, v->size, v->f, v->c / v->groups, v->k, v->k,
+		v->groups, v->stride, v->lo, v->lo);
+	return one(s, threads, name,
+		2.0 * v->f * out * out * (v->c / v->groups) * v->k * v->k,
+		NULL, text);
+}
+
+static bool all(setting *s, int threads)
+{
+	bool good = true;
+
+	for (size_t i = 0; good && i < sizeof products / sizeof *products; i++)
+		good = product(s, threads, &products[i]);
+	for (size_t i = 0; good && i < sizeof convs / sizeof *convs; i++)
+		good = convolution(s, threads, &convs[i]);
+	for (size_t i = 0; good && i < sizeof others / sizeof *others; i++)
+		good = one(s, threads, others[i].name, others[i].flops, NULL,
+			others[i].text);
+	return good;
+}
+
+static void say_missing(bool json)
+{
+	for (int i = 0; i < MAX_LIBRARIES; i++) {
+		bench_gemm *g = bench_gemm_at(i);
+
+		if (g == NULL || bench_gemm_open(g))
+			continue;
+		if (json)
+			printf("{\"bench\":\"contract\",\"case\":\"%s\","
+			       "\"skipped\":\"not installed\"}\n",
+				bench_gemm_name(g));
+		else
+			printf("%s skipped: it is not installed\n",
+				bench_gemm_name(g));
+	}
+}
+
+int bench_contract(const char *only, int repeat, bool json)
+{
+	setting s = {.only = only, .repeat = repeat, .json = json};
+	bool good = true;
+
+	say_missing(json);
+	if (!json)
+		printf("%-22s %2s %10s %9s  libraries: GFLOP/s; ratio to the "
+		       "best\n",
+			"case", "th", "ms", "GFLOP/s");
+	for (int i = 0; i <= MAX_LIBRARIES && good; i++) {
+		s.seconds[i] = cli_alloc((size_t)repeat, sizeof(double));
+		good = s.seconds[i] != NULL;
+	}
+	for (int threads = 1; threads <= 2 && good; threads++) {
+		tn_options o = TN_OPTIONS_INIT;
+
+		o.threads = threads;
+		if (tn_context_new(&s.x, &o) < 0) {
+			good = false;
+			break;
+		}
+		good = all(&s, threads);
+		if (!good)
+			cli_diag(tn_context_diag(s.x));
+		tn_context_free(s.x);
+	}
+	for (int i = 0; i <= MAX_LIBRARIES; i++)
+		free(s.seconds[i]);
+	return good ? CLI_OK : CLI_FAILED;
+}
