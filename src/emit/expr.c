@@ -202,17 +202,47 @@ static val widened(emitter *em, val v, tn_dtype stored)
 	return em_name_val(em, v);
 }
 
+/*
+ * Lanes that adjoin are loaded whole where all of them lie in the tensor, even
+ * where a condition wants some only: nobody looks at the others.
+ */
+static bool open_whole(emitter *em, const struct place_of *p, const char *n)
+{
+	int64_t numel;
+	const char *at;
+
+	if (p->param < 0 || p->buf != NULL || p->base != NULL || !p->affine ||
+		p->stride != 1 || !dtype_is_float(p->dtype))
+		return false;
+	numel = em->s->tensor.at[em->k->param[p->param]].numel;
+	at = em_form_text(em, p->at, NULL);
+	em_line(em, "if ((%s) >= 0 && (%s) <= %" PRId64 ") {", at, at,
+		numel - em->lanes);
+	em_line(em, "	%s = %s(&%s);", n,
+		em_use(em, "load", p->dtype, em->lanes),
+		em_element(em, p, NULL));
+	em_line(em, "} else {");
+	em->depth++;
+	return true;
+}
+
 static val load_lanes(emitter *em, const struct place_of *p, bool guarded)
 {
 	const char *n = em_fresh(em, "g"),
 		   *cond = guarded ? em_path_text(em, "l") : "";
+	bool whole;
 
 	em_line(em, "%s %s = { 0 };", em_type(em, p->dtype, em->lanes), n);
+	whole = guarded && open_whole(em, p, n);
 	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
 	if (guarded)
 		em_line(em, "	if (%s)", cond);
 	em_line(em, "	%s%s[l] = %s;", guarded ? "	" : "", n,
 		em_element(em, p, "l"));
+	if (whole) {
+		em->depth--;
+		em_line(em, "}");
+	}
 	return widened(em, (val){n, p->dtype, em->lanes, 0}, p->dtype);
 }
 

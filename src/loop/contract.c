@@ -162,7 +162,7 @@ bool contract_factors(
 	return f[0]->dtype == f[1]->dtype;
 }
 
-static bool is_product(loop_kernel *k, const loop_eqn *e)
+bool contract_is_product(loop_kernel *k, const loop_eqn *e)
 {
 	tn_dtype t = k->s->tensor.at[e->e->out[0]].dtype, acc = e->acc[0];
 	const expr *f[2];
@@ -192,7 +192,7 @@ static void find_products(contract *c, const loop_node *n)
 		return;
 	}
 	e = &c->k->eqn[n->eqn];
-	if (n->kind != LOOP_STMT || !is_product(c->k, e) ||
+	if (n->kind != LOOP_STMT || !contract_is_product(c->k, e) ||
 		reads_itself(c->k, e) || (e->reduced & c->chain) != 0)
 		return;
 	if (dtype_is_int(e->acc[0]))
@@ -610,6 +610,7 @@ bool loop_contract(loop_kernel *k)
 	for (int32_t i = 0; i < k->n_eqns; i++)
 		if (k->eqn[i].push)
 			return false;
+	contract_join(k);
 	if (!find_chain(&c))
 		return false;
 	c.block = arena_array(k->a, int64_t, k->n_vars + 1);

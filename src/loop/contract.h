@@ -32,6 +32,9 @@ typedef struct contract {
 	int32_t n_stages;
 } contract;
 
+bool contract_is_product(loop_kernel *k, const loop_eqn *e);
+/* contract_join.c: short axes of columns made one, where that helps */
+void contract_join(loop_kernel *k);
 /*
  * The two factors of the terms of a sum; false: they are no products. guarded:
  * terms that are nothing have a factor that is 0, which is not the same where

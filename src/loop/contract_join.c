@@ -1,0 +1,153 @@
+/*
+ * contract_join.c: two short axes of columns as one.
+ *
+ * Consumes a kernel whose loops around everything end in two that follow each
+ * other in the result, of which the inner one is too short for the lanes, and
+ * that walk the same factor of a product: the pixels of a small image. They
+ * become one variable; subscripts that take them apart have its digits, and
+ * are copied into panels before they are used.
+ *
+ *   for y < 14 { for x < 14 { o[14*y + x] += w[k] * in[.. y .. x ..] } }   ->
+ *   for z < 196 { o[z] += w[k] * in[.. z / 14 .. z % 14 ..] }
+ */
+#include "loop/contract.h"
+
+struct join {
+	loop_kernel *k;
+	int32_t y, x, z; /* outer, inner, both */
+	int32_t n_old;
+	const int64_t *extent;
+	const ix_form **with;
+};
+
+/* The last two loops of the chain; NULL: there are not two. */
+static loop_node *last_two(const loop_kernel *k, loop_node *n)
+{
+	loop_node *at = NULL;
+
+	for (; n->kind == LOOP_FOR && k->var[n->var].kind == AXIS_P &&
+		!n->backward && n->n_child == 1;
+		n = n->child[0])
+		if (n->child[0]->kind == LOOP_FOR &&
+			k->var[n->child[0]->var].kind == AXIS_P &&
+			!n->child[0]->backward)
+			at = n;
+	return at;
+}
+
+/* Both walk one factor of the product only, and follow each other in o. */
+static bool helps(struct join *w, const loop_eqn *e)
+{
+	loop_kernel *k = w->k;
+	int64_t ny = k->var[w->y].extent, nx = k->var[w->x].extent, sy, sx;
+	loop_set both = BIT(w->y) | BIT(w->x);
+	int64_t lanes;
+	const expr *f[2];
+	bool guarded;
+
+	if (!contract_is_product(k, e) ||
+		!contract_factors(k, e, f, &guarded) ||
+		!loop_stride(e->at, w->y, ny, &sy) ||
+		!loop_stride(e->at, w->x, nx, &sx) || sx != 1 || sy != nx)
+		return false;
+	lanes = k->target.vector_bytes / (int64_t)dtype_size(e->acc[0]);
+	if (2 * nx >= 3 * lanes || nx * ny < lanes)
+		return false;
+	for (int32_t i = 0; i < 2; i++)
+		if ((loop_expr_vars(k, f[i]) & both) == both &&
+			(loop_expr_vars(k, f[1 - i]) & both) == 0)
+			return true;
+	return false;
+}
+
+static const expr *put(struct join *w, const expr *e)
+{
+	return e == NULL ? NULL
+			 : ex_subst(w->k->s, &w->k->dom, e, w->n_old, w->extent,
+				   w->with, NULL, NULL);
+}
+
+static loop_set joined(const struct join *w, loop_set s)
+{
+	loop_set both = BIT(w->y) | BIT(w->x);
+
+	return (s & both) != 0 ? (s & ~both) | BIT(w->z) : s;
+}
+
+static void add_variable(struct join *w)
+{
+	loop_kernel *k = w->k;
+	int32_t n = k->n_vars;
+	loop_var *var = arena_array(k->a, loop_var, n + 2);
+	int64_t *extent = arena_array(k->a, int64_t, n + 2);
+
+	w->z = w->n_old = n;
+	w->extent = k->dom.box.extent;
+	memcpy(var, k->var, (size_t)n * sizeof *var);
+	var[n] = (loop_var){var[w->y].extent * var[w->x].extent, AXIS_P,
+		var[w->y].name};
+	for (int32_t v = 0; v <= n; v++)
+		extent[v] = var[v].extent;
+	k->var = var;
+	k->n_vars = n + 1;
+	k->dom = (ix_dom){{n + 1, extent}, 0, NULL};
+	w->with = arena_array(k->a, const ix_form *, n + 1);
+	for (int32_t v = 0; v < n; v++)
+		w->with[v] = ix_axis(k->s->x, &k->dom, v);
+	w->with[w->y] = ix_digit(k->s->x, &k->dom, w->z, var[w->x].extent,
+		var[n].extent);
+	w->with[w->x] =
+		ix_digit(k->s->x, &k->dom, w->z, 1, var[w->x].extent);
+}
+
+static void change(struct join *w, loop_eqn *e)
+{
+	loop_kernel *k = w->k;
+
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		e->body[i] = put(w, e->body[i]);
+		e->init[i] = put(w, e->init[i]);
+	}
+	e->at = ix_subst(k->s->x, &k->dom, e->at, w->n_old, w->extent, w->with);
+	e->start_at = ix_subst(k->s->x, &k->dom, e->start_at, w->n_old,
+		w->extent, w->with);
+	e->left = joined(w, e->left);
+}
+
+static void change_tree(struct join *w, loop_node *n)
+{
+	loop_node *two = last_two(w->k, n);
+
+	two->var = w->z;
+	two->n_child = two->child[0]->n_child;
+	two->child = two->child[0]->child;
+}
+
+void contract_join(loop_kernel *k)
+{
+	loop_node *two;
+	struct join w = {.k = k};
+	bool any = false;
+
+	if (k->n_roots != 1 || k->phase[0].n_roots != 1 || k->n_vars >= 62)
+		return;
+	two = last_two(k, k->root[0]);
+	if (two == NULL)
+		return;
+	w.y = two->var;
+	w.x = two->child[0]->var;
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		if (k->eqn[i].push || k->eqn[i].scan_var == w.y ||
+			k->eqn[i].scan_var == w.x)
+			return;
+		any |= helps(&w, &k->eqn[i]);
+	}
+	if (!any)
+		return;
+	add_variable(&w);
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		change(&w, &k->eqn[i]);
+	change_tree(&w, k->root[0]);
+	change_tree(&w, k->phase[0].root[0]);
+	loop_link(k);
+}
