@@ -66,6 +66,11 @@ static val lookup(const onnx_import *x, const scope *s, const char *name)
 		name);
 }
 
+val onnx_lookup(const node *d, const char *name)
+{
+	return lookup(d->x, d->scope, name);
+}
+
 static void add_initialisers(onnx_import *x, scope *s, const onnx_graph *g)
 {
 	for (int32_t i = 0; i < g->init.n; i++) {

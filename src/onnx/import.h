@@ -110,6 +110,9 @@ typedef struct onnx_opsets {
 void onnx_run_graph(
 	node *d, const onnx_graph *g, int32_t n_in, const val *in, val *out);
 
+/* What a name stands for where the node is: [onnx.undefined] */
+val onnx_lookup(const node *d, const char *name);
+
 /* ---- host.c: elements that are known while importing ---- */
 
 fact *onnx_fact(onnx_import *x, int32_t v);

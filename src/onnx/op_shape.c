@@ -341,7 +341,7 @@ static void slice_axis(node *d, int64_t n, int64_t from, int64_t to,
 
 	if (step == 0 || step == INT64_MIN)
 		on_fail(d, "onnx.attr", "a step is %lld", (long long)step);
-	from = clamp(from < 0 ? from + n : from, step > 0 ? 0 : 0, high);
+	from = clamp(from < 0 ? from + n : from, 0, high);
 	/* the least number stands for "before the first" */
 	to = to < 0 && to >= -n ? to + n : to < 0 ? low : to;
 	to = clamp(to, low, high);

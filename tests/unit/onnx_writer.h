@@ -1,7 +1,7 @@
 /*
  * onnx_writer.h: models as bytes, from a text of statements that end with ";":
  *
- *     opset 13;
+ *     opset 13;  opset 1 my.domain;
  *     in x float [2,N];  in s seq(float) [2];      out y;
  *     init w float [3] 1 2 3;
  *     node Gemm x w > y : transB=1 alpha=0.5 axes=[0,1] mode="edge";
@@ -249,6 +249,13 @@ static inline void mk_attr_value(mk *m, pb *x)
 	} else if (mk_is(m, "[")) {
 		bool real = false;
 
+		if (mk_is(m, "\"")) {
+			pb_text(x, 9, mk_word(m));
+			pb_int(x, 20, 8);
+			mk_is(m, "\"");
+			mk_is(m, "]");
+			return;
+		}
 		while (!mk_is(m, "]") && *m->s != '\0') {
 			w = mk_word(m);
 			real = real || strchr(w, '.') != NULL;
@@ -327,6 +334,9 @@ static inline pb mk_graph(mk *m, pb *model)
 		} else {
 			part = pb_new(m->a);
 			pb_int(&part, 2, strtoll(mk_word(m), NULL, 10));
+			mk_blank(m);
+			if (*m->s != ';')
+				pb_text(&part, 1, mk_word(m));
 			if (model != NULL)
 				pb_part(model, 8, &part);
 		}

@@ -177,6 +177,15 @@ static const run_case runs[] = {
 	{"opset 13; in x float [2]; in z float [2]; init i int64 [] -1; out y;"
 	 "node SequenceConstruct x z > s; node SequenceAt s i > y;",
 		{"float [2] 1 2", "float [2] 3 4"}, "float [2] 3 4"},
+	/* derivatives: of x * x + 3 x at 2, and of a value that x is not in */
+	{"opset 13; opset 1 ai.onnx.preview.training; in x float [1];"
+	 "init t float [1] 3; out g; node Mul x x > a; node Mul x t > b;"
+	 "node Add a b > y; node ai.onnx.preview.training/Gradient x > g :"
+	 "xs=[\"x\"] y=\"y\";", {"float [1] 2"}, "float [1] 7"},
+	{"opset 13; opset 1 ai.onnx.preview.training; in x float [2];"
+	 "init t float [2] 3 4; out g; node Neg t > y;"
+	 "node ai.onnx.preview.training/Gradient x > g : xs=[\"x\"] y=\"y\";",
+		{"float [2] 2 3"}, "float [2] 0 0"},
 	/* element types, raw and typed */
 	{"opset 13; typed w float16 [2] 1.5 -2; out y; node Cast w > y : to=1;",
 		{NULL}, "float [2] 1.5 -2"},
