@@ -339,6 +339,13 @@ TN_API TN_MUST_USE tn_status tn_onnx_read(tn_onnx *m, bool is_output,
 TN_API TN_MUST_USE tn_status tn_onnx_give(
 	tn_onnx *m, int32_t i, int32_t n, const tn_array *arrays);
 /**
+ * Floats that depend on no input and have at least so many elements are
+ * computed when the program is built, and are parameters of it like
+ * initialisers; 0, the default: none. So weights are weights whatever the model
+ * makes them from.
+ */
+TN_API void tn_onnx_fold(tn_onnx *m, int64_t n_elems);
+/**
  * The model as a program. Its inputs are those of the model (the elements of a
  * sequence one by one), its parameters the initialisers.
  *

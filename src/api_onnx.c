@@ -22,6 +22,7 @@ struct tn_onnx {
 	} *given; /* (inputs) */
 	VEC(const char *) dim_name;
 	VEC(int64_t) dim;
+	int64_t fold_from;
 };
 
 struct open_call {
@@ -192,6 +193,11 @@ tn_status tn_onnx_give(
 	return api_call(m->c, give, &k);
 }
 
+void tn_onnx_fold(tn_onnx *m, int64_t n_elems)
+{
+	m->fold_from = n_elems;
+}
+
 struct read_call {
 	tn_onnx *m;
 	bool is_output;
@@ -258,6 +264,7 @@ static void build(void *arg)
 	if (k->a == NULL)
 		k->a = arena_child(m->a);
 	x = onnx_import_new(k->a, m->m);
+	onnx_fold_from(x, m->fold_from);
 	for (int32_t i = 0; i < m->dim.n; i++)
 		onnx_set_dim(x, m->dim_name.at[i], m->dim.at[i]);
 	for (int32_t i = 0; i < onnx_n_inputs(m->m); i++)

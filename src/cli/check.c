@@ -32,7 +32,7 @@ typedef struct test {
 typedef struct suite {
 	test *at;
 	size_t n, room;
-	double rtol, atol;
+	double rtol, atol, fold;
 	bool interp, compiled;
 	const char *known; /* text of the file of known failures, or NULL */
 	pthread_mutex_t lock;
@@ -272,9 +272,11 @@ static bool check_set(const suite *s, test *t, tn_context *c, const char *mode,
 	w->mode = mode;
 	if (tn_onnx_open(&w->m, c, model) < 0)
 		bad_call(w);
-	else if (read_inputs(w, set) && read_outputs(w, set))
+	else if (read_inputs(w, set) && read_outputs(w, set)) {
+		tn_onnx_fold(w->m, (int64_t)s->fold);
 		ok = tn_onnx_build(&w->p, w->m) < 0 ? bad_call(w)
 						    : run_program(w);
+	}
 	tn_program_free(w->p);
 	tn_onnx_free(w->m);
 	for (int32_t i = 0; i < MAX_VALUES; i++)
@@ -492,7 +494,7 @@ static bool number(const char *text, double otherwise, double *out)
 static int run(const cli_command *self, int argc, char **argv)
 {
 	const char *mode = "both", *known = NULL, *jobs = NULL, *rtol = NULL;
-	const char *atol = NULL;
+	const char *atol = NULL, *fold = NULL;
 	bool json = false;
 	const cli_option options[] = {
 		{"mode", .value = &mode},
@@ -500,6 +502,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"jobs", .value = &jobs},
 		{"rtol", .value = &rtol},
 		{"atol", .value = &atol},
+		{"fold", .value = &fold},
 		{"json", .flag = &json},
 		{0},
 	};
@@ -522,6 +525,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		code = cli_usage(self, "--mode is both, interp or compiled");
 	else if (!number(rtol, 1e-3, &s.rtol) || !number(atol, 1e-7, &s.atol))
 		code = cli_usage(self, "--rtol and --atol are numbers from 0");
+	else if (!number(fold, 0, &s.fold) || s.fold > 1e15)
+		code = cli_usage(self, "--fold is a number of elements");
 	else if (!number(jobs, 1, &n_jobs) || n_jobs < 1 || n_jobs > 64)
 		code = cli_usage(self, "--jobs is a number from 1 to 64");
 	if (code >= 0)
@@ -562,6 +567,8 @@ const cli_command cli_check = {
 	"  --rtol X --atol Y |x - y| <= Y + X * |y| is near enough (1e-3, 1e-7)\n"
 	"  --known FILE      lines NAME REASON: tests that fail, which are then\n"
 	"                    skipped; that one of them passes is a failure\n"
+	"  --fold N          constants of N elements or more are computed when\n"
+	"                    the model is built, as its parameters\n"
 	"  --jobs N          N tests at a time (1)\n"
 	"  --json            one JSON object\n"
 	"  --help            this text\n"

@@ -13,7 +13,7 @@
 
 enum { MAX_CALLS = 1 << 20 };
 #define MAX_HOST_BYTES ((size_t)1 << 31)
-#define MAX_HOST_POINTS ((int64_t)1 << 31) /* of one equation */
+#define MAX_HOST_POINTS ((int64_t)1 << 31) /* of all equations */
 
 fact *onnx_fact(onnx_import *x, int32_t v)
 {
@@ -130,6 +130,37 @@ static void *host_alloc(onnx_import *x, arena *a, const ir_type *t)
 	return arena_alloc(a, n + 1, 1);
 }
 
+/*
+ * The text of a call that has no operand and no letter in its value: each
+ * element is the first. False: it is not so simple.
+ */
+static bool is_uniform(const ir_inst *inst, double *value)
+{
+	const in_node *b;
+
+	if (inst->n_eqns != 1 || inst->n_tensors != 1 ||
+		inst->eqn[0].monoid != IR_SET)
+		return false;
+	b = inst->eqn[0].body[0];
+	while (b->kind == IN_CAST)
+		b = b->arg[0];
+	if (b->kind != IN_REAL && b->kind != IN_INT)
+		return false;
+	*value = b->kind == IN_REAL ? b->f : (double)b->i;
+	return dtype_is_float(inst->tensor[0].type.dtype);
+}
+
+static void fill_with(const ir_type *t, char *data, double value)
+{
+	size_t n = bytes_of(t), done = dtype_size(t->dtype);
+
+	if (n == 0)
+		return;
+	dtype_store_f64(t->dtype, data, 0, value);
+	for (; done < n; done *= 2)
+		memcpy(data + done, data, done < n - done ? done : n - done);
+}
+
 static void check_points(const job *j)
 {
 	const ir_inst *inst = j->c->inst;
@@ -141,11 +172,11 @@ static void check_points(const job *j)
 		for (int32_t k = 0; k < q->n_letters; k++)
 			if (!mul_ok(n, inst->letter[q->letters[k]].extent, &n))
 				n = INT64_MAX;
-		if (n > MAX_HOST_POINTS)
+		if (n > MAX_HOST_POINTS - j->x->host_points)
 			env_fail(j->x->e, TN_ENOMEM, "onnx.size", place(j->x),
-				"a value that decides a shape takes %lld steps "
-				"to compute",
-				(long long)n);
+				"the values that decide shapes take more than "
+				"2^31 steps to compute");
+		j->x->host_points += n;
 	}
 }
 
@@ -154,8 +185,17 @@ static void evaluate(arena *scratch, void *arg)
 	const job *j = arg;
 	const ir_inst *inst = j->c->inst;
 	void **tensor = arena_array(scratch, void *, inst->n_tensors + 1);
+	double value;
 	size_t kept;
 
+	if (is_uniform(inst, &value)) {
+		const ir_type *t = &inst->tensor[0].type;
+		char *data = host_alloc(j->x, j->x->a, t);
+
+		fill_with(t, data, value);
+		onnx_fact(j->x, j->c->result[0])->data = data;
+		return;
+	}
 	check_points(j);
 	for (int32_t i = 0; i < inst->n_tensors; i++) {
 		const in_tensor *t = &inst->tensor[i];
@@ -279,18 +319,53 @@ static const char *name_of(pruner *q, int32_t v)
 	return name;
 }
 
+/* A result of the call is read, and is not bound. */
+static bool is_needed(onnx_import *x, const ir_call *c)
+{
+	for (int32_t k = 0; k < c->n_results; k++) {
+		const fact *f = onnx_fact(x, c->result[k]);
+
+		if (f->is_live && !f->is_folded)
+			return true;
+	}
+	return false;
+}
+
 static void mark_live(onnx_import *x, int32_t n_out, const int32_t *out)
 {
 	for (int32_t i = 0; i < n_out; i++)
 		onnx_fact(x, out[i])->is_live = true;
 	for (int32_t i = x->p->call.n - 1; i >= 0; i--) {
 		const ir_call *c = &x->p->call.at[i];
-		bool live = false;
 
-		for (int32_t k = 0; k < c->n_results; k++)
-			live = live || onnx_fact(x, c->result[k])->is_live;
-		for (int32_t k = 0; k < c->n_args && live; k++)
+		for (int32_t k = 0; k < c->n_args && is_needed(x, c); k++)
 			onnx_fact(x, c->arg[k])->is_live = true;
+	}
+}
+
+/*
+ * Large values that depend on no input of the model, read by what does: they
+ * are computed now, once, and are parameters from here on.
+ */
+static void fold(onnx_import *x)
+{
+	for (int32_t i = 0; i < x->p->call.n; i++) {
+		const ir_call *c = &x->p->call.at[i];
+
+		if (c->n_results == 0 || onnx_fact(x, c->result[0])->is_const)
+			continue;
+		for (int32_t k = 0; k < c->n_args; k++) {
+			int32_t v = c->arg[k];
+			const ir_value *value = &x->p->value.at[v];
+
+			if (!onnx_fact(x, v)->is_const || value->call < 0 ||
+				!dtype_is_float(value->type.dtype) ||
+				shape_numel(value->type.shape,
+					value->type.rank) < x->fold_from)
+				continue;
+			onnx_host(x, v);
+			onnx_fact(x, v)->is_folded = true;
+		}
 	}
 }
 
@@ -307,40 +382,55 @@ static void add_call(pruner *q, const ir_call *c)
 		name[i] = name_of(q, c->result[i]);
 	number = ir_program_inst(q->p, c->inst, c->n_args, arg, name, c->at);
 	for (int32_t i = 0; i < c->n_results; i++)
-		q->number[c->result[i]] = q->p->call.at[number].result[i];
+		if (q->number[c->result[i]] < 0)
+			q->number[c->result[i]] =
+				q->p->call.at[number].result[i];
 }
 
+/* Arrays as many as the program can have inputs. */
+typedef struct inputs {
+	int32_t n;
+	onnx_value *value;
+	const void **bound;
+	bool *pinned;
+} inputs;
+
+static void add_input(pruner *q, inputs *in, int32_t v)
+{
+	const fact *f = onnx_fact(q->x, v);
+	ir_type type = q->x->p->value.at[v].type;
+	const char *name = name_of(q, v);
+
+	q->number[v] = ir_program_input(q->p, name, type, place(q->x));
+	in->value[in->n].name = f->label != NULL ? f->label : name;
+	in->value[in->n].elem = onnx_dtype_elem(type.dtype);
+	in->bound[in->n] = f->data;
+	in->pinned[in->n++] = f->is_free && f->is_pinned;
+}
+
+/* Those of the caller first, all of them, used or not; then what is bound. */
 static void add_inputs(pruner *q, onnx_program *out)
 {
 	onnx_import *x = q->x;
-	int32_t n = x->p->input.n, at = 0;
-	onnx_value *value = arena_array(x->a, onnx_value, n + 1);
-	const void **bound = arena_array(x->a, const void *, n + 1);
-	bool *pinned = arena_array(x->a, bool, n + 1);
+	int32_t n = x->p->value.n;
+	inputs in = {.value = arena_array(x->a, onnx_value, n + 1)};
 
-	/* those of the caller first, all of them, used or not */
-	for (int32_t round = 0; round < 2; round++) {
-		for (int32_t i = 0; i < n; i++) {
-			int32_t v = x->p->input.at[i];
-			const fact *f = onnx_fact(x, v);
+	in.bound = arena_array(x->a, const void *, n + 1);
+	in.pinned = arena_array(x->a, bool, n + 1);
+	for (int32_t v = 0; v < n; v++)
+		if (onnx_fact(x, v)->is_free)
+			add_input(q, &in, v);
+	out->n_free = in.n;
+	for (int32_t v = 0; v < n; v++) {
+		const fact *f = onnx_fact(x, v);
 
-			if (f->is_free != (round == 0) ||
-				(round == 1 && !f->is_live))
-				continue;
-			q->number[v] = ir_program_input(q->p, name_of(q, v),
-				x->p->value.at[v].type, place(x));
-			value[at].name = f->label != NULL ? f->label : "";
-			value[at].elem =
-				onnx_dtype_elem(x->p->value.at[v].type.dtype);
-			bound[at] = f->data;
-			pinned[at++] = f->is_free && f->is_pinned;
-		}
-		if (round == 0)
-			out->n_free = at;
+		if (!f->is_free && f->is_live &&
+			(f->is_folded || x->p->value.at[v].call < 0))
+			add_input(q, &in, v);
 	}
-	out->input = value;
-	out->bound = bound;
-	out->pinned = pinned;
+	out->input = in.value;
+	out->bound = in.bound;
+	out->pinned = in.pinned;
 }
 
 onnx_program onnx_prune(
@@ -354,17 +444,13 @@ onnx_program onnx_prune(
 	q.number = arena_array(x->a, int32_t, x->p->value.n + 1);
 	for (int32_t i = 0; i < x->p->value.n; i++)
 		q.number[i] = -1;
+	if (x->fold_from > 0)
+		fold(x);
 	mark_live(x, n_out, out);
 	add_inputs(&q, &r);
-	for (int32_t i = 0; i < x->p->call.n; i++) {
-		const ir_call *c = &x->p->call.at[i];
-		bool live = false;
-
-		for (int32_t k = 0; k < c->n_results; k++)
-			live = live || onnx_fact(x, c->result[k])->is_live;
-		if (live)
-			add_call(&q, c);
-	}
+	for (int32_t i = 0; i < x->p->call.n; i++)
+		if (is_needed(x, &x->p->call.at[i]))
+			add_call(&q, &x->p->call.at[i]);
 	for (int32_t i = 0; i < n_out; i++)
 		ir_program_output(r.ir, q.number[out[i]]);
 	return r;

@@ -247,6 +247,11 @@ void onnx_set_dim(onnx_import *x, const char *name, int64_t size)
 	map_set_str(x->dim, name, size);
 }
 
+void onnx_fold_from(onnx_import *x, int64_t n_elems)
+{
+	x->fold_from = n_elems;
+}
+
 void onnx_give(onnx_import *x, int32_t i, int32_t n, const onnx_array *arrays)
 {
 	x->given[i] = (struct given){true, n, arrays};

@@ -49,6 +49,7 @@ typedef struct fact {
 	bool is_free;	   /* is one */
 	bool is_pinned;	   /* is one, and decides a shape */
 	bool is_live;	   /* an output needs it */
+	bool is_folded;	   /* computed here, and bound to the program */
 } fact;
 
 struct node;
@@ -76,6 +77,8 @@ struct onnx_import {
 	ir_program *p;
 	VEC(fact) fact; /* by value of p */
 	size_t host_bytes; /* held by evaluated values */
+	int64_t host_points; /* steps that evaluating took */
+	int64_t fold_from; /* elements; 0: nothing is folded */
 	int32_t depth;	   /* of graphs and functions */
 	int64_t n_nodes;   /* built so far; loops are unrolled */
 	VEC(int32_t) stack; /* of onnx_host */

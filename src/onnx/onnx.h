@@ -89,6 +89,11 @@ typedef struct onnx_import onnx_import;
 onnx_import *onnx_import_new(arena *a, onnx_model *m);
 /* Size of a named dimension, or of an axis of an input ("x[0]"): [onnx.dim] */
 void onnx_set_dim(onnx_import *x, const char *name, int64_t size);
+/*
+ * Floats that depend on no input and have at least so many elements are
+ * computed at once, and bound like initialisers. 0, the default: none are.
+ */
+void onnx_fold_from(onnx_import *x, int64_t n_elems);
 /* Value of input i: n arrays (1 for a tensor), whose data is borrowed. */
 void onnx_give(
 	onnx_import *x, int32_t i, int32_t n, const onnx_array *arrays);

@@ -747,6 +747,45 @@ static void test_pinned_inputs(void **state)
 	tn_context_free(c);
 }
 
+/* Weights that the model computes are parameters when that is asked for. */
+static void test_fold(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	tn_context *c = interp_context();
+	tn_onnx *m;
+	tn_program *p;
+	float x[4] = {1, 2, 3, 4}, y[4];
+	const void *in = x;
+	void *out = y;
+
+	(void)state;
+	write_file("opset 13; in x float [4]; init s int64 [1] 4; out y;"
+		   "node ConstantOfShape s > w; init t float [2] 5 6;"
+		   "node Concat t t > u : axis=0; node Add w u > v;"
+		   "node Add x v > z; node Mul z w > q; node Add q z > y;",
+		path);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_n_params(p), 1);
+	tn_program_free(p);
+	tn_onnx_fold(m, 5);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_n_params(p), 1);
+	tn_program_free(p);
+	tn_onnx_fold(m, 4);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_n_params(p), 2);
+	assert_string_equal(tn_program_param(p, 0)->name, "w");
+	assert_string_equal(tn_program_param(p, 1)->name, "v");
+	assert_true(((const float *)tn_program_param_data(p, 1))[3] == 6);
+	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+	assert_true(y[0] == 6 && y[3] == 10);
+	tn_program_free(p);
+	tn_onnx_free(m);
+	unlink(path);
+	tn_context_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -762,6 +801,7 @@ int main(void)
 		cmocka_unit_test(test_external_data_stays_in_the_folder),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_pinned_inputs),
+		cmocka_unit_test(test_fold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
