@@ -27,6 +27,7 @@ struct tile {
 	int32_t rows, vectors, valid; /* valid: columns in the last vector */
 	const char *acc;
 	const char *finite, *last; /* of whole vectors, and of the last one */
+	bool adds;		   /* load: to what is there */
 };
 
 static const char *acc_name(const struct tile *t, int32_t row, int32_t vector)
@@ -67,16 +68,17 @@ static void load(struct tile *t, int32_t row, int32_t vector)
 	struct place_of p = at(t, row, vector);
 	const char *type = em_type(em, t->e->acc[0], em->lanes);
 	const char *a = acc_name(t, row, vector), *part;
+	const char *set = t->adds ? "+=" : "=";
 
 	if (!is_part(t, vector)) {
-		em_line(em, "%s = %s;", a, em_load(em, &p, false).t);
+		em_line(em, "%s %s %s;", a, set, em_load(em, &p, false).t);
 		return;
 	}
 	part = em_fresh(em, "t");
 	em_line(em, "%s %s = { 0 };", type, part);
 	em_line(em, "for (int l = 0; l < %d; l++)", t->valid);
 	em_line(em, "	%s[l] = %s;", part, em_element(em, &p, "l"));
-	em_line(em, "%s = %s;", a, part);
+	em_line(em, "%s %s %s;", a, set, part);
 }
 
 static void store(struct tile *t, int32_t row, int32_t vector)
@@ -157,12 +159,12 @@ static const char *is_first(emitter *em, const loop_node *n)
 	return s.at;
 }
 
-static void begin(struct tile *t)
+/* Accumulators from where the sums stand, if they do not begin here. */
+static void load_all(struct tile *t)
 {
 	emitter *em = t->em;
 	const char *first = is_first(em, t->n);
 
-	each(t, declare);
 	if (t->n->start && first[0] == '\0')
 		return;
 	if (t->n->start) {
@@ -272,6 +274,45 @@ static void one_by_one(struct tile *t, int64_t columns)
 	em->depth++;
 }
 
+/* What is there of a vector at an edge may be all there is to read. */
+static void scale_part(struct tile *t, const char *a)
+{
+	emitter *em = t->em;
+	const char *j = em->var[t->n->var], *part = em_fresh(em, "t");
+	struct marks m;
+
+	em_line(em, "%s %s = %s;", em_type(em, t->e->acc[0], em->lanes), part,
+		a);
+	em_line(em, "for (int l = 0; l < %d; l++) {", t->valid);
+	em->depth++;
+	m = em_mark(em);
+	em->lanes = 1;
+	em->vvar = -1;
+	em->var[t->n->var] = arena_printf(em->a, "(%s + l)", j);
+	em_line(em, "%s[l] *= %s;", part, em_ex(em, t->n->scale).t);
+	em->var[t->n->var] = j;
+	em_release(em, m);
+	em->lanes = t->n->lanes;
+	em->vvar = t->n->var;
+	close_loops(em, 1);
+	em_line(em, "%s = %s;", a, part);
+}
+
+static void scale(struct tile *t, int32_t row, int32_t vector)
+{
+	emitter *em = t->em;
+	struct marks m = em_mark(em);
+	const char *a = acc_name(t, row, vector);
+
+	move_to(t, row, vector);
+	if (is_part(t, vector))
+		scale_part(t, a);
+	else
+		em_line(em, "%s *= %s;", a,
+			em_to_lanes(em, em_ex(em, t->n->scale)).t);
+	em_release(em, m);
+}
+
 /* A tile of so many rows and columns. */
 static void variant(emitter *em, const loop_node *n, int64_t rows,
 	int64_t columns)
@@ -279,7 +320,7 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 	struct tile t = {em, n, &em->k->eqn[n->eqn], (int32_t)rows,
 		(int32_t)((columns + n->lanes - 1) / n->lanes),
 		(int32_t)((columns - 1) % n->lanes) + 1, em_fresh(em, "a"),
-		"", ""};
+		"", "", false};
 	struct marks m = em_mark(em);
 
 	em_line(em, "{");
@@ -291,12 +332,19 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 			em->span[n->row_var].lo);
 	em->vvar = n->var;
 	em->lanes = n->lanes;
-	begin(&t);
+	each(&t, declare);
+	if (n->scale == NULL)
+		load_all(&t);
 	open_sums(&t);
 	if (n->n_ahead > 0)
 		each(&t, ahead);
 	each(&t, product);
 	close_loops(em, n->n_sums);
+	if (n->scale != NULL) {
+		each(&t, scale);
+		t.adds = true;
+		load_all(&t);
+	}
 	if (n->checked) {
 		check(&t);
 		one_by_one(&t, columns);

@@ -10,6 +10,7 @@ typedef struct contract_product {
 	int32_t stage; /* in which it is computed; what follows on it: the next */
 	bool begun; /* an initial value that is read: a statement before it */
 	const expr *x, *y; /* its factors; columns walk y */
+	const expr *scale; /* of each element; NULL: none */
 	loop_set rows, columns, others, sums; /* what no loop around walks */
 	int32_t i, j, s; /* the longest rows, those in lanes, the longest sum */
 	/* sizes of its tiles and blocks */
@@ -17,7 +18,7 @@ typedef struct contract_product {
 	int64_t tile, sum_block;
 	bool pack_x, pack_y;
 	bool few; /* rows */
-	bool guarded; /* see contract_factors */
+	bool inexact; /* see contract_factors */
 	VEC(loop_node *) behind; /* statements on each complete element */
 } contract_product;
 
@@ -36,12 +37,16 @@ bool contract_is_product(loop_kernel *k, const loop_eqn *e);
 /* contract_join.c: short axes of columns made one, where that helps */
 void contract_join(loop_kernel *k);
 /*
- * The two factors of the terms of a sum; false: they are no products. guarded:
- * terms that are nothing have a factor that is 0, which is not the same where
- * the other is no number.
+ * Terms of a sum: f[0] * f[1] * scale (NULL: 1; no sum walks it). inexact: not
+ * the same as the body where something is no finite number. false: they are no
+ * products.
  */
-bool contract_factors(loop_kernel *k, const loop_eqn *e, const expr **f,
-	bool *guarded);
+typedef struct contract_terms {
+	const expr *f[2], *scale;
+	bool inexact;
+} contract_terms;
+bool contract_factors(
+	loop_kernel *k, const loop_eqn *e, contract_terms *out);
 /* Is it a product that tiles can do, in the blocks chosen so far? Its
  * variables, if so. */
 bool contract_classify(contract *c, contract_product *p);

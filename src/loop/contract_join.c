@@ -42,11 +42,10 @@ static bool helps(struct join *w, const loop_eqn *e)
 	int64_t ny = k->var[w->y].extent, nx = k->var[w->x].extent, sy, sx;
 	loop_set both = BIT(w->y) | BIT(w->x);
 	int64_t lanes;
-	const expr *f[2];
-	bool guarded;
+	contract_terms t;
 
 	if (!contract_is_product(k, e) ||
-		!contract_factors(k, e, f, &guarded) ||
+		!contract_factors(k, e, &t) ||
 		!loop_stride(e->at, w->y, ny, &sy) ||
 		!loop_stride(e->at, w->x, nx, &sx) || sx != 1 || sy != nx)
 		return false;
@@ -54,8 +53,8 @@ static bool helps(struct join *w, const loop_eqn *e)
 	if (2 * nx >= 3 * lanes || nx * ny < lanes)
 		return false;
 	for (int32_t i = 0; i < 2; i++)
-		if ((loop_expr_vars(k, f[i]) & both) == both &&
-			(loop_expr_vars(k, f[1 - i]) & both) == 0)
+		if ((loop_expr_vars(k, t.f[i]) & both) == both &&
+			(loop_expr_vars(k, t.f[1 - i]) & both) == 0)
 			return true;
 	return false;
 }

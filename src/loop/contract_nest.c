@@ -115,13 +115,16 @@ bool contract_classify(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
 	const loop_eqn *e = &k->eqn[p->eqn];
-	const expr *f[2];
+	contract_terms t;
+	const expr **f = t.f;
 	loop_set out = walked_around(c), left = e->left & ~out, v[2];
 	int32_t best = 0;
 
 	p->j = -1;
-	if (!contract_factors(k, e, f, &p->guarded))
+	if (!contract_factors(k, e, &t))
 		return false;
+	p->scale = t.scale;
+	p->inexact = t.inexact;
 	v[0] = loop_expr_vars(k, f[0]) & ~out;
 	v[1] = loop_expr_vars(k, f[1]) & ~out;
 	for (int32_t i = 0; i < k->n_vars; i++)
@@ -416,7 +419,8 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->factor[0] = p->x;
 	t->factor[1] = p->y;
 	t->start = !p->begun;
-	t->checked = p->guarded && dtype_is_float(c->k->eqn[p->eqn].acc[0]);
+	t->scale = p->scale;
+	t->checked = p->inexact && dtype_is_float(c->k->eqn[p->eqn].acc[0]);
 	t->size = p->tile;
 	t->lanes = p->lanes;
 	t->unroll = p->vectors;

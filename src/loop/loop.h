@@ -84,7 +84,7 @@ struct loop_node {
 	 * result is no finite number, terms are added one by one */
 	int32_t row_var, n_sums;
 	const int32_t *sum;
-	const expr *factor[2];
+	const expr *factor[2], *scale; /* scale: of a finished sum; NULL: 1 */
 	bool start, checked;
 	bool parallel;	/* each iteration may be a chunk; only outermost */
 	bool backward;	/* FOR: from the last to the first */

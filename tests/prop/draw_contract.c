@@ -190,6 +190,28 @@ static made operand(sketch *k, const letters *l, const char *s)
 	return input(k, n, shape);
 }
 
+/* A third factor, or a guard, that no sum walks. */
+static const char *term(
+	sketch *k, const char *o, const char *fx, const char *fy)
+{
+	size_t n = strlen(o);
+
+	switch (chance(k, 70) ? 0 : (int)rng_below(&k->r, 3)) {
+	case 1:
+		return arena_printf(
+			k->a, "%s * z[%s] * %s", fx, index_of(k, o), fy);
+	case 2:
+		if (n > 1)
+			return arena_printf(k->a,
+				"%s * %s where %c <= %c else cast(0, x)", fx,
+				fy, o[0], o[n - 1]);
+		break;
+	default:
+		break;
+	}
+	return arena_printf(k->a, "%s * %s", fx, fy);
+}
+
 static void draw_product(sketch *k)
 {
 	char x[MAX_LETTERS + 1], y[MAX_LETTERS + 1], o[MAX_LETTERS + 1];
@@ -199,7 +221,7 @@ static void draw_product(sketch *k)
 	static const int64_t few[] = {1, 2, 3};
 	letters l = {.all = ""};
 	int64_t volume = 1;
-	made out = {0}, of[2];
+	made out = {0}, of[3];
 
 	add_letters(k, &l, both, (int32_t)rng_below(&k->r, 2), OF(few));
 	add_letters(k, &l, sum, chance(k, 25) ? 2 : 1, OF(sums));
@@ -221,12 +243,15 @@ static void draw_product(sketch *k)
 		shuffle(k, o);
 	fx = factor(k, &l, "x", x);
 	fy = factor(k, &l, "y", y);
-	str_printf(&k->op, "op %s(x[%s], y[%s]) -> o { o[%s] += %s * %s }\n",
-		name, index_of(k, x), index_of(k, y), index_of(k, o), fx, fy);
+	str_printf(&k->op, "op %s(x[%s], y[%s], z[%s]) -> o { o[%s] += %s",
+		name, index_of(k, x), index_of(k, y), index_of(k, o),
+		index_of(k, o), term(k, o, fx, fy));
+	str_add(&k->op, " }\n");
 	of[0] = operand(k, &l, x);
 	of[1] = operand(k, &l, y);
-	out.name = spread(k,
-		arena_printf(k->a, "%s(%s, %s)", name, of[0].name, of[1].name));
+	of[2] = operand(k, &l, o);
+	out.name = spread(k, arena_printf(k->a, "%s(%s, %s, %s)", name,
+		of[0].name, of[1].name, of[2].name));
 	out.rank = (int32_t)strlen(o);
 	for (int32_t i = 0; i < out.rank; i++)
 		out.shape[i] = l.extent[o[i] - 'a'];

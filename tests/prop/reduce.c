@@ -328,6 +328,7 @@ static void spoil(reduction *r, int64_t n)
 static double unrounded(walk *w, const in_node *n, double rounded)
 {
 	shadow x, y;
+	double e = 0;
 
 	if (n->kind == IN_ELSE && (n->arg[1]->kind == IN_INT ||
 		n->arg[1]->kind == IN_REAL || n->arg[1]->kind == IN_CAST))
@@ -337,7 +338,9 @@ static double unrounded(walk *w, const in_node *n, double rounded)
 		return 0;
 	x = shadow_eval(w, n->arg[0]);
 	y = shadow_eval(w, n->arg[1]);
-	return fma(x.v.f, y.v.f, -rounded) != 0
+	for (int32_t i = 0; i < 2 && e == 0; i++) /* factors of factors */
+		e = unrounded(w, n->arg[i], (i == 0 ? x : y).v.f) != 0;
+	return e != 0 || fma(x.v.f, y.v.f, -rounded) != 0
 		? roundoff(n->dtype) * fabs(rounded)
 		: 0;
 }

@@ -1,0 +1,212 @@
+/*
+ * contract_factor.c: the two factors of the terms of a sum.
+ *
+ * Consumes the body of an equation; produces x, y, and a scale that no sum
+ * walks, so that the terms are x * y * scale. What is multiplied may be any
+ * number of things; what only guards a term is one of its factors.
+ *
+ *   o[i, j] += sel(k <= i, a[i, k], 0) * b[k, j] * exp(c[i, j]) for k
+ *     x = sel(k <= i, a[i, k], 0)   y = b[k, j]   scale = exp(c[i, j])
+ */
+#include "loop/contract.h"
+
+enum { MAX_FACTORS = 8, MAX_GUARDS = 4 };
+
+/* May something be read outside of its tensor where no guard is in force? */
+struct outside {
+	loop_kernel *k;
+	bool found;
+};
+
+static void on_read(void *arg, const expr *e)
+{
+	struct outside *o = arg;
+	int64_t min, max;
+
+	if (e->kind != EX_READ)
+		return;
+	ix_range(&o->k->dom, e->form, &min, &max);
+	o->found |= min < 0 || max >= o->k->s->tensor.at[e->tensor].numel;
+}
+
+static bool needs_guard(loop_kernel *k, const expr *e)
+{
+	struct outside o = {k, false};
+
+	loop_walk(k->a, e, on_read, &o);
+	return o.found;
+}
+
+static bool is_zero(const expr *e)
+{
+	return e->kind == EX_CONST &&
+	       (dtype_is_float(e->dtype) ? e->c.f == 0 : e->c.i == 0);
+}
+
+static bool is_mul(const expr *e)
+{
+	return e->kind == EX_CALL &&
+	       strcmp(ir_scalar_at(e->fn)->name, "mul") == 0;
+}
+
+struct terms {
+	loop_kernel *k;
+	loop_set left, sums;
+	int32_t mul; /* the scalar function */
+	int32_t n, n_guards;
+	const expr *at[MAX_FACTORS], *guard[MAX_GUARDS];
+	bool full;
+};
+
+/* What is multiplied, one by one. */
+static void flatten(struct terms *t, const expr *e)
+{
+	if (is_mul(e)) {
+		t->mul = e->fn;
+		flatten(t, e->arg[0]);
+		flatten(t, e->arg[1]);
+	} else if (t->n < MAX_FACTORS) {
+		t->at[t->n++] = e;
+	} else {
+		t->full = true;
+	}
+}
+
+static const expr *times(struct terms *t, const expr *a, const expr *b)
+{
+	const expr *arg[IR_MAX_ARGS] = {a, b};
+
+	return a == NULL ? b : ex_call(t->k->s, t->mul, arg);
+}
+
+static loop_set vars(struct terms *t, const expr *e, loop_set of)
+{
+	return loop_expr_vars(t->k, e) & of;
+}
+
+/* All factors that a sum walks belong to number a or to number b. */
+static bool divide(struct terms *t, int32_t a, int32_t b, const expr **f)
+{
+	loop_set va = vars(t, t->at[a], t->left), v;
+	loop_set vb = vars(t, t->at[b], t->left);
+
+	if ((va & ~vb) == 0 || (vb & ~va) == 0)
+		return false;
+	f[0] = f[1] = NULL;
+	for (int32_t i = 0; i < t->n; i++) {
+		if (vars(t, t->at[i], t->sums) == 0)
+			continue;
+		v = vars(t, t->at[i], t->left);
+		if (i == a || (i != b && (v & ~va) == 0))
+			f[0] = times(t, f[0], t->at[i]);
+		else if (i == b || (v & ~vb) == 0)
+			f[1] = times(t, f[1], t->at[i]);
+		else
+			return false;
+	}
+	return true;
+}
+
+static bool divide_any(struct terms *t, const expr **f)
+{
+	for (int32_t a = 0; a < t->n; a++)
+		for (int32_t b = a + 1; b < t->n; b++)
+			if (vars(t, t->at[a], t->sums) != 0 &&
+				vars(t, t->at[b], t->sums) != 0 &&
+				divide(t, a, b, f))
+				return true;
+	return false;
+}
+
+/* A guard goes to the factor that follows it; to the scale, if that does. */
+static void guard(struct terms *t, const expr *c, const expr **f,
+	const expr **scale)
+{
+	loop_kernel *k = t->k;
+	loop_set v = loop_expr_vars(k, c);
+	bool done = false;
+	bool wanted[2] = {needs_guard(k, f[0]), needs_guard(k, f[1])};
+
+	if (!wanted[0] && !wanted[1] && (v & t->sums) == 0 &&
+		(v & ~loop_expr_vars(k, f[0])) != 0 &&
+		(v & ~loop_expr_vars(k, f[1])) != 0 &&
+		dtype_is_float(f[0]->dtype)) {
+		const expr *one = *scale;
+
+		if (one == NULL)
+			one = ex_const_f(k->s, f[0]->dtype, 1);
+		*scale = ex_select(k->s, c, one,
+			ex_const_f(k->s, f[0]->dtype, 0));
+		return;
+	}
+	for (int32_t i = 0; i < 2; i++) {
+		bool all = (v & ~loop_expr_vars(k, f[i])) == 0;
+		const expr *zero = dtype_is_float(f[i]->dtype)
+					   ? ex_const_f(k->s, f[i]->dtype, 0)
+					   : ex_const_i(k->s, f[i]->dtype, 0);
+
+		if (wanted[i] || (all && !done) || (i == 1 && !done)) {
+			f[i] = ex_select(k->s, c, f[i], zero);
+			done = true;
+		}
+	}
+}
+
+/* Casts of whole numbers and guards, off the product. */
+static const expr *bare_term(struct terms *t, const expr *b)
+{
+	for (;;)
+		if (b->kind == EX_CAST && dtype_is_int(b->dtype) &&
+			dtype_is_int(b->arg[0]->dtype)) {
+			b = b->arg[0];
+		} else if (b->kind == EX_SELECT && is_zero(b->arg[2]) &&
+			   t->n_guards < MAX_GUARDS) {
+			t->guard[t->n_guards++] = b->arg[0];
+			b = b->arg[1];
+		} else {
+			return b;
+		}
+}
+
+bool contract_factors(
+	loop_kernel *k, const loop_eqn *e, contract_terms *out)
+{
+	struct terms t = {.k = k, .left = e->left, .sums = e->reduced};
+	const expr *b = bare_term(&t, e->body[0]);
+
+	*out = (contract_terms){.inexact = t.n_guards > 0};
+	if (!is_mul(b))
+		return false;
+	flatten(&t, b);
+	if (t.full || !divide_any(&t, out->f))
+		return false;
+	for (int32_t i = 0; i < t.n; i++)
+		if (vars(&t, t.at[i], t.sums) == 0)
+			out->scale = times(&t, out->scale, t.at[i]);
+	out->inexact |= out->scale != NULL;
+	while (t.n_guards > 0)
+		guard(&t, t.guard[--t.n_guards], out->f, &out->scale);
+	if (out->scale != NULL &&
+		(!dtype_is_float(b->dtype) || needs_guard(k, out->scale)))
+		return false;
+	return out->f[0]->dtype == out->f[1]->dtype;
+}
+
+/*
+ * Whole numbers wrap alike however they are added, so a product may be
+ * accumulated in fewer bits than it is widened to, if they are not fewer than
+ * those of the result.
+ */
+bool contract_is_product(loop_kernel *k, const loop_eqn *e)
+{
+	tn_dtype t = k->s->tensor.at[e->e->out[0]].dtype, acc = e->acc[0];
+	contract_terms f;
+
+	if (e->e->n_out != 1 || e->e->monoid != IR_SUM || e->push ||
+		e->scan_var >= 0 || e->tail || !contract_factors(k, e, &f))
+		return false;
+	if (dtype_is_int(acc))
+		return dtype_size(t) <= 4 &&
+		       dtype_size(f.f[0]->dtype) >= dtype_size(t);
+	return (acc == TN_F32 || acc == TN_F64) && f.f[0]->dtype == acc;
+}
