@@ -358,6 +358,17 @@ TN_API TN_MUST_USE tn_status tn_onnx_build(tn_program **out, tn_onnx *m);
 /** Open and build, with nothing given. */
 TN_API TN_MUST_USE tn_status tn_onnx_load(
 	tn_program **out, tn_context *c, const char *path);
+/**
+ * Write the model again with other elements for n parameters: all else stays as
+ * it was, names included. A parameter that a node makes (tn_onnx_fold) becomes
+ * an initialiser, and its node goes. The file appears whole or not at all.
+ *
+ * errors  [onnx.undefined] no such parameter   [onnx.shape] another type
+ *         [onnx.size] 2 GB and more   [onnx.write]
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_onnx_save(tn_onnx *m, const char *path,
+	int32_t n, const char *const *names, const tn_array *arrays);
 /** Operators, sizes and what is not supported, as text or JSON. */
 TN_API TN_MUST_USE tn_status tn_onnx_info(char **out, tn_onnx *m, bool json);
 /** The operators that are supported, as a table in Markdown. */

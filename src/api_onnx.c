@@ -159,6 +159,20 @@ static void want_number(const tn_onnx *m, int32_t i, int32_t n)
 			(int)n, (int)i);
 }
 
+static onnx_array array_of(const tn_onnx *m, const tn_array *x)
+{
+	onnx_array out = {.data = x->data};
+
+	if (tn_dtype_name(x->dtype) == NULL || x->rank < 0 ||
+		x->rank > TN_MAX_RANK || shape_numel(x->shape, x->rank) < 0)
+		env_fail(m->c->e, TN_EINVAL, "onnx.input", (loc){0},
+			"what is given is no array");
+	out.type.dtype = x->dtype;
+	out.type.rank = x->rank;
+	memcpy(out.type.shape, x->shape, sizeof x->shape);
+	return out;
+}
+
 static void give(void *arg)
 {
 	struct set_call *k = arg;
@@ -167,19 +181,8 @@ static void give(void *arg)
 
 	want_number(m, k->i, onnx_n_inputs(m->m));
 	at = arena_array(m->a, onnx_array, k->n + 1);
-	for (int32_t i = 0; i < k->n; i++) {
-		const tn_array *x = &k->arrays[i];
-
-		if (tn_dtype_name(x->dtype) == NULL || x->rank < 0 ||
-			x->rank > TN_MAX_RANK ||
-			shape_numel(x->shape, x->rank) < 0)
-			env_fail(m->c->e, TN_EINVAL, "onnx.input", (loc){0},
-				"what is given is no array");
-		at[i].type.dtype = x->dtype;
-		at[i].type.rank = x->rank;
-		memcpy(at[i].type.shape, x->shape, sizeof x->shape);
-		at[i].data = x->data;
-	}
+	for (int32_t i = 0; i < k->n; i++)
+		at[i] = array_of(m, &k->arrays[i]);
 	m->given[k->i].is = true;
 	m->given[k->i].n = k->n;
 	m->given[k->i].at = at;
@@ -328,6 +331,43 @@ tn_status tn_onnx_load(tn_program **out, tn_context *c, const char *path)
 		arena_free(k.a);
 	else
 		*out = k.p;
+	return s;
+}
+
+/* ---- writing ---- */
+
+struct save_call {
+	tn_onnx *m;
+	const char *path;
+	int32_t n;
+	const char *const *names;
+	const tn_array *arrays;
+	arena *a;
+};
+
+static void save(void *arg)
+{
+	struct save_call *k = arg;
+	onnx_new *new;
+
+	api_want(k->m->c, k->path, "path");
+	k->a = arena_child(k->m->a);
+	new = arena_array(k->a, onnx_new, k->n + 1);
+	for (int32_t i = 0; i < k->n; i++) {
+		api_want(k->m->c, k->names[i], "a parameter's name");
+		new[i].name = k->names[i];
+		new[i].array = array_of(k->m, &k->arrays[i]);
+	}
+	onnx_save(k->a, k->m->m, k->path, k->n, new);
+}
+
+tn_status tn_onnx_save(tn_onnx *m, const char *path, int32_t n,
+	const char *const *names, const tn_array *arrays)
+{
+	struct save_call k = {m, path, n, names, arrays, NULL};
+	tn_status s = api_call(m->c, save, &k);
+
+	arena_free(k.a);
 	return s;
 }
 

@@ -1,5 +1,5 @@
 /*
- * disk.h: plain files as bytes, for every format; private to file/.
+ * disk.h: plain files as bytes, for every format: of file/, and of onnx/.
  *
  * What is wrong is thrown with the rule of the format that asks: format "npy"
  * gives [npy.open], [npy.read], [npy.truncated], [npy.write], all TN_EIO.

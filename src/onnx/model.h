@@ -82,6 +82,7 @@ typedef struct onnx_function {
 struct onnx_model {
 	arena *a;
 	const char *file;   /* for messages */
+	onnx_bytes bytes;   /* all of it */
 	const char *folder; /* external data lies in it; NULL: none may */
 	int64_t ir_version;
 	const char *producer;
@@ -114,6 +115,10 @@ const char *onnx_elem_name(int32_t elem); /* "float16", "string" */
  * [onnx.size] [onnx.external] [onnx.range].
  */
 onnx_array onnx_tensor_array(
+	arena *a, onnx_model *m, const char *file, const onnx_tensor *t);
+
+/* Its external data, as it lies in that file. */
+onnx_bytes onnx_external(
 	arena *a, onnx_model *m, const char *file, const onnx_tensor *t);
 
 /* A file, read-only, as long as the arena lives: [onnx.open]. */

@@ -81,6 +81,18 @@ const onnx_array *onnx_read_value(arena *a, const char *path,
 const onnx_array *onnx_parse_value(arena *a, const char *name,
 	const void *bytes, size_t n_bytes, const onnx_type *type, int32_t *n);
 
+/* New elements of an initialiser, or of the only result of a node. */
+typedef struct onnx_new {
+	const char *name;
+	onnx_array array;
+} onnx_new;
+/*
+ * The model with these parameters, all else as it was. Throws [onnx.undefined]
+ * [onnx.shape] [onnx.graph] [onnx.size] [onnx.write]
+ */
+void onnx_save(arena *a, onnx_model *m, const char *path, int32_t n,
+	const onnx_new *new);
+
 /* ---- import ---- */
 
 typedef struct onnx_import onnx_import;

@@ -339,6 +339,17 @@ static onnx_bytes external(const job *j)
 	return (onnx_bytes){b.at + t->offset, (size_t)length};
 }
 
+onnx_bytes onnx_external(
+	arena *a, onnx_model *m, const char *file, const onnx_tensor *t)
+{
+	job j = {.a = a, .m = m, .file = file, .t = t, .elem = find(t->elem)};
+
+	if (j.elem == NULL || j.elem->size == 0)
+		fail(&j, "onnx.elem", "its elements have no size");
+	j.n = shape_numel(t->shape, t->rank);
+	return external(&j);
+}
+
 onnx_array onnx_tensor_array(
 	arena *a, onnx_model *m, const char *file, const onnx_tensor *t)
 {

@@ -786,6 +786,76 @@ static void test_fold(void **state)
 	tn_context_free(c);
 }
 
+/* y = x * w + v of a file: its only output, on x = 1, 1 */
+static void run_pair(tn_context *c, const char *path, float *y)
+{
+	const float x[2] = {1, 1};
+	const void *in = x;
+	void *out = y;
+	tn_program *p;
+
+	assert_int_equal(tn_onnx_load(&p, c, path), TN_OK);
+	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+	tn_program_free(p);
+}
+
+static tn_status save_one(
+	tn_onnx *m, const char *path, const char *name, int64_t n)
+{
+	float data[4] = {7, 8, 9, 9};
+	tn_array a = {.dtype = TN_F32, .rank = 1, .shape = {n}, .n_elems = n,
+		.n_bytes = 4 * (size_t)n, .data = data};
+
+	return tn_onnx_save(m, path, 1, &name, &a);
+}
+
+/* An initialiser, and what a node makes, get other elements. */
+static void test_save(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX", new[64];
+	tn_context *c = interp_context();
+	tn_onnx *m, *again;
+	float y[2];
+
+	(void)state;
+	write_file("opset 13; in x float [2]; init s int64 [1] 2; out y;"
+		   "init w float [2] 2 3; node ConstantOfShape s > v;"
+		   "node Mul x w > t; node Add t v > y;"
+		   "node Split x > p q : axis=0;", path);
+	snprintf(new, sizeof new, "%s.new", path);
+	run_pair(c, path, y);
+	assert_true(y[0] == 2 && y[1] == 3);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_int_equal(save_one(m, new, "w", 2), TN_OK);
+	run_pair(c, new, y);
+	assert_true(y[0] == 7 && y[1] == 8);
+	assert_int_equal(save_one(m, new, "v", 2), TN_OK);
+	run_pair(c, new, y);
+	assert_true(y[0] == 9 && y[1] == 11);
+	/* what was saved can be saved again */
+	assert_int_equal(tn_onnx_open(&again, c, new), TN_OK);
+	assert_int_equal(tn_onnx_n_inputs(again), 1);
+	assert_int_equal(save_one(again, new, "w", 2), TN_OK);
+	tn_onnx_free(again);
+	run_pair(c, new, y);
+	assert_true(y[0] == 14 && y[1] == 16);
+	assert_int_equal(save_one(m, new, "u", 2), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.undefined");
+	assert_int_equal(save_one(m, new, "w", 3), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.shape");
+	assert_int_equal(save_one(m, new, "p", 1), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.graph");
+	assert_int_equal(save_one(m, "/none/x", "w", 2), TN_EIO);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.write");
+	/* a failure leaves the file as it was */
+	run_pair(c, new, y);
+	assert_true(y[0] == 14 && y[1] == 16);
+	tn_onnx_free(m);
+	unlink(new);
+	unlink(path);
+	tn_context_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -802,6 +872,7 @@ int main(void)
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_pinned_inputs),
 		cmocka_unit_test(test_fold),
+		cmocka_unit_test(test_save),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

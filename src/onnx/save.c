@@ -1,0 +1,266 @@
+/*
+ * save.c: a model written again with other parameters.
+ *
+ *     initialiser w, new elements      the same tensor with those
+ *     node ConstantOfShape -> w        the node goes, an initialiser w comes
+ *
+ * Whatever is not replaced is copied byte for byte, fields we know nothing of
+ * included, from where it lies in the mapped file; external data is embedded.
+ * The file appears whole or not at all.
+ */
+#include "onnx/model.h"
+
+#include "file/disk.h"
+
+#define MAX_BYTES ((size_t)INT32_MAX) /* of a protobuf message */
+
+/* Bytes to be written, most of them borrowed. */
+typedef struct pieces {
+	VEC(disk_part) part;
+	size_t n_bytes;
+} pieces;
+
+typedef struct saver {
+	arena *a;
+	onnx_model *m;
+	const onnx_new *new;
+	int32_t n_new;
+	map *number; /* name -> number in new */
+	bool *used;
+	pieces out;
+} saver;
+
+static _Noreturn void fail(const saver *s, const char *rule, const char *fmt,
+	const char *name)
+{
+	env_fail(arena_env(s->a), TN_EINVAL, rule, (loc){.file = s->m->file},
+		"parameter \"%.200s\": %s", name, fmt);
+}
+
+/* ---- writing ---- */
+
+static void add(saver *s, pieces *to, const void *data, size_t n)
+{
+	*vec_push(s->a, &to->part) = (disk_part){data, n};
+	to->n_bytes += n;
+	if (to->n_bytes > MAX_BYTES)
+		env_fail(arena_env(s->a), TN_ENOMEM, "onnx.size",
+			(loc){.file = s->m->file},
+			"a model file cannot be larger than 2 GB");
+}
+
+static void put_varint(str *to, uint64_t v)
+{
+	for (; v >= 0x80; v >>= 7)
+		str_addc(to, (char)(uint8_t)(v | 0x80));
+	str_addc(to, (char)v);
+}
+
+static void put_int(str *to, uint32_t field, int64_t v)
+{
+	put_varint(to, (uint64_t)field << 3);
+	put_varint(to, (uint64_t)v);
+}
+
+static void put_head(str *to, uint32_t field, size_t n)
+{
+	put_varint(to, (uint64_t)field << 3 | 2);
+	put_varint(to, n);
+}
+
+static void put_text(str *to, uint32_t field, const char *text)
+{
+	put_head(to, field, strlen(text));
+	str_add(to, text);
+}
+
+/* Field `field` of a message: a TensorProto with raw elements. */
+static void add_tensor(saver *s, uint32_t field, const char *name, int32_t elem,
+	int32_t rank, const int64_t *shape, onnx_bytes data)
+{
+	str body = str_new(s->a), head = str_new(s->a);
+
+	for (int32_t i = 0; i < rank; i++)
+		put_int(&body, 1, shape[i]);
+	put_int(&body, 2, elem);
+	put_text(&body, 8, name);
+	put_head(&body, 9, data.n);
+	put_head(&head, field, body.n + data.n);
+	add(s, &s->out, head.at, head.n);
+	add(s, &s->out, body.at, body.n);
+	add(s, &s->out, data.at, data.n);
+}
+
+/* ---- what is new ---- */
+
+static const onnx_new *new_of(saver *s, const char *name)
+{
+	int64_t i = map_get_str(s->number, name, -1);
+
+	if (i < 0)
+		return NULL;
+	s->used[i] = true;
+	return &s->new[i];
+}
+
+static onnx_bytes bytes_of(const onnx_new *n)
+{
+	const ir_type *t = &n->array.type;
+
+	return (onnx_bytes){n->array.data,
+		(size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype)};
+}
+
+static void add_new(saver *s, const onnx_new *n, int32_t elem)
+{
+	const ir_type *t = &n->array.type;
+
+	add_tensor(s, 5, n->name, elem, t->rank, t->shape, bytes_of(n));
+}
+
+/* The same shape, and an element type that is held as it is. */
+static void check_same(saver *s, const onnx_new *n, const onnx_tensor *old)
+{
+	const ir_type *t = &n->array.type;
+	tn_dtype held;
+	bool same = onnx_elem_dtype(old->elem, &held) && held == t->dtype &&
+		onnx_dtype_elem(held) == old->elem && t->rank == old->rank;
+
+	for (int32_t i = 0; i < t->rank && same; i++)
+		same = t->shape[i] == old->shape[i];
+	if (!same)
+		fail(s, "onnx.shape", "the model has another type or shape "
+				      "for it", n->name);
+}
+
+static void add_initialiser(saver *s, onnx_bytes whole, onnx_bytes message)
+{
+	onnx_reader r = {s->a, s->m->file, 0};
+	const onnx_new *n;
+	onnx_tensor t;
+
+	onnx_read_tensor(&r, message, &t);
+	n = new_of(s, t.name);
+	if (n != NULL) {
+		check_same(s, n, &t);
+		add_new(s, n, t.elem);
+	} else if (t.is_external) {
+		add_tensor(s, 5, t.name, t.elem, t.rank, t.shape,
+			onnx_external(s->a, s->m, s->m->file, &t));
+	} else {
+		add(s, &s->out, whole.at, whole.n);
+	}
+}
+
+/* "name: tensor(elem)[shape]": in files below IR version 4 inputs, too */
+static void add_port(saver *s, const onnx_new *n)
+{
+	const ir_type *t = &n->array.type;
+	str shape = str_new(s->a), tensor = str_new(s->a), type = str_new(s->a);
+	str port = str_new(s->a), head = str_new(s->a);
+
+	for (int32_t i = 0; i < t->rank; i++) {
+		str dim = str_new(s->a);
+
+		put_int(&dim, 1, t->shape[i]);
+		put_head(&shape, 1, dim.n);
+		str_addn(&shape, dim.at, dim.n);
+	}
+	put_int(&tensor, 1, onnx_dtype_elem(t->dtype));
+	put_head(&tensor, 2, shape.n);
+	str_addn(&tensor, shape.at, shape.n);
+	put_head(&type, 1, tensor.n);
+	str_addn(&type, tensor.at, tensor.n);
+	put_text(&port, 1, n->name);
+	put_head(&port, 2, type.n);
+	str_addn(&port, type.at, type.n);
+	put_head(&head, 11, port.n);
+	add(s, &s->out, head.at, head.n);
+	add(s, &s->out, port.at, port.n);
+}
+
+/* A node whose only result is a parameter now is replaced by that. */
+static void add_node(saver *s, onnx_bytes whole, onnx_bytes message)
+{
+	wire w = wire_of(s->a, s->m->file, message);
+	const onnx_new *found = NULL;
+	const char *name = "";
+	int32_t n_out = 0;
+	wire_field f;
+
+	while (wire_next(&w, &f))
+		if (f.number == 2) {
+			const onnx_new *n;
+
+			name = wire_text(&w, &f);
+			n = new_of(s, name);
+			found = n != NULL ? n : found;
+			n_out++;
+		}
+	if (found == NULL) {
+		add(s, &s->out, whole.at, whole.n);
+		return;
+	}
+	if (n_out != 1)
+		fail(s, "onnx.graph", "the node that makes it makes other "
+				      "values, too", found->name);
+	add_new(s, found, onnx_dtype_elem(found->array.type.dtype));
+	if (s->m->ir_version < 4)
+		add_port(s, found);
+}
+
+/* ---- the file ---- */
+
+static void add_graph(saver *s, onnx_bytes graph)
+{
+	wire w = wire_of(s->a, s->m->file, graph);
+	const uint8_t *from = w.at;
+	wire_field f;
+
+	for (; wire_next(&w, &f); from = w.at) {
+		onnx_bytes whole = {from, (size_t)(w.at - from)};
+
+		if (f.number == 1)
+			add_node(s, whole, wire_bytes(&w, &f));
+		else if (f.number == 5)
+			add_initialiser(s, whole, wire_bytes(&w, &f));
+		else
+			add(s, &s->out, whole.at, whole.n);
+	}
+}
+
+void onnx_save(arena *a, onnx_model *m, const char *path, int32_t n,
+	const onnx_new *new)
+{
+	saver s = {.a = a, .m = m, .new = new, .n_new = n};
+	wire w = wire_of(a, m->file, m->bytes);
+	const uint8_t *from = w.at;
+	pieces all = {0};
+	wire_field f;
+
+	s.number = map_new(a);
+	s.used = arena_array(a, bool, n + 1);
+	for (int32_t i = 0; i < n; i++)
+		map_set_str(s.number, new[i].name, i);
+	for (; wire_next(&w, &f); from = w.at) {
+		str head = str_new(a);
+
+		if (f.number != 7) {
+			add(&s, &all, from, (size_t)(w.at - from));
+			continue;
+		}
+		s.out = (pieces){0};
+		add_graph(&s, wire_bytes(&w, &f));
+		put_head(&head, 7, s.out.n_bytes);
+		add(&s, &all, head.at, head.n);
+		for (int32_t i = 0; i < s.out.part.n; i++)
+			add(&s, &all, s.out.part.at[i].data,
+				s.out.part.at[i].n_bytes);
+	}
+	for (int32_t i = 0; i < n; i++)
+		if (!s.used[i])
+			fail(&s, "onnx.undefined", "the model has no "
+				"initialiser or node of this name",
+				new[i].name);
+	disk_replace(a, "onnx", path, all.part.at, all.part.n);
+}
