@@ -608,6 +608,10 @@ TN_API tn_tensor *tn_gradient(tn_tensor *x);
 /** Forgets it. */
 TN_API void tn_zero_grad(tn_tensor *x);
 
+/** The elements of x as they are, without its history: its own from then on. */
+#define tn_detach(x) tn_at_detach(__FILE__, __LINE__, x)
+TN_API tn_tensor *tn_at_detach(const char *file, int32_t line, tn_tensor *x);
+
 /** Until the leave that belongs to it, calls have no gradient. */
 TN_API tn_status tn_no_grad_enter(tn_context *c);
 TN_API tn_status tn_no_grad_leave(tn_context *c);
@@ -775,6 +779,55 @@ TN_API tn_status tn_optimizer_add_states(const tn_optimizer *o, tn_params *p);
 /** Rises linearly to lr within warmup steps, then falls as a cosine to least. */
 TN_API double tn_lr_cosine(int64_t step, int64_t warmup, int64_t total,
 	double lr, double least);
+
+/* ---- compiled functions ------------------------------------------------ */
+
+/** Most arguments, and most outputs, of a compiled function. */
+#define TN_MAX_FUNCTION_ARGS 256
+
+/** A function on tensors that is recorded once and is one call from then on. */
+typedef struct tn_function tn_function;
+
+/**
+ * What is compiled: records calls on in[], sets out[]. It may write to its
+ * arguments and to tensors that it knows, take gradients, update parameters.
+ * It must not look at elements [compile.read]. Numbers of C in it are
+ * constants; keys of random numbers are new at each call.
+ */
+typedef tn_status tn_body(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out);
+
+/**
+ * A compiled function in *out. Nothing is recorded before the first call.
+ *
+ * It is recorded once for each kind of arguments: shapes, dtypes, who has a
+ * gradient, and which arguments overlap while one of them is written. Tensors
+ * that the body knows are looked up anew at each call.
+ * name    for messages and reports; may be NULL
+ * errors  TN_EINVAL no body, or more than TN_MAX_FUNCTION_ARGS
+ * owner   *out is the caller's: tn_function_free, before its context
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_compile(tn_function **out, tn_context *c,
+	tn_body *body, void *user, int32_t n_in, int32_t n_out,
+	const char *name);
+TN_API void tn_function_free(tn_function *f);
+
+/**
+ * One call: records it as one, like a call of a row. What the body writes is
+ * written, and gradients go through it, exactly as if its calls stood here.
+ *
+ * errors  [compile.read] [compile.output] an output is no tensor, or depends
+ *         on nothing   [compile.rank] an argument has another rank than in the
+ *         first call   [compile.scope]
+ */
+#define tn_function_call(f, in, out)                                           \
+	tn_at_function_call(__FILE__, __LINE__, f, in, out)
+TN_API tn_status tn_at_function_call(const char *file, int32_t line,
+	tn_function *f, tn_tensor *const *in, tn_tensor **out);
+
+/** How often its body was recorded. */
+TN_API int64_t tn_function_n_recorded(const tn_function *f);
 
 /* ---- operations -------------------------------------------------------- */
 

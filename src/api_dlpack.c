@@ -329,11 +329,3 @@ void tn_set_seed(tn_context *c, uint64_t seed)
 	c->seed = seed;
 	c->n_keys = 0;
 }
-
-tn_tensor *tn_at_random_key(const char *file, int32_t line, tn_context *c)
-{
-	uint64_t z[2] = {c->seed, c->n_keys++};
-	int64_t key = (int64_t)(hash_bytes(z, sizeof z, 0) >> 1);
-
-	return tn_at_tensor_new(file, line, c, TN_I64, 0, NULL, &key);
-}

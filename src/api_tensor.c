@@ -86,9 +86,18 @@ static void run_recorded(void *arg, void *made, const void *const *in,
 	c->stats.inner_copied_bytes += r->copied_bytes;
 }
 
+/* Keys follow from the seed and their number. */
+static int64_t next_key(void *arg)
+{
+	tn_context *c = arg;
+	uint64_t z[2] = {c->seed, c->n_keys++};
+
+	return (int64_t)(hash_bytes(z, sizeof z, 0) >> 1);
+}
+
 tensors *api_tensors(tn_context *c)
 {
-	tensor_backend b = {c, compile_recorded, run_recorded};
+	tensor_backend b = {c, compile_recorded, run_recorded, next_key};
 
 	if (c->t == NULL) {
 		c->t = tensors_new(c->a, &b);
@@ -542,6 +551,18 @@ tn_status tn_at_fill_(
 	s = tn_at_copy_(file, line, x, v);
 	tn_drop(v);
 	return s;
+}
+
+tn_tensor *tn_at_detach(const char *file, int32_t line, tn_tensor *x)
+{
+	tn_context *c = context_of(&x, 1);
+	tn_tensor *y = NULL;
+
+	if (c == NULL || tn_no_grad_enter(c) < 0)
+		return x;
+	(void)tn_at_call(file, line, c, "copy", 1, &x, 0, NULL, 1, &y);
+	(void)tn_no_grad_leave(c);
+	return y;
 }
 
 static void set_data(call *k)

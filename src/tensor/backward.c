@@ -171,7 +171,10 @@ static t_value *result_of(tensors *t, const t_call *c, int32_t i)
 	t_value *v = c->result[i];
 
 	if (v == NULL) {
-		v = t_record(t, c->entry, c->n_args, c->arg)->result[i];
+		v = (c->trace != NULL
+				? t_record_trace(t, c->trace, c->arg)
+				: t_record(t, c->entry, c->n_args, c->arg))
+			->result[i];
 		meet(t, v);
 	}
 	return v;
@@ -317,11 +320,132 @@ static void back_write(tensors *t, t_call *c)
 		collect(t, &to->v->acc, rest);
 }
 
+/* ---- compiled functions ---- */
+
+/* The operand that result r is the next version of; NULL: of none. */
+static const t_read *written(const t_call *c, int32_t r)
+{
+	for (int32_t i = 0; i < c->n_args; i++)
+		if (c->trace->next[i] == r)
+			return &c->arg[i];
+	return NULL;
+}
+
+static bool has_cotangent(const tensors *t, const t_call *c, int32_t r)
+{
+	const t_value *v = c->result[r];
+
+	return v != NULL && v->walk == t->walk && v->acc != NULL;
+}
+
+/* Operand k of the backward. */
+static t_read back_operand(
+	tensors *t, t_call *c, const t_back *b, int32_t k, const bool *seeded)
+{
+	int32_t r = b->from_seed[k] >= 0 ? b->from_seed[k] : b->from_out[k];
+	const t_read *of;
+	t_value *v;
+
+	if (b->from_in[k] >= 0)
+		return held(t, &c->arg[b->from_in[k]]);
+	of = written(c, r);
+	if (b->from_seed[k] < 0)
+		return (t_read){result_of(t, c, r),
+			of != NULL ? of->view : NULL, false};
+	v = seeded[r] ? seen(t, c->result[r]->acc,
+				of != NULL ? of->view : NULL)
+		      : filled(t, &c->trace->out[r]->type, 0);
+	meet(t, v);
+	return (t_read){v, NULL, false};
+}
+
+/* Result k of the backward is g. */
+static void back_result(
+	tensors *t, t_call *c, const t_back *b, int32_t k, t_value *g)
+{
+	int32_t i = b->of_in[k], r = c->trace->next[i];
+	t_value *w = r < 0 ? NULL : c->result[r];
+
+	if (b->kind[k] == BACK_OPERAND) {
+		give(t, &c->arg[i], g);
+		return;
+	}
+	if (b->kind[k] == BACK_OLD_LEAF || w == NULL) { /* for the slot alone */
+		w = t_value_new(t, &g->type);
+		w->slot = c->slot[i];
+		w->slot->refs++;
+		meet(t, w);
+	}
+	meet(t, w);
+	collect(t, &w->acc, through_views(t, c->arg[i].view, g));
+}
+
+/* What was written through a view leaves the rest as it was. */
+static void back_rest(tensors *t, t_call *c)
+{
+	for (int32_t i = 0; i < c->n_args; i++) {
+		int32_t r = c->trace->next[i];
+		t_value *rest;
+
+		if (r < 0 || !has_cotangent(t, c, r) ||
+			c->arg[i].view == NULL || !c->arg[i].v->tracked)
+			continue;
+		rest = zeroed(t, c->result[r]->acc, c->arg[i].view);
+		meet(t, rest);
+		meet(t, c->arg[i].v);
+		collect(t, &c->arg[i].v->acc, rest);
+	}
+}
+
+/* Which results have a cotangent: in t->seeded. */
+static bool find_seeded(tensors *t, const t_call *c)
+{
+	bool any = false;
+
+	t->seeded.n = 0;
+	for (int32_t r = 0; r < c->trace->n_known; r++) {
+		bool here = has_cotangent(t, c, r) &&
+			t_is_made(c->trace->out[r]);
+
+		*vec_push(t->a, &t->seeded) = here;
+		any |= here;
+	}
+	return any;
+}
+
+static void back_trace(tensors *t, t_call *c)
+{
+	t_trace *f = c->trace;
+	const t_back *b;
+	t_call *made;
+	bool any;
+
+	any = find_seeded(t, c);
+	b = any ? t_back_of(t, f, t->seeded.at) : NULL;
+	(void)find_seeded(t, c); /* functions inside have asked, too */
+	t->operand.n = 0;
+	if (b != NULL && b->trace != NULL) {
+		for (int32_t k = 0; k < b->trace->n_in; k++) {
+			t_read r = back_operand(t, c, b, k, t->seeded.at);
+
+			*vec_push(t->a, &t->operand) = r;
+		}
+		made = t_record_trace(t, b->trace, t->operand.at);
+		for (int32_t k = 0; k < b->trace->n_out; k++)
+			meet(t, made->result[k]);
+		for (int32_t k = 0; k < b->trace->n_out; k++)
+			back_result(t, c, b, k, made->result[k]);
+	}
+	back_rest(t, c);
+}
+
 /* ---- the walk ---- */
+
+static void end(tensors *t, bool keep);
 
 static void start(tensors *t)
 {
-	t->walk++;
+	t->walk = ++t->n_walks;
 	t->path.n = t->met.n = 0;
 }
 
@@ -329,10 +453,63 @@ static void walk(tensors *t)
 {
 	find_path(t);
 	for (int32_t i = 0; i < t->path.n; i++)
-		if (t->path.at[i]->entry != NULL)
+		if (t->path.at[i]->trace != NULL)
+			back_trace(t, t->path.at[i]);
+		else if (t->path.at[i]->entry != NULL)
 			back_call(t, t->path.at[i]);
 		else
 			back_write(t, t->path.at[i]);
+}
+
+/* Cotangents of leaves that the body makes; slots are empty again. */
+static void find_leaves(
+	tensors *t, const t_trace *f, t_value **leaf, t_value **old)
+{
+	int32_t n = t->met.n;
+
+	for (int32_t k = 0; k < n; k++)
+		for (int32_t i = 0; i < f->n_in; i++) {
+			t_value *v = t->met.at[k];
+			bool newest = f->next[i] >= 0 &&
+				f->out[f->next[i]] == v;
+
+			if (v->slot == NULL || v->slot != f->slot[i] ||
+				v == f->in[i])
+				continue;
+			if (v->acc != NULL && !v->is_part)
+				collect(t, newest ? &leaf[i] : &old[i], v->acc);
+			if (v->slot->acc != NULL)
+				collect(t, &old[i], v->slot->acc);
+			v->slot->acc = NULL;
+		}
+	for (int32_t i = 0; i < f->n_in; i++) {
+		if (leaf[i] != NULL)
+			t_value_keep(leaf[i]);
+		if (old[i] != NULL)
+			t_value_keep(old[i]);
+	}
+}
+
+void t_walk_trace(tensors *t, const t_trace *f, t_value *const *seed,
+	t_value **grad, t_value **leaf, t_value **old)
+{
+	start(t);
+	for (int32_t i = 0; i < f->n_known; i++) {
+		if (seed[i] == NULL)
+			continue;
+		visit(t, f->out[i]);
+		meet(t, seed[i]);
+		collect(t, &f->out[i]->acc, seed[i]);
+	}
+	walk(t);
+	for (int32_t i = 0; i < f->n_in; i++) {
+		if (f->in[i]->walk != t->walk || f->in[i]->acc == NULL)
+			continue;
+		grad[i] = f->in[i]->acc;
+		t_value_keep(grad[i]);
+	}
+	find_leaves(t, f, leaf, old);
+	end(t, true);
 }
 
 /* The call will not be differentiated again. */
@@ -395,7 +572,7 @@ static t_value *seed_of(tensors *t, tensor *x, tensor *seed)
 			env_fail(t->e, TN_EINVAL, "grad.seed", at,
 				"the seed has another shape or dtype than what "
 				"it is a seed of");
-		g = seen(t, seed->storage->cur, seed->view);
+		g = seen(t, t_cur(t, seed->storage), seed->view);
 	}
 	meet(t, g);
 	return g;
@@ -403,7 +580,7 @@ static t_value *seed_of(tensors *t, tensor *x, tensor *seed)
 
 static void check_tracked(tensors *t, const tensor *x)
 {
-	const t_value *v = x->storage->cur;
+	const t_value *v = t_cur(t, x->storage);
 
 	if (v->is_freed)
 		freed(t);
@@ -416,7 +593,7 @@ static void check_tracked(tensors *t, const tensor *x)
 
 static void begin_at(tensors *t, tensor *x, tensor *seed)
 {
-	t_read r = {x->storage->cur, x->view, false};
+	t_read r = {t_cur(t, x->storage), x->view, false};
 	t_value *g = seed_of(t, x, seed);
 
 	visit(t, r.v);
@@ -427,20 +604,16 @@ static void begin_at(tensors *t, tensor *x, tensor *seed)
 static void fill_slots(tensors *t)
 {
 	for (int32_t i = 0; i < t->met.n; i++) {
-		t_value *v = t->met.at[i], *g;
+		t_value *v = t->met.at[i];
 		t_slot *s = v->slot;
 
 		if (s == NULL)
 			continue;
-		if (v->acc != NULL && (v->call == NULL || !v->call->no_grad))
+		if (v->acc != NULL && !v->is_part)
 			collect(t, &s->acc, v->acc);
 		if (s->acc == NULL)
 			continue;
-		g = s->grad == NULL ? s->acc : sum_of(t, s->grad, s->acc);
-		t_value_keep(g);
-		if (s->grad != NULL)
-			t_value_drop(t, s->grad);
-		s->grad = g;
+		t_slot_add(t, s, s->acc);
 		s->acc = NULL;
 	}
 }
@@ -466,7 +639,7 @@ static void run_walk(void *arg)
 		fill_slots(t);
 	for (int32_t i = 0; i < j->m; i++) {
 		const tensor *x = j->in[i];
-		t_value *v = x->storage->cur, *g;
+		t_value *v = t_cur(t, x->storage), *g;
 
 		g = v->walk == t->walk && v->acc != NULL
 			? seen(t, v->acc, x->view)
@@ -524,6 +697,16 @@ void tensor_gradients(tensors *t, int32_t n, tensor *const *out,
 
 /* ---- leaves and their gradients ---- */
 
+void t_slot_add(tensors *t, t_slot *s, t_value *g)
+{
+	if (s->grad != NULL)
+		g = sum_of(t, s->grad, g);
+	t_value_keep(g);
+	if (s->grad != NULL)
+		t_value_drop(t, s->grad);
+	s->grad = g;
+}
+
 void tensor_requires_grad(tensors *t, tensor *x)
 {
 	t_check(t, x);
@@ -532,15 +715,17 @@ void tensor_requires_grad(tensors *t, tensor *x)
 			(loc){.file = t->file, .line = t->line},
 			"a gradient with respect to %s: only floats have one",
 			dtype_name(x->type.dtype));
-	if (!x->storage->cur->tracked)
+	if (!t_cur(t, x->storage)->tracked)
 		t_leaf(t, x->storage, x->storage->cur);
 }
 
 tensor *tensor_grad(tensors *t, tensor *x)
 {
-	t_slot *s = t_check(t, x)->storage->slot;
+	t_storage *of = t_check(t, x)->storage;
+	t_slot *s = of->slot;
 	t_value *g;
 
+	(void)t_cur(t, of); /* a function that is compiled knows of it */
 	if (s == NULL || s->grad == NULL)
 		return NULL;
 	g = s->grad;
@@ -550,8 +735,10 @@ tensor *tensor_grad(tensors *t, tensor *x)
 
 void tensor_zero_grad(tensors *t, tensor *x)
 {
-	t_slot *s = t_check(t, x)->storage->slot;
+	t_storage *of = t_check(t, x)->storage;
+	t_slot *s = of->slot;
 
+	(void)t_cur(t, of);
 	if (s == NULL || s->grad == NULL)
 		return;
 	t_value_drop(t, s->grad);

@@ -5,7 +5,7 @@
  * recorded, are one program: its inputs are the values at hand, its outputs
  * those that somebody will still ask for. Its structure - instances, who reads
  * what through which views, what is an output, what may be overwritten - is
- * the key to a plan made before.
+ * the key to a plan made before (program.c).
  *
  * A write takes over the memory of the value before it when nobody will ask
  * for that one again. If somebody will, the write makes a new value; memory
@@ -177,17 +177,16 @@ static bool is_wanted(const t_value *v)
 }
 
 /*
- * In whose memory the write ends: an input's (its number in t->input), when
+ * In whose memory a write of p ends: an input's (its number in t->input), when
  * that one, or the write before in its memory, is what it changes; else -1.
  */
-static int32_t base_of(tensors *t, const t_call *c)
+static int32_t base_of(tensors *t, t_value *p)
 {
-	t_value *p = c->arg[0].v;
 	const t_buffer *b = p->buf;
 
 	if (p->base >= 0)
 		return t->base.at[p->base] == p ? p->base : -1;
-	if (b == NULL || p->number % 2 == 0 || c->result[0] == NULL)
+	if (b == NULL || p->number % 2 == 0)
 		return -1;
 	for (int32_t i = 0; i < t->input.n; i++) {
 		/* two values never share memory that is written */
@@ -199,6 +198,16 @@ static int32_t base_of(tensors *t, const t_call *c)
 	return -1;
 }
 
+static void find_base(tensors *t, t_value *p, t_value *next)
+{
+	int32_t base = next == NULL ? -1 : base_of(t, p);
+
+	if (base < 0)
+		return;
+	next->base = base;
+	t->base.at[base] = next;
+}
+
 static void find_bases(tensors *t)
 {
 	t->base.n = 0;
@@ -206,15 +215,13 @@ static void find_bases(tensors *t)
 		*vec_push(t->a, &t->base) = NULL;
 	for (int32_t k = 0; k < t->todo.n; k++) {
 		t_call *c = t->todo.at[k];
-		int32_t base;
 
-		if (c->entry != NULL)
-			continue;
-		base = base_of(t, c);
-		if (base < 0 || c->result[0] == NULL)
-			continue;
-		c->result[0]->base = base;
-		t->base.at[base] = c->result[0];
+		if (t_is_write(c))
+			find_base(t, c->arg[0].v, c->result[0]);
+		for (int32_t i = 0; c->trace != NULL && i < c->n_args; i++)
+			if (c->trace->next[i] >= 0)
+				find_base(t, c->arg[i].v,
+					c->result[c->trace->next[i]]);
 	}
 }
 
@@ -260,8 +267,9 @@ static void make_key(tensors *t)
 	for (int32_t k = 0; k < t->todo.n; k++) {
 		t_call *c = t->todo.at[k];
 
-		code(t, c->entry != NULL ? c->entry->id : -2);
-		if (c->entry == NULL)
+		code(t, c->entry != NULL ? c->entry->id
+				: c->trace != NULL ? -3 - c->trace->id : -2);
+		if (t_is_write(c))
 			code(t, c->result[0] != NULL ? c->result[0]->base : -1);
 		for (int32_t i = 0; i < c->n_args; i++)
 			code_read(t, &c->arg[i]);
@@ -280,123 +288,6 @@ static void make_key(tensors *t)
 	}
 }
 
-/* ---- the program ---- */
-
-typedef struct building {
-	tensors *t;
-	ir_program *p;
-	int32_t *input;	 /* program value of each */
-	int32_t *result; /* the same of results, by number / 2 */
-} building;
-
-static int32_t value_of(const building *b, const t_value *v)
-{
-	return v->number % 2 ? b->input[v->number / 2]
-			     : b->result[v->number / 2];
-}
-
-static int32_t seen_through(
-	building *b, int32_t value, const t_view *w, int32_t depth);
-
-static int32_t read_value(building *b, const t_read *r, int32_t depth)
-{
-	return seen_through(b, value_of(b, r->v), r->view, depth);
-}
-
-static int32_t seen_through(
-	building *b, int32_t value, const t_view *w, int32_t depth)
-{
-	int32_t arg[1 + T_MAX_EXTRA];
-
-	if (w == NULL)
-		return value;
-	if (depth > 200)
-		env_fail(b->t->e, TN_EINVAL, "tensor.view", (loc){0},
-			"more than 200 views of views: copy one of them");
-	arg[0] = seen_through(b, value, w->parent, depth + 1);
-	for (int32_t i = 0; i < w->n_extra; i++)
-		arg[i + 1] = read_value(b, &w->extra[i], depth + 1);
-	value = ir_program_inst(
-		b->p, w->entry->inst, 1 + w->n_extra, arg, NULL, (loc){0});
-	return b->p->call.at[value].result[0];
-}
-
-/*
- * A value that can have a next version: a param, or what the program makes
- * itself. An input that is only read has none.
- */
-static int32_t own_value(building *b, int32_t value)
-{
-	const ir_value *v = &b->p->value.at[value];
-	int32_t call;
-
-	if (v->next_version < 0 &&
-		(v->is_param || (v->call >= 0 &&
-			!ir_inst_is_view(b->p->call.at[v->call].inst))))
-		return value;
-	call = ir_program_call(
-		b->p, "copy", 1, &value, 0, NULL, NULL, (loc){0});
-	return b->p->call.at[call].result[0];
-}
-
-static void add_write(building *b, const t_call *c, int32_t number)
-{
-	const t_value *next = c->result[0];
-	int32_t root = value_of(b, c->arg[0].v), value, view;
-	bool in_place = next != NULL && next->base >= 0;
-
-	value = read_value(b, &c->arg[1], 0);
-	if (!in_place)
-		root = own_value(b, root);
-	view = seen_through(b, root, c->arg[0].view, 0);
-	b->result[number] =
-		ir_program_write(b->p, view, value, NULL, (loc){0});
-}
-
-static void add_call(building *b, const t_call *c, int32_t number)
-{
-	int32_t *arg = arena_array(b->p->a, int32_t, c->n_args + 1), call;
-
-	for (int32_t i = 0; i < c->n_args; i++)
-		arg[i] = read_value(b, &c->arg[i], 0);
-	call = ir_program_inst(
-		b->p, c->entry->inst, c->n_args, arg, NULL, (loc){0});
-	for (int32_t i = 0; i < c->n_results; i++)
-		b->result[number + i] = b->p->call.at[call].result[i];
-}
-
-static ir_program *make_program(tensors *t, arena *a)
-{
-	building b = {.t = t, .p = ir_program_new(a, t->table)};
-	int32_t n = 0;
-
-	for (int32_t k = 0; k < t->todo.n; k++)
-		n += t->todo.at[k]->n_results;
-	b.input = arena_array(a, int32_t, t->input.n + 1);
-	b.result = arena_array(a, int32_t, n + 1);
-	for (int32_t i = 0; i < t->input.n; i++) {
-		const char *name = arena_printf(a, "x%d", (int)i);
-		const ir_type *y = &t->input.at[i]->type;
-
-		b.input[i] = t->base.at[i] != NULL
-			? ir_program_param(b.p, name, *y, (loc){0})
-			: ir_program_input(b.p, name, *y, (loc){0});
-	}
-	n = 0;
-	for (int32_t k = 0; k < t->todo.n; k++) {
-		const t_call *c = t->todo.at[k];
-
-		if (c->entry == NULL)
-			add_write(&b, c, n);
-		else
-			add_call(&b, c, n);
-		n += c->n_results;
-	}
-	for (int32_t i = 0; i < t->output.n; i++)
-		ir_program_output(b.p, value_of(&b, t->output.at[i]));
-	return b.p;
-}
-
 static void *plan_of(tensors *t)
 {
 	size_t n = (size_t)t->code.n * sizeof *t->code.at;
@@ -410,7 +301,7 @@ static void *plan_of(tensors *t)
 	}
 	t->stats.n_plan_misses++;
 	a = arena_child(t->a);
-	p.compiled = t->b.compile(t->b.arg, a, make_program(t, a));
+	p.compiled = t->b.compile(t->b.arg, a, t_program(t, a));
 	*vec_push(t->a, &t->plan) = p;
 	map_set(t->plan_of, t->code.at, n, t->plan.n - 1);
 	return p.compiled;
@@ -487,6 +378,11 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 {
 	void *plan;
 
+	if (t->capture != NULL)
+		env_fail(t->e, TN_EINVAL, "compile.read",
+			(loc){.file = t->file, .line = t->line},
+			"a tensor is looked at inside a function that is being "
+			"compiled: its elements are not known yet");
 	find_calls(t, v, n);
 	if (t->todo.n == 0)
 		return;

@@ -79,7 +79,7 @@ static bool any_read(tensors *t)
 	for (int32_t k = 0; k < t->todo.n; k++) {
 		const t_call *c = t->todo.at[k];
 
-		if (!c->tracked || c->entry == NULL)
+		if (!c->tracked || t_is_write(c))
 			continue;
 		for (int32_t i = 0; i < c->n_args; i++)
 			if (t_tape_reads(t, c, i))
@@ -136,7 +136,9 @@ static void make_key(tensors *t, int64_t limit)
 	for (int32_t k = 0; k < t->todo.n; k++) {
 		const t_call *c = t->todo.at[k];
 
-		code(t, c->entry != NULL ? c->entry->id : -2);
+		code(t, c->entry != NULL   ? c->entry->id
+				: c->trace != NULL ? -3 - c->trace->id
+						   : -2);
 		for (int32_t i = 0; i < c->n_args; i++)
 			code(t, 2 * place_of(t, c->arg[i].v) +
 					t_tape_reads(t, c, i));
@@ -172,7 +174,8 @@ static void describe_call(
 			.bytes = (int64_t)t_bytes(&v->type),
 			.work = call_work(c),
 			.is_there = is_there(t, v),
-			.is_fixed = c->no_grad, /* a leaf where it writes */
+			/* a leaf where it writes; a function of the user's */
+			.is_fixed = c->no_grad || c->trace != NULL,
 			.is_read = v->holds_self,
 			.n_sources = c->n_args,
 			.source = source};

@@ -20,6 +20,10 @@ typedef struct t_buffer t_buffer;
 typedef struct t_value t_value;
 typedef struct t_view t_view;
 typedef struct t_call t_call;
+typedef struct t_trace t_trace;
+
+typedef VEC(t_call *) t_calls;
+typedef VEC(t_value *) t_values;
 
 /* Memory of one value, or waiting for one. */
 struct t_buffer {
@@ -91,6 +95,7 @@ struct t_value {
 	bool tracked;	/* has a gradient: a leaf, or made from one */
 	bool is_freed;	/* was tracked, until a walk freed what made it */
 	bool holds_self; /* its call's adjoint reads it, and knows of it */
+	bool is_part; /* a leaf where it was written, and there alone */
 	bool again;   /* was not stored: a gradient makes it again */
 	bool is_kept; /* counted as stored for gradients */
 	t_value *remade;   /* that, in the walk remade_in */
@@ -104,11 +109,14 @@ struct t_value {
 struct t_call {
 	int32_t refs; /* results that somebody else knows of */
 	int64_t id;
-	t_entry *entry; /* NULL: a write, arg[1] to where arg[0] looks */
+	t_entry *entry; /* NULL: of a trace, or */
+	t_trace *trace; /* NULL: a write, arg[1] to where arg[0] looks */
 	int32_t n_args, cap;
 	t_read *arg;
 	int32_t n_results;
-	t_value *result[IR_MAX_OUT]; /* weak; NULL: dropped */
+	t_slot **slot;	   /* of a trace, by operand; NULL: none */
+	int32_t slot_room, room; /* room: for results */
+	t_value **result;  /* weak, but middles; NULL: dropped */
 	int64_t stamp;
 	bool tracked; /* stays for its adjoint when it has run */
 	bool done;    /* has run */
@@ -124,6 +132,7 @@ typedef struct t_storage {
 	bool is_external;
 	bool requires_grad;
 	t_slot *slot; /* NULL: no gradient was ever asked for */
+	int64_t bound; /* the capture that made it, or knows it */
 	const char *name;
 	struct t_storage *next;
 } t_storage;
@@ -139,6 +148,57 @@ struct tensor {
 };
 #define TENSOR_LIVE UINT64_C(0x74656e6f6e2d7421)
 #define TENSOR_INVALID UINT64_C(0x74656e6f6e2d2121)
+
+static inline bool t_is_write(const t_call *c)
+{
+	return c->entry == NULL && c->trace == NULL;
+}
+
+/*
+ * Recorded calls as one: what a compiled function does. The values in it are
+ * never computed; they stand for those of each call of it.
+ */
+struct t_trace {
+	int32_t id;
+	VEC(t_call *) call; /* in order; kept */
+	int32_t n_in;
+	t_value **in;  /* stand for operands */
+	int32_t *next; /* by operand: the result that is its next version, -1 none */
+	int32_t n_out;
+	t_value **out;
+	int32_t n_known; /* results that the caller sees; behind them: middles */
+	/* what its backward reads of a call: all masks together */
+	bool *holds_in, *holds_out;
+	/* by operand: where leaves collect that the body makes of it; NULL none */
+	t_slot **slot;
+	t_trace *tracked; /* the same with middles; NULL: not asked for yet */
+	VEC(struct t_back *) back;
+	const char *name;
+};
+
+/* Does it have a gradient through what made it? A leaf that was made has none. */
+static inline bool t_is_made(const t_value *v)
+{
+	while (v->tracked && v->call != NULL && v->call->tracked &&
+		v->call->trace != NULL)
+		v = v->call->trace->out[v->result];
+	return v->tracked && (v->call == NULL || v->call->tracked);
+}
+
+/* The backward of a trace, for some of its results. */
+typedef struct t_back {
+	const bool *seeded; /* by result */
+	t_trace *trace;	    /* NULL: nothing has a gradient */
+	/* operand k of it: operand from_in[k] of the trace, or result from_out[k],
+	 * or the cotangent of result from_seed[k]; -1 else */
+	int32_t *from_in, *from_out, *from_seed;
+	/* result k: cotangent of operand of_in[k], or of leaves made of it */
+	int32_t *of_in;
+	enum { BACK_OPERAND, BACK_LEAF, BACK_OLD_LEAF } *kind;
+} t_back;
+
+/* What is recorded in a function while it is compiled. */
+typedef struct t_capture t_capture;
 
 typedef struct t_plan {
 	void *compiled;
@@ -166,9 +226,9 @@ struct tensors {
 	t_call *dying; /* calls to be freed */
 	bool is_dying;
 	int32_t no_grad; /* depth */
-	int64_t walk;
-	VEC(t_call *) path;  /* of the walk at hand */
-	VEC(t_value *) met;
+	int64_t walk, n_walks;
+	t_calls path;  /* of the walk at hand */
+	t_values met;
 	t_slot *slots;
 	/* nodes to be used again */
 	t_value *values;
@@ -190,6 +250,11 @@ struct tensors {
 	VEC(int32_t) code, count;
 	VEC(const void *) in;
 	VEC(void *) out;
+	VEC(bool) seeded; /* of the call at hand in a walk */
+	VEC(t_read) operand;
+	t_capture *capture; /* NULL: calls are recorded to be computed */
+	int64_t n_captures, capture_id; /* of the one at hand; 0: none */
+	int32_t n_traces;
 	tensor_stats stats;
 };
 
@@ -205,7 +270,7 @@ void t_read_end_data(tensors *t, t_read *r);
 /* its call knows of it, without keeping itself by that; and not any more */
 void t_self_hold(t_value *v);
 void t_self_release(tensors *t, t_value *v);
-t_call *t_call_new(tensors *t, int32_t n_args);
+t_call *t_call_new(tensors *t, int32_t n_args, int32_t n_results);
 void t_call_drop(tensors *t, t_call *c);
 t_view *t_view_new(tensors *t);
 void t_view_keep(t_view *v);
@@ -224,6 +289,8 @@ static inline size_t t_bytes(const ir_type *type)
 
 /* record.c */
 tensor *t_check(const tensors *t, const tensor *x);
+/* A parameter whose history was let go begins anew: its value is a leaf. */
+void t_renew(tensors *t, t_storage *s);
 t_read t_read_handle(tensor *x);
 
 t_entry *t_entry_of(tensors *t, const ir_inst *inst); /* one that is new */
@@ -251,6 +318,33 @@ bool t_keep_holds(tensors *t, const t_call *c, int32_t arg);
 void t_leaf(tensors *t, t_storage *s, t_value *v);
 t_slot *t_slot_of(tensors *t, t_storage *s);
 void t_slot_drop(tensors *t, t_slot *s);
+
+/* A call of a trace; its results have no handle yet. */
+t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg);
+
+/* capture.c */
+/* The newest version of s, as the recording at hand sees it. */
+t_value *t_cur(tensors *t, t_storage *s);
+void t_captured(tensors *t, t_call *c); /* it was just recorded */
+
+/*
+ * backward.c: a walk over the calls of a trace from cotangents of its results
+ * (seed[], NULL: none) to those of its operands (grad[]), of the newest leaf
+ * of each operand (leaf[]) and of all its others that it makes (old[]).
+ * No slot is filled.
+ */
+void t_walk_trace(tensors *t, const t_trace *f, t_value *const *seed,
+	t_value **grad, t_value **leaf, t_value **old);
+
+void t_slot_add(tensors *t, t_slot *s, t_value *g);
+
+/* trace.c */
+/* With a backward for all its results: NULL when nothing of it is tracked. */
+t_trace *t_trace_tracked(tensors *t, t_trace *f);
+const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded);
+
+/* program.c: t->todo as a program */
+ir_program *t_program(tensors *t, arena *a);
 
 /* flush.c: its results stand alone, the call is gone */
 void t_finish(tensors *t, t_call *c);

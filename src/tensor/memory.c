@@ -198,11 +198,13 @@ void t_self_release(tensors *t, t_value *v)
 
 /* ---- calls ---- */
 
-t_call *t_call_new(tensors *t, int32_t n_args)
+t_call *t_call_new(tensors *t, int32_t n_args, int32_t n_results)
 {
 	t_call *c = t->calls;
 	t_read *arg;
-	int32_t cap;
+	t_value **result;
+	t_slot **slot;
+	int32_t cap, room, slot_room;
 
 	if (c != NULL)
 		t->calls = c->next;
@@ -214,7 +216,24 @@ t_call *t_call_new(tensors *t, int32_t n_args)
 		cap = n_args < 4 ? 4 : n_args;
 		arg = arena_array(t->a, t_read, cap);
 	}
-	*c = (t_call){.id = ++t->next_id, .arg = arg, .cap = cap};
+	result = c->result;
+	slot = c->slot;
+	slot_room = c->slot_room;
+	room = c->room;
+	if (room < n_results) {
+		room = n_results < IR_MAX_OUT ? IR_MAX_OUT : n_results;
+		result = arena_array(t->a, t_value *, room);
+	}
+	if (n_results > 0)
+		memset(result, 0, (size_t)n_results * sizeof *result);
+	*c = (t_call){.id = ++t->next_id,
+		.arg = arg,
+		.cap = cap,
+		.result = result,
+		.room = room,
+		.slot = slot,
+		.slot_room = slot_room,
+		.n_results = n_results};
 	return c;
 }
 
@@ -223,6 +242,10 @@ static void let_go(tensors *t, t_call *c)
 {
 	int32_t n = c->n_args;
 
+	for (int32_t i = 0; c->trace != NULL && i < n && i < c->slot_room; i++) {
+		t_slot_drop(t, c->slot[i]);
+		c->slot[i] = NULL;
+	}
 	c->n_args = 0;
 	for (int32_t i = 0; i < c->n_results; i++) {
 		t_value *v = c->result[i];
@@ -233,7 +256,7 @@ static void let_go(tensors *t, t_call *c)
 		self_drop(t, v);
 	}
 	c->n_results = 0;
-	if (c->entry == NULL && n > 1 && c->arg[1].v->writer == c)
+	if (t_is_write(c) && n > 1 && c->arg[1].v->writer == c)
 		c->arg[1].v->writer = NULL;
 	for (int32_t i = 0; i < n; i++)
 		t_read_drop(t, &c->arg[i]);
@@ -329,7 +352,9 @@ t_storage *t_storage_new(tensors *t, t_value *cur)
 		t->storages = s->next;
 	else
 		s = arena_make(t->a, t_storage);
-	*s = (t_storage){.refs = 0, .cur = cur};
+	*s = (t_storage){.refs = 0,
+		.cur = cur,
+		.bound = t->capture_id};
 	return s;
 }
 

@@ -248,8 +248,7 @@ tensor *tensor_import(tensors *t, const ir_type *type, void *data,
 
 /* ---- calls ---- */
 
-/* A parameter whose history was let go begins anew: its value is a leaf. */
-static void renew(tensors *t, t_storage *s)
+void t_renew(tensors *t, t_storage *s)
 {
 	if (!s->cur->is_freed || !s->is_external)
 		return;
@@ -259,7 +258,7 @@ static void renew(tensors *t, t_storage *s)
 
 t_read t_read_handle(tensor *x)
 {
-	return t_read_of(x->storage->cur, x->view);
+	return t_read_of(t_cur(x->of, x->storage), x->view);
 }
 
 static tensor *make_view(
@@ -297,18 +296,39 @@ t_entry *t_entry_named(tensors *t, const char *row, int32_t n,
 
 t_call *t_record(tensors *t, t_entry *e, int32_t n, const t_read *arg)
 {
-	t_call *c = t_call_new(t, n);
+	t_call *c = t_call_new(t, n, e->inst->n_results);
 
 	t->stats.n_calls++;
 	c->entry = e;
 	for (int32_t i = 0; i < n; i++)
 		c->arg[c->n_args++] = t_read_of(arg[i].v, arg[i].view);
-	c->n_results = e->inst->n_results;
 	for (int32_t i = 0; i < c->n_results; i++)
 		add_result(c, i,
 			t_value_new(t,
 				&e->inst->tensor[e->inst->result[i]].type));
 	t_track(t, c);
+	t_captured(t, c);
+	return c;
+}
+
+t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg)
+{
+	t_call *c = t_call_new(t, f->n_in, f->n_out);
+
+	t->stats.n_calls++;
+	c->trace = f;
+	for (int32_t i = 0; i < f->n_in; i++)
+		c->arg[c->n_args++] = t_read_of(arg[i].v, arg[i].view);
+	for (int32_t i = 0; i < f->n_out; i++) {
+		const ir_type *y = &f->out[i]->type;
+
+		for (int32_t k = 0; k < f->n_in; k++)
+			if (f->next[k] == i) /* a version of all of it */
+				y = &arg[k].v->type;
+		add_result(c, i, t_value_new(t, y));
+	}
+	t_track(t, c);
+	t_captured(t, c);
 	return c;
 }
 
@@ -329,8 +349,8 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 	for (int32_t i = 0; i < n; i++) {
 		t_check(t, x[i]);
 		type[i] = &x[i]->type;
-		renew(t, x[i]->storage);
-		arg[i] = (t_read){x[i]->storage->cur, x[i]->view, false};
+		t_renew(t, x[i]->storage);
+		arg[i] = (t_read){t_cur(t, x[i]->storage), x[i]->view, false};
 	}
 	e = entry_of(t, row, n, type, n_attrs, attr);
 	if (e->inst->n_results > n_out || e->inst->n_results > IR_MAX_OUT)
@@ -421,7 +441,7 @@ static void check_view(tensors *t, const tensor *x)
 static bool is_leaf(const t_storage *s, const t_value *v)
 {
 	return v->slot != NULL && v->slot == s->slot &&
-	       (v->call == NULL || !v->call->tracked);
+	       (v->call == NULL || !t_is_made(v));
 }
 
 void tensor_write(tensors *t, tensor *x, tensor *v)
@@ -438,11 +458,11 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 			type_text(t, &v->type), type_text(t, &x->type));
 	if (x->view != NULL)
 		check_view(t, x);
-	renew(t, x->storage);
-	renew(t, v->storage);
-	to = (t_read){x->storage->cur, x->view, false};
+	t_renew(t, x->storage);
+	t_renew(t, v->storage);
+	to = (t_read){t_cur(t, x->storage), x->view, false};
 	next = t_record_write(
-		t, to, (t_read){v->storage->cur, v->view, false});
+		t, to, (t_read){t_cur(t, v->storage), v->view, false});
 	t_value_keep(next);
 	/* what is written without a gradient is a leaf of its own */
 	if (t->no_grad > 0 && to.v->tracked) {
@@ -450,7 +470,7 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 			next->call->tracked = false;
 			t_leaf(t, x->storage, next);
 		} else {
-			next->call->no_grad = true;
+			next->call->no_grad = next->is_part = true;
 			next->tracked = next->call->tracked = true;
 			next->slot = t_slot_of(t, x->storage);
 			next->slot->refs++;
@@ -462,16 +482,16 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 
 t_value *t_record_write(tensors *t, t_read to, t_read value)
 {
-	t_call *c = t_call_new(t, 2);
+	t_call *c = t_call_new(t, 2, 1);
 
 	t->stats.n_calls++;
 	c->arg[c->n_args++] = t_read_of(to.v, to.view);
 	c->arg[c->n_args++] = t_read_of(value.v, value.view);
-	c->n_results = 1;
 	add_result(c, 0, t_value_new(t, &to.v->type));
 	if (value.v->buf == NULL && to.view == NULL && value.view == NULL)
 		value.v->writer = c;
 	t_track(t, c);
+	t_captured(t, c);
 	return c->result[0];
 }
 
@@ -489,7 +509,7 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 			(loc){.file = t->file, .line = t->line},
 			"the tensor has %zu bytes, the array %zu",
 			t_bytes(&x->type), n_bytes);
-	renew(t, s);
+	t_renew(t, s);
 	v = s->cur;
 	if (x->view != NULL || v->data > 1 || v->buf == NULL ||
 		v->buf->refs > 1)

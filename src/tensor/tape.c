@@ -70,7 +70,7 @@ void t_track(tensors *t, t_call *c)
 	const t_rule *r = NULL;
 	bool any = false;
 
-	if (t->no_grad > 0)
+	if (c->trace != NULL ? c->trace->holds_in == NULL : t->no_grad > 0)
 		return;
 	for (int32_t i = 0; i < c->n_args; i++)
 		any = any || c->arg[i].v->tracked;
@@ -79,15 +79,21 @@ void t_track(tensors *t, t_call *c)
 	if (!any || (r != NULL && r->g == NULL))
 		return;
 	for (int32_t i = 0; i < c->n_results; i++)
-		if (dtype_is_float(c->result[i]->type.dtype))
+		if (dtype_is_float(c->result[i]->type.dtype) &&
+			(c->trace == NULL || t_is_made(c->trace->out[i])))
 			c->tracked = c->result[i]->tracked = true;
 	for (int32_t i = 0; i < c->n_results; i++)
-		if (c->tracked && r != NULL && (r->reads_result >> i & 1) != 0)
+		if (c->tracked && (c->trace != NULL
+				? c->trace->holds_out[i]
+				: r != NULL &&
+					(r->reads_result >> i & 1) != 0))
 			t_self_hold(c->result[i]);
 }
 
 bool t_tape_reads(tensors *t, const t_call *c, int32_t arg)
 {
+	if (c->trace != NULL)
+		return c->tracked && c->trace->holds_in[arg];
 	return c->tracked && c->entry != NULL && arg < 64 &&
 	       (whole_rule(t, c)->reads_operand >> arg & 1) != 0;
 }

@@ -28,6 +28,7 @@ typedef struct tensor_backend {
 	void *(*compile)(void *arg, arena *a, ir_program *p);
 	void (*run)(void *arg, void *compiled, const void *const *in,
 		void *const *out);
+	int64_t (*key)(void *arg); /* the next one of random numbers */
 } tensor_backend;
 
 tensors *tensors_new(arena *a, const tensor_backend *b);
@@ -106,6 +107,27 @@ void tensor_gradients(tensors *t, int32_t n, tensor *const *out,
 tensor *tensor_grad(tensors *t, tensor *x); /* NULL: none was collected */
 void tensor_zero_grad(tensors *t, tensor *x);
 void tensor_no_grad(tensors *t, int32_t step); /* 1 enter, -1 leave */
+
+/* ---- compiled functions (function.c) ---- */
+
+/*
+ * A function on tensors that is recorded once for each kind of arguments and
+ * is one call from then on. body records its calls; what it reads of others is
+ * looked up anew at each call; it throws.
+ */
+typedef struct tensor_function tensor_function;
+typedef void tensor_body(void *arg, tensor *const *in, tensor **out);
+tensor_function *tensor_function_new(tensors *t, const char *name,
+	int32_t n_in, int32_t n_out, tensor_body *body, void *arg);
+void tensor_function_free(tensor_function *f);
+void tensor_function_call(
+	tensor_function *f, tensor *const *in, tensor **out);
+/* How often body was recorded. */
+int32_t tensor_function_n_traces(const tensor_function *f);
+/* Components, slots, middles of every kind of call so far. */
+void tensor_function_print(str *out, const tensor_function *f);
+/* data of a new key for random numbers; in a function: at each call */
+tensor *tensor_random_key(tensors *t);
 
 typedef struct tensor_stats {
 	int64_t n_calls;       /* recorded */

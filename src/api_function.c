@@ -1,0 +1,152 @@
+/*
+ * api_function.c: compiled functions of tenon.h on those of tensor/.
+ */
+#include "api.h"
+
+#include <stdlib.h>
+
+struct tn_function {
+	tn_context *c;
+	tensor_function *f;
+	tn_body *body;
+	void *user;
+	int32_t n_in, n_out;
+};
+
+typedef struct job {
+	tn_function *f;
+	const char *name;
+	tn_tensor *const *in;
+	tn_tensor **out;
+	str text;
+} job;
+
+/* The body, as tensor/ calls it: a failure of it is one of the recording. */
+static void record(void *arg, tensor *const *in, tensor **out)
+{
+	tn_function *f = arg;
+	tn_context *c = f->c;
+	tn_status s = f->body(c, f->user, (tn_tensor *const *)(uintptr_t)in,
+		(tn_tensor **)(void *)out);
+
+	if (s >= 0)
+		s = tn_context_status(c);
+	if (s >= 0)
+		return;
+	if (tn_context_status(c) < 0) { /* its own words */
+		tn_diag d = c->first;
+
+		env_fail(c->e, d.status, d.rule, (loc){d.file, d.line, 0}, "%s",
+			d.text);
+	}
+	env_fail(c->e, s, "compile.body", (loc){0},
+		"the function that is compiled returned %d", (int)s);
+}
+
+static void make(void *arg)
+{
+	job *j = arg;
+	tn_function *f = j->f;
+
+	f->f = tensor_function_new(api_tensors(f->c),
+		j->name != NULL ? j->name : "function", f->n_in, f->n_out,
+		record, f);
+}
+
+tn_status tn_compile(tn_function **out, tn_context *c, tn_body *body,
+	void *user, int32_t n_in, int32_t n_out, const char *name)
+{
+	job j = {.name = name};
+	tn_status s;
+
+	*out = NULL;
+	if (body == NULL || n_in < 0 || n_out < 0 ||
+		n_in > TN_MAX_FUNCTION_ARGS || n_out > TN_MAX_FUNCTION_ARGS)
+		return TN_EINVAL;
+	j.f = calloc(1, sizeof *j.f);
+	if (j.f == NULL)
+		return TN_ENOMEM;
+	*j.f = (tn_function){.c = c,
+		.body = body,
+		.user = user,
+		.n_in = n_in,
+		.n_out = n_out};
+	s = api_call(c, make, &j);
+	if (s < 0)
+		free(j.f);
+	else
+		*out = j.f;
+	return s;
+}
+
+static void release(void *arg)
+{
+	tensor_function_free(((job *)arg)->f->f);
+}
+
+void tn_function_free(tn_function *f)
+{
+	job j = {.f = f};
+
+	if (f == NULL)
+		return;
+	(void)api_call(f->c, release, &j);
+	free(f);
+}
+
+static void call(void *arg)
+{
+	job *j = arg;
+	tn_function *f = j->f;
+	tensor *out[TN_MAX_FUNCTION_ARGS];
+
+	for (int32_t i = 0; i < f->n_in; i++)
+		if (j->in[i] == NULL ||
+			tensor_is_invalid((tensor *)(void *)j->in[i]))
+			env_fail(f->c->e, TN_EINVAL, "tensor.handle", (loc){0},
+				"argument %d is no tensor", (int)i);
+	tensor_function_call(
+		f->f, (tensor *const *)(uintptr_t)j->in, out);
+	for (int32_t i = 0; i < f->n_out; i++)
+		j->out[i] = (tn_tensor *)(void *)out[i];
+}
+
+tn_status tn_at_function_call(const char *file, int32_t line, tn_function *f,
+	tn_tensor *const *in, tn_tensor **out)
+{
+	job j = {.f = f, .in = in, .out = out};
+	tn_status s;
+
+	tensors_site(api_tensors(f->c), file, line);
+	s = api_sticky(f->c, file, line, call, &j);
+	for (int32_t i = 0; s < 0 && i < f->n_out; i++)
+		out[i] = (tn_tensor *)(void *)tensor_invalid(
+			api_tensors(f->c));
+	return s;
+}
+
+typedef struct key_job {
+	tn_context *c;
+	tn_tensor *key;
+} key_job;
+
+static void random_key(void *arg)
+{
+	key_job *j = arg;
+
+	j->key = (tn_tensor *)(void *)tensor_random_key(api_tensors(j->c));
+}
+
+tn_tensor *tn_at_random_key(const char *file, int32_t line, tn_context *c)
+{
+	key_job j = {.c = c};
+
+	if (api_sticky(c, file, line, random_key, &j) < 0)
+		return (tn_tensor *)(void *)tensor_invalid(api_tensors(c));
+	return j.key;
+}
+
+int64_t tn_function_n_recorded(const tn_function *f)
+{
+	return tensor_function_n_traces(f->f);
+}

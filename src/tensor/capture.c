@@ -1,0 +1,165 @@
+/*
+ * capture.c: what a function reads from outside, and what it leaves.
+ *
+ * While a function is recorded, the first look at a storage from outside gives
+ * it a version that stands for whatever it will be when the function is
+ * called; writes go on from there. In the end storages are again what they
+ * were outside, and the list tells what each was inside: first and last.
+ */
+#include "tensor/capture.h"
+
+void capture_begin(tensors *t, t_capture *c, bool is_walk)
+{
+	*c = (t_capture){.outer = t->capture,
+		.id = ++t->n_captures,
+		.is_walk = is_walk};
+	t->capture = c;
+	t->capture_id = c->id;
+}
+
+static t_value *stand_in(tensors *t, const ir_type *type)
+{
+	t_value *v = t_value_new(t, type);
+
+	t_value_keep(v);
+	return v;
+}
+
+static void bind_gradient(tensors *t, t_bound *b)
+{
+	t_slot *slot = b->s->slot;
+
+	if (slot == NULL || slot->grad == NULL)
+		return;
+	b->grad_was = slot->grad;
+	b->grad_first = stand_in(t, &slot->grad->type);
+	t_value_keep(b->grad_first); /* by the slot and by the list */
+	slot->grad = b->grad_first;
+}
+
+t_value *t_cur(tensors *t, t_storage *s)
+{
+	t_capture *c = t->capture;
+	t_bound *b;
+	t_value *v;
+
+	if (c == NULL || c->is_walk || s->bound == c->id)
+		return s->cur;
+	v = stand_in(t, &s->cur->type);
+	if (s->cur->tracked && s->cur->slot != NULL && s->cur->slot == s->slot)
+		t_leaf(t, s, v);
+	v->tracked = s->cur->tracked;
+	b = vec_push(t->a, &c->bound);
+	*b = (t_bound){.s = s,
+		.was = s->cur,
+		.first = v,
+		.bound_was = s->bound,
+		.arg = -1};
+	t_value_keep(v); /* by the storage and by the list */
+	s->refs++;
+	s->bound = c->id;
+	s->cur = v;
+	bind_gradient(t, b);
+	return v;
+}
+
+t_storage *capture_argument(tensors *t, t_storage *outside, int32_t arg,
+	const ir_type *type, bool is_whole)
+{
+	t_capture *c = t->capture;
+	t_value *v = stand_in(t, type);
+	t_storage *s = t_storage_new(t, v);
+
+	t_value_keep(v);
+	s->refs++;
+	v->tracked = outside->cur->tracked;
+	if (v->tracked && outside->cur->slot != NULL &&
+		outside->cur->slot == outside->slot)
+		t_leaf(t, s, v);
+	*vec_push(t->a, &c->bound) =
+		(t_bound){.s = s, .first = v, .arg = arg, .is_whole = is_whole};
+	return s;
+}
+
+t_value *capture_key(tensors *t)
+{
+	ir_type y = {.dtype = TN_I64};
+	t_value *v = stand_in(t, &y);
+	int64_t key;
+
+	if (t->capture != NULL) {
+		*vec_push(t->a, &t->capture->key) = v;
+		return v;
+	}
+	key = t->b.key(t->b.arg);
+	v->buf = t_buffer_new(t, sizeof key);
+	memcpy(v->buf->data, &key, sizeof key);
+	return v;
+}
+
+tensor *tensor_random_key(tensors *t)
+{
+	t_value *v = capture_key(t);
+
+	if (t->capture != NULL) /* the list keeps one, too */
+		t_value_keep(v);
+	return t_handle_new(t, t_storage_new(t, v), NULL, &v->type);
+}
+
+void t_captured(tensors *t, t_call *call)
+{
+	if (t->capture == NULL)
+		return;
+	call->refs++;
+	*vec_push(t->a, &t->capture->call) = call;
+}
+
+static void release_gradient(tensors *t, t_bound *b)
+{
+	t_slot *slot = b->s->slot;
+
+	b->grad_last = slot == NULL ? NULL : slot->grad;
+	if (b->grad_last != NULL)
+		t_value_keep(b->grad_last);
+	if (b->arg >= 0 || slot == NULL)
+		return;
+	if (slot->grad != NULL)
+		t_value_drop(t, slot->grad);
+	slot->grad = b->grad_was;
+}
+
+void capture_end(tensors *t, t_capture *c)
+{
+	for (int32_t i = c->bound.n - 1; i >= 0; i--) {
+		t_bound *b = &c->bound.at[i];
+
+		b->last = b->s->cur;
+		t_value_keep(b->last);
+		release_gradient(t, b);
+		if (b->arg >= 0)
+			continue;
+		t_value_drop(t, b->s->cur);
+		b->s->cur = b->was;
+		b->s->bound = b->bound_was;
+	}
+	t->capture = c->outer;
+	t->capture_id = c->outer != NULL ? c->outer->id : 0;
+}
+
+void capture_drop(tensors *t, t_capture *c)
+{
+	for (int32_t i = 0; i < c->bound.n; i++) {
+		t_bound *b = &c->bound.at[i];
+
+		t_value_drop(t, b->first);
+		t_value_drop(t, b->last);
+		if (b->grad_first != NULL)
+			t_value_drop(t, b->grad_first);
+		if (b->grad_last != NULL)
+			t_value_drop(t, b->grad_last);
+		t_storage_drop(t, b->s);
+	}
+	for (int32_t i = 0; i < c->call.n; i++)
+		t_call_drop(t, c->call.at[i]);
+	c->bound.n = c->call.n = 0;
+}

@@ -1,0 +1,285 @@
+/*
+ * trace.c: recorded calls as one call, and its backward.
+ *
+ * Consumes a capture; produces a trace, and from a trace with tracked values
+ * its backward: the walk of backward.c over the calls inside, recorded as a
+ * second trace. What that one reads of the first is an operand, a result, or a
+ * middle: a further result that the call keeps for it. What is made of nothing
+ * (constants) is made again.
+ */
+#include "tensor/capture.h"
+
+/* ---- traces ---- */
+
+static void add_in(tensors *t, t_trace *f, t_value *v)
+{
+	if (v->stamp == t->stamp)
+		return;
+	v->stamp = t->stamp;
+	f->in[f->n_in++] = v;
+}
+
+static int32_t count_reads(const t_capture *c)
+{
+	int32_t n = 0;
+
+	for (int32_t k = 0; k < c->call.n; k++)
+		for (int32_t i = 0; i < c->call.at[k]->n_args; i++, n++)
+			for (const t_view *w = c->call.at[k]->arg[i].view;
+				w != NULL; w = w->parent)
+				n += w->n_extra;
+	return n;
+}
+
+static void add_reads(tensors *t, t_trace *f, const t_call *c)
+{
+	for (int32_t i = 0; i < c->n_args; i++) {
+		add_in(t, f, c->arg[i].v);
+		for (const t_view *w = c->arg[i].view; w != NULL; w = w->parent)
+			for (int32_t k = 0; k < w->n_extra; k++)
+				add_in(t, f, w->extra[k].v);
+	}
+}
+
+t_trace *trace_new(tensors *t, const t_capture *c, int32_t n_given,
+	t_value *const *given, int32_t n_out, t_value *const *out,
+	const char *name)
+{
+	t_trace *f = arena_make(t->a, t_trace);
+
+	f->id = t->n_traces++;
+	f->name = name;
+	f->in = arena_array(
+		t->a, t_value *, n_given + n_out + count_reads(c) + 1);
+	t->stamp++;
+	for (int32_t i = 0; i < n_given; i++)
+		add_in(t, f, given[i]);
+	for (int32_t k = 0; k < c->call.n; k++) {
+		t_call *q = c->call.at[k];
+
+		add_reads(t, f, q);
+		for (int32_t i = 0; i < q->n_results; i++)
+			if (q->result[i] != NULL)
+				q->result[i]->stamp = t->stamp;
+		*vec_push(t->a, &f->call) = q;
+	}
+	for (int32_t i = 0; i < n_out; i++)
+		add_in(t, f, out[i]);
+	for (int32_t i = 0; i < f->n_in; i++)
+		t_value_keep(f->in[i]);
+	f->slot = arena_array(t->a, t_slot *, f->n_in + 1);
+	f->next = arena_array(t->a, int32_t, f->n_in + 1);
+	for (int32_t i = 0; i < f->n_in; i++)
+		f->next[i] = -1;
+	f->n_out = f->n_known = n_out;
+	f->out = arena_array(t->a, t_value *, n_out + 1);
+	for (int32_t i = 0; i < n_out; i++) {
+		f->out[i] = out[i];
+		t_value_keep(out[i]);
+	}
+	return f;
+}
+
+/* ---- the walk over a trace ---- */
+
+typedef struct deriving {
+	tensors *t;
+	t_trace *f;
+	t_value **seed; /* by result */
+	t_value **grad, **leaf, **old; /* by operand; NULL: none */
+} deriving;
+
+static void derive(void *arg)
+{
+	deriving *d = arg;
+
+	t_walk_trace(d->t, d->f, d->seed, d->grad, d->leaf, d->old);
+}
+
+/* Position of v in a list; -1. */
+static int32_t find(int32_t n, t_value *const *list, const t_value *v)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (list[i] == v)
+			return i;
+	return -1;
+}
+
+/* Forward calls without operands that the backward reads are put in front. */
+static void make_again(tensors *t, t_trace *back)
+{
+	VEC(t_call *) all = {0};
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < back->n_in; i++) {
+		t_value *v = back->in[i];
+
+		if (v->call != NULL && v->call->n_args == 0 &&
+			v->call->trace == NULL)
+			*vec_push(t->a, &all) = v->call;
+		else
+			back->in[n++] = v;
+	}
+	if (all.n == 0)
+		return;
+	back->n_in = n;
+	for (int32_t i = 0; i < back->call.n; i++)
+		*vec_push(t->a, &all) = back->call.at[i];
+	back->call.n = 0;
+	for (int32_t i = 0; i < all.n; i++)
+		*vec_push(t->a, &back->call) = all.at[i];
+}
+
+static void place_reads(tensors *t, const t_trace *f, t_back *b,
+	const deriving *d)
+{
+	int32_t n = b->trace->n_in;
+
+	b->from_in = arena_array(t->a, int32_t, n + 1);
+	b->from_out = arena_array(t->a, int32_t, n + 1);
+	b->from_seed = arena_array(t->a, int32_t, n + 1);
+	for (int32_t k = 0; k < n; k++) {
+		const t_value *v = b->trace->in[k];
+
+		b->from_in[k] = b->from_out[k] = -1;
+		b->from_seed[k] = find(f->n_known, d->seed, v);
+		if (b->from_seed[k] >= 0)
+			continue;
+		b->from_in[k] = find(f->n_in, f->in, v);
+		if (b->from_in[k] < 0)
+			b->from_out[k] = find(f->n_out, f->out, v);
+	}
+}
+
+static t_back *new_back(tensors *t, t_trace *f, const bool *seeded)
+{
+	t_back *b = arena_make(t->a, t_back);
+	deriving d = {.t = t, .f = f};
+	t_value **out = arena_array(t->a, t_value *, 3 * f->n_in + 1);
+	/* it may be asked for in the middle of another walk */
+	struct {
+		int64_t walk;
+		t_calls path;
+		t_values met;
+	} outside = {t->walk, t->path, t->met};
+	t_capture c;
+	tn_status s;
+	int32_t n = 0;
+
+	b->seeded = arena_copy(t->a, seeded, (size_t)f->n_known);
+	d.seed = arena_array(t->a, t_value *, f->n_known + 1);
+	d.grad = arena_array(t->a, t_value *, f->n_in + 1);
+	d.leaf = arena_array(t->a, t_value *, f->n_in + 1);
+	d.old = arena_array(t->a, t_value *, f->n_in + 1);
+	for (int32_t i = 0; i < f->n_known; i++)
+		if (seeded[i] && t_is_made(f->out[i])) {
+			d.seed[i] = t_value_new(t, &f->out[i]->type);
+			t_value_keep(d.seed[i]);
+		}
+	capture_begin(t, &c, true);
+	t->path = (t_calls){0};
+	t->met = (t_values){0};
+	t->no_grad++;
+	s = env_run(t->e, derive, &d);
+	t->no_grad--;
+	t->walk = outside.walk;
+	t->path = outside.path;
+	t->met = outside.met;
+	capture_end(t, &c);
+	if (s < 0) {
+		capture_drop(t, &c);
+		env_rethrow(t->e);
+	}
+	b->of_in = arena_array(t->a, int32_t, 3 * f->n_in + 1);
+	b->kind = arena_alloc(t->a, 3 * (size_t)f->n_in + 1, sizeof *b->kind);
+	for (int32_t k = 0; k < 3; k++)
+		for (int32_t i = 0; i < f->n_in; i++) {
+			t_value *g = k == BACK_OPERAND ? d.grad[i]
+				: k == BACK_LEAF	? d.leaf[i]
+							: d.old[i];
+
+			if (g == NULL)
+				continue;
+			b->of_in[n] = i;
+			b->kind[n] = k;
+			out[n++] = g;
+		}
+	if (n == 0)
+		return b;
+	b->trace = trace_new(t, &c, 0, NULL, n, out,
+		arena_printf(t->a, "%s backward", f->name));
+	make_again(t, b->trace);
+	place_reads(t, f, b, &d);
+	return b;
+}
+
+static void make_holds(tensors *t, t_trace *f, const t_back *b)
+{
+	f->holds_in = arena_array(t->a, bool, f->n_in + 1);
+	f->holds_out = arena_array(t->a, bool, f->n_out + 1);
+	for (int32_t k = 0; b->trace != NULL && k < b->trace->n_in; k++) {
+		if (b->from_in[k] >= 0)
+			f->holds_in[b->from_in[k]] = true;
+		if (b->from_out[k] >= 0)
+			f->holds_out[b->from_out[k]] = true;
+	}
+}
+
+t_trace *t_trace_tracked(tensors *t, t_trace *f)
+{
+	bool *all = arena_array(t->a, bool, f->n_known + 1);
+	t_trace *g;
+	t_back *b;
+	int32_t n = f->n_out;
+
+	if (f->tracked != NULL || f->holds_in != NULL)
+		return f->tracked != NULL ? f->tracked : f;
+	for (int32_t i = 0; i < f->n_known; i++)
+		all[i] = true;
+	g = arena_copy(t->a, f, sizeof *f);
+	g->id = t->n_traces++;
+	b = new_back(t, f, all);
+	g->out = arena_array(t->a, t_value *,
+		f->n_out + (b->trace != NULL ? b->trace->n_in : 0) + 1);
+	memcpy(g->out, f->out, (size_t)f->n_out * sizeof *f->out);
+	for (int32_t k = 0; b->trace != NULL && k < b->trace->n_in; k++)
+		if (b->from_seed[k] < 0 && b->from_in[k] < 0 &&
+			b->from_out[k] < 0) {
+			b->from_out[k] = n;
+			g->out[n++] = b->trace->in[k];
+			t_value_keep(b->trace->in[k]);
+		}
+	g->n_out = n;
+	g->back.n = g->back.cap = 0;
+	g->back.at = NULL;
+	*vec_push(t->a, &g->back) = b;
+	make_holds(t, g, b);
+	f->tracked = g;
+	return g;
+}
+
+/* Does it read only what the call keeps? */
+static bool is_served(const t_trace *f, const t_back *b)
+{
+	for (int32_t k = 0; b->trace != NULL && k < b->trace->n_in; k++)
+		if (b->from_seed[k] < 0 &&
+			(b->from_in[k] < 0 || !f->holds_in[b->from_in[k]]) &&
+			(b->from_out[k] < 0 || !f->holds_out[b->from_out[k]]))
+			return false;
+	return true;
+}
+
+const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded)
+{
+	t_back *b;
+
+	for (int32_t i = 0; i < f->back.n; i++)
+		if (memcmp(f->back.at[i]->seeded, seeded,
+			    (size_t)f->n_known) == 0)
+			return f->back.at[i];
+	b = new_back(t, f, seeded);
+	if (!is_served(f, b)) /* the one for all results, with zeros */
+		return f->back.at[0];
+	*vec_push(t->a, &f->back) = b;
+	return b;
+}
