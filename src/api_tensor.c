@@ -102,6 +102,8 @@ tensors *api_tensors(tn_context *c)
 	if (c->t == NULL) {
 		c->t = tensors_new(c->a, &b);
 		tensors_limit(c->t, c->o.memory_limit);
+		if (c->poison)
+			tensors_poison(c->t);
 	}
 	return c->t;
 }

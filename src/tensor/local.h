@@ -225,6 +225,7 @@ struct tensors {
 	VEC(tensor *) scope; /* the newest handle of each open scope */
 	t_call *dying; /* calls to be freed */
 	bool is_dying;
+	bool poison; /* memory that is let go is overwritten: for tests */
 	int32_t no_grad; /* depth */
 	int64_t walk, n_walks;
 	t_calls path;  /* of the walk at hand */

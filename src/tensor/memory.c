@@ -87,6 +87,8 @@ void t_buffer_drop(tensors *t, t_buffer *b)
 		return;
 	}
 	b->is_external = false;
+	if (t->poison)
+		memset(b->data, 0xa5, b->bytes);
 	t->stats.bytes_live -= (int64_t)b->bytes;
 	most = t->stats.bytes_live > SPARE_BYTES ? t->stats.bytes_live
 						 : SPARE_BYTES;

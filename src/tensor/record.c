@@ -552,6 +552,11 @@ void tensors_limit(tensors *t, int64_t bytes)
 	t->memory_limit = bytes;
 }
 
+void tensors_poison(tensors *t)
+{
+	t->poison = true;
+}
+
 ir_table *tensors_table(tensors *t)
 {
 	return t->table;

@@ -33,6 +33,8 @@ typedef struct tensor_backend {
 
 tensors *tensors_new(arena *a, const tensor_backend *b);
 ir_table *tensors_table(tensors *t);
+/* For tests: memory that nobody wants any more is overwritten. */
+void tensors_poison(tensors *t);
 /* So much may be kept for gradients, if computing again helps; -1: any. */
 void tensors_limit(tensors *t, int64_t bytes);
 
