@@ -518,6 +518,23 @@ TN_API void tn_set_seed(tn_context *c, uint64_t seed);
 TN_API tn_tensor *tn_at_random_key(
 	const char *file, int32_t line, tn_context *c);
 
+/**
+ * A program as calls on tensors: recorded like code of one's own, so it has
+ * gradients. in: the program's inputs, then its parameters; out: its outputs.
+ *
+ *     tn_onnx_fold(m, 1); tn_onnx_build(&p, m);
+ *     w[i] = tn_parameter(c, tn_program_param(p, i)->name, ...);
+ *     tn_apply(p, 1 + n, (x, w[0] ...), 1, &y); tn_backward(loss(y), NULL) ...
+ *
+ * errors  [apply.count] [apply.input] other numbers, another type
+ *         [apply.row] a program that writes, or has rows of its own
+ * since   0.1
+ */
+#define tn_apply(p, n_in, in, n_out, out)                                      \
+	tn_at_apply(__FILE__, __LINE__, p, n_in, in, n_out, out)
+TN_API tn_status tn_at_apply(const char *file, int32_t line, tn_program *p,
+	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
+
 /* Structures of the memory layout that DLPack defines, under our names. */
 typedef struct tn_dl_device {
 	int32_t type; /* 1: CPU */

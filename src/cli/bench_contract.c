@@ -154,7 +154,8 @@ static bool compile_and_compete(
 	if (tn_program_parse(&c->p, x, text, strlen(text), c->name) < 0)
 		return false;
 	if (tn_program_compile(c->p) >= 0 &&
-		(c->a = cli_arrays_new(x, c->p, &none, 1, false)) != NULL) {
+		(c->a = cli_arrays_new(x, &(cli_model){.program = c->p}, &none,
+			 1, false)) != NULL) {
 		c->out = cli_alloc(tn_program_output(c->p, 0)->n_bytes, 1);
 		good = c->out != NULL && compete(c);
 		free(c->out);

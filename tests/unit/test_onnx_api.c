@@ -1,0 +1,366 @@
+/*
+ * tn_onnx_...: models through the public functions: what must be given, what is
+ * checked at a run, parameters, saving, and training an imported net.
+ */
+#include "unit.h"
+
+#include "onnx_writer.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static char *write_file(const char *text, char *path)
+{
+	env *e = env_new();
+	arena *a = arena_new(e);
+	pb bytes = onnx_write(a, text);
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes.s.at, bytes.s.n), bytes.s.n);
+	close(fd);
+	arena_free(a);
+	env_free(e);
+	return path;
+}
+
+static tn_context *interp_context(void)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c;
+
+	o.interp = true;
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	return c;
+}
+
+static void test_load(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	tn_context *c = interp_context();
+	tn_program *p;
+	float x[2] = {1, 2}, y[2];
+	const void *in = x;
+	void *out = y;
+
+	(void)state;
+	write_file("opset 13; in x float [2]; init w float [2] 5 6; out y;"
+		   "node Mul x w > y;", path);
+	assert_int_equal(tn_onnx_load(&p, c, path), TN_OK);
+	assert_int_equal(tn_program_n_inputs(p), 1);
+	assert_string_equal(tn_program_input(p, 0)->name, "x");
+	assert_null(tn_program_input(p, 1));
+	assert_int_equal(tn_program_n_params(p), 1);
+	assert_string_equal(tn_program_param(p, 0)->name, "w");
+	assert_true(((const float *)tn_program_param_data(p, 0))[1] == 6);
+	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+	assert_true(y[0] == 5 && y[1] == 12);
+	tn_program_free(p);
+	unlink(path);
+	assert_int_equal(tn_onnx_load(&p, c, path), TN_EIO);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.open");
+	tn_context_free(c);
+}
+
+/* A value that decided a shape must stay what it was. */
+static void test_pinned_inputs(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	tn_context *c = interp_context();
+	tn_onnx *m;
+	tn_program *p;
+	int64_t s[2] = {3, -1};
+	float x[6] = {1, 2, 3, 4, 5, 6}, y[6];
+	tn_array a = {.dtype = TN_I64, .rank = 1, .shape = {2}, .n_elems = 2,
+		.n_bytes = sizeof s, .data = s};
+	int64_t other[2] = {2, -1};
+	const void *in[2] = {x, s}, *bad[2] = {x, other};
+	void *out = y;
+
+	(void)state;
+	write_file("opset 13; in x float [N]; in s int64 [2]; out y;"
+		   "node Reshape x s > y;", path);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_string_equal(tn_onnx_input(m, 0)->type, "tensor(float)[N]");
+	assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.dim");
+	assert_int_equal(tn_onnx_set_dim(m, "N", 6), TN_OK);
+	assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.value");
+	assert_int_equal(tn_onnx_give(m, 1, 1, &a), TN_OK);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_output(p, 0)->shape[0], 3);
+	assert_int_equal(tn_program_run(p, in, &out), TN_OK);
+	assert_true(y[5] == 6);
+	assert_int_equal(tn_program_run(p, bad, &out), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.pinned");
+	tn_program_free(p);
+	tn_onnx_free(m);
+	unlink(path);
+	tn_context_free(c);
+}
+
+/* Weights that the model computes are parameters when that is asked for. */
+static void test_fold(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	tn_context *c = interp_context();
+	tn_onnx *m;
+	tn_program *p;
+	float x[4] = {1, 2, 3, 4}, y[4];
+	const void *in = x;
+	void *out = y;
+
+	(void)state;
+	write_file("opset 13; in x float [4]; init s int64 [1] 4; out y;"
+		   "node ConstantOfShape s > w; init t float [2] 5 6;"
+		   "node Concat t t > u : axis=0; node Add w u > v;"
+		   "node Add x v > z; node Mul z w > q; node Add q z > y;",
+		path);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_n_params(p), 1);
+	tn_program_free(p);
+	tn_onnx_fold(m, 5);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_n_params(p), 1);
+	tn_program_free(p);
+	tn_onnx_fold(m, 4);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_n_params(p), 2);
+	assert_string_equal(tn_program_param(p, 0)->name, "w");
+	assert_string_equal(tn_program_param(p, 1)->name, "v");
+	assert_true(((const float *)tn_program_param_data(p, 1))[3] == 6);
+	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+	assert_true(y[0] == 6 && y[3] == 10);
+	tn_program_free(p);
+	tn_onnx_free(m);
+	unlink(path);
+	tn_context_free(c);
+}
+
+/* y = x * w + v of a file: its only output, on x = 1, 1 */
+static void run_pair(tn_context *c, const char *path, float *y)
+{
+	const float x[2] = {1, 1};
+	const void *in = x;
+	void *out = y;
+	tn_program *p;
+
+	assert_int_equal(tn_onnx_load(&p, c, path), TN_OK);
+	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+	tn_program_free(p);
+}
+
+static tn_status save_one(
+	tn_onnx *m, const char *path, const char *name, int64_t n)
+{
+	float data[4] = {7, 8, 9, 9};
+	tn_array a = {.dtype = TN_F32, .rank = 1, .shape = {n}, .n_elems = n,
+		.n_bytes = 4 * (size_t)n, .data = data};
+
+	return tn_onnx_save(m, path, 1, &name, &a);
+}
+
+/* An initialiser, and what a node makes, get other elements. */
+static void test_save(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX", new[64];
+	tn_context *c = interp_context();
+	tn_onnx *m, *again;
+	float y[2];
+
+	(void)state;
+	write_file("opset 13; in x float [2]; init s int64 [1] 2; out y;"
+		   "init w float [2] 2 3; node ConstantOfShape s > v;"
+		   "node Mul x w > t; node Add t v > y;"
+		   "node Split x > p q : axis=0;", path);
+	snprintf(new, sizeof new, "%s.new", path);
+	run_pair(c, path, y);
+	assert_true(y[0] == 2 && y[1] == 3);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_int_equal(save_one(m, new, "w", 2), TN_OK);
+	run_pair(c, new, y);
+	assert_true(y[0] == 7 && y[1] == 8);
+	assert_int_equal(save_one(m, new, "v", 2), TN_OK);
+	run_pair(c, new, y);
+	assert_true(y[0] == 9 && y[1] == 11);
+	/* what was saved can be saved again */
+	assert_int_equal(tn_onnx_open(&again, c, new), TN_OK);
+	assert_int_equal(tn_onnx_n_inputs(again), 1);
+	assert_int_equal(save_one(again, new, "w", 2), TN_OK);
+	tn_onnx_free(again);
+	run_pair(c, new, y);
+	assert_true(y[0] == 14 && y[1] == 16);
+	assert_int_equal(save_one(m, new, "u", 2), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.undefined");
+	assert_int_equal(save_one(m, new, "w", 3), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.shape");
+	assert_int_equal(save_one(m, new, "p", 1), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.graph");
+	assert_int_equal(save_one(m, "/none/x", "w", 2), TN_EIO);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.write");
+	/* a failure leaves the file as it was */
+	run_pair(c, new, y);
+	assert_true(y[0] == 14 && y[1] == 16);
+	tn_onnx_free(m);
+	unlink(new);
+	unlink(path);
+	tn_context_free(c);
+}
+
+/* ---- training ---- */
+
+enum { MAX_PARAMS = 8 };
+
+struct net {
+	tn_context *c;
+	tn_onnx *m;
+	tn_program *p;
+	tn_tensor *param[MAX_PARAMS];
+	int32_t n;
+};
+
+static struct net open_net(const char *path)
+{
+	struct net n = {.c = interp_context()};
+
+	assert_int_equal(tn_onnx_open(&n.m, n.c, path), TN_OK);
+	tn_onnx_fold(n.m, 1);
+	assert_int_equal(tn_onnx_build(&n.p, n.m), TN_OK);
+	n.n = tn_program_n_params(n.p);
+	assert_true(n.n <= MAX_PARAMS);
+	for (int32_t i = 0; i < n.n; i++) {
+		const tn_value *v = tn_program_param(n.p, i);
+
+		n.param[i] = tn_parameter(n.c, v->name, v->dtype, v->rank,
+			v->shape, tn_program_param_data(n.p, i));
+	}
+	return n;
+}
+
+static void close_net(struct net *n)
+{
+	tn_program_free(n->p);
+	tn_onnx_free(n->m);
+	tn_context_free(n->c);
+}
+
+static const float train_x[12] = {1, 0, 2, 0, 1, 1, -1, 2, 0, 2, -1, 1};
+static const int64_t train_t[4] = {0, 1, 1, 0};
+
+static tn_tensor *net_output(struct net *n)
+{
+	const int64_t shape[2] = {4, 3};
+	tn_tensor *in[MAX_PARAMS + 1], *y = NULL;
+
+	in[0] = tn_tensor_new(n->c, TN_F32, 2, shape, train_x);
+	for (int32_t i = 0; i < n->n; i++)
+		in[i + 1] = n->param[i];
+	assert_int_equal(tn_apply(n->p, 1 + n->n, in, 1, &y), TN_OK);
+	return y;
+}
+
+/* An imported net learns; what is saved gives the same outputs as it did. */
+static void test_imported_net_learns(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX", new[64];
+	tn_optimizer_options o = TN_OPTIMIZER_OPTIONS_INIT;
+	const int64_t four = 4;
+	const char *name[MAX_PARAMS];
+	tn_array array[MAX_PARAMS];
+	float before[8], after[8], data[MAX_PARAMS][64];
+	double first = 0, last = 0;
+	tn_optimizer *opt;
+	struct net n;
+
+	(void)state;
+	write_file("opset 13; in x float [4,3]; out y;"
+		   "init w float [3,4] .1 .2 -.3 .4 .5 -.6 .7 .8 -.9 .1 .2 .3;"
+		   "init s int64 [1] 4; node ConstantOfShape s > b;"
+		   "init v float [4,2] .1 -.2 .3 .4 -.5 .6 .7 -.8;"
+		   "node Gemm x w b > h; node Relu h > r;"
+		   "node Concat r r > q : axis=1; init f int64 [1] 0;"
+		   "init t int64 [1] 4; init a int64 [1] 1;"
+		   "node Slice q f t a > k; node MatMul k v > y;", path);
+	snprintf(new, sizeof new, "%s.new", path);
+	n = open_net(path);
+	assert_int_equal(n.n, 3);
+	o.lr = 0.2;
+	assert_int_equal(tn_optimizer_new(&opt, n.c, "sgd", &o), TN_OK);
+	for (int32_t i = 0; i < n.n; i++)
+		assert_int_equal(tn_optimizer_add(opt, n.param[i]), TN_OK);
+	for (int32_t i = 0; i < 30; i++) {
+		tn_tensor *loss;
+
+		assert_int_equal(tn_scope_enter(n.c), TN_OK);
+		loss = tn_cross_entropy(net_output(&n),
+			tn_tensor_new(n.c, TN_I64, 1, &four, train_t));
+		assert_int_equal(tn_backward(loss, NULL), TN_OK);
+		assert_int_equal(tn_optimizer_step(opt), TN_OK);
+		last = tn_item(loss);
+		first = i == 0 ? last : first;
+		assert_int_equal(tn_scope_leave(n.c), TN_OK);
+	}
+	assert_int_equal(tn_context_status(n.c), TN_OK);
+	assert_true(last < 0.5 * first);
+	assert_int_equal(tn_read(net_output(&n), before, sizeof before), TN_OK);
+	for (int32_t i = 0; i < n.n; i++) {
+		const tn_value *v = tn_program_param(n.p, i);
+
+		assert_int_equal(
+			tn_read(n.param[i], data[i], v->n_bytes), TN_OK);
+		name[i] = v->name;
+		array[i] = (tn_array){.dtype = v->dtype, .rank = v->rank,
+			.n_elems = v->n_elems, .n_bytes = v->n_bytes,
+			.data = data[i]};
+		memcpy(array[i].shape, v->shape, sizeof v->shape);
+	}
+	assert_int_equal(tn_onnx_save(n.m, new, n.n, name, array), TN_OK);
+	tn_optimizer_free(opt);
+	close_net(&n);
+	n = open_net(new);
+	assert_int_equal(n.n, 3);
+	assert_int_equal(tn_read(net_output(&n), after, sizeof after), TN_OK);
+	assert_memory_equal(before, after, sizeof before);
+	close_net(&n);
+	unlink(new);
+	unlink(path);
+}
+
+static void test_apply_is_checked(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	const int64_t two = 2;
+	tn_tensor *in[2], *out;
+	struct net n;
+
+	(void)state;
+	write_file("opset 13; in x float [3]; init w float [3] 1 2 3; out y;"
+		   "node Add x w > y;", path);
+	n = open_net(path);
+	in[0] = tn_tensor_new(n.c, TN_F32, 1, &two, NULL);
+	in[1] = n.param[0];
+	assert_int_equal(tn_apply(n.p, 2, in, 1, &out), TN_EINVAL);
+	assert_string_equal(tn_context_diag(n.c)->rule, "apply.input");
+	assert_false(tn_is_valid(out));
+	tn_context_clear(n.c);
+	assert_int_equal(tn_apply(n.p, 1, in, 1, &out), TN_EINVAL);
+	assert_string_equal(tn_context_diag(n.c)->rule, "apply.count");
+	close_net(&n);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_load),
+		cmocka_unit_test(test_pinned_inputs),
+		cmocka_unit_test(test_fold),
+		cmocka_unit_test(test_save),
+		cmocka_unit_test(test_imported_net_learns),
+		cmocka_unit_test(test_apply_is_checked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
