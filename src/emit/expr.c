@@ -202,25 +202,49 @@ static val widened(emitter *em, val v, tn_dtype stored)
 	return em_name_val(em, v);
 }
 
+/* Lanes that adjoin, or lie two apart: of two vectors each second element. */
+static const char *load_whole(emitter *em, const struct place_of *p)
+{
+	const char *load = em_use(em, "load", p->dtype, em->lanes);
+	const char *at = em_element(em, p, NULL);
+	str s;
+
+	if (p->stride == 1)
+		return arena_printf(em->a, "%s(&%s)", load, at);
+	s = str_new(em->a);
+	str_printf(&s,
+		"__builtin_shufflevector(%s(&%s), %s(&%s + %d)", load, at,
+		load, at, em->lanes - 1);
+	for (int32_t l = 0; l < em->lanes; l++)
+		str_printf(&s, ", %d",
+			2 * l < em->lanes ? 2 * l : 2 * l + 1);
+	str_addc(&s, ')');
+	return s.at;
+}
+
+static bool is_near(const struct place_of *p)
+{
+	return p->base == NULL && p->affine && p->varies &&
+	       (p->stride == 1 || p->stride == 2);
+}
+
 /*
- * Lanes that adjoin are loaded whole where all of them lie in the tensor, even
- * where a condition wants some only: nobody looks at the others.
+ * Lanes that are near each other are loaded whole where all of them lie in the
+ * tensor, even where a condition wants some only: nobody looks at the others.
  */
 static bool open_whole(emitter *em, const struct place_of *p, const char *n)
 {
 	int64_t numel;
 	const char *at;
 
-	if (p->param < 0 || p->buf != NULL || p->base != NULL || !p->affine ||
-		p->stride != 1 || !dtype_is_float(p->dtype))
+	if (p->param < 0 || p->buf != NULL || !is_near(p) ||
+		!dtype_is_float(p->dtype))
 		return false;
 	numel = em->s->tensor.at[em->k->param[p->param]].numel;
 	at = em_form_text(em, p->at, NULL);
-	em_line(em, "if ((%s) >= 0 && (%s) <= %" PRId64 ") {", at, at,
-		numel - em->lanes);
-	em_line(em, "	%s = %s(&%s);", n,
-		em_use(em, "load", p->dtype, em->lanes),
-		em_element(em, p, NULL));
+	em_line(em, "if ((%s) >= 0 && (%s) < %" PRId64 ") {", at, at,
+		numel - p->stride * (em->lanes - 1));
+	em_line(em, "	%s = %s;", n, load_whole(em, p));
 	em_line(em, "} else {");
 	em->depth++;
 	return true;
@@ -232,6 +256,10 @@ static val load_lanes(emitter *em, const struct place_of *p, bool guarded)
 		   *cond = guarded ? em_path_text(em, "l") : "";
 	bool whole;
 
+	if (!guarded && is_near(p) && p->stride == 2 && !per_lane(em, p))
+		return widened(em,
+			(val){load_whole(em, p), p->dtype, em->lanes, 0},
+			p->dtype);
 	em_line(em, "%s %s = { 0 };", em_type(em, p->dtype, em->lanes), n);
 	whole = guarded && open_whole(em, p, n);
 	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);

@@ -22,6 +22,7 @@
 
 enum {
 	COLUMN_CHUNKS = 16, /* pieces of the columns, where there are many */
+	COPIED_CHUNKS = 8,  /* of all, where rows are copied for each */
 	CHUNK_PANELS = 4,   /* panels of columns in a chunk, at most */
 	FEW_CHUNKS = 8,
 	BLOCK_MOST = 128,   /* of loops around several nests */
@@ -204,7 +205,7 @@ static void block_one(contract *c, const contract_product *p)
 	tiles = contract_ceil(n, panel * COLUMN_CHUNKS);
 	if (tiles > CHUNK_PANELS)
 		tiles = CHUNK_PANELS;
-	pieces = contract_ceil(COLUMN_CHUNKS, pieces);
+	pieces = contract_ceil(COPIED_CHUNKS, pieces);
 	if (p->pack_x && tiles < contract_ceil(n, panel * pieces))
 		tiles = contract_ceil(n, panel * pieces);
 	c->block[p->j] = panel * tiles;
