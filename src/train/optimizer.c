@@ -4,7 +4,9 @@
  * An optimiser is a row of the table (adamw, sgd, ...): operands p, its
  * states, the gradient, rates; results the next p and states. All updates of a
  * step are recorded together, so that they share kernels, and are written in
- * place. What changes from step to step is data: nothing is compiled again.
+ * place. What changes from step to step, the rate and the number of steps, is
+ * data in tensors: nothing is compiled again, and a step inside a compiled
+ * function counts each time that is called.
  */
 #include <tenon.h>
 
@@ -41,10 +43,22 @@ struct tn_optimizer {
 	tn_context *c;
 	const kind *kind;
 	tn_optimizer_options o;
-	int64_t n_steps;
+	tn_tensor *lr, *n_steps; /* f64, of rank 0 */
 	int32_t n, cap;
 	slot *slot;
 };
+
+/* One that stays, and has no gradient. */
+static tn_tensor *number(tn_context *c, const char *name, double value)
+{
+	tn_tensor *x = NULL;
+
+	if (tn_no_grad_enter(c) < 0)
+		return NULL;
+	x = tn_parameter(c, name, TN_F64, 0, NULL, &value);
+	(void)tn_no_grad_leave(c);
+	return x;
+}
 
 tn_status tn_optimizer_new(tn_optimizer **out, tn_context *c, const char *name,
 	const tn_optimizer_options *options)
@@ -67,6 +81,13 @@ tn_status tn_optimizer_new(tn_optimizer **out, tn_context *c, const char *name,
 	o->c = c;
 	o->kind = k;
 	o->o = *options;
+	o->lr = number(c, "lr", options->lr);
+	o->n_steps = number(c, "steps", 0);
+	if (!tn_is_valid(o->lr) || !tn_is_valid(o->n_steps)) {
+		tn_optimizer_free(o);
+		return tn_context_status(c) < 0 ? tn_context_status(c)
+						: TN_ENOMEM;
+	}
 	*out = o;
 	return TN_OK;
 }
@@ -75,6 +96,8 @@ void tn_optimizer_free(tn_optimizer *o)
 {
 	if (o == NULL)
 		return;
+	tn_drop(o->lr);
+	tn_drop(o->n_steps);
 	for (int32_t i = 0; i < o->n; i++)
 		for (int32_t k = 0; k < o->kind->n_states; k++)
 			tn_drop(o->slot[i].state[k]);
@@ -133,11 +156,14 @@ tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p)
 void tn_optimizer_set_lr(tn_optimizer *o, double lr)
 {
 	o->o.lr = lr;
+	(void)tn_set_data(o->lr, &lr, sizeof lr);
 }
 
 int64_t tn_optimizer_steps(const tn_optimizer *o)
 {
-	return o->n_steps;
+	double n = tn_item(o->n_steps);
+
+	return n >= 0 && n < 9e15 ? (int64_t)n : 0;
 }
 
 tn_tensor *tn_optimizer_state(const tn_optimizer *o, int32_t i, int32_t k)
@@ -149,7 +175,9 @@ tn_tensor *tn_optimizer_state(const tn_optimizer *o, int32_t i, int32_t k)
 
 void tn_optimizer_set_steps(tn_optimizer *o, int64_t n)
 {
-	o->n_steps = n;
+	double v = (double)n;
+
+	(void)tn_set_data(o->n_steps, &v, sizeof v);
 }
 
 tn_status tn_optimizer_add_states(const tn_optimizer *o, tn_params *p)
@@ -226,12 +254,25 @@ static tn_tensor *clipping(const tn_optimizer *o)
 	return sum == NULL ? NULL : tn_clip_factor(sum, o->o.clip_norm);
 }
 
-static tn_status update(tn_optimizer *o, slot *s, tn_tensor *factor)
+/* What all updates of a step share; f64. NULL: is not asked for. */
+typedef struct shared {
+	tn_tensor *factor, *c1, *c2;
+} shared;
+
+/* 1 / (1 - beta^n): moments begin at zero. */
+static tn_tensor *correction(tn_optimizer *o, double beta)
+{
+	tn_tensor *one = tn_scalar(o->c, TN_F64, 1);
+
+	return tn_div(one,
+		tn_sub(one, tn_pow(tn_scalar(o->c, TN_F64, beta), o->n_steps)));
+}
+
+static tn_status update(tn_optimizer *o, slot *s, const shared *h)
 {
 	tn_tensor *in[3 + MAX_STATES + 2], *out[1 + MAX_STATES];
 	tn_tensor *g = tn_gradient(s->p);
 	tn_dtype t = tn_tensor_dtype(s->p);
-	double step = (double)o->n_steps;
 	tn_attr attr[MAX_ATTRS];
 	int32_t n = 0;
 	tn_status status;
@@ -241,11 +282,11 @@ static tn_status update(tn_optimizer *o, slot *s, tn_tensor *factor)
 	in[n++] = s->p;
 	for (int32_t k = 0; k < o->kind->n_states; k++)
 		in[n++] = s->state[k];
-	in[n++] = factor != NULL ? tn_mul(g, factor) : g;
-	in[n++] = tn_scalar(o->c, t, o->o.lr);
-	if (o->kind->corrects) {
-		in[n++] = tn_scalar(o->c, t, 1 / (1 - pow(o->o.beta1, step)));
-		in[n++] = tn_scalar(o->c, t, 1 / (1 - pow(o->o.beta2, step)));
+	in[n++] = h->factor != NULL ? tn_mul(g, h->factor) : g;
+	in[n++] = tn_cast(o->lr, t);
+	if (h->c1 != NULL) {
+		in[n++] = tn_cast(h->c1, t);
+		in[n++] = tn_cast(h->c2, t);
 	}
 	status = tn_call(o->c, o->kind->row, n, in, attributes(o, attr), attr,
 		1 + o->kind->n_states, out);
@@ -260,16 +301,21 @@ static tn_status update(tn_optimizer *o, slot *s, tn_tensor *factor)
 tn_status tn_optimizer_step(tn_optimizer *o)
 {
 	tn_status s = tn_scope_enter(o->c);
-	tn_tensor *factor = NULL;
+	shared h = {0};
 
 	if (s < 0)
 		return s;
-	o->n_steps++;
 	tn_no_grad_enter(o->c);
+	s = tn_copy_(o->n_steps,
+		tn_add(o->n_steps, tn_scalar(o->c, TN_F64, 1)));
 	if (o->o.clip_norm > 0)
-		factor = clipping(o);
+		h.factor = clipping(o);
+	if (o->kind->corrects) {
+		h.c1 = correction(o, o->o.beta1);
+		h.c2 = correction(o, o->o.beta2);
+	}
 	for (int32_t i = 0; i < o->n && s >= 0; i++)
-		s = update(o, &o->slot[i], factor);
+		s = update(o, &o->slot[i], &h);
 	tn_no_grad_leave(o->c);
 	tn_scope_leave(o->c);
 	return s;

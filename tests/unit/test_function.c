@@ -302,6 +302,79 @@ static void test_step(void **state)
 	tn_context_free(c);
 }
 
+/* ---- a step with an optimiser in it ---- */
+
+struct training {
+	tn_tensor *w;
+	tn_optimizer *o;
+};
+
+static tn_status adamw_step(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	struct training *m = user;
+	tn_tensor *y = tn_sub(tn_mul(m->w, in[0]), in[1]);
+	tn_status s;
+
+	(void)c;
+	out[0] = tn_reduce_sum(tn_mul(y, y), NULL, 0, false);
+	s = tn_backward(out[0], NULL);
+	return s < 0 ? s : tn_optimizer_step(m->o);
+}
+
+static void train(bool is_compiled, double *figure)
+{
+	static const double x[3] = {1, 2, 3}, y[3] = {2, 2, 2};
+	tn_optimizer_options oo = TN_OPTIMIZER_OPTIONS_INIT;
+	tn_context *c = context(true);
+	struct training m;
+	tn_function *f;
+	int32_t n = 0;
+
+	oo.clip_norm = 1;
+	m.w = tn_parameter(c, "w", TN_F64, 1, n3, x);
+	assert_int_equal(tn_optimizer_new(&m.o, c, "adamw", &oo), TN_OK);
+	assert_int_equal(tn_optimizer_add(m.o, m.w), TN_OK);
+	f = compiled(c, adamw_step, &m, 2, 1);
+	for (int32_t k = 0; k < 8; k++) {
+		tn_tensor *in[2], *loss;
+		double v[3];
+
+		tn_scope_enter(c);
+		tn_optimizer_set_lr(m.o, 0.1 / (k + 1));
+		in[0] = tn_tensor_new(c, TN_F64, 1, n3, x);
+		in[1] = tn_tensor_new(c, TN_F64, 1, n3, y);
+		if (is_compiled)
+			assert_int_equal(
+				tn_function_call(f, in, &loss), TN_OK);
+		else
+			assert_int_equal(
+				adamw_step(c, &m, in, &loss), TN_OK);
+		figure[n++] = tn_item(loss);
+		assert_int_equal(tn_read(m.w, v, sizeof v), TN_OK);
+		for (int32_t i = 0; i < 3; i++)
+			figure[n++] = v[i];
+		assert_int_equal(tn_optimizer_steps(m.o), k + 1);
+		tn_scope_leave(c);
+	}
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_function_free(f);
+	tn_optimizer_free(m.o);
+	tn_context_free(c);
+}
+
+static void test_training(void **state)
+{
+	double plain[32], with[32];
+
+	(void)state;
+	train(false, plain);
+	train(true, with);
+	for (int32_t k = 0; k < 32; k++)
+		near(plain[k], with[k]);
+	assert_true(plain[28] < plain[0]);
+}
+
 /* ---- random numbers, and functions in functions ---- */
 
 static tn_status noise(tn_context *c, void *user, tn_tensor *const *in,
@@ -436,6 +509,7 @@ int main(void)
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_statistic),
 		cmocka_unit_test(test_step),
+		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_inside),
 		cmocka_unit_test(test_refused),
 	};
