@@ -27,7 +27,7 @@ static t_value *simple(tensors *t, const char *row, int32_t n,
 
 static t_value *sum_of(tensors *t, t_value *x, t_value *y)
 {
-	t_read arg[2] = {{x, NULL, false}, {y, NULL, false}};
+	t_read arg[2] = {{x, NULL, false, 0}, {y, NULL, false, 0}};
 	const ir_type *type[2] = {&x->type, &y->type};
 
 	return simple(t, "add", 2, arg, type, 0, NULL);
@@ -56,7 +56,7 @@ static const ir_type *view_type(const t_value *v, const t_view *w)
 /* v seen through w, as a value */
 static t_value *seen(tensors *t, t_value *v, t_view *w)
 {
-	t_read arg = {v, w, false};
+	t_read arg = {v, w, false, 0};
 	const ir_type *type = view_type(v, w);
 
 	return w == NULL ? v : simple(t, "copy", 1, &arg, &type, 0, NULL);
@@ -68,7 +68,7 @@ static t_value *zeroed(tensors *t, t_value *v, t_view *w)
 	t_value *zero = filled(t, view_type(v, w), 0);
 
 	return t_record_write(
-		t, (t_read){v, w, false}, (t_read){zero, NULL, false});
+		t, (t_read){v, w, false, 0}, (t_read){zero, NULL, false, 0});
 }
 
 /* ---- collecting ---- */
@@ -102,7 +102,7 @@ static t_value *through_views(tensors *t, t_view *w, t_value *g)
 			const struct grad_operand *o = &r->g->operand[k];
 
 			arg[k] = o->from == GRAD_SEED
-				? (t_read){g, NULL, false}
+				? (t_read){g, NULL, false, 0}
 				: w->extra[o->i - 1];
 		}
 		g = t_record(t, r->entry, r->g->n_operands, arg)->result[0];
@@ -250,7 +250,7 @@ static t_value *remade(tensors *t, t_value *v)
 
 static t_read held(tensors *t, const t_read *r)
 {
-	return r->v->again ? (t_read){remade(t, r->v), r->view, false} : *r;
+	return r->v->again ? (t_read){remade(t, r->v), r->view, false, 0} : *r;
 }
 
 static void back_call(tensors *t, t_call *c)
@@ -276,14 +276,14 @@ static void back_call(tensors *t, t_call *c)
 		const struct grad_operand *o = &r->g->operand[k];
 
 		if (o->is_shape)
-			arg[k] = (t_read){shape_of(t, r, k), NULL, false};
+			arg[k] = (t_read){shape_of(t, r, k), NULL, false, 0};
 		else if (o->from == GRAD_OPERAND)
 			arg[k] = held(t, &c->arg[o->i]);
 		else if (o->from == GRAD_SEED)
-			arg[k] = (t_read){c->result[o->i]->acc, NULL, false};
+			arg[k] = (t_read){c->result[o->i]->acc, NULL, false, 0};
 		else
 			arg[k] = held(t, &(t_read){result_of(t, c, o->i),
-						 NULL, false});
+						 NULL, false, 0});
 	}
 	made = t_record(t, r->entry, r->g->n_operands, arg);
 	for (int32_t k = 0; k < r->g->n_results; k++)
@@ -310,8 +310,8 @@ static void back_write(tensors *t, t_call *c)
 		meet(t, here);
 		at = seen(t, g, to->view);
 		meet(t, at);
-		here = t_record_write(t, (t_read){here, to->view, false},
-			(t_read){at, NULL, false});
+		here = t_record_write(t, (t_read){here, to->view, false, 0},
+			(t_read){at, NULL, false, 0});
 		collect(t, &w->slot->acc, here);
 	} else if (value->v->tracked) {
 		give(t, value, seen(t, g, to->view));
@@ -351,12 +351,12 @@ static t_read back_operand(
 	of = written(c, r);
 	if (b->from_seed[k] < 0)
 		return (t_read){result_of(t, c, r),
-			of != NULL ? of->view : NULL, false};
+			of != NULL ? of->view : NULL, false, 0};
 	v = seeded[r] ? seen(t, c->result[r]->acc,
 				of != NULL ? of->view : NULL)
 		      : filled(t, &c->trace->out[r]->type, 0);
 	meet(t, v);
-	return (t_read){v, NULL, false};
+	return (t_read){v, NULL, false, 0};
 }
 
 /* Result k of the backward is g. */
@@ -593,7 +593,7 @@ static void check_tracked(tensors *t, const tensor *x)
 
 static void begin_at(tensors *t, tensor *x, tensor *seed)
 {
-	t_read r = {t_cur(t, x->storage), x->view, false};
+	t_read r = {t_cur(t, x->storage), x->view, false, 0};
 	t_value *g = seed_of(t, x, seed);
 
 	visit(t, r.v);

@@ -67,6 +67,7 @@ static void meet(tensors *t, t_value *v)
 	if (v->buf != NULL) {
 		v->number = 2 * t->input.n + 1;
 		*vec_push(t->a, &t->input) = v;
+		*vec_push(t->a, &t->stretch) = (t_stretch){0, &v->type};
 	}
 }
 
@@ -150,7 +151,7 @@ static void number_values(tensors *t)
 {
 	int32_t n = 0;
 
-	t->input.n = 0;
+	t->input.n = t->stretch.n = 0;
 	for (int32_t k = 0; k < t->todo.n; k++) {
 		t_call *c = t->todo.at[k];
 
@@ -225,10 +226,102 @@ static void find_bases(tensors *t)
 	}
 }
 
+/* ---- stretches ---- */
+
+/* Is the view a stretch of what it is a view of, in the same order? */
+static bool is_stretch(tensors *t, t_entry *e)
+{
+	const ir_inst *p = e->inst;
+	const ir_type *to = &p->tensor[p->result[0]].type, *from = NULL;
+	const ix_form *at[TN_MAX_RANK], *below[TN_MAX_RANK + 1], *f;
+	arena *a;
+	ix *x;
+	ix_dom d = {.box = {.n = to->rank, .extent = to->shape}};
+
+	if (e->shape != T_UNKNOWN)
+		return e->shape == T_STRETCH;
+	e->shape = T_SCATTERED;
+	for (int32_t i = 0; i < p->n_tensors; i++) {
+		if (p->tensor[i].operand > 0)
+			return false; /* at an offset that is data */
+		if (p->tensor[i].operand == 0)
+			from = &p->tensor[i].type;
+	}
+	if (from == NULL || shape_numel(to->shape, to->rank) == 0)
+		return false;
+	a = arena_child(t->a);
+	x = ix_new(a);
+	for (int32_t i = 0; i < to->rank; i++)
+		at[i] = ix_axis(x, &d, i);
+	ir_view_place(x, &d, p, NULL, at, below);
+	f = ix_sub(x, &d,
+		ix_linearise(x, &d, from->rank, from->shape, below),
+		ix_linearise(x, &d, to->rank, to->shape, at));
+	if (f->n == 0) {
+		e->shape = T_STRETCH;
+		e->from = f->c0;
+	}
+	arena_free(a);
+	return e->shape == T_STRETCH;
+}
+
+/*
+ * A read of a stretch of elements that are there is an input of its own: a
+ * batch of data is the same program wherever it begins.
+ */
+static void find_stretch(tensors *t, t_read *r)
+{
+	const t_value *v = r->v;
+	const ir_type *type;
+	int64_t from = 0;
+
+	r->window = 0;
+	if (r->view == NULL || v->buf == NULL || v->number % 2 == 0 ||
+		t->base.at[v->number / 2] != NULL)
+		return;
+	for (const t_view *w = r->view; w != NULL; w = w->parent) {
+		if (!is_stretch(t, w->entry))
+			return;
+		from += w->entry->from;
+	}
+	type = &r->view->entry->inst
+			->tensor[r->view->entry->inst->result[0]]
+			.type;
+	for (int32_t i = 0; i < t->input.n && r->window == 0; i++)
+		if (t->input.at[i] == v && t->stretch.at[i].from == from &&
+			t->stretch.at[i].type == type)
+			r->window = i + 1;
+	if (r->window > 0)
+		return;
+	*vec_push(t->a, &t->input) = r->v;
+	*vec_push(t->a, &t->stretch) = (t_stretch){from, type};
+	*vec_push(t->a, &t->base) = NULL;
+	r->window = t->input.n;
+}
+
+static void find_stretches(tensors *t)
+{
+	for (int32_t k = 0; k < t->todo.n; k++) {
+		t_call *c = t->todo.at[k];
+
+		for (int32_t i = 0; i < c->n_args; i++) {
+			c->arg[i].window = 0;
+			if (!(t_is_write(c) && i == 0) &&
+				(c->trace == NULL || c->trace->next[i] < 0))
+				find_stretch(t, &c->arg[i]);
+		}
+	}
+}
+
 /* ---- the key ---- */
 
 static void code_read(tensors *t, const t_read *r)
 {
+	if (r->window > 0) {
+		code(t, 2 * r->window - 1);
+		code(t, -1);
+		return;
+	}
 	code(t, r->v->number);
 	for (const t_view *w = r->view; w != NULL; w = w->parent) {
 		code(t, w->entry->id);
@@ -283,7 +376,7 @@ static void make_key(tensors *t)
 		}
 	}
 	for (int32_t i = 0; i < t->input.n; i++) {
-		code_type(t, &t->input.at[i]->type);
+		code_type(t, t->stretch.at[i].type);
 		code(t, t->base.at[i] != NULL);
 	}
 }
@@ -335,7 +428,9 @@ static void make_buffers(tensors *t)
 		t_value *v = t->input.at[i];
 		t_buffer *b;
 
-		*vec_push(t->a, &t->in) = v->buf->data;
+		*vec_push(t->a, &t->in) = (char *)v->buf->data +
+			(size_t)t->stretch.at[i].from *
+				dtype_size(v->type.dtype);
 		if (t->base.at[i] == NULL || !is_wanted(v))
 			continue;
 		b = t_buffer_new(t, t_bytes(&v->type));
@@ -392,6 +487,7 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 		number_values(t);
 	}
 	find_bases(t);
+	find_stretches(t);
 	make_key(t);
 	t->stats.n_flushes++;
 	plan = plan_of(t);

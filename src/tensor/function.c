@@ -359,22 +359,22 @@ static t_read operand(tensor_function *f, tensor *const *in, const source *s)
 	switch (s->kind) {
 	case FROM_ARG:
 		return (t_read){t_cur(t, in[s->arg]->storage),
-			in[s->arg]->view, false};
+			in[s->arg]->view, false, 0};
 	case FROM_STORAGE_OF:
 		return (t_read){
-			t_cur(t, in[s->arg]->storage), NULL, false};
+			t_cur(t, in[s->arg]->storage), NULL, false, 0};
 	case FROM_KNOWN:
-		return (t_read){t_cur(t, s->s), NULL, false};
+		return (t_read){t_cur(t, s->s), NULL, false, 0};
 	case FROM_GRADIENT:
 		(void)t_cur(t, s->s);
-		return (t_read){s->s->slot->grad, NULL, false};
+		return (t_read){s->s->slot->grad, NULL, false, 0};
 	case FROM_KEY:
-		return (t_read){capture_key(t), NULL, false};
+		return (t_read){capture_key(t), NULL, false, 0};
 	case FROM_VALUE:
 	case FROM_BODY:
 		break;
 	}
-	return (t_read){s->v, NULL, false};
+	return (t_read){s->v, NULL, false, 0};
 }
 
 static t_storage *target(tensor *const *in, const source *s)

@@ -42,6 +42,9 @@ typedef struct t_entry {
 	int32_t id;
 	const ir_inst *inst;
 	bool is_view;
+	/* a view that is a stretch of its operand, in its order, from here on */
+	enum { T_UNKNOWN, T_STRETCH, T_SCATTERED } shape;
+	int64_t from;
 	int64_t work; /* to compute it; 0: not known yet */
 	VEC(struct t_rule *) rule; /* adjoints derived so far */
 } t_entry;
@@ -67,6 +70,7 @@ typedef struct t_read {
 	t_value *v;
 	t_view *view;
 	bool no_data; /* knows of v, but does not want its elements any more */
+	int32_t window; /* of the flush at hand: 1 + the input that is just this; 0 */
 } t_read;
 
 /* One movement row on top of others. */
@@ -200,6 +204,12 @@ typedef struct t_back {
 /* What is recorded in a function while it is compiled. */
 typedef struct t_capture t_capture;
 
+/* Elements `from` ... of a value, as a tensor of a type. */
+typedef struct t_stretch {
+	int64_t from;
+	const ir_type *type;
+} t_stretch;
+
 typedef struct t_plan {
 	void *compiled;
 } t_plan;
@@ -245,6 +255,7 @@ struct tensors {
 	VEC(t_call *) todo;
 	VEC(t_value *) stack;
 	VEC(t_value *) input;
+	VEC(t_stretch) stretch; /* by input: which part of its value */
 	VEC(t_value *) base; /* by input: the newest value in its memory */
 	VEC(t_value *) output;
 	VEC(t_buffer *) made;

@@ -324,7 +324,7 @@ t_read t_read_of(t_value *v, t_view *view)
 {
 	t_value_keep(v);
 	t_view_keep(view);
-	return (t_read){v, view, false};
+	return (t_read){v, view, false, 0};
 }
 
 void t_read_drop(tensors *t, t_read *r)

@@ -57,6 +57,8 @@ static int32_t value_of(building *b, const t_value *v)
 
 static int32_t read_value(building *b, const t_read *r, int32_t depth)
 {
+	if (r->window > 0)
+		return b->input[r->window - 1];
 	return seen_through(b, value_of(b, r->v), r->view, depth);
 }
 
@@ -211,7 +213,7 @@ ir_program *t_program(tensors *t, arena *a)
 			*vec_push(a, &b.result) = (made){-1, NULL};
 	for (int32_t i = 0; i < t->input.n; i++) {
 		const char *name = arena_printf(a, "x%d", (int)i);
-		const ir_type *y = &t->input.at[i]->type;
+		const ir_type *y = t->stretch.at[i].type;
 
 		b.input[i] = t->base.at[i] != NULL
 			? ir_program_param(b.p, name, *y, (loc){0})

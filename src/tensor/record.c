@@ -350,7 +350,7 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 		t_check(t, x[i]);
 		type[i] = &x[i]->type;
 		t_renew(t, x[i]->storage);
-		arg[i] = (t_read){t_cur(t, x[i]->storage), x[i]->view, false};
+		arg[i] = (t_read){t_cur(t, x[i]->storage), x[i]->view, false, 0};
 	}
 	e = entry_of(t, row, n, type, n_attrs, attr);
 	if (e->inst->n_results > n_out || e->inst->n_results > IR_MAX_OUT)
@@ -460,9 +460,9 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 		check_view(t, x);
 	t_renew(t, x->storage);
 	t_renew(t, v->storage);
-	to = (t_read){t_cur(t, x->storage), x->view, false};
+	to = (t_read){t_cur(t, x->storage), x->view, false, 0};
 	next = t_record_write(
-		t, to, (t_read){t_cur(t, v->storage), v->view, false});
+		t, to, (t_read){t_cur(t, v->storage), v->view, false, 0});
 	t_value_keep(next);
 	/* what is written without a gradient is a leaf of its own */
 	if (t->no_grad > 0 && to.v->tracked) {

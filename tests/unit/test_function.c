@@ -161,6 +161,48 @@ static void test_kinds(void **state)
 	tn_context_free(c);
 }
 
+/* Batches of one tensor are one program, wherever they begin. */
+static void test_batches(void **state)
+{
+	tn_context *c = context(false);
+	tn_function *f = compiled(c, add_into, NULL, 2, 1);
+	const int64_t shape[2] = {8, 4}, part[2] = {2, 4};
+	tn_tensor *x, *y, *in[2];
+	double v[32];
+	tn_stats a, b;
+
+	(void)state;
+	for (int32_t i = 0; i < 32; i++)
+		v[i] = i;
+	x = tn_tensor_new(c, TN_F64, 2, shape, v);
+	for (int32_t k = 0; k < 4; k++) {
+		double want[8], sum[8];
+
+		tn_scope_enter(c);
+		in[0] = tn_tensor_new(c, TN_F64, 2, part, NULL);
+		in[1] = tn_narrow(x, 0, 2 * k, 2);
+		assert_int_equal(tn_function_call(f, in, &y), TN_OK);
+		for (int32_t i = 0; i < 8; i++) {
+			sum[i] = v[8 * k + i];
+			want[i] = sum[i] * sum[i];
+		}
+		expect(y, 8, want);
+		expect(in[0], 8, sum);
+		/* a row in the middle of one, too */
+		expect(tn_mul(tn_select(in[1], 0, 1), tn_select(x, 0, 7)), 4,
+			(double[4]){v[8 * k + 4] * 28, v[8 * k + 5] * 29,
+				v[8 * k + 6] * 30, v[8 * k + 7] * 31});
+		tn_scope_leave(c);
+		if (k == 1)
+			tn_context_stats(c, &a);
+	}
+	tn_context_stats(c, &b);
+	assert_int_equal(a.n_programs, b.n_programs);
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_function_free(f);
+	tn_context_free(c);
+}
+
 /* ---- a statistic that is written twice: case 1 ---- */
 
 struct norm {
@@ -507,6 +549,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outputs),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_statistic),
 		cmocka_unit_test(test_step),
 		cmocka_unit_test(test_training),
