@@ -12,7 +12,10 @@
 #include "fuse/inner.h"
 
 /* With fewer parallel iterations a reduction is split into so many chunks. */
-enum { SPLIT_PAR = 64 };
+enum {
+	SPLIT_PAR = 64,
+	LANES = 16 /* of a tile */
+};
 
 typedef struct cost {
 	fuse_state *f;
@@ -344,22 +347,50 @@ static void add_reads(cost *c)
 
 /* ---- all ---- */
 
+/*
+ * Tiles of a product need loops around everything that are parallel and cut
+ * nothing else: what is reduced, scanned or scattered with it stays a plain
+ * loop, and its sums are made one by one.
+ */
+static bool has_tiles(const cost *c)
+{
+	for (int32_t i = 0; i < c->s->class.n && c->s->n > 1; i++)
+		if (c->s->class.at[i].kind != AXIS_P)
+			return false;
+	for (int32_t m = 0; m < c->s->n; m++)
+		if (c->s->m.at[m].u->e.push != NULL)
+			return false;
+	return true;
+}
+
+/* Wide enough for the lanes on one side? */
+static bool is_wide(const eqn_unit *u)
+{
+	for (int32_t i = 0; i < u->e.n_left; i++)
+		if (u->box.extent[i] >= LANES)
+			return true;
+	return false;
+}
+
 static double arithmetic(const cost *c)
 {
-	double plain = 0, contracted = 0;
+	double plain = 0, contracted = 0, untiled = 0;
+	bool tiles = has_tiles(c);
 
 	for (int32_t m = 0; m < c->s->n; m++) {
 		const eqn_unit *u = c->s->m.at[m].u;
 		double volume = (double)u->volume, flops = (double)u->flops;
 
 		if (u->contraction) {
-			contracted += 2 * volume;
+			*(tiles || !is_wide(u) ? &contracted : &untiled) +=
+				2 * volume;
 			flops = flops > 2 ? flops - 2 : 0;
 		}
 		plain += volume * flops;
 	}
 	return plain / c->f->t->flops_per_s +
-	       contracted / c->f->t->contract_per_s;
+	       contracted / c->f->t->contract_per_s +
+	       untiled / c->f->t->plain_contract_per_s;
 }
 
 double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)

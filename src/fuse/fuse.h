@@ -17,7 +17,8 @@
 typedef struct fuse_target {
 	double bytes_per_s;	/* memory, one core */
 	double flops_per_s;	/* elementwise arithmetic, one core */
-	double contract_per_s;	/* contractions, one core */
+	double contract_per_s;	/* contractions in tiles, one core */
+	double plain_contract_per_s; /* and as plain loops */
 	double launch_s;	/* one kernel */
 	int32_t cores;
 	int64_t l2_bytes;	/* per core */

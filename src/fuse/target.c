@@ -18,6 +18,7 @@ fuse_target fuse_target_host(void)
 		.bytes_per_s = 13e9,
 		.flops_per_s = 40e9, /* exp: 12 flops, 0.3 ns */
 		.contract_per_s = 150e9,
+		.plain_contract_per_s = 8e9,
 		.launch_s = 2e-6,
 		.cores = 8,
 		.l2_bytes = 1 << 20, /* half of it: the other is other data's */
