@@ -437,60 +437,104 @@ void em_close_lane_accs(emitter *em, int32_t first)
 	em->acc.n = first;
 }
 
-/* One square by registers; what is left at the sides element by element. */
+/* A square tile as it is turned: what is read along i is written along j. */
+struct square {
+	emitter *em;
+	const loop_node *n;
+	struct place_of to, from;
+	int32_t iv, jv;
+	int64_t ri, step; /* between rows of what is written, and of what is read */
+};
+
+/* for (; i + 16 <= ihi; i += 16), by registers */
+static void whole_squares(const struct square *q)
+{
+	emitter *em = q->em;
+	const char *i = em->var[q->iv];
+	int32_t w = q->n->lanes;
+	const char *turn = em_own(
+		em, arena_printf(em->a, "transpose_%sx%d",
+			    dtype_name(q->to.dtype), w));
+
+	em_type(em, q->to.dtype, w);
+	em_use(em, "load", q->to.dtype, w);
+	em_use(em, "store", q->to.dtype, w);
+	em_line(em, "for (; %s + %d <= %s; %s += %d) {", i, w,
+		em->span[q->iv].hi, i, w);
+	em->depth++;
+	for (int32_t b = 0; b < q->n->n_ahead; b++) {
+		em_line(em, "for (int k = 0; k < %d; k++)", w);
+		em_line(em,
+			"	__builtin_prefetch(&p%d[%s + %" PRId64
+			" * k], 0, 2);",
+			q->from.param,
+			em_form_text(em, q->n->ahead[b].at, NULL), q->step);
+	}
+	em_line(em, "%s(&%s, %" PRId64 ", &%s, %" PRId64 ");", turn,
+		em_element(em, &q->to, NULL), q->ri,
+		em_element(em, &q->from, NULL), q->step);
+	em->depth--;
+	em_line(em, "}");
+}
+
+/* From i on, j as far as its tile goes, element by element. */
+static void left_over(const struct square *q, const char *end)
+{
+	emitter *em = q->em;
+	const char *i = em->var[q->iv], *j = em->var[q->jv];
+
+	em_line(em, "for (; %s < %s; %s++)", i, em->span[q->iv].hi, i);
+	em_line(em, "	for (i64 k = %s; k < %s; k++)", j, end);
+	em->var[q->jv] = "k";
+	em_line(em, "		%s = %s;", em_element(em, &q->to, NULL),
+		em_element(em, &q->from, NULL));
+	em->var[q->jv] = j;
+}
+
+/*
+ * Squares by registers; what is left at the sides element by element. Where it
+ * is known that nothing is left there is no code for it: C compilers look into
+ * loops that are never reached, and find that they do not end.
+ */
 static void transpose(emitter *em, const loop_node *n)
 {
 	const loop_eqn *e = &em->k->eqn[n->eqn];
-	struct place_of to = em_place_tensor(em, e->e->out[0], e->at, false);
 	const expr *r = e->body[0];
-	struct place_of from = em_place_tensor(em, r->tensor, r->form, true);
-	const char *square = em_own(
-		em, arena_printf(em->a, "transpose_%sx%d", dtype_name(to.dtype),
-			    n->lanes));
-	int32_t iv = n->var, w = n->lanes, b;
-	int32_t jv = n->row_var >= 0 ? n->row_var : n->up->var;
-	const char *i = em->var[iv], *j = em->var[jv];
-	const char *ihi = em->span[iv].hi, *jhi = em->span[jv].hi;
-	int64_t ri = 0, rj = 0, step;
+	struct square q = {em, n,
+		em_place_tensor(em, e->e->out[0], e->at, false),
+		em_place_tensor(em, r->tensor, r->form, true), n->var,
+		n->row_var >= 0 ? n->row_var : n->up->var, 0, 0};
+	const struct span *is = &em->span[q.iv], *js = &em->span[q.jv];
+	int32_t w = n->lanes;
+	const char *i = em->var[q.iv], *j = em->var[q.jv];
+	int64_t rj = 0;
 
-	em_type(em, to.dtype, w);
-	em_use(em, "load", to.dtype, w);
-	em_use(em, "store", to.dtype, w);
-	loop_stride(r->form, jv, em->k->var[jv].extent, &step);
-	for (b = 0; b < to.buf->n_vars; b++) {
-		ri = to.buf->var[b] == iv ? to.buf->stride[b] : ri;
-		rj = to.buf->var[b] == jv ? to.buf->stride[b] : rj;
+	loop_stride(r->form, q.jv, em->k->var[q.jv].extent, &q.step);
+	for (int32_t b = 0; b < q.to.buf->n_vars; b++) {
+		if (q.to.buf->var[b] == q.iv)
+			q.ri = q.to.buf->stride[b];
+		if (q.to.buf->var[b] == q.jv)
+			rj = q.to.buf->stride[b];
 	}
 	if (rj != 1)
 		emit_bug(em, "a transposed tile lies across", "");
-	em_line(em, "for (i64 %s = %s; %s < %s; %s += %d) {", j,
-		em->span[jv].lo, j, jhi, j, w);
-	em_line(em, "	i64 %s = %s;", i, em->span[iv].lo);
-	em_line(em, "	if (%s + %d <= %s)", j, w, jhi);
-	em_line(em, "		for (; %s + %d <= %s; %s += %d) {", i, w, ihi,
-		i, w);
-	for (b = 0; b < n->n_ahead; b++) {
-		em_line(em, "			for (int k = 0; k < %d; k++)",
-			w);
-		em_line(em,
-			"				__builtin_prefetch("
-			"&p%d[%s + %" PRId64 " * k], 0, 2);",
-			from.param, em_form_text(em, n->ahead[b].at, NULL),
-			step);
+	em_line(em, "for (i64 %s = %s; %s < %s; %s += %d) {", j, js->lo, j,
+		js->hi, j, w);
+	em->depth++;
+	em_line(em, "i64 %s = %s;", i, is->lo);
+	if (js->len < 0 || js->len % w != 0) {
+		em_line(em, "if (%s + %d > %s) {", j, w, js->hi);
+		em->depth++;
+		left_over(&q, js->hi);
+		em_line(em, "continue;");
+		em->depth--;
+		em_line(em, "}");
 	}
-	em_line(em,
-		"			%s(&%s, %" PRId64 ", &%s, %" PRId64
-		");",
-		square, em_element(em, &to, NULL), ri,
-		em_element(em, &from, NULL), step);
-	em_line(em, "		}");
-	em_line(em, "	for (; %s < %s; %s++)", i, ihi, i);
-	em_line(em, "		for (i64 k = %s; k < %s && k < %s + %d; k++)",
-		j, jhi, j, w);
-	em->var[jv] = "k";
-	em_line(em, "			%s = %s;", em_element(em, &to, NULL),
-		em_element(em, &from, NULL));
-	em->var[jv] = j;
+	if (is->len < 0 || is->len >= w)
+		whole_squares(&q);
+	if (is->len < 0 || is->len % w != 0)
+		left_over(&q, arena_printf(em->a, "%s + %d", j, w));
+	em->depth--;
 	em_line(em, "}");
 }
 
