@@ -51,7 +51,23 @@ list on_list_iota(node *d, int32_t n)
 
 bool on_has(const node *d, int32_t i)
 {
+	if (i < d->n_in)
+		d->asked_in[i] = true;
 	return i < d->n_in && d->in[i].kind != VAL_NONE;
+}
+
+const val *on_val(const node *d, int32_t i)
+{
+	static const val none;
+
+	return on_has(d, i) ? &d->in[i] : &none;
+}
+
+const val *on_vals(const node *d)
+{
+	for (int32_t i = 0; i < d->n_in; i++)
+		d->asked_in[i] = true;
+	return d->in;
 }
 
 int32_t on_in(node *d, int32_t i)
@@ -130,6 +146,8 @@ static const onnx_attr *find_attr(
 {
 	const onnx_attr *x = own_attr(d->n, name);
 
+	if (x != NULL)
+		d->asked_attr[x - d->n->attr.at] = true;
 	if (x != NULL && x->ref != NULL) {
 		const char *ref = x->ref;
 
@@ -142,6 +160,11 @@ static const onnx_attr *find_attr(
 	if (x != NULL && type != ONNX_ATTR_NONE && x->type != type)
 		on_fail(d, "onnx.attr", "attribute %s is of another type", name);
 	return x;
+}
+
+void on_ignore(const node *d, const char *name)
+{
+	(void)find_attr(d, name, ONNX_ATTR_NONE);
 }
 
 bool on_has_attr(const node *d, const char *name)

@@ -159,6 +159,22 @@ static _Noreturn void no_operator(const node *d)
 		d->n->op, d->n->domain, (long long)d->opset);
 }
 
+/*
+ * An input or attribute that the builder has not looked at would be ignored,
+ * and the result would be another than the model means.
+ */
+static void check_asked(const node *d)
+{
+	for (int32_t i = 0; i < d->n_in; i++)
+		if (d->in[i].kind != VAL_NONE && !d->asked_in[i])
+			on_fail(d, "onnx.input", "its input %d is not supported",
+				(int)i);
+	for (int32_t i = 0; i < d->n->attr.n; i++)
+		if (!d->asked_attr[i])
+			on_fail(d, "onnx.attr", "attribute %.100s is not "
+				"supported", d->n->attr.at[i].name);
+}
+
 static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
 {
 	const onnx_function *f = find_function(x->m, n);
@@ -174,6 +190,8 @@ static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
 	d.n_out = n->out.n;
 	d.in = in;
 	d.out = arena_array(x->a, val, n->out.n + 1);
+	d.asked_in = arena_array(x->a, bool, n->in.n + 1);
+	d.asked_attr = arena_array(x->a, bool, n->attr.n + 1);
 	d.opset = version_of(frame->opsets, n->domain);
 	for (int32_t i = 0; i < n->in.n; i++)
 		if (n->in.at[i][0] != '\0')
@@ -185,6 +203,7 @@ static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
 		if (d.op == NULL)
 			no_operator(&d);
 		d.op->build(&d);
+		check_asked(&d);
 	}
 	for (int32_t i = 0; i < n->out.n; i++)
 		if (n->out.at[i][0] != '\0')

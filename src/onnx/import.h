@@ -100,6 +100,8 @@ typedef struct node {
 	const onnx_node *caller;
 	const onnx_function *callee;
 	const struct onnx_opsets *opsets;
+	/* what the builder has asked for: what it has not must not be there */
+	bool *asked_in, *asked_attr;
 } node;
 
 /* ---- import.c: graphs ---- */
@@ -155,6 +157,8 @@ list on_list_iota(node *d, int32_t n);
 bool on_has(const node *d, int32_t i);
 int32_t on_in(node *d, int32_t i);
 int32_t on_elem(node *d, int32_t i); /* ONNX's element type */
+const val *on_val(const node *d, int32_t i); /* of any kind */
+const val *on_vals(const node *d); /* all of them */
 bool on_wants(const node *d, int32_t i); /* is output i named? */
 void on_set(node *d, int32_t i, int32_t v);
 void on_set_elem(node *d, int32_t i, int32_t v, int32_t elem);
@@ -163,6 +167,8 @@ void on_set_val(node *d, int32_t i, val v);
 int32_t on_wrap(node *d, int32_t elem, int32_t v);
 
 /* attributes */
+/* What a name here stands for means nothing to us: it may be there. */
+void on_ignore(const node *d, const char *name);
 bool on_has_attr(const node *d, const char *name);
 int64_t on_int(const node *d, const char *name, int64_t otherwise);
 double on_real(const node *d, const char *name, double otherwise);

@@ -18,9 +18,9 @@ static bool host_bool(node *d, const val *v)
 
 static const val *seq_in(node *d, int32_t i)
 {
-	if (!on_has(d, i) || d->in[i].kind != VAL_SEQUENCE)
+	if (on_val(d, i)->kind != VAL_SEQUENCE)
 		on_fail(d, "onnx.type", "input %d is no sequence", (int)i);
-	return &d->in[i];
+	return on_val(d, i);
 }
 
 static val tensor_val(node *d, int32_t v, int32_t elem)
@@ -58,7 +58,9 @@ void onnx_if(node *d)
 	val *out;
 
 	on_in(d, 0);
-	g = on_graph(d, host_bool(d, &d->in[0]) ? "then_branch"
+	on_ignore(d, "then_branch");
+	on_ignore(d, "else_branch");
+	g = on_graph(d, host_bool(d, on_val(d, 0)) ? "then_branch"
 						: "else_branch");
 	out = arena_array(d->x->a, val, g->out.n + 1);
 	onnx_run_graph(d, g, 0, NULL, out);
@@ -111,13 +113,13 @@ void onnx_loop(node *d)
 	const onnx_graph *g = body(d, n + 1);
 	int32_t n_pile = g->out.n - n - 1;
 	int64_t most = on_has(d, 0) ? on_host_int(d, 0) : INT64_MAX;
-	bool go = !on_has(d, 1) || host_bool(d, &d->in[1]);
+	bool go = !on_has(d, 1) || host_bool(d, on_val(d, 1));
 	val *in = arena_array(d->x->a, val, n + 2);
 	val *out = arena_array(d->x->a, val, g->out.n + 1);
 	pile *piles = arena_array(d->x->a, pile, n_pile + 1);
 
 	for (int32_t i = 0; i < n; i++)
-		in[i + 2] = d->in[i + 2];
+		in[i + 2] = *on_val(d, i + 2);
 	for (int64_t k = 0; k < most && go; k++) {
 		if (k == MAX_ROUNDS)
 			on_fail(d, "onnx.size", "a loop of more than %d rounds",
@@ -227,7 +229,7 @@ void onnx_scan(node *d)
 	scan_job s = scan_of(d, 0);
 	val *out = arena_array(d->x->a, val, s.g->out.n + 1);
 
-	scan(d, &s, d->in, out);
+	scan(d, &s, on_vals(d), out);
 	for (int32_t i = 0; i < d->n_out && i < s.g->out.n; i++)
 		on_set_val(d, i, out[i]);
 }
@@ -251,7 +253,7 @@ void onnx_scan8(node *d)
 	for (int64_t b = 0; b < n_batch; b++) {
 		for (int32_t i = 0; i < n; i++) {
 			on_in(d, i + 1);
-			in[i] = element(d, &d->in[i + 1], 0, b);
+			in[i] = element(d, on_val(d, i + 1), 0, b);
 		}
 		scan(d, &s, in, out);
 		for (int32_t i = 0; i < s.g->out.n; i++)
@@ -274,11 +276,12 @@ static void set_seq(node *d, int32_t i, int32_t n, const val *at)
 
 void onnx_sequence_construct(node *d)
 {
-	set_seq(d, 0, d->n_in, d->in);
+	set_seq(d, 0, d->n_in, on_vals(d));
 }
 
 void onnx_sequence_empty(node *d)
 {
+	on_ignore(d, "dtype");
 	set_seq(d, 0, 0, d->in);
 }
 
@@ -306,7 +309,7 @@ void onnx_sequence_insert(node *d)
 
 	on_in(d, 1);
 	for (int32_t i = 0; i <= s->n; i++)
-		at[i] = i == k ? d->in[1] : s->at[i > k ? i - 1 : i];
+		at[i] = i == k ? *on_val(d, 1) : s->at[i > k ? i - 1 : i];
 	set_seq(d, 0, s->n + 1, at);
 }
 
@@ -350,7 +353,7 @@ void onnx_split_to_sequence(node *d)
 	int32_t x = on_in(d, 0), elem = on_elem(d, 0);
 	int32_t axis = on_axis(d, on_int(d, "axis", 0), on_rank_of(d, x));
 	int64_t n = on_extent(d, x, axis), at = 0, part = 1;
-	bool squeeze = !on_has(d, 1) && on_int(d, "keepdims", 1) == 0;
+	bool squeeze = on_int(d, "keepdims", 1) == 0 && !on_has(d, 1);
 	list sizes;
 	val *out;
 
@@ -386,13 +389,13 @@ void onnx_sequence_map(node *d)
 
 	for (int32_t k = 0; k < s->n; k++) {
 		for (int32_t i = 0; i < d->n_in; i++) {
-			in[i] = d->in[i];
+			in[i] = *on_val(d, i);
 			if (in[i].kind != VAL_SEQUENCE)
 				continue;
 			if (in[i].n != s->n)
 				on_fail(d, "onnx.shape", "the sequences differ "
 							 "in length");
-			in[i] = d->in[i].at[k];
+			in[i] = in[i].at[k];
 		}
 		onnx_run_graph(d, g, d->n_in, in, out);
 		for (int32_t i = 0; i < d->n_out; i++)
@@ -406,8 +409,8 @@ void onnx_sequence_map(node *d)
 
 void onnx_optional(node *d)
 {
-	if (on_has(d, 0))
-		on_set_val(d, 0, d->in[0]);
+	on_ignore(d, "type");
+	on_set_val(d, 0, *on_val(d, 0));
 }
 
 void onnx_has_element(node *d)

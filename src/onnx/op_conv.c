@@ -334,6 +334,7 @@ void onnx_max_pool(node *d)
 	on_set(d, 0, rowa(d, "max_pool", A(x), INTS("kernel", k.kernel),
 			     INTS("stride", k.stride), INTS("dil", k.dil),
 			     INTS("lo", k.lo), INTS("hi", k.hi)));
+	on_ignore(d, "storage_order"); /* of the places */
 	if (on_wants(d, 1))
 		on_set_elem(d, 1, max_places(d, x, &k),
 			onnx_dtype_elem(TN_I64));

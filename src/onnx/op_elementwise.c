@@ -62,6 +62,7 @@ void onnx_direct(node *d)
 	ir_attr attr[8];
 	int32_t n_attrs = 0, n = 0;
 
+	on_ignore(d, "consumed_inputs");
 	for (int32_t i = 0; i < d->n_in; i++)
 		if (on_has(d, i))
 			arg[n++] = on_in(d, i);
@@ -73,10 +74,10 @@ void onnx_direct(node *d)
 
 void onnx_identity(node *d)
 {
-	if (on_has(d, 0) && d->in[0].kind == VAL_TENSOR)
+	if (on_val(d, 0)->kind == VAL_TENSOR)
 		on_set(d, 0, row(d, "identity", A(on_in(d, 0))));
-	else if (d->n_in > 0)
-		on_set_val(d, 0, d->in[0]);
+	else
+		on_set_val(d, 0, *on_val(d, 0));
 }
 
 /*
@@ -86,9 +87,13 @@ void onnx_identity(node *d)
 static int32_t second(node *d, int32_t x, int32_t y)
 {
 	int32_t r = on_rank_of(d, x);
-	int64_t axis = on_int(d, "axis", r - on_rank_of(d, y));
+	int64_t axis;
 
-	if (d->opset >= 7 || on_int(d, "broadcast", 0) == 0)
+	on_ignore(d, "consumed_inputs");
+	if (d->opset >= 7)
+		return y;
+	axis = on_int(d, "axis", r - on_rank_of(d, y));
+	if (on_int(d, "broadcast", 0) == 0)
 		return y;
 	if (r == 0 || on_rank_of(d, y) == 0)
 		return y;
@@ -122,6 +127,7 @@ void onnx_fold(node *d)
 	const char *text = d->op->text, *name = word(d, &text);
 	int32_t v = on_in(d, 0);
 
+	on_ignore(d, "consumed_inputs");
 	for (int32_t i = 1; i < d->n_in; i++)
 		v = row(d, name, A(v, on_in(d, i)));
 	if (word(d, &text) != NULL)
@@ -134,6 +140,7 @@ void onnx_cast(node *d)
 	int64_t to = on_int(d, "to", 0);
 	int32_t elem, v = on_in(d, 0);
 
+	on_ignore(d, "saturate"); /* of float8, which there is none of */
 	if (!on_has_attr(d, "to"))
 		on_fail(d, "onnx.attr", "attribute to is missing");
 	v = on_cast_to(d, v, on_elem_dtype(d, to));
@@ -153,6 +160,7 @@ void onnx_clip_attrs(node *d)
 {
 	int32_t x = on_in(d, 0);
 
+	on_ignore(d, "consumed_inputs");
 	if (on_has_attr(d, "min"))
 		x = row(d, "max", A(x, on_scalar(d, on_dt(d, x),
 					       on_real(d, "min", 0))));
@@ -205,6 +213,7 @@ void onnx_prelu(node *d)
 {
 	int32_t x = on_in(d, 0), slope = on_in(d, 1);
 
+	on_ignore(d, "consumed_inputs");
 	if (d->opset < 7 && on_rank_of(d, slope) == 1 && on_rank_of(d, x) > 1 &&
 		on_numel(d, slope) > 1)
 		slope = on_along(d, slope, 1, on_rank_of(d, x));
@@ -230,6 +239,7 @@ void onnx_selu(node *d)
 	double alpha = on_real(d, "alpha", 1.67326319217681884765625);
 	double gamma = on_real(d, "gamma", 1.05070102214813232421875);
 
+	on_ignore(d, "consumed_inputs");
 	x = rowa(d, "elu", A(x), REAL("alpha", alpha));
 	on_set(d, 0, row(d, "mul", A(x, on_scalar(d, on_dt(d, x), gamma))));
 }

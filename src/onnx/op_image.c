@@ -225,6 +225,9 @@ void onnx_resize(node *d)
 		on_fail(d, "onnx.attr", "antialias and keep_aspect_ratio_policy "
 					"are not supported");
 	on_list(d, "axes", &axes);
+	on_ignore(d, "extrapolation_value");
+	if (!old)
+		(void)on_has(d, 1); /* the region, of one mode only */
 	if (!strcmp(r.where, "tf_crop_and_resize")) {
 		r.roi = known_reals(d, 1, &n_roi);
 		if (n_roi != 2 * rank)

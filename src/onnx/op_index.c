@@ -236,6 +236,8 @@ void onnx_topk(node *d)
 	int64_t k = on_has(d, 1) ? on_host_int(d, 1) : on_int(d, "k", 0);
 	int64_t largest = on_int(d, "largest", 1) != 0;
 
+	/* unsorted: any order will do */
+	on_ignore(d, "sorted");
 	on_bound(d, "k", k, 0, on_extent(d, x, axis));
 	v = rowa(d, "topk", A(x), INT("axis", axis), INT("count", k),
 		INT("largest", largest));

@@ -50,6 +50,7 @@ void onnx_gemm(node *d)
 	double beta = on_real(d, "beta", 1);
 	int32_t o = row(d, "matmul", A(x, y));
 
+	on_ignore(d, "broadcast"); /* it does, from opset 7 on always */
 	o = scaled(d, o, on_real(d, "alpha", 1));
 	if (on_has(d, 2))
 		o = row(d, "add", A(o, scaled(d, on_in(d, 2), beta)));
@@ -156,9 +157,11 @@ void onnx_qlinear_matmul(node *d)
 static int32_t per_axis(node *d, int32_t v, int32_t x)
 {
 	int32_t r = on_rank_of(d, x);
+	int64_t axis = on_int(d, "axis", 1);
 
+	on_ignore(d, "saturate"); /* of float8, which there is none of */
 	if (on_rank_of(d, v) == 1 && r > 0 && on_numel(d, v) > 1)
-		return on_along(d, v, on_axis(d, on_int(d, "axis", 1), r), r);
+		return on_along(d, v, on_axis(d, axis, r), r);
 	return on_rank_of(d, v) == 1 ? on_reshape(d, v, on_list_new(d, 0, 0)) : v;
 }
 

@@ -20,6 +20,11 @@ void onnx_batch_norm(node *d)
 	bool train = d->opset >= 14 ? on_int(d, "training_mode", 0) != 0
 				    : d->n_out > 1;
 
+	on_ignore(d, "consumed_inputs");
+	if (d->opset < 7 && on_int(d, "is_test", 0) != 0)
+		train = false;
+	if (d->opset < 9 && on_int(d, "spatial", 1) == 0)
+		on_fail(d, "onnx.attr", "spatial = 0 is not supported");
 	v[0] = x;
 	for (int32_t i = 1; i < 5; i++)
 		v[i] = as_like(d, on_in(d, i), x);
@@ -42,6 +47,7 @@ void onnx_layer_norm(node *d)
 	double eps = on_real(d, "epsilon", 1e-5);
 	list shape = on_list_from(d, r - axis, on_ty(d, x)->shape + axis), axes;
 
+	on_ignore(d, "stash_type"); /* sums accumulate in f32 at least */
 	g = rowa(d, "broadcast_to", A(on_in(d, 1)), INTS("shape", shape));
 	c = on_has(d, 2) ? rowa(d, "broadcast_to", A(on_in(d, 2)),
 				   INTS("shape", shape))
@@ -66,6 +72,7 @@ void onnx_group_norm(node *d)
 
 	if (on_rank_of(d, x) < 2)
 		on_fail(d, "onnx.shape", "its input has no channels");
+	on_ignore(d, "stash_type");
 	on_bound(d, "num_groups", groups, 1, INT64_C(1) << 32);
 	if (d->op->text[0] != '\0') {
 		int64_t reps = on_extent(d, x, 1) / groups;
@@ -166,6 +173,10 @@ static void no_dropout(node *d, tn_dtype mask)
 {
 	int32_t x = on_in(d, 0);
 
+	on_ignore(d, "ratio");
+	on_ignore(d, "seed");
+	on_ignore(d, "is_test"); /* nothing is dropped here in training, too */
+	on_ignore(d, "consumed_inputs");
 	on_set(d, 0, row(d, "identity", A(x)));
 	on_set_elem(d, 1, on_filled(d, mask, on_shape_of(d, x), 1),
 		onnx_dtype_elem(mask));

@@ -10,6 +10,7 @@ void onnx_reduce(node *d)
 {
 	int32_t x = on_in(d, 0), r = on_rank_of(d, x);
 	int64_t keep = on_int(d, "keepdims", 1) != 0;
+	bool noop = on_int(d, "noop_with_empty_axes", 0) != 0;
 	bool given = on_has(d, 1);
 	list axes = on_list_new(d, 0, 0);
 
@@ -17,7 +18,7 @@ void onnx_reduce(node *d)
 		axes = on_ints(d, 1);
 	else
 		given = on_list(d, "axes", &axes);
-	if (axes.n == 0 && on_int(d, "noop_with_empty_axes", 0) != 0) {
+	if (axes.n == 0 && noop) {
 		on_set(d, 0, row(d, "identity", A(x)));
 		return;
 	}

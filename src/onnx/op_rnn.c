@@ -276,6 +276,12 @@ static void recurrent(node *d, const step_fn *fn)
 	if (batch_first)
 		x = on_transpose(d, x, LIST(d, 1, 0, 2));
 	k.hidden = on_extent(d, on_in(d, 2), 2);
+	on_bound(d, "hidden_size", on_int(d, "hidden_size", k.hidden),
+		k.hidden, k.hidden);
+	on_ignore(d, "output_sequence"); /* opset 1: outputs say it */
+	if (on_has(d, 4))
+		on_bound(d, "the number of lengths", on_numel(d, on_in(d, 4)),
+			on_extent(d, x, 1), on_extent(d, x, 1));
 	k.steps = on_bound(d, "the number of steps", on_extent(d, x, 0), 1,
 		MAX_STEPS);
 	k.batch = on_extent(d, x, 1);

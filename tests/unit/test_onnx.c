@@ -291,6 +291,9 @@ static const struct refusal {
 	{"onnx.elem", "opset 13; init x complex64 [0]; out y; node Neg x > y;"},
 	{"onnx.attr", "opset 13; in x float [1]; out y; node Cast x > y;"},
 	{"onnx.attr", "opset 13; in x float [1]; out y; node Selu x > y : alpha=1;"},
+	{"onnx.attr", "opset 13; in x float [1]; out y; node Relu x > y : k=1;"},
+	{"onnx.input", "opset 20; in x float [1,4,1]; init a int64 [] 1; out y;"
+		       "node DFT x _ a > y;"},
 	{"onnx.axis", "opset 13; in x float [1]; out y; node Softmax x > y : axis=1;"},
 	{"onnx.input", "opset 13; in x float [1]; out y; node Add x > y;"},
 	{"onnx.size", "opset 13; init x float [3] 1 2; out y; node Neg x > y;"},
