@@ -1077,6 +1077,11 @@ TN_API tn_tensor *tn_at_sample_pixels(const char *file, int32_t line, tn_tensor 
 	tn_at_sample_boxes(__FILE__, __LINE__, x, b, i, j, u, v)
 TN_API tn_tensor *tn_at_sample_boxes(const char *file, int32_t line, tn_tensor *x, tn_tensor *b, tn_tensor *i, tn_tensor *j, tn_tensor *u, tn_tensor *v);
 
+/** the largest pixel of image b in each cell of boxes, rows y0 .. y1 - 1 and columns x0 .. x1 - 1; 0 where a cell is empty */
+#define tn_max_boxes(x, b, y0, y1, x0, x1) \
+	tn_at_max_boxes(__FILE__, __LINE__, x, b, y0, y1, x0, x1)
+TN_API tn_tensor *tn_at_max_boxes(const char *file, int32_t line, tn_tensor *x, tn_tensor *b, tn_tensor *y0, tn_tensor *y1, tn_tensor *x0, tn_tensor *x1);
+
 /** determinants of square matrices */
 #define tn_det(x) \
 	tn_at_det(__FILE__, __LINE__, x)

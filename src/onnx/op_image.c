@@ -518,3 +518,67 @@ void onnx_roi_align(node *d)
 						  : "reduce_mean",
 			     A(o), INTS("axes", LIST(d, 3, 5))));
 }
+
+/* ---- MaxRoiPool ---- */
+
+typedef struct cells {
+	int32_t low, high; /* (r, cells) whole places, high excluded */
+} cells;
+
+/*
+ * A box (columns lo and lo + 2 of rois, scaled and rounded) cut into n cells:
+ * cell k from floor(k * size / n) to ceil((k + 1) * size / n), limited.
+ */
+static cells cut_boxes(
+	node *d, int32_t rois, int32_t lo, double scale, int64_t n, int64_t most)
+{
+	tn_dtype t = on_dt(d, rois);
+	double *k = arena_array(d->x->a, double, n + 1);
+	int32_t from, size, at, one = on_scalar(d, t, 1), edge[2];
+
+	for (int64_t i = 0; i < n; i++)
+		k[i] = (double)i;
+	from = two(d, "mul", on_narrow(d, rois, 1, lo, 1),
+		on_scalar(d, t, scale));
+	size = two(d, "mul", on_narrow(d, rois, 1, lo + 2, 1),
+		on_scalar(d, t, scale));
+	from = row(d, "round", A(from));
+	size = two(d, "sub", row(d, "round", A(size)), from);
+	size = two(d, "max", two(d, "add", size, one), one);
+	size = two(d, "div", size, on_scalar(d, t, (double)n));
+	at = on_const_real(d, t, LIST(d, 1, n), k);
+	edge[0] = row(d, "floor", A(two(d, "mul", at, size)));
+	edge[1] = row(d, "ceil", A(two(d, "mul", two(d, "add", at, one),
+					     size)));
+	for (int32_t i = 0; i < 2; i++) {
+		edge[i] = two(d, "add", edge[i], from);
+		edge[i] = two(d, "max", edge[i], on_scalar(d, t, 0));
+		edge[i] = two(d, "min", edge[i],
+			on_scalar(d, t, (double)most));
+		edge[i] = on_cast_to(d, edge[i], TN_I64);
+	}
+	return (cells){edge[0], edge[1]};
+}
+
+void onnx_max_roi_pool(node *d)
+{
+	int32_t x = on_in(d, 0), rois = on_in(d, 1), batch;
+	double scale = on_real(d, "spatial_scale", 1);
+	cells y, z;
+	list size;
+
+	if (!on_list(d, "pooled_shape", &size) || size.n != 2)
+		on_fail(d, "onnx.attr", "pooled_shape must have two numbers");
+	if (on_rank_of(d, x) != 4 || on_rank_of(d, rois) != 2 ||
+		on_extent(d, rois, 1) != 5)
+		on_fail(d, "onnx.shape", "images (n, c, h, w) and regions "
+					 "(r, 5) are needed");
+	on_bound(d, "pooled_shape", size.at[0], 1, 1 << 12);
+	on_bound(d, "pooled_shape", size.at[1], 1, 1 << 12);
+	batch = on_cast_to(d, rowa(d, "select", A(rois), INT("axis", 1),
+				      INT("index", 0)), TN_I64);
+	y = cut_boxes(d, rois, 2, scale, size.at[0], on_extent(d, x, 2));
+	z = cut_boxes(d, rois, 1, scale, size.at[1], on_extent(d, x, 3));
+	on_set(d, 0, row(d, "max_boxes",
+			     A(x, batch, y.low, y.high, z.low, z.high)));
+}

@@ -170,6 +170,8 @@ void onnx_quantize(node *d)
 	int32_t x = on_in(d, 0), s = per_axis(d, on_in(d, 1), x), zero = -1;
 	tn_dtype to = TN_U8;
 
+	if (on_int(d, "output_dtype", 0) != 0)
+		to = on_elem_dtype(d, on_int(d, "output_dtype", 0));
 	if (on_has(d, 2)) {
 		zero = per_axis(d, on_in(d, 2), x);
 		to = on_dt(d, zero);

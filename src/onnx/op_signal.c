@@ -68,7 +68,12 @@ void onnx_dft(node *d)
 	if (r < 3)
 		on_fail(d, "onnx.shape", "its input has %d axes, at least 3 "
 			"are needed", (int)r);
-	axis = on_axis(d, on_int(d, "axis", 1), r - 1);
+	if (d->opset < 20)
+		axis = on_axis(d, on_int(d, "axis", 1), r - 1);
+	else
+		axis = on_axis(d, on_has(d, 2) ? on_host_int(d, 2) : -2, r);
+	if (axis == r - 1)
+		on_fail(d, "onnx.axis", "the last axis holds re and im");
 	x = on_move_axis(d, x, axis, r - 2);
 	have = on_extent(d, x, r - 2);
 	f.n = on_has(d, 1) ? on_host_int(d, 1) : have;

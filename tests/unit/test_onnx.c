@@ -162,6 +162,15 @@ static const run_case runs[] = {
 	{"opset 13; in x float [2]; init s float [] 0.5; init z uint8 [] 3; out y;"
 	 "node QuantizeLinear x s z > y;", {"float [2] 1 1000"},
 		"uint8 [2] 5 255"},
+	{"opset 13; in x float [1,1,3,3]; in r float [1,5]; out y;"
+	 "node MaxRoiPool x r > y : pooled_shape=[2,2] spatial_scale=0.5;",
+		{"float [1,1,3,3] 1 2 3 4 5 6 7 8 9", "float [1,5] 0 2 0 4 4"},
+		"float [1,1,2,2] 5 6 8 9"},
+	{"opset 20; in x float [1,2,1]; out y; node DFT x > y;",
+		{"float [1,2,1] 3 1"}, "float [1,2,2] 4 0 2 0"},
+	{"opset 21; in x float [2]; init s float [] 0.5; out y;"
+	 "node QuantizeLinear x s > y : output_dtype=3;", {"float [2] 1 -90"},
+		"int8 [2] 2 -128"},
 	/* control: chosen and unrolled while importing */
 	{"opset 13; in c bool []; in x float [1]; out y; node If c > y :"
 	 "then_branch={ node Neg x > t; out t; }"
@@ -292,7 +301,8 @@ static const struct refusal {
 	{"onnx.attr", "opset 13; in x float [1]; out y; node Cast x > y;"},
 	{"onnx.attr", "opset 13; in x float [1]; out y; node Selu x > y : alpha=1;"},
 	{"onnx.attr", "opset 13; in x float [1]; out y; node Relu x > y : k=1;"},
-	{"onnx.input", "opset 20; in x float [1,4,1]; init a int64 [] 1; out y;"
+	{"tn.arity", "opset 13; in x float [1]; out y; node Neg x x > y;"},
+	{"onnx.input", "opset 17; in x float [1,4,1]; init a int64 [] 1; out y;"
 		       "node DFT x _ a > y;"},
 	{"onnx.axis", "opset 13; in x float [1]; out y; node Softmax x > y : axis=1;"},
 	{"onnx.input", "opset 13; in x float [1]; out y; node Add x > y;"},
