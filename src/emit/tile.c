@@ -27,6 +27,7 @@ struct tile {
 	int32_t rows, vectors, valid; /* valid: columns in the last vector */
 	const char *acc;
 	const char *finite, *last; /* of whole vectors, and of the last one */
+	const char *array;	   /* all accumulators, while they are scaled */
 	bool adds;		   /* load: to what is there */
 };
 
@@ -98,17 +99,12 @@ static void store(struct tile *t, int32_t row, int32_t vector)
 	em_line(em, "	%s = %s[l];", em_element(em, &p, "l"), part);
 }
 
-static void product(struct tile *t, int32_t row, int32_t vector)
+/* a += x * y */
+static void product(struct tile *t, const char *a, val x, val y)
 {
 	emitter *em = t->em;
-	struct marks m = em_mark(em);
-	const char *a = acc_name(t, row, vector);
 	tn_dtype acc = t->e->acc[0];
-	val x, y;
 
-	move_to(t, row, vector);
-	x = em_to_lanes(em, em_ex(em, t->n->factor[0]));
-	y = em_to_lanes(em, em_ex(em, t->n->factor[1]));
 	if (dtype_is_int(acc)) { /* wraps */
 		const char *u = em_unsigned_type(em, acc, em->lanes);
 
@@ -118,7 +114,30 @@ static void product(struct tile *t, int32_t row, int32_t vector)
 		em_line(em, "%s = %s(%s, %s, %s);", a,
 			em_use(em, "mad", acc, em->lanes), x.t, y.t, a);
 	}
-	em_release(em, m);
+}
+
+/* Each vector of y and each element of x once: C compilers take their time. */
+static void products(struct tile *t)
+{
+	emitter *em = t->em;
+	struct marks m = em_mark(em);
+	val *y = arena_array(em->a, val, t->vectors);
+
+	for (int32_t v = 0; v < t->vectors; v++) {
+		move_to(t, 0, v);
+		y[v] = em_to_lanes(em, em_ex(em, t->n->factor[1]));
+		em_release(em, m);
+	}
+	for (int32_t r = 0; r < t->rows; r++) {
+		val x;
+
+		move_to(t, r, 0);
+		x = em_to_lanes(em, em_ex(em, t->n->factor[0]));
+		for (int32_t v = 0; v < t->vectors; v++)
+			product(t, acc_name(t, r, v), x, y[v]);
+		em_release(em, m);
+	}
+	move_to(t, 0, 0);
 }
 
 typedef void of_each(struct tile *t, int32_t row, int32_t vector);
@@ -274,43 +293,80 @@ static void one_by_one(struct tile *t, int64_t columns)
 	em->depth++;
 }
 
-/* What is there of a vector at an edge may be all there is to read. */
-static void scale_part(struct tile *t, const char *a)
+/* at[n] *= scale, of whole vectors (columns of them), or of single columns */
+static void scale_loop(struct tile *t, const char *at, int64_t from,
+	int64_t columns, bool whole)
 {
 	emitter *em = t->em;
-	const char *j = em->var[t->n->var], *part = em_fresh(em, "t");
+	const char *j = em->var[t->n->var], *lo = em->span[t->n->var].lo;
+	int32_t step = whole ? t->n->lanes : 1;
 	struct marks m;
 
-	em_line(em, "%s %s = %s;", em_type(em, t->e->acc[0], em->lanes), part,
-		a);
-	em_line(em, "for (int l = 0; l < %d; l++) {", t->valid);
+	if (columns == 0)
+		return;
+	em_line(em,
+		"for (i64 %s = %s + %" PRId64 "; %s < %s + %" PRId64
+		"; %s += %d) {",
+		j, lo, from, j, lo, from + columns, j, step);
 	em->depth++;
 	m = em_mark(em);
-	em->lanes = 1;
-	em->vvar = -1;
-	em->var[t->n->var] = arena_printf(em->a, "(%s + l)", j);
-	em_line(em, "%s[l] *= %s;", part, em_ex(em, t->n->scale).t);
-	em->var[t->n->var] = j;
+	em->lanes = step;
+	em->vvar = whole ? t->n->var : -1;
+	if (whole)
+		em_line(em, "%s[(%s - %s) / %d] *= %s;", at, j, lo, step,
+			em_to_lanes(em, em_ex(em, t->n->scale)).t);
+	else
+		em_line(em, "%s[%d][(%s - %s) %% %d] *= %s;", at,
+			t->vectors - 1, j, lo, t->n->lanes,
+			em_ex(em, t->n->scale).t);
 	em_release(em, m);
 	em->lanes = t->n->lanes;
 	em->vvar = t->n->var;
 	close_loops(em, 1);
-	em_line(em, "%s = %s;", a, part);
 }
 
-static void scale(struct tile *t, int32_t row, int32_t vector)
+static void put_in_array(struct tile *t, int32_t row, int32_t vector)
+{
+	em_line(t->em, "%s[%d] = %s;", t->array, row * t->vectors + vector,
+		acc_name(t, row, vector));
+}
+
+static void take_from_array(struct tile *t, int32_t row, int32_t vector)
+{
+	em_line(t->em, "%s = %s[%d];", acc_name(t, row, vector), t->array,
+		row * t->vectors + vector);
+}
+
+/*
+ * All accumulators by their scale, row by row: it may be much to write. What
+ * is there of a vector at an edge may be all there is to read.
+ */
+static void scale(struct tile *t)
 {
 	emitter *em = t->em;
-	struct marks m = em_mark(em);
-	const char *a = acc_name(t, row, vector);
+	const char *row = em_fresh(em, "t");
+	int64_t lanes = t->n->lanes;
+	int32_t whole = t->vectors - (t->valid < lanes), i = t->n->row_var;
 
-	move_to(t, row, vector);
-	if (is_part(t, vector))
-		scale_part(t, a);
+	t->array = em_fresh(em, "t");
+	em_line(em, "%s %s[%d];", em_type(em, t->e->acc[0], em->lanes),
+		t->array, t->rows * t->vectors);
+	each(t, put_in_array);
+	em_line(em, "%s *%s = %s;", em_type(em, t->e->acc[0], em->lanes), row,
+		t->array);
+	if (i >= 0)
+		em_line(em,
+			"for (i64 %s = %s; %s < %s + %d; %s++, %s += %d) {",
+			em->var[i], em->span[i].lo, em->var[i], em->span[i].lo,
+			t->rows, em->var[i], row, t->vectors);
 	else
-		em_line(em, "%s *= %s;", a,
-			em_to_lanes(em, em_ex(em, t->n->scale)).t);
-	em_release(em, m);
+		em_line(em, "{");
+	em->depth++;
+	scale_loop(t, row, 0, whole * lanes, true);
+	if (whole < t->vectors)
+		scale_loop(t, row, whole * lanes, t->valid, false);
+	close_loops(em, 1);
+	each(t, take_from_array);
 }
 
 /* A tile of so many rows and columns. */
@@ -320,7 +376,7 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 	struct tile t = {em, n, &em->k->eqn[n->eqn], (int32_t)rows,
 		(int32_t)((columns + n->lanes - 1) / n->lanes),
 		(int32_t)((columns - 1) % n->lanes) + 1, em_fresh(em, "a"),
-		"", "", false};
+		"", "", "", false};
 	struct marks m = em_mark(em);
 
 	em_line(em, "{");
@@ -338,10 +394,10 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 	open_sums(&t);
 	if (n->n_ahead > 0)
 		each(&t, ahead);
-	each(&t, product);
+	products(&t);
 	close_loops(em, n->n_sums);
 	if (n->scale != NULL) {
-		each(&t, scale);
+		scale(&t);
 		t.adds = true;
 		load_all(&t);
 	}
