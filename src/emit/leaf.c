@@ -504,6 +504,7 @@ static void transpose(emitter *em, const loop_node *n)
 		em_place_tensor(em, e->e->out[0], e->at, false),
 		em_place_tensor(em, r->tensor, r->form, true), n->var,
 		n->row_var >= 0 ? n->row_var : n->up->var, 0, 0};
+	struct span old = em->span[q.jv];
 	const struct span *is = &em->span[q.iv], *js = &em->span[q.jv];
 	int32_t w = n->lanes;
 	const char *i = em->var[q.iv], *j = em->var[q.jv];
@@ -518,11 +519,12 @@ static void transpose(emitter *em, const loop_node *n)
 	}
 	if (rj != 1)
 		emit_bug(em, "a transposed tile lies across", "");
+	em_narrow(em, n); /* all of it, or nothing */
 	em_line(em, "for (i64 %s = %s; %s < %s; %s += %d) {", j, js->lo, j,
 		js->hi, j, w);
 	em->depth++;
 	em_line(em, "i64 %s = %s;", i, is->lo);
-	if (js->len < 0 || js->len % w != 0) {
+	if (old.len < 0 || old.len % w != 0) {
 		em_line(em, "if (%s + %d > %s) {", j, w, js->hi);
 		em->depth++;
 		left_over(&q, js->hi);
@@ -534,6 +536,7 @@ static void transpose(emitter *em, const loop_node *n)
 		whole_squares(&q);
 	if (is->len < 0 || is->len % w != 0)
 		left_over(&q, arena_printf(em->a, "%s + %d", j, w));
+	em->span[q.jv] = old;
 	em->depth--;
 	em_line(em, "}");
 }

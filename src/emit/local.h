@@ -7,6 +7,7 @@
  *   leaf.c   statements: stores and accumulators
  *   window.c vectors that overlap
  *   tile.c   products of tiles, accumulated in registers
+ *   need.c   what of a loop is nothing
  *   nest.c   loops, blocks, vector loops
  *   emit.c   functions, names, translation units
  */
@@ -54,6 +55,7 @@ struct span { /* interval of a variable, as C; ends known or not */
 	const char *lo, *hi;
 	int64_t clo, chi, len; /* -1: not known */
 	int64_t mult;	       /* lo is a multiple of it; 0: of anything */
+	int64_t whole; /* its length is a multiple of it; 0: not known */
 };
 struct need {
 	const char *name; /* NULL: type, "@..": own helper, "#": unsigned */
@@ -178,6 +180,9 @@ bool em_window(emitter *em, const struct place_of *p, val *out);
 
 /* tile.c */
 void em_tile(emitter *em, const loop_node *n);
+
+/* need.c: spans of n's variables become what n needs of them */
+void em_narrow(emitter *em, const loop_node *n);
 
 /* nest.c */
 void em_nest(emitter *em, loop_node *const *list, int32_t n);

@@ -194,7 +194,7 @@ static void vector_for(emitter *em, const loop_node *n)
 	em->lanes = 1;
 	em->vvar = -1;
 	em_release(em, m);
-	if (left != 0)
+	if (left > 0 || (left < 0 && (s->whole == 0 || s->whole % n->lanes != 0)))
 		one_by_one(em, n, "");
 	em->depth--;
 	em_line(em, "}");
@@ -257,7 +257,7 @@ static void clip(emitter *em, const loop_node *n)
 		em_line(em, "const i64 %s = %s(%s, %s);", hi,
 			em_own(em, "min_i64"), s->hi,
 			em_form_text(em, to, NULL));
-		*s = (struct span){lo, hi, -1, -1, -1, 1};
+		*s = (struct span){lo, hi, -1, -1, -1, 1, 0};
 		*vec_push(em->a, &em->facts) = fact;
 	}
 	em->dom->facts = em->facts.at;
@@ -306,6 +306,7 @@ static void for_loop(emitter *em, const loop_node *n)
 		clipped(em, n);
 		return;
 	}
+	em_narrow(em, n);
 
 	if (n->parallel) {
 		em_line(em, "const i64 %s = %s;", em->var[n->var],
@@ -345,9 +346,9 @@ static void block(emitter *em, const loop_node *n)
 	}
 	if (old.len >= 0 && old.len % n->size == 0) {
 		end = arena_printf(em->a, "(%s + %s)", b, size);
-		*s = (struct span){b, end, -1, -1, n->size, mult};
+		*s = (struct span){b, end, -1, -1, n->size, mult, 0};
 	} else {
-		*s = (struct span){b, end, -1, -1, -1, mult};
+		*s = (struct span){b, end, -1, -1, -1, mult, 0};
 		em_line(em, "const i64 %s = %s + %s < %s ? %s + %s : %s;", end,
 			b, size, old.hi, b, size, old.hi);
 	}

@@ -26,9 +26,9 @@ struct tile {
 	const loop_eqn *e;
 	int32_t rows, vectors, valid; /* valid: columns in the last vector */
 	const char *acc;
-	const char *finite, *last; /* of whole vectors, and of the last one */
-	const char *array;	   /* all accumulators, while they are scaled */
-	bool adds;		   /* load: to what is there */
+	const char *finite, *last; /* sums of whole vectors, and of elements */
+	const char *first; /* where the sums begin; "": everywhere */
+	const char *array;	   /* all accumulators, once they are done */
 };
 
 static const char *acc_name(const struct tile *t, int32_t row, int32_t vector)
@@ -69,17 +69,16 @@ static void load(struct tile *t, int32_t row, int32_t vector)
 	struct place_of p = at(t, row, vector);
 	const char *type = em_type(em, t->e->acc[0], em->lanes);
 	const char *a = acc_name(t, row, vector), *part;
-	const char *set = t->adds ? "+=" : "=";
 
 	if (!is_part(t, vector)) {
-		em_line(em, "%s %s %s;", a, set, em_load(em, &p, false).t);
+		em_line(em, "%s = %s;", a, em_load(em, &p, false).t);
 		return;
 	}
 	part = em_fresh(em, "t");
 	em_line(em, "%s %s = { 0 };", type, part);
 	em_line(em, "for (int l = 0; l < %d; l++)", t->valid);
 	em_line(em, "	%s[l] = %s;", part, em_element(em, &p, "l"));
-	em_line(em, "%s %s %s;", a, set, part);
+	em_line(em, "%s = %s;", a, part);
 }
 
 static void store(struct tile *t, int32_t row, int32_t vector)
@@ -182,12 +181,11 @@ static const char *is_first(emitter *em, const loop_node *n)
 static void load_all(struct tile *t)
 {
 	emitter *em = t->em;
-	const char *first = is_first(em, t->n);
 
-	if (t->n->start && first[0] == '\0')
+	if (t->n->start && t->first[0] == '\0')
 		return;
 	if (t->n->start) {
-		em_line(em, "if (!(%s)) {", first);
+		em_line(em, "if (!(%s)) {", t->first);
 		em->depth++;
 	}
 	each(t, load);
@@ -220,41 +218,13 @@ static void close_loops(emitter *em, int32_t n)
 	}
 }
 
-/* The accumulators less themselves, added up: 0 if all are finite. */
-static void difference(struct tile *t, int32_t row, int32_t vector)
-{
-	const char *a = acc_name(t, row, vector);
-
-	em_line(t->em, "%s += %s - %s;",
-		is_part(t, vector) ? t->last : t->finite, a, a);
-}
-
-/* A term that is nothing was 0 times something: is that nothing, too? */
-static void check(struct tile *t)
-{
-	emitter *em = t->em;
-	const char *type = em_type(em, t->e->acc[0], em->lanes);
-	const char *bad = em_fresh(em, "t");
-
-	t->finite = em_fresh(em, "t");
-	t->last = em_fresh(em, "t");
-	em_line(em, "%s %s = { 0 }, %s = { 0 };", type, t->finite, t->last);
-	each(t, difference);
-	em_line(em, "int %s = 0;", bad);
-	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
-	em_line(em, "	%s |= %s[l] != 0;", bad, t->finite);
-	em_line(em, "for (int l = 0; l < %d; l++)", t->valid);
-	em_line(em, "	%s |= %s[l] != 0;", bad, t->last);
-	t->finite = bad;
-}
-
 /* The same tile term by term, as the equation says. */
 static void one_by_one(struct tile *t, int64_t columns)
 {
 	emitter *em = t->em;
 	int32_t var[2] = {t->n->row_var, t->n->var};
 	int64_t n[2] = {t->rows, columns};
-	const char *first = is_first(em, t->n), *a = em_fresh(em, "a");
+	const char *first = t->first, *a = em_fresh(em, "a");
 	const char *type = em_type(em, t->e->acc[0], 1), *old = "0";
 	struct marks m;
 	struct place_of p;
@@ -293,37 +263,7 @@ static void one_by_one(struct tile *t, int64_t columns)
 	em->depth++;
 }
 
-/* at[n] *= scale, of whole vectors (columns of them), or of single columns */
-static void scale_loop(struct tile *t, const char *at, int64_t from,
-	int64_t columns, bool whole)
-{
-	emitter *em = t->em;
-	const char *j = em->var[t->n->var], *lo = em->span[t->n->var].lo;
-	int32_t step = whole ? t->n->lanes : 1;
-	struct marks m;
-
-	if (columns == 0)
-		return;
-	em_line(em,
-		"for (i64 %s = %s + %" PRId64 "; %s < %s + %" PRId64
-		"; %s += %d) {",
-		j, lo, from, j, lo, from + columns, j, step);
-	em->depth++;
-	m = em_mark(em);
-	em->lanes = step;
-	em->vvar = whole ? t->n->var : -1;
-	if (whole)
-		em_line(em, "%s[(%s - %s) / %d] *= %s;", at, j, lo, step,
-			em_to_lanes(em, em_ex(em, t->n->scale)).t);
-	else
-		em_line(em, "%s[%d][(%s - %s) %% %d] *= %s;", at,
-			t->vectors - 1, j, lo, t->n->lanes,
-			em_ex(em, t->n->scale).t);
-	em_release(em, m);
-	em->lanes = t->n->lanes;
-	em->vvar = t->n->var;
-	close_loops(em, 1);
-}
+/* ---- what is done to finished sums, in loops: it may be much to write ---- */
 
 static void put_in_array(struct tile *t, int32_t row, int32_t vector)
 {
@@ -331,27 +271,44 @@ static void put_in_array(struct tile *t, int32_t row, int32_t vector)
 		acc_name(t, row, vector));
 }
 
-static void take_from_array(struct tile *t, int32_t row, int32_t vector)
+/* at: a vector, or an element of the last one */
+typedef void of_place(struct tile *t, const char *at);
+
+static void columns_of(struct tile *t, of_place *fn, const char *row,
+	int64_t from, int64_t n, bool whole)
 {
-	em_line(t->em, "%s = %s[%d];", acc_name(t, row, vector), t->array,
-		row * t->vectors + vector);
+	emitter *em = t->em;
+	const char *j = em->var[t->n->var], *lo = em->span[t->n->var].lo;
+	int32_t lanes = t->n->lanes;
+	struct marks m;
+
+	if (n == 0)
+		return;
+	em_line(em,
+		"for (i64 %s = %s + %" PRId64 "; %s < %s + %" PRId64
+		"; %s += %d) {",
+		j, lo, from, j, lo, from + n, j, whole ? lanes : 1);
+	em->depth++;
+	m = em_mark(em);
+	em->lanes = whole ? lanes : 1;
+	em->vvar = whole ? t->n->var : -1;
+	fn(t, whole ? arena_printf(em->a, "%s[(%s - %s) / %d]", row, j, lo,
+			      lanes)
+		    : arena_printf(em->a, "%s[%d][(%s - %s) %% %d]", row,
+			      t->vectors - 1, j, lo, lanes));
+	em_release(em, m);
+	em->lanes = lanes;
+	em->vvar = t->n->var;
+	close_loops(em, 1);
 }
 
-/*
- * All accumulators by their scale, row by row: it may be much to write. What
- * is there of a vector at an edge may be all there is to read.
- */
-static void scale(struct tile *t)
+static void each_place(struct tile *t, of_place *fn)
 {
 	emitter *em = t->em;
 	const char *row = em_fresh(em, "t");
 	int64_t lanes = t->n->lanes;
 	int32_t whole = t->vectors - (t->valid < lanes), i = t->n->row_var;
 
-	t->array = em_fresh(em, "t");
-	em_line(em, "%s %s[%d];", em_type(em, t->e->acc[0], em->lanes),
-		t->array, t->rows * t->vectors);
-	each(t, put_in_array);
 	em_line(em, "%s *%s = %s;", em_type(em, t->e->acc[0], em->lanes), row,
 		t->array);
 	if (i >= 0)
@@ -362,11 +319,86 @@ static void scale(struct tile *t)
 	else
 		em_line(em, "{");
 	em->depth++;
-	scale_loop(t, row, 0, whole * lanes, true);
+	columns_of(t, fn, row, 0, whole * lanes, true);
 	if (whole < t->vectors)
-		scale_loop(t, row, whole * lanes, t->valid, false);
+		columns_of(t, fn, row, whole * lanes, t->valid, false);
 	close_loops(em, 1);
-	each(t, take_from_array);
+}
+
+/* What stands there becomes what it is in the end; finite: all added up. */
+static void finish_place(struct tile *t, const char *at)
+{
+	emitter *em = t->em;
+	const expr *f = t->n->finish;
+
+	em->param[0] = (val){at, t->e->acc[0], em->lanes, 0};
+	if (f != NULL)
+		em_line(em, "%s = %s;", at, em_to_lanes(em, em_ex(em, f)).t);
+	if (t->n->checked)
+		em_line(em, "%s += %s;",
+			em->lanes > 1 ? t->finite : t->last, at);
+}
+
+static void add_place(struct tile *t, const char *at)
+{
+	struct place_of p = em_place_tensor(
+		t->em, t->e->e->out[0], t->e->at, false);
+
+	em_line(t->em, "%s += %s;", at, em_load(t->em, &p, false).t);
+}
+
+static void store_place(struct tile *t, const char *at)
+{
+	struct place_of p = em_place_tensor(
+		t->em, t->e->e->out[0], t->e->at, false);
+
+	em_store(t->em, &p, (val){at, t->e->acc[0], t->em->lanes, 0});
+}
+
+/* A term that is nothing was 0 times something: is that nothing, too? */
+static void check(struct tile *t)
+{
+	emitter *em = t->em;
+	const char *bad = em_fresh(em, "t");
+
+	em_line(em, "int %s = !(%s - %s == 0);", bad, t->last, t->last);
+	em_line(em, "%s -= %s;", t->finite, t->finite);
+	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
+	em_line(em, "	%s |= %s[l] != 0;", bad, t->finite);
+	t->finite = bad;
+}
+
+/* adds: to what is there, for the sums did not begin with it */
+static void finish(struct tile *t, int64_t columns, bool adds)
+{
+	emitter *em = t->em;
+	const char *type = em_type(em, t->e->acc[0], em->lanes);
+
+	t->array = em_fresh(em, "t");
+	em_line(em, "%s %s[%d];", type, t->array, t->rows * t->vectors);
+	each(t, put_in_array);
+	if (t->n->checked) {
+		t->finite = em_fresh(em, "t");
+		t->last = em_fresh(em, "t");
+		em_line(em, "%s %s = { 0 };", type, t->finite);
+		em_line(em, "%s %s = 0;", em_type(em, t->e->acc[0], 1),
+			t->last);
+	}
+	each_place(t, finish_place);
+	if (t->n->checked) {
+		check(t);
+		one_by_one(t, columns);
+	}
+	if (adds && t->first[0] != '\0')
+		em_line(em, "if (!(%s)) {", t->first);
+	else
+		em_line(em, "{");
+	em->depth++;
+	if (adds && (!t->n->start || t->first[0] != '\0'))
+		each_place(t, add_place);
+	close_loops(em, 1);
+	each_place(t, store_place);
+	close_loops(em, t->n->checked);
 }
 
 /* A tile of so many rows and columns. */
@@ -376,8 +408,10 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 	struct tile t = {em, n, &em->k->eqn[n->eqn], (int32_t)rows,
 		(int32_t)((columns + n->lanes - 1) / n->lanes),
 		(int32_t)((columns - 1) % n->lanes) + 1, em_fresh(em, "a"),
-		"", "", "", false};
+		"", "", is_first(em, n), ""};
 	struct marks m = em_mark(em);
+	struct span *old = arena_copy(em->a, em->span,
+		(size_t)em->k->n_vars * sizeof *old);
 
 	em_line(em, "{");
 	em->depth++;
@@ -389,27 +423,22 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 	em->vvar = n->var;
 	em->lanes = n->lanes;
 	each(&t, declare);
-	if (n->scale == NULL)
+	if (n->finish == NULL)
 		load_all(&t);
+	em_narrow(em, n);
 	open_sums(&t);
 	if (n->n_ahead > 0)
 		each(&t, ahead);
 	products(&t);
 	close_loops(em, n->n_sums);
-	if (n->scale != NULL) {
-		scale(&t);
-		t.adds = true;
-		load_all(&t);
-	}
-	if (n->checked) {
-		check(&t);
-		one_by_one(&t, columns);
-	}
-	each(&t, store);
-	close_loops(em, n->checked);
+	if (n->finish != NULL || n->checked)
+		finish(&t, columns, n->finish != NULL);
+	else
+		each(&t, store);
 	em->lanes = 1;
 	em->vvar = -1;
 	em_release(em, m);
+	memcpy(em->span, old, (size_t)em->k->n_vars * sizeof *old);
 	em->depth--;
 	em_line(em, "}");
 }

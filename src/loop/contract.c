@@ -528,5 +528,6 @@ bool loop_contract(loop_kernel *k)
 		loop_vectorise_nest(k, c.plain.at[i]);
 	loop_link(k);
 	loop_split_guards(k);
+	loop_find_needs(k, k->phase[0].root[0]);
 	return true;
 }

@@ -4,19 +4,23 @@
 
 #include "loop/local.h"
 
+enum { CONTRACT_NEEDS = 4 };
+
 /* A sum of a product, its variables by what they do. None: -1. */
 typedef struct contract_product {
 	int32_t eqn;
 	int32_t stage; /* in which it is computed; what follows on it: the next */
 	bool begun; /* an initial value that is read: a statement before it */
 	const expr *x, *y; /* its factors; columns walk y */
-	const expr *scale; /* of each element; NULL: none */
+	const expr *finish; /* of each element, parameter 0; NULL: none */
 	loop_set rows, columns, others, sums; /* what no loop around walks */
 	int32_t i, j, s; /* the longest rows, those in lanes, the longest sum */
 	/* sizes of its tiles and blocks */
 	int32_t lanes, vectors;
 	int64_t tile, sum_block;
 	bool pack_x, pack_y;
+	int32_t n_needs; /* see loop_node.need */
+	ix_fact need[CONTRACT_NEEDS];
 	bool few; /* rows */
 	bool inexact; /* see contract_factors */
 	VEC(loop_node *) behind; /* statements on each complete element */
@@ -37,13 +41,15 @@ bool contract_is_product(loop_kernel *k, const loop_eqn *e);
 /* contract_join.c: short axes of columns made one, where that helps */
 void contract_join(loop_kernel *k);
 /*
- * Terms of a sum: f[0] * f[1] * scale (NULL: 1; no sum walks it). inexact: not
- * the same as the body where something is no finite number. false: they are no
- * products.
+ * Terms of a sum: f[0] * f[1]; and what becomes of it, parameter 0, in the end
+ * (NULL: nothing). inexact: not the same as the body where something is no
+ * finite number. false: they are no products.
  */
 typedef struct contract_terms {
-	const expr *f[2], *scale;
+	const expr *f[2], *finish;
 	bool inexact;
+	int32_t n_needs; /* elsewhere all terms are nothing */
+	ix_fact need[CONTRACT_NEEDS];
 } contract_terms;
 bool contract_factors(
 	loop_kernel *k, const loop_eqn *e, contract_terms *out);

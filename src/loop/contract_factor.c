@@ -1,16 +1,17 @@
 /*
  * contract_factor.c: the two factors of the terms of a sum.
  *
- * Consumes the body of an equation; produces x, y, and a scale that no sum
- * walks, so that the terms are x * y * scale. What is multiplied may be any
- * number of things; what only guards a term is one of its factors.
+ * Consumes the body of an equation; produces x, y, and what becomes of the sum
+ * of x * y in the end, by factors and guards that no sum walks. What is
+ * multiplied may be any number of things; what guards some terms of a sum is
+ * one of their factors.
  *
  *   o[i, j] += sel(k <= i, a[i, k], 0) * b[k, j] * exp(c[i, j]) for k
- *     x = sel(k <= i, a[i, k], 0)   y = b[k, j]   scale = exp(c[i, j])
+ *     x = sel(k <= i, a[i, k], 0)   y = b[k, j]   finish = sum * exp(c[i, j])
  */
 #include "loop/contract.h"
 
-enum { MAX_FACTORS = 8, MAX_GUARDS = 4 };
+enum { MAX_FACTORS = 8, MAX_GUARDS = 4, LEAST_NEED = 32 };
 
 /* May something be read outside of its tensor where no guard is in force? */
 struct outside {
@@ -118,38 +119,122 @@ static bool divide_any(struct terms *t, const expr **f)
 	return false;
 }
 
-/* A guard goes to the factor that follows it; to the scale, if that does. */
-static void guard(struct terms *t, const expr *c, const expr **f,
-	const expr **scale)
+/* ---- guards ---- */
+
+/* For each variable of a tensor's maker the one that walks the same in read. */
+static bool match(loop_kernel *k, const loop_eqn *maker, const expr *read,
+	const ix_form **with)
+{
+	const ix_form *at;
+
+	for (int32_t v = 0; v < k->n_vars; v++) {
+		int64_t s, t, ext = k->var[v].extent;
+		int32_t to = v;
+
+		if (!loop_stride(maker->at, v, ext, &s))
+			return false;
+		for (int32_t i = -1; i < k->n_vars && s != 0; i++) {
+			to = i < 0 ? v : i;
+			if (k->var[to].extent == ext &&
+				loop_stride(read->form, to, ext, &t) && t == s)
+				break;
+		}
+		with[v] = ix_axis(k->s->x, &k->dom, to);
+	}
+	at = ix_subst(k->s->x, &k->dom, maker->at, k->n_vars,
+		k->dom.box.extent, with);
+	return ix_equal(k->s->x, &k->dom, at, read->form) == IX_EQUAL;
+}
+
+/* Is what is read made as nothing wherever the guard does not hold? */
+static bool is_guarded(loop_kernel *k, const expr *read, const expr *c)
+{
+	int32_t q, comp;
+	const ix_form **with = arena_array(
+		k->a, const ix_form *, k->n_vars + 1), *f;
+	const expr *b;
+
+	if (read->kind != EX_READ || c->kind != EX_INSIDE ||
+		!loop_maker(k, read->tensor, &q, &comp) ||
+		(k->eqn[q].e->monoid != IR_SET &&
+			k->eqn[q].e->monoid != IR_SUM) ||
+		k->eqn[q].push || k->eqn[q].init[comp] != NULL)
+		return false;
+	b = k->eqn[q].body[comp];
+	if (b->kind != EX_SELECT || b->arg[0]->kind != EX_INSIDE ||
+		!is_zero(b->arg[2]) || b->arg[0]->lo != c->lo ||
+		b->arg[0]->hi != c->hi || ix_has_fun(c->form) ||
+		(loop_form_vars(b->arg[0]->form) & ~k->eqn[q].left) != 0 ||
+		!match(k, &k->eqn[q], read, with))
+		return false;
+	f = ix_subst(k->s->x, &k->dom, b->arg[0]->form, k->n_vars,
+		k->dom.box.extent, with);
+	return ix_equal(k->s->x, &k->dom, f, c->form) == IX_EQUAL;
+}
+
+/* Guards between two long loops: whole tiles of them are nothing. */
+static void add_needs(loop_kernel *k, const expr *c, contract_terms *out)
+{
+	int64_t min, max;
+	int32_t n = 0;
+
+	if (c->kind == EX_CALL &&
+		strcmp(ir_scalar_at(c->fn)->name, "and") == 0) {
+		add_needs(k, c->arg[0], out);
+		add_needs(k, c->arg[1], out);
+		return;
+	}
+	if (c->kind != EX_INSIDE || out->n_needs == CONTRACT_NEEDS)
+		return;
+	for (int32_t v = 0; v < k->n_vars; v++) {
+		int64_t s;
+
+		if ((loop_form_vars(c->form) & BIT(v)) == 0)
+			continue;
+		if (!loop_stride(c->form, v, k->var[v].extent, &s) ||
+			k->var[v].extent < LEAST_NEED)
+			return;
+		n++;
+	}
+	ix_range(&k->dom, c->form, &min, &max);
+	if (n == 2 && !ix_has_fun(c->form) && c->form->n == 2)
+		out->need[out->n_needs++] = (ix_fact){c->form,
+			min >= c->lo ? INT64_MIN : c->lo,
+			max < c->hi ? INT64_MAX : c->hi};
+}
+
+/*
+ * A guard goes to the factor that follows it; what no sum walks, to the
+ * finished sum. true: it is a factor now, 0 times something.
+ */
+static bool guard(struct terms *t, const expr *c, const expr **f,
+	const expr **finish)
 {
 	loop_kernel *k = t->k;
 	loop_set v = loop_expr_vars(k, c);
 	bool done = false;
 	bool wanted[2] = {needs_guard(k, f[0]), needs_guard(k, f[1])};
+	const expr *zero = dtype_is_float(f[0]->dtype)
+				   ? ex_const_f(k->s, f[0]->dtype, 0)
+				   : ex_const_i(k->s, f[0]->dtype, 0);
 
 	if (!wanted[0] && !wanted[1] && (v & t->sums) == 0 &&
-		(v & ~loop_expr_vars(k, f[0])) != 0 &&
-		(v & ~loop_expr_vars(k, f[1])) != 0 &&
 		dtype_is_float(f[0]->dtype)) {
-		const expr *one = *scale;
-
-		if (one == NULL)
-			one = ex_const_f(k->s, f[0]->dtype, 1);
-		*scale = ex_select(k->s, c, one,
-			ex_const_f(k->s, f[0]->dtype, 0));
-		return;
+		if (*finish == NULL)
+			*finish = ex_param(k->s, f[0]->dtype, 0);
+		*finish = ex_select(k->s, c, *finish, zero);
+		return false;
 	}
 	for (int32_t i = 0; i < 2; i++) {
 		bool all = (v & ~loop_expr_vars(k, f[i])) == 0;
-		const expr *zero = dtype_is_float(f[i]->dtype)
-					   ? ex_const_f(k->s, f[i]->dtype, 0)
-					   : ex_const_i(k->s, f[i]->dtype, 0);
 
 		if (wanted[i] || (all && !done) || (i == 1 && !done)) {
-			f[i] = ex_select(k->s, c, f[i], zero);
+			if (!is_guarded(k, f[i], c))
+				f[i] = ex_select(k->s, c, f[i], zero);
 			done = true;
 		}
 	}
+	return true;
 }
 
 /* Casts of whole numbers and guards, off the product. */
@@ -174,7 +259,9 @@ bool contract_factors(
 	struct terms t = {.k = k, .left = e->left, .sums = e->reduced};
 	const expr *b = bare_term(&t, e->body[0]);
 
-	*out = (contract_terms){.inexact = t.n_guards > 0};
+	const expr *scale = NULL;
+
+	*out = (contract_terms){.inexact = false};
 	if (!is_mul(b))
 		return false;
 	flatten(&t, b);
@@ -182,13 +269,18 @@ bool contract_factors(
 		return false;
 	for (int32_t i = 0; i < t.n; i++)
 		if (vars(&t, t.at[i], t.sums) == 0)
-			out->scale = times(&t, out->scale, t.at[i]);
-	out->inexact |= out->scale != NULL;
+			scale = times(&t, scale, t.at[i]);
+	if (scale != NULL) {
+		if (!dtype_is_float(b->dtype) || needs_guard(k, scale))
+			return false;
+		out->inexact = true;
+		out->finish = times(&t, ex_param(k->s, b->dtype, 0), scale);
+	}
+	for (int32_t i = 0; i < t.n_guards; i++)
+		add_needs(k, t.guard[i], out);
 	while (t.n_guards > 0)
-		guard(&t, t.guard[--t.n_guards], out->f, &out->scale);
-	if (out->scale != NULL &&
-		(!dtype_is_float(b->dtype) || needs_guard(k, out->scale)))
-		return false;
+		out->inexact |= guard(&t, t.guard[--t.n_guards], out->f,
+			&out->finish);
 	return out->f[0]->dtype == out->f[1]->dtype;
 }
 

@@ -123,8 +123,10 @@ bool contract_classify(contract *c, contract_product *p)
 	p->j = -1;
 	if (!contract_factors(k, e, &t))
 		return false;
-	p->scale = t.scale;
+	p->finish = t.finish;
 	p->inexact = t.inexact;
+	p->n_needs = t.n_needs;
+	memcpy(p->need, t.need, sizeof p->need);
 	v[0] = loop_expr_vars(k, f[0]) & ~out;
 	v[1] = loop_expr_vars(k, f[1]) & ~out;
 	for (int32_t i = 0; i < k->n_vars; i++)
@@ -349,6 +351,27 @@ static bool may_turn(const contract *c, const expr *y, int32_t lanes)
 	       lanes * size == c->k->target.vector_bytes;
 }
 
+/* The copy is asked for where something is needed of it. */
+static void put_needs(contract *c, const contract_product *p, loop_set in,
+	loop_node *copy)
+{
+	for (int32_t i = 0; i < p->n_needs; i++) {
+		loop_set v = loop_form_vars(p->need[i].f) & in;
+		loop_node *at = copy, *n;
+		ix_fact *list;
+
+		if (v == 0)
+			continue;
+		for (n = copy; n->n_child == 1; n = n->child[0])
+			if (n->kind == LOOP_FOR && (v & p->sums & BIT(n->var)))
+				at = n;
+		list = arena_array(c->k->a, ix_fact, at->n_needs + 1);
+		memcpy(list, at->need, (size_t)at->n_needs * sizeof *list);
+		list[at->n_needs++] = p->need[i];
+		at->need = list;
+	}
+}
+
 /* Y = y, in the body of a panel; y is read from it from now on. */
 static void pack_y(contract *c, contract_product *p, loop_node *panel)
 {
@@ -376,6 +399,7 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 					if (var[i] != v)
 						copy = loop_node_for(
 							k->a, var[i], copy);
+				put_needs(c, p, in, copy);
 				loop_node_adopt(k->a, panel, copy);
 				return;
 			}
@@ -383,6 +407,7 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 	loop_take_lanes(k, copy);
 	for (int32_t i = n - 2; i >= 0; i--)
 		copy = loop_node_for(k->a, var[i], copy);
+	put_needs(c, p, in, copy);
 	loop_node_adopt(k->a, panel, copy);
 }
 
@@ -399,6 +424,7 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 	copy = statement(c, LOOP_STMT, eqn);
 	for (int32_t i = n - 1; i >= 0; i--)
 		copy = loop_node_for(k->a, var[i], copy);
+	put_needs(c, p, in & p->sums, copy);
 	contract_put(c, body, copy);
 }
 
@@ -419,11 +445,13 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->factor[0] = p->x;
 	t->factor[1] = p->y;
 	t->start = !p->begun;
-	t->scale = p->scale;
+	t->finish = p->finish;
 	t->checked = p->inexact && dtype_is_float(c->k->eqn[p->eqn].acc[0]);
 	t->size = p->tile;
 	t->lanes = p->lanes;
 	t->unroll = p->vectors;
+	t->n_needs = p->n_needs;
+	t->need = arena_copy(c->k->a, p->need, sizeof p->need);
 	t->n_ahead = p->few ? (int32_t)p->sum_block : 0;
 	return t;
 }

@@ -62,6 +62,8 @@ int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block);
 void loop_stage_columns(loop_kernel *k, loop_node *block);
 void loop_clip_windows(loop_kernel *k);
 void loop_split_guards(loop_kernel *k);
+/* below n, in a linked tree */
+void loop_find_needs(loop_kernel *k, loop_node *n);
 void loop_read_ahead(loop_kernel *k);
 void loop_choose_streams(loop_kernel *k);
 int64_t loop_flops(loop_kernel *k, const loop_node *n);

@@ -80,11 +80,12 @@ struct loop_node {
 	/* STAGE: turned against row_var; -1: what the loop around walks.
 	 * TILE: size rows (of row_var; -1: one) by lanes * unroll columns (of
 	 * var), summed over sum[], outermost first; of the product of factor[].
+	 * finish: of a finished sum, its parameter 0; NULL: nothing.
 	 * start: sums that begin here begin with nothing. checked: where the
 	 * result is no finite number, terms are added one by one */
 	int32_t row_var, n_sums;
 	const int32_t *sum;
-	const expr *factor[2], *scale; /* scale: of a finished sum; NULL: 1 */
+	const expr *factor[2], *finish;
 	bool start, checked;
 	bool parallel;	/* each iteration may be a chunk; only outermost */
 	bool backward;	/* FOR: from the last to the first */
@@ -96,6 +97,12 @@ struct loop_node {
 	const loop_ahead *ahead;
 	int32_t n_clip; /* FOR: where a write in place has its window */
 	const loop_clip *clip;
+	/* FOR, STAGE, TILE: nothing happens but where these hold, which are
+	 * affine; INT64_MIN, INT64_MAX: no bound. near: for the values that loops around have now; else for any
+	 * values in the blocks around */
+	int32_t n_needs;
+	const ix_fact *need;
+	bool near;
 	int32_t n_child;
 	loop_node **child;
 	/* the same place in the first of the copies that SPANs made; else NULL */

@@ -73,6 +73,8 @@ static bool touches(struct place *p, const loop_node *n)
 	if (n->kind == LOOP_TILE) {
 		loop_walk(p->k->a, n->factor[0], any_visit, p);
 		loop_walk(p->k->a, n->factor[1], any_visit, p);
+		if (n->finish != NULL)
+			loop_walk(p->k->a, n->finish, any_visit, p);
 		if (n->checked) /* what is added again is not in copies */
 			loop_walk(p->k->a, e->body[0], any_visit, p);
 		return p->reads;

@@ -190,13 +190,30 @@ static made operand(sketch *k, const letters *l, const char *s)
 	return input(k, n, shape);
 }
 
-/* A third factor, or a guard, that no sum walks. */
-static const char *term(
-	sketch *k, const char *o, const char *fx, const char *fy)
+/* A guard between any two letters: triangles of tiles are nothing. */
+static const char *triangle(
+	sketch *k, const letters *l, const char *fx, const char *fy)
+{
+	int64_t n = (int64_t)strlen(l->all), a = rng_below(&k->r, n);
+	int64_t b = (a + 1 + rng_below(&k->r, n - 1)) % n;
+	int64_t shift = rng_below(&k->r, 40);
+
+	return arena_printf(k->a, "%s * %s where %c %s %c %s %d else cast(0, x)",
+		fx, fy, l->all[a], chance(k, 50) ? "<=" : ">", l->all[b],
+		chance(k, 50) ? "+" : "-", chance(k, 50) ? 0 : (int)shift);
+}
+
+/* A third factor, or a guard. */
+static const char *term(sketch *k, const letters *l, const char *o,
+	const char *fx, const char *fy)
 {
 	size_t n = strlen(o);
 
-	switch (chance(k, 70) ? 0 : (int)rng_below(&k->r, 3)) {
+	switch (chance(k, 60) ? 0 : (int)rng_below(&k->r, 4)) {
+	case 3:
+		if (strlen(l->all) > 1)
+			return triangle(k, l, fx, fy);
+		break;
 	case 1:
 		return arena_printf(
 			k->a, "%s * z[%s] * %s", fx, index_of(k, o), fy);
@@ -245,7 +262,7 @@ static void draw_product(sketch *k)
 	fy = factor(k, &l, "y", y);
 	str_printf(&k->op, "op %s(x[%s], y[%s], z[%s]) -> o { o[%s] += %s",
 		name, index_of(k, x), index_of(k, y), index_of(k, o),
-		index_of(k, o), term(k, o, fx, fy));
+		index_of(k, o), term(k, &l, o, fx, fy));
 	str_add(&k->op, " }\n");
 	of[0] = operand(k, &l, x);
 	of[1] = operand(k, &l, y);
@@ -299,6 +316,13 @@ static void draw_attention(sketch *k)
 	made out = {.rank = 3, .shape = {b, t, e}};
 	const char *s;
 
+	if (chance(k, 30)) { /* the row itself, with all its guards */
+		out.name = spread(k, arena_printf(k->a,
+			"attention(%s, %s, %s, causal=%s, scale=0.25)", q.name,
+			key.name, v.name, chance(k, 70) ? "true" : "false"));
+		follow(k, &out);
+		return;
+	}
 	str_printf(&k->op,
 		"op %s(q[b, t, d], k[b, u, d]) -> o "
 		"{ o[b, t, u] += q[b, t, d] * k[b, u, d] }\n"

@@ -1,0 +1,79 @@
+/*
+ * schedule_need.c: sums that walk only what is something.
+ *
+ * A loop whose statements all add to something, each under a guard that its
+ * variable decides, does nothing outside of the guard. The guard becomes a
+ * need of the loop, which emit/ cuts to whole vectors around it:
+ *
+ *   for j < 1024 by 16 { z += inside(j - i, -1023, 1) ? exp(a[j]) : 0 }
+ *     ->  the same for j < 16 * ceil((i + 1) / 16)
+ */
+#include "loop/local.h"
+
+/* The guard of a statement that is idle where it fails; NULL: none. */
+static const expr *idle_outside(loop_kernel *k, const loop_node *n)
+{
+	const loop_eqn *e = &k->eqn[n->eqn];
+	const expr *b = e->body[0];
+
+	if (n->kind != LOOP_STMT || e->e->n_out != 1 || e->push ||
+		(e->e->monoid != IR_SUM && e->e->monoid != IR_MAX &&
+			e->e->monoid != IR_MIN) ||
+		b->kind != EX_SELECT || b->arg[0]->kind != EX_INSIDE ||
+		b->arg[2] != ir_identity(k->s, e->e->monoid, 0, b->dtype))
+		return NULL;
+	return b->arg[0];
+}
+
+/* The guard that all statements right below n share; NULL: they have none. */
+static const expr *guard_of(loop_kernel *k, const loop_node *n)
+{
+	const expr *c = NULL;
+
+	for (int32_t i = 0; i < n->n_child; i++) {
+		const expr *g = loop_is_loop(n->child[i])
+					? NULL
+					: idle_outside(k, n->child[i]);
+
+		if (g == NULL || (c != NULL && c != g))
+			return NULL;
+		c = g;
+	}
+	return c;
+}
+
+static void add_need(loop_kernel *k, loop_node *n)
+{
+	const expr *c = guard_of(k, n);
+	loop_set open = loop_node_open(n);
+	int64_t s, min, max;
+	ix_fact *f;
+
+	if (c == NULL || n->backward || n->n_clip > 0 || n->n_needs > 0 ||
+		(loop_form_vars(c->form) & ~open) != 0 ||
+		!loop_stride(c->form, n->var, k->var[n->var].extent, &s) ||
+		(s != 1 && s != -1))
+		return;
+	for (int32_t i = 0; i < c->form->n; i++)
+		if (c->form->t[i].atom->kind != IX_DIGIT ||
+			!loop_stride(c->form, c->form->t[i].atom->axis,
+				k->var[c->form->t[i].atom->axis].extent, &s))
+			return;
+	ix_range(&k->dom, c->form, &min, &max);
+	f = arena_make(k->a, ix_fact);
+	*f = (ix_fact){c->form, min >= c->lo ? INT64_MIN : c->lo,
+		max < c->hi ? INT64_MAX : c->hi};
+	if (f->lo == INT64_MIN && f->hi == INT64_MAX)
+		return;
+	n->need = f;
+	n->n_needs = 1;
+	n->near = true;
+}
+
+void loop_find_needs(loop_kernel *k, loop_node *n)
+{
+	if (n->kind == LOOP_FOR && n->lanes > 1)
+		add_need(k, n);
+	for (int32_t i = 0; i < n->n_child; i++)
+		loop_find_needs(k, n->child[i]);
+}
