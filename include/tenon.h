@@ -846,6 +846,94 @@ TN_API tn_status tn_at_function_call(const char *file, int32_t line,
 /** How often its body was recorded. */
 TN_API int64_t tn_function_n_recorded(const tn_function *f);
 
+/* ---- conditions, loops, functions in C --------------------------------- */
+
+/*
+ * Bodies are functions on tensors as tn_compile takes them: they are recorded
+ * at each call, and run when a result is needed, in code that is compiled once.
+ * Tensors that they know are read as they are at the call; what they write is
+ * written. Gradients that they collect (tn_backward) must not leave them
+ * [region.gradient]: tn_grad does not collect. They can stand in compiled
+ * functions and in each other.
+ */
+
+/**
+ * One of two bodies, by a single truth value (bool or integer).
+ *
+ *     tn_cond(c, tn_gt(norm, limit), shrink, keep, m, 1, &x, 1, &y);
+ *
+ * in      handed to both as they are   out: of the same shapes and dtypes
+ * An output that is a tensor which both know, seen in the same way, is that
+ * tensor. If it is one in one branch only, that branch returns a copy.
+ * errors  [cond.test] more than one element, or floats   [cond.output] shapes
+ *         that differ, with both   [compile.read] [compile.scope]
+ * since   0.1
+ */
+#define tn_cond(c, test, then, otherwise, user, n_in, in, n_out, out)          \
+	tn_at_cond(__FILE__, __LINE__, c, test, then, otherwise, user, n_in,   \
+		in, n_out, out)
+TN_API tn_status tn_at_cond(const char *file, int32_t line, tn_context *c,
+	tn_tensor *test, tn_body *then, tn_body *otherwise, void *user,
+	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
+
+/**
+ * While test gives true, body makes n new tensors of n tensors; out: the last.
+ *
+ * What is carried is a value: out[i] is a tensor of its own. But a tensor that
+ * the body writes, and hands on as it is, is written in place, with no copy: a
+ * cache that grows. So are tensors that it knows.
+ * rounds  at most, which bounds what is kept for a gradient; 0: as many as it
+ *         takes, without a gradient [while.rounds]
+ * errors  [loop.carried] another shape or dtype after a round; written, but
+ *         not handed on   [while.test] not a single truth value; it writes
+ * since   0.1
+ */
+#define tn_while(c, test, body, user, rounds, n, in, out)                      \
+	tn_at_while(__FILE__, __LINE__, c, test, body, user, rounds, n, in, out)
+TN_API tn_status tn_at_while(const char *file, int32_t line, tn_context *c,
+	tn_body *test, tn_body *body, void *user, int64_t rounds, int32_t n,
+	tn_tensor *const *in, tn_tensor **out);
+
+/**
+ * A fixed number of rounds over rows. body(in: carried tensors, then one row
+ * of each of n_rows; out: carried tensors, then n_out outputs).
+ *
+ * in      n_carried tensors as in tn_while, then n_rows with axis 0 = rounds
+ * out     the carried ones in the end, then n_out with axis 0 = rounds
+ * It has a gradient: the same number of rounds, backwards.
+ * errors  [scan.rows] another number of rows; the body writes to one
+ *         [loop.carried] as in tn_while
+ * since   0.1
+ */
+#define tn_scan(c, body, user, rounds, n_carried, n_rows, in, n_out, out)      \
+	tn_at_scan(__FILE__, __LINE__, c, body, user, rounds, n_carried,       \
+		n_rows, in, n_out, out)
+TN_API tn_status tn_at_scan(const char *file, int32_t line, tn_context *c,
+	tn_body *body, void *user, int64_t rounds, int32_t n_carried,
+	int32_t n_rows, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
+
+/** A function in C on arrays: it sets the elements of out[]. */
+typedef tn_status tn_host(void *user, int32_t n_in, const tn_array *in,
+	int32_t n_out, const tn_array *out);
+
+/**
+ * A call of it, recorded like any other: it runs when a result is needed, once,
+ * and never for what nobody looks at. Nothing is known of it but its types.
+ *
+ * types   of the outputs: dtype, rank and shape
+ * grad    NULL: it has no gradient; else from in[], out[] and the cotangents
+ *         of out[] to those of in[], all of them floats
+ * errors  [host.failed] it returned another status, which is passed on
+ * since   0.1
+ */
+#define tn_host_call(c, fn, grad, user, n_in, in, n_out, types, out)           \
+	tn_at_host_call(__FILE__, __LINE__, c, fn, grad, user, n_in, in,       \
+		n_out, types, out)
+TN_API tn_status tn_at_host_call(const char *file, int32_t line, tn_context *c,
+	tn_host *fn, tn_host *grad, void *user, int32_t n_in,
+	tn_tensor *const *in, int32_t n_out, const tn_array *types,
+	tn_tensor **out);
+
 /* ---- operations -------------------------------------------------------- */
 
 /**

@@ -48,4 +48,7 @@ t_trace *trace_new(tensors *t, const t_capture *c, int32_t n_given,
 	t_value *const *given, int32_t n_out, t_value *const *out,
 	const char *name);
 
+/* c is one of its calls: a trace with regions is run in blocks (region.h). */
+void trace_note_region(tensors *t, t_trace *f, const t_call *c);
+
 #endif

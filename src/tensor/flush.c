@@ -12,7 +12,7 @@
  * that others look at stays where it is, and what is still asked for is copied
  * away first. Both are exact: a read is of a value, and values never change.
  */
-#include "tensor/local.h"
+#include "tensor/region.h"
 
 #include <stdlib.h>
 
@@ -418,7 +418,11 @@ static void make_buffers(tensors *t)
 	for (int32_t i = 0; i < t->output.n; i++) {
 		size_t n = t_bytes(&t->output.at[i]->type);
 
-		*vec_push(t->a, &t->made) = t_buffer_new(t, n);
+		*vec_push(t->a, &t->made) =
+			t->output.at[i]->place != NULL
+			? t->output.at[i]->place
+			: t_buffer_new(t, n);
+		t->output.at[i]->place = NULL;
 		*vec_push(t->a, &t->out) = t->made.at[i]->data;
 		/* a version in between: the next write ends it in its place */
 		if (t->output.at[i]->base >= 0)
@@ -469,16 +473,20 @@ void t_finish(tensors *t, t_call *c)
 	t_call_drop(t, c);
 }
 
-void t_flush(tensors *t, t_value *const *v, int32_t n)
+/* They have run: they stay for gradients, or go. */
+static void end_call(tensors *t, t_call *c)
+{
+	if (c->tracked || c->again)
+		t_tape_hold(t, c);
+	else
+		t_finish(t, c);
+}
+
+/* t->todo as one program */
+static void run_program(tensors *t)
 {
 	void *plan;
 
-	if (t->capture != NULL)
-		env_fail(t->e, TN_EINVAL, "compile.read",
-			(loc){.file = t->file, .line = t->line},
-			"a tensor is looked at inside a function that is being "
-			"compiled: its elements are not known yet");
-	find_calls(t, v, n);
 	if (t->todo.n == 0)
 		return;
 	number_values(t);
@@ -495,10 +503,41 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 	t->b.run(t->b.arg, plan, t->in.at, t->out.at);
 	take_buffers(t);
 	for (int32_t i = 0; i < t->todo.n; i++)
-		if (t->todo.at[i]->tracked || t->todo.at[i]->again)
-			t_tape_hold(t, t->todo.at[i]);
-		else
-			t_finish(t, t->todo.at[i]);
+		end_call(t, t->todo.at[i]);
+}
+
+/*
+ * Regions are no part of a program: what was recorded before one, among what
+ * is needed, comes before it.
+ */
+static void run_regions(tensors *t, t_value *const *v, int32_t n)
+{
+	for (int32_t k = 0; k < t->todo.n; k++) {
+		t_call *c = t->todo.at[k];
+
+		if (c->trace == NULL || c->trace->region == NULL)
+			continue;
+		c->refs++;
+		t->todo.n = k;
+		run_program(t);
+		t_region_run(t, c);
+		end_call(t, c);
+		t_call_drop(t, c);
+		find_calls(t, v, n);
+		k = -1;
+	}
+}
+
+void t_flush(tensors *t, t_value *const *v, int32_t n)
+{
+	if (t->capture != NULL)
+		env_fail(t->e, TN_EINVAL, "compile.read",
+			(loc){.file = t->file, .line = t->line},
+			"a tensor is looked at inside a function that is being "
+			"compiled: its elements are not known yet");
+	find_calls(t, v, n);
+	run_regions(t, v, n);
+	run_program(t);
 }
 
 /* ---- reading ---- */

@@ -7,6 +7,7 @@
  *   tape.c    what of a tracked call is held for its adjoint
  *   keep.c    what of that is kept, and what is made again
  *   backward.c  cotangents, from values to what they are made of
+ *   region.h    conditions and loops: calls that are no single program
  */
 #ifndef TENSOR_LOCAL_H
 #define TENSOR_LOCAL_H
@@ -108,6 +109,7 @@ struct t_value {
 	t_value *acc;	/* cotangent in the walk at hand */
 	int64_t walk;	/* the last walk that met it */
 	t_value *next;
+	t_buffer *place; /* memory that waits for it; NULL: any will do */
 };
 
 struct t_call {
@@ -178,6 +180,7 @@ struct t_trace {
 	t_trace *tracked; /* the same with middles; NULL: not asked for yet */
 	VEC(struct t_back *) back;
 	const char *name;
+	struct t_region *region; /* NULL: its calls are part of one program */
 };
 
 /* Does it have a gradient through what made it? A leaf that was made has none. */
@@ -267,6 +270,8 @@ struct tensors {
 	t_capture *capture; /* NULL: calls are recorded to be computed */
 	int64_t n_captures, capture_id; /* of the one at hand; 0: none */
 	int32_t n_traces;
+	struct t_regions *regions; /* NULL until there is one */
+	int32_t running; /* depth of regions: calls of bodies have no gradient */
 	tensor_stats stats;
 };
 

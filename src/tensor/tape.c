@@ -70,7 +70,9 @@ void t_track(tensors *t, t_call *c)
 	const t_rule *r = NULL;
 	bool any = false;
 
-	if (c->trace != NULL ? c->trace->holds_in == NULL : t->no_grad > 0)
+	if (t->running > 0 ||
+		(c->trace != NULL ? c->trace->holds_in == NULL
+				  : t->no_grad > 0))
 		return;
 	for (int32_t i = 0; i < c->n_args; i++)
 		any = any || c->arg[i].v->tracked;

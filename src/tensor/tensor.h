@@ -131,6 +131,44 @@ void tensor_function_print(str *out, const tensor_function *f);
 /* data of a new key for random numbers; in a function: at each call */
 tensor *tensor_random_key(tensors *t);
 
+/* ---- regions (region.c, region_loop.c) ---- */
+
+/*
+ * One of two bodies, by a single truth value that is known when it is
+ * evaluated. Both make outputs of the same shapes and dtypes. out[i] is a
+ * storage that they know if it is the same in both, seen in the same way.
+ */
+void tensor_cond(tensors *t, tensor *pred, tensor_body *const body[2],
+	void *const arg[2], tensor *const *in, int32_t n_out, tensor **out);
+
+/*
+ * Rounds of a body: body(carried, rows) gives what is carried to the next one,
+ * and outputs, of which each round makes a row. What the body writes to what
+ * is carried, or to tensors that it knows, is written in place.
+ */
+typedef struct tensor_loop {
+	const char *name;
+	tensor_body *test; /* of what is carried: once more? NULL: n rounds */
+	tensor_body *body;
+	void *test_arg, *arg;
+	int64_t n; /* rounds; with a test at most, 0: any number, no gradient */
+	int32_t n_carried, n_rows, n_out;
+} tensor_loop;
+enum { TENSOR_MAX_CARRIED = 256 };
+/* in: what is carried, then rows [n, ..]; out: the same in the end, then [n, ..] */
+void tensor_loop_call(tensors *t, const tensor_loop *l, tensor *const *in,
+	tensor **out);
+
+/* A function of the caller's on arrays; runs when a result is needed; throws. */
+typedef void tensor_host(void *arg, int32_t n_in, const ir_type *in_type,
+	const void *const *in, int32_t n_out, const ir_type *out_type,
+	void *const *out);
+/* back NULL: no gradient; else from in[], out[] and cotangents of out[] to
+ * those of in[], all of them floats */
+void tensor_host_call(tensors *t, tensor_host *fn, tensor_host *back, void *arg,
+	int32_t n_in, tensor *const *in, int32_t n_out, const ir_type *type,
+	tensor **out);
+
 typedef struct tensor_stats {
 	int64_t n_calls;       /* recorded */
 	int64_t n_flushes;
@@ -139,6 +177,7 @@ typedef struct tensor_stats {
 	int64_t bytes_live, bytes_peak, bytes_cached;
 	int64_t bytes_kept; /* for gradients alone */
 	int64_t n_again; /* calls made again for gradients */
+	int64_t n_region_copies; /* branches that disagree about storages */
 	int64_t n_values, n_tensors; /* alive */
 } tensor_stats;
 tensor_stats tensor_get_stats(const tensors *t);

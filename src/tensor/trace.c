@@ -7,7 +7,7 @@
  * middle: a further result that the call keeps for it. What is made of nothing
  * (constants) is made again.
  */
-#include "tensor/capture.h"
+#include "tensor/region.h"
 
 /* ---- traces ---- */
 
@@ -41,6 +41,12 @@ static void add_reads(tensors *t, t_trace *f, const t_call *c)
 	}
 }
 
+void trace_note_region(tensors *t, t_trace *f, const t_call *c)
+{
+	if (f->region == NULL && c->trace != NULL && c->trace->region != NULL)
+		f->region = arena_make(t->a, t_region); /* BLOCKS */
+}
+
 t_trace *trace_new(tensors *t, const t_capture *c, int32_t n_given,
 	t_value *const *given, int32_t n_out, t_value *const *out,
 	const char *name)
@@ -62,6 +68,7 @@ t_trace *trace_new(tensors *t, const t_capture *c, int32_t n_given,
 			if (q->result[i] != NULL)
 				q->result[i]->stamp = t->stamp;
 		*vec_push(t->a, &f->call) = q;
+		trace_note_region(t, f, q);
 	}
 	for (int32_t i = 0; i < n_out; i++)
 		add_in(t, f, out[i]);
@@ -234,10 +241,14 @@ t_trace *t_trace_tracked(tensors *t, t_trace *f)
 
 	if (f->tracked != NULL || f->holds_in != NULL)
 		return f->tracked != NULL ? f->tracked : f;
+	if (f->region != NULL && f->region->kind != REGION_BLOCKS)
+		return t_region_tracked(t, f);
 	for (int32_t i = 0; i < f->n_known; i++)
 		all[i] = true;
 	g = arena_copy(t->a, f, sizeof *f);
 	g->id = t->n_traces++;
+	if (g->region != NULL)
+		g->region = arena_make(t->a, t_region); /* BLOCKS */
 	b = new_back(t, f, all);
 	g->out = arena_array(t->a, t_value *,
 		f->n_out + (b->trace != NULL ? b->trace->n_in : 0) + 1);
@@ -277,6 +288,8 @@ const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded)
 		if (memcmp(f->back.at[i]->seeded, seeded,
 			    (size_t)f->n_known) == 0)
 			return f->back.at[i];
+	if (f->region != NULL && f->region->kind != REGION_BLOCKS)
+		return f->back.at[0]; /* with zeros */
 	b = new_back(t, f, seeded);
 	if (!is_served(f, b)) /* the one for all results, with zeros */
 		return f->back.at[0];

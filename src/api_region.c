@@ -1,0 +1,278 @@
+/*
+ * api_region.c: conditions, loops and functions in C of tenon.h on those of
+ * tensor/.
+ */
+#include "api.h"
+
+#include <stdlib.h>
+
+/* A body of the user's, as tensor/ calls it. */
+typedef struct side {
+	tn_context *c;
+	tn_body *fn;
+	void *user;
+} side;
+
+static void record(void *arg, tensor *const *in, tensor **out)
+{
+	const side *b = arg;
+	tn_status s = b->fn(b->c, b->user, (tn_tensor *const *)(uintptr_t)in,
+		(tn_tensor **)(void *)out);
+
+	if (s >= 0)
+		s = tn_context_status(b->c);
+	if (s >= 0)
+		return;
+	if (tn_context_status(b->c) < 0) { /* its own words */
+		tn_diag d = b->c->first;
+
+		env_fail(b->c->e, d.status, d.rule, (loc){d.file, d.line, 0},
+			"%s", d.text);
+	}
+	env_fail(b->c->e, s, "compile.body", (loc){0},
+		"a body of a region returned %d", (int)s);
+}
+
+typedef struct job {
+	tn_context *c;
+	side then, otherwise; /* or body, test */
+	tn_tensor *test;
+	tensor_loop loop;
+	int32_t n_in, n_out;
+	tn_tensor *const *in;
+	tn_tensor **out;
+	tn_host *fn, *grad;
+	void *user;
+	const tn_array *type;
+} job;
+
+static void check(const job *j)
+{
+	for (int32_t i = 0; i < j->n_in; i++)
+		if (j->in[i] == NULL ||
+			!tensor_is_valid((tensor *)(void *)j->in[i]))
+			env_fail(j->c->e, TN_EINVAL, "tensor.handle", (loc){0},
+				"argument %d is no tensor", (int)i);
+	if (j->n_in < 0 || j->n_out < 0 || j->n_in > TN_MAX_FUNCTION_ARGS ||
+		j->n_out > TN_MAX_FUNCTION_ARGS)
+		env_fail(j->c->e, TN_EINVAL, "region.count", (loc){0},
+			"at most %d arguments and outputs are possible",
+			TN_MAX_FUNCTION_ARGS);
+}
+
+static tn_status run(const char *file, int32_t line, job *j, void (*fn)(void *))
+{
+	tn_status s;
+
+	tensors_site(api_tensors(j->c), file, line);
+	s = api_sticky(j->c, file, line, fn, j);
+	for (int32_t i = 0; s < 0 && i < j->n_out; i++)
+		j->out[i] = (tn_tensor *)(void *)tensor_invalid(
+			api_tensors(j->c));
+	return s;
+}
+
+static void cond(void *arg)
+{
+	job *j = arg;
+	tensor_body *const body[2] = {record, record};
+	void *const with[2] = {&j->then, &j->otherwise};
+
+	check(j);
+	tensor_cond(api_tensors(j->c), (tensor *)(void *)j->test, body, with,
+		(tensor *const *)(uintptr_t)j->in, j->n_out,
+		(tensor **)(void *)j->out);
+}
+
+tn_status tn_at_cond(const char *file, int32_t line, tn_context *c,
+	tn_tensor *test, tn_body *then, tn_body *otherwise, void *user,
+	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out)
+{
+	job j = {.c = c,
+		.then = {c, then, user},
+		.otherwise = {c, otherwise, user},
+		.test = test,
+		.n_in = n_in,
+		.n_out = n_out,
+		.in = in,
+		.out = out};
+
+	if (then == NULL || otherwise == NULL)
+		return TN_EINVAL;
+	return run(file, line, &j, cond);
+}
+
+static void loop(void *arg)
+{
+	job *j = arg;
+
+	check(j);
+	tensor_loop_call(api_tensors(j->c), &j->loop,
+		(tensor *const *)(uintptr_t)j->in, (tensor **)(void *)j->out);
+}
+
+tn_status tn_at_while(const char *file, int32_t line, tn_context *c,
+	tn_body *test, tn_body *body, void *user, int64_t rounds, int32_t n,
+	tn_tensor *const *in, tn_tensor **out)
+{
+	job j = {.c = c,
+		.then = {c, body, user},
+		.otherwise = {c, test, user},
+		.n_in = n,
+		.n_out = n,
+		.in = in,
+		.out = out};
+
+	if (test == NULL || body == NULL || rounds < 0)
+		return TN_EINVAL;
+	j.loop = (tensor_loop){.name = "while",
+		.test = record,
+		.body = record,
+		.test_arg = &j.otherwise,
+		.arg = &j.then,
+		.n = rounds,
+		.n_carried = n};
+	return run(file, line, &j, loop);
+}
+
+tn_status tn_at_scan(const char *file, int32_t line, tn_context *c,
+	tn_body *body, void *user, int64_t rounds, int32_t n_carried,
+	int32_t n_rows, tn_tensor *const *in, int32_t n_out, tn_tensor **out)
+{
+	job j = {.c = c,
+		.then = {c, body, user},
+		.in = in,
+		.out = out};
+
+	if (body == NULL || rounds < 0 || n_carried < 0 || n_rows < 0 ||
+		n_out < 0 || n_carried > TN_MAX_FUNCTION_ARGS ||
+		n_rows > TN_MAX_FUNCTION_ARGS || n_out > TN_MAX_FUNCTION_ARGS)
+		return TN_EINVAL;
+	j.n_in = n_carried + n_rows;
+	j.n_out = n_carried + n_out;
+	j.loop = (tensor_loop){.name = "scan",
+		.body = record,
+		.arg = &j.then,
+		.n = rounds,
+		.n_carried = n_carried,
+		.n_rows = n_rows,
+		.n_out = n_out};
+	return run(file, line, &j, loop);
+}
+
+/* ---- functions in C ---- */
+
+/* What a call of one needs when it runs; as long as its context. */
+typedef struct host {
+	tn_context *c;
+	tn_host *fn, *grad;
+	void *user;
+	struct host *next;
+} host;
+
+static void describe(
+	tn_array *a, int32_t n, const ir_type *type, void *const *data)
+{
+	for (int32_t i = 0; i < n; i++) {
+		a[i] = (tn_array){.dtype = type[i].dtype,
+			.rank = type[i].rank,
+			.n_elems = shape_numel(type[i].shape, type[i].rank),
+			.data = data[i]};
+		memcpy(a[i].shape, type[i].shape, sizeof a[i].shape);
+		a[i].n_bytes = (size_t)a[i].n_elems *
+			dtype_size(type[i].dtype);
+	}
+}
+
+static void run_host(const host *h, tn_host *fn, int32_t n_in,
+	const ir_type *in_type, const void *const *in, int32_t n_out,
+	const ir_type *out_type, void *const *out)
+{
+	tn_array a[3 * TN_MAX_FUNCTION_ARGS], b[TN_MAX_FUNCTION_ARGS];
+	tn_status s;
+
+	describe(a, n_in, in_type, (void *const *)(uintptr_t)in);
+	describe(b, n_out, out_type, out);
+	s = fn(h->user, n_in, a, n_out, b);
+	if (s < 0)
+		env_fail(h->c->e, s, "host.failed", (loc){0},
+			"a function in C returned %d", (int)s);
+}
+
+static void forward(void *arg, int32_t n_in, const ir_type *in_type,
+	const void *const *in, int32_t n_out, const ir_type *out_type,
+	void *const *out)
+{
+	const host *h = arg;
+
+	run_host(h, h->fn, n_in, in_type, in, n_out, out_type, out);
+}
+
+static void backward(void *arg, int32_t n_in, const ir_type *in_type,
+	const void *const *in, int32_t n_out, const ir_type *out_type,
+	void *const *out)
+{
+	const host *h = arg;
+
+	run_host(h, h->grad, n_in, in_type, in, n_out, out_type, out);
+}
+
+/* The same function is the same node: calls of it have one structure. */
+static host *host_of(const job *j)
+{
+	host *h = j->c->hosts;
+
+	while (h != NULL && (h->fn != j->fn || h->grad != j->grad ||
+				    h->user != j->user))
+		h = h->next;
+	if (h != NULL)
+		return h;
+	h = arena_make(j->c->a, host);
+	*h = (host){j->c, j->fn, j->grad, j->user, j->c->hosts};
+	j->c->hosts = h;
+	return h;
+}
+
+static void host_call(void *arg)
+{
+	job *j = arg;
+	ir_type type[TN_MAX_FUNCTION_ARGS];
+
+	check(j);
+	for (int32_t i = 0; i < j->n_out; i++) {
+		const tn_array *a = &j->type[i];
+
+		if (tn_dtype_name(a->dtype) == NULL || a->rank < 0 ||
+			a->rank > TN_MAX_RANK ||
+			shape_numel(a->shape, a->rank) < 0)
+			env_fail(j->c->e, TN_EINVAL, "tensor.shape", (loc){0},
+				"output %d: no such dtype or shape", (int)i);
+		type[i] = (ir_type){.dtype = a->dtype, .rank = a->rank};
+		memcpy(type[i].shape, a->shape,
+			(size_t)a->rank * sizeof a->shape[0]);
+	}
+	tensor_host_call(api_tensors(j->c), forward,
+		j->grad != NULL ? backward : NULL, host_of(j), j->n_in,
+		(tensor *const *)(uintptr_t)j->in, j->n_out, type,
+		(tensor **)(void *)j->out);
+}
+
+tn_status tn_at_host_call(const char *file, int32_t line, tn_context *c,
+	tn_host *fn, tn_host *grad, void *user, int32_t n_in,
+	tn_tensor *const *in, int32_t n_out, const tn_array *types,
+	tn_tensor **out)
+{
+	job j = {.c = c,
+		.n_in = n_in,
+		.n_out = n_out,
+		.in = in,
+		.out = out,
+		.fn = fn,
+		.grad = grad,
+		.user = user,
+		.type = types};
+
+	if (fn == NULL)
+		return TN_EINVAL;
+	return run(file, line, &j, host_call);
+}
