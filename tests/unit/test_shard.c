@@ -1,0 +1,403 @@
+/*
+ * test_shard.c: layouts against brute force: who owns what, and when a reshape
+ * leaves each process a box. With SHARD_ALL every shape of up to 4 axes and 64
+ * elements on meshes of 2 to 8; without it a sample of those.
+ */
+#include "unit.h"
+
+#include "shard/shard.h"
+
+#ifndef SHARD_ALL
+#define SHARD_ALL 0
+#endif
+
+enum { MAX_ELEMS = 64 };
+
+/* ---- what a process owns, element by element ---- */
+
+/* Is the set a box of the axes: as many elements as all combinations? */
+static bool is_box(const bool *in, int64_t numel, int32_t rank,
+	const int64_t *shape, int64_t *local)
+{
+	bool used[TN_MAX_RANK][MAX_ELEMS] = {{false}};
+	int64_t n = 0, product = 1;
+
+	for (int64_t e = 0; e < numel; e++) {
+		int64_t rest = e;
+
+		if (!in[e])
+			continue;
+		n++;
+		for (int32_t k = rank - 1; k >= 0; k--) {
+			used[k][rest % shape[k]] = true;
+			rest /= shape[k];
+		}
+	}
+	for (int32_t k = 0; k < rank; k++) {
+		local[k] = 0;
+		for (int64_t x = 0; x < shape[k]; x++)
+			local[k] += used[k][x];
+		product *= local[k];
+	}
+	return n == 0 || n == product;
+}
+
+struct trial {
+	arena *a;
+	shard_mesh mesh;
+	int64_t n_free, n_not;
+	int64_t n_two_free, n_two_missed; /* of two cuts */
+};
+
+/* runs, element by element, must say the same as shard_owns */
+static void check_runs(struct trial *t, const shard_layout *l, int64_t p,
+	const bool *in)
+{
+	shard_runs r = shard_owned(t->a, l, &t->mesh, p);
+	int64_t e = 0, n = 0;
+
+	for (int32_t i = 0; i < r.n; i++) {
+		assert_true(r.at[i].n > 0);
+		assert_true(i == 0 || e < r.at[i].from);
+		for (; e < r.at[i].from; e++)
+			assert_false(in[e]);
+		for (; e < r.at[i].from + r.at[i].n; e++, n++)
+			assert_true(in[e]);
+	}
+	for (; e < l->numel; e++)
+		assert_false(in[e]);
+	assert_int_equal(n, r.elems);
+}
+
+/* the layout by axis must say who owns each element */
+static void check_axes(const struct trial *t, const shard_layout *l, int64_t p,
+	const bool *in, int32_t rank, const int64_t *shape)
+{
+	shard_layout axis[TN_MAX_RANK];
+
+	assert_true(shard_by_axis(l, rank, shape, axis));
+	for (int64_t e = 0; e < l->numel; e++) {
+		bool mine = true;
+		int64_t rest = e;
+
+		for (int32_t k = rank - 1; k >= 0; k--) {
+			mine &= shard_owns(
+				&axis[k], &t->mesh, p, rest % shape[k]);
+			rest /= shape[k];
+		}
+		assert_int_equal(mine, in[e]);
+	}
+}
+
+/* The layout seen through a shape. */
+static void try_shape(struct trial *t, const shard_layout *l, int32_t rank,
+	const int64_t *shape)
+{
+	int64_t size = 1, boundary = -1, total = 0;
+	bool is_free = shard_is_free(l, rank, shape, &boundary), all = true;
+
+	for (int32_t i = 0; i < t->mesh.n; i++)
+		size *= t->mesh.extent[i];
+	for (int64_t p = 0; p < size; p++) {
+		bool in[MAX_ELEMS] = {false};
+		int64_t local[TN_MAX_RANK] = {0}, derived[TN_MAX_RANK] = {0};
+
+		for (int64_t e = 0; e < l->numel; e++) {
+			in[e] = shard_owns(l, &t->mesh, p, e);
+			total += in[e];
+		}
+		check_runs(t, l, p, in);
+		all &= is_box(in, l->numel, rank, shape, local);
+		if (!is_free || (rank == 0 && l->n > 0))
+			continue;
+		check_axes(t, l, p, in, rank, shape);
+		assert_true(shard_local_shape(
+			l, &t->mesh, p, rank, shape, derived));
+		for (int32_t k = 0, none = 0; k < rank; k++) {
+			none |= local[k] == 0;
+			if (k == rank - 1 && !none)
+				assert_memory_equal(local, derived,
+					(size_t)rank * sizeof *local);
+		}
+	}
+	if (l->n == t->mesh.n)
+		assert_int_equal(total, l->numel);
+	if (t->mesh.n == 1) {
+		assert_int_equal(is_free, all);
+		t->n_free += is_free;
+		t->n_not += !is_free;
+	} else {
+		assert_true(!is_free || all); /* never free when it is not */
+		t->n_two_free += is_free;
+		t->n_two_missed += all && !is_free;
+	}
+}
+
+/* ---- all shapes of so many elements ---- */
+
+struct shapes {
+	int32_t n;
+	struct one_shape {
+		int32_t rank;
+		int64_t shape[4];
+	} at[1000];
+};
+
+static void list_shapes(struct shapes *s, struct one_shape so_far, int64_t rest)
+{
+	if (rest == 1)
+		s->at[s->n++] = so_far;
+	if (so_far.rank == 4)
+		return;
+	for (int64_t d = 1; d <= rest; d++) {
+		struct one_shape next = so_far;
+
+		if (rest % d != 0)
+			continue;
+		next.shape[next.rank++] = d;
+		list_shapes(s, next, rest / d);
+	}
+}
+
+/* one in 2^rare of the shapes; of all of them in the large suite if rare is 0 */
+static void try_cut(struct trial *t, const struct shapes *s,
+	const shard_layout *l, uint64_t *pick, int32_t rare)
+{
+	int32_t shift = SHARD_ALL ? rare : 5;
+
+	for (int32_t i = 0; i < s->n; i++) {
+		*pick = *pick * 6364136223846793005u + 1442695040888963407u;
+		if (*pick >> 33 < (uint64_t)1 << (31 - shift))
+			try_shape(t, l, s->at[i].rank, s->at[i].shape);
+	}
+}
+
+/* Every cut of one axis of these shapes, on every mesh: a cut of the same run
+ * is the same layout, so each run is tried once. */
+static void try_runs(struct trial *t, const struct shapes *s, int64_t numel,
+	uint64_t *pick)
+{
+	bool seen[MAX_ELEMS + 1][MAX_ELEMS + 1] = {{false}};
+
+	for (int32_t i = 0; i < s->n; i++) {
+		const struct one_shape *x = &s->at[i];
+		int64_t lo = 1;
+
+		for (int32_t k = x->rank - 1; k >= 0; k--) {
+			int64_t hi = lo * x->shape[k];
+
+			for (int64_t p = 2; p <= 8 && !seen[lo][hi]; p++) {
+				shard_layout l = shard_replicated(numel);
+
+				t->mesh.extent[0] = p;
+				shard_cut(arena_env(t->a), &l, &t->mesh,
+					x->rank, x->shape, k, 0, 0);
+				try_cut(t, s, &l, pick, 0);
+				arena_clear(t->a);
+			}
+			seen[lo][hi] = true;
+			lo = hi;
+		}
+	}
+}
+
+static void reshapes(arena *a, void *arg)
+{
+	static struct shapes s;
+	struct trial t = {.a = arena_child(a), .mesh = {.n = 1}};
+	uint64_t pick = 1;
+
+	(void)arg;
+	for (int64_t numel = 1; numel <= MAX_ELEMS; numel++) {
+		s.n = 0;
+		list_shapes(&s, (struct one_shape){0}, numel);
+		try_runs(&t, &s, numel, &pick);
+	}
+	assert_true(t.n_free > 1000 && t.n_not > 1000);
+	print_message("reshapes: %lld free, %lld not\n", (long long)t.n_free,
+		(long long)t.n_not);
+}
+
+static void test_reshapes(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(reshapes, NULL, 0, NULL), TN_OK);
+}
+
+/* Two axes of a mesh, on the same axis of the tensor or on two, any blocks. */
+static void two_cuts(arena *a, void *arg)
+{
+	static struct shapes s;
+	struct trial t = {.a = arena_child(a), .mesh = {.n = 2}};
+	uint64_t pick = 2;
+	int64_t numels[] = {12, 20, 24, 36, 60};
+
+	(void)arg;
+	for (size_t n = 0; n < sizeof numels / sizeof *numels; n++) {
+		s.n = 0;
+		list_shapes(&s, (struct one_shape){0}, numels[n]);
+		for (int32_t i = 0; i < s.n; i++) {
+			const struct one_shape *x = &s.at[i];
+
+			for (int32_t k = 0; k < 9 * x->rank * x->rank; k++) {
+				shard_layout l = shard_replicated(numels[n]);
+
+				if (!SHARD_ALL && k % 7 != 0)
+					continue;
+				t.mesh.extent[0] = 2 + k % 3;
+				t.mesh.extent[1] = 2 + k / 3 % 3;
+				shard_cut(arena_env(a), &l, &t.mesh, x->rank,
+					x->shape, k / 9 % x->rank, 0, 0);
+				shard_cut(arena_env(a), &l, &t.mesh, x->rank,
+					x->shape, k / 9 / x->rank, 1, 0);
+				try_cut(&t, &s, &l, &pick, 5);
+			}
+			arena_clear(t.a);
+		}
+	}
+	assert_true(t.n_two_free > 1000);
+	print_message("two cuts: %lld free, %lld boxes not recognised\n",
+		(long long)t.n_two_free, (long long)t.n_two_missed);
+}
+
+static void test_two_cuts(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(two_cuts, NULL, 0, NULL), TN_OK);
+}
+
+/* n places in every block size that fits p processes: flattened with an inner
+ * axis, and split again; processes that own nothing included. */
+static void uneven(arena *a, void *arg)
+{
+	struct trial t = {.a = arena_child(a), .mesh = {.n = 1}};
+	int64_t empty = 0;
+
+	(void)arg;
+	for (int64_t n = 1; n <= 64; n++)
+		for (int64_t p = 1; p <= 16; p++)
+			for (int64_t b = (n + p - 1) / p; b <= n; b++) {
+				int64_t shape[2] = {n, 3}, flat = 3 * n;
+				shard_layout l = shard_replicated(flat);
+
+				if (!SHARD_ALL && (n + p + b) % 5 != 0)
+					continue;
+				t.mesh.extent[0] = p;
+				shard_cut(arena_env(a), &l, &t.mesh, 2, shape,
+					0, 0, b);
+				for (int64_t r = 0; r < p; r++) {
+					int64_t from = r * b, to = from + b;
+					int64_t two[2], one;
+					shard_runs own = shard_owned(
+						t.a, &l, &t.mesh, r);
+
+					from = from < n ? from : n;
+					to = to < n ? to : n;
+					empty += from == to;
+					assert_int_equal(
+						own.elems, 3 * (to - from));
+					if (own.n > 0)
+						assert_int_equal(
+							own.at[0].from,
+							3 * from);
+					assert_true(shard_local_shape(&l,
+						&t.mesh, r, 2, shape, two));
+					assert_int_equal(
+						two[0] * two[1], own.elems);
+					assert_int_equal(two[0], to - from);
+					assert_true(shard_local_shape(&l,
+						&t.mesh, r, 1, &flat, &one));
+					assert_int_equal(one, own.elems);
+				}
+				/* n split in two, where it can be */
+				for (int64_t d = 1; d <= n; d++) {
+					int64_t split[2] = {n / d, d};
+					shard_layout s = shard_replicated(n);
+
+					if (n % d != 0)
+						continue;
+					shard_cut(arena_env(a), &s, &t.mesh, 1,
+						&n, 0, 0, b);
+					try_shape(&t, &s, 2, split);
+				}
+				arena_clear(t.a);
+			}
+	assert_true(empty > 100);
+}
+
+static void test_uneven(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(uneven, NULL, 0, NULL), TN_OK);
+}
+
+/* ---- messages ---- */
+
+static const struct {
+	int32_t axis, mesh_axis;
+	int64_t block;
+	const char *rule;
+} bad[] = {
+	{2, 0, 0, "shard.axis"},
+	{-1, 0, 0, "shard.axis"},
+	{0, 1, 0, "shard.axis"},
+	{0, 0, 2, "shard.block"},
+	{0, 0, -1, "shard.block"},
+};
+
+static void cut_badly(arena *a, void *arg)
+{
+	shard_mesh m = {.n = 1, .extent = {4}};
+	int64_t shape[2] = {10, 6};
+	shard_layout l = shard_replicated(60);
+	size_t i = *(size_t *)arg;
+
+	shard_cut(arena_env(a), &l, &m, 2, shape, bad[i].axis,
+		bad[i].mesh_axis, bad[i].block);
+}
+
+static void cut_twice(arena *a, void *arg)
+{
+	shard_mesh m = {.n = 1, .extent = {4}};
+	int64_t shape[2] = {10, 6};
+	shard_layout l = shard_replicated(60);
+
+	(void)arg;
+	shard_cut(arena_env(a), &l, &m, 2, shape, 0, 0, 0);
+	shard_cut(arena_env(a), &l, &m, 2, shape, 1, 0, 0);
+}
+
+static void bad_mesh(arena *a, void *arg)
+{
+	shard_mesh m = {.n = 2, .extent = {4, 0}};
+
+	(void)arg;
+	shard_mesh_size(arena_env(a), &m);
+}
+
+static void test_errors(void **state)
+{
+	tn_diag d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		assert_int_equal(unit_run(cut_badly, &i, 0, &d), TN_EINVAL);
+		assert_string_equal(d.rule, bad[i].rule);
+	}
+	assert_int_equal(unit_run(cut_twice, NULL, 0, &d), TN_EINVAL);
+	assert_string_equal(d.rule, "shard.twice");
+	assert_int_equal(unit_run(bad_mesh, NULL, 0, &d), TN_EINVAL);
+	assert_string_equal(d.rule, "shard.mesh");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_reshapes),
+		cmocka_unit_test(test_two_cuts),
+		cmocka_unit_test(test_uneven),
+		cmocka_unit_test(test_errors),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
