@@ -288,6 +288,24 @@ TN_API void tn_array_free(tn_array *a);
 TN_API TN_MUST_USE tn_status tn_npy_write(tn_context *c, const char *path,
 	tn_dtype dtype, int32_t rank, const int64_t *shape, const void *data);
 
+/** The arrays of a .npz file. */
+typedef struct tn_npz tn_npz;
+
+/**
+ * Read NumPy's archive of arrays, compressed or not.
+ *
+ * errors  [npz.*] unreadable or damaged   [npy.*] an array in it
+ * owner   *out is the caller's: tn_npz_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_npz_read(
+	tn_npz **out, tn_context *c, const char *path);
+TN_API void tn_npz_free(tn_npz *z);
+TN_API int32_t tn_npz_n(const tn_npz *z);
+/** NULL when i is not a number of one. Borrowed. */
+TN_API const char *tn_npz_name(const tn_npz *z, int32_t i);
+TN_API const tn_array *tn_npz_array(const tn_npz *z, int32_t i);
+
 /* ---- ONNX models ------------------------------------------------------- */
 
 /** A model that has been read; a program is built from it. */
@@ -345,6 +363,15 @@ TN_API TN_MUST_USE tn_status tn_onnx_give(
  * makes them from.
  */
 TN_API void tn_onnx_fold(tn_onnx *m, int64_t n_elems);
+/**
+ * What is built from m from now on is for training: batch normalisation goes by
+ * the statistics of the batch, and dropout drops. The program has a further
+ * output for each running statistic that is a parameter, under its name: its
+ * next value; and, if anything is dropped, one more input, the last: a key of
+ * random numbers, i64 without axes. logits: a Softmax that makes an output of
+ * the model is left out, as tn_cross_entropy wants it.
+ */
+TN_API void tn_onnx_train(tn_onnx *m, bool training, bool logits);
 /**
  * The model as a program. Its inputs are those of the model (the elements of a
  * sequence one by one), its parameters the initialisers.

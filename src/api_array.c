@@ -19,6 +19,16 @@ struct read_call {
 	arena *a;
 };
 
+static void fill_in(tn_array *out, const file_array *f)
+{
+	out->dtype = f->dtype;
+	out->rank = f->rank;
+	memcpy(out->shape, f->shape, sizeof f->shape);
+	out->n_elems = shape_numel(f->shape, f->rank);
+	out->n_bytes = (size_t)out->n_elems * dtype_size(f->dtype);
+	out->data = f->data;
+}
+
 static void read_npy(void *arg)
 {
 	struct read_call *r = arg;
@@ -30,12 +40,7 @@ static void read_npy(void *arg)
 	h = arena_make(r->a, struct held);
 	file_npy_read(r->a, r->path, &f);
 	h->a = r->a;
-	h->array.dtype = f.dtype;
-	h->array.rank = f.rank;
-	memcpy(h->array.shape, f.shape, sizeof f.shape);
-	h->array.n_elems = shape_numel(f.shape, f.rank);
-	h->array.n_bytes = (size_t)h->array.n_elems * dtype_size(f.dtype);
-	h->array.data = f.data;
+	fill_in(&h->array, &f);
 	*r->out = &h->array;
 }
 
@@ -56,6 +61,71 @@ void tn_array_free(tn_array *a)
 	if (a != NULL)
 		arena_free(((struct held *)(void *)a)->a);
 }
+
+/* ---- archives ---- */
+
+struct tn_npz {
+	arena *a;
+	file_named named;
+	tn_array *array;
+};
+
+struct npz_call {
+	tn_context *c;
+	const char *path;
+	arena *a;
+	tn_npz *out;
+};
+
+static void read_npz(void *arg)
+{
+	struct npz_call *r = arg;
+	tn_npz *z;
+
+	api_want(r->c, r->path, "path");
+	r->a = arena_child(r->c->a);
+	z = arena_make(r->a, tn_npz);
+	z->a = r->a;
+	file_npz_read(r->a, r->path, &z->named);
+	z->array = arena_array(r->a, tn_array, z->named.n + 1);
+	for (int32_t i = 0; i < z->named.n; i++)
+		fill_in(&z->array[i], &z->named.array[i]);
+	r->out = z;
+}
+
+tn_status tn_npz_read(tn_npz **out, tn_context *c, const char *path)
+{
+	struct npz_call r = {.c = c, .path = path};
+	tn_status s = api_call(c, read_npz, &r);
+
+	*out = s < 0 ? NULL : r.out;
+	if (s < 0)
+		arena_free(r.a);
+	return s;
+}
+
+void tn_npz_free(tn_npz *z)
+{
+	if (z != NULL)
+		arena_free(z->a);
+}
+
+int32_t tn_npz_n(const tn_npz *z)
+{
+	return z->named.n;
+}
+
+const char *tn_npz_name(const tn_npz *z, int32_t i)
+{
+	return i >= 0 && i < z->named.n ? z->named.name[i] : NULL;
+}
+
+const tn_array *tn_npz_array(const tn_npz *z, int32_t i)
+{
+	return i >= 0 && i < z->named.n ? &z->array[i] : NULL;
+}
+
+/* ---- writing ---- */
 
 struct write_call {
 	tn_context *c;

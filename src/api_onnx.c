@@ -23,6 +23,7 @@ struct tn_onnx {
 	VEC(const char *) dim_name;
 	VEC(int64_t) dim;
 	int64_t fold_from;
+	bool training, logits;
 };
 
 struct open_call {
@@ -201,6 +202,12 @@ void tn_onnx_fold(tn_onnx *m, int64_t n_elems)
 	m->fold_from = n_elems;
 }
 
+void tn_onnx_train(tn_onnx *m, bool training, bool logits)
+{
+	m->training = training;
+	m->logits = logits;
+}
+
 struct read_call {
 	tn_onnx *m;
 	bool is_output;
@@ -268,6 +275,8 @@ static void build(void *arg)
 		k->a = arena_child(m->a);
 	x = onnx_import_new(k->a, m->m);
 	onnx_fold_from(x, m->fold_from);
+	if (m->training)
+		onnx_train(x, m->logits);
 	for (int32_t i = 0; i < m->dim.n; i++)
 		onnx_set_dim(x, m->dim_name.at[i], m->dim.at[i]);
 	for (int32_t i = 0; i < onnx_n_inputs(m->m); i++)

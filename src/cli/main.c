@@ -13,6 +13,7 @@ static const cli_command *const commands[] = {
 	&cli_check,
 	&cli_info,
 	&cli_ops,
+	&cli_train_onnx,
 	&cli_bench,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
@@ -37,8 +38,35 @@ static void help(FILE *f)
 		f);
 }
 
+static bool names_onnx(int argc, char **argv)
+{
+	for (int i = 2; i < argc; i++) {
+		size_t n = strlen(argv[i]);
+
+		if (argv[i][0] != '-' && n > 5 &&
+			!strcmp(argv[i] + n - 5, ".onnx"))
+			return true;
+	}
+	return false;
+}
+
+/* Two commands may be "train": one is for models of the ONNX format. */
+static const cli_command *find(int argc, char **argv)
+{
+	const cli_command *found = NULL;
+
+	for (int i = 0; i < N_COMMANDS; i++)
+		if (!strcmp(argv[1], commands[i]->name) &&
+			(found == NULL || (commands[i] == &cli_train_onnx) ==
+						  names_onnx(argc, argv)))
+			found = commands[i];
+	return found;
+}
+
 int main(int argc, char **argv)
 {
+	const cli_command *c;
+
 	if (argc < 2) {
 		help(stderr);
 		return CLI_USAGE;
@@ -52,13 +80,12 @@ int main(int argc, char **argv)
 		printf("tenon %s\n", tn_version());
 		return cli_flush() ? CLI_OK : CLI_FAILED;
 	}
-	for (int i = 0; i < N_COMMANDS; i++)
-		if (!strcmp(argv[1], commands[i]->name)) {
-			int code = commands[i]->run(
-				commands[i], argc - 2, argv + 2);
+	c = find(argc, argv);
+	if (c != NULL) {
+		int code = c->run(c, argc - 2, argv + 2);
 
-			return cli_flush() ? code : CLI_FAILED;
-		}
+		return cli_flush() ? code : CLI_FAILED;
+	}
 	fprintf(stderr, "tenon: no command \"%s\"; there are", argv[1]);
 	for (int i = 0; i < N_COMMANDS; i++)
 		fprintf(stderr, "%s %s", i ? "," : "", commands[i]->name);

@@ -44,6 +44,25 @@ void file_npy_parse(arena *a, const char *name, const void *bytes,
  */
 void file_npy_write(arena *a, const char *path, const file_array *x);
 
+/* ---- npz: arrays by name ---- */
+
+typedef struct file_named {
+	int32_t n;
+	const char **name;
+	file_array *array;
+} file_named;
+
+/*
+ * NumPy's archives, stored or deflated; what stands in them is .npy.
+ *
+ * Throws TN_EIO: [npz.open] [npz.read] [npz.truncated]; [npz.magic] no archive;
+ * [npz.directory] [npz.deflate] [npz.checksum] damaged; [npz.method] another
+ * compression, encrypted; [npz.name] a file that is no NAME.npy; [npy.*].
+ */
+void file_npz_read(arena *a, const char *path, file_named *out);
+void file_npz_parse(arena *a, const char *path, const void *bytes,
+	size_t n_bytes, file_named *out);
+
 /* ---- safetensors: named tensors in one file ---- */
 
 typedef struct file_tensor {

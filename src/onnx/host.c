@@ -40,6 +40,25 @@ int32_t onnx_free(onnx_import *x, const char *name, const onnx_array *known,
 	return v;
 }
 
+/* One key for the model, and a number of its own for who asks. */
+int32_t onnx_train_key(onnx_import *x)
+{
+	const ir_type scalar = {.dtype = TN_I64};
+	int64_t *number = arena_array(x->a, int64_t, 1);
+	int32_t arg[2];
+
+	if (x->key < 0)
+		x->key = onnx_free(x, "tenon.key", NULL, &scalar);
+	*number = 1000003; /* so that keys in a row stay apart */
+	arg[0] = x->key;
+	arg[1] = onnx_const(x, &scalar, number);
+	arg[0] = onnx_call(x, "mul", 2, arg, 0, NULL);
+	number = arena_array(x->a, int64_t, 1);
+	*number = (int64_t)++x->n_random;
+	arg[1] = onnx_const(x, &scalar, number);
+	return onnx_call(x, "add", 2, arg, 0, NULL);
+}
+
 /* A single number is better said in the program than bound to it. */
 static bool as_fill(const ir_type *t, const void *data, double *v)
 {
@@ -344,6 +363,21 @@ static void mark_live(onnx_import *x, int32_t n_out, const int32_t *out)
 }
 
 /*
+ * The call makes a constant, which can be folded in its place. In training
+ * only what the model has a name for is a parameter: not a weight transposed
+ * by a builder, but the weight.
+ */
+static bool is_foldable(onnx_import *x, const ir_call *c)
+{
+	const fact *f;
+
+	if (c->n_results == 0)
+		return true;
+	f = onnx_fact(x, c->result[0]);
+	return f->is_const && (!x->training || f->label != NULL);
+}
+
+/*
  * Large values that depend on no input of the model, read by what does: they
  * are computed now, once, and are parameters from here on.
  */
@@ -352,13 +386,15 @@ static void fold(onnx_import *x)
 	for (int32_t i = 0; i < x->p->call.n; i++) {
 		const ir_call *c = &x->p->call.at[i];
 
-		if (c->n_results == 0 || onnx_fact(x, c->result[0])->is_const)
+		if (is_foldable(x, c))
 			continue;
 		for (int32_t k = 0; k < c->n_args; k++) {
 			int32_t v = c->arg[k];
 			const ir_value *value = &x->p->value.at[v];
 
 			if (!onnx_fact(x, v)->is_const || value->call < 0 ||
+				(x->training &&
+					onnx_fact(x, v)->label == NULL) ||
 				!dtype_is_float(value->type.dtype) ||
 				shape_numel(value->type.shape,
 					value->type.rank) < x->fold_from)

@@ -254,6 +254,7 @@ onnx_import *onnx_import_new(arena *a, onnx_model *m)
 	x->dim = map_new(a);
 	x->given = arena_array(a, struct given, m->input.n + 1);
 	x->where = m->file;
+	x->key = -1;
 	return x;
 }
 
@@ -264,6 +265,12 @@ void onnx_set_dim(onnx_import *x, const char *name, int64_t size)
 			"the size %lld of dimension %.100s is negative",
 			(long long)size, name);
 	map_set_str(x->dim, name, size);
+}
+
+void onnx_train(onnx_import *x, bool logits)
+{
+	x->training = true;
+	x->logits = logits;
 }
 
 void onnx_fold_from(onnx_import *x, int64_t n_elems)
@@ -414,6 +421,21 @@ static void add_output(
 			&v->at[i]);
 }
 
+/* What training makes of running statistics, under their names. */
+static void add_updates(onnx_import *x, outputs *o)
+{
+	for (int32_t i = 0; i < x->update.n; i++) {
+		const update *u = &x->update.at[i];
+		const fact *f = onnx_fact(x, u->old);
+		val v = {.kind = VAL_TENSOR, .v = u->new,
+			.elem = onnx_dtype_elem(
+				x->p->value.at[u->new].type.dtype)};
+
+		if (f->is_const && f->label != NULL)
+			add_output(x, o, f->label, &v);
+	}
+}
+
 onnx_program onnx_import_run(onnx_import *x)
 {
 	onnx_opsets opsets = {x->m->opset.n, x->m->opset.at};
@@ -432,5 +454,6 @@ onnx_program onnx_import_run(onnx_import *x)
 
 		add_output(x, &o, g->out.at[i].name, &v);
 	}
+	add_updates(x, &o);
 	return onnx_prune(x, o.value.n, o.value.at, o.as.at);
 }

@@ -64,6 +64,11 @@ typedef struct onnx_op {
 const onnx_op *onnx_op_find(
 	const char *domain, const char *name, int64_t version);
 
+/* In training: what a constant of the model is to become. */
+typedef struct update {
+	int32_t old, new;
+} update;
+
 struct onnx_import {
 	arena *a;
 	env *e;
@@ -84,6 +89,9 @@ struct onnx_import {
 	VEC(int32_t) stack; /* of onnx_host */
 	const char *where; /* "model.onnx, node 3 (Conv \"c1\")" */
 	uint64_t n_random;
+	bool training, logits;
+	int32_t key; /* of random numbers in training; -1: not asked for */
+	VEC(update) update;
 	bool is_batched; /* the first extent of an input is more than its 1 */
 };
 
@@ -126,6 +134,8 @@ int32_t onnx_const(onnx_import *x, const ir_type *t, const void *data);
 /* An input of the model. */
 int32_t onnx_free(onnx_import *x, const char *name, const onnx_array *known,
 	const ir_type *t);
+/* A key of random numbers that differs for each call of this: [] i64 */
+int32_t onnx_train_key(onnx_import *x);
 /* A call; returns its first result. */
 int32_t onnx_call(onnx_import *x, const char *row, int32_t n,
 	const int32_t *arg, int32_t n_attrs, const ir_attr *attr);

@@ -106,6 +106,13 @@ void onnx_set_dim(onnx_import *x, const char *name, int64_t size);
  * computed at once, and bound like initialisers. 0, the default: none are.
  */
 void onnx_fold_from(onnx_import *x, int64_t n_elems);
+/*
+ * For training: batch norms use the statistics of the batch, and the next
+ * value of each running one is a further output, named as the running one is;
+ * dropout drops, by a key that is one more free input, the last. logits: a
+ * Softmax that makes an output of the model is left out.
+ */
+void onnx_train(onnx_import *x, bool logits);
 /* Value of input i: n arrays (1 for a tensor), whose data is borrowed. */
 void onnx_give(
 	onnx_import *x, int32_t i, int32_t n, const onnx_array *arrays);

@@ -12,6 +12,13 @@ static int32_t as_like(node *d, int32_t v, int32_t x)
 	return on_cast_to(d, v, on_dt(d, x));
 }
 
+/* In training a running statistic gets its next value. */
+static void becomes(node *d, int32_t old, int32_t new)
+{
+	*vec_push(d->x->a, &d->x->update) =
+		(update){old, on_cast_to(d, new, on_dt(d, old))};
+}
+
 void onnx_batch_norm(node *d)
 {
 	int32_t x = on_in(d, 0), v[5], o;
@@ -28,7 +35,7 @@ void onnx_batch_norm(node *d)
 	v[0] = x;
 	for (int32_t i = 1; i < 5; i++)
 		v[i] = as_like(d, on_in(d, i), x);
-	if (!train) {
+	if (!train && !d->x->training) {
 		on_set(d, 0, rowa(d, "batch_norm_infer", VALUES(5, v),
 				     REAL("eps", eps)));
 		return;
@@ -36,6 +43,11 @@ void onnx_batch_norm(node *d)
 	o = rowa(d, "batch_norm", VALUES(5, v), REAL("eps", eps),
 		REAL("momentum", 1 - momentum));
 	on_set(d, 0, o);
+	if (!train) {
+		becomes(d, on_in(d, 3), on_result(d, o, 1));
+		becomes(d, on_in(d, 4), on_result(d, o, 2));
+		return;
+	}
 	on_set(d, 1, on_cast_to(d, on_result(d, o, 1), on_dt(d, on_in(d, 3))));
 	on_set(d, 2, on_cast_to(d, on_result(d, o, 2), on_dt(d, on_in(d, 4))));
 }
@@ -128,6 +140,17 @@ static bool is_flat(const node *d)
 	return !strcmp(space != NULL ? space + 1 : d->op->text, "flat");
 }
 
+/* The node makes an output of the model itself. */
+static bool makes_output(const node *d)
+{
+	const onnx_graph *g = &d->x->m->graph;
+
+	for (int32_t i = 0; i < g->out.n && d->x->depth == 0; i++)
+		if (!strcmp(g->out.at[i].name, d->n->out.at[0]))
+			return true;
+	return false;
+}
+
 void onnx_softmax(node *d)
 {
 	int32_t x = on_in(d, 0);
@@ -138,6 +161,10 @@ void onnx_softmax(node *d)
 		d->x->a, d->op->text, strcspn(d->op->text, " "));
 	list shape = on_shape_of(d, x);
 
+	if (d->x->logits && !strcmp(name, "softmax") && makes_output(d)) {
+		on_set(d, 0, row(d, "identity", A(x)));
+		return;
+	}
 	if (flat && axis != on_rank_of(d, x) - 1) {
 		x = as_matrix(d, x, axis);
 		axis = 1;
@@ -173,41 +200,52 @@ static void no_dropout(node *d, tn_dtype mask)
 {
 	int32_t x = on_in(d, 0);
 
-	on_ignore(d, "ratio");
-	on_ignore(d, "seed");
-	on_ignore(d, "is_test"); /* nothing is dropped here in training, too */
-	on_ignore(d, "consumed_inputs");
 	on_set(d, 0, row(d, "identity", A(x)));
 	on_set_elem(d, 1, on_filled(d, mask, on_shape_of(d, x), 1),
 		onnx_dtype_elem(mask));
 }
 
+static void drop(node *d, int32_t key, double ratio, tn_dtype mask_type)
+{
+	int32_t x = on_in(d, 0), u, mask;
+
+	if (!(ratio > 0 && ratio < 1))
+		on_fail(d, "onnx.attr", "ratio is %g", ratio);
+	u = rowa(d, "uniform", A(key), INTS("shape", on_shape_of(d, x)));
+	mask = row(d, "ge", A(u, on_scalar(d, TN_F32, ratio)));
+	x = row(d, "div", A(x, on_scalar(d, on_dt(d, x), 1 - ratio)));
+	on_set(d, 0, row(d, "where", A(mask, x, on_scalar(d, on_dt(d, x), 0))));
+	on_set_elem(d, 1, on_cast_to(d, mask, mask_type),
+		onnx_dtype_elem(mask_type));
+}
+
 void onnx_dropout_attrs(node *d)
 {
-	no_dropout(d, d->opset >= 10 ? TN_BOOL : on_dt(d, on_in(d, 0)));
+	double ratio = on_real(d, "ratio", 0.5);
+	tn_dtype mask = d->opset >= 10 ? TN_BOOL : on_dt(d, on_in(d, 0));
+
+	on_ignore(d, "seed");
+	on_ignore(d, "is_test");
+	on_ignore(d, "consumed_inputs");
+	if (d->x->training && ratio != 0)
+		drop(d, onnx_train_key(d->x), ratio, mask);
+	else
+		no_dropout(d, mask);
 }
 
 void onnx_dropout(node *d)
 {
 	double ratio = on_has(d, 1) ? on_host_real(d, 1) : 0.5;
 	bool train = on_has(d, 2) && on_host_int(d, 2) != 0;
-	int32_t x, u, mask;
-	int64_t *key;
+	int64_t *key = on_list_new(d, 1, on_int(d, "seed", 0)).at;
 
-	if (!train || ratio == 0) {
+	if (ratio == 0 || (!train && !d->x->training))
 		no_dropout(d, TN_BOOL);
-		return;
-	}
-	if (!(ratio > 0 && ratio < 1))
-		on_fail(d, "onnx.attr", "ratio is %g", ratio);
-	x = on_in(d, 0);
-	key = on_list_new(d, 1, on_int(d, "seed", 0)).at;
-	u = rowa(d, "uniform", A(on_constant(d, TN_I64, on_list_new(d, 0, 0), key)),
-		INTS("shape", on_shape_of(d, x)));
-	mask = row(d, "ge", A(u, on_scalar(d, TN_F32, ratio)));
-	x = row(d, "div", A(x, on_scalar(d, on_dt(d, x), 1 - ratio)));
-	on_set(d, 0, row(d, "where", A(mask, x, on_scalar(d, on_dt(d, x), 0))));
-	on_set_elem(d, 1, mask, onnx_dtype_elem(TN_BOOL));
+	else if (d->x->training)
+		drop(d, onnx_train_key(d->x), ratio, TN_BOOL);
+	else
+		drop(d, on_constant(d, TN_I64, on_list_new(d, 0, 0), key),
+			ratio, TN_BOOL);
 }
 
 /* ---- losses ---- */

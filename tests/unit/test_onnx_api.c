@@ -328,6 +328,81 @@ static void test_imported_net_learns(void **state)
 	unlink(path);
 }
 
+/*
+ * For training: the batch's statistics, what the running ones become, a key
+ * for what is dropped, logits.
+ */
+static void test_training_mode(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	const float x[4] = {1, 10, 3, 30};
+	float y[4], mean[2], var[2], again[4];
+	int64_t key = 5;
+	const void *in[2] = {x, &key};
+	void *out[3] = {y, mean, var};
+	tn_context *c = interp_context();
+	tn_onnx *m;
+	tn_program *p;
+	int32_t zeros = 0;
+
+	(void)state;
+	write_file("opset 11; in x float [2,2]; out y; init s float [2] 1 2;"
+		   "init b float [2] 0 1; init m float [2] 4 8;"
+		   "init v float [2] 2 3; node BatchNormalization x s b m v > n"
+		   ": momentum=0.75; node Softmax n > y;", path);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	tn_onnx_train(m, true, true);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_n_inputs(p), 1);
+	assert_int_equal(tn_program_n_outputs(p), 3);
+	assert_string_equal(tn_program_output(p, 1)->name, "m");
+	assert_string_equal(tn_program_output(p, 2)->name, "v");
+	assert_int_equal(tn_program_run(p, in, out), TN_OK);
+	assert_true(y[0] < -0.99f && y[3] > 2.99f);
+	assert_true(mean[0] == 3.5f && mean[1] == 11);
+	assert_true(var[0] == 1.75f && var[1] == 27.25f);
+	tn_program_free(p);
+	tn_onnx_train(m, false, false);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_n_outputs(p), 1);
+	assert_int_equal(tn_program_run(p, in, out), TN_OK);
+	assert_true(y[0] + y[1] > 0.99f && y[0] + y[1] < 1.01f);
+	tn_program_free(p);
+	tn_onnx_free(m);
+	unlink(path);
+
+	strcpy(path, "/tmp/tenon_onnx_XXXXXX");
+	write_file("opset 11; in x float [64]; out y;"
+		   "node Dropout x > y : ratio=0.5;", path);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	tn_onnx_train(m, true, true);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_n_inputs(p), 2);
+	assert_int_equal(tn_program_input(p, 1)->dtype, TN_I64);
+	for (int32_t k = 0; k < 2; k++) {
+		float ones[64], kept[64];
+
+		for (int32_t i = 0; i < 64; i++)
+			ones[i] = 1;
+		in[0] = ones;
+		out[0] = kept;
+		key = k;
+		assert_int_equal(tn_program_run(p, in, out), TN_OK);
+		for (int32_t i = 0; i < 64; i++) {
+			assert_true(kept[i] == 0 || kept[i] == 2);
+			zeros += kept[i] == 0;
+		}
+		if (k == 1)
+			assert_memory_not_equal(kept, again, sizeof again);
+		memcpy(again, kept, sizeof again);
+	}
+	assert_in_range(zeros, 40, 88);
+	tn_program_free(p);
+	tn_onnx_free(m);
+	unlink(path);
+	tn_context_free(c);
+}
+
 static void test_apply_is_checked(void **state)
 {
 	char path[] = "/tmp/tenon_onnx_XXXXXX";
@@ -359,6 +434,7 @@ int main(void)
 		cmocka_unit_test(test_fold),
 		cmocka_unit_test(test_save),
 		cmocka_unit_test(test_imported_net_learns),
+		cmocka_unit_test(test_training_mode),
 		cmocka_unit_test(test_apply_is_checked),
 	};
 

@@ -1,0 +1,220 @@
+/*
+ * npz.c: .npz files: a ZIP archive with a .npy file for each array, stored or
+ * deflated (NumPy's savez and savez_compressed).
+ *
+ *     end record -> directory -> for each NAME.npy: its bytes -> npy.c
+ *
+ * The directory at the end is what counts; every place and size in it is
+ * checked against the file. DEFLATE makes of a byte at most 1032, which bounds
+ * the memory that a damaged size can ask for. Checksums are checked.
+ */
+#include "file/disk.h"
+#include "file/file.h"
+#include "file/inflate.h"
+
+enum {
+	END_BYTES = 22,
+	ENTRY_BYTES = 46,
+	LOCAL_BYTES = 30,
+	MAX_COMMENT = 65535,
+	MAX_RATIO = 1032
+};
+
+typedef struct archive {
+	arena *a; /* of the arrays */
+	env *e;
+	const char *path;
+	const uint8_t *at;
+	size_t n;
+} archive;
+
+typedef struct member {
+	const char *name;
+	uint32_t method, crc;
+	uint64_t packed, size, local;
+} member;
+
+static _Noreturn void bad(
+	const archive *z, const char *rule, const char *name, const char *what)
+{
+	env_fail(z->e, TN_EIO, rule, (loc){.file = z->path}, "%s%s%.200s",
+		what, name[0] != '\0' ? ": " : "", name);
+}
+
+/* n bytes at `from`, little-endian */
+static uint64_t number(const archive *z, uint64_t from, int n)
+{
+	uint64_t v = 0;
+
+	if (from > z->n || (uint64_t)n > z->n - from)
+		bad(z, "npz.truncated", "", "the directory ends too early");
+	for (int i = 0; i < n; i++)
+		v |= (uint64_t)z->at[from + (uint64_t)i] << (8 * i);
+	return v;
+}
+
+static uint32_t crc32_of(const uint8_t *at, size_t n)
+{
+	uint32_t table[16], crc = UINT32_MAX;
+
+	for (uint32_t i = 0; i < 16; i++) {
+		table[i] = i;
+		for (int k = 0; k < 4; k++)
+			table[i] = table[i] >> 1 ^
+				(table[i] & 1 ? UINT32_C(0xedb88320) : 0);
+	}
+	for (size_t i = 0; i < n; i++) {
+		crc ^= at[i];
+		crc = crc >> 4 ^ table[crc & 15];
+		crc = crc >> 4 ^ table[crc & 15];
+	}
+	return ~crc;
+}
+
+/* Where the end record is: it has the only field of unknown length. */
+static uint64_t find_end(const archive *z)
+{
+	uint64_t least = z->n > END_BYTES + MAX_COMMENT
+		? z->n - END_BYTES - MAX_COMMENT
+		: 0;
+
+	if (z->n >= END_BYTES)
+		for (uint64_t at = z->n - END_BYTES + 1; at-- > least;)
+			if (number(z, at, 4) == 0x06054b50 &&
+				number(z, at + 20, 2) == z->n - at - END_BYTES)
+				return at;
+	bad(z, "npz.magic", "", "it is no .npz file");
+}
+
+/* Sizes of 64 bits stand behind the name, when those of 32 are all ones. */
+static void wide_sizes(
+	const archive *z, uint64_t from, uint64_t n, member *m)
+{
+	uint64_t end = from + n;
+
+	while (from + 4 <= end) {
+		uint64_t id = number(z, from, 2), size = number(z, from + 2, 2);
+		uint64_t *field[] = {&m->size, &m->packed, &m->local};
+		uint64_t at = from + 4;
+
+		from = at + size;
+		for (int i = 0; i < 3 && id == 1; i++)
+			if (*field[i] == UINT32_MAX && at + 8 <= from) {
+				*field[i] = number(z, at, 8);
+				at += 8;
+			}
+	}
+}
+
+/* The entry of the directory at *at, which moves behind it. */
+static member read_entry(const archive *z, uint64_t *at)
+{
+	uint64_t from = *at, n_name, n_extra;
+	member m = {0};
+
+	if (number(z, from, 4) != 0x02014b50)
+		bad(z, "npz.directory", "", "the directory is damaged");
+	if (number(z, from + 8, 2) & 1)
+		bad(z, "npz.method", "", "it is encrypted");
+	m.method = (uint32_t)number(z, from + 10, 2);
+	m.crc = (uint32_t)number(z, from + 16, 4);
+	m.packed = number(z, from + 20, 4);
+	m.size = number(z, from + 24, 4);
+	m.local = number(z, from + 42, 4);
+	n_name = number(z, from + 28, 2);
+	n_extra = number(z, from + 30, 2);
+	*at = from + ENTRY_BYTES + n_name + n_extra + number(z, from + 32, 2);
+	from += ENTRY_BYTES;
+	if (n_name + n_extra > z->n - from)
+		bad(z, "npz.truncated", "", "the directory ends too early");
+	if (memchr(z->at + from, 0, (size_t)n_name) != NULL)
+		bad(z, "npz.directory", "", "a byte 0 in a name");
+	m.name = arena_strndup(
+		z->a, (const char *)z->at + from, (size_t)n_name);
+	wide_sizes(z, from + n_name, n_extra, &m);
+	return m;
+}
+
+static void read_member(const archive *z, const member *m, file_array *out)
+{
+	arena *scratch = arena_child(z->a);
+	const uint8_t *bytes;
+	uint64_t from;
+
+	if (number(z, m->local, 4) != 0x04034b50)
+		bad(z, "npz.directory", m->name, "no file where one should be");
+	from = m->local + LOCAL_BYTES + number(z, m->local + 26, 2) +
+		number(z, m->local + 28, 2);
+	if (from > z->n || m->packed > z->n - from)
+		bad(z, "npz.truncated", m->name, "it ends too early");
+	bytes = z->at + from;
+	if (m->method == 8) {
+		uint8_t *whole;
+
+		if (m->size / MAX_RATIO > m->packed)
+			bad(z, "npz.deflate", m->name, "its size is damaged");
+		whole = arena_alloc(scratch, (size_t)m->size + 1, 1);
+		inflate_all(z->e, z->path, bytes, (size_t)m->packed, whole,
+			(size_t)m->size);
+		bytes = whole;
+	} else if (m->method != 0) {
+		bad(z, "npz.method", m->name,
+			"it is compressed in a way that is not supported");
+	} else if (m->size != m->packed) {
+		bad(z, "npz.directory", m->name, "it has two sizes");
+	}
+	if (crc32_of(bytes, (size_t)m->size) != m->crc)
+		bad(z, "npz.checksum", m->name, "it is damaged");
+	file_npy_parse(z->a, z->path, bytes, (size_t)m->size, out);
+	arena_free(scratch);
+}
+
+/* "x.npy" -> "x" */
+static const char *array_name(const archive *z, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (n < 4 || strcmp(name + n - 4, ".npy") != 0)
+		bad(z, "npz.name", name, "a file in it is no .npy file");
+	return arena_strndup(z->a, name, n - 4);
+}
+
+void file_npz_parse(arena *a, const char *path, const void *bytes,
+	size_t n_bytes, file_named *out)
+{
+	archive z = {a, arena_env(a), path, bytes, n_bytes};
+	uint64_t end = find_end(&z), at = number(&z, end + 16, 4);
+	uint64_t n = number(&z, end + 10, 2);
+
+	if ((n == UINT16_MAX || at == UINT32_MAX) && end >= 20 &&
+		number(&z, end - 20, 4) == 0x07064b50) {
+		uint64_t wide = number(&z, end - 12, 8);
+
+		if (number(&z, wide, 4) != 0x06064b50)
+			bad(&z, "npz.directory", "", "its end is damaged");
+		n = number(&z, wide + 32, 8);
+		at = number(&z, wide + 48, 8);
+	}
+	if (n > n_bytes / ENTRY_BYTES)
+		bad(&z, "npz.directory", "", "more arrays than there is room");
+	out->n = (int32_t)n;
+	out->name = arena_array(a, const char *, n + 1);
+	out->array = arena_array(a, file_array, n + 1);
+	for (uint64_t i = 0; i < n; i++) {
+		member m = read_entry(&z, &at);
+
+		out->name[i] = array_name(&z, m.name);
+		read_member(&z, &m, &out->array[i]);
+	}
+}
+
+void file_npz_read(arena *a, const char *path, file_named *out)
+{
+	arena *scratch = arena_child(a);
+	const disk_file *f = disk_open(scratch, "npz", path);
+	uint8_t *bytes = arena_alloc(scratch, f->n_bytes + 1, 1);
+
+	disk_read(f, 0, bytes, f->n_bytes);
+	file_npz_parse(a, path, bytes, f->n_bytes, out);
+	arena_free(scratch);
+}
