@@ -14,20 +14,14 @@
 enum { SERIAL_ELEMS = 16384 };
 
 /*
- * Names of functions tell structures apart (emit.h); that two kernels of one
- * name are the same is checked nevertheless.
+ * Names of functions tell texts apart (emit.h); that two kernels of one name
+ * are the same is checked nevertheless. A text may serve several sizes: how
+ * many chunks there are is up to the launch.
  */
 static bool same(const emit_kernel *x, const emit_kernel *y)
 {
-	bool equal = x->n_phases == y->n_phases && x->n_params == y->n_params &&
-		     x->n_outputs == y->n_outputs &&
-		     x->scratch_bytes == y->scratch_bytes &&
-		     x->local_bytes == y->local_bytes &&
-		     x->n_checks == y->n_checks && !strcmp(x->c, y->c);
-
-	for (int32_t i = 0; equal && i < x->n_phases; i++)
-		equal = x->phase[i].n_chunks == y->phase[i].n_chunks;
-	return equal;
+	return x->n_phases == y->n_phases && x->n_params == y->n_params &&
+	       x->n_outputs == y->n_outputs && !strcmp(x->c, y->c);
 }
 
 /* Number of the function, made when no kernel before had it. */
@@ -94,6 +88,7 @@ static void launch_kernel(plan *p, plan_launch *l, const emit_kernel *code)
 {
 	int32_t *tensor = arena_array(p->a, int32_t, code->n_params);
 
+	l->code = code;
 	l->n_params = code->n_params;
 	for (int32_t i = 0; i < code->n_params; i++)
 		tensor[i] = root_of(p, code->param[i]);

@@ -132,7 +132,7 @@ plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 			bind_types(x, b);
 			continue;
 		}
-		b->code = p->kernel.at[b->l->kernel].code;
+		b->code = b->l->code;
 		b->scratch = x->slab + p->tensor_bytes + b->l->scratch_offset;
 		for (int32_t k = 0; k < b->code->n_phases; k++)
 			find(arg, p->kernel.at[b->l->kernel].unit,

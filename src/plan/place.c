@@ -273,7 +273,7 @@ static void place_scratch(plan *p)
 
 			if (l->kernel < 0)
 				continue;
-			k = p->kernel.at[l->kernel].code;
+			k = l->code;
 			l->scratch_offset = used;
 			used = plus(p, used, plan_round_up(k->scratch_bytes));
 			if (plan_round_up(k->local_bytes) > p->local_bytes)

@@ -40,6 +40,8 @@ typedef struct plan_kernel {
 typedef struct plan_launch {
 	const fuse_kernel *source;
 	int32_t kernel;	       /* -1: an opaque row, see eqn */
+	const emit_kernel *code; /* what runs, with chunks and scratch of this
+				  * launch; NULL: opaque */
 	const sys_eqn *eqn;    /* opaque: what is called */
 	int32_t n_params;
 	const int32_t *tensor; /* data of its params: tensors that have a place */

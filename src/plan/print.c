@@ -13,15 +13,14 @@ static void add_names(str *out, const plan *p, const int32_t *t, int32_t n)
 			p->s->tensor.at[t[i]].name);
 }
 
-static int32_t n_outputs(const plan *p, const plan_launch *l)
+static int32_t n_outputs(const plan_launch *l)
 {
-	return l->kernel < 0 ? l->eqn->n_out
-			     : p->kernel.at[l->kernel].code->n_outputs;
+	return l->code == NULL ? l->eqn->n_out : l->code->n_outputs;
 }
 
 static void print_launch(str *out, const plan *p, const plan_launch *l)
 {
-	int32_t n = n_outputs(p, l);
+	int32_t n = n_outputs(l);
 
 	str_add(out, "  ");
 	add_names(out, p, l->tensor, n);
@@ -33,15 +32,15 @@ static void print_launch(str *out, const plan *p, const plan_launch *l)
 		return;
 	}
 	{
-		const plan_kernel *k = &p->kernel.at[l->kernel];
+		const emit_kernel *k = l->code;
 
 		str_printf(out, "  function %d%s, chunks", (int)l->kernel,
 			l->serial ? ", serial" : "");
-		for (int32_t i = 0; i < k->code->n_phases; i++)
+		for (int32_t i = 0; i < k->n_phases; i++)
 			str_printf(out, " %lld",
-				(long long)k->code->phase[i].n_chunks);
+				(long long)k->phase[i].n_chunks);
 		str_printf(out, ", %lld bytes, %lld flops\n",
-			(long long)k->code->bytes, (long long)k->code->flops);
+			(long long)k->bytes, (long long)k->flops);
 	}
 }
 
@@ -115,7 +114,7 @@ static void json_names(str *out, const plan *p, const int32_t *t, int32_t n)
 static void json_launch(str *out, const plan *p, int32_t step, int32_t i)
 {
 	const plan_launch *l = &p->launch.at[i];
-	int32_t n = n_outputs(p, l);
+	int32_t n = n_outputs(l);
 
 	str_printf(out, "{\"step\":%d,\"kernel\":", (int)step);
 	str_json(out, l->source->name);
@@ -126,7 +125,7 @@ static void json_launch(str *out, const plan *p, int32_t step, int32_t i)
 	str_printf(out, ",\"serial\":%s,\"chunks\":[",
 		l->serial ? "true" : "false");
 	if (l->kernel >= 0) {
-		const emit_kernel *k = p->kernel.at[l->kernel].code;
+		const emit_kernel *k = l->code;
 
 		for (int32_t f = 0; f < k->n_phases; f++)
 			str_printf(out, "%s%lld", f ? "," : "",

@@ -9,10 +9,9 @@
  */
 #include "plan/private.h"
 
-static int32_t n_outputs(const plan *p, const plan_launch *l)
+static int32_t n_outputs(const plan_launch *l)
 {
-	return l->kernel < 0 ? l->eqn->n_out
-			     : p->kernel.at[l->kernel].code->n_outputs;
+	return l->code == NULL ? l->eqn->n_out : l->code->n_outputs;
 }
 
 static _Noreturn void bug(const plan *p, const char *what, int32_t tensor)
@@ -36,7 +35,7 @@ static void verify_order(const plan *p, int32_t *made)
 		next += step->n;
 		for (int32_t i = step->first; i < next; i++) {
 			const plan_launch *l = &p->launch.at[i];
-			int32_t n = n_outputs(p, l);
+			int32_t n = n_outputs(l);
 
 			for (int32_t k = n; k < l->n_params; k++) {
 				int32_t t = l->tensor[k];

@@ -54,6 +54,28 @@ static void layers(arena *a, void *arg)
 	assert_true(p->sum_bytes >= N_LAYERS * 2 * 32 * 64 * sizeof(float));
 }
 
+/* One text serves arrays of several sizes: chunks are the launch's. */
+static void sizes(arena *a, void *arg)
+{
+	static const char text[] = "program {\n  x: f32[131072]\n"
+				   "  y: f32[65536]\n  t = exp(x)\n"
+				   "  u = exp(y)\n  return t, u\n}\n";
+	compile_options o = compile_options_default(16);
+	compilation *c;
+	const plan *p;
+
+	(void)arg;
+	o.no_fusion = true;
+	c = compile_new(
+		a, ir_program_parse(a, text, strlen(text), "sizes"), &o);
+	compile_to(c, TN_LEVEL_PLAN);
+	p = c->plan;
+	assert_int_equal(p->launch.n, 2);
+	assert_int_equal(p->kernel.n, 1);
+	assert_int_equal(p->launch.at[0].code->phase[0].n_chunks,
+		2 * p->launch.at[1].code->phase[0].n_chunks);
+}
+
 /* Two tensors of the slab that live at the same time, at the same place. */
 static void overlapping(arena *a, void *arg)
 {
@@ -98,6 +120,7 @@ static void shares(void **state)
 {
 	(void)state;
 	assert_int_equal(unit_run(layers, NULL, 0, NULL), TN_OK);
+	assert_int_equal(unit_run(sizes, NULL, 0, NULL), TN_OK);
 }
 
 static void verifies(void **state)
