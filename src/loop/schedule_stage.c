@@ -191,6 +191,49 @@ static void on_column(void *arg, const struct loop_access *a)
 	c->at[c->n++].leaf = a->leaf;
 }
 
+/* Is what the stage copies there when somebody reads it? */
+struct reads {
+	int32_t tensor;
+	const ix_form *at;     /* what is copied, */
+	const loop_node *leaf; /* in front of this one, */
+	const loop_node *block; /* in this one */
+	bool late;
+};
+
+static bool is_below(const loop_node *n, const loop_node *top)
+{
+	while (n != NULL && n != top)
+		n = n->up;
+	return n == top;
+}
+
+static void on_read(void *arg, const struct loop_access *a)
+{
+	struct reads *r = arg;
+	const loop_node *n = a->leaf->up;
+
+	if (a->write || a->tensor != r->tensor)
+		return;
+	while (!is_below(r->leaf, n))
+		n = n->up;
+	/* in one loop with the stage: the same element, not a later one */
+	if (!is_below(a->leaf, r->block) || a->leaf->order < r->leaf->order ||
+		(n != r->block && a->at != r->at))
+		r->late = true;
+}
+
+/*
+ * A reader in front of the block, or of a row that is copied later, would find
+ * nothing; one behind the block would find the last block alone.
+ */
+static bool is_read_late(loop_kernel *k, struct reads r)
+{
+	for (int32_t p = 0; p < k->n_phases; p++)
+		for (int32_t i = 0; i < k->phase[p].n_roots; i++)
+			loop_each_access(k, k->phase[p].root[i], on_read, &r);
+	return r.late;
+}
+
 /* Bytes that the copies of one column take; block is not cut yet. */
 int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block)
 {
@@ -232,7 +275,11 @@ void loop_stage_columns(loop_kernel *k, loop_node *block)
 				bytes *= k->var[v].extent;
 		if (c.at[i].times < 2 || bytes > k->target.l2_bytes ||
 			k->n_eqns >= 63 ||
-			(loop_form_vars(c.at[i].at) & ~loop_node_open(up)) != 0)
+			(loop_form_vars(c.at[i].at) & ~loop_node_open(up)) !=
+				0 ||
+			is_read_late(k, (struct reads){c.at[i].tensor,
+						c.at[i].at, c.at[i].leaf, block,
+						false}))
 			continue;
 		stage = loop_node_new(k->a, LOOP_STMT);
 		stage->eqn = loop_add_stage(k, c.at[i].tensor, c.at[i].at);

@@ -49,6 +49,21 @@ static const struct seen seen[] = {
 		" o: i64[64]\n a o#0: (v, o)[i:64] argmax= (x[512*i + j],"
 		" index(j)) for j:512\n return o\n}\n",
 		{"i32x16 a1_3", "lt_i32x16(a1_3, t"}, {"i64x16", "i64x8"}},
+	/* rows are read before columns would be copied: so they are not */
+	{"rows, then columns",
+		"system {\n x: f32[16,128,128] input 0\n"
+		" g: f32[16,128,8] input 1\n r: f32[16,128]\n"
+		" v: f32[16,128,8]\n w: f32[16,128]\n"
+		" s: f32[16,128,128]\n k: f32[16,128,8]\n"
+		" a r#0: r[i:16, t:128] += x[16384*i + 128*t + u] for u:128\n"
+		" a v#0: v[i:16, u:128, e:8] += abs(g[1024*i + 8*t + e] * "
+		"exp(x[16384*i + 128*t + u] - r[128*i + t])) for t:128\n"
+		" a w#0: w[i:16, u:128] += v[1024*i + 8*u + e] for e:8\n"
+		" a s#0: s[i:16, t:128, u:128] = exp(x[16384*i + 128*t + u] - "
+		"w[128*i + u])\n"
+		" a k#0: k[i:16, u:128, e:8] += abs(s[16384*i + 128*t + u] * "
+		"g[1024*i + 8*t + e]) for t:128\n return v, k\n}\n",
+		{"/* a */"}, {"/* stage */"}},
 	/* what is unrolled is known: constants are added up, guards decided */
 	{"window",
 		"system {\n x: f32[4098] input 0\n o: f32[4096]\n"
