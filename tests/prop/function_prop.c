@@ -2,7 +2,7 @@
  * function_prop.c: random functions with parameters, views, writes and several
  * outputs, called as they are in one context and compiled in another.
  *
- *     function_prop [--seed S] [--count N] [--compile EVERY]
+ *     function_prop [--seed S] [--first K] [--count N] [--compile EVERY]
  *
  * Two functions that share parameters are called three steps each, on
  * arguments that may be views of one storage; the caller writes in between,
@@ -372,17 +372,19 @@ static bool one(uint64_t seed, bool interp)
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1;
-	long count = 200, every = 50, failed = 0;
+	long first = 0, count = 200, every = 50, failed = 0;
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--seed") == 0)
 			seed = strtoull(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--first") == 0)
+			first = strtol(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--count") == 0)
 			count = strtol(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--compile") == 0)
 			every = strtol(argv[i + 1], NULL, 10);
 	}
-	for (long k = 0; k < count && failed < 5; k++) {
+	for (long k = first; k < first + count && failed < 5; k++) {
 		if (!one((seed << 32) + (uint64_t)k, k % every != 0)) {
 			printf("program %ld of seed %" PRIu64 "\n", k, seed);
 			failed++;
