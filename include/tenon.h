@@ -196,6 +196,7 @@ typedef struct tn_value {
 	 * accepts; lo = hi = 0 when nothing is known.
 	 */
 	int64_t lo, hi;
+	bool is_param; /* an input that is declared as a param */
 } tn_value;
 
 TN_API int32_t tn_program_n_inputs(const tn_program *p);
@@ -554,7 +555,8 @@ TN_API tn_tensor *tn_at_random_key(
  *     tn_apply(p, 1 + n, (x, w[0] ...), 1, &y); tn_backward(loss(y), NULL) ...
  *
  * errors  [apply.count] [apply.input] other numbers, another type
- *         [apply.row] a program that writes, or has rows of its own
+ *         [apply.row] a row of its own has the name of another in the
+ *         context
  * since   0.1
  */
 #define tn_apply(p, n_in, in, n_out, out)                                      \
@@ -869,6 +871,16 @@ TN_API void tn_function_free(tn_function *f);
 	tn_at_function_call(__FILE__, __LINE__, f, in, out)
 TN_API tn_status tn_at_function_call(const char *file, int32_t line,
 	tn_function *f, tn_tensor *const *in, tn_tensor **out);
+
+/**
+ * What it has become, for each kind of arguments so far: slots with their
+ * versions, the calls of forward and backward, outputs, and where the
+ * backward gets what it reads: docs/compile.md. dot: as a Graphviz picture.
+ * owner   *out is the caller's: tn_text_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_function_text(
+	char **out, tn_function *f, bool dot);
 
 /** How often its body was recorded. */
 TN_API int64_t tn_function_n_recorded(const tn_function *f);

@@ -52,18 +52,23 @@ static void check_input(const struct apply *k, int32_t i)
 		(loc){k->file, k->line, 0}, "%s", s.at);
 }
 
-/* The context's row of the name; it must say what the program's says. */
+/*
+ * The context's row of the name; it must say what the program's says. A row of
+ * the program's own is defined in the context.
+ */
 static const ir_row *row_of(const struct apply *k, const ir_call *c)
 {
-	const char *name = ir_row_name(c->row);
-	const ir_row *r =
-		ir_table_find(tensors_table(api_tensors(k->p->c)), name);
+	const char *name = ir_row_name(c->row), *text = ir_row_text(c->row);
+	ir_table *table = tensors_table(api_tensors(k->p->c));
+	const ir_row *r = ir_table_find(table, name);
 
-	if (r == NULL || c->view >= 0 || c->inst->asked == NULL ||
-		strcmp(ir_row_text(r), ir_row_text(c->row)) != 0)
-		refuse(k, "apply.row", "a call of it cannot be recorded: it "
-				       "writes, or is no row of the context's "
-				       "table", name);
+	if (r == NULL && ir_row_is_user(c->row))
+		r = ir_table_define(table, text, strlen(text), c->at);
+	if (r == NULL || c->inst->asked == NULL ||
+		strcmp(ir_row_text(r), text) != 0)
+		refuse(k, "apply.row",
+			"a call of it cannot be recorded: the context has "
+			"another row of that name, or none", name);
 	return r;
 }
 
@@ -82,6 +87,66 @@ static void record_call(const struct apply *k, const ir_call *c, tensor **value)
 		out, IR_MAX_OUT);
 	for (int32_t i = 0; i < n; i++)
 		value[c->result[i]] = out[i];
+}
+
+/* What value v is a view of, and itself. */
+static int32_t root_of(const ir_program *p, int32_t v)
+{
+	while (p->value.at[v].call >= 0 &&
+		ir_inst_is_view(p->call.at[p->value.at[v].call].inst))
+		v = p->call.at[p->value.at[v].call].arg[0];
+	return v;
+}
+
+/* Is value v read by a call from number `from` on, or returned? */
+static bool is_read(const ir_program *p, int32_t v, int32_t from)
+{
+	for (int32_t i = from; i < p->call.n; i++)
+		for (int32_t k = 0; k < p->call.at[i].n_args; k++)
+			if (p->call.at[i].arg[k] == v)
+				return true;
+	for (int32_t i = 0; i < p->output.n; i++)
+		if (p->output.at[i] == v)
+			return true;
+	return false;
+}
+
+/*
+ * A write: a tensor always is its newest version, so what the program still
+ * reads of the one before is read now. That costs nothing unless it is kept.
+ */
+static void record_write(const struct apply *k, int32_t number, tensor **value)
+{
+	const ir_program *p = k->p->ir;
+	const ir_call *c = &p->call.at[number];
+	tensors *t = api_tensors(k->p->c);
+	int32_t root = root_of(p, c->view);
+	tensor *to = value[c->view], *whole = value[root];
+	tensor *from = value[c->arg[1]];
+
+	for (int32_t v = 0; v < p->value.n; v++) {
+		tensor *old = value[v];
+
+		if (old == NULL || root_of(p, v) != root ||
+			!is_read(p, v, number + 1))
+			continue;
+		tensor_call(t, ir_table_find(tensors_table(t), "copy"), 1,
+			&old, 0, NULL, &value[v], 1);
+	}
+	tensor_write(t, to, from);
+	value[c->result[0]] = whole;
+}
+
+/* A handle that was made here, and is no output yet? */
+static bool is_ours(const struct apply *k, int32_t n, const tensor *x)
+{
+	for (int32_t i = 0; i < k->n_in; i++)
+		if (inner(k->in[i]) == x)
+			return false;
+	for (int32_t i = 0; i < n; i++)
+		if ((tensor *)(void *)k->out[i] == x)
+			return false;
+	return true;
 }
 
 struct scratch {
@@ -103,16 +168,21 @@ static void record(arena *a, void *arg)
 	}
 	tensor_scope_enter(t);
 	s->open = true;
-	for (int32_t i = 0; i < ir->call.n; i++)
-		record_call(k, &ir->call.at[i], value);
+	for (int32_t i = 0; i < ir->call.n; i++) {
+		const loc *at = &ir->call.at[i].at;
+
+		if (at->file != NULL)
+			tensors_site(t, at->file, at->line);
+		if (ir->call.at[i].view >= 0)
+			record_write(k, i, value);
+		else
+			record_call(k, &ir->call.at[i], value);
+	}
+	tensors_site(t, k->file, k->line);
 	for (int32_t i = 0; i < ir->output.n; i++) {
 		tensor *x = value[ir->output.at[i]];
 
-		bool ours = ir->value.at[ir->output.at[i]].call >= 0;
-
-		for (int32_t j = 0; j < i && ours; j++)
-			ours = ir->output.at[j] != ir->output.at[i];
-		if (ours)
+		if (is_ours(k, i, x))
 			tensor_keep(t, x);
 		k->out[i] = (tn_tensor *)(void *)x;
 	}

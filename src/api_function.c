@@ -19,6 +19,7 @@ typedef struct job {
 	tn_tensor *const *in;
 	tn_tensor **out;
 	str text;
+	bool dot;
 } job;
 
 /* The body, as tensor/ calls it: a failure of it is one of the recording. */
@@ -122,6 +123,34 @@ tn_status tn_at_function_call(const char *file, int32_t line, tn_function *f,
 	for (int32_t i = 0; s < 0 && i < f->n_out; i++)
 		out[i] = (tn_tensor *)(void *)tensor_invalid(
 			api_tensors(f->c));
+	return s;
+}
+
+static void print_in(arena *a, void *arg)
+{
+	job *j = arg;
+
+	j->text = str_new(a);
+	if (j->dot)
+		tensor_function_dot(&j->text, j->f->f);
+	else
+		tensor_function_print(&j->text, j->f->f);
+	j->name = api_text(j->f->c, &j->text);
+}
+
+static void print(void *arg)
+{
+	job *j = arg;
+
+	arena_run(j->f->c->e, print_in, j);
+}
+
+tn_status tn_function_text(char **out, tn_function *f, bool dot)
+{
+	job j = {.f = f, .dot = dot};
+	tn_status s = api_call(f->c, print, &j);
+
+	*out = s < 0 ? NULL : (char *)(uintptr_t)j.name;
 	return s;
 }
 

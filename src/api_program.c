@@ -32,6 +32,7 @@ tn_value *api_values(arena *a, const ir_program *ir, const int32_t *at,
 		const ir_value *v = &ir->value.at[at[i]];
 
 		out[i].name = v->name;
+		out[i].is_param = v->is_param;
 		out[i].dtype = v->type.dtype;
 		out[i].rank = v->type.rank;
 		memcpy(out[i].shape, v->type.shape, sizeof out[i].shape);

@@ -111,6 +111,13 @@ void cli_model_close(cli_model *m);
 /* A name as it can stand in a file name and on a terminal. */
 void cli_clean_name(char *out, size_t n, const char *name);
 
+/*
+ * split.c: the program as a compiled function, with gradients for all floats
+ * but those named. Returns an exit code.
+ */
+int cli_split(const cli_command *self, tn_context *c, tn_program *p,
+	const cli_list *no_grad, bool dot, bool json);
+
 /* ---- inputs.c: arrays for the inputs and outputs of a program ---- */
 
 typedef struct cli_arrays {

@@ -60,8 +60,9 @@ static int find_level(const char *name)
 static int run(const cli_command *self, int argc, char **argv)
 {
 	const char *file = NULL, *level = NULL;
-	cli_list dims = {0}, inputs = {0};
-	bool indexes = false, json = false, no_fusion = false;
+	cli_list dims = {0}, inputs = {0}, no_grad = {0};
+	bool indexes = false, json = false, no_fusion = false, dot = false;
+	bool split;
 	const cli_option options[] = {
 		{"level", .value = &level},
 		{"dim", .list = &dims},
@@ -69,6 +70,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"indexes", .flag = &indexes},
 		{"json", .flag = &json},
 		{"no-fusion", .flag = &no_fusion},
+		{"no-grad", .list = &no_grad},
+		{"dot", .flag = &dot},
 		{0},
 	};
 	tn_options t = TN_OPTIONS_INIT;
@@ -79,17 +82,24 @@ static int run(const cli_command *self, int argc, char **argv)
 
 	dims.at = cli_alloc((size_t)argc, sizeof *dims.at);
 	inputs.at = cli_alloc((size_t)argc, sizeof *inputs.at);
-	if (dims.at == NULL || inputs.at == NULL)
+	no_grad.at = cli_alloc((size_t)argc, sizeof *no_grad.at);
+	if (dims.at == NULL || inputs.at == NULL || no_grad.at == NULL)
 		goto out;
 	code = cli_args(self, argc, argv, options, &file, 1);
 	if (code >= 0)
 		goto out;
 	if (file == NULL)
 		code = cli_usage(self, "no FILE.tn or MODEL.onnx given");
-	else if (level != NULL && (at = find_level(level)) < 0)
+	split = level != NULL && !strcmp(level, "split");
+	if (code >= 0)
+		;
+	else if (!split && level != NULL && (at = find_level(level)) < 0)
 		code = cli_usage(self, "no level %s", level);
 	else if (json && level == NULL)
 		code = cli_usage(self, "--json wants a --level");
+	else if ((dot || no_grad.n > 0) && !split)
+		code = cli_usage(self, "--%s is for --level=split",
+			dot ? "dot" : "no-grad");
 	if (code >= 0)
 		goto out;
 	code = CLI_FAILED;
@@ -100,6 +110,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		cli_error(NULL, "run.memory", "no memory for a context");
 	else if (!cli_model_open(&m, c, file, &dims, &inputs))
 		;
+	else if (split)
+		code = cli_split(self, c, m.program, &no_grad, dot, json);
 	else if (at >= 0)
 		code = explain_level(c, m.program, levels[at].level, flags);
 	else
@@ -109,6 +121,7 @@ out:
 	tn_context_free(c);
 	free(dims.at);
 	free(inputs.at);
+	free(no_grad.at);
 	return code;
 }
 
@@ -123,7 +136,11 @@ const cli_command cli_explain = {
 	"  --level=loops     MapExpr: the loop tree of every kernel\n"
 	"  --level=plan      calls, buffers and their places\n"
 	"  --level=c         the generated C\n"
-	"                    without --level: all of them\n"
+	"                    without --level: all of these\n"
+	"  --level=split     forward and backward of a compiled function: slots,\n"
+	"                    versions, and what each value kept costs\n"
+	"  --no-grad NAME    split: this input has no gradient\n"
+	"  --dot             split: as a Graphviz picture\n"
 	"  --indexes         loops: the solved index of every argument\n"
 	"  --json            the level as JSON\n"
 	"  --no-fusion       every equation a kernel of its own\n"

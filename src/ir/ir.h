@@ -356,6 +356,14 @@ typedef struct ir_type {
 	int64_t shape[TN_MAX_RANK];
 } ir_type;
 
+static inline bool ir_type_same(const ir_type *x, const ir_type *y)
+{
+	return x->dtype == y->dtype && x->rank == y->rank &&
+		(x->rank == 0 ||
+			memcmp(x->shape, y->shape,
+				(size_t)x->rank * sizeof x->shape[0]) == 0);
+}
+
 /* The expression tree of an instance: plain, no sharing, no simplification. */
 typedef enum in_kind {
 	IN_INT,	   /* i */
@@ -548,6 +556,7 @@ ir_program *ir_program_parse(arena *a, const char *text, size_t n,
 	const char *file);
 /* docs/ops.md: every row of the table, by chapter of ops.def */
 void ir_ops_md(str *out, const ir_table *t);
+void ir_attr_print(str *out, const ir_attr *a); /* axis=1 */
 void ir_program_print(str *out, const ir_program *p); /* parse(print(p)) = p */
 void ir_program_verify(const ir_program *p);
 

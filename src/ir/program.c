@@ -388,6 +388,59 @@ int32_t prog_add_call(ir_program *p, const prog_call *c)
 	return number;
 }
 
+/* Value v seen through the same views as `view`, of which `root` is the root. */
+static int32_t view_again(
+	ir_program *p, int32_t view, int32_t v, const char *name, loc at)
+{
+	VEC(int32_t) up = {0};
+
+	while (p->value.at[view].call >= 0 &&
+		ir_inst_is_view(p->call.at[p->value.at[view].call].inst)) {
+		*vec_push(p->a, &up) = p->value.at[view].call;
+		view = p->call.at[p->value.at[view].call].arg[0];
+	}
+	for (int32_t i = up.n - 1; i >= 0; i--) {
+		ir_call c = p->call.at[up.at[i]];
+		int32_t *arg = arena_copy(
+			p->a, c.arg, (size_t)c.n_args * sizeof *arg);
+
+		arg[0] = v;
+		c.arg = arg;
+		c.at = at;
+		add_results(p, &c, i == 0 ? &name : NULL);
+		v = c.result[0];
+		if (i > 0)
+			prog_name_value(p, v);
+	}
+	return v;
+}
+
+void prog_add_in_place(ir_program *p, const prog_call *c)
+{
+	const char **name = arena_array(p->a, const char *, c->n_names + 1);
+	prog_call plain = *c;
+	bool is_whole;
+	int32_t made, next;
+
+	if (c->n_args == 0)
+		env_fail(env_of(p), TN_EINVAL, "tn.arity", c->at,
+			"%s_ has no operand that it could write",
+			ir_row_name(c->row));
+	memcpy(name, c->name, (size_t)c->n_names * sizeof *name);
+	name[0] = NULL;
+	plain.name = name;
+	made = prog_add_call(p, &plain);
+	made = p->call.at[made].result[0];
+	prog_name_value(p, made);
+	is_whole = p->value.at[c->arg[0]].call < 0 ||
+		!ir_inst_is_view(
+			p->call.at[p->value.at[c->arg[0]].call].inst);
+	next = ir_program_write(p, c->arg[0], made,
+		is_whole ? c->name[0] : NULL, c->at);
+	if (!is_whole)
+		(void)view_again(p, c->arg[0], next, c->name[0], c->at);
+}
+
 int32_t ir_program_inst(ir_program *p, const ir_inst *inst, int32_t n_args,
 	const int32_t *arg, const char *const *name, loc at)
 {
@@ -443,14 +496,6 @@ static void want(const ir_program *p, bool holds, const char *what, int32_t i)
 			i);
 }
 
-static bool same_type(const ir_type *x, const ir_type *y)
-{
-	return x->dtype == y->dtype && x->rank == y->rank &&
-		(x->rank == 0 ||
-			memcmp(x->shape, y->shape,
-				(size_t)x->rank * sizeof x->shape[0]) == 0);
-}
-
 static void verify_call(const ir_program *p, int32_t number, int32_t *defined)
 {
 	const ir_call *c = &p->call.at[number];
@@ -463,7 +508,7 @@ static void verify_call(const ir_program *p, int32_t number, int32_t *defined)
 	for (int32_t i = 0; i < c->n_args; i++) {
 		want(p, c->arg[i] >= 0 && c->arg[i] < *defined,
 			"a call uses a value before it exists", number);
-		want(p, same_type(&p->value.at[c->arg[i]].type,
+		want(p, ir_type_same(&p->value.at[c->arg[i]].type,
 				&c->inst->tensor[i].type),
 			"an operand differs from its instance", number);
 	}
@@ -480,7 +525,7 @@ static void verify_call(const ir_program *p, int32_t number, int32_t *defined)
 		v = &p->value.at[(*defined)++];
 		want(p, v->call == number && v->result == i,
 			"a value does not name its call", c->result[i]);
-		want(p, same_type(&v->type,
+		want(p, ir_type_same(&v->type,
 				&c->inst->tensor[c->inst->result[i]].type),
 			"a result differs from its instance", number);
 	}

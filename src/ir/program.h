@@ -19,6 +19,11 @@ typedef struct prog_call {
 } prog_call;
 
 int32_t prog_add_call(ir_program *p, const prog_call *c);
+/*
+ * y = row_(x, ...): the row's first result is written where x looks; y is x
+ * as it is then. The names are those of the row's results.
+ */
+void prog_add_in_place(ir_program *p, const prog_call *c);
 /* The row; throws tn.unknown_op with the nearest names. */
 const ir_row *prog_find_row(const ir_program *p, const char *name, loc at);
 /* Is this the row that ir_program_write makes calls of? */

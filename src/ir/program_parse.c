@@ -6,6 +6,7 @@
  *       x: f32[2,3]                        // an input
  *       t = add(x, 0.5)                    # a literal is a fill of rank 0
  *       a, b = split(t, axis=1, sizes=[1,2])
+ *       y = relu_(x)                      # in place: y is x from now on
  *       return a, b
  *     }
  *
@@ -384,6 +385,7 @@ typedef struct call {
 	VEC(ir_attr) attr;
 	VEC(const char *) result;
 	const ir_row *row;
+	bool is_in_place; /* "row_" */
 	loc at;
 } call;
 
@@ -541,15 +543,29 @@ static void add_call(void *arg)
 		value[i] = c->operand.at[i].value >= 0 ?
 			c->operand.at[i].value :
 			make_literal(d->s, c, i);
-	prog_add_call(d->s->prog, &made);
+	if (c->is_in_place)
+		prog_add_in_place(d->s->prog, &made);
+	else
+		prog_add_call(d->s->prog, &made);
 }
 
+/* "relu_" is relu in place, unless there is a row of that name. */
 static void find_row(void *arg)
 {
 	adding *d = arg;
+	size_t n = d->s->next.n;
+	char *text = arena_strndup(d->s->a, d->s->next.at, n);
 
-	d->c->row = prog_find_row(d->s->prog,
-		arena_strndup(d->s->a, d->s->next.at, d->s->next.n), d->c->at);
+	const ir_row *stem = NULL;
+
+	if (n > 1 && text[n - 1] == '_' &&
+		ir_table_find(d->s->prog->table, text) == NULL)
+		stem = ir_table_find(d->s->prog->table,
+			arena_strndup(d->s->a, text, n - 1));
+	d->c->is_in_place = stem != NULL && !prog_is_write(stem);
+	d->c->row = d->c->is_in_place
+		? stem
+		: prog_find_row(d->s->prog, text, d->c->at);
 }
 
 /* behind the names: "= op(operands, attributes)" */

@@ -12,7 +12,7 @@
  */
 #include "ir/ir.h"
 
-static void print_attr(str *out, const ir_attr *a)
+void ir_attr_print(str *out, const ir_attr *a)
 {
 	str_printf(out, "%s=", a->name);
 	switch (a->kind) {
@@ -96,7 +96,7 @@ static void print_call(
 	for (int32_t i = 0; i < c->n_attrs; i++) {
 		if (c->n_args + i > 0)
 			str_add(out, ", ");
-		print_attr(out, &c->attr[i]);
+		ir_attr_print(out, &c->attr[i]);
 	}
 	str_add(out, ")\n");
 }

@@ -72,6 +72,7 @@ t_storage *capture_argument(tensors *t, t_storage *outside, int32_t arg,
 
 	t_value_keep(v);
 	s->refs++;
+	s->name = outside->name;
 	v->tracked = outside->cur->tracked;
 	if (v->tracked && outside->cur->slot != NULL &&
 		outside->cur->slot == outside->slot)
@@ -108,10 +109,17 @@ tensor *tensor_random_key(tensors *t)
 
 void t_captured(tensors *t, t_call *call)
 {
-	if (t->capture == NULL)
+	t_capture *c = t->capture;
+
+	if (c == NULL)
 		return;
 	call->refs++;
-	*vec_push(t->a, &t->capture->call) = call;
+	*vec_push(t->a, &c->call) = call;
+	if (t->file != c->file)
+		c->file_copy = t->file == NULL ? NULL
+					       : arena_strdup(t->a, t->file);
+	c->file = t->file;
+	*vec_push(t->a, &c->at) = (loc){.file = c->file_copy, .line = t->line};
 }
 
 static void release_gradient(tensors *t, t_bound *b)

@@ -27,6 +27,8 @@ struct t_capture {
 	int64_t id;
 	bool is_walk; /* values only: nothing is bound */
 	VEC(t_call *) call;
+	VEC(loc) at; /* of each */
+	const char *file, *file_copy; /* the last one */
 	VEC(t_bound) bound;
 	VEC(t_value *) key; /* of random numbers: a new one for each call */
 };

@@ -19,43 +19,11 @@
  */
 #include "tensor/function.h"
 
-/* ---- who shares memory ---- */
-
-/* Elements of the storage that x sees: from lo to hi, inclusive. */
-static void find_range(
-	arena *a, const tensor *x, int64_t *lo, int64_t *hi)
-{
-	const ir_type *root = &x->storage->cur->type;
-	ix *f = ix_new(a);
-	ix_dom d = {.box = {.n = x->type.rank, .extent = x->type.shape}};
-	const ix_form *at[TN_MAX_RANK], *below[TN_MAX_RANK + 1];
-
-	*lo = 0;
-	*hi = shape_numel(root->shape, root->rank) - 1;
-	for (int32_t i = 0; i < x->type.rank; i++)
-		at[i] = ix_axis(f, &d, i);
-	for (const t_view *w = x->view; w != NULL; w = w->parent) {
-		if (w->n_extra > 0)
-			return; /* wherever the data says */
-		ir_view_place(f, &d, w->entry->inst, NULL, at, below);
-		memcpy(at, below, sizeof at);
-	}
-	ix_range(&d, ix_linearise(f, &d, root->rank, root->shape, at), lo, hi);
-}
-
 static bool overlap(const tensor_function *f, const tensor *x, const tensor *y)
 {
-	arena *a = arena_child(f->a);
-	int64_t lo[2], hi[2];
-	bool empty = shape_numel(x->type.shape, x->type.rank) == 0 ||
-		shape_numel(y->type.shape, y->type.rank) == 0;
+	t_seen a = {x->storage->cur, x->view}, b = {y->storage->cur, y->view};
 
-	if (!empty) {
-		find_range(a, x, &lo[0], &hi[0]);
-		find_range(a, y, &lo[1], &hi[1]);
-	}
-	arena_free(a);
-	return !empty && lo[0] <= hi[1] && lo[1] <= hi[0];
+	return t_overlap(f->t, &a, &b);
 }
 
 /* ---- kinds ---- */

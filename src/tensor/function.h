@@ -23,7 +23,7 @@ typedef enum source_kind {
 typedef struct source {
 	source_kind kind;
 	int32_t arg;
-	t_storage *s;
+	t_storage *s; /* FROM_ARG: as the body saw it */
 	t_value *v;
 } source;
 

@@ -6,6 +6,7 @@
  *   flush.c   what is needed as a program, and its run
  *   tape.c    what of a tracked call is held for its adjoint
  *   keep.c    what of that is kept, and what is made again
+ *   chain.c   versions of a storage in a compiled function
  *   backward.c  cotangents, from values to what they are made of
  *   region.h    conditions and loops: calls that are no single program
  */
@@ -177,6 +178,7 @@ struct t_trace {
 	bool *holds_in, *holds_out;
 	/* by operand: where leaves collect that the body makes of it; NULL none */
 	t_slot **slot;
+	loc *at; /* by call: where the user made it */
 	t_trace *tracked; /* the same with middles; NULL: not asked for yet */
 	VEC(struct t_back *) back;
 	const char *name;
@@ -192,6 +194,12 @@ static inline bool t_is_made(const t_value *v)
 	return v->tracked && (v->call == NULL || v->call->tracked);
 }
 
+/* What the backward was to read, and where it finds that in the end. */
+typedef struct t_moved {
+	const t_value *from, *to;
+	bool is_stored; /* it was written there */
+} t_moved;
+
 /* The backward of a trace, for some of its results. */
 typedef struct t_back {
 	const bool *seeded; /* by result */
@@ -202,6 +210,7 @@ typedef struct t_back {
 	/* result k: cotangent of operand of_in[k], or of leaves made of it */
 	int32_t *of_in;
 	enum { BACK_OPERAND, BACK_LEAF, BACK_OLD_LEAF } *kind;
+	VEC(t_moved) moved;
 } t_back;
 
 /* What is recorded in a function while it is compiled. */
@@ -359,6 +368,27 @@ void t_slot_add(tensors *t, t_slot *s, t_value *g);
 /* With a backward for all its results: NULL when nothing of it is tracked. */
 t_trace *t_trace_tracked(tensors *t, t_trace *f);
 const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded);
+
+/* chain.c: a value seen through a view; NULL: as it is */
+typedef struct t_seen {
+	const t_value *v;
+	const t_view *view;
+} t_seen;
+
+/* "[2*i + 1, j]": where in v element (i, j) of the view lies */
+void t_print_place(tensors *t, str *s, const t_seen *x);
+/* May two views of values of one type meet in an element? */
+bool t_overlap(tensors *t, const t_seen *x, const t_seen *y);
+
+/* The version behind v: by which call, and where it writes. */
+typedef struct t_version {
+	t_value *next;
+	const t_view *view;
+	int32_t call;
+} t_version;
+bool t_next_version(const t_trace *f, const t_value *v, t_version *out);
+/* Reads of b that results have go there: b->moved. */
+void t_find_kept(tensors *t, const t_trace *f, t_back *b, t_value *const *seed);
 
 /* program.c: t->todo as a program */
 ir_program *t_program(tensors *t, arena *a);

@@ -372,13 +372,6 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 
 /* ---- writes ---- */
 
-static bool same_type(const ir_type *x, const ir_type *y)
-{
-	return x->dtype == y->dtype && x->rank == y->rank &&
-	       memcmp(x->shape, y->shape,
-		       (size_t)x->rank * sizeof x->shape[0]) == 0;
-}
-
 static const char *type_text(tensors *t, const ir_type *y)
 {
 	str s = str_new(t->a);
@@ -451,7 +444,7 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 
 	t_check(t, x);
 	t_check(t, v);
-	if (!same_type(&x->type, &v->type))
+	if (!ir_type_same(&x->type, &v->type))
 		env_fail(t->e, TN_EINVAL, "tensor.write",
 			(loc){.file = t->file, .line = t->line},
 			"value %s does not fit the view %s",

@@ -128,6 +128,7 @@ void tensor_function_call(
 int32_t tensor_function_n_traces(const tensor_function *f);
 /* Components, slots, middles of every kind of call so far. */
 void tensor_function_print(str *out, const tensor_function *f);
+void tensor_function_dot(str *out, const tensor_function *f);
 /* data of a new key for random numbers; in a function: at each call */
 tensor *tensor_random_key(tensors *t);
 

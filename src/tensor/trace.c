@@ -70,6 +70,7 @@ t_trace *trace_new(tensors *t, const t_capture *c, int32_t n_given,
 		*vec_push(t->a, &f->call) = q;
 		trace_note_region(t, f, q);
 	}
+	f->at = arena_copy(t->a, c->at.at, (size_t)c->at.n * sizeof *f->at);
 	for (int32_t i = 0; i < n_out; i++)
 		add_in(t, f, out[i]);
 	for (int32_t i = 0; i < f->n_in; i++)
@@ -116,6 +117,7 @@ static int32_t find(int32_t n, t_value *const *list, const t_value *v)
 static void make_again(tensors *t, t_trace *back)
 {
 	VEC(t_call *) all = {0};
+	VEC(loc) at = {0};
 	int32_t n = 0;
 
 	for (int32_t i = 0; i < back->n_in; i++) {
@@ -132,6 +134,12 @@ static void make_again(tensors *t, t_trace *back)
 	back->n_in = n;
 	for (int32_t i = 0; i < back->call.n; i++)
 		*vec_push(t->a, &all) = back->call.at[i];
+	for (int32_t i = 0; i < all.n; i++) {
+		int32_t k = i - (all.n - back->call.n);
+
+		*vec_push(t->a, &at) = k < 0 ? (loc){0} : back->at[k];
+	}
+	back->at = at.at;
 	back->call.n = 0;
 	for (int32_t i = 0; i < all.n; i++)
 		*vec_push(t->a, &back->call) = all.at[i];
@@ -216,6 +224,7 @@ static t_back *new_back(tensors *t, t_trace *f, const bool *seeded)
 	b->trace = trace_new(t, &c, 0, NULL, n, out,
 		arena_printf(t->a, "%s backward", f->name));
 	make_again(t, b->trace);
+	t_find_kept(t, f, b, d.seed);
 	place_reads(t, f, b, &d);
 	return b;
 }

@@ -31,7 +31,7 @@ static source source_of_bound(const t_bound *b)
 {
 	if (b->arg >= 0)
 		return (source){b->is_whole ? FROM_STORAGE_OF : FROM_ARG,
-			b->arg, NULL, NULL};
+			b->arg, b->s, NULL};
 	return (source){FROM_KNOWN, 0, b->s, NULL};
 }
 

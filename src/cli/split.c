@@ -1,0 +1,121 @@
+/*
+ * split.c: `tenon explain --level=split`: a program as a compiled function:
+ * inputs are its arguments, params are known to it, and floats have gradients.
+ */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct split {
+	tn_context *c;
+	tn_program *p;
+	int32_t n_in, n_args, n_out;
+	tn_tensor **all, **arg, **out; /* by input; those that are no params */
+} split;
+
+static tn_status body(
+	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
+{
+	split *s = user;
+	tn_tensor **all = cli_alloc((size_t)s->n_in, sizeof *all);
+	int32_t n = 0;
+	tn_status status;
+
+	(void)c;
+	if (all == NULL)
+		return TN_ENOMEM;
+	for (int32_t i = 0; i < s->n_in; i++)
+		all[i] = tn_program_input(s->p, i)->is_param ? s->all[i]
+							     : in[n++];
+	status = tn_apply(s->p, s->n_in, all, s->n_out, out);
+	free(all);
+	return status;
+}
+
+static bool is_named(const cli_list *list, const char *name)
+{
+	for (int i = 0; i < list->n; i++)
+		if (!strcmp(list->at[i], name))
+			return true;
+	return false;
+}
+
+static bool make_inputs(const cli_command *self, split *s,
+	const cli_list *no_grad)
+{
+	for (int i = 0; i < no_grad->n; i++) {
+		int32_t k = 0;
+
+		while (k < s->n_in && strcmp(tn_program_input(s->p, k)->name,
+					      no_grad->at[i]))
+			k++;
+		if (k == s->n_in) {
+			(void)cli_usage(self, "--no-grad %s: the program has "
+					      "no input of that name",
+				no_grad->at[i]);
+			return false;
+		}
+	}
+	for (int32_t i = 0; i < s->n_in; i++) {
+		const tn_value *v = tn_program_input(s->p, i);
+		bool without = is_named(no_grad, v->name);
+
+		if (without)
+			tn_no_grad_enter(s->c);
+		s->all[i] = tn_parameter(
+			s->c, v->name, v->dtype, v->rank, v->shape, NULL);
+		if (without)
+			tn_no_grad_leave(s->c);
+		if (!v->is_param)
+			s->arg[s->n_args++] = s->all[i];
+	}
+	return true;
+}
+
+static int print(split *s, bool dot, bool json)
+{
+	tn_function *f = NULL;
+	char *text = NULL;
+	int code = CLI_FAILED;
+
+	if (tn_compile(&f, s->c, body, s, s->n_args, s->n_out, "program") < 0) {
+		code = cli_error(NULL, "compile.size", "a function has at most "
+			"%d arguments and outputs", TN_MAX_FUNCTION_ARGS);
+	} else if (tn_function_call(f, s->arg, s->out) < 0 ||
+		tn_function_text(&text, f, dot) < 0) {
+		cli_diag(tn_context_diag(s->c));
+	} else {
+		if (json)
+			cli_json_text(stdout, text);
+		else
+			fputs(text, stdout);
+		if (json)
+			fputc('\n', stdout);
+		code = CLI_OK;
+	}
+	tn_text_free(text);
+	tn_function_free(f);
+	return code;
+}
+
+int cli_split(const cli_command *self, tn_context *c, tn_program *p,
+	const cli_list *no_grad, bool dot, bool json)
+{
+	split s = {.c = c,
+		.p = p,
+		.n_in = tn_program_n_inputs(p),
+		.n_out = tn_program_n_outputs(p)};
+	int code = CLI_FAILED;
+
+	s.all = cli_alloc((size_t)s.n_in, sizeof *s.all);
+	s.arg = cli_alloc((size_t)s.n_in, sizeof *s.arg);
+	s.out = cli_alloc((size_t)s.n_out, sizeof *s.out);
+	if (s.all != NULL && s.arg != NULL && s.out != NULL)
+		code = make_inputs(self, &s, no_grad) ? print(&s, dot, json)
+						      : CLI_USAGE;
+	free(s.all);
+	free(s.arg);
+	free(s.out);
+	return code;
+}
