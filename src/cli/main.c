@@ -8,6 +8,8 @@
 #include <string.h>
 
 static const cli_command *const commands[] = {
+	&cli_train,
+	&cli_generate,
 	&cli_run,
 	&cli_explain,
 	&cli_check,

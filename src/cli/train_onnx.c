@@ -640,7 +640,7 @@ out:
 
 const cli_command cli_train_onnx = {
 	"train",
-	"train an ONNX model",
+	"... train MODEL.onnx: an imported model learns from arrays",
 	"usage: tenon train MODEL.onnx --data FILE.npz|DIR --out FILE.onnx\n"
 	"                   [OPTION]...\n"
 	"\n"

@@ -1,0 +1,174 @@
+/*
+ * generate.c: `tenon generate`: a model that tenon train has made goes on
+ * with a text, byte by byte as they are chosen.
+ *
+ *     tenon generate --model model --prompt "static int " --tokens 200
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+#include "train/train.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 4096 };
+
+typedef struct job {
+	tn_context *c;
+	train_gpt *g;
+	tn_optimizer *opt; /* of a whole checkpoint, to take its states */
+	tn_params *all;
+	train_choice how;
+	int64_t n;
+	const char *prompt;
+	bool is_terminal;
+} job;
+
+static void say(void *arg, uint8_t byte)
+{
+	const job *j = arg;
+	bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') ||
+			  byte == 0x7f;
+
+	/* a terminal is not to obey what a model writes */
+	putchar(j->is_terminal && is_control ? '?' : byte);
+	fflush(stdout);
+}
+
+static tn_status load(job *j, const char *path)
+{
+	train_config k = train_config_new();
+	train_state s;
+	bool whole;
+
+	if (train_checkpoint_read(j->c, path, &k, &s, &whole) < 0 ||
+		train_gpt_new(&j->g, j->c, &k) < 0)
+		return tn_context_status(j->c);
+	if (!whole)
+		return tn_params_load(train_gpt_params(j->g), path, true);
+	if (tn_optimizer_new(&j->opt, j->c, "adamw", NULL) < 0 ||
+		tn_optimizer_add_all(j->opt, train_gpt_params(j->g)) < 0 ||
+		train_all_params(&j->all, j->g, j->opt) < 0)
+		return TN_ENOMEM;
+	return tn_params_load(j->all, path, true);
+}
+
+static int generate(job *j)
+{
+	size_t n_prompt = strlen(j->prompt);
+	const char *prompt = n_prompt > 0 ? j->prompt : "\n";
+	size_t n = n_prompt > 0 ? n_prompt : 1;
+	uint8_t *text = cli_alloc(n + (size_t)j->n + 1, 1);
+	tn_status s;
+
+	if (text == NULL)
+		return CLI_FAILED;
+	memcpy(text, prompt, n);
+	fputs(j->prompt, stdout);
+	s = train_gpt_write(j->g, &j->how, text, n, (size_t)j->n, say, j);
+	putchar('\n');
+	free(text);
+	return s < 0 ? CLI_FAILED : CLI_OK;
+}
+
+static int real(const cli_command *self, const char *name, const char *text,
+	double lo, double hi, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	if (end != text && *end == '\0' && *out >= lo && *out <= hi)
+		return -1;
+	return cli_usage(self, "--%s: \"%s\" is no number from %g to %g", name,
+		text, lo, hi);
+}
+
+static int whole(const cli_command *self, const char *name, const char *text,
+	double hi, int64_t *out)
+{
+	double v;
+	int code = real(self, name, text, 0, hi, &v);
+
+	if (code < 0 && v != floor(v))
+		return cli_usage(self, "--%s: \"%s\" is no whole number", name,
+			text);
+	*out = code < 0 ? (int64_t)v : 0;
+	return code;
+}
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	const char *model = NULL, *tokens = "400", *temperature = "0.8";
+	const char *top_k = "0", *top_p = "1", *seed = "0", *threads = "0";
+	tn_options o = TN_OPTIONS_INIT;
+	job j = {.prompt = "", .is_terminal = isatty(STDOUT_FILENO)};
+	const cli_option options[] = {{"model", .value = &model},
+		{"prompt", .value = &j.prompt}, {"tokens", .value = &tokens},
+		{"temperature", .value = &temperature},
+		{"top-k", .value = &top_k}, {"top-p", .value = &top_p},
+		{"seed", .value = &seed}, {"threads", .value = &threads},
+		{"interp", .flag = &o.interp}, {0}};
+	char path[PATH_ROOM];
+	int64_t n_threads = 0, from = 0;
+	struct stat st;
+	int code = cli_args(self, argc, argv, options, NULL, 0);
+
+	if (code < 0 && model == NULL)
+		code = cli_usage(self, "--model DIR is needed");
+	if (code < 0)
+		code = whole(self, "tokens", tokens, 1e8, &j.n);
+	if (code < 0)
+		code = real(self, "temperature", temperature, 0, 100,
+			&j.how.temperature);
+	if (code < 0)
+		code = whole(self, "top-k", top_k, TRAIN_VOCAB, &j.how.top_k);
+	if (code < 0)
+		code = real(self, "top-p", top_p, 0, 1, &j.how.top_p);
+	if (code < 0)
+		code = whole(self, "seed", seed, 9e15, &from);
+	if (code < 0)
+		code = whole(self, "threads", threads, 4096, &n_threads);
+	if (code >= 0)
+		return code;
+	j.how.seed = (uint64_t)from << 20; /* one for each byte */
+	o.threads = (int32_t)n_threads;
+	if (tn_context_new(&j.c, &o) < 0)
+		return cli_error(NULL, "run.memory", "no memory for a context");
+	snprintf(path, sizeof path, "%s", model);
+	if (stat(model, &st) == 0 && S_ISDIR(st.st_mode))
+		snprintf(path, sizeof path, "%s/best.safetensors", model);
+	code = load(&j, path) < 0 ? CLI_FAILED : generate(&j);
+	if (code == CLI_FAILED && tn_context_status(j.c) != TN_OK)
+		cli_diag(tn_context_diag(j.c));
+	tn_params_free(j.all);
+	tn_optimizer_free(j.opt);
+	train_gpt_free(j.g);
+	tn_context_free(j.c);
+	return code;
+}
+
+const cli_command cli_generate = {
+	"generate",
+	"let a trained GPT write",
+	"usage: tenon generate --model DIR|FILE [OPTION]...\n"
+	"\n"
+	"Goes on with a text, with the best parameters in DIR that tenon train\n"
+	"has found, or those of a checkpoint FILE.\n"
+	"\n"
+	"  --prompt TEXT    what to go on with; a new line\n"
+	"  --tokens N       bytes to write (400)\n"
+	"  --temperature X  0: always the likeliest byte; higher: wilder (0.8)\n"
+	"  --top-k K        only one of the K likeliest; 0: any (0)\n"
+	"  --top-p P        only one of the likeliest that have a chance of P\n"
+	"                   together (1)\n"
+	"  --seed N         of what is drawn (0)\n"
+	"  --threads N      0: one per CPU\n"
+	"  --interp         the slow interpreter\n"
+	"  --help           this text\n",
+	run,
+};

@@ -1,0 +1,657 @@
+/*
+ * train.c: `tenon train`: a GPT on bytes learns a text.
+ *
+ *     tenon train --text book.txt --steps 500 --out model
+ *
+ *     step 50 of 500  loss 2.4170  validation 2.4503  21043 tokens/s
+ *
+ * Lines go to standard output, a bar to standard error if that is a terminal.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+#include "train/train.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_FIELDS = 16, PATH_ROOM = 4096, N_VALID = 4, BAR = 24 };
+
+typedef struct run {
+	tn_context *c;
+	train_config k;
+	train_text text;
+	train_gpt *g;
+	tn_optimizer *opt;
+	tn_params *all;
+	train_state s;
+	const char *out;
+	int64_t until; /* the last step to do now */
+	int64_t *x, *y;
+	int64_t keep, n_sample;
+	bool json;
+	char saved[PATH_ROOM]; /* the newest checkpoint; "": none */
+	double busy, timed;    /* seconds in steps, of so many steps */
+} run;
+
+static volatile sig_atomic_t told_to_stop;
+
+static void stop(int signal)
+{
+	(void)signal;
+	told_to_stop = 1;
+}
+
+/* ---- steps ---- */
+
+static bool ok(const run *r)
+{
+	return tn_context_status(r->c) == TN_OK;
+}
+
+static tn_tensor *batch_loss(run *r)
+{
+	int64_t xs[] = {r->k.batch, r->k.context};
+	int64_t ys[] = {r->k.batch * r->k.context};
+
+	return train_gpt_loss(r->g, tn_tensor_new(r->c, TN_I64, 2, xs, r->x),
+		tn_tensor_new(r->c, TN_I64, 1, ys, r->y));
+}
+
+/*
+ * The loss of batch i of the next step with its gradients, recorded; what
+ * several batches collect is their mean.
+ */
+static tn_tensor *forward_backward(run *r, int64_t i)
+{
+	int64_t n = r->k.accumulate, batch = r->s.step * n + i;
+	tn_tensor *loss;
+
+	/* what dropout draws follows from the batch, as its text does */
+	tn_set_seed(r->c, (uint64_t)r->k.seed * UINT64_C(0x9e3779b97f4a7c15) +
+				  (uint64_t)batch + 1);
+	train_text_batch(&r->text, &r->k, batch, r->x, r->y);
+	loss = batch_loss(r);
+	tn_backward(loss,
+		n > 1 ? tn_scalar(r->c, TN_F32, 1 / (double)n) : NULL);
+	return loss;
+}
+
+static void update(run *r)
+{
+	tn_optimizer_set_lr(r->opt, tn_lr_cosine(r->s.step, r->k.warmup,
+					    r->k.steps, r->k.lr,
+					    0.1 * r->k.lr));
+	tn_optimizer_step(r->opt);
+}
+
+/* The gradients so far, computed: so no more than one batch is kept. */
+static void eval_gradients(run *r)
+{
+	tn_params *p = train_gpt_params(r->g);
+	int32_t n = tn_params_n(p), m = 0;
+	tn_tensor **g = malloc((size_t)n * sizeof(tn_tensor *));
+
+	for (int32_t i = 0; i < n && g != NULL; i++)
+		if ((g[m] = tn_gradient(tn_params_at(p, i))) != NULL)
+			m++;
+	if (g != NULL)
+		tn_eval(g, m);
+	free(g);
+}
+
+static double one_step(run *r)
+{
+	int64_t n = r->k.accumulate;
+	double sum = 0;
+
+	for (int64_t i = 0; i < n && ok(r); i++) {
+		tn_tensor *loss;
+
+		tn_scope_enter(r->c);
+		loss = forward_backward(r, i);
+		if (i + 1 == n)
+			update(r);
+		tn_keep(loss);
+		tn_scope_leave(r->c);
+		if (i + 1 == n)
+			tn_params_eval(r->all);
+		else
+			eval_gradients(r);
+		sum += tn_item(loss);
+		tn_drop(loss);
+	}
+	r->s.step++;
+	return sum / (double)n;
+}
+
+static double validate(run *r)
+{
+	double sum = 0;
+
+	tn_params_set_training(train_gpt_params(r->g), false);
+	for (int i = 0; i < N_VALID && ok(r); i++) {
+		train_text_valid(&r->text, &r->k, i, N_VALID, r->x, r->y);
+		tn_scope_enter(r->c);
+		tn_no_grad_enter(r->c);
+		sum += tn_item(batch_loss(r));
+		tn_no_grad_leave(r->c);
+		tn_scope_leave(r->c);
+	}
+	tn_params_set_training(train_gpt_params(r->g), true);
+	return sum / N_VALID;
+}
+
+/* ---- a loss that is no number ---- */
+
+static bool is_finite(tn_tensor *x)
+{
+	int64_t n = tn_tensor_n_elems(x);
+	float *v = malloc((size_t)n * sizeof *v);
+	bool all = v != NULL && tn_read(x, v, (size_t)n * sizeof *v) >= 0;
+
+	for (int64_t i = 0; i < n && all; i++)
+		all = isfinite(v[i]);
+	free(v);
+	return all;
+}
+
+/* Does the step anew, looking at each gradient: how many are no numbers. */
+static int bad_gradients(run *r, const char **first)
+{
+	tn_params *p = train_gpt_params(r->g);
+	int n = 0;
+
+	tn_scope_enter(r->c);
+	for (int64_t i = 0; i < r->k.accumulate && ok(r); i++) {
+		forward_backward(r, i);
+		eval_gradients(r);
+	}
+	for (int32_t i = 0; i < tn_params_n(p) && ok(r); i++) {
+		tn_tensor *g = tn_gradient(tn_params_at(p, i));
+
+		if (g == NULL || is_finite(g))
+			continue;
+		if (n++ == 0)
+			*first = tn_params_name(p, i);
+	}
+	update(r);
+	tn_scope_leave(r->c);
+	tn_params_eval(r->all);
+	r->s.step++;
+	return n;
+}
+
+/*
+ * The step has written its update already: from the last checkpoint on, the
+ * steps are the same to the last bit, so they are done again and looked at.
+ */
+static int diverged(run *r, double loss)
+{
+	int64_t step = r->s.step, from;
+	const char *name = NULL;
+	train_config k = r->k;
+	bool whole;
+	int n = 0;
+
+	cli_progress("%s", "");
+	cli_error(NULL, "train.diverged",
+		"the loss is %s at step %" PRId64
+		"; nothing of it is kept: the last checkpoint is %s",
+		isnan(loss) ? "not a number" : "infinite", step, r->saved);
+	if (train_checkpoint_read(r->c, r->saved, &k, &r->s, &whole) < 0 ||
+		tn_params_load(r->all, r->saved, true) < 0)
+		return CLI_FAILED;
+	tn_optimizer_set_steps(r->opt, r->s.step);
+	from = r->s.step;
+	/* a validation loss is known bad a step before the gradients are */
+	while (n == 0 && r->s.step <= step && ok(r))
+		n = bad_gradients(r, &name);
+	if (n > 0)
+		cli_note("steps %" PRId64 " on done again: at step %" PRId64
+			 " the first gradients that are no numbers: %d, that "
+			 "of %s the first; a smaller --lr may help",
+			from + 1, r->s.step, n, name);
+	return CLI_FAILED;
+}
+
+/* ---- what is said ---- */
+
+static double rate(const run *r)
+{
+	double tokens = (double)(r->k.accumulate * r->k.batch * r->k.context);
+
+	return r->busy > 0 ? tokens * r->timed / r->busy : 0;
+}
+
+static void bar(const run *r, double loss)
+{
+	int done = (int)(BAR * r->s.step / r->k.steps);
+	int64_t left = r->timed > 0
+		? (int64_t)(r->busy / r->timed *
+			    (double)(r->k.steps - r->s.step))
+		: 0;
+	char line[BAR + 1];
+
+	memset(line, '.', BAR);
+	memset(line, '#', (size_t)done);
+	line[BAR] = '\0';
+	cli_progress("[%s] %" PRId64 "/%" PRId64 "  loss %.4f  %.0f tokens/s  "
+		     "%" PRId64 ":%02d left",
+		line, r->s.step, r->k.steps, loss, rate(r), left / 60,
+		(int)(left % 60));
+}
+
+static void say_start(const run *r)
+{
+	if (r->json) {
+		printf("{\"event\": \"start\", \"step\": %" PRId64
+		       ", \"parameters\": %.0f, \"train_bytes\": %zu, "
+		       "\"validation_bytes\": %zu, \"estimated_bytes\": %.0f}\n",
+			r->s.step, train_config_params(&r->k),
+			r->text.train.n, r->text.valid.n,
+			train_config_bytes(&r->k));
+		return;
+	}
+	printf("text   %" PRId64 " files, %zu bytes to learn from, %zu to "
+	       "validate with\n",
+		r->text.n_files, r->text.train.n, r->text.valid.n);
+	printf("model  %" PRId64 " layers of width %" PRId64 ", %" PRId64
+	       " heads, context %" PRId64 ": %.0f parameters\n",
+		r->k.layers, r->k.width, r->k.heads, r->k.context,
+		train_config_params(&r->k));
+	if (r->s.step > 0)
+		printf("goes on after step %" PRId64 " from %s\n", r->s.step,
+			r->saved);
+	fflush(stdout);
+}
+
+/* valid: NAN when it was not looked at */
+static void say_step(const run *r, double loss, double valid)
+{
+	cli_progress("%s", "");
+	if (r->json) {
+		printf("{\"event\": \"step\", \"step\": %" PRId64
+		       ", \"loss\": ",
+			r->s.step);
+		cli_json_number(stdout, loss);
+		printf(", \"validation\": ");
+		cli_json_number(stdout, valid);
+		printf(", \"tokens_per_second\": %.0f}\n", rate(r));
+	} else {
+		printf("step %" PRId64 " of %" PRId64 "  loss %.4f", r->s.step,
+			r->k.steps, loss);
+		if (!isnan(valid))
+			printf("  validation %.4f", valid);
+		if (r->timed > 0)
+			printf("  %.0f tokens/s", rate(r));
+		putchar('\n');
+	}
+	fflush(stdout);
+}
+
+static int say_sample(run *r)
+{
+	train_choice how = {0.8, 0, 1, (uint64_t)r->k.seed};
+	size_t n = (size_t)r->n_sample;
+	uint8_t *text = cli_alloc(n + 2, 1);
+
+	if (text == NULL)
+		return CLI_FAILED;
+	text[0] = '\n';
+	if (train_gpt_write(r->g, &how, text, 1, n, NULL, NULL) < 0) {
+		free(text);
+		return CLI_FAILED;
+	}
+	for (size_t i = 1; i <= n; i++)
+		if ((text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') ||
+			text[i] >= 0x7f)
+			text[i] = '?';
+	if (r->json) {
+		fputs("{\"event\": \"sample\", \"text\": ", stdout);
+		cli_json_text(stdout, (const char *)text + 1);
+		fputs("}\n", stdout);
+	} else {
+		printf("\nWhat it writes:\n%s\n", (const char *)text);
+	}
+	free(text);
+	return CLI_OK;
+}
+
+/* ---- the run ---- */
+
+static bool save(run *r, double valid)
+{
+	char path[PATH_ROOM], before[PATH_ROOM];
+
+	if (valid < r->s.best) {
+		r->s.best = valid;
+		if (train_checkpoint_best(r->c, r->out, train_gpt_params(r->g),
+			    &r->k, &r->s) < 0)
+			return false;
+	}
+	if (train_checkpoint_write(r->c, r->out, r->all, &r->k, &r->s,
+		    (int)r->keep) < 0 ||
+		train_checkpoint_find(
+			r->c, r->out, path, before, sizeof path) < 0)
+		return false;
+	memcpy(r->saved, path, sizeof path);
+	return true;
+}
+
+static int go(run *r)
+{
+	int64_t first = r->s.step;
+
+	say_start(r);
+	/* that the folder takes a checkpoint is known before the first step */
+	if (r->saved[0] == '\0' && !save(r, INFINITY))
+		return CLI_FAILED;
+	while (r->s.step < r->until) {
+		double began = cli_now(), loss = one_step(r), valid = NAN;
+		bool look = r->s.step % r->k.every == 0 || told_to_stop ||
+			    r->s.step == r->until;
+
+		if (!ok(r))
+			return CLI_FAILED;
+		if (r->s.step > first + 1) { /* the first one compiles */
+			r->busy += cli_now() - began;
+			r->timed++;
+		}
+		if (look && isfinite(loss)) {
+			cli_progress("validating");
+			valid = validate(r);
+			if (!ok(r))
+				return CLI_FAILED;
+		}
+		if (!isfinite(loss) || (look && !isfinite(valid)))
+			return diverged(r, isfinite(loss) ? valid : loss);
+		if (look || r->json || r->s.step == first + 1)
+			say_step(r, loss, valid);
+		else
+			bar(r, loss);
+		if (look && !save(r, valid))
+			return CLI_FAILED;
+		if (told_to_stop) {
+			cli_note("stopped after step %" PRId64
+				 "; --resume goes on",
+				r->s.step);
+			return CLI_FAILED;
+		}
+	}
+	return r->s.step == r->k.steps && r->n_sample > 0 ? say_sample(r)
+							  : CLI_OK;
+}
+
+/* ---- beginning ---- */
+
+/* Which checkpoint to go on from; "": a new run. */
+static int where_from(run *r, const char *from, bool resume)
+{
+	char newest[PATH_ROOM], before[PATH_ROOM];
+
+	if (mkdir(r->out, 0777) != 0 && errno != EEXIST)
+		return cli_error(r->out, "train.folder", "cannot be made: %s",
+			strerror(errno));
+	if (train_checkpoint_find(
+		    r->c, r->out, newest, before, sizeof newest) < 0)
+		return CLI_FAILED;
+	if (from != NULL) {
+		snprintf(r->saved, sizeof r->saved, "%s", from);
+		return CLI_OK;
+	}
+	if (resume && newest[0] == '\0')
+		return cli_error(r->out, "train.resume",
+			"there is no checkpoint here to go on from");
+	if (!resume && newest[0] != '\0')
+		return cli_error(r->out, "train.exists",
+			"there is %s here already: --resume goes on from it, "
+			"--out names another folder",
+			strrchr(newest, '/') + 1);
+	snprintf(r->saved, sizeof r->saved, "%s", newest);
+	return CLI_OK;
+}
+
+/* The newest cannot be read: says why, and which one can be asked for. */
+static int bad_checkpoint(run *r)
+{
+	char newest[PATH_ROOM], before[PATH_ROOM];
+
+	cli_diag(tn_context_diag(r->c));
+	tn_context_clear(r->c);
+	if (train_checkpoint_find(
+		    r->c, r->out, newest, before, sizeof newest) >= 0 &&
+		before[0] != '\0' && strcmp(newest, r->saved) == 0)
+		cli_note("the one before it: --from %s", before);
+	return CLI_FAILED;
+}
+
+/* The numbers of the checkpoint; those given must be the same. */
+static int take_config(run *r, const char *const *given)
+{
+	bool whole = false;
+
+	if (train_checkpoint_read(r->c, r->saved, &r->k, &r->s, &whole) < 0)
+		return bad_checkpoint(r);
+	if (!whole)
+		return cli_error(r->saved, "train.resume",
+			"it has the parameters alone: to generate with, not to "
+			"go on from");
+	for (int i = 0; train_fields[i].name != NULL; i++) {
+		train_config k = r->k;
+		char now[40], then[40];
+
+		if (given[i] == NULL)
+			continue;
+		train_config_set(&k, &train_fields[i], given[i]);
+		train_config_text(&k, &train_fields[i], now, sizeof now);
+		train_config_text(&r->k, &train_fields[i], then, sizeof then);
+		if (strcmp(now, then) != 0)
+			return cli_error(r->saved, "train.resume",
+				"it was begun with --%s %s, not %s: a run goes "
+				"on as it began",
+				train_fields[i].name, then, given[i]);
+	}
+	return CLI_OK;
+}
+
+static int read_text(run *r, const cli_list *paths)
+{
+	for (int i = 0; i < paths->n; i++)
+		if (train_text_add(&r->text, r->c, paths->at[i]) < 0)
+			return CLI_FAILED;
+	if (paths->n == 0 && train_text_add_default(&r->text, r->c) < 0)
+		return CLI_FAILED;
+	if (r->text.n_skipped > 0)
+		cli_note("%" PRId64 " files skipped: empty, or no text",
+			r->text.n_skipped);
+	if (train_text_check(&r->text, r->c, &r->k) < 0)
+		return CLI_FAILED;
+	if (r->saved[0] != '\0' && r->s.text != r->text.hash)
+		return cli_error(r->saved, "train.resume",
+			"it was begun on another text");
+	r->s.text = r->text.hash;
+	return CLI_OK;
+}
+
+static int build(run *r)
+{
+	tn_optimizer_options o = TN_OPTIMIZER_OPTIONS_INIT;
+	size_t n = (size_t)(r->k.batch * r->k.context);
+
+	o.decay = r->k.decay;
+	o.clip_norm = r->k.clip;
+	r->x = cli_alloc(n, sizeof *r->x);
+	r->y = cli_alloc(n, sizeof *r->y);
+	if (r->x == NULL || r->y == NULL ||
+		train_gpt_new(&r->g, r->c, &r->k) < 0 ||
+		tn_optimizer_new(&r->opt, r->c, "adamw", &o) < 0 ||
+		tn_optimizer_add_all(r->opt, train_gpt_params(r->g)) < 0 ||
+		train_all_params(&r->all, r->g, r->opt) < 0)
+		return CLI_FAILED;
+	if (r->saved[0] == '\0')
+		return CLI_OK;
+	tn_optimizer_set_steps(r->opt, r->s.step);
+	return tn_params_load(r->all, r->saved, true) < 0 ? bad_checkpoint(r)
+							  : CLI_OK;
+}
+
+static int begin(run *r, const char *const *given, const cli_list *paths,
+	const char *from, bool resume)
+{
+	int code = CLI_OK;
+
+	if (from == NULL && !resume && train_config_check(&r->k, r->c) < 0)
+		return CLI_FAILED;
+	code = where_from(r, from, resume);
+	if (code == CLI_OK && r->saved[0] != '\0')
+		code = take_config(r, given);
+	if (code == CLI_OK)
+		code = read_text(r, paths);
+	if (code == CLI_OK)
+		code = build(r);
+	if (code == CLI_OK && (r->until == 0 || r->until > r->k.steps))
+		r->until = r->k.steps;
+	return code;
+}
+
+static void end(run *r)
+{
+	cli_progress("%s", "");
+	if (r->c != NULL && !ok(r))
+		cli_diag(tn_context_diag(r->c));
+	tn_params_free(r->all);
+	tn_optimizer_free(r->opt);
+	train_gpt_free(r->g);
+	train_text_free(&r->text);
+	free(r->x);
+	free(r->y);
+	tn_context_free(r->c);
+}
+
+/* A whole number from lo to hi, or -1 and it has been said. */
+static int64_t number(const cli_command *self, const char *name,
+	const char *text, int64_t lo, int64_t hi)
+{
+	char *end;
+	int64_t v;
+
+	errno = 0;
+	v = strtoll(text, &end, 10);
+	if (end != text && *end == '\0' && errno == 0 && v >= lo && v <= hi)
+		return v;
+	cli_usage(self, "--%s: \"%s\" is no whole number from %" PRId64
+			" to %" PRId64,
+		name, text, lo, hi);
+	return -1;
+}
+
+static int fields(const cli_command *self, run *r, const char *const *given)
+{
+	for (int i = 0; train_fields[i].name != NULL; i++) {
+		const train_field *f = &train_fields[i];
+
+		if (given[i] != NULL && train_config_set(&r->k, f, given[i]) < 0)
+			return cli_usage(self,
+				"--%s: \"%s\" is no %s from %.10g to %.10g",
+				f->name, given[i],
+				f->is_real ? "number" : "whole number", f->lo,
+				f->hi);
+	}
+	return -1;
+}
+
+static int train(const cli_command *self, int argc, char **argv)
+{
+	const char *given[MAX_FIELDS] = {NULL}, *threads = "0", *until = "0";
+	const char *from = NULL, *keep = "2", *sample = "400";
+	cli_list paths = {cli_alloc((size_t)argc, sizeof *paths.at), 0};
+	run r = {.k = train_config_new(), .s.best = INFINITY,
+		.out = "tenon-model"};
+	tn_options o = TN_OPTIONS_INIT;
+	bool resume = false;
+	cli_option options[MAX_FIELDS + 16] = {{"text", .list = &paths},
+		{"out", .value = &r.out}, {"resume", .flag = &resume},
+		{"from", .value = &from}, {"until", .value = &until},
+		{"keep", .value = &keep}, {"sample", .value = &sample},
+		{"threads", .value = &threads}, {"interp", .flag = &o.interp},
+		{"json", .flag = &r.json}};
+	int n = 10, code;
+
+	for (int i = 0; train_fields[i].name != NULL; i++)
+		options[n++] = (cli_option){
+			train_fields[i].name, .value = &given[i]};
+	if (paths.at == NULL)
+		return CLI_FAILED;
+	code = cli_args(self, argc, argv, options, NULL, 0);
+	if (code < 0)
+		code = fields(self, &r, given);
+	if (code < 0 && ((o.threads = (int32_t)number(self, "threads", threads,
+				  0, 4096)) < 0 ||
+			(r.until = number(self, "until", until, 0,
+				1000000000)) < 0 ||
+			(r.keep = number(self, "keep", keep, 1, 200)) < 0 ||
+			(r.n_sample = number(self, "sample", sample, 0,
+				1000000)) < 0))
+		code = CLI_USAGE;
+	if (code < 0 && tn_context_new(&r.c, &o) < 0)
+		code = cli_error(NULL, "run.memory", "no memory for a context");
+	if (code < 0) {
+		struct sigaction act = {.sa_handler = stop};
+
+		sigemptyset(&act.sa_mask);
+		sigaction(SIGINT, &act, NULL);
+		sigaction(SIGTERM, &act, NULL);
+		/* a file that may not grow is a write that fails */
+		act.sa_handler = SIG_IGN;
+		sigaction(SIGXFSZ, &act, NULL);
+		code = begin(&r, given, &paths, from, resume);
+		if (code == CLI_OK)
+			code = go(&r);
+		end(&r);
+	}
+	free(paths.at);
+	return code;
+}
+
+const cli_command cli_train = {
+	"train",
+	"train a small GPT on text",
+	"usage: tenon train [OPTION]...\n"
+	"\n"
+	"A transformer on bytes learns a text, shows its loss as it does, and\n"
+	"writes a few lines at the end. Of each file the last tenth is not\n"
+	"learned from: the validation loss is of that.\n"
+	"\n"
+	"  --text FILE|DIR  what to learn, any number of times; folders with\n"
+	"                   all text files in and below them; without it the\n"
+	"                   source and the documents of this program\n"
+	"  --out DIR        where checkpoints go (tenon-model)\n"
+	"  --resume         go on from the newest in DIR, as if there had been\n"
+	"                   no break: give the same text\n"
+	"  --from FILE      go on from this checkpoint\n"
+	"  --until N        end after step N, to go on another time\n"
+	"  --keep N         checkpoints that are kept (2), and best.safetensors\n"
+	"\n"
+	"  --layers N --heads N --width N --context N   the model: 4 4 128 128\n"
+	"  --batch N        sequences of a batch (16)\n"
+	"  --accumulate N   batches of a step (1)\n"
+	"  --steps N        steps of training (300)\n"
+	"  --every N        steps between evaluations, with a checkpoint (50)\n"
+	"  --lr X           the rate at its highest (0.002): it rises for\n"
+	"                   --warmup steps (20), falls as a cosine to a tenth\n"
+	"  --decay X        of weights (0.01)   --clip X  norm of gradients (1)\n"
+	"  --dropout P      chance of zeroing (0)\n"
+	"  --seed N         of weights, batches and dropout (0)\n"
+	"\n"
+	"  --sample N       bytes to write at the end (400)\n"
+	"  --threads N      0: one per CPU; the bits do not depend on it\n"
+	"  --interp         the slow interpreter: for tiny sizes\n"
+	"  --json           one JSON object a line, for every step\n"
+	"  --help           this text\n",
+	train,
+};

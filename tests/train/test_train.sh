@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# test_train.sh BUILD [KILLS]: tenon train and tenon generate as they are
+# used: a run that is broken off and goes on ends with the same bits, however
+# it was broken off; what cannot be is refused with its reason.
+set -u
+tenon=$1/tenon
+kills=${2:-3}
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+fails=0
+
+fail() {
+	printf 'FAILED: %s\n' "$*"
+	fails=$((fails + 1))
+}
+expect() { # expect STATUS TEXT COMMAND...: the output has TEXT in it
+	local status=$1 text=$2 out rc
+	shift 2
+	out=$("$@" 2>&1)
+	rc=$?
+	if [ $rc -ne "$status" ] || [[ "$out" != *"$text"* ]]; then
+		fail "expected $status and \"$text\", got $rc from $*:"
+		printf '%s\n' "$out" | tail -n 5
+	fi
+}
+same() { # same A B: checkpoints with the same bits
+	cmp "$1" "$2" >&2 || fail "$1 and $2 differ"
+}
+
+for i in {1..120}; do
+	echo "line $i: what is $((i * i % 97)) times $((i * 7 % 31))?"
+done >text
+tiny=(--text text --layers 1 --heads 2 --width 16 --context 16 --batch 2
+	--accumulate 2 --steps 24 --warmup 2 --every 4 --dropout 0.1 --seed 3
+	--sample 0 --threads 1)
+train() {
+	"$tenon" train "${tiny[@]}" "$@"
+}
+
+# ---- whole, and in parts ----
+train --out whole --json >log || fail "a whole run"
+[ "$(grep -c '"event": "step"' log)" -eq 24 ] || fail "a line for each step"
+loss() { sed -n "s/.*\"step\": $1,.*\"loss\": \([0-9.]*\),.*/\1/p" log; }
+awk -v a="$(loss 1)" -v b="$(loss 24)" 'BEGIN { exit !(b < a - 0.3) }' ||
+	fail "the loss falls: $(loss 1) to $(loss 24)"
+end=step-00000024.safetensors
+[ "$(ls whole | wc -l)" -eq 3 ] || fail "two checkpoints and the best: $(ls whole)"
+train --out parts --until 9 >/dev/null || fail "a run until 9"
+train --out parts --resume --until 10 --threads 2 >/dev/null || fail "until 10"
+train --out parts --resume >/dev/null || fail "to the end"
+same whole/$end parts/$end
+same whole/best.safetensors parts/best.safetensors
+
+# ---- killed ----
+# so fast that most of the time goes into checkpoints: one for each step
+for ((i = 0; i < kills; i++)); do
+	rm -rf killed
+	"$tenon" train "${tiny[@]}" --out killed --every 1 >/dev/null 2>&1 &
+	pid=$!
+	sleep "0.$(printf '%03d' $((RANDOM % 600)))"
+	kill -9 $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	how=--resume
+	[ -n "$(find killed -name 'step-*.safetensors' 2>/dev/null)" ] || how=
+	train --out killed --every 1 $how >out 2>&1 || {
+		fail "killed run $i does not go on"
+		cat out
+	}
+	[ -e all1 ] || train --out all1 --every 1 >/dev/null || fail "every 1"
+	same all1/$end killed/$end
+	[ -z "$(find killed -name '*.tmp')" ] || fail "left over: $(ls killed)"
+done
+
+# ---- asked to stop: goes on with the same bits ----
+"$tenon" train "${tiny[@]}" --out asked --every 24 >/dev/null 2>&1 &
+pid=$!
+while kill -0 $pid 2>/dev/null && [ ! -e asked/step-00000000.safetensors ]; do
+	sleep 0.01
+done
+kill -TERM $pid 2>/dev/null
+wait $pid
+[ -e asked/$end ] || train --out asked --resume --every 24 >/dev/null ||
+	fail "goes on after it was asked to stop"
+for f in whole asked; do # all but the metadata, which tell of --every
+	"$tenon" generate --model $f/$end --prompt "line 1" --tokens 20 >$f.out ||
+		fail "generate from $f"
+done
+cmp whole.out asked.out || fail "asked to stop: other parameters"
+
+# ---- checkpoints that are none ----
+newest=parts/$end older=parts/step-00000020.safetensors
+head -c 5000 whole/$end >$newest
+expect 1 'safetensors' train --out parts --resume
+expect 1 'the one before it: --from parts/step-00000020' train --out parts --resume
+train --out parts --from $older >/dev/null || fail "the older one"
+same whole/$end $newest
+head -c 300 whole/$end >$newest
+expect 1 'error[safetensors' train --out parts --resume
+: >$newest
+expect 1 'error[safetensors' train --out parts --resume
+printf '\002\000\000\000\000\000\000\000{}' >$newest
+expect 1 'no checkpoint of tenon train' train --out parts --resume
+expect 1 'the parameters alone' train --out parts --from whole/best.safetensors
+expect 1 'was begun with --width 16, not 32' train --out whole --resume --width 32
+echo more >more
+expect 1 'it was begun on another text' train --out whole --resume --text more
+expect 1 '--resume goes on from it' train --out whole
+expect 1 'no checkpoint here' train --out nothing --resume
+
+# ---- what cannot be ----
+: >empty
+expect 1 'is empty' "$tenon" train --text empty --out x
+expect 1 'cannot be opened' "$tenon" train --text nowhere --out x
+mkdir -p folder && printf 'a\0b' >folder/binary
+expect 1 'no text file in this folder' "$tenon" train --text folder --out x
+expect 1 'too short for a context of 5000' train --out x --context 5000
+expect 1 '3 heads do not divide a width of 16' train --out x --heads 3
+expect 1 'error[train.memory]' train --out x --layers 512 --width 65536 --heads 1
+expect 1 'and this machine has' train --out x --layers 512 --width 65536 --heads 1
+expect 2 'no whole number' train --out x --layers x
+expect 2 'no whole number' train --out x --layers 0
+expect 1 'cannot be made' train --out /dev/null/x
+[ ! -e x ] || rm -rf x
+expect 1 'error[train.diverged]' train --out far --lr 1e30 --every 1
+expect 1 'the first gradients that are no numbers' \
+	train --out far2 --lr 1e30
+"$tenon" generate --model far/step-00000000.safetensors --tokens 2 >/dev/null ||
+	fail "the last good checkpoint is there"
+
+# a disk that is full: a file that may not grow, at the second checkpoint
+train --out full --until 4 >/dev/null || fail "until 4"
+cp full/step-00000004.safetensors good
+expect 1 'error[safetensors.write]' bash -c "ulimit -f 8; exec '$tenon' train \
+	${tiny[*]} --out full --resume"
+same good full/step-00000004.safetensors
+train --out full --resume >/dev/null || fail "goes on with room again"
+same whole/$end full/$end
+
+# ---- writing ----
+write() {
+	"$tenon" generate --model whole --prompt 'line ' --tokens 30 "$@"
+}
+write --seed 1 >a && write --seed 1 >b && cmp a b || fail "the same seed"
+write --seed 2 >b
+cmp -s a b && fail "another seed writes the same"
+write --temperature 0 >a && write --top-k 1 --seed 5 >b && cmp a b ||
+	fail "the likeliest"
+write --temperature 0 --interp >b && cmp a b || fail "the interpreter writes"
+[ "$(wc -c <a)" -eq 36 ] || fail "30 bytes, not $(wc -c <a) - 6"
+expect 1 'cannot be' "$tenon" generate --model nothing
+expect 2 '--model DIR is needed' "$tenon" generate
+
+[ $fails -eq 0 ] && echo "all as it should be"
+exit $((fails > 0))
