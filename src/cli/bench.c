@@ -75,39 +75,66 @@ static int count(const char *text)
 								     : 0;
 }
 
-static int run(const cli_command *self, int argc, char **argv)
-{
-	bool json = false;
-	const char *only = NULL, *repeat_text = NULL, *what[2] = {NULL, NULL};
-	const cli_option options[] = {
-		{"json", .flag = &json},
-		{"case", .value = &only},
-		{"repeat", .value = &repeat_text},
-		{0},
-	};
-	tn_context *c = NULL;
-	int repeat = 15;
-	int code = cli_args(self, argc, argv, options, what, 1);
+struct choice {
+	const char *const *what; /* to a NULL */
+	const char *only, *repeat, *batch;
+	bool json;
+};
 
-	if (code >= 0)
-		return code;
-	if (what[0] == NULL)
-		return cli_usage(self, "what? fused, compile, api or contract");
-	if (repeat_text != NULL && (repeat = count(repeat_text)) == 0)
-		return cli_usage(self, "--repeat takes 1 to 1000, not %s",
-			repeat_text);
-	if (!strcmp(what[0], "compile"))
-		return bench_compile(repeat, json);
-	if (!strcmp(what[0], "contract"))
-		return bench_contract(only, repeat, json);
-	if (strcmp(what[0], "fused") != 0 && strcmp(what[0], "api") != 0)
-		return cli_usage(self, "no bench \"%s\"", what[0]);
+static int start(const cli_command *self, const struct choice *o)
+{
+	const char *what = o->what[0];
+	int repeat = o->repeat != NULL ? count(o->repeat) : 15;
+	int batch = o->batch != NULL ? count(o->batch) : 0;
+	tn_context *c = NULL;
+	int code;
+
+	if (what == NULL)
+		return cli_usage(self,
+			"what? fused, compile, api, contract or nets");
+	if (repeat == 0 || (batch == 0 && o->batch != NULL))
+		return cli_usage(self, "--repeat and --batch take 1 to 1000");
+	if (!strcmp(what, "nets"))
+		return o->what[1] != NULL
+			? bench_nets(o->what + 1, repeat, batch, o->json)
+			: cli_usage(self, "nets: which? MODEL.onnx ...");
+	if (o->what[1] != NULL)
+		return cli_usage(self, "\"%s\" is too much", o->what[1]);
+	if (!strcmp(what, "compile"))
+		return bench_compile(repeat, o->json);
+	if (!strcmp(what, "contract"))
+		return bench_contract(o->only, repeat, o->json);
+	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0)
+		return cli_usage(self, "no bench \"%s\"", what);
 	if (tn_context_new(&c, NULL) < 0)
 		return cli_error(NULL, "run.memory", "no memory for a context");
-	code = strcmp(what[0], "api") == 0
-		? bench_api(c, repeat, json)
-		: bench_fused(c, only, repeat, json);
+	code = strcmp(what, "api") == 0
+		? bench_api(c, repeat, o->json)
+		: bench_fused(c, o->only, repeat, o->json);
 	tn_context_free(c);
+	return code;
+}
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	struct choice o = {0};
+	const cli_option options[] = {
+		{"json", .flag = &o.json},
+		{"case", .value = &o.only},
+		{"repeat", .value = &o.repeat},
+		{"batch", .value = &o.batch},
+		{0},
+	};
+	const char **what = cli_alloc((size_t)argc + 2, sizeof *what);
+	int code = CLI_FAILED;
+
+	if (what == NULL)
+		return code;
+	o.what = what;
+	code = cli_args(self, argc, argv, options, what, argc);
+	if (code < 0)
+		code = start(self, &o);
+	free(what);
 	return code;
 }
 
@@ -116,6 +143,7 @@ const cli_command cli_bench = {
 	"measure speed against hand-written loops",
 	"usage: tenon bench fused|compile|api|contract [--case NAME] [--repeat N]\n"
 	"                   [--json]\n"
+	"       tenon bench nets MODEL.onnx... [--batch N] [--repeat N] [--json]\n"
 	"\n"
 	"  fused        kernels of 16M elements, each against the best\n"
 	"               hand-written loop of the same memory traffic, measured\n"
@@ -127,6 +155,8 @@ const cli_command cli_bench = {
 	"               training step of a network of three layers, its memory\n"
 	"  contract     matrix products, each in turn with OpenBLAS, oneDNN and\n"
 	"               BLIS where they are installed; convolutions, attention\n"
+	"  nets         models: reading, compiling with an empty cache and from\n"
+	"               it, one inference, memory; batches of 1 and 4, or N\n"
 	"  --case NAME  only the cases whose name contains NAME\n"
 	"  --repeat N   measurements per case (15), of which the median counts\n"
 	"  --json       one JSON object a line\n"

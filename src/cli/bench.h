@@ -23,9 +23,14 @@ void bench_heading(bool json);
 void bench_say(const bench_result *r, bool json);
 double bench_median(double *v, int n); /* sorts v */
 
+/* A folder with plain files, and the files. */
+void bench_remove(const char *dir);
+
 int bench_fused(tn_context *c, const char *only, int repeat, bool json);
 int bench_compile(int repeat, bool json);
 int bench_contract(const char *only, int repeat, bool json);
+/* files: to a NULL; batch 0: 1 and 4 */
+int bench_nets(const char *const *files, int repeat, int64_t batch, bool json);
 int bench_api(tn_context *c, int repeat, bool json);
 
 /* ---- bench_gemm.c: matrix products of libraries, if they are installed ---- */

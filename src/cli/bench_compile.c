@@ -112,7 +112,7 @@ static double front(const char *text)
 	return seconds;
 }
 
-static void remove_dir(const char *path)
+void bench_remove(const char *path)
 {
 	DIR *d = opendir(path);
 	struct dirent *e;
@@ -165,7 +165,7 @@ static bool whole(int repeat, bool json)
 			0.02, json);
 	}
 	if (text != NULL)
-		remove_dir(dir);
+		bench_remove(dir);
 	free(text);
 	return good;
 }

@@ -363,9 +363,9 @@ static void mark_live(onnx_import *x, int32_t n_out, const int32_t *out)
 }
 
 /*
- * The call makes a constant, which can be folded in its place. In training
- * only what the model has a name for is a parameter: not a weight transposed
- * by a builder, but the weight.
+ * The call makes a constant, which can be folded in its place. Only what the
+ * model has a name for is a parameter: not a weight transposed by a builder,
+ * but the weight.
  */
 static bool is_foldable(onnx_import *x, const ir_call *c)
 {
@@ -374,7 +374,7 @@ static bool is_foldable(onnx_import *x, const ir_call *c)
 	if (c->n_results == 0)
 		return true;
 	f = onnx_fact(x, c->result[0]);
-	return f->is_const && (!x->training || f->label != NULL);
+	return f->is_const && f->label != NULL;
 }
 
 /*
@@ -393,8 +393,7 @@ static void fold(onnx_import *x)
 			const ir_value *value = &x->p->value.at[v];
 
 			if (!onnx_fact(x, v)->is_const || value->call < 0 ||
-				(x->training &&
-					onnx_fact(x, v)->label == NULL) ||
+				onnx_fact(x, v)->label == NULL ||
 				!dtype_is_float(value->type.dtype) ||
 				shape_numel(value->type.shape,
 					value->type.rank) < x->fold_from)
