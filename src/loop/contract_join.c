@@ -59,6 +59,18 @@ static bool helps(struct join *w, const loop_eqn *e)
 	return false;
 }
 
+/* The two axes follow each other in what it makes, or it has neither. */
+static bool stays_one(const struct join *w, const loop_eqn *e)
+{
+	int64_t ny = w->k->var[w->y].extent, nx = w->k->var[w->x].extent;
+	int64_t sy, sx;
+
+	if ((e->left & (BIT(w->y) | BIT(w->x))) == 0)
+		return true;
+	return loop_stride(e->at, w->y, ny, &sy) &&
+		loop_stride(e->at, w->x, nx, &sx) && sx > 0 && sy == sx * nx;
+}
+
 static const expr *put(struct join *w, const expr *e)
 {
 	return e == NULL ? NULL
@@ -137,7 +149,8 @@ void contract_join(loop_kernel *k)
 	w.x = two->child[0]->var;
 	for (int32_t i = 0; i < k->n_eqns; i++) {
 		if (k->eqn[i].push || k->eqn[i].scan_var == w.y ||
-			k->eqn[i].scan_var == w.x)
+			k->eqn[i].scan_var == w.x ||
+			!stays_one(&w, &k->eqn[i]))
 			return;
 		any |= helps(&w, &k->eqn[i]);
 	}
