@@ -410,6 +410,7 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 		(int32_t)((columns - 1) % n->lanes) + 1, em_fresh(em, "a"),
 		"", "", is_first(em, n), ""};
 	struct marks m = em_mark(em);
+	bool skips;
 	struct span *old = arena_copy(em->a, em->span,
 		(size_t)em->k->n_vars * sizeof *old);
 
@@ -422,10 +423,16 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 			em->span[n->row_var].lo);
 	em->vvar = n->var;
 	em->lanes = n->lanes;
+	em_narrow(em, n);
+	skips = n->n_needs > 0 && t.first[0] != '\0';
+	if (skips) { /* nothing to add */
+		em_line(em, "if (%s < %s || (%s)) {", em->span[n->sum[0]].lo,
+			em->span[n->sum[0]].hi, t.first);
+		em->depth++;
+	}
 	each(&t, declare);
 	if (n->finish == NULL)
 		load_all(&t);
-	em_narrow(em, n);
 	open_sums(&t);
 	if (n->n_ahead > 0)
 		each(&t, ahead);
@@ -435,6 +442,7 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 		finish(&t, columns, n->finish != NULL);
 	else
 		each(&t, store);
+	close_loops(em, skips);
 	em->lanes = 1;
 	em->vvar = -1;
 	em_release(em, m);

@@ -360,6 +360,84 @@ static bool class_is_mixed(const part_set *s, const part_class *k)
 	return false;
 }
 
+/* Bytes that no loop around walks of what members make for those that reduce
+ * along one of the classes. */
+static int64_t bytes_for_reducers(builder *b, const part_set *s)
+{
+	int64_t sum = 0;
+
+	for (int32_t i = 0; i < s->n; i++) {
+		const part_member *p = &s->m.at[i];
+		bool read = false;
+		int64_t bytes = 0;
+
+		for (int32_t j = 0; j < s->edge.n; j++) {
+			const part_edge *e = &s->edge.at[j];
+
+			for (int32_t k = 0; k < s->class.n && e->p == i; k++)
+				read |= !e->is_write &&
+					!part_is_left(s->m.at[e->c].u,
+						&s->m.at[e->c]
+							 .digit
+							 .at[s->class.at[k]
+									 .digit[e->c]]
+							 .d);
+		}
+		if (!read)
+			continue;
+		bytes = (int64_t)dtype_size(
+			b->f->s->tensor.at[p->u->e.out[0]].dtype);
+		for (int32_t j = 0; j < p->digit.n; j++) {
+			const part_digit *d = &p->digit.at[j];
+
+			if (part_is_left(p->u, &d->d) && d->var < 0 &&
+				!mul_ok(bytes, d->d.hi / d->d.lo, &bytes))
+				return INT64_MAX;
+		}
+		if (!add_ok(sum, bytes, &sum))
+			return INT64_MAX;
+	}
+	return sum;
+}
+
+/*
+ * Contractions may be reduced along a loop that makes what they read, piece by
+ * piece, where all of that does not fit the cache: the gradient of keys along
+ * the rows of scores, and no square of scores is ever there.
+ */
+static bool mixes(builder *b, part_set *s)
+{
+	if (s->n < 2)
+		return false;
+	s->no_policy = true;
+	part_refine(s);
+	part_classes(b->f, s);
+	for (int32_t i = 0; i < s->class.n; i++)
+		if (s->class.at[i].kind == AXIS_S)
+			return false;
+	return s->class.n > 0 &&
+	       bytes_for_reducers(b, s) > b->f->t->l2_bytes / 4;
+}
+
+static part_set *all_of(builder *b, const part_set *s)
+{
+	int32_t *which = arena_array(b->scratch, int32_t, s->n + 1);
+
+	for (int32_t i = 0; i < s->n; i++)
+		which[i] = i;
+	return part_sub(b->f, b->scratch, s, s->n, which);
+}
+
+static void put_inside(builder *b, part_set *s, nodes *out, int32_t depth)
+{
+	part_set *m = all_of(b, s);
+
+	if (mixes(b, m))
+		build(b, m, out, depth + 1);
+	else
+		put_groups(b, s, out, depth);
+}
+
 static void build(builder *b, part_set *s, nodes *out, int32_t depth)
 {
 	nodes inner = {0}, block = {0};
@@ -391,7 +469,7 @@ static void build(builder *b, part_set *s, nodes *out, int32_t depth)
 	if (s->n == 1)
 		put_alone(b, &s->m.at[0], &inner);
 	else
-		put_groups(b, s, &inner, depth);
+		put_inside(b, s, &inner, depth);
 	wrap(b, &block, s->class.n - mix, var + mix, &inner);
 	wrap(b, out, mix, var, &block);
 }

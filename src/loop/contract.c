@@ -94,12 +94,80 @@ static void find_products(contract *c, const loop_node *n)
 	}
 	e = &c->k->eqn[n->eqn];
 	if (n->kind != LOOP_STMT || !contract_is_product(c->k, e) ||
-		reads_itself(c->k, e) || (e->reduced & c->chain) != 0)
+		reads_itself(c->k, e) ||
+		(e->reduced & c->chain & ~c->mixed) != 0)
 		return;
 	if (dtype_is_int(e->acc[0]))
 		e->acc[0] = TN_I32;
 	*vec_push(c->k->a, &c->product) = (contract_product){
 		.eqn = n->eqn, .begun = e->init[0] != NULL};
+}
+
+static bool has_product(const contract *c, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (has_product(c, n->child[i]))
+			return true;
+	return n->kind == LOOP_STMT &&
+	       contract_is_product(c->k, &c->k->eqn[n->eqn]);
+}
+
+static bool only_starts(const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!only_starts(n->child[i]))
+			return false;
+	return loop_is_loop(n) || n->kind == LOOP_INIT;
+}
+
+/*
+ * Below n, behind starts of what it adds up and before plain nests, the loop
+ * that makes what some sums walk; NULL: there is none.
+ */
+static loop_node *mixed_loop(const contract *c, const loop_node *n)
+{
+	loop_node *m = NULL;
+
+	for (int32_t i = 0; i < n->n_child; i++) {
+		loop_node *o = n->child[i];
+
+		if (m == NULL && only_starts(o))
+			continue;
+		if (m == NULL && o->kind == LOOP_FOR && !o->backward &&
+			c->k->var[o->var].kind == AXIS_R)
+			m = o;
+		else if (m == NULL || has_product(c, o))
+			return NULL;
+	}
+	return m;
+}
+
+/* Sums of products below n that walk var; what is made for each var. */
+static void sides_of(
+	const contract *c, const loop_node *n, int32_t var, bool *sums, bool *made)
+{
+	const loop_eqn *e = &c->k->eqn[n->eqn < 0 ? 0 : n->eqn];
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		sides_of(c, n->child[i], var, sums, made);
+	if (n->kind != LOOP_STMT)
+		return;
+	*made |= (e->left & BIT(var)) != 0;
+	*sums |= (e->reduced & BIT(var)) != 0 && contract_is_product(c->k, e);
+}
+
+static void find_mixed(contract *c)
+{
+	loop_node *m = mixed_loop(c, c->last);
+	bool sums = false, made = false;
+
+	if (m != NULL)
+		sides_of(c, m, m->var, &sums, &made);
+	if (!sums || !made)
+		return;
+	c->last = m;
+	c->chain |= BIT(m->var);
+	c->mixed = BIT(m->var);
 }
 
 /* The loops around everything: down to the first that holds several nodes. */
@@ -116,9 +184,11 @@ static bool find_chain(contract *c)
 			n->backward)
 			return c->last != NULL;
 		c->chain |= BIT(n->var);
-		c->last = n;
-		if (n->n_child != 1)
+		c->outer = c->last = n;
+		if (n->n_child != 1) {
+			find_mixed(c);
 			return true;
+		}
 	}
 }
 
@@ -133,7 +203,7 @@ static int32_t product_of(const contract *c, int32_t eqn)
 /* ---- blocks ---- */
 
 /* Bytes that the values of one element of the blocked loops take. */
-static int64_t bytes_of_each(const contract *c)
+static int64_t bytes_of_each(const contract *c, loop_set blocked)
 {
 	const loop_kernel *k = c->k;
 	int64_t sum = 1;
@@ -142,7 +212,9 @@ static int64_t bytes_of_each(const contract *c)
 		const loop_eqn *e = &k->eqn[i];
 		int64_t bytes = (int64_t)dtype_size(e->acc[0]);
 
-		if (loop_param(k, e->e->out[0]) >= 0 && product_of(c, i) < 0)
+		if ((loop_param(k, e->e->out[0]) >= 0 &&
+			    product_of(c, i) < 0) ||
+			(c->mixed != 0 && (e->left & blocked) == 0))
 			continue;
 		for (int32_t v = 0; v < k->n_vars; v++)
 			if ((e->left & ~c->chain & BIT(v)) != 0 &&
@@ -157,8 +229,9 @@ static int64_t bytes_of_each(const contract *c)
 static void block_several(contract *c, loop_set blocked)
 {
 	const loop_kernel *k = c->k;
-	int64_t fit = k->target.l2_bytes / 2 / bytes_of_each(c), outer = 1;
-	int64_t lanes = k->target.vector_bytes / 4;
+	int64_t fit = k->target.l2_bytes / 4 * (c->mixed != 0 ? 3 : 2) /
+		      bytes_of_each(c, blocked);
+	int64_t lanes = k->target.vector_bytes / 4, outer = 1;
 	bool first = true;
 
 	for (int32_t v = 0; v < k->n_vars; v++)
@@ -174,7 +247,8 @@ static void block_several(contract *c, loop_set blocked)
 			continue;
 		if (!first) /* two of them: the last is the longer piece */
 			size = size / 4;
-		if (outer < BLOCK_CHUNKS && size > n * outer / BLOCK_CHUNKS)
+		if (outer < BLOCK_CHUNKS && (c->mixed & BIT(v)) == 0 &&
+			size > n * outer / BLOCK_CHUNKS)
 			size = n * outer / BLOCK_CHUNKS;
 		if (size > 2 * lanes)
 			size -= size % (2 * lanes);
@@ -220,7 +294,7 @@ static void block_one(contract *c, const contract_product *p)
 /* Variables of the chain that lie in one factor of a product only. */
 static loop_set to_block(const contract *c)
 {
-	loop_set s = 0;
+	loop_set s = c->mixed;
 
 	for (int32_t i = 0; i < c->product.n; i++)
 		s |= c->product.at[i].rows | c->product.at[i].columns;
@@ -259,7 +333,7 @@ static bool choose_blocks(contract *c)
 	if (!choose_products(c))
 		return false;
 	left = c->k->eqn[p->eqn].left;
-	if (c->product.n > 1 || (left & ~c->chain) != 0) {
+	if (c->product.n > 1 || c->mixed != 0 || (left & ~c->chain) != 0) {
 		block_several(c, to_block(c));
 	} else { /* rows and columns beyond the longest are loops around */
 		for (int32_t v = 0; v < c->k->n_vars; v++)
@@ -417,17 +491,11 @@ void contract_put(contract *c, loop_node *body, loop_node *nest)
 	*vec_push(c->k->a, &c->plain) = nest;
 }
 
-/* for each blocked variable of the chain { statements } */
-static void put_plain(contract *c, int32_t stage, loop_node *body)
+/* What all holds, for each blocked variable of the loops from `from` up. */
+static void put_around(contract *c, const loop_node *from, loop_node *all,
+	loop_node *body)
 {
-	loop_node *n = copy_stage(c, c->last, stage), *all;
-
-	if (n == NULL)
-		return;
-	all = loop_node_new(c->k->a, LOOP_FOR);
-	all->child = n->child;
-	all->n_child = n->n_child;
-	for (const loop_node *u = c->last;; u = u->up) {
+	for (const loop_node *u = from;; u = u->up) {
 		if (c->block[u->var] > 0) {
 			if (all->var >= 0)
 				all = loop_node_for(c->k->a, u->var, all);
@@ -440,6 +508,54 @@ static void put_plain(contract *c, int32_t stage, loop_node *body)
 		contract_put(c, body, all);
 	for (int32_t i = 0; all->var < 0 && i < all->n_child; i++)
 		contract_put(c, body, all->child[i]);
+}
+
+/* for each blocked variable of the chain { statements } */
+static void put_plain(contract *c, int32_t stage, loop_node *body)
+{
+	loop_node *n = copy_stage(c, c->last, stage), *all;
+
+	if (n == NULL)
+		return;
+	all = loop_node_new(c->k->a, LOOP_FOR);
+	all->child = n->child;
+	all->n_child = n->n_child;
+	put_around(c, c->last, all, body);
+}
+
+/* Does the product begin with nothing, and end as it is? See contract_nest. */
+static bool starts_itself(const contract *c, const loop_node *n)
+{
+	int32_t p;
+
+	while (loop_is_loop(n))
+		n = n->child[0];
+	p = product_of(c, n->eqn);
+	return p >= 0 && !c->product.at[p].begun;
+}
+
+/* Around the mixed loop, its blocks in `body`: what starts, what follows. */
+static void put_outside(contract *c, loop_node *outer, loop_node *body)
+{
+	bool before = true;
+
+	for (int32_t i = 0; i < c->outer->n_child; i++) {
+		const loop_node *n = c->outer->child[i];
+		loop_node *all;
+
+		if (n == c->last) {
+			loop_node_adopt(c->k->a, outer, body);
+			for (int32_t j = 0; j < c->product.n; j++)
+				contract_done(c, &c->product.at[j], outer);
+			before = false;
+			continue;
+		}
+		if (before && starts_itself(c, n))
+			continue;
+		all = loop_node_new(c->k->a, LOOP_FOR);
+		loop_node_adopt(c->k->a, all, loop_node_copy(c->k->a, n));
+		put_around(c, c->outer, all, outer);
+	}
 }
 
 static void fill(contract *c, loop_node *body)
@@ -469,6 +585,8 @@ static loop_node *frame(contract *c, loop_node **body)
 		for (loop_node *u = c->last;; u = u->up) {
 			bool cut = c->block[u->var] > 0;
 
+			if ((c->mixed & BIT(u->var)) != 0)
+				continue;
 			if (cut && pass == 0)
 				top = contract_block(c, u->var,
 					c->block[u->var], top);
@@ -506,7 +624,7 @@ static int64_t make_chunks(const contract *c, loop_node *n, const loop_node *in)
 bool loop_contract(loop_kernel *k)
 {
 	contract c = {.k = k};
-	loop_node *body = NULL, *top;
+	loop_node *body, *outer = NULL, *top;
 
 	for (int32_t i = 0; i < k->n_eqns; i++)
 		if (k->eqn[i].push)
@@ -519,11 +637,17 @@ bool loop_contract(loop_kernel *k)
 	if (k->n_eqns + 3 * c.product.n >= 60 || !choose_blocks(&c))
 		return false;
 	find_stages(&c);
-	top = frame(&c, &body);
+	top = frame(&c, &outer);
+	body = outer;
+	if (c.mixed != 0)
+		body = contract_block(
+			&c, c.last->var, c.block[c.last->var], NULL);
 	fill(&c, body);
+	if (c.mixed != 0)
+		put_outside(&c, outer, body);
 	k->phase[0].root[0] = top;
 	loop_link(k);
-	k->phase[0].n_chunks = make_chunks(&c, top, body);
+	k->phase[0].n_chunks = make_chunks(&c, top, outer);
 	for (int32_t i = 0; i < c.plain.n; i++)
 		loop_vectorise_nest(k, c.plain.at[i]);
 	loop_link(k);

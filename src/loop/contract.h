@@ -30,6 +30,9 @@ typedef struct contract {
 	loop_kernel *k;
 	loop_node *top, *last; /* the loops around everything */
 	loop_set chain;	       /* their variables */
+	/* of these, what some sums of the nests walk: innermost, block by block */
+	loop_set mixed;
+	const loop_node *outer; /* the last one that is not mixed */
 	int64_t *block; /* by variable: cut into so many; 0: walked, or whole */
 	VEC(contract_product) product;
 	VEC(loop_node *) plain; /* nests that take lanes as others do */
@@ -62,6 +65,9 @@ void contract_sizes(contract *c, contract_product *p);
 int64_t contract_extent(const contract *c, int32_t var);
 /* puts the product and what follows on it into the body of a block */
 void contract_nest(contract *c, contract_product *p, loop_node *body);
+
+/* puts the end of a product that mixed loops add up there, if it has one */
+void contract_done(contract *c, const contract_product *p, loop_node *body);
 
 /* a plain nest behind what the body holds */
 void contract_put(contract *c, loop_node *body, loop_node *nest);

@@ -111,6 +111,21 @@ static loop_set walked_around(const contract *c)
 	return s;
 }
 
+/* Sums in another dtype than the memory that they end in. */
+static bool lies_apart(const contract *c, const contract_product *p)
+{
+	const loop_eqn *e = &c->k->eqn[p->eqn];
+	int32_t t = e->e->out[0];
+
+	return loop_param(c->k, t) >= 0 &&
+	       c->k->s->tensor.at[t].dtype != e->acc[0];
+}
+
+static bool is_mixed(const contract *c, const contract_product *p)
+{
+	return (c->k->eqn[p->eqn].reduced & c->mixed) != 0;
+}
+
 bool contract_classify(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
@@ -125,6 +140,7 @@ bool contract_classify(contract *c, contract_product *p)
 		return false;
 	p->finish = t.finish;
 	p->inexact = t.inexact;
+	p->begun |= is_mixed(c, p) && lies_apart(c, p);
 	p->n_needs = t.n_needs;
 	memcpy(p->need, t.need, sizeof p->need);
 	v[0] = loop_expr_vars(k, f[0]) & ~out;
@@ -465,14 +481,26 @@ static loop_node *around(contract *c, loop_set s, loop_node *n)
 	return n;
 }
 
+void contract_done(contract *c, const contract_product *p, loop_node *body)
+{
+	loop_set v = c->k->eqn[p->eqn].left;
+
+	for (int32_t i = 0; i < c->k->n_vars; i++)
+		if ((c->chain & BIT(i)) != 0 && c->block[i] == 0)
+			v &= ~BIT(i);
+	if (is_mixed(c, p) && lies_apart(c, p))
+		contract_put(c, body,
+			around(c, v & ~BIT(p->j),
+				loop_node_for(c->k->a, p->j,
+					statement(c, LOOP_DONE, p->eqn))));
+}
+
 /* The finished elements, and what follows on each of them. */
 static void put_behind(contract *c, const contract_product *p, loop_node *body)
 {
-	const loop_eqn *e = &c->k->eqn[p->eqn];
 	loop_node *j = loop_node_for(c->k->a, p->j, NULL);
-	int32_t t = e->e->out[0];
 
-	if (loop_param(c->k, t) >= 0 && c->k->s->tensor.at[t].dtype != e->acc[0])
+	if (lies_apart(c, p) && !is_mixed(c, p))
 		loop_node_adopt(
 			c->k->a, j, statement(c, LOOP_DONE, p->eqn));
 	for (int32_t i = 0; i < p->behind.n; i++)

@@ -344,6 +344,41 @@ static void draw_attention(sketch *k)
 	follow(k, &out);
 }
 
+/* Its backward: what is made row by row is added up along the rows. */
+static void draw_attention_backward(sketch *k)
+{
+	int64_t b = 1 + rng_below(&k->r, 4), t = pick(k, OF(rows));
+	int64_t u = pick(k, OF(columns)), d = pick(k, OF(sums));
+	int64_t e = pick(k, OF(sums));
+	int64_t qs[] = {b, t, d}, ks[] = {b, u, d}, vs[] = {b, u, e};
+	int64_t gs[] = {b, t, e};
+	const char *p = fresh(k, "p"), *g = fresh(k, "g");
+	const char *when = chance(k, 60) ? " where u <= t else cast(0, q)" : "";
+	made q = input(k, 3, qs), key = input(k, 3, ks), v = input(k, 3, vs);
+	made go = input(k, 3, gs);
+
+	str_printf(&k->op,
+		"op %s(q[b, t, d], k[b, u, d], v[b, u, e], go[b, t, e]) "
+		"-> gq, gk, gv { "
+		"s[b, t, u] += q[b, t, d] * k[b, u, d]%s; "
+		"p[b, t, u] = max(s[b, t, u], 0)%s; "
+		"gp[b, t, u] += go[b, t, e] * v[b, u, e]%s; "
+		"r[b, t] += p[b, t, u] * gp[b, t, u]; "
+		"gs[b, t, u] = p[b, t, u] * (gp[b, t, u] - r[b, t])%s; "
+		"gq[b, t, d] += gs[b, t, u] * k[b, u, d]%s; "
+		"gk[b, u, d] += gs[b, t, u] * q[b, t, d]%s; "
+		"gv[b, u, e] += p[b, t, u] * go[b, t, e]%s }\n",
+		p, when, when, when, when, when, when, when);
+	str_printf(&k->call, "  %sq, %sk, %sv = %s(%s, %s, %s, %s)\n", g, g, g,
+		p, q.name, key.name, v.name, go.name);
+	give(k, arena_printf(k->a, "%sq, %sv", g, g));
+	if (chance(k, 50)) /* what follows on such a sum */
+		give(k, spread(k, arena_printf(k->a, "mul(%sk, %s)", g,
+			key.name)));
+	else
+		give(k, arena_printf(k->a, "%sk", g));
+}
+
 /* ---- a layer's backward ---- */
 
 static void draw_backward(sketch *k)
@@ -377,7 +412,7 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 	sketch k = {.r = rng_new(seed ^ UINT64_C(0x5eed), index), .a = a,
 		.op = str_new(a), .in = str_new(a), .call = str_new(a),
 		.out = str_new(a)};
-	int64_t what = rng_below(&k.r, 10), style = rng_below(&k.r, 100);
+	int64_t what = rng_below(&k.r, 11), style = rng_below(&k.r, 100);
 	str all = str_new(a);
 
 	k.dtype = dtypes[rng_below(&k.r, what < 7 ? 10 : 8)];
@@ -388,8 +423,10 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 			draw_conv(&k);
 		else if (what < 9)
 			draw_attention(&k);
-		else
+		else if (what < 10)
 			draw_backward(&k);
+		else
+			draw_attention_backward(&k);
 	}
 	str_printf(&all, "%sprogram {\n%s%s  return %s\n}\n", k.op.at, k.in.at,
 		k.call.at, k.out.at);

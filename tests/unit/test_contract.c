@@ -1,0 +1,186 @@
+/*
+ * test_contract.c: causal attention with its gradient on long rows: right, the same
+ * bits by one thread and by two, and no square of scores in memory.
+ */
+#include "tenon.h"
+#include "unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { HEADS = 8, T = 1024, D = 8, N = HEADS * T * D };
+
+struct result {
+	float *o, *g[3]; /* (HEADS, T, D) each */
+	int64_t bytes; /* that programs work in, beside values */
+};
+
+static float *data(int seed)
+{
+	float *x = malloc(N * sizeof *x);
+
+	assert_non_null(x);
+	tn_fill_random(TN_F32, x, N, (uint64_t)seed, 0, 0);
+	return x;
+}
+
+static tn_tensor *input(tn_context *c, int seed)
+{
+	const int64_t shape[] = {1, HEADS, T, D};
+	float *x = data(seed);
+	tn_tensor *t = tn_tensor_new(c, TN_F32, 4, shape, x);
+
+	free(x);
+	assert_true(tn_is_valid(t));
+	return t;
+}
+
+static float *values(tn_tensor *t)
+{
+	float *x = malloc(N * sizeof *x);
+
+	assert_non_null(x);
+	assert_int_equal(tn_read(t, x, N * sizeof *x), TN_OK);
+	return x;
+}
+
+static struct result run(int threads)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	struct result r = {0};
+	tn_tensor *in[3], *out, *grad[3];
+	tn_stats s;
+	tn_context *c;
+
+	o.threads = threads;
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	assert_int_equal(tn_scope_enter(c), TN_OK);
+	for (int i = 0; i < 3; i++) {
+		in[i] = input(c, i + 1);
+		assert_int_equal(tn_requires_grad(in[i]), TN_OK);
+	}
+	out = tn_attention(in[0], in[1], in[2], true, 0.25);
+	r.o = values(out);
+	assert_int_equal(tn_backward(out, input(c, 4)), TN_OK);
+	for (int i = 0; i < 3; i++)
+		grad[i] = tn_gradient(in[i]);
+	assert_int_equal(tn_eval(grad, 3), TN_OK);
+	for (int i = 0; i < 3; i++)
+		r.g[i] = values(grad[i]);
+	tn_context_stats(c, &s);
+	r.bytes = s.bytes_plans;
+	assert_int_equal(tn_scope_leave(c), TN_OK);
+	tn_context_free(c);
+	return r;
+}
+
+static void free_result(struct result *r)
+{
+	free(r->o);
+	for (int i = 0; i < 3; i++)
+		free(r->g[i]);
+}
+
+static double dot(const float *x, const float *y)
+{
+	double s = 0;
+
+	for (int i = 0; i < D; i++)
+		s += (double)x[i] * y[i];
+	return s;
+}
+
+static void add(double *to, double a, const float *x)
+{
+	for (int i = 0; i < D; i++)
+		to[i] += a * x[i];
+}
+
+/* One row of one head, in doubles. */
+static void row(int t, int n, float *const *x, double *o, double *const *g)
+{
+	static double p[T], gp[T];
+	double m = -INFINITY, z = 0, r = 0;
+
+	for (int u = 0; u < n; u++) {
+		p[u] = 0.25 * dot(x[0] + t * D, x[1] + u * D);
+		m = p[u] > m ? p[u] : m;
+	}
+	for (int u = 0; u < n; u++)
+		z += p[u] = exp(p[u] - m);
+	for (int u = 0; u < n; u++) {
+		p[u] /= z;
+		gp[u] = dot(x[3] + t * D, x[2] + u * D);
+		r += p[u] * gp[u];
+		add(o + t * D, p[u], x[2] + u * D);
+		add(g[2] + u * D, p[u], x[3] + t * D);
+	}
+	for (int u = 0; u < n; u++) {
+		double gs = 0.25 * p[u] * (gp[u] - r);
+
+		add(g[0] + t * D, gs, x[1] + u * D);
+		add(g[1] + u * D, gs, x[0] + t * D);
+	}
+}
+
+static void near(const float *have, const double *want)
+{
+	for (int i = 0; i < N; i++)
+		if (!(fabs(have[i] - want[i]) <= 2e-5 * (1 + fabs(want[i]))))
+			fail_msg("element %d is %.9g, not %.9g", i,
+				(double)have[i], want[i]);
+}
+
+static void right(const struct result *r)
+{
+	double *want[4];
+	float *x[4];
+
+	for (int i = 0; i < 4; i++) {
+		x[i] = data(i + 1);
+		want[i] = calloc(N, sizeof **want);
+		assert_non_null(want[i]);
+	}
+	for (int h = 0; h < HEADS; h++) {
+		float *xh[4];
+		double *g[3];
+
+		for (int i = 0; i < 4; i++)
+			xh[i] = x[i] + h * T * D;
+		for (int i = 0; i < 3; i++)
+			g[i] = want[i + 1] + h * T * D;
+		for (int t = 0; t < T; t++)
+			row(t, t + 1, xh, want[0] + h * T * D, g);
+	}
+	near(r->o, want[0]);
+	for (int i = 0; i < 3; i++)
+		near(r->g[i], want[i + 1]);
+	for (int i = 0; i < 4; i++) {
+		free(x[i]);
+		free(want[i]);
+	}
+}
+
+static void test_attention(void **state)
+{
+	struct result one = run(1), two = run(2);
+
+	(void)state;
+	right(&one);
+	assert_memory_equal(one.o, two.o, N * sizeof *one.o);
+	for (int i = 0; i < 3; i++)
+		assert_memory_equal(one.g[i], two.g[i], N * sizeof *one.o);
+	/* a square of scores of one head, for one thread, would be more */
+	assert_true(one.bytes < (int64_t)T * T * (int64_t)sizeof(float));
+	free_result(&one);
+	free_result(&two);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_attention),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
