@@ -267,11 +267,41 @@ static void one_by_one(struct tile *t, int64_t columns)
 
 static void put_in_array(struct tile *t, int32_t row, int32_t vector)
 {
-	em_line(t->em, "%s[%d] = %s;", t->array, row * t->vectors + vector,
+	emitter *em = t->em;
+
+	em_line(em, "%s(&%s[%d], %s);",
+		em_use(em, "store", t->e->acc[0], em->lanes), t->array,
+		(row * t->vectors + vector) * em->lanes,
 		acc_name(t, row, vector));
 }
 
-/* at: a vector, or an element of the last one */
+static val taken(struct tile *t, const char *at)
+{
+	emitter *em = t->em;
+	const char *v;
+
+	if (em->lanes == 1)
+		return (val){at, t->e->acc[0], 1, 0};
+	v = em_fresh(em, "t");
+	em_line(em, "const %s %s = %s(&%s);",
+		em_type(em, t->e->acc[0], em->lanes), v,
+		em_use(em, "load", t->e->acc[0], em->lanes), at);
+	return (val){v, t->e->acc[0], em->lanes, 0};
+}
+
+static void put(struct tile *t, const char *at, val v)
+{
+	emitter *em = t->em;
+
+	if (em->lanes == 1)
+		em_line(em, "%s = %s;", at, v.t);
+	else
+		em_line(em, "%s(&%s, %s);",
+			em_use(em, "store", t->e->acc[0], em->lanes), at,
+			em_to_lanes(em, v).t);
+}
+
+/* at: in the array, the first of a vector, or an element of the last one */
 typedef void of_place(struct tile *t, const char *at);
 
 static void columns_of(struct tile *t, of_place *fn, const char *row,
@@ -292,10 +322,7 @@ static void columns_of(struct tile *t, of_place *fn, const char *row,
 	m = em_mark(em);
 	em->lanes = whole ? lanes : 1;
 	em->vvar = whole ? t->n->var : -1;
-	fn(t, whole ? arena_printf(em->a, "%s[(%s - %s) / %d]", row, j, lo,
-			      lanes)
-		    : arena_printf(em->a, "%s[%d][(%s - %s) %% %d]", row,
-			      t->vectors - 1, j, lo, lanes));
+	fn(t, arena_printf(em->a, "%s[%s - %s]", row, j, lo));
 	em_release(em, m);
 	em->lanes = lanes;
 	em->vvar = t->n->var;
@@ -309,13 +336,13 @@ static void each_place(struct tile *t, of_place *fn)
 	int64_t lanes = t->n->lanes;
 	int32_t whole = t->vectors - (t->valid < lanes), i = t->n->row_var;
 
-	em_line(em, "%s *%s = %s;", em_type(em, t->e->acc[0], em->lanes), row,
+	em_line(em, "%s *%s = %s;", em_type(em, t->e->acc[0], 1), row,
 		t->array);
 	if (i >= 0)
 		em_line(em,
 			"for (i64 %s = %s; %s < %s + %d; %s++, %s += %d) {",
 			em->var[i], em->span[i].lo, em->var[i], em->span[i].lo,
-			t->rows, em->var[i], row, t->vectors);
+			t->rows, em->var[i], row, t->vectors * t->n->lanes);
 	else
 		em_line(em, "{");
 	em->depth++;
@@ -330,21 +357,27 @@ static void finish_place(struct tile *t, const char *at)
 {
 	emitter *em = t->em;
 	const expr *f = t->n->finish;
+	val v = taken(t, at);
 
-	em->param[0] = (val){at, t->e->acc[0], em->lanes, 0};
-	if (f != NULL)
-		em_line(em, "%s = %s;", at, em_to_lanes(em, em_ex(em, f)).t);
+	em->param[0] = v;
+	if (f != NULL) {
+		v = em_to_lanes(em, em_ex(em, f));
+		put(t, at, v);
+	}
 	if (t->n->checked)
 		em_line(em, "%s += %s;",
-			em->lanes > 1 ? t->finite : t->last, at);
+			em->lanes > 1 ? t->finite : t->last, v.t);
 }
 
 static void add_place(struct tile *t, const char *at)
 {
+	emitter *em = t->em;
 	struct place_of p = em_place_tensor(
-		t->em, t->e->e->out[0], t->e->at, false);
+		em, t->e->e->out[0], t->e->at, false);
+	val v = taken(t, at);
 
-	em_line(t->em, "%s += %s;", at, em_load(t->em, &p, false).t);
+	v.t = arena_printf(em->a, "%s + %s", v.t, em_load(em, &p, false).t);
+	put(t, at, v);
 }
 
 static void store_place(struct tile *t, const char *at)
@@ -352,7 +385,7 @@ static void store_place(struct tile *t, const char *at)
 	struct place_of p = em_place_tensor(
 		t->em, t->e->e->out[0], t->e->at, false);
 
-	em_store(t->em, &p, (val){at, t->e->acc[0], t->em->lanes, 0});
+	em_store(t->em, &p, taken(t, at));
 }
 
 /* A term that is nothing was 0 times something: is that nothing, too? */
@@ -375,7 +408,8 @@ static void finish(struct tile *t, int64_t columns, bool adds)
 	const char *type = em_type(em, t->e->acc[0], em->lanes);
 
 	t->array = em_fresh(em, "t");
-	em_line(em, "%s %s[%d];", type, t->array, t->rows * t->vectors);
+	em_line(em, "%s %s[%d];", em_type(em, t->e->acc[0], 1), t->array,
+		t->rows * t->vectors * em->lanes);
 	each(t, put_in_array);
 	if (t->n->checked) {
 		t->finite = em_fresh(em, "t");

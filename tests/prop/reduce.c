@@ -333,6 +333,9 @@ static double unrounded(walk *w, const in_node *n, double rounded)
 	if (n->kind == IN_ELSE && (n->arg[1]->kind == IN_INT ||
 		n->arg[1]->kind == IN_REAL || n->arg[1]->kind == IN_CAST))
 		n = n->arg[0]; /* inside, unless it is 0 */
+	else if (n->kind == IN_WHERE && (n->arg[2]->kind == IN_INT ||
+		n->arg[2]->kind == IN_REAL || n->arg[2]->kind == IN_CAST))
+		n = n->arg[1];
 	if (rounded == 0 || n->kind != IN_CALL || !dtype_is_float(n->dtype) ||
 		strcmp(ir_scalar_at(n->fn)->name, "mul") != 0)
 		return 0;
