@@ -49,6 +49,17 @@ void bench_gemm_threads(bench_gemm *g, int n);
 void bench_gemm_run(bench_gemm *g, const bench_product *p, const float *x,
 	const float *y, float *o);
 
+/* ---- bench_dnnl.c: convolutions of oneDNN in the layouts it likes best ---- */
+
+/* c x size x size in, f out; groups 1 or all */
+typedef struct bench_conv_shape {
+	int c, size, f, k, stride, lo, groups;
+} bench_conv_shape;
+typedef struct bench_conv bench_conv;
+bench_conv *bench_conv_new(const bench_conv_shape *s); /* NULL: not there */
+void bench_conv_free(bench_conv *c);
+void bench_conv_run(bench_conv *c);
+
 /* ---- bench_ref.c: hand-written loops on pinned threads ---- */
 
 /* Named by what goes through memory: arrays read, arrays written. */

@@ -3,8 +3,9 @@
  *
  * Matrix products in f32 by one thread and by two, in turn with each library
  * that is there (bench_gemm.c): ratio = our rate over that of the best one.
- * Convolutions, attention, other dtypes, and what follows on a product are
- * measured alone: rates only.
+ * Convolutions with oneDNN's in its best layout (bench_dnnl.c); a product with
+ * more behind it, and attention, with a library's products and a fused kernel
+ * of ours for the rest. Other dtypes are measured alone: rates only.
  */
 #include "bench.h"
 
@@ -29,7 +30,13 @@ typedef struct contest {
 	double flops;
 	int threads, repeat;
 	bool json;
-	const bench_product *product; /* NULL: no library does it */
+	/* what libraries do: a product, perhaps a kernel of ours on what it
+	 * made, perhaps a second product on that; or a convolution */
+	const bench_product *product, *second; /* NULL: none */
+	const char *pass_text;
+	tn_program *pass;
+	cli_arrays *pass_a;
+	bench_conv *conv; /* of library 2 */
 	tn_program *p;
 	cli_arrays *a;
 	float *out; /* of libraries */
@@ -39,10 +46,24 @@ typedef struct contest {
 /* i = 0: ours; else library i - 1, if it is there */
 static bool go(contest *c, int i)
 {
+	bench_gemm *g = i > 0 ? bench_gemm_at(i - 1) : NULL;
+	float *made = c->out;
+
 	if (i == 0)
 		return tn_program_run(c->p, c->a->in, c->a->out) >= 0;
-	bench_gemm_run(bench_gemm_at(i - 1), c->product, c->a->in[0],
-		c->a->in[1], c->out);
+	if (c->conv != NULL) {
+		bench_conv_run(c->conv);
+		return true;
+	}
+	if (c->pass != NULL)
+		made = c->pass_a->own[0];
+	bench_gemm_run(g, c->product, c->a->in[0], c->a->in[1], made);
+	if (c->pass != NULL &&
+		tn_program_run(c->pass, c->pass_a->in, c->pass_a->out) < 0)
+		return false;
+	if (c->second != NULL)
+		bench_gemm_run(g, c->second, c->pass_a->out[0], c->a->in[2],
+			c->out);
 	return true;
 }
 
@@ -74,6 +95,9 @@ static bool takes_part(const contest *c, int i)
 {
 	bench_gemm *g = i > 0 ? bench_gemm_at(i - 1) : NULL;
 
+	if (c->conv != NULL)
+		return i == 0 || (g != NULL && bench_gemm_open(g) &&
+					 strcmp(bench_gemm_name(g), "onednn") == 0);
 	return i == 0 || (c->product != NULL && g != NULL &&
 				 bench_gemm_open(g));
 }
@@ -145,22 +169,40 @@ static bool compete(contest *c)
 	return good;
 }
 
+static bool compile(tn_context *x, const char *name, const char *text,
+	tn_program **p, cli_arrays **a)
+{
+	static const cli_list none;
+
+	*a = NULL;
+	if (tn_program_parse(p, x, text, strlen(text), name) < 0)
+		return false;
+	if (tn_program_compile(*p) >= 0)
+		*a = cli_arrays_new(x, &(cli_model){.program = *p}, &none, 1,
+			false);
+	if (*a == NULL)
+		tn_program_free(*p);
+	return *a != NULL;
+}
+
 static bool compile_and_compete(
 	tn_context *x, contest *c, const char *text)
 {
-	static const cli_list none;
-	bool good = false;
+	bool good;
 
-	if (tn_program_parse(&c->p, x, text, strlen(text), c->name) < 0)
+	if (!compile(x, c->name, text, &c->p, &c->a))
 		return false;
-	if (tn_program_compile(c->p) >= 0 &&
-		(c->a = cli_arrays_new(x, &(cli_model){.program = c->p}, &none,
-			 1, false)) != NULL) {
-		c->out = cli_alloc(tn_program_output(c->p, 0)->n_bytes, 1);
-		good = c->out != NULL && compete(c);
-		free(c->out);
-		cli_arrays_free(c->a);
+	c->out = cli_alloc(tn_program_output(c->p, 0)->n_bytes, 1);
+	good = c->out != NULL &&
+	       (c->pass_text == NULL || compile(x, c->name, c->pass_text,
+						&c->pass, &c->pass_a)) &&
+	       compete(c);
+	if (c->pass != NULL && c->pass_a != NULL) {
+		cli_arrays_free(c->pass_a);
+		tn_program_free(c->pass);
 	}
+	free(c->out);
+	cli_arrays_free(c->a);
 	tn_program_free(c->p);
 	return good;
 }
@@ -187,11 +229,7 @@ static const bench_product products[] = {
 	{1, 1024, 1024, 1024, true, false},
 };
 
-typedef struct conv {
-	int c, size, f, k, stride, lo, groups;
-} conv;
-
-static const conv convs[] = {
+static const bench_conv_shape convs[] = {
 	{3, 224, 64, 7, 2, 3, 1},
 	{64, 56, 64, 3, 1, 1, 1},
 	{128, 28, 128, 3, 1, 1, 1},
@@ -211,32 +249,53 @@ typedef struct other {
 	const char *name;
 	double flops;
 	const char *text;
+	bench_product product, second; /* k 0: none */
+	const char *pass;
 } other;
 
 static const other others[] = {
 	{"bias_gelu_residual", 2.0 * 1024 * 1024 * 1024,
 		"program {\n x: f32[1024,1024]\n y: f32[1024,1024]\n"
 		" b: f32[1024]\n r: f32[1024,1024]\n o = matmul(x, y)\n"
-		" p = add(o, b)\n q = gelu(p)\n z = add(q, r)\n return z\n}\n"},
+		" p = add(o, b)\n q = gelu(p)\n z = add(q, r)\n return z\n}\n",
+		{1, 1024, 1024, 1024, false, false}, {0},
+		"program {\n o: f32[1024,1024]\n b: f32[1024]\n"
+		" r: f32[1024,1024]\n p = add(o, b)\n q = gelu(p)\n"
+		" z = add(q, r)\n return z\n}\n"},
 	{"f64_1024", 2.0 * 1024 * 1024 * 1024,
 		"program {\n x: f64[1024,1024]\n y: f64[1024,1024]\n"
-		" o = matmul(x, y)\n return o\n}\n"},
+		" o = matmul(x, y)\n return o\n}\n", {0}, {0}, NULL},
 	{"bf16_1024", 2.0 * 1024 * 1024 * 1024,
 		"program {\n x: bf16[1024,1024]\n y: bf16[1024,1024]\n"
-		" o = matmul(x, y)\n return o\n}\n"},
+		" o = matmul(x, y)\n return o\n}\n", {0}, {0}, NULL},
 	{"i8_i32_1024", 2.0 * 1024 * 1024 * 1024,
 		"op mm(x[m, k]:int, y[k, n]:int) -> o { o[m, n] += "
 		"cast(x[m, k], i32) * cast(y[k, n], i32) }\n"
 		"program {\n x: i8[1024,1024]\n y: i8[1024,1024]\n"
-		" o = mm(x, y)\n return o\n}\n"},
+		" o = mm(x, y)\n return o\n}\n", {0}, {0}, NULL},
 	{"attention", 4.0 * 12 * 1024 * 1024 * 64,
 		"program {\n q: f32[1,12,1024,64]\n k: f32[1,12,1024,64]\n"
 		" v: f32[1,12,1024,64]\n o = attention(q, k, v, scale=0.125)\n"
-		" return o\n}\n"},
+		" return o\n}\n",
+		{12, 1024, 1024, 64, false, true}, {12, 1024, 64, 1024, false, false},
+		"program {\n s: f32[12,1024,1024]\n a = mul(s, 0.125)\n"
+		" o = softmax(a)\n return o\n}\n"},
 	{"attention_causal", 4.0 * 12 * 1024 * 1024 * 64,
 		"program {\n q: f32[1,12,1024,64]\n k: f32[1,12,1024,64]\n"
 		" v: f32[1,12,1024,64]\n o = attention(q, k, v, scale=0.125,"
-		" causal=true)\n return o\n}\n"},
+		" causal=true)\n return o\n}\n",
+		{12, 1024, 1024, 64, false, true}, {12, 1024, 64, 1024, false, false},
+		"op mask(s[b, t, u]) -> o { o[b, t, u] = s[b, t, u] * 0.125"
+		" where u <= t else -inf }\n"
+		"program {\n s: f32[12,1024,1024]\n a = mask(s)\n"
+		" o = softmax(a)\n return o\n}\n"},
+	{"decode_4096", 4.0 * 32 * 4096 * 128, /* one query, a cache of keys */
+		"program {\n q: f32[1,32,1,128]\n k: f32[1,32,4096,128]\n"
+		" v: f32[1,32,4096,128]\n o = attention(q, k, v, scale=0.09)\n"
+		" return o\n}\n",
+		{32, 1, 4096, 128, false, true}, {32, 1, 128, 4096, false, false},
+		"program {\n s: f32[32,1,4096]\n a = mul(s, 0.09)\n"
+		" o = softmax(a)\n return o\n}\n"},
 };
 
 typedef struct setting {
@@ -247,19 +306,14 @@ typedef struct setting {
 	double *seconds[1 + MAX_LIBRARIES];
 } setting;
 
-static bool one(setting *s, int threads, const char *name, double flops,
-	const bench_product *p, const char *text)
+static bool one(setting *s, contest *c, const char *text)
 {
-	contest c = {.name = name,
-		.flops = flops,
-		.threads = threads,
-		.json = s->json,
-		.product = p};
-	if (s->only != NULL && strstr(name, s->only) == NULL)
+	if (s->only != NULL && strstr(c->name, s->only) == NULL)
 		return true;
-	memcpy(c.seconds, s->seconds, sizeof c.seconds);
-	c.repeat = s->repeat;
-	return compile_and_compete(s->x, &c, text);
+	memcpy(c->seconds, s->seconds, sizeof c->seconds);
+	c->repeat = s->repeat;
+	c->json = s->json;
+	return compile_and_compete(s->x, c, text);
 }
 
 static bool product(setting *s, int threads, const bench_product *p)
@@ -280,14 +334,23 @@ static bool product(setting *s, int threads, const bench_product *p)
 		batch, p->x_turned ? p->k : p->m, p->x_turned ? p->m : p->k,
 		batch, p->y_turned ? p->n : p->k, p->y_turned ? p->k : p->n, b,
 		p->x_turned ? "ki" : "ik", b, p->y_turned ? "jk" : "kj", b);
-	return one(s, threads, name,
-		2.0 * (double)(p->batch * p->m * p->n * p->k), p, text);
+	return one(s,
+		&(contest){.name = name,
+			.flops = 2.0 *
+				 (double)(p->batch * p->m * p->n * p->k),
+			.threads = threads,
+			.product = p},
+		text);
 }
 
-static bool convolution(setting *s, int threads, const conv *v)
+static bool convolution(setting *s, int threads, const bench_conv_shape *v)
 {
 	int out = (v->size + 2 * v->lo - v->k) / v->stride + 1;
 	char text[TEXT], name[64];
+	contest c = {.name = name, .threads = threads,
+		.flops = 2.0 * v->f * out * out * (v->c / v->groups) * v->k *
+			 v->k};
+	bool good;
 
 	snprintf(name, sizeof name, "%s%dx%d_s%d_%d_%d_at_%d",
 		v->groups > 1 ? "dw" : "conv", v->k, v->k, v->stride, v->c,
@@ -298,9 +361,25 @@ static bool convolution(setting *s, int threads, const conv *v)
 		" return o\n}\n",
 		v->c, v->size, v->size, v->f, v->c / v->groups, v->k, v->k,
 		v->groups, v->stride, v->lo, v->lo);
-	return one(s, threads, name,
-		2.0 * v->f * out * out * (v->c / v->groups) * v->k * v->k,
-		NULL, text);
+	for (int i = 0; i < MAX_LIBRARIES; i++) /* it asks when it is made */
+		if (bench_gemm_at(i) != NULL && bench_gemm_open(bench_gemm_at(i)))
+			bench_gemm_threads(bench_gemm_at(i), threads);
+	c.conv = bench_conv_new(v);
+	good = one(s, &c, text);
+	bench_conv_free(c.conv);
+	return good;
+}
+
+static bool another(setting *s, int threads, const other *o)
+{
+	return one(s,
+		&(contest){.name = o->name,
+			.flops = o->flops,
+			.threads = threads,
+			.product = o->product.k > 0 ? &o->product : NULL,
+			.second = o->second.k > 0 ? &o->second : NULL,
+			.pass_text = o->pass},
+		o->text);
 }
 
 static bool all(setting *s, int threads)
@@ -312,8 +391,7 @@ static bool all(setting *s, int threads)
 	for (size_t i = 0; good && i < sizeof convs / sizeof *convs; i++)
 		good = convolution(s, threads, &convs[i]);
 	for (size_t i = 0; good && i < sizeof others / sizeof *others; i++)
-		good = one(s, threads, others[i].name, others[i].flops, NULL,
-			others[i].text);
+		good = another(s, threads, &others[i]);
 	return good;
 }
 
