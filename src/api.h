@@ -20,6 +20,7 @@ struct tn_context {
 	uint64_t seed, n_keys; /* of random keys */
 	settle_options settle; /* for tests */
 	bool poison;	       /* the same */
+	enum tensor_rule dropped; /* the same */
 	struct host *hosts;    /* functions in C that were called */
 };
 

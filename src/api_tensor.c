@@ -104,6 +104,7 @@ tensors *api_tensors(tn_context *c)
 		tensors_limit(c->t, c->o.memory_limit);
 		if (c->poison)
 			tensors_poison(c->t);
+		tensors_drop_rule(c->t, c->dropped);
 	}
 	return c->t;
 }

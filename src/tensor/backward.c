@@ -370,6 +370,8 @@ static void back_result(
 		give(t, &c->arg[i], g);
 		return;
 	}
+	if (t->dropped == TENSOR_RULE_LEAF)
+		return;
 	if (b->kind[k] == BACK_OLD_LEAF || w == NULL) { /* for the slot alone */
 		w = t_value_new(t, &g->type);
 		w->slot = c->slot[i];

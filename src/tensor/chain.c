@@ -207,7 +207,9 @@ static bool find_later(moving *m)
 
 	m->through = NULL;
 	m->to = NULL;
-	while (t_next_version(m->f, v, &next) && leaves_reads(m, &next))
+	while (t_next_version(m->f, v, &next) &&
+		(m->t->dropped == TENSOR_RULE_VERSION ||
+			leaves_reads(m, &next)))
 		v = m->to = next.next;
 	return m->to != NULL && is_result(m->f, m->to);
 }
@@ -234,7 +236,8 @@ static bool find_stored(moving *m)
 		while (stands && t_next_version(m->f, m->to, &next)) {
 			t_seen other = {m->to, next.view};
 
-			stands = !t_overlap(m->t, &where, &other);
+			stands = m->t->dropped == TENSOR_RULE_STORED ||
+				!t_overlap(m->t, &where, &other);
 			m->to = next.next;
 		}
 		if (stands && is_result(m->f, m->to))

@@ -23,7 +23,7 @@ static bool overlap(const tensor_function *f, const tensor *x, const tensor *y)
 {
 	t_seen a = {x->storage->cur, x->view}, b = {y->storage->cur, y->view};
 
-	return t_overlap(f->t, &a, &b);
+	return f->t->dropped != TENSOR_RULE_OVERLAP && t_overlap(f->t, &a, &b);
 }
 
 /* ---- kinds ---- */
@@ -95,7 +95,8 @@ static bool is_whole(const tensor_function *f, tensor *const *in, int32_t i)
 {
 	int32_t known = known_number(f, in[i]->storage);
 
-	if (known >= 0 && (f->writes.at[i] || f->known_writes.at[known]))
+	if (known >= 0 && f->t->dropped != TENSOR_RULE_KNOWN &&
+		(f->writes.at[i] || f->known_writes.at[known]))
 		return true;
 	for (int32_t k = 0; k < f->n_in; k++) {
 		int32_t n = f->writes.at[i] + f->writes.at[k];
@@ -264,8 +265,10 @@ static variant *record(tensor_function *f, tensor *const *in)
 
 /* ---- a call ---- */
 
-static bool guards_hold(const variant *v)
+static bool guards_hold(const tensors *t, const variant *v)
 {
+	if (t->dropped == TENSOR_RULE_GUARD)
+		return true;
 	for (int32_t i = 0; i < v->guard.n; i++) {
 		const guard *g = &v->guard.at[i];
 
@@ -311,7 +314,7 @@ static variant *find_variant(tensor_function *f, tensor *const *in)
 
 			if (v->n_key == (size_t)f->key.n &&
 				memcmp(v->key, f->key.at, v->n_key) == 0 &&
-				guards_hold(v))
+				guards_hold(f->t, v))
 				return v;
 		}
 		(void)record(f, in);

@@ -248,6 +248,7 @@ struct tensors {
 	t_call *dying; /* calls to be freed */
 	bool is_dying;
 	bool poison; /* memory that is let go is overwritten: for tests */
+	enum tensor_rule dropped; /* the same; 0: none */
 	int32_t no_grad; /* depth */
 	int64_t walk, n_walks;
 	t_calls path;  /* of the walk at hand */

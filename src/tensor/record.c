@@ -545,6 +545,11 @@ void tensors_limit(tensors *t, int64_t bytes)
 	t->memory_limit = bytes;
 }
 
+void tensors_drop_rule(tensors *t, enum tensor_rule rule)
+{
+	t->dropped = rule;
+}
+
 void tensors_poison(tensors *t)
 {
 	t->poison = true;

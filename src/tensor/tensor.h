@@ -35,6 +35,18 @@ tensors *tensors_new(arena *a, const tensor_backend *b);
 ir_table *tensors_table(tensors *t);
 /* For tests: memory that nobody wants any more is overwritten. */
 void tensors_poison(tensors *t);
+/* Rules of docs/compile.md that a test can drop. */
+enum tensor_rule {
+	TENSOR_RULE_VERSION = 1, /* a version is not one that a write followed */
+	TENSOR_RULE_STORED,  /* what was written stands there until a write */
+	TENSOR_RULE_OVERLAP, /* overlapping arguments are a kind of their own */
+	TENSOR_RULE_KNOWN,   /* so is one in a storage that the body knows */
+	TENSOR_RULE_OUTPUT,  /* outputs of one storage stay on one */
+	TENSOR_RULE_LEAF,    /* what leaves inside collect goes to the storage */
+	TENSOR_RULE_GUARD    /* known tensors with and without gradients differ */
+};
+/* For tests: without that rule. */
+void tensors_drop_rule(tensors *t, enum tensor_rule rule);
 /* So much may be kept for gradients, if computing again helps; -1: any. */
 void tensors_limit(tensors *t, int64_t bytes);
 

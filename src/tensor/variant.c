@@ -108,7 +108,8 @@ static void add_outputs(variant *v, tensor_function *f, const t_capture *c,
 					"a view at an offset that is data is "
 					"returned: return a copy of it");
 		for (int32_t k = i - 1; k >= 0; k--)
-			if (out[k]->storage == out[i]->storage)
+			if (out[k]->storage == out[i]->storage &&
+				f->t->dropped != TENSOR_RULE_OUTPUT)
 				o->same = k;
 		if (b != NULL) {
 			o->from = source_of_bound(b);
