@@ -73,7 +73,11 @@ static void on_axis(const shard_layout *l, int32_t tag, int64_t in,
 	if (out <= cut || in >= t->hi)
 		return;
 	part.hi = hi / in;
-	if (in <= cut) {
+	if (in <= cut && t->lo % in == 0) {
+		part.lo = t->lo / in;
+		part.block = t->block;
+		part.mult = t->mult;
+	} else if (in <= cut) {
 		part.block = cut / in;
 		part.mult = t->mult;
 	} else {

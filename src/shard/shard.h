@@ -4,6 +4,8 @@
  *   mesh     the processes as a grid with named axes, row-major
  *   layout   which process owns which elements: digits of the element number,
  *            some of them tagged with an axis of the mesh (layout.c, axes.c)
+ *   plan     the layouts of all tensors of a system, and which process works
+ *            out which part of each equation (place.c, propagate.c)
  *
  * Element e of a tensor has the row-major number e in the whole, global tensor.
  * A tag cuts one run of it into blocks:
@@ -21,7 +23,7 @@
 #ifndef SHARD_H
 #define SHARD_H
 
-#include "base/base.h"
+#include "eqn/eqn.h"
 
 #define SHARD_MAX_AXES 6 /* of a mesh */
 #define SHARD_MAX_TAGS 16
@@ -105,5 +107,52 @@ bool shard_by_axis(const shard_layout *l, int32_t rank, const int64_t *shape,
 /* extents of the box that a process owns; false: it is not free */
 bool shard_local_shape(const shard_layout *l, const shard_mesh *m,
 	int64_t process, int32_t rank, const int64_t *shape, int64_t *local);
+
+/* ---- plan (place.c, propagate.c) ----------------------------------------- */
+
+/* How an equation is cut: each axis of its unit by itself. */
+typedef struct shard_place {
+	eqn_unit *unit;
+	shard_layout *axis; /* by axis of the unit; numel is the extent */
+	/* a read at an address from data, by those who own the element: bit m
+	 * is axis m of the mesh; the tensor, -1: none */
+	int32_t masked;
+	uint32_t masks;
+} shard_place;
+
+typedef struct shard_state {
+	shard_layout have;
+	/* by axis of the mesh: the monoid whose parts the processes hold, -1 */
+	int32_t partial[SHARD_MAX_AXES];
+	bool fixed; /* as annotated: no cut is added */
+} shard_state;
+
+typedef struct shard_plan {
+	arena *a;
+	ir_system *s;
+	const shard_mesh *mesh;
+	eqn_graph *graph;
+	shard_place *eqn;    /* by equation of the system */
+	shard_state *tensor; /* by tensor */
+	VEC(const char *) why; /* each cut of an equation, in the order in which they came */
+} shard_plan;
+
+shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m);
+/* what a tensor has; fixed: exactly this, else more cuts may be added */
+void shard_annotate(
+	shard_plan *p, int32_t tensor, const shard_layout *l, bool fixed);
+/*
+ * Cuts of tensors to equations and to other tensors, forwards and backwards,
+ * until nothing more comes. What came first stays.
+ */
+void shard_propagate(shard_plan *p);
+/* the layout that equation `eqn` needs of a tensor it reads */
+shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor);
+/* what two readers can both work with */
+shard_layout shard_common(const shard_layout *a, const shard_layout *b);
+/* the layout in which it makes its results */
+shard_layout shard_makes(shard_plan *p, int32_t eqn);
+/* is the equation cut along this axis of the mesh, and one of its sums is? */
+bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis);
 
 #endif

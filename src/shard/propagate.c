@@ -1,0 +1,345 @@
+/*
+ * propagate.c: from the layouts of a few tensors to those of all.
+ *
+ * Consumes a system and annotations; produces for every equation how its axes
+ * are cut, and for every tensor where it lies. Nothing is known here of any
+ * operation: a cut passes through a read or it does not (place.c).
+ *
+ *   forwards   what a tensor has goes to the equations that read it; cuts of
+ *              left axes to the result; a cut of a reduced axis makes the
+ *              result partial
+ *   backwards  what the result has goes to the equation, and from there to
+ *              what it reads
+ *
+ *     s[i] += x[i,k], x cut on i by mesh 0 and on k by mesh 1:
+ *     s cut on i by mesh 0, partial sums over mesh 1
+ *
+ * A read at an address from data needs its whole tensor; unless it stands alone
+ * in its equation: then each process reads what it owns, and zero elsewhere,
+ * and the result is a partial sum.
+ *
+ * Guarantees: an equation uses an axis of the mesh once; whoever works out an
+ * instance is given all that it reads (shard_needs). Two passes over the system
+ * until nothing changes: cuts are only added, so it ends.
+ */
+#include "shard/local.h"
+
+shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m)
+{
+	shard_plan *p = arena_make(a, shard_plan);
+
+	shard_mesh_size(arena_env(a), m);
+	p->a = a;
+	p->s = s;
+	p->mesh = m;
+	p->graph = eqn_graph_new(a, s);
+	p->eqn = arena_array(a, shard_place, s->eqn.n + 1);
+	p->tensor = arena_array(a, shard_state, s->tensor.n + 1);
+	for (int32_t i = 0; i < s->eqn.n; i++) {
+		shard_place *q = &p->eqn[i];
+
+		q->unit = eqn_unit_new(p->graph, &s->eqn.at[i], i);
+		q->axis = arena_array(a, shard_layout, q->unit->e.n_axes + 1);
+		for (int32_t k = 0; k < q->unit->e.n_axes; k++)
+			q->axis[k] = shard_replicated(q->unit->box.extent[k]);
+		q->masked = -1;
+	}
+	for (int32_t i = 0; i < s->tensor.n; i++) {
+		p->tensor[i].have = shard_replicated(s->tensor.at[i].numel);
+		for (int32_t k = 0; k < SHARD_MAX_AXES; k++)
+			p->tensor[i].partial[k] = -1;
+	}
+	return p;
+}
+
+void shard_annotate(
+	shard_plan *p, int32_t tensor, const shard_layout *l, bool fixed)
+{
+	shard_state *t = &p->tensor[tensor];
+
+	if (l->numel != t->have.numel)
+		env_fail(arena_env(p->a), TN_EINVAL, "shard.layout", (loc){0},
+			"a layout of %lld elements for %s, which has %lld",
+			(long long)l->numel, p->s->tensor.at[tensor].name,
+			(long long)t->have.numel);
+	t->have = *l;
+	t->fixed = fixed;
+}
+
+static void note(
+	shard_plan *p, const shard_place *q, int32_t mesh, const char *from)
+{
+	str s = str_new(p->a);
+
+	str_printf(&s, "%s: ", q->unit->e.label);
+	if (p->mesh->name[mesh] != NULL)
+		str_add(&s, p->mesh->name[mesh]);
+	else
+		str_printf(&s, "mesh_%d", mesh);
+	if (q->masks >> mesh & 1)
+		str_add(&s, " reads what each owns");
+	for (int32_t i = 0; i < q->unit->e.n_axes; i++) {
+		if (!layout_uses(&q->axis[i], mesh))
+			continue;
+		str_printf(&s, " cuts %s", q->unit->e.axis[i].name != NULL
+				? q->unit->e.axis[i].name
+				: "an axis");
+	}
+	str_printf(&s, ", as %s is", from);
+	*vec_push(p->a, &p->why) = s.at;
+}
+
+/* ---- reads at addresses from data ---- */
+
+/* Is the whole right side the read at hand, so that a zero can stand for it? */
+static bool stands_alone(const eqn_unit *u, int32_t read)
+{
+	const eqn_read *r = &u->read[read];
+
+	if (u->e.push != NULL || u->e.opaque != NULL || r->is_index ||
+		r->in_init || u->e.n_out != 1 || u->e.init[0] != NULL)
+		return false;
+	if (u->e.monoid != IR_SET && u->e.monoid != IR_SUM)
+		return false;
+	if (u->e.body[0]->kind != EX_READ || u->e.body[0]->form != r->at ||
+		u->e.body[0]->tensor != r->tensor)
+		return false;
+	for (int32_t i = 0; i < u->n_reads; i++)
+		if (i != read && u->read[i].tensor == r->tensor)
+			return false;
+	return true;
+}
+
+static bool mask(shard_plan *p, shard_place *q, int32_t read, int32_t tag)
+{
+	const eqn_unit *u = q->unit;
+	int32_t tensor = u->read[read].tensor;
+	const shard_tag *t = &p->tensor[tensor].have.tag[tag];
+	eqn_digit d = {.axis = 0, .lo = t->lo, .hi = t->hi};
+
+	if (t->within >= 0 || !stands_alone(u, read) ||
+		p->s->tensor.at[u->e.out[0]].dtype == TN_BOOL)
+		return false;
+	if (eqn_judge(p->graph, eqn_join(p->graph, NULL, u, read), d) !=
+		EQN_OPAQUE)
+		return false;
+	q->masked = tensor;
+	q->masks |= 1u << t->mesh;
+	return true;
+}
+
+/* ---- one equation ---- */
+
+static bool take_reads(shard_plan *p, shard_place *q, bool data)
+{
+	const eqn_unit *u = q->unit;
+	bool changed = false;
+
+	for (int32_t r = 0; r < u->n_reads; r++) {
+		int32_t tensor = u->read[r].tensor;
+		const shard_layout *l = &p->tensor[tensor].have;
+
+		for (int32_t i = 0; i < l->n; i++) {
+			place_part part[SHARD_MAX_TAGS];
+			int32_t mesh = l->tag[i].mesh, n;
+			bool added;
+
+			if (place_uses(q, mesh))
+				continue;
+			n = data ? 0 : place_from_read(p, q, r, l, i, part);
+			added = data ? mask(p, q, r, i)
+				     : place_add(q, n, part);
+			if (added)
+				note(p, q, mesh,
+					p->s->tensor.at[tensor].name);
+			changed |= added;
+		}
+	}
+	return changed;
+}
+
+static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
+{
+	shard_state *t = &p->tensor[tensor];
+	uint32_t before = 0;
+	bool changed = false;
+
+	if (t->fixed)
+		return false;
+	for (int32_t i = 0; i < t->have.n; i++)
+		before |= 1u << t->have.tag[i].mesh;
+	for (int32_t i = 0; i < l->n; i++) {
+		shard_tag g = l->tag[i];
+
+		if (before >> g.mesh & 1 || t->partial[g.mesh] >= 0)
+			continue;
+		if (g.within >= 0) {
+			g.within = layout_find(
+				&t->have, l->tag[g.within].mesh);
+			if (g.within < 0)
+				continue;
+		}
+		changed |= layout_add(&t->have, g);
+	}
+	return changed;
+}
+
+static bool take_result(shard_plan *p, shard_place *q)
+{
+	bool changed = false;
+
+	for (int32_t k = 0; k < q->unit->e.n_out; k++) {
+		int32_t out = q->unit->e.out[k];
+
+		for (int32_t m = 0; m < p->mesh->n; m++) {
+			place_part part[SHARD_MAX_TAGS];
+			int32_t n;
+
+			if (place_uses(q, m))
+				continue;
+			n = place_from_result(
+				q, &p->tensor[out].have, m, part);
+			if (!place_add(q, n, part))
+				continue;
+			note(p, q, m, p->s->tensor.at[out].name);
+			changed = true;
+		}
+	}
+	return changed;
+}
+
+bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis)
+{
+	const shard_place *q = &p->eqn[eqn];
+	const eqn_unit *u = q->unit;
+
+	for (int32_t i = 0; i < u->e.n_axes; i++)
+		if ((i >= u->e.n_left || u->stride[i] == 0) &&
+			layout_uses(&q->axis[i], mesh_axis))
+			return true;
+	return q->masks >> mesh_axis & 1;
+}
+
+shard_layout shard_makes(shard_plan *p, int32_t eqn)
+{
+	const shard_place *q = &p->eqn[eqn];
+	const eqn_unit *u = q->unit;
+	shard_layout l = shard_replicated(u->out_elems);
+
+	for (int32_t a = 0; a < u->e.n_left; a++) {
+		for (int32_t i = 0; i < q->axis[a].n; i++) {
+			shard_tag t = q->axis[a].tag[i];
+
+			if (u->stride[a] == 0)
+				continue;
+			t.lo *= u->stride[a];
+			t.hi *= u->stride[a];
+			if (t.within >= 0)
+				t.within = layout_find(&l,
+					q->axis[a].tag[t.within].mesh);
+			layout_add(&l, t);
+		}
+	}
+	return l;
+}
+
+static bool forwards(shard_plan *p, int32_t eqn)
+{
+	shard_place *q = &p->eqn[eqn];
+	bool changed = take_reads(p, q, false);
+	shard_layout made;
+
+	changed |= take_reads(p, q, true);
+	made = shard_makes(p, eqn);
+	for (int32_t k = 0; k < q->unit->e.n_out; k++) {
+		shard_state *t = &p->tensor[q->unit->e.out[k]];
+
+		for (int32_t m = 0; m < p->mesh->n; m++)
+			if (shard_is_partial(p, eqn, m))
+				t->partial[m] = q->masks >> m & 1
+					? IR_SUM
+					: q->unit->e.monoid;
+		changed |= give_tensor(p, q->unit->e.out[k], &made);
+	}
+	return changed;
+}
+
+static bool backwards(shard_plan *p, int32_t eqn)
+{
+	shard_place *q = &p->eqn[eqn];
+	bool changed = take_result(p, q);
+
+	for (int32_t r = 0; r < q->unit->n_reads; r++) {
+		int32_t tensor = q->unit->read[r].tensor;
+		shard_layout l = shard_needs(p, eqn, tensor);
+
+		changed |= give_tensor(p, tensor, &l);
+	}
+	return changed;
+}
+
+void shard_propagate(shard_plan *p)
+{
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (int32_t i = 0; i < p->s->eqn.n; i++)
+			changed |= forwards(p, i);
+		for (int32_t i = p->s->eqn.n - 1; i >= 0; i--)
+			changed |= backwards(p, i);
+	}
+}
+
+/* ---- what an equation needs ---- */
+
+static bool same_tag(const shard_tag *a, const shard_tag *b)
+{
+	return a->mesh == b->mesh && a->mult == b->mult &&
+		a->count == b->count && a->lo == b->lo && a->hi == b->hi &&
+		a->block == b->block;
+}
+
+shard_layout shard_common(const shard_layout *a, const shard_layout *b)
+{
+	shard_layout l = shard_replicated(a->numel);
+
+	for (int32_t i = 0; i < a->n; i++) {
+		shard_tag t = a->tag[i];
+		bool found = false;
+
+		for (int32_t k = 0; k < b->n; k++)
+			found |= same_tag(&t, &b->tag[k]);
+		if (t.within >= 0) {
+			t.within = layout_find(&l, a->tag[t.within].mesh);
+			found &= t.within >= 0;
+		}
+		if (found)
+			layout_add(&l, t);
+	}
+	return l;
+}
+
+shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor)
+{
+	const shard_place *q = &p->eqn[eqn];
+	shard_layout l = shard_replicated(p->s->tensor.at[tensor].numel);
+	bool first = true;
+
+	for (int32_t r = 0; r < q->unit->n_reads; r++) {
+		shard_layout one;
+
+		if (q->unit->read[r].tensor != tensor)
+			continue;
+		one = place_to_read(p, q, r);
+		l = first ? one : shard_common(&l, &one);
+		first = false;
+	}
+	for (int32_t m = 0; m < p->mesh->n && q->masked == tensor; m++) {
+		const shard_layout *have = &p->tensor[tensor].have;
+
+		if (q->masks >> m & 1)
+			layout_add(&l, have->tag[layout_find(have, m)]);
+	}
+	return l;
+}

@@ -1,0 +1,611 @@
+/*
+ * shard_sim.c: the meaning of a plan, one point at a time. See shard_sim.h.
+ *
+ * An equation, for all processes: bring what it reads into the layout that it
+ * needs; each works out its part; parts of sums are combined over the axes of
+ * the mesh along which it is partial; the result is brought into the layout
+ * in which its tensor stays.
+ */
+#include "shard_sim.h"
+
+typedef struct piece { /* a tensor at one process */
+	void *data;
+	bool *here;
+} piece;
+
+typedef struct sim {
+	arena *a;
+	env *e;
+	ir_system *s;
+	shard_plan *p;
+	int64_t n_processes;
+	piece **at; /* [process][tensor] */
+	sim_result *r;
+	/* the point at hand */
+	piece *mine;
+	const int64_t *point;
+	const ir_number *param;
+	int32_t masked; /* tensor whose missing elements are zero; -1 */
+	const char *label;
+} sim;
+
+static const sys_tensor *tensor_of(const sim *v, int32_t t)
+{
+	return &v->s->tensor.at[t];
+}
+
+static ir_number load(const sys_tensor *t, const void *data, int64_t at)
+{
+	ir_number r = {0};
+
+	if (dtype_is_float(t->dtype))
+		r.f = dtype_load_f64(t->dtype, data, at);
+	else
+		r.i = dtype_load_i64(t->dtype, data, at);
+	return r;
+}
+
+static void store(const sys_tensor *t, void *data, int64_t at, ir_number r)
+{
+	if (dtype_is_float(t->dtype))
+		dtype_store_f64(t->dtype, data, at, r.f);
+	else
+		dtype_store_i64(t->dtype, data, at, r.i);
+}
+
+static ir_number read_element(sim *v, int32_t tensor, int64_t at)
+{
+	const sys_tensor *t = tensor_of(v, tensor);
+	ir_number zero = {0};
+
+	if (at < 0 || at >= t->numel)
+		env_fail(v->e, TN_EINTERNAL, "shard.sim", (loc){0},
+			"%s reads element %lld of %s", v->label,
+			(long long)at, t->name);
+	v->r->local_reads++;
+	if (v->mine[tensor].here[at])
+		return load(t, v->mine[tensor].data, at);
+	if (v->masked != tensor)
+		env_fail(v->e, TN_EINTERNAL, "shard.sim", (loc){0},
+			"%s reads element %lld of %s, which is elsewhere",
+			v->label, (long long)at, t->name);
+	if (dtype_is_float(t->dtype))
+		zero.f = -0.0; /* what a sum leaves as it is, -0 too */
+	return zero;
+}
+
+static int64_t data_index(void *arg, int64_t fun, int64_t at)
+{
+	return read_element(arg, (int32_t)fun, at).i;
+}
+
+static int64_t form_value(sim *v, const ix_form *f)
+{
+	return ix_eval(f, v->point, data_index, v);
+}
+
+static ir_number value(sim *v, const expr *e)
+{
+	ir_number r = {0}, arg[IR_MAX_ARGS] = {{0}};
+
+	switch (e->kind) {
+	case EX_CONST:
+		if (dtype_is_float(e->dtype))
+			r.f = e->c.f;
+		else
+			r.i = e->c.i;
+		break;
+	case EX_INDEX:
+		r.i = form_value(v, e->form);
+		break;
+	case EX_READ:
+		r = read_element(v, e->tensor, form_value(v, e->form));
+		break;
+	case EX_CALL:
+		for (int32_t i = 0; i < e->n_args; i++)
+			arg[i] = value(v, e->arg[i]);
+		r = ir_scalar_eval(
+			e->fn, e->arg[e->n_args - 1]->dtype, arg);
+		if (dtype_is_float(e->dtype))
+			r.f = ir_round(e->dtype, r.f);
+		else
+			r.i = ir_wrap(e->dtype, r.i);
+		break;
+	case EX_SELECT:
+		arg[0] = value(v, e->arg[0]);
+		r = value(v, e->arg[arg[0].i != 0 ? 1 : 2]);
+		break;
+	case EX_INSIDE:
+		r.i = form_value(v, e->form);
+		r.i = r.i >= e->lo && r.i < e->hi;
+		break;
+	case EX_CAST:
+		r = ir_cast(e->dtype, e->arg[0]->dtype, value(v, e->arg[0]));
+		break;
+	case EX_PARAM:
+		r = v->param[e->c.i];
+		break;
+	}
+	return r;
+}
+
+static void acc_of(const sim *v, const sys_eqn *e, tn_dtype *acc)
+{
+	tn_dtype t = tensor_of(v, e->out[0])->dtype;
+
+	for (int32_t k = 0; k < e->n_out; k++)
+		acc[k] = e->monoid == IR_SET ? t
+					     : ir_monoid_acc(e->monoid, k, t);
+}
+
+static void combine(sim *v, int32_t monoid, int32_t n, const tn_dtype *acc,
+	ir_number *far, const ir_number *next)
+{
+	ir_number param[2 * IR_MAX_COMP], r[IR_MAX_COMP];
+
+	for (int32_t k = 0; k < n; k++) {
+		param[k] = far[k];
+		param[IR_MAX_COMP + k] = next[k];
+	}
+	v->param = param;
+	for (int32_t k = 0; k < n; k++)
+		r[k] = value(v, ir_combine(v->s, monoid, k, acc));
+	v->param = NULL;
+	memcpy(far, r, (size_t)n * sizeof *r);
+}
+
+/* ---- the part of one process ---- */
+
+typedef struct part {
+	const shard_place *q; /* NULL: the whole */
+	const sys_eqn *e;
+	const shard_mesh *mesh;
+	int64_t process;
+	bool starts; /* it brings in the initial value */
+} part;
+
+static bool is_mine(const part *w, int32_t axis, int64_t x)
+{
+	return w->q == NULL ||
+		shard_owns(&w->q->axis[axis], w->mesh, w->process, x);
+}
+
+/* to the next point of axes from .. to - 1 that is this process's */
+static bool next_point(const part *w, int64_t *point, int32_t from, int32_t to)
+{
+	for (int32_t i = to - 1; i >= from; i--) {
+		while (++point[i] < w->e->axis[i].extent)
+			if (is_mine(w, i, point[i]))
+				return true;
+		for (point[i] = 0; !is_mine(w, i, point[i]);)
+			point[i]++;
+	}
+	return false;
+}
+
+static bool first_point(const part *w, int64_t *point, int32_t from, int32_t to)
+{
+	for (int32_t i = from; i < to; i++) {
+		point[i] = 0;
+		while (point[i] < w->e->axis[i].extent &&
+			!is_mine(w, i, point[i]))
+			point[i]++;
+		if (point[i] == w->e->axis[i].extent)
+			return false;
+	}
+	return true;
+}
+
+static void start(sim *v, const part *w, const tn_dtype *acc, ir_number *r)
+{
+	const sys_eqn *e = w->e;
+
+	for (int32_t k = 0; k < e->n_out; k++)
+		r[k] = value(v, e->init[k] != NULL && w->starts
+				? e->init[k]
+				: ir_identity(v->s, e->monoid, k, acc[k]));
+}
+
+static void finish(sim *v, const sys_eqn *e, const tn_dtype *acc, int64_t at,
+	const ir_number *r)
+{
+	for (int32_t k = 0; k < e->n_out; k++) {
+		const sys_tensor *t = tensor_of(v, e->out[k]);
+
+		store(t, v->mine[e->out[k]].data, at,
+			ir_cast(t->dtype, acc[k], r[k]));
+		v->mine[e->out[k]].here[at] = true;
+	}
+}
+
+static void pull(sim *v, const part *w, int64_t *point, int64_t at)
+{
+	const sys_eqn *e = w->e;
+	ir_number r[IR_MAX_COMP], next[IR_MAX_COMP];
+	tn_dtype acc[IR_MAX_COMP];
+
+	acc_of(v, e, acc);
+	if (e->monoid == IR_SET) {
+		r[0] = value(v, e->body[0]);
+		finish(v, e, acc, at, r);
+		return;
+	}
+	for (int32_t i = e->n_left; i < e->n_axes; i++)
+		point[i] = 0;
+	start(v, w, acc, r);
+	if (first_point(w, point, e->n_left, e->n_axes))
+		do {
+			for (int32_t k = 0; k < e->n_out; k++)
+				next[k] = value(v, e->body[k]);
+			combine(v, e->monoid, e->n_out, acc, r, next);
+		} while (next_point(w, point, e->n_left, e->n_axes));
+	finish(v, e, acc, at, r);
+}
+
+static void push(sim *v, const part *w, int64_t *point,
+	const shard_layout *makes)
+{
+	const sys_eqn *e = w->e;
+	int64_t numel = tensor_of(v, e->out[0])->numel;
+	ir_number *sum = arena_array(v->a, ir_number, numel * e->n_out);
+	ir_number next[IR_MAX_COMP];
+	tn_dtype acc[IR_MAX_COMP];
+
+	acc_of(v, e, acc);
+	for (int64_t at = 0; at < numel; at++) {
+		point[0] = at;
+		if (makes == NULL ||
+			shard_owns(makes, w->mesh, w->process, at))
+			start(v, w, acc, sum + at * e->n_out);
+	}
+	if (first_point(w, point, 0, e->n_axes))
+		do {
+			int64_t at = form_value(v, e->push);
+
+			for (int32_t k = 0; k < e->n_out; k++)
+				next[k] = value(v, e->body[k]);
+			if (makes != NULL &&
+				!shard_owns(makes, w->mesh, w->process, at))
+				env_fail(v->e, TN_EINTERNAL, "shard.sim",
+					(loc){0}, "%s writes element %lld, "
+					"which is elsewhere",
+					v->label, (long long)at);
+			combine(v, e->monoid, e->n_out, acc,
+				sum + at * e->n_out, next);
+		} while (next_point(w, point, 0, e->n_axes));
+	for (int64_t at = 0; at < numel; at++)
+		if (makes == NULL ||
+			shard_owns(makes, w->mesh, w->process, at))
+			finish(v, e, acc, at, sum + at * e->n_out);
+}
+
+static void opaque(sim *v, const sys_eqn *e)
+{
+	ir_type in[IR_MAX_OPERANDS], out[IR_MAX_OUT];
+	const void *in_data[IR_MAX_OPERANDS];
+	void *out_data[IR_MAX_OUT];
+
+	for (int32_t i = 0; i < e->n_opaque_in + e->n_out; i++) {
+		bool is_in = i < e->n_opaque_in;
+		int32_t t = is_in ? e->opaque_in[i]
+				  : e->out[i - e->n_opaque_in];
+		ir_type type = {.dtype = tensor_of(v, t)->dtype,
+			.rank = tensor_of(v, t)->rank};
+
+		memcpy(type.shape, tensor_of(v, t)->shape, sizeof type.shape);
+		if (is_in) {
+			in[i] = type;
+			in_data[i] = v->mine[t].data;
+		} else {
+			out[i - e->n_opaque_in] = type;
+			out_data[i - e->n_opaque_in] = v->mine[t].data;
+			memset(v->mine[t].here, 1,
+				(size_t)tensor_of(v, t)->numel);
+		}
+	}
+	e->opaque->run(v->e, in, in_data, out, out_data, e->opaque_attr);
+}
+
+static void run_part(sim *v, const part *w, const shard_layout *makes)
+{
+	const sys_eqn *e = w->e;
+	int64_t point[IR_MAX_AXES] = {0}, n = 1;
+
+	v->point = point;
+	v->label = e->label;
+	if (e->opaque != NULL) {
+		opaque(v, e);
+		return;
+	}
+	if (e->push != NULL) {
+		push(v, w, point, makes);
+		return;
+	}
+	for (int32_t i = 0; i < e->n_left; i++)
+		n *= e->axis[i].extent;
+	for (int64_t k = 0; k < n; k++) {
+		int64_t at = e->scan_step < 0 ? n - 1 - k : k, rest = at;
+		bool mine = true;
+
+		for (int32_t i = e->n_left - 1; i >= 0; i--) {
+			point[i] = rest % e->axis[i].extent;
+			rest /= e->axis[i].extent;
+			mine &= is_mine(w, i, point[i]);
+		}
+		if (mine)
+			pull(v, w, point, at);
+	}
+}
+
+/* ---- between processes ---- */
+
+static piece piece_new(arena *a, const sys_tensor *t)
+{
+	piece q = {.data = arena_alloc(a, (size_t)t->numel + 1,
+			   dtype_size(t->dtype)),
+		.here = arena_array(a, bool, t->numel + 1)};
+
+	/* nobody may use what is not there */
+	memset(q.data, 0xa5, (size_t)t->numel * dtype_size(t->dtype));
+	return q;
+}
+
+/* Everybody gets what `to` gives him, from himself or the first who has it. */
+static void bring(sim *v, int32_t tensor, piece *const *from,
+	const shard_layout *to, piece *const *out)
+{
+	const sys_tensor *t = tensor_of(v, tensor);
+	size_t size = dtype_size(t->dtype);
+
+	for (int64_t q = 0; q < v->n_processes; q++) {
+		piece dst = piece_new(v->a, t);
+
+		for (int64_t e = 0; e < t->numel; e++) {
+			int64_t src = q;
+
+			if (!shard_owns(to, v->p->mesh, q, e))
+				continue;
+			if (!from[q][tensor].here[e])
+				for (src = 0; src < v->n_processes; src++)
+					if (from[src][tensor].here[e])
+						break;
+			if (src == v->n_processes)
+				env_fail(v->e, TN_EINTERNAL, "shard.sim",
+					(loc){0}, "nobody has element %lld of %s",
+					(long long)e, t->name);
+			v->r->moved_bytes += src == q ? 0 : (int64_t)size;
+			memcpy((char *)dst.data + (size_t)e * size,
+				(char *)from[src][tensor].data +
+					(size_t)e * size,
+				size);
+			dst.here[e] = true;
+		}
+		out[q][tensor] = dst;
+	}
+}
+
+/* Is process b process a but for the axes in the mask? */
+static bool same_but(const sim *v, int64_t a, int64_t b, uint32_t mask)
+{
+	for (int32_t m = 0; m < v->p->mesh->n; m++)
+		if (!(mask >> m & 1) &&
+			shard_mesh_at(v->p->mesh, a, m) !=
+				shard_mesh_at(v->p->mesh, b, m))
+			return false;
+	return true;
+}
+
+/* Parts of sums over the axes of the mesh in the mask become the sum. */
+static void add_up(sim *v, const sys_eqn *e, uint32_t mask, int32_t monoid,
+	piece *const *at)
+{
+	tn_dtype acc[IR_MAX_COMP];
+	int64_t numel = tensor_of(v, e->out[0])->numel;
+
+	if (monoid == IR_SET)
+		env_fail(v->e, TN_EINTERNAL, "shard.sim", (loc){0},
+			"%s is no sum, but in parts", e->label);
+	for (int32_t k = 0; k < e->n_out; k++)
+		acc[k] = ir_monoid_acc(
+			monoid, k, tensor_of(v, e->out[0])->dtype);
+	for (int64_t q = 0; q < v->n_processes; q++) {
+		bool first = true;
+
+		/* whoever is the first of his group does it for all */
+		for (int64_t b = 0; b < q; b++)
+			first &= !same_but(v, q, b, mask);
+		for (int64_t x = 0; first && x < numel; x++) {
+			ir_number r[IR_MAX_COMP], next[IR_MAX_COMP];
+
+			if (!at[q][e->out[0]].here[x])
+				continue;
+			for (int64_t b = q; b < v->n_processes; b++) {
+				if (!same_but(v, q, b, mask))
+					continue;
+				for (int32_t k = 0; k < e->n_out; k++) {
+					const sys_tensor *t =
+						tensor_of(v, e->out[k]);
+
+					next[k] = ir_cast(acc[k], t->dtype,
+						load(t, at[b][e->out[k]].data,
+							x));
+				}
+				if (b == q)
+					memcpy(r, next, sizeof r);
+				else
+					combine(v, monoid, e->n_out, acc, r,
+						next);
+			}
+			for (int64_t b = q; b < v->n_processes; b++)
+				for (int32_t k = 0; k < e->n_out &&
+					same_but(v, q, b, mask);
+					k++) {
+					const sys_tensor *t =
+						tensor_of(v, e->out[k]);
+
+					store(t, at[b][e->out[k]].data, x,
+						ir_cast(t->dtype, acc[k],
+							r[k]));
+					v->r->moved_bytes += b == q ? 0
+						: 2 * (int64_t)dtype_size(
+							      t->dtype);
+				}
+		}
+	}
+}
+
+static void run_eqn(sim *v, int32_t number)
+{
+	const shard_place *q = &v->p->eqn[number];
+	const sys_eqn *e = &q->unit->e;
+	piece **work = arena_array(v->a, piece *, v->n_processes);
+	uint32_t mask = 0;
+	shard_layout makes = shard_makes(v->p, number);
+
+	for (int64_t b = 0; b < v->n_processes; b++)
+		work[b] = arena_array(v->a, piece, v->s->tensor.n + 1);
+	for (int32_t m = 0; m < v->p->mesh->n; m++)
+		if (shard_is_partial(v->p, number, m))
+			mask |= 1u << m;
+	for (int32_t r = 0; r < q->unit->n_reads; r++) {
+		int32_t t = q->unit->read[r].tensor;
+		shard_layout needs = shard_needs(v->p, number, t);
+
+		/* a scan reads what it makes */
+		if (work[0][t].data == NULL && t != e->out[0])
+			bring(v, t, v->at, &needs, work);
+	}
+	v->masked = q->masked;
+	for (int64_t b = 0; b < v->n_processes; b++) {
+		part w = {.q = e->opaque == NULL ? q : NULL,
+			.e = e,
+			.mesh = v->p->mesh,
+			.process = b,
+			.starts = true};
+
+		for (int32_t m = 0; m < v->p->mesh->n; m++)
+			if (mask >> m & 1)
+				w.starts &= shard_mesh_at(w.mesh, b, m) == 0;
+		for (int32_t k = 0; k < e->n_out; k++)
+			work[b][e->out[k]] =
+				piece_new(v->a, tensor_of(v, e->out[k]));
+		v->mine = work[b];
+		run_part(v, &w, &makes);
+	}
+	v->masked = -1;
+	if (mask != 0)
+		add_up(v, e, mask, q->masks != 0 ? IR_SUM : e->monoid, work);
+	for (int32_t k = 0; k < e->n_out; k++)
+		bring(v, e->out[k], work, &v->p->tensor[e->out[k]].have,
+			v->at);
+}
+
+/* ---- the whole ---- */
+
+static void load_inputs(sim *v, const void *const *input)
+{
+	for (int32_t i = 0; i < v->s->input.n; i++) {
+		int32_t t = v->s->input.at[i];
+		size_t size = dtype_size(tensor_of(v, t)->dtype);
+
+		for (int64_t q = 0; q < v->n_processes; q++) {
+			piece w = piece_new(v->a, tensor_of(v, t));
+
+			for (int64_t e = 0; e < tensor_of(v, t)->numel; e++) {
+				w.here[e] = v->p == NULL ||
+					shard_owns(&v->p->tensor[t].have,
+						v->p->mesh, q, e);
+				if (w.here[e])
+					memcpy((char *)w.data +
+							(size_t)e * size,
+						(const char *)input[i] +
+							(size_t)e * size,
+						size);
+			}
+			v->at[q][t] = w;
+		}
+	}
+}
+
+static void *gather(sim *v, int32_t tensor)
+{
+	const sys_tensor *t = tensor_of(v, tensor);
+	size_t size = dtype_size(t->dtype);
+	char *whole = arena_alloc(v->a, (size_t)t->numel + 1, size);
+
+	for (int64_t e = 0; e < t->numel; e++) {
+		const char *first = NULL;
+
+		for (int64_t q = 0; q < v->n_processes; q++) {
+			const char *one = (char *)v->at[q][tensor].data +
+				(size_t)e * size;
+
+			if (!v->at[q][tensor].here[e])
+				continue;
+			if (first != NULL && memcmp(first, one, size) != 0)
+				env_fail(v->e, TN_EINTERNAL, "shard.sim",
+					(loc){0}, "copies of element %lld of "
+					"%s differ",
+					(long long)e, t->name);
+			first = one;
+		}
+		if (first == NULL)
+			env_fail(v->e, TN_EINTERNAL, "shard.sim", (loc){0},
+				"nobody has element %lld of %s", (long long)e,
+				t->name);
+		memcpy(whole + (size_t)e * size, first, size);
+	}
+	return whole;
+}
+
+static sim sim_new(arena *a, ir_system *s, int64_t n, sim_result *r)
+{
+	sim v = {.a = a,
+		.e = arena_env(a),
+		.s = s,
+		.n_processes = n,
+		.r = r,
+		.masked = -1};
+
+	v.at = arena_array(a, piece *, n);
+	for (int64_t q = 0; q < n; q++)
+		v.at[q] = arena_array(a, piece, s->tensor.n + 1);
+	return v;
+}
+
+void **sim_run(
+	arena *a, shard_plan *p, const void *const *input, sim_result *r)
+{
+	sim v = sim_new(a, p->s, shard_mesh_size(arena_env(a), p->mesh), r);
+	void **whole = arena_array(a, void *, p->s->tensor.n + 1);
+
+	v.p = p;
+	load_inputs(&v, input);
+	for (int32_t i = 0; i < p->s->eqn.n; i++)
+		run_eqn(&v, i);
+	for (int32_t i = 0; i < p->s->tensor.n; i++)
+		whole[i] = gather(&v, i);
+	return whole;
+}
+
+void **sim_whole(arena *a, ir_system *s, const void *const *input)
+{
+	sim_result r = {0};
+	sim v = sim_new(a, s, 1, &r);
+	void **whole = arena_array(a, void *, s->tensor.n + 1);
+
+	load_inputs(&v, input);
+	for (int32_t i = 0; i < s->eqn.n; i++) {
+		const sys_eqn *e = &s->eqn.at[i];
+		part w = {.e = e, .starts = true};
+
+		for (int32_t k = 0; k < e->n_out; k++)
+			v.at[0][e->out[k]] =
+				piece_new(a, tensor_of(&v, e->out[k]));
+		v.mine = v.at[0];
+		run_part(&v, &w, NULL);
+	}
+	for (int32_t i = 0; i < s->tensor.n; i++)
+		whole[i] = v.at[0][i].data;
+	return whole;
+}

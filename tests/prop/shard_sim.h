@@ -1,0 +1,29 @@
+/*
+ * shard_sim.h: a system worked out by the processes of a mesh, in turn, in one
+ * process: the oracle of plans.
+ *
+ * Each process has arrays of its own in which only those elements exist that
+ * its layout gives it; it works out only its part of each equation, and an
+ * element that it reads and does not have is an error.
+ */
+#ifndef SHARD_SIM_H
+#define SHARD_SIM_H
+
+#include "shard/shard.h"
+
+typedef struct sim_result {
+	int64_t moved_bytes; /* between processes, sums included */
+	int64_t local_reads;
+} sim_result;
+
+/*
+ * input[i]: the whole input i. Returns the whole data of every tensor, put
+ * together from those who have it; checks that all of them have the same.
+ * Throws TN_EINTERNAL [shard.sim].
+ */
+void **sim_run(arena *a, shard_plan *p, const void *const *input,
+	sim_result *r);
+/* the same by one process */
+void **sim_whole(arena *a, ir_system *s, const void *const *input);
+
+#endif
