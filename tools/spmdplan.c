@@ -22,8 +22,6 @@
  */
 #include "shard_sim.h"
 
-#include "grad/grad.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -222,36 +220,6 @@ static void check_values(arena *a, str *o, shard_plan *p)
 	str_printf(o, "values ok\n");
 }
 
-/* ---- gradients ---- */
-
-static ir_program *gradient(arena *a, const ir_program *f)
-{
-	const ir_call *c = &f->call.at[0];
-	ir_program *g = ir_program_new(a, f->table);
-	int32_t arg[IR_MAX_OPERANDS], n = c->n_args, fwd = -1;
-	const grad_rule *r = grad_adjoint(a, f->table, c->inst,
-		((uint64_t)1 << n) - 1, 1);
-
-	for (int32_t i = 0; i <= n; i++)
-		ir_program_input(g, arena_printf(a, "i%d", i),
-			f->value.at[i < n ? c->arg[i] : c->result[0]].type,
-			(loc){0});
-	for (int32_t i = 0; i < n; i++)
-		arg[i] = i;
-	for (int32_t i = 0; i < r->n_operands; i++)
-		if (r->operand[i].from == GRAD_RESULT && fwd < 0)
-			fwd = ir_program_inst(
-				g, c->inst, n, arg, NULL, (loc){0});
-	for (int32_t i = 0; i < r->n_operands; i++)
-		arg[i] = r->operand[i].from == GRAD_OPERAND ? r->operand[i].i
-			: r->operand[i].from == GRAD_SEED   ? n
-				: g->call.at[fwd].result[r->operand[i].i];
-	fwd = ir_program_inst(g, r->inst, r->n_operands, arg, NULL, (loc){0});
-	for (int32_t i = 0; i < r->n_results; i++)
-		ir_program_output(g, g->call.at[fwd].result[i]);
-	return g;
-}
-
 struct job {
 	const struct one_case *c;
 	str *o;
@@ -267,7 +235,7 @@ static void solve(arena *a, void *arg)
 	shard_plan *p;
 
 	if (c->gradient)
-		g = gradient(a, g);
+		g = sim_gradient(a, g);
 	p = shard_plan_new(a, ir_lower(a, ix_new(a), g), &c->mesh);
 	for (int32_t i = 0; i < c->n; i++)
 		annotate(arena_env(a), p, &c->map[i]);

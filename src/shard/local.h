@@ -29,8 +29,9 @@ int32_t place_from_read(shard_plan *p, const shard_place *q, int32_t read,
 /* the same of the result */
 int32_t place_from_result(const shard_place *q, const shard_layout *l,
 	int32_t mesh_axis, place_part *part);
-/* all of them or none; false: none */
-bool place_add(shard_place *q, int32_t n, const place_part *part);
+/* All of them or none; all of one axis of the mesh. false: none. */
+bool place_add(shard_place *q, const shard_mesh *m, int32_t n,
+	const place_part *part);
 /* what a read needs of its tensor */
 shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read);
 

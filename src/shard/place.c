@@ -242,11 +242,32 @@ static bool is_left(const eqn_unit *u, int32_t axis)
 	return axis < u->e.n_left && u->stride[axis] > 0;
 }
 
-bool place_add(shard_place *q, int32_t n, const place_part *part)
+/* Do the pieces tell each place on the axis of the mesh from the others? Only
+ * then is every part of a sum worked out once. */
+static bool tells_all(const shard_mesh *m, int32_t n, const place_part *part)
+{
+	int64_t told = 1;
+	bool more = true;
+
+	while (more && told < m->extent[part[0].tag.mesh]) {
+		more = false;
+		for (int32_t i = 0; i < n && !more; i++)
+			if (part[i].tag.mult == told && part[i].tag.count > 1) {
+				told *= part[i].tag.count;
+				more = true;
+			}
+	}
+	return more || told >= m->extent[part[0].tag.mesh];
+}
+
+bool place_add(shard_place *q, const shard_mesh *m, int32_t n,
+	const place_part *part)
 {
 	const eqn_unit *u = q->unit;
 
 	if (n == 0)
+		return false;
+	if (!is_left(u, part[0].axis) && !tells_all(m, n, part))
 		return false;
 	for (int32_t i = 0; i < n; i++) {
 		const shard_tag *t = &part[i].tag;
@@ -361,7 +382,10 @@ shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read)
 			if (t->within >= 0) {
 				out.within = layout_find(
 					&l, axis->tag[t->within].mesh);
-				if (out.within < 0 || out.block != t->block)
+				if (out.within < 0 || out.block != t->block ||
+					l.tag[out.within].lo != out.lo ||
+					l.tag[out.within].block !=
+						axis->tag[t->within].block)
 					continue;
 				out.hi = out.lo * (t->hi / t->lo);
 			}

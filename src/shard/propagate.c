@@ -117,7 +117,8 @@ static bool mask(shard_plan *p, shard_place *q, int32_t read, int32_t tag)
 	const shard_tag *t = &p->tensor[tensor].have.tag[tag];
 	eqn_digit d = {.axis = 0, .lo = t->lo, .hi = t->hi};
 
-	if (t->within >= 0 || !stands_alone(u, read) ||
+	if (t->within >= 0 || t->mult != 1 ||
+		t->count < p->mesh->extent[t->mesh] || !stands_alone(u, read) ||
 		p->s->tensor.at[u->e.out[0]].dtype == TN_BOOL)
 		return false;
 	if (eqn_judge(p->graph, eqn_join(p->graph, NULL, u, read), d) !=
@@ -130,6 +131,27 @@ static bool mask(shard_plan *p, shard_place *q, int32_t read, int32_t tag)
 
 /* ---- one equation ---- */
 
+/* The cuts of one axis of the mesh together: pieces of it may cut several. */
+static bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh)
+{
+	const shard_layout *l = &p->tensor[q->unit->read[read].tensor].have;
+	place_part part[SHARD_MAX_TAGS], one[SHARD_MAX_TAGS];
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < l->n; i++) {
+		int32_t k;
+
+		if (l->tag[i].mesh != mesh)
+			continue;
+		k = place_from_read(p, q, read, l, i, one);
+		if (n + k > SHARD_MAX_TAGS)
+			return false;
+		memcpy(part + n, one, (size_t)k * sizeof *one);
+		n += k;
+	}
+	return place_add(q, p->mesh, n, part);
+}
+
 static bool take_reads(shard_plan *p, shard_place *q, bool data)
 {
 	const eqn_unit *u = q->unit;
@@ -140,22 +162,25 @@ static bool take_reads(shard_plan *p, shard_place *q, bool data)
 		const shard_layout *l = &p->tensor[tensor].have;
 
 		for (int32_t i = 0; i < l->n; i++) {
-			place_part part[SHARD_MAX_TAGS];
-			int32_t mesh = l->tag[i].mesh, n;
-			bool added;
+			int32_t mesh = l->tag[i].mesh;
 
 			if (place_uses(q, mesh))
 				continue;
-			n = data ? 0 : place_from_read(p, q, r, l, i, part);
-			added = data ? mask(p, q, r, i)
-				     : place_add(q, n, part);
-			if (added)
-				note(p, q, mesh,
-					p->s->tensor.at[tensor].name);
-			changed |= added;
+			if (data ? !mask(p, q, r, i)
+				 : !take_read(p, q, r, mesh))
+				continue;
+			note(p, q, mesh, p->s->tensor.at[tensor].name);
+			changed = true;
 		}
 	}
 	return changed;
+}
+
+static bool same_tag(const shard_tag *a, const shard_tag *b)
+{
+	return a->mesh == b->mesh && a->mult == b->mult &&
+		a->count == b->count && a->lo == b->lo && a->hi == b->hi &&
+		a->block == b->block;
 }
 
 static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
@@ -174,9 +199,11 @@ static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
 		if (before >> g.mesh & 1 || t->partial[g.mesh] >= 0)
 			continue;
 		if (g.within >= 0) {
-			g.within = layout_find(
-				&t->have, l->tag[g.within].mesh);
-			if (g.within < 0)
+			const shard_tag *outer = &l->tag[g.within];
+
+			g.within = layout_find(&t->have, outer->mesh);
+			if (g.within < 0 ||
+				!same_tag(outer, &t->have.tag[g.within]))
 				continue;
 		}
 		changed |= layout_add(&t->have, g);
@@ -199,7 +226,7 @@ static bool take_result(shard_plan *p, shard_place *q)
 				continue;
 			n = place_from_result(
 				q, &p->tensor[out].have, m, part);
-			if (!place_add(q, n, part))
+			if (!place_add(q, p->mesh, n, part))
 				continue;
 			note(p, q, m, p->s->tensor.at[out].name);
 			changed = true;
@@ -293,13 +320,6 @@ void shard_propagate(shard_plan *p)
 
 /* ---- what an equation needs ---- */
 
-static bool same_tag(const shard_tag *a, const shard_tag *b)
-{
-	return a->mesh == b->mesh && a->mult == b->mult &&
-		a->count == b->count && a->lo == b->lo && a->hi == b->hi &&
-		a->block == b->block;
-}
-
 shard_layout shard_common(const shard_layout *a, const shard_layout *b)
 {
 	shard_layout l = shard_replicated(a->numel);
@@ -335,11 +355,12 @@ shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor)
 		l = first ? one : shard_common(&l, &one);
 		first = false;
 	}
+	/* all of these cuts of the tensor are there, on one run, too */
 	for (int32_t m = 0; m < p->mesh->n && q->masked == tensor; m++) {
 		const shard_layout *have = &p->tensor[tensor].have;
 
-		if (q->masks >> m & 1)
-			layout_add(&l, have->tag[layout_find(have, m)]);
+		if (q->masks >> m & 1 && l.n < SHARD_MAX_TAGS)
+			l.tag[l.n++] = have->tag[layout_find(have, m)];
 	}
 	return l;
 }

@@ -8,6 +8,8 @@
  */
 #include "shard_sim.h"
 
+#include "grad/grad.h"
+
 typedef struct piece { /* a tensor at one process */
 	void *data;
 	bool *here;
@@ -26,6 +28,7 @@ typedef struct sim {
 	const int64_t *point;
 	const ir_number *param;
 	int32_t masked; /* tensor whose missing elements are zero; -1 */
+	ir_number *raw; /* sums under way, not yet rounded; NULL: they are whole */
 	const char *label;
 } sim;
 
@@ -79,8 +82,29 @@ static int64_t data_index(void *arg, int64_t fun, int64_t at)
 	return read_element(arg, (int32_t)fun, at).i;
 }
 
+/* Are data indices inside the ranges that their atoms state? */
+static void check_ranges(sim *v, const ix_form *f)
+{
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+		int64_t k;
+
+		if (t->f == NULL)
+			continue;
+		check_ranges(v, t->f);
+		if (t->kind != IX_FUN)
+			continue;
+		k = data_index(v, t->fun,
+			ix_eval(t->f, v->point, data_index, v));
+		if (k < t->lo || k >= t->hi)
+			env_fail(v->e, TN_ERANGE, "index.range", (loc){0},
+				"%s: index %lld", v->label, (long long)k);
+	}
+}
+
 static int64_t form_value(sim *v, const ix_form *f)
 {
+	check_ranges(v, f);
 	return ix_eval(f, v->point, data_index, v);
 }
 
@@ -215,6 +239,8 @@ static void finish(sim *v, const sys_eqn *e, const tn_dtype *acc, int64_t at,
 		store(t, v->mine[e->out[k]].data, at,
 			ir_cast(t->dtype, acc[k], r[k]));
 		v->mine[e->out[k]].here[at] = true;
+		if (v->raw != NULL)
+			v->raw[at * e->n_out + k] = r[k];
 	}
 }
 
@@ -264,6 +290,10 @@ static void push(sim *v, const part *w, int64_t *point,
 
 			for (int32_t k = 0; k < e->n_out; k++)
 				next[k] = value(v, e->body[k]);
+			if (at < 0 || at >= numel)
+				env_fail(v->e, TN_ERANGE, "index.range",
+					(loc){0}, "%s writes element %lld",
+					v->label, (long long)at);
 			if (makes != NULL &&
 				!shard_owns(makes, w->mesh, w->process, at))
 				env_fail(v->e, TN_EINTERNAL, "shard.sim",
@@ -397,7 +427,7 @@ static bool same_but(const sim *v, int64_t a, int64_t b, uint32_t mask)
 
 /* Parts of sums over the axes of the mesh in the mask become the sum. */
 static void add_up(sim *v, const sys_eqn *e, uint32_t mask, int32_t monoid,
-	piece *const *at)
+	piece *const *at, ir_number *const *raw)
 {
 	tn_dtype acc[IR_MAX_COMP];
 	int64_t numel = tensor_of(v, e->out[0])->numel;
@@ -422,14 +452,8 @@ static void add_up(sim *v, const sys_eqn *e, uint32_t mask, int32_t monoid,
 			for (int64_t b = q; b < v->n_processes; b++) {
 				if (!same_but(v, q, b, mask))
 					continue;
-				for (int32_t k = 0; k < e->n_out; k++) {
-					const sys_tensor *t =
-						tensor_of(v, e->out[k]);
-
-					next[k] = ir_cast(acc[k], t->dtype,
-						load(t, at[b][e->out[k]].data,
-							x));
-				}
+				for (int32_t k = 0; k < e->n_out; k++)
+					next[k] = raw[b][x * e->n_out + k];
 				if (b == q)
 					memcpy(r, next, sizeof r);
 				else
@@ -459,6 +483,7 @@ static void run_eqn(sim *v, int32_t number)
 	const shard_place *q = &v->p->eqn[number];
 	const sys_eqn *e = &q->unit->e;
 	piece **work = arena_array(v->a, piece *, v->n_processes);
+	ir_number **raw = arena_array(v->a, ir_number *, v->n_processes);
 	uint32_t mask = 0;
 	shard_layout makes = shard_makes(v->p, number);
 
@@ -490,11 +515,16 @@ static void run_eqn(sim *v, int32_t number)
 			work[b][e->out[k]] =
 				piece_new(v->a, tensor_of(v, e->out[k]));
 		v->mine = work[b];
+		if (mask != 0)
+			v->raw = raw[b] = arena_array(v->a, ir_number,
+				q->unit->out_elems * e->n_out);
 		run_part(v, &w, &makes);
 	}
 	v->masked = -1;
+	v->raw = NULL;
 	if (mask != 0)
-		add_up(v, e, mask, q->masks != 0 ? IR_SUM : e->monoid, work);
+		add_up(v, e, mask, q->masks != 0 ? IR_SUM : e->monoid, work,
+			raw);
 	for (int32_t k = 0; k < e->n_out; k++)
 		bring(v, e->out[k], work, &v->p->tensor[e->out[k]].have,
 			v->at);
@@ -608,4 +638,37 @@ void **sim_whole(arena *a, ir_system *s, const void *const *input)
 	for (int32_t i = 0; i < s->tensor.n; i++)
 		whole[i] = v.at[0][i].data;
 	return whole;
+}
+
+/* ---- gradients ---- */
+
+ir_program *sim_gradient(arena *a, const ir_program *f)
+{
+	const ir_call *c = &f->call.at[0];
+	ir_program *g = ir_program_new(a, f->table);
+	int32_t arg[IR_MAX_OPERANDS], n = c->n_args, fwd = -1;
+	const grad_rule *r = grad_adjoint(a, f->table, c->inst,
+		((uint64_t)1 << n) - 1, 1);
+
+	if (r == NULL)
+		env_fail(arena_env(a), TN_EINVAL, "shard.gradient", (loc){0},
+			"nothing has a gradient");
+	for (int32_t i = 0; i <= n; i++)
+		ir_program_input(g, arena_printf(a, "i%d", i),
+			f->value.at[i < n ? c->arg[i] : c->result[0]].type,
+			(loc){0});
+	for (int32_t i = 0; i < n; i++)
+		arg[i] = i;
+	for (int32_t i = 0; i < r->n_operands; i++)
+		if (r->operand[i].from == GRAD_RESULT && fwd < 0)
+			fwd = ir_program_inst(
+				g, c->inst, n, arg, NULL, (loc){0});
+	for (int32_t i = 0; i < r->n_operands; i++)
+		arg[i] = r->operand[i].from == GRAD_OPERAND ? r->operand[i].i
+			: r->operand[i].from == GRAD_SEED   ? n
+				: g->call.at[fwd].result[r->operand[i].i];
+	fwd = ir_program_inst(g, r->inst, r->n_operands, arg, NULL, (loc){0});
+	for (int32_t i = 0; i < r->n_results; i++)
+		ir_program_output(g, g->call.at[fwd].result[i]);
+	return g;
 }

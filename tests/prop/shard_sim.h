@@ -25,5 +25,10 @@ void **sim_run(arena *a, shard_plan *p, const void *const *input,
 	sim_result *r);
 /* the same by one process */
 void **sim_whole(arena *a, ir_system *s, const void *const *input);
+/*
+ * The gradient of a program's first call, as a program: its operands and the
+ * cotangent of its first result to the cotangents of the operands.
+ */
+ir_program *sim_gradient(arena *a, const ir_program *f);
 
 #endif

@@ -1,0 +1,287 @@
+/*
+ * shard_prop.c: random programs and their gradients on random meshes, cut in
+ * random places: N processes make what one makes.
+ *
+ *     shard_prop [--seed S] [--count N] [--verbose]
+ *
+ * Any tensor may be annotated, with cuts of any axes in any blocks, so that
+ * shards are uneven and processes own nothing. Each process has only the
+ * elements that its layout gives it, and a read of another one fails
+ * (shard_sim.h). Values may differ as far as rounding in another order may
+ * take them (shadow.c).
+ */
+#include "prop.h"
+#include "shard_sim.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_COST = 6000 };
+
+typedef struct tally {
+	int64_t passed, skipped, cut, partial, masked, moved;
+	int64_t exact, bounded, any;
+} tally;
+
+typedef struct trial {
+	uint64_t seed, index;
+	bool verbose;
+	tally *n;
+	env *e;
+	arena *a;
+	rng r;
+	ir_program *p;
+	ir_system *s;
+	shard_mesh mesh;
+	shard_plan *plan;
+	const void *const *in;
+	void **whole, **parts;
+	shadow_run bound;
+} trial;
+
+static shard_mesh draw_mesh(rng *r)
+{
+	shard_mesh m = {.n = (int32_t)rng_range(r, 1, 3)};
+	int64_t left = 8;
+
+	for (int32_t i = 0; i < m.n; i++) {
+		m.extent[i] = rng_range(r, 1, i == 0 ? left : left < 4 ? left : 4);
+		left /= m.extent[i];
+	}
+	return m;
+}
+
+/* Cuts of one tensor: each axis of the mesh may cut any axis in any blocks. */
+static void draw_cuts(trial *x, int32_t tensor)
+{
+	const sys_tensor *t = &x->s->tensor.at[tensor];
+	shard_layout l = shard_replicated(t->numel);
+
+	for (int32_t m = 0; m < x->mesh.n && t->rank > 0; m++) {
+		int32_t k = (int32_t)rng_below(&x->r, t->rank);
+		int64_t p = x->mesh.extent[m], n = t->shape[k], block = 0;
+
+		if (rng_percent(&x->r, 35) || n < 2 || p < 2)
+			continue;
+		/* the first cut of an axis: any blocks that are enough */
+		if (l.n == 0 && rng_percent(&x->r, 40))
+			block = rng_range(&x->r, (n + p - 1) / p, n);
+		shard_cut(x->e, &l, &x->mesh, t->rank, t->shape, k, m, block);
+	}
+	shard_annotate(x->plan, tensor, &l, rng_percent(&x->r, 30));
+}
+
+/* Data of the inputs: indices lie inside what they index. */
+static void fill(trial *x, prop_case *c)
+{
+	ir_system *s = ir_lower(x->a, ix_new(x->a), c->p);
+	int64_t *lo = arena_array(x->a, int64_t, s->tensor.n + 1);
+	int64_t *hi = arena_array(x->a, int64_t, s->tensor.n + 1);
+	int64_t *l = arena_array(x->a, int64_t, s->input.n + 1);
+	int64_t *h = arena_array(x->a, int64_t, s->input.n + 1);
+
+	compile_index_ranges(s, lo, hi);
+	for (int32_t i = 0; i < s->input.n; i++) {
+		l[i] = lo[s->input.at[i]];
+		h[i] = hi[s->input.at[i]];
+	}
+	fill_inputs(x->a, c, l, h);
+}
+
+static void prepare(void *arg)
+{
+	trial *x = arg;
+	ir_table *t = ir_table_new(x->a);
+	int32_t row = (int32_t)rng_below(&x->r, ir_table_n(t));
+	bool back = rng_percent(&x->r, 35);
+	prop_case *c = back
+		? draw_one_call(x->a, t, row, x->seed, x->index)
+		: draw_case(x->a, t, x->seed, x->index, NULL);
+
+	if (c == NULL || c->out_of_range || c->cost > MAX_COST)
+		env_fail(x->e, TN_EINVAL, "prop.skip", (loc){0}, "skipped");
+	for (int32_t i = 0; back && i < c->p->call.at[0].n_results; i++)
+		ir_program_output(c->p, c->p->call.at[0].result[i]);
+	fill(x, c);
+	x->p = c->p;
+	x->in = (const void *const *)c->in;
+	if (back) {
+		void **in;
+
+		x->p = sim_gradient(x->a, c->p);
+		in = arena_array(x->a, void *, x->p->input.n + 1);
+		for (int32_t i = 0; i < x->p->input.n; i++) {
+			const ir_type *q =
+				&x->p->value.at[x->p->input.at[i]].type;
+
+			in[i] = i < c->p->input.n
+				? c->in[i]
+				: arena_alloc(x->a, type_bytes(q) + 1, 1);
+			for (int64_t k = 0; i >= c->p->input.n &&
+				k < type_numel(q);
+				k++)
+				dtype_store_f64(q->dtype, in[i], k,
+					(double)rng_range(&x->r, -4, 4) / 2);
+		}
+		x->in = (const void *const *)in;
+	}
+	x->s = ir_lower(x->a, ix_new(x->a), x->p);
+	x->whole = sim_whole(x->a, x->s, x->in);
+	shadow_program(x->a, x->p, x->in, &x->bound);
+}
+
+static void shard(void *arg)
+{
+	trial *x = arg;
+	sim_result r = {0};
+
+	x->mesh = draw_mesh(&x->r);
+	x->plan = shard_plan_new(x->a, x->s, &x->mesh);
+	for (int32_t i = 0; i < x->s->tensor.n; i++) {
+		bool is_input = x->s->tensor.at[i].is_input;
+
+		if (rng_percent(&x->r, is_input ? 70 : 25))
+			draw_cuts(x, i);
+	}
+	shard_propagate(x->plan);
+	x->parts = sim_run(x->a, x->plan, x->in, &r);
+	x->n->moved += r.moved_bytes;
+}
+
+static double number_at(tn_dtype t, const void *data, int64_t i)
+{
+	return dtype_is_float(t) ? dtype_load_f64(t, data, i)
+				 : (double)dtype_load_i64(t, data, i);
+}
+
+static bool compare(trial *x)
+{
+	for (int32_t o = 0; o < x->p->output.n; o++) {
+		int32_t tensor = x->s->output.at[o];
+		const sys_tensor *t = &x->s->tensor.at[tensor];
+
+		for (int64_t i = 0; i < t->numel; i++) {
+			double v = number_at(t->dtype, x->whole[tensor], i);
+			double w = number_at(t->dtype, x->parts[tensor], i);
+			const shadow *s =
+				&x->bound.value[x->p->output.at[o]][i];
+
+			if (v == w || (isnan(v) && isnan(w))) {
+				x->n->exact++;
+			} else if (isinf(s->e)) {
+				x->n->any++;
+			} else if (fabs(v - w) <= 2 * s->e) {
+				x->n->bounded++;
+			} else {
+				printf("%s[%lld] is %.17g by one process, "
+				       "%.17g by all\n",
+					t->name, (long long)i, v, w);
+				return false;
+			}
+		}
+	}
+	return true;
+}
+
+static void show(trial *x)
+{
+	str s = str_new(x->a);
+
+	ir_system_print(&s, x->s);
+	for (int32_t i = 0; i < x->s->tensor.n; i++) {
+		str_printf(&s, "%s: ", x->s->tensor.at[i].name);
+		shard_layout_print(&s, &x->plan->tensor[i].have, &x->mesh);
+		str_add(&s, x->plan->tensor[i].fixed ? " fixed\n" : "\n");
+	}
+	for (int32_t i = 0; i < x->plan->why.n; i++)
+		str_printf(&s, "%s\n", x->plan->why.at[i]);
+	str_add(&s, "mesh");
+	for (int32_t i = 0; i < x->mesh.n; i++)
+		str_printf(&s, " %lld", (long long)x->mesh.extent[i]);
+	printf("%s\n", s.at);
+}
+
+static void count(trial *x)
+{
+	bool cut = false, partial = false, masked = false;
+
+	for (int32_t i = 0; i < x->s->eqn.n; i++)
+		for (int32_t m = 0; m < x->mesh.n; m++) {
+			const shard_place *q = &x->plan->eqn[i];
+
+			for (int32_t k = 0; k < q->unit->e.n_axes; k++)
+				cut |= q->axis[k].n > 0;
+			partial |= shard_is_partial(x->plan, i, m);
+			masked |= q->masks >> m & 1;
+		}
+	x->n->passed++;
+	x->n->cut += cut;
+	x->n->partial += partial;
+	x->n->masked += masked;
+}
+
+/* false: it failed */
+static bool try_one(uint64_t seed, uint64_t index, bool verbose, tally *n)
+{
+	trial x = {.seed = seed, .index = index, .verbose = verbose, .n = n};
+	bool ok = true;
+
+	x.e = env_new();
+	if (x.e == NULL)
+		return false;
+	x.a = arena_new(x.e);
+	x.r = rng_new(seed ^ 77, index);
+	if (env_run(x.e, prepare, &x) != TN_OK) {
+		if (verbose)
+			printf("%llu skipped: %s: %s\n",
+				(unsigned long long)index,
+				env_diag(x.e)->rule, env_diag(x.e)->text);
+		n->skipped++;
+	} else if (env_run(x.e, shard, &x) != TN_OK) {
+		printf("%s: %s\n", env_diag(x.e)->rule, env_diag(x.e)->text);
+		ok = false;
+	} else {
+		ok = compare(&x);
+	}
+	if (!ok) {
+		printf("program %llu of seed %llu fails\n",
+			(unsigned long long)index, (unsigned long long)seed);
+		show(&x);
+	} else if (x.parts != NULL) {
+		count(&x);
+	}
+	arena_free(x.a);
+	env_free(x.e);
+	return ok;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = 1;
+	int64_t n = 300, first = 0, failed = 0;
+	bool verbose = false;
+	tally t = {0};
+
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--verbose") == 0)
+			verbose = true;
+		else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
+			seed = strtoull(argv[++i], NULL, 10);
+		else if (i + 1 < argc && strcmp(argv[i], "--count") == 0)
+			n = strtoll(argv[++i], NULL, 10);
+		else if (i + 1 < argc && strcmp(argv[i], "--first") == 0)
+			first = strtoll(argv[++i], NULL, 10);
+	}
+	for (int64_t i = first; i < first + n && failed < 3; i++)
+		failed += !try_one(seed, (uint64_t)i, verbose, &t);
+	printf("%lld of them cut, %lld with partial results, %lld with reads "
+	       "of what each owns; elements: %lld equal, %lld within the "
+	       "bounds, %lld without a bound; %lld bytes moved\n",
+		(long long)t.cut, (long long)t.partial, (long long)t.masked,
+		(long long)t.exact, (long long)t.bounded, (long long)t.any,
+		(long long)t.moved);
+	printf("%lld passed, %lld failed, %lld skipped\n", (long long)t.passed,
+		(long long)failed, (long long)t.skipped);
+	return failed > 0 || t.cut * 3 < t.passed;
+}
