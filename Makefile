@@ -2,7 +2,8 @@
 # (tools/setup.sh says what and why), configures, builds, and does its work.
 #
 #   make build     build/tenon and the library
-#   make demo      a real program through every level, then run
+#   make demo      a GPT learns this project for a minute, writes, and reports
+#   make levels    a real program through every level, then run
 #   make check     everything that can fail; last line: N passed, N failed, N skipped
 #   make bench     generated kernels against hand-written loops
 #   make install   PREFIX=/usr/local DESTDIR=
@@ -11,7 +12,7 @@
 PREFIX ?= /usr/local
 BUILD = build
 
-.PHONY: build demo check bench install clean
+.PHONY: build demo levels check bench install clean
 
 build:
 	@tools/setup.sh build
@@ -20,6 +21,9 @@ build:
 
 demo: build
 	@tools/demo.sh
+
+levels: build
+	@tools/levels.sh
 
 check:
 	@tools/setup.sh check

@@ -21,6 +21,7 @@ struct tn_context {
 	settle_options settle; /* for tests */
 	bool poison;	       /* the same */
 	enum tensor_rule dropped; /* the same */
+	struct api_profile *profile; /* NULL: not asked for */
 	struct host *hosts;    /* functions in C that were called */
 };
 
@@ -60,6 +61,11 @@ run_jit *api_jit(tn_context *c);
 run_pool *api_pool(tn_context *c);
 /* Everything behind the program: passes, C compiler, memory, in arena a. */
 plan_exec *api_compile(tn_context *c, arena *a, compilation *m);
+
+/* The passes of a program up to a level. */
+compilation *api_made(tn_program *p, tn_level level);
+/* Is to be in the profile, if there is one; the arena is that of both. */
+void api_profile_add(tn_context *c, compilation *m, plan_exec *x);
 
 /* Text in memory of its own, as tn_text_free wants it. */
 char *api_text(tn_context *c, const str *s);

@@ -225,6 +225,11 @@ static compilation *make(tn_program *p, tn_level level)
 	return m;
 }
 
+compilation *api_made(tn_program *p, tn_level level)
+{
+	return make(p, level);
+}
+
 static void set_ranges(tn_program *p)
 {
 	ir_system *s = p->made->system;
@@ -282,6 +287,7 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 	run_compile(l.jit, text, n, l.lib);
 	x = plan_exec_new(a, m->plan, api_pool(c), find_function, &l);
 	add_stats(c, m);
+	api_profile_add(c, m, x);
 	return x;
 }
 

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-HEADERS = ["tenon.h", "tenon_nn.h"]
+HEADERS = ["tenon.h", "tenon_train.h", "tenon_nn.h"]
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 SECTION = re.compile(r"^/\* -{4} (.*?) -+ \*/$")
 
@@ -71,8 +71,8 @@ def main():
         with open(os.path.join(ROOT, "include", name)) as f:
             lines += f.read().split("\n")
     out = ["# The C interface", "",
-           "Made by `tools/api_md.py` from `include/tenon.h` and "
-           "`include/tenon_nn.h`, which it includes. The functions of "
+           "Made by `tools/api_md.py` from `include/tenon.h` and its parts, "
+           "`include/tenon_train.h` and `include/tenon_nn.h`. The functions of "
            "operations (`include/tenon_ops.h`) follow the table in "
            "[ops.md](ops.md): operands in the row's order, then its attributes; "
            "a list is a pointer and a number, and NULL is its default; several "

@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
-# demo.sh: one program through every level, then each example compiled and run.
+# demo.sh: the main job in about a minute: a small GPT learns the sources and
+# documents of this project, writes a few lines, and a page shows how it went.
 set -eu
 cd "$(dirname "$0")/.."
-PATH="$PWD/build:$PATH"
+steps=${STEPS:-120}
 
 show() {
 	printf '\n$ %s\n' "$*"
 	"$@"
 }
 
-first=examples/add_reduce.tn
-show cat "$first"
-for level in program system groups loops plan c; do
-	show tenon explain "$first" --level=$level
-done
-for example in examples/*.tn; do
-	show tenon run "$example"
-done
+rm -rf demo/model demo/report.html
+mkdir -p demo
+show build/tenon train --out demo/model --steps "$steps" --every 20 \
+	--sample 300 --report demo/report.html
+show build/tenon generate --model demo/model --prompt '/* ' --tokens 200
+printf '\nThe report, for any browser: %s/demo/report.html\n' "$PWD"

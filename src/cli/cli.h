@@ -72,6 +72,12 @@ void *cli_alloc(size_t n, size_t size);
 /* seconds on a clock that only goes forward */
 double cli_now(void);
 
+/* ---- report.c: pages for a browser ---- */
+
+/* json: {"title" or "train": .., "profile": of tn_profile_text}; else false,
+ * and it has been said */
+bool cli_report_write(const char *path, const char *json);
+
 /* ---- print.c: arrays as NumPy prints them ---- */
 
 /* "f32[2,3]" into out of n bytes */

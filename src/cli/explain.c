@@ -3,6 +3,7 @@
  *
  *     $ tenon explain --level=groups FILE.tn
  */
+#define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 
 #include <stdlib.h>
@@ -37,6 +38,32 @@ static int explain_level(
 	return CLI_OK;
 }
 
+/* The program part of a report, for a browser. */
+static int explain_page(tn_context *c, tn_program *p, const char *file,
+	const char *path)
+{
+	char *profile = NULL, *json = NULL;
+	size_t n = 0;
+	FILE *f;
+	int code = CLI_FAILED;
+
+	if (tn_program_profile(&profile, p) < 0) {
+		cli_diag(tn_context_diag(c));
+		return CLI_FAILED;
+	}
+	f = open_memstream(&json, &n);
+	if (f != NULL) {
+		fputs("{\"title\": ", f);
+		cli_json_text(f, file);
+		fprintf(f, ", \"profile\": %s}", profile);
+		if (fclose(f) == 0 && cli_report_write(path, json))
+			code = CLI_OK;
+	}
+	free(json);
+	tn_text_free(profile);
+	return code;
+}
+
 /* Without --level: all of them, each under its name. */
 static int explain_all(tn_context *c, tn_program *p, uint32_t flags)
 {
@@ -59,7 +86,7 @@ static int find_level(const char *name)
 
 static int run(const cli_command *self, int argc, char **argv)
 {
-	const char *file = NULL, *level = NULL;
+	const char *file = NULL, *level = NULL, *html = NULL;
 	cli_list dims = {0}, inputs = {0}, no_grad = {0};
 	bool indexes = false, json = false, no_fusion = false, dot = false;
 	bool split;
@@ -68,6 +95,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"dim", .list = &dims},
 		{"input", .list = &inputs},
 		{"indexes", .flag = &indexes},
+		{"html", .value = &html},
 		{"json", .flag = &json},
 		{"no-fusion", .flag = &no_fusion},
 		{"no-grad", .list = &no_grad},
@@ -114,6 +142,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		code = cli_split(self, c, m.program, &no_grad, dot, json);
 	else if (at >= 0)
 		code = explain_level(c, m.program, levels[at].level, flags);
+	else if (html != NULL)
+		code = explain_page(c, m.program, file, html);
 	else
 		code = explain_all(c, m.program, flags);
 out:
@@ -143,6 +173,8 @@ const cli_command cli_explain = {
 	"  --dot             split: as a Graphviz picture\n"
 	"  --indexes         loops: the solved index of every argument\n"
 	"  --json            the level as JSON\n"
+	"  --html OUT        instead of a level: a page for a browser with\n"
+	"                    kernels, loops, C, and reasons\n"
 	"  --no-fusion       every equation a kernel of its own\n"
 	"  --dim NAME=SIZE   size of a named dimension of an ONNX model\n"
 	"  --input NAME=FILE value of an input that its shapes depend on\n"

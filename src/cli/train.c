@@ -8,8 +8,7 @@
  * Lines go to standard output, a bar to standard error if that is a terminal.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
-#include "train/train.h"
+#include "train_run.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,24 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_FIELDS = 16, PATH_ROOM = 4096, N_VALID = 4, BAR = 24 };
-
-typedef struct run {
-	tn_context *c;
-	train_config k;
-	train_text text;
-	train_gpt *g;
-	tn_optimizer *opt;
-	tn_params *all;
-	train_state s;
-	const char *out;
-	int64_t until; /* the last step to do now */
-	int64_t *x, *y;
-	int64_t keep, n_sample;
-	bool json;
-	char saved[PATH_ROOM]; /* the newest checkpoint; "": none */
-	double busy, timed;    /* seconds in steps, of so many steps */
-} run;
+enum { MAX_FIELDS = 24, N_VALID = 4, BAR = 24 };
 
 static volatile sig_atomic_t told_to_stop;
 
@@ -221,7 +203,7 @@ static int diverged(run *r, double loss)
 
 /* ---- what is said ---- */
 
-static double rate(const run *r)
+double train_rate(const run *r)
 {
 	double tokens = (double)(r->k.accumulate * r->k.batch * r->k.context);
 
@@ -242,7 +224,7 @@ static void bar(const run *r, double loss)
 	line[BAR] = '\0';
 	cli_progress("[%s] %" PRId64 "/%" PRId64 "  loss %.4f  %.0f tokens/s  "
 		     "%" PRId64 ":%02d left",
-		line, r->s.step, r->k.steps, loss, rate(r), left / 60,
+		line, r->s.step, r->k.steps, loss, train_rate(r), left / 60,
 		(int)(left % 60));
 }
 
@@ -270,6 +252,14 @@ static void say_start(const run *r)
 	fflush(stdout);
 }
 
+/* For the report; without memory it goes without. */
+static void keep_step(run *r, double loss, double valid)
+{
+	if (r->told != NULL)
+		r->told[r->n_told++] = (struct told){r->s.step, loss, valid,
+			r->timed > 0 ? train_rate(r) : 0};
+}
+
 /* valid: NAN when it was not looked at */
 static void say_step(const run *r, double loss, double valid)
 {
@@ -281,14 +271,14 @@ static void say_step(const run *r, double loss, double valid)
 		cli_json_number(stdout, loss);
 		printf(", \"validation\": ");
 		cli_json_number(stdout, valid);
-		printf(", \"tokens_per_second\": %.0f}\n", rate(r));
+		printf(", \"tokens_per_second\": %.0f}\n", train_rate(r));
 	} else {
 		printf("step %" PRId64 " of %" PRId64 "  loss %.4f", r->s.step,
 			r->k.steps, loss);
 		if (!isnan(valid))
 			printf("  validation %.4f", valid);
 		if (r->timed > 0)
-			printf("  %.0f tokens/s", rate(r));
+			printf("  %.0f tokens/s", train_rate(r));
 		putchar('\n');
 	}
 	fflush(stdout);
@@ -318,7 +308,7 @@ static int say_sample(run *r)
 	} else {
 		printf("\nWhat it writes:\n%s\n", (const char *)text);
 	}
-	free(text);
+	r->wrote = (char *)text;
 	return CLI_OK;
 }
 
@@ -347,6 +337,12 @@ static int go(run *r)
 {
 	int64_t first = r->s.step;
 
+	if ((r->report != NULL || r->trace != NULL) &&
+		tn_profile_start(r->c) < 0)
+		return CLI_FAILED;
+	if (r->report != NULL)
+		r->told = cli_alloc(
+			(size_t)(r->until - first) + 1, sizeof *r->told);
 	say_start(r);
 	/* that the folder takes a checkpoint is known before the first step */
 	if (r->saved[0] == '\0' && !save(r, INFINITY))
@@ -370,6 +366,7 @@ static int go(run *r)
 		}
 		if (!isfinite(loss) || (look && !isfinite(valid)))
 			return diverged(r, isfinite(loss) ? valid : loss);
+		keep_step(r, loss, valid);
 		if (look || r->json || r->s.step == first + 1)
 			say_step(r, loss, valid);
 		else
@@ -383,8 +380,10 @@ static int go(run *r)
 			return CLI_FAILED;
 		}
 	}
-	return r->s.step == r->k.steps && r->n_sample > 0 ? say_sample(r)
-							  : CLI_OK;
+	if (r->s.step == r->k.steps && r->n_sample > 0 &&
+		say_sample(r) != CLI_OK)
+		return CLI_FAILED;
+	return train_report(r);
 }
 
 /* ---- beginning ---- */
@@ -530,6 +529,8 @@ static void end(run *r)
 	train_text_free(&r->text);
 	free(r->x);
 	free(r->y);
+	free(r->told);
+	free(r->wrote);
 	tn_context_free(r->c);
 }
 
@@ -579,8 +580,9 @@ static int train(const cli_command *self, int argc, char **argv)
 		{"from", .value = &from}, {"until", .value = &until},
 		{"keep", .value = &keep}, {"sample", .value = &sample},
 		{"threads", .value = &threads}, {"interp", .flag = &o.interp},
-		{"json", .flag = &r.json}};
-	int n = 10, code;
+		{"json", .flag = &r.json}, {"report", .value = &r.report},
+		{"trace", .value = &r.trace}};
+	int n = 12, code;
 
 	for (int i = 0; train_fields[i].name != NULL; i++)
 		options[n++] = (cli_option){
@@ -652,6 +654,9 @@ const cli_command cli_train = {
 	"  --threads N      0: one per CPU; the bits do not depend on it\n"
 	"  --interp         the slow interpreter: for tiny sizes\n"
 	"  --json           one JSON object a line, for every step\n"
+	"  --report FILE    a page for a browser: curves, where time goes, each\n"
+	"                   kernel as loops and as C, why edges are no kernel\n"
+	"  --trace FILE     a step and its compilation, for Perfetto\n"
 	"  --help           this text\n",
 	train,
 };

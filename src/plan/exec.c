@@ -12,6 +12,8 @@
  */
 #include "plan/private.h"
 
+#include <time.h>
+
 typedef void kernel_fn(void *const *p, void *scratch, void *local,
 	int64_t chunk, int64_t *err);
 
@@ -59,6 +61,7 @@ struct plan_exec {
 	int64_t *first; /* room for the intervals of the widest step */
 	const void *const *in; /* of the run in progress */
 	void **out; /* by output, params included */
+	plan_times *times; /* NULL: not asked for */
 };
 
 static void bind_types(plan_exec *x, struct bound *b)
@@ -144,6 +147,30 @@ plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 	x->first = arena_array(a, int64_t, widest + 1);
 	x->out = arena_array(a, void *, p->s->output.n + 1);
 	return x;
+}
+
+const plan_times *plan_exec_time(plan_exec *x)
+{
+	plan_times *t = x->times;
+	int32_t n = x->p->step.n;
+
+	if (t != NULL)
+		return t;
+	t = arena_make(x->a, plan_times);
+	t->n_steps = n;
+	t->total = arena_array(x->a, double, n + 1);
+	t->begin = arena_array(x->a, double, n + 1);
+	t->end = arena_array(x->a, double, n + 1);
+	x->times = t;
+	return t;
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 void *plan_exec_slab(const plan_exec *x)
@@ -358,9 +385,18 @@ void plan_exec_run(plan_exec *x, const void *const *in, void *const *out)
 	if (x->p->poison)
 		memset(x->slab, POISON, x->p->tensor_bytes);
 	for (int32_t s = 0; s < x->p->step.n; s++) {
+		if (x->times != NULL)
+			x->times->begin[s] = now();
 		run_step(x, &x->p->step.at[s]);
+		if (x->times != NULL) {
+			x->times->end[s] = now();
+			x->times->total[s] +=
+				x->times->end[s] - x->times->begin[s];
+		}
 		if (x->p->poison)
 			poison(x, s);
 	}
 	run_copies(x);
+	if (x->times != NULL)
+		x->times->n_runs++;
 }

@@ -107,6 +107,17 @@ typedef void plan_find(void *arg, int32_t unit, const char *name, void *fn);
 plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 	plan_find *find, void *arg);
 
+/* Wall time of steps, in seconds of a clock that only goes forward. */
+typedef struct plan_times {
+	int64_t n_runs;
+	int32_t n_steps;
+	double *total;	     /* of each step, over all runs */
+	double *begin, *end; /* of each step in the last run */
+} plan_times;
+
+/* Runs are timed from here on, in memory of the exec. */
+const plan_times *plan_exec_time(plan_exec *x);
+
 /*
  * One run. Throws TN_ERANGE [index.range] when an index read from data is
  * outside its tensor.

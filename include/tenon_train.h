@@ -1,0 +1,201 @@
+/*
+ * tenon_train.h: parameters by name, optimisers, and what a run took; part of
+ * tenon.h, which includes it.
+ *
+ *     tn_optimizer_add_all(opt, p);
+ *     tn_backward(loss, NULL);        tn_optimizer_step(opt);
+ */
+#ifndef TENON_TRAIN_H
+#define TENON_TRAIN_H
+
+/* ---- parameters by name ------------------------------------------------ */
+
+/**
+ * The tensors of a model by name, in the order in which they were added: what
+ * is trained, and statistics, which are only kept. Names are paths whose parts
+ * have dots between them: "block0.attention.query.weight".
+ */
+typedef struct tn_params tn_params;
+
+/** owner   *out is the caller's: tn_params_free, before its context */
+TN_API TN_MUST_USE tn_status tn_params_new(tn_params **out, tn_context *c);
+/** Ends the layers and the tensors that were made in it. NULL is fine. */
+TN_API void tn_params_free(tn_params *p);
+TN_API tn_context *tn_params_context(const tn_params *p);
+
+/**
+ * Until the leave that belongs to it, what is made has a name that begins with
+ * this one and a dot. Nests. The name is for printf: "block%d", i.
+ * errors  [params.name] empty, or too long
+ */
+#define tn_params_enter(p, ...)                                                \
+	tn_at_params_enter(__FILE__, __LINE__, p, __VA_ARGS__)
+TN_API tn_status tn_at_params_enter(const char *file, int32_t line,
+	tn_params *p, const char *format, ...) TN_PRINTF(4, 5);
+/** [params.name] when nothing was entered. */
+TN_API tn_status tn_params_leave(tn_params *p);
+
+/**
+ * A new parameter of zeros under this name; trained: with a gradient, and for
+ * tn_optimizer_add_all.
+ *
+ * errors  [params.name] empty, longer than 255 bytes, or there already
+ *         [params.dtype] trained, but no float   [tensor.shape]
+ * owner   the set's; NULL when it failed
+ */
+#define tn_params_make(p, name, dtype, rank, shape, trained)                   \
+	tn_at_params_make(                                                     \
+		__FILE__, __LINE__, p, name, dtype, rank, shape, trained)
+TN_API tn_tensor *tn_at_params_make(const char *file, int32_t line,
+	tn_params *p, const char *name, tn_dtype dtype, int32_t rank,
+	const int64_t *shape, bool trained);
+
+/**
+ * Adds a tensor of the caller's, which must live as long as the set. The same
+ * one may have several names: it is saved under each and trained once.
+ * errors  [params.name]   [params.dtype]
+ */
+#define tn_params_add(p, name, x, trained)                                     \
+	tn_at_params_add(__FILE__, __LINE__, p, name, x, trained)
+TN_API tn_status tn_at_params_add(const char *file, int32_t line, tn_params *p,
+	const char *name, tn_tensor *x, bool trained);
+
+TN_API int32_t tn_params_n(const tn_params *p);
+/** NULL when i is not a number of one. */
+TN_API const char *tn_params_name(const tn_params *p, int32_t i);
+TN_API tn_tensor *tn_params_at(const tn_params *p, int32_t i);
+TN_API bool tn_params_is_trained(const tn_params *p, int32_t i);
+/** By its whole name; NULL when there is none. */
+TN_API tn_tensor *tn_params_get(const tn_params *p, const char *name);
+
+/** Computes all of them: the end of a training step. */
+#define tn_params_eval(p) tn_at_params_eval(__FILE__, __LINE__, p)
+TN_API tn_status tn_at_params_eval(
+	const char *file, int32_t line, tn_params *p);
+
+/** What layers do that train in another way than they infer; true at first. */
+TN_API void tn_params_set_training(tn_params *p, bool training);
+TN_API bool tn_params_training(const tn_params *p);
+
+/** Zeroed memory that lives as long as p: for layers. NULL: out of memory. */
+TN_API void *tn_params_alloc(tn_params *p, size_t n_bytes);
+
+/** A word about a file; UTF-8. */
+typedef struct tn_pair {
+	const char *key, *value;
+} tn_pair;
+
+/**
+ * All of them, computed, as a .safetensors file with n words of metadata. The
+ * file appears whole or not at all, and is the same for the same values.
+ *
+ * errors  [safetensors.write]   [safetensors.name] no UTF-8, or twice the same
+ * since   0.1
+ */
+#define tn_params_save(p, path, metadata, n)                                   \
+	tn_at_params_save(__FILE__, __LINE__, p, path, metadata, n)
+TN_API tn_status tn_at_params_save(const char *file, int32_t line,
+	tn_params *p, const char *path, const tn_pair *metadata, int32_t n);
+
+/**
+ * Values from a .safetensors file, written where the tensors stand, without a
+ * gradient. Nothing is written unless all of it fits. strict false: tensors
+ * that only one side has are fine.
+ *
+ * errors  [params.missing] [params.unexpected] with the names
+ *         [params.type] with both shapes and dtypes   [safetensors.*]
+ * since   0.1
+ */
+#define tn_params_load(p, path, strict)                                        \
+	tn_at_params_load(__FILE__, __LINE__, p, path, strict)
+TN_API tn_status tn_at_params_load(const char *file, int32_t line,
+	tn_params *p, const char *path, bool strict);
+
+/**
+ * The word of a .safetensors file's metadata for a key; *out NULL: it has none.
+ * owner   *out is the caller's: tn_text_free
+ */
+TN_API TN_MUST_USE tn_status tn_safetensors_metadata(
+	char **out, tn_context *c, const char *path, const char *key);
+
+/* ---- optimisers -------------------------------------------------------- */
+
+/** Updates parameters by their gradients, with the state it needs for it. */
+typedef struct tn_optimizer tn_optimizer;
+
+/** Choices; start from TN_OPTIMIZER_OPTIONS_INIT. A row takes what it knows. */
+typedef struct tn_optimizer_options {
+	size_t n_bytes; /* sizeof(tn_optimizer_options) of the caller */
+	double lr;
+	double beta1, beta2, eps; /* adam, adamw, lamb; eps also the others */
+	double momentum;	  /* sgd_momentum */
+	double alpha;		  /* rmsprop */
+	double decay;		  /* of weights */
+	double clip_norm; /* limit of the norm of all gradients; 0: none */
+	bool nesterov;	  /* sgd_momentum */
+} tn_optimizer_options;
+
+#define TN_OPTIMIZER_OPTIONS_INIT                                              \
+	{                                                                      \
+		sizeof(tn_optimizer_options), 1e-3, 0.9, 0.999, 1e-8, 0.9,     \
+			0.99, 0, 0, false                                      \
+	}
+
+/**
+ * name    a row: sgd, sgd_momentum, adam, adamw, adagrad, rmsprop, lamb
+ * errors  TN_EINVAL another name, or options of another version
+ * owner   *out is the caller's: tn_optimizer_free, before its context
+ */
+TN_API TN_MUST_USE tn_status tn_optimizer_new(tn_optimizer **out,
+	tn_context *c, const char *name, const tn_optimizer_options *options);
+TN_API void tn_optimizer_free(tn_optimizer *o);
+/** p is updated from now on; its state begins at zero. */
+TN_API tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p);
+/** The same for all of a set that is trained and not there yet. */
+TN_API tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p);
+/** Records one update of everything that has a gradient, and forgets those. */
+TN_API tn_status tn_optimizer_step(tn_optimizer *o);
+TN_API void tn_optimizer_set_lr(tn_optimizer *o, double lr);
+TN_API int64_t tn_optimizer_steps(const tn_optimizer *o);
+/** The next step is number n + 1: of training that goes on. */
+TN_API void tn_optimizer_set_steps(tn_optimizer *o, int64_t n);
+/** State k of the i-th parameter. NULL: there is none. */
+TN_API tn_tensor *tn_optimizer_state(
+	const tn_optimizer *o, int32_t i, int32_t k);
+/**
+ * Adds all states to a set, to save and load them: state k of parameter NAME
+ * as NAME.state0 ..., of the i-th parameter without a name as i.state0.
+ * errors  [params.name]
+ */
+TN_API tn_status tn_optimizer_add_states(const tn_optimizer *o, tn_params *p);
+/** Rises linearly to lr within warmup steps, then falls as a cosine to least. */
+TN_API double tn_lr_cosine(int64_t step, int64_t warmup, int64_t total,
+	double lr, double least);
+
+/* ---- profiles ---------------------------------------------------------- */
+
+/**
+ * From here on, what is compiled is kept for tn_profile_text, and runs of it
+ * are timed, kernel by kernel. Costs two readings of a clock for each step.
+ *
+ * errors  TN_ENOMEM
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_profile_start(tn_context *c);
+
+/**
+ * What has run since tn_profile_start, one JSON object: for each program its
+ * kernels with their source operations, loops (MapExpr), time, bytes and flops,
+ * its functions as C, and the reason of every edge between kernels. With trace:
+ * the last run of each program and its compilation as a Chrome trace.
+ *
+ * owner   *out is the caller's: tn_text_free
+ * errors  TN_EINVAL [profile.start] it was not started
+ */
+TN_API TN_MUST_USE tn_status tn_profile_text(
+	char **out, tn_context *c, bool trace);
+
+/** The same object for one program, with times if it was compiled since. */
+TN_API TN_MUST_USE tn_status tn_program_profile(char **out, tn_program *p);
+
+#endif

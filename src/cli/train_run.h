@@ -1,0 +1,44 @@
+/*
+ * train_run.h: a training run, as train.c and train_report.c see it.
+ */
+#ifndef CLI_TRAIN_RUN_H
+#define CLI_TRAIN_RUN_H
+
+#include "cli.h"
+#include "train/train.h"
+
+enum { PATH_ROOM = 4096 };
+
+/* What a step said. */
+struct told {
+	int64_t step;
+	double loss, valid, rate;
+};
+
+typedef struct run {
+	tn_context *c;
+	train_config k;
+	train_text text;
+	train_gpt *g;
+	tn_optimizer *opt;
+	tn_params *all;
+	train_state s;
+	const char *out;
+	int64_t until; /* the last step to do now */
+	int64_t *x, *y;
+	int64_t keep, n_sample;
+	bool json;
+	char saved[PATH_ROOM]; /* the newest checkpoint; "": none */
+	double busy, timed;    /* seconds in steps, of so many steps */
+	const char *report, *trace; /* files to write at the end; or NULL */
+	struct told *told; /* (n_told) what each step said, for the report */
+	size_t n_told;
+	char *wrote; /* the sample */
+} run;
+
+/* Tokens a second so far. */
+double train_rate(const run *r);
+/* The files that were asked for. */
+int train_report(run *r);
+
+#endif
