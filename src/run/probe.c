@@ -29,7 +29,7 @@
 
 #define FORMAT "1" /* of what is kept; objects of another are not found */
 
-static const char *const base_flags[] = {"-std=gnu11", "-O3", "-fPIC",
+static const char *const base_flags[] = {"-std=gnu11", "-O2", "-fPIC",
 	"-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
 	"-fno-strict-aliasing", "-fopenmp-simd", "-fno-stack-protector",
 	"-fno-asynchronous-unwind-tables",
