@@ -155,4 +155,91 @@ shard_layout shard_makes(shard_plan *p, int32_t eqn);
 /* is the equation cut along this axis of the mesh, and one of its sums is? */
 bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis);
 
+/* ---- link: between processes (link_threads.c, link_mpi.c) ----------------- */
+
+/*
+ * What a process knows of the others. `what` names the operation under way, for
+ * messages and for the check that both sides are in the same one: give it a
+ * text that is the same on every process. All throw [shard.link] on every
+ * process, with the process and the operation, when one has ended, fails, or
+ * is in another operation; within 30 seconds.
+ */
+typedef struct shard_link shard_link;
+struct shard_link {
+	const char *name; /* "threads", "mpi" */
+	int64_t (*rank)(shard_link *l);
+	int64_t (*size)(shard_link *l);
+	/* data must stay until wait */
+	void (*send)(shard_link *l, env *e, int64_t to, const void *data,
+		size_t n, const char *what);
+	void (*receive)(shard_link *l, env *e, int64_t from, void *data,
+		size_t n, const char *what);
+	/* until all sent and expected so far is there */
+	void (*wait)(shard_link *l, env *e, const char *what);
+	void (*barrier)(shard_link *l, env *e, const char *what);
+	void (*broadcast)(shard_link *l, env *e, int64_t from, void *data,
+		size_t n, const char *what);
+	/* throws [shard.differ] on all unless all have the same value */
+	void (*agree)(shard_link *l, env *e, uint64_t value, const char *what);
+	/* ends the operations of all others with this text */
+	void (*stop)(shard_link *l, const char *text);
+	void (*close)(shard_link *l);
+};
+
+/* n processes in one, each a thread of its caller; freed after all are closed */
+typedef struct shard_world shard_world;
+shard_world *shard_world_new(int64_t n); /* NULL: no memory */
+shard_link *shard_world_link(shard_world *w, int64_t rank);
+void shard_world_patience(shard_world *w, int64_t milliseconds); /* of wait */
+void shard_world_free(shard_world *w);
+/*
+ * The processes that mpirun started; once in a process. Throws [shard.mpi] if
+ * no MPI library can be loaded. Close it before the process ends.
+ */
+shard_link *shard_mpi_link(arena *a);
+
+/* ---- move: from one layout to another (move.c) ---------------------------- */
+
+/*
+ * The elements of a process lie densely in the order of their numbers. A move
+ * is worked out by every process for itself, from layouts alone; nothing but
+ * elements is sent, and each element at most once to each who lacks it.
+ */
+typedef struct shard_parcel {
+	int64_t peer; /* process; the own one: a copy */
+	int32_t n;
+	const shard_run *run; /* in the sender's or the receiver's array */
+	int64_t elems;
+} shard_parcel;
+typedef struct shard_move {
+	int32_t n_send, n_receive;
+	const shard_parcel *send, *receive; /* by peer; copies are in both */
+	int64_t from_elems, to_elems;	    /* of this process */
+	int64_t sent;			    /* elements that leave it */
+} shard_move;
+
+/* of process `rank`, with what all have and all need, by process */
+shard_move shard_move_new(arena *a, const shard_mesh *m, int64_t rank,
+	const shard_layout *from, const shard_runs *have,
+	const shard_runs *need);
+/* bytes by element: size */
+void shard_move_run(arena *scratch, shard_link *l, const shard_move *v,
+	size_t size, const void *from, void *to, const char *what);
+
+/* far[i] = far[i] (+) next[i] for n elements */
+typedef void shard_combine(void *arg, int64_t n, void *far, const void *next);
+/*
+ * Element data of `from` to `to`. mask: axes of the mesh along which each
+ * process holds a part of the result (bit m: axis m), to be combined in the
+ * order of the processes; 0: none. Returns the new local data. sent: bytes
+ * that left this process; NULL: not asked.
+ */
+void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
+	const shard_layout *from, uint32_t mask, const shard_layout *to,
+	size_t size, const void *data, shard_combine *combine, void *arg,
+	const char *what, int64_t *sent);
+/* "slice", "all-gather", "all-to-all", "reduce-scatter", "all-reduce", "nothing" */
+const char *shard_move_name(const shard_mesh *m, const shard_layout *from,
+	uint32_t mask, const shard_layout *to);
+
 #endif

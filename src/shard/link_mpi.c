@@ -1,0 +1,520 @@
+/*
+ * link_mpi.c: processes started by mpirun.
+ *
+ * The MPI library is loaded when it is asked for, so that nothing needs it to
+ * be there: Open MPI or MPICH, whose handles are pointers and integers, and
+ * which are told apart by their symbols. Only point-to-point calls are used:
+ * each message is preceded by a small one that says what it is, so that two
+ * processes in different operations fail instead of taking each other's data,
+ * and all waiting is a poll with a time limit that also hears of failures.
+ */
+#include "shard/shard.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { TAG_HEAD = 71, TAG_DATA, TAG_STOP, ANY_OPEN = -1, ANY_MPICH = -2 };
+enum { CHUNK = 1 << 30 }; /* bytes of one message: counts are int */
+
+typedef union handle {
+	void *p; /* Open MPI */
+	int i;	 /* MPICH */
+} handle;
+
+/* Both kinds of calls; only those of the library that was found are set. */
+typedef struct api {
+	bool mpich;
+	handle world, byte;
+	int (*init)(int *, char ***);
+	int (*initialized)(int *);
+	int (*finalize)(void);
+	int (*rank_p)(void *, int *), (*rank_i)(int, int *);
+	int (*size_p)(void *, int *), (*size_i)(int, int *);
+	int (*isend_p)(const void *, int, void *, int, int, void *, void **);
+	int (*isend_i)(const void *, int, int, int, int, int, int *);
+	int (*irecv_p)(void *, int, void *, int, int, void *, void **);
+	int (*irecv_i)(void *, int, int, int, int, int, int *);
+	int (*test_p)(void **, int *, void *), (*test_i)(int *, int *, void *);
+	int (*iprobe_p)(int, int, void *, int *, void *);
+	int (*iprobe_i)(int, int, int, int *, void *);
+	int (*quit_p)(void *, int), (*quit_i)(int, int);
+} api;
+
+typedef struct head {
+	char what[88];
+	uint64_t n;
+} head;
+
+typedef struct pending {
+	struct pending *next;
+	handle request;
+	head *owned; /* freed when it is done */
+} pending;
+
+typedef struct request {
+	struct request *next;
+	int64_t from;
+	void *data;
+	size_t n;
+} request;
+
+typedef struct mpi_link {
+	shard_link link;
+	api f;
+	int64_t rank, size, patience;
+	bool started, failed, closed;
+	pending *sent;
+	request *first, **last;
+} mpi_link;
+
+/* ---- calls of either library ---- */
+
+static void post(mpi_link *m, const void *data, size_t n, int64_t to, int tag,
+	handle *r)
+{
+	const api *f = &m->f;
+
+	if (f->mpich)
+		f->isend_i(data, (int)n, f->byte.i, (int)to, tag, f->world.i,
+			&r->i);
+	else
+		f->isend_p(data, (int)n, f->byte.p, (int)to, tag, f->world.p,
+			&r->p);
+}
+
+static void expect(
+	mpi_link *m, void *data, size_t n, int64_t from, int tag, handle *r)
+{
+	const api *f = &m->f;
+
+	if (f->mpich)
+		f->irecv_i(data, (int)n, f->byte.i, (int)from, tag, f->world.i,
+			&r->i);
+	else
+		f->irecv_p(data, (int)n, f->byte.p, (int)from, tag, f->world.p,
+			&r->p);
+}
+
+static bool is_done(mpi_link *m, handle *r)
+{
+	int done = 0;
+
+	/* no status is wanted: a null pointer, or MPICH's 1 */
+	if (m->f.mpich)
+		m->f.test_i(&r->i, &done, (void *)1);
+	else
+		m->f.test_p(&r->p, &done, NULL);
+	return done != 0;
+}
+
+static bool is_there(mpi_link *m, int64_t from, int tag)
+{
+	int there = 0;
+
+	if (m->f.mpich)
+		m->f.iprobe_i((int)from, tag, m->f.world.i, &there, (void *)1);
+	else
+		m->f.iprobe_p((int)from, tag, m->f.world.p, &there, NULL);
+	return there != 0;
+}
+
+/* ---- waiting ---- */
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void tell_all(mpi_link *m, const char *text)
+{
+	for (int64_t i = 0; i < m->size; i++) {
+		pending *w = i != m->rank ? calloc(1, sizeof *w) : NULL;
+
+		if (w == NULL)
+			continue;
+		w->owned = calloc(1, sizeof *w->owned);
+		if (w->owned == NULL) {
+			free(w);
+			continue;
+		}
+		snprintf(w->owned->what, sizeof w->owned->what, "%s", text);
+		post(m, w->owned, sizeof *w->owned, i, TAG_STOP, &w->request);
+		w->next = m->sent;
+		m->sent = w;
+	}
+}
+
+static _Noreturn void leave(mpi_link *m, env *e, const char *text)
+{
+	if (!m->failed)
+		tell_all(m, text);
+	m->failed = true;
+	while (m->first != NULL) {
+		request *r = m->first;
+
+		m->first = r->next;
+		free(r);
+	}
+	m->last = &m->first;
+	env_fail(e, TN_EINTERNAL, "shard.link", (loc){0}, "%s", text);
+}
+
+/* Has another process said that it stops? Then this one does, too. */
+static void listen(mpi_link *m, env *e)
+{
+	int64_t any = m->f.mpich ? ANY_MPICH : ANY_OPEN;
+	head h = {{0}, 0};
+	handle r = {NULL};
+
+	if (!is_there(m, any, TAG_STOP))
+		return;
+	expect(m, &h, sizeof h, any, TAG_STOP, &r);
+	while (!is_done(m, &r))
+		;
+	h.what[sizeof h.what - 1] = '\0';
+	m->failed = true;
+	leave(m, e, h.what);
+}
+
+static void until_done(mpi_link *m, env *e, handle *r, int64_t end,
+	int64_t other, const char *what)
+{
+	char text[sizeof((head *)0)->what];
+
+	for (int64_t turn = 0; !is_done(m, r); turn++) {
+		struct timespec nap = {.tv_nsec = 50000};
+
+		if (turn < 1000)
+			continue;
+		listen(m, e);
+		if (now_ms() > end) {
+			snprintf(text, sizeof text,
+				"process %lld in %.30s: nothing from process %lld",
+				(long long)m->rank, what, (long long)other);
+			leave(m, e, text);
+		}
+		/* others want the processor, too */
+		if (turn > 5000)
+			nanosleep(&nap, NULL);
+	}
+}
+
+static void take(mpi_link *m, env *e, const request *r, int64_t end,
+	const char *what)
+{
+	char text[sizeof((head *)0)->what];
+	head h = {{0}, 0};
+	handle q = {NULL};
+
+	expect(m, &h, sizeof h, r->from, TAG_HEAD, &q);
+	until_done(m, e, &q, end, r->from, what);
+	h.what[sizeof h.what - 1] = '\0';
+	if (h.n != r->n || strncmp(h.what, what, sizeof h.what - 1) != 0) {
+		snprintf(text, sizeof text,
+			"process %lld: %.22s, %zu bytes; process %lld: %.22s, "
+			"%llu",
+			(long long)m->rank, what, r->n, (long long)r->from,
+			h.what, (unsigned long long)h.n);
+		leave(m, e, text);
+	}
+	for (size_t at = 0; at < r->n; at += CHUNK) {
+		size_t n = r->n - at < CHUNK ? r->n - at : CHUNK;
+
+		expect(m, (char *)r->data + at, n, r->from, TAG_DATA, &q);
+		until_done(m, e, &q, end, r->from, what);
+	}
+}
+
+/* ---- the door ---- */
+
+static int64_t rank_of(shard_link *l)
+{
+	return ((mpi_link *)l)->rank;
+}
+
+static int64_t size_of(shard_link *l)
+{
+	return ((mpi_link *)l)->size;
+}
+
+static pending *new_pending(mpi_link *m, env *e)
+{
+	pending *w = calloc(1, sizeof *w);
+
+	if (w == NULL)
+		env_fail(e, TN_ENOMEM, "memory", (loc){0},
+			"no memory for a message");
+	w->next = m->sent;
+	m->sent = w;
+	return w;
+}
+
+static void send_to(shard_link *l, env *e, int64_t to, const void *data,
+	size_t n, const char *what)
+{
+	mpi_link *m = (mpi_link *)l;
+	pending *w = new_pending(m, e);
+
+	w->owned = calloc(1, sizeof *w->owned);
+	if (w->owned == NULL) {
+		m->sent = w->next;
+		free(w);
+		env_fail(e, TN_ENOMEM, "memory", (loc){0},
+			"no memory for a message");
+	}
+	snprintf(w->owned->what, sizeof w->owned->what, "%s", what);
+	w->owned->n = n;
+	post(m, w->owned, sizeof *w->owned, to, TAG_HEAD, &w->request);
+	for (size_t at = 0; at < n; at += CHUNK) {
+		size_t some = n - at < CHUNK ? n - at : CHUNK;
+
+		w = new_pending(m, e);
+		post(m, (const char *)data + at, some, to, TAG_DATA,
+			&w->request);
+	}
+}
+
+static void receive_from(shard_link *l, env *e, int64_t from, void *data,
+	size_t n, const char *what)
+{
+	mpi_link *m = (mpi_link *)l;
+	request *r = malloc(sizeof *r);
+
+	(void)what;
+	if (r == NULL)
+		env_fail(e, TN_ENOMEM, "memory", (loc){0},
+			"no memory for a request");
+	*r = (request){.from = from, .data = data, .n = n};
+	*m->last = r;
+	m->last = &r->next;
+}
+
+static void wait_all(shard_link *l, env *e, const char *what)
+{
+	mpi_link *m = (mpi_link *)l;
+	int64_t end = now_ms() + m->patience;
+
+	while (m->first != NULL) {
+		request r = *m->first;
+
+		take(m, e, &r, end, what);
+		free(m->first);
+		m->first = r.next;
+		if (m->first == NULL)
+			m->last = &m->first;
+	}
+	while (m->sent != NULL) {
+		pending *w = m->sent;
+
+		until_done(m, e, &w->request, end, -1, what);
+		m->sent = w->next;
+		free(w->owned);
+		free(w);
+	}
+}
+
+/* Process 0 hears of all values, and tells all whether they are one. */
+static bool meet(mpi_link *m, env *e, uint64_t value, const char *what)
+{
+	shard_link *l = &m->link;
+	uint64_t other, same = 1;
+
+	for (int64_t i = 1; i < m->size && m->rank == 0; i++) {
+		receive_from(l, e, i, &other, sizeof other, what);
+		wait_all(l, e, what);
+		same &= other == value;
+	}
+	if (m->rank != 0) {
+		send_to(l, e, 0, &value, sizeof value, what);
+		receive_from(l, e, 0, &same, sizeof same, what);
+	}
+	for (int64_t i = 1; i < m->size && m->rank == 0; i++)
+		send_to(l, e, i, &same, sizeof same, what);
+	wait_all(l, e, what);
+	return same != 0;
+}
+
+static void barrier(shard_link *l, env *e, const char *what)
+{
+	meet((mpi_link *)l, e, 0, what);
+}
+
+static void agree(shard_link *l, env *e, uint64_t value, const char *what)
+{
+	if (!meet((mpi_link *)l, e, value, what))
+		env_fail(e, TN_EINVAL, "shard.differ", (loc){0},
+			"%s is not the same on all processes (seen by process "
+			"%lld)",
+			what, (long long)rank_of(l));
+}
+
+static void broadcast(shard_link *l, env *e, int64_t from, void *data,
+	size_t n, const char *what)
+{
+	mpi_link *m = (mpi_link *)l;
+
+	if (m->rank != from)
+		receive_from(l, e, from, data, n, what);
+	for (int64_t i = 0; i < m->size && m->rank == from; i++)
+		if (i != from)
+			send_to(l, e, i, data, n, what);
+	wait_all(l, e, what);
+}
+
+static void stop(shard_link *l, const char *text)
+{
+	mpi_link *m = (mpi_link *)l;
+
+	if (!m->failed)
+		tell_all(m, text);
+	m->failed = true;
+}
+
+/* Lets the others hear why, before this process takes them down. */
+static void linger(mpi_link *m)
+{
+	const struct timespec nap = {.tv_nsec = 20000000};
+
+	for (int32_t turn = 0; turn < 50; turn++) {
+		for (pending *w = m->sent; w != NULL; w = w->next)
+			if (w->owned != NULL)
+				is_done(m, &w->request);
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void close_link(shard_link *l)
+{
+	mpi_link *m = (mpi_link *)l;
+
+	if (m->closed)
+		return;
+	m->closed = true;
+	if (m->failed)
+		linger(m);
+	/* after a failure nobody may wait for what will not come */
+	if (m->failed && m->f.mpich)
+		m->f.quit_i(m->f.world.i, 1);
+	else if (m->failed)
+		m->f.quit_p(m->f.world.p, 1);
+	else if (m->started)
+		m->f.finalize();
+}
+
+static void free_link(void *what)
+{
+	mpi_link *m = what;
+
+	while (m->sent != NULL) {
+		pending *w = m->sent;
+
+		m->sent = w->next;
+		free(w->owned);
+		free(w);
+	}
+	while (m->first != NULL) {
+		request *r = m->first;
+
+		m->first = r->next;
+		free(r);
+	}
+}
+
+/* ---- loading ---- */
+
+static void *symbol(env *e, void *lib, const char *name)
+{
+	void *p = dlsym(lib, name);
+
+	if (p == NULL)
+		env_fail(e, TN_EINVAL, "shard.mpi", (loc){0},
+			"the MPI library has no %s", name);
+	return p;
+}
+
+/* an object pointer as a pointer to a function, as POSIX wants dlsym used */
+#define LOAD(field, name)                                                      \
+	do {                                                                   \
+		void *found = symbol(e, lib, name);                            \
+		memcpy(&f->field, &found, sizeof found);                       \
+	} while (0)
+
+static void load(env *e, api *f)
+{
+	static const char *const names[] = {"libmpi.so.40", "libmpi.so.12",
+		"libmpich.so.12", "libmpi.so", "libmpich.so"};
+	void *lib = NULL;
+
+	for (size_t i = 0; i < sizeof names / sizeof *names && lib == NULL; i++)
+		lib = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL);
+	if (lib == NULL)
+		env_fail(e, TN_EINVAL, "shard.mpi", (loc){0},
+			"no MPI library is installed (Open MPI or MPICH)");
+	f->mpich = dlsym(lib, "ompi_mpi_comm_world") == NULL;
+	LOAD(init, "MPI_Init");
+	LOAD(initialized, "MPI_Initialized");
+	LOAD(finalize, "MPI_Finalize");
+	if (f->mpich) {
+		f->world.i = 0x44000000;
+		f->byte.i = 0x4c00010d;
+		LOAD(rank_i, "MPI_Comm_rank");
+		LOAD(size_i, "MPI_Comm_size");
+		LOAD(isend_i, "MPI_Isend");
+		LOAD(irecv_i, "MPI_Irecv");
+		LOAD(test_i, "MPI_Test");
+		LOAD(iprobe_i, "MPI_Iprobe");
+		LOAD(quit_i, "MPI_Abort");
+		return;
+	}
+	f->world.p = symbol(e, lib, "ompi_mpi_comm_world");
+	f->byte.p = symbol(e, lib, "ompi_mpi_byte");
+	LOAD(rank_p, "MPI_Comm_rank");
+	LOAD(size_p, "MPI_Comm_size");
+	LOAD(isend_p, "MPI_Isend");
+	LOAD(irecv_p, "MPI_Irecv");
+	LOAD(test_p, "MPI_Test");
+	LOAD(iprobe_p, "MPI_Iprobe");
+	LOAD(quit_p, "MPI_Abort");
+}
+
+shard_link *shard_mpi_link(arena *a)
+{
+	mpi_link *m = arena_make(a, mpi_link);
+	int rank = 0, size = 1, was = 0;
+
+	load(arena_env(a), &m->f);
+	m->last = &m->first;
+	arena_defer(a, free_link, m);
+	m->f.initialized(&was);
+	if (was == 0) {
+		m->f.init(NULL, NULL);
+		m->started = true;
+	}
+	if (m->f.mpich) {
+		m->f.rank_i(m->f.world.i, &rank);
+		m->f.size_i(m->f.world.i, &size);
+	} else {
+		m->f.rank_p(m->f.world.p, &rank);
+		m->f.size_p(m->f.world.p, &size);
+	}
+	m->rank = rank;
+	m->size = size;
+	m->patience = 25000;
+	m->link = (shard_link){.name = "mpi",
+		.rank = rank_of,
+		.size = size_of,
+		.send = send_to,
+		.receive = receive_from,
+		.wait = wait_all,
+		.barrier = barrier,
+		.broadcast = broadcast,
+		.agree = agree,
+		.stop = stop,
+		.close = close_link};
+	return &m->link;
+}

@@ -1,0 +1,475 @@
+/*
+ * move.c: tensors from one layout to another.
+ *
+ * Consumes two layouts; every process works out for itself what it sends, what
+ * it receives and where that lies, so that nothing but elements is sent. Who
+ * lacks an element gets it once, from a process that is at his place on those
+ * axes of the mesh that do not cut the source, so that copies share the work.
+ *
+ *     axis 0 on [4] -> replicated   all-gather: each gets three quarters
+ *     replicated -> axis 1 on [4]   slice: nothing is sent
+ *     axis 0 on [4] -> axis 1       all-to-all: a sixteenth to each
+ *
+ * Parts of a sum over axes of the mesh: within a group of processes that hold
+ * parts of the same elements, each element is added up by one that needs it
+ * (reduce-scatter), by all of them in equal shares if all need it, and goes on
+ * from there (all-reduce). In the order of the processes, so that the result
+ * does not depend on who was first.
+ */
+#include "shard/shard.h"
+
+/* ---- runs ---- */
+
+typedef VEC(shard_run) run_list;
+
+static void add_run(arena *a, run_list *r, int64_t from, int64_t n)
+{
+	if (n <= 0)
+		return;
+	if (r->n > 0 && r->at[r->n - 1].from + r->at[r->n - 1].n == from)
+		r->at[r->n - 1].n += n;
+	else
+		*vec_push(a, r) = (shard_run){from, n};
+}
+
+static shard_runs finish(const run_list *r)
+{
+	shard_runs s = {.n = r->n, .at = r->at};
+
+	for (int32_t i = 0; i < r->n; i++)
+		s.elems += r->at[i].n;
+	return s;
+}
+
+/* what is in both; or, `without`, in x and not in y */
+static shard_runs overlap(
+	arena *a, const shard_runs *x, const shard_runs *y, bool without)
+{
+	run_list out = {0};
+	int32_t k = 0;
+
+	for (int32_t i = 0; i < x->n; i++) {
+		int64_t at = x->at[i].from, end = at + x->at[i].n;
+
+		while (k > 0 && y->at[k - 1].from + y->at[k - 1].n > at)
+			k--;
+		for (; k < y->n && y->at[k].from < end; k++) {
+			int64_t lo = y->at[k].from, hi = lo + y->at[k].n;
+
+			lo = lo > at ? lo : at;
+			hi = hi < end ? hi : end;
+			if (hi <= lo)
+				continue;
+			if (without)
+				add_run(a, &out, at, lo - at);
+			else
+				add_run(a, &out, lo, hi - lo);
+			at = hi;
+		}
+		if (without)
+			add_run(a, &out, at, end - at);
+	}
+	return finish(&out);
+}
+
+/* where these elements, all in `in`, lie in the array of those who have `in` */
+static shard_parcel parcel(arena *a, int64_t peer, const shard_runs *what,
+	const shard_runs *in)
+{
+	run_list out = {0};
+	int64_t before = 0;
+	int32_t k = 0;
+
+	for (int32_t i = 0; i < what->n; i++) {
+		while (in->at[k].from + in->at[k].n <= what->at[i].from)
+			before += in->at[k++].n;
+		add_run(a, &out, before + what->at[i].from - in->at[k].from,
+			what->at[i].n);
+	}
+	return (shard_parcel){.peer = peer,
+		.n = out.n,
+		.run = out.at,
+		.elems = what->elems};
+}
+
+/* ---- who sends what to whom ---- */
+
+/* Is p at the place of q on all axes of the mesh that do not cut the source? */
+static bool is_near(const shard_mesh *m, const shard_layout *from, int64_t p,
+	int64_t q)
+{
+	for (int32_t k = 0; k < m->n; k++) {
+		bool cuts = false;
+
+		for (int32_t i = 0; i < from->n; i++)
+			cuts |= from->tag[i].mesh == k;
+		if (!cuts && shard_mesh_at(m, p, k) != shard_mesh_at(m, q, k))
+			return false;
+	}
+	return true;
+}
+
+typedef void on_parcel(void *arg, int64_t from, const shard_runs *what);
+
+/* What q gets from whom: its own first, then from those near, then others. */
+static void each_source(arena *a, const shard_mesh *m, int64_t size,
+	const shard_layout *from, const shard_runs *have, int64_t q,
+	const shard_runs *need, on_parcel *fn, void *arg)
+{
+	shard_runs rest = *need;
+
+	for (int32_t pass = 0; pass < 3 && rest.elems > 0; pass++) {
+		for (int64_t p = 0; p < size && rest.elems > 0; p++) {
+			shard_runs some;
+
+			if (pass == 0 ? p != q
+			    : p == q || is_near(m, from, p, q) != (pass == 1))
+				continue;
+			some = overlap(a, &rest, &have[p], false);
+			if (some.elems == 0)
+				continue;
+			fn(arg, p, &some);
+			rest = overlap(a, &rest, &some, true);
+		}
+	}
+	if (rest.elems > 0)
+		env_bug(arena_env(a), "shard.move",
+			"nobody has element %lld", (long long)rest.at[0].from);
+}
+
+typedef struct building {
+	arena *a;
+	int64_t rank, q;
+	const shard_runs *have, *need;
+	shard_move *v;
+	VEC(shard_parcel) send, receive;
+} building;
+
+static void note_parcel(void *arg, int64_t from, const shard_runs *what)
+{
+	building *b = arg;
+
+	if (from == b->rank) {
+		*vec_push(b->a, &b->send) =
+			parcel(b->a, b->q, what, &b->have[from]);
+		b->v->sent += b->q != b->rank ? what->elems : 0;
+	}
+	if (b->q == b->rank)
+		*vec_push(b->a, &b->receive) =
+			parcel(b->a, from, what, &b->need[b->q]);
+}
+
+static int64_t mesh_size(const shard_mesh *m)
+{
+	int64_t n = 1;
+
+	for (int32_t i = 0; i < m->n; i++)
+		n *= m->extent[i];
+	return n;
+}
+
+shard_move shard_move_new(arena *a, const shard_mesh *m, int64_t rank,
+	const shard_layout *from, const shard_runs *have,
+	const shard_runs *need)
+{
+	int64_t size = mesh_size(m);
+	shard_move v = {.from_elems = have[rank].elems,
+		.to_elems = need[rank].elems};
+	building b = {.a = a,
+		.rank = rank,
+		.have = have,
+		.need = need,
+		.v = &v};
+
+	for (b.q = 0; b.q < size; b.q++)
+		each_source(a, m, size, from, have, b.q, &need[b.q],
+			note_parcel, &b);
+	v.n_send = b.send.n;
+	v.send = b.send.at;
+	v.n_receive = b.receive.n;
+	v.receive = b.receive.at;
+	return v;
+}
+
+/* ---- moving ---- */
+
+static char *pack(arena *a, const shard_parcel *w, size_t size, const void *from)
+{
+	char *out = arena_alloc(a, (size_t)w->elems + 1, size), *at = out;
+
+	for (int32_t i = 0; i < w->n; i++) {
+		size_t n = (size_t)w->run[i].n * size;
+
+		memcpy(at, (const char *)from + (size_t)w->run[i].from * size,
+			n);
+		at += n;
+	}
+	return out;
+}
+
+static void unpack(const shard_parcel *w, size_t size, const char *in, void *to)
+{
+	for (int32_t i = 0; i < w->n; i++) {
+		size_t n = (size_t)w->run[i].n * size;
+
+		memcpy((char *)to + (size_t)w->run[i].from * size, in, n);
+		in += n;
+	}
+}
+
+void shard_move_run(arena *a, shard_link *l, const shard_move *v, size_t size,
+	const void *from, void *to, const char *what)
+{
+	int64_t rank = l->rank(l);
+	char **in = arena_array(a, char *, v->n_receive + 1);
+	env *e = arena_env(a);
+
+	for (int32_t i = 0; i < v->n_receive; i++) {
+		const shard_parcel *w = &v->receive[i];
+
+		in[i] = arena_alloc(a, (size_t)w->elems + 1, size);
+		if (w->peer != rank)
+			l->receive(l, e, w->peer, in[i],
+				(size_t)w->elems * size, what);
+	}
+	for (int32_t i = 0; i < v->n_send; i++) {
+		const shard_parcel *w = &v->send[i];
+		char *out = pack(a, w, size, from);
+
+		if (w->peer != rank)
+			l->send(l, e, w->peer, out, (size_t)w->elems * size,
+				what);
+		for (int32_t k = 0; w->peer == rank && k < v->n_receive; k++)
+			if (v->receive[k].peer == rank)
+				memcpy(in[k], out, (size_t)w->elems * size);
+	}
+	l->wait(l, e, what);
+	for (int32_t i = 0; i < v->n_receive; i++)
+		unpack(&v->receive[i], size, in[i], to);
+}
+
+/* ---- sums ---- */
+
+static bool same_group(const shard_mesh *m, int64_t p, int64_t q, uint32_t mask)
+{
+	for (int32_t k = 0; k < m->n; k++)
+		if (!(mask >> k & 1) &&
+			shard_mesh_at(m, p, k) != shard_mesh_at(m, q, k))
+			return false;
+	return true;
+}
+
+typedef struct summing {
+	arena *a;
+	const shard_mesh *m;
+	int64_t size;
+	uint32_t mask;
+	const shard_runs *have, *need;
+	run_list *by; /* by process: what it adds up */
+} summing;
+
+/* Elements that the same members need, in equal shares to those. */
+static void share(summing *s, int64_t from, int64_t n, const bool *wants,
+	const int64_t *member, int64_t n_members)
+{
+	int64_t n_wants = 0, k = 0;
+
+	for (int64_t i = 0; i < n_members; i++)
+		n_wants += wants[i];
+	for (int64_t i = 0; i < n_members; i++) {
+		int64_t all = n_wants > 0 ? n_wants : n_members;
+		int64_t lo, hi;
+
+		if (n_wants > 0 && !wants[i])
+			continue;
+		lo = n / all * k + (n % all < k ? n % all : k);
+		k++;
+		hi = n / all * k + (n % all < k ? n % all : k);
+		add_run(s->a, &s->by[member[i]], from + lo, hi - lo);
+	}
+}
+
+static bool inside(const shard_runs *r, int64_t e, int64_t *next)
+{
+	for (int32_t i = 0; i < r->n; i++) {
+		int64_t end = r->at[i].from + r->at[i].n;
+
+		if (e < r->at[i].from) {
+			if (r->at[i].from < *next)
+				*next = r->at[i].from;
+			return false;
+		}
+		if (e < end) {
+			if (end < *next)
+				*next = end;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Shares of one group, whose members all have the same elements. */
+static void share_group(summing *s, int64_t first)
+{
+	int64_t *member = arena_array(s->a, int64_t, s->size), n = 0;
+	bool *wants = arena_array(s->a, bool, s->size);
+	const shard_runs *have = &s->have[first];
+
+	for (int64_t p = first; p < s->size; p++)
+		if (same_group(s->m, first, p, s->mask))
+			member[n++] = p;
+	for (int32_t i = 0; i < have->n; i++) {
+		int64_t at = have->at[i].from, end = at + have->at[i].n, next;
+
+		for (; at < end; at = next) {
+			next = end;
+			for (int64_t k = 0; k < n; k++)
+				wants[k] = inside(
+					&s->need[member[k]], at, &next);
+			share(s, at, next - at, wants, member, n);
+		}
+	}
+}
+
+static shard_runs *who_adds(summing *s)
+{
+	shard_runs *out = arena_array(s->a, shard_runs, s->size);
+
+	s->by = arena_array(s->a, run_list, s->size);
+	for (int64_t p = 0; p < s->size; p++) {
+		bool first = true;
+
+		for (int64_t q = 0; q < p; q++)
+			first &= !same_group(s->m, p, q, s->mask);
+		if (first)
+			share_group(s, p);
+	}
+	for (int64_t p = 0; p < s->size; p++)
+		out[p] = finish(&s->by[p]);
+	return out;
+}
+
+/* Everybody's parts of what he adds up, and the sums. */
+static void *add_up(summing *s, shard_link *l, const shard_runs *adds,
+	size_t size, const void *data, shard_combine *combine, void *arg,
+	const char *what, int64_t *sent)
+{
+	arena *a = s->a;
+	env *e = arena_env(a);
+	int64_t rank = l->rank(l), n = adds[rank].elems;
+	char **part = arena_array(a, char *, s->size), *sum = NULL;
+
+	for (int64_t p = 0; p < s->size; p++) {
+		shard_parcel w;
+
+		if (!same_group(s->m, rank, p, s->mask))
+			continue;
+		part[p] = arena_alloc(a, (size_t)n + 1, size);
+		if (p != rank && n > 0)
+			l->receive(l, e, p, part[p], (size_t)n * size, what);
+		if (p != rank && adds[p].elems == 0)
+			continue;
+		w = parcel(a, p, &adds[p], &s->have[rank]);
+		if (p == rank) {
+			part[p] = pack(a, &w, size, data);
+			continue;
+		}
+		l->send(l, e, p, pack(a, &w, size, data),
+			(size_t)w.elems * size, what);
+		*sent += w.elems;
+	}
+	l->wait(l, e, what);
+	for (int64_t p = 0; p < s->size; p++) {
+		if (part[p] == NULL)
+			continue;
+		if (sum == NULL)
+			sum = part[p];
+		else if (n > 0)
+			combine(arg, n, sum, part[p]);
+	}
+	return sum;
+}
+
+/* ---- the whole ---- */
+
+void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
+	const shard_layout *from, uint32_t mask, const shard_layout *to,
+	size_t size, const void *data, shard_combine *combine, void *arg,
+	const char *what, int64_t *sent)
+{
+	arena *scratch = arena_child(a);
+	int64_t n = shard_mesh_size(arena_env(a), m), rank = l->rank(l);
+	int64_t count = 0;
+	shard_runs *have = arena_array(scratch, shard_runs, n);
+	shard_runs *need = arena_array(scratch, shard_runs, n);
+	shard_layout cut = *from; /* what tells holders of an element apart */
+	shard_move v;
+	void *out;
+
+	if (n != l->size(l))
+		env_fail(arena_env(a), TN_EINVAL, "shard.mesh", (loc){0},
+			"the mesh has %lld processes, there are %lld",
+			(long long)n, (long long)l->size(l));
+	if (from->numel != to->numel)
+		env_fail(arena_env(a), TN_EINVAL, "shard.layout", (loc){0},
+			"%s: a layout of %lld elements for one of %lld", what,
+			(long long)to->numel, (long long)from->numel);
+	for (int64_t p = 0; p < n; p++) {
+		have[p] = shard_owned(scratch, from, m, p);
+		need[p] = shard_owned(scratch, to, m, p);
+	}
+	if (mask != 0) {
+		summing s = {.a = scratch,
+			.m = m,
+			.size = n,
+			.mask = mask,
+			.have = have,
+			.need = need};
+		shard_runs *adds = who_adds(&s);
+
+		data = add_up(&s, l, adds, size, data, combine, arg, what,
+			&count);
+		have = adds;
+		for (int32_t k = 0; k < m->n && cut.n < SHARD_MAX_TAGS; k++)
+			if (mask >> k & 1)
+				cut.tag[cut.n++].mesh = k;
+	}
+	v = shard_move_new(scratch, m, rank, &cut, have, need);
+	out = arena_alloc(a, (size_t)v.to_elems + 1, size);
+	shard_move_run(scratch, l, &v, size, data, out, what);
+	count += v.sent;
+	if (sent != NULL)
+		*sent = count * (int64_t)size;
+	arena_free(scratch);
+	return out;
+}
+
+const char *shard_move_name(const shard_mesh *m, const shard_layout *from,
+	uint32_t mask, const shard_layout *to)
+{
+	bool more = false, less = false;
+
+	for (int32_t k = 0; k < m->n; k++) {
+		bool was = false, is = false;
+
+		for (int32_t i = 0; i < from->n; i++)
+			was |= from->tag[i].mesh == k;
+		for (int32_t i = 0; i < to->n; i++)
+			is |= to->tag[i].mesh == k;
+		more |= mask >> k & 1 && is;
+		less |= was && !is;
+	}
+	if (mask != 0)
+		return more ? "reduce-scatter" : "all-reduce";
+	if (shard_same(from, to))
+		return "nothing";
+	for (int32_t i = 0; i < from->n; i++)
+		for (int32_t k = 0; k < to->n; k++)
+			if (from->tag[i].mesh == to->tag[k].mesh &&
+				(from->tag[i].lo != to->tag[k].lo ||
+					from->tag[i].hi != to->tag[k].hi ||
+					from->tag[i].block !=
+						to->tag[k].block))
+				return "all-to-all";
+	return less ? to->n >= from->n ? "all-to-all" : "all-gather" : "slice";
+}
