@@ -140,6 +140,15 @@ if command -v valgrind >/dev/null; then
 				--error-exitcode=2 build/examples/example_$e
 			[ $? -lt 2 ] || exit 1
 		done'
+	stage "tenon train under valgrind" sh -c '
+		d=$(mktemp -d) && TENON_TARGET=x86-64-v3 valgrind -q \
+			--leak-check=full --error-exitcode=2 build/tenon train \
+			--text README.md --layers 1 --heads 2 --width 16 \
+			--context 16 --batch 2 --steps 3 --every 2 --sample 4 \
+			--out "$d/model" --report "$d/report.html"
+		code=$?
+		rm -rf "$d"
+		exit $code'
 else
 	skip "examples under valgrind" "valgrind is not installed"
 fi

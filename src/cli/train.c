@@ -59,7 +59,8 @@ static tn_tensor *forward_backward(run *r, int64_t i)
 	train_text_batch(&r->text, &r->k, batch, r->x, r->y);
 	loss = batch_loss(r);
 	tn_backward(loss,
-		n > 1 ? tn_scalar(r->c, TN_F32, 1 / (double)n) : NULL);
+		n > 1 ? tn_scalar(r->c, train_config_dtype(&r->k),
+				1 / (double)n) : NULL);
 	return loss;
 }
 
@@ -133,11 +134,13 @@ static double validate(run *r)
 static bool is_finite(tn_tensor *x)
 {
 	int64_t n = tn_tensor_n_elems(x);
-	float *v = malloc((size_t)n * sizeof *v);
-	bool all = v != NULL && tn_read(x, v, (size_t)n * sizeof *v) >= 0;
+	tn_dtype t = tn_tensor_dtype(x);
+	size_t n_bytes = (size_t)n * tn_dtype_bytes(t);
+	void *v = malloc(n_bytes);
+	bool all = v != NULL && tn_read(x, v, n_bytes) >= 0;
 
 	for (int64_t i = 0; i < n && all; i++)
-		all = isfinite(v[i]);
+		all = isfinite(tn_get_f64(t, v, i));
 	free(v);
 	return all;
 }
@@ -556,12 +559,15 @@ static int fields(const cli_command *self, run *r, const char *const *given)
 	for (int i = 0; train_fields[i].name != NULL; i++) {
 		const train_field *f = &train_fields[i];
 
-		if (given[i] != NULL && train_config_set(&r->k, f, given[i]) < 0)
-			return cli_usage(self,
-				"--%s: \"%s\" is no %s from %.10g to %.10g",
-				f->name, given[i],
-				f->is_real ? "number" : "whole number", f->lo,
-				f->hi);
+		if (given[i] == NULL || train_config_set(&r->k, f, given[i]) >= 0)
+			continue;
+		if (f->word != NULL)
+			return cli_usage(self, "--%s: \"%s\" is neither %s nor %s",
+				f->name, given[i], f->word[0], f->word[1]);
+		return cli_usage(self,
+			"--%s: \"%s\" is no %s from %.10g to %.10g", f->name,
+			given[i], f->is_real ? "number" : "whole number",
+			f->lo, f->hi);
 	}
 	return -1;
 }
@@ -648,6 +654,7 @@ const cli_command cli_train = {
 	"                   --warmup steps (20), falls as a cosine to a tenth\n"
 	"  --decay X        of weights (0.01)   --clip X  norm of gradients (1)\n"
 	"  --dropout P      chance of zeroing (0)\n"
+	"  --dtype f32|f64  what is computed in (f32)\n"
 	"  --seed N         of weights, batches and dropout (0)\n"
 	"\n"
 	"  --sample N       bytes to write at the end (400)\n"

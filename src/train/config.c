@@ -18,22 +18,30 @@
 
 #define AT(member) offsetof(train_config, member)
 
+const char *const train_dtypes[] = {"f32", "f64", NULL};
+
+tn_dtype train_config_dtype(const train_config *k)
+{
+	return k->dtype == 0 ? TN_F32 : TN_F64;
+}
+
 const train_field train_fields[] = {
-	{"layers", false, 1, 512, 4, AT(layers)},
-	{"heads", false, 1, 512, 4, AT(heads)},
-	{"width", false, 1, 65536, 128, AT(width)},
-	{"context", false, 1, 65536, 128, AT(context)},
-	{"batch", false, 1, 65536, 16, AT(batch)},
-	{"accumulate", false, 1, 65536, 1, AT(accumulate)},
-	{"steps", false, 1, 1e9, 300, AT(steps)},
-	{"warmup", false, 0, 1e9, 20, AT(warmup)},
-	{"every", false, 1, 1e9, 50, AT(every)},
-	{"seed", false, 0, 9e15, 0, AT(seed)},
-	{"lr", true, 0, INFINITY, 2e-3, AT(lr)},
-	{"decay", true, 0, 1e6, 0.01, AT(decay)},
-	{"clip", true, 0, INFINITY, 1, AT(clip)},
-	{"dropout", true, 0, 0.99, 0, AT(dropout)},
-	{0},
+	{"layers", false, 1, 512, 4, AT(layers), NULL},
+	{"heads", false, 1, 512, 4, AT(heads), NULL},
+	{"width", false, 1, 65536, 128, AT(width), NULL},
+	{"context", false, 1, 65536, 128, AT(context), NULL},
+	{"batch", false, 1, 65536, 16, AT(batch), NULL},
+	{"accumulate", false, 1, 65536, 1, AT(accumulate), NULL},
+	{"steps", false, 1, 1e9, 300, AT(steps), NULL},
+	{"warmup", false, 0, 1e9, 20, AT(warmup), NULL},
+	{"every", false, 1, 1e9, 50, AT(every), NULL},
+	{"seed", false, 0, 9e15, 0, AT(seed), NULL},
+	{"dtype", false, 0, 1, 0, AT(dtype), train_dtypes},
+	{"lr", true, 0, INFINITY, 2e-3, AT(lr), NULL},
+	{"decay", true, 0, 1e6, 0.01, AT(decay), NULL},
+	{"clip", true, 0, INFINITY, 1, AT(clip), NULL},
+	{"dropout", true, 0, 0.99, 0, AT(dropout), NULL},
+	{NULL, false, 0, 0, 0, 0, NULL},
 };
 
 static int64_t *whole(const train_config *k, const train_field *f)
@@ -64,6 +72,14 @@ int train_config_set(train_config *k, const train_field *f, const char *text)
 	char *end;
 	double v;
 
+	for (int i = 0; f->word != NULL; i++) {
+		if (f->word[i] == NULL)
+			return -1;
+		if (strcmp(f->word[i], text) == 0) {
+			*whole(k, f) = i;
+			return 0;
+		}
+	}
 	errno = 0;
 	if (f->is_real) {
 		v = strtod(text, &end);
@@ -85,7 +101,9 @@ int train_config_set(train_config *k, const train_field *f, const char *text)
 void train_config_text(
 	const train_config *k, const train_field *f, char *out, size_t n)
 {
-	if (f->is_real)
+	if (f->word != NULL)
+		snprintf(out, n, "%s", f->word[*whole(k, f)]);
+	else if (f->is_real)
 		snprintf(out, n, "%.17g", *real(k, f));
 	else
 		snprintf(out, n, "%" PRId64, *whole(k, f));
@@ -112,9 +130,9 @@ double train_config_bytes(const train_config *k)
 	double layer = 24 * (double)k->width +
 		       2 * (double)k->heads * (double)k->context;
 
-	return 4 * (4 * train_config_params(k) +
-			   tokens * ((double)k->layers * layer +
-					    3 * TRAIN_VOCAB));
+	return (double)tn_dtype_bytes(train_config_dtype(k)) *
+	       (4 * train_config_params(k) +
+		       tokens * ((double)k->layers * layer + 3 * TRAIN_VOCAB));
 }
 
 /* Bytes of memory that this process may have. */

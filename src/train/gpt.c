@@ -26,7 +26,8 @@ tn_status train_gpt_new(train_gpt **out, tn_context *c, const train_config *k)
 {
 	tn_nn_embedding_options eo = TN_NN_EMBEDDING_OPTIONS_INIT;
 	tn_nn_attention_options ao = TN_NN_ATTENTION_OPTIONS_INIT;
-	tn_nn_linear_options down = TN_NN_LINEAR_OPTIONS_INIT;
+	tn_nn_linear_options up = TN_NN_LINEAR_OPTIONS_INIT, down = up;
+	tn_nn_norm_options no = TN_NN_NORM_OPTIONS_INIT;
 	tn_params *p;
 	train_gpt *g;
 
@@ -43,6 +44,8 @@ tn_status train_gpt_new(train_gpt **out, tn_context *c, const train_config *k)
 	}
 	g->p = p;
 	g->k = *k;
+	eo.dtype = ao.dtype = up.dtype = down.dtype = no.dtype =
+		train_config_dtype(k);
 	eo.deviation = 0.05;
 	ao.causal = true;
 	down.gain = 1 / sqrt(2 * (double)k->layers); /* blocks add up */
@@ -53,16 +56,16 @@ tn_status train_gpt_new(train_gpt **out, tn_context *c, const train_config *k)
 		block *b = &g->block[i];
 
 		tn_params_enter(p, "block%d", i);
-		b->norm1 = tn_nn_layer_norm(p, "norm1", k->width, NULL);
+		b->norm1 = tn_nn_layer_norm(p, "norm1", k->width, &no);
 		b->attention = tn_nn_attention(
 			p, "attention", k->width, k->heads, &ao);
-		b->norm2 = tn_nn_layer_norm(p, "norm2", k->width, NULL);
-		b->up = tn_nn_linear(p, "up", k->width, 4 * k->width, NULL);
+		b->norm2 = tn_nn_layer_norm(p, "norm2", k->width, &no);
+		b->up = tn_nn_linear(p, "up", k->width, 4 * k->width, &up);
 		b->down = tn_nn_linear(
 			p, "down", 4 * k->width, k->width, &down);
 		tn_params_leave(p);
 	}
-	g->norm = tn_nn_layer_norm(p, "norm", k->width, NULL);
+	g->norm = tn_nn_layer_norm(p, "norm", k->width, &no);
 	*out = g;
 	return tn_context_status(c);
 }
@@ -181,6 +184,7 @@ static tn_status scores(const train_gpt *g, const uint8_t *text, size_t n,
 	tn_scope_enter(c);
 	tn_no_grad_enter(c);
 	x = train_gpt_forward(g, tn_tensor_new(c, TN_I64, 2, shape, ids));
+	x = tn_cast(x, TN_F32);
 	s = tn_read(x, score, (size_t)t * TRAIN_VOCAB * sizeof *score);
 	tn_no_grad_leave(c);
 	tn_scope_leave(c);

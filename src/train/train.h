@@ -22,7 +22,7 @@ typedef struct train_config {
 	int64_t layers, heads, width, context; /* the model */
 	int64_t batch, accumulate;	       /* batches of a step */
 	int64_t steps, warmup, every;	       /* every: so many steps, look */
-	int64_t seed;
+	int64_t seed, dtype;		       /* of train_dtypes */
 	double lr, decay, clip, dropout;
 } train_config;
 
@@ -31,7 +31,11 @@ typedef struct train_field {
 	bool is_real;
 	double lo, hi, start; /* lo <= v <= hi; start: unless said otherwise */
 	size_t at;	      /* in train_config */
+	const char *const *word; /* NULL; or what values are called */
 } train_field;
+
+extern const char *const train_dtypes[]; /* ends with NULL */
+tn_dtype train_config_dtype(const train_config *k);
 
 extern const train_field train_fields[]; /* ends with a NULL name */
 train_config train_config_new(void);
