@@ -200,5 +200,6 @@ void t_run_blocks(tensors *t, t_call *c);
 
 /* region_back.c */
 t_trace *t_region_tracked(tensors *t, t_trace *f);
+const t_back *t_region_back(tensors *t, const t_trace *f);
 
 #endif

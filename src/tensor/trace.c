@@ -298,7 +298,7 @@ const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded)
 			    (size_t)f->n_known) == 0)
 			return f->back.at[i];
 	if (f->region != NULL && f->region->kind != REGION_BLOCKS)
-		return f->back.at[0]; /* with zeros */
+		return t_region_back(t, f);
 	b = new_back(t, f, seeded);
 	if (!is_served(f, b)) /* the one for all results, with zeros */
 		return f->back.at[0];

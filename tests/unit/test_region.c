@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const int64_t n3[1] = {3};
+static const int64_t n3[1] = {3}, n43[2] = {4, 3};
 static const double w234[3] = {2, 3, 4};
 
 /* ---- contexts that count what they allocate ---- */
@@ -88,6 +88,7 @@ static tn_stats stats(tn_context *c)
 struct model {
 	tn_tensor *w, *mean, *limit;
 	int32_t *count;
+	int32_t how;
 };
 
 static tn_status twice(tn_context *c, void *user, tn_tensor *const *in,
@@ -422,6 +423,139 @@ static void test_decode(void **state)
 	run_decode(COMPILED);
 }
 
+/* ---- gradients ---- */
+
+/* h = tanh(h w + x), y = h h; statistics are written without a gradient */
+static tn_status cell(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	struct model *m = user;
+
+	out[0] = tn_tanh(tn_add(tn_mul(in[0], m->w), in[1]));
+	out[1] = tn_mul(out[0], tn_mul(in[0], m->mean));
+	tn_no_grad_enter(c);
+	(void)tn_copy_(m->mean, tn_add(m->mean, tn_mul(in[1], out[0])));
+	tn_no_grad_leave(c);
+	return TN_OK;
+}
+
+enum { PLAIN, REGION, INSIDE };
+
+static tn_status rounds(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	struct model *m = user;
+
+	if (m->how != PLAIN)
+		return tn_scan(c, cell, m, 4, 1, 1, in, 1, out);
+	out[0] = in[0];
+	out[1] = tn_tensor_new(c, TN_F64, 2, n43, NULL);
+	for (int64_t i = 0; i < 4; i++) {
+		tn_tensor *x[2] = {out[0], tn_select(in[1], 0, i)}, *y[2];
+
+		if (cell(c, m, x, y) < 0)
+			return TN_EINVAL;
+		out[0] = y[0];
+		(void)tn_copy_(tn_select(out[1], 0, i), y[1]);
+	}
+	return TN_OK;
+}
+
+static void note(double *at, int32_t *n, tn_tensor *x, int32_t size)
+{
+	if (x == NULL)
+		memset(at + *n, 0, (size_t)size * sizeof *at);
+	else
+		assert_int_equal(tn_read(x, at + *n,
+					 (size_t)size * sizeof *at),
+			TN_OK);
+	*n += size;
+}
+
+/* Returns what the last steps allocate. */
+static int64_t train(
+	int32_t how, bool interp, double *figure, tn_body *body)
+{
+	static const double rows[12] = {1, -1, 0.5, 0.25, 2, -0.5, 1, 1, -1,
+		0.125, 0.75, -2};
+	tn_context *c = context(interp);
+	struct model m = {.how = how};
+	tn_function *f;
+	tn_stats a = {0};
+	int64_t allocs = 0;
+	int32_t n = 0;
+
+	m.w = tn_parameter(c, "w", TN_F64, 1, n3, w234);
+	m.mean = tn_parameter(c, "mean", TN_F64, 1, n3, w234);
+	assert_int_equal(tn_compile(&f, c, body, &m, 2, 2, "f"), TN_OK);
+	for (int32_t k = 0; k < 10; k++) {
+		tn_tensor *in[2], *out[2], *loss;
+
+		tn_scope_enter(c);
+		in[0] = vector(c, 0.5, 0.25 * k, -1);
+		in[1] = tn_tensor_new(c, TN_F64, 2, n43, rows);
+		tn_requires_grad(in[0]);
+		tn_requires_grad(in[1]);
+		if (how == INSIDE)
+			tn_function_call(f, in, out);
+		else
+			assert_int_equal(body(c, &m, in, out), TN_OK);
+		good(c);
+		loss = tn_add(tn_reduce_sum(tn_mul(out[0], m.mean), NULL, 0,
+				      false),
+			tn_reduce_sum(tn_mul(out[1], out[1]), NULL, 0, false));
+		tn_backward(loss, NULL);
+		good(c);
+		note(figure, &n, loss, 1);
+		note(figure, &n, out[0], 3);
+		note(figure, &n, out[1], 12);
+		note(figure, &n, m.mean, 3);
+		note(figure, &n, tn_gradient(in[0]), 3);
+		note(figure, &n, tn_gradient(in[1]), 12);
+		note(figure, &n, tn_gradient(m.w), 3);
+		note(figure, &n, tn_gradient(m.mean), 3);
+		tn_zero_grad(m.mean);
+		good(c);
+		tn_scope_leave(c);
+		tn_no_grad_enter(c);
+		(void)tn_copy_(m.mean, tn_tanh(m.mean));
+		tn_no_grad_leave(c);
+		if (k == 6) {
+			a = stats(c);
+			allocs = n_allocs;
+		}
+	}
+	assert_int_equal(stats(c).n_programs, a.n_programs);
+	tn_function_free(f);
+	tn_context_free(c);
+	return n_allocs - allocs;
+}
+
+enum { FIGURES = 10 * 40 };
+
+static void compare(tn_body *body)
+{
+	double plain[FIGURES], with[FIGURES];
+
+	for (int32_t interp = 0; interp < 2; interp++) {
+		int64_t n = train(PLAIN, interp, plain, body);
+
+		for (int32_t how = REGION; how <= INSIDE; how++) {
+			int64_t more = train(how, interp, with, body);
+
+			assert_true(interp || more <= n);
+			for (int32_t k = 0; k < FIGURES; k++)
+				near(with[k], plain[k]);
+		}
+	}
+}
+
+static void test_scan(void **state)
+{
+	(void)state;
+	compare(rounds);
+}
+
 /* ---- functions in C ---- */
 
 static tn_status norm(void *user, int32_t n_in, const tn_array *in,
@@ -593,6 +727,7 @@ int main(void)
 		cmocka_unit_test(test_aliases),
 		cmocka_unit_test(test_while),
 		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_scan),
 		cmocka_unit_test(test_host),
 		cmocka_unit_test(test_refused),
 	};
