@@ -756,9 +756,9 @@ TN_API tn_status tn_at_cond(const char *file, int32_t line, tn_context *c,
 /**
  * While test gives true, body makes n new tensors of n tensors; out: the last.
  *
- * What is carried is a value: out[i] is a tensor of its own. But a tensor that
- * the body writes, and hands on as it is, is written in place, with no copy: a
- * cache that grows. So are tensors that it knows.
+ * What is carried is a value: out[i] is a tensor of its own. But what the body
+ * hands on as it is, is the caller's tensor itself: it may write to it, in
+ * place, with no copy: a cache that grows. So to tensors that it knows.
  * rounds  at most, which bounds what is kept for a gradient; 0: as many as it
  *         takes, without a gradient [while.rounds]
  * errors  [loop.carried] another shape or dtype after a round; written, but

@@ -131,6 +131,7 @@ typedef struct t_recorder {
 	VEC(t_origin) from;	     /* by operand */
 	VEC(t_written) written;
 	VEC(bool) force; /* by output: see region.c */
+	VEC(t_storage *) tracked; /* it leaves them with a gradient */
 	t_trace *f;
 	struct t_recorder *next; /* in the list of free ones */
 } t_recorder;

@@ -2,11 +2,11 @@
  * region_loop.c: loops, from a test and a body to a call.
  *
  * What is carried is a value: each round gives the next one, and a body sees
- * it as a tensor of its own. If the body writes to it, and hands it on as it
- * is, it is a storage that the loop leaves at its last version, in its own
- * memory; then the body sees the caller's tensor itself. The body is recorded
- * again when that comes out, and when something carried turns out to have a
- * gradient from the second round on.
+ * it as a tensor of its own. What the body hands on as it is, is the caller's
+ * tensor itself: if the body writes to it, it is a storage that the loop leaves
+ * at its last version, in its own memory. The body is recorded again when that
+ * comes out, and when something carried turns out to have a gradient from the
+ * second round on.
  *
  *     while (t < n) { write(cache[:, t], k); t = t + 1 }
  *     carried t, cache   operands t, cache, k   results t, cache', rounds
@@ -157,13 +157,15 @@ static bool find_in_place(looping *j, t_recorder *r)
 				refuse(j, "loop.carried", i,
 					"is written by the body: it must be "
 					"handed on as it is");
-			r->force.at[i] = changed = true;
 		}
+		if (same)
+			r->force.at[i] = changed = true;
 	}
 	return changed;
 }
 
-static bool find_tracked(looping *j, const t_recorder *r, bool *tracked)
+/* What has a gradient from the second round on. */
+static bool find_tracked(looping *j, t_recorder *r, bool *tracked)
 {
 	bool changed = false;
 
@@ -178,6 +180,14 @@ static bool find_tracked(looping *j, const t_recorder *r, bool *tracked)
 			continue;
 		tracked[i] = changed = true;
 	}
+	for (int32_t i = 0; i < r->c.bound.n; i++) {
+		const t_bound *b = &r->c.bound.at[i];
+
+		if (b->arg >= 0 || b->first->tracked || !b->s->cur->tracked)
+			continue;
+		*vec_push(j->t->a, &r->tracked) = b->s;
+		changed = true;
+	}
 	return changed;
 }
 
@@ -191,6 +201,8 @@ static bool try_body(looping *j, bool *tracked)
 	tensor_scope_enter(t);
 	scopes = t->scope.n;
 	t_recorder_begin(t, r);
+	for (int32_t i = 0; i < r->tracked.n; i++)
+		t_cur(t, r->tracked.at[i])->tracked = true;
 	make_arguments(j, r, tracked);
 	j->l->body(j->l->arg, r->in, r->out);
 	if (t->scope.n != scopes)
@@ -222,7 +234,7 @@ static void record_body(looping *j)
 	/* a scratch that lives as long as r */
 	bool tracked[TENSOR_MAX_CARRIED] = {false};
 
-	r->force.n = 0;
+	r->force.n = r->tracked.n = 0;
 	for (int32_t i = 0; i < j->l->n_carried; i++) {
 		*vec_push(t->a, &r->force) = false;
 		tracked[i] = t_cur(t, j->in[i]->storage)->tracked;
@@ -355,6 +367,12 @@ static void add_result(
 	*vec_push(j->t->a, &d->made) = made;
 }
 
+static bool was_leaf(const t_storage *s)
+{
+	return s->cur->tracked && s->cur->slot != NULL &&
+		s->cur->slot == s->slot;
+}
+
 /* Last values, rows of outputs, then the versions that storages end with. */
 static void add_results(looping *j)
 {
@@ -382,16 +400,18 @@ static void add_results(looping *j)
 	}
 	for (int32_t k = j->n_values; k < d->carry.n; k++) {
 		const t_carry *c = &d->carry.at[k];
+		t_written *w = &j->r[0]->written.at[k - j->n_values];
+		bool perhaps = j->l->test != NULL || j->l->n == 0;
 
-		d->next.at[c->from] = d->yield.n;
 		/* with no round it is what it was */
+		if (perhaps)
+			w->is_leaf &= was_leaf(t->regions->op.at[c->from].s);
+		d->next.at[c->from] = d->yield.n;
 		add_result(j, (t_yield){YIELD_LAST, {k, -1}},
 			&d->op.at[c->from]->type,
 			t_is_made(f->out[c->next]) ||
-				(d->op.at[c->from]->tracked &&
-					(j->l->test != NULL || j->l->n == 0) &&
-					!j->r[0]->written.at[k - j->n_values]
-						 .is_leaf));
+				(d->op.at[c->from]->tracked && perhaps &&
+					!w->is_leaf));
 	}
 }
 

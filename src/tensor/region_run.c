@@ -19,15 +19,10 @@ bool t_is_asked(const t_call *c, int32_t r)
 	return c->result[r] != NULL && c->result[r]->data > 0;
 }
 
-/* Does somebody beside this call ask for operand i when it has run? */
+/* Does somebody ask for operand i beside this call as that operand? */
 static bool is_wanted(tensors *t, const t_call *c, int32_t i)
 {
-	const t_value *v = c->arg[i].v;
-	int32_t inside = 0;
-
-	for (int32_t k = 0; k < c->n_args; k++)
-		inside += c->arg[k].v == v && !t_tape_reads(t, c, k);
-	return v->data > inside;
+	return c->arg[i].v->data > (t_tape_reads(t, c, i) ? 0 : 1);
 }
 
 static t_buffer *copy_buffer(tensors *t, const t_value *v)
@@ -81,17 +76,33 @@ static void drop_unasked(tensors *t, t_call *c)
 	}
 }
 
+/* Result `to` is in b, or in the memory that waits for it. */
+static void settle(tensors *t, t_value *to, t_buffer *b)
+{
+	to->buf = b;
+	if (to->place == NULL)
+		return;
+	memcpy(to->place->data, b->data, t_bytes(&to->type));
+	t_buffer_drop(t, b);
+	to->buf = to->place;
+	to->place = NULL;
+}
+
 void t_become(tensors *t, t_call *c, int32_t r, t_value *v, bool in_place)
 {
 	t_value *to = c->result[r];
 
 	if (in_place || (v->refs == 1 && v->buf->refs == 1 &&
 				v->buf->own != NULL)) {
-		to->buf = v->buf;
+		t_buffer *b = v->buf;
+
 		v->buf = NULL;
+		settle(t, to, b);
 	} else {
-		to->buf = t_buffer_new(t, t_bytes(&to->type));
-		memcpy(to->buf->data, v->buf->data, t_bytes(&to->type));
+		t_buffer *b = t_buffer_new(t, t_bytes(&to->type));
+
+		memcpy(b->data, v->buf->data, t_bytes(&to->type));
+		settle(t, to, b);
 	}
 	t_value_drop(t, v);
 }
@@ -227,8 +238,9 @@ static void run_cond(void *arg)
 		if (v != NULL)
 			t_become(t, c, r, v, is_version(c->trace, r));
 		else /* of the other branch: nobody looks at it */
-			c->result[r]->buf = t_buffer_new(
-				t, t_bytes(&c->result[r]->type));
+			settle(t, c->result[r],
+				t_buffer_new(
+					t, t_bytes(&c->result[r]->type)));
 	}
 }
 
@@ -469,12 +481,14 @@ static void end_loop(running *j)
 			break;
 		case YIELD_ROWS:
 		case YIELD_EACH:
-			c->result[r]->buf = g->rows[r];
+			settle(t, c->result[r], g->rows[r]);
 			g->rows[r] = NULL;
 			break;
 		case YIELD_COUNT:
-			c->result[r]->buf = t_buffer_new(t, sizeof j->i);
-			memcpy(c->result[r]->buf->data, &j->i, sizeof j->i);
+			g->rows[r] = t_buffer_new(t, sizeof j->i);
+			memcpy(g->rows[r]->data, &j->i, sizeof j->i);
+			settle(t, c->result[r], g->rows[r]);
+			g->rows[r] = NULL;
 			break;
 		case YIELD_BODY:
 			break;
@@ -519,7 +533,7 @@ static void run_host(void *arg)
 	for (int32_t r = 0; r < c->n_results; r++) {
 		if (!t_is_asked(c, r))
 			continue;
-		c->result[r]->buf = g->rows[r];
+		settle(j->t, c->result[r], g->rows[r]);
 		g->rows[r] = NULL;
 	}
 }

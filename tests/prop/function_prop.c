@@ -3,7 +3,11 @@
  * outputs, called as they are in one context and compiled in another.
  *
  *     function_prop [--seed S] [--first K] [--count N] [--compile EVERY]
- *                   [--drop RULE]
+ *                   [--regions 1] [--drop RULE]
+ *
+ * With regions: conditions on data, loops whose rounds depend on data, scans;
+ * as if and for in one context; as regions in compiled functions, and in
+ * functions that are not, in the other.
  *
  * Two functions that share parameters are called three steps each, on
  * arguments that may be views of one storage; the caller writes in between,
@@ -44,7 +48,8 @@ typedef struct side {
 	tn_context *c;
 	tn_tensor *param[PARAMS], *big; /* [2,3]; [4,3] */
 	tn_function *f[2];
-	bool compiled;
+	bool compiled, regions; /* by tn_compile; by tn_cond ... or by if ... */
+	bool with_regions;	/* there are conditions and loops at all */
 	struct body {
 		struct side *of;
 		uint64_t seed;
@@ -118,6 +123,224 @@ static void write_to(dice *d, tn_tensor *x, tn_tensor *v)
 static tn_status body(tn_context *c, void *user, tn_tensor *const *in,
 	tn_tensor **out);
 
+/* ---- conditions and loops ---- */
+
+enum { ROUNDS = 3 };
+static const int64_t shape323[3] = {ROUNDS, 2, 3};
+
+typedef struct piece {
+	const struct body *b;
+	uint64_t seed[2]; /* of bodies, or of the body and the test */
+	tn_tensor *const *pool;
+	int32_t n, free, depth; /* the first `free` may be written */
+	tn_tensor *same; /* what both branches return */
+	double limit;
+} piece;
+
+static tn_tensor *region(const struct body *b, dice *d,
+	tn_tensor *const *pool, int32_t n, int32_t n_free, int32_t depth);
+
+/*
+ * Calls on what is known and on n_in tensors, of which the first is not to be
+ * written; makes one.
+ */
+static tn_tensor *run_piece(
+	const piece *p, uint64_t seed, tn_tensor *const *in, int32_t n_in)
+{
+	dice d = {seed};
+	tn_context *c = p->b->of->c;
+	tn_tensor *pool[POOL];
+	int32_t n = 0, first, steps = 1 + below(&d, 3);
+
+	for (int32_t i = 0; i < p->n && n < POOL / 2; i++)
+		pool[n++] = p->pool[i];
+	first = n;
+	for (int32_t i = 0; i < n_in; i++)
+		pool[n++] = in[i];
+	for (int32_t k = 0; k < steps; k++) {
+		/* values that are handed in are not written */
+		int32_t at = below(&d, p->free < first ? p->free : first);
+
+		switch (below(&d, 5)) {
+		case 0:
+			write_to(&d, view_of(&d, pool[at]),
+				value_of(&d, pool, n));
+			break;
+		case 1:
+			tn_no_grad_enter(c);
+			(void)tn_copy_(p->b->of->param[below(&d, PARAMS)],
+				value_of(&d, pool, n));
+			tn_no_grad_leave(c);
+			break;
+		case 2:
+			if (p->depth < 2) {
+				pool[n] = region(p->b, &d, pool, n,
+					p->free < first ? p->free : first,
+					p->depth + 1);
+				n++;
+				break;
+			}
+			/* fall through */
+		default:
+			pool[n] = value_of(&d, pool, n);
+			n++;
+			break;
+		}
+	}
+	/* what is new and what was handed in is likely */
+	return tn_tanh(tn_add(as_matrix(pool[n - 1]),
+		value_of(&d, pool + first - 1, n - first + 1)));
+}
+
+static tn_status branch(const piece *p, int32_t k, tn_tensor **out)
+{
+	out[0] = run_piece(p, p->seed[k], NULL, 0);
+	out[1] = p->same;
+	return TN_OK;
+}
+
+static tn_status then(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	(void)c;
+	(void)in;
+	return branch(user, 0, out);
+}
+
+static tn_status otherwise(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	(void)c;
+	(void)in;
+	return branch(user, 1, out);
+}
+
+static tn_tensor *is_small(const piece *p, tn_tensor *x)
+{
+	tn_tensor *y = as_matrix(x);
+
+	return tn_lt(tn_reduce_sum(tn_mul(y, y), NULL, 0, false),
+		tn_scalar(p->b->of->c, TN_F64, p->limit));
+}
+
+/* Carried: a value, and a storage that may be written. */
+static tn_status body_of_loop(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	const piece *p = user;
+	dice d = {p->seed[1]};
+
+	(void)c;
+	out[0] = run_piece(p, p->seed[0], in, 2);
+	out[1] = in[1];
+	if (below(&d, 2) == 0)
+		write_to(&d, in[1], out[0]);
+	return TN_OK;
+}
+
+static tn_status test_of_loop(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	(void)c;
+	out[0] = is_small(user, in[0]);
+	return TN_OK;
+}
+
+/* Carried: a value; a row; out: the value, and an output for each round. */
+static tn_status body_of_scan(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	const piece *p = user;
+	dice d = {p->seed[1]};
+
+	(void)c;
+	out[0] = run_piece(p, p->seed[0], in, 2);
+	out[1] = value_of(&d, (tn_tensor *const[3]){in[0], in[1], out[0]}, 3);
+	return TN_OK;
+}
+
+static tn_tensor *run_while(const piece *p, tn_tensor *x, tn_tensor *y)
+{
+	tn_context *c = p->b->of->c;
+	piece q = *p;
+	tn_tensor *in[2] = {x, y}, *out[2] = {NULL, NULL}, *go;
+
+	if (p->b->of->regions) {
+		(void)tn_while(c, test_of_loop, body_of_loop, &q, ROUNDS, 2, in,
+			out);
+		return out[0];
+	}
+	in[0] = tn_copy(x); /* a value */
+	for (int32_t i = 0; i < ROUNDS; i++) {
+		(void)test_of_loop(c, &q, in, &go);
+		if (tn_item(go) == 0)
+			break;
+		(void)body_of_loop(c, &q, in, out);
+		in[0] = out[0];
+	}
+	return in[0];
+}
+
+static tn_tensor *run_scan(const piece *p, tn_tensor *x, tn_tensor *rows)
+{
+	static const int64_t all[1] = {0};
+	tn_context *c = p->b->of->c;
+	piece q = *p;
+	tn_tensor *in[2] = {x, rows}, *out[2] = {NULL, NULL}, *sum = NULL;
+
+	if (p->b->of->regions) {
+		(void)tn_scan(c, body_of_scan, &q, ROUNDS, 1, 1, in, 1, out);
+		return tn_sub(out[0], tn_reduce_sum(out[1], all, 1, false));
+	}
+	in[0] = tn_copy(x);
+	rows = tn_copy(rows); /* as they are before the first round */
+	for (int32_t i = 0; i < ROUNDS; i++) {
+		in[1] = tn_select(rows, 0, i);
+		(void)body_of_scan(c, &q, in, out);
+		in[0] = out[0];
+		sum = sum == NULL ? out[1] : tn_add(sum, out[1]);
+	}
+	return tn_sub(in[0], sum);
+}
+
+static tn_tensor *run_cond(const piece *p, tn_tensor *x, bool which)
+{
+	piece q = *p;
+	tn_tensor *out[2] = {NULL, NULL};
+
+	if (p->b->of->regions)
+		(void)tn_cond(p->b->of->c, is_small(p, x), then, otherwise, &q,
+			0, NULL, 2, out);
+	else
+		(void)branch(&q, tn_item(is_small(p, x)) != 0 ? 0 : 1, out);
+	return out[which];
+}
+
+static tn_tensor *region(const struct body *b, dice *d,
+	tn_tensor *const *pool, int32_t n, int32_t n_free, int32_t depth)
+{
+	piece p = {.b = b, .pool = pool, .n = n, .free = n_free,
+		.depth = depth};
+	tn_tensor *x, *rows, *part[2];
+
+	p.seed[0] = mix(d->state + 1);
+	p.seed[1] = mix(d->state + 2);
+	p.limit = 0.5 * (1 + below(d, 4));
+	p.same = pool[below(d, n)];
+	x = as_matrix(pool[below(d, n)]);
+	switch (below(d, 3)) {
+	case 0:
+		return run_cond(&p, x, below(d, 2));
+	case 1:
+		return run_while(&p, x, as_matrix(pool[below(d, n_free)]));
+	default:
+		part[0] = tn_mul(x, as_matrix(pool[below(d, n)]));
+		part[1] = b->of->big;
+		rows = tn_reshape(tn_concat(part, 2, 0), shape323, 3);
+		return run_scan(&p, x, rows);
+	}
+}
+
 /* The second function calls the first one, in places. */
 static tn_tensor *call_inside(
 	const struct body *b, dice *d, tn_tensor *const *pool, int32_t n)
@@ -174,6 +397,13 @@ static tn_status body(tn_context *c, void *user, tn_tensor *const *in,
 				break;
 			}
 			/* fall through */
+		case 4:
+			if (b->of->with_regions) {
+				pool[n] = region(b, &d, pool, n, n, 0);
+				n++;
+				break;
+			}
+			/* fall through */
 		default:
 			pool[n] = value_of(&d, pool, n);
 			n++;
@@ -191,13 +421,16 @@ static tn_status body(tn_context *c, void *user, tn_tensor *const *in,
 typedef struct figures {
 	int32_t n;
 	double at[4096];
+	const char *what[4096];
 } figures;
 
-static void note(figures *g, tn_tensor *x)
+static void note(figures *g, const char *what, tn_tensor *x)
 {
 	double v[BIG] = {0};
 	int64_t n;
 
+	for (int32_t i = g->n; i < g->n + BIG && i < 4096; i++)
+		g->what[i] = what;
 	if (x == NULL) { /* no gradient, or one of zeros */
 		for (int32_t i = 0; i < ELEMS && g->n < 4096; i++)
 			g->at[g->n++] = 0;
@@ -261,7 +494,7 @@ static void one_step(side *s, dice *d, dice *args, bool again, figures *g)
 	else if (body(s->c, &s->body[which], in, out) < 0)
 		out[0] = out[1] = NULL;
 	if (below(d, 3) == 0)
-		note(g, out[1]);
+		note(g, "output, before", out[1]);
 	if (below(d, 3) == 0) /* the caller writes before the gradient */
 		write_to(d, s->param[below(d, PARAMS)], as_matrix(out[0]));
 	if (below(d, 4) == 0)
@@ -277,26 +510,28 @@ static void one_step(side *s, dice *d, dice *args, bool again, figures *g)
 		tn_backward_keep(loss, NULL) < 0 &&
 		strcmp(tn_context_diag(s->c)->rule, "grad.untracked") == 0)
 		tn_context_clear(s->c); /* on both sides */
-	note(g, loss);
+	note(g, "loss", loss);
 	for (int32_t i = 0; i < OUTS; i++)
-		note(g, out[i]);
+		note(g, "output", out[i]);
 	for (int32_t i = 0; i < ARGS; i++) {
-		note(g, in[i]);
-		note(g, tn_gradient(in[i]));
+		note(g, "argument", in[i]);
+		note(g, "gradient of an argument", tn_gradient(in[i]));
 	}
 	for (int32_t i = 0; i < PARAMS; i++) {
-		note(g, tn_gradient(s->param[i]));
+		note(g, "gradient of a parameter",
+			tn_gradient(s->param[i]));
 		if (below(d, 2) == 0)
 			tn_zero_grad(s->param[i]);
-		note(g, s->param[i]);
+		note(g, "parameter", s->param[i]);
 	}
 	for (int64_t i = 0; i < 4; i += 2) {
 		tn_tensor *b = tn_gradient(s->big);
 
-		note(g, b != NULL ? tn_narrow(b, 0, i, 2) : NULL);
+		note(g, "gradient of the arguments' storage",
+			b != NULL ? tn_narrow(b, 0, i, 2) : NULL);
 	}
 	tn_zero_grad(s->big);
-	note(g, s->big);
+	note(g, "storage of arguments", s->big);
 	/* history ends here; large numbers are made small again */
 	tn_no_grad_enter(s->c);
 	for (int32_t i = 0; i < PARAMS; i++)
@@ -321,6 +556,8 @@ static void run(side *s, uint64_t seed, figures *g)
 	for (int32_t k = 0; k < BIG; k++)
 		v[k] = 0.1 * (below(&d, 21) - 10);
 	s->big = tn_tensor_new(s->c, TN_F64, 2, shape43, v);
+	if (s->with_regions) /* what a branch may write it may give a gradient */
+		(void)tn_requires_grad(s->big);
 	for (int32_t i = 0; i < 2; i++) {
 		s->body[i] = (struct body){
 			s, mix(seed + 77 + (uint64_t)i), i};
@@ -349,14 +586,15 @@ static bool same(const figures *x, const figures *y)
 		if (!(fabs(x->at[i] - y->at[i]) <=
 			    1e-9 * (1 + fabs(x->at[i]))) &&
 			!(isnan(x->at[i]) && isnan(y->at[i]))) {
-			printf("figure %d: %.12g, compiled %.12g\n", i,
-				x->at[i], y->at[i]);
+			printf("figure %d, %s: %.12g, compiled %.12g\n", i,
+				x->what[i], x->at[i], y->at[i]);
 			return false;
 		}
 	return true;
 }
 
-static bool one(uint64_t seed, bool interp, enum tensor_rule drop)
+static bool one(
+	uint64_t seed, bool interp, enum tensor_rule drop, bool regions)
 {
 	static figures g[2];
 	bool good = true;
@@ -371,7 +609,9 @@ static bool one(uint64_t seed, bool interp, enum tensor_rule drop)
 		if (tn_context_new(&s[i].c, &o) < 0)
 			return false;
 		s[i].c->dropped = drop;
-		s[i].compiled = i == 1;
+		s[i].compiled = i == 1 && (!regions || seed % 4 != 0);
+		s[i].regions = i == 1;
+		s[i].with_regions = regions;
 		run(&s[i], seed, &g[i]);
 		if (tn_context_status(s[i].c) < 0) {
 			const tn_diag *d = tn_context_diag(s[i].c);
@@ -390,7 +630,8 @@ static bool one(uint64_t seed, bool interp, enum tensor_rule drop)
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1;
-	long first = 0, count = 200, every = 50, drop = 0, failed = 0;
+	long first = 0, count = 200, every = 50, drop = 0, regions = 0;
+	long failed = 0;
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--seed") == 0)
@@ -403,10 +644,12 @@ int main(int argc, char **argv)
 			drop = strtol(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--compile") == 0)
 			every = strtol(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--regions") == 0)
+			regions = strtol(argv[i + 1], NULL, 10);
 	}
 	for (long k = first; k < first + count && failed < (drop ? 1 : 5); k++) {
 		if (!one((seed << 32) + (uint64_t)k, k % every != 0,
-			    (enum tensor_rule)drop)) {
+			    (enum tensor_rule)drop, regions != 0)) {
 			printf("program %ld of seed %" PRIu64 "\n", k, seed);
 			failed++;
 		}
