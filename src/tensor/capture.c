@@ -107,6 +107,17 @@ tensor *tensor_random_key(tensors *t)
 	return t_handle_new(t, t_storage_new(t, v), NULL, &v->type);
 }
 
+/* The user's string may end before the recording does: one copy of each. */
+static const char *kept_file(tensors *t)
+{
+	if (t->file == NULL)
+		return NULL;
+	for (int32_t i = 0; i < t->files.n; i++)
+		if (strcmp(t->files.at[i], t->file) == 0)
+			return t->files.at[i];
+	return *vec_push(t->a, &t->files) = arena_strdup(t->a, t->file);
+}
+
 void t_captured(tensors *t, t_call *call)
 {
 	t_capture *c = t->capture;
@@ -116,8 +127,7 @@ void t_captured(tensors *t, t_call *call)
 	call->refs++;
 	*vec_push(t->a, &c->call) = call;
 	if (t->file != c->file)
-		c->file_copy = t->file == NULL ? NULL
-					       : arena_strdup(t->a, t->file);
+		c->file_copy = kept_file(t);
 	c->file = t->file;
 	*vec_push(t->a, &c->at) = (loc){.file = c->file_copy, .line = t->line};
 }

@@ -53,7 +53,8 @@ void t_recorder_begin(tensors *t, t_recorder *r)
 	r->c.call = was.call; /* their memory */
 	r->c.bound = was.bound;
 	r->c.key = was.key;
-	r->c.call.n = r->c.bound.n = r->c.key.n = 0;
+	r->c.at = was.at;
+	r->c.at.n = r->c.call.n = r->c.bound.n = r->c.key.n = 0;
 	r->given.n = r->value.n = r->from.n = r->written.n = 0;
 	r->n_args = 0;
 	r->is_open = r->is_full = true;
@@ -289,6 +290,7 @@ static t_trace *new_trace(tensors *t, const t_recorder *r, const char *name)
 		*vec_push(t->a, &f->call) = r->c.call.at[k];
 		trace_note_region(t, f, r->c.call.at[k]);
 	}
+	f->at = arena_copy(t->a, r->c.at.at, (size_t)r->c.at.n * sizeof *f->at);
 	f->n_out = f->n_known = r->value.n;
 	f->out = arena_array(t->a, t_value *, f->n_out + 1);
 	for (int32_t i = 0; i < f->n_out; i++) {

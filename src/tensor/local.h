@@ -242,6 +242,7 @@ struct tensors {
 	VEC(char) key; /* scratch of a lookup */
 	const char *file;
 	int32_t line;
+	VEC(const char *) files; /* of recordings */
 	int64_t next_id, stamp;
 	tensor invalid;
 	VEC(tensor *) scope; /* the newest handle of each open scope */

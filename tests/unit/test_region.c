@@ -379,7 +379,7 @@ static void run_decode(int32_t how)
 	m.steps = tn_parameter(c, "steps", TN_I64, 0, NULL, &steps);
 	assert_int_equal(tn_compile(&f, c, decode_once, &m, 1, 1, "decode"),
 		TN_OK);
-	for (int32_t k = 0; k < 4; k++) {
+	for (int32_t k = 0; k < 8; k++) {
 		tn_tensor *in[3], *out[3];
 
 		tn_scope_enter(c);
@@ -401,10 +401,10 @@ static void run_decode(int32_t how)
 		for (int32_t i = 0; i < STEPS * WIDTH; i++)
 			near(v[i], cache[i]);
 		tn_scope_leave(c);
-		if (k == 1) {
+		if (k == 1)
 			a = stats(c);
+		if (k == 5) /* nodes have found their sizes */
 			allocs = n_allocs;
-		}
 	}
 	b = stats(c);
 	assert_int_equal(b.n_copies, 0); /* of the cache */
@@ -543,7 +543,8 @@ static void compare(tn_body *body)
 		for (int32_t how = REGION; how <= INSIDE; how++) {
 			int64_t more = train(how, interp, with, body);
 
-			assert_true(interp || more <= n);
+			/* nothing for each round or step */
+			assert_true(interp || more <= n + 2);
 			for (int32_t k = 0; k < FIGURES; k++)
 				near(with[k], plain[k]);
 		}
