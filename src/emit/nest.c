@@ -298,6 +298,57 @@ static void clipped(emitter *em, const loop_node *n)
 	em_line(em, "}");
 }
 
+static void walk(emitter *em, const loop_node *n)
+{
+	if (n->lanes > 1)
+		vector_for(em, n);
+	else
+		one_by_one(em, n, em->span[n->var].lo);
+}
+
+/* What is left of an interval, in front of what is needed or behind it, where
+ * the guard's form lies within these bounds. */
+static void fill(emitter *em, const loop_node *n, struct span s, int64_t lo,
+	int64_t hi)
+{
+	struct marks m = em_mark(em);
+	loop_node one = *n; /* constants need no more */
+
+	one.unroll = 0;
+	em->span[n->var] = s;
+	*vec_push(em->a, &em->facts) = (ix_fact){n->need[0].f, lo, hi};
+	em->dom->facts = em->facts.at;
+	em->dom->n_facts = em->facts.n;
+	walk(em, &one);
+	em_release(em, m);
+}
+
+static void fill_outside(emitter *em, const loop_node *n, struct span old)
+{
+	struct span s = em->span[n->var], left = old;
+	const ix_fact *f = &n->need[0];
+	int64_t min, max, stride;
+
+	ix_range(em->dom, f->f, &min, &max);
+	loop_stride(f->f, n->var, em->k->var[n->var].extent, &stride);
+	left.clo = left.chi = left.len = -1;
+	left.mult = 1;
+	left.whole = s.whole;
+	if (strcmp(s.lo, old.lo) != 0) {
+		left.hi = arena_printf(em->a, "%s(%s, %s)",
+			em_own(em, "min_i64"), s.lo, old.hi);
+		fill(em, n, left, stride > 0 ? min : f->hi,
+			stride > 0 ? f->lo : max + 1);
+	}
+	if (strcmp(s.hi, old.hi) != 0) {
+		left.lo = s.hi;
+		left.hi = old.hi;
+		fill(em, n, left, stride > 0 ? f->hi : min,
+			stride > 0 ? max + 1 : f->lo);
+	}
+	em->span[n->var] = s;
+}
+
 static void for_loop(emitter *em, const loop_node *n)
 {
 	struct span old = em->span[n->var];
@@ -315,10 +366,9 @@ static void for_loop(emitter *em, const loop_node *n)
 		em_nest(em, n->child, n->n_child);
 		return;
 	}
-	if (n->lanes > 1)
-		vector_for(em, n);
-	else
-		one_by_one(em, n, old.lo);
+	if (n->n_needs > 0 && n->fills)
+		fill_outside(em, n, old);
+	walk(em, n);
 	em->span[n->var] = old;
 }
 

@@ -103,6 +103,7 @@ struct loop_node {
 	int32_t n_needs;
 	const ix_fact *need;
 	bool near;
+	bool fills; /* FOR: outside, its statements set constants */
 	int32_t n_child;
 	loop_node **child;
 	/* the same place in the first of the copies that SPANs made; else NULL */

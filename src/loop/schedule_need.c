@@ -5,6 +5,8 @@
  * variable decides, does nothing outside of the guard. The guard becomes a
  * need of the loop, which emit/ cuts to whole vectors around it:
  *
+ * Where a statement sets a constant outside, that is a loop of its own.
+ *
  *   for j < 1024 by 16 { z += inside(j - i, -1023, 1) ? exp(a[j]) : 0 }
  *     ->  the same for j < 16 * ceil((i + 1) / 16)
  */
@@ -25,8 +27,22 @@ static const expr *idle_outside(loop_kernel *k, const loop_node *n)
 	return b->arg[0];
 }
 
+/* The guard of a statement that sets a constant where it fails. */
+static const expr *fills_outside(loop_kernel *k, const loop_node *n)
+{
+	const loop_eqn *e = &k->eqn[n->eqn];
+	const expr *b = e->body[0];
+
+	if (n->kind != LOOP_STMT || e->e->n_out != 1 || e->push || e->stage ||
+		e->e->monoid != IR_SET || e->scan_var >= 0 ||
+		b->kind != EX_SELECT || b->arg[0]->kind != EX_INSIDE ||
+		b->arg[2]->kind != EX_CONST)
+		return NULL;
+	return b->arg[0];
+}
+
 /* The guard that all statements right below n share; NULL: they have none. */
-static const expr *guard_of(loop_kernel *k, const loop_node *n)
+static const expr *guard_of(loop_kernel *k, const loop_node *n, bool *fills)
 {
 	const expr *c = NULL;
 
@@ -35,6 +51,10 @@ static const expr *guard_of(loop_kernel *k, const loop_node *n)
 					? NULL
 					: idle_outside(k, n->child[i]);
 
+		if (g == NULL && !loop_is_loop(n->child[i])) {
+			g = fills_outside(k, n->child[i]);
+			*fills |= g != NULL;
+		}
 		if (g == NULL || (c != NULL && c != g))
 			return NULL;
 		c = g;
@@ -44,7 +64,8 @@ static const expr *guard_of(loop_kernel *k, const loop_node *n)
 
 static void add_need(loop_kernel *k, loop_node *n)
 {
-	const expr *c = guard_of(k, n);
+	bool fills = false;
+	const expr *c = guard_of(k, n, &fills);
 	loop_set open = loop_node_open(n);
 	int64_t s, min, max;
 	ix_fact *f;
@@ -68,6 +89,7 @@ static void add_need(loop_kernel *k, loop_node *n)
 	n->need = f;
 	n->n_needs = 1;
 	n->near = true;
+	n->fills = fills;
 }
 
 void loop_find_needs(loop_kernel *k, loop_node *n)
