@@ -2,7 +2,7 @@
  * contract_join.c: two short axes of columns as one.
  *
  * Consumes a kernel whose loops around everything end in two that follow each
- * other in the result, of which the inner one is too short for the lanes, and
+ * other in the result, of which the inner one does not fill the lanes well, and
  * that walk the same factor of a product: the pixels of a small image. They
  * become one variable; subscripts that take them apart have its digits, and
  * are copied into panels before they are used.
@@ -35,6 +35,39 @@ static loop_node *last_two(const loop_kernel *k, loop_node *n)
 	return at;
 }
 
+struct follow {
+	struct join *w;
+	bool apart;
+};
+
+static void on_read(void *arg, const expr *e)
+{
+	struct follow *f = arg;
+	loop_kernel *k = f->w->k;
+	int64_t ny = k->var[f->w->y].extent, nx = k->var[f->w->x].extent;
+	int64_t sy, sx;
+
+	f->apart |= e->kind == EX_READ &&
+		    (!loop_stride(e->form, f->w->y, ny, &sy) ||
+			    !loop_stride(e->form, f->w->x, nx, &sx) ||
+			    sy != sx * nx);
+}
+
+/*
+ * Rows that fill no panels, and follow each other where they are read, too: a
+ * panel may begin in one and end in the next.
+ */
+static bool wastes(struct join *w, const contract_terms *t, int64_t lanes)
+{
+	int64_t nx = w->k->var[w->x].extent;
+	int64_t all = contract_ceil(nx, 2 * lanes) * 2 * lanes;
+	struct follow f = {w, false};
+
+	for (int32_t i = 0; i < 2; i++)
+		loop_walk(w->k->a, t->f[i], on_read, &f);
+	return all * 10 > nx * 11 && !f.apart;
+}
+
 /* Both walk one factor of the product only, and follow each other in o. */
 static bool helps(struct join *w, const loop_eqn *e)
 {
@@ -50,7 +83,7 @@ static bool helps(struct join *w, const loop_eqn *e)
 		!loop_stride(e->at, w->x, nx, &sx) || sx != 1 || sy != nx)
 		return false;
 	lanes = k->target.vector_bytes / (int64_t)dtype_size(e->acc[0]);
-	if (2 * nx >= 3 * lanes || nx * ny < lanes)
+	if ((2 * nx >= 3 * lanes && !wastes(w, &t, lanes)) || nx * ny < lanes)
 		return false;
 	for (int32_t i = 0; i < 2; i++)
 		if ((loop_expr_vars(k, t.f[i]) & both) == both &&

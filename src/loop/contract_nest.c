@@ -388,12 +388,51 @@ static void put_needs(contract *c, const contract_product *p, loop_set in,
 	}
 }
 
+struct guarded {
+	loop_kernel *k;
+	loop_set vars;
+	int32_t j;
+	bool digits; /* lanes are taken apart for a guard */
+};
+
+static void on_form(void *arg, const expr *e)
+{
+	struct guarded *g = arg;
+	int64_t s;
+
+	g->digits |= e->form != NULL &&
+		     !loop_stride(e->form, g->j, g->k->var[g->j].extent, &s);
+}
+
+static void on_guard(void *arg, const expr *e)
+{
+	struct guarded *g = arg;
+
+	if (e->kind != EX_SELECT)
+		return;
+	g->vars |= loop_expr_vars(g->k, e->arg[0]);
+	loop_walk(g->k->a, e->arg[0], on_form, g);
+}
+
+/*
+ * Sums that no guard of y asks about: walked inside the lanes, so that what
+ * guards find out of a vector of columns is found out once for all of them.
+ */
+static loop_set sums_inside(const contract *c, const contract_product *p)
+{
+	struct guarded g = {c->k, 0, p->j, false};
+
+	loop_walk(c->k->a, p->y, on_guard, &g);
+	return g.digits ? p->sums & ~g.vars : 0;
+}
+
 /* Y = y, in the body of a panel; y is read from it from now on. */
 static void pack_y(contract *c, contract_product *p, loop_node *panel)
 {
 	loop_kernel *k = c->k;
 	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
 	loop_set in = loop_expr_vars(k, p->y) & (p->columns | p->sums);
+	loop_set inside = sums_inside(c, p);
 	const expr *y = p->y;
 	loop_node *copy;
 	int64_t s;
@@ -419,10 +458,15 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 				loop_node_adopt(k->a, panel, copy);
 				return;
 			}
-	copy = loop_node_for(k->a, p->j, statement(c, LOOP_STMT, eqn));
+	copy = statement(c, LOOP_STMT, eqn);
+	for (int32_t i = n - 2; i >= 0; i--)
+		if ((inside & BIT(var[i])) != 0)
+			copy = loop_node_for(k->a, var[i], copy);
+	copy = loop_node_for(k->a, p->j, copy);
 	loop_take_lanes(k, copy);
 	for (int32_t i = n - 2; i >= 0; i--)
-		copy = loop_node_for(k->a, var[i], copy);
+		if ((inside & BIT(var[i])) == 0)
+			copy = loop_node_for(k->a, var[i], copy);
 	put_needs(c, p, in, copy);
 	loop_node_adopt(k->a, panel, copy);
 }
