@@ -14,7 +14,8 @@
 /* With fewer parallel iterations a reduction is split into so many chunks. */
 enum {
 	SPLIT_PAR = 64,
-	LANES = 16 /* of a tile */
+	LANES = 16,	     /* of a tile */
+	TILE_STATEMENTS = 60 /* what a kernel in tiles has room for, */
 };
 
 typedef struct cost {
@@ -354,6 +355,13 @@ static void add_reads(cost *c)
  */
 static bool has_tiles(const cost *c)
 {
+	int32_t n = c->s->n;
+
+	/* .. a product with its copies being some: loop_contract */
+	for (int32_t m = 0; m < c->s->n; m++)
+		n += c->s->m.at[m].u->contraction ? 3 : 0;
+	if (c->s->n > 1 && n >= TILE_STATEMENTS)
+		return false;
 	for (int32_t i = 0; i < c->s->class.n && c->s->n > 1; i++)
 		if (c->s->class.at[i].kind != AXIS_P)
 			return false;
