@@ -397,6 +397,14 @@ TN_API TN_MUST_USE tn_status tn_onnx_load(
  */
 TN_API TN_MUST_USE tn_status tn_onnx_save(tn_onnx *m, const char *path,
 	int32_t n, const char *const *names, const tn_array *arrays);
+/**
+ * Write a program as a model of opset 20. The file appears whole or not at all.
+ *
+ * errors  [export.row] a row that is no operator of ONNX, or a write
+ *         [export.attr] [export.size]   [onnx.write]
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_onnx_export(tn_program *p, const char *path);
 /** Operators, sizes and what is not supported, as text or JSON. */
 TN_API TN_MUST_USE tn_status tn_onnx_info(char **out, tn_onnx *m, bool json);
 /** The operators that are supported, as a table in Markdown. */

@@ -397,6 +397,32 @@ const void *tn_program_param_data(const tn_program *p, int32_t i)
 						    : NULL;
 }
 
+struct export_call {
+	tn_program *p;
+	const char *path;
+	arena *a;
+};
+
+static void export_program(void *arg)
+{
+	struct export_call *k = arg;
+
+	api_want(k->p->c, k->path, "path");
+	k->a = arena_child(k->p->a);
+	onnx_export(k->a, k->p->ir,
+		k->p->bound != NULL ? k->p->n_free : k->p->ir->input.n,
+		k->p->bound, k->path);
+}
+
+tn_status tn_onnx_export(tn_program *p, const char *path)
+{
+	struct export_call k = {.p = p, .path = path};
+	tn_status s = api_call(p->c, export_program, &k);
+
+	arena_free(k.a);
+	return s;
+}
+
 /* ---- text ---- */
 
 struct text_call {

@@ -22,7 +22,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_run, cli_explain, cli_check, cli_info, cli_ops,
-	cli_bench, cli_train, cli_train_onnx, cli_generate;
+	cli_bench, cli_train, cli_train_onnx, cli_export, cli_generate;
 
 /* ---- args.c: --flag, --name=value, --name value, positional ---- */
 

@@ -16,6 +16,7 @@ static const cli_command *const commands[] = {
 	&cli_info,
 	&cli_ops,
 	&cli_train_onnx,
+	&cli_export,
 	&cli_bench,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };

@@ -93,6 +93,13 @@ typedef struct onnx_new {
 void onnx_save(arena *a, onnx_model *m, const char *path, int32_t n,
 	const onnx_new *new);
 
+/*
+ * A program as a model: the first n_free inputs are inputs, the others bound
+ * to elements. Throws [export.row] [export.attr] [export.size] [onnx.write]
+ */
+void onnx_export(arena *a, const ir_program *p, int32_t n_free,
+	const void *const *bound, const char *path);
+
 /* ---- import ---- */
 
 typedef struct onnx_import onnx_import;

@@ -9,6 +9,7 @@
  * The file appears whole or not at all.
  */
 #include "onnx/model.h"
+#include "onnx/put.h"
 
 #include "file/disk.h"
 
@@ -47,31 +48,6 @@ static void add(saver *s, pieces *to, const void *data, size_t n)
 		env_fail(arena_env(s->a), TN_ENOMEM, "onnx.size",
 			(loc){.file = s->m->file},
 			"a model file cannot be larger than 2 GB");
-}
-
-static void put_varint(str *to, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		str_addc(to, (char)(uint8_t)(v | 0x80));
-	str_addc(to, (char)v);
-}
-
-static void put_int(str *to, uint32_t field, int64_t v)
-{
-	put_varint(to, (uint64_t)field << 3);
-	put_varint(to, (uint64_t)v);
-}
-
-static void put_head(str *to, uint32_t field, size_t n)
-{
-	put_varint(to, (uint64_t)field << 3 | 2);
-	put_varint(to, n);
-}
-
-static void put_text(str *to, uint32_t field, const char *text)
-{
-	put_head(to, field, strlen(text));
-	str_add(to, text);
 }
 
 /* Field `field` of a message: a TensorProto with raw elements. */
@@ -152,30 +128,14 @@ static void add_initialiser(saver *s, onnx_bytes whole, onnx_bytes message)
 	}
 }
 
-/* "name: tensor(elem)[shape]": in files below IR version 4 inputs, too */
+/* In files below IR version 4 initialisers are inputs, too. */
 static void add_port(saver *s, const onnx_new *n)
 {
 	const ir_type *t = &n->array.type;
-	str shape = str_new(s->a), tensor = str_new(s->a), type = str_new(s->a);
-	str port = str_new(s->a), head = str_new(s->a);
+	str port = str_new(s->a);
 
-	for (int32_t i = 0; i < t->rank; i++) {
-		str dim = str_new(s->a);
-
-		put_int(&dim, 1, t->shape[i]);
-		put_head(&shape, 1, dim.n);
-		str_addn(&shape, dim.at, dim.n);
-	}
-	put_int(&tensor, 1, onnx_dtype_elem(t->dtype));
-	put_head(&tensor, 2, shape.n);
-	str_addn(&tensor, shape.at, shape.n);
-	put_head(&type, 1, tensor.n);
-	str_addn(&type, tensor.at, tensor.n);
-	put_text(&port, 1, n->name);
-	put_head(&port, 2, type.n);
-	str_addn(&port, type.at, type.n);
-	put_head(&head, 11, port.n);
-	add(s, &s->out, head.at, head.n);
+	put_port(&port, 11, n->name, onnx_dtype_elem(t->dtype), t->rank,
+		t->shape);
 	add(s, &s->out, port.at, port.n);
 }
 

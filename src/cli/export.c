@@ -1,0 +1,69 @@
+/*
+ * export.c: `tenon export PROGRAM.tn -o MODEL.onnx`: a program as a model.
+ */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int write_model(const char *file, const char *out, const cli_list *dims)
+{
+	tn_context *c = NULL;
+	cli_model m = {0};
+	int code = CLI_FAILED;
+
+	if (tn_context_new(&c, NULL) < 0)
+		return cli_error(NULL, "run.memory", "no memory for a context");
+	if (cli_model_open(&m, c, file, dims, NULL)) {
+		if (tn_onnx_export(m.program, out) == TN_OK)
+			code = CLI_OK;
+		else
+			cli_diag(tn_context_diag(c));
+		cli_model_close(&m);
+	}
+	tn_context_free(c);
+	return code;
+}
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	const char *out = NULL, *file = NULL;
+	cli_list dims = {cli_alloc((size_t)argc + 1, sizeof *dims.at), 0};
+	char **arg = cli_alloc((size_t)argc + 1, sizeof *arg);
+	char long_name[] = "--out";
+	const cli_option options[] = {
+		{"out", .value = &out},
+		{"dim", .list = &dims},
+		{0},
+	};
+	int code = CLI_FAILED;
+
+	if (dims.at == NULL || arg == NULL)
+		goto out;
+	for (int i = 0; i < argc; i++)
+		arg[i] = !strcmp(argv[i], "-o") ? long_name : argv[i];
+	code = cli_args(self, argc, arg, options, &file, 1);
+	if (code < 0 && (file == NULL || out == NULL))
+		code = cli_usage(self, "PROGRAM.tn and -o MODEL.onnx are needed");
+	if (code < 0)
+		code = write_model(file, out, &dims);
+out:
+	free(dims.at);
+	free(arg);
+	return code;
+}
+
+const cli_command cli_export = {
+	"export",
+	"write a program as an ONNX model",
+	"usage: tenon export PROGRAM.tn|MODEL.onnx -o MODEL.onnx [--dim NAME=SIZE]\n"
+	"\n"
+	"Writes a model of opset 20. Rows that no operator of ONNX stands for\n"
+	"are refused, as are programs that write to their values. Of a model\n"
+	"what is written is the program that it became, with its sizes.\n"
+	"\n"
+	"  -o, --out FILE   the model\n"
+	"  --dim NAME=SIZE  size of a named dimension of an ONNX model\n"
+	"  --help           this text\n",
+	run,
+};

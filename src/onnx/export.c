@@ -1,0 +1,441 @@
+/*
+ * export.c: a program as an ONNX model of opset 20.
+ *
+ *     y = reduce_sum(x, axes=[1])  ->  node ReduceSum(x, [1]) keepdims=0
+ *
+ * The table says for a row which operator does the same, and where each of its
+ * attributes goes: into one of the operator's, or an input of integers. A call
+ * of a row, or with an attribute, that is not in it is refused. Inputs that are
+ * bound become initialisers.
+ */
+#include "onnx/model.h"
+#include "onnx/put.h"
+
+#include "file/disk.h"
+
+enum { OPSET = 20, IR_VERSION = 9, MAX_ATTRS = 6, MAX_FILL = 1 << 20 };
+
+typedef enum place {
+	AS_INT,
+	AS_REAL,
+	AS_INTS,
+	AS_WINDOW, /* ints, one of each axis of pictures */
+	AS_LO,	   /* the same, the first half of pads */
+	AS_HI,	   /* the second half */
+	AS_DTYPE,
+	AS_INPUT,  /* ints: one more input */
+	AS_ONLY	   /* no attribute: it must be `otherwise` */
+} place;
+
+typedef struct attr_map {
+	const char *row, *onnx;
+	place at;
+	bool always; /* written, as `otherwise`, when the call does not say */
+	double otherwise;
+} attr_map;
+
+typedef struct op_map {
+	const char *row, *op;
+	attr_map attr[MAX_ATTRS];
+	int32_t rank; /* of the first operand; 0: any */
+	bool turned;  /* the operator has its two inputs the other way round */
+} op_map;
+
+#define OP(row_, op_) {.row = (row_), .op = (op_)}
+#define OPA(row_, op_, ...)                                                  \
+	{                                                                    \
+		.row = (row_), .op = (op_), .attr = { __VA_ARGS__ }          \
+	}
+/* an attribute; one that is always written */
+#define TO(row_, onnx_, at_) {.row = (row_), .onnx = (onnx_), .at = (at_)}
+#define ALWAYS(row_, onnx_, at_, v) {(row_), (onnx_), (at_), true, (v)}
+#define REDUCE                                                               \
+	ALWAYS("keep", "keepdims", AS_INT, 0), TO("axes", "", AS_INPUT)
+#define AXIS(v) ALWAYS("axis", "axis", AS_INT, v)
+#define ALPHA(v) ALWAYS("alpha", "alpha", AS_REAL, v)
+#define EPSILON ALWAYS("eps", "epsilon", AS_REAL, 1e-5)
+#define WINDOWS                                                              \
+	TO("stride", "strides", AS_WINDOW), TO("dil", "dilations", AS_WINDOW), \
+		ALWAYS("lo", "pads", AS_LO, 0), ALWAYS("hi", "pads", AS_HI, 0)
+
+static const op_map table[] = {
+	OP("add", "Add"), OP("sub", "Sub"), OP("mul", "Mul"),
+	OP("div", "Div"), OP("pow", "Pow"), OP("max", "Max"),
+	OP("min", "Min"), OP("eq", "Equal"), OP("lt", "Less"),
+	OP("le", "LessOrEqual"), OP("gt", "Greater"),
+	OP("ge", "GreaterOrEqual"), OP("and", "And"), OP("or", "Or"),
+	OP("xor", "Xor"), OP("not", "Not"), OP("where", "Where"),
+	OP("identity", "Identity"), OP("copy", "Identity"),
+	OP("stop_gradient", "Identity"), OP("abs", "Abs"), OP("neg", "Neg"),
+	OP("exp", "Exp"), OP("log", "Log"), OP("sqrt", "Sqrt"),
+	OP("recip", "Reciprocal"), OP("sin", "Sin"), OP("cos", "Cos"),
+	OP("tan", "Tan"), OP("asin", "Asin"), OP("acos", "Acos"),
+	OP("atan", "Atan"), OP("sinh", "Sinh"), OP("cosh", "Cosh"),
+	OP("tanh", "Tanh"), OP("asinh", "Asinh"), OP("acosh", "Acosh"),
+	OP("atanh", "Atanh"), OP("floor", "Floor"), OP("ceil", "Ceil"),
+	OP("round", "Round"), OP("sign", "Sign"), OP("erf", "Erf"),
+	OP("isnan", "IsNaN"), OP("sigmoid", "Sigmoid"), OP("relu", "Relu"),
+	OP("softplus", "Softplus"), OP("softsign", "Softsign"),
+	OP("gelu", "Gelu"), OP("mish", "Mish"), OP("hard_swish", "HardSwish"),
+	OP("selu", "Selu"), OP("matmul", "MatMul"), OP("matvec", "MatMul"),
+	OP("dot", "MatMul"),
+	OPA("elu", "Elu", ALPHA(1)), OPA("celu", "Celu", ALPHA(1)),
+	OPA("leaky_relu", "LeakyRelu", ALPHA(0.01)),
+	OPA("thresholded_relu", "ThresholdedRelu", ALPHA(1)),
+	OPA("hard_sigmoid", "HardSigmoid", ALPHA(0.2),
+		ALWAYS("beta", "beta", AS_REAL, 0.5)),
+	OPA("cast", "Cast", TO("to", "to", AS_DTYPE)),
+	OPA("reduce_sum", "ReduceSum", REDUCE),
+	OPA("reduce_prod", "ReduceProd", REDUCE),
+	OPA("reduce_max", "ReduceMax", REDUCE),
+	OPA("reduce_min", "ReduceMin", REDUCE),
+	OPA("reduce_mean", "ReduceMean", REDUCE),
+	OPA("reduce_l1", "ReduceL1", REDUCE),
+	OPA("reduce_l2", "ReduceL2", REDUCE),
+	OPA("reduce_sumsq", "ReduceSumSquare", REDUCE),
+	OPA("reduce_logsum", "ReduceLogSum", REDUCE),
+	OPA("logsumexp", "ReduceLogSumExp", REDUCE),
+	OPA("argmax", "ArgMax", AXIS(0), ALWAYS("keep", "keepdims", AS_INT, 0)),
+	OPA("argmin", "ArgMin", AXIS(0), ALWAYS("keep", "keepdims", AS_INT, 0)),
+	OPA("softmax", "Softmax", AXIS(-1)),
+	OPA("log_softmax", "LogSoftmax", AXIS(-1)),
+	OPA("concat", "Concat", AXIS(0)),
+	OPA("reshape", "Reshape", TO("shape", "", AS_INPUT)),
+	OPA("broadcast_to", "Expand", TO("shape", "", AS_INPUT)),
+	OPA("tile", "Tile", TO("reps", "", AS_INPUT)),
+	OPA("transpose", "Transpose", TO("perm", "perm", AS_INTS)),
+	OPA("flatten", "Flatten", AXIS(1)),
+	OPA("squeeze", "Squeeze", TO("axes", "", AS_INPUT)),
+	OPA("unsqueeze", "Unsqueeze", ALWAYS("axis", "", AS_INPUT, 0)),
+	OPA("take", "Gather", AXIS(0)),
+	OPA("take_along", "GatherElements", AXIS(0)),
+	{.row = "embedding", .op = "Gather", .turned = true},
+	{.row = "linear", .op = "Gemm", .rank = 2,
+		.attr = {ALWAYS("", "transB", AS_INT, 1)}},
+	{.row = "linear_nobias", .op = "Gemm", .rank = 2,
+		.attr = {ALWAYS("", "transB", AS_INT, 1)}},
+	OPA("conv", "Conv", TO("groups", "group", AS_INT), WINDOWS),
+	OPA("max_pool", "MaxPool", TO("kernel", "kernel_shape", AS_WINDOW),
+		WINDOWS),
+	OPA("avg_pool", "AveragePool", TO("kernel", "kernel_shape", AS_WINDOW),
+		WINDOWS),
+	OPA("layer_norm", "LayerNormalization", EPSILON,
+		{"k", "", AS_ONLY, false, 1}),
+	OPA("batch_norm_infer", "BatchNormalization", EPSILON),
+	OPA("instance_norm", "InstanceNormalization", EPSILON),
+};
+
+typedef struct exporter {
+	arena *a;
+	const ir_program *p;
+	const char *path;
+	const ir_call *call;
+	str node, graph; /* NodeProto in the making; GraphProto */
+	int32_t n_made;	 /* initialisers of our own */
+	int64_t pads[2 * TN_MAX_RANK];
+} exporter;
+
+static _Noreturn void refuse(
+	const exporter *x, const char *rule, const char *what, const char *name)
+{
+	env_fail(arena_env(x->a), TN_EINVAL, rule, x->call->at,
+		"%.100s: %s%s%.100s", ir_row_name(x->call->row), what,
+		name[0] != '\0' ? ": " : "", name);
+}
+
+static const op_map *find(const exporter *x)
+{
+	const char *name = ir_row_name(x->call->row);
+
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (!strcmp(table[i].row, name))
+			return &table[i];
+	refuse(x, "export.row", "no operator of ONNX is known for it", "");
+}
+
+static const char *name_of(const exporter *x, int32_t value)
+{
+	return x->p->value.at[value].name;
+}
+
+/* ---- initialisers ---- */
+
+static void add_tensor(exporter *x, const char *name, const ir_type *t,
+	const void *data)
+{
+	str tensor = str_new(x->a);
+	size_t n = (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
+
+	for (int32_t i = 0; i < t->rank; i++)
+		put_int(&tensor, 1, t->shape[i]);
+	put_int(&tensor, 2, onnx_dtype_elem(t->dtype));
+	put_text(&tensor, 8, name);
+	put_head(&tensor, 9, n);
+	str_addn(&tensor, data, n);
+	put_part(&x->graph, 5, &tensor);
+}
+
+/* A name that no value of a program has: names of .tn have no dot. */
+static const char *add_ints(exporter *x, int32_t n, const int64_t *v)
+{
+	const ir_type t = {.dtype = TN_I64, .rank = 1, .shape = {n}};
+	const char *name =
+		arena_printf(x->a, "const.%d", (int)x->n_made++);
+
+	add_tensor(x, name, &t, v);
+	return name;
+}
+
+static void add_fill(exporter *x)
+{
+	const ir_value *v = &x->p->value.at[x->call->result[0]];
+	int64_t n = shape_numel(v->type.shape, v->type.rank);
+	double value = 0;
+	char *data;
+
+	for (int32_t i = 0; i < x->call->n_attrs; i++) {
+		const ir_attr *a = &x->call->attr[i];
+
+		if (!strcmp(a->name, "value"))
+			value = a->kind == ATTR_INT ? (double)a->i : a->f;
+	}
+	if (n > MAX_FILL)
+		refuse(x, "export.size", "more than 2^20 elements", "");
+	data = arena_alloc(x->a, (size_t)n + 1, dtype_size(v->type.dtype));
+	for (int64_t i = 0; i < n; i++) {
+		if (dtype_is_float(v->type.dtype))
+			dtype_store_f64(v->type.dtype, data, i, value);
+		else
+			dtype_store_i64(v->type.dtype, data, i, (int64_t)value);
+	}
+	add_tensor(x, v->name, &v->type, data);
+}
+
+/* ---- attributes ---- */
+
+static void attr_int(exporter *x, const char *name, int64_t v)
+{
+	str a = str_new(x->a);
+
+	put_text(&a, 1, name);
+	put_int(&a, 3, v);
+	put_int(&a, 20, 2);
+	put_part(&x->node, 5, &a);
+}
+
+static void attr_ints(
+	exporter *x, const char *name, int32_t n, const int64_t *v)
+{
+	str a = str_new(x->a);
+
+	put_text(&a, 1, name);
+	for (int32_t i = 0; i < n; i++)
+		put_int(&a, 8, v[i]);
+	put_int(&a, 20, 7);
+	put_part(&x->node, 5, &a);
+}
+
+static void attr_real(exporter *x, const char *name, double v)
+{
+	str a = str_new(x->a);
+
+	put_text(&a, 1, name);
+	put_float(&a, 2, (float)v);
+	put_int(&a, 20, 1);
+	put_part(&x->node, 5, &a);
+}
+
+/* The integers of an attribute; one alone stands for all n, if n is not 0. */
+static int32_t ints_of(const exporter *x, const attr_map *m, const ir_attr *a,
+	int32_t n, int64_t *out)
+{
+	int32_t k = n > 0 ? n : 1;
+
+	if (n > TN_MAX_RANK || n < 0)
+		refuse(x, "export.attr", "no axes for it", m->row);
+	if (a == NULL || a->kind == ATTR_INT) {
+		for (int32_t i = 0; i < k; i++)
+			out[i] = a != NULL ? a->i : (int64_t)m->otherwise;
+		return k;
+	}
+	if (a->kind != ATTR_INTS || a->n > TN_MAX_RANK || (n > 0 && a->n != n))
+		refuse(x, "export.attr", "not one integer for each axis",
+			a->name);
+	for (int32_t i = 0; i < a->n; i++)
+		out[i] = a->ints[i];
+	return a->n;
+}
+
+static int32_t n_windows(const exporter *x)
+{
+	return x->p->value.at[x->call->arg[0]].type.rank - 2;
+}
+
+static void add_attr(exporter *x, const attr_map *m, const ir_attr *a)
+{
+	int64_t v[TN_MAX_RANK] = {0};
+	int32_t n;
+
+	switch (m->at) {
+	case AS_INT:
+		ints_of(x, m, a, 0, v);
+		attr_int(x, m->onnx, v[0]);
+		return;
+	case AS_REAL:
+		attr_real(x, m->onnx, a == NULL ? m->otherwise
+			: a->kind == ATTR_INT ? (double)a->i : a->f);
+		return;
+	case AS_INTS:
+		n = ints_of(x, m, a, 0, v);
+		attr_ints(x, m->onnx, n, v);
+		return;
+	case AS_WINDOW:
+		n = ints_of(x, m, a, n_windows(x), v);
+		attr_ints(x, m->onnx, n, v);
+		return;
+	case AS_LO:
+		n = ints_of(x, m, a, n_windows(x), v);
+		memcpy(x->pads, v, (size_t)n * sizeof *v);
+		return;
+	case AS_HI:
+		n = ints_of(x, m, a, n_windows(x), v);
+		memcpy(x->pads + n, v, (size_t)n * sizeof *v);
+		attr_ints(x, m->onnx, 2 * n, x->pads);
+		return;
+	case AS_DTYPE:
+		attr_int(x, m->onnx, onnx_dtype_elem(a->dtype));
+		return;
+	case AS_INPUT:
+		n = ints_of(x, m, a, 0, v);
+		put_text(&x->node, 1, add_ints(x, n, v));
+		return;
+	case AS_ONLY:
+		ints_of(x, m, a, 0, v);
+		if (v[0] != (int64_t)m->otherwise)
+			refuse(x, "export.attr", "ONNX has this value only "
+						 "as its default", a->name);
+		return;
+	}
+}
+
+static const ir_attr *given(const exporter *x, const char *name)
+{
+	for (int32_t i = 0; i < x->call->n_attrs; i++)
+		if (!strcmp(x->call->attr[i].name, name))
+			return &x->call->attr[i];
+	return NULL;
+}
+
+static void check_attrs(const exporter *x, const op_map *m)
+{
+	for (int32_t i = 0; i < x->call->n_attrs; i++) {
+		bool known = false;
+
+		for (int32_t k = 0; k < MAX_ATTRS && m->attr[k].row != NULL; k++)
+			known = known ||
+				!strcmp(m->attr[k].row, x->call->attr[i].name);
+		if (!known)
+			refuse(x, "export.attr", "the operator of ONNX has "
+				"nothing for it", x->call->attr[i].name);
+	}
+}
+
+/* ---- nodes ---- */
+
+static void add_call(exporter *x)
+{
+	const ir_call *c = x->call;
+	const op_map *m;
+
+	if (c->view >= 0)
+		refuse(x, "export.row", "a program that writes to its values "
+					"is no graph", "");
+	if (!strcmp(ir_row_name(c->row), "fill")) {
+		add_fill(x);
+		return;
+	}
+	m = find(x);
+	if (c->n_results != 1 || (m->rank > 0 &&
+		x->p->value.at[c->arg[0]].type.rank != m->rank))
+		refuse(x, "export.row", "the operator of ONNX takes other "
+					"numbers of axes", "");
+	check_attrs(x, m);
+	x->node = str_new(x->a);
+	for (int32_t i = 0; i < c->n_args; i++)
+		put_text(&x->node, 1, name_of(x, c->arg[
+			m->turned ? c->n_args - 1 - i : i]));
+	for (int32_t i = 0; i < MAX_ATTRS && m->attr[i].row != NULL; i++) {
+		const ir_attr *a = given(x, m->attr[i].row);
+
+		if (a != NULL || m->attr[i].always)
+			add_attr(x, &m->attr[i], a);
+	}
+	put_text(&x->node, 2, name_of(x, c->result[0]));
+	put_text(&x->node, 4, m->op);
+	put_part(&x->graph, 1, &x->node);
+}
+
+static void add_port(exporter *x, uint32_t field, const char *name,
+	const ir_type *t)
+{
+	put_port(&x->graph, field, name, onnx_dtype_elem(t->dtype), t->rank,
+		t->shape);
+}
+
+/* An output that is an input, or stands twice, gets a name of its own. */
+static void add_outputs(exporter *x)
+{
+	for (int32_t i = 0; i < x->p->output.n; i++) {
+		int32_t v = x->p->output.at[i];
+		const char *name = name_of(x, v);
+		bool again = x->p->value.at[v].call < 0;
+
+		for (int32_t k = 0; k < i; k++)
+			again = again || x->p->output.at[k] == v;
+		if (again) {
+			str node = str_new(x->a);
+
+			put_text(&node, 1, name);
+			name = arena_printf(x->a, "%s.%d", name, (int)i);
+			put_text(&node, 2, name);
+			put_text(&node, 4, "Identity");
+			put_part(&x->graph, 1, &node);
+		}
+		add_port(x, 12, name, &x->p->value.at[v].type);
+	}
+}
+
+void onnx_export(arena *a, const ir_program *p, int32_t n_free,
+	const void *const *bound, const char *path)
+{
+	exporter x = {.a = a, .p = p, .path = path, .graph = str_new(a)};
+	str model = str_new(a), opset = str_new(a);
+	disk_part part;
+
+	for (int32_t i = 0; i < p->call.n; i++) {
+		x.call = &p->call.at[i];
+		add_call(&x);
+	}
+	put_text(&x.graph, 2, "program");
+	for (int32_t i = 0; i < p->input.n; i++) {
+		const ir_value *v = &p->value.at[p->input.at[i]];
+
+		if (i < n_free)
+			add_port(&x, 11, v->name, &v->type);
+		else
+			add_tensor(&x, v->name, &v->type, bound[i]);
+	}
+	add_outputs(&x);
+	put_int(&model, 1, IR_VERSION);
+	put_text(&model, 2, "tenon");
+	put_part(&model, 7, &x.graph);
+	put_text(&opset, 1, "");
+	put_int(&opset, 2, OPSET);
+	put_part(&model, 8, &opset);
+	if (model.n > (size_t)INT32_MAX)
+		env_fail(arena_env(a), TN_ENOMEM, "onnx.size",
+			(loc){.file = path},
+			"a model file cannot be larger than 2 GB");
+	part = (disk_part){model.at, model.n};
+	disk_replace(a, "onnx", path, &part, 1);
+}
