@@ -56,6 +56,9 @@ static int32_t lowest_bit(double v)
 
 static int32_t odd_bits(double v)
 {
+	/* ilogb of what is not finite is the end of int */
+	if (!isfinite(v))
+		return 5000;
 	return v == 0 ? 0 : ilogb(v) - lowest_bit(v);
 }
 

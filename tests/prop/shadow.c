@@ -124,7 +124,9 @@ static int32_t samples(tn_dtype t, shadow x, bool closely, ir_number *at)
 			if (dtype_is_float(t))
 				at[n++].f = wild[i];
 			else
-				at[n++].i = ir_wrap(t, INT64_MAX * (i % 2) + i);
+				at[n++].i = ir_wrap(t,
+					(int64_t)(UINT64_MAX / 2 * (uint64_t)(i % 2) +
+						(uint64_t)i));
 	} else if (dtype_is_float(t)) {
 		for (int32_t i = 0; i < (closely ? 10 : 4); i++)
 			at[n++].f = x.v.f + spread[i] * x.e;
