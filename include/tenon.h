@@ -719,6 +719,22 @@ TN_API tn_status tn_at_function_call(const char *file, int32_t line,
 	tn_function *f, tn_tensor *const *in, tn_tensor **out);
 
 /**
+ * One call that gives arguments away: those with donated[i] are dead
+ * afterwards, and the call may use their memory as it likes. Outputs may be
+ * what was donated.
+ *
+ * errors  [compile.donate] another argument, another tensor that is alive, or
+ *         something that the function knows overlaps a donated argument
+ *         [tensor.donated] its later use
+ * since   0.1
+ */
+#define tn_function_donate(f, in, donated, out)                                \
+	tn_at_function_donate(__FILE__, __LINE__, f, in, donated, out)
+TN_API tn_status tn_at_function_donate(const char *file, int32_t line,
+	tn_function *f, tn_tensor *const *in, const bool *donated,
+	tn_tensor **out);
+
+/**
  * What it has become, for each kind of arguments so far: slots with their
  * versions, the calls of forward and backward, outputs, and where the
  * backward gets what it reads: docs/compile.md. dot: as a Graphviz picture.

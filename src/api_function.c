@@ -18,6 +18,7 @@ typedef struct job {
 	const char *name;
 	tn_tensor *const *in;
 	tn_tensor **out;
+	const bool *donated; /* NULL: none */
 	str text;
 	bool dot;
 } job;
@@ -100,14 +101,18 @@ static void call(void *arg)
 	job *j = arg;
 	tn_function *f = j->f;
 	tensor *out[TN_MAX_FUNCTION_ARGS];
+	tensor *const *in = (tensor *const *)(uintptr_t)j->in;
 
 	for (int32_t i = 0; i < f->n_in; i++)
 		if (j->in[i] == NULL ||
 			tensor_is_invalid((tensor *)(void *)j->in[i]))
 			env_fail(f->c->e, TN_EINVAL, "tensor.handle", (loc){0},
 				"argument %d is no tensor", (int)i);
-	tensor_function_call(
-		f->f, (tensor *const *)(uintptr_t)j->in, out);
+	if (j->donated != NULL)
+		tensor_function_check_donated(f->f, in, j->donated);
+	tensor_function_call(f->f, in, out);
+	if (j->donated != NULL)
+		tensor_function_take_donated(f->f, in, j->donated);
 	for (int32_t i = 0; i < f->n_out; i++)
 		j->out[i] = (tn_tensor *)(void *)out[i];
 }
@@ -115,7 +120,13 @@ static void call(void *arg)
 tn_status tn_at_function_call(const char *file, int32_t line, tn_function *f,
 	tn_tensor *const *in, tn_tensor **out)
 {
-	job j = {.f = f, .in = in, .out = out};
+	return tn_at_function_donate(file, line, f, in, NULL, out);
+}
+
+tn_status tn_at_function_donate(const char *file, int32_t line, tn_function *f,
+	tn_tensor *const *in, const bool *donated, tn_tensor **out)
+{
+	job j = {.f = f, .in = in, .donated = donated, .out = out};
 	tn_status s;
 
 	tensors_site(api_tensors(f->c), file, line);

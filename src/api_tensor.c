@@ -543,8 +543,8 @@ tn_status tn_at_fill_(
 	tn_tensor *v = NULL;
 	tn_status s;
 
-	if (y == NULL)
-		return TN_EINVAL;
+	if (y == NULL) /* which says what is wrong with it */
+		return tn_at_copy_(file, line, x, x);
 	a[0].ints = y->shape;
 	a[0].n_ints = y->rank;
 	a[2].dtype = y->dtype;

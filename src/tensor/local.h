@@ -155,6 +155,7 @@ struct tensor {
 };
 #define TENSOR_LIVE UINT64_C(0x74656e6f6e2d7421)
 #define TENSOR_INVALID UINT64_C(0x74656e6f6e2d2121)
+#define TENSOR_DONATED UINT64_C(0x74656e6f6e2d3f21) /* has no storage */
 
 static inline bool t_is_write(const t_call *c)
 {

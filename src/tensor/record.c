@@ -109,6 +109,10 @@ tensor *t_check(const tensors *t, const tensor *x)
 	if (x == NULL)
 		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
 			"a tensor is NULL");
+	if (x->mark == TENSOR_DONATED)
+		env_fail(t->e, TN_EINVAL, "tensor.donated", at,
+			"a tensor is used that was given away to a call of a "
+			"compiled function: donate a copy, or use the output");
 	if (x->mark != TENSOR_LIVE)
 		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
 			"a tensor is used that was dropped, or whose scope was "
@@ -159,12 +163,21 @@ static void unlink_handle(tensors *t, tensor *x)
 		t->scope.at[x->scope] = x->before;
 }
 
-void tensor_drop(tensors *t, tensor *x)
+void tensor_give_away(tensors *t, tensor *x)
 {
 	t_check(t, x);
-	unlink_handle(t, x);
 	t_view_drop(t, x->view);
 	t_storage_drop(t, x->storage);
+	x->mark = TENSOR_DONATED;
+	x->view = NULL;
+	x->storage = NULL;
+}
+
+void tensor_drop(tensors *t, tensor *x)
+{
+	if (x->mark != TENSOR_DONATED)
+		tensor_give_away(t, x);
+	unlink_handle(t, x);
 	x->mark = 0;
 	x->after = t->handles;
 	t->handles = x;

@@ -65,6 +65,8 @@ tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 tensor *tensor_import(tensors *t, const ir_type *type, void *data,
 	void (*release)(void *arg), void *arg);
 void tensor_drop(tensors *t, tensor *x);
+/* Dropped but for the handle, which says so when it is used. */
+void tensor_give_away(tensors *t, tensor *x);
 /* Of any pointer that ever was a handle of a context that is still there. */
 bool tensor_is_valid(const tensor *x);
 bool tensor_is_invalid(const tensor *x); /* what a failed call gives */
@@ -134,6 +136,11 @@ typedef void tensor_body(void *arg, tensor *const *in, tensor **out);
 tensor_function *tensor_function_new(tensors *t, const char *name,
 	int32_t n_in, int32_t n_out, tensor_body *body, void *arg);
 void tensor_function_free(tensor_function *f);
+/* Throws TN_EINVAL [compile.donate] when somebody else sees such an argument. */
+void tensor_function_check_donated(
+	tensor_function *f, tensor *const *in, const bool *donated);
+void tensor_function_take_donated(
+	tensor_function *f, tensor *const *in, const bool *donated);
 void tensor_function_call(
 	tensor_function *f, tensor *const *in, tensor **out);
 /* How often body was recorded. */

@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static const int64_t n3[1] = {3}, n8[1] = {8}, n13[2] = {1, 3};
 
@@ -482,6 +483,65 @@ static void test_inside(void **state)
 	tn_context_free(c);
 }
 
+/* ---- donation ---- */
+
+static tn_status grow(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	(void)c;
+	(void)user;
+	out[0] = in[0]; /* in its own memory */
+	return tn_add_(in[0], in[1]);
+}
+
+static const char *rule_of(tn_context *c)
+{
+	static char rule[64];
+
+	snprintf(rule, sizeof rule, "%s", tn_context_diag(c)->rule);
+	tn_context_clear(c);
+	return rule;
+}
+
+static void test_donated(void **state)
+{
+	static const double x[3] = {1, 2, 3};
+	static const bool first[2] = {true, false}, both[2] = {true, true};
+	tn_context *c = context(false);
+	tn_function *f = compiled(c, grow, NULL, 2, 1);
+	tn_tensor *in[2], *out, *view;
+
+	(void)state;
+	in[0] = tn_tensor_new(c, TN_F64, 1, n3, x);
+	in[1] = tn_tensor_new(c, TN_F64, 1, n3, x);
+	for (int32_t k = 0; k < 4; k++) { /* a state that goes round */
+		assert_int_equal(tn_function_donate(f, in, first, &out), TN_OK);
+		assert_false(tn_is_valid(in[0]));
+		expect(out, 3, (double[3]){k + 2, 2 * (k + 2), 3 * (k + 2)});
+		tn_drop(in[0]);
+		in[0] = out;
+	}
+	assert_int_equal(copies(c), 0);
+	/* what is gone says so, and takes nothing else with it */
+	assert_int_equal(tn_function_donate(f, in, first, &out), TN_OK);
+	assert_true(tn_fill_(in[0], 0) < 0);
+	assert_string_equal(rule_of(c), "tensor.donated");
+	expect(out, 3, (double[3]){6, 12, 18});
+	/* twice, seen by another, overlapping another argument */
+	in[0] = in[1] = out;
+	assert_true(tn_function_donate(f, in, both, &out) < 0);
+	assert_string_equal(rule_of(c), "compile.donate");
+	view = tn_narrow(in[0], 0, 1, 2);
+	in[1] = tn_tensor_new(c, TN_F64, 1, n3, x);
+	assert_true(tn_function_donate(f, in, first, &out) < 0);
+	assert_string_equal(rule_of(c), "compile.donate");
+	tn_drop(view);
+	assert_int_equal(tn_function_donate(f, in, first, &out), TN_OK);
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_function_free(f);
+	tn_context_free(c);
+}
+
 /* ---- what is refused ---- */
 
 static tn_status bad(tn_context *c, void *user, tn_tensor *const *in,
@@ -554,6 +614,7 @@ int main(void)
 		cmocka_unit_test(test_step),
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_donated),
 		cmocka_unit_test(test_refused),
 	};
 
