@@ -148,6 +148,7 @@ typedef struct tn_stats {
 	/* tensors */
 	int64_t n_calls;	 /* recorded */
 	int64_t n_flushes;	 /* programs run for them */
+	double run_ms;		 /* wall time in these programs */
 	int64_t n_plan_hits, n_plan_misses; /* of the same structure or not */
 	int64_t n_copies, copied_bytes; /* values kept that a write ended */
 	int64_t n_inner_copies, inner_copied_bytes; /* the same in programs that

@@ -77,11 +77,13 @@ static void run_recorded(void *arg, void *made, const void *const *in,
 {
 	tn_context *c = arg;
 	compiled *r = made;
+	double start = compile_clock_ms();
 
 	if (r->exec != NULL)
 		plan_exec_run(r->exec, in, out);
 	else
 		interp_run(c->e, r->ir, in, out);
+	c->stats.run_ms += compile_clock_ms() - start;
 	c->stats.n_inner_copies += r->n_copies;
 	c->stats.inner_copied_bytes += r->copied_bytes;
 }

@@ -91,7 +91,8 @@ static int start(const cli_command *self, const struct choice *o)
 
 	if (what == NULL)
 		return cli_usage(self,
-			"what? fused, compile, api, contract or nets");
+			"what? fused, compile, api, step, contract or "
+			"nets");
 	if (repeat == 0 || (batch == 0 && o->batch != NULL))
 		return cli_usage(self, "--repeat and --batch take 1 to 1000");
 	if (!strcmp(what, "nets"))
@@ -102,6 +103,8 @@ static int start(const cli_command *self, const struct choice *o)
 		return cli_usage(self, "\"%s\" is too much", o->what[1]);
 	if (!strcmp(what, "compile"))
 		return bench_compile(repeat, o->json);
+	if (!strcmp(what, "step"))
+		return bench_step(o->only, repeat, o->json);
 	if (!strcmp(what, "contract"))
 		return bench_contract(o->only, repeat, o->json);
 	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0)
@@ -151,6 +154,8 @@ const cli_command cli_bench = {
 	"  compile      a program of 50 operations compiled from scratch and\n"
 	"               from the cache; the passes at 100, 1,000, 10,000\n"
 	"               operations; ratio = allowed time over our time\n"
+	"  step         a training step as one compiled function, against the\n"
+	"               same calls; its overhead; its memory\n"
 	"  api          recording: one call, the lookup of its program, a\n"
 	"               training step of a network of three layers, its memory\n"
 	"  contract     matrix products, each in turn with OpenBLAS, oneDNN and\n"

@@ -184,19 +184,14 @@ static bool is_wanted(const t_value *v)
 static int32_t base_of(tensors *t, t_value *p)
 {
 	const t_buffer *b = p->buf;
+	int32_t i = p->number / 2;
 
 	if (p->base >= 0)
 		return t->base.at[p->base] == p ? p->base : -1;
-	if (b == NULL || p->number % 2 == 0)
+	if (b == NULL || p->number % 2 == 0 || t->base.at[i] != NULL)
 		return -1;
-	for (int32_t i = 0; i < t->input.n; i++) {
-		/* two values never share memory that is written */
-		if (t->input.at[i] != p || t->base.at[i] != NULL)
-			continue;
-		if (b->refs == 1 && (b->is_external || !is_wanted(p)))
-			return i;
-	}
-	return -1;
+	/* two values never share memory that is written */
+	return b->refs == 1 && (b->is_external || !is_wanted(p)) ? i : -1;
 }
 
 static void find_base(tensors *t, t_value *p, t_value *next)

@@ -332,14 +332,11 @@ t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg)
 	c->trace = f;
 	for (int32_t i = 0; i < f->n_in; i++)
 		c->arg[c->n_args++] = t_read_of(arg[i].v, arg[i].view);
-	for (int32_t i = 0; i < f->n_out; i++) {
-		const ir_type *y = &f->out[i]->type;
-
-		for (int32_t k = 0; k < f->n_in; k++)
-			if (f->next[k] == i) /* a version of all of it */
-				y = &arg[k].v->type;
-		add_result(c, i, t_value_new(t, y));
-	}
+	for (int32_t i = 0; i < f->n_out; i++)
+		add_result(c, i, t_value_new(t, &f->out[i]->type));
+	for (int32_t k = 0; k < f->n_in; k++)
+		if (f->next[k] >= 0) /* a version of all of it */
+			c->result[f->next[k]]->type = arg[k].v->type;
 	t_track(t, c);
 	t_captured(t, c);
 	return c;
