@@ -5,7 +5,7 @@
  * a shorter interval of one of its variables, or an empty one:
  *
  *   sums over k of x[i, k] * y[k, j] where k <= i, in a tile of rows b .. e
- *     const i64 s0 = min_i64(hi, (e - 1) - -1);
+ *     const i64 s0 = sooner_i64(hi, (e - 1) - -1);
  *     for (k = lo; k < s0; k++) ..
  *
  * Of the other variables it knows their intervals (near: the values they have
@@ -78,7 +78,7 @@ static const char *in_lanes(
 	if (lanes <= 1)
 		return at;
 	return arena_printf(em->a, "%s + %s(%s - (%s)%s, 0) / %d * %d", lo,
-		em_own(em, "max_i64"), at, lo,
+		em_own(em, "later_i64"), at, lo,
 		up ? arena_printf(em->a, " + %d", lanes - 1) : "", lanes,
 		lanes);
 }
@@ -95,13 +95,13 @@ static void cut_off(emitter *em, const loop_node *n, int32_t var,
 		lanes > 1 ? old.mult : 1, whole ? lanes : 0};
 	if (from != NULL)
 		s->lo = name_of(em, arena_printf(em->a, "%s(%s, %s)",
-			em_own(em, "max_i64"), old.lo,
+			em_own(em, "later_i64"), old.lo,
 			in_lanes(em, old.lo, from, lanes, false)));
 	else
 		s->clo = old.clo;
 	if (to != NULL)
 		s->hi = name_of(em, arena_printf(em->a, "%s(%s, %s)",
-			em_own(em, "min_i64"), old.hi,
+			em_own(em, "sooner_i64"), old.hi,
 			in_lanes(em, old.lo, to, lanes, true)));
 }
 

@@ -252,10 +252,10 @@ static void clip(emitter *em, const loop_node *n)
 			to = ix_sub(x, em->dom, rest, ix_const(x, c->lo - 1));
 		}
 		em_line(em, "const i64 %s = %s(%s, %s);", lo,
-			em_own(em, "max_i64"), s->lo,
+			em_own(em, "later_i64"), s->lo,
 			em_form_text(em, from, NULL));
 		em_line(em, "const i64 %s = %s(%s, %s);", hi,
-			em_own(em, "min_i64"), s->hi,
+			em_own(em, "sooner_i64"), s->hi,
 			em_form_text(em, to, NULL));
 		*s = (struct span){lo, hi, -1, -1, -1, 1, 0};
 		*vec_push(em->a, &em->facts) = fact;
@@ -336,7 +336,7 @@ static void fill_outside(emitter *em, const loop_node *n, struct span old)
 	left.whole = s.whole;
 	if (strcmp(s.lo, old.lo) != 0) {
 		left.hi = arena_printf(em->a, "%s(%s, %s)",
-			em_own(em, "min_i64"), s.lo, old.hi);
+			em_own(em, "sooner_i64"), s.lo, old.hi);
 		fill(em, n, left, stride > 0 ? min : f->hi,
 			stride > 0 ? f->lo : max + 1);
 	}

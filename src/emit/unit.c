@@ -78,13 +78,13 @@ static void own_text(str *out, const char *name)
 			"{\n"
 			"	return a < lo ? lo : a > hi ? hi : a;\n"
 			"}\n");
-	else if (strcmp(name, "max_i64") == 0)
-		str_add(out, "static inline i64 max_i64(i64 a, i64 b)\n"
+	else if (strcmp(name, "later_i64") == 0)
+		str_add(out, "static inline i64 later_i64(i64 a, i64 b)\n"
 			     "{\n"
 			     "	return a > b ? a : b;\n"
 			     "}\n");
-	else if (strcmp(name, "min_i64") == 0)
-		str_add(out, "static inline i64 min_i64(i64 a, i64 b)\n"
+	else if (strcmp(name, "sooner_i64") == 0)
+		str_add(out, "static inline i64 sooner_i64(i64 a, i64 b)\n"
 			     "{\n"
 			     "	return a < b ? a : b;\n"
 			     "}\n");
