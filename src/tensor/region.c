@@ -218,7 +218,7 @@ static bool agrees(cond *j, int32_t i)
 	const tensor *x = r->out[i], *y = q->out[i];
 	bool known = is_outside(r, x->storage);
 
-	if (j->r[0]->force.at[i])
+	if (j->r[0]->force.at[i] || j->t->dropped == TENSOR_RULE_BRANCH)
 		return true;
 	if (known != is_outside(q, y->storage) ||
 		!t_same_views(x->view, y->view))

@@ -164,7 +164,16 @@ static bool find_in_place(looping *j, t_recorder *r)
 	return changed;
 }
 
-/* What has a gradient from the second round on. */
+static bool is_leaf(const t_storage *s, const t_value *v)
+{
+	return v->slot != NULL && v->slot == s->slot &&
+		(v->call == NULL || !t_is_made(v));
+}
+
+/*
+ * What has a gradient from the second round on, or is no leaf any more though
+ * it was one before the first.
+ */
 static bool find_tracked(looping *j, t_recorder *r, bool *tracked)
 {
 	bool changed = false;
@@ -180,10 +189,15 @@ static bool find_tracked(looping *j, t_recorder *r, bool *tracked)
 			continue;
 		tracked[i] = changed = true;
 	}
-	for (int32_t i = 0; i < r->c.bound.n; i++) {
+	for (int32_t i = 0; i < r->c.bound.n &&
+		j->t->dropped != TENSOR_RULE_ROUNDS; i++) {
 		const t_bound *b = &r->c.bound.at[i];
 
-		if (b->arg >= 0 || b->first->tracked || !b->s->cur->tracked)
+		if (b->arg >= 0 || b->s->cur == b->first ||
+			!b->s->cur->tracked ||
+			(b->first->tracked &&
+				(b->first->slot == NULL ||
+					is_leaf(b->s, b->s->cur))))
 			continue;
 		*vec_push(j->t->a, &r->tracked) = b->s;
 		changed = true;
@@ -201,8 +215,13 @@ static bool try_body(looping *j, bool *tracked)
 	tensor_scope_enter(t);
 	scopes = t->scope.n;
 	t_recorder_begin(t, r);
-	for (int32_t i = 0; i < r->tracked.n; i++)
-		t_cur(t, r->tracked.at[i])->tracked = true;
+	for (int32_t i = 0; i < r->tracked.n; i++) {
+		t_value *v = t_cur(t, r->tracked.at[i]);
+
+		v->tracked = true;
+		t_slot_drop(t, v->slot);
+		v->slot = NULL;
+	}
 	make_arguments(j, r, tracked);
 	j->l->body(j->l->arg, r->in, r->out);
 	if (t->scope.n != scopes)

@@ -22,7 +22,8 @@ bool t_is_asked(const t_call *c, int32_t r)
 /* Does somebody ask for operand i beside this call as that operand? */
 static bool is_wanted(tensors *t, const t_call *c, int32_t i)
 {
-	return c->arg[i].v->data > (t_tape_reads(t, c, i) ? 0 : 1);
+	return t->dropped != TENSOR_RULE_TAKE &&
+		c->arg[i].v->data > (t_tape_reads(t, c, i) ? 0 : 1);
 }
 
 static t_buffer *copy_buffer(tensors *t, const t_value *v)

@@ -43,7 +43,11 @@ enum tensor_rule {
 	TENSOR_RULE_KNOWN,   /* so is one in a storage that the body knows */
 	TENSOR_RULE_OUTPUT,  /* outputs of one storage stay on one */
 	TENSOR_RULE_LEAF,    /* what leaves inside collect goes to the storage */
-	TENSOR_RULE_GUARD    /* known tensors with and without gradients differ */
+	TENSOR_RULE_GUARD,   /* known tensors with and without gradients differ */
+	/* of regions, from here on */
+	TENSOR_RULE_TAKE,    /* memory is taken only from what nobody asks for */
+	TENSOR_RULE_ROUNDS,  /* a body is recorded as it is in later rounds */
+	TENSOR_RULE_BRANCH   /* outputs are storages only if both branches agree */
 };
 /* For tests: without that rule. */
 void tensors_drop_rule(tensors *t, enum tensor_rule rule);

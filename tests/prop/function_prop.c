@@ -133,7 +133,7 @@ typedef struct piece {
 	uint64_t seed[2]; /* of bodies, or of the body and the test */
 	tn_tensor *const *pool;
 	int32_t n, free, depth; /* the first `free` may be written */
-	tn_tensor *same; /* what both branches return */
+	tn_tensor *same[2]; /* what branches return: it may be one */
 	double limit;
 } piece;
 
@@ -195,7 +195,9 @@ static tn_tensor *run_piece(
 static tn_status branch(const piece *p, int32_t k, tn_tensor **out)
 {
 	out[0] = run_piece(p, p->seed[k], NULL, 0);
-	out[1] = p->same;
+	out[1] = p->b->of->regions || p->same[0] == p->same[1]
+		? p->same[k]
+		: tn_copy(p->same[k]);
 	return TN_OK;
 }
 
@@ -326,7 +328,13 @@ static tn_tensor *region(const struct body *b, dice *d,
 	p.seed[0] = mix(d->state + 1);
 	p.seed[1] = mix(d->state + 2);
 	p.limit = 0.5 * (1 + below(d, 4));
-	p.same = pool[below(d, n)];
+	p.same[0] = p.same[1] = pool[below(d, n)];
+	if (below(d, 2) == 0) { /* then the region makes copies */
+		int32_t i = below(d, PARAMS);
+
+		p.same[0] = b->of->param[i];
+		p.same[1] = b->of->param[(i + 1) % PARAMS];
+	}
 	x = as_matrix(pool[below(d, n)]);
 	switch (below(d, 3)) {
 	case 0:
