@@ -336,16 +336,21 @@ static bool save(run *r, double valid)
 	return true;
 }
 
+static bool watch(run *r)
+{
+	if (r->report != NULL)
+		r->told = cli_alloc(
+			(size_t)(r->until - r->s.step) + 1, sizeof *r->told);
+	return (r->report == NULL && r->trace == NULL) ||
+	       tn_profile_start(r->c) >= 0;
+}
+
 static int go(run *r)
 {
 	int64_t first = r->s.step;
 
-	if ((r->report != NULL || r->trace != NULL) &&
-		tn_profile_start(r->c) < 0)
+	if (!watch(r))
 		return CLI_FAILED;
-	if (r->report != NULL)
-		r->told = cli_alloc(
-			(size_t)(r->until - first) + 1, sizeof *r->told);
 	say_start(r);
 	/* that the folder takes a checkpoint is known before the first step */
 	if (r->saved[0] == '\0' && !save(r, INFINITY))

@@ -145,11 +145,15 @@ static double memory(void)
 
 	for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
 		FILE *f = fopen(limits[i], "r");
+		char text[64] = "";
 		double limit;
 
 		if (f == NULL)
 			continue;
-		if (fscanf(f, "%lf", &limit) == 1 && limit > 0 && limit < n)
+		if (fgets(text, sizeof text, f) == NULL)
+			text[0] = '\0';
+		limit = strtod(text, NULL); /* 0: "max" is no number */
+		if (limit > 0 && limit < n)
 			n = limit;
 		fclose(f);
 	}

@@ -140,15 +140,15 @@ static tn_status add_entry(train_text *t, tn_context *c, const char *folder,
 	char *path = malloc(n);
 	struct stat st, link;
 	tn_status s = TN_OK;
+	bool is_there;
 
 	if (path == NULL)
 		return failed(c, folder, "no memory", ENOMEM);
 	snprintf(path, n, "%s/%s", folder, name);
-	if (lstat(path, &link) != 0 || stat(path, &st) != 0)
-		t->n_skipped++;
-	else if (S_ISDIR(link.st_mode))
+	is_there = lstat(path, &link) == 0 && stat(path, &st) == 0;
+	if (is_there && S_ISDIR(link.st_mode))
 		s = add_folder(t, c, path, depth + 1);
-	else if (S_ISREG(st.st_mode))
+	else if (is_there && S_ISREG(st.st_mode))
 		s = add_file(t, c, path, false);
 	else
 		t->n_skipped++;
