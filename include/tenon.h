@@ -359,10 +359,10 @@ TN_API TN_MUST_USE tn_status tn_onnx_read(tn_onnx *m, bool is_output,
 TN_API TN_MUST_USE tn_status tn_onnx_give(
 	tn_onnx *m, int32_t i, int32_t n, const tn_array *arrays);
 /**
- * Floats that depend on no input and have at least so many elements are
- * computed when the program is built, and are parameters of it like
- * initialisers; 0, the default: none. So weights are weights whatever the model
- * makes them from.
+ * Floats that the model names, that depend on no input and have at least so
+ * many elements are computed when the program is built, and are parameters of
+ * it like initialisers; 0, the default: none. So weights are weights whatever
+ * the model makes them from.
  */
 TN_API void tn_onnx_fold(tn_onnx *m, int64_t n_elems);
 /**
@@ -759,6 +759,9 @@ TN_API int64_t tn_function_n_recorded(const tn_function *f);
  * functions and in each other.
  */
 
+/** c; the next call of this part of the interface stands there. */
+TN_API tn_context *tn_here(tn_context *c, const char *file, int32_t line);
+
 /**
  * One of two bodies, by a single truth value (bool or integer).
  *
@@ -772,9 +775,9 @@ TN_API int64_t tn_function_n_recorded(const tn_function *f);
  * since   0.1
  */
 #define tn_cond(c, test, then, otherwise, user, n_in, in, n_out, out)          \
-	tn_at_cond(__FILE__, __LINE__, c, test, then, otherwise, user, n_in,   \
+	tn_at_cond(tn_here(c, __FILE__, __LINE__), test, then, otherwise, user, n_in,   \
 		in, n_out, out)
-TN_API tn_status tn_at_cond(const char *file, int32_t line, tn_context *c,
+TN_API tn_status tn_at_cond(tn_context *c,
 	tn_tensor *test, tn_body *then, tn_body *otherwise, void *user,
 	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
 
@@ -791,8 +794,8 @@ TN_API tn_status tn_at_cond(const char *file, int32_t line, tn_context *c,
  * since   0.1
  */
 #define tn_while(c, test, body, user, rounds, n, in, out)                      \
-	tn_at_while(__FILE__, __LINE__, c, test, body, user, rounds, n, in, out)
-TN_API tn_status tn_at_while(const char *file, int32_t line, tn_context *c,
+	tn_at_while(tn_here(c, __FILE__, __LINE__), test, body, user, rounds, n, in, out)
+TN_API tn_status tn_at_while(tn_context *c,
 	tn_body *test, tn_body *body, void *user, int64_t rounds, int32_t n,
 	tn_tensor *const *in, tn_tensor **out);
 
@@ -808,9 +811,9 @@ TN_API tn_status tn_at_while(const char *file, int32_t line, tn_context *c,
  * since   0.1
  */
 #define tn_scan(c, body, user, rounds, n_carried, n_rows, in, n_out, out)      \
-	tn_at_scan(__FILE__, __LINE__, c, body, user, rounds, n_carried,       \
+	tn_at_scan(tn_here(c, __FILE__, __LINE__), body, user, rounds, n_carried,       \
 		n_rows, in, n_out, out)
-TN_API tn_status tn_at_scan(const char *file, int32_t line, tn_context *c,
+TN_API tn_status tn_at_scan(tn_context *c,
 	tn_body *body, void *user, int64_t rounds, int32_t n_carried,
 	int32_t n_rows, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
 
@@ -829,9 +832,9 @@ typedef tn_status tn_host(void *user, int32_t n_in, const tn_array *in,
  * since   0.1
  */
 #define tn_host_call(c, fn, grad, user, n_in, in, n_out, types, out)           \
-	tn_at_host_call(__FILE__, __LINE__, c, fn, grad, user, n_in, in,       \
+	tn_at_host_call(tn_here(c, __FILE__, __LINE__), fn, grad, user, n_in, in,       \
 		n_out, types, out)
-TN_API tn_status tn_at_host_call(const char *file, int32_t line, tn_context *c,
+TN_API tn_status tn_at_host_call(tn_context *c,
 	tn_host *fn, tn_host *grad, void *user, int32_t n_in,
 	tn_tensor *const *in, int32_t n_out, const tn_array *types,
 	tn_tensor **out);

@@ -17,6 +17,7 @@ struct tn_context {
 	bool failed;
 	tensors *t;	/* NULL until the first tensor */
 	tn_diag first;	/* sticky: of the first call on tensors that failed */
+	loc here; /* of the next call: tn_here */
 	uint64_t seed, n_keys; /* of random keys */
 	settle_options settle; /* for tests */
 	bool poison;	       /* the same */

@@ -60,12 +60,19 @@ static void check(const job *j)
 			TN_MAX_FUNCTION_ARGS);
 }
 
-static tn_status run(const char *file, int32_t line, job *j, void (*fn)(void *))
+tn_context *tn_here(tn_context *c, const char *file, int32_t line)
 {
+	c->here = (loc){.file = file, .line = line};
+	return c;
+}
+
+static tn_status run(job *j, void (*fn)(void *))
+{
+	loc at = j->c->here;
 	tn_status s;
 
-	tensors_site(api_tensors(j->c), file, line);
-	s = api_sticky(j->c, file, line, fn, j);
+	tensors_site(api_tensors(j->c), at.file, at.line);
+	s = api_sticky(j->c, at.file, at.line, fn, j);
 	for (int32_t i = 0; s < 0 && i < j->n_out; i++)
 		j->out[i] = (tn_tensor *)(void *)tensor_invalid(
 			api_tensors(j->c));
@@ -84,7 +91,7 @@ static void cond(void *arg)
 		(tensor **)(void *)j->out);
 }
 
-tn_status tn_at_cond(const char *file, int32_t line, tn_context *c,
+tn_status tn_at_cond(tn_context *c,
 	tn_tensor *test, tn_body *then, tn_body *otherwise, void *user,
 	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out)
 {
@@ -99,7 +106,7 @@ tn_status tn_at_cond(const char *file, int32_t line, tn_context *c,
 
 	if (then == NULL || otherwise == NULL)
 		return TN_EINVAL;
-	return run(file, line, &j, cond);
+	return run(&j, cond);
 }
 
 static void loop(void *arg)
@@ -111,7 +118,7 @@ static void loop(void *arg)
 		(tensor *const *)(uintptr_t)j->in, (tensor **)(void *)j->out);
 }
 
-tn_status tn_at_while(const char *file, int32_t line, tn_context *c,
+tn_status tn_at_while(tn_context *c,
 	tn_body *test, tn_body *body, void *user, int64_t rounds, int32_t n,
 	tn_tensor *const *in, tn_tensor **out)
 {
@@ -132,10 +139,10 @@ tn_status tn_at_while(const char *file, int32_t line, tn_context *c,
 		.arg = &j.then,
 		.n = rounds,
 		.n_carried = n};
-	return run(file, line, &j, loop);
+	return run(&j, loop);
 }
 
-tn_status tn_at_scan(const char *file, int32_t line, tn_context *c,
+tn_status tn_at_scan(tn_context *c,
 	tn_body *body, void *user, int64_t rounds, int32_t n_carried,
 	int32_t n_rows, tn_tensor *const *in, int32_t n_out, tn_tensor **out)
 {
@@ -157,7 +164,7 @@ tn_status tn_at_scan(const char *file, int32_t line, tn_context *c,
 		.n_carried = n_carried,
 		.n_rows = n_rows,
 		.n_out = n_out};
-	return run(file, line, &j, loop);
+	return run(&j, loop);
 }
 
 /* ---- functions in C ---- */
@@ -257,7 +264,7 @@ static void host_call(void *arg)
 		(tensor **)(void *)j->out);
 }
 
-tn_status tn_at_host_call(const char *file, int32_t line, tn_context *c,
+tn_status tn_at_host_call(tn_context *c,
 	tn_host *fn, tn_host *grad, void *user, int32_t n_in,
 	tn_tensor *const *in, int32_t n_out, const tn_array *types,
 	tn_tensor **out)
@@ -274,5 +281,5 @@ tn_status tn_at_host_call(const char *file, int32_t line, tn_context *c,
 
 	if (fn == NULL)
 		return TN_EINVAL;
-	return run(file, line, &j, host_call);
+	return run(&j, host_call);
 }

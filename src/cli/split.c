@@ -36,7 +36,7 @@ static tn_status body(
 static bool is_named(const cli_list *list, const char *name)
 {
 	for (int i = 0; i < list->n; i++)
-		if (!strcmp(list->at[i], name))
+		if (strcmp(list->at[i], name) == 0)
 			return true;
 	return false;
 }
@@ -48,7 +48,7 @@ static bool make_inputs(const cli_command *self, split *s,
 		int32_t k = 0;
 
 		while (k < s->n_in && strcmp(tn_program_input(s->p, k)->name,
-					      no_grad->at[i]))
+					      no_grad->at[i]) != 0)
 			k++;
 		if (k == s->n_in) {
 			(void)cli_usage(self, "--no-grad %s: the program has "

@@ -351,11 +351,11 @@ static shard_runs *who_adds(summing *s)
 
 /* Everybody's parts of what he adds up, and the sums. */
 static void *add_up(summing *s, shard_link *l, const shard_runs *adds,
-	size_t size, const void *data, shard_combine *combine, void *arg,
-	const char *what, int64_t *sent)
+	const shard_elems *of, const void *data, int64_t *sent)
 {
 	arena *a = s->a;
 	env *e = arena_env(a);
+	size_t size = of->size;
 	int64_t rank = l->rank(l), n = adds[rank].elems;
 	char **part = arena_array(a, char *, s->size), *sum = NULL;
 
@@ -366,7 +366,7 @@ static void *add_up(summing *s, shard_link *l, const shard_runs *adds,
 			continue;
 		part[p] = arena_alloc(a, (size_t)n + 1, size);
 		if (p != rank && n > 0)
-			l->receive(l, e, p, part[p], (size_t)n * size, what);
+			l->receive(l, e, p, part[p], (size_t)n * size, of->what);
 		if (p != rank && adds[p].elems == 0)
 			continue;
 		w = parcel(a, p, &adds[p], &s->have[rank]);
@@ -375,17 +375,17 @@ static void *add_up(summing *s, shard_link *l, const shard_runs *adds,
 			continue;
 		}
 		l->send(l, e, p, pack(a, &w, size, data),
-			(size_t)w.elems * size, what);
+			(size_t)w.elems * size, of->what);
 		*sent += w.elems;
 	}
-	l->wait(l, e, what);
+	l->wait(l, e, of->what);
 	for (int64_t p = 0; p < s->size; p++) {
 		if (part[p] == NULL)
 			continue;
 		if (sum == NULL)
 			sum = part[p];
 		else if (n > 0)
-			combine(arg, n, sum, part[p]);
+			of->combine(of->arg, n, sum, part[p]);
 	}
 	return sum;
 }
@@ -394,8 +394,7 @@ static void *add_up(summing *s, shard_link *l, const shard_runs *adds,
 
 void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
 	const shard_layout *from, uint32_t mask, const shard_layout *to,
-	size_t size, const void *data, shard_combine *combine, void *arg,
-	const char *what, int64_t *sent)
+	const shard_elems *e, const void *data, int64_t *sent)
 {
 	arena *scratch = arena_child(a);
 	int64_t n = shard_mesh_size(arena_env(a), m), rank = l->rank(l);
@@ -412,7 +411,7 @@ void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
 			(long long)n, (long long)l->size(l));
 	if (from->numel != to->numel)
 		env_fail(arena_env(a), TN_EINVAL, "shard.layout", (loc){0},
-			"%s: a layout of %lld elements for one of %lld", what,
+			"%s: a layout of %lld elements for one of %lld", e->what,
 			(long long)to->numel, (long long)from->numel);
 	for (int64_t p = 0; p < n; p++) {
 		have[p] = shard_owned(scratch, from, m, p);
@@ -427,19 +426,18 @@ void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
 			.need = need};
 		shard_runs *adds = who_adds(&s);
 
-		data = add_up(&s, l, adds, size, data, combine, arg, what,
-			&count);
+		data = add_up(&s, l, adds, e, data, &count);
 		have = adds;
 		for (int32_t k = 0; k < m->n && cut.n < SHARD_MAX_TAGS; k++)
 			if (mask >> k & 1)
 				cut.tag[cut.n++].mesh = k;
 	}
 	v = shard_move_new(scratch, m, rank, &cut, have, need);
-	out = arena_alloc(a, (size_t)v.to_elems + 1, size);
-	shard_move_run(scratch, l, &v, size, data, out, what);
+	out = arena_alloc(a, (size_t)v.to_elems + 1, e->size);
+	shard_move_run(scratch, l, &v, e->size, data, out, e->what);
 	count += v.sent;
 	if (sent != NULL)
-		*sent = count * (int64_t)size;
+		*sent = count * (int64_t)e->size;
 	arena_free(scratch);
 	return out;
 }

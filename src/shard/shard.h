@@ -228,6 +228,14 @@ void shard_move_run(arena *scratch, shard_link *l, const shard_move *v,
 
 /* far[i] = far[i] (+) next[i] for n elements */
 typedef void shard_combine(void *arg, int64_t n, void *far, const void *next);
+/* Elements that are moved. */
+typedef struct shard_elems {
+	size_t size; /* bytes of one */
+	shard_combine *combine; /* parts of a result; NULL: there are none */
+	void *arg;
+	const char *what; /* for messages */
+} shard_elems;
+
 /*
  * Element data of `from` to `to`. mask: axes of the mesh along which each
  * process holds a part of the result (bit m: axis m), to be combined in the
@@ -236,8 +244,7 @@ typedef void shard_combine(void *arg, int64_t n, void *far, const void *next);
  */
 void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
 	const shard_layout *from, uint32_t mask, const shard_layout *to,
-	size_t size, const void *data, shard_combine *combine, void *arg,
-	const char *what, int64_t *sent);
+	const shard_elems *e, const void *data, int64_t *sent);
 /* "slice", "all-gather", "all-to-all", "reduce-scatter", "all-reduce", "nothing" */
 const char *shard_move_name(const shard_mesh *m, const shard_layout *from,
 	uint32_t mask, const shard_layout *to);

@@ -477,6 +477,9 @@ void tensor_function_call(
 	if (is_tracked(f, g))
 		g = t_trace_tracked(f->t, g);
 	c = t_record_trace(f->t, g, f->operand.at);
+	for (int32_t i = 0; i < g->n_in && f->t->capture == NULL; i++)
+		if (v->from[i].kind == FROM_KEY) /* the call knows of it now */
+			t_value_drop(f->t, f->operand.at[i].v);
 	c->refs++; /* while its results find their places */
 	if (c->tracked)
 		add_slots(f, v, c, in);

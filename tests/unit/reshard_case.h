@@ -95,12 +95,13 @@ static inline void one_move(arena *a, shard_link *l, void *arg)
 	shard_runs own = shard_owned(a, &t->from, &t->mesh, p);
 	shard_runs new = shard_owned(a, &t->to, &t->mesh, p);
 	double *data = arena_array(a, double, own.elems + 1), *out;
+	const shard_elems elems = {sizeof *data, sum, NULL, "a move"};
 
 	for (int32_t i = 0; i < own.n; i++)
 		for (int64_t e = 0; e < own.at[i].n; e++)
 			data[at++] = part_of(t, p, own.at[i].from + e);
 	out = shard_reshard(a, l, &t->mesh, &t->from, t->mask, &t->to,
-		sizeof *data, data, sum, NULL, "a move", &sent);
+		&elems, data, &sent);
 	atomic_fetch_add(&t->sent, sent);
 	at = 0;
 	for (int32_t i = 0; i < new.n; i++)

@@ -483,6 +483,45 @@ static void test_inside(void **state)
 	tn_context_free(c);
 }
 
+/* ---- memory ---- */
+
+static tn_status noisy(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	(void)user;
+	out[0] = tn_mul(in[0], tn_uniform(tn_random_key(c), n3, 1, 0, 1, TN_F64));
+	return TN_OK;
+}
+
+/* Keys that calls are given are let go with them; each call has its own. */
+static void test_keys(void **state)
+{
+	static const double x[3] = {1, 2, 3};
+	tn_context *c = context(true);
+	tn_function *f = compiled(c, noisy, NULL, 1, 1);
+	tn_tensor *a = tn_tensor_new(c, TN_F64, 1, n3, x), *y;
+	double last = -1, v[3];
+	int64_t live = 0;
+	tn_stats s;
+
+	(void)state;
+	for (int32_t k = 0; k < 6; k++) {
+		tn_scope_enter(c);
+		assert_int_equal(tn_function_call(f, &a, &y), TN_OK);
+		assert_int_equal(tn_read(y, v, sizeof v), TN_OK);
+		tn_scope_leave(c);
+		assert_true(v[0] != last);
+		last = v[0];
+		tn_context_stats(c, &s);
+		if (k == 2)
+			live = s.bytes_live;
+	}
+	assert_int_equal(s.bytes_live, live);
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_function_free(f);
+	tn_context_free(c);
+}
+
 /* ---- donation ---- */
 
 static tn_status grow(tn_context *c, void *user, tn_tensor *const *in,
@@ -614,6 +653,7 @@ int main(void)
 		cmocka_unit_test(test_step),
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_donated),
 		cmocka_unit_test(test_refused),
 	};
