@@ -246,8 +246,7 @@ static bool find_stored(moving *m)
 	return false;
 }
 
-/* The view w on top of `below`. */
-static t_view *put_on(tensors *t, t_view *below, const t_view *w)
+t_view *t_view_on(tensors *t, t_view *below, const t_view *w)
 {
 	t_view *v;
 
@@ -260,7 +259,7 @@ static t_view *put_on(tensors *t, t_view *below, const t_view *w)
 	v->n_extra = w->n_extra;
 	for (int32_t i = 0; i < w->n_extra; i++)
 		v->extra[i] = t_read_of(w->extra[i].v, w->extra[i].view);
-	v->parent = put_on(t, below, w->parent);
+	v->parent = t_view_on(t, below, w->parent);
 	return v;
 }
 
@@ -275,7 +274,7 @@ static void move_reads(const moving *m)
 
 			if (r->v != m->v)
 				continue;
-			w = put_on(m->t, m->through, r->view);
+			w = t_view_on(m->t, m->through, r->view);
 			*r = t_read_of(m->to, w);
 			t_view_drop(m->t, w);
 			t_read_drop(m->t, &old);

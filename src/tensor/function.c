@@ -386,21 +386,6 @@ static void apply_updates(
 	}
 }
 
-/* The inner view on top of the caller's. */
-static t_view *compose(tensors *t, t_view *outer, const t_view *inner)
-{
-	t_view *v;
-
-	if (inner == NULL) {
-		t_view_keep(outer);
-		return outer;
-	}
-	v = t_view_new(t);
-	v->entry = inner->entry;
-	v->parent = compose(t, outer, inner->parent);
-	return v;
-}
-
 static void make_outputs(tensor_function *f, const variant *v, t_call *c,
 	tensor *const *in, tensor **out)
 {
@@ -419,7 +404,7 @@ static void make_outputs(tensor_function *f, const variant *v, t_call *c,
 		} else {
 			s = target(in, &o->from);
 		}
-		view = compose(t,
+		view = t_view_on(t,
 			o->from.kind == FROM_ARG ? in[o->from.arg]->view
 						 : NULL,
 			o->view);

@@ -390,6 +390,8 @@ typedef struct t_version {
 	int32_t call;
 } t_version;
 bool t_next_version(const t_trace *f, const t_value *v, t_version *out);
+/* A new view: w on top of `below`; kept once. */
+t_view *t_view_on(tensors *t, t_view *below, const t_view *w);
 /* Reads of b that results have go there: b->moved. */
 void t_find_kept(tensors *t, const t_trace *f, t_back *b, t_value *const *seed);
 
