@@ -8,6 +8,8 @@
 
 /* nodes */
 loop_node *loop_node_new(arena *a, loop_kind kind);
+/* n walks what `from` walked: its variable, and what is needed of that. */
+void loop_node_take_var(loop_node *n, const loop_node *from);
 loop_node *loop_node_for(arena *a, int32_t var, loop_node *child);
 void loop_node_adopt(arena *a, loop_node *n, loop_node *child); /* at the end */
 loop_node *loop_node_copy(arena *a, const loop_node *n);	/* whole tree */

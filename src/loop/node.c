@@ -21,6 +21,15 @@ void loop_node_adopt(arena *a, loop_node *n, loop_node *child)
 	n->child = list;
 }
 
+void loop_node_take_var(loop_node *n, const loop_node *from)
+{
+	n->var = from->var;
+	n->n_needs = from->n_needs;
+	n->need = from->need;
+	n->near = from->near;
+	n->fills = from->fills;
+}
+
 loop_node *loop_node_for(arena *a, int32_t var, loop_node *child)
 {
 	loop_node *n = loop_node_new(a, LOOP_FOR);

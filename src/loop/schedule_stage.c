@@ -130,8 +130,9 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 	for (u = n; u->var != f.i; u = u->child[0])
 		;
 	for (; u->child[0] != m; u = u->child[0])
-		u->var = u->child[0]->var;
+		loop_node_take_var(u, u->child[0]);
 	u->var = f.i;
+	u->n_needs = 0;
 	side = TILE_BYTES /
 	       (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
 	stage = loop_node_new(k->a, LOOP_STAGE);

@@ -435,12 +435,11 @@ static void order(loop_kernel *k, loop_node *n)
 			break;
 	}
 	if (best != NULL) { /* its variable moves down, the others up */
-		int32_t v = best->var;
-		loop_node *u;
+		loop_node was = *best, *u;
 
 		for (u = best; u != m; u = u->child[0])
-			u->var = u->child[0]->var;
-		m->var = v;
+			loop_node_take_var(u, u->child[0]);
+		loop_node_take_var(m, &was);
 	}
 	if (best != NULL && !has_loops(m)) {
 		loop_take_lanes(k, m);
