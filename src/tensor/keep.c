@@ -14,10 +14,6 @@
 #include "grad/cut.h"
 #include "tensor/local.h"
 
-/* what is worth keeping: bytes that may be spent on a unit of work, roughly
- * what memory moves while a core computes */
-static const double BYTES_PER_WORK = 0.5;
-
 enum { PLAIN, KEPT, AGAIN };
 
 /* ---- work ---- */
@@ -60,8 +56,10 @@ static int64_t entry_work(t_entry *e)
 	return e->work;
 }
 
-static int64_t call_work(const t_call *c)
+int64_t t_call_work(const t_call *c)
 {
+	if (c->n_args == 0 && c->entry == NULL)
+		return 1;
 	return c->entry != NULL ? entry_work(c->entry)
 				: (int64_t)t_bytes(&c->arg[0].v->type) / 4;
 }
@@ -172,7 +170,7 @@ static void describe_call(
 			continue;
 		value[first + i] = (cut_value){
 			.bytes = (int64_t)t_bytes(&v->type),
-			.work = call_work(c),
+			.work = t_call_work(c),
 			.is_there = is_there(t, v),
 			/* a leaf where it writes; a function of the user's */
 			.is_fixed = c->no_grad || c->trace != NULL,
@@ -186,7 +184,7 @@ static const char *choose(tensors *t, int32_t n, int64_t limit)
 {
 	arena *a = arena_child(t->a);
 	cut_value *value = arena_array(a, cut_value, n + 1);
-	cut_options o = {BYTES_PER_WORK, limit};
+	cut_options o = {T_BYTES_PER_WORK, limit};
 	char *what = arena_array(t->a, char, n + 1);
 	int32_t first = t->input.n;
 	cut_result r;

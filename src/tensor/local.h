@@ -180,6 +180,7 @@ struct t_trace {
 	/* by operand: where leaves collect that the body makes of it; NULL none */
 	t_slot **slot;
 	loc *at; /* by call: where the user made it */
+	int32_t n_again; /* of a backward: calls of the forward, in front */
 	t_trace *tracked; /* the same with middles; NULL: not asked for yet */
 	VEC(struct t_back *) back;
 	const char *name;
@@ -338,6 +339,13 @@ bool t_tape_reads(tensors *t, const t_call *c, int32_t arg);
 /* it has run: holds what is kept of its operands, lets go of the others */
 void t_tape_hold(tensors *t, t_call *c);
 
+/* what is worth keeping: bytes that may be spent on a unit of work, roughly
+ * what memory moves while a core computes */
+#define T_BYTES_PER_WORK 0.5
+int64_t t_call_work(const t_call *c); /* to make its results */
+/* again.c: what back reads of f, and makes again instead */
+void t_make_again(
+	tensors *t, const t_trace *f, t_trace *back, t_value *const *seed);
 /* keep.c: of the calls of a flush, numbered: is something not stored? */
 bool t_keep_choose(tensors *t);
 /* Are the elements of an operand held when the call has run? */

@@ -113,38 +113,6 @@ static int32_t find(int32_t n, t_value *const *list, const t_value *v)
 	return -1;
 }
 
-/* Forward calls without operands that the backward reads are put in front. */
-static void make_again(tensors *t, t_trace *back)
-{
-	VEC(t_call *) all = {0};
-	VEC(loc) at = {0};
-	int32_t n = 0;
-
-	for (int32_t i = 0; i < back->n_in; i++) {
-		t_value *v = back->in[i];
-
-		if (v->call != NULL && v->call->n_args == 0 &&
-			v->call->trace == NULL)
-			*vec_push(t->a, &all) = v->call;
-		else
-			back->in[n++] = v;
-	}
-	if (all.n == 0)
-		return;
-	back->n_in = n;
-	for (int32_t i = 0; i < back->call.n; i++)
-		*vec_push(t->a, &all) = back->call.at[i];
-	for (int32_t i = 0; i < all.n; i++) {
-		int32_t k = i - (all.n - back->call.n);
-
-		*vec_push(t->a, &at) = k < 0 ? (loc){0} : back->at[k];
-	}
-	back->at = at.at;
-	back->call.n = 0;
-	for (int32_t i = 0; i < all.n; i++)
-		*vec_push(t->a, &back->call) = all.at[i];
-}
-
 static void place_reads(tensors *t, const t_trace *f, t_back *b,
 	const deriving *d)
 {
@@ -223,8 +191,8 @@ static t_back *new_back(tensors *t, t_trace *f, const bool *seeded)
 		return b;
 	b->trace = trace_new(t, &c, 0, NULL, n, out,
 		arena_printf(t->a, "%s backward", f->name));
-	make_again(t, b->trace);
 	t_find_kept(t, f, b, d.seed);
+	t_make_again(t, f, b->trace, d.seed);
 	place_reads(t, f, b, &d);
 	return b;
 }
