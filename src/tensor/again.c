@@ -2,15 +2,17 @@
  * again.c: what the backward of a compiled function makes again instead of
  * reading it.
  *
- * Consumes a forward and its recorded backward. Of the values that cross, a
- * minimum cut (grad/cut.h) chooses which are kept; the calls of the others are
- * put in front of the backward, and read what is kept or there anyway: operands
- * and results that no write of the body ends. Constants are always made again.
+ * Consumes a forward and its recorded backward. With tn_options.memory_limit, a
+ * minimum cut (grad/cut.h) chooses which of the values that cross are kept; the
+ * calls of the others are put in front of the backward, and read what is kept
+ * or there anyway: operands and results that no write of the body ends.
+ * Constants are always made again, and without a limit nothing else: what is
+ * kept is kept for one call, and its memory is planned.
  *
  *     h = relu(z); o = matmul(h, w)     kept: z; relu(z) again
  *
- * The price of work, and the limit, are those of calls that are not compiled:
- * keep.c.
+ * The price of work is that of calls that are not compiled: keep.c. The limit
+ * is for each function.
  */
 #include "grad/cut.h"
 #include "tensor/local.h"
@@ -186,7 +188,10 @@ void t_make_again(
 	k.a = arena_child(t->a);
 	k.place = map_new(k.a);
 	describe(&k);
-	r = cut_choose(k.a, k.value.n, k.cut.at, &o);
+	if (t->memory_limit >= 0)
+		r = cut_choose(k.a, k.value.n, k.cut.at, &o);
+	else
+		r.again = arena_array(k.a, bool, k.value.n + 1);
 	find_calls(&k, r.again, &calls);
 	if (calls.n > 0)
 		put_in_front(&k, &calls);

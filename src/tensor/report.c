@@ -362,7 +362,12 @@ static void add_middles(str *s, naming *m, const t_back *b)
 		pad_to(s, start, 44);
 		add_fate(s, m, &x);
 	}
-	str_printf(s, "  %zu bytes are kept for the backward\n", bytes);
+	str_printf(s, "  %zu bytes are kept for the backward", bytes);
+	if (b->trace->n_again > 0)
+		str_printf(s, ", %d call%s made again",
+			(int)b->trace->n_again,
+			b->trace->n_again > 1 ? "s are" : " is");
+	str_addc(s, '\n');
 }
 
 static void add_back(str *s, naming *m, const t_back *b)

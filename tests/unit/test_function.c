@@ -485,6 +485,53 @@ static void test_inside(void **state)
 
 /* ---- memory ---- */
 
+static tn_status chain(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	tn_tensor *p = user, *h = tn_sin(tn_mul(in[0], p));
+
+	(void)c;
+	out[0] = tn_mul(tn_exp(h), h);
+	return TN_OK;
+}
+
+/* Under a limit the calls between are made again: the same gradient. */
+static void test_limit(void **state)
+{
+	static const double x[3] = {0.5, -1, 2};
+	double g[2][3];
+
+	(void)state;
+	for (int32_t k = 0; k < 2; k++) {
+		tn_options o = TN_OPTIONS_INIT;
+		tn_tensor *p, *a, *y;
+		tn_function *f;
+		tn_context *c;
+		char *text;
+
+		o.interp = true;
+		o.memory_limit = k == 0 ? -1 : 0;
+		assert_int_equal(tn_context_new(&c, &o), TN_OK);
+		p = tn_parameter(c, "p", TN_F64, 1, n3, x);
+		a = tn_tensor_new(c, TN_F64, 1, n3, x);
+		f = compiled(c, chain, p, 1, 1);
+		assert_int_equal(tn_function_call(f, &a, &y), TN_OK);
+		assert_int_equal(tn_function_text(&text, f, false), TN_OK);
+		assert_true((strstr(text, "  0 bytes are kept") != NULL) ==
+			(k == 1));
+		assert_true((strstr(text, "made again") != NULL) == (k == 1));
+		tn_text_free(text);
+		assert_int_equal(tn_backward(tn_reduce_sum(y, NULL, 0, false),
+			NULL), TN_OK);
+		assert_int_equal(
+			tn_read(tn_gradient(p), g[k], sizeof g[k]), TN_OK);
+		tn_function_free(f);
+		tn_context_free(c);
+	}
+	for (int32_t i = 0; i < 3; i++)
+		near(g[1][i], g[0][i]);
+}
+
 static tn_status noisy(tn_context *c, void *user, tn_tensor *const *in,
 	tn_tensor **out)
 {
@@ -653,6 +700,7 @@ int main(void)
 		cmocka_unit_test(test_step),
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_donated),
 		cmocka_unit_test(test_refused),
