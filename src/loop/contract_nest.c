@@ -382,7 +382,8 @@ static void put_needs(contract *c, const contract_product *p, loop_set in,
 			if (n->kind == LOOP_FOR && (v & p->sums & BIT(n->var)))
 				at = n;
 		list = arena_array(c->k->a, ix_fact, at->n_needs + 1);
-		memcpy(list, at->need, (size_t)at->n_needs * sizeof *list);
+		for (int32_t k = 0; k < at->n_needs; k++)
+			list[k] = at->need[k];
 		list[at->n_needs++] = p->need[i];
 		at->need = list;
 	}
