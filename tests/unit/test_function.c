@@ -113,6 +113,79 @@ static void test_outputs(void **state)
 	run_outputs(false);
 }
 
+/* What its report says holds these texts. */
+static void reports(tn_function *f, const char *one, const char *two)
+{
+	char *text;
+
+	assert_int_equal(tn_function_text(&text, f, false), TN_OK);
+	if (strstr(text, one) == NULL || strstr(text, two) == NULL)
+		fail_msg("neither \"%s\" nor \"%s\" may lack in\n%s", one, two,
+			text);
+	tn_text_free(text);
+}
+
+/* ---- two functions share a parameter: case 13 ---- */
+
+static tn_status writes_p(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	tn_tensor *p = user;
+
+	tn_no_grad_enter(c);
+	(void)tn_copy_(p, tn_add(p, in[0]));
+	tn_no_grad_leave(c);
+	out[0] = p;
+	return TN_OK;
+}
+
+static tn_status reads_p(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	(void)c;
+	out[0] = tn_mul(tn_mul(user, user), in[0]);
+	return TN_OK;
+}
+
+static void test_shared(void **state)
+{
+	static const double x[3] = {1, 2, 3};
+	tn_context *c = context(false);
+	tn_tensor *p = tn_parameter(c, "p", TN_F64, 1, n3, x);
+	tn_function *f = compiled(c, writes_p, p, 1, 1);
+	tn_function *g = compiled(c, reads_p, p, 1, 1);
+
+	(void)state;
+	for (int32_t k = 0; k < 4; k++) {
+		double at = k + 2, want[3], slope[3];
+		tn_tensor *a, *y;
+
+		tn_scope_enter(c);
+		a = tn_tensor_new(c, TN_F64, 1, n3, x);
+		assert_int_equal(tn_function_call(f, &a, &y), TN_OK);
+		assert_int_equal(tn_function_call(g, &a, &y), TN_OK);
+		assert_int_equal(tn_backward(tn_reduce_sum(y, NULL, 0, false),
+			NULL), TN_OK);
+		for (int32_t i = 0; i < 3; i++) {
+			want[i] = at * x[i] * at * x[i] * x[i];
+			slope[i] = 2 * at * x[i] * x[i];
+		}
+		expect(y, 3, want);
+		expect(tn_gradient(p), 3, slope);
+		tn_zero_grad(p);
+		tn_scope_leave(c);
+	}
+	assert_int_equal(copies(c), 0);
+	reports(f, "param p                f64[3]          version 0 -> 1",
+		"slot 1, version 1");
+	reports(g, "param p                f64[3]          version 0\n",
+		"slot 1, version 0, 0 bytes");
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_function_free(f);
+	tn_function_free(g);
+	tn_context_free(c);
+}
+
 /* ---- kinds of arguments: case 14 ---- */
 
 static tn_status add_into(tn_context *c, void *user, tn_tensor *const *in,
@@ -154,6 +227,8 @@ static void test_kinds(void **state)
 	expect(s, 8, (double[8]){28, 37, 31, 10, 11, 12, 12, 11});
 	expect(out, 3, (double[3]){28 * 37, 37 * 31, 31 * 10});
 	assert_int_equal(tn_function_n_recorded(f), 2);
+	reports(f, "argument a0            f64[3]          version 0 -> 1",
+		"storage of argument a0 f64[8]          version 0 -> 1");
 	/* the same again: known */
 	assert_int_equal(tn_function_call(f, in, &out), TN_OK);
 	assert_int_equal(tn_function_n_recorded(f), 2);
@@ -694,6 +769,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_kinds),
 		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_statistic),

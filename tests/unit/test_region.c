@@ -157,6 +157,44 @@ static void run_cond(bool interp)
 	tn_context_free(c);
 }
 
+static tn_status asks(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	return tn_cond(c, in[0], update, twice, user, 1, &in[1], 1, out);
+}
+
+/* The chain goes through the branch: the buffer is a slot of the function. */
+static void test_slots(void **state)
+{
+	tn_context *c = context(true);
+	struct model m = {0};
+	tn_tensor *in[2], *y;
+	tn_function *f;
+	char *text;
+
+	(void)state;
+	tn_no_grad_enter(c);
+	m.mean = tn_parameter(c, "mean", TN_F64, 1, n3, NULL);
+	m.w = tn_parameter(c, "w", TN_F64, 1, n3, w234);
+	tn_no_grad_leave(c);
+	assert_int_equal(tn_compile(&f, c, asks, &m, 2, 1, "f"), TN_OK);
+	for (int32_t k = 0; k < 4; k++) {
+		in[0] = truth(c, k != 1);
+		in[1] = vector(c, 1, 1, 1);
+		assert_int_equal(tn_function_call(f, in, &y), TN_OK);
+		good(c);
+	}
+	expect(m.mean, 3, (double[3]){3, 3, 3});
+	assert_int_equal(tn_function_text(&text, f, false), TN_OK);
+	if (strstr(text, "param mean             f64[3]          "
+			 "version 0 -> 1") == NULL)
+		fail_msg("%s", text);
+	tn_text_free(text);
+	assert_int_equal(stats(c).n_copies, 0);
+	tn_function_free(f);
+	tn_context_free(c);
+}
+
 static void test_cond(void **state)
 {
 	(void)state;
@@ -729,6 +767,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cond),
+		cmocka_unit_test(test_slots),
 		cmocka_unit_test(test_aliases),
 		cmocka_unit_test(test_while),
 		cmocka_unit_test(test_decode),
