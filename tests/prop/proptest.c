@@ -171,16 +171,17 @@ static void make_arena(void *arg)
 static int child_main(const prop_options *o)
 {
 	static child k;
-	env *e = env_new();
+	env *e = env_new(), *inner;
 	tn_status s;
 
 	unsetenv("LD_PRELOAD"); /* the compiler is to run as it is */
 	k.o = o;
 	if (e == NULL || env_run(e, make_arena, &k) != TN_OK)
 		return 1;
-	s = env_run(arena_env(k.a), run_child, &k);
+	inner = arena_env(k.a);
+	s = env_run(inner, run_child, &k);
 	if (s != TN_OK) {
-		const tn_diag *d = env_diag(arena_env(k.a));
+		const tn_diag *d = env_diag(inner);
 
 		printf("[%s] %s\n", d->rule, d->text);
 		return 1;
@@ -194,6 +195,8 @@ static int child_main(const prop_options *o)
 			printf("@row %d %" PRId64 " %" PRId64 "\n", i,
 				k.count[i].tried, k.count[i].made);
 	arena_free(k.a);
+	env_free(inner);
+	env_free(e);
 	return 0;
 }
 
