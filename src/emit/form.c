@@ -225,12 +225,26 @@ static int32_t check_number(emitter *em, const ix_atom *t)
 	return em->check.n;
 }
 
+/* Text of "some lane takes this branch", when the branch differs by lane. */
+static const char *some_lane(emitter *em)
+{
+	const char *any = em_fresh(em, "t");
+
+	em_line(em, "int %s = 0;", any);
+	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
+	em_line(em, "	%s |= %s;", any, em_path_text(em, "l"));
+	return any;
+}
+
+/*
+ * An index that does not walk with the lanes stays one number, also where only
+ * some of the lanes ask for it: addresses are computed from it for all.
+ */
 static void load_fun(emitter *em, const ix_atom *t)
 {
-	bool lanes = em_form_varies(em, t->f), masked = em->path.n > 0;
+	bool lanes = em_form_varies(em, t->f), by_lane = false;
 	struct place_of p;
-	const char *d, *l = lanes ? "l" : NULL, *at = "", *when = "";
-	const char *from;
+	const char *d, *l, *at = "", *when = "", *from;
 	const val *known;
 	int32_t i;
 
@@ -239,32 +253,32 @@ static void load_fun(emitter *em, const ix_atom *t)
 			return;
 	em_load_funs(em, t->f);
 	for (i = 0; i < em->path.n; i++)
-		lanes |= em->path.at[i].c.lanes > 1;
+		by_lane |= em->path.at[i].c.lanes > 1;
 	l = lanes ? "l" : NULL;
 	known = em_stored(em, (int32_t)t->fun, t->f);
-	if (known != NULL) {
+	if (known != NULL && known->lanes > 1) {
+		from = arena_printf(em->a, "%s[%s]", known->t, lanes ? l : "0");
+	} else if (known != NULL) {
 		from = known->t;
-		if (known->lanes > 1) {
-			l = "l";
-			lanes = true;
-			from = arena_printf(em->a, "%s[l]", known->t);
-		}
 	} else {
 		p = em_place_tensor(em, (int32_t)t->fun, t->f, false);
 		from = em_element(em, &p, l);
 	}
 	d = em_fresh(em, "d");
+	if (em->path.n > 0 && by_lane && !lanes)
+		when = some_lane(em);
+	else if (em->path.n > 0)
+		when = em_path_text(em, l);
 	if (lanes) {
 		em_line(em, "i64 %s[%d] = { 0 };", d, em->lanes);
 		em_line(em, "for (int l = 0; l < %d; l++) {", em->lanes);
 		em->depth++;
 		at = "[l]";
 	}
-	if (masked)
-		when = em_path_text(em, l);
 	em_line(em, "%s%s%s = %s%s(i64)%s%s;", lanes ? "" : "i64 ", d, at, when,
-		masked ? " ? " : "", from,
-		masked ? arena_printf(em->a, " : %" PRId64, t->lo) : "");
+		when[0] != '\0' ? " ? " : "", from,
+		when[0] != '\0' ? arena_printf(em->a, " : %" PRId64, t->lo)
+				: "");
 	em_line(em, "if (%s%s < %" PRId64 " || %s%s >= %" PRId64 ") {", d, at,
 		t->lo, d, at, t->hi);
 	em_line(em, "	*err = %d;", check_number(em, t));
