@@ -212,9 +212,10 @@ static int64_t pieces_inside(const emitter *em, const loop_node *n)
 {
 	int64_t p = 1;
 
-	while (n->n_child == 1 && n->child[0]->parallel) {
+	while (n->n_child == 1) {
 		n = n->child[0];
-		p *= n_pieces(em, n);
+		if (n->parallel)
+			p *= n_pieces(em, n);
 	}
 	return p;
 }

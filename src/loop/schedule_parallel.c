@@ -55,7 +55,22 @@ static int64_t chunk_size(
 	return size;
 }
 
-/* The chain of loops at *at becomes chunks; returns their number. */
+/* Is a reduction further down cut into chunks already? */
+static bool is_cut_inside(const loop_node *n)
+{
+	while (n->n_child == 1) {
+		n = n->child[0];
+		if (n->parallel)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The chain of loops at *at becomes chunks; returns their number. A loop above
+ * a reduction that is cut is a chunk per iteration or whole in every chunk:
+ * the cut loop would stand between the two.
+ */
 static int64_t spread(loop_kernel *k, loop_node **at)
 {
 	int64_t n_chunks = 1, all = loop_work(k, *at);
@@ -69,6 +84,11 @@ static int64_t spread(loop_kernel *k, loop_node **at)
 		ext = k->var[n->var].extent;
 		if (n->parallel) { /* chosen before: split reductions */
 			n_chunks *= (ext + n->size - 1) / n->size;
+		} else if (is_cut_inside(n)) {
+			n->parallel = n->kind == LOOP_FOR && n->lanes <= 1 &&
+				      k->var[n->var].kind == AXIS_P &&
+				      ext <= k->target.max_chunks / n_chunks;
+			n_chunks *= n->parallel ? ext : 1;
 		} else if (k->var[n->var].kind != AXIS_P ||
 			   n_chunks >= k->target.max_chunks) {
 			break;
