@@ -26,18 +26,49 @@ typedef struct job {
 	train_choice how;
 	int64_t n;
 	const char *prompt;
-	bool is_terminal;
+	bool is_terminal, tell;
+	int64_t n_said; /* tokens; half of them: */
+	tn_stats half;
+	double half_at;
 } job;
 
-static void say(void *arg, uint8_t byte)
+static void say(void *arg, train_token token)
 {
-	const job *j = arg;
+	job *j = arg;
+	int byte = token;
 	bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') ||
 			  byte == 0x7f;
 
 	/* a terminal is not to obey what a model writes */
 	putchar(j->is_terminal && is_control ? '?' : byte);
 	fflush(stdout);
+	if (++j->n_said == (j->n + 1) / 2) {
+		tn_context_stats(j->c, &j->half);
+		j->half_at = cli_now();
+	}
+}
+
+/* What the second half of the tokens took. */
+static void say_stats(const job *j)
+{
+	double seconds = cli_now() - j->half_at;
+	int64_t n = j->n_said - (j->n + 1) / 2;
+	tn_stats s;
+
+	tn_context_stats(j->c, &s);
+	if (n > 0)
+		cli_note("%.1f tokens/s; in the second half, %" PRId64
+			 " tokens, %" PRId64 " programs were compiled, %" PRId64
+			 " bytes taken, %" PRId64 " copied",
+			(double)n / seconds, n,
+			s.n_plan_misses - j->half.n_plan_misses +
+				s.n_programs - j->half.n_programs,
+			s.bytes_peak - j->half.bytes_peak + s.bytes_live -
+				j->half.bytes_live + s.bytes_plans -
+				j->half.bytes_plans,
+			s.copied_bytes - j->half.copied_bytes +
+				s.inner_copied_bytes -
+				j->half.inner_copied_bytes);
 }
 
 static tn_status load(job *j, const char *path)
@@ -63,15 +94,19 @@ static int generate(job *j)
 	size_t n_prompt = strlen(j->prompt);
 	const char *prompt = n_prompt > 0 ? j->prompt : "\n";
 	size_t n = n_prompt > 0 ? n_prompt : 1;
-	uint8_t *text = cli_alloc(n + (size_t)j->n + 1, 1);
+	train_token *text = cli_alloc(n + (size_t)j->n + 1, sizeof *text);
 	tn_status s;
 
 	if (text == NULL)
 		return CLI_FAILED;
-	memcpy(text, prompt, n);
+	for (size_t i = 0; i < n; i++)
+		text[i] = (uint8_t)prompt[i];
 	fputs(j->prompt, stdout);
 	s = train_gpt_write(j->g, &j->how, text, n, (size_t)j->n, say, j);
 	putchar('\n');
+	fflush(stdout);
+	if (s >= 0 && j->tell)
+		say_stats(j);
 	free(text);
 	return s < 0 ? CLI_FAILED : CLI_OK;
 }
@@ -112,7 +147,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"temperature", .value = &temperature},
 		{"top-k", .value = &top_k}, {"top-p", .value = &top_p},
 		{"seed", .value = &seed}, {"threads", .value = &threads},
-		{"interp", .flag = &o.interp}, {0}};
+		{"interp", .flag = &o.interp}, {"stats", .flag = &j.tell},
+		{"uncached", .flag = &j.how.uncached}, {0}};
 	char path[PATH_ROOM];
 	int64_t n_threads = 0, from = 0;
 	struct stat st;
@@ -169,6 +205,8 @@ const cli_command cli_generate = {
 	"  --seed N         of what is drawn (0)\n"
 	"  --threads N      0: one per CPU\n"
 	"  --interp         the slow interpreter\n"
+	"  --uncached       compute the whole context for each token: slow\n"
+	"  --stats          tokens a second, what was compiled and allocated\n"
 	"  --help           this text\n",
 	run,
 };

@@ -289,29 +289,35 @@ static void say_step(const run *r, double loss, double valid)
 
 static int say_sample(run *r)
 {
-	train_choice how = {0.8, 0, 1, (uint64_t)r->k.seed};
+	train_choice how = {0.8, 0, 1, (uint64_t)r->k.seed, false};
 	size_t n = (size_t)r->n_sample;
-	uint8_t *text = cli_alloc(n + 2, 1);
+	train_token *token = cli_alloc(n + 1, sizeof *token);
+	char *text = cli_alloc(n + 2, 1);
 
-	if (text == NULL)
-		return CLI_FAILED;
-	text[0] = '\n';
-	if (train_gpt_write(r->g, &how, text, 1, n, NULL, NULL) < 0) {
+	if (token == NULL || text == NULL) {
+		free(token);
 		free(text);
 		return CLI_FAILED;
 	}
-	for (size_t i = 1; i <= n; i++)
-		if ((text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') ||
-			text[i] >= 0x7f)
-			text[i] = '?';
+	r->wrote = text;
+	token[0] = '\n';
+	if (train_gpt_write(r->g, &how, token, 1, n, NULL, NULL) < 0) {
+		free(token);
+		return CLI_FAILED;
+	}
+	for (size_t i = 0; i <= n; i++)
+		text[i] = (token[i] < 0x20 && token[i] != '\n' &&
+				  token[i] != '\t') || token[i] >= 0x7f
+			? '?'
+			: (char)token[i];
+	free(token);
 	if (r->json) {
 		fputs("{\"event\": \"sample\", \"text\": ", stdout);
-		cli_json_text(stdout, (const char *)text + 1);
+		cli_json_text(stdout, text + 1);
 		fputs("}\n", stdout);
 	} else {
-		printf("\nWhat it writes:\n%s\n", (const char *)text);
+		printf("\nWhat it writes:\n%s\n", text);
 	}
-	r->wrote = (char *)text;
 	return CLI_OK;
 }
 

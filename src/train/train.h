@@ -4,6 +4,7 @@
  *
  *     text.c        files and folders to bytes, batches of them
  *     gpt.c         the model
+ *     write.c       a text goes on; decode.c: with keys and values kept
  *     checkpoint.c  all of a training run as one file, and back
  *
  * What fails has its diagnosis in the context, as calls on tensors have.
@@ -14,6 +15,7 @@
 #include <tenon.h>
 
 enum { TRAIN_VOCAB = 256 }; /* a token is a byte */
+typedef uint16_t train_token;
 
 /* ---- config.c: the numbers of a run ---- */
 
@@ -99,21 +101,22 @@ tn_tensor *train_gpt_forward(const train_gpt *g, tn_tensor *ids);
 tn_tensor *train_gpt_loss(
 	const train_gpt *g, tn_tensor *ids, tn_tensor *next);
 
-/* How the next byte is chosen. */
+/* How the next token is chosen. */
 typedef struct train_choice {
 	double temperature; /* 0: always the likeliest */
 	int64_t top_k;	    /* only the likeliest k; 0: any */
 	double top_p;	    /* only the likeliest that p of all falls to */
 	uint64_t seed;
+	bool uncached; /* the whole context through the model for each token */
 } train_choice;
 
 /*
- * Writes the next n bytes after those of `text` (n_text > 0, room for n more).
- * say is called with each as it comes; NULL is fine.
+ * Writes the next n tokens after those of `text` (n_text > 0, room for n
+ * more). say is called with each as it comes; NULL is fine.
  */
 tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
-	uint8_t *text, size_t n_text, size_t n,
-	void (*say)(void *arg, uint8_t byte), void *arg);
+	train_token *text, size_t n_text, size_t n,
+	void (*say)(void *arg, train_token token), void *arg);
 
 /* ---- checkpoint.c ---- */
 

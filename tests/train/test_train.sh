@@ -148,6 +148,22 @@ write --temperature 0 >a && write --top-k 1 --seed 5 >b && cmp a b ||
 	fail "the likeliest"
 write --temperature 0 --interp >b && cmp a b || fail "the interpreter writes"
 [ "$(wc -c <a)" -eq 36 ] || fail "30 bytes, not $(wc -c <a) - 6"
+# with keys and values kept, the same tokens as without: within a context,
+# beyond it (16), after a prompt that is read at once; nothing is compiled
+for a in '--temperature 0' '--seed 3' '--seed 4 --temperature 2 --threads 2'; do
+	for p in l 'line 10: what is' 'line 10: what is 10 times 7?'; do
+		# shellcheck disable=SC2086
+		for how in --stats --uncached; do
+			"$tenon" generate --model whole --prompt "$p" \
+				--tokens 60 $a $how >a$how 2>err$how ||
+				fail "generate $how"
+		done
+		cmp a--stats a--uncached || fail "what is kept: $p, $a"
+		grep -q 'half, 30 tokens, 0 programs were compiled, \(0\|-[0-9]*\) bytes' \
+			err--stats || fail "each token: $(cat err--stats)"
+		grep -q ', 0 copied' err--stats || fail "copies: $(cat err--stats)"
+	done
+done
 expect 1 'cannot be' "$tenon" generate --model nothing
 expect 2 '--model DIR is needed' "$tenon" generate
 

@@ -1,0 +1,121 @@
+/*
+ * write.c: a model goes on with a text: the scores of what may follow
+ * (decode.c, or the whole context computed for each token), and a choice.
+ *
+ *     scores  e 2.1  a 1.9  t -3 ..    temperature 0: e; 0.8: e, a, rarely t
+ */
+#include "train/gpt.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct chance {
+	double p;
+	int token;
+} chance;
+
+static int by_chance(const void *a, const void *b)
+{
+	const chance *x = a, *y = b;
+
+	if (x->p != y->p)
+		return x->p < y->p ? 1 : -1;
+	return x->token - y->token;
+}
+
+/* A token by its score; u in [0, 1) decides. */
+static train_token choose(const train_choice *how, const float *score, double u)
+{
+	chance all[TRAIN_VOCAB];
+	double sum = 0, so_far = 0;
+	int n = TRAIN_VOCAB;
+
+	for (int i = 0; i < TRAIN_VOCAB; i++)
+		all[i] = (chance){score[i], i};
+	qsort(all, TRAIN_VOCAB, sizeof all[0], by_chance);
+	if (how->temperature <= 0)
+		return (train_token)all[0].token;
+	if (how->top_k > 0 && how->top_k < n)
+		n = (int)how->top_k;
+	for (int i = n; i-- > 0;) {
+		all[i].p = exp((all[i].p - all[0].p) / how->temperature);
+		sum += all[i].p;
+	}
+	for (int i = 0; i < n; i++) { /* the first few that are top_p of all */
+		so_far += all[i].p;
+		if (so_far >= how->top_p * sum)
+			n = i + 1;
+	}
+	u *= so_far;
+	for (int i = 0; i < n; i++) {
+		u -= all[i].p;
+		if (u < 0)
+			return (train_token)all[i].token;
+	}
+	return (train_token)all[n - 1].token;
+}
+
+/* The same without anything kept: the whole context through the model. */
+static tn_status scores(const train_gpt *g, const train_token *text, size_t n,
+	int64_t *ids, float *score)
+{
+	tn_context *c = tn_params_context(g->p);
+	size_t start = train_context_start(g, n), seen = n - start;
+	int64_t t = g->k.context, shape[] = {1, t};
+	tn_tensor *x;
+	tn_status s;
+
+	memset(ids, 0, (size_t)t * sizeof *ids);
+	for (size_t i = 0; i < seen; i++)
+		ids[i] = text[start + i];
+	tn_scope_enter(c);
+	tn_no_grad_enter(c);
+	x = train_gpt_forward(g, tn_tensor_new(c, TN_I64, 2, shape, ids));
+	x = tn_cast(x, TN_F32);
+	s = tn_read(x, score, (size_t)t * TRAIN_VOCAB * sizeof *score);
+	tn_no_grad_leave(c);
+	tn_scope_leave(c);
+	if (s >= 0 && seen > 1)
+		memmove(score, score + (seen - 1) * TRAIN_VOCAB,
+			TRAIN_VOCAB * sizeof *score);
+	return s;
+}
+
+tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
+	train_token *text, size_t n_text, size_t n,
+	void (*say)(void *arg, train_token token), void *arg)
+{
+	tn_context *c = tn_params_context(g->p);
+	size_t t = (size_t)g->k.context;
+	int64_t *ids = malloc(t * sizeof *ids);
+	float *score = malloc((how->uncached ? t : 1) * TRAIN_VOCAB *
+			      sizeof *score);
+	bool training = tn_params_training(g->p);
+	train_decode *d = NULL;
+	tn_status s = TN_OK;
+
+	if (ids == NULL || score == NULL)
+		s = tn_fail(c, TN_ENOMEM, "train.memory", "no memory");
+	else if (!how->uncached)
+		s = train_decode_new(&d, g);
+	tn_params_set_training(g->p, false);
+	for (size_t i = 0; i < n && s >= 0; i++) {
+		double u;
+
+		s = how->uncached
+			? scores(g, text, n_text + i, ids, score)
+			: train_decode_scores(d, text, n_text + i, score);
+		tn_fill_random(TN_F64, &u, 1, how->seed + i, 0, 0);
+		if (s >= 0) {
+			text[n_text + i] = choose(how, score, 0.5 * u + 0.5);
+			if (say != NULL)
+				say(arg, text[n_text + i]);
+		}
+	}
+	tn_params_set_training(g->p, training);
+	train_decode_free(d);
+	free(ids);
+	free(score);
+	return s;
+}
