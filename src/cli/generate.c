@@ -1,6 +1,6 @@
 /*
  * generate.c: `tenon generate`: a model that tenon train has made goes on
- * with a text, byte by byte as they are chosen.
+ * with a text, token by token as they are chosen.
  *
  *     tenon generate --model model --prompt "static int " --tokens 200
  */
@@ -26,21 +26,46 @@ typedef struct job {
 	train_choice how;
 	int64_t n;
 	const char *prompt;
+	train_bpe *bpe;
+	train_utf8 utf8;
 	bool is_terminal, tell;
 	int64_t n_said; /* tokens; half of them: */
 	tn_stats half;
 	double half_at;
 } job;
 
+/* A terminal is not to obey what a model writes. */
+static bool is_control(const char *out, size_t n)
+{
+	const uint8_t *b = (const uint8_t *)out;
+
+	if (n == 2 && b[0] == 0xc2)
+		return b[1] < 0xa0;
+	return n == 1 && ((b[0] < 0x20 && b[0] != '\n' && b[0] != '\t') ||
+				 b[0] == 0x7f);
+}
+
+/* Whole characters; into a file, bytes as they are. */
+static void show(job *j, uint8_t byte)
+{
+	char out[8];
+	size_t n = train_utf8_push(
+		&j->utf8, byte, j->is_terminal ? "?" : NULL, out);
+
+	if (j->is_terminal && is_control(out, n))
+		out[0] = '?', n = 1;
+	fwrite(out, 1, n, stdout);
+}
+
 static void say(void *arg, train_token token)
 {
 	job *j = arg;
-	int byte = token;
-	bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') ||
-			  byte == 0x7f;
+	const uint8_t *b;
+	size_t n;
 
-	/* a terminal is not to obey what a model writes */
-	putchar(j->is_terminal && is_control ? '?' : byte);
+	b = train_bpe_bytes(j->bpe, token, &n);
+	for (size_t i = 0; i < n; i++)
+		show(j, b[i]);
 	fflush(stdout);
 	if (++j->n_said == (j->n + 1) / 2) {
 		tn_context_stats(j->c, &j->half);
@@ -78,6 +103,7 @@ static tn_status load(job *j, const char *path)
 	bool whole;
 
 	if (train_checkpoint_read(j->c, path, &k, &s, &whole) < 0 ||
+		train_checkpoint_vocab(&j->bpe, j->c, path, &k, &s) < 0 ||
 		train_gpt_new(&j->g, j->c, &k) < 0)
 		return tn_context_status(j->c);
 	if (!whole)
@@ -91,18 +117,24 @@ static tn_status load(job *j, const char *path)
 
 static int generate(job *j)
 {
-	size_t n_prompt = strlen(j->prompt);
+	size_t n_prompt = strlen(j->prompt), n;
 	const char *prompt = n_prompt > 0 ? j->prompt : "\n";
-	size_t n = n_prompt > 0 ? n_prompt : 1;
-	train_token *text = cli_alloc(n + (size_t)j->n + 1, sizeof *text);
+	train_token *text = cli_alloc(
+		strlen(prompt) + (size_t)j->n + 1, sizeof *text);
+	char out[8];
 	tn_status s;
 
 	if (text == NULL)
 		return CLI_FAILED;
-	for (size_t i = 0; i < n; i++)
-		text[i] = (uint8_t)prompt[i];
-	fputs(j->prompt, stdout);
+	n = train_bpe_encode(
+		j->bpe, (const uint8_t *)prompt, strlen(prompt), text);
+	for (size_t i = 0; i < n_prompt; i++)
+		show(j, (uint8_t)prompt[i]);
+	fflush(stdout);
 	s = train_gpt_write(j->g, &j->how, text, n, (size_t)j->n, say, j);
+	fwrite(out, 1,
+		train_utf8_end(&j->utf8, j->is_terminal ? "?" : NULL, out),
+		stdout);
 	putchar('\n');
 	fflush(stdout);
 	if (s >= 0 && j->tell)
@@ -162,7 +194,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		code = real(self, "temperature", temperature, 0, 100,
 			&j.how.temperature);
 	if (code < 0)
-		code = whole(self, "top-k", top_k, TRAIN_VOCAB, &j.how.top_k);
+		code = whole(self, "top-k", top_k, 65536, &j.how.top_k);
 	if (code < 0)
 		code = real(self, "top-p", top_p, 0, 1, &j.how.top_p);
 	if (code < 0)
@@ -171,7 +203,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		code = whole(self, "threads", threads, 4096, &n_threads);
 	if (code >= 0)
 		return code;
-	j.how.seed = (uint64_t)from << 20; /* one for each byte */
+	j.how.seed = (uint64_t)from << 20; /* one for each token */
 	o.threads = (int32_t)n_threads;
 	if (tn_context_new(&j.c, &o) < 0)
 		return cli_error(NULL, "run.memory", "no memory for a context");
@@ -184,6 +216,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	tn_params_free(j.all);
 	tn_optimizer_free(j.opt);
 	train_gpt_free(j.g);
+	train_bpe_free(j.bpe);
 	tn_context_free(j.c);
 	return code;
 }
@@ -197,8 +230,8 @@ const cli_command cli_generate = {
 	"has found, or those of a checkpoint FILE.\n"
 	"\n"
 	"  --prompt TEXT    what to go on with; a new line\n"
-	"  --tokens N       bytes to write (400)\n"
-	"  --temperature X  0: always the likeliest byte; higher: wilder (0.8)\n"
+	"  --tokens N       tokens to write (400): bytes, or more of the vocabulary\n"
+	"  --temperature X  0: always the likeliest token; higher: wilder (0.8)\n"
 	"  --top-k K        only one of the K likeliest; 0: any (0)\n"
 	"  --top-p P        only one of the likeliest that have a chance of P\n"
 	"                   together (1)\n"

@@ -1,5 +1,5 @@
 /*
- * train.c: `tenon train`: a GPT on bytes learns a text.
+ * train.c: `tenon train`: a GPT learns a text.
  *
  *     tenon train --text book.txt --steps 500 --out model
  *
@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_FIELDS = 24, N_VALID = 4, BAR = 24 };
 
@@ -236,15 +237,20 @@ static void say_start(const run *r)
 	if (r->json) {
 		printf("{\"event\": \"start\", \"step\": %" PRId64
 		       ", \"parameters\": %.0f, \"train_bytes\": %zu, "
-		       "\"validation_bytes\": %zu, \"estimated_bytes\": %.0f}\n",
+		       "\"validation_bytes\": %zu, \"train_tokens\": %zu, "
+		       "\"estimated_bytes\": %.0f}\n",
 			r->s.step, train_config_params(&r->k),
-			r->text.train.n, r->text.valid.n,
+			r->text.train.n, r->text.valid.n, r->text.train_ids.n,
 			train_config_bytes(&r->k));
 		return;
 	}
 	printf("text   %" PRId64 " files, %zu bytes to learn from, %zu to "
 	       "validate with\n",
 		r->text.n_files, r->text.train.n, r->text.valid.n);
+	if (r->bpe != NULL)
+		printf("tokens %" PRId64 " different, %.2f bytes each\n",
+			r->k.vocab, (double)r->text.train.n /
+				(double)r->text.train_ids.n);
 	printf("model  %" PRId64 " layers of width %" PRId64 ", %" PRId64
 	       " heads, context %" PRId64 ": %.0f parameters\n",
 		r->k.layers, r->k.width, r->k.heads, r->k.context,
@@ -287,36 +293,54 @@ static void say_step(const run *r, double loss, double valid)
 	fflush(stdout);
 }
 
+/* The tokens as characters; what is none, or a control, is a question mark. */
+static char *show(const run *r, const train_token *token, size_t n)
+{
+	train_utf8 u = {0};
+	size_t room = 8, n_text = 0, m;
+	char *text;
+
+	for (size_t i = 0; i < n; i++) {
+		train_bpe_bytes(r->bpe, token[i], &m);
+		room += m;
+	}
+	text = cli_alloc(room, 1);
+	for (size_t i = 0; i < n && text != NULL; i++) {
+		const uint8_t *b = train_bpe_bytes(r->bpe, token[i], &m);
+
+		for (size_t k = 0; k < m; k++) {
+			bool is_control = (b[k] < 0x20 && b[k] != '\n' &&
+						  b[k] != '\t') || b[k] == 0x7f;
+
+			n_text += train_utf8_push(&u,
+				is_control ? '?' : b[k], "?", text + n_text);
+		}
+	}
+	if (text != NULL)
+		n_text += train_utf8_end(&u, "?", text + n_text);
+	return text;
+}
+
 static int say_sample(run *r)
 {
 	train_choice how = {0.8, 0, 1, (uint64_t)r->k.seed, false};
 	size_t n = (size_t)r->n_sample;
 	train_token *token = cli_alloc(n + 1, sizeof *token);
-	char *text = cli_alloc(n + 2, 1);
 
-	if (token == NULL || text == NULL) {
-		free(token);
-		free(text);
+	if (token == NULL)
 		return CLI_FAILED;
-	}
-	r->wrote = text;
 	token[0] = '\n';
-	if (train_gpt_write(r->g, &how, token, 1, n, NULL, NULL) < 0) {
-		free(token);
-		return CLI_FAILED;
-	}
-	for (size_t i = 0; i <= n; i++)
-		text[i] = (token[i] < 0x20 && token[i] != '\n' &&
-				  token[i] != '\t') || token[i] >= 0x7f
-			? '?'
-			: (char)token[i];
+	if (train_gpt_write(r->g, &how, token, 1, n, NULL, NULL) >= 0)
+		r->wrote = show(r, token, n + 1);
 	free(token);
+	if (r->wrote == NULL)
+		return CLI_FAILED;
 	if (r->json) {
 		fputs("{\"event\": \"sample\", \"text\": ", stdout);
-		cli_json_text(stdout, text + 1);
+		cli_json_text(stdout, r->wrote + 1);
 		fputs("}\n", stdout);
 	} else {
-		printf("\nWhat it writes:\n%s\n", text);
+		printf("\nWhat it writes:\n%s\n", r->wrote);
 	}
 	return CLI_OK;
 }
@@ -410,8 +434,9 @@ static int where_from(run *r, const char *from, bool resume)
 	if (mkdir(r->out, 0777) != 0 && errno != EEXIST)
 		return cli_error(r->out, "train.folder", "cannot be made: %s",
 			strerror(errno));
-	if (train_checkpoint_find(
-		    r->c, r->out, newest, before, sizeof newest) < 0)
+	if (train_lock(r) != CLI_OK ||
+		train_checkpoint_find(
+			r->c, r->out, newest, before, sizeof newest) < 0)
 		return CLI_FAILED;
 	if (from != NULL) {
 		snprintf(r->saved, sizeof r->saved, "%s", from);
@@ -472,6 +497,32 @@ static int take_config(run *r, const char *const *given)
 	return CLI_OK;
 }
 
+/* The text as tokens: by the vocabulary beside the checkpoint, or a new one. */
+static int tokens(run *r)
+{
+	char path[PATH_ROOM];
+
+	snprintf(path, sizeof path, "%s/" TRAIN_VOCAB_FILE, r->out);
+	if (r->saved[0] != '\0') {
+		if (train_checkpoint_vocab(
+			    &r->bpe, r->c, r->saved, &r->k, &r->s) < 0)
+			return CLI_FAILED;
+	} else if (r->k.vocab > 256) {
+		cli_progress("learning a vocabulary");
+		if (train_bpe_learn(&r->bpe, r->c, r->text.train.at,
+			    r->text.train.n, r->k.vocab) < 0)
+			return CLI_FAILED;
+		r->s.vocab = train_bpe_hash(r->bpe);
+		cli_progress("%s", "");
+	}
+	if (r->bpe != NULL && train_bpe_write(r->bpe, r->c, path) < 0)
+		return CLI_FAILED;
+	if (train_text_encode(&r->text, r->c, r->bpe) < 0 ||
+		train_text_check(&r->text, r->c, &r->k) < 0)
+		return CLI_FAILED;
+	return CLI_OK;
+}
+
 static int read_text(run *r, const cli_list *paths)
 {
 	for (int i = 0; i < paths->n; i++)
@@ -482,13 +533,11 @@ static int read_text(run *r, const cli_list *paths)
 	if (r->text.n_skipped > 0)
 		cli_note("%" PRId64 " files skipped: empty, or no text",
 			r->text.n_skipped);
-	if (train_text_check(&r->text, r->c, &r->k) < 0)
-		return CLI_FAILED;
 	if (r->saved[0] != '\0' && r->s.text != r->text.hash)
 		return cli_error(r->saved, "train.resume",
 			"it was begun on another text");
 	r->s.text = r->text.hash;
-	return CLI_OK;
+	return tokens(r);
 }
 
 static int build(run *r)
@@ -541,6 +590,9 @@ static void end(run *r)
 	tn_optimizer_free(r->opt);
 	train_gpt_free(r->g);
 	train_text_free(&r->text);
+	train_bpe_free(r->bpe);
+	if (r->lock >= 0)
+		close(r->lock);
 	free(r->x);
 	free(r->y);
 	free(r->told);
@@ -589,7 +641,7 @@ static int train(const cli_command *self, int argc, char **argv)
 	const char *from = NULL, *keep = "2", *sample = "400";
 	cli_list paths = {cli_alloc((size_t)argc, sizeof *paths.at), 0};
 	run r = {.k = train_config_new(), .s.best = INFINITY,
-		.out = "tenon-model"};
+		.out = "tenon-model", .lock = -1};
 	tn_options o = TN_OPTIONS_INIT;
 	bool resume = false;
 	cli_option options[MAX_FIELDS + 16] = {{"text", .list = &paths},
@@ -642,7 +694,7 @@ const cli_command cli_train = {
 	"train a small GPT on text",
 	"usage: tenon train [OPTION]...\n"
 	"\n"
-	"A transformer on bytes learns a text, shows its loss as it does, and\n"
+	"A transformer learns a text, shows its loss as it does, and\n"
 	"writes a few lines at the end. Of each file the last tenth is not\n"
 	"learned from: the validation loss is of that.\n"
 	"\n"
@@ -657,6 +709,8 @@ const cli_command cli_train = {
 	"  --keep N         checkpoints that are kept (2), and best.safetensors\n"
 	"\n"
 	"  --layers N --heads N --width N --context N   the model: 4 4 128 128\n"
+	"  --vocab N        tokens: 256 are bytes; more: also the pairs that are\n"
+	"                   most frequent in the text (256)\n"
 	"  --batch N        sequences of a batch (16)\n"
 	"  --accumulate N   batches of a step (1)\n"
 	"  --steps N        steps of training (300)\n"
@@ -668,7 +722,7 @@ const cli_command cli_train = {
 	"  --dtype f32|f64  what is computed in (f32)\n"
 	"  --seed N         of weights, batches and dropout (0)\n"
 	"\n"
-	"  --sample N       bytes to write at the end (400)\n"
+	"  --sample N       tokens to write at the end (400)\n"
 	"  --threads N      0: one per CPU; the bits do not depend on it\n"
 	"  --interp         the slow interpreter: for tiny sizes\n"
 	"  --json           one JSON object a line, for every step\n"

@@ -19,6 +19,8 @@ typedef struct run {
 	tn_context *c;
 	train_config k;
 	train_text text;
+	train_bpe *bpe; /* NULL: tokens are bytes */
+	int lock;	/* of the folder; -1: none */
 	train_gpt *g;
 	tn_optimizer *opt;
 	tn_params *all;
@@ -38,6 +40,8 @@ typedef struct run {
 
 /* Tokens a second so far. */
 double train_rate(const run *r);
+/* The folder for this run alone, until `lock` is closed. CLI_OK or said. */
+int train_lock(run *r);
 /* The files that were asked for. */
 int train_report(run *r);
 

@@ -24,8 +24,8 @@
 enum { MAX_PAIRS = 24, VALUE_ROOM = 40, PATH_ROOM = 4096 };
 
 #define KIND "tenon.train" /* the key that says that it is one of ours */
-#define WHOLE "1"	   /* its values: version, and what is in it */
-#define WEIGHTS "1, parameters alone"
+#define WHOLE "2"	   /* its values: version, and what is in it */
+#define WEIGHTS "2, parameters alone"
 #define SUFFIX ".safetensors"
 
 tn_status train_all_params(
@@ -67,6 +67,9 @@ static tn_status save(tn_params *p, const char *path, const char *kind,
 	snprintf(value[n], VALUE_ROOM, "%016" PRIx64, s->text);
 	pair[n] = (tn_pair){"text", value[n]};
 	n++;
+	snprintf(value[n], VALUE_ROOM, "%016" PRIx64, s->vocab);
+	pair[n] = (tn_pair){"tokenizer", value[n]};
+	n++;
 	return tn_params_save(p, path, pair, n);
 }
 
@@ -87,9 +90,10 @@ static bool is_left_over(const char *name)
 	const char *dot = strstr(name, SUFFIX ".");
 	size_t n = strlen(name);
 
-	return dot != NULL && n > 4 && strcmp(name + n - 4, ".tmp") == 0 &&
+	return strcmp(name, TRAIN_VOCAB_FILE ".tmp") == 0 ||
+	       (dot != NULL && n > 4 && strcmp(name + n - 4, ".tmp") == 0 &&
 	       (strncmp(name, "step-", 5) == 0 ||
-		       strncmp(name, "best" SUFFIX, 4 + 12) == 0);
+		       strncmp(name, "best" SUFFIX, 4 + 12) == 0));
 }
 
 static void path_of_step(char *out, size_t n, const char *dir, int64_t step)
@@ -223,7 +227,34 @@ tn_status train_checkpoint_read(tn_context *c, const char *path,
 	s->text = strtoull(text, &end, 16);
 	if (*end != '\0')
 		return wrong(c, path, "text", text);
+	if (word(c, path, "tokenizer", text, sizeof text) < 0)
+		return tn_context_status(c);
+	s->vocab = strtoull(text, &end, 16);
+	if (*end != '\0')
+		return wrong(c, path, "tokenizer", text);
 	return train_config_check(k, c);
+}
+
+tn_status train_checkpoint_vocab(train_bpe **out, tn_context *c,
+	const char *path, const train_config *k, const train_state *s)
+{
+	const char *slash = strrchr(path, '/');
+	char beside[PATH_ROOM];
+
+	*out = NULL;
+	if (k->vocab == 256)
+		return TN_OK;
+	snprintf(beside, sizeof beside, "%.*s" TRAIN_VOCAB_FILE,
+		slash != NULL ? (int)(slash + 1 - path) : 0, path);
+	if (train_bpe_read(out, c, beside) < 0)
+		return tn_context_status(c);
+	if (train_bpe_vocab(*out) == k->vocab &&
+		train_bpe_hash(*out) == s->vocab)
+		return TN_OK;
+	train_bpe_free(*out);
+	*out = NULL;
+	return tn_at_fail(beside, 0, c, TN_EINVAL, "train.vocab",
+		"this is another vocabulary than that of %s", path);
 }
 
 tn_status train_checkpoint_find(tn_context *c, const char *dir, char *newest,

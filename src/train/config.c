@@ -29,6 +29,7 @@ const train_field train_fields[] = {
 	{"layers", false, 1, 512, 4, AT(layers), NULL},
 	{"heads", false, 1, 512, 4, AT(heads), NULL},
 	{"width", false, 1, 65536, 128, AT(width), NULL},
+	{"vocab", false, 256, 65536, 256, AT(vocab), NULL},
 	{"context", false, 1, 65536, 128, AT(context), NULL},
 	{"batch", false, 1, 65536, 16, AT(batch), NULL},
 	{"accumulate", false, 1, 65536, 1, AT(accumulate), NULL},
@@ -115,14 +116,14 @@ double train_config_params(const train_config *k)
 {
 	double c = (double)k->width;
 
-	return (TRAIN_VOCAB + (double)k->context + 2) * c +
+	return ((double)k->vocab + (double)k->context + 2) * c +
 	       (double)k->layers * (12 * c * c + 13 * c);
 }
 
 /*
  * Parameters, gradients and two moments; of a token what the backward reads:
  * of a layer about 24 vectors of the width and the weights of attention, then
- * the chances of all bytes. Measured: docs/train.md.
+ * the chances of all tokens. Measured: docs/train.md.
  */
 double train_config_bytes(const train_config *k)
 {
@@ -132,7 +133,7 @@ double train_config_bytes(const train_config *k)
 
 	return (double)tn_dtype_bytes(train_config_dtype(k)) *
 	       (4 * train_config_params(k) +
-		       tokens * ((double)k->layers * layer + 3 * TRAIN_VOCAB));
+		       tokens * ((double)k->layers * layer + 3 * (double)k->vocab));
 }
 
 /* Bytes of memory that this process may have. */

@@ -1,9 +1,9 @@
 /*
- * gpt.c: a transformer on bytes: embeddings, blocks of causal attention and a
- * gelu network behind layer norms, a head that shares the table of the bytes.
+ * gpt.c: a transformer on tokens: embeddings, blocks of causal attention and a
+ * gelu network behind layer norms, a head that shares their table.
  * The same as examples/gpt.c, with its sizes as data.
  *
- *     b: batch, t: context, w: width      ids (b, t) -> (b, t, 256)
+ *     b: batch, t: context, w: width      ids (b, t) -> (b, t, vocab)
  */
 #include "train/gpt.h"
 
@@ -38,7 +38,7 @@ tn_status train_gpt_new(train_gpt **out, tn_context *c, const train_config *k)
 	ao.causal = true;
 	down.gain = 1 / sqrt(2 * (double)k->layers); /* blocks add up */
 	tn_set_seed(c, (uint64_t)k->seed);
-	g->token = tn_nn_embedding(p, "token", TRAIN_VOCAB, k->width, &eo);
+	g->token = tn_nn_embedding(p, "token", k->vocab, k->width, &eo);
 	g->place = tn_nn_embedding(p, "place", k->context, k->width, &eo);
 	for (int i = 0; i < (int)k->layers; i++) {
 		block *b = &g->block[i];
@@ -104,7 +104,7 @@ tn_tensor *train_gpt_loss(
 	const train_gpt *g, tn_tensor *ids, tn_tensor *next)
 {
 	tn_tensor *x = train_gpt_forward(g, ids); /* (b, t, VOCAB) */
-	int64_t flat[] = {tn_tensor_n_elems(next), TRAIN_VOCAB};
+	int64_t flat[] = {tn_tensor_n_elems(next), g->k.vocab};
 
 	return tn_cross_entropy(tn_reshape(x, flat, 2), next);
 }

@@ -4,7 +4,7 @@
  *     docs/    a.md (1000 bytes), b.md (500)
  *     train    900 bytes of a.md, 450 of b.md       valid 100, 50
  *
- * Which bytes a step reads follows from the seed and its number alone: a run
+ * Which tokens a step reads follows from the seed and its number alone: a run
  * that goes on needs to know no more.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -55,6 +55,8 @@ void train_text_free(train_text *t)
 {
 	free(t->train.at);
 	free(t->valid.at);
+	free(t->train_ids.at);
+	free(t->valid_ids.at);
 	memset(t, 0, sizeof *t);
 }
 
@@ -211,6 +213,32 @@ tn_status train_text_add_default(train_text *t, tn_context *c)
 	return s;
 }
 
+/* ---- tokens ---- */
+
+static bool encode(train_tokens *to, const train_bytes *from,
+	const train_bpe *b)
+{
+	train_token *less;
+
+	to->at = malloc((from->n + 1) * sizeof *to->at);
+	if (to->at == NULL)
+		return false;
+	to->n = train_bpe_encode(b, from->at, from->n, to->at);
+	less = realloc(to->at, (to->n + 1) * sizeof *to->at);
+	if (less != NULL)
+		to->at = less;
+	return true;
+}
+
+tn_status train_text_encode(
+	train_text *t, tn_context *c, const train_bpe *b)
+{
+	if (!encode(&t->train_ids, &t->train, b) ||
+		!encode(&t->valid_ids, &t->valid, b))
+		return failed(c, NULL, "the text is too long", ENOMEM);
+	return TN_OK;
+}
+
 /* ---- batches ---- */
 
 tn_status train_text_check(
@@ -218,17 +246,17 @@ tn_status train_text_check(
 {
 	size_t need = (size_t)k->context + 1;
 
-	if (t->train.n >= need && t->valid.n >= need)
+	if (t->train_ids.n >= need && t->valid_ids.n >= need)
 		return TN_OK;
 	return tn_at_fail(NULL, 0, c, TN_EINVAL, "train.context",
-		"the text is too short for a context of %" PRId64 ": %zu bytes "
+		"the text is too short for a context of %" PRId64 ": %zu tokens "
 		"to learn from and %zu to validate with, and each must be %zu "
 		"at least",
-		k->context, t->train.n, t->valid.n, need);
+		k->context, t->train_ids.n, t->valid_ids.n, need);
 }
 
-/* Row i of a batch: the bytes from `start` on, and what follows each. */
-static void cut(const train_bytes *b, const train_config *k, int64_t i,
+/* Row i of a batch: the tokens from `start` on, and what follows each. */
+static void cut(const train_tokens *b, const train_config *k, int64_t i,
 	int64_t start, int64_t *x, int64_t *y)
 {
 	for (int64_t j = 0; j < k->context; j++) {
@@ -247,8 +275,8 @@ void train_text_batch(const train_text *t, const train_config *k, int64_t i,
 		tn_fill_random(TN_I64, &start, 1,
 			(uint64_t)k->seed * UINT64_C(0x9e3779b97f4a7c15) +
 				(uint64_t)(i * k->batch + r),
-			0, (int64_t)t->train.n - k->context);
-		cut(&t->train, k, r, start, x, y);
+			0, (int64_t)t->train_ids.n - k->context);
+		cut(&t->train_ids, k, r, start, x, y);
 	}
 }
 
@@ -256,11 +284,11 @@ void train_text_batch(const train_text *t, const train_config *k, int64_t i,
 void train_text_valid(const train_text *t, const train_config *k, int64_t i,
 	int64_t n, int64_t *x, int64_t *y)
 {
-	int64_t room = (int64_t)t->valid.n - k->context - 1;
+	int64_t room = (int64_t)t->valid_ids.n - k->context - 1;
 
 	for (int64_t r = 0; r < k->batch; r++) {
 		double at = (double)(i * k->batch + r) / (double)(n * k->batch);
 
-		cut(&t->valid, k, r, (int64_t)(at * (double)room), x, y);
+		cut(&t->valid_ids, k, r, (int64_t)(at * (double)room), x, y);
 	}
 }

@@ -3,6 +3,7 @@
  * alone; part of the command, not of the library.
  *
  *     text.c        files and folders to bytes, batches of them
+ *     bpe.c         bytes to tokens and back; bpe_file.c: the vocabulary
  *     gpt.c         the model
  *     write.c       a text goes on; decode.c: with keys and values kept
  *     checkpoint.c  all of a training run as one file, and back
@@ -14,8 +15,7 @@
 
 #include <tenon.h>
 
-enum { TRAIN_VOCAB = 256 }; /* a token is a byte */
-typedef uint16_t train_token;
+typedef uint16_t train_token; /* below 256: a byte */
 
 /* ---- config.c: the numbers of a run ---- */
 
@@ -24,6 +24,7 @@ typedef struct train_config {
 	int64_t layers, heads, width, context; /* the model */
 	int64_t batch, accumulate;	       /* batches of a step */
 	int64_t steps, warmup, every;	       /* every: so many steps, look */
+	int64_t vocab;			       /* 256: bytes */
 	int64_t seed, dtype;		       /* of train_dtypes */
 	double lr, decay, clip, dropout;
 } train_config;
@@ -52,6 +53,47 @@ tn_status train_config_check(const train_config *k, tn_context *c);
 double train_config_params(const train_config *k);
 double train_config_bytes(const train_config *k);
 
+/* ---- bpe.c, bpe_file.c: bytes to tokens; NULL: each byte is one ---- */
+
+typedef struct train_bpe train_bpe;
+
+/*
+ * 256 bytes and the most frequent pairs of a text, vocab in all.
+ * errors [train.vocab] the text has not so many
+ */
+tn_status train_bpe_learn(train_bpe **out, tn_context *c, const uint8_t *text,
+	size_t n, int64_t vocab);
+/* errors [train.vocab] it cannot be read, or is no vocabulary */
+tn_status train_bpe_read(train_bpe **out, tn_context *c, const char *path);
+/* Appears as a whole or not at all. errors [train.vocab] */
+tn_status train_bpe_write(
+	const train_bpe *b, tn_context *c, const char *path);
+void train_bpe_free(train_bpe *b);
+int64_t train_bpe_vocab(const train_bpe *b);
+uint64_t train_bpe_hash(const train_bpe *b); /* 0: bytes */
+/* Tokens of n bytes, at most n, in out: their number. */
+size_t train_bpe_encode(
+	const train_bpe *b, const uint8_t *text, size_t n, train_token *out);
+/* The n bytes of a token. */
+const uint8_t *train_bpe_bytes(const train_bpe *b, train_token t, size_t *n);
+
+/* ---- utf8.c: text that comes in pieces ---- */
+
+/* Bytes that wait until their character is whole. */
+typedef struct train_utf8 {
+	uint8_t at[4];
+	int n;
+} train_utf8;
+
+/*
+ * One more byte: of out (8), n bytes can be shown, whole characters. What is no
+ * character becomes `instead`, or is as it is if that is NULL.
+ */
+size_t train_utf8_push(
+	train_utf8 *u, uint8_t byte, const char *instead, char *out);
+/* What still waits, at the end. */
+size_t train_utf8_end(train_utf8 *u, const char *instead, char *out);
+
 /* ---- text.c ---- */
 
 typedef struct train_bytes {
@@ -59,9 +101,15 @@ typedef struct train_bytes {
 	size_t n, cap;
 } train_bytes;
 
+typedef struct train_tokens {
+	train_token *at;
+	size_t n;
+} train_tokens;
+
 /* Of each file the last tenth is never learned from. */
 typedef struct train_text {
 	train_bytes train, valid;
+	train_tokens train_ids, valid_ids; /* of train_text_encode */
 	uint64_t hash; /* of all of it: another text has another one */
 	int64_t n_files, n_skipped;
 } train_text;
@@ -74,6 +122,9 @@ typedef struct train_text {
 tn_status train_text_add(train_text *t, tn_context *c, const char *path);
 /* The sources and documents of this very program. */
 tn_status train_text_add_default(train_text *t, tn_context *c);
+/* The same as tokens, by a vocabulary; NULL: bytes. */
+tn_status train_text_encode(
+	train_text *t, tn_context *c, const train_bpe *b);
 /* errors [train.context] a context is longer than the text */
 tn_status train_text_check(
 	const train_text *t, tn_context *c, const train_config *k);
@@ -95,7 +146,7 @@ typedef struct train_gpt train_gpt;
 tn_status train_gpt_new(train_gpt **out, tn_context *c, const train_config *k);
 void train_gpt_free(train_gpt *g);
 tn_params *train_gpt_params(const train_gpt *g);
-/* ids (b, t) -> (b, t, VOCAB): logarithms of chances, up to a constant */
+/* ids (b, t) -> (b, t, vocab): logarithms of chances, up to a constant */
 tn_tensor *train_gpt_forward(const train_gpt *g, tn_tensor *ids);
 /* The mean of -log p(next), in nats: (); next (b * t) */
 tn_tensor *train_gpt_loss(
@@ -124,7 +175,7 @@ tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 typedef struct train_state {
 	int64_t step; /* done */
 	double best;  /* least loss of validation; INFINITY: none yet */
-	uint64_t text;
+	uint64_t text, vocab; /* hashes: another one is another one */
 } train_state;
 
 /* Everything that a run goes on from: parameters and states by name. */
@@ -146,6 +197,13 @@ tn_status train_checkpoint_best(tn_context *c, const char *dir,
  */
 tn_status train_checkpoint_read(tn_context *c, const char *path,
 	train_config *k, train_state *s, bool *whole);
+#define TRAIN_VOCAB_FILE "tokenizer.json"
+/*
+ * The vocabulary beside a checkpoint; *out NULL: its tokens are bytes.
+ * errors [train.vocab] it is not there, or another one
+ */
+tn_status train_checkpoint_vocab(train_bpe **out, tn_context *c,
+	const char *path, const train_config *k, const train_state *s);
 /*
  * Path of the newest in DIR, and of the one before it; "": there is none.
  * What a killed run has left half written is removed.

@@ -12,7 +12,7 @@
 
 typedef struct chance {
 	double p;
-	int token;
+	train_token token;
 } chance;
 
 static int by_chance(const void *a, const void *b)
@@ -24,36 +24,53 @@ static int by_chance(const void *a, const void *b)
 	return x->token - y->token;
 }
 
-/* A token by its score; u in [0, 1) decides. */
-static train_token choose(const train_choice *how, const float *score, double u)
+/* The n that can be chosen, of room for all; in order if it is needed. */
+static int64_t likely(const train_choice *how, const float *score,
+	int64_t vocab, chance *all)
 {
-	chance all[TRAIN_VOCAB];
-	double sum = 0, so_far = 0;
-	int n = TRAIN_VOCAB;
+	bool few = how->top_k > 0 && how->top_k < vocab;
 
-	for (int i = 0; i < TRAIN_VOCAB; i++)
-		all[i] = (chance){score[i], i};
-	qsort(all, TRAIN_VOCAB, sizeof all[0], by_chance);
-	if (how->temperature <= 0)
-		return (train_token)all[0].token;
-	if (how->top_k > 0 && how->top_k < n)
-		n = (int)how->top_k;
-	for (int i = n; i-- > 0;) {
-		all[i].p = exp((all[i].p - all[0].p) / how->temperature);
+	for (int64_t i = 0; i < vocab; i++)
+		all[i] = (chance){score[i], (train_token)i};
+	if (how->temperature <= 0) {
+		for (int64_t i = 1; i < vocab; i++)
+			if (all[i].p > all[0].p)
+				all[0] = all[i];
+		return 1;
+	}
+	if (few || how->top_p < 1)
+		qsort(all, (size_t)vocab, sizeof all[0], by_chance);
+	return few ? how->top_k : vocab;
+}
+
+/* A token by its score; u in [0, 1) decides. */
+static train_token choose(const train_choice *how, const float *score,
+	int64_t vocab, chance *all, double u)
+{
+	int64_t n = likely(how, score, vocab, all);
+	double sum = 0, so_far = 0, most = -INFINITY;
+
+	if (n == 1)
+		return all[0].token;
+	for (int64_t i = 0; i < n; i++)
+		most = all[i].p > most ? all[i].p : most;
+	for (int64_t i = n; i-- > 0;) {
+		all[i].p = exp((all[i].p - most) / how->temperature);
 		sum += all[i].p;
 	}
-	for (int i = 0; i < n; i++) { /* the first few that are top_p of all */
-		so_far += all[i].p;
-		if (so_far >= how->top_p * sum)
-			n = i + 1;
-	}
-	u *= so_far;
-	for (int i = 0; i < n; i++) {
+	if (how->top_p < 1) /* the first few that are top_p of all */
+		for (int64_t i = 0; i < n; i++) {
+			so_far += all[i].p;
+			if (so_far >= how->top_p * sum)
+				n = i + 1;
+		}
+	u *= how->top_p < 1 ? so_far : sum;
+	for (int64_t i = 0; i < n; i++) {
 		u -= all[i].p;
 		if (u < 0)
-			return (train_token)all[i].token;
+			return all[i].token;
 	}
-	return (train_token)all[n - 1].token;
+	return all[n - 1].token;
 }
 
 /* The same without anything kept: the whole context through the model. */
@@ -62,6 +79,7 @@ static tn_status scores(const train_gpt *g, const train_token *text, size_t n,
 {
 	tn_context *c = tn_params_context(g->p);
 	size_t start = train_context_start(g, n), seen = n - start;
+	size_t v = (size_t)g->k.vocab;
 	int64_t t = g->k.context, shape[] = {1, t};
 	tn_tensor *x;
 	tn_status s;
@@ -73,12 +91,12 @@ static tn_status scores(const train_gpt *g, const train_token *text, size_t n,
 	tn_no_grad_enter(c);
 	x = train_gpt_forward(g, tn_tensor_new(c, TN_I64, 2, shape, ids));
 	x = tn_cast(x, TN_F32);
-	s = tn_read(x, score, (size_t)t * TRAIN_VOCAB * sizeof *score);
+	s = tn_read(x, score, (size_t)t * v * sizeof *score);
 	tn_no_grad_leave(c);
 	tn_scope_leave(c);
 	if (s >= 0 && seen > 1)
-		memmove(score, score + (seen - 1) * TRAIN_VOCAB,
-			TRAIN_VOCAB * sizeof *score);
+		memmove(score, score + (seen - 1) * v,
+			v * sizeof *score);
 	return s;
 }
 
@@ -87,15 +105,15 @@ tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 	void (*say)(void *arg, train_token token), void *arg)
 {
 	tn_context *c = tn_params_context(g->p);
-	size_t t = (size_t)g->k.context;
+	size_t t = (size_t)g->k.context, v = (size_t)g->k.vocab;
 	int64_t *ids = malloc(t * sizeof *ids);
-	float *score = malloc((how->uncached ? t : 1) * TRAIN_VOCAB *
-			      sizeof *score);
+	float *score = malloc((how->uncached ? t : 1) * v * sizeof *score);
+	chance *all = malloc(v * sizeof *all);
 	bool training = tn_params_training(g->p);
 	train_decode *d = NULL;
 	tn_status s = TN_OK;
 
-	if (ids == NULL || score == NULL)
+	if (ids == NULL || score == NULL || all == NULL)
 		s = tn_fail(c, TN_ENOMEM, "train.memory", "no memory");
 	else if (!how->uncached)
 		s = train_decode_new(&d, g);
@@ -108,7 +126,8 @@ tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 			: train_decode_scores(d, text, n_text + i, score);
 		tn_fill_random(TN_F64, &u, 1, how->seed + i, 0, 0);
 		if (s >= 0) {
-			text[n_text + i] = choose(how, score, 0.5 * u + 0.5);
+			text[n_text + i] = choose(how, score, g->k.vocab,
+				all, 0.5 * u + 0.5);
 			if (say != NULL)
 				say(arg, text[n_text + i]);
 		}
@@ -117,5 +136,6 @@ tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 	train_decode_free(d);
 	free(ids);
 	free(score);
+	free(all);
 	return s;
 }
