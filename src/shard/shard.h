@@ -155,6 +155,29 @@ shard_layout shard_makes(shard_plan *p, int32_t eqn);
 /* is the equation cut along this axis of the mesh, and one of its sums is? */
 bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis);
 
+/* ---- meaning of equations, point by point (eval.c) ------------------------ */
+
+/* Where the expression at hand is evaluated. */
+typedef struct shard_machine {
+	env *e;
+	ir_system *s;
+	ir_number (*load)(void *arg, int32_t tensor, int64_t at);
+	void *arg;
+	const int64_t *point;
+	const ir_number *param; /* EX_PARAM */
+	const char *label;	/* for messages */
+} shard_machine;
+ir_number shard_value(shard_machine *m, const expr *e);
+/* throws TN_ERANGE [index.range] as a kernel does */
+int64_t shard_form_value(shard_machine *m, const ix_form *f);
+/* far = far (+) next, n components combined in acc[] */
+void shard_join(shard_machine *m, int32_t monoid, int32_t n,
+	const tn_dtype *acc, ir_number *far, const ir_number *next);
+ir_number shard_load_number(tn_dtype t, const void *data, int64_t at);
+void shard_store_number(tn_dtype t, void *data, int64_t at, ir_number r);
+/* All equations, in order, on arrays by tensor; those of results are filled. */
+void shard_eval(arena *scratch, ir_system *s, void *const *data);
+
 /* ---- link: between processes (link_threads.c, link_mpi.c) ----------------- */
 
 /*

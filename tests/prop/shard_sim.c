@@ -25,11 +25,9 @@ typedef struct sim {
 	sim_result *r;
 	/* the point at hand */
 	piece *mine;
-	const int64_t *point;
-	const ir_number *param;
+	shard_machine m;
 	int32_t masked; /* tensor whose missing elements are zero; -1 */
 	ir_number *raw; /* sums under way, not yet rounded; NULL: they are whole */
-	const char *label;
 } sim;
 
 static const sys_tensor *tensor_of(const sim *v, int32_t t)
@@ -37,120 +35,37 @@ static const sys_tensor *tensor_of(const sim *v, int32_t t)
 	return &v->s->tensor.at[t];
 }
 
-static ir_number load(const sys_tensor *t, const void *data, int64_t at)
+static ir_number read_element(void *arg, int32_t tensor, int64_t at)
 {
-	ir_number r = {0};
-
-	if (dtype_is_float(t->dtype))
-		r.f = dtype_load_f64(t->dtype, data, at);
-	else
-		r.i = dtype_load_i64(t->dtype, data, at);
-	return r;
-}
-
-static void store(const sys_tensor *t, void *data, int64_t at, ir_number r)
-{
-	if (dtype_is_float(t->dtype))
-		dtype_store_f64(t->dtype, data, at, r.f);
-	else
-		dtype_store_i64(t->dtype, data, at, r.i);
-}
-
-static ir_number read_element(sim *v, int32_t tensor, int64_t at)
-{
+	sim *v = arg;
 	const sys_tensor *t = tensor_of(v, tensor);
 	ir_number zero = {0};
 
 	if (at < 0 || at >= t->numel)
 		env_fail(v->e, TN_EINTERNAL, "shard.sim", (loc){0},
-			"%s reads element %lld of %s", v->label,
+			"%s reads element %lld of %s", v->m.label,
 			(long long)at, t->name);
 	v->r->local_reads++;
 	if (v->mine[tensor].here[at])
-		return load(t, v->mine[tensor].data, at);
+		return shard_load_number(
+			t->dtype, v->mine[tensor].data, at);
 	if (v->masked != tensor)
 		env_fail(v->e, TN_EINTERNAL, "shard.sim", (loc){0},
 			"%s reads element %lld of %s, which is elsewhere",
-			v->label, (long long)at, t->name);
+			v->m.label, (long long)at, t->name);
 	if (dtype_is_float(t->dtype))
 		zero.f = -0.0; /* what a sum leaves as it is, -0 too */
 	return zero;
 }
 
-static int64_t data_index(void *arg, int64_t fun, int64_t at)
-{
-	return read_element(arg, (int32_t)fun, at).i;
-}
-
-/* Are data indices inside the ranges that their atoms state? */
-static void check_ranges(sim *v, const ix_form *f)
-{
-	for (int32_t i = 0; i < f->n; i++) {
-		const ix_atom *t = f->t[i].atom;
-		int64_t k;
-
-		if (t->f == NULL)
-			continue;
-		check_ranges(v, t->f);
-		if (t->kind != IX_FUN)
-			continue;
-		k = data_index(v, t->fun,
-			ix_eval(t->f, v->point, data_index, v));
-		if (k < t->lo || k >= t->hi)
-			env_fail(v->e, TN_ERANGE, "index.range", (loc){0},
-				"%s: index %lld", v->label, (long long)k);
-	}
-}
-
 static int64_t form_value(sim *v, const ix_form *f)
 {
-	check_ranges(v, f);
-	return ix_eval(f, v->point, data_index, v);
+	return shard_form_value(&v->m, f);
 }
 
 static ir_number value(sim *v, const expr *e)
 {
-	ir_number r = {0}, arg[IR_MAX_ARGS] = {{0}};
-
-	switch (e->kind) {
-	case EX_CONST:
-		if (dtype_is_float(e->dtype))
-			r.f = e->c.f;
-		else
-			r.i = e->c.i;
-		break;
-	case EX_INDEX:
-		r.i = form_value(v, e->form);
-		break;
-	case EX_READ:
-		r = read_element(v, e->tensor, form_value(v, e->form));
-		break;
-	case EX_CALL:
-		for (int32_t i = 0; i < e->n_args; i++)
-			arg[i] = value(v, e->arg[i]);
-		r = ir_scalar_eval(
-			e->fn, e->arg[e->n_args - 1]->dtype, arg);
-		if (dtype_is_float(e->dtype))
-			r.f = ir_round(e->dtype, r.f);
-		else
-			r.i = ir_wrap(e->dtype, r.i);
-		break;
-	case EX_SELECT:
-		arg[0] = value(v, e->arg[0]);
-		r = value(v, e->arg[arg[0].i != 0 ? 1 : 2]);
-		break;
-	case EX_INSIDE:
-		r.i = form_value(v, e->form);
-		r.i = r.i >= e->lo && r.i < e->hi;
-		break;
-	case EX_CAST:
-		r = ir_cast(e->dtype, e->arg[0]->dtype, value(v, e->arg[0]));
-		break;
-	case EX_PARAM:
-		r = v->param[e->c.i];
-		break;
-	}
-	return r;
+	return shard_value(&v->m, e);
 }
 
 static void acc_of(const sim *v, const sys_eqn *e, tn_dtype *acc)
@@ -165,17 +80,7 @@ static void acc_of(const sim *v, const sys_eqn *e, tn_dtype *acc)
 static void combine(sim *v, int32_t monoid, int32_t n, const tn_dtype *acc,
 	ir_number *far, const ir_number *next)
 {
-	ir_number param[2 * IR_MAX_COMP], r[IR_MAX_COMP];
-
-	for (int32_t k = 0; k < n; k++) {
-		param[k] = far[k];
-		param[IR_MAX_COMP + k] = next[k];
-	}
-	v->param = param;
-	for (int32_t k = 0; k < n; k++)
-		r[k] = value(v, ir_combine(v->s, monoid, k, acc));
-	v->param = NULL;
-	memcpy(far, r, (size_t)n * sizeof *r);
+	shard_join(&v->m, monoid, n, acc, far, next);
 }
 
 /* ---- the part of one process ---- */
@@ -236,7 +141,7 @@ static void finish(sim *v, const sys_eqn *e, const tn_dtype *acc, int64_t at,
 	for (int32_t k = 0; k < e->n_out; k++) {
 		const sys_tensor *t = tensor_of(v, e->out[k]);
 
-		store(t, v->mine[e->out[k]].data, at,
+		shard_store_number(t->dtype, v->mine[e->out[k]].data, at,
 			ir_cast(t->dtype, acc[k], r[k]));
 		v->mine[e->out[k]].here[at] = true;
 		if (v->raw != NULL)
@@ -293,13 +198,13 @@ static void push(sim *v, const part *w, int64_t *point,
 			if (at < 0 || at >= numel)
 				env_fail(v->e, TN_ERANGE, "index.range",
 					(loc){0}, "%s writes element %lld",
-					v->label, (long long)at);
+					v->m.label, (long long)at);
 			if (makes != NULL &&
 				!shard_owns(makes, w->mesh, w->process, at))
 				env_fail(v->e, TN_EINTERNAL, "shard.sim",
 					(loc){0}, "%s writes element %lld, "
 					"which is elsewhere",
-					v->label, (long long)at);
+					v->m.label, (long long)at);
 			combine(v, e->monoid, e->n_out, acc,
 				sum + at * e->n_out, next);
 		} while (next_point(w, point, 0, e->n_axes));
@@ -341,8 +246,9 @@ static void run_part(sim *v, const part *w, const shard_layout *makes)
 	const sys_eqn *e = w->e;
 	int64_t point[IR_MAX_AXES] = {0}, n = 1;
 
-	v->point = point;
-	v->label = e->label;
+	v->m.arg = v;
+	v->m.point = point;
+	v->m.label = e->label;
 	if (e->opaque != NULL) {
 		opaque(v, e);
 		return;
@@ -467,7 +373,7 @@ static void add_up(sim *v, const sys_eqn *e, uint32_t mask, int32_t monoid,
 					const sys_tensor *t =
 						tensor_of(v, e->out[k]);
 
-					store(t, at[b][e->out[k]].data, x,
+					shard_store_number(t->dtype, at[b][e->out[k]].data, x,
 						ir_cast(t->dtype, acc[k],
 							r[k]));
 					v->r->moved_bytes += b == q ? 0
@@ -597,6 +503,7 @@ static sim sim_new(arena *a, ir_system *s, int64_t n, sim_result *r)
 		.r = r,
 		.masked = -1};
 
+	v.m = (shard_machine){.e = v.e, .s = s, .load = read_element};
 	v.at = arena_array(a, piece *, n);
 	for (int64_t q = 0; q < n; q++)
 		v.at[q] = arena_array(a, piece, s->tensor.n + 1);
