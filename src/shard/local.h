@@ -35,4 +35,33 @@ bool place_add(shard_place *q, const shard_mesh *m, int32_t n,
 /* what a read needs of its tensor */
 shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read);
 
+/* are all cuts of a in b too? */
+bool layout_holds(const shard_layout *a, const shard_layout *b);
+
+/* ---- localise.c, local_eqn.c ---- */
+
+typedef struct locals {
+	arena *a;
+	shard_plan *p;
+	shard_program *out;
+	ix *x;
+	VEC(shard_window) window; /* by array */
+	int32_t *made;	/* by tensor: the array that its equation makes, -1 */
+	int32_t *kept;	/* by tensor: the array of its layout; -1 not yet */
+	map *tensor_of; /* (phase, array) -> tensor of the phase's system */
+} locals;
+
+shard_array *locals_array(locals *b, int32_t array);
+/* the array as a tensor of a phase's system; an input, if nothing there makes it */
+int32_t locals_tensor(locals *b, int32_t phase, int32_t array);
+/* the same, when the phase makes it */
+int32_t locals_result(locals *b, int32_t phase, int32_t array);
+/* an array with all that equation eqn needs of a tensor */
+int32_t locals_source(locals *b, int32_t eqn, int32_t tensor);
+/* equation eqn in a phase; out[k]: the arrays it makes */
+void locals_equation(locals *b, int32_t eqn, int32_t phase,
+	const int32_t *out, uint32_t mask);
+/* array to = array from, element by element, in another layout or dtype */
+void locals_copy(locals *b, int32_t phase, int32_t from, int32_t to);
+
 #endif

@@ -349,37 +349,123 @@ static shard_runs *who_adds(summing *s)
 	return out;
 }
 
-/* Everybody's parts of what he adds up, and the sums. */
-static void *add_up(summing *s, shard_link *l, const shard_runs *adds,
-	const shard_elems *of, const void *data, int64_t *sent)
+/* ---- the whole ---- */
+
+struct shard_transfer {
+	int64_t rank, size;
+	int64_t first_elems; /* of this process's part */
+	shard_move v;
+	/* sums: what this process gives to each of its group, and adds up */
+	bool sums;
+	int64_t n_adds;
+	bool *member;	   /* by process */
+	shard_parcel *give; /* by process; elems 0: nothing */
+	int64_t sent;	   /* elements that leave it */
+	const char *what;
+};
+
+/* The parts that each adds up become what is at hand: who gives what to whom. */
+static shard_runs *plan_sums(arena *a, arena *scratch, shard_transfer *t,
+	const shard_mesh *m, uint32_t mask, const shard_runs *have,
+	const shard_runs *need)
 {
-	arena *a = s->a;
+	summing s = {.a = scratch,
+		.m = m,
+		.size = t->size,
+		.mask = mask,
+		.have = have,
+		.need = need};
+	shard_runs *adds = who_adds(&s);
+
+	t->sums = true;
+	t->n_adds = adds[t->rank].elems;
+	t->member = arena_array(a, bool, t->size);
+	t->give = arena_array(a, shard_parcel, t->size);
+	for (int64_t p = 0; p < t->size; p++) {
+		t->member[p] = same_group(m, t->rank, p, mask);
+		if (!t->member[p] || adds[p].elems == 0)
+			continue;
+		t->give[p] = parcel(a, p, &adds[p], &have[t->rank]);
+		t->sent += p != t->rank ? adds[p].elems : 0;
+	}
+	return adds;
+}
+
+shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
+	const shard_layout *from, uint32_t mask, const shard_layout *to,
+	const char *what)
+{
+	arena *scratch = arena_child(a);
+	shard_transfer *t = arena_make(a, shard_transfer);
+	int64_t n = shard_mesh_size(arena_env(a), m);
+	shard_runs *have = arena_array(scratch, shard_runs, n);
+	shard_runs *need = arena_array(scratch, shard_runs, n);
+	shard_layout cut = *from; /* what tells holders of an element apart */
+
+	if (from->numel != to->numel)
+		env_fail(arena_env(a), TN_EINVAL, "shard.layout", (loc){0},
+			"%s: a layout of %lld elements for one of %lld", what,
+			(long long)to->numel, (long long)from->numel);
+	t->rank = rank;
+	t->size = n;
+	t->what = arena_strdup(a, what);
+	for (int64_t p = 0; p < n; p++) {
+		have[p] = shard_owned(scratch, from, m, p);
+		need[p] = shard_owned(scratch, to, m, p);
+	}
+	t->first_elems = have[rank].elems;
+	if (mask != 0) {
+		have = plan_sums(a, scratch, t, m, mask, have, need);
+		for (int32_t k = 0; k < m->n && cut.n < SHARD_MAX_TAGS; k++)
+			if (mask >> k & 1)
+				cut.tag[cut.n++].mesh = k;
+	}
+	t->v = shard_move_new(a, m, rank, &cut, have, need);
+	t->sent += t->v.sent;
+	arena_free(scratch);
+	return t;
+}
+
+int64_t shard_transfer_sent(const shard_transfer *t)
+{
+	return t->sent;
+}
+
+const char *shard_transfer_what(const shard_transfer *t)
+{
+	return t->what;
+}
+
+int64_t shard_transfer_elems(const shard_transfer *t)
+{
+	return t->v.to_elems;
+}
+
+/* Everybody's parts of what he adds up, and the sums. */
+static void *add_up(const shard_transfer *t, arena *a, shard_link *l,
+	const shard_elems *of, const void *data)
+{
 	env *e = arena_env(a);
 	size_t size = of->size;
-	int64_t rank = l->rank(l), n = adds[rank].elems;
-	char **part = arena_array(a, char *, s->size), *sum = NULL;
+	int64_t n = t->n_adds;
+	char **part = arena_array(a, char *, t->size), *sum = NULL;
 
-	for (int64_t p = 0; p < s->size; p++) {
-		shard_parcel w;
+	for (int64_t p = 0; p < t->size; p++) {
+		const shard_parcel *w = &t->give[p];
 
-		if (!same_group(s->m, rank, p, s->mask))
+		if (!t->member[p])
 			continue;
 		part[p] = arena_alloc(a, (size_t)n + 1, size);
-		if (p != rank && n > 0)
+		if (p != t->rank && n > 0)
 			l->receive(l, e, p, part[p], (size_t)n * size, of->what);
-		if (p != rank && adds[p].elems == 0)
-			continue;
-		w = parcel(a, p, &adds[p], &s->have[rank]);
-		if (p == rank) {
-			part[p] = pack(a, &w, size, data);
-			continue;
-		}
-		l->send(l, e, p, pack(a, &w, size, data),
-			(size_t)w.elems * size, of->what);
-		*sent += w.elems;
+		if (p == t->rank)
+			part[p] = pack(a, w, size, data);
+		else if (w->elems > 0)
+			l->send(l, e, p, pack(a, w, size, data),
+				(size_t)w->elems * size, of->what);
 	}
 	l->wait(l, e, of->what);
-	for (int64_t p = 0; p < s->size; p++) {
+	for (int64_t p = 0; p < t->size; p++) {
 		if (part[p] == NULL)
 			continue;
 		if (sum == NULL)
@@ -390,54 +476,33 @@ static void *add_up(summing *s, shard_link *l, const shard_runs *adds,
 	return sum;
 }
 
-/* ---- the whole ---- */
+void shard_transfer_run(const shard_transfer *t, arena *a, shard_link *l,
+	const shard_elems *e, const void *data, void *out)
+{
+	if (t->sums)
+		data = add_up(t, a, l, e, data);
+	shard_move_run(a, l, &t->v, e->size, data, out, e->what);
+}
 
 void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
 	const shard_layout *from, uint32_t mask, const shard_layout *to,
 	const shard_elems *e, const void *data, int64_t *sent)
 {
 	arena *scratch = arena_child(a);
-	int64_t n = shard_mesh_size(arena_env(a), m), rank = l->rank(l);
-	int64_t count = 0;
-	shard_runs *have = arena_array(scratch, shard_runs, n);
-	shard_runs *need = arena_array(scratch, shard_runs, n);
-	shard_layout cut = *from; /* what tells holders of an element apart */
-	shard_move v;
+	int64_t n = shard_mesh_size(arena_env(a), m);
+	shard_transfer *t;
 	void *out;
 
 	if (n != l->size(l))
 		env_fail(arena_env(a), TN_EINVAL, "shard.mesh", (loc){0},
 			"the mesh has %lld processes, there are %lld",
 			(long long)n, (long long)l->size(l));
-	if (from->numel != to->numel)
-		env_fail(arena_env(a), TN_EINVAL, "shard.layout", (loc){0},
-			"%s: a layout of %lld elements for one of %lld", e->what,
-			(long long)to->numel, (long long)from->numel);
-	for (int64_t p = 0; p < n; p++) {
-		have[p] = shard_owned(scratch, from, m, p);
-		need[p] = shard_owned(scratch, to, m, p);
-	}
-	if (mask != 0) {
-		summing s = {.a = scratch,
-			.m = m,
-			.size = n,
-			.mask = mask,
-			.have = have,
-			.need = need};
-		shard_runs *adds = who_adds(&s);
-
-		data = add_up(&s, l, adds, e, data, &count);
-		have = adds;
-		for (int32_t k = 0; k < m->n && cut.n < SHARD_MAX_TAGS; k++)
-			if (mask >> k & 1)
-				cut.tag[cut.n++].mesh = k;
-	}
-	v = shard_move_new(scratch, m, rank, &cut, have, need);
-	out = arena_alloc(a, (size_t)v.to_elems + 1, e->size);
-	shard_move_run(scratch, l, &v, e->size, data, out, e->what);
-	count += v.sent;
+	t = shard_transfer_new(
+		scratch, m, l->rank(l), from, mask, to, e->what);
+	out = arena_alloc(a, (size_t)t->v.to_elems + 1, e->size);
+	shard_transfer_run(t, scratch, l, e, data, out);
 	if (sent != NULL)
-		*sent = count * (int64_t)e->size;
+		*sent = t->sent * (int64_t)e->size;
 	arena_free(scratch);
 	return out;
 }

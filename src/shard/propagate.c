@@ -364,3 +364,46 @@ shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor)
 	}
 	return l;
 }
+
+/* The cut along axis m of the mesh that all readers of a tensor need; is it? */
+static bool all_need(shard_plan *p, int32_t tensor, int32_t m, shard_tag *out)
+{
+	bool any = false;
+
+	for (int32_t i = p->s->tensor.at[tensor].eqn + 1; i < p->s->eqn.n; i++) {
+		const eqn_unit *u = p->eqn[i].unit;
+		bool reads = false;
+		shard_layout l;
+		int32_t k;
+
+		for (int32_t r = 0; r < u->n_reads; r++)
+			reads |= u->read[r].tensor == tensor;
+		for (int32_t r = 0; r < u->e.n_opaque_in; r++)
+			reads |= u->e.opaque_in[r] == tensor;
+		if (!reads)
+			continue;
+		l = shard_needs(p, i, tensor);
+		k = layout_find(&l, m);
+		if (k < 0 || l.tag[k].within >= 0 ||
+			(any && !same_tag(out, &l.tag[k])))
+			return false;
+		*out = l.tag[k];
+		any = true;
+	}
+	return any;
+}
+
+void shard_scatter_sums(shard_plan *p)
+{
+	for (int32_t t = 0; t < p->s->tensor.n; t++) {
+		shard_state *h = &p->tensor[t];
+		int32_t eqn = p->s->tensor.at[t].eqn;
+		shard_tag tag;
+
+		for (int32_t m = 0; m < p->mesh->n && eqn >= 0; m++)
+			if (!h->fixed && shard_is_partial(p, eqn, m) &&
+				layout_find(&h->have, m) < 0 &&
+				all_need(p, t, m, &tag))
+				(void)layout_add(&h->have, tag);
+	}
+}

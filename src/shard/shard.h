@@ -125,6 +125,9 @@ typedef struct shard_state {
 	/* by axis of the mesh: the monoid whose parts the processes hold, -1 */
 	int32_t partial[SHARD_MAX_AXES];
 	bool fixed; /* as annotated: no cut is added */
+	/* of an input: it comes in parts along these axes of the mesh */
+	uint32_t parts;
+	int32_t parts_monoid;
 } shard_state;
 
 typedef struct shard_plan {
@@ -146,6 +149,12 @@ void shard_annotate(
  * until nothing more comes. What came first stays.
  */
 void shard_propagate(shard_plan *p);
+/*
+ * When that is done: a sum in parts whose readers all need it cut along an axis
+ * over which it is summed gets that cut, so that each process adds up only its
+ * own.
+ */
+void shard_scatter_sums(shard_plan *p);
 /* the layout that equation `eqn` needs of a tensor it reads */
 shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor);
 /* what two readers can both work with */
@@ -154,6 +163,85 @@ shard_layout shard_common(const shard_layout *a, const shard_layout *b);
 shard_layout shard_makes(shard_plan *p, int32_t eqn);
 /* is the equation cut along this axis of the mesh, and one of its sums is? */
 bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis);
+
+/* ---- the window of one process (window.c) -------------------------------- */
+
+/* A run that is cut: the process has its values start .. start + n - 1. */
+typedef struct shard_span {
+	int32_t mesh; /* of the first cut */
+	int64_t lo, hi, start, n;
+} shard_span;
+typedef struct shard_window {
+	int64_t numel, elems; /* of all; of the process */
+	int32_t n;
+	shard_span span[SHARD_MAX_TAGS + 1]; /* ascending */
+} shard_window;
+shard_window shard_window_of(arena *a, const shard_layout *l,
+	const shard_mesh *m, int64_t process);
+/* place of element number g among those of the process, in their order */
+const ix_form *shard_place_of(
+	ix *x, const ix_dom *d, const shard_window *w, const ix_form *g);
+/* and back */
+const ix_form *shard_number_of(
+	ix *x, const ix_dom *d, const shard_window *w, const ix_form *p);
+/* value of span i at element number g */
+const ix_form *shard_span_digit(ix *x, const ix_dom *d, const shard_window *w,
+	int32_t i, const ix_form *g);
+
+/* ---- the program of one process (localise.c, local_eqn.c) ----------------- */
+
+/*
+ * A plan, for one process: equations over the elements that it has, in phases,
+ * and between them moves that all processes make together. Its arrays are
+ * dense, in the order of the numbers of their elements. All processes have the
+ * same phases, arrays and moves, with other extents.
+ */
+typedef struct shard_array {
+	int32_t tensor; /* of the global system */
+	tn_dtype dtype; /* of parts: that in which they are combined */
+	shard_layout layout;
+	int64_t elems;	/* of this process */
+	int32_t phase;	/* from this one on it is there */
+	int32_t input;	/* of the program; -1 */
+	bool moved;	/* made by a move */
+	bool is_parts;	/* along some axes of the mesh */
+	bool crosses;	/* wanted outside of the phase that makes it */
+	int32_t last;	/* phase that reads it last */
+	int32_t memory; /* made in the memory of this array; -1: its own */
+} shard_array;
+
+typedef struct shard_transfer shard_transfer;
+typedef struct shard_job {
+	int32_t n, from[IR_MAX_COMP], to[IR_MAX_COMP];
+	uint32_t mask; /* axes of the mesh along which they are parts */
+	int32_t monoid;
+	const char *name; /* "all-gather" */
+	const char *why;  /* the reader, or the result */
+	shard_transfer *transfer;
+} shard_job;
+
+typedef struct shard_phase {
+	VEC(shard_job) job; /* before its equations */
+	ir_system *s;
+	VEC(int32_t) in, out; /* arrays; of the system's inputs and outputs */
+} shard_phase;
+
+typedef struct shard_program {
+	shard_plan *p;
+	int64_t process;
+	VEC(shard_array) array;
+	VEC(shard_phase) phase;
+	int32_t *input;	 /* by input of the system: array */
+	int32_t *output; /* by output: array; -1: not kept */
+} shard_program;
+
+/* keep: by output of the system, NULL: all; of others only the layout counts */
+shard_program *shard_localise(
+	arena *a, shard_plan *p, int64_t process, const bool *keep);
+/* out[k][i] = x[k][i] (+) y[k][i] for n elements; inputs x.., y.., outputs */
+ir_system *shard_joiner(arena *a, int32_t monoid, int32_t n_comp,
+	const tn_dtype *acc, int64_t n);
+void shard_program_print(str *out, const shard_program *p);
 
 /* ---- meaning of equations, point by point (eval.c) ------------------------ */
 
@@ -178,6 +266,34 @@ void shard_store_number(tn_dtype t, void *data, int64_t at, ir_number r);
 /* All equations, in order, on arrays by tensor; those of results are filled. */
 void shard_eval(arena *scratch, ir_system *s, void *const *data);
 
+/* the same with arrays by input and by output; a stored one in its input's */
+void shard_eval_system(arena *a, ir_system *s, const void *const *in,
+	void *const *out);
+/* far[k] = far[k] (+) next[k] for n elements */
+void shard_eval_join(arena *a, int32_t monoid, int32_t n_comp,
+	const tn_dtype *acc, int64_t n, void *const *far, void *const *next);
+
+/* ---- running the program of a process (exec.c) ---------------------------- */
+
+typedef struct shard_exec shard_exec;
+typedef struct shard_link shard_link;
+/* Who computes. */
+typedef struct shard_runner {
+	void *arg;
+	void (*run)(void *arg, int32_t phase, const void *const *in,
+		void *const *out);
+	/* far[k] = far[k] (+) next[k], n elements of each component */
+	void (*join)(void *arg, const shard_job *j, int64_t n,
+		void *const *far, void *const *next);
+} shard_runner;
+shard_exec *shard_exec_new(arena *a, const shard_program *p);
+size_t shard_exec_bytes(const shard_exec *x); /* of the slab it needs */
+int64_t shard_exec_sent(const shard_exec *x); /* bytes, in each run */
+/* All processes together. in, out: by input and output of the whole system;
+ * what ends in an input's memory is written there. */
+void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
+	const void *const *in, void *const *out, void *slab);
+
 /* ---- link: between processes (link_threads.c, link_mpi.c) ----------------- */
 
 /*
@@ -187,7 +303,6 @@ void shard_eval(arena *scratch, ir_system *s, void *const *data);
  * process, with the process and the operation, when one has ended, fails, or
  * is in another operation; within 30 seconds.
  */
-typedef struct shard_link shard_link;
 struct shard_link {
 	const char *name; /* "threads", "mpi" */
 	int64_t (*rank)(shard_link *l);
@@ -259,6 +374,18 @@ typedef struct shard_elems {
 	const char *what; /* for messages */
 } shard_elems;
 
+/*
+ * A move that is worked out once and run often: of `from` to `to`, as
+ * shard_reshard. out has room for shard_transfer_elems.
+ */
+shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
+	const shard_layout *from, uint32_t mask, const shard_layout *to,
+	const char *what);
+const char *shard_transfer_what(const shard_transfer *t);
+int64_t shard_transfer_elems(const shard_transfer *t);
+int64_t shard_transfer_sent(const shard_transfer *t); /* elements */
+void shard_transfer_run(const shard_transfer *t, arena *scratch, shard_link *l,
+	const shard_elems *e, const void *data, void *out);
 /*
  * Element data of `from` to `to`. mask: axes of the mesh along which each
  * process holds a part of the result (bit m: axis m), to be combined in the

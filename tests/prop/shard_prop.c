@@ -7,10 +7,12 @@
  * Any tensor may be annotated, with cuts of any axes in any blocks, so that
  * shards are uneven and processes own nothing. Each process has only the
  * elements that its layout gives it, and a read of another one fails
- * (shard_sim.h). Values may differ as far as rounding in another order may
+ * (shard_sim.h). Then threads are the processes, each with the local program
+ * that the plan gives it (shard_ranks.h). Values may differ as far as rounding in another order may
  * take them (shadow.c).
  */
 #include "prop.h"
+#include "shard_ranks.h"
 #include "shard_sim.h"
 
 #include <math.h>
@@ -20,7 +22,7 @@
 enum { MAX_COST = 6000 };
 
 typedef struct tally {
-	int64_t passed, skipped, cut, partial, masked, moved;
+	int64_t passed, skipped, cut, partial, masked, moved, sent;
 	int64_t exact, bounded, any;
 } tally;
 
@@ -37,6 +39,7 @@ typedef struct trial {
 	shard_plan *plan;
 	const void *const *in;
 	void **whole, **parts;
+	VEC(ranks_note) note;
 	shadow_run *bound; /* NULL until asked for */
 } trial;
 
@@ -69,7 +72,9 @@ static void draw_cuts(trial *x, int32_t tensor)
 			block = rng_range(&x->r, (n + p - 1) / p, n);
 		shard_cut(x->e, &l, &x->mesh, t->rank, t->shape, k, m, block);
 	}
-	shard_annotate(x->plan, tensor, &l, rng_percent(&x->r, 30));
+	*vec_push(x->a, &x->note) =
+		(ranks_note){tensor, l, rng_percent(&x->r, 30)};
+	shard_annotate(x->plan, tensor, &l, x->note.at[x->note.n - 1].fixed);
 }
 
 /* Data of the inputs: indices lie inside what they index. */
@@ -179,7 +184,7 @@ static bool explained(trial *x, int32_t output, int64_t i, double d)
 	return true;
 }
 
-static bool compare(trial *x)
+static bool compare(trial *x, void *const *parts, bool by_output)
 {
 	for (int32_t o = 0; o < x->p->output.n; o++) {
 		int32_t tensor = x->s->output.at[o];
@@ -187,7 +192,8 @@ static bool compare(trial *x)
 
 		for (int64_t i = 0; i < t->numel; i++) {
 			double v = number_at(t->dtype, x->whole[tensor], i);
-			double w = number_at(t->dtype, x->parts[tensor], i);
+			double w = number_at(t->dtype,
+				parts[by_output ? o : tensor], i);
 
 			if (v == w || (isnan(v) && isnan(w))) {
 				x->n->exact++;
@@ -200,6 +206,18 @@ static bool compare(trial *x)
 		}
 	}
 	return true;
+}
+
+static bool run_ranks(trial *x)
+{
+	ranks_case c = {.p = x->p,
+		.mesh = &x->mesh,
+		.in = x->in,
+		.n_notes = x->note.n,
+		.note = x->note.at};
+	void **out = ranks_run(x->a, &c, &x->n->sent);
+
+	return out != NULL && compare(x, out, true);
 }
 
 static void show(trial *x)
@@ -260,7 +278,7 @@ static bool try_one(uint64_t seed, uint64_t index, bool verbose, tally *n)
 		printf("%s: %s\n", env_diag(x.e)->rule, env_diag(x.e)->text);
 		ok = false;
 	} else {
-		ok = compare(&x);
+		ok = compare(&x, x.parts, false) && run_ranks(&x);
 	}
 	if (!ok) {
 		printf("program %llu of seed %llu fails\n",
@@ -295,10 +313,10 @@ int main(int argc, char **argv)
 		failed += !try_one(seed, (uint64_t)i, verbose, &t);
 	printf("%lld of them cut, %lld with partial results, %lld with reads "
 	       "of what each owns; elements: %lld equal, %lld within the "
-	       "bounds, %lld without a bound; %lld bytes moved\n",
+	       "bounds, %lld without a bound; %lld bytes moved, %lld sent\n",
 		(long long)t.cut, (long long)t.partial, (long long)t.masked,
 		(long long)t.exact, (long long)t.bounded, (long long)t.any,
-		(long long)t.moved);
+		(long long)t.moved, (long long)t.sent);
 	printf("%lld passed, %lld failed, %lld skipped\n", (long long)t.passed,
 		(long long)failed, (long long)t.skipped);
 	return failed > 0 || t.cut * 3 < t.passed;
