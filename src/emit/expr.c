@@ -446,35 +446,105 @@ tn_dtype em_index_dtype(emitter *em, const ix_form *f)
 		       : TN_I32;
 }
 
+/* A part of the variable that the lanes walk, such as i / 56 % 56. */
+static bool is_lane_digit(const emitter *em, const ix_atom *t)
+{
+	return em->lanes > 1 && t->kind == IX_DIGIT && t->axis == em->vvar &&
+	       (t->lo > 1 || t->hi < em->dom->box.extent[t->axis]);
+}
+
+/* One number for each lane. */
+static const char *by_lane(emitter *em, const ix_form *f, tn_dtype dt)
+{
+	const char *n = em_fresh(em, "t");
+
+	em_line(em, "%s %s = { 0 };", em_type(em, dt, em->lanes), n);
+	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
+	em_line(em, "	%s[l] = (%s)(%s);", n, em_type(em, dt, 1),
+		em_form_text(em, f, "l"));
+	return n;
+}
+
+static const char *lane_digit(emitter *em, const ix_atom *t, tn_dtype dt)
+{
+	const char *n;
+
+	for (int32_t i = em->digit.n - 1; i >= 0; i--)
+		if (em->digit.at[i].atom == t && em->digit.at[i].dt == dt)
+			return em->digit.at[i].t;
+	n = by_lane(em,
+		ix_digit(em->s->x, em->dom, t->axis, t->lo, t->hi), dt);
+	*vec_push(em->a, &em->digit) = (struct memo_digit){t, dt, n};
+	return n;
+}
+
+void em_lane_digits(emitter *em, const ix_form *f)
+{
+	tn_dtype dt = em_index_dtype(em, f);
+
+	for (int32_t i = 0; i < f->n; i++) {
+		int32_t n = em->digit.n;
+
+		if (is_lane_digit(em, f->t[i].atom))
+			(void)lane_digit(em, f->t[i].atom, dt);
+		if (em->digit.n > n)
+			em_line(em, "(void)%s;", em->digit.at[n].t);
+	}
+}
+
+/* f without the digits of the lanes; what they add to it goes to s. */
+static const ix_form *without_digits(
+	emitter *em, const ix_form *f, tn_dtype dt, str *s)
+{
+	const ix_form *rest = f;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+		const char *n;
+
+		if (!is_lane_digit(em, t))
+			continue;
+		n = lane_digit(em, t, dt);
+		str_printf(s, f->t[i].coef == 1 ? " + %s" : " + %s * (%s)%" PRId64,
+			n, em_type(em, dt, 1), f->t[i].coef);
+		rest = ix_sub(em->s->x, em->dom, rest,
+			ix_scale(em->s->x,
+				ix_digit(em->s->x, em->dom, t->axis, t->lo,
+					t->hi),
+				f->t[i].coef));
+	}
+	return rest;
+}
+
 val em_index(emitter *em, const ix_form *f, tn_dtype dt)
 {
 	int64_t stride;
-	const char *n;
 	val v = {NULL, dt, em->lanes, 0};
+	const ix_form *rest;
 	int32_t l;
-	str s;
+	str s = str_new(em->a), digits = str_new(em->a);
 
 	em_load_funs(em, f);
 	if (!em_form_varies(em, f) && !(ix_has_fun(f) && em->lanes > 1))
 		return em_name_val(
 			em, em_val_of(em_form_text(em, f, NULL), TN_I64));
-	if (!loop_stride(f, em->vvar, em->k->var[em->vvar].extent, &stride) ||
-		ix_has_fun(f)) {
-		n = em_fresh(em, "t");
-		em_line(em, "%s %s = { 0 };", em_type(em, dt, em->lanes), n);
-		em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
-		em_line(em, "	%s[l] = (%s)(%s);", n, em_type(em, dt, 1),
-			em_form_text(em, f, "l"));
-		v.t = n;
+	rest = ix_has_fun(f) ? f : without_digits(em, f, dt, &digits);
+	if (ix_has_fun(f) || !loop_stride(rest, em->vvar,
+				     em->k->var[em->vvar].extent, &stride)) {
+		v.t = by_lane(em, f, dt);
 		return v;
 	}
-	s = str_new(em->a);
-	str_printf(&s, "%s((%s)(%s)) + (%s){ ",
+	str_printf(&s, "%s((%s)(%s))",
 		em_use(em, "splat", dt, em->lanes), em_type(em, dt, 1),
-		em_form_text(em, f, NULL), em_type(em, dt, em->lanes));
-	for (l = 0; l < em->lanes; l++)
-		str_printf(&s, "%s%" PRId64, l > 0 ? ", " : "", stride * l);
-	str_add(&s, " }");
+		em_form_text(em, rest, NULL));
+	if (stride != 0) {
+		str_printf(&s, " + (%s){ ", em_type(em, dt, em->lanes));
+		for (l = 0; l < em->lanes; l++)
+			str_printf(&s, "%s%" PRId64, l > 0 ? ", " : "",
+				stride * l);
+		str_add(&s, " }");
+	}
+	str_add(&s, digits.at);
 	v.t = s.at;
 	return em_name_val(em, v);
 }

@@ -35,6 +35,11 @@ struct memo_fun { /* data indices that are loaded */
 	const char *t; /* scalar, or array of lanes */
 	bool lanes;
 };
+struct memo_digit { /* digits of the lanes' variable, a vector */
+	const ix_atom *atom;
+	tn_dtype dt;
+	const char *t;
+};
 struct def { /* elements stored in this block */
 	int32_t tensor;
 	const ix_form *at;
@@ -93,6 +98,7 @@ typedef struct emitter {
 	int32_t lanes;	    /* 1 outside vector loops */
 	VEC(struct memo) memo;
 	VEC(struct memo_fun) fun;
+	VEC(struct memo_digit) digit;
 	VEC(struct def) def;
 	VEC(struct path) path;
 	VEC(struct window) window;
@@ -146,6 +152,7 @@ int32_t em_mask_bytes(const emitter *em); /* of masks kept in variables */
 /* expr.c */
 val em_ex(emitter *em, const expr *e);
 val em_index(emitter *em, const ix_form *f, tn_dtype dt);
+void em_lane_digits(emitter *em, const ix_form *f); /* made here, once */
 bool em_is_unsafe(emitter *em, const expr *e);
 void em_forget(emitter *em, int32_t tensor); /* memos of what it held */
 /* where an element of a tensor is, as seen by this kernel */
@@ -189,7 +196,7 @@ void em_nest(emitter *em, loop_node *const *list, int32_t n);
 bool em_is_unrolled(const emitter *em, const loop_node *n);
 void em_declare_registers(emitter *em, const loop_node *scope);
 struct marks {
-	int32_t memo, fun, def, facts;
+	int32_t memo, fun, def, facts, digit;
 };
 struct marks em_mark(const emitter *em);
 void em_release(emitter *em, struct marks m);

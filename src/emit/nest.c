@@ -13,7 +13,8 @@
 
 struct marks em_mark(const emitter *em)
 {
-	return (struct marks){em->memo.n, em->fun.n, em->def.n, em->facts.n};
+	return (struct marks){em->memo.n, em->fun.n, em->def.n, em->facts.n,
+		em->digit.n};
 }
 
 void em_release(emitter *em, struct marks m)
@@ -26,6 +27,7 @@ void em_release(emitter *em, struct marks m)
 	em->memo.n = m.memo;
 	em->fun.n = m.fun;
 	em->def.n = m.def;
+	em->digit.n = m.digit;
 	em->facts.n = m.facts;
 	em->dom->n_facts = m.facts;
 	em->dom->facts = em->facts.at;
@@ -77,6 +79,55 @@ bool em_is_unrolled(const emitter *em, const loop_node *n)
 	       em->span[n->var].len == n->unroll;
 }
 
+struct invariants {
+	emitter *em;
+	loop_set inner; /* loops to be opened */
+	bool digits;	/* only those of the lanes */
+};
+
+static void hoist(void *arg, const expr *e)
+{
+	const struct invariants *h = arg;
+	emitter *em = h->em;
+	int32_t n;
+	val v;
+
+	if (e->kind != EX_INSIDE || ix_has_fun(e->form) ||
+		!em_form_varies(em, e->form))
+		return;
+	em_lane_digits(em, e->form);
+	if (h->digits || (loop_form_vars(e->form) & h->inner) != 0)
+		return;
+	n = em->memo.n;
+	v = em_ex(em, e);
+	if (v.lanes > 1 && em->memo.n > n)
+		em_line(em, "(void)%s;", v.t);
+}
+
+static void hoist_below(struct invariants h, const loop_node *n)
+{
+	if (n->kind == LOOP_FOR || n->kind == LOOP_BLOCK)
+		h.inner |= (loop_set)1 << n->var;
+	if (n->kind == LOOP_STMT) {
+		const loop_eqn *e = &h.em->k->eqn[n->eqn];
+
+		for (int32_t i = 0; i < e->e->n_out; i++)
+			loop_walk(h.em->a, e->body[i], hoist, &h);
+	}
+	for (int32_t i = 0; i < n->n_child && n->kind != LOOP_TILE; i++)
+		hoist_below(h, n->child[i]);
+}
+
+/*
+ * Masks of the lanes that no loop from n on changes are made in front of it: a
+ * window's mask once for all channels. The C compiler does not see that.
+ */
+static void masks_in_front(emitter *em, const loop_node *n, bool digits)
+{
+	if (em->lanes > 1 && em->path.n == 0)
+		hoist_below((struct invariants){em, 0, digits}, n);
+}
+
 static void one_by_one(emitter *em, const loop_node *n, const char *from)
 {
 	const struct span *s = &em->span[n->var];
@@ -85,6 +136,8 @@ static void one_by_one(emitter *em, const loop_node *n, const char *from)
 	int64_t i;
 
 	if (from[0] != '\0' && em_is_unrolled(em, n)) {
+		masks_in_front(em, n, true);
+		m = em_mark(em);
 		for (i = 0; i < s->len; i++) {
 			em_line(em, "{");
 			em->depth++;
@@ -102,6 +155,7 @@ static void one_by_one(emitter *em, const loop_node *n, const char *from)
 		em->plus[n->var] = 0;
 		return;
 	}
+	masks_in_front(em, n, false);
 	if (n->backward)
 		em_line(em, "for (i64 %s = %s - 1; %s >= %s; %s--) {", v, s->hi,
 			v, from, v);
@@ -114,6 +168,7 @@ static void one_by_one(emitter *em, const loop_node *n, const char *from)
 	body(em, n);
 	em->depth--;
 	em_line(em, "}");
+	em_release(em, m);
 }
 
 /* What later vectors read is asked for. */

@@ -380,6 +380,25 @@ static bool is_wide(const eqn_unit *u)
 	return false;
 }
 
+/*
+ * Lanes run along the last axis of the result. Loops around everything may cut
+ * off so much of it that the rest is less than a vector.
+ */
+static bool lanes_left(const cost *c, int32_t m)
+{
+	const part_member *p = &c->s->m.at[m];
+	const eqn_unit *u = p->u;
+
+	for (int32_t k = 0; k < p->digit.n && c->s->n > 1; k++) {
+		const eqn_digit *d = &p->digit.at[k].d;
+
+		if (part_is_left(u, d) && u->stride[d->axis] * d->lo == 1 &&
+			d->hi < LANES && u->box.extent[d->axis] >= LANES)
+			return false;
+	}
+	return true;
+}
+
 static double arithmetic(const cost *c)
 {
 	double plain = 0, contracted = 0, untiled = 0;
@@ -390,7 +409,9 @@ static double arithmetic(const cost *c)
 		double volume = (double)u->volume, flops = (double)u->flops;
 
 		if (u->contraction) {
-			*(tiles || !is_wide(u) ? &contracted : &untiled) +=
+			bool tiled = tiles && lanes_left(c, m);
+
+			*(tiled || !is_wide(u) ? &contracted : &untiled) +=
 				2 * volume;
 			flops = flops > 2 ? flops - 2 : 0;
 		}

@@ -363,7 +363,7 @@ static bool may_turn(const contract *c, const expr *y, int32_t lanes)
 	int64_t size = (int64_t)dtype_size(y->dtype);
 
 	return y->kind == EX_READ && loop_param(c->k, y->tensor) >= 0 &&
-	       (size == 4 || size == 8) &&
+	       !ix_has_fun(y->form) && (size == 4 || size == 8) &&
 	       lanes * size == c->k->target.vector_bytes;
 }
 
@@ -416,15 +416,18 @@ static void on_guard(void *arg, const expr *e)
 }
 
 /*
- * Sums that no guard of y asks about: walked inside the lanes, so that what
- * guards find out of a vector of columns is found out once for all of them.
+ * Where guards of y take columns apart, sums are walked inside the lanes, those
+ * that guards ask about around the others: so what guards find out of a vector
+ * of columns is found out once for all that it holds for.
  */
-static loop_set sums_inside(const contract *c, const contract_product *p)
+static loop_set sums_inside(
+	const contract *c, const contract_product *p, loop_set *asked)
 {
 	struct guarded g = {c->k, 0, p->j, false};
 
 	loop_walk(c->k->a, p->y, on_guard, &g);
-	return g.digits ? p->sums & ~g.vars : 0;
+	*asked = g.vars & p->sums;
+	return g.digits ? p->sums : 0;
 }
 
 /* Y = y, in the body of a panel; y is read from it from now on. */
@@ -433,7 +436,7 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 	loop_kernel *k = c->k;
 	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
 	loop_set in = loop_expr_vars(k, p->y) & (p->columns | p->sums);
-	loop_set inside = sums_inside(c, p);
+	loop_set asked, inside = sums_inside(c, p, &asked);
 	const expr *y = p->y;
 	loop_node *copy;
 	int64_t s;
@@ -460,9 +463,11 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 				return;
 			}
 	copy = statement(c, LOOP_STMT, eqn);
-	for (int32_t i = n - 2; i >= 0; i--)
-		if ((inside & BIT(var[i])) != 0)
-			copy = loop_node_for(k->a, var[i], copy);
+	for (int32_t pass = 0; pass < 2; pass++)
+		for (int32_t i = n - 2; i >= 0; i--)
+			if ((inside & BIT(var[i])) != 0 &&
+				((asked & BIT(var[i])) != 0) == (pass == 1))
+				copy = loop_node_for(k->a, var[i], copy);
 	copy = loop_node_for(k->a, p->j, copy);
 	loop_take_lanes(k, copy);
 	for (int32_t i = n - 2; i >= 0; i--)

@@ -33,9 +33,10 @@ static const char *const base_flags[] = {"-std=gnu11", "-O2", "-fPIC",
 	"-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
 	"-fno-strict-aliasing", "-fopenmp-simd", "-fno-stack-protector",
 	"-fno-asynchronous-unwind-tables",
-	/* gcc 12 gets x == -1 ? -x : x / y wrong for two lanes of 32 bits; the
-	 * texts have their vectors already */
-	"-fno-tree-slp-vectorize",
+	/* gcc 12 gets x == -1 ? -x : x / y wrong for two lanes of 32 bits, and
+	 * with -O3 sums of rows of three read backwards (proptest --seed 300001
+	 * --first 7); the texts have their vectors already */
+	"-fno-tree-slp-vectorize", "-fno-tree-loop-vectorize",
 	/* gcc 12 loses the first rows of a copy that it takes out of a nest as
 	 * memcpy (function_prop --seed 1 --first 1450); and what is fused here
 	 * is not to be distributed again */
