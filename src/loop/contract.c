@@ -280,7 +280,8 @@ static void block_one(contract *c, const contract_product *p)
 	if (tiles > CHUNK_PANELS)
 		tiles = CHUNK_PANELS;
 	pieces = contract_ceil(COPIED_CHUNKS, pieces);
-	if (p->pack_x && tiles < contract_ceil(n, panel * pieces))
+	if (p->pack_x && !p->whole_x &&
+		tiles < contract_ceil(n, panel * pieces))
 		tiles = contract_ceil(n, panel * pieces);
 	c->block[p->j] = panel * tiles;
 	if (p->few) { /* long lines of y, and sums that fit the first cache */
@@ -621,10 +622,31 @@ static int64_t make_chunks(const contract *c, loop_node *n, const loop_node *in)
 	return chunks;
 }
 
+/* Copies of whole factors, each a phase, then the nest. */
+static loop_phase *add_phases(contract *c, loop_node *top)
+{
+	loop_kernel *k = c->k;
+	loop_phase *main = &k->phase[c->before.n];
+
+	*main = k->phase[0];
+	main->root[0] = top;
+	for (int32_t i = 0; i < c->before.n; i++) {
+		loop_node *b = c->before.at[i];
+
+		k->phase[i] = (loop_phase){1,
+			arena_array(k->a, loop_node *, k->n_roots + 1),
+			contract_ceil(k->var[b->var].extent, b->size)};
+		k->phase[i].root[0] = b;
+	}
+	k->n_phases = c->before.n + 1;
+	return main;
+}
+
 bool loop_contract(loop_kernel *k)
 {
 	contract c = {.k = k};
 	loop_node *body, *outer = NULL, *top;
+	loop_phase *main;
 
 	for (int32_t i = 0; i < k->n_eqns; i++)
 		if (k->eqn[i].push)
@@ -645,13 +667,13 @@ bool loop_contract(loop_kernel *k)
 	fill(&c, body);
 	if (c.mixed != 0)
 		put_outside(&c, outer, body);
-	k->phase[0].root[0] = top;
+	main = add_phases(&c, top);
 	loop_link(k);
-	k->phase[0].n_chunks = make_chunks(&c, top, outer);
+	main->n_chunks = make_chunks(&c, top, outer);
 	for (int32_t i = 0; i < c.plain.n; i++)
 		loop_vectorise_nest(k, c.plain.at[i]);
 	loop_link(k);
 	loop_split_guards(k);
-	loop_find_needs(k, k->phase[0].root[0]);
+	loop_find_needs(k, main->root[0]);
 	return true;
 }

@@ -19,6 +19,7 @@ typedef struct contract_product {
 	int32_t lanes, vectors;
 	int64_t tile, sum_block;
 	bool pack_x, pack_y;
+	bool whole_x; /* x may be copied once for all chunks that need it */
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
 	bool few; /* rows */
@@ -36,6 +37,7 @@ typedef struct contract {
 	int64_t *block; /* by variable: cut into so many; 0: walked, or whole */
 	VEC(contract_product) product;
 	VEC(loop_node *) plain; /* nests that take lanes as others do */
+	VEC(loop_node *) before; /* copies of whole factors: phases of their own */
 	int32_t *stage; /* by order of the leaf; -1 is dropped */
 	int32_t n_stages;
 } contract;

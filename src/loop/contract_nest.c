@@ -24,7 +24,9 @@ enum {
 	LEAST_SUM = 8,
 	NEAR_PART = 32, /* of the first cache: rows of a factor read in place */
 	LINE = 64,   /* bytes; and lines of a set, of the first cache */
-	WAYS = 8
+	WAYS = 8,
+	COPY_CHUNKS = 16,
+	MAX_WHOLE = 64 << 20 /* bytes of a factor that is copied as a whole */
 };
 
 /* ---- classes ---- */
@@ -223,6 +225,37 @@ static bool lies_badly(
 	return p->tile > (WAYS - 1) * sets / gcd_i64(s * size / LINE, sets);
 }
 
+/* May x, in memory, be copied as a whole, before all? */
+static bool may_be_whole(
+	const contract *c, const contract_product *p, int64_t size)
+{
+	loop_kernel *k = c->k;
+	loop_set in = loop_expr_vars(k, p->x);
+	int64_t n = size;
+	int32_t eqn, comp;
+
+	if (!is_bare(k, p->x, k->eqn[p->eqn].acc[0]) || p->n_needs > 0 ||
+		loop_maker(k, p->x->tensor, &eqn, &comp))
+		return false;
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((in & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
+			return false;
+	return n <= MAX_WHOLE;
+}
+
+/* Chunks that need the same of x: of what it does not walk. */
+static bool is_shared(const contract *c, const contract_product *p)
+{
+	loop_set others = c->chain & ~loop_expr_vars(c->k, p->x);
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if ((others & BIT(v)) != 0 &&
+			(c->block[v] > 0 ? c->block[v] : 1) <
+				c->k->var[v].extent)
+			return true;
+	return false;
+}
+
 /*
  * Few rows: y passes by once, some of its lines side by side, each as far as
  * the block goes; partial sums wait in the first cache.
@@ -262,6 +295,7 @@ void contract_sizes(contract *c, contract_product *p)
 	p->pack_x = !is_bare(c->k, p->x, c->k->eqn[p->eqn].acc[0]) ||
 		    (loop_param(c->k, p->x->tensor) >= 0 &&
 			    lies_badly(c, p, size));
+	p->whole_x = p->pack_x && may_be_whole(c, p, size);
 	in_lanes = is_in_lanes(c, p, &fit);
 	near = t->l1_bytes / NEAR_PART;
 	p->few = in_lanes && fit > near &&
@@ -494,6 +528,27 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 	contract_put(c, body, copy);
 }
 
+/* All of x, in a phase of its own. */
+static void pack_whole(contract *c, contract_product *p)
+{
+	loop_kernel *k = c->k;
+	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
+	loop_node *copy, *top;
+	int64_t ext;
+
+	n = order_vars(c, p, loop_expr_vars(k, p->x), p->s, var);
+	eqn = add_pack(c, p->x, k->eqn[p->eqn].acc[0], n, var, &p->x);
+	copy = statement(c, LOOP_STMT, eqn);
+	for (int32_t i = n - 1; i >= 0; i--)
+		copy = loop_node_for(k->a, var[i], copy);
+	ext = k->var[var[0]].extent;
+	top = contract_block(
+		c, var[0], contract_ceil(ext, COPY_CHUNKS), NULL);
+	top->parallel = true;
+	contract_put(c, top, copy);
+	*vec_push(k->a, &c->before) = top;
+}
+
 /* ---- the nest ---- */
 
 static loop_node *tile(contract *c, const contract_product *p)
@@ -580,7 +635,10 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		loop_node_adopt(k->a, sums, inner);
 		sums = inner;
 	}
-	if (p->pack_x)
+	if (p->whole_x && is_shared(c, p) &&
+		c->before.n + 2 <= LOOP_MAX_PHASES)
+		pack_whole(c, p);
+	else if (p->pack_x)
 		pack_x(c, p, sums);
 	if (p->pack_y)
 		pack_y(c, p, panel);
