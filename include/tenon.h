@@ -371,7 +371,7 @@ TN_API void tn_onnx_fold(tn_onnx *m, int64_t n_elems);
  * output for each running statistic that is a parameter, under its name: its
  * next value; and, if anything is dropped, one more input, the last: a key of
  * random numbers, i64 without axes. logits: a Softmax that makes an output of
- * the model is left out, as tn_cross_entropy wants it.
+ * the model is left out, as tn_cross_entropy wants it (without training, too).
  */
 TN_API void tn_onnx_train(tn_onnx *m, bool training, bool logits);
 /**
@@ -414,6 +414,13 @@ TN_API TN_MUST_USE tn_status tn_onnx_ops_text(char **out, tn_context *c);
 TN_API int32_t tn_program_n_params(const tn_program *p);
 TN_API const tn_value *tn_program_param(const tn_program *p, int32_t i);
 TN_API const void *tn_program_param_data(const tn_program *p, int32_t i);
+/**
+ * Other elements for parameter i: dense, of its type, aligned to 64, borrowed
+ * until the program ends or other ones are set. Nothing is compiled again.
+ * [api.param]
+ */
+TN_API TN_MUST_USE tn_status tn_program_set_param(
+	tn_program *p, int32_t i, const void *data);
 
 /* ---- tensors ----------------------------------------------------------- */
 

@@ -35,7 +35,7 @@ struct tn_program {
 	tn_value *in, *out;
 	bool ready;
 	int32_t n_free; /* inputs that are the caller's; behind them bound ones */
-	const void *const *bound; /* (inputs) NULL: none is bound or pinned */
+	const void **bound; /* (inputs) NULL: none is bound or pinned */
 	const bool *pinned;	  /* (inputs) the caller's array must equal it */
 	const void **all;	  /* (inputs) scratch of a run */
 };

@@ -275,8 +275,7 @@ static void build(void *arg)
 		k->a = arena_child(m->a);
 	x = onnx_import_new(k->a, m->m);
 	onnx_fold_from(x, m->fold_from);
-	if (m->training)
-		onnx_train(x, m->logits);
+	onnx_train(x, m->training, m->logits);
 	for (int32_t i = 0; i < m->dim.n; i++)
 		onnx_set_dim(x, m->dim_name.at[i], m->dim.at[i]);
 	for (int32_t i = 0; i < onnx_n_inputs(m->m); i++)
@@ -290,7 +289,8 @@ static void build(void *arg)
 	p->a = k->a;
 	p->ir = o.ir;
 	p->n_free = o.n_free;
-	p->bound = o.bound;
+	p->bound = arena_array(k->a, const void *, o.ir->input.n + 1);
+	memcpy(p->bound, o.bound, (size_t)o.ir->input.n * sizeof *p->bound);
 	p->pinned = o.pinned;
 	p->all = arena_array(k->a, const void *, o.ir->input.n + 1);
 	p->in = api_values(k->a, o.ir, o.ir->input.at, o.ir->input.n);
@@ -395,6 +395,32 @@ const void *tn_program_param_data(const tn_program *p, int32_t i)
 {
 	return i >= 0 && i < tn_program_n_params(p) ? p->bound[p->n_free + i]
 						    : NULL;
+}
+
+struct param_call {
+	tn_program *p;
+	int32_t i;
+	const void *data;
+};
+
+static void set_param(void *arg)
+{
+	struct param_call *k = arg;
+	tn_program *p = k->p;
+
+	if (k->i < 0 || k->i >= tn_program_n_params(p))
+		env_fail(p->c->e, TN_EINVAL, "api.param", (loc){0},
+			"the program has %d parameters; there is no number %d",
+			(int)tn_program_n_params(p), (int)k->i);
+	api_want(p->c, k->data, "the parameter's elements");
+	p->bound[p->n_free + k->i] = k->data;
+}
+
+tn_status tn_program_set_param(tn_program *p, int32_t i, const void *data)
+{
+	struct param_call k = {p, i, data};
+
+	return api_call(p->c, set_param, &k);
 }
 
 struct export_call {

@@ -267,9 +267,9 @@ void onnx_set_dim(onnx_import *x, const char *name, int64_t size)
 	map_set_str(x->dim, name, size);
 }
 
-void onnx_train(onnx_import *x, bool logits)
+void onnx_train(onnx_import *x, bool training, bool logits)
 {
-	x->training = true;
+	x->training = training;
 	x->logits = logits;
 }
 

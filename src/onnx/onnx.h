@@ -117,9 +117,10 @@ void onnx_fold_from(onnx_import *x, int64_t n_elems);
  * For training: batch norms use the statistics of the batch, and the next
  * value of each running one is a further output, named as the running one is;
  * dropout drops, by a key that is one more free input, the last. logits: a
- * Softmax that makes an output of the model is left out.
+ * Softmax that makes an output of the model is left out (also without
+ * training).
  */
-void onnx_train(onnx_import *x, bool logits);
+void onnx_train(onnx_import *x, bool training, bool logits);
 /* Value of input i: n arrays (1 for a tensor), whose data is borrowed. */
 void onnx_give(
 	onnx_import *x, int32_t i, int32_t n, const onnx_array *arrays);
