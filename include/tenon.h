@@ -308,6 +308,19 @@ TN_API int32_t tn_npz_n(const tn_npz *z);
 TN_API const char *tn_npz_name(const tn_npz *z, int32_t i);
 TN_API const tn_array *tn_npz_array(const tn_npz *z, int32_t i);
 
+/**
+ * Run a program with arrays that say their shapes: in one for each input, out
+ * one for each output. A program of tn_onnx_stage takes any shapes that its
+ * model takes; others take their own.
+ *
+ * errors  [program.input] an array does not fit   [onnx.*] what the model has
+ *         against these shapes; and those of tn_program_run
+ * owner   out[i] are the caller's: tn_array_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_run_arrays(
+	tn_program *p, const tn_array *in, tn_array **out);
+
 /* ---- ONNX models ------------------------------------------------------- */
 
 /** A model that has been read; a program is built from it. */
@@ -384,7 +397,22 @@ TN_API void tn_onnx_train(tn_onnx *m, bool training, bool logits);
  * since   0.1
  */
 TN_API TN_MUST_USE tn_status tn_onnx_build(tn_program **out, tn_onnx *m);
-/** Open and build, with nothing given. */
+/**
+ * The model as a program whose shapes follow from data at each run, with
+ * tn_program_run_arrays: what decides a shape (the second operand of Reshape,
+ * how many elements NonZero finds, the k of TopK, the condition of If) is
+ * computed first, and the rest is compiled for it. Programs are kept by these
+ * values and the shapes of the inputs: the same ones again compile nothing.
+ * What it takes and gives are tensors [onnx.type]; extents that are not known
+ * are -1, as n_elems is then. It cannot be exported, applied or explained, and
+ * lives no longer than the model.
+ */
+TN_API TN_MUST_USE tn_status tn_onnx_stage(tn_program **out, tn_onnx *m);
+TN_API bool tn_program_is_staged(const tn_program *p);
+/**
+ * Open and build, with nothing given; a model whose shapes are not known
+ * without data becomes one of tn_onnx_stage.
+ */
 TN_API TN_MUST_USE tn_status tn_onnx_load(
 	tn_program **out, tn_context *c, const char *path);
 /**

@@ -38,7 +38,15 @@ struct tn_program {
 	const void **bound; /* (inputs) NULL: none is bound or pinned */
 	const bool *pinned;	  /* (inputs) the caller's array must equal it */
 	const void **all;	  /* (inputs) scratch of a run */
+	int32_t n_out;
+	/* shapes follow from data at each run: ir is empty. NULL: they do not */
+	struct onnx_staged *staged;
 };
+
+/* Throws [onnx.staged] for a program whose shapes follow from data. */
+void api_want_shapes(const tn_program *p);
+/* tn_program_run of its parts: checked, compiled, run. */
+void api_run(tn_program *p, const void *const *in, void *const *out);
 
 /* What callers see of the values of a program. */
 tn_value *api_values(arena *a, const ir_program *ir, const int32_t *at,
@@ -67,6 +75,10 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m);
 compilation *api_made(tn_program *p, tn_level level);
 /* Is to be in the profile, if there is one; the arena is that of both. */
 void api_profile_add(tn_context *c, compilation *m, plan_exec *x);
+
+/* A copy of an array as one that is the caller's. */
+struct file_array;
+tn_array *api_array_new(tn_context *c, const struct file_array *f);
 
 /* Text in memory of its own, as tn_text_free wants it. */
 char *api_text(tn_context *c, const str *s);

@@ -196,6 +196,7 @@ static void run(void *arg)
 	struct apply *k = s->k;
 
 	tensors_site(api_tensors(k->p->c), k->file, k->line);
+	api_want_shapes(k->p);
 	if (k->n_in != k->p->ir->input.n || k->n_out != k->p->ir->output.n)
 		env_fail(k->p->c->e, TN_EINVAL, "apply.count",
 			(loc){k->file, k->line, 0},

@@ -56,6 +56,21 @@ tn_status tn_npy_read(tn_array **out, tn_context *c, const char *path)
 	return s;
 }
 
+tn_array *api_array_new(tn_context *c, const file_array *f)
+{
+	arena *a = arena_child(c->a);
+	struct held *h = arena_make(a, struct held);
+	size_t n = (size_t)shape_numel(f->shape, f->rank) *
+		dtype_size(f->dtype);
+	char *data = arena_alloc(a, n + 64, 1);
+
+	h->a = a;
+	fill_in(&h->array, f);
+	h->array.data = data + (64 - (uintptr_t)data % 64) % 64;
+	memcpy(h->array.data, f->data, n);
+	return &h->array;
+}
+
 void tn_array_free(tn_array *a)
 {
 	if (a != NULL)

@@ -6,32 +6,13 @@
  * Elements of initialisers stay in the mapped file where they can, so a program
  * lives no longer than its model; tn_onnx_load gives the model to the program.
  */
-#include "api.h"
-
-#include "onnx/onnx.h"
-
-struct tn_onnx {
-	tn_context *c;
-	arena *a;
-	onnx_model *m;
-	tn_onnx_port *in, *out;
-	struct {
-		bool is;
-		int32_t n;
-		onnx_array *at;
-	} *given; /* (inputs) */
-	VEC(const char *) dim_name;
-	VEC(int64_t) dim;
-	int64_t fold_from;
-	bool training, logits;
-};
+#include "api_onnx.h"
 
 struct open_call {
 	tn_context *c;
 	const char *path;
 	arena *a;
 	tn_onnx *m;
-	tn_program *p;
 };
 
 static tn_onnx_port port_of(arena *a, const onnx_port *p)
@@ -256,20 +237,13 @@ tn_status tn_onnx_read(tn_onnx *m, bool is_output, int32_t i, const char *path,
 
 /* ---- building ---- */
 
-struct build_call {
-	tn_onnx *m;
-	arena *a;
-	tn_program *p;
-};
-
 static void build(void *arg)
 {
-	struct build_call *k = arg;
+	struct api_onnx_build *k = arg;
 	tn_onnx *m = k->m;
 	double start = compile_clock_ms();
 	onnx_import *x;
 	onnx_program o;
-	tn_program *p;
 
 	if (k->a == NULL)
 		k->a = arena_child(m->a);
@@ -282,30 +256,13 @@ static void build(void *arg)
 		if (m->given[i].is)
 			onnx_give(x, i, m->given[i].n, m->given[i].at);
 	o = onnx_import_run(x);
-	if (m->c->o.verify)
-		ir_program_verify(o.ir);
-	p = arena_make(k->a, tn_program);
-	p->c = m->c;
-	p->a = k->a;
-	p->ir = o.ir;
-	p->n_free = o.n_free;
-	p->bound = arena_array(k->a, const void *, o.ir->input.n + 1);
-	memcpy(p->bound, o.bound, (size_t)o.ir->input.n * sizeof *p->bound);
-	p->pinned = o.pinned;
-	p->all = arena_array(k->a, const void *, o.ir->input.n + 1);
-	p->in = api_values(k->a, o.ir, o.ir->input.at, o.ir->input.n);
-	p->out = api_values(k->a, o.ir, o.ir->output.at, o.ir->output.n);
-	for (int32_t i = 0; i < o.ir->input.n; i++)
-		p->in[i].name = o.input[i].name;
-	for (int32_t i = 0; i < o.ir->output.n; i++)
-		p->out[i].name = o.output[i].name;
+	k->p = api_onnx_program(m->c, k->a, &o);
 	m->c->stats.parse_ms += compile_clock_ms() - start;
-	k->p = p;
 }
 
 tn_status tn_onnx_build(tn_program **out, tn_onnx *m)
 {
-	struct build_call k = {.m = m};
+	struct api_onnx_build k = {.m = m};
 	tn_status s;
 
 	*out = NULL;
@@ -317,29 +274,32 @@ tn_status tn_onnx_build(tn_program **out, tn_onnx *m)
 	return s;
 }
 
-static void load_model(void *arg)
+static bool wants_data(const tn_context *c)
 {
-	struct open_call *k = arg;
-	struct build_call b = {0};
+	const char *rule = env_diag(c->e)->rule;
 
-	open_model(k);
-	b.m = k->m;
-	b.a = k->a; /* the model's: it goes with the program */
-	build(&b);
-	k->p = b.p;
+	return !strcmp(rule, "onnx.value") || !strcmp(rule, "onnx.dim");
 }
 
+/* The program's arena is the model's: it goes with the program. */
 tn_status tn_onnx_load(tn_program **out, tn_context *c, const char *path)
 {
 	struct open_call k = {.c = c, .path = path};
+	struct api_onnx_build b = {0};
 	tn_status s;
 
 	*out = NULL;
-	s = api_call(c, load_model, &k);
+	s = api_call(c, open_model, &k);
+	if (s == TN_OK) {
+		b = (struct api_onnx_build){.m = k.m, .a = k.a};
+		s = api_call(c, build, &b);
+		if (s < 0 && wants_data(c))
+			s = api_call(c, api_onnx_stage, &b);
+	}
 	if (s < 0)
 		arena_free(k.a);
 	else
-		*out = k.p;
+		*out = b.p;
 	return s;
 }
 
@@ -382,7 +342,7 @@ tn_status tn_onnx_save(tn_onnx *m, const char *path, int32_t n,
 
 int32_t tn_program_n_params(const tn_program *p)
 {
-	return p->ir->input.n - p->n_free;
+	return p->staged != NULL ? 0 : p->ir->input.n - p->n_free;
 }
 
 const tn_value *tn_program_param(const tn_program *p, int32_t i)
@@ -434,6 +394,7 @@ static void export_program(void *arg)
 	struct export_call *k = arg;
 
 	api_want(k->p->c, k->path, "path");
+	api_want_shapes(k->p);
 	k->a = arena_child(k->p->a);
 	onnx_export(k->a, k->p->ir,
 		k->p->bound != NULL ? k->p->n_free : k->p->ir->input.n,

@@ -63,6 +63,7 @@ static void parse(void *arg)
 	p->in = api_values(k->a, p->ir, p->ir->input.at, p->ir->input.n);
 	p->out = api_values(k->a, p->ir, p->ir->output.at, p->ir->output.n);
 	p->n_free = p->ir->input.n;
+	p->n_out = p->ir->output.n;
 	k->c->stats.parse_ms += compile_clock_ms() - start;
 	k->p = p;
 }
@@ -152,7 +153,7 @@ int32_t tn_program_n_inputs(const tn_program *p)
 
 int32_t tn_program_n_outputs(const tn_program *p)
 {
-	return p->ir->output.n;
+	return p->n_out;
 }
 
 const tn_value *tn_program_input(const tn_program *p, int32_t i)
@@ -162,7 +163,7 @@ const tn_value *tn_program_input(const tn_program *p, int32_t i)
 
 const tn_value *tn_program_output(const tn_program *p, int32_t i)
 {
-	return i >= 0 && i < p->ir->output.n ? &p->out[i] : NULL;
+	return i >= 0 && i < p->n_out ? &p->out[i] : NULL;
 }
 
 /* ---- compile ---- */
@@ -194,11 +195,20 @@ compile_options api_compile_options(const tn_context *c)
 	return o;
 }
 
+void api_want_shapes(const tn_program *p)
+{
+	if (p->staged != NULL)
+		env_fail(p->c->e, TN_EINVAL, "onnx.staged", (loc){0},
+			"shapes of this model follow from its data: it can be "
+			"run with tn_program_run_arrays only");
+}
+
 static compilation *made_of(tn_program *p)
 {
 	tn_context *c = p->c;
 	compile_options o;
 
+	api_want_shapes(p);
 	if (p->made != NULL)
 		return p->made;
 	o = api_compile_options(c);
@@ -309,7 +319,8 @@ static void compile(void *arg)
 {
 	tn_program *p = arg;
 
-	if (p->ready)
+	/* what shapes follow from data is compiled when there is some */
+	if (p->ready || p->staged != NULL)
 		return;
 	if (p->c->o.interp)
 		compile_interp(p);
@@ -368,18 +379,26 @@ static const void *const *all_inputs(const struct run_call *r)
 	return p->all;
 }
 
+void api_run(tn_program *p, const void *const *inputs, void *const *outputs)
+{
+	const struct run_call r = {p, inputs, outputs};
+	const void *const *in;
+
+	api_want_shapes(p);
+	check_arrays(&r);
+	compile(p);
+	in = all_inputs(&r);
+	if (p->c->o.interp)
+		interp_run(p->c->e, p->ir, in, outputs);
+	else
+		plan_exec_run(p->exec, in, outputs);
+}
+
 static void run(void *arg)
 {
 	const struct run_call *r = arg;
-	const void *const *in;
 
-	check_arrays(r);
-	compile(r->p);
-	in = all_inputs(r);
-	if (r->p->c->o.interp)
-		interp_run(r->p->c->e, r->p->ir, in, r->out);
-	else
-		plan_exec_run(r->p->exec, in, r->out);
+	api_run(r->p, r->in, r->out);
 }
 
 tn_status tn_program_run(

@@ -7,7 +7,7 @@
  * for while importing decides shapes, so it is small; bounds on bytes and on
  * points keep a hostile model from making it large.
  */
-#include "onnx/import.h"
+#include "onnx/stage.h"
 
 #include "interp/interp.h"
 
@@ -281,6 +281,8 @@ static bool is_ready(onnx_import *x, int32_t v)
 
 const void *onnx_host(onnx_import *x, int32_t v)
 {
+	if (x->path != NULL && !onnx_fact(x, v)->is_const)
+		return onnx_decide(x, v);
 	x->stack.n = 0;
 	*vec_push(x->a, &x->stack) = v;
 	while (x->stack.n > 0) {
@@ -344,7 +346,7 @@ static bool is_needed(onnx_import *x, const ir_call *c)
 	for (int32_t k = 0; k < c->n_results; k++) {
 		const fact *f = onnx_fact(x, c->result[k]);
 
-		if (f->is_live && !f->is_folded)
+		if (f->is_live && !f->is_folded && !f->is_carried)
 			return true;
 	}
 	return false;
@@ -352,6 +354,8 @@ static bool is_needed(onnx_import *x, const ir_call *c)
 
 static void mark_live(onnx_import *x, int32_t n_out, const int32_t *out)
 {
+	for (int32_t i = 0; i < x->p->value.n; i++)
+		onnx_fact(x, i)->is_live = false;
 	for (int32_t i = 0; i < n_out; i++)
 		onnx_fact(x, out[i])->is_live = true;
 	for (int32_t i = x->p->call.n - 1; i >= 0; i--) {
@@ -428,6 +432,7 @@ typedef struct inputs {
 	onnx_value *value;
 	const void **bound;
 	bool *pinned;
+	int32_t *of;
 } inputs;
 
 static void add_input(pruner *q, inputs *in, int32_t v)
@@ -439,11 +444,16 @@ static void add_input(pruner *q, inputs *in, int32_t v)
 	q->number[v] = ir_program_input(q->p, name, type, place(q->x));
 	in->value[in->n].name = f->label != NULL ? f->label : name;
 	in->value[in->n].elem = onnx_dtype_elem(type.dtype);
+	in->of[in->n] = v;
 	in->bound[in->n] = f->data;
-	in->pinned[in->n++] = f->is_free && f->is_pinned;
+	in->pinned[in->n++] =
+		f->is_free && f->is_pinned && q->x->path == NULL;
 }
 
-/* Those of the caller first, all of them, used or not; then what is bound. */
+/*
+ * Those of the caller first, all of them, used or not; then what earlier stages
+ * have made; then what is bound.
+ */
 static void add_inputs(pruner *q, onnx_program *out)
 {
 	onnx_import *x = q->x;
@@ -452,20 +462,25 @@ static void add_inputs(pruner *q, onnx_program *out)
 
 	in.bound = arena_array(x->a, const void *, n + 1);
 	in.pinned = arena_array(x->a, bool, n + 1);
+	in.of = arena_array(x->a, int32_t, n + 1);
 	for (int32_t v = 0; v < n; v++)
 		if (onnx_fact(x, v)->is_free)
+			add_input(q, &in, v);
+	for (int32_t v = 0; v < n; v++)
+		if (onnx_fact(x, v)->is_carried && onnx_fact(x, v)->is_live)
 			add_input(q, &in, v);
 	out->n_free = in.n;
 	for (int32_t v = 0; v < n; v++) {
 		const fact *f = onnx_fact(x, v);
 
-		if (!f->is_free && f->is_live &&
+		if (!f->is_free && !f->is_carried && f->is_live &&
 			(f->is_folded || x->p->value.at[v].call < 0))
 			add_input(q, &in, v);
 	}
 	out->input = in.value;
 	out->bound = in.bound;
 	out->pinned = in.pinned;
+	out->of = in.of;
 }
 
 onnx_program onnx_prune(

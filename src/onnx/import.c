@@ -215,8 +215,11 @@ static void run_nodes(onnx_import *x, const node *frame, int32_t n,
 {
 	const char *where = x->where;
 
-	for (int32_t i = 0; i < n; i++)
+	for (int32_t i = 0; i < n; i++) {
+		if (frame->scope == x->top)
+			x->top_node = i;
 		run_node(x, frame, &at[i]);
+	}
 	x->where = where;
 }
 
@@ -444,7 +447,7 @@ onnx_program onnx_import_run(onnx_import *x)
 	outputs o = {0};
 
 	x->p = ir_program_new(x->a, ir_table_new(x->a));
-	frame.scope = scope_new(x, NULL);
+	frame.scope = x->top = scope_new(x, NULL);
 	for (int32_t i = 0; i < x->m->input.n; i++)
 		add_input(x, frame.scope, i);
 	add_initialisers(x, frame.scope, g);

@@ -50,6 +50,7 @@ typedef struct fact {
 	bool is_pinned;	   /* is one, and decides a shape */
 	bool is_live;	   /* an output needs it */
 	bool is_folded;	   /* computed here, and bound to the program */
+	bool is_carried;   /* made by an earlier stage */
 } fact;
 
 struct node;
@@ -92,6 +93,9 @@ struct onnx_import {
 	bool training, logits;
 	int32_t key; /* of random numbers in training; -1: not asked for */
 	VEC(update) update;
+	struct onnx_path *path; /* NULL: shapes are decided while importing */
+	scope *top;
+	int32_t top_node; /* of the graph, the one being built */
 	bool is_batched; /* the first extent of an input is more than its 1 */
 };
 

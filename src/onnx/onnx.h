@@ -138,9 +138,36 @@ typedef struct onnx_program {
 	const void *const *bound; /* (inputs): elements of the others; */
 	const bool *pinned; /* (inputs) of the free: must equal bound[i] */
 	const onnx_value *output; /* (outputs) */
+	const int32_t *of;	  /* (inputs) their numbers while importing */
 } onnx_program;
 
 onnx_program onnx_import_run(onnx_import *x);
+
+/* ---- stages: shapes that follow from data at each run ---- */
+
+typedef struct onnx_staged onnx_staged;
+
+/* Who runs programs: made is kept as long as the arena, run often. */
+typedef struct onnx_runner {
+	void *(*make)(void *arg, arena *a, const onnx_program *p);
+	void (*run)(void *arg, void *made, const void *const *in,
+		void *const *out);
+	void *arg;
+} onnx_runner;
+
+/* fold: as onnx_fold_from. The model must live as long as the arena. */
+onnx_staged *onnx_staged_new(
+	arena *a, onnx_model *m, int64_t fold, onnx_runner runner);
+/*
+ * One array for each input of the model, all of them tensors, of any shape
+ * that the model takes; out: one for each output, its data in arena `to`.
+ * Programs are kept by the shapes of the inputs and by what decides shapes.
+ * Throws what importing throws, and [onnx.type] for outputs that are none.
+ */
+void onnx_staged_run(onnx_staged *s, arena *to, const onnx_array *in,
+	onnx_array *out);
+/* How often the model has been imported. */
+int64_t onnx_staged_imports(const onnx_staged *s);
 
 /* The table of operators of docs/onnx.md. */
 void onnx_ops_md(str *out);

@@ -137,7 +137,7 @@ static inline pb mk_shape(mk *m)
 /* "x float [2]", "x seq(float) [2]", "x opt(float) [2]", "x" */
 static inline pb mk_port(mk *m)
 {
-	pb port = pb_new(m->a), tensor = pb_new(m->a), type = pb_new(m->a);
+	pb port = pb_new(m->a), of = pb_new(m->a), type = pb_new(m->a);
 	const char *elem;
 	uint32_t outer = 0;
 
@@ -151,14 +151,14 @@ static inline pb mk_port(mk *m)
 		outer = elem[0] == 's' ? 4 : 9;
 		elem = arena_strndup(m->a, elem + 4, strlen(elem) - 5);
 	}
-	pb_int(&tensor, 1, mk_elem(elem));
+	pb_int(&of, 1, mk_elem(elem));
 	mk_blank(m);
 	if (*m->s == '[') {
 		pb shape = mk_shape(m);
 
-		pb_part(&tensor, 2, &shape);
+		pb_part(&of, 2, &shape);
 	}
-	pb_part(&type, 1, &tensor);
+	pb_part(&type, 1, &of);
 	if (outer > 0) {
 		pb inner = type, list = pb_new(m->a);
 

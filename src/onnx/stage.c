@@ -1,0 +1,328 @@
+/*
+ * stage.c: a model run with data of any shape (stage.h).
+ *
+ *     run 1, x = [1,0,2]   import; how many are not 0: a program; 2; the rest
+ *     run 2, x = [3,0,4]   the first program says 2; the second makes y
+ *     run 3, x = [0,0,4]   it says 1: import, the first question is answered,
+ *                          the rest is made for 1
+ *
+ * Importing asks the same questions in the same order as long as the answers
+ * are the same, and numbers values alike: that is what makes a branch of the
+ * tree of answers good for every later run. What takes few steps is answered by
+ * the interpreter; else the stage is compiled, and everything that is needed
+ * behind the cut is handed on.
+ */
+#include "onnx/stage.h"
+
+#include "interp/interp.h"
+
+enum { CHEAP = 1 << 14, MAX_IMPORTS = 64 };
+
+typedef struct branch branch;
+
+/* Either a question or, at the end of a branch, what makes the outputs. */
+typedef struct stage {
+	onnx_program p; /* p.ir NULL: the value is there already */
+	void *made;	/* NULL: the interpreter runs it */
+	int32_t n_out, *out; /* values that it makes, the answer first */
+	size_t n_bytes;
+	void *answer; /* of the run under way */
+	branch *branches;
+	bool is_end;
+} stage;
+
+struct branch {
+	branch *next;
+	const void *answer; /* of the stage that it belongs to */
+	stage *to; /* NULL: nobody has come here to the end */
+};
+
+struct onnx_staged {
+	arena *a, *kept; /* kept: all that is forgotten together */
+	onnx_model *m;
+	onnx_runner runner;
+	int64_t fold;
+	map *root; /* types of all inputs -> number */
+	VEC(branch *) roots;
+	int64_t n_imports, n_kept;
+};
+
+/* A run under way. */
+typedef struct onnx_path {
+	onnx_staged *s;
+	arena *a; /* of its values */
+	const onnx_array *in;
+	map *at; /* value -> number */
+	VEC(void *) data;
+	branch *here;
+} path;
+
+onnx_staged *onnx_staged_new(
+	arena *a, onnx_model *m, int64_t fold, onnx_runner runner)
+{
+	onnx_staged *s = arena_make(a, onnx_staged);
+
+	s->a = a;
+	s->m = m;
+	s->fold = fold;
+	s->runner = runner;
+	for (int32_t i = 0; i < m->input.n; i++)
+		if (m->input.at[i].type.kind != ONNX_TENSOR)
+			env_fail(arena_env(a), TN_EINVAL, "onnx.type",
+				(loc){.file = m->file},
+				"input \"%.200s\" is no tensor: its value must "
+				"be given before the model becomes a program",
+				m->input.at[i].name);
+	return s;
+}
+
+int64_t onnx_staged_imports(const onnx_staged *s)
+{
+	return s->n_imports;
+}
+
+/* ---- running a stage ---- */
+
+static size_t bytes_of(const ir_type *t)
+{
+	return (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
+}
+
+static const ir_type *output_type(const stage *s, int32_t i)
+{
+	return &s->p.ir->value.at[s->p.ir->output.at[i]].type;
+}
+
+static const void *data_of(const path *q, int32_t v)
+{
+	int64_t i = map_get(q->at, &v, sizeof v, -1);
+
+	return i < 0 ? NULL : q->data.at[i];
+}
+
+static void set_data(path *q, int32_t v, void *data)
+{
+	map_set(q->at, &v, sizeof v, q->data.n);
+	*vec_push(q->a, &q->data) = data;
+}
+
+static void run_program(path *q, const stage *s, void *const *out)
+{
+	const onnx_program *p = &s->p;
+	const void **in = arena_array(q->a, const void *, p->ir->input.n + 1);
+
+	/* inputs of the model come first, all of them */
+	for (int32_t i = 0; i < p->ir->input.n; i++)
+		if (i < q->s->m->input.n)
+			in[i] = q->in[i].data;
+		else
+			in[i] = i < p->n_free ? data_of(q, p->of[i])
+					      : p->bound[i];
+	if (s->made == NULL)
+		interp_run(arena_env(q->a), p->ir, in, out);
+	else
+		q->s->runner.run(q->s->runner.arg, s->made, in, out);
+}
+
+static void run_stage(path *q, stage *s)
+{
+	void **out = arena_array(q->a, void *, s->n_out + 1);
+
+	if (s->p.ir == NULL) {
+		const void *data = s->out[0] < q->s->m->input.n
+			? q->in[s->out[0]].data
+			: data_of(q, s->out[0]);
+
+		memcpy(s->answer, data, s->n_bytes);
+		return;
+	}
+	out[0] = s->answer;
+	for (int32_t i = 1; i < s->n_out; i++)
+		out[i] = arena_alloc(q->a, bytes_of(output_type(s, i)) + 1, 1);
+	run_program(q, s, out);
+	for (int32_t i = 1; i < s->n_out; i++)
+		set_data(q, s->out[i], out[i]);
+}
+
+/* The branch of the answer, new if nobody has taken it. */
+static branch *follow(arena *a, stage *s)
+{
+	branch *b = s->branches;
+
+	while (b != NULL && memcmp(b->answer, s->answer, s->n_bytes) != 0)
+		b = b->next;
+	if (b == NULL) {
+		b = arena_make(a, branch);
+		b->answer = arena_copy(a, s->answer, s->n_bytes + 1);
+		b->next = s->branches;
+		s->branches = b;
+	}
+	return b;
+}
+
+/* ---- making one ---- */
+
+static stage *new_stage(onnx_import *x, int32_t v)
+{
+	const onnx_staged *s = x->path->s;
+	const fact *f = onnx_fact(x, v);
+	stage *g = arena_make(x->a, stage);
+	values out = {0};
+
+	g->n_bytes = bytes_of(&x->p->value.at[v].type);
+	g->answer = arena_alloc(x->a, g->n_bytes + 1, 1);
+	if (f->is_free || f->is_carried) {
+		*vec_push(x->a, &out.v) = v;
+	} else {
+		bool cheap = onnx_is_cheap(x, v, CHEAP);
+
+		if (cheap)
+			*vec_push(x->a, &out.v) = v;
+		else
+			out = onnx_cut(x, v);
+		g->p = onnx_prune(x, out.v.n, out.v.at, NULL);
+		if (!cheap)
+			g->made = s->runner.make(
+				s->runner.arg, x->a, &g->p);
+	}
+	g->n_out = out.v.n;
+	g->out = out.v.at;
+	return g;
+}
+
+const void *onnx_decide(onnx_import *x, int32_t v)
+{
+	path *q = x->path;
+	stage *g = q->here->to;
+	fact *f;
+
+	if (g == NULL) {
+		g = new_stage(x, v);
+		run_stage(q, g);
+		q->here->to = g;
+	}
+	if (g->is_end || g->out[0] != v)
+		env_bug(x->e, "onnx_decide", "another question than before");
+	for (int32_t i = 1; i < g->n_out; i++)
+		onnx_fact(x, g->out[i])->is_carried = true;
+	q->here = follow(q->s->kept, g);
+	/* from here on it is a constant */
+	f = onnx_fact(x, v);
+	f->data = q->here->answer;
+	f->is_const = true;
+	f->is_folded = !f->is_free;
+	return f->data;
+}
+
+/* ---- a run ---- */
+
+static void import(path *q)
+{
+	onnx_staged *s = q->s;
+	arena *a = arena_child(s->kept);
+	onnx_import *x = onnx_import_new(a, s->m);
+	stage *g = arena_make(a, stage);
+
+	s->n_imports++;
+	s->n_kept++;
+	x->path = q;
+	onnx_fold_from(x, s->fold);
+	for (int32_t i = 0; i < s->m->input.n; i++)
+		onnx_give(x, i, 1, &q->in[i]);
+	g->p = onnx_import_run(x);
+	g->is_end = true;
+	if (q->here->to != NULL)
+		env_bug(x->e, "onnx_staged_run", "a question less than before");
+	g->n_out = g->p.ir->output.n;
+	for (int32_t i = 0; i < s->m->graph.out.n; i++)
+		if (g->n_out != s->m->graph.out.n ||
+			strcmp(g->p.output[i].name,
+				s->m->graph.out.at[i].name) != 0)
+			env_fail(x->e, TN_EINVAL, "onnx.type",
+				(loc){.file = s->m->file},
+				"output \"%.200s\" is no tensor",
+				s->m->graph.out.at[i].name);
+	g->made = s->runner.make(s->runner.arg, a, &g->p);
+	q->here->to = g;
+}
+
+/* Everything is forgotten when there is too much of it. */
+static void start(onnx_staged *s)
+{
+	if (s->kept != NULL && s->n_kept < MAX_IMPORTS)
+		return;
+	arena_free(s->kept);
+	s->kept = NULL;
+	s->kept = arena_child(s->a);
+	s->root = map_new(s->kept);
+	s->roots.at = NULL;
+	s->roots.n = s->roots.cap = 0;
+	s->n_kept = 0;
+}
+
+static branch *root_of(onnx_staged *s, arena *a, const onnx_array *in)
+{
+	str key = str_new(a);
+	int64_t i;
+
+	for (i = 0; i < s->m->input.n; i++) {
+		const ir_type *t = &in[i].type;
+
+		str_printf(&key, "%d:", (int)t->dtype);
+		for (int32_t k = 0; k < t->rank; k++)
+			str_printf(&key, "%lld,", (long long)t->shape[k]);
+	}
+	i = map_get(s->root, key.at, key.n, -1);
+	if (i < 0) {
+		i = s->roots.n;
+		*vec_push(s->kept, &s->roots) = arena_make(s->kept, branch);
+		map_set(s->root, key.at, key.n, i);
+	}
+	return s->roots.at[i];
+}
+
+struct run_job {
+	onnx_staged *s;
+	arena *to;
+	const onnx_array *in;
+	onnx_array *out;
+};
+
+static void run(arena *scratch, void *arg)
+{
+	struct run_job *k = arg;
+	onnx_staged *s = k->s;
+	path q = {.s = s, .a = scratch, .in = k->in, .at = map_new(scratch)};
+	const stage *end;
+	void **out;
+
+	q.here = root_of(s, scratch, k->in);
+	while (q.here->to != NULL && !q.here->to->is_end) {
+		run_stage(&q, q.here->to);
+		q.here = follow(s->kept, q.here->to);
+	}
+	if (q.here->to == NULL) {
+		q.here = root_of(s, scratch, k->in);
+		import(&q);
+	}
+	end = q.here->to;
+	out = arena_array(scratch, void *, end->n_out + 1);
+	for (int32_t i = 0; i < end->n_out; i++) {
+		k->out[i].type = *output_type(end, i);
+		k->out[i].elem = end->p.output[i].elem;
+		out[i] = arena_alloc(
+			k->to, bytes_of(&k->out[i].type) + 64, 1);
+		out[i] = (char *)out[i] + (64 - (uintptr_t)out[i] % 64) % 64;
+		k->out[i].data = out[i];
+	}
+	run_program(&q, end, out);
+}
+
+void onnx_staged_run(onnx_staged *s, arena *to, const onnx_array *in,
+	onnx_array *out)
+{
+	struct run_job k = {s, to, in, out};
+
+	start(s);
+	arena_run(arena_env(s->a), run, &k);
+}
