@@ -108,11 +108,12 @@ typedef struct cli_model {
 
 /*
  * FILE.onnx or .tn text ("-": standard input); dims: NAME=SIZE, inputs:
- * NAME=FILE, which an ONNX model is given before it is built. Both may be NULL.
- * False when something is wrong, which has been said then.
+ * NAME=FILE, whose shapes an ONNX model takes; both may be NULL. Where their
+ * values decide shapes, the program is one of tn_onnx_stage, or for these
+ * values alone. False when something is wrong, which has been said then.
  */
 bool cli_model_open(cli_model *m, tn_context *c, const char *file,
-	const cli_list *dims, const cli_list *inputs);
+	const cli_list *dims, const cli_list *inputs, bool stage);
 void cli_model_close(cli_model *m);
 /* A name as it can stand in a file name and on a terminal. */
 void cli_clean_name(char *out, size_t n, const char *name);
@@ -128,10 +129,14 @@ int cli_split(const cli_command *self, tn_context *c, tn_program *p,
 
 typedef struct cli_arrays {
 	int32_t n_in, n_out;
+	tn_value *value; /* (outputs) names, types and shapes */
+	tn_array **made; /* (outputs) by a run that found their shapes, or NULL */
 	const void **in; /* what tn_program_run wants */
 	void **out;
 	tn_array **file; /* of inputs read from a file, else NULL */
 	void **own;	 /* of those made here, else NULL */
+	const tn_array **given; /* of an ONNX model's, else NULL */
+	tn_value *type; /* (inputs) */
 } cli_arrays;
 
 /*
@@ -142,5 +147,7 @@ typedef struct cli_arrays {
 cli_arrays *cli_arrays_new(tn_context *c, const cli_model *m,
 	const cli_list *named, uint64_t seed, bool say);
 void cli_arrays_free(cli_arrays *a);
+/* The program with them; false when something is wrong, which is said then. */
+bool cli_arrays_run(cli_arrays *a, tn_context *c, const cli_model *m);
 
 #endif

@@ -136,7 +136,8 @@ static int run(const cli_command *self, int argc, char **argv)
 	t.no_fusion = no_fusion;
 	if (tn_context_new(&c, &t) < 0)
 		cli_error(NULL, "run.memory", "no memory for a context");
-	else if (!cli_model_open(&m, c, file, &dims, &inputs))
+	else if (!cli_model_open(&m, c, file, &dims, &inputs,
+			 false))
 		;
 	else if (split)
 		code = cli_split(self, c, m.program, &no_grad, dot, json);

@@ -127,15 +127,56 @@ static bool make_random(
 }
 
 /* What an ONNX model was given before it was built. */
-static void take_given(cli_arrays *a, const cli_model *m)
+static bool take_given(cli_arrays *a, const cli_model *m)
 {
 	for (int k = 0; k < m->n_given; k++) {
-		int32_t i = find_input(m->program, m->given[k].name,
-			strlen(m->given[k].name));
+		const cli_given *g = &m->given[k];
+		int32_t i = find_input(m->program, g->name, strlen(g->name));
+		const tn_value *v = tn_program_input(m->program, i);
+		char want[160], got[160];
 
-		if (i >= 0)
-			a->in[i] = m->given[k].array->data;
+		if (v == NULL)
+			continue;
+		if (!tn_program_is_staged(m->program) &&
+			!same_type(v, g->array)) {
+			cli_type_text(want, sizeof want, v->dtype, v->rank,
+				v->shape);
+			cli_type_text(got, sizeof got, g->array->dtype,
+				g->array->rank, g->array->shape);
+			cli_error(NULL, "run.input",
+				"what is given is %s, input %s wants %s", got,
+				v->name, want);
+			return false;
+		}
+		a->in[i] = g->array->data;
+		a->given[i] = g->array;
 	}
+	return true;
+}
+
+/* Of a program whose shapes follow from data: the data must be there. */
+static bool has_shape(const tn_value *v)
+{
+	for (int32_t k = 0; k < v->rank; k++)
+		if (v->shape[k] < 0)
+			return false;
+	return v->rank >= 0;
+}
+
+static bool find_shape(tn_value *v)
+{
+	if (v->n_elems >= 0)
+		return true;
+	if (!has_shape(v)) {
+		cli_error(NULL, "run.input", "input %s must be given: the "
+			"model does not say its shape", v->name);
+		return false;
+	}
+	v->n_elems = 1;
+	for (int32_t k = 0; k < v->rank; k++)
+		v->n_elems *= v->shape[k];
+	v->n_bytes = (size_t)v->n_elems * tn_dtype_bytes(v->dtype);
+	return true;
 }
 
 cli_arrays *cli_arrays_new(tn_context *c, const cli_model *m,
@@ -151,20 +192,30 @@ cli_arrays *cli_arrays_new(tn_context *c, const cli_model *m,
 	a->in = cli_alloc((size_t)a->n_in, sizeof *a->in);
 	a->own = cli_alloc((size_t)a->n_in, sizeof *a->own);
 	a->file = cli_alloc((size_t)a->n_in, sizeof *a->file);
+	a->given = cli_alloc((size_t)a->n_in, sizeof *a->given);
+	a->type = cli_alloc((size_t)a->n_in, sizeof *a->type);
 	a->out = cli_alloc((size_t)a->n_out, sizeof *a->out);
+	a->value = cli_alloc((size_t)a->n_out, sizeof *a->value);
+	a->made = cli_alloc((size_t)a->n_out, sizeof *a->made);
 	if (a->in == NULL || a->own == NULL || a->file == NULL ||
-		a->out == NULL)
+		a->given == NULL || a->type == NULL || a->out == NULL ||
+		a->value == NULL || a->made == NULL || !take_given(a, m))
 		goto fail;
-	take_given(a, m);
 	for (int k = 0; m->onnx == NULL && named != NULL && k < named->n; k++)
 		if (!from_file(a, c, p, named->at[k]))
 			goto fail;
-	for (int32_t i = 0; i < a->n_in; i++)
-		if (a->in[i] == NULL &&
-			!make_random(a, tn_program_input(p, i), i, seed, say))
+	for (int32_t i = 0; i < a->n_in; i++) {
+		a->type[i] = *tn_program_input(p, i);
+		if (a->in[i] == NULL && a->given[i] == NULL &&
+			(!find_shape(&a->type[i]) ||
+				!make_random(a, &a->type[i], i, seed, say)))
 			goto fail;
+	}
 	for (int32_t i = 0; i < a->n_out; i++) {
-		a->out[i] = array_alloc(tn_program_output(p, i)->n_bytes);
+		a->value[i] = *tn_program_output(p, i);
+		if (tn_program_is_staged(p))
+			continue;
+		a->out[i] = array_alloc(a->value[i].n_bytes);
 		if (a->out[i] == NULL)
 			goto fail;
 	}
@@ -182,11 +233,70 @@ void cli_arrays_free(cli_arrays *a)
 		free(a->own[i]);
 	for (int32_t i = 0; a->file != NULL && i < a->n_in; i++)
 		tn_array_free(a->file[i]);
-	for (int32_t i = 0; a->out != NULL && i < a->n_out; i++)
-		free(a->out[i]);
+	for (int32_t i = 0; a->made != NULL && i < a->n_out; i++) {
+		if (a->made[i] == NULL && a->out != NULL)
+			free(a->out[i]);
+		tn_array_free(a->made[i]);
+	}
+	free(a->made);
+	free(a->value);
+	free(a->given);
+	free(a->type);
 	free(a->in);
 	free(a->own);
 	free(a->file);
 	free(a->out);
 	free(a);
+}
+
+static tn_array array_of(const cli_arrays *a, int32_t i)
+{
+	const tn_value *v = &a->type[i];
+	tn_array out = {.dtype = v->dtype, .rank = v->rank,
+		.n_elems = v->n_elems, .n_bytes = v->n_bytes,
+		.data = a->own[i]};
+
+	if (a->given[i] != NULL)
+		return *a->given[i];
+	memcpy(out.shape, v->shape, sizeof out.shape);
+	return out;
+}
+
+/* What a run has made, and what shapes it found. */
+static void take_made(cli_arrays *a)
+{
+	for (int32_t i = 0; i < a->n_out; i++) {
+		const tn_array *y = a->made[i];
+		tn_value *v = &a->value[i];
+
+		a->out[i] = y->data;
+		v->dtype = y->dtype;
+		v->rank = y->rank;
+		memcpy(v->shape, y->shape, sizeof v->shape);
+		v->n_elems = y->n_elems;
+		v->n_bytes = y->n_bytes;
+	}
+}
+
+bool cli_arrays_run(cli_arrays *a, tn_context *c, const cli_model *m)
+{
+	tn_array *in = NULL;
+	tn_status s;
+
+	if (!tn_program_is_staged(m->program)) {
+		s = tn_program_run(m->program, a->in, a->out);
+	} else {
+		in = cli_alloc((size_t)a->n_in + 1, sizeof *in);
+		if (in == NULL)
+			return false;
+		for (int32_t i = 0; i < a->n_in; i++)
+			in[i] = array_of(a, i);
+		s = tn_program_run_arrays(m->program, in, a->made);
+		free(in);
+		if (s == TN_OK)
+			take_made(a);
+	}
+	if (s < 0)
+		cli_diag(tn_context_diag(c));
+	return s == TN_OK;
 }

@@ -85,6 +85,59 @@ static bool keep(cli_model *m, int32_t i, int32_t n, const tn_array *arrays)
 	return true;
 }
 
+/* The extents of a tensor; all of what is none, or has no known rank. */
+static tn_status take_shape(
+	cli_model *m, int32_t i, int32_t n, const tn_array *arrays)
+{
+	const tn_onnx_port *p = tn_onnx_input(m->onnx, i);
+	tn_status s = TN_OK;
+
+	if (!p->is_tensor || n != 1 || p->rank != arrays->rank)
+		return tn_onnx_give(m->onnx, i, n, arrays);
+	for (int32_t k = 0; s == TN_OK && k < p->rank; k++) {
+		char dim[300];
+
+		snprintf(dim, sizeof dim, "%.250s[%d]", p->name, (int)k);
+		s = tn_onnx_set_dim(m->onnx, dim, arrays->shape[k]);
+	}
+	return s;
+}
+
+static bool wants_data(tn_context *c)
+{
+	const char *rule = tn_context_diag(c)->rule;
+
+	return !strcmp(rule, "onnx.value") || !strcmp(rule, "onnx.dim");
+}
+
+static bool all_tensors(const tn_onnx *m)
+{
+	for (int32_t i = 0; i < tn_onnx_n_inputs(m); i++)
+		if (!tn_onnx_input(m, i)->is_tensor)
+			return false;
+	return true;
+}
+
+/* Where shapes depend on values: with stages, or for what is given alone. */
+static tn_status build(cli_model *m, tn_context *c, bool stage)
+{
+	tn_status s = tn_onnx_build(&m->program, m->onnx);
+	int k = 0;
+
+	if (s == TN_OK || !wants_data(c))
+		return s;
+	if (stage && all_tensors(m->onnx))
+		return tn_onnx_stage(&m->program, m->onnx);
+	for (; k < m->n_given; k++) {
+		const cli_given *g = &m->given[k];
+		int32_t i = find_input(m->onnx, g->name, strlen(g->name));
+
+		if (i >= 0 && tn_onnx_give(m->onnx, i, 1, g->array) < 0)
+			return TN_EINVAL;
+	}
+	return k > 0 ? tn_onnx_build(&m->program, m->onnx) : s;
+}
+
 /* "x=x.npy", "x=x.pb": the value of the input of that name */
 static bool give(cli_model *m, tn_context *c, const char *text)
 {
@@ -114,7 +167,7 @@ static bool give(cli_model *m, tn_context *c, const char *text)
 		m->array[m->n_arrays++] = a;
 		arrays = a;
 	}
-	if (tn_onnx_give(m->onnx, i, n, arrays) == TN_OK)
+	if (take_shape(m, i, n, arrays) == TN_OK)
 		return keep(m, i, n, arrays);
 fail:
 	cli_diag(tn_context_diag(c));
@@ -122,7 +175,7 @@ fail:
 }
 
 static bool open_onnx(cli_model *m, tn_context *c, const char *file,
-	const cli_list *dims, const cli_list *inputs)
+	const cli_list *dims, const cli_list *inputs, bool stage)
 {
 	int n = inputs != NULL ? inputs->n : 0;
 
@@ -139,18 +192,18 @@ static bool open_onnx(cli_model *m, tn_context *c, const char *file,
 	for (int i = 0; i < n; i++)
 		if (!give(m, c, inputs->at[i]))
 			return false;
-	if (tn_onnx_build(&m->program, m->onnx) == TN_OK)
+	if (build(m, c, stage) == TN_OK)
 		return true;
 	cli_diag(tn_context_diag(c));
 	return false;
 }
 
 bool cli_model_open(cli_model *m, tn_context *c, const char *file,
-	const cli_list *dims, const cli_list *inputs)
+	const cli_list *dims, const cli_list *inputs, bool stage)
 {
 	*m = (cli_model){0};
 	if (ends_with(file, ".onnx")) {
-		if (open_onnx(m, c, file, dims, inputs))
+		if (open_onnx(m, c, file, dims, inputs, stage))
 			return true;
 	} else if (dims != NULL && dims->n > 0) {
 		cli_error(file, "onnx.dim", "--dim is for ONNX models");

@@ -24,13 +24,12 @@ struct choice {
 };
 
 /* DIR/NAME.npy for every output; only called when all values are there. */
-static int write_outputs(
-	tn_context *c, const tn_program *p, const cli_arrays *a, const char *dir)
+static int write_outputs(tn_context *c, const cli_arrays *a, const char *dir)
 {
 	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
 		return cli_error(dir, "file.write", "%s", strerror(errno));
 	for (int32_t i = 0; i < a->n_out; i++) {
-		const tn_value *v = tn_program_output(p, i);
+		const tn_value *v = &a->value[i];
 		size_t n = strlen(dir) + strlen(v->name) + 8;
 		char *path = cli_alloc(n, 1), name[200];
 		tn_status s;
@@ -49,12 +48,12 @@ static int write_outputs(
 	return CLI_OK;
 }
 
-static void print_outputs(const tn_program *p, const cli_arrays *a)
+static void print_outputs(const cli_arrays *a)
 {
 	char type[160], name[200];
 
 	for (int32_t i = 0; i < a->n_out; i++) {
-		const tn_value *v = tn_program_output(p, i);
+		const tn_value *v = &a->value[i];
 
 		cli_type_text(type, sizeof type, v->dtype, v->rank, v->shape);
 		cli_clean_name(name, sizeof name, v->name);
@@ -97,8 +96,7 @@ static void json_output(const tn_value *v, const void *data)
 	printf("}");
 }
 
-static void json_outputs(tn_context *c, const tn_program *p,
-	const cli_arrays *a, double seconds)
+static void json_outputs(tn_context *c, const cli_arrays *a, double seconds)
 {
 	tn_stats s;
 
@@ -106,7 +104,7 @@ static void json_outputs(tn_context *c, const tn_program *p,
 	printf("{\"outputs\":[");
 	for (int32_t i = 0; i < a->n_out; i++) {
 		fputs(i ? "," : "", stdout);
-		json_output(tn_program_output(p, i), a->out[i]);
+		json_output(&a->value[i], a->out[i]);
 	}
 	printf("],\"kernels\":%lld,\"files_compiled\":%lld,"
 	       "\"cache_hits\":%lld,\"compile_ms\":%.3f,\"run_ms\":%.3f}\n",
@@ -134,18 +132,16 @@ static int run_program(tn_context *c, const cli_model *m,
 	if (a == NULL)
 		return CLI_FAILED;
 	start = cli_now();
-	if (tn_program_run(p, a->in, a->out) < 0) {
-		cli_diag(tn_context_diag(c));
+	if (!cli_arrays_run(a, c, m))
 		goto out;
-	}
 	start = cli_now() - start;
 	code = CLI_OK;
 	if (o->output != NULL)
-		code = write_outputs(c, p, a, o->output);
+		code = write_outputs(c, a, o->output);
 	if (code == CLI_OK && o->json)
-		json_outputs(c, p, a, start);
+		json_outputs(c, a, start);
 	else if (code == CLI_OK && o->output == NULL)
-		print_outputs(p, a);
+		print_outputs(a);
 out:
 	cli_arrays_free(a);
 	return code;
@@ -197,7 +193,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		cli_error(NULL, "run.memory", "no memory for a context");
 		goto out;
 	}
-	if (cli_model_open(&m, c, o.file, &o.dim, &o.input))
+	if (cli_model_open(&m, c, o.file, &o.dim, &o.input, true))
 		code = run_program(c, &m, &o, seed);
 out:
 	cli_model_close(&m);
@@ -218,6 +214,8 @@ const cli_command cli_run = {
 	"                         not given are seeded random numbers: floats in\n"
 	"                         [-1, 1), indices in their range; FILE.pb for\n"
 	"                         those of an ONNX model\n"
+	"                         those of an ONNX model; where their values\n"
+	"                         decide shapes, these are computed first\n"
 	"  --dim NAME=SIZE        size of a named dimension of an ONNX model\n"
 	"  --output DIR           write DIR/NAME.npy for each output instead of\n"
 	"                         printing it\n"
