@@ -91,8 +91,8 @@ static int start(const cli_command *self, const struct choice *o)
 
 	if (what == NULL)
 		return cli_usage(self,
-			"what? fused, compile, api, step, contract or "
-			"nets");
+			"what? fused, compile, api, step, contract, train "
+			"or nets");
 	if (repeat == 0 || (batch == 0 && o->batch != NULL))
 		return cli_usage(self, "--repeat and --batch take 1 to 1000");
 	if (!strcmp(what, "nets"))
@@ -105,6 +105,8 @@ static int start(const cli_command *self, const struct choice *o)
 		return bench_compile(repeat, o->json);
 	if (!strcmp(what, "step"))
 		return bench_step(o->only, repeat, o->json);
+	if (!strcmp(what, "train"))
+		return bench_train(o->only, repeat, o->json);
 	if (!strcmp(what, "contract"))
 		return bench_contract(o->only, repeat, o->json);
 	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0)
@@ -144,8 +146,8 @@ static int run(const cli_command *self, int argc, char **argv)
 const cli_command cli_bench = {
 	"bench",
 	"measure speed against hand-written loops",
-	"usage: tenon bench fused|compile|api|contract [--case NAME] [--repeat N]\n"
-	"                   [--json]\n"
+	"usage: tenon bench fused|compile|api|step|contract|train\n"
+	"                   [--case NAME] [--repeat N] [--json]\n"
 	"       tenon bench nets MODEL.onnx... [--batch N] [--repeat N] [--json]\n"
 	"\n"
 	"  fused        kernels of 16M elements, each against the best\n"
@@ -160,6 +162,10 @@ const cli_command cli_bench = {
 	"               training step of a network of three layers, its memory\n"
 	"  contract     matrix products, each in turn with OpenBLAS, oneDNN and\n"
 	"               BLIS where they are installed; convolutions, attention\n"
+	"  train        steps of GPTs of 1 and 10 million parameters, with\n"
+	"               --case 124m of GPT-2 small; time to the first step with\n"
+	"               an empty cache and a full one; memory; ratio = our\n"
+	"               flops per second over those of the best library\n"
 	"  nets         models: reading, compiling with an empty cache and from\n"
 	"               it, one inference, memory; batches of 1 and 4, or N\n"
 	"  --case NAME  only the cases whose name contains NAME\n"

@@ -60,7 +60,7 @@ static tn_tensor *forward_backward(run *r, int64_t i)
 	train_text_batch(&r->text, &r->k, batch, r->x, r->y);
 	loss = batch_loss(r);
 	tn_backward(loss,
-		n > 1 ? tn_scalar(r->c, train_config_dtype(&r->k),
+		n > 1 ? tn_scalar(r->c, tn_tensor_dtype(loss),
 				1 / (double)n) : NULL);
 	return loss;
 }
@@ -625,8 +625,10 @@ static int fields(const cli_command *self, run *r, const char *const *given)
 		if (given[i] == NULL || train_config_set(&r->k, f, given[i]) >= 0)
 			continue;
 		if (f->word != NULL)
-			return cli_usage(self, "--%s: \"%s\" is neither %s nor %s",
-				f->name, given[i], f->word[0], f->word[1]);
+			return cli_usage(self,
+				"--%s: \"%s\" is neither %s nor %s nor %s",
+				f->name, given[i], f->word[0], f->word[1],
+				f->word[2]);
 		return cli_usage(self,
 			"--%s: \"%s\" is no %s from %.10g to %.10g", f->name,
 			given[i], f->is_real ? "number" : "whole number",
@@ -719,7 +721,8 @@ const cli_command cli_train = {
 	"                   --warmup steps (20), falls as a cosine to a tenth\n"
 	"  --decay X        of weights (0.01)   --clip X  norm of gradients (1)\n"
 	"  --dropout P      chance of zeroing (0)\n"
-	"  --dtype f32|f64  what is computed in (f32)\n"
+	"  --dtype T        what weights and values are: f32, f64, bf16; with\n"
+	"                   bf16 sums, masters and moments are f32 (f32)\n"
 	"  --seed N         of weights, batches and dropout (0)\n"
 	"\n"
 	"  --sample N       tokens to write at the end (400)\n"

@@ -18,11 +18,13 @@
 
 #define AT(member) offsetof(train_config, member)
 
-const char *const train_dtypes[] = {"f32", "f64", NULL};
+const char *const train_dtypes[] = {"f32", "f64", "bf16", NULL};
 
 tn_dtype train_config_dtype(const train_config *k)
 {
-	return k->dtype == 0 ? TN_F32 : TN_F64;
+	static const tn_dtype types[] = {TN_F32, TN_F64, TN_BF16};
+
+	return types[k->dtype];
 }
 
 const train_field train_fields[] = {
@@ -37,7 +39,7 @@ const train_field train_fields[] = {
 	{"warmup", false, 0, 1e9, 20, AT(warmup), NULL},
 	{"every", false, 1, 1e9, 50, AT(every), NULL},
 	{"seed", false, 0, 9e15, 0, AT(seed), NULL},
-	{"dtype", false, 0, 1, 0, AT(dtype), train_dtypes},
+	{"dtype", false, 0, 2, 0, AT(dtype), train_dtypes},
 	{"lr", true, 0, INFINITY, 2e-3, AT(lr), NULL},
 	{"decay", true, 0, 1e6, 0.01, AT(decay), NULL},
 	{"clip", true, 0, INFINITY, 1, AT(clip), NULL},
@@ -131,9 +133,13 @@ double train_config_bytes(const train_config *k)
 	double layer = 24 * (double)k->width +
 		       2 * (double)k->heads * (double)k->context;
 
-	return (double)tn_dtype_bytes(train_config_dtype(k)) *
-	       (4 * train_config_params(k) +
-		       tokens * ((double)k->layers * layer + 3 * (double)k->vocab));
+	double bytes = (double)tn_dtype_bytes(train_config_dtype(k));
+	/* bf16: moments and a master of f32 */
+	double state = bytes < 4 ? 3 * 4 : 2 * bytes;
+
+	return (2 * bytes + state) * train_config_params(k) +
+	       bytes * tokens * ((double)k->layers * layer +
+					3 * (double)k->vocab);
 }
 
 /* Bytes of memory that this process may have. */

@@ -106,5 +106,8 @@ tn_tensor *train_gpt_loss(
 	tn_tensor *x = train_gpt_forward(g, ids); /* (b, t, VOCAB) */
 	int64_t flat[] = {tn_tensor_n_elems(next), g->k.vocab};
 
-	return tn_cross_entropy(tn_reshape(x, flat, 2), next);
+	x = tn_reshape(x, flat, 2);
+	if (tn_tensor_dtype(x) == TN_BF16) /* what goes into logarithms */
+		x = tn_cast(x, TN_F32);
+	return tn_cross_entropy(x, next);
 }

@@ -7,6 +7,14 @@
  * place. What changes from step to step, the rate and the number of steps, is
  * data in tensors: nothing is compiled again, and a step inside a compiled
  * function counts each time that is called.
+ *
+ * Parameters of 16 bits have a master of f32 as one more state, and the others
+ * are f32 as well: updates are smaller than the distance of their numbers.
+ *
+ *     master  1.00012  -> 1.00024 -> ..      p = the nearest bf16: 1 -> 1 -> ..
+ *
+ * Where p is no longer the rounding of its master somebody has written to it:
+ * there the master is taken anew.
  */
 #include <tenon.h>
 
@@ -15,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STATES = 2, MAX_ATTRS = 5 };
+enum { MAX_STATES = 2 + 1, MAX_ATTRS = 5 }; /* with the master */
 
 /* Which choices a row takes, in words of tn_optimizer_options. */
 typedef struct kind {
@@ -47,6 +55,25 @@ struct tn_optimizer {
 	int32_t n, cap;
 	slot *slot;
 };
+
+static bool has_master(const tn_tensor *p)
+{
+	tn_dtype t = tn_tensor_dtype(p);
+
+	return t == TN_BF16 || t == TN_F16;
+}
+
+/* With the master, which is the last. */
+static int32_t n_states(const tn_optimizer *o, const slot *s)
+{
+	return o->kind->n_states + has_master(s->p);
+}
+
+/* What its updates are computed in. */
+static tn_dtype wide(const tn_tensor *p)
+{
+	return has_master(p) ? TN_F32 : tn_tensor_dtype(p);
+}
 
 /* One that stays, and has no gradient. */
 static tn_tensor *number(tn_context *c, const char *name, double value)
@@ -99,7 +126,7 @@ void tn_optimizer_free(tn_optimizer *o)
 	tn_drop(o->lr);
 	tn_drop(o->n_steps);
 	for (int32_t i = 0; i < o->n; i++)
-		for (int32_t k = 0; k < o->kind->n_states; k++)
+		for (int32_t k = 0; k < n_states(o, &o->slot[i]); k++)
 			tn_drop(o->slot[i].state[k]);
 	free(o->slot);
 	free(o);
@@ -123,10 +150,9 @@ tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
 	s = &o->slot[o->n];
 	*s = (slot){.p = p};
 	tn_no_grad_enter(o->c);
-	for (int32_t k = 0; k < o->kind->n_states; k++) {
-		s->state[k] = tn_parameter(o->c, tn_tensor_name(p),
-			tn_tensor_dtype(p), tn_tensor_rank(p),
-			tn_tensor_shape(p), NULL);
+	for (int32_t k = 0; k < n_states(o, s); k++) {
+		s->state[k] = tn_parameter(o->c, tn_tensor_name(p), wide(p),
+			tn_tensor_rank(p), tn_tensor_shape(p), NULL);
 		if (!tn_is_valid(s->state[k])) {
 			tn_no_grad_leave(o->c);
 			return tn_context_status(o->c);
@@ -168,7 +194,7 @@ int64_t tn_optimizer_steps(const tn_optimizer *o)
 
 tn_tensor *tn_optimizer_state(const tn_optimizer *o, int32_t i, int32_t k)
 {
-	return i >= 0 && i < o->n && k >= 0 && k < o->kind->n_states
+	return i >= 0 && i < o->n && k >= 0 && k < n_states(o, &o->slot[i])
 		? o->slot[i].state[k]
 		: NULL;
 }
@@ -192,7 +218,8 @@ tn_status tn_optimizer_add_states(const tn_optimizer *o, tn_params *p)
 		s = tn_params_enter(p, "%s", name != NULL ? name : number);
 		if (s < 0)
 			return s;
-		for (int32_t k = 0; k < o->kind->n_states && s >= 0; k++) {
+		for (int32_t k = 0; k < n_states(o, &o->slot[i]) && s >= 0;
+			k++) {
 			snprintf(state, sizeof state, "state%d", (int)k);
 			s = tn_params_add(
 				p, state, o->slot[i].state[k], false);
@@ -248,6 +275,8 @@ static tn_tensor *clipping(const tn_optimizer *o)
 
 		if (g == NULL)
 			continue;
+		if (has_master(g))
+			g = tn_cast(g, wide(g));
 		s = tn_reduce_sum(tn_mul(g, g), NULL, 0, false);
 		sum = sum == NULL ? s : tn_add(sum, s);
 	}
@@ -268,18 +297,30 @@ static tn_tensor *correction(tn_optimizer *o, double beta)
 		tn_sub(one, tn_pow(tn_scalar(o->c, TN_F64, beta), o->n_steps)));
 }
 
+/* The master, where p is still its rounding. */
+static tn_tensor *master_of(const tn_optimizer *o, const slot *s)
+{
+	tn_tensor *m = s->state[o->kind->n_states];
+
+	return tn_where(tn_eq(tn_cast(m, tn_tensor_dtype(s->p)), s->p), m,
+		tn_cast(s->p, TN_F32));
+}
+
 static tn_status update(tn_optimizer *o, slot *s, const shared *h)
 {
 	tn_tensor *in[3 + MAX_STATES + 2], *out[1 + MAX_STATES];
 	tn_tensor *g = tn_gradient(s->p);
-	tn_dtype t = tn_tensor_dtype(s->p);
+	tn_dtype t = wide(s->p);
 	tn_attr attr[MAX_ATTRS];
+	bool small = has_master(s->p);
 	int32_t n = 0;
 	tn_status status;
 
 	if (g == NULL)
 		return TN_OK;
-	in[n++] = s->p;
+	if (small)
+		g = tn_cast(g, t);
+	in[n++] = small ? master_of(o, s) : s->p;
 	for (int32_t k = 0; k < o->kind->n_states; k++)
 		in[n++] = s->state[k];
 	in[n++] = h->factor != NULL ? tn_mul(g, h->factor) : g;
@@ -290,8 +331,12 @@ static tn_status update(tn_optimizer *o, slot *s, const shared *h)
 	}
 	status = tn_call(o->c, o->kind->row, n, in, attributes(o, attr), attr,
 		1 + o->kind->n_states, out);
+	if (status >= 0 && small)
+		status = tn_copy_(s->state[o->kind->n_states], out[0]);
 	if (status >= 0)
-		status = tn_copy_(s->p, out[0]);
+		status = tn_copy_(s->p, small
+				? tn_cast(out[0], tn_tensor_dtype(s->p))
+				: out[0]);
 	for (int32_t k = 0; k < o->kind->n_states && status >= 0; k++)
 		status = tn_copy_(s->state[k], out[1 + k]);
 	tn_zero_grad(s->p);

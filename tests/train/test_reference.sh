@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_reference.sh BUILD: the losses of 20 steps are those of the interpreter
-# in f64 (reference.txt): compiled f64 to 1e-7, f32 to 1e-5 of each. A step
+# in f64 (reference.txt): compiled f64 to 1e-7, f32 to 1e-5 of
+# each, bf16 to 3e-3. A step
 # that is wrong in one gradient is off by more than 1e-2 at the end.
 set -u
 tenon=$1/tenon
@@ -33,4 +34,5 @@ compare() { # compare TOLERANCE ARGUMENT...
 compare 1e-7 --dtype f64
 compare 1e-5 --dtype f32
 compare 1e-5 --dtype f32 --threads 1
+compare 3e-3 --dtype bf16
 exit $((fails > 0))

@@ -108,6 +108,15 @@ mkdir -p away && train --from pairs/step-00000020.safetensors --out away \
 same away/$end pairs/$end
 "$tenon" generate --model away >/dev/null || fail "its vocabulary"
 
+# ---- bf16, with masters in the checkpoint ----
+train --dtype bf16 --out small >/dev/null || fail "bf16"
+train --dtype bf16 --out small2 --until 9 >/dev/null || fail "bf16 until 9"
+train --out small2 --resume --threads 2 >/dev/null || fail "bf16 to the end"
+same small/$end small2/$end
+cmp -s small/$end whole/$end && fail "bf16 is f32"
+"$tenon" generate --model small --tokens 40 --prompt 'line 10: what' >a &&
+	[ "$(wc -c <a)" -gt 50 ] || fail "writes in bf16"
+
 # ---- one run a folder ----
 "$tenon" train "${tiny[@]}" --out locked --steps 1000000 --every 4 \
 	>/dev/null 2>&1 &

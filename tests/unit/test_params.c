@@ -160,6 +160,51 @@ static void test_names(void **state)
 }
 
 /* Statistics have no gradient; what has two names is trained once. */
+/* A gradient of 1 n times, by a rate of 1/1024: bf16 alone would not move. */
+static void downhill(tn_context *c, tn_optimizer *o, tn_tensor *w, int n)
+{
+	for (int i = 0; i < n; i++) {
+		tn_scope_enter(c);
+		tn_backward(tn_reduce_sum(w, NULL, 0, false), NULL);
+		tn_optimizer_step(o);
+		tn_scope_leave(c);
+		assert_int_equal(tn_eval(&w, 1), TN_OK);
+	}
+}
+
+static void test_master(void **state)
+{
+	static const tn_dtype types[] = {TN_BF16, TN_F16};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		tn_context *c = context();
+		tn_optimizer_options oo = TN_OPTIMIZER_OPTIONS_INIT;
+		tn_optimizer *o;
+		tn_tensor *w, *m;
+
+		oo.lr = 1.0 / 1024;
+		oo.clip_norm = 100;
+		assert_int_equal(tn_optimizer_new(&o, c, "sgd", &oo), TN_OK);
+		w = tn_parameter(c, "w", types[i], 0, NULL, NULL);
+		assert_int_equal(tn_optimizer_add(o, w), TN_OK);
+		m = tn_optimizer_state(o, 0, 0);
+		assert_int_equal(tn_tensor_dtype(m), TN_F32);
+		tn_init_constant(w, 2);
+		downhill(c, o, w, 256);
+		assert_true(tn_item(w) == 1.75);
+		downhill(c, o, w, 1); /* too little for bf16 */
+		assert_true(tn_item(m) == 1.75 - 1.0 / 1024);
+		tn_init_constant(w, 4); /* somebody has written it */
+		downhill(c, o, w, 1024);
+		assert_true(tn_item(w) == 3);
+		assert_true(tn_item(m) == 3);
+		assert_int_equal(tn_context_status(c), TN_OK);
+		tn_optimizer_free(o);
+		tn_context_free(c);
+	}
+}
+
 static void test_trained(void **state)
 {
 	tn_context *c = context();
@@ -412,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_set_data),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_trained),
+		cmocka_unit_test(test_master),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_mismatches),
 		cmocka_unit_test(test_goes_on),
