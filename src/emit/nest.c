@@ -5,11 +5,14 @@
  *
  *   for (; i0 + 64 <= hi; i0 += 64)   4 vectors, 4 accumulators
  *   for (; i0 + 16 <= hi; i0 += 16)
+ *   for (; i0 + 8 <= hi; i0 += 8)     where so many are known to be left
  *   for (; i0 < hi; i0++)
  */
 #include "emit/local.h"
 
 #include <inttypes.h>
+
+enum { LEAST_LANES = 4 };
 
 struct marks em_mark(const emitter *em)
 {
@@ -219,13 +222,43 @@ static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 	em_line(em, "}");
 }
 
+/* Does something below add up along the variable? */
+static bool adds_along(const emitter *em, const loop_node *n, int32_t var)
+{
+	if (!loop_is_loop(n))
+		return n->kind != LOOP_STMT ||
+		       (em->k->eqn[n->eqn].reduced >> var & 1) != 0;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (adds_along(em, n->child[i], var))
+			return true;
+	return false;
+}
+
+/* Of `left` elements behind the vectors those that fill shorter ones. */
+static int64_t short_vectors(emitter *em, const loop_node *n, int64_t left)
+{
+	if (adds_along(em, n, n->var))
+		return left;
+	for (em->lanes = n->lanes / 2; em->lanes >= LEAST_LANES; em->lanes /= 2)
+		if (left >= em->lanes) {
+			vectors(em, n, 1);
+			left -= em->lanes;
+		}
+	return left;
+}
+
 static void vector_for(emitter *em, const loop_node *n)
 {
 	struct span *s = &em->span[n->var];
 	int32_t first = em->acc.n, unroll = n->unroll > 1 ? n->unroll : 1;
 	struct marks m = em_mark(em);
-	int64_t left = s->len;
+	int64_t left = s->len, min, max;
 
+	ix_range(em->dom, ix_axis(em->s->x, em->dom, n->var), &min, &max);
+	if (left < 0 && max - min + 1 < n->lanes) { /* a piece, cut again */
+		one_by_one(em, n, s->lo);
+		return;
+	}
 	em_line(em, "{");
 	em->depth++;
 	em_line(em, "i64 %s = %s;", em->var[n->var], s->lo);
@@ -246,6 +279,8 @@ static void vector_for(emitter *em, const loop_node *n)
 		if (left >= 0)
 			left %= n->lanes;
 	}
+	if (left > 0)
+		left = short_vectors(em, n, left);
 	em->lanes = 1;
 	em->vvar = -1;
 	em_release(em, m);

@@ -104,6 +104,21 @@ static bool stays_one(const struct join *w, const loop_eqn *e)
 		loop_stride(e->at, w->x, nx, &sx) && sx > 0 && sy == sx * nx;
 }
 
+/*
+ * A plain statement with a window: of one axis its reads are vectors, of both
+ * elements one by one. Unless rows are shorter than a vector anyway.
+ */
+static bool tears(struct join *w, const loop_eqn *e)
+{
+	int64_t lanes = w->k->target.vector_bytes /
+			(int64_t)dtype_size(e->acc[0]);
+	struct follow f = {w, false};
+
+	for (int32_t i = 0; i < e->e->n_out; i++)
+		loop_walk(w->k->a, e->body[i], on_read, &f);
+	return f.apart && w->k->var[w->x].extent >= lanes;
+}
+
 static const expr *put(struct join *w, const expr *e)
 {
 	return e == NULL ? NULL
@@ -171,7 +186,7 @@ void contract_join(loop_kernel *k)
 {
 	loop_node *two;
 	struct join w = {.k = k};
-	bool any = false;
+	bool any = false, torn = false;
 
 	if (k->n_roots != 1 || k->phase[0].n_roots != 1 || k->n_vars >= 62)
 		return;
@@ -186,8 +201,10 @@ void contract_join(loop_kernel *k)
 			!stays_one(&w, &k->eqn[i]))
 			return;
 		any |= helps(&w, &k->eqn[i]);
+		torn |= !contract_is_product(k, &k->eqn[i]) &&
+			tears(&w, &k->eqn[i]);
 	}
-	if (!any)
+	if (!any || torn)
 		return;
 	add_variable(&w);
 	for (int32_t i = 0; i < k->n_eqns; i++)

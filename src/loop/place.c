@@ -141,6 +141,35 @@ static const loop_node *outside_scan(const loop_node *scope, int32_t var)
 	return out;
 }
 
+/* The loop that a tile of squares is copied in; NULL: there is none. */
+static const loop_node *around_squares(const loop_node *n, int32_t eqn)
+{
+	const loop_node *found = NULL;
+
+	if (n->kind == LOOP_STAGE && n->eqn == eqn)
+		return loop_first(n->up);
+	for (int32_t i = 0; i < n->n_child && found == NULL; i++)
+		found = around_squares(n->child[i], eqn);
+	return found;
+}
+
+/* Others may read the same input elsewhere, but not from a tile of squares. */
+static void only_tile(struct place *p)
+{
+	for (int32_t i = 0; i < p->k->n_phases; i++)
+		for (int32_t j = 0; j < p->k->phase[i].n_roots; j++) {
+			const loop_node *up = around_squares(
+				p->k->phase[i].root[j], p->eqn);
+
+			if (up != NULL) {
+				p->scope = up;
+				p->phase = i;
+				p->n_phases = 1;
+				return;
+			}
+		}
+}
+
 static struct place find(
 	loop_kernel *k, int32_t eqn, int32_t comp, bool skip_readers)
 {
@@ -154,6 +183,8 @@ static struct place find(
 	for (i = 0; i < k->n_phases; i++)
 		for (j = 0; j < k->phase[i].n_roots; j++)
 			gather(&p, k->phase[i].root[j], i);
+	if (k->eqn[eqn].stage)
+		only_tile(&p);
 	if (k->eqn[eqn].scan_var >= 0)
 		p.scope = outside_scan(p.scope, k->eqn[eqn].scan_var);
 	return p;
