@@ -227,6 +227,9 @@ static const bench_product products[] = {
 	{64, 64, 64, 64, false, false},
 	{1, 1024, 1024, 1024, false, true},
 	{1, 1024, 1024, 1024, true, false},
+	{1, 64, 64, 65536, false, false},
+	{1, 64, 64, 65536, true, false},
+	{1, 8, 64, 65536, false, false},
 };
 
 static const bench_conv_shape convs[] = {

@@ -196,7 +196,7 @@ static const char *phase_text(emitter *em, const loop_phase *ph)
 	return out.at;
 }
 
-static void count(emit_kernel *out, const loop_kernel *k)
+static void count(emit_kernel *out, loop_kernel *k)
 {
 	int32_t i, j, v;
 
@@ -208,9 +208,11 @@ static void count(emit_kernel *out, const loop_kernel *k)
 	for (i = 0; i < k->n_eqns; i++) {
 		const loop_eqn *e = &k->eqn[i];
 		int64_t n = 1, f = e->e->monoid != IR_SET;
+		loop_set walked = e->part ? loop_expr_vars(k, e->body[0])
+					  : e->left | e->reduced;
 
 		for (v = 0; v < k->n_vars; v++)
-			if (((e->left | e->reduced) >> v & 1) != 0)
+			if ((walked >> v & 1) != 0)
 				n *= k->var[v].extent;
 		for (j = 0; j < e->e->n_out; j++)
 			f += ex_flops(e->body[j]);

@@ -485,6 +485,9 @@ static void block(emitter *em, const loop_node *n)
 			b, old.hi, b, size);
 		em->depth++;
 	}
+	if (n->number >= 0)
+		em_line(em, "const i64 %s = %s / %s;", em->var[n->number], b,
+			size);
 	if (old.len >= 0 && old.len % n->size == 0) {
 		end = arena_printf(em->a, "(%s + %s)", b, size);
 		*s = (struct span){b, end, -1, -1, n->size, mult, 0};

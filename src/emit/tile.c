@@ -165,15 +165,28 @@ static void ahead(struct tile *t, int32_t row, int32_t vector)
 	em->plus[t->n->sum[0]] = 0;
 }
 
+/* The first of what is added up of a sum: of all, or of a piece by itself. */
+static const char *start_of(emitter *em, const loop_node *n, int32_t sum)
+{
+	for (n = n->up; n != NULL; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->var == sum && n->number >= 0)
+			return arena_printf(em->a, "b%d_0", sum);
+	return "0";
+}
+
 /* Where all sums begin: their blocks are the first ones. "": everywhere. */
 static const char *is_first(emitter *em, const loop_node *n)
 {
 	str s = str_new(em->a);
 
-	for (int32_t i = 0; i < n->n_sums; i++)
-		if (em->span[n->sum[i]].clo != 0)
-			str_printf(&s, "%s%s == 0", s.n > 0 ? " && " : "",
-				em->span[n->sum[i]].lo);
+	for (int32_t i = 0; i < n->n_sums; i++) {
+		const char *lo = em->span[n->sum[i]].lo;
+		const char *from = start_of(em, n, n->sum[i]);
+
+		if (em->span[n->sum[i]].clo != 0 && strcmp(lo, from) != 0)
+			str_printf(&s, "%s%s == %s", s.n > 0 ? " && " : "",
+				lo, from);
+	}
 	return s.at;
 }
 

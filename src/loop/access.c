@@ -12,12 +12,20 @@ struct gather {
 	void *arg;
 };
 
+static bool is_memory(const loop_kernel *k, int32_t tensor)
+{
+	int32_t eqn, comp;
+
+	return loop_param(k, tensor) >= 0 ||
+	       (loop_maker(k, tensor, &eqn, &comp) && k->eqn[eqn].part);
+}
+
 static void on_read(void *arg, const expr *e)
 {
 	struct gather *g = arg;
 	struct loop_access a = {e->tensor, e->form, false, g->leaf};
 
-	if (e->kind == EX_READ && loop_param(g->k, e->tensor) >= 0)
+	if (e->kind == EX_READ && is_memory(g->k, e->tensor))
 		g->fn(g->arg, &a);
 }
 

@@ -274,6 +274,7 @@ static loop_node *tree(struct build *b, const fuse_node *f, int32_t *n_names)
 		loop_node *m = arena_make(b->a, loop_node);
 
 		m->kind = LOOP_FOR;
+		m->number = -1;
 		m->var = b->first[f->var] + i;
 		if (b->k->var[m->var].name == NULL)
 			b->k->var[m->var].name = arena_printf(

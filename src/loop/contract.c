@@ -38,6 +38,8 @@ int64_t contract_extent(const contract *c, int32_t var)
 {
 	int64_t n = c->k->var[var].extent, b = c->block[var];
 
+	if (var == c->cut_sum)
+		n = c->cut_size;
 	return b > 0 && b < n ? b : n;
 }
 
@@ -174,14 +176,16 @@ static void find_mixed(contract *c)
 static bool find_chain(contract *c)
 {
 	loop_kernel *k = c->k;
-	loop_node *n = k->phase[0].root[0];
+	const loop_phase *ph = &k->phase[c->phase];
+	loop_node *n = ph->root[0];
 
-	if (k->phase[0].n_roots != 1)
+	if (ph->n_roots != 1)
 		return false;
 	c->top = n;
 	for (;; n = n->child[0]) {
-		if (n->kind != LOOP_FOR || k->var[n->var].kind != AXIS_P ||
-			n->backward)
+		if (n->kind != LOOP_FOR || n->backward ||
+			(k->var[n->var].kind != AXIS_P &&
+				n->var != c->number))
 			return c->last != NULL;
 		c->chain |= BIT(n->var);
 		c->outer = c->last = n;
@@ -280,8 +284,10 @@ static void block_one(contract *c, const contract_product *p)
 	if (tiles > CHUNK_PANELS)
 		tiles = CHUNK_PANELS;
 	pieces = contract_ceil(COPIED_CHUNKS, pieces);
-	if (p->pack_x && !p->whole_x &&
-		tiles < contract_ceil(n, panel * pieces))
+	if (c->number >= 0) /* pieces of the sum are chunks, too */
+		tiles = CHUNK_PANELS;
+	else if (p->pack_x && !p->whole_x &&
+		 tiles < contract_ceil(n, panel * pieces))
 		tiles = contract_ceil(n, panel * pieces);
 	c->block[p->j] = panel * tiles;
 	if (p->few) { /* long lines of y, and sums that fit the first cache */
@@ -588,10 +594,14 @@ static loop_node *frame(contract *c, loop_node **body)
 
 			if ((c->mixed & BIT(u->var)) != 0)
 				continue;
-			if (cut && pass == 0)
+			if (cut && pass == 0) {
 				top = contract_block(c, u->var,
 					c->block[u->var], top);
-			else if (!cut && pass == 1)
+			} else if (u->var == c->number && pass == 1) {
+				top = contract_block(c, c->cut_sum,
+					c->cut_size, top);
+				top->number = c->number;
+			} else if (!cut && pass == 1)
 				top = loop_node_for(c->k->a, u->var, top);
 			if (*body == NULL)
 				*body = top;
@@ -626,32 +636,51 @@ static int64_t make_chunks(const contract *c, loop_node *n, const loop_node *in)
 static loop_phase *add_phases(contract *c, loop_node *top)
 {
 	loop_kernel *k = c->k;
-	loop_phase *main = &k->phase[c->before.n];
+	loop_phase *ph = &k->phase[c->phase];
+	int32_t n = c->before.n;
 
-	*main = k->phase[0];
-	main->root[0] = top;
-	for (int32_t i = 0; i < c->before.n; i++) {
+	for (int32_t i = k->n_phases - 1; i >= c->phase; i--)
+		k->phase[i + n] = k->phase[i];
+	k->n_phases += n;
+	for (int32_t i = 0; i < n; i++, ph++) {
 		loop_node *b = c->before.at[i];
 
-		k->phase[i] = (loop_phase){1,
-			arena_array(k->a, loop_node *, k->n_roots + 1),
-			contract_ceil(k->var[b->var].extent, b->size)};
-		k->phase[i].root[0] = b;
+		*ph = (loop_phase){.n_roots = 1,
+			.root = arena_array(k->a, loop_node *, k->n_roots + 1),
+			.n_chunks = contract_ceil(
+				k->var[b->var].extent, b->size),
+			.tiles = true};
+		ph->root[0] = b;
 	}
-	k->n_phases = c->before.n + 1;
-	return main;
+	ph->root[0] = top;
+	return ph;
 }
 
-bool loop_contract(loop_kernel *k)
+int64_t contract_pieces(contract *c, contract_product *p)
 {
-	contract c = {.k = k};
-	loop_node *body, *outer = NULL, *top;
-	loop_phase *main;
+	const loop_kernel *k = c->k;
+	int64_t n = 1;
 
-	for (int32_t i = 0; i < k->n_eqns; i++)
-		if (k->eqn[i].push)
-			return false;
-	contract_join(k);
+	contract_sizes(c, p);
+	block_one(c, p);
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((k->eqn[p->eqn].left & BIT(v)) != 0 &&
+			!mul_ok(n,
+				contract_ceil(k->var[v].extent,
+					v == p->i || v == p->j ? c->block[v]
+							       : 1),
+				&n))
+			return INT64_MAX;
+	return n;
+}
+
+bool contract_phase(contract *of)
+{
+	contract c = *of;
+	loop_kernel *k = c.k;
+	loop_phase *ph;
+	loop_node *body, *outer = NULL, *top;
+
 	if (!find_chain(&c))
 		return false;
 	c.block = arena_array(k->a, int64_t, k->n_vars + 1);
@@ -667,13 +696,27 @@ bool loop_contract(loop_kernel *k)
 	fill(&c, body);
 	if (c.mixed != 0)
 		put_outside(&c, outer, body);
-	main = add_phases(&c, top);
+	ph = add_phases(&c, top);
 	loop_link(k);
-	main->n_chunks = make_chunks(&c, top, outer);
+	ph->n_chunks = make_chunks(&c, top, outer);
 	for (int32_t i = 0; i < c.plain.n; i++)
 		loop_vectorise_nest(k, c.plain.at[i]);
 	loop_link(k);
 	loop_split_guards(k);
-	loop_find_needs(k, main->root[0]);
+	loop_find_needs(k, ph->root[0]);
+	ph->tiles = true;
 	return true;
+}
+
+bool loop_contract(loop_kernel *k)
+{
+	contract c = {.k = k, .cut_sum = -1, .number = -1};
+
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		if (k->eqn[i].push)
+			return false;
+	contract_join(k);
+	contract_cut(k);
+	c.phase = k->n_phases - 1;
+	return contract_phase(&c);
 }

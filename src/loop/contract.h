@@ -34,6 +34,10 @@ typedef struct contract {
 	/* of these, what some sums of the nests walk: innermost, block by block */
 	loop_set mixed;
 	const loop_node *outer; /* the last one that is not mixed */
+	int32_t phase; /* at hand */
+	/* a sum of which one piece is at hand: what counts them; -1: none */
+	int32_t cut_sum, number;
+	int64_t cut_size;
 	int64_t *block; /* by variable: cut into so many; 0: walked, or whole */
 	VEC(contract_product) product;
 	VEC(loop_node *) plain; /* nests that take lanes as others do */
@@ -43,6 +47,12 @@ typedef struct contract {
 } contract;
 
 bool contract_is_product(loop_kernel *k, const loop_eqn *e);
+/* chunks of a product alone, as far as its rows and columns go */
+int64_t contract_pieces(contract *c, contract_product *p);
+/* contract_cut.c: long sums with few rows and columns, in phases of their own */
+void contract_cut(loop_kernel *k);
+/* the tree of c->phase as blocks of products; false: it has none */
+bool contract_phase(contract *c);
 /* contract_join.c: short axes of columns made one, where that helps */
 void contract_join(loop_kernel *k);
 /*

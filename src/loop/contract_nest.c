@@ -295,7 +295,7 @@ void contract_sizes(contract *c, contract_product *p)
 	p->pack_x = !is_bare(c->k, p->x, c->k->eqn[p->eqn].acc[0]) ||
 		    (loop_param(c->k, p->x->tensor) >= 0 &&
 			    lies_badly(c, p, size));
-	p->whole_x = p->pack_x && may_be_whole(c, p, size);
+	p->whole_x = p->pack_x && c->number < 0 && may_be_whole(c, p, size);
 	in_lanes = is_in_lanes(c, p, &fit);
 	near = t->l1_bytes / NEAR_PART;
 	p->few = in_lanes && fit > near &&
@@ -636,7 +636,7 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		sums = inner;
 	}
 	if (p->whole_x && is_shared(c, p) &&
-		c->before.n + 2 <= LOOP_MAX_PHASES)
+		c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES)
 		pack_whole(c, p);
 	else if (p->pack_x)
 		pack_x(c, p, sums);

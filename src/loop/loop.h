@@ -76,6 +76,7 @@ struct loop_node {
 	int32_t var;	/* FOR, BLOCK, SPAN */
 	int32_t eqn;	/* INIT, STMT, DONE; STAGE: number of the stage */
 	int64_t size;	/* BLOCK; TILE: rows */
+	int32_t number; /* BLOCK: the variable that counts its pieces; -1 */
 	int64_t lo, hi; /* SPAN */
 	/* STAGE: turned against row_var; -1: what the loop around walks.
 	 * TILE: size rows (of row_var; -1: one) by lanes * unroll columns (of
@@ -135,6 +136,7 @@ typedef struct loop_eqn {
 	int32_t scan_var; /* -1 none */
 	bool stage;	  /* copy of an input into a buffer */
 	bool pack;	  /* factor of a product, made by the schedule */
+	bool part;	  /* pieces of a sum, in scratch as it is in memory */
 	bool push;	  /* scatter: elements are reached in no order */
 	bool reversed;	  /* scan from the last to the first */
 	int64_t n_parts;  /* of a split reduction; 0: not split */
@@ -169,6 +171,7 @@ typedef struct loop_phase {
 	int32_t n_roots;
 	loop_node **root;
 	int64_t n_chunks;
+	bool tiles; /* of products: no other pass runs */
 } loop_phase;
 
 typedef struct loop_kernel {

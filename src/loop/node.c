@@ -6,7 +6,7 @@ loop_node *loop_node_new(arena *a, loop_kind kind)
 	loop_node *n = arena_make(a, loop_node);
 
 	n->kind = kind;
-	n->var = n->row_var = -1;
+	n->var = n->row_var = n->number = -1;
 	n->eqn = -1;
 	return n;
 }

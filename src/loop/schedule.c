@@ -65,7 +65,7 @@ static void put_tail(loop_kernel *k, int32_t n, loop_node *const *root)
 	own = k->n_phases > 1 && ph->n_chunks == 1 ? ph
 						   : &k->phase[k->n_phases++];
 	if (own != ph)
-		*own = (loop_phase){0, NULL, 1};
+		*own = (loop_phase){.n_chunks = 1};
 	all = arena_array(k->a, loop_node *, own->n_roots + n);
 	for (int32_t i = 0; i < own->n_roots; i++)
 		all[i] = own->root[i];
@@ -79,6 +79,7 @@ void loop_schedule(loop_kernel *k, const loop_target *t)
 	loop_phase *ph = &k->phase[0];
 	loop_node **tail = arena_array(k->a, loop_node *, k->n_roots + 1);
 	int32_t i, n_tail;
+	bool pushed;
 
 	k->target = *t;
 	k->n_phases = 1;
@@ -92,12 +93,13 @@ void loop_schedule(loop_kernel *k, const loop_target *t)
 	k->stream = arena_array(k->a, bool, k->n_params + 1);
 	n_tail = take_tail(k, tail);
 	loop_push_phases(k);
-	if (!t->plain && k->n_phases == 1 && n_tail == 0 && loop_contract(k)) {
+	pushed = k->n_phases > 1;
+	if (!t->plain && !pushed && n_tail == 0 && loop_contract(k)) {
 		loop_place(k);
 		return;
 	}
 	if (!t->plain) {
-		if (k->n_phases == 1) {
+		if (!pushed) {
 			loop_columns_to_rows(k);
 			loop_split_reductions(k);
 		}

@@ -314,7 +314,9 @@ void loop_read_ahead(loop_kernel *k)
 
 	loop_link(k);
 	for (p = 0; p < k->n_phases; p++)
-		for (i = 0; i < k->phase[p].n_roots; i++) {
+		for (i = 0; i < k->phase[p].n_roots &&
+			    !k->phase[p].tiles;
+			i++) {
 			ask(k, k->phase[p].root[i]);
 			ask_tiles(k, k->phase[p].root[i]);
 		}

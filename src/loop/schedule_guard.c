@@ -166,6 +166,7 @@ void loop_split_guards(loop_kernel *k)
 	int32_t p;
 
 	for (p = 0; p < k->n_phases; p++)
-		in_list(k, &k->phase[p].root, &k->phase[p].n_roots);
+		if (!k->phase[p].tiles)
+			in_list(k, &k->phase[p].root, &k->phase[p].n_roots);
 	loop_link(k);
 }

@@ -126,6 +126,8 @@ void loop_parallel(loop_kernel *k)
 	for (p = 0; p < k->n_phases; p++) {
 		loop_phase *ph = &k->phase[p];
 
+		if (ph->tiles)
+			continue;
 		ph->n_chunks = 1;
 		if (ph->n_roots == 1)
 			ph->n_chunks = spread(k, &ph->root[0]);

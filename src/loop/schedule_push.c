@@ -22,6 +22,6 @@ void loop_push_phases(loop_kernel *k)
 			return;
 	}
 	for (i = 0; i < 2; i++)
-		k->phase[i] = (loop_phase){1, all.root + i, 1};
+		k->phase[i] = (loop_phase){.n_roots = 1, .root = all.root + i, .n_chunks = 1};
 	k->n_phases = 2;
 }

@@ -141,7 +141,8 @@ static void second_phase(loop_kernel *k, loop_set eqns, int64_t n_parts)
 	loop_phase *ph = &k->phase[k->n_phases++];
 	int32_t i, j;
 
-	*ph = (loop_phase){0, arena_array(k->a, loop_node *, k->n_eqns + 1), 1};
+	*ph = (loop_phase){.n_chunks = 1,
+		.root = arena_array(k->a, loop_node *, k->n_eqns + 1)};
 	for (i = 0; i < k->n_eqns && i < 64; i++) {
 		loop_eqn *e = &k->eqn[i];
 

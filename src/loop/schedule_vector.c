@@ -465,7 +465,9 @@ void loop_vectorise(loop_kernel *k)
 
 	loop_link(k);
 	for (p = 0; p < k->n_phases; p++)
-		for (i = 0; i < k->phase[p].n_roots; i++) {
+		for (i = 0; i < k->phase[p].n_roots &&
+			    !k->phase[p].tiles;
+			i++) {
 			order(k, k->phase[p].root[i]);
 			choose(k, &k->phase[p].root[i]);
 		}

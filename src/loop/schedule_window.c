@@ -127,7 +127,9 @@ void loop_clip_windows(loop_kernel *k)
 		if (c == NULL)
 			continue;
 		for (int32_t p = 0; p < k->n_phases; p++)
-			for (int32_t j = 0; j < k->phase[p].n_roots; j++)
+			for (int32_t j = 0; j < k->phase[p].n_roots &&
+					    !k->phase[p].tiles;
+				j++)
 				find(&w, k->phase[p].root[j]);
 		if (w.n_stmts == 1)
 			clip_all(&w, c, 0);

@@ -118,6 +118,10 @@ static void follow(sketch *k, made *m)
 static const int64_t rows[] = {2, 3, 4, 5, 7, 13, 14, 15, 16, 27, 29, 33, 48};
 static const int64_t columns[] = {1, 3, 8, 15, 16, 17, 31, 32, 33, 40, 64, 70};
 static const int64_t sums[] = {1, 2, 5, 8, 9, 16, 21, 33, 64, 70, 130};
+/* a sum in pieces, with few rows and columns */
+static const int64_t long_sums[] = {1024, 1100, 1537, 2049, 2600, 4099};
+static const int64_t few_rows[] = {2, 3, 4, 5, 7};
+static const int64_t few_columns[] = {8, 9, 15, 16, 17, 20, 33};
 #define OF(list) (int32_t)(sizeof(list) / sizeof *(list)), list
 
 typedef struct letters {
@@ -240,11 +244,17 @@ static void draw_product(sketch *k)
 	int64_t volume = 1;
 	made out = {0}, of[3];
 
-	add_letters(k, &l, both, (int32_t)rng_below(&k->r, 2), OF(few));
-	add_letters(k, &l, sum, chance(k, 25) ? 2 : 1, OF(sums));
-	add_letters(k, &l, n, chance(k, 25) ? 2 : 1, OF(columns));
-	add_letters(k, &l, m, chance(k, 10) ? 0 : chance(k, 25) ? 2 : 1,
-		OF(rows));
+	if (chance(k, 20)) {
+		add_letters(k, &l, sum, chance(k, 15) ? 2 : 1, OF(long_sums));
+		add_letters(k, &l, n, 1, OF(few_columns));
+		add_letters(k, &l, m, 1, OF(few_rows));
+	} else {
+		add_letters(k, &l, both, (int32_t)rng_below(&k->r, 2), OF(few));
+		add_letters(k, &l, sum, chance(k, 25) ? 2 : 1, OF(sums));
+		add_letters(k, &l, n, chance(k, 25) ? 2 : 1, OF(columns));
+		add_letters(k, &l, m, chance(k, 10) ? 0 : chance(k, 25) ? 2 : 1,
+			OF(rows));
+	}
 	for (size_t i = 0; i < strlen(l.all); i++)
 		volume *= l.extent[i];
 	if (volume > MOST)

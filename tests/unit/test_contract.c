@@ -1,6 +1,7 @@
 /*
  * test_contract.c: causal attention with its gradient on long rows: right, the same
- * bits by one thread and by two, and no square of scores in memory.
+ * bits by one thread and by two, and no square of scores in memory; a long sum
+ * with few rows and columns, in pieces, the same.
  */
 #include "tenon.h"
 #include "unit.h"
@@ -176,10 +177,68 @@ static void test_attention(void **state)
 	free_result(&two);
 }
 
+/* ---- a sum in pieces ---- */
+
+enum { ROWS = 20, COLUMNS = 24, LONG = 40009 };
+
+static void product(int threads, const float *x, const float *y, float *o)
+{
+	const int64_t xs[] = {ROWS, LONG}, ys[] = {LONG, COLUMNS};
+	tn_options opt = TN_OPTIONS_INIT;
+	tn_context *c;
+
+	opt.threads = threads;
+	assert_int_equal(tn_context_new(&c, &opt), TN_OK);
+	assert_int_equal(tn_scope_enter(c), TN_OK);
+	for (int again = 0; again < 2; again++) /* scratch is used already */
+		assert_int_equal(
+			tn_read(tn_relu(tn_matmul(tn_tensor_new(c, TN_F32, 2,
+							  xs, x),
+					tn_tensor_new(c, TN_F32, 2, ys, y))),
+				o, ROWS * COLUMNS * sizeof *o),
+			TN_OK);
+	assert_int_equal(tn_scope_leave(c), TN_OK);
+	tn_context_free(c);
+}
+
+static void test_long_sum(void **state)
+{
+	float *x = malloc(ROWS * LONG * sizeof *x);
+	float *y = malloc(LONG * COLUMNS * sizeof *y);
+	float one[ROWS * COLUMNS], two[ROWS * COLUMNS];
+
+	(void)state;
+	assert_true(x != NULL && y != NULL);
+	tn_fill_random(TN_F32, x, ROWS * LONG, 1, 0, 0);
+	tn_fill_random(TN_F32, y, LONG * COLUMNS, 2, 0, 0);
+	product(1, x, y, one);
+	product(2, x, y, two);
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < COLUMNS; j++) {
+			double want = 0, size = 0, have = one[COLUMNS * i + j];
+
+			for (int k = 0; k < LONG; k++) {
+				double p = (double)x[LONG * i + k] *
+					   (double)y[COLUMNS * k + j];
+
+				want += p;
+				size += fabs(p);
+			}
+			want = want > 0 ? want : 0;
+			/* a piece of a sixteenth, and what joins them */
+			if (fabs(have - want) > size * 0x1p-24 * (LONG / 16 + 64))
+				fail_msg("%d, %d: %g, not %g", i, j, have, want);
+		}
+	assert_memory_equal(one, two, sizeof one);
+	free(x);
+	free(y);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attention),
+		cmocka_unit_test(test_long_sum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,6 +89,23 @@ static const struct seen seen[] = {
 		"y[50*k + j] for k:70\n return o\n}\n",
 		{"== 14 && ", "== 13 && ", "== 18)", "for (int l = 0; l < 2; l++)"},
 		{NULL}},
+	/* few rows and columns, a long sum: pieces of it, and what joins them */
+	{"sum in pieces",
+		"system {\n x: f32[16384,32] input 0\n y: f32[16384,48] input 1\n"
+		" s: f32[32,48]\n o: f32[32,48]\n"
+		" a s#0: s[i:32, j:48] += x[32*k + i] * y[48*k + j] for k:16384\n"
+		" a o#1: o[i:32, j:48] = max(s[48*i + j], 0)\n"
+		" return o\n}\n",
+		{"const i64 i3 = b2_0 / 1024;", "/* part */",
+			"i3 < 16; i3++", "if (!(b2_1 == b2_0))"},
+		{NULL}},
+	/* .. rows and columns enough: the sum stays whole */
+	{"whole sum",
+		"system {\n x: f32[4096,256] input 0\n y: f32[4096,1024] input 1\n"
+		" o: f32[256,1024]\n"
+		" a o#0: o[i:256, j:1024] += x[256*k + i] * y[1024*k + j] for "
+		"k:4096\n return o\n}\n",
+		{"mad_f32x16("}, {"/* part */"}},
 	/* two products on one row: 40 rows as one block, tiles of both, and the
 	 * softmax between them as plain loops over the block */
 	{"products of a block",

@@ -1,0 +1,270 @@
+/*
+ * contract_cut.c: long sums of products with few rows and columns.
+ *
+ * Consumes a kernel with a sum whose rows and columns leave little to do side
+ * by side. The sum is cut into pieces, each a chunk of a phase of its own that
+ * leaves its tiles in scratch; where the sum stood, the pieces are added up,
+ * from the first to the last, and what follows stays as it was.
+ *
+ *   for i, j { o = 0; for k < 65536 { o += x * y } p = max(o, 0) }     ->
+ *   phase 0: block k 4096, c = k / 4096 {
+ *              for i, j { part[c, i, j] = sum of x * y over the block } }
+ *   phase 1: for i, j { o = 0; for c < 16 { o += part[c, i, j] } p = .. }
+ *
+ * Pieces follow from sizes and the target: so do the bits of the result.
+ */
+#include "loop/contract.h"
+
+enum {
+	ENOUGH_PIECES = 8, /* of rows and columns: nothing is cut */
+	CHUNKS = 16,	   /* what cutting is to give */
+	LEAST_PIECE = 512, /* products of a piece, for each element of it */
+	PIECE_CHUNKS = 16, /* its work, in the least work of other chunks */
+	MOST = 56	   /* equations, variables */
+};
+
+/* ---- what may be cut ---- */
+
+struct reads {
+	const loop_kernel *k;
+	bool inside; /* something is made by this kernel, or found by data */
+};
+
+static void on_read(void *arg, const expr *e)
+{
+	struct reads *r = arg;
+	int32_t eqn, comp;
+
+	r->inside |= e->form != NULL && ix_has_fun(e->form);
+	if (e->kind == EX_READ)
+		r->inside |= loop_param(r->k, e->tensor) < 0 ||
+			     loop_maker(r->k, e->tensor, &eqn, &comp);
+}
+
+static bool reads_memory(loop_kernel *k, const loop_eqn *e)
+{
+	struct reads r = {k, false};
+
+	loop_walk(k->a, e->body[0], on_read, &r);
+	return !r.inside;
+}
+
+/* The loops of the sums of eqn, around its statement alone; NULL: others. */
+static loop_node *sums_of(const loop_kernel *k, loop_node *n, int32_t eqn)
+{
+	loop_set walked = 0, reduced = k->eqn[eqn].reduced;
+	loop_node *u = n;
+
+	for (; u->kind == LOOP_FOR && u->n_child == 1; u = u->child[0])
+		walked |= BIT(u->var);
+	if (u->kind == LOOP_STMT && u->eqn == eqn && n != u &&
+		walked == reduced)
+		return n;
+	for (int32_t i = 0; i < n->n_child; i++) {
+		u = sums_of(k, n->child[i], eqn);
+		if (u != NULL)
+			return u;
+	}
+	return NULL;
+}
+
+static int64_t product_of_extents(const loop_kernel *k, loop_set s)
+{
+	int64_t n = 1;
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((s & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
+			return INT64_MAX;
+	return n;
+}
+
+/* Its rows and columns, were it alone; false: tiles cannot do it. */
+static bool is_tiled(contract *c, contract_product *p)
+{
+	loop_kernel *k = c->k;
+
+	c->chain = k->eqn[p->eqn].left;
+	c->block = arena_array(k->a, int64_t, k->n_vars + 1);
+	for (int32_t v = 0; v < k->n_vars; v++)
+		c->block[v] = (c->chain & BIT(v)) != 0 ? k->var[v].extent : 0;
+	if (!contract_classify(c, p))
+		return false;
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if (v != p->i && v != p->j)
+			c->block[v] = 0;
+	return contract_classify(c, p);
+}
+
+/* How long pieces of the sum are; 0: it stays whole. */
+static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
+{
+	contract c = {.k = k, .cut_sum = -1, .number = -1};
+	contract_product p = {.eqn = eqn};
+	loop_set reduced = k->eqn[eqn].reduced;
+	int64_t pieces, n, rest, most, work, lanes;
+
+	if (!is_tiled(&c, &p))
+		return 0;
+	pieces = contract_pieces(&c, &p);
+	if (pieces >= ENOUGH_PIECES)
+		return 0;
+	c.number = k->n_vars; /* as it will be */
+	pieces = contract_pieces(&c, &p);
+	*sum = p.s;
+	n = k->var[p.s].extent;
+	rest = product_of_extents(k, reduced & ~BIT(p.s));
+	work = product_of_extents(k, reduced | k->eqn[eqn].left);
+	if (work == INT64_MAX)
+		return 0;
+	most = contract_ceil(CHUNKS, pieces);
+	work /= k->target.chunk_elems * PIECE_CHUNKS;
+	most = most > work ? work : most;
+	work = n * rest / LEAST_PIECE;
+	most = most > work ? work : most;
+	most = most > n ? n : most;
+	if (most < 2)
+		return 0;
+	lanes = p.lanes;
+	n = contract_ceil(n, most);
+	return n > lanes ? contract_ceil(n, lanes) * lanes : n;
+}
+
+/* ---- the cut ---- */
+
+static int32_t add_variable(loop_kernel *k, int64_t n, const char *name)
+{
+	int32_t m = k->n_vars;
+	loop_var *var = arena_array(k->a, loop_var, m + 2);
+	int64_t *extent = arena_array(k->a, int64_t, m + 2);
+
+	memcpy(var, k->var, (size_t)m * sizeof *var);
+	var[m] = (loop_var){n, AXIS_R, arena_printf(k->a, "%s_piece", name)};
+	for (int32_t v = 0; v <= m; v++)
+		extent[v] = var[v].extent;
+	k->var = var;
+	k->n_vars = m + 1;
+	k->dom = (ix_dom){{m + 1, extent}, 0, NULL};
+	return m;
+}
+
+/* The equation of the pieces; that of the sum adds them up. */
+static int32_t add_part(loop_kernel *k, int32_t eqn, int32_t number)
+{
+	loop_eqn *all = arena_array(k->a, loop_eqn, k->n_eqns + 2), *p, *q;
+	sys_eqn *e = arena_make(k->a, sys_eqn);
+	int64_t numel = k->s->tensor.at[k->eqn[eqn].e->out[0]].numel, elems;
+
+	if (!mul_ok(numel, k->var[number].extent, &elems))
+		env_fail(arena_env(k->a), TN_EINVAL, "ix.overflow", (loc){0},
+			"%s: a sum in pieces is too large", k->name);
+	memcpy(all, k->eqn, (size_t)k->n_eqns * sizeof *all);
+	k->eqn = all;
+	q = &all[eqn];
+	p = &all[k->n_eqns];
+	*p = *q;
+	*e = *q->e;
+	e->label = "part";
+	e->init[0] = NULL;
+	e->out[0] = ir_add_tensor(k->s, "part",
+		dtype_is_int(q->acc[0]) ? k->s->tensor.at[e->out[0]].dtype
+					: q->acc[0],
+		1, &elems);
+	p->e = e;
+	p->pack = p->part = true;
+	p->init[0] = NULL;
+	p->left |= BIT(number);
+	p->at = p->start_at = ix_add(k->s->x, &k->dom, q->at,
+		ix_scale(k->s->x, ix_axis(k->s->x, &k->dom, number), numel));
+	q->body[0] = ex_read(k->s, e->out[0], p->at);
+	q->reduced = BIT(number);
+	return k->n_eqns++;
+}
+
+/* for number { statement } instead of the loops of the sum */
+static void add_up(loop_kernel *k, loop_node *sums, int32_t eqn, int32_t number)
+{
+	loop_node *stmt = loop_node_new(k->a, LOOP_STMT);
+
+	stmt->eqn = eqn;
+	*sums = *loop_node_for(k->a, number, stmt);
+}
+
+/* A phase before the one that there was: for number, left { sums } */
+static void add_phase(loop_kernel *k, const loop_node *sums, int32_t part,
+	int32_t number, int32_t sum, int64_t size)
+{
+	int32_t at = k->n_phases - 1;
+	loop_phase *ph = &k->phase[at];
+	loop_node *n = loop_node_copy(k->a, sums), *u = n;
+	loop_set left = k->eqn[part].left & ~BIT(number);
+	contract c = {.k = k, .phase = at, .number = number,
+		.cut_size = size, .cut_sum = sum};
+
+	while (u->kind != LOOP_STMT)
+		u = u->child[0];
+	u->eqn = part;
+	for (int32_t v = k->n_vars - 1; v >= 0; v--)
+		if ((left & BIT(v)) != 0)
+			n = loop_node_for(k->a, v, n);
+	ph[1] = ph[0];
+	k->n_phases++;
+	*ph = (loop_phase){.n_roots = 1, .n_chunks = 1,
+		.root = arena_array(k->a, loop_node *, 1)};
+	ph->root[0] = loop_node_for(k->a, number, n);
+	loop_link(k);
+	if (!contract_phase(&c))
+		env_fail(arena_env(k->a), TN_EINTERNAL, "loop.cut", (loc){0},
+			"%s: pieces of a sum are no product", k->name);
+}
+
+static loop_node *find_sums(
+	const loop_kernel *k, loop_node *const *root, int32_t n, int32_t eqn)
+{
+	loop_node *u = NULL;
+
+	for (int32_t i = 0; i < n && u == NULL; i++)
+		u = sums_of(k, root[i], eqn);
+	return u;
+}
+
+static bool is_parallel(const loop_kernel *k, loop_set s)
+{
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((s & BIT(v)) != 0 && k->var[v].kind == AXIS_S)
+			return false;
+	return true;
+}
+
+void contract_cut(loop_kernel *k)
+{
+	for (int32_t i = 0, n = k->n_eqns; i < n; i++) {
+		const loop_eqn *e = &k->eqn[i];
+		const loop_phase *ph = &k->phase[k->n_phases - 1];
+		loop_node *sums, *here;
+		int32_t part, number, v;
+		int64_t size;
+		tn_dtype acc;
+
+		if (k->n_phases + 2 > LOOP_MAX_PHASES || k->n_eqns >= MOST ||
+			k->n_vars >= MOST || !contract_is_product(k, e) ||
+			!reads_memory(k, e) || !is_parallel(k, e->left))
+			continue;
+		sums = find_sums(k, k->root, k->n_roots, i);
+		here = find_sums(k, ph->root, ph->n_roots, i);
+		acc = e->acc[0];
+		if (dtype_is_int(acc)) /* wraps alike */
+			k->eqn[i].acc[0] = TN_I32;
+		size = sums != NULL && here != NULL ? piece_of(k, i, &v) : 0;
+		if (size == 0) {
+			k->eqn[i].acc[0] = acc;
+			continue;
+		}
+		number = add_variable(k,
+			contract_ceil(k->var[v].extent, size), k->var[v].name);
+		part = add_part(k, i, number);
+		add_up(k, sums, i, number);
+		add_phase(k, here, part, number, v, size);
+		add_up(k, here, i, number);
+	}
+	loop_link(k);
+}
