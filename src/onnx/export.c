@@ -8,12 +8,13 @@
  * of a row, or with an attribute, that is not in it is refused. Inputs that are
  * bound become initialisers.
  */
-#include "onnx/model.h"
+#include "onnx/export.h"
 #include "onnx/put.h"
 
 #include "file/disk.h"
+#include "interp/interp.h"
 
-enum { OPSET = 20, IR_VERSION = 9, MAX_ATTRS = 6, MAX_FILL = 1 << 20 };
+enum { OPSET = 20, IR_VERSION = 9, MAX_ATTRS = 6, MAX_VALUE = 1 << 20 };
 
 typedef enum place {
 	AS_INT,
@@ -24,6 +25,7 @@ typedef enum place {
 	AS_HI,	   /* the second half */
 	AS_DTYPE,
 	AS_INPUT,  /* ints: one more input */
+	AS_AXES,   /* the same; none of them means all to ONNX */
 	AS_ONLY	   /* no attribute: it must be `otherwise` */
 } place;
 
@@ -50,7 +52,7 @@ typedef struct op_map {
 #define TO(row_, onnx_, at_) {.row = (row_), .onnx = (onnx_), .at = (at_)}
 #define ALWAYS(row_, onnx_, at_, v) {(row_), (onnx_), (at_), true, (v)}
 #define REDUCE                                                               \
-	ALWAYS("keep", "keepdims", AS_INT, 0), TO("axes", "", AS_INPUT)
+	ALWAYS("keep", "keepdims", AS_INT, 0), TO("axes", "", AS_AXES)
 #define AXIS(v) ALWAYS("axis", "axis", AS_INT, v)
 #define ALPHA(v) ALWAYS("alpha", "alpha", AS_REAL, v)
 #define EPSILON ALWAYS("eps", "epsilon", AS_REAL, 1e-5)
@@ -100,7 +102,8 @@ static const op_map table[] = {
 	OPA("softmax", "Softmax", AXIS(-1)),
 	OPA("log_softmax", "LogSoftmax", AXIS(-1)),
 	OPA("concat", "Concat", AXIS(0)),
-	OPA("reshape", "Reshape", TO("shape", "", AS_INPUT)),
+	OPA("reshape", "Reshape", TO("shape", "", AS_INPUT),
+		ALWAYS("", "allowzero", AS_INT, 1)),
 	OPA("broadcast_to", "Expand", TO("shape", "", AS_INPUT)),
 	OPA("tile", "Tile", TO("reps", "", AS_INPUT)),
 	OPA("transpose", "Transpose", TO("perm", "perm", AS_INTS)),
@@ -119,23 +122,25 @@ static const op_map table[] = {
 		WINDOWS),
 	OPA("avg_pool", "AveragePool", TO("kernel", "kernel_shape", AS_WINDOW),
 		WINDOWS),
+	OPA("avg_pool_padded", "AveragePool",
+		TO("kernel", "kernel_shape", AS_WINDOW), WINDOWS,
+		ALWAYS("", "count_include_pad", AS_INT, 1)),
+	OPA("conv_transpose", "ConvTranspose", TO("groups", "group", AS_INT),
+		WINDOWS),
+	OPA("local_response_norm", "LRN", TO("size", "size", AS_INT),
+		ALWAYS("alpha", "alpha", AS_REAL, 1e-4),
+		ALWAYS("beta", "beta", AS_REAL, 0.75),
+		ALWAYS("bias", "bias", AS_REAL, 1)),
+	OP("isinf", "IsInf"), OP("bit_and", "BitwiseAnd"),
+	OP("bit_or", "BitwiseOr"), OP("bit_xor", "BitwiseXor"),
+	OP("bit_not", "BitwiseNot"),
 	OPA("layer_norm", "LayerNormalization", EPSILON,
 		{"k", "", AS_ONLY, false, 1}),
 	OPA("batch_norm_infer", "BatchNormalization", EPSILON),
 	OPA("instance_norm", "InstanceNormalization", EPSILON),
 };
 
-typedef struct exporter {
-	arena *a;
-	const ir_program *p;
-	const char *path;
-	const ir_call *call;
-	str node, graph; /* NodeProto in the making; GraphProto */
-	int32_t n_made;	 /* initialisers of our own */
-	int64_t pads[2 * TN_MAX_RANK];
-} exporter;
-
-static _Noreturn void refuse(
+_Noreturn void export_refuse(
 	const exporter *x, const char *rule, const char *what, const char *name)
 {
 	env_fail(arena_env(x->a), TN_EINVAL, rule, x->call->at,
@@ -143,14 +148,21 @@ static _Noreturn void refuse(
 		name[0] != '\0' ? ": " : "", name);
 }
 
+/* NULL: no single operator takes it. */
 static const op_map *find(const exporter *x)
 {
 	const char *name = ir_row_name(x->call->row);
+	const ir_call *c = x->call;
 
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-		if (!strcmp(table[i].row, name))
-			return &table[i];
-	refuse(x, "export.row", "no operator of ONNX is known for it", "");
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+		const op_map *m = &table[i];
+
+		if (!strcmp(m->row, name) && c->n_results == 1 &&
+			(m->rank == 0 || x->p->value.at[c->arg[0]].type.rank ==
+						 m->rank))
+			return m;
+	}
+	return NULL;
 }
 
 static const char *name_of(const exporter *x, int32_t value)
@@ -175,45 +187,49 @@ static void add_tensor(exporter *x, const char *name, const ir_type *t,
 	put_part(&x->graph, 5, &tensor);
 }
 
-/* A name that no value of a program has: names of .tn have no dot. */
-static const char *add_ints(exporter *x, int32_t n, const int64_t *v)
+/* Names of .tn have no dot. */
+const char *export_const(exporter *x, const ir_type *t, const void *data)
 {
-	const ir_type t = {.dtype = TN_I64, .rank = 1, .shape = {n}};
 	const char *name =
 		arena_printf(x->a, "const.%d", (int)x->n_made++);
 
-	add_tensor(x, name, &t, v);
+	add_tensor(x, name, t, data);
 	return name;
 }
 
-static void add_fill(exporter *x)
+static const char *add_ints(exporter *x, int32_t n, const int64_t *v)
 {
-	const ir_value *v = &x->p->value.at[x->call->result[0]];
-	int64_t n = shape_numel(v->type.shape, v->type.rank);
-	double value = 0;
-	char *data;
+	const ir_type t = {.dtype = TN_I64, .rank = 1, .shape = {n}};
 
-	for (int32_t i = 0; i < x->call->n_attrs; i++) {
-		const ir_attr *a = &x->call->attr[i];
+	return export_const(x, &t, v);
+}
 
-		if (!strcmp(a->name, "value"))
-			value = a->kind == ATTR_INT ? (double)a->i : a->f;
+/* What has no operands is the same always: the interpreter says what. */
+static void add_value(exporter *x)
+{
+	const ir_inst *inst = x->call->inst;
+	void **tensor = arena_array(x->a, void *, inst->n_tensors + 1);
+
+	for (int32_t i = 0; i < inst->n_tensors; i++) {
+		const ir_type *t = &inst->tensor[i].type;
+		int64_t n = shape_numel(t->shape, t->rank);
+
+		if (n > MAX_VALUE)
+			export_refuse(x, "export.size",
+				"more than 2^20 elements", "");
+		tensor[i] = arena_alloc(
+			x->a, (size_t)n + 1, dtype_size(t->dtype));
 	}
-	if (n > MAX_FILL)
-		refuse(x, "export.size", "more than 2^20 elements", "");
-	data = arena_alloc(x->a, (size_t)n + 1, dtype_size(v->type.dtype));
-	for (int64_t i = 0; i < n; i++) {
-		if (dtype_is_float(v->type.dtype))
-			dtype_store_f64(v->type.dtype, data, i, value);
-		else
-			dtype_store_i64(v->type.dtype, data, i, (int64_t)value);
-	}
-	add_tensor(x, v->name, &v->type, data);
+	interp_inst(arena_env(x->a), inst, tensor);
+	for (int32_t i = 0; i < inst->n_results; i++)
+		add_tensor(x, name_of(x, x->call->result[i]),
+			&inst->tensor[inst->result[i]].type,
+			tensor[inst->result[i]]);
 }
 
 /* ---- attributes ---- */
 
-static void attr_int(exporter *x, const char *name, int64_t v)
+void export_attr_int(exporter *x, const char *name, int64_t v)
 {
 	str a = str_new(x->a);
 
@@ -223,7 +239,7 @@ static void attr_int(exporter *x, const char *name, int64_t v)
 	put_part(&x->node, 5, &a);
 }
 
-static void attr_ints(
+void export_attr_ints(
 	exporter *x, const char *name, int32_t n, const int64_t *v)
 {
 	str a = str_new(x->a);
@@ -235,7 +251,7 @@ static void attr_ints(
 	put_part(&x->node, 5, &a);
 }
 
-static void attr_real(exporter *x, const char *name, double v)
+void export_attr_real(exporter *x, const char *name, double v)
 {
 	str a = str_new(x->a);
 
@@ -252,14 +268,14 @@ static int32_t ints_of(const exporter *x, const attr_map *m, const ir_attr *a,
 	int32_t k = n > 0 ? n : 1;
 
 	if (n > TN_MAX_RANK || n < 0)
-		refuse(x, "export.attr", "no axes for it", m->row);
+		export_refuse(x, "export.attr", "no axes for it", m->row);
 	if (a == NULL || a->kind == ATTR_INT) {
 		for (int32_t i = 0; i < k; i++)
 			out[i] = a != NULL ? a->i : (int64_t)m->otherwise;
 		return k;
 	}
 	if (a->kind != ATTR_INTS || a->n > TN_MAX_RANK || (n > 0 && a->n != n))
-		refuse(x, "export.attr", "not one integer for each axis",
+		export_refuse(x, "export.attr", "not one integer for each axis",
 			a->name);
 	for (int32_t i = 0; i < a->n; i++)
 		out[i] = a->ints[i];
@@ -268,7 +284,19 @@ static int32_t ints_of(const exporter *x, const attr_map *m, const ir_attr *a,
 
 static int32_t n_windows(const exporter *x)
 {
-	return x->p->value.at[x->call->arg[0]].type.rank - 2;
+	int32_t n = x->p->value.at[x->call->arg[0]].type.rank - 2;
+
+	if (n < 1)
+		export_refuse(x, "export.row", "ONNX has windows only where "
+					       "there are axes for them", "");
+	for (int32_t i = 0; i < x->call->n_args; i++) {
+		const ir_type *t = &x->p->value.at[x->call->arg[i]].type;
+
+		if (shape_numel(t->shape, t->rank) == 0)
+			export_refuse(x, "export.row",
+				"ONNX has no windows without elements", "");
+	}
+	return n;
 }
 
 static void add_attr(exporter *x, const attr_map *m, const ir_attr *a)
@@ -279,19 +307,23 @@ static void add_attr(exporter *x, const attr_map *m, const ir_attr *a)
 	switch (m->at) {
 	case AS_INT:
 		ints_of(x, m, a, 0, v);
-		attr_int(x, m->onnx, v[0]);
+		export_attr_int(x, m->onnx, v[0]);
 		return;
 	case AS_REAL:
-		attr_real(x, m->onnx, a == NULL ? m->otherwise
+		export_attr_real(x, m->onnx, a == NULL ? m->otherwise
 			: a->kind == ATTR_INT ? (double)a->i : a->f);
 		return;
 	case AS_INTS:
 		n = ints_of(x, m, a, 0, v);
-		attr_ints(x, m->onnx, n, v);
+		export_attr_ints(x, m->onnx, n, v);
 		return;
 	case AS_WINDOW:
 		n = ints_of(x, m, a, n_windows(x), v);
-		attr_ints(x, m->onnx, n, v);
+		for (int32_t i = 0; i < n; i++)
+			if (v[i] < 1)
+				export_refuse(x, "export.attr",
+					"no number from 1", m->row);
+		export_attr_ints(x, m->onnx, n, v);
 		return;
 	case AS_LO:
 		n = ints_of(x, m, a, n_windows(x), v);
@@ -300,25 +332,29 @@ static void add_attr(exporter *x, const attr_map *m, const ir_attr *a)
 	case AS_HI:
 		n = ints_of(x, m, a, n_windows(x), v);
 		memcpy(x->pads + n, v, (size_t)n * sizeof *v);
-		attr_ints(x, m->onnx, 2 * n, x->pads);
+		export_attr_ints(x, m->onnx, 2 * n, x->pads);
 		return;
 	case AS_DTYPE:
-		attr_int(x, m->onnx, onnx_dtype_elem(a->dtype));
+		export_attr_int(x, m->onnx, onnx_dtype_elem(a->dtype));
 		return;
 	case AS_INPUT:
+	case AS_AXES:
 		n = ints_of(x, m, a, 0, v);
+		if (n == 0 && m->at == AS_AXES)
+			export_refuse(x, "export.attr", "no axes are all axes "
+				"in ONNX", a->name);
 		put_text(&x->node, 1, add_ints(x, n, v));
 		return;
 	case AS_ONLY:
 		ints_of(x, m, a, 0, v);
 		if (v[0] != (int64_t)m->otherwise)
-			refuse(x, "export.attr", "ONNX has this value only "
+			export_refuse(x, "export.attr", "ONNX has this value only "
 						 "as its default", a->name);
 		return;
 	}
 }
 
-static const ir_attr *given(const exporter *x, const char *name)
+const ir_attr *export_attr(const exporter *x, const char *name)
 {
 	for (int32_t i = 0; i < x->call->n_attrs; i++)
 		if (!strcmp(x->call->attr[i].name, name))
@@ -335,7 +371,7 @@ static void check_attrs(const exporter *x, const op_map *m)
 			known = known ||
 				!strcmp(m->attr[k].row, x->call->attr[i].name);
 		if (!known)
-			refuse(x, "export.attr", "the operator of ONNX has "
+			export_refuse(x, "export.attr", "the operator of ONNX has "
 				"nothing for it", x->call->attr[i].name);
 	}
 }
@@ -348,24 +384,29 @@ static void add_call(exporter *x)
 	const op_map *m;
 
 	if (c->view >= 0)
-		refuse(x, "export.row", "a program that writes to its values "
+		export_refuse(x, "export.row", "a program that writes to its values "
 					"is no graph", "");
-	if (!strcmp(ir_row_name(c->row), "fill")) {
-		add_fill(x);
+	if (c->n_args == 0) {
+		add_value(x);
 		return;
 	}
 	m = find(x);
-	if (c->n_results != 1 || (m->rank > 0 &&
-		x->p->value.at[c->arg[0]].type.rank != m->rank))
-		refuse(x, "export.row", "the operator of ONNX takes other "
-					"numbers of axes", "");
+	if (m == NULL) {
+		const char *text = export_text_of(x);
+
+		if (text == NULL)
+			export_refuse(x, "export.row",
+				"no operator of ONNX is known for it", "");
+		export_run_text(x, text);
+		return;
+	}
 	check_attrs(x, m);
 	x->node = str_new(x->a);
 	for (int32_t i = 0; i < c->n_args; i++)
 		put_text(&x->node, 1, name_of(x, c->arg[
 			m->turned ? c->n_args - 1 - i : i]));
 	for (int32_t i = 0; i < MAX_ATTRS && m->attr[i].row != NULL; i++) {
-		const ir_attr *a = given(x, m->attr[i].row);
+		const ir_attr *a = export_attr(x, m->attr[i].row);
 
 		if (a != NULL || m->attr[i].always)
 			add_attr(x, &m->attr[i], a);

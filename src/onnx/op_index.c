@@ -72,8 +72,9 @@ static int32_t wrap_tuples(node *d, int32_t ids, int32_t x, int32_t first)
 void onnx_gather_nd(node *d)
 {
 	int32_t x = on_in(d, 0), ids = on_in(d, 1), last;
+	int32_t rank = on_rank_of(d, x);
 	int64_t n_batch = on_bound(d, "batch_dims", on_int(d, "batch_dims", 0),
-		0, on_rank_of(d, x) - 1);
+		0, rank > 0 ? rank - 1 : 0);
 	list shape;
 
 	ids = wrap_tuples(d, ids, x, (int32_t)n_batch);

@@ -1,0 +1,37 @@
+/*
+ * export.h: private to onnx/: a model in the making, and calls of rows that are
+ * several operators of ONNX, as text (export_text.c).
+ *
+ *     {"silu", "Sigmoid 0 > t; Mul 0 t > o"}
+ */
+#ifndef ONNX_EXPORT_H
+#define ONNX_EXPORT_H
+
+#include "onnx/model.h"
+
+typedef struct exporter {
+	arena *a;
+	const ir_program *p;
+	const char *path;
+	const ir_call *call; /* the one being written */
+	str node, graph; /* NodeProto in the making; GraphProto */
+	int32_t n_made;	 /* initialisers of our own */
+	int64_t pads[2 * TN_MAX_RANK];
+} exporter;
+
+_Noreturn void export_refuse(const exporter *x, const char *rule,
+	const char *what, const char *name);
+/* The attribute of the call, or NULL. */
+const ir_attr *export_attr(const exporter *x, const char *name);
+/* An initialiser; its name is one that no value of a program has. */
+const char *export_const(exporter *x, const ir_type *t, const void *data);
+void export_attr_int(exporter *x, const char *name, int64_t v);
+void export_attr_ints(
+	exporter *x, const char *name, int32_t n, const int64_t *v);
+void export_attr_real(exporter *x, const char *name, double v);
+
+/* The text of the call's row that fits the call; NULL: there is none. */
+const char *export_text_of(const exporter *x);
+void export_run_text(exporter *x, const char *text);
+
+#endif
