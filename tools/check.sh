@@ -145,7 +145,11 @@ if command -v valgrind >/dev/null; then
 			--leak-check=full --error-exitcode=2 build/tenon train \
 			--text README.md --layers 1 --heads 2 --width 16 \
 			--context 16 --batch 2 --steps 3 --every 2 --sample 4 \
-			--out "$d/model" --report "$d/report.html"
+			--vocab 260 --out "$d/model" \
+			--report "$d/report.html" &&
+			TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
+			--error-exitcode=2 build/tenon generate \
+			--model "$d/model" --tokens 20 >/dev/null
 		code=$?
 		rm -rf "$d"
 		exit $code'

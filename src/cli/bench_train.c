@@ -276,6 +276,7 @@ static bool one(const char *name, job *j, const measured *lib, bool json)
 		warm = apart(train, j);
 	cli_progress("%s", "");
 	bench_remove(dir);
+	j->cache = NULL;
 	if (warm.is_good)
 		say(name, &j->k, &cold, &warm, lib, json);
 	return warm.is_good;

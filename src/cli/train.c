@@ -207,11 +207,16 @@ static int diverged(run *r, double loss)
 
 /* ---- what is said ---- */
 
-double train_rate(const run *r)
+static double rate_of(const run *r, double steps, double seconds)
 {
 	double tokens = (double)(r->k.accumulate * r->k.batch * r->k.context);
 
-	return r->busy > 0 ? tokens * r->timed / r->busy : 0;
+	return seconds > 0 ? tokens * steps / seconds : 0;
+}
+
+double train_rate(const run *r)
+{
+	return rate_of(r, r->timed, r->busy);
 }
 
 static void bar(const run *r, double loss)
@@ -266,7 +271,7 @@ static void keep_step(run *r, double loss, double valid)
 {
 	if (r->told != NULL)
 		r->told[r->n_told++] = (struct told){r->s.step, loss, valid,
-			r->timed > 0 ? train_rate(r) : 0};
+			rate_of(r, 1, r->last)};
 }
 
 /* valid: NAN when it was not looked at */
@@ -317,7 +322,7 @@ static char *show(const run *r, const train_token *token, size_t n)
 		}
 	}
 	if (text != NULL)
-		n_text += train_utf8_end(&u, "?", text + n_text);
+		(void)train_utf8_end(&u, "?", text + n_text);
 	return text;
 }
 
@@ -393,7 +398,8 @@ static int go(run *r)
 		if (!ok(r))
 			return CLI_FAILED;
 		if (r->s.step > first + 1) { /* the first one compiles */
-			r->busy += cli_now() - began;
+			r->last = cli_now() - began;
+			r->busy += r->last;
 			r->timed++;
 		}
 		if (look && isfinite(loss)) {

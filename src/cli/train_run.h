@@ -32,6 +32,7 @@ typedef struct run {
 	bool json;
 	char saved[PATH_ROOM]; /* the newest checkpoint; "": none */
 	double busy, timed;    /* seconds in steps, of so many steps */
+	double last;	       /* of the last one; 0: it compiled */
 	const char *report, *trace; /* files to write at the end; or NULL */
 	struct told *told; /* (n_told) what each step said, for the report */
 	size_t n_told;

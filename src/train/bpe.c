@@ -59,19 +59,19 @@ static size_t spread(uint64_t key)
 	return (size_t)(key ^ key >> 29);
 }
 
-/* The place of a key: one with its value, or an empty one (-1). */
+/* The place of a key: one with its value, or an empty one. */
 static size_t find(const struct bpe_entry *at, size_t mask, uint32_t key)
 {
 	size_t i = spread(key) & mask;
 
-	while (at[i].value >= 0 && at[i].key != key)
+	while (at[i].value > 0 && at[i].key != key)
 		i = (i + 1) & mask;
 	return i;
 }
 
 static int64_t get(const bpe_map *m, uint32_t key)
 {
-	return m->n == 0 ? -1 : m->at[find(m->at, m->mask, key)].value;
+	return m->n == 0 ? -1 : m->at[find(m->at, m->mask, key)].value - 1;
 }
 
 /* The key is new. False: no memory. */
@@ -81,20 +81,18 @@ static bool put(bpe_map *m, uint32_t key, int64_t value)
 
 	if (2 * (m->n + 1) > size) {
 		size_t more = size == 0 ? 1024 : 2 * size;
-		struct bpe_entry *at = malloc(more * sizeof *at);
+		struct bpe_entry *at = calloc(more, sizeof *at);
 
 		if (at == NULL)
 			return false;
-		for (size_t i = 0; i < more; i++)
-			at[i].value = -1;
 		for (size_t i = 0; i < size; i++)
-			if (m->at[i].value >= 0)
+			if (m->at[i].value > 0)
 				at[find(at, more - 1, m->at[i].key)] = m->at[i];
 		free(m->at);
 		m->at = at;
 		m->mask = more - 1;
 	}
-	m->at[find(m->at, m->mask, key)] = (struct bpe_entry){key, value};
+	m->at[find(m->at, m->mask, key)] = (struct bpe_entry){key, value + 1};
 	m->n++;
 	return true;
 }

@@ -15,7 +15,7 @@ enum {
 typedef struct bpe_map {
 	struct bpe_entry {
 		uint32_t key;
-		int64_t value; /* -1: an empty place */
+		int64_t value; /* and 1 more; 0: an empty place */
 	} *at;		       /* mask + 1, a power of two */
 	size_t mask, n;
 } bpe_map;

@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,18 +29,9 @@
 enum { MOST = 2 << 20 }; /* bytes of a file */
 
 static tn_status wrong(
-	tn_context *c, const char *path, int32_t line, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-static tn_status wrong(
-	tn_context *c, const char *path, int32_t line, const char *fmt, ...)
+	tn_context *c, const char *path, int32_t line, const char *what)
 {
-	char text[160];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	return tn_at_fail(path, line, c, TN_EINVAL, "train.vocab", "%s", text);
+	return tn_at_fail(path, line, c, TN_EINVAL, "train.vocab", "%s", what);
 }
 
 /* ---- reading ---- */
@@ -174,7 +164,7 @@ tn_status train_bpe_read(train_bpe **out, tn_context *c, const char *path)
 		return TN_OK;
 	}
 	train_bpe_free(b);
-	return wrong(c, path, r.line, "%s", bad);
+	return wrong(c, path, r.line, bad);
 }
 
 /* ---- writing ---- */

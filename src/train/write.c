@@ -100,42 +100,59 @@ static tn_status scores(const train_gpt *g, const train_token *text, size_t n,
 	return s;
 }
 
+/* Memory of a text that is written. */
+typedef struct desk {
+	int64_t *ids; /* (context) */
+	float *score; /* (vocab); uncached: (context, vocab) */
+	chance *all;  /* (vocab) */
+} desk;
+
+static tn_status go_on(const train_gpt *g, const train_choice *how,
+	const desk *w, train_token *text, size_t n_text, size_t n,
+	void (*say)(void *arg, train_token token), void *arg)
+{
+	train_decode *d = NULL;
+	tn_status s = how->uncached ? TN_OK : train_decode_new(&d, g);
+
+	for (size_t i = n_text; i < n_text + n && s >= 0; i++) {
+		double u;
+
+		s = how->uncached
+			? scores(g, text, i, w->ids, w->score)
+			: train_decode_scores(d, text, i, w->score);
+		if (s < 0)
+			break;
+		tn_fill_random(
+			TN_F64, &u, 1, how->seed + (i - n_text), 0, 0);
+		text[i] = choose(
+			how, w->score, g->k.vocab, w->all, 0.5 * u + 0.5);
+		if (say != NULL)
+			say(arg, text[i]);
+	}
+	train_decode_free(d);
+	return s;
+}
+
 tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 	train_token *text, size_t n_text, size_t n,
 	void (*say)(void *arg, train_token token), void *arg)
 {
-	tn_context *c = tn_params_context(g->p);
 	size_t t = (size_t)g->k.context, v = (size_t)g->k.vocab;
-	int64_t *ids = malloc(t * sizeof *ids);
-	float *score = malloc((how->uncached ? t : 1) * v * sizeof *score);
-	chance *all = malloc(v * sizeof *all);
 	bool training = tn_params_training(g->p);
-	train_decode *d = NULL;
-	tn_status s = TN_OK;
+	desk w = {malloc(t * sizeof *w.ids),
+		malloc((how->uncached ? t : 1) * v * sizeof *w.score),
+		malloc(v * sizeof *w.all)};
+	tn_status s;
 
-	if (ids == NULL || score == NULL || all == NULL)
-		s = tn_fail(c, TN_ENOMEM, "train.memory", "no memory");
-	else if (!how->uncached)
-		s = train_decode_new(&d, g);
 	tn_params_set_training(g->p, false);
-	for (size_t i = 0; i < n && s >= 0; i++) {
-		double u;
-
-		s = how->uncached
-			? scores(g, text, n_text + i, ids, score)
-			: train_decode_scores(d, text, n_text + i, score);
-		tn_fill_random(TN_F64, &u, 1, how->seed + i, 0, 0);
-		if (s >= 0) {
-			text[n_text + i] = choose(how, score, g->k.vocab,
-				all, 0.5 * u + 0.5);
-			if (say != NULL)
-				say(arg, text[n_text + i]);
-		}
-	}
+	if (w.ids != NULL && w.score != NULL && w.all != NULL)
+		s = go_on(g, how, &w, text, n_text, n, say, arg);
+	else
+		s = tn_fail(tn_params_context(g->p), TN_ENOMEM, "train.memory",
+			"no memory");
 	tn_params_set_training(g->p, training);
-	train_decode_free(d);
-	free(ids);
-	free(score);
-	free(all);
+	free(w.ids);
+	free(w.score);
+	free(w.all);
 	return s;
 }
