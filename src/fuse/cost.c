@@ -15,6 +15,10 @@
 enum {
 	SPLIT_PAR = 64,
 	LANES = 16,	     /* of a tile */
+	BLOCKS = 8,	     /* that loops around several products leave */
+	/* an element is copied as fast as so many rows are added up with it */
+	COPY_PLAIN = 4,
+	COPY_WINDOW = 12,
 	TILE_STATEMENTS = 60 /* what a kernel in tiles has room for, */
 };
 
@@ -399,6 +403,77 @@ static bool lanes_left(const cost *c, int32_t m)
 	return true;
 }
 
+/* Is the digit one of rows or of columns: do not all reads walk it? */
+static bool is_of_one(const eqn_unit *u, const eqn_digit *d)
+{
+	for (int32_t i = 0; i < u->n_reads; i++)
+		if (!form_uses(u->read[i].at, d))
+			return true;
+	return false;
+}
+
+/* One product, and all else on its elements: the schedule blocks it freely. */
+static bool is_block(const cost *c, int32_t m)
+{
+	const part_member *p = &c->s->m.at[m];
+
+	if (c->f->t->contract_tile <= 1) /* there are no blocks */
+		return true;
+	for (int32_t i = 0; i < c->s->n; i++)
+		if (i != m && c->s->m.at[i].u->contraction)
+			return false;
+	for (int32_t k = 0; k < p->digit.n; k++)
+		if (part_is_left(p->u, &p->digit.at[k].d) &&
+			class_of(c->s, m, k) < 0)
+			return false;
+	return true;
+}
+
+/*
+ * A factor that loops around everything do not walk is copied again for each
+ * block of them, and a copy serves the rows of a block only: those of these
+ * loops, as many as are run as one and leave chunks (fewer where they are
+ * blocked both ways), times what else the factor does not walk. The work of
+ * the copies, over that of the sums.
+ */
+static double copies_again(const cost *c, int32_t m)
+{
+	const part_member *p = &c->s->m.at[m];
+	const eqn_unit *u = p->u;
+	double most = 0;
+
+	for (int32_t i = 0; i < u->n_reads && !is_block(c, m); i++) {
+		const eqn_read *r = &u->read[i];
+		double around = 1, rows = 1, inner = 1, outer = 1, batch = 1;
+		double tile, most_rows, copy;
+		int32_t sums = 0;
+
+		for (int32_t k = 0; k < p->digit.n; k++) {
+			const eqn_digit *d = &p->digit.at[k].d;
+			bool shared = class_of(c->s, m, k) >= 0;
+			bool used = form_uses(r->at, d);
+			double n = (double)(d->hi / d->lo);
+
+			if (!part_is_left(u, d))
+				sums += used;
+			else if (!is_of_one(u, d))
+				batch *= shared ? n : 1;
+			else if (used)
+				*(shared ? &outer : &inner) *= n;
+			else
+				*(shared ? &around : &rows) *= n;
+		}
+		if (around <= 1 || inner * outer <= 1)
+			continue;
+		tile = outer > 1 ? c->tile / 4 : c->tile;
+		most_rows = around * min_of(1, batch / BLOCKS);
+		rows *= min_of(tile, most_rows > 1 ? most_rows : 1);
+		copy = (sums > 1 ? COPY_WINDOW : COPY_PLAIN) / rows;
+		most = copy > most ? copy : most;
+	}
+	return most;
+}
+
 static double arithmetic(const cost *c)
 {
 	double plain = 0, contracted = 0, untiled = 0;
@@ -412,7 +487,7 @@ static double arithmetic(const cost *c)
 			bool tiled = tiles && lanes_left(c, m);
 
 			*(tiled || !is_wide(u) ? &contracted : &untiled) +=
-				2 * volume;
+				2 * volume * (1 + copies_again(c, m));
 			flops = flops > 2 ? flops - 2 : 0;
 		}
 		plain += volume * flops;

@@ -105,8 +105,8 @@ static bool stays_one(const struct join *w, const loop_eqn *e)
 }
 
 /*
- * A plain statement with a window: of one axis its reads are vectors, of both
- * elements one by one. Unless rows are shorter than a vector anyway.
+ * A statement with a window of its own: of one axis its reads are vectors, of
+ * both elements one by one. Unless rows are shorter than a vector anyway.
  */
 static bool tears(struct join *w, const loop_eqn *e)
 {
@@ -200,9 +200,10 @@ void contract_join(loop_kernel *k)
 			k->eqn[i].scan_var == w.x ||
 			!stays_one(&w, &k->eqn[i]))
 			return;
-		any |= helps(&w, &k->eqn[i]);
-		torn |= !contract_is_product(k, &k->eqn[i]) &&
-			tears(&w, &k->eqn[i]);
+		if (helps(&w, &k->eqn[i]))
+			any = true;
+		else
+			torn |= tears(&w, &k->eqn[i]);
 	}
 	if (!any || torn)
 		return;
