@@ -911,6 +911,7 @@ TN_API tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 
 #include "tenon_ops.h"
 #include "tenon_nn.h"
+#include "tenon_shard.h"
 
 /* ---- elements ---------------------------------------------------------- */
 

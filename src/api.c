@@ -2,7 +2,7 @@
  * api.c: contexts and what needs nothing else. Every call that can fail runs
  * inside env_run: what a pass throws ends here, as a status and a diagnosis.
  */
-#include "api.h"
+#include "api_shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +78,7 @@ void tn_context_free(tn_context *c)
 	if (c == NULL)
 		return;
 	m = c->o.memory;
+	api_shard_close(c);
 	arena_free(c->a);
 	env_free(c->e);
 	if (m.resize != NULL)

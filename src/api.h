@@ -23,6 +23,7 @@ struct tn_context {
 	bool poison;	       /* the same */
 	enum tensor_rule dropped; /* the same */
 	struct api_profile *profile; /* NULL: not asked for */
+	struct api_shard *shard;     /* NULL: it is a process of its own */
 	struct host *hosts;    /* functions in C that were called */
 };
 

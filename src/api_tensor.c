@@ -5,7 +5,7 @@
  */
 #include "api_tensor.h"
 
-#include "api.h"
+#include "api_shard.h"
 #include "interp/interp.h"
 
 #include <math.h>
@@ -26,6 +26,7 @@ static tn_tensor *outer(tensor *x)
 typedef struct compiled {
 	ir_program *ir;	 /* interpreted */
 	plan_exec *exec; /* or compiled */
+	api_parted *parted; /* or the part of one of several processes */
 	int64_t n_copies, copied_bytes; /* in each run, because of writes */
 } compiled;
 
@@ -47,7 +48,8 @@ static void count_copies(compiled *r, const plan *p)
 	}
 }
 
-static void *compile_recorded(void *arg, arena *a, ir_program *p)
+static void *compile_recorded(
+	void *arg, arena *a, ir_program *p, tensor_placing *w)
 {
 	tn_context *c = arg;
 	compiled *r = arena_make(a, compiled);
@@ -59,7 +61,9 @@ static void *compile_recorded(void *arg, arena *a, ir_program *p)
 		p->value.at[i].at = (loc){0};
 	if (c->o.verify)
 		ir_program_verify(p);
-	if (c->o.interp)
+	if (w != NULL)
+		r->parted = api_shard_compile(c, a, p, w);
+	if (r->parted != NULL || c->o.interp)
 		return r;
 	o = api_compile_options(c);
 	m = compile_new(a, p, &o);
@@ -79,7 +83,9 @@ static void run_recorded(void *arg, void *made, const void *const *in,
 	compiled *r = made;
 	double start = compile_clock_ms();
 
-	if (r->exec != NULL)
+	if (r->parted != NULL)
+		api_shard_run(c, r->parted, in, out);
+	else if (r->exec != NULL)
 		plan_exec_run(r->exec, in, out);
 	else
 		interp_run(c->e, r->ir, in, out);
@@ -99,7 +105,8 @@ static int64_t next_key(void *arg)
 
 tensors *api_tensors(tn_context *c)
 {
-	tensor_backend b = {c, compile_recorded, run_recorded, next_key};
+	tensor_backend b = {c, compile_recorded, run_recorded, next_key,
+		api_shard_bytes, api_shard_move};
 
 	if (c->t == NULL) {
 		c->t = tensors_new(c->a, &b);

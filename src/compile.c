@@ -118,6 +118,17 @@ compilation *compile_new(
 	return c;
 }
 
+compilation *compile_new_system(
+	arena *a, ir_system *s, const compile_options *o)
+{
+	compilation *c = compile_new(a, NULL, o);
+
+	c->x = s->x;
+	c->system = s;
+	c->n_done = 1; /* lowered */
+	return c;
+}
+
 static void log_pass(const compilation *c, int32_t i)
 {
 	str s;

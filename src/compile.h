@@ -48,6 +48,10 @@ compile_options compile_options_default(int32_t vector_bytes);
 compilation *compile_new(
 	arena *a, ir_program *program, const compile_options *o);
 
+/* The same for equations that are there already, in s's arena or above. */
+compilation *compile_new_system(
+	arena *a, ir_system *s, const compile_options *o);
+
 /* Runs the passes that are missing for a level; what is there is kept. */
 void compile_to(compilation *c, tn_level level);
 

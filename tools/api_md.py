@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-HEADERS = ["tenon.h", "tenon_train.h", "tenon_nn.h"]
+HEADERS = ["tenon.h", "tenon_train.h", "tenon_nn.h", "tenon_shard.h"]
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 SECTION = re.compile(r"^/\* -{4} (.*?) -+ \*/$")
 

@@ -487,6 +487,7 @@ typedef struct ir_value {
 	int32_t result; /* which result of the call */
 	bool is_param;	/* input whose memory ends with its newest version */
 	int32_t next_version; /* made by a write; -1: none */
+	bool apart; /* is never one with a value that is equal */
 	loc at;
 } ir_value;
 

@@ -153,6 +153,13 @@ static bool is_output(const leq *c, int32_t t)
 	return false;
 }
 
+static bool is_apart(const leq *c, int32_t t)
+{
+	int32_t v = value_of(c, t);
+
+	return v >= 0 && c->w->p->value.at[v].apart;
+}
+
 /* The row-major number of the left axes. */
 static const ix_form *flat_place(lower *w, const sys_eqn *e)
 {
@@ -193,10 +200,12 @@ static void add(leq *c, sys_eqn *e)
 	str key = {0};
 	int64_t found;
 
-	if (is_copy(c, e)) {
+	if (!is_apart(c, c->q->out[0]) && is_copy(c, e)) {
 		c->tensor[c->q->out[0]] = e->body[0]->tensor;
 		return;
 	}
+	for (int32_t k = 0; k < e->n_out; k++)
+		keeps = keeps && !is_apart(c, c->q->out[k]);
 	if (keeps) {
 		key = structure(c, e);
 		found = map_get(c->w->merged, key.at, key.n, -1);

@@ -14,6 +14,8 @@ typedef struct place_part {
 bool layout_uses(const shard_layout *l, int32_t mesh_axis);
 /* the tag of the axis of the mesh; -1 */
 int32_t layout_find(const shard_layout *l, int32_t mesh_axis);
+/* the same run in the same blocks by the same axis of the mesh */
+bool layout_same_cut(const shard_tag *a, const shard_tag *b);
 /* adds t where no other tag cuts the same run; false: one does */
 bool layout_add(shard_layout *l, shard_tag t);
 /* the first cut of the run that tag i is within */
@@ -37,6 +39,9 @@ shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read);
 
 /* are all cuts of a in b too? */
 bool layout_holds(const shard_layout *a, const shard_layout *b);
+
+/* writes.c: elementwise equations become part of the writes that read them */
+void writes_inline(shard_plan *p);
 
 /* ---- localise.c, local_eqn.c ---- */
 

@@ -22,9 +22,17 @@
 
 bool layout_holds(const shard_layout *a, const shard_layout *b)
 {
-	shard_layout c = shard_common(a, b);
+	for (int32_t i = 0; i < a->n; i++) {
+		bool found = false;
 
-	return c.n == a->n;
+		for (int32_t k = 0; k < b->n; k++)
+			found |= layout_same_cut(&a->tag[i], &b->tag[k]) &&
+				(a->tag[i].within < 0) ==
+					(b->tag[k].within < 0);
+		if (!found)
+			return false;
+	}
+	return true;
 }
 
 shard_array *locals_array(locals *b, int32_t array)
@@ -158,8 +166,8 @@ static int32_t moved_to(locals *b, int32_t from, const shard_layout *l,
 
 /* ---- what there is of a tensor ---- */
 
-static int32_t found_array(
-	locals *b, int32_t tensor, const shard_layout *needs)
+static int32_t found_array(locals *b, int32_t tensor,
+	const shard_layout *needs, bool exactly)
 {
 	int32_t best = -1;
 
@@ -168,6 +176,7 @@ static int32_t found_array(
 
 		if (y->tensor == tensor && !y->is_parts &&
 			layout_holds(&y->layout, needs) &&
+			(!exactly || layout_holds(needs, &y->layout)) &&
 			(best < 0 || y->phase < locals_array(b, best)->phase))
 			best = i;
 	}
@@ -201,7 +210,9 @@ static int32_t kept_array(locals *b, int32_t tensor)
 int32_t locals_source(locals *b, int32_t eqn, int32_t tensor)
 {
 	shard_layout needs = shard_needs(b->p, eqn, tensor);
-	int32_t from = found_array(b, tensor, &needs);
+	/* what each owns is told by the array itself */
+	int32_t from = found_array(
+		b, tensor, &needs, b->p->eqn[eqn].masked == tensor);
 
 	if (from >= 0)
 		return from;
@@ -424,7 +435,8 @@ shard_program *shard_localise(
 		if (!s->tensor.at[t].is_input && s->tensor.at[t].eqn < 0)
 			(void)output_array(b, t);
 	for (int32_t i = 0; i < s->eqn.n; i++)
-		add_eqn(b, i);
+		if (!p->eqn[i].dead)
+			add_eqn(b, i);
 	out->output = arena_array(a, int32_t, s->output.n + 1);
 	for (int32_t i = 0; i < s->output.n; i++) {
 		out->output[i] = -1;
@@ -473,6 +485,7 @@ void shard_program_print(str *out, const shard_program *p)
 		for (int32_t k = 0; k < q->s->eqn.n; k++) {
 			str_add(out, "  ");
 			ir_eqn_print(out, q->s, &q->s->eqn.at[k]);
+			str_add(out, "\n");
 		}
 	}
 }

@@ -279,6 +279,10 @@ bool place_add(shard_place *q, const shard_mesh *m, int32_t n,
 			return false;
 		if (values / t->block + (values % t->block != 0) > t->count)
 			return false;
+		/* a digit of the axis is one of the element number, too */
+		if (t->within < 0 &&
+			u->e.axis[part[i].axis].extent % t->hi != 0)
+			return false;
 		/* pieces of one run are apart from each other */
 		if (!layout_add(&trial, *t))
 			return false;

@@ -39,10 +39,15 @@ shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m)
 		shard_place *q = &p->eqn[i];
 
 		q->unit = eqn_unit_new(p->graph, &s->eqn.at[i], i);
+		q->masked = -1;
+	}
+	writes_inline(p);
+	for (int32_t i = 0; i < s->eqn.n; i++) {
+		shard_place *q = &p->eqn[i];
+
 		q->axis = arena_array(a, shard_layout, q->unit->e.n_axes + 1);
 		for (int32_t k = 0; k < q->unit->e.n_axes; k++)
 			q->axis[k] = shard_replicated(q->unit->box.extent[k]);
-		q->masked = -1;
 	}
 	for (int32_t i = 0; i < s->tensor.n; i++) {
 		p->tensor[i].have = shard_replicated(s->tensor.at[i].numel);
@@ -176,7 +181,7 @@ static bool take_reads(shard_plan *p, shard_place *q, bool data)
 	return changed;
 }
 
-static bool same_tag(const shard_tag *a, const shard_tag *b)
+bool layout_same_cut(const shard_tag *a, const shard_tag *b)
 {
 	return a->mesh == b->mesh && a->mult == b->mult &&
 		a->count == b->count && a->lo == b->lo && a->hi == b->hi &&
@@ -203,7 +208,8 @@ static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
 
 			g.within = layout_find(&t->have, outer->mesh);
 			if (g.within < 0 ||
-				!same_tag(outer, &t->have.tag[g.within]))
+				!layout_same_cut(
+					outer, &t->have.tag[g.within]))
 				continue;
 		}
 		changed |= layout_add(&t->have, g);
@@ -312,9 +318,11 @@ void shard_propagate(shard_plan *p)
 	while (changed) {
 		changed = false;
 		for (int32_t i = 0; i < p->s->eqn.n; i++)
-			changed |= forwards(p, i);
+			if (!p->eqn[i].dead)
+				changed |= forwards(p, i);
 		for (int32_t i = p->s->eqn.n - 1; i >= 0; i--)
-			changed |= backwards(p, i);
+			if (!p->eqn[i].dead)
+				changed |= backwards(p, i);
 	}
 }
 
@@ -329,7 +337,7 @@ shard_layout shard_common(const shard_layout *a, const shard_layout *b)
 		bool found = false;
 
 		for (int32_t k = 0; k < b->n; k++)
-			found |= same_tag(&t, &b->tag[k]);
+			found |= layout_same_cut(&t, &b->tag[k]);
 		if (t.within >= 0) {
 			t.within = layout_find(&l, a->tag[t.within].mesh);
 			found &= t.within >= 0;
@@ -380,12 +388,12 @@ static bool all_need(shard_plan *p, int32_t tensor, int32_t m, shard_tag *out)
 			reads |= u->read[r].tensor == tensor;
 		for (int32_t r = 0; r < u->e.n_opaque_in; r++)
 			reads |= u->e.opaque_in[r] == tensor;
-		if (!reads)
+		if (!reads || p->eqn[i].dead)
 			continue;
 		l = shard_needs(p, i, tensor);
 		k = layout_find(&l, m);
 		if (k < 0 || l.tag[k].within >= 0 ||
-			(any && !same_tag(out, &l.tag[k])))
+			(any && !layout_same_cut(out, &l.tag[k])))
 			return false;
 		*out = l.tag[k];
 		any = true;
@@ -400,7 +408,9 @@ void shard_scatter_sums(shard_plan *p)
 		int32_t eqn = p->s->tensor.at[t].eqn;
 		shard_tag tag;
 
-		for (int32_t m = 0; m < p->mesh->n && eqn >= 0; m++)
+		for (int32_t m = 0; m < p->mesh->n && eqn >= 0 &&
+			!p->eqn[eqn].dead;
+			m++)
 			if (!h->fixed && shard_is_partial(p, eqn, m) &&
 				layout_find(&h->have, m) < 0 &&
 				all_need(p, t, m, &tag))

@@ -118,6 +118,7 @@ typedef struct shard_place {
 	 * is axis m of the mesh; the tensor, -1: none */
 	int32_t masked;
 	uint32_t masks;
+	bool dead; /* it is a part of the write that read its result */
 } shard_place;
 
 typedef struct shard_state {

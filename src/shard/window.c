@@ -18,27 +18,35 @@ static int64_t at_place(const shard_mesh *m, int64_t process, const shard_tag *t
 	return shard_mesh_at(m, process, t->mesh) / t->mult % t->count;
 }
 
-/* what the cuts of one run, one inside the other, leave to the process */
-static void clip(shard_window *w, const shard_layout *l, const shard_mesh *m,
-	int64_t process, int32_t tag, shard_span *s)
+/*
+ * What the cuts of one run, one inside the other, leave to the process. A cut
+ * stands behind the one whose blocks it cuts.
+ */
+static void clip(const shard_layout *l, const shard_mesh *m, int64_t process,
+	int32_t tag, shard_span *s)
 {
-	int64_t end = s->hi / s->lo;
+	int64_t start[SHARD_MAX_TAGS], end[SHARD_MAX_TAGS];
+	int64_t lo = 0, hi = s->hi / s->lo;
 
-	for (int32_t k = tag; k >= 0;) {
-		const shard_tag *t = &l->tag[k];
-		int64_t from = s->start + at_place(m, process, t) * t->block;
-		int32_t inner = -1;
+	for (int32_t i = tag; i < l->n; i++) {
+		const shard_tag *t = &l->tag[i];
+		int64_t from = 0, to = s->hi / s->lo;
 
-		if (from < end && end - from > t->block)
-			end = from + t->block;
-		s->start = from < end ? from : end;
-		for (int32_t i = 0; i < l->n; i++)
-			if (l->tag[i].within == k)
-				inner = i;
-		k = inner;
+		if (layout_top(l, i) != tag)
+			continue;
+		if (t->within >= 0) {
+			from = start[t->within];
+			to = end[t->within];
+		}
+		start[i] = from + at_place(m, process, t) * t->block;
+		end[i] = start[i] + t->block < to ? start[i] + t->block : to;
+		if (start[i] > to)
+			start[i] = end[i] = to;
+		lo = start[i] > lo ? start[i] : lo;
+		hi = end[i] < hi ? end[i] : hi;
 	}
-	s->n = end - s->start;
-	w->elems = w->elems / (s->hi / s->lo) * s->n;
+	s->start = lo;
+	s->n = hi > lo ? hi - lo : 0;
 }
 
 static bool has_inner(const shard_layout *l, int32_t tag)
@@ -69,7 +77,7 @@ shard_window shard_window_of(arena *a, const shard_layout *l,
 				empty = true;
 			continue;
 		}
-		clip(&w, l, m, process, i, &s);
+		clip(l, m, process, i, &s);
 		for (; k > 0 && w.span[k - 1].lo > s.lo; k--)
 			w.span[k] = w.span[k - 1];
 		w.span[k] = s;
@@ -87,6 +95,8 @@ shard_window shard_window_of(arena *a, const shard_layout *l,
 		env_bug(arena_env(a), "shard.window",
 			"a cut of %lld in %lld elements", (long long)before,
 			(long long)l->numel);
+	for (int32_t i = 0; i < w.n; i++)
+		w.elems = w.elems / (w.span[i].hi / w.span[i].lo) * w.span[i].n;
 	if (empty)
 		w.elems = 0;
 	return w;

@@ -224,7 +224,7 @@ static void find_bases(tensors *t)
 /* ---- stretches ---- */
 
 /* Is the view a stretch of what it is a view of, in the same order? */
-static bool is_stretch(tensors *t, t_entry *e)
+bool t_is_stretch(tensors *t, t_entry *e)
 {
 	const ir_inst *p = e->inst;
 	const ir_type *to = &p->tensor[p->result[0]].type, *from = NULL;
@@ -272,10 +272,11 @@ static void find_stretch(tensors *t, t_read *r)
 
 	r->window = 0;
 	if (r->view == NULL || v->buf == NULL || v->number % 2 == 0 ||
+		v->where != 0 ||
 		t->base.at[v->number / 2] != NULL)
 		return;
 	for (const t_view *w = r->view; w != NULL; w = w->parent) {
-		if (!is_stretch(t, w->entry))
+		if (!t_is_stretch(t, w->entry))
 			return;
 		from += w->entry->from;
 	}
@@ -348,6 +349,12 @@ static bool ends_in_base(const tensors *t, const t_value *v)
 	return v->base >= 0 && t->base.at[v->base] == v;
 }
 
+/* 1 + place; memory that waits for a value waits for all of it */
+static int32_t wanted_at(const t_value *v)
+{
+	return v == NULL ? 0 : v->place != NULL ? 1 : v->want;
+}
+
 static void make_key(tensors *t)
 {
 	t->code.n = 0;
@@ -366,6 +373,8 @@ static void make_key(tensors *t)
 				!ends_in_base(t, c->result[i]);
 
 			code(t, out);
+			if (t->placed)
+				code(t, wanted_at(c->result[i]));
 			if (out)
 				*vec_push(t->a, &t->output) = c->result[i];
 		}
@@ -373,26 +382,49 @@ static void make_key(tensors *t)
 	for (int32_t i = 0; i < t->input.n; i++) {
 		code_type(t, t->stretch.at[i].type);
 		code(t, t->base.at[i] != NULL);
+		if (t->placed)
+			code(t, t->input.at[i]->where);
 	}
 }
 
-static void *plan_of(tensors *t)
+/* Compiled, with where its outputs lie, if something lies anywhere. */
+static t_plan new_plan(tensors *t)
+{
+	arena *a = arena_child(t->a);
+	ir_program *p = t_program(t, a);
+	tensor_placing w = {.n_out = t->output.n,
+		.hash = hash_bytes(t->code.at,
+			(size_t)t->code.n * sizeof *t->code.at, 0)};
+	t_plan r = {0};
+
+	if (t->placed) {
+		t->in_place.n = 0;
+		for (int32_t i = 0; i < t->input.n; i++)
+			*vec_push(t->a, &t->in_place) = t->input.at[i]->where;
+		w.in = t->in_place.at;
+		w.n_want = t->want.n;
+		w.want = t->want.at;
+		r.where = w.out = arena_array(a, int32_t, t->want.n + 1);
+	}
+	r.compiled = t->b.compile(t->b.arg, a, p, t->placed ? &w : NULL);
+	return r;
+}
+
+static const t_plan *plan_of(tensors *t)
 {
 	size_t n = (size_t)t->code.n * sizeof *t->code.at;
 	int64_t found = map_get(t->plan_of, t->code.at, n, -1);
-	arena *a;
 	t_plan p;
 
 	if (found >= 0) {
 		t->stats.n_plan_hits++;
-		return t->plan.at[found].compiled;
+		return &t->plan.at[found];
 	}
 	t->stats.n_plan_misses++;
-	a = arena_child(t->a);
-	p.compiled = t->b.compile(t->b.arg, a, t_program(t, a));
+	p = new_plan(t);
 	*vec_push(t->a, &t->plan) = p;
 	map_set(t->plan_of, t->code.at, n, t->plan.n - 1);
-	return p.compiled;
+	return &t->plan.at[t->plan.n - 1];
 }
 
 /* ---- running ---- */
@@ -404,14 +436,15 @@ static void count_copy(tensors *t, const t_value *v)
 }
 
 /* Memory of outputs, and copies of what a write ends though it is wanted. */
-static void make_buffers(tensors *t)
+static void make_buffers(tensors *t, const int32_t *where)
 {
 	t->out.n = t->in.n = 0;
 	for (int32_t i = 0; i < t->made.n; i++) /* a run that failed left them */
 		t_buffer_drop(t, t->made.at[i]);
 	t->made.n = 0;
 	for (int32_t i = 0; i < t->output.n; i++) {
-		size_t n = t_bytes(&t->output.at[i]->type);
+		size_t n = t_room(
+			t, t->output.at[i], where != NULL ? where[i] : 0);
 
 		*vec_push(t->a, &t->made) =
 			t->output.at[i]->place != NULL
@@ -432,25 +465,28 @@ static void make_buffers(tensors *t)
 				dtype_size(v->type.dtype);
 		if (t->base.at[i] == NULL || !is_wanted(v))
 			continue;
-		b = t_buffer_new(t, t_bytes(&v->type));
-		memcpy(b->data, v->buf->data, t_bytes(&v->type));
+		b = t_buffer_new(t, t_room(t, v, v->where));
+		memcpy(b->data, v->buf->data, t_room(t, v, v->where));
 		*vec_push(t->a, &t->made) = b;
 		count_copy(t, v);
 	}
 }
 
-static void take_buffers(tensors *t)
+static void take_buffers(tensors *t, const int32_t *where)
 {
 	int32_t made = 0;
 
-	for (int32_t i = 0; i < t->output.n; i++)
+	for (int32_t i = 0; i < t->output.n; i++) {
 		t->output.at[i]->buf = t->made.at[made++];
+		t->output.at[i]->where = where != NULL ? where[i] : 0;
+	}
 	for (int32_t i = 0; i < t->input.n; i++) {
 		t_value *v = t->input.at[i], *last = t->base.at[i];
 
 		if (last == NULL)
 			continue;
 		last->buf = v->buf;
+		last->where = v->where;
 		v->buf = is_wanted(v) ? t->made.at[made++] : NULL;
 	}
 	t->made.n = 0;
@@ -480,7 +516,7 @@ static void end_call(tensors *t, t_call *c)
 /* t->todo as one program */
 static void run_program(tensors *t)
 {
-	void *plan;
+	const t_plan *plan;
 
 	if (t->todo.n == 0)
 		return;
@@ -494,11 +530,21 @@ static void run_program(tensors *t)
 	make_key(t);
 	t->stats.n_flushes++;
 	plan = plan_of(t);
-	make_buffers(t);
-	t->b.run(t->b.arg, plan, t->in.at, t->out.at);
-	take_buffers(t);
+	make_buffers(t, plan->where);
+	t->b.run(t->b.arg, plan->compiled, t->in.at, t->out.at);
+	take_buffers(t, plan->where);
 	for (int32_t i = 0; i < t->todo.n; i++)
 		end_call(t, t->todo.at[i]);
+}
+
+static void check_whole(tensors *t, const t_call *c)
+{
+	for (int32_t i = 0; i < c->n_args; i++)
+		if (c->arg[i].v->where != 0)
+			env_fail(t->e, TN_EINVAL, "shard.region",
+				(loc){.file = t->file, .line = t->line},
+				"a condition or a loop reads a tensor that is "
+				"sharded: give it tn_full of it");
 }
 
 /*
@@ -515,6 +561,7 @@ static void run_regions(tensors *t, t_value *const *v, int32_t n)
 		c->refs++;
 		t->todo.n = k;
 		run_program(t);
+		check_whole(t, c);
 		t_region_run(t, c);
 		end_call(t, c);
 		t_call_drop(t, c);
@@ -549,7 +596,7 @@ const void *tensor_data(tensors *t, tensor *x)
 {
 	t_check(t, x);
 	t_flush(t, &x->storage->cur, 1);
-	return x->storage->cur->buf->data;
+	return t_whole(t, x->storage->cur);
 }
 
 void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
@@ -562,7 +609,7 @@ void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
 		env_fail(t->e, TN_EINVAL, "tensor.size", at,
 			"the tensor has %zu bytes, the array %zu",
 			t_bytes(&x->type), n_bytes);
-	if (x->view != NULL)
+	if (x->view != NULL || x->lens != 0)
 		tensor_call(t, ir_table_find(t->table, "copy"), 1, &x, 0,
 			NULL, &copy, 1);
 	memcpy(data, tensor_data(t, copy), n_bytes);
@@ -575,7 +622,7 @@ tensor *tensor_share(tensors *t, tensor *x)
 	tensor *y;
 
 	t_check(t, x);
-	if (x->view == NULL)
+	if (x->view == NULL && x->storage->placed == 0 && x->lens == 0)
 		y = t_handle_new(t, x->storage, NULL, &x->type);
 	else
 		tensor_call(t, ir_table_find(t->table, "copy"), 1, &x, 0, NULL,
@@ -583,6 +630,7 @@ tensor *tensor_share(tensors *t, tensor *x)
 	while (y->scope > 0)
 		tensor_keep(t, y);
 	tensor_eval(t, &y, 1);
+	t_move(t, y->storage->cur, 0);
 	y->storage->cur->buf->is_external = true;
 	return y;
 }

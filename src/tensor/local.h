@@ -8,6 +8,7 @@
  *   keep.c    what of that is kept, and what is made again
  *   chain.c   versions of a storage in a compiled function
  *   backward.c  cotangents, from values to what they are made of
+ *   place.c     values on several processes
  *   region.h    conditions and loops: calls that are no single program
  */
 #ifndef TENSOR_LOCAL_H
@@ -111,6 +112,8 @@ struct t_value {
 	int64_t walk;	/* the last walk that met it */
 	t_value *next;
 	t_buffer *place; /* memory that waits for it; NULL: any will do */
+	int32_t where;	 /* buf: place of the backend, 0 all of it */
+	int32_t want;	 /* not computed yet: 1 + place; 0: anywhere */
 };
 
 struct t_call {
@@ -142,6 +145,14 @@ typedef struct t_storage {
 	int64_t bound; /* the capture that made it, or knows it */
 	const char *name;
 	struct t_storage *next;
+	int32_t placed; /* 1 + place that the user gave it; 0: none */
+	bool parts;	/* of a sum */
+	/* what a lens saw last: a copy of version lens_of; NULL: nothing */
+	t_value *lens_copy;
+	t_view *lens_at;
+	int64_t lens_of;
+	int32_t lens_place;
+	bool lens_no_grad;
 } t_storage;
 
 struct tensor {
@@ -150,6 +161,10 @@ struct tensor {
 	t_storage *storage;
 	t_view *view;
 	ir_type type;
+	/* 1 + place in which it is seen, of what is seen at lens_at; 0: where it
+	 * lies. rel: its view of that */
+	int32_t lens;
+	t_view *lens_at, *rel;
 	int32_t scope;	      /* depth */
 	tensor *before, *after; /* of the same scope */
 };
@@ -226,6 +241,7 @@ typedef struct t_stretch {
 
 typedef struct t_plan {
 	void *compiled;
+	const int32_t *where; /* by output; NULL: whole */
 } t_plan;
 
 struct tensors {
@@ -278,6 +294,11 @@ struct tensors {
 	VEC(int32_t) code, count;
 	VEC(const void *) in;
 	VEC(void *) out;
+	bool placed;	/* something lies at another place than 0, or may */
+	bool strict;	/* lenses are errors */
+	VEC(char) whole; /* what was read last of a value in parts */
+	VEC(int32_t) in_place, want;
+	VEC(t_value *) retired; /* copies that another one has replaced */
 	VEC(bool) seeded; /* of the call at hand in a walk */
 	VEC(t_read) operand;
 	t_capture *capture; /* NULL: calls are recorded to be computed */
@@ -403,9 +424,26 @@ t_view *t_view_on(tensors *t, t_view *below, const t_view *w);
 /* Reads of b that results have go there: b->moved. */
 void t_find_kept(tensors *t, const t_trace *f, t_back *b, t_value *const *seed);
 
-/* program.c: t->todo as a program */
+/* place.c */
+/* bytes of this process's part of v there */
+size_t t_room(const tensors *t, const t_value *v, int32_t where);
+void t_move(tensors *t, t_value *v, int32_t to);
+/* all elements of v, which is computed; valid until the next one */
+const void *t_whole(tensors *t, const t_value *v);
+/* what is read of x, whatever lens it has; refs are not counted */
+t_read t_read_through(tensors *t, const tensor *x);
+void t_write_through(tensors *t, const tensor *x); /* before a write to x */
+void t_lens_drop(tensors *t, t_storage *s);
+void t_lens_retire(tensors *t); /* copies that were kept for the last call */
+
+/*
+ * program.c: t->todo as a program; if something is placed, with outputs behind
+ * those of the flush for what is wanted somewhere: t->want, by output.
+ */
 ir_program *t_program(tensors *t, arena *a);
 
+/* flush.c: is the view a stretch of what it is a view of, in its order? */
+bool t_is_stretch(tensors *t, t_entry *e);
 /* flush.c: its results stand alone, the call is gone */
 void t_finish(tensors *t, t_call *c);
 /* flush.c: after it each of v[] has its elements */

@@ -364,6 +364,7 @@ void t_storage_drop(tensors *t, t_storage *s)
 {
 	if (--s->refs > 0)
 		return;
+	t_lens_drop(t, s);
 	t_value_drop(t, s->cur);
 	t_slot_drop(t, s->slot);
 	s->next = t->storages;

@@ -26,6 +26,7 @@ typedef struct building {
 	ir_program *p;
 	int32_t *input;	  /* program value of each */
 	VEC(made) result; /* the same of results, by number / 2 */
+	VEC(int32_t) hint, at; /* values that are wanted somewhere: 1 + place */
 	int32_t depth;	  /* functions in functions */
 } building;
 
@@ -192,6 +193,14 @@ static void add_trace(building *b, const t_call *c, int32_t number)
 	b->depth--;
 }
 
+/* A value of its own, even if another is equal: it is to lie elsewhere. */
+static void want(building *b, int32_t value, int32_t at)
+{
+	b->p->value.at[value].apart = true;
+	*vec_push(b->p->a, &b->hint) = value;
+	*vec_push(b->p->a, &b->at) = at;
+}
+
 static void add_call(building *b, t_call *c, int32_t number)
 {
 	if (c->trace != NULL)
@@ -200,6 +209,12 @@ static void add_call(building *b, t_call *c, int32_t number)
 		add_row(b, c, number);
 	else
 		add_write(b, c, number);
+	for (int32_t i = 0; b->t->placed && c->entry != NULL &&
+		i < c->n_results;
+		i++)
+		if (c->result[i] != NULL && c->result[i]->want != 0)
+			want(b, b->result.at[number + i].value,
+				c->result[i]->want);
 }
 
 ir_program *t_program(tensors *t, arena *a)
@@ -223,7 +238,16 @@ ir_program *t_program(tensors *t, arena *a)
 		add_call(&b, t->todo.at[k], n);
 		n += t->todo.at[k]->n_results;
 	}
-	for (int32_t i = 0; i < t->output.n; i++)
+	t->want.n = 0;
+	for (int32_t i = 0; i < t->output.n; i++) {
 		ir_program_output(b.p, value_of(&b, t->output.at[i]));
+		*vec_push(t->a, &t->want) = t->output.at[i]->place != NULL
+			? 1
+			: t->output.at[i]->want;
+	}
+	for (int32_t i = 0; i < b.hint.n; i++) {
+		ir_program_output(b.p, b.hint.at[i]);
+		*vec_push(t->a, &t->want) = b.at.at[i];
+	}
 	return b.p;
 }

@@ -167,7 +167,11 @@ void tensor_give_away(tensors *t, tensor *x)
 {
 	t_check(t, x);
 	t_view_drop(t, x->view);
+	t_view_drop(t, x->lens_at);
+	t_view_drop(t, x->rel);
 	t_storage_drop(t, x->storage);
+	x->lens_at = x->rel = NULL;
+	x->lens = 0;
 	x->mark = TENSOR_DONATED;
 	x->view = NULL;
 	x->storage = NULL;
@@ -271,7 +275,23 @@ void t_renew(tensors *t, t_storage *s)
 
 t_read t_read_handle(tensor *x)
 {
-	return t_read_of(t_cur(x->of, x->storage), x->view);
+	t_read r = t_read_through(x->of, x);
+
+	return t_read_of(r.v, r.view);
+}
+
+/* the last step of w, on top of another view */
+static t_view *step_of(tensors *t, t_view *below, const t_view *w)
+{
+	t_view *v = t_view_new(t);
+
+	v->entry = w->entry;
+	v->parent = below;
+	t_view_keep(below);
+	v->n_extra = w->n_extra;
+	for (int32_t i = 0; i < w->n_extra; i++)
+		v->extra[i] = t_read_of(w->extra[i].v, w->extra[i].view);
+	return v;
 }
 
 static tensor *make_view(
@@ -288,6 +308,12 @@ static tensor *make_view(
 		v->extra[i - 1] = t_read_handle(x[i]);
 	out = t_handle_new(t, x[0]->storage, v,
 		&e->inst->tensor[e->inst->result[0]].type);
+	if (x[0]->lens != 0) {
+		out->lens = x[0]->lens;
+		out->lens_at = x[0]->lens_at;
+		t_view_keep(out->lens_at);
+		out->rel = step_of(t, x[0]->rel, v);
+	}
 	t_view_drop(t, v);
 	return out;
 }
@@ -335,8 +361,14 @@ t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg)
 	for (int32_t i = 0; i < f->n_out; i++)
 		add_result(c, i, t_value_new(t, &f->out[i]->type));
 	for (int32_t k = 0; k < f->n_in; k++)
-		if (f->next[k] >= 0) /* a version of all of it */
-			c->result[f->next[k]]->type = arg[k].v->type;
+		if (f->next[k] >= 0) { /* a version of all of it */
+			t_value *v = c->result[f->next[k]];
+
+			v->type = arg[k].v->type;
+			v->want = arg[k].v->buf != NULL && t->placed
+				? 1 + arg[k].v->where
+				: arg[k].v->want;
+		}
 	t_track(t, c);
 	t_captured(t, c);
 	return c;
@@ -360,7 +392,6 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 		t_check(t, x[i]);
 		type[i] = &x[i]->type;
 		t_renew(t, x[i]->storage);
-		arg[i] = (t_read){t_cur(t, x[i]->storage), x[i]->view, false, 0};
 	}
 	e = entry_of(t, row, n, type, n_attrs, attr);
 	if (e->inst->n_results > n_out || e->inst->n_results > IR_MAX_OUT)
@@ -372,6 +403,9 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 		out[0] = make_view(t, e, n, x);
 		return 1;
 	}
+	t_lens_retire(t);
+	for (int32_t i = 0; i < n; i++)
+		arg[i] = t_read_through(t, x[i]);
 	c = t_record(t, e, n, arg);
 	for (int32_t i = 0; i < c->n_results; i++) {
 		t_value_keep(c->result[i]);
@@ -463,9 +497,10 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 		check_view(t, x);
 	t_renew(t, x->storage);
 	t_renew(t, v->storage);
+	t_write_through(t, x);
 	to = (t_read){t_cur(t, x->storage), x->view, false, 0};
-	next = t_record_write(
-		t, to, (t_read){t_cur(t, v->storage), v->view, false, 0});
+	next = t_record_write(t, to, t_read_through(t, v));
+	next->want = x->storage->placed;
 	t_value_keep(next);
 	/* what is written without a gradient is a leaf of its own */
 	if (t->no_grad > 0 && to.v->tracked) {
@@ -522,8 +557,12 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 	if (v->tracked)
 		t_leaf(t, s, next);
 	next->buf = v->buf;
+	next->where = v->where;
 	v->buf = NULL;
-	if (n_bytes > 0)
+	if (next->where != 0)
+		t->b.move(t->b.arg, &next->type, 0, data, next->where,
+			next->buf->data);
+	else if (n_bytes > 0)
 		memcpy(next->buf->data, data, n_bytes);
 	t_value_drop(t, v);
 	s->cur = next;

@@ -21,14 +21,32 @@
 typedef struct tensors tensors; /* everything of one context */
 typedef struct tensor tensor;	/* a handle */
 
+/*
+ * Where the values of a program lie when processes share them: a place is a
+ * number that the backend knows; 0 is all of it on every process.
+ */
+typedef struct tensor_placing {
+	const int32_t *in;   /* by input */
+	int32_t n_want;
+	const int32_t *want; /* by output: 1 + place; 0: wherever it is made */
+	int32_t n_out;	     /* outputs from this one on only say where */
+	int32_t *out;	     /* by output: filled in */
+	uint64_t hash;	     /* of the structure */
+} tensor_placing;
+
 /* Who compiles and runs a program. */
 typedef struct tensor_backend {
 	void *arg;
-	/* in arena a; throws */
-	void *(*compile)(void *arg, arena *a, ir_program *p);
+	/* in arena a; throws. w NULL: everything is whole */
+	void *(*compile)(void *arg, arena *a, ir_program *p, tensor_placing *w);
 	void (*run)(void *arg, void *compiled, const void *const *in,
 		void *const *out);
 	int64_t (*key)(void *arg); /* the next one of random numbers */
+	/* of the part that this process has; NULL: there is one process */
+	size_t (*bytes)(void *arg, int32_t place, const ir_type *type);
+	/* all processes together */
+	void (*move)(void *arg, const ir_type *type, int32_t from,
+		const void *data, int32_t to, void *out);
 } tensor_backend;
 
 tensors *tensors_new(arena *a, const tensor_backend *b);
@@ -111,6 +129,23 @@ void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes);
 tensor *tensor_share(tensors *t, tensor *x);
 /* Data of the whole storage, valid until the next call on t. */
 const void *tensor_data(tensors *t, tensor *x);
+
+/* ---- places (place.c) ---- */
+
+/*
+ * The storage of x lies there from here on. Throws [shard.view] for a part or a
+ * view that moves elements, [shard.conflict] when it lies elsewhere already,
+ * [shard.inside] for what a function being compiled did not make.
+ * parts: of a sum; it is not written to [shard.parts].
+ */
+void tensor_place(tensors *t, tensor *x, int32_t place, bool parts);
+/* The same storage, read as a copy at another place; writes reach it. */
+tensor *tensor_lens(tensors *t, tensor *x, int32_t place);
+tensor *tensor_whole(tensors *t, tensor *x); /* a copy, all of it everywhere */
+int32_t tensor_where(tensors *t, tensor *x); /* computes it */
+/* The elements of this process, of the whole storage. */
+void *tensor_local(tensors *t, tensor *x);
+void tensors_strict(tensors *t, bool strict); /* lenses throw [shard.strict] */
 
 /* ---- gradients (backward.c) ---- */
 
@@ -203,6 +238,8 @@ typedef struct tensor_stats {
 	int64_t n_again; /* calls made again for gradients */
 	int64_t n_region_copies; /* branches that disagree about storages */
 	int64_t n_values, n_tensors; /* alive */
+	int64_t n_lens_reads, lens_read_bytes;	 /* copies at other places */
+	int64_t n_write_backs, write_back_bytes; /* writes from other places */
 } tensor_stats;
 tensor_stats tensor_get_stats(const tensors *t);
 

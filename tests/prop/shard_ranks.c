@@ -130,9 +130,14 @@ void **ranks_run(arena *a, const ranks_case *c, int64_t *sent)
 		pthread_join(t[i], NULL);
 	shard_world_free(w.w);
 	for (int64_t i = 0; i < w.n; i++)
-		if (r[i].status != TN_OK)
-			printf("process %d: %s: %s\n", (int)i,
+		if (r[i].status != TN_OK) {
+			str text = str_new(r[i].a);
+
+			if (r[i].p != NULL)
+				shard_program_print(&text, r[i].p);
+			printf("%sprocess %d: %s: %s\n", text.at, (int)i,
 				env_diag(r[i].e)->rule, env_diag(r[i].e)->text);
+		}
 		else
 			*sent += r[i].sent;
 	for (int64_t i = 0; i < w.n; i++)

@@ -519,9 +519,12 @@ void **sim_run(
 	v.p = p;
 	load_inputs(&v, input);
 	for (int32_t i = 0; i < p->s->eqn.n; i++)
-		run_eqn(&v, i);
+		if (!p->eqn[i].dead)
+			run_eqn(&v, i);
 	for (int32_t i = 0; i < p->s->tensor.n; i++)
-		whole[i] = gather(&v, i);
+		if (p->s->tensor.at[i].eqn < 0 ||
+			!p->eqn[p->s->tensor.at[i].eqn].dead)
+			whole[i] = gather(&v, i);
 	return whole;
 }
 

@@ -1,0 +1,175 @@
+/*
+ * tenon_shard.h: tensors that lie on several processes; part of tenon.h, which
+ * includes it.
+ *
+ *     tn_mesh *m = tn_mesh_new(c, 2, (const char *[]){"data", "model"},
+ *                              (int64_t[]){2, 2});
+ *     tn_shard(w, m, (tn_placement[]){TN_REPLICATED, TN_SHARDED(0)});
+ *
+ * The program is the same on every process, and on one: every process makes
+ * the same calls on tensors of whole shapes. What lies where is said of a few
+ * tensors; the rest follows (docs/sharding.md).
+ */
+#ifndef TENON_SHARD_H
+#define TENON_SHARD_H
+
+/* ---- processes --------------------------------------------------------- */
+
+/** Processes that are threads of one: for tests. */
+typedef struct tn_world tn_world;
+
+/**
+ * A world of n processes; NULL: no memory, or n < 1.
+ *
+ * owner   the caller's: tn_world_free, after the contexts that joined it
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_world *tn_world_new(int32_t n);
+TN_API void tn_world_free(tn_world *w);
+
+/**
+ * The context is process `process` of a world; before its first mesh. Each has
+ * a context and a thread of its own. A context that ends, or fails in what all
+ * do together, ends the others' waiting with an error.
+ *
+ * errors  [shard.process] there is none of that number, or c is one already
+ */
+TN_API tn_status tn_join(tn_context *c, tn_world *w, int32_t process);
+/**
+ * The context is one of the processes that mpirun started. The MPI library is
+ * loaded at run time. tn_mesh_new does it where a launcher has left its mark.
+ *
+ * errors  [shard.mpi] no MPI library can be loaded   [shard.process]
+ */
+TN_API tn_status tn_join_mpi(tn_context *c);
+/** Number of this process, and of all: 0 and 1 without others. */
+TN_API int32_t tn_process(const tn_context *c);
+TN_API int32_t tn_n_processes(const tn_context *c);
+
+/* ---- meshes and placements --------------------------------------------- */
+
+/** The processes as a grid with named axes. */
+typedef struct tn_mesh tn_mesh;
+
+/**
+ * The mesh of a context, row-major: the last axis walks neighbours. Where
+ * extents are all 1 nothing is ever sent. Asked for again, it is the same one.
+ *
+ * errors  NULL and [shard.mesh]: 1 to 6 axes, extents of at least 1, as many
+ *         processes as there are, one mesh in a context
+ * owner   the context's
+ * since   0.1
+ */
+#define tn_mesh_new(c, n_axes, names, extents)                                 \
+	tn_at_mesh_new(__FILE__, __LINE__, c, n_axes, names, extents)
+TN_API tn_mesh *tn_at_mesh_new(const char *file, int32_t line, tn_context *c,
+	int32_t n_axes, const char *const *names, const int64_t *extents);
+
+typedef enum tn_placement_kind {
+	TN_PLACE_WHOLE, /* every process along the axis has it all */
+	TN_PLACE_SHARD, /* a block of places on a tensor's axis */
+	TN_PLACE_PARTS	/* parts of a sum, a product, a maximum ... */
+} tn_placement_kind;
+
+/** What one axis of the mesh does to a tensor. */
+typedef struct tn_placement {
+	tn_placement_kind kind;
+	int32_t axis;	/* TN_PLACE_SHARD; -1: the last, and so on */
+	int64_t block;	/* places of a process; 0: the least that is enough */
+	const char *op; /* TN_PLACE_PARTS: "sum", "prod", "max", "min" */
+} tn_placement;
+
+#define TN_REPLICATED                                                          \
+	{                                                                      \
+		TN_PLACE_WHOLE, 0, 0, NULL                                     \
+	}
+#define TN_SHARDED(axis)                                                       \
+	{                                                                      \
+		TN_PLACE_SHARD, axis, 0, NULL                                  \
+	}
+#define TN_SHARDED_BY(axis, block)                                             \
+	{                                                                      \
+		TN_PLACE_SHARD, axis, block, NULL                              \
+	}
+#define TN_PARTS(op)                                                           \
+	{                                                                      \
+		TN_PLACE_PARTS, 0, 0, op                                       \
+	}
+
+/**
+ * Says where the storage of x lies: p has a placement for each axis of the
+ * mesh. Two axes of the mesh may cut one axis of x: the second cuts the blocks
+ * of the first. Blocks need not divide anything, and a process may have none.
+ * What is computed already is moved; of what is not, it is kept in mind.
+ *
+ * errors  [shard.axis] [shard.block] too small   [shard.conflict] it was
+ *         placed elsewhere before   [shard.view] x is a part, or a view that
+ *         moves elements   [shard.op] [shard.inside] in a compiled function,
+ *         of what it did not make   [shard.mesh] of another context
+ * since   0.1
+ */
+#define tn_shard(x, mesh, p) tn_at_shard(__FILE__, __LINE__, x, mesh, p)
+TN_API tn_status tn_at_shard(const char *file, int32_t line, tn_tensor *x,
+	const tn_mesh *mesh, const tn_placement *p);
+
+/**
+ * x in another placement: a view of x's storage. Reading it, or a view of it,
+ * makes a copy of the version at hand, once; writing to it writes to x, where x
+ * lies. Both are counted. Parts are no placement of a view [shard.op].
+ *
+ * errors  as tn_shard; [shard.strict]
+ * since   0.1
+ */
+#define tn_reshard(x, mesh, p) tn_at_reshard(__FILE__, __LINE__, x, mesh, p)
+TN_API tn_tensor *tn_at_reshard(const char *file, int32_t line, tn_tensor *x,
+	const tn_mesh *mesh, const tn_placement *p);
+
+/** A copy of x of which every process has all. */
+#define tn_full(x) tn_at_full(__FILE__, __LINE__, x)
+TN_API tn_tensor *tn_at_full(const char *file, int32_t line, tn_tensor *x);
+
+/** The part of a tensor that this process has. */
+typedef struct tn_window {
+	void *data; /* in the order of the whole: what is written there is x */
+	int64_t n_elems;
+	size_t n_bytes;
+	bool is_box; /* a range on each axis; else the rest is not filled in */
+	int32_t rank;
+	int64_t shape[TN_MAX_RANK], from[TN_MAX_RANK];
+} tn_window;
+
+/**
+ * Computes x and shows its local part, until the next call on a tensor of the
+ * context. Of copies every process must write the same.
+ *
+ * errors  [shard.view] x is a part, or moves elements
+ * since   0.1
+ */
+#define tn_local(x, out) tn_at_local(__FILE__, __LINE__, x, out)
+TN_API tn_status tn_at_local(
+	const char *file, int32_t line, tn_tensor *x, tn_window *out);
+
+/** Where x lies: "data: axis 0 by 3, model: replicated". */
+#define tn_placement_text(x, out)                                              \
+	tn_at_placement_text(__FILE__, __LINE__, x, out)
+TN_API TN_MUST_USE tn_status tn_at_placement_text(
+	const char *file, int32_t line, tn_tensor *x, char **out);
+
+/** From now on a read or write through tn_reshard that moves is an error. */
+TN_API tn_status tn_shard_strict(tn_context *c, bool strict);
+/**
+ * From now on all processes compare what they are about to run, before each
+ * program: [shard.differ] on all of them, instead of an operation that does
+ * not match 30 seconds later.
+ */
+TN_API tn_status tn_shard_debug(tn_context *c, bool debug);
+
+typedef struct tn_shard_stats {
+	int64_t n_moves;    /* between processes, so far */
+	int64_t bytes_sent; /* that left this process */
+	int64_t n_reads, read_bytes;	   /* copies through tn_reshard */
+	int64_t n_write_backs, write_back_bytes; /* writes through it */
+} tn_shard_stats;
+TN_API void tn_context_shard_stats(const tn_context *c, tn_shard_stats *out);
+
+#endif
