@@ -388,6 +388,14 @@ TN_API void tn_onnx_fold(tn_onnx *m, int64_t n_elems);
  */
 TN_API void tn_onnx_train(tn_onnx *m, bool training, bool logits);
 /**
+ * Another number of classes, 2 and more: weights of the last layer (Gemm,
+ * MatMul and Add, Conv) in front of the first output get n rows, drawn from the
+ * seed, and what stands behind it other shapes. Also what tn_onnx_save writes.
+ * To be called before anything is given or built. [onnx.head] there is none
+ */
+TN_API TN_MUST_USE tn_status tn_onnx_classes(
+	tn_onnx *m, int64_t n, uint64_t seed);
+/**
  * The model as a program. Its inputs are those of the model (the elements of a
  * sequence one by one), its parameters the initialisers.
  *

@@ -30,11 +30,31 @@ static tn_onnx_port port_of(arena *a, const onnx_port *p)
 	return out;
 }
 
+static void fill_ports(tn_onnx *m)
+{
+	int32_t n_in = onnx_n_inputs(m->m);
+	int32_t n_out = onnx_n_outputs(m->m);
+
+	m->in = arena_array(m->a, tn_onnx_port, n_in + 1);
+	m->out = arena_array(m->a, tn_onnx_port, n_out + 1);
+	m->given = arena_alloc(m->a, (size_t)n_in + 1, sizeof *m->given);
+	for (int32_t i = 0; i < n_in; i++) {
+		m->in[i] = port_of(m->a, onnx_input(m->m, i));
+		if (m->in[i].is_tensor)
+			onnx_port_dtype(onnx_input(m->m, i), &m->in[i].dtype);
+	}
+	for (int32_t i = 0; i < n_out; i++) {
+		m->out[i] = port_of(m->a, onnx_output(m->m, i));
+		if (m->out[i].is_tensor)
+			onnx_port_dtype(onnx_output(m->m, i),
+				&m->out[i].dtype);
+	}
+}
+
 static void open_model(void *arg)
 {
 	struct open_call *k = arg;
 	tn_onnx *m;
-	int32_t n_in, n_out;
 
 	api_want(k->c, k->path, "path");
 	if (k->a == NULL)
@@ -43,22 +63,7 @@ static void open_model(void *arg)
 	m->c = k->c;
 	m->a = k->a;
 	m->m = onnx_open(k->a, arena_strdup(k->a, k->path));
-	n_in = onnx_n_inputs(m->m);
-	n_out = onnx_n_outputs(m->m);
-	m->in = arena_array(k->a, tn_onnx_port, n_in + 1);
-	m->out = arena_array(k->a, tn_onnx_port, n_out + 1);
-	m->given = arena_alloc(k->a, (size_t)n_in + 1, sizeof *m->given);
-	for (int32_t i = 0; i < n_in; i++) {
-		m->in[i] = port_of(k->a, onnx_input(m->m, i));
-		if (m->in[i].is_tensor)
-			onnx_port_dtype(onnx_input(m->m, i), &m->in[i].dtype);
-	}
-	for (int32_t i = 0; i < n_out; i++) {
-		m->out[i] = port_of(k->a, onnx_output(m->m, i));
-		if (m->out[i].is_tensor)
-			onnx_port_dtype(onnx_output(m->m, i),
-				&m->out[i].dtype);
-	}
+	fill_ports(m);
 	k->m = m;
 }
 
@@ -187,6 +192,27 @@ void tn_onnx_train(tn_onnx *m, bool training, bool logits)
 {
 	m->training = training;
 	m->logits = logits;
+}
+
+struct classes_call {
+	tn_onnx *m;
+	int64_t n;
+	uint64_t seed;
+};
+
+static void set_classes(void *arg)
+{
+	struct classes_call *k = arg;
+
+	k->m->m = onnx_classes(k->m->a, k->m->m, k->n, k->seed);
+	fill_ports(k->m);
+}
+
+tn_status tn_onnx_classes(tn_onnx *m, int64_t n, uint64_t seed)
+{
+	struct classes_call k = {m, n, seed};
+
+	return api_call(m->c, set_classes, &k);
 }
 
 struct read_call {

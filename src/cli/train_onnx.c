@@ -34,7 +34,7 @@ typedef struct trainer {
 	const char *file, *data, *loss, *out, *optimizer;
 	cli_list freeze;
 	tn_optimizer_options rule;
-	int64_t batch, epochs, steps, every, seed;
+	int64_t batch, epochs, steps, every, seed, classes;
 	bool json, fresh;
 
 	tn_context *c;
@@ -542,6 +542,9 @@ static int train(trainer *t, const tn_options *o)
 	tn_set_seed(t->c, (uint64_t)t->seed);
 	if (tn_onnx_open(&t->m, t->c, t->file) < 0)
 		said(t);
+	else if (t->classes > 0 && tn_onnx_classes(t->m, t->classes,
+					   (uint64_t)t->seed) < 0)
+		said(t);
 	else if (read_data(t) && build(t)) {
 		if (tn_compile(&t->step, t->c, record_step, t,
 			    t->n_in + t->has_key + 1, 1, "step") < 0)
@@ -582,7 +585,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		.rule = TN_OPTIMIZER_OPTIONS_INIT};
 	const char *lr = NULL, *decay = NULL, *clip = NULL, *batch = NULL;
 	const char *epochs = NULL, *steps = NULL, *every = NULL, *seed = NULL;
-	const char *threads = NULL;
+	const char *threads = NULL, *classes = NULL;
 	tn_options o = TN_OPTIONS_INIT;
 	const cli_option options[] = {
 		{"data", .value = &t.data},
@@ -598,6 +601,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"steps", .value = &steps},
 		{"every", .value = &every},
 		{"seed", .value = &seed},
+		{"classes", .value = &classes},
 		{"threads", .value = &threads},
 		{"fresh", .flag = &t.fresh},
 		{"interp", .flag = &o.interp},
@@ -624,10 +628,11 @@ static int run(const cli_command *self, int argc, char **argv)
 				       "from 0");
 	else if (!whole(batch, 1, &t.batch) || !whole(epochs, 1, &t.epochs) ||
 		!whole(steps, 1, &t.steps) || !whole(every, 1, &t.every) ||
-		!whole(seed, 0, &t.seed) || !whole(threads, 0, &n_threads) ||
+		!whole(classes, 2, &t.classes) || !whole(seed, 0, &t.seed) || !whole(threads, 0, &n_threads) ||
 		n_threads > 4096)
 		code = cli_usage(self, "--batch, --epochs, --steps and --every "
-			"are whole numbers from 1, --seed and --threads from 0");
+			"are whole numbers from 1, --seed and --threads from "
+			"0, --classes from 2");
 	o.threads = (int32_t)n_threads;
 	if (code < 0)
 		code = train(&t, &o);
@@ -664,6 +669,8 @@ const cli_command cli_train_onnx = {
 	"  --batch N        examples of a step (8)\n"
 	"  --epochs N (1)   how often each example; or --steps N\n"
 	"  --every N        steps between reports (1)\n"
+	"  --classes N      so many classes: the last layer is drawn anew for\n"
+	"                   them, and shapes behind it follow\n"
 	"  --fresh          weights are drawn anew\n"
 	"  --seed N         of the order of examples, dropout, weights (0)\n"
 	"  --threads N      0: one per CPU\n"

@@ -94,6 +94,13 @@ void onnx_save(arena *a, onnx_model *m, const char *path, int32_t n,
 	const onnx_new *new);
 
 /*
+ * The model with n classes where it has others: the weights of the last layer
+ * in front of the first output are drawn anew, and shapes behind it follow.
+ * Throws [onnx.head].
+ */
+onnx_model *onnx_classes(arena *a, onnx_model *m, int64_t n, uint64_t seed);
+
+/*
  * A program as a model: the first n_free inputs are inputs, the others bound
  * to elements. Throws [export.row] [export.attr] [export.size] [onnx.write]
  */

@@ -8,7 +8,7 @@
  * included, from where it lies in the mapped file; external data is embedded.
  * The file appears whole or not at all.
  */
-#include "onnx/model.h"
+#include "onnx/head.h"
 #include "onnx/put.h"
 
 #include "file/disk.h"
@@ -28,6 +28,7 @@ typedef struct saver {
 	int32_t n_new;
 	map *number; /* name -> number in new */
 	bool *used;
+	onnx_resize *resize; /* NULL: shapes stay as they are */
 	pieces out;
 } saver;
 
@@ -118,7 +119,8 @@ static void add_initialiser(saver *s, onnx_bytes whole, onnx_bytes message)
 	onnx_read_tensor(&r, message, &t);
 	n = new_of(s, t.name);
 	if (n != NULL) {
-		check_same(s, n, &t);
+		if (s->resize == NULL)
+			check_same(s, n, &t);
 		add_new(s, n, t.elem);
 	} else if (t.is_external) {
 		add_tensor(s, 5, t.name, t.elem, t.rank, t.shape,
@@ -169,6 +171,31 @@ static void add_node(saver *s, onnx_bytes whole, onnx_bytes message)
 		add_port(s, found);
 }
 
+/* A port whose shape changes: an output, or an initialiser as an input. */
+static void add_resized(saver *s, uint32_t field, onnx_bytes whole,
+	onnx_bytes message)
+{
+	wire w = wire_of(s->a, s->m->file, message);
+	const onnx_new *n = NULL;
+	wire_field f;
+
+	while (wire_next(&w, &f))
+		if (f.number == 1)
+			n = new_of(s, wire_text(&w, &f));
+	if (n != NULL) {
+		add_port(s, n);
+	} else if (field == 12) {
+		const onnx_port *p =
+			&s->m->graph.out.at[s->resize->n_written++];
+		str port = str_new(s->a);
+
+		onnx_put_resized(&port, p, s->resize);
+		add(s, &s->out, port.at, port.n);
+	} else {
+		add(s, &s->out, whole.at, whole.n);
+	}
+}
+
 /* ---- the file ---- */
 
 static void add_graph(saver *s, onnx_bytes graph)
@@ -184,43 +211,68 @@ static void add_graph(saver *s, onnx_bytes graph)
 			add_node(s, whole, wire_bytes(&w, &f));
 		else if (f.number == 5)
 			add_initialiser(s, whole, wire_bytes(&w, &f));
-		else
+		else if (s->resize != NULL &&
+			(f.number == 11 || f.number == 12))
+			add_resized(s, f.number, whole, wire_bytes(&w, &f));
+		else if (s->resize == NULL || f.number != 13)
 			add(s, &s->out, whole.at, whole.n);
 	}
+}
+
+/* All of the model's bytes, in pieces. */
+static pieces assemble(saver *s)
+{
+	wire w = wire_of(s->a, s->m->file, s->m->bytes);
+	const uint8_t *from = w.at;
+	pieces all = {0};
+	wire_field f;
+
+	s->number = map_new(s->a);
+	s->used = arena_array(s->a, bool, s->n_new + 1);
+	for (int32_t i = 0; i < s->n_new; i++)
+		map_set_str(s->number, s->new[i].name, i);
+	for (; wire_next(&w, &f); from = w.at) {
+		str head = str_new(s->a);
+
+		if (f.number != 7) {
+			add(s, &all, from, (size_t)(w.at - from));
+			continue;
+		}
+		s->out = (pieces){0};
+		add_graph(s, wire_bytes(&w, &f));
+		put_head(&head, 7, s->out.n_bytes);
+		add(s, &all, head.at, head.n);
+		for (int32_t i = 0; i < s->out.part.n; i++)
+			add(s, &all, s->out.part.at[i].data,
+				s->out.part.at[i].n_bytes);
+	}
+	for (int32_t i = 0; i < s->n_new; i++)
+		if (!s->used[i])
+			fail(s, "onnx.undefined", "the model has no "
+				"initialiser or node of this name",
+				s->new[i].name);
+	return all;
 }
 
 void onnx_save(arena *a, onnx_model *m, const char *path, int32_t n,
 	const onnx_new *new)
 {
 	saver s = {.a = a, .m = m, .new = new, .n_new = n};
-	wire w = wire_of(a, m->file, m->bytes);
-	const uint8_t *from = w.at;
-	pieces all = {0};
-	wire_field f;
+	pieces all = assemble(&s);
 
-	s.number = map_new(a);
-	s.used = arena_array(a, bool, n + 1);
-	for (int32_t i = 0; i < n; i++)
-		map_set_str(s.number, new[i].name, i);
-	for (; wire_next(&w, &f); from = w.at) {
-		str head = str_new(a);
-
-		if (f.number != 7) {
-			add(&s, &all, from, (size_t)(w.at - from));
-			continue;
-		}
-		s.out = (pieces){0};
-		add_graph(&s, wire_bytes(&w, &f));
-		put_head(&head, 7, s.out.n_bytes);
-		add(&s, &all, head.at, head.n);
-		for (int32_t i = 0; i < s.out.part.n; i++)
-			add(&s, &all, s.out.part.at[i].data,
-				s.out.part.at[i].n_bytes);
-	}
-	for (int32_t i = 0; i < n; i++)
-		if (!s.used[i])
-			fail(&s, "onnx.undefined", "the model has no "
-				"initialiser or node of this name",
-				new[i].name);
 	disk_replace(a, "onnx", path, all.part.at, all.part.n);
+}
+
+onnx_bytes onnx_resized(arena *a, onnx_model *m, int32_t n,
+	const onnx_new *new, onnx_resize *resize)
+{
+	saver s = {.a = a, .m = m, .new = new, .n_new = n, .resize = resize};
+	pieces all = assemble(&s);
+	uint8_t *bytes = arena_alloc(a, all.n_bytes + 1, 1), *to = bytes;
+
+	for (int32_t i = 0; i < all.part.n; i++) {
+		memcpy(to, all.part.at[i].data, all.part.at[i].n_bytes);
+		to += all.part.at[i].n_bytes;
+	}
+	return (onnx_bytes){bytes, all.n_bytes};
 }

@@ -426,6 +426,94 @@ static void test_apply_is_checked(void **state)
 	unlink(path);
 }
 
+static void check_classes(const char *text, const char *weight, int32_t axis,
+	int32_t n_params)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX", new[64];
+	tn_context *c = interp_context();
+	float x[8] = {1, 2, 3, 4, 4, 3, 2, 1}, y[5], again[5], w[40];
+	const void *in = x;
+	void *out = y;
+	const char *names[2];
+	tn_array arrays[2];
+	const tn_value *v;
+	tn_onnx *m;
+	tn_program *p;
+
+	snprintf(new, sizeof new, "%s.new", write_file(text, path));
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_int_equal(tn_onnx_classes(m, 1, 0), TN_EINVAL);
+	assert_int_equal(tn_onnx_classes(m, 5, 7), TN_OK);
+	assert_int_equal(tn_onnx_output(m, 0)->shape[1], 5);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_program_output(p, 0)->n_elems, 5);
+	assert_int_equal(tn_program_n_params(p), n_params);
+	v = tn_program_param(p, n_params - 1);
+	for (int32_t i = 0; i < n_params; i++)
+		if (strcmp(tn_program_param(p, i)->name, weight) == 0)
+			v = tn_program_param(p, i);
+	assert_string_equal(v->name, weight);
+	assert_int_equal(v->shape[axis], 5);
+	for (int64_t i = 0; i < v->n_elems; i++) {
+		w[i] = (float)i / 16;
+		assert_true(((const float *)tn_program_param_data(p, 0))[0] <=
+			1);
+	}
+	/* what was learnt goes into a file, and comes back */
+	for (int32_t i = 0; i < n_params; i++)
+		if (tn_program_param(p, i) == v)
+			assert_int_equal(
+				tn_program_set_param(p, i, w), TN_OK);
+	assert_int_equal(tn_program_set_param(p, n_params, w), TN_EINVAL);
+	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+	names[0] = weight;
+	arrays[0] = (tn_array){.dtype = TN_F32, .rank = v->rank,
+		.n_elems = v->n_elems, .n_bytes = v->n_bytes, .data = w};
+	memcpy(arrays[0].shape, v->shape, sizeof v->shape);
+	assert_int_equal(tn_onnx_save(m, new, 1, names, arrays), TN_OK);
+	tn_program_free(p);
+	tn_onnx_free(m);
+	assert_int_equal(tn_onnx_load(&p, c, new), TN_OK);
+	out = again;
+	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+	assert_memory_equal(y, again, sizeof y);
+	tn_program_free(p);
+	unlink(new);
+	unlink(path);
+	tn_context_free(c);
+}
+
+/* The last layer for five classes, in each of its forms. */
+static void test_classes(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	tn_context *c = interp_context();
+	tn_onnx *m;
+
+	(void)state;
+	check_classes("opset 13; in x float [1,8]; out y float [1,3];"
+		"init w float [3,8] 1 2 3 4 5 6 7 8 1 2 3 4 5 6 7 8 1 2 3 4 5 6"
+		" 7 8; init b float [3] 1 2 3;"
+		"node Gemm x w b > h : transB=1; node Softmax h > y;",
+		"w", 0, 2);
+	check_classes("opset 13; in x float [1,8]; out y float [1,3];"
+		"init w float [8,3] 1 2 3 4 5 6 7 8 1 2 3 4 5 6 7 8 1 2 3 4 5 6"
+		" 7 8; init b float [3] 1 2 3;"
+		"node MatMul x w > h; node Add b h > y;", "w", 1, 2);
+	check_classes("opset 13; in x float [1,2,2,2]; out y float [1,3];"
+		"init w float [3,2,1,1] 1 2 3 4 5 6; init s int64 [2] 1 3;"
+		"node Conv x w > h; node Relu h > r;"
+		"node GlobalAveragePool r > g; node Reshape g s > y;",
+		"w", 0, 1);
+	write_file("opset 13; in x float [2]; out y; node Relu x > y;", path);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_int_equal(tn_onnx_classes(m, 5, 0), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "onnx.head");
+	tn_onnx_free(m);
+	unlink(path);
+	tn_context_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -435,6 +523,7 @@ int main(void)
 		cmocka_unit_test(test_save),
 		cmocka_unit_test(test_imported_net_learns),
 		cmocka_unit_test(test_training_mode),
+		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_apply_is_checked),
 	};
 
