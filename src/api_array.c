@@ -210,6 +210,13 @@ void tn_fill_random(tn_dtype t, void *data, int64_t n_elems, uint64_t seed,
 {
 	uint64_t span = hi > lo ? (uint64_t)hi - (uint64_t)lo : 1;
 
+	if (t == TN_F64) { /* the same as below, for many */
+		double *v = data;
+
+		for (int64_t i = 0; i < n_elems; i++)
+			v[i] = 2.0 * (double)base_u01((int64_t)seed, i) - 1.0;
+		return;
+	}
 	for (int64_t i = 0; i < n_elems; i++) {
 		float u = base_u01((int64_t)seed, i);
 		uint64_t bits = base_mix64(

@@ -3,14 +3,19 @@
  * only done once is not worth a kernel.
  *
  * The elements are drawn in blocks, each by a seed of its own that follows
- * from the context's next key: the same everywhere and for any dtype.
+ * from the context's next key: the same everywhere and for any dtype, and by
+ * any number of threads. Many take several: 38 million normal ones are seconds.
  */
+#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include <tenon.h>
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256, MANY = 1 << 18, MAX_THREADS = 8 };
 
 /* What one element becomes of two numbers u in [0, 1). */
 typedef struct drawing {
@@ -36,22 +41,67 @@ static double normal(const drawing *d, const double *u)
 			      cos(6.283185307179586 * u[1]);
 }
 
+/* Elements from .. to of data; from is a multiple of BLOCK. */
+typedef struct part {
+	const drawing *d;
+	tn_dtype t;
+	void *data;
+	int64_t from, to;
+	uint64_t key;
+} part;
+
+static void *draw_part(void *arg)
+{
+	const part *p = arg;
+	const drawing *d = p->d;
+	double u[2 * BLOCK];
+
+	for (int64_t i = p->from; i < p->to; i += BLOCK) {
+		int64_t most = p->to - i < BLOCK ? p->to - i : BLOCK;
+
+		tn_fill_random(TN_F64, u, 2 * BLOCK,
+			p->key + (uint64_t)(i / BLOCK), 0, 0);
+		for (int64_t k = 0; k < 2 * BLOCK; k++)
+			u[k] = 0.5 * u[k] + 0.5;
+		if (p->t == TN_F32)
+			for (int64_t k = 0; k < most; k++)
+				((float *)p->data)[i + k] =
+					(float)d->element(d, &u[2 * k]);
+		else
+			for (int64_t k = 0; k < most; k++)
+				tn_set_f64(p->t, p->data, i + k,
+					d->element(d, &u[2 * k]));
+	}
+	return NULL;
+}
+
 static void draw(const drawing *d, tn_dtype t, void *data, int64_t n,
 	uint64_t key)
 {
-	double u[2 * BLOCK];
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	int64_t threads = n < MANY || cpus < 1 ? 1
+			: cpus > MAX_THREADS   ? MAX_THREADS
+					       : cpus;
+	int64_t each = (n / threads + BLOCK) / BLOCK * BLOCK;
+	pthread_t thread[MAX_THREADS];
+	part p[MAX_THREADS];
+	bool runs[MAX_THREADS] = {false};
 
-	for (int64_t i = 0; i < n; i += BLOCK) {
-		int64_t most = n - i < BLOCK ? n - i : BLOCK;
+	for (int64_t i = 0; i < threads; i++) {
+		int64_t from = i * each < n ? i * each : n;
+		int64_t to = i + 1 < threads && from + each < n ? from + each
+								: n;
 
-		tn_fill_random(TN_F64, u, 2 * BLOCK,
-			key + (uint64_t)(i / BLOCK), 0, 0);
-		for (int64_t k = 0; k < 2 * BLOCK; k++)
-			u[k] = 0.5 * u[k] + 0.5;
-		for (int64_t k = 0; k < most; k++)
-			tn_set_f64(t, data, i + k,
-				d->element(d, &u[2 * k]));
+		p[i] = (part){d, t, data, from, to, key};
+		runs[i] = i > 0 && pthread_create(&thread[i], NULL, draw_part,
+					   &p[i]) == 0;
 	}
+	for (int64_t i = 0; i < threads; i++)
+		if (!runs[i])
+			draw_part(&p[i]);
+	for (int64_t i = 0; i < threads; i++)
+		if (runs[i])
+			pthread_join(thread[i], NULL);
 }
 
 static tn_status next_key(

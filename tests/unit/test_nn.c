@@ -773,6 +773,32 @@ static void refused(tn_context *c, tn_layer *l, const char *rule, int line)
 	tn_context_clear(c);
 }
 
+/* Large ones are drawn by several threads: each element is what it would be. */
+static void test_large(void **state)
+{
+	static float v[(1 << 19) + 777];
+	int64_t n = (1 << 19) + 777, key;
+	tn_context *c = context(true);
+	tn_tensor *x;
+
+	(void)state;
+	tn_set_seed(c, 5);
+	assert_int_equal(tn_read(tn_random_key(c), &key, sizeof key), TN_OK);
+	tn_set_seed(c, 5);
+	x = tn_parameter(c, "x", TN_F32, 1, &n, NULL);
+	assert_int_equal(tn_init_uniform(x, -2, 3), TN_OK);
+	assert_int_equal(tn_read(x, v, sizeof v), TN_OK);
+	for (int64_t i = 0; i < n; i++) {
+		static double u[512];
+
+		if (i % 256 == 0)
+			tn_fill_random(TN_F64, u, 512,
+				(uint64_t)(key + i / 256), 0, 0);
+		assert_true(fabs(v[i] - (2.5 * u[2 * (i % 256)] + 0.5)) < 1e-6);
+	}
+	tn_context_free(c);
+}
+
 static void test_refusals(void **state)
 {
 	tn_nn_linear_options lo = TN_NN_LINEAR_OPTIONS_INIT;
@@ -834,6 +860,7 @@ int main(void)
 		cmocka_unit_test(test_dtypes),
 		cmocka_unit_test(test_dropout),
 		cmocka_unit_test(test_initialisers),
+		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_refusals),
 	};
 
