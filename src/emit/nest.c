@@ -226,7 +226,8 @@ static void vectors(emitter *em, const loop_node *n, int32_t unroll)
 static bool adds_along(const emitter *em, const loop_node *n, int32_t var)
 {
 	if (!loop_is_loop(n))
-		return n->kind != LOOP_STMT ||
+		return (n->kind != LOOP_STMT && n->kind != LOOP_INIT &&
+			       n->kind != LOOP_DONE) ||
 		       (em->k->eqn[n->eqn].reduced >> var & 1) != 0;
 	for (int32_t i = 0; i < n->n_child; i++)
 		if (adds_along(em, n->child[i], var))

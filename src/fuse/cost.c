@@ -15,9 +15,10 @@
 enum {
 	SPLIT_PAR = 64,
 	LANES = 16,	     /* of a tile */
+	BLOCK_ROWS = 128,    /* of several products, at most */
 	BLOCKS = 8,	     /* that loops around several products leave */
 	/* an element is copied as fast as so many rows are added up with it */
-	COPY_PLAIN = 4,
+	COPY_PLAIN = 12,
 	COPY_WINDOW = 12,
 	TILE_STATEMENTS = 60 /* what a kernel in tiles has room for, */
 };
@@ -417,8 +418,6 @@ static bool is_block(const cost *c, int32_t m)
 {
 	const part_member *p = &c->s->m.at[m];
 
-	if (c->f->t->contract_tile <= 1) /* there are no blocks */
-		return true;
 	for (int32_t i = 0; i < c->s->n; i++)
 		if (i != m && c->s->m.at[i].u->contraction)
 			return false;
@@ -433,15 +432,20 @@ static bool is_block(const cost *c, int32_t m)
  * A factor that loops around everything do not walk is copied again for each
  * block of them, and a copy serves the rows of a block only: those of these
  * loops, as many as are run as one and leave chunks (fewer where they are
- * blocked both ways), times what else the factor does not walk. The work of
- * the copies, over that of the sums.
+ * blocked both ways), times what else the factor does not walk. Blocks of
+ * windows, which overlap, count as single rows: measured on nets of
+ * convolutions, which are faster apart. The work of the copies, over that of
+ * the sums.
  */
 static double copies_again(const cost *c, int32_t m)
 {
 	const part_member *p = &c->s->m.at[m];
 	const eqn_unit *u = p->u;
-	double most = 0;
+	double most = 0, fit = BLOCK_ROWS;
 
+	if (c->private_bytes > 0)
+		fit = min_of(fit, (double)c->f->t->l2_bytes / 2 /
+					  c->private_bytes);
 	for (int32_t i = 0; i < u->n_reads && !is_block(c, m); i++) {
 		const eqn_read *r = &u->read[i];
 		double around = 1, rows = 1, inner = 1, outer = 1, batch = 1;
@@ -465,9 +469,11 @@ static double copies_again(const cost *c, int32_t m)
 		}
 		if (around <= 1 || inner * outer <= 1)
 			continue;
-		tile = outer > 1 ? c->tile / 4 : c->tile;
+		tile = outer > 1 ? fit / 4 : fit;
 		most_rows = around * min_of(1, batch / BLOCKS);
-		rows *= min_of(tile, most_rows > 1 ? most_rows : 1);
+		tile = min_of(tile, most_rows);
+		if (tile > 1 && sums <= 1)
+			rows *= tile;
 		copy = (sums > 1 ? COPY_WINDOW : COPY_PLAIN) / rows;
 		most = copy > most ? copy : most;
 	}

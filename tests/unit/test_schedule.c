@@ -120,6 +120,30 @@ static const struct seen seen[] = {
 		{"(chunk) * 64;", "a0_0 = mad_f32x16(", "max_f32x16(",
 			"for (i64 b4_0 = 0; b4_0 < 32; b4_0 += 32)"},
 		{NULL}},
+	/* rows 4 KB apart, which all chunks of columns need: copied once */
+	{"a factor copied once",
+		"system {\n x: f32[256,1024] input 0\n y: f32[1024,512] input 1\n"
+		" o: f32[256,512]\n a o#0: o[i:256, j:512] += x[1024*i + k] * "
+		"y[512*k + j] for k:1024\n return o\n}\n",
+		{"(void *)((char *)scratch + 0);", "[1040 * i0 + i2]", "_1(void"},
+		{NULL}},
+	/* pixels of two axes as one: digits of the lanes in front of the sum,
+	 * the mask in front of the channels */
+	{"masks in front",
+		"system {\n x: f32[16,14,14] input 0\n w: f32[32,16,3] input 1\n"
+		" o: f32[32,14,14]\n a o#0: o[f:32, y:14, z:14] += "
+		"sel(inside(z + k - 1, 0, 14), w[48*f + 3*c + k] * "
+		"x[196*c + 14*y + z + k - 1], 0) for c:16, k:3\n return o\n}\n",
+		{"(void)t0;\n\t\t\t\tfor (i64 i4 = 0",
+			"(void)t2;\n\t\t\t\t\tfor (i64 i3 = 0"},
+		{NULL}},
+	/* 28 = 16 + 8 + 4 */
+	{"shorter vectors",
+		"system {\n x: f32[64,60] input 0\n o: f32[64,28]\n"
+		" a o#0: o[i:64, j:28] max= x[60*i + 2*j + k] for k:3\n"
+		" return o\n}\n",
+		{" + 16 <= 28;", " + 8 <= 28;", " + 4 <= 28;"},
+		{" < 28; i1++"}},
 	/* a factor that walks neither rows nor columns alone is no matrix */
 	{"no product of matrices",
 		"system {\n x: f32[64,64] input 0\n y: f32[64,64] input 1\n"
