@@ -540,10 +540,9 @@ static int train(trainer *t, const tn_options *o)
 	if (tn_context_new(&t->c, o) < 0)
 		return cli_error(NULL, "run.memory", "no memory for a context");
 	tn_set_seed(t->c, (uint64_t)t->seed);
-	if (tn_onnx_open(&t->m, t->c, t->file) < 0)
-		said(t);
-	else if (t->classes > 0 && tn_onnx_classes(t->m, t->classes,
-					   (uint64_t)t->seed) < 0)
+	if (tn_onnx_open(&t->m, t->c, t->file) < 0 ||
+		(t->classes > 0 && tn_onnx_classes(t->m, t->classes,
+					   (uint64_t)t->seed) < 0))
 		said(t);
 	else if (read_data(t) && build(t)) {
 		if (tn_compile(&t->step, t->c, record_step, t,
