@@ -246,7 +246,7 @@ static void load_fun(emitter *em, const ix_atom *t)
 	struct place_of p;
 	const char *d, *l, *at = "", *when = "", *from;
 	const val *known;
-	int32_t i;
+	int32_t i, comp;
 
 	for (i = 0; i < em->fun.n; i++)
 		if (em->fun.at[i].atom == t)
@@ -260,8 +260,10 @@ static void load_fun(emitter *em, const ix_atom *t)
 		from = arena_printf(em->a, "%s[%s]", known->t, lanes ? l : "0");
 	} else if (known != NULL) {
 		from = known->t;
-	} else {
-		p = em_place_tensor(em, (int32_t)t->fun, t->f, false);
+	} else { /* copies of inputs are for what walks a loop, not for indices */
+		p = em_place_tensor(em, (int32_t)t->fun, t->f,
+			loop_maker(em->k, (int32_t)t->fun, &i, &comp) &&
+				em->k->eqn[i].stage);
 		from = em_element(em, &p, l);
 	}
 	d = em_fresh(em, "d");

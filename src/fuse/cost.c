@@ -18,7 +18,7 @@ enum {
 	BLOCK_ROWS = 128,    /* of several products, at most */
 	BLOCKS = 8,	     /* that loops around several products leave */
 	/* an element is copied as fast as so many rows are added up with it */
-	COPY_PLAIN = 12,
+	COPY_PLAIN = 4,
 	COPY_WINDOW = 12,
 	TILE_STATEMENTS = 60 /* what a kernel in tiles has room for, */
 };
