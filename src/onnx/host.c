@@ -11,7 +11,7 @@
 
 #include "interp/interp.h"
 
-enum { MAX_CALLS = 1 << 20 };
+enum { MAX_CALLS = 1 << 16 }; /* about 6 KB each */
 #define MAX_HOST_BYTES ((size_t)1 << 31)
 #define MAX_HOST_POINTS ((int64_t)1 << 31) /* of all equations */
 

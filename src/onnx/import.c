@@ -10,7 +10,7 @@
  */
 #include "onnx/import.h"
 
-enum { MAX_NODES = 1 << 20 };
+enum { MAX_NODES = 1 << 16 };
 
 static _Noreturn void fail(const onnx_import *x, const char *rule,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -182,7 +182,7 @@ static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
 	val *in = arena_array(x->a, val, n->in.n + 1);
 
 	if (++x->n_nodes > MAX_NODES)
-		fail(x, "onnx.size", "more than 2^20 nodes, loops unrolled");
+		fail(x, "onnx.size", "more than 2^16 nodes, loops unrolled");
 	x->where = describe(x, n);
 	d.x = x;
 	d.n = n;

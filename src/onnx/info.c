@@ -9,6 +9,8 @@
  */
 #include "onnx/import.h"
 
+#define MAX_PARAMS (INT64_C(1) << 56) /* more is no model */
+
 typedef struct count {
 	const char *op, *domain;
 	int64_t n;
@@ -69,8 +71,12 @@ static void add_graph(tally *t, const onnx_graph *g)
 		int64_t n = shape_numel(x->shape, x->rank);
 		tn_dtype held;
 
-		t->n_params += n;
-		if (onnx_elem_dtype(x->elem, &held))
+		/* what is declared, not what is there: no sum overflows */
+		if (!add_ok(t->n_params, n, &t->n_params) ||
+			t->n_params > MAX_PARAMS)
+			t->n_params = MAX_PARAMS;
+		if (onnx_elem_dtype(x->elem, &held) &&
+			t->param_bytes < MAX_PARAMS)
 			t->param_bytes += n * (int64_t)dtype_size(held);
 	}
 	for (int32_t i = 0; i < g->node.n; i++)

@@ -7,7 +7,7 @@
  */
 #include "onnx/ops.h"
 
-enum { MAX_ROUNDS = 1 << 16 };
+enum { MAX_ROUNDS = 1 << 16, MAX_LISTED = 1 << 22 };
 
 static bool host_bool(node *d, const val *v)
 {
@@ -266,11 +266,27 @@ void onnx_scan8(node *d)
 
 /* ---- sequences ---- */
 
+/*
+ * Every sequence is a list of its own: a loop that appends to one takes the
+ * square of its rounds. A sequence of sequences is nothing that ONNX has, and
+ * walking one whose elements are the same takes forever.
+ */
 static void set_seq(node *d, int32_t i, int32_t n, const val *at)
 {
 	val v = {.kind = VAL_SEQUENCE, .n = n};
+	val *own;
 
-	v.at = arena_copy(d->x->a, at, (size_t)n * sizeof *at + 1);
+	d->x->n_listed += n;
+	if (d->x->n_listed > MAX_LISTED)
+		on_fail(d, "onnx.size", "sequences of more than 2^22 elements "
+			"in all");
+	v.at = own = arena_array(d->x->a, val, n + 1);
+	for (int32_t k = 0; k < n; k++) {
+		if (at[k].kind != VAL_TENSOR)
+			on_fail(d, "onnx.type", "an element of a sequence is "
+				"no tensor");
+		own[k] = at[k];
+	}
 	on_set_val(d, i, v);
 }
 
@@ -385,7 +401,9 @@ void onnx_sequence_map(node *d)
 	const val *s = seq_in(d, 0);
 	val *in = arena_array(d->x->a, val, d->n_in + 1);
 	val *out = arena_array(d->x->a, val, g->out.n + 1);
-	val *all = arena_array(d->x->a, val, d->n_out * s->n + 1);
+	val *all = arena_array(d->x->a, val,
+		on_bound(d, "the number of elements made",
+			(int64_t)d->n_out * s->n, 0, MAX_LISTED) + 1);
 
 	for (int32_t k = 0; k < s->n; k++) {
 		for (int32_t i = 0; i < d->n_in; i++) {

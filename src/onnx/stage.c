@@ -153,7 +153,7 @@ static branch *follow(arena *a, stage *s)
 		b = b->next;
 	if (b == NULL) {
 		b = arena_make(a, branch);
-		b->answer = arena_copy(a, s->answer, s->n_bytes + 1);
+		b->answer = arena_copy(a, s->answer, s->n_bytes);
 		b->next = s->branches;
 		s->branches = b;
 	}

@@ -186,6 +186,10 @@ static const run_case runs[] = {
 	{"opset 13; in x float [2]; in z float [2]; init i int64 [] -1; out y;"
 	 "node SequenceConstruct x z > s; node SequenceAt s i > y;",
 		{"float [2] 1 2", "float [2] 3 4"}, "float [2] 3 4"},
+	{"opset 13; in x float [1]; in z float [1]; init i int64 [] 0; out y;"
+	 "node SequenceEmpty > e; node SequenceInsert e x > s;"
+	 "node SequenceInsert s z i > t; node ConcatFromSequence t > y : axis=0;",
+		{"float [1] 1", "float [1] 2"}, "float [2] 2 1"},
 	/* derivatives: of x * x + 3 x at 2, and of a value that x is not in */
 	{"opset 13; opset 1 ai.onnx.preview.training; in x float [1];"
 	 "init t float [1] 3; out g; node Mul x x > a; node Mul x t > b;"
@@ -327,6 +331,19 @@ static const struct refusal {
 	{"onnx.size", "opset 13; in x float [1]; init n int64 [] 99999999;"
 		      "out y; node Loop n _ x > y : body={ in i int64 [];"
 		      "in c bool []; in v float [1]; out c; out v; };"},
+	{"onnx.size", "opset 13; in x float [1]; init n int64 [] 99999999;"
+		      "out y; node Loop n _ x > y : body={ in i int64 [];"
+		      "in c bool []; in v float [1]; out c; out o;"
+		      "node Add v v > o; };"},
+	{"onnx.size", "opset 13; in x float [1]; init n int64 [] 9999; out y;"
+		      "node SequenceEmpty > e; node Loop n _ e > s : body={"
+		      "in i int64 []; in c bool []; in q seq(float) [1];"
+		      "out c; out r; node SequenceInsert q x > r; };"
+		      "node ConcatFromSequence s > y : axis=0;"},
+	{"onnx.type", "opset 13; in x float [1]; out y;"
+		      "node SequenceConstruct x x > s;"
+		      "node SequenceConstruct s s > t;"
+		      "node SequenceLength t > y;"},
 	{"onnx.size", "opset 13; in x float [1]; out y; init n int64 [4]"
 		      "60000 60000 30000 1; node ConstantOfShape n > t;"
 		      "node ReduceSum t > s; node Cast s > k : to=7;"
