@@ -246,12 +246,18 @@ static void run_eqn(whole *w, const sys_eqn *e)
 		}
 }
 
-void shard_eval(arena *scratch, ir_system *s, void *const *data)
+void shard_eval_equation(
+	arena *scratch, ir_system *s, const sys_eqn *e, void *const *data)
 {
 	whole w = {.scratch = scratch, .data = data};
 
 	w.m = (machine){.e = arena_env(scratch), .s = s, .load = load,
 		.arg = &w};
+	run_eqn(&w, e);
+}
+
+void shard_eval(arena *scratch, ir_system *s, void *const *data)
+{
 	for (int32_t i = 0; i < s->eqn.n; i++)
-		run_eqn(&w, &s->eqn.at[i]);
+		shard_eval_equation(scratch, s, &s->eqn.at[i], data);
 }

@@ -266,6 +266,8 @@ ir_number shard_load_number(tn_dtype t, const void *data, int64_t at);
 void shard_store_number(tn_dtype t, void *data, int64_t at, ir_number r);
 /* All equations, in order, on arrays by tensor; those of results are filled. */
 void shard_eval(arena *scratch, ir_system *s, void *const *data);
+void shard_eval_equation(
+	arena *scratch, ir_system *s, const sys_eqn *e, void *const *data);
 
 /* the same with arrays by input and by output; a stored one in its input's */
 void shard_eval_system(arena *a, ir_system *s, const void *const *in,
