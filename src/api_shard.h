@@ -5,7 +5,36 @@
 #include "api.h"
 #include "shard/shard.h"
 
-typedef struct api_shard api_shard;
+struct tn_mesh {
+	tn_context *c;
+	shard_mesh m;
+};
+
+/* Where a tensor lies. */
+typedef struct api_place {
+	const tn_mesh *mesh;
+	shard_layout l;
+	uint32_t parts; /* axes of the mesh along which it is in parts */
+	int32_t monoid;
+	int64_t elems; /* of this process */
+} api_place;
+
+typedef struct api_shard {
+	shard_link *link; /* NULL: this process is alone */
+	VEC(tn_mesh *) mesh;
+	VEC(api_place) place; /* 0: whole */
+	struct api_joiner *joiners;
+	arena *slab_of;
+	void *slab;
+	size_t slab_bytes;
+	bool debug;
+	int64_t n_moves, bytes_sent;
+} api_shard;
+
+api_shard *api_shard_of(tn_context *c);
+int64_t api_shard_rank(const tn_context *c);
+/* equal places have one number */
+int32_t api_place_number(tn_context *c, const api_place *p);
 
 /* A program with placings, as this process runs it, in arena a. */
 typedef struct api_parted api_parted;
