@@ -65,6 +65,11 @@ typedef struct tn_mesh tn_mesh;
 TN_API tn_mesh *tn_at_mesh_new(const char *file, int32_t line, tn_context *c,
 	int32_t n_axes, const char *const *names, const int64_t *extents);
 
+/** The same from text: "data=2,model=2". errors NULL and [shard.mesh] */
+#define tn_mesh_parse(c, text) tn_at_mesh_parse(__FILE__, __LINE__, c, text)
+TN_API tn_mesh *tn_at_mesh_parse(
+	const char *file, int32_t line, tn_context *c, const char *text);
+
 typedef enum tn_placement_kind {
 	TN_PLACE_WHOLE, /* every process along the axis has it all */
 	TN_PLACE_SHARD, /* a block of places on a tensor's axis */
@@ -149,11 +154,29 @@ typedef struct tn_window {
 TN_API tn_status tn_at_local(
 	const char *file, int32_t line, tn_tensor *x, tn_window *out);
 
-/** Where x lies: "data: axis 0 by 3, model: replicated". */
+/** Where x lies: "data: axis 0 by 3 of 10, model: replicated". */
 #define tn_placement_text(x, out)                                              \
 	tn_at_placement_text(__FILE__, __LINE__, x, out)
 TN_API TN_MUST_USE tn_status tn_at_placement_text(
 	const char *file, int32_t line, tn_tensor *x, char **out);
+
+/**
+ * A program on a mesh as text or JSON, without any processes: where each tensor
+ * lies and why, and each move with its bytes and the reason for it.
+ *
+ * mesh    "data=2,model=2"
+ * place   what tn_shard would say: "x=shard(0)@data,shard(1)@model", in blocks
+ *         "x=shard(0,3)@data", "x=parts(sum)@data", "x=replicate"; inputs that
+ *         are not named are whole, other tensors follow
+ * errors  [shard.mesh] [shard.place] no such tensor, or not that form
+ *         [shard.axis] [shard.block] [shard.twice] [shard.op]
+ *         [shard.conflict] a tensor is named twice
+ * owner   *out is the caller's: tn_text_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_explain_shard(char **out,
+	tn_program *p, const char *mesh, const char *const *place,
+	int32_t n_place, bool json);
 
 /** From now on a read or write through tn_reshard that moves is an error. */
 TN_API tn_status tn_shard_strict(tn_context *c, bool strict);

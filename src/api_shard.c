@@ -418,19 +418,17 @@ static void text(void *arg)
 {
 	const struct tensor_call *k = arg;
 	str s = str_new(arena_child(k->c->a));
+	const ir_type *y;
 	const api_place *p;
 
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
 	p = &api_shard_of(k->c)->place.at[tensor_where(k->c->t, inner(k->x))];
+	y = tensor_type_of(inner(k->x));
 	if (p->mesh == NULL)
 		str_add(&s, "replicated");
 	else
-		shard_layout_print(&s, &p->l, &p->mesh->m);
-	for (int32_t m = 0; p->mesh != NULL && m < p->mesh->m.n; m++)
-		if (p->parts >> m & 1)
-			str_printf(&s, ", parts of a %s over %s",
-				ir_monoid_at(p->monoid)->name,
-				p->mesh->m.name[m]);
+		shard_place_print(&s, &p->l, p->parts, p->monoid, &p->mesh->m,
+			y->rank, y->shape);
 	*k->text = api_text(k->c, &s);
 	arena_free(s.a);
 }

@@ -159,7 +159,7 @@ static void print_plan(str *o, shard_plan *p)
 		print_layout(o, p, "out", i, t, &l, partial);
 	}
 	for (int32_t i = 0; i < p->why.n; i++)
-		str_printf(o, "why %s\n", p->why.at[i]);
+		str_printf(o, "why %s\n", p->why.at[i].text);
 }
 
 /* ---- values ---- */

@@ -76,6 +76,24 @@ static int explain_all(tn_context *c, tn_program *p, uint32_t flags)
 	return code;
 }
 
+/* --level=shard: on a mesh, with placements. */
+static int explain_shard(const cli_command *self, tn_context *c,
+	tn_program *p, const char *mesh, const cli_list *place, bool json)
+{
+	char *text = NULL;
+
+	if (mesh == NULL)
+		return cli_usage(self, "--level=shard wants a --mesh");
+	if (tn_program_explain_shard(
+		    &text, p, mesh, place->at, place->n, json) < 0) {
+		cli_diag(tn_context_diag(c));
+		return CLI_FAILED;
+	}
+	fputs(text, stdout);
+	tn_text_free(text);
+	return CLI_OK;
+}
+
 static int find_level(const char *name)
 {
 	for (int i = 0; i < N_LEVELS; i++)
@@ -84,75 +102,103 @@ static int find_level(const char *name)
 	return -1;
 }
 
-static int run(const cli_command *self, int argc, char **argv)
+typedef struct asked {
+	const char *file, *level, *html, *mesh;
+	cli_list dims, inputs, no_grad, place;
+	bool indexes, json, no_fusion, dot;
+	int at; /* of levels; -1: none of these */
+} asked;
+
+static bool is_level(const asked *k, const char *name)
 {
-	const char *file = NULL, *level = NULL, *html = NULL;
-	cli_list dims = {0}, inputs = {0}, no_grad = {0};
-	bool indexes = false, json = false, no_fusion = false, dot = false;
-	bool split;
-	const cli_option options[] = {
-		{"level", .value = &level},
-		{"dim", .list = &dims},
-		{"input", .list = &inputs},
-		{"indexes", .flag = &indexes},
-		{"html", .value = &html},
-		{"json", .flag = &json},
-		{"no-fusion", .flag = &no_fusion},
-		{"no-grad", .list = &no_grad},
-		{"dot", .flag = &dot},
-		{0},
-	};
+	return k->level != NULL && strcmp(k->level, name) == 0;
+}
+
+/* Do the options go together? -1, or an exit code and it has been said. */
+static int check(const cli_command *self, asked *k)
+{
+	bool split = is_level(k, "split"), shard = is_level(k, "shard");
+
+	k->at = k->level != NULL ? find_level(k->level) : -1;
+	if (k->file == NULL)
+		return cli_usage(self, "no FILE.tn or MODEL.onnx given");
+	if (!split && !shard && k->level != NULL && k->at < 0)
+		return cli_usage(self, "no level %s", k->level);
+	if (k->json && k->level == NULL)
+		return cli_usage(self, "--json wants a --level");
+	if ((k->dot || k->no_grad.n > 0) && !split)
+		return cli_usage(self, "--%s is for --level=split",
+			k->dot ? "dot" : "no-grad");
+	if ((k->mesh != NULL || k->place.n > 0) && !shard)
+		return cli_usage(self, "--%s is for --level=shard",
+			k->mesh != NULL ? "mesh" : "place");
+	return -1;
+}
+
+static int explain(const cli_command *self, const asked *k)
+{
+	uint32_t flags = (k->indexes ? TN_EXPLAIN_INDEXES : 0u) |
+		(k->json ? TN_EXPLAIN_JSON : 0u);
 	tn_options t = TN_OPTIONS_INIT;
 	tn_context *c = NULL;
 	cli_model m = {0};
-	uint32_t flags;
-	int at = -1, code = CLI_FAILED;
+	int code = CLI_FAILED;
 
-	dims.at = cli_alloc((size_t)argc, sizeof *dims.at);
-	inputs.at = cli_alloc((size_t)argc, sizeof *inputs.at);
-	no_grad.at = cli_alloc((size_t)argc, sizeof *no_grad.at);
-	if (dims.at == NULL || inputs.at == NULL || no_grad.at == NULL)
-		goto out;
-	code = cli_args(self, argc, argv, options, &file, 1);
-	if (code >= 0)
-		goto out;
-	if (file == NULL)
-		code = cli_usage(self, "no FILE.tn or MODEL.onnx given");
-	split = level != NULL && !strcmp(level, "split");
-	if (code >= 0)
-		;
-	else if (!split && level != NULL && (at = find_level(level)) < 0)
-		code = cli_usage(self, "no level %s", level);
-	else if (json && level == NULL)
-		code = cli_usage(self, "--json wants a --level");
-	else if ((dot || no_grad.n > 0) && !split)
-		code = cli_usage(self, "--%s is for --level=split",
-			dot ? "dot" : "no-grad");
-	if (code >= 0)
-		goto out;
-	code = CLI_FAILED;
-	flags = (indexes ? TN_EXPLAIN_INDEXES : 0u) |
-		(json ? TN_EXPLAIN_JSON : 0u);
-	t.no_fusion = no_fusion;
+	t.no_fusion = k->no_fusion;
 	if (tn_context_new(&c, &t) < 0)
 		cli_error(NULL, "run.memory", "no memory for a context");
-	else if (!cli_model_open(&m, c, file, &dims, &inputs,
-			 false))
+	else if (!cli_model_open(&m, c, k->file, &k->dims, &k->inputs, false))
 		;
-	else if (split)
-		code = cli_split(self, c, m.program, &no_grad, dot, json);
-	else if (at >= 0)
-		code = explain_level(c, m.program, levels[at].level, flags);
-	else if (html != NULL)
-		code = explain_page(c, m.program, file, html);
+	else if (is_level(k, "split"))
+		code = cli_split(self, c, m.program, &k->no_grad, k->dot,
+			k->json);
+	else if (is_level(k, "shard"))
+		code = explain_shard(
+			self, c, m.program, k->mesh, &k->place, k->json);
+	else if (k->at >= 0)
+		code = explain_level(c, m.program, levels[k->at].level, flags);
+	else if (k->html != NULL)
+		code = explain_page(c, m.program, k->file, k->html);
 	else
 		code = explain_all(c, m.program, flags);
-out:
 	cli_model_close(&m);
 	tn_context_free(c);
-	free(dims.at);
-	free(inputs.at);
-	free(no_grad.at);
+	return code;
+}
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	asked k = {0};
+	const cli_option options[] = {
+		{"level", .value = &k.level},
+		{"dim", .list = &k.dims},
+		{"input", .list = &k.inputs},
+		{"indexes", .flag = &k.indexes},
+		{"html", .value = &k.html},
+		{"json", .flag = &k.json},
+		{"no-fusion", .flag = &k.no_fusion},
+		{"no-grad", .list = &k.no_grad},
+		{"dot", .flag = &k.dot},
+		{"mesh", .value = &k.mesh},
+		{"place", .list = &k.place},
+		{0},
+	};
+	cli_list *lists[] = {&k.dims, &k.inputs, &k.no_grad, &k.place};
+	bool room = true;
+	int code = CLI_FAILED;
+
+	for (int i = 0; i < 4; i++) {
+		lists[i]->at = cli_alloc((size_t)argc, sizeof *lists[i]->at);
+		room &= lists[i]->at != NULL;
+	}
+	if (room)
+		code = cli_args(self, argc, argv, options, &k.file, 1);
+	if (room && code < 0)
+		code = check(self, &k);
+	if (room && code < 0)
+		code = explain(self, &k);
+	for (int i = 0; i < 4; i++)
+		free(lists[i]->at);
 	return code;
 }
 
@@ -172,6 +218,10 @@ const cli_command cli_explain = {
 	"                    versions, and what each value kept costs\n"
 	"  --no-grad NAME    split: this input has no gradient\n"
 	"  --dot             split: as a Graphviz picture\n"
+	"  --level=shard     on a mesh of processes: where each tensor lies and\n"
+	"                    why, each move, its bytes and the reason for it\n"
+	"  --mesh NAME=N,..  shard: the mesh, such as data=2,model=2\n"
+	"  --place P         shard: where a tensor lies: x=shard(0)@data, ...\n"
 	"  --indexes         loops: the solved index of every argument\n"
 	"  --json            the level as JSON\n"
 	"  --html OUT        instead of a level: a page for a browser with\n"

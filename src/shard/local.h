@@ -40,6 +40,21 @@ shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read);
 /* are all cuts of a in b too? */
 bool layout_holds(const shard_layout *a, const shard_layout *b);
 
+/* ---- propagate.c, choose.c ---- */
+
+/* The cuts of mesh axis m of what a read reads, or of result k, to the axes of
+ * the equation; false: they are none of these. */
+bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh);
+bool take_result(shard_plan *p, shard_place *q, int32_t k, int32_t mesh);
+/*
+ * Those of read `first`, or of another one that costs less. NULL: none can be
+ * taken; else what is to be said of the costs, and *from the tensor.
+ */
+const char *choose_cut(shard_plan *p, int32_t eqn, int32_t first, int32_t m,
+	int32_t *from);
+/* bytes that a process receives for the equation as it is cut along m */
+int64_t choose_cost(shard_plan *p, int32_t eqn, int32_t m);
+
 /* writes.c: elementwise equations become part of the writes that read them */
 void writes_inline(shard_plan *p);
 

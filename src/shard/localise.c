@@ -124,12 +124,12 @@ int32_t locals_result(locals *b, int32_t phase, int32_t array)
 
 /* from[] in another layout; in parts along the axes of the mesh in the mask */
 static void add_job(locals *b, int32_t n, const int32_t *from,
-	const int32_t *to, uint32_t mask, int32_t monoid, const char *why)
+	const int32_t *to, uint32_t mask, int32_t monoid, int32_t reader)
 {
 	const shard_array *x = locals_array(b, from[0]);
 	const shard_array *y = locals_array(b, to[0]);
 	const char *name = b->p->s->tensor.at[x->tensor].name;
-	shard_job j = {.n = n, .mask = mask, .monoid = monoid, .why = why};
+	shard_job j = {.n = n, .mask = mask, .monoid = monoid, .reader = reader};
 
 	for (int32_t k = 0; k < n; k++) {
 		j.from[k] = from[k];
@@ -153,14 +153,14 @@ static int32_t can_move(locals *b, int32_t array)
 	return y->input >= 0 || y->moved ? y->phase : y->phase + 1;
 }
 
-static int32_t moved_to(locals *b, int32_t from, const shard_layout *l,
-	const char *why)
+static int32_t moved_to(
+	locals *b, int32_t from, const shard_layout *l, int32_t reader)
 {
 	const shard_array *y = locals_array(b, from);
 	int32_t to = new_array(
 		b, y->tensor, l, y->dtype, can_move(b, from));
 
-	add_job(b, 1, &from, &to, 0, IR_SET, why);
+	add_job(b, 1, &from, &to, 0, IR_SET, reader);
 	return to;
 }
 
@@ -202,7 +202,7 @@ static int32_t kept_array(locals *b, int32_t tensor)
 		locals_copy(b, locals_array(b, from)->phase, from,
 			b->kept[tensor]);
 	} else {
-		b->kept[tensor] = moved_to(b, from, have, "its layout");
+		b->kept[tensor] = moved_to(b, from, have, -1);
 	}
 	return b->kept[tensor];
 }
@@ -216,8 +216,7 @@ int32_t locals_source(locals *b, int32_t eqn, int32_t tensor)
 
 	if (from >= 0)
 		return from;
-	return moved_to(b, kept_array(b, tensor), &needs,
-		b->p->eqn[eqn].unit->e.label);
+	return moved_to(b, kept_array(b, tensor), &needs, eqn);
 }
 
 /* ---- equations ---- */
@@ -245,7 +244,7 @@ static void add_sums(locals *b, int32_t eqn, const int32_t *parts, uint32_t mask
 	for (int32_t k = 0; k < e->n_out; k++)
 		to[k] = new_array(b, e->out[k], have,
 			locals_array(b, parts[k])->dtype, phase);
-	add_job(b, e->n_out, parts, to, mask, monoid, e->label);
+	add_job(b, e->n_out, parts, to, mask, monoid, -1);
 	for (int32_t k = 0; k < e->n_out; k++) {
 		tn_dtype want = b->p->s->tensor.at[e->out[k]].dtype;
 
@@ -321,7 +320,7 @@ static void add_inputs(locals *b)
 			continue;
 		locals_array(b, n)->is_parts = true;
 		to = new_array(b, t, &h->have, s->tensor.at[t].dtype, 0);
-		add_job(b, 1, &n, &to, h->parts, h->parts_monoid, "its parts");
+		add_job(b, 1, &n, &to, h->parts, h->parts_monoid, -1);
 		b->made[t] = b->kept[t] = to;
 	}
 }
@@ -480,7 +479,9 @@ void shard_program_print(str *out, const shard_program *p)
 			print_array(out, p, j->from[0]);
 			str_add(out, " -> ");
 			print_array(out, p, j->to[0]);
-			str_printf(out, ", for %s\n", j->why);
+			str_printf(out, ", for %s\n", j->reader < 0
+					? "its layout"
+					: p->p->eqn[j->reader].unit->e.label);
 		}
 		for (int32_t k = 0; k < q->s->eqn.n; k++) {
 			str_add(out, "  ");

@@ -18,6 +18,9 @@
  * in its equation: then each process reads what it owns, and zero elsewhere,
  * and the result is a partial sum.
  *
+ * Where cuts of what an equation reads and writes do not go together, it takes
+ * that which moves the fewest bytes (choose.c).
+ *
  * Guarantees: an equation uses an axis of the mesh once; whoever works out an
  * instance is given all that it reads (shard_needs). Two passes over the system
  * until nothing changes: cuts are only added, so it ends.
@@ -71,8 +74,8 @@ void shard_annotate(
 	t->fixed = fixed;
 }
 
-static void note(
-	shard_plan *p, const shard_place *q, int32_t mesh, const char *from)
+static void note(shard_plan *p, const shard_place *q, int32_t mesh,
+	int32_t from, const char *cost)
 {
 	str s = str_new(p->a);
 
@@ -90,8 +93,9 @@ static void note(
 				? q->unit->e.axis[i].name
 				: "an axis");
 	}
-	str_printf(&s, ", as %s is", from);
-	*vec_push(p->a, &p->why) = s.at;
+	str_printf(&s, ", as %s is%s", p->s->tensor.at[from].name, cost);
+	*vec_push(p->a, &p->why) =
+		(shard_reason){(int32_t)(q - p->eqn), s.at};
 }
 
 /* ---- reads at addresses from data ---- */
@@ -137,7 +141,7 @@ static bool mask(shard_plan *p, shard_place *q, int32_t read, int32_t tag)
 /* ---- one equation ---- */
 
 /* The cuts of one axis of the mesh together: pieces of it may cut several. */
-static bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh)
+bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh)
 {
 	const shard_layout *l = &p->tensor[q->unit->read[read].tensor].have;
 	place_part part[SHARD_MAX_TAGS], one[SHARD_MAX_TAGS];
@@ -157,6 +161,15 @@ static bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh)
 	return place_add(q, p->mesh, n, part);
 }
 
+bool take_result(shard_plan *p, shard_place *q, int32_t k, int32_t mesh)
+{
+	place_part part[SHARD_MAX_TAGS];
+	int32_t n = place_from_result(
+		q, &p->tensor[q->unit->e.out[k]].have, mesh, part);
+
+	return place_add(q, p->mesh, n, part);
+}
+
 static bool take_reads(shard_plan *p, shard_place *q, bool data)
 {
 	const eqn_unit *u = q->unit;
@@ -169,12 +182,18 @@ static bool take_reads(shard_plan *p, shard_place *q, bool data)
 		for (int32_t i = 0; i < l->n; i++) {
 			int32_t mesh = l->tag[i].mesh;
 
+			const char *cost = "";
+
 			if (place_uses(q, mesh))
 				continue;
-			if (data ? !mask(p, q, r, i)
-				 : !take_read(p, q, r, mesh))
+			if (!data)
+				cost = choose_cut(p, (int32_t)(q - p->eqn), r,
+					mesh, &tensor);
+			else if (!mask(p, q, r, i))
 				continue;
-			note(p, q, mesh, p->s->tensor.at[tensor].name);
+			if (cost == NULL)
+				continue;
+			note(p, q, mesh, tensor, cost);
 			changed = true;
 		}
 	}
@@ -217,27 +236,17 @@ static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
 	return changed;
 }
 
-static bool take_result(shard_plan *p, shard_place *q)
+static bool take_results(shard_plan *p, shard_place *q)
 {
 	bool changed = false;
 
-	for (int32_t k = 0; k < q->unit->e.n_out; k++) {
-		int32_t out = q->unit->e.out[k];
-
+	for (int32_t k = 0; k < q->unit->e.n_out; k++)
 		for (int32_t m = 0; m < p->mesh->n; m++) {
-			place_part part[SHARD_MAX_TAGS];
-			int32_t n;
-
-			if (place_uses(q, m))
+			if (place_uses(q, m) || !take_result(p, q, k, m))
 				continue;
-			n = place_from_result(
-				q, &p->tensor[out].have, m, part);
-			if (!place_add(q, p->mesh, n, part))
-				continue;
-			note(p, q, m, p->s->tensor.at[out].name);
+			note(p, q, m, q->unit->e.out[k], "");
 			changed = true;
 		}
-	}
 	return changed;
 }
 
@@ -300,7 +309,7 @@ static bool forwards(shard_plan *p, int32_t eqn)
 static bool backwards(shard_plan *p, int32_t eqn)
 {
 	shard_place *q = &p->eqn[eqn];
-	bool changed = take_result(p, q);
+	bool changed = take_results(p, q);
 
 	for (int32_t r = 0; r < q->unit->n_reads; r++) {
 		int32_t tensor = q->unit->read[r].tensor;

@@ -131,6 +131,12 @@ typedef struct shard_state {
 	int32_t parts_monoid;
 } shard_state;
 
+/* Why an equation is cut. */
+typedef struct shard_reason {
+	int32_t eqn;
+	const char *text;
+} shard_reason;
+
 typedef struct shard_plan {
 	arena *a;
 	ir_system *s;
@@ -138,7 +144,7 @@ typedef struct shard_plan {
 	eqn_graph *graph;
 	shard_place *eqn;    /* by equation of the system */
 	shard_state *tensor; /* by tensor */
-	VEC(const char *) why; /* each cut of an equation, in the order in which they came */
+	VEC(shard_reason) why; /* each cut, in the order in which they came */
 } shard_plan;
 
 shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m);
@@ -164,6 +170,22 @@ shard_layout shard_common(const shard_layout *a, const shard_layout *b);
 shard_layout shard_makes(shard_plan *p, int32_t eqn);
 /* is the equation cut along this axis of the mesh, and one of its sums is? */
 bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis);
+
+/* ---- text (notation.c, explain.c) ------------------------------------------ */
+
+/* "data=2,model=4"; throws [shard.mesh] */
+shard_mesh shard_mesh_parse(arena *a, const char *text);
+/*
+ * "NAME=shard(0)@data,shard(1,BLOCK)@model", "NAME=parts(sum)@data",
+ * "NAME=replicate": annotates the input or tensor of that name. Throws
+ * [shard.place] [shard.axis] [shard.twice] [shard.block] [shard.op], and
+ * [shard.conflict] when it has a place.
+ */
+void shard_place_parse(shard_plan *p, const char *text);
+/* "data: axis 0 by 4 of 10, model: parts of a sum" */
+void shard_place_print(str *s, const shard_layout *l, uint32_t parts,
+	int32_t monoid, const shard_mesh *m, int32_t rank,
+	const int64_t *shape);
 
 /* ---- the window of one process (window.c) -------------------------------- */
 
@@ -217,7 +239,7 @@ typedef struct shard_job {
 	uint32_t mask; /* axes of the mesh along which they are parts */
 	int32_t monoid;
 	const char *name; /* "all-gather" */
-	const char *why;  /* the reader, or the result */
+	int32_t reader;	  /* the equation that wants it; -1: its own layout */
 	shard_transfer *transfer;
 } shard_job;
 
@@ -243,6 +265,11 @@ shard_program *shard_localise(
 ir_system *shard_joiner(arena *a, int32_t monoid, int32_t n_comp,
 	const tn_dtype *acc, int64_t n);
 void shard_program_print(str *out, const shard_program *p);
+/*
+ * Where each tensor lies and why, and each move with the bytes that it sends:
+ * by all processes, and by the one that sends most. As text or as JSON.
+ */
+void shard_explain(str *out, const shard_program *p, bool json);
 
 /* ---- meaning of equations, point by point (eval.c) ------------------------ */
 

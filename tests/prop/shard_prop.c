@@ -231,7 +231,7 @@ static void show(trial *x)
 		str_add(&s, x->plan->tensor[i].fixed ? " fixed\n" : "\n");
 	}
 	for (int32_t i = 0; i < x->plan->why.n; i++)
-		str_printf(&s, "%s\n", x->plan->why.at[i]);
+		str_printf(&s, "%s\n", x->plan->why.at[i].text);
 	str_add(&s, "mesh");
 	for (int32_t i = 0; i < x->mesh.n; i++)
 		str_printf(&s, " %lld", (long long)x->mesh.extent[i]);

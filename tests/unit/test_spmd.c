@@ -537,7 +537,7 @@ static void described(trial *t, tn_context *c, tn_mesh *m)
 	shard(x, m, ROWS);
 	if (tn_placement_text(x, &text) < 0 || tn_local(x, &w) < 0)
 		abort();
-	t->n[tn_process(c)] = strcmp(text, "mesh_0 on 6:60 by 3") == 0 &&
+	t->n[tn_process(c)] = strcmp(text, "mesh_0: axis 0 by 3 of 10") == 0 &&
 			w.is_box && w.rank == 2 && w.shape[1] == 6 &&
 			w.from[0] == 3 * tn_process(c) &&
 			w.n_bytes == (size_t)w.shape[0] * 48

@@ -1,0 +1,74 @@
+/*
+ * api_shard_text.c: what is said of meshes and placements as text, and a
+ * program on a mesh, explained: without processes.
+ *
+ *   program + "data=2" + "x=shard(0)@data" -> plan -> where all lies, and why
+ */
+#include "api_shard.h"
+
+struct mesh_text {
+	tn_context *c;
+	const char *text;
+	shard_mesh m;
+};
+
+static void read_mesh(void *arg)
+{
+	struct mesh_text *k = arg;
+
+	api_want(k->c, k->text, "the mesh");
+	k->m = shard_mesh_parse(k->c->a, k->text);
+}
+
+tn_mesh *tn_at_mesh_parse(
+	const char *file, int32_t line, tn_context *c, const char *text)
+{
+	struct mesh_text k = {.c = c, .text = text};
+
+	if (c == NULL || api_sticky(c, file, line, read_mesh, &k) < 0)
+		return NULL;
+	return tn_at_mesh_new(file, line, c, k.m.n, k.m.name, k.m.extent);
+}
+
+struct explain_call {
+	tn_program *p;
+	const char *mesh;
+	const char *const *place;
+	int32_t n_place;
+	bool json;
+	char **out;
+};
+
+/* What is not placed is as without tn_shard: inputs whole, results anywhere. */
+static void explain(void *arg)
+{
+	struct explain_call *k = arg;
+	arena *a = arena_child(k->p->a);
+	str s = str_new(a);
+	shard_plan *p;
+	shard_mesh m;
+
+	api_want(k->p->c, k->mesh, "the mesh");
+	api_want_shapes(k->p);
+	m = shard_mesh_parse(a, k->mesh);
+	p = shard_plan_new(a, ir_lower(a, ix_new(a), k->p->ir), &m);
+	for (int32_t i = 0; i < k->n_place; i++)
+		shard_place_parse(p, k->place[i]);
+	for (int32_t i = 0; i < p->s->input.n; i++)
+		p->tensor[p->s->input.at[i]].fixed = true;
+	shard_propagate(p);
+	shard_scatter_sums(p);
+	shard_explain(&s, shard_localise(a, p, 0, NULL), k->json);
+	*k->out = api_text(k->p->c, &s);
+	arena_free(a);
+}
+
+tn_status tn_program_explain_shard(char **out, tn_program *p,
+	const char *mesh, const char *const *place, int32_t n_place,
+	bool json)
+{
+	struct explain_call k = {p, mesh, place, n_place, json, out};
+
+	*out = NULL;
+	return api_call(p->c, explain, &k);
+}
