@@ -107,6 +107,26 @@ void em_address(emitter *em, struct place_of *p)
 	}
 }
 
+/*
+ * On a side of a condition the subscripts are what it makes of them: those of
+ * a window that reads through a reshape are affine only where it is inside.
+ */
+static void shorten(emitter *em, struct place_of *p)
+{
+	const ix_form *d[IX_MAX_AXES];
+
+	if (em->path_dom.n_facts == em->dom->n_facts)
+		return;
+	loop_subscript(em->k, &em->path_dom, p->buf, p->at, d);
+	for (int32_t i = 0; i < p->buf->n_vars; i++) {
+		if (d[i] == p->digit[i])
+			continue;
+		p->digit[i] = d[i];
+		p->guarded = true;
+	}
+	em->n_short += p->guarded;
+}
+
 struct place_of em_place_buf(emitter *em, int32_t n_buf, const ix_form *at)
 {
 	struct place_of p = {.buf = &em->k->buf[n_buf],
@@ -116,6 +136,8 @@ struct place_of em_place_buf(emitter *em, int32_t n_buf, const ix_form *at)
 
 	p.dtype = p.buf->dtype;
 	loop_subscript(em->k, em->dom, p.buf, at, p.digit);
+	if (em->path.n > 0)
+		shorten(em, &p);
 	em->used_buf[n_buf] = true;
 	em_address(em, &p);
 	return p;
@@ -230,18 +252,26 @@ static bool is_near(const struct place_of *p)
 
 /*
  * Lanes that are near each other are loaded whole where all of them lie in the
- * tensor, even where a condition wants some only: nobody looks at the others.
+ * tensor or buffer, even where a condition wants some only: nobody looks at the others.
  */
 static bool open_whole(emitter *em, const struct place_of *p, const char *n)
 {
 	int64_t numel;
 	const char *at;
 
-	if (p->param < 0 || p->buf != NULL || !is_near(p) ||
-		!dtype_is_float(p->dtype))
+	if (!is_near(p) || per_lane(em, p) || !dtype_is_float(p->dtype))
 		return false;
-	numel = em->s->tensor.at[em->k->param[p->param]].numel;
-	at = em_form_text(em, p->at, NULL);
+	if (p->buf != NULL && p->buf->where == LOOP_REGISTER)
+		return false;
+	if (p->buf != NULL && !em->k->eqn[p->buf->eqn].push) {
+		numel = p->buf->elems;
+		at = em_digits_text(em, p->buf, p->digit, NULL);
+	} else if (p->param >= 0) {
+		numel = em->s->tensor.at[em->k->param[p->param]].numel;
+		at = em_form_text(em, p->at, NULL);
+	} else {
+		return false;
+	}
 	em_line(em, "if ((%s) >= 0 && (%s) < %" PRId64 ") {", at, at,
 		numel - p->stride * (em->lanes - 1));
 	em_line(em, "	%s = %s;", n, load_whole(em, p));
@@ -428,7 +458,7 @@ static val read(emitter *em, const expr *e)
 	if (known != NULL)
 		return *known;
 	p = em_place_tensor(em, e->tensor, e->form, false);
-	v = em_load(em, &p, guarded);
+	v = em_load(em, &p, guarded || p.guarded);
 	if (p.buf != NULL && loop_maker(em->k, e->tensor, &q, &c) &&
 		em->k->eqn[q].acc[c] != e->dtype)
 		v = em_cast(em, v, e->dtype); /* rounded once, when complete */
@@ -670,19 +700,28 @@ static val call(emitter *em, const expr *e)
 	return scalar_call(em, f, e, x);
 }
 
-/* What was named on a side that may not be taken is unknown behind it. */
-static val side(emitter *em, const expr *e, val c, bool negated)
+/*
+ * What was named on a side that may not be taken is unknown behind it, and so
+ * is what has been read there from places that are right there only.
+ */
+static val side(emitter *em, const expr *e, val c, const expr *cond,
+	bool negated)
 {
-	int32_t n = em->memo.n, nf = em->fun.n, i;
+	int32_t n = em->memo.n, nf = em->fun.n, n_short = em->n_short, i;
+	ix_dom was = em->path_dom;
 	val v;
 
+	em->path_dom = ir_dom_when(em->s, em->path.n > 0 ? &was : em->dom,
+		cond, !negated);
 	*vec_push(em->a, &em->path) = (struct path){c, negated};
 	v = em_ex(em, e);
 	em->path.n--;
+	em->path_dom = was;
 	em->fun.n = nf;
 	for (i = n; i < em->memo.n; i++)
 		if (em->memo.at[i].e != NULL &&
-			em_is_unsafe(em, em->memo.at[i].e))
+			(em->n_short > n_short ||
+				em_is_unsafe(em, em->memo.at[i].e)))
 			em->memo.at[i].e = NULL;
 	return v;
 }
@@ -694,8 +733,8 @@ static val select_value(emitter *em, const expr *e)
 
 	if (c.lanes == 1 && (strcmp(c.t, "1") == 0 || strcmp(c.t, "0") == 0))
 		return em_ex(em, e->arg[c.t[0] == '1' ? 1 : 2]);
-	x[0] = side(em, e->arg[1], c, false);
-	x[1] = side(em, e->arg[2], c, true);
+	x[0] = side(em, e->arg[1], c, e->arg[0], false);
+	x[1] = side(em, e->arg[2], c, e->arg[0], true);
 	v = (val){NULL, em_computed(e->dtype), 1, 0};
 	for (i = 0; i < 2; i++)
 		v.lanes = x[i].lanes > v.lanes ? x[i].lanes : v.lanes;

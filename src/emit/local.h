@@ -101,6 +101,8 @@ typedef struct emitter {
 	VEC(struct memo_digit) digit;
 	VEC(struct def) def;
 	VEC(struct path) path;
+	ix_dom path_dom; /* dom and what the conditions of the path say */
+	int32_t n_short; /* places found that are right on their path only */
 	VEC(struct window) window;
 	VEC(struct lane_acc) acc;
 	val param[2 * IR_MAX_COMP];
@@ -161,6 +163,7 @@ struct place_of {
 	int32_t n_buf, param;
 	bool varies;	/* its address, between lanes */
 	bool affine;	/* the address walks by stride */
+	bool guarded;	/* right where the conditions of the path hold */
 	int64_t stride; /* in elements */
 	const ix_form *at;
 	const ix_form *digit[IX_MAX_AXES];

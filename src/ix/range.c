@@ -9,6 +9,8 @@
  *     i < 4, j < 3:    3*i + j                          0 .. 11
  *     i < 10:          i mod 4 - 4*(i div 4)            -8 .. 3
  *     2 <= i + j < 5:  2*i + 2*j + 1                    5 .. 9
+ *     0 <= i + k - 1 < 4, 0 <= j + l - 1 < 4:
+ *                      4*i + 4*k + j + l - 5            0 .. 15
  *     x - 6*(x div 6)  for any x                        0 .. 5
  *
  * The last line is how a remainder is recognised, as there is no mod atom:
@@ -378,13 +380,17 @@ static int32_t less(const ix_dom *d, const part *p, int32_t n, wide k,
 	return ix_normal(&d->box, in, n + f->n, out, w);
 }
 
+static span with_facts(struct ask *q, const part *p, int32_t n, int32_t from,
+	span s, int depth);
+
 /*
- * One fact for the whole: parts = k*g + h, bounds of g from the fact; or parts
- * proportional to g by a fraction.
+ * One fact for the whole: parts = k*g + h, bounds of g from the fact, those of
+ * h with the facts behind it; or parts proportional to g by a fraction.
  */
 static span with_fact(struct ask *q, const part *p, int32_t n,
-	const ix_fact *g, span s, int depth)
+	int32_t fact, span s, int depth)
 {
+	const ix_fact *g = &q->d->facts[fact];
 	part out[4 * FINE], first = {0};
 	span v = fact_span(g);
 	wide c, b;
@@ -408,7 +414,8 @@ static span with_fact(struct ask *q, const part *p, int32_t n,
 		if (n_out < 0 || n_out >= n)
 			return s;
 		return span_both(s, span_plus(span_times(v, c / b),
-			plain(q, out, n_out, depth)));
+			with_facts(q, out, n_out, fact + 1,
+				plain(q, out, n_out, depth), depth)));
 	}
 	if (n != g->f->n)
 		return s;
@@ -422,6 +429,16 @@ static span with_fact(struct ask *q, const part *p, int32_t n,
 	b = b < 0 ? -b : b;
 	return span_both(s, (span){-wide_floor(-v.min, b),
 		wide_floor(v.max, b)});
+}
+
+static span with_facts(struct ask *q, const part *p, int32_t n, int32_t from,
+	span s, int depth)
+{
+	for (int32_t i = from; i < q->d->n_facts && q->atoms > 0; i++) {
+		q->atoms--;
+		s = with_fact(q, p, n, i, s, depth);
+	}
+	return s;
 }
 
 /* Takes out remainders k*(f mod m): their bounds, and p without them. */
@@ -473,8 +490,8 @@ static span all_values(struct ask *q, wide c0, const part *p, int32_t n,
 	s = span_plus(s, plain(q, own, n_own, depth));
 	if (n_own < n)
 		s = span_both(s, plain(q, p, n, depth));
-	for (int32_t i = 0; i < q->d->n_facts && depth < FACTS_DEEP; i++)
-		s = with_fact(q, p, n, &q->d->facts[i], s, depth);
+	if (depth < FACTS_DEEP)
+		s = with_facts(q, p, n, 0, s, depth);
 	return span_plus(base, s);
 }
 

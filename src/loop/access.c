@@ -61,6 +61,9 @@ struct cost {
 	bool unit;
 };
 
+/* Lanes two apart are two vectors and a shuffle, not an element each. */
+#define OF_TWO 0.25
+
 static void add_cost(void *arg, const struct loop_access *a)
 {
 	struct cost *c = arg;
@@ -69,7 +72,7 @@ static void add_cost(void *arg, const struct loop_access *a)
 	double w = 1;
 
 	if (!loop_stride(a->at, c->var, n, &s))
-		s = 2;
+		s = INT64_MAX;
 	if (s == 1)
 		c->unit = true;
 	if (s == 0 || s == 1)
@@ -77,7 +80,7 @@ static void add_cost(void *arg, const struct loop_access *a)
 	for (u = a->leaf->up; u != NULL; u = u->up)
 		if (u->kind == LOOP_FOR)
 			w *= (double)c->k->var[u->var].extent;
-	c->jumps += a->write ? 1.5 * w : w;
+	c->jumps += a->write ? 1.5 * w : s == 2 ? OF_TWO * w : w;
 }
 
 double loop_jumps(loop_kernel *k, const loop_node *n, int32_t var, bool *unit)

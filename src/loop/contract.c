@@ -229,7 +229,19 @@ static int64_t bytes_of_each(const contract *c, loop_set blocked)
 	return sum;
 }
 
-/* Of several nests: as many rows as leave their values in the second cache. */
+/* Does a tile of some product run along v? */
+static bool in_tile(const contract *c, int32_t v)
+{
+	for (int32_t i = 0; i < c->product.n; i++)
+		if (c->product.at[i].i == v || c->product.at[i].j == v)
+			return true;
+	return false;
+}
+
+/*
+ * Of several nests: as many rows as leave their values in the second cache; of
+ * rows that tiles run along a vector at least.
+ */
 static void block_several(contract *c, loop_set blocked)
 {
 	const loop_kernel *k = c->k;
@@ -257,7 +269,7 @@ static void block_several(contract *c, loop_set blocked)
 		if (size > 2 * lanes)
 			size -= size % (2 * lanes);
 		else if (size < lanes)
-			size = lanes;
+			size = in_tile(c, v) ? lanes : size > 1 ? size : 1;
 		c->block[v] = size < n ? size : n;
 		first = false;
 	}

@@ -88,6 +88,22 @@ int64_t loop_flops(loop_kernel *k, const loop_node *n)
 	return f;
 }
 
+/* .. of all iterations, those of the loops around n included. */
+static double work(loop_kernel *k, const loop_node *n)
+{
+	double sum = 0;
+
+	if (n->kind == LOOP_STMT) {
+		sum = (double)loop_flops(k, n) + 1;
+		for (const loop_node *u = n->up; u != NULL; u = u->up)
+			if (u->kind == LOOP_FOR)
+				sum *= (double)k->var[u->var].extent;
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		sum += work(k, n->child[i]);
+	return sum;
+}
+
 static bool reduces(const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
@@ -413,7 +429,7 @@ static void choose(loop_kernel *k, loop_node **at)
 static void order(loop_kernel *k, loop_node *n)
 {
 	loop_node *m = n, *best = NULL;
-	double least = 0;
+	double least = 0, all;
 	int32_t i;
 
 	if (n->kind != LOOP_FOR || !parallel_below(k, n, n->var)) {
@@ -421,9 +437,11 @@ static void order(loop_kernel *k, loop_node *n)
 			order(k, n->child[i]);
 		return;
 	}
+	all = work(k, n);
 	for (m = n;; m = m->child[0]) {
-		bool unit, wide = k->var[m->var].extent >= lanes_for(k, m);
-		double j = loop_jumps(k, n, m->var, &unit);
+		int32_t lanes = lanes_for(k, m);
+		bool unit, wide = k->var[m->var].extent >= lanes;
+		double j = loop_jumps(k, n, m->var, &unit) + all / lanes;
 
 		/* ties: the later, which is the faster in the result */
 		if (wide && (best == NULL || j <= least)) {

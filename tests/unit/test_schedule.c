@@ -137,6 +137,39 @@ static const struct seen seen[] = {
 		{"(void)t0;\n\t\t\t\tfor (i64 i4 = 0",
 			"(void)t2;\n\t\t\t\t\tfor (i64 i3 = 0"},
 		{NULL}},
+	/* what jumps least is not all: four lanes do a quarter of the work */
+	{"wide lanes",
+		"system {\n x: f32[16,64] input 0\n o: f32[32,4,2]\n"
+		" a o#0: o[i:32, j:4, q:2] = x[200*j + 64*q + 2*i]\n"
+		" return o\n}\n",
+		{" + 16 <= 32;", "__builtin_shufflevector("}, {"f32x4"}},
+	/* tiles run along the pixels: so one image at a time may stay near */
+	{"an image of four",
+		"system {\n x: f32[4,4,34,784] input 0\n"
+		" w: f32[4,34,34] input 1\n v: f32[4,34,34] input 2\n"
+		" a: f32[4,4,34,784]\n b: f32[4,4,34,784]\n"
+		" o: f32[4,4,34,784]\n"
+		" a o#0: a[n:4, g:4, c:34, p:784] += x[106624*n + 26656*g + "
+		"784*d + p] * w[1156*g + 34*c + d] for d:34\n"
+		" a o#1: b[n:4, g:4, c:34, p:784] = relu(a[106624*n + 26656*g +"
+		" 784*c + p])\n"
+		" a o#2: o[n:4, g:4, c:34, p:784] += b[106624*n + 26656*g + "
+		"784*d + p] * v[1156*g + 34*c + d] for d:34\n"
+		" return o\n}\n",
+		{"(chunk / 7 % 2) * 2;"}, {NULL}},
+	/* inside, a window over channels in another order reads rows */
+	{"a window through a reshape",
+		"system {\n x: f32[4,136,28,28] input 0\n"
+		" w: f32[136,3,3] input 1\n a: f32[4,136,28,28]\n"
+		" o: f32[4,136,28,28]\n"
+		" a a#0: a[n:4, c:136, y:28, z:28] = "
+		"relu(x[106624*n + 784*c + 28*y + z])\n"
+		" a o#0: o[n:4, g:136, y:28, z:28] += sel(inside(y + k - 1, 0, 28)"
+		" and inside(z + l - 1, 0, 28), a[106624*n + 26656*(g%4) + "
+		"784*(g/4) + 28*y + z + 28*k + l - 29] * w[9*g + 3*k + l], 0) "
+		"for k:3, l:3\n"
+		" return o\n}\n",
+		{"load_f32x16(&b"}, {"/ 106624", "/ 784", "/ 28"}},
 	/* 28 = 16 + 8 + 4 */
 	{"shorter vectors",
 		"system {\n x: f32[64,60] input 0\n o: f32[64,28]\n"
