@@ -292,6 +292,11 @@ static const other others[] = {
 		" where u <= t else -inf }\n"
 		"program {\n s: f32[12,1024,1024]\n a = mask(s)\n"
 		" o = softmax(a)\n return o\n}\n"},
+	{"attention_32k", 4.0 * 2048 * 32768 * 64, /* keys that fill no cache */
+		"program {\n q: f32[1,1,2048,64]\n k: f32[1,1,32768,64]\n"
+		" v: f32[1,1,32768,64]\n o = attention(q, k, v, scale=0.125)\n"
+		" return o\n}\n",
+		{0}, {0}, NULL},
 	{"decode_4096", 4.0 * 32 * 4096 * 128, /* one query, a cache of keys */
 		"program {\n q: f32[1,32,1,128]\n k: f32[1,32,4096,128]\n"
 		" v: f32[1,32,4096,128]\n o = attention(q, k, v, scale=0.09)\n"

@@ -215,6 +215,17 @@ static void done(emitter *em, const loop_node *n)
 	}
 }
 
+static void scale(emitter *em, const loop_node *n)
+{
+	const loop_eqn *e = &em->k->eqn[n->eqn];
+	struct place_of p = target(em, n->eqn, 0);
+	int32_t memo = em->memo.n;
+
+	em->param[0] = em_load(em, &p, false);
+	em_store(em, &p, em_cast(em, em_ex(em, n->finish), e->acc[0]));
+	em->memo.n = memo;
+}
+
 static const char *parts(emitter *em, const loop_eqn *e, int32_t comp)
 {
 	const char *n = em_fresh(em, "q"),
@@ -557,6 +568,7 @@ static void comment(emitter *em, const loop_node *n)
 		: n->kind == LOOP_DONE ? ", end"
 		: n->kind == LOOP_PART ? ", this part"
 		: n->kind == LOOP_JOIN ? ", all parts"
+		: n->kind == LOOP_SCALE ? ", scaled"
 				       : "");
 }
 
@@ -581,6 +593,9 @@ void em_leaf(emitter *em, const loop_node *n)
 		break;
 	case LOOP_JOIN:
 		join(em, n);
+		break;
+	case LOOP_SCALE:
+		scale(em, n);
 		break;
 	case LOOP_STAGE:
 		transpose(em, n);

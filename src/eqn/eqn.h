@@ -152,4 +152,38 @@ typedef struct eqn_solved {
 void eqn_solve(ir_system *s, const ix_dom *vars, const sys_eqn *e, int32_t n,
 	const eqn_solved *at, const ix_form **out);
 
+/*
+ * Rows of keys that may be gone through block by block: rescale.c. kind: what
+ * each statement does for a row of n_keys keys
+ */
+typedef enum eqn_row {
+	EQN_ROW_BEFORE, /* nothing that follows from the row */
+	EQN_ROW_KEY,	/* for each key, before the maximum is known */
+	EQN_ROW_MAX,	/* of all keys */
+	EQN_ROW_GIVEN,	/* what is subtracted, made of the maximum */
+	EQN_ROW_WEIGHT, /* for each key: a function of what is left */
+	EQN_ROW_SUM,	/* of all keys, linear in the weights */
+	EQN_ROW_BEHIND	/* of what the row has left */
+} eqn_row;
+typedef struct eqn_stmt {
+	int32_t monoid, out;
+	const expr *body, *init;
+	const ix_form *at; /* its element number, over the axes of dom */
+	ix_dom dom;
+	uint64_t reduced; /* axes */
+	bool seen;	  /* by others than these statements */
+} eqn_stmt;
+typedef struct eqn_rows {
+	int32_t max, given; /* statements; given -1: the maximum itself */
+	int32_t fn;	    /* the function: of a sum it is the product */
+	tn_dtype in;	    /* what it is computed in */
+	int64_t n_keys;
+	eqn_row *kind;
+} eqn_rows;
+/* u as such a statement, but for `seen`; false: it is of another kind */
+bool eqn_as_stmt(ir_system *s, const eqn_unit *u, eqn_stmt *out);
+/* statements in their order; false: they have no such row */
+bool eqn_find_rows(
+	arena *a, ir_system *s, int32_t n, const eqn_stmt *e, eqn_rows *out);
+
 #endif

@@ -14,6 +14,8 @@
 /* With fewer parallel iterations a reduction is split into so many chunks. */
 enum {
 	SPLIT_PAR = 64,
+	KEYS_AT_ONCE = 256, /* of a row that is gone through in blocks */
+	ROWS_AT_ONCE = 64,
 	LANES = 16,	     /* of a tile */
 	BLOCK_ROWS = 128,    /* of several products, at most */
 	BLOCKS = 8,	     /* that loops around several products leave */
@@ -187,14 +189,54 @@ static void add_large(cost *c)
 	}
 }
 
+/*
+ * Rows that no cache holds, in blocks of keys (loop/contract_online.c): the
+ * part of what each member makes that is there at once. NULL: all of it.
+ */
+static const double *row_parts(cost *c)
+{
+	arena *a = fuse_scratch(c->f);
+	int32_t n = c->s->n;
+	eqn_stmt *e;
+	eqn_rows rows;
+	double *part, row = 0;
+	bool product = false, max = false;
+
+	for (int32_t m = 0; m < n; m++) {
+		product |= c->s->m.at[m].u->contraction;
+		max |= c->s->m.at[m].u->e.monoid == IR_MAX;
+	}
+	if (!product || !max)
+		return NULL;
+	e = arena_array(a, eqn_stmt, n + 1);
+	for (int32_t m = 0; m < n; m++)
+		if (!eqn_as_stmt(c->f->s, c->s->m.at[m].u, &e[m]))
+			return NULL;
+		else
+			e[m].seen = c->sees(c->arg, e[m].out);
+	if (!eqn_find_rows(a, c->f->s, n, e, &rows))
+		return NULL;
+	part = arena_array(a, double, n + 1);
+	for (int32_t m = 0; m < n; m++) {
+		bool keys = rows.kind[m] == EQN_ROW_KEY ||
+			    rows.kind[m] == EQN_ROW_WEIGHT;
+
+		part[m] = keys ? (double)KEYS_AT_ONCE / (double)rows.n_keys : 1;
+		row += keys ? per_iteration(c, m) * size_of(c, e[m].out) : 0;
+	}
+	return row * LANES > (double)c->f->t->l2_bytes / 2 ? part : NULL;
+}
+
 static void add_results(cost *c)
 {
 	double private = 0, l2 = (double)c->f->t->l2_bytes;
 	bool contraction = false, large = false;
+	const double *part = row_parts(c);
 
 	for (int32_t m = 0; m < c->s->n; m++) {
 		const eqn_unit *u = c->s->m.at[m].u;
-		double inside = per_iteration(c, m);
+		double inside = per_iteration(c, m) *
+				(part != NULL ? part[m] : 1);
 
 		contraction |= u->contraction;
 		for (int32_t k = 0; k < u->e.n_out; k++) {
@@ -219,6 +261,8 @@ static void add_results(cost *c)
 		c->tile = min_of(c->tile, (double)c->f->t->contract_tile);
 		if (c->tile < 1)
 			c->tile = 1;
+		if (part != NULL)
+			c->tile = ROWS_AT_ONCE;
 	}
 	c->private_bytes = private;
 	if (large)

@@ -29,7 +29,7 @@
 
 /*
  * scalar.def has one line each:
- *   SCALAR(name, "F>F", F, I, "emit", "dx", "dy", "dz", "doc")
+ *   SCALAR(name, "F>F", F, I, "emit", "dx", "dy", "dz", "laws", "doc")
  * signature letters as in docs/notation.md (F float, N number, I integer, B bool, O ordered, T any);
  * F, I: C expressions of x, y, z on double / int64_t (bool is 0 or 1) for the interpreter;
  * MIXED(..., G, ...): a function of integers with a float result (u01) has g alone;
@@ -44,6 +44,7 @@ typedef struct ir_scalar {
 	int64_t (*i)(int64_t x, int64_t y, int64_t z);
 	double (*g)(int64_t x, int64_t y, int64_t z); /* else NULL */
 	int32_t flops; /* rough cost: 12 for exp and its like, 4 div, 1 */
+	const char *laws; /* see scalar.def */
 } ir_scalar;
 
 int32_t ir_scalar_n(void);

@@ -106,7 +106,7 @@ static double softplus(double x)
 
 /* ---- the table ---- */
 
-#define SCALAR(name, sig, F, I, emit, flops, dx, dy, dz, doc)                  \
+#define SCALAR(name, sig, F, I, emit, flops, dx, dy, dz, laws, doc)            \
 	static double f_##name(double x, double y, double z)                   \
 	{                                                                      \
 		(void)x, (void)y, (void)z;                                     \
@@ -129,12 +129,12 @@ static double softplus(double x)
 
 /* arguments in a signature of the form "X>Z", "X,Y>Z", "X,Y,Z>Z" */
 #define ARITY(sig) ((int32_t)(sizeof(sig) - 2) / 2)
-#define SCALAR(name, sig, F, I, emit, flops, dx, dy, dz, doc)                  \
+#define SCALAR(name, sig, F, I, emit, flops, dx, dy, dz, laws, doc)            \
 	{#name, sig, emit, {dx, dy, dz}, doc, ARITY(sig), f_##name, i_##name,  \
-		NULL, flops},
+		NULL, flops, laws},
 #define MIXED(name, sig, G, emit, flops, doc)                                  \
 	{#name, sig, emit, {"", "", ""}, doc, ARITY(sig), NULL, NULL,          \
-		g_##name, flops},
+		g_##name, flops, ""},
 static const ir_scalar table[] = {
 #include "ir/scalar.def"
 };

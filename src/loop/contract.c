@@ -353,7 +353,9 @@ static bool choose_blocks(contract *c)
 		return false;
 	left = c->k->eqn[p->eqn].left;
 	if (c->product.n > 1 || c->mixed != 0 || (left & ~c->chain) != 0) {
-		block_several(c, to_block(c));
+		block_several(c, to_block(c) & ~(c->online ? c->mixed : 0));
+		if (c->online)
+			contract_online_block(c);
 	} else { /* rows and columns beyond the longest are loops around */
 		for (int32_t v = 0; v < c->k->n_vars; v++)
 			if (v != p->i && v != p->j)
@@ -413,6 +415,13 @@ static int32_t leaf_stage(
 	if (n->kind == LOOP_STMT && p >= 0) {
 		w->c->product.at[p].stage = w->now + 1;
 		w->now += 3;
+		return w->now - 2;
+	}
+	if (n->kind == LOOP_STMT && w->c->online &&
+		n->eqn == w->c->rows.max) { /* then sums are scaled */
+		w->c->scale_stage = w->now + 1;
+		w->now += 2;
+		*on = -1;
 		return w->now - 2;
 	}
 	if (*on >= 0 && e->reduced == 0 && e->scan_var < 0 && !e->push)
@@ -579,12 +588,16 @@ static void put_outside(contract *c, loop_node *outer, loop_node *body)
 
 static void fill(contract *c, loop_node *body)
 {
+	if (c->online)
+		contract_online_open(c, body);
 	for (int32_t s = 0; s < c->n_stages; s++) {
 		contract_product *p = NULL;
 
 		for (int32_t i = 0; i < c->product.n; i++)
 			if (c->product.at[i].stage == s)
 				p = &c->product.at[i];
+		if (c->online && s == c->scale_stage)
+			contract_online_scale(c, body);
 		if (p == NULL) {
 			put_plain(c, s, body);
 			continue;
@@ -695,6 +708,7 @@ bool contract_phase(contract *of)
 
 	if (!find_chain(&c))
 		return false;
+	contract_online(&c);
 	c.block = arena_array(k->a, int64_t, k->n_vars + 1);
 	find_products(&c, c.last);
 	if (k->n_eqns + 3 * c.product.n >= 60 || !choose_blocks(&c))

@@ -42,6 +42,11 @@ typedef struct contract {
 	VEC(contract_product) product;
 	VEC(loop_node *) plain; /* nests that take lanes as others do */
 	VEC(loop_node *) before; /* copies of whole factors: phases of their own */
+	/* contract_online.c: a row whose keys, which walk `keys`, go by in blocks
+	 * of their loop; between two stages its sums are scaled */
+	bool online;
+	eqn_rows rows;
+	int32_t keys, was, scale_stage;
 	int32_t *stage; /* by order of the leaf; -1 is dropped */
 	int32_t n_stages;
 } contract;
@@ -78,6 +83,11 @@ int64_t contract_extent(const contract *c, int32_t var);
 /* puts the product and what follows on it into the body of a block */
 void contract_nest(contract *c, contract_product *p, loop_node *body);
 
+/* rows that no cache holds: their keys become the mixed loop */
+void contract_online(contract *c);
+void contract_online_block(contract *c);
+void contract_online_open(contract *c, loop_node *body);
+void contract_online_scale(contract *c, loop_node *body);
 /* puts the end of a product that mixed loops add up there, if it has one */
 void contract_done(contract *c, const contract_product *p, loop_node *body);
 

@@ -49,7 +49,8 @@ typedef enum loop_kind {
 	LOOP_PART, /* scratch := accumulators of this block */
 	LOOP_JOIN, /* memory := init (+) what all blocks left in scratch */
 	LOOP_STAGE, /* copy of a tile of a tensor, transposed */
-	LOOP_TILE   /* eqn += products, row_var x var in registers */
+	LOOP_TILE,  /* eqn += products, row_var x var in registers */
+	LOOP_SCALE  /* accumulators of eqn := finish of what they were */
 } loop_kind;
 
 /* Element `at` of a tensor in memory will be read: soon, or after this row. */
@@ -81,7 +82,7 @@ struct loop_node {
 	/* STAGE: turned against row_var; -1: what the loop around walks.
 	 * TILE: size rows (of row_var; -1: one) by lanes * unroll columns (of
 	 * var), summed over sum[], outermost first; of the product of factor[].
-	 * finish: of a finished sum, its parameter 0; NULL: nothing.
+	 * finish: of a finished sum, its parameter 0; NULL: nothing. SCALE, too.
 	 * start: sums that begin here begin with nothing. checked: where the
 	 * result is no finite number, terms are added one by one */
 	int32_t row_var, n_sums;

@@ -79,6 +79,10 @@ static bool touches(struct place *p, const loop_node *n)
 			loop_walk(p->k->a, e->body[0], any_visit, p);
 		return p->reads;
 	}
+	if (n->kind == LOOP_SCALE) {
+		loop_walk(p->k->a, n->finish, any_visit, p);
+		return p->reads;
+	}
 	for (i = 0; i < e->e->n_out && !p->reads; i++) {
 		const expr *x = n->kind == LOOP_INIT ? e->init[i] : e->body[i];
 
@@ -282,11 +286,29 @@ static int32_t vector_var(const loop_node *n)
 	return -1;
 }
 
+/* .. of those, what makes the value; -1: none does */
+static int32_t lanes_of_maker(const loop_node *n, int32_t eqn, int32_t lanes)
+{
+	int32_t v = -1;
+
+	if ((n->kind == LOOP_FOR || n->kind == LOOP_TILE) && n->lanes > 1)
+		lanes = n->var;
+	if ((n->kind == LOOP_TILE || n->kind == LOOP_STMT) && n->eqn == eqn)
+		return lanes;
+	for (int32_t i = 0; i < n->n_child && v < 0; i++)
+		v = lanes_of_maker(n->child[i], eqn, lanes);
+	return v;
+}
+
 static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 {
 	const loop_eqn *e = &k->eqn[b->eqn];
-	int32_t i, j, fast = b->scope != NULL ? vector_var(b->scope) : -1;
+	int32_t i, j, fast = -1;
 
+	if (b->scope != NULL)
+		fast = lanes_of_maker(b->scope, b->eqn, -1);
+	if (b->scope != NULL && (fast < 0 || (e->left & BIT(fast)) == 0))
+		fast = vector_var(b->scope);
 	for (i = 1; i < b->n_vars; i++)
 		for (j = i; j > 0; j--) {
 			int64_t s, t;

@@ -121,6 +121,8 @@ static const int64_t sums[] = {1, 2, 5, 8, 9, 16, 21, 33, 64, 70, 130};
 /* a sum in pieces, with few rows and columns */
 static const int64_t long_sums[] = {1024, 1100, 1537, 2049, 2600, 4099};
 static const int64_t few_rows[] = {2, 3, 4, 5, 7};
+/* keys that go by in blocks */
+static const int64_t many_keys[] = {100, 128, 257, 400, 603};
 static const int64_t few_columns[] = {8, 9, 15, 16, 17, 20, 33};
 #define OF(list) (int32_t)(sizeof(list) / sizeof *(list)), list
 
@@ -318,8 +320,10 @@ static void draw_conv(sketch *k)
 static void draw_attention(sketch *k)
 {
 	int64_t b = 1 + rng_below(&k->r, 2), t = pick(k, OF(rows));
-	int64_t u = pick(k, OF(columns)), d = pick(k, OF(sums));
-	int64_t e = pick(k, OF(columns));
+	bool many = chance(k, 45);
+	int64_t u = many ? pick(k, OF(many_keys)) : pick(k, OF(columns));
+	int64_t d = many ? 8 : pick(k, OF(sums));
+	int64_t e = many ? 16 : pick(k, OF(columns));
 	int64_t qs[] = {b, t, d}, ks[] = {b, u, d}, vs[] = {b, u, e};
 	const char *p = fresh(k, "p"), *m = fresh(k, "p"), *w = fresh(k, "p");
 	made q = input(k, 3, qs), key = input(k, 3, ks), v = input(k, 3, vs);

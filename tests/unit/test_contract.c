@@ -234,11 +234,85 @@ static void test_long_sum(void **state)
 	free(y);
 }
 
+/* ---- rows of keys in blocks ---- */
+
+enum { QUERIES = 40, KEYS = 32768 };
+
+static int64_t long_rows(int threads, float *const *x, float *o)
+{
+	const int64_t qs[] = {1, 1, QUERIES, D}, ks[] = {1, 1, KEYS, D};
+	tn_options opt = TN_OPTIONS_INIT;
+	tn_tensor *in[3];
+	tn_context *c;
+	tn_stats s;
+
+	opt.threads = threads;
+	assert_int_equal(tn_context_new(&c, &opt), TN_OK);
+	assert_int_equal(tn_scope_enter(c), TN_OK);
+	for (int i = 0; i < 3; i++)
+		in[i] = tn_tensor_new(c, TN_F32, 4, i == 0 ? qs : ks, x[i]);
+	assert_int_equal(
+		tn_read(tn_attention(in[0], in[1], in[2], false, 0.25), o,
+			QUERIES * D * sizeof *o),
+		TN_OK);
+	tn_context_stats(c, &s);
+	assert_int_equal(tn_scope_leave(c), TN_OK);
+	tn_context_free(c);
+	return s.bytes_plans;
+}
+
+/* Maxima that come late, and scores that weigh nothing. */
+static void long_data(float **x)
+{
+	for (int i = 0; i < 3; i++) {
+		x[i] = malloc((size_t)KEYS * D * sizeof **x);
+		assert_non_null(x[i]);
+		tn_fill_random(TN_F32, x[i], KEYS * D, (uint64_t)i + 7, 0, 0);
+	}
+	for (int u = 0; u < KEYS; u++)
+		for (int i = 0; i < D; i++)
+			x[1][D * u + i] *= 1 + 8 * (float)u / KEYS;
+}
+
+static void test_long_rows(void **state)
+{
+	float one[QUERIES * D], two[QUERIES * D], *x[3];
+	int64_t bytes;
+
+	(void)state;
+	long_data(x);
+	bytes = long_rows(1, x, one);
+	long_rows(2, x, two);
+	assert_memory_equal(one, two, sizeof one);
+	/* scores and weights of four of the rows would be as much */
+	assert_true(bytes < 4 * 2 * KEYS * (int64_t)sizeof(float));
+	for (int t = 0; t < QUERIES; t++) {
+		double m = -INFINITY, z = 0, o[D] = {0};
+
+		for (int u = 0; u < KEYS; u++)
+			m = fmax(m, 0.25 * dot(x[0] + t * D, x[1] + u * D));
+		for (int u = 0; u < KEYS; u++) {
+			double p = exp(0.25 * dot(x[0] + t * D, x[1] + u * D) -
+				       m);
+
+			z += p;
+			add(o, p, x[2] + u * D);
+		}
+		for (int i = 0; i < D; i++)
+			if (!(fabs(one[D * t + i] - o[i] / z) <= 1e-4))
+				fail_msg("row %d: %.9g, not %.9g", t,
+					(double)one[D * t + i], o[i] / z);
+	}
+	for (int i = 0; i < 3; i++)
+		free(x[i]);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attention),
 		cmocka_unit_test(test_long_sum),
+		cmocka_unit_test(test_long_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

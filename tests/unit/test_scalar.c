@@ -277,6 +277,52 @@ static void test_monoids(void **state)
 	assert_int_equal(ir_monoid_result(IR_ARGMAX, 1, TN_F16), TN_I64);
 }
 
+/* f of the numbers, those named by the law being a, b, or their sum. */
+static double at(const ir_scalar *f, const char *law, size_t len, int which)
+{
+	static const double v[3][3] = {
+		{1, -2.75, 0.5}, {1, 1.5, -3.25}, {1, 4.5, 2.25}};
+	double x[3];
+
+	for (int i = 0; i < 3; i++) {
+		bool in = memchr(law, "xyz"[i], len) != NULL;
+
+		x[i] = !in ? v[2][i]
+		       : which < 2 ? v[which][i] : v[0][i] + v[1][i];
+	}
+	return f->f(x[0], x[1], x[2]);
+}
+
+static void test_laws(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	for (int32_t i = 0; i < ir_scalar_n(); i++) {
+		const ir_scalar *f = ir_scalar_at(i);
+
+		for (const char *l = f->laws; *l != '\0';) {
+			size_t len = strcspn(l, " ");
+			double a, b, c;
+
+			if (*l == '+') {
+				a = f->f(0.75, 0, 0);
+				b = f->f(-1.5, 0, 0);
+				c = f->f(-0.75, 0, 0) / (a * b);
+			} else {
+				a = at(f, l, len, 0);
+				b = at(f, l, len, 1);
+				c = at(f, l, len, 2) - (a + b) + 1;
+			}
+			if (fabs(c - 1) > 1e-12)
+				fail_msg("%s: law %s", f->name, l);
+			l += len + (l[len] == ' ');
+			n++;
+		}
+	}
+	assert_true(n > 5);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -284,6 +330,7 @@ int main(void)
 		cmocka_unit_test(test_floats),
 		cmocka_unit_test(test_dtypes),
 		cmocka_unit_test(test_monoids),
+		cmocka_unit_test(test_laws),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,457 @@
+/*
+ * contract_online.c: rows of keys that no cache holds, block by block.
+ *
+ * Consumes the loops around everything of a kernel in which a row has a
+ * maximum, weights that depend on it, and sums that are linear in the weights
+ * (eqn_find_rows). Where a few rows of what is made for each key would not fit
+ * the second cache, everything that goes through the keys moves into one loop
+ * over them, which is then run block by block as sums along a block are. When
+ * a block has made the maximum larger, the sums so far are multiplied by what
+ * the weights before it would be less. (Milakov, Gimelshein 2018.)
+ *
+ *   for t { m; for u { s; m max= s } for u { p = exp(s - m); z += p }
+ *           for e { w; for u { w += p * v } o = w / z } }           ->
+ *   block t { m; z; w; block u {
+ *       s; was = m; m max= s; f = exp(was - m); z *= f; w *= f;
+ *       p = exp(s - m); z += p; w += p * v }
+ *     o = w / z }
+ *
+ * Where nothing was before, or only what weighs nothing, sums begin anew.
+ */
+#include "loop/contract.h"
+
+enum { LEAST_KEYS = 2, KEYS_PART = 8 };
+
+/* ---- is it such a row, and too long? ---- */
+
+static bool list_statements(contract *c, eqn_stmt *e)
+{
+	loop_kernel *k = c->k;
+
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const loop_eqn *q = &k->eqn[i];
+
+		if (q->e->n_out != 1 || q->push || q->tail || q->stage ||
+			q->pack || q->scan_var >= 0)
+			return false;
+		e[i] = (eqn_stmt){.monoid = q->e->monoid,
+			.out = q->e->out[0],
+			.body = q->body[0],
+			.init = q->init[0],
+			.at = q->at,
+			.dom = k->dom,
+			.reduced = q->reduced,
+			.seen = loop_param(k, q->e->out[0]) >= 0};
+	}
+	return true;
+}
+
+static bool is_kind(const contract *c, int32_t eqn, eqn_row kind)
+{
+	return c->rows.kind[eqn] == kind;
+}
+
+/* What walks the keys of a statement; -1: nothing alone. */
+static int32_t keys_of(const contract *c, int32_t eqn)
+{
+	const loop_kernel *k = c->k;
+	const loop_eqn *e = &k->eqn[eqn];
+	bool sums = is_kind(c, eqn, EQN_ROW_MAX) ||
+		    is_kind(c, eqn, EQN_ROW_SUM);
+	loop_set in = sums ? e->reduced : e->left;
+	int64_t s;
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((in & BIT(v)) != 0 &&
+			k->var[v].extent == c->rows.n_keys &&
+			(sums ? in == BIT(v)
+			      : loop_stride(e->at, v, c->rows.n_keys, &s) &&
+					 s == 1))
+			return v;
+	return -1;
+}
+
+static bool walks_keys(const contract *c, int32_t eqn)
+{
+	return is_kind(c, eqn, EQN_ROW_KEY) || is_kind(c, eqn, EQN_ROW_MAX) ||
+	       is_kind(c, eqn, EQN_ROW_WEIGHT) || is_kind(c, eqn, EQN_ROW_SUM);
+}
+
+struct row_reads {
+	const contract *c;
+	bool elsewhere; /* not of the row at hand */
+};
+
+static void on_read(void *arg, const expr *e)
+{
+	struct row_reads *r = arg;
+	const loop_kernel *k = r->c->k;
+	int32_t eqn, comp;
+
+	if (e->kind == EX_READ && loop_maker(k, e->tensor, &eqn, &comp) &&
+		(is_kind(r->c, eqn, EQN_ROW_MAX) ||
+			is_kind(r->c, eqn, EQN_ROW_GIVEN)))
+		r->elsewhere |= e->form != k->eqn[r->c->rows.max].at;
+}
+
+static bool reads_elsewhere(const contract *c, int32_t eqn)
+{
+	struct row_reads r = {c, false};
+
+	loop_walk(c->k->a, c->k->eqn[eqn].body[0], on_read, &r);
+	return r.elsewhere;
+}
+
+/* Variables of the keys, all of them; 0: not as it should be. */
+static loop_set find_keys(const contract *c)
+{
+	const loop_kernel *k = c->k;
+	loop_set rows = k->eqn[c->rows.max].left, keys = 0;
+	bool product = false;
+
+	if ((rows & ~c->chain) != 0)
+		return 0;
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		int32_t v;
+
+		if (is_kind(c, i, EQN_ROW_GIVEN) && k->eqn[i].left != rows)
+			return 0;
+		if (!walks_keys(c, i) && !is_kind(c, i, EQN_ROW_GIVEN))
+			continue;
+		if (reads_elsewhere(c, i))
+			return 0;
+		if (is_kind(c, i, EQN_ROW_GIVEN))
+			continue;
+		v = keys_of(c, i);
+		if (v < 0 || (c->chain & BIT(v)) != 0 ||
+			(rows & ~k->eqn[i].left) != 0)
+			return 0;
+		keys |= BIT(v);
+		product |= is_kind(c, i, EQN_ROW_SUM) &&
+			   contract_is_product(c->k, &k->eqn[i]);
+	}
+	return product ? keys : 0;
+}
+
+/* Bytes of what stays inside, for each key of a row. */
+static int64_t bytes_of_key(const contract *c)
+{
+	int64_t n = 0;
+
+	for (int32_t i = 0; i < c->k->n_eqns; i++)
+		if ((is_kind(c, i, EQN_ROW_KEY) ||
+			    is_kind(c, i, EQN_ROW_WEIGHT)) &&
+			loop_param(c->k, c->k->eqn[i].e->out[0]) < 0)
+			n += (int64_t)dtype_size(c->k->eqn[i].acc[0]);
+	return n;
+}
+
+static bool is_too_long(const contract *c)
+{
+	int64_t fit = c->k->target.l2_bytes / 2 / bytes_of_key(c);
+
+	return c->rows.n_keys > fit / (c->k->target.vector_bytes / 4);
+}
+
+/* ---- one variable for all keys ---- */
+
+static void rename_loops(loop_node *n, loop_set keys, int32_t to)
+{
+	if (n->kind == LOOP_FOR && (keys & BIT(n->var)) != 0)
+		n->var = to;
+	for (int32_t i = 0; i < n->n_child; i++)
+		rename_loops(n->child[i], keys, to);
+}
+
+static loop_set renamed(loop_set s, loop_set keys, int32_t to)
+{
+	return (s & keys) != 0 ? (s & ~keys) | BIT(to) : s;
+}
+
+static void rename_keys(contract *c, loop_set keys, int32_t to)
+{
+	loop_kernel *k = c->k;
+	const ix_form **with = arena_array(
+		k->a, const ix_form *, k->n_vars + 1);
+	loop_phase *ph = &k->phase[c->phase];
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		with[v] = ix_axis(k->s->x, &k->dom,
+			(keys & BIT(v)) != 0 ? to : v);
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		loop_eqn *e = &k->eqn[i];
+
+		e->body[0] = ex_subst(k->s, &k->dom, e->body[0], k->n_vars,
+			k->dom.box.extent, with, NULL, NULL);
+		e->at = ix_subst(k->s->x, &k->dom, e->at, k->n_vars,
+			k->dom.box.extent, with);
+		e->start_at = e->at;
+		e->left = renamed(e->left, keys, to);
+		e->reduced = renamed(e->reduced, keys, to);
+	}
+	for (int32_t i = 0; i < k->n_roots; i++)
+		rename_loops(k->root[i], keys, to);
+	rename_loops(ph->root[0], keys, to);
+}
+
+/* ---- the tree ---- */
+
+enum place { IN_FRONT, FIRST, SECOND, AFTER, APART };
+
+static enum place place_of(const contract *c, const loop_node *leaf)
+{
+	switch (c->rows.kind[leaf->eqn]) {
+	case EQN_ROW_BEFORE:
+		return IN_FRONT;
+	case EQN_ROW_KEY:
+		return FIRST;
+	case EQN_ROW_MAX:
+		return leaf->kind == LOOP_INIT ? IN_FRONT : FIRST;
+	case EQN_ROW_GIVEN:
+		return APART;
+	case EQN_ROW_WEIGHT:
+		return SECOND;
+	case EQN_ROW_SUM:
+		return leaf->kind == LOOP_INIT ? IN_FRONT : SECOND;
+	case EQN_ROW_BEHIND:
+		return AFTER;
+	}
+	return AFTER;
+}
+
+/* What of n belongs there, the loops over keys being around already. */
+static void take(const contract *c, const loop_node *n, enum place where,
+	loop_node *to)
+{
+	arena *a = c->k->a;
+
+	for (int32_t i = 0; i < n->n_child; i++) {
+		const loop_node *o = n->child[i];
+		loop_node *copy;
+
+		if (!loop_is_loop(o)) {
+			if (place_of(c, o) == where)
+				loop_node_adopt(a, to, loop_node_copy(a, o));
+			continue;
+		}
+		if (o->var == c->keys) {
+			take(c, o, where, to);
+			continue;
+		}
+		copy = arena_copy(a, o, sizeof *o);
+		copy->n_child = 0;
+		take(c, o, where, copy);
+		if (copy->n_child > 0)
+			loop_node_adopt(a, to, copy);
+	}
+}
+
+static void build(contract *c)
+{
+	loop_node *keys = loop_node_for(c->k->a, c->keys, NULL);
+	loop_node *all = c->last, old = *all;
+
+	all->n_child = 0;
+	take(c, &old, IN_FRONT, all);
+	take(c, &old, FIRST, keys);
+	take(c, &old, SECOND, keys);
+	loop_node_adopt(c->k->a, all, keys);
+	take(c, &old, AFTER, all);
+	c->outer = all;
+	c->last = keys;
+	c->chain |= BIT(c->keys);
+	c->mixed = BIT(c->keys);
+}
+
+void contract_online(contract *c)
+{
+	loop_kernel *k = c->k;
+	eqn_stmt *e = arena_array(k->a, eqn_stmt, k->n_eqns + 1);
+	loop_set keys;
+
+	if (c->mixed != 0 || c->number >= 0 || c->last->n_child < 2 ||
+		!list_statements(c, e) ||
+		!eqn_find_rows(k->a, k->s, k->n_eqns, e, &c->rows))
+		return;
+	keys = find_keys(c);
+	if (keys == 0 || !is_too_long(c))
+		return;
+	c->online = true;
+	c->keys = keys_of(c, c->rows.max);
+	rename_keys(c, keys, c->keys);
+	build(c);
+	loop_link(k);
+}
+
+/* Keys of a block: what it makes for some rows takes a part of the cache. */
+void contract_online_block(contract *c)
+{
+	const loop_kernel *k = c->k;
+	int64_t rows = 1, lanes = 2 * (k->target.vector_bytes / 4), n;
+	loop_set in = k->eqn[c->rows.max].left;
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((in & BIT(v)) != 0 && c->block[v] > 0)
+			rows *= c->block[v];
+	n = k->target.l2_bytes / KEYS_PART * 3 / (rows * bytes_of_key(c));
+	n = n > lanes ? n / lanes * lanes : lanes;
+	c->block[c->keys] = n < c->rows.n_keys ? n : c->rows.n_keys;
+}
+
+/* ---- what a new maximum does ---- */
+
+/* An equation of what each row has: value, and an expression that reads it. */
+static int32_t add_row(contract *c, const char *name, const expr *body)
+{
+	loop_kernel *k = c->k;
+	loop_eqn *all = arena_array(k->a, loop_eqn, k->n_eqns + 2), *q;
+	const loop_eqn *m;
+	sys_eqn *e = arena_make(k->a, sys_eqn);
+	int64_t n = k->s->tensor.at[k->eqn[c->rows.max].e->out[0]].numel;
+
+	memcpy(all, k->eqn, (size_t)k->n_eqns * sizeof *all);
+	k->eqn = all;
+	m = &all[c->rows.max];
+	e->label = name;
+	e->monoid = IR_SET;
+	e->n_out = 1;
+	e->out[0] = ir_add_tensor(k->s, name, body->dtype, 1, &n);
+	e->scan_axis = -1;
+	q = &all[k->n_eqns];
+	*q = (loop_eqn){.e = e, .pack = true, .scan_var = -1, .left = m->left,
+		.at = m->at, .start_at = m->at};
+	q->body[0] = body;
+	q->acc[0] = body->dtype;
+	return k->n_eqns++;
+}
+
+static const expr *read_row(contract *c, int32_t eqn)
+{
+	return ex_read(
+		c->k->s, c->k->eqn[eqn].e->out[0], c->k->eqn[c->rows.max].at);
+}
+
+struct before {
+	contract *c;
+	int32_t was;
+};
+
+static const expr *as_it_was(void *arg, const expr *read, const ix_dom *d)
+{
+	struct before *b = arg;
+	const loop_eqn *m = &b->c->k->eqn[b->c->rows.max];
+
+	(void)d;
+	return read->tensor == m->e->out[0] ? read_row(b->c, b->was) : NULL;
+}
+
+static const expr *call(
+	ir_system *s, const char *name, const expr *x, const expr *y)
+{
+	const expr *arg[IR_MAX_ARGS] = {x, y};
+
+	return ex_call(s, ir_scalar_find(name, strlen(name)), arg);
+}
+
+/* Has the row had nothing before? Then its sums are none. */
+static const expr *is_new(contract *c, int32_t was)
+{
+	loop_kernel *k = c->k;
+	const expr *m = read_row(c, was);
+
+	return call(k->s, "eq", m, ir_identity(k->s, IR_MAX, 0, m->dtype));
+}
+
+/* f(what was subtracted - what is now) */
+static const expr *factor(contract *c, int32_t was)
+{
+	loop_kernel *k = c->k;
+	const expr *now = read_row(c, c->rows.given), *old = read_row(c, was);
+	const expr *arg[IR_MAX_ARGS] = {NULL};
+	const ix_form **same = arena_array(
+		k->a, const ix_form *, k->n_vars + 1);
+	struct before b = {c, was};
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		same[v] = ix_axis(k->s->x, &k->dom, v);
+	if (c->rows.given != c->rows.max)
+		old = ex_subst(k->s, &k->dom, k->eqn[c->rows.given].body[0],
+			k->n_vars, k->dom.box.extent, same, as_it_was, &b);
+	if (old->dtype != c->rows.in) {
+		old = ex_cast(k->s, c->rows.in, old);
+		now = ex_cast(k->s, c->rows.in, now);
+	}
+	arg[0] = call(k->s, "sub", old, now);
+	return ex_call(k->s, c->rows.fn, arg);
+}
+
+static loop_node *leaf(contract *c, loop_kind kind, int32_t eqn)
+{
+	loop_node *n = loop_node_new(c->k->a, kind);
+
+	n->eqn = eqn;
+	return n;
+}
+
+/* n under a loop over each of its variables that is in blocks. */
+static void put_over(contract *c, loop_set left, loop_node *n, loop_node *body)
+{
+	loop_node *all = NULL;
+
+	for (int32_t v = c->k->n_vars - 1; v >= 0; v--) {
+		bool around = (c->chain & BIT(v)) != 0 && c->block[v] == 0;
+
+		if ((left & BIT(v)) == 0 || around)
+			continue;
+		if (all == NULL) {
+			all = n;
+			n->kind = LOOP_FOR;
+			n->var = v;
+		} else {
+			all = loop_node_for(c->k->a, v, all);
+		}
+	}
+	for (int32_t i = 0; all == NULL && i < n->n_child; i++)
+		contract_put(c, body, n->child[i]);
+	if (all != NULL)
+		contract_put(c, body, all);
+}
+
+/* What each row's maximum was before the block. */
+void contract_online_open(contract *c, loop_node *body)
+{
+	loop_node *n = loop_node_new(c->k->a, LOOP_FOR);
+
+	c->was = add_row(c, "was", read_row(c, c->rows.max));
+	loop_node_adopt(c->k->a, n, leaf(c, LOOP_STMT, c->was));
+	put_over(c, c->k->eqn[c->rows.max].left, n, body);
+}
+
+void contract_online_scale(contract *c, loop_node *body)
+{
+	loop_kernel *k = c->k;
+	loop_node *n = loop_node_new(k->a, LOOP_FOR);
+	int32_t by = add_row(c, "rescale", factor(c, c->was));
+
+	if (c->rows.given != c->rows.max)
+		loop_node_adopt(k->a, n, leaf(c, LOOP_STMT, c->rows.given));
+	loop_node_adopt(k->a, n, leaf(c, LOOP_STMT, by));
+	put_over(c, k->eqn[c->rows.max].left, n, body);
+	for (int32_t i = 0; i < by; i++) {
+		tn_dtype acc = k->eqn[i].acc[0];
+		const expr *f = read_row(c, by);
+		loop_node *s;
+
+		if (i >= c->was || !is_kind(c, i, EQN_ROW_SUM))
+			continue;
+		if (f->dtype != acc)
+			f = ex_cast(k->s, acc, f);
+		s = leaf(c, LOOP_SCALE, i);
+		s->finish = ex_select(k->s, is_new(c, c->was),
+			ex_const_f(k->s, acc, 0),
+			call(k->s, "mul", ex_param(k->s, acc, 0), f));
+		n = loop_node_new(k->a, LOOP_FOR);
+		loop_node_adopt(k->a, n, s);
+		put_over(c, k->eqn[i].left, n, body);
+	}
+}
