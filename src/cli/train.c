@@ -73,19 +73,24 @@ static void update(run *r)
 	tn_optimizer_step(r->opt);
 }
 
-/* The gradients so far, computed: so no more than one batch is kept. */
+/*
+ * The gradients so far, computed: so no more than one batch is kept. The
+ * handles end here; what was collected is the parameters'.
+ */
 static void eval_gradients(run *r)
 {
 	tn_params *p = train_gpt_params(r->g);
 	int32_t n = tn_params_n(p), m = 0;
 	tn_tensor **g = malloc((size_t)n * sizeof(tn_tensor *));
 
+	tn_scope_enter(r->c);
 	for (int32_t i = 0; i < n && g != NULL; i++)
 		if ((g[m] = tn_gradient(tn_params_at(p, i))) != NULL)
 			m++;
 	if (g != NULL)
 		tn_eval(g, m);
 	free(g);
+	tn_scope_leave(r->c);
 }
 
 static double one_step(run *r)
@@ -277,6 +282,8 @@ static void keep_step(run *r, double loss, double valid)
 /* valid: NAN when it was not looked at */
 static void say_step(const run *r, double loss, double valid)
 {
+	tn_stats now;
+
 	cli_progress("%s", "");
 	if (r->json) {
 		printf("{\"event\": \"step\", \"step\": %" PRId64
@@ -285,7 +292,10 @@ static void say_step(const run *r, double loss, double valid)
 		cli_json_number(stdout, loss);
 		printf(", \"validation\": ");
 		cli_json_number(stdout, valid);
-		printf(", \"tokens_per_second\": %.0f}\n", train_rate(r));
+		tn_context_stats(r->c, &now);
+		printf(", \"tokens_per_second\": %.0f, \"live_bytes\": %" PRId64
+		       "}\n",
+			train_rate(r), now.bytes_live);
 	} else {
 		printf("step %" PRId64 " of %" PRId64 "  loss %.4f", r->s.step,
 			r->k.steps, loss);
