@@ -38,10 +38,31 @@ static void head(const char *kind, const char *rule)
 	fputs(c ? "\033[0m " : " ", stderr);
 }
 
+/* Names in files are anything, what steers a terminal too: not shown. */
+static void put(const char *text)
+{
+	for (const char *s = text; *s != '\0'; s++) {
+		unsigned char c = (unsigned char)*s;
+
+		fputc((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?'
+									: c,
+			stderr);
+	}
+}
+
+static void vput(const char *fmt, va_list ap)
+{
+	char text[2048];
+
+	vsnprintf(text, sizeof text, fmt, ap);
+	put(text);
+}
+
 void cli_diag(const tn_diag *d)
 {
 	if (d->file[0] != '\0') {
-		fprintf(stderr, "%s:", d->file);
+		put(d->file);
+		fputc(':', stderr);
 		if (d->line > 0)
 			fprintf(stderr, "%d:", (int)d->line);
 		if (d->line > 0 && d->column > 0)
@@ -49,7 +70,8 @@ void cli_diag(const tn_diag *d)
 		fputc(' ', stderr);
 	}
 	head("error", d->rule);
-	fprintf(stderr, "%s\n", d->text);
+	put(d->text);
+	fputc('\n', stderr);
 	if (d->extra[0] == '\0')
 		return;
 	/* the source line and its caret, both moved in by two */
@@ -66,11 +88,13 @@ int cli_error(const char *file, const char *rule, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (file != NULL)
-		fprintf(stderr, "%s: ", file);
+	if (file != NULL) {
+		put(file);
+		fputs(": ", stderr);
+	}
 	head("error", rule);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vput(fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
 	return CLI_FAILED;
@@ -82,7 +106,7 @@ void cli_note(const char *fmt, ...)
 
 	fputs("tenon: ", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vput(fmt, ap);
 	va_end(ap);
 	fputc('\n', stderr);
 }
@@ -95,7 +119,7 @@ void cli_progress(const char *fmt, ...)
 		return;
 	fputs("\r\033[K", stderr);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vput(fmt, ap);
 	va_end(ap);
 	fflush(stderr);
 }

@@ -288,6 +288,48 @@ static bool make_params(trainer *t)
 	return tn_context_status(t->c) == TN_OK || said(t);
 }
 
+static bool is_int(tn_dtype d)
+{
+	return d == TN_I64 || d == TN_I32 || d == TN_I16 || d == TN_I8 ||
+	       d == TN_U8;
+}
+
+/* Classes of a cross entropy are those that the model has. */
+static bool check_classes(const trainer *t, int64_t n)
+{
+	for (int64_t i = 0; i < t->y->n_elems; i++) {
+		int64_t k = tn_get_i64(t->y->dtype, t->y->data, i);
+
+		if (k >= 0 && k < n)
+			continue;
+		cli_error(t->data, "train.data", "example %lld of \"y\" is of "
+			"class %lld; the model has the classes 0 to %lld",
+			(long long)i, (long long)k, (long long)n - 1);
+		return false;
+	}
+	return true;
+}
+
+/* What is wanted, against the first output of the model as it was built. */
+static bool check_wanted(const trainer *t)
+{
+	const tn_value *out = tn_program_output(t->p, 0);
+	int64_t n = t->batch > 0 ? out->n_elems / t->batch : 0;
+	int64_t each = t->y->n_elems / t->n_examples;
+	bool entropy = !strcmp(t->loss, "cross_entropy");
+
+	if (entropy && each == 1 && n > 1 && is_int(t->y->dtype))
+		return check_classes(t, n);
+	if (n > 0 && each == n && out->dtype == t->y->dtype)
+		return true;
+	cli_error(t->data, "train.data", "\"y\" has %lld elements of %s for an "
+		"example, the model's first output %lld of %s%s",
+		(long long)each, tn_dtype_name(t->y->dtype), (long long)n,
+		tn_dtype_name(out->dtype),
+		entropy ? "; classes are whole numbers" : "");
+	return false;
+}
+
 static bool build(trainer *t)
 {
 	bool logits = strcmp(t->loss, "cross_entropy") == 0;
@@ -309,7 +351,7 @@ static bool build(trainer *t)
 			return false;
 		}
 	t->has_key = tn_program_n_inputs(t->p) > t->n_in;
-	if (!make_params(t))
+	if (!check_wanted(t) || !make_params(t))
 		return false;
 	for (int32_t i = 0; i < t->n_params; i++)
 		n += t->trained[i];

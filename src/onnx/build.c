@@ -297,6 +297,9 @@ list on_host_ints(node *d, int32_t v)
 	int64_t n = on_numel(d, v);
 	list l;
 
+	if (dtype_is_float(on_dt(d, v)))
+		on_fail(d, "onnx.type", "whole numbers are wanted where %s are",
+			dtype_name(on_dt(d, v)));
 	if (n > 1 << 20)
 		on_fail(d, "onnx.size", "a list of %lld numbers",
 			(long long)n);

@@ -10,7 +10,11 @@
  */
 #include "onnx/import.h"
 
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+enum { MAX_NODES = 1 << 12 }; /* a fuzzer is to try many models, not large ones */
+#else
 enum { MAX_NODES = 1 << 16 };
+#endif
 
 static _Noreturn void fail(const onnx_import *x, const char *rule,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -139,16 +143,36 @@ static void run_function(node *d, const onnx_function *f)
 	d->x->depth--;
 }
 
-static const onnx_function *find_function(
-	const onnx_model *m, const onnx_node *n)
+static const char *function_key(arena *a, const char *domain, const char *name)
 {
-	for (int32_t i = 0; i < m->function.n; i++) {
-		const onnx_function *f = &m->function.at[i];
+	return arena_printf(a, "%zu:%s:%s", strlen(domain), domain, name);
+}
 
-		if (!strcmp(f->name, n->op) && !strcmp(f->domain, n->domain))
-			return f;
+/* Two of one name differ by their overload, which is not supported. */
+static void find_functions(onnx_import *x)
+{
+	x->function = map_new(x->a);
+	for (int32_t i = 0; i < x->m->function.n; i++) {
+		const onnx_function *f = &x->m->function.at[i];
+		const char *key = function_key(x->a, f->domain, f->name);
+
+		if (map_get_str(x->function, key, -1) >= 0)
+			env_fail(x->e, TN_EINVAL, "onnx.duplicate",
+				(loc){.file = x->where},
+				"function \"%.200s\" is defined twice", f->name);
+		map_set_str(x->function, key, i);
 	}
-	return NULL;
+}
+
+static const onnx_function *find_function(
+	const onnx_import *x, const onnx_node *n)
+{
+	int64_t i = x->m->function.n == 0
+		? -1
+		: map_get_str(x->function,
+			  function_key(x->a, n->domain, n->op), -1);
+
+	return i >= 0 ? &x->m->function.at[i] : NULL;
 }
 
 static _Noreturn void no_operator(const node *d)
@@ -177,7 +201,7 @@ static void check_asked(const node *d)
 
 static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
 {
-	const onnx_function *f = find_function(x->m, n);
+	const onnx_function *f = find_function(x, n);
 	node d = *frame;
 	val *in = arena_array(x->a, val, n->in.n + 1);
 
@@ -414,6 +438,8 @@ typedef struct outputs {
 static void add_output(
 	onnx_import *x, outputs *o, const char *name, const val *v)
 {
+	if (o->value.n == MAX_NODES)
+		fail(x, "onnx.size", "more than 2^16 outputs");
 	if (v->kind == VAL_TENSOR) {
 		*vec_push(x->a, &o->value) = v->v;
 		*vec_push(x->a, &o->as) = (onnx_value){name, v->elem};
@@ -447,6 +473,7 @@ onnx_program onnx_import_run(onnx_import *x)
 	outputs o = {0};
 
 	x->p = ir_program_new(x->a, ir_table_new(x->a));
+	find_functions(x);
 	frame.scope = x->top = scope_new(x, NULL);
 	for (int32_t i = 0; i < x->m->input.n; i++)
 		add_input(x, frame.scope, i);

@@ -87,6 +87,7 @@ struct onnx_import {
 	int64_t fold_from; /* elements; 0: nothing is folded */
 	int32_t depth;	   /* of graphs and functions */
 	int64_t n_nodes;   /* built so far; loops are unrolled */
+	map *function;	   /* key of domain and name -> number */
 	int64_t n_listed;  /* elements of all sequences so far */
 	VEC(int32_t) stack; /* of onnx_host */
 	const char *where; /* "model.onnx, node 3 (Conv \"c1\")" */

@@ -11,7 +11,8 @@ enum { MAX_ROUNDS = 1 << 16, MAX_LISTED = 1 << 22 };
 
 static bool host_bool(node *d, const val *v)
 {
-	if (v->kind != VAL_TENSOR || on_numel(d, v->v) != 1)
+	if (v->kind != VAL_TENSOR || on_numel(d, v->v) != 1 ||
+		dtype_is_float(on_dt(d, v->v)))
 		on_fail(d, "onnx.type", "a condition is no single truth value");
 	return dtype_load_i64(on_dt(d, v->v), onnx_host(d->x, v->v), 0) != 0;
 }

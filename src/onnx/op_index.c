@@ -185,7 +185,8 @@ void onnx_scatter_nd(node *d)
 void onnx_one_hot(node *d)
 {
 	int32_t ids = on_in(d, 0), values = on_in(d, 2), hot, off, on;
-	int64_t depth = on_host_int(d, 1);
+	double given = on_host_real(d, 1); /* of any type, says the standard */
+	int64_t depth = given >= 0 && given < 0x1p33 ? (int64_t)given : -1;
 	int32_t r = on_rank_of(d, ids) + 1;
 	int32_t axis = on_axis(d, on_int(d, "axis", -1), r);
 	list none = on_list_new(d, 0, 0);

@@ -16,7 +16,8 @@
 
 #include "interp/interp.h"
 
-enum { CHEAP = 1 << 14, MAX_IMPORTS = 64 };
+/* what a stage computes may begin at the inputs: a square of their number */
+enum { CHEAP = 1 << 14, MAX_IMPORTS = 64, MAX_STAGES = 256 };
 
 typedef struct branch branch;
 
@@ -55,6 +56,7 @@ typedef struct onnx_path {
 	map *at; /* value -> number */
 	VEC(void *) data;
 	branch *here;
+	int32_t n_asked;
 } path;
 
 onnx_staged *onnx_staged_new(
@@ -196,6 +198,10 @@ const void *onnx_decide(onnx_import *x, int32_t v)
 	stage *g = q->here->to;
 	fact *f;
 
+	if (++q->n_asked > MAX_STAGES)
+		env_fail(x->e, TN_EINVAL, "onnx.size", (loc){.file = x->where},
+			"more than %d values that are computed from data "
+			"decide shapes, one after the other", MAX_STAGES);
 	if (g == NULL) {
 		g = new_stage(x, v);
 		run_stage(q, g);

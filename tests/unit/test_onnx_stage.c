@@ -371,6 +371,100 @@ static void test_errors(void **state)
 	end(&m);
 }
 
+static tn_array i64_0(int64_t *x)
+{
+	return (tn_array){.dtype = TN_I64, .n_elems = 1, .n_bytes = 8,
+		.data = x};
+}
+
+/* The run is refused by one of the rules; the next good one goes as ever. */
+static void refuses(struct model *m, const tn_array *in, const char *rules)
+{
+	tn_array *y;
+	const char *rule;
+	tn_status s = tn_program_run_arrays(m->p, in, &y);
+
+	rule = tn_context_diag(m->c)->rule;
+	if (s >= 0 || strstr(rules, rule) == NULL)
+		print_error("%s expected, %s: %s\n", rules, rule,
+			tn_context_diag(m->c)->text);
+	assert_true(s < 0 && rule[0] != '\0');
+	assert_non_null(strstr(rules, rule));
+	assert_null(y);
+}
+
+/* Data that asks for more than there is, then data as it should be. */
+static void test_hostile_data(void **state)
+{
+	(void)state;
+	MODES {
+		struct model m = model_of("opset 13; in n int64 []; out y;"
+			"init u int64 [1] 1; node Reshape n u > s;"
+			"init w float [] 3; node Expand w s > y;", mode == 0);
+		int64_t n = INT64_C(1) << 62;
+		tn_array in = i64_0(&n);
+
+		refuses(&m, &in, "broadcast_to.size");
+		n = -7;
+		refuses(&m, &in, "onnx.shape broadcast_to.size");
+		n = INT64_MIN;
+		refuses(&m, &in, "onnx.shape broadcast_to.size");
+		n = INT64_C(1) << 47; /* a shape, but no memory has it */
+		refuses(&m, &in, "memory plan.size array.size run.memory");
+		n = 2;
+		expect(&m, &in, 2, (float[]){3, 3});
+		end(&m);
+		/* a trip count */
+		m = model_of("opset 13; in n int64 []; in x float [1]; out y;"
+			"init t bool [] 1; node Loop n t x > y : body={"
+			"in i int64 []; in c bool []; in v float [1]; out c2;"
+			"node Identity c > c2; node Neg v > r; out r; };",
+			mode == 0);
+		{
+			float x = 5;
+			tn_array two[2] = {i64_0(&n), f32s(1, &x)};
+
+			n = INT64_MAX;
+			refuses(&m, two, "onnx.size");
+			n = -3;
+			expect(&m, two, 1, (float[]){5});
+			n = 3;
+			expect(&m, two, 1, (float[]){-5});
+		}
+		end(&m);
+		/* a condition that never fails, from data at each round */
+		m = model_of("opset 13; in x float [1]; out y; init t bool [] 1;"
+			"node Loop _ t x > y : body={ in i int64 [];"
+			"in c bool []; in v float [1]; out c2; init z float [] 0;"
+			"node Add v v > r; node ReduceSum r > s : keepdims=0;"
+			"node Greater s z > c2; out r; };", mode == 0);
+		{
+			float x = 1;
+			tn_array one = f32s(1, &x);
+
+			refuses(&m, &one, "onnx.size");
+			x = -1;
+			expect(&m, &one, 1, (float[]){-2});
+		}
+		end(&m);
+		/* indices beyond the end, and k of TopK beyond the axis */
+		m = model_of("opset 13; in x float [3]; in k int64 [1]; out v;"
+			"node TopK x k > v i;", mode == 0);
+		{
+			float x[3] = {1, 3, 2};
+			tn_array two[2] = {f32s(3, x), i64s(1, &n)};
+
+			n = 4;
+			refuses(&m, two, "onnx.attr topk.k onnx.axis");
+			n = -1;
+			refuses(&m, two, "onnx.attr topk.k onnx.axis");
+			n = 1;
+			expect(&m, two, 1, (float[]){3});
+		}
+		end(&m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -383,6 +477,7 @@ int main(void)
 		cmocka_unit_test(test_loop_and_unique),
 		cmocka_unit_test(test_many_shapes),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_hostile_data),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
