@@ -196,6 +196,15 @@ static const char *phase_text(emitter *em, const loop_phase *ph)
 	return out.at;
 }
 
+/* Guards and choices are no arithmetic; what is named twice is done once. */
+static void count_call(void *arg, const expr *e)
+{
+	int64_t *flops = arg;
+
+	if (e->kind == EX_CALL && e->dtype != TN_BOOL)
+		*flops += ir_scalar_at(e->fn)->flops;
+}
+
 static void count(emit_kernel *out, loop_kernel *k)
 {
 	int32_t i, j, v;
@@ -215,7 +224,7 @@ static void count(emit_kernel *out, loop_kernel *k)
 			if ((walked >> v & 1) != 0)
 				n *= k->var[v].extent;
 		for (j = 0; j < e->e->n_out; j++)
-			f += ex_flops(e->body[j]);
+			loop_walk(k->a, e->body[j], count_call, &f);
 		out->flops += n * f;
 	}
 }
