@@ -187,6 +187,30 @@ TN_API tn_status tn_shard_strict(tn_context *c, bool strict);
  */
 TN_API tn_status tn_shard_debug(tn_context *c, bool debug);
 
+/** How long a move of f32 takes, by all processes of a mesh together. */
+typedef struct tn_move_time {
+	const char *name; /* "all-gather"; the library's */
+	double seconds;	  /* median of process 0 */
+	double mpi_seconds; /* of the MPI call that does the same, in turn with
+			     * it; 0: there is none */
+	int64_t bytes_sent; /* by all processes */
+	int64_t bytes_least; /* what any way of doing it sends */
+} tn_move_time;
+
+/**
+ * Moves rows x columns numbers from one placement to another, `repeat` times,
+ * and looks at the result. Every process calls it, and all get the same.
+ *
+ * errors  as tn_shard
+ * since   0.1
+ */
+#define tn_mesh_measure(mesh, rows, columns, from, to, repeat, out)            \
+	tn_at_mesh_measure(__FILE__, __LINE__, mesh, rows, columns, from, to,  \
+		repeat, out)
+TN_API TN_MUST_USE tn_status tn_at_mesh_measure(const char *file, int32_t line,
+	tn_mesh *mesh, int64_t rows, int64_t columns, const tn_placement *from,
+	const tn_placement *to, int32_t repeat, tn_move_time *out);
+
 typedef struct tn_shard_stats {
 	int64_t n_moves;    /* between processes, so far */
 	int64_t bytes_sent; /* that left this process */

@@ -201,6 +201,17 @@ tn_mesh *tn_at_mesh_new(const char *file, int32_t line, tn_context *c,
 	return api_sticky(c, file, line, make_mesh, &k) < 0 ? NULL : k.out;
 }
 
+const shard_mesh *api_mesh(const tn_mesh *m, tn_context **c)
+{
+	*c = m->c;
+	return &m->m;
+}
+
+shard_link *api_link(const tn_context *c)
+{
+	return c->shard != NULL ? c->shard->link : NULL;
+}
+
 /* ---- places ---- */
 
 int32_t api_place_number(tn_context *c, const api_place *p)

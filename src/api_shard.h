@@ -46,6 +46,9 @@ void api_shard_run(tn_context *c, api_parted *q, const void *const *in,
 size_t api_shard_bytes(void *arg, int32_t place, const ir_type *type);
 void api_shard_move(void *arg, const ir_type *type, int32_t from,
 	const void *data, int32_t to, void *out);
+/* The processes of a mesh, and its context. */
+const shard_mesh *api_mesh(const tn_mesh *m, tn_context **c);
+shard_link *api_link(const tn_context *c); /* NULL: alone */
 /* Ends the link of a context that ends. */
 void api_shard_close(tn_context *c);
 

@@ -91,8 +91,8 @@ static int start(const cli_command *self, const struct choice *o)
 
 	if (what == NULL)
 		return cli_usage(self,
-			"what? fused, compile, api, step, contract, train "
-			"or nets");
+			"what? fused, compile, api, step, contract, train, "
+			"shard or nets");
 	if (repeat == 0 || (batch == 0 && o->batch != NULL))
 		return cli_usage(self, "--repeat and --batch take 1 to 1000");
 	if (!strcmp(what, "nets"))
@@ -107,6 +107,8 @@ static int start(const cli_command *self, const struct choice *o)
 		return bench_step(o->only, repeat, o->json);
 	if (!strcmp(what, "train"))
 		return bench_train(o->only, repeat, o->json);
+	if (!strcmp(what, "shard"))
+		return bench_shard(o->only, repeat, o->json);
 	if (!strcmp(what, "contract"))
 		return bench_contract(o->only, repeat, o->json);
 	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0)
@@ -146,7 +148,7 @@ static int run(const cli_command *self, int argc, char **argv)
 const cli_command cli_bench = {
 	"bench",
 	"measure speed against hand-written loops",
-	"usage: tenon bench fused|compile|api|step|contract|train\n"
+	"usage: tenon bench fused|compile|api|step|contract|train|shard\n"
 	"                   [--case NAME] [--repeat N] [--json]\n"
 	"       tenon bench nets MODEL.onnx... [--batch N] [--repeat N] [--json]\n"
 	"\n"
@@ -166,6 +168,10 @@ const cli_command cli_bench = {
 	"               --case 124m of GPT-2 small; time to the first step with\n"
 	"               an empty cache and a full one; memory; ratio = our\n"
 	"               flops per second over those of the best library\n"
+	"  shard        moves between processes, under mpirun or by two\n"
+	"               threads: bytes beside the least that must be sent, time\n"
+	"               beside the MPI call in turn with it; a step of a GPT by\n"
+	"               all beside one process\n"
 	"  nets         models: reading, compiling with an empty cache and from\n"
 	"               it, one inference, memory; batches of 1 and 4, or N\n"
 	"  --case NAME  only the cases whose name contains NAME\n"

@@ -32,6 +32,7 @@ int bench_contract(const char *only, int repeat, bool json);
 /* files: to a NULL; batch 0: 1 and 4 */
 int bench_nets(const char *const *files, int repeat, int64_t batch, bool json);
 int bench_step(const char *only, int repeat, bool json);
+int bench_shard(const char *only, int repeat, bool json);
 int bench_train(const char *only, int repeat, bool json);
 int bench_api(tn_context *c, int repeat, bool json);
 

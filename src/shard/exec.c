@@ -142,8 +142,14 @@ static void join(void *arg, int64_t n, void *far, const void *next)
 	const shard_program *p = w->x->p;
 	const shard_job *j = w->j;
 	char *copy;
+	shard_combine *fold =
+		shard_fold(j->monoid, p->array.at[j->from[0]].dtype);
 
 	b[0] = (void *)(uintptr_t)next;
+	if (j->n == 1 && fold != NULL) {
+		fold(NULL, n, far, next);
+		return;
+	}
 	if (j->n == 1) {
 		w->r->join(w->r->arg, j, n, a, b);
 		return;

@@ -6,10 +6,11 @@
  * waits is woken by each message, and by a failure of any process. A process
  * that closes its link while another waits for it makes that one fail.
  */
-#include "shard/shard.h"
+#include "shard/ring.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -33,6 +34,7 @@ typedef struct member {
 	shard_world *w;
 	int64_t rank;
 	bool closed;
+	shard_ring ring;
 	request *first, **last;
 	const char *at; /* the operation it waits in */
 	int64_t waits_for;
@@ -50,6 +52,7 @@ struct shard_world {
 	bool differs, differed;
 	member *of;
 	message **queue; /* from * n + to: the oldest */
+	void *block;	 /* memory of the ring; NULL */
 };
 
 static int64_t rank_of(shard_link *l)
@@ -302,6 +305,39 @@ static void broadcast(shard_link *l, env *e, int64_t from, void *data,
 	wait_all(l, e, what);
 }
 
+/* state: when it began; negative: the other, which had ended when last seen */
+static void idle(shard_link *l, env *e, int64_t turn, int64_t *state,
+	int64_t other, const char *what)
+{
+	member *m = (member *)l;
+	shard_world *w = m->w;
+	const struct timespec nap = {.tv_nsec = 50000};
+	struct timespec t;
+	int64_t now;
+
+	sched_yield();
+	if (turn % 16 != 0)
+		return;
+	if (turn > 1000)
+		nanosleep(&nap, NULL);
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	now = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	pthread_mutex_lock(&w->lock);
+	if (!w->failed && other >= 0 && w->of[other].closed) {
+		/* what it left behind may have come since it was looked for */
+		if (*state == -1 - other)
+			give_up(w, m, what, other, "has ended");
+		*state = -1 - other;
+	} else if (*state <= 0) {
+		*state = now + 1;
+	} else if ( now - *state > w->patience) {
+		give_up(w, m, what, other, "sends nothing");
+	}
+	if (w->failed)
+		leave(m, e);
+	pthread_mutex_unlock(&w->lock);
+}
+
 static void close_link(shard_link *l)
 {
 	member *m = (member *)l;
@@ -316,6 +352,7 @@ static void close_link(shard_link *l)
 shard_world *shard_world_new(int64_t n)
 {
 	shard_world *w = calloc(1, sizeof *w);
+	char *shared = NULL;
 
 	if (w == NULL)
 		return NULL;
@@ -329,6 +366,10 @@ shard_world *shard_world_new(int64_t n)
 		free(w);
 		return NULL;
 	}
+	if (shard_ring_bytes(n) > 0)
+		w->block = calloc(1, shard_ring_bytes(n) + 64);
+	if (w->block != NULL) /* a page that nobody asks for is never there */
+		shared = (char *)w->block + (64 - (uintptr_t)w->block % 64);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
 	for (int64_t i = 0; i < n; i++) {
@@ -342,10 +383,15 @@ shard_world *shard_world_new(int64_t n)
 					    .broadcast = broadcast,
 					    .agree = agree,
 					    .stop = stop,
-					    .close = close_link},
+					    .close = close_link,
+					    .idle = idle},
 			.w = w,
 			.rank = i};
 		w->of[i].last = &w->of[i].first;
+		if (shared == NULL)
+			continue; /* messages do as well */
+		w->of[i].ring = shard_ring_of(shared, i, n);
+		w->of[i].link.ring = &w->of[i].ring;
 	}
 	return w;
 }
@@ -375,6 +421,7 @@ void shard_world_free(shard_world *w)
 		drop_requests(&w->of[i]);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->changed);
+	free(w->block);
 	free(w->queue);
 	free(w->of);
 	free(w);

@@ -16,7 +16,7 @@
  * from there (all-reduce). In the order of the processes, so that the result
  * does not depend on who was first.
  */
-#include "shard/shard.h"
+#include "shard/ring.h"
 
 /* ---- runs ---- */
 
@@ -70,6 +70,11 @@ static shard_runs overlap(
 			add_run(a, &out, at, end - at);
 	}
 	return finish(&out);
+}
+
+shard_runs shard_without(arena *a, const shard_runs *x, const shard_runs *y)
+{
+	return overlap(a, x, y, true);
 }
 
 /* where these elements, all in `in`, lie in the array of those who have `in` */
@@ -362,6 +367,10 @@ struct shard_transfer {
 	shard_parcel *give; /* by process; elems 0: nothing */
 	int64_t sent;	   /* elements that leave it */
 	const char *what;
+	/* for rings: room for what is under way */
+	ring_flow *flow;
+	int64_t *order;
+	uint64_t *address;
 };
 
 /* The parts that each adds up become what is at hand: who gives what to whom. */
@@ -422,6 +431,10 @@ shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
 	}
 	t->v = shard_move_new(a, m, rank, &cut, have, need);
 	t->sent += t->v.sent;
+	t->flow = arena_array(
+		a, ring_flow, n + t->v.n_send + t->v.n_receive + 1);
+	t->order = arena_array(a, int64_t, n);
+	t->address = arena_array(a, uint64_t, n);
 	arena_free(scratch);
 	return t;
 }
@@ -476,9 +489,143 @@ static void *add_up(const shard_transfer *t, arena *a, shard_link *l,
 	return sum;
 }
 
+/* ---- the same, through shared memory ---- */
+
+static ring_strip strip(const shard_parcel *w, void *base)
+{
+	return (ring_strip){.base = base, .n = w->n, .run = w->run};
+}
+
+/* Is what this process adds up, as it is, a part of what it needs? */
+static const shard_parcel *sums_in_place(const shard_transfer *t)
+{
+	for (int32_t i = 0; i < t->v.n_receive; i++) {
+		const shard_parcel *w = &t->v.receive[i];
+
+		if (w->peer == t->rank && w->n == 1 && w->elems == t->n_adds)
+			return w;
+	}
+	return NULL;
+}
+
+typedef struct flows {
+	int32_t n;
+	ring_flow *at;
+	int64_t *member;
+} flows;
+
+static ring_flow *add_flow(flows *f, int32_t kind, int32_t lane,
+	const shard_parcel *w)
+{
+	ring_flow *r = &f->at[f->n++];
+
+	*r = (ring_flow){.lane = lane, .peer = w->peer, .n = w->elems};
+	r->kind = kind;
+	return r;
+}
+
+/* Everybody's parts of what this process adds up: the flow of the sums. */
+static ring_flow *sum_flows(flows *f, const shard_transfer *t, void *data,
+	void *sum)
+{
+	const shard_parcel *own = &t->give[t->rank];
+	int64_t n = 0;
+	ring_flow *r;
+
+	for (int64_t p = 0; p < t->size; p++) {
+		const shard_parcel *w = &t->give[p];
+
+		if (t->member[p])
+			f->member[n++] = p;
+		if (p != t->rank && t->member[p] && w->elems > 0)
+			add_flow(f, RING_SEND, 0, w)->from = strip(w, data);
+	}
+	r = add_flow(f, RING_SUM, 0, own);
+	r->n = t->n_adds;
+	r->from = strip(own, data);
+	r->to.base = sum;
+	r->member = f->member;
+	r->address = t->address;
+	memset(t->address, 0, (size_t)t->size * sizeof *t->address);
+	r->n_members = n;
+	return r;
+}
+
+static const shard_parcel *own_receive(const shard_move *v, int64_t rank)
+{
+	for (int32_t i = 0; i < v->n_receive; i++)
+		if (v->receive[i].peer == rank)
+			return &v->receive[i];
+	return NULL;
+}
+
+/* What goes to another as it is copied here: read once, written twice; -1. */
+static int32_t sent_and_kept(const shard_transfer *t, size_t size)
+{
+	const shard_move *v = &t->v;
+	const shard_parcel *kept = own_receive(v, t->rank), *own = NULL;
+
+	for (int32_t i = 0; i < v->n_send; i++)
+		if (v->send[i].peer == t->rank)
+			own = &v->send[i];
+	if (t->sums || own == NULL || kept == NULL || own->n != 1 ||
+		kept->n != 1 || !shard_ring_streams(v->to_elems, size))
+		return -1;
+	for (int32_t i = 0; i < v->n_send; i++) {
+		const shard_parcel *w = &v->send[i];
+
+		if (w != own && w->n == 1 &&
+			w->run[0].from == own->run[0].from &&
+			w->run[0].n == own->run[0].n)
+			return i;
+	}
+	return -1;
+}
+
+static void run_by_ring(const shard_transfer *t, arena *a, shard_link *l,
+	const shard_elems *e, void *data, void *out)
+{
+	const shard_move *v = &t->v;
+	const shard_parcel *direct = t->sums ? sums_in_place(t) : NULL;
+	int32_t both = l->ring->direct ? -1 : sent_and_kept(t, e->size);
+	ring_flow *sums = NULL;
+	flows f = {.at = t->flow, .member = t->order};
+
+	if (t->sums) {
+		void *sum = direct != NULL
+			? (char *)out + (size_t)direct->run[0].from * e->size
+			: arena_alloc(a, (size_t)t->n_adds + 1, e->size);
+
+		sums = sum_flows(&f, t, data, sum);
+		data = sum;
+	}
+	for (int32_t i = 0; i < v->n_send; i++) {
+		const shard_parcel *w = &v->send[i];
+		ring_flow *r;
+
+		if (w->peer == t->rank && (direct != NULL || both >= 0))
+			continue;
+		r = add_flow(&f, w->peer == t->rank ? RING_COPY : RING_SEND, 1,
+			w);
+		r->from = strip(w, data);
+		r->behind = sums;
+		if (w->peer == t->rank || i == both)
+			r->to = strip(own_receive(v, t->rank), out);
+	}
+	for (int32_t i = 0; i < v->n_receive; i++)
+		if (v->receive[i].peer != t->rank)
+			add_flow(&f, RING_TAKE, 1, &v->receive[i])->to =
+				strip(&v->receive[i], out);
+	shard_ring_run(l->ring, a, l, e, v->to_elems, f.n, f.at);
+}
+
 void shard_transfer_run(const shard_transfer *t, arena *a, shard_link *l,
 	const shard_elems *e, const void *data, void *out)
 {
+	if (l->ring != NULL) {
+		run_by_ring(t, a, l, e, (void *)(uintptr_t)data, out);
+		return;
+	}
 	if (t->sums)
 		data = add_up(t, a, l, e, data);
 	shard_move_run(a, l, &t->v, e->size, data, out, e->what);

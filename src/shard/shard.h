@@ -326,6 +326,15 @@ void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
 
 /* ---- link: between processes (link_threads.c, link_mpi.c) ----------------- */
 
+typedef struct shard_ring shard_ring; /* ring.c */
+
+enum { /* collectives of a library, as a yardstick */
+	SHARD_RAW_ALL_GATHER,
+	SHARD_RAW_ALL_REDUCE,
+	SHARD_RAW_REDUCE_SCATTER,
+	SHARD_RAW_ALL_TO_ALL
+};
+
 /*
  * What a process knows of the others. `what` names the operation under way, for
  * messages and for the check that both sides are in the same one: give it a
@@ -352,6 +361,16 @@ struct shard_link {
 	/* ends the operations of all others with this text */
 	void (*stop)(shard_link *l, const char *text);
 	void (*close)(shard_link *l);
+	/* a collective of the library behind it, n floats of each process; NULL:
+	 * it has none */
+	void (*raw)(shard_link *l, int32_t which, const void *in, void *out,
+		int64_t n);
+	/* memory that all processes share; NULL: there is none */
+	shard_ring *ring;
+	/* Turn `turn` of waiting there for another process. *state is 0 at
+	 * first. Lets others have the processor; throws as wait does. */
+	void (*idle)(shard_link *l, env *e, int64_t turn, int64_t *state,
+		int64_t other, const char *what);
 };
 
 /* n processes in one, each a thread of its caller; freed after all are closed */
@@ -404,6 +423,9 @@ typedef struct shard_elems {
 	const char *what; /* for messages */
 } shard_elems;
 
+/* sums by a loop; NULL: there is none for it */
+shard_combine *shard_fold(int32_t monoid, tn_dtype t);
+
 /*
  * A move that is worked out once and run often: of `from` to `to`, as
  * shard_reshard. out has room for shard_transfer_elems.
@@ -425,6 +447,25 @@ void shard_transfer_run(const shard_transfer *t, arena *scratch, shard_link *l,
 void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
 	const shard_layout *from, uint32_t mask, const shard_layout *to,
 	const shard_elems *e, const void *data, int64_t *sent);
+/* what is in x and not in y */
+shard_runs shard_without(arena *a, const shard_runs *x, const shard_runs *y);
+/* elements that have to be sent, by all processes together */
+int64_t shard_least(arena *a, const shard_mesh *m, const shard_layout *from,
+	uint32_t mask, const shard_layout *to);
+
+/* A move of f32, measured by all processes together (measure.c). */
+typedef struct shard_measure {
+	const shard_layout *from, *to;
+	uint32_t mask; /* parts of a sum along these axes of the mesh */
+	int32_t repeat;
+	/* of process 0, told to all; medians */
+	const char *name;
+	double seconds, raw_seconds; /* 0: the library has no such call */
+	int64_t sent, least; /* bytes, by all */
+} shard_measure;
+void shard_measure_run(arena *a, shard_link *l, const shard_mesh *m,
+	shard_measure *w);
+
 /* "slice", "all-gather", "all-to-all", "reduce-scatter", "all-reduce", "nothing" */
 const char *shard_move_name(const shard_mesh *m, const shard_layout *from,
 	uint32_t mask, const shard_layout *to);

@@ -111,6 +111,42 @@ static inline void one_move(arena *a, shard_link *l, void *arg)
 					new.at[i].from + e);
 }
 
+/*
+ * Moves that are longer than a ring and wider than a cache, with a look at the
+ * values and at the bytes; the whole of them in f32.
+ */
+static inline void long_moves(arena *a, shard_link *l, int64_t columns)
+{
+	static const struct {
+		int32_t from, to; /* axis cut; -1 none */
+		uint32_t mask;
+	} cases[] = {{0, -1, 0}, {-1, -1, 1}, {-1, 0, 1}, {1, -1, 0}, {0, 1, 0},
+		{-1, 1, 1}};
+	shard_mesh m = {.n = 1, .extent = {l->size(l)}};
+	int64_t shape[2] = {1023, columns};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		shard_layout from = shard_replicated(shape[0] * columns);
+		shard_layout to = from;
+		shard_measure w = {.from = &from, .to = &to, .repeat = 2,
+			.mask = cases[i].mask};
+		arena *some = arena_child(a);
+
+		if (cases[i].from >= 0)
+			shard_cut(arena_env(a), &from, &m, 2, shape,
+				cases[i].from, 0, 0);
+		if (cases[i].to >= 0)
+			shard_cut(arena_env(a), &to, &m, 2, shape,
+				cases[i].to, 0, 0);
+		shard_measure_run(some, l, &m, &w);
+		if (w.sent != w.least || w.seconds <= 0)
+			env_fail(arena_env(a), TN_EINTERNAL, "test", (loc){0},
+				"%s: %lld bytes, not %lld", w.name,
+				(long long)w.sent, (long long)w.least);
+		arena_free(some);
+	}
+}
+
 /* at most so many processes; exactly `most` if that is 4 */
 static inline void draw_trial(env *e, uint64_t *r, int64_t most, struct trial *t)
 {

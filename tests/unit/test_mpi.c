@@ -44,6 +44,13 @@ static void large(arena *a, shard_link *l)
 		env_bug(arena_env(a), "test", "the large move is wrong");
 }
 
+/* Through rings, and out of each other's memory. */
+static void longer(arena *a, shard_link *l)
+{
+	long_moves(a, l, 250);
+	long_moves(a, l, 4001);
+}
+
 static void one_dies(arena *a, shard_link *l)
 {
 	l->barrier(l, arena_env(a), "the start");
@@ -82,6 +89,7 @@ static const struct {
 } jobs[] = {
 	{"moves", moves, NULL},
 	{"large", large, NULL},
+	{"longer", longer, NULL},
 	{"dies", one_dies, ""},
 	{"stops", one_stops, "process 1 has no memory in step 7"},
 	{"differs", one_differs, "process 3: sum of h"},

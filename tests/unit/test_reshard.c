@@ -167,7 +167,57 @@ static void test_bytes(void **state)
 	env_free(e);
 }
 
+static void long_ones(arena *a, shard_link *l, void *arg)
+{
+	long_moves(a, l, *(int64_t *)arg);
+}
+
+/* In many chunks, by 2 and 3 processes, beyond a cache too. */
+static void test_long(void **state)
+{
+	static const int64_t columns[] = {250, 250, 8300};
+	static const int64_t n[] = {2, 3, 2};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
+		int64_t c = columns[i];
+		tn_status status[MAX_PROCESSES];
+		tn_diag diag[MAX_PROCESSES];
+
+		run_all(n[i], 20000, long_ones, &c, status, diag);
+		for (int64_t p = 0; p < n[i]; p++)
+			if (status[p] != TN_OK)
+				fail_msg("%s", diag[p].text);
+	}
+}
+
 /* ---- what goes wrong ---- */
+
+/* Process 2 ends before a move; or it is in another one than the others. */
+static void move_named(arena *a, shard_link *l, const char *what)
+{
+	shard_mesh m = {.n = 1, .extent = {4}};
+	shard_layout from = shard_replicated(64), to = from;
+	double data[64] = {0};
+	const shard_elems elems = {sizeof *data, sum, NULL, what};
+	int64_t shape[1] = {64};
+
+	shard_cut(arena_env(a), &from, &m, 1, shape, 0, 0, 0);
+	(void)shard_reshard(a, l, &m, &from, 0, &to, &elems, data, NULL);
+}
+
+static void one_does_not_move(arena *a, shard_link *l, void *arg)
+{
+	(void)arg;
+	if (l->rank(l) != 2)
+		move_named(a, l, "the weights");
+}
+
+static void other_move(arena *a, shard_link *l, void *arg)
+{
+	(void)arg;
+	move_named(a, l, l->rank(l) == 0 ? "sum of g" : "sum of h");
+}
 
 static void one_ends(arena *a, shard_link *l, void *arg)
 {
@@ -238,6 +288,9 @@ static const struct {
 	{other_program, "shard.differ",
 		"the program is not the same on all processes"},
 	{one_is_missing, "shard.link", "waits for process"},
+	{one_does_not_move, "shard.link",
+		"waits for process 2, which has ended"},
+	{other_move, "shard.link", "in sum of"},
 };
 
 static void test_failures(void **state)
@@ -262,6 +315,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_failures),
 	};
 

@@ -1,0 +1,57 @@
+/* ring.h: private to shard/: moves through memory that all processes share. */
+#ifndef SHARD_RING_H
+#define SHARD_RING_H
+
+#include "shard/shard.h"
+
+#define SHARD_RING_MOST 32 /* processes */
+
+/* bytes of the memory, all 0 at first, for n processes; 0: there is no ring */
+size_t shard_ring_bytes(int64_t n);
+struct shard_ring {
+	char *memory;
+	int64_t rank, n;
+	size_t chunk;
+	int64_t spins; /* before others have the processor */
+	int64_t pid;
+	char *scratch; /* of two chunks; NULL: it is made for each run */
+	bool direct; /* processes may read each other's memory */
+};
+/* says who this process is; when all have, can it read all others' memory? */
+void shard_ring_join(shard_ring *r);
+bool shard_ring_can_read(const shard_ring *r);
+shard_ring shard_ring_of(void *memory, int64_t rank, int64_t n);
+
+/* Elements of an array, and how far they have been walked. */
+typedef struct ring_strip {
+	char *base;
+	int32_t n; /* runs */
+	const shard_run *run;
+	int32_t k; /* the run at hand */
+	int64_t done; /* of it */
+} ring_strip;
+
+typedef struct ring_flow {
+	enum { RING_SEND, RING_TAKE, RING_COPY, RING_SUM } kind;
+	int32_t lane;
+	int64_t peer;
+	int64_t n, at; /* elements; of them so far */
+	bool told; /* the receiver knows where it lies */
+	/* RING_SEND to something: also a copy there, past any cache; both are
+	 * one run */
+	ring_strip from, to;
+	/* a sum of which only what is there already may be read */
+	const struct ring_flow *behind;
+	/* RING_SUM: whose parts, in this order; to.base is dense */
+	const int64_t *member;
+	int64_t n_members;
+	uint64_t *address; /* of the parts of those who tell it; 0: sent */
+} ring_flow;
+
+/* Is so much written past the caches? */
+bool shard_ring_streams(int64_t elems, size_t size);
+/* All flows; elems: of the whole, which says whether it fits a cache. */
+void shard_ring_run(const shard_ring *r, arena *a, shard_link *l,
+	const shard_elems *of, int64_t elems, int32_t n, ring_flow *flow);
+
+#endif
