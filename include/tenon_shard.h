@@ -211,6 +211,29 @@ TN_API TN_MUST_USE tn_status tn_at_mesh_measure(const char *file, int32_t line,
 	tn_mesh *mesh, int64_t rows, int64_t columns, const tn_placement *from,
 	const tn_placement *to, int32_t repeat, tn_move_time *out);
 
+/** What a mesh that need not be there is like, for tn_program_plan_shards. */
+typedef struct tn_shard_wishes {
+	const char *mesh; /* "data=8,model=4" */
+	double memory;	  /* bytes of a process */
+	double link;	  /* bytes a second that a process receives */
+	double latency;	  /* seconds of a message */
+	double flops;	  /* of a process, a second */
+	bool train;	  /* with a backward, and AdamW's states */
+	bool json;
+} tn_shard_wishes;
+
+/**
+ * Where the inputs of a program should lie, found by cost, as text: placements,
+ * moves, memory of a process, seconds of a step (seconds NULL: not asked).
+ * Starts no process.
+ *
+ * errors  [shard.memory] nothing that was tried fits   [shard.mesh]
+ * owner   *out is the caller's: tn_text_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_plan_shards(char **out,
+	double *seconds, tn_program *p, const tn_shard_wishes *w);
+
 typedef struct tn_shard_stats {
 	int64_t n_moves;    /* between processes, so far */
 	int64_t bytes_sent; /* that left this process */

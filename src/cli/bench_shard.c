@@ -7,7 +7,8 @@
  * Bytes sent are compared with the least that any way of moving sends; times
  * with the MPI call that does the same, in turn with it. gpt: a step of a
  * GPT by all processes, each on one thread with its part of the batch, beside
- * the same step by one process on one thread while the others wait.
+ * the same step by one process on one thread while the others wait; and what
+ * `tenon plan-shards` says of it, told the rates that were just measured.
  */
 #define _DEFAULT_SOURCE
 #include "bench.h"
@@ -241,7 +242,8 @@ static void meet(tn_context *c, tn_mesh *m)
 	tn_scope_leave(c);
 }
 
-static void say_step(const bench *b, double all, double one)
+static void say_step(
+	const bench *b, double all, double one, double predicted)
 {
 	const double target = b->n == 2 ? 1.6 : 0;
 
@@ -249,14 +251,55 @@ static void say_step(const bench *b, double all, double one)
 		printf("{\"bench\":\"shard\",\"case\":\"gpt step\","
 		       "\"processes\":%d,\"seconds\":%.4g,"
 		       "\"one_process_seconds\":%.4g,\"ratio\":%.4g,"
-		       "\"target\":%g}\n",
-			b->n, all, one, one / all, target);
+		       "\"target\":%g,\"predicted_seconds\":%.4g,"
+		       "\"predicted_ratio\":%.4g}\n",
+			b->n, all, one, one / all, target, predicted,
+			predicted / all);
 	else
 		printf("%-22s %-15s %11s %11s %10.3f %10.3f %6.2f %6.2f%s\n",
 			"gpt step", "data parallel", "", "", 1e3 * all,
 			1e3 * one, one / all, target,
 			one / all < target ? "  missed" : "");
+	if (!b->json)
+		printf("%-22s %-15s %11s %11s %10.3f %10.3f %6.2f\n",
+			"", "plan-shards", "", "", 1e3 * predicted, 1e3 * all,
+			predicted / all);
 	fflush(stdout);
+}
+
+/* What a step on a mesh takes, by these rates; 0: it failed. */
+static double predict(tn_context *c, const train_config *k, int n,
+	const tn_shard_wishes *rates)
+{
+	char mesh[32], *text = cli_gpt_text(k), *said = NULL;
+	tn_shard_wishes w = *rates;
+	tn_program *p = NULL;
+	double seconds = 0;
+
+	snprintf(mesh, sizeof mesh, "data=%d", n);
+	w.mesh = mesh;
+	if (text != NULL &&
+		tn_program_parse(&p, c, text, strlen(text), "gpt") >= 0 &&
+		tn_program_plan_shards(&said, &seconds, p, &w) < 0)
+		seconds = 0;
+	tn_text_free(said);
+	tn_program_free(p);
+	free(text);
+	return seconds;
+}
+
+/* by all: how fast is a large all-reduce, how long does a small one take? */
+static bool measure_link(tn_mesh *m, int n, tn_shard_wishes *w)
+{
+	const tn_placement from[] = {TN_PARTS("sum")}, to[] = {TN_REPLICATED};
+	tn_move_time large, small;
+
+	if (tn_mesh_measure(m, 2048, 2048, from, to, 5, &large) < 0 ||
+		tn_mesh_measure(m, 8, 8, from, to, 5, &small) < 0)
+		return false;
+	w->latency = small.seconds;
+	w->link = (double)large.bytes_sent / n / large.seconds;
+	return true;
 }
 
 static bool measure_step(const bench *b, tn_context *c)
@@ -269,6 +312,7 @@ static bool measure_step(const bench *b, tn_context *c)
 	tn_options o = TN_OPTIONS_INIT;
 	learner shared = {0}, alone = {0};
 	tn_context *own = NULL;
+	tn_shard_wishes w = {.memory = 1e15, .flops = 1, .train = true};
 
 	o.threads = 1;
 	good = m != NULL && learner_new(&shared, c, m) &&
@@ -287,9 +331,15 @@ static bool measure_step(const bench *b, tn_context *c)
 		good = tn_context_status(c) == TN_OK &&
 			(own == NULL || tn_context_status(own) == TN_OK);
 	}
-	if (good && is_first)
-		say_step(b, bench_median(all, steps),
-			bench_median(one, steps));
+	good = good && measure_link(m, b->n, &w);
+	if (good && is_first) {
+		double alone_seconds = bench_median(one, steps);
+
+		/* at 1 flop a second: the flops of one process */
+		w.flops = predict(own, &alone.k, 1, &w) / alone_seconds;
+		say_step(b, bench_median(all, steps), alone_seconds,
+			predict(own, &alone.k, b->n, &w));
+	}
 	if (own != NULL && tn_context_status(own) != TN_OK)
 		cli_diag(tn_context_diag(own));
 	learner_free(&shared);

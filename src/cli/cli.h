@@ -22,7 +22,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_run, cli_explain, cli_check, cli_info, cli_ops,
-	cli_bench, cli_train, cli_train_onnx, cli_export, cli_generate;
+	cli_bench, cli_train, cli_train_onnx, cli_export, cli_generate, cli_plan_shards;
 
 /* ---- args.c: --flag, --name=value, --name value, positional ---- */
 
@@ -77,6 +77,12 @@ double cli_now(void);
 /* json: {"title" or "train": .., "profile": of tn_profile_text}; else false,
  * and it has been said */
 bool cli_report_write(const char *path, const char *json);
+
+/* ---- plan_shards.c ---- */
+
+/* the loss of a GPT as .tn text, config: a train_config; NULL: no memory, and
+ * it has been said */
+char *cli_gpt_text(const void *config);
 
 /* ---- print.c: arrays as NumPy prints them ---- */
 

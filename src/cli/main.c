@@ -17,6 +17,7 @@ static const cli_command *const commands[] = {
 	&cli_ops,
 	&cli_train_onnx,
 	&cli_export,
+	&cli_plan_shards,
 	&cli_bench,
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
@@ -30,7 +31,7 @@ static void help(FILE *f)
 	      "\n",
 		f);
 	for (int i = 0; i < N_COMMANDS; i++)
-		fprintf(f, "  %-10s%s\n", commands[i]->name,
+		fprintf(f, "  %-13s%s\n", commands[i]->name,
 			commands[i]->summary);
 	fputs("\n"
 	      "  --help    this text; `tenon COMMAND --help` says more\n"

@@ -27,6 +27,27 @@
  */
 #include "shard/local.h"
 
+void shard_plan_reset(shard_plan *p)
+{
+	for (int32_t i = 0; i < p->s->eqn.n; i++) {
+		shard_place *q = &p->eqn[i];
+
+		q->masked = -1;
+		q->masks = 0;
+		for (int32_t k = 0; k < q->unit->e.n_axes; k++)
+			q->axis[k] = shard_replicated(q->unit->box.extent[k]);
+	}
+	for (int32_t i = 0; i < p->s->tensor.n; i++) {
+		shard_state *t = &p->tensor[i];
+
+		*t = (shard_state){
+			.have = shard_replicated(p->s->tensor.at[i].numel)};
+		for (int32_t k = 0; k < SHARD_MAX_AXES; k++)
+			t->partial[k] = -1;
+	}
+	p->why.n = 0;
+}
+
 shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m)
 {
 	shard_plan *p = arena_make(a, shard_plan);
@@ -45,18 +66,10 @@ shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m)
 		q->masked = -1;
 	}
 	writes_inline(p);
-	for (int32_t i = 0; i < s->eqn.n; i++) {
-		shard_place *q = &p->eqn[i];
-
-		q->axis = arena_array(a, shard_layout, q->unit->e.n_axes + 1);
-		for (int32_t k = 0; k < q->unit->e.n_axes; k++)
-			q->axis[k] = shard_replicated(q->unit->box.extent[k]);
-	}
-	for (int32_t i = 0; i < s->tensor.n; i++) {
-		p->tensor[i].have = shard_replicated(s->tensor.at[i].numel);
-		for (int32_t k = 0; k < SHARD_MAX_AXES; k++)
-			p->tensor[i].partial[k] = -1;
-	}
+	for (int32_t i = 0; i < s->eqn.n; i++)
+		p->eqn[i].axis = arena_array(a, shard_layout,
+			p->eqn[i].unit->e.n_axes + 1);
+	shard_plan_reset(p);
 	return p;
 }
 

@@ -148,6 +148,8 @@ typedef struct shard_plan {
 } shard_plan;
 
 shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m);
+/* as it was when it was new: nothing lies anywhere */
+void shard_plan_reset(shard_plan *p);
 /* what a tensor has; fixed: exactly this, else more cuts may be added */
 void shard_annotate(
 	shard_plan *p, int32_t tensor, const shard_layout *l, bool fixed);
@@ -186,6 +188,51 @@ void shard_place_parse(shard_plan *p, const char *text);
 void shard_place_print(str *s, const shard_layout *l, uint32_t parts,
 	int32_t monoid, const shard_mesh *m, int32_t rank,
 	const int64_t *shape);
+
+/* ---- proposals (planner.c, planner_text.c) --------------------------------- */
+
+typedef struct shard_wishes {
+	double memory;	/* bytes of a process */
+	double link;	/* bytes a second that a process receives */
+	double latency; /* seconds of a message */
+	double flops;	/* a second */
+	bool train;	/* there is a backward behind it, and an optimiser */
+} shard_wishes;
+
+/* What one step costs the process that has most to do. */
+typedef struct shard_bill {
+	double flops, moved; /* bytes received */
+	double inputs, states, values, memory; /* bytes; memory: of all */
+	double link_seconds, seconds;
+} shard_bill;
+
+typedef struct shard_charge { /* a collective */
+	const char *name, *of;
+	uint32_t mask; /* axes of the mesh */
+	int32_t n;
+	double bytes; /* received by a process */
+} shard_charge;
+typedef VEC(shard_charge) shard_charges;
+
+typedef struct shard_placed { /* inputs of one shape and name, but for digits */
+	const char *name;
+	int32_t tensor, n; /* the first of them; how many */
+} shard_placed;
+
+typedef struct shard_proposal {
+	shard_bill bill;
+	shard_charges charge;
+	VEC(shard_placed) input;
+	int32_t n_tried;
+} shard_proposal;
+
+/*
+ * Where the inputs of a plan should lie: in p, propagated, when it returns.
+ * What needs more memory than there is, is proposed when all do.
+ */
+shard_proposal *shard_propose(arena *a, shard_plan *p, const shard_wishes *w);
+void shard_proposal_print(str *out, const shard_plan *p,
+	const shard_proposal *q, const shard_wishes *w, bool json);
 
 /* ---- the window of one process (window.c) -------------------------------- */
 
