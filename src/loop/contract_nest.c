@@ -185,6 +185,18 @@ static int64_t near_equal(int64_t n, int64_t most)
 	return contract_ceil(n, contract_ceil(n, most));
 }
 
+/*
+ * Pieces of one size, of half the most at least, if n has such a divisor: for
+ * each other one the kernel has a text of its own. Else near-equal ones.
+ */
+static int64_t equal_or_near(int64_t n, int64_t most)
+{
+	for (int64_t d = most; d > 0 && d >= most / 2; d--)
+		if (n % d == 0)
+			return d;
+	return near_equal(n, most);
+}
+
 /* May whole vectors of y be read where they are? step: bytes between rows. */
 static bool is_in_lanes(
 	const contract *c, const contract_product *p, int64_t *step)
@@ -273,7 +285,7 @@ static void size_few(contract *c, contract_product *p)
 						     : 4 * FEW_SUMS);
 }
 
-/* Near-equal tiles; a panel in the first caches. */
+/* Equal tiles; a panel in the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
 	const loop_target *t = &c->k->target;
@@ -287,7 +299,7 @@ void contract_sizes(contract *c, contract_product *p)
 	panel = (int64_t)p->lanes * p->vectors;
 	/* accumulators, a row of the panel, one element of the other factor */
 	fit = (t->n_vector_registers - 4) / 2;
-	p->tile = near_equal(contract_extent(c, p->i), fit);
+	p->tile = equal_or_near(contract_extent(c, p->i), fit);
 	fit = 2 * t->l1_bytes / (panel * size) / rest;
 	if (fit * rest < 64)
 		fit = contract_ceil(64, rest);

@@ -82,13 +82,19 @@ static const struct seen seen[] = {
 		" a o#0: o[i:4096, j:64] += sel(inside(i + k - 1, 0, 4096),"
 		" x[64*i + 64*k + j - 64], 0) for k:3\n return o\n}\n",
 		{">= 0);", " < 4096);"}, {">= 0) &"}},
-	/* 27 rows: 14 and 13; 50 columns: 32 and 18, of which 2 in a part */
+	/* 29 rows: 10 and 9; 50 columns: 32 and 18, of which 2 in a part */
 	{"tiles of a product",
-		"system {\n x: f32[27,70] input 0\n y: f32[70,50] input 1\n"
-		" o: f32[27,50]\n a o#0: o[i:27, j:50] += x[70*i + k] * "
+		"system {\n x: f32[29,70] input 0\n y: f32[70,50] input 1\n"
+		" o: f32[29,50]\n a o#0: o[i:29, j:50] += x[70*i + k] * "
 		"y[50*k + j] for k:70\n return o\n}\n",
-		{"== 14 && ", "== 13 && ", "== 18)", "for (int l = 0; l < 2; l++)"},
+		{"== 10 && ", "== 9 && ", "== 18)", "for (int l = 0; l < 2; l++)"},
 		{NULL}},
+	/* 27 rows: 9 each time, with one text */
+	{"tiles of one height",
+		"system {\n x: f32[27,70] input 0\n y: f32[70,32] input 1\n"
+		" o: f32[27,32]\n a o#0: o[i:27, j:32] += x[70*i + k] * "
+		"y[32*k + j] for k:70\n return o\n}\n",
+		{"b0_1 += 9)"}, {" == "}},
 	/* few rows and columns, a long sum: pieces of it, and what joins them */
 	{"sum in pieces",
 		"system {\n x: f32[16384,32] input 0\n y: f32[16384,48] input 1\n"
