@@ -464,6 +464,26 @@ static void for_loop(emitter *em, const loop_node *n)
 	em->span[n->var] = old;
 }
 
+/* All of the loop is in this block: its ends stay what is known of them. */
+static void only_block(emitter *em, const loop_node *n, const char *b)
+{
+	struct marks m = em_mark(em);
+
+	if (!n->parallel) {
+		em_line(em, "{");
+		em->depth++;
+	}
+	em_line(em, "const i64 %s = %" PRId64 ";", b, em->span[n->var].clo);
+	em_line(em, "(void)%s;", b);
+	em_declare_registers(em, n);
+	em_nest(em, n->child, n->n_child);
+	if (!n->parallel) {
+		em_release(em, m);
+		em->depth--;
+		em_line(em, "}");
+	}
+}
+
 static void block(emitter *em, const loop_node *n)
 {
 	struct span old = em->span[n->var], *s = &em->span[n->var];
@@ -478,6 +498,10 @@ static void block(emitter *em, const loop_node *n)
 	b = arena_printf(em->a, "b%d_%d", n->var, level);
 	end = arena_printf(em->a, "e%d_%d", n->var, level);
 	size = arena_printf(em->a, "%" PRId64, n->size);
+	if (old.clo >= 0 && old.len <= n->size && n->number < 0) {
+		only_block(em, n, b);
+		return;
+	}
 	if (n->parallel) {
 		em_line(em, "const i64 %s = %s(%s) * %s;", b, "",
 			number_of_chunk(em, n), size);

@@ -54,6 +54,13 @@ void loop_each_access(
 	}
 }
 
+/*
+ * Lanes two apart are read as two vectors and a shuffle (emit/expr.c); those
+ * further apart one by one.
+ */
+enum { NEAR = 2 };
+#define PART_OF_JUMP 0.25
+
 struct cost {
 	loop_kernel *k;
 	int32_t var;
@@ -77,6 +84,8 @@ static void add_cost(void *arg, const struct loop_access *a)
 		c->unit = true;
 	if (s == 0 || s == 1)
 		return;
+	if (s == NEAR && !a->write)
+		w = PART_OF_JUMP;
 	for (u = a->leaf->up; u != NULL; u = u->up)
 		if (u->kind == LOOP_FOR)
 			w *= (double)c->k->var[u->var].extent;

@@ -229,49 +229,64 @@ static int64_t bytes_of_each(const contract *c, loop_set blocked)
 	return sum;
 }
 
-/* Does a tile of some product run along v? */
-static bool in_tile(const contract *c, int32_t v)
+/* Is it walked by the tiles of a product? */
+static bool in_tiles(const contract *c, int32_t v)
 {
 	for (int32_t i = 0; i < c->product.n; i++)
-		if (c->product.at[i].i == v || c->product.at[i].j == v)
+		if (v == c->product.at[i].i || v == c->product.at[i].j)
 			return true;
 	return false;
 }
 
+/* Iterations of these loops, as far as it matters. */
+static int64_t chunks_of(const contract *c, loop_set these)
+{
+	int64_t n = 1;
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if ((these & BIT(v)) != 0 &&
+			!mul_ok(n, c->k->var[v].extent, &n))
+			return INT32_MAX;
+	return n < INT32_MAX ? n : INT32_MAX;
+}
+
 /*
- * Of several nests: as many rows as leave their values in the second cache; of
- * rows that tiles run along a vector at least.
+ * Of several nests: as many rows as leave their values in the second cache.
+ * The last variable, which takes the lanes, is the longer piece, and is cut
+ * for the sake of chunks only where those before it make too few.
  */
 static void block_several(contract *c, loop_set blocked)
 {
 	const loop_kernel *k = c->k;
 	int64_t fit = k->target.l2_bytes / 4 * (c->mixed != 0 ? 3 : 2) /
 		      bytes_of_each(c, blocked);
-	int64_t lanes = k->target.vector_bytes / 4, outer = 1;
-	bool first = true;
+	int64_t lanes = k->target.vector_bytes / 4, most = BLOCK_MOST;
+	int64_t pieces = 1;
+	loop_set free = c->chain & ~c->mixed; /* their iterations are chunks */
 
-	for (int32_t v = 0; v < k->n_vars; v++)
-		if ((c->chain & ~blocked & BIT(v)) != 0 &&
-			!mul_ok(outer, k->var[v].extent, &outer))
-			outer = BLOCK_CHUNKS;
-	if (fit > BLOCK_MOST)
-		fit = BLOCK_MOST;
 	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
-		int64_t n = k->var[v].extent, size = fit;
+		int64_t n = k->var[v].extent, chunks, size;
+		int64_t least = in_tiles(c, v) ? lanes : 1;
 
 		if ((blocked & BIT(v)) == 0)
 			continue;
-		if (!first) /* two of them: the last is the longer piece */
-			size = size / 4;
-		if (outer < BLOCK_CHUNKS && (c->mixed & BIT(v)) == 0 &&
-			size > n * outer / BLOCK_CHUNKS)
-			size = n * outer / BLOCK_CHUNKS;
-		if (size > 2 * lanes)
+		free &= ~BIT(v);
+		/* what no tile runs along gains little from long blocks */
+		chunks = least > 1 ? pieces * chunks_of(c, free)
+				   : chunks_of(c, free & ~blocked);
+		size = fit < most ? fit : most;
+		if (chunks < BLOCK_CHUNKS && (c->mixed & BIT(v)) == 0 &&
+			size > n * chunks / BLOCK_CHUNKS)
+			size = contract_ceil(n * chunks, BLOCK_CHUNKS);
+		if (size > 2 * lanes && least > 1)
 			size -= size % (2 * lanes);
-		else if (size < lanes)
-			size = in_tile(c, v) ? lanes : size > 1 ? size : 1;
+		else if (size < least)
+			size = least;
 		c->block[v] = size < n ? size : n;
-		first = false;
+		if ((c->mixed & BIT(v)) == 0)
+			pieces *= contract_ceil(n, c->block[v]);
+		fit /= c->block[v];
+		most = BLOCK_MOST / 4;
 	}
 }
 

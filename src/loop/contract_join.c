@@ -37,6 +37,7 @@ static loop_node *last_two(const loop_kernel *k, loop_node *n)
 
 struct follow {
 	struct join *w;
+	bool guards; /* count, too */
 	bool apart;
 };
 
@@ -47,7 +48,8 @@ static void on_read(void *arg, const expr *e)
 	int64_t ny = k->var[f->w->y].extent, nx = k->var[f->w->x].extent;
 	int64_t sy, sx;
 
-	f->apart |= e->kind == EX_READ &&
+	f->apart |= (e->kind == EX_READ ||
+			    (f->guards && e->kind == EX_INSIDE)) &&
 		    (!loop_stride(e->form, f->w->y, ny, &sy) ||
 			    !loop_stride(e->form, f->w->x, nx, &sx) ||
 			    sy != sx * nx);
@@ -61,7 +63,7 @@ static bool wastes(struct join *w, const contract_terms *t, int64_t lanes)
 {
 	int64_t nx = w->k->var[w->x].extent;
 	int64_t all = contract_ceil(nx, 2 * lanes) * 2 * lanes;
-	struct follow f = {w, false};
+	struct follow f = {w, false, false};
 
 	for (int32_t i = 0; i < 2; i++)
 		loop_walk(w->k->a, t->f[i], on_read, &f);
@@ -106,13 +108,13 @@ static bool stays_one(const struct join *w, const loop_eqn *e)
 
 /*
  * A statement with a window of its own: of one axis its reads are vectors, of
- * both elements one by one. Unless rows are shorter than a vector anyway.
+ * both elements one by one, or under a mask that is found for each. Unless rows are shorter than a vector anyway.
  */
 static bool tears(struct join *w, const loop_eqn *e)
 {
 	int64_t lanes = w->k->target.vector_bytes /
 			(int64_t)dtype_size(e->acc[0]);
-	struct follow f = {w, false};
+	struct follow f = {w, true, false};
 
 	for (int32_t i = 0; i < e->e->n_out; i++)
 		loop_walk(w->k->a, e->body[i], on_read, &f);

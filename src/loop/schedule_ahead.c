@@ -202,6 +202,19 @@ static int64_t work(loop_kernel *k, const loop_node *n)
 	return sum;
 }
 
+/*
+ * Is a loop inside the vector loop a piece of one that is cut outside, such as
+ * rows that are added up together? Those are streams enough.
+ */
+static bool is_cut(const struct first *f)
+{
+	for (const loop_node *n = f->in; n != f->loop; n = n->up)
+		for (const loop_node *b = f->loop; b != NULL; b = b->up)
+			if (b->kind == LOOP_BLOCK && b->var == n->var)
+				return true;
+	return false;
+}
+
 /* The last element that one iteration of the vector loop reads. */
 static const ix_form *last_read(loop_kernel *k, const struct first *f)
 {
@@ -278,7 +291,8 @@ static void ask(loop_kernel *k, loop_node *root)
 		tn_dtype t = k->s->tensor.at[f->tensor].dtype;
 		const ix_form *at;
 
-		if (ask_row(k, f) || (at = last_read(k, f)) == NULL)
+		if (ask_row(k, f) || is_cut(f) ||
+			(at = last_read(k, f)) == NULL)
 			continue;
 		if (!ask_lines(k, f, at) && work(k, f->loop) >= LONG)
 			add(k, f->loop, f->tensor, at,

@@ -177,7 +177,40 @@ static bool too_short_inside(const loop_kernel *k, const loop_node *n)
 	return true;
 }
 
-/* Leaves side by side get one loop over var; loops are entered. */
+static void unroll_small(loop_kernel *k, loop_node *n)
+{
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++)
+		unroll_small(k, n->child[i]);
+	if (n->kind == LOOP_FOR && k->var[n->var].extent <= 8)
+		n->unroll = (int32_t)k->var[n->var].extent;
+}
+
+/*
+ * Short sums, such as those of a window, which var walks better than the other
+ * parallel loops around them, up to that of var: they get it as a whole.
+ */
+static bool is_window(loop_kernel *k, const loop_node *n, int32_t var)
+{
+	int64_t most;
+	bool unit;
+	double here;
+
+	if (n->kind != LOOP_FOR || parallel_below(k, n, n->var) ||
+		!mul_ok(inside(k, n), k->var[n->var].extent, &most) ||
+		most > SMALL_INSIDE)
+		return false;
+	here = loop_jumps(k, n, var, &unit);
+	for (const loop_node *u = n->up; u != NULL && u->var != var; u = u->up)
+		if (u->kind == LOOP_FOR && parallel_below(k, u, u->var) &&
+			loop_jumps(k, n, u->var, &unit) < here)
+			return false;
+	return true;
+}
+
+/* Leaves side by side, and windows, get one loop over var; other loops are
+ * entered. */
 static void sink(loop_kernel *k, loop_node *n, int32_t var)
 {
 	loop_node **list = arena_array(k->a, loop_node *, n->n_child + 1);
@@ -187,7 +220,7 @@ static void sink(loop_kernel *k, loop_node *n, int32_t var)
 	for (i = 0; i < n->n_child; i++) {
 		loop_node *c = n->child[i];
 
-		if (loop_is_loop(c)) {
+		if (loop_is_loop(c) && !is_window(k, c, var)) {
 			sink(k, c, var);
 			list[m++] = c;
 			open = NULL;
@@ -196,6 +229,11 @@ static void sink(loop_kernel *k, loop_node *n, int32_t var)
 		if (open == NULL)
 			list[m++] = open = loop_node_for(k->a, var, NULL);
 		loop_node_adopt(k->a, open, c);
+		if (!loop_is_loop(c))
+			continue;
+		open->lanes = lanes_for(k, open);
+		open->unroll = 1;
+		unroll_small(k, c);
 	}
 	n->child = list;
 	n->n_child = m;
@@ -276,7 +314,8 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 	}
 	if (t > ext / 8) /* leave some for other threads */
 		t = ext / 8;
-	return t < least ? least : t / least * least;
+	t = t < least ? least : t / least * least;
+	return t < ext ? t : ext; /* one block: its ends are known */
 }
 
 static bool has_lanes(const loop_node *n)
@@ -285,6 +324,24 @@ static bool has_lanes(const loop_node *n)
 		return true;
 	for (int32_t i = 0; i < n->n_child; i++)
 		if (has_lanes(n->child[i]))
+			return true;
+	return false;
+}
+
+/* Is there a loop below whose lanes jump less than those of top would? */
+static bool better_below(
+	loop_kernel *k, const loop_node *n, const loop_node *top)
+{
+	bool unit;
+
+	if (n != top && n->kind == LOOP_FOR && parallel_below(k, n, n->var) &&
+		k->var[n->var].extent >= lanes_for(k, n) &&
+		loop_jumps(k, n, n->var, &unit) <
+			loop_jumps(k, n, top->var, &unit))
+		return true;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]) &&
+			better_below(k, n->child[i], top))
 			return true;
 	return false;
 }
@@ -299,18 +356,8 @@ static bool outer_wins(loop_kernel *k, const loop_node *n)
 		k->var[n->var].extent < lanes || has_lanes(n))
 		return false;
 	if (too_short_inside(k, n))
-		return true;
+		return !better_below(k, n, n);
 	return unit && here < jumps_inside(k, n);
-}
-
-static void unroll_small(loop_kernel *k, loop_node *n)
-{
-	int32_t i;
-
-	for (i = 0; i < n->n_child; i++)
-		unroll_small(k, n->child[i]);
-	if (n->kind == LOOP_FOR && k->var[n->var].extent <= 8)
-		n->unroll = (int32_t)k->var[n->var].extent;
 }
 
 /* The last of a chain of parallel loops is its best: see order. */
@@ -400,7 +447,7 @@ static void choose(loop_kernel *k, loop_node **at)
 	loop_node *n = *at;
 	int32_t i;
 
-	if (!loop_is_loop(n))
+	if (!loop_is_loop(n) || n->lanes > 1)
 		return;
 	if (n->kind == LOOP_FOR && !has_loops(n)) {
 		loop_take_lanes(k, n);
@@ -469,10 +516,63 @@ static void order(loop_kernel *k, loop_node *n)
 		order(k, m->child[i]);
 }
 
+struct steps {
+	int32_t var;
+	int64_t extent;
+	double sum;
+};
+
+static void add_step(void *arg, const struct loop_access *a)
+{
+	struct steps *x = arg;
+	int64_t s = 0;
+
+	if (loop_stride(a->at, x->var, x->extent, &s))
+		x->sum += (double)(s < 0 ? -s : s);
+}
+
+/* How far memory is walked by one step of the variable, all accesses. */
+static double step_of(loop_kernel *k, const loop_node *n, int32_t var)
+{
+	struct steps x = {var, k->var[var].extent, 0};
+
+	loop_each_access(k, n, add_step, &x);
+	return x.sum;
+}
+
+/*
+ * The loops around the lanes of a nest: the one with the longer steps goes
+ * outside, so that what is read adjoins for as long as it can. Elsewhere the
+ * outer loops are chunks, and stay.
+ */
+static void long_steps_outside(loop_kernel *k, loop_node *n)
+{
+	for (bool again = true; again;) {
+		loop_node *m = n;
+
+		again = false;
+		for (; chained(k, m) && m->kind == LOOP_FOR &&
+			m->child[0]->lanes <= 1 && has_loops(m->child[0]) &&
+			parallel_below(k, m, m->var);
+			m = m->child[0]) {
+			loop_node was = *m;
+
+			if (step_of(k, n, m->var) >=
+				step_of(k, n, m->child[0]->var))
+				continue;
+			loop_node_take_var(m, m->child[0]);
+			loop_node_take_var(m->child[0], &was);
+			again = true;
+		}
+	}
+}
+
 /* A nest inside the trees of k, whose links are set. */
 void loop_vectorise_nest(loop_kernel *k, loop_node *n)
 {
 	order(k, n);
+	if (n->kind == LOOP_FOR)
+		long_steps_outside(k, n);
 	choose(k, &n);
 	loop_link(k);
 }

@@ -112,6 +112,27 @@ static const struct seen seen[] = {
 		" a o#0: o[i:256, j:1024] += x[256*k + i] * y[1024*k + j] for "
 		"k:4096\n return o\n}\n",
 		{"mad_f32x16("}, {"/* part */"}},
+	/* lanes walk what lies two apart, not what is read one by one */
+	{"pooling in front of a product",
+		"system {\n x: f32[64,111,111] input 0\n w: f32[16,64] input 1\n"
+		" p: f32[64,55,55]\n o: f32[16,55,55]\n"
+		" a p#0: p[c:64, y:55, x:55] max= x[12321*c + 222*y + 2*x + "
+		"111*u + v] for u:3, v:3\n"
+		" a o#1: o[f:16, y:55, x:55] += w[64*f + k] * "
+		"p[3025*k + 55*y + x] for k:64\n return o\n}\n",
+		{"__builtin_shufflevector(load_f32x16(&p1[", "mad_f32x16("},
+		{"12321 * (i2 + l)"}},
+	/* a window inside a longer loop is a sum in registers; one block has
+	 * ends that are known */
+	{"windows of all channels",
+		"system {\n x: f32[192,30,30] input 0\n z: f32[30,30] input 1\n"
+		" q: f32[28,28]\n s: f32[192,28,28]\n o: f32[192,28,28]\n"
+		" a q#0: q[y:28, x:28] += z[30*y + x + 30*u + v] for u:3, v:3\n"
+		" a s#1: s[c:192, y:28, x:28] += x[900*c + 30*y + x + 30*u + v]"
+		" for u:3, v:3\n"
+		" a o#1: o[c:192, y:28, x:28] = s[784*c + 28*y + x] / "
+		"q[28*y + x]\n return o\n}\n",
+		{"f32x16 r", "+ 16 <= 28;", "f32x4 r"}, {"u; i", "+ 30 * i"}},
 	/* two products on one row: 40 rows as one block, tiles of both, and the
 	 * softmax between them as plain loops over the block */
 	{"products of a block",
@@ -124,7 +145,7 @@ static const struct seen seen[] = {
 		" a o#3: o[i:512, d:32] += e[64*i + j] * v[32*j + d] for j:64\n"
 		" return o\n}\n",
 		{"(chunk) * 64;", "a0_0 = mad_f32x16(", "max_f32x16(",
-			"for (i64 b4_0 = 0; b4_0 < 32; b4_0 += 32)"},
+			"const i64 b4_0 = 0;"},
 		{NULL}},
 	/* rows 4 KB apart, which all chunks of columns need: copied once */
 	{"a factor copied once",
