@@ -38,6 +38,7 @@ struct tn_program {
 	int32_t n_free; /* inputs that are the caller's; behind them bound ones */
 	const void **bound; /* (inputs) NULL: none is bound or pinned */
 	const bool *pinned;	  /* (inputs) the caller's array must equal it */
+	int64_t *version; /* (inputs) see plan_exec_run; NULL: not known */
 	const void **all;	  /* (inputs) scratch of a run */
 	int32_t n_out;
 	/* shapes follow from data at each run: ir is empty. NULL: they do not */
@@ -48,6 +49,10 @@ struct tn_program {
 void api_want_shapes(const tn_program *p);
 /* tn_program_run of its parts: checked, compiled, run. */
 void api_run(tn_program *p, const void *const *in, void *const *out);
+
+/* plan_exec_run, counted. */
+void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out);
 
 /* What callers see of the values of a program. */
 tn_value *api_values(arena *a, const ir_program *ir, const int32_t *at,

@@ -400,6 +400,7 @@ static void set_param(void *arg)
 			(int)tn_program_n_params(p), (int)k->i);
 	api_want(p->c, k->data, "the parameter's elements");
 	p->bound[p->n_free + k->i] = k->data;
+	p->version[p->n_free + k->i] = 0; /* written to as its owner likes */
 }
 
 tn_status tn_program_set_param(tn_program *p, int32_t i, const void *data)

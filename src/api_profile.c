@@ -164,7 +164,8 @@ static void json_program(str *s, const compilation *m, const plan_times *t)
 		"{\"runs\":%lld,\"seconds\":%.9g,\"slab_bytes\":%zu,"
 		"\"passes_ms\":[",
 		t != NULL ? (long long)t->n_runs : 0LL, all_runs(t),
-		m->plan->tensor_bytes + m->plan->scratch_bytes);
+		m->plan->tensor_bytes + m->plan->scratch_bytes +
+			m->plan->kept_bytes);
 	for (int32_t i = 0; i < COMPILE_N_PASSES; i++)
 		str_printf(s, "%s%.3f", i > 0 ? "," : "", m->ms[i]);
 	str_add(s, "],\"steps\":[");
@@ -209,7 +210,7 @@ static void trace_program(str *s, const entry *e)
 			",\n{\"ph\":\"C\",\"pid\":1,\"name\":\"slab bytes\","
 			"\"ts\":%.3f,\"args\":{\"bytes\":%zu}}",
 			1e6 * (e->t->begin[0] - e->of->began),
-			p->tensor_bytes + p->scratch_bytes);
+			p->tensor_bytes + p->scratch_bytes + p->kept_bytes);
 }
 
 /* ---- the whole ---- */

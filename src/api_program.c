@@ -272,6 +272,7 @@ static void add_stats(tn_context *c, const compilation *m)
 	tn_stats *s = &c->stats;
 
 	s->n_programs++;
+	s->bytes_kept_copies += (int64_t)m->plan->kept_bytes;
 	s->n_kernels += m->plan->launch.n;
 	for (int32_t i = 0; i < m->plan->kernel.n; i++)
 		s->n_shared += m->plan->kernel.at[i].n_uses - 1;
@@ -379,6 +380,15 @@ static const void *const *all_inputs(const struct run_call *r)
 	return p->all;
 }
 
+void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out)
+{
+	int64_t before = plan_exec_n_copied(x);
+
+	plan_exec_run(x, in, version, out);
+	c->stats.n_kept_copies += plan_exec_n_copied(x) - before;
+}
+
 void api_run(tn_program *p, const void *const *inputs, void *const *outputs)
 {
 	const struct run_call r = {p, inputs, outputs};
@@ -391,7 +401,7 @@ void api_run(tn_program *p, const void *const *inputs, void *const *outputs)
 	if (p->c->o.interp)
 		interp_run(p->c->e, p->ir, in, outputs);
 	else
-		plan_exec_run(p->exec, in, outputs);
+		api_exec_run(p->c, p->exec, in, p->version, outputs);
 }
 
 static void run(void *arg)

@@ -74,7 +74,7 @@ static void join_some(tn_context *c, int32_t monoid, int32_t n_comp,
 			in[k] = j->buf[k];
 			in[n_comp + k] = j->buf[n_comp + k];
 		}
-		plan_exec_run(j->exec, in, j->buf + 2 * n_comp);
+		plan_exec_run(j->exec, in, NULL, j->buf + 2 * n_comp);
 		for (int32_t k = 0; k < n_comp; k++)
 			memcpy((char *)far[k] +
 					(size_t)at * dtype_size(acc[k]),
@@ -296,7 +296,7 @@ static void run_phase(void *arg, int32_t phase, const void *const *in,
 	if (q->c->o.interp)
 		shard_eval_system(q->a, q->p->phase.at[phase].s, in, out);
 	else
-		plan_exec_run(q->phase[phase], in, out);
+		plan_exec_run(q->phase[phase], in, NULL, out);
 }
 
 static void join_parts(void *arg, const shard_job *j, int64_t n,

@@ -27,6 +27,11 @@ tn_program *api_onnx_program(tn_context *c, arena *a, const onnx_program *o)
 	memcpy(p->bound, o->bound, (size_t)n * sizeof *p->bound);
 	p->pinned = o->pinned;
 	p->all = arena_array(a, const void *, n + 1);
+	p->version = arena_array(a, int64_t, n + 1);
+	for (int32_t i = p->n_free; i < n; i++) { /* the model's own never change */
+		p->version[i] = 1;
+		p->ir->value.at[p->ir->input.at[i]].steady = true;
+	}
 	p->in = api_values(a, o->ir, o->ir->input.at, n);
 	p->out = api_values(a, o->ir, o->ir->output.at, o->ir->output.n);
 	for (int32_t i = 0; i < n; i++)

@@ -70,14 +70,14 @@ static void *compile_recorded(
 	r->exec = api_compile(c, a, m);
 	count_copies(r, m->plan);
 	c->stats.bytes_plans += (int64_t)(m->plan->tensor_bytes +
-		m->plan->scratch_bytes +
+		m->plan->scratch_bytes + m->plan->kept_bytes +
 		m->plan->local_bytes *
 			(size_t)run_pool_threads(api_pool(c)));
 	return r;
 }
 
 static void run_recorded(void *arg, void *made, const void *const *in,
-	void *const *out)
+	const int64_t *version, void *const *out)
 {
 	tn_context *c = arg;
 	compiled *r = made;
@@ -86,7 +86,7 @@ static void run_recorded(void *arg, void *made, const void *const *in,
 	if (r->parted != NULL)
 		api_shard_run(c, r->parted, in, out);
 	else if (r->exec != NULL)
-		plan_exec_run(r->exec, in, out);
+		api_exec_run(c, r->exec, in, version, out);
 	else
 		interp_run(c->e, r->ir, in, out);
 	c->stats.run_ms += compile_clock_ms() - start;

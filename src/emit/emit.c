@@ -251,6 +251,7 @@ emit_kernel *emit_make(arena *a, loop_kernel *k)
 		out->phase[i].fn = arena_printf(
 			a, "k_%016" PRIx64 "%08" PRIx64 "_%d", h1, h2 >> 32, i);
 		out->phase[i].n_chunks = k->phase[i].n_chunks;
+		out->phase[i].copies = k->phase[i].copies;
 		str_printf(&c,
 			"void %s(void *const *p, void *scratch, void *local,\n"
 			"	i64 chunk, i64 *err)\n{\n%s%s",

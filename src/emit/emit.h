@@ -24,6 +24,9 @@
 typedef struct emit_phase {
 	const char *fn; /* C function */
 	int64_t n_chunks;
+	/* 1 + the param that it copies into scratch, and does no more: as long
+	 * as that stays as it is, it need not run again. 0: something else */
+	int32_t copies;
 } emit_phase;
 
 typedef struct emit_check {

@@ -158,6 +158,7 @@ typedef struct sys_tensor {
 	int32_t eqn;  /* the equation that makes it; -1 input */
 	int32_t comp; /* as which component */
 	bool is_input, is_output;
+	bool steady; /* an input that stays as it is from run to run, mostly */
 	int32_t storage; /* inputs that are overwritten: tensors of one storage share this number; else -1 */
 } sys_tensor;
 
@@ -489,6 +490,7 @@ typedef struct ir_value {
 	bool is_param;	/* input whose memory ends with its newest version */
 	int32_t next_version; /* made by a write; -1: none */
 	bool apart; /* is never one with a value that is equal */
+	bool steady; /* input that stays as it is from run to run, mostly */
 	loc at;
 } ir_value;
 

@@ -557,6 +557,7 @@ static void add_inputs(lower *w)
 			v->type.rank, v->type.shape);
 
 		w->s->tensor.at[t].is_input = true;
+		w->s->tensor.at[t].steady = v->steady;
 		*vec_push(w->a, &w->s->input) = t;
 		w->of_value[w->p->input.at[i]] = t;
 	}

@@ -689,7 +689,8 @@ static loop_phase *add_phases(contract *c, loop_node *top)
 			.root = arena_array(k->a, loop_node *, k->n_roots + 1),
 			.n_chunks = contract_ceil(
 				k->var[b->var].extent, b->size),
-			.tiles = true};
+			.tiles = true,
+			.copies = 1 + loop_param(k, c->before_of.at[i])};
 		ph->root[0] = b;
 	}
 	ph->root[0] = top;

@@ -42,6 +42,7 @@ typedef struct contract {
 	VEC(contract_product) product;
 	VEC(loop_node *) plain; /* nests that take lanes as others do */
 	VEC(loop_node *) before; /* copies of whole factors: phases of their own */
+	VEC(int32_t) before_of;	 /* the tensors that they copy */
 	/* contract_online.c: a row whose keys, which walk `keys`, go by in blocks
 	 * of their loop; between two stages its sums are scaled */
 	bool online;

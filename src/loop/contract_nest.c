@@ -545,6 +545,7 @@ static void pack_whole(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
 	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
+	int32_t tensor = p->x->tensor;
 	loop_node *copy, *top;
 	int64_t ext;
 
@@ -559,6 +560,7 @@ static void pack_whole(contract *c, contract_product *p)
 	top->parallel = true;
 	contract_put(c, top, copy);
 	*vec_push(k->a, &c->before) = top;
+	*vec_push(k->a, &c->before_of) = tensor;
 }
 
 /* ---- the nest ---- */

@@ -173,6 +173,8 @@ typedef struct loop_phase {
 	loop_node **root;
 	int64_t n_chunks;
 	bool tiles; /* of products: no other pass runs */
+	/* 1 + the param that it copies into scratch, and does no more; 0 */
+	int32_t copies;
 } loop_phase;
 
 typedef struct loop_kernel {

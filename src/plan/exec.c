@@ -24,6 +24,11 @@ struct bound {
 	void **p; /* params */
 	char *scratch;
 	ir_type *type; /* opaque: of out[], then in[] */
+	/* by phase: the input that it copies; -1: none, or not to be kept */
+	int32_t copies[EMIT_MAX_PHASES];
+	/* of which the copy in scratch is: NULL, none */
+	const void *copied[EMIT_MAX_PHASES];
+	int64_t version[EMIT_MAX_PHASES];
 };
 
 /* An entry of a parameter table that is the caller's array. */
@@ -60,6 +65,8 @@ struct plan_exec {
 	VEC(struct patch) patch;
 	int64_t *first; /* room for the intervals of the widest step */
 	const void *const *in; /* of the run in progress */
+	const int64_t *version; /* the same */
+	int64_t n_copied;
 	void **out; /* by output, params included */
 	plan_times *times; /* NULL: not asked for */
 };
@@ -105,12 +112,24 @@ static void bind_params(plan_exec *x, struct bound *b)
 	}
 }
 
+static void bind_copies(const plan *p, struct bound *b)
+{
+	for (int32_t i = 0; i < b->code->n_phases; i++) {
+		int32_t t = b->l->keeps ? plan_copied(b->l, i) : -1;
+
+		b->copies[i] = t >= 0 && p->place[t].where == PLAN_INPUT
+			? p->place[t].number
+			: -1;
+	}
+}
+
 plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 	plan_find *find, void *arg)
 {
 	plan_exec *x = arena_make(a, plan_exec);
 	size_t n_workers = (size_t)run_pool_threads(pool);
-	size_t at_local = p->tensor_bytes + p->scratch_bytes, n_bytes;
+	size_t at_local = p->tensor_bytes + p->scratch_bytes + p->kept_bytes;
+	size_t n_bytes;
 	int32_t widest = 1;
 
 	x->a = a;
@@ -140,6 +159,7 @@ plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 		for (int32_t k = 0; k < b->code->n_phases; k++)
 			find(arg, p->kernel.at[b->l->kernel].unit,
 				b->code->phase[k].fn, &b->fn[k]);
+		bind_copies(p, b);
 	}
 	for (int32_t s = 0; s < p->step.n; s++)
 		if (p->step.at[s].n > widest)
@@ -282,6 +302,36 @@ static void check_errors(plan_exec *x, const plan_step *step)
 	}
 }
 
+/* Is the copy that the phase makes there, of these very elements? */
+static bool has_copy(const plan_exec *x, const struct bound *b, int32_t phase)
+{
+	int32_t in = b->copies[phase];
+
+	return in >= 0 && x->version != NULL && x->version[in] != 0 &&
+	       b->version[phase] == x->version[in] &&
+	       b->copied[phase] == x->in[in];
+}
+
+static int64_t chunks_of(const plan_exec *x, const struct bound *b, int32_t phase)
+{
+	if (phase >= b->code->n_phases || has_copy(x, b, phase))
+		return 0;
+	return b->code->phase[phase].n_chunks;
+}
+
+/* The phase has run. */
+static void note_copy(plan_exec *x, struct bound *b, int32_t phase)
+{
+	int32_t in = phase < b->code->n_phases ? b->copies[phase] : -1;
+
+	if (in < 0 || has_copy(x, b, phase))
+		return;
+	/* without a name it is never taken for the same again */
+	b->version[phase] = x->version != NULL ? x->version[in] : 0;
+	b->copied[phase] = x->in[in];
+	x->n_copied++;
+}
+
 static void run_step(plan_exec *x, const plan_step *step)
 {
 	struct region r = {x, &x->bound[step->first], step->n, 0, x->first};
@@ -304,14 +354,13 @@ static void run_step(plan_exec *x, const plan_step *step)
 		x->first[0] = 0;
 		for (int32_t i = 0; i < r.n; i++)
 			x->first[i + 1] = x->first[i] +
-				(r.phase < r.b[i].code->n_phases
-						? r.b[i].code->phase[r.phase]
-							  .n_chunks
-						: 0);
-		if (!serial)
+				chunks_of(x, &r.b[i], r.phase);
+		if (!serial && x->first[r.n] > 0)
 			run_parallel(x->pool, x->first[r.n], run_chunk, &r);
 		for (int64_t c = 0; serial && c < x->first[r.n]; c++)
 			run_chunk(&r, c, 0);
+		for (int32_t i = 0; i < r.n; i++)
+			note_copy(x, &r.b[i], r.phase);
 	}
 	if (checks)
 		check_errors(x, step);
@@ -365,9 +414,16 @@ static void poison(plan_exec *x, int32_t s)
 	}
 }
 
-void plan_exec_run(plan_exec *x, const void *const *in, void *const *out)
+int64_t plan_exec_n_copied(const plan_exec *x)
+{
+	return x->n_copied;
+}
+
+void plan_exec_run(plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out)
 {
 	x->in = in;
+	x->version = version;
 	for (int32_t i = 0; i < x->p->s->output.n; i++) {
 		int32_t store = plan_store(x->p->s, i);
 

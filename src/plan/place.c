@@ -260,7 +260,23 @@ static void place_slab(plan *p, arena *a, const plan_options *o)
 	}
 }
 
-/* Launches of one step run at the same time: each has its own scratch. */
+/* Does one of its phases copy an input that stays from run to run? */
+static bool keeps(const plan *p, const plan_launch *l)
+{
+	for (int32_t i = 0; i < l->code->n_phases; i++) {
+		int32_t t = plan_copied(l, i);
+
+		if (t >= 0 && p->place[t].where == PLAN_INPUT &&
+			p->s->tensor.at[t].steady)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Launches of one step run at the same time: each has its own scratch. What a
+ * launch keeps nobody else writes to, ever.
+ */
 static void place_scratch(plan *p)
 {
 	for (int32_t s = 0; s < p->step.n; s++) {
@@ -274,14 +290,26 @@ static void place_scratch(plan *p)
 			if (l->kernel < 0)
 				continue;
 			k = l->code;
-			l->scratch_offset = used;
-			used = plus(p, used, plan_round_up(k->scratch_bytes));
 			if (plan_round_up(k->local_bytes) > p->local_bytes)
 				p->local_bytes = plan_round_up(k->local_bytes);
+			if (keeps(p, l)) {
+				l->keeps = true;
+				l->scratch_offset = p->kept_bytes;
+				p->kept_bytes = plus(p, p->kept_bytes,
+					plan_round_up(k->scratch_bytes));
+				continue;
+			}
+			l->scratch_offset = used;
+			used = plus(p, used, plan_round_up(k->scratch_bytes));
 		}
 		if (used > p->scratch_bytes)
 			p->scratch_bytes = used;
 	}
+	for (int32_t i = 0; i < p->launch.n; i++)
+		if (p->launch.at[i].keeps)
+			p->launch.at[i].scratch_offset = plus(p,
+				p->launch.at[i].scratch_offset,
+				p->scratch_bytes);
 }
 
 void plan_place_all(plan *p, const plan_options *o)

@@ -48,6 +48,7 @@ typedef struct plan_launch {
 	int32_t n_checks;
 	const emit_check *check; /* with the tensors of this launch */
 	size_t scratch_offset; /* behind the slab's tensors */
+	bool keeps; /* copies of steady inputs in its scratch, from run to run */
 	bool serial;	       /* too small to be worth waking threads */
 } plan_launch;
 
@@ -78,6 +79,7 @@ typedef struct plan {
 	const int32_t *root;  /* by tensor: the one with the same elements */
 	size_t tensor_bytes;  /* of the slab: tensors, */
 	size_t scratch_bytes; /* then scratch of one step, */
+	size_t kept_bytes;    /* then that of launches that keep copies, */
 	size_t local_bytes;   /* then so much for every thread */
 	bool poison;	      /* as in the options */
 	size_t sum_bytes;     /* of all tensors in the slab, had none shared */
@@ -119,10 +121,17 @@ typedef struct plan_times {
 const plan_times *plan_exec_time(plan_exec *x);
 
 /*
- * One run. Throws TN_ERANGE [index.range] when an index read from data is
- * outside its tensor.
+ * One run. version: by input, what its elements are called; never two of one
+ * name in one exec. 0, and version NULL: nothing is known of them. Copies of a
+ * steady input are made again when it lies elsewhere or has another name than
+ * in the run that made them, or none.
+ * Throws TN_ERANGE [index.range] when an index read from data is outside its
+ * tensor.
  */
-void plan_exec_run(plan_exec *x, const void *const *in, void *const *out);
+void plan_exec_run(plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out);
+/* How many copies of steady inputs were made so far, in all runs. */
+int64_t plan_exec_n_copied(const plan_exec *x);
 /* Where the slab lies: for tests that look behind tensors. */
 void *plan_exec_slab(const plan_exec *x);
 

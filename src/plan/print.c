@@ -91,6 +91,10 @@ static void print_text(str *out, const plan *p)
 		"scratch, %zu for each thread\n",
 		p->tensor_bytes, p->sum_bytes, p->scratch_bytes,
 		p->local_bytes);
+	if (p->kept_bytes > 0)
+		str_printf(out,
+			"kept from run to run: %zu bytes of copies\n",
+			p->kept_bytes);
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
 		const plan_place *at = &p->place[t];
 
@@ -150,9 +154,9 @@ static void print_json(str *out, const plan *p)
 	str_printf(out,
 		"],\"functions\":%d,\"files\":%d,\"slab_bytes\":%zu,"
 		"\"unshared_bytes\":%zu,\"scratch_bytes\":%zu,"
-		"\"local_bytes\":%zu,\"buffers\":[",
+		"\"local_bytes\":%zu,\"kept_bytes\":%zu,\"buffers\":[",
 		(int)p->kernel.n, (int)p->unit.n, p->tensor_bytes,
-		p->sum_bytes, p->scratch_bytes, p->local_bytes);
+		p->sum_bytes, p->scratch_bytes, p->local_bytes, p->kept_bytes);
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
 		const plan_place *at = &p->place[t];
 

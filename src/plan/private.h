@@ -21,4 +21,12 @@ static inline size_t plan_round_up(size_t n)
 	return (n + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
 }
 
+/* The tensor that a phase copies into scratch, and does no more; -1: none */
+static inline int32_t plan_copied(const plan_launch *l, int32_t phase)
+{
+	int32_t k = l->code->phase[phase].copies - 1;
+
+	return k >= 0 ? l->tensor[k] : -1;
+}
+
 #endif

@@ -5,6 +5,7 @@
  *   what a launch reads was made in a step before, or is an input;
  *   launches of one step write nothing that another of them touches;
  *   tensors of the slab that live at the same time share no byte;
+ *   scratch that is kept from run to run is shared with nobody;
  *   every output with elements is written.
  */
 #include "plan/private.h"
@@ -128,6 +129,32 @@ static void verify_slab(const plan *p, arena *a)
 		}
 }
 
+/* What a launch keeps is behind all scratch, and its own. */
+static void verify_kept(const plan *p, arena *a)
+{
+	struct range *r = arena_array(a, struct range, p->launch.n + 1);
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < p->launch.n; i++) {
+		const plan_launch *l = &p->launch.at[i];
+		size_t end;
+
+		if (l->kernel < 0)
+			continue;
+		end = l->scratch_offset + l->code->scratch_bytes;
+		if (end > p->scratch_bytes + (l->keeps ? p->kept_bytes : 0) ||
+			(l->keeps && l->scratch_offset < p->scratch_bytes))
+			bug(p, "scratch at a wrong place", l->tensor[0]);
+		if (l->keeps)
+			r[n++] = (struct range){
+				l->scratch_offset, end, l->tensor[0]};
+	}
+	sort_ranges(r, n);
+	for (int32_t i = 1; i < n; i++)
+		if (r[i].lo < r[i - 1].hi)
+			bug(p, "shares what it keeps", r[i].tensor);
+}
+
 static void verify_outputs(const plan *p, const int32_t *made)
 {
 	for (int32_t i = 0; i < p->s->output.n; i++) {
@@ -144,6 +171,7 @@ void plan_verify(const plan *p)
 	int32_t *made = arena_array(a, int32_t, p->s->tensor.n + 1);
 	verify_order(p, made);
 	verify_slab(p, a);
+	verify_kept(p, a);
 	verify_outputs(p, made);
 	arena_free(a);
 }

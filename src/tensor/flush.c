@@ -355,6 +355,14 @@ static int32_t wanted_at(const t_value *v)
 	return v == NULL ? 0 : v->place != NULL ? 1 : v->want;
 }
 
+/* A parameter that this program only reads. */
+bool t_is_steady(const tensors *t, int32_t input)
+{
+	const t_buffer *b = t->input.at[input]->buf;
+
+	return b->is_external && !b->is_lent && t->base.at[input] == NULL;
+}
+
 static void make_key(tensors *t)
 {
 	t->code.n = 0;
@@ -382,6 +390,7 @@ static void make_key(tensors *t)
 	for (int32_t i = 0; i < t->input.n; i++) {
 		code_type(t, t->stretch.at[i].type);
 		code(t, t->base.at[i] != NULL);
+		code(t, t_is_steady(t, i));
 		if (t->placed)
 			code(t, t->input.at[i]->where);
 	}
@@ -438,7 +447,7 @@ static void count_copy(tensors *t, const t_value *v)
 /* Memory of outputs, and copies of what a write ends though it is wanted. */
 static void make_buffers(tensors *t, const int32_t *where)
 {
-	t->out.n = t->in.n = 0;
+	t->out.n = t->in.n = t->version.n = 0;
 	for (int32_t i = 0; i < t->made.n; i++) /* a run that failed left them */
 		t_buffer_drop(t, t->made.at[i]);
 	t->made.n = 0;
@@ -463,6 +472,8 @@ static void make_buffers(tensors *t, const int32_t *where)
 		*vec_push(t->a, &t->in) = (char *)v->buf->data +
 			(size_t)t->stretch.at[i].from *
 				dtype_size(v->type.dtype);
+		*vec_push(t->a, &t->version) =
+			v->buf->is_lent ? 0 : 1 + v->id;
 		if (t->base.at[i] == NULL || !is_wanted(v))
 			continue;
 		b = t_buffer_new(t, t_room(t, v, v->where));
@@ -531,7 +542,8 @@ static void run_program(tensors *t)
 	t->stats.n_flushes++;
 	plan = plan_of(t);
 	make_buffers(t, plan->where);
-	t->b.run(t->b.arg, plan->compiled, t->in.at, t->out.at);
+	t->b.run(t->b.arg, plan->compiled, t->in.at, t->version.at,
+		t->out.at);
 	take_buffers(t, plan->where);
 	for (int32_t i = 0; i < t->todo.n; i++)
 		end_call(t, t->todo.at[i]);
@@ -632,5 +644,6 @@ tensor *tensor_share(tensors *t, tensor *x)
 	tensor_eval(t, &y, 1);
 	t_move(t, y->storage->cur, 0);
 	y->storage->cur->buf->is_external = true;
+	y->storage->cur->buf->is_lent = true;
 	return y;
 }

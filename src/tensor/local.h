@@ -35,6 +35,7 @@ struct t_buffer {
 	size_t bytes;
 	int32_t refs;
 	bool is_external; /* others look at this memory: it stays in place */
+	bool is_lent;	  /* others may write to it */
 	void (*release)(void *arg);
 	void *release_arg;
 	t_buffer *next; /* in the list of free ones */
@@ -293,6 +294,7 @@ struct tensors {
 	VEC(t_buffer *) made;
 	VEC(int32_t) code, count;
 	VEC(const void *) in;
+	VEC(int64_t) version;
 	VEC(void *) out;
 	bool placed;	/* something lies at another place than 0, or may */
 	bool strict;	/* lenses are errors */
@@ -442,6 +444,8 @@ void t_lens_retire(tensors *t); /* copies that were kept for the last call */
  */
 ir_program *t_program(tensors *t, arena *a);
 
+/* flush.c: does the program at hand find it as the last one left it? */
+bool t_is_steady(const tensors *t, int32_t input);
 /* flush.c: is the view a stretch of what it is a view of, in its order? */
 bool t_is_stretch(tensors *t, t_entry *e);
 /* flush.c: its results stand alone, the call is gone */

@@ -70,7 +70,7 @@ t_buffer *t_buffer_import(tensors *t, void *data, size_t bytes)
 	b->data = data;
 	b->bytes = bytes;
 	b->refs = 1;
-	b->is_external = true;
+	b->is_external = b->is_lent = true;
 	return b;
 }
 
@@ -86,7 +86,7 @@ void t_buffer_drop(tensors *t, t_buffer *b)
 		forget(t, b);
 		return;
 	}
-	b->is_external = false;
+	b->is_external = b->is_lent = false;
 	if (t->poison)
 		memset(b->data, 0xa5, b->bytes);
 	t->stats.bytes_live -= (int64_t)b->bytes;

@@ -233,6 +233,7 @@ ir_program *t_program(tensors *t, arena *a)
 		b.input[i] = t->base.at[i] != NULL
 			? ir_program_param(b.p, name, *y, (loc){0})
 			: ir_program_input(b.p, name, *y, (loc){0});
+		b.p->value.at[b.input[i]].steady = t_is_steady(t, i);
 	}
 	for (int32_t k = 0; k < t->todo.n; k++) {
 		add_call(&b, t->todo.at[k], n);

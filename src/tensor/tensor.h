@@ -39,8 +39,10 @@ typedef struct tensor_backend {
 	void *arg;
 	/* in arena a; throws. w NULL: everything is whole */
 	void *(*compile)(void *arg, arena *a, ir_program *p, tensor_placing *w);
+	/* version: by input, a name of its elements, of no others; 0: it has
+	 * none, since somebody else may write there */
 	void (*run)(void *arg, void *compiled, const void *const *in,
-		void *const *out);
+		const int64_t *version, void *const *out);
 	int64_t (*key)(void *arg); /* the next one of random numbers */
 	/* of the part that this process has; NULL: there is one process */
 	size_t (*bytes)(void *arg, int32_t place, const ir_type *type);

@@ -106,6 +106,9 @@ static void lower(void *arg)
 	str x = str_new(j->a), y = str_new(j->a);
 	ir_system *s;
 
+	/* as parameters that stay: what is copied of them is kept */
+	for (int32_t i = 0; i < j->c->p->input.n; i++)
+		j->c->p->value.at[j->c->p->input.at[i]].steady = true;
 	j->made = compile_new(j->a, j->c->p, &o);
 	compile_to(j->made, TN_LEVEL_SYSTEM);
 	ir_system_print(&x, j->made->system);
@@ -333,17 +336,21 @@ static void execute(void *arg)
 	plan_exec *x = plan_exec_new(a, j->made->plan, pool, batch_find, j->b);
 	void **in = arena_array(a, void *, p->input.n + 1);
 	unsigned char *slab = plan_exec_slab(x);
+	int64_t *version = arena_array(a, int64_t, p->input.n + 1);
 	bool ok;
 
 	for (int32_t i = 0; i < p->input.n; i++) {
 		in[i] = buffer(j, input_type(p, i), i);
 		memcpy(in[i], j->c->in[i], type_bytes(input_type(p, i)));
+		version[i] = i + 1;
 	}
 	j->out = arena_array(j->a, void *, p->output.n + 1);
 	for (int32_t i = 0; i < p->output.n; i++)
 		j->out[i] = buffer(j, output_type(p, i), i + 1);
 	each_gap(j, slab, mark_gap);
-	plan_exec_run(x, (const void *const *)in, j->out);
+	plan_exec_run(x, (const void *const *)in, version, j->out);
+	if (plan_exec_n_copied(x) > 0) /* and found there the next time */
+		plan_exec_run(x, (const void *const *)in, version, j->out);
 	ok = each_gap(j, slab, check_gap);
 	if (!ok)
 		env_bug(arena_env(a), "guard",
