@@ -224,19 +224,45 @@ static val widened(emitter *em, val v, tn_dtype stored)
 	return em_name_val(em, v);
 }
 
+const char *em_load_text(emitter *em, tn_dtype t, const char *element)
+{
+	if (em->dead > 0)
+		return arena_printf(em->a, "%s(&%s, %d)",
+			em_use(em, "load_part", t, em->lanes), element,
+			em_live(em));
+	return arena_printf(em->a, "%s(&%s)",
+		em_use(em, "load", t, em->lanes), element);
+}
+
+/* Of lanes two apart, the elements of vector 0 or 1 that are in memory. */
+static const char *load_half(emitter *em, const struct place_of *p,
+	int32_t half)
+{
+	int32_t n = 2 * em_live(em) - 1 - half * (em->lanes - 1);
+	const char *at = em_element(em, p, NULL);
+
+	if (half > 0)
+		at = arena_printf(em->a, "%s + %d", at, em->lanes - 1);
+	if (n >= em->lanes)
+		return arena_printf(em->a, "%s(&%s)",
+			em_use(em, "load", p->dtype, em->lanes), at);
+	if (n <= half) /* of the second one, no more than the first has */
+		return arena_printf(em->a, "(%s){ 0 }",
+			em_type(em, p->dtype, em->lanes));
+	return arena_printf(em->a, "%s(&%s, %d)",
+		em_use(em, "load_part", p->dtype, em->lanes), at, n);
+}
+
 /* Lanes that adjoin, or lie two apart: of two vectors each second element. */
 static const char *load_whole(emitter *em, const struct place_of *p)
 {
-	const char *load = em_use(em, "load", p->dtype, em->lanes);
-	const char *at = em_element(em, p, NULL);
 	str s;
 
 	if (p->stride == 1)
-		return arena_printf(em->a, "%s(&%s)", load, at);
+		return em_load_text(em, p->dtype, em_element(em, p, NULL));
 	s = str_new(em->a);
-	str_printf(&s,
-		"__builtin_shufflevector(%s(&%s), %s(&%s + %d)", load, at,
-		load, at, em->lanes - 1);
+	str_printf(&s, "__builtin_shufflevector(%s, %s",
+		load_half(em, p, 0), load_half(em, p, 1));
 	for (int32_t l = 0; l < em->lanes; l++)
 		str_printf(&s, ", %d",
 			2 * l < em->lanes ? 2 * l : 2 * l + 1);
@@ -254,15 +280,15 @@ static bool is_near(const struct place_of *p)
  * Lanes that are near each other are loaded whole where all of them lie in the
  * tensor or buffer, even where a condition wants some only: nobody looks at the others.
  */
-static bool open_whole(emitter *em, const struct place_of *p, const char *n)
+static const char *is_whole(emitter *em, const struct place_of *p)
 {
 	int64_t numel;
 	const char *at;
 
 	if (!is_near(p) || per_lane(em, p) || !dtype_is_float(p->dtype))
-		return false;
+		return NULL;
 	if (p->buf != NULL && p->buf->where == LOOP_REGISTER)
-		return false;
+		return NULL;
 	if (p->buf != NULL && !em->k->eqn[p->buf->eqn].push) {
 		numel = p->buf->elems;
 		at = em_digits_text(em, p->buf, p->digit, NULL);
@@ -270,37 +296,92 @@ static bool open_whole(emitter *em, const struct place_of *p, const char *n)
 		numel = em->s->tensor.at[em->k->param[p->param]].numel;
 		at = em_form_text(em, p->at, NULL);
 	} else {
-		return false;
+		return NULL;
 	}
-	em_line(em, "if ((%s) >= 0 && (%s) < %" PRId64 ") {", at, at,
-		numel - p->stride * (em->lanes - 1));
-	em_line(em, "	%s = %s;", n, load_whole(em, p));
-	em_line(em, "} else {");
+	return arena_printf(em->a, "(%s) >= 0 && (%s) < %" PRId64, at, at,
+		numel - p->stride * (em_live(em) - 1));
+}
+
+/* The conditions of the path that lanes may differ in, a mask; "": none. */
+static const char *path_mask(emitter *em, int32_t bytes)
+{
+	str s = str_new(em->a);
+
+	for (int32_t i = 0; i < em->path.n; i++) {
+		const struct path *p = &em->path.at[i];
+
+		if (p->c.lanes > 1)
+			str_printf(&s, "%s%s%s", s.n > 0 ? " & " : "",
+				p->negated ? "~" : "",
+				em_to_mask(em, p->c, bytes).t);
+	}
+	return s.at;
+}
+
+/* Those that hold for all lanes or none: opened, if there is one. */
+static bool open_path(emitter *em)
+{
+	str s = str_new(em->a);
+
+	for (int32_t i = 0; i < em->path.n; i++) {
+		const struct path *p = &em->path.at[i];
+
+		if (p->c.lanes == 1)
+			str_printf(&s, "%s%s%s", s.n > 0 ? " && " : "",
+				p->negated ? "!" : "", p->c.t);
+	}
+	if (s.n == 0)
+		return false;
+	em_line(em, "if (%s) {", s.at);
 	em->depth++;
 	return true;
+}
+
+static void close_brace(emitter *em)
+{
+	em->depth--;
+	em_line(em, "}");
 }
 
 static val load_lanes(emitter *em, const struct place_of *p, bool guarded)
 {
 	const char *n = em_fresh(em, "g"),
 		   *cond = guarded ? em_path_text(em, "l") : "";
-	bool whole;
+	const char *whole = guarded ? is_whole(em, p) : NULL, *mask = "";
+	bool open;
 
 	if (!guarded && is_near(p) && p->stride == 2 && !per_lane(em, p))
 		return widened(em,
 			(val){load_whole(em, p), p->dtype, em->lanes, 0},
 			p->dtype);
+	if (whole != NULL && em->dead > 0 && p->stride == 1 &&
+		p->dtype == TN_F32)
+		mask = path_mask(em, 4);
 	em_line(em, "%s %s = { 0 };", em_type(em, p->dtype, em->lanes), n);
-	whole = guarded && open_whole(em, p, n);
-	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
+	open = guarded && open_path(em);
+	if (mask[0] != '\0') {
+		em_line(em, "%s = %s(&%s, %s, %d, %s);", n,
+			em_use(em, "load_mask", p->dtype, em->lanes),
+			em_element(em, p, NULL), mask, em_live(em), whole);
+		if (open)
+			close_brace(em);
+		return widened(em, (val){n, p->dtype, em->lanes, 0}, p->dtype);
+	}
+	if (whole != NULL) {
+		em_line(em, "if (%s) {", whole);
+		em_line(em, "	%s = %s;", n, load_whole(em, p));
+		em_line(em, "} else {");
+		em->depth++;
+	}
+	em_line(em, "for (int l = 0; l < %d; l++)", em_live(em));
 	if (guarded)
 		em_line(em, "	if (%s)", cond);
 	em_line(em, "	%s%s[l] = %s;", guarded ? "	" : "", n,
 		em_element(em, p, "l"));
-	if (whole) {
-		em->depth--;
-		em_line(em, "}");
-	}
+	if (whole != NULL)
+		close_brace(em);
+	if (open)
+		close_brace(em);
 	return widened(em, (val){n, p->dtype, em->lanes, 0}, p->dtype);
 }
 
@@ -326,9 +407,12 @@ val em_load(emitter *em, const struct place_of *p, bool guarded)
 	if (lanes && !guarded &&
 		(per_lane(em, p) ? !p->varies : p->affine && p->stride == 1))
 		return widened(em,
-			(val){arena_printf(em->a, "%s(&%s)",
-				      em_use(em, "load", p->dtype, em->lanes),
-				      t),
+			(val){per_lane(em, p)
+					? arena_printf(em->a, "%s(&%s)",
+						em_use(em, "load", p->dtype,
+							em->lanes),
+						t)
+					: em_load_text(em, p->dtype, t),
 				p->dtype, em->lanes, 0},
 			p->dtype);
 	if (lanes && (mixed || !p->varies || !p->affine || p->stride != 1 ||
@@ -340,8 +424,7 @@ val em_load(emitter *em, const struct place_of *p, bool guarded)
 		em_line(em, "%s %s = { 0 };", em_type(em, p->dtype, em->lanes),
 			n);
 		em_line(em, "if (%s)", em_path_text(em, NULL));
-		em_line(em, "	%s = %s(&%s);", n,
-			em_use(em, "load", p->dtype, em->lanes), t);
+		em_line(em, "	%s = %s;", n, em_load_text(em, p->dtype, t));
 		return widened(em, (val){n, p->dtype, em->lanes, 0}, p->dtype);
 	}
 	if (guarded) {
@@ -374,6 +457,7 @@ static bool is_aligned(const emitter *em, const struct place_of *p)
 	int32_t i;
 
 	if (p->param < 0 || p->buf != NULL || !em->k->stream[p->param] ||
+		em->dead > 0 ||
 		em->lanes * (int32_t)dtype_size(p->dtype) < 16 ||
 		em->span[em->vvar].mult % em->lanes != 0 ||
 		p->at->c0 % em->lanes != 0)
@@ -405,10 +489,15 @@ void em_store(emitter *em, const struct place_of *p, val v)
 		em_line(em, p->dtype == TN_BOOL ? "%s = (u8)%s;" : "%s = %s;",
 			t, narrowed(em, v, p->dtype));
 	} else if (per_lane(em, p) ? !p->varies : p->affine && p->stride == 1) {
-		const char *plain = em_use(em, "store", p->dtype, em->lanes);
+		bool part = em->dead > 0 && !per_lane(em, p);
+		const char *plain = em_use(em, part ? "store_part" : "store",
+			p->dtype, em->lanes);
 
 		v.t = narrowed(em, v, p->dtype);
-		if (is_aligned(em, p)) {
+		if (part) {
+			em_line(em, "%s(&%s, %s, %d);", plain, t, v.t,
+				em_live(em));
+		} else if (is_aligned(em, p)) {
 			em->streams = em->used_stream[p->param] = true;
 			em_line(em, "if (n%d)", p->param);
 			em_line(em, "	%s(&%s, %s);",
@@ -426,7 +515,8 @@ void em_store(emitter *em, const struct place_of *p, val v)
 
 		em_line(em, "const %s %s = %s;", em_type(em, w.dt, em->lanes),
 			n, w.t);
-		em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
+		em_line(em, "for (int l = 0; l < %d; l++)",
+			per_lane(em, p) ? em->lanes : em_live(em));
 		em_line(em, "	%s = %s[l];", em_element(em, p, "l"), n);
 	}
 }

@@ -96,6 +96,7 @@ typedef struct emitter {
 	VEC(ix_fact) facts; /* those guards */
 	int32_t vvar;	    /* variable that the lanes walk; -1 */
 	int32_t lanes;	    /* 1 outside vector loops */
+	int32_t dead; /* the last so many: not in memory, nobody looks at them */
 	VEC(struct memo) memo;
 	VEC(struct memo_fun) fun;
 	VEC(struct memo_digit) digit;
@@ -114,6 +115,11 @@ typedef struct emitter {
 	bool *used_stream;
 	bool streams; /* something was stored past the caches */
 } emitter;
+
+static inline int32_t em_live(const emitter *em)
+{
+	return em->lanes - em->dead;
+}
 
 /* text */
 void em_line(emitter *em, const char *fmt, ...)
@@ -155,6 +161,8 @@ int32_t em_mask_bytes(const emitter *em); /* of masks kept in variables */
 val em_ex(emitter *em, const expr *e);
 val em_index(emitter *em, const ix_form *f, tn_dtype dt);
 void em_lane_digits(emitter *em, const ix_form *f); /* made here, once */
+/* A vector at an element's address: all of it, or the lanes that live. */
+const char *em_load_text(emitter *em, tn_dtype t, const char *element);
 bool em_is_unsafe(emitter *em, const expr *e);
 void em_forget(emitter *em, int32_t tensor); /* memos of what it held */
 /* where an element of a tensor is, as seen by this kernel */

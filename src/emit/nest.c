@@ -248,6 +248,21 @@ static int64_t short_vectors(emitter *em, const loop_node *n, int64_t left)
 	return left;
 }
 
+/* The elements behind the vectors as one that is no whole one. */
+static void part_vector(emitter *em, const loop_node *n, int64_t left)
+{
+	struct marks m = em_mark(em);
+
+	em->lanes = n->lanes;
+	while (em->lanes / 2 >= left && em->lanes / 2 >= LEAST_LANES)
+		em->lanes /= 2;
+	em->dead = em->lanes - (int32_t)left;
+	masks_in_front(em, n, false);
+	body(em, n);
+	em_release(em, m);
+	em->dead = 0;
+}
+
 static void vector_for(emitter *em, const loop_node *n)
 {
 	struct span *s = &em->span[n->var];
@@ -280,8 +295,12 @@ static void vector_for(emitter *em, const loop_node *n)
 		if (left >= 0)
 			left %= n->lanes;
 	}
-	if (left > 0)
+	if (left > 1 && loop_may_part(em->k, n)) {
+		part_vector(em, n, left);
+		left = 0;
+	} else if (left > 0) {
 		left = short_vectors(em, n, left);
+	}
 	em->lanes = 1;
 	em->vvar = -1;
 	em_release(em, m);

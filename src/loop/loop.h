@@ -242,6 +242,8 @@ static inline const loop_node *loop_first(const loop_node *n)
 /* In what lanes that walk a reduced variable accumulate: indices in 32 bits
  * where they fit. */
 tn_dtype loop_lane_acc(loop_kernel *k, const loop_eqn *e, int32_t comp);
+/* May the last vector of n's lanes have some that nobody looks at? */
+bool loop_may_part(loop_kernel *k, const loop_node *n);
 void loop_link(loop_kernel *k); /* sets up, order of all trees */
 
 #endif

@@ -203,3 +203,51 @@ void loop_link(loop_kernel *k)
 		for (i = 0; i < k->phase[j].n_roots; i++)
 			link_node(k->phase[j].root[i], NULL, &order);
 }
+
+struct part {
+	loop_kernel *k;
+	bool bad;
+};
+
+/* Lanes without an element compute with zeros: a quotient of these may trap. */
+static void on_part(void *arg, const expr *e)
+{
+	struct part *p = arg;
+
+	p->bad |= (e->form != NULL && ix_has_fun(e->form)) ||
+		  (e->kind == EX_CALL && dtype_is_int(e->dtype) &&
+			  e->dtype != TN_BOOL);
+}
+
+static bool part_leaf(loop_kernel *k, const loop_node *n, int32_t var)
+{
+	const loop_eqn *e = &k->eqn[n->eqn];
+	struct part p = {k, false};
+
+	if ((n->kind != LOOP_STMT && n->kind != LOOP_INIT &&
+		    n->kind != LOOP_DONE) ||
+		e->push || e->stage || e->n_parts > 0 || e->scan_var == var ||
+		(e->reduced & BIT(var)) != 0 || ix_has_fun(e->at))
+		return false;
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		loop_walk(k->a, e->body[i], on_part, &p);
+		if (e->init[i] != NULL)
+			loop_walk(k->a, e->init[i], on_part, &p);
+	}
+	return !p.bad;
+}
+
+static bool part_below(loop_kernel *k, const loop_node *n, int32_t var)
+{
+	if (!loop_is_loop(n))
+		return part_leaf(k, n, var);
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!part_below(k, n->child[i], var))
+			return false;
+	return true;
+}
+
+bool loop_may_part(loop_kernel *k, const loop_node *n)
+{
+	return !n->backward && part_below(k, n, n->var);
+}

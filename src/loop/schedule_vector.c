@@ -69,9 +69,18 @@ static int32_t lanes_for(loop_kernel *k, const loop_node *n)
 
 	loop_widest(&w, n);
 	lanes = k->target.vector_bytes / w.bytes;
-	while (lanes > LEAST_LANES && lanes > k->var[n->var].extent)
+	while (lanes > LEAST_LANES && lanes > k->var[n->var].extent &&
+		(lanes / 2 >= k->var[n->var].extent || !loop_may_part(k, n)))
 		lanes /= 2; /* short rows: a part of a register */
 	return lanes < 2 ? 1 : lanes;
+}
+
+/* Too few for the lanes, even if some of them have nothing to do? */
+static bool too_few(loop_kernel *k, const loop_node *n, int32_t lanes)
+{
+	int64_t ext = k->var[n->var].extent;
+
+	return ext < lanes && (ext <= lanes / 2 || !loop_may_part(k, n));
 }
 
 /* Operations of one iteration of all statements below n. */
@@ -121,7 +130,7 @@ void loop_take_lanes(loop_kernel *k, loop_node *n)
 	int32_t lanes = lanes_for(k, n);
 
 	if (!lanes_allowed(k, n, n->var) || lanes < 2 ||
-		k->var[n->var].extent < lanes || n->backward)
+		too_few(k, n, lanes) || n->backward)
 		return;
 	n->lanes = lanes;
 	n->unroll = !reduces(k, n, n->var) ? 1 : loop_flops(k, n) > 8 ? 2 : 4;
@@ -164,7 +173,24 @@ static double jumps_inside(loop_kernel *k, const loop_node *n)
 	return sum;
 }
 
-static bool too_short_inside(const loop_kernel *k, const loop_node *n)
+/*
+ * Rows that lanes can walk, with little inside - pixels around a window - and
+ * with fewer jumps than those of var.
+ */
+static bool takes_lanes(loop_kernel *k, const loop_node *n, int32_t var)
+{
+	int64_t ext = k->var[n->var].extent;
+	bool unit;
+
+	return n->kind == LOOP_FOR && has_loops(n) && !n->backward &&
+	       ext >= (loop_may_part(k, n) ? LEAST_LANES + 1
+					   : k->target.vector_bytes / 8) &&
+	       inside(k, n) <= SMALL_INSIDE && parallel_below(k, n, n->var) &&
+	       loop_jumps(k, n, n->var, &unit) < loop_jumps(k, n, var, &unit);
+}
+
+/* .. for anything but var to have the lanes */
+static bool too_short_inside(loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
 
@@ -172,7 +198,8 @@ static bool too_short_inside(const loop_kernel *k, const loop_node *n)
 		return k->var[n->var].extent < k->target.vector_bytes / 8;
 	for (i = 0; i < n->n_child; i++)
 		if (loop_is_loop(n->child[i]) &&
-			!too_short_inside(k, n->child[i]))
+			(takes_lanes(k, n->child[i], var) ||
+				!too_short_inside(k, n->child[i], var)))
 			return false;
 	return true;
 }
@@ -353,9 +380,9 @@ static bool outer_wins(loop_kernel *k, const loop_node *n)
 	int32_t lanes = lanes_for(k, n);
 
 	if (!parallel_below(k, n, n->var) || lanes < 2 || n->backward ||
-		k->var[n->var].extent < lanes || has_lanes(n))
+		too_few(k, n, lanes) || has_lanes(n))
 		return false;
-	if (too_short_inside(k, n))
+	if (too_short_inside(k, n, n->var))
 		return !better_below(k, n, n);
 	return unit && here < jumps_inside(k, n);
 }
@@ -486,9 +513,11 @@ static void order(loop_kernel *k, loop_node *n)
 	}
 	all = work(k, n);
 	for (m = n;; m = m->child[0]) {
+		int64_t ext = k->var[m->var].extent;
 		int32_t lanes = lanes_for(k, m);
-		bool unit, wide = k->var[m->var].extent >= lanes;
-		double j = loop_jumps(k, n, m->var, &unit) + all / lanes;
+		bool unit, wide = !too_few(k, m, lanes);
+		double j = loop_jumps(k, n, m->var, &unit) +
+			   all / (double)(ext < lanes && ext > 0 ? ext : lanes);
 
 		/* ties: the later, which is the faster in the result */
 		if (wide && (best == NULL || j <= least)) {

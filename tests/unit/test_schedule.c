@@ -197,13 +197,41 @@ static const struct seen seen[] = {
 		"for k:3, l:3\n"
 		" return o\n}\n",
 		{"load_f32x16(&b"}, {"/ 106624", "/ 784", "/ 28"}},
-	/* 28 = 16 + 8 + 4 */
+	/* 28 = 16 + 8 + 4: an idle lane may not divide */
 	{"shorter vectors",
+		"system {\n x: i32[64,60] input 0\n o: i32[64,28]\n"
+		" a o#0: o[i:64, j:28] max= 7 / x[60*i + 2*j + k] for k:3\n"
+		" return o\n}\n",
+		{" + 16 <= 28;", " + 8 <= 28;", " + 4 <= 28;"},
+		{" < 28; i1++", "_part_"}},
+	/* 28 = 16 + 12 of 16 */
+	{"a part of a vector",
 		"system {\n x: f32[64,60] input 0\n o: f32[64,28]\n"
 		" a o#0: o[i:64, j:28] max= x[60*i + 2*j + k] for k:3\n"
 		" return o\n}\n",
-		{" + 16 <= 28;", " + 8 <= 28;", " + 4 <= 28;"},
-		{" < 28; i1++"}},
+		{" + 16 <= 28;", "store_part_f32x16(", ", 12);", "load_part_f32x16("},
+		{" < 28; i1++", " + 8 <= 28;"}},
+	/* rows of 14 pixels: one vector, its window by masks */
+	{"a row that is less than a vector",
+		"system {\n x: f32[384,14,14] input 0\n w: f32[384,3,3] input 1\n"
+		" o: f32[384,14,14]\n"
+		" a o#0: o[c:384, y:14, z:14] += sel(inside(y + k - 1, 0, 14) "
+		"and inside(z + l - 1, 0, 14), x[196*c + 14*y + z + 14*k + l - 15]"
+		" * w[9*c + 3*k + l], 0) for k:3, l:3\n"
+		" return o\n}\n",
+		{"load_mask_f32x16(", "store_part_f32x16(", ", 14);"},
+		{"< 14; i2++", "x8"}},
+	/* two windows under their channels: lanes are pixels, not channels */
+	{"windows side by side",
+		"system {\n x: f32[480,28,29] input 0\n p: f32[480,14,14]\n"
+		" q: f32[480,14,14]\n"
+		" a p#0: p[c:480, y:14, z:14] max= sel(inside(2*y + k, 0, 28), "
+		"x[812*c + 58*y + 2*z + 29*k + l], -1) for k:3, l:3\n"
+		" a q#0: q[c:480, y:14, z:14] max= sel(inside(y + k - 1, 0, 14) "
+		"and inside(z + l - 1, 0, 14), p[196*c + 14*y + z + 14*k + l - 15]"
+		", -1) for k:3, l:3\n"
+		" return p, q\n}\n",
+		{"max_f32x16("}, {"max_f32("}},
 	/* a factor that walks neither rows nor columns alone is no matrix */
 	{"no product of matrices",
 		"system {\n x: f32[64,64] input 0\n y: f32[64,64] input 1\n"
