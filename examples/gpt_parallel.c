@@ -26,11 +26,9 @@ static const struct {
 } places[] = {
 	{"text", "data", 0}, {"text", "sequence", 1}, {"text", "states", 0},
 	{".state", "states", 0}, {"token.weight", "model", 0},
-	{"q.weight", "model", 0}, {"q.bias", "model", 0},
-	{"k.weight", "model", 0}, {"k.bias", "model", 0},
-	{"v.weight", "model", 0}, {"v.bias", "model", 0},
-	{"out.weight", "model", 1}, {"up.weight", "model", 0},
-	{"up.bias", "model", 0}, {"down.weight", "model", 1},
+	{".query.", "model", 0}, {".key.", "model", 0},
+	{".value.", "model", 0}, {".out.weight", "model", 1},
+	{".up.", "model", 0}, {".down.weight", "model", 1},
 };
 
 static void put(tn_mesh *m, int n, char **by, tn_tensor *x, const char *name)

@@ -70,6 +70,16 @@ TN_API tn_mesh *tn_at_mesh_new(const char *file, int32_t line, tn_context *c,
 TN_API tn_mesh *tn_at_mesh_parse(
 	const char *file, int32_t line, tn_context *c, const char *text);
 
+/** Name and extent of axis i of a mesh; NULL: it has none of that number. */
+TN_API const char *tn_mesh_axis(const tn_mesh *m, int32_t i, int64_t *extent);
+/**
+ * What process 0 has in n_bytes at data, to all. Nothing without others.
+ *
+ * errors  [shard.link] somebody has ended, or calls something else
+ * since   0.1
+ */
+TN_API tn_status tn_broadcast(tn_context *c, void *data, size_t n_bytes);
+
 typedef enum tn_placement_kind {
 	TN_PLACE_WHOLE, /* every process along the axis has it all */
 	TN_PLACE_SHARD, /* a block of places on a tensor's axis */

@@ -87,9 +87,11 @@ typedef struct tn_pair {
 
 /**
  * All of them, computed, as a .safetensors file with n words of metadata. The
- * file appears whole or not at all, and is the same for the same values.
+ * file appears whole or not at all, and is the same for the same values. Of
+ * several processes all call it, and the first one writes.
  *
- * errors  [safetensors.write]   [safetensors.name] no UTF-8, or twice the same
+ * errors  [safetensors.write]; on the other processes then [shard.first]
+ *          [safetensors.name] no UTF-8, or twice the same
  * since   0.1
  */
 #define tn_params_save(p, path, metadata, n)                                   \

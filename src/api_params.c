@@ -9,6 +9,7 @@
  * is written.
  */
 #include "api.h"
+#include "api_shard.h"
 #include "file/file.h"
 
 #include <stdio.h>
@@ -283,6 +284,22 @@ tn_status tn_at_params_eval(const char *file, int32_t line, tn_params *p)
 
 /* ---- saving ---- */
 
+struct file {
+	arena *a;
+	const char *path;
+	int32_t n, n_pairs;
+	const file_tensor *x;
+	const file_pair *pair;
+};
+
+static void write_file(void *arg)
+{
+	const struct file *f = arg;
+
+	file_tensors_write(
+		f->a, f->path, f->n, f->x, f->n_pairs, f->pair);
+}
+
 static void save(void *arg)
 {
 	call *k = arg;
@@ -313,7 +330,9 @@ static void save(void *arg)
 		api_want(k->c, k->pair[i].value, "a value");
 		pair[i] = (file_pair){k->pair[i].key, k->pair[i].value};
 	}
-	file_tensors_write(k->a, k->path, n, x, k->n, pair);
+	api_shard_first(k->c, write_file,
+		&(struct file){k->a, k->path, n, k->n, x, pair},
+		"saving parameters");
 }
 
 tn_status tn_at_params_save(const char *file, int32_t line, tn_params *p,

@@ -132,6 +132,52 @@ static bool is_launched(void)
 		getenv("PMI_SIZE") != NULL;
 }
 
+/* ---- what one process does for all ---- */
+
+struct broadcast_call {
+	tn_context *c;
+	void *data;
+	size_t n;
+};
+
+static void broadcast(void *arg)
+{
+	const struct broadcast_call *k = arg;
+	shard_link *l = api_shard_of(k->c)->link;
+
+	api_want(k->c, k->data, "data");
+	if (l != NULL)
+		l->broadcast(l, k->c->e, 0, k->data, k->n, "a broadcast");
+}
+
+tn_status tn_broadcast(tn_context *c, void *data, size_t n_bytes)
+{
+	struct broadcast_call k = {c, data, n_bytes};
+
+	return api_sticky(c, NULL, 0, broadcast, &k);
+}
+
+void api_shard_first(
+	tn_context *c, void (*fn)(void *arg), void *arg, const char *what)
+{
+	shard_link *l = c->shard != NULL ? c->shard->link : NULL;
+	int32_t s = 0;
+
+	if (l == NULL) {
+		fn(arg);
+		return;
+	}
+	l->barrier(l, c->e, what);
+	if (l->rank(l) == 0)
+		s = env_run(c->e, fn, arg);
+	l->broadcast(l, c->e, 0, &s, sizeof s, what);
+	if (s < 0 && l->rank(l) == 0)
+		env_rethrow(c->e);
+	if (s < 0)
+		env_fail(c->e, s, "shard.first", (loc){0},
+			"%s: process 0 could not", what);
+}
+
 /* ---- meshes ---- */
 
 struct mesh_call {
@@ -178,8 +224,10 @@ static void make_mesh(void *arg)
 	size = shard_mesh_size(c->e, &m);
 	if (size != size_of(c))
 		env_fail(c->e, TN_EINVAL, "shard.mesh", k->at,
-			"the mesh has %lld processes, there are %lld",
-			(long long)size, (long long)size_of(c));
+			"the mesh has %lld processes, there are %lld: "
+			"mpirun -n %lld starts as many",
+			(long long)size, (long long)size_of(c),
+			(long long)size);
 	for (int32_t i = 0; i < s->mesh.n && k->out == NULL; i++)
 		if (same_mesh(&s->mesh.at[i]->m, &m))
 			k->out = s->mesh.at[i];

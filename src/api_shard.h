@@ -49,6 +49,12 @@ void api_shard_move(void *arg, const ir_type *type, int32_t from,
 /* The processes of a mesh, and its context. */
 const shard_mesh *api_mesh(const tn_mesh *m, tn_context **c);
 shard_link *api_link(const tn_context *c); /* NULL: alone */
+/*
+ * fn(arg) on process 0, while the others wait; on this one where there are no
+ * others. Throws on all when it throws there.
+ */
+void api_shard_first(
+	tn_context *c, void (*fn)(void *arg), void *arg, const char *what);
 /* Ends the link of a context that ends. */
 void api_shard_close(tn_context *c);
 

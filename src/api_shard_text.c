@@ -30,6 +30,14 @@ tn_mesh *tn_at_mesh_parse(
 	return tn_at_mesh_new(file, line, c, k.m.n, k.m.name, k.m.extent);
 }
 
+const char *tn_mesh_axis(const tn_mesh *m, int32_t i, int64_t *extent)
+{
+	if (i < 0 || i >= m->m.n)
+		return NULL;
+	*extent = m->m.extent[i];
+	return m->m.name[i];
+}
+
 struct explain_call {
 	tn_program *p;
 	const char *mesh;

@@ -14,12 +14,13 @@
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_FIELDS = 24, N_VALID = 4, BAR = 24 };
+enum { MAX_FIELDS = 24, N_VALID = 4 };
 
 static volatile sig_atomic_t told_to_stop;
 
@@ -27,6 +28,16 @@ static void stop(int signal)
 {
 	(void)signal;
 	told_to_stop = 1;
+}
+
+/* Was process 0 told to stop? All do the same. */
+static bool is_stopping(run *r)
+{
+	int32_t told = told_to_stop;
+
+	if (r->mesh != NULL && tn_broadcast(r->c, &told, sizeof told) < 0)
+		return true;
+	return told != 0;
 }
 
 /* ---- steps ---- */
@@ -38,11 +49,15 @@ static bool ok(const run *r)
 
 static tn_tensor *batch_loss(run *r)
 {
-	int64_t xs[] = {r->k.batch, r->k.context};
-	int64_t ys[] = {r->k.batch * r->k.context};
+	int64_t shape[] = {r->k.batch, r->k.context};
+	int64_t flat[] = {r->k.batch * r->k.context};
+	tn_tensor *x = tn_tensor_new(r->c, TN_I64, 2, shape, r->x);
+	tn_tensor *y = tn_tensor_new(r->c, TN_I64, 2, shape, r->y);
 
-	return train_gpt_loss(r->g, tn_tensor_new(r->c, TN_I64, 2, xs, r->x),
-		tn_tensor_new(r->c, TN_I64, 1, ys, r->y));
+	if (r->mesh != NULL && (train_place(r->mesh, x, "text") < 0 ||
+				       train_place(r->mesh, y, "text") < 0))
+		return NULL;
+	return train_gpt_loss(r->g, x, tn_reshape(y, flat, 1));
 }
 
 /*
@@ -210,156 +225,6 @@ static int diverged(run *r, double loss)
 	return CLI_FAILED;
 }
 
-/* ---- what is said ---- */
-
-static double rate_of(const run *r, double steps, double seconds)
-{
-	double tokens = (double)(r->k.accumulate * r->k.batch * r->k.context);
-
-	return seconds > 0 ? tokens * steps / seconds : 0;
-}
-
-double train_rate(const run *r)
-{
-	return rate_of(r, r->timed, r->busy);
-}
-
-static void bar(const run *r, double loss)
-{
-	int done = (int)(BAR * r->s.step / r->k.steps);
-	int64_t left = r->timed > 0
-		? (int64_t)(r->busy / r->timed *
-			    (double)(r->k.steps - r->s.step))
-		: 0;
-	char line[BAR + 1];
-
-	memset(line, '.', BAR);
-	memset(line, '#', (size_t)done);
-	line[BAR] = '\0';
-	cli_progress("[%s] %" PRId64 "/%" PRId64 "  loss %.4f  %.0f tokens/s  "
-		     "%" PRId64 ":%02d left",
-		line, r->s.step, r->k.steps, loss, train_rate(r), left / 60,
-		(int)(left % 60));
-}
-
-static void say_start(const run *r)
-{
-	if (r->json) {
-		printf("{\"event\": \"start\", \"step\": %" PRId64
-		       ", \"parameters\": %.0f, \"train_bytes\": %zu, "
-		       "\"validation_bytes\": %zu, \"train_tokens\": %zu, "
-		       "\"estimated_bytes\": %.0f}\n",
-			r->s.step, train_config_params(&r->k),
-			r->text.train.n, r->text.valid.n, r->text.train_ids.n,
-			train_config_bytes(&r->k));
-		return;
-	}
-	printf("text   %" PRId64 " files, %zu bytes to learn from, %zu to "
-	       "validate with\n",
-		r->text.n_files, r->text.train.n, r->text.valid.n);
-	if (r->bpe != NULL)
-		printf("tokens %" PRId64 " different, %.2f bytes each\n",
-			r->k.vocab, (double)r->text.train.n /
-				(double)r->text.train_ids.n);
-	printf("model  %" PRId64 " layers of width %" PRId64 ", %" PRId64
-	       " heads, context %" PRId64 ": %.0f parameters\n",
-		r->k.layers, r->k.width, r->k.heads, r->k.context,
-		train_config_params(&r->k));
-	if (r->s.step > 0)
-		printf("goes on after step %" PRId64 " from %s\n", r->s.step,
-			r->saved);
-	fflush(stdout);
-}
-
-/* For the report; without memory it goes without. */
-static void keep_step(run *r, double loss, double valid)
-{
-	if (r->told != NULL)
-		r->told[r->n_told++] = (struct told){r->s.step, loss, valid,
-			rate_of(r, 1, r->last)};
-}
-
-/* valid: NAN when it was not looked at */
-static void say_step(const run *r, double loss, double valid)
-{
-	tn_stats now;
-
-	cli_progress("%s", "");
-	if (r->json) {
-		printf("{\"event\": \"step\", \"step\": %" PRId64
-		       ", \"loss\": ",
-			r->s.step);
-		cli_json_number(stdout, loss);
-		printf(", \"validation\": ");
-		cli_json_number(stdout, valid);
-		tn_context_stats(r->c, &now);
-		printf(", \"tokens_per_second\": %.0f, \"live_bytes\": %" PRId64
-		       "}\n",
-			train_rate(r), now.bytes_live);
-	} else {
-		printf("step %" PRId64 " of %" PRId64 "  loss %.4f", r->s.step,
-			r->k.steps, loss);
-		if (!isnan(valid))
-			printf("  validation %.4f", valid);
-		if (r->timed > 0)
-			printf("  %.0f tokens/s", train_rate(r));
-		putchar('\n');
-	}
-	fflush(stdout);
-}
-
-/* The tokens as characters; what is none, or a control, is a question mark. */
-static char *show(const run *r, const train_token *token, size_t n)
-{
-	train_utf8 u = {0};
-	size_t room = 8, n_text = 0, m;
-	char *text;
-
-	for (size_t i = 0; i < n; i++) {
-		train_bpe_bytes(r->bpe, token[i], &m);
-		room += m;
-	}
-	text = cli_alloc(room, 1);
-	for (size_t i = 0; i < n && text != NULL; i++) {
-		const uint8_t *b = train_bpe_bytes(r->bpe, token[i], &m);
-
-		for (size_t k = 0; k < m; k++) {
-			bool is_control = (b[k] < 0x20 && b[k] != '\n' &&
-						  b[k] != '\t') || b[k] == 0x7f;
-
-			n_text += train_utf8_push(&u,
-				is_control ? '?' : b[k], "?", text + n_text);
-		}
-	}
-	if (text != NULL)
-		(void)train_utf8_end(&u, "?", text + n_text);
-	return text;
-}
-
-static int say_sample(run *r)
-{
-	train_choice how = {0.8, 0, 1, (uint64_t)r->k.seed, false};
-	size_t n = (size_t)r->n_sample;
-	train_token *token = cli_alloc(n + 1, sizeof *token);
-
-	if (token == NULL)
-		return CLI_FAILED;
-	token[0] = '\n';
-	if (train_gpt_write(r->g, &how, token, 1, n, NULL, NULL) >= 0)
-		r->wrote = show(r, token, n + 1);
-	free(token);
-	if (r->wrote == NULL)
-		return CLI_FAILED;
-	if (r->json) {
-		fputs("{\"event\": \"sample\", \"text\": ", stdout);
-		cli_json_text(stdout, r->wrote + 1);
-		fputs("}\n", stdout);
-	} else {
-		printf("\nWhat it writes:\n%s\n", r->wrote);
-	}
-	return CLI_OK;
-}
-
 /* ---- the run ---- */
 
 static bool save(run *r, double valid)
@@ -396,13 +261,14 @@ static int go(run *r)
 
 	if (!watch(r))
 		return CLI_FAILED;
-	say_start(r);
+	train_say_start(r);
 	/* that the folder takes a checkpoint is known before the first step */
 	if (r->saved[0] == '\0' && !save(r, INFINITY))
 		return CLI_FAILED;
 	while (r->s.step < r->until) {
 		double began = cli_now(), loss = one_step(r), valid = NAN;
-		bool look = r->s.step % r->k.every == 0 || told_to_stop ||
+		bool stopping = is_stopping(r);
+		bool look = r->s.step % r->k.every == 0 || stopping ||
 			    r->s.step == r->until;
 
 		if (!ok(r))
@@ -420,14 +286,14 @@ static int go(run *r)
 		}
 		if (!isfinite(loss) || (look && !isfinite(valid)))
 			return diverged(r, isfinite(loss) ? valid : loss);
-		keep_step(r, loss, valid);
+		train_keep_step(r, loss, valid);
 		if (look || r->json || r->s.step == first + 1)
-			say_step(r, loss, valid);
+			train_say_step(r, loss, valid);
 		else
-			bar(r, loss);
+			train_bar(r, loss);
 		if (look && !save(r, valid))
 			return CLI_FAILED;
-		if (told_to_stop) {
+		if (stopping) {
 			cli_note("stopped after step %" PRId64
 				 "; --resume goes on",
 				r->s.step);
@@ -435,7 +301,7 @@ static int go(run *r)
 		}
 	}
 	if (r->s.step == r->k.steps && r->n_sample > 0 &&
-		say_sample(r) != CLI_OK)
+		train_say_sample(r) != CLI_OK)
 		return CLI_FAILED;
 	return train_report(r);
 }
@@ -450,7 +316,7 @@ static int where_from(run *r, const char *from, bool resume)
 	if (mkdir(r->out, 0777) != 0 && errno != EEXIST)
 		return cli_error(r->out, "train.folder", "cannot be made: %s",
 			strerror(errno));
-	if (train_lock(r) != CLI_OK ||
+	if ((r->is_first && train_lock(r) != CLI_OK) ||
 		train_checkpoint_find(
 			r->c, r->out, newest, before, sizeof newest) < 0)
 		return CLI_FAILED;
@@ -531,7 +397,7 @@ static int tokens(run *r)
 		r->s.vocab = train_bpe_hash(r->bpe);
 		cli_progress("%s", "");
 	}
-	if (r->bpe != NULL && train_bpe_write(r->bpe, r->c, path) < 0)
+	if (r->bpe != NULL && r->is_first && train_bpe_write(r->bpe, r->c, path) < 0)
 		return CLI_FAILED;
 	if (train_text_encode(&r->text, r->c, r->bpe) < 0 ||
 		train_text_check(&r->text, r->c, &r->k) < 0)
@@ -571,6 +437,10 @@ static int build(run *r)
 		tn_optimizer_add_all(r->opt, train_gpt_params(r->g)) < 0 ||
 		train_all_params(&r->all, r->g, r->opt) < 0)
 		return CLI_FAILED;
+	if (r->mesh != NULL &&
+		(train_place_all(r->mesh, train_gpt_params(r->g)) < 0 ||
+			train_place_all(r->mesh, r->all) < 0))
+		return CLI_FAILED;
 	if (r->saved[0] == '\0')
 		return CLI_OK;
 	tn_optimizer_set_steps(r->opt, r->s.step);
@@ -578,11 +448,28 @@ static int build(run *r)
 							  : CLI_OK;
 }
 
+/* With the other processes of the mesh; process 0 alone says and writes. */
+static bool join(run *r)
+{
+	if (r->mesh_text == NULL)
+		return true;
+	r->mesh = tn_at_mesh_parse(NULL, 0, r->c, r->mesh_text);
+	if (r->mesh == NULL)
+		return false;
+	r->is_first = tn_process(r->c) == 0;
+	if (r->is_first)
+		return true;
+	r->report = r->trace = NULL;
+	return freopen("/dev/null", "w", stdout) != NULL;
+}
+
 static int begin(run *r, const char *const *given, const cli_list *paths,
 	const char *from, bool resume)
 {
 	int code = CLI_OK;
 
+	if (!join(r))
+		return CLI_FAILED;
 	if (from == NULL && !resume && train_config_check(&r->k, r->c) < 0)
 		return CLI_FAILED;
 	code = where_from(r, from, resume);
@@ -659,7 +546,7 @@ static int train(const cli_command *self, int argc, char **argv)
 	const char *from = NULL, *keep = "2", *sample = "400";
 	cli_list paths = {cli_alloc((size_t)argc, sizeof *paths.at), 0};
 	run r = {.k = train_config_new(), .s.best = INFINITY,
-		.out = "tenon-model", .lock = -1};
+		.out = "tenon-model", .lock = -1, .is_first = true};
 	tn_options o = TN_OPTIONS_INIT;
 	bool resume = false;
 	cli_option options[MAX_FIELDS + 16] = {{"text", .list = &paths},
@@ -668,8 +555,8 @@ static int train(const cli_command *self, int argc, char **argv)
 		{"keep", .value = &keep}, {"sample", .value = &sample},
 		{"threads", .value = &threads}, {"interp", .flag = &o.interp},
 		{"json", .flag = &r.json}, {"report", .value = &r.report},
-		{"trace", .value = &r.trace}};
-	int n = 12, code;
+		{"trace", .value = &r.trace}, {"mesh", .value = &r.mesh_text}};
+	int n = 13, code;
 
 	for (int i = 0; train_fields[i].name != NULL; i++)
 		options[n++] = (cli_option){
@@ -744,6 +631,10 @@ const cli_command cli_train = {
 	"  --sample N       tokens to write at the end (400)\n"
 	"  --threads N      0: one per CPU; the bits do not depend on it\n"
 	"  --interp         the slow interpreter: for tiny sizes\n"
+	"  --mesh NAME=N,.. by the processes that mpirun -n N started: data\n"
+	"                   (sequences of a batch in parts), model (weights),\n"
+	"                   sequence (their places), states (data, and states of\n"
+	"                   the optimiser); one process says and writes\n"
 	"  --json           one JSON object a line, for every step\n"
 	"  --report FILE    a page for a browser: curves, where time goes, each\n"
 	"                   kernel as loops and as C, why edges are no kernel\n"

@@ -37,8 +37,20 @@ typedef struct run {
 	struct told *told; /* (n_told) what each step said, for the report */
 	size_t n_told;
 	char *wrote; /* the sample */
+	const char *mesh_text;
+	tn_mesh *mesh; /* NULL: this process is alone */
+	bool is_first; /* who says and writes */
 } run;
 
+/* ---- train_say.c ---- */
+
+void train_say_start(const run *r);
+/* valid: NAN when it was not looked at */
+void train_say_step(const run *r, double loss, double valid);
+void train_bar(const run *r, double loss);
+/* For the report; without memory it goes without. */
+void train_keep_step(run *r, double loss, double valid);
+int train_say_sample(run *r);
 /* Tokens a second so far. */
 double train_rate(const run *r);
 /* The folder for this run alone, until `lock` is closed. CLI_OK or said. */

@@ -140,10 +140,9 @@ tn_status train_checkpoint_write(tn_context *c, const char *dir,
 	tn_status status;
 	int n;
 
-	(void)c;
 	path_of_step(path, sizeof path, dir, s->step);
 	status = save(all, path, WHOLE, k, s);
-	if (status < 0)
+	if (status < 0 || tn_process(c) != 0)
 		return status;
 	n = list(dir, step, MAX_LISTED, false);
 	for (int i = keep; i < n; i++) {

@@ -6,6 +6,7 @@
  *     bpe.c         bytes to tokens and back; bpe_file.c: the vocabulary
  *     gpt.c         the model
  *     write.c       a text goes on; decode.c: with keys and values kept
+ *     place.c       what each of several processes has
  *     checkpoint.c  all of a training run as one file, and back
  *
  * What fails has its diagnosis in the context, as calls on tensors have.
@@ -168,6 +169,15 @@ typedef struct train_choice {
 tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 	train_token *text, size_t n_text, size_t n,
 	void (*say)(void *arg, train_token token), void *arg);
+
+/* ---- place.c: who has what, where several processes train ---- */
+
+/*
+ * Places a tensor by its name: "text" is a batch (b, t). Axes of the mesh are
+ * data, sequence, model, states; errors [train.mesh] for others
+ */
+tn_status train_place(const tn_mesh *m, tn_tensor *x, const char *name);
+tn_status train_place_all(const tn_mesh *m, const tn_params *p);
 
 /* ---- checkpoint.c ---- */
 

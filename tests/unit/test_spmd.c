@@ -567,6 +567,95 @@ static void test_window(void **state)
 	}
 }
 
+/* ---- files and words for all ---- */
+
+static const char *const path = "test_spmd.safetensors";
+
+/* Saved in one placement, loaded into another; the first process writes. */
+static void in_files(trial *t, tn_context *c, tn_mesh *m)
+{
+	tn_tensor *x = param(c, "x", 2, SHAPE(10, 6)), *y;
+	tn_params *p, *q;
+	double one = 1;
+	int32_t word = 7 + tn_process(c);
+
+	shard(x, m, ROWS);
+	tn_add_(x, tn_scalar(c, TN_F64, 1));
+	y = tn_parameter(c, "x", TN_F64, 2, SHAPE(10, 6), NULL);
+	shard(y, m, COLUMNS);
+	if (tn_params_new(&p, c) < 0 || tn_params_new(&q, c) < 0 ||
+		tn_params_add(p, "x", x, false) < 0 ||
+		tn_params_add(q, "x", y, false) < 0)
+		abort();
+	if (tn_params_save(p, path, NULL, 0) >= 0 &&
+		tn_params_load(q, path, true) >= 0)
+		look(t, y);
+	if (tn_broadcast(c, &word, sizeof word) < 0)
+		one = 0;
+	look(t, tn_scalar(c, TN_F64, one + word));
+	tn_params_free(p);
+	tn_params_free(q);
+}
+
+static void unwritable(trial *t, tn_context *c, tn_mesh *m)
+{
+	tn_params *p;
+
+	(void)t;
+	(void)m;
+	if (tn_params_new(&p, c) < 0 ||
+		tn_params_add(p, "x", param(c, "x", 1, SHAPE(6)), false) < 0 ||
+		tn_params_save(p, "no/such/folder", NULL, 0) >= 0)
+		abort();
+	tn_params_free(p);
+}
+
+static void test_files(void **state)
+{
+	ranks_thread t[3];
+	static trial x;
+
+	(void)state;
+	both(in_files, 3);
+	remove(path);
+	x = (trial){.run = unwritable, .n_axes = 1, .extent = {3}};
+	ranks_run(t, 3, true, body, &x);
+	for (int32_t i = 0; i < 3; i++)
+		assert_string_equal(t[i].rule,
+			i == 0 ? "safetensors.write" : "shard.first");
+}
+
+static void named(tn_context *c, int32_t process, void *arg)
+{
+	int64_t *extent = arg;
+	tn_mesh *m = tn_mesh_parse(c, "data=2,model=1");
+
+	if (m == NULL || process != 0)
+		return;
+	if (strcmp(tn_mesh_axis(m, 0, &extent[0]), "data") == 0 &&
+		strcmp(tn_mesh_axis(m, 1, &extent[1]), "model") == 0 &&
+		tn_mesh_axis(m, 2, &extent[2]) == NULL)
+		extent[2] = 3;
+}
+
+static void test_names(void **state)
+{
+	ranks_thread t[3];
+	int64_t extent[3] = {0};
+
+	(void)state;
+	ranks_run(t, 2, true, named, extent);
+	assert_string_equal(t[0].text, "");
+	assert_true(extent[0] == 2 && extent[1] == 1 && extent[2] == 3);
+	ranks_run(t, 3, true, named, extent);
+	for (int32_t i = 0; i < 3; i++) {
+		assert_string_equal(t[i].rule, "shard.mesh");
+		assert_string_equal(t[i].text,
+			"the mesh has 2 processes, there are 3: mpirun -n 2 "
+			"starts as many");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -580,6 +669,8 @@ int main(void)
 		cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

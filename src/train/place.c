@@ -1,0 +1,73 @@
+/*
+ * place.c: what each of several processes has of a model that all train.
+ *
+ *     data      some sequences of a batch
+ *     sequence  some places of every sequence
+ *     model     some columns of a matrix, some rows of the next
+ *     states    as data, and the states of the optimiser for some rows
+ *
+ * Axes of the mesh by name; what is not in the table everybody has whole.
+ */
+#include "train/train.h"
+
+#include <string.h>
+
+enum { MAX_AXES = 6 };
+
+/* part of a tensor's name, axis of the mesh: axis of the tensor that it cuts */
+static const struct {
+	const char *what, *by;
+	int32_t axis;
+} places[] = {
+	{"text", "data", 0},
+	{"text", "sequence", 1},
+	{"text", "states", 0},
+	{".state", "states", 0},
+	{"token.weight", "model", 0},
+	{".query.", "model", 0},
+	{".key.", "model", 0},
+	{".value.", "model", 0},
+	{".out.weight", "model", 1},
+	{".up.", "model", 0},
+	{".down.weight", "model", 1},
+};
+enum { N_PLACES = sizeof places / sizeof places[0] };
+
+tn_status train_place(const tn_mesh *m, tn_tensor *x, const char *name)
+{
+	tn_placement p[MAX_AXES] = {TN_REPLICATED};
+	const char *by;
+	int64_t extent;
+
+	for (int32_t i = 0; i < MAX_AXES &&
+		(by = tn_mesh_axis(m, i, &extent)) != NULL;
+		i++) {
+		bool known = false;
+
+		for (int k = 0; k < N_PLACES; k++) {
+			if (strcmp(places[k].by, by) != 0)
+				continue;
+			known = true;
+			if (strstr(name, places[k].what) != NULL &&
+				places[k].axis < tn_tensor_rank(x))
+				p[i] = (tn_placement)TN_SHARDED(
+					places[k].axis);
+		}
+		if (!known)
+			return tn_at_fail(NULL, 0, tn_tensor_context(x), TN_EINVAL,
+				"train.mesh",
+				"no axis of a mesh is called %s here: data, "
+				"sequence, model and states are",
+				by);
+	}
+	return tn_shard(x, m, p);
+}
+
+tn_status train_place_all(const tn_mesh *m, const tn_params *p)
+{
+	tn_status s = TN_OK;
+
+	for (int32_t i = 0; i < tn_params_n(p) && s >= 0; i++)
+		s = train_place(m, tn_params_at(p, i), tn_params_name(p, i));
+	return s;
+}

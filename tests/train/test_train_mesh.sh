@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# test_train_mesh.sh BUILD: tenon train by several processes: the losses of one
+# process, one voice, checkpoints that any mesh goes on from, and errors.
+set -u
+root=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
+tenon=$(cd "$1" && pwd)/tenon
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+head -c 20000 "$root/docs/notation.md" >text
+
+fail() {
+	echo "$*"
+	exit 1
+}
+mpi() { # mpi N ARGUMENT...
+	timeout 200 mpirun --allow-run-as-root --oversubscribe -n "$1" \
+		"$tenon" "${@:2}"
+}
+small=(train --text text --layers 1 --heads 2 --width 8 --context 8 --batch 6
+	--steps 4 --every 2 --sample 5 --threads 1 --interp --json)
+losses() { # the loss of each step
+	sed -n 's/.*"event": "step".*"loss": \([^,]*\), "validation": \([^,]*\),.*/\1 \2/p' "$1"
+}
+same() { # same FILE LINES: these losses are those of one process
+	losses "$1" >got
+	[ "$(wc -l <got)" = "$2" ] || fail "$1: $(cat "$1")"
+	losses one | tail -n "$2" | paste - got | awk '
+		function differ(a, b) { return a != b && (a - b > 1e-4 || b - a > 1e-4) }
+		differ($1, $3) || differ($2, $4) { print; bad = 1 }
+		END { exit bad }' || fail "$1: other losses than one process"
+}
+
+"$tenon" "${small[@]}" --out alone >one || fail "one process: $(cat one)"
+[ "$(losses one | wc -l)" = 4 ] || fail "no losses: $(cat one)"
+for mesh in "2 data=2" "2 model=2" "2 sequence=2" "4 data=2,model=2"; do
+	n=${mesh%% *} name=${mesh#* }
+	mpi "$n" "${small[@]}" --out "$name" --mesh "$name" \
+		--report report.html >"log $name" 2>err ||
+		fail "$name: $(cat "log $name" err)"
+	same "log $name" 4
+	[ "$(grep -c '"start"' "log $name")" = 1 ] ||
+		fail "$name: not one voice: $(cat "log $name")"
+	[ -s report.html ] || fail "$name: no report"
+	rm report.html
+done
+
+# a run that stops on one mesh goes on on another, or without any
+mpi 4 "${small[@]}" --out part --mesh states=2,model=2 --until 2 >log 2>err ||
+	fail "states=2,model=2: $(cat log err)"
+cp -r part part2
+"$tenon" "${small[@]}" --out part --resume >resumed || fail "$(cat resumed)"
+same resumed 2
+mpi 2 "${small[@]}" --out part2 --resume --mesh states=2 >resumed 2>err ||
+	fail "resumed: $(cat resumed err)"
+same resumed 2
+
+# errors, on each process
+wrong() { # wrong TEXT N ARGUMENT...
+	mpi "${@:2}" >log 2>&1 && fail "no error: $(cat log)"
+	grep -q -- "$1" log || fail "no \"$1\": $(cat log)"
+}
+wrong 'shard.mesh.*4 processes, there are 2' 2 "${small[@]}" --out e --mesh data=4
+wrong 'shard.mesh.*form is' 2 "${small[@]}" --out e --mesh data
+wrong 'train.mesh.*called rows' 2 "${small[@]}" --out e --mesh rows=2
+wrong 'train.exists' 2 "${small[@]}" --out part --mesh data=2
+"$tenon" "${small[@]}" --out e --mesh data=2 >log 2>&1 && fail "no error"
+grep -q 'mpirun -n 2' log || fail "$(cat log)"
+echo "train on meshes: all as one process"
