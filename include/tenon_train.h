@@ -202,7 +202,17 @@ TN_API TN_MUST_USE tn_status tn_profile_start(tn_context *c);
 TN_API TN_MUST_USE tn_status tn_profile_text(
 	char **out, tn_context *c, bool trace);
 
-/** The same object for one program, with times if it was compiled since. */
+/**
+ * What tn_profile_text says of times, as a table: kernels by the time that they
+ * take in a run, their bytes and flops a second; the forty slowest.
+ *
+ * owner   *out is the caller's: tn_text_free
+ * errors  TN_EINVAL [profile.start] it was not started
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_profile_table(char **out, tn_context *c);
+
+/** The object of tn_profile_text for one program, with times if it was compiled since. */
 TN_API TN_MUST_USE tn_status tn_program_profile(char **out, tn_program *p);
 
 #endif

@@ -9,6 +9,8 @@
  */
 #include "api.h"
 
+#include <stdlib.h>
+
 typedef struct entry {
 	struct entry *next;
 	struct api_profile *of; /* NULL: it is in no list */
@@ -258,6 +260,90 @@ tn_status tn_profile_text(char **out, tn_context *c, bool trace)
 
 	*out = NULL;
 	return api_call(c, text, &k);
+}
+
+/* ---- a table ---- */
+
+enum { MAX_ROWS = 40 };
+
+/* A step of a program: the kernels that it launches together. */
+typedef struct table_row {
+	const plan *p;
+	const plan_step *step;
+	double seconds; /* of a run */
+	int64_t bytes, flops;
+} table_row;
+
+static int by_time(const void *a, const void *b)
+{
+	const table_row *x = a, *y = b;
+
+	return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
+}
+
+static table_row row_of(const entry *e, int32_t i)
+{
+	const plan *p = e->m->plan;
+	table_row r = {.p = p, .step = &p->step.at[i],
+		.seconds = e->t->total[i] / (double)e->t->n_runs};
+
+	for (int32_t k = r.step->first; k < r.step->first + r.step->n; k++)
+		if (p->launch.at[k].code != NULL) {
+			r.bytes += p->launch.at[k].code->bytes;
+			r.flops += p->launch.at[k].code->flops;
+		}
+	return r;
+}
+
+static void print_row(str *s, const table_row *r, double all)
+{
+	const plan_launch *l = r->p->launch.at;
+
+	str_printf(s, "%9.4f %6.1f%% %8.2f %8.2f  ", 1e3 * r->seconds,
+		all > 0 ? 100 * r->seconds / all : 0,
+		r->seconds > 0 ? 1e-9 * (double)r->bytes / r->seconds : 0,
+		r->seconds > 0 ? 1e-9 * (double)r->flops / r->seconds : 0);
+	for (int32_t k = r->step->first; k < r->step->first + r->step->n; k++)
+		str_printf(s, "%s%.60s", k > r->step->first ? ", " : "",
+			l[k].source->name);
+	str_addc(s, '\n');
+}
+
+static void table(void *arg)
+{
+	const struct text_call *k = arg;
+	arena *a = arena_child(k->c->a);
+	str s = str_new(a);
+	VEC(table_row) rows = {0};
+	double all = 0;
+
+	if (k->c->profile == NULL)
+		env_fail(k->c->e, TN_EINVAL, "profile.start", (loc){0},
+			"tn_profile_start was not called");
+	for (const entry *e = k->c->profile->first; e != NULL; e = e->next)
+		for (int32_t i = 0; e->t != NULL && e->t->n_runs > 0 &&
+			i < e->t->n_steps; i++) {
+			*vec_push(a, &rows) = row_of(e, i);
+			all += rows.at[rows.n - 1].seconds;
+		}
+	if (rows.n > 1)
+		qsort(rows.at, (size_t)rows.n, sizeof *rows.at, by_time);
+	str_printf(&s, "   ms/run   share     GB/s  GFLOP/s  kernels: %.4f ms\n",
+		1e3 * all);
+	for (int32_t i = 0; i < rows.n && i < MAX_ROWS; i++)
+		print_row(&s, &rows.at[i], all);
+	if (rows.n > MAX_ROWS)
+		str_printf(&s, "and %d more\n", (int)(rows.n - MAX_ROWS));
+	*k->out = api_text(k->c, &s);
+	arena_free(a);
+}
+
+tn_status tn_profile_table(char **out, tn_context *c)
+{
+	struct text_call k = {.c = c, .out = out};
+
+	*out = NULL;
+	return api_call(c, table, &k);
 }
 
 tn_status tn_program_profile(char **out, tn_program *p)

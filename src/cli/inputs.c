@@ -291,6 +291,10 @@ bool cli_arrays_run(cli_arrays *a, tn_context *c, const cli_model *m)
 			return false;
 		for (int32_t i = 0; i < a->n_in; i++)
 			in[i] = array_of(a, i);
+		for (int32_t i = 0; i < a->n_out; i++) {
+			tn_array_free(a->made[i]); /* of the run before */
+			a->out[i] = NULL;
+		}
 		s = tn_program_run_arrays(m->program, in, a->made);
 		free(in);
 		if (s == TN_OK)

@@ -18,9 +18,15 @@
 enum { JSON_ELEMS = 1000 };
 
 struct choice {
-	const char *file, *output, *seed;
-	bool interp, json;
+	const char *file, *output, *seed, *repeat, *trace;
+	bool interp, json, profile;
 	cli_list input, dim;
+	int64_t n; /* runs */
+};
+
+/* What the runs took, in seconds. */
+struct timing {
+	double least, median, most;
 };
 
 /* DIR/NAME.npy for every output; only called when all values are there. */
@@ -96,9 +102,16 @@ static void json_output(const tn_value *v, const void *data)
 	printf("}");
 }
 
-static void json_outputs(tn_context *c, const cli_arrays *a, double seconds)
+static bool json_outputs(tn_context *c, const cli_arrays *a,
+	const struct choice *o, const struct timing *t)
 {
+	char *profile = NULL;
 	tn_stats s;
+
+	if (o->profile && tn_profile_text(&profile, c, false) < 0) {
+		cli_diag(tn_context_diag(c));
+		return false;
+	}
 
 	tn_context_stats(c, &s);
 	printf("{\"outputs\":[");
@@ -107,18 +120,95 @@ static void json_outputs(tn_context *c, const cli_arrays *a, double seconds)
 		json_output(&a->value[i], a->out[i]);
 	}
 	printf("],\"kernels\":%lld,\"files_compiled\":%lld,"
-	       "\"cache_hits\":%lld,\"compile_ms\":%.3f,\"run_ms\":%.3f}\n",
+	       "\"cache_hits\":%lld,\"compile_ms\":%.3f,\"run_ms\":%.3f",
 		(long long)s.n_kernels, (long long)s.n_compiled,
 		(long long)s.n_disk_hits + (long long)s.n_memory_hits, s.compile_ms,
-		1e3 * seconds);
+		1e3 * t->median);
+	if (o->repeat != NULL)
+		printf(",\"runs\":%lld,\"run_least_ms\":%.3f,"
+		       "\"run_most_ms\":%.3f", (long long)o->n, 1e3 * t->least,
+			1e3 * t->most);
+	if (profile != NULL)
+		printf(",\"profile\":%s", profile);
+	printf("}\n");
+	tn_text_free(profile);
+	return true;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* All runs; the first is like the others: programs are compiled by then. */
+static bool run_all(cli_arrays *a, tn_context *c, const cli_model *m,
+	int64_t n, struct timing *t)
+{
+	double *v = cli_alloc((size_t)n, sizeof *v);
+	bool ok = v != NULL;
+
+	for (int64_t i = 0; ok && i < n; i++) {
+		v[i] = cli_now();
+		ok = cli_arrays_run(a, c, m);
+		v[i] = cli_now() - v[i];
+	}
+	if (ok) {
+		qsort(v, (size_t)n, sizeof *v, by_size);
+		*t = (struct timing){v[0],
+			(v[(n - 1) / 2] + v[n / 2]) / 2, v[n - 1]};
+	}
+	free(v);
+	return ok;
+}
+
+static int write_trace(tn_context *c, const char *path)
+{
+	char *text = NULL;
+	FILE *f;
+	bool ok;
+
+	if (tn_profile_text(&text, c, true) < 0) {
+		cli_diag(tn_context_diag(c));
+		return CLI_FAILED;
+	}
+	f = fopen(path, "w");
+	ok = f != NULL && fputs(text, f) >= 0;
+	if (f != NULL)
+		ok = fclose(f) == 0 && ok;
+	tn_text_free(text);
+	return ok ? CLI_OK : cli_error(path, "file.write", "%s",
+				     strerror(errno));
+}
+
+/* Times are said on standard error: outputs are what they were. */
+static bool say_times(tn_context *c, const struct choice *o,
+	const struct timing *t)
+{
+	char *text = NULL;
+
+	if (o->repeat != NULL)
+		cli_note("%lld runs: median %.3f ms, least %.3f, most %.3f",
+			(long long)o->n, 1e3 * t->median, 1e3 * t->least,
+			1e3 * t->most);
+	if (!o->profile)
+		return true;
+	if (tn_profile_table(&text, c) < 0) {
+		cli_diag(tn_context_diag(c));
+		return false;
+	}
+	fputs(text, stderr);
+	tn_text_free(text);
+	return true;
 }
 
 static int run_program(tn_context *c, const cli_model *m,
 	const struct choice *o, uint64_t seed)
 {
 	tn_program *p = m->program;
+	struct timing t;
 	cli_arrays *a;
-	double start;
 	int code = CLI_FAILED;
 
 	cli_progress("compiling %s", o->file);
@@ -131,17 +221,20 @@ static int run_program(tn_context *c, const cli_model *m,
 	a = cli_arrays_new(c, m, &o->input, seed, true);
 	if (a == NULL)
 		return CLI_FAILED;
-	start = cli_now();
-	if (!cli_arrays_run(a, c, m))
+	if (!run_all(a, c, m, o->n, &t))
 		goto out;
-	start = cli_now() - start;
 	code = CLI_OK;
 	if (o->output != NULL)
 		code = write_outputs(c, a, o->output);
-	if (code == CLI_OK && o->json)
-		json_outputs(c, a, start);
-	else if (code == CLI_OK && o->output == NULL)
-		print_outputs(a);
+	if (code == CLI_OK && o->trace != NULL)
+		code = write_trace(c, o->trace);
+	if (code == CLI_OK && o->json) {
+		code = json_outputs(c, a, o, &t) ? CLI_OK : CLI_FAILED;
+	} else if (code == CLI_OK) {
+		if (o->output == NULL)
+			print_outputs(a);
+		code = say_times(c, o, &t) ? CLI_OK : CLI_FAILED;
+	}
 out:
 	cli_arrays_free(a);
 	return code;
@@ -155,6 +248,9 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"dim", .list = &o.dim},
 		{"output", .value = &o.output},
 		{"seed", .value = &o.seed},
+		{"repeat", .value = &o.repeat},
+		{"profile", .flag = &o.profile},
+		{"trace", .value = &o.trace},
 		{"interp", .flag = &o.interp},
 		{"json", .flag = &o.json},
 		{0},
@@ -187,13 +283,25 @@ static int run(const cli_command *self, int argc, char **argv)
 			goto out;
 		}
 	}
+	o.n = o.repeat != NULL ? strtoll(o.repeat, &end, 10) : 1;
+	if (o.n < 1 || o.n > 1000000 || (o.repeat != NULL && *end != '\0')) {
+		cli_usage(self, "--repeat takes 1 to 1000000");
+		goto out;
+	}
+	if (o.interp && (o.profile || o.trace != NULL)) {
+		cli_usage(self, "the interpreter has no kernels: no --profile "
+			"and no --trace with --interp");
+		goto out;
+	}
 	code = CLI_FAILED;
 	t.interp = o.interp;
 	if (tn_context_new(&c, &t) < 0) {
 		cli_error(NULL, "run.memory", "no memory for a context");
 		goto out;
 	}
-	if (cli_model_open(&m, c, o.file, &o.dim, &o.input, true))
+	if ((o.profile || o.trace != NULL) && tn_profile_start(c) < 0)
+		cli_diag(tn_context_diag(c));
+	else if (cli_model_open(&m, c, o.file, &o.dim, &o.input, true))
 		code = run_program(c, &m, &o, seed);
 out:
 	cli_model_close(&m);
@@ -213,13 +321,17 @@ const cli_command cli_run = {
 	"  --input NAME=FILE.npy  data of an input, any number of times; inputs\n"
 	"                         not given are seeded random numbers: floats in\n"
 	"                         [-1, 1), indices in their range; FILE.pb for\n"
-	"                         those of an ONNX model\n"
 	"                         those of an ONNX model; where their values\n"
 	"                         decide shapes, these are computed first\n"
 	"  --dim NAME=SIZE        size of a named dimension of an ONNX model\n"
 	"  --output DIR           write DIR/NAME.npy for each output instead of\n"
 	"                         printing it\n"
 	"  --seed N               seed of the random inputs (0)\n"
+	"  --repeat N             run it N times; says what the runs took\n"
+	"  --profile              the kernels by their time, on standard error;\n"
+	"                         all that is known of them with --json\n"
+	"  --trace FILE           the last run and the compilation, for Perfetto\n"
+	"                         or chrome://tracing\n"
 	"  --interp               the slow interpreter instead of compiled code\n"
 	"  --json                 one JSON object instead of printed arrays\n"
 	"  --help                 this text\n",
