@@ -78,7 +78,7 @@ static int count(const char *text)
 struct choice {
 	const char *const *what; /* to a NULL */
 	const char *only, *repeat, *batch;
-	bool json;
+	bool json, train;
 };
 
 static int start(const cli_command *self, const struct choice *o)
@@ -95,6 +95,8 @@ static int start(const cli_command *self, const struct choice *o)
 			"shard or nets");
 	if (repeat == 0 || (batch == 0 && o->batch != NULL))
 		return cli_usage(self, "--repeat and --batch take 1 to 1000");
+	if (!strcmp(what, "nets") && o->train && o->what[1] != NULL)
+		return bench_nets_train(o->what + 1, repeat, batch, o->json);
 	if (!strcmp(what, "nets"))
 		return o->what[1] != NULL
 			? bench_nets(o->what + 1, repeat, batch, o->json)
@@ -130,6 +132,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"case", .value = &o.only},
 		{"repeat", .value = &o.repeat},
 		{"batch", .value = &o.batch},
+		{"train", .flag = &o.train},
 		{0},
 	};
 	const char **what = cli_alloc((size_t)argc + 2, sizeof *what);
@@ -150,7 +153,8 @@ const cli_command cli_bench = {
 	"measure speed against hand-written loops",
 	"usage: tenon bench fused|compile|api|step|contract|train|shard\n"
 	"                   [--case NAME] [--repeat N] [--json]\n"
-	"       tenon bench nets MODEL.onnx... [--batch N] [--repeat N] [--json]\n"
+	"       tenon bench nets MODEL.onnx... [--train] [--batch N] [--repeat N]\n"
+	"                   [--json]\n"
 	"\n"
 	"  fused        kernels of 16M elements, each against the best\n"
 	"               hand-written loop of the same memory traffic, measured\n"
@@ -173,7 +177,8 @@ const cli_command cli_bench = {
 	"               beside the MPI call in turn with it; a step of a GPT by\n"
 	"               all beside one process\n"
 	"  nets         models: reading, compiling with an empty cache and from\n"
-	"               it, one inference, memory; batches of 1 and 4, or N\n"
+	"               it, one inference, memory; batches of 1 and 4, or N;\n"
+	"               --train: a training step instead, at batch 4, or N\n"
 	"  --case NAME  only the cases whose name contains NAME\n"
 	"  --repeat N   measurements per case (15), of which the median counts\n"
 	"  --json       one JSON object a line\n"

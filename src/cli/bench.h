@@ -31,6 +31,9 @@ int bench_compile(int repeat, bool json);
 int bench_contract(const char *only, int repeat, bool json);
 /* files: to a NULL; batch 0: 1 and 4 */
 int bench_nets(const char *const *files, int repeat, int64_t batch, bool json);
+/* a training step instead, batch 0: 4 */
+int bench_nets_train(
+	const char *const *files, int repeat, int64_t batch, bool json);
 int bench_step(const char *only, int repeat, bool json);
 int bench_shard(const char *only, int repeat, bool json);
 int bench_train(const char *only, int repeat, bool json);
