@@ -460,6 +460,13 @@ TN_API const void *tn_program_param_data(const tn_program *p, int32_t i);
  */
 TN_API TN_MUST_USE tn_status tn_program_set_param(
 	tn_program *p, int32_t i, const void *data);
+/**
+ * Inputs of a program from text become parameters: all from number n_free on,
+ * the first by names[0], with the elements data[0], as tn_program_set_param
+ * has them. Once, and before the program is compiled. [api.param]
+ */
+TN_API TN_MUST_USE tn_status tn_program_bind(tn_program *p, int32_t n_free,
+	const char *const *names, const void *const *data);
 
 /* ---- tensors ----------------------------------------------------------- */
 

@@ -410,6 +410,51 @@ tn_status tn_program_set_param(tn_program *p, int32_t i, const void *data)
 	return api_call(p->c, set_param, &k);
 }
 
+struct bind_call {
+	tn_program *p;
+	int32_t n_free;
+	const char *const *names;
+	const void *const *data;
+};
+
+static void bind_inputs(void *arg)
+{
+	const struct bind_call *k = arg;
+	tn_program *p = k->p;
+	int32_t n = p->ir->input.n;
+
+	if (p->bound != NULL || p->staged != NULL || k->n_free < 0 ||
+		k->n_free > n)
+		env_fail(p->c->e, TN_EINVAL, "api.param", (loc){0},
+			"a program of %d inputs without parameters is wanted, "
+			"and which of them stay inputs", (int)n);
+	for (int32_t i = k->n_free; i < n; i++) {
+		api_want(p->c, k->names[i - k->n_free], "a parameter's name");
+		api_want(p->c, k->data[i - k->n_free],
+			"the parameter's elements");
+	}
+	p->all = arena_array(p->a, const void *, n + 1);
+	p->pinned = arena_array(p->a, bool, n + 1);
+	p->bound = arena_array(p->a, const void *, n + 1);
+	p->n_free = k->n_free;
+	for (int32_t i = k->n_free; i < n; i++) {
+		const char *name =
+			arena_strdup(p->a, k->names[i - k->n_free]);
+
+		p->ir->value.at[p->ir->input.at[i]].name = name;
+		p->in[i].name = name;
+		p->bound[i] = k->data[i - k->n_free];
+	}
+}
+
+tn_status tn_program_bind(tn_program *p, int32_t n_free,
+	const char *const *names, const void *const *data)
+{
+	struct bind_call k = {p, n_free, names, data};
+
+	return api_call(p->c, bind_inputs, &k);
+}
+
 struct export_call {
 	tn_program *p;
 	const char *path;

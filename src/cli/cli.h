@@ -50,6 +50,9 @@ int cli_args(const cli_command *self, int argc, char **argv,
 int cli_usage(const cli_command *self, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* export_gpt.c: a checkpoint of tenon train as a model; an exit code */
+int cli_export_gpt(const char *file, const char *out, const cli_list *dims);
+
 /* ---- say.c: diagnoses, notes, JSON ---- */
 
 /* file:line:column: error[rule]: text, then the line with a caret. */

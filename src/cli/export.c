@@ -1,5 +1,6 @@
 /*
- * export.c: `tenon export PROGRAM.tn -o MODEL.onnx`: a program as a model.
+ * export.c: `tenon export PROGRAM.tn -o MODEL.onnx`: a program as a model; what
+ * tenon train has made is one for export_gpt.c.
  */
 #include "cli.h"
 
@@ -25,6 +26,14 @@ static int write_model(const char *file, const char *out, const cli_list *dims)
 	return code;
 }
 
+static bool is_checkpoint(const char *file)
+{
+	static const char end[] = ".safetensors";
+	size_t n = strlen(file);
+
+	return n >= sizeof end - 1 && !strcmp(file + n - (sizeof end - 1), end);
+}
+
 static int run(const cli_command *self, int argc, char **argv)
 {
 	const char *out = NULL, *file = NULL;
@@ -46,7 +55,8 @@ static int run(const cli_command *self, int argc, char **argv)
 	if (code < 0 && (file == NULL || out == NULL))
 		code = cli_usage(self, "PROGRAM.tn and -o MODEL.onnx are needed");
 	if (code < 0)
-		code = write_model(file, out, &dims);
+		code = is_checkpoint(file) ? cli_export_gpt(file, out, &dims)
+					   : write_model(file, out, &dims);
 out:
 	free(dims.at);
 	free(arg);
@@ -56,14 +66,18 @@ out:
 const cli_command cli_export = {
 	"export",
 	"write a program as an ONNX model",
-	"usage: tenon export PROGRAM.tn|MODEL.onnx -o MODEL.onnx [--dim NAME=SIZE]\n"
+	"usage: tenon export PROGRAM.tn|MODEL.onnx|CHECKPOINT.safetensors\n"
+	"                    -o MODEL.onnx [--dim NAME=SIZE]...\n"
 	"\n"
 	"Writes a model of opset 20. Rows that no operator of ONNX stands for\n"
 	"are refused, as are programs that write to their values. Of a model\n"
-	"what is written is the program that it became, with its sizes.\n"
+	"what is written is the program that it became, with its sizes. Of what\n"
+	"tenon train has learnt from a text (best.safetensors): ids[1,t] ->\n"
+	"logits[1,t,vocab], parameters by their names.\n"
 	"\n"
 	"  -o, --out FILE   the model\n"
-	"  --dim NAME=SIZE  size of a named dimension of an ONNX model\n"
+	"  --dim NAME=SIZE  size of a named dimension of an ONNX model; batch (1)\n"
+	"                   or length (the context) of a checkpoint's ids\n"
 	"  --help           this text\n",
 	run,
 };

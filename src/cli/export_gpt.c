@@ -1,0 +1,238 @@
+/*
+ * export_gpt.c: `tenon export CHECKPOINT -o MODEL.onnx`: what tenon train has
+ * made of a text, as a model: ids [1, t] -> logits [1, t, vocab].
+ *
+ *     checkpoint -> program as text, its parameters bound -> tn_onnx_export
+ *
+ * The sizes are those of the checkpoint, the length its context unless another
+ * is asked for; parameters keep their names ("block0.up.weight").
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+#include "train/train.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct gpt_export {
+	tn_context *c;
+	train_config k;
+	train_gpt *g;
+	tn_params *p;
+	tn_program *program;
+	int64_t batch, length;
+	const char **name;
+	void **data;
+} gpt_export;
+
+static bool said(const gpt_export *x)
+{
+	cli_diag(tn_context_diag(x->c));
+	return false;
+}
+
+/* ---- the program as text ---- */
+
+/* "block0.up.weight" as a name of the language: dots are none */
+static void put_name(FILE *f, const char *name)
+{
+	for (const char *s = name; *s != '\0'; s++)
+		fputc(*s == '.' ? '_' : *s, f);
+}
+
+static void put_inputs(FILE *f, const gpt_export *x)
+{
+	fprintf(f, "program {\n  ids: i64[%" PRId64 ",%" PRId64 "]\n", x->batch,
+		x->length);
+	for (int32_t i = 0; i < tn_params_n(x->p); i++) {
+		const tn_tensor *t = tn_params_at(x->p, i);
+
+		fputs("  ", f);
+		put_name(f, tn_params_name(x->p, i));
+		fprintf(f, ": %s[", tn_dtype_name(tn_tensor_dtype(t)));
+		for (int32_t k = 0; k < tn_tensor_rank(t); k++)
+			fprintf(f, "%s%" PRId64, k > 0 ? "," : "",
+				tn_tensor_shape(t)[k]);
+		fputs("]\n", f);
+	}
+}
+
+/* to = (from's heads in front): [b, t, w] -> [b, heads, t, d] */
+static void put_heads(FILE *f, const gpt_export *x, int64_t i, const char *what)
+{
+	fprintf(f,
+		"  %s_%" PRId64 "l = linear(n1_%" PRId64 ", block%" PRId64
+		"_attention_%s_weight, block%" PRId64 "_attention_%s_bias)\n"
+		"  %s_%" PRId64 "r = reshape(%s_%" PRId64 "l, shape=[%" PRId64
+		",%" PRId64 ",%" PRId64 ",%" PRId64 "])\n"
+		"  %s_%" PRId64 " = transpose(%s_%" PRId64 "r, perm=[0,2,1,3])\n",
+		what, i, i, i, what, i, what, what, i, what, i, x->batch,
+		x->length, x->k.heads, x->k.width / x->k.heads, what, i, what,
+		i);
+}
+
+static void put_block(FILE *f, const gpt_export *x, int64_t i)
+{
+#define N "%" PRId64
+	fprintf(f, "  n1_" N " = layer_norm(x" N ", block" N "_norm1_weight, "
+		   "block" N "_norm1_bias)\n", i, i, i, i);
+	put_heads(f, x, i, "query");
+	put_heads(f, x, i, "key");
+	put_heads(f, x, i, "value");
+	fprintf(f, "  a" N " = attention(query_" N ", key_" N ", value_" N ", "
+		   "causal=1, scale=%.17g)\n", i, i, i, i,
+		1 / sqrt((double)(x->k.width / x->k.heads)));
+	fprintf(f, "  at" N " = transpose(a" N ", perm=[0,2,1,3])\n"
+		   "  ar" N " = reshape(at" N ", shape=[" N "," N "," N "])\n",
+		i, i, i, i, x->batch, x->length, x->k.width);
+	fprintf(f, "  h" N " = linear(ar" N ", block" N "_attention_out_weight, "
+		   "block" N "_attention_out_bias)\n", i, i, i, i);
+	fprintf(f, "  m" N " = add(x" N ", h" N ")\n", i, i, i);
+	fprintf(f, "  n2_" N " = layer_norm(m" N ", block" N "_norm2_weight, "
+		   "block" N "_norm2_bias)\n", i, i, i, i);
+	fprintf(f, "  u" N " = linear(n2_" N ", block" N "_up_weight, block" N
+		   "_up_bias)\n", i, i, i, i);
+	fprintf(f, "  g" N " = gelu_tanh(u" N ")\n", i, i);
+	fprintf(f, "  d" N " = linear(g" N ", block" N "_down_weight, block" N
+		   "_down_bias)\n", i, i, i, i);
+	fprintf(f, "  x" N " = add(m" N ", d" N ")\n", i + 1, i, i);
+#undef N
+}
+
+static char *program_text(const gpt_export *x, size_t *n)
+{
+	char *text = NULL;
+	FILE *f = open_memstream(&text, n);
+
+	if (f == NULL)
+		return NULL;
+	put_inputs(f, x);
+	fprintf(f, "  words = embedding(ids, token_weight)\n"
+		   "  places = narrow(place_weight, axis=0, start=0, count=%"
+		   PRId64 ")\n  x0 = add(words, places)\n", x->length);
+	for (int64_t i = 0; i < x->k.layers; i++)
+		put_block(f, x, i);
+	fprintf(f, "  last = layer_norm(x%" PRId64 ", norm_weight, norm_bias)\n"
+		   "  logits = linear_nobias(last, token_weight)\n"
+		   "  return logits\n}\n", x->k.layers);
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+/* ---- the checkpoint ---- */
+
+static bool load(gpt_export *x, const char *path)
+{
+	train_state s;
+	bool whole;
+
+	x->k = train_config_new();
+	if (train_checkpoint_read(x->c, path, &x->k, &s, &whole) < 0 ||
+		train_gpt_new(&x->g, x->c, &x->k) < 0)
+		return said(x);
+	x->p = train_gpt_params(x->g);
+	if (whole) {
+		cli_error(path, "export.checkpoint", "it has the states of a "
+			"run; best.safetensors has the parameters alone");
+		return false;
+	}
+	if (tn_params_load(x->p, path, true) < 0)
+		return said(x);
+	if (train_config_dtype(&x->k) != TN_F32) {
+		cli_error(path, "export.checkpoint", "its parameters are %s; "
+			"f32 is exported",
+			tn_dtype_name(train_config_dtype(&x->k)));
+		return false;
+	}
+	return true;
+}
+
+/* "batch=2", "length=8" */
+static bool set_dims(gpt_export *x, const cli_list *dims)
+{
+	x->batch = 1;
+	x->length = x->k.context;
+	for (int i = 0; i < dims->n; i++) {
+		const char *s = dims->at[i], *eq = strchr(s, '=');
+		bool is_batch = strncmp(s, "batch=", 6) == 0;
+		char *end = NULL;
+		long long v = eq != NULL ? strtoll(eq + 1, &end, 10) : 0;
+
+		if ((!is_batch && strncmp(s, "length=", 7) != 0) || *end != '\0' ||
+			v < 1 || v > (is_batch ? 65536 : x->k.context)) {
+			cli_error(NULL, "export.dim", "--dim %s: a checkpoint "
+				"has batch=N and length=N, which is %lld at "
+				"most", s, (long long)x->k.context);
+			return false;
+		}
+		*(is_batch ? &x->batch : &x->length) = v;
+	}
+	return true;
+}
+
+static bool read_params(gpt_export *x)
+{
+	int32_t n = tn_params_n(x->p);
+
+	x->name = cli_alloc((size_t)n, sizeof *x->name);
+	x->data = cli_alloc((size_t)n, sizeof *x->data);
+	if (x->name == NULL || x->data == NULL)
+		return false;
+	for (int32_t i = 0; i < n; i++) {
+		tn_tensor *t = tn_params_at(x->p, i);
+		size_t bytes = (size_t)tn_tensor_n_elems(t) * sizeof(float);
+
+		x->name[i] = tn_params_name(x->p, i);
+		if (posix_memalign(&x->data[i], 64, bytes + 1) != 0) {
+			x->data[i] = NULL;
+			cli_error(NULL, "run.memory", "no memory");
+			return false;
+		}
+		if (tn_read(t, x->data[i], bytes) < 0)
+			return said(x);
+	}
+	return true;
+}
+
+static bool write_out(gpt_export *x, const char *out)
+{
+	size_t n = 0;
+	char *text = program_text(x, &n);
+	bool ok;
+
+	if (text == NULL) {
+		cli_error(NULL, "run.memory", "no memory");
+		return false;
+	}
+	ok = (tn_program_parse(&x->program, x->c, text, n, "checkpoint") >= 0 &&
+		     tn_program_bind(x->program, 1, x->name,
+			     (const void *const *)x->data) >= 0 &&
+		     tn_onnx_export(x->program, out) >= 0) ||
+	     said(x);
+	free(text);
+	return ok;
+}
+
+int cli_export_gpt(const char *file, const char *out, const cli_list *dims)
+{
+	gpt_export x = {0};
+	bool ok;
+
+	if (tn_context_new(&x.c, NULL) < 0)
+		return cli_error(NULL, "run.memory", "no memory for a context");
+	ok = load(&x, file) && set_dims(&x, dims) && read_params(&x) &&
+		write_out(&x, out);
+	tn_program_free(x.program);
+	for (int32_t i = 0; x.data != NULL && i < tn_params_n(x.p); i++)
+		free(x.data[i]);
+	free(x.data);
+	free(x.name);
+	train_gpt_free(x.g);
+	tn_context_free(x.c);
+	return ok ? CLI_OK : CLI_FAILED;
+}
