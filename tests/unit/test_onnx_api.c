@@ -514,6 +514,42 @@ static void test_classes(void **state)
 	tn_context_free(c);
 }
 
+/* Inputs of a program from text become parameters, under any name. */
+static void test_bind(void **state)
+{
+	static const char text[] =
+		"program { x: f32[2] w: f32[2] y = mul(x, w) return y }";
+	static const float w[2] = {5, 6}, x[2] = {1, 2};
+	const char *name = "layer.weight";
+	const void *data = w, *in = x;
+	tn_context *c = interp_context();
+	char path[] = "/tmp/tenon_onnx_XXXXXX";
+	tn_program *p;
+	float y[2];
+	void *out = y;
+
+	(void)state;
+	close(mkstemp(path));
+	assert_int_equal(tn_program_parse(&p, c, text, strlen(text), "t.tn"),
+		TN_OK);
+	assert_int_equal(tn_program_bind(p, 3, &name, &data), TN_EINVAL);
+	assert_int_equal(tn_program_bind(p, 1, &name, &data), TN_OK);
+	assert_int_equal(tn_program_bind(p, 1, &name, &data), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "api.param");
+	assert_int_equal(tn_program_n_inputs(p), 1);
+	assert_int_equal(tn_program_n_params(p), 1);
+	assert_string_equal(tn_program_param(p, 0)->name, name);
+	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+	assert_true(y[0] == 5 && y[1] == 12);
+	assert_int_equal(tn_onnx_export(p, path), TN_OK);
+	tn_program_free(p);
+	assert_int_equal(tn_onnx_load(&p, c, path), TN_OK);
+	assert_string_equal(tn_program_param(p, 0)->name, name);
+	tn_program_free(p);
+	unlink(path);
+	tn_context_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -524,6 +560,7 @@ int main(void)
 		cmocka_unit_test(test_imported_net_learns),
 		cmocka_unit_test(test_training_mode),
 		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_bind),
 		cmocka_unit_test(test_apply_is_checked),
 	};
 
