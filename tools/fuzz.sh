@@ -22,6 +22,7 @@ if [ ! -f "$source" ]; then
 fi
 build=build-fuzz
 flags='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all'
+flags="$flags -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION" # small limits
 if [ ! -f $build/build.ninja ]; then
 	CC=$clang meson setup $build -Dbuildtype=debugoptimized \
 		-Db_lundef=false "-Dc_args=$flags -g -fno-omit-frame-pointer" \
