@@ -715,20 +715,61 @@ int64_t contract_pieces(contract *c, contract_product *p)
 	return n;
 }
 
+/* A kernel's equations and trees, to return to. */
+struct before {
+	loop_eqn *eqn;
+	loop_node **root, *of_phase;
+};
+
+static struct before remember(const contract *c)
+{
+	const loop_kernel *k = c->k;
+	struct before b = {
+		.eqn = arena_array(k->a, loop_eqn, k->n_eqns + 1),
+		.root = arena_array(k->a, loop_node *, k->n_roots + 1),
+		.of_phase = loop_node_copy(
+			k->a, k->phase[c->phase].root[0]),
+	};
+
+	memcpy(b.eqn, k->eqn, (size_t)k->n_eqns * sizeof *b.eqn);
+	for (int32_t i = 0; i < k->n_roots; i++)
+		b.root[i] = loop_node_copy(k->a, k->root[i]);
+	return b;
+}
+
+static void go_back(const contract *c, struct before b)
+{
+	loop_kernel *k = c->k;
+
+	memcpy(k->eqn, b.eqn, (size_t)k->n_eqns * sizeof *b.eqn);
+	memcpy(k->root, b.root, (size_t)k->n_roots * sizeof *b.root);
+	k->phase[c->phase].root[0] = b.of_phase;
+	loop_link(k);
+}
+
 bool contract_phase(contract *of)
 {
 	contract c = *of;
 	loop_kernel *k = c.k;
 	loop_phase *ph;
 	loop_node *body, *outer = NULL, *top;
+	struct before b;
 
 	if (!find_chain(&c))
 		return false;
-	contract_online(&c);
+	b = remember(&c);
+	if (!c.at_once)
+		contract_online(&c);
 	c.block = arena_array(k->a, int64_t, k->n_vars + 1);
 	find_products(&c, c.last);
-	if (k->n_eqns + 3 * c.product.n >= 60 || !choose_blocks(&c))
-		return false;
+	if (k->n_eqns + 3 * c.product.n >= 60 || !choose_blocks(&c)) {
+		if (!c.online)
+			return false;
+		go_back(&c, b); /* rows in blocks are for products only */
+		c = *of;
+		c.at_once = true;
+		return contract_phase(&c);
+	}
 	find_stages(&c);
 	top = frame(&c, &outer);
 	body = outer;

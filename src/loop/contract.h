@@ -45,7 +45,7 @@ typedef struct contract {
 	VEC(int32_t) before_of;	 /* the tensors that they copy */
 	/* contract_online.c: a row whose keys, which walk `keys`, go by in blocks
 	 * of their loop; between two stages its sums are scaled */
-	bool online;
+	bool online, at_once; /* at_once: do not */
 	eqn_rows rows;
 	int32_t keys, was, scale_stage;
 	int32_t *stage; /* by order of the leaf; -1 is dropped */

@@ -307,12 +307,72 @@ static void test_long_rows(void **state)
 		free(x[i]);
 }
 
+/* Products too small for tiles: the rows stay as they were. */
+enum { BATCH = 40, FEW = 3, MANY = 5000, E = 6 };
+
+static void row_of(const float *q, const float *k, const float *v, double *o)
+{
+	double m = -INFINITY, z = 0, a[MANY];
+
+	for (int u = 0; u < MANY; u++) {
+		a[u] = 0;
+		for (int e = 0; e < E; e++)
+			a[u] += 0.25 * (double)(q[e] * k[E * u + e]);
+		m = fmax(m, a[u]);
+	}
+	memset(o, 0, E * sizeof *o);
+	for (int u = 0; u < MANY; u++) {
+		z += exp(a[u] - m);
+		for (int e = 0; e < E; e++)
+			o[e] += exp(a[u] - m) * (double)v[E * u + e];
+	}
+	for (int e = 0; e < E; e++)
+		o[e] /= z;
+}
+
+static void test_long_rows_alone(void **state)
+{
+	const int64_t qs[] = {BATCH, 1, FEW, E}, ks[] = {BATCH, 1, MANY, E};
+	float *x[3], o[BATCH * FEW * E];
+	tn_tensor *in[3];
+	tn_context *c;
+
+	(void)state;
+	assert_int_equal(tn_context_new(&c, NULL), TN_OK);
+	assert_int_equal(tn_scope_enter(c), TN_OK);
+	for (int i = 0; i < 3; i++) {
+		x[i] = malloc(sizeof **x * BATCH * MANY * E);
+		assert_non_null(x[i]);
+		tn_fill_random(TN_F32, x[i], BATCH * MANY * E, (uint64_t)i, 0,
+			0);
+		in[i] = tn_tensor_new(c, TN_F32, 4, i == 0 ? qs : ks, x[i]);
+	}
+	assert_int_equal(tn_read(tn_attention(in[0], in[1], in[2], false, 0.25),
+				 o, sizeof o),
+		TN_OK);
+	for (int r = 0; r < BATCH * FEW; r++) {
+		int64_t h = r / FEW * MANY * E;
+		double want[E];
+
+		row_of(x[0] + r * E, x[1] + h, x[2] + h, want);
+		for (int e = 0; e < E; e++)
+			if (!(fabs(o[r * E + e] - want[e]) <= 1e-4))
+				fail_msg("row %d: %.9g, not %.9g", r,
+					(double)o[r * E + e], want[e]);
+	}
+	for (int i = 0; i < 3; i++)
+		free(x[i]);
+	assert_int_equal(tn_scope_leave(c), TN_OK);
+	tn_context_free(c);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_attention),
 		cmocka_unit_test(test_long_sum),
 		cmocka_unit_test(test_long_rows),
+		cmocka_unit_test(test_long_rows_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
