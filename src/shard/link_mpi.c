@@ -613,10 +613,16 @@ static void load(env *e, api *f)
 {
 	static const char *const names[] = {"libmpi.so.40", "libmpi.so.12",
 		"libmpich.so.12", "libmpi.so", "libmpich.so"};
+	const size_t n = sizeof names / sizeof *names;
+	/* the library of the launcher: Open MPI says its name */
+	size_t first = getenv("OMPI_COMM_WORLD_SIZE") == NULL &&
+			getenv("PMI_SIZE") != NULL
+		? 1
+		: 0;
 	void *lib = NULL;
 
-	for (size_t i = 0; i < sizeof names / sizeof *names && lib == NULL; i++)
-		lib = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL);
+	for (size_t i = 0; i < n && lib == NULL; i++)
+		lib = dlopen(names[(i + first) % n], RTLD_NOW | RTLD_GLOBAL);
 	if (lib == NULL)
 		env_fail(e, TN_EINVAL, "shard.mpi", (loc){0},
 			"no MPI library is installed (Open MPI or MPICH)");
