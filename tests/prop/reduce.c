@@ -145,7 +145,8 @@ static void note(tally *t, tn_dtype dt, shadow y)
 	t->error += y.e;
 	if (low < t->lowest)
 		t->lowest = low;
-	t->bits += odd_bits(v);
+	/* mantissas of 1.5 make 2.25: a bit more than both have behind the 1 */
+	t->bits += odd_bits(v) + (odd_bits(v) > 0);
 	if (v + y.e > t->most)
 		t->most = v + y.e;
 }
