@@ -242,7 +242,7 @@ static void sink(loop_kernel *k, loop_node *n, int32_t var)
 {
 	loop_node **list = arena_array(k->a, loop_node *, n->n_child + 1);
 	loop_node *open = NULL;
-	int32_t i, m = 0;
+	int32_t i, m = 0, lanes;
 
 	for (i = 0; i < n->n_child; i++) {
 		loop_node *c = n->child[i];
@@ -258,7 +258,10 @@ static void sink(loop_kernel *k, loop_node *n, int32_t var)
 		loop_node_adopt(k->a, open, c);
 		if (!loop_is_loop(c))
 			continue;
-		open->lanes = lanes_for(k, open);
+		for (lanes = lanes_for(k, open);
+			lanes > 1 && too_few(k, open, lanes); lanes /= 2)
+			;
+		open->lanes = lanes > 1 ? lanes : 0;
 		open->unroll = 1;
 		unroll_small(k, c);
 	}
