@@ -16,7 +16,7 @@
  *
  * A run with one owner is a box of any axes.
  */
-#include "shard/shard.h"
+#include "shard/local.h"
 
 static int64_t cut_of(const shard_tag *t)
 {
@@ -124,6 +124,9 @@ bool shard_by_axis(const shard_layout *l, int32_t rank, const int64_t *shape,
 
 	if (!shard_is_free(l, rank, shape, NULL) || (rank == 0 && l->n > 0))
 		return false;
+	for (int32_t i = 0; i < l->n; i++)
+		if (layout_is_wide(&l->tag[i]))
+			return false;
 	for (int32_t k = 0; k < rank; k++)
 		axis[k] = shard_replicated(shape[k]);
 	if (l->numel == 0)

@@ -8,7 +8,7 @@
  *     shape (10), mesh [4], block 3:   [0,3) [3,6) [6,9) [9,10)
  *     shape (9),  mesh [8], block 2:   ... [8,9) and three that own nothing
  */
-#include "shard/shard.h"
+#include "shard/local.h"
 
 int64_t shard_mesh_size(env *e, const shard_mesh *m)
 {
@@ -134,6 +134,35 @@ static int64_t value_of(
 	return v;
 }
 
+bool layout_is_wide(const shard_tag *t)
+{
+	return t->before != 0 || t->after != 0;
+}
+
+shard_run layout_wide_block(const shard_tag *t, int64_t block)
+{
+	int64_t n = t->hi / t->lo, from = block * t->block - t->before;
+	int64_t end = (block + 1) * t->block + t->after;
+
+	from = from < 0 ? 0 : from > n ? n : from;
+	end = end < from ? from : end > n ? n : end;
+	return (shard_run){from, end - from};
+}
+
+/* Is value v of the run in the block? *left: values from here on of which
+ * that is as true. */
+static bool in_block(const shard_tag *t, int64_t v, int64_t block, int64_t *left)
+{
+	shard_run r;
+
+	if (!layout_is_wide(t))
+		return v / t->block == block;
+	r = layout_wide_block(t, block);
+	*left = (v < r.from ? r.from
+		 : v < r.from + r.n ? r.from + r.n : t->hi / t->lo) - v;
+	return v >= r.from && v < r.from + r.n;
+}
+
 int64_t shard_block_of(const shard_layout *l, int32_t tag, int64_t e)
 {
 	int64_t left;
@@ -152,9 +181,13 @@ static int64_t wanted_block(
 bool shard_owns(const shard_layout *l, const shard_mesh *m, int64_t process,
 	int64_t e)
 {
-	for (int32_t i = 0; i < l->n; i++)
-		if (shard_block_of(l, i, e) != wanted_block(l, i, m, process))
+	for (int32_t i = 0; i < l->n; i++) {
+		int64_t left, v = value_of(l, i, e, &left);
+
+		if (!in_block(&l->tag[i], v, wanted_block(l, i, m, process),
+			    &left))
 			return false;
+	}
 	return true;
 }
 
@@ -172,11 +205,11 @@ shard_runs shard_owned(arena *a, const shard_layout *l, const shard_mesh *m,
 		next = l->numel;
 		for (int32_t i = 0; i < l->n; i++) {
 			const shard_tag *t = &l->tag[i];
-			int64_t left;
+			int64_t left, end;
 			int64_t v = value_of(l, i, e, &left);
-			int64_t end = (e / t->lo + left) * t->lo;
 
-			mine &= v / t->block == want[i];
+			mine &= in_block(t, v, want[i], &left);
+			end = (e / t->lo + left) * t->lo;
 			if (end < next)
 				next = end;
 		}
@@ -202,7 +235,8 @@ bool shard_same(const shard_layout *a, const shard_layout *b)
 		if (s->mesh != t->mesh || s->mult != t->mult ||
 			s->count != t->count || s->lo != t->lo ||
 			s->hi != t->hi || s->block != t->block ||
-			s->within != t->within)
+			s->within != t->within || s->before != t->before ||
+			s->after != t->after)
 			return false;
 	}
 	return true;
@@ -225,5 +259,8 @@ void shard_layout_print(str *s, const shard_layout *l, const shard_mesh *m)
 				(long long)t->count);
 		str_printf(s, " on %lld:%lld by %lld", (long long)t->lo,
 			(long long)t->hi, (long long)t->block);
+		if (layout_is_wide(t))
+			str_printf(s, " and %lld before, %lld behind",
+				(long long)t->before, (long long)t->after);
 	}
 }

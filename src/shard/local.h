@@ -18,6 +18,10 @@ int32_t layout_find(const shard_layout *l, int32_t mesh_axis);
 bool layout_same_cut(const shard_tag *a, const shard_tag *b);
 /* adds t where no other tag cuts the same run; false: one does */
 bool layout_add(shard_layout *l, shard_tag t);
+/* are blocks seen wider or narrower than they are? */
+bool layout_is_wide(const shard_tag *t);
+/* what is seen of one then, as values of the run */
+shard_run layout_wide_block(const shard_tag *t, int64_t block);
 /* the first cut of the run that tag i is within */
 int32_t layout_top(const shard_layout *l, int32_t i);
 
@@ -34,6 +38,18 @@ int32_t place_from_result(const shard_place *q, const shard_layout *l,
 /* All of them or none; all of one axis of the mesh. false: none. */
 bool place_add(shard_place *q, const shard_mesh *m, int32_t n,
 	const place_part *part);
+/* ---- halo.c ---- */
+
+/* What a window needs of its tensor where tag t cuts an axis; false: it is no
+ * window along it. */
+bool halo_needs(shard_plan *p, const eqn_unit *u, int32_t read, int32_t axis,
+	const shard_tag *t, shard_tag *out);
+/* .. and the axis that a cut of the tensor goes to */
+bool halo_takes(shard_plan *p, const eqn_unit *u, int32_t read,
+	const shard_tag *t, place_part *part);
+/* a cut as tensors may have it: each element on one process, and on one only */
+shard_tag halo_without(const shard_tag *t);
+
 /* what a read needs of its tensor */
 shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read);
 

@@ -16,6 +16,7 @@
  * from there (all-reduce). In the order of the processes, so that the result
  * does not depend on who was first.
  */
+#include "shard/local.h"
 #include "shard/ring.h"
 
 /* ---- runs ---- */
@@ -673,6 +674,13 @@ const char *shard_move_name(const shard_mesh *m, const shard_layout *from,
 		return more ? "reduce-scatter" : "all-reduce";
 	if (shard_same(from, to))
 		return "nothing";
+	for (int32_t i = 0; i < from->n; i++)
+		for (int32_t k = 0; k < to->n; k++)
+			if (from->tag[i].mesh == to->tag[k].mesh &&
+				layout_is_wide(&to->tag[k]) &&
+				from->tag[i].lo == to->tag[k].lo &&
+				from->tag[i].hi == to->tag[k].hi)
+				return "halo exchange";
 	for (int32_t i = 0; i < from->n; i++)
 		for (int32_t k = 0; k < to->n; k++)
 			if (from->tag[i].mesh == to->tag[k].mesh &&

@@ -182,6 +182,7 @@ int32_t place_from_read(shard_plan *p, const shard_place *q, int32_t read,
 {
 	const shard_tag *t = &l->tag[i];
 	eqn_edge *e;
+	int32_t n;
 
 	if (q->unit->e.opaque != NULL)
 		return 0;
@@ -190,7 +191,8 @@ int32_t place_from_read(shard_plan *p, const shard_place *q, int32_t read,
 		return inside(p, q, e, l, i, part);
 	if (relate_blocks(p, e, t, part))
 		return 1;
-	return split(p, e, t, part);
+	n = split(p, e, t, part);
+	return n > 0 ? n : halo_takes(p, q->unit, read, t, part);
 }
 
 /* ---- from the result ---- */
@@ -348,6 +350,8 @@ static void join_pieces(const shard_mesh *m, shard_layout *l)
 		for (int32_t k = 0; k < l->n; k++) {
 			const shard_tag *u = &l->tag[k];
 
+			if (layout_is_wide(t) || layout_is_wide(u))
+				continue;
 			if (u->mesh != t->mesh || u->lo != t->hi ||
 				u->block != 1 || u->mult != t->mult * t->count ||
 				t->count * t->block != t->hi / t->lo)
@@ -381,8 +385,11 @@ shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read)
 			const shard_tag *top = &axis->tag[layout_top(axis, i)];
 			shard_tag out;
 
-			if (!element_digit(p, u, e, t, a, top->hi, &out))
+			if (!element_digit(p, u, e, t, a, top->hi, &out)) {
+				if (halo_needs(p, u, read, a, t, &out))
+					layout_add(&l, out);
 				continue;
+			}
 			if (t->within >= 0) {
 				out.within = layout_find(
 					&l, axis->tag[t->within].mesh);

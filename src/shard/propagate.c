@@ -217,7 +217,8 @@ bool layout_same_cut(const shard_tag *a, const shard_tag *b)
 {
 	return a->mesh == b->mesh && a->mult == b->mult &&
 		a->count == b->count && a->lo == b->lo && a->hi == b->hi &&
-		a->block == b->block;
+		a->block == b->block && a->before == b->before &&
+		a->after == b->after;
 }
 
 static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
@@ -244,6 +245,8 @@ static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
 					outer, &t->have.tag[g.within]))
 				continue;
 		}
+		if (g.within < 0)
+			g = halo_without(&g);
 		changed |= layout_add(&t->have, g);
 	}
 	return changed;
@@ -395,6 +398,14 @@ shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor)
 	return l;
 }
 
+/* Is each value of the run in one block? A window needs more, or fewer. */
+static bool is_whole(const shard_tag *t)
+{
+	shard_tag r = halo_without(t);
+
+	return layout_same_cut(t, &r);
+}
+
 /* The cut along axis m of the mesh that all readers of a tensor need; is it? */
 static bool all_need(shard_plan *p, int32_t tensor, int32_t m, shard_tag *out)
 {
@@ -414,7 +425,7 @@ static bool all_need(shard_plan *p, int32_t tensor, int32_t m, shard_tag *out)
 			continue;
 		l = shard_needs(p, i, tensor);
 		k = layout_find(&l, m);
-		if (k < 0 || l.tag[k].within >= 0 ||
+		if (k < 0 || l.tag[k].within >= 0 || !is_whole(&l.tag[k]) ||
 			(any && !layout_same_cut(out, &l.tag[k])))
 			return false;
 		*out = l.tag[k];

@@ -15,6 +15,10 @@
  *     x: f32[10,6] on mesh [4], axis 0 cut: lo 6, hi 60, block 3
  *     process 0 owns rows 0..2, 1: 3..5, 2: 6..8, 3: row 9
  *
+ * Blocks may be seen wider than they are, when an equation needs them so: rows
+ * 3..5 of a picture and, for a window of three, one on either side (a halo).
+ * Tensors never lie that way, only copies of them.
+ *
  * The block is stored and never computed again from an extent: x flattened is
  * the same layout, and process 3 still owns 6 elements. Because a tag speaks
  * of element numbers alone, every reshape of a tensor has its layout. What may
@@ -50,6 +54,9 @@ typedef struct shard_tag {
 	int64_t lo, hi; /* the run: (e div lo) mod (hi / lo) */
 	int64_t block;	/* of values of the run; > 0 */
 	int32_t within; /* the tag whose blocks are cut; -1: the whole run */
+	/* of what a window reads: values in front of each block and behind it
+	 * that its process has as well; less than 0: so many it has not */
+	int64_t before, after;
 } shard_tag;
 
 typedef struct shard_layout {

@@ -34,6 +34,14 @@ static void clip(const shard_layout *l, const shard_mesh *m, int64_t process,
 
 		if (layout_top(l, i) != tag)
 			continue;
+		if (layout_is_wide(t)) { /* nothing is inside it */
+			shard_run r = layout_wide_block(
+				t, at_place(m, process, t));
+
+			s->start = r.from;
+			s->n = r.n;
+			return;
+		}
 		if (t->within >= 0) {
 			from = start[t->within];
 			to = end[t->within];
@@ -71,7 +79,8 @@ shard_window shard_window_of(arena *a, const shard_layout *l,
 
 		if (t->within >= 0)
 			continue;
-		if (t->block >= t->hi / t->lo && !has_inner(l, i)) {
+		if (t->block >= t->hi / t->lo && !has_inner(l, i) &&
+			!layout_is_wide(t)) {
 			/* one place of the mesh has all of it */
 			if (at_place(m, process, t) != 0)
 				empty = true;

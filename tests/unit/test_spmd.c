@@ -567,6 +567,53 @@ static void test_window(void **state)
 	}
 }
 
+/* ---- windows over rows that are cut ---- */
+
+static tn_tensor *conv(tn_tensor *x, tn_tensor *w, int64_t stride, int64_t pad)
+{
+	return tn_conv(x, w, 1, SHAPE(stride, 1), 2, NULL, 0, SHAPE(pad, 0), 2,
+		SHAPE(pad, 0), 2);
+}
+
+static void halo(trial *t, tn_context *c, tn_mesh *m)
+{
+	tn_tensor *x = param(c, "x", 4, SHAPE(1, 2, 10, 5)), *a, *b;
+	tn_tensor *w = param(c, "w", 4, SHAPE(3, 2, 3, 2));
+	tn_tensor *v = param(c, "v", 4, SHAPE(2, 3, 4, 1));
+
+	shard(x, m, (tn_placement)TN_SHARDED(2));
+	a = conv(x, w, 1, 1);
+	tn_eval(&a, 1);
+	if (m != NULL && tn_process(c) == 1) {
+		tn_shard_stats s;
+
+		tn_context_shard_stats(c, &s);
+		t->s[7].bytes_sent = s.bytes_sent;
+	}
+	b = conv(a, v, 2, 0); /* rows 2y .. 2y + 3 */
+	look(t, a);
+	look(t, b);
+	look(t, tn_max_pool(a, SHAPE(3, 1), 2, SHAPE(2, 1), 2, NULL, 0,
+			SHAPE(1, 0), 2, NULL, 0));
+	look(t, tn_add(tn_narrow(a, 2, 3, 5), tn_narrow(a, 2, 4, 5)));
+	tn_backward(tn_reduce_sum(tn_mul(b, b), SHAPE(0, 1, 2, 3), 4, false),
+		NULL);
+	look(t, tn_gradient(x));
+	look(t, tn_gradient(w));
+	look(t, tn_gradient(v));
+}
+
+static void test_halo(void **state)
+{
+	const trial *t = both(halo, 4);
+
+	(void)state;
+	/* rows 3..5: one of them to either side, of two channels by five */
+	assert_int_equal(t->s[7].bytes_sent, 2 * 2 * 5 * 8);
+	both(halo, 3);
+	both(halo, 7); /* some have one row, some none */
+}
+
 /* ---- files and words for all ---- */
 
 static const char *const path = "test_spmd.safetensors";
@@ -669,6 +716,7 @@ int main(void)
 		cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_halo),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_names),
 	};
