@@ -142,9 +142,10 @@ static const void *from_raw(const job *j, onnx_bytes b)
 static const void *from_ints(const job *j, const wire_ints *from)
 {
 	tn_dtype t = j->elem->dtype;
-	char *out = arena_alloc(j->a, (size_t)j->n + 1, dtype_size(t));
+	char *out;
 
-	want_count(j, from->v.n);
+	want_count(j, from->v.n); /* before memory is asked for */
+	out = arena_alloc(j->a, (size_t)j->n + 1, dtype_size(t));
 	for (int64_t i = 0; i < j->n; i++) {
 		int64_t v = from->v.at[i];
 

@@ -189,6 +189,8 @@ static void test_huge_dimensions(void **state)
 			      "out y; node Neg x > y;"},
 		{"onnx.size", "opset 13; init x float [281474976710656,2] 1;"
 			      "out y; node Neg x > y;"},
+		{"onnx.size", "opset 13; typed x int64 [281474976710656] 1;"
+			      "out y; node Neg x > y;"},
 		{"fill.size", "opset 13; init s int64 [2] 4294967296 4294967296;"
 			      "out y; node ConstantOfShape s > y;"},
 		{"onnx.shape", "opset 13; in x float [1]; init s int64 [1] "
