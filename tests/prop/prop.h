@@ -140,10 +140,10 @@ typedef struct shadow {
 
 typedef struct shadow_run {
 	bool unsure; /* an index is not known exactly: reads may be outside */
-	shadow **value; /* by value of the program */
+	shadow **value; /* by value of the program; NULL: no output needs it */
 } shadow_run;
 
-/* Evaluates the program; the interpreter ran before without an error. */
+/* Evaluates what outputs need; interpreting that gave no error before. */
 void shadow_program(arena *a, const ir_program *p, const void *const *in,
 	shadow_run *out);
 

@@ -562,9 +562,34 @@ static void run_call(arena *a, const ir_call *c, shadow_run *r)
 	}
 }
 
+/*
+ * A call that no element of an output needs is not compiled, and may read
+ * outside: t of which narrow(t, axis=0, start=0, count=0) is returned.
+ */
+static bool *needed_calls(arena *a, const ir_program *p)
+{
+	bool *value = arena_array(a, bool, p->value.n + 1);
+	bool *call = arena_array(a, bool, p->call.n + 1);
+
+	for (int32_t i = 0; i < p->output.n; i++)
+		value[p->output.at[i]] = true;
+	for (int32_t i = p->call.n - 1; i >= 0; i--) {
+		const ir_call *c = &p->call.at[i];
+
+		for (int32_t k = 0; k < c->n_results; k++)
+			call[i] |= value[c->result[k]] &&
+				type_numel(&p->value.at[c->result[k]].type) > 0;
+		for (int32_t k = 0; k < c->n_args && call[i]; k++)
+			value[c->arg[k]] = true;
+	}
+	return call;
+}
+
 void shadow_program(arena *a, const ir_program *p, const void *const *in,
 	shadow_run *out)
 {
+	const bool *needed = needed_calls(a, p);
+
 	*out = (shadow_run){.value = arena_array(a, shadow *, p->value.n + 1)};
 	for (int32_t i = 0; i < p->input.n; i++) {
 		const ir_type *t = &p->value.at[p->input.at[i]].type;
@@ -575,5 +600,6 @@ void shadow_program(arena *a, const ir_program *p, const void *const *in,
 		out->value[p->input.at[i]] = to;
 	}
 	for (int32_t i = 0; i < p->call.n; i++)
-		run_call(a, &p->call.at[i], out);
+		if (needed[i])
+			run_call(a, &p->call.at[i], out);
 }

@@ -39,14 +39,22 @@ static const struct {
 	{"nothing known", "t = exp(x)\n u = floor(t)\n k = cast(u, to=i64)"
 			  "\n o = take(x, k)",
 		"f32[64]", 0, 0, INFINITY, INFINITY},
+	{"outside, not needed", "k = cast(x, to=i64)\n t = take(x, k)"
+				"\n o = neg(x)",
+		"f32[64]", 1000, 1, 0, 0},
+	{"outside, needed for nothing",
+		"k = cast(x, to=i64)\n t = take(x, k)"
+		"\n u = narrow(t, axis=0, start=0, count=0)\n o = neg(x)",
+		"f32[64]", 1000, 1, 0, 0},
 };
 
 static void run_one(arena *a, void *arg)
 {
 	size_t c = *(size_t *)arg;
 	bool ends = strstr(cases[c].body, "o =") != NULL;
-	char *text = arena_printf(a, "program {\n x: %s\n %s\n return %s\n}",
-		cases[c].in, cases[c].body, ends ? "o" : "u");
+	char *text = arena_printf(a, "program {\n x: %s\n %s\n return %s%s\n}",
+		cases[c].in, cases[c].body, ends ? "o" : "u",
+		strstr(cases[c].body, "count=0") != NULL ? ", u" : "");
 	ir_program *p = ir_program_parse(a, text, strlen(text), NULL);
 	tn_dtype t = p->value.at[0].type.dtype;
 	const ir_type *out = &p->value.at[p->output.at[0]].type;
