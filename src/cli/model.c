@@ -186,6 +186,8 @@ static bool open_onnx(cli_model *m, tn_context *c, const char *file,
 		cli_diag(tn_context_diag(c));
 		return false;
 	}
+	/* weights that nodes make are made once, not at each run */
+	tn_onnx_fold(m->onnx, 2);
 	for (int i = 0; dims != NULL && i < dims->n; i++)
 		if (!set_dim(m, c, dims->at[i]))
 			return false;
