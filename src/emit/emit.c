@@ -185,7 +185,7 @@ static const char *phase_text(emitter *em, const loop_phase *ph)
 		em->var[i] = arena_printf(em->a, "i%d%s", i,
 			i == 8 || i == 16 || i == 32 || i == 64 ? "_" : "");
 		em->span[i] = (struct span){
-			"0", arena_printf(em->a, "%" PRId64, n), 0, n, n, 0, 0};
+			"0", arena_printf(em->a, "%" PRId64, n), 0, n, n, 0, 0, 0, 0};
 	}
 	em_declare_registers(em, NULL);
 	em_nest(em, ph->root, ph->n_roots);

@@ -9,6 +9,26 @@
 
 #include <inttypes.h>
 
+static void comment(emitter *em, const loop_node *n)
+{
+	const char *l = loop_label(&em->k->eqn[n->eqn]), *p;
+	str s = str_new(em->a);
+
+	for (p = l; *p != '\0'; p++)
+		str_addc(&s,
+			(*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+					(*p >= '0' && *p <= '9') || *p == '.'
+				? *p
+				: '_');
+	em_line(em, "/* %s%s */", s.at,
+		n->kind == LOOP_INIT   ? ", start"
+		: n->kind == LOOP_DONE ? ", end"
+		: n->kind == LOOP_PART ? ", this part"
+		: n->kind == LOOP_JOIN ? ", all parts"
+		: n->kind == LOOP_SCALE ? ", scaled"
+				       : "");
+}
+
 /* in what, and how, values are combined */
 struct how {
 	const loop_eqn *e;
@@ -69,20 +89,29 @@ static void set(emitter *em, const loop_node *n)
 	}
 }
 
-static void init(emitter *em, const loop_node *n)
+/* holds: in a variable, from here on */
+void em_init(emitter *em, const loop_node *n, bool holds)
 {
 	const loop_eqn *e = &em->k->eqn[n->eqn];
+	val v[IR_MAX_COMP];
 	int32_t i;
 
+	comment(em, n);
 	for (i = 0; i < e->e->n_out; i++) {
-		struct place_of p = em_place_tensor(
-			em, e->e->out[i], e->start_at, false);
 		const expr *x = e->init[i] != NULL && e->n_parts == 0
 					? e->init[i]
 					: ir_identity(em->s, e->e->monoid, i,
 						  e->acc[i]);
 
-		em_store(em, &p, em_cast(em, em_ex(em, x), e->acc[i]));
+		v[i] = em_cast(em, em_ex(em, x), e->acc[i]);
+	}
+	if (holds)
+		em_hold(em, n->eqn, v);
+	for (i = 0; !holds && i < e->e->n_out; i++) {
+		struct place_of p = em_place_tensor(
+			em, e->e->out[i], e->start_at, false);
+
+		em_store(em, &p, v[i]);
 	}
 }
 
@@ -150,6 +179,7 @@ static void accumulate(emitter *em, const loop_node *n)
 {
 	const loop_eqn *e = &em->k->eqn[n->eqn];
 	struct lane_acc *l = find_acc(em, n->eqn);
+	const val *held = em_held(em, n->eqn);
 	struct how h = {e, l != NULL ? l->acc : e->acc,
 		in_order(em, n, l != NULL)};
 	struct place_of p[IR_MAX_COMP];
@@ -178,17 +208,20 @@ static void accumulate(emitter *em, const loop_node *n)
 				: em_index(em, e->body[i]->form, h.acc[i]),
 			h.acc[i]);
 	for (i = 0; i < m; i++) {
-		p[i] = target(em, n->eqn, i);
-		x[i] = l != NULL ? acc_val(em, l, i, l->turn)
-				 : em_load(em, &p[i], false);
+		if (l == NULL && held == NULL)
+			p[i] = target(em, n->eqn, i);
+		x[i] = l != NULL      ? acc_val(em, l, i, l->turn)
+		       : held != NULL ? held[i]
+				      : em_load(em, &p[i], false);
 	}
 	for (i = 0; i < m; i++)
 		z[i] = combine(em, h, i, x, y);
 	for (i = 0; i < m; i++) {
-		if (l == NULL)
+		if (l == NULL && held == NULL)
 			em_store(em, &p[i], z[i]);
 		else
-			em_line(em, "%s = %s;", x[i].t, as_acc(em, z[i]).t);
+			em_line(em, "%s = %s;", x[i].t,
+				em->lanes > 1 ? as_acc(em, z[i]).t : z[i].t);
 	}
 	if (open) {
 		em->depth--;
@@ -552,32 +585,13 @@ static void transpose(emitter *em, const loop_node *n)
 	em_line(em, "}");
 }
 
-static void comment(emitter *em, const loop_node *n)
-{
-	const char *l = loop_label(&em->k->eqn[n->eqn]), *p;
-	str s = str_new(em->a);
-
-	for (p = l; *p != '\0'; p++)
-		str_addc(&s,
-			(*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
-					(*p >= '0' && *p <= '9') || *p == '.'
-				? *p
-				: '_');
-	em_line(em, "/* %s%s */", s.at,
-		n->kind == LOOP_INIT   ? ", start"
-		: n->kind == LOOP_DONE ? ", end"
-		: n->kind == LOOP_PART ? ", this part"
-		: n->kind == LOOP_JOIN ? ", all parts"
-		: n->kind == LOOP_SCALE ? ", scaled"
-				       : "");
-}
-
 void em_leaf(emitter *em, const loop_node *n)
 {
-	comment(em, n);
+	if (n->kind != LOOP_INIT)
+		comment(em, n);
 	switch (n->kind) {
 	case LOOP_INIT:
-		init(em, n);
+		em_init(em, n, false);
 		break;
 	case LOOP_DONE:
 		done(em, n);

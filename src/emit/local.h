@@ -61,6 +61,7 @@ struct span { /* interval of a variable, as C; ends known or not */
 	int64_t clo, chi, len; /* -1: not known */
 	int64_t mult;	       /* lo is a multiple of it; 0: of anything */
 	int64_t whole; /* its length is a multiple of it; 0: not known */
+	int64_t most, rest; /* .. is one of these two; most 0: not known */
 };
 struct need {
 	const char *name; /* NULL: type, "@..": own helper, "#": unsigned */
@@ -78,6 +79,12 @@ struct lane_acc {
 	int32_t turn;
 	tn_dtype acc[IR_MAX_COMP];
 	const char *name[IR_MAX_COMP];
+};
+
+/* An accumulator in a variable, see hold.c. */
+struct hold {
+	int32_t eqn;
+	val v[IR_MAX_COMP];
 };
 
 typedef struct emitter {
@@ -106,6 +113,7 @@ typedef struct emitter {
 	int32_t n_short; /* places found that are right on their path only */
 	VEC(struct window) window;
 	VEC(struct lane_acc) acc;
+	VEC(struct hold) hold;
 	val param[2 * IR_MAX_COMP];
 	VEC(emit_check) check;
 	bool *used_param, *used_buf;
@@ -190,6 +198,15 @@ void em_store(emitter *em, const struct place_of *p, val v);
 void em_leaf(emitter *em, const loop_node *n);
 void em_open_lane_accs(emitter *em, const loop_node *loop, int32_t unroll);
 void em_close_lane_accs(emitter *em, int32_t first);
+void em_init(emitter *em, const loop_node *n, bool holds);
+
+/* hold.c: list[at] starts what nodes up to the result's add to, in a variable;
+ * -1: it stays in its place */
+int32_t em_hold_until(
+	emitter *em, loop_node *const *list, int32_t n, int32_t at);
+void em_hold(emitter *em, int32_t eqn, const val *start);
+const val *em_held(const emitter *em, int32_t eqn); /* NULL: it is not */
+void em_let_go(emitter *em, int32_t eqn); /* stored */
 
 /* window.c */
 void em_open_windows(emitter *em, const loop_node *n);

@@ -92,7 +92,7 @@ static void cut_off(emitter *em, const loop_node *n, int32_t var,
 	bool whole = lanes > 1 && old.len >= 0 && old.len % lanes == 0;
 
 	*s = (struct span){old.lo, old.hi, -1, -1, -1,
-		lanes > 1 ? old.mult : 1, whole ? lanes : 0};
+		lanes > 1 ? old.mult : 1, whole ? lanes : 0, 0, 0};
 	if (from != NULL)
 		s->lo = name_of(em, arena_printf(em->a, "%s(%s, %s)",
 			em_own(em, "later_i64"), old.lo,
@@ -142,7 +142,7 @@ static void close(emitter *em, const loop_node *n, const ix_fact *f,
 	s->hi = name_of(em,
 		arena_printf(em->a, "%s ? %s : %s", c.at, s->hi, s->lo));
 	s->chi = s->len = -1;
-	s->whole = 0;
+	s->whole = s->most = 0;
 }
 
 /* A variable of the node that is to be narrowed: -1 none of them is in f. */

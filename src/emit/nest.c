@@ -263,6 +263,20 @@ static void part_vector(emitter *em, const loop_node *n, int64_t left)
 	em->dead = 0;
 }
 
+/*
+ * What whole vectors leave of a piece, where only the last piece is no multiple
+ * of them, as one vector more; 0: it is not known, or not to be.
+ */
+static int64_t last_part(const emitter *em, const loop_node *n)
+{
+	const struct span *s = &em->span[n->var];
+
+	return s->most > 0 && s->most % n->lanes == 0 &&
+			       loop_may_part(em->k, n)
+		       ? s->rest % n->lanes
+		       : 0;
+}
+
 static void vector_for(emitter *em, const loop_node *n)
 {
 	struct span *s = &em->span[n->var];
@@ -297,6 +311,13 @@ static void vector_for(emitter *em, const loop_node *n)
 	}
 	if (left > 1 && loop_may_part(em->k, n)) {
 		part_vector(em, n, left);
+		left = 0;
+	} else if (left < 0 && last_part(em, n) > 1) {
+		em_line(em, "if (%s < %s) {", em->var[n->var], s->hi);
+		em->depth++;
+		part_vector(em, n, last_part(em, n));
+		em->depth--;
+		em_line(em, "}");
 		left = 0;
 	} else if (left > 0) {
 		left = short_vectors(em, n, left);
@@ -368,7 +389,7 @@ static void clip(emitter *em, const loop_node *n)
 		em_line(em, "const i64 %s = %s(%s, %s);", hi,
 			em_own(em, "sooner_i64"), s->hi,
 			em_form_text(em, to, NULL));
-		*s = (struct span){lo, hi, -1, -1, -1, 1, 0};
+		*s = (struct span){lo, hi, -1, -1, -1, 1, 0, 0, 0};
 		*vec_push(em->a, &em->facts) = fact;
 	}
 	em->dom->facts = em->facts.at;
@@ -445,6 +466,7 @@ static void fill_outside(emitter *em, const loop_node *n, struct span old)
 	left.clo = left.chi = left.len = -1;
 	left.mult = 1;
 	left.whole = s.whole;
+	left.most = 0;
 	if (strcmp(s.lo, old.lo) != 0) {
 		left.hi = arena_printf(em->a, "%s(%s, %s)",
 			em_own(em, "sooner_i64"), s.lo, old.hi);
@@ -503,6 +525,21 @@ static void only_block(emitter *em, const loop_node *n, const char *b)
 	}
 }
 
+/* How long pieces of an interval of one known length are, or of two. */
+static void pieces(struct span *s, const struct span *old, int64_t size)
+{
+	int64_t most = old->len >= 0 ? old->len : old->most;
+	int64_t rest = old->len >= 0 ? old->len : old->rest;
+
+	if (most < size) {
+		s->most = most;
+		s->rest = rest;
+	} else if (old->len >= 0 || most % size == 0) {
+		s->most = size;
+		s->rest = rest % size;
+	}
+}
+
 static void block(emitter *em, const loop_node *n)
 {
 	struct span old = em->span[n->var], *s = &em->span[n->var];
@@ -534,9 +571,10 @@ static void block(emitter *em, const loop_node *n)
 			size);
 	if (old.len >= 0 && old.len % n->size == 0) {
 		end = arena_printf(em->a, "(%s + %s)", b, size);
-		*s = (struct span){b, end, -1, -1, n->size, mult, 0};
+		*s = (struct span){b, end, -1, -1, n->size, mult, 0, 0, 0};
 	} else {
-		*s = (struct span){b, end, -1, -1, -1, mult, 0};
+		*s = (struct span){b, end, -1, -1, -1, mult, 0, 0, 0};
+		pieces(s, &old, n->size);
 		em_line(em, "const i64 %s = %s + %s < %s ? %s + %s : %s;", end,
 			b, size, old.hi, b, size, old.hi);
 	}
@@ -566,6 +604,7 @@ static void span(emitter *em, const loop_node *n)
 		s->hi = arena_printf(em->a, "%" PRId64, s->chi);
 	} else {
 		s->len = -1;
+		s->whole = s->most = 0;
 		s->lo = em_fresh(em, "s");
 		s->hi = em_fresh(em, "s");
 		em_line(em,
@@ -584,11 +623,13 @@ static void span(emitter *em, const loop_node *n)
 	em_line(em, "}");
 }
 
+enum { MAX_HELD = 8 };
+
 void em_nest(emitter *em, loop_node *const *list, int32_t n)
 {
-	int32_t i;
+	int32_t until[MAX_HELD], eqn[MAX_HELD], held = 0;
 
-	for (i = 0; i < n; i++) {
+	for (int32_t i = 0; i < n; i++) {
 		const loop_node *c = list[i];
 
 		if (c->kind == LOOP_FOR)
@@ -597,7 +638,14 @@ void em_nest(emitter *em, loop_node *const *list, int32_t n)
 			block(em, c);
 		else if (c->kind == LOOP_SPAN)
 			span(em, c);
-		else
+		else if (c->kind == LOOP_INIT && held < MAX_HELD &&
+			 (until[held] = em_hold_until(em, list, n, i)) >= 0) {
+			eqn[held++] = c->eqn;
+			em_init(em, c, true);
+		} else
 			em_leaf(em, c);
+		for (int32_t k = 0; k < held; k++)
+			if (until[k] == i)
+				em_let_go(em, eqn[k]);
 	}
 }

@@ -67,35 +67,22 @@ static void load(struct tile *t, int32_t row, int32_t vector)
 {
 	emitter *em = t->em;
 	struct place_of p = at(t, row, vector);
-	const char *type = em_type(em, t->e->acc[0], em->lanes);
-	const char *a = acc_name(t, row, vector), *part;
 
-	if (!is_part(t, vector)) {
-		em_line(em, "%s = %s;", a, em_load(em, &p, false).t);
-		return;
-	}
-	part = em_fresh(em, "t");
-	em_line(em, "%s %s = { 0 };", type, part);
-	em_line(em, "for (int l = 0; l < %d; l++)", t->valid);
-	em_line(em, "	%s[l] = %s;", part, em_element(em, &p, "l"));
-	em_line(em, "%s = %s;", a, part);
+	em->dead = is_part(t, vector) ? em->lanes - t->valid : 0;
+	em_line(em, "%s = %s;", acc_name(t, row, vector),
+		em_load(em, &p, false).t);
+	em->dead = 0;
 }
 
 static void store(struct tile *t, int32_t row, int32_t vector)
 {
 	emitter *em = t->em;
 	struct place_of p = at(t, row, vector);
-	const char *a = acc_name(t, row, vector), *part;
 
-	if (!is_part(t, vector)) {
-		em_store(em, &p, (val){a, t->e->acc[0], em->lanes, 0});
-		return;
-	}
-	part = em_fresh(em, "t"); /* the accumulator stays in a register */
-	em_line(em, "const %s %s = %s;",
-		em_type(em, t->e->acc[0], em->lanes), part, a);
-	em_line(em, "for (int l = 0; l < %d; l++)", t->valid);
-	em_line(em, "	%s = %s[l];", em_element(em, &p, "l"), part);
+	em->dead = is_part(t, vector) ? em->lanes - t->valid : 0;
+	em_store(em, &p,
+		(val){acc_name(t, row, vector), t->e->acc[0], em->lanes, 0});
+	em->dead = 0;
 }
 
 /* a += x * y */

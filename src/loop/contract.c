@@ -280,6 +280,8 @@ static void block_several(contract *c, loop_set blocked)
 			size = contract_ceil(n * chunks, BLOCK_CHUNKS);
 		if (size > 2 * lanes && least > 1)
 			size -= size % (2 * lanes);
+		else if (size > lanes && least > 1) /* whole vectors */
+			size = fit < 2 * lanes ? lanes : 2 * lanes;
 		else if (size < least)
 			size = least;
 		c->block[v] = size < n ? size : n;
