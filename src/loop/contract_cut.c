@@ -124,6 +124,7 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	most = most > n ? n : most;
 	if (most < 2)
 		return 0;
+	most += most & 1; /* two threads share odd numbers badly */
 	lanes = p.lanes;
 	n = contract_ceil(n, most);
 	return n > lanes ? contract_ceil(n, lanes) * lanes : n;
