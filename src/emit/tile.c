@@ -229,7 +229,7 @@ static void one_by_one(struct tile *t, int64_t columns)
 	struct marks m;
 	struct place_of p;
 
-	em_line(em, "if (%s) {", t->finite);
+	em_line(em, "if (__builtin_expect(%s, 0)) {", t->finite);
 	em->depth++;
 	em->lanes = 1;
 	em->vvar = -1;
@@ -388,21 +388,75 @@ static void store_place(struct tile *t, const char *at)
 	em_store(t->em, &p, taken(t, at));
 }
 
-/* A term that is nothing was 0 times something: is that nothing, too? */
+/*
+ * A term that is nothing was 0 times something: is that nothing, too? Then the
+ * sum of all is a number. last: of elements, besides; NULL: there are none.
+ */
 static void check(struct tile *t)
 {
 	emitter *em = t->em;
-	const char *bad = em_fresh(em, "t");
+	const char *bad = em_fresh(em, "t"), *v = t->finite;
 
-	em_line(em, "int %s = !(%s - %s == 0);", bad, t->last, t->last);
-	em_line(em, "%s -= %s;", t->finite, t->finite);
-	em_line(em, "for (int l = 0; l < %d; l++)", em->lanes);
-	em_line(em, "	%s |= %s[l] != 0;", bad, t->finite);
+	em_line(em, "%s -= %s;", v, v);
+	for (int32_t half = em->lanes / 2; half > 0; half /= 2) {
+		str s = str_new(em->a);
+
+		for (int32_t i = 0; i < em->lanes; i++)
+			str_printf(&s, ", %d", (i + half) % em->lanes);
+		em_line(em, "%s += __builtin_shufflevector(%s, %s%s);", v, v,
+			v, s.at);
+	}
+	if (t->last != NULL)
+		em_line(em, "const int %s = %s[0] != 0 || !(%s - %s == 0);",
+			bad, v, t->last, t->last);
+	else
+		em_line(em, "const int %s = %s[0] != 0;", bad, v);
 	t->finite = bad;
 }
 
-/* adds: to what is there, for the sums did not begin with it */
-static void finish(struct tile *t, int64_t columns, bool adds)
+/* Lanes of an accumulator that are columns; the others are anything. */
+static const char *columns_only(struct tile *t, int32_t vector, const char *a)
+{
+	emitter *em = t->em;
+	int32_t bytes = (int32_t)dtype_size(t->e->acc[0]);
+	str s = str_new(em->a);
+
+	if (!is_part(t, vector))
+		return a;
+	for (int32_t l = 0; l < em->lanes; l++)
+		str_printf(&s, "%s%d", l > 0 ? ", " : "", -(l < t->valid));
+	return arena_printf(em->a, "%s((%s){%s}, %s, %s(0))",
+		em_use(em, "sel", t->e->acc[0], em->lanes),
+		em_mask_type(em, bytes), s.at, a,
+		em_use(em, "splat", t->e->acc[0], em->lanes));
+}
+
+/* The tile from its registers, if what it adds up are numbers. */
+static void store_checked(struct tile *t, int64_t columns)
+{
+	emitter *em = t->em;
+	const char *type = em_type(em, t->e->acc[0], em->lanes);
+	const char **sum = arena_array(em->a, const char *, t->vectors);
+
+	for (int32_t v = 0; v < t->vectors; v++) {
+		sum[v] = em_fresh(em, "t");
+		em_line(em, "%s %s = { 0 };", type, sum[v]);
+		for (int32_t r = 0; r < t->rows; r++)
+			em_line(em, "%s += %s;", sum[v],
+				columns_only(t, v, acc_name(t, r, v)));
+		if (v > 0)
+			em_line(em, "%s += %s;", sum[0], sum[v]);
+	}
+	t->finite = sum[0];
+	t->last = NULL;
+	check(t);
+	one_by_one(t, columns);
+	each(t, store);
+	close_loops(em, 1);
+}
+
+/* What becomes of the sums in the end is added to what there is of them. */
+static void finish(struct tile *t, int64_t columns)
 {
 	emitter *em = t->em;
 	const char *type = em_type(em, t->e->acc[0], em->lanes);
@@ -423,12 +477,12 @@ static void finish(struct tile *t, int64_t columns, bool adds)
 		check(t);
 		one_by_one(t, columns);
 	}
-	if (adds && t->first[0] != '\0')
+	if (t->first[0] != '\0')
 		em_line(em, "if (!(%s)) {", t->first);
 	else
 		em_line(em, "{");
 	em->depth++;
-	if (adds && (!t->n->start || t->first[0] != '\0'))
+	if (!t->n->start || t->first[0] != '\0')
 		each_place(t, add_place);
 	close_loops(em, 1);
 	each_place(t, store_place);
@@ -472,8 +526,10 @@ static void variant(emitter *em, const loop_node *n, int64_t rows,
 		each(&t, ahead);
 	products(&t);
 	close_loops(em, n->n_sums);
-	if (n->finish != NULL || n->checked)
-		finish(&t, columns, n->finish != NULL);
+	if (n->finish != NULL)
+		finish(&t, columns);
+	else if (n->checked)
+		store_checked(&t, columns);
 	else
 		each(&t, store);
 	close_loops(em, skips);

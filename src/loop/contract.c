@@ -309,7 +309,9 @@ static void block_one(contract *c, const contract_product *p)
 	tiles = contract_ceil(m, p->tile);
 	pieces = contract_ceil(m, fit);
 	c->block[p->i] = p->tile * contract_ceil(tiles, pieces);
-	tiles = contract_ceil(n, panel * COLUMN_CHUNKS);
+	tiles = contract_ceil(n, panel * contract_ceil(COLUMN_CHUNKS,
+					chunks_of(c, c->chain & ~BIT(p->i) &
+							     ~BIT(p->j))));
 	if (tiles > CHUNK_PANELS)
 		tiles = CHUNK_PANELS;
 	pieces = contract_ceil(COPIED_CHUNKS, pieces);
