@@ -588,15 +588,25 @@ static void block(emitter *em, const loop_node *n)
 	}
 }
 
+/* What its length is a multiple of; 1: not known. */
+static int64_t length_of(const struct span *s)
+{
+	if (s->len >= 0)
+		return s->len;
+	if (s->most > 0)
+		return gcd_i64(s->most, s->rest);
+	return s->whole > 0 ? s->whole : 1;
+}
+
 static void span(emitter *em, const loop_node *n)
 {
 	struct span old = em->span[n->var], *s = &em->span[n->var];
 	struct marks m = em_mark(em);
+	int64_t ends = gcd_i64(n->lo, n->hi);
 
-	em_line(em, "{");
-	em->depth++;
 	s->mult = gcd_i64(old.mult, n->lo);
 	if (old.clo >= 0) {
+		em_line(em, "{");
 		s->clo = n->lo > old.clo ? n->lo : old.clo;
 		s->chi = n->hi < old.chi ? n->hi : old.chi;
 		s->len = s->chi > s->clo ? s->chi - s->clo : 0;
@@ -604,7 +614,8 @@ static void span(emitter *em, const loop_node *n)
 		s->hi = arena_printf(em->a, "%" PRId64, s->chi);
 	} else {
 		s->len = -1;
-		s->whole = s->most = 0;
+		s->whole = gcd_i64(gcd_i64(old.mult, ends), length_of(&old));
+		s->most = 0;
 		s->lo = em_fresh(em, "s");
 		s->hi = em_fresh(em, "s");
 		em_line(em,
@@ -613,7 +624,9 @@ static void span(emitter *em, const loop_node *n)
 		em_line(em,
 			"const i64 %s = %s < %" PRId64 " ? %s : %" PRId64 ";",
 			s->hi, old.hi, n->hi, old.hi, n->hi);
+		em_line(em, "if (%s < %s) {", s->lo, s->hi);
 	}
+	em->depth++;
 	add_fact(em, n->var, n->lo, n->hi);
 	em_declare_registers(em, n);
 	em_nest(em, n->child, n->n_child);

@@ -7,6 +7,9 @@
  *
  *   for j < 4096 by 16 { o = inside(j - 1, 0, 4094) ? x[j - 1] : 0 }   ->
  *   span j 0..16 { .. }  span j 16..4080 { o = x[j - 1] }  span j 4080..4096 { .. }
+ *
+ * The pieces of a copy go outside of the loops that are around it alone, so that
+ * these walk one piece after the other.
  */
 #include "loop/local.h"
 
@@ -137,6 +140,44 @@ static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 	return m > 1 ? m : 0;
 }
 
+/* Statements below n whose iterations may come in any order. */
+static bool only_copies(const loop_kernel *k, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!only_copies(k, n->child[i]))
+			return false;
+	return loop_is_loop(n)
+		       ? !n->backward && n->n_clip == 0 && n->n_needs == 0
+		       : n->kind == LOOP_STMT && k->eqn[n->eqn].pack &&
+				 !k->eqn[n->eqn].part &&
+				 k->eqn[n->eqn].e->monoid == IR_SET;
+}
+
+/* for c { span .. span .. } -> span { for c .. } span { for c .. }; 0: stays */
+static int32_t turned(loop_kernel *k, const loop_node *c, loop_node **out)
+{
+	if (c->kind != LOOP_FOR || c->lanes > 1 || c->parallel ||
+		c->n_child < 2 || !only_copies(k, c))
+		return 0;
+	for (int32_t i = 0; i < c->n_child; i++)
+		if (c->child[i]->kind != LOOP_SPAN ||
+			c->child[i]->var == c->var)
+			return 0;
+	for (int32_t i = 0; i < c->n_child; i++) {
+		const loop_node *s = c->child[i];
+		loop_node *f = arena_copy(k->a, c, sizeof *c);
+
+		f->child = s->child;
+		f->n_child = s->n_child;
+		out[i] = arena_copy(k->a, s, sizeof *s);
+		out[i]->n_child = 0;
+		loop_node_adopt(k->a, out[i], f);
+		if (i > 0)
+			set_twins(out[i], out[0]);
+	}
+	return c->n_child;
+}
+
 static void in_list(loop_kernel *k, loop_node ***list, int32_t *n)
 {
 	loop_node **out = arena_array(
@@ -151,8 +192,10 @@ static void in_list(loop_kernel *k, loop_node ***list, int32_t *n)
 			; /* decided for all that is left */
 		else if (c->kind == LOOP_FOR && c->lanes > 1)
 			p = pieces(k, c, out + m);
-		else
+		else {
 			in_list(k, &c->child, &c->n_child);
+			p = turned(k, c, out + m);
+		}
 		if (p == 0)
 			out[m++] = c;
 		m += p;
