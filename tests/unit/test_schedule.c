@@ -87,8 +87,8 @@ static const struct seen seen[] = {
 		"system {\n x: f32[29,70] input 0\n y: f32[70,50] input 1\n"
 		" o: f32[29,50]\n a o#0: o[i:29, j:50] += x[70*i + k] * "
 		"y[50*k + j] for k:70\n return o\n}\n",
-		{"== 10 && ", "== 9 && ", "== 18)", "for (int l = 0; l < 2; l++)"},
-		{NULL}},
+		{"== 10 && ", "== 9 && ", "== 18)", "_1, 2);"},
+		{"for (int l = 0; l < 2; l++)"}},
 	/* 27 rows: 9 each time, with one text */
 	{"tiles of one height",
 		"system {\n x: f32[27,70] input 0\n y: f32[70,32] input 1\n"
