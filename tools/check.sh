@@ -161,6 +161,7 @@ stage "docs/api.md is what the header says" \
 stage "listings in documents" tools/listings.sh README.md docs/tour.md
 stage "docs/onnx.md is what the table says" \
 	sh -c 'tools/onnx_md.sh build | diff docs/onnx.md - && echo the same'
+stage "man/tenon.1 is what tenon --help says" tools/man.sh build
 if [ -d "${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data}" ]; then
 	counts "tests of ONNX" tools/conform_onnx.sh build
 else

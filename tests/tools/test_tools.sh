@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test_tools.sh ROOT BUILD: the gates of make check do fail. Each case is wrong
-# in one way; layers.sh, symbols.sh and golden.sh must say so, and must pass
-# what is right.
+# in one way; layers.sh, symbols.sh, golden.sh and man.sh must say so, and must
+# pass what is right.
 set -u
 root=$1
 export BUILD=$2
@@ -103,5 +103,17 @@ expect 0 '1 passed' "$root/tools/golden.sh" "$tmp/case.tn"
 expect 0 'printed' cat "$tmp/case.tn"
 mkdir "$tmp/empty"
 expect 1 "no tests" "$root/tools/golden.sh" "$tmp/empty"
+
+man() { # man SED STATUS TEXT: the manual page, changed so
+	mkdir -p "$tmp/t/tools" "$tmp/t/man"
+	cp "$root/tools/man.sh" "$tmp/t/tools/man.sh"
+	sed "$1" "$root/man/tenon.1" >"$tmp/t/man/tenon.1"
+	expect "$2" "$3" "$tmp/t/tools/man.sh" "$BUILD"
+}
+man '' 0 'commands'
+man 's/TENON EXPORT/TENON EXPERT/' 1 'lacks, commands: export'
+man '/top.-k/d' 1 'lacks, tenon generate: --top-k'
+man 's/until/till/' 1 'only man/tenon.1 has, tenon train: --till'
+man 's/^.B nets$//' 1 'lacks, tenon bench: name nets'
 
 exit $fails
