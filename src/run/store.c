@@ -6,6 +6,12 @@
  * the content, where loaders do not look: "TENONSEAL", its size, its SHA-256.
  * The directory must be ours alone (0700): code is loaded from it. If it
  * cannot be had, a private temporary one serves this process.
+ *
+ * What all entries take is not counted after every compilation, which would
+ * cost more than the compilation where there are many. Of the file "added" the
+ * size counts: a byte for every page that was put since the last listing, by
+ * whichever process. A listing leaves as much room below the limit as may be
+ * added before the next one.
  */
 #define _GNU_SOURCE /* st_mtim */
 #include "run/private.h"
@@ -22,6 +28,8 @@
 #define MAGIC "TENONS1\n"
 #define SEAL_BYTES (8 + 8 + HASH_BYTES)
 #define STALE_SECONDS 86400
+#define ADDED "added"
+#define PAGE 4096
 
 /* ---- files ----------------------------------------------------------- */
 
@@ -324,6 +332,22 @@ char *store_read(store *s, const char *name, size_t *n_bytes)
 	return data;
 }
 
+static void count_added(store *s, int64_t bytes)
+{
+	static const char zeros[256];
+	int fd = open(store_path(s, ADDED),
+		O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	int64_t pages = (bytes + PAGE - 1) / PAGE;
+
+	if (fd < 0)
+		return;
+	for (; pages > 0; pages -= (int64_t)sizeof zeros)
+		write_all(fd, zeros, pages < (int64_t)sizeof zeros
+				? (size_t)pages
+				: sizeof zeros);
+	close(fd);
+}
+
 bool store_put(store *s, const char *file, const char *name)
 {
 	int fd = open(file, O_RDWR | O_APPEND | O_CLOEXEC);
@@ -335,8 +359,11 @@ bool store_put(store *s, const char *file, const char *name)
 		return false;
 	ok = fstat(fd, &st) == 0 && make_seal(fd, (uint64_t)st.st_size, seal) &&
 	     write_all(fd, seal, SEAL_BYTES);
-	ok = close(fd) == 0 && ok;
-	return ok && rename(file, store_path(s, name)) == 0;
+	ok = close(fd) == 0 && ok &&
+		rename(file, store_path(s, name)) == 0;
+	if (ok && s->keep && !s->is_private)
+		count_added(s, st.st_size + SEAL_BYTES);
+	return ok;
 }
 
 /* ---- trimming -------------------------------------------------------- */
@@ -368,18 +395,37 @@ static void close_listing(void *what)
 	*d = NULL;
 }
 
+/* Bytes that may be added between two listings. */
+static int64_t slack(const store *s)
+{
+	return s->limit_bytes / 16;
+}
+
+static bool is_due(const store *s)
+{
+	struct stat st;
+
+	return s->keep && !s->is_private &&
+		stat(store_path(s, ADDED), &st) == 0 &&
+		st.st_size * PAGE > slack(s);
+}
+
 void store_trim(store *s)
 {
-	DIR **d = arena_make(s->a, DIR *);
+	DIR **d;
 	VEC(entry) v = {0};
 	time_t now = time(NULL);
-	int64_t total = 0;
+	int64_t total = 0, most = s->limit_bytes - slack(s);
 	struct dirent *e;
 	struct stat st;
 	int32_t i;
 
+	if (!is_due(s))
+		return;
+	d = arena_make(s->a, DIR *);
 	arena_defer(s->a, close_listing, d);
-	*d = s->keep && !s->is_private ? opendir(s->dir) : NULL;
+	*d = opendir(s->dir);
+	unlink(store_path(s, ADDED));
 	while (*d && (e = readdir(*d))) {
 		if (fstatat(dirfd(*d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
@@ -393,9 +439,9 @@ void store_trim(store *s)
 		total += st.st_size;
 	}
 	close_listing(d);
-	if (total > s->limit_bytes)
+	if (total > most)
 		qsort(v.at, (size_t)v.n, sizeof *v.at, older);
-	for (i = 0; i < v.n && total > s->limit_bytes; i++)
+	for (i = 0; i < v.n && total > most; i++)
 		if (unlink(store_path(s, v.at[i].name)) == 0) {
 			total -= v.at[i].bytes;
 			s->n_evicted++;

@@ -331,6 +331,55 @@ static void test_eviction(void **state)
 	assert_true(entry(".so", path));
 }
 
+/* bytes of all entries */
+static int64_t cache_bytes(void)
+{
+	char dir[256];
+	struct dirent *e;
+	struct stat st;
+	int64_t n = 0;
+	DIR *d;
+
+	snprintf(dir, sizeof dir, "%s/tenon", getenv("XDG_CACHE_HOME"));
+	d = opendir(dir);
+	while (d && (e = readdir(d)))
+		if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 &&
+			S_ISREG(st.st_mode))
+			n += st.st_size;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* by many processes (each unit_run is as one), never more than the limit */
+static void test_limit(void **state)
+{
+	struct call c = {{NULL}, 1, {0}, {0}};
+	int64_t evicted = 0, most = 0;
+	char text[128];
+	tn_diag d;
+	int i;
+
+	(void)state;
+	setenv("TENON_CACHE_MB", "1", 1);
+	for (i = 0; i < 40; i++) {
+		snprintf(text, sizeof text,
+			"double f(double x) { return %d * x; }\n"
+			"const char filler[%d] = {1};\n",
+			i, i % 2 == 0 ? 30000 : 150000);
+		c.text[0] = text;
+		assert_int_equal(unit_run(compile, &c, 0, &d), TN_OK);
+		assert_true(c.answer[0] == 3 * i);
+		evicted += c.stats.n_evicted;
+		most = cache_bytes() > most ? cache_bytes() : most;
+	}
+	assert_true(evicted > 10);
+	assert_true(most <= 1 << 20);
+	assert_true(most > 3 << 18);
+	assert_int_equal(unit_run(compile, &c, 0, &d), TN_OK);
+	assert_int_equal(c.stats.n_disk_hits, 1); /* the oldest went */
+}
+
 /* processes that want the same texts at the same time all get them */
 static void test_race(void **state)
 {
@@ -417,6 +466,7 @@ int main(void)
 		cmocka_unit_test_setup(test_cache_off, setup),
 		cmocka_unit_test_setup(test_open_cache, setup),
 		cmocka_unit_test_setup(test_eviction, setup),
+		cmocka_unit_test_setup(test_limit, setup),
 		cmocka_unit_test_setup(test_race, setup),
 		cmocka_unit_test_setup(test_clean, setup),
 		cmocka_unit_test_setup(test_no_memory, setup),
