@@ -19,6 +19,13 @@
 #define STRIDE 8191
 #endif
 #define BATCH 4096
+/* for the vectors of the machine; the same operations, the same bits */
+#if defined(__x86_64__) && !defined(__clang__)
+#define CLONES __attribute__((target_clones( \
+	"arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONES
+#endif
 #define BLOCK ((uint64_t)1 << 21) /* bit patterns of one chunk */
 
 /* ---- references ------------------------------------------------------ */
@@ -51,7 +58,6 @@ static double ref_erf(double x)
 				 : erf(x);
 }
 
-/* together: beyond 2^27 the library needs 50 ns to reduce x */
 static void ref_sin_cos(double x, double *s, double *c)
 {
 	*s = fabs(x) < 0x1p-13 ? x * (1 - x * x / 6) : 0;
@@ -60,6 +66,41 @@ static void ref_sin_cos(double x, double *s, double *c)
 		sincos(x, s, c);
 	else if (*c == 0)
 		*c = cos(x);
+}
+
+/*
+ * The same of n numbers, from x[0] in equal steps. Beyond 2^27 the library
+ * needs 50 ns to reduce each: there of every 64th, and of the steps between,
+ * which are multiplied. That is exact to some 2^-51, and so to 2^-17 ULP of a
+ * float where the result is not tiny; the library is asked where it is.
+ */
+static void ref_sin_cos_batch(const float *x, double *s, double *c, int32_t n)
+{
+	enum { STEP = 64 };
+	double sk[STEP], ck[STEP], d = n > 1 ? (double)x[1] - (double)x[0] : 0;
+	bool even = x[0] >= 0x1p27f && isfinite(x[n - 1]) &&
+		(double)x[0] + d * (n - 1) == (double)x[n - 1];
+
+	for (int32_t k = 0; even && k < STEP; k++)
+		sincos(d * k, &sk[k], &ck[k]);
+	for (int32_t i = 0; i < n; i += STEP) {
+		int32_t m = n - i < STEP ? n - i : STEP;
+		double s0, c0;
+
+		if (!even) {
+			for (int32_t k = i; k < i + m; k++)
+				ref_sin_cos((double)x[k], &s[k], &c[k]);
+			continue;
+		}
+		sincos((double)x[i], &s0, &c0);
+		for (int32_t k = 0; k < m; k++) {
+			s[i + k] = s0 * ck[k] + c0 * sk[k];
+			c[i + k] = c0 * ck[k] - s0 * sk[k];
+		}
+		for (int32_t k = i; k < i + m; k++)
+			if (fabs(s[k]) < 0x1p-10 || fabs(c[k]) < 0x1p-10)
+				sincos((double)x[k], &s[k], &c[k]);
+	}
 }
 
 static double ref_expm1(double x)
@@ -82,30 +123,54 @@ static double ref_rsqrt(double x)
 	return 1 / sqrt(x);
 }
 
+/* of a batch at once: a call for each float would take longer than most */
+#define OF_BATCH(ref)                                                   \
+	static void ref##_batch(const float *x, double *r, int32_t n)   \
+	{                                                               \
+		for (int32_t i = 0; i < n; i++)                         \
+			r[i] = ref((double)x[i]);                       \
+	}
+OF_BATCH(ref_exp)
+OF_BATCH(ref_log)
+OF_BATCH(ref_tanh)
+OF_BATCH(ref_erf)
+OF_BATCH(ref_expm1)
+OF_BATCH(log1p)
+OF_BATCH(ref_sigmoid)
+OF_BATCH(ref_softplus)
+OF_BATCH(ref_rsqrt)
+OF_BATCH(sqrt)
+OF_BATCH(rint)
+OF_BATCH(floor)
+OF_BATCH(ceil)
+OF_BATCH(trunc)
+OF_BATCH(fabs)
+
 static const struct {
 	const char *name;
-	double (*ref)(double); /* NULL: by the row before it */
+	/* NULL: by the row before it */
+	void (*ref)(const float *x, double *r, int32_t n);
 	double bound;
 	int32_t parity; /* 1 even, -1 odd: of -x only this is checked */
 	bool all;	/* in the run over every float too */
 } rows[] = {
-	{"exp", ref_exp, 2, 0, true},
-	{"log", ref_log, 2, 0, true},
-	{"tanh", ref_tanh, 2, -1, true},
-	{"erf", ref_erf, 2, -1, true},
+	{"exp", ref_exp_batch, 2, 0, true},
+	{"log", ref_log_batch, 2, 0, true},
+	{"tanh", ref_tanh_batch, 2, -1, true},
+	{"erf", ref_erf_batch, 2, -1, true},
 	{"sin", NULL, 2, -1, true},
 	{"cos", NULL, 2, 1, true},
-	{"expm1", ref_expm1, 4, 0, false},
-	{"log1p", log1p, 4, 0, false},
-	{"sigmoid", ref_sigmoid, 4, 0, false},
-	{"softplus", ref_softplus, 4, 0, false},
-	{"rsqrt", ref_rsqrt, 2, 0, false},
-	{"sqrt", sqrt, 0.5, 0, false},
-	{"round", rint, 0, 0, false},
-	{"floor", floor, 0, 0, false},
-	{"ceil", ceil, 0, 0, false},
-	{"trunc", trunc, 0, 0, false},
-	{"abs", fabs, 0, 1, false},
+	{"expm1", ref_expm1_batch, 4, 0, false},
+	{"log1p", log1p_batch, 4, 0, false},
+	{"sigmoid", ref_sigmoid_batch, 4, 0, false},
+	{"softplus", ref_softplus_batch, 4, 0, false},
+	{"rsqrt", ref_rsqrt_batch, 2, 0, false},
+	{"sqrt", sqrt_batch, 0.5, 0, false},
+	{"round", rint_batch, 0, 0, false},
+	{"floor", floor_batch, 0, 0, false},
+	{"ceil", ceil_batch, 0, 0, false},
+	{"trunc", trunc_batch, 0, 0, false},
+	{"abs", fabs_batch, 0, 1, false},
 };
 #define N_ROWS ((int32_t)(sizeof rows / sizeof *rows))
 #define SIN 4 /* row; COS is the next */
@@ -187,19 +252,62 @@ static void differ(struct worst *w, int32_t row, float x)
 	w->differs[row] = x;
 }
 
+static uint32_t bits_of(float x)
+{
+	uint32_t b;
+
+	memcpy(&b, &x, sizeof b);
+	return b;
+}
+
 /* -x of the batch, by parity */
 static void check_mirror(struct sweep *s, struct worst *w, int32_t row,
 	const float *x, const float *y, int32_t n)
 {
 	_Alignas(64) float minus[BATCH], z[BATCH];
+	uint32_t sign = rows[row].parity < 0 ? 0x80000000 : 0, differs = 0;
 	int32_t i;
 
 	for (i = 0; i < BATCH; i++)
 		minus[i] = -x[i];
 	s->vector[row](minus, z);
 	for (i = 0; i < n; i++)
+		differs |= bits_of(z[i]) ^ bits_of(y[i]) ^ sign;
+	for (i = 0; differs != 0 && i < n; i++)
 		if (!same(z[i], rows[row].parity < 0 ? -y[i] : y[i]))
 			differ(w, row, minus[i]);
+}
+
+/*
+ * Whether an element may be worse than the worst so far; if it says no, none
+ * is. As ulps(), but for what has the wrong sign or is no number on one side,
+ * and without a branch: so it takes a fifth of the time.
+ */
+CLONES static bool may_be_worse(double worst, const float *y, const double *r,
+	int32_t n)
+{
+	const uint64_t top = (uint64_t)2069 << 52, exponent = (uint64_t)2047 << 52;
+	double most = worst;
+	uint64_t wrong = 0;
+	int32_t i;
+
+	for (i = 0; i < n; i++) {
+		double size = fabs(r[i]), v = (double)y[i], scale, u;
+		uint64_t bits, a, b;
+
+		size = size < 0x1p-126 ? 0x1p-126 : size;
+		size = size > 0x1p127 ? 0x1p127 : size;
+		memcpy(&bits, &size, sizeof bits);
+		bits = top - (bits & exponent);
+		memcpy(&scale, &bits, sizeof scale);
+		u = fabs(v - r[i]) * scale;
+		most = u > most ? u : most;
+		memcpy(&a, &v, sizeof a);
+		memcpy(&b, &r[i], sizeof b);
+		wrong |= (a ^ b) >> 63;
+		wrong |= (v != v) ^ (r[i] != r[i]);
+	}
+	return wrong != 0 || most > worst;
 }
 
 static void check_row(struct sweep *s, struct worst *w, int32_t row,
@@ -214,16 +322,19 @@ static void check_row(struct sweep *s, struct worst *w, int32_t row,
 		s->scalar[row](x, z);
 	else
 		memcpy(z, y, sizeof z);
-	for (i = 0; i < n; i++) {
-		double u = ulps(y[i], ref[i]);
+	if (may_be_worse(w->ulp[row], y, ref, n))
+		for (i = 0; i < n; i++) {
+			double u = ulps(y[i], ref[i]);
 
-		if (u > w->ulp[row]) {
-			w->ulp[row] = u;
-			w->at[row] = x[i];
+			if (u > w->ulp[row]) {
+				w->ulp[row] = u;
+				w->at[row] = x[i];
+			}
 		}
-		if (!same(y[i], z[i]))
-			differ(w, row, x[i]);
-	}
+	if (memcmp(y, z, (size_t)n * sizeof *y) != 0)
+		for (i = 0; i < n; i++)
+			if (!same(y[i], z[i]))
+				differ(w, row, x[i]);
 	if (rows[row].parity)
 		check_mirror(s, w, row, x, y, n);
 }
@@ -232,13 +343,11 @@ static void check_batch(struct sweep *s, struct worst *w, int32_t row,
 	const float *x, int32_t n)
 {
 	double ref[BATCH], other[BATCH];
-	int32_t i;
 
-	for (i = 0; i < n; i++)
-		if (row == SIN)
-			ref_sin_cos((double)x[i], &ref[i], &other[i]);
-		else
-			ref[i] = rows[row].ref((double)x[i]);
+	if (row == SIN)
+		ref_sin_cos_batch(x, ref, other, n);
+	else
+		rows[row].ref(x, ref, n);
 	check_row(s, w, row, x, ref, n);
 	if (row == SIN)
 		check_row(s, w, row + 1, x, other, n);
@@ -264,7 +373,7 @@ static void check_special(struct sweep *s)
 static void check_block(void *arg, int64_t chunk, int32_t worker)
 {
 	struct sweep *s = arg;
-	int32_t row = s->row[chunk / s->n_blocks], n = 0;
+	int32_t row = s->row[chunk / s->n_blocks], i, n;
 	uint64_t at = (uint64_t)(chunk % s->n_blocks) * BLOCK * STRIDE;
 	uint64_t end = at + BLOCK * STRIDE;
 	uint64_t all = (uint64_t)1 << (rows[row].parity ? 31 : 32);
@@ -272,17 +381,17 @@ static void check_block(void *arg, int64_t chunk, int32_t worker)
 
 	if (end > all)
 		end = all;
-	for (; at < end; at += STRIDE) {
-		uint32_t bits = (uint32_t)at;
+	for (; at < end; at += BATCH * STRIDE) {
+		n = BATCH;
+		if (at + (BATCH - 1) * STRIDE >= end)
+			n = (int32_t)((end - at + STRIDE - 1) / STRIDE);
+		for (i = 0; i < n; i++) {
+			uint32_t bits = (uint32_t)at + (uint32_t)i * STRIDE;
 
-		memcpy(&x[n++], &bits, sizeof bits);
-		if (n == BATCH) {
-			check_batch(s, &s->worst[worker], row, x, n);
-			n = 0;
+			memcpy(&x[i], &bits, sizeof bits);
 		}
-	}
-	if (n > 0)
 		check_batch(s, &s->worst[worker], row, x, n);
+	}
 }
 
 static void sweep_all(run_pool *p, struct sweep *s, int32_t lanes)
