@@ -21,6 +21,7 @@ typedef struct reduction {
 	tn_dtype acc[IR_MAX_COMP], element[IR_MAX_COMP], out[IR_MAX_COMP];
 	const expr *combine[IR_MAX_COMP];
 	ir_number identity[IR_MAX_COMP], *at[IR_MAX_COMP];
+	double (*plain)(double x, double y, double z); /* else NULL */
 } reduction;
 
 static tn_dtype widest(tn_dtype t)
@@ -57,6 +58,21 @@ static ir_number combine_eval(env *e, const expr *x, const ir_number *param)
 	env_bug(e, "interp.combine", "a combination reads a tensor");
 }
 
+/* f(x0, y0) of floats: sums, products, extremes */
+static void find_plain(reduction *r)
+{
+	const expr *x = r->combine[0];
+
+	if (r->n == 1 && r->acc[0] == TN_F64 && dtype_is_float(r->element[0]) &&
+		x->kind == EX_CALL && x->n_args == 2 &&
+		x->arg[0]->kind == EX_PARAM && x->arg[0]->c.i == 0 &&
+		x->arg[1]->kind == EX_PARAM &&
+		x->arg[1]->c.i == IR_MAX_COMP &&
+		ir_scalar_at(x->fn)->g == NULL &&
+		strchr(ir_scalar_at(x->fn)->sig, 'B') == NULL)
+		r->plain = ir_scalar_at(x->fn)->f;
+}
+
 static reduction reduction_new(arena *a, const walk *w)
 {
 	const in_eqn *q = w->eqn;
@@ -76,6 +92,7 @@ static reduction reduction_new(arena *a, const walk *w)
 			(ir_number){.f = id->c.f} :
 			(ir_number){.i = id->c.i};
 	}
+	find_plain(&r);
 	return r;
 }
 
@@ -84,32 +101,19 @@ static void reduction_add(env *e, reduction *r, int64_t place,
 {
 	ir_number param[2 * IR_MAX_COMP] = {{0}}, sum[IR_MAX_COMP];
 
+	if (r->plain != NULL) {
+		r->at[0][place].f = r->plain(r->at[0][place].f, value[0].f, 0);
+		return;
+	}
 	for (int32_t k = 0; k < r->n; k++) {
 		param[k] = r->at[k][place];
 		param[IR_MAX_COMP + k] =
-			ir_cast(r->acc[k], r->element[k], value[k]);
+			cast_number(r->acc[k], r->element[k], value[k]);
 	}
 	for (int32_t k = 0; k < r->n; k++)
 		sum[k] = combine_eval(e, r->combine[k], param);
 	for (int32_t k = 0; k < r->n; k++)
 		r->at[k][place] = sum[k];
-}
-
-/* ---- elements ---- */
-
-static ir_number load(tn_dtype t, const void *data, int64_t i)
-{
-	return dtype_is_float(t) ?
-		(ir_number){.f = dtype_load_f64(t, data, i)} :
-		(ir_number){.i = dtype_load_i64(t, data, i)};
-}
-
-static void store(tn_dtype t, void *data, int64_t i, ir_number v)
-{
-	if (dtype_is_float(t))
-		dtype_store_f64(t, data, i, v.f);
-	else
-		dtype_store_i64(t, data, i, v.i);
 }
 
 static int64_t numel_of(const walk *w, int32_t tensor)
@@ -167,10 +171,10 @@ static bool left_place(walk *w)
 	const in_eqn *q = w->eqn;
 	int32_t axis;
 
-	if (walk_place(w, q->out[0], q->left, &w->pos, &axis))
+	if (walk_place(w, w->left, &w->pos, &axis))
 		return true;
 	if (!q->skip)
-		walk_outside(w, q->out[0], q->left, axis);
+		walk_outside(w, w->left, axis);
 	return false;
 }
 
@@ -187,9 +191,9 @@ static void set(walk *w)
 		return;
 	do {
 		if (left_place(w))
-			store(t, w->tensor[out], w->pos,
-				ir_cast(t, q->body[0]->dtype,
-					walk_eval(w, q->body[0])));
+			store_number(t, w->tensor[out], w->pos,
+				cast_number(t, q->body[0]->dtype,
+					w->body[0]->eval(w, w->body[0])));
 	} while (next_instance(w));
 }
 
@@ -204,7 +208,7 @@ static void reduce(arena *a, walk *w)
 		r.at[k] = arena_array(a, ir_number, n);
 		for (int64_t i = 0; i < n; i++)
 			r.at[k][i] = q->is_update ?
-				load(r.out[k], w->tensor[q->out[k]], i) :
+				load_number(r.out[k], w->tensor[q->out[k]], i) :
 				r.identity[k];
 	}
 	if (first_instance(w)) {
@@ -212,13 +216,13 @@ static void reduce(arena *a, walk *w)
 			if (!left_place(w))
 				continue;
 			for (int32_t k = 0; k < r.n; k++)
-				v[k] = walk_eval(w, q->body[k]);
+				v[k] = w->body[k]->eval(w, w->body[k]);
 			reduction_add(w->e, &r, w->pos, v);
 		} while (next_instance(w));
 	}
 	for (int32_t k = 0; k < r.n; k++)
 		for (int64_t i = 0; i < n; i++)
-			store(r.out[k], w->tensor[q->out[k]], i,
+			store_number(r.out[k], w->tensor[q->out[k]], i,
 				ir_cast(r.out[k], r.acc[k], r.at[k][i]));
 }
 
@@ -245,6 +249,7 @@ static void run_equations(arena *a, const inst_job *j)
 	}
 	for (int32_t i = 0; i < j->inst->n_eqns; i++) {
 		w.eqn = &j->inst->eqn[i];
+		walk_prepare(a, &w);
 		if (w.eqn->monoid == IR_SET)
 			set(&w);
 		else
