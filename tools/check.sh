@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # check.sh: every stage that can fail, with its time. A stage that cannot run
-# here is skipped, with its reason. Last line: N passed, N failed, N skipped;
+# here is skipped, with its reason. Stages that use one core run beside the
+# tests, and are printed after them. Last line: N passed, N failed, N skipped;
 # exit status 0 if none failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
+tmp=$(mktemp -d) || exit 1
+log=$tmp/log
+trap 'rm -rf "$tmp"' EXIT
 passed=0 failed=0 skipped=0
 
 add() { # add PASSED FAILED SKIPPED
@@ -21,6 +23,23 @@ end() {
 skip() { # skip STAGE REASON
 	printf '== %s\n   skipped: %s\n' "$1" "$2"
 	add 0 0 1
+}
+# A function of stages, run beside those that follow; and its end: what it
+# printed and counted.
+beside() { # beside FUNCTION
+	(
+		log=$tmp/$1.log passed=0 failed=0 skipped=0
+		"$1"
+		echo $passed $failed $skipped >"$tmp/$1.counts"
+	) >"$tmp/$1.out" 2>&1 &
+	last_beside=$!
+}
+join() { # join FUNCTION
+	local ok=0 bad=1 skips=0
+	wait $last_beside
+	cat "$tmp/$1.out"
+	read -r ok bad skips <"$tmp/$1.counts"
+	add "${ok:-0}" "${bad:-1}" "${skips:-0}"
 }
 finish() {
 	echo "$passed passed, $failed failed, $skipped skipped"
@@ -125,43 +144,47 @@ if clang-tidy --version 2>/dev/null | grep -q 'LLVM version 14'; then
 else
 	skip "clang-tidy" "clang-tidy 14 is not installed"
 fi
+one_core() {
+	if command -v pkg-config >/dev/null; then
+		stage "examples against the installed package" tools/installed.sh build
+	else
+		skip "examples against the installed package" "pkg-config is not installed"
+	fi
+	if command -v valgrind >/dev/null; then
+		# it does not know the newest vectors; 2: what it finds, 1: not learned yet
+		stage "examples under valgrind" sh -c '
+			for e in "custom_op" "mlp 5" "gpt 2"; do
+				TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
+					--error-exitcode=2 build/examples/example_$e
+				[ $? -lt 2 ] || exit 1
+			done'
+		stage "tenon train under valgrind" sh -c '
+			d=$(mktemp -d) && TENON_TARGET=x86-64-v3 valgrind -q \
+				--leak-check=full --error-exitcode=2 build/tenon train \
+				--text README.md --layers 1 --heads 2 --width 16 \
+				--context 16 --batch 2 --steps 3 --every 2 --sample 4 \
+				--vocab 260 --out "$d/model" \
+				--report "$d/report.html" &&
+				TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
+				--error-exitcode=2 build/tenon generate \
+				--model "$d/model" --tokens 20 >/dev/null
+			code=$?
+			rm -rf "$d"
+			exit $code'
+	else
+		skip "examples under valgrind" "valgrind is not installed"
+	fi
+	stage "docs/api.md is what the header says" \
+		sh -c 'tools/api_md.py | diff docs/api.md - && echo the same'
+	stage "listings in documents" tools/listings.sh README.md docs/tour.md
+	stage "docs/onnx.md is what the table says" \
+		sh -c 'tools/onnx_md.sh build | diff docs/onnx.md - && echo the same'
+	stage "man/tenon.1 is what tenon --help says" tools/man.sh build
+}
+beside one_core
 meson_tests "tests" build
 golden "golden files" build
-if command -v pkg-config >/dev/null; then
-	stage "examples against the installed package" tools/installed.sh build
-else
-	skip "examples against the installed package" "pkg-config is not installed"
-fi
-if command -v valgrind >/dev/null; then
-	# it does not know the newest vectors; 2: what it finds, 1: not learned yet
-	stage "examples under valgrind" sh -c '
-		for e in "custom_op" "mlp 5" "gpt 2"; do
-			TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
-				--error-exitcode=2 build/examples/example_$e
-			[ $? -lt 2 ] || exit 1
-		done'
-	stage "tenon train under valgrind" sh -c '
-		d=$(mktemp -d) && TENON_TARGET=x86-64-v3 valgrind -q \
-			--leak-check=full --error-exitcode=2 build/tenon train \
-			--text README.md --layers 1 --heads 2 --width 16 \
-			--context 16 --batch 2 --steps 3 --every 2 --sample 4 \
-			--vocab 260 --out "$d/model" \
-			--report "$d/report.html" &&
-			TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
-			--error-exitcode=2 build/tenon generate \
-			--model "$d/model" --tokens 20 >/dev/null
-		code=$?
-		rm -rf "$d"
-		exit $code'
-else
-	skip "examples under valgrind" "valgrind is not installed"
-fi
-stage "docs/api.md is what the header says" \
-	sh -c 'tools/api_md.py | diff docs/api.md - && echo the same'
-stage "listings in documents" tools/listings.sh README.md docs/tour.md
-stage "docs/onnx.md is what the table says" \
-	sh -c 'tools/onnx_md.sh build | diff docs/onnx.md - && echo the same'
-stage "man/tenon.1 is what tenon --help says" tools/man.sh build
+join one_core
 if [ -d "${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data}" ]; then
 	counts "tests of ONNX" tools/conform_onnx.sh build
 else
