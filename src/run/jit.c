@@ -4,8 +4,9 @@
  * Each text has a key: SHA-256 of the text and of what the compiler, its flags
  * and the machine are. Looked up in this jit, then in the store; the rest is
  * compiled, as many processes at once as there are cores, in a directory of
- * their own, and renamed into the store one by one: processes that race for
- * the same text each make it, and the last rename wins.
+ * their own, and renamed into the store one by one. Processes that race for
+ * the same text do not all make it: the first claims it, the others make what
+ * is left, and then wait. (mpirun -n 8: compiled once, not eight times.)
  *
  *     text -> KEY.so: cc FLAGS -shared -nostdlib -o ... KEY.c -lm
  *
@@ -198,7 +199,7 @@ typedef struct batch {
 	run_jit *j;
 	const char *dir;
 	char **envp;
-	VEC(job) job;
+	VEC(job) job, later; /* later: somebody else is at it */
 } batch;
 
 static void write_source(batch *b, job *k, int32_t i)
@@ -362,6 +363,49 @@ static void compile_batch(batch *b)
 	store_trim(&j->s);
 }
 
+/* a: of the claims, which end where this ends, by an error too */
+static void make_unclaimed(arena *a, void *arg)
+{
+	batch *b = arg;
+	int32_t n = 0, i;
+
+	for (i = 0; i < b->job.n; i++) {
+		job k = b->job.at[i];
+
+		if (!store_claim(&b->j->s, a, k.key, false))
+			*vec_push(b->j->a, &b->later) = k;
+		else if (!load_stored(b->j, k.key)) /* made since */
+			b->job.at[n++] = k;
+	}
+	b->job.n = n;
+	if (n > 0)
+		compile_batch(b);
+}
+
+static void make_later(arena *a, void *arg)
+{
+	batch *b = arg;
+
+	store_claim(&b->j->s, a, b->job.at[0].key, true);
+	if (!load_stored(b->j, b->job.at[0].key))
+		compile_batch(b);
+}
+
+/* One claim at a time: two that wait for each other would wait for long. */
+static void make_all(batch *b)
+{
+	env *e = arena_env(b->j->a);
+	int32_t i;
+
+	arena_run(e, make_unclaimed, b);
+	for (i = 0; i < b->later.n; i++) {
+		batch one = {.j = b->j};
+
+		*vec_push(b->j->a, &one.job) = b->later.at[i];
+		arena_run(e, make_later, &one);
+	}
+}
+
 void run_compile(run_jit *j, const char *const *text, int32_t n, run_lib **lib)
 {
 	batch b = {.j = j};
@@ -381,7 +425,7 @@ void run_compile(run_jit *j, const char *const *text, int32_t n, run_lib **lib)
 		}
 	}
 	if (b.job.n > 0)
-		compile_batch(&b);
+		make_all(&b);
 	for (i = 0; i < n; i++)
 		lib[i] = known(j, key[i]);
 }

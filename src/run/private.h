@@ -78,6 +78,12 @@ bool store_put(store *s, const char *file, const char *name);
 char *store_read(store *s, const char *name, size_t *n_bytes);
 /* Removes oldest entries beyond the limit, and remains of dead processes. */
 void store_trim(store *s);
+/*
+ * Says that the entry is being made, until `a` ends; false: another process or
+ * thread says so already. With `wait`: not before that one has ended or failed;
+ * who takes too long for it is not waited for any more.
+ */
+bool store_claim(store *s, arena *a, const char *name, bool wait);
 /* A new empty directory inside, for one batch of compilations. */
 const char *store_workdir(store *s);
 void remove_tree(const char *dir); /* one level of files, and dir */

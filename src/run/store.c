@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@
 #define STALE_SECONDS 86400
 #define ADDED "added"
 #define PAGE 4096
+#define CLAIM_MS 120000
 
 /* ---- files ----------------------------------------------------------- */
 
@@ -364,6 +366,62 @@ bool store_put(store *s, const char *file, const char *name)
 	if (ok && s->keep && !s->is_private)
 		count_added(s, st.st_size + SEAL_BYTES);
 	return ok;
+}
+
+/* ---- claims ---------------------------------------------------------- */
+
+typedef struct claim {
+	const char *path;
+	int fd;
+} claim;
+
+/* The file goes first: who waits with it open finds the entry when it looks. */
+static void end_claim(void *what)
+{
+	claim *c = what;
+
+	if (c->fd < 0)
+		return;
+	unlink(c->path);
+	flock(c->fd, LOCK_UN); /* a forked child may have it open too */
+	close(c->fd);
+}
+
+/* Sleeps longer each time; false: long enough altogether. */
+static bool pause_again(int32_t *ms, int64_t *slept)
+{
+	struct timespec t = {0, *ms * 1000000L};
+
+	nanosleep(&t, NULL);
+	*slept += *ms;
+	*ms = *ms < 16 ? 2 * *ms : *ms;
+	return *slept < CLAIM_MS;
+}
+
+bool store_claim(store *s, arena *a, const char *name, bool wait)
+{
+	claim *c = arena_make(a, claim);
+	int32_t ms = 1;
+	int64_t slept = 0;
+	bool taken;
+
+	if (!s->keep || s->is_private)
+		return true;
+	c->path = arena_printf(a, "%s/claim-%s", s->dir, name);
+	c->fd = -1;
+	arena_defer(a, end_claim, c); /* before it is open: memory may end */
+	c->fd = open(c->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (c->fd < 0)
+		return true; /* then two may make it: no harm */
+	do
+		taken = flock(c->fd, LOCK_EX | LOCK_NB) != 0 &&
+			errno == EWOULDBLOCK;
+	while (taken && wait && pause_again(&ms, &slept));
+	if (!taken)
+		return true;
+	close(c->fd);
+	c->fd = -1;
+	return wait;
 }
 
 /* ---- trimming -------------------------------------------------------- */
