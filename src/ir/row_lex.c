@@ -197,9 +197,9 @@ static void read_number(const lex *l, lex_token *t, bool is_real)
 static int32_t symbol_at(const char *p, const char *end)
 {
 	for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
-		size_t n = strlen(symbols[i]);
+		size_t n = *p == symbols[i][0] ? strlen(symbols[i]) : 0;
 
-		if ((size_t)(end - p) >= n && memcmp(p, symbols[i], n) == 0)
+		if (n > 0 && (size_t)(end - p) >= n && memcmp(p, symbols[i], n) == 0)
 			return (int32_t)n;
 	}
 	return 0;
@@ -267,6 +267,7 @@ lex *lex_new(arena *a, const char *family, const char *text, size_t n, loc base,
 bool lex_same(const lex_token *t, const char *s)
 {
 	return (t->kind == LEX_SYMBOL || t->kind == LEX_NAME) &&
+		t->at[0] == s[0] && /* mostly decides it, without a call */
 		strlen(s) == (size_t)t->n &&
 		memcmp(t->at, s, (size_t)t->n) == 0;
 }

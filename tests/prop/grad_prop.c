@@ -497,7 +497,6 @@ static void check_program(arena *a, void *arg)
 	prop_case *all;
 
 	c.a = a;
-	c.t = ir_table_new(a);
 	all = draw_case(a, c.t, c.seed, c.index, NULL);
 	for (int32_t i = 0; i < all->p->call.n; i++) {
 		const ir_call *call = &all->p->call.at[i];
@@ -517,7 +516,6 @@ static void check_row(arena *a, void *arg)
 	int32_t row = (int32_t)c.index;
 
 	c.a = a;
-	c.t = ir_table_new(a);
 	c.shapes = map_new(a);
 	c.drawn = map_new(a);
 	for (int32_t i = 0; i < MOST && map_n(c.shapes) < c.each; i++) {
@@ -546,6 +544,7 @@ static void check_row(arena *a, void *arg)
 struct entering {
 	env *e;
 	checking *c;
+	arena *keep; /* of the table */
 };
 
 static void enter(void *arg)
@@ -555,9 +554,13 @@ static void enter(void *arg)
 	arena_run(x->e, x->c->each > 0 ? check_row : check_program, x->c);
 }
 
-static void table_size(arena *a, void *arg)
+/* One table for all programs: each row is parsed once. */
+static void make_table(void *arg)
 {
-	*(int32_t *)arg = ir_table_n(ir_table_new(a));
+	struct entering *x = arg;
+
+	x->keep = arena_new(x->e);
+	x->c->t = ir_table_new(x->keep);
 }
 
 static void say_shapes(const checking *c, ir_table *t)
@@ -580,10 +583,10 @@ static void say_shapes(const checking *c, ir_table *t)
 static void list_rows(arena *a, void *arg)
 {
 	const checking *c = arg;
-	ir_table *t = ir_table_new(a);
-
+	ir_table *t = c->t;
 	int32_t n = 0;
 
+	(void)a;
 	printf("no gradient:");
 	for (int32_t i = 0; i < ir_table_n(t); i++)
 		if (!c->compared[i]) {
@@ -603,7 +606,7 @@ int main(int argc, char **argv)
 	checking c = {.seed = 1, .order = 1, .sum = &sum};
 	long count = 500;
 	env *e = env_new();
-	struct entering x = {e, &c};
+	struct entering x = {e, &c, NULL};
 	int32_t n = 0;
 
 	for (int i = 1; i < argc; i++) {
@@ -622,9 +625,9 @@ int main(int argc, char **argv)
 		else if (i + 1 < argc && strcmp(argv[i], "--order") == 0)
 			c.order = (int32_t)strtol(argv[++i], NULL, 10);
 	}
-	if (e == NULL)
+	if (e == NULL || env_run(e, make_table, &x) < 0)
 		return 1;
-	arena_run(e, table_size, &n);
+	n = ir_table_n(c.t);
 	c.seen = calloc((size_t)n + 1, 1);
 	c.compared = calloc((size_t)n + 1, 1);
 	c.second = calloc((size_t)n + 1, 1);
@@ -653,6 +656,7 @@ int main(int argc, char **argv)
 	free(c.compared);
 	free(c.second);
 	free(c.n_shapes);
+	arena_free(x.keep);
 	env_free(e);
 	return sum.failed > 0 || sum.poles > sum.probes / 100;
 }
