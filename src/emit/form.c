@@ -190,6 +190,9 @@ const char *em_digits_text(emitter *em, const loop_buf *b,
 			str_printf(&s, "(%s - %s)", t, base);
 		else
 			str_printf(&s, is_sum(t) ? "(%s)" : "%s", t);
+		if (b->panel > 0 && i == b->n_vars - 1)
+			str_printf(&s, " + %" PRId64 " * ((%s) / %" PRId64 ")",
+				b->panel_step - b->panel, t, b->panel);
 	}
 	return b->n_vars == 0 ? "0" : s.at;
 }

@@ -321,6 +321,12 @@ static void block_one(contract *c, const contract_product *p)
 		 tiles < contract_ceil(n, panel * pieces))
 		tiles = contract_ceil(n, panel * pieces);
 	c->block[p->j] = panel * tiles;
+	if (p->turned) { /* some chunks, if not of columns, of rows */
+		pieces = contract_ceil(COPIED_CHUNKS,
+			contract_ceil(n, c->block[p->j]));
+		c->block[p->i] = p->tile * contract_ceil(
+			contract_ceil(m, p->tile), pieces);
+	}
 	if (p->few) { /* long lines of y, and sums that fit the first cache */
 		fit = k->target.l1_bytes / (m * size);
 		if (fit > n / FEW_CHUNKS)
@@ -381,6 +387,7 @@ static bool choose_blocks(contract *c)
 				c->block[v] = 0;
 		if (!contract_classify(c, p))
 			return false;
+		contract_turn(c, p);
 		contract_sizes(c, p);
 		block_one(c, p);
 	}
@@ -694,7 +701,10 @@ static loop_phase *add_phases(contract *c, loop_node *top)
 			.n_chunks = contract_ceil(
 				k->var[b->var].extent, b->size),
 			.tiles = true,
-			.copies = 1 + loop_param(k, c->before_of.at[i])};
+			.copies = c->before_of.at[i] < 0
+					  ? 0
+					  : 1 + loop_param(k,
+							c->before_of.at[i])};
 		ph->root[0] = b;
 	}
 	ph->root[0] = top;

@@ -20,6 +20,7 @@ typedef struct contract_product {
 	int64_t tile, sum_block;
 	bool pack_x, pack_y;
 	bool whole_x; /* x may be copied once for all chunks that need it */
+	bool turned;  /* columns do not adjoin in the result, see contract_turn */
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
 	bool few; /* rows */
@@ -77,6 +78,10 @@ bool contract_factors(
 /* Is it a product that tiles can do, in the blocks chosen so far? Its
  * variables, if so. */
 bool contract_classify(contract *c, contract_product *p);
+/* Changes rows and columns where lanes are better filled then. */
+bool contract_turn(const contract *c, contract_product *p);
+/* Is nothing of it made by this kernel, or found by data? */
+bool contract_reads_memory(loop_kernel *k, const expr *e);
 /* its sizes, once blocks are chosen */
 void contract_sizes(contract *c, contract_product *p);
 /* iterations of a variable inside the blocks around everything */

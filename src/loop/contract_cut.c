@@ -41,11 +41,11 @@ static void on_read(void *arg, const expr *e)
 			     loop_maker(r->k, e->tensor, &eqn, &comp);
 }
 
-static bool reads_memory(loop_kernel *k, const loop_eqn *e)
+bool contract_reads_memory(loop_kernel *k, const expr *e)
 {
 	struct reads r = {k, false};
 
-	loop_walk(k->a, e->body[0], on_read, &r);
+	loop_walk(k->a, e, on_read, &r);
 	return !r.inside;
 }
 
@@ -103,7 +103,7 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	loop_set reduced = k->eqn[eqn].reduced;
 	int64_t pieces, n, rest, most, work, lanes;
 
-	if (!is_tiled(&c, &p))
+	if (!is_tiled(&c, &p) || contract_turn(&c, &p))
 		return 0;
 	pieces = contract_pieces(&c, &p);
 	if (pieces >= ENOUGH_PIECES)
@@ -248,7 +248,7 @@ void contract_cut(loop_kernel *k)
 
 		if (k->n_phases + 2 > LOOP_MAX_PHASES || k->n_eqns >= MOST ||
 			k->n_vars >= MOST || !contract_is_product(k, e) ||
-			!reads_memory(k, e) || !is_parallel(k, e->left))
+			!contract_reads_memory(k, e->body[0]) || !is_parallel(k, e->left))
 			continue;
 		sums = find_sums(k, k->root, k->n_roots, i);
 		here = find_sums(k, ph->root, ph->n_roots, i);

@@ -120,7 +120,7 @@ static bool lies_apart(const contract *c, const contract_product *p)
 	int32_t t = e->e->out[0];
 
 	return loop_param(c->k, t) >= 0 &&
-	       c->k->s->tensor.at[t].dtype != e->acc[0];
+	       (p->turned || c->k->s->tensor.at[t].dtype != e->acc[0]);
 }
 
 static bool is_mixed(const contract *c, const contract_product *p)
@@ -315,6 +315,10 @@ void contract_sizes(contract *c, contract_product *p)
 	p->pack_y = !in_lanes || (fit > near && !p->few);
 	if (p->few)
 		size_few(c, p);
+	if (p->turned) { /* copies are made in front of all, or none */
+		p->pack_y = p->few = false;
+		p->whole_x = p->pack_x;
+	}
 }
 
 /* ---- copies of factors ---- */
@@ -466,14 +470,35 @@ static void on_guard(void *arg, const expr *e)
  * that guards ask about around the others: so what guards find out of a vector
  * of columns is found out once for all that it holds for.
  */
-static loop_set sums_inside(
-	const contract *c, const contract_product *p, loop_set *asked)
+static loop_set sums_inside(const contract *c, const contract_product *p,
+	const expr *y, int32_t j, loop_set *asked)
 {
-	struct guarded g = {c->k, 0, p->j, false};
+	struct guarded g = {c->k, 0, j, false};
 
-	loop_walk(c->k->a, p->y, on_guard, &g);
+	loop_walk(c->k->a, y, on_guard, &g);
 	*asked = g.vars & p->sums;
 	return g.digits ? p->sums : 0;
+}
+
+/* Loops around the copy of a factor: the last of the variables has the lanes. */
+static loop_node *in_rows(contract *c, const contract_product *p,
+	const expr *of, int32_t eqn, int32_t n, const int32_t *var)
+{
+	arena *a = c->k->a;
+	loop_set asked, inside = sums_inside(c, p, of, var[n - 1], &asked);
+	loop_node *copy = statement(c, LOOP_STMT, eqn);
+
+	for (int32_t pass = 0; pass < 2; pass++)
+		for (int32_t i = n - 2; i >= 0; i--)
+			if ((inside & BIT(var[i])) != 0 &&
+				((asked & BIT(var[i])) != 0) == (pass == 1))
+				copy = loop_node_for(a, var[i], copy);
+	copy = loop_node_for(a, var[n - 1], copy);
+	loop_take_lanes(c->k, copy);
+	for (int32_t i = n - 2; i >= 0; i--)
+		if ((inside & BIT(var[i])) == 0)
+			copy = loop_node_for(a, var[i], copy);
+	return copy;
 }
 
 /* Y = y, in the body of a panel; y is read from it from now on. */
@@ -482,7 +507,6 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 	loop_kernel *k = c->k;
 	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
 	loop_set in = loop_expr_vars(k, p->y) & (p->columns | p->sums);
-	loop_set asked, inside = sums_inside(c, p, &asked);
 	const expr *y = p->y;
 	loop_node *copy;
 	int64_t s;
@@ -508,17 +532,7 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 				loop_node_adopt(k->a, panel, copy);
 				return;
 			}
-	copy = statement(c, LOOP_STMT, eqn);
-	for (int32_t pass = 0; pass < 2; pass++)
-		for (int32_t i = n - 2; i >= 0; i--)
-			if ((inside & BIT(var[i])) != 0 &&
-				((asked & BIT(var[i])) != 0) == (pass == 1))
-				copy = loop_node_for(k->a, var[i], copy);
-	copy = loop_node_for(k->a, p->j, copy);
-	loop_take_lanes(k, copy);
-	for (int32_t i = n - 2; i >= 0; i--)
-		if ((inside & BIT(var[i])) == 0)
-			copy = loop_node_for(k->a, var[i], copy);
+	copy = in_rows(c, p, y, eqn, n, var);
 	put_needs(c, p, in, copy);
 	loop_node_adopt(k->a, panel, copy);
 }
@@ -540,27 +554,33 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 	contract_put(c, body, copy);
 }
 
-/* All of x, in a phase of its own. */
-static void pack_whole(contract *c, contract_product *p)
+/* All of a factor, in a phase of its own: `last` is what adjoins in the copy. */
+static void pack_whole(contract *c, const contract_product *p, const expr **f,
+	int32_t last)
 {
 	loop_kernel *k = c->k;
 	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
-	int32_t tensor = p->x->tensor;
+	const expr *of = *f;
+	bool is_read = of->kind == EX_READ;
 	loop_node *copy, *top;
 	int64_t ext;
 
-	n = order_vars(c, p, loop_expr_vars(k, p->x), p->s, var);
-	eqn = add_pack(c, p->x, k->eqn[p->eqn].acc[0], n, var, &p->x);
-	copy = statement(c, LOOP_STMT, eqn);
-	for (int32_t i = n - 1; i >= 0; i--)
-		copy = loop_node_for(k->a, var[i], copy);
+	n = order_vars(c, p, loop_expr_vars(k, of), last, var);
+	eqn = add_pack(c, of, k->eqn[p->eqn].acc[0], n, var, f);
 	ext = k->var[var[0]].extent;
 	top = contract_block(
 		c, var[0], contract_ceil(ext, COPY_CHUNKS), NULL);
 	top->parallel = true;
-	contract_put(c, top, copy);
+	if (is_read) {
+		copy = statement(c, LOOP_STMT, eqn);
+		for (int32_t i = n - 1; i >= 0; i--)
+			copy = loop_node_for(k->a, var[i], copy);
+		contract_put(c, top, copy);
+	} else {
+		loop_node_adopt(k->a, top, in_rows(c, p, of, eqn, n, var));
+	}
 	*vec_push(k->a, &c->before) = top;
-	*vec_push(k->a, &c->before_of) = tensor;
+	*vec_push(k->a, &c->before_of) = is_read ? of->tensor : -1;
 }
 
 /* ---- the nest ---- */
@@ -587,7 +607,7 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->unroll = p->vectors;
 	t->n_needs = p->n_needs;
 	t->need = arena_copy(c->k->a, p->need, sizeof p->need);
-	t->n_ahead = p->few ? (int32_t)p->sum_block : 0;
+	t->n_ahead = p->few || p->turned ? (int32_t)p->sum_block : 0;
 	return t;
 }
 
@@ -617,7 +637,8 @@ void contract_done(contract *c, const contract_product *p, loop_node *body)
 /* The finished elements, and what follows on each of them. */
 static void put_behind(contract *c, const contract_product *p, loop_node *body)
 {
-	loop_node *j = loop_node_for(c->k->a, p->j, NULL);
+	int32_t last = p->turned ? p->i : p->j;
+	loop_node *j = loop_node_for(c->k->a, last, NULL);
 
 	if (lies_apart(c, p) && !is_mixed(c, p))
 		loop_node_adopt(
@@ -627,7 +648,7 @@ static void put_behind(contract *c, const contract_product *p, loop_node *body)
 	if (j->n_child > 0)
 		contract_put(c, body,
 			around(c, (p->rows | p->columns | p->others) &
-					  ~BIT(p->j), j));
+					  ~BIT(last), j));
 }
 
 void contract_nest(contract *c, contract_product *p, loop_node *body)
@@ -649,9 +670,14 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		loop_node_adopt(k->a, sums, inner);
 		sums = inner;
 	}
-	if (p->whole_x && is_shared(c, p) &&
+	if (p->turned) {
+		k->eqn[p->eqn].apart = true;
+		pack_whole(c, p, &p->y, p->j);
+		k->eqn[k->n_eqns - 1].panel = (int64_t)p->lanes * p->vectors;
+	}
+	if (p->whole_x && (p->turned || is_shared(c, p)) &&
 		c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES)
-		pack_whole(c, p);
+		pack_whole(c, p, &p->x, p->turned ? p->i : p->s);
 	else if (p->pack_x)
 		pack_x(c, p, sums);
 	if (p->pack_y)

@@ -137,6 +137,8 @@ typedef struct loop_eqn {
 	int32_t scan_var; /* -1 none */
 	bool stage;	  /* copy of an input into a buffer */
 	bool pack;	  /* factor of a product, made by the schedule */
+	int64_t panel; /* of a copy: columns that lie together; 0: all */
+	bool apart;	  /* its sums are not added up where they end */
 	bool part;	  /* pieces of a sum, in scratch as it is in memory */
 	bool push;	  /* scatter: elements are reached in no order */
 	bool reversed;	  /* scan from the last to the first */
@@ -164,6 +166,9 @@ typedef struct loop_buf {
 	const int64_t
 		*extent; /* of each in the buffer: of the innermost block */
 	const int64_t *stride;
+	/* of the last subscript: each run of so many has the rest of the buffer's
+	 * order for itself, `panel_step` elements after the one before; 0: none */
+	int64_t panel, panel_step;
 	int64_t elems;
 	int64_t offset; /* LOCAL, SCRATCH: in bytes */
 } loop_buf;

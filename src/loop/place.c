@@ -348,9 +348,18 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 	for (i = b->n_vars - 1; i >= 0; i--) {
 		extent[i] = block_of(b->scope, var[i], k->var[var[i]].extent);
 		stride[i] = b->elems;
-		b->elems *= extent[i];
+		if (i == b->n_vars - 1 && k->eqn[b->eqn].panel > 0)
+			b->panel = k->eqn[b->eqn].panel;
+		b->elems *= b->panel > 0 && i == b->n_vars - 1 ? b->panel
+							       : extent[i];
 		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].pack)
 			b->elems += apart(k->eqn[b->eqn].acc[0], b->elems);
+	}
+	if (b->panel > 0) {
+		int64_t n = extent[b->n_vars - 1];
+
+		b->panel_step = b->elems;
+		b->elems *= (n + b->panel - 1) / b->panel;
 	}
 	if (k->eqn[b->eqn].push)
 		b->elems =
@@ -442,7 +451,8 @@ void loop_place(loop_kernel *k)
 				loop_param(k, t) < 0 || e->stage ? 1
 				: e->e->monoid == IR_SET	 ? -1
 				: e->n_parts > 0		 ? 0
-				: e->acc[j] != k->s->tensor.at[t].dtype ||
+				: e->apart ||
+						e->acc[j] != k->s->tensor.at[t].dtype ||
 						(b.elems == 1 && !e->push)
 					? 0
 					: -1;

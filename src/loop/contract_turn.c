@@ -1,0 +1,79 @@
+/*
+ * contract_turn.c: columns that a small image does not fill.
+ *
+ * Consumes a product whose columns, the pixels of 7 x 7, leave much of their
+ * vectors empty, while its rows, the channels, would fill them. Rows and columns
+ * change places where that costs nothing at each run: channels then walk a
+ * steady input, weights, which is copied once for all runs so that they adjoin
+ * (contract_nest.c); tiles are summed up beside the result, in which they do not
+ * adjoin, and put there when they are done.
+ *
+ *   o[c, z:49] += w[c, k] * x[k, z]:  tiles of 14 channels x 32 pixels of 64  ->
+ *   t[z, c] += x[k, z] * w'[k, c]:    tiles of 7 pixels x 32 channels, o[c, z] = t
+ */
+#include "loop/contract.h"
+
+enum {
+	FULL = 85, /* percent of the lanes that hold columns: good enough */
+	GAIN = 10,
+	LEAST_SUM = 64,	   /* terms, for the way of an element to its place */
+	MAX_COPY = 4 << 20 /* elements of a copied factor */
+};
+
+static int64_t filled(int64_t n, int64_t lanes)
+{
+	return 100 * n / (contract_ceil(n, lanes) * lanes);
+}
+
+/* Elements of what e walks; false: they are too many. */
+static bool is_small(const loop_kernel *k, loop_set vars, int64_t *n)
+{
+	*n = 1;
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((vars & BIT(v)) != 0 && !mul_ok(*n, k->var[v].extent, n))
+			return false;
+	return *n <= MAX_COPY;
+}
+
+/* A weight: read as it is, the same from run to run. */
+static bool is_steady(const loop_kernel *k, const contract_product *p)
+{
+	const expr *x = p->x;
+
+	return x->kind == EX_READ && !ix_has_fun(x->form) &&
+	       x->dtype == k->eqn[p->eqn].acc[0] &&
+	       loop_param(k, x->tensor) >= 0 &&
+	       k->s->tensor.at[x->tensor].steady;
+}
+
+bool contract_turn(const contract *c, contract_product *p)
+{
+	loop_kernel *k = c->k;
+	const contract_product old = *p;
+	int64_t lanes = k->target.vector_bytes /
+			(int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
+	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent, elems;
+	loop_set sums = p->sums & loop_expr_vars(k, p->x);
+
+	if (c->number >= 0 || p->begun || p->n_needs > 0 || p->others != 0 ||
+		p->finish != NULL || p->rows != BIT(p->i) ||
+		p->columns != BIT(p->j) || m < 2 * lanes ||
+		filled(n, lanes) >= FULL ||
+		filled(m, lanes) < filled(n, lanes) + GAIN)
+		return false;
+	if (!is_small(k, sums, &elems) || elems < LEAST_SUM ||
+		!is_small(k, loop_expr_vars(k, p->x), &elems) ||
+		!is_small(k, loop_expr_vars(k, p->y), &elems) ||
+		(loop_expr_vars(k, p->x) & ~(p->rows | p->sums)) != 0 ||
+		!is_steady(k, p) || !contract_reads_memory(k, p->y) ||
+		k->n_phases + 2 > LOOP_MAX_PHASES)
+		return false;
+	p->x = old.y;
+	p->y = old.x;
+	p->i = old.j;
+	p->j = old.i;
+	p->rows = old.columns;
+	p->columns = old.rows;
+	p->turned = true;
+	return true;
+}
