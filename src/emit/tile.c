@@ -309,42 +309,46 @@ static void columns_of(struct tile *t, of_place *fn, const char *row,
 {
 	emitter *em = t->em;
 	const char *j = em->var[t->n->var], *lo = em->span[t->n->var].lo;
+	const char *c = em_fresh(em, "w");
 	int32_t lanes = t->n->lanes;
 	struct marks m;
 
 	if (n == 0)
 		return;
-	em_line(em,
-		"for (i64 %s = %s + %" PRId64 "; %s < %s + %" PRId64
-		"; %s += %d) {",
-		j, lo, from, j, lo, from + n, j, whole ? lanes : 1);
+	em_line(em, "for (int %s = %" PRId64 "; %s < %" PRId64 "; %s += %d) {",
+		c, from, c, from + n, c, whole ? lanes : 1);
 	em->depth++;
+	em_line(em, "const i64 %s = %s + %s;", j, lo, c);
+	em_line(em, "(void)%s;", j);
 	m = em_mark(em);
 	em->lanes = whole ? lanes : 1;
 	em->vvar = whole ? t->n->var : -1;
-	fn(t, arena_printf(em->a, "%s[%s - %s]", row, j, lo));
+	fn(t, arena_printf(em->a, "%s[%s%s]", t->array, row, c));
 	em_release(em, m);
 	em->lanes = lanes;
 	em->vvar = t->n->var;
 	close_loops(em, 1);
 }
 
+/* Counters of known ends: a compiler sees that all is inside of the array. */
 static void each_place(struct tile *t, of_place *fn)
 {
 	emitter *em = t->em;
-	const char *row = em_fresh(em, "t");
+	const char *r = em_fresh(em, "w"), *row = "";
 	int64_t lanes = t->n->lanes;
 	int32_t whole = t->vectors - (t->valid < lanes), i = t->n->row_var;
 
-	em_line(em, "%s *%s = %s;", em_type(em, t->e->acc[0], 1), row,
-		t->array);
-	if (i >= 0)
-		em_line(em,
-			"for (i64 %s = %s; %s < %s + %d; %s++, %s += %d) {",
-			em->var[i], em->span[i].lo, em->var[i], em->span[i].lo,
-			t->rows, em->var[i], row, t->vectors * t->n->lanes);
-	else
+	if (i >= 0) {
+		em_line(em, "for (int %s = 0; %s < %d; %s++) {", r, r, t->rows,
+			r);
+		em_line(em, "	const i64 %s = %s + %s;", em->var[i],
+			em->span[i].lo, r);
+		em_line(em, "	(void)%s;", em->var[i]);
+		row = arena_printf(em->a, "%d * %s + ",
+			t->vectors * t->n->lanes, r);
+	} else {
 		em_line(em, "{");
+	}
 	em->depth++;
 	columns_of(t, fn, row, 0, whole * lanes, true);
 	if (whole < t->vectors)

@@ -298,11 +298,21 @@ static void draw_conv(sketch *k)
 	int64_t w[4] = {groups * f, c, 0, 0};
 	int64_t stride = 1 + rng_below(&k->r, 2), dil = 1 + chance(k, 20);
 	int64_t lo = rng_below(&k->r, 3), hi = rng_below(&k->r, 2);
-	made out = {.rank = 2 + rank, .shape = {x[0], w[0]}}, of[2];
+	made out = {.rank = 2 + rank}, of[2];
+	bool small = chance(k, 35); /* few pixels, channels that fill the lanes */
+
+	if (small) {
+		groups = 1;
+		x[1] = w[1] = 8 + rng_below(&k->r, 16);
+		w[0] = 32 + rng_below(&k->r, 40);
+	}
+	out.shape[0] = x[0];
+	out.shape[1] = w[0];
 
 	for (int32_t i = 2; i < 2 + rank; i++) {
 		w[i] = 1 + rng_below(&k->r, 4);
-		x[i] = dil * (w[i] - 1) + 1 + rng_below(&k->r, rank == 1 ? 70 : 20);
+		x[i] = dil * (w[i] - 1) + 1 + rng_below(&k->r,
+				small ? (rank == 1 ? 40 : 8) : rank == 1 ? 70 : 20);
 		out.shape[i] =
 			(x[i] + lo + hi - dil * (w[i] - 1) - 1) / stride + 1;
 	}
