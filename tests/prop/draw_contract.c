@@ -299,7 +299,7 @@ static void draw_conv(sketch *k)
 	int64_t stride = 1 + rng_below(&k->r, 2), dil = 1 + chance(k, 20);
 	int64_t lo = rng_below(&k->r, 3), hi = rng_below(&k->r, 2);
 	made out = {.rank = 2 + rank}, of[2];
-	bool small = chance(k, 35); /* few pixels, channels that fill the lanes */
+	bool small = chance(k, 50); /* few pixels, channels that fill the lanes */
 
 	if (small) {
 		groups = 1;

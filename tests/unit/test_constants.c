@@ -212,12 +212,84 @@ static void test_model(void **state)
 	free(own);
 }
 
+/*
+ * Pixels that leave lanes empty: channels have them, by a copy of the weights
+ * that is made once; weights that are no parameter are read as they lie.
+ */
+enum { IMAGES = 2, CHANNELS = 12, SIDE = 7, FILTERS = 48, WINDOW = 3 };
+
+static double pixel(const float *x, const float *w, int n, int f, int at,
+	double *size)
+{
+	double sum = 0;
+
+	for (int i = 0; i < CHANNELS * WINDOW * WINDOW; i++) {
+		int c = i / (WINDOW * WINDOW);
+		int h = at / SIDE + i / WINDOW % WINDOW - 1;
+		int v = at % SIDE + i % WINDOW - 1;
+		double p;
+
+		if (h < 0 || h >= SIDE || v < 0 || v >= SIDE)
+			continue;
+		p = (double)x[((n * CHANNELS + c) * SIDE + h) * SIDE + v] *
+		    (double)w[f * CHANNELS * WINDOW * WINDOW + i];
+		sum += p;
+		*size += fabs(p);
+	}
+	return sum;
+}
+
+static void filter(tn_tensor *x, tn_tensor *w, const float *xs, const float *ws)
+{
+	enum { PIXELS = SIDE * SIDE, ALL = IMAGES * FILTERS * PIXELS };
+	static float y[ALL];
+	const int64_t one[] = {1, 1};
+
+	assert_int_equal(tn_read(tn_conv(x, w, 1, one, 2, one, 2, one, 2, one,
+					 2),
+				 y, sizeof y),
+		TN_OK);
+	for (int i = 0; i < ALL; i++) {
+		double size = 0, want = pixel(xs, ws, i / (FILTERS * PIXELS),
+					 i / PIXELS % FILTERS, i % PIXELS,
+					 &size);
+
+		if (fabs(y[i] - want) > size * 0x1p-20)
+			fail_msg("%d: %g, not %g", i, y[i], want);
+	}
+}
+
+static void test_small_images(void **state)
+{
+	const int64_t xn[] = {IMAGES, CHANNELS, SIDE, SIDE};
+	const int64_t wn[] = {FILTERS, CHANNELS, WINDOW, WINDOW};
+	float *xs = numbers(IMAGES * CHANNELS * SIDE * SIDE, 1);
+	float *ws = numbers(FILTERS * CHANNELS * WINDOW * WINDOW, 2);
+	tn_context *c = context();
+	tn_tensor *x, *w, *plain;
+
+	(void)state;
+	tn_no_grad_enter(c);
+	x = tn_tensor_new(c, TN_F32, 4, xn, xs);
+	w = tn_parameter(c, "w", TN_F32, 4, wn, ws);
+	plain = tn_tensor_new(c, TN_F32, 4, wn, ws);
+	filter(x, plain, xs, ws);
+	assert_int_equal(copies(c), 0);
+	for (int i = 0; i < 3; i++)
+		filter(x, w, xs, ws);
+	assert_int_equal(copies(c), 1);
+	tn_context_free(c);
+	free(xs);
+	free(ws);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parameter),
 		cmocka_unit_test(test_lent),
 		cmocka_unit_test(test_model),
+		cmocka_unit_test(test_small_images),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
