@@ -25,6 +25,7 @@ enum {
 	COPIED_CHUNKS = 8,  /* of all, where rows are copied for each */
 	CHUNK_PANELS = 4,   /* panels of columns in a chunk, at most */
 	FEW_CHUNKS = 8,
+	FEW_ROWS_LONGEST = 28,
 	BLOCK_MOST = 128,   /* of loops around several nests */
 	BLOCK_CHUNKS = 8    /* leave so many, where there are */
 };
@@ -292,6 +293,17 @@ static void block_several(contract *c, loop_set blocked)
 	}
 }
 
+/* What no block walks. */
+static loop_set loops_around(const contract *c)
+{
+	loop_set s = c->chain;
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if (c->block[v] > 0)
+			s &= ~BIT(v);
+	return s;
+}
+
 /*
  * Of one product alone: rows in the second cache, some panels of columns; where
  * rows are copied, as many as leave some chunks, for each copies them again.
@@ -310,8 +322,7 @@ static void block_one(contract *c, const contract_product *p)
 	pieces = contract_ceil(m, fit);
 	c->block[p->i] = p->tile * contract_ceil(tiles, pieces);
 	tiles = contract_ceil(n, panel * contract_ceil(COLUMN_CHUNKS,
-					chunks_of(c, c->chain & ~BIT(p->i) &
-							     ~BIT(p->j))));
+					chunks_of(c, loops_around(c))));
 	if (tiles > CHUNK_PANELS)
 		tiles = CHUNK_PANELS;
 	pieces = contract_ceil(COPIED_CHUNKS, pieces);
@@ -369,6 +380,44 @@ static bool choose_products(contract *c)
 	return n > 0;
 }
 
+/* Is it one of the factor of rows alone? */
+static bool walks_rows(loop_kernel *k, const contract_product *p, int32_t v)
+{
+	return (loop_expr_vars(k, p->x) & BIT(v)) != 0 &&
+	       (loop_expr_vars(k, p->y) & BIT(v)) == 0 &&
+	       (k->eqn[p->eqn].left & BIT(v)) != 0;
+}
+
+/*
+ * Few rows in the longest loop of them would copy the columns for each iteration
+ * of the others: these go inside, as many as leave the rows in the second cache.
+ */
+static bool take_rows_in(contract *c, const contract_product *p)
+{
+	loop_kernel *k = c->k;
+	int64_t rows = k->var[p->i].extent;
+	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
+	int64_t most = k->target.l2_bytes / 2 / (p->sum_block * size);
+	int64_t panels = contract_ceil(k->var[p->j].extent,
+		(int64_t)p->lanes * p->vectors);
+	bool any = false;
+
+	if (!p->pack_y || p->turned || rows > FEW_ROWS_LONGEST)
+		return false;
+	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
+		if (v == p->i || (c->chain & BIT(v)) == 0 ||
+			c->block[v] != 0 || !walks_rows(k, p, v) ||
+			!mul_ok(rows, k->var[v].extent, &rows))
+			continue;
+		if (rows > most || panels * chunks_of(c, loops_around(c) &
+						~BIT(v)) < COPIED_CHUNKS)
+			break;
+		c->block[v] = k->var[v].extent;
+		any = true;
+	}
+	return any;
+}
+
 static bool choose_blocks(contract *c)
 {
 	contract_product *p = c->product.at;
@@ -389,6 +438,10 @@ static bool choose_blocks(contract *c)
 			return false;
 		contract_turn(c, p);
 		contract_sizes(c, p);
+		if (take_rows_in(c, p)) {
+			contract_classify(c, p);
+			contract_sizes(c, p);
+		}
 		block_one(c, p);
 	}
 	for (int32_t i = 0; i < c->product.n; i++)
@@ -812,6 +865,7 @@ bool loop_contract(loop_kernel *k)
 	for (int32_t i = 0; i < k->n_eqns; i++)
 		if (k->eqn[i].push)
 			return false;
+	contract_split(k);
 	contract_join(k);
 	contract_cut(k);
 	c.phase = k->n_phases - 1;

@@ -60,6 +60,8 @@ int64_t contract_pieces(contract *c, contract_product *p);
 void contract_cut(loop_kernel *k);
 /* the tree of c->phase as blocks of products; false: it has none */
 bool contract_phase(contract *c);
+/* contract_split.c: loops of which a factor asks for residues, as two */
+void contract_split(loop_kernel *k);
 /* contract_join.c: short axes of columns made one, where that helps */
 void contract_join(loop_kernel *k);
 /*

@@ -16,6 +16,7 @@ enum { MAX_FACTORS = 8, MAX_GUARDS = 4, LEAST_NEED = 32 };
 /* May something be read outside of its tensor where no guard is in force? */
 struct outside {
 	loop_kernel *k;
+	const ix_dom *dom;
 	bool found;
 };
 
@@ -26,16 +27,21 @@ static void on_read(void *arg, const expr *e)
 
 	if (e->kind != EX_READ)
 		return;
-	ix_range(&o->k->dom, e->form, &min, &max);
+	ix_range(o->dom, e->form, &min, &max);
 	o->found |= min < 0 || max >= o->k->s->tensor.at[e->tensor].numel;
+}
+
+static bool needs_guard_in(loop_kernel *k, const ix_dom *dom, const expr *e)
+{
+	struct outside o = {k, dom, false};
+
+	loop_walk(k->a, e, on_read, &o);
+	return o.found;
 }
 
 static bool needs_guard(loop_kernel *k, const expr *e)
 {
-	struct outside o = {k, false};
-
-	loop_walk(k->a, e, on_read, &o);
-	return o.found;
+	return needs_guard_in(k, &k->dom, e);
 }
 
 static bool is_zero(const expr *e)
@@ -203,6 +209,81 @@ static void add_needs(loop_kernel *k, const expr *c, contract_terms *out)
 			max < c->hi ? INT64_MAX : c->hi};
 }
 
+/* ---- a guard that both factors need ---- */
+
+enum { MAX_PARTS = 8 };
+
+struct parts { /* of a conjunction */
+	int32_t n, fn;
+	const expr *at[MAX_PARTS];
+	bool full;
+};
+
+static void take_apart(struct parts *p, const expr *c)
+{
+	if (c->kind == EX_CALL &&
+		strcmp(ir_scalar_at(c->fn)->name, "and") == 0) {
+		p->fn = c->fn;
+		take_apart(p, c->arg[0]);
+		take_apart(p, c->arg[1]);
+	} else if (c->kind == EX_INSIDE && p->n < MAX_PARTS) {
+		p->at[p->n++] = c;
+	} else {
+		p->full = true;
+	}
+}
+
+/* Does f read inside of its tensors where these parts hold? */
+static bool is_safe(loop_kernel *k, const struct parts *p, unsigned set,
+	const expr *f)
+{
+	ix_fact fact[MAX_PARTS];
+	ix_dom dom = {k->dom.box, 0, fact};
+
+	for (int32_t i = 0; i < p->n; i++)
+		if ((set >> i & 1) != 0)
+			fact[dom.n_facts++] = (ix_fact){
+				p->at[i]->form, p->at[i]->lo, p->at[i]->hi};
+	return !needs_guard_in(k, &dom, f);
+}
+
+static const expr *together(loop_kernel *k, const struct parts *p, unsigned set)
+{
+	const expr *c = NULL;
+
+	for (int32_t i = 0; i < p->n; i++)
+		if ((set >> i & 1) != 0) {
+			const expr *arg[IR_MAX_ARGS] = {c, p->at[i]};
+
+			c = c == NULL ? p->at[i] : ex_call(k->s, p->fn, arg);
+		}
+	return c;
+}
+
+/* Of a guard to each factor what it needs, and all of it to one or the other. */
+static void share_out(loop_kernel *k, const expr *c, const expr *const *f,
+	const expr **of)
+{
+	struct parts p = {.n = 0};
+	unsigned all, set[2];
+
+	of[0] = of[1] = c;
+	take_apart(&p, c);
+	all = (1u << p.n) - 1;
+	if (p.full || p.n < 2 || !is_safe(k, &p, all, f[0]) ||
+		!is_safe(k, &p, all, f[1]))
+		return;
+	for (int32_t i = 0; i < 2; i++) {
+		set[i] = all;
+		for (int32_t j = 0; j < p.n; j++)
+			if (is_safe(k, &p, set[i] & ~(1u << j), f[i]))
+				set[i] &= ~(1u << j);
+	}
+	set[0] |= all & ~set[1];
+	for (int32_t i = 0; i < 2; i++)
+		of[i] = set[i] == all ? c : together(k, &p, set[i]);
+}
+
 /*
  * A guard goes to the factor that follows it; what no sum walks, to the
  * finished sum. true: it is a factor now, 0 times something.
@@ -214,6 +295,7 @@ static bool guard(struct terms *t, const expr *c, const expr **f,
 	loop_set v = loop_expr_vars(k, c);
 	bool done = false;
 	bool wanted[2] = {needs_guard(k, f[0]), needs_guard(k, f[1])};
+	const expr *of[2] = {c, c};
 	const expr *zero = dtype_is_float(f[0]->dtype)
 				   ? ex_const_f(k->s, f[0]->dtype, 0)
 				   : ex_const_i(k->s, f[0]->dtype, 0);
@@ -225,12 +307,14 @@ static bool guard(struct terms *t, const expr *c, const expr **f,
 		*finish = ex_select(k->s, c, *finish, zero);
 		return false;
 	}
+	if (wanted[0] && wanted[1])
+		share_out(k, c, f, of);
 	for (int32_t i = 0; i < 2; i++) {
 		bool all = (v & ~loop_expr_vars(k, f[i])) == 0;
 
 		if (wanted[i] || (all && !done) || (i == 1 && !done)) {
-			if (!is_guarded(k, f[i], c))
-				f[i] = ex_select(k->s, c, f[i], zero);
+			if (of[i] != NULL && !is_guarded(k, f[i], of[i]))
+				f[i] = ex_select(k->s, of[i], f[i], zero);
 			done = true;
 		}
 	}

@@ -289,6 +289,29 @@ static void draw_product(sketch *k)
 
 /* ---- windows ---- */
 
+/* With a stride: pixels of other residues have other weights. */
+static void draw_transposed(sketch *k)
+{
+	int64_t stride = 1 + rng_below(&k->r, 3), lo = rng_below(&k->r, 2);
+	int64_t x[4] = {1 + rng_below(&k->r, 3), 4 + rng_below(&k->r, 12)};
+	int64_t w[4] = {x[1], 1 + rng_below(&k->r, 40)};
+	made out = {.rank = 4, .shape = {x[0], w[1]}}, of[2];
+
+	for (int32_t i = 2; i < 4; i++) {
+		x[i] = 2 + rng_below(&k->r, 7);
+		w[i] = 1 + rng_below(&k->r, 4);
+		out.shape[i] = (x[i] - 1) * stride + w[i] - lo;
+		if (out.shape[i] < 1)
+			return;
+	}
+	of[0] = input(k, 4, x);
+	of[1] = input(k, 4, w);
+	out.name = spread(k, arena_printf(k->a,
+		"conv_transpose(%s, %s, stride=%d, lo=%d)", of[0].name,
+		of[1].name, (int)stride, (int)lo));
+	follow(k, &out);
+}
+
 static void draw_conv(sketch *k)
 {
 	int32_t rank = chance(k, 60) ? 2 : 1;
@@ -301,6 +324,10 @@ static void draw_conv(sketch *k)
 	made out = {.rank = 2 + rank}, of[2];
 	bool small = chance(k, 50); /* few pixels, channels that fill the lanes */
 
+	if (chance(k, 25)) {
+		draw_transposed(k);
+		return;
+	}
 	if (small) {
 		groups = 1;
 		x[1] = w[1] = 8 + rng_below(&k->r, 16);

@@ -1,0 +1,187 @@
+/*
+ * contract_split.c: loops taken apart by residues, where one factor of a product
+ * asks for the residue alone.
+ *
+ * Consumes a kernel with a product both of whose factors walk a loop around
+ * everything, one of them by its residue only: the gradient of a convolution
+ * with a stride by its input, where an even and an odd pixel have other weights.
+ * The loop becomes two; what was a product of its own for each pixel is one for
+ * each residue, with all pixels of that residue as rows or columns.
+ *
+ *   for h < 14 { o[h, c] += g[(h + 1)/2 - q, f] * w[f, c, (h + 1)%2 + 2*q] }  ->
+ *   for h < 7 { for r < 2 { o[2*h + r, c] += g[h + .., f] * w[f, c, ..] } }
+ */
+#include "loop/contract.h"
+
+enum { MOST_RESIDUES = 4, MOST_VARIABLES = 60 };
+
+struct split {
+	loop_kernel *k;
+	int32_t v, outer; /* v stays, as the residue */
+	int64_t by;
+	ix_dom dom;
+	const ix_form **with;
+};
+
+static void prepare(struct split *w)
+{
+	loop_kernel *k = w->k;
+	int32_t n = k->n_vars;
+	int64_t *extent = arena_array(k->a, int64_t, n + 2);
+
+	w->outer = n;
+	for (int32_t i = 0; i < n; i++)
+		extent[i] = k->var[i].extent;
+	extent[n] = extent[w->v] / w->by;
+	extent[w->v] = w->by;
+	w->dom = (ix_dom){{n + 1, extent}, 0, NULL};
+	w->with = arena_array(k->a, const ix_form *, n + 1);
+	for (int32_t i = 0; i < n; i++)
+		w->with[i] = ix_axis(k->s->x, &w->dom, i);
+	w->with[w->v] = ix_add(k->s->x, &w->dom, w->with[w->v],
+		ix_scale(k->s->x, ix_axis(k->s->x, &w->dom, n), w->by));
+}
+
+static const expr *put(const struct split *w, const expr *e)
+{
+	return e == NULL ? NULL
+			 : ex_subst(w->k->s, &w->dom, e, w->outer,
+				   w->k->dom.box.extent, w->with, NULL, NULL);
+}
+
+static const ix_form *put_form(const struct split *w, const ix_form *f)
+{
+	return ix_subst(w->k->s->x, &w->dom, f, w->outer,
+		w->k->dom.box.extent, w->with);
+}
+
+/* One factor walks the outer loop, and the other one the residue alone. */
+static bool helps(const struct split *w, const loop_eqn *e)
+{
+	contract_terms t;
+	bool walks[2];
+
+	if ((e->left & BIT(w->v)) == 0 || !contract_is_product(w->k, e) ||
+		!contract_factors(w->k, e, &t))
+		return false;
+	for (int32_t i = 0; i < 2; i++) {
+		if ((loop_expr_vars(w->k, t.f[i]) & BIT(w->v)) == 0)
+			return false;
+		walks[i] = (loop_expr_vars(w->k, put(w, t.f[i])) &
+				   BIT(w->outer)) != 0;
+	}
+	return walks[0] != walks[1];
+}
+
+/* The statement stays what it is with two loops in the place of one. */
+static bool allows(const struct split *w, const loop_eqn *e)
+{
+	int64_t s;
+
+	return !e->push && !e->tail && e->scan_var != w->v &&
+	       ((e->left & BIT(w->v)) == 0 ||
+		       (loop_stride(e->at, w->v, w->k->var[w->v].extent, &s) &&
+			       s > 0));
+}
+
+static bool only_plain_loops(const loop_node *n, int32_t v)
+{
+	if (n->var == v && loop_is_loop(n) &&
+		(n->kind != LOOP_FOR || n->backward))
+		return false;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!only_plain_loops(n->child[i], v))
+			return false;
+	return true;
+}
+
+static void change_tree(const struct split *w, loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		change_tree(w, n->child[i]);
+	if (n->kind != LOOP_FOR || n->var != w->v)
+		return;
+	loop_node *inner = arena_copy(w->k->a, n, sizeof *n);
+
+	n->child = arena_array(w->k->a, loop_node *, 1);
+	n->child[0] = inner;
+	n->n_child = 1;
+	n->var = w->outer;
+}
+
+static loop_set both(const struct split *w, loop_set s)
+{
+	return (s & BIT(w->v)) != 0 ? s | BIT(w->outer) : s;
+}
+
+static void change(const struct split *w)
+{
+	loop_kernel *k = w->k;
+	int32_t n = k->n_vars;
+	loop_var *var = arena_array(k->a, loop_var, n + 2);
+
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		loop_eqn *e = &k->eqn[i];
+
+		for (int32_t j = 0; j < e->e->n_out; j++) {
+			e->body[j] = put(w, e->body[j]);
+			e->init[j] = put(w, e->init[j]);
+		}
+		e->at = put_form(w, e->at);
+		e->start_at = put_form(w, e->start_at);
+		e->left = both(w, e->left);
+		e->reduced = both(w, e->reduced);
+	}
+	memcpy(var, k->var, (size_t)n * sizeof *var);
+	var[n] = var[w->v];
+	var[n].extent = w->dom.box.extent[n];
+	var[w->v].extent = w->by;
+	k->var = var;
+	k->n_vars = n + 1;
+	k->dom = w->dom;
+	for (int32_t i = 0; i < k->n_roots; i++)
+		change_tree(w, k->root[i]);
+	for (int32_t i = 0; i < k->phase[0].n_roots; i++)
+		change_tree(w, k->phase[0].root[i]);
+	loop_link(k);
+}
+
+/* Is the loop of the chain worth taking apart, and may it be? */
+static bool may_split(struct split *w)
+{
+	loop_kernel *k = w->k;
+	bool any = false;
+
+	if (k->var[w->v].extent % w->by != 0 ||
+		k->var[w->v].extent <= w->by)
+		return false;
+	prepare(w);
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		if (!allows(w, &k->eqn[i]))
+			return false;
+		any |= helps(w, &k->eqn[i]);
+	}
+	return any && only_plain_loops(k->root[0], w->v) &&
+	       only_plain_loops(k->phase[0].root[0], w->v);
+}
+
+void contract_split(loop_kernel *k)
+{
+	struct split w = {.k = k};
+
+	if (k->n_roots != 1 || k->phase[0].n_roots != 1 || k->n_phases != 1)
+		return;
+	for (const loop_node *n = k->root[0];
+		n->kind == LOOP_FOR && k->var[n->var].kind == AXIS_P &&
+		k->n_vars < MOST_VARIABLES;
+		n = n->child[0]) {
+		w.v = n->var;
+		for (w.by = 2; w.by <= MOST_RESIDUES; w.by++)
+			if (may_split(&w)) {
+				change(&w);
+				break;
+			}
+		if (n->n_child != 1)
+			break;
+	}
+}
