@@ -155,8 +155,8 @@ const ir_scalar *ir_scalar_at(int32_t fn)
 
 int32_t ir_scalar_find(const char *name, size_t n)
 {
-	for (int32_t i = 0; i < N_SCALARS; i++)
-		if (strlen(table[i].name) == n &&
+	for (int32_t i = 0; i < N_SCALARS && n > 0; i++)
+		if (table[i].name[0] == name[0] && strlen(table[i].name) == n &&
 			memcmp(table[i].name, name, n) == 0)
 			return i;
 	return -1;
