@@ -134,6 +134,10 @@ static int32_t add_flags(batch *b, int32_t unit, char **argv)
 		argv[n++] = arena_strdup(b->a, "-g1");
 	}
 	argv[n++] = arena_strdup(b->a, "-shared");
+	if (!b->o->asan) { /* as the library does: linking takes less */
+		argv[n++] = arena_strdup(b->a, "-nostdlib");
+		argv[n++] = arena_strdup(b->a, "-Wl,--as-needed");
+	}
 	if (more != NULL) /* while a warning is hunted: -Wno-... */
 		argv[n++] = arena_strdup(b->a, more);
 	return n;

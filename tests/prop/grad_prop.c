@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_COST = 3000, PROBES = 5 };
+enum { MAX_COST = 3000, PROBES = 5, ROWS = 12 };
 
 typedef struct tally {
 	int64_t calls, probes, rough, poles, none, failed, compiled;
@@ -40,7 +40,17 @@ typedef struct checking {
 	int32_t *n_shapes;     /* by row, with --each */
 	int32_t each, compile; /* 0: no */
 	map *shapes, *drawn; /* of the row at hand: compared; all */
+	struct pending *pending; /* to be compiled together */
 } checking;
+
+/* Starting the C compiler takes longer than a dozen of these programs. */
+typedef struct pending {
+	batch *b;
+	VEC(job *) job;
+	VEC(prop_case *) one;
+} pending;
+
+static const prop_options options = {.seed = 1};
 
 /* A call on its own, and data. */
 typedef struct trial {
@@ -262,39 +272,80 @@ static bool same_as_text(checking *c, trial *x, rng *r)
 
 /* ---- the adjoint compiled ---- */
 
-/* x's instance as a program of its own, by the way of all random programs. */
-static bool same_compiled(checking *c, const trial *x)
+static bool say_compiled(const checking *c, const prop_case *one,
+	const char *message)
 {
-	static const prop_options o = {.seed = 1};
-	prop_result sum = {0};
-	prop_case one = {.seed = c->seed,
+	str s = str_new(c->a);
+
+	if (message == NULL)
+		return true;
+	ir_program_print(&s, one->p);
+	printf("%s compiled: %s\n%s\n", ir_row_name(one->p->call.at[0].row),
+		message, s.at);
+	return false;
+}
+
+/*
+ * x's instance as a program of its own, by the way of all random programs;
+ * compared when the others of the batch are: finish_compiled.
+ */
+static bool begin_compiled(checking *c, const trial *x)
+{
+	prop_case *one = arena_make(c->a, prop_case);
+	const ir_inst *p = x->inst;
+	int32_t *arg = arena_array(c->a, int32_t, p->n_tensors + 1), n = 0;
+	const char *message = NULL;
+	int32_t call;
+	job *j;
+
+	*one = (prop_case){.seed = c->seed,
 		.index = c->index,
 		.style = STYLE_GENERAL,
 		.p = ir_program_new(c->a, c->t)};
-	const ir_inst *p = x->inst;
-	int32_t *arg = arena_array(c->a, int32_t, p->n_tensors + 1), n = 0;
-	const char *message;
-	int32_t call;
-
 	for (int32_t i = 0; i < p->n_tensors; i++)
 		if (p->tensor[i].operand >= 0)
-			arg[n] = ir_program_input(one.p,
+			arg[n] = ir_program_input(one->p,
 				arena_printf(c->a, "x%d", (int)n),
 				p->tensor[i].type, (loc){0}),
 			n++;
-	call = ir_program_inst(one.p, p, n, arg, NULL, (loc){0});
+	call = ir_program_inst(one->p, p, n, arg, NULL, (loc){0});
 	for (int32_t i = 0; i < p->n_results; i++)
-		ir_program_output(one.p, one.p->call.at[call].result[i]);
+		ir_program_output(one->p, one->p->call.at[call].result[i]);
 	c->sum->compiled++;
-	message = try_case(c->a, c->t, &o, &one, &sum);
-	if (message != NULL) {
-		str s = str_new(c->a);
+	j = job_new(c->a, c->t, &options, one, &message);
+	if (j == NULL || !job_add(j, c->pending->b, &message))
+		return say_compiled(c, one, message);
+	*vec_push(c->a, &c->pending->job) = j;
+	*vec_push(c->a, &c->pending->one) = one;
+	return true;
+}
 
-		ir_program_print(&s, one.p);
-		printf("%s compiled: %s\n%s\n", ir_row_name(p->row), message,
-			s.at);
+static bool finish_compiled(checking *c)
+{
+	pending *k = c->pending;
+	prop_result sum = {0};
+	const char *message = NULL, *all;
+	bool good = true;
+
+	if (k->job.n == 0)
+		return true;
+	if (batch_compile(k->b, &all)) {
+		for (int32_t i = 0; i < k->job.n; i++) {
+			bool same = job_run(
+				k->job.at[i], k->b, &message, &sum);
+
+			good = say_compiled(c, k->one.at[i],
+				       same ? NULL : message) && good;
+		}
+		return good;
 	}
-	return message == NULL;
+	for (int32_t i = 0; i < k->job.n; i++) /* whose fault is it? */
+		good = say_compiled(c, k->one.at[i],
+			       try_case(c->a, c->t, &options, k->one.at[i],
+				       &sum)) && good;
+	if (good)
+		printf("together they do not compile: %s\n", all);
+	return false;
 }
 
 /* Is this one to be compiled? An index into nothing has no data. */
@@ -344,7 +395,7 @@ static bool check_inst(
 		return false;
 	}
 	good = same_as_text(c, y, r) &&
-	       (!is_turn(c, y) || same_compiled(c, y));
+	       (!is_turn(c, y) || begin_compiled(c, y));
 	for (int32_t k = 0; k < g->n_results && good; k++) {
 		int32_t t = 0;
 
@@ -494,9 +545,12 @@ static bool check_call(checking *c, const ir_program *p, const ir_call *call)
 static void check_program(arena *a, void *arg)
 {
 	checking c = *(checking *)arg;
+	pending k = {0};
 	prop_case *all;
 
 	c.a = a;
+	c.pending = &k;
+	k.b = batch_new(a, &options);
 	all = draw_case(a, c.t, c.seed, c.index, NULL);
 	for (int32_t i = 0; i < all->p->call.n; i++) {
 		const ir_call *call = &all->p->call.at[i];
@@ -506,18 +560,18 @@ static void check_program(arena *a, void *arg)
 		if (!check_call(&c, all->p, call))
 			c.sum->failed++;
 	}
+	if (!finish_compiled(&c))
+		c.sum->failed++;
 }
 
 /* One row on shapes as they are drawn. */
-static void check_row(arena *a, void *arg)
+static void try_shapes(checking *x)
 {
 	enum { MOST = 200 };
-	checking c = *(checking *)arg;
+	checking c = *x;
 	int32_t row = (int32_t)c.index;
+	arena *a = c.a;
 
-	c.a = a;
-	c.shapes = map_new(a);
-	c.drawn = map_new(a);
 	for (int32_t i = 0; i < MOST && map_n(c.shapes) < c.each; i++) {
 		prop_case *one;
 
@@ -541,6 +595,25 @@ static void check_row(arena *a, void *arg)
 	}
 }
 
+/* ROWS of them, from c->index, whose programs are compiled together */
+static void check_rows(arena *a, void *arg)
+{
+	checking c = *(checking *)arg;
+	pending k = {.b = batch_new(a, &options)};
+	uint64_t end = c.index + ROWS;
+
+	c.a = a;
+	c.pending = &k;
+	for (; c.index < end && c.index < (uint64_t)ir_table_n(c.t);
+		c.index++) {
+		c.shapes = map_new(a);
+		c.drawn = map_new(a);
+		try_shapes(&c);
+	}
+	if (!finish_compiled(&c))
+		c.sum->failed++;
+}
+
 struct entering {
 	env *e;
 	checking *c;
@@ -551,7 +624,7 @@ static void enter(void *arg)
 {
 	struct entering *x = arg;
 
-	arena_run(x->e, x->c->each > 0 ? check_row : check_program, x->c);
+	arena_run(x->e, x->c->each > 0 ? check_rows : check_program, x->c);
 }
 
 /* One table for all programs: each row is parsed once. */
@@ -636,7 +709,8 @@ int main(int argc, char **argv)
 		return 1;
 	if (c.each > 0)
 		count = n;
-	for (long i = 0; i < count && sum.failed < 10; i++) {
+	for (long i = 0; i < count && sum.failed < 10;
+		i += c.each > 0 ? ROWS : 1) {
 		c.index = (uint64_t)i;
 		if (env_run(e, enter, &x) < 0) {
 			printf("program %ld: [%s] %s\n", i, env_diag(e)->rule,
