@@ -641,7 +641,7 @@ val em_index(emitter *em, const ix_form *f, tn_dtype dt)
 	int64_t stride;
 	val v = {NULL, dt, em->lanes, 0};
 	const ix_form *rest;
-	int32_t l;
+	int32_t l, n = em->digit.n;
 	str s = str_new(em->a), digits = str_new(em->a);
 
 	em_load_funs(em, f);
@@ -651,6 +651,8 @@ val em_index(emitter *em, const ix_form *f, tn_dtype dt)
 	rest = ix_has_fun(f) ? f : without_digits(em, f, dt, &digits);
 	if (ix_has_fun(f) || !loop_stride(rest, em->vvar,
 				     em->k->var[em->vvar].extent, &stride)) {
+		for (; n < em->digit.n; n++) /* made, and of no use here */
+			em_line(em, "(void)%s;", em->digit.at[n].t);
 		v.t = by_lane(em, f, dt);
 		return v;
 	}
