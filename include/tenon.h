@@ -378,7 +378,8 @@ TN_API TN_MUST_USE tn_status tn_onnx_give(
  * Floats that the model names, that depend on no input and have at least so
  * many elements are computed when the program is built, and are parameters of
  * it like initialisers; 0, the default: none. So weights are weights whatever
- * the model makes them from.
+ * the model makes them from. What would take long (2^26 steps, 1 GB, in all;
+ * filling with a constant is no step) stays in the program.
  */
 TN_API void tn_onnx_fold(tn_onnx *m, int64_t n_elems);
 /**

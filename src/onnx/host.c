@@ -18,6 +18,9 @@ enum { MAX_CALLS = 1 << 16 }; /* about 6 KB each */
 #endif
 #define MAX_HOST_BYTES ((size_t)1 << 31)
 #define MAX_HOST_POINTS ((int64_t)1 << 31) /* of all equations */
+/* What is folded, and may as well stay in the program: some two seconds. */
+#define MAX_FOLD_BYTES ((size_t)1 << 30)
+#define MAX_FOLD_POINTS ((int64_t)1 << 26)
 
 fact *onnx_fact(onnx_import *x, int32_t v)
 {
@@ -184,9 +187,10 @@ static void fill_with(const ir_type *t, char *data, double value)
 		memcpy(data + done, data, done < n - done ? done : n - done);
 }
 
-static void check_points(const job *j)
+/* Steps of all its equations, MAX_HOST_POINTS + 1 at most. */
+static int64_t points_of(const ir_inst *inst)
 {
-	const ir_inst *inst = j->c->inst;
+	int64_t sum = 0;
 
 	for (int32_t i = 0; i < inst->n_eqns; i++) {
 		const in_eqn *q = &inst->eqn[i];
@@ -195,12 +199,22 @@ static void check_points(const job *j)
 		for (int32_t k = 0; k < q->n_letters; k++)
 			if (!mul_ok(n, inst->letter[q->letters[k]].extent, &n))
 				n = INT64_MAX;
-		if (n > MAX_HOST_POINTS - j->x->host_points)
-			env_fail(j->x->e, TN_ENOMEM, "onnx.size", place(j->x),
-				"the values that decide shapes take more than "
-				"2^31 steps to compute");
-		j->x->host_points += n;
+		if (n > MAX_HOST_POINTS - sum)
+			return MAX_HOST_POINTS + 1;
+		sum += n;
 	}
+	return sum;
+}
+
+static void check_points(const job *j)
+{
+	int64_t n = points_of(j->c->inst);
+
+	if (n > MAX_HOST_POINTS - j->x->host_points)
+		env_fail(j->x->e, TN_ENOMEM, "onnx.size", place(j->x),
+			"the values that decide shapes take more than "
+			"2^31 steps to compute");
+	j->x->host_points += n;
 }
 
 static void evaluate(arena *scratch, void *arg)
@@ -385,12 +399,63 @@ static bool is_foldable(onnx_import *x, const ir_call *c)
 	return f->is_const && f->label != NULL;
 }
 
+/* What it takes to compute a value: its own call's, and its operands'. */
+typedef struct cost {
+	int64_t points;
+	size_t bytes;
+} cost;
+
+static cost cost_of(const onnx_import *x, const ir_call *c, const cost *of)
+{
+	cost sum = {0, 0};
+	double value;
+
+	if (!is_uniform(c->inst, &value))
+		sum.points = points_of(c->inst);
+	for (int32_t k = 0; k < c->n_results; k++)
+		sum.bytes += bytes_of(&x->p->value.at[c->result[k]].type);
+	for (int32_t k = 0; k < c->n_args; k++) {
+		sum.points += of[c->arg[k]].points;
+		sum.bytes += of[c->arg[k]].bytes;
+	}
+	if (sum.points > MAX_FOLD_POINTS)
+		sum.points = MAX_FOLD_POINTS + 1;
+	if (sum.bytes > MAX_FOLD_BYTES)
+		sum.bytes = MAX_FOLD_BYTES + 1;
+	return sum;
+}
+
+/* By value; what two operands share counts twice. */
+static const cost *find_costs(onnx_import *x)
+{
+	cost *of = arena_array(x->a, cost, x->p->value.n + 1);
+
+	for (int32_t i = 0; i < x->p->call.n; i++) {
+		const ir_call *c = &x->p->call.at[i];
+		cost all = cost_of(x, c, of);
+
+		for (int32_t k = 0; k < c->n_results; k++)
+			if (onnx_fact(x, c->result[k])->data == NULL)
+				of[c->result[k]] = all;
+	}
+	return of;
+}
+
+static bool is_cheap(const onnx_import *x, cost c)
+{
+	return x->host_points + c.points <= MAX_FOLD_POINTS &&
+	       x->host_bytes + c.bytes <= MAX_FOLD_BYTES;
+}
+
 /*
  * Large values that depend on no input of the model, read by what does: they
- * are computed now, once, and are parameters from here on.
+ * are computed now, once, and are parameters from here on; unless that takes
+ * long: then they are computed at each run.
  */
 static void fold(onnx_import *x)
 {
+	const cost *of = find_costs(x);
+
 	for (int32_t i = 0; i < x->p->call.n; i++) {
 		const ir_call *c = &x->p->call.at[i];
 
@@ -404,7 +469,8 @@ static void fold(onnx_import *x)
 				onnx_fact(x, v)->label == NULL ||
 				!dtype_is_float(value->type.dtype) ||
 				shape_numel(value->type.shape,
-					value->type.rank) < x->fold_from)
+					value->type.rank) < x->fold_from ||
+				!is_cheap(x, of[v]))
 				continue;
 			onnx_host(x, v);
 			onnx_fact(x, v)->is_folded = true;

@@ -100,6 +100,35 @@ static void test_pinned_inputs(void **state)
 	tn_context_free(c);
 }
 
+/* Too many bytes, too many steps: they stay in the program. */
+static void test_fold_large(void **state)
+{
+	static const char *const nodes[] = {
+		"init s int64 [1] 600000000; node ConstantOfShape s > w;",
+		"init s int64 [1] 70000000; node ConstantOfShape s > u;"
+		"node Exp u > w;"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+		char path[] = "/tmp/tenon_onnx_XXXXXX", text[300];
+		tn_context *c = interp_context();
+		tn_onnx *m;
+		tn_program *p;
+
+		snprintf(text, sizeof text, "opset 13; in x float [1]; out y;"
+			"%s node Add w x > z; node ReduceMean z > y;", nodes[i]);
+		write_file(text, path);
+		assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+		tn_onnx_fold(m, 2);
+		assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+		assert_int_equal(tn_program_n_params(p), 0);
+		tn_program_free(p);
+		tn_onnx_free(m);
+		unlink(path);
+		tn_context_free(c);
+	}
+}
+
 /* Weights that the model computes are parameters when that is asked for. */
 static void test_fold(void **state)
 {
@@ -556,6 +585,7 @@ int main(void)
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_pinned_inputs),
 		cmocka_unit_test(test_fold),
+		cmocka_unit_test(test_fold_large),
 		cmocka_unit_test(test_save),
 		cmocka_unit_test(test_imported_net_learns),
 		cmocka_unit_test(test_training_mode),
