@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# check.sh: every stage that can fail, with its time. A stage that cannot run
-# here is skipped, with its reason. Stages that use one core run beside the
-# tests, and are printed after them. Last line: N passed, N failed, N skipped;
-# exit status 0 if none failed.
+# check.sh: every stage that can fail, with its time. What cannot run here is
+# skipped, with its reason. Stages that use one core run beside the tests, and
+# are printed after them. It builds in folders of its own, build-check and
+# build-asan, and leaves build/ as it is. On a terminal the running test is
+# shown. Last line: N passed, N failed, N skipped; exit status 0 if none failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
+build=build-check
+export BUILD=$PWD/$build
 tmp=$(mktemp -d) || exit 1
 log=$tmp/log
 trap 'rm -rf "$tmp"' EXIT
@@ -64,12 +67,25 @@ stage() { # stage NAME COMMAND...
 	fi
 }
 
+# While process PID writes meson's lines to $log: the last of them, in place.
+watch() { # watch PID
+	local last
+	[ -t 1 ] && [ "${TERM:-dumb}" != dumb ] || return
+	while kill -0 "$1" 2>/dev/null; do
+		last=$(grep -aE '^ *[0-9]+/[0-9]+ ' "$log" | tail -n 1)
+		printf '\r   %.70s\033[K' "$last"
+		sleep 1
+	done
+	printf '\r\033[K'
+}
 # meson counts its tests, golden.sh its files.
 meson_tests() { # meson_tests NAME BUILD ARGUMENTS...
 	local name=$1 build=$2 ok bad skips
 	shift 2
 	begin "$name"
-	meson test -C "$build" --no-rebuild --print-errorlogs "$@" >"$log" 2>&1
+	meson test -C "$build" --no-rebuild --print-errorlogs "$@" >"$log" 2>&1 &
+	watch $!
+	wait $!
 	count() {
 		awk -F: -v what="^($1)\$" '$1 ~ what { n += $2 } END { print n + 0 }' "$log"
 	}
@@ -81,6 +97,7 @@ meson_tests() { # meson_tests NAME BUILD ARGUMENTS...
 		bad=1
 	fi
 	[ "$bad" -eq 0 ] || cat "$log"
+	tools/skips.py "$build" | sed 's/^/   skipped: /'
 	add "$ok" "$bad" "$skips"
 	end "$ok passed, $bad failed, $skips skipped"
 }
@@ -99,7 +116,8 @@ golden() { # golden NAME BUILD
 	add "$ok" "$bad" 0
 	end "$ok passed, $bad failed"
 }
-# "N passed, N failed, N skipped" is the last line of the command.
+# "N passed, N failed, N skipped" is the last line of the command; equal reasons
+# of "NAME: skipped: REASON" are counted.
 counts() { # counts NAME COMMAND...
 	local name=$1 ok bad skips
 	shift
@@ -109,6 +127,8 @@ counts() { # counts NAME COMMAND...
 		's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p' "$log")
 	[ -n "${skips:-}" ] || { ok=0 bad=1 skips=0; }
 	[ "$bad" -eq 0 ] || tail -n 200 "$log"
+	sed -n 's/^[^:]*: skipped: //p' "$log" | sort | uniq -c |
+		sed 's/^ *\([0-9]*\) /   skipped, \1 times: /'
 	add "$ok" "$bad" "$skips"
 	end "$ok passed, $bad failed, $skips skipped"
 }
@@ -135,18 +155,18 @@ else
 	skip "tenon.h as C++11" "no C++ compiler is installed"
 fi
 
-stage "configure" configure build -Dwerror=true || finish
-stage "build, warnings are errors" ninja -C build || finish
-stage "symbols of the library" tools/symbols.sh
+stage "configure" configure $build -Dwerror=true || finish
+stage "build, warnings are errors" ninja -C $build || finish
+stage "symbols of the library" tools/symbols.sh "$build"/libtenon.so
 # What a later clang-tidy knows besides is no reason to fail.
 if clang-tidy --version 2>/dev/null | grep -q 'LLVM version 14'; then
-	stage "clang-tidy" tools/tidy.sh build
+	stage "clang-tidy" tools/tidy.sh $build
 else
 	skip "clang-tidy" "clang-tidy 14 is not installed"
 fi
 one_core() {
 	if command -v pkg-config >/dev/null; then
-		stage "examples against the installed package" tools/installed.sh build
+		stage "examples against the installed package" tools/installed.sh $build
 	else
 		skip "examples against the installed package" "pkg-config is not installed"
 	fi
@@ -155,18 +175,18 @@ one_core() {
 		stage "examples under valgrind" sh -c '
 			for e in "custom_op" "mlp 5" "gpt 2"; do
 				TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
-					--error-exitcode=2 build/examples/example_$e
+					--error-exitcode=2 "$BUILD"/examples/example_$e
 				[ $? -lt 2 ] || exit 1
 			done'
 		stage "tenon train under valgrind" sh -c '
 			d=$(mktemp -d) && TENON_TARGET=x86-64-v3 valgrind -q \
-				--leak-check=full --error-exitcode=2 build/tenon train \
+				--leak-check=full --error-exitcode=2 "$BUILD"/tenon train \
 				--text README.md --layers 1 --heads 2 --width 16 \
 				--context 16 --batch 2 --steps 3 --every 2 --sample 4 \
 				--vocab 260 --out "$d/model" \
 				--report "$d/report.html" &&
 				TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
-				--error-exitcode=2 build/tenon generate \
+				--error-exitcode=2 "$BUILD"/tenon generate \
 				--model "$d/model" --tokens 20 >/dev/null
 			code=$?
 			rm -rf "$d"
@@ -178,15 +198,15 @@ one_core() {
 		sh -c 'tools/api_md.py | diff docs/api.md - && echo the same'
 	stage "listings in documents" tools/listings.sh README.md docs/tour.md
 	stage "docs/onnx.md is what the table says" \
-		sh -c 'tools/onnx_md.sh build | diff docs/onnx.md - && echo the same'
-	stage "man/tenon.1 is what tenon --help says" tools/man.sh build
+		sh -c 'tools/onnx_md.sh "$BUILD" | diff docs/onnx.md - && echo the same'
+	stage "man/tenon.1 is what tenon --help says" tools/man.sh $build
 }
 beside one_core
-meson_tests "tests" build
-golden "golden files" build
+meson_tests "tests" $build
+golden "golden files" $build
 join one_core
 if [ -d "${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data}" ]; then
-	counts "tests of ONNX" tools/conform_onnx.sh build
+	counts "tests of ONNX" tools/conform_onnx.sh $build
 else
 	skip "tests of ONNX" "libonnx-testdata is not installed"
 fi

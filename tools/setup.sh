@@ -36,6 +36,7 @@ if [ "$what" = check ]; then
 		headers stdarg.h stddef.h stdint.h setjmp.h cmocka.h
 	need libisl-dev "what the index algebra is compared with, in tests" \
 		headers isl/map.h
+	need libgmp-dev "what libisl is linked with" headers gmp.h
 	need python3 "writes the data of some tests" command -v python3
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0

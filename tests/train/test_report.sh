@@ -53,7 +53,7 @@ if command -v python3 >/dev/null; then
 fi
 
 if ! chromium=$(command -v chromium); then
-	echo "the browser's part skipped: chromium is not installed"
+	echo "skipped: the browser's part: chromium is not installed"
 	[ $fails -eq 0 ]
 	exit
 fi
@@ -65,7 +65,7 @@ dom() { # what the page is when its script has run
 dom "file://$tmp/report.html" >report.dom
 dom "file://$tmp/page.html" >page.dom
 if [ ! -s report.dom ]; then
-	echo "the browser's part skipped: chromium does not start here"
+	echo "skipped: the browser's part: chromium does not start here"
 	[ $fails -eq 0 ]
 	exit
 fi

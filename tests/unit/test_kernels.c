@@ -323,7 +323,7 @@ static void test_clang(void **state)
 {
 	(void)state;
 	if (system("clang --version > /dev/null 2>&1") != 0)
-		skip();
+		unit_skip("clang is not installed");
 	run_all(5, "clang", 64);
 }
 #else

@@ -103,7 +103,7 @@ static void test_locale(void **state)
 {
 	(void)state;
 	if (setlocale(LC_NUMERIC, "de_DE.UTF-8") == NULL)
-		skip(); /* not installed here */
+		unit_skip("the locale de_DE.UTF-8 is not installed");
 	assert_string_equal(localeconv()->decimal_point, ",");
 	assert_int_equal(unit_run(writes_doubles, NULL, 0, NULL), TN_OK);
 	setlocale(LC_NUMERIC, "C");

@@ -15,6 +15,13 @@
 
 #include "base/base.h"
 
+/* Ends a test that cannot run here; tools/check.sh prints the reason. */
+#define unit_skip(reason)                                                      \
+	do {                                                                   \
+		print_message("skipped: %s\n", reason);                        \
+		skip();                                                        \
+	} while (0)
+
 struct unit_call {
 	void (*fn)(arena *a, void *arg);
 	void *arg;
