@@ -143,10 +143,7 @@ void api_shard_move(void *arg, const ir_type *type, int32_t from,
 	t = shard_transfer_new(a, &mesh->m, api_shard_rank(c),
 		from != 0 ? &p->l : &whole, p->parts, to != 0 ? &q->l : &whole,
 		"a tensor");
-	if (s->link != NULL)
-		shard_transfer_run(t, a, s->link, &e, data, out);
-	else if (n > 0)
-		memcpy(out, data, (size_t)n * e.size);
+	shard_transfer_run(t, a, s->link, &e, data, out);
 	if (q->parts != 0)
 		empty_parts(c, q, type->dtype, out);
 	s->n_moves += shard_transfer_sent(t) > 0;

@@ -620,9 +620,26 @@ static void run_by_ring(const shard_transfer *t, arena *a, shard_link *l,
 	shard_ring_run(l->ring, a, l, e, v->to_elems, f.n, f.at);
 }
 
+/* On a mesh of one process, which may have no link. */
+static void run_alone(const shard_transfer *t, arena *a, const shard_elems *e,
+	const void *data, void *out)
+{
+	const shard_move *v = &t->v;
+
+	if (t->sums)
+		data = pack(a, &t->give[t->rank], e->size, data);
+	for (int32_t i = 0; i < v->n_receive; i++)
+		unpack(&v->receive[i], e->size,
+			pack(a, &v->send[i], e->size, data), out);
+}
+
 void shard_transfer_run(const shard_transfer *t, arena *a, shard_link *l,
 	const shard_elems *e, const void *data, void *out)
 {
+	if (t->size == 1) {
+		run_alone(t, a, e, data, out);
+		return;
+	}
 	if (l->ring != NULL) {
 		run_by_ring(t, a, l, e, (void *)(uintptr_t)data, out);
 		return;

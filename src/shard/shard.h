@@ -373,8 +373,8 @@ typedef struct shard_runner {
 shard_exec *shard_exec_new(arena *a, const shard_program *p);
 size_t shard_exec_bytes(const shard_exec *x); /* of the slab it needs */
 int64_t shard_exec_sent(const shard_exec *x); /* bytes, in each run */
-/* All processes together. in, out: by input and output of the whole system;
- * what ends in an input's memory is written there. */
+/* All processes together; l NULL: there is but one. in, out: by input and output
+ * of the whole system; what ends in an input's memory is written there. */
 void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
 	const void *const *in, void *const *out, void *slab);
 
@@ -490,6 +490,7 @@ shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
 const char *shard_transfer_what(const shard_transfer *t);
 int64_t shard_transfer_elems(const shard_transfer *t);
 int64_t shard_transfer_sent(const shard_transfer *t); /* elements */
+/* l: NULL will do on a mesh of one process */
 void shard_transfer_run(const shard_transfer *t, arena *scratch, shard_link *l,
 	const shard_elems *e, const void *data, void *out);
 /*
