@@ -10,7 +10,7 @@
  *           the rest: zero where it was written
  *   write without gradient    a leaf where it writes
  */
-#include "tensor/local.h"
+#include "tensor/region.h"
 
 #include <stdlib.h>
 
@@ -137,7 +137,7 @@ static void visit(tensors *t, t_value *v)
 	if (v->is_freed)
 		freed(t);
 	meet(t, v);
-	if (!v->tracked || c == NULL || !c->tracked || c->walk == t->walk)
+	if (!t_has_history(v) || c->walk == t->walk)
 		return;
 	c->walk = t->walk;
 	c->refs++;
@@ -151,13 +151,35 @@ static int newest_first(const void *x, const void *y)
 	return (*l)->id > (*r)->id ? -1 : (*l)->id < (*r)->id;
 }
 
+/* Does c ask operand i for nothing but its place: is all of it written? */
+static bool is_overwritten(const t_call *c, int32_t i)
+{
+	const t_trace *f = c->trace;
+
+	if (f == NULL)
+		return t_is_write(c) && i == 0 && c->arg[0].view == NULL;
+	for (int32_t k = 0; k < f->n_out; k++)
+		if (f->out[k] == f->in[i])
+			return false;
+	for (int32_t k = 0; k < f->call.n; k++) {
+		const t_call *q = f->call.at[k];
+
+		for (int32_t j = 0; j < q->n_args; j++)
+			if (q->arg[j].v == f->in[i] && !is_overwritten(q, j))
+				return false;
+	}
+	return f->region == NULL || f->region->kind == REGION_BLOCKS;
+}
+
 static void find_path(tensors *t)
 {
 	for (int32_t i = 0; i < t->path.n; i++) {
 		const t_call *c = t->path.at[i];
 
 		for (int32_t k = 0; k < c->n_args; k++)
-			if (c->arg[k].v->tracked || c->arg[k].v->is_freed)
+			if (c->arg[k].v->tracked ||
+				(c->arg[k].v->is_freed &&
+					!is_overwritten(c, k)))
 				visit(t, c->arg[k].v);
 	}
 	if (t->path.n > 1)
@@ -522,8 +544,11 @@ static void free_call(tensors *t, t_call *c)
 
 		if (v == NULL)
 			continue;
-		v->tracked = false;
-		v->is_freed = true;
+		/* state that is written without a gradient stays what it is */
+		if (t_has_history(v)) {
+			v->tracked = false;
+			v->is_freed = true;
+		}
 		if (v->holds_self)
 			t_self_release(t, v);
 	}

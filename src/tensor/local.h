@@ -212,6 +212,15 @@ static inline bool t_is_made(const t_value *v)
 	return v->tracked && (v->call == NULL || v->call->tracked);
 }
 
+/* The same outside of a trace: a leaf that a call wrote has no history. */
+static inline bool t_has_history(const t_value *v)
+{
+	const t_call *c = v->call;
+
+	return v->tracked && c != NULL && c->tracked &&
+		(c->trace == NULL || t_is_made(c->trace->out[v->result]));
+}
+
 /* What the backward was to read, and where it finds that in the end. */
 typedef struct t_moved {
 	const t_value *from, *to;
