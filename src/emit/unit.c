@@ -6,14 +6,28 @@
 
 #include <inttypes.h>
 
+/* A type that a helper's own text names: "i32". */
+static tn_dtype declare(
+	str *out, emit_math *m, const char *name, int32_t n)
+{
+	tn_dtype t;
+
+	if (!dtype_parse(name, (size_t)n, &t))
+		env_bug(arena_env(out->a), "emit", "no type %s", name);
+	emit_math_type(m, t, 1);
+	return t;
+}
+
 /* Whole numbers from floats: towards 0, the ends for what is outside, 0 for
  * NaN; then wrapped. */
-static void from_float(str *out, const char *name)
+static void from_float(str *out, emit_math *m, const char *name)
 {
 	const char *to = name, *from = strstr(name, "_from_");
 	int32_t n = (int32_t)(from - name);
 
 	from += 6;
+	declare(out, m, to, n);
+	declare(out, m, from, (int32_t)strlen(from));
 	str_printf(out,
 		"static inline __attribute__((unused)) %.*s %s(%s x)\n"
 		"{\n"
@@ -32,13 +46,16 @@ static void from_float(str *out, const char *name)
  * A square of W x W: d[i * ds + j] = s[j * ss + i]. log2 W rounds; in each,
  * the first half of the rows is interleaved with the second.
  */
-static void transpose(str *out, const char *lanes)
+static void transpose(str *out, emit_math *math, const char *lanes)
 {
 	const char *x = strchr(lanes, 'x');
 	int32_t n = (int32_t)(x - lanes), w = 0, r, m, l, round = 0;
+	tn_dtype t = declare(out, math, lanes, n);
 
 	for (x++; *x != '\0'; x++)
 		w = 10 * w + (*x - '0');
+	emit_math_use(math, "load", t, w);
+	emit_math_use(math, "store", t, w);
 	str_printf(out,
 		"static inline void transpose_%s(%.*s *d, i64 ds, "
 		"const %.*s *s, i64 ss)\n{\n",
@@ -65,8 +82,10 @@ static void transpose(str *out, const char *lanes)
 	str_add(out, "}\n");
 }
 
-static void own_text(str *out, const char *name)
+/* What it stands on is asked for here, so that nobody can forget to. */
+static void own_text(str *out, emit_math *m, const char *name)
 {
+	emit_math_type(m, TN_I64, 1);
 	if (strcmp(name, "floor_div") == 0)
 		str_add(out, "static inline i64 floor_div(i64 a, i64 m)\n"
 			     "{\n"
@@ -89,9 +108,9 @@ static void own_text(str *out, const char *name)
 			     "	return a < b ? a : b;\n"
 			     "}\n");
 	else if (strncmp(name, "transpose_", 10) == 0)
-		transpose(out, name + 10);
+		transpose(out, m, name + 10);
 	else
-		from_float(out, name);
+		from_float(out, m, name);
 }
 
 void emit_unit(str *out, const emit_kernel *const *k, int32_t n)
@@ -125,7 +144,7 @@ void emit_unit(str *out, const emit_kernel *const *k, int32_t n)
 				map_set_str(done, t, 1);
 			} else if (name[0] == '@') {
 				if (map_get_str(done, name, 0) == 0)
-					own_text(&more, name + 1);
+					own_text(&more, m, name + 1);
 				map_set_str(done, name, 1);
 			} else {
 				emit_math_use(m, name, d->t, d->lanes);

@@ -54,6 +54,90 @@ batch *batch_new(arena *a, const prop_options *o)
 	return b;
 }
 
+static size_t word_at(const char *p)
+{
+	size_t n = 0;
+
+	while ((p[n] >= 'a' && p[n] <= 'z') || (p[n] >= 'A' && p[n] <= 'Z') ||
+		(p[n] >= '0' && p[n] <= '9') || p[n] == '_')
+		n++;
+	return n;
+}
+
+/* "i32", "f32x16", "u8x64": a type's name; variables are i0, i1 .., i8_ */
+static bool is_type(const char *s)
+{
+	static const char *const bits[] = {"8", "16", "32", "64"};
+
+	for (size_t i = 0; i < 4 && strchr("fiu", s[0]) != NULL; i++) {
+		size_t n = strlen(bits[i]);
+
+		if (strncmp(s + 1, bits[i], n) == 0 &&
+			(s[1 + n] == '\0' || s[1 + n] == 'x'))
+			return true;
+	}
+	return false;
+}
+
+static bool is_one_of(const char *w, const char *const *words)
+{
+	while (*words != NULL && strcmp(*words, w) != 0)
+		words++;
+	return *words != NULL || strncmp(w, "__", 2) == 0;
+}
+
+/*
+ * A type or function that the text uses in front of its declaration; NULL:
+ * there is none. Declared are: typedef TYPE NAME, TYPE NAME(.
+ */
+static const char *not_declared(arena *a, const char *p)
+{
+	static const char *const types[] = {
+		"void", "int", "float", "double", NULL};
+	static const char *const no_calls[] = {"sizeof", "defined",
+		"vector_size", "aligned", "always_inline", NULL};
+	const char *before[2] = {"", ""}; /* the two words in front */
+	map *known = map_new(a);
+
+	while (*p != '\0') {
+		size_t n = word_at(p);
+		const char *w = arena_strndup(a, p, n);
+		bool call = n > 0 && p[n] == '(' && !is_one_of(w, no_calls);
+		bool typed = map_get_str(known, before[0], 0) != 0 ||
+			     is_one_of(before[0], types);
+
+		if (n == 0) {
+			if (strchr(" \t\n", *p) == NULL)
+				before[0] = before[1] = "";
+			p = strncmp(p, "/*", 2) == 0 ? strstr(p, "*/") + 2
+						     : p + 1;
+			continue;
+		}
+		if (strcmp(before[1], "typedef") == 0 || (call && typed))
+			map_set_str(known, w, 1);
+		else if ((is_type(w) || call) && map_get_str(known, w, 0) == 0)
+			return w;
+		before[1] = before[0];
+		before[0] = w;
+		p += n;
+	}
+	return NULL;
+}
+
+/* In a unit of its own, where no other kernel of the batch brings by chance
+ * what this one has forgotten to ask for. */
+static void check_alone(batch *b, const emit_kernel *k)
+{
+	str s = str_new(b->a);
+	const char *name;
+
+	emit_unit(&s, &k, 1);
+	name = not_declared(b->a, s.at);
+	if (name != NULL)
+		env_bug(arena_env(b->a), "batch", "%s is not declared: %.60s",
+			name, k->c);
+}
+
 /* Equal kernels have equal names, and no others. */
 void batch_add(batch *b, const plan *p)
 {
@@ -70,6 +154,7 @@ void batch_add(batch *b, const plan *p)
 					k->phase[0].fn);
 			continue;
 		}
+		check_alone(b, k);
 		map_set_str(b->seen, k->phase[0].fn, b->all.n);
 		*vec_push(b->a, &b->all) = k;
 		*vec_push(b->a, &b->kernel[u]) = k;

@@ -5,6 +5,7 @@
  *   attrs.c    attributes by their kind
  *   draw.c     random programs, drawn from the op table
  *   draw_contract.c  random programs around sums of products
+ *   draw_cast.c      random programs of casts between all types
  *   fill.c     data of inputs
  *   shadow.c   the interpreter again, with a bound for what rounding may do
  *   reduce.c   the same for reductions
@@ -115,6 +116,8 @@ prop_case *draw_case(arena *a, ir_table *t, uint64_t seed, uint64_t index,
 	row_count *counts);
 /* The same around sums of products (draw_contract.c). */
 prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index);
+/* The same of casts between all types (draw_cast.c). */
+prop_case *draw_cast(arena *a, ir_table *t, uint64_t seed, uint64_t index);
 /* A program of one call of row number `row`; NULL: the row took none of what
  * was drawn. */
 prop_case *draw_one_call(
@@ -179,7 +182,7 @@ typedef struct prop_options {
 	uint64_t seed;
 	int64_t count, first;
 	int32_t jobs, asan_share, batch;
-	bool verbose, asan, child, opt3, contract;
+	bool verbose, asan, child, opt3, contract, casts;
 	const char *keep, *self;
 } prop_options;
 

@@ -2,12 +2,13 @@
  * proptest.c: seeded random programs, compiled against interpreted.
  *
  *   proptest --seed S --count N [--first I] [--jobs J] [--asan-share PERCENT]
- *            [--batch B] [--keep DIR] [--verbose] [--contract]
+ *            [--batch B] [--keep DIR] [--verbose] [--contract | --casts]
  *
- * --contract: programs around sums of products (draw_contract.c). Program I
- * of seed S is the same anywhere. Programs run in batches, each in
- * a process of its own (this program again, with --child), so that a crash
- * costs one program; some batches run under ASan and UBSan. A failure prints
+ * --contract: programs around sums of products (draw_contract.c). --casts:
+ * casts between all types (draw_cast.c). Program I of seed S is the same
+ * anywhere. Programs run in batches, each in a process of its own (this program
+ * again, with --child), so that a crash costs one program; some batches run
+ * under ASan and UBSan. A failure prints
  * its seed and number, the program made small, and the first element that
  * differs. Last line: N passed, N failed, N skipped; exit status 0 if none
  * failed.
@@ -85,17 +86,22 @@ static void report(child *k, prop_case *c, const char *message)
 	keep_text(k, c->index, s.at);
 }
 
+static prop_case *draw_program(child *k, uint64_t index)
+{
+	if (k->o->contract)
+		return draw_contract(k->a, k->o->seed, index);
+	if (k->o->casts)
+		return draw_cast(k->a, k->t, k->o->seed, index);
+	return draw_case(k->a, k->t, k->o->seed, index, k->count);
+}
+
 static void front_ends(child *k)
 {
 	for (int64_t i = 0; i < k->n; i++) {
 		const char *message = NULL;
 
 		say("front", (uint64_t)(k->o->first + i));
-		k->c[i] = k->o->contract
-			? draw_contract(k->a, k->o->seed,
-				  (uint64_t)(k->o->first + i))
-			: draw_case(k->a, k->t, k->o->seed,
-				  (uint64_t)(k->o->first + i), k->count);
+		k->c[i] = draw_program(k, (uint64_t)(k->o->first + i));
 		if (k->c[i]->p->output.n == 0) {
 			k->r.skipped++;
 			continue;
@@ -248,7 +254,9 @@ static void start(parent *k, int64_t first, int64_t count, bool asan)
 			number[0], "--first", number[1], "--count", number[2],
 			"--keep", k->o->keep != NULL ? k->o->keep : "",
 			(first / k->o->batch) % 3 == 0 ? "--O3" : "--O1",
-			k->o->contract ? "--contract" : "--rows",
+			k->o->contract ? "--contract"
+			: k->o->casts  ? "--casts"
+				       : "--rows",
 			asan ? "--asan" : NULL, NULL};
 
 		dup2(fd[1], 1);
@@ -488,6 +496,8 @@ static bool parse_args(int argc, char **argv, prop_options *o)
 			o->verbose = true;
 		else if (strcmp(argv[i], "--contract") == 0)
 			o->contract = true;
+		else if (strcmp(argv[i], "--casts") == 0)
+			o->casts = true;
 		else if (strcmp(argv[i], "--child") == 0)
 			o->child = true;
 		else if (strcmp(argv[i], "--asan") == 0)
@@ -513,7 +523,7 @@ int main(int argc, char **argv)
 		fputs("usage: proptest [--seed S] [--count N] [--first I]"
 		      " [--jobs J] [--asan-share PERCENT] [--batch B]"
 		      " [--keep DIR] [--verbose]"
-		      " [--contract]\n",
+		      " [--contract | --casts]\n",
 			stderr);
 		return 2;
 	}
