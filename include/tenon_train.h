@@ -183,7 +183,8 @@ TN_API double tn_lr_cosine(int64_t step, int64_t warmup, int64_t total,
 
 /**
  * From here on, what is compiled is kept for tn_profile_text, and runs of it
- * are timed, kernel by kernel. Costs two readings of a clock for each step.
+ * are timed, kernel by kernel. Timed runs launch one kernel after another, also
+ * kernels that would run at the same time: each has a time of its own.
  *
  * errors  TN_ENOMEM
  * since   0.1
@@ -193,8 +194,11 @@ TN_API TN_MUST_USE tn_status tn_profile_start(tn_context *c);
 /**
  * What has run since tn_profile_start, one JSON object: for each program its
  * kernels with their source operations, loops (MapExpr), time, bytes and flops,
- * its functions as C, and the reason of every edge between kernels. With trace:
- * the last run of each program and its compilation as a Chrome trace.
+ * its functions as C, and the reason of every edge between kernels. An
+ * equation is named by its operation and the number of its call: "linear_16.o".
+ * The loops stand with the first kernel of each function; "seconds" are those
+ * of all runs. With trace: the last run of each program and its compilation as
+ * a Chrome trace.
  *
  * owner   *out is the caller's: tn_text_free
  * errors  TN_EINVAL [profile.start] it was not started

@@ -1,8 +1,9 @@
 /*
  * api_profile.c: what has run, and how long it took: programs with their
- * kernels as loops and as C, the reasons between them, times of steps.
+ * kernels, the time of each, their loops and C, and the reasons between them.
  *
- *     {"programs":[{"runs":9,"seconds":0.1,"kernels":[{"name":"fn_add_0", ..
+ *     {"programs":[{"runs":9,"seconds":0.1,"kernels":[{"name":"fn_add_0",
+ *       "seconds":0.02,"equations":["add_0"], ..
  *
  * Programs live in arenas of their own and may end before the context does:
  * each takes itself out of the list.
@@ -10,6 +11,7 @@
 #include "api.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct entry {
 	struct entry *next;
@@ -74,48 +76,101 @@ void api_profile_add(tn_context *c, compilation *m, plan_exec *x)
 
 /* ---- one program ---- */
 
-static void json_kernel(str *s, const compilation *m, int32_t step, int32_t i)
+/* What a program's equations and kernels are called, and what makes what. */
+typedef struct namer {
+	const compilation *m;
+	const char **eqn; /* (equations of the system) "linear_16.o" */
+	int32_t *kernel;  /* (equations) launch that computes it; -1: none */
+	int32_t *first;	  /* (functions in C) the first launch of it */
+} namer;
+
+/* The label with the number of its call, as names of kernels have it. */
+static const char *eqn_name(arena *a, const sys_eqn *e)
 {
-	const plan_launch *l = &m->plan->launch.at[i];
+	const char *label = e->label != NULL ? e->label : "";
+	size_t n = strcspn(label, ".");
+
+	return arena_printf(a, "%.*s_%d%s", (int)n, label, (int)e->call,
+		label + n);
+}
+
+static namer names_of(arena *a, const compilation *m)
+{
+	const plan *p = m->plan;
+	int32_t n = m->system->eqn.n;
+	namer w = {.m = m, .eqn = arena_array(a, const char *, n + 1),
+		.kernel = arena_array(a, int32_t, n + 1),
+		.first = arena_array(a, int32_t, p->kernel.n + 1)};
+
+	for (int32_t i = 0; i < n; i++) {
+		w.eqn[i] = eqn_name(a, &m->system->eqn.at[i]);
+		w.kernel[i] = -1;
+	}
+	for (int32_t i = p->launch.n - 1; i >= 0; i--) {
+		const fuse_kernel *k = p->launch.at[i].source;
+
+		for (int32_t j = 0; j < k->n_eqns; j++)
+			if (!k->eqn[j].recomputed ||
+				w.kernel[k->eqn[j].source] < 0)
+				w.kernel[k->eqn[j].source] = i;
+		if (p->launch.at[i].kernel >= 0)
+			w.first[p->launch.at[i].kernel] = i;
+	}
+	return w;
+}
+
+static void json_loops(str *s, const compilation *m, const fuse_kernel *k)
+{
+	arena *tmp = arena_child(m->a);
+	str loops = str_new(tmp);
+
+	loop_print(&loops, loop_build(tmp, m->system, k, true), false);
+	str_add(s, ",\"loops\":");
+	str_json(s, loops.at);
+	arena_free(tmp);
+}
+
+static void json_kernel(str *s, const namer *w, const plan_times *t,
+	int32_t step, int32_t i)
+{
+	const plan_launch *l = &w->m->plan->launch.at[i];
 	const fuse_kernel *k = l->source;
 
 	str_printf(s, "%s{\"step\":%d,\"function\":%d,\"name\":",
 		i > 0 ? ",\n" : "\n", (int)step, (int)l->kernel);
 	str_json(s, k->name);
+	if (t != NULL)
+		str_printf(s, ",\"seconds\":%.9g", t->total[i]);
 	if (l->code != NULL)
 		str_printf(s, ",\"bytes\":%lld,\"flops\":%lld",
 			(long long)l->code->bytes, (long long)l->code->flops);
 	str_add(s, ",\"equations\":[");
 	for (int32_t j = 0; j < k->n_eqns; j++) {
 		str_add(s, j > 0 ? "," : "");
-		str_json(s, k->eqn[j].e.label);
+		str_json(s, w->eqn[k->eqn[j].source]);
 	}
-	str_add(s, "],\"loops\":");
-	if (k->opaque) {
-		str_json(s, "opaque: a function of the library");
-	} else {
-		arena *tmp = arena_child(m->a);
-		str loops = str_new(tmp);
-
-		loop_print(&loops, loop_build(tmp, m->system, k, true), false);
-		str_json(s, loops.at);
-		arena_free(tmp);
-	}
+	str_addc(s, ']');
+	if (k->opaque)
+		str_add(s, ",\"loops\":\"opaque: a function of the library\"");
+	else if (w->first[l->kernel] == i)
+		json_loops(s, w->m, k);
 	str_addc(s, '}');
 }
 
-static void json_kernels(str *s, const compilation *m)
+static void json_kernels(str *s, const namer *w, const plan_times *t)
 {
-	str_add(s, "\"kernels\":[");
-	for (int32_t t = 0; t < m->plan->step.n; t++) {
-		const plan_step *step = &m->plan->step.at[t];
+	const plan *p = w->m->plan;
 
-		for (int32_t i = step->first; i < step->first + step->n; i++)
-			json_kernel(s, m, t, i);
+	str_add(s, "\"kernels\":[");
+	for (int32_t i = 0; i < p->step.n; i++) {
+		const plan_step *step = &p->step.at[i];
+
+		for (int32_t k = step->first; k < step->first + step->n; k++)
+			json_kernel(s, w, t, i, k);
 	}
 	str_add(s, "],\"functions\":[");
-	for (int32_t i = 0; i < m->plan->kernel.n; i++) {
-		const plan_kernel *k = &m->plan->kernel.at[i];
+	for (int32_t i = 0; i < p->kernel.n; i++) {
+		const plan_kernel *k = &p->kernel.at[i];
 
 		str_printf(s, "%s{\"uses\":%d,\"name\":\"%s\",\"c\":",
 			i > 0 ? ",\n" : "\n", (int)k->n_uses,
@@ -126,24 +181,30 @@ static void json_kernels(str *s, const compilation *m)
 	str_addc(s, ']');
 }
 
-static const char *label_of(const compilation *m, int32_t eqn)
+/* An end of a reason: the equation, and the kernel that computes it. */
+static void json_end(str *s, const namer *w, const char *key, int32_t eqn)
 {
-	return eqn >= 0 && eqn < m->system->eqn.n ? m->system->eqn.at[eqn].label
-						  : "";
+	bool known = eqn >= 0 && eqn < w->m->system->eqn.n;
+
+	str_printf(s, ",\"%s\":", key);
+	str_json(s, known ? w->eqn[eqn] : "");
+	str_printf(s, ",\"%s_kernel\":%d", key,
+		known ? (int)w->kernel[eqn] : -1);
 }
 
-static void json_reasons(str *s, const compilation *m)
+static void json_reasons(str *s, const namer *w)
 {
+	const compilation *m = w->m;
+
 	str_add(s, ",\"reasons\":[");
 	for (int32_t i = 0; i < m->groups->reason.n; i++) {
 		const fuse_reason *r = &m->groups->reason.at[i];
 
-		str_add(s, i > 0 ? ",\n{\"tensor\":" : "\n{\"tensor\":");
+		str_printf(s, "%s{\"why\":\"%s\",\"tensor\":",
+			i > 0 ? ",\n" : "\n", fuse_why_name(r->why));
 		str_json(s, m->system->tensor.at[r->tensor].name);
-		str_add(s, ",\"producer\":");
-		str_json(s, label_of(m, r->producer));
-		str_add(s, ",\"consumer\":");
-		str_json(s, label_of(m, r->consumer));
+		json_end(s, w, "producer", r->producer);
+		json_end(s, w, "consumer", r->consumer);
 		str_add(s, ",\"text\":");
 		str_json(s, r->text);
 		str_addc(s, '}');
@@ -155,13 +216,16 @@ static double all_runs(const plan_times *t)
 {
 	double sum = 0;
 
-	for (int32_t i = 0; t != NULL && i < t->n_steps; i++)
+	for (int32_t i = 0; t != NULL && i < t->n_launches; i++)
 		sum += t->total[i];
 	return sum;
 }
 
 static void json_program(str *s, const compilation *m, const plan_times *t)
 {
+	arena *a = arena_child(m->a);
+	namer w = names_of(a, m);
+
 	str_printf(s,
 		"{\"runs\":%lld,\"seconds\":%.9g,\"slab_bytes\":%zu,"
 		"\"passes_ms\":[",
@@ -170,13 +234,11 @@ static void json_program(str *s, const compilation *m, const plan_times *t)
 			m->plan->kept_bytes);
 	for (int32_t i = 0; i < COMPILE_N_PASSES; i++)
 		str_printf(s, "%s%.3f", i > 0 ? "," : "", m->ms[i]);
-	str_add(s, "],\"steps\":[");
-	for (int32_t i = 0; t != NULL && i < t->n_steps; i++)
-		str_printf(s, "%s%.9g", i > 0 ? "," : "", t->total[i]);
 	str_add(s, "],");
-	json_kernels(s, m);
-	json_reasons(s, m);
+	json_kernels(s, &w, t);
+	json_reasons(s, &w);
 	str_addc(s, '}');
+	arena_free(a);
 }
 
 /* ---- traces ---- */
@@ -203,11 +265,11 @@ static void trace_program(str *s, const entry *e)
 		trace_event(s, pass[i], "compile", 2, at, 1e-3 * e->m->ms[i]);
 		at += 1e-3 * e->m->ms[i];
 	}
-	for (int32_t i = 0; e->t->n_runs > 0 && i < e->t->n_steps; i++)
-		trace_event(s, p->launch.at[p->step.at[i].first].source->name,
-			"kernel", 1, e->t->begin[i] - e->of->began,
+	for (int32_t i = 0; e->t->n_runs > 0 && i < e->t->n_launches; i++)
+		trace_event(s, p->launch.at[i].source->name, "kernel", 1,
+			e->t->begin[i] - e->of->began,
 			e->t->end[i] - e->t->begin[i]);
-	if (e->t->n_runs > 0 && e->t->n_steps > 0)
+	if (e->t->n_runs > 0 && e->t->n_launches > 0)
 		str_printf(s,
 			",\n{\"ph\":\"C\",\"pid\":1,\"name\":\"slab bytes\","
 			"\"ts\":%.3f,\"args\":{\"bytes\":%zu}}",
@@ -224,6 +286,18 @@ struct text_call {
 	char **out;
 };
 
+/* The times of a program that was compiled since tn_profile_start, or NULL. */
+static const plan_times *times_of(const tn_program *p)
+{
+	const struct api_profile *all = p->c->profile;
+
+	for (const entry *e = all != NULL ? all->first : NULL; e != NULL;
+		e = e->next)
+		if (e->m == p->made)
+			return e->t;
+	return NULL;
+}
+
 static void text(void *arg)
 {
 	const struct text_call *k = arg;
@@ -238,7 +312,7 @@ static void text(void *arg)
 			       "{\"name\":\"tenon\"}}"
 			     : "{\"programs\":[\n");
 	if (k->p != NULL)
-		json_program(&s, api_made(k->p, TN_LEVEL_C), NULL);
+		json_program(&s, api_made(k->p, TN_LEVEL_C), times_of(k->p));
 	else
 		for (const entry *e = k->c->profile->first; e != NULL;
 			e = e->next) {
@@ -266,10 +340,9 @@ tn_status tn_profile_text(char **out, tn_context *c, bool trace)
 
 enum { MAX_ROWS = 40 };
 
-/* A step of a program: the kernels that it launches together. */
+/* A kernel of a program, where it is launched. */
 typedef struct table_row {
-	const plan *p;
-	const plan_step *step;
+	const plan_launch *l;
 	double seconds; /* of a run */
 	int64_t bytes, flops;
 } table_row;
@@ -283,30 +356,21 @@ static int by_time(const void *a, const void *b)
 
 static table_row row_of(const entry *e, int32_t i)
 {
-	const plan *p = e->m->plan;
-	table_row r = {.p = p, .step = &p->step.at[i],
-		.seconds = e->t->total[i] / (double)e->t->n_runs};
+	const plan_launch *l = &e->m->plan->launch.at[i];
 
-	for (int32_t k = r.step->first; k < r.step->first + r.step->n; k++)
-		if (p->launch.at[k].code != NULL) {
-			r.bytes += p->launch.at[k].code->bytes;
-			r.flops += p->launch.at[k].code->flops;
-		}
-	return r;
+	return (table_row){.l = l,
+		.seconds = e->t->total[i] / (double)e->t->n_runs,
+		.bytes = l->code != NULL ? l->code->bytes : 0,
+		.flops = l->code != NULL ? l->code->flops : 0};
 }
 
 static void print_row(str *s, const table_row *r, double all)
 {
-	const plan_launch *l = r->p->launch.at;
-
-	str_printf(s, "%9.4f %6.1f%% %8.2f %8.2f  ", 1e3 * r->seconds,
+	str_printf(s, "%9.4f %6.1f%% %8.2f %8.2f  %.60s\n", 1e3 * r->seconds,
 		all > 0 ? 100 * r->seconds / all : 0,
 		r->seconds > 0 ? 1e-9 * (double)r->bytes / r->seconds : 0,
-		r->seconds > 0 ? 1e-9 * (double)r->flops / r->seconds : 0);
-	for (int32_t k = r->step->first; k < r->step->first + r->step->n; k++)
-		str_printf(s, "%s%.60s", k > r->step->first ? ", " : "",
-			l[k].source->name);
-	str_addc(s, '\n');
+		r->seconds > 0 ? 1e-9 * (double)r->flops / r->seconds : 0,
+		r->l->source->name);
 }
 
 static void table(void *arg)
@@ -322,7 +386,7 @@ static void table(void *arg)
 			"tn_profile_start was not called");
 	for (const entry *e = k->c->profile->first; e != NULL; e = e->next)
 		for (int32_t i = 0; e->t != NULL && e->t->n_runs > 0 &&
-			i < e->t->n_steps; i++) {
+			i < e->t->n_launches; i++) {
 			*vec_push(a, &rows) = row_of(e, i);
 			all += rows.at[rows.n - 1].seconds;
 		}

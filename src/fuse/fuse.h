@@ -105,6 +105,8 @@ typedef enum fuse_why {
 	FUSE_WHY_COST,
 	FUSE_WHY_POLICY
 } fuse_why;
+/* "several", "completion", ...: one word */
+const char *fuse_why_name(fuse_why why);
 
 typedef struct fuse_reason {
 	/* equations of the system; consumer reads what producer makes, or

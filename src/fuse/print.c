@@ -20,7 +20,7 @@ typedef struct printer {
 	const char **var_name;
 } printer;
 
-static const char *why_name(fuse_why why)
+const char *fuse_why_name(fuse_why why)
 {
 	switch (why) {
 	case FUSE_WHY_SEVERAL:
@@ -245,7 +245,7 @@ static void text(printer *w)
 				tensor_name(p, p->alias[i]));
 	for (int32_t i = 0; i < p->reason.n; i++)
 		str_printf(w->out, "not fused (%s): %s\n",
-			why_name(p->reason.at[i].why), p->reason.at[i].text);
+			fuse_why_name(p->reason.at[i].why), p->reason.at[i].text);
 }
 
 /* ---- JSON ---- */
@@ -364,7 +364,7 @@ static void json_text(printer *w)
 			i > 0 ? "," : "", r->producer, r->consumer);
 		str_json(w->out, tensor_name(p, r->tensor));
 		str_printf(
-			w->out, ",\"why\":\"%s\",\"text\":", why_name(r->why));
+			w->out, ",\"why\":\"%s\",\"text\":", fuse_why_name(r->why));
 		str_json(w->out, r->text);
 		str_addc(w->out, '}');
 	}

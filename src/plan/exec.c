@@ -172,12 +172,12 @@ plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 const plan_times *plan_exec_time(plan_exec *x)
 {
 	plan_times *t = x->times;
-	int32_t n = x->p->step.n;
+	int32_t n = x->p->launch.n;
 
 	if (t != NULL)
 		return t;
 	t = arena_make(x->a, plan_times);
-	t->n_steps = n;
+	t->n_launches = n;
 	t->total = arena_array(x->a, double, n + 1);
 	t->begin = arena_array(x->a, double, n + 1);
 	t->end = arena_array(x->a, double, n + 1);
@@ -419,6 +419,24 @@ int64_t plan_exec_n_copied(const plan_exec *x)
 	return x->n_copied;
 }
 
+/*
+ * The launches of a step one after another, each with its own time. They are
+ * independent, so their results are those of the step.
+ */
+static void time_step(plan_exec *x, const plan_step *step)
+{
+	plan_times *t = x->times;
+
+	for (int32_t i = step->first; i < step->first + step->n; i++) {
+		const plan_step one = {i, 1};
+
+		t->begin[i] = now();
+		run_step(x, &one);
+		t->end[i] = now();
+		t->total[i] += t->end[i] - t->begin[i];
+	}
+}
+
 void plan_exec_run(plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out)
 {
@@ -442,13 +460,9 @@ void plan_exec_run(plan_exec *x, const void *const *in,
 		memset(x->slab, POISON, x->p->tensor_bytes);
 	for (int32_t s = 0; s < x->p->step.n; s++) {
 		if (x->times != NULL)
-			x->times->begin[s] = now();
-		run_step(x, &x->p->step.at[s]);
-		if (x->times != NULL) {
-			x->times->end[s] = now();
-			x->times->total[s] +=
-				x->times->end[s] - x->times->begin[s];
-		}
+			time_step(x, &x->p->step.at[s]);
+		else
+			run_step(x, &x->p->step.at[s]);
 		if (x->p->poison)
 			poison(x, s);
 	}

@@ -109,15 +109,18 @@ typedef void plan_find(void *arg, int32_t unit, const char *name, void *fn);
 plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 	plan_find *find, void *arg);
 
-/* Wall time of steps, in seconds of a clock that only goes forward. */
+/* Wall time of launches, in seconds of a clock that only goes forward. */
 typedef struct plan_times {
 	int64_t n_runs;
-	int32_t n_steps;
-	double *total;	     /* of each step, over all runs */
-	double *begin, *end; /* of each step in the last run */
+	int32_t n_launches;
+	double *total;	     /* of each launch, over all runs */
+	double *begin, *end; /* of each launch in the last run */
 } plan_times;
 
-/* Runs are timed from here on, in memory of the exec. */
+/*
+ * Runs are timed from here on, in memory of the exec. A timed run makes the
+ * launches of a step one after another, so that each has a time of its own.
+ */
 const plan_times *plan_exec_time(plan_exec *x);
 
 /*
