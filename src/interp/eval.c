@@ -290,7 +290,7 @@ static bool add_index(const walk *w, const in_node *n, int64_t by, line *l)
 	int64_t factor;
 	int32_t other;
 
-	if (n->dtype != TN_I64)
+	if (n->dtype != TN_I64 || by == INT64_MIN)
 		return false;
 	switch (n->kind) {
 	case IN_INT:

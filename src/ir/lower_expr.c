@@ -85,6 +85,8 @@ static const ix_form *bound_data(
 		return NULL;
 	rest = ix_sub(x, d, f, ix_scale(x, atom_form(c, d, a), coef));
 	ix_range(d, rest, &min, &max);
+	if (min < -MAX_DATA || max > MAX_DATA)
+		return NULL;
 	/* -min <= coef * data <= n - 1 - max */
 	if (coef > 0) {
 		lo = -floor_div(min, coef);
@@ -177,6 +179,18 @@ bool lower_is_inside(leq *c, const ix_dom *d, const ix_form *f, int64_t n)
 	return (min >= 0 && max < n) || inside_by_points(d, f, n);
 }
 
+/* "i + 1": an index, as the letters of the row say it */
+static const char *form_text(leq *c, const ix_dom *d, const ix_form *f)
+{
+	const char *name[IR_MAX_AXES] = {NULL};
+	str s = str_new(c->w->a);
+
+	for (int32_t i = 0; i < c->n_axes; i++)
+		name[i] = c->axis[i].name;
+	ir_form_print(&s, c->w->s, f, &d->box, name);
+	return s.n < 200 ? s.at : "made of many parts";
+}
+
 const ix_form *lower_inside(leq *c, const ix_dom *d, const ix_form *f,
 	int64_t n, const char *tensor, int32_t axis)
 {
@@ -194,8 +208,10 @@ const ix_form *lower_inside(leq *c, const ix_dom *d, const ix_form *f,
 			axis);
 	ix_range(d, f, &min, &max);
 	lower_fail(c, tensor,
-		"index %d of %s may be %lld .. %lld, but its extent is %lld",
-		axis, tensor, (long long)min, (long long)max, (long long)n);
+		"index %d of %s, %s, may be %lld .. %lld, but its extent is "
+		"%lld",
+		axis, tensor, form_text(c, d, f), (long long)min,
+		(long long)max, (long long)n);
 }
 
 /* ---- forms ---- */
@@ -239,15 +255,24 @@ static const ix_form *replace_atom(leq *c, const ix_dom *d, const ix_form *f,
 }
 
 /*
- * Data is cut to what keeps the form within 2^62, whatever guard is to come:
+ * No place of a form is beyond 2^62, as generated code computes with 64 bits.
+ * Data is cut to what keeps it so, whatever guard is to come:
  *
  *     x[4 * ids[i]] else 0   ->   4 * ids[i in -2^60 .. 2^60]
  */
 static const ix_form *tame(leq *c, const ix_dom *d, const ix_form *f)
 {
 	const ix_form *r = f;
-	int64_t n = 0;
+	int64_t n = 0, min, max;
 
+	if (!ix_has_fun(f)) {
+		ix_range(d, f, &min, &max);
+		if (min < -MAX_DATA || max >= MAX_DATA)
+			lower_fail(c, "overflow",
+				"an index, %s, goes beyond 2^62",
+				form_text(c, d, f));
+		return f;
+	}
 	for (int32_t i = 0; i < f->n; i++)
 		n += f->t[i].atom->kind == IX_FUN;
 	for (int32_t i = 0; i < f->n; i++) {
@@ -475,7 +500,7 @@ static const expr *compare(
 	f = ix_sub(c->w->x, d, f, lower_form(c, d, n->arg[1]));
 	ix_range(d, f, &min, &max);
 	lo = min;
-	hi = max + 1;
+	hi = max < INT64_MAX ? max + 1 : max;
 	if (op->symbol[0] == '<') {
 		hi = op->symbol[1] == '=' ? 1 : 0;
 	} else if (op->symbol[0] == '>') {

@@ -202,6 +202,10 @@ int64_t inst_extent(inst *u, const in_node *n)
 			"an index of %s has no bounds: it is made by an "
 			"earlier equation, or its range is known",
 			u->left_name);
+	if (max < 0)
+		inst_fail(u, u->left_name,
+			"an index of %s is %lld .. %lld: never 0 or more",
+			u->left_name, (long long)min, (long long)max);
 	return max + 1;
 }
 

@@ -383,6 +383,8 @@ int32_t prog_add_call(ir_program *p, const prog_call *c)
 	call.attr = row_copy_attrs(p->a, c->attr, c->n_attrs);
 	call.inst = ir_instantiate(p->a, p->table, c->row, c->n_args, type,
 		c->n_attrs, call.attr, c->at);
+	if (ir_row_is_user(c->row))
+		ir_check_bounds(p->table, env_of(p), call.inst, c->at);
 	check_names(p, c, call.inst->n_results);
 	add_results(p, &call, c->name);
 	return number;

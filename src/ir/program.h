@@ -37,5 +37,7 @@ int32_t prog_find_value(const ir_program *p, const char *name);
 void prog_name_value(ir_program *p, int32_t value);
 /* Parameter of the row that is its operand number k; NULL: variadic. */
 const ir_param *prog_operand(const ir_row *r, int32_t k);
+/* Throws what lowering has against an instance: see bounds.c. */
+void ir_check_bounds(ir_table *t, env *e, const ir_inst *p, loc at);
 
 #endif

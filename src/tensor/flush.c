@@ -223,6 +223,20 @@ static void find_bases(tensors *t)
 
 /* ---- stretches ---- */
 
+/* Is every place of the view one of what it is a view of? */
+static bool is_inside(const ix_dom *d, const ir_type *from,
+	const ix_form *const *place)
+{
+	for (int32_t i = 0; i < from->rank; i++) {
+		int64_t min, max;
+
+		ix_range(d, place[i], &min, &max);
+		if (min < 0 || max >= from->shape[i])
+			return false;
+	}
+	return true;
+}
+
 /* Is the view a stretch of what it is a view of, in the same order? */
 bool t_is_stretch(tensors *t, t_entry *e)
 {
@@ -252,7 +266,7 @@ bool t_is_stretch(tensors *t, t_entry *e)
 	f = ix_sub(x, &d,
 		ix_linearise(x, &d, from->rank, from->shape, below),
 		ix_linearise(x, &d, to->rank, to->shape, at));
-	if (f->n == 0) {
+	if (f->n == 0 && is_inside(&d, from, below)) {
 		e->shape = T_STRETCH;
 		e->from = f->c0;
 	}
