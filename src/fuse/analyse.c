@@ -175,8 +175,20 @@ static int64_t extent_of(const part_member *m, int32_t axis)
 	return m->u == NULL ? m->digit.at[0].d.hi : m->u->box.extent[axis];
 }
 
-/* Cut axis at q if that keeps its chain; true when it is a new cut. */
-static bool cut(part_set *s, part_member *m, int32_t axis, int64_t q)
+/* 0: there is none */
+static int64_t lcm(int64_t a, int64_t b)
+{
+	int64_t r;
+
+	return mul_ok(a / gcd_i64(a, b), b, &r) ? r : 0;
+}
+
+/*
+ * Cut axis at q if that keeps its chain; true when it is a new cut. *next: the
+ * least multiple that may, where q does not.
+ */
+static bool cut_at(
+	part_set *s, part_member *m, int32_t axis, int64_t q, int64_t *next)
 {
 	if (m->u != NULL && m->u->e.axis[axis].kind == AXIS_S)
 		return false;
@@ -186,7 +198,11 @@ static bool cut(part_set *s, part_member *m, int32_t axis, int64_t q)
 
 		if (d->d.axis != axis || q <= lo || q >= d->d.hi)
 			continue;
-		if (d->var >= 0 || q % lo != 0 || d->d.hi % q != 0)
+		if (q % lo != 0)
+			*next = lcm(q, lo);
+		else if (d->d.hi % q != 0)
+			*next = lcm(q, d->d.hi);
+		if (d->var >= 0 || *next > 0)
 			return false;
 		(void)vec_push(s->a, &m->digit);
 		memmove(&m->digit.at[i + 1], &m->digit.at[i],
@@ -196,6 +212,23 @@ static bool cut(part_set *s, part_member *m, int32_t axis, int64_t q)
 		return true;
 	}
 	return false;
+}
+
+/*
+ * Two cuts that do not nest leave what lies above both: rows of 100 and of 150
+ * of one tensor share blocks of 300.
+ */
+static bool cut(part_set *s, part_member *m, int32_t axis, int64_t q)
+{
+	int64_t next = 0;
+
+	while (!cut_at(s, m, axis, q, &next)) {
+		if (next <= q)
+			return false;
+		q = next;
+		next = 0;
+	}
+	return true;
 }
 
 /* The cut points of an axis in [lo, hi]. */

@@ -278,6 +278,21 @@ static some_groups siblings(choice *c, const eqn_unit *e)
 	return all;
 }
 
+/* Groups that read what e overwrites. */
+static some_groups overwritten(choice *c, const eqn_unit *e)
+{
+	const settled *q = c->f->w;
+	some_groups all = {0};
+
+	for (int32_t i = 0; i < q->readers_of[e->source].n; i++) {
+		int32_t r = q->wait.at[q->readers_of[e->source].at[i]].reader;
+
+		if (c->f->unit[r] != NULL && c->of[r] != NULL)
+			add_group(c, &all, c->of[r]);
+	}
+	return all;
+}
+
 /* Groups that look otherwise now that e reads other tensors: their change. */
 static double side_effects(choice *c, int32_t n_other, fuse_group *const *other,
 	int32_t n, fuse_group *const *g)
@@ -346,11 +361,14 @@ static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 static void try_all(contest *w)
 {
 	some_groups p = producers(w->c, w->e), s = siblings(w->c, w->e);
+	some_groups o = overwritten(w->c, w->e);
 
 	if (p.n > 1)
 		try(w, p.n, p.at, false);
 	for (int32_t i = 0; i < p.n; i++)
 		try(w, 1, &p.at[i], false);
+	for (int32_t i = 0; i < o.n; i++)
+		try(w, 1, &o.at[i], false);
 	for (int32_t i = 0; i < s.n; i++)
 		try(w, 1, &s.at[i], true);
 	try(w, 0, NULL, false);
@@ -675,12 +693,47 @@ static bool merge_around(choice *c, int32_t tensor)
 	return false;
 }
 
+static bool merge_two(choice *c, int32_t p, int32_t u)
+{
+	fuse_group *g = p < 0 || c->f->unit[p] == NULL ? NULL : c->of[p];
+
+	return g != NULL && g != c->of[u] && try_pair(c, g, c->of[u], false);
+}
+
+/* u and who it reads from, or overwrites. */
+static bool merge_edges(choice *c, const eqn_unit *u)
+{
+	const settled *q = c->f->w;
+	bool merged = false;
+
+	for (int32_t i = 0; i < u->n_reads; i++)
+		merged |= merge_two(
+			c, fuse_maker(c->f, u->read[i].tensor), u->source);
+	for (int32_t i = 0; i < q->readers_of[u->source].n; i++)
+		merged |= merge_two(c,
+			q->wait.at[q->readers_of[u->source].at[i]].reader,
+			u->source);
+	return merged;
+}
+
+/* Until nothing gains: an edge that is left has a reason. */
 static void merge_pairs(choice *c)
 {
+	bool merged = true;
+
 	for (int32_t t = 0; t < c->f->s->tensor.n; t++) {
 		while (merge_around(c, t))
 			;
 		fuse_scratch_trim(c->f);
+	}
+	while (merged) {
+		merged = false;
+		for (int32_t i = 0; i < c->f->n_order; i++) {
+			const eqn_unit *u = c->f->unit[c->f->order[i]];
+
+			merged |= u != NULL && merge_edges(c, u);
+			fuse_scratch_trim(c->f);
+		}
 	}
 }
 

@@ -18,17 +18,15 @@ enum {
 	LITTLE = 8   /* a tail is at most this part of all */
 };
 
-/* Would the tail read what a member before it has changed? */
-static bool reads_destroyed(const fuse_state *f, const eqn_unit *u, int32_t n,
-	eqn_unit *const *unit)
+/* Does w change what u reads? */
+static bool destroys(const fuse_state *f, const eqn_unit *w, const eqn_unit *u)
 {
-	const settled *w = f->w;
+	const settled *q = f->w;
 
-	for (int32_t i = 0; i < w->waits_of[u->source].n; i++)
-		for (int32_t j = 0; j < n; j++)
-			if (w->wait.at[w->waits_of[u->source].at[i]].writer ==
-				unit[j]->source)
-				return true;
+	for (int32_t i = 0; i < q->waits_of[u->source].n; i++)
+		if (q->wait.at[q->waits_of[u->source].at[i]].writer ==
+			w->source)
+			return true;
 	return false;
 }
 
@@ -56,23 +54,55 @@ static int32_t mark(fuse_state *f, int32_t n, eqn_unit *const *unit,
 						  : f->t->serial_volume;
 	for (int32_t i = n - 1; i >= 0 && n_tail < most; i--) {
 		const eqn_unit *u = unit[i];
-		bool reads = false, needed = false;
+		bool joins = false, needed = false;
 
 		for (int32_t j = 0; j < n; j++) {
-			reads |= j < i && reads_from(u, unit[j]);
-			needed |= j > i && !is_tail[j] &&
-				  reads_from(unit[j], u);
+			bool reader = reads_from(unit[j], u);
+			bool writer = destroys(f, unit[j], u);
+
+			/* behind what it reads, or before what the tail does */
+			joins |= reads_from(u, unit[j]) ||
+				 (is_tail[j] && (reader || writer));
+			needed |= !is_tail[j] && (reader || writer);
 		}
-		if (!reads || needed || u->e.opaque != NULL ||
-			u->e.push != NULL ||
-			volume + u->volume > room ||
-			reads_destroyed(f, u, n, unit))
+		if (!joins || needed || u->e.opaque != NULL ||
+			u->e.push != NULL || volume + u->volume > room)
 			continue;
 		is_tail[i] = true;
 		volume += u->volume;
 		n_tail++;
 	}
 	return n - n_tail;
+}
+
+/* Does all of the tail read what the others make, or is it needed where it does? */
+static bool is_behind(fuse_state *f, int32_t n, eqn_unit *const *unit,
+	const bool *is_tail)
+{
+	bool *behind = arena_array(fuse_scratch(f), bool, n);
+	bool all = true, changed = true;
+
+	for (int32_t i = 0; i < n; i++)
+		for (int32_t j = 0; j < n; j++)
+			behind[i] |= is_tail[i] && !is_tail[j] &&
+				     reads_from(unit[i], unit[j]);
+	while (changed) {
+		changed = false;
+		for (int32_t i = 0; i < n; i++) {
+			bool now = behind[i];
+
+			for (int32_t j = 0; j < n && is_tail[i]; j++)
+				now |= behind[j] &&
+				       (reads_from(unit[i], unit[j]) ||
+					       reads_from(unit[j], unit[i]) ||
+					       destroys(f, unit[j], unit[i]));
+			changed |= now != behind[i];
+			behind[i] = now;
+		}
+	}
+	for (int32_t i = 0; i < n; i++)
+		all &= behind[i] || !is_tail[i];
+	return all;
 }
 
 static part_set *part_of(fuse_state *f, int32_t n, eqn_unit *const *unit,
@@ -91,22 +121,37 @@ static part_set *part_of(fuse_state *f, int32_t n, eqn_unit *const *unit,
 	return s;
 }
 
-/* The shortest tail without which the others share a loop. */
+/*
+ * The tail without which the others share most iterations, of such the
+ * shortest: a sum of sums by column would make all of it a sum by rows.
+ */
 int32_t fuse_tail(
 	fuse_state *f, int32_t n, eqn_unit *const *unit, bool *is_tail)
 {
-	int32_t n_main = n;
+	bool *now = arena_array(fuse_scratch(f), bool, n);
+	int32_t last = n, n_main = 0;
+	int64_t most_shared = 1;
 
 	for (int32_t most = 1; most <= LONGEST; most++) {
-		int32_t left = mark(f, n, unit, most, is_tail);
+		int32_t left = mark(f, n, unit, most, now);
+		int64_t shared = 1;
+		part_set *s;
 
-		if (left == n_main || left == 0)
-			return 0; /* no more to be had */
+		if (left == last || left == 0)
+			break; /* no more to be had */
+		last = left;
+		if (!is_behind(f, n, unit, now))
+			continue;
+		s = part_of(f, n, unit, now, false);
+		for (int32_t i = 0; i < s->class.n; i++)
+			shared *= s->class.at[i].extent;
+		if (shared <= most_shared)
+			continue;
+		most_shared = shared;
 		n_main = left;
-		if (part_of(f, n, unit, is_tail, false)->class.n > 0)
-			return n_main;
+		memcpy(is_tail, now, (size_t)n * sizeof *now);
 	}
-	return 0;
+	return n_main;
 }
 
 double fuse_tail_seconds(fuse_state *f, int32_t n, eqn_unit *const *unit,

@@ -312,7 +312,8 @@ const ix_form *lower_form(leq *c, const ix_dom *d, const in_node *n)
 	case IN_LETTER:
 		if (c->axis_of[n->i] < 0)
 			return ix_const(x, 0);
-		return ix_axis(x, d, c->axis_of[n->i]);
+		/* guards may leave one value: of t in the last of two rows */
+		return ix_simplify(x, d, ix_axis(x, d, c->axis_of[n->i]));
 	case IN_ADD:
 		a = lower_form(c, d, n->arg[0]);
 		a = ix_add(x, d, a, lower_form(c, d, n->arg[1]));

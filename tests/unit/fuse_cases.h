@@ -396,8 +396,8 @@
 		"b = reduce_sum(a, axes=[1])\n"
 		"s = reduce_sum(t, axes=[1])\n"
 		"return b, s\n",
-		"16{reduce_sum0 r1500{exp reduce_sum}} | 24{reduce_sum0 "
-		"r1000{reduce_sum}}"},
+		"8{2{reduce_sum0 r1500{exp reduce_sum}} 3{reduce_sum0 "
+		"r1000{reduce_sum}}}"},
 	{"41",
 		"x: f32[1024,1024]\n"
 		"c = cumsum(x, axis=1)\n"
