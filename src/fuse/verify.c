@@ -154,6 +154,51 @@ static ix_dom facts_over(checker *w, int32_t c, const eqn_read *r)
 	return d;
 }
 
+/* Digit of an axis of equation c that variable v walks; NULL: none. */
+static const ix_form *digit_of(
+	checker *w, const fuse_eqn *e, const ix_dom *d, int32_t v)
+{
+	ix *x = w->p->s->x;
+
+	for (int32_t a = 0; a < d->box.n; a++) {
+		const ix_form *f = e->axis_at[a];
+
+		for (int32_t k = 0; k < f->n; k++)
+			if (f->t[k].atom->axis == v && f->t[k].coef > 0)
+				return ix_mod(x, d,
+					ix_div(x, d, ix_axis(x, d, a),
+						f->t[k].coef),
+					w->k->var[v].extent);
+	}
+	return NULL;
+}
+
+/*
+ * The same question over the axes of the reader, where its guards are as they
+ * were written: an axis in several variables hides what a guard says of it.
+ */
+static bool agree_on_axes(
+	checker *w, int32_t c, const eqn_read *r, int64_t coef, int32_t v)
+{
+	const fuse_eqn *e = &w->k->eqn[c];
+	ix_dom d = {.box = {.n = w->k->n_vars, .extent = w->k->var_extent}};
+	ix *x = w->p->s->x;
+	const ix_form *q, *own;
+
+	if (r->in_init && e->e.push != NULL)
+		return false;
+	own = digit_of(w, e, &r->dom, v);
+	if (own == NULL ||
+		ix_equal(x, &d,
+			ix_subst(x, &d, own, r->dom.box.n, r->dom.box.extent,
+				e->axis_at),
+			ix_axis(x, &d, v)) != IX_EQUAL)
+		return false;
+	q = ix_mod(x, &r->dom, ix_div(x, &r->dom, r->at, coef),
+		w->k->var[v].extent);
+	return ix_equal(x, &r->dom, q, own) == IX_EQUAL;
+}
+
 /*
  * Along every loop around both, the element that c reads is made by p in the
  * same iteration (is_write: p destroys it there).
@@ -179,17 +224,20 @@ static void check_edge(
 	for (int32_t i = 0; i < n; i++) {
 		int32_t v = from->path[i]->var;
 		const ix_form *q = NULL;
+		int64_t coef = 0;
 
 		if (self && e->e.scan_step != 0 &&
 			ix_uses_axis(e->axis_at[e->e.scan_axis], v))
 			continue;
 		for (int32_t k = 0; k < e->out_at->n; k++)
 			if (e->out_at->t[k].atom->axis == v)
-				q = ix_mod(x, &d,
-					ix_div(x, &d, at, e->out_at->t[k].coef),
-					w->k->var[v].extent);
+				coef = e->out_at->t[k].coef;
+		if (coef > 0)
+			q = ix_mod(x, &d, ix_div(x, &d, at, coef),
+				w->k->var[v].extent);
 		if (q != NULL &&
-			ix_equal(x, &d, q, ix_axis(x, &d, v)) == IX_EQUAL)
+			(ix_equal(x, &d, q, ix_axis(x, &d, v)) == IX_EQUAL ||
+				agree_on_axes(w, c, r, coef, v)))
 			continue;
 		env_bug(w->env, "fuse.verify",
 			"%s: %s reads another iteration of v%d than %s makes",

@@ -102,16 +102,43 @@ static span fact_span(const ix_fact *g)
 
 /* ---- one axis ---- */
 
-/* Is this the fact lo <= c*axis + c0 < hi with the whole axis? */
-static bool bounds_axis(const ix_dom *d, const ix_fact *g, int32_t axis)
+/* Values of an atom by the box alone. */
+static span free_values(const ix_dom *d, const ix_atom *a)
 {
-	const ix_atom *a = g->f->n == 1 ? g->f->t[0].atom : NULL;
+	int64_t extent;
 
-	return a != NULL && a->kind == IX_DIGIT && a->axis == axis &&
-		a->lo == 1 && a->hi == d->box.extent[axis];
+	if (a->kind == IX_FUN)
+		return (span){a->lo, (wide)a->hi - 1};
+	if (a->kind != IX_DIGIT)
+		return anything;
+	extent = d->box.extent[a->axis];
+	return (span){0, a->hi >= extent ? (extent - 1) / a->lo
+					 : a->hi / a->lo - 1};
 }
 
-/* lo <= c*v + c0 <= hi as bounds of v; min > max: none */
+/* The coefficient of the whole axis in the fact, 0: it is not there; *rest:
+ * bounds of what is added to it. */
+static int64_t with_axis(
+	const ix_dom *d, const ix_fact *g, int32_t axis, span *rest)
+{
+	int64_t c = 0;
+
+	*rest = (span){g->f->c0, g->f->c0};
+	for (int32_t i = 0; i < g->f->n; i++) {
+		const ix_term *t = &g->f->t[i];
+
+		if (t->atom->kind == IX_DIGIT && t->atom->axis == axis &&
+			t->atom->lo == 1 &&
+			t->atom->hi == d->box.extent[axis])
+			c = t->coef;
+		else
+			*rest = span_plus(*rest, span_times(
+				free_values(d, t->atom), t->coef));
+	}
+	return c;
+}
+
+/* s.min <= c*v + c0 <= s.max as bounds of v; min > max: none */
 static span solve(span s, wide c, wide c0)
 {
 	wide lo = s.min - c0, hi = s.max - c0;
@@ -131,12 +158,14 @@ span ix_span_axis(const ix_dom *d, int32_t axis)
 	span s = {0, d->box.extent[axis] - 1};
 
 	for (int32_t i = 0; i < d->n_facts; i++) {
-		const ix_fact *g = &d->facts[i];
-		span v;
+		span rest, v = fact_span(&d->facts[i]);
+		int64_t c = with_axis(d, &d->facts[i], axis, &rest);
 
-		if (!bounds_axis(d, g, axis))
+		if (c == 0 || rest.min <= -WIDE_MAX || rest.max >= WIDE_MAX)
 			continue;
-		v = solve(fact_span(g), g->f->t[0].coef, g->f->c0);
+		v.min -= rest.max;
+		v.max -= rest.min;
+		v = solve(v, c, 0);
 		s.min = v.min > s.min ? v.min : s.min;
 		s.max = v.max < s.max ? v.max : s.max;
 	}
@@ -362,9 +391,9 @@ static span plain(struct ask *q, const part *p, int32_t n, int depth)
 	return s;
 }
 
-/* p - k*f in normal form, into out; -1: too long or too large */
-static int32_t less(const ix_dom *d, const part *p, int32_t n, wide k,
-	const ix_form *f, part *out)
+/* j*p - k*f in normal form, into out; -1: too long or too large */
+static int32_t less(const ix_dom *d, int64_t j, const part *p, int32_t n,
+	wide k, const ix_form *f, part *out)
 {
 	part in[2 * FINE];
 	struct weight w[4 * FINE];
@@ -372,6 +401,9 @@ static int32_t less(const ix_dom *d, const part *p, int32_t n, wide k,
 	if (n + f->n > 2 * FINE || k <= INT64_MIN || k > INT64_MAX)
 		return -1;
 	memcpy(in, p, (size_t)n * sizeof *p);
+	for (int32_t i = 0; i < n; i++)
+		if (!mul_ok(p[i].coef, j, &in[i].coef))
+			return -1;
 	for (int32_t i = 0; i < f->n; i++) {
 		in[n + i] = part_of(&f->t[i]);
 		if (!mul_ok(in[n + i].coef, (int64_t)-k, &in[n + i].coef))
@@ -384,8 +416,10 @@ static span with_facts(struct ask *q, const part *p, int32_t n, int32_t from,
 	span s, int depth);
 
 /*
- * One fact for the whole: parts = k*g + h, bounds of g from the fact, those of
- * h with the facts behind it; or parts proportional to g by a fraction.
+ * One fact for the whole: j*parts = k*g + h, bounds of g from the fact, those
+ * of h with the facts behind it.
+ *
+ *     x, y < 4, 0 <= 3*(x + 4*y) + z < 30:    x + 4*y    0 .. 9
  */
 static span with_fact(struct ask *q, const part *p, int32_t n,
 	int32_t fact, span s, int depth)
@@ -393,7 +427,7 @@ static span with_fact(struct ask *q, const part *p, int32_t n,
 	const ix_fact *g = &q->d->facts[fact];
 	part out[4 * FINE], first = {0};
 	span v = fact_span(g);
-	wide c, b;
+	int64_t j, k, both;
 	int32_t i, n_out;
 
 	if (g->f->n < 2)
@@ -405,30 +439,27 @@ static span with_fact(struct ask *q, const part *p, int32_t n,
 	}
 	if (i == n * g->f->n)
 		return s;
+	j = first.coef;
+	k = p[i % n].coef;
+	if (j == INT64_MIN || k == INT64_MIN)
+		return s;
+	k = j < 0 ? -k : k;
+	j = j < 0 ? -j : j;
+	both = gcd_i64(j, k);
+	n_out = less(q->d, j / both, p, n, k / both, g->f, out);
+	if (n_out < 0 || (n_out > n && n_out > g->f->n))
+		return s;
 	v.min -= g->f->c0;
 	v.max -= g->f->c0;
-	c = p[i % n].coef;
-	b = first.coef;
-	if (c % b == 0) {
-		n_out = less(q->d, p, n, c / b, g->f, out);
-		if (n_out < 0 || n_out >= n)
-			return s;
-		return span_both(s, span_plus(span_times(v, c / b),
-			with_facts(q, out, n_out, fact + 1,
-				plain(q, out, n_out, depth), depth)));
-	}
-	if (n != g->f->n)
-		return s;
-	for (i = 0; i < n; i++) {
-		part u = part_of(&g->f->t[i]);
-
-		if (!part_same(&p[i], &u) || p[i].coef * b != u.coef * c)
-			return s;
-	}
-	v = span_times(v, b < 0 ? -c : c);
-	b = b < 0 ? -b : b;
-	return span_both(s, (span){-wide_floor(-v.min, b),
-		wide_floor(v.max, b)});
+	v = span_plus(span_times(v, k / both),
+		with_facts(q, out, n_out, fact + 1,
+			plain(q, out, n_out, depth), depth));
+	both = j / both;
+	if (v.min > -WIDE_MAX)
+		v.min = -wide_floor(-v.min, both);
+	if (v.max < WIDE_MAX)
+		v.max = wide_floor(v.max, both);
+	return span_both(s, v);
 }
 
 static span with_facts(struct ask *q, const part *p, int32_t n, int32_t from,
@@ -462,7 +493,7 @@ static span remainders(struct ask *q, part *p, int32_t *n)
 		for (int32_t j = 0; j < *n; j++)
 			if (j != i)
 				rest[n_rest++] = p[j];
-		n_out = less(q->d, rest, n_rest, k, a->f, out);
+		n_out = less(q->d, 1, rest, n_rest, k, a->f, out);
 		if (n_out < 0 || n_out > n_rest) {
 			i++;
 			continue;
