@@ -538,7 +538,10 @@ TN_API tn_tensor *tn_at_parameter(const char *file, int32_t line,
 	tn_context *c, const char *name, tn_dtype dtype, int32_t rank,
 	const int64_t *shape, const void *data);
 
-/** False for NULL, what was dropped, and what a failed call returned. */
+/**
+ * False for NULL, what was dropped, whose scope was left or whose context has
+ * ended, whatever was made since, and what a failed call returned.
+ */
 TN_API bool tn_is_valid(const tn_tensor *x);
 TN_API tn_dtype tn_tensor_dtype(const tn_tensor *x);
 TN_API int32_t tn_tensor_rank(const tn_tensor *x);

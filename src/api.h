@@ -17,6 +17,7 @@ struct tn_context {
 	bool failed;
 	tensors *t;	/* NULL until the first tensor */
 	tn_diag first;	/* sticky: of the first call on tensors that failed */
+	VEC(tensor *) room; /* of the call at hand: what handles stand for */
 	loc here; /* of the next call: tn_here */
 	uint64_t seed, n_keys; /* of random keys */
 	settle_options settle; /* for tests */
@@ -85,6 +86,16 @@ void api_profile_add(tn_context *c, compilation *m, plan_exec *x);
 /* A copy of an array as one that is the caller's. */
 struct file_array;
 tn_array *api_array_new(tn_context *c, const struct file_array *f);
+
+/* What handles of the caller's stand for, and the other way round. */
+tensor *api_inner(const tn_tensor *x);
+tn_tensor *api_outer(const tensor *x);
+void api_inner_all(int32_t n, tn_tensor *const *x, tensor **out);
+void api_outer_all(int32_t n, tensor *const *x, tn_tensor **out);
+tn_tensor *api_invalid(tn_context *c); /* what a failed call gives */
+/* A body of the caller's, on handles. */
+tn_status api_body(tn_context *c, tn_body *fn, void *user, int32_t n_in,
+	tensor *const *in, int32_t n_out, tensor **out);
 
 /* Text in memory of its own, as tn_text_free wants it. */
 char *api_text(tn_context *c, const str *s);

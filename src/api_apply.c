@@ -15,11 +15,6 @@ struct apply {
 	tn_tensor **out;
 };
 
-static tensor *inner(tn_tensor *x)
-{
-	return (tensor *)(void *)x;
-}
-
 static _Noreturn void refuse(const struct apply *k, const char *rule,
 	const char *what, const char *name)
 {
@@ -33,10 +28,10 @@ static void check_input(const struct apply *k, int32_t i)
 	const ir_type *want = &ir->value.at[ir->input.at[i]].type, *got;
 	str s;
 
-	if (k->in[i] == NULL || !tensor_is_valid(inner(k->in[i])))
+	if (k->in[i] == NULL || !tensor_is_valid(api_inner(k->in[i])))
 		refuse(k, "tensor.handle", "its tensor is invalid",
 			k->p->in[i].name);
-	got = tensor_type_of(inner(k->in[i]));
+	got = tensor_type_of(api_inner(k->in[i]));
 	if (got->dtype == want->dtype && got->rank == want->rank &&
 		memcmp(got->shape, want->shape,
 			(size_t)want->rank * sizeof *want->shape) == 0)
@@ -141,10 +136,10 @@ static void record_write(const struct apply *k, int32_t number, tensor **value)
 static bool is_ours(const struct apply *k, int32_t n, const tensor *x)
 {
 	for (int32_t i = 0; i < k->n_in; i++)
-		if (inner(k->in[i]) == x)
+		if (api_inner(k->in[i]) == x)
 			return false;
 	for (int32_t i = 0; i < n; i++)
-		if ((tensor *)(void *)k->out[i] == x)
+		if (api_inner(k->out[i]) == x)
 			return false;
 	return true;
 }
@@ -164,7 +159,7 @@ static void record(arena *a, void *arg)
 
 	for (int32_t i = 0; i < ir->input.n; i++) {
 		check_input(k, i);
-		value[ir->input.at[i]] = inner(k->in[i]);
+		value[ir->input.at[i]] = api_inner(k->in[i]);
 	}
 	tensor_scope_enter(t);
 	s->open = true;
@@ -184,7 +179,7 @@ static void record(arena *a, void *arg)
 
 		if (is_ours(k, i, x))
 			tensor_keep(t, x);
-		k->out[i] = (tn_tensor *)(void *)x;
+		k->out[i] = api_outer(x);
 	}
 	tensor_scope_leave(t);
 	s->open = false;
@@ -223,8 +218,7 @@ tn_status tn_at_apply(const char *file, int32_t line, tn_program *p,
 		if (s.open)
 			(void)api_call(p->c, leave, api_tensors(p->c));
 		for (int32_t i = 0; i < n_out; i++)
-			out[i] = (tn_tensor *)(void *)tensor_invalid(
-				api_tensors(p->c));
+			out[i] = api_invalid(p->c);
 	}
 	return status;
 }

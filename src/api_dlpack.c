@@ -159,7 +159,7 @@ tn_tensor *tn_at_dlpack_import(
 
 	return api_sticky(c, file, line, import, &k) < 0
 		? NULL
-		: (tn_tensor *)(void *)k.x;
+		: api_outer(k.x);
 }
 
 /* ---- out ---- */
@@ -167,7 +167,7 @@ tn_tensor *tn_at_dlpack_import(
 struct exported {
 	tn_dl_managed m;
 	tn_context *c;
-	tensor *x; /* keeps the data */
+	tn_tensor *x; /* keeps the data */
 	int64_t shape[TN_MAX_RANK];
 };
 
@@ -175,8 +175,8 @@ static void let_go(void *arg)
 {
 	struct exported *e = arg;
 
-	if (tensor_is_valid(e->x))
-		tensor_drop(e->c->t, e->x);
+	if (tn_is_valid(e->x))
+		tensor_drop(e->c->t, api_inner(e->x));
 }
 
 static void delete_exported(tn_dl_managed *m)
@@ -192,6 +192,7 @@ static void export(void *arg)
 	struct transfer *k = arg;
 	struct exported *e;
 	const ir_type *y;
+	tensor *x;
 
 	tensors_site(k->c->t, k->file, k->line);
 	e = calloc(1, sizeof *e);
@@ -199,14 +200,15 @@ static void export(void *arg)
 		env_fail(k->c->e, TN_ENOMEM, "memory", (loc){0},
 			"no memory for a DLPack tensor");
 	*k->to = &e->m; /* freed below if this fails */
-	e->x = tensor_share(k->c->t, k->x);
-	y = tensor_type_of(e->x);
+	x = tensor_share(k->c->t, k->x);
+	e->x = api_outer(x);
+	y = tensor_type_of(x);
 	e->c = k->c;
 	e->m.manager = e;
 	e->m.deleter = delete_exported;
 	memcpy(e->shape, y->shape, sizeof e->shape);
 	e->m.tensor = (tn_dl_tensor){
-		.data = (void *)(uintptr_t)tensor_data(k->c->t, e->x),
+		.data = (void *)(uintptr_t)tensor_data(k->c->t, x),
 		.device = {CPU, 0},
 		.n_axes = y->rank,
 		.shape = e->shape};
@@ -221,14 +223,14 @@ tn_status tn_at_dlpack_export(const char *file, int32_t line, tn_tensor *x,
 {
 	struct transfer k = {.file = file,
 		.line = line,
-		.x = (tensor *)(void *)x,
+		.x = api_inner(x),
 		.to = out};
 	tn_status s;
 
 	*out = NULL;
-	if (x == NULL || !tensor_is_valid(k.x))
+	k.c = x != NULL ? tensor_owner(k.x) : NULL;
+	if (k.c == NULL || tensor_is_invalid(k.x))
 		return TN_EINVAL;
-	k.c = tensor_owner(k.x);
 	s = api_sticky(k.c, file, line, export, &k);
 	if (s < 0 && *out != NULL) {
 		free(*out);
@@ -295,9 +297,9 @@ static int64_t add_axis(struct printing *p, const ir_type *y, int32_t d,
 static void print(void *arg)
 {
 	struct printing *p = arg;
-	const ir_type *y = tensor_type_of(p->x);
-	arena *a = arena_child(p->c->a);
 	tensor *dense = tensor_share(p->c->t, p->x);
+	const ir_type *y = tensor_type_of(dense);
+	arena *a = arena_child(p->c->a);
 
 	p->data = tensor_data(p->c->t, dense);
 	p->s = str_new(a);
@@ -313,12 +315,12 @@ static void print(void *arg)
 tn_status tn_at_text(
 	const char *file, int32_t line, tn_tensor *x, char **out)
 {
-	struct printing p = {.x = (tensor *)(void *)x, .out = out};
+	struct printing p = {.x = api_inner(x), .out = out};
 
 	*out = NULL;
-	if (x == NULL || !tensor_is_valid(p.x))
+	p.c = x != NULL ? tensor_owner(p.x) : NULL;
+	if (p.c == NULL || tensor_is_invalid(p.x))
 		return TN_EINVAL;
-	p.c = tensor_owner(p.x);
 	return api_sticky(p.c, file, line, print, &p);
 }
 

@@ -28,8 +28,8 @@ static void record(void *arg, tensor *const *in, tensor **out)
 {
 	tn_function *f = arg;
 	tn_context *c = f->c;
-	tn_status s = f->body(c, f->user, (tn_tensor *const *)(uintptr_t)in,
-		(tn_tensor **)(void *)out);
+	tn_status s = api_body(
+		c, f->body, f->user, f->n_in, in, f->n_out, out);
 
 	if (s >= 0)
 		s = tn_context_status(c);
@@ -100,12 +100,11 @@ static void call(void *arg)
 {
 	job *j = arg;
 	tn_function *f = j->f;
-	tensor *out[TN_MAX_FUNCTION_ARGS];
-	tensor *const *in = (tensor *const *)(uintptr_t)j->in;
+	tensor *in[TN_MAX_FUNCTION_ARGS], *out[TN_MAX_FUNCTION_ARGS];
 
+	api_inner_all(f->n_in, j->in, in);
 	for (int32_t i = 0; i < f->n_in; i++)
-		if (j->in[i] == NULL ||
-			tensor_is_invalid((tensor *)(void *)j->in[i]))
+		if (in[i] == NULL || tensor_is_invalid(in[i]))
 			env_fail(f->c->e, TN_EINVAL, "tensor.handle", (loc){0},
 				"argument %d is no tensor", (int)i);
 	if (j->donated != NULL)
@@ -113,8 +112,7 @@ static void call(void *arg)
 	tensor_function_call(f->f, in, out);
 	if (j->donated != NULL)
 		tensor_function_take_donated(f->f, in, j->donated);
-	for (int32_t i = 0; i < f->n_out; i++)
-		j->out[i] = (tn_tensor *)(void *)out[i];
+	api_outer_all(f->n_out, out, j->out);
 }
 
 tn_status tn_at_function_call(const char *file, int32_t line, tn_function *f,
@@ -132,8 +130,7 @@ tn_status tn_at_function_donate(const char *file, int32_t line, tn_function *f,
 	tensors_site(api_tensors(f->c), file, line);
 	s = api_sticky(f->c, file, line, call, &j);
 	for (int32_t i = 0; s < 0 && i < f->n_out; i++)
-		out[i] = (tn_tensor *)(void *)tensor_invalid(
-			api_tensors(f->c));
+		out[i] = api_invalid(f->c);
 	return s;
 }
 
@@ -174,7 +171,7 @@ static void random_key(void *arg)
 {
 	key_job *j = arg;
 
-	j->key = (tn_tensor *)(void *)tensor_random_key(api_tensors(j->c));
+	j->key = api_outer(tensor_random_key(api_tensors(j->c)));
 }
 
 tn_tensor *tn_at_random_key(const char *file, int32_t line, tn_context *c)
@@ -182,7 +179,7 @@ tn_tensor *tn_at_random_key(const char *file, int32_t line, tn_context *c)
 	key_job j = {.c = c};
 
 	if (api_sticky(c, file, line, random_key, &j) < 0)
-		return (tn_tensor *)(void *)tensor_invalid(api_tensors(c));
+		return api_invalid(c);
 	return j.key;
 }
 

@@ -315,7 +315,7 @@ static void save(void *arg)
 	pair = arena_array(k->a, file_pair, k->n + 1);
 	for (int32_t i = 0; i < n; i++)
 		k->shared[i] = tensor_share(
-			t, (tensor *)(void *)k->p->at.at[i].x);
+			t, api_inner(k->p->at.at[i].x));
 	for (int32_t i = 0; i < n; i++) {
 		const ir_type *y = tensor_type_of(k->shared[i]);
 
@@ -350,7 +350,8 @@ tn_status tn_at_params_save(const char *file, int32_t line, tn_params *p,
 	if (s >= 0)
 		s = api_sticky(p->c, file, line, save, &k);
 	for (int32_t i = 0; k.shared != NULL && i < p->at.n; i++)
-		tn_drop((tn_tensor *)(void *)k.shared[i]);
+		if (k.shared[i] != NULL)
+			tn_drop(api_outer(k.shared[i]));
 	arena_free(k.a);
 	return s;
 }

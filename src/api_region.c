@@ -11,13 +11,14 @@ typedef struct side {
 	tn_context *c;
 	tn_body *fn;
 	void *user;
+	int32_t n_in, n_out;
 } side;
 
 static void record(void *arg, tensor *const *in, tensor **out)
 {
 	const side *b = arg;
-	tn_status s = b->fn(b->c, b->user, (tn_tensor *const *)(uintptr_t)in,
-		(tn_tensor **)(void *)out);
+	tn_status s = api_body(
+		b->c, b->fn, b->user, b->n_in, in, b->n_out, out);
 
 	if (s >= 0)
 		s = tn_context_status(b->c);
@@ -50,7 +51,7 @@ static void check(const job *j)
 {
 	for (int32_t i = 0; i < j->n_in; i++)
 		if (j->in[i] == NULL ||
-			!tensor_is_valid((tensor *)(void *)j->in[i]))
+			!tensor_is_valid(api_inner(j->in[i])))
 			env_fail(j->c->e, TN_EINVAL, "tensor.handle", (loc){0},
 				"argument %d is no tensor", (int)i);
 	if (j->n_in < 0 || j->n_out < 0 || j->n_in > TN_MAX_FUNCTION_ARGS ||
@@ -74,8 +75,7 @@ static tn_status run(job *j, void (*fn)(void *))
 	tensors_site(api_tensors(j->c), at.file, at.line);
 	s = api_sticky(j->c, at.file, at.line, fn, j);
 	for (int32_t i = 0; s < 0 && i < j->n_out; i++)
-		j->out[i] = (tn_tensor *)(void *)tensor_invalid(
-			api_tensors(j->c));
+		j->out[i] = api_invalid(j->c);
 	return s;
 }
 
@@ -84,11 +84,13 @@ static void cond(void *arg)
 	job *j = arg;
 	tensor_body *const body[2] = {record, record};
 	void *const with[2] = {&j->then, &j->otherwise};
+	tensor *in[TN_MAX_FUNCTION_ARGS], *out[TN_MAX_FUNCTION_ARGS];
 
 	check(j);
-	tensor_cond(api_tensors(j->c), (tensor *)(void *)j->test, body, with,
-		(tensor *const *)(uintptr_t)j->in, j->n_out,
-		(tensor **)(void *)j->out);
+	api_inner_all(j->n_in, j->in, in);
+	tensor_cond(api_tensors(j->c), api_inner(j->test), body, with, in,
+		j->n_out, out);
+	api_outer_all(j->n_out, out, j->out);
 }
 
 tn_status tn_at_cond(tn_context *c,
@@ -96,8 +98,8 @@ tn_status tn_at_cond(tn_context *c,
 	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out)
 {
 	job j = {.c = c,
-		.then = {c, then, user},
-		.otherwise = {c, otherwise, user},
+		.then = {c, then, user, n_in, n_out},
+		.otherwise = {c, otherwise, user, n_in, n_out},
 		.test = test,
 		.n_in = n_in,
 		.n_out = n_out,
@@ -113,9 +115,12 @@ static void loop(void *arg)
 {
 	job *j = arg;
 
+	tensor *in[2 * TN_MAX_FUNCTION_ARGS], *out[2 * TN_MAX_FUNCTION_ARGS];
+
 	check(j);
-	tensor_loop_call(api_tensors(j->c), &j->loop,
-		(tensor *const *)(uintptr_t)j->in, (tensor **)(void *)j->out);
+	api_inner_all(j->n_in, j->in, in);
+	tensor_loop_call(api_tensors(j->c), &j->loop, in, out);
+	api_outer_all(j->n_out, out, j->out);
 }
 
 tn_status tn_at_while(tn_context *c,
@@ -123,8 +128,8 @@ tn_status tn_at_while(tn_context *c,
 	tn_tensor *const *in, tn_tensor **out)
 {
 	job j = {.c = c,
-		.then = {c, body, user},
-		.otherwise = {c, test, user},
+		.then = {c, body, user, n, n},
+		.otherwise = {c, test, user, n, 1},
 		.n_in = n,
 		.n_out = n,
 		.in = in,
@@ -147,7 +152,6 @@ tn_status tn_at_scan(tn_context *c,
 	int32_t n_rows, tn_tensor *const *in, int32_t n_out, tn_tensor **out)
 {
 	job j = {.c = c,
-		.then = {c, body, user},
 		.in = in,
 		.out = out};
 
@@ -157,6 +161,7 @@ tn_status tn_at_scan(tn_context *c,
 		return TN_EINVAL;
 	j.n_in = n_carried + n_rows;
 	j.n_out = n_carried + n_out;
+	j.then = (side){c, body, user, j.n_in, j.n_out};
 	j.loop = (tensor_loop){.name = "scan",
 		.body = record,
 		.arg = &j.then,
@@ -244,8 +249,10 @@ static void host_call(void *arg)
 {
 	job *j = arg;
 	ir_type type[TN_MAX_FUNCTION_ARGS];
+	tensor *in[TN_MAX_FUNCTION_ARGS], *out[TN_MAX_FUNCTION_ARGS];
 
 	check(j);
+	api_inner_all(j->n_in, j->in, in);
 	for (int32_t i = 0; i < j->n_out; i++) {
 		const tn_array *a = &j->type[i];
 
@@ -260,8 +267,8 @@ static void host_call(void *arg)
 	}
 	tensor_host_call(api_tensors(j->c), forward,
 		j->grad != NULL ? backward : NULL, host_of(j), j->n_in,
-		(tensor *const *)(uintptr_t)j->in, j->n_out, type,
-		(tensor **)(void *)j->out);
+		in, j->n_out, type, out);
+	api_outer_all(j->n_out, out, j->out);
 }
 
 tn_status tn_at_host_call(tn_context *c,

@@ -342,16 +342,11 @@ struct tensor_call {
 	bool on;
 };
 
-static tensor *inner(const tn_tensor *x)
-{
-	return (tensor *)(uintptr_t)x;
-}
-
 /* The context of a tensor; NULL: it is none, or of a call that failed. */
 static tn_context *context_of(const tn_tensor *x)
 {
-	return x == NULL || tensor_is_invalid(inner(x)) ? NULL
-							: tensor_owner(inner(x));
+	return x == NULL || tensor_is_invalid(api_inner(x)) ? NULL
+							: tensor_owner(api_inner(x));
 }
 
 static void shard_it(void *arg)
@@ -360,10 +355,10 @@ static void shard_it(void *arg)
 	api_place p;
 
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
-	if (!tensor_is_valid(inner(k->x)))
-		tensor_place(k->c->t, inner(k->x), 0, false);
-	p = place_of(k->c, k->at, tensor_type_of(inner(k->x)), k->mesh, k->p);
-	tensor_place(k->c->t, inner(k->x), api_place_number(k->c, &p),
+	if (!tensor_is_valid(api_inner(k->x)))
+		tensor_place(k->c->t, api_inner(k->x), 0, false);
+	p = place_of(k->c, k->at, tensor_type_of(api_inner(k->x)), k->mesh, k->p);
+	tensor_place(k->c->t, api_inner(k->x), api_place_number(k->c, &p),
 		p.parts != 0);
 }
 
@@ -383,14 +378,14 @@ static void reshard(void *arg)
 	api_place p;
 
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
-	if (!tensor_is_valid(inner(k->x)))
-		(void)tensor_lens(k->c->t, inner(k->x), 0);
-	p = place_of(k->c, k->at, tensor_type_of(inner(k->x)), k->mesh, k->p);
+	if (!tensor_is_valid(api_inner(k->x)))
+		(void)tensor_lens(k->c->t, api_inner(k->x), 0);
+	p = place_of(k->c, k->at, tensor_type_of(api_inner(k->x)), k->mesh, k->p);
 	if (p.parts != 0)
 		env_fail(k->c->e, TN_EINVAL, "shard.op", k->at,
 			"parts of a sum are no placement of a view");
-	k->y = (tn_tensor *)(void *)tensor_lens(
-		k->c->t, inner(k->x), api_place_number(k->c, &p));
+	k->y = api_outer(tensor_lens(
+		k->c->t, api_inner(k->x), api_place_number(k->c, &p)));
 }
 
 tn_tensor *tn_at_reshard(const char *file, int32_t line, tn_tensor *x,
@@ -402,7 +397,7 @@ tn_tensor *tn_at_reshard(const char *file, int32_t line, tn_tensor *x,
 	if (k.c == NULL)
 		return x;
 	if (api_sticky(k.c, file, line, reshard, &k) < 0)
-		return (tn_tensor *)(void *)tensor_invalid(api_tensors(k.c));
+		return api_invalid(k.c);
 	return k.y;
 }
 
@@ -411,7 +406,7 @@ static void full(void *arg)
 	struct tensor_call *k = arg;
 
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
-	k->y = (tn_tensor *)(void *)tensor_whole(k->c->t, inner(k->x));
+	k->y = api_outer(tensor_whole(k->c->t, api_inner(k->x)));
 }
 
 tn_tensor *tn_at_full(const char *file, int32_t line, tn_tensor *x)
@@ -422,7 +417,7 @@ tn_tensor *tn_at_full(const char *file, int32_t line, tn_tensor *x)
 	if (k.c == NULL)
 		return x;
 	if (api_sticky(k.c, file, line, full, &k) < 0)
-		return (tn_tensor *)(void *)tensor_invalid(api_tensors(k.c));
+		return api_invalid(k.c);
 	return k.y;
 }
 
@@ -436,9 +431,9 @@ static void window(void *arg)
 
 	api_want(k->c, w, "the window");
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
-	w->data = tensor_local(k->c->t, inner(k->x));
-	p = &api_shard_of(k->c)->place.at[tensor_where(k->c->t, inner(k->x))];
-	y = tensor_type_of(inner(k->x));
+	w->data = tensor_local(k->c->t, api_inner(k->x));
+	p = &api_shard_of(k->c)->place.at[tensor_where(k->c->t, api_inner(k->x))];
+	y = tensor_type_of(api_inner(k->x));
 	w->n_elems = p->mesh != NULL ? p->elems
 				     : shape_numel(y->shape, y->rank);
 	w->n_bytes = (size_t)w->n_elems * dtype_size(y->dtype);
@@ -481,8 +476,8 @@ static void text(void *arg)
 	const api_place *p;
 
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
-	p = &api_shard_of(k->c)->place.at[tensor_where(k->c->t, inner(k->x))];
-	y = tensor_type_of(inner(k->x));
+	p = &api_shard_of(k->c)->place.at[tensor_where(k->c->t, api_inner(k->x))];
+	y = tensor_type_of(api_inner(k->x));
 	if (p->mesh == NULL)
 		str_add(&s, "replicated");
 	else

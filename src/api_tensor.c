@@ -10,15 +10,53 @@
 
 #include <math.h>
 
-/* A public handle is one of tensor/'s. */
-static tensor *inner(const tn_tensor *x)
+/* ---- handles ---- */
+
+tensor *api_inner(const tn_tensor *x)
 {
-	return (tensor *)(uintptr_t)x;
+	return tensor_of_handle(x);
 }
 
-static tn_tensor *outer(tensor *x)
+tn_tensor *api_outer(const tensor *x)
 {
-	return (tn_tensor *)(void *)x;
+	return tensor_handle(x);
+}
+
+void api_inner_all(int32_t n, tn_tensor *const *x, tensor **out)
+{
+	for (int32_t i = 0; i < n; i++)
+		out[i] = api_inner(x[i]);
+}
+
+void api_outer_all(int32_t n, tensor *const *x, tn_tensor **out)
+{
+	for (int32_t i = 0; i < n; i++)
+		out[i] = api_outer(x[i]);
+}
+
+tn_tensor *api_invalid(tn_context *c)
+{
+	return c != NULL && c->t != NULL ? api_outer(tensor_invalid(c->t))
+					 : NULL;
+}
+
+tn_status api_body(tn_context *c, tn_body *fn, void *user, int32_t n_in,
+	tensor *const *in, int32_t n_out, tensor **out)
+{
+	tn_tensor *x[2 * TN_MAX_FUNCTION_ARGS];
+	tn_tensor *y[2 * TN_MAX_FUNCTION_ARGS] = {NULL};
+	tn_status s;
+
+	api_outer_all(n_in, in, x);
+	s = fn(c, user, x, y);
+	api_inner_all(n_out, y, out);
+	for (int32_t i = 0; i < n_out && s >= 0; i++)
+		if (out[i] != NULL && tensor_is_valid(out[i]) &&
+			tensor_owner(out[i]) != c)
+			env_fail(c->e, TN_EINVAL, "tensor.handle", (loc){0},
+				"output %d of a body belongs to another "
+				"context", (int)i);
+	return s;
 }
 
 /* ---- compiling and running what was recorded ---- */
@@ -178,21 +216,16 @@ static tn_status go(call *k, void (*fn)(call *k))
 static tn_context *context_of(tn_tensor *const *in, int32_t n)
 {
 	for (int32_t i = 0; i < n; i++)
-		if (in[i] != NULL)
-			return tensor_owner(inner(in[i]));
+		if (in[i] != NULL && tensor_owner(api_inner(in[i])) != NULL)
+			return tensor_owner(api_inner(in[i]));
 	return NULL;
-}
-
-static tn_tensor *invalid(tn_context *c)
-{
-	return c != NULL && c->t != NULL ? outer(tensor_invalid(c->t)) : NULL;
 }
 
 /* An operand that comes out of a failed call: that call has said why. */
 static bool follows_failure(const call *k)
 {
 	for (int32_t i = 0; i < k->n; i++)
-		if (k->in[i] != NULL && tensor_is_invalid(inner(k->in[i])))
+		if (k->in[i] != NULL && tensor_is_invalid(api_inner(k->in[i])))
 			return true;
 	return false;
 }
@@ -200,8 +233,7 @@ static bool follows_failure(const call *k)
 static void row_call(call *k)
 {
 	tensors *t = k->c->t;
-	tensor *out[IR_MAX_OUT];
-	tensor *const *in = (tensor *const *)(const void *)k->in;
+	tensor *in[IR_MAX_OPERANDS], *out[IR_MAX_OUT];
 	int32_t n;
 
 	if (k->number >= 0) {
@@ -213,15 +245,17 @@ static void row_call(call *k)
 				(loc){k->file, k->line, 0},
 				"there is no operation %.60s", k->name);
 	}
+	api_inner_all(k->n < IR_MAX_OPERANDS ? k->n : IR_MAX_OPERANDS, k->in,
+		in);
 	n = tensor_call(t, k->row, k->n, in, k->n_attrs, k->attr, out,
 		k->n_out);
 	if (k->in_place) {
-		tensor_write(t, inner(k->in[0]), out[0]);
+		tensor_write(t, in[0], out[0]);
 		tensor_drop(t, out[0]);
 		return;
 	}
 	for (int32_t i = 0; i < n; i++)
-		k->out[i] = outer(out[i]);
+		k->out[i] = api_outer(out[i]);
 	k->n_out = n;
 }
 
@@ -244,7 +278,7 @@ tn_status api_row_many(const char *file, int32_t line, tn_context *c,
 	if (!follows_failure(&k))
 		s = go(&k, row_call);
 	if (s < 0)
-		out[0] = invalid(k.c);
+		out[0] = api_invalid(k.c);
 	return s;
 }
 
@@ -315,7 +349,7 @@ tn_status tn_scope_leave(tn_context *c)
 
 static void keep(call *k)
 {
-	tensor_keep(k->c->t, inner(k->in[0]));
+	tensor_keep(k->c->t, api_inner(k->in[0]));
 }
 
 tn_tensor *tn_keep(tn_tensor *x)
@@ -329,7 +363,7 @@ tn_tensor *tn_keep(tn_tensor *x)
 
 static void drop(call *k)
 {
-	tensor_drop(k->c->t, inner(k->in[0]));
+	tensor_drop(k->c->t, api_inner(k->in[0]));
 }
 
 void tn_drop(tn_tensor *x)
@@ -373,7 +407,7 @@ static void make(call *k)
 	ir_type y = type_of(
 		k, k->type->dtype, k->type->rank, k->type->shape);
 
-	k->out[0] = outer(tensor_new(
+	k->out[0] = api_outer(tensor_new(
 		k->c->t, &y, k->data, k->is_parameter, k->name));
 }
 
@@ -387,7 +421,7 @@ static tn_tensor *made(call *k, tn_dtype dtype, int32_t rank,
 		y.shape[i] = shape[i];
 	k->type = &y;
 	k->out = &out;
-	return go(k, make) < 0 ? invalid(k->c) : out;
+	return go(k, make) < 0 ? api_invalid(k->c) : out;
 }
 
 tn_tensor *tn_at_tensor_new(const char *file, int32_t line, tn_context *c,
@@ -424,12 +458,12 @@ tn_tensor *tn_at_parameter(const char *file, int32_t line, tn_context *c,
 
 bool tn_is_valid(const tn_tensor *x)
 {
-	return x != NULL && tensor_is_valid(inner(x));
+	return x != NULL && tensor_is_valid(api_inner(x));
 }
 
 static const ir_type *seen_type(const tn_tensor *x)
 {
-	return tn_is_valid(x) ? tensor_type_of(inner(x)) : NULL;
+	return tn_is_valid(x) ? tensor_type_of(api_inner(x)) : NULL;
 }
 
 tn_dtype tn_tensor_dtype(const tn_tensor *x)
@@ -462,19 +496,19 @@ int64_t tn_tensor_n_elems(const tn_tensor *x)
 
 tn_context *tn_tensor_context(const tn_tensor *x)
 {
-	return x != NULL ? tensor_owner(inner(x)) : NULL;
+	return x != NULL ? tensor_owner(api_inner(x)) : NULL;
 }
 
 const char *tn_tensor_name(const tn_tensor *x)
 {
-	return tn_is_valid(x) ? tensor_name_of(inner(x)) : NULL;
+	return tn_is_valid(x) ? tensor_name_of(api_inner(x)) : NULL;
 }
 
 /* ---- evaluating ---- */
 
 static void read_elems(call *k)
 {
-	tensor_read(k->c->t, inner(k->in[0]), k->to, k->n_bytes);
+	tensor_read(k->c->t, api_inner(k->in[0]), k->to, k->n_bytes);
 }
 
 tn_status tn_at_read(const char *file, int32_t line, tn_tensor *x, void *data,
@@ -502,9 +536,20 @@ double tn_at_item(const char *file, int32_t line, tn_tensor *x)
 	return dtype_load_f64(y->dtype, data, 0);
 }
 
+/* Room for n of them, until the next call. */
+static tensor **room(tn_context *c, int32_t n)
+{
+	c->room.n = 0;
+	vec_reserve(c->a, &c->room, n + 1);
+	return c->room.at;
+}
+
 static void eval(call *k)
 {
-	tensor_eval(k->c->t, (tensor *const *)(const void *)k->in, k->n);
+	tensor **x = room(k->c, k->n);
+
+	api_inner_all(k->n, k->in, x);
+	tensor_eval(k->c->t, x, k->n);
 }
 
 tn_status tn_at_eval(
@@ -525,7 +570,7 @@ tn_status tn_at_eval(
 
 static void copy(call *k)
 {
-	tensor_write(k->c->t, inner(k->in[0]), inner(k->in[1]));
+	tensor_write(k->c->t, api_inner(k->in[0]), api_inner(k->in[1]));
 }
 
 tn_status tn_at_copy_(
@@ -581,7 +626,7 @@ static void set_data(call *k)
 {
 	if (k->n_bytes > 0)
 		api_want(k->c, k->data, "the array");
-	k->keep = tensor_set(k->c->t, inner(k->in[0]), k->data, k->n_bytes);
+	k->keep = tensor_set(k->c->t, api_inner(k->in[0]), k->data, k->n_bytes);
 }
 
 /* A write of a new tensor, where memory cannot be set. */
@@ -619,7 +664,7 @@ tn_status tn_at_set_data(const char *file, int32_t line, tn_tensor *x,
 
 static void requires_grad(call *k)
 {
-	tensor_requires_grad(k->c->t, inner(k->in[0]));
+	tensor_requires_grad(k->c->t, api_inner(k->in[0]));
 }
 
 tn_status tn_at_requires_grad(const char *file, int32_t line, tn_tensor *x)
@@ -635,8 +680,8 @@ tn_status tn_at_requires_grad(const char *file, int32_t line, tn_tensor *x)
 
 static void backward(call *k)
 {
-	tensor_backward(k->c->t, inner(k->in[0]),
-		k->in[1] != NULL ? inner(k->in[1]) : NULL, k->keep);
+	tensor_backward(k->c->t, api_inner(k->in[0]),
+		k->in[1] != NULL ? api_inner(k->in[1]) : NULL, k->keep);
 }
 
 tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
@@ -655,10 +700,17 @@ tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
 
 static void gradients(call *k)
 {
-	tensor_gradients(k->c->t, k->n, (tensor *const *)(const void *)k->in,
-		(tensor *const *)(const void *)k->seed, k->n_out,
-		(tensor *const *)(const void *)k->with,
-		(tensor **)(void *)k->out);
+	tensor **out = room(k->c, 2 * (k->n + k->n_out));
+	tensor **seed = out + k->n, **in = seed + k->n;
+	tensor **grad = in + k->n_out;
+
+	api_inner_all(k->n, k->in, out);
+	if (k->seed != NULL)
+		api_inner_all(k->n, k->seed, seed);
+	api_inner_all(k->n_out, k->with, in);
+	tensor_gradients(k->c->t, k->n, out, k->seed != NULL ? seed : NULL,
+		k->n_out, in, grad);
+	api_outer_all(k->n_out, grad, k->out);
 }
 
 tn_status tn_at_grad(const char *file, int32_t line, int32_t n_out,
@@ -679,13 +731,15 @@ tn_status tn_at_grad(const char *file, int32_t line, int32_t n_out,
 	if (!follows_failure(&k))
 		s = go(&k, gradients);
 	for (int32_t i = 0; s < 0 && i < n_in; i++)
-		grads[i] = invalid(k.c);
+		grads[i] = api_invalid(k.c);
 	return s;
 }
 
 static void gradient(call *k)
 {
-	k->out[0] = outer(tensor_grad(k->c->t, inner(k->in[0])));
+	tensor *g = tensor_grad(k->c->t, api_inner(k->in[0]));
+
+	k->out[0] = g != NULL ? api_outer(g) : NULL;
 }
 
 tn_tensor *tn_gradient(tn_tensor *x)
@@ -698,7 +752,7 @@ tn_tensor *tn_gradient(tn_tensor *x)
 
 static void zero_grad(call *k)
 {
-	tensor_zero_grad(k->c->t, inner(k->in[0]));
+	tensor_zero_grad(k->c->t, api_inner(k->in[0]));
 }
 
 void tn_zero_grad(tn_tensor *x)
@@ -779,6 +833,6 @@ tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 	if (op != NULL && n_attrs <= MAX_ATTRS && !follows_failure(&k))
 		s = go(&k, row_call);
 	for (int32_t i = 0; s < 0 && i < n_out; i++)
-		out[i] = invalid(c);
+		out[i] = api_invalid(c);
 	return s;
 }

@@ -3,6 +3,7 @@
  *
  *   memory.c  nodes and buffers: counted, reused
  *   record.c  instances, calls, views, handles, scopes
+ *   handle.c  numbers of handles: what callers hold
  *   flush.c   what is needed as a program, and its run
  *   tape.c    what of a tracked call is held for its adjoint
  *   keep.c    what of that is kept, and what is made again
@@ -24,6 +25,7 @@ typedef struct t_value t_value;
 typedef struct t_view t_view;
 typedef struct t_call t_call;
 typedef struct t_trace t_trace;
+typedef struct t_chunk t_chunk;
 
 typedef VEC(t_call *) t_calls;
 typedef VEC(t_value *) t_values;
@@ -158,6 +160,7 @@ typedef struct t_storage {
 
 struct tensor {
 	uint64_t mark; /* LIVE while it is one */
+	uintptr_t slot; /* of its number: handle.c */
 	tensors *of;
 	t_storage *storage;
 	t_view *view;
@@ -272,7 +275,8 @@ struct tensors {
 	int32_t line;
 	VEC(const char *) files; /* of recordings */
 	int64_t next_id, stamp;
-	tensor invalid;
+	tensor invalid, stale; /* what a failed call gives; what is no more */
+	t_chunk *chunks; /* of numbers of handles */
 	VEC(tensor *) scope; /* the newest handle of each open scope */
 	t_call *dying; /* calls to be freed */
 	bool is_dying;
@@ -348,6 +352,12 @@ static inline size_t t_bytes(const ir_type *type)
 	return (size_t)shape_numel(type->shape, type->rank) *
 	       dtype_size(type->dtype);
 }
+
+/* handle.c */
+void t_handles_new(tensors *t); /* they end with the arena of t */
+void t_handle_room(tensors *t, tensor *x); /* new memory gets a number */
+void t_handle_begin(tensor *x); /* a number that no other handle has had */
+void t_handle_end(const tensor *x);
 
 /* record.c */
 tensor *t_check(const tensors *t, const tensor *x);

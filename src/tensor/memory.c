@@ -377,11 +377,14 @@ tensor *t_handle_new(
 	tensor *x = t->handles;
 	tensor **newest = &t->scope.at[t->scope.n - 1];
 
-	if (x != NULL)
+	if (x != NULL) {
 		t->handles = x->after;
-	else
+	} else {
 		x = arena_make(t->a, tensor);
+		t_handle_room(t, x);
+	}
 	*x = (tensor){.mark = TENSOR_LIVE,
+		.slot = x->slot,
 		.of = t,
 		.storage = s,
 		.view = view,
@@ -393,6 +396,7 @@ tensor *t_handle_new(
 	*newest = x;
 	s->refs++;
 	t_view_keep(view);
+	t_handle_begin(x);
 	t->stats.n_tensors++;
 	return x;
 }

@@ -140,7 +140,7 @@ tensor *tensor_invalid(tensors *t)
 
 void *tensor_owner(const tensor *x)
 {
-	return x->of->b.arg;
+	return x->of != NULL ? x->of->b.arg : NULL;
 }
 
 const ir_type *tensor_type_of(const tensor *x)
@@ -182,6 +182,7 @@ void tensor_drop(tensors *t, tensor *x)
 	if (x->mark != TENSOR_DONATED)
 		tensor_give_away(t, x);
 	unlink_handle(t, x);
+	t_handle_end(x);
 	x->mark = 0;
 	x->after = t->handles;
 	t->handles = x;
@@ -586,6 +587,10 @@ tensors *tensors_new(arena *a, const tensor_backend *b)
 	t->writable = map_new(a);
 	*vec_push(a, &t->scope) = NULL;
 	t->invalid = (tensor){.mark = TENSOR_INVALID, .of = t};
+	t->stale = (tensor){.of = t};
+	t_handles_new(t);
+	t_handle_room(t, &t->invalid); /* the last that can fail */
+	t_handle_begin(&t->invalid);
 	return t;
 }
 

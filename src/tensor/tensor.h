@@ -91,11 +91,17 @@ tensor *tensor_import(tensors *t, const ir_type *type, void *data,
 void tensor_drop(tensors *t, tensor *x);
 /* Dropped but for the handle, which says so when it is used. */
 void tensor_give_away(tensors *t, tensor *x);
-/* Of any pointer that ever was a handle of a context that is still there. */
 bool tensor_is_valid(const tensor *x);
 bool tensor_is_invalid(const tensor *x); /* what a failed call gives */
 tensor *tensor_invalid(tensors *t);
-void *tensor_owner(const tensor *x); /* backend.arg */
+void *tensor_owner(const tensor *x); /* backend.arg; NULL: of nobody */
+/*
+ * What callers hold is a number that no other handle gets again. Of one that
+ * was dropped, whose scope was left or whose context has ended: a tensor that
+ * is not valid, which every call refuses. NULL: NULL.
+ */
+tn_tensor *tensor_handle(const tensor *x);
+tensor *tensor_of_handle(const tn_tensor *h);
 const ir_type *tensor_type_of(const tensor *x); /* of a valid one */
 const char *tensor_name_of(const tensor *x);
 
