@@ -478,7 +478,8 @@ TN_API TN_MUST_USE tn_status tn_program_bind(tn_program *p, int32_t n_free,
  * Errors are sticky: an operand that is invalid, or a call that fails, gives
  * an invalid tensor; the context keeps the first diagnosis, with the file and
  * line of the call, until tn_context_clear. So one tn_context_status at the
- * end is enough.
+ * end is enough. A call whose operands name no context, since there are none or
+ * all are NULL, fails in the one that its thread used last.
  *
  * owner   a tensor belongs to the scope that was innermost when it was made,
  *         and ends with it; outside of scopes, with its context

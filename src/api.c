@@ -42,6 +42,32 @@ static void open_context(void *arg)
 		c->o.cache_dir = arena_strdup(c->a, c->o.cache_dir);
 }
 
+static _Thread_local struct {
+	tn_context *c;
+	int64_t n_freed;
+} recent;
+static _Atomic int64_t n_freed;
+
+tn_context *api_context_recent(void)
+{
+	return recent.n_freed == n_freed ? recent.c : NULL;
+}
+
+void api_context_used(tn_context *c)
+{
+	recent.c = c;
+	recent.n_freed = n_freed;
+}
+
+void api_context_ends(const tn_context *c)
+{
+	bool is_other = recent.c != c && recent.n_freed == n_freed;
+	int64_t now = ++n_freed;
+
+	if (is_other)
+		recent.n_freed = now;
+}
+
 tn_status tn_context_new(tn_context **out, const tn_options *options)
 {
 	static const tn_options defaults = TN_OPTIONS_INIT;
@@ -78,6 +104,7 @@ void tn_context_free(tn_context *c)
 	if (c == NULL)
 		return;
 	m = c->o.memory;
+	api_context_ends(c);
 	api_shard_close(c);
 	arena_free(c->a);
 	env_free(c->e);

@@ -68,6 +68,12 @@ tn_status api_sticky(tn_context *c, const char *file, int32_t line,
 /* The context's tensors, made when first asked for. */
 tensors *api_tensors(tn_context *c);
 
+/* The context that this thread used last, for a call whose operands name none;
+ * NULL when another thread has freed one since. */
+tn_context *api_context_recent(void);
+void api_context_used(tn_context *c);
+void api_context_ends(const tn_context *c); /* it is about to be freed */
+
 /* Throws TN_EINVAL [api.null] unless the pointer is there. */
 void api_want(tn_context *c, const void *p, const char *what);
 

@@ -70,16 +70,16 @@ static const ir_row *row_of(const struct apply *k, const ir_call *c)
 static void record_call(const struct apply *k, const ir_call *c, tensor **value)
 {
 	tensors *t = api_tensors(k->p->c);
-	tensor *arg[IR_MAX_OPERANDS], *out[IR_MAX_OUT];
+	tensor *arg[IR_MAX_OPERANDS], *out[IR_MAX_PIECES];
 	int32_t n;
 
-	if (c->n_args > IR_MAX_OPERANDS || c->n_results > IR_MAX_OUT)
+	if (c->n_args > IR_MAX_OPERANDS || c->n_results > IR_MAX_PIECES)
 		refuse(k, "apply.row", "it has too many operands or results",
 			ir_row_name(c->row));
 	for (int32_t i = 0; i < c->n_args; i++)
 		arg[i] = value[c->arg[i]];
 	n = tensor_call(t, row_of(k, c), c->n_args, arg, c->n_attrs, c->attr,
-		out, IR_MAX_OUT);
+		out, IR_MAX_PIECES);
 	for (int32_t i = 0; i < n; i++)
 		value[c->result[i]] = out[i];
 }

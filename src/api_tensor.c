@@ -184,6 +184,7 @@ static void enter(void *arg)
 {
 	call *k = arg;
 
+	api_context_used(k->c);
 	tensors_site(api_tensors(k->c), k->file, k->line);
 	k->fn(k);
 }
@@ -206,6 +207,8 @@ tn_status api_sticky(tn_context *c, const char *file, int32_t line,
 
 static tn_status go(call *k, void (*fn)(call *k))
 {
+	if (k->c == NULL)
+		k->c = api_context_recent(); /* no operand tells */
 	if (k->c == NULL)
 		return TN_EINVAL;
 	k->fn = fn;
@@ -233,7 +236,7 @@ static bool follows_failure(const call *k)
 static void row_call(call *k)
 {
 	tensors *t = k->c->t;
-	tensor *in[IR_MAX_OPERANDS], *out[IR_MAX_OUT];
+	tensor *in[IR_MAX_OPERANDS], *out[IR_MAX_PIECES];
 	int32_t n;
 
 	if (k->number >= 0) {
@@ -259,6 +262,22 @@ static void row_call(call *k)
 	k->n_out = n;
 }
 
+/* Of a call that failed: all its results, as far as it can be told. */
+static void fail_results(const call *k)
+{
+	const tensor *x = k->n > 0 ? api_inner(k->in[0]) : NULL;
+	int32_t n = 1;
+
+	if (k->c != NULL && k->c->t != NULL)
+		n = ir_row_count_results(
+			ir_table_at(tensors_table(k->c->t), k->number),
+			x != NULL && tensor_is_valid(x) ? tensor_type_of(x)
+							: NULL,
+			k->n_attrs, k->attr);
+	for (int32_t i = 0; i < n; i++)
+		k->out[i] = api_invalid(k->c);
+}
+
 tn_status api_row_many(const char *file, int32_t line, tn_context *c,
 	int32_t number, tn_tensor *const *in, int32_t n, const ir_attr *attr,
 	int32_t n_attrs, tn_tensor **out)
@@ -272,13 +291,13 @@ tn_status api_row_many(const char *file, int32_t line, tn_context *c,
 		.attr = attr,
 		.n_attrs = n_attrs,
 		.out = out,
-		.n_out = IR_MAX_OUT};
+		.n_out = IR_MAX_PIECES};
 	tn_status s = TN_EINVAL;
 
 	if (!follows_failure(&k))
 		s = go(&k, row_call);
 	if (s < 0)
-		out[0] = api_invalid(k.c);
+		fail_results(&k);
 	return s;
 }
 

@@ -164,17 +164,33 @@ static int64_t piece(const struct call *c, int64_t extent, int32_t i)
 static int32_t n_pieces(const struct call *c)
 {
 	const ir_attr *sizes = find(c, "sizes");
-	int64_t parts = integer(c, "parts", 0);
+	int64_t parts = integer(c, "parts", 0); /* 0: not given */
 
-	if ((sizes == NULL) == (find(c, "parts") == NULL))
+	if ((sizes == NULL) == (parts == 0))
 		fail(c, "sizes", "either sizes or parts is wanted");
 	if (sizes != NULL && sizes->kind != ATTR_INTS)
 		fail(c, "sizes", "sizes is a list of integers");
 	if (sizes != NULL)
 		parts = sizes->n;
-	if (parts < 1 || parts > 256)
-		fail(c, "parts", "there are 1 to 256 pieces");
+	if (parts < 1 || parts > IR_MAX_PIECES)
+		fail(c, "parts",
+			arena_printf(c->out->a, "there are 1 to %d pieces, not "
+				     "%lld", IR_MAX_PIECES, (long long)parts));
 	return (int32_t)parts;
+}
+
+static int64_t count_split(const ir_type *operand, int32_t n_attrs,
+	const ir_attr *attr)
+{
+	int64_t n = 0;
+
+	(void)operand;
+	for (int32_t i = 0; i < n_attrs; i++)
+		if (strcmp(attr[i].name, "sizes") == 0)
+			n = attr[i].n;
+		else if (strcmp(attr[i].name, "parts") == 0 && n == 0)
+			n = attr[i].i;
+	return n;
 }
 
 static void build_split(str *out, const char *name, int32_t n,
@@ -227,8 +243,10 @@ static void build_unbind(str *out, const char *name, int32_t n,
 	check_attrs(&c, names, 1);
 	axis = axis_of(&c, 0);
 	extent = operand[0].shape[axis];
-	if (extent < 1 || extent > 256)
-		fail(&c, "size", "there are 1 to 256 pieces");
+	if (extent < 1 || extent > IR_MAX_PIECES)
+		fail(&c, "size",
+			arena_printf(out->a, "there are 1 to %d pieces, not "
+				     "%lld", IR_MAX_PIECES, (long long)extent));
 	str_printf(out, "unbind(x[a..(axis), n, b..], axis: axis = %lld) ->",
 		(long long)axis);
 	for (int64_t i = 0; i < extent; i++)
@@ -240,31 +258,44 @@ static void build_unbind(str *out, const char *name, int32_t n,
 	str_add(out, " }");
 }
 
+static int64_t count_unbind(const ir_type *operand, int32_t n_attrs,
+	const ir_attr *attr)
+{
+	int64_t axis = 0;
+
+	for (int32_t i = 0; i < n_attrs; i++)
+		if (strcmp(attr[i].name, "axis") == 0)
+			axis = attr[i].i;
+	if (operand == NULL || axis < -operand->rank || axis >= operand->rank)
+		return 0;
+	return operand->shape[axis < 0 ? axis + operand->rank : axis];
+}
+
 static const row_builder builders[] = {
 	{"concat", "operands joined along an axis",
 		"concat(x0[a..(axis), n0, b..], x1[a..(axis), n1, b..], "
 		"axis: axis = 0) -> o { o[a.., t, b..] = x0[a.., t, b..] else "
 		"x1[a.., t - #n0, b..] else 0 for t < #n0 + #n1 }",
-		true, 1, build_concat},
+		true, 1, build_concat, NULL},
 	{"stack", "operands of one shape joined along a new axis",
 		"stack(x0[a..(axis), b..], x1[a..(axis), b..], axis: int = 0) "
 		"-> o { o[a.., t, b..] = x0[a.., b..] where t == 0 else "
 		"x1[a.., b..] for t < 2 }",
-		true, 1, build_stack},
+		true, 1, build_stack, NULL},
 	{"split", "pieces of an axis: their sizes, or how many parts",
 		"split(x[a..(axis), n, b..], axis: axis = 0, sizes: ints = [], "
 		"parts: int = 0) -> o0 { o0[a.., t, b..] = x[a.., t + 0, b..] "
 		"for t < #n }",
-		false, -1, build_split},
+		false, -1, build_split, count_split},
 	{"unbind", "the slices of an axis, each without it",
 		"unbind(x[a..(axis), n, b..], axis: axis = 0) -> o0 { "
 		"o0[a.., b..] = x[a.., 0, b..] }",
-		false, -1, build_unbind},
+		false, -1, build_unbind, count_unbind},
 	{"einsum", "sum of products by letters: einsum(x, y, "
 		   "equation=\"ij,jk->ik\")",
 		"einsum(x0[i, j]:num, x1[j, k]:num, equation: string) -> o { "
 		"o[i, k] += x0[i, j] * x1[j, k] }",
-		true, 1, build_einsum},
+		true, 1, build_einsum, NULL},
 };
 
 const row_builder *row_builder_at(int32_t i)

@@ -22,6 +22,7 @@
 #define IR_MAX_AXES 32	/* axes of one equation, extent 1 included */
 #define IR_MAX_COMP 3	/* components of a tuple monoid */
 #define IR_MAX_OUT 8	/* results of an opaque row */
+#define IR_MAX_PIECES 256 /* results of a row that has any number: split */
 #define IR_MAX_ARGS 3	/* arguments of a scalar function */
 #define IR_MAX_OPERANDS 64
 
@@ -366,6 +367,11 @@ static inline bool ir_type_same(const ir_type *x, const ir_type *y)
 				(size_t)x->rank * sizeof x->shape[0]) == 0);
 }
 
+/* How many a call has room for, 1 to IR_MAX_PIECES, also of one that is wrong;
+ * operand: the first one's type, NULL: not known. */
+int32_t ir_row_count_results(const ir_row *r, const ir_type *operand,
+	int32_t n_attrs, const ir_attr *attr);
+
 /* The expression tree of an instance: plain, no sharing, no simplification. */
 typedef enum in_kind {
 	IN_INT,	   /* i */
@@ -545,14 +551,16 @@ int32_t ir_program_write(ir_program *p, int32_t view, int32_t value,
 
 /* ---- views (view.c) ---- */
 
-/* One equation =, whose body is one bare read of operand 0. */
+/* Each result has one equation =, whose body is one bare read of operand 0. */
 bool ir_inst_is_view(const ir_inst *p);
+/* Of a view: result r alone, as an instance. */
+ir_inst *ir_view_part(arena *a, const ir_inst *p, int32_t r);
 /*
- * From a place in the view's result, by axis, forms over d, to the place in
+ * From a place in result r of the view, by axis, forms over d, to the place in
  * operand 0 that it reads. fun[t]: id for data read from tensor t of the
  * instance. below has room for max(2, its rank).
  */
-void ir_view_place(ix *x, const ix_dom *d, const ir_inst *view,
+void ir_view_place(ix *x, const ix_dom *d, const ir_inst *view, int32_t r,
 	const int64_t *fun, const ix_form *const *at, const ix_form **below);
 
 /* .tn text: `op` rows, then program { ... }. Throws tn.* with a caret. */

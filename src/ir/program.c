@@ -398,21 +398,26 @@ static int32_t view_again(
 
 	while (p->value.at[view].call >= 0 &&
 		ir_inst_is_view(p->call.at[p->value.at[view].call].inst)) {
-		*vec_push(p->a, &up) = p->value.at[view].call;
+		*vec_push(p->a, &up) = view;
 		view = p->call.at[p->value.at[view].call].arg[0];
 	}
 	for (int32_t i = up.n - 1; i >= 0; i--) {
-		ir_call c = p->call.at[up.at[i]];
+		ir_value of = p->value.at[up.at[i]];
+		ir_call c = p->call.at[of.call];
 		int32_t *arg = arena_copy(
 			p->a, c.arg, (size_t)c.n_args * sizeof *arg);
+		const char **names = arena_array(
+			p->a, const char *, c.n_results);
 
 		arg[0] = v;
 		c.arg = arg;
 		c.at = at;
-		add_results(p, &c, i == 0 ? &name : NULL);
-		v = c.result[0];
-		if (i > 0)
-			prog_name_value(p, v);
+		names[of.result] = i == 0 ? name : NULL;
+		add_results(p, &c, names);
+		for (int32_t r = 0; r < c.n_results; r++)
+			if (p->value.at[c.result[r]].name == NULL)
+				prog_name_value(p, c.result[r]);
+		v = c.result[of.result];
 	}
 	return v;
 }

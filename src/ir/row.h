@@ -130,6 +130,9 @@ struct row_builder {
 	void (*build)(str *out, const char *name, int32_t n,
 		const ir_type *operand, int32_t n_attrs, const ir_attr *attr,
 		loc at);
+	/* results, of what may be wrong; operand NULL: not known */
+	int64_t (*count)(const ir_type *operand, int32_t n_attrs,
+		const ir_attr *attr);
 };
 const row_builder *row_builder_at(int32_t i); /* NULL behind the last */
 const ir_row *row_built(const ir_table *t, const ir_row *r, int32_t n,

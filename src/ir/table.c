@@ -232,6 +232,16 @@ int32_t ir_row_n_results(const ir_row *r)
 	return r->builder != NULL ? r->builder->n_results : r->n_results;
 }
 
+int32_t ir_row_count_results(const ir_row *r, const ir_type *operand,
+	int32_t n_attrs, const ir_attr *attr)
+{
+	int64_t n = ir_row_n_results(r);
+
+	if (n < 0)
+		n = r->builder->count(operand, n_attrs, attr);
+	return n < 1 ? 1 : n > IR_MAX_PIECES ? IR_MAX_PIECES : (int32_t)n;
+}
+
 /* ---- rows of no table ---- */
 
 const ir_row *ir_row_make(arena *a, const char *text, size_t n, loc at)

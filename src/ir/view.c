@@ -1,8 +1,8 @@
 /*
  * view.c: rows that only move elements, and writes through them.
  *
- * Consumes calls of rows; tells which are views (one equation `=` whose body
- * is one bare read of the first operand), and makes the instance of a write:
+ * Consumes calls of rows; tells which are views (each result has one equation
+ * `=` whose body is one bare read of the first operand), and makes the instance of a write:
  * the next version of a value in which the elements of a view of it are new.
  *
  *     v = slice(x, ...); x1 = write(v, y)
@@ -15,7 +15,7 @@
 /* ---- what is a view ---- */
 
 /* Reads of data on the way to an index: at a place that no letter moves. */
-static bool is_index(const in_node *n, int32_t depth)
+static bool is_index(const ir_inst *p, const in_node *n, int32_t depth)
 {
 	switch (n->kind) {
 	case IN_INT:
@@ -38,7 +38,7 @@ static bool is_index(const in_node *n, int32_t depth)
 		for (int32_t i = 0; i < n->n_index; i++)
 			if (n->index[i]->kind != IN_INT)
 				return false;
-		return true;
+		return p->tensor[n->tensor].operand >= 0;
 	case IN_CLAMP:
 	case IN_REAL:
 	case IN_CALL:
@@ -49,18 +49,33 @@ static bool is_index(const in_node *n, int32_t depth)
 	case IN_STOP:
 		return false;
 	}
-	return depth < 200 && is_index(n->arg[0], depth + 1) &&
-		is_index(n->arg[1], depth + 1);
+	return depth < 200 && is_index(p, n->arg[0], depth + 1) &&
+		is_index(p, n->arg[1], depth + 1);
 }
 
-bool ir_inst_is_view(const ir_inst *p)
+/* The only equation of result r; NULL: there are more, or none. */
+static const in_eqn *eqn_of(const ir_inst *p, int32_t r)
 {
-	const in_eqn *q = p->eqn;
+	const in_eqn *q = NULL;
+
+	for (int32_t i = 0; i < p->n_eqns; i++)
+		for (int32_t k = 0; k < p->eqn[i].n_out; k++) {
+			if (p->eqn[i].out[k] != p->result[r])
+				continue;
+			if (q != NULL || p->eqn[i].n_out != 1)
+				return NULL;
+			q = &p->eqn[i];
+		}
+	return q;
+}
+
+static bool is_moved(const ir_inst *p, int32_t r)
+{
+	const in_eqn *q = eqn_of(p, r);
 	const in_node *b;
 
-	if (p->n_results != 1 || p->n_eqns != 1 || p->opaque != NULL ||
-		q->monoid != IR_SET || q->is_update || q->is_scan || q->skip ||
-		p->tensor[p->result[0]].next_of >= 0)
+	if (q == NULL || q->monoid != IR_SET || q->is_update || q->is_scan ||
+		q->skip || p->tensor[p->result[r]].next_of >= 0)
 		return false;
 	b = q->body[0];
 	if (b->kind != IN_READ || p->tensor[b->tensor].operand != 0)
@@ -70,9 +85,43 @@ bool ir_inst_is_view(const ir_inst *p)
 			(q->left[i]->kind != IN_INT || q->left[i]->i != 0))
 			return false;
 	for (int32_t i = 0; i < b->n_index; i++)
-		if (!is_index(b->index[i], 0))
+		if (!is_index(p, b->index[i], 0))
 			return false;
 	return true;
+}
+
+bool ir_inst_is_view(const ir_inst *p)
+{
+	for (int32_t r = 0; r < p->n_results; r++)
+		if (!is_moved(p, r))
+			return false;
+	return p->n_results > 0 && p->n_eqns == p->n_results &&
+		p->opaque == NULL;
+}
+
+ir_inst *ir_view_part(arena *a, const ir_inst *p, int32_t r)
+{
+	ir_inst *out = arena_copy(a, p, sizeof *p);
+	in_tensor *tensor = arena_array(a, in_tensor, p->n_tensors);
+	in_eqn *q = arena_copy(a, eqn_of(p, r), sizeof *q);
+	int32_t n = 0, *result = arena_make(a, int32_t);
+
+	while (n < p->n_tensors && p->tensor[n].operand >= 0) {
+		tensor[n] = p->tensor[n];
+		n++;
+	}
+	tensor[n] = p->tensor[p->result[r]];
+	tensor[n].result = 0;
+	*result = q->out[0] = n;
+	out->tensor = tensor;
+	out->n_tensors = n + 1;
+	out->result = result;
+	out->n_results = out->n_eqns = 1;
+	out->eqn = q;
+	out->asked = NULL; /* no call of the row makes this alone */
+	out->n_attrs = 0;
+	out->attr = NULL;
+	return out;
 }
 
 /* ---- forms ---- */
@@ -81,13 +130,14 @@ typedef struct viewing {
 	ix *x;
 	const ix_dom *d;
 	const ir_inst *view;
-	const ix_form *const *at; /* a place in its result, by axis */
+	const in_eqn *q;	  /* of the result at hand */
+	const ix_form *const *at; /* a place in that, by axis */
 	const int64_t *fun;	  /* by tensor: id of its data */
 } viewing;
 
 static const ix_form *letter_form(const viewing *v, int64_t letter)
 {
-	const in_eqn *q = v->view->eqn;
+	const in_eqn *q = v->q;
 
 	for (int32_t i = 0; i < q->n_left; i++)
 		if (q->left[i]->kind == IN_LETTER && q->left[i]->i == letter)
@@ -117,7 +167,7 @@ static const ix_form *index_form(const viewing *v, const in_node *n)
 	case IN_LETTER:
 		return letter_form(v, n->i);
 	case IN_POS:
-		t = &v->view->tensor[v->view->result[0]].type;
+		t = &v->view->tensor[v->q->out[0]].type;
 		return ix_linearise(x, v->d, t->rank, t->shape, v->at);
 	case IN_READ:
 		return ix_fun(x, v->fun[n->tensor],
@@ -156,12 +206,13 @@ static const ix_form *index_form(const viewing *v, const in_node *n)
 				 : ix_sub(x, v->d, l, r);
 }
 
-void ir_view_place(ix *x, const ix_dom *d, const ir_inst *view,
+void ir_view_place(ix *x, const ix_dom *d, const ir_inst *view, int32_t r,
 	const int64_t *fun, const ix_form *const *at, const ix_form **below)
 {
-	const in_node *b = view->eqn->body[0];
+	const in_eqn *q = eqn_of(view, r);
+	const in_node *b = q->body[0];
 	const ir_type *from = &view->tensor[b->tensor].type;
-	viewing v = {x, d, view, at, fun};
+	viewing v = {x, d, view, q, at, fun};
 
 	for (int32_t i = 0; i < b->n_index; i++)
 		below[i] = index_form(&v, b->index[i]);
@@ -260,7 +311,7 @@ typedef struct writing {
 	ir_program *p;
 	loc at;
 	int32_t view, value, root;
-	VEC(int32_t) chain; /* calls, from the root's side */
+	VEC(int32_t) chain; /* views, from the root's side */
 	VEC(int32_t) arg;   /* of the write: root, value, then data */
 	VEC(in_tensor) tensor;
 } writing;
@@ -289,8 +340,8 @@ static void find_root(writing *w)
 	w->root = w->view;
 	while (p->value.at[w->root].call >= 0 &&
 		ir_inst_is_view(p->call.at[p->value.at[w->root].call].inst)) {
-		*vec_push(p->a, &up) = p->value.at[w->root].call;
-		w->root = p->call.at[up.at[up.n - 1]].arg[0];
+		*vec_push(p->a, &up) = w->root;
+		w->root = p->call.at[p->value.at[w->root].call].arg[0];
 	}
 	for (int32_t i = up.n - 1; i >= 0; i--)
 		*vec_push(p->a, &w->chain) = up.at[i];
@@ -437,9 +488,11 @@ static const in_node *const *root_place(
 	for (int32_t i = 0; i < t->rank; i++)
 		at[i] = ix_axis(x, &d, i);
 	for (int32_t i = w->chain.n - 1; i >= 0; i--) {
-		const ir_call *c = &w->p->call.at[w->chain.at[i]];
+		const ir_value *v = &w->p->value.at[w->chain.at[i]];
+		const ir_call *c = &w->p->call.at[v->call];
 
-		ir_view_place(x, &d, c->inst, add_data(w, c), at, below);
+		ir_view_place(x, &d, c->inst, v->result, add_data(w, c), at,
+			below);
 		memcpy(at, below, sizeof at);
 	}
 	check_writable(w, x, &d,

@@ -36,7 +36,7 @@ static bool find_place(ix *f, const ix_dom *d, const t_seen *x, int32_t first,
 	for (const t_view *w = x->view; w != NULL; w = w->parent) {
 		if (w->n_extra > 0)
 			return false; /* wherever the data says */
-		ir_view_place(f, d, w->entry->inst, NULL, at, below);
+		ir_view_place(f, d, w->entry->inst, 0, NULL, at, below);
 		memcpy(at, below, TN_MAX_RANK * sizeof *at);
 	}
 	return true;

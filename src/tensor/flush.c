@@ -262,7 +262,7 @@ bool t_is_stretch(tensors *t, t_entry *e)
 	x = ix_new(a);
 	for (int32_t i = 0; i < to->rank; i++)
 		at[i] = ix_axis(x, &d, i);
-	ir_view_place(x, &d, p, NULL, at, below);
+	ir_view_place(x, &d, p, 0, NULL, at, below);
 	f = ix_sub(x, &d,
 		ix_linearise(x, &d, from->rank, from->shape, below),
 		ix_linearise(x, &d, to->rank, to->shape, at));

@@ -47,7 +47,8 @@ struct t_buffer {
 typedef struct t_entry {
 	int32_t id;
 	const ir_inst *inst;
-	bool is_view;
+	bool is_view; /* each result is one, of the first operand */
+	struct t_entry **part; /* of a view: by result; NULL: not asked for */
 	/* a view that is a stretch of its operand, in its order, from here on */
 	enum { T_UNKNOWN, T_STRETCH, T_SCATTERED } shape;
 	int64_t from;

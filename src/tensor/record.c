@@ -3,9 +3,10 @@
  *
  * A call finds its instance by row, attributes and operand types: rows are
  * instantiated once for each such combination, later calls only look them up.
- * Movement rows make a view of their first operand, no value.
+ * Movement rows make views of their first operand, no values.
  *
  *     v = transpose(x)      a handle on x's storage
+ *     l, r = split(x)       two of them
  *     write(v, y)           a new newest value of that storage
  */
 #include "tensor/local.h"
@@ -295,6 +296,18 @@ static t_view *step_of(tensors *t, t_view *below, const t_view *w)
 	return v;
 }
 
+/* Result r of a view alone: one of one result is its own. */
+static t_entry *part_of(tensors *t, t_entry *e, int32_t r)
+{
+	if (e->inst->n_results == 1)
+		return e;
+	if (e->part == NULL)
+		e->part = arena_array(t->a, t_entry *, e->inst->n_results);
+	if (e->part[r] == NULL)
+		e->part[r] = t_entry_of(t, ir_view_part(t->a, e->inst, r));
+	return e->part[r];
+}
+
 static tensor *make_view(
 	tensors *t, t_entry *e, int32_t n, tensor *const *x)
 {
@@ -395,14 +408,17 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 		t_renew(t, x[i]->storage);
 	}
 	e = entry_of(t, row, n, type, n_attrs, attr);
-	if (e->inst->n_results > n_out || e->inst->n_results > IR_MAX_OUT)
+	if (!e->is_view && n_out > IR_MAX_OUT)
+		n_out = IR_MAX_OUT;
+	if (e->inst->n_results > n_out)
 		env_fail(t->e, TN_EINVAL, "tensor.results", at,
 			"%s has %d results; room is for %d", ir_row_name(row),
 			e->inst->n_results, n_out);
 	if (e->is_view) {
 		t->stats.n_calls++;
-		out[0] = make_view(t, e, n, x);
-		return 1;
+		for (int32_t r = 0; r < e->inst->n_results; r++)
+			out[r] = make_view(t, part_of(t, e, r), n, x);
+		return e->inst->n_results;
 	}
 	t_lens_retire(t);
 	for (int32_t i = 0; i < n; i++)

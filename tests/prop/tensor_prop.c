@@ -50,12 +50,12 @@ typedef struct world {
 	double by;
 	bool good;
 	int64_t n_views, n_writes, n_through; /* of these, through a view */
-	int64_t n_no_grad;
+	int64_t n_no_grad, n_pieces; /* of the views: by split, unbind */
 } world;
 
 /* What has been compared, of all programs. */
 typedef struct tally {
-	int64_t views, writes, through, no_grad, elems, rough, again;
+	int64_t views, pieces, writes, through, no_grad, elems, rough, again;
 } tally;
 
 static int64_t below(world *w, int64_t n)
@@ -120,13 +120,67 @@ static void strides(const item *v, int64_t *s)
 	}
 }
 
+/* Pieces of an axis, or its slices without it: views all of them. */
+static void make_pieces(world *w, const item *x, bool is_split)
+{
+	int32_t axis = x->rank > 0 ? (int32_t)below(w, x->rank) : 0, n;
+	int64_t s[4], stride[4], sizes[3], extent = x->shape[axis], start = 0;
+	tn_tensor *out[3];
+
+	if (x->rank == 0 || (!is_split && extent > 3))
+		return;
+	strides(x, s);
+	n = is_split ? 1 + (int32_t)below(w, 3) : (int32_t)extent;
+	for (int32_t i = 0; i < n; i++) { /* the last one is the rest */
+		sizes[i] = !is_split ? 1 : i == n - 1
+			? extent - start
+			: below(w, extent - start + 1);
+		start += sizes[i];
+	}
+	if (is_split)
+		for (int32_t i = 0; i < n; i++)
+			if (sizes[i] == 0) /* there is nothing to compare */
+				return;
+	if (w->c && is_split)
+		tn_split(x->x, axis, sizes, n, 0, out);
+	else if (w->c)
+		tn_unbind(x->x, axis, out);
+	start = 0;
+	for (int32_t i = 0; i < n; i++) {
+		item *v = fresh(w);
+		int32_t from[ELEMS], rank = 0;
+
+		for (int32_t d = 0; d < x->rank; d++) {
+			if (d == axis && !is_split)
+				continue;
+			v->shape[rank] = d == axis ? sizes[i] : x->shape[d];
+			stride[rank++] = s[d];
+		}
+		v->rank = rank;
+		v->n = numel(v);
+		walk(v, stride, start * s[axis], from);
+		v->storage = x->storage;
+		v->repeats = x->repeats;
+		for (int32_t k = 0; k < v->n; k++)
+			v->at[k] = x->at[from[k]];
+		v->x = w->c ? out[i] : NULL;
+		start += sizes[i];
+		w->n_views++;
+		w->n_pieces++;
+	}
+}
+
 static void make_view(world *w, const item *x)
 {
-	int32_t kind = (int32_t)below(w, 6);
+	int32_t kind = (int32_t)below(w, 8);
 	int64_t s[4], stride[4], start = 0, list[3][4];
 	int32_t from[ELEMS];
 	item *v;
 
+	if (kind > 5) {
+		make_pieces(w, x, kind == 6);
+		return;
+	}
 	if ((kind == 3 && x->rank < 2) ||
 		(kind == 4 && (x->rank > 3 || x->n > ELEMS / 2)) ||
 		(x->rank == 0 && kind != 2 && kind != 4))
@@ -398,6 +452,7 @@ static double play(world *w, uint64_t seed)
 	w->state = seed;
 	w->n = w->n_storages = w->n_frozen = 0;
 	w->n_views = w->n_writes = w->n_through = w->n_no_grad = 0;
+	w->n_pieces = 0;
 	w->good = true;
 	w->n_params = 1 + (int32_t)below(w, 3);
 	for (int32_t p = 0; p < w->n_params; p++) {
@@ -534,6 +589,7 @@ int main(int argc, char **argv)
 		good = w.good && tn_context_status(w.c) == TN_OK &&
 			gradients(&w, s, &sum);
 		sum.views += w.n_views;
+		sum.pieces += w.n_pieces;
 		sum.writes += w.n_writes;
 		sum.through += w.n_through;
 		sum.no_grad += w.n_no_grad;
@@ -546,13 +602,14 @@ int main(int argc, char **argv)
 		failed += !good;
 		tn_context_free(w.c);
 	}
-	printf("%" PRId64 " views, %" PRId64 " writes (%" PRId64
+	printf("%" PRId64 " views (%" PRId64
+	       " pieces), %" PRId64 " writes (%" PRId64
 	       " to a part, %" PRId64 " without gradient), %" PRId64
 	       " calls made again\n"
 	       "%" PRId64 " elements of gradients against central differences, "
 	       "%" PRId64 " more too rough for them\n"
 	       "%ld programs, %ld failed\n",
-		sum.views, sum.writes, sum.through, sum.no_grad, sum.again,
+		sum.views, sum.pieces, sum.writes, sum.through, sum.no_grad, sum.again,
 		sum.elems, sum.rough, count, failed);
 	return failed > 0 || 20 * sum.rough > sum.elems;
 }

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include <math.h>
+#include <string.h>
 
 static tn_context *context(bool interp)
 {
@@ -50,6 +51,80 @@ static void views(void **state)
 	(void)state;
 	views_are_views(false);
 	views_are_views(true);
+}
+
+/* Results that only move elements are views, however many there are. */
+static void pieces_are_views(bool interp)
+{
+	static const int64_t sizes[] = {1, 2};
+	static const float dozen[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+	tn_context *c = context(interp);
+	tn_tensor *x = matrix(c, 2, 3, six), *p[2], *row[2], *one[12], *y;
+	float got[12];
+
+	tn_requires_grad(x);
+	tn_split(x, 1, sizes, 2, 0, p); /* {1, 4}, {2, 3, 5, 6} */
+	tn_unbind(p[1], 0, row);	/* {2, 3}, {5, 6} */
+	y = tn_mul(row[0], row[1]);
+	tn_no_grad_enter(c);
+	tn_fill_(row[0], 7);
+	tn_copy_(p[0], tn_slice(p[1], (int64_t[]){1}, 1, (int64_t[]){0}, 1,
+		(int64_t[]){1}, 1, NULL, 0));
+	tn_no_grad_leave(c);
+	assert_int_equal(tn_read(x, got, 6 * sizeof *got), TN_OK);
+	assert_true(got[0] == 7 && got[1] == 7 && got[2] == 7);
+	assert_true(got[3] == 5 && got[4] == 5 && got[5] == 6);
+	assert_int_equal(tn_read(y, got, 2 * sizeof *got), TN_OK);
+	assert_true(got[0] == 10 && got[1] == 18);
+	tn_backward(tn_reduce_sum(y, NULL, 0, false), NULL);
+	assert_int_equal(
+		tn_read(tn_gradient(x), got, 6 * sizeof *got), TN_OK);
+	assert_true(got[0] == 0 && got[1] == 5 && got[2] == 6);
+	assert_true(got[3] == 0 && got[4] == 2 && got[5] == 3);
+	y = tn_tensor_new(c, TN_F32, 1, (int64_t[]){12}, dozen);
+	tn_unbind(y, 0, one);
+	for (int32_t i = 0; i < 12; i += 2)
+		tn_copy_(one[i], one[i + 1]);
+	assert_int_equal(tn_read(y, got, sizeof got), TN_OK);
+	for (int32_t i = 0; i < 12; i++)
+		assert_true(got[i] == (i | 1) + 1);
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_context_free(c);
+}
+
+static void pieces(void **state)
+{
+	(void)state;
+	pieces_are_views(false);
+	pieces_are_views(true);
+}
+
+/* Results of a call that failed are all there to be handed on. */
+static void failed_pieces(void **state)
+{
+	tn_context *c = context(true);
+	tn_tensor *x = matrix(c, 2, 3, six), *p[3] = {NULL, NULL, NULL};
+
+	(void)state;
+	assert_int_equal(tn_split(x, 5, NULL, 0, 3, p), TN_EINVAL);
+	for (int32_t i = 0; i < 3; i++)
+		assert_false(p[i] == NULL || tn_is_valid(p[i]));
+	assert_string_equal(tn_context_diag(c)->rule, "split.axis");
+	tn_context_clear(c);
+	assert_null(tn_gradient(x));
+	assert_int_equal(tn_split(x, 1, NULL, 0, 3, p), TN_OK);
+	assert_true(tn_is_valid(p[2]));
+	/* no operand says which context it is: the one that was used last */
+	assert_false(tn_is_valid(tn_concat(NULL, 0, 0)));
+	assert_int_equal(tn_context_status(c), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "tn.arity");
+	assert_non_null(strstr(tn_context_diag(c)->text, "concat"));
+	tn_context_clear(c);
+	tn_context_free(context(true));
+	assert_false(tn_is_valid(tn_stack(NULL, 0, 0)));
+	assert_string_equal(tn_context_diag(c)->rule, "tn.arity");
+	tn_context_free(c);
+	assert_null(tn_concat(NULL, 0, 0));
 }
 
 /* The right side is read as it was, also where both sides overlap. */
@@ -220,7 +295,9 @@ static void refusals(void **state)
 	assert_string_equal(tn_context_diag(c)->rule, "tensor.handle");
 	tn_context_clear(c);
 	assert_int_equal(tn_scope_leave(c), TN_EINVAL);
-	assert_null(tn_exp(NULL));
+	tn_context_clear(c);
+	assert_false(tn_is_valid(tn_exp(NULL)));
+	assert_string_equal(tn_context_diag(c)->rule, "tensor.handle");
 	tn_context_free(c);
 	tn_context_free(d);
 }
@@ -330,6 +407,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(views),
+		cmocka_unit_test(pieces),
+		cmocka_unit_test(failed_pieces),
 		cmocka_unit_test(overlapping),
 		cmocka_unit_test(loop),
 		cmocka_unit_test(written_along),
