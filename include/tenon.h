@@ -41,7 +41,9 @@ typedef enum tn_status {
 	TN_EIO = -3,	  /* a file cannot be read or written */
 	TN_ECOMPILE = -4, /* no C compiler, or it failed */
 	TN_ERANGE = -5,	  /* an index read from data is outside its tensor */
-	TN_EINTERNAL = -6 /* a verifier of the library failed: report it */
+	TN_EINTERNAL = -6, /* a verifier of the library failed: report it */
+	TN_EPEER = -7	   /* another process of the mesh ended, failed, or did
+			    * something else */
 } tn_status;
 
 typedef enum tn_dtype {

@@ -30,7 +30,7 @@ TN_API void tn_world_free(tn_world *w);
 /**
  * The context is process `process` of a world; before its first mesh. Each has
  * a context and a thread of its own. A context that ends, or fails in what all
- * do together, ends the others' waiting with an error.
+ * do together, ends the others' waiting: [shard.link], status TN_EPEER.
  *
  * errors  [shard.process] there is none of that number, or c is one already
  */
@@ -42,6 +42,18 @@ TN_API tn_status tn_join(tn_context *c, tn_world *w, int32_t process);
  * errors  [shard.mpi] no MPI library can be loaded   [shard.process]
  */
 TN_API tn_status tn_join_mpi(tn_context *c);
+/**
+ * Seconds that this process waits, in what all do together, while no process
+ * shows a sign of life; before tn_join or the first mesh, too. One that
+ * computes, compiles or writes a file shows signs all the time, however long
+ * that takes; one that was killed or stopped shows none, and no process does
+ * when each waits for another. 0: TENON_PEER_SECONDS, or 30. Then [shard.link]
+ * with TN_EPEER, in all processes that can still be told.
+ *
+ * errors  TN_EINVAL: less than 0, more than a year, or not a number
+ * since   0.1
+ */
+TN_API tn_status tn_shard_patience(tn_context *c, double seconds);
 /** Number of this process, and of all: 0 and 1 without others. */
 TN_API int32_t tn_process(const tn_context *c);
 TN_API int32_t tn_n_processes(const tn_context *c);
@@ -75,7 +87,7 @@ TN_API const char *tn_mesh_axis(const tn_mesh *m, int32_t i, int64_t *extent);
 /**
  * What process 0 has in n_bytes at data, to all. Nothing without others.
  *
- * errors  [shard.link] somebody has ended, or calls something else
+ * errors  TN_EPEER [shard.link] somebody has ended, or calls something else
  * since   0.1
  */
 TN_API tn_status tn_broadcast(tn_context *c, void *data, size_t n_bytes);
@@ -193,7 +205,7 @@ TN_API tn_status tn_shard_strict(tn_context *c, bool strict);
 /**
  * From now on all processes compare what they are about to run, before each
  * program: [shard.differ] on all of them, instead of an operation that does
- * not match 30 seconds later.
+ * not match later.
  */
 TN_API tn_status tn_shard_debug(tn_context *c, bool debug);
 

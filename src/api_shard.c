@@ -74,16 +74,70 @@ struct join_call {
 	int32_t process;
 };
 
+enum { MOST_SECONDS = 366 * 24 * 3600 };
+
+static bool is_patience(double seconds)
+{
+	return seconds >= 0 && seconds <= MOST_SECONDS;
+}
+
+/* That of the context, or of the environment; 0: neither says. */
+static int64_t patience_of(tn_context *c)
+{
+	const char *text = getenv("TENON_PEER_SECONDS");
+	char *end;
+	long seconds;
+
+	if (api_shard_of(c)->patience > 0 || text == NULL || *text == '\0')
+		return api_shard_of(c)->patience;
+	seconds = strtol(text, &end, 10);
+	if (*end != '\0' || !is_patience((double)seconds))
+		env_fail(c->e, TN_EINVAL, "shard.patience", (loc){0},
+			"TENON_PEER_SECONDS is \"%s\": whole seconds from 0 "
+			"to %d are accepted",
+			text, MOST_SECONDS);
+	return seconds * 1000;
+}
+
+struct patience_call {
+	tn_context *c;
+	double seconds;
+};
+
+static void set_patience(void *arg)
+{
+	const struct patience_call *k = arg;
+	api_shard *s = api_shard_of(k->c);
+
+	if (!is_patience(k->seconds))
+		env_fail(k->c->e, TN_EINVAL, "shard.patience", (loc){0},
+			"%f seconds: 0 to %d are accepted", k->seconds,
+			MOST_SECONDS);
+	s->patience = (int64_t)(k->seconds * 1000);
+	if (k->seconds > 0 && s->patience == 0)
+		s->patience = 1;
+	if (s->link != NULL)
+		s->link->patience(s->link, patience_of(k->c));
+}
+
+tn_status tn_shard_patience(tn_context *c, double seconds)
+{
+	struct patience_call k = {c, seconds};
+
+	return api_sticky(c, NULL, 0, set_patience, &k);
+}
+
 static void join(void *arg)
 {
 	const struct join_call *k = arg;
 	api_shard *s = api_shard_of(k->c);
+	int64_t patience = patience_of(k->c);
 
 	if (s->link != NULL || s->mesh.n > 0)
 		env_fail(k->c->e, TN_EINVAL, "shard.process", (loc){0},
 			"the context is a process already");
 	if (k->w == NULL) {
-		s->link = shard_mpi_link(k->c->a);
+		s->link = shard_mpi_link(k->c->a, patience);
 		return;
 	}
 	if (k->process < 0 || k->process >= k->w->n)
@@ -91,6 +145,9 @@ static void join(void *arg)
 			"there is no process %d: the world has %d",
 			(int)k->process, (int)k->w->n);
 	s->link = shard_world_link(k->w->w, k->process);
+	shard_world_enter(s->link);
+	if (patience > 0)
+		s->link->patience(s->link, patience);
 }
 
 tn_status tn_join(tn_context *c, tn_world *w, int32_t process)

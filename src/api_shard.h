@@ -28,6 +28,7 @@ typedef struct api_shard {
 	void *slab;
 	size_t slab_bytes;
 	bool debug;
+	int64_t patience; /* milliseconds; 0: as the environment says */
 	int64_t n_moves, bytes_sent;
 } api_shard;
 

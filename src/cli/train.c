@@ -453,6 +453,8 @@ static bool join(run *r)
 {
 	if (r->mesh_text == NULL)
 		return true;
+	if (tn_shard_patience(r->c, (double)r->patience) < 0)
+		return false;
 	r->mesh = tn_at_mesh_parse(NULL, 0, r->c, r->mesh_text);
 	if (r->mesh == NULL)
 		return false;
@@ -543,7 +545,7 @@ static int fields(const cli_command *self, run *r, const char *const *given)
 static int train(const cli_command *self, int argc, char **argv)
 {
 	const char *given[MAX_FIELDS] = {NULL}, *threads = "0", *until = "0";
-	const char *from = NULL, *keep = "2", *sample = "400";
+	const char *from = NULL, *keep = "2", *sample = "400", *peer = "0";
 	cli_list paths = {cli_alloc((size_t)argc, sizeof *paths.at), 0};
 	run r = {.k = train_config_new(), .s.best = INFINITY,
 		.out = "tenon-model", .lock = -1, .is_first = true};
@@ -555,8 +557,9 @@ static int train(const cli_command *self, int argc, char **argv)
 		{"keep", .value = &keep}, {"sample", .value = &sample},
 		{"threads", .value = &threads}, {"interp", .flag = &o.interp},
 		{"json", .flag = &r.json}, {"report", .value = &r.report},
-		{"trace", .value = &r.trace}, {"mesh", .value = &r.mesh_text}};
-	int n = 13, code;
+		{"trace", .value = &r.trace}, {"mesh", .value = &r.mesh_text},
+		{"peer-seconds", .value = &peer}};
+	int n = 14, code;
 
 	for (int i = 0; train_fields[i].name != NULL; i++)
 		options[n++] = (cli_option){
@@ -572,7 +575,9 @@ static int train(const cli_command *self, int argc, char **argv)
 				1000000000)) < 0 ||
 			(r.keep = number(self, "keep", keep, 1, 200)) < 0 ||
 			(r.n_sample = number(self, "sample", sample, 0,
-				1000000)) < 0))
+				1000000)) < 0 ||
+			(r.patience = number(self, "peer-seconds", peer, 0,
+				31622400)) < 0))
 		code = CLI_USAGE;
 	if (code < 0 && tn_context_new(&r.c, &o) < 0)
 		code = cli_error(NULL, "run.memory", "no memory for a context");
@@ -635,6 +640,9 @@ const cli_command cli_train = {
 	"                   (sequences of a batch in parts), model (weights),\n"
 	"                   sequence (their places), states (data, and states of\n"
 	"                   the optimiser); one process says and writes\n"
+	"  --peer-seconds N end with an error when no process of the mesh has\n"
+	"                   shown a sign of life for N seconds\n"
+	"                   (0: TENON_PEER_SECONDS, or 30)\n"
 	"  --json           one JSON object a line, for every step\n"
 	"  --report FILE    a page for a browser: curves, where time goes, each\n"
 	"                   kernel as loops and as C, why edges are no kernel\n"

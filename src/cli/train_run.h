@@ -37,6 +37,7 @@ typedef struct run {
 	struct told *told; /* (n_told) what each step said, for the report */
 	size_t n_told;
 	char *wrote; /* the sample */
+	int64_t patience; /* seconds; 0: as the environment says */
 	const char *mesh_text;
 	tn_mesh *mesh; /* NULL: this process is alone */
 	bool is_first; /* who says and writes */

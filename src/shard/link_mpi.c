@@ -6,9 +6,13 @@
  * which are told apart by their symbols. Only point-to-point calls are used:
  * each message is preceded by a small one that says what it is, so that two
  * processes in different operations fail instead of taking each other's data,
- * and all waiting is a poll with a time limit that also hears of failures.
+ * and all waiting is a poll that also hears of failures, and gives up when
+ * nobody has shown a sign of life for too long (pulse.c).
  *
- * Processes of one host share memory (ring.c), through which tensors move.
+ * Processes of one host share memory (ring.c), through which tensors move and
+ * signs of life are seen. Elsewhere a process asks whom it waits for, and the
+ * pulse of that one answers; if the library lets only one thread call it, nobody
+ * answers, and silence alone counts.
  */
 #include "shard/ring.h"
 
@@ -21,8 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAG_HEAD = 71, TAG_DATA, TAG_STOP, ANY_OPEN = -1, ANY_MPICH = -2 };
+enum { TAG_HEAD = 71, TAG_DATA, TAG_STOP, TAG_ASK, TAG_TELL, ANY_OPEN = -1, ANY_MPICH = -2 };
 enum { CHUNK = 1 << 30 }; /* bytes of one message: counts are int */
+enum { THREADS_FUNNELED = 1, THREADS_MULTIPLE = 3, ASK_MS = 1000 };
 
 typedef union handle {
 	void *p; /* Open MPI */
@@ -35,6 +40,8 @@ typedef struct api {
 	handle world, byte;
 	int (*init)(int *, char ***);
 	int (*initialized)(int *);
+	int (*init_thread)(int *, char ***, int, int *);
+	int (*query_thread)(int *);
 	int (*finalize)(void);
 	int (*rank_p)(void *, int *), (*rank_i)(int, int *);
 	int (*size_p)(void *, int *), (*size_i)(int, int *);
@@ -77,6 +84,13 @@ typedef struct mpi_link {
 	api f;
 	int64_t rank, size, patience;
 	bool started, failed, closed;
+	/* signs of life */
+	shard_pulse *pulse;
+	uint64_t seen;
+	atomic_int_fast64_t sign; /* when the last one of any was */
+	bool talks; /* the pulse may call the library */
+	int64_t asked_at, n_asked;
+	handle question_at;
 	pending *sent;
 	request *first, **last;
 	shard_ring ring;
@@ -136,14 +150,6 @@ static bool is_there(mpi_link *m, int64_t from, int tag)
 
 /* ---- waiting ---- */
 
-static int64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static void tell_all(mpi_link *m, const char *text)
 {
 	for (int64_t i = 0; i < m->size; i++) {
@@ -175,7 +181,8 @@ static _Noreturn void leave(mpi_link *m, env *e, const char *text)
 		free(r);
 	}
 	m->last = &m->first;
-	env_fail(e, TN_EINTERNAL, "shard.link", (loc){0}, "%s", text);
+	shard_pulse_waits(&m->link, false);
+	env_fail(e, TN_EPEER, "shard.link", (loc){0}, "%s", text);
 }
 
 /* Has another process said that it stops? Then this one does, too. */
@@ -195,38 +202,145 @@ static void listen(mpi_link *m, env *e)
 	leave(m, e, h.what);
 }
 
-static void until_done(mpi_link *m, env *e, handle *r, int64_t end,
-	int64_t other, const char *what)
+/* ---- signs of life ---- */
+
+/* An answer: how long ago somebody knew of a sign. */
+static void hear_answer(mpi_link *m)
+{
+	int64_t any = m->f.mpich ? ANY_MPICH : ANY_OPEN;
+	int64_t age = 0, at;
+	handle r = {NULL};
+
+	if (!is_there(m, any, TAG_TELL))
+		return;
+	expect(m, &age, sizeof age, any, TAG_TELL, &r);
+	while (!is_done(m, &r))
+		;
+	at = shard_pulse_now() - age;
+	if (at > atomic_load(&m->sign))
+		atomic_store(&m->sign, at);
+}
+
+/*
+ * Asks whom it waits for and, in turn with it, all others: what one knows is
+ * soon known to all, however long the chain is in which they wait.
+ */
+static void ask(mpi_link *m, int64_t other)
+{
+	int64_t now = shard_pulse_now();
+	int64_t every = m->patience / 8 < ASK_MS ? m->patience / 8 : ASK_MS;
+
+	if (!m->talks)
+		return;
+	hear_answer(m);
+	if (now - m->asked_at < every ||
+		(m->asked_at > 0 && !is_done(m, &m->question_at)))
+		return;
+	m->asked_at = now;
+	m->n_asked++;
+	if (other < 0 || m->n_asked % 2 == 0)
+		other = (m->rank + m->n_asked / 2) % m->size;
+	if (other != m->rank)
+		post(m, &m->rank, sizeof m->rank, other, TAG_ASK,
+			&m->question_at);
+}
+
+/* Answers one question, if there is any; the pulse does. */
+static void answer(mpi_link *m)
+{
+	int64_t any = m->f.mpich ? ANY_MPICH : ANY_OPEN;
+	int64_t from = 0, age;
+	handle r = {NULL};
+	const struct timespec nap = {.tv_nsec = 1000000};
+
+	if (!is_there(m, any, TAG_ASK))
+		return;
+	expect(m, &from, sizeof from, any, TAG_ASK, &r);
+	while (!is_done(m, &r))
+		nanosleep(&nap, NULL);
+	age = shard_pulse_now() - atomic_load(&m->sign);
+	post(m, &age, sizeof age, from, TAG_TELL, &r);
+	for (int32_t i = 0; i < 1000 && !is_done(m, &r); i++)
+		nanosleep(&nap, NULL);
+}
+
+/* A few times a second, in a thread of its own. */
+static void beat(void *arg)
+{
+	mpi_link *m = arg;
+
+	if (shard_pulse_lives(&m->link, &m->seen)) {
+		atomic_store(&m->sign, shard_pulse_now());
+		if (m->link.ring != NULL)
+			shard_ring_sign(&m->ring, shard_pulse_now());
+	}
+	for (int64_t i = 0; i < m->size && m->talks; i++)
+		answer(m);
+}
+
+/*
+ * Waits since `began` for the other, -1: it is not known whom. Throws when the
+ * other has ended, or nobody has shown a sign of life for too long. *ended: it
+ * had when last seen; what it left behind may have come since.
+ */
+static void look_out(mpi_link *m, env *e, int64_t began, int64_t other,
+	bool *ended, const char *what)
 {
 	char text[sizeof((head *)0)->what];
+	int64_t gone = -1, sign = atomic_load(&m->sign);
+
+	shard_pulse_waits(&m->link, true);
+	listen(m, e);
+	ask(m, other);
+	if (m->link.ring != NULL) {
+		gone = shard_ring_gone(&m->ring, other);
+		if (sign < shard_ring_last_sign(&m->ring))
+			sign = shard_ring_last_sign(&m->ring);
+	}
+	if (gone >= 0 && *ended) {
+		snprintf(text, sizeof text,
+			"process %lld in %.30s: process %lld has ended",
+			(long long)m->rank, what, (long long)gone);
+		leave(m, e, text);
+	}
+	*ended = gone >= 0;
+	if (shard_pulse_now() - (began > sign ? began : sign) <= m->patience)
+		return;
+	snprintf(text, sizeof text,
+		"process %lld in %.30s: nothing from process %lld",
+		(long long)m->rank, what, (long long)other);
+	leave(m, e, text);
+}
+
+static void until_done(mpi_link *m, env *e, handle *r, int64_t other,
+	const char *what)
+{
+	const struct timespec nap = {.tv_nsec = 50000};
+	int64_t began = 0;
+	bool ended = false;
 
 	for (int64_t turn = 0; !is_done(m, r); turn++) {
-		struct timespec nap = {.tv_nsec = 50000};
-
 		if (turn < 1000)
 			continue;
-		listen(m, e);
-		if (now_ms() > end) {
-			snprintf(text, sizeof text,
-				"process %lld in %.30s: nothing from process %lld",
-				(long long)m->rank, what, (long long)other);
-			leave(m, e, text);
-		}
+		if (began == 0)
+			began = shard_pulse_now();
+		look_out(m, e, began, other, &ended, what);
 		/* others want the processor, too */
 		if (turn > 5000)
 			nanosleep(&nap, NULL);
 	}
+	shard_pulse_came(&m->link);
+	shard_pulse_waits(&m->link, false);
 }
 
-static void take(mpi_link *m, env *e, const request *r, int64_t end,
-	const char *what)
+static void take(mpi_link *m, env *e, const request *r, const char *what)
 {
 	char text[sizeof((head *)0)->what];
 	head h = {{0}, 0};
 	handle q = {NULL};
 
 	expect(m, &h, sizeof h, r->from, TAG_HEAD, &q);
-	until_done(m, e, &q, end, r->from, what);
+	until_done(m, e, &q, r->from, what);
 	h.what[sizeof h.what - 1] = '\0';
 	if (h.n != r->n || strncmp(h.what, what, sizeof h.what - 1) != 0) {
 		snprintf(text, sizeof text,
@@ -240,7 +354,7 @@ static void take(mpi_link *m, env *e, const request *r, int64_t end,
 		size_t n = r->n - at < CHUNK ? r->n - at : CHUNK;
 
 		expect(m, (char *)r->data + at, n, r->from, TAG_DATA, &q);
-		until_done(m, e, &q, end, r->from, what);
+		until_done(m, e, &q, r->from, what);
 	}
 }
 
@@ -311,12 +425,11 @@ static void receive_from(shard_link *l, env *e, int64_t from, void *data,
 static void wait_all(shard_link *l, env *e, const char *what)
 {
 	mpi_link *m = (mpi_link *)l;
-	int64_t end = now_ms() + m->patience;
 
 	while (m->first != NULL) {
 		request r = *m->first;
 
-		take(m, e, &r, end, what);
+		take(m, e, &r, what);
 		free(m->first);
 		m->first = r.next;
 		if (m->first == NULL)
@@ -325,7 +438,7 @@ static void wait_all(shard_link *l, env *e, const char *what)
 	while (m->sent != NULL) {
 		pending *w = m->sent;
 
-		until_done(m, e, &w->request, end, -1, what);
+		until_done(m, e, &w->request, -1, what);
 		m->sent = w->next;
 		free(w->owned);
 		free(w);
@@ -391,28 +504,29 @@ static void stop(shard_link *l, const char *text)
 
 /* ---- shared memory ---- */
 
-/* state: when it began to wait */
+/* state: when it began to wait; negative: somebody had ended then */
 static void idle(shard_link *l, env *e, int64_t turn, int64_t *state,
 	int64_t other, const char *what)
 {
 	const struct timespec nap = {.tv_nsec = 50000};
 	mpi_link *m = (mpi_link *)l;
-	char text[sizeof((head *)0)->what];
+	bool ended = *state < 0;
 
 	sched_yield();
 	if (turn % 64 != 0)
 		return;
 	if (turn > 2000)
 		nanosleep(&nap, NULL);
-	listen(m, e);
 	if (*state == 0)
-		*state = now_ms();
-	if (now_ms() - *state <= m->patience)
-		return;
-	snprintf(text, sizeof text,
-		"process %lld in %.30s: nothing from process %lld",
-		(long long)m->rank, what, (long long)other);
-	leave(m, e, text);
+		*state = shard_pulse_now();
+	look_out(m, e, ended ? -*state : *state, other, &ended, what);
+	*state = ended ? -llabs(*state) : llabs(*state);
+}
+
+static void set_patience(shard_link *l, int64_t milliseconds)
+{
+	((mpi_link *)l)->patience =
+		milliseconds > 0 ? milliseconds : SHARD_PATIENCE;
 }
 
 /* What is the same for processes that may share memory. */
@@ -470,11 +584,17 @@ static void share_memory(mpi_link *m, arena *a, env *e)
 	char name[64] = "";
 	bool all, can_read;
 
-	if (n == 0 || !one_host(m, e, what))
+	const char *want = getenv("TENON_SHARD_MEMORY");
+	uint64_t off = want != NULL && strcmp(want, "off") == 0;
+
+	if (n == 0)
+		return;
+	broadcast(&m->link, e, 0, &off, sizeof off, what);
+	if (off != 0 || !one_host(m, e, what))
 		return;
 	if (m->rank == 0) {
 		snprintf(name, sizeof name, "/tenon-%lld-%lld",
-			(long long)getpid(), (long long)now_ms());
+			(long long)getpid(), (long long)shard_pulse_now());
 		m->shared = map_memory(name, n, true);
 	}
 	broadcast(&m->link, e, 0, name, sizeof name, what);
@@ -537,6 +657,10 @@ static void close_link(shard_link *l)
 	if (m->closed)
 		return;
 	m->closed = true;
+	shard_pulse_stop(m->pulse);
+	m->pulse = NULL;
+	if (m->link.ring != NULL)
+		shard_ring_end(&m->ring);
 	if (m->failed)
 		linger(m);
 	/* after a failure nobody may wait for what will not come */
@@ -552,6 +676,7 @@ static void free_link(void *what)
 {
 	mpi_link *m = what;
 
+	shard_pulse_stop(m->pulse);
 	if (m->shared != NULL)
 		munmap(m->shared, shard_ring_bytes(m->size));
 	while (m->sent != NULL) {
@@ -630,6 +755,8 @@ static void load(env *e, api *f)
 	load_raw(e, lib, f);
 	LOAD(init, "MPI_Init");
 	LOAD(initialized, "MPI_Initialized");
+	LOAD(init_thread, "MPI_Init_thread");
+	LOAD(query_thread, "MPI_Query_thread");
 	LOAD(finalize, "MPI_Finalize");
 	if (f->mpich) {
 		f->world.i = 0x44000000;
@@ -654,19 +781,47 @@ static void load(env *e, api *f)
 	LOAD(quit_p, "MPI_Abort");
 }
 
-shard_link *shard_mpi_link(arena *a)
+/* Did the launcher start all processes here? Then they may share memory. */
+static bool is_local(void)
+{
+	const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+	const char *all = getenv("OMPI_COMM_WORLD_SIZE");
+	const char *off = getenv("TENON_SHARD_MEMORY");
+
+	if (here == NULL || all == NULL) {
+		here = getenv("MPI_LOCALNRANKS");
+		all = getenv("PMI_SIZE");
+	}
+	return here != NULL && all != NULL && strcmp(here, all) == 0 &&
+		shard_ring_bytes(atoll(all)) > 0 &&
+		(off == NULL || strcmp(off, "off") != 0);
+}
+
+/* Where signs of life are messages, two threads call the library. */
+static void begin(mpi_link *m)
+{
+	int was = 0, threads = 0;
+
+	m->f.initialized(&was);
+	if (was == 0) {
+		m->f.init_thread(NULL, NULL,
+			is_local() ? THREADS_FUNNELED : THREADS_MULTIPLE,
+			&threads);
+		m->started = true;
+	}
+	m->f.query_thread(&threads);
+	m->talks = threads >= THREADS_MULTIPLE;
+}
+
+shard_link *shard_mpi_link(arena *a, int64_t patience)
 {
 	mpi_link *m = arena_make(a, mpi_link);
-	int rank = 0, size = 1, was = 0;
+	int rank = 0, size = 1;
 
 	load(arena_env(a), &m->f);
 	m->last = &m->first;
 	arena_defer(a, free_link, m);
-	m->f.initialized(&was);
-	if (was == 0) {
-		m->f.init(NULL, NULL);
-		m->started = true;
-	}
+	begin(m);
 	if (m->f.mpich) {
 		m->f.rank_i(m->f.world.i, &rank);
 		m->f.size_i(m->f.world.i, &size);
@@ -676,8 +831,8 @@ shard_link *shard_mpi_link(arena *a)
 	}
 	m->rank = rank;
 	m->size = size;
-	m->patience = 25000;
 	m->link = (shard_link){.name = "mpi",
+		.patience = set_patience,
 		.rank = rank_of,
 		.size = size_of,
 		.send = send_to,
@@ -690,6 +845,11 @@ shard_link *shard_mpi_link(arena *a)
 		.close = close_link,
 		.raw = raw,
 		.idle = idle};
+	set_patience(&m->link, patience);
 	share_memory(m, a, arena_env(a));
+	/* shown in memory, or else asked for */
+	m->talks = m->talks && m->link.ring == NULL;
+	atomic_store(&m->sign, shard_pulse_now());
+	m->pulse = shard_pulse_start(arena_env(a), beat, m);
 	return &m->link;
 }

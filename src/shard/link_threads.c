@@ -6,6 +6,7 @@
  * waits is woken by each message, and by a failure of any process. A process
  * that closes its link while another waits for it makes that one fail.
  */
+#define _GNU_SOURCE /* gettid, tgkill */
 #include "shard/ring.h"
 
 #include <errno.h>
@@ -13,7 +14,9 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef struct message {
 	struct message *next;
@@ -34,6 +37,8 @@ typedef struct member {
 	shard_world *w;
 	int64_t rank;
 	bool closed;
+	long thread; /* that it is; 0: not known yet */
+	uint64_t seen; /* of its progress, by whoever looked last */
 	shard_ring ring;
 	request *first, **last;
 	const char *at; /* the operation it waits in */
@@ -42,6 +47,7 @@ typedef struct member {
 
 struct shard_world {
 	int64_t n, patience;
+	int64_t sign; /* of life: when the last one was seen */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool failed;
@@ -101,7 +107,8 @@ static _Noreturn void leave(member *m, env *e)
 	drop_requests(m);
 	snprintf(text, sizeof text, "%s", m->w->text);
 	pthread_mutex_unlock(&m->w->lock);
-	env_fail(e, TN_EINTERNAL, "shard.link", (loc){0}, "%s", text);
+	shard_pulse_waits(&m->link, false);
+	env_fail(e, TN_EPEER, "shard.link", (loc){0}, "%s", text);
 }
 
 static message **oldest(shard_world *w, int64_t from, int64_t to)
@@ -147,22 +154,43 @@ static void receive_from(shard_link *l, env *e, int64_t from, void *data,
 	m->last = &r->next;
 }
 
-/* false: the time is up */
-static bool sleep_until(shard_world *w, const struct timespec *end)
+/* ---- waiting ---- */
+
+/* Is it a thread that runs, and works? Or has something come to it? */
+static bool lives(member *m)
 {
-	return pthread_cond_timedwait(&w->changed, &w->lock, end) != ETIMEDOUT;
+	return !m->closed && m->thread != 0 &&
+		syscall(SYS_tgkill, getpid(), m->thread, 0) == 0 &&
+		shard_pulse_lives(&m->link, &m->seen);
 }
 
-static struct timespec deadline(const shard_world *w)
+static void enter(member *m)
+{
+	m->thread = syscall(SYS_gettid);
+	shard_pulse_waits(&m->link, true);
+}
+
+/*
+ * Waits for a change, no longer than a tenth of a second. began: of waiting.
+ * false: since then, or for as long as patience lasts, nobody showed a sign of
+ * life.
+ */
+static bool sleep_some(shard_world *w, int64_t began)
 {
 	struct timespec t;
+	int64_t now;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_sec += w->patience / 1000;
-	t.tv_nsec += w->patience % 1000 * 1000000;
+	t.tv_nsec += 100000000;
 	t.tv_sec += t.tv_nsec / 1000000000;
 	t.tv_nsec %= 1000000000;
-	return t;
+	if (pthread_cond_timedwait(&w->changed, &w->lock, &t) != ETIMEDOUT)
+		return true;
+	now = shard_pulse_now();
+	for (int64_t i = 0; i < w->n; i++)
+		if (lives(&w->of[i]))
+			w->sign = now;
+	return now - (began > w->sign ? began : w->sign) <= w->patience;
 }
 
 static void give_up(shard_world *w, const member *m, const char *what,
@@ -177,8 +205,8 @@ static void give_up(shard_world *w, const member *m, const char *what,
 }
 
 /* the next message of the request's sender, taken; NULL: the world has failed */
-static message *take(member *m, const request *r, const char *what,
-	const struct timespec *end)
+static message *take(
+	member *m, const request *r, const char *what, int64_t began)
 {
 	shard_world *w = m->w;
 	message **q = oldest(w, r->from, m->rank), *s;
@@ -187,7 +215,7 @@ static message *take(member *m, const request *r, const char *what,
 	while (*q == NULL && !w->failed) {
 		if (w->of[r->from].closed)
 			give_up(w, m, what, r->from, "has ended");
-		else if (!sleep_until(w, end) && *q == NULL)
+		else if (!sleep_some(w, began) && *q == NULL)
 			give_up(w, m, what, r->from, "sends nothing");
 	}
 	if (w->failed)
@@ -210,18 +238,20 @@ static void wait_all(shard_link *l, env *e, const char *what)
 {
 	member *m = (member *)l;
 	shard_world *w = m->w;
-	struct timespec end = deadline(w);
+	int64_t began = shard_pulse_now();
 
 	pthread_mutex_lock(&w->lock);
+	enter(m);
 	while (m->first != NULL) {
 		request *r = m->first;
-		message *s = take(m, r, what, &end);
+		message *s = take(m, r, what, began);
 
 		if (s == NULL)
 			leave(m, e);
 		if (s->n > 0)
 			memcpy(r->data, s->data, s->n);
 		free(s);
+		shard_pulse_came(&m->link);
 		m->first = r->next;
 		if (m->first == NULL)
 			m->last = &m->first;
@@ -229,6 +259,7 @@ static void wait_all(shard_link *l, env *e, const char *what)
 	}
 	if (w->failed)
 		leave(m, e);
+	shard_pulse_waits(&m->link, false);
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -236,10 +267,10 @@ static void wait_all(shard_link *l, env *e, const char *what)
 static void meet(member *m, env *e, uint64_t value, const char *what)
 {
 	shard_world *w = m->w;
-	struct timespec end = deadline(w);
-	int64_t turn;
+	int64_t turn, began = shard_pulse_now();
 
 	pthread_mutex_lock(&w->lock);
+	enter(m);
 	turn = w->turn;
 	if (w->arrived == 0) {
 		w->value = value;
@@ -257,7 +288,7 @@ static void meet(member *m, env *e, uint64_t value, const char *what)
 		for (int64_t i = 0; i < w->n; i++)
 			if (w->of[i].closed && w->turn == turn)
 				give_up(w, m, what, i, "has ended");
-		if (w->turn == turn && !w->failed && !sleep_until(w, &end) &&
+		if (w->turn == turn && !w->failed && !sleep_some(w, began) &&
 			w->turn == turn)
 			for (int64_t i = 0; i < w->n; i++)
 				if (w->of[i].at == NULL)
@@ -267,6 +298,7 @@ static void meet(member *m, env *e, uint64_t value, const char *what)
 	m->at = NULL;
 	if (w->turn == turn && w->failed)
 		leave(m, e);
+	shard_pulse_waits(&m->link, false);
 }
 
 static void barrier(shard_link *l, env *e, const char *what)
@@ -312,30 +344,36 @@ static void idle(shard_link *l, env *e, int64_t turn, int64_t *state,
 	member *m = (member *)l;
 	shard_world *w = m->w;
 	const struct timespec nap = {.tv_nsec = 50000};
-	struct timespec t;
-	int64_t now;
 
 	sched_yield();
 	if (turn % 16 != 0)
 		return;
 	if (turn > 1000)
 		nanosleep(&nap, NULL);
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	now = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 	pthread_mutex_lock(&w->lock);
+	enter(m);
 	if (!w->failed && other >= 0 && w->of[other].closed) {
 		/* what it left behind may have come since it was looked for */
 		if (*state == -1 - other)
 			give_up(w, m, what, other, "has ended");
 		*state = -1 - other;
 	} else if (*state <= 0) {
-		*state = now + 1;
-	} else if ( now - *state > w->patience) {
+		*state = shard_pulse_now() + 1;
+	} else if (turn > 1000 && turn % 1600 == 0 && !sleep_some(w, *state)) {
 		give_up(w, m, what, other, "sends nothing");
 	}
 	if (w->failed)
 		leave(m, e);
 	pthread_mutex_unlock(&w->lock);
+}
+
+static void set_patience(shard_link *l, int64_t milliseconds)
+{
+	member *m = (member *)l;
+
+	pthread_mutex_lock(&m->w->lock);
+	m->w->patience = milliseconds > 0 ? milliseconds : SHARD_PATIENCE;
+	pthread_mutex_unlock(&m->w->lock);
 }
 
 static void close_link(shard_link *l)
@@ -357,7 +395,7 @@ shard_world *shard_world_new(int64_t n)
 	if (w == NULL)
 		return NULL;
 	w->n = n;
-	w->patience = 30000;
+	w->patience = SHARD_PATIENCE;
 	w->of = calloc((size_t)n, sizeof *w->of);
 	w->queue = calloc((size_t)(n * n), sizeof *w->queue);
 	if (w->of == NULL || w->queue == NULL) {
@@ -374,6 +412,7 @@ shard_world *shard_world_new(int64_t n)
 	pthread_cond_init(&w->changed, NULL);
 	for (int64_t i = 0; i < n; i++) {
 		w->of[i] = (member){.link = {.name = "threads",
+					    .patience = set_patience,
 					    .rank = rank_of,
 					    .size = size_of,
 					    .send = send_to,
@@ -401,9 +440,13 @@ shard_link *shard_world_link(shard_world *w, int64_t rank)
 	return &w->of[rank].link;
 }
 
-void shard_world_patience(shard_world *w, int64_t milliseconds)
+void shard_world_enter(shard_link *l)
 {
-	w->patience = milliseconds;
+	member *m = (member *)l;
+
+	pthread_mutex_lock(&m->w->lock);
+	m->thread = syscall(SYS_gettid);
+	pthread_mutex_unlock(&m->w->lock);
 }
 
 void shard_world_free(shard_world *w)

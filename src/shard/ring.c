@@ -47,6 +47,8 @@ typedef struct heading { /* of a message */
 typedef struct identity { /* of a process */
 	_Alignas(LINE) int64_t pid;
 	uint64_t address; /* of what holds the same number */
+	atomic_int_fast64_t sign; /* of life: when the last one was */
+	atomic_bool ended;
 } identity;
 
 typedef struct lane {
@@ -100,7 +102,32 @@ void shard_ring_join(shard_ring *r)
 	identity *own = identity_at(r, r->rank);
 
 	r->pid = (int64_t)getpid();
-	*own = (identity){r->pid, (uint64_t)(uintptr_t)&r->pid};
+	own->pid = r->pid;
+	own->address = (uint64_t)(uintptr_t)&r->pid;
+}
+
+void shard_ring_sign(const shard_ring *r, int64_t now)
+{
+	atomic_store_explicit(
+		&identity_at(r, r->rank)->sign, now, memory_order_relaxed);
+}
+
+int64_t shard_ring_last_sign(const shard_ring *r)
+{
+	int64_t last = 0;
+
+	for (int64_t p = 0; p < r->n; p++) {
+		int64_t at = atomic_load_explicit(
+			&identity_at(r, p)->sign, memory_order_relaxed);
+
+		last = at > last ? at : last;
+	}
+	return last;
+}
+
+void shard_ring_end(const shard_ring *r)
+{
+	atomic_store(&identity_at(r, r->rank)->ended, true);
 }
 
 static bool read_memory(const shard_ring *r, int64_t from, uint64_t address,
@@ -122,18 +149,33 @@ static bool read_memory(const shard_ring *r, int64_t from, uint64_t address,
 	return true;
 }
 
+/* Is it there, with the number that it said? */
+static bool is_there(const shard_ring *r, int64_t p)
+{
+	const identity *w = identity_at(r, p);
+	int64_t pid = 0;
+
+	return read_memory(r, p, w->address, &pid, sizeof pid) &&
+		pid == w->pid;
+}
+
 bool shard_ring_can_read(const shard_ring *r)
 {
-	for (int64_t p = 0; p < r->n; p++) {
-		const identity *w = identity_at(r, p);
-		int64_t pid = 0;
-
-		if (p != r->rank && (!read_memory(r, p, w->address, &pid,
-					     sizeof pid) ||
-					    pid != w->pid))
+	for (int64_t p = 0; p < r->n; p++)
+		if (p != r->rank && !is_there(r, p))
 			return false;
-	}
 	return true;
+}
+
+int64_t shard_ring_gone(const shard_ring *r, int64_t other)
+{
+	if (other >= 0 && atomic_load(&identity_at(r, other)->ended))
+		return other;
+	for (int64_t p = 0; r->direct && p < r->n; p++)
+		if (p != r->rank && !atomic_load(&identity_at(r, p)->ended) &&
+			!is_there(r, p))
+			return p;
+	return -1;
 }
 
 static lane *lane_at(const shard_ring *r, int64_t from, int64_t to, int32_t k)
@@ -321,7 +363,7 @@ static void check_head(const moving *m, lane *q, int64_t from, int64_t n)
 		(long long)m->r->rank, bytes, m->of->what, (long long)from,
 		(unsigned long long)h.n, h.what);
 	m->l->stop(m->l, text);
-	env_fail(m->e, TN_EINTERNAL, "shard.link", (loc){0}, "%s", text);
+	env_fail(m->e, TN_EPEER, "shard.link", (loc){0}, "%s", text);
 }
 
 static const char *first_chunk(const moving *m, lane *q)
@@ -416,7 +458,7 @@ static void read_from(moving *m, int64_t p, uint64_t address, void *to,
 	if (read_memory(m->r, p, address, to, n))
 		return;
 	m->l->stop(m->l, "a process has ended");
-	env_fail(m->e, TN_EINTERNAL, "shard.link", (loc){0},
+	env_fail(m->e, TN_EPEER, "shard.link", (loc){0},
 		"process %lld in %s: process %lld has ended",
 		(long long)m->r->rank, m->of->what, (long long)p);
 }
@@ -609,12 +651,15 @@ void shard_ring_run(const shard_ring *r, arena *a, shard_link *l,
 		}
 		turn = any ? 0 : turn + 1;
 		if (any)
+			shard_pulse_came(l);
+		if (any)
 			began = 0;
 		else if (turn < r->spins)
 			relax();
 		else
 			l->idle(l, m.e, turn - r->spins, &began, m.other, of->what);
 	}
+	shard_pulse_waits(l, false);
 #if defined(__SSE2__)
 	_mm_sfence();
 #endif

@@ -21,6 +21,28 @@ struct shard_ring {
 void shard_ring_join(shard_ring *r);
 bool shard_ring_can_read(const shard_ring *r);
 shard_ring shard_ring_of(void *memory, int64_t rank, int64_t n);
+/* Signs of life: that of this process; the last one of any, in milliseconds of
+ * the clock of all. */
+void shard_ring_sign(const shard_ring *r, int64_t now);
+int64_t shard_ring_last_sign(const shard_ring *r);
+/* This process has left the mesh. The other one, if it has, or any that died; -1
+ * (what it sent before may be there). */
+void shard_ring_end(const shard_ring *r);
+int64_t shard_ring_gone(const shard_ring *r, int64_t other);
+
+/* ---- pulse.c ------------------------------------------------------------- */
+
+/* A thread that calls beat(arg) a few times a second, whatever the process does. */
+typedef struct shard_pulse shard_pulse;
+shard_pulse *shard_pulse_start(env *e, void (*beat)(void *arg), void *arg);
+void shard_pulse_stop(shard_pulse *p); /* NULL: nothing */
+/* milliseconds of a clock that all processes of a host share */
+int64_t shard_pulse_now(void);
+/* Has it worked, or has anything come, since the last call with *seen? */
+bool shard_pulse_lives(shard_link *l, uint64_t *seen);
+/* it waits in an operation from now on, or no more; something has come */
+void shard_pulse_waits(shard_link *l, bool waits);
+void shard_pulse_came(shard_link *l);
 
 /* Elements of an array, and how far they have been walked. */
 typedef struct ring_strip {

@@ -29,6 +29,8 @@
 
 #include "eqn/eqn.h"
 
+#include <stdatomic.h>
+
 #define SHARD_MAX_AXES 6 /* of a mesh */
 #define SHARD_MAX_TAGS 16
 
@@ -380,6 +382,8 @@ void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
 
 /* ---- link: between processes (link_threads.c, link_mpi.c) ----------------- */
 
+#define SHARD_PATIENCE 30000
+
 typedef struct shard_ring shard_ring; /* ring.c */
 
 enum { /* collectives of a library, as a yardstick */
@@ -392,12 +396,20 @@ enum { /* collectives of a library, as a yardstick */
 /*
  * What a process knows of the others. `what` names the operation under way, for
  * messages and for the check that both sides are in the same one: give it a
- * text that is the same on every process. All throw [shard.link] on every
- * process, with the process and the operation, when one has ended, fails, or
- * is in another operation; within 30 seconds.
+ * text that is the same on every process. All throw TN_EPEER [shard.link] on
+ * every process, with the process and the operation, when one has ended, fails,
+ * or is in another operation; or when no process has shown a sign of life for as
+ * long as patience says. A process that is in no operation - it computes,
+ * compiles, writes - shows them for as long as it lives; one that waits, only
+ * when something comes (pulse.c).
  */
 struct shard_link {
 	const char *name; /* "threads", "mpi" */
+	/* of this process, seen by whoever shows its signs of life */
+	atomic_bool waits;		/* in an operation, for others */
+	atomic_uint_fast32_t progress;	/* grows when something comes */
+	/* milliseconds without a sign of life; 0: SHARD_PATIENCE */
+	void (*patience)(shard_link *l, int64_t milliseconds);
 	int64_t (*rank)(shard_link *l);
 	int64_t (*size)(shard_link *l);
 	/* data must stay until wait */
@@ -431,13 +443,15 @@ struct shard_link {
 typedef struct shard_world shard_world;
 shard_world *shard_world_new(int64_t n); /* NULL: no memory */
 shard_link *shard_world_link(shard_world *w, int64_t rank);
-void shard_world_patience(shard_world *w, int64_t milliseconds); /* of wait */
+/* The calling thread is the process, and lives as long as it. */
+void shard_world_enter(shard_link *l);
 void shard_world_free(shard_world *w);
 /*
- * The processes that mpirun started; once in a process. Throws [shard.mpi] if
- * no MPI library can be loaded. Close it before the process ends.
+ * The processes that mpirun started; once in a process. patience as in the link.
+ * Throws [shard.mpi] if no MPI library can be loaded. Close it before the
+ * process ends.
  */
-shard_link *shard_mpi_link(arena *a);
+shard_link *shard_mpi_link(arena *a, int64_t patience);
 
 /* ---- move: from one layout to another (move.c) ---------------------------- */
 

@@ -5,11 +5,12 @@
  */
 #include "reshard_case.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { N_PROCESSES = 4, SKIP = 77 };
+enum { N_PROCESSES = 4, SKIP = 77, PATIENCE_MS = 1500 };
 
 /* ---- one of the four ---- */
 
@@ -42,6 +43,22 @@ static void large(arena *a, shard_link *l)
 	one_move(a, l, &t);
 	if (t.wrong[l->rank(l)])
 		env_bug(arena_env(a), "test", "the large move is wrong");
+}
+
+/* Through rings where there are any: who has most is late. */
+static void move_slowly(arena *a, shard_link *l)
+{
+	struct trial t = {.mesh = {.n = 1, .extent = {l->size(l)}},
+		.size = l->size(l)};
+	int64_t shape[2] = {40, 30};
+
+	t.from = t.to = shard_replicated(shape[0] * shape[1]);
+	shard_cut(arena_env(a), &t.from, &t.mesh, 2, shape, 0, 0, 0);
+	if (l->rank(l) == 2)
+		sleep(PATIENCE_MS * 2 / 1000 + 1);
+	one_move(a, l, &t);
+	if (t.wrong[l->rank(l)])
+		env_bug(arena_env(a), "test", "the late move is wrong");
 }
 
 /* Through rings, and out of each other's memory. */
@@ -82,18 +99,56 @@ static void other_program(arena *a, shard_link *l)
 	l->agree(l, arena_env(a), l->rank(l) == 3 ? 5 : 6, "the program");
 }
 
+/* Computes, or writes to a slow disk, for longer than the others' patience. */
+static void one_is_slow(arena *a, shard_link *l)
+{
+	l->barrier(l, arena_env(a), "the start");
+	if (l->rank(l) == 1)
+		sleep(PATIENCE_MS * 2 / 1000 + 1);
+	l->barrier(l, arena_env(a), "after a long step");
+	move_slowly(a, l);
+	l->barrier(l, arena_env(a), "the end");
+}
+
+/* It lives no more, and cannot say so. */
+static void one_is_stopped(arena *a, shard_link *l)
+{
+	l->barrier(l, arena_env(a), "the start");
+	if (l->rank(l) == 1)
+		raise(SIGSTOP);
+	l->barrier(l, arena_env(a), "step 9");
+}
+
+/* All live, and each waits for another. */
+static void all_wait(arena *a, shard_link *l)
+{
+	double x = 0;
+
+	l->barrier(l, arena_env(a), "the start");
+	l->receive(l, arena_env(a), (l->rank(l) + 1) % l->size(l), &x, sizeof x,
+		"a word");
+	l->wait(l, arena_env(a), "a word");
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(arena *a, shard_link *l);
 	const char *text; /* among what is printed; NULL: all is well */
+	bool by_messages;
 } jobs[] = {
-	{"moves", moves, NULL},
-	{"large", large, NULL},
-	{"longer", longer, NULL},
-	{"dies", one_dies, ""},
-	{"stops", one_stops, "process 1 has no memory in step 7"},
-	{"differs", one_differs, "process 3: sum of h"},
-	{"program", other_program, "the program is not the same"},
+	{"moves", moves, NULL, false},
+	{"large", large, NULL, false},
+	{"longer", longer, NULL, false},
+	{"dies", one_dies, "", false},
+	{"stops", one_stops, "process 1 has no memory in step 7", false},
+	{"differs", one_differs, "process 3: sum of h", false},
+	{"program", other_program, "the program is not the same", false},
+	{"slow", one_is_slow, NULL, false},
+	{"slow_sent", one_is_slow, NULL, true},
+	{"stopped", one_is_stopped, "status -7", false},
+	{"stopped_sent", one_is_stopped, "status -7", true},
+	{"waits", all_wait, "in a word: nothing from process", false},
+	{"waits_sent", all_wait, "in a word: nothing from process", true},
 };
 enum { N_JOBS = sizeof jobs / sizeof *jobs };
 
@@ -107,7 +162,7 @@ static void child_job(arena *a, void *arg)
 {
 	struct child *c = arg;
 
-	c->l = shard_mpi_link(a);
+	c->l = shard_mpi_link(a, PATIENCE_MS);
 	jobs[c->job].fn(a, c->l);
 	c->l->close(c->l);
 }
@@ -134,7 +189,8 @@ static int child(const char *name)
 		env_free(c.e);
 		return 0;
 	}
-	fprintf(stderr, "%s\n", env_diag(c.e)->text);
+	fprintf(stderr, "%s (status %d)\n", env_diag(c.e)->text,
+		(int)env_diag(c.e)->status);
 	fflush(stderr);
 	if (c.l != NULL)
 		c.l->close(c.l);
@@ -162,8 +218,8 @@ static void each_job(void **state)
 	FILE *f;
 	int status;
 
-	snprintf(command, sizeof command, "timeout 50 %s -n %d %s %s 2>&1",
-		launcher(), N_PROCESSES, self, jobs[i].name);
+	snprintf(command, sizeof command, "TENON_SHARD_MEMORY=%s timeout 50 %s -n %d %s %s 2>&1",
+		jobs[i].by_messages ? "off" : "on", launcher(), N_PROCESSES, self, jobs[i].name);
 	f = popen(command, "r");
 	assert_non_null(f);
 	n = fread(out, 1, sizeof out - 1, f);

@@ -202,6 +202,45 @@ static void test_rest(void **state)
 	tn_context_free(c);
 }
 
+static void test_patience(void **state)
+{
+	const double wrong[] = {-1, NAN, INFINITY, 1e12};
+	tn_context *c = context(true);
+
+	(void)state;
+	assert_int_equal(tn_shard_patience(c, 0.0001), TN_OK);
+	assert_non_null(mesh(c));
+	assert_int_equal(tn_shard_patience(c, 0), TN_OK);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		assert_int_equal(tn_shard_patience(c, wrong[i]), TN_EINVAL);
+		assert_string_equal(
+			tn_context_diag(c)->rule, "shard.patience");
+		tn_context_clear(c);
+	}
+	tn_context_free(c);
+}
+
+/* The environment is looked at where a context joins others. */
+static void test_environment(void **state)
+{
+	const char *const text[] = {"x", "-3", "1e3", "7"};
+
+	(void)state;
+	for (int32_t i = 0; i < 4; i++) {
+		tn_world *w = tn_world_new(1);
+		tn_context *c = context(true);
+
+		setenv("TENON_PEER_SECONDS", text[i], 1);
+		assert_int_equal(
+			tn_join(c, w, 0), i < 3 ? TN_EINVAL : TN_OK);
+		assert_string_equal(tn_context_diag(c)->rule,
+			i < 3 ? "shard.patience" : "");
+		unsetenv("TENON_PEER_SECONDS");
+		tn_context_free(c);
+		tn_world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -209,6 +248,8 @@ int main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_patience),
+		cmocka_unit_test(test_environment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
