@@ -101,7 +101,9 @@ typedef struct tn_options {
 	bool interp;	 /* run the slow interpreter: no C compiler needed */
 	bool no_fusion;	 /* every equation a kernel of its own */
 	bool verify;	 /* check every level after the pass that made it */
-	const char *cache_dir; /* NULL: $XDG_CACHE_HOME/tenon; "": keep nothing */
+	/* where compiled kernels are kept: NULL: $XDG_CACHE_HOME/tenon; "":
+	 * nowhere; a relative path is taken from where the process is now */
+	const char *cache_dir;
 	/* called with one line of text per pass, or NULL */
 	void (*log)(void *arg, const char *line);
 	void *log_arg;
@@ -125,7 +127,8 @@ typedef struct tn_options {
  *
  * options NULL means TN_OPTIONS_INIT. Starts no thread and no compiler: both
  * wait for the first program that needs them.
- * errors  TN_ENOMEM; TN_EINVAL when options were built for another version
+ * errors  TN_ENOMEM; TN_EINVAL when options were built for another version;
+ *         TN_EIO when cache_dir is relative to a directory that is gone
  * owner   *out is the caller's: tn_context_free, after its programs
  * since   0.1
  */
@@ -135,6 +138,15 @@ TN_API void tn_context_free(tn_context *c);
 
 /** What the last call that failed had to say; borrowed, never NULL. */
 TN_API const tn_diag *tn_context_diag(const tn_context *c);
+
+/**
+ * What is done in another way than was asked for, though nothing failed: why
+ * the cache is not where it should be. One sentence; "" when there is none.
+ *
+ * owner   borrowed from the context, until its next call
+ * since   0.1
+ */
+TN_API const char *tn_context_note(const tn_context *c);
 
 /** What a context has done so far. */
 typedef struct tn_stats {

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define QUOTE_(x) #x
 #define QUOTE(x) QUOTE_(x)
@@ -33,13 +34,27 @@ size_t tn_dtype_bytes(tn_dtype t)
 
 /* ---- contexts ---- */
 
+/* The path as it is from any directory; "" stays. */
+static const char *absolute(arena *a, const char *path)
+{
+	char here[4096];
+
+	if (path[0] == '\0' || path[0] == '/')
+		return arena_strdup(a, path);
+	if (getcwd(here, sizeof here) == NULL)
+		env_fail(arena_env(a), TN_EIO, "run.cache",
+			(loc){.file = path}, "the directory that this path "
+			"is relative to is not known");
+	return arena_printf(a, "%s/%s", here, path);
+}
+
 static void open_context(void *arg)
 {
 	tn_context *c = arg;
 
 	c->a = arena_new(c->e);
 	if (c->o.cache_dir != NULL)
-		c->o.cache_dir = arena_strdup(c->a, c->o.cache_dir);
+		c->o.cache_dir = absolute(c->a, c->o.cache_dir);
 }
 
 static _Thread_local struct {
@@ -73,6 +88,7 @@ tn_status tn_context_new(tn_context **out, const tn_options *options)
 	static const tn_options defaults = TN_OPTIONS_INIT;
 	const tn_options *o = options != NULL ? options : &defaults;
 	tn_context *c;
+	tn_status status;
 	env *e;
 
 	*out = NULL;
@@ -89,9 +105,10 @@ tn_status tn_context_new(tn_context **out, const tn_options *options)
 		return TN_ENOMEM;
 	}
 	*c = (tn_context){.e = e, .o = *o};
-	if (env_run(e, open_context, c) < 0) {
+	status = env_run(e, open_context, c);
+	if (status < 0) {
 		tn_context_free(c);
-		return TN_ENOMEM;
+		return status;
 	}
 	*out = c;
 	return TN_OK;
@@ -119,6 +136,14 @@ const tn_diag *tn_context_diag(const tn_context *c)
 	if (c->first.status != TN_OK)
 		return &c->first;
 	return c->failed ? env_diag(c->e) : &c->none;
+}
+
+const char *tn_context_note(const tn_context *c)
+{
+	const char *note =
+		c->jit != NULL ? run_jit_stats(c->jit)->note : NULL;
+
+	return note != NULL ? note : "";
 }
 
 void tn_context_stats(const tn_context *c, tn_stats *out)

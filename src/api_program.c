@@ -257,8 +257,24 @@ static void set_ranges(tn_program *p)
 
 struct libs {
 	run_jit *jit;
+	int32_t n;
+	const char **text;
 	run_lib **lib; /* by C text */
 };
+
+static int64_t hold(void *arg)
+{
+	struct libs *l = arg;
+
+	return run_hold(l->jit, l->text, l->n, l->lib);
+}
+
+static void release(void *arg)
+{
+	struct libs *l = arg;
+
+	run_release(l->n, l->lib);
+}
 
 static void find_function(void *arg, int32_t unit, const char *name, void *fn)
 {
@@ -284,19 +300,19 @@ static void add_stats(tn_context *c, const compilation *m)
 
 plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 {
-	struct libs l = {.jit = api_jit(c)};
+	struct libs *l = arena_make(a, struct libs);
 	plan_exec *x;
-	int32_t n;
-	const char **text;
 
+	l->jit = api_jit(c);
 	make_to(c, m, TN_LEVEL_C);
-	n = m->plan->unit.n;
-	text = arena_array(a, const char *, n + 1);
-	l.lib = arena_array(a, run_lib *, n + 1);
-	for (int32_t i = 0; i < n; i++)
-		text[i] = m->plan->unit.at[i].c;
-	run_compile(l.jit, text, n, l.lib);
-	x = plan_exec_new(a, m->plan, api_pool(c), find_function, &l);
+	l->n = m->plan->unit.n;
+	l->text = arena_array(a, const char *, l->n + 1);
+	l->lib = arena_array(a, run_lib *, l->n + 1);
+	for (int32_t i = 0; i < l->n; i++)
+		l->text[i] = m->plan->unit.at[i].c;
+	run_compile(l->jit, l->text, l->n, l->lib);
+	x = plan_exec_new(a, m->plan, api_pool(c), find_function, l);
+	plan_exec_code(x, &(plan_code){hold, release, l});
 	add_stats(c, m);
 	api_profile_add(c, m, x);
 	return x;

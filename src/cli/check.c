@@ -395,8 +395,8 @@ static void *worker(void *arg)
 		cli_progress("%zu of %zu", i + 1, s->n);
 	}
 out:
-	tn_context_free(interp);
-	tn_context_free(compiled);
+	cli_close(interp);
+	cli_close(compiled);
 	return s; /* not NULL: it did what it could */
 }
 

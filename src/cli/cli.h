@@ -62,6 +62,8 @@ int cli_error(const char *file, const char *rule, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A remark on standard error. */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* tn_context_free, and the context's note if there is one; NULL is fine. */
+void cli_close(tn_context *c);
 /* Progress on standard error, overwritten in place; nothing off a terminal. */
 void cli_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* text as a JSON string with its quotes */

@@ -162,7 +162,7 @@ static int explain(const cli_command *self, const asked *k)
 	else
 		code = explain_all(c, m.program, flags);
 	cli_model_close(&m);
-	tn_context_free(c);
+	cli_close(c);
 	return code;
 }
 

@@ -22,7 +22,7 @@ static int write_model(const char *file, const char *out, const cli_list *dims)
 			cli_diag(tn_context_diag(c));
 		cli_model_close(&m);
 	}
-	tn_context_free(c);
+	cli_close(c);
 	return code;
 }
 

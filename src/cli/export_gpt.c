@@ -233,6 +233,6 @@ int cli_export_gpt(const char *file, const char *out, const cli_list *dims)
 	free(x.data);
 	free(x.name);
 	train_gpt_free(x.g);
-	tn_context_free(x.c);
+	cli_close(x.c);
 	return ok ? CLI_OK : CLI_FAILED;
 }

@@ -217,7 +217,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	tn_optimizer_free(j.opt);
 	train_gpt_free(j.g);
 	train_bpe_free(j.bpe);
-	tn_context_free(j.c);
+	cli_close(j.c);
 	return code;
 }
 

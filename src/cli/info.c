@@ -35,7 +35,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	}
 	tn_text_free(text);
 	tn_onnx_free(m);
-	tn_context_free(c);
+	cli_close(c);
 	return code;
 }
 

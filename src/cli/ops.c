@@ -23,7 +23,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		fputs(text, stdout);
 	}
 	tn_text_free(text);
-	tn_context_free(c);
+	cli_close(c);
 	return code;
 }
 

@@ -169,7 +169,7 @@ static int plan(const asked *k, const tn_shard_wishes *w)
 	tn_text_free(out);
 	free(own);
 	cli_model_close(&m);
-	tn_context_free(c);
+	cli_close(c);
 	return good ? CLI_OK : CLI_FAILED;
 }
 

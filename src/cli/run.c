@@ -305,7 +305,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		code = run_program(c, &m, &o, seed);
 out:
 	cli_model_close(&m);
-	tn_context_free(c);
+	cli_close(c);
 	free(o.dim.at);
 	free(o.input.at);
 	return code;

@@ -111,6 +111,13 @@ void cli_note(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
+void cli_close(tn_context *c)
+{
+	if (c != NULL && tn_process(c) == 0 && tn_context_note(c)[0] != '\0')
+		cli_note("note: %s", tn_context_note(c));
+	tn_context_free(c);
+}
+
 void cli_progress(const char *fmt, ...)
 {
 	va_list ap;

@@ -502,7 +502,7 @@ static void end(run *r)
 	free(r->y);
 	free(r->told);
 	free(r->wrote);
-	tn_context_free(r->c);
+	cli_close(r->c);
 }
 
 /* A whole number from lo to hi, or -1 and it has been said. */

@@ -572,7 +572,7 @@ static void end(trainer *t)
 	free(t->trained);
 	free(t->next);
 	free(t->order);
-	tn_context_free(t->c);
+	cli_close(t->c);
 }
 
 static int train(trainer *t, const tn_options *o)

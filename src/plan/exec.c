@@ -69,6 +69,10 @@ struct plan_exec {
 	int64_t n_copied;
 	void **out; /* by output, params included */
 	plan_times *times; /* NULL: not asked for */
+	plan_find *find;
+	void *arg;
+	plan_code code;
+	int64_t age; /* what code.hold said last */
 };
 
 static void bind_types(plan_exec *x, struct bound *b)
@@ -123,6 +127,20 @@ static void bind_copies(const plan *p, struct bound *b)
 	}
 }
 
+static void find_functions(plan_exec *x)
+{
+	const plan *p = x->p;
+
+	for (int32_t i = 0; i < p->launch.n; i++) {
+		struct bound *b = &x->bound[i];
+
+		for (int32_t k = 0; b->code != NULL && k < b->code->n_phases;
+			k++)
+			x->find(x->arg, p->kernel.at[b->l->kernel].unit,
+				b->code->phase[k].fn, &b->fn[k]);
+	}
+}
+
 plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 	plan_find *find, void *arg)
 {
@@ -156,11 +174,11 @@ plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 		}
 		b->code = b->l->code;
 		b->scratch = x->slab + p->tensor_bytes + b->l->scratch_offset;
-		for (int32_t k = 0; k < b->code->n_phases; k++)
-			find(arg, p->kernel.at[b->l->kernel].unit,
-				b->code->phase[k].fn, &b->fn[k]);
 		bind_copies(p, b);
 	}
+	x->find = find;
+	x->arg = arg;
+	find_functions(x);
 	for (int32_t s = 0; s < p->step.n; s++)
 		if (p->step.at[s].n > widest)
 			widest = p->step.at[s].n;
@@ -437,7 +455,12 @@ static void time_step(plan_exec *x, const plan_step *step)
 	}
 }
 
-void plan_exec_run(plan_exec *x, const void *const *in,
+void plan_exec_code(plan_exec *x, const plan_code *code)
+{
+	x->code = *code;
+}
+
+static void run_plan(plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out)
 {
 	x->in = in;
@@ -469,4 +492,40 @@ void plan_exec_run(plan_exec *x, const void *const *in,
 	run_copies(x);
 	if (x->times != NULL)
 		x->times->n_runs++;
+}
+
+struct run_args {
+	plan_exec *x;
+	const void *const *in;
+	const int64_t *version;
+	void *const *out;
+};
+
+static void run_held(void *arg)
+{
+	const struct run_args *r = arg;
+
+	run_plan(r->x, r->in, r->version, r->out);
+}
+
+void plan_exec_run(plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out)
+{
+	struct run_args r = {x, in, version, out};
+	env *e = arena_env(x->a);
+	tn_status status;
+	int64_t age;
+
+	if (x->code.hold == NULL) {
+		run_plan(x, in, version, out);
+		return;
+	}
+	age = x->code.hold(x->code.arg);
+	if (age != x->age)
+		find_functions(x);
+	x->age = age;
+	status = env_run(e, run_held, &r);
+	x->code.release(x->code.arg);
+	if (status < 0)
+		env_rethrow(e);
 }

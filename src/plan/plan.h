@@ -105,9 +105,22 @@ typedef struct plan_exec plan_exec;
 /* Stores the address of a function of C text `unit` in *(void (**)()) fn. */
 typedef void plan_find(void *arg, int32_t unit, const char *name, void *fn);
 
-/* Makes the slab and binds everything; in the arena, which also ends it. */
+/*
+ * Makes the slab and binds everything; in the arena, which also ends it. With
+ * plan_exec_code find is called again later: arg lives as long.
+ */
 plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 	plan_find *find, void *arg);
+
+/* Who keeps functions loaded while they run. */
+typedef struct plan_code {
+	/* Before a run: loads them where they are not. While the number stays
+	 * the same, they are where they were found. */
+	int64_t (*hold)(void *arg);
+	void (*release)(void *arg); /* after it, by an error too */
+	void *arg;
+} plan_code;
+void plan_exec_code(plan_exec *x, const plan_code *code);
 
 /* Wall time of launches, in seconds of a clock that only goes forward. */
 typedef struct plan_times {

@@ -10,6 +10,11 @@
  *
  *     text -> KEY.so: cc FLAGS -shared -nostdlib -o ... KEY.c -lm
  *
+ * A process may have so many memory mappings (vm.max_map_count), and an object
+ * takes four. So there is a most of them; beyond it those that were not used
+ * for longest are unloaded, but never one that is held: what runs. They are
+ * loaded again when they are to run again.
+ *
  * -nostdlib leaves out start files and libc (a third of the link time); libm
  * stays for what texts declare of it, and is recorded in the object, so that
  * it is found even where Tenon itself was loaded with RTLD_LOCAL.
@@ -19,15 +24,21 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#define MAX_MAPS "/proc/sys/vm/max_map_count"
+
 struct run_lib {
 	const char *name; /* KEY.so */
-	void *handle;
+	void *handle;	  /* NULL: not loaded now */
+	int32_t n_holds;
+	int64_t n_loads; /* so far: its functions are elsewhere each time */
+	int64_t used;	 /* when last, by the jit's clock */
 };
 
 struct run_jit {
@@ -37,6 +48,8 @@ struct run_jit {
 	const char *target;
 	map *libs; /* key -> index */
 	VEC(run_lib *) lib;
+	int64_t clock, from; /* from: when the call in progress began */
+	int32_t n_loaded, most_loaded;
 	run_stats stats;
 };
 
@@ -67,6 +80,35 @@ static const char *target_of_env(arena *a)
 	return arena_strdup(a, v);
 }
 
+/* as many as leave most mappings to others; TENON_LOADED */
+static int32_t most_of_env(arena *a)
+{
+	const char *v = getenv("TENON_LOADED");
+	char *end, text[32] = "";
+	long n;
+	int fd;
+
+	if (v && *v) {
+		errno = 0;
+		n = strtol(v, &end, 10);
+		if (*end || errno || n < 1 || n > 1 << 20)
+			env_fail(arena_env(a), TN_EINVAL, "run.env", (loc){0},
+				"TENON_LOADED is \"%s\": how many compiled "
+				"files may be loaded at a time is accepted, "
+				"1 to 2^20",
+				v);
+		return (int32_t)n;
+	}
+	fd = open(MAX_MAPS, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		if (read(fd, text, sizeof text - 1) < 0)
+			text[0] = 0;
+		close(fd);
+	}
+	n = strtol(text, NULL, 10) / 16;
+	return n < 1 ? 2048 : n > 4096 ? 4096 : (int32_t)n;
+}
+
 run_jit *run_jit_new(arena *a)
 {
 	return run_jit_new_in(a, NULL);
@@ -78,6 +120,7 @@ run_jit *run_jit_new_in(arena *a, const char *cache_dir)
 
 	j->a = a;
 	j->target = target_of_env(a);
+	j->most_loaded = most_of_env(a);
 	j->libs = map_new(a);
 	store_open(&j->s, a, cache_dir);
 	j->stats.dir = j->s.dir;
@@ -109,17 +152,89 @@ const run_stats *run_jit_stats(run_jit *j)
 {
 	j->stats.n_corrupt = j->s.n_corrupt;
 	j->stats.n_evicted = j->s.n_evicted;
+	j->stats.n_loaded = j->n_loaded;
+	j->stats.note = j->s.note[0] ? j->s.note : NULL;
 	return &j->stats;
 }
 
 void run_symbol(run_jit *j, run_lib *lib, const char *name, void *fn)
 {
-	void *p = dlsym(lib->handle, name);
+	void *p = lib->handle ? dlsym(lib->handle, name) : NULL;
 
 	if (!p)
 		env_fail(arena_env(j->a), TN_EINTERNAL, "run.symbol", (loc){0},
 			"the object %s has no function %s", lib->name, name);
 	memcpy(fn, &p, sizeof p);
+}
+
+/* ---- unloading ------------------------------------------------------- */
+
+static void unload(run_jit *j, run_lib *lib)
+{
+	dlclose(lib->handle);
+	lib->handle = NULL;
+	j->n_loaded--;
+	j->stats.n_unloaded++;
+}
+
+static int less_used(const void *p, const void *q)
+{
+	const run_lib *const *a = p, *const *b = q;
+
+	return (*a)->used < (*b)->used ? -1 : (*a)->used > (*b)->used;
+}
+
+/*
+ * Unloads those not used for longest, of those that nobody holds and that
+ * the call in progress does not use, until `most` are left. False: there were
+ * none.
+ */
+static bool unload_to(run_jit *j, int32_t most)
+{
+	VEC(run_lib *) idle = {0};
+	int32_t before = j->n_loaded, i;
+
+	for (i = 0; i < j->lib.n; i++) {
+		run_lib *lib = j->lib.at[i];
+
+		if (lib->handle && lib->n_holds == 0 && lib->used <= j->from)
+			*vec_push(j->s.tmp, &idle) = lib;
+	}
+	if (idle.n > 0)
+		qsort(idle.at, (size_t)idle.n, sizeof *idle.at, less_used);
+	for (i = 0; i < idle.n && j->n_loaded > most; i++)
+		unload(j, idle.at[i]);
+	return j->n_loaded < before;
+}
+
+static void load_all(
+	run_jit *j, const char *const *text, int32_t n, run_lib **lib);
+
+int64_t run_hold(
+	run_jit *j, const char *const *text, int32_t n, run_lib *const *lib)
+{
+	bool gone = false;
+	int64_t age = 0;
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		gone = gone || !lib[i]->handle;
+	if (gone)
+		load_all(j, text, n, NULL);
+	for (i = 0; i < n; i++) {
+		lib[i]->n_holds++;
+		lib[i]->used = ++j->clock;
+		age += lib[i]->n_loads;
+	}
+	return age;
+}
+
+void run_release(int32_t n, run_lib *const *lib)
+{
+	int32_t i;
+
+	for (i = 0; i < n; i++)
+		lib[i]->n_holds--;
 }
 
 /* ---- loading --------------------------------------------------------- */
@@ -139,9 +254,10 @@ static const char *key_of(run_jit *j, const char *text)
 	sha256_start(&h);
 	sha256_add_str(&h, need_compiler(j)->identity);
 	sha256_add_str(&h, text);
-	return sha256_hex(j->a, &h);
+	return sha256_hex(j->s.tmp, &h);
 }
 
+/* Loaded before, and perhaps unloaded since. */
 static run_lib *known(run_jit *j, const char *key)
 {
 	int64_t i = map_get_str(j->libs, key, -1);
@@ -149,39 +265,125 @@ static run_lib *known(run_jit *j, const char *key)
 	return i < 0 ? NULL : j->lib.at[i];
 }
 
-/* NULL: the loader refuses it, and dlerror() says why */
-static run_lib *load(run_jit *j, const char *key, const char *path)
+static run_lib *new_lib(run_jit *j, const char *key)
 {
-	double start = now_ms();
 	run_lib *lib = arena_make(j->a, run_lib);
 
 	lib->name = arena_printf(j->a, "%s.so", key);
 	arena_defer(j->a, close_lib, lib);
-	lib->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (!lib->handle)
-		return NULL;
 	*vec_push(j->a, &j->lib) = lib;
 	map_set_str(j->libs, key, j->lib.n - 1);
+	return lib;
+}
+
+/* NULL, and why */
+static void *try_open(const char *path, char *why, size_t n)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const char *text = handle ? NULL : dlerror();
+
+	if (!handle)
+		snprintf(why, n, "%s", text ? text : "it does not say why");
+	return handle;
+}
+
+/* The directory may forbid code (noexec): a copy in memory does not. */
+static void *try_in_memory(run_jit *j, const char *path)
+{
+	char why[700];
+	int fd;
+	const char *copy = store_in_memory(&j->s, path, &fd);
+	void *handle = copy ? try_open(copy, why, sizeof why) : NULL;
+
+	if (fd >= 0)
+		close(fd);
+	return handle;
+}
+
+static int64_t n_mappings(void)
+{
+	char buf[16384];
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int64_t n = 0;
+	ssize_t r = 0;
+
+	while (fd >= 0 && (r = read(fd, buf, sizeof buf)) > 0)
+		for (ssize_t i = 0; i < r; i++)
+			n += buf[i] == '\n';
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
+
+/* The file is whole, and stays: what failed is this process, or its system. */
+static _Noreturn void cannot_load(run_jit *j, const char *path, const char *why)
+{
+	int64_t n = n_mappings();
+	size_t len;
+	char *most = read_file(j->s.tmp, MAX_MAPS, 31, &len);
+
+	if (most && n + 64 >= strtoll(most, NULL, 10))
+		env_fail(arena_env(j->a), TN_ENOMEM, "run.load",
+			(loc){.file = path},
+			"cannot load %s: this process has %lld memory "
+			"mappings, and vm.max_map_count allows %lld: %.400s",
+			path, (long long)n, strtoll(most, NULL, 10), why);
+	env_fail(arena_env(j->a), TN_ECOMPILE, "run.load", (loc){.file = path},
+		"cannot load %s: %.600s", path, why);
+}
+
+static void *open_object(run_jit *j, const char *path)
+{
+	char why[700] = "files of its directory cannot be run (noexec)";
+	void *handle = NULL;
+
+	if (!j->s.noexec)
+		handle = try_open(path, why, sizeof why);
+	if (!handle)
+		handle = try_in_memory(j, path);
+	if (handle && j->s.noexec)
+		store_note(&j->s, "the cache %s does not allow to run code "
+				  "(noexec): what is compiled is loaded by way "
+				  "of memory",
+			j->s.dir);
+	/* perhaps there are too many mappings */
+	if (!handle && unload_to(j, j->n_loaded / 2)) {
+		if (!j->s.noexec)
+			handle = try_open(path, why, sizeof why);
+		if (!handle)
+			handle = try_in_memory(j, path);
+	}
+	if (!handle)
+		cannot_load(j, path, why);
+	return handle;
+}
+
+static run_lib *load(run_jit *j, const char *key, const char *path)
+{
+	double start = now_ms();
+	run_lib *lib = known(j, key);
+
+	if (!lib)
+		lib = new_lib(j, key);
+	lib->handle = open_object(j, path);
+	lib->used = ++j->clock;
+	lib->n_loads++;
+	j->n_loaded++;
 	j->stats.load_ms += now_ms() - start;
 	return lib;
 }
 
 static run_lib *load_stored(run_jit *j, const char *key)
 {
-	const char *name = arena_printf(j->a, "%s.so", key);
+	const char *name = arena_printf(j->s.tmp, "%s.so", key);
 	double start = now_ms();
-	run_lib *lib = NULL;
+	run_lib *lib;
 
 	if (!store_has(&j->s, name))
 		return NULL;
 	j->stats.load_ms += now_ms() - start;
 	lib = load(j, key, store_path(&j->s, name));
-	if (lib) {
-		j->stats.n_disk_hits++;
-	} else {
-		unlink(store_path(&j->s, name));
-		j->s.n_corrupt++;
-	}
+	j->stats.n_disk_hits++;
 	return lib;
 }
 
@@ -204,7 +406,7 @@ typedef struct batch {
 
 static void write_source(batch *b, job *k, int32_t i)
 {
-	arena *a = b->j->a;
+	arena *a = b->j->s.tmp;
 
 	k->source = arena_printf(a, "%s/%d.c", b->dir, i);
 	k->object = arena_printf(a, "%s/%d.so", b->dir, i);
@@ -222,14 +424,14 @@ static char **command(batch *b, const job *k)
 		k->object, k->source, "-lm"};
 	int32_t n_tail = (int32_t)(sizeof tail / sizeof *tail), n = 0, i;
 	char **argv = arena_array(
-		b->j->a, char *, c->n_argv + c->n_flags + n_tail + 1);
+		b->j->s.tmp, char *, c->n_argv + c->n_flags + n_tail + 1);
 
 	for (i = 0; i < c->n_argv; i++)
 		argv[n++] = c->argv[i];
 	for (i = 0; i < c->n_flags; i++)
 		argv[n++] = c->flag[i];
 	for (i = 0; i < n_tail; i++)
-		argv[n++] = arena_strdup(b->j->a, tail[i]);
+		argv[n++] = arena_strdup(b->j->s.tmp, tail[i]);
 	return argv;
 }
 
@@ -257,7 +459,7 @@ int32_t run_cores(void)
 static void run_jobs(batch *b)
 {
 	int32_t width = run_cores(), next = 0, done = 0, i;
-	char ***argv = arena_array(b->j->a, char **, b->job.n);
+	char ***argv = arena_array(b->j->s.tmp, char **, b->job.n);
 
 	for (i = 0; i < b->job.n; i++)
 		argv[i] = command(b, &b->job.at[i]);
@@ -279,7 +481,7 @@ static void run_jobs(batch *b)
 /* three lines from the first that speaks of an error, on one line */
 static const char *first_lines(batch *b, const job *k, const char *kept)
 {
-	arena *a = b->j->a;
+	arena *a = b->j->s.tmp;
 	str s = str_new(a);
 	size_t n, len = strlen(k->source);
 	char *text = read_file(a, k->errors, 65536, &n), *p, *from;
@@ -307,7 +509,7 @@ static const char *first_lines(batch *b, const job *k, const char *kept)
 static _Noreturn void reject(batch *b, const job *k)
 {
 	run_jit *j = b->j;
-	const char *name = arena_printf(j->a, "failed-%.16s.c", k->key);
+	const char *name = arena_printf(j->s.tmp, "failed-%.16s.c", k->key);
 	const char *path = store_path(&j->s, name), *lines;
 
 	if (k->process.error)
@@ -315,6 +517,8 @@ static _Noreturn void reject(batch *b, const job *k)
 			"cannot start the C compiler %s: %s", j->c->argv[0],
 			strerror(k->process.error));
 	lines = first_lines(b, k, name);
+	if (j->s.spare)
+		path = arena_printf(j->s.tmp, "%s/%s", j->s.spare, name);
 	if (rename(k->source, path) == 0)
 		j->s.has_failure = true;
 	remove_tree(b->dir);
@@ -328,36 +532,57 @@ static _Noreturn void reject(batch *b, const job *k)
 static void accept(batch *b, const job *k)
 {
 	run_jit *j = b->j;
-	const char *name = arena_printf(j->a, "%s.so", k->key);
+	const char *name = arena_printf(j->s.tmp, "%s.so", k->key);
 	bool stored = store_put(&j->s, k->object, name);
 	const char *path = stored ? store_path(&j->s, name) : k->object;
 
 	j->stats.n_compiled++;
-	if (!load(j, k->key, path))
-		env_fail(arena_env(j->a), TN_ECOMPILE, "run.load",
-			(loc){.file = path}, "cannot load %s: %.600s", path,
-			dlerror());
+	load(j, k->key, path);
 	if (!j->s.keep)
 		unlink(path);
+}
+
+static void run_batch(batch *b)
+{
+	run_jit *j = b->j;
+	int32_t i;
+
+	b->dir = store_workdir(&j->s);
+	b->envp = spawn_env(j->s.tmp);
+	for (i = 0; i < b->job.n; i++)
+		write_source(b, &b->job.at[i], i);
+	run_jobs(b);
+}
+
+/* What was made is loaded; the others are what is left. */
+static void take_made(batch *b)
+{
+	int32_t i, n = 0;
+
+	for (i = 0; i < b->job.n; i++) {
+		if (b->job.at[i].made)
+			accept(b, &b->job.at[i]);
+		else
+			b->job.at[n++] = b->job.at[i];
+	}
+	b->job.n = n;
 }
 
 static void compile_batch(batch *b)
 {
 	run_jit *j = b->j;
 	double start = now_ms();
-	int32_t i;
 
-	b->dir = store_workdir(&j->s);
-	b->envp = spawn_env(j->a);
-	for (i = 0; i < b->job.n; i++)
-		write_source(b, &b->job.at[i], i);
-	run_jobs(b);
-	for (i = 0; i < b->job.n; i++)
-		if (b->job.at[i].made)
-			accept(b, &b->job.at[i]);
-	for (i = 0; i < b->job.n; i++)
-		if (!b->job.at[i].made)
-			reject(b, &b->job.at[i]);
+	run_batch(b);
+	take_made(b);
+	/* the disk may have become full meanwhile: once more, elsewhere */
+	if (b->job.n > 0 && folder_is_full(&j->s)) {
+		remove_tree(b->dir);
+		run_batch(b);
+		take_made(b);
+	}
+	if (b->job.n > 0)
+		reject(b, &b->job.at[0]);
 	remove_tree(b->dir);
 	j->stats.compile_ms += now_ms() - start;
 	store_trim(&j->s);
@@ -373,7 +598,7 @@ static void make_unclaimed(arena *a, void *arg)
 		job k = b->job.at[i];
 
 		if (!store_claim(&b->j->s, a, k.key, false))
-			*vec_push(b->j->a, &b->later) = k;
+			*vec_push(b->j->s.tmp, &b->later) = k;
 		else if (!load_stored(b->j, k.key)) /* made since */
 			b->job.at[n++] = k;
 	}
@@ -401,31 +626,62 @@ static void make_all(batch *b)
 	for (i = 0; i < b->later.n; i++) {
 		batch one = {.j = b->j};
 
-		*vec_push(b->j->a, &one.job) = b->later.at[i];
+		*vec_push(b->j->s.tmp, &one.job) = b->later.at[i];
 		arena_run(e, make_later, &one);
 	}
 }
 
-void run_compile(run_jit *j, const char *const *text, int32_t n, run_lib **lib)
+/* Loaded now? Then it is used now. */
+static run_lib *loaded(run_jit *j, const char *key)
 {
-	batch b = {.j = j};
-	const char **key = arena_array(j->a, const char *, n);
-	map *asked = map_new(j->a);
+	run_lib *lib = known(j, key);
+
+	if (!lib || !lib->handle)
+		return NULL;
+	lib->used = ++j->clock;
+	return lib;
+}
+
+static void collect(batch *b, const char *const *text, const char **key,
+	int32_t n)
+{
+	run_jit *j = b->j;
+	map *asked = map_new(j->s.tmp);
 	int32_t i;
 
 	for (i = 0; i < n; i++) {
 		key[i] = key_of(j, text[i]);
-		if (known(j, key[i])) {
+		if (loaded(j, key[i])) {
 			j->stats.n_memory_hits++;
 		} else if (!map_get_str(asked, key[i], 0) &&
 			   !load_stored(j, key[i])) {
 			map_set_str(asked, key[i], 1);
-			*vec_push(j->a, &b.job) = (job){
+			*vec_push(j->s.tmp, &b->job) = (job){
 				.key = key[i], .text = text[i]};
 		}
 	}
+}
+
+static void load_all(
+	run_jit *j, const char *const *text, int32_t n, run_lib **lib)
+{
+	batch b = {.j = j};
+	const char **key;
+	int32_t i;
+
+	arena_clear(j->s.tmp);
+	j->from = j->clock;
+	key = arena_array(j->s.tmp, const char *, n);
+	collect(&b, text, key, n);
 	if (b.job.n > 0)
 		make_all(&b);
-	for (i = 0; i < n; i++)
+	for (i = 0; lib && i < n; i++)
 		lib[i] = known(j, key[i]);
+	if (j->n_loaded > j->most_loaded)
+		unload_to(j, j->most_loaded - j->most_loaded / 8);
+}
+
+void run_compile(run_jit *j, const char *const *text, int32_t n, run_lib **lib)
+{
+	load_all(j, text, n, lib);
 }

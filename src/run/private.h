@@ -3,7 +3,8 @@
  *
  *   hash.c     SHA-256, for cache keys and for damage
  *   spawn.c    a program started without a shell, its output in a file
- *   store.c    the directory of compiled objects
+ *   folder.c   the directory that they lie in, and whether it may be used
+ *   store.c    the compiled objects that are kept
  *   probe.c    which compiler there is, and what it accepts
  *   jit.c      the door: texts to loaded objects
  */
@@ -50,25 +51,50 @@ char **spawn_words(arena *a, const char *command, int32_t *n);
 /* path of a program as execvp would find it; NULL: there is none */
 const char *spawn_find(arena *a, const char *name);
 
-/* ---- store ----------------------------------------------------------- */
+/* ---- store and folder ------------------------------------------------ */
+
+enum { FOLDER_ROOM = 4096 };
 
 typedef struct store {
 	arena *a;
-	const char *dir;  /* of the objects */
+	arena *tmp;	  /* of the compilation in progress, then cleared */
+	const char *dir;  /* of the objects, absolute */
+	int fd;		  /* the same, open */
+	char dir_room[FOLDER_ROOM];
+	const char *spare; /* NULL; where is worked when dir is full */
 	bool is_private;  /* ours alone; removed at the end */
 	bool keep;	  /* false: nothing is looked up (TENON_CACHE=off) */
+	bool noexec;	  /* nothing in dir can be mapped as code */
 	bool has_failure; /* a rejected source lies in dir: do not remove */
-	int64_t pid;	  /* of who made a private one */
 	int64_t limit_bytes;
 	int64_t n_corrupt, n_evicted;
+	uint32_t n_in_memory;
+	char note[1024]; /* why it is not what was asked for, or empty */
 } store;
+
+/* ---- folder ---------------------------------------------------------- */
 
 /*
  * Finds or makes the directory; dir as run_jit_new_in has it. Throws TN_EIO
  * [run.cache] when none can be.
  */
+void folder_open(store *s, const char *dir);
+/* Is it still ours alone? */
+bool folder_holds(store *s);
+/* Sees that dir is full: from here on work is done in `spare`. */
+bool folder_is_full(store *s);
+/* A new empty directory, for one batch of compilations. */
+const char *store_workdir(store *s);
+void remove_tree(const char *dir); /* one level of files, and dir */
+/* Only the first is kept. */
+void store_note(store *s, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- store ----------------------------------------------------------- */
+
+/* The environment, then folder_open. */
 void store_open(store *s, arena *a, const char *dir);
-/* "DIR/name" */
+/* "DIR/name", in tmp */
 const char *store_path(const store *s, const char *name);
 /* An object that was sealed and is whole? Damaged ones are removed. */
 bool store_has(store *s, const char *name);
@@ -76,17 +102,18 @@ bool store_has(store *s, const char *name);
 bool store_put(store *s, const char *file, const char *name);
 /* Bytes of a sealed entry without its seal, or NULL. */
 char *store_read(store *s, const char *name, size_t *n_bytes);
+/* The file, in memory: what to load instead; NULL, or *fd is to be closed. */
+const char *store_in_memory(store *s, const char *path, int *fd);
 /* Removes oldest entries beyond the limit, and remains of dead processes. */
 void store_trim(store *s);
 /*
- * Says that the entry is being made, until `a` ends; false: another process or
- * thread says so already. With `wait`: not before that one has ended or failed;
- * who takes too long for it is not waited for any more.
+ * Says that the entry of this key is being made, until `a` ends; false: another
+ * process or thread says so already. With `wait`: not before that one has ended
+ * or failed, or is found stopped; who takes too long for it is not waited for
+ * any more.
  */
-bool store_claim(store *s, arena *a, const char *name, bool wait);
-/* A new empty directory inside, for one batch of compilations. */
-const char *store_workdir(store *s);
-void remove_tree(const char *dir); /* one level of files, and dir */
+bool store_claim(store *s, arena *a, const char *key, bool wait);
+bool write_all(int fd, const void *data, size_t n);
 bool write_file(const char *path, const char *data, size_t n_bytes);
 char *read_file(arena *a, const char *path, size_t limit, size_t *n_bytes);
 

@@ -31,6 +31,8 @@ typedef struct run_lib run_lib; /* borrowed from the jit */
  *   TENON_TARGET      what code is made for (haswell); else this machine
  *   TENON_CACHE       off: nothing is looked up or kept
  *   TENON_CACHE_MB    size limit of the cache, 1024 when not given
+ *   TENON_LOADED      compiled files loaded at a time, at most; when not given
+ *                     a sixteenth of vm.max_map_count, 4096 at most
  *   XDG_CACHE_HOME, HOME   the cache is there, in tenon/
  * Throws TN_EINVAL [run.env] for a value that cannot be.
  */
@@ -45,9 +47,22 @@ run_jit *run_jit_new_in(arena *a, const char *cache_dir);
  * this process or another, is only loaded. The texts include no headers.
  * Throws TN_ECOMPILE: [run.cc] no compiler, or it cannot compile at all;
  * [run.compile] it rejects a text: the message has its first lines and where
- * the text was kept; [run.load] the result cannot be loaded.
+ * the text was kept; [run.load] the result cannot be loaded (TN_ENOMEM where
+ * the process has as many memory mappings as it may).
+ *
+ * What is loaded by this call stays so until the next one; beyond the limit
+ * others are unloaded then, but none that is held.
  */
 void run_compile(run_jit *j, const char *const *text, int32_t n, run_lib **lib);
+
+/*
+ * Loads what was unloaded of lib[i], from text[i], and holds all of it until
+ * run_release. Returns a number: while it is the same from call to call, the
+ * functions are where they were. Throws as run_compile; then nothing is held.
+ */
+int64_t run_hold(
+	run_jit *j, const char *const *text, int32_t n, run_lib *const *lib);
+void run_release(int32_t n, run_lib *const *lib);
 
 /* Stores the address of a function of the library in *(void (**)()) fn. */
 void run_symbol(run_jit *j, run_lib *lib, const char *name, void *fn);
@@ -74,9 +89,12 @@ typedef struct run_stats {
 	int64_t n_memory_hits; /* loaded before by this jit */
 	int64_t n_corrupt;     /* cache entries thrown away as damaged */
 	int64_t n_evicted;     /* cache entries removed for the size limit */
+	int64_t n_loaded;      /* objects loaded now */
+	int64_t n_unloaded;    /* for the limit of them */
 	double compile_ms;     /* wall time in and around compilers */
 	double load_ms;	       /* wall time of reading, checking and loading */
 	const char *dir;       /* where objects are kept */
+	const char *note;      /* why they are not where was asked; or NULL */
 } run_stats;
 const run_stats *run_jit_stats(run_jit *j);
 

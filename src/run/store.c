@@ -1,19 +1,24 @@
 /*
- * store.c: the directory of compiled objects.
+ * store.c: the compiled objects that are kept.
  *
  * An entry is a file that was written elsewhere in the directory, sealed and
  * renamed into place; so it is whole, or damaged by others. The seal follows
  * the content, where loaders do not look: "TENONSEAL", its size, its SHA-256.
- * The directory must be ours alone (0700): code is loaded from it. If it
- * cannot be had, a private temporary one serves this process.
+ *
+ * The directory may be one that the user keeps other files in. So names here
+ * have forms that nobody else gives to files, and what is removed, counted or
+ * written over has such a name, all of it:
+ *
+ *     64 digits.so      probe-64 digits      failed-16 digits.c
+ *     claim-64 digits   tenon-added          tenon-work-6 characters/
  *
  * What all entries take is not counted after every compilation, which would
- * cost more than the compilation where there are many. Of the file "added" the
- * size counts: a byte for every page that was put since the last listing, by
+ * cost more than the compilation where there are many. Of tenon-added the size
+ * counts: a byte for every page that was put since the last listing, by
  * whichever process. A listing leaves as much room below the limit as may be
  * added before the next one.
  */
-#define _GNU_SOURCE /* st_mtim */
+#define _GNU_SOURCE /* st_mtim, memfd_create */
 #include "run/private.h"
 
 #include <dirent.h>
@@ -22,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,13 +35,13 @@
 #define MAGIC "TENONS1\n"
 #define SEAL_BYTES (8 + 8 + HASH_BYTES)
 #define STALE_SECONDS 86400
-#define ADDED "added"
+#define ADDED "tenon-added"
 #define PAGE 4096
-#define CLAIM_MS 120000
+#define CLAIM_MS 30000
 
 /* ---- files ----------------------------------------------------------- */
 
-static bool write_all(int fd, const void *data, size_t n)
+bool write_all(int fd, const void *data, size_t n)
 {
 	const char *p = data;
 
@@ -73,11 +79,11 @@ bool write_file(const char *path, const char *data, size_t n_bytes)
 	return (close(fd) == 0) && ok;
 }
 
-/* up to `limit` bytes, terminated; NULL if it cannot be read */
-char *read_file(arena *a, const char *path, size_t limit, size_t *n_bytes)
+static char *read_at(
+	arena *a, int dir, const char *path, size_t limit, size_t *n_bytes)
 {
-	char *data = arena_alloc(a, limit + 1, 1);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *data = arena_alloc(a, limit + 1, 1); /* may throw: first */
+	int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	size_t n = 0;
 	ssize_t r = 1;
 
@@ -92,92 +98,13 @@ char *read_file(arena *a, const char *path, size_t limit, size_t *n_bytes)
 	return r < 0 ? NULL : data;
 }
 
-void remove_tree(const char *dir)
+/* up to `limit` bytes, terminated; NULL if it cannot be read */
+char *read_file(arena *a, const char *path, size_t limit, size_t *n_bytes)
 {
-	DIR *d = opendir(dir);
-	struct dirent *e;
-
-	if (d) {
-		while ((e = readdir(d)))
-			if (strcmp(e->d_name, ".") != 0 &&
-				strcmp(e->d_name, "..") != 0)
-				unlinkat(dirfd(d), e->d_name, 0);
-		closedir(d);
-	}
-	rmdir(dir);
+	return read_at(a, AT_FDCWD, path, limit, n_bytes);
 }
 
-/* ---- the directory --------------------------------------------------- */
-
-static bool is_ours_alone(const char *dir)
-{
-	struct stat st;
-
-	return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) &&
-	       st.st_uid == geteuid() && (st.st_mode & 077) == 0 &&
-	       access(dir, R_OK | W_OK | X_OK) == 0;
-}
-
-/* mkdir -p; what exists is left as it is */
-static void make_path(arena *a, const char *dir)
-{
-	char *p = arena_strdup(a, dir), *s;
-
-	for (s = p + 1; *s; s++)
-		if (*s == '/') {
-			*s = 0;
-			mkdir(p, 0700);
-			*s = '/';
-		}
-	mkdir(p, 0700);
-}
-
-static const char *user_dir(arena *a)
-{
-	const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	const char *dir;
-
-	if (base && base[0] == '/')
-		dir = arena_printf(a, "%s/tenon", base);
-	else if (home && home[0] == '/')
-		dir = arena_printf(a, "%s/.cache/tenon", home);
-	else
-		return NULL;
-	make_path(a, dir);
-	return is_ours_alone(dir) ? dir : NULL;
-}
-
-static void remove_private(void *what)
-{
-	store *s = what;
-
-	/* a forked child shares it, and must leave it to its parent */
-	if (!s->has_failure && s->pid == getpid())
-		remove_tree(s->dir);
-}
-
-/* Deferred before it is made: should memory end in between, it is removed. */
-static void open_private(store *s)
-{
-	const char *tmp = getenv("TMPDIR");
-	char *dir = arena_printf(
-		s->a, "%s/tenon-XXXXXX", tmp && tmp[0] == '/' ? tmp : "/tmp");
-	char *last = arena_strdup(s->a, "/tmp/tenon-XXXXXX");
-
-	s->is_private = true;
-	s->pid = getpid();
-	s->dir = dir;
-	arena_defer(s->a, remove_private, s);
-	if (mkdtemp(dir))
-		return;
-	s->dir = last;
-	if (!mkdtemp(last))
-		env_fail(arena_env(s->a), TN_EIO, "run.cache", (loc){0},
-			"no directory to compile in: neither the cache nor a "
-			"temporary one in %s can be made (%s); set "
-			"XDG_CACHE_HOME or TMPDIR",
-			tmp ? tmp : "/tmp", strerror(errno));
-}
+/* ---- opening --------------------------------------------------------- */
 
 static int64_t limit_of_env(arena *a)
 {
@@ -197,56 +124,25 @@ static int64_t limit_of_env(arena *a)
 	return (int64_t)n << 20;
 }
 
-/* A directory of the caller's choice: made, and refused unless ours alone. */
-static const char *chosen_dir(arena *a, const char *dir)
-{
-	dir = arena_strdup(a, dir);
-	make_path(a, dir);
-	if (!is_ours_alone(dir))
-		env_fail(arena_env(a), TN_EIO, "run.cache", (loc){.file = dir},
-			"it cannot be the cache: wanted is a directory that "
-			"belongs to this user and that no other can write");
-	return dir;
-}
-
 void store_open(store *s, arena *a, const char *dir)
 {
 	const char *v = getenv("TENON_CACHE");
 
 	memset(s, 0, sizeof *s);
 	s->a = a;
+	s->tmp = arena_child(a);
 	s->limit_bytes = limit_of_env(a);
 	s->keep = !(v && strcmp(v, "off") == 0);
 	if (v && *v && s->keep && strcmp(v, "on") != 0)
 		env_fail(arena_env(a), TN_EINVAL, "run.env", (loc){0},
 			"TENON_CACHE is \"%s\": on and off are accepted", v);
 	s->keep = s->keep && !(dir && *dir == '\0');
-	if (s->keep)
-		s->dir = dir ? chosen_dir(a, dir) : user_dir(a);
-	if (!s->dir)
-		open_private(s);
+	folder_open(s, dir);
 }
 
 const char *store_path(const store *s, const char *name)
 {
-	return arena_printf(s->a, "%s/%s", s->dir, name);
-}
-
-static void remove_dir(void *what)
-{
-	remove_tree(what);
-}
-
-const char *store_workdir(store *s)
-{
-	char *dir = arena_printf(s->a, "%s/work-XXXXXX", s->dir);
-
-	arena_defer(s->a, remove_dir, dir);
-	if (!mkdtemp(dir))
-		env_fail(arena_env(s->a), TN_EIO, "run.cache", (loc){0},
-			"cannot make a directory in %s: %s", s->dir,
-			strerror(errno));
-	return dir;
+	return arena_printf(s->tmp, "%s/%s", s->dir, name);
 }
 
 /* ---- entries --------------------------------------------------------- */
@@ -301,10 +197,14 @@ static bool is_sealed(int fd)
 	       memcmp(want, have, SEAL_BYTES) == 0;
 }
 
+static int open_entry(const store *s, const char *name)
+{
+	return openat(s->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 bool store_has(store *s, const char *name)
 {
-	const char *path = store_path(s, name);
-	int fd = s->keep ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	int fd = s->keep && folder_holds(s) ? open_entry(s, name) : -1;
 	bool ok;
 
 	if (fd < 0)
@@ -313,7 +213,7 @@ bool store_has(store *s, const char *name)
 	if (ok) {
 		futimens(fd, NULL); /* used now: the last to be evicted */
 	} else {
-		unlink(path);
+		unlinkat(s->fd, name, 0);
 		s->n_corrupt++;
 	}
 	close(fd);
@@ -326,7 +226,7 @@ char *store_read(store *s, const char *name, size_t *n_bytes)
 
 	if (!store_has(s, name))
 		return NULL;
-	data = read_file(s->a, store_path(s, name), 1 << 20, n_bytes);
+	data = read_at(s->a, s->fd, name, 1 << 20, n_bytes);
 	if (!data || *n_bytes < SEAL_BYTES)
 		return NULL;
 	*n_bytes -= SEAL_BYTES;
@@ -337,8 +237,8 @@ char *store_read(store *s, const char *name, size_t *n_bytes)
 static void count_added(store *s, int64_t bytes)
 {
 	static const char zeros[256];
-	int fd = open(store_path(s, ADDED),
-		O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	int fd = openat(s->fd, ADDED,
+		O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int64_t pages = (bytes + PAGE - 1) / PAGE;
 
 	if (fd < 0)
@@ -361,28 +261,64 @@ bool store_put(store *s, const char *file, const char *name)
 		return false;
 	ok = fstat(fd, &st) == 0 && make_seal(fd, (uint64_t)st.st_size, seal) &&
 	     write_all(fd, seal, SEAL_BYTES);
-	ok = close(fd) == 0 && ok &&
-		rename(file, store_path(s, name)) == 0;
+	ok = close(fd) == 0 && ok && folder_holds(s) &&
+		renameat(AT_FDCWD, file, s->fd, name) == 0;
 	if (ok && s->keep && !s->is_private)
 		count_added(s, st.st_size + SEAL_BYTES);
 	return ok;
 }
 
+/*
+ * A copy of an entry in memory, as a path to be opened in place of it, where
+ * files of the directory cannot be mapped as code. *fd is the copy, to be
+ * closed when it is; -1, and NULL: it cannot be had.
+ */
+const char *store_in_memory(store *s, const char *path, int *fd)
+{
+	char buf[16384], slashes[2 * 32 + 1];
+	uint32_t n = ++s->n_in_memory;
+	int from = open(path, O_RDONLY | O_CLOEXEC), at = 0, i;
+	ssize_t r = -1;
+
+	*fd = from < 0 ? -1 : memfd_create("tenon", MFD_CLOEXEC);
+	while (*fd >= 0 && (r = read_some(from, buf, sizeof buf)) > 0)
+		if (!write_all(*fd, buf, (size_t)r))
+			break;
+	if (from >= 0)
+		close(from);
+	if (r != 0) {
+		if (*fd >= 0)
+			close(*fd);
+		*fd = -1;
+		return NULL;
+	}
+	/* a loader takes paths of one spelling for one file, and the number of
+	 * a closed file returns: so it is spelled anew each time */
+	for (i = 0; i < 32; i++, n >>= 1) {
+		slashes[at++] = '/';
+		if (n & 1)
+			slashes[at++] = '.';
+	}
+	slashes[at] = '\0';
+	return arena_printf(s->tmp, "/proc%s/self/fd/%d", slashes, *fd);
+}
+
 /* ---- claims ---------------------------------------------------------- */
 
 typedef struct claim {
-	const char *path;
+	const store *s;
+	const char *name;
 	int fd;
 } claim;
 
-/* The file goes first: who waits with it open finds the entry when it looks. */
+/* The file goes first: who waits for it then finds the entry when it looks. */
 static void end_claim(void *what)
 {
 	claim *c = what;
 
 	if (c->fd < 0)
 		return;
-	unlink(c->path);
+	unlinkat(c->s->fd, c->name, 0);
 	flock(c->fd, LOCK_UN); /* a forked child may have it open too */
 	close(c->fd);
 }
@@ -398,30 +334,80 @@ static bool pause_again(int32_t *ms, int64_t *slept)
 	return *slept < CLAIM_MS;
 }
 
-bool store_claim(store *s, arena *a, const char *name, bool wait)
+/* Is the file open as fd still the one of this name? */
+static bool is_named(const store *s, int fd, const char *name)
+{
+	struct stat a, b;
+
+	return fstat(fd, &a) == 0 &&
+	       fstatat(s->fd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* The process whose claim this is: stopped by a signal (or a debugger)? */
+static bool is_stopped(int fd)
+{
+	char text[512], path[64], *p;
+	ssize_t n = pread(fd, text, 20, 0);
+	int proc;
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	snprintf(path, sizeof path, "/proc/%ld/stat", strtol(text, NULL, 10));
+	proc = open(path, O_RDONLY | O_CLOEXEC);
+	if (proc < 0)
+		return false;
+	n = read_some(proc, text, sizeof text - 1);
+	close(proc);
+	text[n > 0 ? n : 0] = '\0';
+	p = strrchr(text, ')'); /* its name may have any characters */
+	return p && p[1] == ' ' && (p[2] == 'T' || p[2] == 't');
+}
+
+typedef enum grip { HELD, BUSY, NONE } grip;
+
+/* One try to have the claim. NONE: no claims can be made here. */
+static grip try_claim(claim *c)
+{
+	char text[24];
+	int n;
+
+	c->fd = openat(c->s->fd, c->name,
+		O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (c->fd < 0)
+		return NONE;
+	if (flock(c->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+		/* who is stopped goes on without one, should it ever go on */
+		if (is_stopped(c->fd) && is_named(c->s, c->fd, c->name))
+			unlinkat(c->s->fd, c->name, 0);
+	} else if (is_named(c->s, c->fd, c->name)) {
+		n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+		/* on a full disk it stays empty: others then wait longer */
+		(void)write_all(c->fd, text, (size_t)n);
+		return HELD;
+	}
+	close(c->fd); /* another's, or one that has just ended */
+	c->fd = -1;
+	return BUSY;
+}
+
+bool store_claim(store *s, arena *a, const char *key, bool wait)
 {
 	claim *c = arena_make(a, claim);
 	int32_t ms = 1;
 	int64_t slept = 0;
-	bool taken;
+	grip g;
 
 	if (!s->keep || s->is_private)
 		return true;
-	c->path = arena_printf(a, "%s/claim-%s", s->dir, name);
-	c->fd = -1;
+	*c = (claim){s, arena_printf(a, "claim-%s", key), -1};
 	arena_defer(a, end_claim, c); /* before it is open: memory may end */
-	c->fd = open(c->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (c->fd < 0)
-		return true; /* then two may make it: no harm */
 	do
-		taken = flock(c->fd, LOCK_EX | LOCK_NB) != 0 &&
-			errno == EWOULDBLOCK;
-	while (taken && wait && pause_again(&ms, &slept));
-	if (!taken)
-		return true;
-	close(c->fd);
-	c->fd = -1;
-	return wait;
+		g = try_claim(c);
+	while (g == BUSY && wait && pause_again(&ms, &slept));
+	/* without one two may make the same: no harm */
+	return g != BUSY || wait;
 }
 
 /* ---- trimming -------------------------------------------------------- */
@@ -443,7 +429,49 @@ static int older(const void *p, const void *q)
 	return strcmp(a->name, b->name);
 }
 
-/* The directory being listed: closed even if memory ends meanwhile. */
+/* name: this, then n characters of a set, then that, and nothing else */
+static bool has_form(const char *name, const char *begin, size_t n,
+	const char *set, const char *end)
+{
+	size_t n_begin = strlen(begin);
+
+	return strncmp(name, begin, n_begin) == 0 &&
+	       strspn(name + n_begin, set) >= n &&
+	       strcmp(name + n_begin + n, end) == 0;
+}
+
+#define HEX "0123456789abcdef"
+#define DECIMAL "0123456789"
+#define MKTEMP_SET                                                             \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" DECIMAL
+
+static bool is_claim(const char *name)
+{
+	return has_form(name, "claim-", HASH_HEX, HEX, "");
+}
+
+/* A file that the cache made, and nobody else: may be removed? */
+static bool is_entry(const char *name)
+{
+	return has_form(name, "", HASH_HEX, HEX, ".so") ||
+	       has_form(name, "probe-", HASH_HEX, HEX, "") ||
+	       has_form(name, "failed-", 16, HEX, ".c");
+}
+
+/* Of those that compilations write into their directory? */
+static bool is_work_file(const char *name)
+{
+	size_t n = strspn(name, DECIMAL);
+	const char *end = name + n;
+
+	if (n > 0)
+		return !strcmp(end, ".c") || !strcmp(end, ".so") ||
+		       !strcmp(end, ".err");
+	return !strcmp(name, "macros") || !strcmp(name, "errors") ||
+	       !strcmp(name, "answer");
+}
+
+/* What is being listed: closed even if memory ends meanwhile. */
 static void close_listing(void *what)
 {
 	DIR **d = what;
@@ -453,54 +481,95 @@ static void close_listing(void *what)
 	*d = NULL;
 }
 
+static DIR **list(arena *a, int dir, const char *name)
+{
+	DIR **d = arena_make(a, DIR *);
+	int fd;
+
+	arena_defer(a, close_listing, d);
+	fd = openat(dir, name,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	*d = fd < 0 ? NULL : fdopendir(fd);
+	if (fd >= 0 && !*d)
+		close(fd);
+	return d;
+}
+
+/* Left by a process that died; one with a foreign file in it stays whole. */
+static void remove_work(store *s, const char *name)
+{
+	DIR **d = list(s->tmp, s->fd, name);
+	struct dirent *e;
+	bool ours = *d != NULL;
+
+	while (ours && (e = readdir(*d)))
+		ours = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+		       is_work_file(e->d_name);
+	close_listing(d);
+	if (ours)
+		remove_tree(store_path(s, name));
+}
+
 /* Bytes that may be added between two listings. */
 static int64_t slack(const store *s)
 {
 	return s->limit_bytes / 16;
 }
 
-static bool is_due(const store *s)
+static bool is_due(store *s)
 {
 	struct stat st;
 
-	return s->keep && !s->is_private &&
-		stat(store_path(s, ADDED), &st) == 0 &&
-		st.st_size * PAGE > slack(s);
+	return s->keep && !s->is_private && folder_holds(s) &&
+	       fstatat(s->fd, ADDED, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_size * PAGE > slack(s);
+}
+
+static void sort_out(store *s, const char *name, entry *out)
+{
+	time_t now = time(NULL);
+	struct stat st;
+	bool stale;
+
+	if (fstatat(s->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return;
+	stale = now - st.st_mtime > STALE_SECONDS;
+	if (S_ISDIR(st.st_mode) && stale &&
+		has_form(name, "tenon-work-", 6, MKTEMP_SET, ""))
+		remove_work(s, name);
+	if (S_ISREG(st.st_mode) && stale && is_claim(name))
+		unlinkat(s->fd, name, 0);
+	if (S_ISREG(st.st_mode) && is_entry(name))
+		*out = (entry){name, st.st_size, st.st_mtim};
 }
 
 void store_trim(store *s)
 {
 	DIR **d;
 	VEC(entry) v = {0};
-	time_t now = time(NULL);
 	int64_t total = 0, most = s->limit_bytes - slack(s);
 	struct dirent *e;
-	struct stat st;
 	int32_t i;
 
 	if (!is_due(s))
 		return;
-	d = arena_make(s->a, DIR *);
-	arena_defer(s->a, close_listing, d);
-	*d = opendir(s->dir);
-	unlink(store_path(s, ADDED));
+	d = list(s->tmp, s->fd, ".");
+	unlinkat(s->fd, ADDED, 0);
 	while (*d && (e = readdir(*d))) {
-		if (fstatat(dirfd(*d), e->d_name, &st, AT_SYMLINK_NOFOLLOW))
+		entry one = {0};
+
+		sort_out(s, e->d_name, &one);
+		if (!one.name)
 			continue;
-		if (S_ISDIR(st.st_mode) && !strncmp(e->d_name, "work-", 5) &&
-			now - st.st_mtime > STALE_SECONDS)
-			remove_tree(store_path(s, e->d_name));
-		if (!S_ISREG(st.st_mode))
-			continue;
-		*vec_push(s->a, &v) = (entry){
-			arena_strdup(s->a, e->d_name), st.st_size, st.st_mtim};
-		total += st.st_size;
+		one.name = arena_strdup(s->tmp, one.name);
+		*vec_push(s->tmp, &v) = one;
+		total += one.bytes;
 	}
 	close_listing(d);
 	if (total > most)
 		qsort(v.at, (size_t)v.n, sizeof *v.at, older);
 	for (i = 0; i < v.n && total > most; i++)
-		if (unlink(store_path(s, v.at[i].name)) == 0) {
+		if (unlinkat(s->fd, v.at[i].name, 0) == 0) {
 			total -= v.at[i].bytes;
 			s->n_evicted++;
 		}

@@ -450,7 +450,7 @@ static void test_clean(void **state)
 	assert_int_equal(before, after);
 	assert_false(entry("/..", path));
 	snprintf(path, sizeof path,
-		"test -z \"$(ls -d %s/tenon/work-* 2>/dev/null)\"",
+		"test -z \"$(ls -d %s/tenon/tenon-work-* 2>/dev/null)\"",
 		getenv("XDG_CACHE_HOME"));
 	assert_int_equal(system(path), 0);
 }
