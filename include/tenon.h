@@ -4,6 +4,9 @@
  * Ownership, once for all: nothing consumes its arguments; what came from
  * *_new or through **out you free with the matching *_free; every other
  * pointer is borrowed and lives as long as argument 0.
+ * Texts have 1.5 for 1.5, and numbers are rounded to nearest, with subnormals,
+ * whatever locale and floating-point environment the host has chosen: it finds
+ * them as they were, in its own functions that are called from here, too.
  * Nothing here exits, aborts or prints. A context and what belongs to it are
  * used by one thread at a time.
  */

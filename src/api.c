@@ -180,10 +180,30 @@ void tn_context_stats(const tn_context *c, tn_stats *out)
 
 tn_status api_call(tn_context *c, void (*fn)(void *arg), void *arg)
 {
-	tn_status s = env_run(c->e, fn, arg);
+	fp_env host = fp_enter();
+	bool first = !c->is_inside;
+	tn_status s;
 
+	if (first)
+		c->host = host;
+	c->is_inside = true;
+	s = env_run(c->e, fn, arg);
+	c->is_inside = !first;
+	fp_leave(&host);
 	c->failed = c->failed || s < 0;
 	return s;
+}
+
+void api_out(tn_context *c)
+{
+	c->is_inside = false;
+	fp_leave(&c->host);
+}
+
+void api_back(tn_context *c)
+{
+	c->is_inside = true;
+	c->host = fp_enter();
 }
 
 void api_want(tn_context *c, const void *p, const char *what)
@@ -215,7 +235,7 @@ tn_status tn_at_fail(const char *file, int32_t line, tn_context *c,
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(text, sizeof text, format, ap);
+	text_vprint(text, sizeof text, format, ap);
 	va_end(ap);
 	return api_sticky(c, file, line, throw_fail, &f);
 }

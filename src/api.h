@@ -25,6 +25,8 @@ struct tn_context {
 	enum tensor_rule dropped; /* the same */
 	struct api_profile *profile; /* NULL: not asked for */
 	struct api_shard *shard;     /* NULL: it is a process of its own */
+	bool is_inside;	       /* in api_call, and in no function of the host */
+	fp_env host;	       /* the environment that api_call left */
 	struct host *hosts;    /* functions in C that were called */
 };
 
@@ -61,6 +63,11 @@ tn_value *api_values(arena *a, const ir_program *ir, const int32_t *at,
 
 /* Calls fn in the context's environment; remembers that a diagnosis is there. */
 tn_status api_call(tn_context *c, void (*fn)(void *arg), void *arg);
+
+/* Around a function of the host's that is called from inside: it finds its own
+ * floating-point environment. */
+void api_out(tn_context *c);
+void api_back(tn_context *c);
 
 /* The same, and the first failure stays, with the user's place. */
 tn_status api_sticky(tn_context *c, const char *file, int32_t line,

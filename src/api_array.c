@@ -205,8 +205,8 @@ void tn_set_i64(tn_dtype t, void *data, int64_t i, int64_t v)
 	dtype_store_i64(t, data, i, v);
 }
 
-void tn_fill_random(tn_dtype t, void *data, int64_t n_elems, uint64_t seed,
-	int64_t lo, int64_t hi)
+static void fill_random(tn_dtype t, void *data, int64_t n_elems,
+	uint64_t seed, int64_t lo, int64_t hi)
 {
 	uint64_t span = hi > lo ? (uint64_t)hi - (uint64_t)lo : 1;
 
@@ -230,4 +230,13 @@ void tn_fill_random(tn_dtype t, void *data, int64_t n_elems, uint64_t seed,
 			dtype_store_i64(t, data, i,
 				(int64_t)((uint64_t)lo + bits % span));
 	}
+}
+
+void tn_fill_random(tn_dtype t, void *data, int64_t n_elems, uint64_t seed,
+	int64_t lo, int64_t hi)
+{
+	fp_env host = fp_enter();
+
+	fill_random(t, data, n_elems, seed, lo, hi);
+	fp_leave(&host);
 }

@@ -147,7 +147,7 @@ tn_status tn_at_params_enter(const char *file, int32_t line, tn_params *p,
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(name, sizeof name, format, ap);
+	text_vprint(name, sizeof name, format, ap);
 	va_end(ap);
 	return api_sticky(p->c, file, line, enter, &k);
 }

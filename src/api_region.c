@@ -205,7 +205,9 @@ static void run_host(const host *h, tn_host *fn, int32_t n_in,
 
 	describe(a, n_in, in_type, (void *const *)(uintptr_t)in);
 	describe(b, n_out, out_type, out);
+	api_out(h->c);
 	s = fn(h->user, n_in, a, n_out, b);
+	api_back(h->c);
 	if (s < 0)
 		env_fail(h->c->e, s, "host.failed", (loc){0},
 			"a function in C returned %d", (int)s);

@@ -48,7 +48,9 @@ tn_status api_body(tn_context *c, tn_body *fn, void *user, int32_t n_in,
 	tn_status s;
 
 	api_outer_all(n_in, in, x);
+	api_out(c);
 	s = fn(c, user, x, y);
+	api_back(c);
 	api_inner_all(n_out, y, out);
 	for (int32_t i = 0; i < n_out && s >= 0; i++)
 		if (out[i] != NULL && tensor_is_valid(out[i]) &&
@@ -455,9 +457,11 @@ tn_tensor *tn_at_scalar(const char *file, int32_t line, tn_context *c,
 	tn_dtype dtype, double value)
 {
 	int64_t data[2] = {0};
+	fp_env host = fp_enter();
 
 	if ((unsigned)dtype < TN_N_DTYPES)
 		dtype_store_f64(dtype, data, 0, value);
+	fp_leave(&host);
 	return tn_at_tensor_new(file, line, c, dtype, 0, NULL, data);
 }
 

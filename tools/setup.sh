@@ -37,6 +37,8 @@ if [ "$what" = check ]; then
 	need libisl-dev "what the index algebra is compared with, in tests" \
 		headers isl/map.h
 	need libgmp-dev "what libisl is linked with" headers gmp.h
+	need locales "a language that writes 1,5 for 1.5, in tests" \
+		test -e /usr/share/i18n/locales/de_DE
 	need python3 "writes the data of some tests" command -v python3
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0

@@ -290,11 +290,11 @@ char *arena_printf(arena *a, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	va_copy(again, ap);
-	n = vsnprintf(NULL, 0, fmt, ap);
+	n = text_vprint(NULL, 0, fmt, ap);
 	if (n >= 0)
 		p = try_alloc(a, (size_t)n + 1, 1);
 	if (p != NULL)
-		vsnprintf(p, (size_t)n + 1, fmt, again);
+		text_vprint(p, (size_t)n + 1, fmt, again);
 	va_end(again);
 	va_end(ap);
 	if (p == NULL)

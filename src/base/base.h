@@ -6,6 +6,8 @@
  *   vec     growing arrays in an arena
  *   map     byte strings to integers, in insertion order
  *   str     growing text
+ *   number  floating-point numbers as text, whatever the locale
+ *   fp      the floating-point environment of a thread
  *   dtype   sizes, names and conversions of element types
  *
  * Errors. A pass does not return a status: it throws with env_fail(), and the
@@ -19,6 +21,7 @@
 
 #include <tenon.h>
 
+#include <fenv.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -169,6 +172,17 @@ void str_double(str *s, double v);
  */
 size_t parse_f64(const char *s, size_t n, double *out);
 
+/*
+ * The one pair for floating-point text, whatever the locale of the process:
+ * strtod and snprintf as they are in "C". All that print a format (env_fail,
+ * arena_printf, str_printf ..) do it by text_vprint.
+ */
+double text_f64(const char *text, char **end);
+int text_print(char *out, size_t n, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+int text_vprint(char *out, size_t n, const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+
 /* ---- integers -------------------------------------------------------- */
 
 /* false on overflow */
@@ -195,6 +209,22 @@ int64_t gcd_i64(int64_t a, int64_t b); /* of the magnitudes; gcd(0, b) = b */
  * are not 0 exceeds 2^48 (so that strides never overflow, empty or not).
  */
 int64_t shape_numel(const int64_t *shape, int32_t rank);
+
+/* ---- fp ---- */
+
+/* The floating-point environment of the calling thread. */
+typedef struct fp_env {
+	bool is_default;
+	uint32_t sse; /* x86 */
+	uint16_t x87;
+#if !defined(__x86_64__) && !(defined(__i386__) && defined(__SSE__))
+	fenv_t all;
+#endif
+} fp_env;
+
+/* The default one from here on; what it was, for fp_leave. */
+fp_env fp_enter(void);
+void fp_leave(const fp_env *host);
 
 /* ---- dtype ----------------------------------------------------------- */
 

@@ -152,7 +152,7 @@ static void put_message(tn_diag *d, const char *fmt, va_list ap)
 static void put_message(tn_diag *d, const char *fmt, va_list ap)
 {
 	char text[sizeof d->text + 4]; /* so that a cut character is seen */
-	int n = vsnprintf(text, sizeof text, fmt, ap);
+	int n = text_vprint(text, sizeof text, fmt, ap);
 
 	if (n < 0)
 		n = 0;

@@ -11,10 +11,7 @@
 #include "base/base.h"
 
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 /* room for `more` bytes and the terminator */
 static void reserve(str *s, size_t more)
@@ -69,7 +66,7 @@ void str_vprintf(str *s, const char *fmt, va_list ap)
 	int n;
 
 	va_copy(again, ap);
-	n = vsnprintf(s->at + s->n, s->cap - s->n, fmt, again);
+	n = text_vprint(s->at + s->n, s->cap - s->n, fmt, again);
 	va_end(again);
 	if (n < 0) {
 		s->at[s->n] = '\0';
@@ -78,7 +75,7 @@ void str_vprintf(str *s, const char *fmt, va_list ap)
 	if ((size_t)n >= s->cap - s->n) {
 		s->at[s->n] = '\0'; /* whole again, should memory run out */
 		reserve(s, (size_t)n);
-		vsnprintf(s->at + s->n, s->cap - s->n, fmt, ap);
+		text_vprint(s->at + s->n, s->cap - s->n, fmt, ap);
 	}
 	s->n += (size_t)n;
 }
@@ -139,15 +136,11 @@ void str_double(str *s, double v)
 		return;
 	}
 	for (; n_digits <= 17; n_digits++) {
-		snprintf(text, sizeof text, "%.*g", n_digits, v);
-		if (strtod(text, NULL) == v)
+		text_print(text, sizeof text, "%.*g", n_digits, v);
+		if (text_f64(text, NULL) == v)
 			break;
 	}
-	for (char *c = text; *c != '\0'; c++) /* the locale's decimal point */
-		if (strchr("0123456789+-e", *c) != NULL)
-			str_addc(s, *c);
-		else if (c == text || strchr("0123456789", c[-1]) != NULL)
-			str_addc(s, '.');
+	str_add(s, text);
 }
 
 static size_t digits(const char *s, size_t n, size_t from)
@@ -159,18 +152,17 @@ static size_t digits(const char *s, size_t n, size_t from)
 	return i - from;
 }
 
-/* Length of  [-+] digits [. digits] [e [-+] digits]  and where its point is. */
-static size_t number(const char *s, size_t n, size_t *point)
+/* Length of  [-+] digits [. digits] [e [-+] digits] */
+static size_t number(const char *s, size_t n)
 {
 	size_t i = 0, k, n_digits;
 
-	*point = n;
 	if (i < n && (s[i] == '-' || s[i] == '+'))
 		i++;
 	n_digits = digits(s, n, i);
 	i += n_digits;
 	if (i < n && s[i] == '.') {
-		*point = i++;
+		i++;
 		k = digits(s, n, i);
 		n_digits += k;
 		i += k;
@@ -187,24 +179,15 @@ static size_t number(const char *s, size_t n, size_t *point)
 	return i;
 }
 
-/* strtod sees nothing but a number, with the point that its locale wants */
 size_t parse_f64(const char *s, size_t n, double *out)
 {
-	const char *point = localeconv()->decimal_point;
 	char text[400];
-	size_t at, n_number = number(s, n, &at), n_point = strlen(point);
+	size_t n_number = number(s, n);
 
-	if (n_number == 0 || n_number + n_point >= sizeof text)
+	if (n_number == 0 || n_number + 1 >= sizeof text)
 		return 0;
-	if (at >= n_number) {
-		memcpy(text, s, n_number);
-		text[n_number] = '\0';
-	} else {
-		memcpy(text, s, at);
-		memcpy(text + at, point, n_point);
-		memcpy(text + at + n_point, s + at + 1, n_number - at - 1);
-		text[n_number - 1 + n_point] = '\0';
-	}
-	*out = strtod(text, NULL);
+	memcpy(text, s, n_number);
+	text[n_number] = '\0';
+	*out = text_f64(text, NULL);
 	return n_number;
 }

@@ -22,7 +22,7 @@ void inst_fail(const inst *u, const char *what, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	text_vprint(text, sizeof text, fmt, ap);
 	va_end(ap);
 	snprintf(rule, sizeof rule, "%s.%s", u->r->name, what);
 	env_fail(u->e, TN_EINVAL, rule, u->at, "%s: %s", u->r->name, text);

@@ -25,7 +25,7 @@ void lower_fail(const leq *c, const char *what, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	text_vprint(text, sizeof text, fmt, ap);
 	va_end(ap);
 	snprintf(rule, sizeof rule, "%s.%s", row, what);
 	env_fail(c->w->e, TN_EINVAL, rule, c->at, "%s: %s", row, text);

@@ -87,7 +87,7 @@ int64_t ir_int_greatest(tn_dtype t)
 const expr *ir_identity(
 	ir_system *s, int32_t monoid, int32_t comp, tn_dtype acc)
 {
-	double v = strtod(table[monoid].identity[comp], NULL);
+	double v = text_f64(table[monoid].identity[comp], NULL);
 
 	if (dtype_is_float(acc))
 		return ex_const_f(s, acc, v);

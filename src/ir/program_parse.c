@@ -175,7 +175,7 @@ static void number(parser *s, token *t)
 	memcpy(digits, t->at, t->n);
 	digits[t->n] = '\0';
 	t->kind = is_real ? T_REAL : T_INT;
-	t->f = strtod(digits, &stop);
+	t->f = text_f64(digits, &stop);
 	errno = 0;
 	if (!is_real)
 		t->i = strtoll(digits, &stop, 10);

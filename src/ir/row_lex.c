@@ -101,7 +101,7 @@ void lex_fail(const lex *l, const lex_token *at, const char *rule,
 	size_t n;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	text_vprint(text, sizeof text, fmt, ap);
 	va_end(ap);
 	snprintf(full, sizeof full, "%s.%s", l->family, rule);
 	source = placed(l, &n);
@@ -181,7 +181,7 @@ static void read_number(const lex *l, lex_token *t, bool is_real)
 			t->n);
 	memcpy(digits, t->at, (size_t)t->n);
 	digits[t->n] = '\0';
-	t->f = strtod(digits, NULL);
+	t->f = text_f64(digits, NULL);
 	t->kind = LEX_REAL;
 	if (is_real)
 		return;

@@ -159,8 +159,8 @@ static void print_f32(str *out, double v)
 		return;
 	}
 	for (int digits = 1; digits <= 9; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, v);
-		if ((float)strtod(text, NULL) == (float)v)
+		text_print(text, sizeof text, "%.*g", digits, v);
+		if ((float)text_f64(text, NULL) == (float)v)
 			break;
 	}
 	str_add(out, text);

@@ -10,6 +10,7 @@
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
 #include <tenon.h>
 
+#include <fenv.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -55,7 +56,11 @@ static void *draw_part(void *arg)
 	const part *p = arg;
 	const drawing *d = p->d;
 	double u[2 * BLOCK];
+	fenv_t host;
 
+	/* the same numbers, however the host rounds */
+	fegetenv(&host);
+	fesetenv(FE_DFL_ENV);
 	for (int64_t i = p->from; i < p->to; i += BLOCK) {
 		int64_t most = p->to - i < BLOCK ? p->to - i : BLOCK;
 
@@ -72,6 +77,7 @@ static void *draw_part(void *arg)
 				tn_set_f64(p->t, p->data, i + k,
 					d->element(d, &u[2 * k]));
 	}
+	fesetenv(&host);
 	return NULL;
 }
 

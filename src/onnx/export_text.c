@@ -184,7 +184,7 @@ static term term_of(const exporter *x, const char *s, size_t n)
 	t.name = arena_strndup(x->a, s, k);
 	if (k < n && s[k] != '?') {
 		t.has_default = true;
-		t.value = strtod(arena_strndup(x->a, s + k + 1, n - k - 1),
+		t.value = text_f64(arena_strndup(x->a, s + k + 1, n - k - 1),
 			NULL);
 	}
 	t.a = k > 0 ? export_attr(x, t.name) : NULL;

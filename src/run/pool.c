@@ -235,6 +235,7 @@ static void *live(void *what)
 	run_pool *p = w->pool;
 	uint32_t seen = 0;
 
+	(void)fp_enter(); /* a thread starts in that of the host */
 	if (w->cpu >= 0) {
 		cpu_set_t one;
 

@@ -187,15 +187,17 @@ static inline void mk_elements(mk *m, pb *t, int32_t elem, bool typed)
 		k++;
 	for (mk_blank(m); *m->s != ';' && *m->s != '\0'; mk_blank(m)) {
 		char at[8] = {0};
-		double v = strtod(mk_word(m), NULL);
+		double v = text_f64(mk_word(m), NULL);
 
 		dtype_store_f64(types[k].dtype, at, 0, v);
 		str_addn(&raw.s, at, dtype_size(types[k].dtype));
 		if (types[k].field == 4 || types[k].field == 10) {
 			str_addn(&list.s, at, dtype_size(types[k].dtype));
 		} else {
-			uint64_t bits = (uint64_t)(int64_t)v;
+			uint64_t bits;
 
+			/* whatever a fuzzer writes: cut to what fits */
+			dtype_store_f64(TN_I64, &bits, 0, v);
 			if (elem == 10 || elem == 16)
 				memcpy(&bits, at, 8);
 			pb_varint(&list, bits);
@@ -260,7 +262,7 @@ static inline void mk_attr_value(mk *m, pb *x)
 			w = mk_word(m);
 			real = real || strchr(w, '.') != NULL;
 			if (real)
-				pb_float(x, 7, strtof(w, NULL));
+				pb_float(x, 7, (float)text_f64(w, NULL));
 			else
 				pb_int(x, 8, strtoll(w, NULL, 10));
 			mk_is(m, ",");
@@ -269,7 +271,7 @@ static inline void mk_attr_value(mk *m, pb *x)
 	} else {
 		w = mk_word(m);
 		if (strchr(w, '.') != NULL)
-			pb_float(x, 2, strtof(w, NULL));
+			pb_float(x, 2, (float)text_f64(w, NULL));
 		else
 			pb_int(x, 3, strtoll(w, NULL, 10));
 		pb_int(x, 20, strchr(w, '.') != NULL ? 1 : 2);

@@ -15,6 +15,22 @@
 
 #include "base/base.h"
 
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* In a host that speaks another language: tools/locale.sh. */
+static void __attribute__((constructor)) unit_locale(void)
+{
+	const char *name = getenv("TN_LOCALE");
+
+	if (name != NULL && setlocale(LC_ALL, name) == NULL) {
+		fprintf(stderr, "there is no locale %s\n", name);
+		exit(1);
+	}
+	setlocale(LC_MESSAGES, "C"); /* tests read what strerror says */
+}
+
 /* Ends a test that cannot run here; tools/check.sh prints the reason. */
 #define unit_skip(reason)                                                      \
 	do {                                                                   \

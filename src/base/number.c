@@ -1,0 +1,77 @@
+/*
+ * number.c: numbers as text and back, whatever the locale of the process.
+ *
+ * A host may have called setlocale: then strtod stops at the point of 1.5, and
+ * printf writes 0x1,8p+1 into C text. Here both see the locale "C", in this
+ * thread and for this call only. Nothing else in the library reads or writes
+ * floating-point text: tools/numbers.sh.
+ *
+ *     text_f64("1.5", NULL) == 1.5        text_print(t, n, "%g", 1.5): "1.5"
+ */
+#include "base/base.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#if defined(__APPLE__)
+#include <xlocale.h>
+#endif
+
+/* The locale "C", made once; NULL: it cannot be made. */
+static locale_t plain(void)
+{
+	static locale_t made;
+	locale_t have = __atomic_load_n(&made, __ATOMIC_ACQUIRE), none = NULL;
+
+	if (have != NULL)
+		return have;
+	have = newlocale(LC_ALL_MASK, "C", NULL);
+	if (have != NULL && !__atomic_compare_exchange_n(&made, &none, have,
+				    false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		freelocale(have);
+		have = none;
+	}
+	return have;
+}
+
+static locale_t enter(void)
+{
+	locale_t c = plain();
+
+	return c != NULL ? uselocale(c) : NULL;
+}
+
+static void leave(locale_t old)
+{
+	if (old != NULL)
+		uselocale(old);
+}
+
+double text_f64(const char *text, char **end)
+{
+	locale_t old = enter();
+	double v = strtod(text, end);
+
+	leave(old);
+	return v;
+}
+
+int text_vprint(char *out, size_t n, const char *fmt, va_list ap)
+{
+	locale_t old = enter();
+	int written = vsnprintf(out, n, fmt, ap);
+
+	leave(old);
+	return written;
+}
+
+int text_print(char *out, size_t n, const char *fmt, ...)
+{
+	va_list ap;
+	int written;
+
+	va_start(ap, fmt);
+	written = text_vprint(out, n, fmt, ap);
+	va_end(ap);
+	return written;
+}
