@@ -787,7 +787,8 @@ TN_API void tn_function_free(tn_function *f);
  *
  * errors  [compile.read] [compile.output] an output is no tensor, or depends
  *         on nothing   [compile.rank] an argument has another rank than in the
- *         first call   [compile.scope]
+ *         first call   [compile.scope]   [compile.recursion] the body calls f
+ *         again   [compile.depth] more than 64 bodies inside each other
  */
 #define tn_function_call(f, in, out)                                           \
 	tn_at_function_call(__FILE__, __LINE__, f, in, out)

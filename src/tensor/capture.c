@@ -8,9 +8,23 @@
  */
 #include "tensor/capture.h"
 
+enum { MAX_DEPTH = 64 }; /* bodies run inside each other: so does the stack */
+
+void capture_check_depth(const tensors *t)
+{
+	if (t->capture != NULL && t->capture->depth >= MAX_DEPTH)
+		env_fail(t->e, TN_EINVAL, "compile.depth",
+			(loc){.file = t->file, .line = t->line},
+			"more than %d bodies of functions, conditions and loops "
+			"are recorded inside each other: does one call itself "
+			"without an end?",
+			MAX_DEPTH);
+}
+
 void capture_begin(tensors *t, t_capture *c, bool is_walk)
 {
 	*c = (t_capture){.outer = t->capture,
+		.depth = t->capture != NULL ? t->capture->depth + 1 : 1,
 		.id = ++t->n_captures,
 		.is_walk = is_walk};
 	t->capture = c;

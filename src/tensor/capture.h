@@ -24,6 +24,7 @@ typedef struct t_bound {
 
 struct t_capture {
 	t_capture *outer;
+	int32_t depth; /* of recordings in each other: 1 */
 	int64_t id;
 	bool is_walk; /* values only: nothing is bound */
 	VEC(t_call *) call;
@@ -33,6 +34,8 @@ struct t_capture {
 	VEC(t_value *) key; /* of random numbers: a new one for each call */
 };
 
+/* Throws [compile.depth] when one more recording would be too many. */
+void capture_check_depth(const tensors *t);
 void capture_begin(tensors *t, t_capture *c, bool is_walk);
 /* A new storage inside that stands for argument number `arg`, of its own. */
 t_storage *capture_argument(tensors *t, t_storage *outside, int32_t arg,

@@ -239,11 +239,14 @@ static variant *record(tensor_function *f, tensor *const *in)
 	tn_status s;
 	bool again = false;
 
+	capture_check_depth(t);
 	tensor_scope_enter(t);
 	r.scopes = t->scope.n;
 	capture_begin(t, &r.c, false);
 	f->n_traces++;
+	f->is_recorded = true;
 	s = env_run(t->e, run_body, &r);
+	f->is_recorded = false;
 	t->no_grad = no_grad;
 	capture_end(t, &r.c);
 	if (s >= 0) {
@@ -296,6 +299,12 @@ static void check_ranks(const tensor_function *f, tensor *const *in)
 
 static variant *find_variant(tensor_function *f, tensor *const *in)
 {
+	if (f->is_recorded)
+		refuse(f, "compile.recursion",
+			"its body calls it again, itself or through others: "
+			"there is no end to what would be recorded; use "
+			"tn_while or tn_scan for rounds, and plain C functions "
+			"for a depth that C knows");
 	for (int32_t i = 0; i < f->n_in; i++) {
 		t_check(f->t, in[i]);
 		t_renew(f->t, in[i]->storage);

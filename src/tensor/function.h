@@ -72,6 +72,7 @@ struct tensor_function {
 	VEC(bool) known_writes;
 	VEC(variant *) variant;
 	int32_t n_traces;
+	bool is_recorded; /* its body runs now */
 	VEC(t_read) operand; /* of the call at hand */
 };
 

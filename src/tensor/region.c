@@ -390,6 +390,7 @@ static void cond_job(void *arg)
 	t_call *c;
 	int32_t leaf = j->n_out;
 
+	capture_check_depth(t);
 	record_bodies(j);
 	t_recorder_intern(t, j->r[0], "cond");
 	t_recorder_intern(t, j->r[1], "cond");

@@ -467,6 +467,7 @@ static void loop_job(void *arg)
 	t_draft *d = &all->draft;
 	t_call *c;
 
+	capture_check_depth(t);
 	for (int32_t i = 0; i < j->l->n_carried + j->l->n_rows; i++)
 		t_renew(t, t_check(t, j->in[i])->storage);
 	record_body(j);
