@@ -553,6 +553,8 @@ int32_t ir_program_write(ir_program *p, int32_t view, int32_t value,
 
 /* Each result has one equation =, whose body is one bare read of operand 0. */
 bool ir_inst_is_view(const ir_inst *p);
+/* Its only result has the elements of operand 0, in their places. */
+bool ir_inst_is_copy(const ir_inst *p);
 /* Of a view: result r alone, as an instance. */
 ir_inst *ir_view_part(arena *a, const ir_inst *p, int32_t r);
 /*

@@ -99,6 +99,30 @@ bool ir_inst_is_view(const ir_inst *p)
 		p->opaque == NULL;
 }
 
+bool ir_inst_is_copy(const ir_inst *p)
+{
+	const in_eqn *q = p->eqn;
+	const in_node *b;
+
+	if (p->n_results != 1 || p->n_eqns != 1 || p->opaque != NULL ||
+		q->monoid != IR_SET || q->is_update || q->is_scan || q->skip ||
+		!ir_type_same(&p->tensor[0].type,
+			&p->tensor[p->result[0]].type))
+		return false;
+	b = q->body[0];
+	if (b->kind == IN_ELSE) /* x[i] is inside: never the other one */
+		b = b->arg[0];
+	if (b->kind != IN_READ || b->flat || b->tensor != 0 ||
+		p->tensor[0].operand != 0 || b->n_index != q->n_left)
+		return false;
+	for (int32_t i = 0; i < q->n_left; i++)
+		if (q->left[i]->kind != IN_LETTER ||
+			b->index[i]->kind != IN_LETTER ||
+			b->index[i]->i != q->left[i]->i)
+			return false;
+	return true;
+}
+
 ir_inst *ir_view_part(arena *a, const ir_inst *p, int32_t r)
 {
 	ir_inst *out = arena_copy(a, p, sizeof *p);

@@ -289,30 +289,70 @@ static bool is_in(int32_t n, t_value *const *list, const t_value *v)
 	return false;
 }
 
-void t_find_kept(
-	tensors *t, const t_trace *f, t_back *b, t_value *const *seed)
+/* Reads of operand i of the backward go to a place that is kept anyway. */
+static void find_place_of(const moving *about, int32_t i, t_value *const *seed)
 {
-	t_trace *back = b->trace;
-	int32_t n = back->n_in, left = 0;
+	t_trace *back = about->b->trace;
+	moving m = *about;
+	bool stored;
 
-	for (int32_t i = 0; i < n; i++) {
-		moving m = {t, f, b, back->in[i], NULL, NULL};
-		bool stored;
+	m.v = back->in[i];
+	if (is_in(m.f->n_known, seed, m.v) || is_result(m.f, m.v) ||
+		is_bound(back, m.v))
+		return;
+	stored = !find_later(&m);
+	if (stored && !find_stored(&m))
+		return;
+	move_reads(&m);
+	*vec_push(m.t->a, &m.b->moved) =
+		(t_moved){back->in[i], m.to, stored};
+	t_value_keep(m.to); /* the list of operands has it now */
+	back->in[i] = m.to;
+}
 
-		if (is_in(f->n_known, seed, m.v) || is_result(f, m.v) ||
-			is_bound(back, m.v))
-			continue;
-		stored = !find_later(&m);
-		if (stored && !find_stored(&m))
-			continue;
-		move_reads(&m);
-		*vec_push(t->a, &b->moved) = (t_moved){
-			back->in[i], m.to, stored};
-		t_value_keep(m.to); /* the list of operands has it now */
-		back->in[i] = m.to;
-	}
-	for (int32_t i = 0; i < n; i++)
+/* What would be kept as two values of the same elements is kept as one. */
+static void find_same(const moving *about, int32_t i, t_value *const *seed)
+{
+	t_trace *back = about->b->trace;
+	moving m = *about;
+	t_read r;
+
+	m.v = back->in[i];
+	if (is_in(m.f->n_known, seed, m.v) || is_result(m.f, m.v) ||
+		is_in(m.f->n_in, m.f->in, m.v) || is_bound(back, m.v))
+		return;
+	r = t_same_of(m.t, m.f, back->n_in, back->in, back->in[i]);
+	if (r.v == m.v)
+		return;
+	m.to = r.v;
+	m.through = r.view;
+	move_reads(&m);
+	t_value_keep(m.to);
+	back->in[i] = m.to;
+}
+
+static void forget_twice(t_trace *back)
+{
+	int32_t left = 0;
+
+	for (int32_t i = 0; i < back->n_in; i++)
 		if (!is_in(left, back->in, back->in[i]))
 			back->in[left++] = back->in[i];
 	back->n_in = left;
+}
+
+void t_find_kept(
+	tensors *t, const t_trace *f, t_back *b, t_value *const *seed)
+{
+	const moving m = {.t = t, .f = f, .b = b};
+	t_trace *back = b->trace;
+
+	for (int32_t i = 0; i < back->n_in; i++)
+		find_place_of(&m, i, seed);
+	for (int32_t i = 0; i < back->n_in; i++)
+		find_same(&m, i, seed);
+	forget_twice(back);
+	for (int32_t i = 0; i < back->n_in; i++)
+		find_place_of(&m, i, seed);
+	forget_twice(back);
 }

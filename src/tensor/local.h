@@ -8,6 +8,7 @@
  *   tape.c    what of a tracked call is held for its adjoint
  *   keep.c    what of that is kept, and what is made again
  *   chain.c   versions of a storage in a compiled function
+ *   same.c    values in one that have the same elements
  *   backward.c  cotangents, from values to what they are made of
  *   place.c     values on several processes
  *   region.h    conditions and loops: calls that are no single program
@@ -441,6 +442,10 @@ typedef struct t_version {
 	int32_t call;
 } t_version;
 bool t_next_version(const t_trace *f, const t_value *v, t_version *out);
+/* same.c: where else in f the elements of v are, which is kept rather than v;
+ * v itself if nowhere. reads: what is kept in any case. */
+t_read t_same_of(tensors *t, const t_trace *f, int32_t n_reads,
+	t_value *const *reads, t_value *v);
 /* A new view: w on top of `below`; kept once. */
 t_view *t_view_on(tensors *t, t_view *below, const t_view *w);
 /* Reads of b that results have go there: b->moved. */
