@@ -26,21 +26,6 @@ static double bytes_of(
 	return n;
 }
 
-/* Of a block, how much lies outside of the process's own, for one in the
- * middle; more than all of it where blocks lie elsewhere. */
-static double halo_part(const shard_tag *own, const shard_tag *wide)
-{
-	int64_t mid = own->count / 2, own_to, lo, hi;
-	shard_run r = layout_wide_block(wide, mid);
-
-	lo = mid * own->block;
-	own_to = lo + own->block;
-	hi = r.from + r.n;
-	lo = lo > r.from ? lo : r.from;
-	hi = hi < own_to ? hi : own_to;
-	return (double)(r.n - (hi > lo ? hi - lo : 0)) / (double)own->block;
-}
-
 /* from one layout to another, as far as axis m of the mesh goes */
 static double to_move(const shard_plan *p, int32_t tensor,
 	const shard_layout *from, const shard_layout *to, int32_t m)
@@ -55,9 +40,12 @@ static double to_move(const shard_plan *p, int32_t tensor,
 		return n * (k - 1) / k;
 	if (layout_same_cut(&from->tag[i], &to->tag[j]))
 		return 0;
-	if (layout_is_wide(&to->tag[j]) && from->tag[i].lo == to->tag[j].lo &&
+	if (from->tag[i].within < 0 && to->tag[j].within < 0 &&
+		from->tag[i].lo == to->tag[j].lo &&
 		from->tag[i].hi == to->tag[j].hi)
-		return n / k * halo_part(&from->tag[i], &to->tag[j]);
+		return n * (double)halo_moved(p->mesh, &from->tag[i],
+				   &to->tag[j], false) /
+			(double)(to->tag[j].hi / to->tag[j].lo);
 	return n * (k - 1) / (k * k);
 }
 

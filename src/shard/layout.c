@@ -242,6 +242,24 @@ bool shard_same(const shard_layout *a, const shard_layout *b)
 	return true;
 }
 
+bool layout_equal(arena *a, const shard_mesh *m, const shard_layout *x,
+	const shard_layout *y)
+{
+	arena *scratch = arena_child(a);
+	int64_t n = shard_mesh_size(arena_env(a), m);
+	bool equal = x->numel == y->numel;
+
+	for (int64_t p = 0; p < n && equal && !shard_same(x, y); p++) {
+		shard_runs r = shard_owned(scratch, x, m, p);
+		shard_runs s = shard_owned(scratch, y, m, p);
+
+		equal = r.n == s.n && (r.n == 0 ||
+			memcmp(r.at, s.at, (size_t)r.n * sizeof *r.at) == 0);
+	}
+	arena_free(scratch);
+	return equal;
+}
+
 void shard_layout_print(str *s, const shard_layout *l, const shard_mesh *m)
 {
 	if (l->n == 0)

@@ -47,6 +47,14 @@ bool halo_needs(shard_plan *p, const eqn_unit *u, int32_t read, int32_t axis,
 /* .. and the axis that a cut of the tensor goes to */
 bool halo_takes(shard_plan *p, const eqn_unit *u, int32_t read,
 	const shard_tag *t, place_part *part);
+/* The least part of the run of a tag that a read reaches, as one block that all
+ * have; false: that is all of it, or it is not known. */
+bool halo_part(shard_plan *p, const eqn_unit *u, int32_t read,
+	const shard_tag *t, shard_tag *out);
+/* Values of the run that processes see by tag `seen` and do not have by tag
+ * `own`: of all; else of the one that lacks most. */
+int64_t halo_moved(const shard_mesh *m, const shard_tag *own,
+	const shard_tag *seen, bool all);
 /* a cut as tensors may have it: each element on one process, and on one only */
 shard_tag halo_without(const shard_tag *t);
 
@@ -55,6 +63,10 @@ shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read);
 
 /* are all cuts of a in b too? */
 bool layout_holds(const shard_layout *a, const shard_layout *b);
+
+/* does every process have the same elements by both, in whatever words? */
+bool layout_equal(arena *a, const shard_mesh *m, const shard_layout *x,
+	const shard_layout *y);
 
 /* ---- propagate.c, choose.c ---- */
 

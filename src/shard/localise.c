@@ -11,7 +11,8 @@
  *                                              phase 1   the optimiser
  *
  * A tensor may lie in several arrays, one for each layout that somebody needs;
- * what has more cuts than an array is read from it as it is. Versions of a
+ * what has more cuts than an array is read from it as it is, and so is one layout
+ * in two ways of saying it: rows by 4, and fours of rows by 1. Versions of a
  * storage that are all made in one phase, behind every read of what they
  * overwrite, are made in its memory there; else the last one is copied.
  *
@@ -183,6 +184,20 @@ static int32_t found_array(locals *b, int32_t tensor,
 	return best;
 }
 
+/* One that has the same elements by a layout in other words. */
+static int32_t equal_array(
+	locals *b, int32_t tensor, const shard_layout *needs)
+{
+	for (int32_t i = 0; i < b->out->array.n; i++) {
+		const shard_array *y = locals_array(b, i);
+
+		if (y->tensor == tensor && !y->is_parts &&
+			layout_equal(b->a, b->p->mesh, &y->layout, needs))
+			return i;
+	}
+	return -1;
+}
+
 /* The array in the layout of the tensor itself. */
 static int32_t kept_array(locals *b, int32_t tensor)
 {
@@ -201,6 +216,9 @@ static int32_t kept_array(locals *b, int32_t tensor)
 			new_array(b, tensor, have, y->dtype, y->phase);
 		locals_copy(b, locals_array(b, from)->phase, from,
 			b->kept[tensor]);
+	} else if (layout_equal(b->a, b->p->mesh,
+			   &locals_array(b, from)->layout, have)) {
+		b->kept[tensor] = from;
 	} else {
 		b->kept[tensor] = moved_to(b, from, have, -1);
 	}
@@ -211,9 +229,11 @@ int32_t locals_source(locals *b, int32_t eqn, int32_t tensor)
 {
 	shard_layout needs = shard_needs(b->p, eqn, tensor);
 	/* what each owns is told by the array itself */
-	int32_t from = found_array(
-		b, tensor, &needs, b->p->eqn[eqn].masked == tensor);
+	bool exactly = b->p->eqn[eqn].masked == tensor;
+	int32_t from = found_array(b, tensor, &needs, exactly);
 
+	if (from < 0 && !exactly)
+		from = equal_array(b, tensor, &needs);
 	if (from >= 0)
 		return from;
 	return moved_to(b, kept_array(b, tensor), &needs, eqn);

@@ -691,6 +691,9 @@ const char *shard_move_name(const shard_mesh *m, const shard_layout *from,
 		return more ? "reduce-scatter" : "all-reduce";
 	if (shard_same(from, to))
 		return "nothing";
+	for (int32_t k = 0; k < to->n; k++)
+		if (to->tag[k].count == 1 && layout_is_wide(&to->tag[k]))
+			return "all-gather";
 	for (int32_t i = 0; i < from->n; i++)
 		for (int32_t k = 0; k < to->n; k++)
 			if (from->tag[i].mesh == to->tag[k].mesh &&

@@ -9,7 +9,7 @@
  * Cuts are made in the order of the text: a second one of an axis cuts the
  * blocks of the first. Axes count from the end if they are negative.
  */
-#include "shard/shard.h"
+#include "shard/local.h"
 
 /* ---- reading ---- */
 
@@ -221,42 +221,106 @@ static void add_tag(str *s, const shard_mesh *m, int32_t axis,
 		str_printf(s, " of %lld", (long long)n);
 }
 
-void shard_place_print(str *s, const shard_layout *l, uint32_t parts,
+static void add_more(str *s, int64_t n, const char *where)
+{
+	if (n != 0)
+		str_printf(s, ", %lld %s %s", (long long)(n < 0 ? -n : n),
+			n < 0 ? "fewer" : "more", where);
+}
+
+/* What a window reads, as places on an axis; false: its run is no axis. */
+static bool add_seen(str *s, const shard_mesh *m, int32_t rank,
+	const int64_t *shape, const shard_tag *t)
+{
+	int64_t in = 1;
+	int32_t k = rank - 1;
+
+	for (; k >= 0 && (t->lo != in || t->hi != in * shape[k]); k--)
+		in *= shape[k];
+	if (k < 0)
+		return false;
+	if (t->count == 1) {
+		shard_run r = layout_wide_block(t, 0);
+
+		str_printf(s, "%s: %lld to %lld on axis %d", m->name[t->mesh],
+			(long long)r.from, (long long)(r.from + r.n - 1),
+			(int)k);
+		return true;
+	}
+	str_printf(s, "%s: axis %d by %lld", m->name[t->mesh], (int)k,
+		(long long)t->block);
+	add_more(s, t->before, "in front");
+	add_more(s, t->after, "behind");
+	return true;
+}
+
+/* One axis of the mesh at a time; false: some run is no axis of the shape. */
+static bool by_axis(str *s, const shard_layout *l, uint32_t parts,
 	int32_t monoid, const shard_mesh *m, int32_t rank,
 	const int64_t *shape)
 {
-	shard_layout axis[TN_MAX_RANK];
-	bool any = false;
+	shard_layout axis[TN_MAX_RANK], plain = shard_replicated(l->numel);
+	const char *sep = "";
 
-	if (l->n == 0 && parts == 0) {
-		str_add(s, "replicated");
-		return;
-	}
-	if (l->n > 0 && !shard_by_axis(l, rank, shape, axis)) {
-		str_add(s, "elements: ");
-		shard_layout_print(s, l, m);
-		return;
-	}
+	for (int32_t i = 0; i < l->n; i++)
+		if (!layout_is_wide(&l->tag[i]))
+			plain.tag[plain.n++] = l->tag[i];
+	if (plain.n > 0 && plain.n < l->n)
+		for (int32_t i = 0; i < l->n; i++)
+			if (l->tag[i].within >= 0)
+				return false;
+	if (plain.n > 0 && !shard_by_axis(&plain, rank, shape, axis))
+		return false;
 	for (int32_t i = 0; i < m->n; i++) {
 		bool found = false;
 
-		for (int32_t k = 0; l->n > 0 && k < rank; k++)
+		for (int32_t k = 0; plain.n > 0 && k < rank; k++)
 			for (int32_t j = 0; j < axis[k].n; j++) {
 				if (axis[k].tag[j].mesh != i)
 					continue;
-				str_printf(s, "%s%s", any ? ", " : "",
-					m->name[i]);
+				str_printf(s, "%s%s", sep, m->name[i]);
 				add_tag(s, m, k, &axis[k].tag[j]);
-				found = any = true;
+				found = true;
+				sep = ", ";
 			}
+		for (int32_t k = 0; k < l->n; k++) {
+			const shard_tag *t = &l->tag[k];
+
+			if (t->mesh != i || !layout_is_wide(t))
+				continue;
+			str_add(s, sep);
+			if (!add_seen(s, m, rank, shape, t))
+				return false;
+			found = true;
+			sep = ", ";
+		}
 		if (found)
 			continue;
-		str_printf(s, "%s%s: ", any ? ", " : "", m->name[i]);
+		str_printf(s, "%s%s: ", sep, m->name[i]);
+		sep = ", ";
 		if (parts >> i & 1)
 			str_printf(s, "parts of a %s",
 				ir_monoid_at(monoid)->name);
 		else
 			str_add(s, "replicated");
-		any = true;
 	}
+	return true;
+}
+
+void shard_place_print(str *s, const shard_layout *l, uint32_t parts,
+	int32_t monoid, const shard_mesh *m, int32_t rank,
+	const int64_t *shape)
+{
+	arena *a = arena_child(s->a);
+	str one = str_new(a);
+
+	if (l->n == 0 && parts == 0) {
+		str_add(s, "replicated");
+	} else if (by_axis(&one, l, parts, monoid, m, rank, shape)) {
+		str_add(s, one.at);
+	} else {
+		str_add(s, "elements: ");
+		shard_layout_print(s, l, m);
+	}
+	arena_free(a);
 }

@@ -367,6 +367,21 @@ static void join_pieces(const shard_mesh *m, shard_layout *l)
 	}
 }
 
+/* Where the tensor is cut and the read is not: no more than what it reaches. */
+static void add_parts(
+	shard_plan *p, const eqn_unit *u, int32_t read, shard_layout *l)
+{
+	const shard_layout *have = &p->tensor[u->read[read].tensor].have;
+
+	for (int32_t i = 0; i < have->n; i++) {
+		shard_tag out;
+
+		if (!layout_uses(l, have->tag[i].mesh) &&
+			halo_part(p, u, read, &have->tag[i], &out))
+			(void)layout_add(l, out);
+	}
+}
+
 shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read)
 {
 	const eqn_unit *u = q->unit;
@@ -404,5 +419,6 @@ shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read)
 		}
 	}
 	join_pieces(p->mesh, &l);
+	add_parts(p, u, read, &l);
 	return l;
 }

@@ -353,6 +353,19 @@ void shard_propagate(shard_plan *p)
 
 /* ---- what an equation needs ---- */
 
+/* Blocks of one run, seen wider or narrower by either: as wide as both. */
+static bool see_both(shard_tag *t, const shard_tag *u)
+{
+	shard_tag a = *t, b = *u;
+
+	a.before = a.after = b.before = b.after = 0;
+	if (t->within >= 0 || u->within >= 0 || !layout_same_cut(&a, &b))
+		return false;
+	t->before = t->before > u->before ? t->before : u->before;
+	t->after = t->after > u->after ? t->after : u->after;
+	return true;
+}
+
 shard_layout shard_common(const shard_layout *a, const shard_layout *b)
 {
 	shard_layout l = shard_replicated(a->numel);
@@ -361,13 +374,15 @@ shard_layout shard_common(const shard_layout *a, const shard_layout *b)
 		shard_tag t = a->tag[i];
 		bool found = false;
 
-		for (int32_t k = 0; k < b->n; k++)
-			found |= layout_same_cut(&t, &b->tag[k]);
+		for (int32_t k = 0; k < b->n && !found; k++)
+			found = layout_same_cut(&t, &b->tag[k]) ||
+				see_both(&t, &b->tag[k]);
 		if (t.within >= 0) {
 			t.within = layout_find(&l, a->tag[t.within].mesh);
 			found &= t.within >= 0;
 		}
-		if (found)
+		/* what all see whole is not cut */
+		if (found && (t.count > 1 || t.before < 0 || t.after < 0))
 			layout_add(&l, t);
 	}
 	return l;
