@@ -235,12 +235,13 @@ static bool follows_failure(const call *k)
 	return false;
 }
 
-static void row_call(call *k)
+static void call_row(call *k, tensor **in)
 {
 	tensors *t = k->c->t;
-	tensor *in[IR_MAX_OPERANDS], *out[IR_MAX_PIECES];
+	tensor *out[IR_MAX_PIECES];
 	int32_t n;
 
+	api_inner_all(k->n, k->in, in);
 	if (k->number >= 0) {
 		k->row = ir_table_at(tensors_table(t), k->number);
 	} else {
@@ -250,8 +251,6 @@ static void row_call(call *k)
 				(loc){k->file, k->line, 0},
 				"there is no operation %.60s", k->name);
 	}
-	api_inner_all(k->n < IR_MAX_OPERANDS ? k->n : IR_MAX_OPERANDS, k->in,
-		in);
 	n = tensor_call(t, k->row, k->n, in, k->n_attrs, k->attr, out,
 		k->n_out);
 	if (k->in_place) {
@@ -262,6 +261,23 @@ static void row_call(call *k)
 	for (int32_t i = 0; i < n; i++)
 		k->out[i] = api_outer(out[i]);
 	k->n_out = n;
+}
+
+static void call_of_many(arena *a, void *arg)
+{
+	call *k = arg;
+
+	call_row(k, arena_array(a, tensor *, k->n));
+}
+
+static void row_call(call *k)
+{
+	tensor *in[IR_MAX_OPERANDS];
+
+	if (k->n > IR_MAX_OPERANDS)
+		arena_run(k->c->e, call_of_many, k);
+	else
+		call_row(k, in);
 }
 
 /* Of a call that failed: all its results, as far as it can be told. */

@@ -36,7 +36,11 @@ enum fuse_rule {
 #endif
 
 enum {
-	FUSE_MAX_NEST = 200	   /* loops and groups around a statement */
+	FUSE_MAX_NEST = 200,	   /* loops and groups around a statement */
+	FUSE_MAX_VARS = IX_MAX_AXES, /* loop variables of a kernel */
+	FUSE_MAX_FLOORS = 6, /* within each other, of what is put into a reader */
+	FUSE_FEW_VARS = 40 /* digits that no loop shares, of a set whose loops
+			    * need not be counted */
 };
 
 /* A digit of a member; var: the loop that walks it, -1 none yet. */
@@ -133,6 +137,8 @@ static inline bool part_is_left(const eqn_unit *u, const eqn_digit *d)
 
 /* ---- tree.c: roots, vars, forms; buffers and names are finish.c's ---- */
 fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit);
+/* How many variables its loops would have: FUSE_MAX_VARS is what it may. */
+int32_t fuse_n_vars(fuse_state *f, int32_t n, eqn_unit *const *unit);
 
 /* ---- buffer.c ---- */
 
@@ -170,6 +176,7 @@ typedef struct fuse_groups {
 typedef struct choice_verdict {
 	double seconds; /* INFINITY: it may not be one */
 	int64_t shared; /* iterations of the loops around everything */
+	int32_t n_vars; /* of its loops: more than one kernel has; 0: not */
 } choice_verdict;
 
 /* State of the choice: units may still be put into their readers. */

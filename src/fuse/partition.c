@@ -15,6 +15,7 @@
 enum {
 	MAX_TRIED = 8,	 /* groups with a common input that are tried */
 	MAX_INLINED = 4, /* producers put into one equation at a time */
+	MAX_INLINED_DEPTH = 100, /* of what comes of it: IR_MAX_DEPTH is more */
 	MAX_FLOPS = 40,	 /* of a producer that is computed again */
 	MAX_READS = 4
 };
@@ -105,6 +106,23 @@ static void describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 	*n_out = key.n;
 }
 
+/* The loop variables of a set, if they are more than a kernel may have; else 0. */
+static int32_t too_many_vars(
+	fuse_state *f, const part_set *s, eqn_unit *const *unit)
+{
+	int32_t n = s->class.n;
+
+	for (int32_t i = 0; i < s->n; i++) {
+		n += s->m.at[i].digit.n - s->class.n;
+		if (s->m.at[i].u->e.push != NULL) /* its INIT has its own */
+			n += s->m.at[i].digit.n + 1;
+	}
+	if (s->n == 1 || n <= FUSE_FEW_VARS)
+		return 0;
+	n = fuse_n_vars(f, s->n, unit);
+	return n > FUSE_MAX_VARS ? n : 0;
+}
+
 static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 {
 	choice_verdict v = {.seconds = INFINITY, .shared = 1};
@@ -126,6 +144,9 @@ static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 	part_classes(f, s);
 	for (int32_t i = 0; i < s->class.n; i++)
 		v.shared *= s->class.at[i].extent;
+	v.n_vars = too_many_vars(f, s, unit);
+	if (v.n_vars > 0)
+		return v;
 	if (s->class.n > 0 || n == 1 || volume <= f->t->serial_volume ||
 		rule_dropped(f, FUSE_RULE_SHARE))
 		v.seconds = fuse_seconds(f, s, seen, c);
@@ -376,6 +397,16 @@ static void try_all(contest *w)
 
 /* ---- recompute ---- */
 
+static int32_t deepest(const eqn_unit *e)
+{
+	int32_t depth = 0;
+
+	for (int32_t k = 0; k < e->e.n_out; k++)
+		if (e->e.body[k]->depth > depth)
+			depth = e->e.body[k]->depth;
+	return depth;
+}
+
 static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 {
 	fuse_state *f = c->f;
@@ -383,11 +414,15 @@ static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 	if (p->e.monoid != IR_SET || p->e.n_out != 1 || p->has_scan ||
 		p->e.push != NULL || p->e.opaque != NULL ||
 		e->e.opaque != NULL || p->flops > MAX_FLOPS ||
+		p->e.body[0]->depth + deepest(e) > MAX_INLINED_DEPTH ||
 		p->n_reads > MAX_READS || f->w->version[p->e.out[0]] >= 0)
 		return false;
-	for (int32_t i = 0; i < p->n_reads; i++)
+	for (int32_t i = 0; i < p->n_reads; i++) {
 		if (settle_is_destroyed(f->w, p->read[i].tensor))
 			return false; /* the write may lie in between */
+		if (ix_form_depth(p->read[i].at) > FUSE_MAX_FLOORS)
+			return false;
+	}
 	for (int32_t i = 0; i < e->n_reads; i++)
 		if (e->read[i].tensor == p->e.out[0] && e->read[i].is_index)
 			return false;

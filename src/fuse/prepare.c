@@ -83,6 +83,14 @@ static bool same_shape(const fuse_state *f, int32_t x, int32_t y)
 			(size_t)t->rank * sizeof *t->shape) == 0;
 }
 
+/* Is its address one that readers can still reason about? */
+static bool is_plain(const sys_eqn *e)
+{
+	const expr *b = e->body[0];
+
+	return b->form == NULL || ix_form_depth(b->form) <= FUSE_MAX_FLOORS;
+}
+
 static void put_in(prepare *w)
 {
 	fuse_state *f = w->f;
@@ -96,7 +104,7 @@ static void put_in(prepare *w)
 		if (e->opaque == NULL)
 			fold_count(f, e);
 		if (e->opaque == NULL) {
-			if (eqn_is_movement(e))
+			if (eqn_is_movement(e) && is_plain(e))
 				eqn_replace(f->g, e);
 			continue;
 		}

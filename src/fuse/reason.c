@@ -317,6 +317,7 @@ static void explain(why *w)
 	fuse_group *both[2] = {w->g, w->h}, *through = NULL;
 	int32_t n = w->g->source.n + w->h->source.n;
 	eqn_unit **unit = arena_array(fuse_scratch(c->f), eqn_unit *, n + 1);
+	choice_verdict v;
 	part_set *s;
 	double t;
 
@@ -327,7 +328,16 @@ static void explain(why *w)
 		return;
 	}
 	n = choice_members(c, 2, both, NULL, unit);
-	t = choice_judge(c, n, unit).seconds;
+	v = choice_judge(c, n, unit);
+	t = v.seconds;
+	if (v.n_vars > 0) {
+		give(w, FUSE_WHY_POLICY,
+			arena_printf(a,
+				"the kernel is full: its loops would have %d "
+				"variables, %d are possible",
+				v.n_vars, FUSE_MAX_VARS));
+		return;
+	}
 	if (t < INFINITY && choice_may_merge(c, 2, both, NULL, &through)) {
 		give(w, FUSE_WHY_COST,
 			arena_printf(a, "fused %.3g us, apart %.3g us", 1e6 * t,

@@ -671,31 +671,58 @@ static void build_all(
 	k->serial = s->class.n == 0;
 }
 
+static void begin(builder *b, int32_t n, eqn_unit *const *unit)
+{
+	fuse_kernel *k = arena_make(b->a, fuse_kernel);
+
+	b->k = k;
+	k->batch = -1;
+	k->n_eqns = n;
+	k->eqn = arena_array(b->a, fuse_eqn, n);
+	for (int32_t i = 0; i < n; i++)
+		k->eqn[i] = (fuse_eqn){
+			.e = unit[i]->e, .source = unit[i]->source};
+	b->has_init = arena_array(b->scratch, bool, n);
+	b->last = arena_array(b->scratch, part_member, n);
+}
+
+/* Loops, without what solve() says of them. */
+static void build_loops(
+	builder *b, int32_t n, eqn_unit *const *unit, nodes *roots, flats *scatter)
+{
+	int32_t path[FUSE_MAX_NEST + 2];
+
+	build_all(b, n, unit, roots);
+	nest_inits(b, roots, 0, path, scatter);
+}
+
+int32_t fuse_n_vars(fuse_state *f, int32_t n, eqn_unit *const *unit)
+{
+	arena *scratch = fuse_scratch(f);
+	builder b = {.f = f, .a = scratch, .scratch = scratch};
+	nodes roots = {0};
+
+	begin(&b, n, unit);
+	build_loops(&b, n, unit, &roots, arena_array(scratch, flats, n));
+	return b.var.n;
+}
+
 fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit)
 {
 	arena *scratch = fuse_scratch(f);
 	builder b = {.f = f, .a = f->a, .scratch = scratch};
-	fuse_kernel *k = arena_make(f->a, fuse_kernel);
-	int32_t path[FUSE_MAX_NEST + 2];
-	nodes roots = {0};
 	flats *scatter = arena_array(scratch, flats, n);
+	nodes roots = {0};
+	fuse_kernel *k;
 
-	b.k = k;
-	k->batch = -1;
-	k->n_eqns = n;
-	k->eqn = arena_array(f->a, fuse_eqn, n);
-	for (int32_t i = 0; i < n; i++)
-		k->eqn[i] = (fuse_eqn){
-			.e = unit[i]->e, .source = unit[i]->source};
+	begin(&b, n, unit);
+	k = b.k;
 	find_anchor(f, k, unit);
 	if (unit[0]->e.opaque != NULL) {
 		k->opaque = true;
 		return k;
 	}
-	b.has_init = arena_array(scratch, bool, n);
-	b.last = arena_array(scratch, part_member, n);
-	build_all(&b, n, unit, &roots);
-	nest_inits(&b, &roots, 0, path, scatter);
+	build_loops(&b, n, unit, &roots, scatter);
 	k->n_roots = roots.n;
 	k->root = arena_copy(
 		f->a, roots.at, (size_t)roots.n * sizeof *roots.at);

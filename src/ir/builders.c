@@ -276,26 +276,26 @@ static const row_builder builders[] = {
 		"concat(x0[a..(axis), n0, b..], x1[a..(axis), n1, b..], "
 		"axis: axis = 0) -> o { o[a.., t, b..] = x0[a.., t, b..] else "
 		"x1[a.., t - #n0, b..] else 0 for t < #n0 + #n1 }",
-		true, 1, build_concat, NULL},
+		true, 1, "concat", build_concat, NULL},
 	{"stack", "operands of one shape joined along a new axis",
 		"stack(x0[a..(axis), b..], x1[a..(axis), b..], axis: int = 0) "
 		"-> o { o[a.., t, b..] = x0[a.., b..] where t == 0 else "
 		"x1[a.., b..] for t < 2 }",
-		true, 1, build_stack, NULL},
+		true, 1, "concat", build_stack, NULL},
 	{"split", "pieces of an axis: their sizes, or how many parts",
 		"split(x[a..(axis), n, b..], axis: axis = 0, sizes: ints = [], "
 		"parts: int = 0) -> o0 { o0[a.., t, b..] = x[a.., t + 0, b..] "
 		"for t < #n }",
-		false, -1, build_split, count_split},
+		false, -1, NULL, build_split, count_split},
 	{"unbind", "the slices of an axis, each without it",
 		"unbind(x[a..(axis), n, b..], axis: axis = 0) -> o0 { "
 		"o0[a.., b..] = x[a.., 0, b..] }",
-		false, -1, build_unbind, count_unbind},
+		false, -1, NULL, build_unbind, count_unbind},
 	{"einsum", "sum of products by letters: einsum(x, y, "
 		   "equation=\"ij,jk->ik\")",
 		"einsum(x0[i, j]:num, x1[j, k]:num, equation: string) -> o { "
 		"o[i, k] += x0[i, j] * x1[j, k] }",
-		true, 1, build_einsum, NULL},
+		true, 1, NULL, build_einsum, NULL},
 };
 
 const row_builder *row_builder_at(int32_t i)

@@ -351,6 +351,9 @@ typedef struct ir_param {
 int32_t ir_row_n_params(const ir_row *r);
 const ir_param *ir_row_param(const ir_row *r, int32_t i);
 bool ir_row_is_variadic(const ir_row *r); /* concat, stack, einsum */
+/* The row that joins the results of parts of this one's operands, where there
+ * are more than IR_MAX_OPERANDS; NULL: there may not be more. */
+const ir_row *ir_row_join(const ir_table *t, const ir_row *r);
 int32_t ir_row_n_results(const ir_row *r); /* -1: depends on attributes (split) */
 
 typedef struct ir_type {

@@ -202,6 +202,10 @@ static void check_arity(const ir_program *p, const prog_call *c)
 	int32_t n = 0;
 
 	if (ir_row_is_variadic(c->row)) {
+		if (c->n_args < 1 && ir_row_join(p->table, c->row) != NULL)
+			env_fail(env_of(p), TN_EINVAL, "tn.arity", c->at,
+				"%s takes at least one operand",
+				ir_row_name(c->row));
 		if (c->n_args < 1 || c->n_args > IR_MAX_OPERANDS)
 			env_fail(env_of(p), TN_EINVAL, "tn.arity", c->at,
 				"%s takes 1 to %d operands, not %d",
@@ -358,8 +362,30 @@ static int32_t add_write(ir_program *p, const prog_call *c)
 	return p->call.n - 1;
 }
 
+/* concat(x0 .. x199)  ->  concat(concat(x0 .. x49), concat(x50 ..), ..) */
+static int32_t add_in_parts(ir_program *p, const prog_call *c, const ir_row *join)
+{
+	int32_t each = (c->n_args - 1) / IR_MAX_OPERANDS + 1, n = 0;
+	int32_t part[IR_MAX_OPERANDS], all;
+	prog_call of = *c, whole = *c;
+
+	of.n_names = -1;
+	of.name = NULL;
+	for (int32_t i = 0; i < c->n_args; i += each) {
+		of.arg = c->arg + i;
+		of.n_args = c->n_args - i < each ? c->n_args - i : each;
+		all = prog_add_call(p, &of);
+		part[n++] = p->call.at[all].result[0];
+	}
+	whole.row = join;
+	whole.arg = part;
+	whole.n_args = n;
+	return prog_add_call(p, &whole);
+}
+
 int32_t prog_add_call(ir_program *p, const prog_call *c)
 {
+	const ir_row *join = ir_row_join(p->table, c->row);
 	ir_type *type = arena_array(p->a, ir_type, c->n_args);
 	ir_call call = {.row = c->row,
 		.n_args = c->n_args,
@@ -370,6 +396,8 @@ int32_t prog_add_call(ir_program *p, const prog_call *c)
 
 	if (prog_is_write(c->row))
 		return add_write(p, c);
+	if (c->n_args > IR_MAX_OPERANDS && join != NULL)
+		return add_in_parts(p, c, join);
 	check_arity(p, c);
 	check_attrs(p, c);
 	for (int32_t i = 0; i < c->n_args; i++) {
@@ -484,13 +512,13 @@ int32_t ir_program_call(ir_program *p, const char *row, int32_t n_args,
 		.name = result_name,
 		.n_names = -1,
 		.at = at};
-	int32_t number;
+	int32_t first = p->value.n, number;
 
 	c.attr = arena_copy(p->a, attr, (size_t)n_attrs * sizeof *attr);
 	number = prog_add_call(p, &c);
-	if (result_name == NULL && !prog_is_write(c.row))
-		for (int32_t i = 0; i < p->call.at[number].n_results; i++)
-			prog_name_value(p, p->call.at[number].result[i]);
+	for (; first < p->value.n; first++)
+		if (p->value.at[first].name == NULL)
+			prog_name_value(p, first);
 	return number;
 }
 

@@ -127,6 +127,9 @@ struct row_builder {
 	const char *name, *doc, *text; /* text: how it is written, for documents */
 	bool is_variadic;
 	int32_t n_results; /* -1: depends on attributes */
+	/* more operands than a call takes: the row that joins the results of
+	 * parts, with the same attributes; NULL: none does */
+	const char *join;
 	void (*build)(str *out, const char *name, int32_t n,
 		const ir_type *operand, int32_t n_attrs, const ir_attr *attr,
 		loc at);

@@ -227,6 +227,13 @@ bool ir_row_is_variadic(const ir_row *r)
 	return r->builder != NULL && r->builder->is_variadic;
 }
 
+const ir_row *ir_row_join(const ir_table *t, const ir_row *r)
+{
+	return r->builder != NULL && r->builder->join != NULL
+		? ir_table_find(t, r->builder->join)
+		: NULL;
+}
+
 int32_t ir_row_n_results(const ir_row *r)
 {
 	return r->builder != NULL ? r->builder->n_results : r->n_results;

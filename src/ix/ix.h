@@ -122,6 +122,10 @@ typedef enum ix_verdict { IX_EQUAL, IX_DIFFERENT, IX_UNKNOWN } ix_verdict;
  */
 ix_verdict ix_equal(ix *x, const ix_dom *d, const ix_form *a, const ix_form *b);
 
+/* How deep floors, clamps and functions stand within each other; 0: only digits.
+ * Nesting makes every question about a form dearer, by a factor each time. */
+int32_t ix_form_depth(const ix_form *f);
+
 /* Is f exactly one digit: coefficient 1, no constant, nothing else? */
 bool ix_is_digit(const ix_form *f, const ix_atom **out);
 /* Does f depend on this axis; on fun or clamp atoms? */

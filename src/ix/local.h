@@ -62,7 +62,6 @@ uint64_t ix_atom_axes(const ix_atom *a);
 uint64_t ix_form_axes(const ix_form *f);
 int ix_form_has(const ix_form *f);
 int ix_atom_has(const ix_atom *a);
-int32_t ix_form_depth(const ix_form *f); /* 0: only digits */
 
 /* Result of a substitution that is under way, by atom id. */
 void ix_memo_begin(ix *x);

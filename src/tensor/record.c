@@ -388,6 +388,42 @@ t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg)
 	return c;
 }
 
+/* A call of more operands than there may be: parts of them, and their join. */
+typedef struct parted {
+	tensors *t;
+	const ir_row *row, *join;
+	int32_t n, n_attrs, n_parts;
+	tensor *const *x;
+	const ir_attr *attr;
+	tensor *part[IR_MAX_OPERANDS], **out;
+} parted;
+
+static void call_parts(void *arg)
+{
+	parted *p = arg;
+	int32_t each = (p->n - 1) / IR_MAX_OPERANDS + 1;
+
+	for (int32_t i = 0; i < p->n; i += each) {
+		tensor_call(p->t, p->row, p->n - i < each ? p->n - i : each,
+			p->x + i, p->n_attrs, p->attr, &p->part[p->n_parts],
+			1);
+		p->n_parts++;
+	}
+	tensor_call(p->t, p->join, p->n_parts, p->part, p->n_attrs, p->attr,
+		p->out, 1);
+}
+
+static int32_t call_in_parts(parted *p)
+{
+	tn_status s = env_run(p->t->e, call_parts, p);
+
+	for (int32_t i = 0; i < p->n_parts; i++)
+		tensor_drop(p->t, p->part[i]);
+	if (s != TN_OK)
+		env_rethrow(p->t->e);
+	return 1;
+}
+
 int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 	tensor *const *x, int32_t n_attrs, const ir_attr *attr, tensor **out,
 	int32_t n_out)
@@ -395,9 +431,14 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 	loc at = {.file = t->file, .line = t->line};
 	const ir_type *type[IR_MAX_OPERANDS];
 	t_read arg[IR_MAX_OPERANDS];
+	const ir_row *join = ir_row_join(t->table, row);
 	t_entry *e;
 	t_call *c;
 
+	if (n > IR_MAX_OPERANDS && join != NULL)
+		return call_in_parts(&(parted){.t = t, .row = row, .join = join,
+			.n = n, .x = x, .n_attrs = n_attrs, .attr = attr,
+			.out = out});
 	if (n > IR_MAX_OPERANDS)
 		env_fail(t->e, TN_EINVAL, "tensor.operands", at,
 			"%s: %d operands; at most %d are possible",
