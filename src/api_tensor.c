@@ -68,6 +68,7 @@ typedef struct compiled {
 	plan_exec *exec; /* or compiled */
 	api_parted *parted; /* or the part of one of several processes */
 	int64_t n_copies, copied_bytes; /* in each run, because of writes */
+	int32_t at; /* call that the interpreter failed in */
 } compiled;
 
 static void count_copies(compiled *r, const plan *p)
@@ -128,10 +129,27 @@ static void run_recorded(void *arg, void *made, const void *const *in,
 	else if (r->exec != NULL)
 		api_exec_run(c, r->exec, in, version, out);
 	else
-		interp_run(c->e, r->ir, in, out);
+		interp_run_at(c->e, r->ir, in, out, &r->at);
 	c->stats.run_ms += compile_clock_ms() - start;
 	c->stats.n_inner_copies += r->n_copies;
 	c->stats.inner_copied_bytes += r->copied_bytes;
+}
+
+/*
+ * Parts do not tell: what follows from a failure must be the same on all
+ * processes, and only one of them has seen it.
+ */
+static int32_t failed_calls(void *arg, void *made, const int32_t **call)
+{
+	const compiled *r = made;
+
+	(void)arg;
+	if (r->parted != NULL)
+		return 0;
+	if (r->exec != NULL)
+		return plan_exec_failed(r->exec, call);
+	*call = &r->at;
+	return r->at >= 0;
 }
 
 /* Keys follow from the seed and their number. */
@@ -145,8 +163,8 @@ static int64_t next_key(void *arg)
 
 tensors *api_tensors(tn_context *c)
 {
-	tensor_backend b = {c, compile_recorded, run_recorded, next_key,
-		api_shard_bytes, api_shard_move};
+	tensor_backend b = {c, compile_recorded, run_recorded, failed_calls,
+		next_key, api_shard_bytes, api_shard_move};
 
 	if (c->t == NULL) {
 		c->t = tensors_new(c->a, &b);
@@ -382,6 +400,25 @@ tn_status tn_scope_leave(tn_context *c)
 	call k = {.c = c};
 
 	return go(&k, scope_leave);
+}
+
+static void step(call *k)
+{
+	tensor_step(k->c->t, k->n_out);
+}
+
+tn_status tn_step_enter(tn_context *c)
+{
+	call k = {.c = c, .n_out = 1};
+
+	return go(&k, step);
+}
+
+tn_status tn_step_leave(tn_context *c)
+{
+	call k = {.c = c, .n_out = -1};
+
+	return go(&k, step);
 }
 
 static void keep(call *k)

@@ -301,6 +301,7 @@ typedef struct program_job {
 	const ir_program *p;
 	const void *const *input;
 	void *const *output;
+	int32_t *at; /* the call that is evaluated */
 } program_job;
 
 static size_t type_bytes(const ir_type *t)
@@ -356,8 +357,10 @@ static void run_program(arena *a, void *arg)
 	for (int32_t i = 0; i < p->call.n; i++) {
 		call_job call = {j->e, &p->call.at[i], value};
 
+		*j->at = i;
 		arena_run(j->e, run_call, &call);
 	}
+	*j->at = -1;
 	for (int32_t i = 0; i < p->output.n; i++)
 		memcpy(j->output[i], value[p->output.at[i]],
 			type_bytes(&p->value.at[p->output.at[i]].type));
@@ -370,10 +373,19 @@ static void run_program(arena *a, void *arg)
 	}
 }
 
+void interp_run_at(env *e, const ir_program *p, const void *const *input,
+	void *const *output, int32_t *at)
+{
+	program_job j = {e, p, input, output, at};
+
+	*at = -1;
+	arena_run(e, run_program, &j);
+}
+
 void interp_run(env *e, const ir_program *p, const void *const *input,
 	void *const *output)
 {
-	program_job j = {e, p, input, output};
+	int32_t at;
 
-	arena_run(e, run_program, &j);
+	interp_run_at(e, p, input, output, &at);
 }

@@ -18,6 +18,9 @@
  */
 void interp_run(env *e, const ir_program *p, const void *const *input,
 	void *const *output);
+/* The same; what it throws while call *at is evaluated; -1: none. */
+void interp_run_at(env *e, const ir_program *p, const void *const *input,
+	void *const *output, int32_t *at);
 /* One instance on its own: tensor[i] is the data of inst->tensor[i]; all but the operands are written. */
 void interp_inst(env *e, const ir_inst *inst, void *const *tensor);
 

@@ -73,6 +73,7 @@ struct plan_exec {
 	void *arg;
 	plan_code code;
 	int64_t age; /* what code.hold said last */
+	plan_undo *undo;
 };
 
 static void bind_types(plan_exec *x, struct bound *b)
@@ -184,6 +185,7 @@ plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 			widest = p->step.at[s].n;
 	x->first = arena_array(a, int64_t, widest + 1);
 	x->out = arena_array(a, void *, p->s->output.n + 1);
+	x->undo = plan_undo_new(a, p);
 	return x;
 }
 
@@ -289,6 +291,7 @@ static _Noreturn void bad_index(plan_exec *x, const struct bound *b, int64_t n)
 	str s = str_new(tmp);
 	char text[256];
 
+	plan_undo_blame(x->undo, c);
 	for (int64_t i = 0; data != NULL && i < t->numel; i++) {
 		int64_t v = dtype_load_i64(t->dtype, data, i);
 
@@ -460,9 +463,35 @@ void plan_exec_code(plan_exec *x, const plan_code *code)
 	x->code = *code;
 }
 
+static const void *data_in(void *arg, int32_t tensor)
+{
+	return data_of(arg, tensor);
+}
+
+static void run_steps(void *arg)
+{
+	plan_exec *x = arg;
+	const plan_data d = {data_in, x, x->in};
+
+	for (int32_t s = 0; s < x->p->step.n; s++) {
+		plan_undo_step(x->undo, s, &d);
+		if (x->times != NULL)
+			time_step(x, &x->p->step.at[s]);
+		else
+			run_step(x, &x->p->step.at[s]);
+		if (x->p->poison)
+			poison(x, s);
+	}
+	run_copies(x);
+	if (x->times != NULL)
+		x->times->n_runs++;
+}
+
 static void run_plan(plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out)
 {
+	tn_status s;
+
 	x->in = in;
 	x->version = version;
 	for (int32_t i = 0; i < x->p->s->output.n; i++) {
@@ -481,17 +510,20 @@ static void run_plan(plan_exec *x, const void *const *in,
 	}
 	if (x->p->poison)
 		memset(x->slab, POISON, x->p->tensor_bytes);
-	for (int32_t s = 0; s < x->p->step.n; s++) {
-		if (x->times != NULL)
-			time_step(x, &x->p->step.at[s]);
-		else
-			run_step(x, &x->p->step.at[s]);
-		if (x->p->poison)
-			poison(x, s);
+	plan_undo_begin(x->undo);
+	if (!plan_undo_is_needed(x->undo)) {
+		run_steps(x);
+		return;
 	}
-	run_copies(x);
-	if (x->times != NULL)
-		x->times->n_runs++;
+	s = env_run(arena_env(x->a), run_steps, x);
+	plan_undo_end(x->undo, s < 0, in);
+	if (s < 0)
+		env_rethrow(arena_env(x->a));
+}
+
+int32_t plan_exec_failed(const plan_exec *x, const int32_t **call)
+{
+	return plan_undo_calls(x->undo, call);
 }
 
 struct run_args {

@@ -142,10 +142,12 @@ const plan_times *plan_exec_time(plan_exec *x);
  * steady input are made again when it lies elsewhere or has another name than
  * in the run that made them, or none.
  * Throws TN_ERANGE [index.range] when an index read from data is outside its
- * tensor.
+ * tensor. Whatever it throws, params are then as they were before.
  */
 void plan_exec_run(plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out);
+/* Calls of the program that the last run failed in; 0: that is not known. */
+int32_t plan_exec_failed(const plan_exec *x, const int32_t **call);
 /* How many copies of steady inputs were made so far, in all runs. */
 int64_t plan_exec_n_copied(const plan_exec *x);
 /* Where the slab lies: for tests that look behind tensors. */

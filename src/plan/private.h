@@ -29,4 +29,20 @@ static inline int32_t plan_copied(const plan_launch *l, int32_t phase)
 	return k >= 0 ? l->tensor[k] : -1;
 }
 
+/* undo.c: params as they were, if a run fails. */
+typedef struct plan_undo plan_undo;
+typedef struct plan_data { /* of the run at hand */
+	const void *(*of)(void *arg, int32_t tensor); /* NULL: not in memory */
+	void *arg;
+	const void *const *in;
+} plan_data;
+plan_undo *plan_undo_new(arena *a, const plan *p);
+bool plan_undo_is_needed(const plan_undo *u);
+void plan_undo_begin(plan_undo *u);
+void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d); /* before it */
+void plan_undo_end(plan_undo *u, bool failed, const void *const *in);
+/* An index outside of c was found; the calls of the program that read there. */
+void plan_undo_blame(plan_undo *u, const emit_check *c);
+int32_t plan_undo_calls(const plan_undo *u, const int32_t **call);
+
 #endif

@@ -475,14 +475,19 @@ static void start(tensors *t)
 
 static void walk(tensors *t)
 {
+	int64_t outside = t->walking;
+
 	find_path(t);
-	for (int32_t i = 0; i < t->path.n; i++)
+	for (int32_t i = 0; i < t->path.n; i++) {
+		t->walking = t->path.at[i]->id;
 		if (t->path.at[i]->trace != NULL)
 			back_trace(t, t->path.at[i]);
 		else if (t->path.at[i]->entry != NULL)
 			back_call(t, t->path.at[i]);
 		else
 			back_write(t, t->path.at[i]);
+	}
+	t->walking = outside;
 }
 
 /* Cotangents of leaves that the body makes; slots are empty again. */
@@ -694,6 +699,7 @@ static void do_walk(job *j)
 	if (j->grad == NULL)
 		t->no_grad++;
 	s = env_run(t->e, run_walk, j);
+	t->walking = 0;
 	t->no_grad = no_grad;
 	for (int32_t i = 0; i < t->met.n; i++)
 		if (t->met.at[i]->slot != NULL)
@@ -726,8 +732,10 @@ void tensor_gradients(tensors *t, int32_t n, tensor *const *out,
 
 void t_slot_add(tensors *t, t_slot *s, t_value *g)
 {
-	if (s->grad != NULL)
+	if (s->grad != NULL) {
 		g = sum_of(t, s->grad, g);
+		g->adds_to = 1;
+	}
 	t_value_keep(g);
 	if (s->grad != NULL)
 		t_value_drop(t, s->grad);

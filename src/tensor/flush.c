@@ -429,6 +429,9 @@ static t_plan new_plan(tensors *t)
 		w.want = t->want.at;
 		r.where = w.out = arena_array(a, int32_t, t->want.n + 1);
 	}
+	r.n_made_of = t->made_of.n;
+	r.made_of = arena_copy(a, t->made_of.at,
+		(size_t)t->made_of.n * sizeof *t->made_of.at);
 	r.compiled = t->b.compile(t->b.arg, a, p, t->placed ? &w : NULL);
 	return r;
 }
@@ -469,10 +472,11 @@ static void make_buffers(tensors *t, const int32_t *where)
 		size_t n = t_room(
 			t, t->output.at[i], where != NULL ? where[i] : 0);
 
-		*vec_push(t->a, &t->made) =
-			t->output.at[i]->place != NULL
+		t_buffer *b = t->output.at[i]->place != NULL
 			? t->output.at[i]->place
 			: t_buffer_new(t, n);
+
+		*vec_push(t->a, &t->made) = b;
 		t->output.at[i]->place = NULL;
 		*vec_push(t->a, &t->out) = t->made.at[i]->data;
 		/* a version in between: the next write ends it in its place */
@@ -556,9 +560,13 @@ static void run_program(tensors *t)
 	t->stats.n_flushes++;
 	plan = plan_of(t);
 	make_buffers(t, plan->where);
+	if (t->running == 0)
+		t->ran = plan;
 	t->b.run(t->b.arg, plan->compiled, t->in.at, t->version.at,
 		t->out.at);
 	take_buffers(t, plan->where);
+	if (t->running == 0)
+		t->ran = NULL;
 	for (int32_t i = 0; i < t->todo.n; i++)
 		end_call(t, t->todo.at[i]);
 }
@@ -587,13 +595,44 @@ static void run_regions(tensors *t, t_value *const *v, int32_t n)
 		c->refs++;
 		t->todo.n = k;
 		run_program(t);
+		if (t->running == 0)
+			t->region = c; /* if it fails, that is what failed */
 		check_whole(t, c);
 		t_region_run(t, c);
+		if (t->running == 0)
+			t->region = NULL;
 		end_call(t, c);
 		t_call_drop(t, c);
 		find_calls(t, v, n);
 		k = -1;
 	}
+}
+
+static void evaluate(tensors *t, t_value *const *v, int32_t n)
+{
+	find_calls(t, v, n);
+	run_regions(t, v, n);
+	run_program(t);
+}
+
+struct wanted {
+	tensors *t;
+	t_value *const *v;
+	int32_t n;
+};
+
+static void evaluate_all(void *arg)
+{
+	const struct wanted *w = arg;
+	bool any = false;
+
+	w->t->todo.n = 0;
+	for (int32_t i = 0; i < w->n; i++)
+		any = any || w->v[i]->buf == NULL;
+	if (!any)
+		return;
+	evaluate(w->t, w->v, w->n);
+	w->t->evaluated = w->t->next_id;
 }
 
 void t_flush(tensors *t, t_value *const *v, int32_t n)
@@ -603,9 +642,14 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 			(loc){.file = t->file, .line = t->line},
 			"a tensor is looked at inside a function that is being "
 			"compiled: its elements are not known yet");
-	find_calls(t, v, n);
-	run_regions(t, v, n);
-	run_program(t);
+	if (t->running > 0) { /* part of an evaluation */
+		evaluate(t, v, n);
+		return;
+	}
+	if (env_run(t->e, evaluate_all, &(struct wanted){t, v, n}) >= 0)
+		return;
+	t_undo(t);
+	env_rethrow(t->e);
 }
 
 /* ---- reading ---- */

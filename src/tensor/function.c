@@ -389,6 +389,9 @@ static void apply_updates(
 		}
 		if (g != NULL)
 			t_value_keep(g);
+		for (int32_t k = 0; g != NULL && k < c->n_args; k++)
+			if (c->arg[k].v == slot->grad)
+				g->adds_to = k + 1;
 		if (slot->grad != NULL)
 			t_value_drop(t, slot->grad);
 		slot->grad = g;

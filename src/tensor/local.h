@@ -11,6 +11,8 @@
  *   same.c    values in one that have the same elements
  *   backward.c  cotangents, from values to what they are made of
  *   place.c     values on several processes
+ *   writable.c  may what a view shows be written?
+ *   undo.c      storages go back when an evaluation has failed
  *   region.h    conditions and loops: calls that are no single program
  */
 #ifndef TENSOR_LOCAL_H
@@ -110,6 +112,7 @@ struct t_value {
 	bool is_part; /* a leaf where it was written, and there alone */
 	bool again;   /* was not stored: a gradient makes it again */
 	bool is_kept; /* counted as stored for gradients */
+	int32_t adds_to; /* a gradient: 1 + operand that was the one before; 0 */
 	t_value *remade;   /* that, in the walk remade_in */
 	int64_t remade_in;
 	t_slot *slot;	/* leaf: where its gradient goes */
@@ -137,6 +140,10 @@ struct t_call {
 	bool done;    /* has run */
 	bool again;   /* stays to make a result again */
 	bool no_grad; /* a write that is a leaf where it writes */
+	int64_t step; /* it was recorded in; 0: in none */
+	int64_t adjoint_of; /* id of the call whose gradient it is of; 0 */
+	int64_t judged; /* undo.c: what is_bad is an answer to */
+	bool is_bad;
 	int64_t walk;
 	t_call *next;
 };
@@ -150,6 +157,8 @@ typedef struct t_storage {
 	int64_t bound; /* the capture that made it, or knows it */
 	const char *name;
 	struct t_storage *next;
+	struct t_storage *older, *newer; /* of those that are alive */
+	bool is_lost; /* what it is at has failed, and nothing was before */
 	int32_t placed; /* 1 + place that the user gave it; 0: none */
 	bool parts;	/* of a sum */
 	/* what a lens saw last: a copy of version lens_of; NULL: nothing */
@@ -254,8 +263,15 @@ typedef struct t_stretch {
 	const ir_type *type;
 } t_stretch;
 
+/* Call `call` of a program is of t->todo.at[todo]. */
+typedef struct t_made_of {
+	int32_t call, todo;
+} t_made_of;
+
 typedef struct t_plan {
 	void *compiled;
+	const t_made_of *made_of;
+	int32_t n_made_of;
 	const int32_t *where; /* by output; NULL: whole */
 } t_plan;
 
@@ -294,10 +310,12 @@ struct tensors {
 	t_call *calls;
 	t_view *views;
 	t_storage *storages;
+	t_storage *live; /* the newest storage that is alive */
 	tensor *handles;
 	t_buffer *spare; /* structs without memory */
 
 	VEC(t_buffer *) free;
+	int32_t n_owned; /* buffers with memory of ours, waiting or not */
 	/* the flush at hand: kept for the next one */
 	VEC(t_value *) asked;
 	VEC(t_call *) todo;
@@ -323,11 +341,24 @@ struct tensors {
 	int32_t n_traces;
 	struct t_regions *regions; /* NULL until there is one */
 	int32_t running; /* depth of regions: calls of bodies have no gradient */
+	/* of an evaluation that fails: undo.c */
+	const t_plan *ran; /* what was running; NULL: nothing yet */
+	t_call *region;	   /* the same */
+	VEC(int64_t) blamed, bad_step; /* ids of calls; steps */
+	t_calls judge;
+	int64_t judging;
+	int64_t evaluated; /* ids up to here are of an evaluation that ran */
+	int64_t walking; /* id of the call that a walk is at; 0 */
+	int32_t steps;	 /* depth of tensor_step */
+	int64_t step, n_steps;
+	VEC(t_made_of) made_of; /* of the program that was made last */
 	tensor_stats stats;
 };
 
 /* memory.c */
 t_buffer *t_buffer_new(tensors *t, size_t bytes);
+/* of what v is, which a write ends though it is asked for */
+t_buffer *t_buffer_copy(tensors *t, const t_value *v);
 t_buffer *t_buffer_import(tensors *t, void *data, size_t bytes);
 void t_buffer_drop(tensors *t, t_buffer *b);
 t_value *t_value_new(tensors *t, const ir_type *type);
@@ -367,6 +398,7 @@ tensor *t_check(const tensors *t, const tensor *x);
 void t_renew(tensors *t, t_storage *s);
 t_read t_read_handle(tensor *x);
 
+void t_key_add(tensors *t, const void *data, size_t n); /* to t->key */
 t_entry *t_entry_of(tensors *t, const ir_inst *inst); /* one that is new */
 t_entry *t_entry_named(tensors *t, const char *row, int32_t n,
 	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr);
@@ -475,6 +507,13 @@ bool t_is_steady(const tensors *t, int32_t input);
 bool t_is_stretch(tensors *t, t_entry *e);
 /* flush.c: its results stand alone, the call is gone */
 void t_finish(tensors *t, t_call *c);
+/* writable.c: throws where a write through the view would be refused; the same
+ * for all that a call of f writes through the views of its operands */
+void t_check_view(tensors *t, const t_value *v, const t_view *w);
+void t_check_writes(tensors *t, const t_trace *f, const t_read *arg);
+
+/* undo.c: what was to be evaluated is not, because of what was thrown */
+void t_undo(tensors *t);
 /* flush.c: after it each of v[] has its elements */
 void t_flush(tensors *t, t_value *const *v, int32_t n);
 

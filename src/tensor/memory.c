@@ -33,6 +33,7 @@ static t_buffer *buffer_node(tensors *t)
 
 static void forget(tensors *t, t_buffer *b)
 {
+	t->n_owned -= b->own != NULL;
 	arena_free(b->own);
 	b->own = NULL;
 	b->next = t->spare;
@@ -54,12 +55,26 @@ t_buffer *t_buffer_new(tensors *t, size_t bytes)
 		add_live(t, (int64_t)room);
 		return b;
 	}
+	/* room to wait in: a drop asks for no memory */
+	vec_reserve(t->a, &t->free, t->n_owned + 1 - t->free.n);
 	b = buffer_node(t);
 	b->own = arena_child(t->a);
 	b->data = run_slab(b->own, room);
 	b->bytes = room;
 	b->refs = 1;
+	t->n_owned++;
 	add_live(t, (int64_t)room);
+	return b;
+}
+
+t_buffer *t_buffer_copy(tensors *t, const t_value *v)
+{
+	size_t n = t_room(t, v, v->where);
+	t_buffer *b = t_buffer_new(t, n);
+
+	memcpy(b->data, v->buf->data, n);
+	t->stats.n_copies++;
+	t->stats.copied_bytes += (int64_t)t_bytes(&v->type);
 	return b;
 }
 
@@ -229,6 +244,8 @@ t_call *t_call_new(tensors *t, int32_t n_args, int32_t n_results)
 	if (n_results > 0)
 		memset(result, 0, (size_t)n_results * sizeof *result);
 	*c = (t_call){.id = ++t->next_id,
+		.step = t->step,
+		.adjoint_of = t->walking,
 		.arg = arg,
 		.cap = cap,
 		.result = result,
@@ -356,7 +373,11 @@ t_storage *t_storage_new(tensors *t, t_value *cur)
 		s = arena_make(t->a, t_storage);
 	*s = (t_storage){.refs = 0,
 		.cur = cur,
-		.bound = t->capture_id};
+		.bound = t->capture_id,
+		.older = t->live};
+	if (t->live != NULL)
+		t->live->newer = s;
+	t->live = s;
 	return s;
 }
 
@@ -364,6 +385,12 @@ void t_storage_drop(tensors *t, t_storage *s)
 {
 	if (--s->refs > 0)
 		return;
+	if (s->older != NULL)
+		s->older->newer = s->newer;
+	if (s->newer != NULL)
+		s->newer->older = s->older;
+	else
+		t->live = s->older;
 	t_lens_drop(t, s);
 	t_value_drop(t, s->cur);
 	t_slot_drop(t, s->slot);

@@ -28,9 +28,17 @@ typedef struct building {
 	VEC(made) result; /* the same of results, by number / 2 */
 	VEC(int32_t) hint, at; /* values that are wanted somewhere: 1 + place */
 	int32_t depth;	  /* functions in functions */
+	int32_t todo;	  /* the call of t->todo that is put in */
 } building;
 
 enum { MAX_DEPTH = 64 };
+
+/* The program's call is one of the call that is put in. */
+static int32_t made_by(building *b, int32_t call)
+{
+	*vec_push(b->t->a, &b->t->made_of) = (t_made_of){call, b->todo};
+	return call;
+}
 
 static int32_t seen_through(
 	building *b, int32_t value, const t_view *w, int32_t depth);
@@ -76,8 +84,8 @@ static int32_t seen_through(
 	arg[0] = seen_through(b, value, w->parent, depth + 1);
 	for (int32_t i = 0; i < w->n_extra; i++)
 		arg[i + 1] = read_value(b, &w->extra[i], depth + 1);
-	value = ir_program_inst(
-		b->p, w->entry->inst, 1 + w->n_extra, arg, NULL, (loc){0});
+	value = made_by(b, ir_program_inst(b->p, w->entry->inst,
+				   1 + w->n_extra, arg, NULL, (loc){0}));
 	return b->p->call.at[value].result[0];
 }
 
@@ -94,8 +102,8 @@ static int32_t own_value(building *b, int32_t value)
 		(v->is_param || (v->call >= 0 &&
 			!ir_inst_is_view(b->p->call.at[v->call].inst))))
 		return value;
-	call = ir_program_call(
-		b->p, "copy", 1, &value, 0, NULL, NULL, (loc){0});
+	call = made_by(b, ir_program_call(b->p, "copy", 1, &value, 0, NULL,
+				  NULL, (loc){0}));
 	return b->p->call.at[call].result[0];
 }
 
@@ -112,8 +120,9 @@ static void add_write(building *b, const t_call *c, int32_t number)
 	int32_t view = seen_through(
 		b, before_view(b, root, old.p), c->arg[0].view, 0);
 
-	b->result.at[number] = (made){
-		ir_program_write(b->p, view, value, NULL, (loc){0}), old.p};
+	value = ir_program_write(b->p, view, value, NULL, (loc){0});
+	made_by(b, b->p->value.at[value].call);
+	b->result.at[number] = (made){value, old.p};
 }
 
 static void add_row(building *b, const t_call *c, int32_t number)
@@ -122,8 +131,8 @@ static void add_row(building *b, const t_call *c, int32_t number)
 
 	for (int32_t i = 0; i < c->n_args; i++)
 		arg[i] = read_value(b, &c->arg[i], 0);
-	call = ir_program_inst(
-		b->p, c->entry->inst, c->n_args, arg, NULL, (loc){0});
+	call = made_by(b, ir_program_inst(b->p, c->entry->inst, c->n_args, arg,
+				  NULL, (loc){0}));
 	for (int32_t i = 0; i < c->n_results; i++)
 		set(b, number + i, b->p->call.at[call].result[i]);
 }
@@ -222,6 +231,7 @@ ir_program *t_program(tensors *t, arena *a)
 	building b = {.t = t, .p = ir_program_new(a, t->table)};
 	int32_t n = 0;
 
+	t->made_of.n = 0;
 	b.input = arena_array(a, int32_t, t->input.n + 1);
 	for (int32_t k = 0; k < t->todo.n; k++)
 		for (int32_t i = 0; i < t->todo.at[k]->n_results; i++)
@@ -236,6 +246,7 @@ ir_program *t_program(tensors *t, arena *a)
 		b.p->value.at[b.input[i]].steady = t_is_steady(t, i);
 	}
 	for (int32_t k = 0; k < t->todo.n; k++) {
+		b.todo = k;
 		add_call(&b, t->todo.at[k], n);
 		n += t->todo.at[k]->n_results;
 	}

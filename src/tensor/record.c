@@ -9,11 +9,11 @@
  *     l, r = split(x)       two of them
  *     write(v, y)           a new newest value of that storage
  */
-#include "tensor/local.h"
+#include "tensor/region.h"
 
 /* ---- instances ---- */
 
-static void add_key(tensors *t, const void *data, size_t n)
+void t_key_add(tensors *t, const void *data, size_t n)
 {
 	if (n == 0)
 		return;
@@ -24,24 +24,24 @@ static void add_key(tensors *t, const void *data, size_t n)
 
 static void add_attr(tensors *t, const ir_attr *a)
 {
-	add_key(t, a->name, strlen(a->name) + 1);
-	add_key(t, &a->kind, sizeof a->kind);
+	t_key_add(t, a->name, strlen(a->name) + 1);
+	t_key_add(t, &a->kind, sizeof a->kind);
 	switch (a->kind) {
 	case ATTR_INT:
-		add_key(t, &a->i, sizeof a->i);
+		t_key_add(t, &a->i, sizeof a->i);
 		break;
 	case ATTR_REAL:
-		add_key(t, &a->f, sizeof a->f);
+		t_key_add(t, &a->f, sizeof a->f);
 		break;
 	case ATTR_INTS:
-		add_key(t, &a->n, sizeof a->n);
-		add_key(t, a->ints, (size_t)a->n * sizeof *a->ints);
+		t_key_add(t, &a->n, sizeof a->n);
+		t_key_add(t, a->ints, (size_t)a->n * sizeof *a->ints);
 		break;
 	case ATTR_DTYPE:
-		add_key(t, &a->dtype, sizeof a->dtype);
+		t_key_add(t, &a->dtype, sizeof a->dtype);
 		break;
 	case ATTR_STRING:
-		add_key(t, a->string, strlen(a->string) + 1);
+		t_key_add(t, a->string, strlen(a->string) + 1);
 		break;
 	}
 }
@@ -83,13 +83,13 @@ static t_entry *entry_of(tensors *t, const ir_row *row, int32_t n,
 	t_entry *e;
 
 	t->key.n = 0;
-	add_key(t, &row, sizeof row);
+	t_key_add(t, &row, sizeof row);
 	for (int32_t i = 0; i < n; i++) {
 		const ir_type *y = type[i];
 
-		add_key(t, &y->dtype, sizeof y->dtype);
-		add_key(t, &y->rank, sizeof y->rank);
-		add_key(t, y->shape, (size_t)y->rank * sizeof y->shape[0]);
+		t_key_add(t, &y->dtype, sizeof y->dtype);
+		t_key_add(t, &y->rank, sizeof y->rank);
+		t_key_add(t, y->shape, (size_t)y->rank * sizeof y->shape[0]);
 	}
 	for (int32_t i = 0; i < n_attrs; i++)
 		add_attr(t, &attr[i]);
@@ -366,8 +366,11 @@ t_call *t_record(tensors *t, t_entry *e, int32_t n, const t_read *arg)
 
 t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg)
 {
-	t_call *c = t_call_new(t, f->n_in, f->n_out);
+	t_call *c;
 
+	if (t->running == 0)
+		t_check_writes(t, f, arg);
+	c = t_call_new(t, f->n_in, f->n_out);
 	t->stats.n_calls++;
 	c->trace = f;
 	for (int32_t i = 0; i < f->n_in; i++)
@@ -483,51 +486,6 @@ static const char *type_text(tensors *t, const ir_type *y)
 	return s.at;
 }
 
-/* The program's own check says which axis repeats. */
-static void check_writable(tensors *t, const tensor *x)
-{
-	loc at = {.file = t->file, .line = t->line};
-	ir_program *p;
-	int32_t v, chain = 0, value;
-	const t_view *up[64], *w;
-
-	for (w = x->view; w != NULL; w = w->parent) {
-		if (chain == 64)
-			env_fail(t->e, TN_EINVAL, "tensor.view", at,
-				"a view of more than 64 views is not written "
-				"to: copy it");
-		up[chain++] = w;
-	}
-	p = ir_program_new(t->a, t->table);
-	v = ir_program_input(p, "x", x->storage->cur->type, at);
-	while (chain-- > 0) {
-		const ir_inst *inst = up[chain]->entry->inst;
-		int32_t arg[1 + T_MAX_EXTRA] = {v};
-
-		for (int32_t i = 0; i < up[chain]->n_extra; i++)
-			arg[i + 1] = ir_program_input(p,
-				arena_printf(t->a, "d%d_%d", (int)chain, (int)i),
-				up[chain]->extra[i].v->type, at);
-		v = ir_program_inst(
-			p, inst, 1 + up[chain]->n_extra, arg, NULL, at);
-		v = p->call.at[v].result[0];
-	}
-	value = ir_program_input(p, "v", p->value.at[v].type, at);
-	ir_program_write(p, v, value, NULL, at);
-}
-
-/* Is this view known to be writable? By the instances it is made of. */
-static void check_view(tensors *t, const tensor *x)
-{
-	t->key.n = 0;
-	for (const t_view *w = x->view; w != NULL; w = w->parent)
-		add_key(t, &w->entry->id, sizeof w->entry->id);
-	if (map_get(t->writable, t->key.at, (size_t)t->key.n, 0) == 1)
-		return;
-	check_writable(t, x);
-	map_set(t->writable, t->key.at, (size_t)t->key.n, 1);
-}
-
 /*
  * Is it all leaf of s? Then what a write without gradient leaves of it and what
  * it writes collect in the same place: the next version is all leaf again, and
@@ -537,6 +495,20 @@ static bool is_leaf(const t_storage *s, const t_value *v)
 {
 	return v->slot != NULL && v->slot == s->slot &&
 	       (v->call == NULL || !t_is_made(v));
+}
+
+/* Is all of it written that has failed, and has nothing to go back to? */
+static bool is_lost(const tensors *t, const tensor *x)
+{
+	return x->storage->is_lost && x->view == NULL && x->lens == 0 &&
+	       t->capture == NULL && x->storage->cur->buf == NULL;
+}
+
+static t_value *copy_of(tensors *t, tensor *x)
+{
+	t_read r = t_read_through(t, x);
+
+	return t_copy_of(t, r.v, r.view, &x->type);
 }
 
 void tensor_write(tensors *t, tensor *x, tensor *v)
@@ -552,12 +524,14 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 			"value %s does not fit the view %s",
 			type_text(t, &v->type), type_text(t, &x->type));
 	if (x->view != NULL)
-		check_view(t, x);
+		t_check_view(t, x->storage->cur, x->view);
 	t_renew(t, x->storage);
 	t_renew(t, v->storage);
 	t_write_through(t, x);
 	to = (t_read){t_cur(t, x->storage), x->view, false, 0};
-	next = t_record_write(t, to, t_read_through(t, v));
+	next = is_lost(t, x) ? copy_of(t, v)
+			     : t_record_write(t, to, t_read_through(t, v));
+	x->storage->is_lost = false;
 	next->want = x->storage->placed;
 	t_value_keep(next);
 	/* what is written without a gradient is a leaf of its own */
@@ -592,13 +566,14 @@ t_value *t_record_write(tensors *t, t_read to, t_read value)
 }
 
 /*
- * Nobody but its storage asks for the elements: they are replaced where they
- * stand, and are another value.
+ * The elements are replaced where they stand, and are another value. Others who
+ * ask for the one before get a copy.
  */
 bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 {
 	t_storage *s = t_check(t, x)->storage;
 	t_value *v, *next;
+	t_buffer *kept; /* for others who ask for what was there */
 
 	if (n_bytes != t_bytes(&x->type))
 		env_fail(t->e, TN_EINVAL, "tensor.size",
@@ -607,16 +582,16 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 			t_bytes(&x->type), n_bytes);
 	t_renew(t, s);
 	v = s->cur;
-	if (x->view != NULL || v->data > 1 || v->buf == NULL ||
-		v->buf->refs > 1)
+	if (x->view != NULL || v->buf == NULL || v->buf->refs > 1)
 		return false;
+	kept = v->data > 1 ? t_buffer_copy(t, v) : NULL;
 	next = t_value_new(t, &v->type);
 	t_value_keep(next);
 	if (v->tracked)
 		t_leaf(t, s, next);
 	next->buf = v->buf;
 	next->where = v->where;
-	v->buf = NULL;
+	v->buf = kept;
 	if (next->where != 0)
 		t->b.move(t->b.arg, &next->type, 0, data, next->where,
 			next->buf->data);

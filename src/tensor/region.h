@@ -81,6 +81,7 @@ typedef struct t_region {
 	t_value **mine;		/* by operand or carry: kept here */
 	t_value **then, **lent; /* by carry: the next one; what the call has */
 	t_value **made, **list; /* by result; what is flushed */
+	t_buffer **saved;	/* by operand: as it was, if it is written */
 	t_buffer **rows;	/* by result */
 	ir_type *type;		/* of functions in C */
 	void **data;

@@ -26,16 +26,6 @@ static bool is_wanted(tensors *t, const t_call *c, int32_t i)
 		c->arg[i].v->data > (t_tape_reads(t, c, i) ? 0 : 1);
 }
 
-static t_buffer *copy_buffer(tensors *t, const t_value *v)
-{
-	t_buffer *b = t_buffer_new(t, t_bytes(&v->type));
-
-	memcpy(b->data, v->buf->data, t_bytes(&v->type));
-	t->stats.n_copies++;
-	t->stats.copied_bytes += (int64_t)t_bytes(&v->type);
-	return b;
-}
-
 t_value *t_take(tensors *t, t_call *c, int32_t i)
 {
 	t_value *v = c->arg[i].v, *mine = t_value_new(t, &v->type);
@@ -43,12 +33,12 @@ t_value *t_take(tensors *t, t_call *c, int32_t i)
 
 	t_value_keep(mine);
 	if (v->buf->refs == 1 && (v->buf->is_external || !wanted)) {
-		t_buffer *b = wanted ? copy_buffer(t, v) : NULL;
+		t_buffer *b = wanted ? t_buffer_copy(t, v) : NULL;
 
 		mine->buf = v->buf;
 		v->buf = b;
 	} else {
-		mine->buf = copy_buffer(t, v);
+		mine->buf = t_buffer_copy(t, v);
 	}
 	return mine;
 }
@@ -575,7 +565,87 @@ static void clean(running *j, bool failed)
 	}
 }
 
+/*
+ * Several programs write what the region writes, and a later one may fail. Each
+ * leaves its params as they were before it, but not as they were before the
+ * region: the outermost one keeps a copy of what it writes in the memory that
+ * it takes over.
+ */
+static bool may_fail_between(const t_region *g)
+{
+	return g->kind == REGION_LOOP || g->kind == REGION_BLOCKS ||
+	       (g->kind == REGION_COND && (g->body[0]->region != NULL ||
+					       g->body[1]->region != NULL));
+}
+
+static void save_operands(tensors *t, t_call *c)
+{
+	t_region *g = c->trace->region;
+
+	if (g->saved == NULL)
+		g->saved = arena_array(t->a, t_buffer *, c->trace->n_in + 1);
+	for (int32_t i = 0; i < c->n_args; i++) {
+		const t_value *v = c->arg[i].v;
+
+		if (c->trace->next[i] < 0 || v->buf->refs > 1 ||
+			is_wanted(t, c, i))
+			continue;
+		g->saved[i] = t_buffer_new(t, t_bytes(&v->type));
+		memcpy(g->saved[i]->data, v->buf->data, t_bytes(&v->type));
+	}
+}
+
+static void end_saved(tensors *t, t_call *c, bool failed)
+{
+	t_region *g = c->trace->region;
+
+	for (int32_t i = 0; g->saved != NULL && i < c->n_args; i++) {
+		t_value *v = c->arg[i].v;
+		t_buffer *b = g->saved[i];
+
+		g->saved[i] = NULL;
+		if (b == NULL)
+			continue;
+		if (failed && v->buf != NULL)
+			memcpy(v->buf->data, b->data, t_bytes(&v->type));
+		if (failed && v->buf == NULL)
+			v->buf = b;
+		else
+			t_buffer_drop(t, b);
+	}
+}
+
+static void run_region(tensors *t, t_call *c);
+
+struct region_call {
+	tensors *t;
+	t_call *c;
+};
+
+static void run_saved(void *arg)
+{
+	const struct region_call *r = arg;
+
+	save_operands(r->t, r->c);
+	run_region(r->t, r->c);
+}
+
 void t_region_run(tensors *t, t_call *c)
+{
+	struct region_call r = {t, c};
+	tn_status s;
+
+	if (t->running > 0 || !may_fail_between(c->trace->region)) {
+		run_region(t, c);
+		return;
+	}
+	s = env_run(t->e, run_saved, &r);
+	end_saved(t, c, s < 0);
+	if (s < 0)
+		env_rethrow(t->e);
+}
+
+static void run_region(tensors *t, t_call *c)
 {
 	static void (*const run[])(void *) = {[REGION_COND] = run_cond,
 		[REGION_LOOP] = run_loop,

@@ -40,9 +40,13 @@ typedef struct tensor_backend {
 	/* in arena a; throws. w NULL: everything is whole */
 	void *(*compile)(void *arg, arena *a, ir_program *p, tensor_placing *w);
 	/* version: by input, a name of its elements, of no others; 0: it has
-	 * none, since somebody else may write there */
+	 * none, since somebody else may write there. What throws leaves params
+	 * as they were */
 	void (*run)(void *arg, void *compiled, const void *const *in,
 		const int64_t *version, void *const *out);
+	/* the calls of the program that the last run of it failed in; 0: they
+	 * are not known. NULL: they never are */
+	int32_t (*failed)(void *arg, void *compiled, const int32_t **call);
 	int64_t (*key)(void *arg); /* the next one of random numbers */
 	/* of the part that this process has; NULL: there is one process */
 	size_t (*bytes)(void *arg, int32_t place, const ir_type *type);
@@ -122,10 +126,13 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 void tensor_write(tensors *t, tensor *x, tensor *v);
 /*
  * The same with dense, row-major data and without a gradient, at once. False:
- * nothing has happened, since x is a part or not computed, or others ask for
- * its elements: then it must be a write.
+ * nothing has happened, since x is a part or not computed: then it must be a
+ * write.
  */
 bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes);
+
+/* Between 1 and -1: writes that go back together when one of them fails. */
+void tensor_step(tensors *t, int32_t step);
 
 /* ---- evaluating ---- */
 

@@ -351,6 +351,7 @@ tn_status tn_optimizer_step(tn_optimizer *o)
 	if (s < 0)
 		return s;
 	tn_no_grad_enter(o->c);
+	tn_step_enter(o->c);
 	s = tn_copy_(o->n_steps,
 		tn_add(o->n_steps, tn_scalar(o->c, TN_F64, 1)));
 	if (o->o.clip_norm > 0)
@@ -361,6 +362,7 @@ tn_status tn_optimizer_step(tn_optimizer *o)
 	}
 	for (int32_t i = 0; i < o->n && s >= 0; i++)
 		s = update(o, &o->slot[i], &h);
+	tn_step_leave(o->c);
 	tn_no_grad_leave(o->c);
 	tn_scope_leave(o->c);
 	return s;

@@ -109,7 +109,8 @@ static void contexts(void **state)
 		assert_true(isnan(tn_item(old[i])));
 		tn_drop(old[i]);
 	}
-	assert_int_equal(tn_context_status(d), TN_OK);
+	/* of nobody: the context that was used last says so */
+	assert_string_equal(tn_context_diag(d)->rule, "tensor.handle");
 	tn_context_free(d);
 }
 

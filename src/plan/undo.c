@@ -1,0 +1,229 @@
+/*
+ * undo.c: a run that fails leaves the caller's params as they were.
+ *
+ * A program is written so that most writes come last: behind every kernel that
+ * may find an index outside its tensor. Where a param is written before that,
+ *
+ *     step 2 writes p        step 5 reads x[ids]
+ *
+ * the indices that are still to be looked at are read first. If all of them are
+ * inside, nothing is copied. Else, or where they are not known yet or an
+ * opaque row may run out of memory later, p is copied away before step 2, and
+ * copied back when a later step fails.
+ *
+ * It also tells which calls of the program an index outside belongs to: all
+ * that read at that index, whichever kernel saw it first.
+ */
+#include "plan/private.h"
+
+/* A param that is written while the run may still fail. */
+struct saved {
+	int32_t input, tensor, step;
+	void *copy; /* NULL: not in this run */
+};
+
+struct plan_undo {
+	arena *a;
+	const plan *p;
+	arena *room; /* of the run at hand; NULL: nothing was copied */
+	VEC(struct saved) saved;
+	VEC(int32_t) call; /* that failed */
+};
+
+static bool may_fail(const plan *p, int32_t step)
+{
+	const plan_step *s = &p->step.at[step];
+
+	for (int32_t i = s->first; i < s->first + s->n; i++)
+		if (p->launch.at[i].kernel < 0 || p->launch.at[i].n_checks > 0)
+			return true;
+	return false;
+}
+
+/* The param in whose memory tensor t is made; -1: none. */
+static int32_t param_of(const plan *p, int32_t t)
+{
+	const plan_place *at = &p->place[t];
+
+	return at->where == PLAN_OUTPUT && at->first >= 0 && at->bytes > 0
+		? plan_store(p->s, at->number)
+		: -1;
+}
+
+static struct saved *saved_of(plan_undo *u, int32_t input)
+{
+	for (int32_t i = 0; i < u->saved.n; i++)
+		if (u->saved.at[i].input == input)
+			return &u->saved.at[i];
+	return NULL;
+}
+
+plan_undo *plan_undo_new(arena *a, const plan *p)
+{
+	plan_undo *u = arena_make(a, plan_undo);
+	int32_t last = p->step.n - 1;
+
+	u->a = a;
+	u->p = p;
+	while (last >= 0 && !may_fail(p, last))
+		last--;
+	for (int32_t t = 0; t < p->s->tensor.n; t++) {
+		int32_t input = param_of(p, t), step = p->place[t].first;
+		struct saved *k;
+
+		if (input < 0 || step > last)
+			continue;
+		k = saved_of(u, input);
+		if (k == NULL)
+			*vec_push(a, &u->saved) =
+				(struct saved){input, t, step, NULL};
+		else if (step < k->step)
+			k->step = step;
+	}
+	return u;
+}
+
+bool plan_undo_is_needed(const plan_undo *u)
+{
+	return u->saved.n > 0;
+}
+
+/* ---- will the rest fail? ---- */
+
+static bool is_inside(const plan *p, const plan_data *d, int32_t step,
+	const emit_check *c)
+{
+	int32_t root = p->root[c->tensor];
+	const plan_place *at = &p->place[root];
+	const sys_tensor *t = &p->s->tensor.at[root];
+	const void *data = d->of(d->arg, root);
+
+	if (data == NULL || (at->where != PLAN_INPUT && at->first >= step))
+		return false;
+	for (int64_t i = 0; i < t->numel; i++) {
+		int64_t v = dtype_load_i64(t->dtype, data, i);
+
+		if (v < c->lo || v >= c->hi)
+			return false;
+	}
+	return true;
+}
+
+/* Do all steps from this one on find what they need? */
+static bool will_run(const plan *p, const plan_data *d, int32_t step)
+{
+	for (int32_t i = p->step.at[step].first; i < p->launch.n; i++) {
+		const plan_launch *l = &p->launch.at[i];
+
+		if (l->kernel < 0)
+			return false;
+		for (int32_t k = 0; k < l->n_checks; k++)
+			if (!is_inside(p, d, step, &l->check[k]))
+				return false;
+	}
+	return true;
+}
+
+/* ---- a run ---- */
+
+void plan_undo_begin(plan_undo *u)
+{
+	u->call.n = 0;
+	for (int32_t i = 0; i < u->saved.n; i++)
+		u->saved.at[i].copy = NULL;
+}
+
+void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d)
+{
+	bool any = false;
+
+	for (int32_t i = 0; i < u->saved.n; i++)
+		any = any || u->saved.at[i].step == step;
+	if (!any || will_run(u->p, d, step))
+		return;
+	if (u->room == NULL)
+		u->room = arena_child(u->a);
+	for (int32_t i = 0; i < u->saved.n; i++) {
+		struct saved *k = &u->saved.at[i];
+
+		if (k->step == step)
+			k->copy = arena_copy(u->room, d->in[k->input],
+				u->p->place[k->tensor].bytes);
+	}
+}
+
+void plan_undo_end(plan_undo *u, bool failed, const void *const *in)
+{
+	for (int32_t i = 0; failed && i < u->saved.n; i++) {
+		const struct saved *k = &u->saved.at[i];
+
+		if (k->copy != NULL)
+			memcpy((void *)(uintptr_t)in[k->input], k->copy,
+				u->p->place[k->tensor].bytes);
+	}
+	if (u->room != NULL)
+		arena_free(u->room);
+	u->room = NULL;
+}
+
+/* ---- which calls ---- */
+
+/* What t shows, through bare reads. */
+static int32_t shown_by(const plan *p, int32_t t)
+{
+	const ir_system *s = p->s;
+	int32_t q = s->tensor.at[t].eqn;
+
+	while (q >= 0 && s->eqn.at[q].n_out == 1 &&
+		s->eqn.at[q].monoid == IR_SET && s->eqn.at[q].body[0] != NULL &&
+		s->eqn.at[q].body[0]->kind == EX_READ) {
+		t = s->eqn.at[q].body[0]->tensor;
+		q = s->tensor.at[t].eqn;
+	}
+	return p->root[t];
+}
+
+static bool reads_at(const plan *p, const ix_form *f, const emit_check *c)
+{
+	for (int32_t i = 0; f != NULL && i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+
+		if (a->kind == IX_FUN && a->lo == c->lo && a->hi == c->hi &&
+			shown_by(p, (int32_t)a->fun) ==
+				shown_by(p, c->tensor))
+			return true;
+		if (a->f != NULL && reads_at(p, a->f, c))
+			return true;
+	}
+	return false;
+}
+
+static bool is_indexed(const plan *p, const sys_eqn *e, const emit_check *c)
+{
+	bool any = reads_at(p, e->push, c);
+
+	for (int32_t k = 0; k < e->n_out && k < IR_MAX_COMP && !any; k++) {
+		ex_reads reads = {0};
+
+		if (e->body[k] != NULL)
+			reads = ex_list_reads(p->s, e->body[k]);
+		for (int32_t j = 0; j < reads.n && !any; j++)
+			any = reads_at(p, reads.at[j].at, c);
+	}
+	return any;
+}
+
+void plan_undo_blame(plan_undo *u, const emit_check *c)
+{
+	const ir_system *s = u->p->s;
+
+	for (int32_t i = 0; i < s->eqn.n; i++)
+		if (is_indexed(u->p, &s->eqn.at[i], c))
+			*vec_push(u->a, &u->call) = s->eqn.at[i].call;
+}
+
+int32_t plan_undo_calls(const plan_undo *u, const int32_t **call)
+{
+	*call = u->call.at;
+	return u->call.n;
+}

@@ -1,0 +1,276 @@
+/*
+ * undo.c: an evaluation that failed leaves tensors as they were.
+ *
+ * Values never change, so nothing is wrong with what was computed before: the
+ * backend leaves the memory of params as it was (plan/undo.c), and what was
+ * recorded is still recorded. But storages stand at versions that can never be
+ * computed. They go back:
+ *
+ *     y = take(w, ids)          fails: an index is outside
+ *     w1 = write(w, w - g(y))   is made of it: the storage of w is at w again
+ *     s1 = write(s, s + 1)      is not: stays, unless it is of the same step
+ *
+ * Which calls failed is known for an index that is outside: those that read
+ * there, and what a walk recorded for their gradient. Of other failures it is
+ * not known: then it is every call of the program that was recorded since the
+ * last evaluation that did not fail; if there is none, every call of it.
+ *
+ * All writes of a step (tn_step_enter) that have not run go back together.
+ * A storage whose first value is made of what failed has nothing to go back to:
+ * looking at it fails each time, until all of it is written.
+ */
+#include "tensor/region.h"
+
+#include <stdlib.h>
+
+static int by_number(const void *x, const void *y)
+{
+	const int64_t *l = x, *r = y;
+
+	return *l < *r ? -1 : *l > *r;
+}
+
+/* ---- which calls failed ---- */
+
+static void blame(tensors *t, const t_call *c)
+{
+	if (t->blamed.n == 0 || t->blamed.at[t->blamed.n - 1] != c->id)
+		*vec_push(t->a, &t->blamed) = c->id;
+	if (c->step != 0)
+		*vec_push(t->a, &t->bad_step) = c->step;
+}
+
+/* Calls of the program that stand for calls that were recorded. */
+static bool blame_known(tensors *t)
+{
+	const int32_t *call = NULL;
+	bool of_data = env_diag(t->e)->status == TN_ERANGE;
+	int32_t n = of_data && t->ran != NULL && t->b.failed != NULL
+		? t->b.failed(t->b.arg, t->ran->compiled, &call)
+		: 0;
+	bool any = false;
+
+	for (int32_t i = 0; i < n; i++)
+		for (int32_t k = 0; k < t->ran->n_made_of; k++) {
+			const t_made_of *m = &t->ran->made_of[k];
+
+			if (m->call != call[i] || m->todo >= t->todo.n)
+				continue;
+			blame(t, t->todo.at[m->todo]);
+			any = true;
+		}
+	return any;
+}
+
+static void blame_recent(tensors *t)
+{
+	for (int32_t k = 0; k < t->todo.n; k++) {
+		const t_call *c = t->todo.at[k];
+
+		if (c->id > t->evaluated && !t_is_write(c) &&
+			(c->n_args > 0 || c->trace != NULL))
+			blame(t, c);
+	}
+	for (int32_t k = 0; k < t->todo.n && t->blamed.n == 0; k++)
+		blame(t, t->todo.at[k]);
+}
+
+static void find_blamed(tensors *t)
+{
+	t->blamed.n = t->bad_step.n = 0;
+	if (t->region != NULL)
+		blame(t, t->region);
+	else if (!blame_known(t))
+		blame_recent(t);
+	if (t->blamed.n > 1)
+		qsort(t->blamed.at, (size_t)t->blamed.n,
+			sizeof *t->blamed.at, by_number);
+}
+
+/* ---- what is made of them ---- */
+
+static bool is_blamed(const tensors *t, const t_call *c)
+{
+	if (t->blamed.n > 0 &&
+		(bsearch(&c->id, t->blamed.at, (size_t)t->blamed.n,
+			 sizeof c->id, by_number) != NULL ||
+			bsearch(&c->adjoint_of, t->blamed.at,
+				(size_t)t->blamed.n, sizeof c->id,
+				by_number) != NULL))
+		return true;
+	for (int32_t i = 0; i < t->bad_step.n && t_is_write(c); i++)
+		if (t->bad_step.at[i] == c->step)
+			return true;
+	return false;
+}
+
+/* The call that is still to make v; NULL: v is there. */
+static t_call *maker(const t_value *v)
+{
+	return v->buf == NULL && v->call != NULL && !v->call->done ? v->call
+								   : NULL;
+}
+
+static void push(tensors *t, const t_value *v)
+{
+	t_call *c = maker(v);
+
+	if (c != NULL && c->judged != t->judging)
+		*vec_push(t->a, &t->judge) = c;
+}
+
+static bool is_bad(const tensors *t, const t_value *v)
+{
+	const t_call *c = maker(v);
+
+	return c != NULL && c->judged == t->judging && c->is_bad;
+}
+
+/* Calls fn for every value that c reads, until it says true. */
+static bool any_read(tensors *t, const t_call *c,
+	bool (*fn)(tensors *t, const t_value *v))
+{
+	for (int32_t i = 0; i < c->n_args; i++) {
+		if (fn(t, c->arg[i].v))
+			return true;
+		for (const t_view *w = c->arg[i].view; w != NULL; w = w->parent)
+			for (int32_t k = 0; k < w->n_extra; k++)
+				if (fn(t, w->extra[k].v))
+					return true;
+	}
+	return false;
+}
+
+static bool push_read(tensors *t, const t_value *v)
+{
+	push(t, v);
+	return false;
+}
+
+static bool bad_read(tensors *t, const t_value *v)
+{
+	return is_bad(t, v);
+}
+
+/* Operands are judged before the calls that read them. */
+static bool is_made_of_it(tensors *t, const t_value *v)
+{
+	t->judge.n = 0;
+	push(t, v);
+	while (t->judge.n > 0) {
+		t_call *c = t->judge.at[t->judge.n - 1];
+
+		if (c->judged != t->judging) {
+			c->judged = t->judging;
+			c->is_bad = is_blamed(t, c);
+			if (!c->is_bad)
+				any_read(t, c, push_read);
+			continue;
+		}
+		c->is_bad = c->is_bad || any_read(t, c, bad_read);
+		(void)vec_pop(&t->judge);
+	}
+	return is_bad(t, v);
+}
+
+/* ---- back ---- */
+
+/* The version of its storage before v, which is not there; NULL: none. */
+static t_value *version_before(const t_value *v)
+{
+	const t_call *c = maker(v);
+
+	if (c == NULL)
+		return NULL;
+	if (t_is_write(c))
+		return c->arg[0].v;
+	for (int32_t i = 0; c->trace != NULL && i < c->n_args; i++)
+		if (c->trace->next[i] == v->result)
+			return c->arg[i].v;
+	return NULL;
+}
+
+static void note_step(tensors *t, const t_value *v)
+{
+	int64_t step = maker(v)->step;
+
+	for (int32_t i = 0; i < t->bad_step.n; i++)
+		if (t->bad_step.at[i] == step)
+			return;
+	if (step != 0)
+		*vec_push(t->a, &t->bad_step) = step;
+}
+
+static void undo_storage(tensors *t, t_storage *s)
+{
+	t_value *v = s->cur;
+
+	while (v != NULL && is_made_of_it(t, v)) {
+		note_step(t, v);
+		v = version_before(v);
+	}
+	s->is_lost = v == NULL;
+	if (v == NULL || v == s->cur)
+		return;
+	t_value_keep(v);
+	t_value_drop(t, s->cur);
+	s->cur = v;
+}
+
+/* What was collected before it; nothing, if that is not known any more. */
+static void undo_gradient(tensors *t, t_slot *slot)
+{
+	t_value *g = slot->grad;
+
+	while (g != NULL && is_made_of_it(t, g))
+		g = g->adds_to > 0 ? maker(g)->arg[g->adds_to - 1].v : NULL;
+	if (g == slot->grad)
+		return;
+	if (g != NULL)
+		t_value_keep(g);
+	t_value_drop(t, slot->grad);
+	slot->grad = g;
+}
+
+static void undo(void *arg)
+{
+	tensors *t = arg;
+	int32_t n;
+
+	find_blamed(t);
+	do { /* a write may be of a step that has more of them */
+		n = t->bad_step.n;
+		t->judging++;
+		for (t_storage *s = t->live; s != NULL; s = s->older) {
+			undo_storage(t, s);
+			if (s->slot != NULL)
+				undo_gradient(t, s->slot);
+		}
+	} while (t->bad_step.n > n);
+}
+
+void t_undo(tensors *t)
+{
+	if (t->ran != NULL || t->todo.n > 0 || t->region != NULL)
+		/* without memory for it all stays recorded, to be tried again */
+		(void)env_run(t->e, undo, t);
+	while (t->made.n > 0)
+		t_buffer_drop(t, vec_pop(&t->made));
+	if (t->region != NULL)
+		t_call_drop(t, t->region);
+	t->region = NULL;
+	t->ran = NULL;
+}
+
+void tensor_step(tensors *t, int32_t step)
+{
+	if (t->steps + step < 0)
+		env_fail(t->e, TN_EINVAL, "step.scope",
+			(loc){.file = t->file, .line = t->line},
+			"tn_step_leave without a tn_step_enter");
+	if (t->steps == 0)
+		t->step = ++t->n_steps;
+	t->steps += step;
+	if (t->steps == 0)
+		t->step = 0;
+}
