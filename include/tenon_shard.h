@@ -92,6 +92,18 @@ TN_API const char *tn_mesh_axis(const tn_mesh *m, int32_t i, int64_t *extent);
  */
 TN_API tn_status tn_broadcast(tn_context *c, void *data, size_t n_bytes);
 
+/**
+ * Compares a text with that of all other processes: a rate, a seed, the hash of
+ * a file. Nothing without others. Programs are compared so, too, each when it is
+ * compiled.
+ *
+ * what    names it, the same on every process
+ * errors  TN_EINVAL [shard.differ] on all processes, and no text is kept: says
+ *         which of them have what   TN_EPEER [shard.link]
+ * since   0.1
+ */
+TN_API tn_status tn_agree(tn_context *c, const char *what, const char *text);
+
 typedef enum tn_placement_kind {
 	TN_PLACE_WHOLE, /* every process along the axis has it all */
 	TN_PLACE_SHARD, /* a block of places on a tensor's axis */

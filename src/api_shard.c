@@ -214,6 +214,30 @@ tn_status tn_broadcast(tn_context *c, void *data, size_t n_bytes)
 	return api_sticky(c, NULL, 0, broadcast, &k);
 }
 
+struct agree_call {
+	tn_context *c;
+	const char *what, *text;
+};
+
+static void agree(void *arg)
+{
+	const struct agree_call *k = arg;
+	shard_link *l = api_shard_of(k->c)->link;
+
+	api_want(k->c, k->what, "what is compared");
+	api_want(k->c, k->text, "the text");
+	if (l != NULL)
+		shard_compare(k->c->a, l, k->what,
+			hash_bytes(k->text, strlen(k->text), 0), k->text);
+}
+
+tn_status tn_agree(tn_context *c, const char *what, const char *text)
+{
+	struct agree_call k = {c, what, text};
+
+	return api_sticky(c, NULL, 0, agree, &k);
+}
+
 void api_shard_first(
 	tn_context *c, void (*fn)(void *arg), void *arg, const char *what)
 {
@@ -257,6 +281,19 @@ static bool same_mesh(const shard_mesh *a, const shard_mesh *b)
 	return true;
 }
 
+static void compare_mesh(tn_context *c, const shard_mesh *m)
+{
+	arena *a = arena_child(c->a);
+	str s = str_new(a);
+
+	for (int32_t i = 0; i < m->n; i++)
+		str_printf(&s, "%s%s=%lld", i > 0 ? "," : "", m->name[i],
+			(long long)m->extent[i]);
+	shard_compare(a, c->shard->link, "the mesh", hash_bytes(s.at, s.n, 0),
+		s.at);
+	arena_free(a);
+}
+
 static void make_mesh(void *arg)
 {
 	struct mesh_call *k = arg;
@@ -290,6 +327,8 @@ static void make_mesh(void *arg)
 			k->out = s->mesh.at[i];
 	if (k->out != NULL)
 		return;
+	if (s->link != NULL)
+		compare_mesh(c, &m);
 	k->out = arena_make(c->a, tn_mesh);
 	*k->out = (tn_mesh){.c = c, .m = m};
 	*vec_push(c->a, &s->mesh) = k->out;

@@ -234,13 +234,28 @@ static void compile_phases(api_parted *q)
 					q->a, q->p->phase.at[i].s, &o));
 }
 
-/* Of the structure, which knows rows by number, and of their names. */
-static uint64_t hash_of(arena *a, const ir_program *p, uint64_t structure)
+/* Of the structure, which knows rows by number, of their names, and of places. */
+static uint64_t hash_of(arena *a, const ir_program *p, const tensor_placing *w)
 {
 	str s = str_new(a);
 
 	ir_program_print(&s, p);
-	return hash_bytes(s.at, s.n, structure);
+	for (int32_t i = 0; i < p->input.n; i++)
+		str_printf(&s, " %d", w->in[i]);
+	for (int32_t i = 0; i < w->n_want; i++)
+		str_printf(&s, " %d", w->want[i]);
+	return hash_bytes(s.at, s.n, w->hash);
+}
+
+/* All processes compile the same program, or none does. */
+static void compare(tn_context *c, arena *a, const ir_program *p, uint64_t hash)
+{
+	shard_link *l = api_link(c);
+
+	if (l != NULL && l->size(l) > 1)
+		shard_compare(a, l, "a program that is compiled", hash,
+			arena_printf(a, "%d calls (%016llx)", p->call.n,
+				(unsigned long long)hash));
 }
 
 api_parted *api_shard_compile(
@@ -268,7 +283,8 @@ api_parted *api_shard_compile(
 	for (int32_t i = 0; i < s->output.n; i++)
 		keep[i] = i < w->n_out || i >= w->n_want;
 	q = arena_make(a, api_parted);
-	*q = (api_parted){.c = c, .a = a, .hash = hash_of(a, p, w->hash)};
+	*q = (api_parted){.c = c, .a = a, .hash = hash_of(a, p, w)};
+	compare(c, a, p, q->hash);
 	q->p = shard_localise(a, made, api_shard_rank(c), keep);
 	q->exec = shard_exec_new(a, q->p);
 	for (int32_t i = 0; i < q->p->phase.n; i++)

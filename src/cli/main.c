@@ -71,6 +71,8 @@ int main(int argc, char **argv)
 {
 	const cli_command *c;
 
+	/* lines of several processes do not mix */
+	setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
 	if (argc < 2) {
 		help(stderr);
 		return CLI_USAGE;

@@ -465,12 +465,55 @@ static bool join(run *r)
 	return freopen("/dev/null", "w", stdout) != NULL;
 }
 
+static bool agree(run *r, const char *what, const char *text)
+{
+	return r->mesh == NULL || tn_agree(r->c, what, text) >= 0;
+}
+
+/* What a run is told must be the same on all processes of the mesh. */
+static bool agree_options(run *r, const char *from, bool resume)
+{
+	char text[80];
+	bool all = agree(r, "--resume", resume ? "given" : "not given") &&
+		   agree(r, "--from", from != NULL ? from : "not given");
+
+	for (const train_field *f = train_fields; f->name != NULL && all; f++) {
+		char what[40];
+
+		snprintf(what, sizeof what, "--%s", f->name);
+		train_config_text(&r->k, f, text, sizeof text);
+		all = agree(r, what, text);
+	}
+	snprintf(text, sizeof text, "%" PRId64, r->until);
+	all = all && agree(r, "--until", text);
+	snprintf(text, sizeof text, "%" PRId64, r->n_sample);
+	all = all && agree(r, "--sample", text);
+	return all;
+}
+
+/* .. and what was read for it. */
+static bool agree_text(run *r)
+{
+	char text[80];
+
+	snprintf(text, sizeof text, "%zu bytes (%016" PRIx64 ")",
+		r->text.train.n + r->text.valid.n, r->text.hash);
+	if (!agree(r, "--text", text))
+		return false;
+	snprintf(text, sizeof text, "%016" PRIx64, r->s.vocab);
+	if (!agree(r, "the vocabulary", text))
+		return false;
+	snprintf(text, sizeof text, "step %" PRId64 " of %" PRId64, r->s.step,
+		r->k.steps);
+	return agree(r, "the checkpoint", text);
+}
+
 static int begin(run *r, const char *const *given, const cli_list *paths,
 	const char *from, bool resume)
 {
 	int code = CLI_OK;
 
-	if (!join(r))
+	if (!join(r) || !agree_options(r, from, resume))
 		return CLI_FAILED;
 	if (from == NULL && !resume && train_config_check(&r->k, r->c) < 0)
 		return CLI_FAILED;
@@ -479,6 +522,8 @@ static int begin(run *r, const char *const *given, const cli_list *paths,
 		code = take_config(r, given);
 	if (code == CLI_OK)
 		code = read_text(r, paths);
+	if (code == CLI_OK && !agree_text(r))
+		code = CLI_FAILED;
 	if (code == CLI_OK)
 		code = build(r);
 	if (code == CLI_OK && (r->until == 0 || r->until > r->k.steps))

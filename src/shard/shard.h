@@ -439,6 +439,14 @@ struct shard_link {
 		int64_t other, const char *what);
 };
 
+/*
+ * By all processes (compare.c): throws [shard.differ] on all of them, unless all
+ * have the same hash and words. The words are shown; what is behind the first 55
+ * of them counts in the hash alone.
+ */
+void shard_compare(arena *a, shard_link *l, const char *what, uint64_t hash,
+	const char *words);
+
 /* n processes in one, each a thread of its caller; freed after all are closed */
 typedef struct shard_world shard_world;
 shard_world *shard_world_new(int64_t n); /* NULL: no memory */

@@ -66,4 +66,23 @@ wrong 'train.mesh.*called rows' 2 "${small[@]}" --out e --mesh rows=2
 wrong 'train.exists' 2 "${small[@]}" --out part --mesh data=2
 "$tenon" "${small[@]}" --out e --mesh data=2 >log 2>&1 && fail "no error"
 grep -q 'mpirun -n 2' log || fail "$(cat log)"
+
+# ranks that are told different things: no step is made, each says what differs
+head -c 19000 "$root/docs/notation.md" >other
+differ() { # differ TEXT ARGUMENT...: those of the second process alone
+	timeout 200 mpirun --allow-run-as-root --oversubscribe \
+		-n 1 "$tenon" "${small[@]}" --out differ --mesh data=2 : \
+		-n 1 "$tenon" "${small[@]}" --out differ --mesh data=2 \
+		"${@:2}" >log 2>&1 && fail "$*: no error: $(cat log)"
+	[ "$(grep -c -e "shard.differ.*$1" log)" = 2 ] ||
+		fail "$*: not on both: $(cat log)"
+	[ ! -e differ/step-1.safetensors ] && ! grep -q '"step"' log ||
+		fail "$*: it went on"
+}
+differ '--lr is not the same.*0.002.* on 0; 0.01.* on 1' --lr 0.01
+differ '--seed is not the same.*: 0 on 0; 7 on 1' --seed 7
+differ '--batch is not the same.*: 6 on 0; 4 on 1' --batch 4
+differ '--text is not the same.*20000 bytes.* on 0; 39000 bytes.* on 1' --text other
+differ '--until is not the same' --until 3
+differ 'the mesh is not the same.*data=2 on 0; model=2 on 1' --mesh model=2
 echo "train on meshes: all as one process"
