@@ -738,6 +738,8 @@ TN_API tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
  * Gradients of the sum of out[i] * seeds[i] with respect to in[k], in grads[k];
  * zeros where nothing leads there. They have gradients themselves. seeds NULL:
  * every out is a single number.
+ * errors  as tn_backward; and [grad.second], here and there, for the gradient
+ *         of a gradient through a condition, a loop or a function in C
  */
 #define tn_grad(n_out, out, seeds, n_in, in, grads)                            \
 	tn_at_grad(__FILE__, __LINE__, n_out, out, seeds, n_in, in, grads)

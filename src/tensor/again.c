@@ -102,7 +102,7 @@ static void describe(choosing *k)
 	for (int32_t i = 0; i < k->back->n_in; i++) {
 		int32_t p = place_of(k, k->back->in[i]);
 
-		if (p >= 0 && !is_in(f->n_known, k->seed, k->back->in[i]))
+		if (p >= 0 && !is_in(f->n_out, k->seed, k->back->in[i]))
 			k->cut.at[p].is_read = true;
 	}
 }

@@ -130,6 +130,15 @@ static _Noreturn void freed(tensors *t)
 		"tn_backward_keep keeps it");
 }
 
+static _Noreturn void no_second(tensors *t)
+{
+	env_fail(t->e, TN_EINVAL, "grad.second",
+		(loc){.file = t->file, .line = t->line},
+		"it was made from a gradient through a condition, a loop or a "
+		"function in C, which has no gradient itself: tn_detach that "
+		"one, or take it inside tn_no_grad_enter");
+}
+
 static void visit(tensors *t, t_value *v)
 {
 	t_call *c = v->call;
@@ -176,11 +185,16 @@ static void find_path(tensors *t)
 	for (int32_t i = 0; i < t->path.n; i++) {
 		const t_call *c = t->path.at[i];
 
-		for (int32_t k = 0; k < c->n_args; k++)
-			if (c->arg[k].v->tracked ||
-				(c->arg[k].v->is_freed &&
-					!is_overwritten(c, k)))
-				visit(t, c->arg[k].v);
+		for (int32_t k = 0; k < c->n_args; k++) {
+			t_value *v = c->arg[k].v;
+
+			if (v->is_last && c->trace == NULL &&
+				t->capture == NULL && !is_overwritten(c, k))
+				no_second(t);
+			if (v->tracked ||
+				(v->is_freed && !is_overwritten(c, k)))
+				visit(t, v);
+		}
 	}
 	if (t->path.n > 1)
 		qsort(t->path.at, (size_t)t->path.n, sizeof *t->path.at,
@@ -421,32 +435,40 @@ static void back_rest(tensors *t, t_call *c)
 	}
 }
 
-/* Which results have a cotangent: in t->seeded. */
-static bool find_seeded(tensors *t, const t_call *c)
+/* Which results have a cotangent: in t->seeded; if a middle, ask for all. */
+static bool find_seeded(tensors *t, const t_call *c, bool ask)
 {
-	bool any = false;
+	bool any = false, middle = false;
 
 	t->seeded.n = 0;
-	for (int32_t r = 0; r < c->trace->n_known; r++) {
+	for (int32_t r = 0; r < c->trace->n_out; r++) {
 		bool here = has_cotangent(t, c, r) &&
 			t_is_made(c->trace->out[r]);
 
 		*vec_push(t->a, &t->seeded) = here;
 		any |= here;
+		middle |= here && r >= c->trace->n_known;
 	}
+	/* then it reads what the one read that said what is kept */
+	for (int32_t r = 0; ask && middle && r < c->trace->n_known; r++)
+		t->seeded.at[r] = true;
 	return any;
 }
 
 static void back_trace(tensors *t, t_call *c)
 {
-	t_trace *f = c->trace;
+	t_trace *f = c->trace, *back = NULL;
 	const t_back *b;
 	t_call *made;
 	bool any;
 
-	any = find_seeded(t, c);
+	any = find_seeded(t, c, true);
 	b = any ? t_back_of(t, f, t->seeded.at) : NULL;
-	(void)find_seeded(t, c); /* functions inside have asked, too */
+	if (b != NULL && b->trace != NULL && t->no_grad == 0)
+		back = t_back_live(t, f, b);
+	if (b != NULL && back == NULL)
+		back = b->trace;
+	(void)find_seeded(t, c, false); /* functions inside have asked, too */
 	t->operand.n = 0;
 	if (b != NULL && b->trace != NULL) {
 		for (int32_t k = 0; k < b->trace->n_in; k++) {
@@ -454,9 +476,12 @@ static void back_trace(tensors *t, t_call *c)
 
 			*vec_push(t->a, &t->operand) = r;
 		}
-		made = t_record_trace(t, b->trace, t->operand.at);
-		for (int32_t k = 0; k < b->trace->n_out; k++)
+		made = t_record_trace(t, back, t->operand.at);
+		for (int32_t k = 0; k < b->trace->n_out; k++) {
 			meet(t, made->result[k]);
+			made->result[k]->is_last =
+				t->no_grad == 0 && back->region != NULL;
+		}
 		for (int32_t k = 0; k < b->trace->n_out; k++)
 			back_result(t, c, b, k, made->result[k]);
 	}
@@ -523,7 +548,7 @@ void t_walk_trace(tensors *t, const t_trace *f, t_value *const *seed,
 	t_value **grad, t_value **leaf, t_value **old)
 {
 	start(t);
-	for (int32_t i = 0; i < f->n_known; i++) {
+	for (int32_t i = 0; i < f->n_out; i++) {
 		if (seed[i] == NULL)
 			continue;
 		visit(t, f->out[i]);
@@ -616,6 +641,8 @@ static void check_tracked(tensors *t, const tensor *x)
 
 	if (v->is_freed)
 		freed(t);
+	if (v->is_last && !v->tracked)
+		no_second(t);
 	if (!v->tracked)
 		env_fail(t->e, TN_EINVAL, "grad.untracked",
 			(loc){.file = t->file, .line = t->line},
@@ -728,7 +755,7 @@ void tensor_gradients(tensors *t, int32_t n, tensor *const *out,
 	do_walk(&j);
 }
 
-/* ---- leaves and their gradients ---- */
+/* ---- slots ---- */
 
 void t_slot_add(tensors *t, t_slot *s, t_value *g)
 {
@@ -740,51 +767,4 @@ void t_slot_add(tensors *t, t_slot *s, t_value *g)
 	if (s->grad != NULL)
 		t_value_drop(t, s->grad);
 	s->grad = g;
-}
-
-void tensor_requires_grad(tensors *t, tensor *x)
-{
-	t_check(t, x);
-	if (!dtype_is_float(x->type.dtype))
-		env_fail(t->e, TN_EINVAL, "grad.dtype",
-			(loc){.file = t->file, .line = t->line},
-			"a gradient with respect to %s: only floats have one",
-			dtype_name(x->type.dtype));
-	if (!t_cur(t, x->storage)->tracked)
-		t_leaf(t, x->storage, x->storage->cur);
-}
-
-tensor *tensor_grad(tensors *t, tensor *x)
-{
-	t_storage *of = t_check(t, x)->storage;
-	t_slot *s = of->slot;
-	t_value *g;
-
-	(void)t_cur(t, of); /* a function that is compiled knows of it */
-	if (s == NULL || s->grad == NULL)
-		return NULL;
-	g = s->grad;
-	t_value_keep(g);
-	return t_handle_new(t, t_storage_new(t, g), x->view, &x->type);
-}
-
-void tensor_zero_grad(tensors *t, tensor *x)
-{
-	t_storage *of = t_check(t, x)->storage;
-	t_slot *s = of->slot;
-
-	(void)t_cur(t, of);
-	if (s == NULL || s->grad == NULL)
-		return;
-	t_value_drop(t, s->grad);
-	s->grad = NULL;
-}
-
-void tensor_no_grad(tensors *t, int32_t step)
-{
-	if (t->no_grad + step < 0)
-		env_fail(t->e, TN_EINVAL, "grad.scope",
-			(loc){.file = t->file, .line = t->line},
-			"tn_no_grad_leave without a tn_no_grad_enter");
-	t->no_grad += step;
 }

@@ -297,7 +297,7 @@ static void find_place_of(const moving *about, int32_t i, t_value *const *seed)
 	bool stored;
 
 	m.v = back->in[i];
-	if (is_in(m.f->n_known, seed, m.v) || is_result(m.f, m.v) ||
+	if (is_in(m.f->n_out, seed, m.v) || is_result(m.f, m.v) ||
 		is_bound(back, m.v))
 		return;
 	stored = !find_later(&m);
@@ -318,7 +318,7 @@ static void find_same(const moving *about, int32_t i, t_value *const *seed)
 	t_read r;
 
 	m.v = back->in[i];
-	if (is_in(m.f->n_known, seed, m.v) || is_result(m.f, m.v) ||
+	if (is_in(m.f->n_out, seed, m.v) || is_result(m.f, m.v) ||
 		is_in(m.f->n_in, m.f->in, m.v) || is_bound(back, m.v))
 		return;
 	r = t_same_of(m.t, m.f, back->n_in, back->in, back->in[i]);

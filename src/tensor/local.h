@@ -9,6 +9,7 @@
  *   keep.c    what of that is kept, and what is made again
  *   chain.c   versions of a storage in a compiled function
  *   same.c    values in one that have the same elements
+ *   second.c  traces with gradients, for gradients of gradients
  *   backward.c  cotangents, from values to what they are made of
  *   place.c     values on several processes
  *   writable.c  may what a view shows be written?
@@ -110,6 +111,7 @@ struct t_value {
 	bool is_freed;	/* was tracked, until a walk freed what made it */
 	bool holds_self; /* its call's adjoint reads it, and knows of it */
 	bool is_part; /* a leaf where it was written, and there alone */
+	bool is_last; /* a gradient of a region, or made from one: has none */
 	bool again;   /* was not stored: a gradient makes it again */
 	bool is_kept; /* counted as stored for gradients */
 	int32_t adds_to; /* a gradient: 1 + operand that was the one before; 0 */
@@ -215,6 +217,7 @@ struct t_trace {
 	VEC(struct t_back *) back;
 	const char *name;
 	struct t_region *region; /* NULL: its calls are part of one program */
+	VEC(struct t_live *) live; /* the same with gradients: second.c */
 };
 
 /* Does it have a gradient through what made it? A leaf that was made has none. */
@@ -243,8 +246,9 @@ typedef struct t_moved {
 
 /* The backward of a trace, for some of its results. */
 typedef struct t_back {
-	const bool *seeded; /* by result */
+	const bool *seeded; /* by result, middles too */
 	t_trace *trace;	    /* NULL: nothing has a gradient */
+	t_trace **live;	    /* the same with gradients; *live NULL: not made */
 	/* operand k of it: operand from_in[k] of the trace, or result from_out[k],
 	 * or the cotangent of result from_seed[k]; -1 else */
 	int32_t *from_in, *from_out, *from_seed;
@@ -253,6 +257,12 @@ typedef struct t_back {
 	enum { BACK_OPERAND, BACK_LEAF, BACK_OLD_LEAF } *kind;
 	VEC(t_moved) moved;
 } t_back;
+
+/* A trace again, on operands of which these have a gradient. */
+typedef struct t_live {
+	const bool *tracked;
+	t_trace *f;
+} t_live;
 
 /* What is recorded in a function while it is compiled. */
 typedef struct t_capture t_capture;
@@ -454,7 +464,13 @@ void t_slot_add(tensors *t, t_slot *s, t_value *g);
 /* trace.c */
 /* With a backward for all its results: NULL when nothing of it is tracked. */
 t_trace *t_trace_tracked(tensors *t, t_trace *f);
+/* seeded: by result, middles too: those have cotangents in second gradients */
 const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded);
+
+/* second.c: f recorded again, on operands that have a gradient or not */
+t_trace *t_trace_live(tensors *t, t_trace *f, const bool *tracked);
+/* The backward b of f as a trace that has one itself; NULL: of a region. */
+t_trace *t_back_live(tensors *t, const t_trace *f, const t_back *b);
 
 /* chain.c: a value seen through a view; NULL: as it is */
 typedef struct t_seen {

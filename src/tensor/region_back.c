@@ -708,6 +708,8 @@ static t_trace *tracked_copy(deriving *d, t_back *b)
 	d->g->yield = d->yield.at;
 	g->back.at = NULL;
 	g->back.n = g->back.cap = 0;
+	g->live.n = g->live.cap = 0;
+	g->live.at = NULL;
 	*vec_push(t->a, &g->back) = b;
 	g->holds_in = arena_array(t->a, bool, g->n_in + 1);
 	g->holds_out = arena_array(t->a, bool, g->n_out + 1);

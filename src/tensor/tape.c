@@ -68,14 +68,18 @@ static const t_rule *whole_rule(tensors *t, const t_call *c)
 void t_track(tensors *t, t_call *c)
 {
 	const t_rule *r = NULL;
-	bool any = false;
+	bool any = false, last = false;
 
 	if (t->running > 0 ||
 		(c->trace != NULL ? c->trace->holds_in == NULL
 				  : t->no_grad > 0))
 		return;
-	for (int32_t i = 0; i < c->n_args; i++)
+	for (int32_t i = 0; i < c->n_args; i++) {
 		any = any || c->arg[i].v->tracked;
+		last = last || c->arg[i].v->is_last;
+	}
+	for (int32_t i = 0; last && c->trace == NULL && i < c->n_results; i++)
+		c->result[i]->is_last = dtype_is_float(c->result[i]->type.dtype);
 	if (any && c->entry != NULL)
 		r = whole_rule(t, c);
 	if (!any || (r != NULL && r->g == NULL))
@@ -141,4 +145,52 @@ void t_leaf(tensors *t, t_storage *s, t_value *v)
 	t_slot_drop(t, v->slot);
 	v->slot = slot;
 	v->tracked = true;
+	v->is_last = false;
+}
+
+void tensor_requires_grad(tensors *t, tensor *x)
+{
+	t_check(t, x);
+	if (!dtype_is_float(x->type.dtype))
+		env_fail(t->e, TN_EINVAL, "grad.dtype",
+			(loc){.file = t->file, .line = t->line},
+			"a gradient with respect to %s: only floats have one",
+			dtype_name(x->type.dtype));
+	if (!t_cur(t, x->storage)->tracked)
+		t_leaf(t, x->storage, x->storage->cur);
+}
+
+tensor *tensor_grad(tensors *t, tensor *x)
+{
+	t_storage *of = t_check(t, x)->storage;
+	t_slot *s = of->slot;
+	t_value *g;
+
+	(void)t_cur(t, of); /* a function that is compiled knows of it */
+	if (s == NULL || s->grad == NULL)
+		return NULL;
+	g = s->grad;
+	t_value_keep(g);
+	return t_handle_new(t, t_storage_new(t, g), x->view, &x->type);
+}
+
+void tensor_zero_grad(tensors *t, tensor *x)
+{
+	t_storage *of = t_check(t, x)->storage;
+	t_slot *s = of->slot;
+
+	(void)t_cur(t, of);
+	if (s == NULL || s->grad == NULL)
+		return;
+	t_value_drop(t, s->grad);
+	s->grad = NULL;
+}
+
+void tensor_no_grad(tensors *t, int32_t step)
+{
+	if (t->no_grad + step < 0)
+		env_fail(t->e, TN_EINVAL, "grad.scope",
+			(loc){.file = t->file, .line = t->line},
+			"tn_no_grad_leave without a tn_no_grad_enter");
+	t->no_grad += step;
 }

@@ -125,7 +125,7 @@ static void place_reads(tensors *t, const t_trace *f, t_back *b,
 		const t_value *v = b->trace->in[k];
 
 		b->from_in[k] = b->from_out[k] = -1;
-		b->from_seed[k] = find(f->n_known, d->seed, v);
+		b->from_seed[k] = find(f->n_out, d->seed, v);
 		if (b->from_seed[k] >= 0)
 			continue;
 		b->from_in[k] = find(f->n_in, f->in, v);
@@ -149,12 +149,13 @@ static t_back *new_back(tensors *t, t_trace *f, const bool *seeded)
 	tn_status s;
 	int32_t n = 0;
 
-	b->seeded = arena_copy(t->a, seeded, (size_t)f->n_known);
-	d.seed = arena_array(t->a, t_value *, f->n_known + 1);
+	b->live = arena_make(t->a, t_trace *);
+	b->seeded = arena_copy(t->a, seeded, (size_t)f->n_out);
+	d.seed = arena_array(t->a, t_value *, f->n_out + 1);
 	d.grad = arena_array(t->a, t_value *, f->n_in + 1);
 	d.leaf = arena_array(t->a, t_value *, f->n_in + 1);
 	d.old = arena_array(t->a, t_value *, f->n_in + 1);
-	for (int32_t i = 0; i < f->n_known; i++)
+	for (int32_t i = 0; i < f->n_out; i++)
 		if (seeded[i] && t_is_made(f->out[i])) {
 			d.seed[i] = t_value_new(t, &f->out[i]->type);
 			t_value_keep(d.seed[i]);
@@ -214,6 +215,7 @@ t_trace *t_trace_tracked(tensors *t, t_trace *f)
 	bool *all = arena_array(t->a, bool, f->n_known + 1);
 	t_trace *g;
 	t_back *b;
+	bool *seeded;
 	int32_t n = f->n_out;
 
 	if (f->tracked != NULL || f->holds_in != NULL)
@@ -238,8 +240,13 @@ t_trace *t_trace_tracked(tensors *t, t_trace *f)
 			t_value_keep(b->trace->in[k]);
 		}
 	g->n_out = n;
+	seeded = arena_array(t->a, bool, n + 1);
+	memcpy(seeded, all, (size_t)f->n_known);
+	b->seeded = seeded;
 	g->back.n = g->back.cap = 0;
 	g->back.at = NULL;
+	g->live.n = g->live.cap = 0;
+	g->live.at = NULL;
 	*vec_push(t->a, &g->back) = b;
 	make_holds(t, g, b);
 	f->tracked = g;
@@ -261,15 +268,24 @@ const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded)
 {
 	t_back *b;
 
-	for (int32_t i = 0; i < f->back.n; i++)
-		if (memcmp(f->back.at[i]->seeded, seeded,
-			    (size_t)f->n_known) == 0)
-			return f->back.at[i];
 	if (f->region != NULL && f->region->kind != REGION_BLOCKS)
 		return t_region_back(t, f);
+	for (int32_t i = 0; i < f->back.n; i++)
+		if (memcmp(f->back.at[i]->seeded, seeded, (size_t)f->n_out) ==
+			0)
+			return f->back.at[i];
 	b = new_back(t, f, seeded);
-	if (!is_served(f, b)) /* the one for all results, with zeros */
-		return f->back.at[0];
-	*vec_push(t->a, &f->back) = b;
-	return b;
+	if (is_served(f, b)) {
+		*vec_push(t->a, &f->back) = b;
+		return b;
+	}
+	for (int32_t r = f->n_known; r < f->n_out; r++)
+		if (seeded[r])
+			env_fail(t->e, TN_EINVAL, "grad.second",
+				(loc){.file = t->file, .line = t->line},
+				"the gradient of a gradient of %s reads a value "
+				"that the first gradient does not, and that was "
+				"not kept: take it in plain calls",
+				f->name);
+	return f->back.at[0]; /* the one for all results, with zeros */
 }
