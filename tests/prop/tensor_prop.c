@@ -13,7 +13,10 @@
  * element is moved where it was born and where it was written without a
  * gradient, and the values written there are those of the first run. That is
  * what the leaf rule says. Programs run in a random topological order, and
- * memory that is let go is overwritten. Where both widths differ too much, nothing is known:
+ * memory that is let go is overwritten. In the
+ * middle, values are recorded that cannot be computed, written to what is there
+ * and looked at: all is then as it was. And handles are used that were dropped.
+ * Where both widths differ too much, nothing is known:
  * such elements are counted, and more than one in twenty is a failure.
  */
 #include "api.h"
@@ -25,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ELEMS = 32, ITEMS = 40, STEPS = 18, FROZEN = 96 };
+enum { ELEMS = 32, ITEMS = 40, STEPS = 18, FROZEN = 96, BAD = 4 };
 
 typedef struct item { /* a handle: a storage seen through positions */
 	int32_t storage, rank, n;
@@ -51,11 +54,15 @@ typedef struct world {
 	bool good;
 	int64_t n_views, n_writes, n_through; /* of these, through a view */
 	int64_t n_no_grad, n_pieces; /* of the views: by split, unbind */
+	tn_tensor *bad[BAD]; /* values that cannot be computed */
+	int32_t n_bad;
+	int64_t n_failed, n_stale;
 } world;
 
 /* What has been compared, of all programs. */
 typedef struct tally {
 	int64_t views, pieces, writes, through, no_grad, elems, rough, again;
+	int64_t failed, stale;
 } tally;
 
 static int64_t below(world *w, int64_t n)
@@ -401,6 +408,110 @@ static void check(world *w, const item *x)
 	}
 }
 
+/* ---- failures ---- */
+
+static void expect(world *w, tn_status got, tn_status want, const char *rule)
+{
+	const tn_diag *d = tn_context_diag(w->c);
+
+	if (got != want || (tn_context_status(w->c) < 0 &&
+				   strcmp(d->rule, rule) != 0)) {
+		printf("status %d, [%s] %s; expected is [%s]\n", (int)got,
+			d->rule, d->text, rule);
+		w->good = false;
+	}
+	tn_context_clear(w->c);
+}
+
+/* x, with what is read at an index outside of it added */
+static tn_tensor *spoilt(world *w, const item *x)
+{
+	const int64_t n = x->n;
+
+	return tn_add(x->x, tn_take(tn_reshape(x->x, &n, 1),
+				    tn_scalar(w->c, TN_I64, 99), 0));
+}
+
+/*
+ * A step that cannot be computed: y is written, then x with what failed. The
+ * model does nothing.
+ */
+static void fail_step(world *w, const item *x)
+{
+	const item *y = &w->it[below(w, w->n)];
+	bool no_grad = below(w, 2) == 0, on_top = below(w, 2) == 0;
+	bool keep = below(w, 2) == 0, both = below(w, 2) == 0;
+	double got[ELEMS];
+	tn_tensor *v;
+
+	if (!w->c)
+		return;
+	w->n_failed++;
+	if (no_grad)
+		tn_no_grad_enter(w->c);
+	tn_scope_enter(w->c);
+	tn_step_enter(w->c);
+	if (!y->dropped && !y->repeats)
+		tn_mul_(y->x, tn_sin(y->x));
+	v = spoilt(w, x);
+	tn_copy_(x->x, v);
+	if (on_top)
+		tn_mul_(x->x, x->x);
+	tn_step_leave(w->c);
+	if (keep && w->n_bad < BAD)
+		w->bad[w->n_bad++] = tn_keep(v);
+	if (both && !y->dropped)
+		expect(w, tn_eval(((tn_tensor *[]){y->x, x->x}), 2), TN_ERANGE,
+			"index.range");
+	else
+		expect(w, tn_read(x->x, got, (size_t)x->n * sizeof *got),
+			TN_ERANGE, "index.range");
+	tn_scope_leave(w->c);
+	if (no_grad)
+		tn_no_grad_leave(w->c);
+}
+
+/* What failed fails again. */
+static void look_at_bad(world *w)
+{
+	double got[ELEMS];
+	int32_t k = (int32_t)below(w, BAD);
+
+	if (!w->c || k >= w->n_bad)
+		return;
+	expect(w, tn_read(w->bad[k], got,
+			  (size_t)tn_tensor_n_elems(w->bad[k]) * sizeof *got),
+		TN_ERANGE, "index.range");
+}
+
+/* A handle that was dropped, whatever was made since. */
+static void use_stale(world *w, const item *x)
+{
+	int32_t kind = (int32_t)below(w, 5);
+	double got[ELEMS] = {0};
+	tn_status s = TN_OK;
+
+	if (!w->c)
+		return;
+	w->n_stale++;
+	if (tn_is_valid(x->x)) {
+		printf("item %d was dropped, and is valid\n",
+			(int)(x - w->it));
+		w->good = false;
+	}
+	if (kind == 0)
+		s = tn_read(x->x, got, (size_t)x->n * sizeof *got);
+	else if (kind == 1)
+		s = tn_fill_(x->x, 1);
+	else if (kind == 2)
+		s = tn_set_data(x->x, got, (size_t)x->n * sizeof *got);
+	else if (kind == 3)
+		s = tn_is_valid(tn_sin(x->x)) ? TN_OK : TN_EINVAL;
+	else
+		s = tn_copy_(w->it[0].x, x->x);
+	expect(w, s, TN_EINVAL, "tensor.handle");
+}
+
 /* ---- a program ---- */
 
 /* The loss, of all that is there; and its gradient. */
@@ -453,6 +564,8 @@ static double play(world *w, uint64_t seed)
 	w->n = w->n_storages = w->n_frozen = 0;
 	w->n_views = w->n_writes = w->n_through = w->n_no_grad = 0;
 	w->n_pieces = 0;
+	w->n_bad = 0;
+	w->n_failed = w->n_stale = 0;
 	w->good = true;
 	w->n_params = 1 + (int32_t)below(w, 3);
 	for (int32_t p = 0; p < w->n_params; p++) {
@@ -474,11 +587,17 @@ static double play(world *w, uint64_t seed)
 	steps = 3 + (int32_t)below(w, STEPS);
 	while (steps-- > 0 && w->n < ITEMS - 3) {
 		item *x = &w->it[below(w, w->n)];
-		int32_t kind = (int32_t)below(w, 10);
+		int32_t kind = (int32_t)below(w, 12);
 
-		if (x->dropped)
+		if (x->dropped) {
+			use_stale(w, x);
 			continue;
-		if (kind < 3)
+		}
+		if (kind == 10 && !x->repeats)
+			fail_step(w, x);
+		else if (kind >= 10)
+			look_at_bad(w);
+		else if (kind < 3)
 			make_view(w, x);
 		else if (kind < 6)
 			compute(w, x);
@@ -590,6 +709,8 @@ int main(int argc, char **argv)
 			gradients(&w, s, &sum);
 		sum.views += w.n_views;
 		sum.pieces += w.n_pieces;
+		sum.failed += w.n_failed;
+		sum.stale += w.n_stale;
 		sum.writes += w.n_writes;
 		sum.through += w.n_through;
 		sum.no_grad += w.n_no_grad;
@@ -606,10 +727,13 @@ int main(int argc, char **argv)
 	       " pieces), %" PRId64 " writes (%" PRId64
 	       " to a part, %" PRId64 " without gradient), %" PRId64
 	       " calls made again\n"
+	       "%" PRId64 " steps that fail, %" PRId64
+	       " uses of what was dropped\n"
 	       "%" PRId64 " elements of gradients against central differences, "
 	       "%" PRId64 " more too rough for them\n"
 	       "%ld programs, %ld failed\n",
 		sum.views, sum.pieces, sum.writes, sum.through, sum.no_grad, sum.again,
+		sum.failed, sum.stale,
 		sum.elems, sum.rough, count, failed);
 	return failed > 0 || 20 * sum.rough > sum.elems;
 }
