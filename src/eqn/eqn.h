@@ -119,6 +119,10 @@ sys_eqn eqn_coalesce(eqn_graph *g, const sys_eqn *e);
 
 /* Is digit d of p at this read exactly one digit of c? */
 bool eqn_relate(eqn_graph *g, eqn_edge *e, eqn_digit d, eqn_digit *out);
+/* .. or a digit of one of several parts that guards tell apart? */
+bool eqn_relate_part(eqn_graph *g, eqn_edge *e, eqn_digit d, eqn_digit *out);
+/* its value over c; NULL: not known */
+const ix_form *eqn_value(eqn_graph *g, eqn_edge *e, eqn_digit d);
 eqn_verdict eqn_judge(eqn_graph *g, eqn_edge *e, eqn_digit d);
 
 /* ---- window ---- */

@@ -46,6 +46,9 @@ eqn_graph *eqn_graph_new(arena *a, ir_system *s)
 static void add_read(walk *w, const context *c, int32_t tensor,
 	const ix_form *at, bool is_index)
 {
+	/* guards may leave one value of an axis, and then a plain element */
+	if (c->dom.n_facts > 0)
+		at = ix_simplify(w->g->s->x, &c->dom, at);
 	for (int32_t i = 0; i < w->read.n; i++) {
 		const eqn_read *r = &w->read.at[i];
 

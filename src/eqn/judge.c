@@ -47,6 +47,26 @@ static bool one_digit(const eqn_edge *e, const eqn_memo *m, eqn_digit *out)
 	return true;
 }
 
+/*
+ * One of several parts as long that are put in a row: c0 + digit, of which the
+ * guards leave 0 .. n - 1, is that digit mod n.
+ */
+static bool of_part(const eqn_edge *e, const eqn_memo *m, eqn_digit *out)
+{
+	int64_t n = m->of.hi / m->of.lo, min, max;
+	const ix_form *q = m->q;
+	const ix_atom *t = q->n == 1 ? q->t[0].atom : NULL;
+
+	if (t == NULL || t->kind != IX_DIGIT || q->t[0].coef != 1 ||
+		q->c0 % n != 0 || t->hi % t->lo != 0 ||
+		t->hi / t->lo % n != 0 ||
+		(e->read->in_init && e->c->e.push != NULL))
+		return false;
+	ix_range(&e->read->dom, q, &min, &max);
+	*out = (eqn_digit){.axis = t->axis, .lo = t->lo, .hi = t->lo * n};
+	return min >= 0 && max < n;
+}
+
 static const eqn_memo *ask(eqn_graph *g, eqn_edge *e, eqn_digit d)
 {
 	ix *x = g->s->x;
@@ -81,6 +101,18 @@ bool eqn_relate(eqn_graph *g, eqn_edge *e, eqn_digit d, eqn_digit *out)
 
 	*out = m->at;
 	return m->related;
+}
+
+bool eqn_relate_part(eqn_graph *g, eqn_edge *e, eqn_digit d, eqn_digit *out)
+{
+	const eqn_memo *m = ask(g, e, d);
+
+	return !m->related && m->q != NULL && of_part(e, m, out);
+}
+
+const ix_form *eqn_value(eqn_graph *g, eqn_edge *e, eqn_digit d)
+{
+	return ask(g, e, d)->q;
 }
 
 eqn_verdict eqn_judge(eqn_graph *g, eqn_edge *e, eqn_digit d)

@@ -276,6 +276,20 @@ static bool refine_term(part_set *s, part_member *p, int32_t a, part_member *c,
 	return changed;
 }
 
+/* Parts as long as the axis, put in a row: see eqn_relate_part. */
+static bool refine_part(part_set *s, const part_member *p, int32_t a,
+	part_member *c, const ix_form *f)
+{
+	int64_t n = extent_of(p, a), top;
+	const ix_atom *t = f->n == 1 ? f->t[0].atom : NULL;
+
+	if (p->u == NULL || t == NULL || t->kind != IX_DIGIT ||
+		f->t[0].coef != 1 || f->c0 % n != 0 ||
+		t->hi / t->lo <= n || !mul_ok(t->lo, n, &top))
+		return false;
+	return cut(s, c, t->axis, top);
+}
+
 static bool refine_edge(part_set *s, const part_edge *e)
 {
 	part_member *p = &s->m.at[e->p], *c = &s->m.at[e->c];
@@ -290,15 +304,32 @@ static bool refine_edge(part_set *s, const part_edge *e)
 
 		if (f == NULL)
 			continue;
-		shift = gcd_i64(f->c0, extent_of(p, a));
-		if (f->c0 != 0 && shift > 1)
-			changed |= cut(s, p, a, shift);
+		changed |= s->parts && refine_part(s, p, a, c, f);
 		for (int32_t i = 0; i < f->n; i++)
 			if (f->t[i].atom->kind == IX_DIGIT)
 				changed |= refine_term(
 					s, p, a, c, f->t[i].coef, f->t[i].atom);
+		/* behind the terms: of 5*i + 4 - j, 4 is no shift */
+		shift = gcd_i64(f->c0, extent_of(p, a));
+		if (f->c0 != 0 && shift > 1)
+			changed |= cut(s, p, a, shift);
 	}
 	return changed;
+}
+
+/* The digits as reads between members cut them, if some scan wants them so. */
+static void keep_uncut(part_set *s)
+{
+	bool scan = false;
+
+	for (int32_t i = 0; i < s->n; i++)
+		scan |= s->m.at[i].u->has_scan;
+	if (!scan || s->uncut != NULL || s->soft.n == 0)
+		return;
+	s->uncut = arena_alloc(s->a, (size_t)s->n, sizeof *s->uncut);
+	for (int32_t i = 0; i < s->n; i++)
+		for (int32_t k = 0; k < s->m.at[i].digit.n; k++)
+			*vec_push(s->a, &s->uncut[i]) = s->m.at[i].digit.at[k];
 }
 
 void part_refine(part_set *s)
@@ -312,6 +343,7 @@ void part_refine(part_set *s)
 		/* flow first: what is only alike must not stand in its way */
 		if (changed)
 			continue;
+		keep_uncut(s);
 		for (int32_t i = 0; i < s->soft.n; i++)
 			changed |= refine_edge(s, &s->soft.at[i]);
 	}

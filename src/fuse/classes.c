@@ -52,8 +52,34 @@ static int32_t digit_at(const part_member *m, const eqn_digit *d)
 	return -1;
 }
 
-/* The digit of c that digit i of p is at this edge, -1 none. */
-static int32_t related(
+/*
+ * The read names one value of the digit, and the guards leave digit k of c the
+ * same one.
+ */
+static bool is_pinned(fuse_state *f, part_set *s, const part_edge *e, int32_t i,
+	int32_t k)
+{
+	const part_member *c = &s->m.at[e->c];
+	const eqn_digit *p = &s->m.at[e->p].digit.at[i].d;
+	const eqn_digit *d = &c->digit.at[k].d;
+	const ix_dom *dom = &e->e->read->dom;
+	const ix_form *q;
+	int64_t min, max;
+
+	if (s->m.at[e->p].u == NULL ||
+		!part_is_left(s->m.at[e->p].u, p) || dom->n_facts == 0 || p->hi / p->lo != d->hi / d->lo ||
+		(e->e->read->in_init &&
+			(c->u->e.push != NULL || d->axis >= c->u->e.n_left)))
+		return false;
+	q = eqn_value(f->g, e->e, *p);
+	if (q == NULL || q->n > 0)
+		return false;
+	ix_range(dom, ix_digit(f->s->x, dom, d->axis, d->lo, d->hi), &min,
+		&max);
+	return min == max && min == q->c0;
+}
+
+int32_t part_related(
 	fuse_state *f, part_set *s, const part_edge *e, int32_t i)
 {
 	const part_member *p = &s->m.at[e->p];
@@ -61,9 +87,17 @@ static int32_t related(
 
 	if (p->u != NULL && !part_is_left(p->u, &p->digit.at[i].d))
 		return -1;
-	if (!eqn_relate(f->g, e->e, p->digit.at[i].d, &at))
-		return -1;
-	return digit_at(&s->m.at[e->c], &at);
+	if (eqn_relate(f->g, e->e, p->digit.at[i].d, &at))
+		return digit_at(&s->m.at[e->c], &at);
+	if (s->parts && eqn_relate_part(f->g, e->e, p->digit.at[i].d, &at))
+		return digit_at(&s->m.at[e->c], &at);
+	return -1;
+}
+
+bool part_agrees(fuse_state *f, part_set *s, const part_edge *e, int32_t i,
+	int32_t k)
+{
+	return part_related(f, s, e, i) == k || is_pinned(f, s, e, i, k);
 }
 
 /* Would the union give a member two digits in one class, or two extents? */
@@ -113,6 +147,27 @@ static void join_fixed(finder *f)
 	}
 }
 
+/* What only may be one loop: of the axes that a guard pins, one. */
+static void unite_pinned(fuse_state *f, finder *u)
+{
+	part_set *s = u->s;
+
+	for (int32_t i = 0; i < s->edge.n; i++) {
+		const part_edge *e = &s->edge.at[i];
+		const part_member *p = &s->m.at[e->p], *c = &s->m.at[e->c];
+
+		if (e->e->read->dom.n_facts == 0 || e->p == e->c)
+			continue;
+		for (int32_t k = 0; k < p->digit.n; k++)
+			for (int32_t d = 0; d < c->digit.n; d++)
+				if (find(u, p->first + k) !=
+						find(u, c->first + d) &&
+					is_pinned(f, s, e, k, d) &&
+					!clash(u, p->first + k, c->first + d))
+					join(u, p->first + k, c->first + d);
+	}
+}
+
 static void unite(fuse_state *f, finder *u)
 {
 	part_set *s = u->s;
@@ -124,18 +179,19 @@ static void unite(fuse_state *f, finder *u)
 		const part_member *p = &s->m.at[e->p], *c = &s->m.at[e->c];
 
 		for (int32_t k = 0; k < p->digit.n; k++) {
-			int32_t d = related(f, s, e, k);
+			int32_t d = part_related(f, s, e, k);
 
 			if (d >= 0)
 				join(u, p->first + k, c->first + d);
 		}
 	}
+	unite_pinned(f, u);
 	for (int32_t i = 0; i < s->soft.n; i++) {
 		const part_edge *e = &s->soft.at[i];
 		const part_member *p = &s->m.at[e->p], *c = &s->m.at[e->c];
 
 		for (int32_t k = 0; k < p->digit.n; k++) {
-			int32_t d = related(f, s, e, k);
+			int32_t d = part_related(f, s, e, k);
 
 			if (d >= 0 && !clash(u, p->first + k, c->first + d))
 				join(u, p->first + k, c->first + d);
@@ -156,7 +212,7 @@ static bool edge_holds(
 	if (e->p == e->c && !e->is_write &&
 		p->u->e.axis[d->axis].kind == AXIS_S)
 		return true;
-	return related(f, s, e, k->digit[e->p]) == k->digit[e->c];
+	return part_agrees(f, s, e, k->digit[e->p], k->digit[e->c]);
 }
 
 /*
@@ -227,7 +283,7 @@ static bool pick(fuse_state *f, finder *u, int32_t root, part_class *k)
 	return is_new;
 }
 
-void part_classes(fuse_state *f, part_set *s)
+static void find_classes(fuse_state *f, part_set *s)
 {
 	finder u = {.s = s};
 	bool *done;
@@ -254,6 +310,49 @@ void part_classes(fuse_state *f, part_set *s)
 		if (pick(f, &u, root, &k) && class_holds(f, s, &k))
 			*vec_push(s->a, &s->class) = k;
 	}
+}
+
+/*
+ * A scan is never cut. Where cuts that are only to make reads from outside
+ * alike part it from what it reads, there are none.
+ */
+static void take_back_cuts(fuse_state *f, part_set *s)
+{
+	for (int32_t i = 0; i < s->n; i++)
+		s->m.at[i].digit.n = 0;
+	for (int32_t i = 0; i < s->n; i++)
+		for (int32_t k = 0; k < s->uncut[i].n; k++)
+			*vec_push(s->a, &s->m.at[i].digit) =
+				s->uncut[i].at[k];
+	s->soft.n = 0;
+	s->uncut = NULL;
+	find_classes(f, s);
+}
+
+/* Nothing is walked yet, and guards tell parts of some reader apart. */
+static bool may_have_parts(const part_set *s)
+{
+	bool guarded = false;
+
+	for (int32_t i = 0; i < s->edge.n; i++)
+		guarded |= s->edge.at[i].e->read->dom.n_facts > 0;
+	for (int32_t i = 0; i < s->n && guarded; i++)
+		for (int32_t k = 0; k < s->m.at[i].digit.n; k++)
+			guarded &= s->m.at[i].digit.at[k].var < 0;
+	return guarded;
+}
+
+void part_classes(fuse_state *f, part_set *s)
+{
+	find_classes(f, s);
+	if (s->class.n == 0 && s->uncut != NULL)
+		take_back_cuts(f, s);
+	/* a last resort: what is put in a row is walked side by side */
+	if (s->class.n > 0 || s->parts || !may_have_parts(s))
+		return;
+	s->parts = true;
+	part_refine(s);
+	find_classes(f, s);
 }
 
 /* ---- loops ---- */

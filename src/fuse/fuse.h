@@ -93,28 +93,62 @@ typedef struct fuse_kernel {
 } fuse_kernel;
 
 typedef enum fuse_why {
-	FUSE_WHY_SEVERAL,    /* read at two different places */
-	FUSE_WHY_COMPLETION, /* reduced over the only loop in common */
-	FUSE_WHY_FREE,	     /* the consumer lacks the axis */
+	FUSE_WHY_SEVERAL,    /* two reads want different iterations */
+	FUSE_WHY_COMPLETION, /* read only when it is complete */
+	FUSE_WHY_FREE,	     /* one element, for all iterations */
 	FUSE_WHY_SHIFT,
 	FUSE_WHY_REVERSED,
-	FUSE_WHY_MISALIGNED, /* cuts that do not nest */
+	FUSE_WHY_MISALIGNED, /* no loop of one is a loop of the other */
 	FUSE_WHY_OPAQUE,     /* index read from data, or an opaque row */
 	FUSE_WHY_CYCLE,
 	FUSE_WHY_OVERWRITE,
 	FUSE_WHY_COST,
-	FUSE_WHY_POLICY
+	FUSE_WHY_POLICY,
+	FUSE_WHY_APART	     /* nothing ties their loops */
 } fuse_why;
-/* "several", "completion", ...: one word */
 const char *fuse_why_name(fuse_why why);
+
+/* Equation `reader` reads element `at`, over its axes, of what `writer` makes
+ * or overwrites. Equations are those of the system. */
+typedef struct fuse_place {
+	int32_t writer, reader, tensor;
+	const ix_form *at;
+	bool is_write; /* writer overwrites it */
+	bool in_init;  /* in the reader's initial value */
+} fuse_place;
+
+/* Where one loop, a digit of an equation, meets what it cannot go through. */
+typedef struct fuse_end {
+	fuse_why why;
+	fuse_place read, other; /* other: SEVERAL alone; -1: none */
+	int32_t eqn; /* whose digit ends there: writer or reader */
+	int32_t axis;
+	int64_t lo, hi;
+	/* the other has such a loop, but cut for what else it stands with */
+	bool is_cut;
+	bool is_unproved; /* rounded quotients: no digit was found, one may be */
+} fuse_end;
 
 typedef struct fuse_reason {
 	/* equations of the system; consumer reads what producer makes, or
 	 * overwrites what it reads */
 	int32_t producer, consumer;
 	int32_t tensor;
+	bool is_write; /* consumer overwrites it */
 	fuse_why why;
 	const char *text; /* one sentence with the witness or the figures */
+	/*
+	 * The witness. Unless it is cost, cycle, a full kernel or an opaque row:
+	 * equations of the two kernels, tied by reads and overwrites, that share
+	 * no loop; each digit of set[0] has an end. APART: two equations that
+	 * nothing ties.
+	 */
+	int32_t n_set, *set;
+	int32_t n_ends;
+	fuse_end *end;
+	/* CYCLE: path[2k + 1] needs path[2k], path[2k + 2] stands in its kernel */
+	int32_t n_path, *path;
+	double fused, apart; /* COST: seconds */
 } fuse_reason;
 
 typedef struct fuse_plan {

@@ -11,6 +11,7 @@
  *   partition.c  which sets: greedy choice
  *   order.c      the order of kernels, kept up while they grow
  *   reason.c     why an edge was not fused
+ *   conflict.c   which equations share no loop, and where each loop ends
  *   finish.c     sets as kernels; batches
  */
 #ifndef FUSE_INNER_H
@@ -49,10 +50,12 @@ typedef struct part_digit {
 	int32_t var;
 } part_digit;
 
+typedef VEC(part_digit) part_digits;
+
 typedef struct part_member {
 	const eqn_unit *u; /* NULL: a tensor from outside, as one axis */
 	int32_t number;	   /* in the whole set: of the equation in its kernel */
-	VEC(part_digit) digit; /* by axis, then lo descending */
+	part_digits digit; /* by axis, then lo descending */
 	int32_t first;	   /* number of digit 0 in the union-find */
 } part_member;
 
@@ -78,6 +81,8 @@ typedef struct part_set {
 	VEC(part_edge) edge;
 	VEC(part_edge) soft; /* p >= n */
 	VEC(part_class) class;
+	part_digits *uncut; /* by member, before soft cuts; NULL: not needed */
+	bool parts;	/* rows of parts are walked side by side */
 	bool no_policy; /* contractions may share what they reduce */
 } part_set;
 
@@ -126,6 +131,12 @@ void part_refine(part_set *s);
 
 /* ---- classes.c ---- */
 
+/* The digit of c that digit i of p is at this edge, -1 none. */
+int32_t part_related(
+	fuse_state *f, part_set *s, const part_edge *e, int32_t i);
+/* is digit i of p digit k of c there? */
+bool part_agrees(fuse_state *f, part_set *s, const part_edge *e, int32_t i,
+	int32_t k);
 /* P without the classes that a loop walks already: fills s->class */
 void part_classes(fuse_state *f, part_set *s);
 /* order of loops, and neighbours that are one axis everywhere made one */
@@ -154,6 +165,9 @@ double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg);
 /* Marks the members that may run once behind the rest; how many are the rest,
  * 0: there is no tail. */
 int32_t fuse_tail(
+	fuse_state *f, int32_t n, eqn_unit *const *unit, bool *is_tail);
+/* the most that may be one */
+void fuse_tail_longest(
 	fuse_state *f, int32_t n, eqn_unit *const *unit, bool *is_tail);
 /* of a set that is one kernel with a tail; INFINITY: it is none */
 double fuse_tail_seconds(fuse_state *f, int32_t n, eqn_unit *const *unit,
@@ -213,6 +227,9 @@ fuse_group *choice_merge(choice *c, int32_t n, fuse_group *const *g,
 
 /* ---- reason.c ---- */
 void fuse_reasons(choice *c, fuse_plan *p);
+
+/* ---- conflict.c: of units that cannot be one kernel: the witness and words of r ---- */
+void fuse_conflict(choice *c, int32_t n, eqn_unit *const *unit, fuse_reason *r);
 
 /* ---- finish.c ---- */
 void fuse_finish(fuse_state *f, fuse_groups *g, fuse_plan *p, bool batch);

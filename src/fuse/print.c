@@ -45,6 +45,8 @@ const char *fuse_why_name(fuse_why why)
 		return "cost";
 	case FUSE_WHY_POLICY:
 		return "policy";
+	case FUSE_WHY_APART:
+		return "apart";
 	}
 	return "";
 }
@@ -233,6 +235,18 @@ static void kernel(printer *w, const fuse_kernel *k)
 	buffers(w);
 }
 
+static void reason(printer *w, const fuse_reason *r)
+{
+	const ir_system *s = w->p->s;
+	const char *p = s->eqn.at[r->producer].label;
+	const char *c = s->eqn.at[r->consumer].label;
+
+	str_printf(w->out, "not fused, %s %s %s %s %s (%s): %s\n",
+		tensor_name(w->p, r->tensor), r->is_write ? "read by" : "from",
+		p, r->is_write ? "and overwritten by" : "to", c,
+		fuse_why_name(r->why), r->text);
+}
+
 static void text(printer *w)
 {
 	fuse_plan *p = w->p;
@@ -244,8 +258,7 @@ static void text(printer *w)
 			str_printf(w->out, "%s is %s\n", tensor_name(p, i),
 				tensor_name(p, p->alias[i]));
 	for (int32_t i = 0; i < p->reason.n; i++)
-		str_printf(w->out, "not fused (%s): %s\n",
-			fuse_why_name(p->reason.at[i].why), p->reason.at[i].text);
+		reason(w, &p->reason.at[i]);
 }
 
 /* ---- JSON ---- */

@@ -154,6 +154,12 @@ int32_t fuse_tail(
 	return n_main;
 }
 
+void fuse_tail_longest(
+	fuse_state *f, int32_t n, eqn_unit *const *unit, bool *is_tail)
+{
+	(void)mark(f, n, unit, LONGEST, is_tail);
+}
+
 double fuse_tail_seconds(fuse_state *f, int32_t n, eqn_unit *const *unit,
 	fuse_sees *sees, void *arg, int64_t *shared)
 {

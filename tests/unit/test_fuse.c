@@ -50,7 +50,7 @@ static const char *why(fuse_why w)
 {
 	static const char *const name[] = {"several", "completion", "free",
 		"shift", "reversed", "misaligned", "opaque", "cycle",
-		"overwrite", "cost", "policy"};
+		"overwrite", "cost", "policy", "apart"};
 
 	return name[w];
 }
@@ -378,7 +378,7 @@ static void run_writes(arena *a, void *arg)
 	plan = fuse_partition(a, p.s, NULL, NULL);
 	fuse_verify(plan);
 	assert_string_equal(
-		structure(a, plan), "10000{keep w} | 10000{r} ! reversed several");
+		structure(a, plan), "10000{keep w} | 10000{r} ! reversed reversed");
 	assert_string_equal(p.s->eqn.at[p.s->eqn.n - 1].why,
 		"it is read after it is overwritten");
 	assert_int_equal(p.s->tensor.at[w].storage, 0);
