@@ -2,8 +2,9 @@
 # (tools/setup.sh says what and why), configures, builds, and does its work.
 #
 #   make build     build/tenon and the library
-#   make demo      a GPT learns this project for a minute, writes, and reports
-#   make levels    a real program through every level, then run
+#   make demo      trains a small GPT for a minute or two, lets it write, and
+#                  makes a report of it
+#   make levels    takes a program through every level, then runs it
 #   make check     everything that can fail; last line: N passed, N failed, N skipped
 #   make bench     generated kernels against hand-written loops
 #   make install   PREFIX=/usr/local DESTDIR=
@@ -12,24 +13,30 @@
 PREFIX ?= /usr/local
 BUILD = build
 
-.PHONY: build demo levels check bench install clean
+.PHONY: configure build tenon demo levels check bench install clean
 
-build:
+configure:
 	@tools/setup.sh build
 	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) >/dev/null
+
+build: configure
 	@ninja -C $(BUILD)
 
-demo: build
+# The command alone, without tests and examples.
+tenon: configure
+	@ninja -C $(BUILD) tenon
+
+demo: tenon
 	@tools/demo.sh
 
-levels: build
+levels: tenon
 	@tools/levels.sh
 
 check:
 	@tools/setup.sh check
 	@tools/check.sh
 
-bench: build
+bench: tenon
 	$(BUILD)/tenon bench fused
 
 install: build

@@ -511,8 +511,7 @@ TN_API void tn_context_clear(tn_context *c);
  * For what is built on Tenon: fails as a call on tensors does. Returns status,
  * which is negative; rule is a stable id, the rest one sentence for printf.
  */
-#define tn_fail(c, status, rule, ...)                                          \
-	tn_at_fail(__FILE__, __LINE__, c, status, rule, __VA_ARGS__)
+#define tn_fail(...) tn_at_fail(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_fail(const char *file, int32_t line, tn_context *c,
 	tn_status status, const char *rule, const char *format, ...)
 	TN_PRINTF(6, 7);
@@ -545,15 +544,13 @@ TN_API tn_status tn_step_leave(tn_context *c);
  * errors  [tensor.shape] rank or extents beyond what is possible
  * since   0.1
  */
-#define tn_tensor_new(c, dtype, rank, shape, data)                             \
-	tn_at_tensor_new(__FILE__, __LINE__, c, dtype, rank, shape, data)
+#define tn_tensor_new(...) tn_at_tensor_new(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_tensor_new(const char *file, int32_t line,
 	tn_context *c, tn_dtype dtype, int32_t rank, const int64_t *shape,
 	const void *data);
 
 /** A tensor of rank 0. */
-#define tn_scalar(c, dtype, value)                                             \
-	tn_at_scalar(__FILE__, __LINE__, c, dtype, value)
+#define tn_scalar(...) tn_at_scalar(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_scalar(const char *file, int32_t line, tn_context *c,
 	tn_dtype dtype, double value);
 
@@ -561,9 +558,7 @@ TN_API tn_tensor *tn_at_scalar(const char *file, int32_t line, tn_context *c,
  * The same as tn_tensor_new, outside of all scopes and with a name: what is
  * trained. Its memory stays in one place however often it is written.
  */
-#define tn_parameter(c, name, dtype, rank, shape, data)                        \
-	tn_at_parameter(                                                       \
-		__FILE__, __LINE__, c, name, dtype, rank, shape, data)
+#define tn_parameter(...) tn_at_parameter(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_parameter(const char *file, int32_t line,
 	tn_context *c, const char *name, tn_dtype dtype, int32_t rank,
 	const int64_t *shape, const void *data);
@@ -588,17 +583,16 @@ TN_API const char *tn_tensor_name(const tn_tensor *x);
  *
  * n_bytes must be the size of all elements [tensor.size].
  */
-#define tn_read(x, data, n_bytes)                                              \
-	tn_at_read(__FILE__, __LINE__, x, data, n_bytes)
+#define tn_read(...) tn_at_read(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_read(const char *file, int32_t line, tn_tensor *x,
 	void *data, size_t n_bytes);
 
 /** The only element of x as a double; NaN when something failed. */
-#define tn_item(x) tn_at_item(__FILE__, __LINE__, x)
+#define tn_item(...) tn_at_item(__FILE__, __LINE__, __VA_ARGS__)
 TN_API double tn_at_item(const char *file, int32_t line, tn_tensor *x);
 
 /** Computes n tensors in one go. */
-#define tn_eval(x, n) tn_at_eval(__FILE__, __LINE__, x, n)
+#define tn_eval(...) tn_at_eval(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_eval(
 	const char *file, int32_t line, tn_tensor *const *x, int32_t n);
 
@@ -609,12 +603,12 @@ TN_API tn_status tn_at_eval(
  * errors  [tensor.write] another shape or dtype   [write.repeats] a view in
  *         which one element stands for several places
  */
-#define tn_copy_(x, v) tn_at_copy_(__FILE__, __LINE__, x, v)
+#define tn_copy_(...) tn_at_copy_(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_copy_(
 	const char *file, int32_t line, tn_tensor *x, tn_tensor *v);
 
 /** Every element of x becomes value, in x's dtype. */
-#define tn_fill_(x, value) tn_at_fill_(__FILE__, __LINE__, x, value)
+#define tn_fill_(...) tn_at_fill_(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_fill_(
 	const char *file, int32_t line, tn_tensor *x, double value);
 
@@ -625,20 +619,19 @@ TN_API tn_status tn_at_fill_(
  *
  * n_bytes must be the size of all elements [tensor.size].
  */
-#define tn_set_data(x, data, n_bytes)                                          \
-	tn_at_set_data(__FILE__, __LINE__, x, data, n_bytes)
+#define tn_set_data(...) tn_at_set_data(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_set_data(const char *file, int32_t line, tn_tensor *x,
 	const void *data, size_t n_bytes);
 
 /** x as text, such as "f32[2] [1, 2]"; the middle of large ones is left out. */
-#define tn_text(x, out) tn_at_text(__FILE__, __LINE__, x, out)
+#define tn_text(...) tn_at_text(__FILE__, __LINE__, __VA_ARGS__)
 TN_API TN_MUST_USE tn_status tn_at_text(
 	const char *file, int32_t line, tn_tensor *x, char **out);
 
 /** Keys of random rows follow from the seed (0) and their number. */
 TN_API void tn_set_seed(tn_context *c, uint64_t seed);
 /** The next key: i64, rank 0, for tn_uniform, tn_normal, tn_dropout ... */
-#define tn_random_key(c) tn_at_random_key(__FILE__, __LINE__, c)
+#define tn_random_key(...) tn_at_random_key(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_random_key(
 	const char *file, int32_t line, tn_context *c);
 
@@ -646,17 +639,17 @@ TN_API tn_tensor *tn_at_random_key(
  * A program as calls on tensors: recorded like code of one's own, so it has
  * gradients. in: the program's inputs, then its parameters; out: its outputs.
  *
- *     tn_onnx_fold(m, 1); tn_onnx_build(&p, m);
- *     w[i] = tn_parameter(c, tn_program_param(p, i)->name, ...);
- *     tn_apply(p, 1 + n, (x, w[0] ...), 1, &y); tn_backward(loss(y), NULL) ...
+ *     tn_program *p;
+ *     tn_program_load(&p, c, "net.tn");
+ *     tn_apply(p, 2, (tn_tensor *[]){x, w}, 1, &y);
+ *     tn_backward(tn_cross_entropy(y, labels), NULL);
  *
  * errors  [apply.count] [apply.input] other numbers, another type
  *         [apply.row] a row of its own has the name of another in the
  *         context
  * since   0.1
  */
-#define tn_apply(p, n_in, in, n_out, out)                                      \
-	tn_at_apply(__FILE__, __LINE__, p, n_in, in, n_out, out)
+#define tn_apply(...) tn_at_apply(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_apply(const char *file, int32_t line, tn_program *p,
 	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
 
@@ -691,8 +684,8 @@ typedef struct tn_dl_managed { /* DLManagedTensor */
  * when this fails.
  * errors  [dlpack.device] not the CPU's   [dlpack.dtype] [dlpack.shape]
  */
-#define tn_dlpack_import(c, from)                                              \
-	tn_at_dlpack_import(__FILE__, __LINE__, c, from)
+#define tn_dlpack_import(...)                                                  \
+	tn_at_dlpack_import(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_dlpack_import(
 	const char *file, int32_t line, tn_context *c, tn_dl_managed *from);
 
@@ -701,8 +694,8 @@ TN_API tn_tensor *tn_at_dlpack_import(
  * else a copy. Writes to x go to the same memory from then on.
  * owner   *out is the receiver's: its deleter, before the context is freed
  */
-#define tn_dlpack_export(x, out)                                               \
-	tn_at_dlpack_export(__FILE__, __LINE__, x, out)
+#define tn_dlpack_export(...)                                                  \
+	tn_at_dlpack_export(__FILE__, __LINE__, __VA_ARGS__)
 TN_API TN_MUST_USE tn_status tn_at_dlpack_export(const char *file, int32_t line,
 	tn_tensor *x, tn_dl_managed **out);
 
@@ -713,7 +706,8 @@ TN_API TN_MUST_USE tn_status tn_at_dlpack_export(const char *file, int32_t line,
  * born so, unless calls have no gradient (tn_no_grad_enter) at the time.
  * [grad.dtype] x is no float.
  */
-#define tn_requires_grad(x) tn_at_requires_grad(__FILE__, __LINE__, x)
+#define tn_requires_grad(...)                                                  \
+	tn_at_requires_grad(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_requires_grad(
 	const char *file, int32_t line, tn_tensor *x);
 
@@ -728,9 +722,9 @@ TN_API tn_status tn_at_requires_grad(
  *         depends on nothing that asks   [grad.freed] an earlier tn_backward
  *         has let go
  */
-#define tn_backward(x, seed) tn_at_backward(__FILE__, __LINE__, x, seed, false)
-#define tn_backward_keep(x, seed)                                              \
-	tn_at_backward(__FILE__, __LINE__, x, seed, true)
+#define tn_backward(...) tn_at_backward(__FILE__, __LINE__, __VA_ARGS__, false)
+#define tn_backward_keep(...)                                                  \
+	tn_at_backward(__FILE__, __LINE__, __VA_ARGS__, true)
 TN_API tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
 	tn_tensor *seed, bool keep);
 
@@ -741,8 +735,7 @@ TN_API tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
  * errors  as tn_backward; and [grad.second], here and there, for the gradient
  *         of a gradient through a condition, a loop or a function in C
  */
-#define tn_grad(n_out, out, seeds, n_in, in, grads)                            \
-	tn_at_grad(__FILE__, __LINE__, n_out, out, seeds, n_in, in, grads)
+#define tn_grad(...) tn_at_grad(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_grad(const char *file, int32_t line, int32_t n_out,
 	tn_tensor *const *out, tn_tensor *const *seeds, int32_t n_in,
 	tn_tensor *const *in, tn_tensor **grads);
@@ -753,7 +746,7 @@ TN_API tn_tensor *tn_gradient(tn_tensor *x);
 TN_API void tn_zero_grad(tn_tensor *x);
 
 /** The elements of x as they are, without its history: its own from then on. */
-#define tn_detach(x) tn_at_detach(__FILE__, __LINE__, x)
+#define tn_detach(...) tn_at_detach(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_detach(const char *file, int32_t line, tn_tensor *x);
 
 /** Until the leave that belongs to it, calls have no gradient. */
@@ -804,8 +797,8 @@ TN_API void tn_function_free(tn_function *f);
  *         first call   [compile.scope]   [compile.recursion] the body calls f
  *         again   [compile.depth] more than 64 bodies inside each other
  */
-#define tn_function_call(f, in, out)                                           \
-	tn_at_function_call(__FILE__, __LINE__, f, in, out)
+#define tn_function_call(...)                                                  \
+	tn_at_function_call(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_function_call(const char *file, int32_t line,
 	tn_function *f, tn_tensor *const *in, tn_tensor **out);
 
@@ -819,8 +812,8 @@ TN_API tn_status tn_at_function_call(const char *file, int32_t line,
  *         [tensor.donated] its later use
  * since   0.1
  */
-#define tn_function_donate(f, in, donated, out)                                \
-	tn_at_function_donate(__FILE__, __LINE__, f, in, donated, out)
+#define tn_function_donate(...)                                                \
+	tn_at_function_donate(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_function_donate(const char *file, int32_t line,
 	tn_function *f, tn_tensor *const *in, const bool *donated,
 	tn_tensor **out);
@@ -855,7 +848,7 @@ TN_API tn_context *tn_here(tn_context *c, const char *file, int32_t line);
 /**
  * One of two bodies, by a single truth value (bool or integer).
  *
- *     tn_cond(c, tn_gt(norm, limit), shrink, keep, m, 1, &x, 1, &y);
+ *     tn_cond(c, tn_gt(norm, limit), shrink, same, user, 1, &x, 1, &y);
  *
  * in      handed to both as they are   out: of the same shapes and dtypes
  * An output that is a tensor which both know, seen in the same way, is that
@@ -864,9 +857,7 @@ TN_API tn_context *tn_here(tn_context *c, const char *file, int32_t line);
  *         that differ, with both   [compile.read] [compile.scope]
  * since   0.1
  */
-#define tn_cond(c, test, then, otherwise, user, n_in, in, n_out, out)          \
-	tn_at_cond(tn_here(c, __FILE__, __LINE__), test, then, otherwise, user, n_in,   \
-		in, n_out, out)
+#define tn_cond(c, ...) tn_at_cond(tn_here(c, __FILE__, __LINE__), __VA_ARGS__)
 TN_API tn_status tn_at_cond(tn_context *c,
 	tn_tensor *test, tn_body *then, tn_body *otherwise, void *user,
 	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
@@ -883,8 +874,8 @@ TN_API tn_status tn_at_cond(tn_context *c,
  *         not handed on   [while.test] not a single truth value; it writes
  * since   0.1
  */
-#define tn_while(c, test, body, user, rounds, n, in, out)                      \
-	tn_at_while(tn_here(c, __FILE__, __LINE__), test, body, user, rounds, n, in, out)
+#define tn_while(c, ...)                                                       \
+	tn_at_while(tn_here(c, __FILE__, __LINE__), __VA_ARGS__)
 TN_API tn_status tn_at_while(tn_context *c,
 	tn_body *test, tn_body *body, void *user, int64_t rounds, int32_t n,
 	tn_tensor *const *in, tn_tensor **out);
@@ -900,9 +891,7 @@ TN_API tn_status tn_at_while(tn_context *c,
  *         [loop.carried] as in tn_while
  * since   0.1
  */
-#define tn_scan(c, body, user, rounds, n_carried, n_rows, in, n_out, out)      \
-	tn_at_scan(tn_here(c, __FILE__, __LINE__), body, user, rounds, n_carried,       \
-		n_rows, in, n_out, out)
+#define tn_scan(c, ...) tn_at_scan(tn_here(c, __FILE__, __LINE__), __VA_ARGS__)
 TN_API tn_status tn_at_scan(tn_context *c,
 	tn_body *body, void *user, int64_t rounds, int32_t n_carried,
 	int32_t n_rows, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
@@ -921,9 +910,8 @@ typedef tn_status tn_host(void *user, int32_t n_in, const tn_array *in,
  * errors  [host.failed] it returned another status, which is passed on
  * since   0.1
  */
-#define tn_host_call(c, fn, grad, user, n_in, in, n_out, types, out)           \
-	tn_at_host_call(tn_here(c, __FILE__, __LINE__), fn, grad, user, n_in, in,       \
-		n_out, types, out)
+#define tn_host_call(c, ...)                                                   \
+	tn_at_host_call(tn_here(c, __FILE__, __LINE__), __VA_ARGS__)
 TN_API tn_status tn_at_host_call(tn_context *c,
 	tn_host *fn, tn_host *grad, void *user, int32_t n_in,
 	tn_tensor *const *in, int32_t n_out, const tn_array *types,
@@ -935,7 +923,7 @@ TN_API tn_status tn_at_host_call(tn_context *c,
  * Defines an operation by its row in the notation, docs/notation.md. It is
  * called by tn_call.
  */
-#define tn_op_define(c, row) tn_at_op_define(__FILE__, __LINE__, c, row)
+#define tn_op_define(...) tn_at_op_define(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_op_define(
 	const char *file, int32_t line, tn_context *c, const char *row);
 
@@ -957,9 +945,7 @@ typedef struct tn_attr {
  *
  * errors  as the row's own function; [tensor.results] n_out is too small
  */
-#define tn_call(c, op, n_in, in, n_attrs, attrs, n_out, out)                   \
-	tn_at_call(__FILE__, __LINE__, c, op, n_in, in, n_attrs, attrs, n_out, \
-		out)
+#define tn_call(...) tn_at_call(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 	const char *op, int32_t n_in, tn_tensor *const *in, int32_t n_attrs,
 	const tn_attr *attrs, int32_t n_out, tn_tensor **out);

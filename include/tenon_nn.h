@@ -2,7 +2,7 @@
  * tenon_nn.h: initialisers and layers; part of tenon.h, which includes it.
  *
  *     tn_layer *fc = tn_nn_linear(p, "fc", 784, 10, NULL);
- *     y = tn_nn_forward(fc, x);        x [b, 784] -> y [b, 10]
+ *     y = tn_nn_forward(fc, x);        // x [b, 784] -> y [b, 10]
  */
 #ifndef TENON_NN_H
 #define TENON_NN_H
@@ -18,22 +18,22 @@
  * errors  [init.dtype]
  * since   0.1
  */
-#define tn_init_constant(x, value)                                             \
-	tn_at_init_constant(__FILE__, __LINE__, x, value)
+#define tn_init_constant(...)                                                  \
+	tn_at_init_constant(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_init_constant(
 	const char *file, int32_t line, tn_tensor *x, double value);
-#define tn_init_zeros(x) tn_init_constant(x, 0)
-#define tn_init_ones(x) tn_init_constant(x, 1)
+#define tn_init_zeros(...)                                                     \
+	tn_at_init_constant(__FILE__, __LINE__, __VA_ARGS__, 0)
+#define tn_init_ones(...)                                                      \
+	tn_at_init_constant(__FILE__, __LINE__, __VA_ARGS__, 1)
 
 /** Uniform in lo .. hi. */
-#define tn_init_uniform(x, lo, hi)                                             \
-	tn_at_init_uniform(__FILE__, __LINE__, x, lo, hi)
+#define tn_init_uniform(...) tn_at_init_uniform(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_init_uniform(const char *file, int32_t line,
 	tn_tensor *x, double lo, double hi);
 
 /** Normal. */
-#define tn_init_normal(x, mean, deviation)                                     \
-	tn_at_init_normal(__FILE__, __LINE__, x, mean, deviation)
+#define tn_init_normal(...) tn_at_init_normal(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_init_normal(const char *file, int32_t line,
 	tn_tensor *x, double mean, double deviation);
 
@@ -46,12 +46,12 @@ TN_API tn_status tn_at_init_normal(const char *file, int32_t line,
  * errors  [init.rank] x has less than two axes   [init.dtype]
  * source  He, Zhang, Ren, Sun 2015
  */
-#define tn_init_kaiming_uniform(x, gain)                                       \
-	tn_at_init_kaiming_uniform(__FILE__, __LINE__, x, gain)
+#define tn_init_kaiming_uniform(...)                                           \
+	tn_at_init_kaiming_uniform(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_init_kaiming_uniform(
 	const char *file, int32_t line, tn_tensor *x, double gain);
-#define tn_init_kaiming_normal(x, gain)                                        \
-	tn_at_init_kaiming_normal(__FILE__, __LINE__, x, gain)
+#define tn_init_kaiming_normal(...)                                            \
+	tn_at_init_kaiming_normal(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_init_kaiming_normal(
 	const char *file, int32_t line, tn_tensor *x, double gain);
 
@@ -62,8 +62,8 @@ TN_API tn_status tn_at_init_kaiming_normal(
  * errors  [init.rank]   [init.dtype]
  * source  Glorot, Bengio 2010
  */
-#define tn_init_xavier_uniform(x, gain)                                        \
-	tn_at_init_xavier_uniform(__FILE__, __LINE__, x, gain)
+#define tn_init_xavier_uniform(...)                                            \
+	tn_at_init_xavier_uniform(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_init_xavier_uniform(
 	const char *file, int32_t line, tn_tensor *x, double gain);
 
@@ -86,8 +86,7 @@ typedef struct tn_layer tn_layer;
  * errors  those of the rows that it is made of, such as [linear.k]
  * owner   result belongs to the innermost scope       since  0.1
  */
-#define tn_nn_forward(layer, x)                                                \
-	tn_at_nn_forward(__FILE__, __LINE__, layer, x)
+#define tn_nn_forward(...) tn_at_nn_forward(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_nn_forward(
 	const char *file, int32_t line, tn_layer *layer, tn_tensor *x);
 
@@ -109,8 +108,7 @@ typedef struct tn_nn_linear_options {
  * shapes  x [.., in] -> [.., out]; weight [out, in], bias [out]
  * dtypes  x = weight = bias = result: floats
  */
-#define tn_nn_linear(p, name, in, out, options)                                \
-	tn_at_nn_linear(__FILE__, __LINE__, p, name, in, out, options)
+#define tn_nn_linear(...) tn_at_nn_linear(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_layer *tn_at_nn_linear(const char *file, int32_t line, tn_params *p,
 	const char *name, int64_t in, int64_t out,
 	const tn_nn_linear_options *options);
@@ -133,8 +131,7 @@ typedef struct tn_nn_embedding_options {
  * dtypes  x any integer; weight = result: a float
  * errors  [index.range] when it is computed
  */
-#define tn_nn_embedding(p, name, n, width, options)                            \
-	tn_at_nn_embedding(__FILE__, __LINE__, p, name, n, width, options)
+#define tn_nn_embedding(...) tn_at_nn_embedding(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_layer *tn_at_nn_embedding(const char *file, int32_t line,
 	tn_params *p, const char *name, int64_t n, int64_t width,
 	const tn_nn_embedding_options *options);
@@ -158,8 +155,8 @@ typedef struct tn_nn_norm_options {
  * dtypes  x = weight = bias = result: floats; statistics in f32 at least
  * source  Ba, Kiros, Hinton 2016
  */
-#define tn_nn_layer_norm(p, name, n, options)                                  \
-	tn_at_nn_layer_norm(__FILE__, __LINE__, p, name, n, options)
+#define tn_nn_layer_norm(...)                                                  \
+	tn_at_nn_layer_norm(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_layer *tn_at_nn_layer_norm(const char *file, int32_t line,
 	tn_params *p, const char *name, int64_t n,
 	const tn_nn_norm_options *options);
@@ -171,8 +168,7 @@ TN_API tn_layer *tn_at_nn_layer_norm(const char *file, int32_t line,
  * dtypes  x = weight = result: floats; the mean in f32 at least
  * source  Zhang, Sennrich 2019
  */
-#define tn_nn_rms_norm(p, name, n, options)                                    \
-	tn_at_nn_rms_norm(__FILE__, __LINE__, p, name, n, options)
+#define tn_nn_rms_norm(...) tn_at_nn_rms_norm(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_layer *tn_at_nn_rms_norm(const char *file, int32_t line,
 	tn_params *p, const char *name, int64_t n,
 	const tn_nn_norm_options *options);
@@ -188,8 +184,8 @@ TN_API tn_layer *tn_at_nn_rms_norm(const char *file, int32_t line,
  * dtypes  x = weight = bias = statistics = result: floats
  * source  Ioffe, Szegedy 2015
  */
-#define tn_nn_batch_norm(p, name, channels, options)                           \
-	tn_at_nn_batch_norm(__FILE__, __LINE__, p, name, channels, options)
+#define tn_nn_batch_norm(...)                                                  \
+	tn_at_nn_batch_norm(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_layer *tn_at_nn_batch_norm(const char *file, int32_t line,
 	tn_params *p, const char *name, int64_t channels,
 	const tn_nn_norm_options *options);
@@ -220,9 +216,7 @@ typedef struct tn_nn_conv2d_options {
  * dtypes  x = weight = bias = result: floats
  * errors  [nn.groups] they do not divide in and out
  */
-#define tn_nn_conv2d(p, name, in, out, rows, columns, options)                 \
-	tn_at_nn_conv2d(__FILE__, __LINE__, p, name, in, out, rows, columns,   \
-		options)
+#define tn_nn_conv2d(...) tn_at_nn_conv2d(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_layer *tn_at_nn_conv2d(const char *file, int32_t line, tn_params *p,
 	const char *name, int64_t in, int64_t out, int64_t rows,
 	int64_t columns, const tn_nn_conv2d_options *options);
@@ -253,8 +247,7 @@ typedef struct tn_nn_attention_options {
  *         them   [nn.rank] x has no axis t
  * source  Vaswani et al. 2017; groups of heads: Ainslie et al. 2023
  */
-#define tn_nn_attention(p, name, width, heads, options)                        \
-	tn_at_nn_attention(__FILE__, __LINE__, p, name, width, heads, options)
+#define tn_nn_attention(...) tn_at_nn_attention(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_layer *tn_at_nn_attention(const char *file, int32_t line,
 	tn_params *p, const char *name, int64_t width, int64_t heads,
 	const tn_nn_attention_options *options);
@@ -266,8 +259,7 @@ TN_API tn_layer *tn_at_nn_attention(const char *file, int32_t line,
  * errors  [nn.dropout] p is not within 0 <= p < 1
  * source  Srivastava et al. 2014
  */
-#define tn_nn_dropout(x, p, training)                                          \
-	tn_at_nn_dropout(__FILE__, __LINE__, x, p, training)
+#define tn_nn_dropout(...) tn_at_nn_dropout(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_nn_dropout(const char *file, int32_t line,
 	tn_tensor *x, double p, bool training);
 

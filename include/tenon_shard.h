@@ -72,13 +72,12 @@ typedef struct tn_mesh tn_mesh;
  * owner   the context's
  * since   0.1
  */
-#define tn_mesh_new(c, n_axes, names, extents)                                 \
-	tn_at_mesh_new(__FILE__, __LINE__, c, n_axes, names, extents)
+#define tn_mesh_new(...) tn_at_mesh_new(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_mesh *tn_at_mesh_new(const char *file, int32_t line, tn_context *c,
 	int32_t n_axes, const char *const *names, const int64_t *extents);
 
 /** The same from text: "data=2,model=2". errors NULL and [shard.mesh] */
-#define tn_mesh_parse(c, text) tn_at_mesh_parse(__FILE__, __LINE__, c, text)
+#define tn_mesh_parse(...) tn_at_mesh_parse(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_mesh *tn_at_mesh_parse(
 	const char *file, int32_t line, tn_context *c, const char *text);
 
@@ -147,7 +146,7 @@ typedef struct tn_placement {
  *         of what it did not make   [shard.mesh] of another context
  * since   0.1
  */
-#define tn_shard(x, mesh, p) tn_at_shard(__FILE__, __LINE__, x, mesh, p)
+#define tn_shard(...) tn_at_shard(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_shard(const char *file, int32_t line, tn_tensor *x,
 	const tn_mesh *mesh, const tn_placement *p);
 
@@ -159,12 +158,12 @@ TN_API tn_status tn_at_shard(const char *file, int32_t line, tn_tensor *x,
  * errors  as tn_shard; [shard.strict]
  * since   0.1
  */
-#define tn_reshard(x, mesh, p) tn_at_reshard(__FILE__, __LINE__, x, mesh, p)
+#define tn_reshard(...) tn_at_reshard(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_reshard(const char *file, int32_t line, tn_tensor *x,
 	const tn_mesh *mesh, const tn_placement *p);
 
 /** A copy of x of which every process has all. */
-#define tn_full(x) tn_at_full(__FILE__, __LINE__, x)
+#define tn_full(...) tn_at_full(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_full(const char *file, int32_t line, tn_tensor *x);
 
 /** The part of a tensor that this process has. */
@@ -184,13 +183,13 @@ typedef struct tn_window {
  * errors  [shard.view] x is a part, or moves elements
  * since   0.1
  */
-#define tn_local(x, out) tn_at_local(__FILE__, __LINE__, x, out)
+#define tn_local(...) tn_at_local(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_local(
 	const char *file, int32_t line, tn_tensor *x, tn_window *out);
 
 /** Where x lies: "data: axis 0 by 3 of 10, model: replicated". */
-#define tn_placement_text(x, out)                                              \
-	tn_at_placement_text(__FILE__, __LINE__, x, out)
+#define tn_placement_text(...)                                                 \
+	tn_at_placement_text(__FILE__, __LINE__, __VA_ARGS__)
 TN_API TN_MUST_USE tn_status tn_at_placement_text(
 	const char *file, int32_t line, tn_tensor *x, char **out);
 
@@ -238,9 +237,7 @@ typedef struct tn_move_time {
  * errors  as tn_shard
  * since   0.1
  */
-#define tn_mesh_measure(mesh, rows, columns, from, to, repeat, out)            \
-	tn_at_mesh_measure(__FILE__, __LINE__, mesh, rows, columns, from, to,  \
-		repeat, out)
+#define tn_mesh_measure(...) tn_at_mesh_measure(__FILE__, __LINE__, __VA_ARGS__)
 TN_API TN_MUST_USE tn_status tn_at_mesh_measure(const char *file, int32_t line,
 	tn_mesh *mesh, int64_t rows, int64_t columns, const tn_placement *from,
 	const tn_placement *to, int32_t repeat, tn_move_time *out);

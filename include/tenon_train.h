@@ -28,8 +28,7 @@ TN_API tn_context *tn_params_context(const tn_params *p);
  * this one and a dot. Nests. The name is for printf: "block%d", i.
  * errors  [params.name] empty, or too long
  */
-#define tn_params_enter(p, ...)                                                \
-	tn_at_params_enter(__FILE__, __LINE__, p, __VA_ARGS__)
+#define tn_params_enter(...) tn_at_params_enter(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_params_enter(const char *file, int32_t line,
 	tn_params *p, const char *format, ...) TN_PRINTF(4, 5);
 /** [params.name] when nothing was entered. */
@@ -43,9 +42,7 @@ TN_API tn_status tn_params_leave(tn_params *p);
  *         [params.dtype] trained, but no float   [tensor.shape]
  * owner   the set's; NULL when it failed
  */
-#define tn_params_make(p, name, dtype, rank, shape, trained)                   \
-	tn_at_params_make(                                                     \
-		__FILE__, __LINE__, p, name, dtype, rank, shape, trained)
+#define tn_params_make(...) tn_at_params_make(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_params_make(const char *file, int32_t line,
 	tn_params *p, const char *name, tn_dtype dtype, int32_t rank,
 	const int64_t *shape, bool trained);
@@ -55,8 +52,7 @@ TN_API tn_tensor *tn_at_params_make(const char *file, int32_t line,
  * one may have several names: it is saved under each and trained once.
  * errors  [params.name]   [params.dtype]
  */
-#define tn_params_add(p, name, x, trained)                                     \
-	tn_at_params_add(__FILE__, __LINE__, p, name, x, trained)
+#define tn_params_add(...) tn_at_params_add(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_params_add(const char *file, int32_t line, tn_params *p,
 	const char *name, tn_tensor *x, bool trained);
 
@@ -69,7 +65,7 @@ TN_API bool tn_params_is_trained(const tn_params *p, int32_t i);
 TN_API tn_tensor *tn_params_get(const tn_params *p, const char *name);
 
 /** Computes all of them: the end of a training step. */
-#define tn_params_eval(p) tn_at_params_eval(__FILE__, __LINE__, p)
+#define tn_params_eval(...) tn_at_params_eval(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_params_eval(
 	const char *file, int32_t line, tn_params *p);
 
@@ -94,8 +90,7 @@ typedef struct tn_pair {
  *          [safetensors.name] no UTF-8, or twice the same
  * since   0.1
  */
-#define tn_params_save(p, path, metadata, n)                                   \
-	tn_at_params_save(__FILE__, __LINE__, p, path, metadata, n)
+#define tn_params_save(...) tn_at_params_save(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_params_save(const char *file, int32_t line,
 	tn_params *p, const char *path, const tn_pair *metadata, int32_t n);
 
@@ -108,8 +103,7 @@ TN_API tn_status tn_at_params_save(const char *file, int32_t line,
  *         [params.type] with both shapes and dtypes   [safetensors.*]
  * since   0.1
  */
-#define tn_params_load(p, path, strict)                                        \
-	tn_at_params_load(__FILE__, __LINE__, p, path, strict)
+#define tn_params_load(...) tn_at_params_load(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_params_load(const char *file, int32_t line,
 	tn_params *p, const char *path, bool strict);
 

@@ -195,6 +195,8 @@ one_core() {
 	else
 		skip "examples under valgrind" "valgrind is not installed"
 	fi
+	stage "every name and every document can be found" tools/docs_check.py
+	stage "examples in documents and headers compile" tools/examples.py
 	stage "docs/api.md is what the header says" \
 		sh -c 'tools/api_md.py | diff docs/api.md - && echo the same'
 	stage "listings in documents" tools/listings.sh README.md docs/tour.md

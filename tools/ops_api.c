@@ -57,13 +57,13 @@ static bool wants_context(const ir_row *r)
 }
 
 /* Names of macro parameters or C declarations, comma-separated. */
-static void params(const ir_row *r, bool typed)
+static void params(const ir_row *r)
 {
 	const char *comma = "";
 	bool any = false;
 
 	if (wants_context(r)) {
-		printf(typed ? "tn_context *c" : "c");
+		printf("tn_context *c");
 		comma = ", ";
 	}
 	for (int32_t i = 0; i < ir_row_n_params(r); i++) {
@@ -73,29 +73,25 @@ static void params(const ir_row *r, bool typed)
 		if (is_variadic(r, p) && any)
 			continue; /* one list holds them all */
 		if (is_variadic(r, p))
-			printf(typed ? "%stn_tensor *const *x, int32_t n_x"
-				     : "%sx, n_x",
-				comma);
+			printf("%stn_tensor *const *x, int32_t n_x", comma);
 		else if (p->is_operand)
-			printf(typed ? "%stn_tensor *%s" : "%s%s", comma, n);
+			printf("%stn_tensor *%s", comma, n);
 		else if (is_list(p))
-			printf(typed ? "%sconst int64_t *%s, int32_t n_%s"
-				     : "%s%s, n_%s",
-				comma, n, n);
+			printf("%sconst int64_t *%s, int32_t n_%s", comma, n,
+				n);
 		else
 			printf("%s%s%s", comma,
-				!typed			 ? ""
-				: kind_is(p, "real")	 ? "double "
-				: kind_is(p, "flag")	 ? "bool "
-				: kind_is(p, "dtype")	 ? "tn_dtype "
+				kind_is(p, "real")     ? "double "
+				: kind_is(p, "flag")   ? "bool "
+				: kind_is(p, "dtype")  ? "tn_dtype "
 				: kind_is(p, "string") ? "const char *"
-							 : "int64_t ",
+						       : "int64_t ",
 				n);
 		comma = ", ";
 		any = any || is_variadic(r, p);
 	}
 	if (has_out(r))
-		printf(typed ? "%stn_tensor **out" : "%sout", comma);
+		printf("%stn_tensor **out", comma);
 }
 
 static void doc(const ir_row *r)
@@ -125,18 +121,16 @@ static void declaration(const ir_row *r, const char *suffix)
 	printf("%stn_at_%s%s(const char *file, int32_t line, ",
 		has_out(r) || *suffix != '\0' ? "tn_status " : "tn_tensor *",
 		ir_row_name(r), suffix);
-	params(r, true);
+	params(r);
 	printf(")");
 }
 
 static void header_row(const ir_row *r, const char *suffix)
 {
-	printf("#define tn_%s%s(", ir_row_name(r), suffix);
-	params(r, false);
-	printf(") \\\n\ttn_at_%s%s(__FILE__, __LINE__, ", ir_row_name(r),
-		suffix);
-	params(r, false);
-	printf(")\nTN_API ");
+	/* variadic: an argument may be a compound literal with commas */
+	printf("#define tn_%s%s(...) \\\n"
+	       "\ttn_at_%s%s(__FILE__, __LINE__, __VA_ARGS__)\nTN_API ",
+		ir_row_name(r), suffix, ir_row_name(r), suffix);
 	declaration(r, suffix);
 	printf(";\n");
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test_tools.sh ROOT BUILD: the gates of make check do fail. Each case is wrong
-# in one way; layers.sh, symbols.sh, golden.sh and man.sh must say so, and must
-# pass what is right.
+# in one way; layers.sh, symbols.sh, golden.sh, man.sh, examples.py
+# and docs_check.py must say so, and must pass what is right.
 set -u
 root=$1
 export BUILD=$2
@@ -115,5 +115,55 @@ man 's/TENON EXPORT/TENON EXPERT/' 1 'lacks, commands: export'
 man '/top.-k/d' 1 'lacks, tenon generate: --top-k'
 man 's/until/till/' 1 'only man/tenon.1 has, tenon train: --till'
 man 's/^.B nets$//' 1 'lacks, tenon bench: name nets'
+
+example() { # example NAME STATUS TEXT < FILE
+	cat >"$tmp/$1"
+	expect "$2" "$3" "$root/tools/examples.py" "$tmp/$1"
+}
+example a.md 0 '1 compile' <<'END'
+```c
+y = tn_reduce_sum(x, (int64_t[]){0, 1}, 2, false);
+tn_shard(x, tn_mesh_parse(c, "data=2"), (tn_placement[]){TN_SHARDED(0)});
+```
+END
+example a.md 1 '1 of 1 do not compile' <<'END'
+```c
+y = tn_nothing(x);
+```
+END
+example a.md 1 'stands in a ```c block' <<'END'
+    y = tn_relu(x);
+END
+example a.md 0 '1 compile' <<'END'
+<!-- with: struct model { int n; }; -->
+```c
+static int n_of(const struct model *m)
+{
+	return m->n;
+}
+```
+END
+example a.h 1 'a.h:4' <<'END'
+/*
+ * a.h
+ *
+ *     y = tn_relu(x, y);
+ */
+END
+
+documents() { # documents SED FILE STATUS TEXT: the tree with one file changed
+	rm -rf "$tmp/d"
+	mkdir -p "$tmp/d/docs"
+	cp -R "$root/include" "$root/docs" "$root/README.md" "$root/LICENSE" \
+		"$root/src" "$root/examples" "$root/tools" "$tmp/d/"
+	sed -i "$1" "$tmp/d/$2"
+	expect "$3" "$4" "$root/tools/docs_check.py" "$tmp/d"
+}
+documents '' README.md 0 'are there'
+documents 's/tn_fail//' docs/api.md 1 'tn_fail is not in docs/api.md'
+documents 's/TN_BF16/TN_BF61/' docs/api.md 1 'TN_BF16 is not in docs/api.md'
+documents 's/TN_OPTIONS_INIT//' docs/api.md 1 'TN_OPTIONS_INIT is not in'
+documents 's/docs.nn.md/docs\/tensors.md/g' README.md 1 'docs/nn.md: no link'
+documents 's/tour.md/detour.md/' README.md 1 'there is no docs/detour.md'
 
 exit $fails
