@@ -26,6 +26,6 @@ mkdir -p demo
 show build/tenon train "${texts[@]}" --vocab 1500 --out demo/model \
 	--steps "$steps" --every 100 --sample 300 --report demo/report.html
 show build/tenon generate --model demo/model --prompt 'A kernel ' --tokens 120 \
-	--temperature 0.6
+	--temperature 0.5
 printf '\nIt took %d seconds. The report, for any browser:\n  %s\n' \
 	$((SECONDS - began)) "file://$PWD/demo/report.html"

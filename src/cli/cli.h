@@ -79,8 +79,10 @@ double cli_now(void);
 
 /* ---- report.c: pages for a browser ---- */
 
-/* json: {"title" or "train": .., "profile": of tn_profile_text}; else false,
- * and it has been said */
+/* "about": when, where, and by which command the report is made */
+void cli_report_about(FILE *f);
+/* json: {"about": .., "title" or "train": .., "profile": of tn_profile_text};
+ * else false, and it has been said */
 bool cli_report_write(const char *path, const char *json);
 
 /* ---- plan_shards.c ---- */

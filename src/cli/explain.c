@@ -38,8 +38,32 @@ static int explain_level(
 	return CLI_OK;
 }
 
+enum { PAGE_RUNS = 5 };
+
+/*
+ * Runs the program on drawn inputs, so that the page has times. Without a C
+ * compiler, or when it cannot run on them, the page goes without.
+ */
+static void time_kernels(tn_context *c, const cli_model *m)
+{
+	const cli_list none = {0};
+	cli_arrays *a;
+	bool ok = true;
+
+	if (tn_profile_start(c) < 0 || tn_program_compile(m->program) < 0) {
+		cli_note("the page has no times: %s", tn_context_diag(c)->text);
+		return;
+	}
+	a = cli_arrays_new(c, m, &none, 0, false);
+	for (int i = 0; a != NULL && ok && i < PAGE_RUNS; i++)
+		ok = cli_arrays_run(a, c, m);
+	if (a == NULL || !ok)
+		cli_note("the page has no times, or not all of them");
+	cli_arrays_free(a);
+}
+
 /* The program part of a report, for a browser. */
-static int explain_page(tn_context *c, tn_program *p, const char *file,
+static int explain_page(tn_context *c, const cli_model *m, const char *file,
 	const char *path)
 {
 	char *profile = NULL, *json = NULL;
@@ -47,13 +71,16 @@ static int explain_page(tn_context *c, tn_program *p, const char *file,
 	FILE *f;
 	int code = CLI_FAILED;
 
-	if (tn_program_profile(&profile, p) < 0) {
+	time_kernels(c, m);
+	if (tn_program_profile(&profile, m->program) < 0) {
 		cli_diag(tn_context_diag(c));
 		return CLI_FAILED;
 	}
 	f = open_memstream(&json, &n);
 	if (f != NULL) {
-		fputs("{\"title\": ", f);
+		fputc('{', f);
+		cli_report_about(f);
+		fputs("\"title\": ", f);
 		cli_json_text(f, file);
 		fprintf(f, ", \"profile\": %s}", profile);
 		if (fclose(f) == 0 && cli_report_write(path, json))
@@ -158,7 +185,7 @@ static int explain(const cli_command *self, const asked *k)
 	else if (k->at >= 0)
 		code = explain_level(c, m.program, levels[k->at].level, flags);
 	else if (k->html != NULL)
-		code = explain_page(c, m.program, k->file, k->html);
+		code = explain_page(c, &m, k->file, k->html);
 	else
 		code = explain_all(c, m.program, flags);
 	cli_model_close(&m);
@@ -225,7 +252,8 @@ const cli_command cli_explain = {
 	"  --indexes         loops: the solved index of every argument\n"
 	"  --json            the level as JSON\n"
 	"  --html OUT        instead of a level: a page for a browser with\n"
-	"                    kernels, loops, C, and reasons\n"
+	"                    kernels, their measured times, loops, C, and\n"
+	"                    reasons\n"
 	"  --no-fusion       every equation a kernel of its own\n"
 	"  --dim NAME=SIZE   size of a named dimension of an ONNX model\n"
 	"  --input NAME=FILE value of an input that its shapes depend on\n"

@@ -293,6 +293,8 @@ static int go(run *r)
 			train_bar(r, loss);
 		if (look && !save(r, valid))
 			return CLI_FAILED;
+		if (look && train_keep_sample(r, first) != CLI_OK)
+			return CLI_FAILED;
 		if (stopping) {
 			cli_note("stopped after step %" PRId64
 				 "; --resume goes on",
@@ -547,6 +549,8 @@ static void end(run *r)
 	free(r->y);
 	free(r->told);
 	free(r->wrote);
+	for (int i = 0; i < r->n_early; i++)
+		free(r->early[i].text);
 	cli_close(r->c);
 }
 

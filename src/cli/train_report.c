@@ -47,10 +47,28 @@ static void add_steps(FILE *f, const run *r)
 	fputc(']', f);
 }
 
+static void add_samples(FILE *f, const run *r)
+{
+	fputs(", \"samples\": [", f);
+	for (int i = 0; i < r->n_early; i++) {
+		fprintf(f, "%s[%" PRId64 ",", i > 0 ? "," : "",
+			r->early[i].step);
+		cli_json_text(f, r->early[i].text);
+		fputc(']', f);
+	}
+	fputc(']', f);
+	if (r->wrote != NULL) {
+		fputs(", \"sample\": ", f);
+		cli_json_text(f, r->wrote);
+	}
+}
+
 static void add_train(FILE *f, const run *r)
 {
+	fputc('{', f);
+	cli_report_about(f);
 	fprintf(f,
-		"{\"train\": {\"title\": \"A GPT learns a text\", \"text\": "
+		"\"train\": {\"title\": \"A GPT learns a text\", \"text\": "
 		"\"%" PRId64 " layers of width %" PRId64 ", %" PRId64
 		" heads, context %" PRId64 ", %" PRId64 " x %" PRId64
 		" sequences a step, rate %g, seed %" PRId64
@@ -61,10 +79,7 @@ static void add_train(FILE *f, const run *r)
 	add_cards(f, r);
 	fputs(", \"steps\": ", f);
 	add_steps(f, r);
-	if (r->wrote != NULL) {
-		fputs(", \"sample\": ", f);
-		cli_json_text(f, r->wrote);
-	}
+	add_samples(f, r);
 	fputs("}, \"profile\": ", f);
 }
 

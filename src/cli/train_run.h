@@ -7,7 +7,7 @@
 #include "cli.h"
 #include "train/train.h"
 
-enum { PATH_ROOM = 4096 };
+enum { PATH_ROOM = 4096, EARLY_SAMPLES = 7 };
 
 /* What a step said. */
 struct told {
@@ -38,6 +38,11 @@ typedef struct run {
 	size_t n_told;
 	char *wrote; /* the sample */
 	int64_t patience; /* seconds; 0: as the environment says */
+	struct { /* shorter ones on the way, for the report */
+		int64_t step;
+		char *text;
+	} early[EARLY_SAMPLES];
+	int n_early;
 	const char *mesh_text;
 	tn_mesh *mesh; /* NULL: this process is alone */
 	bool is_first; /* who says and writes */
@@ -52,6 +57,11 @@ void train_bar(const run *r, double loss);
 /* For the report; without memory it goes without. */
 void train_keep_step(run *r, double loss, double valid);
 int train_say_sample(run *r);
+/*
+ * For the report, some of the evaluations: what it writes by now. first: the
+ * step that the run began after. Nothing is drawn that training draws from.
+ */
+int train_keep_sample(run *r, int64_t first);
 /* Tokens a second so far. */
 double train_rate(const run *r);
 /* The folder for this run alone, until `lock` is closed. CLI_OK or said. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BAR = 24 };
+enum { BAR = 24, EARLY_TOKENS = 100 };
 
 static double rate_of(const run *r, double steps, double seconds)
 {
@@ -135,18 +135,45 @@ static char *show(const run *r, const train_token *token, size_t n)
 	return text;
 }
 
-int train_say_sample(run *r)
+/* n tokens behind a new line, as text; NULL: no, and it has been said. */
+static char *sample(run *r, size_t n)
 {
 	train_choice how = {0.8, 0, 1, (uint64_t)r->k.seed, false};
-	size_t n = (size_t)r->n_sample;
 	train_token *token = cli_alloc(n + 1, sizeof *token);
+	char *text = NULL;
 
 	if (token == NULL)
-		return CLI_FAILED;
+		return NULL;
 	token[0] = '\n';
 	if (train_gpt_write(r->g, &how, token, 1, n, NULL, NULL) >= 0)
-		r->wrote = show(r, token, n + 1);
+		text = show(r, token, n + 1);
 	free(token);
+	return text;
+}
+
+int train_keep_sample(run *r, int64_t first)
+{
+	int64_t done = r->s.step - first, all = r->until - first;
+	size_t n = r->n_sample < EARLY_TOKENS ? (size_t)r->n_sample
+					      : EARLY_TOKENS;
+	char *text;
+
+	/* all processes of a mesh would have to write together */
+	if (r->report == NULL || r->mesh != NULL || n == 0 || done == all ||
+		r->n_early == EARLY_SAMPLES ||
+		done * (EARLY_SAMPLES + 1) < all * (r->n_early + 1))
+		return CLI_OK;
+	text = sample(r, n);
+	if (text == NULL)
+		return CLI_FAILED;
+	r->early[r->n_early].step = r->s.step;
+	r->early[r->n_early++].text = text;
+	return CLI_OK;
+}
+
+int train_say_sample(run *r)
+{
+	r->wrote = sample(r, (size_t)r->n_sample);
 	if (r->wrote == NULL)
 		return CLI_FAILED;
 	if (r->json) {
