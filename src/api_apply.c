@@ -29,7 +29,8 @@ static void check_input(const struct apply *k, int32_t i)
 	str s;
 
 	if (k->in[i] == NULL || !tensor_is_valid(api_inner(k->in[i])))
-		refuse(k, "tensor.handle", "its tensor is invalid",
+		refuse(k, "tensor.handle", "the tensor that it is made from is "
+			"invalid",
 			k->p->in[i].name);
 	got = tensor_type_of(api_inner(k->in[i]));
 	if (got->dtype == want->dtype && got->rank == want->rank &&

@@ -160,7 +160,8 @@ static void write_npy(void *arg)
 		w->array.rank > TN_MAX_RANK ||
 		(w->array.rank > 0 && w->shape == NULL))
 		env_fail(w->c->e, TN_EINVAL, "npy.array", (loc){0},
-			"no array: a dtype and 0 to %d extents are wanted",
+			"this is not an array: it needs a dtype and 0 to %d "
+			"extents",
 			TN_MAX_RANK);
 	for (int32_t i = 0; i < w->array.rank; i++)
 		w->array.shape[i] = w->shape[i];

@@ -135,7 +135,7 @@ static void import(void *arg)
 	y = type_of(k);
 	data = (char *)d->data + d->byte_offset;
 	if (data == NULL && shape_numel(y.shape, y.rank) > 0)
-		refuse(k, "dlpack.data", "there is no data");
+		refuse(k, "dlpack.data", "the DLPack tensor has no data");
 	if (is_dense(d) && (uintptr_t)data % dtype_size(y.dtype) == 0) {
 		k->x = tensor_import(t, &y, data, release, k->from);
 		return;

@@ -106,7 +106,7 @@ static void call(void *arg)
 	for (int32_t i = 0; i < f->n_in; i++)
 		if (in[i] == NULL || tensor_is_invalid(in[i]))
 			env_fail(f->c->e, TN_EINVAL, "tensor.handle", (loc){0},
-				"argument %d is no tensor", (int)i);
+				"argument %d is not a valid tensor", (int)i);
 	if (j->donated != NULL)
 		tensor_function_check_donated(f->f, in, j->donated);
 	tensor_function_call(f->f, in, out);

@@ -153,7 +153,7 @@ static onnx_array array_of(const tn_onnx *m, const tn_array *x)
 	if (tn_dtype_name(x->dtype) == NULL || x->rank < 0 ||
 		x->rank > TN_MAX_RANK || shape_numel(x->shape, x->rank) < 0)
 		env_fail(m->c->e, TN_EINVAL, "onnx.input", (loc){0},
-			"what is given is no array");
+			"the value that is given is not an array");
 	out.type.dtype = x->dtype;
 	out.type.rank = x->rank;
 	memcpy(out.type.shape, x->shape, sizeof x->shape);

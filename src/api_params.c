@@ -120,7 +120,7 @@ static void check_name(const call *k)
 
 	if (n == 0)
 		env_fail(k->c->e, TN_EINVAL, "params.name", here(k),
-			"a name is empty");
+			"the name is empty: give at least one character");
 	if (strlen(k->p->prefix) + n > MAX_NAME)
 		env_fail(k->c->e, TN_EINVAL, "params.name", here(k),
 			"%s%.100s is longer than the %d bytes that a name can "
@@ -156,7 +156,8 @@ tn_status tn_params_leave(tn_params *p)
 {
 	if (p->entered.n == 0)
 		return tn_at_fail(NULL, 0, p->c, TN_EINVAL, "params.name",
-			"no name was entered");
+			"tn_params_leave was called without a tn_params_enter "
+			"before it");
 	p->prefix[vec_pop(&p->entered)] = '\0';
 	return TN_OK;
 }
@@ -172,10 +173,12 @@ static void add(void *arg)
 	name = arena_printf(p->a, "%s%s", p->prefix, k->name);
 	if (map_get_str(p->number, name, 0) != 0)
 		env_fail(k->c->e, TN_EINVAL, "params.name", here(k),
-			"there is a parameter %s already", name);
+			"the set has a parameter %s already: choose another "
+			"name", name);
 	if (k->trained && !dtype_is_float(k->dtype))
 		env_fail(k->c->e, TN_EINVAL, "params.dtype", here(k),
-			"%s is %s: only floats are trained", name,
+			"%s is %s, but only f32, f64, f16 and bf16 can be "
+			"trained", name,
 			tn_dtype_name(k->dtype));
 	vec_reserve(p->a, &p->at, 1);
 	vec_reserve(p->a, &p->x, 1);
@@ -410,7 +413,8 @@ static void match(call *k)
 
 		if (!tn_is_valid(q->x))
 			env_fail(k->c->e, TN_EINVAL, "tensor.handle", here(k),
-				"%s was dropped", q->name);
+				"parameter %s was dropped, but its set still "
+				"needs it", q->name);
 		k->from[i] = (int32_t)map_get_str(in_file, q->name, 0) - 1;
 		if (k->from[i] < 0)
 			add_name(&missing, n_missing++, q->name);
@@ -422,7 +426,8 @@ static void match(call *k)
 			n_missing);
 	if (k->strict && n_unexpected > 0)
 		refuse_names(k, "params.unexpected",
-			"has what no parameter is named", &unexpected,
+			"has tensors that are no parameters of the set",
+			&unexpected,
 			n_unexpected);
 }
 

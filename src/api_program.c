@@ -117,7 +117,8 @@ static void load(void *arg)
 		str_addn(&s, part, n);
 		if (s.n > MAX_FILE_BYTES)
 			env_fail(k->c->e, TN_EINVAL, "file.size", at,
-				"it has more than %d MB: no program",
+				"the file has more than %d MB, which is too "
+				"large for a program",
 				MAX_FILE_BYTES >> 20);
 		if (n < sizeof part)
 			break;

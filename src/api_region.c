@@ -53,11 +53,11 @@ static void check(const job *j)
 		if (j->in[i] == NULL ||
 			!tensor_is_valid(api_inner(j->in[i])))
 			env_fail(j->c->e, TN_EINVAL, "tensor.handle", (loc){0},
-				"argument %d is no tensor", (int)i);
+				"argument %d is not a valid tensor", (int)i);
 	if (j->n_in < 0 || j->n_out < 0 || j->n_in > TN_MAX_FUNCTION_ARGS ||
 		j->n_out > TN_MAX_FUNCTION_ARGS)
 		env_fail(j->c->e, TN_EINVAL, "region.count", (loc){0},
-			"at most %d arguments and outputs are possible",
+			"a region can have at most %d arguments and outputs",
 			TN_MAX_FUNCTION_ARGS);
 }
 

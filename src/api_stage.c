@@ -126,14 +126,14 @@ static onnx_array input_of(const tn_program *p, int32_t i, const tn_array *x)
 	if (tn_dtype_name(x->dtype) == NULL || x->rank < 0 ||
 		x->rank > TN_MAX_RANK || shape_numel(x->shape, x->rank) < 0)
 		env_fail(p->c->e, TN_EINVAL, "program.input", (loc){0},
-			"what is given for input %.200s is no array", v->name);
+			"the value for input %.200s is not an array", v->name);
 	for (int32_t k = 0; fits && k < x->rank; k++)
 		fits = v->shape[k] == x->shape[k] ||
 		       (p->staged != NULL && v->shape[k] < 0);
 	if (!fits && (p->staged == NULL || v->rank >= 0))
 		env_fail(p->c->e, TN_EINVAL, "program.input", (loc){0},
-			"what is given for input %.200s has another type or "
-			"shape than the program says", v->name);
+			"the value for input %.200s has another type or shape "
+			"than the program declares", v->name);
 	if (shape_numel(x->shape, x->rank) > 0)
 		api_want(p->c, x->data, v->name);
 	out.type.dtype = x->dtype;

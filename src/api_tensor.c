@@ -458,10 +458,12 @@ static ir_type type_of(call *k, tn_dtype dtype, int32_t rank,
 
 	if ((unsigned)dtype >= TN_N_DTYPES)
 		env_fail(k->c->e, TN_EINVAL, "tensor.dtype", at,
-			"%d is no dtype", (int)dtype);
+			"%d is not a dtype: use one of TN_F32 .. TN_BOOL",
+			(int)dtype);
 	if (rank < 0 || rank > TN_MAX_RANK)
 		env_fail(k->c->e, TN_EINVAL, "tensor.shape", at,
-			"a tensor has 0 to %d axes, not %d", TN_MAX_RANK,
+			"a tensor can have 0 to %d axes, but %d are asked for",
+			TN_MAX_RANK,
 			rank);
 	for (int32_t i = 0; i < rank; i++) {
 		y.shape[i] = shape[i];
@@ -472,7 +474,8 @@ static ir_type type_of(call *k, tn_dtype dtype, int32_t rank,
 	}
 	if (shape_numel(y.shape, rank) < 0)
 		env_fail(k->c->e, TN_EINVAL, "tensor.shape", at,
-			"more elements than the 2^48 that are possible");
+			"the shape has more than 2^48 elements, which is the "
+			"limit");
 	return y;
 }
 

@@ -93,7 +93,8 @@ static void grow(map *m)
 		return;
 	if (m->n_table >= UINT32_C(1) << 31)
 		env_fail(arena_env(m->a), TN_ENOMEM, "memory", (loc){0},
-			"a map holds at most 2^30 keys");
+			"the program is too large: a table of the compiler "
+			"holds at most 2^30 entries");
 	m->table = arena_array(m->a, int32_t, n);
 	m->n_table = n;
 	for (int32_t i = 0; i < m->entries.n; i++) {

@@ -169,7 +169,8 @@ static bool one(const char *file, int64_t batch, int repeat, bool json)
 	pid_t child;
 
 	if (mkdtemp(dir) == NULL || pipe(pipe_) < 0) {
-		cli_error(dir, "bench.process", "no folder or pipe can be made");
+		cli_error(dir, "bench.process", "a temporary folder or a pipe "
+			"cannot be made");
 		return false;
 	}
 	cli_progress("bench nets: %s, batch %lld", base(file),
@@ -192,7 +193,7 @@ static bool one(const char *file, int64_t batch, int repeat, bool json)
 	if (got != (ssize_t)sizeof t || status != 0) {
 		if (child < 0 || WIFSIGNALED(status))
 			cli_error(file, "bench.process", "the process that "
-				"measures did not end well");
+				"measures failed");
 		return false;
 	}
 	say(base(file), batch, &t, (double)use.ru_maxrss / 1024, json);

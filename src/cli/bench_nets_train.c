@@ -129,7 +129,8 @@ static bool one(const char *file, int64_t batch, int repeat, bool json)
 	pid_t child;
 
 	if (mkdtemp(dir) == NULL || pipe(pipe_) < 0) {
-		cli_error(dir, "bench.process", "no folder or pipe can be made");
+		cli_error(dir, "bench.process", "a temporary folder or a pipe "
+			"cannot be made");
 		return false;
 	}
 	if (!write_data(file, batch, dir)) {
@@ -148,7 +149,8 @@ static bool one(const char *file, int64_t batch, int repeat, bool json)
 	bench_remove(cache);
 	bench_remove(dir);
 	if (child < 0 || status != 0 || n < 2) {
-		cli_error(file, "bench.process", "it was not trained");
+		cli_error(file, "bench.process", "the process that trains "
+			"failed");
 		return false;
 	}
 	say(file, batch, v[0], bench_median(v + 1, n - 1),

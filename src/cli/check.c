@@ -215,7 +215,8 @@ static bool compare(work *w, int32_t i)
 
 		cli_type_text(got, sizeof got, v->dtype, v->rank, v->shape);
 		cli_type_text(want, sizeof want, y->dtype, y->rank, y->shape);
-		return bad(w, "output %s is %s, expected is %s", v->name, got,
+		return bad(w, "output %s is %s, but the test expects %s",
+			v->name, got,
 			want);
 	}
 	for (int64_t k = 0; k < v->n_elems; k++) {
@@ -239,10 +240,12 @@ static bool run_program(work *w)
 	int32_t n = tn_program_n_outputs(w->p);
 
 	if (tn_program_n_inputs(w->p) != w->n_in)
-		return bad(w, "%d arrays for %d inputs", (int)w->n_in,
+		return bad(w, "there are %d arrays, but the model has %d inputs",
+			(int)w->n_in,
 			(int)tn_program_n_inputs(w->p));
 	if (n != w->n_out)
-		return bad(w, "%d outputs, expected are %d", (int)n,
+		return bad(w, "the model has %d outputs, but the test expects "
+			"%d", (int)n,
 			(int)w->n_out);
 	for (int32_t i = 0; i < n; i++) {
 		w->out[i] = cli_alloc(1, tn_program_output(w->p, i)->n_bytes);

@@ -69,7 +69,7 @@ static bool from_file(
 	int32_t i;
 
 	if (eq == NULL) {
-		cli_error(NULL, "run.input", "--input %s: wanted is NAME=FILE.npy",
+		cli_error(NULL, "run.input", "--input %s: give NAME=FILE.npy",
 			text);
 		return false;
 	}
@@ -92,7 +92,8 @@ static bool from_file(
 		cli_type_text(got, sizeof got, a->file[i]->dtype,
 			a->file[i]->rank, a->file[i]->shape);
 		cli_error(eq + 1, "run.input",
-			"it holds %s, input %s wants %s", got, v->name, want);
+			"the file holds %s, but input %s needs %s",
+			got, v->name, want);
 		return false;
 	}
 	a->in[i] = a->file[i]->data;
@@ -144,7 +145,7 @@ static bool take_given(cli_arrays *a, const cli_model *m)
 			cli_type_text(got, sizeof got, g->array->dtype,
 				g->array->rank, g->array->shape);
 			cli_error(NULL, "run.input",
-				"what is given is %s, input %s wants %s", got,
+				"the value is %s, but input %s needs %s", got,
 				v->name, want);
 			return false;
 		}

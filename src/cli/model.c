@@ -28,7 +28,7 @@ static bool set_dim(cli_model *m, tn_context *c, const char *text)
 	long long size;
 
 	if (eq == NULL || eq == text || (size_t)(eq - text) >= sizeof name) {
-		cli_error(NULL, "onnx.dim", "--dim %s: wanted is NAME=SIZE",
+		cli_error(NULL, "onnx.dim", "--dim %s: give NAME=SIZE",
 			text);
 		return false;
 	}
@@ -37,7 +37,8 @@ static bool set_dim(cli_model *m, tn_context *c, const char *text)
 	errno = 0;
 	size = strtoll(eq + 1, &end, 10);
 	if (end == eq + 1 || *end != '\0' || errno != 0) {
-		cli_error(NULL, "onnx.dim", "--dim %s: the size is no integer",
+		cli_error(NULL, "onnx.dim", "--dim %s: the size is not an "
+			"integer",
 			text);
 		return false;
 	}
@@ -146,8 +147,8 @@ static bool give(cli_model *m, tn_context *c, const char *text)
 	int32_t n = 1, i;
 
 	if (eq == NULL) {
-		cli_error(NULL, "run.input", "--input %s: wanted is "
-			"NAME=FILE.npy or NAME=FILE.pb", text);
+		cli_error(NULL, "run.input", "--input %s: give NAME=FILE.npy "
+			"or NAME=FILE.pb", text);
 		return false;
 	}
 	i = find_input(m->onnx, text, (size_t)(eq - text));

@@ -328,7 +328,7 @@ static int where_from(run *r, const char *from, bool resume)
 	}
 	if (resume && newest[0] == '\0')
 		return cli_error(r->out, "train.resume",
-			"there is no checkpoint here to go on from");
+			"there is no checkpoint in this folder to continue from");
 	if (!resume && newest[0] != '\0')
 		return cli_error(r->out, "train.exists",
 			"there is %s here already: --resume goes on from it, "
@@ -361,8 +361,8 @@ static int take_config(run *r, const char *const *given)
 		return bad_checkpoint(r);
 	if (!whole)
 		return cli_error(r->saved, "train.resume",
-			"it has the parameters alone: to generate with, not to "
-			"go on from");
+			"the file holds only parameters: `tenon generate` can "
+			"use it, but training cannot continue from it");
 	for (int i = 0; train_fields[i].name != NULL; i++) {
 		train_config k = r->k;
 		char now[40], then[40];
@@ -374,8 +374,8 @@ static int take_config(run *r, const char *const *given)
 		train_config_text(&r->k, &train_fields[i], then, sizeof then);
 		if (strcmp(now, then) != 0)
 			return cli_error(r->saved, "train.resume",
-				"it was begun with --%s %s, not %s: a run goes "
-				"on as it began",
+				"the run was started with --%s %s, not %s: a "
+				"run continues with its own numbers",
 				train_fields[i].name, then, given[i]);
 	}
 	return CLI_OK;
@@ -419,7 +419,8 @@ static int read_text(run *r, const cli_list *paths)
 			r->text.n_skipped);
 	if (r->saved[0] != '\0' && r->s.text != r->text.hash)
 		return cli_error(r->saved, "train.resume",
-			"it was begun on another text");
+			"the run was started with another text: give the same "
+			"--text");
 	r->s.text = r->text.hash;
 	return tokens(r);
 }

@@ -106,8 +106,8 @@ static bool read_folder(trainer *t)
 	bool ok = true;
 
 	if (n < 0) {
-		cli_error(t->data, "train.data", "it is no folder with .npy "
-			"files, and no .npz file");
+		cli_error(t->data, "train.data", "this is neither a folder "
+			"with .npy files nor an .npz file");
 		return false;
 	}
 	for (int i = 0; i < n; i++) {
@@ -149,9 +149,9 @@ static const tn_array *array_of(const trainer *t, const char *name)
 	if (a == NULL && tn_onnx_n_inputs(t->m) == 1)
 		a = find_array(t, "x");
 	if (a == NULL)
-		cli_error(t->data, "train.data", "there is no array \"%s\" in "
-			"it: one for each input of the model is needed, and "
-			"\"y\", what is wanted of it", clean);
+		cli_error(t->data, "train.data", "there is no array \"%s\": "
+			"the data needs an array for each input of the model, "
+			"and \"y\" with the expected results", clean);
 	return a;
 }
 
@@ -186,8 +186,8 @@ static bool read_data(trainer *t)
 	}
 	t->y = find_array(t, "y");
 	if (t->y == NULL) {
-		cli_error(t->data, "train.data", "there is no array \"y\" in "
-			"it: what is wanted of the model");
+		cli_error(t->data, "train.data", "there is no array \"y\", "
+			"which holds the expected results");
 		return false;
 	}
 	return check_examples(t, "y", t->y);
@@ -356,8 +356,8 @@ static bool build(trainer *t)
 	for (int32_t i = 0; i < t->n_params; i++)
 		n += t->trained[i];
 	if (n == 0) {
-		cli_error(t->file, "train.frozen", "nothing of the model is "
-			"to be trained");
+		cli_error(t->file, "train.frozen", "no parameter of the model "
+			"is left to train");
 		return false;
 	}
 	if (!t->json)

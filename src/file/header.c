@@ -140,7 +140,7 @@ static int64_t take_extent(struct scan *s)
 	skip_space(s);
 	if (s->at < s->end && *s->at == '-')
 		env_fail(s->e, TN_EINVAL, "npy.shape", (loc){.file = s->path},
-			"the shape has a negative extent");
+			"an extent of the shape is negative");
 	for (from = s->at; s->at < s->end && *s->at >= '0' && *s->at <= '9';
 		s->at++)
 		if (!mul_ok(v, 10, &v) || !add_ok(v, *s->at - '0', &v))

@@ -38,7 +38,7 @@ static uint32_t take(stream *s, int n)
 
 	while (s->n_bits < n) {
 		if (s->at == s->n_in)
-			damaged(s, "it ends too early");
+			damaged(s, "a member ends too early");
 		s->bits |= (uint32_t)s->in[s->at++] << s->n_bits;
 		s->n_bits += 8;
 	}

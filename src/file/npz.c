@@ -47,7 +47,8 @@ static uint64_t number(const archive *z, uint64_t from, int n)
 	uint64_t v = 0;
 
 	if (from > z->n || (uint64_t)n > z->n - from)
-		bad(z, "npz.truncated", "", "the directory ends too early");
+		bad(z, "npz.truncated", "", "the directory of the archive ends "
+			"too early");
 	for (int i = 0; i < n; i++)
 		v |= (uint64_t)z->at[from + (uint64_t)i] << (8 * i);
 	return v;
@@ -83,7 +84,7 @@ static uint64_t find_end(const archive *z)
 			if (number(z, at, 4) == 0x06054b50 &&
 				number(z, at + 20, 2) == z->n - at - END_BYTES)
 				return at;
-	bad(z, "npz.magic", "", "it is no .npz file");
+	bad(z, "npz.magic", "", "this is not an .npz file");
 }
 
 /* Sizes of 64 bits stand behind the name, when those of 32 are all ones. */
@@ -113,9 +114,11 @@ static member read_entry(const archive *z, uint64_t *at)
 	member m = {0};
 
 	if (number(z, from, 4) != 0x02014b50)
-		bad(z, "npz.directory", "", "the directory is damaged");
+		bad(z, "npz.directory", "", "the directory of the archive is "
+			"damaged");
 	if (number(z, from + 8, 2) & 1)
-		bad(z, "npz.method", "", "it is encrypted");
+		bad(z, "npz.method", "", "a member is encrypted, which is not "
+			"supported");
 	m.method = (uint32_t)number(z, from + 10, 2);
 	m.crc = (uint32_t)number(z, from + 16, 4);
 	m.packed = number(z, from + 20, 4);
@@ -126,7 +129,8 @@ static member read_entry(const archive *z, uint64_t *at)
 	*at = from + ENTRY_BYTES + n_name + n_extra + number(z, from + 32, 2);
 	from += ENTRY_BYTES;
 	if (n_name + n_extra > z->n - from)
-		bad(z, "npz.truncated", "", "the directory ends too early");
+		bad(z, "npz.truncated", "", "the directory of the archive ends "
+			"too early");
 	if (memchr(z->at + from, 0, (size_t)n_name) != NULL)
 		bad(z, "npz.directory", "", "a byte 0 in a name");
 	m.name = arena_strndup(
@@ -142,29 +146,33 @@ static void read_member(const archive *z, const member *m, file_array *out)
 	uint64_t from;
 
 	if (number(z, m->local, 4) != 0x04034b50)
-		bad(z, "npz.directory", m->name, "no file where one should be");
+		bad(z, "npz.directory", m->name, "a member is not where the "
+			"directory says");
 	from = m->local + LOCAL_BYTES + number(z, m->local + 26, 2) +
 		number(z, m->local + 28, 2);
 	if (from > z->n || m->packed > z->n - from)
-		bad(z, "npz.truncated", m->name, "it ends too early");
+		bad(z, "npz.truncated", m->name, "a member ends too early");
 	bytes = z->at + from;
 	if (m->method == 8) {
 		uint8_t *whole;
 
 		if (m->size / MAX_RATIO > m->packed)
-			bad(z, "npz.deflate", m->name, "its size is damaged");
+			bad(z, "npz.deflate", m->name, "the size of a member "
+				"is wrong");
 		whole = arena_alloc(scratch, (size_t)m->size + 1, 1);
 		inflate_all(z->e, z->path, bytes, (size_t)m->packed, whole,
 			(size_t)m->size);
 		bytes = whole;
 	} else if (m->method != 0) {
 		bad(z, "npz.method", m->name,
-			"it is compressed in a way that is not supported");
+			"a member is compressed by a method other than deflate");
 	} else if (m->size != m->packed) {
-		bad(z, "npz.directory", m->name, "it has two sizes");
+		bad(z, "npz.directory", m->name, "the directory and the member "
+			"disagree about its size");
 	}
 	if (crc32_of(bytes, (size_t)m->size) != m->crc)
-		bad(z, "npz.checksum", m->name, "it is damaged");
+		bad(z, "npz.checksum", m->name, "the checksum of a member is "
+			"wrong: the file is damaged");
 	file_npy_parse(z->a, z->path, bytes, (size_t)m->size, out);
 	arena_free(scratch);
 }
@@ -175,7 +183,7 @@ static const char *array_name(const archive *z, const char *name)
 	size_t n = strlen(name);
 
 	if (n < 4 || strcmp(name + n - 4, ".npy") != 0)
-		bad(z, "npz.name", name, "a file in it is no .npy file");
+		bad(z, "npz.name", name, "a member is not an .npy file");
 	return arena_strndup(z->a, name, n - 4);
 }
 
@@ -191,12 +199,14 @@ void file_npz_parse(arena *a, const char *path, const void *bytes,
 		uint64_t wide = number(&z, end - 12, 8);
 
 		if (number(&z, wide, 4) != 0x06064b50)
-			bad(&z, "npz.directory", "", "its end is damaged");
+			bad(&z, "npz.directory", "", "the end record of the "
+				"archive is damaged");
 		n = number(&z, wide + 32, 8);
 		at = number(&z, wide + 48, 8);
 	}
 	if (n > n_bytes / ENTRY_BYTES)
-		bad(&z, "npz.directory", "", "more arrays than there is room");
+		bad(&z, "npz.directory", "", "the archive has more arrays than "
+			"fit into memory");
 	out->n = (int32_t)n;
 	out->name = arena_array(a, const char *, n + 1);
 	out->array = arena_array(a, file_array, n + 1);

@@ -188,8 +188,7 @@ static void take_metadata(reading *r)
 			p->key = json_string(&r->j, "key");
 			if (map_get_str(keys, p->key, 0))
 				refuse(r, "safetensors.name", p->key,
-					"this key of __metadata__ is there "
-					"twice");
+					"this key appears twice in __metadata__");
 			map_set_str(keys, p->key, 1);
 			json_want(&r->j, ':');
 			p->value = json_string(&r->j, "string");
@@ -206,7 +205,7 @@ static void take_header(reading *r)
 
 			if (map_get_str(r->names, name, 0))
 				refuse(r, "safetensors.name", name,
-					"this name is there twice");
+					"this name appears twice");
 			map_set_str(r->names, name, 1);
 			json_want(&r->j, ':');
 			if (strcmp(name, metadata) == 0)
@@ -363,7 +362,7 @@ static void check_text(arena *a, const char *path, map *seen, const char *text)
 			"name %d is not valid UTF-8", map_n(seen));
 	if (map_get_str(seen, text, 0))
 		env_fail(arena_env(a), TN_EINVAL, "safetensors.name",
-			(loc){.file = path}, "%s: this name is there twice",
+			(loc){.file = path}, "%s: this name appears twice",
 			quoted(a, text));
 	map_set_str(seen, text, 1);
 }
@@ -418,7 +417,8 @@ static str make_header(arena *a, const char *path, int32_t n, file_tensor *x,
 		if (n_elems < 0)
 			env_fail(arena_env(a), TN_EINVAL, "safetensors.shape",
 				(loc){.file = path},
-				"%s: a shape that no tensor has",
+				"%s: the shape is not one that a tensor can "
+				"have",
 				quoted(a, x[i].name));
 		x[i].n_bytes = (size_t)n_elems * dtype_size(x[i].dtype);
 		str_add(&s, i > 0 || n_pairs > 0 ? "," : "");

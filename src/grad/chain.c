@@ -108,7 +108,7 @@ static void hold(adjoint *g, guards *w, const in_node *c)
 {
 	if (w->n == (int32_t)(sizeof w->at / sizeof w->at[0]))
 		env_fail(g->e, TN_EINVAL, "grad.depth", (loc){0},
-			"%s: more than %d conditions inside each other",
+			"%s: conditions are nested more than %d deep",
 			ir_row_name(g->fwd->row), w->n);
 	w->at[w->n++] = c;
 }

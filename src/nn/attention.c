@@ -78,8 +78,9 @@ static tn_tensor *run(
 		return NULL;
 	if (rank < 2 || rank >= TN_MAX_RANK) {
 		tn_at_fail(at->file, at->line, tn_tensor_context(x), TN_EINVAL,
-			"nn.rank", "attention wants x [.., t, width] of 2 to "
-			"%d axes, not %d", TN_MAX_RANK - 1, rank);
+			"nn.rank", "attention needs x [.., t, width] with 2 to "
+				"%d axes, but it has %d",
+				TN_MAX_RANK - 1, rank);
 		return NULL;
 	}
 	q = split_heads(at, x, &l->q, l->heads, l->d);

@@ -141,8 +141,9 @@ static tn_status fill(
 	if (d->element != constant) {
 		if (!is_float(t))
 			return tn_at_fail(file, line, c, TN_EINVAL,
-				"init.dtype", "%s cannot be drawn: only "
-				"floats can", tn_dtype_name(t));
+				"init.dtype", "%s cannot be drawn: only f32, "
+					"f64, f16 and bf16 can",
+					tn_dtype_name(t));
 		s = next_key(file, line, c, &key);
 	}
 	if (s < 0)
@@ -197,8 +198,8 @@ static tn_status fans_of(
 		return TN_EINVAL;
 	if (rank < 2)
 		return tn_at_fail(file, line, tn_tensor_context(x), TN_EINVAL,
-			"init.rank", "a weight has two axes or more, not %d: "
-			"[out, in, ..]", rank);
+			"init.rank", "a weight must have two axes or more, "
+				"[out, in, ..], but it has %d", rank);
 	f->in = (double)shape[1];
 	f->out = (double)shape[0];
 	for (int32_t i = 2; i < rank; i++) {

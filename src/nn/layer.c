@@ -101,8 +101,8 @@ tn_tensor *tn_at_nn_forward(
 		return layer->run(&at, layer, x);
 	if (x != NULL)
 		tn_at_fail(file, line, tn_tensor_context(x), TN_EINVAL,
-			"nn.layer", "there is no layer: the call that was to "
-			"make it has failed");
+			"nn.layer", "the layer is NULL: the call that should "
+				"have made it failed");
 	return NULL;
 }
 

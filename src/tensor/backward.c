@@ -126,8 +126,8 @@ static _Noreturn void freed(tensors *t)
 {
 	env_fail(t->e, TN_EINVAL, "grad.freed",
 		(loc){.file = t->file, .line = t->line},
-		"what this gradient comes from was let go by a backward before: "
-		"tn_backward_keep keeps it");
+		"an earlier tn_backward released the values that this gradient "
+		"needs: call tn_backward_keep there");
 }
 
 static _Noreturn void no_second(tensors *t)
@@ -612,13 +612,15 @@ static t_value *seed_of(tensors *t, tensor *x, tensor *seed)
 
 	if (!dtype_is_float(x->type.dtype))
 		env_fail(t->e, TN_EINVAL, "grad.dtype", at,
-			"a gradient of %s: only floats have one",
+			"%s has no gradient: only f32, f64, f16 and bf16 "
+			"tensors have one",
 			dtype_name(x->type.dtype));
 	if (seed == NULL) {
 		if (shape_numel(x->type.shape, x->type.rank) != 1)
 			env_fail(t->e, TN_EINVAL, "grad.seed", at,
-				"the gradient of more than one number needs a "
-				"seed: a tensor of the same shape");
+				"the tensor has more than one element, so "
+				"tn_backward needs a seed: a tensor of the "
+				"same shape");
 		g = filled(t, &x->type, 1);
 	} else {
 		t_check(t, seed);
@@ -627,8 +629,8 @@ static t_value *seed_of(tensors *t, tensor *x, tensor *seed)
 			memcmp(seed->type.shape, x->type.shape,
 				sizeof x->type.shape) != 0)
 			env_fail(t->e, TN_EINVAL, "grad.seed", at,
-				"the seed has another shape or dtype than what "
-				"it is a seed of");
+				"the seed must have the shape and the dtype of "
+				"the tensor whose gradient is taken");
 		g = seen(t, t_cur(t, seed->storage), seed->view);
 	}
 	meet(t, g);
@@ -646,8 +648,8 @@ static void check_tracked(tensors *t, const tensor *x)
 	if (!v->tracked)
 		env_fail(t->e, TN_EINVAL, "grad.untracked",
 			(loc){.file = t->file, .line = t->line},
-			"nothing that it was made from asks for a gradient: "
-			"see tn_requires_grad, tn_parameter");
+			"no tensor that it was made from requires a gradient: "
+			"use tn_requires_grad or tn_parameter");
 }
 
 static void begin_at(tensors *t, tensor *x, tensor *seed)

@@ -34,8 +34,9 @@ static void check_handles(const tensor_function *f, tensor *const *in,
 		for (tensor *y = t->scope.at[k]; y != NULL; y = y->before)
 			if (y != in[i] && y->mark == TENSOR_LIVE &&
 				meet(f->t, in[i], y))
-				refuse(f, i, "is seen by another tensor that is "
-					     "alive: drop that one before");
+				refuse(f, i, "shares its memory with another "
+					"tensor that is alive: drop that one "
+					"first");
 }
 
 void tensor_function_check_donated(
@@ -51,8 +52,8 @@ void tensor_function_check_donated(
 					"overlaps argument %d", (int)k));
 		for (int32_t k = 0; k < f->known.n; k++)
 			if (f->known.at[k] == in[i]->storage)
-				refuse(f, i, "is a tensor that the function "
-					     "knows by itself");
+				refuse(f, i, "is also a tensor that the "
+					"function uses directly");
 		check_handles(f, in, i);
 	}
 }

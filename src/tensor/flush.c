@@ -44,9 +44,10 @@ static void want_read(tensors *t, const t_read *r)
 				if (u->n_extra > 0)
 					env_fail(t->e, TN_EINVAL,
 						"tensor.offset", (loc){0},
-						"the offset of a view is "
-						"itself behind an offset: "
-						"copy it first");
+						"the offset of this view is "
+						"itself a view at an offset "
+						"that is data: use tn_copy on "
+						"it first");
 		}
 }
 
@@ -677,7 +678,7 @@ void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
 	t_check(t, x);
 	if (n_bytes != t_bytes(&x->type))
 		env_fail(t->e, TN_EINVAL, "tensor.size", at,
-			"the tensor has %zu bytes, the array %zu",
+			"the tensor has %zu bytes, but the array has %zu",
 			t_bytes(&x->type), n_bytes);
 	if (x->view != NULL || x->lens != 0)
 		tensor_call(t, ir_table_find(t->table, "copy"), 1, &x, 0,

@@ -185,12 +185,13 @@ static void run_body(void *arg)
 	f->body(f->arg, r->inside, r->out);
 	if (f->t->scope.n != r->scopes)
 		refuse(f, "compile.scope",
-			"it leaves another number of scopes than it enters");
+			"the function must leave as many scopes as it enters");
 	for (int32_t i = 0; i < f->n_out; i++) {
 		if (r->out[i] == NULL || !tensor_is_valid(r->out[i]))
 			refuse(f, "compile.output",
 				arena_printf(f->a,
-					"output %d is no tensor that is alive",
+					"output %d is not a valid tensor: it "
+					"was not set, or it was dropped",
 					(int)i));
 		(void)t_cur(f->t, r->out[i]->storage);
 	}
@@ -329,7 +330,8 @@ static variant *find_variant(tensor_function *f, tensor *const *in)
 		(void)record(f, in);
 	}
 	refuse(f, "compile.body",
-		"it records other calls each time it is recorded");
+		"the function records other calls each time, so it cannot be "
+		"compiled");
 }
 
 static t_read operand(tensor_function *f, tensor *const *in, const source *s)

@@ -51,7 +51,8 @@ const void *t_whole(tensors *t, const t_value *v)
 	t->whole.n = 0;
 	if (n > INT32_MAX - 64)
 		env_fail(t->e, TN_ENOMEM, "memory", here(t),
-			"a value of %zu bytes is read at once", n);
+			"a value of %zu bytes is too large to be read at once",
+			n);
 	vec_reserve(t->a, &t->whole, (int32_t)n + 1);
 	t->b.move(t->b.arg, &v->type, v->where, v->buf->data, 0, t->whole.at);
 	return t->whole.at;

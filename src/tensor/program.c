@@ -80,7 +80,8 @@ static int32_t seen_through(
 		return value;
 	if (depth > 200)
 		env_fail(b->t->e, TN_EINVAL, "tensor.view", (loc){0},
-			"more than 200 views of views: copy one of them");
+			"this is a view of more than 200 views of views: use "
+			"tn_copy on one of them");
 	arg[0] = seen_through(b, value, w->parent, depth + 1);
 	for (int32_t i = 0; i < w->n_extra; i++)
 		arg[i + 1] = read_value(b, &w->extra[i], depth + 1);
@@ -171,7 +172,7 @@ static void add_trace(building *b, const t_call *c, int32_t number)
 
 	if (++b->depth > MAX_DEPTH)
 		env_fail(b->t->e, TN_EINVAL, "compile.depth", (loc){0},
-			"more than %d compiled functions in each other",
+			"more than %d compiled functions call each other",
 			MAX_DEPTH);
 	for (int32_t i = 0; i < f->n_in; i++)
 		was[i] = f->in[i]->number;

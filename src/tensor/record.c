@@ -200,7 +200,8 @@ void tensor_scope_leave(tensors *t)
 	if (t->scope.n <= 1)
 		env_fail(t->e, TN_EINVAL, "tensor.scope",
 			(loc){.file = t->file, .line = t->line},
-			"no scope is open");
+			"tn_scope_leave was called without a tn_scope_enter "
+			"before it");
 	while (t->scope.at[t->scope.n - 1] != NULL)
 		tensor_drop(t, t->scope.at[t->scope.n - 1]);
 	t->scope.n--;
@@ -578,7 +579,7 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 	if (n_bytes != t_bytes(&x->type))
 		env_fail(t->e, TN_EINVAL, "tensor.size",
 			(loc){.file = t->file, .line = t->line},
-			"the tensor has %zu bytes, the array %zu",
+			"the tensor has %zu bytes, but the array has %zu",
 			t_bytes(&x->type), n_bytes);
 	t_renew(t, s);
 	v = s->cur;

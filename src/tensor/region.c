@@ -190,14 +190,14 @@ static void record_body(cond *j, int32_t k)
 	j->body[k](j->arg[k], j->in, r->out);
 	if (t->scope.n != scopes)
 		env_fail(t->e, TN_EINVAL, "compile.scope", place(t),
-			"a branch leaves another number of scopes than it "
-			"enters");
+			"a branch must leave as many scopes as it enters");
 	for (int32_t i = 0; i < j->n_out; i++) {
 		t_value *v;
 
 		if (r->out[i] == NULL || !tensor_is_valid(r->out[i]))
 			env_fail(t->e, TN_EINVAL, "cond.output", place(t),
-				"output %d is no tensor that is alive", (int)i);
+				"output %d is not a valid tensor: it was not "
+				"set, or it was dropped", (int)i);
 		v = t_cur(t, r->out[i]->storage);
 		if (j->r[0]->force.at[i])
 			v = t_result_of(t, r, r->out[i]);
@@ -278,7 +278,8 @@ static t_value *truth(tensors *t, const tensor *x)
 	if (shape_numel(x->type.shape, x->type.rank) != 1 ||
 		dtype_is_float(x->type.dtype))
 		env_fail(t->e, TN_EINVAL, "cond.test", place(t),
-			"a condition is %s, not a single truth value",
+			"the condition is %s, but it must be one bool or "
+			"integer",
 			t_type_text(t, &x->type));
 	return x->view == NULL ? v : t_copy_of(t, v, x->view, &x->type);
 }

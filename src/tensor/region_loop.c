@@ -47,7 +47,7 @@ static ir_type row_type(const looping *j, int32_t i)
 
 	if (y.rank < 1 || y.shape[0] != j->l->n)
 		refuse(j, "scan.rows", i,
-			"has not as many rows as there are rounds");
+			"must have as many rows as the loop has rounds");
 	y.rank--;
 	memmove(y.shape, y.shape + 1, (size_t)y.rank * sizeof y.shape[0]);
 	return y;
@@ -95,7 +95,8 @@ static void add_test(looping *j, t_recorder *r, tensor *const *carried)
 	if (shape_numel(x->type.shape, x->type.rank) != 1 ||
 		dtype_is_float(x->type.dtype))
 		env_fail(t->e, TN_EINVAL, "while.test", place(t),
-			"the test gives %s, not a single truth value",
+			"the test returns %s, but it must return one bool or "
+			"integer",
 			t_type_text(t, &x->type));
 	add_value(j, r, t_result_of(t, r, x));
 }
@@ -110,7 +111,8 @@ static void check_outputs(looping *j, const t_recorder *r)
 
 		if (r->out[i] == NULL || !tensor_is_valid(r->out[i]))
 			env_fail(t->e, TN_EINVAL, "loop.output", place(t),
-				"%s: output %d is no tensor that is alive",
+				"%s: output %d is not a valid tensor: it was "
+				"not set, or it was dropped",
 				j->l->name, (int)i);
 		(void)t_cur(t, r->out[i]->storage);
 		if (i >= n)
@@ -226,8 +228,8 @@ static bool try_body(looping *j, bool *tracked)
 	j->l->body(j->l->arg, r->in, r->out);
 	if (t->scope.n != scopes)
 		env_fail(t->e, TN_EINVAL, "compile.scope", place(t),
-			"%s: the body leaves another number of scopes than it "
-			"enters", j->l->name);
+			"%s: the body must leave as many scopes as it enters",
+			j->l->name);
 	check_outputs(j, r);
 	if (find_in_place(j, r))
 		return false;
@@ -279,7 +281,7 @@ static void record_test(looping *j)
 	t_recorder_writes(t, r);
 	if (r->written.n > 0)
 		env_fail(t->e, TN_EINVAL, "while.test", place(t),
-			"the test writes to a tensor");
+			"the test of a loop must not write to a tensor");
 }
 
 /* ---- the region ---- */

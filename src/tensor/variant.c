@@ -105,8 +105,9 @@ static void add_outputs(variant *v, tensor_function *f, const t_capture *c,
 		for (const t_view *w = o->view; w != NULL; w = w->parent)
 			if (w->n_extra > 0)
 				refuse(f, "compile.output",
-					"a view at an offset that is data is "
-					"returned: return a copy of it");
+					"the function returns a view at an "
+					"offset that is data: return tn_copy "
+					"of it");
 		for (int32_t k = i - 1; k >= 0; k--)
 			if (out[k]->storage == out[i]->storage &&
 				f->t->dropped != TENSOR_RULE_OUTPUT)
@@ -145,8 +146,9 @@ static void check_outputs(
 			out[i]->storage->cur->stamp != t->stamp)
 			refuse(f, "compile.output",
 				arena_printf(f->a,
-					"output %d depends on no argument and "
-					"on nothing that can change",
+					"output %d is a constant: it depends "
+					"on no argument and on no tensor that "
+					"can change",
 					(int)i));
 }
 

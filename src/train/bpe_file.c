@@ -101,7 +101,7 @@ static const char *parse(train_bpe *b, reader *r)
 
 	if (!take(r, "{") || !take(r, "\"format\"") || !take(r, ":") ||
 		!take(r, "\"" FORMAT "\""))
-		return "this is no vocabulary of tenon train";
+		return "this is not a vocabulary of tenon train";
 	if (!take(r, ",") || !take(r, "\"merges\"") || !take(r, ":") ||
 		!take(r, "["))
 		return "\"merges\": [ is expected";
@@ -134,7 +134,7 @@ static char *slurp(tn_context *c, const char *path)
 		tn_at_fail(path, 0, c, TN_EIO, "train.vocab",
 			"the vocabulary cannot be read: %s", strerror(errno));
 	else if (n > MOST || memchr(text, 0, n) != NULL)
-		wrong(c, path, 0, "this is no vocabulary of tenon train");
+		wrong(c, path, 0, "this is not a vocabulary of tenon train");
 	else
 		text[n] = '\0';
 	fclose(f);

@@ -56,8 +56,8 @@ tn_status train_place(const tn_mesh *m, tn_tensor *x, const char *name)
 		if (!known)
 			return tn_at_fail(NULL, 0, tn_tensor_context(x), TN_EINVAL,
 				"train.mesh",
-				"no axis of a mesh is called %s here: data, "
-				"sequence, model and states are",
+				"tenon train has no mesh axis %s: use data, "
+				"sequence, model and states",
 				by);
 	}
 	return tn_shard(x, m, p);

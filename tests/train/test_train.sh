@@ -103,7 +103,7 @@ expect 1 'pairs2/tokenizer.json:1: error[train.vocab]' \
 	"$tenon" generate --model pairs2
 rm pairs2/tokenizer.json
 expect 1 'the vocabulary cannot be opened' pairs --out pairs2 --resume
-expect 1 'was begun with --vocab 300, not 256' \
+expect 1 'was started with --vocab 300, not 256' \
 	train --vocab 256 --out pairs --resume
 expect 1 'error[train.vocab]: the text has no pairs for' \
 	train --vocab 60000 --out x
@@ -169,12 +169,12 @@ expect 1 'error[safetensors' train --out parts --resume
 expect 1 'error[safetensors' train --out parts --resume
 printf '\002\000\000\000\000\000\000\000{}' >$newest
 expect 1 'no checkpoint of tenon train' train --out parts --resume
-expect 1 'the parameters alone' train --out parts --from whole/best.safetensors
-expect 1 'was begun with --width 16, not 32' train --out whole --resume --width 32
+expect 1 'holds only parameters' train --out parts --from whole/best.safetensors
+expect 1 'was started with --width 16, not 32' train --out whole --resume --width 32
 echo more >more
-expect 1 'it was begun on another text' train --out whole --resume --text more
+expect 1 'the run was started with another text' train --out whole --resume --text more
 expect 1 '--resume goes on from it' train --out whole
-expect 1 'no checkpoint here' train --out nothing --resume
+expect 1 'no checkpoint in this folder' train --out nothing --resume
 
 # ---- what cannot be ----
 : >empty

@@ -88,7 +88,7 @@ static void test_set_data(void **state)
 	reads(tn_gradient(x), 4, (const float[]){2, 4, 6, 8});
 	assert_int_equal(tn_context_status(c), TN_OK);
 	assert_true(tn_set_data(x, a, 15) < 0);
-	expect(c, "tensor.size", "16 bytes, the array 15");
+	expect(c, "tensor.size", "16 bytes, but the array has 15");
 	assert_true(tn_set_data(x, NULL, 16) < 0);
 	expect(c, "api.null", "array");
 	tn_context_free(c);
@@ -133,7 +133,7 @@ static void test_names(void **state)
 	assert_int_equal(tn_context_status(c), TN_OK);
 
 	assert_null(tn_params_make(p, "w", TN_F32, 1, &n, true));
-	expect(c, "params.name", "there is a parameter w already");
+	expect(c, "params.name", "the set has a parameter w already");
 	assert_null(tn_params_make(p, "", TN_F32, 1, &n, true));
 	expect(c, "params.name", "empty");
 	memset(longest, 'x', sizeof longest);
@@ -145,9 +145,9 @@ static void test_names(void **state)
 	longest[255] = '\0';
 	assert_non_null(tn_params_make(p, longest, TN_F32, 1, &n, true));
 	assert_true(tn_params_leave(p) < 0);
-	expect(c, "params.name", "no name was entered");
+	expect(c, "params.name", "tn_params_leave was called without");
 	assert_null(tn_params_make(p, "i", TN_I32, 1, &n, true));
-	expect(c, "params.dtype", "i is i32: only floats are trained");
+	expect(c, "params.dtype", "i is i32, but only f32, f64, f16 and bf16 can be trained");
 	assert_null(tn_params_make(p, "v", TN_F32, 1, &bad, true));
 	expect(c, "tensor.shape", "negative");
 	assert_true(tn_params_add(p, "z", NULL, true) < 0);

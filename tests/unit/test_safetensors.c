@@ -229,7 +229,7 @@ static const struct {
 	{"{\"__metadata__\":[]}", 0, "safetensors.json", "'{'"},
 	/* names */
 	{"{" T("a", "U8", "[1]", 0, 1) "," T("\\u0061", "U8", "[1]", 1, 2) "}",
-		2, "safetensors.name", "\"a\": this name is there twice"},
+		2, "safetensors.name", "\"a\": this name appears twice"},
 	{"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "safetensors.name",
 		"__metadata__"},
 	{"{\"__metadata__\":{\"k\":\"\",\"k\":\"\"}}", 0, "safetensors.name",
@@ -502,7 +502,7 @@ static void test_refused_files(void **state)
 {
 	static struct refusal r[] = {
 		{"a", 0, 0, {{0, 0}}, "safetensors.name",
-			"\"a\": this name is there twice"},
+			"\"a\": this name appears twice"},
 		{"\xff", 0, 0, {{0, 0}}, "safetensors.name", "UTF-8"},
 		{"__metadata__", 0, 0, {{0, 0}}, "safetensors.name",
 			"__metadata__"},
