@@ -163,7 +163,7 @@ documents '' README.md 0 'are there'
 documents 's/tn_fail//' docs/api.md 1 'tn_fail is not in docs/api.md'
 documents 's/TN_BF16/TN_BF61/' docs/api.md 1 'TN_BF16 is not in docs/api.md'
 documents 's/TN_OPTIONS_INIT//' docs/api.md 1 'TN_OPTIONS_INIT is not in'
-documents 's/docs.nn.md/docs\/tensors.md/g' README.md 1 'docs/nn.md: no link'
-documents 's/tour.md/detour.md/' README.md 1 'there is no docs/detour.md'
+documents 's/docs.train.md/docs\/nn.md/g' README.md 1 'docs/train.md: no link'
+documents 's/(docs.tour.md/(docs\/detour.md/' README.md 1 'there is no docs/detour.md'
 
 exit $fails

@@ -256,9 +256,9 @@ static void test_file(void **unused)
 	assert_true(train_bpe_hash(b) == train_bpe_hash(d));
 	train_bpe_free(d);
 	train_bpe_free(b);
-	read_text(path, "", "no vocabulary");
-	read_text(path, "{}", "no vocabulary");
-	read_text(path, "{\"format\": \"tenon byte pairs 2\"}", "no vocab");
+	read_text(path, "", "not a vocabulary");
+	read_text(path, "{}", "not a vocabulary");
+	read_text(path, "{\"format\": \"tenon byte pairs 2\"}", "not a vocab");
 	read_text(path, HEAD, "a pair of numbers");
 	read_text(path, HEAD "[97, 97]", "a , or ] is expected");
 	read_text(path, HEAD "[97, 97]]", "a } is expected");
