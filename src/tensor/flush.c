@@ -641,8 +641,9 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 	if (t->capture != NULL)
 		env_fail(t->e, TN_EINVAL, "compile.read",
 			(loc){.file = t->file, .line = t->line},
-			"a tensor is looked at inside a function that is being "
-			"compiled: its elements are not known yet");
+			"the elements of a tensor are read inside a function "
+			"that is being compiled, where they are not known yet: "
+			"read it outside");
 	if (t->running > 0) { /* part of an evaluation */
 		evaluate(t, v, n);
 		return;

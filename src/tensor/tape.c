@@ -154,7 +154,8 @@ void tensor_requires_grad(tensors *t, tensor *x)
 	if (!dtype_is_float(x->type.dtype))
 		env_fail(t->e, TN_EINVAL, "grad.dtype",
 			(loc){.file = t->file, .line = t->line},
-			"a gradient with respect to %s: only floats have one",
+			"%s has no gradient: only f32, f64, f16 and bf16 "
+			"tensors have one",
 			dtype_name(x->type.dtype));
 	if (!t_cur(t, x->storage)->tracked)
 		t_leaf(t, x->storage, x->storage->cur);
