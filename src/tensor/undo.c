@@ -89,6 +89,14 @@ static void find_blamed(tensors *t)
 
 /* ---- what is made of them ---- */
 
+static bool is_of_bad_step(const tensors *t, const t_call *c)
+{
+	for (int32_t i = 0; i < t->bad_step.n; i++)
+		if (t->bad_step.at[i] == c->step)
+			return true;
+	return false;
+}
+
 static bool is_blamed(const tensors *t, const t_call *c)
 {
 	if (t->blamed.n > 0 &&
@@ -98,10 +106,7 @@ static bool is_blamed(const tensors *t, const t_call *c)
 				(size_t)t->blamed.n, sizeof c->id,
 				by_number) != NULL))
 		return true;
-	for (int32_t i = 0; i < t->bad_step.n && t_is_write(c); i++)
-		if (t->bad_step.at[i] == c->step)
-			return true;
-	return false;
+	return t_is_write(c) && is_of_bad_step(t, c);
 }
 
 /* The call that is still to make v; NULL: v is there. */
@@ -222,7 +227,8 @@ static void undo_gradient(tensors *t, t_slot *slot)
 {
 	t_value *g = slot->grad;
 
-	while (g != NULL && is_made_of_it(t, g))
+	while (g != NULL && maker(g) != NULL &&
+		(is_made_of_it(t, g) || is_of_bad_step(t, maker(g))))
 		g = g->adds_to > 0 ? maker(g)->arg[g->adds_to - 1].v : NULL;
 	if (g == slot->grad)
 		return;

@@ -12,7 +12,8 @@
  * Two functions that share parameters are called three steps each, on
  * arguments that may be views of one storage; the caller writes in between,
  * before it asks for gradients. Outputs, arguments, parameters and gradients
- * must be the same. With --drop one rule of docs/compile.md is not kept (enum
+ * must be the same. Between the steps of one side alone there are others that fail,
+ * since an index that the body knows is outside: they must leave nothing. With --drop one rule of docs/compile.md is not kept (enum
  * tensor_rule), and some program must fail. Every EVERY-th program runs in compiled code, the others
  * through the interpreter.
  */
@@ -47,6 +48,8 @@ static int32_t below(dice *d, int32_t n)
 typedef struct side {
 	tn_context *c;
 	tn_tensor *param[PARAMS], *big; /* [2,3]; [4,3] */
+	tn_tensor *at; /* an index, 0 but in steps that fail */
+	int64_t n_failed;
 	tn_function *f[2];
 	bool compiled, regions; /* by tn_compile; by tn_cond ... or by if ... */
 	bool with_regions;	/* there are conditions and loops at all */
@@ -365,6 +368,23 @@ static tn_tensor *call_inside(
 	return out[below(d, OUTS)];
 }
 
+/* Does what it writes depend on the index? */
+static bool has_index(const struct body *b)
+{
+	return mix(b->seed) % 2 == 0;
+}
+
+static void add_indexed(side *s)
+{
+	const int64_t n = ELEMS;
+
+	tn_no_grad_enter(s->c);
+	(void)tn_add_(s->param[0],
+		tn_mul(tn_take(tn_reshape(s->param[1], &n, 1), s->at, 0),
+			tn_scalar(s->c, TN_F64, 0.125)));
+	tn_no_grad_leave(s->c);
+}
+
 static tn_status body(tn_context *c, void *user, tn_tensor *const *in,
 	tn_tensor **out)
 {
@@ -418,6 +438,8 @@ static tn_status body(tn_context *c, void *user, tn_tensor *const *in,
 			break;
 		}
 	}
+	if (has_index(b))
+		add_indexed(b->of);
 	for (int32_t i = 0; i < OUTS; i++)
 		out[i] = below(&d, 2) == 0 ? pool[n - 1 - i]
 					   : pool[below(&d, n)];
@@ -549,6 +571,46 @@ static void one_step(side *s, dice *d, dice *args, bool again, figures *g)
 	tn_scope_leave(s->c);
 }
 
+/* A call with an index outside, on the side that is compiled. */
+static void failing_step(side *s, dice d)
+{
+	int32_t which = below(&d, 2), look = below(&d, 3);
+	bool differentiate = below(&d, 2) == 0;
+	tn_tensor *in[ARGS], *out[OUTS] = {NULL, NULL}, *loss;
+	tn_status status;
+
+	if (!has_index(&s->body[which]) || tn_context_status(s->c) < 0)
+		return;
+	s->n_failed++;
+	(void)tn_set_data(s->at, &(int64_t){99}, sizeof(int64_t));
+	tn_scope_enter(s->c);
+	tn_step_enter(s->c);
+	for (int32_t i = 0; i < ARGS; i++)
+		in[i] = argument(s, &d);
+	if (s->compiled)
+		(void)tn_function_call(s->f[which], in, out);
+	else
+		(void)body(s->c, &s->body[which], in, out);
+	loss = tn_reduce_sum(tn_mul(as_matrix(out[0]), as_matrix(out[0])),
+		NULL, 0, false);
+	if (differentiate && tn_context_status(s->c) >= 0 &&
+		tn_backward_keep(loss, NULL) < 0 &&
+		strcmp(tn_context_diag(s->c)->rule, "grad.untracked") == 0)
+		tn_context_clear(s->c);
+	tn_step_leave(s->c);
+	status = look > 0 ? tn_eval(&s->param[0], 1)
+			  : tn_eval(((tn_tensor *[]){s->param[2], s->big,
+					   s->param[0]}), 3);
+	if (status == TN_ERANGE &&
+		strcmp(tn_context_diag(s->c)->rule, "index.range") == 0)
+		tn_context_clear(s->c);
+	else if (status >= 0)
+		(void)tn_fail(s->c, TN_EINTERNAL, "prop.failing",
+			"an index is outside, and the step runs");
+	tn_scope_leave(s->c);
+	(void)tn_set_data(s->at, &(int64_t){0}, sizeof(int64_t));
+}
+
 static void run(side *s, uint64_t seed, figures *g)
 {
 	dice d = {seed}, args = d;
@@ -564,6 +626,7 @@ static void run(side *s, uint64_t seed, figures *g)
 	for (int32_t k = 0; k < BIG; k++)
 		v[k] = 0.1 * (below(&d, 21) - 10);
 	s->big = tn_tensor_new(s->c, TN_F64, 2, shape43, v);
+	s->at = tn_tensor_new(s->c, TN_I64, 0, NULL, NULL);
 	if (s->with_regions) /* what a branch may write it may give a gradient */
 		(void)tn_requires_grad(s->big);
 	for (int32_t i = 0; i < 2; i++) {
@@ -575,13 +638,17 @@ static void run(side *s, uint64_t seed, figures *g)
 				OUTS, "drawn") < 0)
 			return;
 	}
-	for (int32_t k = 0; k < 6; k++)
+	for (int32_t k = 0; k < 6; k++) {
+		if (s->compiled && seed % 2 == 0)
+			failing_step(s, (dice){mix(seed + (uint64_t)k)});
 		one_step(s, &d, &args, k > 0 && below(&d, 3) == 0, g);
+	}
 	for (int32_t i = 0; i < 2; i++)
 		tn_function_free(s->f[i]);
 	for (int32_t i = 0; i < PARAMS; i++)
 		tn_drop(s->param[i]);
 	tn_drop(s->big);
+	tn_drop(s->at);
 }
 
 static bool same(const figures *x, const figures *y)
