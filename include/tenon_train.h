@@ -84,7 +84,9 @@ typedef struct tn_pair {
 /**
  * All of them, computed, as a .safetensors file with n words of metadata. The
  * file appears whole or not at all, and is the same for the same values. Of
- * several processes all call it, and the first one writes.
+ * several processes all call it, and the first one writes. The value of a
+ * word "tenon.sha256" is computed, whatever it is here: the SHA-256 of the file
+ * with zeros for its digits. tn_params_load then refuses a damaged file.
  *
  * errors  [safetensors.write]; on the other processes then [shard.first]
  *          [safetensors.name] no UTF-8, or twice the same
@@ -101,6 +103,7 @@ TN_API tn_status tn_at_params_save(const char *file, int32_t line,
  *
  * errors  [params.missing] [params.unexpected] with the names
  *         [params.type] with both shapes and dtypes   [safetensors.*]
+ *         [safetensors.checksum] it has "tenon.sha256", and is damaged
  * since   0.1
  */
 #define tn_params_load(...) tn_at_params_load(__FILE__, __LINE__, __VA_ARGS__)
@@ -109,6 +112,8 @@ TN_API tn_status tn_at_params_load(const char *file, int32_t line,
 
 /**
  * The word of a .safetensors file's metadata for a key; *out NULL: it has none.
+ * For the key "tenon.sha256" the whole file is read and compared with it.
+ * errors  [safetensors.checksum] the file is damaged   [safetensors.*]
  * owner   *out is the caller's: tn_text_free
  */
 TN_API TN_MUST_USE tn_status tn_safetensors_metadata(

@@ -439,6 +439,7 @@ static void open_file(void *arg)
 	api_want(k->c, k->path, "path");
 	k->a = arena_child(k->c->a);
 	file_tensors_open(k->a, k->path, &k->f);
+	(void)file_tensors_check(k->a, &k->f);
 	k->from = arena_array(k->a, int32_t, k->p->at.n + 1);
 	match(k);
 	for (int32_t i = 0; i < k->p->at.n; i++)
@@ -485,6 +486,8 @@ static void find_metadata(void *arg)
 	api_want(k->c, k->name, "key");
 	k->a = arena_child(k->c->a);
 	file_tensors_open(k->a, k->path, &k->f);
+	if (strcmp(k->name, FILE_SUM) == 0)
+		(void)file_tensors_check(k->a, &k->f);
 	for (int32_t i = 0; i < k->f.n_pairs; i++) {
 		str s;
 

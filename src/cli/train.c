@@ -359,6 +359,10 @@ static int take_config(run *r, const char *const *given)
 
 	if (train_checkpoint_read(r->c, r->saved, &r->k, &r->s, &whole) < 0)
 		return bad_checkpoint(r);
+	if (r->s.unchecked && r->is_first)
+		cli_note("note: %s is of an earlier version and has no "
+			 "checksum: damage in it would not be seen",
+			r->saved);
 	if (!whole)
 		return cli_error(r->saved, "train.resume",
 			"the file holds only parameters: `tenon generate` can "

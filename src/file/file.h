@@ -109,12 +109,23 @@ void file_tensors_open(arena *a, const char *path, file_tensors *out);
 void file_tensors_parse(arena *a, const char *name, const void *bytes,
 	size_t n_bytes, file_tensors *out);
 
+/* The key of metadata whose value is the SHA-256 of the file, computed with
+ * 64 zeros in place of its digits. */
+#define FILE_SUM "tenon.sha256"
+
+/*
+ * Reads the whole of an opened file; false: it has no checksum.
+ * Throws TN_EIO [safetensors.checksum] when any byte is not as it was written.
+ */
+bool file_tensors_check(arena *a, const file_tensors *x);
+
 /* Data of x->at[i], n_bytes of it; any byte but 0 of a BOOL becomes 1. */
 void file_tensors_read(const file_tensors *x, int32_t i, void *out);
 
 /*
  * Tensors by size of element, then by name, so that each is aligned; the same
- * tensors give the same bytes. A whole file or none, as file_npy_write.
+ * tensors give the same bytes. A whole file or none, as file_npy_write. The
+ * value of a pair FILE_SUM is computed, whatever it is here.
  * Throws TN_EIO [safetensors.write]; TN_EINVAL [safetensors.name] text that is
  * no UTF-8, or twice the same, or "__metadata__".
  */

@@ -13,6 +13,8 @@
  * Source: the format's description by its authors, github.com/huggingface/
  * safetensors, README "Format".
  */
+#define _GNU_SOURCE /* memmem */
+#include "base/sha256.h"
 #include "file/disk.h"
 #include "file/file.h"
 #include "file/json.h"
@@ -20,7 +22,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { PREFIX = 8, MAX_HEADER = 100000000, ALIGNMENT = 8 };
+enum { PREFIX = 8, MAX_HEADER = 100000000, ALIGNMENT = 8, CHUNK = 1 << 18 };
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 enum { IS_SWAPPED = 0 };
@@ -29,6 +31,10 @@ enum { IS_SWAPPED = 1 };
 #endif
 
 static const char metadata[] = "__metadata__";
+
+/* What stands for the checksum in the text that the checksum is of. */
+static const char no_sum[] = "00000000000000000000000000000000"
+			     "00000000000000000000000000000000";
 
 /* By tn_dtype. */
 static const char *const dtypes[TN_N_DTYPES] = {[TN_F32] = "F32",
@@ -351,6 +357,67 @@ void file_tensors_read(const file_tensors *x, int32_t i, void *out)
 			p[k] = p[k] != 0;
 }
 
+/* ---- the checksum ---- */
+
+static const char *pair_value(const file_tensors *x, const char *key)
+{
+	for (int32_t i = 0; i < x->n_pairs; i++)
+		if (strcmp(x->pair[i].key, key) == 0)
+			return x->pair[i].value;
+	return NULL;
+}
+
+static char *sum_in(char *header, size_t n);
+
+/* The header as it is, but for the checksum; how long it is, in *n. */
+static char *head_without_sum(arena *a, const file_tensors *x, size_t *n)
+{
+	unsigned char prefix[PREFIX];
+	char *head, *at;
+
+	disk_read(x->file, 0, prefix, PREFIX);
+	*n = PREFIX + header_length(arena_env(a), x->path, prefix,
+			      x->file->n_bytes);
+	head = arena_alloc(a, *n, 1);
+	disk_read(x->file, 0, head, *n);
+	at = sum_in(head, *n);
+	if (at != NULL)
+		memcpy(at, no_sum, HASH_HEX);
+	return head;
+}
+
+bool file_tensors_check(arena *a, const file_tensors *x)
+{
+	const char *want = pair_value(x, FILE_SUM);
+	arena *scratch;
+	char *part, *head;
+	size_t at;
+	sha256 h;
+
+	if (want == NULL || x->file == NULL)
+		return false;
+	scratch = arena_child(a);
+	head = head_without_sum(scratch, x, &at);
+	sha256_start(&h);
+	sha256_add(&h, head, at);
+	part = arena_alloc(scratch, CHUNK, 1);
+	while (at < x->file->n_bytes) {
+		size_t n = x->file->n_bytes - at;
+
+		n = n < CHUNK ? n : CHUNK;
+		disk_read(x->file, at, part, n);
+		sha256_add(&h, part, n);
+		at += n;
+	}
+	if (strcmp(sha256_hex(scratch, &h), want) != 0)
+		env_fail(arena_env(a), TN_EIO, "safetensors.checksum",
+			(loc){.file = x->path},
+			"the file is damaged: its bytes are not those that "
+			"the checksum in it was made of");
+	arena_free(scratch);
+	return true;
+}
+
 /* ---- writing ---- */
 
 /* Text that is no UTF-8 cannot be written, nor a key twice. */
@@ -393,9 +460,37 @@ static void add_metadata(
 		str_add(s, i > 0 ? "," : "");
 		str_json(s, pair[i].key);
 		str_addc(s, ':');
-		str_json(s, pair[i].value);
+		str_json(s, strcmp(pair[i].key, FILE_SUM) == 0 ? no_sum
+							: pair[i].value);
 	}
 	str_addc(s, '}');
+}
+
+/* Where the digits of the checksum stand in a header; NULL: nowhere. */
+static char *sum_in(char *header, size_t n)
+{
+	static const char before[] = "\"" FILE_SUM "\":\"";
+	char *p = memmem(header, n, before, sizeof before - 1);
+
+	/* within names and values a quote has a backslash before it */
+	if (p == NULL ||
+		(size_t)(header + n - p) < sizeof before - 1 + HASH_HEX + 1)
+		return NULL;
+	p += sizeof before - 1;
+	return p[HASH_HEX] == '"' ? p : NULL;
+}
+
+static void set_sum(arena *a, str *header, const disk_part *part, int32_t n)
+{
+	char *at = sum_in(header->at, header->n);
+	sha256 h;
+
+	if (at == NULL)
+		return;
+	sha256_start(&h);
+	for (int32_t i = 0; i < n; i++)
+		sha256_add(&h, part[i].data, part[i].n_bytes);
+	memcpy(at, sha256_hex(a, &h), HASH_HEX);
 }
 
 /* Length and header for tensors that are in order; sets their n_bytes. */
@@ -473,6 +568,7 @@ void file_tensors_write(arena *a, const char *path, int32_t n,
 	for (int32_t i = 0; i < n; i++)
 		part[i + 1] = (disk_part){
 			to_written(scratch, &sorted[i]), sorted[i].n_bytes};
+	set_sum(scratch, &header, part, n + 1);
 	disk_replace(scratch, "safetensors", path, part, n + 1);
 	arena_free(scratch);
 }

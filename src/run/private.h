@@ -1,7 +1,6 @@
 /*
  * private.h: what the files of run/ share.
  *
- *   hash.c     SHA-256, for cache keys and for damage
  *   spawn.c    a program started without a shell, its output in a file
  *   folder.c   the directory that they lie in, and whether it may be used
  *   store.c    the compiled objects that are kept
@@ -11,26 +10,8 @@
 #ifndef RUN_PRIVATE_H
 #define RUN_PRIVATE_H
 
+#include "base/sha256.h"
 #include "run/run.h"
-
-/* ---- hash ------------------------------------------------------------ */
-
-typedef struct sha256 {
-	uint32_t h[8];
-	uint64_t n; /* bytes so far */
-	uint8_t block[64];
-} sha256;
-
-#define HASH_BYTES 32
-#define HASH_HEX (2 * HASH_BYTES)
-
-void sha256_start(sha256 *s);
-void sha256_add(sha256 *s, const void *data, size_t n);
-/* text with its end, so that ("ab","c") and ("a","bc") differ */
-void sha256_add_str(sha256 *s, const char *text);
-void sha256_end(sha256 *s, uint8_t out[HASH_BYTES]);
-/* the digest as 64 hexadecimal digits */
-const char *sha256_hex(arena *a, sha256 *s);
 
 /* ---- spawn ----------------------------------------------------------- */
 

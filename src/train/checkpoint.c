@@ -24,8 +24,11 @@
 enum { MAX_PAIRS = 24, VALUE_ROOM = 40, PATH_ROOM = 4096 };
 
 #define KIND "tenon.train" /* the key that says that it is one of ours */
-#define WHOLE "2"	   /* its values: version, and what is in it */
-#define WEIGHTS "2, parameters alone"
+#define WHOLE "3"	   /* its values: version, and what is in it */
+#define WEIGHTS "3, parameters alone"
+#define OLD_WHOLE "2" /* the same without a checksum */
+#define OLD_WEIGHTS "2, parameters alone"
+#define SUM "tenon.sha256" /* tn_params_save computes it */
 #define SUFFIX ".safetensors"
 
 tn_status train_all_params(
@@ -53,6 +56,7 @@ static tn_status save(tn_params *p, const char *path, const char *kind,
 	int32_t n = 0;
 
 	pair[n++] = (tn_pair){KIND, kind};
+	pair[n++] = (tn_pair){SUM, ""};
 	for (const train_field *f = train_fields; f->name != NULL; f++) {
 		train_config_text(k, f, value[n], VALUE_ROOM);
 		pair[n] = (tn_pair){f->name, value[n]};
@@ -164,12 +168,11 @@ tn_status train_checkpoint_best(tn_context *c, const char *dir,
 
 /* ---- reading ---- */
 
-/* 0 when the word for key is there and was taken. */
-static tn_status word(tn_context *c, const char *path, const char *key,
-	char *out, size_t n)
+/* *text NULL: there is none for key. */
+static tn_status find(
+	tn_context *c, const char *path, const char *key, char **text)
 {
-	char *text;
-	tn_status s = tn_safetensors_metadata(&text, c, path, key);
+	tn_status s = tn_safetensors_metadata(text, c, path, key);
 
 	if (s < 0) {
 		const tn_diag d = *tn_context_diag(c);
@@ -177,6 +180,28 @@ static tn_status word(tn_context *c, const char *path, const char *key,
 		return tn_at_fail(d.file[0] != '\0' ? d.file : path, d.line, c,
 			s, d.rule, "%s", d.text);
 	}
+	return TN_OK;
+}
+
+/* Of an old kind: should there be a checksum, it is checked all the same. */
+static tn_status look_for_sum(tn_context *c, const char *path, train_state *s)
+{
+	char *text = NULL;
+	tn_status status = find(c, path, SUM, &text);
+
+	s->unchecked = text == NULL;
+	tn_text_free(text);
+	return status;
+}
+
+/* 0 when the word for key is there and was taken. */
+static tn_status word(tn_context *c, const char *path, const char *key,
+	char *out, size_t n)
+{
+	char *text;
+
+	if (find(c, path, key, &text) < 0)
+		return tn_context_status(c);
 	if (text == NULL)
 		return tn_at_fail(path, 0, c, TN_EINVAL, "train.checkpoint",
 			"this is no checkpoint of tenon train: its metadata "
@@ -195,16 +220,31 @@ static tn_status wrong(
 		text);
 }
 
+/* What the file is; every byte of it is as it was written, or it is old. */
+static tn_status kind_of(
+	tn_context *c, const char *path, train_state *s, bool *whole)
+{
+	char kind[VALUE_ROOM], sum[80];
+
+	if (word(c, path, KIND, kind, sizeof kind) < 0)
+		return tn_context_status(c);
+	s->unchecked = strcmp(kind, OLD_WHOLE) == 0 ||
+		       strcmp(kind, OLD_WEIGHTS) == 0;
+	*whole = strcmp(kind, WHOLE) == 0 || strcmp(kind, OLD_WHOLE) == 0;
+	if (!*whole && !s->unchecked && strcmp(kind, WEIGHTS) != 0)
+		return wrong(c, path, KIND, kind);
+	/* the new way checks it if it is there, whatever the kind says */
+	return s->unchecked ? look_for_sum(c, path, s)
+			    : word(c, path, SUM, sum, sizeof sum);
+}
+
 tn_status train_checkpoint_read(tn_context *c, const char *path,
 	train_config *k, train_state *s, bool *whole)
 {
 	char text[VALUE_ROOM], *end;
 
-	if (word(c, path, KIND, text, sizeof text) < 0)
+	if (kind_of(c, path, s, whole) < 0)
 		return tn_context_status(c);
-	*whole = strcmp(text, WHOLE) == 0;
-	if (!*whole && strcmp(text, WEIGHTS) != 0)
-		return wrong(c, path, KIND, text);
 	for (const train_field *f = train_fields; f->name != NULL; f++) {
 		if (word(c, path, f->name, text, sizeof text) < 0)
 			return tn_context_status(c);

@@ -186,6 +186,8 @@ typedef struct train_state {
 	int64_t step; /* done */
 	double best;  /* least loss of validation; INFINITY: none yet */
 	uint64_t text, vocab; /* hashes: another one is another one */
+	bool unchecked; /* read from a file of an earlier version, which has
+			 * no checksum: damage would not be seen */
 } train_state;
 
 /* Everything that a run goes on from: parameters and states by name. */
@@ -204,6 +206,7 @@ tn_status train_checkpoint_best(tn_context *c, const char *dir,
 /*
  * The numbers of a file, checked like those of a command line. *whole: with
  * the states. errors [train.checkpoint] not one of ours   [safetensors.*]
+ *         [safetensors.checksum] a byte of it is not as it was written
  */
 tn_status train_checkpoint_read(tn_context *c, const char *path,
 	train_config *k, train_state *s, bool *whole);

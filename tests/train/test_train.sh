@@ -171,6 +171,36 @@ printf '\002\000\000\000\000\000\000\000{}' >$newest
 expect 1 'no checkpoint of tenon train' train --out parts --resume
 expect 1 'holds only parameters' train --out parts --from whole/best.safetensors
 expect 1 'was started with --width 16, not 32' train --out whole --resume --width 32
+# one flipped bit anywhere is found; a file without a checksum is read
+flip() { # flip FILE BYTE BIT
+	local b
+	b=$(od -An -tu1 -j "$2" -N 1 "$1")
+	printf "\\$(printf %o $((b ^ (1 << $3))))" |
+		dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+bytes=$(stat -c %s whole/$end)
+for i in $(seq 0 24); do
+	cp whole/$end flipped.safetensors
+	flip flipped.safetensors $(((bytes - 1) * i / 24)) $((i % 8))
+	expect 1 'flipped.safetensors' \
+		train --out parts --from flipped.safetensors
+done
+cp whole/$end flipped.safetensors
+flip flipped.safetensors $((bytes - 9)) 3
+expect 1 'error[safetensors.checksum]' \
+	train --out parts --from flipped.safetensors
+cp whole/best.safetensors flipped.safetensors
+flip flipped.safetensors $(($(stat -c %s flipped.safetensors) - 9)) 3
+expect 1 'error[safetensors.checksum]' \
+	"$tenon" generate --model flipped.safetensors --tokens 2
+LC_ALL=C sed 's/"tenon.train":"3"/"tenon.train":"2"/' whole/$end >old.safetensors
+expect 1 'error[safetensors.checksum]' train --out old --from old.safetensors
+LC_ALL=C sed 's/"tenon.train":"3"/"tenon.train":"2"/
+	s/"tenon.sha256"/"tenon.sha-no"/' whole/$end >old.safetensors
+train --out old --from old.safetensors >/dev/null 2>err || fail "$(cat err)"
+grep -q 'no checksum' err || fail "a note for an old one: $(cat err)"
+expect 1 'the parameters alone' train --out parts --from whole/best.safetensors
+expect 1 'was begun with --width 16, not 32' train --out whole --resume --width 32
 echo more >more
 expect 1 'the run was started with another text' train --out whole --resume --text more
 expect 1 '--resume goes on from it' train --out whole

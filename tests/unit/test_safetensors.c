@@ -3,6 +3,7 @@
  * written is refused, each with its rule and the name; what is written is what
  * the format's own library writes.
  */
+#define _GNU_SOURCE /* memmem */
 #include "unit.h"
 
 #include <stdio.h>
@@ -534,6 +535,74 @@ static void test_refused_files(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* ---- the checksum ---- */
+
+static void writes_summed(arena *a, void *arg)
+{
+	static const float w[] = {1, 2, 3};
+	static const uint8_t b[] = {4, 5};
+	const file_tensor x[] = {
+		{"b", TN_U8, 1, {2}, 0, 0, b},
+		{"say \"tenon.sha256\":\"", TN_F32, 2, {1, 3}, 0, 0, w},
+	};
+	const file_pair pair[] = {{"k", "\"tenon.sha256\":\""},
+		{FILE_SUM, "anything"}, {"step", "12"}};
+
+	file_tensors_write(a, arg, 2, x, 3, pair);
+}
+
+static void checks(arena *a, void *arg)
+{
+	bool *has = arg;
+	file_tensors x;
+
+	file_tensors_open(a, path, &x);
+	*has = file_tensors_check(a, &x);
+	/* nothing has a name or a length that was not written */
+	assert_true(!*has || (x.n == 2 && x.n_pairs == 3));
+}
+
+/* each bit of a file with a checksum, flipped */
+static void test_checksum(void **state)
+{
+	static unsigned char bytes[1024];
+	const char *key;
+	bool has = false;
+	size_t n, n_lost = 0;
+	tn_diag d;
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(unit_run(writes_summed, path, 0, &d), TN_OK);
+	assert_int_equal(unit_run(checks, &has, 0, &d), TN_OK);
+	assert_true(has);
+	f = fopen(path, "rb");
+	n = fread(bytes, 1, sizeof bytes - 1, f);
+	fclose(f);
+	assert_true(n > 200 && n < sizeof bytes - 1);
+	key = memmem(bytes, n, "\"" FILE_SUM "\":\"", 16);
+	assert_non_null(key);
+	for (size_t i = 0; i < 8 * n; i++) {
+		bytes[i / 8] ^= (unsigned char)(1u << i % 8);
+		f = fopen(path, "wb");
+		assert_int_equal(fwrite(bytes, 1, n, f), n);
+		assert_int_equal(fclose(f), 0);
+		has = true;
+		if (unit_run(checks, &has, 0, &d) == TN_OK) {
+			/* the key has another name: it has no checksum */
+			assert_false(has);
+			n_lost++;
+			assert_true(i / 8 > (size_t)(key - (char *)bytes));
+			assert_true(i / 8 <= (size_t)(key - (char *)bytes) + 12);
+		} else {
+			assert_string_equal(d.file, path);
+		}
+		bytes[i / 8] ^= (unsigned char)(1u << i % 8);
+	}
+	assert_true(n_lost <= 12 * 8);
+	assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,6 +613,7 @@ int main(void)
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_refused_files),
+		cmocka_unit_test(test_checksum),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,10 +1,10 @@
 /*
- * hash.c: SHA-256 (FIPS 180-4), written from the standard.
+ * sha256.c: SHA-256 (FIPS 180-4), written from the standard.
  *
- * Names objects in the cache, and finds damage in them. Its constants are the
+ * Names objects in the cache, and finds damage in them and in checkpoints. Its constants are the
  * first 32 bits of the fractions of cube and square roots of primes.
  */
-#include "run/private.h"
+#include "base/sha256.h"
 
 static const uint32_t K[64] = {0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5,
 	0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01,
