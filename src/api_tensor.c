@@ -8,6 +8,8 @@
 #include "api_shard.h"
 #include "interp/interp.h"
 
+#include <stdio.h>
+
 #include <math.h>
 
 /* ---- handles ---- */
@@ -253,6 +255,20 @@ static bool follows_failure(const call *k)
 	return false;
 }
 
+static _Noreturn void unknown_row(const call *k)
+{
+	arena *tmp = arena_child(k->c->a);
+	char near[256];
+	str s = str_new(tmp);
+
+	ir_table_near(&s, tensors_table(k->c->t), k->name);
+	snprintf(near, sizeof near, "%s", s.at);
+	arena_free(tmp);
+	env_fail(k->c->e, TN_EINVAL, "tn.unknown_op",
+		(loc){k->file, k->line, 0}, "there is no operation %.60s%s",
+		k->name, near);
+}
+
 static void call_row(call *k, tensor **in)
 {
 	tensors *t = k->c->t;
@@ -265,9 +281,7 @@ static void call_row(call *k, tensor **in)
 	} else {
 		k->row = ir_table_find(tensors_table(t), k->name);
 		if (k->row == NULL)
-			env_fail(k->c->e, TN_EINVAL, "tn.unknown_op",
-				(loc){k->file, k->line, 0},
-				"there is no operation %.60s", k->name);
+			unknown_row(k);
 	}
 	n = tensor_call(t, k->row, k->n, in, k->n_attrs, k->attr, out,
 		k->n_out);

@@ -40,6 +40,22 @@ static void keep(const cli_option *o, const char *value)
 		*o->value = value;
 }
 
+static int no_option(
+	const cli_command *self, const char *arg, const cli_option *options)
+{
+	char word[64];
+	cli_nearest n = {.wanted = word};
+
+	snprintf(word, sizeof word, "%s", arg + strspn(arg, "-"));
+	word[strcspn(word, "=")] = '\0';
+	for (; options->name != NULL; options++)
+		cli_near(&n, options->name);
+	if (n.found == NULL)
+		return cli_usage(self, "no option %s", arg);
+	return cli_usage(
+		self, "no option %s (did you mean --%s?)", arg, n.found);
+}
+
 /* One argument that begins with dashes; *i moves on when it takes the next. */
 static int option(const cli_command *self, int argc, char **argv, int *i,
 	const cli_option *options)
@@ -50,7 +66,7 @@ static int option(const cli_command *self, int argc, char **argv, int *i,
 	const cli_option *o = find(options, name, n);
 
 	if (strncmp(argv[*i], "--", 2) != 0 || o == NULL)
-		return cli_usage(self, "no option %s", argv[*i]);
+		return no_option(self, argv[*i], options);
 	if (o->flag != NULL) {
 		if (eq != NULL)
 			return cli_usage(self, "--%s takes no value", o->name);

@@ -22,7 +22,21 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_run, cli_explain, cli_check, cli_info, cli_ops,
-	cli_bench, cli_train, cli_train_onnx, cli_export, cli_generate, cli_plan_shards;
+	cli_bench, cli_completion, cli_version, cli_train, cli_train_onnx, cli_export, cli_generate, cli_plan_shards;
+
+/* main.c: all of them, NULL behind; two are "train" */
+extern const cli_command *const cli_commands[];
+
+/* ---- near.c: what was meant ---- */
+
+typedef struct cli_nearest {
+	const char *wanted; /* no word that there is */
+	const char *found;  /* the nearest so far, or NULL */
+	int distance;
+} cli_nearest;
+
+/* Is this word what was meant? */
+void cli_near(cli_nearest *n, const char *word);
 
 /* ---- args.c: --flag, --name=value, --name value, positional ---- */
 
@@ -74,6 +88,9 @@ void cli_json_number(FILE *f, double v);
 bool cli_flush(void);
 /* malloc that says so and returns NULL when there is none */
 void *cli_alloc(size_t n, size_t size);
+/* Can it be written, now, before much work? Else false, and it is said. What
+ * is not there is not made. */
+bool cli_can_write(const char *path, const char *rule);
 /* seconds on a clock that only goes forward */
 double cli_now(void);
 
@@ -128,8 +145,14 @@ typedef struct cli_model {
 bool cli_model_open(cli_model *m, tn_context *c, const char *file,
 	const cli_list *dims, const cli_list *inputs, bool stage);
 void cli_model_close(cli_model *m);
-/* A name as it can stand in a file name and on a terminal. */
+/* A name as it can stand on a terminal. */
 void cli_clean_name(char *out, size_t n, const char *name);
+/*
+ * A name as a file can have it: letters, digits, _ - and . (not first) stand
+ * for themselves, any other byte is %XX; so two names are two files. False: it
+ * is too long for a file name.
+ */
+bool cli_file_name(char *out, size_t n, const char *name);
 
 /*
  * split.c: the program as a compiled function, with gradients for all floats

@@ -79,8 +79,12 @@ static void say_stats(const job *j)
 	double seconds = cli_now() - j->half_at;
 	int64_t n = j->n_said - (j->n + 1) / 2;
 	tn_stats s;
+	int64_t taken;
 
 	tn_context_stats(j->c, &s);
+	taken = s.bytes_peak - j->half.bytes_peak + s.bytes_live -
+		j->half.bytes_live + s.bytes_plans - j->half.bytes_plans;
+	taken = taken > 0 ? taken : 0; /* some were given back */
 	if (n > 0)
 		cli_note("%.1f tokens/s; in the second half, %" PRId64
 			 " tokens, %" PRId64 " programs were compiled, %" PRId64
@@ -88,9 +92,7 @@ static void say_stats(const job *j)
 			(double)n / seconds, n,
 			s.n_plan_misses - j->half.n_plan_misses +
 				s.n_programs - j->half.n_programs,
-			s.bytes_peak - j->half.bytes_peak + s.bytes_live -
-				j->half.bytes_live + s.bytes_plans -
-				j->half.bytes_plans,
+			taken,
 			s.copied_bytes - j->half.copied_bytes +
 				s.inner_copied_bytes -
 				j->half.inner_copied_bytes);
@@ -170,7 +172,7 @@ static int whole(const cli_command *self, const char *name, const char *text,
 
 static int run(const cli_command *self, int argc, char **argv)
 {
-	const char *model = NULL, *tokens = "400", *temperature = "0.8";
+	const char *model = "tenon-model", *tokens = "400", *temperature = "0.8";
 	const char *top_k = "0", *top_p = "1", *seed = "0", *threads = "0";
 	tn_options o = TN_OPTIONS_INIT;
 	job j = {.prompt = "", .is_terminal = isatty(STDOUT_FILENO)};
@@ -186,8 +188,6 @@ static int run(const cli_command *self, int argc, char **argv)
 	struct stat st;
 	int code = cli_args(self, argc, argv, options, NULL, 0);
 
-	if (code < 0 && model == NULL)
-		code = cli_usage(self, "--model DIR is needed");
 	if (code < 0)
 		code = whole(self, "tokens", tokens, 1e8, &j.n);
 	if (code < 0)
@@ -224,11 +224,12 @@ static int run(const cli_command *self, int argc, char **argv)
 const cli_command cli_generate = {
 	"generate",
 	"let a trained GPT write",
-	"usage: tenon generate --model DIR|FILE [OPTION]...\n"
+	"usage: tenon generate [OPTION]...\n"
 	"\n"
 	"Goes on with a text, with the best parameters in DIR that tenon train\n"
 	"has found, or those of a checkpoint FILE.\n"
 	"\n"
+	"  --model DIR|FILE where they are (tenon-model, as for tenon train)\n"
 	"  --prompt TEXT    what to go on with; a new line\n"
 	"  --tokens N       tokens to write (400): bytes, or more of the vocabulary\n"
 	"  --temperature X  0: always the likeliest token; higher: wilder (0.8)\n"

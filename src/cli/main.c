@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const cli_command *const commands[] = {
+const cli_command *const cli_commands[] = {
 	&cli_train,
 	&cli_generate,
 	&cli_run,
@@ -19,8 +19,29 @@ static const cli_command *const commands[] = {
 	&cli_export,
 	&cli_plan_shards,
 	&cli_bench,
+	&cli_completion,
+	&cli_version,
+	NULL,
 };
-enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
+
+static int version(const cli_command *self, int argc, char **argv)
+{
+	const cli_option options[] = {{0}};
+	int code = cli_args(self, argc, argv, options, NULL, 0);
+
+	if (code < 0)
+		printf("tenon %s\n", tn_version());
+	return code < 0 ? CLI_OK : code;
+}
+
+const cli_command cli_version = {
+	"version",
+	"print the version",
+	"usage: tenon version\n"
+	"\n"
+	"  --help  this text\n",
+	version,
+};
 
 static void help(FILE *f)
 {
@@ -30,9 +51,10 @@ static void help(FILE *f)
 	      "kernels.\n"
 	      "\n",
 		f);
-	for (int i = 0; i < N_COMMANDS; i++)
-		fprintf(f, "  %-13s%s\n", commands[i]->name,
-			commands[i]->summary);
+	for (int i = 0; cli_commands[i] != NULL; i++)
+		if (cli_commands[i] != &cli_train_onnx)
+			fprintf(f, "  %-13s%s\n", cli_commands[i]->name,
+				cli_commands[i]->summary);
 	fputs("\n"
 	      "  --help    this text; `tenon COMMAND --help` says more\n"
 	      "  --version the version\n"
@@ -59,12 +81,30 @@ static const cli_command *find(int argc, char **argv)
 {
 	const cli_command *found = NULL;
 
-	for (int i = 0; i < N_COMMANDS; i++)
-		if (!strcmp(argv[1], commands[i]->name) &&
-			(found == NULL || (commands[i] == &cli_train_onnx) ==
+	for (int i = 0; cli_commands[i] != NULL; i++)
+		if (!strcmp(argv[1], cli_commands[i]->name) &&
+			(found == NULL || (cli_commands[i] == &cli_train_onnx) ==
 						  names_onnx(argc, argv)))
-			found = commands[i];
+			found = cli_commands[i];
 	return found;
+}
+
+static int no_command(const char *word)
+{
+	cli_nearest n = {.wanted = word};
+
+	for (int i = 0; cli_commands[i] != NULL; i++)
+		cli_near(&n, cli_commands[i]->name);
+	fprintf(stderr, "tenon: no command \"%s\"; ", word);
+	if (n.found != NULL)
+		fprintf(stderr, "did you mean %s? ", n.found);
+	fputs("There are", stderr);
+	for (int i = 0; cli_commands[i] != NULL; i++)
+		if (cli_commands[i] != &cli_train_onnx)
+			fprintf(stderr, "%s %s", i ? "," : "",
+				cli_commands[i]->name);
+	fputs("\n", stderr);
+	return CLI_USAGE;
 }
 
 int main(int argc, char **argv)
@@ -92,9 +132,5 @@ int main(int argc, char **argv)
 
 		return cli_flush() ? code : CLI_FAILED;
 	}
-	fprintf(stderr, "tenon: no command \"%s\"; there are", argv[1]);
-	for (int i = 0; i < N_COMMANDS; i++)
-		fprintf(stderr, "%s %s", i ? "," : "", commands[i]->name);
-	fputs("\n", stderr);
-	return CLI_USAGE;
+	return no_command(argv[1]);
 }

@@ -20,6 +20,88 @@ static bool ends_with(const char *s, const char *end)
 	return n >= k && !strcmp(s + n - k, end);
 }
 
+/*
+ * Calls fn for each dimension with a name in a type such as "tensor(float)
+ * [N,3]", until it says false.
+ */
+static bool each_dim(const char *type, bool (*fn)(void *arg, const char *name,
+	size_t n), void *arg)
+{
+	const char *at = strchr(type, '[');
+
+	while (at != NULL && *at != '\0' && *at != ']') {
+		size_t n = strcspn(++at, ",]");
+		bool is_name = n > 0 && !(*at >= '0' && *at <= '9') &&
+			*at != '?' && *at != '-';
+
+		if (is_name && !fn(arg, at, n))
+			return false;
+		at += n;
+	}
+	return true;
+}
+
+static bool is_other(void *arg, const char *name, size_t n)
+{
+	const char *wanted = arg;
+
+	return strlen(wanted) != n || memcmp(wanted, name, n) != 0;
+}
+
+/* "N", or "x[0]" of an input x */
+static bool has_dim(const tn_onnx *m, char *name)
+{
+	for (int32_t i = 0; i < tn_onnx_n_inputs(m); i++) {
+		const tn_onnx_port *p = tn_onnx_input(m, i);
+		size_t n = strlen(p->name);
+		char *end = NULL;
+		long k;
+
+		if (!each_dim(p->type, is_other, name))
+			return true;
+		if (strncmp(name, p->name, n) != 0 || name[n] != '[')
+			continue;
+		k = strtol(name + n + 1, &end, 10);
+		if (end > name + n + 1 && !strcmp(end, "]") && k >= 0 &&
+			(p->rank < 0 || k < p->rank))
+			return true;
+	}
+	return false;
+}
+
+typedef struct dim_list {
+	char *out;
+	size_t n, at;
+} dim_list;
+
+static bool add_dim(void *arg, const char *name, size_t n)
+{
+	dim_list *d = arg;
+	char word[260];
+	const char *p;
+
+	if (n >= sizeof word - 2 || d->at + n + 3 > d->n)
+		return true;
+	/* once each: in ", N, M" it stands behind ", " */
+	snprintf(word, sizeof word, ", %.*s", (int)n, name);
+	for (p = d->out; (p = strstr(p, word)) != NULL; p++)
+		if (p[n + 2] == '\0' || p[n + 2] == ',')
+			return true;
+	d->at += (size_t)snprintf(d->out + d->at, d->n - d->at, "%s", word);
+	return true;
+}
+
+static void list_dims(char *out, size_t n, const tn_onnx *m)
+{
+	dim_list d = {out, n, 0};
+
+	out[0] = '\0';
+	for (int32_t i = 0; i < tn_onnx_n_inputs(m); i++)
+		each_dim(tn_onnx_input(m, i)->type, add_dim, &d);
+	if (d.at > 2)
+		memmove(out, out + 2, d.at - 1); /* not the first comma */
+}
+
 /* "N=4" */
 static bool set_dim(cli_model *m, tn_context *c, const char *text)
 {
@@ -40,6 +122,16 @@ static bool set_dim(cli_model *m, tn_context *c, const char *text)
 		cli_error(NULL, "onnx.dim", "--dim %s: the size is not an "
 			"integer",
 			text);
+		return false;
+	}
+	if (!has_dim(m->onnx, name)) {
+		char known[400];
+
+		list_dims(known, sizeof known, m->onnx);
+		cli_error(NULL, "onnx.dim", "--dim %s: the model has no "
+			"dimension \"%s\"; it has %s",
+			text, name, known[0] != '\0' ? known
+				: "none with a name: NAME[0] of an input NAME");
 		return false;
 	}
 	if (tn_onnx_set_dim(m->onnx, name, size) < 0) {
@@ -230,6 +322,27 @@ void cli_model_close(cli_model *m)
 		free(m->given[i].name);
 	free(m->given);
 	*m = (cli_model){0};
+}
+
+bool cli_file_name(char *out, size_t n, const char *name)
+{
+	size_t k = 0;
+
+	for (const char *s = name; *s != '\0'; s++) {
+		unsigned char c = (unsigned char)*s;
+		bool is_word = (c >= 'a' && c <= 'z') ||
+			(c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+			c == '_' || c == '-' || (c == '.' && s > name);
+
+		if (k + 4 > n)
+			return false;
+		if (is_word)
+			out[k++] = (char)c;
+		else
+			k += (size_t)snprintf(out + k, n - k, "%%%02X", c);
+	}
+	out[k] = '\0';
+	return k > 0;
 }
 
 void cli_clean_name(char *out, size_t n, const char *name)

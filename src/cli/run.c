@@ -14,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-enum { JSON_ELEMS = 1000 };
+enum { JSON_ELEMS = 1000, OUTPUT_NAME = 252 };
 
 struct choice {
 	const char *file, *output, *seed, *repeat, *trace;
@@ -29,20 +30,47 @@ struct timing {
 	double least, median, most;
 };
 
+/* Before anything runs: a file for each output, and a folder for them. */
+static int check_outputs(const tn_program *p, const char *dir)
+{
+	char name[OUTPUT_NAME];
+
+	for (int32_t i = 0; i < tn_program_n_outputs(p); i++) {
+		const char *own = tn_program_output(p, i)->name;
+
+		if (!cli_file_name(name, sizeof name, own))
+			return cli_error(dir, "run.output", "the name of "
+				"output \"%.60s\" is empty, or too long for "
+				"a file", own);
+		for (int32_t k = 0; k < i; k++)
+			if (!strcmp(own, tn_program_output(p, k)->name))
+				return cli_error(dir, "run.output", "outputs "
+					"%d and %d are both \"%.100s\": they "
+					"would be one file", (int)k + 1,
+					(int)i + 1, own);
+	}
+	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
+		return cli_error(dir, "file.write", "%s", strerror(errno));
+	if (access(dir, W_OK | X_OK) != 0)
+		return cli_error(dir, "file.write", "cannot be written: %s",
+			strerror(errno));
+	return CLI_OK;
+}
+
 /* DIR/NAME.npy for every output; only called when all values are there. */
 static int write_outputs(tn_context *c, const cli_arrays *a, const char *dir)
 {
-	if (mkdir(dir, 0777) < 0 && errno != EEXIST)
-		return cli_error(dir, "file.write", "%s", strerror(errno));
 	for (int32_t i = 0; i < a->n_out; i++) {
 		const tn_value *v = &a->value[i];
-		size_t n = strlen(dir) + strlen(v->name) + 8;
-		char *path = cli_alloc(n, 1), name[200];
+		size_t n = strlen(dir) + 8;
+		char *path, name[OUTPUT_NAME];
 		tn_status s;
 
+		(void)cli_file_name(name, sizeof name, v->name); /* checked */
+		path = cli_alloc(n + strlen(name), 1);
 		if (path == NULL)
 			return CLI_FAILED;
-		cli_clean_name(name, sizeof name, v->name);
+		n += strlen(name);
 		snprintf(path, n, "%s/%s.npy", dir, name);
 		s = tn_npy_write(c, path, v->dtype, v->rank, v->shape, a->out[i]);
 		free(path);
@@ -211,6 +239,10 @@ static int run_program(tn_context *c, const cli_model *m,
 	cli_arrays *a;
 	int code = CLI_FAILED;
 
+	if (o->output != NULL && check_outputs(p, o->output) != CLI_OK)
+		return CLI_FAILED;
+	if (o->trace != NULL && !cli_can_write(o->trace, "file.write"))
+		return CLI_FAILED;
 	cli_progress("compiling %s", o->file);
 	if (tn_program_compile(p) < 0) {
 		cli_progress("%s", "");
@@ -325,7 +357,8 @@ const cli_command cli_run = {
 	"                         decide shapes, these are computed first\n"
 	"  --dim NAME=SIZE        size of a named dimension of an ONNX model\n"
 	"  --output DIR           write DIR/NAME.npy for each output instead of\n"
-	"                         printing it\n"
+	"                         printing it; in NAME other bytes than letters,\n"
+	"                         digits, _ - and . are %XX\n"
 	"  --seed N               seed of the random inputs (0)\n"
 	"  --repeat N             run it N times; says what the runs took\n"
 	"  --profile              the kernels by their time, on standard error;\n"

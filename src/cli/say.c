@@ -10,6 +10,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -120,9 +121,12 @@ void cli_close(tn_context *c)
 
 void cli_progress(const char *fmt, ...)
 {
+	const char *term = getenv("TERM");
 	va_list ap;
 
-	if (!isatty(STDERR_FILENO))
+	/* one that cannot go back in a line */
+	if (!isatty(STDERR_FILENO) ||
+		(term != NULL && strcmp(term, "dumb") == 0))
 		return;
 	fputs("\r\033[K", stderr);
 	va_start(ap, fmt);
@@ -165,6 +169,24 @@ bool cli_flush(void)
 		cli_error(NULL, "file.write", "standard output: %s",
 			strerror(errno));
 	return false;
+}
+
+bool cli_can_write(const char *path, const char *rule)
+{
+	bool is_new = access(path, F_OK) != 0;
+	/* not to wait for the other end, should this be a pipe */
+	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
+
+	if (fd < 0 && errno == ENXIO)
+		return true;
+	if (fd < 0) {
+		cli_error(path, rule, "cannot be written: %s", strerror(errno));
+		return false;
+	}
+	close(fd);
+	if (is_new)
+		unlink(path);
+	return true;
 }
 
 void *cli_alloc(size_t n, size_t size)

@@ -26,8 +26,7 @@ static volatile sig_atomic_t told_to_stop;
 
 static void stop(int signal)
 {
-	(void)signal;
-	told_to_stop = 1;
+	told_to_stop = signal;
 }
 
 /* Was process 0 told to stop? All do the same. */
@@ -37,6 +36,7 @@ static bool is_stopping(run *r)
 
 	if (r->mesh != NULL && tn_broadcast(r->c, &told, sizeof told) < 0)
 		return true;
+	told_to_stop = told;
 	return told != 0;
 }
 
@@ -299,7 +299,8 @@ static int go(run *r)
 			cli_note("stopped after step %" PRId64
 				 "; --resume goes on",
 				r->s.step);
-			return CLI_FAILED;
+			/* as a shell says it of what a signal ended */
+			return 128 + (int)told_to_stop;
 		}
 	}
 	if (r->s.step == r->k.steps && r->n_sample > 0 &&
@@ -352,6 +353,25 @@ static int bad_checkpoint(run *r)
 	return CLI_FAILED;
 }
 
+/* A run may go on for longer, or end earlier, than it was begun for. */
+static bool take_steps(run *r, const train_field *f, const char *given)
+{
+	int64_t then = r->k.steps;
+
+	train_config_set(&r->k, f, given);
+	if (r->k.steps < r->s.step) {
+		cli_error(r->saved, "train.resume", "it has done %" PRId64
+			" steps already: --steps %s is less",
+			r->s.step, given);
+		return false;
+	}
+	if (r->k.steps != then && r->is_first)
+		cli_note("it was begun for %" PRId64 " steps and goes on to %"
+			 PRId64 ": from here on the rate falls until then",
+			then, r->k.steps);
+	return true;
+}
+
 /* The numbers of the checkpoint; those given must be the same. */
 static int take_config(run *r, const char *const *given)
 {
@@ -373,6 +393,11 @@ static int take_config(run *r, const char *const *given)
 
 		if (given[i] == NULL)
 			continue;
+		if (strcmp(train_fields[i].name, "steps") == 0) {
+			if (!take_steps(r, &train_fields[i], given[i]))
+				return CLI_FAILED;
+			continue;
+		}
 		train_config_set(&k, &train_fields[i], given[i]);
 		train_config_text(&k, &train_fields[i], now, sizeof now);
 		train_config_text(&r->k, &train_fields[i], then, sizeof then);
@@ -522,6 +547,9 @@ static int begin(run *r, const char *const *given, const cli_list *paths,
 
 	if (!join(r) || !agree_options(r, from, resume))
 		return CLI_FAILED;
+	if ((r->report != NULL && !cli_can_write(r->report, "report.write")) ||
+		(r->trace != NULL && !cli_can_write(r->trace, "file.write")))
+		return CLI_FAILED;
 	if (from == NULL && !resume && train_config_check(&r->k, r->c) < 0)
 		return CLI_FAILED;
 	code = where_from(r, from, resume);
@@ -655,7 +683,7 @@ static int train(const cli_command *self, int argc, char **argv)
 
 const cli_command cli_train = {
 	"train",
-	"train a small GPT on text",
+	"train a small GPT on text, or an ONNX model",
 	"usage: tenon train [OPTION]...\n"
 	"\n"
 	"A transformer learns a text, shows its loss as it does, and\n"
@@ -677,7 +705,8 @@ const cli_command cli_train = {
 	"                   most frequent in the text (256)\n"
 	"  --batch N        sequences of a batch (16)\n"
 	"  --accumulate N   batches of a step (1)\n"
-	"  --steps N        steps of training (300)\n"
+	"  --steps N        steps of training (300); with --resume another\n"
+	"                   number makes the run longer or shorter\n"
 	"  --every N        steps between evaluations, with a checkpoint (50)\n"
 	"  --lr X           the rate at its highest (0.002): it rises for\n"
 	"                   --warmup steps (20), falls as a cosine to a tenth\n"

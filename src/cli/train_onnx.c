@@ -579,6 +579,8 @@ static int train(trainer *t, const tn_options *o)
 {
 	bool ok = false;
 
+	if (!cli_can_write(t->out, "onnx.write"))
+		return CLI_FAILED;
 	if (tn_context_new(&t->c, o) < 0)
 		return cli_error(NULL, "run.memory", "no memory for a context");
 	tn_set_seed(t->c, (uint64_t)t->seed);

@@ -309,6 +309,8 @@ int32_t ir_table_n(const ir_table *t);
 const ir_row *ir_table_at(const ir_table *t, int32_t i);
 bool ir_table_is_user(const ir_table *t, int32_t i); /* by ir_table_define */
 const ir_row *ir_table_find(const ir_table *t, const char *name);
+/* Adds "; near: relu, prelu": what may be meant by a name that is none. */
+void ir_table_near(str *s, const ir_table *t, const char *name);
 /* parse one row in the notation and add it; throws notation.* with a caret */
 const ir_row *ir_table_define(ir_table *t, const char *text, size_t n, loc at);
 /* A row of no table: parsed and checked; or only a name for instances. */

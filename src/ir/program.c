@@ -126,36 +126,42 @@ void ir_program_output(ir_program *p, int32_t value)
 
 enum { NAME_CAP = 64, N_NEAREST = 3 };
 
-/* Edit distance; names longer than NAME_CAP are as far as can be. */
+/*
+ * Letters to be changed, added, left out, or exchanged with the next; names
+ * longer than NAME_CAP are as far as can be.
+ */
 static int32_t distance(const char *x, const char *y)
 {
 	size_t nx = strlen(x), ny = strlen(y);
-	int32_t row[NAME_CAP + 1];
+	int32_t row[3][NAME_CAP + 1];
 
 	if (nx > NAME_CAP || ny > NAME_CAP)
 		return NAME_CAP;
 	for (size_t j = 0; j <= ny; j++)
-		row[j] = (int32_t)j;
+		row[0][j] = (int32_t)j;
 	for (size_t i = 1; i <= nx; i++) {
-		int32_t diagonal = row[0];
+		int32_t *now = row[i % 3];
+		const int32_t *up = row[(i + 2) % 3], *two = row[(i + 1) % 3];
 
-		row[0] = (int32_t)i;
+		now[0] = (int32_t)i;
 		for (size_t j = 1; j <= ny; j++) {
-			int32_t best = diagonal + (x[i - 1] != y[j - 1]);
+			int32_t best = up[j - 1] + (x[i - 1] != y[j - 1]);
 
-			diagonal = row[j];
-			if (row[j] + 1 < best)
-				best = row[j] + 1;
-			if (row[j - 1] + 1 < best)
-				best = row[j - 1] + 1;
-			row[j] = best;
+			if (up[j] + 1 < best)
+				best = up[j] + 1;
+			if (now[j - 1] + 1 < best)
+				best = now[j - 1] + 1;
+			if (i > 1 && j > 1 && x[i - 1] == y[j - 2] &&
+				x[i - 2] == y[j - 1] && two[j - 2] + 1 < best)
+				best = two[j - 2] + 1;
+			now[j] = best;
 		}
 	}
-	return row[ny];
+	return row[nx % 3][ny];
 }
 
 /* "; near: relu, prelu", or what to do instead */
-static void add_nearest(str *s, const ir_table *t, const char *name)
+void ir_table_near(str *s, const ir_table *t, const char *name)
 {
 	int32_t limit = (int32_t)strlen(name) / 3 + 1, n = 0;
 
@@ -181,7 +187,7 @@ const ir_row *prog_find_row(const ir_program *p, const char *name, loc at)
 	if (r != NULL)
 		return r;
 	s = str_new(p->a);
-	add_nearest(&s, p->table, name);
+	ir_table_near(&s, p->table, name);
 	env_fail(env_of(p), TN_EINVAL, "tn.unknown_op", at,
 		"there is no operation %.60s%s", name, s.at);
 }

@@ -263,7 +263,7 @@ for a in '--temperature 0' '--seed 3' '--seed 4 --temperature 2 --threads 2'; do
 	done
 done
 expect 1 'cannot be' "$tenon" generate --model nothing
-expect 2 '--model DIR is needed' "$tenon" generate
+expect 1 'tenon-model' "$tenon" generate --tokens 2
 
 [ $fails -eq 0 ] && echo "all as it should be"
 exit $((fails > 0))

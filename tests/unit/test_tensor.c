@@ -278,6 +278,10 @@ static void refusals(void **state)
 	assert_non_null(strstr(tn_context_diag(c)->file, "test_tensor.c"));
 	assert_int_equal(tn_read(y, got, sizeof got), TN_EINVAL);
 	tn_context_clear(c);
+	assert_int_equal(tn_call(c, "rleu", 1, &x, 0, NULL, 1, &y), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "tn.unknown_op");
+	assert_non_null(strstr(tn_context_diag(c)->text, "near: relu"));
+	tn_context_clear(c);
 	tn_add_(tn_broadcast_to(x, shape, 3), x);
 	assert_string_equal(tn_context_diag(c)->rule, "write.repeats");
 	assert_non_null(strstr(tn_context_diag(c)->text,

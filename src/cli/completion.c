@@ -1,0 +1,184 @@
+/*
+ * completion.c: `tenon completion SHELL`: what makes a shell complete commands
+ * and options. Both are those of `tenon --help` and `tenon COMMAND --help`: the
+ * tables of the commands, and the options that their help texts name.
+ */
+#include "cli.h"
+
+#include <string.h>
+
+/* The next --option in *at, without the dashes; 0: there is none. */
+static size_t next_option(const char **at, const char **name)
+{
+	static const char set[] = "abcdefghijklmnopqrstuvwxyz-";
+	const char *p = *at;
+
+	while ((p = strstr(p, "--")) != NULL) {
+		size_t n = strspn(p + 2, set);
+
+		*at = p + 2 + n;
+		*name = p + 2;
+		if (n > 0 && p[2] != '-')
+			return n;
+		p += 2;
+	}
+	return 0;
+}
+
+static bool is_first(const char *text, const char *at, size_t n)
+{
+	const char *name;
+	size_t k;
+
+	while ((k = next_option(&text, &name)) > 0 && name < at)
+		if (k == n && !memcmp(name, at, n))
+			return false;
+	return true;
+}
+
+/* before, option, after: for each option of the commands of this name */
+static void put_options(const char *command, const char *before,
+	const char *after)
+{
+	for (int i = 0; cli_commands[i] != NULL; i++) {
+		const char *at = cli_commands[i]->help, *name;
+		size_t n;
+
+		if (strcmp(cli_commands[i]->name, command) != 0)
+			continue;
+		while ((n = next_option(&at, &name)) > 0)
+			if (is_first(cli_commands[i]->help, name, n))
+				printf("%s%.*s%s", before, (int)n, name, after);
+	}
+}
+
+/* Is it the first of this name? */
+static bool is_listed(int i)
+{
+	for (int k = 0; k < i; k++)
+		if (!strcmp(cli_commands[k]->name, cli_commands[i]->name))
+			return false;
+	return true;
+}
+
+static void put_cases(const char *before, const char *after)
+{
+	for (int i = 0; cli_commands[i] != NULL; i++) {
+		if (!is_listed(i))
+			continue;
+		printf("\t%s) %s", cli_commands[i]->name, before);
+		put_options(cli_commands[i]->name, "--", " ");
+		printf("%s ;;\n", after);
+	}
+}
+
+static void bash(void)
+{
+	fputs("# bash completion for tenon; made by: tenon completion bash\n"
+	      "_tenon()\n{\n"
+	      "\tlocal cur=${COMP_WORDS[COMP_CWORD]} words=\n\n"
+	      "\tCOMPREPLY=()\n"
+	      "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+	      "\t\tCOMPREPLY=($(compgen -W \"",
+		stdout);
+	for (int i = 0; cli_commands[i] != NULL; i++)
+		if (is_listed(i))
+			printf("%s ", cli_commands[i]->name);
+	fputs("--help --version\" -- \"$cur\"))\n"
+	      "\t\treturn\n\tfi\n"
+	      "\tcase ${COMP_WORDS[1]} in\n",
+		stdout);
+	put_cases("words='", "'");
+	fputs("\tesac\n"
+	      "\tcase $cur in\n"
+	      "\t-*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
+	      "\tesac\n}\n"
+	      "complete -o default -F _tenon tenon\n",
+		stdout);
+}
+
+static void zsh(void)
+{
+	fputs("#compdef tenon\n"
+	      "# zsh completion for tenon; made by: tenon completion zsh\n"
+	      "_tenon()\n{\n"
+	      "\tlocal -a known\n\n"
+	      "\tif (( CURRENT == 2 )); then\n"
+	      "\t\tknown=(\n",
+		stdout);
+	for (int i = 0; cli_commands[i] != NULL; i++)
+		if (is_listed(i))
+			printf("\t\t\t'%s:%s'\n", cli_commands[i]->name,
+				cli_commands[i]->summary);
+	fputs("\t\t)\n"
+	      "\t\t_describe command known\n"
+	      "\t\treturn\n\tfi\n"
+	      "\tcase $words[2] in\n",
+		stdout);
+	put_cases("known=(", ")");
+	fputs("\tesac\n"
+	      "\tif [[ $PREFIX == -* ]]; then\n"
+	      "\t\tcompadd -- $known\n"
+	      "\telse\n"
+	      "\t\t_files\n\tfi\n}\n"
+	      "if [ \"$funcstack[1]\" = _tenon ]; then\n"
+	      "\t_tenon \"$@\"\n"
+	      "else\n"
+	      "\tcompdef _tenon tenon\nfi\n",
+		stdout);
+}
+
+static void fish(void)
+{
+	fputs("# fish completion for tenon; made by: tenon completion fish\n",
+		stdout);
+	for (int i = 0; cli_commands[i] != NULL; i++) {
+		char before[160];
+
+		if (!is_listed(i))
+			continue;
+		printf("complete -c tenon -n __fish_use_subcommand -f -a %s "
+		       "-d '%s'\n",
+			cli_commands[i]->name, cli_commands[i]->summary);
+		snprintf(before, sizeof before,
+			"complete -c tenon -n '__fish_seen_subcommand_from "
+			"%s' -l ",
+			cli_commands[i]->name);
+		put_options(cli_commands[i]->name, before, "\n");
+	}
+}
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*put)(void);
+	} shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
+	const cli_option options[] = {{0}};
+	const char *shell = NULL;
+	int code = cli_args(self, argc, argv, options, &shell, 1);
+
+	if (code >= 0)
+		return code;
+	for (int i = 0; shell != NULL && i < 3; i++)
+		if (!strcmp(shell, shells[i].name)) {
+			shells[i].put();
+			return CLI_OK;
+		}
+	return cli_usage(self, "bash, zsh or fish is wanted, not %s",
+		shell != NULL ? shell : "nothing");
+}
+
+const cli_command cli_completion = {
+	"completion",
+	"print what makes a shell complete the commands",
+	"usage: tenon completion bash|zsh|fish\n"
+	"\n"
+	"Prints a script: commands, and the options of each.\n"
+	"\n"
+	"  bash    . <(tenon completion bash)\n"
+	"  zsh     . <(tenon completion zsh)\n"
+	"  fish    tenon completion fish | source\n"
+	"  --help  this text\n",
+	run,
+};

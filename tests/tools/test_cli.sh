@@ -1,0 +1,156 @@
+#!/usr/bin/env bash
+# test_cli.sh BUILD: the command line as people use it: what is mistyped, what
+# cannot be written, how a run ends that is interrupted, names of outputs.
+set -u
+tenon=$1/tenon
+root=$(cd "$(dirname "$0")/../.." && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" || exit 1
+export XDG_CACHE_HOME=$tmp/cache
+fails=0
+
+fail() {
+	printf 'FAILED: %s\n' "$*"
+	fails=$((fails + 1))
+}
+expect() { # expect STATUS TEXT COMMAND...: the output has TEXT in it
+	local status=$1 text=$2 out rc
+	shift 2
+	out=$("$@" 2>&1)
+	rc=$?
+	[ $rc -eq "$status" ] && [[ "$out" == *"$text"* ]] ||
+		fail "expected $status and \"$text\", got $rc from $*: $out"
+}
+
+# ---- words that are none ----
+expect 2 'did you mean train?' "$tenon" trian
+expect 2 'did you mean explain?' "$tenon" explian
+expect 2 'did you mean version?' "$tenon" vers
+expect 2 'no command "zzz"; There are train, generate' "$tenon" zzz
+expect 2 'no option --repaet (did you mean --repeat?)' "$tenon" run --repaet 2
+expect 2 '(did you mean --steps?)' "$tenon" train --step=3
+expect 2 'no option --zzzz; tenon run --help' "$tenon" run --zzzz
+expect 1 'did you mean relu?' "$tenon" ops rleu
+expect 0 'o[i..] = relu(x[i..])' "$tenon" ops relu
+expect 0 'tenon ' "$tenon" version
+[ "$("$tenon" version)" = "$("$tenon" --version)" ] || fail "two versions"
+[ "$("$tenon" --help | grep -c '^  train ')" -eq 1 ] || fail "train is listed once"
+
+# ---- completion ----
+for shell in bash zsh fish; do
+	"$tenon" completion $shell >completion.$shell || fail "completion $shell"
+	if command -v $shell >/dev/null; then
+		$shell -n completion.$shell || fail "$shell reads its completion"
+	else
+		echo "not tried: $shell is not here"
+	fi
+	"$tenon" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' |
+		while read -r c; do
+			grep -q -- "$c" completion.$shell ||
+				echo "completion.$shell lacks $c"
+		done >lacks
+	[ ! -s lacks ] || fail "$(cat lacks)"
+done
+expect 2 'bash, zsh or fish is wanted, not csh' "$tenon" completion csh
+# shellcheck disable=SC1091
+(
+	. ./completion.bash
+	COMP_WORDS=(tenon run --re) COMP_CWORD=2
+	_tenon && [ "${COMPREPLY[*]}" = --repeat ] || exit 1
+	COMP_WORDS=(tenon com) COMP_CWORD=1
+	_tenon && [ "${COMPREPLY[*]}" = completion ]
+) || fail "bash completes"
+
+# ---- outputs are files of their own ----
+cp "$root/tests/golden/cli/data/onnx/mul/model.onnx" mul.onnx
+cat >three.tn <<'END'
+program {
+  x: f32[2]
+  a_b = add(x, 1)
+  aQb = add(x, 2)
+  aRb = add(x, 3)
+  return a_b, aQb, aRb
+}
+END
+"$tenon" export three.tn -o three.onnx || fail "export"
+LC_ALL=C sed 's|aQb|a/b|g; s|aRb|a?b|g' three.onnx >names.onnx
+"$tenon" run names.onnx --output names 2>/dev/null || fail "names of outputs"
+[ "$(ls names | tr '\n' ' ')" = 'a%2Fb.npy a%3Fb.npy a_b.npy ' ] ||
+	fail "a file for each output: $(ls names)"
+printf 'program {\n  x: f32[2]\n  y = neg(x)\n  return y, y\n}\n' >twice.tn
+expect 1 'outputs 1 and 2 are both "y": they would be one file' \
+	"$tenon" run twice.tn --output twice
+[ ! -e twice ] || fail "nothing is made for what is refused"
+[ "$(cmp -s names/a_b.npy names/a%2Fb.npy || echo differ)" = differ ] ||
+	fail "two outputs have one value"
+"$tenon" run "$root/examples/add_reduce.tn" --output out 2>/dev/null || fail "--output"
+[ -s out/out.npy ] || fail "out.npy: $(ls out)"
+
+# ---- what cannot be written is said before any work ----
+expect 1 'missing/t.json: error[file.write]' "$tenon" run \
+	"$root/examples/add_reduce.tn" --trace missing/t.json
+seq 1 3000 >text
+tiny=(--text text --layers 1 --heads 1 --width 8 --context 8 --batch 1
+	--steps 4 --every 2 --sample 0 --threads 1 --interp)
+expect 1 'missing/r.html: error[report.write]' "$tenon" train "${tiny[@]}" \
+	--out m1 --report missing/r.html
+expect 1 'missing/t.json: error[file.write]' "$tenon" train "${tiny[@]}" \
+	--out m1 --trace missing/t.json
+[ ! -e m1 ] || fail "nothing was begun: $(ls m1)"
+expect 1 'missing/o.onnx: error[onnx.write]' "$tenon" train mul.onnx \
+	--data text --out missing/o.onnx
+
+# ---- longer than it was begun for ----
+"$tenon" train "${tiny[@]}" --out m2 >/dev/null || fail "four steps"
+expect 0 'it was begun for 4 steps and goes on to 6' "$tenon" train \
+	--text text --out m2 --resume --steps 6 --sample 0 --threads 1 --interp
+[ -e m2/step-00000006.safetensors ] || fail "six steps: $(ls m2)"
+expect 1 'it has done 6 steps already: --steps 5 is less' "$tenon" train \
+	--text text --out m2 --resume --steps 5 --sample 0 --interp
+
+# ---- interrupted ----
+for signal in INT TERM; do
+	rm -rf m3
+	# a shell lets what is in the background ignore SIGINT: not env
+	env --default-signal=INT "$tenon" train --text text --layers 1 \
+		--heads 1 --width 8 --context 8 --batch 1 --steps 1000000 \
+		--every 500000 --sample 0 --threads 1 --interp --out m3 \
+		>/dev/null 2>&1 &
+	pid=$!
+	for _ in $(seq 600); do
+		[ -e m3/step-00000000.safetensors ] && break
+		sleep 0.05
+	done
+	kill -$signal $pid
+	wait $pid
+	rc=$?
+	[ $rc -eq $((128 + $(kill -l $signal))) ] || fail "$signal: exit status $rc"
+	[ "$(ls m3 | grep -c '^step-')" -ge 1 ] || fail "$signal: no checkpoint"
+done
+
+# ---- the folder of train is generate's, too ----
+mv m2 tenon-model
+expect 0 '' "$tenon" generate --tokens 3 --interp
+"$tenon" generate --tokens 6 --interp --stats 2>&1 | grep -q ' -[0-9]' &&
+	fail "negative bytes"
+
+# ---- dimensions ----
+expect 1 'the model has no dimension "nn"; it has' "$tenon" run mul.onnx --dim nn=3
+
+# ---- terminals ----
+if command -v script >/dev/null; then
+	for set in TERM=dumb NO_COLOR=1; do
+		env TERM=xterm "$set" script -qec "$tenon ops rleu" /dev/null |
+			grep -q $'\033' && fail "$set: escapes"
+	done
+	env -u NO_COLOR TERM=xterm script -qec "$tenon ops rleu" /dev/null |
+		grep -q $'\033' || fail "colours on a terminal"
+	TERM=dumb script -qec "$tenon run $root/examples/add_reduce.tn" \
+		/dev/null | grep -q $'\033' && fail "TERM=dumb: progress"
+else
+	echo "not tried: script (of bsdutils) is not here"
+fi
+
+[ $fails -eq 0 ] && echo "all as it should be"
+exit $((fails > 0))
