@@ -199,8 +199,6 @@ LC_ALL=C sed 's/"tenon.train":"3"/"tenon.train":"2"/
 	s/"tenon.sha256"/"tenon.sha-no"/' whole/$end >old.safetensors
 train --out old --from old.safetensors >/dev/null 2>err || fail "$(cat err)"
 grep -q 'no checksum' err || fail "a note for an old one: $(cat err)"
-expect 1 'the parameters alone' train --out parts --from whole/best.safetensors
-expect 1 'was begun with --width 16, not 32' train --out whole --resume --width 32
 echo more >more
 expect 1 'the run was started with another text' train --out whole --resume --text more
 expect 1 '--resume goes on from it' train --out whole
