@@ -121,8 +121,6 @@ def operations(kernel):
 def kernels(plan):
     todo = plan["kernels"]
     of = {t: k["id"] for k in todo for t in k["outputs"]}
-    # a view is an alias of what it shows
-    alias = plan.get("aliases", {})
     level, width, gap = {}, 250, 46
     p, y, at = None, 40, {}
     for k in todo:
@@ -151,7 +149,11 @@ def kernels(plan):
         y += high + gap
     for k in todo:
         to = at[k["id"]]
+        drawn = {}  # by where it comes from: what is on one arrow
         for t in k["inputs"]:
+            drawn.setdefault(of.get(t, t), []).append(t)
+        for t in [names[0] for names in drawn.values()]:
+            names = ", ".join(drawn[of.get(t, t)])
             near = True
             if t in of:
                 a = at[of[t]]
@@ -167,7 +169,7 @@ def kernels(plan):
                 p.add('<path class="arrow" marker-end="url(#a)" '
                       'd="M%.1f %.1fL%.1f %.1f"/>', *start, to[0], to[1] - 1)
                 p.text((start[0] + to[0]) / 2 + 8, (start[1] + to[1]) / 2 + 4,
-                       alias.get(t, t), "start", "soft")
+                       names, "start", "soft")
             else:
                 # around what stands between them, on the right
                 edge = to[0] + width / 2
@@ -177,7 +179,8 @@ def kernels(plan):
                 p.add('<path class="arrow" marker-end="url(#a)" '
                       'd="M%.1f %.1fH%.1fV%.1fH%.1f"/>', *start, out, end,
                       edge + 1)
-                p.text(out + 6, (start[1] + end) / 2 + 4, t, "start", "soft")
+                p.text(out + 6, (start[1] + end) / 2 + 4, names,
+                       "start", "soft")
     last = todo[-1]
     a = at[last["id"]]
     p.add('<path class="arrow" marker-end="url(#a)" d="M%.1f %.1fL%.1f %.1f"/>',
