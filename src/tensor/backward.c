@@ -134,9 +134,10 @@ static _Noreturn void no_second(tensors *t)
 {
 	env_fail(t->e, TN_EINVAL, "grad.second",
 		(loc){.file = t->file, .line = t->line},
-		"it was made from a gradient through a condition, a loop or a "
-		"function in C, which has no gradient itself: tn_detach that "
-		"one, or take it inside tn_no_grad_enter");
+		"it was made from a gradient through a condition, a loop, a "
+		"function in C, or a compiled function that reads a value where "
+		"it was written without a gradient: such a gradient has none "
+		"itself; tn_detach it, or take it inside tn_no_grad_enter");
 }
 
 static void visit(tensors *t, t_value *v)
@@ -480,7 +481,7 @@ static void back_trace(tensors *t, t_call *c)
 		for (int32_t k = 0; k < b->trace->n_out; k++) {
 			meet(t, made->result[k]);
 			made->result[k]->is_last =
-				t->no_grad == 0 && back->region != NULL;
+				t->no_grad == 0 && back == b->trace;
 		}
 		for (int32_t k = 0; k < b->trace->n_out; k++)
 			back_result(t, c, b, k, made->result[k]);

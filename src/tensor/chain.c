@@ -156,6 +156,7 @@ typedef struct moving {
 	const t_value *v;
 	t_value *to;
 	t_view *through; /* NULL: as it was */
+	const t_call *store; /* that wrote v where it is */
 } moving;
 
 static bool is_result(const t_trace *f, const t_value *v)
@@ -232,6 +233,7 @@ static bool find_stored(moving *m)
 		if (!stands || !ir_type_same(seen_type(&where), &m->v->type))
 			continue;
 		m->to = c->result[0];
+		m->store = c;
 		m->through = c->arg[0].view;
 		while (stands && t_next_version(m->f, m->to, &next)) {
 			t_seen other = {m->to, next.view};
@@ -303,6 +305,10 @@ static void find_place_of(const moving *about, int32_t i, t_value *const *seed)
 	stored = !find_later(&m);
 	if (stored && !find_stored(&m))
 		return;
+	if (stored) /* written without a gradient: elements alone */
+		m.b->trace->is_last |= m.v->tracked
+			? !m.store->tracked || m.store->no_grad
+			: m.to->tracked;
 	move_reads(&m);
 	*vec_push(m.t->a, &m.b->moved) =
 		(t_moved){back->in[i], m.to, stored};
@@ -324,6 +330,7 @@ static void find_same(const moving *about, int32_t i, t_value *const *seed)
 	r = t_same_of(m.t, m.f, back->n_in, back->in, back->in[i]);
 	if (r.v == m.v)
 		return;
+	m.b->trace->is_last |= !t_same_history(m.t, m.f, m.v, r.v);
 	m.to = r.v;
 	m.through = r.view;
 	move_reads(&m);

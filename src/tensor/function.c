@@ -439,6 +439,23 @@ static bool is_tracked(const tensor_function *f, const t_trace *g)
 	return false;
 }
 
+/* Middles that are leaves of operand i collect in its slot. */
+static void add_leaves(t_call *c, int32_t i)
+{
+	const t_trace *g = c->trace;
+
+	for (int32_t r = g->n_known; r < g->n_out; r++) {
+		t_value *v = c->result[r];
+
+		if (v == NULL || v->slot != NULL || t_is_made(g->out[r]) ||
+			g->out[r]->slot != g->slot[i])
+			continue;
+		v->slot = c->slot[i];
+		v->slot->refs++;
+		v->tracked = true;
+	}
+}
+
 /* Where leaves collect that the body makes of operands. */
 static void add_slots(
 	tensor_function *f, const variant *v, t_call *c, tensor *const *in)
@@ -456,6 +473,7 @@ static void add_slots(
 				c->slot[k] = t_slot_of(
 					f->t, target(in, &u->to));
 				c->slot[k]->refs++;
+				add_leaves(c, k);
 			}
 	}
 }

@@ -218,6 +218,7 @@ struct t_trace {
 	const char *name;
 	struct t_region *region; /* NULL: its calls are part of one program */
 	VEC(struct t_live *) live; /* the same with gradients: second.c */
+	bool is_last; /* a backward of which a read has elements, but no history */
 };
 
 /* Does it have a gradient through what made it? A leaf that was made has none. */
@@ -469,7 +470,7 @@ const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded);
 
 /* second.c: f recorded again, on operands that have a gradient or not */
 t_trace *t_trace_live(tensors *t, t_trace *f, const bool *tracked);
-/* The backward b of f as a trace that has one itself; NULL: of a region. */
+/* The backward b of f as a trace that has one itself; NULL: that cannot be. */
 t_trace *t_back_live(tensors *t, const t_trace *f, const t_back *b);
 
 /* chain.c: a value seen through a view; NULL: as it is */
@@ -494,6 +495,9 @@ bool t_next_version(const t_trace *f, const t_value *v, t_version *out);
  * v itself if nowhere. reads: what is kept in any case. */
 t_read t_same_of(tensors *t, const t_trace *f, int32_t n_reads,
 	t_value *const *reads, t_value *v);
+/* Do gradients of `to` reach what those of v reach? It is from t_same_of. */
+bool t_same_history(
+	tensors *t, const t_trace *f, const t_value *v, const t_value *to);
 /* A new view: w on top of `below`; kept once. */
 t_view *t_view_on(tensors *t, t_view *below, const t_view *w);
 /* Reads of b that results have go there: b->moved. */

@@ -157,3 +157,38 @@ t_read t_same_of(tensors *t, const t_trace *f, int32_t n_reads,
 		return (t_read){u, NULL, false, 0};
 	return (t_read){below, r->view, false, 0};
 }
+
+static bool is_through(const t_call *c)
+{
+	return c->tracked && !c->no_grad;
+}
+
+bool t_same_history(
+	tensors *t, const t_trace *f, const t_value *v, const t_value *to)
+{
+	const same s = {t, f};
+	const t_read *r;
+	const t_call *c, *q;
+
+	if (!v->tracked || !to->tracked)
+		return v->tracked == to->tracked;
+	t->stamp++;
+	for (int32_t i = 0; i < f->n_in; i++)
+		f->in[i]->stamp = t->stamp;
+	while (v != to && (r = source(&s, v)) != NULL) {
+		if (!is_through(v->call))
+			return false;
+		v = r->v;
+	}
+	if (v == to)
+		return true;
+	c = maker(&s, v);
+	q = maker(&s, to);
+	if (c == NULL || q == NULL || !is_through(c) || !is_through(q) ||
+		c->entry == NULL || c->entry != q->entry)
+		return false;
+	for (int32_t i = 0; i < c->n_args; i++)
+		if (c->arg[i].v != q->arg[i].v)
+			return false;
+	return true;
+}

@@ -150,6 +150,8 @@ t_trace *t_trace_live(tensors *t, t_trace *f, const bool *tracked)
 	capture_end(t, &p.c);
 	if (s < 0) {
 		capture_drop(t, &p.c);
+		for (int32_t i = 0; i < f->n_in && i < p.made.n; i++)
+			t_value_drop(t, p.made.at[i]);
 		arena_free(p.a);
 		env_rethrow(t->e);
 	}
@@ -161,21 +163,34 @@ t_trace *t_trace_live(tensors *t, t_trace *f, const bool *tracked)
 	return live->f;
 }
 
+/* Is there a call in it that has no gradient itself? */
+static bool has_last(const t_trace *f)
+{
+	bool any = f->is_last || f->region != NULL;
+
+	for (int32_t k = 0; k < f->call.n && !any; k++)
+		any = f->call.at[k]->trace != NULL &&
+			has_last(f->call.at[k]->trace);
+	return any;
+}
+
 t_trace *t_back_live(tensors *t, const t_trace *f, const t_back *b)
 {
 	t_trace *back = b->trace;
 	bool *tracked;
 
-	if (back->region != NULL)
+	if (b->live == NULL) /* of a region */
 		return NULL;
 	if (*b->live != NULL)
 		return *b->live;
+	if (has_last(back))
+		return NULL;
 	tracked = arena_array(t->a, bool, back->n_in + 1);
 	for (int32_t k = 0; k < back->n_in; k++)
 		tracked[k] = dtype_is_float(back->in[k]->type.dtype) &&
 			(b->from_in[k] >= 0 ? f->in[b->from_in[k]]->tracked
 				: b->from_out[k] >= 0
-				? t_is_made(f->out[b->from_out[k]])
+				? f->out[b->from_out[k]]->tracked
 				: true);
 	*b->live = t_trace_tracked(t, t_trace_live(t, back, tracked));
 	return *b->live;
