@@ -119,6 +119,12 @@ static bool is_there(const tensors *t, const t_value *v)
 	return v->data > t->count.at[place_of(t, v)];
 }
 
+/* Do gradients of it collect here: all of it, or where c writes? */
+static bool is_leaf(const t_call *c, const t_value *v)
+{
+	return c->no_grad || (v->tracked && !t_has_history(v));
+}
+
 static void code(tensors *t, int32_t x)
 {
 	*vec_push(t->a, &t->code) = x;
@@ -146,7 +152,7 @@ static void make_key(tensors *t, int64_t limit)
 			code(t, v == NULL ? -1
 					  : is_there(t, v) +
 						2 * v->holds_self +
-						4 * c->no_grad);
+						4 * is_leaf(c, v));
 		}
 	}
 }
@@ -172,8 +178,8 @@ static void describe_call(
 			.bytes = (int64_t)t_bytes(&v->type),
 			.work = t_call_work(c),
 			.is_there = is_there(t, v),
-			/* a leaf where it writes; a function of the user's */
-			.is_fixed = c->no_grad || c->trace != NULL,
+			/* made again it is no leaf; a function of the user's */
+			.is_fixed = is_leaf(c, v) || c->trace != NULL,
 			.is_read = v->holds_self,
 			.n_sources = c->n_args,
 			.source = source};
