@@ -317,6 +317,8 @@ typedef struct tn_npz tn_npz;
  * Read NumPy's archive of arrays, compressed or not.
  *
  * errors  [npz.*] unreadable or damaged   [npy.*] an array in it
+ *         [npz.overlap] arrays that share bytes of the file   [npz.size] the
+ *         compressed ones make more than 4 GiB, and than 64 times the file
  * owner   *out is the caller's: tn_npz_free
  * since   0.1
  */

@@ -57,7 +57,9 @@ typedef struct file_named {
  *
  * Throws TN_EIO: [npz.open] [npz.read] [npz.truncated]; [npz.magic] no archive;
  * [npz.directory] [npz.deflate] [npz.checksum] damaged; [npz.method] another
- * compression, encrypted; [npz.name] a file that is no NAME.npy; [npy.*].
+ * compression, encrypted; [npz.name] a file that is no NAME.npy; [npz.overlap]
+ * members that share bytes; [npz.size] deflated ones of more than 4 GiB and 64
+ * times the file in all; [npy.*].
  */
 void file_npz_read(arena *a, const char *path, file_named *out);
 void file_npz_parse(arena *a, const char *path, const void *bytes,

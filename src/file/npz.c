@@ -6,11 +6,14 @@
  *
  * The directory at the end is what counts; every place and size in it is
  * checked against the file. DEFLATE makes of a byte at most 1032, which bounds
- * the memory that a damaged size can ask for. Checksums are checked.
+ * the memory that a damaged size can ask for; no two members share a byte, and
+ * what all deflated ones make together is bounded, too. Checksums are checked.
  */
 #include "file/disk.h"
 #include "file/file.h"
 #include "file/inflate.h"
+
+#include <stdlib.h>
 
 enum {
 	END_BYTES = 22,
@@ -19,6 +22,9 @@ enum {
 	MAX_COMMENT = 65535,
 	MAX_RATIO = 1032
 };
+/* Of all deflated members together: so much, and so often the file's size. */
+#define MAX_INFLATED (UINT64_C(4) << 30)
+#define MAX_GROWTH 64
 
 typedef struct archive {
 	arena *a; /* of the arrays */
@@ -32,6 +38,7 @@ typedef struct member {
 	const char *name;
 	uint32_t method, crc;
 	uint64_t packed, size, local;
+	uint64_t from; /* of its bytes: behind the header at local */
 } member;
 
 static _Noreturn void bad(
@@ -139,27 +146,66 @@ static member read_entry(const archive *z, uint64_t *at)
 	return m;
 }
 
-static void read_member(const archive *z, const member *m, file_array *out)
+static void find_bytes(const archive *z, member *m)
 {
-	arena *scratch = arena_child(z->a);
-	const uint8_t *bytes;
-	uint64_t from;
-
 	if (number(z, m->local, 4) != 0x04034b50)
 		bad(z, "npz.directory", m->name, "a member is not where the "
 			"directory says");
-	from = m->local + LOCAL_BYTES + number(z, m->local + 26, 2) +
+	m->from = m->local + LOCAL_BYTES + number(z, m->local + 26, 2) +
 		number(z, m->local + 28, 2);
-	if (from > z->n || m->packed > z->n - from)
+	if (m->from > z->n || m->packed > z->n - m->from)
 		bad(z, "npz.truncated", m->name, "a member ends too early");
-	bytes = z->at + from;
-	if (m->method == 8) {
-		uint8_t *whole;
+	if (m->method == 8 && m->size / MAX_RATIO > m->packed)
+		bad(z, "npz.deflate", m->name, "the size of a member is wrong");
+}
 
-		if (m->size / MAX_RATIO > m->packed)
-			bad(z, "npz.deflate", m->name, "the size of a member "
-				"is wrong");
-		whole = arena_alloc(scratch, (size_t)m->size + 1, 1);
+static int by_place(const void *x, const void *y)
+{
+	const member *p = *(member *const *)x, *q = *(member *const *)y;
+
+	return (p->local > q->local) - (p->local < q->local);
+}
+
+/*
+ * Members that share bytes would make of a small file as much as somebody
+ * likes: each stands alone, in front of the directory.
+ */
+static void check_all(
+	const archive *z, uint64_t n, member *m, uint64_t directory)
+{
+	arena *scratch = arena_child(z->a);
+	member **in = arena_array(scratch, member *, n + 1);
+	uint64_t total = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		find_bytes(z, &m[i]);
+		in[i] = &m[i];
+		if (m[i].method != 8)
+			continue;
+		total += m[i].size; /* each is at most 1032 times the file */
+		if (total > MAX_INFLATED && total / MAX_GROWTH > z->n)
+			bad(z, "npz.size", m[i].name,
+				"with it, the arrays are more than 4 GiB and "
+				"64 times the file: store them without "
+				"compression");
+	}
+	qsort(in, (size_t)n, sizeof *in, by_place);
+	for (uint64_t i = 0; i < n; i++)
+		if (in[i]->from + in[i]->packed >
+			(i + 1 < n ? in[i + 1]->local : directory))
+			bad(z, "npz.overlap", in[i]->name,
+				"it shares bytes with another part");
+	arena_free(scratch);
+}
+
+static void read_member(const archive *z, const member *m, file_array *out)
+{
+	arena *scratch = arena_child(z->a);
+	const uint8_t *bytes = z->at + m->from;
+
+	if (m->method == 8) {
+		uint8_t *whole = arena_alloc(scratch, (size_t)m->size + 1, 1);
+
 		inflate_all(z->e, z->path, bytes, (size_t)m->packed, whole,
 			(size_t)m->size);
 		bytes = whole;
@@ -192,7 +238,8 @@ void file_npz_parse(arena *a, const char *path, const void *bytes,
 {
 	archive z = {a, arena_env(a), path, bytes, n_bytes};
 	uint64_t end = find_end(&z), at = number(&z, end + 16, 4);
-	uint64_t n = number(&z, end + 10, 2);
+	uint64_t n = number(&z, end + 10, 2), directory;
+	member *m;
 
 	if ((n == UINT16_MAX || at == UINT32_MAX) && end >= 20 &&
 		number(&z, end - 20, 4) == 0x07064b50) {
@@ -210,12 +257,15 @@ void file_npz_parse(arena *a, const char *path, const void *bytes,
 	out->n = (int32_t)n;
 	out->name = arena_array(a, const char *, n + 1);
 	out->array = arena_array(a, file_array, n + 1);
+	m = arena_array(a, member, n + 1);
+	directory = at;
 	for (uint64_t i = 0; i < n; i++) {
-		member m = read_entry(&z, &at);
-
-		out->name[i] = array_name(&z, m.name);
-		read_member(&z, &m, &out->array[i]);
+		m[i] = read_entry(&z, &at);
+		out->name[i] = array_name(&z, m[i].name);
 	}
+	check_all(&z, n, m, directory);
+	for (uint64_t i = 0; i < n; i++)
+		read_member(&z, &m[i], &out->array[i]);
 }
 
 void file_npz_read(arena *a, const char *path, file_named *out)

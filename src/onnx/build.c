@@ -101,6 +101,14 @@ void on_set_elem(node *d, int32_t i, int32_t v, int32_t elem)
 	on_set_val(d, i, (val){.kind = VAL_TENSOR, .v = v, .elem = elem});
 }
 
+/* Views have no other elements than what they look at. */
+static bool is_moved(const node *d, int32_t v)
+{
+	int32_t c = d->x->p->value.at[v].call;
+
+	return c < 0 || ir_inst_is_view(d->x->p->call.at[c].inst);
+}
+
 /* As the dtype says; unsigned ones that we hold wider stay what they were. */
 void on_set(node *d, int32_t i, int32_t v)
 {
@@ -115,16 +123,17 @@ void on_set(node *d, int32_t i, int32_t v)
 			d->in[k].elem != onnx_dtype_elem(held))
 			elem = d->in[k].elem;
 	}
-	on_set_elem(d, i, v, elem);
+	on_set_elem(d, i, is_moved(d, v) ? v : on_wrap(d, elem, v), elem);
 }
 
 int32_t on_wrap(node *d, int32_t elem, int32_t v)
 {
 	int64_t mask = elem == 4 ? 0xffff : elem == 12 ? 0xffffffff : 0;
 	ir_type t = {.dtype = on_dt(d, v)};
+	tn_dtype held;
 	void *data;
 
-	if (mask == 0 || dtype_is_float(t.dtype))
+	if (mask == 0 || !onnx_elem_dtype(elem, &held) || held != t.dtype)
 		return v;
 	data = arena_alloc(d->x->a, 1, 8);
 	dtype_store_i64(t.dtype, data, 0, mask);

@@ -1,11 +1,10 @@
 /*
- * import.c: graphs of a model, node by node, in the order in which they stand.
+ * import.c: graphs of a model, node by node, in order (order.c).
  *
  *     onnx_model  ->  ir_program + elements of the initialisers
  *
- * ONNX wants nodes in topological order and every name defined once, so a name
- * that is not there yet is an error (that is what a cycle looks like). Bodies of
- * If, Loop and Scan and functions are built in place, in a scope of their own;
+ * Every name is defined once, so a name that is not there yet is missing. Bodies
+ * of If, Loop and Scan and functions are built in place, in a scope of their own;
  * their depth and the number of nodes built are bounded.
  */
 #include "onnx/import.h"
@@ -65,8 +64,7 @@ static val lookup(const onnx_import *x, const scope *s, const char *name)
 			return s->value.at[i];
 	}
 	env_fail(x->e, TN_EINVAL, "onnx.undefined", (loc){.file = x->where},
-		"\"%.200s\" is not defined above: it is missing, or the nodes "
-		"are not in order, or go round in a circle",
+		"\"%.200s\" is missing: no input, initialiser or node makes it",
 		name);
 }
 

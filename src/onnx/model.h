@@ -103,6 +103,11 @@ typedef struct onnx_reader {
 void onnx_read_tensor(const onnx_reader *r, onnx_bytes b, onnx_tensor *t);
 void onnx_read_model(onnx_model *m, onnx_bytes b);
 
+/* order.c: n nodes, each behind those whose results it reads. given: names that
+ * are there already. Throws [onnx.cycle]. */
+void onnx_order(arena *a, const char *file, const map *given, int32_t n,
+	onnx_node *at);
+
 /* tensor.c */
 
 /* What Tenon holds elements of an ONNX type in; false: nothing does. */

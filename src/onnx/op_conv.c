@@ -161,7 +161,7 @@ void onnx_qlinear_conv(node *d)
 	on_set(d, 0, quant_rescale(d, o, on_reshape(d, on_in(d, 1), none),
 			     per_channel(d, on_in(d, 4), o),
 			     on_reshape(d, on_in(d, 6), none),
-			     on_reshape(d, on_in(d, 7), none)));
+			     on_reshape(d, on_in(d, 7), none), on_elem(d, 7)));
 }
 
 /* Extents asked for, or those of SAME, decide the padding. */

@@ -104,7 +104,7 @@ void onnx_arith(node *d)
 {
 	int32_t x = on_in(d, 0), y = second(d, x, on_in(d, 1));
 
-	on_set(d, 0, on_wrap(d, on_elem(d, 0), row(d, d->op->text, A(x, y))));
+	on_set(d, 0, row(d, d->op->text, A(x, y)));
 }
 
 void onnx_bit_shift(node *d)
@@ -118,7 +118,7 @@ void onnx_bit_shift(node *d)
 		x = row(d, "shr", A(x, y));
 	else
 		on_fail(d, "onnx.attr", "direction is neither LEFT nor RIGHT");
-	on_set(d, 0, on_wrap(d, on_elem(d, 0), x));
+	on_set(d, 0, x);
 }
 
 /* Max, Min, Sum, Mean of any number of operands. */
@@ -229,7 +229,8 @@ void onnx_pow(node *d)
 	if (dtype_is_float(u) && !dtype_is_float(t))
 		x = on_cast_to(d, x, TN_F64);
 	y = on_cast_to(d, y, on_dt(d, x));
-	on_set(d, 0, on_cast_to(d, row(d, "pow", A(x, y)), t));
+	x = on_cast_to(d, row(d, "pow", A(x, y)), t);
+	on_set_elem(d, 0, on_wrap(d, on_elem(d, 0), x), on_elem(d, 0));
 }
 
 /* gamma * (x above 0, else alpha * (exp(x) - 1)) */

@@ -36,7 +36,7 @@ static double source(const resize *r, const axis_job *j, int64_t i)
 	if (!strcmp(r->where, "pytorch_half_pixel") && m <= 1)
 		return 0;
 	if (!strcmp(r->where, "half_pixel_symmetric")) {
-		double adjust = m / (j->scale * n), centre = n / 2;
+		double adjust = (double)j->out / m, centre = n / 2;
 
 		return centre * (1 - adjust) + (at + 0.5) / j->scale - 0.5;
 	}
@@ -417,50 +417,115 @@ typedef struct roi {
 	node *d;
 	int32_t x, batch, boxes; /* boxes (r, 4): x1, y1, x2, y2 */
 	double scale, offset;
-	bool aligned;
-	int64_t samples;
+	bool aligned, max;
+	int64_t samples; /* in a cell along an axis; as many as any box has */
+	bool adaptive; /* each box has its own number of them */
 } roi;
+
+/* Of a box (columns lo and lo + 2 of the boxes): where it starts, its size. */
+static void roi_box(const roi *k, int32_t lo, int32_t *from, int32_t *size)
+{
+	node *d = k->d;
+	tn_dtype t = on_dt(d, k->x);
+	int32_t end[2];
+
+	for (int32_t i = 0; i < 2; i++) {
+		end[i] = on_narrow(d, k->boxes, 1, lo + 2 * i, 1);
+		end[i] = two(d, "mul", end[i], on_scalar(d, t, k->scale));
+		end[i] = two(d, "sub", end[i], on_scalar(d, t, k->offset));
+	}
+	*from = end[0];
+	*size = two(d, "sub", end[1], end[0]);
+	if (!k->aligned)
+		*size = two(d, "max", *size, on_scalar(d, t, 1));
+}
+
+/* (r, 1): one sample for each pixel that a cell begins, along an axis */
+static int32_t roi_own(const roi *k, int32_t lo, int64_t cells)
+{
+	node *d = k->d;
+	int32_t from, size;
+
+	roi_box(k, lo, &from, &size);
+	size = two(d, "div", size, on_scalar(d, on_dt(d, size), (double)cells));
+	return two(d, "max", row(d, "ceil", A(size)),
+		on_scalar(d, on_dt(d, size), 1));
+}
+
+/* The most that any box wants decides the shape. */
+static int64_t roi_most(const roi *k, int64_t ph, int64_t pw)
+{
+	node *d = k->d;
+	int32_t most = two(d, "max", roi_own(k, 1, ph), roi_own(k, 0, pw));
+
+	if (on_extent(d, k->boxes, 0) == 0)
+		return 1;
+	most = on_cast_to(d, row(d, "reduce_max", A(most)), TN_I64);
+	return on_host_ints(d, most).at[0];
+}
+
+/*
+ * Samples of all cells, (r, cells * samples), as parts of the box. A box with
+ * fewer samples than another has its last one several times, of no weight where
+ * weights are added.
+ */
+static int32_t roi_parts(const roi *k, int32_t lo, int64_t cells, int32_t *weight)
+{
+	node *d = k->d;
+	tn_dtype t = on_dt(d, k->x);
+	int64_t m = cells * k->samples;
+	double *cell = arena_array(d->x->a, double, m + 1);
+	double *number = arena_array(d->x->a, double, m + 1);
+	int32_t own = roi_own(k, lo, cells), at, has, one = on_scalar(d, t, 1);
+
+	for (int64_t i = 0; i < m; i++) {
+		cell[i] = (double)(i / k->samples);
+		number[i] = (double)(i % k->samples);
+	}
+	at = on_const_real(d, t, LIST(d, 1, m), number);
+	has = on_cast_to(d, two(d, "lt", at, own), t);
+	*weight = k->max ? one : two(d, "div", has, own);
+	at = two(d, "min", at, two(d, "sub", own, one));
+	at = two(d, "div", two(d, "add", at, on_scalar(d, t, 0.5)), own);
+	at = two(d, "add", on_const_real(d, t, LIST(d, 1, m), cell), at);
+	return two(d, "div", at, on_scalar(d, t, (double)cells));
+}
 
 /*
  * Places (r, cells * samples) along one axis whose box runs from column `lo`
- * of the boxes to lo + 2; and whether each is inside of the image.
+ * of the boxes to lo + 2; and what each counts: nothing outside of the image.
  */
 static int32_t roi_places(
-	const roi *k, int32_t lo, int64_t cells, int64_t n, int32_t *is_inside)
+	const roi *k, int32_t lo, int64_t cells, int64_t n, int32_t *weight)
 {
 	node *d = k->d;
 	int64_t m = cells * k->samples;
 	tn_dtype t = on_dt(d, k->x);
 	double *at = arena_array(d->x->a, double, m + 1);
-	int32_t from, to, size, v, out;
+	int32_t from, size, v, out;
 
 	for (int64_t i = 0; i < m; i++)
 		at[i] = ((double)i + 0.5) / (double)m;
-	from = on_narrow(d, k->boxes, 1, lo, 1);
-	to = on_narrow(d, k->boxes, 1, lo + 2, 1);
-	from = two(d, "mul", from, on_scalar(d, t, k->scale));
-	to = two(d, "mul", to, on_scalar(d, t, k->scale));
-	from = two(d, "sub", from, on_scalar(d, t, k->offset));
-	to = two(d, "sub", to, on_scalar(d, t, k->offset));
-	size = two(d, "sub", to, from);
-	if (!k->aligned)
-		size = two(d, "max", size, on_scalar(d, t, 1));
-	v = on_const_real(d, t, LIST(d, 1, m), at);
+	roi_box(k, lo, &from, &size);
+	*weight = -1;
+	v = k->adaptive ? roi_parts(k, lo, cells, weight)
+			: on_const_real(d, t, LIST(d, 1, m), at);
 	v = two(d, "add", from, two(d, "mul", size, v));
 	out = row(d, "or", A(two(d, "lt", v, on_scalar(d, t, -1)),
 				   two(d, "gt", v, on_scalar(d, t, (double)n))));
-	*is_inside = row(d, "not", A(out));
+	out = on_cast_to(d, row(d, "not", A(out)), t);
+	*weight = *weight < 0 ? out : two(d, "mul", out, *weight);
 	v = two(d, "max", v, on_scalar(d, t, 0));
 	return two(d, "min", v, on_scalar(d, t, (double)n - 1));
 }
 
 /* Both whole neighbours of places (r, m), and their weights. */
-static void roi_taps(const roi *k, int32_t v, int64_t n, int32_t inside,
+static void roi_taps(const roi *k, int32_t v, int64_t n, int32_t in,
 	int32_t *at, int32_t *w)
 {
 	node *d = k->d;
 	tn_dtype t = on_dt(d, k->x);
-	int32_t low = row(d, "floor", A(v)), in = on_cast_to(d, inside, t), f;
+	int32_t low = row(d, "floor", A(v)), f;
 
 	f = two(d, "sub", v, low);
 	w[0] = two(d, "mul", in, two(d, "sub", on_scalar(d, t, 1), f));
@@ -484,17 +549,19 @@ void onnx_roi_align(node *d)
 
 	k.aligned = !strcmp(way, "half_pixel");
 	k.offset = k.aligned ? 0.5 : 0;
+	k.max = !strcmp(mode, "max");
 	k.samples = on_int(d, "sampling_ratio", 0);
-	if (k.samples == 0)
-		on_fail(d, "onnx.attr", "sampling_ratio 0 (as many as a box "
-					"has pixels) is not supported");
+	k.adaptive = k.samples == 0;
 	if (on_rank_of(d, k.x) != 4 || on_rank_of(d, k.boxes) != 2 ||
 		on_extent(d, k.boxes, 1) != 4)
 		on_fail(d, "onnx.shape", "images (n, c, h, w) and boxes (r, 4) "
 					 "are needed");
-	on_bound(d, "sampling_ratio", k.samples, 1, 64);
 	on_bound(d, "output_height", ph, 1, 1 << 16);
 	on_bound(d, "output_width", pw, 1, 1 << 16);
+	if (k.adaptive)
+		k.samples = roi_most(&k, ph, pw);
+	on_bound(d, k.adaptive ? "the samples of a box" : "sampling_ratio",
+		k.samples, 1, k.adaptive ? 4096 : 64);
 	h = on_extent(d, k.x, 2);
 	w = on_extent(d, k.x, 3);
 	n = on_extent(d, k.boxes, 0);
@@ -508,14 +575,13 @@ void onnx_roi_align(node *d)
 				A(k.x, k.batch, v[0][p], v[1][q], u[0][p],
 					u[1][q]));
 
-			o = o < 0 ? s : two(d, !strcmp(mode, "max") ? "max"
-								    : "add",
-						o, s);
+			o = o < 0 ? s : two(d, k.max ? "max" : "add", o, s);
 		}
 	o = on_reshape(d, o, LIST(d, n, on_extent(d, k.x, 1), ph, k.samples, pw,
 				  k.samples));
-	on_set(d, 0, rowa(d, !strcmp(mode, "max") ? "reduce_max"
-						  : "reduce_mean",
+	on_set(d, 0, rowa(d, k.max	      ? "reduce_max"
+				: k.adaptive ? "reduce_sum"
+					     : "reduce_mean",
 			     A(o), INTS("axes", LIST(d, 3, 5))));
 }
 

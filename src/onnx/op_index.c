@@ -198,7 +198,7 @@ void onnx_one_hot(node *d)
 	hot = on_move_axis(d, hot, r - 1, axis);
 	off = on_reshape(d, on_narrow(d, values, 0, 0, 1), none);
 	on = on_reshape(d, on_narrow(d, values, 0, 1, 1), none);
-	on_set(d, 0, row(d, "where", A(hot, on, off)));
+	on_set_elem(d, 0, row(d, "where", A(hot, on, off)), on_elem(d, 2));
 }
 
 void onnx_cumsum(node *d)
@@ -330,7 +330,10 @@ void onnx_nms(node *d)
 	/* below every score, unless one is given */
 	least = on_has(d, 4) ? on_reshape(d, on_in(d, 4), none)
 			     : on_scalar(d, t, -(double)INFINITY);
-	on_bound(d, "max_output_boxes_per_class", most, 0, INT64_C(1) << 40);
+	on_bound(d, "max_output_boxes_per_class", most, 0, INT64_MAX);
+	/* there are no more than boxes, whoever writes 2^63 - 1 for "all" */
+	if (on_rank_of(d, boxes) == 3 && most > on_extent(d, boxes, 1))
+		most = on_extent(d, boxes, 1);
 	k = rowa(d, "non_max_suppression", A(boxes, scores, iou, least),
 		INT("most", most),
 		INT("center", on_int(d, "center_point_box", 0) != 0));

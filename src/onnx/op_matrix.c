@@ -89,39 +89,48 @@ int32_t quant_centred(node *d, int32_t i, int32_t zero, int32_t axis)
 	return row(d, "sub", A(x, z));
 }
 
-int32_t quant_round(node *d, int32_t x, int32_t zero, tn_dtype to)
+/* f16 and bf16 hold no number of a few thousand and its neighbour. */
+static int32_t exactly(node *d, int32_t x)
+{
+	return on_cast_to(d, x, dtype_acc(on_dt(d, x)));
+}
+
+int32_t quant_round(node *d, int32_t x, int32_t zero, int32_t to)
 {
 	static const struct {
-		tn_dtype dtype;
+		const char *name; /* of ONNX's element type */
 		double lo, hi;
-	} ranges[] = {{TN_I8, -128, 127}, {TN_U8, 0, 255},
-		{TN_I16, -32768, 32767}, {TN_I32, -2147483648.0, 2147483647.0}};
+	} ranges[] = {{"int8", -128, 127}, {"uint8", 0, 255},
+		{"int16", -32768, 32767}, {"uint16", 0, 65535},
+		{"int32", -2147483648.0, 2147483647.0}};
+	const char *name = onnx_elem_name(to);
 	double lo = 0, hi = 0;
 
 	for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
-		if (ranges[i].dtype == to) {
+		if (strcmp(ranges[i].name, name) == 0) {
 			lo = ranges[i].lo;
 			hi = ranges[i].hi;
 		}
 	if (lo == hi)
-		on_fail(d, "onnx.elem", "nothing is quantised to %s",
-			dtype_name(to));
-	x = row(d, "round", A(x));
+		on_fail(d, "onnx.elem", "nothing is quantised to %s", name);
+	x = row(d, "round", A(exactly(d, x)));
+	if (hi > 1 << 24) /* f32 has not the last of them */
+		x = on_cast_to(d, x, TN_F64);
 	if (zero >= 0)
 		x = row(d, "add", A(x, on_cast_to(d, zero, on_dt(d, x))));
 	x = row(d, "max", A(x, on_scalar(d, on_dt(d, x), lo)));
 	x = row(d, "min", A(x, on_scalar(d, on_dt(d, x), hi)));
-	return on_cast_to(d, x, to);
+	return on_cast_to(d, x, on_elem_dtype(d, to));
 }
 
 int32_t quant_rescale(node *d, int32_t sum, int32_t scale_x, int32_t scale_w,
-	int32_t scale_y, int32_t zero_y)
+	int32_t scale_y, int32_t zero_y, int32_t to)
 {
-	int32_t s = row(d, "mul", A(scale_x, scale_w));
+	int32_t s = row(d, "mul", A(exactly(d, scale_x), exactly(d, scale_w)));
 
 	s = row(d, "mul", A(on_cast_to(d, sum, on_dt(d, s)), s));
-	s = row(d, "div", A(s, scale_y));
-	return quant_round(d, s, zero_y, on_dt(d, zero_y));
+	s = row(d, "div", A(s, on_cast_to(d, scale_y, on_dt(d, s))));
+	return quant_round(d, s, zero_y, to);
 }
 
 void onnx_matmul_integer(node *d)
@@ -150,16 +159,39 @@ void onnx_qlinear_matmul(node *d)
 	on_set(d, 0, quant_rescale(d, sum, scale_of(d, 1, -2, r),
 			     scale_of(d, 4, -1, r),
 			     on_reshape(d, on_in(d, 6), none),
-			     on_reshape(d, on_in(d, 7), none)));
+			     on_reshape(d, on_in(d, 7), none), on_elem(d, 7)));
 }
 
-/* Scale and zero point are one number, or one for each place of an axis. */
+/* A number for each block of places of an axis; the last may be cut short. */
+static int32_t per_block(
+	node *d, int32_t v, int32_t x, int32_t axis, int64_t block)
+{
+	int64_t n = on_extent(d, x, axis);
+
+	on_bound(d, "block_size", block, 1, INT64_C(1) << 32);
+	if (on_rank_of(d, v) != on_rank_of(d, x) ||
+		on_extent(d, v, axis) != n / block + (n % block != 0))
+		on_fail(d, "onnx.shape", "blocks of %lld along axis %d with "
+			"%lld places want %lld scales there",
+			(long long)block, (int)axis, (long long)n,
+			(long long)(n / block + (n % block != 0)));
+	v = rowa(d, "repeat", A(v), INT("axis", axis), INT("reps", block));
+	return on_narrow(d, v, axis, 0, n);
+}
+
+/*
+ * Scale and zero point are one number, or one for each place of an axis, or
+ * for each block of places.
+ */
 static int32_t per_axis(node *d, int32_t v, int32_t x)
 {
 	int32_t r = on_rank_of(d, x);
 	int64_t axis = on_int(d, "axis", 1);
+	int64_t block = on_int(d, "block_size", 0);
 
 	on_ignore(d, "saturate"); /* of float8, which there is none of */
+	if (block != 0)
+		return per_block(d, v, x, on_axis(d, axis, r), block);
 	if (on_rank_of(d, v) == 1 && r > 0 && on_numel(d, v) > 1)
 		return on_along(d, v, on_axis(d, axis, r), r);
 	return on_rank_of(d, v) == 1 ? on_reshape(d, v, on_list_new(d, 0, 0)) : v;
@@ -168,42 +200,49 @@ static int32_t per_axis(node *d, int32_t v, int32_t x)
 void onnx_quantize(node *d)
 {
 	int32_t x = on_in(d, 0), s = per_axis(d, on_in(d, 1), x), zero = -1;
-	tn_dtype to = TN_U8;
+	int64_t to = on_int(d, "output_dtype", 0);
 
-	if (on_int(d, "output_dtype", 0) != 0)
-		to = on_elem_dtype(d, on_int(d, "output_dtype", 0));
+	on_ignore(d, "precision"); /* it is f32 at least */
 	if (on_has(d, 2)) {
 		zero = per_axis(d, on_in(d, 2), x);
-		to = on_dt(d, zero);
+		to = on_elem(d, 2);
+	} else if (to == 0) {
+		to = onnx_dtype_elem(TN_U8);
 	}
+	on_elem_dtype(d, to);
+	s = exactly(d, s);
 	x = row(d, "div", A(on_cast_to(d, x, on_dt(d, s)), s));
-	on_set(d, 0, quant_round(d, x, zero, to));
+	on_set_elem(d, 0, quant_round(d, x, zero, (int32_t)to), (int32_t)to);
 }
 
 void onnx_dequantize(node *d)
 {
 	int32_t x = on_in(d, 0), s = per_axis(d, on_in(d, 1), x), y;
+	int64_t to = on_int(d, "output_dtype", 0);
+	tn_dtype t = to != 0 ? on_elem_dtype(d, to) : on_dt(d, s);
 
 	y = on_cast_to(d, x, TN_I32);
 	if (on_has(d, 2))
 		y = row(d, "sub", A(y, on_cast_to(d, per_axis(d, on_in(d, 2), x),
 					      TN_I32)));
-	on_set(d, 0, row(d, "mul", A(on_cast_to(d, y, on_dt(d, s)), s)));
+	s = exactly(d, s);
+	y = row(d, "mul", A(on_cast_to(d, y, on_dt(d, s)), s));
+	on_set(d, 0, on_cast_to(d, y, t));
 }
 
 /* Scale and zero point such that the range of x, with 0, becomes 0 .. 255. */
 void onnx_dynamic_quantize(node *d)
 {
 	int32_t x = on_in(d, 0), lo, hi, s, zero, z;
+	int32_t u8 = onnx_dtype_elem(TN_U8);
 	tn_dtype t = on_dt(d, x);
 
 	zero = on_scalar(d, t, 0);
 	lo = row(d, "min", A(row(d, "reduce_min", A(x)), zero));
 	hi = row(d, "max", A(row(d, "reduce_max", A(x)), zero));
 	s = row(d, "div", A(row(d, "sub", A(hi, lo)), on_scalar(d, t, 255)));
-	z = quant_round(d, row(d, "div", A(row(d, "neg", A(lo)), s)), -1,
-		TN_U8);
-	on_set(d, 0, quant_round(d, row(d, "div", A(x, s)), z, TN_U8));
+	z = quant_round(d, row(d, "div", A(row(d, "neg", A(lo)), s)), -1, u8);
+	on_set(d, 0, quant_round(d, row(d, "div", A(x, s)), z, u8));
 	on_set(d, 1, s);
 	on_set(d, 2, z);
 }

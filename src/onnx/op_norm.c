@@ -56,16 +56,23 @@ void onnx_layer_norm(node *d)
 {
 	int32_t x = on_in(d, 0), r = on_rank_of(d, x), g, c, var;
 	int32_t axis = on_axis(d, on_int(d, "axis", -1), r);
+	bool exact = on_int(d, "stash_type", 1) == 1;
+	tn_dtype t = on_dt(d, x);
 	double eps = on_real(d, "epsilon", 1e-5);
 	list shape = on_list_from(d, r - axis, on_ty(d, x)->shape + axis), axes;
 
-	on_ignore(d, "stash_type"); /* sums accumulate in f32 at least */
-	g = rowa(d, "broadcast_to", A(on_in(d, 1)), INTS("shape", shape));
-	c = on_has(d, 2) ? rowa(d, "broadcast_to", A(on_in(d, 2)),
+	/* f16 and bf16 in f32, which mean and deviation are then, too */
+	if (exact && dtype_acc(t) == TN_F32)
+		x = on_cast_to(d, x, TN_F32);
+	g = rowa(d, "broadcast_to", A(as_like(d, on_in(d, 1), x)),
+		INTS("shape", shape));
+	c = on_has(d, 2) ? rowa(d, "broadcast_to",
+				   A(as_like(d, on_in(d, 2), x)),
 				   INTS("shape", shape))
 			 : on_filled(d, on_dt(d, x), shape, 0);
-	on_set(d, 0, rowa(d, "layer_norm", A(x, g, c), INT("k", r - axis),
-			     REAL("eps", eps)));
+	on_set(d, 0, on_cast_to(d, rowa(d, "layer_norm", A(x, g, c),
+					   INT("k", r - axis),
+					   REAL("eps", eps)), t));
 	axes = on_list_iota(d, r - axis);
 	for (int32_t i = 0; i < axes.n; i++)
 		axes.at[i] += axis;
@@ -100,12 +107,15 @@ void onnx_group_norm(node *d)
 
 void onnx_lp_norm(node *d)
 {
-	int32_t x = on_in(d, 0), norm;
+	int32_t x = on_in(d, 0), norm, zero;
 	int64_t p = on_bound(d, "p", on_int(d, "p", 2), 1, 2);
 	int32_t axis = on_axis(d, on_int(d, "axis", -1), on_rank_of(d, x));
 
 	norm = rowa(d, p == 1 ? "reduce_l1" : "reduce_l2", A(x),
 		INTS("axes", LIST(d, axis)), INT("keep", 1));
+	/* zeros stay zeros */
+	zero = row(d, "eq", A(norm, on_scalar(d, on_dt(d, x), 0)));
+	norm = row(d, "where", A(zero, on_scalar(d, on_dt(d, x), 1), norm));
 	on_set(d, 0, row(d, "div", A(x, norm)));
 }
 

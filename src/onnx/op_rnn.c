@@ -28,6 +28,7 @@ static const struct known {
 	{"ThresholdedRelu", "thresholded_relu", "alpha", NULL, 1, 0},
 	{"HardSigmoid", "hard_sigmoid", "alpha", "beta", 0.2, 0.5},
 	{"Elu", "elu", "alpha", NULL, 1, 0},
+	{"ScaledTanh", "tanh", "alpha", "beta", 1, 1}, /* alpha tanh(beta x) */
 };
 enum { N_KNOWN = (int)(sizeof known / sizeof known[0]) };
 
@@ -69,6 +70,13 @@ static int32_t activate(const cell *c, int32_t which, int32_t x)
 	if (c->clip > 0)
 		x = rowa(d, "clip", A(x), REAL("lo", -c->clip),
 			REAL("hi", c->clip));
+	if (f->k->alpha != NULL && !strcmp(f->k->row, "tanh")) {
+		tn_dtype t = on_dt(d, x);
+
+		x = row(d, "tanh", A(two(d, "mul", x,
+					  on_scalar(d, t, f->beta))));
+		return two(d, "mul", x, on_scalar(d, t, f->alpha));
+	}
 	if (f->k->alpha == NULL)
 		return row(d, f->k->row, A(x));
 	if (f->k->beta == NULL)
@@ -143,6 +151,14 @@ static void lstm_step(cell *c, int32_t gates)
 	c->h = two(d, "mul", o, activate(c, 2, c->c));
 }
 
+/* ONNX: in any mixture of capitals. */
+static bool same_name(const char *x, const char *y)
+{
+	while (*x != '\0' && (*x | 0x20) == (*y | 0x20))
+		x++, y++;
+	return *x == *y;
+}
+
 static void set_activations(node *d, cell *c, int32_t direction)
 {
 	const wire_floats *alphas = on_reals(d, "activation_alpha");
@@ -161,7 +177,7 @@ static void set_activations(node *d, cell *c, int32_t direction)
 		act f;
 
 		for (int32_t j = 0; j < N_KNOWN; j++)
-			if (!strcmp(known[j].onnx, name))
+			if (same_name(known[j].onnx, name))
 				k = &known[j];
 		if (k == NULL)
 			on_fail(d, "onnx.attr", "activation %.50s is not "

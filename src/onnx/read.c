@@ -340,6 +340,17 @@ static void read_node(const reader *r, onnx_bytes b, onnx_node *n)
 
 /* ---- GraphProto, FunctionProto, ModelProto ---- */
 
+static void order_graph(const reader *r, onnx_graph *g)
+{
+	map *given = map_new(r->a);
+
+	for (int32_t i = 0; i < g->in.n; i++)
+		map_set_str(given, g->in.at[i].name, 1);
+	for (int32_t i = 0; i < g->init.n; i++)
+		map_set_str(given, g->init.at[i].name, 1);
+	onnx_order(r->a, r->file, given, g->node.n, g->node.at);
+}
+
 static void read_graph(const reader *r, onnx_bytes b, onnx_graph *g)
 {
 	reader x = deeper(r);
@@ -372,6 +383,7 @@ static void read_graph(const reader *r, onnx_bytes b, onnx_graph *g)
 			bad(r, "onnx.sparse",
 				"sparse initialisers are not supported");
 		}
+	order_graph(r, g);
 }
 
 static void read_opset(const reader *r, onnx_bytes b, onnx_opset *o)
@@ -394,6 +406,7 @@ static void read_function(const reader *r, onnx_bytes b, onnx_function *x)
 {
 	wire w = wire_of(r->a, r->file, b);
 	wire_field f;
+	map *given;
 
 	*x = (onnx_function){.name = "", .domain = ""};
 	while (wire_next(&w, &f))
@@ -423,6 +436,10 @@ static void read_function(const reader *r, onnx_bytes b, onnx_function *x)
 				vec_push(r->a, &x->attr));
 			break;
 		}
+	given = map_new(r->a);
+	for (int32_t i = 0; i < x->in.n; i++)
+		map_set_str(given, x->in.at[i], 1);
+	onnx_order(r->a, r->file, given, x->node.n, x->node.at);
 }
 
 void onnx_read_model(onnx_model *m, onnx_bytes b)

@@ -46,22 +46,13 @@ static onnx_model *parse_model(arena *a, const pb *bytes, const char *folder)
 	return onnx_parse(a, "m.onnx", folder, copy, bytes->s.n);
 }
 
-static onnx_array run_model(arena *a, const run_case *c, bool give)
+static onnx_array run_import(arena *a, onnx_import *x, const onnx_array *in)
 {
-	pb bytes = onnx_write(a, c->model);
-	onnx_model *m = parse_model(a, &bytes, NULL);
-	onnx_import *x = onnx_import_new(a, m);
-	onnx_array in[MAX_IN], out = {0};
+	onnx_program p = onnx_import_run(x);
+	onnx_array out = {0};
 	const void *data[64];
 	void *to[8];
-	onnx_program p;
 
-	for (int32_t i = 0; i < MAX_IN && c->in[i] != NULL; i++) {
-		in[i] = parse_value(a, c->in[i]);
-		if (give)
-			onnx_give(x, i, 1, &in[i]);
-	}
-	p = onnx_import_run(x);
 	ir_program_verify(p.ir);
 	assert_true(p.ir->input.n <= 64 && p.ir->output.n <= 8);
 	for (int32_t i = 0; i < p.ir->input.n; i++)
@@ -75,8 +66,32 @@ static onnx_array run_model(arena *a, const run_case *c, bool give)
 	}
 	interp_run(arena_env(a), p.ir, data, to);
 	out.type = p.ir->value.at[p.ir->output.at[0]].type;
+	out.elem = p.output[0].elem;
 	out.data = to[0];
 	return out;
+}
+
+static onnx_array run_model(arena *a, const run_case *c, bool give)
+{
+	pb bytes = onnx_write(a, c->model);
+	onnx_model *m = parse_model(a, &bytes, NULL);
+	onnx_import *x = onnx_import_new(a, m);
+	onnx_array in[MAX_IN];
+
+	for (int32_t i = 0; i < MAX_IN && c->in[i] != NULL; i++) {
+		in[i] = parse_value(a, c->in[i]);
+		if (give)
+			onnx_give(x, i, 1, &in[i]);
+	}
+	return run_import(a, x, in);
+}
+
+static onnx_array run_given(arena *a, const char *model, const onnx_array *in)
+{
+	pb bytes = onnx_write(a, model);
+	onnx_model *m = parse_model(a, &bytes, NULL);
+
+	return run_import(a, onnx_import_new(a, m), in);
 }
 
 static const run_case runs[] = {
@@ -171,6 +186,124 @@ static const run_case runs[] = {
 	{"opset 21; in x float [2]; init s float [] 0.5; out y;"
 	 "node QuantizeLinear x s > y : output_dtype=3;", {"float [2] 1 -90"},
 		"int8 [2] 2 -128"},
+	/* unsigned types that are held in wider ones: as they would be */
+	{"opset 18; in x uint16 [3]; out y; node BitwiseNot x > y;",
+		{"uint16 [3] 0 1 65535"}, "uint16 [3] 65535 65534 0"},
+	{"opset 18; in x uint32 [2]; out y; node BitwiseNot x > y;",
+		{"uint32 [2] 0 4294967295"}, "uint32 [2] 4294967295 0"},
+	{"opset 13; in x uint16 [2]; in z uint16 [2]; out y; node Less x z > y;",
+		{"uint16 [2] 1 40000", "uint16 [2] 40000 1"}, "bool [2] 1 0"},
+	{"opset 13; in x uint32 [2]; in z uint32 [2]; out y;"
+	 "node Equal x z > y;", {"uint32 [2] 1 4", "uint32 [2] 4 4"},
+		"bool [2] 0 1"},
+	{"opset 13; in x uint32 [2]; in z uint32 [2]; out y; node Sum x z > y;",
+		{"uint32 [2] 1 4294967295", "uint32 [2] 4 4"},
+		"uint32 [2] 5 3"},
+	{"opset 13; in x uint16 [2]; init a int64 [1] 0; out y;"
+	 "node ReduceSum x a > y : keepdims=0;", {"uint16 [2] 65535 3"},
+		"uint16 [] 2"},
+	{"opset 13; in x uint32 [2]; out y; node ArgMax x > y;",
+		{"uint32 [2] 1 4"}, "int64 [1] 1"},
+	{"opset 13; in x int64 [1]; in p uint32 [1]; out y; node Pow x p > y;",
+		{"int64 [1] -70000", "uint32 [1] 1"}, "int64 [1] -70000"},
+	/* quantised: the type's ends, computed in f32 at least, blocks */
+	{"opset 21; in x float [3]; init s float [] 0.5; init z uint16 [] 3;"
+	 "out y; node QuantizeLinear x s z > y;", {"float [3] 1 -9 40000"},
+		"uint16 [3] 5 0 65535"},
+	{"opset 21; in x float [2]; init s float [] 0.5; out y;"
+	 "node QuantizeLinear x s > y : output_dtype=4;", {"float [2] 2 1000000"},
+		"uint16 [2] 4 65535"},
+	{"opset 21; in x float16 [2]; init s float16 [] 0.25; init z int16 [] -3;"
+	 "out y; node QuantizeLinear x s z > y;", {"float16 [2] 1001 1002"},
+		"int16 [2] 4001 4005"},
+	{"opset 21; in x uint16 [2]; init s float16 [] 0.0625; init z uint16 [] 7;"
+	 "out y; node DequantizeLinear x s z > y;", {"uint16 [2] 4096 4103"},
+		"float16 [2] 255.5 256"},
+	{"opset 21; in x float [1]; init s float [] 1; init z int32 [] 0; out y;"
+	 "node QuantizeLinear x s z > y;", {"float [1] 3000000000"},
+		"int32 [1] 2147483647"},
+	{"opset 21; in x int8 [1,5]; init s float [1,3] 1 2 3; out y;"
+	 "node DequantizeLinear x s > y : axis=1 block_size=2;",
+		{"int8 [1,5] 1 1 1 1 1"}, "float [1,5] 1 1 2 2 3"},
+	{"opset 21; in x float [1,5]; init s float [1,3] 1 2 4;"
+	 "init z uint8 [1,3] 0 1 2; out y;"
+	 "node QuantizeLinear x s z > y : axis=1 block_size=2;",
+		{"float [1,5] 8 8 8 8 8"}, "uint8 [1,5] 8 8 5 5 4"},
+	/* nothing is reduced, but each element is what one of them becomes */
+	{"opset 18; in x float [2]; init a int64 [0] ; out y;"
+	 "node ReduceL1 x a > y : noop_with_empty_axes=1;",
+		{"float [2] -3 2"}, "float [2] 3 2"},
+	{"opset 18; in x float [2]; init a int64 [0] ; out y;"
+	 "node ReduceL2 x a > y : noop_with_empty_axes=1;",
+		{"float [2] -3 2"}, "float [2] 3 2"},
+	{"opset 18; in x float [2]; init a int64 [0] ; out y;"
+	 "node ReduceSumSquare x a > y : noop_with_empty_axes=1;",
+		{"float [2] -3 2"}, "float [2] 9 4"},
+	{"opset 18; in x float [2]; init a int64 [0] ; out y;"
+	 "node ReduceLogSum x a > y : noop_with_empty_axes=1;",
+		{"float [2] 1 2.718281828"}, "float [2] 0 1"},
+	{"opset 18; in x float [2]; out y;"
+	 "node ReduceMean x > y : noop_with_empty_axes=1;",
+		{"float [2] -3 2"}, "float [2] -3 2"},
+	{"opset 20; in x bool [2,2]; init a int64 [1] 1; out y;"
+	 "node ReduceMax x a > y : keepdims=0;", {"bool [2,2] 0 0 1 0"},
+		"bool [2] 0 1"},
+	{"opset 20; in x bool [2,2]; init a int64 [1] 1; out y;"
+	 "node ReduceMin x a > y : keepdims=0;", {"bool [2,2] 0 1 1 1"},
+		"bool [2] 0 1"},
+	{"opset 18; in x int32 [2,2]; init a int64 [1] 1; out y;"
+	 "node ReduceL2 x a > y : keepdims=0;", {"int32 [2,2] 3 4 1 1"},
+		"int32 [2] 5 1"},
+	{"opset 22; in x float [2,2]; out y; node LpNormalization x > y;",
+		{"float [2,2] 3 4 0 0"}, "float [2,2] 0.6 0.8 0 0"},
+	/* 1 + 1/4 of the 5 elements are 6, not 6.25: half of what is lost is in
+	 * front */
+	{"opset 19; in x float [5]; init s float [1] 1.25; out y;"
+	 "node Resize x _ s > y : mode=\"linear\""
+	 "coordinate_transformation_mode=\"half_pixel_symmetric\";",
+		{"float [5] 0 1 2 3 4"}, "float [6] 0 0.8 1.6 2.4 3.2 4"},
+	{"opset 17; in x float16 [1,2]; init s float [2] 2 4; out y;"
+	 "node LayerNormalization x s > y;", {"float16 [1,2] 300 302"},
+		"float16 [1,2] -2 4"},
+	{"opset 17; in x float16 [1,2]; init s float16 [2] 1 1; out m;"
+	 "node LayerNormalization x s > y m;", {"float16 [1,2] 300 302"},
+		"float [1,1] 301"},
+	{"opset 13; in b float [1,3,4]; in s float [1,1,3];"
+	 "init k int64 [1] 9223372036854775807; init i float [1] 0.5; out y;"
+	 "node NonMaxSuppression b s k i > y;",
+		{"float [1,3,4] 0 0 1 1 0 0 1 1 5 5 6 6",
+			"float [1,1,3] 0.5 0.75 0.25"},
+		"int64 [2,3] 0 0 1 0 0 2"},
+	/* a box of 4 by 2 pixels in one cell: the mean of 4 times 2 samples */
+	{"opset 16; in x float [1,1,2,4]; init r float [1,4] 0 0 4 2;"
+	 "init n int64 [1] 0; out y; node RoiAlign x r n > y;",
+		{"float [1,1,2,4] 1 2 3 4 5 6 7 8"}, "float [1,1,1,1] 4.5"},
+	/* the boxes are data; the second has fewer samples than the first */
+	{"opset 16; in x float [1,1,2,4]; in r float [2,4];"
+	 "init n int64 [2] 0 0; out y; node RoiAlign x r n > y : mode=\"max\";",
+		{"float [1,1,2,4] 1 2 3 4 5 6 7 -8",
+			"float [2,4] 0 0 4 2 0 0 1 1"},
+		"float [2,1,1,1] 7 1"},
+	{"opset 14; in x float [1,1,1]; init w float [1,1,1] 1;"
+	 "init r float [1,1,1] 1; out y; node RNN x w r > y : hidden_size=1 "
+	 "activations=[\"scaledTANH\"] activation_alpha=[2.0] "
+	 "activation_beta=[1000.0];", {"float [1,1,1] 1"},
+		"float [1,1,1,1] 2"},
+	/* nodes in any order: in graphs, in what reads from outside */
+	{"opset 13; in x float [1]; out y; node Neg b > y; node Add a x > b;"
+	 "node Abs x > a;", {"float [1] -3"}, "float [1] 0"},
+	{"opset 13; in x float [1]; init c bool [] 1; out y; node If c > y :"
+	 "then_branch={ node Neg u > t; node Add k k > u; out t; }"
+	 "else_branch={ node Abs x > t; out t; }; node Abs x > k;",
+		{"float [1] -3"}, "float [1] -6"},
+	{"opset 13; in x float [1]; init c bool [] 1; out y; node If c > y :"
+	 "then_branch={ out k; } else_branch={ out x; }; node Abs x > k;",
+		{"float [1] -3"}, "float [1] 3"},
+	/* a name of a branch is not the one outside */
+	{"opset 13; in x float [1]; init c bool [] 1; out y; node If c > t :"
+	 "then_branch={ node Neg x > y; out y; }"
+	 "else_branch={ node Abs x > y; out y; }; node Abs t > y;",
+		{"float [1] 3"}, "float [1] 3"},
 	/* control: chosen and unrolled while importing */
 	{"opset 13; in c bool []; in x float [1]; out y; node If c > y :"
 	 "then_branch={ node Neg x > t; out t; }"
@@ -211,7 +344,7 @@ static const run_case runs[] = {
 	{"opset 13; typed w uint64 [2] 1 7; out y; node Identity w > y;",
 		{NULL}, "uint64 [2] 1 7"},
 	{"opset 13; init w uint32 [2] 1 4000000000; out y; node Identity w > y;",
-		{NULL}, "int64 [2] 1 4000000000"},
+		{NULL}, "uint32 [2] 1 4000000000"},
 	{"opset 13; typed w bool [2] 1 0; out y; node Not w > y;",
 		{NULL}, "bool [2] 0 1"},
 	{"opset 13; in x float [N,2]; out y; node Identity x > y;",
@@ -241,6 +374,7 @@ static void runs_case(arena *a, void *arg)
 	if (c->out[0] == '!')
 		return;
 	want = parse_value(a, c->out);
+	assert_int_equal(got.elem, want.elem);
 	assert_int_equal(got.type.dtype, want.type.dtype);
 	assert_int_equal(got.type.rank, want.type.rank);
 	for (int32_t i = 0; i < want.type.rank; i++)
@@ -281,16 +415,140 @@ static void test_every_allocation_may_fail(void **state)
 	unit_each_alloc_fails(runs_case, &c);
 }
 
+/* ---- all values of the narrow types ---- */
+
+static const struct narrow {
+	const char *elem;
+	tn_dtype held;
+	int64_t lo, hi;
+} narrows[] = {{"uint8", TN_U8, 0, 255}, {"int8", TN_I8, -128, 127},
+	{"uint16", TN_I32, 0, 65535}, {"int16", TN_I16, -32768, 32767}};
+
+/* What a value of more bits becomes in the type. */
+static int64_t wrapped(const struct narrow *t, int64_t v)
+{
+	int64_t n = t->hi - t->lo + 1, r = (v - t->lo) % n;
+
+	return t->lo + (r < 0 ? r + n : r);
+}
+
+/* %s: the type; what comes of v in the type `to` (-1: the same) */
+static const struct narrow_case {
+	const char *model;
+	int32_t to; /* number of the result's type; -1: the same, -2: bool */
+	int64_t a, b, not; /* wrapped(a * v + b), then against `not` */
+} narrow_cases[] = {
+	{"node BitwiseNot x > y;", -1, -1, -1, 0},
+	{"init k %s [] 3; node Mul x k > y;", -1, 3, 0, 0},
+	{"init k %s [] 77; node Sub x k > y;", -1, 1, -77, 0},
+	{"init k %s [] 77; node Sum x k > y;", -1, 1, 77, 0},
+	{"node Cast x > y : to=2;", 0, 1, 0, 0},
+	{"node Cast x > y : to=3;", 1, 1, 0, 0},
+	{"node Cast x > y : to=4;", 2, 1, 0, 0},
+	{"node Cast x > y : to=5;", 3, 1, 0, 0},
+	{"node Cast x > w : to=1; node Cast w > y : to=4;", 2, 1, 0, 0},
+	{"init k %s [] 77; node Greater x k > y;", -2, 1, 0, 77},
+	/* there and back again; beyond the ends are the ends */
+	{"init s float [] 0.125; init z %s [] 5; node DequantizeLinear x s z > w;"
+	 "node QuantizeLinear w s z > y;", -1, 1, 0, 0},
+	{"init s float16 [] 0.125; init z %s [] 5;"
+	 "node DequantizeLinear x s z > w; node Cast w > v : to=1;"
+	 "init t float [] 0.25; node QuantizeLinear v t z > y;", -3, 0, 0, 0},
+	{"init s float [] 0.5; init t float [] 0.125; init z %s [] 5;"
+	 "node DequantizeLinear x s z > w; node QuantizeLinear w t z > y;",
+		-4, 0, 0, 0},
+};
+
+static int64_t narrow_wants(
+	const struct narrow_case *c, const struct narrow *t, int64_t v)
+{
+	int64_t q;
+
+	if (c->to == -2)
+		return v > c->not;
+	if (c->to == -4) {
+		q = 4 * (v - 5) + 5;
+		return q < t->lo ? t->lo : q > t->hi ? t->hi : q;
+	}
+	return wrapped(c->to < 0 ? t : &narrows[c->to], c->a * v + c->b);
+}
+
+/* Halves in f16 round to even twice: near enough to what was meant. */
+static bool is_near(const struct narrow *t, int64_t v, int64_t have)
+{
+	double want = (double)(v - 5) / 2 + 5;
+	double slack = 0.5 + fabs((double)(v - 5)) / 2048;
+
+	if (want < (double)t->lo || want > (double)t->hi)
+		return true;
+	return fabs((double)have - want) <= slack;
+}
+
+struct narrow_run {
+	const struct narrow_case *c;
+	const struct narrow *t;
+};
+
+static void narrow_run(arena *a, void *arg)
+{
+	const struct narrow_run *r = arg;
+	const struct narrow *t = r->t;
+	int64_t n = t->hi - t->lo + 1;
+	str s = str_new(a);
+	onnx_array got, in = {.type = {.dtype = t->held, .rank = 1,
+				      .shape = {n}}};
+	const char *at = strstr(r->c->model, "%s");
+	void *data = arena_alloc(a, (size_t)n, dtype_size(t->held));
+
+	str_printf(&s, "opset 21; in x %s [%d]; out y;", t->elem, (int)n);
+	if (at != NULL)
+		str_printf(&s, "%.*s%s%s", (int)(at - r->c->model),
+			r->c->model, t->elem, at + 2);
+	else
+		str_add(&s, r->c->model);
+	for (int64_t i = 0; i < n; i++)
+		dtype_store_i64(t->held, data, i, t->lo + i);
+	in.data = data;
+	got = run_given(a, s.at, &in);
+	for (int64_t i = 0; i < n; i++) {
+		int64_t v = t->lo + i, want = narrow_wants(r->c, t, v);
+		int64_t have = dtype_load_i64(got.type.dtype, got.data, i);
+
+		if (r->c->to == -3 ? !is_near(t, v, have) : have != want)
+			fail_msg("%s of %s %d: %d, not %d", r->c->model,
+				t->elem, (int)v, (int)have, (int)want);
+	}
+}
+
+static void test_narrow_types(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof narrow_cases / sizeof *narrow_cases; i++)
+		for (size_t k = 0; k < sizeof narrows / sizeof *narrows; k++) {
+			struct narrow_run r = {&narrow_cases[i], &narrows[k]};
+			tn_diag d;
+
+			if (unit_run(narrow_run, &r, 0, &d) != TN_OK)
+				fail_msg("%s of %s: [%s] %s", r.c->model,
+					r.t->elem, d.rule, d.text);
+		}
+}
+
 /* ---- what is refused ---- */
 
 static const struct refusal {
 	const char *rule, *model;
 } refusals[] = {
 	{"onnx.undefined", "opset 13; in x float [1]; out y; node Neg z > y;"},
-	{"onnx.undefined", "opset 13; in x float [1]; out y; node Neg y > y;"},
-	{"onnx.undefined", "opset 13; in x float [1]; out y; node Add x b > a;"
+	{"onnx.cycle", "opset 13; in x float [1]; out y; node Neg y > y;"},
+	{"onnx.cycle", "opset 13; in x float [1]; out y; node Add x b > a;"
 			   "node Neg a > b; node Neg b > y;"},
 	{"onnx.undefined", "opset 13; in x float [1]; out q; node Neg x > y;"},
+	{"onnx.cycle", "opset 13; in x float [1]; init c bool [] 1; out y;"
+		       "node Neg b > y; node If c > a : then_branch={ out b; }"
+		       "else_branch={ out x; }; node Abs a > b;"},
+	{"onnx.shape", "opset 21; in x int8 [1,5]; init s float [1,2] 1 2; out y;"
+		       "node DequantizeLinear x s > y : axis=1 block_size=2;"},
 	{"onnx.duplicate", "opset 13; in x float [1]; out y; node Neg x > x;"},
 	{"onnx.duplicate", "opset 13; in x float [1]; out y; node Neg x > y;"
 			   "node Abs x > y;"},
@@ -688,6 +946,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_models_run),
+		cmocka_unit_test(test_narrow_types),
 		cmocka_unit_test(test_every_allocation_may_fail),
 		cmocka_unit_test(test_bad_models_are_refused),
 		cmocka_unit_test(test_every_prefix_is_refused_or_read),

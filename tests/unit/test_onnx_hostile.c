@@ -111,16 +111,16 @@ static void test_truncated(void **state)
 static void test_cyclic(void **state)
 {
 	static const struct text t[] = {
-		{"onnx.undefined", "opset 13; in x float [1]; out y;"
+		{"onnx.cycle", "opset 13; in x float [1]; out y;"
 				   "node Add x y > y;"},
-		{"onnx.undefined", "opset 13; in x float [1]; out y;"
+		{"onnx.cycle", "opset 13; in x float [1]; out y;"
 				   "node Add x c > a; node Neg a > b;"
 				   "node Neg b > c; node Neg c > y;"},
 		/* through a sequence, and through a branch */
-		{"onnx.undefined", "opset 13; in x float [1]; out y;"
+		{"onnx.cycle", "opset 13; in x float [1]; out y;"
 				   "node SequenceInsert s x > s; node "
 				   "ConcatFromSequence s > y : axis=0;"},
-		{"onnx.undefined", "opset 13; in x float [1]; out y;"
+		{"onnx.cycle", "opset 13; in x float [1]; out y;"
 				   "init c bool [] 1; node If c > y :"
 				   "then_branch={ node Neg y > t; out t; }"
 				   "else_branch={ node Abs x > t; out t; };"},
