@@ -187,7 +187,12 @@ typedef struct tn_window {
 TN_API tn_status tn_at_local(
 	const char *file, int32_t line, tn_tensor *x, tn_window *out);
 
-/** Where x lies: "data: axis 0 by 3 of 10, model: replicated". */
+/**
+ * Where x lies: "data: axis 0 by 3 of 10, model: replicated". Of a part, or of a
+ * view that moves elements, where the storage lies, by the axes of the storage:
+ * "view of data: axis 0 by 3 of 10". A text without "elements" in it is a place
+ * that tn_program_explain_shard takes, behind "NAME=".
+ */
 #define tn_placement_text(...)                                                 \
 	tn_at_placement_text(__FILE__, __LINE__, __VA_ARGS__)
 TN_API TN_MUST_USE tn_status tn_at_placement_text(

@@ -573,7 +573,12 @@ static void text(void *arg)
 
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
 	p = &api_shard_of(k->c)->place.at[tensor_where(k->c->t, api_inner(k->x))];
-	y = tensor_type_of(api_inner(k->x));
+	y = tensor_stored_as(k->c->t, api_inner(k->x));
+	/* of a part, or of what moves elements, where its storage lies */
+	if (y == NULL) {
+		str_add(&s, "view of ");
+		y = tensor_storage_type(k->c->t, api_inner(k->x));
+	}
 	if (p->mesh == NULL)
 		str_add(&s, "replicated");
 	else

@@ -359,8 +359,8 @@ void api_shard_run(tn_context *c, api_parted *q, const void *const *in,
 
 	if (env_run(c->e, run, &k) >= 0)
 		return;
-	/* the others wait for what will not come */
-	if (s->link != NULL)
+	/* the others wait for what will not come, unless all have failed */
+	if (s->link != NULL && !shard_exec_failed(q->exec))
 		s->link->stop(s->link, env_diag(c->e)->text);
 	env_rethrow(c->e);
 }

@@ -5,6 +5,8 @@
  * same verdict, which names the processes and what they have:
  *
  *     --lr is not the same on all processes: 0.01 on 0, 1 and 3; 0.1 on 2
+ *
+ * And: has something failed on any of them? All throw the same then.
  */
 #include "shard/shard.h"
 
@@ -93,4 +95,42 @@ void shard_compare(
 	arena_free(scratch);
 	if (v.differ != 0)
 		env_fail(e, TN_EINVAL, "shard.differ", (loc){0}, "%s", v.text);
+}
+
+/* ---- failures ---- */
+
+typedef struct failure {
+	int32_t status;
+	char rule[64], text[1024];
+} failure;
+
+void shard_fail_together(
+	env *e, shard_link *l, int32_t when, const tn_diag *d, const char *what)
+{
+	int64_t n = l->size(l), rank = l->rank(l), first = -1;
+	int32_t least = when, other = -1;
+	failure f = {0};
+
+	if (rank != 0)
+		l->send(l, e, 0, &when, sizeof when, what);
+	else
+		first = when >= 0 ? 0 : -1;
+	for (int64_t p = 1; p < n && rank == 0; p++) {
+		l->receive(l, e, p, &other, sizeof other, what);
+		l->wait(l, e, what);
+		if (other >= 0 && (least < 0 || other < least)) {
+			least = other;
+			first = p;
+		}
+	}
+	l->broadcast(l, e, 0, &first, sizeof first, what);
+	if (first < 0)
+		return;
+	if (rank == first) {
+		f.status = d->status;
+		snprintf(f.rule, sizeof f.rule, "%s", d->rule);
+		snprintf(f.text, sizeof f.text, "%s", d->text);
+	}
+	l->broadcast(l, e, first, &f, sizeof f, what);
+	env_fail(e, (tn_status)f.status, f.rule, (loc){0}, "%s", f.text);
 }

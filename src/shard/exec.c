@@ -7,6 +7,11 @@
  * that nothing else shares are made where they are wanted.
  *
  *     phase 0 -> moves -> phase 1 -> copies to outputs
+ *
+ * A phase that fails on one process alone leaves nobody waiting: that process
+ * makes the moves that are left, of whatever it has, until all ask each other
+ * whether any has failed. Most programs write in place behind that; what is
+ * written before is copied away first.
  */
 #include "shard/shard.h"
 
@@ -27,7 +32,18 @@ struct shard_exec {
 	const void ***in; /* by phase */
 	void ***out;
 	int64_t sent; /* bytes that leave this process in a run */
+	/* of the run at hand */
+	int32_t failed; /* the phase that did; -1 */
+	tn_diag diag;	/* then */
+	bool together;
 };
+
+/* A phase, for env_run. */
+typedef struct phase_call {
+	shard_exec *x;
+	const shard_runner *r;
+	int32_t i;
+} phase_call;
 
 static size_t bytes_of(const shard_array *y)
 {
@@ -235,29 +251,136 @@ static void copy_outputs(shard_exec *x, const void *const *in,
 	}
 }
 
-void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
-	const void *const *in, void *const *out, void *slab)
+static void run_phase(void *arg)
+{
+	const phase_call *c = arg;
+
+	c->r->run(c->r->arg, c->i, c->x->in[c->i], c->x->out[c->i]);
+}
+
+static void enter_phase(shard_exec *x, shard_link *l, const shard_runner *r,
+	int32_t i)
+{
+	const shard_phase *q = &x->p->phase.at[i];
+	phase_call c = {x, r, i};
+	env *e = arena_env(x->a);
+
+	for (int32_t k = 0; k < q->job.n; k++) {
+		arena *scratch = arena_child(x->a);
+
+		run_job(x, scratch, l, r, &q->job.at[k]);
+		arena_free(scratch);
+	}
+	for (int32_t k = 0; k < q->in.n; k++)
+		x->in[i][k] = x->data[q->in.at[k]];
+	for (int32_t k = 0; k < q->out.n; k++)
+		x->out[i][k] = x->data[q->out.at[k]];
+	if (q->s->eqn.n == 0 || x->failed >= 0)
+		return;
+	if (i > x->p->last_check) {
+		run_phase(&c);
+	} else if (env_run(e, run_phase, &c) < 0) {
+		x->failed = i;
+		x->diag = *env_diag(e);
+	}
+}
+
+/* Is this output's memory, an input, written before all have asked? */
+static bool is_early(const shard_exec *x, int32_t output)
+{
+	const shard_program *p = x->p;
+	int32_t y = p->output[output];
+
+	if (y < 0 || output >= p->p->s->store.n ||
+		p->p->s->store.at[output] < 0 ||
+		bytes_of(&p->array.at[y]) == 0)
+		return false;
+	return p->array.at[y].memory >= 0
+		? p->array.at[y].phase <= p->last_check
+		: x->at[y].where == SPOT_INPUT;
+}
+
+/* Copies of what is written early; or back to where it was. */
+static void keep(shard_exec *x, void *const *in, void **kept, arena *a,
+	bool back)
 {
 	const shard_program *p = x->p;
 
-	bind(x, in, out, slab);
-	copy_outputs(x, in, out, true);
-	for (int32_t i = 0; i < p->phase.n; i++) {
-		const shard_phase *q = &p->phase.at[i];
+	for (int32_t i = 0; i < p->p->s->output.n; i++) {
+		size_t n;
+		void *at;
 
-		for (int32_t k = 0; k < q->job.n; k++) {
-			arena *scratch = arena_child(x->a);
-
-			run_job(x, scratch, l, r, &q->job.at[k]);
-			arena_free(scratch);
-		}
-		for (int32_t k = 0; k < q->in.n; k++)
-			x->in[i][k] = x->data[q->in.at[k]];
-		for (int32_t k = 0; k < q->out.n; k++)
-			x->out[i][k] = x->data[q->out.at[k]];
-		if (q->s->eqn.n > 0)
-			r->run(r->arg, i, x->in[i], x->out[i]);
+		if (!is_early(x, i))
+			continue;
+		n = bytes_of(&p->array.at[p->output[i]]);
+		at = in[p->p->s->store.at[i]];
+		if (back)
+			memcpy(at, kept[i], n);
+		else
+			kept[i] = arena_copy(a, at, n);
 	}
+}
+
+typedef struct ask_call {
+	shard_exec *x;
+	shard_link *l;
+} ask_call;
+
+static void ask(void *arg)
+{
+	const ask_call *c = arg;
+	const tn_diag *d = &c->x->diag;
+	env *e = arena_env(c->x->a);
+
+	if (c->l != NULL)
+		shard_fail_together(e, c->l, c->x->failed, d,
+			"the end of what may fail");
+	else if (c->x->failed >= 0)
+		env_fail(e, d->status, d->rule, (loc){0}, "%s", d->text);
+}
+
+static void run_checked(shard_exec *x, shard_link *l, const shard_runner *r,
+	const void *const *in, void *const *out)
+{
+	arena *a = arena_child(x->a);
+	void **kept = arena_array(a, void *, x->p->p->s->output.n + 1);
+	void *const *memory = (void *const *)(uintptr_t)in;
+	ask_call c = {x, l};
+
+	keep(x, memory, kept, a, false);
+	copy_outputs(x, in, out, true);
+	for (int32_t i = 0; i <= x->p->last_check; i++)
+		enter_phase(x, l, r, i);
+	if (env_run(arena_env(a), ask, &c) < 0) {
+		x->together = env_diag(arena_env(a))->status != TN_EPEER;
+		keep(x, memory, kept, a, true);
+		arena_free(a);
+		env_rethrow(arena_env(x->a));
+	}
+	arena_free(a);
+}
+
+bool shard_exec_failed(const shard_exec *x)
+{
+	return x->together;
+}
+
+void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
+	const void *const *in, void *const *out, void *slab)
+{
+	int32_t i = 0;
+
+	x->failed = -1;
+	x->together = false;
+	bind(x, in, out, slab);
+	if (x->p->last_check >= 0) {
+		run_checked(x, l, r, in, out);
+		i = x->p->last_check + 1;
+	} else {
+		copy_outputs(x, in, out, true);
+	}
+	for (; i < x->p->phase.n; i++)
+		enter_phase(x, l, r, i);
 	copy_outputs(x, in, out, false);
 }
 

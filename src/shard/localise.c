@@ -278,6 +278,17 @@ static void add_sums(locals *b, int32_t eqn, const int32_t *parts, uint32_t mask
 	}
 }
 
+/* May it find an index from data outside its tensor, or fail otherwise? */
+static bool may_fail(const eqn_unit *u)
+{
+	bool may = u->e.opaque != NULL ||
+		(u->e.push != NULL && ix_has_fun(u->e.push));
+
+	for (int32_t r = 0; r < u->n_reads; r++)
+		may |= u->read[r].is_index || ix_has_fun(u->read[r].at);
+	return may;
+}
+
 static void add_eqn(locals *b, int32_t eqn)
 {
 	const shard_place *q = &b->p->eqn[eqn];
@@ -314,6 +325,8 @@ static void add_eqn(locals *b, int32_t eqn)
 		locals_array(b, out[k])->is_parts = mask != 0;
 		b->made[e->out[k]] = out[k];
 	}
+	if (may_fail(q->unit) && phase > b->out->last_check)
+		b->out->last_check = phase;
 	locals_equation(b, eqn, phase, out, mask);
 	if (mask != 0)
 		add_sums(b, eqn, out, mask);
@@ -443,7 +456,7 @@ shard_program *shard_localise(
 	shard_program *out = arena_make(a, shard_program);
 
 	*b = (locals){.a = a, .p = p, .out = out, .x = s->x};
-	*out = (shard_program){.p = p, .process = process};
+	*out = (shard_program){.p = p, .process = process, .last_check = -1};
 	b->made = arena_array(a, int32_t, s->tensor.n + 1);
 	b->kept = arena_array(a, int32_t, s->tensor.n + 1);
 	b->tensor_of = map_new(a);

@@ -5,6 +5,7 @@
  *     place   "x=shard(0)@data,shard(1,3)@model"    axis 1 in blocks of 3
  *             "x=parts(sum)@data"                   parts of a sum
  *             "x=replicate"
+ *             "x=data: axis 0 by 4 of 10, model: replicated"    as printed
  *
  * Cuts are made in the order of the text: a second one of an axis cuts the
  * blocks of the first. Axes count from the end if they are negative.
@@ -104,19 +105,24 @@ shard_mesh shard_mesh_parse(arena *a, const char *text)
 	return m;
 }
 
-/* "@NAME" of an axis of the mesh */
-static int32_t mesh_axis(reader *r, const shard_mesh *m)
+/* an axis of the mesh */
+static int32_t mesh_name(reader *r, const shard_mesh *m)
 {
 	const char *at;
-	size_t n;
+	size_t n = name(r, &at);
 
-	want(r, '@');
-	n = name(r, &at);
 	for (int32_t i = 0; i < m->n; i++)
 		if (same(at, n, m->name[i]))
 			return i;
 	env_fail(r->e, TN_EINVAL, "shard.axis", (loc){0},
 		"\"%s\": the mesh has no axis %.*s", r->all, (int)n, at);
+}
+
+/* "@NAME" */
+static int32_t mesh_axis(reader *r, const shard_mesh *m)
+{
+	want(r, '@');
+	return mesh_name(r, m);
 }
 
 static void one_cut(reader *r, const shard_mesh *m, const sys_tensor *t,
@@ -138,16 +144,13 @@ static void one_cut(reader *r, const shard_mesh *m, const sys_tensor *t,
 		block);
 }
 
-static void one_sum(reader *r, const shard_mesh *m, shard_state *h)
+/* a name of a monoid */
+static void take_op(reader *r, shard_state *h)
 {
 	const char *at;
-	size_t n;
-	int32_t op, axis;
+	size_t n = name(r, &at);
+	int32_t op = ir_monoid_find(at, n);
 
-	want(r, '(');
-	n = name(r, &at);
-	want(r, ')');
-	op = ir_monoid_find(at, n);
 	if (op < 0 || ir_monoid_at(op)->n_comp != 1 ||
 		(h->parts != 0 && op != h->parts_monoid))
 		env_fail(r->e, TN_EINVAL, "shard.op", (loc){0},
@@ -155,9 +158,95 @@ static void one_sum(reader *r, const shard_mesh *m, shard_state *h)
 			"%.*s",
 			r->all, (int)n, at);
 	h->parts_monoid = op;
-	axis = mesh_axis(r, m);
+}
+
+static void take_parts(const shard_mesh *m, shard_state *h, int32_t axis)
+{
 	if (m->extent[axis] > 1)
 		h->parts |= 1u << axis;
+}
+
+static void one_sum(reader *r, const shard_mesh *m, shard_state *h)
+{
+	want(r, '(');
+	take_op(r, h);
+	want(r, ')');
+	take_parts(m, h, mesh_axis(r, m));
+}
+
+/* ---- what was printed ---- */
+
+static bool words(reader *r, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (strncmp(r->at, text, n) != 0)
+		return false;
+	r->at += n;
+	return true;
+}
+
+typedef struct printed_cut {
+	int32_t mesh, axis;
+	int64_t block;
+	bool inner; /* it cuts each block of another */
+} printed_cut;
+
+/* "axis 0 by 4 of 10" */
+static printed_cut read_cut(reader *r, const sys_tensor *t, int32_t mesh)
+{
+	printed_cut c = {.mesh = mesh};
+	int64_t axis = number(r);
+
+	if (axis < 0 || axis >= t->rank || !words(r, " by "))
+		wrong(r);
+	c.axis = (int32_t)axis;
+	c.block = number(r);
+	c.inner = words(r, " of each block");
+	if (c.block < 1 || (!c.inner && words(r, " of ") &&
+				   number(r) != t->shape[axis]))
+		wrong(r);
+	return c;
+}
+
+/* All axes of the mesh, in its order: what cuts blocks comes behind them. */
+static void read_printed(reader *r, const shard_mesh *m, const sys_tensor *t,
+	shard_state *h, shard_layout *l)
+{
+	printed_cut cut[SHARD_MAX_AXES];
+	int32_t n = 0;
+
+	do {
+		int32_t mesh = mesh_name(r, m);
+
+		if (!words(r, ": "))
+			wrong(r);
+		if (words(r, "axis ")) {
+			if (n == SHARD_MAX_AXES)
+				wrong(r);
+			cut[n++] = read_cut(r, t, mesh);
+		} else if (t->is_input && words(r, "parts of a ")) {
+			take_op(r, h);
+			take_parts(m, h, mesh);
+		} else if (!words(r, "replicated")) {
+			wrong(r);
+		}
+	} while (words(r, ", "));
+	for (int32_t inner = 0; inner < 2; inner++)
+		for (int32_t i = 0; i < n; i++)
+			if (cut[i].inner == (inner != 0))
+				shard_cut(r->e, l, m, t->rank, t->shape,
+					cut[i].axis, cut[i].mesh,
+					cut[i].block);
+}
+
+static bool is_printed(const reader *r)
+{
+	size_t n = 0;
+
+	while (is_name(r->at[n]))
+		n++;
+	return r->at[n] == ':';
 }
 
 static int32_t find(reader *r, const ir_system *s, const char *at, size_t n)
@@ -187,13 +276,16 @@ void shard_place_parse(shard_plan *p, const char *text)
 		env_fail(r.e, TN_EINVAL, "shard.conflict", (loc){0},
 			"\"%s\": %s has its place already", text, t->name);
 	want(&r, '=');
-	do {
+	if (is_printed(&r))
+		read_printed(&r, p->mesh, t, h, &l);
+	else do {
 		n = name(&r, &at);
 		if (same(at, n, "shard"))
 			one_cut(&r, p->mesh, t, &l);
 		else if (same(at, n, "parts") && t->is_input)
 			one_sum(&r, p->mesh, h);
-		else if (!same(at, n, "replicate"))
+		else if (!same(at, n, "replicate") &&
+			!same(at, n, "replicated"))
 			wrong(&r);
 	} while (taken(&r, ','));
 	if (*r.at != '\0')

@@ -312,6 +312,8 @@ typedef struct shard_program {
 	VEC(shard_phase) phase;
 	int32_t *input;	 /* by input of the system: array */
 	int32_t *output; /* by output: array; -1: not kept */
+	int32_t last_check; /* phase behind which no index from data is looked at;
+			     * -1: none is. The same on all processes */
 } shard_program;
 
 /* keep: by output of the system, NULL: all; of others only the layout counts */
@@ -375,6 +377,12 @@ typedef struct shard_runner {
 shard_exec *shard_exec_new(arena *a, const shard_program *p);
 size_t shard_exec_bytes(const shard_exec *x); /* of the slab it needs */
 int64_t shard_exec_sent(const shard_exec *x); /* bytes, in each run */
+/*
+ * When an index is outside its tensor on one process, all go on to the end of
+ * the last phase that looks at any, and there throw what the first one threw;
+ * what is written in place is then as it was, and the link is whole.
+ */
+bool shard_exec_failed(const shard_exec *x); /* so, in the last run */
 /* All processes together; l NULL: there is but one. in, out: by input and output
  * of the whole system; what ends in an input's memory is written there. */
 void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
@@ -446,6 +454,13 @@ struct shard_link {
  */
 void shard_compare(arena *a, shard_link *l, const char *what, uint64_t hash,
 	const char *words);
+/*
+ * Has any failed? Then all throw what was thrown on the one that failed first:
+ * the least `when`, the least process; -1: this one has not failed, and d does
+ * not matter.
+ */
+void shard_fail_together(
+	env *e, shard_link *l, int32_t when, const tn_diag *d, const char *what);
 
 /* n processes in one, each a thread of its caller; freed after all are closed */
 typedef struct shard_world shard_world;

@@ -60,6 +60,24 @@ const void *t_whole(tensors *t, const t_value *v)
 
 /* ---- where a storage lies ---- */
 
+const ir_type *tensor_storage_type(tensors *t, const tensor *x)
+{
+	return &t_check(t, x)->storage->cur->type;
+}
+
+const ir_type *tensor_stored_as(tensors *t, const tensor *x)
+{
+	const ir_type *y = tensor_storage_type(t, x);
+
+	for (const t_view *w = x->view; w != NULL; w = w->parent)
+		if (!t_is_stretch(t, w->entry) || w->entry->from != 0)
+			return NULL;
+	return x->lens == 0 && shape_numel(x->type.shape, x->type.rank) ==
+			shape_numel(y->shape, y->rank)
+		? &x->type
+		: NULL;
+}
+
 static void check_place(tensors *t, const tensor *x)
 {
 	int64_t n = shape_numel(x->type.shape, x->type.rank);

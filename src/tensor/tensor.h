@@ -158,6 +158,10 @@ void tensor_place(tensors *t, tensor *x, int32_t place, bool parts);
 tensor *tensor_lens(tensors *t, tensor *x, int32_t place);
 tensor *tensor_whole(tensors *t, tensor *x); /* a copy, all of it everywhere */
 int32_t tensor_where(tensors *t, tensor *x); /* computes it */
+/* The shape in which x is all of its storage, in order; NULL: it is a part, a
+ * lens, or moves elements. And that of the storage. */
+const ir_type *tensor_stored_as(tensors *t, const tensor *x);
+const ir_type *tensor_storage_type(tensors *t, const tensor *x);
 /* The elements of this process, of the whole storage. */
 void *tensor_local(tensors *t, tensor *x);
 void tensors_strict(tensors *t, bool strict); /* lenses throw [shard.strict] */

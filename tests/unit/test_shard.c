@@ -390,6 +390,69 @@ static void test_errors(void **state)
 	assert_string_equal(d.rule, "shard.mesh");
 }
 
+/* ---- as text and back ---- */
+
+static void one_text(arena *a, void *arg)
+{
+	uint64_t r = *(const uint64_t *)arg;
+	env *e = arena_env(a);
+	shard_mesh m = {.n = 2, .name = {"data", "model"}};
+	int64_t shape[3];
+	ir_system *s = ir_system_new(a, ix_new(a));
+	shard_plan *p;
+	shard_layout l;
+	str text = str_new(a);
+	int32_t t;
+
+	for (int32_t i = 0; i < 3; i++)
+		shape[i] = (int64_t)(r >> 4 * i & 7) + 1;
+	m.extent[0] = (int64_t)(r >> 12 & 3) + 1;
+	m.extent[1] = (int64_t)(r >> 14 & 3) + 1;
+	t = ir_add_tensor(s, "x", TN_F32, 3, shape);
+	s->tensor.at[t].is_input = true;
+	*vec_push(a, &s->input) = t;
+	p = shard_plan_new(a, s, &m);
+	l = shard_replicated(shape[0] * shape[1] * shape[2]);
+	/* the second may cut the blocks of the first; either may be the first */
+	for (int32_t i = 0; i < 2; i++) {
+		int32_t mesh = (int32_t)(r >> 16 & 1) ^ i;
+		int32_t axis = (int32_t)(r >> (17 + 2 * i) & 3);
+		int64_t least = (shape[axis % 3] + m.extent[mesh] - 1) /
+			m.extent[mesh];
+
+		if (axis < 3)
+			shard_cut(e, &l, &m, 3, shape, axis, mesh,
+				l.n == 0 ? least + (int64_t)(r >> 21 & 1) : 0);
+	}
+	str_add(&text, "x=");
+	shard_place_print(&text, &l, 0, IR_SUM, &m, 3, shape);
+	if (strstr(text.at, "elements") != NULL || strchr(text.at, '/') != NULL)
+		return;
+	shard_place_parse(p, text.at);
+	for (int64_t q = 0; q < m.extent[0] * m.extent[1]; q++)
+		for (int64_t i = 0; i < l.numel; i++)
+			if (shard_owns(&l, &m, q, i) !=
+				shard_owns(&p->tensor[t].have, &m, q, i))
+				env_bug(e, "test", "%s: process %lld, %lld",
+					text.at, (long long)q, (long long)i);
+}
+
+static void test_text(void **state)
+{
+	uint64_t r = 1;
+	tn_diag d;
+
+	(void)state;
+	for (int32_t i = 0; i < 3000; i++) {
+		uint64_t draw;
+
+		r = r * UINT64_C(6364136223846793005) + 1442695040888963407u;
+		draw = r >> 30;
+		if (unit_run(one_text, &draw, 0, &d) < 0)
+			fail_msg("%s", d.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_two_cuts),
 		cmocka_unit_test(test_uneven),
 		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
