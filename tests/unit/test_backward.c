@@ -307,6 +307,58 @@ static void descent(void **state)
 	tn_context_free(c);
 }
 
+/* Slopes far out, where a square would be infinite or 0. */
+static void far_out(void **state)
+{
+	static const struct {
+		const char *row;
+		double x, y, slope; /* y: a second operand; 0: none */
+	} cases[] = {
+		{"asinh", 1e200, 0, 1e-200}, {"asinh", -1e200, 0, 1e-200},
+		{"asinh", 1e30, 0, 1e-30}, {"asinh", -1e30, 0, 1e-30},
+		{"asinh", 0, 0, 1}, {"asinh", 1e-200, 0, 1},
+		{"asinh", 0.75, 0, 0.8}, {"acosh", 1e200, 0, 1e-200},
+		{"acosh", 1e30, 0, 1e-30}, {"acosh", 1.25, 0, 4.0 / 3},
+		{"acosh", 1 + 0x1p-20, 0, 724.0771713015948},
+		{"atan", 1e160, 0, 1e-320}, {"atan", 1e18, 0, 1e-36},
+		{"atan", -1e17, 0, 1e-34}, {"atan", 0.5, 0, 0.8},
+		{"asin", 0.6, 0, 1.25}, {"acos", 0.6, 0, -1.25},
+		{"asin", 1 - 0x1p-20, 0, 724.0775165685778}, {"atanh", 0.5, 0, 4.0 / 3},
+		{"atanh", 1 - 0x1p-20, 0, 524288.2500001192},
+		{"atan2", 1e200, 1e200, 5e-201}, {"atan2", 3e-200, 4e-200, 1.6e199},
+		{"atan2", 3e30, 4e30, 1.6e-31}, {"atan2", 3, 4, 0.16},
+		{"atan2", 1e-30, 1e30, 1e-30}, {"atan2", 1e20, 0.5, 5e-41},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+		double x = cases[i / 2].x, slope = cases[i / 2].slope, got;
+		bool wide = i % 2 == 0, two = cases[i / 2].y != 0;
+		tn_dtype t = wide ? TN_F64 : TN_F32;
+		tn_context *c = context();
+		char data[8] = {0};
+		tn_tensor *in[2], *y = NULL;
+
+		if (!wide && (x > 1e38 || x < -1e38 || slope > 1e38 ||
+			(slope < 1e-37 && slope > 0)))  {
+			tn_context_free(c);
+			continue;
+		}
+		tn_set_f64(t, data, 0, x);
+		in[0] = tn_parameter(c, "x", t, 0, NULL, data);
+		in[1] = tn_scalar(c, t, cases[i / 2].y);
+		assert_int_equal(tn_call(c, cases[i / 2].row, 1 + two, in, 0,
+			NULL, 1, &y), TN_OK);
+		assert_int_equal(tn_backward(y, NULL), TN_OK);
+		got = tn_item(tn_gradient(in[0]));
+		if (!(fabs(got / slope - 1) < (wide ? 1e-12 : 1e-6)) &&
+			!(slope < 1e-300 && fabs(got / slope - 1) < 1e-3))
+			fail_msg("%s at %g: %.17g, not %.17g", cases[i / 2].row,
+				x, got, slope);
+		tn_context_free(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -321,6 +373,7 @@ int main(void)
 		cmocka_unit_test(dropped_results),
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(descent),
+		cmocka_unit_test(far_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
