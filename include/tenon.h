@@ -130,7 +130,8 @@ typedef struct tn_options {
  *
  * options NULL means TN_OPTIONS_INIT. Starts no thread and no compiler: both
  * wait for the first program that needs them.
- * errors  TN_ENOMEM; TN_EINVAL when options were built for another version;
+ * errors  [memory]   [context.options] options of another version: see
+ *         tn_context_diag(NULL);
  *         TN_EIO when cache_dir is relative to a directory that is gone
  * owner   *out is the caller's: tn_context_free, after its programs
  * since   0.1
@@ -139,7 +140,11 @@ TN_API TN_MUST_USE tn_status tn_context_new(
 	tn_context **out, const tn_options *options);
 TN_API void tn_context_free(tn_context *c);
 
-/** What the last call that failed had to say; borrowed, never NULL. */
+/**
+ * What the last call that failed had to say; borrowed, never NULL. Every call
+ * that fails has a rule and a sentence here. c NULL: what a call of this thread
+ * had to say that knew no context, such as one on a program that is NULL.
+ */
 TN_API const tn_diag *tn_context_diag(const tn_context *c);
 
 /**
@@ -781,7 +786,8 @@ typedef tn_status tn_body(tn_context *c, void *user, tn_tensor *const *in,
  * gradient, and which arguments overlap while one of them is written. Tensors
  * that the body knows are looked up anew at each call.
  * name    for messages and reports; may be NULL
- * errors  TN_EINVAL no body, or more than TN_MAX_FUNCTION_ARGS
+ * errors  [compile.body] no body   [compile.count] more than
+ *         TN_MAX_FUNCTION_ARGS
  * owner   *out is the caller's: tn_function_free, before its context
  * since   0.1
  */

@@ -144,7 +144,8 @@ typedef struct tn_optimizer_options {
 
 /**
  * name    a row: sgd, sgd_momentum, adam, adamw, adagrad, rmsprop, lamb
- * errors  TN_EINVAL another name, or options of another version
+ * errors  [optimizer.name] another name   [optimizer.options] options of
+ *         another version
  * owner   *out is the caller's: tn_optimizer_free, before its context
  */
 TN_API TN_MUST_USE tn_status tn_optimizer_new(tn_optimizer **out,

@@ -48,6 +48,57 @@ static const char *absolute(arena *a, const char *path)
 	return arena_printf(a, "%s/%s", here, path);
 }
 
+#define NO_WORDS "a call has failed, and says no more"
+
+/* Of calls without a context, by thread. */
+static _Thread_local tn_diag nobodys;
+
+static void __attribute__((format(printf, 5, 0))) say_nobodys(const char *file,
+	int32_t line, tn_status status, const char *rule, const char *format,
+	va_list ap)
+{
+	nobodys = (tn_diag){.status = status, .line = line};
+	(void)text_print(nobodys.rule, sizeof nobodys.rule, "%s",
+		rule != NULL && rule[0] != '\0' ? rule : "api.fail");
+	(void)text_print(nobodys.file, sizeof nobodys.file, "%s",
+		file != NULL ? file : "");
+	(void)text_vprint(nobodys.text, sizeof nobodys.text, format, ap);
+	if (nobodys.text[0] == '\0')
+		(void)text_print(
+			nobodys.text, sizeof nobodys.text, NO_WORDS);
+}
+
+static tn_status __attribute__((format(printf, 3, 4))) fail_alone(
+	tn_status status, const char *rule, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	say_nobodys(NULL, 0, status, rule, format, ap);
+	va_end(ap);
+	return status;
+}
+
+void api_say_nobodys(const tn_diag *d)
+{
+	nobodys = *d;
+}
+
+void api_clear_nobodys(void)
+{
+	nobodys = (tn_diag){0};
+}
+
+tn_status api_null(const char *what)
+{
+	return fail_alone(TN_EINVAL, "api.null", "%s is NULL", what);
+}
+
+static tn_status no_memory(void)
+{
+	return fail_alone(TN_ENOMEM, "memory", "out of memory for a context");
+}
+
 static void open_context(void *arg)
 {
 	tn_context *c = arg;
@@ -93,22 +144,26 @@ tn_status tn_context_new(tn_context **out, const tn_options *options)
 
 	*out = NULL;
 	if (o->n_bytes != sizeof *o)
-		return TN_EINVAL;
+		return fail_alone(TN_EINVAL, "context.options",
+			"the options have %zu bytes, not %zu: start from "
+			"TN_OPTIONS_INIT", o->n_bytes, sizeof *o);
 	e = o->memory.resize != NULL ? env_new_with(&o->memory) : env_new();
 	if (e == NULL)
-		return TN_ENOMEM;
+		return no_memory();
 	c = o->memory.resize != NULL
 		    ? o->memory.resize(o->memory.arg, NULL, sizeof *c)
 		    : malloc(sizeof *c);
 	if (c == NULL) {
 		env_free(e);
-		return TN_ENOMEM;
+		return no_memory();
 	}
 	*c = (tn_context){.e = e, .o = *o};
 	status = env_run(e, open_context, c);
 	if (status < 0) {
+		const tn_diag d = *env_diag(e);
+
 		tn_context_free(c);
-		return status;
+		return fail_alone(status, d.rule, "%s", d.text);
 	}
 	*out = c;
 	return TN_OK;
@@ -133,6 +188,8 @@ void tn_context_free(tn_context *c)
 
 const tn_diag *tn_context_diag(const tn_context *c)
 {
+	if (c == NULL)
+		return &nobodys;
 	if (c->first.status != TN_OK)
 		return &c->first;
 	return c->failed ? env_diag(c->e) : &c->none;
@@ -140,6 +197,9 @@ const tn_diag *tn_context_diag(const tn_context *c)
 
 const char *tn_context_note(const tn_context *c)
 {
+	if (c == NULL)
+		return NULL;
+
 	const char *note =
 		c->jit != NULL ? run_jit_stats(c->jit)->note : NULL;
 
@@ -148,6 +208,9 @@ const char *tn_context_note(const tn_context *c)
 
 void tn_context_stats(const tn_context *c, tn_stats *out)
 {
+	if (c == NULL)
+		return;
+
 	*out = c->stats;
 	if (c->t != NULL) {
 		tensor_stats s = tensor_get_stats(c->t);
@@ -180,10 +243,14 @@ void tn_context_stats(const tn_context *c, tn_stats *out)
 
 tn_status api_call(tn_context *c, void (*fn)(void *arg), void *arg)
 {
-	fp_env host = fp_enter();
-	bool first = !c->is_inside;
+	fp_env host;
+	bool first;
 	tn_status s;
 
+	if (c == NULL)
+		return api_null("the context");
+	host = fp_enter();
+	first = !c->is_inside;
 	if (first)
 		c->host = host;
 	c->is_inside = true;
@@ -222,8 +289,10 @@ struct fail_call {
 static void throw_fail(void *arg)
 {
 	const struct fail_call *f = arg;
+	bool rule = f->rule != NULL && f->rule[0] != '\0';
 
-	env_fail(f->c->e, f->status, f->rule, (loc){0}, "%s", f->text);
+	env_fail(f->c->e, f->status, rule ? f->rule : "api.fail", (loc){0},
+		"%s", f->text[0] != '\0' ? f->text : NO_WORDS);
 }
 
 tn_status tn_at_fail(const char *file, int32_t line, tn_context *c,
@@ -235,8 +304,13 @@ tn_status tn_at_fail(const char *file, int32_t line, tn_context *c,
 	va_list ap;
 
 	va_start(ap, format);
-	text_vprint(text, sizeof text, format, ap);
+	if (c == NULL)
+		say_nobodys(file, line, f.status, rule, format, ap);
+	else
+		text_vprint(text, sizeof text, format, ap);
 	va_end(ap);
+	if (c == NULL)
+		return f.status;
 	return api_sticky(c, file, line, throw_fail, &f);
 }
 

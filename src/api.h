@@ -81,6 +81,14 @@ tn_context *api_context_recent(void);
 void api_context_used(tn_context *c);
 void api_context_ends(const tn_context *c); /* it is about to be freed */
 
+/*
+ * TN_EINVAL [api.null]: an argument that a call needs is NULL, and no context
+ * is known; the diagnosis is that of tn_context_diag(NULL).
+ */
+tn_status api_null(const char *what);
+void api_clear_nobodys(void);
+void api_say_nobodys(const tn_diag *d);
+
 /* Throws TN_EINVAL [api.null] unless the pointer is there. */
 void api_want(tn_context *c, const void *p, const char *what);
 

@@ -193,6 +193,10 @@ static void run(void *arg)
 
 	tensors_site(api_tensors(k->p->c), k->file, k->line);
 	api_want_shapes(k->p);
+	if (k->n_in > 0)
+		api_want(k->p->c, k->in, "the list of inputs");
+	if (k->n_out > 0)
+		api_want(k->p->c, k->out, "the list of outputs");
 	if (k->n_in != k->p->ir->input.n || k->n_out != k->p->ir->output.n)
 		env_fail(k->p->c->e, TN_EINVAL, "apply.count",
 			(loc){k->file, k->line, 0},
@@ -211,6 +215,9 @@ static void leave(void *arg)
 tn_status tn_at_apply(const char *file, int32_t line, tn_program *p,
 	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out)
 {
+	if (p == NULL)
+		return api_null("the program");
+
 	struct apply k = {file, line, p, n_in, n_out, in, out};
 	struct scratch s = {&k, false};
 	tn_status status = api_sticky(p->c, file, line, run, &s);
@@ -218,7 +225,7 @@ tn_status tn_at_apply(const char *file, int32_t line, tn_program *p,
 	if (status < 0) {
 		if (s.open)
 			(void)api_call(p->c, leave, api_tensors(p->c));
-		for (int32_t i = 0; i < n_out; i++)
+		for (int32_t i = 0; i < n_out && out != NULL; i++)
 			out[i] = api_invalid(p->c);
 	}
 	return status;

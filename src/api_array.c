@@ -6,6 +6,8 @@
 #include "base/random.h"
 #include "file/file.h"
 
+#include <math.h>
+
 /* A tn_array is the head of this: tn_array_free needs no context. */
 struct held {
 	tn_array array;
@@ -127,16 +129,22 @@ void tn_npz_free(tn_npz *z)
 
 int32_t tn_npz_n(const tn_npz *z)
 {
+	if (z == NULL)
+		return 0;
 	return z->named.n;
 }
 
 const char *tn_npz_name(const tn_npz *z, int32_t i)
 {
+	if (z == NULL)
+		return NULL;
 	return i >= 0 && i < z->named.n ? z->named.name[i] : NULL;
 }
 
 const tn_array *tn_npz_array(const tn_npz *z, int32_t i)
 {
+	if (z == NULL)
+		return NULL;
 	return i >= 0 && i < z->named.n ? &z->array[i] : NULL;
 }
 
@@ -186,24 +194,36 @@ tn_status tn_npy_write(tn_context *c, const char *path, tn_dtype dtype,
 
 /* ---- elements ---- */
 
+/* What has no dtype has no elements. */
+static bool is_array(tn_dtype t, const void *data)
+{
+	return (unsigned)t < TN_N_DTYPES && data != NULL;
+}
+
 double tn_get_f64(tn_dtype t, const void *data, int64_t i)
 {
+	if (!is_array(t, data))
+		return (double)NAN;
 	return dtype_load_f64(t, data, i);
 }
 
 int64_t tn_get_i64(tn_dtype t, const void *data, int64_t i)
 {
+	if (!is_array(t, data))
+		return 0;
 	return dtype_load_i64(t, data, i);
 }
 
 void tn_set_f64(tn_dtype t, void *data, int64_t i, double v)
 {
-	dtype_store_f64(t, data, i, v);
+	if (is_array(t, data))
+		dtype_store_f64(t, data, i, v);
 }
 
 void tn_set_i64(tn_dtype t, void *data, int64_t i, int64_t v)
 {
-	dtype_store_i64(t, data, i, v);
+	if (is_array(t, data))
+		dtype_store_i64(t, data, i, v);
 }
 
 static void fill_random(tn_dtype t, void *data, int64_t n_elems,
@@ -238,6 +258,7 @@ void tn_fill_random(tn_dtype t, void *data, int64_t n_elems, uint64_t seed,
 {
 	fp_env host = fp_enter();
 
-	fill_random(t, data, n_elems, seed, lo, hi);
+	if (is_array(t, data))
+		fill_random(t, data, n_elems, seed, lo, hi);
 	fp_leave(&host);
 }

@@ -230,7 +230,9 @@ tn_status tn_at_dlpack_export(const char *file, int32_t line, tn_tensor *x,
 	*out = NULL;
 	k.c = x != NULL ? tensor_owner(k.x) : NULL;
 	if (k.c == NULL || tensor_is_invalid(k.x))
-		return TN_EINVAL;
+		return tn_at_fail(file, line, k.c, TN_EINVAL, "tensor.handle",
+			"the tensor is NULL, was dropped, or is what a failed "
+			"call gave");
 	s = api_sticky(k.c, file, line, export, &k);
 	if (s < 0 && *out != NULL) {
 		free(*out);
@@ -320,7 +322,9 @@ tn_status tn_at_text(
 	*out = NULL;
 	p.c = x != NULL ? tensor_owner(p.x) : NULL;
 	if (p.c == NULL || tensor_is_invalid(p.x))
-		return TN_EINVAL;
+		return tn_at_fail(file, line, p.c, TN_EINVAL, "tensor.handle",
+			"the tensor is NULL, was dropped, or is what a failed "
+			"call gave");
 	return api_sticky(p.c, file, line, print, &p);
 }
 
@@ -328,6 +332,9 @@ tn_status tn_at_text(
 
 void tn_set_seed(tn_context *c, uint64_t seed)
 {
+	if (c == NULL)
+		return;
+
 	c->seed = seed;
 	c->n_keys = 0;
 }

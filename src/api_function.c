@@ -62,12 +62,20 @@ tn_status tn_compile(tn_function **out, tn_context *c, tn_body *body,
 	tn_status s;
 
 	*out = NULL;
-	if (body == NULL || n_in < 0 || n_out < 0 ||
-		n_in > TN_MAX_FUNCTION_ARGS || n_out > TN_MAX_FUNCTION_ARGS)
-		return TN_EINVAL;
+	if (c == NULL)
+		return api_null("the context");
+	if (body == NULL)
+		return tn_at_fail(NULL, 0, c, TN_EINVAL, "compile.body",
+			"the body of the function is NULL");
+	if (n_in < 0 || n_out < 0 || n_in > TN_MAX_FUNCTION_ARGS ||
+		n_out > TN_MAX_FUNCTION_ARGS)
+		return tn_at_fail(NULL, 0, c, TN_EINVAL, "compile.count",
+			"%d arguments and %d outputs: 0 to %d are possible",
+			(int)n_in, (int)n_out, TN_MAX_FUNCTION_ARGS);
 	j.f = calloc(1, sizeof *j.f);
 	if (j.f == NULL)
-		return TN_ENOMEM;
+		return tn_at_fail(NULL, 0, c, TN_ENOMEM, "memory",
+			"out of memory for a function");
 	*j.f = (tn_function){.c = c,
 		.body = body,
 		.user = user,
@@ -102,6 +110,8 @@ static void call(void *arg)
 	tn_function *f = j->f;
 	tensor *in[TN_MAX_FUNCTION_ARGS], *out[TN_MAX_FUNCTION_ARGS];
 
+	if (f->n_in > 0)
+		api_want(f->c, j->in, "the list of arguments");
 	api_inner_all(f->n_in, j->in, in);
 	for (int32_t i = 0; i < f->n_in; i++)
 		if (in[i] == NULL || tensor_is_invalid(in[i]))
@@ -118,12 +128,17 @@ static void call(void *arg)
 tn_status tn_at_function_call(const char *file, int32_t line, tn_function *f,
 	tn_tensor *const *in, tn_tensor **out)
 {
+	if (f == NULL)
+		return api_null("the function");
 	return tn_at_function_donate(file, line, f, in, NULL, out);
 }
 
 tn_status tn_at_function_donate(const char *file, int32_t line, tn_function *f,
 	tn_tensor *const *in, const bool *donated, tn_tensor **out)
 {
+	if (f == NULL)
+		return api_null("the function");
+
 	job j = {.f = f, .in = in, .donated = donated, .out = out};
 	tn_status s;
 
@@ -155,6 +170,11 @@ static void print(void *arg)
 
 tn_status tn_function_text(char **out, tn_function *f, bool dot)
 {
+	if (f == NULL) {
+		*out = NULL;
+		return api_null("the function");
+	}
+
 	job j = {.f = f, .dot = dot};
 	tn_status s = api_call(f->c, print, &j);
 
@@ -185,5 +205,7 @@ tn_tensor *tn_at_random_key(const char *file, int32_t line, tn_context *c)
 
 int64_t tn_function_n_recorded(const tn_function *f)
 {
+	if (f == NULL)
+		return 0;
 	return tensor_function_n_traces(f->f);
 }

@@ -67,12 +67,15 @@ tn_status tn_at_mesh_measure(const char *file, int32_t line, tn_mesh *mesh,
 	int64_t rows, int64_t columns, const tn_placement *from,
 	const tn_placement *to, int32_t repeat, tn_move_time *out)
 {
+	if (mesh == NULL)
+		return api_null("the mesh");
+
 	struct measure_call k = {.at = {.file = file, .line = line},
 		.shape = {rows, columns}, .from = from, .to = to,
 		.repeat = repeat, .out = out};
 
 	if (mesh == NULL)
-		return TN_EINVAL;
+		return api_null("the mesh");
 	k.m = api_mesh(mesh, &k.c);
 	return api_sticky(k.c, file, line, measure, &k);
 }

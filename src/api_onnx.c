@@ -89,21 +89,29 @@ void tn_onnx_free(tn_onnx *m)
 
 int32_t tn_onnx_n_inputs(const tn_onnx *m)
 {
+	if (m == NULL)
+		return 0;
 	return onnx_n_inputs(m->m);
 }
 
 int32_t tn_onnx_n_outputs(const tn_onnx *m)
 {
+	if (m == NULL)
+		return 0;
 	return onnx_n_outputs(m->m);
 }
 
 const tn_onnx_port *tn_onnx_input(const tn_onnx *m, int32_t i)
 {
+	if (m == NULL)
+		return NULL;
 	return i >= 0 && i < onnx_n_inputs(m->m) ? &m->in[i] : NULL;
 }
 
 const tn_onnx_port *tn_onnx_output(const tn_onnx *m, int32_t i)
 {
+	if (m == NULL)
+		return NULL;
 	return i >= 0 && i < onnx_n_outputs(m->m) ? &m->out[i] : NULL;
 }
 
@@ -133,6 +141,9 @@ static void set_dim(void *arg)
 
 tn_status tn_onnx_set_dim(tn_onnx *m, const char *name, int64_t size)
 {
+	if (m == NULL)
+		return api_null("the model");
+
 	struct set_call k = {.m = m, .name = name, .size = size};
 
 	return api_call(m->c, set_dim, &k);
@@ -178,6 +189,9 @@ static void give(void *arg)
 tn_status tn_onnx_give(
 	tn_onnx *m, int32_t i, int32_t n, const tn_array *arrays)
 {
+	if (m == NULL)
+		return api_null("the model");
+
 	struct set_call k = {.m = m, .i = i, .n = n, .arrays = arrays};
 
 	return api_call(m->c, give, &k);
@@ -185,11 +199,17 @@ tn_status tn_onnx_give(
 
 void tn_onnx_fold(tn_onnx *m, int64_t n_elems)
 {
+	if (m == NULL)
+		return;
+
 	m->fold_from = n_elems;
 }
 
 void tn_onnx_train(tn_onnx *m, bool training, bool logits)
 {
+	if (m == NULL)
+		return;
+
 	m->training = training;
 	m->logits = logits;
 }
@@ -210,6 +230,9 @@ static void set_classes(void *arg)
 
 tn_status tn_onnx_classes(tn_onnx *m, int64_t n, uint64_t seed)
 {
+	if (m == NULL)
+		return api_null("the model");
+
 	struct classes_call k = {m, n, seed};
 
 	return api_call(m->c, set_classes, &k);
@@ -254,6 +277,9 @@ static void read_value(void *arg)
 tn_status tn_onnx_read(tn_onnx *m, bool is_output, int32_t i, const char *path,
 	int32_t *n, const tn_array **arrays)
 {
+	if (m == NULL)
+		return api_null("the model");
+
 	struct read_call k = {m, is_output, i, path, n, arrays};
 
 	*n = 0;
@@ -288,6 +314,11 @@ static void build(void *arg)
 
 tn_status tn_onnx_build(tn_program **out, tn_onnx *m)
 {
+	if (m == NULL) {
+		*out = NULL;
+		return api_null("the model");
+	}
+
 	struct api_onnx_build k = {.m = m};
 	tn_status s;
 
@@ -359,6 +390,9 @@ static void save(void *arg)
 tn_status tn_onnx_save(tn_onnx *m, const char *path, int32_t n,
 	const char *const *names, const tn_array *arrays)
 {
+	if (m == NULL)
+		return api_null("the model");
+
 	struct save_call k = {m, path, n, names, arrays, NULL};
 	tn_status s = api_call(m->c, save, &k);
 
@@ -368,17 +402,23 @@ tn_status tn_onnx_save(tn_onnx *m, const char *path, int32_t n,
 
 int32_t tn_program_n_params(const tn_program *p)
 {
+	if (p == NULL)
+		return 0;
 	return p->staged != NULL ? 0 : p->ir->input.n - p->n_free;
 }
 
 const tn_value *tn_program_param(const tn_program *p, int32_t i)
 {
+	if (p == NULL)
+		return NULL;
 	return i >= 0 && i < tn_program_n_params(p) ? &p->in[p->n_free + i]
 						    : NULL;
 }
 
 const void *tn_program_param_data(const tn_program *p, int32_t i)
 {
+	if (p == NULL)
+		return NULL;
 	return i >= 0 && i < tn_program_n_params(p) ? p->bound[p->n_free + i]
 						    : NULL;
 }
@@ -405,6 +445,9 @@ static void set_param(void *arg)
 
 tn_status tn_program_set_param(tn_program *p, int32_t i, const void *data)
 {
+	if (p == NULL)
+		return api_null("the program");
+
 	struct param_call k = {p, i, data};
 
 	return api_call(p->c, set_param, &k);
@@ -450,6 +493,9 @@ static void bind_inputs(void *arg)
 tn_status tn_program_bind(tn_program *p, int32_t n_free,
 	const char *const *names, const void *const *data)
 {
+	if (p == NULL)
+		return api_null("the program");
+
 	struct bind_call k = {p, n_free, names, data};
 
 	return api_call(p->c, bind_inputs, &k);
@@ -475,6 +521,9 @@ static void export_program(void *arg)
 
 tn_status tn_onnx_export(tn_program *p, const char *path)
 {
+	if (p == NULL)
+		return api_null("the program");
+
 	struct export_call k = {.p = p, .path = path};
 	tn_status s = api_call(p->c, export_program, &k);
 
@@ -507,6 +556,11 @@ static void write_info(void *arg)
 
 tn_status tn_onnx_info(char **out, tn_onnx *m, bool json)
 {
+	if (m == NULL) {
+		*out = NULL;
+		return api_null("the model");
+	}
+
 	struct text_call k = {m->c, m, json, out};
 
 	*out = NULL;

@@ -87,6 +87,7 @@ void tn_params_free(tn_params *p)
 {
 	if (p == NULL)
 		return;
+
 	for (int32_t i = 0; i < p->at.n; i++)
 		if (p->at.at[i].is_ours)
 			tn_drop(p->at.at[i].x);
@@ -95,6 +96,8 @@ void tn_params_free(tn_params *p)
 
 tn_context *tn_params_context(const tn_params *p)
 {
+	if (p == NULL)
+		return NULL;
 	return p->c;
 }
 
@@ -107,6 +110,9 @@ static void alloc(void *arg)
 
 void *tn_params_alloc(tn_params *p, size_t n_bytes)
 {
+	if (p == NULL)
+		return NULL;
+
 	call k = {.p = p, .n_bytes = n_bytes};
 
 	return api_sticky(p->c, NULL, 0, alloc, &k) < 0 ? NULL : k.memory;
@@ -142,6 +148,9 @@ static void enter(void *arg)
 tn_status tn_at_params_enter(const char *file, int32_t line, tn_params *p,
 	const char *format, ...)
 {
+	if (p == NULL)
+		return api_null("the set of parameters");
+
 	char name[MAX_NAME + 2]; /* one that is cut is too long, too */
 	call k = {.c = p->c, .p = p, .file = file, .line = line, .name = name};
 	va_list ap;
@@ -154,6 +163,8 @@ tn_status tn_at_params_enter(const char *file, int32_t line, tn_params *p,
 
 tn_status tn_params_leave(tn_params *p)
 {
+	if (p == NULL)
+		return api_null("the set of parameters");
 	if (p->entered.n == 0)
 		return tn_at_fail(NULL, 0, p->c, TN_EINVAL, "params.name",
 			"tn_params_leave was called without a tn_params_enter "
@@ -191,6 +202,9 @@ static void add(void *arg)
 tn_status tn_at_params_add(const char *file, int32_t line, tn_params *p,
 	const char *name, tn_tensor *x, bool trained)
 {
+	if (p == NULL)
+		return api_null("the set of parameters");
+
 	call k = {.c = p->c,
 		.p = p,
 		.file = file,
@@ -211,6 +225,10 @@ tn_tensor *tn_at_params_make(const char *file, int32_t line, tn_params *p,
 	const char *name, tn_dtype dtype, int32_t rank, const int64_t *shape,
 	bool trained)
 {
+	if (p == NULL) {
+		(void)api_null("the set of parameters");
+		return NULL;
+	}
 	call k = {.c = p->c,
 		.p = p,
 		.file = file,
@@ -241,6 +259,8 @@ tn_tensor *tn_at_params_make(const char *file, int32_t line, tn_params *p,
 
 int32_t tn_params_n(const tn_params *p)
 {
+	if (p == NULL)
+		return 0;
 	return p->at.n;
 }
 
@@ -251,37 +271,52 @@ static const param *number(const tn_params *p, int32_t i)
 
 const char *tn_params_name(const tn_params *p, int32_t i)
 {
+	if (p == NULL)
+		return NULL;
 	return number(p, i) != NULL ? number(p, i)->name : NULL;
 }
 
 tn_tensor *tn_params_at(const tn_params *p, int32_t i)
 {
+	if (p == NULL)
+		return NULL;
 	return number(p, i) != NULL ? number(p, i)->x : NULL;
 }
 
 bool tn_params_is_trained(const tn_params *p, int32_t i)
 {
+	if (p == NULL)
+		return false;
 	return number(p, i) != NULL && number(p, i)->trained;
 }
 
 tn_tensor *tn_params_get(const tn_params *p, const char *name)
 {
-	return tn_params_at(
+	if (p == NULL)
+		return NULL;
+	return name == NULL ? NULL : tn_params_at(
 		p, (int32_t)map_get_str(p->number, name, 0) - 1);
 }
 
 void tn_params_set_training(tn_params *p, bool training)
 {
+	if (p == NULL)
+		return;
+
 	p->training = training;
 }
 
 bool tn_params_training(const tn_params *p)
 {
+	if (p == NULL)
+		return false;
 	return p->training;
 }
 
 tn_status tn_at_params_eval(const char *file, int32_t line, tn_params *p)
 {
+	if (p == NULL)
+		return api_null("the set of parameters");
 	return tn_at_eval(file, line, p->x.at, p->x.n);
 }
 
@@ -341,6 +376,9 @@ static void save(void *arg)
 tn_status tn_at_params_save(const char *file, int32_t line, tn_params *p,
 	const char *path, const tn_pair *metadata, int32_t n)
 {
+	if (p == NULL)
+		return api_null("the set of parameters");
+
 	call k = {.c = p->c,
 		.p = p,
 		.file = file,
@@ -458,6 +496,9 @@ static void read_one(void *arg)
 tn_status tn_at_params_load(const char *file, int32_t line, tn_params *p,
 	const char *path, bool strict)
 {
+	if (p == NULL)
+		return api_null("the set of parameters");
+
 	call k = {.c = p->c,
 		.p = p,
 		.file = file,

@@ -57,6 +57,11 @@ static void propose(void *arg)
 tn_status tn_program_plan_shards(char **out, double *seconds, tn_program *p,
 	const tn_shard_wishes *w)
 {
+	if (p == NULL) {
+		*out = NULL;
+		return api_null("the program");
+	}
+
 	struct plan_call k = {p, w, out, seconds};
 
 	*out = NULL;

@@ -412,6 +412,11 @@ tn_status tn_profile_table(char **out, tn_context *c)
 
 tn_status tn_program_profile(char **out, tn_program *p)
 {
+	if (p == NULL) {
+		*out = NULL;
+		return api_null("the program");
+	}
+
 	struct text_call k = {p->c, p, false, out};
 
 	*out = NULL;

@@ -149,21 +149,29 @@ void tn_program_free(tn_program *p)
 
 int32_t tn_program_n_inputs(const tn_program *p)
 {
+	if (p == NULL)
+		return 0;
 	return p->n_free;
 }
 
 int32_t tn_program_n_outputs(const tn_program *p)
 {
+	if (p == NULL)
+		return 0;
 	return p->n_out;
 }
 
 const tn_value *tn_program_input(const tn_program *p, int32_t i)
 {
+	if (p == NULL)
+		return NULL;
 	return i >= 0 && i < p->n_free ? &p->in[i] : NULL;
 }
 
 const tn_value *tn_program_output(const tn_program *p, int32_t i)
 {
+	if (p == NULL)
+		return NULL;
 	return i >= 0 && i < p->n_out ? &p->out[i] : NULL;
 }
 
@@ -349,6 +357,8 @@ static void compile(void *arg)
 
 tn_status tn_program_compile(tn_program *p)
 {
+	if (p == NULL)
+		return api_null("the program");
 	return api_call(p->c, compile, p);
 }
 
@@ -431,6 +441,9 @@ static void run(void *arg)
 tn_status tn_program_run(
 	tn_program *p, const void *const *inputs, void *const *outputs)
 {
+	if (p == NULL)
+		return api_null("the program");
+
 	struct run_call r = {p, inputs, outputs};
 
 	return api_call(p->c, run, &r);
@@ -463,6 +476,11 @@ static void explain(void *arg)
 tn_status tn_program_explain(
 	char **out, tn_program *p, tn_level level, uint32_t flags)
 {
+	if (p == NULL) {
+		*out = NULL;
+		return api_null("the program");
+	}
+
 	struct explain_call k = {p, level, flags, out};
 
 	*out = NULL;

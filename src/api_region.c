@@ -49,6 +49,10 @@ typedef struct job {
 
 static void check(const job *j)
 {
+	if (j->n_in > 0)
+		api_want(j->c, j->in, "the list of arguments");
+	if (j->n_out > 0)
+		api_want(j->c, j->out, "the list of outputs");
 	for (int32_t i = 0; i < j->n_in; i++)
 		if (j->in[i] == NULL ||
 			!tensor_is_valid(api_inner(j->in[i])))
@@ -63,20 +67,32 @@ static void check(const job *j)
 
 tn_context *tn_here(tn_context *c, const char *file, int32_t line)
 {
-	c->here = (loc){.file = file, .line = line};
+	if (c != NULL)
+		c->here = (loc){.file = file, .line = line};
 	return c;
 }
 
 static tn_status run(job *j, void (*fn)(void *))
 {
-	loc at = j->c->here;
+	loc at;
 	tn_status s;
 
+	if (j->c == NULL)
+		return api_null("the context");
+	at = j->c->here;
 	tensors_site(api_tensors(j->c), at.file, at.line);
 	s = api_sticky(j->c, at.file, at.line, fn, j);
-	for (int32_t i = 0; s < 0 && i < j->n_out; i++)
+	for (int32_t i = 0; s < 0 && j->out != NULL && i < j->n_out; i++)
 		j->out[i] = api_invalid(j->c);
 	return s;
+}
+
+static tn_status refuse(const job *j, const char *text)
+{
+	loc at = j->c != NULL ? j->c->here : (loc){0};
+
+	return tn_at_fail(at.file, at.line, j->c, TN_EINVAL, "region.body",
+		"%s", text);
 }
 
 static void cond(void *arg)
@@ -107,7 +123,7 @@ tn_status tn_at_cond(tn_context *c,
 		.out = out};
 
 	if (then == NULL || otherwise == NULL)
-		return TN_EINVAL;
+		return refuse(&j, "a branch is NULL");
 	return run(&j, cond);
 }
 
@@ -136,7 +152,8 @@ tn_status tn_at_while(tn_context *c,
 		.out = out};
 
 	if (test == NULL || body == NULL || rounds < 0)
-		return TN_EINVAL;
+		return refuse(&j, rounds < 0 ? "less than 0 rounds"
+					     : "the test or the body is NULL");
 	j.loop = (tensor_loop){.name = "while",
 		.test = record,
 		.body = record,
@@ -158,7 +175,8 @@ tn_status tn_at_scan(tn_context *c,
 	if (body == NULL || rounds < 0 || n_carried < 0 || n_rows < 0 ||
 		n_out < 0 || n_carried > TN_MAX_FUNCTION_ARGS ||
 		n_rows > TN_MAX_FUNCTION_ARGS || n_out > TN_MAX_FUNCTION_ARGS)
-		return TN_EINVAL;
+		return refuse(&j, "the body is NULL, or a number is less than "
+				  "0 or more than TN_MAX_FUNCTION_ARGS");
 	j.n_in = n_carried + n_rows;
 	j.n_out = n_carried + n_out;
 	j.then = (side){c, body, user, j.n_in, j.n_out};
@@ -254,6 +272,8 @@ static void host_call(void *arg)
 	tensor *in[TN_MAX_FUNCTION_ARGS], *out[TN_MAX_FUNCTION_ARGS];
 
 	check(j);
+	if (j->n_out > 0)
+		api_want(j->c, j->type, "the list of types");
 	api_inner_all(j->n_in, j->in, in);
 	for (int32_t i = 0; i < j->n_out; i++) {
 		const tn_array *a = &j->type[i];
@@ -289,6 +309,6 @@ tn_status tn_at_host_call(tn_context *c,
 		.type = types};
 
 	if (fn == NULL)
-		return TN_EINVAL;
+		return refuse(&j, "the function is NULL");
 	return run(&j, host_call);
 }

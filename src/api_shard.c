@@ -64,6 +64,7 @@ void tn_world_free(tn_world *w)
 {
 	if (w == NULL)
 		return;
+
 	shard_world_free(w->w);
 	free(w);
 }
@@ -154,7 +155,7 @@ tn_status tn_join(tn_context *c, tn_world *w, int32_t process)
 {
 	struct join_call k = {c, w, process};
 
-	return w == NULL ? TN_EINVAL : api_sticky(c, NULL, 0, join, &k);
+	return w == NULL ? api_null("the world") : api_sticky(c, NULL, 0, join, &k);
 }
 
 tn_status tn_join_mpi(tn_context *c)
@@ -166,11 +167,15 @@ tn_status tn_join_mpi(tn_context *c)
 
 int32_t tn_process(const tn_context *c)
 {
+	if (c == NULL)
+		return 0;
 	return (int32_t)api_shard_rank(c);
 }
 
 int32_t tn_n_processes(const tn_context *c)
 {
+	if (c == NULL)
+		return 0;
 	return (int32_t)size_of(c);
 }
 
@@ -340,8 +345,12 @@ tn_mesh *tn_at_mesh_new(const char *file, int32_t line, tn_context *c,
 	struct mesh_call k = {c, here(file, line), n_axes, names, extents,
 		NULL};
 
-	if (c == NULL || extents == NULL)
+	if (c == NULL || extents == NULL) {
+		(void)tn_at_fail(file, line, c, TN_EINVAL, "shard.mesh",
+			"%s is NULL", c == NULL ? "the context"
+						: "the list of extents");
 		return NULL;
+	}
 	return api_sticky(c, file, line, make_mesh, &k) < 0 ? NULL : k.out;
 }
 
@@ -464,7 +473,7 @@ tn_status tn_at_shard(const char *file, int32_t line, tn_tensor *x,
 	struct tensor_call k = {.c = context_of(x), .at = here(file, line),
 		.x = x, .mesh = mesh, .p = p};
 
-	return k.c == NULL ? TN_EINVAL
+	return k.c == NULL ? api_null("the tensor")
 			   : api_sticky(k.c, file, line, shard_it, &k);
 }
 
@@ -490,8 +499,10 @@ tn_tensor *tn_at_reshard(const char *file, int32_t line, tn_tensor *x,
 	struct tensor_call k = {.c = context_of(x), .at = here(file, line),
 		.x = x, .mesh = mesh, .p = p};
 
-	if (k.c == NULL)
+	if (k.c == NULL) {
+		(void)api_null("the tensor");
 		return x;
+	}
 	if (api_sticky(k.c, file, line, reshard, &k) < 0)
 		return api_invalid(k.c);
 	return k.y;
@@ -510,8 +521,10 @@ tn_tensor *tn_at_full(const char *file, int32_t line, tn_tensor *x)
 	struct tensor_call k = {
 		.c = context_of(x), .at = here(file, line), .x = x};
 
-	if (k.c == NULL)
+	if (k.c == NULL) {
+		(void)api_null("the tensor");
 		return x;
+	}
 	if (api_sticky(k.c, file, line, full, &k) < 0)
 		return api_invalid(k.c);
 	return k.y;
@@ -560,7 +573,7 @@ tn_status tn_at_local(
 	struct tensor_call k = {.c = context_of(x), .at = here(file, line),
 		.x = x, .window = out};
 
-	return k.c == NULL ? TN_EINVAL
+	return k.c == NULL ? api_null("the tensor")
 			   : api_sticky(k.c, file, line, window, &k);
 }
 
@@ -595,7 +608,8 @@ tn_status tn_at_placement_text(
 		.x = x, .text = out};
 
 	*out = NULL;
-	return k.c == NULL ? TN_EINVAL : api_sticky(k.c, file, line, text, &k);
+	return k.c == NULL ? api_null("the tensor")
+			   : api_sticky(k.c, file, line, text, &k);
 }
 
 static void set_strict(void *arg)
@@ -628,6 +642,9 @@ tn_status tn_shard_debug(tn_context *c, bool debug)
 
 void tn_context_shard_stats(const tn_context *c, tn_shard_stats *out)
 {
+	if (c == NULL)
+		return;
+
 	*out = (tn_shard_stats){0};
 	if (c->shard != NULL) {
 		out->n_moves = c->shard->n_moves;

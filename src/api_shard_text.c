@@ -25,13 +25,15 @@ tn_mesh *tn_at_mesh_parse(
 {
 	struct mesh_text k = {.c = c, .text = text};
 
-	if (c == NULL || api_sticky(c, file, line, read_mesh, &k) < 0)
+	if (api_sticky(c, file, line, read_mesh, &k) < 0)
 		return NULL;
 	return tn_at_mesh_new(file, line, c, k.m.n, k.m.name, k.m.extent);
 }
 
 const char *tn_mesh_axis(const tn_mesh *m, int32_t i, int64_t *extent)
 {
+	if (m == NULL)
+		return NULL;
 	if (i < 0 || i >= m->m.n)
 		return NULL;
 	*extent = m->m.extent[i];
@@ -60,6 +62,10 @@ static void explain(void *arg)
 	api_want_shapes(k->p);
 	m = shard_mesh_parse(a, k->mesh);
 	p = shard_plan_new(a, ir_lower(a, ix_new(a), k->p->ir), &m);
+	if (k->n_place > 0)
+		api_want(k->p->c, k->place, "the list of placements");
+	for (int32_t i = 0; i < k->n_place; i++)
+		api_want(k->p->c, k->place[i], "a placement");
 	for (int32_t i = 0; i < k->n_place; i++)
 		shard_place_parse(p, k->place[i]);
 	for (int32_t i = 0; i < p->s->input.n; i++)
@@ -75,6 +81,11 @@ tn_status tn_program_explain_shard(char **out, tn_program *p,
 	const char *mesh, const char *const *place, int32_t n_place,
 	bool json)
 {
+	if (p == NULL) {
+		*out = NULL;
+		return api_null("the program");
+	}
+
 	struct explain_call k = {p, mesh, place, n_place, json, out};
 
 	*out = NULL;

@@ -94,6 +94,11 @@ void api_onnx_stage(void *arg)
 
 tn_status tn_onnx_stage(tn_program **out, tn_onnx *m)
 {
+	if (m == NULL) {
+		*out = NULL;
+		return api_null("the model");
+	}
+
 	struct api_onnx_build k = {.m = m};
 	tn_status s;
 
@@ -108,6 +113,8 @@ tn_status tn_onnx_stage(tn_program **out, tn_onnx *m)
 
 bool tn_program_is_staged(const tn_program *p)
 {
+	if (p == NULL)
+		return false;
 	return p->staged != NULL;
 }
 
@@ -194,6 +201,9 @@ static void call_arrays(void *arg)
 tn_status tn_program_run_arrays(
 	tn_program *p, const tn_array *in, tn_array **out)
 {
+	if (p == NULL)
+		return api_null("the program");
+
 	struct arrays_call k = {.p = p, .in = in, .out = out};
 	tn_status s;
 

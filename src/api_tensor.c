@@ -215,10 +215,11 @@ tn_status api_sticky(tn_context *c, const char *file, int32_t line,
 	void (*fn)(void *arg), void *arg)
 {
 	tn_status s = api_call(c, fn, arg);
-	tn_diag *d = &c->first;
+	tn_diag *d;
 
-	if (s >= 0 || d->status != TN_OK)
+	if (s >= 0 || c == NULL || c->first.status != TN_OK)
 		return s;
+	d = &c->first;
 	*d = *env_diag(c->e);
 	if (d->file[0] == '\0' && file != NULL) {
 		strncpy(d->file, file, sizeof d->file - 1);
@@ -229,18 +230,24 @@ tn_status api_sticky(tn_context *c, const char *file, int32_t line,
 
 static tn_status go(call *k, void (*fn)(call *k))
 {
-	if (k->c == NULL)
+	bool told = k->c != NULL;
+	tn_status s;
+
+	if (!told)
 		k->c = api_context_recent(); /* no operand tells */
 	if (k->c == NULL)
-		return TN_EINVAL;
+		return api_null("a tensor of the call, or its context,");
 	k->fn = fn;
-	return api_sticky(k->c, k->file, k->line, enter, k);
+	s = api_sticky(k->c, k->file, k->line, enter, k);
+	if (s < 0 && !told)
+		api_say_nobodys(env_diag(k->c->e));
+	return s;
 }
 
 /* NULL: no operand tells */
 static tn_context *context_of(tn_tensor *const *in, int32_t n)
 {
-	for (int32_t i = 0; i < n; i++)
+	for (int32_t i = 0; i < n && in != NULL; i++)
 		if (in[i] != NULL && tensor_owner(api_inner(in[i])) != NULL)
 			return tensor_owner(api_inner(in[i]));
 	return NULL;
@@ -249,9 +256,16 @@ static tn_context *context_of(tn_tensor *const *in, int32_t n)
 /* An operand that comes out of a failed call: that call has said why. */
 static bool follows_failure(const call *k)
 {
-	for (int32_t i = 0; i < k->n; i++)
-		if (k->in[i] != NULL && tensor_is_invalid(api_inner(k->in[i])))
-			return true;
+	for (int32_t i = 0; i < k->n && k->in != NULL; i++) {
+		if (k->in[i] == NULL || !tensor_is_invalid(api_inner(k->in[i])))
+			continue;
+		if (k->c == NULL || k->c->first.status == TN_OK)
+			(void)tn_at_fail(k->file, k->line, k->c, TN_EINVAL,
+				"tensor.handle", "operand %d is what a call "
+				"gave that failed before tn_context_clear",
+				(int)i);
+		return true;
+	}
 	return false;
 }
 
@@ -269,6 +283,55 @@ static _Noreturn void unknown_row(const call *k)
 		k->name, near);
 }
 
+enum { MAX_ATTRS = 32 };
+#define UNKNOWN_KIND ((attr_kind)(ATTR_STRING + 1))
+
+/* Lists and texts that the caller says are there. */
+static _Noreturn void refuse_attr(
+	const call *k, const ir_attr *a, const char *text)
+{
+	env_fail(k->c->e, TN_EINVAL, "tn.attr", (loc){k->file, k->line, 0},
+		"attribute %.60s %s", a->name != NULL ? a->name : "NULL", text);
+}
+
+static void check_attr(const call *k, const ir_attr *a)
+{
+	if (a->name == NULL)
+		refuse_attr(k, a, "has no name");
+	if (a->kind == ATTR_INTS && (a->n < 0 || (a->n > 0 && a->ints == NULL)))
+		refuse_attr(k, a, a->n < 0 ? "is a list of less than 0 numbers"
+					   : "is a list that is NULL");
+	if (a->kind == ATTR_STRING && a->string == NULL)
+		refuse_attr(k, a, "is a string that is NULL");
+	if (a->kind == ATTR_DTYPE && (unsigned)a->dtype >= TN_N_DTYPES)
+		refuse_attr(k, a, "is no dtype");
+	if ((unsigned)a->kind > ATTR_STRING)
+		refuse_attr(k, a, "is of a kind that is not known: one of "
+			"TN_ATTR_INT .. TN_ATTR_STRING");
+}
+
+/* What every call hands over: arrays and their numbers. */
+static void check_lists(const call *k)
+{
+	loc at = {k->file, k->line, 0};
+
+	if (k->n < 0 || k->n_attrs < 0 || k->n_out < 0)
+		env_fail(k->c->e, TN_EINVAL, "api.count", at,
+			"%d operands, %d attributes, %d results: none can be "
+			"less than 0",
+			(int)k->n, (int)k->n_attrs, (int)k->n_out);
+	if (k->n_attrs > MAX_ATTRS)
+		env_fail(k->c->e, TN_EINVAL, "api.count", at,
+			"%d attributes: no operation has more than %d",
+			(int)k->n_attrs, MAX_ATTRS);
+	if (k->n > 0)
+		api_want(k->c, k->in, "the list of operands");
+	if (k->n_attrs > 0)
+		api_want(k->c, k->attr, "the list of attributes");
+	for (int32_t i = 0; i < k->n_attrs; i++)
+		check_attr(k, &k->attr[i]);
+}
+
 static void call_row(call *k, tensor **in)
 {
 	tensors *t = k->c->t;
@@ -279,6 +342,7 @@ static void call_row(call *k, tensor **in)
 	if (k->number >= 0) {
 		k->row = ir_table_at(tensors_table(t), k->number);
 	} else {
+		api_want(k->c, k->name, "the name of an operation");
 		k->row = ir_table_find(tensors_table(t), k->name);
 		if (k->row == NULL)
 			unknown_row(k);
@@ -306,6 +370,7 @@ static void row_call(call *k)
 {
 	tensor *in[IR_MAX_OPERANDS];
 
+	check_lists(k);
 	if (k->n > IR_MAX_OPERANDS)
 		arena_run(k->c->e, call_of_many, k);
 	else
@@ -315,10 +380,14 @@ static void row_call(call *k)
 /* Of a call that failed: all its results, as far as it can be told. */
 static void fail_results(const call *k)
 {
-	const tensor *x = k->n > 0 ? api_inner(k->in[0]) : NULL;
+	const tensor *x =
+		k->n > 0 && k->in != NULL ? api_inner(k->in[0]) : NULL;
 	int32_t n = 1;
+	bool known = k->n_attrs >= 0;
 
-	if (k->c != NULL && k->c->t != NULL)
+	for (int32_t i = 0; i < k->n_attrs; i++)
+		known = known && k->attr[i].n >= 0;
+	if (known && k->c != NULL && k->c->t != NULL)
 		n = ir_row_count_results(
 			ir_table_at(tensors_table(k->c->t), k->number),
 			x != NULL && tensor_is_valid(x) ? tensor_type_of(x)
@@ -383,11 +452,15 @@ tn_status api_row_in_place(const char *file, int32_t line, tn_context *c,
 
 tn_status tn_context_status(const tn_context *c)
 {
-	return c->first.status;
+	return c != NULL ? c->first.status : tn_context_diag(NULL)->status;
 }
 
 void tn_context_clear(tn_context *c)
 {
+	if (c == NULL) {
+		api_clear_nobodys();
+		return;
+	}
 	c->first = (tn_diag){0};
 	c->failed = false;
 }
@@ -479,6 +552,8 @@ static ir_type type_of(call *k, tn_dtype dtype, int32_t rank,
 			"a tensor can have 0 to %d axes, but %d are asked for",
 			TN_MAX_RANK,
 			rank);
+	if (rank > 0)
+		api_want(k->c, shape, "the shape");
 	for (int32_t i = 0; i < rank; i++) {
 		y.shape[i] = shape[i];
 		if (shape[i] < 0)
@@ -508,7 +583,9 @@ static tn_tensor *made(call *k, tn_dtype dtype, int32_t rank,
 	ir_type y = {.dtype = dtype, .rank = rank};
 	tn_tensor *out;
 
-	for (int32_t i = 0; i < rank && i < TN_MAX_RANK; i++)
+	if (shape == NULL && rank > 0)
+		y.rank = TN_MAX_RANK + 1;
+	for (int32_t i = 0; i < rank && i < TN_MAX_RANK && shape != NULL; i++)
 		y.shape[i] = shape[i];
 	k->type = &y;
 	k->out = &out;
@@ -639,6 +716,7 @@ static tensor **room(tn_context *c, int32_t n)
 
 static void eval(call *k)
 {
+	check_lists(k);
 	tensor **x = room(k->c, k->n);
 
 	api_inner_all(k->n, k->in, x);
@@ -708,10 +786,11 @@ tn_tensor *tn_at_detach(const char *file, int32_t line, tn_tensor *x)
 	tn_context *c = context_of(&x, 1);
 	tn_tensor *y = NULL;
 
-	if (c == NULL || tn_no_grad_enter(c) < 0)
+	if (c != NULL && tn_no_grad_enter(c) < 0)
 		return x;
 	(void)tn_at_call(file, line, c, "copy", 1, &x, 0, NULL, 1, &y);
-	(void)tn_no_grad_leave(c);
+	if (c != NULL)
+		(void)tn_no_grad_leave(c);
 	return y;
 }
 
@@ -793,6 +872,11 @@ tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
 
 static void gradients(call *k)
 {
+	check_lists(k);
+	if (k->n_out > 0) {
+		api_want(k->c, k->with, "the list of inputs");
+		api_want(k->c, k->out, "the list of gradients");
+	}
 	tensor **out = room(k->c, 2 * (k->n + k->n_out));
 	tensor **seed = out + k->n, **in = seed + k->n;
 	tensor **grad = in + k->n_out;
@@ -879,6 +963,7 @@ tn_status tn_no_grad_leave(tn_context *c)
 
 static void define(call *k)
 {
+	api_want(k->c, k->name, "the text of the row");
 	ir_table_define(tensors_table(k->c->t), k->name, strlen(k->name),
 		(loc){k->file, k->line, 0});
 }
@@ -889,10 +974,8 @@ tn_status tn_at_op_define(
 	call k = {.c = c, .file = file, .line = line};
 
 	k.name = row;
-	return row == NULL ? TN_EINVAL : go(&k, define);
+	return go(&k, define);
 }
-
-enum { MAX_ATTRS = 32 };
 
 tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 	const char *op, int32_t n_in, tn_tensor *const *in, int32_t n_attrs,
@@ -908,22 +991,24 @@ tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 		.number = -1,
 		.in = in,
 		.n = n_in,
-		.attr = attr,
+		.attr = attrs != NULL ? attr : NULL,
 		.n_attrs = n_attrs,
 		.out = out,
 		.n_out = n_out};
 	tn_status s = TN_EINVAL;
 
-	for (int32_t i = 0; i < n_attrs && i < MAX_ATTRS; i++)
+	for (int32_t i = 0; i < n_attrs && i < MAX_ATTRS && attrs != NULL; i++)
 		attr[i] = (ir_attr){.name = attrs[i].name,
-			.kind = kind[attrs[i].kind],
+			.kind = (unsigned)attrs[i].kind <= TN_ATTR_STRING
+				? kind[attrs[i].kind]
+				: UNKNOWN_KIND,
 			.i = attrs[i].i,
 			.f = attrs[i].f,
 			.ints = attrs[i].ints,
 			.n = attrs[i].n_ints,
 			.dtype = attrs[i].dtype,
 			.string = attrs[i].string};
-	if (op != NULL && n_attrs <= MAX_ATTRS && !follows_failure(&k))
+	if (!follows_failure(&k))
 		s = go(&k, row_call);
 	for (int32_t i = 0; s < 0 && i < n_out; i++)
 		out[i] = api_invalid(c);

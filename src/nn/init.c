@@ -137,7 +137,8 @@ static tn_status fill(
 	void *data;
 
 	if (!tn_is_valid(x))
-		return TN_EINVAL;
+		return tn_at_fail(file, line, c, TN_EINVAL, "tensor.handle",
+			"what is to be drawn is no tensor");
 	if (d->element != constant) {
 		if (!is_float(t))
 			return tn_at_fail(file, line, c, TN_EINVAL,
@@ -195,7 +196,8 @@ static tn_status fans_of(
 	const int64_t *shape = tn_tensor_shape(x);
 
 	if (!tn_is_valid(x))
-		return TN_EINVAL;
+		return tn_at_fail(file, line, tn_tensor_context(x), TN_EINVAL,
+			"tensor.handle", "what is to be drawn is no tensor");
 	if (rank < 2)
 		return tn_at_fail(file, line, tn_tensor_context(x), TN_EINVAL,
 			"init.rank", "a weight must have two axes or more, "

@@ -99,7 +99,7 @@ tn_tensor *tn_at_nn_forward(
 
 	if (layer != NULL)
 		return layer->run(&at, layer, x);
-	if (x != NULL)
+	if (x != NULL || layer == NULL)
 		tn_at_fail(file, line, tn_tensor_context(x), TN_EINVAL,
 			"nn.layer", "the layer is NULL: the call that should "
 				"have made it failed");
@@ -112,8 +112,11 @@ tn_tensor *tn_at_nn_dropout(
 	tn_context *c = tn_tensor_context(x);
 	tn_tensor *key, *out;
 
-	if (x == NULL)
+	if (!tn_is_valid(x)) {
+		tn_at_fail(file, line, c, TN_EINVAL, "tensor.handle",
+			"what dropout is of is no tensor");
 		return NULL;
+	}
 	if (!(p >= 0 && p < 1)) {
 		tn_at_fail(file, line, c, TN_EINVAL, "nn.dropout",
 			"a probability of %g is not within 0 <= p < 1", p);

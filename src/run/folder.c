@@ -269,7 +269,7 @@ void store_note(store *s, const char *fmt, ...)
 	if (s->note[0])
 		return; /* the first is what counts */
 	va_start(ap, fmt);
-	vsnprintf(s->note, sizeof s->note, fmt, ap);
+	text_vprint(s->note, sizeof s->note, fmt, ap);
 	va_end(ap);
 }
 

@@ -56,6 +56,18 @@ struct tn_optimizer {
 	slot *slot;
 };
 
+static tn_status no_object(const char *what)
+{
+	return tn_at_fail(NULL, 0, NULL, TN_EINVAL, "api.null", "%s is NULL",
+		what);
+}
+
+static tn_status no_memory(tn_context *c)
+{
+	return tn_at_fail(
+		NULL, 0, c, TN_ENOMEM, "memory", "out of memory for an optimiser");
+}
+
 static bool has_master(const tn_tensor *p)
 {
 	tn_dtype t = tn_tensor_dtype(p);
@@ -87,6 +99,19 @@ static tn_tensor *number(tn_context *c, const char *name, double value)
 	return x;
 }
 
+/* There is no optimiser of the name: what there is. */
+static tn_status refuse_name(tn_context *c, const char *name)
+{
+	char all[200] = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		n += (size_t)snprintf(all + n, sizeof all - n, "%s%s",
+			i > 0 ? ", " : "", kinds[i].row);
+	return tn_at_fail(NULL, 0, c, TN_EINVAL, "optimizer.name",
+		"there is no optimiser %.60s; there are %s", name, all);
+}
+
 tn_status tn_optimizer_new(tn_optimizer **out, tn_context *c, const char *name,
 	const tn_optimizer_options *options)
 {
@@ -95,16 +120,26 @@ tn_status tn_optimizer_new(tn_optimizer **out, tn_context *c, const char *name,
 	tn_optimizer *o;
 
 	*out = NULL;
+	if (c == NULL)
+		return no_object("the context");
+	if (name == NULL)
+		return tn_at_fail(NULL, 0, c, TN_EINVAL, "optimizer.name",
+			"the name of the optimiser is NULL");
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		if (strcmp(kinds[i].row, name) == 0)
 			k = &kinds[i];
+	if (k == NULL)
+		return refuse_name(c, name);
 	if (options == NULL)
 		options = &defaults;
-	if (k == NULL || options->n_bytes != sizeof *options)
-		return TN_EINVAL;
+	if (options->n_bytes != sizeof *options)
+		return tn_at_fail(NULL, 0, c, TN_EINVAL, "optimizer.options",
+			"the options have %zu bytes, not %zu: start from "
+			"TN_OPTIMIZER_OPTIONS_INIT",
+			options->n_bytes, sizeof *options);
 	o = calloc(1, sizeof *o);
 	if (o == NULL)
-		return TN_ENOMEM;
+		return no_memory(c);
 	o->c = c;
 	o->kind = k;
 	o->o = *options;
@@ -123,6 +158,7 @@ void tn_optimizer_free(tn_optimizer *o)
 {
 	if (o == NULL)
 		return;
+
 	tn_drop(o->lr);
 	tn_drop(o->n_steps);
 	for (int32_t i = 0; i < o->n; i++)
@@ -134,16 +170,20 @@ void tn_optimizer_free(tn_optimizer *o)
 
 tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
 {
+	if (o == NULL)
+		return no_object("the optimiser");
+
 	slot *s;
 
-	if (!tn_is_valid(p))
-		return TN_EINVAL;
+	if (!tn_is_valid(p) || tn_tensor_context(p) != o->c)
+		return tn_at_fail(NULL, 0, o->c, TN_EINVAL, "tensor.handle",
+			"what is to be optimised is no tensor of this context");
 	if (o->n == o->cap) {
 		int32_t cap = o->cap == 0 ? 16 : 2 * o->cap;
 
 		s = realloc(o->slot, (size_t)cap * sizeof *s);
 		if (s == NULL)
-			return TN_ENOMEM;
+			return no_memory(o->c);
 		o->slot = s;
 		o->cap = cap;
 	}
@@ -165,6 +205,11 @@ tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
 
 tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p)
 {
+	if (o == NULL)
+		return no_object("the optimiser");
+	if (p == NULL)
+		return no_object("the set of parameters");
+
 	tn_status status = TN_OK;
 
 	for (int32_t i = 0; i < tn_params_n(p) && status >= 0; i++) {
@@ -181,12 +226,18 @@ tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p)
 
 void tn_optimizer_set_lr(tn_optimizer *o, double lr)
 {
+	if (o == NULL)
+		return;
+
 	o->o.lr = lr;
 	(void)tn_set_data(o->lr, &lr, sizeof lr);
 }
 
 int64_t tn_optimizer_steps(const tn_optimizer *o)
 {
+	if (o == NULL)
+		return 0;
+
 	double n = tn_item(o->n_steps);
 
 	return n >= 0 && n < 9e15 ? (int64_t)n : 0;
@@ -194,6 +245,8 @@ int64_t tn_optimizer_steps(const tn_optimizer *o)
 
 tn_tensor *tn_optimizer_state(const tn_optimizer *o, int32_t i, int32_t k)
 {
+	if (o == NULL)
+		return NULL;
 	return i >= 0 && i < o->n && k >= 0 && k < n_states(o, &o->slot[i])
 		? o->slot[i].state[k]
 		: NULL;
@@ -201,6 +254,9 @@ tn_tensor *tn_optimizer_state(const tn_optimizer *o, int32_t i, int32_t k)
 
 void tn_optimizer_set_steps(tn_optimizer *o, int64_t n)
 {
+	if (o == NULL)
+		return;
+
 	double v = (double)n;
 
 	(void)tn_set_data(o->n_steps, &v, sizeof v);
@@ -208,6 +264,11 @@ void tn_optimizer_set_steps(tn_optimizer *o, int64_t n)
 
 tn_status tn_optimizer_add_states(const tn_optimizer *o, tn_params *p)
 {
+	if (o == NULL)
+		return no_object("the optimiser");
+	if (p == NULL)
+		return no_object("the set of parameters");
+
 	char number[16], state[16];
 	tn_status s = TN_OK;
 
@@ -345,6 +406,9 @@ static tn_status update(tn_optimizer *o, slot *s, const shared *h)
 
 tn_status tn_optimizer_step(tn_optimizer *o)
 {
+	if (o == NULL)
+		return no_object("the optimiser");
+
 	tn_status s = tn_scope_enter(o->c);
 	shared h = {0};
 
