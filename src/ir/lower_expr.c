@@ -281,7 +281,7 @@ static const ix_form *tame(leq *c, const ix_dom *d, const ix_form *f)
 
 		if (a->kind != IX_FUN)
 			continue;
-		if (!mul_ok(k > 0 ? k : -k, n, &k))
+		if (k == INT64_MIN || !mul_ok(k > 0 ? k : -k, n, &k))
 			k = INT64_MAX;
 		hi = k > MAX_DATA ? 1 : MAX_DATA / k;
 		lo = a->lo > -hi ? a->lo : -hi;

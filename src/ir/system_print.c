@@ -28,6 +28,12 @@ struct printer {
 
 /* ---- forms ---- */
 
+/* of the least one, too */
+static uint64_t magnitude(int64_t v)
+{
+	return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+}
+
 static void print_form(const struct printer *p, const ix_form *f);
 
 static void axis_name(const struct printer *p, int32_t axis)
@@ -124,16 +130,15 @@ static void print_form(const struct printer *p, const ix_form *f)
 
 	for (int32_t i = 0; i < f->n; i++) {
 		const ix_term *t = &f->t[at[i]];
-		int64_t k = t->coef;
+		uint64_t k = magnitude(t->coef);
 		bool bare = is_bare(p, t->atom);
 
 		if (i > 0)
-			str_add(p->out, k < 0 ? " - " : " + ");
-		else if (k < 0)
+			str_add(p->out, t->coef < 0 ? " - " : " + ");
+		else if (t->coef < 0)
 			str_addc(p->out, '-');
-		k = k < 0 ? -k : k;
 		if (k != 1)
-			str_printf(p->out, "%lld*", (long long)k);
+			str_printf(p->out, "%llu*", (unsigned long long)k);
 		if (k != 1 && !bare)
 			str_addc(p->out, '(');
 		print_atom(p, t->atom);
@@ -143,8 +148,8 @@ static void print_form(const struct printer *p, const ix_form *f)
 	if (f->n == 0)
 		str_printf(p->out, "%lld", (long long)f->c0);
 	else if (f->c0 != 0)
-		str_printf(p->out, f->c0 < 0 ? " - %lld" : " + %lld",
-			(long long)(f->c0 < 0 ? -f->c0 : f->c0));
+		str_printf(p->out, f->c0 < 0 ? " - %llu" : " + %llu",
+			(unsigned long long)magnitude(f->c0));
 }
 
 /* ---- expressions ---- */

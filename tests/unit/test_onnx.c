@@ -942,9 +942,35 @@ static void test_external_data_stays_in_the_folder(void **state)
 	rmdir(o.folder);
 }
 
+/* A fuzzer writes any number where integers stand: cut to what fits. */
+static void write_far(arena *a, void *arg)
+{
+	static const char most[] = "\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
+		least[] = "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01";
+	pb m = onnx_write(a, "opset 13; out w;"
+			     "typed w int64 [4] 1e300 -1e300 nan 1e19;");
+	int32_t n_most = 0, n_least = 0;
+
+	(void)arg;
+	for (size_t i = 0; i + 9 <= m.s.n; i++) {
+		n_most += memcmp(m.s.at + i, most, 9) == 0;
+		n_least += i + 10 <= m.s.n &&
+			memcmp(m.s.at + i, least, 10) == 0;
+	}
+	assert_int_equal(n_most, 2);
+	assert_int_equal(n_least, 1);
+}
+
+static void test_writer_cuts_numbers(void **state)
+{
+	(void)state;
+	assert_int_equal(unit_run(write_far, NULL, 0, NULL), TN_OK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_writer_cuts_numbers),
 		cmocka_unit_test(test_models_run),
 		cmocka_unit_test(test_narrow_types),
 		cmocka_unit_test(test_every_allocation_may_fail),
