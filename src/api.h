@@ -89,6 +89,12 @@ tn_status api_null(const char *what);
 void api_clear_nobodys(void);
 void api_say_nobodys(const tn_diag *d);
 
+/* Throws TN_EINVAL [api.count], [tn.attr], [api.null] for lists that cannot be. */
+void api_check_lists(tn_context *c, loc at, int32_t n, tn_tensor *const *in,
+	int32_t n_attrs, const ir_attr *attr, int32_t n_out);
+enum { API_MAX_ATTRS = 32 };
+#define API_UNKNOWN_KIND ((attr_kind)(ATTR_STRING + 1))
+
 /* Throws TN_EINVAL [api.null] unless the pointer is there. */
 void api_want(tn_context *c, const void *p, const char *what);
 

@@ -283,53 +283,11 @@ static _Noreturn void unknown_row(const call *k)
 		k->name, near);
 }
 
-enum { MAX_ATTRS = 32 };
-#define UNKNOWN_KIND ((attr_kind)(ATTR_STRING + 1))
-
-/* Lists and texts that the caller says are there. */
-static _Noreturn void refuse_attr(
-	const call *k, const ir_attr *a, const char *text)
-{
-	env_fail(k->c->e, TN_EINVAL, "tn.attr", (loc){k->file, k->line, 0},
-		"attribute %.60s %s", a->name != NULL ? a->name : "NULL", text);
-}
-
-static void check_attr(const call *k, const ir_attr *a)
-{
-	if (a->name == NULL)
-		refuse_attr(k, a, "has no name");
-	if (a->kind == ATTR_INTS && (a->n < 0 || (a->n > 0 && a->ints == NULL)))
-		refuse_attr(k, a, a->n < 0 ? "is a list of less than 0 numbers"
-					   : "is a list that is NULL");
-	if (a->kind == ATTR_STRING && a->string == NULL)
-		refuse_attr(k, a, "is a string that is NULL");
-	if (a->kind == ATTR_DTYPE && (unsigned)a->dtype >= TN_N_DTYPES)
-		refuse_attr(k, a, "is no dtype");
-	if ((unsigned)a->kind > ATTR_STRING)
-		refuse_attr(k, a, "is of a kind that is not known: one of "
-			"TN_ATTR_INT .. TN_ATTR_STRING");
-}
-
 /* What every call hands over: arrays and their numbers. */
 static void check_lists(const call *k)
 {
-	loc at = {k->file, k->line, 0};
-
-	if (k->n < 0 || k->n_attrs < 0 || k->n_out < 0)
-		env_fail(k->c->e, TN_EINVAL, "api.count", at,
-			"%d operands, %d attributes, %d results: none can be "
-			"less than 0",
-			(int)k->n, (int)k->n_attrs, (int)k->n_out);
-	if (k->n_attrs > MAX_ATTRS)
-		env_fail(k->c->e, TN_EINVAL, "api.count", at,
-			"%d attributes: no operation has more than %d",
-			(int)k->n_attrs, MAX_ATTRS);
-	if (k->n > 0)
-		api_want(k->c, k->in, "the list of operands");
-	if (k->n_attrs > 0)
-		api_want(k->c, k->attr, "the list of attributes");
-	for (int32_t i = 0; i < k->n_attrs; i++)
-		check_attr(k, &k->attr[i]);
+	api_check_lists(k->c, (loc){k->file, k->line, 0}, k->n, k->in,
+		k->n_attrs, k->attr, k->n_out);
 }
 
 static void call_row(call *k, tensor **in)
@@ -983,7 +941,7 @@ tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 {
 	static const attr_kind kind[] = {ATTR_INT, ATTR_REAL, ATTR_INTS,
 		ATTR_DTYPE, ATTR_STRING};
-	ir_attr attr[MAX_ATTRS];
+	ir_attr attr[API_MAX_ATTRS];
 	call k = {.c = c,
 		.file = file,
 		.line = line,
@@ -997,11 +955,11 @@ tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 		.n_out = n_out};
 	tn_status s = TN_EINVAL;
 
-	for (int32_t i = 0; i < n_attrs && i < MAX_ATTRS && attrs != NULL; i++)
+	for (int32_t i = 0; i < n_attrs && i < API_MAX_ATTRS && attrs != NULL; i++)
 		attr[i] = (ir_attr){.name = attrs[i].name,
 			.kind = (unsigned)attrs[i].kind <= TN_ATTR_STRING
 				? kind[attrs[i].kind]
-				: UNKNOWN_KIND,
+				: API_UNKNOWN_KIND,
 			.i = attrs[i].i,
 			.f = attrs[i].f,
 			.ints = attrs[i].ints,
