@@ -62,7 +62,7 @@ wrong() { # wrong TEXT N ARGUMENT...
 }
 wrong 'shard.mesh.*4 processes, there are 2' 2 "${small[@]}" --out e --mesh data=4
 wrong 'shard.mesh.*form is' 2 "${small[@]}" --out e --mesh data
-wrong 'train.mesh.*called rows' 2 "${small[@]}" --out e --mesh rows=2
+wrong 'train.mesh.*no mesh axis rows' 2 "${small[@]}" --out e --mesh rows=2
 wrong 'train.exists' 2 "${small[@]}" --out part --mesh data=2
 "$tenon" "${small[@]}" --out e --mesh data=2 >log 2>&1 && fail "no error"
 grep -q 'mpirun -n 2' log || fail "$(cat log)"
