@@ -243,6 +243,25 @@ TN_API const tn_value *tn_program_output(const tn_program *p, int32_t i);
 TN_API TN_MUST_USE tn_status tn_program_compile(tn_program *p);
 
 /**
+ * Pin schedules: the text of TN_LEVEL_SCHEDULE, perhaps changed by hand, is used
+ * in the place of those that Tenon would choose. Kernels without a text keep
+ * theirs. What is computed stays what the program says: a text that would change
+ * it is refused when the program is compiled. file: for messages; or NULL.
+ *
+ * Comes before the first call that compiles or explains the program.
+ * errors  [schedule.late] it is compiled already
+ *         then, by tn_program_compile: [schedule.machine] made for another
+ *         machine   [schedule.*] the rule that is broken, with the line
+ * owner   text is copied
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_set_schedule(
+	tn_program *p, const char *text, size_t n_bytes, const char *file);
+/** The same from a file; "-": standard input. errors also [file.read] */
+TN_API TN_MUST_USE tn_status tn_program_load_schedule(
+	tn_program *p, const char *path);
+
+/**
  * Run it: inputs[i] and outputs[i] are dense, row-major arrays of the sizes
  * that tn_program_input and tn_program_output tell.
  *
@@ -262,6 +281,7 @@ typedef enum tn_level {
 	TN_LEVEL_SYSTEM,  /* index equations; can be parsed back */
 	TN_LEVEL_GROUPS,  /* which equations share a kernel, and why not */
 	TN_LEVEL_LOOPS,	  /* MapExpr: a tree of loops and statements */
+	TN_LEVEL_SCHEDULE, /* the same made fast; can be pinned */
 	TN_LEVEL_PLAN,	  /* calls and the places of buffers */
 	TN_LEVEL_C	  /* what the C compiler gets */
 } tn_level;

@@ -46,6 +46,8 @@ struct tn_program {
 	int32_t n_out;
 	/* shapes follow from data at each run: ir is empty. NULL: they do not */
 	struct onnx_staged *staged;
+	const char *schedule, *schedule_file; /* pinned; NULL */
+	size_t n_schedule;
 };
 
 /* Throws [onnx.staged] for a program whose shapes follow from data. */

@@ -93,30 +93,27 @@ static void close_file(void *f)
 	fclose(f);
 }
 
-static void load(void *arg)
+/* All of a file, or of standard input where its name is "-". */
+static str read_all(tn_context *c, arena *a, const char *path)
 {
-	struct parse_call *k = arg;
-	bool standard = k->file != NULL && !strcmp(k->file, "-");
-	loc at = {.file = k->file};
-	FILE *f;
+	bool standard = !strcmp(path, "-");
+	FILE *f = standard ? stdin : fopen(path, "rb");
+	loc at = {.file = path};
 	str s;
 
-	api_want(k->c, k->file, "path");
-	k->a = arena_child(k->c->a);
-	f = standard ? stdin : fopen(k->file, "rb");
 	if (f == NULL)
-		env_fail(k->c->e, TN_EIO, "file.read", at,
+		env_fail(c->e, TN_EIO, "file.read", at,
 			"it cannot be opened: %s", strerror(errno));
 	if (!standard)
-		arena_defer(k->a, close_file, f);
-	s = str_new(k->a);
+		arena_defer(a, close_file, f);
+	s = str_new(a);
 	for (;;) {
 		char part[16384];
 		size_t n = fread(part, 1, sizeof part, f);
 
 		str_addn(&s, part, n);
 		if (s.n > MAX_FILE_BYTES)
-			env_fail(k->c->e, TN_EINVAL, "file.size", at,
+			env_fail(c->e, TN_EINVAL, "file.size", at,
 				"the file has more than %d MB, which is too "
 				"large for a program",
 				MAX_FILE_BYTES >> 20);
@@ -124,11 +121,22 @@ static void load(void *arg)
 			break;
 	}
 	if (ferror(f))
-		env_fail(k->c->e, TN_EIO, "file.read", at,
+		env_fail(c->e, TN_EIO, "file.read", at,
 			"it cannot be read: %s", strerror(errno));
+	return s;
+}
+
+static void load(void *arg)
+{
+	struct parse_call *k = arg;
+	str s;
+
+	api_want(k->c, k->file, "path");
+	k->a = arena_child(k->c->a);
+	s = read_all(k->c, k->a, k->file);
 	k->text = s.at;
 	k->n = s.n;
-	if (standard)
+	if (!strcmp(k->file, "-"))
 		k->file = "<stdin>";
 	parse(k);
 }
@@ -221,6 +229,9 @@ static compilation *made_of(tn_program *p)
 	if (p->made != NULL)
 		return p->made;
 	o = api_compile_options(c);
+	o.schedule = p->schedule;
+	o.schedule_file = p->schedule_file;
+	o.n_schedule = p->n_schedule;
 	p->made = compile_new(p->a, p->ir, &o);
 	return p->made;
 }
@@ -228,7 +239,7 @@ static compilation *made_of(tn_program *p)
 /* The passes up to a level; only schedules ask what the C compiler makes. */
 static void make_to(tn_context *c, compilation *m, tn_level level)
 {
-	if (level >= TN_LEVEL_PLAN && m->plan == NULL) {
+	if (level >= TN_LEVEL_SCHEDULE && m->loops == NULL) {
 		m->o.loop = loop_target_default(
 			run_jit_target(api_jit(c))->vector_bytes);
 		m->o.plan.max_units = run_cores();
@@ -325,6 +336,52 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 	add_stats(c, m);
 	api_profile_add(c, m, x);
 	return x;
+}
+
+struct schedule_call {
+	tn_program *p;
+	const char *text, *file;
+	size_t n;
+};
+
+static void set_schedule(void *arg)
+{
+	struct schedule_call *k = arg;
+	tn_program *p = k->p;
+
+	if (k->text == NULL) {
+		str s;
+
+		api_want(p->c, k->file, "path");
+		s = read_all(p->c, p->a, k->file);
+		k->text = s.at;
+		k->n = s.n;
+		if (!strcmp(k->file, "-"))
+			k->file = "<stdin>";
+	}
+	if (p->made != NULL)
+		env_fail(p->c->e, TN_EINVAL, "schedule.late", (loc){0},
+			"the program is compiled already: set its schedule "
+			"right behind tn_program_parse or tn_program_load");
+	p->schedule = arena_strndup(p->a, k->text, k->n);
+	p->n_schedule = k->n;
+	p->schedule_file = arena_strdup(
+		p->a, k->file != NULL ? k->file : "schedule");
+}
+
+tn_status tn_program_set_schedule(
+	tn_program *p, const char *text, size_t n_bytes, const char *file)
+{
+	struct schedule_call k = {p, text != NULL ? text : "", file, n_bytes};
+
+	return api_call(p->c, set_schedule, &k);
+}
+
+tn_status tn_program_load_schedule(tn_program *p, const char *path)
+{
+	struct schedule_call k = {.p = p, .file = path};
+
+	return api_call(p->c, set_schedule, &k);
 }
 
 static void compile_native(tn_program *p)

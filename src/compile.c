@@ -35,7 +35,11 @@ static void check_groups(compilation *c)
 static void loops(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
+	loop_texts *pinned = NULL;
 
+	if (c->o.schedule != NULL)
+		pinned = loop_texts_new(c->a, c->o.schedule, c->o.n_schedule,
+			c->o.schedule_file, &c->o.loop);
 	c->loops = arena_array(c->a, loop_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
 		const fuse_kernel *k = c->groups->kernel.at[i];
@@ -43,8 +47,12 @@ static void loops(compilation *c)
 		if (k->opaque)
 			continue;
 		c->loops[i] = loop_build(c->a, c->system, k, false);
-		loop_schedule(c->loops[i], &c->o.loop);
+		if (pinned == NULL || !loop_texts_apply(pinned, c->loops[i], i,
+					      &c->o.loop))
+			loop_schedule(c->loops[i], &c->o.loop);
 	}
+	if (pinned != NULL)
+		loop_texts_end(pinned, n);
 }
 
 static void check_loops(compilation *c)
@@ -82,7 +90,7 @@ static const struct pass {
 } passes[COMPILE_N_PASSES] = {
 	{"lower", TN_LEVEL_SYSTEM, lower, check_system},
 	{"fuse", TN_LEVEL_GROUPS, fuse, check_groups},
-	{"loops", TN_LEVEL_PLAN, loops, check_loops},
+	{"loops", TN_LEVEL_SCHEDULE, loops, check_loops},
 	{"emit", TN_LEVEL_PLAN, emit, NULL},
 	{"plan", TN_LEVEL_PLAN, make_plan, check_plan},
 };

@@ -22,6 +22,9 @@ typedef struct compile_options {
 	loop_target loop;
 	plan_options plan;
 	settle_options settle; /* for tests */
+	/* schedules that are pinned: text of loop_text, and its file; NULL */
+	const char *schedule, *schedule_file;
+	size_t n_schedule;
 	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */
 	void *log_arg;
 } compile_options;

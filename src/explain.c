@@ -24,6 +24,19 @@ static void explain_loops(str *out, compilation *c, uint32_t flags)
 	}
 }
 
+static void explain_schedule(str *out, compilation *c)
+{
+	str_printf(out, "schedule %s\n", c->o.loop.name);
+	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
+		str_addc(out, '\n');
+		if (c->loops[i] == NULL)
+			str_printf(out, "kernel %d %s opaque\n", i,
+				c->groups->kernel.at[i]->name);
+		else
+			loop_text(out, c->loops[i], i);
+	}
+}
+
 /*
  * Which kernels a function serves: functions are named by their structure, so
  * that equal kernels are one.
@@ -74,6 +87,9 @@ static void explain_text(
 		break;
 	case TN_LEVEL_LOOPS:
 		explain_loops(out, c, flags);
+		break;
+	case TN_LEVEL_SCHEDULE:
+		explain_schedule(out, c);
 		break;
 	case TN_LEVEL_PLAN:
 		plan_print(out, c->plan, false);

@@ -17,6 +17,7 @@ static const struct {
 	{"system", TN_LEVEL_SYSTEM},
 	{"groups", TN_LEVEL_GROUPS},
 	{"loops", TN_LEVEL_LOOPS},
+	{"schedule", TN_LEVEL_SCHEDULE},
 	{"plan", TN_LEVEL_PLAN},
 	{"c", TN_LEVEL_C},
 };
@@ -130,7 +131,7 @@ static int find_level(const char *name)
 }
 
 typedef struct asked {
-	const char *file, *level, *html, *mesh;
+	const char *file, *level, *html, *mesh, *schedule;
 	cli_list dims, inputs, no_grad, place;
 	bool indexes, json, no_fusion, dot;
 	int at; /* of levels; -1: none of these */
@@ -176,6 +177,9 @@ static int explain(const cli_command *self, const asked *k)
 		cli_error(NULL, "run.memory", "no memory for a context");
 	else if (!cli_model_open(&m, c, k->file, &k->dims, &k->inputs, false))
 		;
+	else if (k->schedule != NULL &&
+		tn_program_load_schedule(m.program, k->schedule) < 0)
+		cli_diag(tn_context_diag(c));
 	else if (is_level(k, "split"))
 		code = cli_split(self, c, m.program, &k->no_grad, k->dot,
 			k->json);
@@ -201,6 +205,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"dim", .list = &k.dims},
 		{"input", .list = &k.inputs},
 		{"indexes", .flag = &k.indexes},
+		{"schedule", .value = &k.schedule},
 		{"html", .value = &k.html},
 		{"json", .flag = &k.json},
 		{"no-fusion", .flag = &k.no_fusion},
@@ -238,6 +243,8 @@ const cli_command cli_explain = {
 	"  --level=system    index equations\n"
 	"  --level=groups    kernels, and a reason for every edge not fused\n"
 	"  --level=loops     MapExpr: the loop tree of every kernel\n"
+	"  --level=schedule  the loops made fast, kernel by kernel: what tenon run\n"
+	"                    --schedule reads\n"
 	"  --level=plan      calls, buffers and their places\n"
 	"  --level=c         the generated C\n"
 	"                    without --level: all of these\n"
@@ -249,6 +256,7 @@ const cli_command cli_explain = {
 	"                    why, each move, its bytes and the reason for it\n"
 	"  --mesh NAME=N,..  shard: the mesh, such as data=2,model=2\n"
 	"  --place P         shard: where a tensor lies: x=shard(0)@data, ...\n"
+	"  --schedule FILE   schedules of kernels in the place of Tenon's own\n"
 	"  --indexes         loops: the solved index of every argument\n"
 	"  --json            the level as JSON\n"
 	"  --html OUT        instead of a level: a page for a browser with\n"

@@ -19,7 +19,7 @@
 enum { JSON_ELEMS = 1000, OUTPUT_NAME = 252 };
 
 struct choice {
-	const char *file, *output, *seed, *repeat, *trace;
+	const char *file, *output, *seed, *repeat, *trace, *schedule;
 	bool interp, json, profile;
 	cli_list input, dim;
 	int64_t n; /* runs */
@@ -243,6 +243,11 @@ static int run_program(tn_context *c, const cli_model *m,
 		return CLI_FAILED;
 	if (o->trace != NULL && !cli_can_write(o->trace, "file.write"))
 		return CLI_FAILED;
+	if (o->schedule != NULL &&
+		tn_program_load_schedule(p, o->schedule) < 0) {
+		cli_diag(tn_context_diag(c));
+		return CLI_FAILED;
+	}
 	cli_progress("compiling %s", o->file);
 	if (tn_program_compile(p) < 0) {
 		cli_progress("%s", "");
@@ -281,6 +286,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"output", .value = &o.output},
 		{"seed", .value = &o.seed},
 		{"repeat", .value = &o.repeat},
+		{"schedule", .value = &o.schedule},
 		{"profile", .flag = &o.profile},
 		{"trace", .value = &o.trace},
 		{"interp", .flag = &o.interp},
@@ -362,6 +368,9 @@ const cli_command cli_run = {
 	"                         digits, _ - and . are %XX\n"
 	"  --seed N               seed of the random inputs (0)\n"
 	"  --repeat N             run it N times, and print the times of the runs\n"
+	"  --schedule FILE        schedules of kernels, as tenon explain\n"
+	"                         --level=schedule prints them (\"-\": standard\n"
+	"                         input), in the place of Tenon's own\n"
 	"  --profile              print the time of each kernel on standard error;\n"
 	"                         with --json, print the whole profile\n"
 	"  --trace FILE           write the last run and the compilation, for\n"

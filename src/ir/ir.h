@@ -293,6 +293,21 @@ void ir_system_print(str *out, ir_system *s);
 /* names[axis]: as they are to be printed (NULL: a_<axis>) */
 void ir_expr_print(str *out, ir_system *s, const expr *e, const ix_box *box,
 	const char *const *names);
+/*
+ * What a text outside of a system calls by name: the axes of its box, tensors
+ * by number, and x0, x1 .. of these dtypes. Throws FAMILY.RULE of the lexer.
+ */
+struct lex;
+typedef struct ir_scope {
+	ix_dom dom;
+	int32_t n_names;
+	const char *const *names; /* of the axes */
+	map *tensor;		  /* name -> number */
+	int32_t n_params;
+	const tn_dtype *param;
+} ir_scope;
+const ix_form *ir_form_parse(struct lex *l, ir_system *s, const ir_scope *in);
+const expr *ir_expr_parse(struct lex *l, ir_system *s, const ir_scope *in);
 void ir_form_print(str *out, ir_system *s, const ix_form *f, const ix_box *box,
 	const char *const *names);
 void ir_eqn_print(str *out, ir_system *s, const sys_eqn *e);

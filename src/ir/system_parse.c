@@ -353,7 +353,7 @@ static struct value parse_call(struct parser *p)
 
 static bool is_param(const struct parser *p, const lex_token *t)
 {
-	return p->acc != NULL && t->n == 2 &&
+	return p->acc != NULL && t->n == 2 && !lex_is2(p->l, 1, "[") &&
 		(t->at[0] == 'x' || t->at[0] == 'y') && t->at[1] >= '0' &&
 		t->at[1] < '0' + p->n_comp;
 }
@@ -436,6 +436,32 @@ static struct value parse_value(struct parser *p, int32_t level)
 	}
 	lex_leave(p->l);
 	return v[0];
+}
+
+static struct parser in_scope(lex *l, ir_system *s, const ir_scope *in)
+{
+	return (struct parser){.l = l,
+		.s = s,
+		.tensor = in->tensor,
+		.dom = in->dom,
+		.n_names = in->n_names,
+		.names = in->names,
+		.n_comp = in->n_params,
+		.acc = in->param};
+}
+
+const ix_form *ir_form_parse(lex *l, ir_system *s, const ir_scope *in)
+{
+	struct parser p = in_scope(l, s, in);
+
+	return parse_form(&p);
+}
+
+const expr *ir_expr_parse(lex *l, ir_system *s, const ir_scope *in)
+{
+	struct parser p = in_scope(l, s, in);
+
+	return parse_expr(&p);
 }
 
 const expr *sys_parse_params(ir_system *s, const char *text, size_t n,

@@ -335,13 +335,7 @@ loop_kernel *loop_build(
 		e->push = e->e->push != NULL;
 		e->reversed = e->e->scan_step < 0;
 		for (j = 0; j < e->e->n_out; j++) {
-			tn_dtype t = s->tensor.at[e->e->out[j]].dtype;
-
-			e->acc[j] = e->e->monoid == IR_SET
-					    ? t
-					    : ir_monoid_acc(e->e->monoid, j,
-						      s->tensor.at[e->e->out[0]]
-							      .dtype);
+			e->acc[j] = loop_natural_acc(k, e, j);
 		}
 		over_vars(&b, &fk->eqn[i], e);
 	}

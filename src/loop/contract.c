@@ -786,6 +786,7 @@ int64_t contract_pieces(contract *c, contract_product *p)
 struct before {
 	loop_eqn *eqn;
 	loop_node **root, *of_phase;
+	int32_t n_changes;
 };
 
 static struct before remember(const contract *c)
@@ -796,6 +797,7 @@ static struct before remember(const contract *c)
 		.root = arena_array(k->a, loop_node *, k->n_roots + 1),
 		.of_phase = loop_node_copy(
 			k->a, k->phase[c->phase].root[0]),
+		.n_changes = k->change.n,
 	};
 
 	memcpy(b.eqn, k->eqn, (size_t)k->n_eqns * sizeof *b.eqn);
@@ -811,6 +813,7 @@ static void go_back(const contract *c, struct before b)
 	memcpy(k->eqn, b.eqn, (size_t)k->n_eqns * sizeof *b.eqn);
 	memcpy(k->root, b.root, (size_t)k->n_roots * sizeof *b.root);
 	k->phase[c->phase].root[0] = b.of_phase;
+	k->change.n = b.n_changes;
 	loop_link(k);
 }
 

@@ -96,6 +96,12 @@ void contract_online(contract *c);
 void contract_online_block(contract *c);
 void contract_online_open(contract *c, loop_node *body);
 void contract_online_scale(contract *c, loop_node *body);
+/* what the schedule of such a row makes, for its verifier */
+bool contract_online_find(contract *c);
+const expr *contract_online_was(contract *c);
+const expr *contract_online_factor(contract *c, int32_t was);
+const expr *contract_online_scaled(
+	contract *c, int32_t was, int32_t by, int32_t eqn);
 /* puts the end of a product that mixed loops add up there, if it has one */
 void contract_done(contract *c, const contract_product *p, loop_node *body);
 

@@ -132,55 +132,6 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 
 /* ---- the cut ---- */
 
-static int32_t add_variable(loop_kernel *k, int64_t n, const char *name)
-{
-	int32_t m = k->n_vars;
-	loop_var *var = arena_array(k->a, loop_var, m + 2);
-	int64_t *extent = arena_array(k->a, int64_t, m + 2);
-
-	memcpy(var, k->var, (size_t)m * sizeof *var);
-	var[m] = (loop_var){n, AXIS_R, arena_printf(k->a, "%s_piece", name)};
-	for (int32_t v = 0; v <= m; v++)
-		extent[v] = var[v].extent;
-	k->var = var;
-	k->n_vars = m + 1;
-	k->dom = (ix_dom){{m + 1, extent}, 0, NULL};
-	return m;
-}
-
-/* The equation of the pieces; that of the sum adds them up. */
-static int32_t add_part(loop_kernel *k, int32_t eqn, int32_t number)
-{
-	loop_eqn *all = arena_array(k->a, loop_eqn, k->n_eqns + 2), *p, *q;
-	sys_eqn *e = arena_make(k->a, sys_eqn);
-	int64_t numel = k->s->tensor.at[k->eqn[eqn].e->out[0]].numel, elems;
-
-	if (!mul_ok(numel, k->var[number].extent, &elems))
-		env_fail(arena_env(k->a), TN_EINVAL, "ix.overflow", (loc){0},
-			"%s: a sum in pieces is too large", k->name);
-	memcpy(all, k->eqn, (size_t)k->n_eqns * sizeof *all);
-	k->eqn = all;
-	q = &all[eqn];
-	p = &all[k->n_eqns];
-	*p = *q;
-	*e = *q->e;
-	e->label = "part";
-	e->init[0] = NULL;
-	e->out[0] = ir_add_tensor(k->s, "part",
-		dtype_is_int(q->acc[0]) ? k->s->tensor.at[e->out[0]].dtype
-					: q->acc[0],
-		1, &elems);
-	p->e = e;
-	p->pack = p->part = true;
-	p->init[0] = NULL;
-	p->left |= BIT(number);
-	p->at = p->start_at = ix_add(k->s->x, &k->dom, q->at,
-		ix_scale(k->s->x, ix_axis(k->s->x, &k->dom, number), numel));
-	q->body[0] = ex_read(k->s, e->out[0], p->at);
-	q->reduced = BIT(number);
-	return k->n_eqns++;
-}
-
 /* for number { statement } instead of the loops of the sum */
 static void add_up(loop_kernel *k, loop_node *sums, int32_t eqn, int32_t number)
 {
@@ -260,9 +211,10 @@ void contract_cut(loop_kernel *k)
 			k->eqn[i].acc[0] = acc;
 			continue;
 		}
-		number = add_variable(k,
-			contract_ceil(k->var[v].extent, size), k->var[v].name);
-		part = add_part(k, i, number);
+		if (!loop_change_cut(k, i, v, size))
+			continue;
+		number = k->n_vars - 1;
+		part = k->n_eqns - 1;
 		add_up(k, sums, i, number);
 		add_phase(k, here, part, number, v, size);
 		add_up(k, here, i, number);

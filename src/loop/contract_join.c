@@ -15,9 +15,6 @@
 struct join {
 	loop_kernel *k;
 	int32_t y, x, z; /* outer, inner, both */
-	int32_t n_old;
-	const int64_t *extent;
-	const ix_form **with;
 };
 
 /* The last two loops of the chain; NULL: there are not two. */
@@ -94,18 +91,6 @@ static bool helps(struct join *w, const loop_eqn *e)
 	return false;
 }
 
-/* The two axes follow each other in what it makes, or it has neither. */
-static bool stays_one(const struct join *w, const loop_eqn *e)
-{
-	int64_t ny = w->k->var[w->y].extent, nx = w->k->var[w->x].extent;
-	int64_t sy, sx;
-
-	if ((e->left & (BIT(w->y) | BIT(w->x))) == 0)
-		return true;
-	return loop_stride(e->at, w->y, ny, &sy) &&
-		loop_stride(e->at, w->x, nx, &sx) && sx > 0 && sy == sx * nx;
-}
-
 /*
  * A statement with a window of its own: of one axis its reads are vectors, of
  * both elements one by one, or under a mask that is found for each. Unless rows are shorter than a vector anyway.
@@ -119,60 +104,6 @@ static bool tears(struct join *w, const loop_eqn *e)
 	for (int32_t i = 0; i < e->e->n_out; i++)
 		loop_walk(w->k->a, e->body[i], on_read, &f);
 	return f.apart && w->k->var[w->x].extent >= lanes;
-}
-
-static const expr *put(struct join *w, const expr *e)
-{
-	return e == NULL ? NULL
-			 : ex_subst(w->k->s, &w->k->dom, e, w->n_old, w->extent,
-				   w->with, NULL, NULL);
-}
-
-static loop_set joined(const struct join *w, loop_set s)
-{
-	loop_set both = BIT(w->y) | BIT(w->x);
-
-	return (s & both) != 0 ? (s & ~both) | BIT(w->z) : s;
-}
-
-static void add_variable(struct join *w)
-{
-	loop_kernel *k = w->k;
-	int32_t n = k->n_vars;
-	loop_var *var = arena_array(k->a, loop_var, n + 2);
-	int64_t *extent = arena_array(k->a, int64_t, n + 2);
-
-	w->z = w->n_old = n;
-	w->extent = k->dom.box.extent;
-	memcpy(var, k->var, (size_t)n * sizeof *var);
-	var[n] = (loop_var){var[w->y].extent * var[w->x].extent, AXIS_P,
-		var[w->y].name};
-	for (int32_t v = 0; v <= n; v++)
-		extent[v] = var[v].extent;
-	k->var = var;
-	k->n_vars = n + 1;
-	k->dom = (ix_dom){{n + 1, extent}, 0, NULL};
-	w->with = arena_array(k->a, const ix_form *, n + 1);
-	for (int32_t v = 0; v < n; v++)
-		w->with[v] = ix_axis(k->s->x, &k->dom, v);
-	w->with[w->y] = ix_digit(k->s->x, &k->dom, w->z, var[w->x].extent,
-		var[n].extent);
-	w->with[w->x] =
-		ix_digit(k->s->x, &k->dom, w->z, 1, var[w->x].extent);
-}
-
-static void change(struct join *w, loop_eqn *e)
-{
-	loop_kernel *k = w->k;
-
-	for (int32_t i = 0; i < e->e->n_out; i++) {
-		e->body[i] = put(w, e->body[i]);
-		e->init[i] = put(w, e->init[i]);
-	}
-	e->at = ix_subst(k->s->x, &k->dom, e->at, w->n_old, w->extent, w->with);
-	e->start_at = ix_subst(k->s->x, &k->dom, e->start_at, w->n_old,
-		w->extent, w->with);
-	e->left = joined(w, e->left);
 }
 
 static void change_tree(struct join *w, loop_node *n)
@@ -198,20 +129,14 @@ void contract_join(loop_kernel *k)
 	w.y = two->var;
 	w.x = two->child[0]->var;
 	for (int32_t i = 0; i < k->n_eqns; i++) {
-		if (k->eqn[i].push || k->eqn[i].scan_var == w.y ||
-			k->eqn[i].scan_var == w.x ||
-			!stays_one(&w, &k->eqn[i]))
-			return;
 		if (helps(&w, &k->eqn[i]))
 			any = true;
 		else
 			torn |= tears(&w, &k->eqn[i]);
 	}
-	if (!any || torn)
+	if (!any || torn || !loop_change_join(k, w.y, w.x))
 		return;
-	add_variable(&w);
-	for (int32_t i = 0; i < k->n_eqns; i++)
-		change(&w, &k->eqn[i]);
+	w.z = k->n_vars - 1;
 	change_tree(&w, k->root[0]);
 	change_tree(&w, k->phase[0].root[0]);
 	loop_link(k);

@@ -323,53 +323,18 @@ void contract_sizes(contract *c, contract_product *p)
 
 /* ---- copies of factors ---- */
 
-/* slowest first */
-static const ix_form *row_major(
-	loop_kernel *k, int32_t n, const int32_t *var, int64_t *elems)
-{
-	const ix_form *f = ix_const(k->s->x, 0);
-
-	*elems = 1;
-	for (int32_t i = n - 1; i >= 0; i--) {
-		f = ix_add(k->s->x, &k->dom, f,
-			ix_scale(k->s->x, ix_axis(k->s->x, &k->dom, var[i]),
-				*elems));
-		if (!mul_ok(*elems, k->var[var[i]].extent, elems))
-			env_fail(arena_env(k->a), TN_EINVAL, "ix.overflow",
-				(loc){0}, "%s: a factor is too large", k->name);
-	}
-	return f;
-}
-
 /* An equation that makes the copy; what reads it instead of the factor. */
 static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
 	const int32_t *var, const expr **read)
 {
 	loop_kernel *k = c->k;
-	loop_eqn *eqn = arena_array(k->a, loop_eqn, k->n_eqns + 2), *q;
-	sys_eqn *e = arena_make(k->a, sys_eqn);
-	int64_t elems;
-	const ix_form *at = row_major(k, n, var, &elems);
+	int32_t i;
 
 	if (from->dtype != acc)
 		from = ex_cast(k->s, acc, from);
-	memcpy(eqn, k->eqn, (size_t)k->n_eqns * sizeof *eqn);
-	k->eqn = eqn;
-	e->label = "pack";
-	e->monoid = IR_SET;
-	e->n_out = 1;
-	e->out[0] = ir_add_tensor(k->s, "pack", from->dtype, 1, &elems);
-	e->scan_axis = -1;
-	q = &eqn[k->n_eqns];
-	q->e = e;
-	q->pack = true;
-	q->body[0] = from;
-	q->acc[0] = from->dtype;
-	q->at = q->start_at = at;
-	q->left = loop_form_vars(at);
-	q->scan_var = -1;
-	*read = ex_read(k->s, e->out[0], at);
-	return k->n_eqns++;
+	i = loop_add_copy(k, from, n, var);
+	*read = ex_read(k->s, k->eqn[i].e->out[0], k->eqn[i].at);
+	return i;
 }
 
 /* Variables of the factor inside the blocks: rows, sums, then the lanes'. */

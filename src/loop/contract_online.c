@@ -24,11 +24,11 @@ enum { LEAST_KEYS = 2, KEYS_PART = 8 };
 
 /* ---- is it such a row, and too long? ---- */
 
-static bool list_statements(contract *c, eqn_stmt *e)
+static bool list_statements(contract *c, int32_t n, eqn_stmt *e)
 {
 	loop_kernel *k = c->k;
 
-	for (int32_t i = 0; i < k->n_eqns; i++) {
+	for (int32_t i = 0; i < n; i++) {
 		const loop_eqn *q = &k->eqn[i];
 
 		if (q->e->n_out != 1 || q->push || q->tail || q->stage ||
@@ -163,35 +163,16 @@ static void rename_loops(loop_node *n, loop_set keys, int32_t to)
 		rename_loops(n->child[i], keys, to);
 }
 
-static loop_set renamed(loop_set s, loop_set keys, int32_t to)
-{
-	return (s & keys) != 0 ? (s & ~keys) | BIT(to) : s;
-}
-
-static void rename_keys(contract *c, loop_set keys, int32_t to)
+static bool rename_keys(contract *c, loop_set keys, int32_t to)
 {
 	loop_kernel *k = c->k;
-	const ix_form **with = arena_array(
-		k->a, const ix_form *, k->n_vars + 1);
-	loop_phase *ph = &k->phase[c->phase];
 
-	for (int32_t v = 0; v < k->n_vars; v++)
-		with[v] = ix_axis(k->s->x, &k->dom,
-			(keys & BIT(v)) != 0 ? to : v);
-	for (int32_t i = 0; i < k->n_eqns; i++) {
-		loop_eqn *e = &k->eqn[i];
-
-		e->body[0] = ex_subst(k->s, &k->dom, e->body[0], k->n_vars,
-			k->dom.box.extent, with, NULL, NULL);
-		e->at = ix_subst(k->s->x, &k->dom, e->at, k->n_vars,
-			k->dom.box.extent, with);
-		e->start_at = e->at;
-		e->left = renamed(e->left, keys, to);
-		e->reduced = renamed(e->reduced, keys, to);
-	}
+	if (!loop_change_keys(k, keys, to))
+		return false;
 	for (int32_t i = 0; i < k->n_roots; i++)
 		rename_loops(k->root[i], keys, to);
-	rename_loops(ph->root[0], keys, to);
+	rename_loops(k->phase[c->phase].root[0], keys, to);
+	return true;
 }
 
 /* ---- the tree ---- */
@@ -270,15 +251,16 @@ void contract_online(contract *c)
 	loop_set keys;
 
 	if (c->mixed != 0 || c->number >= 0 || c->last->n_child < 2 ||
-		!list_statements(c, e) ||
+		!list_statements(c, k->n_eqns, e) ||
 		!eqn_find_rows(k->a, k->s, k->n_eqns, e, &c->rows))
 		return;
 	keys = find_keys(c);
 	if (keys == 0 || !is_too_long(c))
 		return;
+	if (!rename_keys(c, keys, keys_of(c, c->rows.max)))
+		return;
 	c->online = true;
 	c->keys = keys_of(c, c->rows.max);
-	rename_keys(c, keys, c->keys);
 	build(c);
 	loop_link(k);
 }
@@ -299,31 +281,6 @@ void contract_online_block(contract *c)
 }
 
 /* ---- what a new maximum does ---- */
-
-/* An equation of what each row has: value, and an expression that reads it. */
-static int32_t add_row(contract *c, const char *name, const expr *body)
-{
-	loop_kernel *k = c->k;
-	loop_eqn *all = arena_array(k->a, loop_eqn, k->n_eqns + 2), *q;
-	const loop_eqn *m;
-	sys_eqn *e = arena_make(k->a, sys_eqn);
-	int64_t n = k->s->tensor.at[k->eqn[c->rows.max].e->out[0]].numel;
-
-	memcpy(all, k->eqn, (size_t)k->n_eqns * sizeof *all);
-	k->eqn = all;
-	m = &all[c->rows.max];
-	e->label = name;
-	e->monoid = IR_SET;
-	e->n_out = 1;
-	e->out[0] = ir_add_tensor(k->s, name, body->dtype, 1, &n);
-	e->scan_axis = -1;
-	q = &all[k->n_eqns];
-	*q = (loop_eqn){.e = e, .pack = true, .scan_var = -1, .left = m->left,
-		.at = m->at, .start_at = m->at};
-	q->body[0] = body;
-	q->acc[0] = body->dtype;
-	return k->n_eqns++;
-}
 
 static const expr *read_row(contract *c, int32_t eqn)
 {
@@ -363,7 +320,7 @@ static const expr *is_new(contract *c, int32_t was)
 }
 
 /* f(what was subtracted - what is now) */
-static const expr *factor(contract *c, int32_t was)
+const expr *contract_online_factor(contract *c, int32_t was)
 {
 	loop_kernel *k = c->k;
 	const expr *now = read_row(c, c->rows.given), *old = read_row(c, was);
@@ -422,34 +379,64 @@ void contract_online_open(contract *c, loop_node *body)
 {
 	loop_node *n = loop_node_new(c->k->a, LOOP_FOR);
 
-	c->was = add_row(c, "was", read_row(c, c->rows.max));
+	c->was = loop_add_row(c->k, "was", c->rows.max, read_row(c, c->rows.max));
 	loop_node_adopt(c->k->a, n, leaf(c, LOOP_STMT, c->was));
 	put_over(c, c->k->eqn[c->rows.max].left, n, body);
+}
+
+/* A sum so far, parameter 0, below the larger maximum. */
+const expr *contract_online_scaled(
+	contract *c, int32_t was, int32_t by, int32_t eqn)
+{
+	ir_system *s = c->k->s;
+	tn_dtype acc = c->k->eqn[eqn].acc[0];
+	const expr *f = read_row(c, by);
+
+	if (f->dtype != acc)
+		f = ex_cast(s, acc, f);
+	return ex_select(s, is_new(c, was), ex_const_f(s, acc, 0),
+		call(s, "mul", ex_param(s, acc, 0), f));
+}
+
+const expr *contract_online_was(contract *c)
+{
+	return read_row(c, c->rows.max);
+}
+
+/* The rows of a kernel whose keys are one variable already: c->rows, c->keys. */
+bool contract_online_find(contract *c)
+{
+	eqn_stmt *e = arena_array(c->k->a, eqn_stmt, c->k->n_eqns + 1);
+	int32_t n = 0;
+
+	/* equations of the kernel stand before those of the schedule */
+	while (n < c->k->n_eqns && !c->k->eqn[n].pack && !c->k->eqn[n].stage)
+		n++;
+	if (!list_statements(c, n, e) ||
+		!eqn_find_rows(c->k->a, c->k->s, n, e, &c->rows))
+		return false;
+	c->keys = keys_of(c, c->rows.max);
+	return c->keys >= 0;
 }
 
 void contract_online_scale(contract *c, loop_node *body)
 {
 	loop_kernel *k = c->k;
 	loop_node *n = loop_node_new(k->a, LOOP_FOR);
-	int32_t by = add_row(c, "rescale", factor(c, c->was));
+	int32_t by = loop_add_row(
+		k, "rescale", c->rows.max, contract_online_factor(c, c->was));
 
 	if (c->rows.given != c->rows.max)
 		loop_node_adopt(k->a, n, leaf(c, LOOP_STMT, c->rows.given));
 	loop_node_adopt(k->a, n, leaf(c, LOOP_STMT, by));
 	put_over(c, k->eqn[c->rows.max].left, n, body);
 	for (int32_t i = 0; i < by; i++) {
-		tn_dtype acc = k->eqn[i].acc[0];
-		const expr *f = read_row(c, by);
 		loop_node *s;
 
 		if (i >= c->was || !is_kind(c, i, EQN_ROW_SUM))
 			continue;
-		if (f->dtype != acc)
-			f = ex_cast(k->s, acc, f);
 		s = leaf(c, LOOP_SCALE, i);
-		s->finish = ex_select(k->s, is_new(c, c->was),
-			ex_const_f(k->s, acc, 0),
-			call(k->s, "mul", ex_param(k->s, acc, 0), f));
+		s->finish = contract_online_scaled(c, c->was, by, i);
 		n = loop_node_new(k->a, LOOP_FOR);
 		loop_node_adopt(k->a, n, s);
 		put_over(c, k->eqn[i].left, n, body);

@@ -49,12 +49,6 @@ static const expr *put(const struct split *w, const expr *e)
 				   w->k->dom.box.extent, w->with, NULL, NULL);
 }
 
-static const ix_form *put_form(const struct split *w, const ix_form *f)
-{
-	return ix_subst(w->k->s->x, &w->dom, f, w->outer,
-		w->k->dom.box.extent, w->with);
-}
-
 /* One factor walks the outer loop, and the other one the residue alone. */
 static bool helps(const struct split *w, const loop_eqn *e)
 {
@@ -71,17 +65,6 @@ static bool helps(const struct split *w, const loop_eqn *e)
 				   BIT(w->outer)) != 0;
 	}
 	return walks[0] != walks[1];
-}
-
-/* The statement stays what it is with two loops in the place of one. */
-static bool allows(const struct split *w, const loop_eqn *e)
-{
-	int64_t s;
-
-	return !e->push && !e->tail && e->scan_var != w->v &&
-	       ((e->left & BIT(w->v)) == 0 ||
-		       (loop_stride(e->at, w->v, w->k->var[w->v].extent, &s) &&
-			       s > 0));
 }
 
 static bool only_plain_loops(const loop_node *n, int32_t v)
@@ -109,36 +92,10 @@ static void change_tree(const struct split *w, loop_node *n)
 	n->var = w->outer;
 }
 
-static loop_set both(const struct split *w, loop_set s)
-{
-	return (s & BIT(w->v)) != 0 ? s | BIT(w->outer) : s;
-}
-
-static void change(const struct split *w)
+static void change_trees(const struct split *w)
 {
 	loop_kernel *k = w->k;
-	int32_t n = k->n_vars;
-	loop_var *var = arena_array(k->a, loop_var, n + 2);
 
-	for (int32_t i = 0; i < k->n_eqns; i++) {
-		loop_eqn *e = &k->eqn[i];
-
-		for (int32_t j = 0; j < e->e->n_out; j++) {
-			e->body[j] = put(w, e->body[j]);
-			e->init[j] = put(w, e->init[j]);
-		}
-		e->at = put_form(w, e->at);
-		e->start_at = put_form(w, e->start_at);
-		e->left = both(w, e->left);
-		e->reduced = both(w, e->reduced);
-	}
-	memcpy(var, k->var, (size_t)n * sizeof *var);
-	var[n] = var[w->v];
-	var[n].extent = w->dom.box.extent[n];
-	var[w->v].extent = w->by;
-	k->var = var;
-	k->n_vars = n + 1;
-	k->dom = w->dom;
 	for (int32_t i = 0; i < k->n_roots; i++)
 		change_tree(w, k->root[i]);
 	for (int32_t i = 0; i < k->phase[0].n_roots; i++)
@@ -156,11 +113,8 @@ static bool may_split(struct split *w)
 		k->var[w->v].extent <= w->by)
 		return false;
 	prepare(w);
-	for (int32_t i = 0; i < k->n_eqns; i++) {
-		if (!allows(w, &k->eqn[i]))
-			return false;
+	for (int32_t i = 0; i < k->n_eqns; i++)
 		any |= helps(w, &k->eqn[i]);
-	}
 	return any && only_plain_loops(k->root[0], w->v) &&
 	       only_plain_loops(k->phase[0].root[0], w->v);
 }
@@ -177,8 +131,9 @@ void contract_split(loop_kernel *k)
 		n = n->child[0]) {
 		w.v = n->var;
 		for (w.by = 2; w.by <= MOST_RESIDUES; w.by++)
-			if (may_split(&w)) {
-				change(&w);
+			if (may_split(&w) &&
+				loop_change_split(k, w.v, w.by)) {
+				change_trees(&w);
 				break;
 			}
 		if (n->n_child != 1)

@@ -6,6 +6,26 @@
 
 #define BIT(v) ((loop_set)1 << (v))
 
+/* changes of equations, recorded: change.c */
+loop_change *loop_changed(loop_kernel *k, loop_change_kind kind);
+/* Room for one more equation behind the others; its number. */
+int32_t loop_add_eqn(loop_kernel *k);
+/* A copy of `from` whose subscripts are var, slowest first: of n variables. */
+int32_t loop_add_copy(
+	loop_kernel *k, const expr *from, int32_t n, const int32_t *var);
+/* An equation of one value for each element of that of `like`. */
+int32_t loop_add_row(
+	loop_kernel *k, const char *label, int32_t like, const expr *body);
+/* The changes themselves; false: they may not be done. */
+bool loop_change_split(loop_kernel *k, int32_t var, int64_t by);
+bool loop_change_join(loop_kernel *k, int32_t y, int32_t x);
+bool loop_change_keys(loop_kernel *k, loop_set keys, int32_t to);
+bool loop_change_cut(loop_kernel *k, int32_t eqn, int32_t var, int64_t by);
+
+/* text.c */
+const char **loop_var_names(const loop_kernel *k);
+void loop_text_places(str *out, loop_kernel *k); /* the lines of the buffers */
+
 /* nodes */
 loop_node *loop_node_new(arena *a, loop_kind kind);
 /* n walks what `from` walked: its variable, and what is needed of that. */
@@ -13,6 +33,8 @@ void loop_node_take_var(loop_node *n, const loop_node *from);
 loop_node *loop_node_for(arena *a, int32_t var, loop_node *child);
 void loop_node_adopt(arena *a, loop_node *n, loop_node *child); /* at the end */
 loop_node *loop_node_copy(arena *a, const loop_node *n);	/* whole tree */
+/* n is a copy of first, for another span of a loop */
+void loop_set_twins(loop_node *n, const loop_node *first);
 loop_set loop_node_open(
 	const loop_node *n); /* vars walked by FOR at and above */
 
@@ -55,6 +77,26 @@ void loop_columns_to_rows(loop_kernel *k);
 bool loop_reducers(
 	loop_kernel *k, const loop_node *n, int32_t var, loop_set *out);
 void loop_split_reductions(loop_kernel *k);
+/* scratch for the partial results of equations with n_parts */
+void loop_room_for_parts(loop_kernel *k);
+/* schedule_verify.c: trees, before and after loop_place */
+void loop_schedule_verify(loop_kernel *k);
+void loop_schedule_verify_places(loop_kernel *k);
+bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var);
+bool loop_is_below(const loop_node *n, const loop_node *top);
+/* schedule_need.c: outside of *out statements below n do nothing, or set
+ * constants; false: there is no such guard */
+bool loop_need_of(
+	loop_kernel *k, const loop_node *n, ix_fact *out, bool *fills);
+/* schedule_window.c: outside of the clip the statement below n changes nothing */
+bool loop_may_clip(loop_kernel *k, const loop_node *n, const loop_clip *clip);
+/* does e leave element `at` of the storage that it writes as it is? */
+bool loop_leaves(
+	loop_kernel *k, const loop_eqn *e, const ix_form *at, const ix_dom *d);
+/* place.c: does a leaf read the tensor? At this element alone? */
+bool loop_leaf_reads(loop_kernel *k, const loop_node *n, int32_t tensor);
+bool loop_leaf_reads_at(
+	loop_kernel *k, const loop_node *n, int32_t tensor, const ix_form *at);
 void loop_vectorise(loop_kernel *k);
 void loop_vectorise_nest(loop_kernel *k, loop_node *n);
 void loop_parallel(loop_kernel *k);

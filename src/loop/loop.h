@@ -26,6 +26,7 @@
 
 /* What schedules depend on besides sizes. All from the target: target.c */
 typedef struct loop_target {
+	const char *name; /* of the machine: "c/v64" */
 	int32_t vector_bytes; /* widest vector register */
 	int32_t n_vector_registers;
 	int64_t l1_bytes, l2_bytes, l3_bytes;
@@ -112,6 +113,7 @@ struct loop_node {
 	const loop_node *twin;
 	loop_node *up; /* NULL at a root; set by loop_link */
 	int32_t order; /* number in preorder; set by loop_link */
+	int32_t line; /* of the text that it was read from; 0: none */
 };
 
 typedef struct loop_var {
@@ -173,6 +175,27 @@ typedef struct loop_buf {
 	int64_t offset; /* LOCAL, SCRATCH: in bytes */
 } loop_buf;
 
+/*
+ * What a schedule changed of the equations, in order; all else that it decides
+ * is in the trees. Read back, these are applied anew: see text_parse.c.
+ */
+typedef enum loop_change_kind {
+	LOOP_CHANGE_SPLIT, /* var, of extent n, becomes a residue of `by`; other: n / by */
+	LOOP_CHANGE_JOIN,  /* var and other, which follows it, become one new variable */
+	LOOP_CHANGE_KEYS,  /* all of vars become var */
+	LOOP_CHANGE_CUT,   /* sum of eqn over var in pieces of `by`, numbered by other */
+	LOOP_CHANGE_COPY,  /* eqn copies an expression */
+	LOOP_CHANGE_KEEP,  /* eqn copies elements of a tensor: a stage */
+	LOOP_CHANGE_ROW    /* eqn has a value for each element that other makes */
+} loop_change_kind;
+
+typedef struct loop_change {
+	loop_change_kind kind;
+	int32_t var, other, eqn; /* -1: none */
+	int64_t by;
+	loop_set vars;
+} loop_change;
+
 typedef struct loop_phase {
 	int32_t n_roots;
 	loop_node **root;
@@ -198,6 +221,9 @@ typedef struct loop_kernel {
 	int32_t n_outputs;
 	const int32_t *param;
 	/* set by loop_schedule */
+	VEC(loop_change) change;
+	const char *file; /* of the text */
+	bool pinned; /* the trees were read from a text: DONE stands in them */
 	loop_target target;
 	int32_t n_phases;
 	loop_phase phase[LOOP_MAX_PHASES];
@@ -216,6 +242,22 @@ void loop_verify(loop_kernel *k); /* throws TN_EINTERNAL */
 /* indexes: the solved index of every argument too */
 void loop_print(str *out, loop_kernel *k, bool indexes);
 void loop_schedule(loop_kernel *k, const loop_target *t);
+/*
+ * The text of a scheduled kernel, as `number` of its program: what was changed
+ * of the equations, the tree of each phase, the place of each buffer.
+ * loop_text_parse reads it into a kernel that loop_build made from the same
+ * equations, in the place of loop_schedule; throws schedule.* with a caret.
+ */
+void loop_text(str *out, loop_kernel *k, int32_t number);
+/* A file of them: "schedule MACHINE", then one text a kernel. */
+typedef struct loop_texts loop_texts;
+loop_texts *loop_texts_new(arena *a, const char *text, size_t n,
+	const char *file, const loop_target *t);
+/* Is there a text for this kernel? Then the kernel is scheduled by it. */
+bool loop_texts_apply(loop_texts *f, loop_kernel *k, int32_t number,
+	const loop_target *t);
+/* Throws if a text was for no kernel of the program. */
+void loop_texts_end(loop_texts *f, int32_t n_kernels);
 
 /* ---- for emit/ ---- */
 
@@ -235,6 +277,8 @@ bool loop_is_staged(loop_kernel *k, const loop_buf *b, const ix_form *at);
 /* Coefficient of var in f; false when f depends on it in another way. */
 bool loop_stride(
 	const ix_form *f, int32_t var, int64_t extent, int64_t *stride);
+/* Of the accumulators, if no schedule says otherwise. */
+tn_dtype loop_natural_acc(const loop_kernel *k, const loop_eqn *e, int32_t comp);
 loop_set loop_form_vars(const ix_form *f);
 loop_set loop_expr_vars(loop_kernel *k, const expr *e);
 /* every expr below e once, arguments first; forms are not entered */

@@ -58,6 +58,13 @@ bool loop_is_loop(const loop_node *n)
 	       n->kind == LOOP_SPAN;
 }
 
+void loop_set_twins(loop_node *n, const loop_node *first)
+{
+	n->twin = first;
+	for (int32_t i = 0; i < n->n_child; i++)
+		loop_set_twins(n->child[i], first->child[i]);
+}
+
 loop_set loop_node_open(const loop_node *n)
 {
 	loop_set s = 0;

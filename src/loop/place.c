@@ -94,6 +94,68 @@ static bool touches(struct place *p, const loop_node *n)
 	return p->reads;
 }
 
+struct leaf_reads {
+	int32_t tensor;
+	const ix_form *at; /* NULL: anywhere */
+	bool reads, elsewhere;
+};
+
+static void on_leaf_read(void *arg, const expr *e)
+{
+	struct leaf_reads *r = arg;
+	struct place p = {.tensor = r->tensor};
+
+	form_reads(&p, e->form);
+	if (e->kind == EX_READ && e->tensor == r->tensor) {
+		p.reads = true;
+		r->elsewhere |= e->form != r->at;
+	} else {
+		r->elsewhere |= p.reads;
+	}
+	r->reads |= p.reads;
+}
+
+static void walk_leaf(loop_kernel *k, const loop_node *n, struct leaf_reads *r)
+{
+	const loop_eqn *e = &k->eqn[n->eqn];
+	bool tile = n->kind == LOOP_TILE;
+	struct place p = {.tensor = r->tensor};
+
+	for (int32_t i = 0; i < 2 && tile; i++)
+		loop_walk(k->a, n->factor[i], on_leaf_read, r);
+	if (n->finish != NULL)
+		loop_walk(k->a, n->finish, on_leaf_read, r);
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		const expr *x = n->kind == LOOP_INIT ? e->init[i] : e->body[i];
+
+		if (x != NULL && (n->kind == LOOP_INIT || n->kind == LOOP_STMT ||
+					 n->kind == LOOP_STAGE ||
+					 (tile && n->checked)))
+			loop_walk(k->a, x, on_leaf_read, r);
+	}
+	if (e->push && n->kind == LOOP_STMT)
+		form_reads(&p, e->at);
+	r->reads |= p.reads;
+	r->elsewhere |= p.reads;
+}
+
+bool loop_leaf_reads(loop_kernel *k, const loop_node *n, int32_t tensor)
+{
+	struct leaf_reads r = {.tensor = tensor};
+
+	walk_leaf(k, n, &r);
+	return r.reads;
+}
+
+bool loop_leaf_reads_at(
+	loop_kernel *k, const loop_node *n, int32_t tensor, const ix_form *at)
+{
+	struct leaf_reads r = {.tensor = tensor, .at = at};
+
+	walk_leaf(k, n, &r);
+	return !r.elsewhere;
+}
+
 static int32_t depth(const loop_node *n)
 {
 	int32_t d = 0;
@@ -457,7 +519,8 @@ void loop_place(loop_kernel *k)
 					? 0
 					: -1;
 		}
-	add_dones(k);
+	if (!k->pinned) /* else they stand where the text says */
+		add_dones(k);
 	for (i = 0; i < k->n_eqns; i++)
 		for (j = 0; j < k->eqn[i].e->n_out; j++) {
 			struct place p;

@@ -251,3 +251,12 @@ bool loop_may_part(loop_kernel *k, const loop_node *n)
 {
 	return !n->backward && part_below(k, n, n->var);
 }
+
+tn_dtype loop_natural_acc(const loop_kernel *k, const loop_eqn *e, int32_t comp)
+{
+	const sys_tensor *t = k->s->tensor.at;
+
+	return e->e->monoid == IR_SET
+		       ? t[e->e->out[comp]].dtype
+		       : ir_monoid_acc(e->e->monoid, comp, t[e->e->out[0]].dtype);
+}

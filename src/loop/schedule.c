@@ -9,7 +9,12 @@
 
 loop_target loop_target_default(int32_t vector_bytes)
 {
-	return (loop_target){.vector_bytes = vector_bytes,
+	return (loop_target){
+		.name = vector_bytes == 64   ? "c/v64"
+			: vector_bytes == 32 ? "c/v32"
+			: vector_bytes == 16 ? "c/v16"
+					     : "c/v8",
+		.vector_bytes = vector_bytes,
 		.n_vector_registers = vector_bytes == 64 ? 32 : 16,
 		.l1_bytes = 32 << 10,
 		.l2_bytes = 1 << 20,

@@ -96,15 +96,6 @@ static void gather(struct guards *g, const loop_node *n)
 				guard_visit, g);
 }
 
-static void set_twins(loop_node *n, const loop_node *first)
-{
-	int32_t i;
-
-	n->twin = first;
-	for (i = 0; i < n->n_child; i++)
-		set_twins(n->child[i], first->child[i]);
-}
-
 /* Cuts at whole vectors; the pieces between, in order. */
 static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 {
@@ -133,7 +124,7 @@ static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 		s->hi = to;
 		loop_node_adopt(k->a, s, loop_node_copy(k->a, n));
 		if (m > 0)
-			set_twins(s, out[0]);
+			loop_set_twins(s, out[0]);
 		out[m++] = s;
 		from = to;
 	}
@@ -173,7 +164,7 @@ static int32_t turned(loop_kernel *k, const loop_node *c, loop_node **out)
 		out[i]->n_child = 0;
 		loop_node_adopt(k->a, out[i], f);
 		if (i > 0)
-			set_twins(out[i], out[0]);
+			loop_set_twins(out[i], out[0]);
 	}
 	return c->n_child;
 }

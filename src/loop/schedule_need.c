@@ -62,31 +62,37 @@ static const expr *guard_of(loop_kernel *k, const loop_node *n, bool *fills)
 	return c;
 }
 
-static void add_need(loop_kernel *k, loop_node *n)
+bool loop_need_of(
+	loop_kernel *k, const loop_node *n, ix_fact *out, bool *fills)
 {
-	bool fills = false;
-	const expr *c = guard_of(k, n, &fills);
+	const expr *c = guard_of(k, n, fills);
 	loop_set open = loop_node_open(n);
 	int64_t s, min, max;
-	ix_fact *f;
 
-	if (c == NULL || n->backward || n->n_clip > 0 || n->n_needs > 0 ||
+	if (c == NULL || n->backward || n->n_clip > 0 ||
 		(loop_form_vars(c->form) & ~open) != 0 ||
 		!loop_stride(c->form, n->var, k->var[n->var].extent, &s) ||
 		(s != 1 && s != -1))
-		return;
+		return false;
 	for (int32_t i = 0; i < c->form->n; i++)
 		if (c->form->t[i].atom->kind != IX_DIGIT ||
 			!loop_stride(c->form, c->form->t[i].atom->axis,
 				k->var[c->form->t[i].atom->axis].extent, &s))
-			return;
+			return false;
 	ix_range(&k->dom, c->form, &min, &max);
-	f = arena_make(k->a, ix_fact);
-	*f = (ix_fact){c->form, min >= c->lo ? INT64_MIN : c->lo,
+	*out = (ix_fact){c->form, min >= c->lo ? INT64_MIN : c->lo,
 		max < c->hi ? INT64_MAX : c->hi};
-	if (f->lo == INT64_MIN && f->hi == INT64_MAX)
+	return out->lo != INT64_MIN || out->hi != INT64_MAX;
+}
+
+static void add_need(loop_kernel *k, loop_node *n)
+{
+	bool fills = false;
+	ix_fact f;
+
+	if (n->n_needs > 0 || !loop_need_of(k, n, &f, &fills))
 		return;
-	n->need = f;
+	n->need = arena_copy(k->a, &f, sizeof f);
 	n->n_needs = 1;
 	n->near = true;
 	n->fills = fills;

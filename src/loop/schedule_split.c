@@ -135,11 +135,29 @@ static int64_t partial_bytes(const loop_kernel *k, loop_set eqns)
 	return sum;
 }
 
-/* Scratch for the partial results, and the phase that joins them. */
+void loop_room_for_parts(loop_kernel *k)
+{
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		loop_eqn *e = &k->eqn[i];
+
+		for (int32_t j = 0; j < e->e->n_out && e->n_parts > 0; j++) {
+			int64_t numel = k->s->tensor.at[e->e->out[j]].numel;
+
+			k->scratch_bytes = (k->scratch_bytes + 63) &
+					   ~(size_t)63;
+			e->part_at[j] = (int64_t)k->scratch_bytes;
+			k->scratch_bytes += (size_t)e->n_parts *
+					    dtype_size(e->acc[j]) *
+					    (size_t)numel;
+		}
+	}
+}
+
+/* The phase that joins the partial results. */
 static void second_phase(loop_kernel *k, loop_set eqns, int64_t n_parts)
 {
 	loop_phase *ph = &k->phase[k->n_phases++];
-	int32_t i, j;
+	int32_t i;
 
 	*ph = (loop_phase){.n_chunks = 1,
 		.root = arena_array(k->a, loop_node *, k->n_eqns + 1)};
@@ -149,18 +167,9 @@ static void second_phase(loop_kernel *k, loop_set eqns, int64_t n_parts)
 		if ((eqns & BIT(i)) == 0)
 			continue;
 		e->n_parts = n_parts;
-		for (j = 0; j < e->e->n_out; j++) {
-			tn_dtype t = e->acc[j];
-
-			k->scratch_bytes = (k->scratch_bytes + 63) &
-					   ~(size_t)63;
-			e->part_at[j] = (int64_t)k->scratch_bytes;
-			k->scratch_bytes +=
-				(size_t)n_parts * dtype_size(t) *
-				(size_t)k->s->tensor.at[e->e->out[j]].numel;
-		}
 		ph->root[ph->n_roots++] = leaf_node(k, LOOP_JOIN, i, e->left);
 	}
+	loop_room_for_parts(k);
 }
 
 /* list[at] is a loop over a reduced variable: cut it. */

@@ -23,31 +23,6 @@
 
 #define TILE_BYTES 512 /* a side of a tile, along a line */
 
-/* An equation that copies tensor at `at` into a buffer. */
-int32_t loop_add_stage(loop_kernel *k, int32_t tensor, const ix_form *at)
-{
-	loop_eqn *eqn = arena_array(k->a, loop_eqn, k->n_eqns + 2);
-	sys_eqn *e = arena_make(k->a, sys_eqn);
-	loop_eqn *s;
-
-	memcpy(eqn, k->eqn, (size_t)k->n_eqns * sizeof *eqn);
-	k->eqn = eqn;
-	s = &eqn[k->n_eqns];
-	e->label = "stage";
-	e->monoid = IR_SET;
-	e->n_out = 1;
-	e->out[0] = tensor;
-	e->scan_axis = -1;
-	s->e = e;
-	s->stage = true;
-	s->body[0] = ex_read(k->s, tensor, at);
-	s->acc[0] = k->s->tensor.at[tensor].dtype;
-	s->at = s->start_at = at;
-	s->left = loop_form_vars(at);
-	s->scan_var = -1;
-	return k->n_eqns++;
-}
-
 /* Does `at` number all elements of the tensor, each once, row-major? */
 bool loop_covers(
 	const loop_kernel *k, int32_t tensor, const ix_form *at, loop_set vars)
@@ -201,7 +176,7 @@ struct reads {
 	bool late;
 };
 
-static bool is_below(const loop_node *n, const loop_node *top)
+bool loop_is_below(const loop_node *n, const loop_node *top)
 {
 	while (n != NULL && n != top)
 		n = n->up;
@@ -215,10 +190,10 @@ static void on_read(void *arg, const struct loop_access *a)
 
 	if (a->write || a->tensor != r->tensor)
 		return;
-	while (!is_below(r->leaf, n))
+	while (!loop_is_below(r->leaf, n))
 		n = n->up;
 	/* in one loop with the stage: the same element, not a later one */
-	if (!is_below(a->leaf, r->block) || a->leaf->order < r->leaf->order ||
+	if (!loop_is_below(a->leaf, r->block) || a->leaf->order < r->leaf->order ||
 		(n != r->block && a->at != r->at))
 		r->late = true;
 }

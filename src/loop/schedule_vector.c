@@ -49,7 +49,7 @@ static bool parallel_below(
 }
 
 /* May lanes walk var: no scan over it, no scatter? */
-static bool lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
+bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
 
@@ -57,7 +57,7 @@ static bool lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
 		return (!k->eqn[n->eqn].push || n->kind != LOOP_STMT) &&
 		       k->eqn[n->eqn].scan_var != var;
 	for (i = 0; i < n->n_child; i++)
-		if (!lanes_allowed(k, n->child[i], var))
+		if (!loop_lanes_allowed(k, n->child[i], var))
 			return false;
 	return true;
 }
@@ -129,7 +129,7 @@ void loop_take_lanes(loop_kernel *k, loop_node *n)
 {
 	int32_t lanes = lanes_for(k, n);
 
-	if (!lanes_allowed(k, n, n->var) || lanes < 2 ||
+	if (!loop_lanes_allowed(k, n, n->var) || lanes < 2 ||
 		too_few(k, n, lanes) || n->backward)
 		return;
 	n->lanes = lanes;
@@ -420,7 +420,7 @@ static void jam(loop_kernel *k, loop_node *n)
 	j = n->child[0];
 	if (has_loops(j) || !reduces(k, j, n->var) || reduces(k, j, j->var) ||
 		blocked_above(n, j->var) || !parallel_below(k, j, j->var) ||
-		!lanes_allowed(k, n, n->var) ||
+		!loop_lanes_allowed(k, n, n->var) ||
 		loop_flops(k, j) > 8 || k->var[n->var].extent < 2 * JAM)
 		return;
 	i = loop_node_copy(k->a, n);

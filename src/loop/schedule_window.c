@@ -117,6 +117,81 @@ static void clip_all(struct window *w, const expr *c, int32_t depth)
 	}
 }
 
+/* Does the guard of what writes an element never hold where with says? */
+static bool never(loop_kernel *k, const ix_dom *d, const expr *c,
+	const ix_form **with, int32_t depth)
+{
+	int64_t min, max;
+
+	if (c->kind == EX_INSIDE) {
+		ix_range(d,
+			ix_subst(k->s->x, d, c->form, k->n_vars,
+				k->dom.box.extent, with),
+			&min, &max);
+		return max < c->lo || min >= c->hi;
+	}
+	return c->kind == EX_CALL && depth < 50 &&
+	       strcmp(ir_scalar_at(c->fn)->name, "and") == 0 &&
+	       (never(k, d, c->arg[0], with, depth + 1) ||
+		       never(k, d, c->arg[1], with, depth + 1));
+}
+
+bool loop_leaves(
+	loop_kernel *k, const loop_eqn *e, const ix_form *at, const ix_dom *d)
+{
+	ix *x = k->s->x;
+	int32_t t = e->e->out[0];
+	tn_dtype dt = k->s->tensor.at[t].dtype;
+	const ix_form **with = arena_array(
+		k->a, const ix_form *, k->n_vars + 1);
+	const expr *b = uncast(e->body[0], dt);
+	int64_t s;
+
+	for (int32_t v = 0; v < k->n_vars; v++) {
+		int64_t n = k->var[v].extent;
+
+		with[v] = ix_axis(x, d, v);
+		if (n > 1 && (e->left & BIT(v)) != 0) {
+			if (!loop_stride(e->at, v, n, &s) || s < 1)
+				return false;
+			with[v] = ix_mod(x, d, ix_div(x, d, at, s), n);
+		}
+	}
+	for (; b->kind == EX_SELECT; b = uncast(b->arg[2], dt))
+		if (!never(k, d, b->arg[0], with, 0))
+			return false;
+	return e->e->monoid == IR_SET && b->kind == EX_READ &&
+	       k->s->tensor.at[b->tensor].storage ==
+		       k->s->tensor.at[t].storage &&
+	       ix_equal(x, &k->dom, e->at, b->form) == IX_EQUAL;
+}
+
+static bool has_clip(const expr *c, const loop_clip *clip, int32_t depth)
+{
+	if (c->kind == EX_INSIDE)
+		return c->form == clip->f && c->lo == clip->lo &&
+		       c->hi == clip->hi;
+	return c->kind == EX_CALL && depth < 50 &&
+	       strcmp(ir_scalar_at(c->fn)->name, "and") == 0 &&
+	       (has_clip(c->arg[0], clip, depth + 1) ||
+		       has_clip(c->arg[1], clip, depth + 1));
+}
+
+bool loop_may_clip(loop_kernel *k, const loop_node *n, const loop_clip *clip)
+{
+	const loop_node *leaf = n;
+	const expr *c;
+
+	while (loop_is_loop(leaf) && leaf->n_child == 1)
+		leaf = leaf->child[0];
+	if (leaf->kind != LOOP_STMT || n->kind != LOOP_FOR || n->backward ||
+		in_lanes(n) ||
+		(loop_form_vars(clip->rest) & ~loop_node_open(n->up)) != 0)
+		return false;
+	c = window_of(k, &k->eqn[leaf->eqn]);
+	return c != NULL && has_clip(c, clip, 0);
+}
+
 void loop_clip_windows(loop_kernel *k)
 {
 	loop_link(k);

@@ -10,8 +10,8 @@
  *   V4 a value is read where it was made: every left variable of the producer
  *      that is walked around both has the same value on both sides
  *   V5 addresses are inside their tensor, by range and guards in force
- *   V6 after scheduling: a phase has as many chunks as its parallel loops have
- *      pieces; these stand alone in each other, from the root on
+
+ * Of the trees of a schedule: schedule_verify.c.
  */
 #include "loop/local.h"
 
@@ -314,38 +314,6 @@ static void check_tree(struct verify *v, const loop_node *n, int32_t *n_leaf)
 		check_tree(v, n->child[i], n_leaf);
 }
 
-static bool any_parallel(const loop_node *n)
-{
-	bool any = n->parallel;
-
-	for (int32_t i = 0; i < n->n_child; i++)
-		any |= any_parallel(n->child[i]);
-	return any;
-}
-
-static void check_chunks(struct verify *v, const loop_phase *ph)
-{
-	loop_node *const *list = ph->root;
-	int64_t pieces = 1;
-	int32_t n = ph->n_roots;
-
-	for (; n == 1; n = list[0]->n_child, list = list[0]->child) {
-		const loop_node *u = list[0];
-		int64_t ext = u->parallel ? v->k->var[u->var].extent : 1;
-
-		if (u->parallel && u->kind == LOOP_BLOCK)
-			ext = (ext + u->size - 1) / u->size;
-		if (pieces > INT32_MAX / (ext > 0 ? ext : 1))
-			broken(v, "V6", "too many chunks");
-		pieces *= ext;
-	}
-	for (int32_t i = 0; i < n; i++)
-		if (any_parallel(list[i]))
-			broken(v, "V6", "a parallel loop beside another");
-	if (pieces != ph->n_chunks)
-		broken(v, "V6", "parallel loops that no chunk stands for");
-}
-
 void loop_verify(loop_kernel *k)
 {
 	struct verify v = {k, NULL, NULL};
@@ -354,7 +322,7 @@ void loop_verify(loop_kernel *k)
 
 	for (i = 0; i < k->n_roots; i++)
 		check_tree(&v, k->root[i], n_leaf);
-	for (i = 0; i < k->n_eqns; i++) {
+	for (i = 0; i < k->n_eqns && !k->pinned; i++) {
 		v.of = &k->eqn[i];
 		if (v.of->stage || v.of->pack) /* made by the schedule */
 			continue;
@@ -366,7 +334,8 @@ void loop_verify(loop_kernel *k)
 			leaf_of(k, LOOP_INIT, i) == NULL)
 			broken(&v, "V1", "no initialisation");
 	}
-	v.of = &k->eqn[0];
-	for (i = 0; i < k->n_phases; i++)
-		check_chunks(&v, &k->phase[i]);
+	if (k->n_phases > 0 && !k->pinned) { /* pinned: where it was read */
+		loop_schedule_verify(k);
+		loop_schedule_verify_places(k);
+	}
 }

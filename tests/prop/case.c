@@ -29,7 +29,7 @@ struct job {
 	shadow_run *bound; /* NULL until asked for */
 	/* while a step runs under env_run */
 	ir_table *t;
-	const char *text[4];
+	const char *text[8];
 	batch *b;
 	int32_t threads;
 	void **out;
@@ -157,6 +157,40 @@ static void texts(void *arg)
 	compile_to(j->made, TN_LEVEL_C);
 }
 
+static const char *schedule_of(job *j, compilation *c)
+{
+	str s = str_new(j->a);
+
+	compile_explain(&s, c, TN_LEVEL_SCHEDULE, 0);
+	return s.at;
+}
+
+static const char *code_of(job *j, compilation *c)
+{
+	str s = str_new(j->a);
+
+	compile_explain(&s, c, TN_LEVEL_C, 0);
+	return s.at;
+}
+
+/* Its schedules, printed and pinned, give the same schedules and the same C. */
+static void pin(void *arg)
+{
+	job *j = arg;
+	compile_options o = j->made->o;
+	compilation *c;
+
+	j->text[4] = schedule_of(j, j->made);
+	j->text[6] = code_of(j, j->made);
+	o.schedule = j->text[4];
+	o.n_schedule = strlen(o.schedule);
+	o.schedule_file = "case.schedule";
+	c = compile_new(j->a, j->c->p, &o);
+	compile_to(c, TN_LEVEL_C);
+	j->text[5] = schedule_of(j, c);
+	j->text[7] = code_of(j, c);
+}
+
 /* false: it threw; *message says what */
 static bool step(job *j, const char *name, void (*fn)(void *arg),
 	const char **message)
@@ -231,7 +265,10 @@ job *job_new(arena *a, ir_table *t, const prop_options *o, prop_case *c,
 	if (c->in == NULL && !step(j, "index ranges", fill, message))
 		return NULL;
 	if (!interpret_status(j, message) ||
-		!step(j, "compilation", texts, message))
+		!step(j, "compilation", texts, message) ||
+		!step(j, "schedules read back", pin, message) ||
+		differ(j, "schedule", j->text[4], j->text[5], message) ||
+		differ(j, "C of schedule", j->text[6], j->text[7], message))
 		return NULL;
 	return j;
 }

@@ -131,6 +131,7 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 		l = loop_build(a, s, plan->kernel.at[i], false);
 		loop_verify(l);
 		loop_schedule(l, &o->target);
+		loop_verify(l);
 		k[i] = emit_make(a, l);
 	}
 	emit_unit(&text, k, plan->kernel.n);

@@ -1,0 +1,38 @@
+/* schedule_verify.h: private to schedule_verify*.c. */
+#ifndef LOOP_SCHEDULE_VERIFY_H
+#define LOOP_SCHEDULE_VERIFY_H
+
+#include "loop/local.h"
+
+struct sv_leaf {
+	const loop_node *n;
+	int32_t phase;
+};
+
+struct sv {
+	loop_kernel *k;
+	const ix_form **same; /* each variable as it is */
+	VEC(struct sv_leaf) leaf; /* in order */
+	bool online; /* sums are scaled while keys go by */
+	loop_set keys; /* then: the variable of the keys */
+	int32_t was, max; /* then: what `was` reads of max is older */
+};
+
+/* Throws schedule.RULE at n's line. */
+_Noreturn void verify_fail(struct sv *v, const loop_node *n, const char *rule,
+	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+const char *verify_var(const struct sv *v, int32_t var);
+const char *verify_eqn(const struct sv *v, int32_t eqn); /* "matmul#0" */
+/* variables that a leaf and the loops around it walk */
+loop_set verify_walked(const loop_node *leaf);
+/* innermost loop around both; NULL: none */
+const loop_node *verify_common(const loop_node *a, const loop_node *b);
+void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
+	const ix_dom *d);
+/* schedule_verify_leaf.c: tiles, turned squares, parts, scaled sums */
+void verify_leaf(struct sv *v, const struct sv_leaf *l);
+void verify_guards(struct sv *v);
+void verify_copies(struct sv *v);
+void verify_online(struct sv *v);
+
+#endif

@@ -1,0 +1,462 @@
+/*
+ * schedule_verify_leaf.c: what must hold of single statements of a schedule.
+ *
+ *   tile    its factors are those of the product, read from memory or from
+ *           whole copies of them; blocks around it are its rows and columns
+ *   turn    squares of a tensor that is read along its lines
+ *   part    pieces of a sum have a chunk each, and are combined behind
+ *   guard   what a loop leaves out, its statements leave as it is
+ *   copies  a phase that is left out while a parameter stays copies it alone
+ *   scale   where a maximum grows, every sum of its weights is scaled
+ */
+#include "loop/contract.h"
+#include "loop/schedule_verify.h"
+
+/* ---- tiles ---- */
+
+/* Reads of copies, as what was copied. */
+static const expr *as_copied(void *arg, const expr *read, const ix_dom *d)
+{
+	struct sv *v = arg;
+	loop_kernel *k = v->k;
+	int32_t eqn, comp;
+
+	if (!loop_maker(k, read->tensor, &eqn, &comp) || !k->eqn[eqn].pack ||
+		k->eqn[eqn].part || read->form != k->eqn[eqn].at)
+		return NULL;
+	return ex_subst(k->s, d, k->eqn[eqn].body[0], k->n_vars,
+		k->dom.box.extent, v->same, NULL, NULL);
+}
+
+static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
+	const expr *of)
+{
+	loop_kernel *k = v->k;
+	tn_dtype acc = k->eqn[n->eqn].acc[0];
+	const expr *x;
+
+	x = ex_subst(k->s, &k->dom, e, k->n_vars, k->dom.box.extent, v->same,
+		as_copied, v);
+	of = ex_subst(k->s, &k->dom, of, k->n_vars, k->dom.box.extent, v->same,
+		NULL, NULL);
+	return e->dtype == acc &&
+	       (x == of || (of->dtype != acc && x == ex_cast(k->s, acc, of)));
+}
+
+static void check_factors(struct sv *v, const loop_node *n)
+{
+	loop_kernel *k = v->k;
+	const loop_eqn *e = &k->eqn[n->eqn];
+	contract_terms t;
+	bool same;
+
+	if (!contract_is_product(k, e) || !contract_factors(k, e, &t))
+		verify_fail(v, n, "tile", "%s is no sum of products",
+			verify_eqn(v, n->eqn));
+	same = (is_factor(v, n, n->factor[0], t.f[0]) &&
+		       is_factor(v, n, n->factor[1], t.f[1])) ||
+	       (is_factor(v, n, n->factor[0], t.f[1]) &&
+		       is_factor(v, n, n->factor[1], t.f[0]));
+	if (!same || n->finish != t.finish)
+		verify_fail(v, n, "tile", "these are not the factors of %s",
+			verify_eqn(v, n->eqn));
+	if (n->checked != (t.inexact && dtype_is_float(e->acc[0])))
+		verify_fail(v, n, "tile", "%s",
+			n->checked ? "nothing is to be checked here"
+				   : "its result must be checked");
+	same = n->n_needs == t.n_needs;
+	for (int32_t i = 0; same && i < t.n_needs; i++)
+		same = n->need[i].f == t.need[i].f &&
+		       n->need[i].lo == t.need[i].lo &&
+		       n->need[i].hi == t.need[i].hi;
+	if (!same)
+		verify_fail(v, n, "guard",
+			"%s is added up where its guards hold, and there alone",
+			verify_eqn(v, n->eqn));
+}
+
+/* The block of var nearest around n; NULL: none. */
+static const loop_node *block_around(const loop_node *n, int32_t var)
+{
+	for (n = n->up; n != NULL; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->var == var)
+			return n;
+	return NULL;
+}
+
+static void check_block(struct sv *v, const loop_node *n, int32_t var,
+	int64_t size, const char *what)
+{
+	const loop_node *b = block_around(n, var);
+
+	if (b == NULL || b->size != size)
+		verify_fail(v, n, "tile",
+			"the block of %s nearest around this tile must be its %s: %lld",
+			verify_var(v, var), what, (long long)size);
+}
+
+static void check_columns(struct sv *v, const loop_node *n)
+{
+	loop_kernel *k = v->k;
+	const expr *y = n->factor[1], *x = n->factor[0];
+	int64_t s, ext = k->var[n->var].extent;
+	int32_t eqn, comp;
+
+	if (y->kind != EX_READ || ix_has_fun(y->form) ||
+		!loop_stride(y->form, n->var, ext, &s) || s != 1)
+		verify_fail(v, n, "tile",
+			"columns adjoin in the second factor, a read");
+	if (x->kind != EX_READ || ix_has_fun(x->form))
+		verify_fail(v, n, "tile", "the first factor is a read");
+	if ((loop_form_vars(x->form) & BIT(n->var)) != 0 ||
+		(n->row_var >= 0 &&
+			(loop_form_vars(y->form) & BIT(n->row_var)) != 0))
+		verify_fail(v, n, "tile",
+			"rows walk the first factor, columns the second");
+	if (!loop_maker(k, y->tensor, &eqn, &comp) && ext % n->lanes != 0)
+		verify_fail(v, n, "tile",
+			"%s has %lld elements in memory: no whole vectors of %d",
+			verify_var(v, n->var), (long long)ext, n->lanes);
+}
+
+static void check_tile(struct sv *v, const loop_node *n)
+{
+	loop_kernel *k = v->k;
+	const loop_eqn *e = &k->eqn[n->eqn];
+	loop_set sums = 0;
+
+	check_factors(v, n);
+	for (int32_t i = 0; i < n->n_sums; i++) {
+		if ((sums & BIT(n->sum[i])) != 0)
+			verify_fail(v, n, "tile", "%s is summed over twice",
+				verify_var(v, n->sum[i]));
+		sums |= BIT(n->sum[i]);
+	}
+	if (sums != (e->reduced & ~(e->left & e->reduced)))
+		verify_fail(v, n, "tile",
+			"the sums of a tile are those of its equation");
+	if (n->lanes < 2 || n->lanes * (int32_t)dtype_size(e->acc[0]) !=
+					k->target.vector_bytes)
+		verify_fail(v, n, "lanes", "a vector of %s has %d lanes here",
+			k->target.name,
+			k->target.vector_bytes / (int32_t)dtype_size(e->acc[0]));
+	if (n->size * n->unroll > 2 * k->target.n_vector_registers)
+		verify_fail(v, n, "tile",
+			"a tile has at most %d vectors: %s has %d registers",
+			2 * k->target.n_vector_registers, k->target.name,
+			k->target.n_vector_registers);
+	check_columns(v, n);
+	check_block(v, n, n->var, (int64_t)n->lanes * n->unroll, "columns");
+	if (n->row_var >= 0)
+		check_block(v, n, n->row_var, n->size, "rows");
+}
+
+/* ---- turned squares ---- */
+
+static void check_turn(struct sv *v, const loop_node *n)
+{
+	loop_kernel *k = v->k;
+	const loop_eqn *e = &k->eqn[n->eqn];
+	const expr *x = e->body[0];
+	int64_t size = (int64_t)dtype_size(e->acc[0]), s;
+
+	if ((!e->stage && !e->pack) || x->kind != EX_READ ||
+		ix_has_fun(x->form) || loop_param(k, x->tensor) < 0)
+		verify_fail(v, n, "turn", "only copies of memory are turned");
+	if (!loop_stride(x->form, n->var, k->var[n->var].extent, &s) || s != 1)
+		verify_fail(v, n, "turn", "%s does not adjoin along %s",
+			k->s->tensor.at[x->tensor].name, verify_var(v, n->var));
+	if (n->row_var < 0 && (n->up == NULL || !loop_is_loop(n->up) ||
+				      n->up->kind != LOOP_BLOCK ||
+				      n->up->var == n->var))
+		verify_fail(v, n, "turn",
+			"a block of what it is turned against is around it");
+	if ((size != 4 && size != 8) ||
+		n->lanes * size != k->target.vector_bytes)
+		verify_fail(v, n, "lanes", "a vector of %s has %d lanes here",
+			k->target.name, (int)(k->target.vector_bytes / size));
+}
+
+/* ---- pieces of sums ---- */
+
+static int32_t count(const struct sv *v, loop_kind kind, int32_t eqn)
+{
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < v->leaf.n; i++)
+		n += v->leaf.at[i].n->kind == kind && v->leaf.at[i].n->eqn == eqn;
+	return n;
+}
+
+static const struct sv_leaf *leaf_of(
+	const struct sv *v, loop_kind kind, int32_t eqn)
+{
+	for (int32_t i = 0; i < v->leaf.n; i++)
+		if (v->leaf.at[i].n->kind == kind && v->leaf.at[i].n->eqn == eqn)
+			return &v->leaf.at[i];
+	return NULL;
+}
+
+static void check_part(struct sv *v, const struct sv_leaf *l)
+{
+	const loop_eqn *e = &v->k->eqn[l->n->eqn];
+	const struct sv_leaf *sum = leaf_of(v, LOOP_STMT, l->n->eqn);
+	int32_t cut = 0;
+
+	if (count(v, LOOP_PART, l->n->eqn) != 1 ||
+		count(v, LOOP_JOIN, l->n->eqn) != 1 ||
+		leaf_of(v, LOOP_JOIN, l->n->eqn)->phase <= l->phase)
+		verify_fail(v, l->n, "part",
+			"a sum in pieces has one part and, in a later phase, one combine");
+	for (const loop_node *u = l->n->up; u != NULL; u = u->up)
+		if ((e->reduced & BIT(u->var)) != 0) {
+			cut++;
+			if (u->kind != LOOP_BLOCK || !u->parallel ||
+				sum == NULL || sum->phase != l->phase ||
+				sum->n->order > l->n->order ||
+				verify_common(sum->n, l->n) == NULL)
+				cut = 2;
+		}
+	if (cut != 1)
+		verify_fail(v, l->n, "part",
+			"one parallel block of the sum is around the part, with the sum before it");
+}
+
+static bool makes_memory(const loop_kernel *k, const loop_eqn *e)
+{
+	for (int32_t i = 0; i < e->e->n_out; i++)
+		if (loop_param(k, e->e->out[i]) >= 0)
+			return true;
+	return false;
+}
+
+void verify_leaf(struct sv *v, const struct sv_leaf *l)
+{
+	int32_t other = l->n->kind == LOOP_JOIN ? LOOP_PART : LOOP_JOIN;
+
+	switch (l->n->kind) {
+	case LOOP_TILE:
+		check_tile(v, l->n);
+		break;
+	case LOOP_STAGE:
+		check_turn(v, l->n);
+		break;
+	case LOOP_PART:
+		check_part(v, l);
+		break;
+	case LOOP_JOIN:
+		if (count(v, (loop_kind)other, l->n->eqn) != 1)
+			verify_fail(v, l->n, "part",
+				"nothing of %s is there to combine",
+				verify_eqn(v, l->n->eqn));
+		break;
+	case LOOP_DONE:
+		if (v->k->eqn[l->n->eqn].e->monoid == IR_SET ||
+			!makes_memory(v->k, &v->k->eqn[l->n->eqn]))
+			verify_fail(v, l->n, "done",
+				"%s has no accumulators to be stored",
+				verify_eqn(v, l->n->eqn));
+		break;
+	case LOOP_INIT:
+		if (v->k->eqn[l->n->eqn].e->monoid == IR_SET &&
+			!v->k->eqn[l->n->eqn].push)
+			verify_fail(v, l->n, "start", "%s adds nothing up",
+				verify_eqn(v, l->n->eqn));
+		break;
+	case LOOP_STMT:
+	case LOOP_SCALE:
+	case LOOP_FOR:
+	case LOOP_BLOCK:
+	case LOOP_SPAN:
+		break;
+	}
+}
+
+/* ---- guards ---- */
+
+static bool is_fact(const ix_fact *a, const ix_fact *b)
+{
+	return a->f == b->f && a->lo == b->lo && a->hi == b->hi;
+}
+
+/* Is it a guard of a product whose tile reads the copies below n? */
+static bool guards_copies(struct sv *v, const loop_node *n, const ix_fact *f)
+{
+	if (n->kind == LOOP_STMT || n->kind == LOOP_STAGE) {
+		int32_t made = v->k->eqn[n->eqn].e->out[0];
+		bool read = false;
+
+		if (!v->k->eqn[n->eqn].pack || v->k->eqn[n->eqn].part)
+			return false;
+		for (int32_t i = 0; i < v->leaf.n; i++) {
+			const loop_node *t = v->leaf.at[i].n;
+			bool has = false;
+
+			if (!loop_leaf_reads(v->k, t, made))
+				continue;
+			read = true;
+			for (int32_t j = 0; t->kind == LOOP_TILE && j < t->n_needs;
+				j++)
+				has |= is_fact(&t->need[j], f);
+			if (!has)
+				return false;
+		}
+		return read;
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!guards_copies(v, n->child[i], f))
+			return false;
+	return n->n_child > 0;
+}
+
+static void check_clips(struct sv *v, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_clip; i++)
+		if (!loop_may_clip(v->k, n, &n->clip[i]))
+			verify_fail(v, n, "guard",
+				"outside of this clip of %s elements change",
+				verify_var(v, n->var));
+}
+
+static void check_needs(struct sv *v, const loop_node *n)
+{
+	ix_fact f;
+	bool fills = false;
+
+	check_clips(v, n);
+	if (n->kind != LOOP_TILE && n->near) {
+		if (n->n_needs != 1 || !loop_need_of(v->k, n, &f, &fills) ||
+			!is_fact(&f, n->need) || fills != n->fills)
+			verify_fail(v, n, "guard",
+				"outside of this guard statements do something");
+	} else if (n->kind != LOOP_TILE) {
+		if (n->fills)
+			verify_fail(v, n, "guard", "fills is for near guards");
+		for (int32_t i = 0; i < n->n_needs; i++)
+			if (!guards_copies(v, n, &n->need[i]))
+				verify_fail(v, n, "guard",
+					"what is not copied here is read");
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		check_needs(v, n->child[i]);
+}
+
+void verify_guards(struct sv *v)
+{
+	for (int32_t p = 0; p < v->k->n_phases; p++)
+		for (int32_t i = 0; i < v->k->phase[p].n_roots; i++)
+			check_needs(v, v->k->phase[p].root[i]);
+}
+
+/* ---- copies and stages ---- */
+
+static void check_copies(struct sv *v, int32_t phase)
+{
+	loop_kernel *k = v->k;
+	int32_t of = k->param[k->phase[phase].copies - 1];
+
+	for (int32_t i = 0; i < v->leaf.n; i++) {
+		const loop_node *n = v->leaf.at[i].n;
+		const loop_eqn *e = &k->eqn[n->eqn];
+
+		if (v->leaf.at[i].phase != phase)
+			continue;
+		if (n->kind != LOOP_STMT || !e->pack || e->part ||
+			e->body[0]->kind != EX_READ || e->body[0]->tensor != of ||
+			ix_has_fun(e->body[0]->form))
+			verify_fail(v, n, "copies",
+				"this phase does more than copy %s",
+				k->s->tensor.at[of].name);
+	}
+}
+
+/* Who reads what is kept: behind it, in the block, and the same element. */
+static void check_keep(struct sv *v, const struct sv_leaf *l)
+{
+	loop_kernel *k = v->k;
+	const loop_eqn *e = &k->eqn[l->n->eqn];
+	const loop_node *block = l->n->up;
+
+	while (block != NULL && (block->kind != LOOP_BLOCK ||
+					(e->left & BIT(block->var)) == 0))
+		block = block->up;
+	for (int32_t i = 0; i < v->leaf.n; i++) {
+		const struct sv_leaf *r = &v->leaf.at[i];
+		const loop_node *both = verify_common(l->n, r->n);
+		bool late;
+
+		if (r->n->eqn == l->n->eqn ||
+			!loop_leaf_reads(k, r->n, e->e->out[0]))
+			continue;
+		late = both != NULL && r->n->order < l->n->order;
+		if (l->n->kind == LOOP_STMT)
+			late |= block == NULL || !loop_is_below(r->n, block) ||
+				(both != block &&
+					!loop_leaf_reads_at(k, r->n,
+						e->e->out[0], e->at));
+		if (late)
+			verify_fail(v, l->n, "order",
+				"%s reads %s where it is not kept yet",
+				verify_eqn(v, r->n->eqn),
+				k->s->tensor.at[e->e->out[0]].name);
+	}
+}
+
+void verify_copies(struct sv *v)
+{
+	for (int32_t p = 0; p < v->k->n_phases; p++)
+		if (v->k->phase[p].copies > 0)
+			check_copies(v, p);
+	for (int32_t i = 0; i < v->leaf.n; i++)
+		if (v->k->eqn[v->leaf.at[i].n->eqn].stage)
+			check_keep(v, &v->leaf.at[i]);
+}
+
+/* ---- scaled sums ---- */
+
+static int32_t row_called(const loop_kernel *k, const char *label)
+{
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		if (k->eqn[i].pack && !k->eqn[i].part &&
+			strcmp(loop_label(&k->eqn[i]), label) == 0)
+			return i;
+	return -1;
+}
+
+void verify_online(struct sv *v)
+{
+	loop_kernel *k = v->k;
+	contract c = {.k = k, .cut_sum = -1, .number = -1};
+	int32_t was = row_called(k, "was"), by = row_called(k, "rescale");
+
+	if (!contract_online_find(&c) || was < 0 || by < 0 ||
+		k->eqn[was].body[0] != contract_online_was(&c) ||
+		k->eqn[by].body[0] != contract_online_factor(&c, was))
+		verify_fail(v, NULL, "scale",
+			"sums are scaled by what a larger maximum takes from them");
+	v->keys = BIT(c.keys);
+	v->was = was;
+	v->max = c.rows.max;
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const struct sv_leaf *max = leaf_of(v, LOOP_STMT, c.rows.max);
+		const struct sv_leaf *s = leaf_of(v, LOOP_SCALE, i);
+		const struct sv_leaf *first = leaf_of(v, LOOP_STMT, was);
+		bool sum = i < was && c.rows.kind[i] == EQN_ROW_SUM;
+
+		if (sum != (s != NULL) || (sum && count(v, LOOP_SCALE, i) != 1))
+			verify_fail(v, s == NULL ? NULL : s->n, "scale",
+				"each sum of the row is scaled once: %s",
+				verify_eqn(v, i));
+		if (!sum)
+			continue;
+		if (s->n->finish != contract_online_scaled(&c, was, by, i))
+			verify_fail(v, s->n, "scale",
+				"%s is scaled by something else",
+				verify_eqn(v, i));
+		if (max == NULL || first == NULL ||
+			first->n->order > max->n->order ||
+			max->n->order > s->n->order)
+			verify_fail(v, s->n, "scale",
+				"the order is: was, the maximum, scale");
+	}
+}

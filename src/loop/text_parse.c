@@ -1,0 +1,789 @@
+/*
+ * text_parse.c: the text of text.c, read into a kernel in the place of
+ * loop_schedule.
+ *
+ * Consumes untrusted text and a kernel as loop_build made it. Changes of the
+ * equations are applied by the functions that schedules call, and refused where
+ * those refuse; trees are taken as they stand, and verified as all are
+ * (schedule_verify.c); places must be what the trees give. Throws schedule.*
+ * with a caret.
+ */
+#include "ir/lex.h"
+#include "loop/local.h"
+
+struct section {
+	int32_t number;
+	const char *name;
+	const lex_token *at;
+	int32_t first; /* token behind the '{'; -1: opaque */
+	bool used;
+};
+
+struct loop_texts {
+	arena *a;
+	lex *l;
+	VEC(struct section) section;
+};
+
+struct parse {
+	lex *l;
+	loop_kernel *k;
+	ir_scope in; /* the names there are by now */
+};
+
+static void fail_if(struct parse *p, bool bad, const lex_token *at,
+	const char *rule, const char *what)
+{
+	if (bad)
+		lex_fail(p->l, at, rule, "%s", what);
+}
+
+/* ---- names ---- */
+
+static void refresh(struct parse *p)
+{
+	loop_kernel *k = p->k;
+	map *m = map_new(k->a);
+
+	for (int32_t i = 0; i < k->n_params; i++)
+		map_set_str(m, k->s->tensor.at[k->param[i]].name, k->param[i]);
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		for (int32_t j = 0; j < k->eqn[i].e->n_out; j++) {
+			int32_t t = k->eqn[i].e->out[j];
+
+			map_set_str(m, k->s->tensor.at[t].name, t);
+		}
+	p->in = (ir_scope){.dom = k->dom,
+		.n_names = k->n_vars,
+		.names = loop_var_names(k),
+		.tensor = m};
+}
+
+static int32_t variable(struct parse *p)
+{
+	const lex_token *t = lex_take(p->l);
+
+	for (int32_t v = 0; v < p->k->n_vars && t->kind == LEX_NAME; v++)
+		if (lex_same(t, p->k->var[v].name))
+			return v;
+	lex_fail(p->l, t, "name", "%s has no variable %.*s", p->k->name, t->n,
+		t->at);
+}
+
+static int32_t tensor(struct parse *p)
+{
+	const lex_token *t = lex_take(p->l);
+	int64_t i = t->kind == LEX_NAME
+			    ? map_get(p->in.tensor, t->at, (size_t)t->n, -1)
+			    : -1;
+
+	if (i < 0)
+		lex_fail(p->l, t, "name", "%s has no tensor %.*s", p->k->name,
+			t->n, t->at);
+	return (int32_t)i;
+}
+
+static int32_t equation(struct parse *p)
+{
+	const lex_token *t = lex_peek(p->l);
+	const char *label = lex_name(p->l, "an equation");
+	int64_t i;
+
+	lex_need(p->l, "#");
+	i = lex_int(p->l, "the number of an equation");
+	if (i < 0 || i >= p->k->n_eqns)
+		lex_fail(p->l, t, "name", "%s has equations 0 to %d",
+			p->k->name, p->k->n_eqns - 1);
+	if (strcmp(label, loop_label(&p->k->eqn[i])) != 0)
+		lex_fail(p->l, t, "name", "equation %lld is %s", (long long)i,
+			loop_label(&p->k->eqn[i]));
+	return (int32_t)i;
+}
+
+static const ix_form *form(struct parse *p)
+{
+	return ir_form_parse(p->l, p->k->s, &p->in);
+}
+
+/* x0: the sum of dtype t. */
+static const expr *value(struct parse *p, const tn_dtype *t)
+{
+	ir_scope in = p->in;
+
+	in.n_params = t != NULL;
+	in.param = t;
+	return ir_expr_parse(p->l, p->k->s, &in);
+}
+
+static int64_t number(struct parse *p, int64_t lo, int64_t hi, const char *what)
+{
+	const lex_token *t = lex_peek(p->l);
+	int64_t v = lex_int(p->l, what);
+
+	if (v < lo || v > hi)
+		lex_fail(p->l, t, "bound", "%s is %lld to %lld here", what,
+			(long long)lo, (long long)hi);
+	return v;
+}
+
+/* ---- changes ---- */
+
+static void changed(struct parse *p, bool ok, const lex_token *at)
+{
+	fail_if(p, !ok, at, "change",
+		"the equations of this kernel do not allow this change");
+	refresh(p);
+}
+
+/* as NAME: of the variable that the change made */
+static void as_name(struct parse *p)
+{
+	lex_need(p->l, "as");
+	fail_if(p, variable(p) != p->k->n_vars - 1, lex_peek(p->l), "name",
+		"the name of the new variable is expected");
+}
+
+static void parse_split(struct parse *p, const lex_token *at)
+{
+	int32_t v = variable(p);
+
+	lex_need(p->l, "by");
+	changed(p, loop_change_split(p->k, v,
+			   number(p, 2, INT32_MAX, "the number of residues")),
+		at);
+	as_name(p);
+}
+
+static void parse_join(struct parse *p, const lex_token *at)
+{
+	int32_t y = variable(p), x;
+
+	lex_need(p->l, ",");
+	x = variable(p);
+	changed(p, loop_change_join(p->k, y, x), at);
+}
+
+static void parse_keys(struct parse *p, const lex_token *at)
+{
+	loop_set keys = 0;
+
+	do
+		keys |= BIT(variable(p));
+	while (lex_eat(p->l, ","));
+	lex_need(p->l, "as");
+	changed(p, loop_change_keys(p->k, keys, variable(p)), at);
+}
+
+/* The tensor of a new equation is called as the text calls it. */
+static void name_result(
+	struct parse *p, int32_t eqn, const char *name, const lex_token *at)
+{
+	int32_t t = p->k->eqn[eqn].e->out[0];
+
+	fail_if(p, map_get_str(p->in.tensor, name, t) != t, at, "name",
+		"two tensors of this kernel have one name");
+	p->k->s->tensor.at[t].name = name;
+	refresh(p);
+}
+
+static void parse_cut(struct parse *p, const lex_token *at)
+{
+	int32_t e = equation(p), v;
+
+	lex_need(p->l, "over");
+	v = variable(p);
+	lex_need(p->l, "by");
+	changed(p, loop_change_cut(p->k, e, v,
+			   number(p, 1, INT64_MAX, "the length of a piece")),
+		at);
+	lex_need(p->l, "as");
+	lex_need(p->l, p->k->var[p->k->n_vars - 1].name);
+	lex_need(p->l, "into");
+	name_result(p, p->k->n_eqns - 1, lex_name(p->l, "the name of the pieces"),
+		at);
+}
+
+static void parse_copy(struct parse *p, const lex_token *at)
+{
+	loop_kernel *k = p->k;
+	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n = 0, i;
+	const char *name = lex_name(p->l, "the name of the copy");
+	loop_set seen = 0;
+	int64_t panel = 0;
+	const expr *e;
+
+	lex_need(p->l, "over");
+	do {
+		const lex_token *t = lex_peek(p->l);
+		int32_t v = variable(p);
+
+		fail_if(p, (seen & BIT(v)) != 0, t, "name", "a variable twice");
+		seen |= BIT(v);
+		var[n++] = v;
+	} while (lex_eat(p->l, ","));
+	if (lex_eat(p->l, "panel"))
+		panel = number(p, 1, INT32_MAX, "the width of a panel");
+	lex_need(p->l, "=");
+	e = value(p, NULL);
+	fail_if(p, k->n_eqns >= 63, at, "change", "too many equations");
+	i = loop_add_copy(k, e, n, var);
+	k->eqn[i].panel = panel;
+	name_result(p, i, name, at);
+}
+
+static void parse_keep(struct parse *p, const lex_token *at)
+{
+	loop_kernel *k = p->k;
+	int32_t t = tensor(p);
+	const ix_form *f;
+
+	lex_need(p->l, "at");
+	f = form(p);
+	fail_if(p, ix_has_fun(f) || loop_param(k, t) < 0 ||
+			!loop_covers(k, t, f, loop_form_vars(f)) ||
+			k->n_eqns >= 63,
+		at, "change",
+		"only all elements of a tensor in memory, each once, are kept");
+	loop_add_stage(k, t, f);
+	refresh(p);
+}
+
+static void parse_row(struct parse *p, const lex_token *at)
+{
+	loop_kernel *k = p->k;
+	const char *name = lex_name(p->l, "the name of the row"), *label;
+	int32_t like;
+
+	lex_need(p->l, "as");
+	label = lex_name(p->l, "a label");
+	lex_need(p->l, "for");
+	like = equation(p);
+	lex_need(p->l, "=");
+	fail_if(p, k->eqn[like].push || k->n_eqns >= 63, at, "change",
+		"no equation like this");
+	name_result(p, loop_add_row(k, label, like, value(p, NULL)), name, at);
+}
+
+static void parse_sums(struct parse *p, const lex_token *at)
+{
+	int32_t e = equation(p);
+
+	lex_need(p->l, "in");
+	lex_need(p->l, "i32");
+	fail_if(p, !dtype_is_int(p->k->eqn[e].acc[0]) || p->k->eqn[e].push ||
+			p->k->eqn[e].e->monoid != IR_SUM ||
+			dtype_size(p->k->s->tensor.at[p->k->eqn[e].e->out[0]]
+					.dtype) > 4,
+		at, "change",
+		"only sums of integers of at most 32 bits wrap alike in i32");
+	p->k->eqn[e].acc[0] = TN_I32;
+}
+
+static void parse_past(struct parse *p, const lex_token *at)
+{
+	int32_t i;
+
+	lex_need(p->l, "caches");
+	i = loop_param(p->k, tensor(p));
+	fail_if(p, i < 0 || i >= p->k->n_outputs, at, "name",
+		"only results are stored past the caches");
+	p->k->stream[i] = true;
+}
+
+static bool change(struct parse *p)
+{
+	static const struct {
+		const char *word;
+		void (*parse)(struct parse *p, const lex_token *at);
+	} words[] = {{"split", parse_split}, {"join", parse_join},
+		{"keys", parse_keys}, {"cut", parse_cut}, {"copy", parse_copy},
+		{"keep", parse_keep}, {"row", parse_row}, {"sums", parse_sums},
+		{"past", parse_past}};
+	const lex_token *at = lex_peek(p->l);
+
+	if (lex_eat(p->l, "apart")) {
+		p->k->eqn[equation(p)].apart = true;
+		return true;
+	}
+	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (lex_eat(p->l, words[i].word)) {
+			words[i].parse(p, at);
+			return true;
+		}
+	return false;
+}
+
+/* ---- trees ---- */
+
+static int64_t bound(struct parse *p, int64_t none)
+{
+	return lex_eat(p->l, "*") ? none : lex_int(p->l, "a bound or '*'");
+}
+
+/* (form, lo, hi) */
+static ix_fact range(struct parse *p)
+{
+	ix_fact f;
+
+	lex_need(p->l, "(");
+	f.f = form(p);
+	lex_need(p->l, ",");
+	f.lo = bound(p, INT64_MIN);
+	lex_need(p->l, ",");
+	f.hi = bound(p, INT64_MAX);
+	lex_need(p->l, ")");
+	return f;
+}
+
+static void parse_need(struct parse *p, loop_node *n)
+{
+	ix_fact *list = arena_array(p->k->a, ix_fact, n->n_needs + 1);
+
+	if (n->n_needs > 0)
+		memcpy(list, n->need, (size_t)n->n_needs * sizeof *list);
+	list[n->n_needs++] = range(p);
+	n->need = list;
+}
+
+static void parse_clip(struct parse *p, loop_node *n, const lex_token *at)
+{
+	loop_kernel *k = p->k;
+	loop_clip *list = arena_array(k->a, loop_clip, n->n_clip + 1);
+	ix_fact f = range(p);
+	int64_t s;
+
+	fail_if(p, f.lo == INT64_MIN || f.hi == INT64_MAX ||
+			!loop_stride(f.f, n->var, k->var[n->var].extent, &s) ||
+			(s != 1 && s != -1),
+		at, "bound", "a clip has both bounds, and steps by one");
+	if (n->n_clip > 0)
+		memcpy(list, n->clip, (size_t)n->n_clip * sizeof *list);
+	list[n->n_clip++] = (loop_clip){f.f, f.lo, f.hi,
+		ix_sub(k->s->x, &k->dom, f.f,
+			ix_scale(k->s->x, ix_axis(k->s->x, &k->dom, n->var), s)),
+		s};
+	n->clip = list;
+}
+
+static void parse_ahead(struct parse *p, loop_node *n, bool far)
+{
+	loop_ahead *list = arena_array(p->k->a, loop_ahead, n->n_ahead + 1);
+
+	if (n->n_ahead > 0)
+		memcpy(list, n->ahead, (size_t)n->n_ahead * sizeof *list);
+	lex_need(p->l, "(");
+	list[n->n_ahead] = (loop_ahead){.tensor = tensor(p), .far = far};
+	fail_if(p, loop_param(p->k, list[n->n_ahead].tensor) < 0,
+		lex_peek(p->l), "name", "only memory is asked for ahead");
+	lex_need(p->l, ",");
+	list[n->n_ahead++].at = form(p);
+	lex_need(p->l, ")");
+	n->ahead = list;
+}
+
+/* What may stand behind a loop, a tile and a turn, in any order. */
+static bool attribute(struct parse *p, loop_node *n)
+{
+	const lex_token *at = lex_peek(p->l);
+	bool tile = n->kind == LOOP_TILE;
+
+	if (lex_eat(p->l, "needs"))
+		parse_need(p, n);
+	else if (lex_eat(p->l, "near"))
+		n->near = true;
+	else if (lex_eat(p->l, "fills"))
+		n->fills = true;
+	else if (lex_eat(p->l, "lanes"))
+		n->lanes = (int32_t)number(p, 1, 1024, "the number of lanes");
+	else if (!tile && (lex_is(p->l, "ahead") || lex_is(p->l, "far")))
+		parse_ahead(p, n, lex_same(lex_take(p->l), "far"));
+	else if (n->kind == LOOP_FOR && lex_eat(p->l, "clip"))
+		parse_clip(p, n, at);
+	else if (n->kind == LOOP_FOR && lex_eat(p->l, "unroll"))
+		n->unroll = (int32_t)number(p, 1, 64, "the number of sums");
+	else if (n->kind == LOOP_FOR && lex_eat(p->l, "backward"))
+		n->backward = true;
+	else if (loop_is_loop(n) && lex_eat(p->l, "parallel"))
+		n->parallel = true;
+	else if (n->kind == LOOP_BLOCK && lex_eat(p->l, "number"))
+		n->number = variable(p);
+	else
+		return false;
+	return true;
+}
+
+static loop_node *parse_tree(struct parse *p);
+
+static void parse_list(struct parse *p, loop_node *n)
+{
+	lex_need(p->l, "{");
+	lex_enter(p->l);
+	while (!lex_eat(p->l, "}"))
+		loop_node_adopt(p->k->a, n, parse_tree(p));
+	lex_leave(p->l);
+}
+
+static loop_node *parse_loop(struct parse *p, loop_kind kind)
+{
+	loop_node *n = loop_node_new(p->k->a, kind);
+	const lex_token *at;
+	int64_t extent;
+
+	n->var = variable(p);
+	extent = p->k->var[n->var].extent;
+	lex_need(p->l, "<");
+	at = lex_peek(p->l);
+	if (lex_int(p->l, "the extent of the variable") != extent)
+		lex_fail(p->l, at, "bound", "%s is below %lld",
+			p->k->var[n->var].name, (long long)extent);
+	if (kind == LOOP_BLOCK) {
+		lex_need(p->l, "by");
+		n->size = number(p, 1, INT64_MAX / 4, "the length of a block");
+	} else if (kind == LOOP_SPAN) {
+		lex_need(p->l, "in");
+		n->lo = number(p, 0, extent, "where a span begins");
+		lex_need(p->l, "..");
+		n->hi = number(p, n->lo, extent, "where a span ends");
+	}
+	while (attribute(p, n))
+		;
+	parse_list(p, n);
+	return n;
+}
+
+static void parse_sum_list(struct parse *p, loop_node *n)
+{
+	int32_t *sum = arena_array(p->k->a, int32_t, p->k->n_vars + 1);
+
+	do {
+		fail_if(p, n->n_sums >= p->k->n_vars, lex_peek(p->l), "name",
+			"a variable twice");
+		sum[n->n_sums++] = variable(p);
+	} while (lex_eat(p->l, ","));
+	n->sum = sum;
+}
+
+static loop_node *parse_tile(struct parse *p)
+{
+	loop_node *n = loop_node_new(p->k->a, LOOP_TILE);
+
+	n->eqn = equation(p);
+	if (lex_eat(p->l, "rows")) {
+		n->row_var = variable(p);
+		lex_need(p->l, "by");
+		n->size = number(p, 1, 64, "the rows of a tile");
+	}
+	lex_need(p->l, "columns");
+	n->var = variable(p);
+	lex_need(p->l, "lanes");
+	n->lanes = (int32_t)number(p, 1, 1024, "the number of lanes");
+	lex_need(p->l, "vectors");
+	n->unroll = (int32_t)number(p, 1, 64, "the vectors of a tile");
+	lex_need(p->l, "sums");
+	parse_sum_list(p, n);
+	n->start = lex_eat(p->l, "start");
+	n->checked = lex_eat(p->l, "checked");
+	if (lex_eat(p->l, "ahead"))
+		n->n_ahead = (int32_t)number(p, 1, INT32_MAX, "steps ahead");
+	while (lex_is(p->l, "needs") || lex_is(p->l, "near"))
+		attribute(p, n);
+	lex_need(p->l, "of");
+	lex_need(p->l, "(");
+	n->factor[0] = value(p, NULL);
+	lex_need(p->l, ",");
+	n->factor[1] = value(p, NULL);
+	if (lex_eat(p->l, ","))
+		n->finish = value(p, &p->k->eqn[n->eqn].acc[0]);
+	lex_need(p->l, ")");
+	return n;
+}
+
+static loop_node *parse_turn(struct parse *p)
+{
+	loop_node *n = loop_node_new(p->k->a, LOOP_STAGE);
+
+	n->eqn = equation(p);
+	lex_need(p->l, "along");
+	n->var = variable(p);
+	if (lex_eat(p->l, "against"))
+		n->row_var = variable(p);
+	while (attribute(p, n))
+		;
+	return n;
+}
+
+static loop_node *parse_scale(struct parse *p)
+{
+	loop_node *n = loop_node_new(p->k->a, LOOP_SCALE);
+
+	n->eqn = equation(p);
+	lex_need(p->l, "to");
+	n->finish = value(p, &p->k->eqn[n->eqn].acc[0]);
+	return n;
+}
+
+static loop_node *parse_node(struct parse *p)
+{
+	static const struct {
+		const char *word;
+		loop_kind kind;
+	} loops[] = {{"for", LOOP_FOR}, {"block", LOOP_BLOCK},
+		{"span", LOOP_SPAN}},
+	  leaves[] = {{"init", LOOP_INIT}, {"do", LOOP_STMT},
+		  {"done", LOOP_DONE}, {"part", LOOP_PART},
+		  {"combine", LOOP_JOIN}};
+	loop_node *n;
+
+	for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
+		if (lex_eat(p->l, loops[i].word))
+			return parse_loop(p, loops[i].kind);
+	for (size_t i = 0; i < sizeof leaves / sizeof leaves[0]; i++)
+		if (lex_eat(p->l, leaves[i].word)) {
+			n = loop_node_new(p->k->a, leaves[i].kind);
+			n->eqn = equation(p);
+			return n;
+		}
+	if (lex_eat(p->l, "tile"))
+		return parse_tile(p);
+	if (lex_eat(p->l, "turn"))
+		return parse_turn(p);
+	if (lex_eat(p->l, "scale"))
+		return parse_scale(p);
+	lex_unexpected(p->l, "a loop or a statement");
+}
+
+static loop_node *parse_tree(struct parse *p)
+{
+	int32_t line = lex_loc(p->l, lex_peek(p->l)).line;
+	loop_node *n = parse_node(p);
+
+	n->line = line;
+	return n;
+}
+
+static void parse_phase(struct parse *p)
+{
+	loop_kernel *k = p->k;
+	loop_node *list = loop_node_new(k->a, LOOP_SPAN);
+	loop_phase *ph = &k->phase[k->n_phases];
+
+	fail_if(p, k->n_phases == LOOP_MAX_PHASES, lex_peek(p->l), "bound",
+		"a kernel has at most four phases");
+	lex_need(p->l, "phase");
+	lex_need(p->l, "of");
+	*ph = (loop_phase){.n_chunks = number(
+				   p, 1, INT32_MAX, "the number of chunks")};
+	lex_need(p->l, "chunks");
+	if (lex_eat(p->l, ",")) {
+		lex_need(p->l, "copies");
+		ph->copies = 1 + loop_param(k, tensor(p));
+	}
+	parse_list(p, list);
+	ph->root = list->child;
+	ph->n_roots = list->n_child;
+	k->n_phases++;
+}
+
+/* ---- what follows from the trees ---- */
+
+static bool is_same(const loop_node *a, const loop_node *b)
+{
+	if (a->kind != b->kind || a->var != b->var || a->eqn != b->eqn ||
+		a->n_child != b->n_child)
+		return false;
+	for (int32_t i = 0; i < a->n_child; i++)
+		if (!is_same(a->child[i], b->child[i]))
+			return false;
+	return true;
+}
+
+/* Spans of one loop: the first stands for all. */
+static void find_twins(loop_node *const *list, int32_t n)
+{
+	const loop_node *first = NULL;
+
+	for (int32_t i = 0; i < n; i++) {
+		if (list[i]->kind == LOOP_SPAN && first != NULL &&
+			list[i]->var == first->var &&
+			is_same(list[i], first))
+			loop_set_twins(list[i], first);
+		else
+			first = list[i]->kind == LOOP_SPAN ? list[i] : NULL;
+		find_twins(list[i]->child, list[i]->n_child);
+	}
+}
+
+static void number_parts(loop_kernel *k, const loop_node *n)
+{
+	if (n->kind == LOOP_PART)
+		for (const loop_node *b = n->up; b != NULL; b = b->up)
+			if (b->kind == LOOP_BLOCK && b->parallel &&
+				(k->eqn[n->eqn].reduced & BIT(b->var)) != 0)
+				k->eqn[n->eqn].n_parts =
+					(k->var[b->var].extent + b->size - 1) /
+					b->size;
+	for (int32_t i = 0; i < n->n_child; i++)
+		number_parts(k, n->child[i]);
+}
+
+/*
+ * Compares the lines of the text with those that the trees give. A text may
+ * have none of them: whoever changes a tree by hand leaves them out.
+ */
+static void check_places(struct parse *p)
+{
+	str s = str_new(p->k->a);
+	const char *want;
+
+	if (lex_is(p->l, "}"))
+		return;
+	loop_text_places(&s, p->k);
+	want = s.at;
+	while (!lex_is(p->l, "}")) {
+		const lex_token *t = lex_peek(p->l);
+		const char *end = memchr(t->at, '\n',
+			(size_t)(p->l->text + p->l->n_text - t->at));
+		size_t n = end == NULL ? 0 : (size_t)(end - t->at), m;
+
+		want += strspn(want, " ");
+		m = strcspn(want, "\n");
+		while (n > 0 && (t->at[n - 1] == ' ' || t->at[n - 1] == '\r'))
+			n--;
+		if (n != m || memcmp(t->at, want, m) != 0)
+			lex_fail(p->l, t, "place",
+				"the trees give this line: %.*s", (int)m,
+				m > 0 ? want : "none");
+		want += m + (want[m] == '\n');
+		while (lex_peek(p->l)->kind != LEX_END &&
+			lex_peek(p->l)->at < t->at + n)
+			lex_take(p->l);
+	}
+	if (*want != 0)
+		lex_fail(p->l, lex_peek(p->l), "place",
+			"the trees give this line, too: %.*s",
+			(int)strcspn(want + 2, "\n"), want + 2);
+}
+
+static void parse_kernel(struct parse *p)
+{
+	loop_kernel *k = p->k;
+
+	refresh(p);
+	while (change(p))
+		;
+	do
+		parse_phase(p);
+	while (lex_is(p->l, "phase"));
+	for (int32_t i = 0; i < k->n_phases; i++)
+		find_twins(k->phase[i].root, k->phase[i].n_roots);
+	loop_link(k);
+	for (int32_t i = 0; i < k->n_phases; i++)
+		for (int32_t j = 0; j < k->phase[i].n_roots; j++)
+			number_parts(k, k->phase[i].root[j]);
+	loop_room_for_parts(k);
+	loop_schedule_verify(k);
+	loop_place(k);
+	loop_schedule_verify_places(k);
+	check_places(p);
+	lex_need(p->l, "}");
+}
+
+bool loop_texts_apply(loop_texts *f, loop_kernel *k, int32_t number,
+	const loop_target *t)
+{
+	for (int32_t i = 0; i < f->section.n; i++) {
+		struct section *s = &f->section.at[i];
+		struct parse p = {.l = f->l, .k = k};
+
+		if (s->number != number)
+			continue;
+		s->used = true;
+		if (strcmp(s->name, k->name) != 0)
+			lex_fail(f->l, s->at, "kernel",
+				"kernel %d of this program is %s", number,
+				k->name);
+		if (s->first < 0)
+			lex_fail(f->l, s->at, "kernel",
+				"this kernel is not opaque here");
+		f->l->next = s->first;
+		k->target = *t;
+		k->file = f->l->base.file;
+		k->pinned = true;
+		k->n_roots = k->n_phases = 0;
+		k->stream = arena_array(k->a, bool, k->n_params + 1);
+		parse_kernel(&p);
+		return true;
+	}
+	return false;
+}
+
+/* ---- files ---- */
+
+static void parse_machine(loop_texts *f, const loop_target *t)
+{
+	const lex_token *at, *last;
+
+	lex_need(f->l, "schedule");
+	at = last = lex_take(f->l);
+	while (!lex_is(f->l, "kernel") && lex_peek(f->l)->kind != LEX_END)
+		last = lex_take(f->l);
+	if ((size_t)(last->at + last->n - at->at) != strlen(t->name) ||
+		memcmp(at->at, t->name, strlen(t->name)) != 0)
+		lex_fail(f->l, at, "machine",
+			"this schedule is for the machine %.*s, the program is compiled for %s",
+			(int)(last->at + last->n - at->at), at->at, t->name);
+}
+
+static void skip_braces(lex *l)
+{
+	int32_t depth = 1;
+
+	while (depth > 0) {
+		if (lex_peek(l)->kind == LEX_END)
+			lex_unexpected(l, "'}'");
+		depth += lex_is(l, "{") - lex_is(l, "}");
+		lex_take(l);
+	}
+}
+
+loop_texts *loop_texts_new(arena *a, const char *text, size_t n,
+	const char *file, const loop_target *t)
+{
+	loop_texts *f = arena_make(a, loop_texts);
+
+	f->a = a;
+	f->l = lex_new(a, "schedule", text, n, (loc){.file = file}, true);
+	parse_machine(f, t);
+	while (lex_peek(f->l)->kind != LEX_END) {
+		struct section *s = vec_push(a, &f->section);
+		int64_t number;
+
+		*s = (struct section){.at = lex_peek(f->l), .first = -1};
+		lex_need(f->l, "kernel");
+		number = lex_int(f->l, "the number of a kernel");
+		for (int32_t i = 0; i + 1 < f->section.n; i++)
+			if (f->section.at[i].number == number)
+				lex_fail(f->l, s->at, "kernel",
+					"kernel %lld stands twice",
+					(long long)number);
+		s->number = number < 0 || number > INT32_MAX ? -1
+							     : (int32_t)number;
+		s->name = lex_name(f->l, "the name of a kernel");
+		if (lex_eat(f->l, "opaque"))
+			continue;
+		lex_need(f->l, "{");
+		s->first = f->l->next;
+		skip_braces(f->l);
+	}
+	return f;
+}
+
+void loop_texts_end(loop_texts *f, int32_t n_kernels)
+{
+	for (int32_t i = 0; i < f->section.n; i++)
+		if (!f->section.at[i].used && (f->section.at[i].first >= 0 ||
+			f->section.at[i].number >= n_kernels))
+			lex_fail(f->l, f->section.at[i].at, "kernel",
+				"the program has no such kernel: it has kernels 0 to %d",
+				n_kernels - 1);
+}

@@ -1,0 +1,320 @@
+/*
+ * Schedules as text: what is printed is read back, and each kind of edit that
+ * would change what a kernel computes, or let chunks race, is refused by a rule.
+ */
+#include "unit.h"
+
+#include "compile.h"
+
+#include <stdio.h>
+
+/* ---- programs ---- */
+
+static const char sum[] = "program { x: f32[65536,4]\n"
+			  "  y = exp(x)\n"
+			  "  s = reduce_sum(y, axes=[0,1])\n"
+			  "  return s }";
+static const char turn[] = "program { x: f32[512,384]\n"
+			   "  y = transpose(x, perm=[1,0])\n"
+			   "  z = add(y, 1.0)\n"
+			   "  return z }";
+static const char conv[] = "program { x: f32[1,8,12,12]  w: f32[16,8,3,3]\n"
+			   "  y = conv(x, w, lo=[1,1], hi=[1,1])\n"
+			   "  z = relu(y)\n"
+			   "  return z }";
+static const char scan[] = "program { x: f32[64,100]\n"
+			   "  y = cumsum(x, axis=1)\n"
+			   "  z = mul(y, 2.0)\n"
+			   "  return z }";
+static const char norm[] = "program { x: f32[300,40000]\n"
+			   "  m = reduce_mean(x, axes=[0], keep=true)\n"
+			   "  d = sub(x, m)\n"
+			   "  e = exp(d)\n"
+			   "  return e }";
+static const char late[] = "program { param x: i32[12]\n"
+			   "  v = narrow(x, axis=0, start=2, count=6)\n"
+			   "  a = mul(v, 2)\n"
+			   "  x1 = write(v, a)\n"
+			   "  s = reduce_sum(x1, axes=[0])\n"
+			   "  o = mul(x, s)\n"
+			   "  return o }";
+static const char half[] = "program { param p: f32[4,3]  x: f32[2,3]\n"
+			   "  a = narrow(p, axis=0, start=0, count=2)\n"
+			   "  b = narrow(p, axis=0, start=2, count=2)\n"
+			   "  y = mul(a, x)\n"
+			   "  p1 = write(b, y)\n"
+			   "  s = reduce_sum(y, axes=[0,1])\n"
+			   "  return s }";
+static const char mask[] = "program { q: f32[2,4,64,16]  k: f32[2,4,64,16]\n"
+			   "  v: f32[2,4,64,16]\n"
+			   "  o = attention(q, k, v, scale=0.25, causal=true)\n"
+			   "  return o }";
+static const char keys[] = "program { q: f32[1,2,256,64]  k: f32[1,2,32768,64]\n"
+			   "  v: f32[1,2,32768,64]\n"
+			   "  o = attention(q, k, v, scale=0.125)\n"
+			   "  return o }";
+static const char both[] = "program { x: f32[64,256]  w: f32[256,64]\n"
+			   "  y = matmul(x, w)\n"
+			   "  s = softmax(y, axis=1)\n"
+			   "  return s }";
+
+static const struct edit {
+	const char *name, *program, *from, *to, *rule;
+} edits[] = {
+	{"another machine", sum, "schedule c/v64", "schedule c/v32", "machine"},
+	{"another kernel", sum, "fn_exp_0", "fn_log_0", "kernel"},
+	{"a kernel that is not there", sum, "kernel 0 ", "kernel 3 ", "kernel"},
+	{"no keyword", sum, "  part ", "  parts ", "syntax"},
+	{"no equation", sum, "part reduce_sum#1", "part reduce_sum#7", "name"},
+	{"another equation's label", sum, "do exp#0", "do exp#1", "name"},
+	{"a bound that is wider", sum, "for i_0 < 262144", "for i_0 < 262145",
+		"bound"},
+	{"fewer chunks than pieces", sum, "of 16 chunks", "of 15 chunks",
+		"chunk"},
+	{"pieces that are no chunks", sum, "by 16384 parallel", "by 16384",
+		"chunk"},
+	{"a piece that is stored nowhere", sum, "      part reduce_sum#1\n", "",
+		"chunk"},
+	{"pieces that nobody combines", sum, "    combine reduce_sum#1\n",
+		"    do exp#0\n", "part"},
+	{"a sum that starts with what was there", sum,
+		"      init reduce_sum#1\n", "", "start"},
+	{"a sum that starts in its own loop", both,
+		"        init softmax.s#3\n"
+		"        for i_3 < 64 lanes 16 unroll 2 {\n",
+		"        for i_3 < 64 lanes 16 unroll 2 {\n"
+		"        init softmax.s#3\n",
+		"start"},
+	{"twice as many lanes", sum, "lanes 16", "lanes 32", "lanes"},
+	{"too many sums side by side", sum, "unroll 2", "unroll 32", "lanes"},
+	{"read before it is made", sum,
+		"        do exp#0\n        do reduce_sum#1\n",
+		"        do reduce_sum#1\n        do exp#0\n", "order"},
+	{"added up twice", sum, "        do reduce_sum#1\n",
+		"        do reduce_sum#1\n        do reduce_sum#1\n", "once"},
+	{"not done", both, "          do softmax.o#4\n",
+		"          do softmax.e#2\n", "once"},
+	{"a loop too few", both, "for i_4 < 64 lanes 16 unroll 1", "span i_4 < 64 in 0..64",
+		"cover"},
+	{"read before the sum is complete", both,
+		"for i_3 < 64 lanes 16 unroll 2 {\n          do softmax.e#2\n"
+		"          do softmax.s#3\n        }\n",
+		"for i_3 < 64 {\n          do softmax.e#2\n"
+		"          do softmax.s#3\n"
+		"          for i_4 < 64 { do softmax.o#4 }\n        }\n",
+		"order"},
+	{"a place that is another", sum, "y: register", "y: local", "place"},
+	{"a phase that does more than copy", sum, "of 16 chunks {",
+		"of 16 chunks, copies x {", "copies"},
+	{"a loop around itself", scan, "for i_1 < 100", "for i_0 < 64", "loop"},
+	{"lanes along a scan", scan, "for i_1 < 100", "for i_1 < 100 lanes 4",
+		"lanes"},
+	{"a scan from the other end", scan, "for i_1 < 100",
+		"for i_1 < 100 backward", "order"},
+	{"chunks along a scan", scan,
+		"of 1 chunks {\n    for i_0 < 64 {\n      for i_1 < 100",
+		"of 6400 chunks {\n    for i_0 < 64 parallel {\n"
+		"      for i_1 < 100 parallel",
+		"chunk"},
+	{"another square", turn, "along i_0", "along i_1 against i_0",
+		"turn"},
+	{"no square", turn, "        turn stage#1 along i_0 lanes 16\n", "",
+		"once"},
+	{"another tensor kept", turn, "at i_0 + 384*i_1",
+		"at i_0 + 384*i_1 + 1", "change"},
+	{"axes that are not one", conv, "join i_1, i_2", "join i_2, i_1",
+		"change"},
+	{"a guard dropped", conv, "inside(i_5 + i_6%12 - 1, 0, 12)",
+		"inside(i_5 + i_6%12 - 1, 0, 13)", "tile"},
+	{"another factor", conv, "(w[72*i_0", "(w[71*i_0", "tile"},
+	{"less rows than the block", conv, "rows i_0 by 8", "rows i_0 by 4",
+		"tile"},
+	{"half a vector", conv, "columns i_6 lanes 16", "columns i_6 lanes 8",
+		"lanes"},
+	{"not checked", conv, " start checked", " start", "tile"},
+	{"a tile that starts nowhere", conv, " start checked", " checked",
+		"start"},
+	{"a sum left out", conv, "sums i_3, i_4, i_5", "sums i_3, i_4", "cover"},
+	{"a sum twice", conv, "sums i_3, i_4, i_5", "sums i_3, i_4, i_5, i_5",
+		"tile"},
+	{"kept behind its reader", norm,
+		"          do stage#3\n          do reduce_mean.s#0\n",
+		"          do reduce_mean.s#0\n          do stage#3\n", "order"},
+	{"chunks that write the same", norm, "of 625 chunks {\n    block i_0",
+		"of 300 chunks {\n    for i_2 < 300 parallel {\n    block i_0",
+		"syntax"},
+	{"a gap between spans", late, "in 0..4", "in 0..3", "span"},
+	{"spans that meet", late, "in 4..6", "in 3..6", "span"},
+	{"written before it is kept", late,
+		"          do keep#1\n          do write#2\n"
+		"          do reduce_sum#3\n        }\n      }\n"
+		"      span i_2 < 6 in 4..6 {\n"
+		"        for i_2 < 6 lanes 4 unroll 4 {\n"
+		"          do keep#1\n          do write#2\n",
+		"          do write#2\n          do keep#1\n"
+		"          do reduce_sum#3\n        }\n      }\n"
+		"      span i_2 < 6 in 4..6 {\n"
+		"        for i_2 < 6 lanes 4 unroll 4 {\n"
+		"          do write#2\n          do keep#1\n",
+		"write"},
+	{"a clip that is narrower", half, "clip(i_2 - 2, 0, 2)",
+		"clip(i_2 - 2, 0, 1)", "guard"},
+	{"stored nowhere", half, "    done reduce_sum#2\n", "", "done"},
+	{"stored before it is complete", half,
+		"        do reduce_sum#2\n",
+		"        do reduce_sum#2\n        done reduce_sum#2\n", "order"},
+	{"phases that do not wait", sum,
+		"    }\n  }\n  phase of 1 chunks {\n", "    }\n", "chunk"},
+	{"less copied than is read", mask,
+		"against i_2 lanes 16 needs(-i_1 + i_2, *, 1)",
+		"against i_2 lanes 16 needs(-i_1 + i_2, *, 0)", "guard"},
+	{"a guard that is narrower", mask,
+		"needs(-i_1 + i_2, *, 1) near fills",
+		"needs(-i_1 + i_2, *, 0) near fills", "guard"},
+	{"a tile without its guard", mask, "start needs(-i_1 + i_2, *, 1) of",
+		"start of", "guard"},
+	{"a sum that is not scaled", keys, "            scale attention.z#5",
+		"            do was#8 // scale attention.z#5", "scale"},
+	{"scaled by something else", keys, "0, x0 * rescale", "1, x0 * rescale",
+		"scale"},
+	{"another weight", keys, "attention.m#2 = exp(", "attention.m#2 = tanh(",
+		"scale"},
+	{"scaled before the maximum", keys, "do was#8", "do attention.c#3",
+		"scale"},
+};
+
+struct pinned {
+	const char *program, *from, *to;
+	compile_options o;
+	const char *code[2], *text[2]; /* as chosen, as read */
+};
+
+static compilation *made(arena *a, const struct pinned *p, compile_options o)
+{
+	compilation *c = compile_new(a,
+		ir_program_parse(a, p->program, strlen(p->program), "t"), &o);
+
+	compile_to(c, TN_LEVEL_C);
+	return c;
+}
+
+static const char *level(arena *a, compilation *c, tn_level l)
+{
+	str s = str_new(a);
+
+	compile_explain(&s, c, l, 0);
+	return s.at;
+}
+
+static void pin(arena *a, void *arg)
+{
+	struct pinned *p = arg;
+	compile_options o = compile_options_default(64);
+	compilation *c = made(a, p, o);
+	str s = str_new(a);
+
+	p->text[0] = level(a, c, TN_LEVEL_SCHEDULE);
+	p->code[0] = level(a, c, TN_LEVEL_C);
+	if (p->from != NULL) {
+		const char *at = strstr(p->text[0], p->from);
+
+		if (at == NULL)
+			env_bug(arena_env(a), "edit", "no \"%s\" in\n%s",
+				p->from, p->text[0]);
+		str_addn(&s, p->text[0], (size_t)(at - p->text[0]));
+		str_add(&s, p->to);
+		str_add(&s, at + strlen(p->from));
+	} else {
+		str_add(&s, p->text[0]);
+	}
+	o.schedule = s.at;
+	o.n_schedule = s.n;
+	o.schedule_file = "pinned";
+	c = made(a, p, o);
+	p->text[1] = level(a, c, TN_LEVEL_SCHEDULE);
+	p->code[1] = level(a, c, TN_LEVEL_C);
+	if (p->from != NULL)
+		return;
+	assert_string_equal(p->text[0], p->text[1]);
+	assert_string_equal(p->code[0], p->code[1]);
+}
+
+static void reads_back(void **state)
+{
+	const char *const all[] = {sum, turn, conv, scan, norm, late, half,
+		mask, keys, both};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		struct pinned p = {.program = all[i]};
+		tn_diag d = {0};
+
+		if (unit_run(pin, &p, 0, &d) != TN_OK)
+			fail_msg("%s: %s:%d %s\n%s", d.rule, d.file, d.line,
+				d.text, d.extra);
+	}
+}
+
+static void refuses(void **state)
+{
+	int bad = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+		const struct edit *e = &edits[i];
+		struct pinned p = {.program = e->program, .from = e->from,
+			.to = e->to};
+		tn_diag d = {0};
+		tn_status s = unit_run(pin, &p, 0, &d);
+
+		if (s != TN_EINVAL || strncmp(d.rule, "schedule.", 9) != 0 ||
+			strcmp(d.rule + 9, e->rule) != 0) {
+			print_error("%s: status %d, rule %s, wanted schedule.%s: %s\n",
+				e->name, s, d.rule, e->rule, d.text);
+			bad++;
+		} else if (d.line < 1 && strcmp(e->rule, "once") != 0 &&
+			strcmp(e->rule, "done") != 0 &&
+			strcmp(e->rule, "scale") != 0) {
+			print_error("%s: no line: %s\n", e->name, d.text);
+			bad++;
+		}
+	}
+	assert_int_equal(bad, 0);
+}
+
+/* Other schedules than ours are as good. */
+static void accepts(void **state)
+{
+	static const struct {
+		const char *program, *from, *to;
+	} good[] = {
+		{sum, "lanes 16 unroll 2", "lanes 8 unroll 4"},
+		{turn, "lanes 16 unroll 1", "lanes 16 unroll 2"},
+		{scan, "of 1 chunks {\n    for i_0 < 64",
+			"of 64 chunks {\n    for i_0 < 64 parallel"},
+		{both, "for i_1 < 64 lanes 16 unroll 4", "for i_1 < 64"},
+		{half, " clip(i_2 - 2, 0, 2)", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		struct pinned p = {.program = good[i].program,
+			.from = good[i].from, .to = good[i].to};
+		tn_diag d = {0};
+
+		if (unit_run(pin, &p, 0, &d) != TN_OK)
+			fail_msg("%s -> %s: %s: %s\n%s", p.from, p.to, d.rule,
+				d.text, d.extra);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(reads_back),
+		cmocka_unit_test(refuses),
+		cmocka_unit_test(accepts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
