@@ -145,6 +145,7 @@ bool loop_leaves(
 	const ix_form **with = arena_array(
 		k->a, const ix_form *, k->n_vars + 1);
 	const expr *b = uncast(e->body[0], dt);
+	ix_dom outside = k->dom;
 	int64_t s;
 
 	for (int32_t v = 0; v < k->n_vars; v++) {
@@ -157,13 +158,15 @@ bool loop_leaves(
 			with[v] = ix_mod(x, d, ix_div(x, d, at, s), n);
 		}
 	}
-	for (; b->kind == EX_SELECT; b = uncast(b->arg[2], dt))
+	for (; b->kind == EX_SELECT; b = uncast(b->arg[2], dt)) {
 		if (!never(k, d, b->arg[0], with, 0))
 			return false;
+		outside = ir_dom_when(k->s, &outside, b->arg[0], false);
+	}
 	return e->e->monoid == IR_SET && b->kind == EX_READ &&
 	       k->s->tensor.at[b->tensor].storage ==
 		       k->s->tensor.at[t].storage &&
-	       ix_equal(x, &k->dom, e->at, b->form) == IX_EQUAL;
+	       ix_equal(x, &outside, e->at, b->form) == IX_EQUAL;
 }
 
 static bool has_clip(const expr *c, const loop_clip *clip, int32_t depth)

@@ -1,0 +1,171 @@
+/*
+ * tenon_function.h: functions that are recorded once and compiled, conditions
+ * and loops inside of them; part of tenon.h, which includes it.
+ */
+#ifndef TENON_FUNCTION_H
+#define TENON_FUNCTION_H
+
+/* ---- compiled functions ------------------------------------------------ */
+
+/** Most arguments, and most outputs, of a compiled function. */
+#define TN_MAX_FUNCTION_ARGS 256
+
+/** A function on tensors that is recorded once and is one call from then on. */
+typedef struct tn_function tn_function;
+
+/**
+ * What is compiled: records calls on in[], sets out[]. It may write to its
+ * arguments and to tensors that it knows, take gradients, update parameters.
+ * It must not look at elements [compile.read]. Numbers of C in it are
+ * constants; keys of random numbers are new at each call.
+ */
+typedef tn_status tn_body(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out);
+
+/**
+ * A compiled function in *out. Nothing is recorded before the first call.
+ *
+ * It is recorded once for each kind of arguments: shapes, dtypes, who has a
+ * gradient, and which arguments overlap while one of them is written. Tensors
+ * that the body knows are looked up anew at each call.
+ * name    for messages and reports; may be NULL
+ * errors  [compile.body] no body   [compile.count] more than
+ *         TN_MAX_FUNCTION_ARGS
+ * owner   *out is the caller's: tn_function_free, before its context
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_compile(tn_function **out, tn_context *c,
+	tn_body *body, void *user, int32_t n_in, int32_t n_out,
+	const char *name);
+TN_API void tn_function_free(tn_function *f);
+
+/**
+ * One call: records it as one, like a call of a row. What the body writes is
+ * written, and gradients go through it, exactly as if its calls stood here.
+ *
+ * errors  [compile.read] [compile.output] an output is no tensor, or depends
+ *         on nothing   [compile.rank] an argument has another rank than in the
+ *         first call   [compile.scope]   [compile.recursion] the body calls f
+ *         again   [compile.depth] more than 64 bodies inside each other
+ */
+#define tn_function_call(...)                                                  \
+	tn_at_function_call(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_status tn_at_function_call(const char *file, int32_t line,
+	tn_function *f, tn_tensor *const *in, tn_tensor **out);
+
+/**
+ * One call that gives arguments away: those with donated[i] are dead
+ * afterwards, and the call may use their memory as it likes. Outputs may be
+ * what was donated.
+ *
+ * errors  [compile.donate] another argument, another tensor that is alive, or
+ *         something that the function knows overlaps a donated argument
+ *         [tensor.donated] its later use
+ * since   0.1
+ */
+#define tn_function_donate(...)                                                \
+	tn_at_function_donate(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_status tn_at_function_donate(const char *file, int32_t line,
+	tn_function *f, tn_tensor *const *in, const bool *donated,
+	tn_tensor **out);
+
+/**
+ * What it has become, for each kind of arguments so far: slots with their
+ * versions, the calls of forward and backward, outputs, and where the
+ * backward gets what it reads: docs/compile.md. dot: as a Graphviz picture.
+ * owner   *out is the caller's: tn_text_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_function_text(
+	char **out, tn_function *f, bool dot);
+
+/** How often its body was recorded. */
+TN_API int64_t tn_function_n_recorded(const tn_function *f);
+
+/* ---- conditions, loops, functions in C --------------------------------- */
+
+/*
+ * Bodies are functions on tensors as tn_compile takes them: they are recorded
+ * at each call, and run when a result is needed, in code that is compiled once.
+ * Tensors that they know are read as they are at the call; what they write is
+ * written. Gradients that they collect (tn_backward) must not leave them
+ * [region.gradient]: tn_grad does not collect. They can stand in compiled
+ * functions and in each other.
+ */
+
+/** c; the next call of this part of the interface stands there. */
+TN_API tn_context *tn_here(tn_context *c, const char *file, int32_t line);
+
+/**
+ * One of two bodies, by a single truth value (bool or integer).
+ *
+ *     tn_cond(c, tn_gt(norm, limit), shrink, same, user, 1, &x, 1, &y);
+ *
+ * in      handed to both as they are   out: of the same shapes and dtypes
+ * An output that is a tensor which both know, seen in the same way, is that
+ * tensor. If it is one in one branch only, that branch returns a copy.
+ * errors  [cond.test] more than one element, or floats   [cond.output] shapes
+ *         that differ, with both   [compile.read] [compile.scope]
+ * since   0.1
+ */
+#define tn_cond(c, ...) tn_at_cond(tn_here(c, __FILE__, __LINE__), __VA_ARGS__)
+TN_API tn_status tn_at_cond(tn_context *c,
+	tn_tensor *test, tn_body *then, tn_body *otherwise, void *user,
+	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
+
+/**
+ * While test gives true, body makes n new tensors of n tensors; out: the last.
+ *
+ * What is carried is a value: out[i] is a tensor of its own. But what the body
+ * hands on as it is, is the caller's tensor itself: it may write to it, in
+ * place, with no copy: a cache that grows. So to tensors that it knows.
+ * rounds  at most, which bounds what is kept for a gradient; 0: as many as it
+ *         takes, without a gradient [while.rounds]
+ * errors  [loop.carried] another shape or dtype after a round; written, but
+ *         not handed on   [while.test] not a single truth value; it writes
+ * since   0.1
+ */
+#define tn_while(c, ...)                                                       \
+	tn_at_while(tn_here(c, __FILE__, __LINE__), __VA_ARGS__)
+TN_API tn_status tn_at_while(tn_context *c,
+	tn_body *test, tn_body *body, void *user, int64_t rounds, int32_t n,
+	tn_tensor *const *in, tn_tensor **out);
+
+/**
+ * A fixed number of rounds over rows. body(in: carried tensors, then one row
+ * of each of n_rows; out: carried tensors, then n_out outputs).
+ *
+ * in      n_carried tensors as in tn_while, then n_rows with axis 0 = rounds
+ * out     the carried ones in the end, then n_out with axis 0 = rounds
+ * It has a gradient: the same number of rounds, backwards.
+ * errors  [scan.rows] another number of rows; the body writes to one
+ *         [loop.carried] as in tn_while
+ * since   0.1
+ */
+#define tn_scan(c, ...) tn_at_scan(tn_here(c, __FILE__, __LINE__), __VA_ARGS__)
+TN_API tn_status tn_at_scan(tn_context *c,
+	tn_body *body, void *user, int64_t rounds, int32_t n_carried,
+	int32_t n_rows, tn_tensor *const *in, int32_t n_out, tn_tensor **out);
+
+/** A function in C on arrays: it sets the elements of out[]. */
+typedef tn_status tn_host(void *user, int32_t n_in, const tn_array *in,
+	int32_t n_out, const tn_array *out);
+
+/**
+ * A call of it, recorded like any other: it runs when a result is needed, once,
+ * and never for what nobody looks at. Nothing is known of it but its types.
+ *
+ * types   of the outputs: dtype, rank and shape
+ * grad    NULL: it has no gradient; else from in[], out[] and the cotangents
+ *         of out[] to those of in[], all of them floats
+ * errors  [host.failed] it returned another status, which is passed on
+ * since   0.1
+ */
+#define tn_host_call(c, ...)                                                   \
+	tn_at_host_call(tn_here(c, __FILE__, __LINE__), __VA_ARGS__)
+TN_API tn_status tn_at_host_call(tn_context *c,
+	tn_host *fn, tn_host *grad, void *user, int32_t n_in,
+	tn_tensor *const *in, int32_t n_out, const tn_array *types,
+	tn_tensor **out);
+
+#endif
