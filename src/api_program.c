@@ -342,6 +342,7 @@ struct schedule_call {
 	tn_program *p;
 	const char *text, *file;
 	size_t n;
+	bool is_text;
 };
 
 static void set_schedule(void *arg)
@@ -349,7 +350,9 @@ static void set_schedule(void *arg)
 	struct schedule_call *k = arg;
 	tn_program *p = k->p;
 
-	if (k->text == NULL) {
+	if (k->is_text) {
+		api_want(p->c, k->text, "text");
+	} else {
 		str s;
 
 		api_want(p->c, k->file, "path");
@@ -372,8 +375,11 @@ static void set_schedule(void *arg)
 tn_status tn_program_set_schedule(
 	tn_program *p, const char *text, size_t n_bytes, const char *file)
 {
-	struct schedule_call k = {p, text != NULL ? text : "", file, n_bytes};
+	struct schedule_call k = {p, text, file, n_bytes, true};
 
+	if (p == NULL)
+		return api_null("the program");
+	k.text = text != NULL || n_bytes > 0 ? text : "";
 	return api_call(p->c, set_schedule, &k);
 }
 
@@ -381,6 +387,8 @@ tn_status tn_program_load_schedule(tn_program *p, const char *path)
 {
 	struct schedule_call k = {.p = p, .file = path};
 
+	if (p == NULL)
+		return api_null("the program");
 	return api_call(p->c, set_schedule, &k);
 }
 
