@@ -255,6 +255,19 @@ static bool watch(run *r)
 	       tn_profile_start(r->c) >= 0;
 }
 
+/* What is said and kept of a step; look: as of one of --every. */
+static bool after_step(
+	run *r, double loss, double valid, bool look, int64_t first)
+{
+	train_keep_step(r, loss, valid);
+	if (look || r->json || r->s.step == first + 1)
+		train_say_step(r, loss, valid);
+	else
+		train_bar(r, loss);
+	return !look ||
+	       (save(r, valid) && train_keep_sample(r, first) == CLI_OK);
+}
+
 static int go(run *r)
 {
 	int64_t first = r->s.step;
@@ -286,14 +299,7 @@ static int go(run *r)
 		}
 		if (!isfinite(loss) || (look && !isfinite(valid)))
 			return diverged(r, isfinite(loss) ? valid : loss);
-		train_keep_step(r, loss, valid);
-		if (look || r->json || r->s.step == first + 1)
-			train_say_step(r, loss, valid);
-		else
-			train_bar(r, loss);
-		if (look && !save(r, valid))
-			return CLI_FAILED;
-		if (look && train_keep_sample(r, first) != CLI_OK)
+		if (!after_step(r, loss, valid, look, first))
 			return CLI_FAILED;
 		if (stopping) {
 			cli_note("stopped after step %" PRId64

@@ -567,6 +567,72 @@ static const char *whole_of(const hunt *h, const eqn_unit *u)
 		n > 0 ? " of " : "", label(h, u->source));
 }
 
+static const char *completion(const hunt *h, const fuse_end *e)
+{
+	const fuse_place *r = &e->read, *o = &e->other;
+	const char *at = coordinates(h, r);
+	const char *c = label(h, r->reader);
+	const char *t = name(h, r->tensor);
+
+	if (r->writer == r->reader)
+		return arena_printf(h->a,
+			"%s is complete only after all of %s", t,
+			whole_of(h, h->f->unit[r->writer]));
+	if (o->reader >= 0)
+		return arena_printf(h->a,
+			"%s reads %s at %s, which comes of %s, complete "
+			"only after all of %s",
+			c, t, at, name(h, o->tensor),
+			whole_of(h, h->f->unit[o->writer]));
+	return arena_printf(h->a,
+		"%s reads %s at %s, which is complete only after all "
+		"of %s",
+		c, t, at, whole_of(h, h->f->unit[r->writer]));
+}
+
+static const char *misaligned(const hunt *h, const fuse_end *e)
+{
+	const fuse_place *r = &e->read;
+	const char *at = coordinates(h, r);
+	const char *w = label(h, r->writer);
+	const char *c = label(h, r->reader);
+	const char *t = name(h, r->tensor);
+
+	if (e->is_cut)
+		return arena_printf(h->a,
+			"%s reads %s of %s at %s: a loop that is cut on "
+			"one side, and stays whole on the other",
+			c, t, w, at);
+	if (e->is_unproved)
+		return arena_printf(h->a,
+			"%s reads %s of %s at %s: not proved to be one "
+			"loop",
+			c, t, w, at);
+	return arena_printf(h->a,
+		"%s reads %s at %s: no loop of it walks what %s of %s "
+		"makes",
+		c, t, at,
+		e->eqn == r->writer ? digit_name(h, e) : "a loop", w);
+}
+
+static const char *overwrite(const hunt *h, const fuse_end *e)
+{
+	const fuse_place *r = &e->read, *o = &e->other;
+	const char *at = coordinates(h, r);
+	const char *w = label(h, r->writer);
+	const char *c = label(h, r->reader);
+	const char *t = name(h, r->tensor);
+
+	if (o->reader >= 0)
+		return arena_printf(h->a,
+			"%s overwrites %s, which %s reads at %s, and "
+			"%s reads %s at %s",
+			w, t, c, at, label(h, o->reader),
+			name(h, o->tensor), coordinates(h, o));
+	return arena_printf(h->a, "%s overwrites %s, which %s reads at %s",
+		w, t, c, at);
+}
+
 static const char *sentence(const hunt *h, const fuse_end *e)
 {
 	const fuse_place *r = &e->read, *o = &e->other;
@@ -588,20 +654,7 @@ static const char *sentence(const hunt *h, const fuse_end *e)
 			label(h, o->reader), name(h, o->tensor),
 			label(h, o->writer), coordinates(h, o), c, t, w, at);
 	case FUSE_WHY_COMPLETION:
-		if (r->writer == r->reader)
-			return arena_printf(h->a,
-				"%s is complete only after all of %s", t,
-				whole_of(h, h->f->unit[r->writer]));
-		if (o->reader >= 0)
-			return arena_printf(h->a,
-				"%s reads %s at %s, which comes of %s, complete "
-				"only after all of %s",
-				c, t, at, name(h, o->tensor),
-				whole_of(h, h->f->unit[o->writer]));
-		return arena_printf(h->a,
-			"%s reads %s at %s, which is complete only after all "
-			"of %s",
-			c, t, at, whole_of(h, h->f->unit[r->writer]));
+		return completion(h, e);
 	case FUSE_WHY_FREE:
 		if (e->eqn == r->writer)
 			return arena_printf(h->a,
@@ -624,34 +677,13 @@ static const char *sentence(const hunt *h, const fuse_end *e)
 		return arena_printf(h->a, "%s reads %s of %s backwards at %s",
 			c, t, w, at);
 	case FUSE_WHY_MISALIGNED:
-		if (e->is_cut)
-			return arena_printf(h->a,
-				"%s reads %s of %s at %s: a loop that is cut on "
-				"one side, and stays whole on the other",
-				c, t, w, at);
-		if (e->is_unproved)
-			return arena_printf(h->a,
-				"%s reads %s of %s at %s: not proved to be one "
-				"loop",
-				c, t, w, at);
-		return arena_printf(h->a,
-			"%s reads %s at %s: no loop of it walks what %s of %s "
-			"makes",
-			c, t, at,
-			e->eqn == r->writer ? digit_name(h, e) : "a loop", w);
+		return misaligned(h, e);
 	case FUSE_WHY_OPAQUE:
 		return arena_printf(h->a,
 			"%s reads %s of %s at %s: known only at run time", c, t,
 			w, at);
 	case FUSE_WHY_OVERWRITE:
-		if (o->reader >= 0)
-			return arena_printf(h->a,
-				"%s overwrites %s, which %s reads at %s, and "
-				"%s reads %s at %s",
-				w, t, c, at, label(h, o->reader),
-				name(h, o->tensor), coordinates(h, o));
-		return arena_printf(h->a, "%s overwrites %s, which %s reads at %s",
-			w, t, c, at);
+		return overwrite(h, e);
 	case FUSE_WHY_POLICY:
 		return arena_printf(h->a,
 			"%s sums over %s: a contraction is to stay a whole "

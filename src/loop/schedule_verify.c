@@ -22,7 +22,6 @@
 #include "loop/schedule_verify.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 _Noreturn void verify_fail(
 	struct sv *v, const loop_node *n, const char *rule, const char *fmt, ...)
@@ -32,9 +31,9 @@ _Noreturn void verify_fail(
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
+	text_vprint(text, sizeof text, fmt, ap);
 	va_end(ap);
-	snprintf(full, sizeof full, "schedule.%s", rule);
+	text_print(full, sizeof full, "schedule.%s", rule);
 	env_fail(arena_env(v->k->a), v->k->pinned ? TN_EINVAL : TN_EINTERNAL,
 		full, at, "%s: %s", v->k->name, text);
 }

@@ -166,15 +166,16 @@ void onnx_qlinear_matmul(node *d)
 static int32_t per_block(
 	node *d, int32_t v, int32_t x, int32_t axis, int64_t block)
 {
-	int64_t n = on_extent(d, x, axis);
+	int64_t n = on_extent(d, x, axis), places;
 
 	on_bound(d, "block_size", block, 1, INT64_C(1) << 32);
+	places = n / block + (n % block != 0);
 	if (on_rank_of(d, v) != on_rank_of(d, x) ||
-		on_extent(d, v, axis) != n / block + (n % block != 0))
+		on_extent(d, v, axis) != places)
 		on_fail(d, "onnx.shape", "blocks of %lld along axis %d with "
 			"%lld places want %lld scales there",
 			(long long)block, (int)axis, (long long)n,
-			(long long)(n / block + (n % block != 0)));
+			(long long)places);
 	v = rowa(d, "repeat", A(v), INT("axis", axis), INT("reps", block));
 	return on_narrow(d, v, axis, 0, n);
 }

@@ -793,7 +793,7 @@ static bool is_local(void)
 		all = getenv("PMI_SIZE");
 	}
 	return here != NULL && all != NULL && strcmp(here, all) == 0 &&
-		shard_ring_bytes(atoll(all)) > 0 &&
+		shard_ring_bytes(strtoll(all, NULL, 10)) > 0 &&
 		(off == NULL || strcmp(off, "off") != 0);
 }
 

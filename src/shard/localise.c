@@ -207,7 +207,10 @@ static int32_t kept_array(locals *b, int32_t tensor)
 	if (from >= 0)
 		return from;
 	from = b->made[tensor];
-	if (shard_same(&locals_array(b, from)->layout, have)) {
+	if (shard_same(&locals_array(b, from)->layout, have) ||
+		(!layout_holds(&locals_array(b, from)->layout, have) &&
+			layout_equal(b->a, b->p->mesh,
+				&locals_array(b, from)->layout, have))) {
 		b->kept[tensor] = from;
 	} else if (layout_holds(&locals_array(b, from)->layout, have)) {
 		const shard_array *y = locals_array(b, from);
@@ -216,9 +219,6 @@ static int32_t kept_array(locals *b, int32_t tensor)
 			new_array(b, tensor, have, y->dtype, y->phase);
 		locals_copy(b, locals_array(b, from)->phase, from,
 			b->kept[tensor]);
-	} else if (layout_equal(b->a, b->p->mesh,
-			   &locals_array(b, from)->layout, have)) {
-		b->kept[tensor] = from;
 	} else {
 		b->kept[tensor] = moved_to(b, from, have, -1);
 	}
