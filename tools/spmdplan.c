@@ -150,7 +150,8 @@ static void print_plan(str *o, shard_plan *p)
 	for (int32_t i = 0; i < s->output.n; i++) {
 		int32_t t = s->output.at[i], q = s->tensor.at[t].eqn;
 		shard_layout l =
-			q < 0 ? p->tensor[t].have : shard_makes(p, q);
+			q < 0 ? p->tensor[t].have
+			      : shard_makes(p, q, s->tensor.at[t].comp);
 		uint32_t partial = 0;
 
 		for (int32_t m = 0; q >= 0 && m < p->mesh->n; m++)

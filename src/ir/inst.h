@@ -84,6 +84,7 @@ const symbol *inst_attr(inst *u, symbol *s); /* evaluates a default */
 void inst_unify_operands(inst *u);
 void inst_unify_for(inst *u, const row_for *f);
 void inst_unify_results(inst *u); /* of an opaque row */
+void inst_batch(inst *u, ir_inst *out); /* the same; when all is unified */
 
 /* node.c */
 in_node *inst_node(inst *u, in_kind kind, tn_dtype t);

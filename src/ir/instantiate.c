@@ -613,6 +613,7 @@ static ir_inst *finish(inst *u)
 		if (out->opaque == NULL)
 			inst_fail(u, "opaque", "there is no function for it");
 		opaque_attrs(u, out);
+		inst_batch(u, out);
 	}
 	return out;
 }

@@ -205,6 +205,10 @@ typedef struct sys_eqn {
 	const int32_t *opaque_in;
 	int32_t n_opaque_attr;
 	const int64_t *opaque_attr; /* as the row's opaque function wants them */
+	/* opaque: axis b of the batch is axis batch[b * n + t] of tensor t, of
+	 * n operands and results in their order */
+	int32_t n_batch;
+	const int32_t *batch;
 	bool is_view; /* IR_SET, one bare injective read, nothing else */
 	const char *why; /* of a copy that a write in place made necessary; else NULL */
 } sys_eqn;
@@ -460,6 +464,10 @@ typedef struct ir_inst {
 	const struct ir_opaque *opaque;
 	int32_t n_opaque_attr;
 	const int64_t *opaque_attr;
+	/* opaque: axes of packs that stand in every operand and every result,
+	 * as in sys_eqn. Each place on them is worked out by itself. */
+	int32_t n_batch;
+	const int32_t *batch;
 	/* what it was asked for by: a row of a table; NULL: made otherwise */
 	const ir_row *asked;
 	int32_t n_attrs;

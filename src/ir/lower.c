@@ -476,7 +476,9 @@ static void lower_opaque(leq *c)
 		.scan_axis = -1,
 		.opaque = p->opaque,
 		.n_opaque_attr = p->n_opaque_attr,
-		.opaque_attr = p->opaque_attr};
+		.opaque_attr = p->opaque_attr,
+		.n_batch = p->n_batch,
+		.batch = p->batch};
 
 	for (int32_t i = 0; i < p->n_tensors; i++)
 		if (p->tensor[i].operand >= 0)

@@ -232,6 +232,31 @@ static void check_axes(const struct check *c)
 			"the left axes are not the elements of the result");
 }
 
+/* An axis of the batch is one axis of every tensor, as long in each. */
+static void check_batch(const struct check *c)
+{
+	const sys_eqn *e = c->e;
+	int32_t n = e->n_opaque_in + e->n_out;
+
+	for (int32_t i = 0; i < e->n_batch * n; i++) {
+		int32_t t = i % n, b = i / n, axis = e->batch[i];
+		const sys_tensor *x = &c->s->tensor.at[t < e->n_opaque_in
+				? e->opaque_in[t]
+				: e->out[t - e->n_opaque_in]];
+		const sys_tensor *first = &c->s->tensor.at[e->n_opaque_in > 0
+				? e->opaque_in[0]
+				: e->out[0]];
+
+		need(c, axis >= 0 && axis < x->rank &&
+				x->shape[axis] ==
+					first->shape[e->batch[b * n]],
+			"an axis of the batch is not one of every tensor");
+		for (int32_t k = 0; k < b; k++)
+			need(c, e->batch[k * n + t] != axis,
+				"an axis is two of the batch");
+	}
+}
+
 static void check_eqn(struct check *c)
 {
 	const sys_eqn *e = c->e;
@@ -252,6 +277,7 @@ static void check_eqn(struct check *c)
 	if (e->opaque != NULL) {
 		for (int32_t i = 0; i < e->n_opaque_in; i++)
 			check_source(c, e->opaque_in[i]);
+		check_batch(c);
 		return;
 	}
 	check_axes(c);

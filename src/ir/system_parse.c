@@ -534,6 +534,36 @@ static void parse_results(struct parser *p, sys_eqn *e)
 		lex_need(p->l, ")");
 }
 
+/* The batch, one axis of each operand and each result: "(0, 0), (2, 2)". */
+static void parse_batch(struct parser *p, sys_eqn *e)
+{
+	VEC(int32_t) v = {0};
+	int32_t n = e->n_opaque_in + e->n_out;
+
+	do {
+		lex_need(p->l, "(");
+		for (int32_t t = 0; t < n; t++) {
+			const lex_token *at;
+			int32_t tensor = t < e->n_opaque_in
+				? e->opaque_in[t]
+				: e->out[t - e->n_opaque_in];
+			int64_t axis;
+
+			if (t > 0)
+				lex_need(p->l, ",");
+			at = lex_peek(p->l);
+			axis = lex_int(p->l, "an axis");
+			fail_if(p, axis < 0 ||
+					axis >= p->s->tensor.at[tensor].rank,
+				at, "axes", "the tensor has no such axis");
+			*vec_push(p->s->a, &v) = (int32_t)axis;
+		}
+		lex_need(p->l, ")");
+	} while (lex_eat(p->l, ","));
+	e->n_batch = v.n / n;
+	e->batch = v.at;
+}
+
 static void parse_opaque(struct parser *p, sys_eqn *e)
 {
 	VEC(int32_t) in = {0};
@@ -549,14 +579,19 @@ static void parse_opaque(struct parser *p, sys_eqn *e)
 		if (!lex_eat(p->l, ","))
 			break;
 	}
-	if (lex_eat(p->l, ";"))
+	e->n_opaque_in = in.n;
+	e->opaque_in = in.at;
+	while (lex_eat(p->l, ";")) {
+		if (lex_eat(p->l, "each")) {
+			parse_batch(p, e);
+			break;
+		}
 		do
 			*vec_push(p->s->a, &attr) =
 				lex_int(p->l, "an attribute");
 		while (lex_eat(p->l, ","));
+	}
 	lex_need(p->l, ")");
-	e->n_opaque_in = in.n;
-	e->opaque_in = in.at;
 	e->n_opaque_attr = attr.n;
 	e->opaque_attr = attr.at;
 }

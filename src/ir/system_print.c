@@ -354,6 +354,15 @@ static void print_opaque(const struct printer *p, const sys_eqn *e)
 	for (int32_t i = 0; i < e->n_opaque_attr; i++)
 		str_printf(p->out, "%s%lld", i == 0 ? "; " : ", ",
 			(long long)e->opaque_attr[i]);
+	for (int32_t b = 0; b < e->n_batch; b++) {
+		int32_t n = e->n_opaque_in + e->n_out;
+
+		str_add(p->out, b == 0 ? "; each (" : ", (");
+		for (int32_t t = 0; t < n; t++)
+			str_printf(p->out, "%s%d", t > 0 ? ", " : "",
+				(int)e->batch[b * n + t]);
+		str_addc(p->out, ')');
+	}
 	str_addc(p->out, ')');
 }
 

@@ -413,3 +413,59 @@ void inst_unify_results(inst *u)
 				"elements", t->name);
 	}
 }
+
+/* ---- the batch of an opaque row ---- */
+
+/* The first axis of a pack in a pattern; -1: it is not there. */
+static int32_t pack_at(inst *u, const row_param *p, const char *name)
+{
+	int32_t axis = 0;
+
+	for (int32_t i = 0; i < p->n_pats; i++) {
+		int32_t n = item_axes(u, &p->pat[i]);
+
+		if (n < 0)
+			return -1;
+		if (p->pat[i].kind == PAT_PACK &&
+			strcmp(p->pat[i].name, name) == 0)
+			return axis;
+		axis += n;
+	}
+	return -1;
+}
+
+/* Where the pack stands in each operand and each result; false: in one of them
+ * it does not. */
+static bool stands_in_all(inst *u, const char *name, int32_t *at)
+{
+	for (int32_t i = 0; i < u->r->n_params; i++) {
+		const row_param *p = &u->r->param[i];
+
+		if (p->info.is_operand && (*at++ = pack_at(u, p, name)) < 0)
+			return false;
+	}
+	for (int32_t i = 0; i < u->r->n_results; i++)
+		if ((*at++ = pack_at(u, &u->r->result[i], name)) < 0)
+			return false;
+	return true;
+}
+
+void inst_batch(inst *u, ir_inst *out)
+{
+	int32_t n = u->n_operands + u->r->n_results;
+	int32_t *at = arena_array(u->a, int32_t, n + 1);
+	VEC(int32_t) v = {0};
+
+	for (int32_t i = 0; i < u->symbol.n; i++) {
+		const symbol *s = &u->symbol.at[i];
+
+		if (s->kind != SYM_PACK || s->n == 0 ||
+			!stands_in_all(u, s->name, at))
+			continue;
+		for (int32_t k = 0; k < u->symbol.at[i].n; k++)
+			for (int32_t t = 0; t < n; t++)
+				*vec_push(u->a, &v) = at[t] + k;
+	}
+	out->n_batch = v.n / n;
+	out->batch = v.at;
+}

@@ -72,12 +72,12 @@ static double of_reads(shard_plan *p, int32_t eqn, int32_t m)
 static double of_results(shard_plan *p, int32_t eqn, int32_t m)
 {
 	const sys_eqn *e = &p->eqn[eqn].unit->e;
-	shard_layout made = shard_makes(p, eqn);
 	bool parts = shard_is_partial(p, eqn, m);
 	double sum = 0, k = (double)p->mesh->extent[m];
 
 	for (int32_t i = 0; i < e->n_out; i++) {
 		const shard_state *h = &p->tensor[e->out[i]];
+		shard_layout made = shard_makes(p, eqn, i);
 		double n = bytes_of(p, e->out[i], &made, m) * (k - 1) / k;
 
 		if (parts)

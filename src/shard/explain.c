@@ -106,7 +106,8 @@ static void why_read(str *s, const teller *w, const shard_job *j)
 				w->p->mesh->name[m]);
 			cut_axes(s, q, m, false);
 		} else if (q->unit->e.opaque != NULL) {
-			str_add(s, "needs all of it");
+			str_printf(s, "needs all of it along %s",
+				w->p->mesh->name[m]);
 		} else {
 			str_printf(s, "has no axis that the cut by %s is a "
 				      "cut of",

@@ -38,6 +38,17 @@ int32_t place_from_result(const shard_place *q, const shard_layout *l,
 /* All of them or none; all of one axis of the mesh. false: none. */
 bool place_add(shard_place *q, const shard_mesh *m, int32_t n,
 	const place_part *part);
+/* ---- batch.c: opaque rows; t: number among operands, then results ---- */
+
+/* the unit gets the axes of its row's batch */
+void batch_axes(shard_plan *p, eqn_unit *u);
+/* tag i of tensor t as parts of these axes; 0: it is none of these */
+int32_t batch_from(shard_plan *p, const shard_place *q, int32_t t,
+	const shard_layout *l, int32_t i, place_part *part);
+/* tensor t as these axes are cut */
+shard_layout batch_layout(
+	const shard_plan *p, const shard_place *q, int32_t t);
+
 /* ---- halo.c ---- */
 
 /* What a window needs of its tensor where tag t cuts an axis; false: it is no
@@ -106,6 +117,8 @@ int32_t locals_tensor(locals *b, int32_t phase, int32_t array);
 int32_t locals_result(locals *b, int32_t phase, int32_t array);
 /* an array with all that equation eqn needs of a tensor */
 int32_t locals_source(locals *b, int32_t eqn, int32_t tensor);
+/* the same of the operand of an opaque row, and no more */
+int32_t locals_operand(locals *b, int32_t eqn, int32_t operand);
 /* equation eqn in a phase; out[k]: the arrays it makes */
 void locals_equation(locals *b, int32_t eqn, int32_t phase,
 	const int32_t *out, uint32_t mask);

@@ -330,6 +330,7 @@ static void nothing(walk *w, const sys_eqn *from, bool init)
 	}
 }
 
+/* The function itself, on the places of the batch that the process has. */
 static void opaque(walk *w, const sys_eqn *from)
 {
 	sys_eqn e = *from;
@@ -337,10 +338,11 @@ static void opaque(walk *w, const sys_eqn *from)
 
 	for (int32_t i = 0; i < from->n_opaque_in; i++)
 		in[i] = locals_tensor(w->b, w->phase,
-			locals_source(w->b, w->eqn, from->opaque_in[i]));
+			locals_operand(w->b, w->eqn, i));
 	for (int32_t k = 0; k < from->n_out; k++)
 		e.out[k] = locals_result(w->b, w->phase, w->out[k]);
 	e.opaque_in = in;
+	e.n_axes = e.n_left = 0;
 	ir_add_eqn(w->s, &e);
 }
 
@@ -380,7 +382,9 @@ void locals_equation(locals *b, int32_t eqn, int32_t phase,
 	ix_dom d;
 
 	if (from->opaque != NULL) {
-		opaque(&w, from);
+		/* has it no place of the batch? */
+		if (from->n_axes == 0 || b->window.at[out[0]].elems > 0)
+			opaque(&w, from);
 		return;
 	}
 	if (b->window.at[out[0]].elems == 0)

@@ -239,6 +239,26 @@ int32_t locals_source(locals *b, int32_t eqn, int32_t tensor)
 	return moved_to(b, kept_array(b, tensor), &needs, eqn);
 }
 
+int32_t locals_operand(locals *b, int32_t eqn, int32_t operand)
+{
+	const shard_place *q = &b->p->eqn[eqn];
+	int32_t tensor = q->unit->e.opaque_in[operand];
+	shard_layout l = place_to_read(b->p, q, operand);
+	int32_t exact = found_array(b, tensor, &l, true), from, phase;
+
+	if (exact >= 0)
+		return exact;
+	from = locals_source(b, eqn, tensor);
+	phase = locals_array(b, from)->phase;
+	/* a move may have made it */
+	exact = found_array(b, tensor, &l, true);
+	if (exact >= 0)
+		return exact;
+	exact = new_array(b, tensor, &l, locals_array(b, from)->dtype, phase);
+	locals_copy(b, phase, from, exact);
+	return exact;
+}
+
 /* ---- equations ---- */
 
 static uint32_t mask_of(const locals *b, int32_t eqn)
@@ -293,13 +313,12 @@ static void add_eqn(locals *b, int32_t eqn)
 {
 	const shard_place *q = &b->p->eqn[eqn];
 	const sys_eqn *e = &q->unit->e;
-	shard_layout makes = shard_makes(b->p, eqn);
 	uint32_t mask = mask_of(b, eqn);
 	int32_t phase = 0, out[IR_MAX_OUT];
 	tn_dtype first = b->p->s->tensor.at[e->out[0]].dtype;
 	int32_t monoid = q->masks != 0 ? IR_SUM : e->monoid;
 
-	for (int32_t r = 0; r < q->unit->n_reads; r++) {
+	for (int32_t r = 0; r < q->unit->n_reads && e->opaque == NULL; r++) {
 		int32_t t = q->unit->read[r].tensor, from;
 
 		if (t == e->out[0])
@@ -309,18 +328,17 @@ static void add_eqn(locals *b, int32_t eqn)
 			phase = locals_array(b, from)->phase;
 	}
 	for (int32_t i = 0; i < e->n_opaque_in; i++) {
-		int32_t from = locals_source(b, eqn, e->opaque_in[i]);
+		int32_t from = locals_operand(b, eqn, i);
 
 		if (locals_array(b, from)->phase > phase)
 			phase = locals_array(b, from)->phase;
 	}
 	for (int32_t k = 0; k < e->n_out; k++) {
 		tn_dtype t = b->p->s->tensor.at[e->out[k]].dtype;
+		shard_layout makes = shard_makes(b->p, eqn, k);
 
 		if (mask != 0)
 			t = ir_monoid_acc(monoid, k, first);
-		if (e->opaque != NULL)
-			makes.numel = b->p->s->tensor.at[e->out[k]].numel;
 		out[k] = new_array(b, e->out[k], &makes, t, phase);
 		locals_array(b, out[k])->is_parts = mask != 0;
 		b->made[e->out[k]] = out[k];

@@ -185,7 +185,7 @@ int32_t place_from_read(shard_plan *p, const shard_place *q, int32_t read,
 	int32_t n;
 
 	if (q->unit->e.opaque != NULL)
-		return 0;
+		return batch_from(p, q, read, l, i, part);
 	e = eqn_join(p->graph, NULL, q->unit, read);
 	if (t->within >= 0)
 		return inside(p, q, e, l, i, part);
@@ -206,7 +206,7 @@ int32_t place_from_result(const shard_place *q, const shard_layout *l,
 	int32_t tag = layout_find(l, mesh_axis), n = 0;
 	shard_layout room[TN_MAX_RANK];
 
-	if (tag < 0 || u->e.opaque != NULL || l->tag[tag].within >= 0 ||
+	if (tag < 0 || l->tag[tag].within >= 0 ||
 		u->e.n_left > TN_MAX_RANK)
 		return 0;
 	one.tag[one.n++] = l->tag[tag];
@@ -390,7 +390,7 @@ shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read)
 		shard_replicated(p->s->tensor.at[u->read[read].tensor].numel);
 
 	if (u->e.opaque != NULL)
-		return l;
+		return batch_layout(p, q, read);
 	e = eqn_join(p->graph, NULL, u, read);
 	for (int32_t a = 0; a < u->e.n_axes; a++) {
 		const shard_layout *axis = &q->axis[a];

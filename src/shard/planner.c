@@ -184,7 +184,6 @@ static void charge_read(planner *z, shard_bill *b, int32_t eqn, int32_t tensor)
 static void charge_result(planner *z, shard_bill *b, int32_t eqn)
 {
 	shard_plan *p = z->p;
-	shard_layout made = shard_makes(p, eqn);
 	uint32_t mask = 0;
 	bool scattered = false;
 
@@ -196,6 +195,7 @@ static void charge_result(planner *z, shard_bill *b, int32_t eqn)
 		}
 	for (int32_t k = 0; k < p->eqn[eqn].unit->e.n_out && mask != 0; k++) {
 		int32_t t = p->eqn[eqn].unit->e.out[k];
+		shard_layout made = shard_makes(p, eqn, k);
 		double local = bytes_of(p, t) * part_of(&made, NULL) *
 			(1 - 1 / group_size(p->mesh, mask));
 

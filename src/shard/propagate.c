@@ -66,9 +66,12 @@ shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m)
 		q->masked = -1;
 	}
 	writes_inline(p);
-	for (int32_t i = 0; i < s->eqn.n; i++)
+	for (int32_t i = 0; i < s->eqn.n; i++) {
+		if (s->eqn.at[i].opaque != NULL)
+			batch_axes(p, p->eqn[i].unit);
 		p->eqn[i].axis = arena_array(a, shard_layout,
 			p->eqn[i].unit->e.n_axes + 1);
+	}
 	shard_plan_reset(p);
 	return p;
 }
@@ -176,10 +179,16 @@ bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh)
 
 bool take_result(shard_plan *p, shard_place *q, int32_t k, int32_t mesh)
 {
+	const shard_layout *l = &p->tensor[q->unit->e.out[k]].have;
 	place_part part[SHARD_MAX_TAGS];
-	int32_t n = place_from_result(
-		q, &p->tensor[q->unit->e.out[k]].have, mesh, part);
+	int32_t tag = layout_find(l, mesh), n;
 
+	if (q->unit->e.opaque == NULL)
+		n = place_from_result(q, l, mesh, part);
+	else
+		n = tag < 0 ? 0
+			    : batch_from(p, q, q->unit->e.n_opaque_in + k, l,
+				      tag, part);
 	return place_add(q, p->mesh, n, part);
 }
 
@@ -278,12 +287,14 @@ bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis)
 	return q->masks >> mesh_axis & 1;
 }
 
-shard_layout shard_makes(shard_plan *p, int32_t eqn)
+shard_layout shard_makes(shard_plan *p, int32_t eqn, int32_t k)
 {
 	const shard_place *q = &p->eqn[eqn];
 	const eqn_unit *u = q->unit;
 	shard_layout l = shard_replicated(u->out_elems);
 
+	if (u->e.opaque != NULL)
+		return batch_layout(p, q, u->e.n_opaque_in + k);
 	for (int32_t a = 0; a < u->e.n_left; a++) {
 		for (int32_t i = 0; i < q->axis[a].n; i++) {
 			shard_tag t = q->axis[a].tag[i];
@@ -305,12 +316,11 @@ static bool forwards(shard_plan *p, int32_t eqn)
 {
 	shard_place *q = &p->eqn[eqn];
 	bool changed = take_reads(p, q, false);
-	shard_layout made;
 
 	changed |= take_reads(p, q, true);
-	made = shard_makes(p, eqn);
 	for (int32_t k = 0; k < q->unit->e.n_out; k++) {
 		shard_state *t = &p->tensor[q->unit->e.out[k]];
+		shard_layout made = shard_makes(p, eqn, k);
 
 		for (int32_t m = 0; m < p->mesh->n; m++)
 			if (shard_is_partial(p, eqn, m))

@@ -177,8 +177,8 @@ void shard_scatter_sums(shard_plan *p);
 shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor);
 /* what two readers can both work with */
 shard_layout shard_common(const shard_layout *a, const shard_layout *b);
-/* the layout in which it makes its results */
-shard_layout shard_makes(shard_plan *p, int32_t eqn);
+/* the layout in which it makes result k */
+shard_layout shard_makes(shard_plan *p, int32_t eqn, int32_t k);
 /* is the equation cut along this axis of the mesh, and one of its sums is? */
 bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis);
 

@@ -214,31 +214,92 @@ static void push(sim *v, const part *w, int64_t *point,
 			finish(v, e, acc, at, sum + at * e->n_out);
 }
 
-static void opaque(sim *v, const sys_eqn *e)
+/* Is element x of tensor number i at a place of the batch that is this process's? */
+static bool in_batch(const part *w, const sys_tensor *t, int32_t i, int64_t x)
 {
-	ir_type in[IR_MAX_OPERANDS], out[IR_MAX_OUT];
-	const void *in_data[IR_MAX_OPERANDS];
-	void *out_data[IR_MAX_OUT];
+	const sys_eqn *e = w->e;
+	int32_t n = e->n_opaque_in + e->n_out;
 
-	for (int32_t i = 0; i < e->n_opaque_in + e->n_out; i++) {
-		bool is_in = i < e->n_opaque_in;
-		int32_t t = is_in ? e->opaque_in[i]
-				  : e->out[i - e->n_opaque_in];
-		ir_type type = {.dtype = tensor_of(v, t)->dtype,
-			.rank = tensor_of(v, t)->rank};
+	for (int32_t b = 0; w->q != NULL && b < e->n_axes; b++) {
+		int32_t k = e->batch[b * n + i];
+		int64_t in = shape_numel(t->shape + k + 1, t->rank - k - 1);
 
-		memcpy(type.shape, tensor_of(v, t)->shape, sizeof type.shape);
-		if (is_in) {
-			in[i] = type;
-			in_data[i] = v->mine[t].data;
-		} else {
-			out[i - e->n_opaque_in] = type;
-			out_data[i - e->n_opaque_in] = v->mine[t].data;
-			memset(v->mine[t].here, 1,
-				(size_t)tensor_of(v, t)->numel);
-		}
+		if (!is_mine(w, b, x / in % t->shape[k]))
+			return false;
 	}
-	e->opaque->run(v->e, in, in_data, out, out_data, e->opaque_attr);
+	return true;
+}
+
+/* The type of what the process has of tensor number i. */
+static ir_type type_of(const sim *v, const part *w, int32_t i, int32_t tensor)
+{
+	const sys_tensor *t = tensor_of(v, tensor);
+	const sys_eqn *e = w->e;
+	int32_t n = e->n_opaque_in + e->n_out;
+	ir_type r = {.dtype = t->dtype, .rank = t->rank};
+
+	memcpy(r.shape, t->shape, sizeof r.shape);
+	for (int32_t b = 0; w->q != NULL && b < e->n_axes; b++) {
+		int64_t *extent = &r.shape[e->batch[b * n + i]];
+
+		*extent = 0;
+		for (int64_t x = 0; x < e->axis[b].extent; x++)
+			*extent += is_mine(w, b, x);
+	}
+	return r;
+}
+
+/* What it has, densely, to the function or back from it. */
+static void copy_batch(sim *v, const part *w, int32_t i, int32_t tensor,
+	char *dense, bool back)
+{
+	const sys_tensor *t = tensor_of(v, tensor);
+	size_t size = dtype_size(t->dtype), n = 0;
+
+	for (int64_t x = 0; x < t->numel; x++) {
+		char *at = (char *)v->mine[tensor].data + (size_t)x * size;
+
+		if (!in_batch(w, t, i, x))
+			continue;
+		if (!back && !v->mine[tensor].here[x])
+			env_fail(v->e, TN_EINTERNAL, "shard.sim", (loc){0},
+				"%s needs element %lld of %s, which is "
+				"elsewhere",
+				v->m.label, (long long)x, t->name);
+		memcpy(back ? at : dense + n, back ? dense + n : at, size);
+		v->mine[tensor].here[x] = true;
+		n += size;
+	}
+}
+
+static void opaque(sim *v, const part *w)
+{
+	const sys_eqn *e = w->e;
+	ir_type type[IR_MAX_OPERANDS + IR_MAX_OUT];
+	const void *in[IR_MAX_OPERANDS];
+	void *out[IR_MAX_OUT];
+	int32_t n_in = e->n_opaque_in;
+
+	for (int32_t i = 0; i < n_in + e->n_out; i++) {
+		int32_t t = i < n_in ? e->opaque_in[i] : e->out[i - n_in];
+		char *dense = arena_alloc(v->a,
+			(size_t)tensor_of(v, t)->numel + 1,
+			dtype_size(tensor_of(v, t)->dtype));
+
+		type[i] = type_of(v, w, i, t);
+		if (w->q != NULL && e->n_axes > 0 &&
+			shape_numel(type[i].shape, type[i].rank) == 0)
+			return;
+		if (i < n_in)
+			copy_batch(v, w, i, t, dense, false);
+		if (i < n_in)
+			in[i] = dense;
+		else
+			out[i - n_in] = dense;
+	}
+	e->opaque->run(v->e, type, in, type + n_in, out, e->opaque_attr);
+	for (int32_t k = 0; k < e->n_out; k++)
+		copy_batch(v, w, n_in + k, e->out[k], out[k], true);
 }
 
 static void run_part(sim *v, const part *w, const shard_layout *makes)
@@ -250,7 +311,7 @@ static void run_part(sim *v, const part *w, const shard_layout *makes)
 	v->m.point = point;
 	v->m.label = e->label;
 	if (e->opaque != NULL) {
-		opaque(v, e);
+		opaque(v, w);
 		return;
 	}
 	if (e->push != NULL) {
@@ -391,7 +452,7 @@ static void run_eqn(sim *v, int32_t number)
 	piece **work = arena_array(v->a, piece *, v->n_processes);
 	ir_number **raw = arena_array(v->a, ir_number *, v->n_processes);
 	uint32_t mask = 0;
-	shard_layout makes = shard_makes(v->p, number);
+	shard_layout makes = shard_makes(v->p, number, 0);
 
 	for (int64_t b = 0; b < v->n_processes; b++)
 		work[b] = arena_array(v->a, piece, v->s->tensor.n + 1);
@@ -408,7 +469,7 @@ static void run_eqn(sim *v, int32_t number)
 	}
 	v->masked = q->masked;
 	for (int64_t b = 0; b < v->n_processes; b++) {
-		part w = {.q = e->opaque == NULL ? q : NULL,
+		part w = {.q = q,
 			.e = e,
 			.mesh = v->p->mesh,
 			.process = b,

@@ -332,6 +332,15 @@ static void details(arena *a, void *arg)
 	assert_int_equal(p->n_opaque_attr, 3);
 	assert_int_equal(p->opaque_attr[0], 1); /* axis -1 of rank 2 */
 	assert_int_equal(p->opaque_attr[1], 3);
+	/* x[a.., n, b..] -> o[a.., m, b..], k: axes 0, 1 and 3 of each */
+	p = row_call(a, t, "topk", "f32[2,4,9,5]", "count=3, axis=2");
+	assert_int_equal(p->n_batch, 3);
+	for (int32_t i = 0; i < 9; i++)
+		assert_int_equal(p->batch[i], i / 3 + i / 6);
+	/* what one tensor alone has is no batch */
+	assert_int_equal(row_call(a, t, "unique_slices", "f32[2,4]", "")
+			->n_batch, 0);
+	assert_int_equal(row_call(a, t, "sort", "f32[7]", "")->n_batch, 0);
 }
 
 static void test_details(void **state)

@@ -614,6 +614,46 @@ static void test_halo(void **state)
 	both(halo, 7); /* some have one row, some none */
 }
 
+/* ---- opaque rows: what is cut along their batch stays where it is ---- */
+
+static void batches(trial *t, tn_context *c, tn_mesh *m)
+{
+	tn_tensor *x = param(c, "x", 2, SHAPE(5, 6)), *s[2], *k[2], *d;
+	tn_tensor *all[5];
+
+	shard(x, m, ROWS);
+	tn_sort(x, -1, true, s);
+	tn_topk(x, 1, 2, true, k);
+	d = tn_det(param(c, "a", 3, SHAPE(5, 2, 2)));
+	all[0] = s[0];
+	all[1] = s[1];
+	all[2] = k[0];
+	all[3] = k[1];
+	all[4] = seen(d, m, ROWS); /* cut by who reads it */
+	tn_eval(all, 5);
+	if (m != NULL)
+		tn_context_shard_stats(c, &t->s[4 + tn_process(c)]);
+	for (int32_t i = 0; i < 5; i++)
+		look(t, tn_cast(all[i], TN_F64));
+	tn_sort(x, 0, false, s); /* along the cut */
+	look(t, s[0]);
+	tn_backward(tn_reduce_sum(tn_mul(k[0], k[0]), SHAPE(0, 1), 2, false),
+		NULL);
+	look(t, tn_gradient(x));
+}
+
+static void test_batches(void **state)
+{
+	(void)state;
+	/* by 4, the last one has no row */
+	for (int32_t i = 0; i < 6; i++) {
+		const trial *t = run_both(batches, 2 + i / 2, i % 2 != 0);
+
+		for (int32_t p = 0; p < 2 + i / 2; p++)
+			assert_int_equal(t->s[4 + p].bytes_sent, 0);
+	}
+}
+
 /* ---- files and words for all ---- */
 
 static const char *const path = "test_spmd.safetensors";
@@ -717,6 +757,7 @@ int main(void)
 		cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_halo),
+		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_names),
 	};

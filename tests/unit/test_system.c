@@ -50,6 +50,14 @@ static const char *const texts[] = {
 	"  _ _#0: s[] = 0\n"
 	"  return b, s\n"
 	"}\n",
+	/* C functions, with and without attributes and a batch */
+	"system {\n  x: f32[3,4,4] input 0\n  d: f32[3]\n  o: f32[3,4,4]\n"
+	"  k: i64[3,4,4]\n  n: i64[48,3]\n  m: i64[]\n"
+	"  det det#0: d = opaque det(x; each (0, 0))\n"
+	"  sort sort#1: (o, k) = opaque sort(x; 1, 0; each (0, 0, 0), "
+	"(2, 2, 2))\n"
+	"  nonzero nonzero#2: (n, m) = opaque nonzero(x)\n"
+	"  return d, o, k, n, m\n}\n",
 	/* a label that is an operator, behind an expression */
 	"system {\n  x: bool[2] input 0\n  y: bool[2]\n  z: bool[2]\n"
 	"  not not#0: y[i:2] = not(x[i])\n"
@@ -109,6 +117,12 @@ static void test_errors(void **state)
 		{HEAD "_ _#0: o[i:4] = x[99999999999999999999] return o }",
 			"system.number", 5, 19},
 		{HEAD "return o }", "system.verify", 0, 0},
+		{HEAD "_ _#0: o = opaque argsort(x; each (0, 1)) return o }",
+			"system.axes", 5, 39},
+		{HEAD "_ _#0: o = opaque argsort(x; each (0)) return o }",
+			"system.syntax", 5, 37},
+		{HEAD "_ _#0: o = opaque argsort(x; each (0, 0), (0, 0)) "
+		      "return o }", "system.verify", 0, 0},
 		{HEAD "x: f32[] return o }", "system.name", 5, 1},
 		{HEAD "z: f32[281474976710656,4096] return o }",
 			"system.shape", 5, 1},
