@@ -300,7 +300,6 @@ static bool refine_edge(part_set *s, const part_edge *e)
 		return false;
 	for (int32_t a = 0; a < e->e->n_x; a++) {
 		const ix_form *f = e->e->x[a];
-		int64_t shift;
 
 		if (f == NULL)
 			continue;
@@ -309,10 +308,31 @@ static bool refine_edge(part_set *s, const part_edge *e)
 			if (f->t[i].atom->kind == IX_DIGIT)
 				changed |= refine_term(
 					s, p, a, c, f->t[i].coef, f->t[i].atom);
-		/* behind the terms: of 5*i + 4 - j, 4 is no shift */
+	}
+	return changed;
+}
+
+/*
+ * A shift leaves what is below it as it is. Shifts come behind all terms (of
+ * 5*i + 4 - j, 4 is no shift), and only where they nest: an offset of 512 is
+ * not a row, and cutting rows of 768 at 1536 would cut their loops in pairs.
+ */
+static bool refine_shift(part_set *s, const part_edge *e)
+{
+	part_member *p = &s->m.at[e->p];
+	bool changed = false;
+
+	if (e->e->read->in_init && s->m.at[e->c].u->e.push != NULL)
+		return false;
+	for (int32_t a = 0; a < e->e->n_x; a++) {
+		const ix_form *f = e->e->x[a];
+		int64_t shift, next = 0;
+
+		if (f == NULL || f->c0 == 0)
+			continue;
 		shift = gcd_i64(f->c0, extent_of(p, a));
-		if (f->c0 != 0 && shift > 1)
-			changed |= cut(s, p, a, shift);
+		if (shift > 1)
+			changed |= cut_at(s, p, a, shift, &next);
 	}
 	return changed;
 }
@@ -332,19 +352,28 @@ static void keep_uncut(part_set *s)
 			*vec_push(s->a, &s->uncut[i]) = s->m.at[i].digit.at[k];
 }
 
+/* Terms first; shifts when the terms ask for nothing more. */
+static bool refine_edges(part_set *s, int32_t n, const part_edge *e)
+{
+	bool changed = false;
+
+	for (int32_t i = 0; i < n; i++)
+		changed |= refine_edge(s, &e[i]);
+	for (int32_t i = 0; i < n && !changed; i++)
+		changed |= refine_shift(s, &e[i]);
+	return changed;
+}
+
 void part_refine(part_set *s)
 {
 	bool changed = true;
 
 	while (changed) {
-		changed = false;
-		for (int32_t i = 0; i < s->edge.n; i++)
-			changed |= refine_edge(s, &s->edge.at[i]);
 		/* flow first: what is only alike must not stand in its way */
+		changed = refine_edges(s, s->edge.n, s->edge.at);
 		if (changed)
 			continue;
 		keep_uncut(s);
-		for (int32_t i = 0; i < s->soft.n; i++)
-			changed |= refine_edge(s, &s->soft.at[i]);
+		changed = refine_edges(s, s->soft.n, s->soft.at);
 	}
 }
