@@ -101,7 +101,10 @@ static void why_read(str *s, const teller *w, const shard_job *j)
 			continue;
 		str_printf(s, "%s%s ", sep, q->unit->e.label);
 		sep = "; ";
-		if (place_uses(q, m) && !(q->masks >> m & 1)) {
+		if (layout_uses(&q->own, m)) {
+			str_printf(s, "keeps what each process along %s owns",
+				w->p->mesh->name[m]);
+		} else if (place_uses(q, m) && !(q->masks >> m & 1)) {
 			str_printf(s, "is cut by %s along ",
 				w->p->mesh->name[m]);
 			cut_axes(s, q, m, false);

@@ -26,6 +26,8 @@ shard_run layout_wide_block(const shard_tag *t, int64_t block);
 int32_t layout_top(const shard_layout *l, int32_t i);
 
 bool place_uses(const shard_place *q, int32_t mesh_axis);
+/* does a scatter start each element from the same one of what it reads here? */
+bool place_is_init(const eqn_unit *u, const eqn_read *r);
 /*
  * Tag i of what read number `read` reads, as parts of the equation's axes.
  * Returns their number, at most SHARD_MAX_TAGS; 0: it is none of these.

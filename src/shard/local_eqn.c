@@ -365,6 +365,51 @@ static void init_of(walk *w, const sys_eqn *from, sys_eqn *e, const ix_dom *d,
 	e->init[k] = over(w, &left, from->init[k], want);
 }
 
+/* What leaves every sum as it is: -0 does, 0 makes 0 of -0. */
+static const expr *leaves(ir_system *s, int32_t monoid, int32_t k, tn_dtype acc)
+{
+	return monoid == IR_SUM && dtype_is_float(acc)
+		? ex_const_f(s, acc, -0.0)
+		: ir_identity(s, monoid, k, acc);
+}
+
+/*
+ * The address of a scatter as a place in the array. What falls among the elements
+ * of others goes to some place of the process, and leaves it as it is.
+ *
+ *     o[ids[j]] += u[j], rows 3..5: o'[clamp(ids[j], 3, 5) - 3] +=
+ *     sel(inside(ids[j], 3, 6), u[j], -0)
+ */
+static void push(walk *w, const ix_dom *d, const sys_eqn *from, sys_eqn *e)
+{
+	ix *x = w->b->x;
+	const shard_window *v = &w->b->window.at[w->out[0]];
+	const ix_form *g = form(w, d, from->push, 0), *at = g;
+
+	for (int32_t i = 0; i < v->n; i++) {
+		const shard_span *p = &v->span[i];
+		int64_t last = p->start + p->n - 1;
+		const ix_form *digit;
+
+		if (!layout_uses(&w->q->own, p->mesh))
+			continue;
+		digit = shard_span_digit(x, d, v, i, g);
+		at = ix_add(x, d, at,
+			ix_scale(x,
+				ix_sub(x, d,
+					ix_clamp(x, d, digit, p->start, last),
+					digit),
+				p->lo));
+		for (int32_t k = 0; k < e->n_out; k++)
+			e->body[k] = ex_select(w->s,
+				ex_inside(w->s, digit, p->start, last + 1),
+				e->body[k],
+				leaves(w->s, e->monoid, k,
+					e->body[k]->dtype));
+	}
+	e->push = shard_place_of(x, d, v, at);
+}
+
 void locals_equation(locals *b, int32_t eqn, int32_t phase,
 	const int32_t *out, uint32_t mask)
 {
@@ -408,12 +453,8 @@ void locals_equation(locals *b, int32_t eqn, int32_t phase,
 			e.init[k] = NULL;
 		init_of(&w, from, &e, &d, k, want);
 	}
-	if (from->push != NULL) {
-		const shard_window *v = &b->window.at[out[0]];
-
-		e.push = shard_place_of(
-			b->x, &d, v, form(&w, &d, from->push, 0));
-	}
+	if (from->push != NULL)
+		push(&w, &d, from, &e);
 	ir_add_eqn(w.s, &e);
 }
 

@@ -55,7 +55,16 @@ bool place_uses(const shard_place *q, int32_t mesh_axis)
 	for (int32_t i = 0; i < q->unit->e.n_axes; i++)
 		if (layout_uses(&q->axis[i], mesh_axis))
 			return true;
-	return q->masks >> mesh_axis & 1;
+	return q->masks >> mesh_axis & 1 || layout_uses(&q->own, mesh_axis);
+}
+
+bool place_is_init(const eqn_unit *u, const eqn_read *r)
+{
+	const ix_form *f = r->at;
+
+	return r->in_init && u->e.push != NULL && f->n == 1 && f->c0 == 0 &&
+		f->t[0].coef == 1 && f->t[0].atom->kind == IX_DIGIT &&
+		f->t[0].atom->lo == 1 && f->t[0].atom->hi == u->out_elems;
 }
 
 /* ---- from a read ---- */
@@ -418,6 +427,9 @@ shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read)
 			layout_add(&l, out);
 		}
 	}
+	if (place_is_init(u, &u->read[read]))
+		for (int32_t i = 0; i < q->own.n; i++)
+			layout_add(&l, q->own.tag[i]);
 	join_pieces(p->mesh, &l);
 	add_parts(p, u, read, &l);
 	return l;

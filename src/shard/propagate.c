@@ -34,6 +34,7 @@ void shard_plan_reset(shard_plan *p)
 
 		q->masked = -1;
 		q->masks = 0;
+		q->own = shard_replicated(q->unit->out_elems);
 		for (int32_t k = 0; k < q->unit->e.n_axes; k++)
 			q->axis[k] = shard_replicated(q->unit->box.extent[k]);
 	}
@@ -102,6 +103,8 @@ static void note(shard_plan *p, const shard_place *q, int32_t mesh,
 		str_printf(&s, "mesh_%d", mesh);
 	if (q->masks >> mesh & 1)
 		str_add(&s, " reads what each owns");
+	if (layout_uses(&q->own, mesh))
+		str_add(&s, " keeps what each owns");
 	for (int32_t i = 0; i < q->unit->e.n_axes; i++) {
 		if (!layout_uses(&q->axis[i], mesh))
 			continue;
@@ -152,6 +155,58 @@ static bool mask(shard_plan *p, shard_place *q, int32_t read, int32_t tag)
 	q->masked = tensor;
 	q->masks |= 1u << t->mesh;
 	return true;
+}
+
+/* ---- scatters to addresses from data ---- */
+
+/* Do two runs of one number lie apart, one above the other? */
+static bool apart(int64_t lo, int64_t hi, int64_t lo2, int64_t hi2)
+{
+	return lo % hi2 == 0 || lo2 % hi == 0;
+}
+
+/* The cut of a tensor as large as the result by mesh axis m, as one of what is
+ * pushed; false: axes of the equation walk it, or it is not whole. */
+static bool take_own(
+	shard_plan *p, shard_place *q, const shard_layout *l, int32_t m)
+{
+	const eqn_unit *u = q->unit;
+	int32_t tag = layout_find(l, m);
+	const shard_tag *t = &l->tag[tag];
+
+	if (tag < 0 || u->e.push == NULL || u->e.monoid == IR_SET ||
+		l->numel != u->out_elems || t->within >= 0 || t->mult != 1 ||
+		t->count < p->mesh->extent[m] || l->numel % t->hi != 0)
+		return false;
+	for (int32_t i = 0; i < u->e.n_left; i++) {
+		int64_t k = u->stride[i];
+
+		if (k > 0 && !apart(t->lo, t->hi, k, k * u->box.extent[i]))
+			return false;
+	}
+	for (int32_t i = 0; i < q->own.n; i++)
+		if (!apart(t->lo, t->hi, q->own.tag[i].lo, q->own.tag[i].hi))
+			return false;
+	return layout_add(&q->own, *t);
+}
+
+static bool take_init(shard_plan *p, shard_place *q)
+{
+	const eqn_unit *u = q->unit;
+	bool changed = false;
+
+	for (int32_t r = 0; r < u->n_reads; r++)
+		for (int32_t m = 0; m < p->mesh->n; m++) {
+			int32_t t = u->read[r].tensor;
+
+			if (!place_is_init(u, &u->read[r]) ||
+				place_uses(q, m) ||
+				!take_own(p, q, &p->tensor[t].have, m))
+				continue;
+			note(p, q, m, t, "");
+			changed = true;
+		}
+	return changed;
 }
 
 /* ---- one equation ---- */
@@ -267,9 +322,13 @@ static bool take_results(shard_plan *p, shard_place *q)
 
 	for (int32_t k = 0; k < q->unit->e.n_out; k++)
 		for (int32_t m = 0; m < p->mesh->n; m++) {
-			if (place_uses(q, m) || !take_result(p, q, k, m))
+			int32_t t = q->unit->e.out[k];
+
+			if (place_uses(q, m) ||
+				(!take_result(p, q, k, m) &&
+					!take_own(p, q, &p->tensor[t].have, m)))
 				continue;
-			note(p, q, m, q->unit->e.out[k], "");
+			note(p, q, m, t, "");
 			changed = true;
 		}
 	return changed;
@@ -309,6 +368,8 @@ shard_layout shard_makes(shard_plan *p, int32_t eqn, int32_t k)
 			layout_add(&l, t);
 		}
 	}
+	for (int32_t i = 0; i < q->own.n; i++)
+		layout_add(&l, q->own.tag[i]);
 	return l;
 }
 
@@ -318,6 +379,7 @@ static bool forwards(shard_plan *p, int32_t eqn)
 	bool changed = take_reads(p, q, false);
 
 	changed |= take_reads(p, q, true);
+	changed |= take_init(p, q);
 	for (int32_t k = 0; k < q->unit->e.n_out; k++) {
 		shard_state *t = &p->tensor[q->unit->e.out[k]];
 		shard_layout made = shard_makes(p, eqn, k);

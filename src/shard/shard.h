@@ -127,6 +127,9 @@ typedef struct shard_place {
 	 * is axis m of the mesh; the tensor, -1: none */
 	int32_t masked;
 	uint32_t masks;
+	/* of a scatter, cuts of its result that no axis walks: each process
+	 * makes all instances, and keeps those that fall among its elements */
+	shard_layout own;
 	bool dead; /* it is a part of the write that read its result */
 } shard_place;
 

@@ -199,6 +199,10 @@ static void push(sim *v, const part *w, int64_t *point,
 				env_fail(v->e, TN_ERANGE, "index.range",
 					(loc){0}, "%s writes element %lld",
 					v->m.label, (long long)at);
+			/* what each process makes, and one keeps */
+			if (w->q != NULL && !shard_owns(&w->q->own, w->mesh,
+						    w->process, at))
+				continue;
 			if (makes != NULL &&
 				!shard_owns(makes, w->mesh, w->process, at))
 				env_fail(v->e, TN_EINTERNAL, "shard.sim",

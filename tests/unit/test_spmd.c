@@ -654,6 +654,67 @@ static void test_batches(void **state)
 	}
 }
 
+/* ---- scatters into rows that are cut: each keeps what is its own ---- */
+
+static tn_tensor *indices(tn_context *c, const char *name, int64_t past)
+{
+	int64_t at[4] = {4, 0, 4, past};
+
+	return tn_parameter(c, name, TN_I64, 1, SHAPE(4), at);
+}
+
+static void scatters(trial *t, tn_context *c, tn_mesh *m)
+{
+	tn_tensor *x = param(c, "x", 2, SHAPE(5, 3)), *all[3];
+	tn_tensor *u = param(c, "u", 2, SHAPE(4, 3));
+	tn_tensor *ids = indices(c, "ids", 1);
+
+	shard(x, m, ROWS);
+	all[0] = tn_scatter_add(x, ids, u);
+	all[1] = tn_scatter_set(x, ids, u);
+	all[2] = tn_index_add(tn_mul(x, x), ids, tn_neg(u), 0);
+	tn_eval(all, 3);
+	if (m != NULL && tn_process(c) < 4)
+		tn_context_shard_stats(c, &t->s[4 + tn_process(c)]);
+	for (int32_t i = 0; i < 3; i++)
+		look(t, all[i]);
+	tn_backward(tn_reduce_sum(tn_mul(all[0], all[0]), SHAPE(0, 1), 2,
+			    false), NULL);
+	look(t, tn_gradient(x));
+	look(t, tn_gradient(u));
+}
+
+/* All have the error, also those whose rows are but one. */
+static void scatters_outside(trial *t, tn_context *c, tn_mesh *m)
+{
+	tn_tensor *x = param(c, "x", 2, SHAPE(5, 3)), *y;
+
+	shard(x, m, ROWS);
+	y = tn_scatter_add(x, indices(c, "ids", 5), param(c, "u", 2,
+			SHAPE(4, 3)));
+	look(t, y);
+}
+
+static void test_scatters(void **state)
+{
+	static trial x;
+	ranks_thread r[MAX_RANKS];
+
+	(void)state;
+	for (int32_t i = 0; i < 8; i++) {
+		int32_t n = 2 + i / 2;
+		const trial *t = run_both(scatters, n, i % 2 != 0);
+
+		for (int32_t p = 0; p < n && n <= 4; p++)
+			assert_int_equal(t->s[4 + p].bytes_sent, 0);
+		x = (trial){.run = scatters_outside, .n_axes = 1,
+			.extent = {n}};
+		ranks_run(r, n, i % 2 != 0, body, &x);
+		for (int32_t p = 0; p < n; p++)
+			assert_string_equal(r[p].rule, "index.range");
+	}
+}
+
 /* ---- files and words for all ---- */
 
 static const char *const path = "test_spmd.safetensors";
@@ -758,6 +819,7 @@ int main(void)
 		cmocka_unit_test(test_window),
 		cmocka_unit_test(test_halo),
 		cmocka_unit_test(test_batches),
+		cmocka_unit_test(test_scatters),
 		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_names),
 	};
