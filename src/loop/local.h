@@ -35,6 +35,8 @@ void loop_node_adopt(arena *a, loop_node *n, loop_node *child); /* at the end */
 loop_node *loop_node_copy(arena *a, const loop_node *n);	/* whole tree */
 /* n is a copy of first, for another span of a loop */
 void loop_set_twins(loop_node *n, const loop_node *first);
+/* finds the copies that spans made, in all trees */
+void loop_find_twins(loop_kernel *k);
 loop_set loop_node_open(
 	const loop_node *n); /* vars walked by FOR at and above */
 

@@ -65,6 +65,39 @@ void loop_set_twins(loop_node *n, const loop_node *first)
 		loop_set_twins(n->child[i], first->child[i]);
 }
 
+static bool is_same(const loop_node *a, const loop_node *b)
+{
+	if (a->kind != b->kind || a->var != b->var || a->eqn != b->eqn ||
+		a->n_child != b->n_child)
+		return false;
+	for (int32_t i = 0; i < a->n_child; i++)
+		if (!is_same(a->child[i], b->child[i]))
+			return false;
+	return true;
+}
+
+/* Spans of one loop: the first stands for all. */
+static void find_twins(loop_node *const *list, int32_t n)
+{
+	const loop_node *first = NULL;
+
+	for (int32_t i = 0; i < n; i++) {
+		if (list[i]->kind == LOOP_SPAN && first != NULL &&
+			list[i]->var == first->var &&
+			is_same(list[i], first))
+			loop_set_twins(list[i], first);
+		else
+			first = list[i]->kind == LOOP_SPAN ? list[i] : NULL;
+		find_twins(list[i]->child, list[i]->n_child);
+	}
+}
+
+void loop_find_twins(loop_kernel *k)
+{
+	for (int32_t i = 0; i < k->n_phases; i++)
+		find_twins(k->phase[i].root, k->phase[i].n_roots);
+}
+
 loop_set loop_node_open(const loop_node *n)
 {
 	loop_set s = 0;

@@ -519,8 +519,10 @@ void loop_place(loop_kernel *k)
 					? 0
 					: -1;
 		}
-	if (!k->pinned) /* else they stand where the text says */
+	if (!k->pinned) { /* else they stand where the text says */
 		add_dones(k);
+		loop_find_twins(k); /* what is added has copies, too */
+	}
 	for (i = 0; i < k->n_eqns; i++)
 		for (j = 0; j < k->eqn[i].e->n_out; j++) {
 			struct place p;

@@ -586,33 +586,6 @@ static void parse_phase(struct parse *p)
 
 /* ---- what follows from the trees ---- */
 
-static bool is_same(const loop_node *a, const loop_node *b)
-{
-	if (a->kind != b->kind || a->var != b->var || a->eqn != b->eqn ||
-		a->n_child != b->n_child)
-		return false;
-	for (int32_t i = 0; i < a->n_child; i++)
-		if (!is_same(a->child[i], b->child[i]))
-			return false;
-	return true;
-}
-
-/* Spans of one loop: the first stands for all. */
-static void find_twins(loop_node *const *list, int32_t n)
-{
-	const loop_node *first = NULL;
-
-	for (int32_t i = 0; i < n; i++) {
-		if (list[i]->kind == LOOP_SPAN && first != NULL &&
-			list[i]->var == first->var &&
-			is_same(list[i], first))
-			loop_set_twins(list[i], first);
-		else
-			first = list[i]->kind == LOOP_SPAN ? list[i] : NULL;
-		find_twins(list[i]->child, list[i]->n_child);
-	}
-}
-
 static void number_parts(loop_kernel *k, const loop_node *n)
 {
 	if (n->kind == LOOP_PART)
@@ -674,8 +647,7 @@ static void parse_kernel(struct parse *p)
 	do
 		parse_phase(p);
 	while (lex_is(p->l, "phase"));
-	for (int32_t i = 0; i < k->n_phases; i++)
-		find_twins(k->phase[i].root, k->phase[i].n_roots);
+	loop_find_twins(k);
 	loop_link(k);
 	for (int32_t i = 0; i < k->n_phases; i++)
 		for (int32_t j = 0; j < k->phase[i].n_roots; j++)

@@ -137,6 +137,22 @@ static void fill(void *arg)
 	fill_inputs(j->a, j->c, in_lo, in_hi);
 }
 
+/* Copies of the inputs: a program writes its params where they lie. */
+static const void *const *fresh_inputs(job *j)
+{
+	const ir_program *p = j->c->p;
+	const void **in = arena_array(j->a, const void *, p->input.n + 1);
+
+	for (int32_t i = 0; i < p->input.n; i++) {
+		size_t n = type_bytes(input_type(p, i));
+		void *copy = arena_alloc(j->a, n + 1, 1);
+
+		memcpy(copy, j->c->in[i], n);
+		in[i] = copy;
+	}
+	return in;
+}
+
 static void interpret(void *arg)
 {
 	job *j = arg;
@@ -146,8 +162,7 @@ static void interpret(void *arg)
 	for (int32_t i = 0; i < p->output.n; i++)
 		j->expect[i] = arena_alloc(
 			j->a, type_bytes(output_type(p, i)) + 1, 1);
-	interp_run(arena_env(j->a), p, (const void *const *)j->c->in,
-		j->expect);
+	interp_run(arena_env(j->a), p, fresh_inputs(j), j->expect);
 }
 
 static void texts(void *arg)
@@ -386,6 +401,10 @@ static void execute(void *arg)
 		j->out[i] = buffer(j, output_type(p, i), i + 1);
 	each_gap(j, slab, mark_gap);
 	plan_exec_run(x, (const void *const *)in, version, j->out);
+	for (int32_t i = 0; i < p->input.n; i++) /* params may be written */
+		if (p->value.at[p->input.at[i]].is_param)
+			memcpy(in[i], j->c->in[i],
+				type_bytes(input_type(p, i)));
 	if (plan_exec_n_copied(x) > 0) /* and found there the next time */
 		plan_exec_run(x, (const void *const *)in, version, j->out);
 	ok = each_gap(j, slab, check_gap);
@@ -395,7 +414,8 @@ static void execute(void *arg)
 	for (int32_t i = 0; i < p->input.n; i++) {
 		size_t n = type_bytes(input_type(p, i));
 
-		if (memcmp(in[i], j->c->in[i], n) != 0)
+		if (!p->value.at[p->input.at[i]].is_param &&
+			memcmp(in[i], j->c->in[i], n) != 0)
 			env_bug(arena_env(a), "guard", "input %d is written", i);
 	}
 	for (int32_t i = 0; !j->o->asan && i < p->output.n; i++) {
@@ -416,7 +436,7 @@ static void make_bound(void *arg)
 	job *j = arg;
 
 	j->bound = arena_make(j->a, shadow_run);
-	shadow_program(j->a, j->c->p, (const void *const *)j->c->in, j->bound);
+	shadow_program(j->a, j->c->p, fresh_inputs(j), j->bound);
 }
 
 static double value_at(tn_dtype t, const void *data, int64_t i)
