@@ -22,6 +22,7 @@ enum {
 	/* an element is copied as fast as so many rows are added up with it */
 	COPY_PLAIN = 4,
 	COPY_WINDOW = 12,
+	MIXED = 100, /* flops in the time of an element: see is_mixed */
 	TILE_STATEMENTS = 60 /* what a kernel in tiles has room for, */
 };
 
@@ -524,6 +525,36 @@ static double copies_again(const cost *c, int32_t m)
 	return most;
 }
 
+/*
+ * Parts in a row that are walked side by side, but not all as long: a vector
+ * has elements of several, and is gathered element by element.
+ */
+static bool is_mixed(const cost *c, int32_t m)
+{
+	const part_member *p = &c->s->m.at[m];
+	ix *x = c->f->s->x;
+
+	for (int32_t k = 0; k < p->digit.n && c->s->parts; k++) {
+		const eqn_digit *d = &p->digit.at[k].d;
+
+		if (class_of(c->s, m, k) < 0 ||
+			d->hi == p->u->box.extent[d->axis])
+			continue;
+		for (int32_t i = 0; i < p->u->n_reads; i++) {
+			const eqn_read *r = &p->u->read[i];
+			int64_t min, max;
+
+			if (r->in_init)
+				continue;
+			ix_range(&r->dom, ix_axis(x, &r->dom, d->axis), &min,
+				&max);
+			if (min % d->hi != 0 || (max + 1) % d->hi != 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 static double arithmetic(const cost *c)
 {
 	double plain = 0, contracted = 0, untiled = 0;
@@ -540,7 +571,7 @@ static double arithmetic(const cost *c)
 				2 * volume * (1 + copies_again(c, m));
 			flops = flops > 2 ? flops - 2 : 0;
 		}
-		plain += volume * flops;
+		plain += volume * (flops + (is_mixed(c, m) ? MIXED : 0));
 	}
 	return plain / c->f->t->flops_per_s +
 	       contracted / c->f->t->contract_per_s +
