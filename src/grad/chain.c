@@ -92,7 +92,7 @@ static const in_node *derivative(adjoint *g, const in_eqn *q,
 	str_add(&s, " }");
 	inst = ir_instantiate(g->a, g->table,
 		ir_row_make(g->a, s.at, s.n, (loc){0}), IR_MAX_ARGS + 1, type,
-		0, NULL, (loc){0});
+		NULL, 0, NULL, (loc){0});
 	return filled(g, q, call, inst->eqn[0].body[0]);
 }
 

@@ -23,6 +23,12 @@ static int32_t rank0(const inst *u)
 	return u->n_operands > 0 ? u->operand[0].rank : 0;
 }
 
+/* operand 0 in a message */
+static const char *first(const inst *u)
+{
+	return u->tensor.n > 0 ? inst_tensor(u, &u->tensor.at[0]) : "it";
+}
+
 static many ints(inst *u, int32_t n, const int64_t *v)
 {
 	const in_node **nodes = arena_array(u->a, const in_node *, n + 1);
@@ -36,15 +42,14 @@ static many ints(inst *u, int32_t n, const int64_t *v)
 static int64_t one_axis(inst *u, const symbol *s, int64_t v)
 {
 	int32_t rank = rank0(u);
-	const char *x = u->tensor.n > 0 ? u->tensor.at[0].name : "it";
 
 	if (rank == 0)
-		inst_fail(u, s->name, "%s has rank 0: there is no axis %lld", x,
-			(long long)v);
+		inst_fail(u, s->name, "%s has rank 0: there is no axis %lld",
+			first(u), (long long)v);
 	if (v < -rank || v >= rank)
 		inst_fail(u, s->name,
 			"%s is %lld, but %s has rank %d: -%d .. %d", s->name,
-			(long long)v, x, rank, rank, rank - 1);
+			(long long)v, first(u), rank, rank, rank - 1);
 	return v < 0 ? v + rank : v;
 }
 
@@ -91,7 +96,7 @@ static many perm(inst *u, const symbol *s, many given)
 	if (given.n != rank0(u))
 		inst_fail(u, s->name,
 			"%s has %d entries, but %s has rank %d", s->name,
-			given.n, u->tensor.at[0].name, rank0(u));
+			given.n, first(u), rank0(u));
 	return axes(u, s, given);
 }
 

@@ -33,7 +33,8 @@ static _Noreturn void no_literal(inst *u, double v, tn_dtype t)
 	str s = str_new(u->a);
 
 	str_double(&s, v);
-	inst_fail(u, "dtype", "%s is no value of %s", s.at, dtype_name(t));
+	inst_fail(u, "dtype", "%s is no value of %s%s", s.at, dtype_name(t),
+		inst_operands(u));
 }
 
 static const in_node *literal(inst *u, const in_node *n, tn_dtype t)
@@ -109,8 +110,9 @@ static tn_dtype join(inst *u, typed *v, int32_t n)
 	for (int32_t i = 0; i < n; i++) {
 		if (v[i].is_typed && v[i].n->dtype != t)
 			inst_fail(u, "dtype",
-				"%s and %s meet: cast one explicitly",
-				dtype_name(t), dtype_name(v[i].n->dtype));
+				"%s and %s meet: cast one explicitly%s",
+				dtype_name(t), dtype_name(v[i].n->dtype),
+				inst_operands(u));
 		v[i] = typed_of(inst_adapt(u, v[i], t));
 	}
 	return t;
@@ -122,8 +124,9 @@ static const in_node *truth(inst *u, typed v, const char *what)
 		(v.n->i == 0 || v.n->i == 1))
 		return literal(u, v.n, TN_BOOL);
 	if (!v.is_typed || v.n->dtype != TN_BOOL)
-		inst_fail(u, "dtype", "%s wants a truth value, not %s", what,
-			v.is_typed ? dtype_name(v.n->dtype) : "a number");
+		inst_fail(u, "dtype", "%s wants a truth value, not %s%s", what,
+			v.is_typed ? dtype_name(v.n->dtype) : "a number",
+			inst_operands(u));
 	return v.n;
 }
 
@@ -136,9 +139,9 @@ static typed call_mixed(inst *u, int32_t fn, int32_t n, const typed *v)
 	r->fn = fn;
 	for (int32_t i = 0; i < n; i++) {
 		if (v[i].is_typed && !dtype_is_int(v[i].n->dtype))
-			inst_fail(u, "dtype", "%s wants integers, not %s",
+			inst_fail(u, "dtype", "%s wants integers, not %s%s",
 				ir_scalar_at(fn)->name,
-				dtype_name(v[i].n->dtype));
+				dtype_name(v[i].n->dtype), inst_operands(u));
 		r->arg[i] = v[i].is_typed
 			? cast(u, TN_I64, v[i].n)
 			: inst_adapt(u, v[i], TN_I64);
@@ -181,8 +184,8 @@ static typed call_fn(inst *u, int32_t fn, typed *v)
 		t[i] = v[i].n->dtype;
 	result = ir_scalar_dtype(fn, t, s->n_args);
 	if (result < 0)
-		inst_fail(u, "dtype", "%s (%s) does not take %s", s->name,
-			s->sig, dtype_name(t[s->n_args - 1]));
+		inst_fail(u, "dtype", "%s (%s) does not take %s%s", s->name,
+			s->sig, dtype_name(t[s->n_args - 1]), inst_operands(u));
 	r = inst_node(u, IN_CALL, (tn_dtype)result);
 	r->fn = fn;
 	for (int32_t i = 0; i < s->n_args; i++)

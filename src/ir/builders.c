@@ -15,9 +15,10 @@
 
 struct call {
 	str *out;
-	const char *name;
+	const char *name, *first; /* first: operand 0 in the text */
 	int32_t n;
 	const ir_type *operand;
+	const char *const *shown;
 	int32_t n_attrs;
 	const ir_attr *attr;
 	loc at;
@@ -31,6 +32,13 @@ static _Noreturn void fail(const struct call *c, const char *what,
 	env_fail(arena_env(a), TN_EINVAL,
 		arena_printf(a, "%s.%s", c->name, what), c->at, "%s: %s",
 		c->name, message);
+}
+
+/* operand 0 in a message */
+static const char *first_text(const struct call *c)
+{
+	return row_operand_text(c->out->a, c->shown != NULL ? c->shown[0] : NULL,
+		c->first, &c->operand[0]);
 }
 
 /* The attributes must be among these. */
@@ -81,8 +89,9 @@ static int64_t axis_of(const struct call *c, int32_t more)
 	if (v < -rank || v >= rank)
 		fail(c, "axis",
 			arena_printf(c->out->a,
-				"axis is %lld, but the rank is %lld",
-				(long long)v, (long long)rank));
+				"axis is %lld, but %s allows %lld .. %lld",
+				(long long)v, first_text(c), (long long)-rank,
+				(long long)rank - 1));
 	return v < 0 ? v + rank : v;
 }
 
@@ -97,17 +106,19 @@ static void need_operands(const struct call *c, bool one)
 				c->n, IR_MAX_OPERANDS));
 }
 
-#define CALL()                                                                 \
+#define CALL(x)                                                                \
 	{                                                                      \
-		.out = out, .name = name, .n = n, .operand = operand,          \
-		.n_attrs = n_attrs, .attr = attr, .at = at                     \
+		.out = out, .name = name, .first = x, .n = n,                  \
+		.operand = operand,                                            \
+		.shown = shown, .n_attrs = n_attrs, .attr = attr, .at = at     \
 	}
 
 static void build_concat(str *out, const char *name, int32_t n,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at)
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at)
 {
 	static const char *const names[] = {"axis"};
-	struct call c = CALL();
+	struct call c = CALL("x0");
 
 	need_operands(&c, false);
 	check_attrs(&c, names, 1);
@@ -131,10 +142,11 @@ static void build_concat(str *out, const char *name, int32_t n,
 }
 
 static void build_stack(str *out, const char *name, int32_t n,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at)
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at)
 {
 	static const char *const names[] = {"axis"};
-	struct call c = CALL();
+	struct call c = CALL("x0");
 
 	need_operands(&c, false);
 	check_attrs(&c, names, 1);
@@ -194,10 +206,11 @@ static int64_t count_split(const ir_type *operand, int32_t n_attrs,
 }
 
 static void build_split(str *out, const char *name, int32_t n,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at)
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at)
 {
 	static const char *const names[] = {"axis", "sizes", "parts"};
-	struct call c = CALL();
+	struct call c = CALL("x");
 	int64_t axis, extent, from = 0, total = 0;
 	int32_t pieces;
 
@@ -213,9 +226,10 @@ static void build_split(str *out, const char *name, int32_t n,
 	if (total != extent)
 		fail(&c, "sizes",
 			arena_printf(out->a,
-				"the sizes add up to %lld, but the extent is "
-				"%lld",
-				(long long)total, (long long)extent));
+				"the sizes add up to %lld, but axis %lld of %s "
+				"has extent %lld",
+				(long long)total, (long long)axis,
+				first_text(&c), (long long)extent));
 	str_printf(out, "split(x[a..(axis), n, b..], axis: axis = %lld) ->",
 		(long long)axis);
 	for (int32_t i = 0; i < pieces; i++)
@@ -233,10 +247,11 @@ static void build_split(str *out, const char *name, int32_t n,
 }
 
 static void build_unbind(str *out, const char *name, int32_t n,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at)
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at)
 {
 	static const char *const names[] = {"axis"};
-	struct call c = CALL();
+	struct call c = CALL("x");
 	int64_t axis, extent;
 
 	need_operands(&c, true);
@@ -245,8 +260,11 @@ static void build_unbind(str *out, const char *name, int32_t n,
 	extent = operand[0].shape[axis];
 	if (extent < 1 || extent > IR_MAX_PIECES)
 		fail(&c, "size",
-			arena_printf(out->a, "there are 1 to %d pieces, not "
-				     "%lld", IR_MAX_PIECES, (long long)extent));
+			arena_printf(out->a,
+				"there are 1 to %d pieces, but axis %lld of %s "
+				"has extent %lld",
+				IR_MAX_PIECES, (long long)axis,
+				first_text(&c), (long long)extent));
 	str_printf(out, "unbind(x[a..(axis), n, b..], axis: axis = %lld) ->",
 		(long long)axis);
 	for (int64_t i = 0; i < extent; i++)

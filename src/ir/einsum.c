@@ -26,6 +26,7 @@ struct einsum {
 	const char *name, *text;
 	int32_t n;
 	const ir_type *operand;
+	const char *const *shown;
 	loc at;
 	struct term in[IR_MAX_OPERANDS], result;
 	bool has_dots;
@@ -135,6 +136,18 @@ static int32_t axis_of(const struct einsum *e, int32_t i, int32_t k)
 	return t->dots >= 0 && k >= t->dots ? k + dots : k;
 }
 
+static _Noreturn void bad_rank(const struct einsum *e, int32_t i)
+{
+	arena *a = e->out->a;
+
+	fail(e, "rank",
+		arena_printf(a, "%s has rank %d, but its term has %d letters",
+			row_operand_text(a,
+				e->shown != NULL ? e->shown[i] : NULL,
+				arena_printf(a, "x%d", i), &e->operand[i]),
+			e->operand[i].rank, e->in[i].n));
+}
+
 static void find_extents(struct einsum *e)
 {
 	for (int c = 0; c < 256; c++)
@@ -145,10 +158,7 @@ static void find_extents(struct einsum *e)
 		e->has_dots = e->has_dots || t->dots >= 0;
 		if (t->dots < 0 ? e->operand[i].rank != t->n
 				: e->operand[i].rank < t->n)
-			fail(e, "rank",
-				arena_printf(e->out->a,
-					"operand %d has rank %d, but %d letters",
-					i, e->operand[i].rank, t->n));
+			bad_rank(e, i);
 		for (int32_t k = 0; k < t->n; k++) {
 			int64_t x = e->operand[i].shape[axis_of(e, i, k)];
 			int64_t *all = &e->extent[(unsigned char)t->letter[k]];
@@ -255,7 +265,8 @@ static void put_steps(struct einsum *e)
 }
 
 void build_einsum(str *out, const char *name, int32_t n,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at)
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at)
 {
 	struct einsum *e = arena_make(out->a, struct einsum);
 
@@ -264,6 +275,7 @@ void build_einsum(str *out, const char *name, int32_t n,
 		.text = "",
 		.n = n,
 		.operand = operand,
+		.shown = shown,
 		.at = at};
 	if (n_attrs != 1 || strcmp(attr[0].name, "equation") != 0 ||
 		attr[0].kind != ATTR_STRING)

@@ -14,14 +14,19 @@
 
 /* ---- entry by entry ---- */
 
+static _Noreturn void bad_length(const inst *u, int32_t n, int32_t other)
+{
+	inst_fail(u, "length", "packs of different length %d and %d%s", n, other,
+		inst_operands(u));
+}
+
 static many zip(inst *u, const lex_operator *op, many a, many b)
 {
 	int32_t n = a.is_list ? a.n : b.n;
 	const in_node **v;
 
 	if (a.is_list && b.is_list && a.n != b.n)
-		inst_fail(u, "length", "packs of different length %d and %d",
-			a.n, b.n);
+		bad_length(u, a.n, b.n);
 	v = arena_array(u->a, const in_node *, n + 1);
 	for (int32_t i = 0; i < n; i++)
 		v[i] = inst_binary(u, op, a.v[a.is_list ? i : 0],
@@ -171,9 +176,7 @@ static many choose(inst *u, const row_node *e)
 	for (int32_t k = 0; k < 2; k++) {
 		side[k] = inst_many(u, e->arg[k + 1]);
 		if (side[k].is_list && side[k].n != c.n)
-			inst_fail(u, "length",
-				"packs of different length %d and %d", c.n,
-				side[k].n);
+			bad_length(u, c.n, side[k].n);
 	}
 	for (int32_t i = 0; i < c.n; i++) {
 		const many *m = &side[inst_entry(u, c, i) != 0 ? 0 : 1];
@@ -192,8 +195,7 @@ static many clamp_each(inst *u, const row_node *e)
 	const in_node **v = arena_array(u->a, const in_node *, m + 1);
 
 	if (a.is_list && n.is_list && a.n != n.n)
-		inst_fail(u, "length", "packs of different length %d and %d",
-			a.n, n.n);
+		bad_length(u, a.n, n.n);
 	for (int32_t i = 0; i < m; i++) {
 		int64_t count = inst_entry(u, n, n.is_list ? i : 0);
 		const in_node *x = a.v[a.is_list ? i : 0];
@@ -287,9 +289,7 @@ static many scalar_of(inst *u, const row_node *e)
 		if (!arg[k].is_list)
 			continue;
 		if (is_list && arg[k].n != n)
-			inst_fail(u, "length",
-				"packs of different length %d and %d", n,
-				arg[k].n);
+			bad_length(u, n, arg[k].n);
 		is_list = true;
 		n = arg[k].n;
 	}
@@ -378,7 +378,8 @@ const in_node *inst_single(inst *u, const row_node *e)
 	many m = inst_many(u, e);
 
 	if (m.n != 1)
-		inst_fail(u, "length", "one value is wanted, not %d", m.n);
+		inst_fail(u, "length", "one value is wanted, not %d%s", m.n,
+			inst_operands(u));
 	return m.v[0];
 }
 

@@ -7,6 +7,7 @@
  *   index.c        index arithmetic, entry by entry for packs and lists
  *   read.c         reads of tensors
  *   body.c         typed expressions
+ *   inst_fail.c    errors, and what they call the operands
  *   instantiate.c  equations, results, the whole
  *   inst_grad.c    the grad block of a row
  *   inst_print.c   an instance as a row
@@ -49,6 +50,7 @@ typedef struct inst {
 	loc at; /* of the call */
 	int32_t n_operands;
 	const ir_type *operand;
+	const char *const *shown; /* see ir_instantiate */
 	map *word; /* name -> symbol */
 	VEC(symbol) symbol;
 	VEC(struct in_letter) letter;
@@ -66,12 +68,20 @@ typedef struct inst {
 _Noreturn void inst_fail(const inst *u, const char *what, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* what a message calls an operand of the row: "foo: f32[2,3]", "operand x: .." */
+const char *inst_operand(const inst *u, const char *param);
+/* the same; of another tensor of the row its name */
+const char *inst_tensor(const inst *u, const in_tensor *t);
+/* all operands, for what fails by no single one: " (foo: f32[2,3], ..)" or "" */
+const char *inst_operands(const inst *u);
+
 symbol *inst_symbol(inst *u, const char *name); /* throws if there is none */
 
 /* instantiate.c */
 /* operands, attributes, letters: all but the equations */
 inst *inst_begin(arena *a, const ir_row *r, int32_t n_operands,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at);
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at);
 /* let, check and for in front of the equations; then these */
 void inst_prepare(inst *u, int32_t n, const row_stmt *s);
 void inst_eqns(inst *u, int32_t n, const row_stmt *s);

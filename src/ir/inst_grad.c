@@ -62,7 +62,8 @@ ir_inst *ir_instantiate_grad(
 	for (int32_t i = 0; i < fwd->n_tensors; i++)
 		if (fwd->tensor[i].operand >= 0)
 			type[n++] = fwd->tensor[i].type;
-	u = inst_begin(a, r, n, type, fwd->n_attrs, fwd->attr, (loc){0});
+	u = inst_begin(a, r, n, type, NULL, fwd->n_attrs, fwd->attr,
+		(loc){0});
 	if (r->is_opaque) { /* patterns of results bind letters */
 		inst_unify_results(u);
 		u->tensor.n = n;

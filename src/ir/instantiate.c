@@ -14,20 +14,6 @@
 
 #include "ir/local.h"
 
-#include <stdio.h>
-
-void inst_fail(const inst *u, const char *what, const char *fmt, ...)
-{
-	char rule[64], text[600];
-	va_list ap;
-
-	va_start(ap, fmt);
-	text_vprint(text, sizeof text, fmt, ap);
-	va_end(ap);
-	snprintf(rule, sizeof rule, "%s.%s", u->r->name, what);
-	env_fail(u->e, TN_EINVAL, rule, u->at, "%s: %s", u->r->name, text);
-}
-
 symbol *inst_symbol(inst *u, const char *name)
 {
 	int64_t i = map_get_str(u->word, name, -1);
@@ -52,20 +38,52 @@ static bool in_class(const char *class, tn_dtype t)
 	return true;
 }
 
+static const char *class_text(const char *class)
+{
+	static const char *const text[][2] = {
+		{"num", "a numeric dtype"},
+		{"float", "a float dtype"},
+		{"int", "an integer dtype"},
+		{"bool", "dtype bool"},
+	};
+
+	for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
+		if (strcmp(text[i][0], class) == 0)
+			return text[i][1];
+	return "another dtype";
+}
+
+static bool has_dtype_of_row(const row_param *p)
+{
+	const char *class = p->info.dtype_class;
+
+	return strcmp(class, "num") == 0 || strcmp(class, "float") == 0;
+}
+
+/* The operand whose dtype the others must have. */
+static const char *typed_before(const inst *u)
+{
+	int32_t i = 0;
+
+	while (!u->r->param[i].info.is_operand ||
+		!has_dtype_of_row(&u->r->param[i]))
+		i++;
+	return u->r->param[i].info.name;
+}
+
 static void check_type(inst *u, const row_param *p, const ir_type *t)
 {
 	const char *class = p->info.dtype_class, *name = p->info.name;
 
 	if (!in_class(class, t->dtype))
-		inst_fail(u, "dtype", "%s is %s, but %s is wanted", name,
-			dtype_name(t->dtype),
-			strcmp(class, "num") == 0 ? "a number" : class);
-	if (strcmp(class, "num") != 0 && strcmp(class, "float") != 0)
+		inst_fail(u, "dtype", "%s must have %s",
+			inst_operand(u, name), class_text(class));
+	if (!has_dtype_of_row(p))
 		return;
 	if (u->has_type && u->type != t->dtype)
 		inst_fail(u, "dtype",
-			"%s is %s, but %s before it: cast one explicitly",
-			name, dtype_name(t->dtype), dtype_name(u->type));
+			"%s and %s differ in dtype: cast one explicitly",
+			inst_operand(u, typed_before(u)), inst_operand(u, name));
 	u->has_type = true;
 	u->type = t->dtype;
 }
@@ -88,7 +106,7 @@ static void add_operands(inst *u)
 			shape_numel(t->shape, t->rank) < 0)
 			inst_fail(u, p->info.name,
 				"%s has no shape that is accepted",
-				p->info.name);
+				inst_operand(u, p->info.name));
 		check_type(u, p, t);
 		map_set_str(u->by_name, p->info.name, k);
 		*vec_push(u->a, &u->tensor) = (in_tensor){
@@ -111,10 +129,11 @@ static void run_check(inst *u, const row_stmt *s)
 		if (inst_entry(u, m, i) == 0) {
 			if (m.is_list)
 				inst_fail(u, "check",
-					"%.*s does not hold for axis %d",
-					(int)(to - from), from, i);
-			inst_fail(u, "check", "%.*s does not hold",
-				(int)(to - from), from);
+					"%.*s does not hold for axis %d%s",
+					(int)(to - from), from, i,
+					inst_operands(u));
+			inst_fail(u, "check", "%.*s does not hold%s",
+				(int)(to - from), from, inst_operands(u));
 		}
 }
 
@@ -179,9 +198,10 @@ static void check_next(const inst *u, const in_tensor *t)
 		same = old->shape[i] == t->type.shape[i];
 	if (!same)
 		inst_fail(u, t->name,
-			"%s has another shape or dtype than %s, whose next "
-			"version it is",
-			t->name, u->tensor.at[t->next_of].name);
+			"%s would be %s, but is the next version of %s: both "
+			"have one shape and dtype",
+			t->name, row_type_text(u->a, &t->type),
+			inst_tensor(u, &u->tensor.at[t->next_of]));
 }
 
 static int32_t add_tensor(
@@ -217,8 +237,9 @@ static void eval_left(inst *u, const row_stmt *s, in_eqn *q, ir_type *shape)
 		for (int32_t k = 0; k < m.n; k++) {
 			if (q->n_left >= TN_MAX_RANK)
 				inst_fail(u, s->out[0],
-					"%s would have rank more than %d",
-					s->out[0], TN_MAX_RANK);
+					"%s would have rank more than %d%s",
+					s->out[0], TN_MAX_RANK,
+					inst_operands(u));
 			if (!inst_is_index(m.v[k]))
 				inst_fail(u, s->out[0],
 					"an index of %s is no integer",
@@ -239,8 +260,8 @@ static void eval_left(inst *u, const row_stmt *s, in_eqn *q, ir_type *shape)
 		shape->shape[i] = inst_extent(u, v[i]);
 	u->left_numel = shape_numel(shape->shape, shape->rank);
 	if (u->left_numel < 0)
-		inst_fail(u, "size", "%s would have more than 2^48 elements",
-			s->out[0]);
+		inst_fail(u, "size", "%s would have more than 2^48 elements%s",
+			s->out[0], inst_operands(u));
 }
 
 /* A truth value in a sum: only inside(..) counts as 0 or 1. */
@@ -263,8 +284,9 @@ static void check_element(inst *u, const row_stmt *s, tn_dtype t)
 	bool truth = s->monoid == IR_AND || s->monoid == IR_OR;
 
 	if (s->monoid != IR_SET && truth != (t == TN_BOOL))
-		inst_fail(u, "dtype", "%s does not take %s",
-			ir_monoid_at(s->monoid)->token, dtype_name(t));
+		inst_fail(u, "dtype", "%s does not take %s%s",
+			ir_monoid_at(s->monoid)->token, dtype_name(t),
+			inst_operands(u));
 }
 
 /* The dtype of untyped values that nothing typed accompanies. */
@@ -292,9 +314,9 @@ static tn_dtype eval_single(
 	check_element(u, s, t);
 	q->body[0] = inst_adapt(u, v, t);
 	if (old >= 0 && u->tensor.at[old].type.dtype != t)
-		inst_fail(u, "dtype", "%s is %s, but is updated by %s",
+		inst_fail(u, "dtype", "%s is %s, but is updated by %s%s",
 			s->out[0], dtype_name(u->tensor.at[old].type.dtype),
-			dtype_name(t));
+			dtype_name(t), inst_operands(u));
 	return t;
 }
 
@@ -326,8 +348,9 @@ static tn_dtype eval_tuple(
 			v[k].n->dtype != want &&
 			!(wide && dtype_is_int(v[k].n->dtype)))
 			inst_fail(u, "dtype",
-				"component %d is %s, not %s", k,
-				dtype_name(v[k].n->dtype), dtype_name(want));
+				"component %d is %s, not %s%s", k,
+				dtype_name(v[k].n->dtype), dtype_name(want),
+				inst_operands(u));
 	}
 	return t;
 }
@@ -386,11 +409,13 @@ static void find_letters(inst *u, const row_stmt *s, in_eqn *q)
 		if (l->extent > 0 && (!mul_ok(points, l->extent, &points) ||
 				points > (int64_t)1 << 60))
 			inst_fail(u, "size",
-				"an equation would have more than 2^60 points");
+				"an equation would have more than 2^60 points%s",
+				inst_operands(u));
 	}
 	if (empty == 0 && u->left_numel > 0 && !q->is_update &&
 		(s->monoid == IR_ARGMAX || s->monoid == IR_ARGMIN))
-		inst_fail(u, "empty", "an index of the extreme of nothing");
+		inst_fail(u, "empty", "an index of the extreme of nothing%s",
+			inst_operands(u));
 }
 
 /* ---- scans ---- */
@@ -619,7 +644,8 @@ static ir_inst *finish(inst *u)
 }
 
 inst *inst_begin(arena *a, const ir_row *r, int32_t n_operands,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at)
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at)
 {
 	inst *u = arena_make(a, inst);
 
@@ -629,6 +655,7 @@ inst *inst_begin(arena *a, const ir_row *r, int32_t n_operands,
 		.at = at,
 		.n_operands = n_operands,
 		.operand = operand,
+		.shown = shown,
 		.word = map_new(a),
 		.by_name = map_new(a),
 		.left_name = ""};
@@ -640,8 +667,8 @@ inst *inst_begin(arena *a, const ir_row *r, int32_t n_operands,
 }
 
 ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
-	int32_t n_operands, const ir_type *operand, int32_t n_attrs,
-	const ir_attr *attr, loc at)
+	int32_t n_operands, const ir_type *operand, const char *const *shown,
+	int32_t n_attrs, const ir_attr *attr, loc at)
 {
 	const ir_row *asked = r;
 	bool built = r->builder != NULL;
@@ -649,9 +676,11 @@ ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
 	inst *u;
 
 	if (built)
-		r = row_built(t, r, n_operands, operand, n_attrs, attr, at);
+		r = row_built(t, r, n_operands, operand, shown, n_attrs, attr,
+			at);
 	/* attributes of a row that was built are in its text */
-	u = inst_begin(a, r, n_operands, operand, built ? 0 : n_attrs, attr, at);
+	u = inst_begin(a, r, n_operands, operand, shown, built ? 0 : n_attrs,
+		attr, at);
 	if (r->is_opaque)
 		inst_unify_results(u);
 	inst_eqns(u, r->n_stmts, r->stmt);

@@ -476,11 +476,12 @@ typedef struct ir_inst {
 
 /*
  * Unification: types of operands and attributes -> instance with all result
- * types. Throws rule ids "ROW.LETTER", messages as in docs/notation.md.
+ * types. Throws rule ids "ROW.LETTER", messages as in docs/notation.md. shown: what
+ * the user calls the operands, for messages; NULL, or NULL of one: nothing.
  */
 ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
-	int32_t n_operands, const ir_type *operand, int32_t n_attrs,
-	const ir_attr *attr, loc at);
+	int32_t n_operands, const ir_type *operand, const char *const *shown,
+	int32_t n_attrs, const ir_attr *attr, loc at);
 
 /*
  * The grad block of fwd's row on fwd's shapes: an instance whose operands are
@@ -518,6 +519,7 @@ const ir_opaque *ir_opaque_find(const char *name);
 
 typedef struct ir_value {
 	const char *name;
+	const char *shown; /* what the user calls it; NULL: nothing */
 	ir_type type;
 	int32_t call;	/* -1: input */
 	int32_t result; /* which result of the call */
@@ -552,6 +554,7 @@ typedef struct ir_program {
 } ir_program;
 
 ir_program *ir_program_new(arena *a, ir_table *t);
+/* name NULL: it has none, and messages call it by the operand that it is */
 int32_t ir_program_input(ir_program *p, const char *name, ir_type type, loc at);
 /* Instantiates; result names may be NULL (then v0, v1, ...). Returns the call. */
 int32_t ir_program_call(ir_program *p, const char *row, int32_t n_args,

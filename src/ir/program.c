@@ -49,8 +49,10 @@ int32_t prog_add_value(ir_program *p, const char *name, ir_type type,
 	if (value == INT32_MAX - 1)
 		env_fail(env_of(p), TN_ENOMEM, "tn.size", at,
 			"a program has fewer than 2^31 values");
-	*vec_push(p->a, &p->value) = (ir_value){.name =
-			name != NULL ? arena_strdup(p->a, name) : NULL,
+	if (name != NULL)
+		name = arena_strdup(p->a, name);
+	*vec_push(p->a, &p->value) = (ir_value){.name = name,
+		.shown = name,
 		.type = type,
 		.call = call,
 		.result = result,
@@ -94,7 +96,7 @@ int32_t ir_program_input(ir_program *p, const char *name, ir_type type, loc at)
 {
 	int32_t value;
 
-	check_type(p, name, &type, at);
+	check_type(p, name != NULL ? name : "an input", &type, at);
 	value = prog_add_value(p, name, type, -1, 0, at);
 	*vec_push(p->a, &p->input) = value;
 	return value;
@@ -393,6 +395,7 @@ int32_t prog_add_call(ir_program *p, const prog_call *c)
 {
 	const ir_row *join = ir_row_join(p->table, c->row);
 	ir_type *type = arena_array(p->a, ir_type, c->n_args);
+	const char **shown = arena_array(p->a, const char *, c->n_args + 1);
 	ir_call call = {.row = c->row,
 		.n_args = c->n_args,
 		.n_attrs = c->n_attrs,
@@ -411,12 +414,13 @@ int32_t prog_add_call(ir_program *p, const prog_call *c)
 			env_bug(env_of(p), "ir_program_call", "no value %d",
 				c->arg[i]);
 		type[i] = p->value.at[c->arg[i]].type;
+		shown[i] = p->value.at[c->arg[i]].shown;
 	}
 	call.arg = arena_copy(p->a, c->arg,
 		(size_t)c->n_args * sizeof(int32_t));
 	call.attr = row_copy_attrs(p->a, c->attr, c->n_attrs);
 	call.inst = ir_instantiate(p->a, p->table, c->row, c->n_args, type,
-		c->n_attrs, call.attr, c->at);
+		shown, c->n_attrs, call.attr, c->at);
 	if (ir_row_is_user(c->row))
 		ir_check_bounds(p->table, env_of(p), call.inst, c->at);
 	check_names(p, c, call.inst->n_results);

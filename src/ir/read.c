@@ -71,7 +71,7 @@ static int32_t read_indices(
 			if (n >= TN_MAX_RANK)
 				inst_fail(u, t->name,
 					"%s is read by more than %d indices",
-					t->name, TN_MAX_RANK);
+					inst_tensor(u, t), TN_MAX_RANK);
 			/* extent 1 broadcasts */
 			v[n] = joined && t->type.shape[n] == 1
 				? inst_int(u, 0)
@@ -96,9 +96,9 @@ const in_node *inst_read(inst *u, const row_node *e)
 
 		if (numel != u->left_numel)
 			inst_fail(u, "size",
-				"%s has %lld elements, but %s %lld", t->name,
-				(long long)numel, u->left_name,
-				(long long)u->left_numel);
+				"%s has %lld elements, but %s has %lld",
+				inst_tensor(u, t), (long long)numel,
+				u->left_name, (long long)u->left_numel);
 		r->flat = true;
 		v[0] = inst_node(u, IN_POS, TN_I64);
 		n = 1;
@@ -107,7 +107,7 @@ const in_node *inst_read(inst *u, const row_node *e)
 		if (n != t->type.rank)
 			inst_fail(u, t->name,
 				"%s has rank %d, but is read by %d indices",
-				t->name, t->type.rank, n);
+				inst_tensor(u, t), t->type.rank, n);
 	}
 	for (int32_t i = 0; i < n; i++)
 		if (!inst_is_index(v[i]))

@@ -131,16 +131,23 @@ struct row_builder {
 	 * parts, with the same attributes; NULL: none does */
 	const char *join;
 	void (*build)(str *out, const char *name, int32_t n,
-		const ir_type *operand, int32_t n_attrs, const ir_attr *attr,
-		loc at);
+		const ir_type *operand, const char *const *shown,
+		int32_t n_attrs, const ir_attr *attr, loc at);
 	/* results, of what may be wrong; operand NULL: not known */
 	int64_t (*count)(const ir_type *operand, int32_t n_attrs,
 		const ir_attr *attr);
 };
 const row_builder *row_builder_at(int32_t i); /* NULL behind the last */
 const ir_row *row_built(const ir_table *t, const ir_row *r, int32_t n,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at);
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at);
 void build_einsum(str *out, const char *name, int32_t n,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at);
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at);
+
+const char *row_type_text(arena *a, const ir_type *t); /* "f32[2,3]" */
+/* "foo: f32[2,3]"; shown NULL: "operand x: f32[2,3]" (inst_fail.c) */
+const char *row_operand_text(
+	arena *a, const char *shown, const char *param, const ir_type *t);
 
 #endif

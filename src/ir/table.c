@@ -169,14 +169,16 @@ const ir_row *ir_table_define(ir_table *t, const char *text, size_t n, loc at)
 }
 
 const ir_row *row_built(const ir_table *t, const ir_row *r, int32_t n,
-	const ir_type *operand, int32_t n_attrs, const ir_attr *attr, loc at)
+	const ir_type *operand, const char *const *shown, int32_t n_attrs,
+	const ir_attr *attr, loc at)
 {
 	str text = str_new(t->a);
 	struct built *b = t->built;
 	int64_t found;
 	ir_row *made;
 
-	r->builder->build(&text, r->name, n, operand, n_attrs, attr, at);
+	r->builder->build(
+		&text, r->name, n, operand, shown, n_attrs, attr, at);
 	found = map_get(b->text, text.at, text.n, -1);
 	if (found >= 0)
 		return b->row.at[found];

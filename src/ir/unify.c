@@ -3,10 +3,11 @@
  *
  * Consumes the patterns of a row and the shapes of the operands, in order;
  * there is no search. A letter is bound by the first pattern or `for` that has
- * it; every later one must agree. Every failure is named after the letter:
+ * it; every later one must agree. Every failure is named after the letter, and
+ * says which operands do not fit:
  *
- *     matmul(x[~b.., m, k], y[~b.., k, n])  on [2,16], [32,4]
- *     error[matmul.k]: matmul: k is 16, but 32 at y
+ *     matmul(x[~b.., m, k], y[~b.., k, n])  on foo: f32[2,16], bar: f32[32,4]
+ *     error[matmul.k]: matmul: k is 16 in foo: f32[2,16] but 32 in bar: f32[32,4]
  */
 #include "ir/inst.h"
 
@@ -37,8 +38,25 @@ static symbol *letter_symbol(inst *u, const char *name, sym_kind kind)
 static void check_extent(const inst *u, const char *name, int64_t extent)
 {
 	if (extent < 0)
-		inst_fail(u, name, "%s would have extent %lld", name,
-			(long long)extent);
+		inst_fail(u, name, "%s would have extent %lld%s", name,
+			(long long)extent, inst_operands(u));
+}
+
+/*
+ * What operand `by` gave a letter is not what operand `at` has; NULL: it is no
+ * operand that says it. `have`: "k is 16", "b.. has 2 axes".
+ */
+static _Noreturn void differ(const inst *u, const char *name, const char *have,
+	const char *by, int64_t other, const char *at)
+{
+	if (by != NULL && at != NULL && strcmp(by, at) == 0)
+		inst_fail(u, name, "%s but also %lld in %s", have,
+			(long long)other, inst_operand(u, at));
+	inst_fail(u, name, at != NULL ? "%s%s%s but %lld in %s"
+				      : "%s%s%s but %lld is needed%s",
+		have, by != NULL ? " in " : "",
+		by != NULL ? inst_operand(u, by) : "", (long long)other,
+		at != NULL ? inst_operand(u, at) : "");
 }
 
 static void bind_letter(
@@ -56,13 +74,10 @@ static void bind_letter(
 	}
 	if (u->letter.at[s->first].extent == extent)
 		return;
-	if (at == NULL)
-		inst_fail(u, name, "%s is %lld, but %lld by 'for'", name,
-			(long long)u->letter.at[s->first].extent,
-			(long long)extent);
-	inst_fail(u, name, "%s is %lld, but %lld at %s", name,
-		(long long)u->letter.at[s->first].extent, (long long)extent,
-		at);
+	differ(u, name,
+		arena_printf(u->a, "%s is %lld", name,
+			(long long)u->letter.at[s->first].extent),
+		s->by, extent, at);
 }
 
 static void bind_pack(inst *u, const char *name, int32_t n,
@@ -71,7 +86,8 @@ static void bind_pack(inst *u, const char *name, int32_t n,
 	symbol *s = letter_symbol(u, name, SYM_PACK);
 
 	if (n > TN_MAX_RANK)
-		inst_fail(u, name, "%s.. would have %d axes", name, n);
+		inst_fail(u, name, "%s.. would have %d axes%s", name, n,
+			inst_operands(u));
 	for (int32_t i = 0; i < n; i++)
 		check_extent(u, name, extent[i]);
 	if (!s->is_bound) {
@@ -86,20 +102,74 @@ static void bind_pack(inst *u, const char *name, int32_t n,
 		return;
 	}
 	if (s->n != n)
-		inst_fail(u, name, "%s.. has %d axes, but %d at %s", name,
-			s->n, n, at != NULL ? at : "'for'");
+		differ(u, name,
+			arena_printf(u->a, "%s.. has %d %s", name, s->n,
+				s->n == 1 ? "axis" : "axes"),
+			s->by, n, at);
 	for (int32_t i = 0; i < n; i++) {
 		int64_t have = u->letter.at[s->first + i].extent;
 
 		if (have != extent[i])
-			inst_fail(u, name,
-				"%s..[%d] is %lld, but %lld at %s", name, i,
-				(long long)have, (long long)extent[i],
-				at != NULL ? at : "'for'");
+			differ(u, name,
+				arena_printf(u->a, "%s..[%d] is %lld", name, i,
+					(long long)have),
+				s->by, extent[i], at);
 	}
 }
 
 /* ---- broadcasting ---- */
+
+static void split_rank(
+	inst *u, const row_param *p, const ir_type *t, int32_t *n_of);
+
+/*
+ * The operand in front of `at` whose axes in ~pack have this extent, `end`
+ * axes from the pack's end; NULL: the extent comes from no operand.
+ */
+static const char *join_by(inst *u, const char *name, int32_t end,
+	int64_t extent, const char *at)
+{
+	int32_t k = 0;
+
+	for (int32_t i = 0; i < u->r->n_params; i++) {
+		const row_param *p = &u->r->param[i];
+		const ir_type *t = &u->operand[k];
+		int32_t *n_of, axis = 0;
+
+		if (!p->info.is_operand)
+			continue;
+		if (at != NULL && strcmp(p->info.name, at) == 0)
+			break;
+		n_of = arena_array(u->a, int32_t, p->n_pats + 1);
+		split_rank(u, p, t, n_of);
+		for (int32_t j = 0; j < p->n_pats; axis += n_of[j++])
+			if (p->pat[j].kind == PAT_JOIN && n_of[j] >= end &&
+				strcmp(p->pat[j].name, name) == 0 &&
+				t->shape[axis + n_of[j] - end] == extent)
+				return p->info.name;
+		k++;
+	}
+	return NULL;
+}
+
+/* Entry i of a ~pack of n axes is `have`, but `other` in `at` (NULL: a `for`). */
+static _Noreturn void no_join(inst *u, const char *name, int32_t i, int32_t n,
+	int64_t have, int64_t other, const char *at)
+{
+	const char *by = join_by(u, name, n - i, have, at);
+
+	if (by != NULL && at != NULL)
+		inst_fail(u, name,
+			"%s and %s do not broadcast: %s..[%d] is %lld in the "
+			"one, %lld in the other; accepted are equal extents, "
+			"or 1",
+			inst_operand(u, by), inst_operand(u, at), name, i,
+			(long long)have, (long long)other);
+	inst_fail(u, name,
+		"extents %lld and %lld of %s..[%d] do not broadcast%s; "
+		"accepted are equal extents, or 1",
+		(long long)have, (long long)other, name, i, inst_operands(u));
+}
 
 /* The join of what is known of a ~pack with further extents. */
 static void join_pack(inst *u, const char *name, int32_t n,
@@ -111,7 +181,8 @@ static void join_pack(inst *u, const char *name, int32_t n,
 
 	m = n > n_old ? n : n_old;
 	if (m > TN_MAX_RANK)
-		inst_fail(u, name, "%s.. would have %d axes", name, m);
+		inst_fail(u, name, "%s.. would have %d axes%s", name, m,
+			inst_operands(u));
 	for (int32_t i = 0; i < n_old; i++)
 		old[i] = u->letter.at[s->first + i].extent;
 	for (int32_t i = 0; i < m; i++) {
@@ -120,11 +191,7 @@ static void join_pack(inst *u, const char *name, int32_t n,
 
 		check_extent(u, name, y);
 		if (x != y && x != 1 && y != 1)
-			inst_fail(u, name,
-				"extents %lld and %lld of %s..[%d] do not "
-				"broadcast (at %s)",
-				(long long)x, (long long)y, name, i,
-				at != NULL ? at : "'for'");
+			no_join(u, name, i, m, x, y, at);
 		joined[i] = x == 1 ? y : x;
 	}
 	if (!s->is_bound || m > n_old) {
@@ -133,6 +200,7 @@ static void join_pack(inst *u, const char *name, int32_t n,
 	}
 	s = letter_symbol(u, name, SYM_PACK);
 	s->is_join = true;
+	s->by = n_old == 0 ? at : NULL; /* of several operands: no single one */
 	for (int32_t i = 0; i < m; i++)
 		u->letter.at[s->first + i].extent = joined[i];
 }
@@ -227,13 +295,15 @@ static void match_digits(
 					? p->sub[0].name
 					: "shape",
 				"extent %lld of %s is not %lld",
-				(long long)extent, at, (long long)product);
+				(long long)extent, inst_operand(u, at),
+				(long long)product);
 		return;
 	}
 	if (product == 0 ? extent != 0 : extent % product != 0)
 		inst_fail(u, unknown->name,
 			"extent %lld of %s is not divisible by %lld",
-			(long long)extent, at, (long long)product);
+			(long long)extent, inst_operand(u, at),
+			(long long)product);
 	bind_letter(u, unknown->name, product == 0 ? 0 : extent / product, at);
 }
 
@@ -243,9 +313,11 @@ static void match_item(
 	switch (p->kind) {
 	case PAT_LETTER:
 		if (p->extent != NULL && inst_const(u, p->extent) != shape[0])
-			inst_fail(u, p->name, "%s is %lld, but %lld at %s",
-				p->name, (long long)inst_const(u, p->extent),
-				(long long)shape[0], at);
+			inst_fail(u, p->name, "%s is %lld in %s but %lld is "
+				"needed",
+				p->name, (long long)shape[0],
+				inst_operand(u, at),
+				(long long)inst_const(u, p->extent));
 		bind_letter(u, p->name, shape[0], at);
 		break;
 	case PAT_PACK:
@@ -258,8 +330,10 @@ static void match_item(
 		break;
 	case PAT_INT:
 		if (shape[0] != p->i)
-			inst_fail(u, at, "an extent of %s is %lld, not %lld", at,
-				(long long)shape[0], (long long)p->i);
+			inst_fail(u, at, "an extent of %s is %lld, but %lld is "
+				"needed",
+				inst_operand(u, at), (long long)shape[0],
+				(long long)p->i);
 		break;
 	}
 }
@@ -283,17 +357,19 @@ static void split_rank(
 		if (unknown >= 0)
 			inst_fail(u, p->pat[i].name,
 				"%s.. and %s.. of %s both have unknown length",
-				p->pat[unknown].name, p->pat[i].name, at);
+				p->pat[unknown].name, p->pat[i].name,
+				inst_operand(u, at));
 		unknown = i;
 	}
 	if (unknown < 0 && known != t->rank)
-		inst_fail(u, at, "%s has rank %d, %d needed", at, t->rank,
-			known);
+		inst_fail(u, at, "%s has rank %d, but rank %d is needed",
+			inst_operand(u, at), t->rank, known);
 	if (unknown < 0)
 		return;
 	if (known > t->rank)
-		inst_fail(u, at, "%s has rank %d, at least %d needed", at,
-			t->rank, known);
+		inst_fail(u, at,
+			"%s has rank %d, but at least rank %d is needed",
+			inst_operand(u, at), t->rank, known);
 	n_of[unknown] = t->rank - known;
 }
 
@@ -348,7 +424,8 @@ void inst_unify_for(inst *u, const row_for *f)
 		return;
 	}
 	if (m.n > TN_MAX_RANK)
-		inst_fail(u, f->name, "%s.. would have %d axes", f->name, m.n);
+		inst_fail(u, f->name, "%s.. would have %d axes%s", f->name,
+			m.n, inst_operands(u));
 	s = letter_symbol(u, f->name, SYM_PACK);
 	if (s->is_bound && !m.is_list) {
 		/* one extent for each axis of a pack that is there */
@@ -382,8 +459,8 @@ static void build_item(inst *u, const row_pat *p, ir_type *t)
 			t->shape[t->rank++] =
 				u->letter.at[s->first + i].extent;
 		if (t->rank == TN_MAX_RANK && n > TN_MAX_RANK)
-			inst_fail(u, p->name, "the rank is more than %d",
-				TN_MAX_RANK);
+			inst_fail(u, p->name, "the rank is more than %d%s",
+				TN_MAX_RANK, inst_operands(u));
 		return;
 	}
 	if (p->kind != PAT_INT || t->rank >= TN_MAX_RANK)
@@ -410,7 +487,7 @@ void inst_unify_results(inst *u)
 		t = &u->tensor.at[u->tensor.n - 1];
 		if (shape_numel(t->type.shape, t->type.rank) < 0)
 			inst_fail(u, "size", "%s would have more than 2^48 "
-				"elements", t->name);
+				"elements%s", t->name, inst_operands(u));
 	}
 }
 

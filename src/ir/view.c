@@ -12,6 +12,8 @@
  */
 #include "ir/program.h"
 
+#include "ir/row.h"
+
 /* ---- what is a view ---- */
 
 /* Reads of data on the way to an index: at a place that no letter moves. */
@@ -348,12 +350,11 @@ static _Noreturn void refuse(
 
 static const char *shape_text(const writing *w, int32_t value)
 {
-	const ir_type *t = &w->p->value.at[value].type;
-	str s = str_new(w->p->a);
+	const ir_value *v = &w->p->value.at[value];
 
-	str_add(&s, dtype_name(t->dtype));
-	str_shape(&s, t->shape, t->rank);
-	return s.at;
+	return v->shown != NULL
+		? row_operand_text(w->p->a, v->shown, NULL, &v->type)
+		: row_type_text(w->p->a, &v->type);
 }
 
 static void find_root(writing *w)
@@ -393,7 +394,9 @@ static void check_value(const writing *w)
 		memcmp(v->shape, y->shape,
 			(size_t)v->rank * sizeof v->shape[0]) != 0)
 		refuse(w, "write.shape",
-			arena_printf(w->p->a, "value %s does not fit the view %s",
+			arena_printf(w->p->a,
+				"value %s does not fit the view %s: both have "
+				"one shape and dtype",
 				shape_text(w, w->value),
 				shape_text(w, w->view)));
 }

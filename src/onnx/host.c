@@ -42,7 +42,7 @@ int32_t onnx_free(onnx_import *x, const char *name, const onnx_array *known,
 	fact *f = onnx_fact(x, v);
 
 	f->is_free = true;
-	f->label = name;
+	f->label = x->p->value.at[v].shown = name;
 	f->data = known != NULL ? known->data : NULL;
 	return v;
 }
@@ -101,6 +101,7 @@ int32_t onnx_const(onnx_import *x, const ir_type *t, const void *data)
 		v = ir_program_input(x->p,
 			arena_printf(x->a, "in%d", x->p->input.n), *t,
 			place(x));
+		x->p->value.at[v].shown = NULL; /* till the model names it */
 	}
 	f = onnx_fact(x, v);
 	f->is_const = true;

@@ -52,7 +52,7 @@ static void define(onnx_import *x, scope *s, const char *name, val v)
 	map_set_str(s->name, name, s->value.n);
 	*vec_push(x->a, &s->value) = v;
 	if (v.kind == VAL_TENSOR && onnx_fact(x, v.v)->label == NULL)
-		onnx_fact(x, v.v)->label = name;
+		onnx_fact(x, v.v)->label = x->p->value.at[v.v].shown = name;
 }
 
 static val lookup(const onnx_import *x, const scope *s, const char *name)

@@ -69,8 +69,7 @@ static const ir_inst *instantiate(tensors *t, const ir_row *row, int32_t n,
 	loc at = {.file = t->file, .line = t->line};
 
 	for (int32_t i = 0; i < n; i++)
-		arg[i] = ir_program_input(p,
-			arena_printf(t->a, "x%d", (int)i), *type[i], at);
+		arg[i] = ir_program_input(p, NULL, *type[i], at);
 	call = ir_program_call(
 		p, ir_row_name(row), n, arg, n_attrs, attr, NULL, at);
 	return p->call.at[call].inst;

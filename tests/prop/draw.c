@@ -226,7 +226,7 @@ static void instantiate(void *arg)
 	attempt *t = arg;
 
 	t->inst = ir_instantiate(t->d->a, t->d->t, t->row, t->n, t->type,
-		t->n_attrs, t->attr, (loc){0});
+		NULL, t->n_attrs, t->attr, (loc){0});
 }
 
 static bool affordable(const attempt *t)

@@ -247,7 +247,7 @@ static bool same_as_text(checking *c, trial *x, rng *r)
 	}
 	ir_inst_print(&s, p, "again");
 	again = ir_instantiate(c->a, c->t,
-		ir_row_make(c->a, s.at, s.n, (loc){0}), n, type, 0, NULL,
+		ir_row_make(c->a, s.at, s.n, (loc){0}), n, type, NULL, 0, NULL,
 		(loc){0});
 	y = trial_new(c->a, again, r);
 	for (int32_t i = 0; i < n; i++)

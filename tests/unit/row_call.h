@@ -108,7 +108,7 @@ static inline ir_inst *row_call(arena *a, ir_table *t, const char *row,
 
 	if (r == NULL)
 		fail_msg("there is no row %s", row);
-	return ir_instantiate(a, t, r, n, type, m, attr, (loc){0});
+	return ir_instantiate(a, t, r, n, type, NULL, m, attr, (loc){0});
 }
 
 /* types of the results: "f32[2] i64[2]" */

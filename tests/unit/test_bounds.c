@@ -307,7 +307,7 @@ static void interpret(arena *a, void *arg)
 		ir_table_define(t, o->row, strlen(o->row), (loc){0});
 	const ir_type in[] = {{TN_F32, 2, {ROWS, COLUMNS}},
 		{TN_F32, 1, {LENGTH}}};
-	ir_inst *p = ir_instantiate(a, t, r, 2, in, 0, NULL, (loc){0});
+	ir_inst *p = ir_instantiate(a, t, r, 2, in, NULL, 0, NULL, (loc){0});
 	void **data = arena_array(a, void *, p->n_tensors);
 	const ir_type *y = &p->tensor[p->result[0]].type;
 

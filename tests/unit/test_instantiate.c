@@ -97,30 +97,40 @@ static void test_good(void **state)
 /* rule and message; those of the specification word for word */
 static const struct one bad[] = {
 	{"matmul", "f32[8,16] f32[32,4]", "", "matmul.k",
-		"matmul: k is 16, but 32 at y"},
-	{"trace", "f32[2,3]", "", "trace.i", "trace: i is 2, but 3 at x"},
+		"matmul: k is 16 in operand x: f32[8,16] but 32 in operand "
+		"y: f32[32,4]"},
+	{"trace", "f32[2,3]", "", "trace.i",
+		"trace: i is 2 but also 3 in operand x: f32[2,3]"},
 	{"group_norm", "f32[2,3] f32[3] f32[3]", "groups=2", "group_norm.c",
-		"group_norm: extent 3 of x is not divisible by 2"},
+		"group_norm: extent 3 of operand x: f32[2,3] is not "
+		"divisible by 2"},
 	{"matmul", "f32[2] f32[2,2]", "", "matmul.x",
-		"matmul: x has rank 1, at least 2 needed"},
+		"matmul: operand x: f32[2] has rank 1, but at least rank 2 "
+		"is needed"},
 	{"add", "f32[4,3] f32[4,2]", "", "add.i",
-		"add: extents 3 and 2 of i..[1] do not broadcast (at y)"},
+		"add: operand x: f32[4,3] and operand y: f32[4,2] do not "
+		"broadcast: i..[1] is 3 in the one, 2 in the other; "
+		"accepted are equal extents, or 1"},
 	{"outer", "f32[2,2] f32[2]", "", "outer.x",
-		"outer: x has rank 2, 1 needed"},
+		"outer: operand x: f32[2,2] has rank 2, but rank 1 is "
+		"needed"},
 	{"add", "f32[2] i32[2]", "", "add.dtype",
-		"add: y is i32, but f32 before it: cast one explicitly"},
+		"add: operand x: f32[2] and operand y: i32[2] differ in "
+		"dtype: cast one explicitly"},
 	{"exp", "i32[2]", "", "exp.dtype",
-		"exp: x is i32, but float is wanted"},
+		"exp: operand x: i32[2] must have a float dtype"},
 	{"reduce_sum", "bool[2]", "", "reduce_sum.dtype",
-		"reduce_sum: x is bool, but a number is wanted"},
+		"reduce_sum: operand x: bool[2] must have a numeric dtype"},
 	{"eq", "f32[2] f64[2]", "", "eq.dtype",
-		"eq: f32 and f64 meet: cast one explicitly"},
+		"eq: f32 and f64 meet: cast one explicitly (operand x: "
+		"f32[2], operand y: f64[2])"},
 	{"add", "f32[2]", "", "add.operands",
 		"add: 2 operands, but 1 given"},
 	{"softmax", "f32[2,3]", "axis=2", "softmax.axis",
-		"softmax: axis is 2, but x has rank 2: -2 .. 1"},
+		"softmax: axis is 2, but operand x: f32[2,3] has rank 2: "
+		"-2 .. 1"},
 	{"softmax", "f32[]", "", "softmax.axis",
-		"softmax: x has rank 0: there is no axis -1"},
+		"softmax: operand x: f32[] has rank 0: there is no axis -1"},
 	{"reduce_sum", "f32[2,3]", "axes=[1,-1]", "reduce_sum.axes",
 		"reduce_sum: axis 1 stands in axes twice"},
 	{"reduce_sum", "f32[2,3]", "keep=2", "reduce_sum.keep",
@@ -131,48 +141,57 @@ static const struct one bad[] = {
 	{"reduce_sum", "f32[2,3]", "keep=1, keep=1", "reduce_sum.keep",
 		"reduce_sum: attribute keep is given twice"},
 	{"transpose", "f32[2,3]", "perm=[0]", "transpose.perm",
-		"transpose: perm has 1 entries, but x has rank 2"},
+		"transpose: perm has 1 entries, but operand x: f32[2,3] "
+		"has rank 2"},
 	{"transpose", "f32[2,3]", "", "transpose.perm",
 		"transpose: attribute perm (perm) is missing"},
 	{"reshape", "f32[2,3]", "shape=[4]", "reshape.size",
-		"reshape: x has 6 elements, but o 4"},
+		"reshape: operand x: f32[2,3] has 6 elements, but o has 4"},
 	{"reshape", "f32[2]", "shape=[-1]", "reshape.i",
-		"reshape: i would have extent -1"},
+		"reshape: i would have extent -1 (operand x: f32[2])"},
 	{"reshape", "f32[2]", "shape=[1,1,1,1,1,1,1,1,2]", "reshape.i",
-		"reshape: i.. would have 9 axes"},
+		"reshape: i.. would have 9 axes (operand x: f32[2])"},
 	{"slice", "f32[4]", "start=[4]", "slice.check",
-		"slice: start < #d.. + (count == 0 ? 1 : 0) does not hold for "
-		"axis 0"},
+		"slice: start < #d.. + (count == 0 ? 1 : 0) does not hold "
+		"for axis 0 (operand x: f32[4])"},
 	{"slice", "f32[4,5]", "axes=[0], start=[1,2]", "slice.start",
 		"slice: start has 2 entries, but axes has 1"},
 	{"conv", "f32[1,2,3] f32[4,2,5]", "", "conv.y",
-		"conv: y would have extent -1"},
+		"conv: y would have extent -1 (operand x: f32[1,2,3], "
+		"operand w: f32[4,2,5])"},
 	{"conv", "f32[1,2,9] f32[4,2,3]", "stride=0", "conv.check",
-		"conv: stride > 0 does not hold"},
+		"conv: stride > 0 does not hold (operand x: f32[1,2,9], "
+		"operand w: f32[4,2,3])"},
 	{"conv", "f32[1,2,9] f32[4,2,3]", "groups=0", "conv.g",
 		"conv: g is 0: a digit has at least one value"},
 	{"conv", "f32[1,2,9,9] f32[4,2,3,3]", "stride=[1,2,3]", "conv.length",
-		"conv: packs of different length 2 and 3"},
+		"conv: packs of different length 2 and 3 (operand x: "
+		"f32[1,2,9,9], operand w: f32[4,2,3,3])"},
 	{"argmax", "f32[2,0]", "axis=1", "argmax.check",
-		"argmax: #i..@axis > 0 does not hold"},
+		"argmax: #i..@axis > 0 does not hold (operand x: f32[2,0])"},
 	{"fill", "", "shape=[281474976710656,2], value=0", "fill.size",
 		"fill: o would have more than 2^48 elements"},
 	{"tile", "f32[9]", "reps=[9223372036854775807]", "tile.overflow",
 		"tile: integer arithmetic overflows 64 bits"},
 	{"clip", "i32[2]", "lo=0.5", "clip.dtype",
-		"clip: 0.5 is no value of i32"},
+		"clip: 0.5 is no value of i32 (operand x: i32[2])"},
 	{"masked_fill", "u8[2] bool[2]", "value=300", "masked_fill.dtype",
-		"masked_fill: 300 is no value of u8"},
+		"masked_fill: 300 is no value of u8 (operand x: u8[2], "
+		"operand c: bool[2])"},
 	{"concat", "f32[2] i32[2]", "", "concat.dtype",
-		"concat: f32 and i32 meet: cast one explicitly"},
+		"concat: f32 and i32 meet: cast one explicitly (operand "
+		"x0: f32[2], operand x1: i32[2])"},
 	{"concat", "f32[2] f32[2]", "axis=1", "concat.axis",
-		"concat: axis is 1, but the rank is 1"},
+		"concat: axis is 1, but operand x0: f32[2] allows -1 .. 0"},
 	{"concat", "f32[2,3] f32[3,3]", "axis=1", "concat.a",
-		"concat: a..[0] is 2, but 3 at x1"},
+		"concat: a..[0] is 2 in operand x0: f32[2,3] but 3 in "
+		"operand x1: f32[3,3]"},
 	{"split", "f32[5]", "sizes=[2,2]", "split.sizes",
-		"split: the sizes add up to 4, but the extent is 5"},
+		"split: the sizes add up to 4, but axis 0 of operand x: "
+		"f32[5] has extent 5"},
 	{"einsum", "f32[2,3] f32[4,5]", "equation=\"ij,jk->ik\"", "einsum.j",
-		"einsum: j is 3, but 4 at x1"},
+		"einsum: j is 3 in operand x0: f32[2,3] but 4 in operand "
+		"x1: f32[4,5]"},
 	{"einsum", "f32[2,3]", "equation=\"ij,jk->ik\"", "einsum.operands",
 		"einsum: there are more terms than operands in "
 		"\"ij,jk->ik\""},
@@ -181,7 +200,8 @@ static const struct one bad[] = {
 	{"einsum", "f32[2,3]", "equation=\"ij->ii\"", "einsum.equation",
 		"einsum: the result has a letter twice in \"ij->ii\""},
 	{"einsum", "f32[2,3,4]", "equation=\"ij->i\"", "einsum.rank",
-		"einsum: operand 0 has rank 3, but 2 letters in \"ij->i\""},
+		"einsum: operand x0: f32[2,3,4] has rank 3, but its term "
+		"has 2 letters in \"ij->i\""},
 };
 
 static void test_bad(void **state)

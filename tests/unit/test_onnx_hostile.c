@@ -255,6 +255,41 @@ static void test_wrong_types(void **state)
 	REFUSED(t);
 }
 
+/* What does not fit is called as the model calls it, not by numbers. */
+static void test_messages_name_values(void **state)
+{
+	static const struct text cases[] = {
+		{"add: foo: f32[2] and z: f32[3] do not broadcast",
+			"opset 13; in foo float [2]; in z float [3]; out y;"
+			"node Add foo z > y;"},
+		{"add: foo: f32[2] and w: f32[3] do not broadcast",
+			"opset 13; in foo float [2]; init w float [3] 1 2 3;"
+			"out y; node Add foo w > y;"},
+		{"matmul: k is 3 in t: f32[2,3] but 4 in bar: f32[4,5]",
+			"opset 13; in foo float [2,3]; in bar float [4,5];"
+			"out y; node Neg foo > t; node MatMul t bar > y;"},
+		{"add: foo: f32[2] and n: i64[2] differ in dtype",
+			"opset 13; in foo float [2]; in n int64 [2]; out y;"
+			"node Add foo n > y;"},
+	};
+
+	env *e = env_new();
+	arena *a = arena_new(e);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		pb bytes = onnx_write(a, cases[i].model);
+		tn_diag d = {0};
+
+		assert_int_equal(unit_run(builds, &bytes, 0, &d), TN_EINVAL);
+		if (strstr(d.text, cases[i].rule) == NULL)
+			fail_msg("%s\n%s\n%s", cases[i].model, d.text,
+				cases[i].rule);
+	}
+	arena_free(a);
+	env_free(e);
+}
+
 static void test_missing_initialiser(void **state)
 {
 	static const struct text t[] = {
@@ -587,6 +622,7 @@ int main(void)
 		cmocka_unit_test(test_functions_that_double),
 		cmocka_unit_test(test_huge_dimensions),
 		cmocka_unit_test(test_wrong_types),
+		cmocka_unit_test(test_messages_name_values),
 		cmocka_unit_test(test_missing_initialiser),
 		cmocka_unit_test(test_external_data),
 		cmocka_unit_test(test_deep_nesting),

@@ -163,7 +163,38 @@ static const struct {
 	/* what comes from a row carries the place of the call */
 	{"program {\n x: f32[2,16]\n y: f32[32,4]\n\tz = matmul(x, y)\n"
 	 " return z }",
-		"matmul.k", 4, 6, "k is 16, but 32 at y"},
+		"matmul.k", 4, 6,
+		"matmul: k is 16 in x: f32[2,16] but 32 in y: f32[32,4]"},
+	/* it names what the program has, not what the row calls it */
+	{"program { foo: f32[2,3] bar: f32[4,5] z = matmul(foo, bar) return z }",
+		"matmul.k", 1, 43,
+		"matmul: k is 3 in foo: f32[2,3] but 4 in bar: f32[4,5]"},
+	{"program { foo: f32[2,3] z = matmul(foo, foo) return z }", "matmul.k",
+		1, 29,
+		"matmul: k is 3 in foo: f32[2,3] (operand x) but 2 in foo: "
+		"f32[2,3] (operand y)"},
+	{"program { foo: f32[2,3] z = matmul(foo, 2) return z }", "matmul.y", 1,
+		29, "matmul: operand y: f32[] has rank 0, but at least rank 2"},
+	{"program { m: bool[3] foo: f32[1,3] bar: f32[4]\n"
+	 "z = where(m, foo, bar) return z }",
+		"where.i", 2, 5,
+		"where: m: bool[3] and bar: f32[4] do not broadcast: i..[1] is "
+		"3 in the one, 4 in the other"},
+	{"program { foo: f32[2,3] z = broadcast_to(foo, shape=[2,4]) return z }",
+		"broadcast_to.b", 1, 29,
+		"broadcast_to: extents 3 and 4 of b..[1] do not broadcast (foo: "
+		"f32[2,3])"},
+	{"program { foo: f32[2] bar: i32[2] z = add(foo, bar) return z }",
+		"add.dtype", 1, 39,
+		"add: foo: f32[2] and bar: i32[2] differ in dtype"},
+	{"program { foo: f32[2] bar: f32[3] z = einsum(foo, bar, "
+	 "equation=\"ij,j->i\") return z }",
+		"einsum.rank", 1, 39,
+		"einsum: foo: f32[2] has rank 1, but its term has 2 letters"},
+	{"program { foo: f32[2,3] bar: f32[3,3]\n"
+	 "z = concat(foo, bar, axis=1) return z }",
+		"concat.a", 2, 5,
+		"concat: a..[0] is 2 in foo: f32[2,3] but 3 in bar: f32[3,3]"},
 };
 
 static void test_bad(void **state)

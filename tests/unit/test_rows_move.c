@@ -133,7 +133,7 @@ static const row_case cases[] = {
 	{"diag_embed(a, k=-1)", {"f32[1] 4"}, {"f32[2,2] 0 0 4 0"}},
 	{"trace(a)", {"T[2,2,2] 1 2 3 4 5 6 7 8"}, {"T[2] 5 13"}, .types = ALL},
 	{"trace(a)", {"f32[0,0]"}, {"f32[] 0"}},
-	{"trace(a)", {T23}, {"!trace.i", "i is 2, but 3 at x"}},
+	{"trace(a)", {T23}, {"!trace.i", "i is 2 but also 3 in a: f32[2,3]"}},
 	{"depth_to_space(a, r=2)", {"T[1,4,1,2] 0 1 2 3 4 5 6 7"},
 		{"T[1,1,2,4] 0 2 1 3 4 6 5 7"}, .types = ALL},
 	{"space_to_depth(a, r=2)", {"T[1,1,2,4] 0 2 1 3 4 6 5 7"},

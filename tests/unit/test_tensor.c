@@ -275,6 +275,9 @@ static void refusals(void **state)
 	assert_false(tn_is_valid(y));
 	assert_int_equal(tn_context_status(c), TN_EINVAL);
 	assert_string_equal(tn_context_diag(c)->rule, "matmul.k");
+	assert_string_equal(tn_context_diag(c)->text,
+		"matmul: k is 3 in operand x: f32[2,3] but 2 in operand y: "
+		"f32[2,3]");
 	assert_non_null(strstr(tn_context_diag(c)->file, "test_tensor.c"));
 	assert_int_equal(tn_read(y, got, sizeof got), TN_EINVAL);
 	tn_context_clear(c);
