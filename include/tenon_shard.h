@@ -190,8 +190,10 @@ TN_API tn_status tn_at_local(
 /**
  * Where x lies: "data: axis 0 by 3 of 10, model: replicated". Of a part, or of a
  * view that moves elements, where the storage lies, by the axes of the storage:
- * "view of data: axis 0 by 3 of 10". A text without "elements" in it is a place
- * that tn_program_explain_shard takes, behind "NAME=".
+ * "view of data: axis 0 by 3 of 10". Behind "NAME=" of an input of the same shape
+ * it is a place that tn_program_explain_shard takes, unless it begins with "view
+ * of ", or has "/" or "elements" in it: a reshape of a sharded tensor lies in
+ * blocks of several of its axes ("m/2%3: axis 0 by 1"), or of none.
  */
 #define tn_placement_text(...)                                                 \
 	tn_at_placement_text(__FILE__, __LINE__, __VA_ARGS__)

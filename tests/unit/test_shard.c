@@ -392,6 +392,15 @@ static void test_errors(void **state)
 
 /* ---- as text and back ---- */
 
+static int32_t count_cuts(const shard_layout *l, int32_t mesh)
+{
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < l->n; i++)
+		n += l->tag[i].mesh == mesh;
+	return n;
+}
+
 static void one_text(arena *a, void *arg)
 {
 	uint64_t r = *(const uint64_t *)arg;
@@ -402,6 +411,7 @@ static void one_text(arena *a, void *arg)
 	shard_plan *p;
 	shard_layout l;
 	str text = str_new(a);
+	uint32_t parts = 0;
 	int32_t t;
 
 	for (int32_t i = 0; i < 3; i++)
@@ -424,11 +434,17 @@ static void one_text(arena *a, void *arg)
 			shard_cut(e, &l, &m, 3, shape, axis, mesh,
 				l.n == 0 ? least + (int64_t)(r >> 21 & 1) : 0);
 	}
+	/* what cuts nothing may be parts */
+	for (int32_t i = 0; i < 2; i++)
+		if (count_cuts(&l, i) == 0 && m.extent[i] > 1)
+			parts |= (uint32_t)(r >> (22 + i) & 1) << i;
 	str_add(&text, "x=");
-	shard_place_print(&text, &l, 0, IR_SUM, &m, 3, shape);
-	if (strstr(text.at, "elements") != NULL || strchr(text.at, '/') != NULL)
-		return;
+	shard_place_print(&text, &l, parts, IR_SUM, &m, 3, shape);
+	/* cuts of axes are said so that they can be read */
+	assert_null(strstr(text.at, "elements"));
+	assert_null(strchr(text.at, '/'));
 	shard_place_parse(p, text.at);
+	assert_int_equal(p->tensor[t].parts, parts);
 	for (int64_t q = 0; q < m.extent[0] * m.extent[1]; q++)
 		for (int64_t i = 0; i < l.numel; i++)
 			if (shard_owns(&l, &m, q, i) !=
