@@ -39,6 +39,10 @@ bool layout_add(shard_layout *l, shard_tag t)
 
 		if (t.lo < u->hi && u->lo < t.hi)
 			return false;
+		/* digits of one number: the faster ends where the slower may
+		 * begin */
+		if (t.lo >= u->hi ? t.lo % u->hi != 0 : u->lo % t.hi != 0)
+			return false;
 	}
 	/* blocks of another cut are cut once */
 	for (int32_t i = 0; i < l->n && t.within >= 0; i++)
