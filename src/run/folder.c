@@ -16,6 +16,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -208,11 +209,9 @@ static void remove_own(void *what)
 /* Can nobody else put another directory in the place of this one? */
 static bool is_safe(arena *a, const char *dir)
 {
-	char *real = realpath(dir, NULL);
-	bool safe = real && !parents_open(a, real);
+	char *real = arena_alloc(a, PATH_MAX, 1); /* parents_open may throw */
 
-	free(real);
-	return safe;
+	return realpath(dir, real) != NULL && !parents_open(a, real);
 }
 
 /* NULL: nowhere. Deferred before it is made: memory may end in between. */
