@@ -36,7 +36,8 @@ fi
 
 system=$dir/system
 release() {
-	umount -l "$system/proc" "$system/dev/shm" "$system/dev" 2>/dev/null
+	umount -l "$system/proc" "$system/dev/shm" "$system/dev/pts" \
+		"$system/dev" 2>/dev/null
 }
 trap release EXIT
 release
@@ -45,6 +46,7 @@ cp -a "$dir/base" "$system" || exit 1
 cp -L /etc/resolv.conf "$system/etc/resolv.conf"
 mount -t proc proc "$system/proc" &&
 	mount --bind /dev "$system/dev" &&
+	mount --bind /dev/pts "$system/dev/pts" &&
 	mount -t tmpfs shm "$system/dev/shm" || cannot "nothing can be mounted here"
 git clone -q --no-hardlinks "$root" "$system/root/tenon" || exit 1
 

@@ -43,7 +43,7 @@ for shell in bash zsh fish; do
 	if command -v $shell >/dev/null; then
 		$shell -n completion.$shell || fail "$shell reads its completion"
 	else
-		echo "not tried: $shell is not here"
+		echo "skipped: $shell, which would read its completion, is not installed"
 	fi
 	"$tenon" --help | sed -n 's/^  \([a-z][a-z-]*\)  .*/\1/p' |
 		while read -r c; do
@@ -139,7 +139,7 @@ expect 0 '' "$tenon" generate --tokens 3 --interp
 expect 1 'the model has no dimension "nn"; it has' "$tenon" run mul.onnx --dim nn=3
 
 # ---- terminals ----
-if command -v script >/dev/null; then
+if script -qec true /dev/null >/dev/null 2>&1; then
 	for set in TERM=dumb NO_COLOR=1; do
 		env TERM=xterm "$set" script -qec "$tenon ops rleu" /dev/null |
 			grep -q $'\033' && fail "$set: escapes"
@@ -149,7 +149,7 @@ if command -v script >/dev/null; then
 	TERM=dumb script -qec "$tenon run $root/examples/add_reduce.tn" \
 		/dev/null | grep -q $'\033' && fail "TERM=dumb: progress"
 else
-	echo "not tried: script (of bsdutils) is not here"
+	echo "skipped: script (of bsdutils) gets no terminal here"
 fi
 
 [ $fails -eq 0 ] && echo "all as it should be"
