@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # layers.sh [SRC]: proves that the includes below SRC (default: src/) follow
 # tools/layers.txt, and that each row there names only rows above it.
-# Files of src/ itself (the pipeline) may include every door.
+# No file stands in src/ itself.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 src=${1:-src}
@@ -34,7 +34,10 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 		split($0, part, ":")
 		place = part[1] ":" part[2]
 		folder = substr(part[1], length(src) + 1)
-		is_top = !sub(/\/.*/, "", folder)
+		if (!sub(/\/.*/, "", folder)) {
+			bad(place ": a file of no folder")
+			next
+		}
 		if (!match($0, /[<"][^>"]*[>"]/)) {
 			bad(place ": include of what a macro says")
 			next
@@ -50,12 +53,10 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 				bad(place ": <" name "> should be \"" name "\"")
 			next
 		}
-		if (!is_top && !(folder in known)) {
+		if (!(folder in known)) {
 			bad(place ": folder " folder " is not in layers.txt")
 			next
 		}
-		if (is_top && name ~ /^[a-z_]+\.h$/)
-			next # headers of the pipeline, beside it
 		if (folder == "cli" && name ~ /^[a-z0-9_]+\.h$/)
 			next # it has no src/ in its path: its own folder
 		if (name !~ /^[a-z]+\/[a-z0-9_]+\.(h|def)$/) {
@@ -64,9 +65,9 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 		}
 		to = name
 		sub(/\/.*/, "", to)
-		if (!is_top && to == folder)
+		if (to == folder)
 			next
-		if (!is_top && !((folder, to) in may))
+		if (!((folder, to) in may))
 			bad(place ": " folder " may not include " name)
 		else if (!(name in door))
 			bad(place ": " name " is private to " to)

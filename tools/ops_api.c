@@ -219,7 +219,7 @@ static void all(arena *a, void *arg)
 	if (t->is_header)
 		printf("#ifndef TENON_OPS_H\n#define TENON_OPS_H\n\n");
 	else
-		printf("#include \"api_tensor.h\"\n\n");
+		printf("#include \"api/tensor.h\"\n\n");
 	for (int32_t i = 0; i < ir_table_n(table); i++) {
 		const ir_row *r = ir_table_at(table, i);
 

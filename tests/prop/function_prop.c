@@ -17,7 +17,7 @@
  * tensor_rule), and some program must fail. Every EVERY-th program runs in compiled code, the others
  * through the interpreter.
  */
-#include "api.h"
+#include "api/api.h"
 
 #include <inttypes.h>
 #include <math.h>

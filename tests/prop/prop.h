@@ -19,7 +19,7 @@
 #ifndef PROP_H
 #define PROP_H
 
-#include "compile.h"
+#include "engine/engine.h"
 #include "interp/interp.h"
 #include "ir/ir.h"
 #include "run/run.h"

@@ -19,7 +19,7 @@
  * Where both widths differ too much, nothing is known:
  * such elements are counted, and more than one in twenty is a failure.
  */
-#include "api.h"
+#include "api/api.h"
 #include "tenon.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
  * code runs its equations in a random topological order, with tensors of its
  * own in one memory wherever that is allowed, and with dead ones overwritten.
  */
-#include "api.h"
+#include "api/api.h"
 #include "tenon.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 
-#include "api.h"
+#include "api/api.h"
 #include "onnx/onnx.h"
 #include "onnx_writer.h"
 

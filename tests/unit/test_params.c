@@ -1,5 +1,5 @@
 /*
- * api_params.c: parameters by name, their files, and what does not fit;
+ * test_params.c: parameters by name, their files, and what does not fit;
  * tn_set_data in every situation of the memory it fills.
  */
 #include "unit.h"

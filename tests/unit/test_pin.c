@@ -4,7 +4,7 @@
  */
 #include "unit.h"
 
-#include "compile.h"
+#include "engine/engine.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /*
- * api_profile.c: what has run, and how long it took: programs with their
+ * profile.c: what has run, and how long it took: programs with their
  * kernels, the time of each, their loops and C, and the reasons between them.
  *
  *     {"programs":[{"runs":9,"seconds":0.1,"kernels":[{"name":"fn_add_0",
@@ -8,7 +8,7 @@
  * Programs live in arenas of their own and may end before the context does:
  * each takes itself out of the list.
  */
-#include "api.h"
+#include "api/api.h"
 
 #include <stdlib.h>
 #include <string.h>

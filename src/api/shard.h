@@ -1,8 +1,8 @@
-/* api_shard.h: contexts that are processes of a mesh; private to api files. */
+/* shard.h: contexts that are processes of a mesh; private to api/. */
 #ifndef API_SHARD_H
 #define API_SHARD_H
 
-#include "api.h"
+#include "api/api.h"
 #include "shard/shard.h"
 
 struct tn_mesh {

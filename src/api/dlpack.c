@@ -1,12 +1,12 @@
 /*
- * api_dlpack.c: tensors to and from other libraries, by the memory layout of
+ * dlpack.c: tensors to and from other libraries, by the memory layout of
  * DLPack (its structures are declared in tenon.h under our own names), and
  * tensors as text.
  *
  * Dense, row-major memory of the CPU comes in without a copy and stays where
  * it is, however often it is written; other strides are copied.
  */
-#include "api.h"
+#include "api/api.h"
 
 #include <math.h>
 #include <stdlib.h>

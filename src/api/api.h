@@ -1,8 +1,8 @@
-/* api.h: the objects behind tenon.h; private to the api files. */
+/* api.h: the objects behind tenon.h; private to api/. */
 #ifndef API_H
 #define API_H
 
-#include "compile.h"
+#include "engine/engine.h"
 #include "run/run.h"
 #include "tensor/tensor.h"
 

@@ -1,10 +1,10 @@
 /*
- * api_shard_program.c: programs over parts of tensors, and values that move
+ * shard_program.c: programs over parts of tensors, and values that move
  * from one place to another.
  *
  *   program + places -> plan -> the program of this process -> kernels, moves
  */
-#include "api_shard.h"
+#include "api/shard.h"
 
 /* Joins parts: n at a time, whatever there is. */
 typedef struct api_joiner {

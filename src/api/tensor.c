@@ -1,11 +1,11 @@
 /*
- * api_tensor.c: the tensors of tenon.h on those of tensor/. Every call names
+ * tensor.c: the tensors of tenon.h on those of tensor/. Every call names
  * its place in the user's text, runs inside env_run, and leaves the first
  * failure in the context.
  */
-#include "api_tensor.h"
+#include "api/tensor.h"
 
-#include "api_shard.h"
+#include "api/shard.h"
 #include "interp/interp.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * api_array.c: arrays in memory and in NumPy files.
+ * array.c: arrays in memory and in NumPy files.
  */
-#include "api.h"
+#include "api/api.h"
 
 #include "base/random.h"
 #include "file/file.h"

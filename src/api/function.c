@@ -1,7 +1,7 @@
 /*
- * api_function.c: compiled functions of tenon.h on those of tensor/.
+ * function.c: compiled functions of tenon.h on those of tensor/.
  */
-#include "api.h"
+#include "api/api.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /*
- * api_apply.c: a program as calls on tensors: what was read from a file is
+ * apply.c: a program as calls on tensors: what was read from a file is
  * recorded like any other code, so it can be differentiated and trained.
  *
  *     in = inputs, then parameters      out = tn_apply(program, in)
  */
-#include "api.h"
+#include "api/api.h"
 
 struct apply {
 	const char *file;

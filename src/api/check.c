@@ -1,10 +1,10 @@
 /*
- * api_check.c: the arrays that a call of tenon.h is handed, with their numbers.
+ * check.c: the arrays that a call of tenon.h is handed, with their numbers.
  *
  * The one place where lists, texts and kinds of attributes are looked at before
  * anything reads them: of functions of rows and of tn_call.
  */
-#include "api.h"
+#include "api/api.h"
 
 /* Lists and texts that the caller says are there. */
 static _Noreturn void refuse_attr(

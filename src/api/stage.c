@@ -1,5 +1,5 @@
 /*
- * api_stage.c: programs that are run with arrays of any shape that they take.
+ * stage.c: programs that are run with arrays of any shape that they take.
  *
  *   tn_onnx_load, tn_onnx_stage -> tn_program_run_arrays, run_arrays ...
  *
@@ -7,7 +7,7 @@
  * onnx/ makes one for each combination of shapes, and this compiles and runs
  * them. A program of fixed shapes is run the same way.
  */
-#include "api_onnx.h"
+#include "api/onnx.h"
 
 #include "file/file.h"
 

@@ -2,7 +2,7 @@
  * explain.c: any level of a compilation as text or JSON, and what indices
  * read from data may be.
  */
-#include "compile.h"
+#include "engine/engine.h"
 
 static void explain_loops(str *out, compilation *c, uint32_t flags)
 {

@@ -1,8 +1,8 @@
 /*
- * api_region.c: conditions, loops and functions in C of tenon.h on those of
+ * region.c: conditions, loops and functions in C of tenon.h on those of
  * tensor/.
  */
-#include "api.h"
+#include "api/api.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /*
- * api_shard_text.c: what is said of meshes and placements as text, and a
+ * shard_text.c: what is said of meshes and placements as text, and a
  * program on a mesh, explained: without processes.
  *
  *   program + "data=2" + "x=shard(0)@data" -> plan -> where all lies, and why
  */
-#include "api_shard.h"
+#include "api/shard.h"
 
 struct mesh_text {
 	tn_context *c;

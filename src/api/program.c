@@ -1,9 +1,9 @@
 /*
- * api_program.c: programs: text in, arrays out.
+ * program.c: programs: text in, arrays out.
  *
  *   tn_program_parse -> tn_program_compile -> tn_program_run, run, run ...
  */
-#include "api.h"
+#include "api/api.h"
 
 #include "interp/interp.h"
 

@@ -1,8 +1,8 @@
-/* api_onnx.h: a model of the ONNX format behind tenon.h; private to api files. */
+/* onnx.h: a model of the ONNX format behind tenon.h; private to api/. */
 #ifndef API_ONNX_H
 #define API_ONNX_H
 
-#include "api.h"
+#include "api/api.h"
 
 #include "onnx/onnx.h"
 

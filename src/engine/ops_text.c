@@ -4,7 +4,7 @@
  *     add(x[~i..]:num, y[~i..]:num) -> o
  *         x + y
  */
-#include "compile.h"
+#include "engine/engine.h"
 
 /* The signature: the text in front of the equations. */
 static size_t head_length(const char *text)

@@ -5,7 +5,7 @@
  *   program --lower--> system --fuse--> groups --loops--> MapExpr
  *           --emit--> C functions --plan--> call list, buffers, C texts
  */
-#include "compile.h"
+#include "engine/engine.h"
 
 #include <time.h>
 

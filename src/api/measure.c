@@ -1,8 +1,8 @@
 /*
- * api_measure.c: tn_mesh_measure: two placements of a matrix, and how long it
+ * measure.c: tn_mesh_measure: two placements of a matrix, and how long it
  * takes from one to the other.
  */
-#include "api_shard.h"
+#include "api/shard.h"
 
 struct measure_call {
 	tn_context *c;

@@ -1,4 +1,4 @@
-/* api_tensor.h: what the functions of rows are made of (tools/ops_api.c). */
+/* tensor.h: what the functions of rows are made of (tools/ops_api.c). */
 #ifndef API_TENSOR_H
 #define API_TENSOR_H
 

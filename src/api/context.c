@@ -1,8 +1,8 @@
 /*
- * api.c: contexts and what needs nothing else. Every call that can fail runs
+ * context.c: contexts and what needs nothing else. Every call that can fail runs
  * inside env_run: what a pass throws ends here, as a status and a diagnosis.
  */
-#include "api_shard.h"
+#include "api/shard.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * api_params.c: the tensors of a model by name, and their files.
+ * params.c: the tensors of a model by name, and their files.
  *
  *     tn_params_enter(p, "block%d", 0);
  *     tn_params_make(p, "bias", ...);      "block0.bias"
@@ -8,8 +8,8 @@
  * Loading compares the whole file with the whole set before the first value
  * is written.
  */
-#include "api.h"
-#include "api_shard.h"
+#include "api/api.h"
+#include "api/shard.h"
 #include "file/file.h"
 
 #include <stdio.h>

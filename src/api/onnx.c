@@ -1,12 +1,12 @@
 /*
- * api_onnx.c: models of the ONNX format: read, told what decides shapes, built.
+ * onnx.c: models of the ONNX format: read, told what decides shapes, built.
  *
  *   tn_onnx_open -> tn_onnx_set_dim, tn_onnx_give -> tn_onnx_build
  *
  * Elements of initialisers stay in the mapped file where they can, so a program
  * lives no longer than its model; tn_onnx_load gives the model to the program.
  */
-#include "api_onnx.h"
+#include "api/onnx.h"
 
 struct open_call {
 	tn_context *c;

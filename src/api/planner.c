@@ -1,8 +1,8 @@
 /*
- * api_planner.c: tn_program_plan_shards: a program, a mesh that need not be
+ * planner.c: tn_program_plan_shards: a program, a mesh that need not be
  * there, and the placements that cost least on it.
  */
-#include "api_shard.h"
+#include "api/shard.h"
 
 struct plan_call {
 	tn_program *p;

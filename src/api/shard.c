@@ -1,11 +1,11 @@
 /*
- * api_shard.c: contexts that are processes of a mesh: who they are, and where
+ * shard.c: contexts that are processes of a mesh: who they are, and where
  * their tensors lie. Programs over parts of them: api_shard_program.c.
  *
  *   tn_join -> link      tn_mesh_new -> mesh      tn_shard -> a place: a number
  *   for layouts that are equal
  */
-#include "api_shard.h"
+#include "api/shard.h"
 
 #include <stdlib.h>
 

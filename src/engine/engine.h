@@ -1,5 +1,5 @@
 /*
- * compile.h: the pipeline, as the files of src/ itself use it.
+ * engine.h: the door of engine/: the way of a program through all passes.
  *
  * A compilation holds one program at every level reached so far. What belongs
  * to it lives in its arena.
@@ -7,8 +7,8 @@
  *     compilation *c = compile_new(a, program, &options);
  *     compile_to(c, TN_LEVEL_C);         c->plan is there now
  */
-#ifndef COMPILE_H
-#define COMPILE_H
+#ifndef ENGINE_H
+#define ENGINE_H
 
 #include "emit/emit.h"
 #include "fuse/fuse.h"
