@@ -1,0 +1,518 @@
+/*
+ * build.c: values and forms of a kernel.
+ *
+ * Forms and constants are interned, by their bytes: equal pointers are equal
+ * forms. Integers that are named are known from there to the end of their
+ * block; the same one is not named again.
+ */
+#include "kern/kern.h"
+
+static const kern_op_row rows[KERN_N_OPS] = {
+#define KERN_OP(id, name, operands, types, flags, doc)                         \
+	{name, operands, types, flags, doc},
+#include "kern/kern_op.def"
+#undef KERN_OP
+};
+
+const kern_op_row *kern_op_at(kern_op op)
+{
+	return &rows[op];
+}
+
+const char *kern_type_text(arena *a, kern_type t)
+{
+	if (t.mask > 0)
+		return arena_printf(a, "m%dx%d", t.mask, t.lanes);
+	if (t.lanes > 1)
+		return arena_printf(a, "%sx%d", dtype_name(t.dt), t.lanes);
+	return dtype_name(t.dt);
+}
+
+kern_kernel *kern_new(arena *a, const char *name)
+{
+	kern_kernel *k = arena_make(a, kern_kernel);
+
+	k->a = a;
+	k->name = name;
+	k->forms = map_new(a);
+	k->consts = map_new(a);
+	(void)vec_push(a, &k->value);
+	k->value.at[0] = (kern_value){.op = KERN_NONE};
+	return k;
+}
+
+static _Noreturn void bug(const kern_kernel *k, const char *what)
+{
+	env_bug(arena_env(k->a), "kern", "%s: %s", k->name, what);
+}
+
+int32_t kern_add_param(
+	kern_kernel *k, tn_dtype t, int64_t elems, bool out, int32_t tensor)
+{
+	kern_array *r;
+
+	if (k->array.n != k->n_params)
+		bug(k, "a param behind other arrays");
+	r = vec_push(k->a, &k->array);
+	*r = (kern_array){.space = KERN_PARAM,
+		.number = k->n_params++,
+		.dtype = t,
+		.elems = elems,
+		.out = out,
+		.tensor = tensor};
+	return k->array.n - 1;
+}
+
+int32_t kern_add_array(kern_kernel *k, kern_space space, tn_dtype t,
+	int64_t elems, int64_t offset)
+{
+	kern_array *r = vec_push(k->a, &k->array);
+	int32_t number = 0;
+
+	for (int32_t i = 0; i + 1 < k->array.n; i++)
+		number += k->array.at[i].space == space;
+	*r = (kern_array){.space = space,
+		.number = number,
+		.dtype = t,
+		.elems = elems,
+		.offset = offset,
+		.tensor = -1};
+	return k->array.n - 1;
+}
+
+int32_t kern_add_check(kern_kernel *k, int32_t param, int64_t lo, int64_t hi)
+{
+	for (int32_t i = 0; i < k->check.n; i++) {
+		const kern_check *c = &k->check.at[i];
+
+		if (c->param == param && c->lo == lo && c->hi == hi)
+			return i + 1;
+	}
+	*vec_push(k->a, &k->check) = (kern_check){param, lo, hi};
+	return k->check.n;
+}
+
+/* ---- forms ---- */
+
+static const kern_form *intern(kern_kernel *k, const kern_form *f)
+{
+	size_t n = sizeof *f + (size_t)f->n * sizeof f->t[0];
+	int64_t at = map_get(k->forms, f, n, 0);
+	const kern_form *r;
+
+	if (at != 0)
+		return (const kern_form *)(intptr_t)at;
+	r = arena_copy(k->a, f, n);
+	map_set(k->forms, f, n, (int64_t)(intptr_t)r);
+	return r;
+}
+
+/* room for n terms, all bytes 0: forms are compared by their bytes */
+static kern_form *room(kern_kernel *k, int32_t n)
+{
+	return arena_alloc(
+		k->a, 1, sizeof(kern_form) + (size_t)n * sizeof(kern_term));
+}
+
+static void add_term(kern_form *f, int64_t coef, kern_val v)
+{
+	if (coef == 0)
+		return;
+	f->t[f->n].coef = coef;
+	f->t[f->n++].v = v;
+}
+
+const kern_form *kern_form_const(kern_kernel *k, int64_t c)
+{
+	kern_form f;
+
+	memset(&f, 0, sizeof f);
+	f.c0 = c;
+	return intern(k, &f);
+}
+
+bool kern_form_is_const(const kern_form *f, int64_t *c)
+{
+	*c = f->c0;
+	return f->n == 0;
+}
+
+const kern_form *kern_form_of(kern_kernel *k, kern_val v)
+{
+	const kern_value *x = kern_at(k, v);
+	kern_form *f;
+
+	if (x->op == KERN_CONST)
+		return kern_form_const(k, x->c.i);
+	if (x->op == KERN_INDEX && x->type.dt == TN_I64)
+		return x->form[0];
+	if (dtype_is_float(x->type.dt) || x->type.lanes != 1)
+		bug(k, "a form of what is no integer");
+	f = room(k, 1);
+	add_term(f, 1, v);
+	return intern(k, f);
+}
+
+static int64_t plus(const kern_kernel *k, int64_t a, int64_t b)
+{
+	int64_t r;
+
+	if (!add_ok(a, b, &r))
+		env_fail(arena_env(k->a), TN_ENOMEM, "kern.overflow", (loc){0},
+			"%s: an address beyond 64 bits", k->name);
+	return r;
+}
+
+static int64_t times(const kern_kernel *k, int64_t a, int64_t b)
+{
+	int64_t r;
+
+	if (!mul_ok(a, b, &r))
+		env_fail(arena_env(k->a), TN_ENOMEM, "kern.overflow", (loc){0},
+			"%s: an address beyond 64 bits", k->name);
+	return r;
+}
+
+/* a + c * b */
+static const kern_form *sum(
+	kern_kernel *k, const kern_form *a, const kern_form *b, int64_t c)
+{
+	kern_form *f = room(k, a->n + b->n);
+	int32_t i = 0, j = 0;
+
+	f->c0 = plus(k, a->c0, times(k, b->c0, c));
+	while (i < a->n || j < b->n) {
+		if (j == b->n || (i < a->n && a->t[i].v < b->t[j].v)) {
+			add_term(f, a->t[i].coef, a->t[i].v);
+			i++;
+		} else if (i == a->n || b->t[j].v < a->t[i].v) {
+			add_term(f, times(k, b->t[j].coef, c), b->t[j].v);
+			j++;
+		} else {
+			add_term(f,
+				plus(k, a->t[i].coef,
+					times(k, b->t[j].coef, c)),
+				a->t[i].v);
+			i++;
+			j++;
+		}
+	}
+	return intern(k, f);
+}
+
+const kern_form *kern_form_add(
+	kern_kernel *k, const kern_form *a, const kern_form *b)
+{
+	return sum(k, a, b, 1);
+}
+
+const kern_form *kern_form_sub(
+	kern_kernel *k, const kern_form *a, const kern_form *b)
+{
+	return sum(k, a, b, -1);
+}
+
+const kern_form *kern_form_scale(kern_kernel *k, const kern_form *a, int64_t c)
+{
+	return sum(k, kern_form_const(k, 0), a, c);
+}
+
+const kern_form *kern_form_addc(kern_kernel *k, const kern_form *a, int64_t c)
+{
+	return sum(k, a, kern_form_const(k, c), 1);
+}
+
+/* ---- values ---- */
+
+static kern_val add_value(kern_kernel *k, const kern_value *v)
+{
+	*vec_push(k->a, &k->value) = *v;
+	return k->value.n - 1;
+}
+
+kern_val kern_ins(kern_kernel *k, const kern_value *v)
+{
+	return add_value(k, v);
+}
+
+static kern_val constant(kern_kernel *k, const kern_value *v)
+{
+	int64_t key[2] = {v->type.dt, v->c.i}, at;
+
+	at = map_get(k->consts, key, sizeof key, 0);
+	if (at == 0) {
+		at = add_value(k, v);
+		map_set(k->consts, key, sizeof key, at);
+	}
+	return (kern_val)at;
+}
+
+kern_val kern_const_f(kern_kernel *k, tn_dtype t, double f)
+{
+	kern_value v = {.op = KERN_CONST, .type = kern_num(t, 1)};
+
+	v.c.f = ir_round(t, f);
+	return constant(k, &v);
+}
+
+kern_val kern_const_i(kern_kernel *k, tn_dtype t, int64_t i)
+{
+	kern_value v = {.op = KERN_CONST, .type = kern_num(t, 1)};
+
+	v.c.i = ir_wrap(t, i);
+	return constant(k, &v);
+}
+
+kern_val kern_call(kern_kernel *k, int32_t fn, kern_type t, const kern_val *arg)
+{
+	kern_value v = {.op = KERN_CALL, .type = t, .fn = fn};
+
+	for (int32_t i = 0; i < ir_scalar_at(fn)->n_args; i++)
+		v.arg[i] = arg[i];
+	return add_value(k, &v);
+}
+
+kern_val kern_unary(kern_kernel *k, kern_op op, kern_type t, kern_val x)
+{
+	return add_value(k, &(kern_value){.op = op, .type = t, .arg = {x}});
+}
+
+kern_val kern_mad(kern_kernel *k, kern_val x, kern_val y, kern_val z)
+{
+	kern_type t = kern_at(k, z)->type;
+
+	return add_value(k,
+		&(kern_value){.op = dtype_is_float(t.dt) ? KERN_MAD
+							 : KERN_MULADD,
+			.type = t,
+			.arg = {x, y, z}});
+}
+
+kern_val kern_lane(kern_kernel *k, kern_val x, const kern_form *lane)
+{
+	return add_value(k,
+		&(kern_value){.op = KERN_LANE,
+			.type = kern_num(kern_at(k, x)->type.dt, 1),
+			.arg = {x},
+			.form = {lane}});
+}
+
+kern_val kern_shuffle(
+	kern_kernel *k, kern_val x, kern_val y, const int64_t *list)
+{
+	kern_type t = kern_at(k, x)->type;
+
+	return add_value(k,
+		&(kern_value){.op = KERN_SHUFFLE,
+			.type = t,
+			.arg = {x, y},
+			.list = arena_copy(k->a, list,
+				(size_t)t.lanes * sizeof *list)});
+}
+
+kern_val kern_lanes(kern_kernel *k, kern_type t, const int64_t *list)
+{
+	return add_value(k,
+		&(kern_value){.op = KERN_LANES,
+			.type = t,
+			.list = arena_copy(k->a, list,
+				(size_t)t.lanes * sizeof *list)});
+}
+
+kern_access kern_element(int32_t array, const kern_form *at)
+{
+	return (kern_access){.array = array, .at = at, .stride = 1};
+}
+
+kern_val kern_load(kern_kernel *k, kern_type t, const kern_access *at)
+{
+	return add_value(
+		k, &(kern_value){.op = KERN_LOAD, .type = t, .at = *at});
+}
+
+/* ---- naming ---- */
+
+static bool same_access(const kern_access *a, const kern_access *b)
+{
+	return a->array == b->array && a->at == b->at &&
+	       a->stride == b->stride && a->part == b->part &&
+	       a->mask == b->mask && a->whole == b->whole;
+}
+
+static bool same_value(const kern_value *a, const kern_value *b)
+{
+	if (a->op != b->op || !kern_same_type(a->type, b->type) ||
+		a->fn != b->fn || a->dt != b->dt ||
+		memcmp(a->arg, b->arg, sizeof a->arg) != 0 ||
+		memcmp(a->form, b->form, sizeof a->form) != 0 ||
+		memcmp(a->num, b->num, sizeof a->num) != 0 ||
+		!same_access(&a->at, &b->at))
+		return false;
+	return a->list == b->list ||
+	       (a->list != NULL && b->list != NULL &&
+		       memcmp(a->list, b->list,
+			       (size_t)a->type.lanes * sizeof *a->list) == 0);
+}
+
+static bool reads_register(const kern_kernel *k, const kern_value *v)
+{
+	for (int32_t i = 0; i < KERN_MAX_ARGS; i++)
+		if (v->arg[i] != 0 && kern_at(k, v->arg[i])->op == KERN_REG)
+			return true;
+	return false;
+}
+
+static kern_val let(kern_builder *b, kern_val v, bool number)
+{
+	kern_kernel *k = b->k;
+	const kern_value *x = kern_at(k, v);
+	kern_stmt *s;
+
+	if (strchr(kern_op_at(x->op)->flags, 'd') != NULL)
+		return v;
+	number &= strchr(kern_op_at(x->op)->flags, 'p') != NULL &&
+		  !reads_register(k, x);
+	for (int32_t i = b->known.n - 1; number && i >= 0; i--)
+		if (same_value(kern_at(k, b->known.at[i]), x))
+			return b->known.at[i];
+	s = kern_add(b, KERN_LET);
+	s->v = v;
+	if (number)
+		*vec_push(k->a, &b->known) = v;
+	return v;
+}
+
+kern_val kern_let(kern_builder *b, kern_val v)
+{
+	return let(b, v, b->number);
+}
+
+/* ---- integers ---- */
+
+static const kern_form *integer(kern_builder *b, const kern_value *v)
+{
+	return kern_form_of(b->k, let(b, add_value(b->k, v), true));
+}
+
+static const kern_form *divided(
+	kern_builder *b, kern_op op, const kern_form *f, int64_t m)
+{
+	kern_value v = {.op = op, .type = kern_i64(), .form = {f}, .num = {m}};
+	int64_t c;
+
+	if (m <= 0)
+		bug(b->k, "a division by what is not positive");
+	if (kern_form_is_const(f, &c))
+		return kern_form_const(b->k,
+			op == KERN_MOD ? floor_mod(c, m) : floor_div(c, m));
+	if (m == 1)
+		return op == KERN_MOD ? kern_form_const(b->k, 0) : f;
+	return integer(b, &v);
+}
+
+const kern_form *kern_div(kern_builder *b, const kern_form *f, int64_t m)
+{
+	return divided(b, KERN_DIV, f, m);
+}
+
+const kern_form *kern_floor(kern_builder *b, const kern_form *f, int64_t m)
+{
+	return divided(b, KERN_FLOOR, f, m);
+}
+
+const kern_form *kern_mod(kern_builder *b, const kern_form *f, int64_t m)
+{
+	return divided(b, KERN_MOD, f, m);
+}
+
+static const kern_form *chosen(kern_builder *b, kern_op op, const kern_form *f,
+	const kern_form *g)
+{
+	kern_value v = {.op = op, .type = kern_i64(), .form = {f, g}};
+	int64_t d;
+
+	/* a difference that is known decides it */
+	if (kern_form_is_const(kern_form_sub(b->k, f, g), &d))
+		return (d <= 0) == (op == KERN_MIN) ? f : g;
+	return integer(b, &v);
+}
+
+const kern_form *kern_min(
+	kern_builder *b, const kern_form *f, const kern_form *g)
+{
+	return chosen(b, KERN_MIN, f, g);
+}
+
+const kern_form *kern_max(
+	kern_builder *b, const kern_form *f, const kern_form *g)
+{
+	return chosen(b, KERN_MAX, f, g);
+}
+
+const kern_form *kern_clamp(
+	kern_builder *b, const kern_form *f, int64_t lo, int64_t hi)
+{
+	kern_value v = {.op = KERN_CLAMP,
+		.type = kern_i64(),
+		.form = {f},
+		.num = {lo, hi}};
+	int64_t c;
+
+	if (kern_form_is_const(f, &c))
+		return kern_form_const(b->k, c < lo ? lo : c > hi ? hi : c);
+	return integer(b, &v);
+}
+
+const kern_form *kern_pick(kern_builder *b, kern_val c, const kern_form *f,
+	const kern_form *g)
+{
+	kern_value v = {.op = KERN_PICK,
+		.type = kern_i64(),
+		.arg = {c},
+		.form = {f, g}};
+
+	if (f == g)
+		return f;
+	if (kern_at(b->k, c)->op == KERN_CONST)
+		return kern_at(b->k, c)->c.i != 0 ? f : g;
+	return integer(b, &v);
+}
+
+kern_val kern_index(kern_builder *b, const kern_form *f, tn_dtype t)
+{
+	kern_value v = {
+		.op = KERN_INDEX, .type = kern_num(t, 1), .form = {f}};
+	int64_t c;
+
+	if (kern_form_is_const(f, &c))
+		return kern_const_i(b->k, t, c);
+	if (f->n == 1 && f->c0 == 0 && f->t[0].coef == 1 &&
+		kern_at(b->k, f->t[0].v)->type.dt == t)
+		return f->t[0].v;
+	return let(b, add_value(b->k, &v), true);
+}
+
+kern_val kern_inside(
+	kern_builder *b, const kern_form *f, int64_t lo, int64_t hi)
+{
+	kern_value v = {.op = KERN_INSIDE,
+		.type = kern_bool(),
+		.form = {f},
+		.num = {lo, hi}};
+	int64_t c;
+
+	if (kern_form_is_const(f, &c))
+		return kern_const_i(b->k, TN_BOOL,
+			c >= lo && (hi == INT64_MAX || c < hi));
+	return let(b, add_value(b->k, &v), true);
+}
+
+kern_val kern_checked(kern_builder *b, kern_val raw, int32_t check)
+{
+	kern_value v = {.op = KERN_CHECK,
+		.type = kern_i64(),
+		.arg = {raw},
+		.num = {check}};
+
+	return let(b, add_value(b->k, &v), false);
+}

@@ -1,0 +1,170 @@
+/*
+ * build_stmt.c: statements of a kernel, appended to the block that is open.
+ */
+#include "kern/kern.h"
+
+kern_builder kern_build(kern_kernel *k)
+{
+	return (kern_builder){.k = k};
+}
+
+void kern_open(kern_builder *b, kern_block *block)
+{
+	*vec_push(b->k->a, &b->block) = block;
+	*vec_push(b->k->a, &b->mark) = b->known.n;
+}
+
+void kern_close(kern_builder *b)
+{
+	b->block.n--;
+	b->known.n = vec_pop(&b->mark);
+}
+
+void kern_open_phase(kern_builder *b, int64_t n_chunks, int32_t copies)
+{
+	kern_kernel *k = b->k;
+	kern_phase *p;
+
+	if (k->n_phases == KERN_MAX_PHASES)
+		env_bug(arena_env(k->a), "kern", "%s: too many phases", k->name);
+	p = &k->phase[k->n_phases++];
+	*p = (kern_phase){.n_chunks = n_chunks, .copies = copies};
+	p->chunk = kern_ins(k,
+		&(kern_value){.op = KERN_CHUNK, .type = kern_i64()});
+	kern_open(b, &p->body);
+}
+
+kern_stmt *kern_add(kern_builder *b, kern_kind kind)
+{
+	kern_stmt *s = arena_make(b->k->a, kern_stmt);
+
+	s->kind = kind;
+	*vec_push(b->k->a, &b->block.at[b->block.n - 1]->list) = s;
+	return s;
+}
+
+kern_val kern_var(kern_builder *b, kern_type t, kern_val x)
+{
+	kern_stmt *s = kern_add(b, KERN_VAR);
+
+	s->v = kern_ins(b->k, &(kern_value){.op = KERN_REG, .type = t});
+	s->x = x;
+	return s->v;
+}
+
+void kern_set(kern_builder *b, kern_val v, kern_val x)
+{
+	kern_stmt *s = kern_add(b, KERN_SET);
+
+	s->v = v;
+	s->x = x;
+}
+
+void kern_set_lane(
+	kern_builder *b, kern_val v, const kern_form *lane, kern_val x)
+{
+	kern_stmt *s = kern_add(b, KERN_SET_LANE);
+
+	s->v = v;
+	s->lo = lane;
+	s->x = x;
+}
+
+void kern_store(kern_builder *b, const kern_access *at, kern_val x, bool stream)
+{
+	kern_stmt *s = kern_add(b, KERN_STORE);
+
+	s->at = *at;
+	s->x = x;
+	s->stream = stream;
+	if (stream)
+		b->k->array.at[at->array].streams = true;
+}
+
+kern_val kern_for_as(kern_builder *b, const kern_stmt *like, kern_val *after)
+{
+	kern_kernel *k = b->k;
+	kern_stmt *s = kern_add(b, KERN_FOR);
+
+	*s = *like;
+	s->kind = KERN_FOR;
+	if (s->type.lanes == 0)
+		s->type = kern_i64();
+	s->v = kern_ins(k, &(kern_value){.op = KERN_WALK, .type = s->type});
+	if (after != NULL)
+		s->after = *after = kern_ins(k,
+			&(kern_value){.op = KERN_AFTER, .type = s->type});
+	kern_open(b, &s->body);
+	return s->v;
+}
+
+kern_val kern_for(kern_builder *b, const kern_form *lo, const kern_form *hi,
+	int64_t step, tn_dtype t)
+{
+	kern_stmt s = {.lo = lo, .hi = hi, .step = step};
+
+	s.type = kern_num(t, 1);
+	return kern_for_as(b, &s, NULL);
+}
+
+kern_stmt *kern_if(kern_builder *b, kern_val c, bool rarely)
+{
+	kern_stmt *s = kern_add(b, KERN_IF);
+
+	s->x = c;
+	s->rarely = rarely;
+	kern_open(b, &s->body);
+	return s;
+}
+
+void kern_else(kern_builder *b, kern_stmt *s)
+{
+	kern_close(b);
+	kern_open(b, &s->other);
+}
+
+void kern_scope(kern_builder *b)
+{
+	kern_stmt *s = kern_add(b, KERN_BLOCK);
+
+	kern_open(b, &s->body);
+}
+
+int32_t kern_stack(kern_builder *b, tn_dtype t, int64_t elems, bool zero)
+{
+	kern_stmt *s = kern_add(b, KERN_ARRAY);
+
+	s->array = kern_add_array(b->k, KERN_STACK, t, elems, 0);
+	s->stream = zero;
+	return s->array;
+}
+
+void kern_prefetch(kern_builder *b, int32_t array, const kern_form *at, bool far)
+{
+	kern_stmt *s = kern_add(b, KERN_PREFETCH);
+
+	s->at = kern_element(array, at);
+	s->far = far;
+}
+
+void kern_fence(kern_builder *b)
+{
+	kern_add(b, KERN_FENCE);
+}
+
+void kern_note(kern_builder *b, const char *text)
+{
+	kern_add(b, KERN_NOTE)->text = text;
+}
+
+void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
+	const kern_access *from, int64_t m, kern_type square)
+{
+	kern_stmt *s = kern_add(b, KERN_TURN);
+
+	s->at = *to;
+	s->n = n;
+	s->from = *from;
+	s->m = m;
+	s->type = square;
+}
