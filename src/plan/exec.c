@@ -479,7 +479,8 @@ static void run_steps(void *arg)
 			time_step(x, &x->p->step.at[s]);
 		else
 			run_step(x, &x->p->step.at[s]);
-		if (x->p->poison)
+		/* copies read what is left after the last step */
+		if (x->p->poison && s + 1 < x->p->step.n)
 			poison(x, s);
 	}
 	run_copies(x);

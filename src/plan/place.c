@@ -4,7 +4,7 @@
  * Inputs and outputs live in the caller's arrays. The others share one slab:
  * walked step by step, a tensor takes the smallest hole that fits when its
  * step begins, and gives its bytes back after the step that reads it last, so
- * that tensors of one step never share.
+ * that tensors of one step never share. Copies to outputs are read at the end.
  *
  *   a: steps 0-1, b: steps 1-2, c: steps 2-3   ->   a and c at offset 0
  *
@@ -122,6 +122,8 @@ static void place_output(plan *p, int32_t i)
 	if (at->where != PLAN_NOWHERE ||
 		(store >= 0 && ir_place_of_storage(s, root) != store)) {
 		*vec_push(p->a, &p->copy) = (plan_copy){root, i};
+		if (at->first >= 0) /* behind the last step */
+			at->last = p->step.n - 1;
 		return;
 	}
 	at->where = PLAN_OUTPUT;

@@ -163,6 +163,15 @@ static void verify_outputs(const plan *p, const int32_t *made)
 		if (p->s->tensor.at[t].numel > 0 && made[t] == -2)
 			bug(p, "output that nothing makes", t);
 	}
+	for (int32_t i = 0; i < p->copy.n; i++) {
+		const plan_place *at = &p->place[p->copy.at[i].tensor];
+		int32_t t = at->version_of >= 0 ? at->version_of
+						: p->copy.at[i].tensor;
+
+		if (at->where == PLAN_SLAB &&
+			p->place[t].last != p->step.n - 1)
+			bug(p, "is gone when it is copied to an output", t);
+	}
 }
 
 void plan_verify(const plan *p)
