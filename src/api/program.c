@@ -201,7 +201,7 @@ run_pool *api_pool(tn_context *c)
 
 compile_options api_compile_options(const tn_context *c)
 {
-	compile_options o = compile_options_default(0);
+	compile_options o = compile_options_default(NULL);
 
 	o.no_fusion = c->o.no_fusion;
 	o.verify = c->o.verify;
@@ -240,8 +240,10 @@ static compilation *made_of(tn_program *p)
 static void make_to(tn_context *c, compilation *m, tn_level level)
 {
 	if (level >= TN_LEVEL_SCHEDULE && m->loops == NULL) {
-		m->o.loop = loop_target_default(
-			run_jit_target(api_jit(c))->vector_bytes);
+		const run_target *t = run_jit_target(api_jit(c));
+
+		m->o.machine = machine_of_c(
+			t->vector_bytes, t->n_vector_registers);
 		m->o.plan.max_units = run_cores();
 	}
 	compile_to(m, level);

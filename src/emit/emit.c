@@ -136,7 +136,7 @@ static void function(emitter *em, str *out, const char *text)
 			em_line(em,
 				"const int n%d = ((__UINTPTR_TYPE__)p%d & %d) "
 				"== 0;",
-				i, i, k->target.vector_bytes - 1);
+				i, i, k->machine->vector_bytes - 1);
 	}
 	for (i = 0; i < k->n_bufs; i++) {
 		const loop_buf *b = &k->buf[i];

@@ -24,7 +24,7 @@ tn_dtype em_int_of(int32_t bytes)
 
 int32_t em_mask_bytes(const emitter *em)
 {
-	int32_t n = em->k->target.vector_bytes / em->lanes;
+	int32_t n = em->k->machine->vector_bytes / em->lanes;
 
 	return n < 1 ? 1 : n > 8 ? 8 : n;
 }

@@ -53,10 +53,10 @@ static void see(struct scan *w, const ix_dom *d, const expr *e)
 	if (s.param < 0 || loop_maker(em->k, e->tensor, &q, &c) ||
 		ix_has_fun(e->form) ||
 		(int32_t)dtype_size(t->dtype) * em->lanes !=
-			em->k->target.vector_bytes ||
+			em->k->machine->vector_bytes ||
 		t->dtype == TN_BOOL || em_computed(t->dtype) != t->dtype ||
-		!loop_stride(e->form, em->vvar,
-			em->k->var[em->vvar].extent, &stride) ||
+		!loop_stride(e->form, em->vvar, em->k->var[em->vvar].extent,
+			&stride) ||
 		stride != 1)
 		return;
 	s.base = em_form_split(em, e->form, &s.at);

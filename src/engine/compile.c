@@ -19,12 +19,22 @@ static void check_system(compilation *c)
 	ir_system_verify(c->system);
 }
 
+/* The machine by whose costs programs are partitioned. */
+static const machine *pricing(const compilation *c)
+{
+	const machine *m = c->o.machine;
+
+	if (c->o.pricing != NULL)
+		return c->o.pricing;
+	return m != NULL ? machine_find(m->priced_as) : machine_at(0);
+}
+
 static void fuse(compilation *c)
 {
 	fuse_options o = {
 		.no_fusion = c->o.no_fusion, .settle = c->o.settle};
 
-	c->groups = fuse_partition(c->a, c->system, &c->o.fuse, &o);
+	c->groups = fuse_partition(c->a, c->system, pricing(c), &o);
 }
 
 static void check_groups(compilation *c)
@@ -39,7 +49,7 @@ static void loops(compilation *c)
 
 	if (c->o.schedule != NULL)
 		pinned = loop_texts_new(c->a, c->o.schedule, c->o.n_schedule,
-			c->o.schedule_file, &c->o.loop);
+			c->o.schedule_file, c->o.machine);
 	c->loops = arena_array(c->a, loop_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
 		const fuse_kernel *k = c->groups->kernel.at[i];
@@ -47,9 +57,9 @@ static void loops(compilation *c)
 		if (k->opaque)
 			continue;
 		c->loops[i] = loop_build(c->a, c->system, k, false);
-		if (pinned == NULL || !loop_texts_apply(pinned, c->loops[i], i,
-					      &c->o.loop))
-			loop_schedule(c->loops[i], &c->o.loop);
+		if (pinned == NULL ||
+			!loop_texts_apply(pinned, c->loops[i], i, c->o.machine))
+			loop_schedule(c->loops[i], c->o.machine);
 	}
 	if (pinned != NULL)
 		loop_texts_end(pinned, n);
@@ -103,13 +113,10 @@ double compile_clock_ms(void)
 	return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-compile_options compile_options_default(int32_t vector_bytes)
+compile_options compile_options_default(const machine *m)
 {
-	compile_options o = {.verify = true};
+	compile_options o = {.verify = true, .machine = m};
 
-	o.fuse = fuse_target_host();
-	if (vector_bytes > 0)
-		o.loop = loop_target_default(vector_bytes);
 	o.plan.max_units = 1;
 	return o;
 }

@@ -18,8 +18,8 @@
 
 typedef struct compile_options {
 	bool no_fusion, verify;
-	fuse_target fuse;
-	loop_target loop;
+	const machine *machine; /* NULL: not known yet: groups only */
+	const machine *pricing; /* of groups; NULL: machine->priced_as */
 	plan_options plan;
 	settle_options settle; /* for tests */
 	/* schedules that are pinned: text of loop_text, and its file; NULL */
@@ -45,8 +45,8 @@ typedef struct compilation {
 	double ms[COMPILE_N_PASSES]; /* time of each pass */
 } compilation;
 
-/* The machine's defaults; vector_bytes 0: o.loop is still to be set. */
-compile_options compile_options_default(int32_t vector_bytes);
+/* machine NULL: o.machine is still to be set before schedules are made. */
+compile_options compile_options_default(const machine *m);
 
 compilation *compile_new(
 	arena *a, ir_program *program, const compile_options *o);

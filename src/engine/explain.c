@@ -26,7 +26,7 @@ static void explain_loops(str *out, compilation *c, uint32_t flags)
 
 static void explain_schedule(str *out, compilation *c)
 {
-	str_printf(out, "schedule %s\n", c->o.loop.name);
+	str_printf(out, "schedule %s\n", c->o.machine->name);
 	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
 		str_addc(out, '\n');
 		if (c->loops[i] == NULL)

@@ -732,7 +732,7 @@ static void fill(hunt *h, int32_t n, eqn_unit **set, fuse_reason *r)
 		r->why = FUSE_WHY_POLICY;
 		r->text = arena_printf(a,
 			"single elements: %lld at most run without a loop",
-			(long long)h->f->t->serial_volume);
+			(long long)h->f->t->fusion.serial_volume);
 		return;
 	}
 	r->n_ends = h->s->m.at[m].digit.n;

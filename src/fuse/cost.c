@@ -80,7 +80,8 @@ static double stride_of(
 	const ix_term *fast = NULL;
 	bool shared = false, left = false;
 
-	if (bytes <= (double)c->f->t->l2_bytes || p->u->contraction)
+	if (bytes <= (double)c->f->t->memory[MACHINE_L2].bytes ||
+		p->u->contraction)
 		return 1;
 	for (int32_t i = 0; i < at->n; i++)
 		if (at->t[i].atom->kind == IX_DIGIT && at->t[i].coef > 0 &&
@@ -108,7 +109,8 @@ static double stride_of_result(const cost *c, int32_t m, double bytes)
 	const eqn_unit *u = p->u;
 	bool shared = false, left = false;
 
-	if (bytes <= (double)c->f->t->l2_bytes || u->contraction)
+	if (bytes <= (double)c->f->t->memory[MACHINE_L2].bytes ||
+		u->contraction)
 		return 1;
 	for (int32_t k = 0; k < p->digit.n; k++) {
 		const eqn_digit *d = &p->digit.at[k].d;
@@ -185,7 +187,8 @@ static void add_large(cost *c)
 		double n = (double)c->f->s->tensor.at[k->buf[i].tensor].numel;
 		double size = size_of(c, k->buf[i].tensor);
 
-		if ((double)k->buf[i].elems * size > (double)c->f->t->l2_bytes)
+		if ((double)k->buf[i].elems * size >
+			(double)c->f->t->memory[MACHINE_L2].bytes)
 			c->bytes += 2 * size * n;
 	}
 }
@@ -225,12 +228,14 @@ static const double *row_parts(cost *c)
 		part[m] = keys ? (double)KEYS_AT_ONCE / (double)rows.n_keys : 1;
 		row += keys ? per_iteration(c, m) * size_of(c, e[m].out) : 0;
 	}
-	return row * LANES > (double)c->f->t->l2_bytes / 2 ? part : NULL;
+	return row * LANES > (double)c->f->t->memory[MACHINE_L2].bytes / 2
+		       ? part
+		       : NULL;
 }
 
 static void add_results(cost *c)
 {
-	double private = 0, l2 = (double)c->f->t->l2_bytes;
+	double private = 0, l2 = (double)c->f->t->memory[MACHINE_L2].bytes;
 	bool contraction = false, large = false;
 	const double *part = row_parts(c);
 
@@ -258,10 +263,6 @@ static void add_results(cost *c)
 	}
 	c->tile = 1;
 	if (contraction && private > 0 && c->s->n > 1) {
-		c->tile = l2 / 2 / private;
-		c->tile = min_of(c->tile, (double)c->f->t->contract_tile);
-		if (c->tile < 1)
-			c->tile = 1;
 		if (part != NULL)
 			c->tile = ROWS_AT_ONCE;
 	}
@@ -357,7 +358,8 @@ static void add_reads(cost *c)
 	arena *scratch = fuse_scratch(c->f);
 	amounts all = {0};
 	VEC(reading) one = {0};
-	double l2 = (double)c->f->t->l2_bytes, total = c->private_bytes;
+	double l2 = (double)c->f->t->memory[MACHINE_L2].bytes,
+	       total = c->private_bytes;
 
 	for (int32_t m = 0; m < c->s->n; m++)
 		c->f->where[c->s->m.at[m].u->source] = m;
@@ -489,8 +491,8 @@ static double copies_again(const cost *c, int32_t m)
 	double most = 0, fit = BLOCK_ROWS;
 
 	if (c->private_bytes > 0)
-		fit = min_of(fit, (double)c->f->t->l2_bytes / 2 /
-					  c->private_bytes);
+		fit = min_of(fit, (double)c->f->t->memory[MACHINE_L2].bytes /
+					  2 / c->private_bytes);
 	for (int32_t i = 0; i < u->n_reads && !is_block(c, m); i++) {
 		const eqn_read *r = &u->read[i];
 		double around = 1, rows = 1, inner = 1, outer = 1, batch = 1;
@@ -573,9 +575,9 @@ static double arithmetic(const cost *c)
 		}
 		plain += volume * (flops + (is_mixed(c, m) ? MIXED : 0));
 	}
-	return plain / c->f->t->flops_per_s +
-	       contracted / c->f->t->contract_per_s +
-	       untiled / c->f->t->plain_contract_per_s;
+	return plain / c->f->t->fusion.flops_per_s +
+	       contracted / c->f->t->fusion.contract_per_s +
+	       untiled / c->f->t->fusion.plain_contract_per_s;
 }
 
 double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)
@@ -594,10 +596,10 @@ double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)
 		work *= share;
 		c.bytes *= share;
 	}
-	memory = c.bytes / f->t->bytes_per_s;
+	memory = c.bytes / f->t->memory[MACHINE_MAIN].bytes_per_s;
 	longer = work > memory ? work : memory;
 	shorter = min_of(work, memory);
 	return (longer + NOT_HIDDEN * shorter) /
-		       min_of(c.par, (double)f->t->cores) +
+		       min_of(c.par, (double)f->t->threads) +
 	       f->t->launch_s;
 }

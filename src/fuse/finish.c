@@ -8,8 +8,7 @@
 #include "fuse/inner.h"
 
 enum {
-	NAMED_CALLS = 5,	/* calls that a kernel's name spells out */
-	BATCH_VOLUME = 1 << 18, /* instances of an equation of a small kernel */
+	NAMED_CALLS = 5, /* calls that a kernel's name spells out */
 	BATCH_SIZE = 64
 };
 
@@ -298,7 +297,7 @@ static bool batch_key(
 	}
 	*n = key.n;
 	*out = key.at;
-	return volume <= BATCH_VOLUME;
+	return volume <= w->f->t->fusion.batch_volume;
 }
 
 static bool touches(const finish *w, const fuse_group *g, int32_t storage)

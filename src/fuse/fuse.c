@@ -6,17 +6,44 @@
  */
 #include "fuse/inner.h"
 
+/* Small enough to stay in a cache. */
+enum { SCRATCH_BYTES = 1 << 18 };
+
+arena *fuse_scratch(fuse_state *f)
+{
+	if (*f->scratch == NULL)
+		*f->scratch = arena_child(f->a);
+	if (f->g != NULL)
+		f->g->scratch = *f->scratch;
+	return *f->scratch;
+}
+
+void fuse_scratch_reset(fuse_state *f)
+{
+	if (*f->scratch != NULL)
+		arena_clear(*f->scratch);
+}
+
+void fuse_scratch_trim(fuse_state *f)
+{
+	if (*f->scratch != NULL && arena_bytes(*f->scratch) > SCRATCH_BYTES)
+		fuse_scratch_reset(f);
+}
+
 fuse_plan *fuse_partition(
-	arena *a, ir_system *s, const fuse_target *t, const fuse_options *o)
+	arena *a, ir_system *s, const machine *m, const fuse_options *o)
 {
 	fuse_plan *p = arena_make(a, fuse_plan);
-	fuse_state f = {.a = a, .env = arena_env(a), .s = s, .t = &p->target};
+	fuse_state f = {.a = a,
+		.env = arena_env(a),
+		.s = s,
+		.t = m != NULL ? m : machine_at(0)};
 	bool alone = o != NULL && o->no_fusion;
 	fuse_groups *g;
 
 	f.scratch = arena_make(a, arena *);
 	p->s = s;
-	p->target = t != NULL ? *t : fuse_target_host();
+	p->machine = f.t;
 	f.mutate = o == NULL ? 0 : o->mutate;
 	fuse_prepare(&f, o == NULL ? NULL : &o->settle);
 	for (int32_t i = 0; i < f.w->wait.n; i++)

@@ -12,21 +12,7 @@
 #define FUSE_H
 
 #include "settle/settle.h"
-
-/* The machine, as the cost model sees it: one place, see target.c. */
-typedef struct fuse_target {
-	double bytes_per_s;	/* memory, one core */
-	double flops_per_s;	/* elementwise arithmetic, one core */
-	double contract_per_s;	/* contractions in tiles, one core */
-	double plain_contract_per_s; /* and as plain loops */
-	double launch_s;	/* one kernel */
-	int32_t cores;
-	int64_t l2_bytes;	/* per core */
-	int32_t max_eqns;	/* of one kernel */
-	int64_t contract_tile;	/* rows a contraction runs as one, at most; 1: plain loops */
-	int64_t serial_volume;	/* instances that may run without a shared loop */
-} fuse_target;
-fuse_target fuse_target_host(void);
+#include "target/machine.h"
 
 typedef enum fuse_node_kind { FUSE_LOOP, FUSE_INIT, FUSE_STMT } fuse_node_kind;
 
@@ -153,7 +139,7 @@ typedef struct fuse_reason {
 
 typedef struct fuse_plan {
 	ir_system *s;
-	fuse_target target;
+	const machine *machine;
 	VEC(fuse_kernel *) kernel; /* topological order */
 	VEC(fuse_reason) reason;   /* one per edge that crosses kernels */
 	/* outputs that are no kernel's work: alias[tensor] = tensor with the same elements in the same order, else -1 */
@@ -168,8 +154,9 @@ typedef struct fuse_options {
 	settle_options settle; /* for tests */
 } fuse_options;
 
-fuse_plan *fuse_partition(arena *a, ir_system *s, const fuse_target *t,
-	const fuse_options *o);
+/* m NULL: the first of all */
+fuse_plan *fuse_partition(
+	arena *a, ir_system *s, const machine *m, const fuse_options *o);
 void fuse_verify(fuse_plan *p); /* throws TN_EINTERNAL */
 /* groups: kernels, loop trees, buffers, then reasons; text or JSON */
 void fuse_print(str *out, fuse_plan *p, bool json);

@@ -90,7 +90,7 @@ typedef struct fuse_state {
 	arena *a; /* of the plan */
 	env *env;
 	ir_system *s;
-	const fuse_target *t;
+	const machine *t;
 	uint32_t mutate;
 	eqn_graph *g;
 	int32_t n_sources;  /* equations of the system */
@@ -105,7 +105,7 @@ typedef struct fuse_state {
 	arena **scratch;    /* shared by copies of the state */
 } fuse_state;
 
-/* ---- target.c: memory of one question; emptied by fuse_scratch_reset ---- */
+/* ---- fuse.c: memory of one question; emptied by fuse_scratch_reset ---- */
 arena *fuse_scratch(fuse_state *f);
 void fuse_scratch_reset(fuse_state *f);
 void fuse_scratch_trim(fuse_state *f); /* where nothing in it is needed */

@@ -13,11 +13,9 @@
 #include <math.h>
 
 enum {
-	MAX_TRIED = 8,	 /* groups with a common input that are tried */
-	MAX_INLINED = 4, /* producers put into one equation at a time */
+	MAX_TRIED = 8,		 /* groups with a common input that are tried */
+	MAX_INLINED = 4,	 /* producers put into one equation at a time */
 	MAX_INLINED_DEPTH = 100, /* of what comes of it: IR_MAX_DEPTH is more */
-	MAX_FLOPS = 40,	 /* of a producer that is computed again */
-	MAX_READS = 4
 };
 
 /* ---- readers ---- */
@@ -147,7 +145,7 @@ static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 	v.n_vars = too_many_vars(f, s, unit);
 	if (v.n_vars > 0)
 		return v;
-	if (s->class.n > 0 || n == 1 || volume <= f->t->serial_volume ||
+	if (s->class.n > 0 || n == 1 || volume <= f->t->fusion.serial_volume ||
 		rule_dropped(f, FUSE_RULE_SHARE))
 		v.seconds = fuse_seconds(f, s, seen, c);
 	else
@@ -162,7 +160,7 @@ choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit)
 	size_t n_bytes;
 	int64_t found;
 
-	if (n == 0 || n > c->f->t->max_eqns)
+	if (n == 0 || n > c->f->t->fusion.max_eqns)
 		return v;
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = true;
@@ -237,7 +235,7 @@ static choice_verdict verdict_of(
 	eqn_unit **unit;
 
 	/* some may have gone, but not that many */
-	if (size > c->f->t->max_eqns + MAX_INLINED)
+	if (size > c->f->t->fusion.max_eqns + MAX_INLINED)
 		return (choice_verdict){.seconds = INFINITY, .shared = 1};
 	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size + 1);
 	return choice_judge(c, choice_members(c, n, g, e, unit), unit);
@@ -359,7 +357,7 @@ static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 			return;
 	if (n > 0 && w->e->e.opaque != NULL)
 		return;
-	if (size_of(n, g) + 1 > c->f->t->max_eqns + MAX_INLINED)
+	if (size_of(n, g) + 1 > c->f->t->fusion.max_eqns + MAX_INLINED)
 		return;
 	v = verdict_of(c, n, g, w->e);
 	if (!is_worthwhile(&v, siblings))
@@ -413,9 +411,10 @@ static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 
 	if (p->e.monoid != IR_SET || p->e.n_out != 1 || p->has_scan ||
 		p->e.push != NULL || p->e.opaque != NULL ||
-		e->e.opaque != NULL || p->flops > MAX_FLOPS ||
+		e->e.opaque != NULL || p->flops > f->t->fusion.again_ops ||
 		p->e.body[0]->depth + deepest(e) > MAX_INLINED_DEPTH ||
-		p->n_reads > MAX_READS || f->w->version[p->e.out[0]] >= 0)
+		p->n_reads > f->t->fusion.again_reads ||
+		f->w->version[p->e.out[0]] >= 0)
 		return false;
 	for (int32_t i = 0; i < p->n_reads; i++) {
 		if (settle_is_destroyed(f->w, p->read[i].tensor))
@@ -618,16 +617,13 @@ static void decide(choice *c, const some_groups *all)
 	}
 }
 
-/* Seconds that differ by less than this part say nothing. */
-#define ALIKE 0.02
-
 /*
  * Does v, with producers put into e, cost less than w? Or about as much, and
  * shares more loops or buffers less. The swap is in force.
  */
 static bool is_better(contest *v, contest *w, swap *s)
 {
-	double slack = ALIKE * w->best.seconds;
+	double slack = v->c->f->t->fusion.alike * w->best.seconds;
 	looks old, now;
 
 	if (v->best.gain < w->best.gain - slack)
@@ -684,7 +680,7 @@ static bool try_pair(choice *c, fuse_group *g, fuse_group *h, bool siblings)
 	int32_t n;
 
 	if (is_opaque(c, g) || is_opaque(c, h) ||
-		size_of(2, two) > c->f->t->max_eqns)
+		size_of(2, two) > c->f->t->fusion.max_eqns)
 		return false;
 	both = verdict_of(c, 2, two, NULL);
 	if (!is_worthwhile(&both, siblings) ||

@@ -176,11 +176,11 @@ static void explain(why *w)
 	if (is_cycle(w))
 		return;
 	n = choice_members(c, 2, both, NULL, unit);
-	if (n > f->t->max_eqns) {
+	if (n > f->t->fusion.max_eqns) {
 		w->r.why = FUSE_WHY_POLICY;
 		w->r.text = arena_printf(f->a,
 			"the kernel would have %d equations, of %d at most", n,
-			f->t->max_eqns);
+			f->t->fusion.max_eqns);
 		return;
 	}
 	v = choice_judge(c, n, unit);

@@ -13,11 +13,6 @@
 
 #include <math.h>
 
-enum {
-	LONGEST = 8, /* members of a tail */
-	LITTLE = 8   /* a tail is at most this part of all */
-};
-
 /* Does w change what u reads? */
 static bool destroys(const fuse_state *f, const eqn_unit *w, const eqn_unit *u)
 {
@@ -50,8 +45,9 @@ static int32_t mark(fuse_state *f, int32_t n, eqn_unit *const *unit,
 		is_tail[i] = false;
 		all += unit[i]->volume;
 	}
-	room = all / LITTLE < f->t->serial_volume ? all / LITTLE
-						  : f->t->serial_volume;
+	room = all / f->t->fusion.tail_part < f->t->fusion.serial_volume
+		       ? all / f->t->fusion.tail_part
+		       : f->t->fusion.serial_volume;
 	for (int32_t i = n - 1; i >= 0 && n_tail < most; i--) {
 		const eqn_unit *u = unit[i];
 		bool joins = false, needed = false;
@@ -132,7 +128,7 @@ int32_t fuse_tail(
 	int32_t last = n, n_main = 0;
 	int64_t most_shared = 1;
 
-	for (int32_t most = 1; most <= LONGEST; most++) {
+	for (int32_t most = 1; most <= f->t->fusion.tail_eqns; most++) {
 		int32_t left = mark(f, n, unit, most, now);
 		int64_t shared = 1;
 		part_set *s;
@@ -157,7 +153,7 @@ int32_t fuse_tail(
 void fuse_tail_longest(
 	fuse_state *f, int32_t n, eqn_unit *const *unit, bool *is_tail)
 {
-	(void)mark(f, n, unit, LONGEST, is_tail);
+	(void)mark(f, n, unit, f->t->fusion.tail_eqns, is_tail);
 }
 
 double fuse_tail_seconds(fuse_state *f, int32_t n, eqn_unit *const *unit,

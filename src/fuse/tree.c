@@ -416,7 +416,7 @@ static bool mixes(builder *b, part_set *s)
 		if (s->class.at[i].kind == AXIS_S)
 			return false;
 	return s->class.n > 0 &&
-	       bytes_for_reducers(b, s) > b->f->t->l2_bytes / 4;
+	       bytes_for_reducers(b, s) > b->f->t->memory[MACHINE_L2].bytes / 4;
 }
 
 static part_set *all_of(builder *b, const part_set *s)
@@ -657,7 +657,8 @@ static void build_all(
 		volume += unit[i]->volume;
 	part_refine(s);
 	part_classes(b->f, s);
-	if (n > 1 && s->class.n == 0 && volume > b->f->t->serial_volume &&
+	if (n > 1 && s->class.n == 0 &&
+		volume > b->f->t->fusion.serial_volume &&
 		fuse_tail(b->f, n, unit, is_tail) > 0) {
 		k->has_tail = true;
 		for (int32_t i = 0; i < n; i++)

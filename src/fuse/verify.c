@@ -344,7 +344,7 @@ static void check_kernel(checker *w)
 	if (k->opaque)
 		return;
 	if (k->n_eqns > 1 && (k->n_shared == 0 || k->has_tail) &&
-		volume > w->p->target.serial_volume)
+		volume > w->p->machine->fusion.serial_volume)
 		env_bug(w->env, "fuse.verify",
 			"%s: no loop in common for %lld instances", k->name,
 			(long long)volume);

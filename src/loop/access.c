@@ -54,13 +54,6 @@ void loop_each_access(
 	}
 }
 
-/*
- * Lanes two apart are read as two vectors and a shuffle (emit/expr.c); those
- * further apart one by one.
- */
-enum { NEAR = 2 };
-#define PART_OF_JUMP 0.25
-
 struct cost {
 	loop_kernel *k;
 	int32_t var;
@@ -68,12 +61,10 @@ struct cost {
 	bool unit;
 };
 
-/* Lanes two apart are two vectors and a shuffle, not an element each. */
-#define OF_TWO 0.25
-
 static void add_cost(void *arg, const struct loop_access *a)
 {
 	struct cost *c = arg;
+	const machine_schedule *m = &c->k->machine->schedule;
 	int64_t n = c->k->var[c->var].extent, s = 0;
 	const loop_node *u;
 	double w = 1;
@@ -84,12 +75,15 @@ static void add_cost(void *arg, const struct loop_access *a)
 		c->unit = true;
 	if (s == 0 || s == 1)
 		return;
-	if (s == NEAR && !a->write)
-		w = PART_OF_JUMP;
+	/* lanes two apart are two vectors and a shuffle, not an element each */
+	if (a->write)
+		w = m->write_jump;
+	else if (s == m->near_lanes)
+		w = m->near_jump;
 	for (u = a->leaf->up; u != NULL; u = u->up)
 		if (u->kind == LOOP_FOR)
 			w *= (double)c->k->var[u->var].extent;
-	c->jumps += a->write ? 1.5 * w : s == 2 ? OF_TWO * w : w;
+	c->jumps += w;
 }
 
 double loop_jumps(loop_kernel *k, const loop_node *n, int32_t var, bool *unit)

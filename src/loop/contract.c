@@ -20,16 +20,6 @@
  */
 #include "loop/contract.h"
 
-enum {
-	COLUMN_CHUNKS = 16, /* pieces of the columns, where there are many */
-	COPIED_CHUNKS = 8,  /* of all, where rows are copied for each */
-	CHUNK_PANELS = 4,   /* panels of columns in a chunk, at most */
-	FEW_CHUNKS = 8,
-	FEW_ROWS_LONGEST = 28,
-	BLOCK_MOST = 128,   /* of loops around several nests */
-	BLOCK_CHUNKS = 8    /* leave so many, where there are */
-};
-
 int64_t contract_ceil(int64_t a, int64_t b)
 {
 	return (a + b - 1) / b;
@@ -259,9 +249,10 @@ static int64_t chunks_of(const contract *c, loop_set these)
 static void block_several(contract *c, loop_set blocked)
 {
 	const loop_kernel *k = c->k;
-	int64_t fit = k->target.l2_bytes / 4 * (c->mixed != 0 ? 3 : 2) /
-		      bytes_of_each(c, blocked);
-	int64_t lanes = k->target.vector_bytes / 4, most = BLOCK_MOST;
+	int64_t fit = k->machine->memory[MACHINE_L2].bytes / 4 *
+		      (c->mixed != 0 ? 3 : 2) / bytes_of_each(c, blocked);
+	int64_t lanes = k->machine->vector_bytes / 4,
+		most = k->machine->product.block_most;
 	int64_t pieces = 1;
 	loop_set free = c->chain & ~c->mixed; /* their iterations are chunks */
 
@@ -276,9 +267,11 @@ static void block_several(contract *c, loop_set blocked)
 		chunks = least > 1 ? pieces * chunks_of(c, free)
 				   : chunks_of(c, free & ~blocked);
 		size = fit < most ? fit : most;
-		if (chunks < BLOCK_CHUNKS && (c->mixed & BIT(v)) == 0 &&
-			size > n * chunks / BLOCK_CHUNKS)
-			size = contract_ceil(n * chunks, BLOCK_CHUNKS);
+		if (chunks < k->machine->product.block_chunks &&
+			(c->mixed & BIT(v)) == 0 &&
+			size > n * chunks / k->machine->product.block_chunks)
+			size = contract_ceil(
+				n * chunks, k->machine->product.block_chunks);
 		if (size > 2 * lanes && least > 1)
 			size -= size % (2 * lanes);
 		else if (size > lanes && least > 1) /* whole vectors */
@@ -289,7 +282,7 @@ static void block_several(contract *c, loop_set blocked)
 		if ((c->mixed & BIT(v)) == 0)
 			pieces *= contract_ceil(n, c->block[v]);
 		fit /= c->block[v];
-		most = BLOCK_MOST / 4;
+		most = k->machine->product.block_most / 4;
 	}
 }
 
@@ -315,33 +308,35 @@ static void block_one(contract *c, const contract_product *p)
 	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
 	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
 
-	fit = k->target.l2_bytes * 3 / 4 / (p->sum_block * size);
+	fit = k->machine->memory[MACHINE_L2].bytes * 3 / 4 /
+	      (p->sum_block * size);
 	if (fit < p->tile)
 		fit = p->tile;
 	tiles = contract_ceil(m, p->tile);
 	pieces = contract_ceil(m, fit);
 	c->block[p->i] = p->tile * contract_ceil(tiles, pieces);
-	tiles = contract_ceil(n, panel * contract_ceil(COLUMN_CHUNKS,
-					chunks_of(c, loops_around(c))));
-	if (tiles > CHUNK_PANELS)
-		tiles = CHUNK_PANELS;
-	pieces = contract_ceil(COPIED_CHUNKS, pieces);
+	tiles = contract_ceil(
+		n, panel * contract_ceil(k->machine->product.column_chunks,
+				   chunks_of(c, loops_around(c))));
+	if (tiles > k->machine->product.chunk_panels)
+		tiles = k->machine->product.chunk_panels;
+	pieces = contract_ceil(k->machine->product.copied_chunks, pieces);
 	if (c->number >= 0) /* pieces of the sum are chunks, too */
-		tiles = CHUNK_PANELS;
+		tiles = k->machine->product.chunk_panels;
 	else if (p->pack_x && !p->whole_x &&
 		 tiles < contract_ceil(n, panel * pieces))
 		tiles = contract_ceil(n, panel * pieces);
 	c->block[p->j] = panel * tiles;
 	if (p->turned) { /* some chunks, if not of columns, of rows */
-		pieces = contract_ceil(COPIED_CHUNKS,
+		pieces = contract_ceil(k->machine->product.copied_chunks,
 			contract_ceil(n, c->block[p->j]));
 		c->block[p->i] = p->tile * contract_ceil(
 			contract_ceil(m, p->tile), pieces);
 	}
 	if (p->few) { /* long lines of y, and sums that fit the first cache */
-		fit = k->target.l1_bytes / (m * size);
-		if (fit > n / FEW_CHUNKS)
-			fit = n / FEW_CHUNKS;
+		fit = k->machine->memory[MACHINE_L1].bytes / (m * size);
+		if (fit > n / k->machine->product.few_chunks)
+			fit = n / k->machine->product.few_chunks;
 		c->block[p->j] = panel * (fit > panel ? fit / panel : 1);
 	}
 }
@@ -397,20 +392,23 @@ static bool take_rows_in(contract *c, const contract_product *p)
 	loop_kernel *k = c->k;
 	int64_t rows = k->var[p->i].extent;
 	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
-	int64_t most = k->target.l2_bytes / 2 / (p->sum_block * size);
+	int64_t most = k->machine->memory[MACHINE_L2].bytes / 2 /
+		       (p->sum_block * size);
 	int64_t panels = contract_ceil(k->var[p->j].extent,
 		(int64_t)p->lanes * p->vectors);
 	bool any = false;
 
-	if (!p->pack_y || p->turned || rows > FEW_ROWS_LONGEST)
+	if (!p->pack_y || p->turned ||
+		rows > k->machine->product.few_rows_longest)
 		return false;
 	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
 		if (v == p->i || (c->chain & BIT(v)) == 0 ||
 			c->block[v] != 0 || !walks_rows(k, p, v) ||
 			!mul_ok(rows, k->var[v].extent, &rows))
 			continue;
-		if (rows > most || panels * chunks_of(c, loops_around(c) &
-						~BIT(v)) < COPIED_CHUNKS)
+		if (rows > most ||
+			panels * chunks_of(c, loops_around(c) & ~BIT(v)) <
+				k->machine->product.copied_chunks)
 			break;
 		c->block[v] = k->var[v].extent;
 		any = true;
@@ -726,7 +724,7 @@ static int64_t make_chunks(const contract *c, loop_node *n, const loop_node *in)
 				       ? ext
 				       : contract_ceil(ext, n->size);
 
-		if (chunks > c->k->target.max_chunks / size)
+		if (chunks > c->k->machine->schedule.max_chunks / size)
 			break;
 		chunks *= size;
 		n->parallel = true;

@@ -15,13 +15,7 @@
  */
 #include "loop/contract.h"
 
-enum {
-	ENOUGH_PIECES = 8, /* of rows and columns: nothing is cut */
-	CHUNKS = 16,	   /* what cutting is to give */
-	LEAST_PIECE = 512, /* products of a piece, for each element of it */
-	PIECE_CHUNKS = 16, /* its work, in the least work of other chunks */
-	MOST = 56	   /* equations, variables */
-};
+enum { MOST = 56 }; /* equations, variables */
 
 /* ---- what may be cut ---- */
 
@@ -106,7 +100,7 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	if (!is_tiled(&c, &p) || contract_turn(&c, &p))
 		return 0;
 	pieces = contract_pieces(&c, &p);
-	if (pieces >= ENOUGH_PIECES)
+	if (pieces >= k->machine->product.enough_pieces)
 		return 0;
 	c.number = k->n_vars; /* as it will be */
 	pieces = contract_pieces(&c, &p);
@@ -116,10 +110,11 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	work = product_of_extents(k, reduced | k->eqn[eqn].left);
 	if (work == INT64_MAX)
 		return 0;
-	most = contract_ceil(CHUNKS, pieces);
-	work /= k->target.chunk_elems * PIECE_CHUNKS;
+	most = contract_ceil(k->machine->product.cut_chunks, pieces);
+	work /= k->machine->schedule.chunk_elems *
+		k->machine->product.piece_chunks;
 	most = most > work ? work : most;
-	work = n * rest / LEAST_PIECE;
+	work = n * rest / k->machine->product.least_piece;
 	most = most > work ? work : most;
 	most = most > n ? n : most;
 	if (most < 2)

@@ -11,7 +11,7 @@
  */
 #include "loop/contract.h"
 
-enum { MAX_FACTORS = 8, MAX_GUARDS = 4, LEAST_NEED = 32 };
+enum { MAX_FACTORS = 8, MAX_GUARDS = 4 };
 
 /* May something be read outside of its tensor where no guard is in force? */
 struct outside {
@@ -198,7 +198,7 @@ static void add_needs(loop_kernel *k, const expr *c, contract_terms *out)
 		if ((loop_form_vars(c->form) & BIT(v)) == 0)
 			continue;
 		if (!loop_stride(c->form, v, k->var[v].extent, &s) ||
-			k->var[v].extent < LEAST_NEED)
+			k->var[v].extent < k->machine->product.least_need)
 			return;
 		n++;
 	}

@@ -81,7 +81,7 @@ static bool helps(struct join *w, const loop_eqn *e)
 		!loop_stride(e->at, w->y, ny, &sy) ||
 		!loop_stride(e->at, w->x, nx, &sx) || sx != 1 || sy != nx)
 		return false;
-	lanes = k->target.vector_bytes / (int64_t)dtype_size(e->acc[0]);
+	lanes = k->machine->vector_bytes / (int64_t)dtype_size(e->acc[0]);
 	if ((2 * nx >= 3 * lanes && !wastes(w, &t, lanes)) || nx * ny < lanes)
 		return false;
 	for (int32_t i = 0; i < 2; i++)
@@ -97,7 +97,7 @@ static bool helps(struct join *w, const loop_eqn *e)
  */
 static bool tears(struct join *w, const loop_eqn *e)
 {
-	int64_t lanes = w->k->target.vector_bytes /
+	int64_t lanes = w->k->machine->vector_bytes /
 			(int64_t)dtype_size(e->acc[0]);
 	struct follow f = {w, true, false};
 

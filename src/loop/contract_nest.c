@@ -16,19 +16,6 @@
  */
 #include "loop/contract.h"
 
-enum {
-	LEAST_ROWS = 2,
-	FEW_ROWS = 16, /* memory decides, not arithmetic: y is read once */
-	FEW_SUMS = 8, /* lines of y side by side */
-	FEW_VECTORS = 4,
-	LEAST_SUM = 8,
-	NEAR_PART = 32, /* of the first cache: rows of a factor read in place */
-	LINE = 64,   /* bytes; and lines of a set, of the first cache */
-	WAYS = 8,
-	COPY_CHUNKS = 16,
-	MAX_WHOLE = 64 << 20 /* bytes of a factor that is copied as a whole */
-};
-
 /* ---- classes ---- */
 
 struct forms {
@@ -62,7 +49,7 @@ static bool adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
 
 static int64_t lanes_of(const contract *c, const contract_product *p)
 {
-	return c->k->target.vector_bytes /
+	return c->k->machine->vector_bytes /
 	       (int64_t)dtype_size(c->k->eqn[p->eqn].acc[0]);
 }
 
@@ -174,8 +161,9 @@ bool contract_classify(contract *c, contract_product *p)
 	p->i = longest(c, p->rows);
 	p->s = longest(c, p->sums);
 	return p->i >= 0 && (p->sums & v[0] & v[1]) != 0 &&
-	       lanes_of(c, p) >= 2 && elements(c, p->rows) >= LEAST_ROWS &&
-	       elements(c, p->sums) >= LEAST_SUM;
+	       lanes_of(c, p) >= 2 &&
+	       elements(c, p->rows) >= c->k->machine->product.least_rows &&
+	       elements(c, p->sums) >= c->k->machine->product.least_sum;
 }
 
 /* ---- sizes ---- */
@@ -229,12 +217,16 @@ static bool is_in_lanes(
 static bool lies_badly(
 	const contract *c, const contract_product *p, int64_t size)
 {
-	int64_t s, sets = c->k->target.l1_bytes / (LINE * WAYS);
+	int64_t s, sets = c->k->machine->memory[MACHINE_L1].bytes /
+			  (c->k->machine->product.line *
+				  c->k->machine->product.ways);
 
 	if (!loop_stride(p->x->form, p->i, c->k->var[p->i].extent, &s) ||
-		s * size % LINE != 0 || s == 0)
+		s * size % c->k->machine->product.line != 0 || s == 0)
 		return false;
-	return p->tile > (WAYS - 1) * sets / gcd_i64(s * size / LINE, sets);
+	return p->tile >
+	       (c->k->machine->product.ways - 1) * sets /
+		       gcd_i64(s * size / c->k->machine->product.line, sets);
 }
 
 /* May x, in memory, be copied as a whole, before all? */
@@ -252,7 +244,7 @@ static bool may_be_whole(
 	for (int32_t v = 0; v < k->n_vars; v++)
 		if ((in & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
 			return false;
-	return n <= MAX_WHOLE;
+	return n <= k->machine->product.max_whole;
 }
 
 /* Chunks that need the same of x: of what it does not walk. */
@@ -274,21 +266,24 @@ static bool is_shared(const contract *c, const contract_product *p)
  */
 static void size_few(contract *c, contract_product *p)
 {
-	int64_t fit = (c->k->target.n_vector_registers - 4) / p->tile;
+	int64_t fit = (c->k->machine->vector_registers - 4) / p->tile;
 
-	p->vectors = (int32_t)(fit < FEW_VECTORS ? fit : FEW_VECTORS);
+	p->vectors = (int32_t)(fit < c->k->machine->product.few_vectors
+				       ? fit
+				       : c->k->machine->product.few_vectors);
 	while (p->vectors > 1 && contract_extent(c, p->j) <=
 					 (int64_t)(p->vectors - 1) * p->lanes)
 		p->vectors--;
 	p->sum_block = near_equal(contract_extent(c, p->s),
-		elements(c, p->rows) <= FEW_ROWS / 2 ? FEW_SUMS
-						     : 4 * FEW_SUMS);
+		elements(c, p->rows) <= c->k->machine->product.few_rows / 2
+			? c->k->machine->product.few_sums
+			: 4 * c->k->machine->product.few_sums);
 }
 
 /* Equal tiles; a panel in the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
-	const loop_target *t = &c->k->target;
+	const machine *m = c->k->machine;
 	int64_t size = (int64_t)dtype_size(c->k->eqn[p->eqn].acc[0]), panel;
 	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s), fit;
 	int64_t near; /* bytes */
@@ -298,9 +293,9 @@ void contract_sizes(contract *c, contract_product *p)
 	p->vectors = contract_extent(c, p->j) > p->lanes ? 2 : 1;
 	panel = (int64_t)p->lanes * p->vectors;
 	/* accumulators, a row of the panel, one element of the other factor */
-	fit = (t->n_vector_registers - 4) / 2;
+	fit = (m->vector_registers - 4) / 2;
 	p->tile = equal_or_near(contract_extent(c, p->i), fit);
-	fit = 2 * t->l1_bytes / (panel * size) / rest;
+	fit = 2 * m->memory[MACHINE_L1].bytes / (panel * size) / rest;
 	if (fit * rest < 64)
 		fit = contract_ceil(64, rest);
 	p->sum_block = near_equal(contract_extent(c, p->s), fit);
@@ -309,9 +304,10 @@ void contract_sizes(contract *c, contract_product *p)
 			    lies_badly(c, p, size));
 	p->whole_x = p->pack_x && c->number < 0 && may_be_whole(c, p, size);
 	in_lanes = is_in_lanes(c, p, &fit);
-	near = t->l1_bytes / NEAR_PART;
+	near = m->memory[MACHINE_L1].bytes / m->product.near_part;
 	p->few = in_lanes && fit > near &&
-		 elements(c, p->rows) <= FEW_ROWS && rest == 1;
+		 elements(c, p->rows) <= c->k->machine->product.few_rows &&
+		 rest == 1;
 	p->pack_y = !in_lanes || (fit > near && !p->few);
 	if (p->few)
 		size_few(c, p);
@@ -379,7 +375,7 @@ static bool may_turn(const contract *c, const expr *y, int32_t lanes)
 
 	return y->kind == EX_READ && loop_param(c->k, y->tensor) >= 0 &&
 	       !ix_has_fun(y->form) && (size == 4 || size == 8) &&
-	       lanes * size == c->k->target.vector_bytes;
+	       lanes * size == c->k->machine->vector_bytes;
 }
 
 /* The copy is asked for where something is needed of it. */
@@ -533,8 +529,8 @@ static void pack_whole(contract *c, const contract_product *p, const expr **f,
 	n = order_vars(c, p, loop_expr_vars(k, of), last, var);
 	eqn = add_pack(c, of, k->eqn[p->eqn].acc[0], n, var, f);
 	ext = k->var[var[0]].extent;
-	top = contract_block(
-		c, var[0], contract_ceil(ext, COPY_CHUNKS), NULL);
+	top = contract_block(c, var[0],
+		contract_ceil(ext, c->k->machine->product.copy_chunks), NULL);
 	top->parallel = true;
 	if (is_read) {
 		copy = statement(c, LOOP_STMT, eqn);

@@ -20,8 +20,6 @@
  */
 #include "loop/contract.h"
 
-enum { LEAST_KEYS = 2, KEYS_PART = 8 };
-
 /* ---- is it such a row, and too long? ---- */
 
 static bool list_statements(contract *c, int32_t n, eqn_stmt *e)
@@ -148,9 +146,10 @@ static int64_t bytes_of_key(const contract *c)
 
 static bool is_too_long(const contract *c)
 {
-	int64_t fit = c->k->target.l2_bytes / 2 / bytes_of_key(c);
+	int64_t fit = c->k->machine->memory[MACHINE_L2].bytes / 2 /
+		      bytes_of_key(c);
 
-	return c->rows.n_keys > fit / (c->k->target.vector_bytes / 4);
+	return c->rows.n_keys > fit / (c->k->machine->vector_bytes / 4);
 }
 
 /* ---- one variable for all keys ---- */
@@ -269,13 +268,14 @@ void contract_online(contract *c)
 void contract_online_block(contract *c)
 {
 	const loop_kernel *k = c->k;
-	int64_t rows = 1, lanes = 2 * (k->target.vector_bytes / 4), n;
+	int64_t rows = 1, lanes = 2 * (k->machine->vector_bytes / 4), n;
 	loop_set in = k->eqn[c->rows.max].left;
 
 	for (int32_t v = 0; v < k->n_vars; v++)
 		if ((in & BIT(v)) != 0 && c->block[v] > 0)
 			rows *= c->block[v];
-	n = k->target.l2_bytes / KEYS_PART * 3 / (rows * bytes_of_key(c));
+	n = k->machine->memory[MACHINE_L2].bytes /
+	    k->machine->product.keys_part * 3 / (rows * bytes_of_key(c));
 	n = n > lanes ? n / lanes * lanes : lanes;
 	c->block[c->keys] = n < c->rows.n_keys ? n : c->rows.n_keys;
 }

@@ -13,7 +13,7 @@
  */
 #include "loop/contract.h"
 
-enum { MOST_RESIDUES = 4, MOST_VARIABLES = 60 };
+enum { MOST_VARIABLES = 60 };
 
 struct split {
 	loop_kernel *k;
@@ -130,7 +130,8 @@ void contract_split(loop_kernel *k)
 		k->n_vars < MOST_VARIABLES;
 		n = n->child[0]) {
 		w.v = n->var;
-		for (w.by = 2; w.by <= MOST_RESIDUES; w.by++)
+		for (w.by = 2; w.by <= k->machine->product.most_residues;
+			w.by++)
 			if (may_split(&w) &&
 				loop_change_split(k, w.v, w.by)) {
 				change_trees(&w);

@@ -13,13 +13,6 @@
  */
 #include "loop/contract.h"
 
-enum {
-	FULL = 85, /* percent of the lanes that hold columns: good enough */
-	GAIN = 10,
-	LEAST_SUM = 64,	   /* terms, for the way of an element to its place */
-	MAX_COPY = 4 << 20 /* elements of a copied factor */
-};
-
 static int64_t filled(int64_t n, int64_t lanes)
 {
 	return 100 * n / (contract_ceil(n, lanes) * lanes);
@@ -32,7 +25,7 @@ static bool is_small(const loop_kernel *k, loop_set vars, int64_t *n)
 	for (int32_t v = 0; v < k->n_vars; v++)
 		if ((vars & BIT(v)) != 0 && !mul_ok(*n, k->var[v].extent, n))
 			return false;
-	return *n <= MAX_COPY;
+	return *n <= k->machine->product.turn_copy;
 }
 
 /* A weight: read as it is, the same from run to run. */
@@ -50,7 +43,7 @@ bool contract_turn(const contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
 	const contract_product old = *p;
-	int64_t lanes = k->target.vector_bytes /
+	int64_t lanes = k->machine->vector_bytes /
 			(int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
 	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent, elems;
 	loop_set sums = p->sums & loop_expr_vars(k, p->x);
@@ -58,10 +51,12 @@ bool contract_turn(const contract *c, contract_product *p)
 	if (c->number >= 0 || p->begun || p->n_needs > 0 || p->others != 0 ||
 		p->finish != NULL || p->rows != BIT(p->i) ||
 		p->columns != BIT(p->j) || m < 2 * lanes ||
-		filled(n, lanes) >= FULL ||
-		filled(m, lanes) < filled(n, lanes) + GAIN)
+		filled(n, lanes) >= k->machine->product.full_lanes ||
+		filled(m, lanes) <
+			filled(n, lanes) + k->machine->product.turn_gain)
 		return false;
-	if (!is_small(k, sums, &elems) || elems < LEAST_SUM ||
+	if (!is_small(k, sums, &elems) ||
+		elems < k->machine->product.turn_sum ||
 		!is_small(k, loop_expr_vars(k, p->x), &elems) ||
 		!is_small(k, loop_expr_vars(k, p->y), &elems) ||
 		(loop_expr_vars(k, p->x) & ~(p->rows | p->sums)) != 0 ||

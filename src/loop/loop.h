@@ -20,25 +20,10 @@
 #define LOOP_H
 
 #include "fuse/fuse.h"
+#include "target/machine.h"
 
 #define LOOP_MAX_PHASES 4
 #define LOOP_MAX_CHUNKS 1024 /* of a split reduction */
-
-/* What schedules depend on besides sizes. All from the target: target.c */
-typedef struct loop_target {
-	const char *name; /* of the machine: "c/v64" */
-	int32_t vector_bytes; /* widest vector register */
-	int32_t n_vector_registers;
-	int64_t l1_bytes, l2_bytes, l3_bytes;
-	/* larger outputs go past the caches, if the kernel moves more than the
-	 * last of those holds */
-	int64_t stream_bytes;
-	int64_t chunk_elems;  /* work of a chunk, in elements, at least */
-	int64_t max_chunks;
-	int64_t min_chunks; /* fewer: a reduction is split */
-	bool plain; /* tests: no schedule, everything scalar and serial */
-} loop_target;
-loop_target loop_target_default(int32_t vector_bytes);
 
 typedef enum loop_kind {
 	LOOP_FOR,
@@ -224,7 +209,7 @@ typedef struct loop_kernel {
 	VEC(loop_change) change;
 	const char *file; /* of the text */
 	bool pinned; /* the trees were read from a text: DONE stands in them */
-	loop_target target;
+	const machine *machine;
 	int32_t n_phases;
 	loop_phase phase[LOOP_MAX_PHASES];
 	int32_t n_bufs;
@@ -241,7 +226,7 @@ loop_kernel *loop_build(
 void loop_verify(loop_kernel *k); /* throws TN_EINTERNAL */
 /* indexes: the solved index of every argument too */
 void loop_print(str *out, loop_kernel *k, bool indexes);
-void loop_schedule(loop_kernel *k, const loop_target *t);
+void loop_schedule(loop_kernel *k, const machine *m);
 /*
  * The text of a scheduled kernel, as `number` of its program: what was changed
  * of the equations, the tree of each phase, the place of each buffer.
@@ -252,10 +237,10 @@ void loop_text(str *out, loop_kernel *k, int32_t number);
 /* A file of them: "schedule MACHINE", then one text a kernel. */
 typedef struct loop_texts loop_texts;
 loop_texts *loop_texts_new(arena *a, const char *text, size_t n,
-	const char *file, const loop_target *t);
+	const char *file, const machine *m);
 /* Is there a text for this kernel? Then the kernel is scheduled by it. */
-bool loop_texts_apply(loop_texts *f, loop_kernel *k, int32_t number,
-	const loop_target *t);
+bool loop_texts_apply(
+	loop_texts *f, loop_kernel *k, int32_t number, const machine *m);
 /* Throws if a text was for no kernel of the program. */
 void loop_texts_end(loop_texts *f, int32_t n_kernels);
 

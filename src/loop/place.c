@@ -447,7 +447,7 @@ static void give_room(loop_kernel *k, loop_buf *b)
 	b->lanes = lanes > 1;
 	/* vectors that begin in its last row */
 	if (k->eqn[b->eqn].stage || k->eqn[b->eqn].pack)
-		slack = 4 * (size_t)k->target.vector_bytes;
+		slack = 4 * (size_t)k->machine->vector_bytes;
 	if (b->where == LOOP_REGISTER)
 		return;
 	total = b->where == LOOP_LOCAL ? &k->local_bytes : &k->scratch_bytes;

@@ -1,29 +1,11 @@
 /*
  * schedule.c: from the MapExpr to phases that run fast; docs/schedule.md.
  *
- * Consumes a verified MapExpr and a target; produces the phases with their
+ * Consumes a verified MapExpr and a machine; produces the phases with their
  * trees, chunks, lanes, buffers. Every number that decides is a size or comes
- * from the target: the number of threads never does, so results do not either.
+ * from the machine: the number of threads never does, so results do not either.
  */
 #include "loop/local.h"
-
-loop_target loop_target_default(int32_t vector_bytes)
-{
-	return (loop_target){
-		.name = vector_bytes == 64   ? "c/v64"
-			: vector_bytes == 32 ? "c/v32"
-			: vector_bytes == 16 ? "c/v16"
-					     : "c/v8",
-		.vector_bytes = vector_bytes,
-		.n_vector_registers = vector_bytes == 64 ? 32 : 16,
-		.l1_bytes = 32 << 10,
-		.l2_bytes = 1 << 20,
-		.l3_bytes = 32 << 20,
-		.stream_bytes = 8 << 20,
-		.chunk_elems = 32 << 10,
-		.max_chunks = 4096,
-		.min_chunks = 16};
-}
 
 /* The scan variables run from the end where an equation says so. */
 static void set_backward(loop_kernel *k, loop_node *n)
@@ -79,14 +61,14 @@ static void put_tail(loop_kernel *k, int32_t n, loop_node *const *root)
 	own->root = all;
 }
 
-void loop_schedule(loop_kernel *k, const loop_target *t)
+void loop_schedule(loop_kernel *k, const machine *m)
 {
 	loop_phase *ph = &k->phase[0];
 	loop_node **tail = arena_array(k->a, loop_node *, k->n_roots + 1);
 	int32_t i, n_tail;
 	bool pushed;
 
-	k->target = *t;
+	k->machine = m;
 	k->n_phases = 1;
 	ph->n_roots = k->n_roots;
 	ph->n_chunks = 1;
@@ -99,11 +81,11 @@ void loop_schedule(loop_kernel *k, const loop_target *t)
 	n_tail = take_tail(k, tail);
 	loop_push_phases(k);
 	pushed = k->n_phases > 1;
-	if (!t->plain && !pushed && n_tail == 0 && loop_contract(k)) {
+	if (!m->unscheduled && !pushed && n_tail == 0 && loop_contract(k)) {
 		loop_place(k);
 		return;
 	}
-	if (!t->plain) {
+	if (!m->unscheduled) {
 		if (!pushed) {
 			loop_columns_to_rows(k);
 			loop_split_reductions(k);

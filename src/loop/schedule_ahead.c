@@ -21,8 +21,6 @@
 #include "loop/local.h"
 
 #define MAX_TENSORS 16
-#define STREAM_BYTES 2048 /* half a page */
-#define LONG 12		  /* operations on an element */
 
 struct first { /* where a tensor is read first */
 	int32_t tensor;
@@ -41,7 +39,7 @@ struct ahead {
 static bool is_large(const loop_kernel *k, const sys_tensor *t)
 {
 	return t->numel * (int64_t)dtype_size(t->dtype) >=
-	       2 * k->target.l2_bytes;
+	       2 * k->machine->memory[MACHINE_L2].bytes;
 }
 
 static void on_access(void *arg, const struct loop_access *a)
@@ -246,7 +244,7 @@ static bool ask_row(loop_kernel *k, const struct first *f)
 		int64_t s, step = u->kind == LOOP_BLOCK ? u->size : 1;
 		int32_t i;
 
-		if (row_bytes(k, f, u) > k->target.l2_bytes)
+		if (row_bytes(k, f, u) > k->machine->memory[MACHINE_L2].bytes)
 			return false;
 		if (u->kind != LOOP_FOR && u->kind != LOOP_BLOCK)
 			continue;
@@ -274,7 +272,8 @@ static bool ask_lines(
 
 	while (n != NULL && (n->kind != LOOP_BLOCK || n->var != f->loop->var))
 		n = n->up;
-	if (n == NULL || n->parallel || n->size * size > STREAM_BYTES)
+	if (n == NULL || n->parallel ||
+		n->size * size > k->machine->schedule.ahead_bytes)
 		return false;
 	add(k, f->loop, f->tensor, at, n->size, true);
 	return true;
@@ -294,9 +293,12 @@ static void ask(loop_kernel *k, loop_node *root)
 		if (ask_row(k, f) || is_cut(f) ||
 			(at = last_read(k, f)) == NULL)
 			continue;
-		if (!ask_lines(k, f, at) && work(k, f->loop) >= LONG)
+		if (!ask_lines(k, f, at) &&
+			work(k, f->loop) >= k->machine->schedule.ahead_ops)
 			add(k, f->loop, f->tensor, at,
-				STREAM_BYTES / (int64_t)dtype_size(t), false);
+				k->machine->schedule.ahead_bytes /
+					(int64_t)dtype_size(t),
+				false);
 	}
 }
 

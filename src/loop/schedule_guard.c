@@ -14,7 +14,6 @@
 #include "loop/local.h"
 
 #define MAX_CUTS 6
-#define NEAR 16
 
 struct guards {
 	loop_kernel *k;
@@ -54,6 +53,7 @@ static void guard_visit(void *arg, const expr *e)
 {
 	struct guards *g = arg;
 	ix *x = g->k->s->x;
+	int64_t near = g->k->machine->schedule.near_guard;
 	int64_t ext = g->k->var[g->var].extent, s, min, max;
 	const ix_form *rest;
 
@@ -67,7 +67,7 @@ static void guard_visit(void *arg, const expr *e)
 	/* what a loop around walks a little, a window, may be inside as well */
 	ix_range(&g->k->dom, rest, &min, &max);
 	if ((loop_form_vars(rest) & ~g->inside) != 0 &&
-		(min < -NEAR || max - min > NEAR))
+		(min < -near || max - min > near))
 		return;
 	if (s > 0) {
 		cut(g, ceil_div(e->lo - max, s));

@@ -42,8 +42,8 @@ static int64_t chunk_size(
 	const loop_kernel *k, const loop_node *n, int64_t n_chunks)
 {
 	int64_t ext = k->var[n->var].extent, each = loop_work(k, n) / ext;
-	int64_t size = (k->target.chunk_elems + each - 1) / each;
-	int64_t most = k->target.max_chunks / n_chunks;
+	int64_t size = (k->machine->schedule.chunk_elems + each - 1) / each;
+	int64_t most = k->machine->schedule.max_chunks / n_chunks;
 
 	if (size * most < ext)
 		size = (ext + most - 1) / most;
@@ -87,18 +87,20 @@ static int64_t spread(loop_kernel *k, loop_node **at)
 		} else if (is_cut_inside(n)) {
 			n->parallel = n->kind == LOOP_FOR && n->lanes <= 1 &&
 				      k->var[n->var].kind == AXIS_P &&
-				      ext <= k->target.max_chunks / n_chunks;
+				      ext <= k->machine->schedule.max_chunks /
+						      n_chunks;
 			n_chunks *= n->parallel ? ext : 1;
 		} else if (k->var[n->var].kind != AXIS_P ||
-			   n_chunks >= k->target.max_chunks) {
+			   n_chunks >= k->machine->schedule.max_chunks) {
 			break;
 		} else if (n->kind == LOOP_BLOCK) {
 			if (n_chunks * ((ext + n->size - 1) / n->size) >
-				k->target.max_chunks)
+				k->machine->schedule.max_chunks)
 				break;
 			n->parallel = true;
 			n_chunks *= (ext + n->size - 1) / n->size;
-			if (all / n_chunks <= 16 * k->target.chunk_elems)
+			if (all / n_chunks <=
+				16 * k->machine->schedule.chunk_elems)
 				break;
 		} else {
 			size = chunk_size(k, n, n_chunks);

@@ -211,7 +211,7 @@ void loop_split_reductions(loop_kernel *k)
 	for (i = 0; i < ph->n_roots; i++)
 		all += loop_work(k, ph->root[i]);
 	if (k->n_phases + 1 > LOOP_MAX_PHASES ||
-		all < 2 * k->target.chunk_elems)
+		all < 2 * k->machine->schedule.chunk_elems)
 		return;
 	for (;;) {
 		loop_node **list = parent == NULL ? ph->root : parent->child;
@@ -226,14 +226,14 @@ void loop_split_reductions(loop_kernel *k)
 		if (k->var[list[at]->var].kind == AXIS_P && n == 1) {
 			pieces *= ext;
 			parent = list[at];
-			if (pieces >= k->target.min_chunks)
+			if (pieces >= k->machine->schedule.min_chunks)
 				return;
 			continue;
 		}
 		if (!loop_reducers(k, list[at], list[at]->var, &eqns) ||
 			eqns == 0 || k->var[list[at]->var].kind == AXIS_S)
 			return;
-		blocks = all / k->target.chunk_elems / pieces;
+		blocks = all / k->machine->schedule.chunk_elems / pieces;
 		bytes = partial_bytes(k, eqns);
 		if (blocks > LOOP_MAX_CHUNKS)
 			blocks = LOOP_MAX_CHUNKS;

@@ -21,8 +21,6 @@
  */
 #include "loop/local.h"
 
-#define TILE_BYTES 512 /* a side of a tile, along a line */
-
 /* Does `at` number all elements of the tensor, each once, row-major? */
 bool loop_covers(
 	const loop_kernel *k, int32_t tensor, const ix_form *at, loop_set vars)
@@ -68,7 +66,7 @@ static void on_access(void *arg, const struct loop_access *a)
 	int32_t i, e, c;
 
 	if (a->write || f->i >= 0 || (bytes != 4 && bytes != 8) ||
-		t->numel * bytes < f->k->target.l1_bytes ||
+		t->numel * bytes < f->k->machine->memory[MACHINE_L1].bytes ||
 		loop_maker(f->k, a->tensor, &e, &c) ||
 		!loop_stride(a->at, f->j, f->k->var[f->j].extent, &s) || s < 2)
 		return;
@@ -108,7 +106,7 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 		loop_node_take_var(u, u->child[0]);
 	u->var = f.i;
 	u->n_needs = 0;
-	side = TILE_BYTES /
+	side = k->machine->schedule.turn_bytes /
 	       (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
 	stage = loop_node_new(k->a, LOOP_STAGE);
 	stage->eqn = loop_add_stage(k, f.tensor, f.at);
@@ -249,13 +247,14 @@ void loop_stage_columns(loop_kernel *k, loop_node *block)
 				    ~loop_node_open(block)) != 0 &&
 				v != c.j)
 				bytes *= k->var[v].extent;
-		if (c.at[i].times < 2 || bytes > k->target.l2_bytes ||
+		if (c.at[i].times < 2 ||
+			bytes > k->machine->memory[MACHINE_L2].bytes ||
 			k->n_eqns >= 63 ||
 			(loop_form_vars(c.at[i].at) & ~loop_node_open(up)) !=
 				0 ||
-			is_read_late(k, (struct reads){c.at[i].tensor,
-						c.at[i].at, c.at[i].leaf, block,
-						false}))
+			is_read_late(
+				k, (struct reads){c.at[i].tensor, c.at[i].at,
+					   c.at[i].leaf, block, false}))
 			continue;
 		stage = loop_node_new(k->a, LOOP_STMT);
 		stage->eqn = loop_add_stage(k, c.at[i].tensor, c.at[i].at);

@@ -29,14 +29,14 @@ void loop_choose_streams(loop_kernel *k)
 
 		moved += t->numel * (int64_t)dtype_size(t->dtype);
 	}
-	if (moved < k->target.l3_bytes)
+	if (moved < k->machine->memory[MACHINE_L3].bytes)
 		return;
 	for (p = 0; p < k->n_outputs; p++) {
 		struct find f = {k->param[p], false};
 		const sys_tensor *t = &k->s->tensor.at[f.tensor];
 
 		if (t->numel * (int64_t)dtype_size(t->dtype) <
-				k->target.stream_bytes ||
+				k->machine->schedule.stream_bytes ||
 			!loop_maker(k, f.tensor, &e, &c) || k->eqn[e].push ||
 			ir_in_place(k->s, f.tensor))
 			continue;

@@ -14,10 +14,6 @@
  */
 #include "loop/local.h"
 
-#define SMALL_INSIDE 64
-#define JAM 8
-#define LEAST_LANES 4
-
 static bool has_loops(const loop_node *n)
 {
 	int32_t i;
@@ -68,8 +64,9 @@ static int32_t lanes_for(loop_kernel *k, const loop_node *n)
 	int32_t lanes;
 
 	loop_widest(&w, n);
-	lanes = k->target.vector_bytes / w.bytes;
-	while (lanes > LEAST_LANES && lanes > k->var[n->var].extent &&
+	lanes = k->machine->vector_bytes / w.bytes;
+	while (lanes > k->machine->schedule.least_lanes &&
+		lanes > k->var[n->var].extent &&
 		(lanes / 2 >= k->var[n->var].extent || !loop_may_part(k, n)))
 		lanes /= 2; /* short rows: a part of a register */
 	return lanes < 2 ? 1 : lanes;
@@ -183,9 +180,11 @@ static bool takes_lanes(loop_kernel *k, const loop_node *n, int32_t var)
 	bool unit;
 
 	return n->kind == LOOP_FOR && has_loops(n) && !n->backward &&
-	       ext >= (loop_may_part(k, n) ? LEAST_LANES + 1
-					   : k->target.vector_bytes / 8) &&
-	       inside(k, n) <= SMALL_INSIDE && parallel_below(k, n, n->var) &&
+	       ext >= (loop_may_part(k, n)
+				      ? k->machine->schedule.least_lanes + 1
+				      : k->machine->vector_bytes / 8) &&
+	       inside(k, n) <= k->machine->schedule.small_inside &&
+	       parallel_below(k, n, n->var) &&
 	       loop_jumps(k, n, n->var, &unit) < loop_jumps(k, n, var, &unit);
 }
 
@@ -195,7 +194,7 @@ static bool too_short_inside(loop_kernel *k, const loop_node *n, int32_t var)
 	int32_t i;
 
 	if (!has_loops(n) && n->kind == LOOP_FOR)
-		return k->var[n->var].extent < k->target.vector_bytes / 8;
+		return k->var[n->var].extent < k->machine->vector_bytes / 8;
 	for (i = 0; i < n->n_child; i++)
 		if (loop_is_loop(n->child[i]) &&
 			(takes_lanes(k, n->child[i], var) ||
@@ -226,7 +225,7 @@ static bool is_window(loop_kernel *k, const loop_node *n, int32_t var)
 
 	if (n->kind != LOOP_FOR || parallel_below(k, n, n->var) ||
 		!mul_ok(inside(k, n), k->var[n->var].extent, &most) ||
-		most > SMALL_INSIDE)
+		most > k->machine->schedule.small_inside)
 		return false;
 	here = loop_jumps(k, n, var, &unit);
 	for (const loop_node *u = n->up; u != NULL && u->var != var; u = u->up)
@@ -334,9 +333,9 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 	int64_t lanes = lanes_for(k, n), least = 2 * lanes;
 	int64_t bytes = kept_bytes(k, n, n) + loop_stage_bytes(k, n) + 1;
 
-	t = k->target.l1_bytes / 2 / bytes;
+	t = k->machine->memory[MACHINE_L1].bytes / 2 / bytes;
 	if (t < least) { /* rows that do not fit the first cache */
-		t = k->target.l2_bytes / bytes;
+		t = k->machine->memory[MACHINE_L2].bytes / bytes;
 		/* memory is read in pieces of that many elements: some lines,
 		 * even where they end up in the last cache */
 		if (t < 4 * lanes)
@@ -420,19 +419,19 @@ static void jam(loop_kernel *k, loop_node *n)
 	j = n->child[0];
 	if (has_loops(j) || !reduces(k, j, n->var) || reduces(k, j, j->var) ||
 		blocked_above(n, j->var) || !parallel_below(k, j, j->var) ||
-		!loop_lanes_allowed(k, n, n->var) ||
-		loop_flops(k, j) > 8 || k->var[n->var].extent < 2 * JAM)
+		!loop_lanes_allowed(k, n, n->var) || loop_flops(k, j) > 8 ||
+		k->var[n->var].extent < 2 * k->machine->schedule.rows_at_once)
 		return;
 	i = loop_node_copy(k->a, n);
 	i->child = j->child;
 	i->n_child = j->n_child;
-	i->unroll = JAM;
+	i->unroll = k->machine->schedule.rows_at_once;
 	i->lanes = 0;
 	j->child = arena_array(k->a, loop_node *, 1);
 	j->child[0] = i;
 	j->n_child = 1;
 	n->kind = LOOP_BLOCK;
-	n->size = JAM;
+	n->size = k->machine->schedule.rows_at_once;
 	loop_link(k);
 }
 
@@ -452,7 +451,7 @@ void loop_columns_to_rows(loop_kernel *k)
 	loop_link(k);
 	if (ph->n_roots != 1 || n->kind != LOOP_FOR || chained(k, n) ||
 		!has_loops(n) || !outer_wins(k, n) ||
-		inside(k, n) <= SMALL_INSIDE)
+		inside(k, n) <= k->machine->schedule.small_inside)
 		return;
 	for (i = 0; i < n->n_child; i++) {
 		if (loop_is_loop(n->child[i]) && r != NULL)
@@ -464,7 +463,8 @@ void loop_columns_to_rows(loop_kernel *k)
 	}
 	if (r->kind != LOOP_FOR || k->var[r->var].kind != AXIS_R ||
 		!loop_reducers(k, r, r->var, &eqns) || eqns == 0 ||
-		k->var[n->var].extent > k->target.l1_bytes / 8)
+		k->var[n->var].extent >
+			k->machine->memory[MACHINE_L1].bytes / 8)
 		return;
 	sink(k, n, n->var);
 	ph->root = n->child;
@@ -484,7 +484,7 @@ static void choose(loop_kernel *k, loop_node **at)
 		return;
 	}
 	if (n->kind == LOOP_FOR && !chained(k, n) && outer_wins(k, n)) {
-		if (inside(k, n) <= SMALL_INSIDE) {
+		if (inside(k, n) <= k->machine->schedule.small_inside) {
 			n->lanes = lanes_for(k, n);
 			n->unroll = 1;
 			for (i = 0; i < n->n_child; i++)

@@ -643,11 +643,12 @@ static void check_lanes(struct sv *v, const loop_node *n, const loop_node *in)
 		if (in != NULL)
 			verify_fail(v, n, "lanes", "lanes inside of lanes");
 		if ((n->lanes & (n->lanes - 1)) != 0 ||
-			n->lanes * w.bytes > k->target.vector_bytes)
+			n->lanes * w.bytes > k->machine->vector_bytes)
 			verify_fail(v, n, "lanes",
-				"%d lanes of %d bytes: a vector of %s has %d bytes",
-				n->lanes, w.bytes, k->target.name,
-				k->target.vector_bytes);
+				"%d lanes of %d bytes: a vector of %s has %d "
+				"bytes",
+				n->lanes, w.bytes, k->machine->name,
+				k->machine->vector_bytes);
 		if (!loop_lanes_allowed(k, n, n->var))
 			verify_fail(v, n, "lanes",
 				"iterations of %s depend on each other",

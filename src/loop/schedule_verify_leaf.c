@@ -136,15 +136,16 @@ static void check_tile(struct sv *v, const loop_node *n)
 		verify_fail(v, n, "tile",
 			"the sums of a tile are those of its equation");
 	if (n->lanes < 2 || n->lanes * (int32_t)dtype_size(e->acc[0]) !=
-					k->target.vector_bytes)
+				    k->machine->vector_bytes)
 		verify_fail(v, n, "lanes", "a vector of %s has %d lanes here",
-			k->target.name,
-			k->target.vector_bytes / (int32_t)dtype_size(e->acc[0]));
-	if (n->size * n->unroll > 2 * k->target.n_vector_registers)
+			k->machine->name,
+			k->machine->vector_bytes /
+				(int32_t)dtype_size(e->acc[0]));
+	if (n->size * n->unroll > 2 * k->machine->vector_registers)
 		verify_fail(v, n, "tile",
 			"a tile has at most %d vectors: %s has %d registers",
-			2 * k->target.n_vector_registers, k->target.name,
-			k->target.n_vector_registers);
+			2 * k->machine->vector_registers, k->machine->name,
+			k->machine->vector_registers);
 	check_columns(v, n);
 	check_block(v, n, n->var, (int64_t)n->lanes * n->unroll, "columns");
 	if (n->row_var >= 0)
@@ -172,9 +173,10 @@ static void check_turn(struct sv *v, const loop_node *n)
 		verify_fail(v, n, "turn",
 			"a block of what it is turned against is around it");
 	if ((size != 4 && size != 8) ||
-		n->lanes * size != k->target.vector_bytes)
+		n->lanes * size != k->machine->vector_bytes)
 		verify_fail(v, n, "lanes", "a vector of %s has %d lanes here",
-			k->target.name, (int)(k->target.vector_bytes / size));
+			k->machine->name,
+			(int)(k->machine->vector_bytes / size));
 }
 
 /* ---- pieces of sums ---- */

@@ -660,8 +660,8 @@ static void parse_kernel(struct parse *p)
 	lex_need(p->l, "}");
 }
 
-bool loop_texts_apply(loop_texts *f, loop_kernel *k, int32_t number,
-	const loop_target *t)
+bool loop_texts_apply(
+	loop_texts *f, loop_kernel *k, int32_t number, const machine *m)
 {
 	for (int32_t i = 0; i < f->section.n; i++) {
 		struct section *s = &f->section.at[i];
@@ -678,7 +678,7 @@ bool loop_texts_apply(loop_texts *f, loop_kernel *k, int32_t number,
 			lex_fail(f->l, s->at, "kernel",
 				"this kernel is not opaque here");
 		f->l->next = s->first;
-		k->target = *t;
+		k->machine = m;
 		k->file = f->l->base.file;
 		k->pinned = true;
 		k->n_roots = k->n_phases = 0;
@@ -691,7 +691,7 @@ bool loop_texts_apply(loop_texts *f, loop_kernel *k, int32_t number,
 
 /* ---- files ---- */
 
-static void parse_machine(loop_texts *f, const loop_target *t)
+static void parse_machine(loop_texts *f, const machine *m)
 {
 	const lex_token *at, *last;
 
@@ -699,11 +699,12 @@ static void parse_machine(loop_texts *f, const loop_target *t)
 	at = last = lex_take(f->l);
 	while (!lex_is(f->l, "kernel") && lex_peek(f->l)->kind != LEX_END)
 		last = lex_take(f->l);
-	if ((size_t)(last->at + last->n - at->at) != strlen(t->name) ||
-		memcmp(at->at, t->name, strlen(t->name)) != 0)
+	if ((size_t)(last->at + last->n - at->at) != strlen(m->name) ||
+		memcmp(at->at, m->name, strlen(m->name)) != 0)
 		lex_fail(f->l, at, "machine",
-			"this schedule is for the machine %.*s, the program is compiled for %s",
-			(int)(last->at + last->n - at->at), at->at, t->name);
+			"this schedule is for the machine %.*s, the program is "
+			"compiled for %s",
+			(int)(last->at + last->n - at->at), at->at, m->name);
 }
 
 static void skip_braces(lex *l)
@@ -719,13 +720,13 @@ static void skip_braces(lex *l)
 }
 
 loop_texts *loop_texts_new(arena *a, const char *text, size_t n,
-	const char *file, const loop_target *t)
+	const char *file, const machine *m)
 {
 	loop_texts *f = arena_make(a, loop_texts);
 
 	f->a = a;
 	f->l = lex_new(a, "schedule", text, n, (loc){.file = file}, true);
-	parse_machine(f, t);
+	parse_machine(f, m);
 	while (lex_peek(f->l)->kind != LEX_END) {
 		struct section *s = vec_push(a, &f->section);
 		int64_t number;

@@ -56,27 +56,31 @@ static compile_options draw_options(job *j)
 {
 	static const int32_t bytes[] = {64, 32, 16, 64};
 	rng r = rng_new(j->c->seed ^ UINT64_C(0xc0ffee), j->c->index);
-	compile_options o =
-		compile_options_default(bytes[rng_below(&r, 4)]);
+	machine *m = arena_copy(
+		j->a, machine_of_c(bytes[rng_below(&r, 4)], 16), sizeof *m);
+	machine *pricing = arena_copy(
+		j->a, machine_find(m->priced_as), sizeof *pricing);
+	compile_options o = compile_options_default(m);
 
+	o.pricing = pricing;
 	o.verify = true;
 	o.no_fusion = rng_percent(&r, 5);
 	if (rng_percent(&r, 60))
-		o.loop.chunk_elems = INT64_C(1) << rng_range(&r, 2, 8);
+		m->schedule.chunk_elems = INT64_C(1) << rng_range(&r, 2, 8);
 	if (rng_percent(&r, 30)) {
-		o.loop.l1_bytes = 1 << rng_range(&r, 8, 12);
-		o.loop.l2_bytes = 1 << rng_range(&r, 10, 14);
+		m->memory[MACHINE_L1].bytes = 1 << rng_range(&r, 8, 12);
+		m->memory[MACHINE_L2].bytes = 1 << rng_range(&r, 10, 14);
 	}
 	if (rng_percent(&r, 20)) {
-		o.loop.stream_bytes = 1 << rng_range(&r, 6, 12);
-		o.loop.l3_bytes = 0;
+		m->schedule.stream_bytes = 1 << rng_range(&r, 6, 12);
+		m->memory[MACHINE_L3].bytes = 0;
 	}
 	if (rng_percent(&r, 5))
-		o.loop.plain = true;
+		m->unscheduled = true;
 	if (rng_percent(&r, 40)) { /* what to fuse must not matter */
-		o.fuse.launch_s = rng_percent(&r, 50) ? 1e-9 : 1e-4;
-		o.fuse.cores = (int32_t)rng_range(&r, 1, 16);
-		o.fuse.l2_bytes = 1 << rng_range(&r, 10, 20);
+		pricing->launch_s = rng_percent(&r, 50) ? 1e-9 : 1e-4;
+		pricing->threads = (int32_t)rng_range(&r, 1, 16);
+		pricing->memory[MACHINE_L2].bytes = 1 << rng_range(&r, 10, 20);
 	}
 	o.plan.guard_bytes = GUARD;
 	o.plan.apart = rng_percent(&r, j->o->asan ? 80 : 30);

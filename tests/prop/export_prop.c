@@ -86,7 +86,7 @@ static void compare(struct trial *x, int32_t i, const void *u, const void *v)
 
 static void fill(struct trial *x, prop_case *c)
 {
-	compile_options o = compile_options_default(0);
+	compile_options o = compile_options_default(NULL);
 	compilation *m = compile_new(x->a, c->p, &o);
 	int32_t n = c->p->input.n;
 	int64_t *lo, *hi, *l = arena_array(x->a, int64_t, n + 1);

@@ -29,7 +29,7 @@ static void run(void *arg)
 	job *j = arg;
 	prop_random r = {.state = j->seed * 7919 + 17};
 	fuse_options o = {.no_fusion = j->alone, .mutate = j->mutate};
-	fuse_target t = fuse_target_host();
+	machine t = *machine_at(0);
 	int32_t n_ops = 2 + prop_below(&r, prop_chance(&r, 15) ? 24 : 10);
 	ir_system *s;
 	prop_data want;
@@ -47,15 +47,13 @@ static void run(void *arg)
 	if (prop_chance(&r, 50))
 		t.launch_s = 1e-3;
 	if (prop_chance(&r, 60))
-		t.serial_volume = prop_chance(&r, 70) ? 0 : 100;
+		t.fusion.serial_volume = prop_chance(&r, 70) ? 0 : 100;
 	if (prop_chance(&r, 30))
-		t.l2_bytes = 256;
+		t.memory[MACHINE_L2].bytes = 256;
 	if (prop_chance(&r, 30))
-		t.cores = 1;
+		t.threads = 1;
 	if (prop_chance(&r, 15))
-		t.max_eqns = 2 + prop_below(&r, 3);
-	if (prop_chance(&r, 30))
-		t.contract_tile = 16;
+		t.fusion.max_eqns = 2 + prop_below(&r, 3);
 	s = prop_system(j->a, &r, n_ops, j->writes);
 	if (j->print) {
 		str text = str_new(j->a);

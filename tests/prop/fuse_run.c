@@ -9,11 +9,11 @@
 
 /* ---- values ---- */
 
-typedef struct machine machine;
+typedef struct walker walker;
 typedef int64_t load_fn(
-	machine *m, int32_t tensor, int64_t at, const ix_form *form);
+	walker *m, int32_t tensor, int64_t at, const ix_form *form);
 
-struct machine {
+struct walker {
 	arena *a;
 	env *env;
 	ir_system *s;
@@ -44,7 +44,7 @@ typedef struct cell {
 	int64_t at, value;
 } cell;
 
-static _Noreturn void wrong(machine *m, const char *what, int32_t tensor)
+static _Noreturn void wrong(walker *m, const char *what, int32_t tensor)
 {
 	env_fail(m->env, TN_EINVAL, "prop.run", (loc){0}, "%s: %s in %s", what,
 		m->s->tensor.at[tensor].name,
@@ -53,17 +53,17 @@ static _Noreturn void wrong(machine *m, const char *what, int32_t tensor)
 
 static int64_t fun_value(void *arg, int64_t fun, int64_t at)
 {
-	machine *m = arg;
+	walker *m = arg;
 
 	return m->load(m, (int32_t)fun, at, NULL);
 }
 
-static int64_t index_of(machine *m, const ix_form *f)
+static int64_t index_of(walker *m, const ix_form *f)
 {
 	return ix_eval(f, m->point, fun_value, m);
 }
 
-static int64_t value(machine *m, const expr *e)
+static int64_t value(walker *m, const expr *e)
 {
 	int64_t v[IR_MAX_ARGS] = {0}, i;
 
@@ -93,7 +93,7 @@ static int64_t value(machine *m, const expr *e)
 
 /* so far (+) next, all components */
 static void merge(
-	machine *m, const sys_eqn *e, int64_t *so_far, const int64_t *next)
+	walker *m, const sys_eqn *e, int64_t *so_far, const int64_t *next)
 {
 	int64_t param[2 * IR_MAX_COMP], r[IR_MAX_COMP];
 	tn_dtype acc[IR_MAX_COMP];
@@ -110,7 +110,7 @@ static void merge(
 	memcpy(so_far, r, (size_t)e->n_out * sizeof *r);
 }
 
-static int64_t identity(machine *m, const sys_eqn *e, int32_t k)
+static int64_t identity(walker *m, const sys_eqn *e, int32_t k)
 {
 	return ir_identity(m->s, e->monoid, k, TN_I64)->c.i;
 }
@@ -128,8 +128,7 @@ int64_t prop_input(int32_t t, int64_t i, const sys_tensor *st)
 	return (int64_t)(z % 19) - 9;
 }
 
-static int64_t load_naive(
-	machine *m, int32_t t, int64_t at, const ix_form *form)
+static int64_t load_naive(walker *m, int32_t t, int64_t at, const ix_form *form)
 {
 	(void)form;
 	if (at < 0 || at >= m->s->tensor.at[t].numel)
@@ -157,7 +156,7 @@ static int64_t number_of(const sys_eqn *e, const int64_t *point)
 	return n;
 }
 
-static void naive_init(machine *m, const sys_eqn *e)
+static void naive_init(walker *m, const sys_eqn *e)
 {
 	int64_t numel = m->s->tensor.at[e->out[0]].numel;
 	int64_t point[IR_MAX_AXES] = {0};
@@ -182,7 +181,7 @@ static void naive_init(machine *m, const sys_eqn *e)
 	m->point = NULL;
 }
 
-static void naive_at(machine *m, const sys_eqn *e, int64_t *point)
+static void naive_at(walker *m, const sys_eqn *e, int64_t *point)
 {
 	int64_t now[IR_MAX_COMP], next[IR_MAX_COMP], at;
 
@@ -201,7 +200,7 @@ static void naive_at(machine *m, const sys_eqn *e, int64_t *point)
 		m->data[e->out[k]][at] = now[k];
 }
 
-static void naive_eqn(machine *m, const sys_eqn *e)
+static void naive_eqn(walker *m, const sys_eqn *e)
 {
 	int64_t point[IR_MAX_AXES] = {0}, turned[IR_MAX_AXES];
 
@@ -220,7 +219,7 @@ static void naive_eqn(machine *m, const sys_eqn *e)
 
 prop_data prop_naive(arena *a, ir_system *s)
 {
-	machine m = {.a = a, .env = arena_env(a), .s = s, .load = load_naive};
+	walker m = {.a = a, .env = arena_env(a), .s = s, .load = load_naive};
 
 	m.data = arena_array(a, int64_t *, s->tensor.n + 1);
 	for (int32_t t = 0; t < s->tensor.n; t++) {
@@ -245,7 +244,7 @@ static int32_t buffer_of(const fuse_kernel *k, int32_t tensor)
 	return -1;
 }
 
-static const ix_form *slot_form(machine *m, int32_t b, const ix_form *at)
+static const ix_form *slot_form(walker *m, int32_t b, const ix_form *at)
 {
 	int32_t key[2] = {b, at->id};
 	int64_t found = map_get(m->slot, key, sizeof key, -1);
@@ -259,7 +258,7 @@ static const ix_form *slot_form(machine *m, int32_t b, const ix_form *at)
 }
 
 /* The place of element `at` (at the current point: form's value). */
-static cell *place(machine *m, int32_t t, int64_t at, const ix_form *form)
+static cell *place(walker *m, int32_t t, int64_t at, const ix_form *form)
 {
 	int32_t b = buffer_of(m->k, t);
 	int64_t i;
@@ -279,7 +278,7 @@ static cell *place(machine *m, int32_t t, int64_t at, const ix_form *form)
 	return &m->buffer[b][i];
 }
 
-static int64_t load_tree(machine *m, int32_t t, int64_t at, const ix_form *form)
+static int64_t load_tree(walker *m, int32_t t, int64_t at, const ix_form *form)
 {
 	const cell *c = place(m, t, at, form);
 	const ir_system *s = m->s;
@@ -298,12 +297,12 @@ static int64_t load_tree(machine *m, int32_t t, int64_t at, const ix_form *form)
 }
 
 static void store(
-	machine *m, int32_t t, int64_t at, const ix_form *form, int64_t v)
+	walker *m, int32_t t, int64_t at, const ix_form *form, int64_t v)
 {
 	*place(m, t, at, form) = (cell){.tensor = t, .at = at, .value = v};
 }
 
-static void do_init(machine *m, int32_t i)
+static void do_init(walker *m, int32_t i)
 {
 	const fuse_eqn *e = &m->k->eqn[i];
 
@@ -318,7 +317,7 @@ static void do_init(machine *m, int32_t i)
 }
 
 /* In place: the element is what it was. */
-static bool stays(machine *m, int32_t i)
+static bool stays(walker *m, int32_t i)
 {
 	const fuse_eqn *e = &m->k->eqn[i];
 	const ir_system *s = m->s;
@@ -344,7 +343,7 @@ static bool stays(machine *m, int32_t i)
 	return !changed;
 }
 
-static void do_stmt(machine *m, int32_t i)
+static void do_stmt(walker *m, int32_t i)
 {
 	const fuse_eqn *e = &m->k->eqn[i];
 	const ix_form *to = e->e.push != NULL ? m->push[i] : e->out_at;
@@ -366,7 +365,7 @@ static void do_stmt(machine *m, int32_t i)
 		store(m, e->e.out[k], at, to, now[k]);
 }
 
-static void empty(machine *m, const fuse_node *scope)
+static void empty(walker *m, const fuse_node *scope)
 {
 	for (int32_t b = 0; b < m->k->n_bufs; b++) {
 		if (m->k->buf[b].scope != scope)
@@ -376,7 +375,7 @@ static void empty(machine *m, const fuse_node *scope)
 	}
 }
 
-static int32_t direction(machine *m, const fuse_node *n)
+static int32_t direction(walker *m, const fuse_node *n)
 {
 	for (int32_t i = 0; i < m->k->n_eqns; i++) {
 		const fuse_eqn *e = &m->k->eqn[i];
@@ -388,7 +387,7 @@ static int32_t direction(machine *m, const fuse_node *n)
 	return 1;
 }
 
-static void run_node(machine *m, const fuse_node *n)
+static void run_node(walker *m, const fuse_node *n)
 {
 	const fuse_var *v;
 	int64_t *order;
@@ -422,7 +421,7 @@ static void run_node(machine *m, const fuse_node *n)
 	m->vars[n->var] = -1; /* nobody may use it now */
 }
 
-static void prepare_kernel(machine *m)
+static void prepare_kernel(walker *m)
 {
 	const fuse_kernel *k = m->k;
 	ix_dom d = {.box = {.n = k->n_vars, .extent = k->var_extent}};
@@ -472,7 +471,7 @@ static void prepare_kernel(machine *m)
 	}
 }
 
-static void run_kernel(machine *m, const fuse_kernel *k)
+static void run_kernel(walker *m, const fuse_kernel *k)
 {
 	m->k = k;
 	prepare_kernel(m);
@@ -513,7 +512,7 @@ static bool waits(
 	return false;
 }
 
-static void run_all(machine *m)
+static void run_all(walker *m)
 {
 	int32_t n = m->p->kernel.n, done = 0;
 	bool *ran = arena_array(m->a, bool, n + 1);
@@ -541,7 +540,7 @@ static void run_all(machine *m)
 	}
 }
 
-static void fill_memory(machine *m)
+static void fill_memory(walker *m)
 {
 	ir_system *s = m->s;
 
@@ -569,7 +568,7 @@ static int32_t original(ir_system *s, int32_t t)
 	return s->eqn.at[s->tensor.at[t].eqn].body[0]->tensor;
 }
 
-static void compare(machine *m)
+static void compare(walker *m)
 {
 	ir_system *s = m->s;
 
@@ -602,7 +601,7 @@ static void compare(machine *m)
 
 void prop_run(arena *a, fuse_plan *p, prop_random *r, const prop_data *want)
 {
-	machine m = {.a = a,
+	walker m = {.a = a,
 		.env = arena_env(a),
 		.s = p->s,
 		.load = load_tree,

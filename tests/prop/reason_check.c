@@ -348,8 +348,8 @@ static void check_policy(checker *w)
 
 	if (sscanf(r->text, "the kernel would have %d equations, of %d at most",
 		    &m, &most) == 2) {
-		if (m != n || n <= w->p->target.max_eqns ||
-			most != w->p->target.max_eqns)
+		if (m != n || n <= w->p->machine->fusion.max_eqns ||
+			most != w->p->machine->fusion.max_eqns)
 			reason_wrong(w, "there is room");
 		return;
 	}
@@ -362,7 +362,7 @@ static void check_policy(checker *w)
 		return;
 	}
 	if (strstr(r->text, "single elements") == NULL ||
-		n <= w->p->target.serial_volume)
+		n <= w->p->machine->fusion.serial_volume)
 		reason_wrong(w, "no policy");
 }
 

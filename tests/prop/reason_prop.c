@@ -31,20 +31,20 @@ typedef struct job {
 	arena *tmp;
 } job;
 
-static fuse_target machine(prop_random *r)
+static machine draw_machine(prop_random *r)
 {
-	fuse_target t = fuse_target_host();
+	machine t = *machine_at(0);
 
 	if (prop_chance(r, 50))
 		t.launch_s = 1e-3;
 	if (prop_chance(r, 70))
-		t.serial_volume = prop_chance(r, 70) ? 0 : 100;
+		t.fusion.serial_volume = prop_chance(r, 70) ? 0 : 100;
 	if (prop_chance(r, 30))
-		t.l2_bytes = 256;
+		t.memory[MACHINE_L2].bytes = 256;
 	if (prop_chance(r, 30))
-		t.cores = 1;
+		t.threads = 1;
 	if (prop_chance(r, 5))
-		t.max_eqns = 2 + prop_below(r, 3);
+		t.fusion.max_eqns = 2 + prop_below(r, 3);
 	return t;
 }
 
@@ -52,13 +52,13 @@ static void run(void *arg)
 {
 	job *j = arg;
 	prop_random r = {.state = j->seed * 7919 + 17};
-	fuse_target t = fuse_target_host();
+	machine t = *machine_at(0);
 	fuse_plan *p;
 	ir_system *s;
 
 	j->a = arena_new(j->e);
 	if (j->text == NULL) {
-		t = machine(&r);
+		t = draw_machine(&r);
 		s = prop_system(j->a, &r,
 			2 + prop_below(&r, prop_chance(&r, 15) ? 24 : 10),
 			j->writes);

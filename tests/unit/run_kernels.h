@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 struct run_options {
-	loop_target target;
+	const machine *machine;
 	const char *cc;	       /* NULL: cc */
 	bool show;	       /* print the C */
 	bool backwards;	       /* chunks from the last to the first */
@@ -130,7 +130,7 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 		}
 		l = loop_build(a, s, plan->kernel.at[i], false);
 		loop_verify(l);
-		loop_schedule(l, &o->target);
+		loop_schedule(l, o->machine);
 		loop_verify(l);
 		k[i] = emit_make(a, l);
 	}

@@ -252,8 +252,7 @@ static double distance(const sys_tensor *t, const void *x, const void *y)
 static fuse_plan *plan_of(arena *a, ir_system *s, bool alone)
 {
 	fuse_options o = {.no_fusion = alone};
-	fuse_target t = fuse_target_host();
-	fuse_plan *p = fuse_partition(a, s, &t, &o);
+	fuse_plan *p = fuse_partition(a, s, machine_at(0), &o);
 
 	fuse_verify(p);
 	return p;
@@ -267,17 +266,17 @@ static void run_job(arena *a, void *arg)
 	const void *const *in = (const void *const *)inputs(a, s);
 	void **want = eval_system(a, s, in), **got;
 	fuse_plan *p = plan_of(a, s, j->alone);
-	struct run_options o = {.cc = j->cc,
-		.target = loop_target_default(j->vector_bytes),
-		.backwards = j->schedule == 2};
+	machine m = *machine_of_c(j->vector_bytes, 16);
+	struct run_options o = {
+		.cc = j->cc, .machine = &m, .backwards = j->schedule == 2};
 
-	o.target.plain = j->schedule == 0;
+	m.unscheduled = j->schedule == 0;
 	if (j->schedule == 2) {
-		o.target.chunk_elems = 4;
-		o.target.l1_bytes = 256;
-		o.target.l2_bytes = 1024;
-		o.target.stream_bytes = 16;
-		o.target.l3_bytes = 0;
+		m.schedule.chunk_elems = 4;
+		m.memory[MACHINE_L1].bytes = 256;
+		m.memory[MACHINE_L2].bytes = 1024;
+		m.schedule.stream_bytes = 16;
+		m.memory[MACHINE_L3].bytes = 0;
 	}
 	got = run_kernels(a, s, p, in, &o);
 	assert_int_equal(o.error, 0);
@@ -418,7 +417,7 @@ static void bad_index(arena *a, void *arg)
 	float x[5] = {1, 2, 3, 4, 5};
 	int64_t ids[3] = {1, 1000000007, 4};
 	const void *in[2] = {x, ids};
-	struct run_options o = {.target = loop_target_default(64)};
+	struct run_options o = {.machine = machine_find("c/avx512")};
 	const float *g;
 	void **got;
 
@@ -459,7 +458,7 @@ static void same_text(arena *a, void *arg)
 				   "}\n";
 	ir_system *s = ir_system_parse(a, ix_new(a), text, strlen(text), "t");
 	fuse_plan *p = plan_of(a, s, true);
-	loop_target t = loop_target_default(32);
+	const machine *m = machine_find("c/avx2");
 	const char *fn[2] = {"", ""};
 	str unit = str_new(a);
 
@@ -468,7 +467,7 @@ static void same_text(arena *a, void *arg)
 		loop_kernel *k = loop_build(a, s, p->kernel.at[i], false);
 		const emit_kernel *e;
 
-		loop_schedule(k, &t);
+		loop_schedule(k, m);
 		e = emit_make(a, k);
 		fn[i] = e->phase[0].fn;
 		emit_unit(&unit, &e, 1);

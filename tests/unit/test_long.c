@@ -74,7 +74,7 @@ static void put(str *s, const char *text, int32_t i)
 static void compile(arena *a, void *arg)
 {
 	const struct chain *c = arg;
-	compile_options o = compile_options_default(16);
+	compile_options o = compile_options_default(machine_find("c/sse"));
 	compilation *made;
 	str s = str_new(a);
 
@@ -110,7 +110,7 @@ static void long_chains(void **state)
 /* What has no room in a kernel is not put there, and the listing says why. */
 static void full_kernel(arena *a, void *arg)
 {
-	compile_options o = compile_options_default(16);
+	compile_options o = compile_options_default(machine_find("c/sse"));
 	str s = str_new(a), text = str_new(a);
 	compilation *made;
 

@@ -61,7 +61,8 @@ static const char both[] = "program { x: f32[64,256]  w: f32[256,64]\n"
 static const struct edit {
 	const char *name, *program, *from, *to, *rule;
 } edits[] = {
-	{"another machine", sum, "schedule c/v64", "schedule c/v32", "machine"},
+	{"another machine", sum, "schedule c/avx512", "schedule c/avx2",
+		"machine"},
 	{"another kernel", sum, "fn_exp_0", "fn_log_0", "kernel"},
 	{"a kernel that is not there", sum, "kernel 0 ", "kernel 3 ", "kernel"},
 	{"no keyword", sum, "  part ", "  parts ", "syntax"},
@@ -94,8 +95,8 @@ static const struct edit {
 		"        do reduce_sum#1\n        do reduce_sum#1\n", "once"},
 	{"not done", both, "          do softmax.o#4\n",
 		"          do softmax.e#2\n", "once"},
-	{"a loop too few", both, "for i_4 < 64 lanes 16 unroll 1", "span i_4 < 64 in 0..64",
-		"cover"},
+	{"a loop too few", both, "for i_4 < 64 lanes 16 unroll 1",
+		"span i_4 < 64 in 0..64", "cover"},
 	{"read before the sum is complete", both,
 		"for i_3 < 64 lanes 16 unroll 2 {\n          do softmax.e#2\n"
 		"          do softmax.s#3\n        }\n",
@@ -116,8 +117,7 @@ static const struct edit {
 		"of 6400 chunks {\n    for i_0 < 64 parallel {\n"
 		"      for i_1 < 100 parallel",
 		"chunk"},
-	{"another square", turn, "along i_0", "along i_1 against i_0",
-		"turn"},
+	{"another square", turn, "along i_0", "along i_1 against i_0", "turn"},
 	{"no square", turn, "        turn stage#1 along i_0 lanes 16\n", "",
 		"once"},
 	{"another tensor kept", turn, "at i_0 + 384*i_1",
@@ -134,12 +134,14 @@ static const struct edit {
 	{"not checked", conv, " start checked", " start", "tile"},
 	{"a tile that starts nowhere", conv, " start checked", " checked",
 		"start"},
-	{"a sum left out", conv, "sums i_3, i_4, i_5", "sums i_3, i_4", "cover"},
+	{"a sum left out", conv, "sums i_3, i_4, i_5", "sums i_3, i_4",
+		"cover"},
 	{"a sum twice", conv, "sums i_3, i_4, i_5", "sums i_3, i_4, i_5, i_5",
 		"tile"},
 	{"kept behind its reader", norm,
 		"          do stage#3\n          do reduce_mean.s#0\n",
-		"          do reduce_mean.s#0\n          do stage#3\n", "order"},
+		"          do reduce_mean.s#0\n          do stage#3\n",
+		"order"},
 	{"chunks that write the same", norm, "of 625 chunks {\n    block i_0",
 		"of 300 chunks {\n    for i_2 < 300 parallel {\n    block i_0",
 		"syntax"},
@@ -160,16 +162,15 @@ static const struct edit {
 	{"a clip that is narrower", half, "clip(i_2 - 2, 0, 2)",
 		"clip(i_2 - 2, 0, 1)", "guard"},
 	{"stored nowhere", half, "    done reduce_sum#2\n", "", "done"},
-	{"stored before it is complete", half,
-		"        do reduce_sum#2\n",
-		"        do reduce_sum#2\n        done reduce_sum#2\n", "order"},
-	{"phases that do not wait", sum,
-		"    }\n  }\n  phase of 1 chunks {\n", "    }\n", "chunk"},
+	{"stored before it is complete", half, "        do reduce_sum#2\n",
+		"        do reduce_sum#2\n        done reduce_sum#2\n",
+		"order"},
+	{"phases that do not wait", sum, "    }\n  }\n  phase of 1 chunks {\n",
+		"    }\n", "chunk"},
 	{"less copied than is read", mask,
 		"against i_2 lanes 16 needs(-i_1 + i_2, *, 1)",
 		"against i_2 lanes 16 needs(-i_1 + i_2, *, 0)", "guard"},
-	{"a guard that is narrower", mask,
-		"needs(-i_1 + i_2, *, 1) near fills",
+	{"a guard that is narrower", mask, "needs(-i_1 + i_2, *, 1) near fills",
 		"needs(-i_1 + i_2, *, 0) near fills", "guard"},
 	{"a tile without its guard", mask, "start needs(-i_1 + i_2, *, 1) of",
 		"start of", "guard"},
@@ -177,8 +178,8 @@ static const struct edit {
 		"            do was#8 // scale attention.z#5", "scale"},
 	{"scaled by something else", keys, "0, x0 * rescale", "1, x0 * rescale",
 		"scale"},
-	{"another weight", keys, "attention.m#2 = exp(", "attention.m#2 = tanh(",
-		"scale"},
+	{"another weight", keys, "attention.m#2 = exp(",
+		"attention.m#2 = tanh(", "scale"},
 	{"scaled before the maximum", keys, "do was#8", "do attention.c#3",
 		"scale"},
 };
@@ -209,7 +210,7 @@ static const char *level(arena *a, compilation *c, tn_level l)
 static void pin(arena *a, void *arg)
 {
 	struct pinned *p = arg;
-	compile_options o = compile_options_default(64);
+	compile_options o = compile_options_default(machine_find("c/avx512"));
 	compilation *c = made(a, p, o);
 	str s = str_new(a);
 

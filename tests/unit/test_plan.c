@@ -12,7 +12,7 @@ enum { N_LAYERS = 12 };
 
 static compilation *compile_layers(arena *a, bool apart)
 {
-	compile_options o = compile_options_default(16);
+	compile_options o = compile_options_default(machine_find("c/sse"));
 	str s = str_new(a);
 	compilation *c;
 
@@ -60,7 +60,7 @@ static void sizes(arena *a, void *arg)
 	static const char text[] = "program {\n  x: f32[131072]\n"
 				   "  y: f32[65536]\n  t = exp(x)\n"
 				   "  u = exp(y)\n  return t, u\n}\n";
-	compile_options o = compile_options_default(16);
+	compile_options o = compile_options_default(machine_find("c/sse"));
 	compilation *c;
 	const plan *p;
 

@@ -259,16 +259,15 @@ static void one(arena *a, void *arg)
 	const struct seen *c = arg;
 	ir_system *s = ir_system_parse(
 		a, ix_new(a), c->system, strlen(c->system), "t");
-	fuse_target ft = fuse_target_host();
 	fuse_options fo = {0};
-	fuse_plan *p = fuse_partition(a, s, &ft, &fo);
-	loop_target t = loop_target_default(64);
+	fuse_plan *p = fuse_partition(a, s, machine_at(0), &fo);
+	const machine *m = machine_find("c/avx512");
 	str text = str_new(a);
 
 	for (int32_t i = 0; i < p->kernel.n; i++) {
 		loop_kernel *k = loop_build(a, s, p->kernel.at[i], false);
 
-		loop_schedule(k, &t);
+		loop_schedule(k, m);
 		loop_verify(k);
 		str_add(&text, emit_make(a, k)->c);
 	}

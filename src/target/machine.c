@@ -1,0 +1,232 @@
+/*
+ * machine.c: the machines, and every constant that a cost depends on.
+ *
+ * The figures of the machines of the C printer were measured on one core of a
+ * server with AVX-512 (3.5 GHz, 48 KB of L1, 2 MB of L2 for each core); what
+ * each was measured with stands in `fact` below, and `tenon bench machine`
+ * measures the same on the machine at hand. Narrower vectors of the same
+ * family have the same memories, and more instructions for as many elements.
+ */
+#include "target/machine.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#define HERTZ 3.5e9
+
+#define MEMORIES                                    \
+	{                                           \
+		[MACHINE_L1] = {32 << 10, 250e9},   \
+		[MACHINE_L2] = {1 << 20, 85e9},     \
+		[MACHINE_L3] = {32 << 20, 27e9},    \
+		[MACHINE_MAIN] = {INT64_MAX, 13e9}, \
+	}
+
+#define SCHEDULE                                                               \
+	{                                                                      \
+		.chunk_elems = 32 << 10, .max_chunks = 4096, .min_chunks = 16, \
+		.stream_bytes = 8 << 20, .least_lanes = 4, .small_inside = 64, \
+		.rows_at_once = 8, .near_lanes = 2, .near_jump = 0.25,         \
+		.write_jump = 1.5, .near_guard = 16, .ahead_bytes = 2048,      \
+		.ahead_ops = 12, .turn_bytes = 512                             \
+	}
+
+#define PRODUCT                                                                \
+	{                                                                      \
+		.least_rows = 2, .least_sum = 8, .least_need = 32,             \
+		.most_residues = 4, .few_rows = 16, .few_sums = 8,             \
+		.few_vectors = 4, .near_part = 32, .line = 64, .ways = 8,      \
+		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
+		.copied_chunks = 8, .chunk_panels = 4, .few_chunks = 8,        \
+		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
+		.enough_pieces = 8, .cut_chunks = 16, .least_piece = 512,      \
+		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
+		.turn_sum = 64, .turn_copy = 4 << 20, .least_keys = 2,         \
+		.keys_part = 8                                                 \
+	}
+
+#define FUSION                                                                \
+	{                                                                     \
+		.max_eqns = 64, .flops_per_s = 40e9, .contract_per_s = 150e9, \
+		.plain_contract_per_s = 8e9, .serial_volume = 4096,           \
+		.tail_part = 8, .tail_eqns = 8, .again_ops = 40,              \
+		.again_reads = 4, .alike = 0.02, .batch_volume = 1 << 18      \
+	}
+
+#define C_FAMILY                                                              \
+	.priced_as = "c/avx512", .hertz = HERTZ, .memory = MEMORIES,          \
+	.launch_s = 2e-6, .phase_s = 0.6e-6, .chunk_s = 0.1e-6, .threads = 8, \
+	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
+	.fusion = FUSION
+
+static const machine machines[] = {
+	{
+		.name = "c/avx512",
+		.vector_bytes = 64,
+		.vector_registers = 32,
+		.cycles = {.vector_op = 1,
+			.scalar_op = 0.8,
+			.scalar_guard = 2,
+			.load = {0.6, 1.2, 2, 1.3, 0.6},
+			.store = {1, 2, 20, 1.5, 1},
+			.fma = 0.52,
+			.tile_load = 0.5,
+			.tile_start = 4,
+			.turned = 0.5,
+			.loop = 1,
+			.chain = 4},
+		C_FAMILY,
+	},
+	{
+		.name = "c/avx2",
+		.vector_bytes = 32,
+		.vector_registers = 16,
+		.cycles = {.vector_op = 0.8,
+			.scalar_op = 0.8,
+			.scalar_guard = 2,
+			.load = {0.5, 1, 2, 1.3, 0.6},
+			.store = {1, 2, 10, 1.5, 1},
+			.fma = 0.52,
+			.tile_load = 0.5,
+			.tile_start = 4,
+			.turned = 0.6,
+			.loop = 1,
+			.chain = 4},
+		C_FAMILY,
+	},
+	{
+		.name = "c/neon",
+		.vector_bytes = 16,
+		.vector_registers = 32,
+		.cycles = {.vector_op = 0.7,
+			.scalar_op = 0.8,
+			.scalar_guard = 2,
+			.load = {0.5, 2, 2, 1.3, 0.6},
+			.store = {1, 3, 5, 1.5, 1},
+			.fma = 0.52,
+			.tile_load = 0.5,
+			.tile_start = 4,
+			.turned = 0.8,
+			.loop = 1,
+			.chain = 4},
+		C_FAMILY,
+	},
+	{
+		.name = "c/sse",
+		.vector_bytes = 16,
+		.vector_registers = 16,
+		.cycles = {.vector_op = 0.8,
+			.scalar_op = 0.8,
+			.scalar_guard = 2,
+			.load = {0.5, 2, 2, 1.3, 0.6},
+			.store = {1, 3, 5, 1.5, 1},
+			.fma = 1,
+			.tile_load = 0.5,
+			.tile_start = 4,
+			.turned = 0.8,
+			.loop = 1,
+			.chain = 4},
+		C_FAMILY,
+	},
+	{
+		.name = "c/plain",
+		.vector_bytes = 8,
+		.vector_registers = 16,
+		.cycles = {.vector_op = 0.8,
+			.scalar_op = 0.8,
+			.scalar_guard = 2,
+			.load = {0.6, 2, 2, 1.3, 0.6},
+			.store = {1, 3, 3, 1.5, 1},
+			.fma = 1,
+			.tile_load = 0.5,
+			.tile_start = 4,
+			.turned = 1,
+			.loop = 1,
+			.chain = 4},
+		C_FAMILY,
+	},
+};
+
+enum { N_MACHINES = sizeof machines / sizeof *machines };
+
+const machine *machine_at(int32_t i)
+{
+	return i < N_MACHINES ? &machines[i] : NULL;
+}
+
+const machine *machine_find(const char *name)
+{
+	for (int32_t i = 0; i < N_MACHINES; i++)
+		if (strcmp(machines[i].name, name) == 0)
+			return &machines[i];
+	return NULL;
+}
+
+const machine *machine_of_c(int32_t vector_bytes, int32_t n_registers)
+{
+	const machine *best = &machines[N_MACHINES - 1];
+
+	for (int32_t i = 0; i < N_MACHINES; i++) {
+		const machine *m = &machines[i];
+
+		if (m->vector_bytes == vector_bytes &&
+			(best->vector_bytes != vector_bytes ||
+				m->vector_registers == n_registers))
+			best = m;
+	}
+	return best;
+}
+
+/* ---- the constants, with what they were measured with ---- */
+
+#define FACT(field, unit, from)                              \
+	{                                                    \
+#field, offsetof(machine, field), unit, from \
+	}
+
+static const struct fact {
+	const char *name;
+	size_t at; /* of a double */
+	const char *unit, *from;
+} fact[] = {
+	FACT(memory[MACHINE_L1].bytes_per_s, "B/s", "y = 2 x in place, 16 KB"),
+	FACT(memory[MACHINE_L2].bytes_per_s, "B/s", "y = 2 x, 512 KB"),
+	FACT(memory[MACHINE_L3].bytes_per_s, "B/s", "y = 2 x, 16 MB"),
+	FACT(memory[MACHINE_MAIN].bytes_per_s, "B/s", "y = 2 x, 256 MB"),
+	FACT(launch_s, "s", "a kernel of one element, between others"),
+	FACT(phase_s, "s", "two phases of 16 chunks, less one"),
+	FACT(chunk_s, "s", "4096 chunks of a few elements"),
+	FACT(hidden, "", "exp of 16 MB: beside its arithmetic alone"),
+	FACT(cycles.vector_op, "cycles", "polynomials over 16 KB"),
+	FACT(cycles.scalar_op, "cycles", "the same, by a scan"),
+	FACT(cycles.scalar_guard, "cycles", "a padded window, no lanes"),
+	FACT(cycles.load[MACHINE_WHOLE], "cycles", "x[i] + y[i], 16 KB"),
+	FACT(cycles.load[MACHINE_MASKED], "cycles", "rows of 14 of 16 lanes"),
+	FACT(cycles.load[MACHINE_STRIDED], "cycles", "x[2 i], 16 KB"),
+	FACT(cycles.load[MACHINE_GATHERED], "cycles",
+		"x[5 i], 16 KB: of one lane"),
+	FACT(cycles.load[MACHINE_SCALAR], "cycles", "a scan over 16 KB"),
+	FACT(cycles.store[MACHINE_WHOLE], "cycles", "o[i], 16 KB"),
+	FACT(cycles.store[MACHINE_MASKED], "cycles", "rows of 14 of 16 lanes"),
+	FACT(cycles.store[MACHINE_STRIDED], "cycles", "o[2 i], 16 KB"),
+	FACT(cycles.store[MACHINE_GATHERED], "cycles",
+		"o[5 i], 16 KB: of one lane"),
+	FACT(cycles.store[MACHINE_SCALAR], "cycles", "a scan over 16 KB"),
+	FACT(cycles.fma, "cycles", "a product of 128 x 128 x 128"),
+	FACT(cycles.tile_load, "cycles", "a product of few rows"),
+	FACT(cycles.tile_start, "cycles", "a product with sums of 8 terms"),
+	FACT(cycles.turned, "cycles", "a transposition of 512 x 512"),
+	FACT(cycles.loop, "cycles", "rows of 16 elements"),
+	FACT(cycles.chain, "cycles", "a sum in one accumulator"),
+};
+
+bool machine_fact_at(const machine *m, int32_t i, machine_fact *out)
+{
+	if (i < 0 || i >= (int32_t)(sizeof fact / sizeof *fact))
+		return false;
+	*out = (machine_fact){.name = fact[i].name,
+		.unit = fact[i].unit,
+		.from = fact[i].from};
+	memcpy(&out->value, (const char *)m + fact[i].at, sizeof out->value);
+	return true;
+}

@@ -1,0 +1,156 @@
+/*
+ * machine.h: the door of target/: what a machine can do, and what that costs.
+ *
+ * A machine is chosen by name and never written to. All that decides about
+ * fusion and schedules beside sizes stands here, and nowhere else: partition
+ * and schedules are functions of the program and of the name, so that they do
+ * not depend on the load, on the number of threads, or on who compiles.
+ *
+ *     const machine *m = machine_find("c/avx512");
+ *     m->vector_bytes                      64
+ *     m->memory[MACHINE_L2].bytes          1 MB
+ */
+#ifndef TARGET_MACHINE_H
+#define TARGET_MACHINE_H
+
+#include "base/base.h"
+
+/* Memories of one core, the nearest first. */
+typedef enum machine_level {
+	MACHINE_L1,
+	MACHINE_L2,
+	MACHINE_L3,
+	MACHINE_MAIN,
+	MACHINE_N_LEVELS
+} machine_level;
+
+typedef struct machine_memory {
+	int64_t bytes;	    /* that a kernel may count on */
+	double bytes_per_s; /* of one core that reads and writes */
+} machine_memory;
+
+/* How the elements of a vector, or one element, come from memory. */
+typedef enum machine_access {
+	MACHINE_WHOLE,	  /* neighbours, all lanes */
+	MACHINE_MASKED,	  /* neighbours, some lanes */
+	MACHINE_STRIDED,  /* two apart, or backwards: vectors and a shuffle */
+	MACHINE_GATHERED, /* one by one: of each lane */
+	MACHINE_SCALAR,	  /* no lanes */
+	MACHINE_N_ACCESSES
+} machine_access;
+
+/* Cycles of instructions, when enough of them are independent. */
+typedef struct machine_cycles {
+	double vector_op; /* of weight 1 (scalar.def), all lanes of a vector */
+	double scalar_op; /* .. of one element */
+	double scalar_guard; /* a condition on indices that lanes do not share */
+	double load[MACHINE_N_ACCESSES], store[MACHINE_N_ACCESSES];
+	double fma;	   /* of vectors, in a tile */
+	double tile_load;  /* of a vector, or of an element for all lanes */
+	double tile_start; /* clears, adds up and stores a vector of sums */
+	double turned;	   /* an element of a square turned in registers */
+	double loop;	   /* an iteration: counts, compares, jumps */
+	double chain;	   /* before a sum can be added to again */
+} machine_cycles;
+
+/* Sizes and limits of the schedule: docs/schedule.md, docs/contractions.md. */
+typedef struct machine_schedule {
+	int64_t chunk_elems; /* work of a chunk, in elements, at least */
+	int64_t max_chunks;
+	int64_t min_chunks;   /* fewer: a reduction is split */
+	int64_t stream_bytes; /* larger results go past the caches, if the
+			       * kernel moves more than the last one holds */
+	int32_t least_lanes;  /* shorter rows are walked one by one */
+	int32_t small_inside; /* iterations inside of a loop that has lanes */
+	int32_t rows_at_once; /* added to one row of accumulators */
+	int32_t near_lanes;   /* lanes so far apart are shuffled */
+	double near_jump;     /* .. which is this part of a jump */
+	double write_jump;    /* a jump of a store, in those of a load */
+	int64_t near_guard;   /* cuts so close to an end are worth a vector */
+	int64_t ahead_bytes;  /* what is read soon is asked for so early */
+	int64_t ahead_ops;    /* .. by loops of so many operations */
+	int64_t turn_bytes;   /* a side of a tile that is transposed */
+} machine_schedule;
+
+/* .. of products. */
+typedef struct machine_product {
+	int32_t least_rows, least_sum; /* fewer are no tiles */
+	int32_t least_need;	       /* terms that a condition must spare */
+	int32_t most_residues;	       /* a loop is taken apart by, at most */
+	int32_t few_rows; /* memory decides, not arithmetic: y is read once */
+	int32_t few_sums; /* .. lines of y side by side */
+	int32_t few_vectors;   /* .. vectors of a tile */
+	int32_t near_part;     /* of the first cache: rows read in place */
+	int32_t line, ways;    /* bytes of a line and lines of a set, there */
+	int32_t copy_chunks;   /* of a factor that is copied as a whole */
+	int64_t max_whole;     /* bytes of such a factor */
+	int32_t column_chunks; /* pieces of the columns, where there are many */
+	int32_t copied_chunks; /* of all, where rows are copied for each */
+	int32_t chunk_panels;  /* panels of columns in a chunk, at most */
+	int32_t few_chunks;    /* of few rows */
+	int32_t few_rows_longest;
+	int32_t block_most;    /* of loops around several nests */
+	int32_t block_chunks;  /* leave so many, where there are */
+	int32_t enough_pieces; /* of rows and columns: no sum is cut */
+	int32_t cut_chunks;    /* what cutting is to give */
+	int32_t least_piece;   /* products of a piece, by element of it */
+	int32_t piece_chunks;  /* its work, in the least work of a chunk */
+	int32_t full_lanes;    /* percent that hold columns: good enough */
+	int32_t turn_gain;     /* percent more of them are worth turning */
+	int32_t turn_sum;      /* terms that pay for the way of a turned sum */
+	int64_t turn_copy;     /* elements of a factor copied for it */
+	int32_t least_keys, keys_part; /* of a row that goes by in blocks */
+} machine_product;
+
+/* .. of fusion: docs/fusion.md. */
+typedef struct machine_fusion {
+	int32_t max_eqns; /* of one kernel */
+	double flops_per_s, contract_per_s, plain_contract_per_s;
+	int64_t serial_volume; /* instances that may run without a shared loop */
+	int32_t tail_part;     /* a tail is at most this part of all */
+	int32_t tail_eqns;
+	int64_t again_ops; /* of a producer that is computed again */
+	int32_t again_reads;
+	double alike; /* seconds that differ by less than this part say nothing */
+	int64_t batch_volume; /* instances of an equation of a small kernel */
+} machine_fusion;
+
+typedef struct machine {
+	const char *name;      /* "c/avx512" */
+	const char *priced_as; /* the machine by whose costs programs are
+				* partitioned: one for all of a printer, so
+				* that groups do not depend on its vectors */
+	int32_t vector_bytes;
+	int32_t vector_registers;
+	double hertz;
+	machine_memory memory[MACHINE_N_LEVELS];
+	double launch_s; /* one kernel */
+	double phase_s;	 /* each further phase of it */
+	double chunk_s;	 /* a chunk, to whoever takes it */
+	int32_t threads; /* that partition counts on */
+	double hidden;	 /* part of the shorter of arithmetic and traffic that
+			* the longer one does not hide */
+	machine_cycles cycles;
+	machine_schedule schedule;
+	machine_product product;
+	machine_fusion fusion;
+	bool unscheduled; /* for tests: everything scalar and serial */
+} machine;
+
+/* NULL: there is no such machine. */
+const machine *machine_find(const char *name);
+/* The one of the C printer with vectors of so many bytes. */
+const machine *machine_of_c(int32_t vector_bytes, int32_t n_registers);
+/* All of them, in a fixed order; NULL behind the last. */
+const machine *machine_at(int32_t i);
+
+/* One constant: its name, its value with its unit, where it comes from. */
+typedef struct machine_fact {
+	const char *name;
+	double value;
+	const char *unit, *from;
+} machine_fact;
+/* The i-th constant that costs depend on; false: there are no more. */
+bool machine_fact_at(const machine *m, int32_t i, machine_fact *out);
+
+#endif
