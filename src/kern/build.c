@@ -5,7 +5,7 @@
  * forms. Integers that are named are known from there to the end of their
  * block; the same one is not named again.
  */
-#include "kern/kern.h"
+#include "kern/local.h"
 
 static const kern_op_row rows[KERN_N_OPS] = {
 #define KERN_OP(id, name, operands, types, flags, doc)                         \
@@ -17,6 +17,18 @@ static const kern_op_row rows[KERN_N_OPS] = {
 const kern_op_row *kern_op_at(kern_op op)
 {
 	return &rows[op];
+}
+
+const kern_space_row *kern_space_at(kern_space s)
+{
+	static const kern_space_row spaces[] = {
+		[KERN_PARAM] = {"param", 'p'},
+		[KERN_SCRATCH] = {"scratch", 'q'},
+		[KERN_LOCAL] = {"local", 'b'},
+		[KERN_STACK] = {"array", 't'},
+	};
+
+	return &spaces[s];
 }
 
 const char *kern_type_text(arena *a, kern_type t)
@@ -80,15 +92,16 @@ int32_t kern_add_array(kern_kernel *k, kern_space space, tn_dtype t,
 	return k->array.n - 1;
 }
 
-int32_t kern_add_check(kern_kernel *k, int32_t param, int64_t lo, int64_t hi)
+int32_t kern_add_check(kern_kernel *k, int32_t tensor, const char *name,
+	int64_t lo, int64_t hi)
 {
 	for (int32_t i = 0; i < k->check.n; i++) {
 		const kern_check *c = &k->check.at[i];
 
-		if (c->param == param && c->lo == lo && c->hi == hi)
+		if (c->tensor == tensor && c->lo == lo && c->hi == hi)
 			return i + 1;
 	}
-	*vec_push(k->a, &k->check) = (kern_check){param, lo, hi};
+	*vec_push(k->a, &k->check) = (kern_check){tensor, name, lo, hi};
 	return k->check.n;
 }
 
@@ -137,10 +150,17 @@ bool kern_form_is_const(const kern_form *f, int64_t *c)
 	return f->n == 0;
 }
 
+const kern_form *kern_form_term(kern_kernel *k, int64_t coef, kern_val v)
+{
+	kern_form *f = room(k, 1);
+
+	add_term(f, coef, v);
+	return intern(k, f);
+}
+
 const kern_form *kern_form_of(kern_kernel *k, kern_val v)
 {
 	const kern_value *x = kern_at(k, v);
-	kern_form *f;
 
 	if (x->op == KERN_CONST)
 		return kern_form_const(k, x->c.i);
@@ -148,9 +168,7 @@ const kern_form *kern_form_of(kern_kernel *k, kern_val v)
 		return x->form[0];
 	if (dtype_is_float(x->type.dt) || x->type.lanes != 1)
 		bug(k, "a form of what is no integer");
-	f = room(k, 1);
-	add_term(f, 1, v);
-	return intern(k, f);
+	return kern_form_term(k, 1, v);
 }
 
 static int64_t plus(const kern_kernel *k, int64_t a, int64_t b)

@@ -1,7 +1,7 @@
 /*
  * build_stmt.c: statements of a kernel, appended to the block that is open.
  */
-#include "kern/kern.h"
+#include "kern/local.h"
 
 kern_builder kern_build(kern_kernel *k)
 {

@@ -40,8 +40,6 @@
  *
  *   kern_new, kern_form_*, kern_ins, kern_let .. build.c    make a kernel
  *   kern_print, kern_parse     its text, and back
- *   kern_verify                what a text, or a pass, may get wrong
- *   kern_run                   its meaning, slowly
  */
 #ifndef KERN_H
 #define KERN_H
@@ -203,7 +201,7 @@ struct kern_stmt {
 	kern_type type;		/* TURN */
 	int32_t array;		/* ARRAY */
 	const char *text;	/* NOTE: letters, digits, '_', '.' and ", " */
-	int32_t line;		/* of the text that it was read from; 0: none */
+	int32_t line, column;	/* of the text that it was read from; 0: none */
 };
 
 /* ---- kernels ---- */
@@ -238,7 +236,8 @@ typedef struct kern_phase {
 } kern_phase;
 
 typedef struct kern_check { /* accepted: lo <= v < hi */
-	int32_t param;
+	int32_t tensor;	  /* of the system */
+	const char *name; /* its name */
 	int64_t lo, hi;
 } kern_check;
 
@@ -255,7 +254,9 @@ typedef struct kern_kernel {
 	size_t scratch_bytes, local_bytes;
 	int64_t bytes, flops; /* moved and done, by the equations: for reports */
 	map *forms, *consts; /* interned */
-	const char *file; /* of the text; NULL */
+	/* the text that it was read from; NULL */
+	const char *file, *text;
+	size_t n_text;
 } kern_kernel;
 
 static inline const kern_value *kern_at(const kern_kernel *k, kern_val v)
@@ -272,7 +273,9 @@ int32_t kern_add_param(
 	kern_kernel *k, tn_dtype t, int64_t elems, bool out, int32_t tensor);
 int32_t kern_add_array(kern_kernel *k, kern_space space, tn_dtype t,
 	int64_t elems, int64_t offset);
-int32_t kern_add_check(kern_kernel *k, int32_t param, int64_t lo, int64_t hi);
+/* Its number, from 1. */
+int32_t kern_add_check(kern_kernel *k, int32_t tensor, const char *name,
+	int64_t lo, int64_t hi);
 
 /* Where statements go: a stack of blocks. */
 typedef struct kern_builder {
@@ -369,10 +372,21 @@ void kern_note(kern_builder *b, const char *text);
 void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
 	const kern_access *from, int64_t m, kern_type square);
 
+/*
+ * Values in order of their definitions, those that nobody uses dropped: ids
+ * and the order of sums then depend on the statements alone. To be called when
+ * a kernel is built, before it is printed in any language.
+ */
+void kern_tidy(kern_kernel *k);
+
 /* ---- text ---- */
 
 /* The kernel as `number` of its program; parse(print(k)) prints the same. */
 void kern_print(str *out, const kern_kernel *k, int32_t number);
 void kern_array_name(str *out, const kern_kernel *k, int32_t array);
+
+/* One kernel on its own, not verified; tensors of its params are -1. */
+kern_kernel *kern_parse(
+	arena *a, const char *text, size_t n, const char *file);
 
 #endif

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include "kern/kern.h"
+#include "kern_texts.h"
 
 static int32_t scalar(const char *name)
 {
@@ -79,10 +80,41 @@ static void builds(void **state)
 		fail_msg("%s: %s", d.rule, d.text);
 }
 
+/* ---- text ---- */
+
+static const char *const texts[] = {
+	relu, tile, stencil, split, gather, scan, turn, step};
+
+static void again(arena *a, void *arg)
+{
+	const char *text = *(const char **)arg;
+	kern_kernel *k = kern_parse(a, text, strlen(text), "text");
+	str s = str_new(a);
+	int number;
+
+	assert_int_equal(sscanf(text, "kernel %d", &number), 1);
+	kern_print(&s, k, number);
+	assert_string_equal(s.at, text);
+}
+
+static void reads_back(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		const char *text = texts[i];
+		tn_diag d = {0};
+
+		if (run(again, &text, &d) != TN_OK)
+			fail_msg("%s: %s:%d %s\n%s", d.rule, d.file, d.line,
+				d.text, d.extra);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(builds),
+		cmocka_unit_test(reads_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

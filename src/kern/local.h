@@ -1,0 +1,24 @@
+/*
+ * local.h: private to kern/.
+ *
+ *   build.c       values and forms        build_stmt.c  statements
+ *   tidy.c        canonical numbers
+ *   print.c parse.c                       text
+ */
+#ifndef KERN_LOCAL_H
+#define KERN_LOCAL_H
+
+#include "kern/kern.h"
+
+/* ---- spaces: one row each, by kern_space ---- */
+
+typedef struct kern_space_row {
+	const char *name;
+	char letter; /* of its arrays' names */
+} kern_space_row;
+const kern_space_row *kern_space_at(kern_space s);
+
+/* coef * v, whatever v is */
+const kern_form *kern_form_term(kern_kernel *k, int64_t coef, kern_val v);
+
+#endif
