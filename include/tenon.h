@@ -7,7 +7,8 @@
  * Texts have 1.5 for 1.5, and numbers are rounded to nearest, with subnormals,
  * whatever locale and floating-point environment the host has chosen: it finds
  * them as they were, in its own functions that are called from here, too.
- * Nothing here exits, aborts or prints. A context and what belongs to it are
+ * Nothing here exits, aborts or prints, unless TENON_DUMP asks for the texts of
+ * passes (docs/debugging.md). A context and what belongs to it are
  * used by one thread at a time.
  */
 #ifndef TENON_H
@@ -129,9 +130,12 @@ typedef struct tn_options {
  * A new context in *out.
  *
  * options NULL means TN_OPTIONS_INIT. Starts no thread and no compiler: both
- * wait for the first program that needs them.
- * errors  [memory]   [context.options] options of another version: see
- *         tn_context_diag(NULL);
+ * wait for the first program that needs them. TENON_RUN=interp in the
+ * environment does what the option interp does; TENON_DUMP=PASS,PASS prints
+ * what passes make on standard error, or into files of TENON_DUMP_DIR.
+ * errors  [memory]   [context.options] options of another version
+ *         [context.run] [context.dump] another value of TENON_RUN or
+ *         TENON_DUMP: see tn_context_diag(NULL) for all of them;
  *         TN_EIO when cache_dir is relative to a directory that is gone
  * owner   *out is the caller's: tn_context_free, after its programs
  * since   0.1

@@ -28,6 +28,7 @@ struct tn_context {
 	bool is_inside;	       /* in api_call, and in no function of the host */
 	fp_env host;	       /* the environment that api_call left */
 	struct host *hosts;    /* functions in C that were called */
+	compile_dump dump;     /* TENON_DUMP */
 };
 
 struct tn_program {

@@ -99,6 +99,21 @@ static tn_status no_memory(void)
 	return fail_alone(TN_ENOMEM, "memory", "out of memory for a context");
 }
 
+/* TENON_RUN: where the host has no option for it, or nobody can change it. */
+static void read_run(tn_context *c)
+{
+	const char *how = getenv("TENON_RUN");
+
+	if (how == NULL || how[0] == '\0')
+		return;
+	if (strcmp(how, "interp") != 0)
+		env_fail(c->e, TN_EINVAL, "context.run", (loc){0},
+			"TENON_RUN is \"%.60s\": interp is accepted, for the "
+			"interpreter; without the variable kernels are "
+			"compiled", how);
+	c->o.interp = true;
+}
+
 static void open_context(void *arg)
 {
 	tn_context *c = arg;
@@ -106,6 +121,10 @@ static void open_context(void *arg)
 	c->a = arena_new(c->e);
 	if (c->o.cache_dir != NULL)
 		c->o.cache_dir = absolute(c->a, c->o.cache_dir);
+	c->dump = compile_dump_read(c->a);
+	if (c->dump.dir != NULL)
+		c->dump.dir = absolute(c->a, c->dump.dir);
+	read_run(c);
 }
 
 static _Thread_local struct {

@@ -207,6 +207,7 @@ compile_options api_compile_options(const tn_context *c)
 	o.verify = c->o.verify;
 	o.log = c->o.log;
 	o.log_arg = c->o.log_arg;
+	o.dump = c->dump;
 	o.settle = c->settle;
 	o.plan.poison = c->poison;
 	return o;

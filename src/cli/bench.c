@@ -116,12 +116,24 @@ static int start(const cli_command *self, const struct choice *o)
 	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0)
 		return cli_usage(self, "no bench \"%s\"", what);
 	if (tn_context_new(&c, NULL) < 0)
-		return cli_error(NULL, "run.memory", "no memory for a context");
+		return cli_no_context();
 	code = strcmp(what, "api") == 0
 		? bench_api(c, repeat, o->json)
 		: bench_fused(c, o->only, repeat, o->json);
 	tn_context_free(c);
 	return code;
+}
+
+/* Else it has been said why not. */
+static bool can_have_context(void)
+{
+	tn_context *c = NULL;
+	bool can = tn_context_new(&c, NULL) >= 0;
+
+	if (!can)
+		(void)cli_no_context();
+	tn_context_free(c);
+	return can;
 }
 
 static int run(const cli_command *self, int argc, char **argv)
@@ -143,7 +155,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	o.what = what;
 	code = cli_args(self, argc, argv, options, what, argc);
 	if (code < 0)
-		code = start(self, &o);
+		code = can_have_context() ? start(self, &o) : CLI_FAILED;
 	free(what);
 	return code;
 }

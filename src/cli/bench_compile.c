@@ -74,7 +74,7 @@ static double compile(const char *text, const char *cache_dir)
 	options.cache_dir = cache_dir;
 	options.verify = false;
 	if (tn_context_new(&c, &options) < 0) {
-		cli_error(NULL, "run.memory", "no memory for a context");
+		cli_no_context();
 		return -1;
 	}
 	if (tn_program_parse(&p, c, text, strlen(text), "bench") < 0 ||
@@ -98,7 +98,7 @@ static double front(const char *text)
 
 	options.verify = false;
 	if (tn_context_new(&c, &options) < 0) {
-		cli_error(NULL, "run.memory", "no memory for a context");
+		cli_no_context();
 		return -1;
 	}
 	if (tn_program_parse(&p, c, text, strlen(text), "bench") < 0 ||

@@ -64,7 +64,7 @@ static bool net_open(net *n, const char *file, int64_t batch, const char *cache)
 	o.cache_dir = cache;
 	o.verify = false;
 	if (tn_context_new(&n->c, &o) < 0) {
-		cli_error(NULL, "run.memory", "no memory for a context");
+		cli_no_context();
 		return false;
 	}
 	if (tn_onnx_open(&n->m, n->c, file) < 0)

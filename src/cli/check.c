@@ -37,6 +37,7 @@ typedef struct suite {
 	const char *known; /* text of the file of known failures, or NULL */
 	pthread_mutex_t lock;
 	size_t next; /* test that no worker has taken */
+	tn_diag diag; /* why there was no context */
 } suite;
 
 /* ---- which tests there are ---- */
@@ -380,13 +381,18 @@ static void *worker(void *arg)
 	tn_options o = TN_OPTIONS_INIT;
 	tn_context *interp = NULL, *compiled = NULL;
 
+	bool ok;
+
 	o.threads = 1;
-	if (s->compiled && tn_context_new(&compiled, &o) < 0)
-		return NULL;
+	ok = !s->compiled || tn_context_new(&compiled, &o) >= 0;
 	o.interp = true;
-	if (s->interp && tn_context_new(&interp, &o) < 0)
-		goto out;
-	for (;;) {
+	ok = ok && (!s->interp || tn_context_new(&interp, &o) >= 0);
+	if (!ok) {
+		pthread_mutex_lock(&s->lock);
+		s->diag = *tn_context_diag(NULL);
+		pthread_mutex_unlock(&s->lock);
+	}
+	while (ok) {
 		size_t i;
 
 		pthread_mutex_lock(&s->lock);
@@ -397,10 +403,9 @@ static void *worker(void *arg)
 		check_test(s, &s->at[i], interp, compiled);
 		cli_progress("%zu of %zu", i + 1, s->n);
 	}
-out:
 	cli_close(interp);
 	cli_close(compiled);
-	return s; /* not NULL: it did what it could */
+	return ok ? s : NULL; /* not NULL: it did what it could */
 }
 
 static bool run_all(suite *s, int jobs)
@@ -423,7 +428,7 @@ static bool run_all(suite *s, int jobs)
 	pthread_mutex_destroy(&s->lock);
 	cli_progress("%s", "");
 	if (!ok)
-		cli_error(NULL, "run.memory", "no memory for a context");
+		cli_diag(&s->diag);
 	return ok;
 }
 

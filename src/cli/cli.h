@@ -76,6 +76,8 @@ int cli_error(const char *file, const char *rule, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* A remark on standard error. */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Why there is no context: says so, and returns CLI_FAILED. */
+int cli_no_context(void);
 /* tn_context_free, and the context's note if there is one; NULL is fine. */
 void cli_close(tn_context *c);
 /* Progress on standard error, overwritten in place; nothing off a terminal. */

@@ -174,7 +174,7 @@ static int explain(const cli_command *self, const asked *k)
 
 	t.no_fusion = k->no_fusion;
 	if (tn_context_new(&c, &t) < 0)
-		cli_error(NULL, "run.memory", "no memory for a context");
+		cli_no_context();
 	else if (!cli_model_open(&m, c, k->file, &k->dims, &k->inputs, false))
 		;
 	else if (k->schedule != NULL &&
@@ -267,6 +267,10 @@ const cli_command cli_explain = {
 	"  --input NAME=FILE value of an input that its shapes depend on\n"
 	"  --help            this text\n"
 	"\n"
-	"Levels up to loops need no C compiler.\n",
+	"Levels up to loops need no C compiler.\n"
+	"\n"
+	"TENON_DUMP=PASS,PASS in the environment of any program prints what passes\n"
+	"make, on standard error or into files of the folder TENON_DUMP_DIR. They\n"
+	"are: program (what is compiled), lower, fuse, loops, emit, plan; all.\n",
 	run,
 };

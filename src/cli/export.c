@@ -14,7 +14,7 @@ static int write_model(const char *file, const char *out, const cli_list *dims)
 	int code = CLI_FAILED;
 
 	if (tn_context_new(&c, NULL) < 0)
-		return cli_error(NULL, "run.memory", "no memory for a context");
+		return cli_no_context();
 	if (cli_model_open(&m, c, file, dims, NULL, false)) {
 		if (tn_onnx_export(m.program, out) == TN_OK)
 			code = CLI_OK;

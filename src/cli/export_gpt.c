@@ -224,7 +224,7 @@ int cli_export_gpt(const char *file, const char *out, const cli_list *dims)
 	bool ok;
 
 	if (tn_context_new(&x.c, NULL) < 0)
-		return cli_error(NULL, "run.memory", "no memory for a context");
+		return cli_no_context();
 	ok = load(&x, file) && set_dims(&x, dims) && read_params(&x) &&
 		write_out(&x, out);
 	tn_program_free(x.program);

@@ -206,7 +206,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	j.how.seed = (uint64_t)from << 20; /* one for each token */
 	o.threads = (int32_t)n_threads;
 	if (tn_context_new(&j.c, &o) < 0)
-		return cli_error(NULL, "run.memory", "no memory for a context");
+		return cli_no_context();
 	snprintf(path, sizeof path, "%s", model);
 	if (stat(model, &st) == 0 && S_ISDIR(st.st_mode))
 		snprintf(path, sizeof path, "%s/best.safetensors", model);

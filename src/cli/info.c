@@ -23,7 +23,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	if (file == NULL && !ops)
 		return cli_usage(self, "no MODEL.onnx given");
 	if (tn_context_new(&c, NULL) < 0)
-		return cli_error(NULL, "run.memory", "no memory for a context");
+		return cli_no_context();
 	if (ops ? tn_onnx_ops_text(&text, c) < 0
 		: tn_onnx_open(&m, c, file) < 0 ||
 			tn_onnx_info(&text, m, json) < 0) {

@@ -72,7 +72,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (tn_context_new(&c, NULL) < 0)
-		return cli_error(NULL, "run.memory", "no memory for a context");
+		return cli_no_context();
 	code = CLI_OK;
 	if (tn_ops_text(&text, c, md || name != NULL) < 0) {
 		cli_diag(tn_context_diag(c));

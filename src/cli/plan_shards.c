@@ -148,7 +148,7 @@ static int plan(const asked *k, const tn_shard_wishes *w)
 	bool good = tn_context_new(&c, NULL) >= 0;
 
 	if (!good)
-		cli_error(NULL, "run.memory", "no memory for a context");
+		cli_no_context();
 	if (good && k->file != NULL) {
 		good = cli_model_open(&m, c, k->file, &k->dims, NULL, false);
 	} else if (good) {

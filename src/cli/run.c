@@ -297,6 +297,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	tn_context *c = NULL;
 	cli_model m = {0};
 	unsigned long long seed = 0;
+	const char *how;
 	char *end = NULL;
 	int code = CLI_FAILED;
 
@@ -326,15 +327,18 @@ static int run(const cli_command *self, int argc, char **argv)
 		cli_usage(self, "--repeat takes 1 to 1000000");
 		goto out;
 	}
-	if (o.interp && (o.profile || o.trace != NULL)) {
+	how = getenv("TENON_RUN");
+	if ((o.interp || (how != NULL && !strcmp(how, "interp"))) &&
+		(o.profile || o.trace != NULL)) {
 		cli_usage(self, "the interpreter has no kernels: no --profile "
-			"and no --trace with --interp");
+			"and no --trace with %s",
+			o.interp ? "--interp" : "TENON_RUN=interp");
 		goto out;
 	}
 	code = CLI_FAILED;
 	t.interp = o.interp;
 	if (tn_context_new(&c, &t) < 0) {
-		cli_error(NULL, "run.memory", "no memory for a context");
+		cli_no_context();
 		goto out;
 	}
 	if ((o.profile || o.trace != NULL) && tn_profile_start(c) < 0)
@@ -377,6 +381,9 @@ const cli_command cli_run = {
 	"                         Perfetto or chrome://tracing\n"
 	"  --interp               the slow interpreter instead of compiled code\n"
 	"  --json                 one JSON object instead of printed arrays\n"
-	"  --help                 this text\n",
+	"  --help                 this text\n"
+	"\n"
+	"TENON_RUN=interp in the environment is --interp for any program;\n"
+	"TENON_DUMP=fuse,plan prints what these passes make: tenon explain --help\n",
 	run,
 };

@@ -112,6 +112,12 @@ void cli_note(const char *fmt, ...)
 	fputc('\n', stderr);
 }
 
+int cli_no_context(void)
+{
+	cli_diag(tn_context_diag(NULL));
+	return CLI_FAILED;
+}
+
 void cli_close(tn_context *c)
 {
 	if (c != NULL && tn_process(c) == 0 && tn_context_note(c)[0] != '\0')

@@ -668,7 +668,7 @@ static int train(const cli_command *self, int argc, char **argv)
 				31622400)) < 0))
 		code = CLI_USAGE;
 	if (code < 0 && tn_context_new(&r.c, &o) < 0)
-		code = cli_error(NULL, "run.memory", "no memory for a context");
+		code = cli_no_context();
 	if (code < 0) {
 		struct sigaction act = {.sa_handler = stop};
 

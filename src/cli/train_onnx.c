@@ -582,7 +582,7 @@ static int train(trainer *t, const tn_options *o)
 	if (!cli_can_write(t->out, "onnx.write"))
 		return CLI_FAILED;
 	if (tn_context_new(&t->c, o) < 0)
-		return cli_error(NULL, "run.memory", "no memory for a context");
+		return cli_no_context();
 	tn_set_seed(t->c, (uint64_t)t->seed);
 	if (tn_onnx_open(&t->m, t->c, t->file) < 0 ||
 		(t->classes > 0 && tn_onnx_classes(t->m, t->classes,

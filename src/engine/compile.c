@@ -1,6 +1,7 @@
 /*
  * compile.c: the pipeline, from a program to C texts and a call list. One line
- * per pass; after each its verifier, and a line for whoever listens.
+ * per pass; after each its text for TENON_DUMP (dump.c), its verifier, and a
+ * line for whoever listens.
  *
  *   program --lower--> system --fuse--> groups --loops--> MapExpr
  *           --emit--> C functions --plan--> call list, buffers, C texts
@@ -92,18 +93,59 @@ static void check_plan(compilation *c)
 	plan_verify(c->plan);
 }
 
+/* ---- what passes have made, as text ---- */
+
+static void print_program(str *out, compilation *c)
+{
+	ir_program_print(out, c->program);
+}
+
+static void print_system(str *out, compilation *c)
+{
+	ir_system_print(out, c->system);
+}
+
+static void print_groups(str *out, compilation *c)
+{
+	fuse_print(out, c->groups, false);
+}
+
+static void print_code(str *out, compilation *c)
+{
+	for (int32_t i = 0; i < c->groups->kernel.n; i++)
+		if (c->code[i] != NULL)
+			str_printf(out, "%s\n", c->code[i]->c);
+}
+
+static void print_plan(str *out, compilation *c)
+{
+	plan_print(out, c->plan, false);
+}
+
+/* ---- the passes ---- */
+
 static const struct pass {
 	const char *name;
 	tn_level needed_for; /* this level and all behind it */
 	void (*run)(compilation *c);
+	void (*print)(str *out, compilation *c);
 	void (*verify)(compilation *c);
 } passes[COMPILE_N_PASSES] = {
-	{"lower", TN_LEVEL_SYSTEM, lower, check_system},
-	{"fuse", TN_LEVEL_GROUPS, fuse, check_groups},
-	{"loops", TN_LEVEL_SCHEDULE, loops, check_loops},
-	{"emit", TN_LEVEL_PLAN, emit, NULL},
-	{"plan", TN_LEVEL_PLAN, make_plan, check_plan},
+	{"lower", TN_LEVEL_SYSTEM, lower, print_system, check_system},
+	{"fuse", TN_LEVEL_GROUPS, fuse, print_groups, check_groups},
+	{"loops", TN_LEVEL_SCHEDULE, loops, compile_print_schedule,
+		check_loops},
+	{"emit", TN_LEVEL_PLAN, emit, print_code, NULL},
+	{"plan", TN_LEVEL_PLAN, make_plan, print_plan, check_plan},
 };
+
+/* What is compiled, before any pass, is number 0. */
+const char *compile_dump_name(int32_t i)
+{
+	if (i == 0)
+		return "program";
+	return i <= COMPILE_N_PASSES ? passes[i - 1].name : NULL;
+}
 
 double compile_clock_ms(void)
 {
@@ -161,6 +203,8 @@ static void log_pass(const compilation *c, int32_t i)
 
 void compile_to(compilation *c, tn_level level)
 {
+	if (c->n_done == 0 && c->number == 0 && level > TN_LEVEL_PROGRAM)
+		compile_dump_text(c, 0, print_program);
 	while (c->n_done < COMPILE_N_PASSES &&
 		passes[c->n_done].needed_for <= level) {
 		int32_t i = c->n_done;
@@ -168,6 +212,7 @@ void compile_to(compilation *c, tn_level level)
 
 		passes[i].run(c);
 		c->ms[i] = compile_clock_ms() - start;
+		compile_dump_text(c, i + 1, passes[i].print);
 		if (c->o.verify && passes[i].verify != NULL)
 			passes[i].verify(c);
 		log_pass(c, i);

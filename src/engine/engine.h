@@ -16,6 +16,12 @@
 #include "loop/loop.h"
 #include "plan/plan.h"
 
+/* What TENON_DUMP wants to be printed while programs are compiled. */
+typedef struct compile_dump {
+	uint32_t passes; /* bit i: of compile_dump_name(i) */
+	const char *dir; /* a file for each text; NULL: standard error */
+} compile_dump;
+
 typedef struct compile_options {
 	bool no_fusion, verify;
 	const machine *machine; /* NULL: not known yet: groups only */
@@ -27,6 +33,7 @@ typedef struct compile_options {
 	size_t n_schedule;
 	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */
 	void *log_arg;
+	compile_dump dump;
 } compile_options;
 
 enum { COMPILE_N_PASSES = 5 };
@@ -35,6 +42,7 @@ typedef struct compilation {
 	arena *a;
 	compile_options o;
 	int32_t n_done; /* passes */
+	int64_t number; /* of it in dumps; 0: none yet */
 	ix *x;
 	ir_program *program;
 	ir_system *system;
@@ -70,6 +78,19 @@ void compile_explain(
  * bounds that all reads by its values share; 0, 0 when nothing is read so.
  */
 void compile_index_ranges(ir_system *s, int64_t *lo, int64_t *hi);
+
+/* ---- dumps (dump.c) ---- */
+
+/* From the environment. Throws [context.dump]: a name that no pass has, a
+ * folder that cannot be made. */
+compile_dump compile_dump_read(arena *a);
+/* "program", then the passes in their order; NULL behind the last. */
+const char *compile_dump_name(int32_t i);
+/* Prints what there is behind pass i, if that was asked for. */
+void compile_dump_text(compilation *c, int32_t i,
+	void (*print)(str *out, compilation *c));
+/* The schedules of all kernels, for explain and dumps. */
+void compile_print_schedule(str *out, compilation *c);
 
 /* The table of operations as text (ops_text.c). */
 void compile_ops_text(str *out, ir_table *t, bool markdown);

@@ -24,7 +24,7 @@ static void explain_loops(str *out, compilation *c, uint32_t flags)
 	}
 }
 
-static void explain_schedule(str *out, compilation *c)
+void compile_print_schedule(str *out, compilation *c)
 {
 	str_printf(out, "schedule %s\n", c->o.machine->name);
 	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
@@ -89,7 +89,7 @@ static void explain_text(
 		explain_loops(out, c, flags);
 		break;
 	case TN_LEVEL_SCHEDULE:
-		explain_schedule(out, c);
+		compile_print_schedule(out, c);
 		break;
 	case TN_LEVEL_PLAN:
 		plan_print(out, c->plan, false);

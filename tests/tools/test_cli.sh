@@ -62,6 +62,38 @@ expect 2 'bash, zsh or fish is wanted, not csh' "$tenon" completion csh
 	_tenon && [ "${COMPREPLY[*]}" = completion ]
 ) || fail "bash completes"
 
+# ---- the environment ----
+expect 1 'error[context.run]: TENON_RUN is "compiled": interp is accepted' \
+	env TENON_RUN=compiled "$tenon" ops relu
+expect 2 'no --profile and no --trace with TENON_RUN=interp' \
+	env TENON_RUN=interp "$tenon" run --profile "$root/examples/softmax.tn"
+expect 0 '[[' env TENON_RUN=interp TENON_CC=/nowhere "$tenon" run \
+	"$root/examples/softmax.tn"
+expect 1 'error[context.dump]: TENON_DUMP: there is no pass "fused"' \
+	env TENON_DUMP=loops,fused "$tenon" ops relu
+# the names that the message accepts are those that the help lists
+TENON_DUMP=zzz "$tenon" ops relu 2>&1 | sed 's/.*with commas: //' |
+	tr -d ' ' | tr , '\n' | sort >passes
+"$tenon" explain --help | tr '\n' ' ' | sed 's/.* are: //' |
+	sed 's/([^)]*)//g' | tr -c 'a-z\n' '\n' | sed '/^$/d' | sort >passes.help
+cmp passes passes.help || fail "help and passes: $(diff passes passes.help)"
+for pass in $(cat passes); do
+	grep -q "\b$pass\b" <(sed -n '/^.B TENON_DUMP$/,/^.B TENON_DUMP_DIR/p' \
+		"$root/man/tenon.1") || fail "man/tenon.1 lacks TENON_DUMP=$pass"
+done
+TENON_DUMP=program,fuse "$tenon" run "$root/examples/softmax.tn" 2>dumped >/dev/null ||
+	fail "a run that prints passes"
+[ "$(grep -c '^== ' dumped)" -eq 2 ] && grep -q '^== fuse, program 1 ==' dumped &&
+	grep -q '^kernel 0' dumped || fail "printed passes: $(cat dumped)"
+# the text of a pass is read by what reads that level
+TENON_DUMP=program,loops TENON_DUMP_DIR=dumps "$tenon" run \
+	"$root/examples/softmax.tn" >plain 2>/dev/null || fail "passes in files"
+"$tenon" run dumps/*-0001-program.txt --schedule dumps/*-0001-loops.txt \
+	>again 2>/dev/null || fail "the texts of passes are read again"
+cmp -s plain again || fail "the texts of passes mean the same"
+expect 1 'which is no folder' env TENON_DUMP=all TENON_DUMP_DIR=passes \
+	"$tenon" ops relu
+
 # ---- outputs are files of their own ----
 cp "$root/tests/golden/cli/data/onnx/mul/model.onnx" mul.onnx
 cat >three.tn <<'END'

@@ -1,0 +1,158 @@
+/*
+ * dump.c: TENON_DUMP: the text of what a pass has made, as soon as it has run.
+ *
+ *     $ TENON_DUMP=fuse,plan tenon run FILE.tn
+ *     == fuse, program 1 ==
+ *     kernel 0 ...
+ *
+ * Nothing else in the library prints. This does, because it is for a program
+ * that cannot be built or changed again, or that fails before anybody could
+ * ask for a text: whoever sets the variable has asked for the lines. They go
+ * to standard error, which no result is written to, or into files of
+ * TENON_DUMP_DIR. A text is printed before its verifier reads it, so that one
+ * which is wrong is seen.
+ */
+#include "engine/engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The bit of a name of n bytes; 0: no pass has it. */
+static uint32_t find(const char *name, size_t n)
+{
+	const char *one;
+
+	for (int32_t i = 0; (one = compile_dump_name(i)) != NULL; i++)
+		if (strlen(one) == n && memcmp(one, name, n) == 0)
+			return UINT32_C(1) << i;
+	return 0;
+}
+
+static _Noreturn void no_pass(arena *a, const char *name, size_t n)
+{
+	str all = str_new(a);
+	const char *one;
+
+	for (int32_t i = 0; (one = compile_dump_name(i)) != NULL; i++)
+		str_printf(&all, ", %s", one);
+	env_fail(arena_env(a), TN_EINVAL, "context.dump", (loc){0},
+		"TENON_DUMP: there is no pass \"%.*s\"; a list of these is "
+		"accepted, with commas: all%s", (int)(n < 60 ? n : 60), name,
+		all.at);
+}
+
+static uint32_t read_passes(arena *a, const char *list)
+{
+	uint32_t bits = 0;
+
+	for (const char *at = list; *at != '\0';) {
+		size_t n = strcspn(at, ",");
+		bool all = n == 3 && memcmp(at, "all", 3) == 0;
+		uint32_t one = all ? UINT32_MAX : find(at, n);
+
+		if (one == 0)
+			no_pass(a, at, n);
+		bits |= one;
+		at += n + (at[n] == ',');
+	}
+	return bits;
+}
+
+static void make_folder(arena *a, const char *path)
+{
+	struct stat st;
+
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		env_fail(arena_env(a), TN_EIO, "context.dump",
+			(loc){.file = path},
+			"TENON_DUMP_DIR is \"%s\", a folder that cannot be "
+			"made: %s", path, strerror(errno));
+	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		env_fail(arena_env(a), TN_EIO, "context.dump",
+			(loc){.file = path},
+			"TENON_DUMP_DIR is \"%s\", which is no folder",
+			path);
+}
+
+compile_dump compile_dump_read(arena *a)
+{
+	const char *list = getenv("TENON_DUMP"), *dir;
+	compile_dump d = {0};
+
+	if (list == NULL)
+		return d;
+	d.passes = read_passes(a, list);
+	dir = getenv("TENON_DUMP_DIR");
+	if (d.passes == 0 || dir == NULL || dir[0] == '\0')
+		return d;
+	make_folder(a, dir);
+	d.dir = dir;
+	return d;
+}
+
+static void close_file(void *f)
+{
+	fclose(f);
+}
+
+/* In one go: threads do not mix their lines. What cannot be written is lost:
+ * no program fails for that. */
+static void put_standard(const str *text)
+{
+	const char *at = text->at, *end = at + text->n;
+
+	while (at < end) {
+		ssize_t n = write(STDERR_FILENO, at, (size_t)(end - at));
+
+		if (n <= 0 && errno != EINTR)
+			return;
+		at += n > 0 ? n : 0;
+	}
+}
+
+static void put_file(arena *a, const char *path, const str *text)
+{
+	FILE *f = fopen(path, "w");
+
+	if (f != NULL)
+		arena_defer(a, close_file, f);
+	if (f == NULL || fwrite(text->at, 1, text->n, f) != text->n ||
+		fflush(f) != 0)
+		env_fail(arena_env(a), TN_EIO, "dump.write",
+			(loc){.file = path}, "TENON_DUMP_DIR: the text of a "
+			"pass cannot be written to %s: %s", path,
+			strerror(errno));
+}
+
+void compile_dump_text(compilation *c, int32_t i,
+	void (*print)(str *out, compilation *c))
+{
+	static _Atomic int64_t n_programs;
+	const compile_dump *d = &c->o.dump;
+	arena *a;
+	str s;
+
+	if ((d->passes >> i & 1) == 0)
+		return;
+	if (c->number == 0)
+		c->number = ++n_programs;
+	a = arena_child(c->a);
+	s = str_new(a);
+	if (d->dir == NULL)
+		str_printf(&s, "== %s, program %lld ==\n",
+			compile_dump_name(i), (long long)c->number);
+	print(&s, c);
+	if (s.n > 0 && s.at[s.n - 1] != '\n')
+		str_addc(&s, '\n');
+	if (d->dir == NULL)
+		put_standard(&s);
+	else
+		put_file(a, arena_printf(a, "%s/%ld-%04lld-%s.txt", d->dir,
+				    (long)getpid(), (long long)c->number,
+				    compile_dump_name(i)),
+			&s);
+	arena_free(a);
+}

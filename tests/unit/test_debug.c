@@ -1,0 +1,248 @@
+/*
+ * The environment variables for people who debug: TENON_RUN=interp runs
+ * everything on the interpreter, TENON_DUMP prints what passes make.
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "unit.h"
+
+#include <tenon.h>
+
+#include <dirent.h>
+#include <math.h>
+#include <unistd.h>
+
+static char root[] = "/tmp/tenon-test-XXXXXX";
+
+static int setup(void **state)
+{
+	(void)state;
+	unsetenv("TENON_RUN");
+	unsetenv("TENON_DUMP");
+	unsetenv("TENON_DUMP_DIR");
+	unsetenv("TENON_CC");
+	return 0;
+}
+
+static tn_context *context(void)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c = NULL;
+
+	o.cache_dir = "";
+	o.threads = 1;
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	return c;
+}
+
+/* ---- TENON_RUN ---- */
+
+static const char program[] = "program {\n"
+			      "  x: f32[3,4]\n"
+			      "  y = silu(x)\n"
+			      "  s = reduce_mean(y, axes=[1])\n"
+			      "  return s\n"
+			      "}\n";
+
+/* A program, two training steps of a line, and what they needed. */
+typedef struct result {
+	float run[3], w[4];
+	double loss;
+	int64_t n_programs, n_compiled;
+} result;
+
+static result work(void)
+{
+	tn_context *c = context();
+	const int64_t shape[] = {4, 2}, two[] = {2, 1}, four[] = {4, 1};
+	const float x[] = {1, 2, -1, 0.5f, 3, 1, 0, -2}, y[] = {1, 0, 2, -1};
+	float in[12];
+	const void *ins[] = {in};
+	result r = {.loss = 0};
+	void *outs[] = {r.run};
+	tn_program *p = NULL;
+	tn_optimizer *o = NULL;
+	tn_params *all = NULL;
+	tn_tensor *w, *loss = NULL;
+	tn_stats s;
+
+	for (int i = 0; i < 12; i++)
+		in[i] = 0.3f * (float)i - 1;
+	assert_int_equal(tn_program_parse(&p, c, program, sizeof program - 1,
+				 NULL), TN_OK);
+	assert_int_equal(tn_program_run(p, ins, outs), TN_OK);
+	tn_program_free(p);
+	assert_int_equal(tn_params_new(&all, c), TN_OK);
+	w = tn_parameter(c, "w", TN_F32, 2, two, (float[]){0.5f, -0.25f});
+	assert_int_equal(tn_params_add(all, "w", w, true), TN_OK);
+	assert_int_equal(tn_optimizer_new(&o, c, "adamw", NULL), TN_OK);
+	assert_int_equal(tn_optimizer_add_all(o, all), TN_OK);
+	for (int i = 0; i < 2; i++) {
+		tn_scope_enter(c);
+		loss = tn_mse(
+			tn_matmul(tn_tensor_new(c, TN_F32, 2, shape, x), w),
+			tn_tensor_new(c, TN_F32, 2, four, y));
+		assert_int_equal(tn_backward(loss, NULL), TN_OK);
+		assert_int_equal(tn_optimizer_step(o), TN_OK);
+		r.loss = tn_item(loss);
+		tn_scope_leave(c);
+	}
+	assert_int_equal(tn_read(w, r.w, 8), TN_OK);
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_context_stats(c, &s);
+	r.n_programs = s.n_programs;
+	r.n_compiled = s.n_compiled;
+	tn_optimizer_free(o);
+	tn_params_free(all);
+	tn_context_free(c);
+	return r;
+}
+
+static void runs_both_ways(void **state)
+{
+	result compiled = work(), slow;
+
+	(void)state;
+	assert_true(compiled.n_programs > 0);
+	/* whatever would start a compiler would fail */
+	setenv("TENON_RUN", "interp", 1);
+	setenv("TENON_CC", "/nowhere/cc", 1);
+	slow = work();
+	assert_int_equal(slow.n_programs, 0);
+	assert_int_equal(slow.n_compiled, 0);
+	assert_true(compiled.loss > 0);
+	assert_true(fabs(slow.loss - compiled.loss) < 1e-5);
+	for (int i = 0; i < 3; i++)
+		assert_true(fabsf(slow.run[i] - compiled.run[i]) < 1e-5f);
+	for (int i = 0; i < 2; i++)
+		assert_true(fabsf(slow.w[i] - compiled.w[i]) < 1e-5f);
+}
+
+static void refused(const char *name, const char *value, const char *rule,
+	const char *text)
+{
+	tn_context *c = (tn_context *)&c;
+	const tn_diag *d;
+
+	setenv(name, value, 1);
+	assert_int_not_equal(tn_context_new(&c, NULL), TN_OK);
+	assert_null(c);
+	d = tn_context_diag(NULL);
+	assert_string_equal(d->rule, rule);
+	if (strstr(d->text, text) == NULL)
+		fail_msg("\"%s\" is not in: %s", text, d->text);
+	unsetenv(name);
+	tn_context_free(context()); /* and then again */
+}
+
+static void says_what_is_accepted(void **state)
+{
+	(void)state;
+	refused("TENON_RUN", "compiled", "context.run", "interp is accepted");
+	refused("TENON_RUN", "interp ", "context.run", "\"interp \"");
+	refused("TENON_DUMP", "fuse,,plan", "context.dump", "no pass \"\"");
+	refused("TENON_DUMP", "fuze", "context.dump",
+		"all, program, lower, fuse");
+	refused("TENON_DUMP", "allx", "context.dump", "no pass \"allx\"");
+	setenv("TENON_DUMP", "fuse", 1);
+	refused("TENON_DUMP_DIR", "/dev/null", "context.dump", "/dev/null");
+	refused("TENON_DUMP_DIR", "/nowhere/at/all", "context.dump",
+		"/nowhere/at/all");
+	unsetenv("TENON_DUMP");
+	setenv("TENON_RUN", "", 1);
+	tn_context_free(context());
+}
+
+/* ---- TENON_DUMP ---- */
+
+/* The files in root whose names end so; the text of the last. */
+static int n_files(const char *end, char text[4096])
+{
+	DIR *d = opendir(root);
+	struct dirent *e;
+	int n = 0;
+
+	assert_non_null(d);
+	while ((e = readdir(d)) != NULL) {
+		size_t k = strlen(e->d_name), m = strlen(end);
+		char path[600];
+		FILE *f;
+
+		if (k < m || strcmp(e->d_name + k - m, end) != 0)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", root, e->d_name);
+		f = fopen(path, "r");
+		assert_non_null(f);
+		text[fread(text, 1, 4095, f)] = '\0';
+		fclose(f);
+		n++;
+	}
+	closedir(d);
+	return n;
+}
+
+static void prints_what_tensors_record(void **state)
+{
+	char text[4096] = "";
+	tn_context *c;
+	tn_tensor *x;
+
+	(void)state;
+	setenv("TENON_DUMP", "program,fuse", 1);
+	setenv("TENON_DUMP_DIR", root, 1);
+	c = context();
+	x = tn_normal(tn_random_key(c), (int64_t[]){2, 3}, 2, TN_F32);
+	(void)tn_item(tn_reduce_sum(tn_exp(x), NULL, 0, false));
+	assert_int_equal(tn_context_status(c), TN_OK);
+	assert_int_equal(n_files("-program.txt", text), 1);
+	assert_non_null(strstr(text, "exp("));
+	assert_non_null(strstr(text, "return"));
+	assert_int_equal(n_files("-fuse.txt", text), 1);
+	assert_non_null(strstr(text, "kernel 0 "));
+	assert_int_equal(n_files("-lower.txt", text), 0);
+	/* the same program again: nothing is compiled, nothing printed */
+	(void)tn_item(tn_reduce_sum(tn_exp(x), NULL, 0, false));
+	(void)tn_item(tn_reduce_sum(tn_exp(x), NULL, 0, false));
+	assert_true(n_files("-fuse.txt", text) <= 2);
+	tn_context_free(c);
+}
+
+static void says_what_cannot_be_written(void **state)
+{
+	char dir[300];
+	tn_context *c;
+	tn_program *p = NULL;
+
+	(void)state;
+	snprintf(dir, sizeof dir, "%s/gone", root);
+	setenv("TENON_DUMP", "lower", 1);
+	setenv("TENON_DUMP_DIR", dir, 1);
+	c = context();
+	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(tn_program_parse(&p, c, program, sizeof program - 1,
+				 NULL), TN_OK);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(tn_program_compile(p), TN_EIO);
+		assert_string_equal(tn_context_diag(c)->rule, "dump.write");
+		assert_non_null(strstr(tn_context_diag(c)->text, dir));
+	}
+	tn_program_free(p);
+	tn_context_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(runs_both_ways, setup),
+		cmocka_unit_test_setup(says_what_is_accepted, setup),
+		cmocka_unit_test_setup(prints_what_tensors_record, setup),
+		cmocka_unit_test_setup(says_what_cannot_be_written, setup),
+	};
+	char command[64];
+	int failed;
+
+	if (mkdtemp(root) == NULL)
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	return system(command) != 0 || failed;
+}
