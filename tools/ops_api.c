@@ -7,7 +7,7 @@
  * Operands in the row's order, then attributes in the row's order. A list is
  * a pointer and a number; a NULL list is the default.
  */
-#include "ir/ir.h"
+#include "notation/notation.h"
 
 #include <stdio.h>
 

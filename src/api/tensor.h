@@ -2,7 +2,7 @@
 #ifndef API_TENSOR_H
 #define API_TENSOR_H
 
-#include "ir/ir.h"
+#include "notation/notation.h"
 
 /*
  * A call of row `number` of the table. c NULL: the context of the operands.

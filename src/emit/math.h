@@ -34,7 +34,7 @@
  *   mad(a,b,c)F      a*b+c, rounded once where the machine has it
  *   min max (T,T)T   NaN if one is NaN          abs sign relu (T)T
  *   below above (F,F)F   a < b ? a : b, a > b ? a : b; b if one is NaN
- *   div fmod mod pow (T,T)T  shl shr (whole numbers) as in ir/scalar.def
+ *   div fmod mod pow (T,T)T  shl shr (whole numbers) as in notation/scalar.def
  *   sum prod hmax hmin (T)scalar   over lanes, pairwise, in a fixed order
  *   sqrt rsqrt floor ceil trunc round(ties to even)
  *   exp log tanh erf sin cos expm1 log1p sigmoid softplus (F)F

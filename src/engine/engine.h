@@ -12,7 +12,7 @@
 
 #include "emit/emit.h"
 #include "fuse/fuse.h"
-#include "ir/ir.h"
+#include "program/program.h"
 #include "loop/loop.h"
 #include "plan/plan.h"
 

@@ -15,7 +15,7 @@
 #ifndef EQN_H
 #define EQN_H
 
-#include "ir/ir.h"
+#include "system/system.h"
 
 /* One read, in the guards it stands under. */
 typedef struct eqn_read {

@@ -11,7 +11,7 @@
 #ifndef GRAD_H
 #define GRAD_H
 
-#include "ir/ir.h"
+#include "notation/notation.h"
 
 typedef enum grad_from { GRAD_OPERAND, GRAD_RESULT, GRAD_SEED } grad_from;
 

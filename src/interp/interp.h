@@ -8,7 +8,7 @@
 #ifndef INTERP_H
 #define INTERP_H
 
-#include "ir/ir.h"
+#include "program/program.h"
 
 /*
  * input[i]: data of the program's input i, dense, row-major. output[i]: where

@@ -44,7 +44,7 @@
 #ifndef KERN_H
 #define KERN_H
 
-#include "ir/ir.h"
+#include "system/system.h"
 
 enum {
 	KERN_MAX_PHASES = 4,

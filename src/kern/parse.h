@@ -4,7 +4,7 @@
 #ifndef KERN_PARSE_H
 #define KERN_PARSE_H
 
-#include "ir/lex.h"
+#include "notation/lex.h"
 #include "kern/local.h"
 
 struct kern_parser {

@@ -8,7 +8,7 @@
  * (schedule_verify.c); places must be what the trees give. Throws schedule.*
  * with a caret.
  */
-#include "ir/lex.h"
+#include "notation/lex.h"
 #include "loop/local.h"
 
 struct section {

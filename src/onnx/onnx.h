@@ -20,7 +20,7 @@
 #ifndef ONNX_H
 #define ONNX_H
 
-#include "ir/ir.h"
+#include "program/program.h"
 
 typedef enum onnx_kind {
 	ONNX_TENSOR,

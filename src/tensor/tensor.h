@@ -16,7 +16,7 @@
 #ifndef TENSOR_H
 #define TENSOR_H
 
-#include "ir/ir.h"
+#include "program/program.h"
 
 typedef struct tensors tensors; /* everything of one context */
 typedef struct tensor tensor;	/* a handle */

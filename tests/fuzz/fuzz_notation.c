@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "ir/ir.h"
+#include "program/program.h"
 
 struct input {
 	env *e;

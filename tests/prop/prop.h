@@ -21,7 +21,7 @@
 
 #include "engine/engine.h"
 #include "interp/interp.h"
-#include "ir/ir.h"
+#include "program/program.h"
 #include "run/run.h"
 
 /* ---- random numbers ---------------------------------------------------- */

@@ -8,6 +8,7 @@
  * that are to fail). --lie: each reason is made false first, and must be refuted.
  */
 #include "reason_check.h"
+#include "program/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #ifndef SHARD_RANKS_H
 #define SHARD_RANKS_H
 
+#include "program/program.h"
 #include "shard/shard.h"
 
 typedef struct ranks_note {

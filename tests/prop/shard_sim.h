@@ -9,6 +9,7 @@
 #ifndef SHARD_SIM_H
 #define SHARD_SIM_H
 
+#include "program/program.h"
 #include "shard/shard.h"
 
 typedef struct sim_result {

@@ -10,7 +10,7 @@
 
 #include "unit.h"
 
-#include "ir/ir.h"
+#include "notation/notation.h"
 
 #include <stdlib.h>
 

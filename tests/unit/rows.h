@@ -15,7 +15,7 @@
 
 #include "unit.h"
 
-#include "ir/ir.h"
+#include "notation/notation.h"
 
 /* what a case does not say is absent */
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"

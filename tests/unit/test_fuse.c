@@ -8,6 +8,7 @@
 #include "unit.h"
 
 #include "fuse/fuse.h"
+#include "program/program.h"
 
 static bool reduces(const fuse_kernel *k, const fuse_node *n, int32_t var)
 {

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "emit/math.h"
-#include "ir/ir.h"
+#include "notation/notation.h"
 #include "run/run.h"
 
 #include <math.h>

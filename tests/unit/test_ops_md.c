@@ -4,7 +4,7 @@
  */
 #include "unit.h"
 
-#include "ir/ir.h"
+#include "program/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

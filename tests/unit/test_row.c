@@ -1,7 +1,7 @@
 /* row_parse.c, row_check.c, table.c: texts that parse, texts that do not. */
 #include "unit.h"
 
-#include "ir/ir.h"
+#include "program/program.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,139 @@
+/*
+ * program_print.c: a program as .tn text, from which the parser makes the
+ * same program: user's rows, then inputs and calls in the order of values.
+ * Calls of instances that no row of the table made are rows of their own, in
+ * front: `op matmul_grad(...) -> ... { ... }`.
+ *
+ *     program {
+ *       x: f32[2,3]
+ *       t = reduce_sum(x, axes=[0])
+ *       return t
+ *     }
+ */
+#include "program/program.h"
+
+void ir_attr_print(str *out, const ir_attr *a)
+{
+	str_printf(out, "%s=", a->name);
+	switch (a->kind) {
+	case ATTR_INT:
+		str_printf(out, "%lld", (long long)a->i);
+		break;
+	case ATTR_REAL:
+		str_double(out, a->f);
+		break;
+	case ATTR_INTS:
+		str_shape(out, a->ints, a->n);
+		break;
+	case ATTR_DTYPE:
+		str_add(out, dtype_name(a->dtype));
+		break;
+	case ATTR_STRING:
+		str_printf(out, "\"%s\"", a->string);
+		break;
+	}
+}
+
+/* Names of rows that are printed here, by call; NULL: the row's own. */
+typedef struct naming {
+	const ir_program *p;
+	const char **of_call;
+	map *text, *name; /* of what is printed already */
+} naming;
+
+/* a name that neither the table has nor another row here */
+static const char *free_name(const naming *m, const char *from)
+{
+	const char *name = from;
+	int32_t number = 0;
+
+	while (ir_table_find(m->p->table, name) != NULL ||
+		map_get_str(m->name, name, 0) != 0)
+		name = arena_printf(m->p->a, "%s_%d", from, (int)++number);
+	map_set_str(m->name, name, 1);
+	return name;
+}
+
+/* Equal instances are one row. */
+static void print_row(str *out, naming *m, int32_t call)
+{
+	const ir_call *c = &m->p->call.at[call];
+	const char *own = ir_row_name(c->row);
+	str text = str_new(m->p->a);
+	int64_t found;
+
+	if (c->view >= 0 || ir_table_find(m->p->table, own) == c->row)
+		return;
+	ir_inst_print(&text, c->inst, own);
+	found = map_get(m->text, text.at, text.n, -1);
+	if (found >= 0) {
+		m->of_call[call] = m->of_call[found];
+		return;
+	}
+	map_set(m->text, text.at, text.n, call);
+	m->of_call[call] = free_name(m, own);
+	str_add(out, "op ");
+	ir_inst_print(out, c->inst, m->of_call[call]);
+	str_addc(out, '\n');
+}
+
+static void print_call(
+	str *out, const ir_program *p, const ir_call *c, const char *row)
+{
+	str_add(out, "  ");
+	for (int32_t i = 0; i < c->n_results; i++)
+		str_printf(out, "%s%s", i > 0 ? ", " : "",
+			p->value.at[c->result[i]].name);
+	str_printf(out, " = %s(", row != NULL ? row : ir_row_name(c->row));
+	if (c->view >= 0) { /* a write: see view.c */
+		str_printf(out, "%s, %s)\n", p->value.at[c->view].name,
+			p->value.at[c->arg[1]].name);
+		return;
+	}
+	for (int32_t i = 0; i < c->n_args; i++)
+		str_printf(out, "%s%s", i > 0 ? ", " : "",
+			p->value.at[c->arg[i]].name);
+	for (int32_t i = 0; i < c->n_attrs; i++) {
+		if (c->n_args + i > 0)
+			str_add(out, ", ");
+		ir_attr_print(out, &c->attr[i]);
+	}
+	str_add(out, ")\n");
+}
+
+static void print_value(
+	str *out, const ir_program *p, const ir_value *v, const naming *m)
+{
+	if (v->call >= 0) {
+		if (v->result == 0)
+			print_call(out, p, &p->call.at[v->call],
+				m->of_call[v->call]);
+		return;
+	}
+	str_printf(out, "  %s%s: %s", v->is_param ? "param " : "", v->name, dtype_name(v->type.dtype));
+	str_shape(out, v->type.shape, v->type.rank);
+	str_addc(out, '\n');
+}
+
+void ir_program_print(str *out, const ir_program *p)
+{
+	naming m = {.p = p,
+		.of_call = arena_array(p->a, const char *, p->call.n + 1),
+		.text = map_new(p->a),
+		.name = map_new(p->a)};
+
+	for (int32_t i = 0; i < ir_table_n(p->table); i++)
+		if (ir_table_is_user(p->table, i))
+			str_printf(out, "op %s\n",
+				ir_row_text(ir_table_at(p->table, i)));
+	for (int32_t i = 0; i < p->call.n; i++)
+		print_row(out, &m, i);
+	str_add(out, "program {\n");
+	for (int32_t i = 0; i < p->value.n; i++)
+		print_value(out, p, &p->value.at[i], &m);
+	str_add(out, "  return ");
+	for (int32_t i = 0; i < p->output.n; i++)
+		str_printf(out, "%s%s", i > 0 ? ", " : "",
+			p->value.at[p->output.at[i]].name);
+	str_add(out, "\n}\n");
+}

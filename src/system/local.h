@@ -1,0 +1,48 @@
+/*
+ * local.h: private to system/: what its files share.
+ */
+#ifndef SYSTEM_LOCAL_H
+#define SYSTEM_LOCAL_H
+
+#include "notation/lex.h"
+#include "system/system.h"
+
+/* The expression table behind ir_system.intern. */
+typedef struct ex_table {
+	map *index; /* key of a node -> its id */
+	VEC(const expr *) node;
+	map *name;	/* names of tensors -> number */
+	int32_t *stamp; /* by id: last visit that saw it */
+	int32_t n_stamp, visit;
+	VEC(int64_t *) extent; /* boxes of equations, by equation */
+} ex_table;
+
+static inline ex_table *ir_exprs(const ir_system *s)
+{
+	return s->intern;
+}
+
+/* Starts a visit; true from ex_first the first time a node is met in it. */
+void ex_visit(ir_system *s);
+bool ex_first(ir_system *s, const expr *e);
+
+/* lo <= f < hi: a constant where the range of f decides */
+const expr *ir_inside_simple(ir_system *s, const ix_dom *d, const ix_form *f,
+	int64_t lo, int64_t hi);
+/* ex_call, with constant sides of and/or dropped */
+const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg);
+
+/* does out[0] of a scan occur in it, is e a view: see system.c */
+bool ir_eqn_is_view(ir_system *s, const sys_eqn *e);
+
+/* "x0 + y0" over EX_PARAM 0.. and 3..; acc[k] is the dtype of xk and yk */
+const expr *sys_parse_params(ir_system *s, const char *text, size_t n,
+	int32_t n_comp, const tn_dtype *acc);
+
+/* ir_system_verify with another status: a text that was read is at fault */
+void sys_check(ir_system *s, tn_status status);
+
+/* printed names of an equation's axes: distinct */
+const char **sys_axis_names(ir_system *s, const sys_eqn *e);
+
+#endif
