@@ -84,6 +84,16 @@ void loop_room_for_parts(loop_kernel *k);
 /* schedule_verify.c: trees, before and after loop_place */
 void loop_schedule_verify(loop_kernel *k);
 void loop_schedule_verify_places(loop_kernel *k);
+/* schedule_distribute.c: may the sums in n's body have loops of their own, so
+ * that n can take lanes? */
+bool loop_may_distribute(loop_kernel *k, const loop_node *n);
+void loop_distribute(loop_kernel *k);
+/* schedule_vector.c: would n's lanes jump less than those of the loops in it?
+ * Do these have few iterations? */
+bool loop_wants_lanes(loop_kernel *k, const loop_node *n);
+bool loop_is_small(const loop_kernel *k, const loop_node *n);
+/* are all iterations of var independent below n? */
+bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var);
 bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var);
 bool loop_is_below(const loop_node *n, const loop_node *top);
 /* schedule_need.c: outside of *out statements below n do nothing, or set

@@ -90,6 +90,7 @@ void loop_schedule(loop_kernel *k, const machine *m)
 			loop_columns_to_rows(k);
 			loop_split_reductions(k);
 		}
+		loop_distribute(k);
 		loop_vectorise(k);
 		loop_parallel(k);
 		loop_clip_windows(k);

@@ -25,8 +25,7 @@ static bool has_loops(const loop_node *n)
 }
 
 /* Are all iterations of var independent for every statement below? */
-static bool parallel_below(
-	const loop_kernel *k, const loop_node *n, int32_t var)
+bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
 
@@ -39,7 +38,7 @@ static bool parallel_below(
 		return (e->left & BIT(var)) != 0 && e->scan_var != var;
 	}
 	for (i = 0; i < n->n_child; i++)
-		if (!parallel_below(k, n->child[i], var))
+		if (!loop_parallel_below(k, n->child[i], var))
 			return false;
 	return true;
 }
@@ -184,7 +183,8 @@ static bool takes_lanes(loop_kernel *k, const loop_node *n, int32_t var)
 				      ? k->machine->schedule.least_lanes + 1
 				      : k->machine->vector_bytes / 8) &&
 	       inside(k, n) <= k->machine->schedule.small_inside &&
-	       parallel_below(k, n, n->var) &&
+	       (loop_parallel_below(k, n, n->var) ||
+		       loop_may_distribute(k, n)) &&
 	       loop_jumps(k, n, n->var, &unit) < loop_jumps(k, n, var, &unit);
 }
 
@@ -223,13 +223,13 @@ static bool is_window(loop_kernel *k, const loop_node *n, int32_t var)
 	bool unit;
 	double here;
 
-	if (n->kind != LOOP_FOR || parallel_below(k, n, n->var) ||
+	if (n->kind != LOOP_FOR || loop_parallel_below(k, n, n->var) ||
 		!mul_ok(inside(k, n), k->var[n->var].extent, &most) ||
 		most > k->machine->schedule.small_inside)
 		return false;
 	here = loop_jumps(k, n, var, &unit);
 	for (const loop_node *u = n->up; u != NULL && u->var != var; u = u->up)
-		if (u->kind == LOOP_FOR && parallel_below(k, u, u->var) &&
+		if (u->kind == LOOP_FOR && loop_parallel_below(k, u, u->var) &&
 			loop_jumps(k, n, u->var, &unit) < here)
 			return false;
 	return true;
@@ -363,7 +363,8 @@ static bool better_below(
 {
 	bool unit;
 
-	if (n != top && n->kind == LOOP_FOR && parallel_below(k, n, n->var) &&
+	if (n != top && n->kind == LOOP_FOR &&
+		loop_parallel_below(k, n, n->var) &&
 		k->var[n->var].extent >= lanes_for(k, n) &&
 		loop_jumps(k, n, n->var, &unit) <
 			loop_jumps(k, n, top->var, &unit))
@@ -375,25 +376,34 @@ static bool better_below(
 	return false;
 }
 
-static bool outer_wins(loop_kernel *k, const loop_node *n)
+bool loop_wants_lanes(loop_kernel *k, const loop_node *n)
 {
 	bool unit;
 	double here = loop_jumps(k, n, n->var, &unit);
 	int32_t lanes = lanes_for(k, n);
 
-	if (!parallel_below(k, n, n->var) || lanes < 2 || n->backward ||
-		too_few(k, n, lanes) || has_lanes(n))
+	if (lanes < 2 || n->backward || too_few(k, n, lanes) || has_lanes(n))
 		return false;
 	if (too_short_inside(k, n, n->var))
 		return !better_below(k, n, n);
 	return unit && here < jumps_inside(k, n);
 }
 
+static bool outer_wins(loop_kernel *k, const loop_node *n)
+{
+	return loop_parallel_below(k, n, n->var) && loop_wants_lanes(k, n);
+}
+
+bool loop_is_small(const loop_kernel *k, const loop_node *n)
+{
+	return inside(k, n) <= k->machine->schedule.small_inside;
+}
+
 /* The last of a chain of parallel loops is its best: see order. */
 static bool chained(const loop_kernel *k, const loop_node *n)
 {
 	return n->n_child == 1 && n->child[0]->kind == LOOP_FOR &&
-	       parallel_below(k, n->child[0], n->child[0]->var);
+	       loop_parallel_below(k, n->child[0], n->child[0]->var);
 }
 
 static bool blocked_above(const loop_node *n, int32_t var)
@@ -418,7 +428,8 @@ static void jam(loop_kernel *k, loop_node *n)
 		return;
 	j = n->child[0];
 	if (has_loops(j) || !reduces(k, j, n->var) || reduces(k, j, j->var) ||
-		blocked_above(n, j->var) || !parallel_below(k, j, j->var) ||
+		blocked_above(n, j->var) ||
+		!loop_parallel_below(k, j, j->var) ||
 		!loop_lanes_allowed(k, n, n->var) || loop_flops(k, j) > 8 ||
 		k->var[n->var].extent < 2 * k->machine->schedule.rows_at_once)
 		return;
@@ -509,7 +520,7 @@ static void order(loop_kernel *k, loop_node *n)
 	double least = 0, all;
 	int32_t i;
 
-	if (n->kind != LOOP_FOR || !parallel_below(k, n, n->var)) {
+	if (n->kind != LOOP_FOR || !loop_parallel_below(k, n, n->var)) {
 		for (i = 0; i < n->n_child; i++)
 			order(k, n->child[i]);
 		return;
@@ -528,7 +539,7 @@ static void order(loop_kernel *k, loop_node *n)
 			least = j;
 		}
 		if (m->n_child != 1 || m->child[0]->kind != LOOP_FOR ||
-			!parallel_below(k, m->child[0], m->child[0]->var))
+			!loop_parallel_below(k, m->child[0], m->child[0]->var))
 			break;
 	}
 	if (best != NULL) { /* its variable moves down, the others up */
@@ -585,7 +596,7 @@ static void long_steps_outside(loop_kernel *k, loop_node *n)
 		again = false;
 		for (; chained(k, m) && m->kind == LOOP_FOR &&
 			m->child[0]->lanes <= 1 && has_loops(m->child[0]) &&
-			parallel_below(k, m, m->var);
+			loop_parallel_below(k, m, m->var);
 			m = m->child[0]) {
 			loop_node was = *m;
 

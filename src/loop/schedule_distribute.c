@@ -1,0 +1,184 @@
+/*
+ * schedule_distribute.c: sums get loops of their own, where that frees lanes.
+ *
+ * A loop whose body holds a short loop, such as a sliding window, takes the
+ * lanes if its iterations are independent. A sum over it, of what the body
+ * makes, stands in the way: so it moves to a copy of the loops that it reduces,
+ * behind them. What it reads goes through memory or a buffer in the cache.
+ *
+ *   for i { for j { init y; for k < 9 { acc y }  s = f(y)  m += s } }   ->
+ *   for i { for j { init y; for k < 9 { acc y }  s = f(y) } }
+ *   for i { for j { m += s } }
+ *
+ * Nothing in these loops reads the sum, which is complete behind them; so all
+ * of its terms may follow on all of the values.
+ */
+#include "loop/local.h"
+
+/* A statement that only adds, over var, to what is read behind the loop. */
+static bool adds_up(const loop_kernel *k, const loop_node *n, int32_t var)
+{
+	const loop_eqn *e = &k->eqn[n->eqn < 0 ? 0 : n->eqn];
+
+	return n->kind == LOOP_STMT && (e->reduced & BIT(var)) != 0 &&
+	       !e->push && e->scan_var < 0 && !e->stage && !e->pack;
+}
+
+/* Statements of the body that add over n's variable; rest: the others are
+ * independent for its values, and hold a loop. */
+static int32_t sums_of(loop_kernel *k, const loop_node *n, bool *rest)
+{
+	int32_t sums = 0;
+	bool loops = false, free = true;
+
+	for (int32_t i = 0; i < n->n_child; i++) {
+		const loop_node *c = n->child[i];
+
+		if (adds_up(k, c, n->var)) {
+			sums++;
+			continue;
+		}
+		loops |= loop_is_loop(c);
+		free &= loop_parallel_below(k, c, n->var);
+	}
+	*rest = loops && free;
+	return sums;
+}
+
+/* Bytes of the values that the sums of n's body read, for each iteration. */
+static int64_t bytes_of_each(loop_kernel *k, const loop_node *n)
+{
+	int64_t sum = 0;
+
+	for (int32_t i = 0; i < n->n_child; i++) {
+		const loop_node *c = n->child[i];
+		const loop_eqn *e;
+
+		if (!adds_up(k, c, n->var))
+			continue;
+		for (int32_t j = 0; j < k->n_eqns; j++) {
+			e = &k->eqn[j];
+			for (int32_t o = 0; o < e->e->n_out; o++)
+				if (loop_leaf_reads(k, c, e->e->out[o]))
+					sum += (int64_t)dtype_size(e->acc[o]);
+		}
+	}
+	return sum;
+}
+
+bool loop_may_distribute(loop_kernel *k, const loop_node *n)
+{
+	bool rest;
+
+	return n->kind == LOOP_FOR && !n->backward && n->lanes <= 1 &&
+	       sums_of(k, n, &rest) > 0 && rest && loop_is_small(k, n) &&
+	       loop_wants_lanes(k, n) && !loop_writes_input(k);
+}
+
+/* The outermost of the loops around n that hold nothing else, that its sums
+ * reduce, and whose values fit the cache. */
+static loop_node *highest(loop_kernel *k, loop_node *n)
+{
+	int64_t bytes = bytes_of_each(k, n) * k->var[n->var].extent;
+	int64_t fit = k->machine->memory[MACHINE_L2].bytes / 2;
+
+	if (bytes > fit)
+		return NULL;
+	for (loop_node *u = n->up; u != NULL; n = u, u = u->up) {
+		bool all = u->kind == LOOP_FOR && u->n_child == 1 &&
+			   !u->backward && !u->parallel;
+
+		for (const loop_node *m = n; all && loop_is_loop(m);
+			m = m->child[m->n_child - 1])
+			for (int32_t i = 0; i < m->n_child; i++)
+				if (adds_up(k, m->child[i], m->var))
+					all &= adds_up(k, m->child[i], u->var);
+		if (!all || !mul_ok(bytes, k->var[u->var].extent, &bytes) ||
+			bytes > fit)
+			break;
+	}
+	return n;
+}
+
+/* The chain from n to the loop `last`, around the sums of last's body only. */
+static loop_node *chain_of_sums(
+	loop_kernel *k, const loop_node *n, const loop_node *last)
+{
+	loop_node *c = arena_copy(k->a, n, sizeof *n);
+
+	c->child = NULL;
+	c->n_child = 0;
+	if (n != last) {
+		loop_node_adopt(k->a, c, chain_of_sums(k, n->child[0], last));
+		return c;
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (adds_up(k, n->child[i], n->var))
+			loop_node_adopt(k->a, c, n->child[i]);
+	return c;
+}
+
+static void drop_sums(loop_kernel *k, loop_node *n)
+{
+	int32_t m = 0;
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!adds_up(k, n->child[i], n->var))
+			n->child[m++] = n->child[i];
+	n->n_child = m;
+}
+
+/* Puts `made` behind n among its siblings. */
+static void put_behind(
+	loop_kernel *k, loop_phase *ph, loop_node *n, loop_node *made)
+{
+	loop_node *up = n->up;
+	loop_node **old = up == NULL ? ph->root : up->child;
+	int32_t count = up == NULL ? ph->n_roots : up->n_child, m = 0;
+	loop_node **list = arena_array(k->a, loop_node *, count + 1);
+
+	for (int32_t i = 0; i < count; i++) {
+		list[m++] = old[i];
+		if (old[i] == n)
+			list[m++] = made;
+	}
+	if (up == NULL) {
+		ph->root = list;
+		ph->n_roots = m;
+	} else {
+		up->child = list;
+		up->n_child = m;
+	}
+}
+
+/* One loop at or below n; false: there is none. */
+static bool distribute(loop_kernel *k, loop_phase *ph, loop_node *n)
+{
+	loop_node *top, *sums;
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (distribute(k, ph, n->child[i]))
+			return true;
+	if (!loop_may_distribute(k, n))
+		return false;
+	top = highest(k, n);
+	if (top == NULL)
+		return false;
+	sums = chain_of_sums(k, top, n);
+	drop_sums(k, n);
+	put_behind(k, ph, top, sums);
+	return true;
+}
+
+void loop_distribute(loop_kernel *k)
+{
+	for (int32_t p = 0; p < k->n_phases; p++) {
+		loop_phase *ph = &k->phase[p];
+
+		for (int32_t i = 0; i < ph->n_roots && !ph->tiles; i++) {
+			loop_link(k);
+			while (distribute(k, ph, ph->root[i]))
+				loop_link(k);
+		}
+	}
+}
