@@ -2,9 +2,11 @@
  * emit.c: a scheduled MapExpr becomes C functions, one per phase; kernels
  * become a translation unit.
  *
- *   void k_5d1c.._0(void *const *p, void *scratch, void *local, i64 chunk, i64 *err)
+ *   void k_add_relu_5d1c.._0(void *const *p, void *scratch, void *local, i64 chunk,
+ *                            i64 *err)
  *
- * Names come from the text itself: kernels of the same text are one function.
+ * Names are the operations, for people, and a hash of the text, which tells
+ * texts apart: kernels of the same text are one function.
  * No name of a user is in the text, but for labels in comments, which are
  * letters, digits, '_' and '.' only.
  */
@@ -235,8 +237,8 @@ emit_kernel *emit_make(arena *a, loop_kernel *k)
 	emit_kernel *out = arena_make(a, emit_kernel);
 	struct needs *needs = arena_make(a, struct needs);
 	const char *text[LOOP_MAX_PHASES];
-	uint64_t h1 = 1, h2 = 2;
-	str c = str_new(a);
+	uint64_t h = 1;
+	str c = str_new(a), name = str_new(a);
 	int32_t i;
 
 	find_named(&em);
@@ -244,12 +246,12 @@ emit_kernel *emit_make(arena *a, loop_kernel *k)
 	em_type(&em, TN_U8, 1);
 	for (i = 0; i < k->n_phases; i++) {
 		text[i] = phase_text(&em, &k->phase[i]);
-		h1 = hash_bytes(text[i], strlen(text[i]), h1);
-		h2 = hash_bytes(text[i], strlen(text[i]), h2);
+		h = hash_bytes(text[i], strlen(text[i]), h);
 	}
+	loop_name(&name, k);
 	for (i = 0; i < k->n_phases; i++) {
 		out->phase[i].fn = arena_printf(
-			a, "k_%016" PRIx64 "%08" PRIx64 "_%d", h1, h2 >> 32, i);
+			a, "k_%s_%016" PRIx64 "_%d", name.at, h, i);
 		out->phase[i].n_chunks = k->phase[i].n_chunks;
 		out->phase[i].copies = k->phase[i].copies;
 		str_printf(&c,

@@ -249,6 +249,8 @@ void loop_texts_end(loop_texts *f, int32_t n_kernels);
 /* equation and component that make the tensor in this kernel; false: none */
 bool loop_is_loop(const loop_node *n);	   /* FOR, BLOCK, SPAN: has children */
 const char *loop_label(const loop_eqn *e); /* its label, its row, or "let" */
+/* Its operations, "add_reduce_sum", for symbols; added to an empty out. */
+void loop_name(str *out, const loop_kernel *k);
 /* Do two of its tensors lie in one memory, which it writes? */
 bool loop_writes_input(const loop_kernel *k);
 bool loop_maker(

@@ -1,6 +1,7 @@
 /*
  * The environment variables for people who debug: TENON_RUN=interp runs
- * everything on the interpreter, TENON_DUMP prints what passes make.
+ * everything on the interpreter, TENON_DUMP prints what passes make. And names
+ * of kernels, by which profilers and debuggers show them.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "unit.h"
@@ -229,6 +230,98 @@ static void says_what_cannot_be_written(void **state)
 	tn_context_free(c);
 }
 
+/* ---- names of kernels ---- */
+
+/* The C of a program: its first kernel's function, into name. */
+static void first_kernel(const char *text, char name[200])
+{
+	tn_context *c = context();
+	tn_program *p = NULL;
+	char *made = NULL;
+	const char *at;
+
+	if (tn_program_parse(&p, c, text, strlen(text), NULL) < 0 ||
+		tn_program_explain(&made, p, TN_LEVEL_C, 0) < 0)
+		fail_msg("%s", tn_context_diag(c)->text);
+	at = strstr(made, "\nvoid k_");
+	assert_non_null(at);
+	at += strlen("\nvoid ");
+	snprintf(name, 200, "%.*s", (int)strcspn(at, "("), at);
+	tn_text_free(made);
+	tn_program_free(p);
+	tn_context_free(c);
+}
+
+static void kernels_are_named_by_what_they_do(void **state)
+{
+	static const struct {
+		const char *text, *stem;
+	} cases[] = {
+		{"program { x: f32[64,8]\n y: f32[64,8]\n t = add(x, y)\n"
+		 " r = relu(t)\n s = reduce_sum(r, axes=[1])\n return s }",
+			"k_add_relu_reduce_sum_"},
+		{"program { x: f32[64,8]\n y = softmax(x)\n return y }",
+			"k_softmax_"},
+		{"program { x: f32[64,32]\n w: f32[32,16]\n"
+		 " y = matmul(x, w)\n z = gelu(y)\n return z }",
+			"k_matmul_gelu_"},
+		{"op my_own_row(x[i..]:float) -> o { o[i..] = x[i..] * 3 }\n"
+		 "program { x: f32[64]\n y = my_own_row(x)\n return y }",
+			"k_my_own_row_"},
+		/* a bound: no name grows with its kernel */
+		{"program { x: f32[64]\n a = softplus(x)\n b = hard_swish(a)\n"
+		 " c = leaky_relu(b)\n d = hard_sigmoid(c)\n"
+		 " e = gelu_sigmoid(d)\n f = selu(e)\n return f }",
+			"k_softplus_hard_swish_leaky_relu_hard_sigmoid_and_"
+			"more_"},
+	};
+	char name[200], again[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		first_kernel(cases[i].text, name);
+		if (strncmp(name, cases[i].stem, strlen(cases[i].stem)) != 0)
+			fail_msg("%s does not begin with %s", name,
+				cases[i].stem);
+		/* then 16 digits of the text, and the phase */
+		assert_int_equal(strlen(name), strlen(cases[i].stem) + 18);
+		first_kernel(cases[i].text, again);
+		assert_string_equal(name, again);
+	}
+}
+
+/* Names of tensors are in no name: what was shared is shared. */
+static void equal_kernels_are_one(void **state)
+{
+	static const char layers[] =
+		"program { x: f32[64,64]\n v: f32[64,64]\n w: f32[64,64]\n"
+		" a = matmul(x, v)\n b = relu(a)\n"
+		" c = matmul(b, w)\n d = relu(c)\n return d }";
+	tn_options options = TN_OPTIONS_INIT;
+	tn_context *c = NULL;
+	tn_program *p = NULL;
+	tn_stats s;
+	char one[200], other[200];
+
+	(void)state;
+	options.no_fusion = true;
+	options.cache_dir = "";
+	assert_int_equal(tn_context_new(&c, &options), TN_OK);
+	assert_int_equal(tn_program_parse(&p, c, layers, sizeof layers - 1,
+				 NULL), TN_OK);
+	assert_int_equal(tn_program_compile(p), TN_OK);
+	tn_context_stats(c, &s);
+	assert_int_equal(s.n_kernels, 4);
+	assert_int_equal(s.n_shared, 2);
+	tn_program_free(p);
+	tn_context_free(c);
+	first_kernel("program { x: f32[9]\n y = exp(x)\n return y }", one);
+	first_kernel("program { in: f32[9]\n z = exp(in)\n return z }", other);
+	assert_string_equal(one, other);
+	first_kernel("program { x: f32[8]\n y = exp(x)\n return y }", other);
+	assert_string_not_equal(one, other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +329,9 @@ int main(void)
 		cmocka_unit_test_setup(says_what_is_accepted, setup),
 		cmocka_unit_test_setup(prints_what_tensors_record, setup),
 		cmocka_unit_test_setup(says_what_cannot_be_written, setup),
+		cmocka_unit_test_setup(
+			kernels_are_named_by_what_they_do, setup),
+		cmocka_unit_test_setup(equal_kernels_are_one, setup),
 	};
 	char command[64];
 	int failed;
