@@ -40,6 +40,8 @@
  *
  *   kern_new, kern_form_*, kern_ins, kern_let .. build.c    make a kernel
  *   kern_print, kern_parse     its text, and back
+ *   kern_verify                what a text, or a pass, may get wrong
+ *   kern_run                   its meaning, slowly
  */
 #ifndef KERN_H
 #define KERN_H
@@ -385,8 +387,25 @@ void kern_tidy(kern_kernel *k);
 void kern_print(str *out, const kern_kernel *k, int32_t number);
 void kern_array_name(str *out, const kern_kernel *k, int32_t array);
 
+/* A file of them: "kern MACHINE", then one text a kernel. Throws kern.*. */
+typedef struct kern_texts kern_texts;
+kern_texts *kern_texts_new(arena *a, const char *text, size_t n,
+	const char *file, const char *machine);
+/*
+ * The text for this kernel of the program, read and verified; NULL: none. like:
+ * what was made of the program: its params and checks are those of the text.
+ */
+kern_kernel *kern_texts_apply(
+	kern_texts *f, const kern_kernel *like, int32_t number);
+/* Throws if a text was for no kernel of the program. */
+void kern_texts_end(kern_texts *f, int32_t n_kernels);
 /* One kernel on its own, not verified; tensors of its params are -1. */
 kern_kernel *kern_parse(
 	arena *a, const char *text, size_t n, const char *file);
+
+/* ---- verify.c ---- */
+
+/* Throws the rule that is broken, with its line if there is one; kern.h. */
+void kern_verify(kern_kernel *k);
 
 #endif

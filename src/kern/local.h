@@ -3,7 +3,11 @@
  *
  *   build.c       values and forms        build_stmt.c  statements
  *   tidy.c        canonical numbers
- *   print.c parse.c                       text
+ *   print.c parse.c texts.c               text
+ *   range.c       what a form can be, by loops and conditions around
+ *   assume.c      what conditions say of forms
+ *   verify.c      names, types (verify_type.c), statements
+ *   verify_memory.c verify_chunks.c       bounds, races
  */
 #ifndef KERN_LOCAL_H
 #define KERN_LOCAL_H

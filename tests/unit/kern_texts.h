@@ -93,7 +93,7 @@ static const char stencil[] =
 	"      } else {\n"
 	"        for %i9: i32 = 0 .. 16 {\n"
 	"          %10: bool = lane %6, %i9\n"
-	"          %11: bool = inside %i0 + %i9, 1, 62\n"
+	"          %11: bool = inside %i0 + %i9, *, 62\n"
 	"          %12: bool = and %10, %11\n"
 	"          if %12 {\n"
 	"            set %r7[%i9] = f32 load p1[%i0 + %i9 - 1]\n"

@@ -93,6 +93,7 @@ static void again(arena *a, void *arg)
 	int number;
 
 	assert_int_equal(sscanf(text, "kernel %d", &number), 1);
+	kern_verify(k);
 	kern_print(&s, k, number);
 	assert_string_equal(s.at, text);
 }
@@ -110,11 +111,167 @@ static void reads_back(void **state)
 	}
 }
 
+/* ---- what is refused ---- */
+
+static const struct edit {
+	const char *name, *text, *from, *to, *rule;
+} edits[] = {
+	{"no statement", relu, "note relu", "notes relu", "syntax"},
+	{"no instruction", relu, "relu %5", "rely %5", "name"},
+	{"a value that is not there", relu, "relu %3", "relu %9", "name"},
+	{"a value of a block that is closed", relu, "relu %5", "relu %3", "name"},
+	{"a value that is defined twice", relu, "%5: f32 = load",
+		"%0: f32 = load", "name"},
+	{"a register before its declaration", tile, "mad %12, %9, %r6",
+		"mad %12, %9, %r15", "name"},
+	{"an array that is not there", relu, "load p1[%i4]", "load p2[%i4]",
+		"name"},
+	{"arrays out of order", tile, "local b0", "local b1", "name"},
+	{"twice as many lanes", relu, "%3: f32x16 = load", "%3: f32x32 = load",
+		"bounds"},
+	{"half as many lanes", relu, "%3: f32x16 = load", "%3: f32x8 = load",
+		"type"},
+	{"lanes that no vector has", relu, "%3: f32x16 = load",
+		"%3: f32x24 = load", "syntax"},
+	{"another dtype", relu, "%5: f32 = load", "%5: f64 = load", "type"},
+	{"one lane where all are needed", tile, "mad %12, %9, %r6",
+		"mad %11, %9, %r6", "type"},
+	{"a mask of other bytes", stencil, "%6: m4x16 = ge %4, %5",
+		"%6: m8x16 = ge %4, %5", "type"},
+	{"half a type without widening", step, "mad %4, %3, %1",
+		"mad %4, %2, %1", "type"},
+	{"no condition", tile, "if %5 {", "if %4 {", "type"},
+	{"what is set is no register", split, "set %r7 = add %r7, %9",
+		"set %9 = add %r7, %9", "set"},
+	{"a shuffle of lanes that are not there", split, "[8, 9, 10,",
+		"[32, 9, 10,", "lanes"},
+	{"more lanes live than there are", stencil, "load p1[47] part 13",
+		"load p1[47] part 17", "lanes"},
+	{"a lane that may not be there", stencil, "for %i9: i32 = 0 .. 16",
+		"for %i9: i32 = 0 .. 17", "lanes"},
+	{"a step of nothing", relu, "step 16 whole", "step 0 whole", "number"},
+	{"a bound that is wider", relu, "%0: i64 = imin 256*chunk + 256, 1000",
+		"%0: i64 = imin 256*chunk + 256, 1001", "bounds"},
+	{"an end that is gone", relu, "%0: i64 = imin 256*chunk + 256, 1000",
+		"%0: i64 = index 256*chunk + 256", "bounds"},
+	{"no rest of whole vectors", relu, " step 16 whole after %e2",
+		" step 16 after %e2", "bounds"},
+	{"a guard that is wider", stencil, "inside %i0 - 1, 0, 46",
+		"inside %i0 - 1, -1, 46", "bounds"},
+	{"a guard that is dropped", scan, "%4: bool = inside %i1, 1, *",
+		"%4: bool = inside %i1, 0, *", "bounds"},
+	{"a guard of another lane", stencil, "%10: bool = lane %6, %i9",
+		"%10: bool = lane %6, 15", "bounds"},
+	{"a lane of the part too many", stencil, "load p1[47] part 13",
+		"load p1[47] part 15", "bounds"},
+	{"a mask with a lane too many", stencil,
+		"%17: m4x16 = lanes [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0,",
+		"%17: m4x16 = lanes [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,",
+		"bounds"},
+	{"a condition of other extents", tile, "inside -%i3 + %4, 32, 33",
+		"inside -%i3 + %4, 24, 33", "bounds"},
+	{"a row too many", turn, "for %i0 = 0 .. 32 step 16",
+		"for %i0 = 0 .. 48 step 16", "bounds"},
+	{"an index that is not checked", gather, "160*%3 + %i4", "160*%2 + %i4",
+		"check"},
+	{"a check that is not there", gather, "check %2, 1", "check %2, 2",
+		"check"},
+	{"a wider check", gather, "ids in 0 .. 5", "ids in 0 .. 6", "bounds"},
+	{"a store into what is read", relu, "store p0[%i4]", "store p1[%i4]",
+		"write"},
+	{"chunks that overlap", relu, "%0: i64 = imin 256*chunk + 256, 1000",
+		"%0: i64 = imin 256*chunk + 272, 1000", "race"},
+	{"chunks that lie on each other", tile, "store p0[80*chunk + %i3 + 16]",
+		"store p0[40*chunk + %i3 + 16]", "race"},
+	{"a digit of the chunk that is lost", gather,
+		"store p0[160*%0 + 32*%1 + %i6]", "store p0[160*%0 + %i6]",
+		"race"},
+	{"pieces of another number", gather, "idiv chunk, 5", "idiv chunk, 6",
+		"race"},
+	{"a neighbour's element read", scan, "8*chunk .. 8*chunk + 8",
+		"8*chunk .. 8*chunk + 9", "bounds"},
+	{"a scan across chunks", scan, "of 8 chunks {\n    for %i0 = 8*chunk .. 8*chunk + 8",
+		"of 64 chunks {\n    for %i0 = chunk .. imin", "syntax"},
+	{"a row shared by two chunks", scan, "8*chunk .. 8*chunk + 8",
+		"7*chunk .. 7*chunk + 8", "race"},
+	{"phases that become one", split, "  }\n  phase of 1 chunks {\n", "",
+		"race"},
+	{"a sum that is joined in no order", split,
+		"store q0[chunk] = f32 lane %r0, 0", "store q0[0] = f32 lane %r0, 0",
+		"race"},
+	{"read before it is written", split, "store q0[chunk] = f32 lane %r0, 0",
+		"note nothing;", "order"},
+	{"kept behind its reader", turn,
+		"    for %i0 = 0 .. 32 step 16 {\n"
+		"      turn f32x16 b0[%i0] rows 32 = p1[16*chunk + 48*%i0] rows 48\n"
+		"    }\n",
+		"", "order"},
+	{"no room", tile, "bytes scratch 0, local 2560",
+		"bytes scratch 0, local 2559", "room"},
+	{"a place between elements", tile, "b0: f32[640] at 0",
+		"b0: f32[640] at 2", "room"},
+	{"no fence", relu, "    fence\n", "", "fence"},
+	{"more than a copy", split, "phase of 4 chunks {",
+		"phase of 4 chunks, copies p0 {", "copies"},
+	{"another memory", step, "out inside p1", "out inside p2", "param"},
+	{"a quotient of what may be negative", gather, "idiv chunk, 5",
+		"idiv chunk - 1, 5", "number"},
+	{"a loop that runs down in steps", tile, "0 .. 40 step 8 {",
+		"0 .. 40 step 8 down {", "loop"},
+	{"an address in a register", tile, "load p1[32*chunk + %i8]",
+		"load p1[32*chunk + %r6]", "form"},
+	{"a loop's variable behind it", tile, "store p0[80*chunk + %i3] = %r6",
+		"store p0[80*chunk + %i8] = %r6", "name"},
+};
+
+struct planted {
+	const struct edit *e;
+};
+
+static void plant(arena *a, void *arg)
+{
+	const struct edit *e = ((struct planted *)arg)->e;
+	const char *at = strstr(e->text, e->from);
+	str s = str_new(a);
+
+	if (at == NULL)
+		env_bug(arena_env(a), "edit", "no \"%s\"", e->from);
+	str_addn(&s, e->text, (size_t)(at - e->text));
+	str_add(&s, e->to);
+	str_add(&s, at + strlen(e->from));
+	kern_verify(kern_parse(a, s.at, s.n, "planted"));
+}
+
+static void refuses(void **state)
+{
+	int bad = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+		struct planted p = {&edits[i]};
+		tn_diag d = {0};
+		tn_status s = run(plant, &p, &d);
+
+		if (s != TN_EINVAL || strncmp(d.rule, "kern.", 5) != 0 ||
+			strcmp(d.rule + 5, p.e->rule) != 0) {
+			print_error("%s: status %d, rule %s, wanted kern.%s: %s\n",
+				p.e->name, s, d.rule, p.e->rule, d.text);
+			bad++;
+		} else if (d.line < 1 && strcmp(p.e->rule, "room") != 0 &&
+			   strcmp(p.e->rule, "param") != 0) {
+			print_error("%s: no line: %s\n", p.e->name, d.text);
+			bad++;
+		}
+	}
+	assert_int_equal(bad, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(builds),
 		cmocka_unit_test(reads_back),
+		cmocka_unit_test(refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

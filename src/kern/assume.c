@@ -1,0 +1,240 @@
+/*
+ * assume.c: what conditions say of forms.
+ *
+ * Consumes a condition, or a lane of a mask; produces facts lo <= f < hi. Lanes
+ * of integers are forms of the lane's number:
+ *
+ *     %2: i32x16 = splat %1          %1 = index %i0
+ *     %3: i32x16 = lanes [-1, 0, 1 ..]
+ *     %4: i32x16 = add %2, %3        lane l: %i0 + l - 1
+ *     %6: m4x16 = ge %4, %5          .. >= 0
+ */
+#include "kern/range.h"
+
+enum { MAX_NEST = 40, MAX_FACTS = 400 };
+
+static void fact(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
+
+/* f with its last value replaced by g */
+static const kern_form *with(
+	kern_range *r, const kern_form *f, const kern_form *g)
+{
+	const kern_term *t = &f->t[f->n - 1];
+	const kern_form *rest =
+		kern_form_sub(r->k, f, kern_form_term(r->k, t->coef, t->v));
+
+	return kern_form_add(
+		r->k, rest, kern_form_scale(r->k, g, t->coef));
+}
+
+/*
+ * What f >= lo says where f's last value is the smaller of two: with either of
+ * them in its place it is no smaller. So with f < hi and the larger.
+ */
+static void derive(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
+{
+	const kern_term *t = &f->t[f->n - 1];
+	const kern_value *x = kern_at(r->k, t->v);
+	bool from_lo = (x->op == KERN_MIN) == (t->coef > 0);
+
+	if ((x->op != KERN_MIN && x->op != KERN_MAX) ||
+		(from_lo ? lo == INT64_MIN : hi == INT64_MAX))
+		return;
+	for (int32_t i = 0; i < 2; i++)
+		fact(r, with(r, f, x->form[i]), from_lo ? lo : INT64_MIN,
+			from_lo ? INT64_MAX : hi);
+}
+
+static void fact(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
+{
+	if (f == NULL || r->fact.n >= MAX_FACTS)
+		return;
+	*vec_push(r->k->a, &r->fact) = (struct kern_fact){f, lo, hi};
+	if (f->n > 0)
+		derive(r, f, lo, hi);
+}
+
+/* A value that only this analysis has: of one lane. */
+static const kern_form *part_of(
+	kern_range *r, const kern_value *x, const kern_form *lane)
+{
+	kern_value v = {.op = x->op, .type = kern_i64()};
+
+	v.form[0] = kern_form_add(r->k, x->form[0], lane);
+	v.num[0] = x->num[0];
+	if (x->op == KERN_INDEX)
+		return v.form[0];
+	for (int32_t i = 0; i < r->made.n; i++) {
+		const kern_value *y = kern_at(r->k, r->made.at[i]);
+
+		if (y->op == v.op && y->form[0] == v.form[0] &&
+			y->num[0] == v.num[0])
+			return kern_form_term(r->k, 1, r->made.at[i]);
+	}
+	*vec_push(r->k->a, &r->made) = kern_ins(r->k, &v);
+	return kern_form_term(r->k, 1, r->made.at[r->made.n - 1]);
+}
+
+/* a, a + s, a + 2 * s .. */
+static const kern_form *progression(
+	kern_range *r, const kern_value *x, const kern_form *lane)
+{
+	int64_t s = x->list[1] - x->list[0], c;
+
+	if (kern_form_is_const(lane, &c) && c >= 0 && c < x->type.lanes)
+		return kern_form_const(r->k, x->list[c]);
+	for (int32_t i = 2; i < x->type.lanes; i++)
+		if (x->list[i] - x->list[i - 1] != s)
+			return NULL;
+	return kern_form_addc(
+		r->k, kern_form_scale(r->k, lane, s), x->list[0]);
+}
+
+static const kern_form *form_of(
+	kern_range *r, kern_val v, const kern_form *lane, int nest);
+
+static const kern_form *call_form(kern_range *r, const kern_value *x,
+	const kern_form *lane, int nest)
+{
+	const char *name = ir_scalar_at(x->fn)->name;
+	const kern_form *f, *g;
+	int64_t c;
+
+	if (ir_scalar_at(x->fn)->n_args != 2)
+		return NULL;
+	f = form_of(r, x->arg[0], lane, nest + 1);
+	g = form_of(r, x->arg[1], lane, nest + 1);
+	if (f == NULL || g == NULL)
+		return NULL;
+	if (strcmp(name, "add") == 0)
+		f = kern_form_add(r->k, f, g);
+	else if (strcmp(name, "sub") == 0)
+		f = kern_form_sub(r->k, f, g);
+	else if (strcmp(name, "mul") == 0 && kern_form_is_const(g, &c))
+		f = kern_form_scale(r->k, f, c);
+	else
+		return NULL;
+	/* 32 bits wrap */
+	return x->type.dt == TN_I64 ||
+			       kern_is_inside(r, f, INT32_MIN,
+				       (int64_t)INT32_MAX + 1)
+		       ? f
+		       : NULL;
+}
+
+/* An integer, or a lane of integers, as a form; NULL: it is none. */
+static const kern_form *form_of(
+	kern_range *r, kern_val v, const kern_form *lane, int nest)
+{
+	const kern_value *x = kern_at(r->k, v);
+	bool in_lanes = x->type.lanes > 1;
+
+	if (nest > MAX_NEST || (in_lanes && lane == NULL) ||
+		(x->type.dt != TN_I64 && x->type.dt != TN_I32))
+		return NULL;
+	if (x->op == KERN_SPLAT)
+		return form_of(r, x->arg[0], NULL, nest + 1);
+	if (x->op == KERN_LANES)
+		return progression(r, x, lane);
+	if (x->op == KERN_CONST)
+		return kern_form_const(r->k, x->c.i);
+	if (x->op == KERN_CALL)
+		return call_form(r, x, lane, nest);
+	if (x->op == KERN_MULADD && in_lanes)
+		return NULL;
+	if (in_lanes && (x->op == KERN_INDEX || x->op == KERN_DIV ||
+				x->op == KERN_FLOOR || x->op == KERN_MOD))
+		return part_of(r, x, lane);
+	if (in_lanes || x->op == KERN_REG)
+		return NULL;
+	return x->op == KERN_INDEX ? x->form[0] : kern_form_term(r->k, 1, v);
+}
+
+/* x CMP y, which holds or not: as x - y in an interval */
+static void compare(kern_range *r, const kern_value *x, const kern_form *lane,
+	bool holds, int nest)
+{
+	static const struct {
+		const char *name;
+		int64_t lo[2], hi[2]; /* where it does not hold, where it does */
+	} rows[] = {
+		{"lt", {0, INT64_MIN}, {INT64_MAX, 0}},
+		{"le", {1, INT64_MIN}, {INT64_MAX, 1}},
+		{"gt", {INT64_MIN, 1}, {1, INT64_MAX}},
+		{"ge", {INT64_MIN, 0}, {0, INT64_MAX}},
+		{"eq", {INT64_MIN, 0}, {INT64_MAX, 1}},
+		{"ne", {0, INT64_MIN}, {1, INT64_MAX}},
+	};
+	const char *name = ir_scalar_at(x->fn)->name;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const kern_form *f, *g;
+
+		if (strcmp(name, rows[i].name) != 0)
+			continue;
+		f = form_of(r, x->arg[0], lane, nest + 1);
+		g = form_of(r, x->arg[1], lane, nest + 1);
+		if (f != NULL && g != NULL)
+			fact(r, kern_form_sub(r->k, f, g), rows[i].lo[holds],
+				rows[i].hi[holds]);
+	}
+}
+
+static void assume(
+	kern_range *r, kern_val c, const kern_form *lane, bool holds, int nest);
+
+static void call(kern_range *r, const kern_value *x, const kern_form *lane,
+	bool holds, int nest)
+{
+	const char *name = ir_scalar_at(x->fn)->name;
+	bool both = (strcmp(name, "and") == 0 && holds) ||
+		    (strcmp(name, "or") == 0 && !holds);
+
+	if (both || strcmp(name, "not") == 0) {
+		assume(r, x->arg[0], lane, both == holds, nest + 1);
+		if (both)
+			assume(r, x->arg[1], lane, holds, nest + 1);
+	} else {
+		compare(r, x, lane, holds, nest);
+	}
+}
+
+static void assume(
+	kern_range *r, kern_val c, const kern_form *lane, bool holds, int nest)
+{
+	const kern_value *x = kern_at(r->k, c);
+
+	if (nest > MAX_NEST || x->type.dt != TN_BOOL)
+		return;
+	if (x->op == KERN_INSIDE) {
+		if (holds)
+			fact(r, x->form[0], x->num[0], x->num[1]);
+		else if (x->num[0] == INT64_MIN && x->num[1] != INT64_MAX)
+			fact(r, x->form[0], x->num[1], INT64_MAX);
+		else if (x->num[1] == INT64_MAX && x->num[0] != INT64_MIN)
+			fact(r, x->form[0], INT64_MIN, x->num[0]);
+	} else if (x->op == KERN_CALL) {
+		call(r, x, x->type.lanes > 1 ? lane : NULL, holds, nest);
+	} else if (x->op == KERN_LANE) {
+		assume(r, x->arg[0], x->form[0], holds, nest + 1);
+	} else if (x->op == KERN_SPLAT) {
+		assume(r, x->arg[0], NULL, holds, nest + 1);
+	} else if (x->op == KERN_CAST &&
+		   kern_at(r->k, x->arg[0])->type.dt == TN_BOOL) {
+		assume(r, x->arg[0], lane, holds, nest + 1);
+	} else if (x->op == KERN_LANES && lane != NULL) {
+		const kern_form *f = progression(r, x, lane);
+		int64_t v;
+
+		/* a lane that never is: anything follows */
+		if (f != NULL && kern_form_is_const(f, &v) &&
+			(v != 0) != holds)
+			fact(r, kern_form_const(r->k, 0), 1, INT64_MAX);
+	}
+}
+
+void kern_assume(
+	kern_range *r, kern_val c, const kern_form *lane, bool holds)
+{
+	assume(r, c, lane, holds, 0);
+}

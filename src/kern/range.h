@@ -1,0 +1,40 @@
+/*
+ * range.h: private to kern/: what forms can be, by loops and conditions around.
+ */
+#ifndef KERN_RANGE_H
+#define KERN_RANGE_H
+
+#include "kern/local.h"
+
+/* lo <= f < hi; INT64_MIN, INT64_MAX: no bound */
+struct kern_fact {
+	const kern_form *f;
+	int64_t lo, hi;
+};
+
+typedef struct kern_range {
+	kern_kernel *k;
+	const kern_stmt **loop; /* by value: its FOR, of WALK and AFTER; else NULL */
+	int32_t n_loop;
+	int64_t n_chunks;
+	VEC(struct kern_fact) fact;
+	VEC(kern_val) made; /* values of this analysis alone: quotients of lanes */
+	int64_t budget;
+	bool data; /* a value from memory stood in the way */
+} kern_range;
+
+kern_range kern_range_new(kern_kernel *k, arena *a);
+void kern_range_loop(kern_range *r, const kern_stmt *s); /* of s's values */
+
+/* The largest value of f that is known; INT64_MAX: none. Stops at goal. */
+int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal);
+int64_t kern_least(kern_range *r, const kern_form *f, int64_t goal);
+/* Is lo <= f < hi? */
+bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
+
+/* What holds where the condition c does (or does not), of a mask in lane `lane`;
+ * NULL: c has one lane. Facts are taken back by setting r->fact.n. */
+void kern_assume(
+	kern_range *r, kern_val c, const kern_form *lane, bool holds);
+
+#endif

@@ -1,0 +1,516 @@
+/*
+ * verify.c: what a text, or a pass, may get wrong in a kernel.
+ *
+ * Consumes a kernel whose values are in order (kern_tidy). Walks it once:
+ * names, types and statements are checked here and in verify_type.c, addresses
+ * in verify_memory.c, and behind each phase what chunks do to each other, in
+ * verify_chunks.c. Throws the rule that is broken:
+ *
+ *   kern.defined   a value, register or array before its definition, or outside
+ *                  of its block; a value that is computed twice where it is used
+ *   kern.type      an operand of another type than the instruction takes
+ *   kern.lanes     a lane, part or shuffle of lanes that are not there
+ *   kern.set       what is set is no register
+ *   kern.loop      a step or direction that no loop has
+ *   kern.number    an integer that may not fit its 32 bits, a division by 0, a
+ *                  quotient of what may be negative
+ *   kern.bounds    an element that may lie outside of its array
+ *   kern.check     an index from data that is not checked; an unknown check
+ *   kern.write     a store into what is only read
+ *   kern.order     memory that is read before it is written
+ *   kern.race      chunks that write, or write and read, the same element
+ *   kern.room      arrays beyond the bytes that there are, or misplaced
+ *   kern.fence     stores past the caches without a fence behind them
+ *   kern.copies    a phase that does more than it says
+ *   kern.param     params that cannot lie where they are said to
+ */
+#include "kern/verify.h"
+
+enum { UNKNOWN, DEFINED, CLOSED, INLINED };
+
+void kern_refuse(
+	struct kern_verifier *v, const char *rule, const char *fmt, ...)
+{
+	env *e = arena_env(v->k->a);
+	loc at = {.file = v->k->file};
+	char full[64], text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	text_vprint(text, sizeof text, fmt, ap);
+	va_end(ap);
+	text_print(full, sizeof full, "kern.%s", rule);
+	if (v->s != NULL) {
+		at.line = v->s->line;
+		at.column = v->s->column;
+	}
+	if (v->k->text == NULL)
+		env_fail(e, TN_EINTERNAL, full, (loc){0}, "%s: %s", v->k->name,
+			text);
+	if (at.line < 1)
+		env_fail(e, TN_EINVAL, full, at, "%s: %s", v->k->name, text);
+	env_fail_source(e, full, at, v->k->text, v->k->n_text, "%s", text);
+}
+
+/* ---- names ---- */
+
+static void define(struct kern_verifier *v, kern_val x)
+{
+	if (v->state[x] != UNKNOWN)
+		kern_refuse(v, "defined", "a value is defined twice");
+	v->state[x] = DEFINED;
+	*vec_push(v->a, &v->live) = x;
+}
+
+static void need(struct kern_verifier *v, kern_val x)
+{
+	const kern_value *y = kern_at(v->k, x);
+
+	if (x == 0 || y->op == KERN_CONST)
+		return;
+	if (v->state[x] != DEFINED)
+		kern_refuse(v, "defined",
+			v->state[x] == CLOSED
+				? "a value of a block that is closed here"
+				: "a value that is not defined here: values are defined before they are used");
+}
+
+static void need_form(struct kern_verifier *v, const kern_form *f)
+{
+	for (int32_t i = 0; f != NULL && i < f->n; i++) {
+		const kern_value *x = kern_at(v->k, f->t[i].v);
+
+		need(v, f->t[i].v);
+		if (x->op == KERN_REG || x->type.lanes != 1 ||
+			(x->type.dt != TN_I64 && x->type.dt != TN_I32))
+			kern_refuse(v, "type",
+				"addresses and bounds are sums of integers that are no registers");
+	}
+}
+
+static void need_array(struct kern_verifier *v, int32_t array)
+{
+	if (v->k->array.at[array].space == KERN_STACK &&
+		v->array[array] != DEFINED)
+		kern_refuse(v, "defined",
+			"an array of a block is used outside of it, or in front of it");
+}
+
+static void need_access(struct kern_verifier *v, const kern_access *at)
+{
+	if (at->at == NULL)
+		return;
+	need_array(v, at->array);
+	need_form(v, at->at);
+	need(v, at->mask);
+	need(v, at->whole);
+}
+
+static void need_operands(struct kern_verifier *v, const kern_value *x)
+{
+	int32_t n = 0;
+
+	for (const char *o = kern_op_at(x->op)->operands; *o != '\0'; o++)
+		n += *o == 'v';
+	if (x->op == KERN_CALL)
+		n = ir_scalar_at(x->fn)->n_args;
+	for (int32_t i = 0; i < n; i++)
+		if (x->arg[i] == 0)
+			kern_refuse(v, "defined", "an operand is missing");
+	for (int32_t i = 0; i < KERN_MAX_ARGS; i++)
+		need(v, x->arg[i]);
+	for (int32_t i = 0; i < 2; i++)
+		need_form(v, x->form[i]);
+	need_access(v, &x->at);
+}
+
+/* ---- instructions ---- */
+
+static void verify_list(struct kern_verifier *v, const kern_value *x)
+{
+	for (int32_t i = 0; x->op == KERN_SHUFFLE && i < x->type.lanes; i++)
+		if (x->list[i] < 0 || x->list[i] >= 2 * x->type.lanes)
+			kern_refuse(v, "lanes",
+				"a shuffle of %d lanes takes lanes 0 to %d",
+				x->type.lanes, 2 * x->type.lanes - 1);
+	for (int32_t i = 0; x->op == KERN_LANES && i < x->type.lanes; i++)
+		if (x->type.dt == TN_BOOL
+				? x->list[i] != 0 && x->list[i] != 1
+				: ir_wrap(x->type.dt, x->list[i]) != x->list[i])
+			kern_refuse(v, "number", "%lld is no lane of %s",
+				(long long)x->list[i],
+				kern_type_text(v->a, x->type));
+}
+
+/* Its integers: quotients, checks, 32 bits. */
+static void verify_integers(struct kern_verifier *v, const kern_value *x)
+{
+	bool divides = x->op == KERN_DIV || x->op == KERN_FLOOR ||
+		       x->op == KERN_MOD;
+	int64_t more = x->type.lanes - 1;
+
+	if (divides && x->num[0] < 1)
+		kern_refuse(v, "number", "%s divides by at least 1",
+			kern_op_at(x->op)->name);
+	if (x->op == KERN_DIV || x->op == KERN_MOD)
+		kern_verify_form(v, "number", x->form[0], 0, INT64_MAX,
+			"this form may be negative: ifloor takes any");
+	if (x->op == KERN_CLAMP && x->num[0] > x->num[1])
+		kern_refuse(v, "number", "lo of iclamp is at most hi");
+	if (x->op == KERN_INDEX && x->type.dt == TN_I32)
+		kern_verify_form(v, "number", x->form[0], INT32_MIN,
+			(int64_t)INT32_MAX + 1 - more,
+			"this form may not fit 32 bits");
+	if (x->op == KERN_CHECK &&
+		(x->num[0] < 1 || x->num[0] > v->k->check.n))
+		kern_refuse(v, "check", "this kernel has checks 1 to %d",
+			v->k->check.n);
+	if (x->op == KERN_LANE)
+		kern_verify_form(v, "lanes", x->form[0], 0,
+			kern_at(v->k, x->arg[0])->type.lanes,
+			"this lane may not be there");
+}
+
+static void verify_value(struct kern_verifier *v, kern_val i)
+{
+	const kern_value *x = kern_at(v->k, i);
+
+	need_operands(v, x);
+	kern_verify_type(v, x);
+	verify_list(v, x);
+	verify_integers(v, x);
+	if (x->op == KERN_LOAD)
+		kern_verify_access(v, &x->at, x->type.lanes, false);
+}
+
+/* What stands at the right of '=': named, or computed here. */
+static void right(struct kern_verifier *v, kern_val x)
+{
+	if (x == 0)
+		kern_refuse(v, "defined", "a value is missing");
+	if (v->state[x] != UNKNOWN ||
+		strchr(kern_op_at(kern_at(v->k, x)->op)->flags, 'd') != NULL) {
+		need(v, x);
+		return;
+	}
+	verify_value(v, x);
+	v->state[x] = INLINED;
+}
+
+static void same_type(struct kern_verifier *v, kern_type is, kern_type want)
+{
+	if (!kern_same_type(is, want))
+		kern_refuse(v, "type", "a value of type %s where %s is expected",
+			kern_type_text(v->a, is), kern_type_text(v->a, want));
+}
+
+static kern_type type_of(const struct kern_verifier *v, kern_val x)
+{
+	return kern_at(v->k, x)->type;
+}
+
+/* ---- statements ---- */
+
+static void block(struct kern_verifier *v, const kern_block *b);
+
+static void verify_let(struct kern_verifier *v, const kern_stmt *s)
+{
+	if (strchr(kern_op_at(kern_at(v->k, s->v)->op)->flags, 'd') != NULL)
+		kern_refuse(v, "defined", "no instruction stands here");
+	verify_value(v, s->v);
+	define(v, s->v);
+}
+
+static void verify_var(struct kern_verifier *v, const kern_stmt *s)
+{
+	if (s->x != 0) {
+		right(v, s->x);
+		same_type(v, type_of(v, s->x), type_of(v, s->v));
+	}
+	define(v, s->v);
+}
+
+static void verify_set(struct kern_verifier *v, const kern_stmt *s)
+{
+	kern_type t = type_of(v, s->v);
+
+	need(v, s->v);
+	if (kern_at(v->k, s->v)->op != KERN_REG)
+		kern_refuse(v, "set", "only registers are set");
+	right(v, s->x);
+	if (s->kind == KERN_SET_LANE) {
+		need_form(v, s->lo);
+		kern_verify_form(v, "lanes", s->lo, 0, t.lanes,
+			"this lane may not be there");
+		t = kern_num(t.dt, 1);
+	}
+	same_type(v, type_of(v, s->x), t);
+}
+
+static void verify_store(struct kern_verifier *v, const kern_stmt *s)
+{
+	const kern_array *r = &v->k->array.at[s->at.array];
+	kern_type t;
+
+	need_access(v, &s->at);
+	right(v, s->x);
+	t = type_of(v, s->x);
+	same_type(v, t, kern_num(kern_stored(r->dtype), t.lanes));
+	if (s->at.whole != 0)
+		kern_refuse(v, "type", "a store has no `whole`");
+	kern_verify_access(v, &s->at, t.lanes, true);
+}
+
+static void verify_for(struct kern_verifier *v, const kern_stmt *s)
+{
+	bool narrow = s->type.dt == TN_I32;
+	int64_t most = (int64_t)INT32_MAX - s->step + 1;
+
+	need_form(v, s->lo);
+	need_form(v, s->hi);
+	if (s->type.lanes != 1 || (!narrow && s->type.dt != TN_I64))
+		kern_refuse(v, "type", "a loop's variable is i64 or i32");
+	if (s->step < 1 || (s->down && (s->step != 1 || s->whole || s->after)))
+		kern_refuse(v, "loop",
+			"a step is at least 1, and 1 in a loop that runs down, which has neither `whole` nor `after`");
+	if (narrow) {
+		kern_verify_form(v, "number", s->lo, INT32_MIN, most,
+			"this bound may not fit 32 bits");
+		kern_verify_form(v, "number", s->hi, INT32_MIN, most,
+			"this bound may not fit 32 bits");
+	}
+	kern_range_loop(&v->range, s);
+	define(v, s->v);
+	v->loops++;
+	block(v, &s->body);
+	v->loops--;
+	kern_verify_early(v);
+	v->state[s->v] = CLOSED;
+	if (s->after != 0)
+		define(v, s->after);
+}
+
+static void verify_if(struct kern_verifier *v, const kern_stmt *s)
+{
+	int32_t n = v->range.fact.n;
+
+	right(v, s->x);
+	same_type(v, type_of(v, s->x), kern_bool());
+	kern_assume(&v->range, s->x, NULL, true);
+	block(v, &s->body);
+	v->range.fact.n = n;
+	kern_assume(&v->range, s->x, NULL, false);
+	block(v, &s->other);
+	v->range.fact.n = n;
+}
+
+static void verify_array(struct kern_verifier *v, const kern_stmt *s)
+{
+	const kern_array *r = &v->k->array.at[s->array];
+
+	if (r->space != KERN_STACK || v->array[s->array] != UNKNOWN)
+		kern_refuse(v, "defined", "an array of a block is new there");
+	if (r->elems < 1 || r->elems > 1 << 20)
+		kern_refuse(v, "room",
+			"an array of a block has 1 to 1048576 elements");
+	v->array[s->array] = DEFINED;
+	*vec_push(v->a, &v->arrays) = s->array;
+	if (s->stream)
+		v->written[s->array] |= 1;
+}
+
+static void verify_turn(struct kern_verifier *v, const kern_stmt *s)
+{
+	const kern_kernel *k = v->k;
+
+	need_access(v, &s->at);
+	need_access(v, &s->from);
+	if (s->type.lanes < 2 ||
+		kern_stored(k->array.at[s->at.array].dtype) != s->type.dt ||
+		kern_stored(k->array.at[s->from.array].dtype) != s->type.dt)
+		kern_refuse(v, "type",
+			"the rows of a square have the dtype of both arrays, and several lanes");
+	kern_verify_square(v, &s->from, s->m, s->type.lanes, false);
+	kern_verify_square(v, &s->at, s->n, s->type.lanes, true);
+}
+
+static void statement(struct kern_verifier *v, const kern_stmt *s)
+{
+	v->s = s;
+	switch (s->kind) {
+	case KERN_LET:
+		verify_let(v, s);
+		break;
+	case KERN_VAR:
+		verify_var(v, s);
+		break;
+	case KERN_SET:
+	case KERN_SET_LANE:
+		verify_set(v, s);
+		break;
+	case KERN_STORE:
+		verify_store(v, s);
+		break;
+	case KERN_FOR:
+		verify_for(v, s);
+		break;
+	case KERN_IF:
+		verify_if(v, s);
+		break;
+	case KERN_BLOCK:
+		block(v, &s->body);
+		break;
+	case KERN_ARRAY:
+		verify_array(v, s);
+		break;
+	case KERN_PREFETCH:
+		need_access(v, &s->at);
+		break;
+	case KERN_TURN:
+		verify_turn(v, s);
+		break;
+	case KERN_FENCE:
+	case KERN_NOTE:
+		break;
+	}
+}
+
+static void block(struct kern_verifier *v, const kern_block *b)
+{
+	int32_t n = v->live.n, m = v->arrays.n;
+
+	if (++v->depth > KERN_MAX_DEPTH)
+		kern_refuse(v, "depth", "blocks are nested more than %d deep",
+			KERN_MAX_DEPTH);
+	for (int32_t i = 0; i < b->list.n; i++)
+		statement(v, b->list.at[i]);
+	while (v->live.n > n)
+		v->state[vec_pop(&v->live)] = CLOSED;
+	while (v->arrays.n > m)
+		v->array[vec_pop(&v->arrays)] = CLOSED;
+	v->depth--;
+}
+
+/* ---- phases ---- */
+
+static bool streams(const kern_block *b)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+
+		if ((s->kind == KERN_STORE && s->stream) || streams(&s->body) ||
+			streams(&s->other))
+			return true;
+	}
+	return false;
+}
+
+static void verify_fence(struct kern_verifier *v, const kern_phase *p)
+{
+	const kern_stmt *last = NULL;
+
+	for (int32_t i = 0; i < p->body.list.n; i++)
+		if (p->body.list.at[i]->kind != KERN_NOTE)
+			last = p->body.list.at[i];
+	if (!streams(&p->body) || last->kind == KERN_FENCE)
+		return;
+	v->s = last;
+	kern_refuse(v, "fence",
+		"a phase that stores past the caches ends with a fence");
+}
+
+static void verify_copies(struct kern_verifier *v, const kern_phase *p)
+{
+	if (p->copies == 0)
+		return;
+	if (p->copies < 0 || p->copies > v->k->n_params)
+		kern_refuse(v, "copies", "a phase copies a param");
+	for (int32_t i = 0; i < v->touch.n; i++) {
+		const struct kern_touch *t = &v->touch.at[i];
+		kern_space is = v->k->array.at[t->array].space;
+
+		v->s = t->s;
+		if (t->write ? is == KERN_PARAM
+			     : is == KERN_SCRATCH ||
+				       (is == KERN_PARAM &&
+					       t->array != p->copies - 1))
+			kern_refuse(v, "copies",
+				"this phase copies p%d into scratch, and does no more",
+				p->copies - 1);
+	}
+}
+
+static void verify_phase(struct kern_verifier *v, const kern_phase *p)
+{
+	v->s = NULL;
+	if (p->n_chunks < 1)
+		kern_refuse(v, "loop", "a phase has at least one chunk");
+	v->range.n_chunks = p->n_chunks;
+	v->touch.n = 0;
+	define(v, p->chunk);
+	block(v, &p->body);
+	v->state[p->chunk] = CLOSED;
+	verify_fence(v, p);
+	verify_copies(v, p);
+	if (p->n_chunks > 1)
+		kern_verify_chunks(v);
+	for (int32_t i = 0; i < v->k->array.n; i++)
+		v->written[i] = v->written[i] != 0 ? 2 : 0;
+	v->phase++;
+}
+
+/* ---- the header ---- */
+
+static void verify_room(struct kern_verifier *v, int32_t i)
+{
+	const kern_array *r = &v->k->array.at[i];
+	size_t room = r->space == KERN_SCRATCH ? v->k->scratch_bytes
+					       : v->k->local_bytes;
+	int64_t size = (int64_t)dtype_size(r->dtype), bytes, end;
+
+	if (!mul_ok(r->elems, size, &bytes) || !add_ok(r->offset, bytes, &end) ||
+		r->offset < 0 || r->elems < 0 || (size_t)end > room)
+		kern_refuse(v, "room",
+			"%s reaches beyond the %zu bytes that there are",
+			kern_access_text(v, i), room);
+	if (r->offset % size != 0)
+		kern_refuse(v, "room",
+			"%s begins at a multiple of its elements' %lld bytes",
+			kern_access_text(v, i), (long long)size);
+}
+
+static void verify_param(struct kern_verifier *v, int32_t i)
+{
+	const kern_array *r = &v->k->array.at[i], *of;
+
+	if (r->in == 0)
+		return;
+	of = &v->k->array.at[r->in - 1];
+	if (r->in > v->k->n_params || r->in - 1 == i || of->in != 0 ||
+		of->dtype != r->dtype || of->elems != r->elems ||
+		!v->k->shared)
+		kern_refuse(v, "param",
+			"%s lies in another param of the same dtype and elements, of a kernel whose params overlap",
+			kern_access_text(v, i));
+}
+
+void kern_verify(kern_kernel *k)
+{
+	arena *a = k->a;
+	struct kern_verifier v = {.k = k, .a = a,
+		.range = kern_range_new(k, a)};
+
+	v.state = arena_array(a, uint8_t, k->value.n + 1);
+	v.array = arena_array(a, uint8_t, k->array.n + 1);
+	v.written = arena_array(a, uint8_t, k->array.n + 1);
+	for (int32_t i = 0; i < k->array.n; i++) {
+		kern_space s = k->array.at[i].space;
+
+		if (s == KERN_PARAM)
+			verify_param(&v, i);
+		else if (s != KERN_STACK)
+			verify_room(&v, i);
+	}
+	for (int32_t i = 0; i < k->n_phases; i++)
+		verify_phase(&v, &k->phase[i]);
+}

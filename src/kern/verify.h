@@ -1,0 +1,62 @@
+/*
+ * verify.h: private to kern/: the state of the verifier.
+ */
+#ifndef KERN_VERIFY_H
+#define KERN_VERIFY_H
+
+#include "kern/range.h"
+
+/* An access as it was met, for races. */
+struct kern_touch {
+	const kern_stmt *s;
+	int32_t array;
+	bool write;
+	const kern_form *at;
+	int64_t step[2], n[2]; /* at + step[i] * (0 .. n[i] - 1) */
+	int32_t n_facts;
+	const struct kern_fact *facts;
+};
+
+struct kern_verifier {
+	kern_kernel *k;
+	arena *a;
+	kern_range range;
+	/* by value: 0 unknown, 1 defined here, 2 in a block that is closed, 3
+	 * computed where it is used */
+	uint8_t *state;
+	uint8_t *array; /* the same of stack arrays */
+	VEC(kern_val) live;
+	VEC(int32_t) arrays; /* that are live */
+	const kern_stmt *s;  /* at hand */
+	int32_t phase, depth;
+	VEC(struct kern_touch) touch; /* of the phase */
+	uint8_t *written; /* by array: 1 in this phase, 2 in an earlier one */
+	int32_t loops;	  /* that are open */
+	/* guarded reads of what a later statement of the same loops may write */
+	VEC(struct kern_touch) early;
+};
+
+/* Throws kern.RULE at the statement, NULL: of the kernel. */
+_Noreturn void kern_refuse(struct kern_verifier *v, const char *rule,
+	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+const char *kern_access_text(struct kern_verifier *v, int32_t array);
+
+/* verify_type.c */
+void kern_verify_type(struct kern_verifier *v, const kern_value *x);
+
+/* verify_memory.c: of n lanes */
+void kern_verify_access(struct kern_verifier *v, const kern_access *at,
+	int32_t lanes, bool write);
+void kern_verify_square(struct kern_verifier *v, const kern_access *at,
+	int64_t rows, int32_t side, bool write);
+void kern_verify_form(struct kern_verifier *v, const char *rule,
+	const kern_form *f, int64_t lo, int64_t hi, const char *what);
+
+/* Behind the outermost loop: early reads have been written. */
+void kern_verify_early(struct kern_verifier *v);
+bool kern_arrays_overlap(const kern_kernel *k, int32_t i, int32_t j);
+
+/* verify_chunks.c: what chunks of the phase do to each other */
+void kern_verify_chunks(struct kern_verifier *v);
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * verify_memory.c: each element that is accessed lies in its array, in memory
+ * that something has been written to.
+ *
+ * Lanes of an access lie between its first and its last one. Of an access with
+ * a mask each lane is shown to be inside under what its mask says.
+ */
+#include "kern/verify.h"
+
+const char *kern_access_text(struct kern_verifier *v, int32_t array)
+{
+	const kern_array *r = &v->k->array.at[array];
+	str s = str_new(v->a);
+
+	kern_array_name(&s, v->k, array);
+	str_printf(&s, ", %s[%lld],", dtype_name(r->dtype),
+		(long long)r->elems);
+	return s.at;
+}
+
+static void bound_text(str *s, int64_t c)
+{
+	if (c == INT64_MIN || c == INT64_MAX)
+		str_add(s, "?");
+	else
+		str_printf(s, "%lld", (long long)c);
+}
+
+/* "-1 .. 99", as far as it is known */
+static const char *range_text(struct kern_verifier *v, const kern_form *lo,
+	const kern_form *hi)
+{
+	str s = str_new(v->a);
+
+	bound_text(&s, kern_least(&v->range, lo, INT64_MAX));
+	str_add(&s, " to ");
+	bound_text(&s, kern_most(&v->range, hi, INT64_MIN));
+	return s.at;
+}
+
+void kern_verify_form(struct kern_verifier *v, const char *rule,
+	const kern_form *f, int64_t lo, int64_t hi, const char *what)
+{
+	str want = str_new(v->a);
+
+	if (kern_is_inside(&v->range, f, lo, hi))
+		return;
+	bound_text(&want, lo);
+	str_add(&want, " to ");
+	bound_text(&want, hi == INT64_MAX ? hi : hi - 1);
+	kern_refuse(v, rule, "%s: it is %s, accepted is %s", what,
+		range_text(v, f, f), want.at);
+}
+
+/* Elements at + lo .. at + hi are inside. */
+static void inside(struct kern_verifier *v, const kern_access *at, int64_t lo,
+	int64_t hi)
+{
+	kern_kernel *k = v->k;
+	const kern_array *r = &k->array.at[at->array];
+	const kern_form *first = kern_form_addc(k, at->at, lo);
+	const kern_form *last = kern_form_addc(k, at->at, hi);
+
+	v->range.data = false;
+	if (kern_is_inside(&v->range, first, 0, INT64_MAX) &&
+		kern_is_inside(&v->range, last, INT64_MIN, r->elems))
+		return;
+	if (v->range.data)
+		kern_refuse(v, "check",
+			"an address of %s depends on data: an index is read, then made a `check`",
+			kern_access_text(v, at->array));
+	kern_refuse(v, "bounds",
+		"elements %s of %s may be accessed; accepted are 0 to %lld",
+		range_text(v, first, last), kern_access_text(v, at->array),
+		(long long)r->elems - 1);
+}
+
+/* Do two arrays share bytes? */
+bool kern_arrays_overlap(const kern_kernel *k, int32_t i, int32_t j)
+{
+	const kern_array *a = &k->array.at[i], *b = &k->array.at[j];
+	int64_t n, m;
+
+	if (i == j)
+		return true;
+	if (a->space != b->space || a->space == KERN_STACK)
+		return false;
+	if (a->space == KERN_PARAM)
+		return (a->in > 0 ? a->in - 1 : i) ==
+		       (b->in > 0 ? b->in - 1 : j);
+	n = a->elems * (int64_t)dtype_size(a->dtype);
+	m = b->elems * (int64_t)dtype_size(b->dtype);
+	return a->offset < b->offset + m && b->offset < a->offset + n;
+}
+
+/* Has something been written to it, in this chunk or by an earlier phase? */
+static bool is_written(const struct kern_verifier *v, int32_t array)
+{
+	const kern_array *r = &v->k->array.at[array];
+	bool mine = r->space == KERN_LOCAL || r->space == KERN_STACK;
+
+	for (int32_t i = 0; i < v->k->array.n; i++) {
+		const kern_array *o = &v->k->array.at[i];
+
+		if (kern_arrays_overlap(v->k, i, array) &&
+			((v->written[i] & (mine ? 1 : 3)) != 0 ||
+				(o->space == KERN_PARAM && !o->out)))
+			return true;
+	}
+	return false;
+}
+
+static _Noreturn void not_written(struct kern_verifier *v, int32_t array)
+{
+	kern_refuse(v, "order", "%s is read before anything is written to it",
+		kern_access_text(v, array));
+}
+
+/* A scan reads what its loop has written before: not in the first iteration. */
+static void written(struct kern_verifier *v, int32_t array)
+{
+	struct kern_touch *t;
+
+	if (is_written(v, array))
+		return;
+	if (v->loops == 0 || v->range.fact.n == 0)
+		not_written(v, array);
+	t = vec_push(v->a, &v->early);
+	*t = (struct kern_touch){.s = v->s, .array = array};
+}
+
+void kern_verify_early(struct kern_verifier *v)
+{
+	for (int32_t i = 0; v->loops == 0 && i < v->early.n; i++)
+		if (!is_written(v, v->early.at[i].array)) {
+			v->s = v->early.at[i].s;
+			not_written(v, v->early.at[i].array);
+		}
+	if (v->loops == 0)
+		v->early.n = 0;
+}
+
+static void touch(struct kern_verifier *v, const struct kern_touch *like)
+{
+	struct kern_touch *t;
+
+	if (like->write)
+		v->written[like->array] |= 1;
+	t = vec_push(v->a, &v->touch);
+	*t = *like;
+	t->s = v->s;
+	t->n_facts = v->range.fact.n;
+	t->facts = arena_copy(v->a, v->range.fact.at,
+		(size_t)t->n_facts * sizeof *t->facts);
+}
+
+static void may_write(struct kern_verifier *v, int32_t array)
+{
+	const kern_array *r = &v->k->array.at[array];
+
+	if (r->space == KERN_PARAM && !r->out)
+		kern_refuse(v, "write", "%s is only read: results are `out`",
+			kern_access_text(v, array));
+}
+
+/* The lanes that the mask has, one by one. */
+static void masked(struct kern_verifier *v, const kern_access *at, int32_t n)
+{
+	int32_t facts = v->range.fact.n;
+
+	if (at->whole != 0) {
+		kern_assume(&v->range, at->whole, NULL, true);
+		inside(v, at, 0, at->stride * (n - 1));
+		v->range.fact.n = facts;
+	}
+	for (int32_t l = 0; l < n; l++) {
+		if (at->whole != 0)
+			kern_assume(&v->range, at->whole, NULL, false);
+		kern_assume(&v->range, at->mask, kern_form_const(v->k, l), true);
+		inside(v, at, at->stride * l, at->stride * l);
+		v->range.fact.n = facts;
+	}
+}
+
+void kern_verify_access(struct kern_verifier *v, const kern_access *at,
+	int32_t lanes, bool write)
+{
+	int32_t n = at->part > 0 ? at->part : lanes;
+	struct kern_touch t = {.array = at->array, .write = write,
+		.at = at->at, .step = {at->stride, 0}, .n = {n, 1}};
+	int64_t last;
+
+	if (at->part < 0 || n > lanes)
+		kern_refuse(v, "lanes", "a part has at most %d lanes", lanes);
+	if (!mul_ok(at->stride, n - 1, &last) || at->stride == 0)
+		kern_refuse(v, "lanes", "lanes are some elements apart");
+	if (at->mask != 0) {
+		kern_type m = kern_at(v->k, at->mask)->type;
+
+		if (m.dt != TN_BOOL || m.lanes != lanes)
+			kern_refuse(v, "type", "a mask has %d lanes here",
+				lanes);
+	}
+	if (at->whole != 0 &&
+		!kern_same_type(kern_at(v->k, at->whole)->type, kern_bool()))
+		kern_refuse(v, "type", "`whole` is a condition");
+	if (write)
+		may_write(v, at->array);
+	else
+		written(v, at->array);
+	if (at->mask != 0 && lanes > 1)
+		masked(v, at, n);
+	else if (at->mask != 0)
+		kern_refuse(v, "type", "one lane has no mask: use `if`");
+	else
+		inside(v, at, last < 0 ? last : 0, last < 0 ? 0 : last);
+	touch(v, &t);
+}
+
+void kern_verify_square(struct kern_verifier *v, const kern_access *at,
+	int64_t rows, int32_t side, bool write)
+{
+	struct kern_touch t = {.array = at->array, .write = write,
+		.at = at->at, .step = {1, rows}, .n = {side, side}};
+	int64_t last;
+
+	if (!mul_ok(rows, side, &last) || rows == 0)
+		kern_refuse(v, "lanes", "rows are some elements apart");
+	last -= rows;
+	if (write)
+		may_write(v, at->array);
+	else
+		written(v, at->array);
+	inside(v, at, last < 0 ? last : 0,
+		side - 1 + (last > 0 ? last : 0));
+	touch(v, &t);
+}

@@ -1,0 +1,183 @@
+/*
+ * verify_type.c: types of instructions: by the letters of kern_op.def, and of
+ * scalar functions by the signatures of scalar.def.
+ */
+#include "kern/verify.h"
+
+static bool is_half(tn_dtype t)
+{
+	return t == TN_F16 || t == TN_BF16;
+}
+
+static int32_t width(kern_type t)
+{
+	return t.mask > 0 ? t.mask : (int32_t)dtype_size(t.dt);
+}
+
+/* What memory holds of `computed`. */
+static bool holds(kern_type stored, kern_type computed)
+{
+	return stored.lanes == computed.lanes &&
+	       (stored.dt == TN_U8 ? computed.dt == TN_BOOL
+				   : is_half(stored.dt) &&
+					     computed.dt == TN_F32);
+}
+
+/* Does an argument of type t fit the letter, for the result r? */
+static bool fits(char letter, kern_type t, kern_type r)
+{
+	switch (letter) {
+	case 'X':
+		return kern_same_type(t, r);
+	case 'S':
+		return t.lanes == 1 && t.dt == r.dt;
+	case 'W':
+		return t.lanes == r.lanes && !is_half(t.dt);
+	case 'H':
+		return holds(t, r);
+	case 'C':
+		return holds(r, t);
+	case 'V':
+		return t.lanes > 1;
+	case 'B':
+		return t.dt == TN_BOOL && t.lanes == 1;
+	case 'M':
+		return t.dt == TN_BOOL;
+	case 'Q':
+		return t.lanes == 1 && dtype_is_int(t.dt);
+	default:
+		return false;
+	}
+}
+
+/* .. a result; x: the first argument */
+static bool gives(char letter, kern_type t, kern_type x)
+{
+	switch (letter) {
+	case 'X':
+	case 'A':
+		return true;
+	case 'C':
+		return !is_half(t.dt);
+	case 'H':
+		return holds(t, x);
+	case 'E':
+		return t.lanes == 1 && t.dt == x.dt && t.mask == 0;
+	case 'V':
+		return t.lanes > 1;
+	case 'F':
+		return t.dt == TN_F32 || t.dt == TN_F64;
+	case 'N':
+		return dtype_is_int(t.dt);
+	case 'B':
+		return t.dt == TN_BOOL && t.lanes == 1;
+	case 'I':
+		return t.lanes == 1 && (t.dt == TN_I64 || t.dt == TN_I32);
+	case 'J':
+		return t.dt == TN_I64 || t.dt == TN_I32;
+	default:
+		return false;
+	}
+}
+
+static const char *name(const kern_value *x)
+{
+	return x->op == KERN_CALL ? ir_scalar_at(x->fn)->name
+				  : kern_op_at(x->op)->name;
+}
+
+static _Noreturn void wrong(
+	struct kern_verifier *v, const kern_value *x, int32_t arg)
+{
+	if (arg < 0)
+		kern_refuse(v, "type", "%s does not give %s here", name(x),
+			kern_type_text(v->a, x->type));
+	kern_refuse(v, "type", "argument %d of %s is %s, which does not fit %s",
+		arg + 1, name(x),
+		kern_type_text(v->a, kern_at(v->k, x->arg[arg])->type),
+		kern_type_text(v->a, x->type));
+}
+
+/* F float, N number, I integer, B bool, O and T any */
+static bool in_class(char letter, kern_type t)
+{
+	if (is_half(t.dt))
+		return false;
+	switch (letter) {
+	case 'F':
+		return dtype_is_float(t.dt);
+	case 'N':
+		return t.dt != TN_BOOL;
+	case 'I':
+		return dtype_is_int(t.dt);
+	case 'B':
+		return t.dt == TN_BOOL;
+	default:
+		return true;
+	}
+}
+
+/* A condition for lanes of type t, or for all of them. */
+static bool selects(kern_type c, kern_type t)
+{
+	return c.dt == TN_BOOL &&
+	       (c.lanes == 1 || (c.lanes == t.lanes && c.mask == width(t)));
+}
+
+/*
+ * Arguments whose letter is that of the last one have its type; a B in front
+ * of others selects. The result is of that type, a condition of its width, or
+ * (u01) a float.
+ */
+static void verify_call(struct kern_verifier *v, const kern_value *x)
+{
+	const ir_scalar *f = ir_scalar_at(x->fn);
+	char last = f->sig[2 * (f->n_args - 1)], to = f->sig[2 * f->n_args];
+	kern_type t = kern_at(v->k, x->arg[f->n_args - 1])->type, want = t;
+
+	for (int32_t i = 0; i < f->n_args; i++) {
+		char c = f->sig[2 * i];
+		kern_type is = kern_at(v->k, x->arg[i])->type;
+
+		if (c == last ? !kern_same_type(is, t) || !in_class(c, is)
+			      : !selects(is, t))
+			wrong(v, x, i);
+	}
+	if (to == 'B')
+		want = kern_mask(width(t), t.lanes);
+	else if (to != last)
+		want.dt = x->type.dt;
+	if (!kern_same_type(want, x->type) || !in_class(to, x->type))
+		wrong(v, x, -1);
+}
+
+static void verify_load(struct kern_verifier *v, const kern_value *x)
+{
+	tn_dtype t = kern_stored(v->k->array.at[x->at.array].dtype);
+
+	if (x->type.dt != t || x->type.mask != 0)
+		kern_refuse(v, "type", "%s gives %s",
+			kern_access_text(v, x->at.array),
+			kern_type_text(v->a, kern_num(t, x->type.lanes)));
+}
+
+void kern_verify_type(struct kern_verifier *v, const kern_value *x)
+{
+	const char *t = kern_op_at(x->op)->types;
+	kern_type first = x->arg[0] != 0 ? kern_at(v->k, x->arg[0])->type
+					 : x->type;
+
+	if (x->op == KERN_CALL) {
+		verify_call(v, x);
+		return;
+	}
+	for (int32_t i = 0; *t != '>'; t++, i++)
+		if (!fits(*t, kern_at(v->k, x->arg[i])->type, x->type))
+			wrong(v, x, i);
+	if (!gives(t[1], x->type, first))
+		wrong(v, x, -1);
+	if (x->op == KERN_LOAD)
+		verify_load(v, x);
+	if (x->op == KERN_ROUND && (!is_half(x->dt) || x->type.dt != TN_F32))
+		kern_refuse(v, "type", "rounded takes f32 to f16 or bf16");
+}
