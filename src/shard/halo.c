@@ -171,9 +171,10 @@ static int64_t best_block(const shard_plan *p, const shard_tag *own, int64_t n,
 	int64_t step, int64_t min, int64_t max)
 {
 	int64_t equal = (n + own->count - 1) / own->count;
-	int64_t same = (own->block + step - 1) / step;
-	int64_t moved = moved_by(p, own, n, same, step, min, max);
+	int64_t same = (own->block + step - 1) / step, moved;
 
+	same = same < n ? same : n; /* no longer than the axis */
+	moved = moved_by(p, own, n, same, step, min, max);
 	if (moved < 0 || moved_by(p, own, n, equal, step, min, max) < moved)
 		return equal;
 	return same;

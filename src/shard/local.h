@@ -71,8 +71,10 @@ int64_t halo_moved(const shard_mesh *m, const shard_tag *own,
 /* a cut as tensors may have it: each element on one process, and on one only */
 shard_tag halo_without(const shard_tag *t);
 
-/* what a read needs of its tensor */
-shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read);
+/* What a read needs of its tensor; *windows: windows may stand where digits
+ * would do, but bring more, and then: one does. */
+shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read,
+	bool *windows);
 
 /* are all cuts of a in b too? */
 bool layout_holds(const shard_layout *a, const shard_layout *b);

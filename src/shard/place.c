@@ -165,6 +165,20 @@ static int32_t split(
 	return n;
 }
 
+static bool is_left(const eqn_unit *u, int32_t axis)
+{
+	return axis < u->e.n_left && u->stride[axis] > 0;
+}
+
+/* Pieces of one cut stand all on axes of the result, or all on others. */
+static bool are_alike(const eqn_unit *u, int32_t n, const place_part *part)
+{
+	for (int32_t i = 1; i < n; i++)
+		if (is_left(u, part[i].axis) != is_left(u, part[0].axis))
+			return false;
+	return true;
+}
+
 /* A cut inside the blocks of another: where that one is, if it is whole. */
 static int32_t inside(shard_plan *p, const shard_place *q, eqn_edge *e,
 	const shard_layout *l, int32_t i, place_part *part)
@@ -205,7 +219,10 @@ int32_t place_from_read(shard_plan *p, const shard_place *q, int32_t read,
 	if (relate_blocks(p, e, t, part))
 		return 1;
 	n = split(p, e, t, part);
-	return n > 0 ? n : halo_takes(p, q->unit, read, t, part);
+	if (n > 0 && are_alike(q->unit, n, part))
+		return n;
+	/* o[y] += x[4y + k]: blocks that are no multiples of 4 go to y */
+	return halo_takes(p, q->unit, read, t, part);
 }
 
 /* ---- from the result ---- */
@@ -252,11 +269,6 @@ int32_t place_from_result(const shard_place *q, const shard_layout *l,
 
 /* ---- adding ---- */
 
-static bool is_left(const eqn_unit *u, int32_t axis)
-{
-	return axis < u->e.n_left && u->stride[axis] > 0;
-}
-
 /* Do the pieces tell each place on the axis of the mesh from the others? Only
  * then is every part of a sum worked out once. */
 static bool tells_all(const shard_mesh *m, int32_t n, const place_part *part)
@@ -282,15 +294,15 @@ bool place_add(shard_place *q, const shard_mesh *m, int32_t n,
 
 	if (n == 0)
 		return false;
-	if (!is_left(u, part[0].axis) && !tells_all(m, n, part))
+	if (!are_alike(u, n, part) ||
+		(!is_left(u, part[0].axis) && !tells_all(m, n, part)))
 		return false;
 	for (int32_t i = 0; i < n; i++) {
 		const shard_tag *t = &part[i].tag;
 		shard_layout trial = q->axis[part[i].axis];
 		int64_t values = t->hi / t->lo;
 
-		if (u->e.axis[part[i].axis].kind == AXIS_S ||
-			is_left(u, part[i].axis) != is_left(u, part[0].axis))
+		if (u->e.axis[part[i].axis].kind == AXIS_S)
 			return false;
 		if (values / t->block + (values % t->block != 0) > t->count)
 			return false;
@@ -395,13 +407,38 @@ static void add_parts(
 	}
 }
 
-shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read)
+/*
+ * Does the tensor's axis as a window sees it bring less than the digit that the
+ * address walks, which the axis may have again and again, or in coarse steps?
+ *
+ *     o[i] = x[i + 8] for i < 4, x: 12, i in blocks of 1
+ *     process 0 needs place 8; by the digit of i, places 0, 4 and 8
+ *     o[i] = x[5i + 2] for i < 4, x: 20, i in blocks of 1
+ *     process 0 needs place 2; by the digit of i, places 0 to 4
+ */
+static bool is_less(const shard_plan *p, int32_t tensor, const shard_tag *seen,
+	const shard_tag *digit)
+{
+	const shard_layout *have = &p->tensor[tensor].have;
+	double wide = (double)(seen->block + seen->before + seen->after);
+
+	for (int32_t i = 0; i < have->n; i++)
+		if (layout_same_cut(&have->tag[i], digit))
+			return false;
+	return wide / (double)(seen->hi / seen->lo) <
+		(double)digit->block / (double)(digit->hi / digit->lo);
+}
+
+shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read,
+	bool *windows)
 {
 	const eqn_unit *u = q->unit;
+	int32_t tensor = u->read[read].tensor;
+	shard_layout l = shard_replicated(p->s->tensor.at[tensor].numel);
+	bool may = *windows;
 	eqn_edge *e;
-	shard_layout l =
-		shard_replicated(p->s->tensor.at[u->read[read].tensor].numel);
 
+	*windows = false;
 	if (u->e.opaque != NULL)
 		return batch_layout(p, q, read);
 	e = eqn_join(p->graph, NULL, u, read);
@@ -411,13 +448,18 @@ shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read)
 		for (int32_t i = 0; i < axis->n; i++) {
 			const shard_tag *t = &axis->tag[i];
 			const shard_tag *top = &axis->tag[layout_top(axis, i)];
-			shard_tag out;
+			shard_tag out, seen;
+			bool wide = halo_needs(p, u, read, a, t, &seen);
+			bool digit = element_digit(
+				p, u, e, t, a, top->hi, &out);
+			bool less = digit && wide && may &&
+				is_less(p, tensor, &seen, &out);
 
-			if (!element_digit(p, u, e, t, a, top->hi, &out)) {
-				if (halo_needs(p, u, read, a, t, &out))
-					layout_add(&l, out);
+			*windows |= less;
+			if (less || (wide && !digit))
+				layout_add(&l, seen);
+			if (less || !digit)
 				continue;
-			}
 			if (t->within >= 0) {
 				out.within = layout_find(
 					&l, axis->tag[t->within].mesh);

@@ -460,20 +460,55 @@ shard_layout shard_common(const shard_layout *a, const shard_layout *b)
 	return l;
 }
 
-shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor)
+/* The part of a tensor that a process has by these cuts, about. */
+static double share(const shard_layout *l)
 {
-	const shard_place *q = &p->eqn[eqn];
-	shard_layout l = shard_replicated(p->s->tensor.at[tensor].numel);
-	bool first = true;
+	double s = 1;
 
+	for (int32_t i = 0; i < l->n; i++) {
+		const shard_tag *t = &l->tag[i];
+		int64_t n = t->within < 0 ? t->hi / t->lo
+					  : l->tag[t->within].block;
+		int64_t has = t->block + t->before + t->after;
+
+		s *= has < 0 ? 0 : has < n ? (double)has / (double)n : 1;
+	}
+	return s;
+}
+
+/* What all reads of the tensor can work with; *windows as in place_to_read. */
+static shard_layout reads_need(
+	shard_plan *p, const shard_place *q, int32_t tensor, bool *windows)
+{
+	shard_layout l = shard_replicated(p->s->tensor.at[tensor].numel);
+	bool may = *windows, first = true;
+
+	*windows = false;
 	for (int32_t r = 0; r < q->unit->n_reads; r++) {
+		bool some = may;
 		shard_layout one;
 
 		if (q->unit->read[r].tensor != tensor)
 			continue;
-		one = place_to_read(p, q, r);
+		one = place_to_read(p, q, r, &some);
 		l = first ? one : shard_common(&l, &one);
 		first = false;
+		*windows |= some;
+	}
+	return l;
+}
+
+shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor)
+{
+	const shard_place *q = &p->eqn[eqn];
+	bool windows = true, none = false;
+	shard_layout l = reads_need(p, q, tensor, &windows);
+
+	if (windows) { /* together they may be more than digits */
+		shard_layout digits = reads_need(p, q, tensor, &none);
+
+		if (share(&digits) <= share(&l))
+			l = digits;
 	}
 	/* all of these cuts of the tensor are there, on one run, too */
 	for (int32_t m = 0; m < p->mesh->n && q->masked == tensor; m++) {

@@ -4,7 +4,11 @@
  *
  *     shard_prop [--seed S] [--count N] [--verbose]
  *
- * Any tensor may be annotated, with cuts of any axes in any blocks, so that
+ * A fifth of them are single calls that shift or window an axis - slices, pads,
+ * concats, whatever the table has - of which that axis of one input is all that
+ * is cut, in uneven blocks: what is moved has a bound there (shard_moved.c).
+ *
+ * In the others any tensor may be annotated, with cuts of any axes in any blocks, so that
  * shards are uneven and processes own nothing. Each process has only the
  * elements that its layout gives it, and a read of another one fails
  * (shard_sim.h). Then threads are the processes, each with the local program
@@ -23,6 +27,8 @@ enum { MAX_COST = 6000 };
 
 typedef struct tally {
 	int64_t passed, skipped, cut, partial, masked, moved, sent;
+	int64_t windows, wanted; /* elements */
+	int64_t shifts, shifted;
 	int64_t exact, bounded, any;
 } tally;
 
@@ -41,6 +47,8 @@ typedef struct trial {
 	void **whole, **parts;
 	VEC(ranks_note) note;
 	shadow_run *bound; /* NULL until asked for */
+	/* of a call that shifts an axis: the input and the axis; -1: none */
+	int32_t shifted, axis;
 } trial;
 
 static shard_mesh draw_mesh(rng *r)
@@ -94,20 +102,72 @@ static void fill(trial *x, prop_case *c)
 	fill_inputs(x->a, c, l, h);
 }
 
+/* All results of the first call are outputs. */
+static void return_results(ir_program *p)
+{
+	for (int32_t i = 0; i < p->call.at[0].n_results; i++)
+		ir_program_output(p, p->call.at[0].result[i]);
+}
+
+/* Finds an axis of an input that an equation shifts. */
+static void find_shift(void *arg)
+{
+	static const shard_mesh one = {.n = 1, .extent = {1}};
+	trial *x = arg;
+	ir_system *s = ir_lower(x->a, ix_new(x->a), x->p);
+	shard_plan *q = shard_plan_new(x->a, s, &one);
+	int64_t most;
+
+	for (int32_t i = 0; i < s->eqn.n * s->input.n; i++) {
+		int32_t t = s->input.at[i % s->input.n];
+		int32_t eqn = i / s->input.n;
+		bool reads = false;
+
+		for (int32_t r = 0; r < q->eqn[eqn].unit->n_reads; r++)
+			reads |= q->eqn[eqn].unit->read[r].tensor == t;
+		for (int32_t k = 0; reads && k < s->tensor.at[t].rank; k++)
+			if (s->tensor.at[t].shape[k] > 2 &&
+				moved_shifts(q, eqn, t, k, &most)) {
+				x->shifted = t;
+				x->axis = k;
+				return;
+			}
+	}
+}
+
+/* A call of any row that shifts an axis of an operand; NULL: none was drawn. */
+static prop_case *draw_shift(trial *x, ir_table *t)
+{
+	for (uint64_t tries = 0; tries < 200; tries++) {
+		int32_t row = (int32_t)rng_below(&x->r, ir_table_n(t));
+		prop_case *c = draw_one_call(
+			x->a, t, row, x->seed + tries, x->index);
+
+		if (c == NULL || c->cost > MAX_COST)
+			continue;
+		return_results(c->p);
+		x->p = c->p;
+		if (env_run(x->e, find_shift, x) == TN_OK && x->shifted >= 0)
+			return c;
+	}
+	return NULL;
+}
+
 static void prepare(void *arg)
 {
 	trial *x = arg;
 	ir_table *t = ir_table_new(x->a);
 	int32_t row = (int32_t)rng_below(&x->r, ir_table_n(t));
-	bool back = rng_percent(&x->r, 35);
-	prop_case *c = back
-		? draw_one_call(x->a, t, row, x->seed, x->index)
-		: draw_case(x->a, t, x->seed, x->index, NULL);
+	bool back = rng_percent(&x->r, 35), lone = rng_percent(&x->r, 20);
+	prop_case *c = lone ? draw_shift(x, t)
+		: back ? draw_one_call(x->a, t, row, x->seed, x->index)
+		       : draw_case(x->a, t, x->seed, x->index, NULL);
 
+	back &= !lone;
 	if (c == NULL || c->out_of_range || c->cost > MAX_COST)
 		env_fail(x->e, TN_EINVAL, "prop.skip", (loc){0}, "skipped");
-	for (int32_t i = 0; back && i < c->p->call.at[0].n_results; i++)
-		ir_program_output(c->p, c->p->call.at[0].result[i]);
+	if (back)
+		return_results(c->p);
 	fill(x, c);
 	x->p = c->p;
 	x->in = (const void *const *)c->in;
@@ -135,11 +195,70 @@ static void prepare(void *arg)
 	x->whole = sim_whole(x->a, x->s, x->in);
 }
 
-static void shard(void *arg)
+/* Processes get no more than the intervals of what they read. */
+static void check_moved(trial *x, const sim_result *r)
 {
-	trial *x = arg;
-	sim_result r = {0};
+	for (int32_t i = 0; i < r->moved.n; i++) {
+		const sim_moved *m = &r->moved.at[i];
 
+		x->n->windows += m->moved;
+		x->n->wanted += m->wanted;
+		if (m->moved > m->most)
+			env_fail(x->e, TN_EINTERNAL, "shard.moved", (loc){0},
+				"process %lld gets %lld elements of %s for %s, "
+				"and reads %lld of them: at most %lld do",
+				(long long)m->process, (long long)m->moved,
+				x->s->tensor.at[m->tensor].name,
+				x->plan->eqn[m->eqn].unit->e.label,
+				(long long)m->wanted, (long long)m->most);
+	}
+}
+
+/* All together get no more than is read once, by each equation that shifts it. */
+static void check_shifted(trial *x, const sim_result *r)
+{
+	for (int32_t e = 0; e < x->s->eqn.n; e++) {
+		int64_t got = 0, most;
+		bool any = false;
+
+		for (int32_t i = 0; i < r->moved.n; i++)
+			if (r->moved.at[i].eqn == e &&
+				r->moved.at[i].tensor == x->shifted) {
+				got += r->moved.at[i].moved;
+				any = true;
+			}
+		if (!any || !moved_shifts(x->plan, e, x->shifted, x->axis, &most))
+			continue;
+		x->n->shifts++;
+		x->n->shifted += got;
+		if (got > most)
+			env_fail(x->e, TN_EINTERNAL, "shard.moved", (loc){0},
+				"all get %lld elements of %s for %s, and %lld do",
+				(long long)got,
+				x->s->tensor.at[x->shifted].name,
+				x->plan->eqn[e].unit->e.label,
+				(long long)most);
+	}
+}
+
+/* The shifted axis alone, in blocks that need not be alike. */
+static void cut_shifted(trial *x)
+{
+	const sys_tensor *t = &x->s->tensor.at[x->shifted];
+	int64_t n = t->shape[x->axis], p = rng_range(&x->r, 3, 8);
+	shard_layout l = shard_replicated(t->numel);
+
+	x->mesh = (shard_mesh){.n = 1, .extent = {p}};
+	x->plan = shard_plan_new(x->a, x->s, &x->mesh);
+	shard_cut(x->e, &l, &x->mesh, t->rank, t->shape, x->axis, 0,
+		rng_range(&x->r, (n + p - 1) / p,
+			((n + p - 1) / p + n) / 2));
+	*vec_push(x->a, &x->note) = (ranks_note){x->shifted, l, true};
+	shard_annotate(x->plan, x->shifted, &l, true);
+}
+
+static void cut_any(trial *x)
+{
 	x->mesh = draw_mesh(&x->r);
 	x->plan = shard_plan_new(x->a, x->s, &x->mesh);
 	for (int32_t i = 0; i < x->s->tensor.n; i++) {
@@ -148,9 +267,23 @@ static void shard(void *arg)
 		if (rng_percent(&x->r, is_input ? 70 : 25))
 			draw_cuts(x, i);
 	}
+}
+
+static void shard(void *arg)
+{
+	trial *x = arg;
+	sim_result r = {0};
+
+	if (x->shifted >= 0)
+		cut_shifted(x);
+	else
+		cut_any(x);
 	shard_propagate(x->plan);
 	x->parts = sim_run(x->a, x->plan, x->in, &r);
 	x->n->moved += r.moved_bytes;
+	check_moved(x, &r);
+	if (x->shifted >= 0)
+		check_shifted(x, &r);
 }
 
 static double number_at(tn_dtype t, const void *data, int64_t i)
@@ -260,7 +393,11 @@ static void count(trial *x)
 /* false: it failed */
 static bool try_one(uint64_t seed, uint64_t index, bool verbose, tally *n)
 {
-	trial x = {.seed = seed, .index = index, .verbose = verbose, .n = n};
+	trial x = {.seed = seed,
+		.index = index,
+		.verbose = verbose,
+		.n = n,
+		.shifted = -1};
 	bool ok = true;
 
 	x.e = env_new();
@@ -313,10 +450,14 @@ int main(int argc, char **argv)
 		failed += !try_one(seed, (uint64_t)i, verbose, &t);
 	printf("%lld of them cut, %lld with partial results, %lld with reads "
 	       "of what each owns; elements: %lld equal, %lld within the "
-	       "bounds, %lld without a bound; %lld bytes moved, %lld sent\n",
+	       "bounds, %lld without a bound; %lld bytes moved, %lld sent; windows got "
+	       "%lld elements, of which %lld are read; %lld equations shift "
+	       "the one axis that is cut, and get %lld\n",
 		(long long)t.cut, (long long)t.partial, (long long)t.masked,
 		(long long)t.exact, (long long)t.bounded, (long long)t.any,
-		(long long)t.moved, (long long)t.sent);
+		(long long)t.moved, (long long)t.sent, (long long)t.windows,
+		(long long)t.wanted, (long long)t.shifts,
+		(long long)t.shifted);
 	printf("%lld passed, %lld failed, %lld skipped\n", (long long)t.passed,
 		(long long)failed, (long long)t.skipped);
 	return failed > 0 || t.cut * 3 < t.passed;

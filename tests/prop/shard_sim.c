@@ -449,6 +449,27 @@ static void add_up(sim *v, const sys_eqn *e, uint32_t mask, int32_t monoid,
 	}
 }
 
+/* What process b got of each tensor that the equation reads and does not make. */
+static void count_moved(sim *v, int32_t number, int64_t b)
+{
+	const eqn_unit *u = v->p->eqn[number].unit;
+
+	for (int32_t r = 0; r < u->n_reads; r++) {
+		int32_t t = u->read[r].tensor, before = 0;
+		sim_moved m = {.eqn = number, .tensor = t, .process = b};
+		bool makes = false;
+
+		while (u->read[before].tensor != t)
+			before++;
+		for (int32_t k = 0; k < u->e.n_out; k++)
+			makes |= u->e.out[k] == t;
+		if (before == r && !makes &&
+			moved_count(v->p, v->at[b][t].here, v->mine[t].here,
+				&m))
+			*vec_push(v->a, &v->r->moved) = m;
+	}
+}
+
 static void run_eqn(sim *v, int32_t number)
 {
 	const shard_place *q = &v->p->eqn[number];
@@ -490,6 +511,7 @@ static void run_eqn(sim *v, int32_t number)
 			v->raw = raw[b] = arena_array(v->a, ir_number,
 				q->unit->out_elems * e->n_out);
 		run_part(v, &w, &makes);
+		count_moved(v, number, b);
 	}
 	v->masked = -1;
 	v->raw = NULL;

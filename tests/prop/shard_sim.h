@@ -12,9 +12,36 @@
 #include "program/program.h"
 #include "shard/shard.h"
 
+/*
+ * What an equation's part on one process got of one tensor from others, beside
+ * what it may read of it (shard_moved.c).
+ */
+typedef struct sim_moved {
+	int32_t eqn, tensor;
+	int64_t process;
+	int64_t moved;	/* elements that it did not have */
+	int64_t wanted; /* of those, the ones that the guards let it read */
+	int64_t most;	/* what it may get: intervals around what it reads */
+} sim_moved;
+
+/*
+ * Fills in the counts for the tensor of which the process had, then got
+ * elements. false: nothing is promised of what such a read moves.
+ */
+bool moved_count(shard_plan *p, const bool *had, const bool *got, sim_moved *m);
+/*
+ * Does one axis of the equation, of another extent, walk axis k of the tensor
+ * straight ahead, as in a slice, a pad, a concat or a window? Then, where that
+ * axis is all that is cut, the equation is cut with it: *most is what all
+ * processes together may get.
+ */
+bool moved_shifts(
+	shard_plan *p, int32_t eqn, int32_t tensor, int32_t k, int64_t *most);
+
 typedef struct sim_result {
 	int64_t moved_bytes; /* between processes, sums included */
 	int64_t local_reads;
+	VEC(sim_moved) moved; /* of sim_run */
 } sim_result;
 
 /*
