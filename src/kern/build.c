@@ -372,6 +372,15 @@ static bool same_value(const kern_value *a, const kern_value *b)
 			       (size_t)a->type.lanes * sizeof *a->list) == 0);
 }
 
+static int32_t bucket_of(const kern_value *x)
+{
+	uint64_t h = hash_bytes(x->arg, sizeof x->arg, (uint64_t)x->op);
+
+	h = hash_bytes(x->form, sizeof x->form, h + (uint64_t)x->fn);
+	h = hash_bytes(x->num, sizeof x->num, h + (uint64_t)x->type.lanes);
+	return (int32_t)(h % KERN_BUCKETS);
+}
+
 static bool reads_register(const kern_kernel *k, const kern_value *v)
 {
 	for (int32_t i = 0; i < KERN_MAX_ARGS; i++)
@@ -385,18 +394,24 @@ static kern_val let(kern_builder *b, kern_val v, bool number)
 	kern_kernel *k = b->k;
 	const kern_value *x = kern_at(k, v);
 	kern_stmt *s;
+	int32_t at;
 
 	if (strchr(kern_op_at(x->op)->flags, 'd') != NULL)
 		return v;
 	number &= strchr(kern_op_at(x->op)->flags, 'p') != NULL &&
 		  !reads_register(k, x);
-	for (int32_t i = b->known.n - 1; number && i >= 0; i--)
-		if (same_value(kern_at(k, b->known.at[i]), x))
-			return b->known.at[i];
+	at = number ? bucket_of(x) : 0;
+	for (int32_t i = number ? b->bucket[at] : -1; i >= 0;
+		i = b->known.at[i].before)
+		if (same_value(kern_at(k, b->known.at[i].v), x))
+			return b->known.at[i].v;
 	s = kern_add(b, KERN_LET);
 	s->v = v;
-	if (number)
-		*vec_push(k->a, &b->known) = v;
+	if (number) {
+		*vec_push(k->a, &b->known) =
+			(struct kern_known){v, at, b->bucket[at]};
+		b->bucket[at] = b->known.n - 1;
+	}
 	return v;
 }
 

@@ -5,7 +5,11 @@
 
 kern_builder kern_build(kern_kernel *k)
 {
-	return (kern_builder){.k = k};
+	kern_builder b = {.k = k};
+
+	b.bucket = arena_array(k->a, int32_t, KERN_BUCKETS);
+	memset(b.bucket, 0xff, KERN_BUCKETS * sizeof *b.bucket);
+	return b;
 }
 
 void kern_open(kern_builder *b, kern_block *block)
@@ -16,8 +20,14 @@ void kern_open(kern_builder *b, kern_block *block)
 
 void kern_close(kern_builder *b)
 {
+	int32_t n = vec_pop(&b->mark);
+
 	b->block.n--;
-	b->known.n = vec_pop(&b->mark);
+	while (b->known.n > n) {
+		const struct kern_known *x = &vec_pop(&b->known);
+
+		b->bucket[x->bucket] = x->before;
+	}
 }
 
 void kern_open_phase(kern_builder *b, int64_t n_chunks, int32_t copies)

@@ -134,7 +134,8 @@ typedef struct kern_access {
 	int64_t stride; /* 1: lanes adjoin */
 	/* the first so many lanes are accessed, the others loaded as 0; 0: all */
 	int32_t part;
-	/* of them those that the mask has; others are loaded as anything */
+	/* of them those that the mask has; others are loaded as anything. A
+	 * condition: all of them or none, which is then loaded as 0 */
 	kern_val mask;
 	/* bool: where it holds all lanes are in memory, whatever the mask is */
 	kern_val whole;
@@ -279,14 +280,20 @@ int32_t kern_add_array(kern_kernel *k, kern_space space, tn_dtype t,
 int32_t kern_add_check(kern_kernel *k, int32_t tensor, const char *name,
 	int64_t lo, int64_t hi);
 
+struct kern_known {
+	kern_val v;
+	int32_t bucket, before; /* the one known before it there; -1: none */
+};
+
 /* Where statements go: a stack of blocks. */
 typedef struct kern_builder {
 	kern_kernel *k;
 	VEC(kern_block *) block;
-	/* values that are known in the blocks that are open, and where each
-	 * block's begin */
-	VEC(kern_val) known;
+	/* values that are known in the blocks that are open, where each block's
+	 * begin, and the last one of each hash */
+	VEC(struct kern_known) known;
 	VEC(int32_t) mark;
+	int32_t *bucket;
 	bool number; /* kern_let numbers all pure values, not only integers */
 } kern_builder;
 
@@ -405,7 +412,17 @@ kern_kernel *kern_parse(
 
 /* ---- verify.c ---- */
 
-/* Throws the rule that is broken, with its line if there is one; kern.h. */
+/* Throws the rule that is broken, with its line if there is one. */
 void kern_verify(kern_kernel *k);
+
+/* ---- run.c ---- */
+
+/*
+ * Runs the kernel: param[i] is the data of param i. Chunks run in an order drawn
+ * from the seed. Returns the number of a check that failed, 0: none. Throws
+ * kern.run (TN_EINTERNAL) where memory is left, read before it is written, or
+ * shared by chunks.
+ */
+int64_t kern_run(arena *a, kern_kernel *k, void *const *param, uint64_t seed);
 
 #endif

@@ -8,6 +8,7 @@
  *   assume.c      what conditions say of forms
  *   verify.c      names, types (verify_type.c), statements
  *   verify_memory.c verify_chunks.c       bounds, races
+ *   run.c run_value.c run_memory.c        the interpreter
  */
 #ifndef KERN_LOCAL_H
 #define KERN_LOCAL_H
@@ -21,6 +22,8 @@ typedef struct kern_space_row {
 	char letter; /* of its arrays' names */
 } kern_space_row;
 const kern_space_row *kern_space_at(kern_space s);
+
+enum { KERN_BUCKETS = 1024 }; /* of kern_builder */
 
 /* coef * v, whatever v is */
 const kern_form *kern_form_term(kern_kernel *k, int64_t coef, kern_val v);

@@ -117,13 +117,13 @@ static _Noreturn void not_written(struct kern_verifier *v, int32_t array)
 }
 
 /* A scan reads what its loop has written before: not in the first iteration. */
-static void written(struct kern_verifier *v, int32_t array)
+static void written(struct kern_verifier *v, int32_t array, bool masked)
 {
 	struct kern_touch *t;
 
 	if (is_written(v, array))
 		return;
-	if (v->loops == 0 || v->range.fact.n == 0)
+	if (v->loops == 0 || (v->range.fact.n == 0 && !masked))
 		not_written(v, array);
 	t = vec_push(v->a, &v->early);
 	*t = (struct kern_touch){.s = v->s, .array = array};
@@ -163,11 +163,23 @@ static void may_write(struct kern_verifier *v, int32_t array)
 			kern_access_text(v, array));
 }
 
-/* The lanes that the mask has, one by one. */
+static bool is_condition(const struct kern_verifier *v, kern_val mask)
+{
+	return kern_at(v->k, mask)->type.lanes == 1;
+}
+
+/* All lanes, where the condition holds; or those that the mask has, one by one. */
 static void masked(struct kern_verifier *v, const kern_access *at, int32_t n)
 {
 	int32_t facts = v->range.fact.n;
+	int64_t last = at->stride * (n - 1);
 
+	if (is_condition(v, at->mask)) {
+		kern_assume(&v->range, at->mask, NULL, true);
+		inside(v, at, last < 0 ? last : 0, last < 0 ? 0 : last);
+		v->range.fact.n = facts;
+		return;
+	}
 	if (at->whole != 0) {
 		kern_assume(&v->range, at->whole, NULL, true);
 		inside(v, at, 0, at->stride * (n - 1));
@@ -188,6 +200,7 @@ void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	int32_t n = at->part > 0 ? at->part : lanes;
 	struct kern_touch t = {.array = at->array, .write = write,
 		.at = at->at, .step = {at->stride, 0}, .n = {n, 1}};
+	int32_t facts = v->range.fact.n;
 	int64_t last;
 
 	if (at->part < 0 || n > lanes)
@@ -197,8 +210,9 @@ void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	if (at->mask != 0) {
 		kern_type m = kern_at(v->k, at->mask)->type;
 
-		if (m.dt != TN_BOOL || m.lanes != lanes)
-			kern_refuse(v, "type", "a mask has %d lanes here",
+		if (m.dt != TN_BOOL || (m.lanes != lanes && m.lanes != 1))
+			kern_refuse(v, "type",
+				"a mask has %d lanes here, or is a condition",
 				lanes);
 	}
 	if (at->whole != 0 &&
@@ -207,14 +221,15 @@ void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	if (write)
 		may_write(v, at->array);
 	else
-		written(v, at->array);
-	if (at->mask != 0 && lanes > 1)
+		written(v, at->array, at->mask != 0);
+	if (at->mask != 0)
 		masked(v, at, n);
-	else if (at->mask != 0)
-		kern_refuse(v, "type", "one lane has no mask: use `if`");
 	else
 		inside(v, at, last < 0 ? last : 0, last < 0 ? 0 : last);
+	if (at->mask != 0 && is_condition(v, at->mask))
+		kern_assume(&v->range, at->mask, NULL, true);
 	touch(v, &t);
+	v->range.fact.n = facts;
 }
 
 void kern_verify_square(struct kern_verifier *v, const kern_access *at,
@@ -230,7 +245,7 @@ void kern_verify_square(struct kern_verifier *v, const kern_access *at,
 	if (write)
 		may_write(v, at->array);
 	else
-		written(v, at->array);
+		written(v, at->array, false);
 	inside(v, at, last < 0 ? last : 0,
 		side - 1 + (last > 0 ? last : 0));
 	touch(v, &t);

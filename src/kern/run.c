@@ -1,0 +1,225 @@
+/*
+ * run.c: the meaning of a kernel, slowly: the oracle of passes and printers.
+ *
+ * Chunks of a phase run in an order that is drawn, memory is poisoned before
+ * anything is written to it, and each access is checked: outside of its array,
+ * not yet written, touched by another chunk of the phase: kern.run, with the
+ * line if the kernel was read from a text.
+ */
+#include "kern/run.h"
+
+void kern_run_fail(struct kern_running *r, const char *what, int32_t array,
+	int64_t at)
+{
+	str s = str_new(r->a);
+
+	kern_array_name(&s, r->k, array);
+	env_fail(arena_env(r->a), TN_EINTERNAL, "kern.run",
+		(loc){r->k->file, r->s != NULL ? r->s->line : 0,
+			r->s != NULL ? r->s->column : 0},
+		"%s: element %lld of %s %s, in chunk %d", r->k->name,
+		(long long)at, s.at, what, r->chunk);
+}
+
+static void block(struct kern_running *r, const kern_block *b);
+
+static void set_integer(struct kern_running *r, kern_val v, int64_t i)
+{
+	r->cell[r->first[v]].i = i;
+}
+
+static void loop(struct kern_running *r, const kern_stmt *s)
+{
+	int64_t lo = kern_run_form(r, s->lo), hi = kern_run_form(r, s->hi), i;
+
+	if (s->down) {
+		for (i = hi - 1; i >= lo; i--) {
+			set_integer(r, s->v, i);
+			block(r, &s->body);
+		}
+		return;
+	}
+	for (i = lo; s->whole ? i + s->step <= hi : i < hi; i += s->step) {
+		set_integer(r, s->v, i);
+		block(r, &s->body);
+	}
+	if (s->after != 0)
+		set_integer(r, s->after, i);
+}
+
+static int32_t lanes_of(const struct kern_running *r, kern_val v)
+{
+	return kern_at(r->k, v)->type.lanes;
+}
+
+static void set(struct kern_running *r, const kern_stmt *s)
+{
+	ir_number out[KERN_MAX_LANES], zero[KERN_MAX_LANES] = {{0}};
+	const ir_number *x = s->x != 0 ? kern_run_value(r, s->x, out) : zero;
+	ir_number *to = &r->cell[r->first[s->v]];
+
+	if (s->kind == KERN_SET_LANE)
+		to[kern_run_form(r, s->lo)] = x[0];
+	else
+		memmove(to, x, (size_t)lanes_of(r, s->v) * sizeof *to);
+}
+
+static void store(struct kern_running *r, const kern_stmt *s)
+{
+	ir_number out[KERN_MAX_LANES];
+	const ir_number *x = kern_run_value(r, s->x, out);
+	int64_t at = kern_run_form(r, s->at.at);
+	int32_t n = s->at.part > 0 ? s->at.part : lanes_of(r, s->x);
+	kern_val m = s->at.mask;
+	int32_t each = m != 0 && lanes_of(r, m) > 1;
+
+	for (int32_t l = 0; l < n; l++)
+		if (m == 0 || r->cell[r->first[m] + each * l].i != 0)
+			kern_run_put(r, s->at.array, at + s->at.stride * l,
+				x[l]);
+}
+
+static void turn(struct kern_running *r, const kern_stmt *s)
+{
+	int64_t to = kern_run_form(r, s->at.at), side = s->type.lanes;
+	int64_t from = kern_run_form(r, s->from.at);
+	ir_number *all = arena_array(r->a, ir_number, side * side);
+
+	for (int64_t j = 0; j < side; j++)
+		for (int64_t i = 0; i < side; i++)
+			all[i * side + j] = kern_run_get(
+				r, s->from.array, from + j * s->m + i);
+	for (int64_t i = 0; i < side; i++)
+		for (int64_t j = 0; j < side; j++)
+			kern_run_put(r, s->at.array, to + i * s->n + j,
+				all[i * side + j]);
+}
+
+static void condition(struct kern_running *r, const kern_stmt *s)
+{
+	ir_number out[KERN_MAX_LANES];
+
+	block(r, kern_run_value(r, s->x, out)[0].i != 0 ? &s->body : &s->other);
+}
+
+static void statement(struct kern_running *r, const kern_stmt *s)
+{
+	r->s = s;
+	switch (s->kind) {
+	case KERN_LET:
+		kern_run_define(r, s->v);
+		break;
+	case KERN_VAR:
+	case KERN_SET:
+	case KERN_SET_LANE:
+		set(r, s);
+		break;
+	case KERN_STORE:
+		store(r, s);
+		break;
+	case KERN_FOR:
+		loop(r, s);
+		break;
+	case KERN_IF:
+		condition(r, s);
+		break;
+	case KERN_BLOCK:
+		block(r, &s->body);
+		break;
+	case KERN_ARRAY:
+		kern_run_stack(r, s->array, s->stream);
+		break;
+	case KERN_TURN:
+		turn(r, s);
+		break;
+	case KERN_PREFETCH:
+	case KERN_FENCE:
+	case KERN_NOTE:
+		break;
+	}
+}
+
+static void block(struct kern_running *r, const kern_block *b)
+{
+	for (int32_t i = 0; i < b->list.n; i++)
+		statement(r, b->list.at[i]);
+}
+
+/* Each chunk once, in an order of its own. */
+static void phase(struct kern_running *r, const kern_phase *p)
+{
+	int64_t n = p->n_chunks;
+	int32_t *order = arena_array(r->a, int32_t, n);
+
+	kern_run_phase(r);
+	for (int32_t i = 0; i < n; i++)
+		order[i] = i;
+	for (int64_t i = n - 1; i > 0; i--) {
+		int64_t j = (int64_t)(kern_run_random(r) % (uint64_t)(i + 1));
+		int32_t t = order[i];
+
+		order[i] = order[j];
+		order[j] = t;
+	}
+	for (int64_t i = 0; i < n; i++) {
+		r->chunk = order[i];
+		set_integer(r, p->chunk, order[i]);
+		kern_run_poison(r);
+		block(r, &p->body);
+	}
+}
+
+static void find_named(struct kern_running *r, const kern_block *b)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+
+		if (s->kind == KERN_LET)
+			r->named[s->v] = true;
+		find_named(r, &s->body);
+		find_named(r, &s->other);
+	}
+}
+
+static void make_cells(struct kern_running *r)
+{
+	const kern_kernel *k = r->k;
+	int64_t n = 0;
+
+	r->first = arena_array(r->a, int64_t, k->value.n);
+	r->named = arena_array(r->a, bool, k->value.n);
+	for (int32_t i = 0; i < k->value.n; i++) {
+		const kern_value *x = kern_at(k, i);
+
+		r->first[i] = n;
+		r->named[i] = strchr(kern_op_at(x->op)->flags, 'd') != NULL;
+		n += i == 0 ? 0 : x->type.lanes;
+	}
+	r->cell = arena_array(r->a, ir_number, n + 1);
+	for (int32_t i = 1; i < k->value.n; i++) {
+		const kern_value *x = kern_at(k, i);
+
+		if (x->op != KERN_CONST)
+			continue;
+		if (dtype_is_float(x->type.dt))
+			r->cell[r->first[i]].f = x->c.f;
+		else
+			r->cell[r->first[i]].i = x->c.i;
+	}
+	for (int32_t i = 0; i < k->n_phases; i++)
+		find_named(r, &k->phase[i].body);
+}
+
+int64_t kern_run(arena *a, kern_kernel *k, void *const *param, uint64_t seed)
+{
+	struct kern_running r = {.k = k, .a = arena_child(a), .seed = seed};
+	int64_t err;
+
+	make_cells(&r);
+	kern_run_room(&r, param);
+	for (int32_t i = 0; i < k->n_phases; i++)
+		phase(&r, &k->phase[i]);
+	err = r.err;
+	arena_free(r.a);
+	return err;
+}

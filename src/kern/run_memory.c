@@ -1,0 +1,177 @@
+/*
+ * run_memory.c: memory of the interpreter: poisoned, and watched.
+ *
+ * Each byte knows whether something was written to it, and which chunks of the
+ * phase wrote and read it: what a race does depends on the order, and here it
+ * is an error in any order.
+ */
+#include "kern/run.h"
+
+uint64_t kern_run_random(struct kern_running *r)
+{
+	r->seed += UINT64_C(0x9e3779b97f4a7c15);
+	return (r->seed ^ r->seed >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 20;
+}
+
+static void fill(struct kern_memory *m)
+{
+	memset(m->at, 0xa5, (size_t)m->n);
+	memset(m->set, 0, (size_t)m->n * sizeof *m->set);
+}
+
+static struct kern_memory make(struct kern_running *r, int64_t n, bool shared)
+{
+	struct kern_memory m = {.n = n};
+
+	m.at = arena_array(r->a, uint8_t, n + 1);
+	m.set = arena_array(r->a, bool, n + 1);
+	if (shared) {
+		m.writer = arena_array(r->a, int32_t, n + 1);
+		m.reader = arena_array(r->a, int32_t, n + 1);
+	}
+	fill(&m);
+	return m;
+}
+
+void kern_run_room(struct kern_running *r, void *const *param)
+{
+	const kern_kernel *k = r->k;
+
+	r->scratch = make(r, (int64_t)k->scratch_bytes, true);
+	r->local = make(r, (int64_t)k->local_bytes, false);
+	r->param = arena_array(r->a, struct kern_memory, k->array.n + 1);
+	r->stack = arena_array(r->a, struct kern_memory, k->array.n + 1);
+	for (int32_t i = 0; i < k->n_params; i++) {
+		const kern_array *p = &k->array.at[i];
+		int64_t n = p->elems * (int64_t)dtype_size(p->dtype);
+		struct kern_memory m = {param[i], n, NULL, NULL, NULL};
+
+		m.writer = arena_array(r->a, int32_t, n + 1);
+		m.reader = arena_array(r->a, int32_t, n + 1);
+		if (p->out && p->in == 0 && !k->shared) {
+			m.set = arena_array(r->a, bool, n + 1);
+			fill(&m);
+		}
+		r->param[i] = m;
+	}
+	for (int32_t i = 0; i < k->n_params; i++)
+		if (k->array.at[i].in > 0)
+			r->param[i] = r->param[k->array.at[i].in - 1];
+}
+
+static void forget(struct kern_memory *m)
+{
+	memset(m->writer, 0, (size_t)m->n * sizeof *m->writer);
+	memset(m->reader, 0, (size_t)m->n * sizeof *m->reader);
+}
+
+void kern_run_phase(struct kern_running *r)
+{
+	forget(&r->scratch);
+	for (int32_t i = 0; i < r->k->n_params; i++)
+		forget(&r->param[i]);
+}
+
+void kern_run_poison(struct kern_running *r)
+{
+	fill(&r->local);
+}
+
+void kern_run_stack(struct kern_running *r, int32_t array, bool zero)
+{
+	const kern_array *t = &r->k->array.at[array];
+	int64_t n = t->elems * (int64_t)dtype_size(t->dtype);
+
+	if (r->stack[array].at == NULL)
+		r->stack[array] = make(r, n, false);
+	fill(&r->stack[array]);
+	if (zero) {
+		memset(r->stack[array].at, 0, (size_t)n);
+		memset(r->stack[array].set, 1, (size_t)n * sizeof(bool));
+	}
+}
+
+static struct kern_memory *memory_of(
+	struct kern_running *r, int32_t array, int64_t *base)
+{
+	const kern_array *t = &r->k->array.at[array];
+
+	*base = t->offset;
+	switch (t->space) {
+	case KERN_PARAM:
+		return &r->param[array];
+	case KERN_SCRATCH:
+		return &r->scratch;
+	case KERN_LOCAL:
+		return &r->local;
+	case KERN_STACK:
+		return &r->stack[array];
+	}
+	return NULL;
+}
+
+/* Its first byte; checked. */
+static int64_t byte_of(struct kern_running *r, struct kern_memory **m,
+	int32_t array, int64_t i)
+{
+	const kern_array *t = &r->k->array.at[array];
+	int64_t size = (int64_t)dtype_size(t->dtype), base;
+
+	*m = memory_of(r, array, &base);
+	if (i < 0 || i >= t->elems || base + (i + 1) * size > (*m)->n)
+		kern_run_fail(r, "is outside", array, i);
+	return base + i * size;
+}
+
+ir_number kern_run_get(struct kern_running *r, int32_t array, int64_t i)
+{
+	tn_dtype t = kern_stored(r->k->array.at[array].dtype);
+	struct kern_memory *m;
+	int64_t b = byte_of(r, &m, array, i);
+	ir_number v = {0};
+
+	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
+		if (m->set != NULL && !m->set[j])
+			kern_run_fail(r, "is read before it is written", array,
+				i);
+		if (m->writer == NULL)
+			continue;
+		if (m->writer[j] != 0 && m->writer[j] != r->chunk + 1)
+			kern_run_fail(r, "is written by another chunk", array,
+				i);
+		/* two readers, or more: -1 */
+		m->reader[j] = m->reader[j] == 0 ||
+					       m->reader[j] == r->chunk + 1
+				       ? r->chunk + 1
+				       : -1;
+	}
+	if (dtype_is_float(t))
+		v.f = dtype_load_f64(t, m->at + b, 0);
+	else
+		v.i = dtype_load_i64(t, m->at + b, 0);
+	return v;
+}
+
+void kern_run_put(
+	struct kern_running *r, int32_t array, int64_t i, ir_number v)
+{
+	tn_dtype t = kern_stored(r->k->array.at[array].dtype);
+	struct kern_memory *m;
+	int64_t b = byte_of(r, &m, array, i);
+
+	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
+		if (m->set != NULL)
+			m->set[j] = true;
+		if (m->writer == NULL)
+			continue;
+		if ((m->writer[j] != 0 && m->writer[j] != r->chunk + 1) ||
+			(m->reader[j] != 0 && m->reader[j] != r->chunk + 1))
+			kern_run_fail(r, "is read or written by another chunk",
+				array, i);
+		m->writer[j] = r->chunk + 1;
+	}
+	if (dtype_is_float(t))
+		dtype_store_f64(t, m->at + b, 0, v.f);
+	else
+		dtype_store_i64(t, m->at + b, 0, v.i);
+}
