@@ -59,7 +59,7 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 		}
 		if (folder == "cli" && name ~ /^[a-z0-9_]+\.h$/)
 			next # it has no src/ in its path: its own folder
-		if (name !~ /^[a-z]+\/[a-z0-9_]+\.(h|def)$/) {
+		if (name !~ /^[a-z]+(\/[a-z0-9_]+)+\.(h|def)$/) {
 			bad(place ": \"" name "\" is not folder/file.h")
 			next
 		}

@@ -69,8 +69,10 @@ static void loops(compilation *c)
 static void check_loops(compilation *c)
 {
 	for (int32_t i = 0; i < c->groups->kernel.n; i++)
-		if (c->loops[i] != NULL)
+		if (c->loops[i] != NULL) {
 			loop_verify(c->loops[i]);
+			loop_verify_schedule(c->loops[i]);
+		}
 }
 
 static void emit(compilation *c)

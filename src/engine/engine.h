@@ -13,7 +13,7 @@
 #include "emit/emit.h"
 #include "fuse/fuse.h"
 #include "program/program.h"
-#include "loop/loop.h"
+#include "schedule/schedule.h"
 #include "plan/plan.h"
 
 /* What TENON_DUMP wants to be printed while programs are compiled. */

@@ -194,7 +194,7 @@ static void add_large(cost *c)
 }
 
 /*
- * Rows that no cache holds, in blocks of keys (loop/contract_online.c): the
+ * Rows that no cache holds, in blocks of keys (schedule/contract/online.c): the
  * part of what each member makes that is there at once. NULL: all of it.
  */
 static const double *row_parts(cost *c)

@@ -1,5 +1,5 @@
 /*
- * loop.h: the door of loop/: the MapExpr of a kernel, and its schedule.
+ * loop.h: the door of loop/: the MapExpr of a kernel.
  *
  * A MapExpr is a tree of loops and statements in which every subscript is
  * solved: bodies are over the kernel's loop variables, reads and writes are
@@ -226,25 +226,8 @@ loop_kernel *loop_build(
 void loop_verify(loop_kernel *k); /* throws TN_EINTERNAL */
 /* indexes: the solved index of every argument too */
 void loop_print(str *out, loop_kernel *k, bool indexes);
-void loop_schedule(loop_kernel *k, const machine *m);
-/*
- * The text of a scheduled kernel, as `number` of its program: what was changed
- * of the equations, the tree of each phase, the place of each buffer.
- * loop_text_parse reads it into a kernel that loop_build made from the same
- * equations, in the place of loop_schedule; throws schedule.* with a caret.
- */
-void loop_text(str *out, loop_kernel *k, int32_t number);
-/* A file of them: "schedule MACHINE", then one text a kernel. */
-typedef struct loop_texts loop_texts;
-loop_texts *loop_texts_new(arena *a, const char *text, size_t n,
-	const char *file, const machine *m);
-/* Is there a text for this kernel? Then the kernel is scheduled by it. */
-bool loop_texts_apply(
-	loop_texts *f, loop_kernel *k, int32_t number, const machine *m);
-/* Throws if a text was for no kernel of the program. */
-void loop_texts_end(loop_texts *f, int32_t n_kernels);
 
-/* ---- for emit/ ---- */
+/* ---- what later levels ask ---- */
 
 /* equation and component that make the tensor in this kernel; false: none */
 bool loop_is_loop(const loop_node *n);	   /* FOR, BLOCK, SPAN: has children */

@@ -11,7 +11,7 @@
  * have the same name. It tells no two kernels apart: who prints the code adds
  * what does.
  */
-#include "loop/local.h"
+#include "loop/tree.h"
 
 enum { MAX_NAME = 48, MAX_WORDS = 64 };
 

@@ -1,5 +1,5 @@
 /* node.c: making and copying nodes of loop trees. */
-#include "loop/local.h"
+#include "loop/tree.h"
 
 loop_node *loop_node_new(arena *a, loop_kind kind)
 {

@@ -14,7 +14,7 @@
  * Accumulators of values in memory: a register, or another dtype, is stored
  * by a DONE node behind the reduction; else memory itself accumulates.
  */
-#include "loop/local.h"
+#include "loop/tree.h"
 
 struct place {
 	loop_kernel *k;

@@ -12,7 +12,7 @@
  * With `indexes` every argument is followed by its solved index, per axis of
  * its shape: add(&t[i_2, i_0, i_1], x[i_2, i_0, i_1], y[i_2, i_0, i_1]).
  */
-#include "loop/local.h"
+#include "loop/tree.h"
 
 struct print {
 	str *out;

@@ -3,7 +3,7 @@
  * emit/: which variables does this depend on, by which stride, in which buffer
  * element does this value lie.
  */
-#include "loop/local.h"
+#include "loop/tree.h"
 
 loop_set loop_form_vars(const ix_form *f)
 {

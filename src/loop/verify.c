@@ -11,9 +11,9 @@
  *      that is walked around both has the same value on both sides
  *   V5 addresses are inside their tensor, by range and guards in force
 
- * Of the trees of a schedule: schedule_verify.c.
+ * Of the trees of a schedule: schedule/verify.c.
  */
-#include "loop/local.h"
+#include "loop/tree.h"
 
 struct verify {
 	loop_kernel *k;
@@ -333,9 +333,5 @@ void loop_verify(loop_kernel *k)
 		if (v.of->e->monoid != IR_SET && !v.of->push &&
 			leaf_of(k, LOOP_INIT, i) == NULL)
 			broken(&v, "V1", "no initialisation");
-	}
-	if (k->n_phases > 0 && !k->pinned) { /* pinned: where it was read */
-		loop_schedule_verify(k);
-		loop_schedule_verify_places(k);
 	}
 }

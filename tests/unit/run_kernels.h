@@ -11,7 +11,7 @@
 
 #include "emit/emit.h"
 #include "fuse/fuse.h"
-#include "loop/loop.h"
+#include "schedule/schedule.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -132,6 +132,7 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 		loop_verify(l);
 		loop_schedule(l, o->machine);
 		loop_verify(l);
+		loop_verify_schedule(l);
 		k[i] = emit_make(a, l);
 	}
 	emit_unit(&text, k, plan->kernel.n);

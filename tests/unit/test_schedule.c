@@ -7,7 +7,7 @@
 
 #include "emit/emit.h"
 #include "fuse/fuse.h"
-#include "loop/loop.h"
+#include "schedule/schedule.h"
 
 struct seen {
 	const char *name, *system;
@@ -269,6 +269,7 @@ static void one(arena *a, void *arg)
 
 		loop_schedule(k, m);
 		loop_verify(k);
+		loop_verify_schedule(k);
 		str_add(&text, emit_make(a, k)->c);
 	}
 	for (int i = 0; i < 4; i++) {

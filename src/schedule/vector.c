@@ -1,5 +1,5 @@
 /*
- * schedule_vector.c: which loop the lanes walk.
+ * vector.c: which loop the lanes walk.
  *
  * In every chain of parallel loops the variable that makes the fewest memory
  * accesses jump comes last. A loop whose body holds further loops is preferred
@@ -12,7 +12,7 @@
  *     for j { init; for i { acc } }           ->
  *     block j 512 { for j { init } for i { for j { acc } } }
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 static bool has_loops(const loop_node *n)
 {

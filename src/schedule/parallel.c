@@ -1,5 +1,5 @@
 /*
- * schedule_parallel.c: which outer loops are cut into chunks.
+ * parallel.c: which outer loops are cut into chunks.
  *
  * The loops from the root down to the first that is reduced, scanned, or not
  * alone: the last of them is cut so that a chunk has at least chunk_elems
@@ -7,7 +7,7 @@
  *
  *   for i < 8192 { for j < 1024 { .. } }   ->   block i 32: chunk = 32 rows
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 /* Elements of work below n, all loops counted in full. */
 int64_t loop_work(const loop_kernel *k, const loop_node *n)

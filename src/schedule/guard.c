@@ -1,5 +1,5 @@
 /*
- * schedule_guard.c: interiors without branches.
+ * guard.c: interiors without branches.
  *
  * A guard that stands below a vector loop and follows its variable holds, or
  * fails, on intervals of it. The loop is cut there, at whole vectors, so that
@@ -11,7 +11,7 @@
  * The pieces of a copy go outside of the loops that are around it alone, so that
  * these walk one piece after the other.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 #define MAX_CUTS 6
 

@@ -1,5 +1,5 @@
 /*
- * schedule_ahead.c: what is read next is asked for early.
+ * ahead.c: what is read next is asked for early.
  *
  * Rows. A loop whose body goes over a row several times fetches it in the first
  * pass and computes in the others, while memory has nothing to do. The pass
@@ -18,7 +18,7 @@
  *
  * Asking is never wrong: an address that is not there is not fetched.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 #define MAX_TENSORS 16
 

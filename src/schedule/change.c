@@ -8,7 +8,7 @@
  * k->change, so that it can be printed and applied again (text.c, text_parse.c).
  * Trees are the caller's to change.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 enum { MOST_VARIABLES = 62, MOST_EQUATIONS = 63 };
 

@@ -3,7 +3,7 @@
  * runs: nothing (stride 0), adjoining elements (1), or jumps. Values in
  * private buffers do not count: buffers are laid out as the lanes want them.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 struct gather {
 	loop_kernel *k;

@@ -1,5 +1,5 @@
 /*
- * schedule_split.c: reductions with too little to do side by side.
+ * split.c: reductions with too little to do side by side.
  *
  * The loops from the root that all statements share give so many independent
  * pieces. Are they few, and is the next loop one that is reduced, by equations
@@ -12,7 +12,7 @@
  *
  * The number of blocks depends on sizes only: so do the bits of the result.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 struct reads {
 	int32_t tensor;

@@ -1,5 +1,5 @@
 /*
- * schedule_distribute.c: sums get loops of their own, where that frees lanes.
+ * distribute.c: sums get loops of their own, where that frees lanes.
  *
  * A loop whose body holds a short loop, such as a sliding window, takes the
  * lanes if its iterations are independent. A sum over it, of what the body
@@ -13,7 +13,7 @@
  * Nothing in these loops reads the sum, which is complete behind them; so all
  * of its terms may follow on all of the values.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 /* A statement that only adds, over var, to what is read behind the loop. */
 static bool adds_up(const loop_kernel *k, const loop_node *n, int32_t var)

@@ -1,10 +1,9 @@
-/* local.h: private to loop/: the passes of the schedule, in their order. */
-#ifndef LOOP_LOCAL_H
-#define LOOP_LOCAL_H
+/* local.h: private to schedule/: its passes, in their order. */
+#ifndef SCHEDULE_LOCAL_H
+#define SCHEDULE_LOCAL_H
 
-#include "loop/loop.h"
-
-#define BIT(v) ((loop_set)1 << (v))
+#include "loop/tree.h"
+#include "schedule/schedule.h"
 
 /* changes of equations, recorded: change.c */
 loop_change *loop_changed(loop_kernel *k, loop_change_kind kind);
@@ -26,23 +25,6 @@ bool loop_change_cut(loop_kernel *k, int32_t eqn, int32_t var, int64_t by);
 const char **loop_var_names(const loop_kernel *k);
 void loop_text_places(str *out, loop_kernel *k); /* the lines of the buffers */
 
-/* nodes */
-loop_node *loop_node_new(arena *a, loop_kind kind);
-/* n walks what `from` walked: its variable, and what is needed of that. */
-void loop_node_take_var(loop_node *n, const loop_node *from);
-loop_node *loop_node_for(arena *a, int32_t var, loop_node *child);
-void loop_node_adopt(arena *a, loop_node *n, loop_node *child); /* at the end */
-loop_node *loop_node_copy(arena *a, const loop_node *n);	/* whole tree */
-/* n is a copy of first, for another span of a loop */
-void loop_set_twins(loop_node *n, const loop_node *first);
-/* finds the copies that spans made, in all trees */
-void loop_find_twins(loop_kernel *k);
-loop_set loop_node_open(
-	const loop_node *n); /* vars walked by FOR at and above */
-
-/* place.c: DONE nodes, buffers, their scopes and offsets */
-void loop_place(loop_kernel *k);
-
 /* access.c */
 struct loop_access {
 	int32_t tensor;
@@ -63,12 +45,12 @@ struct loop_widest {
 };
 void loop_widest(struct loop_widest *w, const loop_node *n);
 
-/* schedule_*.c, in the order in which loop_schedule calls them */
-/* contract.c: does the kernel run as tiles of a product? */
+/* the passes, in the order in which loop_schedule calls them */
+/* contract/: does the kernel run as tiles of a product? */
 bool loop_contract(loop_kernel *k);
-/* schedule_vector.c: lanes for an innermost loop, where they are allowed */
+/* vector.c: lanes for an innermost loop, where they are allowed */
 void loop_take_lanes(loop_kernel *k, loop_node *n);
-/* schedule_stage.c: number of an equation that copies tensor into a buffer;
+/* stage.c: number of an equation that copies tensor into a buffer;
  * covers: does `at` number all its elements, each once, row-major? */
 int32_t loop_add_stage(loop_kernel *k, int32_t tensor, const ix_form *at);
 bool loop_covers(
@@ -81,14 +63,14 @@ bool loop_reducers(
 void loop_split_reductions(loop_kernel *k);
 /* scratch for the partial results of equations with n_parts */
 void loop_room_for_parts(loop_kernel *k);
-/* schedule_verify.c: trees, before and after loop_place */
+/* verify.c: trees, before and after loop_place */
 void loop_schedule_verify(loop_kernel *k);
 void loop_schedule_verify_places(loop_kernel *k);
-/* schedule_distribute.c: may the sums in n's body have loops of their own, so
+/* distribute.c: may the sums in n's body have loops of their own, so
  * that n can take lanes? */
 bool loop_may_distribute(loop_kernel *k, const loop_node *n);
 void loop_distribute(loop_kernel *k);
-/* schedule_vector.c: would n's lanes jump less than those of the loops in it?
+/* vector.c: would n's lanes jump less than those of the loops in it?
  * Do these have few iterations? */
 bool loop_wants_lanes(loop_kernel *k, const loop_node *n);
 bool loop_is_small(const loop_kernel *k, const loop_node *n);
@@ -96,19 +78,15 @@ bool loop_is_small(const loop_kernel *k, const loop_node *n);
 bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var);
 bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var);
 bool loop_is_below(const loop_node *n, const loop_node *top);
-/* schedule_need.c: outside of *out statements below n do nothing, or set
+/* need.c: outside of *out statements below n do nothing, or set
  * constants; false: there is no such guard */
 bool loop_need_of(
 	loop_kernel *k, const loop_node *n, ix_fact *out, bool *fills);
-/* schedule_window.c: outside of the clip the statement below n changes nothing */
+/* window.c: outside of the clip the statement below n changes nothing */
 bool loop_may_clip(loop_kernel *k, const loop_node *n, const loop_clip *clip);
 /* does e leave element `at` of the storage that it writes as it is? */
 bool loop_leaves(
 	loop_kernel *k, const loop_eqn *e, const ix_form *at, const ix_dom *d);
-/* place.c: does a leaf read the tensor? At this element alone? */
-bool loop_leaf_reads(loop_kernel *k, const loop_node *n, int32_t tensor);
-bool loop_leaf_reads_at(
-	loop_kernel *k, const loop_node *n, int32_t tensor, const ix_form *at);
 void loop_vectorise(loop_kernel *k);
 void loop_vectorise_nest(loop_kernel *k, loop_node *n);
 void loop_parallel(loop_kernel *k);

@@ -5,7 +5,7 @@
  * trees, chunks, lanes, buffers. Every number that decides is a size or comes
  * from the machine: the number of threads never does, so results do not either.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 /* The scan variables run from the end where an equation says so. */
 static void set_backward(loop_kernel *k, loop_node *n)

@@ -1,5 +1,5 @@
 /*
- * schedule_verify_leaf.c: what must hold of single statements of a schedule.
+ * verify_leaf.c: what must hold of single statements of a schedule.
  *
  *   tile    its factors are those of the product, read from memory or from
  *           whole copies of them; blocks around it are its rows and columns
@@ -9,8 +9,8 @@
  *   copies  a phase that is left out while a parameter stays copies it alone
  *   scale   where a maximum grows, every sum of its weights is scaled
  */
-#include "loop/contract.h"
-#include "loop/schedule_verify.h"
+#include "schedule/contract/contract.h"
+#include "schedule/verify.h"
 
 /* ---- tiles ---- */
 

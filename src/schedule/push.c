@@ -1,11 +1,11 @@
 /*
- * schedule_push.c: a scatter alone in its kernel. Its start and its updates
+ * push.c: a scatter alone in its kernel. Its start and its updates
  * become phases, so that both run on all threads: elements are started in any
  * order, and updates that differ in a parallel variable meet other elements.
  *
  *   for n { init o } for j { for k { acc o } }   ->   phase 0, phase 1
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 void loop_push_phases(loop_kernel *k)
 {

@@ -1,8 +1,8 @@
-/* schedule_verify.h: private to schedule_verify*.c. */
+/* verify.h: private to schedule_verify*.c. */
 #ifndef LOOP_SCHEDULE_VERIFY_H
 #define LOOP_SCHEDULE_VERIFY_H
 
-#include "loop/local.h"
+#include "schedule/local.h"
 
 struct sv_leaf {
 	const loop_node *n;
@@ -29,7 +29,7 @@ loop_set verify_walked(const loop_node *leaf);
 const loop_node *verify_common(const loop_node *a, const loop_node *b);
 void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
 	const ix_dom *d);
-/* schedule_verify_leaf.c: tiles, turned squares, parts, scaled sums */
+/* verify_leaf.c: tiles, turned squares, parts, scaled sums */
 void verify_leaf(struct sv *v, const struct sv_leaf *l);
 void verify_guards(struct sv *v);
 void verify_copies(struct sv *v);

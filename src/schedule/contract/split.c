@@ -1,5 +1,5 @@
 /*
- * contract_split.c: loops taken apart by residues, where one factor of a product
+ * split.c: loops taken apart by residues, where one factor of a product
  * asks for the residue alone.
  *
  * Consumes a kernel with a product both of whose factors walk a loop around
@@ -11,7 +11,7 @@
  *   for h < 14 { o[h, c] += g[(h + 1)/2 - q, f] * w[f, c, (h + 1)%2 + 2*q] }  ->
  *   for h < 7 { for r < 2 { o[2*h + r, c] += g[h + .., f] * w[f, c, ..] } }
  */
-#include "loop/contract.h"
+#include "schedule/contract/contract.h"
 
 enum { MOST_VARIABLES = 60 };
 

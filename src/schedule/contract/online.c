@@ -1,5 +1,5 @@
 /*
- * contract_online.c: rows of keys that no cache holds, block by block.
+ * online.c: rows of keys that no cache holds, block by block.
  *
  * Consumes the loops around everything of a kernel in which a row has a
  * maximum, weights that depend on it, and sums that are linear in the weights
@@ -18,7 +18,7 @@
  *
  * Where nothing was before, or only what weighs nothing, sums begin anew.
  */
-#include "loop/contract.h"
+#include "schedule/contract/contract.h"
 
 /* ---- is it such a row, and too long? ---- */
 

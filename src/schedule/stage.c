@@ -1,5 +1,5 @@
 /*
- * schedule_stage.c: inputs that are copied, tile by tile, on their way in.
+ * stage.c: inputs that are copied, tile by tile, on their way in.
  *
  * Transposes. The last loop of a chain walks the result; an input that adjoins
  * along another loop of the chain would be read in jumps. Both loops are cut
@@ -19,7 +19,7 @@
  * A stage is an equation of its own, "x = x": its buffer is placed as others
  * are, and reads of x that lie in the tile at hand are reads of the buffer.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 /* Does `at` number all elements of the tensor, each once, row-major? */
 bool loop_covers(

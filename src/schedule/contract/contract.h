@@ -1,8 +1,8 @@
-/* contract.h: private to contract*.c: products of a kernel, and their blocks. */
+/* contract.h: private to contract/: products of a kernel, and their blocks. */
 #ifndef LOOP_CONTRACT_H
 #define LOOP_CONTRACT_H
 
-#include "loop/local.h"
+#include "schedule/local.h"
 
 enum { CONTRACT_NEEDS = 4 };
 
@@ -56,13 +56,13 @@ typedef struct contract {
 bool contract_is_product(loop_kernel *k, const loop_eqn *e);
 /* chunks of a product alone, as far as its rows and columns go */
 int64_t contract_pieces(contract *c, contract_product *p);
-/* contract_cut.c: long sums with few rows and columns, in phases of their own */
+/* cut.c: long sums with few rows and columns, in phases of their own */
 void contract_cut(loop_kernel *k);
 /* the tree of c->phase as blocks of products; false: it has none */
 bool contract_phase(contract *c);
-/* contract_split.c: loops of which a factor asks for residues, as two */
+/* split.c: loops of which a factor asks for residues, as two */
 void contract_split(loop_kernel *k);
-/* contract_join.c: short axes of columns made one, where that helps */
+/* join.c: short axes of columns made one, where that helps */
 void contract_join(loop_kernel *k);
 /*
  * Terms of a sum: f[0] * f[1]; and what becomes of it, parameter 0, in the end

@@ -1,5 +1,5 @@
 /*
- * contract_nest.c: one product as tiles of registers.
+ * nest.c: one product as tiles of registers.
  *
  * Consumes a product with the variables that no loop around it walks; the
  * index forms alone say what they do: columns adjoin in the result and walk
@@ -14,7 +14,7 @@
  *       Y = y                            turned where y adjoins along k
  *       block i { TILE i x j, sum over k } } }
  */
-#include "loop/contract.h"
+#include "schedule/contract/contract.h"
 
 /* ---- classes ---- */
 

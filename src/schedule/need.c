@@ -1,5 +1,5 @@
 /*
- * schedule_need.c: sums that walk only what is something.
+ * need.c: sums that walk only what is something.
  *
  * A loop whose statements all add to something, each under a guard that its
  * variable decides, does nothing outside of the guard. The guard becomes a
@@ -10,7 +10,7 @@
  *   for j < 1024 by 16 { z += inside(j - i, -1023, 1) ? exp(a[j]) : 0 }
  *     ->  the same for j < 16 * ceil((i + 1) / 16)
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 /* The guard of a statement that is idle where it fails; NULL: none. */
 static const expr *idle_outside(loop_kernel *k, const loop_node *n)

@@ -1,5 +1,5 @@
 /*
- * contract_join.c: two short axes of columns as one.
+ * join.c: two short axes of columns as one.
  *
  * Consumes a kernel whose loops around everything end in two that follow each
  * other in the result, of which the inner one does not fill the lanes well, and
@@ -10,7 +10,7 @@
  *   for y < 14 { for x < 14 { o[14*y + x] += w[k] * in[.. y .. x ..] } }   ->
  *   for z < 196 { o[z] += w[k] * in[.. z / 14 .. z % 14 ..] }
  */
-#include "loop/contract.h"
+#include "schedule/contract/contract.h"
 
 struct join {
 	loop_kernel *k;

@@ -17,7 +17,7 @@
  * phase by phase; `place` lines follow from the trees and are checked only. The
  * equations themselves are not printed: no text can change what is computed.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 struct print {
 	str *out;

@@ -1,5 +1,5 @@
 /*
- * contract_factor.c: the two factors of the terms of a sum.
+ * factor.c: the two factors of the terms of a sum.
  *
  * Consumes the body of an equation; produces x, y, and what becomes of the sum
  * of x * y in the end, by factors and guards that no sum walks. What is
@@ -9,7 +9,7 @@
  *   o[i, j] += sel(k <= i, a[i, k], 0) * b[k, j] * exp(c[i, j]) for k
  *     x = sel(k <= i, a[i, k], 0)   y = b[k, j]   finish = sum * exp(c[i, j])
  */
-#include "loop/contract.h"
+#include "schedule/contract/contract.h"
 
 enum { MAX_FACTORS = 8, MAX_GUARDS = 4 };
 

@@ -1,5 +1,5 @@
 /*
- * schedule_window.c: a write in place walks its window, not the storage.
+ * window.c: a write in place walks its window, not the storage.
  *
  * The next version of a tensor whose elements are those of the version before
  * but for a window is an equation over all elements. Where both versions are
@@ -9,7 +9,7 @@
  *   for i < 128 { for j { w'[i,j] = inside(i - t, 0, 1) ? v[j] : w[i,j] } }
  *     ->  for t <= i < t + 1 { for j { w'[i,j] = v[j] } }
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 struct window {
 	loop_kernel *k;

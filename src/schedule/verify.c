@@ -1,5 +1,5 @@
 /*
- * schedule_verify.c: what must hold of the trees of a schedule, whoever made
+ * verify.c: what must hold of the trees of a schedule, whoever made
  * them; throws schedule.RULE, with the line where trees were read from a text.
  *
  *   loop    a variable is walked once on a way; blocks and spans are around
@@ -13,13 +13,13 @@
  *   write   what a write in place changes is read before, or there alone
  *   chunk   chunks write different memory, and read no value of another chunk
  *   lanes   lanes fit a vector, and may be walked side by side
- *   guard, tile, turn, part, copies, scale: schedule_verify_leaf.c
+ *   guard, tile, turn, part, copies, scale: verify_leaf.c
  *   done    accumulators that are not memory are stored when complete
  *
- * Every access is inside its tensor by the equations (verify.c), which no text
+ * Every access is inside its tensor by the equations (loop/verify.c), which no text
  * can change.
  */
-#include "loop/schedule_verify.h"
+#include "schedule/verify.h"
 
 #include <stdarg.h>
 
@@ -730,4 +730,12 @@ void loop_schedule_verify_places(loop_kernel *k)
 					"%s is stored nowhere: done is missing",
 					verify_eqn(&v, i));
 		}
+}
+
+void loop_verify_schedule(loop_kernel *k)
+{
+	if (k->n_phases > 0 && !k->pinned) {
+		loop_schedule_verify(k);
+		loop_schedule_verify_places(k);
+	}
 }

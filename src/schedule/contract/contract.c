@@ -18,7 +18,7 @@
  * whatever the tiles are, and tiles follow from sizes and the target: the bits
  * of a result depend on neither threads nor blocks.
  */
-#include "loop/contract.h"
+#include "schedule/contract/contract.h"
 
 int64_t contract_ceil(int64_t a, int64_t b)
 {

@@ -1,10 +1,10 @@
 /*
- * schedule_stream.c: which results are stored past the caches: large ones that
+ * stream.c: which results are stored past the caches: large ones that
  * nobody in the kernel reads and that do not accumulate in memory, in kernels
  * that move more than the caches hold. Others gain nothing: what reads them
  * next finds them in a cache.
  */
-#include "loop/local.h"
+#include "schedule/local.h"
 
 struct find {
 	int32_t tensor;

@@ -1,5 +1,5 @@
 /*
- * contract_turn.c: columns that a small image does not fill.
+ * turn.c: columns that a small image does not fill.
  *
  * Consumes a product whose columns, the pixels of 7 x 7, leave much of their
  * vectors empty, while its rows, the channels, would fill them. Rows and columns
@@ -11,7 +11,7 @@
  *   o[c, z:49] += w[c, k] * x[k, z]:  tiles of 14 channels x 32 pixels of 64  ->
  *   t[z, c] += x[k, z] * w'[k, c]:    tiles of 7 pixels x 32 channels, o[c, z] = t
  */
-#include "loop/contract.h"
+#include "schedule/contract/contract.h"
 
 static int64_t filled(int64_t n, int64_t lanes)
 {

@@ -5,11 +5,11 @@
  * Consumes untrusted text and a kernel as loop_build made it. Changes of the
  * equations are applied by the functions that schedules call, and refused where
  * those refuse; trees are taken as they stand, and verified as all are
- * (schedule_verify.c); places must be what the trees give. Throws schedule.*
+ * (verify.c); places must be what the trees give. Throws schedule.*
  * with a caret.
  */
 #include "notation/lex.h"
-#include "loop/local.h"
+#include "schedule/local.h"
 
 struct section {
 	int32_t number;

@@ -1,5 +1,5 @@
 /*
- * contract_cut.c: long sums of products with few rows and columns.
+ * cut.c: long sums of products with few rows and columns.
  *
  * Consumes a kernel with a sum whose rows and columns leave little to do side
  * by side. The sum is cut into pieces, each a chunk of a phase of its own that
@@ -13,7 +13,7 @@
  *
  * Pieces follow from sizes and the target: so do the bits of the result.
  */
-#include "loop/contract.h"
+#include "schedule/contract/contract.h"
 
 enum { MOST = 56 }; /* equations, variables */
 
