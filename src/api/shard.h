@@ -3,7 +3,7 @@
 #define API_SHARD_H
 
 #include "api/api.h"
-#include "shard/shard.h"
+#include "layout/layout.h"
 
 struct tn_mesh {
 	tn_context *c;

@@ -5,6 +5,7 @@
  *   program + places -> plan -> the program of this process -> kernels, moves
  */
 #include "api/shard.h"
+#include "system/eval.h"
 
 /* Joins parts: n at a time, whatever there is. */
 typedef struct api_joiner {

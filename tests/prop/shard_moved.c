@@ -2,7 +2,7 @@
  * shard_moved.c: how much of a tensor an equation's part on one process may get
  * from others. See shard_sim.h.
  *
- * Nothing of src/shard's own halos is asked here. The points of the part are
+ * Nothing of the halos of src/layout is asked here. The points of the part are
  * walked, and the places on each axis of the tensor noted at which a read
  * stands whose guards hold:
  *
@@ -27,6 +27,7 @@
  *  - a process that has no part of the equation, but gets whole operands.
  */
 #include "shard_sim.h"
+#include "system/eval.h"
 
 typedef struct reader {
 	shard_plan *p;

@@ -4,6 +4,7 @@
  * but the program and the link.
  */
 #include "shard_ranks.h"
+#include "system/eval.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #define SHARD_RANKS_H
 
 #include "program/program.h"
-#include "shard/shard.h"
+#include "layout/layout.h"
 
 typedef struct ranks_note {
 	int32_t tensor; /* of the lowered system */

@@ -9,6 +9,7 @@
 #include "shard_sim.h"
 
 #include "grad/grad.h"
+#include "system/eval.h"
 
 typedef struct piece { /* a tensor at one process */
 	void *data;

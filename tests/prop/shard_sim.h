@@ -10,7 +10,7 @@
 #define SHARD_SIM_H
 
 #include "program/program.h"
-#include "shard/shard.h"
+#include "layout/layout.h"
 
 /*
  * What an equation's part on one process got of one tensor from others, beside

@@ -1,5 +1,5 @@
 /*
- * eval_system.h: the slow meaning of a system (shard/eval.c), for tests: every
+ * eval_system.h: the slow meaning of a system (system/eval.c), for tests: every
  * instance of every equation, in order, on plain arrays; one point at a time.
  *
  *     void **data = eval_system(a, s, input);
@@ -13,7 +13,8 @@
 
 #include "unit.h"
 
-#include "shard/shard.h"
+#include "layout/layout.h"
+#include "system/eval.h"
 
 /* Data of all tensors; inputs are copied. */
 static inline void **eval_system(

@@ -7,7 +7,7 @@
 
 #include "unit.h"
 
-#include "shard/shard.h"
+#include "layout/layout.h"
 
 #include <stdatomic.h>
 

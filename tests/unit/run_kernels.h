@@ -12,6 +12,7 @@
 #include "emit/emit.h"
 #include "fuse/fuse.h"
 #include "schedule/schedule.h"
+#include "system/eval.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

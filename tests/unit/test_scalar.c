@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "eval_system.h"
+#include "system/eval.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 
-#include "shard/shard.h"
+#include "layout/layout.h"
 
 #ifndef SHARD_ALL
 #define SHARD_ALL 0

@@ -1,0 +1,855 @@
+/*
+ * link_mpi.c: processes started by mpirun.
+ *
+ * The MPI library is loaded when it is asked for, so that nothing needs it to
+ * be there: Open MPI or MPICH, whose handles are pointers and integers, and
+ * which are told apart by their symbols. Only point-to-point calls are used:
+ * each message is preceded by a small one that says what it is, so that two
+ * processes in different operations fail instead of taking each other's data,
+ * and all waiting is a poll that also hears of failures, and gives up when
+ * nobody has shown a sign of life for too long (pulse.c).
+ *
+ * Processes of one host share memory (ring.c), through which tensors move and
+ * signs of life are seen. Elsewhere a process asks whom it waits for, and the
+ * pulse of that one answers; if the library lets only one thread call it, nobody
+ * answers, and silence alone counts.
+ */
+#include "comm/ring.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TAG_HEAD = 71, TAG_DATA, TAG_STOP, TAG_ASK, TAG_TELL, ANY_OPEN = -1, ANY_MPICH = -2 };
+enum { CHUNK = 1 << 30 }; /* bytes of one message: counts are int */
+enum { THREADS_FUNNELED = 1, THREADS_MULTIPLE = 3, ASK_MS = 1000 };
+
+typedef union handle {
+	void *p; /* Open MPI */
+	int i;	 /* MPICH */
+} handle;
+
+/* Both kinds of calls; only those of the library that was found are set. */
+typedef struct api {
+	bool mpich;
+	handle world, byte;
+	int (*init)(int *, char ***);
+	int (*initialized)(int *);
+	int (*init_thread)(int *, char ***, int, int *);
+	int (*query_thread)(int *);
+	int (*finalize)(void);
+	int (*rank_p)(void *, int *), (*rank_i)(int, int *);
+	int (*size_p)(void *, int *), (*size_i)(int, int *);
+	int (*isend_p)(const void *, int, void *, int, int, void *, void **);
+	int (*isend_i)(const void *, int, int, int, int, int, int *);
+	int (*irecv_p)(void *, int, void *, int, int, void *, void **);
+	int (*irecv_i)(void *, int, int, int, int, int, int *);
+	int (*test_p)(void **, int *, void *), (*test_i)(int *, int *, void *);
+	int (*iprobe_p)(int, int, void *, int *, void *);
+	int (*iprobe_i)(int, int, int, int *, void *);
+	int (*quit_p)(void *, int), (*quit_i)(int, int);
+	/* by SHARD_RAW_*: two shapes of calls; floats */
+	handle real, sum;
+	int (*move_p[4])(const void *, int, void *, void *, int, void *, void *);
+	int (*move_i[4])(const void *, int, int, void *, int, int, int);
+	int (*sum_p[4])(const void *, void *, int, void *, void *, void *);
+	int (*sum_i[4])(const void *, void *, int, int, int, int);
+} api;
+
+typedef struct head {
+	char what[88];
+	uint64_t n;
+} head;
+
+typedef struct pending {
+	struct pending *next;
+	handle request;
+	head *owned; /* freed when it is done */
+} pending;
+
+typedef struct request {
+	struct request *next;
+	int64_t from;
+	void *data;
+	size_t n;
+} request;
+
+typedef struct mpi_link {
+	shard_link link;
+	api f;
+	int64_t rank, size, patience;
+	bool started, failed, closed;
+	/* signs of life */
+	shard_pulse *pulse;
+	uint64_t seen;
+	atomic_int_fast64_t sign; /* when the last one of any was */
+	bool talks; /* the pulse may call the library */
+	int64_t asked_at, n_asked;
+	handle question_at;
+	pending *sent;
+	request *first, **last;
+	shard_ring ring;
+	void *shared; /* its memory */
+} mpi_link;
+
+/* ---- calls of either library ---- */
+
+static void post(mpi_link *m, const void *data, size_t n, int64_t to, int tag,
+	handle *r)
+{
+	const api *f = &m->f;
+
+	if (f->mpich)
+		f->isend_i(data, (int)n, f->byte.i, (int)to, tag, f->world.i,
+			&r->i);
+	else
+		f->isend_p(data, (int)n, f->byte.p, (int)to, tag, f->world.p,
+			&r->p);
+}
+
+static void expect(
+	mpi_link *m, void *data, size_t n, int64_t from, int tag, handle *r)
+{
+	const api *f = &m->f;
+
+	if (f->mpich)
+		f->irecv_i(data, (int)n, f->byte.i, (int)from, tag, f->world.i,
+			&r->i);
+	else
+		f->irecv_p(data, (int)n, f->byte.p, (int)from, tag, f->world.p,
+			&r->p);
+}
+
+static bool is_done(mpi_link *m, handle *r)
+{
+	int done = 0;
+
+	/* no status is wanted: a null pointer, or MPICH's 1 */
+	if (m->f.mpich)
+		m->f.test_i(&r->i, &done, (void *)1);
+	else
+		m->f.test_p(&r->p, &done, NULL);
+	return done != 0;
+}
+
+static bool is_there(mpi_link *m, int64_t from, int tag)
+{
+	int there = 0;
+
+	if (m->f.mpich)
+		m->f.iprobe_i((int)from, tag, m->f.world.i, &there, (void *)1);
+	else
+		m->f.iprobe_p((int)from, tag, m->f.world.p, &there, NULL);
+	return there != 0;
+}
+
+/* ---- waiting ---- */
+
+static void tell_all(mpi_link *m, const char *text)
+{
+	for (int64_t i = 0; i < m->size; i++) {
+		pending *w = i != m->rank ? calloc(1, sizeof *w) : NULL;
+
+		if (w == NULL)
+			continue;
+		w->owned = calloc(1, sizeof *w->owned);
+		if (w->owned == NULL) {
+			free(w);
+			continue;
+		}
+		snprintf(w->owned->what, sizeof w->owned->what, "%s", text);
+		post(m, w->owned, sizeof *w->owned, i, TAG_STOP, &w->request);
+		w->next = m->sent;
+		m->sent = w;
+	}
+}
+
+static _Noreturn void leave(mpi_link *m, env *e, const char *text)
+{
+	if (!m->failed)
+		tell_all(m, text);
+	m->failed = true;
+	while (m->first != NULL) {
+		request *r = m->first;
+
+		m->first = r->next;
+		free(r);
+	}
+	m->last = &m->first;
+	shard_pulse_waits(&m->link, false);
+	env_fail(e, TN_EPEER, "shard.link", (loc){0}, "%s", text);
+}
+
+/* Has another process said that it stops? Then this one does, too. */
+static void listen(mpi_link *m, env *e)
+{
+	int64_t any = m->f.mpich ? ANY_MPICH : ANY_OPEN;
+	head h = {{0}, 0};
+	handle r = {NULL};
+
+	if (!is_there(m, any, TAG_STOP))
+		return;
+	expect(m, &h, sizeof h, any, TAG_STOP, &r);
+	while (!is_done(m, &r))
+		;
+	h.what[sizeof h.what - 1] = '\0';
+	m->failed = true;
+	leave(m, e, h.what);
+}
+
+/* ---- signs of life ---- */
+
+/* An answer: how long ago somebody knew of a sign. */
+static void hear_answer(mpi_link *m)
+{
+	int64_t any = m->f.mpich ? ANY_MPICH : ANY_OPEN;
+	int64_t age = 0, at;
+	handle r = {NULL};
+
+	if (!is_there(m, any, TAG_TELL))
+		return;
+	expect(m, &age, sizeof age, any, TAG_TELL, &r);
+	while (!is_done(m, &r))
+		;
+	at = shard_pulse_now() - age;
+	if (at > atomic_load(&m->sign))
+		atomic_store(&m->sign, at);
+}
+
+/*
+ * Asks whom it waits for and, in turn with it, all others: what one knows is
+ * soon known to all, however long the chain is in which they wait.
+ */
+static void ask(mpi_link *m, int64_t other)
+{
+	int64_t now = shard_pulse_now();
+	int64_t every = m->patience / 8 < ASK_MS ? m->patience / 8 : ASK_MS;
+
+	if (!m->talks)
+		return;
+	hear_answer(m);
+	if (now - m->asked_at < every ||
+		(m->asked_at > 0 && !is_done(m, &m->question_at)))
+		return;
+	m->asked_at = now;
+	m->n_asked++;
+	if (other < 0 || m->n_asked % 2 == 0)
+		other = (m->rank + m->n_asked / 2) % m->size;
+	if (other != m->rank)
+		post(m, &m->rank, sizeof m->rank, other, TAG_ASK,
+			&m->question_at);
+}
+
+/* Answers one question, if there is any; the pulse does. */
+static void answer(mpi_link *m)
+{
+	int64_t any = m->f.mpich ? ANY_MPICH : ANY_OPEN;
+	int64_t from = 0, age;
+	handle r = {NULL};
+	const struct timespec nap = {.tv_nsec = 1000000};
+
+	if (!is_there(m, any, TAG_ASK))
+		return;
+	expect(m, &from, sizeof from, any, TAG_ASK, &r);
+	while (!is_done(m, &r))
+		nanosleep(&nap, NULL);
+	age = shard_pulse_now() - atomic_load(&m->sign);
+	post(m, &age, sizeof age, from, TAG_TELL, &r);
+	for (int32_t i = 0; i < 1000 && !is_done(m, &r); i++)
+		nanosleep(&nap, NULL);
+}
+
+/* A few times a second, in a thread of its own. */
+static void beat(void *arg)
+{
+	mpi_link *m = arg;
+
+	if (shard_pulse_lives(&m->link, &m->seen)) {
+		atomic_store(&m->sign, shard_pulse_now());
+		if (m->link.ring != NULL)
+			shard_ring_sign(&m->ring, shard_pulse_now());
+	}
+	for (int64_t i = 0; i < m->size && m->talks; i++)
+		answer(m);
+}
+
+/*
+ * Waits since `began` for the other, -1: it is not known whom. Throws when the
+ * other has ended, or nobody has shown a sign of life for too long. *ended: it
+ * had when last seen; what it left behind may have come since.
+ */
+static void look_out(mpi_link *m, env *e, int64_t began, int64_t other,
+	bool *ended, const char *what)
+{
+	char text[sizeof((head *)0)->what];
+	int64_t gone = -1, sign = atomic_load(&m->sign);
+
+	shard_pulse_waits(&m->link, true);
+	listen(m, e);
+	ask(m, other);
+	if (m->link.ring != NULL) {
+		gone = shard_ring_gone(&m->ring, other);
+		if (sign < shard_ring_last_sign(&m->ring))
+			sign = shard_ring_last_sign(&m->ring);
+	}
+	if (gone >= 0 && *ended) {
+		snprintf(text, sizeof text,
+			"process %lld in %.30s: process %lld has ended",
+			(long long)m->rank, what, (long long)gone);
+		leave(m, e, text);
+	}
+	*ended = gone >= 0;
+	if (shard_pulse_now() - (began > sign ? began : sign) <= m->patience)
+		return;
+	snprintf(text, sizeof text,
+		"process %lld in %.30s: nothing from process %lld",
+		(long long)m->rank, what, (long long)other);
+	leave(m, e, text);
+}
+
+static void until_done(mpi_link *m, env *e, handle *r, int64_t other,
+	const char *what)
+{
+	const struct timespec nap = {.tv_nsec = 50000};
+	int64_t began = 0;
+	bool ended = false;
+
+	for (int64_t turn = 0; !is_done(m, r); turn++) {
+		if (turn < 1000)
+			continue;
+		if (began == 0)
+			began = shard_pulse_now();
+		look_out(m, e, began, other, &ended, what);
+		/* others want the processor, too */
+		if (turn > 5000)
+			nanosleep(&nap, NULL);
+	}
+	shard_pulse_came(&m->link);
+	shard_pulse_waits(&m->link, false);
+}
+
+static void take(mpi_link *m, env *e, const request *r, const char *what)
+{
+	char text[sizeof((head *)0)->what];
+	head h = {{0}, 0};
+	handle q = {NULL};
+
+	expect(m, &h, sizeof h, r->from, TAG_HEAD, &q);
+	until_done(m, e, &q, r->from, what);
+	h.what[sizeof h.what - 1] = '\0';
+	if (h.n != r->n || strncmp(h.what, what, sizeof h.what - 1) != 0) {
+		snprintf(text, sizeof text,
+			"process %lld: %.22s, %zu bytes; process %lld: %.22s, "
+			"%llu",
+			(long long)m->rank, what, r->n, (long long)r->from,
+			h.what, (unsigned long long)h.n);
+		leave(m, e, text);
+	}
+	for (size_t at = 0; at < r->n; at += CHUNK) {
+		size_t n = r->n - at < CHUNK ? r->n - at : CHUNK;
+
+		expect(m, (char *)r->data + at, n, r->from, TAG_DATA, &q);
+		until_done(m, e, &q, r->from, what);
+	}
+}
+
+/* ---- the door ---- */
+
+static int64_t rank_of(shard_link *l)
+{
+	return ((mpi_link *)l)->rank;
+}
+
+static int64_t size_of(shard_link *l)
+{
+	return ((mpi_link *)l)->size;
+}
+
+static pending *new_pending(mpi_link *m, env *e)
+{
+	pending *w = calloc(1, sizeof *w);
+
+	if (w == NULL)
+		env_fail(e, TN_ENOMEM, "memory", (loc){0},
+			"no memory for a message");
+	w->next = m->sent;
+	m->sent = w;
+	return w;
+}
+
+static void send_to(shard_link *l, env *e, int64_t to, const void *data,
+	size_t n, const char *what)
+{
+	mpi_link *m = (mpi_link *)l;
+	pending *w = new_pending(m, e);
+
+	w->owned = calloc(1, sizeof *w->owned);
+	if (w->owned == NULL) {
+		m->sent = w->next;
+		free(w);
+		env_fail(e, TN_ENOMEM, "memory", (loc){0},
+			"no memory for a message");
+	}
+	snprintf(w->owned->what, sizeof w->owned->what, "%s", what);
+	w->owned->n = n;
+	post(m, w->owned, sizeof *w->owned, to, TAG_HEAD, &w->request);
+	for (size_t at = 0; at < n; at += CHUNK) {
+		size_t some = n - at < CHUNK ? n - at : CHUNK;
+
+		w = new_pending(m, e);
+		post(m, (const char *)data + at, some, to, TAG_DATA,
+			&w->request);
+	}
+}
+
+static void receive_from(shard_link *l, env *e, int64_t from, void *data,
+	size_t n, const char *what)
+{
+	mpi_link *m = (mpi_link *)l;
+	request *r = malloc(sizeof *r);
+
+	(void)what;
+	if (r == NULL)
+		env_fail(e, TN_ENOMEM, "memory", (loc){0},
+			"no memory for a request");
+	*r = (request){.from = from, .data = data, .n = n};
+	*m->last = r;
+	m->last = &r->next;
+}
+
+static void wait_all(shard_link *l, env *e, const char *what)
+{
+	mpi_link *m = (mpi_link *)l;
+
+	while (m->first != NULL) {
+		request r = *m->first;
+
+		take(m, e, &r, what);
+		free(m->first);
+		m->first = r.next;
+		if (m->first == NULL)
+			m->last = &m->first;
+	}
+	while (m->sent != NULL) {
+		pending *w = m->sent;
+
+		until_done(m, e, &w->request, -1, what);
+		m->sent = w->next;
+		free(w->owned);
+		free(w);
+	}
+}
+
+/* Process 0 hears of all values, and tells all whether they are one. */
+static bool meet(mpi_link *m, env *e, uint64_t value, const char *what)
+{
+	shard_link *l = &m->link;
+	uint64_t other = 0, same = 1;
+
+	for (int64_t i = 1; i < m->size && m->rank == 0; i++) {
+		receive_from(l, e, i, &other, sizeof other, what);
+		wait_all(l, e, what);
+		same &= other == value;
+	}
+	if (m->rank != 0) {
+		send_to(l, e, 0, &value, sizeof value, what);
+		receive_from(l, e, 0, &same, sizeof same, what);
+	}
+	for (int64_t i = 1; i < m->size && m->rank == 0; i++)
+		send_to(l, e, i, &same, sizeof same, what);
+	wait_all(l, e, what);
+	return same != 0;
+}
+
+static void barrier(shard_link *l, env *e, const char *what)
+{
+	meet((mpi_link *)l, e, 0, what);
+}
+
+static void agree(shard_link *l, env *e, uint64_t value, const char *what)
+{
+	if (!meet((mpi_link *)l, e, value, what))
+		env_fail(e, TN_EINVAL, "shard.differ", (loc){0},
+			"%s is not the same on all processes (seen by process "
+			"%lld)",
+			what, (long long)rank_of(l));
+}
+
+static void broadcast(shard_link *l, env *e, int64_t from, void *data,
+	size_t n, const char *what)
+{
+	mpi_link *m = (mpi_link *)l;
+
+	if (m->rank != from)
+		receive_from(l, e, from, data, n, what);
+	for (int64_t i = 0; i < m->size && m->rank == from; i++)
+		if (i != from)
+			send_to(l, e, i, data, n, what);
+	wait_all(l, e, what);
+}
+
+static void stop(shard_link *l, const char *text)
+{
+	mpi_link *m = (mpi_link *)l;
+
+	if (!m->failed)
+		tell_all(m, text);
+	m->failed = true;
+}
+
+/* ---- shared memory ---- */
+
+/* state: when it began to wait; negative: somebody had ended then */
+static void idle(shard_link *l, env *e, int64_t turn, int64_t *state,
+	int64_t other, const char *what)
+{
+	const struct timespec nap = {.tv_nsec = 50000};
+	mpi_link *m = (mpi_link *)l;
+	bool ended = *state < 0;
+
+	sched_yield();
+	if (turn % 64 != 0)
+		return;
+	if (turn > 2000)
+		nanosleep(&nap, NULL);
+	if (*state == 0)
+		*state = shard_pulse_now();
+	look_out(m, e, ended ? -*state : *state, other, &ended, what);
+	*state = ended ? -llabs(*state) : llabs(*state);
+}
+
+static void set_patience(shard_link *l, int64_t milliseconds)
+{
+	((mpi_link *)l)->patience =
+		milliseconds > 0 ? milliseconds : SHARD_PATIENCE;
+}
+
+/* What is the same for processes that may share memory. */
+static void describe_host(char *out, size_t n)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+	size_t at;
+
+	memset(out, 0, n);
+	if (f != NULL) {
+		(void)!fread(out, 1, n / 2, f);
+		fclose(f);
+	}
+	at = strlen(out);
+	(void)!gethostname(out + at, n - at - 1);
+}
+
+static void *map_memory(const char *name, size_t n, bool is_new)
+{
+	int f = shm_open(name, is_new ? O_RDWR | O_CREAT | O_EXCL : O_RDWR,
+		0600);
+	void *at = MAP_FAILED;
+
+	if (f < 0)
+		return NULL;
+	/* all of it now: what is missing later would end the process */
+	if (!is_new || posix_fallocate(f, 0, (off_t)n) == 0)
+		at = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
+	close(f);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static bool one_host(mpi_link *m, env *e, const char *what)
+{
+	char own[256], other[256];
+	uint64_t same = 1;
+
+	describe_host(own, sizeof own);
+	for (int64_t i = 1; i < m->size && m->rank == 0; i++) {
+		receive_from(&m->link, e, i, other, sizeof other, what);
+		wait_all(&m->link, e, what);
+		same &= memcmp(own, other, sizeof own) == 0;
+	}
+	if (m->rank != 0)
+		send_to(&m->link, e, 0, own, sizeof own, what);
+	broadcast(&m->link, e, 0, &same, sizeof same, what);
+	return same != 0;
+}
+
+/* Memory that all share, where all are on one host; else messages do. */
+static void share_memory(mpi_link *m, arena *a, env *e)
+{
+	static const char what[] = "joining";
+	size_t n = shard_ring_bytes(m->size);
+	char name[64] = "";
+	bool all, can_read;
+
+	const char *want = getenv("TENON_SHARD_MEMORY");
+	uint64_t off = want != NULL && strcmp(want, "off") == 0;
+
+	if (n == 0)
+		return;
+	broadcast(&m->link, e, 0, &off, sizeof off, what);
+	if (off != 0 || !one_host(m, e, what))
+		return;
+	if (m->rank == 0) {
+		snprintf(name, sizeof name, "/tenon-%lld-%lld",
+			(long long)getpid(), (long long)shard_pulse_now());
+		m->shared = map_memory(name, n, true);
+	}
+	broadcast(&m->link, e, 0, name, sizeof name, what);
+	if (m->rank != 0)
+		m->shared = map_memory(name, n, false);
+	if (m->shared != NULL) {
+		m->ring = shard_ring_of(m->shared, m->rank, m->size);
+		shard_ring_join(&m->ring);
+	}
+	all = meet(m, e, m->shared != NULL, what) && m->shared != NULL;
+	if (m->rank == 0)
+		shm_unlink(name);
+	if (!all)
+		return;
+	m->ring.scratch = arena_alloc(a, 2 * m->ring.chunk, 1);
+	m->link.ring = &m->ring;
+	can_read = shard_ring_can_read(&m->ring);
+	m->ring.direct = meet(m, e, can_read, what) && can_read;
+}
+
+/* n floats of each process; of MPI_Alltoall: all that it has */
+static void raw(shard_link *l, int32_t which, const void *in, void *out,
+	int64_t n)
+{
+	mpi_link *m = (mpi_link *)l;
+	const api *f = &m->f;
+	int k = (int)n;
+
+	if (which == SHARD_RAW_ALL_TO_ALL)
+		k /= (int)m->size;
+	if (f->mpich && f->sum_i[which] != NULL)
+		f->sum_i[which](in, out, k, f->real.i, f->sum.i, f->world.i);
+	else if (f->mpich)
+		f->move_i[which](in, k, f->real.i, out, k, f->real.i,
+			f->world.i);
+	else if (f->sum_p[which] != NULL)
+		f->sum_p[which](in, out, k, f->real.p, f->sum.p, f->world.p);
+	else
+		f->move_p[which](in, k, f->real.p, out, k, f->real.p,
+			f->world.p);
+}
+
+/* Lets the others hear why, before this process takes them down. */
+static void linger(mpi_link *m)
+{
+	const struct timespec nap = {.tv_nsec = 20000000};
+
+	for (int32_t turn = 0; turn < 50; turn++) {
+		for (pending *w = m->sent; w != NULL; w = w->next)
+			if (w->owned != NULL)
+				is_done(m, &w->request);
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void close_link(shard_link *l)
+{
+	mpi_link *m = (mpi_link *)l;
+
+	if (m->closed)
+		return;
+	m->closed = true;
+	shard_pulse_stop(m->pulse);
+	m->pulse = NULL;
+	if (m->link.ring != NULL)
+		shard_ring_end(&m->ring);
+	if (m->failed)
+		linger(m);
+	/* after a failure nobody may wait for what will not come */
+	if (m->failed && m->f.mpich)
+		m->f.quit_i(m->f.world.i, 1);
+	else if (m->failed)
+		m->f.quit_p(m->f.world.p, 1);
+	else if (m->started)
+		m->f.finalize();
+}
+
+static void free_link(void *what)
+{
+	mpi_link *m = what;
+
+	shard_pulse_stop(m->pulse);
+	if (m->shared != NULL)
+		munmap(m->shared, shard_ring_bytes(m->size));
+	while (m->sent != NULL) {
+		pending *w = m->sent;
+
+		m->sent = w->next;
+		free(w->owned);
+		free(w);
+	}
+	while (m->first != NULL) {
+		request *r = m->first;
+
+		m->first = r->next;
+		free(r);
+	}
+}
+
+/* ---- loading ---- */
+
+static void *symbol(env *e, void *lib, const char *name)
+{
+	void *p = dlsym(lib, name);
+
+	if (p == NULL)
+		env_fail(e, TN_EINVAL, "shard.mpi", (loc){0},
+			"the MPI library has no %s", name);
+	return p;
+}
+
+/* an object pointer as a pointer to a function, as POSIX wants dlsym used */
+#define LOAD(field, name)                                                      \
+	do {                                                                   \
+		void *found = symbol(e, lib, name);                            \
+		memcpy(&f->field, &found, sizeof found);                       \
+	} while (0)
+
+/* what only a measurement calls */
+static void load_raw(env *e, void *lib, api *f)
+{
+	if (f->mpich) {
+		f->real.i = 0x4c00040a;
+		f->sum.i = 0x58000003;
+		LOAD(move_i[SHARD_RAW_ALL_GATHER], "MPI_Allgather");
+		LOAD(sum_i[SHARD_RAW_ALL_REDUCE], "MPI_Allreduce");
+		LOAD(sum_i[SHARD_RAW_REDUCE_SCATTER],
+			"MPI_Reduce_scatter_block");
+		LOAD(move_i[SHARD_RAW_ALL_TO_ALL], "MPI_Alltoall");
+		return;
+	}
+	f->real.p = symbol(e, lib, "ompi_mpi_float");
+	f->sum.p = symbol(e, lib, "ompi_mpi_op_sum");
+	LOAD(move_p[SHARD_RAW_ALL_GATHER], "MPI_Allgather");
+	LOAD(sum_p[SHARD_RAW_ALL_REDUCE], "MPI_Allreduce");
+	LOAD(sum_p[SHARD_RAW_REDUCE_SCATTER], "MPI_Reduce_scatter_block");
+	LOAD(move_p[SHARD_RAW_ALL_TO_ALL], "MPI_Alltoall");
+}
+
+static void load(env *e, api *f)
+{
+	static const char *const names[] = {"libmpi.so.40", "libmpi.so.12",
+		"libmpich.so.12", "libmpi.so", "libmpich.so"};
+	const size_t n = sizeof names / sizeof *names;
+	/* the library of the launcher: Open MPI says its name */
+	size_t first = getenv("OMPI_COMM_WORLD_SIZE") == NULL &&
+			getenv("PMI_SIZE") != NULL
+		? 1
+		: 0;
+	void *lib = NULL;
+
+	for (size_t i = 0; i < n && lib == NULL; i++)
+		lib = dlopen(names[(i + first) % n], RTLD_NOW | RTLD_GLOBAL);
+	if (lib == NULL)
+		env_fail(e, TN_EINVAL, "shard.mpi", (loc){0},
+			"no MPI library is installed (Open MPI or MPICH)");
+	f->mpich = dlsym(lib, "ompi_mpi_comm_world") == NULL;
+	load_raw(e, lib, f);
+	LOAD(init, "MPI_Init");
+	LOAD(initialized, "MPI_Initialized");
+	LOAD(init_thread, "MPI_Init_thread");
+	LOAD(query_thread, "MPI_Query_thread");
+	LOAD(finalize, "MPI_Finalize");
+	if (f->mpich) {
+		f->world.i = 0x44000000;
+		f->byte.i = 0x4c00010d;
+		LOAD(rank_i, "MPI_Comm_rank");
+		LOAD(size_i, "MPI_Comm_size");
+		LOAD(isend_i, "MPI_Isend");
+		LOAD(irecv_i, "MPI_Irecv");
+		LOAD(test_i, "MPI_Test");
+		LOAD(iprobe_i, "MPI_Iprobe");
+		LOAD(quit_i, "MPI_Abort");
+		return;
+	}
+	f->world.p = symbol(e, lib, "ompi_mpi_comm_world");
+	f->byte.p = symbol(e, lib, "ompi_mpi_byte");
+	LOAD(rank_p, "MPI_Comm_rank");
+	LOAD(size_p, "MPI_Comm_size");
+	LOAD(isend_p, "MPI_Isend");
+	LOAD(irecv_p, "MPI_Irecv");
+	LOAD(test_p, "MPI_Test");
+	LOAD(iprobe_p, "MPI_Iprobe");
+	LOAD(quit_p, "MPI_Abort");
+}
+
+/* Did the launcher start all processes here? Then they may share memory. */
+static bool is_local(void)
+{
+	const char *here = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+	const char *all = getenv("OMPI_COMM_WORLD_SIZE");
+	const char *off = getenv("TENON_SHARD_MEMORY");
+
+	if (here == NULL || all == NULL) {
+		here = getenv("MPI_LOCALNRANKS");
+		all = getenv("PMI_SIZE");
+	}
+	return here != NULL && all != NULL && strcmp(here, all) == 0 &&
+		shard_ring_bytes(strtoll(all, NULL, 10)) > 0 &&
+		(off == NULL || strcmp(off, "off") != 0);
+}
+
+/* Where signs of life are messages, two threads call the library. */
+static void begin(mpi_link *m)
+{
+	int was = 0, threads = 0;
+
+	m->f.initialized(&was);
+	if (was == 0) {
+		m->f.init_thread(NULL, NULL,
+			is_local() ? THREADS_FUNNELED : THREADS_MULTIPLE,
+			&threads);
+		m->started = true;
+	}
+	m->f.query_thread(&threads);
+	m->talks = threads >= THREADS_MULTIPLE;
+}
+
+shard_link *shard_mpi_link(arena *a, int64_t patience)
+{
+	mpi_link *m = arena_make(a, mpi_link);
+	int rank = 0, size = 1;
+
+	load(arena_env(a), &m->f);
+	m->last = &m->first;
+	arena_defer(a, free_link, m);
+	begin(m);
+	if (m->f.mpich) {
+		m->f.rank_i(m->f.world.i, &rank);
+		m->f.size_i(m->f.world.i, &size);
+	} else {
+		m->f.rank_p(m->f.world.p, &rank);
+		m->f.size_p(m->f.world.p, &size);
+	}
+	m->rank = rank;
+	m->size = size;
+	m->link = (shard_link){.name = "mpi",
+		.patience = set_patience,
+		.rank = rank_of,
+		.size = size_of,
+		.send = send_to,
+		.receive = receive_from,
+		.wait = wait_all,
+		.barrier = barrier,
+		.broadcast = broadcast,
+		.agree = agree,
+		.stop = stop,
+		.close = close_link,
+		.raw = raw,
+		.idle = idle};
+	set_patience(&m->link, patience);
+	share_memory(m, a, arena_env(a));
+	/* shown in memory, or else asked for */
+	m->talks = m->talks && m->link.ring == NULL;
+	atomic_store(&m->sign, shard_pulse_now());
+	m->pulse = shard_pulse_start(arena_env(a), beat, m);
+	return &m->link;
+}

@@ -1,0 +1,547 @@
+/*
+ * local_eqn.c: one equation as one process works it out.
+ *
+ * Consumes a planned equation; produces the same over the axes that the process
+ * has, reading and writing its own arrays. Every index is first the global one,
+ * then the place in the array, simplified: what the axes of the process lack
+ * cancels.
+ *
+ *     o[i,j] = x[6i+j] + y[j]     rows 3..5 of process 1, y whole
+ *     global i = i' + 3, x at 6i' + 18 + j, which is place 6i' + j
+ *
+ * A sum over a part of an axis is a part of the sum: it is kept as wide as it is
+ * added up, and the first process alone brings in the initial value. Random
+ * numbers are functions of global indices, so that they are the same wherever
+ * they are made.
+ */
+#include "layout/local.h"
+
+enum { MAX_DEPTH = 500 };
+
+typedef struct walk {
+	locals *b;
+	const shard_place *q;
+	ir_system *s;
+	int32_t eqn, phase;
+	const int32_t *out; /* arrays */
+	/* axes of the equation as forms over those of the process */
+	int32_t n;
+	int64_t extent[IR_MAX_AXES];
+	const ix_form *with[IR_MAX_AXES];
+} walk;
+
+/* One domain; what was rewritten there. */
+typedef struct scope {
+	ix_dom d;
+	map *done;
+	VEC(const expr *) made;
+} scope;
+
+static const ix_form *form(walk *w, const ix_dom *d, const ix_form *f,
+	int32_t depth);
+
+/* Element g of a tensor: which tensor of the phase, and where in it. */
+static const ix_form *place(walk *w, const ix_dom *d, int32_t tensor,
+	const ix_form *g, int32_t *local)
+{
+	const sys_eqn *e = &w->q->unit->e;
+	int32_t array = tensor == e->out[0] ? w->out[0]
+					    : locals_source(w->b, w->eqn, tensor);
+	const shard_window *v = &w->b->window.at[array];
+
+	*local = tensor == e->out[0] ? locals_result(w->b, w->phase, array)
+				     : locals_tensor(w->b, w->phase, array);
+	if (v->elems == 0)
+		return ix_const(w->b->x, 0);
+	return shard_place_of(w->b->x, d, v, g);
+}
+
+static const ix_form *term(walk *w, const ix_dom *d, const ix_atom *t,
+	int32_t depth)
+{
+	ix *x = w->b->x;
+	const ix_form *f = NULL;
+	int32_t local;
+
+	switch (t->kind) {
+	case IX_DIGIT:
+		f = ix_div(x, d, w->with[t->axis], t->lo);
+		if (t->hi < w->extent[t->axis])
+			f = ix_mod(x, d, f, t->hi / t->lo);
+		break;
+	case IX_FLOOR:
+		f = ix_div(x, d, form(w, d, t->f, depth), t->den);
+		break;
+	case IX_CLAMP:
+		f = ix_clamp(x, d, form(w, d, t->f, depth), t->lo, t->hi);
+		break;
+	case IX_FUN:
+		f = place(w, d, (int32_t)t->fun, form(w, d, t->f, depth),
+			&local);
+		f = ix_fun(x, local, f, t->lo, t->hi);
+		break;
+	}
+	return f;
+}
+
+static const ix_form *form(
+	walk *w, const ix_dom *d, const ix_form *f, int32_t depth)
+{
+	ix *x = w->b->x;
+	const ix_form *sum;
+
+	if (depth > MAX_DEPTH)
+		env_bug(arena_env(w->b->a), "shard.local", "form too deep");
+	if (!ix_has_fun(f))
+		return ix_subst(x, d, f, w->n, w->extent, w->with);
+	sum = ix_const(x, f->c0);
+	for (int32_t i = 0; i < f->n; i++)
+		sum = ix_add(x, d, sum,
+			ix_scale(x, term(w, d, f->t[i].atom, depth + 1),
+				f->t[i].coef));
+	return sum;
+}
+
+/* What others own is 0, and -0 where that is what a sum leaves as it is. */
+static const expr *masked(walk *w, const ix_dom *d, const ix_form *g,
+	const shard_window *v, const expr *read)
+{
+	ir_system *s = w->s;
+	tn_dtype t = read->dtype;
+	tn_dtype wide = t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+	const expr *zero = dtype_is_float(wide) ? ex_const_f(s, wide, -0.0)
+						: ex_const_i(s, wide, 0);
+
+	if (v->elems == 0)
+		return zero;
+	read = ex_cast(s, wide, read);
+	for (int32_t i = 0; i < v->n; i++) {
+		const shard_span *p = &v->span[i];
+
+		if (!(w->q->masks >> p->mesh & 1))
+			continue;
+		read = ex_select(s,
+			ex_inside(s, shard_span_digit(w->b->x, d, v, i, g),
+				p->start, p->start + p->n),
+			read, zero);
+	}
+	return read;
+}
+
+static const expr *read_of(walk *w, const ix_dom *d, const expr *e)
+{
+	int32_t local;
+	const ix_form *g = form(w, d, e->form, 0);
+	const ix_form *at = place(w, d, e->tensor, g, &local);
+	const expr *r = ex_read(w->s, local, at);
+
+	if (e->tensor != w->q->masked)
+		return r;
+	return masked(w, d, g,
+		&w->b->window.at[locals_source(w->b, w->eqn, e->tensor)], r);
+}
+
+static scope scope_of(walk *w, const ix_dom *d)
+{
+	return (scope){.d = *d, .done = map_new(w->b->a)};
+}
+
+static const expr *rewrite(walk *w, scope *c, const expr *e, int32_t depth);
+
+static const expr *branch(walk *w, scope *c, const expr *cond, bool holds,
+	const expr *e, int32_t depth)
+{
+	ix_dom d = ir_dom_when(w->s, &c->d, cond, holds);
+	scope in;
+
+	if (d.facts == c->d.facts)
+		return rewrite(w, c, e, depth);
+	in = scope_of(w, &d);
+	return rewrite(w, &in, e, depth);
+}
+
+static const expr *rewrite(walk *w, scope *c, const expr *e, int32_t depth)
+{
+	ir_system *s = w->s;
+	int64_t found = map_get(c->done, &e->id, sizeof e->id, -1);
+	const expr *arg[IR_MAX_ARGS] = {NULL}, *r = NULL;
+
+	if (found >= 0)
+		return c->made.at[found];
+	if (depth > MAX_DEPTH)
+		env_bug(arena_env(w->b->a), "shard.local",
+			"expression too deep");
+	for (int32_t i = 0; i < e->n_args && e->kind != EX_SELECT; i++)
+		arg[i] = rewrite(w, c, e->arg[i], depth + 1);
+	switch (e->kind) {
+	case EX_CONST:
+		r = dtype_is_float(e->dtype) ? ex_const_f(s, e->dtype, e->c.f)
+					     : ex_const_i(s, e->dtype, e->c.i);
+		break;
+	case EX_PARAM:
+		r = ex_param(s, e->dtype, (int32_t)e->c.i);
+		break;
+	case EX_INDEX:
+		r = ex_index(s, form(w, &c->d, e->form, 0));
+		break;
+	case EX_READ:
+		r = read_of(w, &c->d, e);
+		break;
+	case EX_CALL:
+		r = ex_call(s, e->fn, arg);
+		break;
+	case EX_SELECT:
+		arg[0] = rewrite(w, c, e->arg[0], depth + 1);
+		r = ex_select(s, arg[0],
+			branch(w, c, arg[0], true, e->arg[1], depth + 1),
+			branch(w, c, arg[0], false, e->arg[2], depth + 1));
+		break;
+	case EX_INSIDE:
+		r = ex_inside(s, form(w, &c->d, e->form, 0), e->lo, e->hi);
+		break;
+	case EX_CAST:
+		r = ex_cast(s, e->dtype, arg[0]);
+		break;
+	}
+	map_set(c->done, &e->id, sizeof e->id, c->made.n);
+	*vec_push(w->b->a, &c->made) = r;
+	return r;
+}
+
+static const expr *over(walk *w, const ix_dom *d, const expr *e, tn_dtype want)
+{
+	scope c = scope_of(w, d);
+
+	e = rewrite(w, &c, e, 0);
+	return e->dtype == want ? e : ex_cast(w->s, want, e);
+}
+
+/* ---- axes ---- */
+
+/*
+ * The axes of the process; false: one has no place, and *left says whether it
+ * is one of the result.
+ */
+static bool axes(walk *w, const sys_eqn *from, sys_eqn *to, bool *left)
+{
+	locals *b = w->b;
+	const shard_place *q = w->q;
+	shard_window v[IR_MAX_AXES];
+	int64_t extent[IR_MAX_AXES];
+	int32_t at[IR_MAX_AXES];
+	ix_dom d = {.box = {.extent = extent}};
+
+	to->n_axes = to->n_left = 0;
+	to->scan_axis = -1;
+	w->n = from->n_axes;
+	for (int32_t i = 0; i < from->n_axes; i++) {
+		v[i] = shard_window_of(
+			b->a, &q->axis[i], b->p->mesh, b->out->process);
+		w->extent[i] = from->axis[i].extent;
+		*left = i < from->n_left;
+		if (v[i].elems == 0)
+			return false;
+		at[i] = -1;
+		if (v[i].elems == 1 && i != from->scan_axis)
+			continue;
+		at[i] = to->n_axes;
+		if (i == from->scan_axis)
+			to->scan_axis = at[i];
+		extent[at[i]] = v[i].elems;
+		to->axis[at[i]] = from->axis[i];
+		to->axis[at[i]].extent = v[i].elems;
+		to->n_axes++;
+		to->n_left += i < from->n_left;
+	}
+	d.box.n = to->n_axes;
+	for (int32_t i = 0; i < from->n_axes; i++)
+		w->with[i] = shard_number_of(b->x, &d, &v[i],
+			at[i] < 0 ? ix_const(b->x, 0)
+				  : ix_axis(b->x, &d, at[i]));
+	return true;
+}
+
+/* over the numbers of the result's elements that the process has */
+static void flat_axis(walk *w, ix_dom *d, int64_t *extent)
+{
+	const shard_window *v = &w->b->window.at[w->out[0]];
+
+	*extent = v->elems;
+	*d = (ix_dom){.box = {.n = 1, .extent = extent}};
+	w->n = 1;
+	w->extent[0] = v->numel;
+	w->with[0] = shard_number_of(
+		w->b->x, d, v, ix_axis(w->b->x, d, 0));
+}
+
+/* ---- equations ---- */
+
+static bool brings_init(const locals *b, uint32_t mask)
+{
+	for (int32_t m = 0; m < b->p->mesh->n; m++)
+		if (mask >> m & 1 &&
+			shard_mesh_at(b->p->mesh, b->out->process, m) != 0)
+			return false;
+	return true;
+}
+
+/* Nothing is added up here: the initial value, or what leaves sums as they are. */
+static void nothing(walk *w, const sys_eqn *from, bool init)
+{
+	for (int32_t k = 0; k < from->n_out; k++) {
+		int32_t t = locals_result(w->b, w->phase, w->out[k]);
+		tn_dtype out = w->s->tensor.at[t].dtype;
+		sys_eqn e = {.label = from->label,
+			.op = from->op,
+			.call = from->call,
+			.monoid = IR_SET,
+			.n_out = 1,
+			.out = {t},
+			.scan_axis = -1};
+		int64_t extent[1], whole = w->b->window.at[w->out[k]].elems;
+		const expr *v;
+		ix_dom d;
+
+		flat_axis(w, &d, extent);
+		if (whole > 1) {
+			e.axis[0] = (sys_axis){
+				.extent = whole, .kind = AXIS_P, .name = "i"};
+			e.n_axes = e.n_left = 1;
+		}
+		v = ir_identity(w->s, from->monoid, k,
+			ir_monoid_acc(from->monoid, k, w->b->p->s->tensor
+					.at[from->out[0]].dtype));
+		if (init && from->init[k] != NULL && from->push != NULL) {
+			v = over(w, &d, from->init[k], from->init[k]->dtype);
+		} else if (init && from->init[k] != NULL) {
+			const ix_form *g = w->with[0], *at[IR_MAX_AXES];
+			int64_t shape[IR_MAX_AXES];
+
+			for (int32_t i = 0; i < from->n_left; i++)
+				shape[i] = from->axis[i].extent;
+			ix_delinearise(w->b->x, &d, g, from->n_left, shape, at);
+			w->n = from->n_left;
+			memcpy(w->extent, shape, sizeof shape);
+			memcpy(w->with, at, sizeof at);
+			v = over(w, &d, from->init[k], from->init[k]->dtype);
+		}
+		e.body[0] = ex_cast(w->s, out, v);
+		ir_add_eqn(w->s, &e);
+	}
+}
+
+/* The function itself, on the places of the batch that the process has. */
+static void opaque(walk *w, const sys_eqn *from)
+{
+	sys_eqn e = *from;
+	int32_t *in = arena_array(w->b->a, int32_t, from->n_opaque_in + 1);
+
+	for (int32_t i = 0; i < from->n_opaque_in; i++)
+		in[i] = locals_tensor(w->b, w->phase,
+			locals_operand(w->b, w->eqn, i));
+	for (int32_t k = 0; k < from->n_out; k++)
+		e.out[k] = locals_result(w->b, w->phase, w->out[k]);
+	e.opaque_in = in;
+	e.n_axes = e.n_left = 0;
+	ir_add_eqn(w->s, &e);
+}
+
+static void init_of(walk *w, const sys_eqn *from, sys_eqn *e, const ix_dom *d,
+	int32_t k, tn_dtype want)
+{
+	int64_t extent[1];
+	ix_dom left = *d;
+
+	if (e->init[k] == NULL)
+		return;
+	if (from->push != NULL) {
+		walk flat = *w;
+
+		flat_axis(&flat, &left, extent);
+		e->init[k] = over(&flat, &left, from->init[k], want);
+		return;
+	}
+	left.box.n = e->n_left;
+	e->init[k] = over(w, &left, from->init[k], want);
+}
+
+/* What leaves every sum as it is: -0 does, 0 makes 0 of -0. */
+static const expr *leaves(ir_system *s, int32_t monoid, int32_t k, tn_dtype acc)
+{
+	return monoid == IR_SUM && dtype_is_float(acc)
+		? ex_const_f(s, acc, -0.0)
+		: ir_identity(s, monoid, k, acc);
+}
+
+/*
+ * The address of a scatter as a place in the array. What falls among the elements
+ * of others goes to some place of the process, and leaves it as it is.
+ *
+ *     o[ids[j]] += u[j], rows 3..5: o'[clamp(ids[j], 3, 5) - 3] +=
+ *     sel(inside(ids[j], 3, 6), u[j], -0)
+ */
+static void push(walk *w, const ix_dom *d, const sys_eqn *from, sys_eqn *e)
+{
+	ix *x = w->b->x;
+	const shard_window *v = &w->b->window.at[w->out[0]];
+	const ix_form *g = form(w, d, from->push, 0), *at = g;
+
+	for (int32_t i = 0; i < v->n; i++) {
+		const shard_span *p = &v->span[i];
+		int64_t last = p->start + p->n - 1;
+		const ix_form *digit;
+
+		if (!layout_uses(&w->q->own, p->mesh))
+			continue;
+		digit = shard_span_digit(x, d, v, i, g);
+		at = ix_add(x, d, at,
+			ix_scale(x,
+				ix_sub(x, d,
+					ix_clamp(x, d, digit, p->start, last),
+					digit),
+				p->lo));
+		for (int32_t k = 0; k < e->n_out; k++)
+			e->body[k] = ex_select(w->s,
+				ex_inside(w->s, digit, p->start, last + 1),
+				e->body[k],
+				leaves(w->s, e->monoid, k,
+					e->body[k]->dtype));
+	}
+	e->push = shard_place_of(x, d, v, at);
+}
+
+void locals_equation(locals *b, int32_t eqn, int32_t phase,
+	const int32_t *out, uint32_t mask)
+{
+	const shard_place *q = &b->p->eqn[eqn];
+	const sys_eqn *from = &q->unit->e;
+	walk w = {.b = b,
+		.q = q,
+		.s = b->out->phase.at[phase].s,
+		.eqn = eqn,
+		.phase = phase,
+		.out = out};
+	sys_eqn e = *from;
+	bool init = brings_init(b, mask), left;
+	tn_dtype first;
+	ix_dom d;
+
+	if (from->opaque != NULL) {
+		/* has it no place of the batch? */
+		if (from->n_axes == 0 || b->window.at[out[0]].elems > 0)
+			opaque(&w, from);
+		return;
+	}
+	if (b->window.at[out[0]].elems == 0)
+		return;
+	if (!axes(&w, from, &e, &left)) {
+		if (from->push != NULL || !left)
+			nothing(&w, from, init);
+		return;
+	}
+	d = (ix_dom){.box = ir_eqn_box(w.s, &e)};
+	for (int32_t k = 0; k < e.n_out; k++)
+		e.out[k] = locals_result(b, phase, out[k]);
+	first = w.s->tensor.at[e.out[0]].dtype;
+	for (int32_t k = 0; k < e.n_out; k++) {
+		tn_dtype want = e.monoid == IR_SET
+			? first
+			: ir_monoid_acc(e.monoid, k, first);
+
+		e.body[k] = over(&w, &d, from->body[k], want);
+		if (!init)
+			e.init[k] = NULL;
+		init_of(&w, from, &e, &d, k, want);
+	}
+	if (from->push != NULL)
+		push(&w, &d, from, &e);
+	ir_add_eqn(w.s, &e);
+}
+
+void locals_copy(locals *b, int32_t phase, int32_t from, int32_t to)
+{
+	ir_system *s = b->out->phase.at[phase].s;
+	const shard_window *v = &b->window.at[from], *o = &b->window.at[to];
+	int64_t extent[1] = {o->elems};
+	ix_dom d = {.box = {.n = 1, .extent = extent}};
+	sys_eqn e = {.label = "copy",
+		.op = "copy",
+		.monoid = IR_SET,
+		.n_out = 1,
+		.scan_axis = -1};
+	const ix_form *at;
+
+	e.out[0] = locals_result(b, phase, to);
+	if (o->elems == 0)
+		return;
+	if (o->elems > 1) {
+		e.axis[0] = (sys_axis){
+			.extent = o->elems, .kind = AXIS_P, .name = "i"};
+		e.n_axes = e.n_left = 1;
+	}
+	at = shard_number_of(b->x, &d, o, ix_axis(b->x, &d, 0));
+	at = shard_place_of(b->x, &d, v, at);
+	e.body[0] = ex_cast(s, s->tensor.at[e.out[0]].dtype,
+		ex_read(s, locals_tensor(b, phase, from), at));
+	ir_add_eqn(s, &e);
+}
+
+/* ---- joining parts ---- */
+
+static const expr *with_params(
+	ir_system *s, const expr *e, const expr *const *param, int32_t depth)
+{
+	const expr *arg[IR_MAX_ARGS] = {NULL};
+
+	if (depth > MAX_DEPTH)
+		env_bug(arena_env(s->a), "shard.local", "expression too deep");
+	if (e->kind == EX_PARAM)
+		return param[e->c.i];
+	for (int32_t i = 0; i < e->n_args; i++)
+		arg[i] = with_params(s, e->arg[i], param, depth + 1);
+	if (e->kind == EX_CALL)
+		return ex_call(s, e->fn, arg);
+	if (e->kind == EX_SELECT)
+		return ex_select(s, arg[0], arg[1], arg[2]);
+	if (e->kind == EX_CAST)
+		return ex_cast(s, e->dtype, arg[0]);
+	return e;
+}
+
+ir_system *shard_joiner(arena *a, int32_t monoid, int32_t n_comp,
+	const tn_dtype *acc, int64_t n)
+{
+	ir_system *s = ir_system_new(a, ix_new(a));
+	ix_dom d = {.box = {.n = 1, .extent = &n}};
+	const expr *param[2 * IR_MAX_COMP] = {NULL};
+
+	for (int32_t i = 0; i < 2 * n_comp; i++) {
+		int32_t k = i % n_comp;
+		int32_t t = ir_add_tensor(s,
+			arena_printf(a, "%c%d", i < n_comp ? 'x' : 'y', (int)k),
+			acc[k], 1, &n);
+
+		s->tensor.at[t].is_input = true;
+		*vec_push(a, &s->input) = t;
+		param[i < n_comp ? k : IR_MAX_COMP + k] =
+			ex_read(s, t, ix_axis(s->x, &d, 0));
+	}
+	for (int32_t k = 0; k < n_comp; k++) {
+		sys_eqn e = {.label = ir_monoid_at(monoid)->name,
+			.op = ir_monoid_at(monoid)->name,
+			.monoid = IR_SET,
+			.n_out = 1,
+			.n_axes = 1,
+			.n_left = 1,
+			.axis = {{.extent = n, .kind = AXIS_P, .name = "i"}},
+			.scan_axis = -1};
+
+		e.out[0] = ir_add_tensor(s, "o", acc[k], 1, &n);
+		e.body[0] = ex_cast(s, acc[k],
+			with_params(s, ir_combine(s, monoid, k, acc), param, 0));
+		s->tensor.at[e.out[0]].is_output = true;
+		*vec_push(a, &s->output) = e.out[0];
+		ir_add_eqn(s, &e);
+	}
+	return s;
+}

@@ -1,0 +1,574 @@
+/*
+ * propagate.c: from the layouts of a few tensors to those of all.
+ *
+ * Consumes a system and annotations; produces for every equation how its axes
+ * are cut, and for every tensor where it lies. Nothing is known here of any
+ * operation: a cut passes through a read or it does not (place.c).
+ *
+ *   forwards   what a tensor has goes to the equations that read it; cuts of
+ *              left axes to the result; a cut of a reduced axis makes the
+ *              result partial
+ *   backwards  what the result has goes to the equation, and from there to
+ *              what it reads
+ *
+ *     s[i] += x[i,k], x cut on i by mesh 0 and on k by mesh 1:
+ *     s cut on i by mesh 0, partial sums over mesh 1
+ *
+ * A read at an address from data needs its whole tensor; unless it stands alone
+ * in its equation: then each process reads what it owns, and zero elsewhere,
+ * and the result is a partial sum.
+ *
+ * Where cuts of what an equation reads and writes do not go together, it takes
+ * that which moves the fewest bytes (choose.c).
+ *
+ * Guarantees: an equation uses an axis of the mesh once; whoever works out an
+ * instance is given all that it reads (shard_needs). Two passes over the system
+ * until nothing changes: cuts are only added, so it ends.
+ */
+#include "layout/local.h"
+
+void shard_plan_reset(shard_plan *p)
+{
+	for (int32_t i = 0; i < p->s->eqn.n; i++) {
+		shard_place *q = &p->eqn[i];
+
+		q->masked = -1;
+		q->masks = 0;
+		q->own = shard_replicated(q->unit->out_elems);
+		for (int32_t k = 0; k < q->unit->e.n_axes; k++)
+			q->axis[k] = shard_replicated(q->unit->box.extent[k]);
+	}
+	for (int32_t i = 0; i < p->s->tensor.n; i++) {
+		shard_state *t = &p->tensor[i];
+
+		*t = (shard_state){
+			.have = shard_replicated(p->s->tensor.at[i].numel)};
+		for (int32_t k = 0; k < SHARD_MAX_AXES; k++)
+			t->partial[k] = -1;
+	}
+	p->why.n = 0;
+}
+
+shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m)
+{
+	shard_plan *p = arena_make(a, shard_plan);
+
+	shard_mesh_size(arena_env(a), m);
+	p->a = a;
+	p->s = s;
+	p->mesh = m;
+	p->graph = eqn_graph_new(a, s);
+	p->eqn = arena_array(a, shard_place, s->eqn.n + 1);
+	p->tensor = arena_array(a, shard_state, s->tensor.n + 1);
+	for (int32_t i = 0; i < s->eqn.n; i++) {
+		shard_place *q = &p->eqn[i];
+
+		q->unit = eqn_unit_new(p->graph, &s->eqn.at[i], i);
+		q->masked = -1;
+	}
+	writes_inline(p);
+	for (int32_t i = 0; i < s->eqn.n; i++) {
+		if (s->eqn.at[i].opaque != NULL)
+			batch_axes(p, p->eqn[i].unit);
+		p->eqn[i].axis = arena_array(a, shard_layout,
+			p->eqn[i].unit->e.n_axes + 1);
+	}
+	shard_plan_reset(p);
+	return p;
+}
+
+void shard_annotate(
+	shard_plan *p, int32_t tensor, const shard_layout *l, bool fixed)
+{
+	shard_state *t = &p->tensor[tensor];
+
+	if (l->numel != t->have.numel)
+		env_fail(arena_env(p->a), TN_EINVAL, "shard.layout", (loc){0},
+			"a layout of %lld elements for %s, which has %lld",
+			(long long)l->numel, p->s->tensor.at[tensor].name,
+			(long long)t->have.numel);
+	t->have = *l;
+	t->fixed = fixed;
+}
+
+static void note(shard_plan *p, const shard_place *q, int32_t mesh,
+	int32_t from, const char *cost)
+{
+	str s = str_new(p->a);
+
+	str_printf(&s, "%s: ", q->unit->e.label);
+	if (p->mesh->name[mesh] != NULL)
+		str_add(&s, p->mesh->name[mesh]);
+	else
+		str_printf(&s, "mesh_%d", mesh);
+	if (q->masks >> mesh & 1)
+		str_add(&s, " reads what each owns");
+	if (layout_uses(&q->own, mesh))
+		str_add(&s, " keeps what each owns");
+	for (int32_t i = 0; i < q->unit->e.n_axes; i++) {
+		if (!layout_uses(&q->axis[i], mesh))
+			continue;
+		str_printf(&s, " cuts %s", q->unit->e.axis[i].name != NULL
+				? q->unit->e.axis[i].name
+				: "an axis");
+	}
+	str_printf(&s, ", as %s is%s", p->s->tensor.at[from].name, cost);
+	*vec_push(p->a, &p->why) =
+		(shard_reason){(int32_t)(q - p->eqn), s.at};
+}
+
+/* ---- reads at addresses from data ---- */
+
+/* Is the whole right side the read at hand, so that a zero can stand for it? */
+static bool stands_alone(const eqn_unit *u, int32_t read)
+{
+	const eqn_read *r = &u->read[read];
+
+	if (u->e.push != NULL || u->e.opaque != NULL || r->is_index ||
+		r->in_init || u->e.n_out != 1 || u->e.init[0] != NULL)
+		return false;
+	if (u->e.monoid != IR_SET && u->e.monoid != IR_SUM)
+		return false;
+	if (u->e.body[0]->kind != EX_READ || u->e.body[0]->form != r->at ||
+		u->e.body[0]->tensor != r->tensor)
+		return false;
+	for (int32_t i = 0; i < u->n_reads; i++)
+		if (i != read && u->read[i].tensor == r->tensor)
+			return false;
+	return true;
+}
+
+static bool mask(shard_plan *p, shard_place *q, int32_t read, int32_t tag)
+{
+	const eqn_unit *u = q->unit;
+	int32_t tensor = u->read[read].tensor;
+	const shard_tag *t = &p->tensor[tensor].have.tag[tag];
+	eqn_digit d = {.axis = 0, .lo = t->lo, .hi = t->hi};
+
+	if (t->within >= 0 || t->mult != 1 ||
+		t->count < p->mesh->extent[t->mesh] || !stands_alone(u, read) ||
+		p->s->tensor.at[u->e.out[0]].dtype == TN_BOOL)
+		return false;
+	if (eqn_judge(p->graph, eqn_join(p->graph, NULL, u, read), d) !=
+		EQN_OPAQUE)
+		return false;
+	q->masked = tensor;
+	q->masks |= 1u << t->mesh;
+	return true;
+}
+
+/* ---- scatters to addresses from data ---- */
+
+/* Do two runs of one number lie apart, one above the other? */
+static bool apart(int64_t lo, int64_t hi, int64_t lo2, int64_t hi2)
+{
+	return lo % hi2 == 0 || lo2 % hi == 0;
+}
+
+/* The cut of a tensor as large as the result by mesh axis m, as one of what is
+ * pushed; false: axes of the equation walk it, or it is not whole. */
+static bool take_own(
+	shard_plan *p, shard_place *q, const shard_layout *l, int32_t m)
+{
+	const eqn_unit *u = q->unit;
+	int32_t tag = layout_find(l, m);
+	const shard_tag *t = &l->tag[tag];
+
+	if (tag < 0 || u->e.push == NULL || u->e.monoid == IR_SET ||
+		l->numel != u->out_elems || t->within >= 0 || t->mult != 1 ||
+		t->count < p->mesh->extent[m] || l->numel % t->hi != 0)
+		return false;
+	for (int32_t i = 0; i < u->e.n_left; i++) {
+		int64_t k = u->stride[i];
+
+		if (k > 0 && !apart(t->lo, t->hi, k, k * u->box.extent[i]))
+			return false;
+	}
+	for (int32_t i = 0; i < q->own.n; i++)
+		if (!apart(t->lo, t->hi, q->own.tag[i].lo, q->own.tag[i].hi))
+			return false;
+	return layout_add(&q->own, *t);
+}
+
+static bool take_init(shard_plan *p, shard_place *q)
+{
+	const eqn_unit *u = q->unit;
+	bool changed = false;
+
+	for (int32_t r = 0; r < u->n_reads; r++)
+		for (int32_t m = 0; m < p->mesh->n; m++) {
+			int32_t t = u->read[r].tensor;
+
+			if (!place_is_init(u, &u->read[r]) ||
+				place_uses(q, m) ||
+				!take_own(p, q, &p->tensor[t].have, m))
+				continue;
+			note(p, q, m, t, "");
+			changed = true;
+		}
+	return changed;
+}
+
+/* ---- one equation ---- */
+
+/* The cuts of one axis of the mesh together: pieces of it may cut several. */
+bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh)
+{
+	const shard_layout *l = &p->tensor[q->unit->read[read].tensor].have;
+	place_part part[SHARD_MAX_TAGS], one[SHARD_MAX_TAGS];
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < l->n; i++) {
+		int32_t k;
+
+		if (l->tag[i].mesh != mesh)
+			continue;
+		k = place_from_read(p, q, read, l, i, one);
+		if (n + k > SHARD_MAX_TAGS)
+			return false;
+		memcpy(part + n, one, (size_t)k * sizeof *one);
+		n += k;
+	}
+	return place_add(q, p->mesh, n, part);
+}
+
+bool take_result(shard_plan *p, shard_place *q, int32_t k, int32_t mesh)
+{
+	const shard_layout *l = &p->tensor[q->unit->e.out[k]].have;
+	place_part part[SHARD_MAX_TAGS];
+	int32_t tag = layout_find(l, mesh), n;
+
+	if (q->unit->e.opaque == NULL)
+		n = place_from_result(q, l, mesh, part);
+	else
+		n = tag < 0 ? 0
+			    : batch_from(p, q, q->unit->e.n_opaque_in + k, l,
+				      tag, part);
+	return place_add(q, p->mesh, n, part);
+}
+
+static bool take_reads(shard_plan *p, shard_place *q, bool data)
+{
+	const eqn_unit *u = q->unit;
+	bool changed = false;
+
+	for (int32_t r = 0; r < u->n_reads; r++) {
+		int32_t tensor = u->read[r].tensor;
+		const shard_layout *l = &p->tensor[tensor].have;
+
+		for (int32_t i = 0; i < l->n; i++) {
+			int32_t mesh = l->tag[i].mesh;
+
+			const char *cost = "";
+
+			if (place_uses(q, mesh))
+				continue;
+			if (!data)
+				cost = choose_cut(p, (int32_t)(q - p->eqn), r,
+					mesh, &tensor);
+			else if (!mask(p, q, r, i))
+				continue;
+			if (cost == NULL)
+				continue;
+			note(p, q, mesh, tensor, cost);
+			changed = true;
+		}
+	}
+	return changed;
+}
+
+bool layout_same_cut(const shard_tag *a, const shard_tag *b)
+{
+	return a->mesh == b->mesh && a->mult == b->mult &&
+		a->count == b->count && a->lo == b->lo && a->hi == b->hi &&
+		a->block == b->block && a->before == b->before &&
+		a->after == b->after;
+}
+
+static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
+{
+	shard_state *t = &p->tensor[tensor];
+	uint32_t before = 0;
+	bool changed = false;
+
+	if (t->fixed)
+		return false;
+	for (int32_t i = 0; i < t->have.n; i++)
+		before |= 1u << t->have.tag[i].mesh;
+	for (int32_t i = 0; i < l->n; i++) {
+		shard_tag g = l->tag[i];
+
+		if (before >> g.mesh & 1 || t->partial[g.mesh] >= 0)
+			continue;
+		if (g.within >= 0) {
+			const shard_tag *outer = &l->tag[g.within];
+
+			g.within = layout_find(&t->have, outer->mesh);
+			if (g.within < 0 ||
+				!layout_same_cut(
+					outer, &t->have.tag[g.within]))
+				continue;
+		}
+		if (g.within < 0)
+			g = halo_without(&g);
+		changed |= layout_add(&t->have, g);
+	}
+	return changed;
+}
+
+static bool take_results(shard_plan *p, shard_place *q)
+{
+	bool changed = false;
+
+	for (int32_t k = 0; k < q->unit->e.n_out; k++)
+		for (int32_t m = 0; m < p->mesh->n; m++) {
+			int32_t t = q->unit->e.out[k];
+
+			if (place_uses(q, m) ||
+				(!take_result(p, q, k, m) &&
+					!take_own(p, q, &p->tensor[t].have, m)))
+				continue;
+			note(p, q, m, t, "");
+			changed = true;
+		}
+	return changed;
+}
+
+bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis)
+{
+	const shard_place *q = &p->eqn[eqn];
+	const eqn_unit *u = q->unit;
+
+	for (int32_t i = 0; i < u->e.n_axes; i++)
+		if ((i >= u->e.n_left || u->stride[i] == 0) &&
+			layout_uses(&q->axis[i], mesh_axis))
+			return true;
+	return q->masks >> mesh_axis & 1;
+}
+
+shard_layout shard_makes(shard_plan *p, int32_t eqn, int32_t k)
+{
+	const shard_place *q = &p->eqn[eqn];
+	const eqn_unit *u = q->unit;
+	shard_layout l = shard_replicated(u->out_elems);
+
+	if (u->e.opaque != NULL)
+		return batch_layout(p, q, u->e.n_opaque_in + k);
+	for (int32_t a = 0; a < u->e.n_left; a++) {
+		for (int32_t i = 0; i < q->axis[a].n; i++) {
+			shard_tag t = q->axis[a].tag[i];
+
+			if (u->stride[a] == 0)
+				continue;
+			t.lo *= u->stride[a];
+			t.hi *= u->stride[a];
+			if (t.within >= 0)
+				t.within = layout_find(&l,
+					q->axis[a].tag[t.within].mesh);
+			layout_add(&l, t);
+		}
+	}
+	for (int32_t i = 0; i < q->own.n; i++)
+		layout_add(&l, q->own.tag[i]);
+	return l;
+}
+
+static bool forwards(shard_plan *p, int32_t eqn)
+{
+	shard_place *q = &p->eqn[eqn];
+	bool changed = take_reads(p, q, false);
+
+	changed |= take_reads(p, q, true);
+	changed |= take_init(p, q);
+	for (int32_t k = 0; k < q->unit->e.n_out; k++) {
+		shard_state *t = &p->tensor[q->unit->e.out[k]];
+		shard_layout made = shard_makes(p, eqn, k);
+
+		for (int32_t m = 0; m < p->mesh->n; m++)
+			if (shard_is_partial(p, eqn, m))
+				t->partial[m] = q->masks >> m & 1
+					? IR_SUM
+					: q->unit->e.monoid;
+		changed |= give_tensor(p, q->unit->e.out[k], &made);
+	}
+	return changed;
+}
+
+static bool backwards(shard_plan *p, int32_t eqn)
+{
+	shard_place *q = &p->eqn[eqn];
+	bool changed = take_results(p, q);
+
+	for (int32_t r = 0; r < q->unit->n_reads; r++) {
+		int32_t tensor = q->unit->read[r].tensor;
+		shard_layout l = shard_needs(p, eqn, tensor);
+
+		changed |= give_tensor(p, tensor, &l);
+	}
+	return changed;
+}
+
+void shard_propagate(shard_plan *p)
+{
+	bool changed = true;
+
+	while (changed) {
+		changed = false;
+		for (int32_t i = 0; i < p->s->eqn.n; i++)
+			if (!p->eqn[i].dead)
+				changed |= forwards(p, i);
+		for (int32_t i = p->s->eqn.n - 1; i >= 0; i--)
+			if (!p->eqn[i].dead)
+				changed |= backwards(p, i);
+	}
+}
+
+/* ---- what an equation needs ---- */
+
+/* Blocks of one run, seen wider or narrower by either: as wide as both. */
+static bool see_both(shard_tag *t, const shard_tag *u)
+{
+	shard_tag a = *t, b = *u;
+
+	a.before = a.after = b.before = b.after = 0;
+	if (t->within >= 0 || u->within >= 0 || !layout_same_cut(&a, &b))
+		return false;
+	t->before = t->before > u->before ? t->before : u->before;
+	t->after = t->after > u->after ? t->after : u->after;
+	return true;
+}
+
+shard_layout shard_common(const shard_layout *a, const shard_layout *b)
+{
+	shard_layout l = shard_replicated(a->numel);
+
+	for (int32_t i = 0; i < a->n; i++) {
+		shard_tag t = a->tag[i];
+		bool found = false;
+
+		for (int32_t k = 0; k < b->n && !found; k++)
+			found = layout_same_cut(&t, &b->tag[k]) ||
+				see_both(&t, &b->tag[k]);
+		if (t.within >= 0) {
+			t.within = layout_find(&l, a->tag[t.within].mesh);
+			found &= t.within >= 0;
+		}
+		/* what all see whole is not cut */
+		if (found && (t.count > 1 || t.before < 0 || t.after < 0))
+			layout_add(&l, t);
+	}
+	return l;
+}
+
+/* The part of a tensor that a process has by these cuts, about. */
+static double share(const shard_layout *l)
+{
+	double s = 1;
+
+	for (int32_t i = 0; i < l->n; i++) {
+		const shard_tag *t = &l->tag[i];
+		int64_t n = t->within < 0 ? t->hi / t->lo
+					  : l->tag[t->within].block;
+		int64_t has = t->block + t->before + t->after;
+
+		s *= has < 0 ? 0 : has < n ? (double)has / (double)n : 1;
+	}
+	return s;
+}
+
+/* What all reads of the tensor can work with; *windows as in place_to_read. */
+static shard_layout reads_need(
+	shard_plan *p, const shard_place *q, int32_t tensor, bool *windows)
+{
+	shard_layout l = shard_replicated(p->s->tensor.at[tensor].numel);
+	bool may = *windows, first = true;
+
+	*windows = false;
+	for (int32_t r = 0; r < q->unit->n_reads; r++) {
+		bool some = may;
+		shard_layout one;
+
+		if (q->unit->read[r].tensor != tensor)
+			continue;
+		one = place_to_read(p, q, r, &some);
+		l = first ? one : shard_common(&l, &one);
+		first = false;
+		*windows |= some;
+	}
+	return l;
+}
+
+shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor)
+{
+	const shard_place *q = &p->eqn[eqn];
+	bool windows = true, none = false;
+	shard_layout l = reads_need(p, q, tensor, &windows);
+
+	if (windows) { /* together they may be more than digits */
+		shard_layout digits = reads_need(p, q, tensor, &none);
+
+		if (share(&digits) <= share(&l))
+			l = digits;
+	}
+	/* all of these cuts of the tensor are there, on one run, too */
+	for (int32_t m = 0; m < p->mesh->n && q->masked == tensor; m++) {
+		const shard_layout *have = &p->tensor[tensor].have;
+
+		if (q->masks >> m & 1 && l.n < SHARD_MAX_TAGS)
+			l.tag[l.n++] = have->tag[layout_find(have, m)];
+	}
+	return l;
+}
+
+/* Is each value of the run in one block? A window needs more, or fewer. */
+static bool is_whole(const shard_tag *t)
+{
+	shard_tag r = halo_without(t);
+
+	return layout_same_cut(t, &r);
+}
+
+/* The cut along axis m of the mesh that all readers of a tensor need; is it? */
+static bool all_need(shard_plan *p, int32_t tensor, int32_t m, shard_tag *out)
+{
+	bool any = false;
+
+	for (int32_t i = p->s->tensor.at[tensor].eqn + 1; i < p->s->eqn.n; i++) {
+		const eqn_unit *u = p->eqn[i].unit;
+		bool reads = false;
+		shard_layout l;
+		int32_t k;
+
+		for (int32_t r = 0; r < u->n_reads; r++)
+			reads |= u->read[r].tensor == tensor;
+		for (int32_t r = 0; r < u->e.n_opaque_in; r++)
+			reads |= u->e.opaque_in[r] == tensor;
+		if (!reads || p->eqn[i].dead)
+			continue;
+		l = shard_needs(p, i, tensor);
+		k = layout_find(&l, m);
+		if (k < 0 || l.tag[k].within >= 0 || !is_whole(&l.tag[k]) ||
+			(any && !layout_same_cut(out, &l.tag[k])))
+			return false;
+		*out = l.tag[k];
+		any = true;
+	}
+	return any;
+}
+
+void shard_scatter_sums(shard_plan *p)
+{
+	for (int32_t t = 0; t < p->s->tensor.n; t++) {
+		shard_state *h = &p->tensor[t];
+		int32_t eqn = p->s->tensor.at[t].eqn;
+		shard_tag tag;
+
+		for (int32_t m = 0; m < p->mesh->n && eqn >= 0 &&
+			!p->eqn[eqn].dead;
+			m++)
+			if (!h->fixed && shard_is_partial(p, eqn, m) &&
+				layout_find(&h->have, m) < 0 &&
+				all_need(p, t, m, &tag))
+				(void)layout_add(&h->have, tag);
+	}
+}
