@@ -79,6 +79,20 @@ TN_API tn_status tn_at_function_donate(const char *file, int32_t line,
 TN_API TN_MUST_USE tn_status tn_function_text(
 	char **out, tn_function *f, bool dot);
 
+/**
+ * Forward and backward of the kind of arguments that it was called with last,
+ * as one program in the .tn language: inputs, the calls of forward, a cotangent
+ * for each output, the calls of backward; it returns the outputs, then the
+ * gradients. Comments say what is kept between the two and what is made again.
+ * The text parses: it can be run, checked and explained.
+ * errors  [compile.program] not called yet; or it has a condition, a loop or a
+ *         function in C in it   [print.instance] a row that has no text
+ * owner   *out is the caller's: tn_text_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_function_program_text(
+	char **out, tn_function *f);
+
 /** How often its body was recorded. */
 TN_API int64_t tn_function_n_recorded(const tn_function *f);
 

@@ -20,7 +20,7 @@ typedef struct job {
 	tn_tensor **out;
 	const bool *donated; /* NULL: none */
 	str text;
-	bool dot;
+	bool dot, program;
 } job;
 
 /* The body, as tensor/ calls it: a failure of it is one of the recording. */
@@ -154,7 +154,9 @@ static void print_in(arena *a, void *arg)
 	job *j = arg;
 
 	j->text = str_new(a);
-	if (j->dot)
+	if (j->program)
+		tensor_function_program(&j->text, j->f->f);
+	else if (j->dot)
 		tensor_function_dot(&j->text, j->f->f);
 	else
 		tensor_function_print(&j->text, j->f->f);
@@ -176,6 +178,20 @@ tn_status tn_function_text(char **out, tn_function *f, bool dot)
 	}
 
 	job j = {.f = f, .dot = dot};
+	tn_status s = api_call(f->c, print, &j);
+
+	*out = s < 0 ? NULL : (char *)(uintptr_t)j.name;
+	return s;
+}
+
+tn_status tn_function_program_text(char **out, tn_function *f)
+{
+	if (f == NULL) {
+		*out = NULL;
+		return api_null("the function");
+	}
+
+	job j = {.f = f, .program = true};
 	tn_status s = api_call(f->c, print, &j);
 
 	*out = s < 0 ? NULL : (char *)(uintptr_t)j.name;

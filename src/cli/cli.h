@@ -160,8 +160,13 @@ bool cli_file_name(char *out, size_t n, const char *name);
  * split.c: the program as a compiled function, with gradients for all floats
  * but those named. Returns an exit code.
  */
+typedef enum cli_split_as {
+	CLI_SPLIT_TEXT,	   /* slots, calls, what is kept */
+	CLI_SPLIT_DOT,	   /* the same as a picture */
+	CLI_SPLIT_PROGRAM, /* forward and backward as one program */
+} cli_split_as;
 int cli_split(const cli_command *self, tn_context *c, tn_program *p,
-	const cli_list *no_grad, bool dot, bool json);
+	const cli_list *no_grad, cli_split_as as, bool json);
 
 /* ---- inputs.c: arrays for the inputs and outputs of a program ---- */
 

@@ -146,17 +146,20 @@ static bool is_level(const asked *k, const char *name)
 static int check(const cli_command *self, asked *k)
 {
 	bool split = is_level(k, "split"), shard = is_level(k, "shard");
+	bool grad = is_level(k, "grad");
 
 	k->at = k->level != NULL ? find_level(k->level) : -1;
 	if (k->file == NULL)
 		return cli_usage(self, "no FILE.tn or MODEL.onnx given");
-	if (!split && !shard && k->level != NULL && k->at < 0)
+	if (!split && !grad && !shard && k->level != NULL && k->at < 0)
 		return cli_usage(self, "no level %s", k->level);
 	if (k->json && k->level == NULL)
 		return cli_usage(self, "--json wants a --level");
-	if ((k->dot || k->no_grad.n > 0) && !split)
-		return cli_usage(self, "--%s is for --level=split",
-			k->dot ? "dot" : "no-grad");
+	if (k->dot && !split)
+		return cli_usage(self, "--dot is for --level=split");
+	if (k->no_grad.n > 0 && !split && !grad)
+		return cli_usage(self,
+			"--no-grad is for --level=split and --level=grad");
 	if ((k->mesh != NULL || k->place.n > 0) && !shard)
 		return cli_usage(self, "--%s is for --level=shard",
 			k->mesh != NULL ? "mesh" : "place");
@@ -181,8 +184,11 @@ static int explain(const cli_command *self, const asked *k)
 		tn_program_load_schedule(m.program, k->schedule) < 0)
 		cli_diag(tn_context_diag(c));
 	else if (is_level(k, "split"))
-		code = cli_split(self, c, m.program, &k->no_grad, k->dot,
-			k->json);
+		code = cli_split(self, c, m.program, &k->no_grad,
+			k->dot ? CLI_SPLIT_DOT : CLI_SPLIT_TEXT, k->json);
+	else if (is_level(k, "grad"))
+		code = cli_split(self, c, m.program, &k->no_grad,
+			CLI_SPLIT_PROGRAM, k->json);
 	else if (is_level(k, "shard"))
 		code = explain_shard(
 			self, c, m.program, k->mesh, &k->place, k->json);
@@ -250,7 +256,9 @@ const cli_command cli_explain = {
 	"                    without --level: all of these\n"
 	"  --level=split     forward and backward of a compiled function: slots,\n"
 	"                    versions, and what each value kept costs\n"
-	"  --no-grad NAME    split: this input has no gradient\n"
+	"  --level=grad      the differentiated program: forward, what is kept,\n"
+	"                    backward, as a program that can be run\n"
+	"  --no-grad NAME    split, grad: this input has no gradient\n"
 	"  --dot             split: as a Graphviz picture\n"
 	"  --level=shard     on a mesh of processes: where each tensor lies and\n"
 	"                    why, each move, its bytes and the reason for it\n"

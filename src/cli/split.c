@@ -1,6 +1,7 @@
 /*
- * split.c: `tenon explain --level=split`: a program as a compiled function:
- * inputs are its arguments, params are known to it, and floats have gradients.
+ * split.c: `tenon explain --level=split` and `--level=grad`: a program as a
+ * compiled function: inputs are its arguments, params are known to it, and
+ * floats have gradients.
  */
 #include "cli.h"
 
@@ -73,7 +74,7 @@ static bool make_inputs(const cli_command *self, split *s,
 	return true;
 }
 
-static int print(split *s, bool dot, bool json)
+static int print(split *s, cli_split_as as, bool json)
 {
 	tn_function *f = NULL;
 	char *text = NULL;
@@ -83,7 +84,10 @@ static int print(split *s, bool dot, bool json)
 		code = cli_error(NULL, "compile.size", "a function has at most "
 			"%d arguments and outputs", TN_MAX_FUNCTION_ARGS);
 	} else if (tn_function_call(f, s->arg, s->out) < 0 ||
-		tn_function_text(&text, f, dot) < 0) {
+		(as == CLI_SPLIT_PROGRAM
+				? tn_function_program_text(&text, f)
+				: tn_function_text(&text, f,
+					  as == CLI_SPLIT_DOT)) < 0) {
 		cli_diag(tn_context_diag(s->c));
 	} else {
 		if (json)
@@ -100,7 +104,7 @@ static int print(split *s, bool dot, bool json)
 }
 
 int cli_split(const cli_command *self, tn_context *c, tn_program *p,
-	const cli_list *no_grad, bool dot, bool json)
+	const cli_list *no_grad, cli_split_as as, bool json)
 {
 	split s = {.c = c,
 		.p = p,
@@ -112,7 +116,7 @@ int cli_split(const cli_command *self, tn_context *c, tn_program *p,
 	s.arg = cli_alloc((size_t)s.n_in, sizeof *s.arg);
 	s.out = cli_alloc((size_t)s.n_out, sizeof *s.out);
 	if (s.all != NULL && s.arg != NULL && s.out != NULL)
-		code = make_inputs(self, &s, no_grad) ? print(&s, dot, json)
+		code = make_inputs(self, &s, no_grad) ? print(&s, as, json)
 						      : CLI_USAGE;
 	free(s.all);
 	free(s.arg);

@@ -74,6 +74,15 @@ void prog_name_value(ir_program *p, int32_t value)
 	map_set_str(p->name, name, value);
 }
 
+void ir_program_rename(ir_program *p, int32_t value, const char *name)
+{
+	if (prog_find_value(p, name) >= 0)
+		return;
+	name = arena_strdup(p->a, name);
+	p->value.at[value].name = name;
+	map_set_str(p->name, name, value);
+}
+
 static void check_type(const ir_program *p, const char *name,
 	const ir_type *t, loc at)
 {

@@ -94,6 +94,13 @@ void ir_view_place(ix *x, const ix_dom *d, const ir_inst *view, int32_t r,
 ir_program *ir_program_parse(arena *a, const char *text, size_t n,
 	const char *file);
 void ir_program_print(str *out, const ir_program *p); /* parse(print(p)) = p */
+/* The same with comments: note adds whole lines, "  // forward\n", that stand
+ * in front of the call which makes this value, or of this input. */
+typedef void ir_note(void *arg, str *out, int32_t value);
+void ir_program_print_notes(
+	str *out, const ir_program *p, ir_note *note, void *arg);
+/* Another name for a value; where that is taken, it keeps its own. */
+void ir_program_rename(ir_program *p, int32_t value, const char *name);
 void ir_program_verify(const ir_program *p);
 
 /* Equations of all calls in pull form, simplified, dead ones removed. */

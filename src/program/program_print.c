@@ -117,6 +117,12 @@ static void print_value(
 
 void ir_program_print(str *out, const ir_program *p)
 {
+	ir_program_print_notes(out, p, NULL, NULL);
+}
+
+void ir_program_print_notes(
+	str *out, const ir_program *p, ir_note *note, void *arg)
+{
 	naming m = {.p = p,
 		.of_call = arena_array(p->a, const char *, p->call.n + 1),
 		.text = map_new(p->a),
@@ -129,8 +135,11 @@ void ir_program_print(str *out, const ir_program *p)
 	for (int32_t i = 0; i < p->call.n; i++)
 		print_row(out, &m, i);
 	str_add(out, "program {\n");
-	for (int32_t i = 0; i < p->value.n; i++)
+	for (int32_t i = 0; i < p->value.n; i++) {
+		if (note != NULL && p->value.at[i].result == 0)
+			note(arg, out, i);
 		print_value(out, p, &p->value.at[i], &m);
+	}
 	str_add(out, "  return ");
 	for (int32_t i = 0; i < p->output.n; i++)
 		str_printf(out, "%s%s", i > 0 ? ", " : "",

@@ -521,6 +521,24 @@ void t_lens_retire(tensors *t); /* copies that were kept for the last call */
  */
 ir_program *t_program(tensors *t, arena *a);
 
+/* A trace and its backward as one program, for people. */
+typedef struct t_halves {
+	ir_program *p;
+	const t_trace *f;
+	const t_back *b; /* NULL: nothing has a gradient */
+	/* number of the first value of each part */
+	int32_t forward, seed, again, backward;
+	int32_t *in, *out;    /* values: by operand and result of f */
+	int32_t *read, *grad; /* by operand and result of the backward */
+} t_halves;
+/* h->f and h->b are set. name: of f's operands; seed: of cotangents, by operand
+ * of the backward; each a name that nobody else has. */
+void t_program_halves(tensors *t, arena *a, t_halves *h,
+	const char *const *name, const char *const *seed);
+/* value seen through view, by calls at the end of h->p */
+int32_t t_halves_seen(tensors *t, t_halves *h, int32_t value,
+	const t_view *view);
+
 /* flush.c: does the program at hand find it as the last one left it? */
 bool t_is_steady(const tensors *t, int32_t input);
 /* flush.c: is the view a stretch of what it is a view of, in its order? */

@@ -165,6 +165,21 @@ static void add_operands(building *b, const t_call *c)
 	}
 }
 
+static void add_calls(building *b, const t_trace *f, int32_t from, int32_t to)
+{
+	for (int32_t k = from; k < to; k++) {
+		t_call *q = f->call.at[k];
+		int32_t first = b->result.n;
+
+		for (int32_t i = 0; i < q->n_results; i++) {
+			if (q->result[i] != NULL)
+				q->result[i]->number = 2 * b->result.n;
+			*vec_push(b->p->a, &b->result) = (made){-1, NULL};
+		}
+		add_call(b, q, first);
+	}
+}
+
 static void add_trace(building *b, const t_call *c, int32_t number)
 {
 	const t_trace *f = c->trace;
@@ -177,17 +192,7 @@ static void add_trace(building *b, const t_call *c, int32_t number)
 	for (int32_t i = 0; i < f->n_in; i++)
 		was[i] = f->in[i]->number;
 	add_operands(b, c);
-	for (int32_t k = 0; k < f->call.n; k++) {
-		t_call *q = f->call.at[k];
-		int32_t first = b->result.n;
-
-		for (int32_t i = 0; i < q->n_results; i++) {
-			if (q->result[i] != NULL)
-				q->result[i]->number = 2 * b->result.n;
-			*vec_push(b->p->a, &b->result) = (made){-1, NULL};
-		}
-		add_call(b, q, first);
-	}
+	add_calls(b, f, 0, f->call.n);
 	for (int32_t i = 0; i < f->n_out; i++)
 		set(b, number + i, value_of(b, f->out[i]));
 	for (int32_t i = 0; i < f->n_in; i++) /* the caller's whole version */
@@ -263,4 +268,82 @@ ir_program *t_program(tensors *t, arena *a)
 		*vec_push(t->a, &t->want) = b.at.at[i];
 	}
 	return b.p;
+}
+
+/* ---- a trace by itself ---- */
+
+/* v is this value of the program from here on. */
+static void is_now(building *b, t_value *v, int32_t value)
+{
+	v->number = 2 * b->result.n;
+	*vec_push(b->p->a, &b->result) = (made){value, NULL};
+}
+
+static void add_forward(building *b, t_halves *h, const char *const *name)
+{
+	const t_trace *f = h->f;
+	ir_program *p = h->p;
+
+	for (int32_t i = 0; i < f->n_in; i++) {
+		const ir_type *y = &f->in[i]->type;
+
+		h->in[i] = f->next[i] >= 0
+			? ir_program_param(p, name[i], *y, (loc){0})
+			: ir_program_input(p, name[i], *y, (loc){0});
+		is_now(b, f->in[i], h->in[i]);
+	}
+	h->forward = p->value.n;
+	add_calls(b, f, 0, f->call.n);
+	for (int32_t i = 0; i < f->n_out; i++)
+		h->out[i] = value_of(b, f->out[i]);
+}
+
+static void add_backward(building *b, t_halves *h, const char *const *seed)
+{
+	const t_back *back = h->b;
+	const t_trace *g = back->trace;
+	ir_program *p = h->p;
+
+	for (int32_t k = 0; k < g->n_in; k++)
+		h->read[k] = back->from_in[k] >= 0 ? h->in[back->from_in[k]]
+			: back->from_out[k] >= 0
+			? h->out[back->from_out[k]]
+			: ir_program_input(p, seed[k], g->in[k]->type, (loc){0});
+	for (int32_t k = 0; k < g->n_in; k++)
+		is_now(b, g->in[k], h->read[k]);
+	h->again = p->value.n;
+	add_calls(b, g, 0, g->n_again);
+	h->backward = p->value.n;
+	add_calls(b, g, g->n_again, g->call.n);
+	for (int32_t i = 0; i < g->n_out; i++)
+		h->grad[i] = value_of(b, g->out[i]);
+}
+
+void t_program_halves(tensors *t, arena *a, t_halves *h,
+	const char *const *name, const char *const *seed)
+{
+	building b = {.t = t, .p = ir_program_new(a, t->table)};
+
+	t->made_of.n = 0;
+	h->p = b.p;
+	h->in = arena_array(a, int32_t, h->f->n_in + 1);
+	h->out = arena_array(a, int32_t, h->f->n_out + 1);
+	add_forward(&b, h, name);
+	h->seed = h->again = h->backward = h->p->value.n;
+	if (h->b != NULL) {
+		h->read = arena_array(a, int32_t, h->b->trace->n_in + 1);
+		h->grad = arena_array(a, int32_t, h->b->trace->n_out + 1);
+		add_backward(&b, h, seed);
+	}
+	t->made_of.n = 0;
+}
+
+int32_t t_halves_seen(tensors *t, t_halves *h, int32_t value,
+	const t_view *view)
+{
+	building b = {.t = t, .p = h->p};
+
+	value = seen_through(&b, value, view, 0);
+	t->made_of.n = 0;
+	return value;
 }

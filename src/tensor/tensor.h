@@ -206,6 +206,12 @@ int32_t tensor_function_n_traces(const tensor_function *f);
 /* Components, slots, middles of every kind of call so far. */
 void tensor_function_print(str *out, const tensor_function *f);
 void tensor_function_dot(str *out, const tensor_function *f);
+/*
+ * Forward and backward of the kind of call that came last, as one program.
+ * Throws [compile.program] where there is no call yet, or a condition, a loop or
+ * a function in C is in it.
+ */
+void tensor_function_program(str *out, const tensor_function *f);
 /* data of a new key for random numbers; in a function: at each call */
 tensor *tensor_random_key(tensors *t);
 

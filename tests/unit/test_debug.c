@@ -322,6 +322,143 @@ static void equal_kernels_are_one(void **state)
 	assert_string_not_equal(one, other);
 }
 
+/* ---- the differentiated program ---- */
+
+static const int64_t square[] = {3, 3};
+
+static tn_status layer(
+	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
+{
+	tn_tensor *w = user;
+
+	(void)c;
+	out[0] = tn_silu(tn_matmul(in[0], w));
+	out[1] = tn_reduce_sum(tn_mul(out[0], in[0]), NULL, 0, false);
+	return TN_OK;
+}
+
+/* The program's outputs and gradients, from the arrays of its inputs. */
+static void run_text(const char *text, const float *x, const float *w,
+	const float *dy, const float *ds, float *const out[4])
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c = NULL;
+	tn_program *p = NULL;
+	const void *in[4];
+
+	o.interp = true;
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	if (tn_program_parse(&p, c, text, strlen(text), NULL) < 0)
+		fail_msg("%s\n%s", tn_context_diag(c)->text, text);
+	assert_int_equal(tn_program_n_inputs(p), 4);
+	assert_int_equal(tn_program_n_outputs(p), 4);
+	for (int32_t i = 0; i < 4; i++) {
+		const char *name = tn_program_input(p, i)->name;
+
+		in[i] = !strcmp(name, "x")	  ? x
+			: !strcmp(name, "w")	  ? w
+			: !strcmp(name, "d_out0") ? dy
+			: !strcmp(name, "d_out1") ? ds
+						  : NULL;
+		if (in[i] == NULL)
+			fail_msg("an input is called %s", name);
+	}
+	assert_string_equal(tn_program_output(p, 2)->name, "d_x");
+	assert_string_equal(tn_program_output(p, 3)->name, "d_w");
+	assert_int_equal(tn_program_run(p, in, (void *const *)out), TN_OK);
+	tn_program_free(p);
+	tn_context_free(c);
+}
+
+static void close_to(const float *x, tn_tensor *y, int32_t n)
+{
+	float want[9];
+
+	assert_int_equal(tn_read(y, want, (size_t)n * 4), TN_OK);
+	for (int32_t i = 0; i < n; i++)
+		if (!(fabsf(x[i] - want[i]) < 1e-4f))
+			fail_msg("element %d is %g, not %g", (int)i,
+				(double)x[i], (double)want[i]);
+}
+
+static void differentiated_program_computes_gradients(void **state)
+{
+	float x[9], w[9], dy[9], ds[1] = {0.5f};
+	float y[9], s[1], dx[9], dw[9];
+	float *const out[4] = {y, s, dx, dw};
+	tn_context *c = context();
+	tn_function *f = NULL;
+	tn_tensor *tx, *tw, *ty[2], *g[2];
+	char *text = NULL;
+
+	(void)state;
+	tn_fill_random(TN_F32, x, 9, 1, 0, 0);
+	tn_fill_random(TN_F32, w, 9, 2, 0, 0);
+	tn_fill_random(TN_F32, dy, 9, 3, 0, 0);
+	tx = tn_parameter(c, "x", TN_F32, 2, square, x);
+	tw = tn_parameter(c, "w", TN_F32, 2, square, w);
+	assert_int_equal(tn_compile(&f, c, layer, tw, 1, 2, "layer"), TN_OK);
+	assert_int_equal(tn_function_program_text(&text, f), TN_EINVAL);
+	assert_null(text);
+	assert_string_equal(tn_context_diag(c)->rule, "compile.program");
+	assert_int_equal(tn_function_call(f, &tx, ty), TN_OK);
+	assert_int_equal(tn_function_program_text(&text, f), TN_OK);
+	assert_non_null(strstr(text, "  // forward\n"));
+	assert_non_null(strstr(text, "  // kept for the backward, "));
+	assert_non_null(strstr(text, "  // backward\n"));
+	run_text(text, x, w, dy, ds, out);
+	tn_text_free(text);
+	close_to(y, ty[0], 9);
+	close_to(s, ty[1], 1);
+	assert_int_equal(tn_grad(2, ty,
+		(tn_tensor *[]){tn_tensor_new(c, TN_F32, 2, square, dy),
+			tn_tensor_new(c, TN_F32, 0, NULL, ds)},
+		2, (tn_tensor *[]){tx, tw}, g), TN_OK);
+	close_to(dx, g[0], 9);
+	close_to(dw, g[1], 9);
+	assert_int_equal(tn_context_status(c), TN_OK);
+	tn_function_free(f);
+	tn_context_free(c);
+}
+
+static tn_status half(
+	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
+{
+	(void)c;
+	(void)user;
+	out[0] = tn_mul(in[0], tn_scalar(c, TN_F32, 0.5));
+	return TN_OK;
+}
+
+static tn_status branch(
+	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
+{
+	tn_tensor *big = tn_gt(tn_reduce_sum(in[0], NULL, 0, false),
+		tn_scalar(c, TN_F32, 0));
+
+	return tn_cond(c, big, half, half, user, 1, in, 1, out);
+}
+
+static void differentiated_program_has_no_conditions(void **state)
+{
+	tn_context *c = context();
+	tn_function *f = NULL;
+	tn_tensor *x = tn_parameter(c, "x", TN_F32, 2, square, NULL), *y;
+	char *text = NULL;
+
+	(void)state;
+	assert_int_equal(tn_compile(&f, c, branch, NULL, 1, 1, "branch"),
+		TN_OK);
+	assert_int_equal(tn_function_call(f, &x, &y), TN_OK);
+	assert_int_equal(tn_function_program_text(&text, f), TN_EINVAL);
+	assert_null(text);
+	assert_string_equal(tn_context_diag(c)->rule, "compile.program");
+	assert_non_null(strstr(tn_context_diag(c)->text, "branch has a cond"));
+	assert_int_equal(tn_read(y, (float[9]){0}, 36), TN_OK);
+	tn_function_free(f);
+	tn_context_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -332,6 +469,10 @@ int main(void)
 		cmocka_unit_test_setup(
 			kernels_are_named_by_what_they_do, setup),
 		cmocka_unit_test_setup(equal_kernels_are_one, setup),
+		cmocka_unit_test_setup(
+			differentiated_program_computes_gradients, setup),
+		cmocka_unit_test_setup(
+			differentiated_program_has_no_conditions, setup),
 	};
 	char command[64];
 	int failed;
