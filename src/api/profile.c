@@ -79,6 +79,7 @@ void api_profile_add(tn_context *c, compilation *m, plan_exec *x)
 /* What a program's equations and kernels are called, and what makes what. */
 typedef struct namer {
 	const compilation *m;
+	int32_t threads;
 	const char **eqn; /* (equations of the system) "linear_16.o" */
 	int32_t *kernel;  /* (equations) launch that computes it; -1: none */
 	int32_t *first;	  /* (functions in C) the first launch of it */
@@ -141,6 +142,8 @@ static void json_kernel(str *s, const namer *w, const plan_times *t,
 	str_json(s, k->name);
 	if (t != NULL)
 		str_printf(s, ",\"seconds\":%.9g", t->total[i]);
+	str_printf(s, ",\"predicted\":%.9g",
+		compile_predicted(w->m, k->id, w->threads));
 	if (l->code != NULL)
 		str_printf(s, ",\"bytes\":%lld,\"flops\":%lld",
 			(long long)l->code->bytes, (long long)l->code->flops);
@@ -221,11 +224,13 @@ static double all_runs(const plan_times *t)
 	return sum;
 }
 
-static void json_program(str *s, const compilation *m, const plan_times *t)
+static void json_program(
+	str *s, tn_context *c, const compilation *m, const plan_times *t)
 {
 	arena *a = arena_child(m->a);
 	namer w = names_of(a, m);
 
+	w.threads = run_pool_threads(api_pool(c));
 	str_printf(s,
 		"{\"runs\":%lld,\"seconds\":%.9g,\"slab_bytes\":%zu,"
 		"\"passes_ms\":[",
@@ -312,7 +317,8 @@ static void text(void *arg)
 			       "{\"name\":\"tenon\"}}"
 			     : "{\"programs\":[\n");
 	if (k->p != NULL)
-		json_program(&s, api_made(k->p, TN_LEVEL_C), times_of(k->p));
+		json_program(
+			&s, k->c, api_made(k->p, TN_LEVEL_C), times_of(k->p));
 	else
 		for (const entry *e = k->c->profile->first; e != NULL;
 			e = e->next) {
@@ -320,7 +326,7 @@ static void text(void *arg)
 				trace_program(&s, e);
 				continue;
 			}
-			json_program(&s, e->m, e->t);
+			json_program(&s, k->c, e->m, e->t);
 			str_add(&s, e->next != NULL ? ",\n" : "");
 		}
 	str_add(&s, "]}\n");
@@ -343,7 +349,7 @@ enum { MAX_ROWS = 40 };
 /* A kernel of a program, where it is launched. */
 typedef struct table_row {
 	const plan_launch *l;
-	double seconds; /* of a run */
+	double seconds, predicted; /* of a run */
 	int64_t bytes, flops;
 } table_row;
 
@@ -354,19 +360,22 @@ static int by_time(const void *a, const void *b)
 	return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
 }
 
-static table_row row_of(const entry *e, int32_t i)
+static table_row row_of(tn_context *c, const entry *e, int32_t i)
 {
 	const plan_launch *l = &e->m->plan->launch.at[i];
 
 	return (table_row){.l = l,
 		.seconds = e->t->total[i] / (double)e->t->n_runs,
+		.predicted = compile_predicted(
+			e->m, l->source->id, run_pool_threads(api_pool(c))),
 		.bytes = l->code != NULL ? l->code->bytes : 0,
 		.flops = l->code != NULL ? l->code->flops : 0};
 }
 
 static void print_row(str *s, const table_row *r, double all)
 {
-	str_printf(s, "%9.4f %6.1f%% %8.2f %8.2f  %.60s\n", 1e3 * r->seconds,
+	str_printf(s, "%9.4f %9.4f %6.1f%% %8.2f %8.2f  %.60s\n",
+		1e3 * r->seconds, 1e3 * r->predicted,
 		all > 0 ? 100 * r->seconds / all : 0,
 		r->seconds > 0 ? 1e-9 * (double)r->bytes / r->seconds : 0,
 		r->seconds > 0 ? 1e-9 * (double)r->flops / r->seconds : 0,
@@ -387,12 +396,14 @@ static void table(void *arg)
 	for (const entry *e = k->c->profile->first; e != NULL; e = e->next)
 		for (int32_t i = 0; e->t != NULL && e->t->n_runs > 0 &&
 			i < e->t->n_launches; i++) {
-			*vec_push(a, &rows) = row_of(e, i);
+			*vec_push(a, &rows) = row_of(k->c, e, i);
 			all += rows.at[rows.n - 1].seconds;
 		}
 	if (rows.n > 1)
 		qsort(rows.at, (size_t)rows.n, sizeof *rows.at, by_time);
-	str_printf(&s, "   ms/run   share     GB/s  GFLOP/s  kernels: %.4f ms\n",
+	str_printf(&s,
+		"   ms/run predicted   share     GB/s  GFLOP/s  kernels: %.4f "
+		"ms\n",
 		1e3 * all);
 	for (int32_t i = 0; i < rows.n && i < MAX_ROWS; i++)
 		print_row(&s, &rows.at[i], all);

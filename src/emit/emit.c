@@ -211,6 +211,7 @@ static void count(emit_kernel *out, loop_kernel *k)
 {
 	int32_t i, j, v;
 
+	out->serial_elems = k->machine->schedule.serial_elems;
 	for (i = 0; i < k->n_params; i++) {
 		const sys_tensor *t = &k->s->tensor.at[k->param[i]];
 

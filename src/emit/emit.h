@@ -45,6 +45,7 @@ typedef struct emit_kernel {
 	int32_t n_checks;
 	const emit_check *check;
 	int64_t bytes, flops; /* moved and done, by the equations: for reports */
+	int64_t serial_elems; /* less work is done by the calling thread */
 	/* helpers of the prelude that it needs, for emit_unit */
 	const void *needs;
 } emit_kernel;

@@ -7,6 +7,7 @@
  *           --emit--> C functions --plan--> call list, buffers, C texts
  */
 #include "engine/engine.h"
+#include "schedule/estimate.h"
 
 #include <time.h>
 
@@ -201,6 +202,16 @@ static void log_pass(const compilation *c, int32_t i)
 	else
 		str_printf(&s, ", %d equations", (int)c->system->eqn.n);
 	c->o.log(c->o.log_arg, s.at);
+}
+
+double compile_predicted(const compilation *c, int32_t k, int32_t threads)
+{
+	loop_estimate e;
+
+	if (c->loops[k] == NULL)
+		return 0;
+	loop_estimate_of(c->loops[k], &e);
+	return loop_estimate_seconds(&e, threads);
 }
 
 void compile_to(compilation *c, tn_level level)

@@ -69,6 +69,10 @@ void compile_to(compilation *c, tn_level level);
 /* The level up to which passes have to run to explain a level. */
 tn_level compile_level_needed(tn_level level);
 
+/* What kernel k was expected to take on so many threads; 0: opaque. Needs the
+ * schedules. */
+double compile_predicted(const compilation *c, int32_t k, int32_t threads);
+
 /* One level as text; runs passes as needed. flags: TN_EXPLAIN_... */
 void compile_explain(
 	str *out, compilation *c, tn_level level, uint32_t flags);

@@ -10,9 +10,6 @@
  */
 #include "plan/private.h"
 
-/* A kernel below so many elements of work is run by the calling thread. */
-enum { SERIAL_ELEMS = 16384 };
-
 /*
  * Names of functions tell texts apart (emit.h); that two kernels of one name
  * are the same is checked nevertheless. A text may serve several sizes: how
@@ -95,7 +92,7 @@ static void launch_kernel(plan *p, plan_launch *l, const emit_kernel *code)
 	l->tensor = tensor;
 	l->n_checks = code->n_checks;
 	l->check = code->check;
-	l->serial = code->bytes / 8 + code->flops / 16 < SERIAL_ELEMS;
+	l->serial = code->bytes / 8 + code->flops / 16 < code->serial_elems;
 }
 
 /*

@@ -24,11 +24,12 @@
 
 #define SCHEDULE                                                               \
 	{                                                                      \
-		.chunk_elems = 32 << 10, .max_chunks = 4096, .min_chunks = 16, \
-		.stream_bytes = 8 << 20, .least_lanes = 4, .small_inside = 64, \
-		.rows_at_once = 8, .near_lanes = 2, .near_jump = 0.25,         \
-		.write_jump = 1.5, .near_guard = 16, .ahead_bytes = 2048,      \
-		.ahead_ops = 12, .turn_bytes = 512                             \
+		.serial_elems = 16384, .chunk_elems = 32 << 10,                \
+		.max_chunks = 4096, .min_chunks = 16, .stream_bytes = 8 << 20, \
+		.least_lanes = 4, .small_inside = 64, .rows_at_once = 8,       \
+		.near_lanes = 2, .near_jump = 0.25, .write_jump = 1.5,         \
+		.near_guard = 16, .ahead_bytes = 2048, .ahead_ops = 12,        \
+		.turn_bytes = 512                                              \
 	}
 
 #define PRODUCT                                                                \
@@ -74,7 +75,8 @@ static const machine machines[] = {
 			.tile_start = 4,
 			.turned = 0.5,
 			.loop = 1,
-			.chain = 4},
+			.chain = 4,
+			.beside = 0.3},
 		C_FAMILY,
 	},
 	{
@@ -91,7 +93,8 @@ static const machine machines[] = {
 			.tile_start = 4,
 			.turned = 0.6,
 			.loop = 1,
-			.chain = 4},
+			.chain = 4,
+			.beside = 0.3},
 		C_FAMILY,
 	},
 	{
@@ -108,7 +111,8 @@ static const machine machines[] = {
 			.tile_start = 4,
 			.turned = 0.8,
 			.loop = 1,
-			.chain = 4},
+			.chain = 4,
+			.beside = 0.3},
 		C_FAMILY,
 	},
 	{
@@ -125,7 +129,8 @@ static const machine machines[] = {
 			.tile_start = 4,
 			.turned = 0.8,
 			.loop = 1,
-			.chain = 4},
+			.chain = 4,
+			.beside = 0.3},
 		C_FAMILY,
 	},
 	{
@@ -142,7 +147,8 @@ static const machine machines[] = {
 			.tile_start = 4,
 			.turned = 1,
 			.loop = 1,
-			.chain = 4},
+			.chain = 4,
+			.beside = 0.3},
 		C_FAMILY,
 	},
 };
@@ -218,6 +224,7 @@ static const struct fact {
 	FACT(cycles.turned, "cycles", "a transposition of 512 x 512"),
 	FACT(cycles.loop, "cycles", "rows of 16 elements"),
 	FACT(cycles.chain, "cycles", "a sum in one accumulator"),
+	FACT(cycles.beside, "", "exp beside loads and stores, 16 KB"),
 };
 
 bool machine_fact_at(const machine *m, int32_t i, machine_fact *out)

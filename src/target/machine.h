@@ -51,10 +51,13 @@ typedef struct machine_cycles {
 	double turned;	   /* an element of a square turned in registers */
 	double loop;	   /* an iteration: counts, compares, jumps */
 	double chain;	   /* before a sum can be added to again */
+	double beside;	   /* part of the lesser of arithmetic and accesses that
+			* the other does not hide */
 } machine_cycles;
 
 /* Sizes and limits of the schedule: docs/schedule.md, docs/contractions.md. */
 typedef struct machine_schedule {
+	int64_t serial_elems; /* less work is done by the calling thread */
 	int64_t chunk_elems; /* work of a chunk, in elements, at least */
 	int64_t max_chunks;
 	int64_t min_chunks;   /* fewer: a reduction is split */

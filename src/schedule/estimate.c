@@ -1,0 +1,708 @@
+/*
+ * estimate.c: cycles of the statements of a scheduled kernel, and seconds.
+ *
+ * A walk over each tree keeps the interval of every variable and how often the
+ * node runs. Each distinct subexpression of a statement counts where the C text
+ * will have it: outside of the innermost loops that it does not depend on; in
+ * lanes if it depends on their variable, else once for all of them.
+ *
+ *   for i < 56 { for j < 64 lanes 16 { o = f(x[64 i + j]) * w[i] } }
+ *   f and the load of x: 56 * 4 vectors;  the load of w: 56 elements
+ */
+#include "schedule/estimate.h"
+
+#include "schedule/estimate_local.h"
+
+/* ---- intervals ---- */
+
+/* Bounds of f where its variables are in their intervals; false: unknown. */
+static bool bounds_of(
+	const estimate *w, const ix_form *f, int64_t *min, int64_t *max)
+{
+	*min = *max = f->c0;
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+		int64_t lo, hi, c = f->t[i].coef;
+
+		if (t->kind != IX_DIGIT)
+			return false;
+		if (t->lo == 1 && t->hi >= w->k->var[t->axis].extent) {
+			lo = w->range[t->axis].lo;
+			hi = w->range[t->axis].hi - 1;
+		} else {
+			lo = 0;
+			hi = t->hi / t->lo - 1;
+		}
+		*min += c > 0 ? c * lo : c * hi;
+		*max += c > 0 ? c * hi : c * lo;
+	}
+	return true;
+}
+
+/* The part of the iterations in which lo <= f < hi. */
+static double part_inside(
+	const estimate *w, const ix_form *f, int64_t lo, int64_t hi)
+{
+	int64_t min, max;
+	double n;
+
+	if (!bounds_of(w, f, &min, &max))
+		return 1;
+	n = (double)(max - min) + 1;
+	if (lo > min)
+		min = lo;
+	if (hi != INT64_MAX && hi - 1 < max)
+		max = hi - 1;
+	return max < min ? 0 : ((double)(max - min) + 1) / n;
+}
+
+/* ---- expressions ---- */
+
+/* How often is something done that depends on these variables? */
+static double times_of(const estimate *w, loop_set vars)
+{
+	int32_t last = -1;
+	double n = 1;
+
+	for (int32_t i = 0; i < w->depth; i++)
+		if ((vars & BIT(w->loop[i].var)) != 0 && !w->loop[i].unrolled)
+			last = i;
+	for (int32_t i = 0; i < w->depth; i++)
+		if (i <= last || (w->loop[i].unrolled &&
+					 (vars & BIT(w->loop[i].var)) != 0))
+			n *= w->loop[i].trips;
+	return n * w->share;
+}
+
+static bool in_lanes(const estimate *w, loop_set vars)
+{
+	return w->lanes > 1 && (vars & BIT(w->lane_var)) != 0;
+}
+
+static void add_ops(estimate *w, double weight, loop_set vars)
+{
+	const machine_cycles *c = &w->k->machine->cycles;
+	double n = weight * times_of(w, vars);
+
+	if (in_lanes(w, vars))
+		w->out->vector_cycles += n * c->vector_op * w->wide;
+	else
+		w->out->scalar_cycles += n * c->scalar_op;
+}
+
+static void add_access(estimate *w, bool store, machine_access kind, double n)
+{
+	const machine_cycles *c = &w->k->machine->cycles;
+	double each = store ? c->store[kind] : c->load[kind];
+
+	if (kind == MACHINE_GATHERED)
+		n *= w->lanes;
+	else if (kind != MACHINE_SCALAR)
+		n *= w->wide;
+	(store ? w->out->store : w->out->load)[kind] += n;
+	w->out->access_cycles += n * each;
+}
+
+/* Element `at` of memory, or of a buffer (b) of its subscripts. */
+static machine_access kind_of(const estimate *w, const loop_buf *b,
+	const ix_form *at, loop_set vars, bool masked)
+{
+	int64_t s = 0;
+
+	if (!in_lanes(w, vars))
+		return MACHINE_SCALAR;
+	if (b != NULL && b->n_vars > 0 && b->var[b->n_vars - 1] == w->lane_var)
+		return masked ? MACHINE_MASKED : MACHINE_WHOLE;
+	if (b != NULL && b->lanes)
+		return MACHINE_WHOLE;
+	if (!loop_stride(at, w->lane_var, w->k->var[w->lane_var].extent, &s))
+		return MACHINE_GATHERED;
+	if (s == 1)
+		return masked ? MACHINE_MASKED : MACHINE_WHOLE;
+	return s == -1 || s == 2 ? MACHINE_STRIDED : MACHINE_GATHERED;
+}
+
+/* The buffer in which the kernel keeps what it makes of the tensor; NULL. */
+static const loop_buf *buffer_of(const estimate *w, int32_t tensor)
+{
+	int32_t eqn, comp;
+
+	if (!loop_maker(w->k, tensor, &eqn, &comp) ||
+		w->k->buf_of[eqn][comp] < 0)
+		return NULL;
+	return &w->k->buf[w->k->buf_of[eqn][comp]];
+}
+
+static void add_read(estimate *w, const expr *e, loop_set vars, bool masked)
+{
+	const loop_buf *b = buffer_of(w, e->tensor);
+
+	if (b != NULL && b->where == LOOP_REGISTER)
+		return;
+	add_access(w, false, kind_of(w, b, e->form, vars, masked),
+		times_of(w, vars));
+}
+
+static loop_set visit(estimate *w, const expr *e, bool masked);
+
+/* Conditions on indices that all have to hold. */
+typedef struct guard {
+	loop_set vars;
+	double part;  /* of the iterations in which they do */
+	bool by_lane; /* lanes do not share one that may fail */
+} guard;
+
+/* false: e is another condition. */
+static bool is_guard(const estimate *w, const expr *e, guard *g)
+{
+	if (e->kind == EX_INSIDE) {
+		double part = part_inside(w, e->form, e->lo, e->hi);
+
+		g->vars |= loop_form_vars(e->form);
+		g->part *= part;
+		g->by_lane |= part < 1 && part > 0 &&
+			      in_lanes(w, loop_form_vars(e->form));
+		return true;
+	}
+	return e->kind == EX_CALL && e->dtype == TN_BOOL && e->arg[0] != NULL &&
+	       e->arg[1] != NULL && is_guard(w, e->arg[0], g) &&
+	       is_guard(w, e->arg[1], g);
+}
+
+/* What each of them costs that may fail; those of a few values are free. */
+static void add_guards(estimate *w, const expr *e)
+{
+	loop_set vars;
+	double part;
+
+	if (e->kind != EX_INSIDE) {
+		add_guards(w, e->arg[0]);
+		add_guards(w, e->arg[1]);
+		return;
+	}
+	vars = loop_form_vars(e->form);
+	part = part_inside(w, e->form, e->lo, e->hi);
+	if (part <= 0 || part >= 1)
+		return;
+	if (in_lanes(w, vars))
+		add_ops(w, 1, vars);
+	else
+		w->out->scalar_cycles += times_of(w, vars) *
+					 w->k->machine->cycles.scalar_guard;
+}
+
+/* A choice by a condition on indices: the other side costs nothing. */
+static loop_set visit_guarded(
+	estimate *w, const expr *e, const guard *g, bool masked)
+{
+	double share = w->share;
+	loop_set x, y;
+
+	if (g->part >= 1)
+		return visit(w, e->arg[1], masked);
+	if (g->part <= 0)
+		return visit(w, e->arg[2], masked);
+	add_guards(w, e->arg[0]);
+	if (!g->by_lane)
+		w->share = share * g->part;
+	x = visit(w, e->arg[1], masked || g->by_lane);
+	if (!g->by_lane)
+		w->share = share * (1 - g->part);
+	y = visit(w, e->arg[2], masked || g->by_lane);
+	w->share = share;
+	return x | y | g->vars;
+}
+
+static loop_set visit(estimate *w, const expr *e, bool masked)
+{
+	guard g = {.part = 1};
+	loop_set v = 0;
+	int64_t own = e->flops;
+	int64_t known = map_get(w->seen, &e->id, sizeof e->id, -1);
+
+	if (known >= 0)
+		return w->vars.at[known];
+	if (e->kind == EX_SELECT && is_guard(w, e->arg[0], &g)) {
+		v = visit_guarded(w, e, &g, masked);
+	} else {
+		for (int32_t i = 0; i < IR_MAX_ARGS && e->arg[i] != NULL; i++) {
+			v |= visit(w, e->arg[i], masked);
+			own -= e->arg[i]->flops;
+		}
+		if (e->form != NULL)
+			v |= loop_form_vars(e->form);
+		if (e->kind == EX_READ)
+			add_read(w, e, v, masked);
+		else if (own > 0)
+			add_ops(w, (double)own, v);
+	}
+	map_set(w->seen, &e->id, sizeof e->id, w->vars.n);
+	*vec_push(w->a, &w->vars) = v;
+	return v;
+}
+
+/* ---- statements ---- */
+
+static void add_store(
+	estimate *w, const loop_eqn *e, int32_t eqn, int32_t comp, bool update)
+{
+	int32_t at = w->k->buf_of[eqn][comp];
+	const loop_buf *b = at < 0 ? NULL : &w->k->buf[at];
+	const ix_form *f = e->at;
+	loop_set vars = loop_form_vars(f);
+	machine_access kind;
+	double n;
+
+	if (b != NULL && b->where == LOOP_REGISTER)
+		return;
+	kind = kind_of(w, b, f, vars, false);
+	/* sums are in registers while loops run that they do not walk */
+	n = times_of(w, vars);
+	add_access(w, true, kind, n);
+	if (update)
+		add_access(w, false, kind, n);
+}
+
+/* A chain of sums: each term waits for the one before. */
+static void add_chain(estimate *w, const loop_eqn *e)
+{
+	const machine_cycles *c = &w->k->machine->cycles;
+	const struct estimate_loop *l = w->depth > 0 ? &w->loop[w->depth - 1]
+						     : NULL;
+	double n, at_once;
+
+	if (l == NULL || l->unrolled || (e->reduced & BIT(l->var)) == 0 ||
+		e->e->monoid == IR_SET || l->trips < 16)
+		return;
+	at_once = l->node->lanes > 1 && l->node->unroll > 1 ? l->node->unroll
+							    : 1;
+	n = c->chain / at_once - 1;
+	if (n > 0)
+		w->out->scalar_cycles += n * times_of(w, ~(loop_set)0);
+}
+
+static void add_statement(estimate *w, const loop_node *n)
+{
+	const loop_eqn *e = &w->k->eqn[n->eqn];
+	bool sums = e->e->monoid != IR_SET;
+
+	w->seen = map_new(w->a);
+	w->vars.n = 0;
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		const expr *x = e->body[i];
+		loop_set vars = visit(w, x, false) | e->reduced | e->left;
+
+		/* a product and its sum are one instruction */
+		if (sums && (x->kind != EX_CALL || x->flops != 1))
+			add_ops(w, 1, vars);
+		if (e->push)
+			add_access(w, true, MACHINE_SCALAR,
+				2 * times_of(w, ~(loop_set)0));
+		else if (w->k->buf_of[n->eqn][i] >= 0 || !sums || e->stage)
+			add_store(w, e, n->eqn, i, sums);
+		else
+			add_store(w, e, n->eqn, i, true);
+	}
+	add_chain(w, e);
+}
+
+static void add_leaf(estimate *w, const loop_node *n)
+{
+	const loop_eqn *e = &w->k->eqn[n->eqn];
+	double all = times_of(w, ~(loop_set)0);
+
+	switch (n->kind) {
+	case LOOP_STMT:
+		add_statement(w, n);
+		break;
+	case LOOP_INIT:
+	case LOOP_DONE:
+		for (int32_t i = 0; i < e->e->n_out; i++) {
+			w->seen = map_new(w->a);
+			w->vars.n = 0;
+			if (n->kind == LOOP_INIT && e->init[i] != NULL)
+				visit(w, e->init[i], false);
+			if (n->kind == LOOP_DONE)
+				add_access(w, true,
+					kind_of(w, NULL, e->start_at,
+						loop_form_vars(e->start_at),
+						false),
+					all);
+			else
+				add_store(w, e, n->eqn, i, false);
+		}
+		break;
+	case LOOP_PART:
+		add_access(w, true,
+			w->lanes > 1 ? MACHINE_WHOLE : MACHINE_SCALAR,
+			all * e->e->n_out);
+		break;
+	case LOOP_JOIN:
+		add_access(w, false,
+			w->lanes > 1 ? MACHINE_WHOLE : MACHINE_SCALAR,
+			all * (double)e->n_parts * e->e->n_out);
+		add_ops(w, (double)e->n_parts, ~(loop_set)0);
+		break;
+	case LOOP_SCALE:
+		add_ops(w, 2, ~(loop_set)0);
+		break;
+	case LOOP_STAGE:
+	case LOOP_TILE:
+	case LOOP_FOR:
+	case LOOP_BLOCK:
+	case LOOP_SPAN:
+		break;
+	}
+}
+
+/* ---- tiles, squares ---- */
+
+static double length(const estimate *w, int32_t var)
+{
+	return var < 0 ? 1 : (double)(w->range[var].hi - w->range[var].lo);
+}
+
+double estimate_needed(const estimate *w, const loop_node *n)
+{
+	double part = 1;
+
+	for (int32_t i = 0; i < n->n_needs; i++) {
+		double p = part_inside(
+			w, n->need[i].f, n->need[i].lo, n->need[i].hi);
+
+		part = p < part ? p : part;
+	}
+	return part;
+}
+
+static double whole(double n)
+{
+	int64_t i = (int64_t)n;
+
+	return (double)i < n ? (double)i + 1 : (double)i;
+}
+
+/* rows by columns in registers: products, or what feeds them, bound it. */
+static void add_tile(estimate *w, const loop_node *n)
+{
+	const machine_cycles *c = &w->k->machine->cycles;
+	double rows = n->row_var < 0 ? 1 : length(w, n->row_var);
+	double columns = length(w, n->var), steps = 1, vectors, most, each;
+	double height = rows < (double)n->size ? rows : (double)n->size;
+	double tiles = whole(rows / (double)n->size);
+
+	for (int32_t i = 0; i < n->n_sums; i++)
+		steps *= length(w, n->sum[i]);
+	vectors = whole(columns / n->lanes);
+	most = (double)n->unroll < vectors ? (double)n->unroll : vectors;
+	tiles *= whole(vectors / most);
+	each = c->fma * height * most;
+	if (each < c->tile_load * (height + most))
+		each = c->tile_load * (height + most);
+	if (each < c->chain)
+		each = c->chain;
+	w->out->tile_cycles += times_of(w, ~(loop_set)0) * tiles *
+			       estimate_needed(w, n) *
+			       (steps * each + c->tile_start * height * most);
+}
+
+static void add_turn(estimate *w, const loop_node *n)
+{
+	double all = length(w, n->var);
+
+	if (n->row_var >= 0)
+		all *= length(w, n->row_var);
+	w->out->access_cycles += times_of(w, ~(loop_set)0) * all *
+				 w->k->machine->cycles.turned;
+}
+
+/* ---- the tree ---- */
+
+/* Vectors that walk n elements, the rest by halves or as a part of one. */
+static double vectors_of(estimate *w, const loop_node *n, double elems)
+{
+	double lanes = n->lanes, full = (double)((int64_t)(elems / lanes));
+	double rest = elems - full * lanes;
+
+	if (rest <= 0 || loop_may_part(w->k, n))
+		return full + (rest > 0);
+	for (lanes /= 2; lanes >= 1 && rest > 0; lanes /= 2)
+		if (rest >= lanes) {
+			rest -= lanes;
+			full += 1;
+		}
+	return full;
+}
+
+static void walk(estimate *w, const loop_node *n);
+
+static void walk_children(estimate *w, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		walk(w, n->child[i]);
+}
+
+static void walk_for(estimate *w, const loop_node *n)
+{
+	struct estimate_range was = w->range[n->var];
+	int32_t lanes = w->lanes, lane_var = w->lane_var;
+	double wide = w->wide, share = w->share;
+	double elems = length(w, n->var);
+	struct estimate_loop *l = &w->loop[w->depth];
+
+	w->share *= estimate_needed(w, n);
+	*l = (struct estimate_loop){.var = n->var, .trips = elems, .node = n};
+	if (n->lanes > 1) {
+		struct loop_widest widest = {w->k, n->var, 1};
+
+		loop_widest(&widest, n);
+		l->trips = vectors_of(w, n, elems);
+		w->lanes = n->lanes;
+		w->lane_var = n->var;
+		w->wide = whole((double)n->lanes * widest.bytes /
+				w->k->machine->vector_bytes);
+	}
+	l->unrolled = n->lanes <= 1 && n->unroll >= (int32_t)elems &&
+		      n->unroll > 1;
+	w->depth++;
+	if (!l->unrolled)
+		w->out->scalar_cycles += times_of(w, ~(loop_set)0) *
+					 w->k->machine->cycles.loop;
+	walk_children(w, n);
+	w->depth--;
+	w->range[n->var] = was;
+	w->lanes = lanes;
+	w->lane_var = lane_var;
+	w->wide = wide;
+	w->share = share;
+}
+
+/* A block stands for all of them: the first is as good as any. */
+static void walk_block(estimate *w, const loop_node *n)
+{
+	struct estimate_range was = w->range[n->var];
+	double elems = length(w, n->var), share = w->share;
+	double blocks = whole(elems / (double)n->size);
+
+	w->loop[w->depth++] = (struct estimate_loop){
+		.var = n->var, .trips = blocks, .node = n};
+	/* blocks that are shorter at the end count as what they are */
+	if (elems < blocks * (double)n->size)
+		w->share *= elems / (blocks * (double)n->size);
+	if (was.lo + n->size < was.hi)
+		w->range[n->var].hi = was.lo + n->size;
+	else
+		w->share = share;
+	walk_children(w, n);
+	w->range[n->var] = was;
+	w->share = share;
+	w->depth--;
+}
+
+/* Inside a block a span is the part of it that falls there. */
+static void walk_span(estimate *w, const loop_node *n)
+{
+	struct estimate_range was = w->range[n->var], now = was;
+	double share = w->share;
+	int64_t extent = w->k->var[n->var].extent;
+
+	if (was.lo == 0 && was.hi == extent) {
+		now.lo = n->lo > was.lo ? n->lo : was.lo;
+		now.hi = n->hi < was.hi ? n->hi : was.hi;
+	} else { /* blocks run over all of it */
+		w->share *= (double)(n->hi - n->lo) / (double)extent;
+	}
+	w->range[n->var] = now;
+	if (now.hi > now.lo)
+		walk_children(w, n);
+	w->range[n->var] = was;
+	w->share = share;
+}
+
+static void walk(estimate *w, const loop_node *n)
+{
+	if (w->depth == ESTIMATE_MAX_DEPTH)
+		return;
+	switch (n->kind) {
+	case LOOP_FOR:
+		walk_for(w, n);
+		break;
+	case LOOP_BLOCK:
+		walk_block(w, n);
+		break;
+	case LOOP_SPAN:
+		walk_span(w, n);
+		break;
+	case LOOP_TILE:
+		add_tile(w, n);
+		break;
+	case LOOP_STAGE:
+		add_turn(w, n);
+		break;
+	case LOOP_INIT:
+	case LOOP_STMT:
+	case LOOP_DONE:
+	case LOOP_PART:
+	case LOOP_JOIN:
+	case LOOP_SCALE:
+		add_leaf(w, n);
+		break;
+	}
+}
+
+/* Operations of all equations, as the plan counts them. */
+static double work_of(const loop_kernel *k)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const loop_eqn *e = &k->eqn[i];
+		double n = 0, times = 1;
+
+		for (int32_t j = 0; j < e->e->n_out; j++)
+			n += (double)e->body[j]->flops +
+			     (e->e->monoid != IR_SET);
+		for (int32_t v = 0; v < k->n_vars; v++)
+			if (((e->left | e->reduced) & BIT(v)) != 0)
+				times *= (double)k->var[v].extent;
+		sum += n * times;
+	}
+	return sum;
+}
+
+void loop_estimate_of(loop_kernel *k, loop_estimate *out)
+{
+	arena *a = arena_child(k->a);
+	estimate w = {.a = a, .k = k, .lanes = 1, .lane_var = -1, .wide = 1};
+
+	*out = (loop_estimate){.machine = k->machine, .n_phases = k->n_phases};
+	w.range = arena_array(a, struct estimate_range, k->n_vars + 1);
+	loop_link(k);
+	for (int32_t p = 0; p < k->n_phases; p++) {
+		const loop_phase *ph = &k->phase[p];
+
+		w.out = &out->phase[p];
+		w.out->chunks = (double)ph->n_chunks;
+		/* what is steady is copied once for all runs */
+		w.share = ph->copies > 0 &&
+					  k->s->tensor
+						  .at[k->param[ph->copies - 1]]
+						  .steady
+				  ? 0
+				  : 1;
+		for (int32_t v = 0; v < k->n_vars; v++)
+			w.range[v] = (struct estimate_range){
+				0, k->var[v].extent};
+		for (int32_t i = 0; i < ph->n_roots && w.share > 0; i++)
+			walk(&w, ph->root[i]);
+		if (w.share > 0)
+			loop_estimate_memory(&w, ph);
+	}
+	w.work = work_of(k);
+	loop_estimate_residence(&w, out);
+	arena_free(a);
+}
+
+/* ---- seconds ---- */
+
+static double phase_arithmetic(const machine *m, const loop_phase_cost *p)
+{
+	double ops = p->vector_cycles + p->scalar_cycles;
+	double most = ops > p->access_cycles ? ops : p->access_cycles;
+	double least = ops > p->access_cycles ? p->access_cycles : ops;
+
+	return (most + m->cycles.beside * least + p->tile_cycles) / m->hertz;
+}
+
+static double phase_memory(const machine *m, const loop_phase_cost *p)
+{
+	double s = 0;
+
+	for (int32_t l = MACHINE_L2; l < MACHINE_N_LEVELS; l++)
+		s += p->bytes[l] / m->memory[l].bytes_per_s;
+	return s;
+}
+
+static double phase_seconds(
+	const machine *m, const loop_phase_cost *p, double threads)
+{
+	double a = phase_arithmetic(m, p), b = phase_memory(m, p);
+	double all = a > b ? a + m->hidden * b : b + m->hidden * a;
+	double rounds = whole(p->chunks / threads);
+
+	return all * rounds / (p->chunks > 0 ? p->chunks : 1) +
+	       rounds * m->chunk_s;
+}
+
+double loop_estimate_seconds(const loop_estimate *e, int32_t threads)
+{
+	const machine *m = e->machine;
+	double n = threads > 0 ? threads : m->threads;
+	double sum = m->launch_s;
+
+	if (e->serial)
+		n = 1;
+	for (int32_t i = 0; i < e->n_phases; i++)
+		sum += phase_seconds(m, &e->phase[i], n) +
+		       (i > 0 && !e->serial ? m->phase_s : 0);
+	return sum;
+}
+
+double loop_estimate_part(const loop_estimate *e, loop_term t)
+{
+	const machine *m = e->machine;
+	double cycles = 0, s = 0;
+
+	for (int32_t i = 0; i < e->n_phases; i++) {
+		const loop_phase_cost *p = &e->phase[i];
+
+		switch (t) {
+		case LOOP_TERM_VECTOR:
+			cycles += p->vector_cycles;
+			break;
+		case LOOP_TERM_SCALAR:
+			cycles += p->scalar_cycles;
+			break;
+		case LOOP_TERM_ACCESS:
+			cycles += p->access_cycles;
+			break;
+		case LOOP_TERM_TILE:
+			cycles += p->tile_cycles;
+			break;
+		case LOOP_TERM_MEMORY:
+			s += phase_memory(m, p);
+			break;
+		case LOOP_TERM_LAUNCH:
+			s += i == 0 ? m->launch_s : m->phase_s;
+			break;
+		case LOOP_N_TERMS:
+			break;
+		}
+	}
+	return s + cycles / m->hertz;
+}
+
+loop_term loop_estimate_term(const loop_estimate *e)
+{
+	loop_term best = LOOP_TERM_LAUNCH;
+
+	for (int32_t t = 0; t < LOOP_N_TERMS; t++)
+		if (loop_estimate_part(e, (loop_term)t) >
+			loop_estimate_part(e, best))
+			best = (loop_term)t;
+	return best;
+}
+
+const char *loop_term_name(loop_term t)
+{
+	static const char *const name[LOOP_N_TERMS] = {
+		[LOOP_TERM_VECTOR] = "arithmetic",
+		[LOOP_TERM_SCALAR] = "arithmetic without lanes",
+		[LOOP_TERM_ACCESS] = "loads and stores",
+		[LOOP_TERM_TILE] = "products in tiles",
+		[LOOP_TERM_MEMORY] = "memory",
+		[LOOP_TERM_LAUNCH] = "the launch",
+	};
+
+	return name[t];
+}

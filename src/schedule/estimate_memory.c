@@ -1,0 +1,316 @@
+/*
+ * estimate_memory.c: bytes that a phase moves, by level of memory.
+ *
+ * For each access below a node: the bytes that one run of the node touches
+ * (its footprint), and for each level the bytes that have to come from beyond
+ * it. A loop touches as much more as its iterations differ. What differs not
+ * is still near if all that one iteration touches fits the level; else it
+ * comes again. Memory moves in lines: an element that stands alone in its line
+ * costs the line, unless its neighbours are used while that is near.
+ *
+ *   for i < 1000 { for j < 4096 { o[j] += x[4096 i + j] } }
+ *   o: 16 KB, which comes to L1 once if 32 KB fit there; x: all of it, once
+ */
+#include "schedule/estimate_local.h"
+
+enum { LINE = 64, N_BEYOND = MACHINE_MAIN };
+
+typedef struct touch {
+	int32_t tensor;
+	const ix_form *at;
+	loop_set vars;
+	const loop_buf *b; /* NULL: in memory */
+	double size, most; /* of an element; of all, in bytes */
+	double foot;
+	double beyond[N_BEYOND]; /* comes from beyond the level */
+} touch;
+
+typedef VEC(touch) touches;
+
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- leaves ---- */
+
+typedef struct gather {
+	estimate *w;
+	touches *out;
+} gather;
+
+static void add_touch(gather *g, int32_t tensor, const ix_form *at)
+{
+	loop_kernel *k = g->w->k;
+	int32_t eqn, comp;
+	double size = (double)dtype_size(k->s->tensor.at[tensor].dtype);
+	touch t = {.tensor = tensor,
+		.at = at,
+		.vars = loop_form_vars(at),
+		.size = size,
+		.most = size * (double)k->s->tensor.at[tensor].numel};
+
+	if (loop_maker(k, tensor, &eqn, &comp) && k->buf_of[eqn][comp] >= 0) {
+		t.b = &k->buf[k->buf_of[eqn][comp]];
+		if (t.b->where == LOOP_REGISTER)
+			return;
+		t.most = (double)t.b->elems * size;
+	}
+	for (int32_t i = 0; i < g->out->n; i++)
+		if (g->out->at[i].tensor == tensor &&
+			g->out->at[i].vars == t.vars)
+			return; /* neighbours of the same */
+	t.foot = least(LINE, t.most);
+	for (int32_t l = 0; l < N_BEYOND; l++)
+		t.beyond[l] = t.foot;
+	*vec_push(g->w->a, g->out) = t;
+}
+
+static void on_read(void *arg, const expr *e)
+{
+	if (e->kind == EX_READ)
+		add_touch(arg, e->tensor, e->form);
+}
+
+static void leaf(estimate *w, const loop_node *n, touches *out)
+{
+	const loop_eqn *e = &w->k->eqn[n->eqn];
+	gather g = {w, out};
+
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		if (n->kind == LOOP_TILE) {
+			loop_walk(w->a, n->factor[0], on_read, &g);
+			loop_walk(w->a, n->factor[1], on_read, &g);
+		} else if (n->kind == LOOP_STMT || n->kind == LOOP_STAGE) {
+			loop_walk(w->a, e->body[i], on_read, &g);
+		}
+		if (e->e->monoid == IR_SET || n->kind == LOOP_TILE ||
+			n->kind == LOOP_DONE || e->push ||
+			w->k->buf_of[n->eqn][i] >= 0 ||
+			(e->reduced != 0 && n->kind == LOOP_STMT))
+			add_touch(&g, e->e->out[i], e->at);
+	}
+}
+
+/* ---- loops ---- */
+
+static bool is_around(const loop_node *n, const loop_node *inner)
+{
+	for (; inner != NULL; inner = inner->up)
+		if (inner == n)
+			return true;
+	return false;
+}
+
+/* Of one step of the loop: the part of a line that it goes on; 0: nothing. */
+static double step_of(const estimate *w, const loop_node *n, int32_t var,
+	double size, const touch *t)
+{
+	int64_t s = 0;
+
+	if ((t->vars & BIT(var)) == 0 ||
+		(t->b != NULL && is_around(n, t->b->scope)))
+		return 0;
+	for (int32_t i = 0; t->b != NULL && i < t->b->n_vars; i++)
+		if (t->b->var[i] == var)
+			s = t->b->stride[i];
+	if (s == 0 && !loop_stride(t->at, var, w->k->var[var].extent, &s))
+		return 1;
+	if (s == 0)
+		return 0;
+	return least(1, (double)(s < 0 ? -s : s) * size * t->size / LINE);
+}
+
+/* t iterations over var, in steps of `size`, of what `in` says of one. */
+static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
+	double size, touches *in)
+{
+	double all = 0;
+
+	for (int32_t i = 0; i < in->n; i++)
+		all += in->at[i].foot;
+	for (int32_t i = 0; i < in->n; i++) {
+		touch *t = &in->at[i];
+		double step = step_of(w, n, var, size, t);
+		double more = step > 0 ? trips * step : 1;
+
+		if (more < 1)
+			more = 1;
+		for (int32_t l = 0; l < N_BEYOND; l++) {
+			bool near = all <=
+				    (double)w->k->machine->memory[l].bytes;
+
+			/* a line whose neighbours come too late comes again */
+			t->beyond[l] *= near ? more : trips;
+		}
+		t->foot = least(t->foot * more, t->most);
+		for (int32_t l = 0; l < N_BEYOND; l++)
+			if (all * more <=
+				(double)w->k->machine->memory[l].bytes)
+				t->beyond[l] = least(t->beyond[l], t->foot);
+	}
+}
+
+/* One after the other: what the first leaves near, the others find. */
+static void join(estimate *w, touches *all, const touches *in)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < all->n; i++)
+		sum += all->at[i].foot;
+	for (int32_t i = 0; i < in->n; i++)
+		sum += in->at[i].foot;
+	for (int32_t i = 0; i < in->n; i++) {
+		const touch *t = &in->at[i];
+		touch *old = NULL;
+
+		for (int32_t j = 0; j < all->n && old == NULL; j++)
+			if (all->at[j].tensor == t->tensor &&
+				all->at[j].vars == t->vars)
+				old = &all->at[j];
+		if (old == NULL) {
+			*vec_push(w->a, all) = *t;
+			continue;
+		}
+		if (t->foot > old->foot)
+			old->foot = t->foot;
+		for (int32_t l = 0; l < N_BEYOND; l++) {
+			bool near = sum <=
+				    (double)w->k->machine->memory[l].bytes;
+			double more = t->beyond[l] + old->beyond[l];
+			double most = t->beyond[l] > old->beyond[l]
+					      ? t->beyond[l]
+					      : old->beyond[l];
+
+			old->beyond[l] = near ? most : more;
+		}
+	}
+}
+
+static touches below(estimate *w, const loop_node *n);
+
+static touches children(estimate *w, const loop_node *n)
+{
+	touches all = {0};
+
+	for (int32_t i = 0; i < n->n_child; i++) {
+		touches in = below(w, n->child[i]);
+
+		join(w, &all, &in);
+	}
+	return all;
+}
+
+static double walked(const estimate *w, int32_t var)
+{
+	return (double)(w->range[var].hi - w->range[var].lo);
+}
+
+/* n iterations at once, then as often as it takes: of the loop that they are. */
+static void repeat_part(estimate *w, const loop_node *n, int32_t var, double at,
+	bool first, touches *t)
+{
+	double all = walked(w, var), now = least(at, all);
+
+	if (first)
+		repeat(w, n, var, now, 1, t);
+	else if (all > now)
+		repeat(w, n, var, all / now, now, t);
+}
+
+/* A tile, or a square: the steps of the sum run around what is in registers. */
+static void inner_loops(estimate *w, const loop_node *n, touches *t)
+{
+	double columns = n->kind == LOOP_TILE ? (double)n->lanes * n->unroll
+					      : n->lanes;
+	double rows = n->kind == LOOP_TILE ? (double)n->size : n->lanes;
+
+	repeat_part(w, n, n->var, columns, true, t);
+	if (n->row_var >= 0)
+		repeat_part(w, n, n->row_var, rows, true, t);
+	for (int32_t i = n->n_sums - 1; i >= 0; i--)
+		repeat(w, n, n->sum[i], walked(w, n->sum[i]), 1, t);
+	if (n->row_var >= 0)
+		repeat_part(w, n, n->row_var, rows, false, t);
+	repeat_part(w, n, n->var, columns, false, t);
+}
+
+static touches below(estimate *w, const loop_node *n)
+{
+	struct estimate_range was;
+	touches t = {0};
+	double elems;
+
+	if (!loop_is_loop(n)) {
+		leaf(w, n, &t);
+		if (n->kind == LOOP_TILE || n->kind == LOOP_STAGE)
+			inner_loops(w, n, &t);
+		return t;
+	}
+	was = w->range[n->var];
+	elems = (double)(was.hi - was.lo);
+	if (n->kind == LOOP_BLOCK && n->size < was.hi - was.lo)
+		w->range[n->var].hi = was.lo + n->size;
+	else if (n->kind == LOOP_SPAN && was.lo == 0 &&
+		 was.hi == w->k->var[n->var].extent)
+		w->range[n->var] = (struct estimate_range){n->lo, n->hi};
+	t = children(w, n);
+	w->range[n->var] = was;
+	if (n->kind == LOOP_FOR)
+		repeat(w, n, n->var, elems * estimate_needed(w, n), 1, &t);
+	else if (n->kind == LOOP_BLOCK)
+		repeat(w, n, n->var, elems / (double)n->size, (double)n->size,
+			&t);
+	return t;
+}
+
+/* ---- a phase, a kernel ---- */
+
+void loop_estimate_memory(estimate *w, const loop_phase *ph)
+{
+	touches all = {0};
+	double beyond[N_BEYOND + 1] = {0};
+
+	for (int32_t i = 0; i < ph->n_roots; i++) {
+		touches in = below(w, ph->root[i]);
+
+		join(w, &all, &in);
+	}
+	for (int32_t i = 0; i < all.n; i++)
+		for (int32_t l = 0; l < N_BEYOND; l++)
+			beyond[l] += all.at[i].beyond[l];
+	for (int32_t l = 0; l < N_BEYOND; l++) {
+		double far = beyond[l] - beyond[l + 1];
+
+		w->out->bytes[l + 1] = far > 0 ? far : 0;
+	}
+}
+
+/*
+ * What fits a level as a whole was left there by who made it, and stays for
+ * who reads it.
+ */
+void loop_estimate_residence(estimate *w, loop_estimate *out)
+{
+	const loop_kernel *k = w->k;
+	double all = (double)k->scratch_bytes;
+	int32_t home = 0;
+
+	for (int32_t i = 0; i < k->n_params; i++) {
+		const sys_tensor *t = &k->s->tensor.at[k->param[i]];
+
+		all += (double)t->numel * (double)dtype_size(t->dtype);
+	}
+	while (home < MACHINE_MAIN &&
+		all > (double)k->machine->memory[home].bytes)
+		home++;
+	if (home < MACHINE_L2)
+		home = MACHINE_L2;
+	for (int32_t p = 0; p < out->n_phases; p++)
+		for (int32_t l = home + 1; l < MACHINE_N_LEVELS; l++) {
+			out->phase[p].bytes[home] += out->phase[p].bytes[l];
+			out->phase[p].bytes[l] = 0;
+		}
+	out->serial = all / 8 + w->work / 16 <
+		      (double)k->machine->schedule.serial_elems;
+}

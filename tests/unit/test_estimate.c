@@ -1,0 +1,173 @@
+/*
+ * What a scheduled kernel is expected to cost: facts that follow from the
+ * tree alone (bytes, kinds of accesses, chunks), and orders of magnitude.
+ */
+#include "unit.h"
+
+#include "fuse/fuse.h"
+#include "schedule/estimate.h"
+#include "schedule/schedule.h"
+
+static loop_estimate estimate_of(arena *a, const machine *m, const char *text)
+{
+	ir_system *s = ir_system_parse(a, ix_new(a), text, strlen(text), "t");
+	fuse_plan *p = fuse_partition(a, s, machine_at(0), NULL);
+	loop_kernel *k;
+	loop_estimate e;
+
+	assert_int_equal(p->kernel.n, 1);
+	k = loop_build(a, s, p->kernel.at[0], false);
+	loop_schedule(k, m);
+	loop_estimate_of(k, &e);
+	return e;
+}
+
+static void is_near(double x, double want, double part)
+{
+	if (x < want * (1 - part) || x > want * (1 + part))
+		fail_msg("%g, expected about %g", x, want);
+}
+
+static const char add[] = "system {\n x: f32[8388608] input 0\n"
+			  " y: f32[8388608] input 1\n o: f32[8388608]\n"
+			  " a o#0: o[i:8388608] = x[i] + y[i]\n"
+			  " return o\n}\n";
+
+static void stream(arena *a, void *arg)
+{
+	loop_estimate e = estimate_of(a, machine_find("c/avx512"), add);
+	const loop_phase_cost *p = &e.phase[0];
+
+	(void)arg;
+	is_near(p->bytes[MACHINE_MAIN], 3 * 4 * 8388608.0, 0.01);
+	is_near(p->load[MACHINE_WHOLE], 2 * 8388608.0 / 16, 0.01);
+	is_near(p->store[MACHINE_WHOLE], 8388608.0 / 16, 0.01);
+	assert_true(p->load[MACHINE_SCALAR] == 0);
+	assert_int_equal(loop_estimate_term(&e), LOOP_TERM_MEMORY);
+	/* threads help as far as there are chunks */
+	is_near(loop_estimate_seconds(&e, 1) / loop_estimate_seconds(&e, 4), 4,
+		0.05);
+}
+
+/* What is not scheduled has no lanes: every element is priced by itself. */
+static void scalar(arena *a, void *arg)
+{
+	static const char text[] =
+		"system {\n x: f32[16384] input 0\n o: f32[16384]\n"
+		" a o#0: o[i:16384] = exp(x[i])\n return o\n}\n";
+	machine plain = *machine_find("c/avx512");
+	loop_estimate fast = estimate_of(a, machine_find("c/avx512"), text);
+	loop_estimate slow;
+
+	(void)arg;
+	plain.unscheduled = true;
+	slow = estimate_of(a, &plain, text);
+	is_near(slow.phase[0].load[MACHINE_SCALAR], 16384, 0.01);
+	assert_true(loop_estimate_seconds(&slow, 1) >
+		    5 * loop_estimate_seconds(&fast, 1));
+	assert_int_equal(loop_estimate_term(&slow), LOOP_TERM_SCALAR);
+}
+
+/* 2 * 512^3 operations at some 150 GFLOP/s */
+static void product(arena *a, void *arg)
+{
+	static const char text[] =
+		"system {\n x: f32[512,512] input 0\n"
+		" y: f32[512,512] input 1\n o: f32[512,512]\n"
+		" a o#0: o[i:512, j:512] += x[512*i + k] * y[512*k + j] "
+		"for k:512\n return o\n}\n";
+	loop_estimate e = estimate_of(a, machine_find("c/avx512"), text);
+
+	(void)arg;
+	assert_int_equal(loop_estimate_term(&e), LOOP_TERM_TILE);
+	is_near(loop_estimate_seconds(&e, 1), 2.0 * 512 * 512 * 512 / 150e9,
+		0.4);
+}
+
+static void kinds(arena *a, void *arg)
+{
+	static const char two[] =
+		"system {\n x: f32[32768] input 0\n o: f32[16384]\n"
+		" a o#0: o[i:16384] = x[2*i]\n return o\n}\n";
+	static const char five[] =
+		"system {\n x: f32[81920] input 0\n o: f32[16384]\n"
+		" a o#0: o[i:16384] = x[5*i]\n return o\n}\n";
+	const machine *m = machine_find("c/avx2");
+	loop_estimate e = estimate_of(a, m, two);
+
+	(void)arg;
+	is_near(e.phase[0].load[MACHINE_STRIDED], 16384.0 / 8, 0.01);
+	e = estimate_of(a, m, five);
+	is_near(e.phase[0].load[MACHINE_GATHERED], 16384, 0.01);
+	/* four of five elements of a line are of no use, and come all the same */
+	is_near(e.phase[0].bytes[MACHINE_L2] + e.phase[0].bytes[MACHINE_L3],
+		4 * (81920.0 + 16384), 0.05);
+}
+
+/* A guard that the spans around decide is free; the edge pays a mask. */
+static void guards(arena *a, void *arg)
+{
+	static const char text[] =
+		"system {\n x: f32[64,56] input 0\n o: f32[64,56]\n"
+		" a o#0: o[r:64, i:56] += sel(inside(i + k - 1, 0, 56), "
+		"x[56*r + i + k - 1], 0) for k:3\n return o\n}\n";
+	loop_estimate e = estimate_of(a, machine_find("c/avx512"), text);
+	const loop_phase_cost *p = &e.phase[0];
+
+	(void)arg;
+	assert_true(p->load[MACHINE_MASKED] > 0);
+	assert_true(p->load[MACHINE_WHOLE] >= p->load[MACHINE_MASKED]);
+	assert_true(p->load[MACHINE_SCALAR] == 0);
+}
+
+/* Every constant has a name and a measurement, and is what the machine has. */
+static void test_facts(void **state)
+{
+	machine_fact f;
+	int32_t n = 0;
+
+	(void)state;
+	for (int32_t i = 0; machine_at(i) != NULL; i++) {
+		const machine *m = machine_at(i);
+
+		assert_ptr_equal(machine_find(m->name), m);
+		assert_non_null(machine_find(m->priced_as));
+		for (n = 0; machine_fact_at(m, n, &f); n++) {
+			assert_true(f.value > 0);
+			assert_true(strlen(f.from) > 0);
+		}
+	}
+	assert_true(n > 20);
+	assert_null(machine_find("c/none"));
+	assert_ptr_equal(machine_of_c(32, 16), machine_find("c/avx2"));
+	assert_ptr_equal(machine_of_c(16, 32), machine_find("c/neon"));
+	assert_ptr_equal(machine_of_c(16, 16), machine_find("c/sse"));
+	assert_ptr_equal(machine_of_c(4, 1), machine_find("c/plain"));
+}
+
+static void test_kernels(void **state)
+{
+	static const struct {
+		const char *name;
+		void (*fn)(arena *a, void *arg);
+	} all[] = {{"stream", stream}, {"scalar", scalar}, {"product", product},
+		{"kinds", kinds}, {"guards", guards}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		tn_diag d = {0};
+
+		if (unit_run(all[i].fn, NULL, 0, &d) != TN_OK)
+			fail_msg("%s: %s: %s", all[i].name, d.rule, d.text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_kernels),
+		cmocka_unit_test(test_facts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
