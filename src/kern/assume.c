@@ -180,6 +180,15 @@ static void compare(kern_range *r, const kern_value *x, const kern_form *lane,
 	}
 }
 
+/* Not lo <= f < hi: on one side of it, if the other one cannot be. */
+static void outside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
+{
+	if (hi != INT64_MAX && kern_is_inside(r, f, lo, INT64_MAX))
+		fact(r, f, hi, INT64_MAX);
+	else if (lo != INT64_MIN && kern_is_inside(r, f, INT64_MIN, hi))
+		fact(r, f, INT64_MIN, lo);
+}
+
 static void assume(
 	kern_range *r, kern_val c, const kern_form *lane, bool holds, int nest);
 
@@ -209,10 +218,8 @@ static void assume(
 	if (x->op == KERN_INSIDE) {
 		if (holds)
 			fact(r, x->form[0], x->num[0], x->num[1]);
-		else if (x->num[0] == INT64_MIN && x->num[1] != INT64_MAX)
-			fact(r, x->form[0], x->num[1], INT64_MAX);
-		else if (x->num[1] == INT64_MAX && x->num[0] != INT64_MIN)
-			fact(r, x->form[0], INT64_MIN, x->num[0]);
+		else
+			outside(r, x->form[0], x->num[0], x->num[1]);
 	} else if (x->op == KERN_CALL) {
 		call(r, x, x->type.lanes > 1 ? lane : NULL, holds, nest);
 	} else if (x->op == KERN_LANE) {

@@ -431,15 +431,13 @@ static const kern_form *divided(
 	kern_builder *b, kern_op op, const kern_form *f, int64_t m)
 {
 	kern_value v = {.op = op, .type = kern_i64(), .form = {f}, .num = {m}};
-	int64_t c;
 
 	if (m <= 0)
 		bug(b->k, "a division by what is not positive");
-	if (kern_form_is_const(f, &c))
-		return kern_form_const(b->k,
-			op == KERN_MOD ? floor_mod(c, m) : floor_div(c, m));
-	if (m == 1)
-		return op == KERN_MOD ? kern_form_const(b->k, 0) : f;
+	if (kern_exact(b->k, f, m) != NULL)
+		return op == KERN_MOD
+			       ? kern_form_const(b->k, floor_mod(f->c0, m))
+			       : kern_exact(b->k, f, m);
 	return integer(b, &v);
 }
 

@@ -25,6 +25,8 @@ const kern_space_row *kern_space_at(kern_space s);
 
 enum { KERN_BUCKETS = 1024 }; /* of kern_builder */
 
+/* f / m, where it is a sum with integers for factors; else NULL */
+const kern_form *kern_exact(kern_kernel *k, const kern_form *f, int64_t m);
 /* coef * v, whatever v is */
 const kern_form *kern_form_term(kern_kernel *k, int64_t coef, kern_val v);
 

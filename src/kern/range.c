@@ -93,32 +93,73 @@ static void by_const(struct ask *q, int64_t c)
 	by(q, kern_form_const(q->r->k, c), 1);
 }
 
-/* What f is a multiple of, but for its constant; 0: f is constant. */
-static int64_t common(const kern_range *r, const kern_form *f, int depth)
+/* Is f a multiple of m, as far as it is known? */
+static bool is_multiple(kern_range *r, const kern_form *f, int64_t m, int nest)
 {
-	int64_t g = 0;
+	for (int32_t i = f->n - 1; i >= 0; i--) {
+		const kern_term *t = &f->t[i];
+		const kern_value *x = kern_at(r->k, t->v);
+		const kern_stmt *s =
+			t->v < r->n_loop ? r->loop[t->v] : NULL;
 
-	for (int32_t i = 0; i < f->n; i++) {
-		kern_val v = f->t[i].v;
-		int64_t c = f->t[i].coef, in = 1;
-		const kern_stmt *s = v < r->n_loop ? r->loop[v] : NULL;
-
-		if (s != NULL && depth < 4 && s->v == v && !s->down) {
-			in = gcd_i64(s->step, common(r, s->lo, depth + 1));
-			in = gcd_i64(in, s->lo->c0);
-		}
-		if (!mul_ok(c, in, &c))
-			c = 1;
-		g = gcd_i64(g, c);
+		if (t->coef % m == 0)
+			continue;
+		if (nest > 6)
+			return false;
+		if (x->op == KERN_MIN || x->op == KERN_MAX ||
+			x->op == KERN_PICK)
+			return is_multiple(r, replaced(r, f, t, x->form[0], 1),
+				       m, nest + 1) &&
+			       is_multiple(r, replaced(r, f, t, x->form[1], 1),
+				       m, nest + 1);
+		if (x->op == KERN_INDEX)
+			return is_multiple(r, replaced(r, f, t, x->form[0], 1),
+				m, nest + 1);
+		if (s == NULL || (s->step * t->coef) % m != 0 || s->down ||
+			s->step > INT32_MAX || t->coef > INT32_MAX)
+			return false;
+		return is_multiple(
+			r, replaced(r, f, t, s->lo, 1), m, nest + 1);
 	}
-	return g;
+	return f->c0 % m == 0;
+}
+
+/* How far the value is from a start, which is some steps away, rounded down. */
+static void by_steps_from(
+	struct ask *q, const kern_form *from, int64_t step)
+{
+	kern_range *r = q->r;
+	int64_t c;
+
+	if (q->best <= q->goal)
+		return;
+	r->alone = true;
+	c = most(r, kern_form_sub(r->k, kern_form_term(r->k, 1, q->t->v), from),
+		INT64_MIN, q->nest + 1);
+	r->alone = false;
+	if (c != INT64_MAX)
+		by(q, kern_form_addc(r->k, from, floor_div(c, step) * step), 1);
+}
+
+/* .. from where its loop begins, and from a number that is steps away */
+static void by_steps(struct ask *q, const kern_stmt *s)
+{
+	kern_kernel *k = q->r->k;
+	int64_t c0 = s->lo->c0;
+
+	if (q->r->alone || q->t->coef < 0 || s->step < 2)
+		return;
+	by_steps_from(q, s->lo, s->step);
+	if (s->lo->n > 0 && is_multiple(q->r, kern_form_addc(k, s->lo, -c0),
+				    s->step, 0))
+		by_steps_from(q, kern_form_const(k, c0), s->step);
 }
 
 static void by_loop(struct ask *q, const kern_stmt *s)
 {
 	kern_kernel *k = q->r->k;
 	const kern_form *n = kern_form_sub(k, s->hi, s->lo);
-	int64_t g = gcd_i64(common(q->r, n, 0), n->c0), c;
+	int64_t c;
 
 	if (q->t->coef < 0) {
 		by(q, s->lo, 1);
@@ -131,7 +172,7 @@ static void by_loop(struct ask *q, const kern_stmt *s)
 				      ? (c - s->step) / s->step * s->step
 				      : (c - 1) / s->step * s->step),
 			1);
-	else if (s->whole || g % s->step == 0)
+	else if (s->whole || is_multiple(q->r, n, s->step, 0))
 		by(q, kern_form_addc(k, s->hi, -s->step), 1);
 	else
 		by(q, kern_form_addc(k, s->hi, -1), 1);
@@ -150,6 +191,20 @@ static void by_after(struct ask *q, const kern_stmt *s)
 		by_either(q, s->lo,
 			kern_form_addc(k, s->hi, s->whole ? 0 : s->step - 1));
 	}
+}
+
+/* All coefficients are multiples of m: the quotient is a sum, too. */
+const kern_form *kern_exact(kern_kernel *k, const kern_form *f, int64_t m)
+{
+	const kern_form *g = kern_form_const(k, floor_div(f->c0, m));
+
+	for (int32_t i = 0; i < f->n; i++) {
+		if (f->t[i].coef % m != 0)
+			return NULL;
+		g = kern_form_add(k, g,
+			kern_form_term(k, f->t[i].coef / m, f->t[i].v));
+	}
+	return g;
 }
 
 /* m * (f div m) + f mod m is f */
@@ -188,7 +243,12 @@ static void by_div(struct ask *q, const kern_value *x)
 {
 	kern_range *r = q->r;
 	int64_t m = x->num[0], c;
+	const kern_form *exact = kern_exact(r->k, x->form[0], m);
 
+	if (exact != NULL) {
+		by(q, exact, 1);
+		return;
+	}
 	by_remainder(q, x);
 	by(q, q->t->coef > 0 ? x->form[0]
 			     : kern_form_addc(r->k, x->form[0], 1 - m),
@@ -211,13 +271,14 @@ static void by_mod(struct ask *q, const kern_value *x)
 		by(q, x->form[0], 1);
 }
 
-static void by_check(struct ask *q, const kern_value *x)
+static void by_check(struct ask *q, int64_t n)
 {
 	const kern_kernel *k = q->r->k;
-	int64_t n = x->num[0];
 
-	if (n < 1 || n > k->check.n)
+	if (n < 1 || n > k->check.n) {
+		q->r->data = true;
 		return;
+	}
 	by_const(q, q->t->coef > 0 ? k->check.at[n - 1].hi - 1
 				   : k->check.at[n - 1].lo);
 }
@@ -270,7 +331,12 @@ static void by_definition(struct ask *q)
 		by_either(q, x->form[0], x->form[1]);
 		break;
 	case KERN_CHECK:
-		by_check(q, x);
+		by_check(q, x->num[0]);
+		break;
+	case KERN_LOAD:
+		by_check(q, q->r->checked != NULL
+				    ? q->r->checked[x->at.array]
+				    : 0);
 		break;
 	case KERN_NONE:
 	case KERN_CONST:
@@ -289,7 +355,6 @@ static void by_definition(struct ask *q)
 	case KERN_ROUND:
 	case KERN_ANY:
 	case KERN_INSIDE:
-	case KERN_LOAD:
 	case KERN_N_OPS:
 		q->r->data = true;
 		break;
@@ -300,6 +365,7 @@ static void by_definition(struct ask *q)
 static void by_fact(struct ask *q, const struct kern_fact *fact)
 {
 	const kern_form *f = fact->f, *rest;
+	kern_kernel *k = q->r->k;
 	int64_t a, bound;
 	bool up;
 
@@ -308,13 +374,27 @@ static void by_fact(struct ask *q, const struct kern_fact *fact)
 	a = f->t[f->n - 1].coef;
 	up = (q->t->coef > 0) == (a > 0);
 	bound = up ? fact->hi : fact->lo;
-	if (bound == (up ? INT64_MAX : INT64_MIN) || q->t->coef % a != 0)
+	if (bound == (up ? INT64_MAX : INT64_MIN))
 		return;
 	/* a * v = f - rest */
-	rest = kern_form_sub(q->r->k, f, kern_form_term(q->r->k, a, q->t->v));
-	by(q, kern_form_sub(q->r->k,
-		      kern_form_const(q->r->k, up ? bound - 1 : bound), rest),
-		a);
+	rest = kern_form_sub(k, f, kern_form_term(k, a, q->t->v));
+	rest = kern_form_sub(
+		k, kern_form_const(k, up ? bound - 1 : bound), rest);
+	by(q, rest, a);
+	if (q->best <= q->goal || (a <= 1 && a >= -1))
+		return;
+	/* v <= rest / a, or v >= it: a whole number */
+	if (up)
+		bound = most(q->r, rest, INT64_MIN, q->nest + 1);
+	else
+		bound = most(q->r, kern_form_scale(k, rest, -1), INT64_MIN,
+			q->nest + 1);
+	if (bound == INT64_MAX)
+		return;
+	if (q->t->coef > 0) /* at most rest / a; -a: of -rest, at least */
+		by_const(q, floor_div(bound, a < 0 ? -a : a));
+	else
+		by_const(q, -floor_div(bound, a < 0 ? -a : a));
 }
 
 static int64_t most(kern_range *r, const kern_form *f, int64_t goal, int nest)
@@ -330,6 +410,8 @@ static int64_t most(kern_range *r, const kern_form *f, int64_t goal, int nest)
 	by_definition(&q);
 	for (int32_t i = r->fact.n - 1; i >= 0 && q.best > goal; i--)
 		by_fact(&q, &r->fact.at[i]);
+	if (q.t->v < r->n_loop && r->loop[q.t->v] != NULL)
+		by_steps(&q, r->loop[q.t->v]);
 	return q.best;
 }
 
@@ -404,6 +486,29 @@ static const kern_form *rewritten(kern_range *r, const kern_form *f, int32_t *at
 	return NULL;
 }
 
+/* A condition on 2 * v says something of v: 2 * f is asked for. */
+static int64_t scaled(
+	kern_range *r, const kern_form *f, int64_t goal, int64_t best)
+{
+	int64_t done = 1;
+
+	for (int32_t i = 0; i < r->fact.n && best > goal; i++) {
+		const kern_form *g = r->fact.at[i].f;
+		int64_t a = g->n > 0 ? g->t[g->n - 1].coef : 1, want, m;
+
+		a = a < 0 ? -a : a;
+		if (a == done || a < 2 || a > 64 || !mul_ok(goal, a, &want) ||
+			!add_ok(want, a - 1, &want))
+			continue;
+		done = a;
+		r->budget = BUDGET;
+		m = most(r, kern_form_scale(r->k, f, a), want, 0);
+		if (m != INT64_MAX)
+			best = smaller(best, floor_div(m, a));
+	}
+	return best;
+}
+
 int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal)
 {
 	int64_t best;
@@ -419,7 +524,7 @@ int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal)
 		r->budget = BUDGET;
 		best = smaller(best, most(r, g, goal, 0));
 	}
-	return best;
+	return best > goal && r->fact.n > 0 ? scaled(r, f, goal, best) : best;
 }
 
 int64_t kern_least(kern_range *r, const kern_form *f, int64_t goal)

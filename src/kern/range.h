@@ -19,7 +19,9 @@ typedef struct kern_range {
 	int64_t n_chunks;
 	VEC(struct kern_fact) fact;
 	VEC(kern_val) made; /* values of this analysis alone: quotients of lanes */
+	int32_t *checked; /* by array of a block: the check of all its values; 0 */
 	int64_t budget;
+	bool alone; /* a value by itself is asked for */
 	bool data; /* a value from memory stood in the way */
 } kern_range;
 

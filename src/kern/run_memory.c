@@ -1,7 +1,8 @@
 /*
  * run_memory.c: memory of the interpreter: poisoned, and watched.
  *
- * Each byte knows whether something was written to it, and which chunks of the
+ * What is not yet written is NaN; in memory that chunks share it is an error to
+ * read it. Each byte knows whether something was written to it, and which chunks of the
  * phase wrote and read it: what a race does depends on the order, and here it
  * is an error in any order.
  */
@@ -15,7 +16,7 @@ uint64_t kern_run_random(struct kern_running *r)
 
 static void fill(struct kern_memory *m)
 {
-	memset(m->at, 0xa5, (size_t)m->n);
+	memset(m->at, 0xff, (size_t)m->n); /* NaN */
 	memset(m->set, 0, (size_t)m->n * sizeof *m->set);
 }
 
@@ -131,7 +132,7 @@ ir_number kern_run_get(struct kern_running *r, int32_t array, int64_t i)
 	ir_number v = {0};
 
 	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
-		if (m->set != NULL && !m->set[j])
+		if (m->set != NULL && !m->set[j] && m->writer != NULL)
 			kern_run_fail(r, "is read before it is written", array,
 				i);
 		if (m->writer == NULL)

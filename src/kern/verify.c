@@ -296,12 +296,14 @@ static void verify_if(struct kern_verifier *v, const kern_stmt *s)
 
 	right(v, s->x);
 	same_type(v, type_of(v, s->x), kern_bool());
+	v->guards++;
 	kern_assume(&v->range, s->x, NULL, true);
 	block(v, &s->body);
 	v->range.fact.n = n;
 	kern_assume(&v->range, s->x, NULL, false);
 	block(v, &s->other);
 	v->range.fact.n = n;
+	v->guards--;
 }
 
 static void verify_array(struct kern_verifier *v, const kern_stmt *s)
@@ -494,6 +496,33 @@ static void verify_param(struct kern_verifier *v, int32_t i)
 			kern_access_text(v, i));
 }
 
+/* Arrays of a block in which only indices of one check are stored; -1: not so. */
+static void find_checked(struct kern_verifier *v, const kern_block *b)
+{
+	const kern_kernel *k = v->k;
+	int32_t *of = v->range.checked;
+
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+
+		if (s->kind == KERN_STORE &&
+			k->array.at[s->at.array].space == KERN_STACK) {
+			const kern_value *x = kern_at(k, s->x);
+			int32_t n = x->op == KERN_CHECK ? (int32_t)x->num[0]
+							: -1;
+			int32_t *is = &of[s->at.array];
+
+			*is = *is == 0 || *is == n ? n : -1;
+		} else if (s->kind == KERN_TURN) {
+			of[s->at.array] = -1;
+		} else if (s->kind == KERN_ARRAY && s->stream) {
+			of[s->array] = -1; /* zeros */
+		}
+		find_checked(v, &s->body);
+		find_checked(v, &s->other);
+	}
+}
+
 void kern_verify(kern_kernel *k)
 {
 	arena *a = k->a;
@@ -511,6 +540,9 @@ void kern_verify(kern_kernel *k)
 		else if (s != KERN_STACK)
 			verify_room(&v, i);
 	}
+	v.range.checked = arena_array(a, int32_t, k->array.n + 1);
+	for (int32_t i = 0; i < k->n_phases; i++)
+		find_checked(&v, &k->phase[i].body);
 	for (int32_t i = 0; i < k->n_phases; i++)
 		verify_phase(&v, &k->phase[i]);
 }

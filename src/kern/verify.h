@@ -31,7 +31,7 @@ struct kern_verifier {
 	int32_t phase, depth;
 	VEC(struct kern_touch) touch; /* of the phase */
 	uint8_t *written; /* by array: 1 in this phase, 2 in an earlier one */
-	int32_t loops;	  /* that are open */
+	int32_t loops, guards; /* that are open */
 	/* guarded reads of what a later statement of the same loops may write */
 	VEC(struct kern_touch) early;
 };

@@ -21,8 +21,8 @@ enum { MAX_TERMS = 64, MAX_NEST = 24 };
 struct term {
 	int64_t factor, lo, hi;
 	kern_val digit;
-	const kern_form *part; /* the form that it is; NULL: none, or a digit */
-	int32_t side;	       /* of which address */
+	const kern_form *part; /* the form that it is; NULL: lanes */
+	int32_t side;	       /* of which address; -1: a digit of both */
 };
 
 struct address {
@@ -43,7 +43,7 @@ static bool is_digit(const kern_kernel *k, kern_val v, int nest)
 		return true;
 	if ((x->op != KERN_DIV && x->op != KERN_MOD && x->op != KERN_FLOOR) ||
 		x->form[0]->n != 1 || nest > MAX_NEST ||
-		x->type.lanes != 1)
+		x->form[0]->t[0].coef != 1 || x->type.lanes != 1)
 		return false;
 	return is_digit(k, x->form[0]->t[0].v, nest + 1);
 }
@@ -77,6 +77,8 @@ static void offset(struct address *d, int64_t c, kern_val v,
 		kern_form_sub(k, kern_form_term(k, 1, v), from);
 	struct term t = {.lo = kern_least(&d->v->range, rest, INT64_MAX),
 		.hi = kern_most(&d->v->range, rest, INT64_MIN)};
+	int64_t c0;
+	int32_t n;
 
 	if (t.lo == INT64_MIN || t.hi == INT64_MAX || t.hi < t.lo) {
 		/* never reached, or not known */
@@ -89,7 +91,13 @@ static void offset(struct address *d, int64_t c, kern_val v,
 	t.part = kern_form_scale(k, rest, c);
 	if (d->ok)
 		add_term(d, t);
+	c0 = d->c0;
+	n = d->n;
 	take_apart(d, from, c, nest + 1);
+	/* conditions speak of v, not of the one term that it is */
+	if (t.lo == 0 && t.hi == 0 && d->ok && d->n == n + 1)
+		d->t[n].part = kern_form_addc(
+			k, kern_form_term(k, c, v), c0 - d->c0);
 }
 
 /* Values behind loops become where those loops begin: what lies between them
@@ -126,7 +134,8 @@ static void one(struct address *d, kern_val v, int64_t c, int nest)
 				INT64_MAX),
 			.hi = kern_most(&d->v->range, kern_form_term(k, 1, v),
 				INT64_MIN),
-			.digit = v});
+			.digit = v,
+			.part = kern_form_term(k, c, v)});
 	else if (s != NULL)
 		offset(d, c, v, begin(d, s->lo, 0),
 			x->op == KERN_WALK && begin(d, s->lo, 0) == s->lo
@@ -135,6 +144,9 @@ static void one(struct address *d, kern_val v, int64_t c, int nest)
 			nest);
 	else if (x->op == KERN_INDEX)
 		take_apart(d, x->form[0], c, nest + 1);
+	else if ((x->op == KERN_DIV || x->op == KERN_FLOOR) &&
+		 kern_exact(k, x->form[0], x->num[0]) != NULL)
+		take_apart(d, kern_exact(k, x->form[0], x->num[0]), c, nest + 1);
 	else if (x->op == KERN_MIN || x->op == KERN_MAX || x->op == KERN_PICK)
 		offset(d, c, v, x->form[x->form[0]->n == 0], 1, nest);
 	else
@@ -223,9 +235,10 @@ static bool subtract(struct difference *d, const struct address *a,
 				used[j] = true;
 				t.lo = a->t[i].lo - b->t[j].hi;
 				t.hi = a->t[i].hi - b->t[j].lo;
+				t.side = -1;
 				break;
 			}
-		if (t.digit != 0 && t.lo == a->t[i].lo)
+		if (t.side == 0)
 			t.digit = 0; /* in one of both only */
 		insert(d, t);
 	}
@@ -241,10 +254,10 @@ static bool subtract(struct difference *d, const struct address *a,
 	return d->n <= 2 * MAX_TERMS;
 }
 
-/* A sum by itself: from .. to are its terms, c0 its constant. */
+/* Terms from .. to - 1 and a constant: what they add up to. */
 struct group {
 	int32_t from, to;
-	int64_t lo, hi, c0;
+	int64_t c0, lo, hi;
 };
 
 /* Digits that are known to be the same. */
@@ -253,96 +266,111 @@ struct same {
 	kern_val at[3 * MAX_TERMS];
 };
 
-/* false: the sum cannot be 0 */
-static bool close_group(
-	const struct difference *d, const struct group *g, struct same *same)
+static bool add_up(const struct difference *d, struct group *g)
 {
-	const struct term *t = &d->t[g->from];
+	bool ok = true;
 
-	if (g->lo > 0 || g->hi < 0)
-		return false;
-	if (g->to != g->from + 1 || t->digit == 0)
-		return true;
-	if (g->c0 % t->factor != 0)
-		return false;
-	if (g->c0 == 0)
-		same->at[same->n++] = t->digit;
-	return true;
+	g->lo = g->hi = g->c0;
+	for (int32_t i = g->from; i < g->to && ok; i++) {
+		int64_t a, b;
+
+		ok = mul_ok(d->t[i].factor, d->t[i].lo, &a) &&
+		     mul_ok(d->t[i].factor, d->t[i].hi, &b) &&
+		     add_ok(g->lo, a, &g->lo) && add_ok(g->hi, b, &g->hi);
+	}
+	return ok;
+}
+
+/* What one address has of the terms, as a form; lanes go to lo and hi. */
+static const kern_form *sum_of(const struct difference *d,
+	const struct group *g, int32_t side, int64_t *lo, int64_t *hi)
+{
+	kern_kernel *k = d->of[0]->v->k;
+	const kern_form *sum = kern_form_const(k, 0);
+
+	for (int32_t i = g->from; i < g->to; i++) {
+		const struct term *t = &d->t[i];
+
+		if (t->part != NULL && (t->side == side || t->side < 0))
+			sum = kern_form_add(k, sum, t->part);
+		if (t->part == NULL && side == 0) {
+			*lo += t->factor * t->lo;
+			*hi += t->factor * t->hi;
+		}
+	}
+	return sum;
 }
 
 /*
  * Terms of one loop and of the one around it say more together: their forms
- * are added up, and the sum is asked for. false: nothing new is known.
+ * are added up, and the sum is asked for.
  */
-static bool together(const struct difference *d, struct group *g)
+static void together(const struct difference *d, struct group *g)
 {
-	int64_t lo[2] = {0}, hi[2] = {0}, old = g->hi - g->lo;
-	int64_t rest_lo = g->c0, rest_hi = g->c0;
+	int64_t lo = g->c0, hi = g->c0, least, most;
 	struct kern_verifier *v = d->of[0]->v;
 
 	for (int32_t side = 0; side < 2; side++) {
-		const kern_form *sum = kern_form_const(v->k, 0);
+		const kern_form *f = sum_of(d, g, side, &lo, &hi);
 
-		for (int32_t i = g->from; i < g->to; i++) {
-			const struct term *t = &d->t[i];
-
-			if (t->part != NULL && t->side == side)
-				sum = kern_form_add(v->k, sum, t->part);
-			else if (t->part == NULL && side == 0) {
-				rest_lo += t->factor * t->lo;
-				rest_hi += t->factor * t->hi;
-			}
-		}
 		put_facts(v, d->of[side]->touch);
-		lo[side] = kern_least(&v->range, sum, INT64_MAX);
-		hi[side] = kern_most(&v->range, sum, INT64_MIN);
+		least = kern_least(&v->range, f, INT64_MAX);
+		most = kern_most(&v->range, f, INT64_MIN);
 		v->range.fact.n = 0;
-		if (lo[side] == INT64_MIN || hi[side] == INT64_MAX)
-			return false;
+		if (least == INT64_MIN || most == INT64_MAX)
+			return;
+		lo += side == 0 ? least : -most;
+		hi += side == 0 ? most : -least;
 	}
-	lo[0] += rest_lo - hi[1];
-	hi[0] += rest_hi - lo[1];
-	g->lo = lo[0] > g->lo ? lo[0] : g->lo;
-	g->hi = hi[0] < g->hi ? hi[0] : g->hi;
-	return g->hi - g->lo < old;
+	g->lo = lo > g->lo ? lo : g->lo;
+	g->hi = hi < g->hi ? hi : g->hi;
 }
 
-/* Less than all factors from here on are multiples of: then it is 0. */
-static bool is_apart(const struct group *g, int64_t m, int64_t *t)
+/* Does it lie within -m + 1 .. m - 1, less t * m? */
+static bool is_below(
+	const struct difference *d, struct group *g, int64_t m, int64_t *t)
 {
-	*t = floor_div(g->hi, m);
-	return g->lo - *t * m > -m;
+	for (int32_t i = 0; i < 2; i++) {
+		*t = floor_div(g->hi, m);
+		if (g->lo - *t * m > -m)
+			return true;
+		if (i == 0)
+			together(d, g);
+	}
+	return false;
 }
 
-/* true: the difference cannot be 0. Else: the digits that are then the same. */
-static bool never(const struct difference *d, struct same *same)
+/*
+ * true: the terms and the constant are never 0 together. Else: the digits that
+ * are the same where they are. What is less than all larger factors are
+ * multiples of is 0 by itself.
+ */
+static bool never(const struct difference *d, struct group g, struct same *same)
 {
-	struct group g = {0, 0, d->c0, d->c0, d->c0};
+	int64_t m = 0, t;
 
-	same->n = 0;
-	for (int32_t i = 0; i < d->n; i++) {
-		int64_t m = 0, t, a, b;
-
-		for (int32_t j = i; j < d->n; j++)
-			m = gcd_i64(m, d->t[j].factor);
-		g.to = i;
-		if (is_apart(&g, m, &t) ||
-			(together(d, &g) && is_apart(&g, m, &t))) {
-			g.lo -= t * m;
-			g.hi -= t * m;
-			g.c0 -= t * m;
-			if (!close_group(d, &g, same))
-				return true;
-			g = (struct group){i, i, t * m, t * m, t * m};
-		}
-		if (!mul_ok(d->t[i].factor, d->t[i].lo, &a) ||
-			!mul_ok(d->t[i].factor, d->t[i].hi, &b) ||
-			!add_ok(g.lo, a, &g.lo) || !add_ok(g.hi, b, &g.hi))
-			return false;
+	if (!add_up(d, &g))
+		return false;
+	if (g.lo > 0 || g.hi < 0)
+		return true;
+	if (g.to - g.from == 1 && d->t[g.from].digit != 0) {
+		if (g.c0 == 0)
+			same->at[same->n++] = d->t[g.from].digit;
+		return g.c0 % d->t[g.from].factor != 0;
 	}
-	g.to = d->n;
-	(void)together(d, &g);
-	return !close_group(d, &g, same);
+	for (int32_t i = g.to - 1; i > g.from; i--) {
+		struct group low = {g.from, i, g.c0, 0, 0}, high = g;
+
+		m = gcd_i64(m, d->t[i].factor);
+		if (!add_up(d, &low) || !is_below(d, &low, m, &t))
+			continue;
+		low.c0 -= t * m;
+		high.from = i;
+		high.c0 = t * m;
+		return never(d, low, same) || never(d, high, same);
+	}
+	together(d, &g);
+	return g.lo > 0 || g.hi < 0;
 }
 
 static bool is_same(
@@ -357,6 +385,33 @@ static bool is_same(
 	return lo != INT64_MIN && lo == kern_most(&v->range, f, INT64_MIN);
 }
 
+/* Is the remainder to this quotient the same, too? A quotient that is 0: any. */
+static bool has_rest(
+	struct kern_verifier *v, const struct same *s, const kern_value *x)
+{
+	for (int32_t j = 1; j < v->k->value.n; j++) {
+		const kern_value *y = kern_at(v->k, j);
+
+		if (y->op == KERN_MOD && y->form[0] == x->form[0] &&
+			y->num[0] == x->num[0] && is_same(v, s, j))
+			return true;
+	}
+	return false;
+}
+
+/* Does it give what it was made of: x a quotient or remainder of the chunk? */
+static bool gives_whole(
+	struct kern_verifier *v, const struct same *s, kern_val i)
+{
+	const kern_value *x = kern_at(v->k, i);
+
+	if (!is_digit(v->k, i, 0) || x->op == KERN_CHUNK || !is_same(v, s, i))
+		return false;
+	return x->op == KERN_MOD
+		       ? kern_is_inside(&v->range, x->form[0], 0, x->num[0])
+		       : has_rest(v, s, x);
+}
+
 /* A quotient and its remainder give what was divided. */
 static bool gives_chunk(struct kern_verifier *v, struct same *s, kern_val chunk)
 {
@@ -365,27 +420,16 @@ static bool gives_chunk(struct kern_verifier *v, struct same *s, kern_val chunk)
 
 	while (more && !is_same(v, s, chunk)) {
 		more = false;
-		for (int32_t i = 1; i < k->value.n; i++) {
-			const kern_value *x = kern_at(k, i);
+		for (int32_t i = 1; i < k->value.n && !more; i++) {
 			kern_val whole;
 
-			if ((x->op != KERN_DIV && x->op != KERN_FLOOR) ||
-				!is_digit(k, i, 0) || !is_same(v, s, i))
+			if (!gives_whole(v, s, i))
 				continue;
-			whole = x->form[0]->t[0].v;
-			for (int32_t j = 1;
-				j < k->value.n && !is_same(v, s, whole); j++) {
-				const kern_value *y = kern_at(k, j);
-
-				if (y->op == KERN_MOD &&
-					y->form[0] == x->form[0] &&
-					y->num[0] == x->num[0] &&
-					is_same(v, s, j)) {
-					more = s->n < 3 * MAX_TERMS;
-					if (more)
-						s->at[s->n++] = whole;
-				}
-			}
+			whole = kern_at(k, i)->form[0]->t[0].v;
+			more = !is_same(v, s, whole) &&
+			       s->n < 3 * MAX_TERMS;
+			if (more)
+				s->at[s->n++] = whole;
 		}
 	}
 	return is_same(v, s, chunk);
@@ -396,10 +440,10 @@ static void meet(struct kern_verifier *v, const struct kern_touch *w,
 	const struct address *b)
 {
 	struct difference *d = arena_make(v->a, struct difference);
-	struct same same;
+	struct same same = {.n = 0};
 
 	if (a->ok && b->ok && subtract(d, a, b) &&
-		(never(d, &same) ||
+		(never(d, (struct group){0, d->n, d->c0, 0, 0}, &same) ||
 			gives_chunk(v, &same, v->k->phase[v->phase].chunk)))
 		return;
 	v->s = w->s;

@@ -116,14 +116,19 @@ static _Noreturn void not_written(struct kern_verifier *v, int32_t array)
 		kern_access_text(v, array));
 }
 
-/* A scan reads what its loop has written before: not in the first iteration. */
+/*
+ * A scan reads what its loop has written before: not in the first iteration. Of
+ * the worker's own memory anything may be read that is written later in a loop
+ * around: what is no value yet is not selected.
+ */
 static void written(struct kern_verifier *v, int32_t array, bool masked)
 {
+	bool own = v->k->array.at[array].space == KERN_LOCAL;
 	struct kern_touch *t;
 
 	if (is_written(v, array))
 		return;
-	if (v->loops == 0 || (v->range.fact.n == 0 && !masked))
+	if (v->loops == 0 || (v->guards == 0 && !masked && !own))
 		not_written(v, array);
 	t = vec_push(v->a, &v->early);
 	*t = (struct kern_touch){.s = v->s, .array = array};
