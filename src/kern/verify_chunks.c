@@ -21,8 +21,9 @@ enum { MAX_TERMS = 64, MAX_NEST = 24 };
 struct term {
 	int64_t factor, lo, hi;
 	kern_val digit;
-	const kern_form *part; /* the form that it is; NULL: lanes */
-	int32_t side;	       /* of which address; -1: a digit of both */
+	/* the form that it is; NULL: lanes; of a digit of both: of the other, too */
+	const kern_form *part, *other;
+	int32_t side; /* of which address; -1: a digit of both */
 };
 
 struct address {
@@ -68,6 +69,21 @@ static void add_term(struct address *d, struct term t)
 static void take_apart(struct address *d, const kern_form *f, int64_t c,
 	int nest);
 
+/* The one term is this form, too: conditions may speak of it, not of the term. */
+static void same_as(struct address *d, struct term *t, const kern_form *f)
+{
+	int64_t lo = kern_least(&d->v->range, f, INT64_MAX);
+	int64_t hi = kern_most(&d->v->range, f, INT64_MIN);
+
+	t->part = f;
+	if (t->factor < 1 || lo == INT64_MIN || hi == INT64_MAX)
+		return;
+	lo = -floor_div(-lo, t->factor);
+	hi = floor_div(hi, t->factor);
+	t->lo = lo > t->lo ? lo : t->lo;
+	t->hi = hi < t->hi ? hi : t->hi;
+}
+
 /* v = from + what lies in an interval, in steps */
 static void offset(struct address *d, int64_t c, kern_val v,
 	const kern_form *from, int64_t step, int nest)
@@ -94,10 +110,9 @@ static void offset(struct address *d, int64_t c, kern_val v,
 	c0 = d->c0;
 	n = d->n;
 	take_apart(d, from, c, nest + 1);
-	/* conditions speak of v, not of the one term that it is */
 	if (t.lo == 0 && t.hi == 0 && d->ok && d->n == n + 1)
-		d->t[n].part = kern_form_addc(
-			k, kern_form_term(k, c, v), c0 - d->c0);
+		same_as(d, &d->t[n],
+			kern_form_addc(k, kern_form_term(k, c, v), c0 - d->c0));
 }
 
 /* Values behind loops become where those loops begin: what lies between them
@@ -236,6 +251,7 @@ static bool subtract(struct difference *d, const struct address *a,
 				t.lo = a->t[i].lo - b->t[j].hi;
 				t.hi = a->t[i].hi - b->t[j].lo;
 				t.side = -1;
+				t.other = b->t[j].part;
 				break;
 			}
 		if (t.side == 0)
@@ -292,7 +308,8 @@ static const kern_form *sum_of(const struct difference *d,
 		const struct term *t = &d->t[i];
 
 		if (t->part != NULL && (t->side == side || t->side < 0))
-			sum = kern_form_add(k, sum, t->part);
+			sum = kern_form_add(k, sum,
+				t->side < 0 && side == 1 ? t->other : t->part);
 		if (t->part == NULL && side == 0) {
 			*lo += t->factor * t->lo;
 			*hi += t->factor * t->hi;
