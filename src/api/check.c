@@ -24,9 +24,9 @@ static void check_attr(tn_context *c, loc at, const ir_attr *a)
 	if (a->kind == ATTR_STRING && a->string == NULL)
 		refuse_attr(c, at, a, "is a string that is NULL");
 	if (a->kind == ATTR_DTYPE && (unsigned)a->dtype >= TN_N_DTYPES)
-		refuse_attr(c, at, a, "is no dtype");
+		refuse_attr(c, at, a, "is not a dtype");
 	if ((unsigned)a->kind > ATTR_STRING)
-		refuse_attr(c, at, a, "is of a kind that is not known: one of "
+		refuse_attr(c, at, a, "is of an unknown kind: use one of "
 			"TN_ATTR_INT .. TN_ATTR_STRING");
 }
 

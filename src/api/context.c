@@ -48,7 +48,7 @@ static const char *absolute(arena *a, const char *path)
 	return arena_printf(a, "%s/%s", here, path);
 }
 
-#define NO_WORDS "a call has failed, and says no more"
+#define NO_WORDS "a call has failed without a message"
 
 /* Of calls without a context, by thread. */
 static _Thread_local tn_diag nobodys;

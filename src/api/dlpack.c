@@ -56,8 +56,8 @@ static ir_type type_of(const struct transfer *k)
 	if (d->device.type != CPU)
 		env_fail(k->c->e, TN_EINVAL, "dlpack.device",
 			(loc){k->file, k->line, 0},
-			"the memory is on a device of type %d; only that of "
-			"the CPU (type 1) can be taken",
+			"the memory is on a device of type %d; only memory of "
+			"the CPU (type 1) is accepted",
 			(int)d->device.type);
 	for (int32_t i = 0; i < N_TYPES; i++)
 		if (types[i].code == d->dtype.code &&
@@ -66,7 +66,8 @@ static ir_type type_of(const struct transfer *k)
 	if (found < 0)
 		env_fail(k->c->e, TN_EINVAL, "dlpack.dtype",
 			(loc){k->file, k->line, 0},
-			"elements of code %d, %d bits, %d lanes are not known",
+			"elements of code %d, %d bits, %d lanes are not "
+			"supported",
 			(int)d->dtype.code, (int)d->dtype.bits,
 			(int)d->dtype.lanes);
 	y.dtype = types[found].dtype;
@@ -231,8 +232,8 @@ tn_status tn_at_dlpack_export(const char *file, int32_t line, tn_tensor *x,
 	k.c = x != NULL ? tensor_owner(k.x) : NULL;
 	if (k.c == NULL || tensor_is_invalid(k.x))
 		return tn_at_fail(file, line, k.c, TN_EINVAL, "tensor.handle",
-			"the tensor is NULL, was dropped, or is what a failed "
-			"call gave");
+			"the tensor is NULL, was dropped, or is the result of "
+			"a failed call");
 	s = api_sticky(k.c, file, line, export, &k);
 	if (s < 0 && *out != NULL) {
 		free(*out);
@@ -323,8 +324,8 @@ tn_status tn_at_text(
 	p.c = x != NULL ? tensor_owner(p.x) : NULL;
 	if (p.c == NULL || tensor_is_invalid(p.x))
 		return tn_at_fail(file, line, p.c, TN_EINVAL, "tensor.handle",
-			"the tensor is NULL, was dropped, or is what a failed "
-			"call gave");
+			"the tensor is NULL, was dropped, or is the result of "
+			"a failed call");
 	return api_sticky(p.c, file, line, print, &p);
 }
 

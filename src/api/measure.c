@@ -46,13 +46,14 @@ static void measure(void *arg)
 	if (k->shape[0] < 1 || k->shape[1] < 1 ||
 		k->shape[0] > ((int64_t)1 << 40) / k->shape[1])
 		env_fail(k->c->e, TN_EINVAL, "shard.shape", k->at,
-			"%lld x %lld numbers", (long long)k->shape[0],
+			"the tensor cannot have %lld x %lld elements",
+			(long long)k->shape[0],
 			(long long)k->shape[1]);
 	from = layout_of(k, k->from, &w.mask);
 	to = layout_of(k, k->to, &mask);
 	if (mask != 0)
 		env_fail(k->c->e, TN_EINVAL, "shard.op", k->at,
-			"nothing is moved to parts of a sum");
+			"a move to parts of a sum is not possible");
 	w.from = &from;
 	w.to = &to;
 	w.name = "nothing";

@@ -469,8 +469,8 @@ static void bind_inputs(void *arg)
 	if (p->bound != NULL || p->staged != NULL || k->n_free < 0 ||
 		k->n_free > n)
 		env_fail(p->c->e, TN_EINVAL, "api.param", (loc){0},
-			"a program of %d inputs without parameters is wanted, "
-			"and which of them stay inputs", (int)n);
+			"the program must have inputs and no parameters; 0 to "
+			"%d of them can stay inputs", (int)n);
 	for (int32_t i = k->n_free; i < n; i++) {
 		api_want(p->c, k->names[i - k->n_free], "a parameter's name");
 		api_want(p->c, k->data[i - k->n_free],

@@ -216,8 +216,9 @@ tn_status tn_at_params_add(const char *file, int32_t line, tn_params *p,
 
 	if (!tn_is_valid(x) || tn_tensor_context(x) != p->c)
 		return tn_at_fail(file, line, p->c, TN_EINVAL,
-			"tensor.handle", "what is to be added as %.60s is no "
-			"tensor of this context", name != NULL ? name : "");
+			"tensor.handle", "the tensor to be added as %.60s is "
+			"not a tensor of this context",
+			name != NULL ? name : "");
 	return api_sticky(p->c, file, line, add, &k);
 }
 

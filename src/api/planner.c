@@ -15,7 +15,7 @@ static void want_positive(tn_context *c, double v, const char *what)
 {
 	if (!(v > 0))
 		env_fail(c->e, TN_EINVAL, "shard.plan", (loc){0},
-			"the %s is not above 0", what);
+			"the %s must be above 0", what);
 }
 
 static void propose(void *arg)
@@ -30,7 +30,7 @@ static void propose(void *arg)
 	shard_mesh m;
 	str s;
 
-	api_want(c, w, "what is wished");
+	api_want(c, w, "the struct of options");
 	api_want(c, w->mesh, "the mesh");
 	api_want_shapes(k->p);
 	want_positive(c, w->memory, "memory");
@@ -43,8 +43,8 @@ static void propose(void *arg)
 	q = shard_propose(a, p, &own);
 	if (q->bill.memory > w->memory)
 		env_fail(c->e, TN_ERANGE, "shard.memory", (loc){0},
-			"nothing fits: the least that was found for a process "
-			"of %s is %.0f bytes, there are %.0f",
+			"no placement fits: with mesh %s a process needs at "
+			"least %.0f bytes, but the limit is %.0f",
 			w->mesh, q->bill.memory, w->memory);
 	s = str_new(a);
 	shard_proposal_print(&s, p, q, &own, w->json);

@@ -217,8 +217,8 @@ void api_want_shapes(const tn_program *p)
 {
 	if (p->staged != NULL)
 		env_fail(p->c->e, TN_EINVAL, "onnx.staged", (loc){0},
-			"shapes of this model follow from its data: it can be "
-			"run with tn_program_run_arrays only");
+			"shapes of this model depend on its data: only "
+			"tn_program_run_arrays can run it");
 }
 
 static compilation *made_of(tn_program *p)

@@ -152,7 +152,8 @@ tn_status tn_at_while(tn_context *c,
 		.out = out};
 
 	if (test == NULL || body == NULL || rounds < 0)
-		return refuse(&j, rounds < 0 ? "less than 0 rounds"
+		return refuse(&j, rounds < 0 ? "the number of rounds is less "
+			"than 0"
 					     : "the test or the body is NULL");
 	j.loop = (tensor_loop){.name = "while",
 		.test = record,

@@ -94,8 +94,8 @@ static int64_t patience_of(tn_context *c)
 	seconds = strtol(text, &end, 10);
 	if (*end != '\0' || !is_patience((double)seconds))
 		env_fail(c->e, TN_EINVAL, "shard.patience", (loc){0},
-			"TENON_PEER_SECONDS is \"%s\": whole seconds from 0 "
-			"to %d are accepted",
+			"TENON_PEER_SECONDS is \"%s\": accepted are whole "
+			"seconds from 0 to %d",
 			text, MOST_SECONDS);
 	return seconds * 1000;
 }
@@ -112,7 +112,7 @@ static void set_patience(void *arg)
 
 	if (!is_patience(k->seconds))
 		env_fail(k->c->e, TN_EINVAL, "shard.patience", (loc){0},
-			"%f seconds: 0 to %d are accepted", k->seconds,
+			"%f seconds are not accepted: use 0 to %d", k->seconds,
 			MOST_SECONDS);
 	s->patience = (int64_t)(k->seconds * 1000);
 	if (k->seconds > 0 && s->patience == 0)
@@ -136,7 +136,7 @@ static void join(void *arg)
 
 	if (s->link != NULL || s->mesh.n > 0)
 		env_fail(k->c->e, TN_EINVAL, "shard.process", (loc){0},
-			"the context is a process already");
+			"the context has joined a world already");
 	if (k->w == NULL) {
 		s->link = shard_mpi_link(k->c->a, patience);
 		return;
@@ -323,8 +323,8 @@ static void make_mesh(void *arg)
 	size = shard_mesh_size(c->e, &m);
 	if (size != size_of(c))
 		env_fail(c->e, TN_EINVAL, "shard.mesh", k->at,
-			"the mesh has %lld processes, there are %lld: "
-			"mpirun -n %lld starts as many",
+			"the mesh has %lld processes, but %lld are running: "
+			"start with mpirun -n %lld",
 			(long long)size, (long long)size_of(c),
 			(long long)size);
 	for (int32_t i = 0; i < s->mesh.n && k->out == NULL; i++)
@@ -414,8 +414,8 @@ static api_place place_of(tn_context *c, loc at, const ir_type *y,
 			(r.parts != 0 && op != r.monoid) ||
 			dtype_size(y->dtype) < 4)
 			env_fail(c->e, TN_EINVAL, "shard.op", at,
-				"parts are of one of sum, prod, max, min, and "
-				"of 4 bytes or more, not %s of %s",
+				"parts must be of sum, prod, max or min, and "
+				"of a dtype of 4 bytes or more, not %s of %s",
 				p[m].op != NULL ? p[m].op : "NULL",
 				dtype_name(y->dtype));
 		r.monoid = op;
@@ -488,7 +488,7 @@ static void reshard(void *arg)
 	p = place_of(k->c, k->at, tensor_type_of(api_inner(k->x)), k->mesh, k->p);
 	if (p.parts != 0)
 		env_fail(k->c->e, TN_EINVAL, "shard.op", k->at,
-			"parts of a sum are no placement of a view");
+			"a view cannot be placed as parts of a sum");
 	k->y = api_outer(tensor_lens(
 		k->c->t, api_inner(k->x), api_place_number(k->c, &p)));
 }
@@ -538,7 +538,7 @@ static void window(void *arg)
 	const api_place *p;
 	shard_layout axis[TN_MAX_RANK];
 
-	api_want(k->c, w, "the window");
+	api_want(k->c, w, "the struct for the local part");
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
 	w->data = tensor_local(k->c->t, api_inner(k->x));
 	p = &api_shard_of(k->c)->place.at[tensor_where(k->c->t, api_inner(k->x))];

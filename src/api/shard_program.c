@@ -140,7 +140,8 @@ void api_shard_move(void *arg, const ir_type *type, int32_t from,
 
 	if (from != 0 && to != 0 && p->mesh != q->mesh)
 		env_fail(c->e, TN_EINVAL, "shard.mesh", (loc){0},
-			"a tensor goes from one mesh to another: tn_full");
+			"a tensor is used on another mesh than its own: use "
+			"tn_full of it");
 	t = shard_transfer_new(a, &mesh->m, api_shard_rank(c),
 		from != 0 ? &p->l : &whole, p->parts, to != 0 ? &q->l : &whole,
 		"a tensor");
@@ -177,7 +178,8 @@ static const tn_mesh *mesh_of(tn_context *c, const tensor_placing *w, int32_t n)
 			continue;
 		if (mesh != NULL && mesh != s->place.at[at].mesh)
 			env_fail(c->e, TN_EINVAL, "shard.mesh", (loc){0},
-				"tensors of two meshes are in one computation");
+				"one computation uses tensors of two meshes: "
+				"use tn_full of those of one mesh");
 		mesh = s->place.at[at].mesh;
 	}
 	return mesh;

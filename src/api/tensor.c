@@ -261,8 +261,8 @@ static bool follows_failure(const call *k)
 			continue;
 		if (k->c == NULL || k->c->first.status == TN_OK)
 			(void)tn_at_fail(k->file, k->line, k->c, TN_EINVAL,
-				"tensor.handle", "operand %d is what a call "
-				"gave that failed before tn_context_clear",
+				"tensor.handle", "operand %d is the result of "
+				"a call that failed before tn_context_clear",
 				(int)i);
 		return true;
 	}

@@ -229,8 +229,9 @@ static bool compare(work *w, int32_t i)
 	}
 	if (n_wrong == 0)
 		return true;
-	return bad(w, "output %s: %lld of %lld elements differ, the first is "
-		"number %lld: %g, expected is %g", v->name, (long long)n_wrong,
+	return bad(w, "output %s: %lld of %lld elements differ; the first is "
+		"number %lld: %g, but %g is expected",
+		v->name, (long long)n_wrong,
 		(long long)v->n_elems, (long long)first,
 		tn_get_f64(v->dtype, w->out[i], first),
 		tn_get_f64(y->dtype, y->data, first));
@@ -530,13 +531,15 @@ static int run(const cli_command *self, int argc, char **argv)
 	if (dir[0] == NULL)
 		code = cli_usage(self, "no DIR given");
 	else if (!s.interp && !s.compiled)
-		code = cli_usage(self, "--mode is both, interp or compiled");
+		code = cli_usage(self, "--mode must be both, interp or "
+			"compiled");
 	else if (!number(rtol, 1e-3, &s.rtol) || !number(atol, 1e-7, &s.atol))
-		code = cli_usage(self, "--rtol and --atol are numbers from 0");
+		code = cli_usage(self, "--rtol and --atol must be numbers of "
+			"at least 0");
 	else if (!number(fold, 0, &s.fold) || s.fold > 1e15)
-		code = cli_usage(self, "--fold is a number of elements");
+		code = cli_usage(self, "--fold must be a number of elements");
 	else if (!number(jobs, 1, &n_jobs) || n_jobs < 1 || n_jobs > 64)
-		code = cli_usage(self, "--jobs is a number from 1 to 64");
+		code = cli_usage(self, "--jobs must be a number from 1 to 64");
 	if (code >= 0)
 		goto out;
 	code = CLI_FAILED;
@@ -549,7 +552,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		}
 	if (s.n == 0)
 		cli_error(dir[0], "check.none",
-			"there is no folder with a model.onnx below it");
+			"no folder there contains a model.onnx");
 	else if (run_all(&s, (int)n_jobs))
 		code = report(&s, json);
 out:

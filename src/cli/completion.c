@@ -165,7 +165,7 @@ static int run(const cli_command *self, int argc, char **argv)
 			shells[i].put();
 			return CLI_OK;
 		}
-	return cli_usage(self, "bash, zsh or fish is wanted, not %s",
+	return cli_usage(self, "give bash, zsh or fish, not %s",
 		shell != NULL ? shell : "nothing");
 }
 

@@ -111,7 +111,7 @@ static int explain_shard(const cli_command *self, tn_context *c,
 	char *text = NULL;
 
 	if (mesh == NULL)
-		return cli_usage(self, "--level=shard wants a --mesh");
+		return cli_usage(self, "--level=shard needs a --mesh");
 	if (tn_program_explain_shard(
 		    &text, p, mesh, place->at, place->n, json) < 0) {
 		cli_diag(tn_context_diag(c));
@@ -154,14 +154,14 @@ static int check(const cli_command *self, asked *k)
 	if (!split && !grad && !shard && k->level != NULL && k->at < 0)
 		return cli_usage(self, "no level %s", k->level);
 	if (k->json && k->level == NULL)
-		return cli_usage(self, "--json wants a --level");
+		return cli_usage(self, "--json needs a --level");
 	if (k->dot && !split)
-		return cli_usage(self, "--dot is for --level=split");
+		return cli_usage(self, "--dot needs --level=split");
 	if (k->no_grad.n > 0 && !split && !grad)
 		return cli_usage(self,
-			"--no-grad is for --level=split and --level=grad");
+			"--no-grad needs --level=split or --level=grad");
 	if ((k->mesh != NULL || k->place.n > 0) && !shard)
-		return cli_usage(self, "--%s is for --level=shard",
+		return cli_usage(self, "--%s needs --level=shard",
 			k->mesh != NULL ? "mesh" : "place");
 	return -1;
 }

@@ -53,7 +53,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		arg[i] = !strcmp(argv[i], "-o") ? long_name : argv[i];
 	code = cli_args(self, argc, arg, options, &file, 1);
 	if (code < 0 && (file == NULL || out == NULL))
-		code = cli_usage(self, "PROGRAM.tn and -o MODEL.onnx are needed");
+		code = cli_usage(self, "give PROGRAM.tn and -o MODEL.onnx");
 	if (code < 0)
 		code = is_checkpoint(file) ? cli_export_gpt(file, out, &dims)
 					   : write_model(file, out, &dims);

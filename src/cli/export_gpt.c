@@ -137,15 +137,16 @@ static bool load(gpt_export *x, const char *path)
 		return said(x);
 	x->p = train_gpt_params(x->g);
 	if (whole) {
-		cli_error(path, "export.checkpoint", "it has the states of a "
-			"run; best.safetensors has the parameters alone");
+		cli_error(path, "export.checkpoint", "the file has the whole "
+			"state of a run; best.safetensors has only the "
+			"parameters");
 		return false;
 	}
 	if (tn_params_load(x->p, path, true) < 0)
 		return said(x);
 	if (train_config_dtype(&x->k) != TN_F32) {
-		cli_error(path, "export.checkpoint", "its parameters are %s; "
-			"f32 is exported",
+		cli_error(path, "export.checkpoint", "its parameters are %s, "
+			"but only f32 can be exported",
 			tn_dtype_name(train_config_dtype(&x->k)));
 		return false;
 	}
@@ -165,9 +166,10 @@ static bool set_dims(gpt_export *x, const cli_list *dims)
 
 		if ((!is_batch && strncmp(s, "length=", 7) != 0) || *end != '\0' ||
 			v < 1 || v > (is_batch ? 65536 : x->k.context)) {
-			cli_error(NULL, "export.dim", "--dim %s: a checkpoint "
-				"has batch=N and length=N, which is %lld at "
-				"most", s, (long long)x->k.context);
+			cli_error(NULL, "export.dim", "--dim %s: for a "
+				"checkpoint, give batch=N or length=N, which "
+				"can be at most %lld",
+				s, (long long)x->k.context);
 			return false;
 		}
 		*(is_batch ? &x->batch : &x->length) = v;

@@ -153,7 +153,8 @@ static int real(const cli_command *self, const char *name, const char *text,
 	*out = strtod(text, &end);
 	if (end != text && *end == '\0' && *out >= lo && *out <= hi)
 		return -1;
-	return cli_usage(self, "--%s: \"%s\" is no number from %g to %g", name,
+	return cli_usage(self, "--%s: \"%s\" is not a number from %g to %g",
+		name,
 		text, lo, hi);
 }
 
@@ -164,7 +165,7 @@ static int whole(const cli_command *self, const char *name, const char *text,
 	int code = real(self, name, text, 0, hi, &v);
 
 	if (code < 0 && v != floor(v))
-		return cli_usage(self, "--%s: \"%s\" is no whole number", name,
+		return cli_usage(self, "--%s: \"%s\" is not an integer", name,
 			text);
 	*out = code < 0 ? (int64_t)v : 0;
 	return code;

@@ -169,8 +169,8 @@ static bool find_shape(tn_value *v)
 	if (v->n_elems >= 0)
 		return true;
 	if (!has_shape(v)) {
-		cli_error(NULL, "run.input", "input %s must be given: the "
-			"model does not say its shape", v->name);
+		cli_error(NULL, "run.input", "input %s must be given, because "
+			"the model does not declare its shape", v->name);
 		return false;
 	}
 	v->n_elems = 1;

@@ -131,7 +131,8 @@ static bool set_dim(cli_model *m, tn_context *c, const char *text)
 		cli_error(NULL, "onnx.dim", "--dim %s: the model has no "
 			"dimension \"%s\"; it has %s",
 			text, name, known[0] != '\0' ? known
-				: "none with a name: NAME[0] of an input NAME");
+				: "none with a name: use NAME[0] for the "
+					"first axis of input NAME");
 		return false;
 	}
 	if (tn_onnx_set_dim(m->onnx, name, size) < 0) {

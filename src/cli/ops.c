@@ -40,7 +40,8 @@ static int no_operation(char *page, const char *name)
 	}
 	if (n.found == NULL)
 		return cli_error(NULL, "tn.unknown_op",
-			"there is no operation %s; tenon ops lists all",
+			"there is no operation %s; tenon ops lists all "
+			"operations",
 			name);
 	return cli_error(NULL, "tn.unknown_op",
 		"there is no operation %s; did you mean %.*s?", name,

@@ -179,7 +179,7 @@ static int check(const cli_command *self, asked *k)
 	char *end = NULL;
 
 	if (k->mesh == NULL || k->memory == NULL)
-		return cli_usage(self, "--mesh and --memory are wanted");
+		return cli_usage(self, "give --mesh and --memory");
 	w.mesh = k->mesh;
 	w.json = k->json;
 	w.train = k->train || k->file == NULL;
@@ -196,7 +196,7 @@ static int check(const cli_command *self, asked *k)
 				k->flops);
 	}
 	if (k->gpt.width % k->gpt.heads != 0)
-		return cli_usage(self, "--heads does not divide --width");
+		return cli_usage(self, "--heads must divide --width");
 	return plan(k, &w);
 }
 
@@ -233,7 +233,7 @@ static int run(const cli_command *self, int argc, char **argv)
 			continue;
 		v = strtol(given[i], &end, 10);
 		if (*end != '\0' || v < 1 || v > 1000000)
-			code = cli_usage(self, "--%s takes 1 to 1000000",
+			code = cli_usage(self, "--%s must be 1 to 1000000",
 				fields[i]);
 		*at[i] = v;
 	}

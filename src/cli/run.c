@@ -317,21 +317,22 @@ static int run(const cli_command *self, int argc, char **argv)
 		errno = 0;
 		seed = strtoull(o.seed, &end, 10);
 		if (*o.seed < '0' || *o.seed > '9' || *end != '\0' || errno) {
-			cli_usage(self, "--seed %s is no number from 0 on",
+			cli_usage(self, "--seed %s is not an integer of at "
+				"least 0",
 				o.seed);
 			goto out;
 		}
 	}
 	o.n = o.repeat != NULL ? strtoll(o.repeat, &end, 10) : 1;
 	if (o.n < 1 || o.n > 1000000 || (o.repeat != NULL && *end != '\0')) {
-		cli_usage(self, "--repeat takes 1 to 1000000");
+		cli_usage(self, "--repeat must be 1 to 1000000");
 		goto out;
 	}
 	how = getenv("TENON_RUN");
 	if ((o.interp || (how != NULL && !strcmp(how, "interp"))) &&
 		(o.profile || o.trace != NULL)) {
-		cli_usage(self, "the interpreter has no kernels: no --profile "
-			"and no --trace with %s",
+		cli_usage(self, "the interpreter has no kernels: --profile "
+			"and --trace cannot be used with %s",
 			o.interp ? "--interp" : "TENON_RUN=interp");
 		goto out;
 	}

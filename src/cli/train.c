@@ -207,7 +207,7 @@ static int diverged(run *r, double loss)
 	cli_progress("%s", "");
 	cli_error(NULL, "train.diverged",
 		"the loss is %s at step %" PRId64
-		"; nothing of it is kept: the last checkpoint is %s",
+		"; this step is not saved: the last checkpoint is %s",
 		isnan(loss) ? "not a number" : "infinite", step, r->saved);
 	if (train_checkpoint_read(r->c, r->saved, &k, &r->s, &whole) < 0 ||
 		tn_params_load(r->all, r->saved, true) < 0)
@@ -218,9 +218,9 @@ static int diverged(run *r, double loss)
 	while (n == 0 && r->s.step <= step && ok(r))
 		n = bad_gradients(r, &name);
 	if (n > 0)
-		cli_note("steps %" PRId64 " on done again: at step %" PRId64
-			 " the first gradients that are no numbers: %d, that "
-			 "of %s the first; a smaller --lr may help",
+		cli_note("the steps from %" PRId64 " on were repeated: at step %"
+			 PRId64 " the gradients of %d parameters are not "
+			 "finite, that of %s first; a smaller --lr may help",
 			from + 1, r->s.step, n, name);
 	return CLI_FAILED;
 }
@@ -303,7 +303,7 @@ static int go(run *r)
 			return CLI_FAILED;
 		if (stopping) {
 			cli_note("stopped after step %" PRId64
-				 "; --resume goes on",
+				 "; --resume continues",
 				r->s.step);
 			/* as a shell says it of what a signal ended */
 			return 128 + (int)told_to_stop;
@@ -338,8 +338,8 @@ static int where_from(run *r, const char *from, bool resume)
 			"there is no checkpoint in this folder to continue from");
 	if (!resume && newest[0] != '\0')
 		return cli_error(r->out, "train.exists",
-			"there is %s here already: --resume goes on from it, "
-			"--out names another folder",
+			"the folder has %s already: --resume continues from "
+			"it, --out names another folder",
 			strrchr(newest, '/') + 1);
 	snprintf(r->saved, sizeof r->saved, "%s", newest);
 	return CLI_OK;
@@ -355,25 +355,25 @@ static int bad_checkpoint(run *r)
 	if (train_checkpoint_find(
 		    r->c, r->out, newest, before, sizeof newest) >= 0 &&
 		before[0] != '\0' && strcmp(newest, r->saved) == 0)
-		cli_note("the one before it: --from %s", before);
+		cli_note("the checkpoint before it: --from %s", before);
 	return CLI_FAILED;
 }
 
-/* A run may go on for longer, or end earlier, than it was begun for. */
+/* A run may be made longer or shorter than it was started for. */
 static bool take_steps(run *r, const train_field *f, const char *given)
 {
 	int64_t then = r->k.steps;
 
 	train_config_set(&r->k, f, given);
 	if (r->k.steps < r->s.step) {
-		cli_error(r->saved, "train.resume", "it has done %" PRId64
-			" steps already: --steps %s is less",
+		cli_error(r->saved, "train.resume", "the run has done %" PRId64
+			" steps already, and --steps %s is less",
 			r->s.step, given);
 		return false;
 	}
 	if (r->k.steps != then && r->is_first)
-		cli_note("it was begun for %" PRId64 " steps and goes on to %"
-			 PRId64 ": from here on the rate falls until then",
+		cli_note("the run was started for %" PRId64 " steps and continues "
+			 "to step %" PRId64 ": the rate now falls until then",
 			then, r->k.steps);
 	return true;
 }
@@ -387,7 +387,7 @@ static int take_config(run *r, const char *const *given)
 		return bad_checkpoint(r);
 	if (r->s.unchecked && r->is_first)
 		cli_note("note: %s is of an earlier version and has no "
-			 "checksum: damage in it would not be seen",
+			 "checksum, so damage in it would not be noticed",
 			r->saved);
 	if (!whole)
 		return cli_error(r->saved, "train.resume",
@@ -604,7 +604,7 @@ static int64_t number(const cli_command *self, const char *name,
 	v = strtoll(text, &end, 10);
 	if (end != text && *end == '\0' && errno == 0 && v >= lo && v <= hi)
 		return v;
-	cli_usage(self, "--%s: \"%s\" is no whole number from %" PRId64
+	cli_usage(self, "--%s: \"%s\" is not an integer from %" PRId64
 			" to %" PRId64,
 		name, text, lo, hi);
 	return -1;
@@ -623,8 +623,8 @@ static int fields(const cli_command *self, run *r, const char *const *given)
 				f->name, given[i], f->word[0], f->word[1],
 				f->word[2]);
 		return cli_usage(self,
-			"--%s: \"%s\" is no %s from %.10g to %.10g", f->name,
-			given[i], f->is_real ? "number" : "whole number",
+			"--%s: \"%s\" is not %s from %.10g to %.10g", f->name,
+			given[i], f->is_real ? "a number" : "an integer",
 			f->lo, f->hi);
 	}
 	return -1;

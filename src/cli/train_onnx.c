@@ -162,8 +162,8 @@ static bool check_examples(trainer *t, const char *name, const tn_array *a)
 		t->n_examples = a->shape[0];
 		return true;
 	}
-	cli_error(t->data, "train.data", "the first axis of \"%s\" is not that "
-		"of the examples, as many as in the other arrays", name);
+	cli_error(t->data, "train.data", "the first axis of \"%s\" must "
+		"number the examples, as in the other arrays", name);
 	return false;
 }
 
@@ -171,8 +171,8 @@ static bool read_data(trainer *t)
 {
 	t->n_in = tn_onnx_n_inputs(t->m);
 	if (t->n_in == 0 || t->n_in > MAX_INPUTS) {
-		cli_error(t->file, "train.input", "a model with 1 to %d inputs "
-			"is needed", MAX_INPUTS);
+		cli_error(t->file, "train.input", "the model must have 1 to "
+			"%d inputs", MAX_INPUTS);
 		return false;
 	}
 	if (ends_with(t->data, ".npz") ? !read_archive(t) : !read_folder(t))
@@ -207,9 +207,10 @@ static bool give_shapes(trainer *t)
 			char dim[MAX_NAME + 32];
 
 			if (p->rank >= 0 && p->rank != t->x[i]->rank) {
-				cli_error(t->data, "train.data", "the model "
-					"has %d axes for input \"%s\", the "
-					"data %d", (int)p->rank, p->name,
+				cli_error(t->data, "train.data",
+					"the model has %d axes for input "
+					"\"%s\", but the data has %d",
+					(int)p->rank, p->name,
 					(int)t->x[i]->rank);
 				return false;
 			}
@@ -302,8 +303,8 @@ static bool check_classes(const trainer *t, int64_t n)
 
 		if (k >= 0 && k < n)
 			continue;
-		cli_error(t->data, "train.data", "example %lld of \"y\" is of "
-			"class %lld; the model has the classes 0 to %lld",
+		cli_error(t->data, "train.data", "example %lld of \"y\" has "
+			"class %lld, but the model has the classes 0 to %lld",
 			(long long)i, (long long)k, (long long)n - 1);
 		return false;
 	}
@@ -322,11 +323,12 @@ static bool check_wanted(const trainer *t)
 		return check_classes(t, n);
 	if (n > 0 && each == n && out->dtype == t->y->dtype)
 		return true;
-	cli_error(t->data, "train.data", "\"y\" has %lld elements of %s for an "
-		"example, the model's first output %lld of %s%s",
+	cli_error(t->data, "train.data", "\"y\" has %lld elements of %s for "
+		"each example, but the first output of the model has %lld of "
+		"%s%s",
 		(long long)each, tn_dtype_name(t->y->dtype), (long long)n,
 		tn_dtype_name(out->dtype),
-		entropy ? "; classes are whole numbers" : "");
+		entropy ? "; classes must be integers" : "");
 	return false;
 }
 
@@ -345,7 +347,8 @@ static bool build(trainer *t)
 	for (int32_t i = 0; i < t->n_in; i++)
 		if (tn_program_input(t->p, i)->dtype != t->x[i]->dtype) {
 			cli_error(t->data, "train.data", "input \"%s\" is %s, "
-				"the data %s", tn_program_input(t->p, i)->name,
+				"but the data is %s",
+				tn_program_input(t->p, i)->name,
 				tn_dtype_name(tn_program_input(t->p, i)->dtype),
 				tn_dtype_name(t->x[i]->dtype));
 			return false;
@@ -356,8 +359,8 @@ static bool build(trainer *t)
 	for (int32_t i = 0; i < t->n_params; i++)
 		n += t->trained[i];
 	if (n == 0) {
-		cli_error(t->file, "train.frozen", "no parameter of the model "
-			"is left to train");
+		cli_error(t->file, "train.frozen", "the model has no "
+			"parameter left to train");
 		return false;
 	}
 	if (!t->json)
@@ -511,9 +514,9 @@ static bool learn(trainer *t)
 		if (i == 0 || (i + 1) % t->every == 0 || i == n - 1)
 			report(t, i + 1, loss, cli_now() - start);
 		if (!isfinite(loss)) {
-			cli_error(t->file, "train.diverged", "the loss is no "
-				"number any more in step %lld; a smaller --lr "
-				"may help", (long long)i + 1);
+			cli_error(t->file, "train.diverged", "the loss is not "
+				"a number in step %lld; a smaller --lr may "
+				"help", (long long)i + 1);
 			return false;
 		}
 	}
@@ -661,21 +664,22 @@ static int run(const cli_command *self, int argc, char **argv)
 	if (code >= 0)
 		goto out;
 	if (t.file == NULL || t.data == NULL || t.out == NULL)
-		code = cli_usage(self, "MODEL.onnx, --data and --out are needed");
+		code = cli_usage(self, "give MODEL.onnx, --data and --out");
 	else if (strcmp(t.loss, "cross_entropy") != 0 &&
 		strcmp(t.loss, "mse") != 0 && strcmp(t.loss, "l1") != 0)
-		code = cli_usage(self, "--loss is cross_entropy, mse or l1");
+		code = cli_usage(self, "--loss must be cross_entropy, mse or "
+			"l1");
 	else if (!real(lr, &t.rule.lr) || !real(decay, &t.rule.decay) ||
 		!real(clip, &t.rule.clip_norm))
-		code = cli_usage(self, "--lr, --decay and --clip are numbers "
-				       "from 0");
+		code = cli_usage(self, "--lr, --decay and --clip must be "
+				       "numbers of at least 0");
 	else if (!whole(batch, 1, &t.batch) || !whole(epochs, 1, &t.epochs) ||
 		!whole(steps, 1, &t.steps) || !whole(every, 1, &t.every) ||
 		!whole(classes, 2, &t.classes) || !whole(seed, 0, &t.seed) || !whole(threads, 0, &n_threads) ||
 		n_threads > 4096)
-		code = cli_usage(self, "--batch, --epochs, --steps and --every "
-			"are whole numbers from 1, --seed and --threads from "
-			"0, --classes from 2");
+		code = cli_usage(self, "--batch, --epochs, --steps and "
+			"--every must be integers of at least 1, --seed and "
+			"--threads of at least 0, --classes of at least 2");
 	o.threads = (int32_t)n_threads;
 	if (code < 0)
 		code = train(&t, &o);

@@ -293,7 +293,7 @@ static void meet(member *m, env *e, uint64_t value, const char *what)
 			for (int64_t i = 0; i < w->n; i++)
 				if (w->of[i].at == NULL)
 					give_up(w, m, what, i,
-						"does not come");
+						"does not arrive");
 	}
 	m->at = NULL;
 	if (w->turn == turn && w->failed)

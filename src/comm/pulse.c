@@ -98,7 +98,7 @@ shard_pulse *shard_pulse_start(env *e, void (*beat)(void *arg), void *arg)
 	if (failed != 0) {
 		release(p);
 		env_fail(e, TN_ENOMEM, "memory", (loc){0},
-			"the system gives no thread for signs of life");
+			"the thread that shows signs of life cannot be started");
 	}
 	return p;
 }

@@ -254,7 +254,8 @@ void npy_read_header(env *e, const char *path, const unsigned char *bytes,
 	const char *text = (const char *)bytes;
 
 	if (from + n > n_have)
-		env_bug(e, "npy_read_header", "%zu bytes are too few", n_have);
+		env_bug(e, "npy_read_header", "%zu bytes are too few for an "
+			".npy file", n_have);
 	memset(out, 0, sizeof *out);
 	s.at = text + from;
 	s.end = s.at + n;

@@ -106,7 +106,7 @@ static void copy_stored(stream *s)
 static void copy_back(stream *s, size_t distance, size_t n)
 {
 	if (distance > s->done)
-		damaged(s, "it repeats what is before its beginning");
+		damaged(s, "it refers to bytes before its beginning");
 	if (n > s->n_out - s->done)
 		damaged(s, "it is longer than the directory says");
 	for (; n > 0; n--, s->done++)

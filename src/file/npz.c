@@ -139,7 +139,7 @@ static member read_entry(const archive *z, uint64_t *at)
 		bad(z, "npz.truncated", "", "the directory of the archive ends "
 			"too early");
 	if (memchr(z->at + from, 0, (size_t)n_name) != NULL)
-		bad(z, "npz.directory", "", "a byte 0 in a name");
+		bad(z, "npz.directory", "", "a name contains a byte 0");
 	m.name = arena_strndup(
 		z->a, (const char *)z->at + from, (size_t)n_name);
 	wide_sizes(z, from + n_name, n_extra, &m);

@@ -412,8 +412,8 @@ bool file_tensors_check(arena *a, const file_tensors *x)
 	if (strcmp(sha256_hex(scratch, &h), want) != 0)
 		env_fail(arena_env(a), TN_EIO, "safetensors.checksum",
 			(loc){.file = x->path},
-			"the file is damaged: its bytes are not those that "
-			"the checksum in it was made of");
+			"the file is damaged: its checksum does not match its "
+			"bytes");
 	arena_free(scratch);
 	return true;
 }

@@ -53,7 +53,7 @@ static void why_parts(str *s, const teller *w, int32_t tensor, uint32_t mask)
 	const char *sep = "";
 
 	if (eqn < 0) {
-		str_add(s, "it comes in parts");
+		str_add(s, "the tensor is given as parts of a sum");
 		return;
 	}
 	for (int32_t m = 0; m < w->p->mesh->n; m++) {
@@ -92,7 +92,7 @@ static void why_read(str *s, const teller *w, const shard_job *j)
 	const char *sep = "";
 
 	if (j->reader < 0) {
-		str_add(s, "that is where it was said to lie");
+		str_add(s, "this is the placement that was given for it");
 		return;
 	}
 	q = &w->p->eqn[j->reader];
@@ -112,8 +112,8 @@ static void why_read(str *s, const teller *w, const shard_job *j)
 			str_printf(s, "needs all of it along %s",
 				w->p->mesh->name[m]);
 		} else {
-			str_printf(s, "has no axis that the cut by %s is a "
-				      "cut of",
+			str_printf(s, "has no axis that the cut by %s could "
+				      "cut",
 				w->p->mesh->name[m]);
 		}
 	}

@@ -101,8 +101,8 @@ void shard_cut(env *e, shard_layout *l, const shard_mesh *m, int32_t rank,
 		block = divide_up(extent, p);
 	if (block < 0 || divide_up(extent, block) > p)
 		env_fail(e, TN_EINVAL, "shard.block", (loc){0},
-			"%lld places in blocks of %lld are more than the %lld "
-			"processes of the axis",
+			"%lld indices in blocks of %lld need more than the "
+			"%lld processes of the axis",
 			(long long)extent, (long long)block, (long long)p);
 	l->tag[l->n++] = (shard_tag){.mesh = mesh_axis,
 		.mult = 1,

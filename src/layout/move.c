@@ -140,7 +140,8 @@ static void each_source(arena *a, const shard_mesh *m, int64_t size,
 	}
 	if (rest.elems > 0)
 		env_bug(arena_env(a), "shard.move",
-			"nobody has element %lld", (long long)rest.at[0].from);
+			"no process has element %lld",
+			(long long)rest.at[0].from);
 }
 
 typedef struct building {
@@ -414,7 +415,8 @@ shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
 
 	if (from->numel != to->numel)
 		env_fail(arena_env(a), TN_EINVAL, "shard.layout", (loc){0},
-			"%s: a layout of %lld elements for one of %lld", what,
+			"%s: the layout is for %lld elements, but the tensor "
+			"has %lld", what,
 			(long long)to->numel, (long long)from->numel);
 	t->rank = rank;
 	t->size = n;
@@ -660,7 +662,7 @@ void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
 
 	if (n != l->size(l))
 		env_fail(arena_env(a), TN_EINVAL, "shard.mesh", (loc){0},
-			"the mesh has %lld processes, there are %lld",
+			"the mesh has %lld processes, but %lld are running",
 			(long long)n, (long long)l->size(l));
 	t = shard_transfer_new(
 		scratch, m, l->rank(l), from, mask, to, e->what);

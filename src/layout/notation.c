@@ -137,7 +137,8 @@ static void one_cut(reader *r, const shard_mesh *m, const sys_tensor *t,
 	want(r, ')');
 	if (axis < -t->rank || axis >= t->rank)
 		env_fail(r->e, TN_EINVAL, "shard.axis", (loc){0},
-			"\"%s\": %s has no axis %lld: its rank is %d", r->all,
+			"\"%s\": %s has no axis %lld, because its rank is %d",
+			r->all,
 			t->name, (long long)axis, (int)t->rank);
 	shard_cut(r->e, l, m, t->rank, t->shape,
 		(int32_t)(axis < 0 ? axis + t->rank : axis), mesh_axis(r, m),
@@ -154,7 +155,7 @@ static void take_op(reader *r, shard_state *h)
 	if (op < 0 || ir_monoid_at(op)->n_comp != 1 ||
 		(h->parts != 0 && op != h->parts_monoid))
 		env_fail(r->e, TN_EINVAL, "shard.op", (loc){0},
-			"\"%s\": parts are of one of sum, prod, max, min, not "
+			"\"%s\": parts must be of sum, prod, max or min, not "
 			"%.*s",
 			r->all, (int)n, at);
 	h->parts_monoid = op;
@@ -274,7 +275,7 @@ void shard_place_parse(shard_plan *p, const char *text)
 
 	if (h->fixed)
 		env_fail(r.e, TN_EINVAL, "shard.conflict", (loc){0},
-			"\"%s\": %s has its place already", text, t->name);
+			"\"%s\": %s has a placement already", text, t->name);
 	want(&r, '=');
 	if (is_printed(&r))
 		read_printed(&r, p->mesh, t, h, &l);

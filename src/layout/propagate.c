@@ -84,7 +84,7 @@ void shard_annotate(
 
 	if (l->numel != t->have.numel)
 		env_fail(arena_env(p->a), TN_EINVAL, "shard.layout", (loc){0},
-			"a layout of %lld elements for %s, which has %lld",
+			"the layout is for %lld elements, but %s has %lld",
 			(long long)l->numel, p->s->tensor.at[tensor].name,
 			(long long)t->have.numel);
 	t->have = *l;

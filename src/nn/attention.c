@@ -132,8 +132,8 @@ tn_layer *tn_at_nn_attention(const char *file, int32_t line, tn_params *p,
 	nn_want_extent(&m, "kv_heads", kv_heads);
 	if (!m.failed)
 		nn_want(&m, width % heads == 0 && heads % kv_heads == 0,
-			"nn.heads", "heads divide width, and kv_heads divide "
-			"heads");
+			"nn.heads", "heads must divide width, and kv_heads "
+			"must divide heads");
 	if (m.failed)
 		return nn_end(&m);
 	l->layer.run = run;

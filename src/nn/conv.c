@@ -49,8 +49,8 @@ static void check(nn_making *m, const tn_nn_conv2d_options *o, int64_t in,
 	}
 	if (!m->failed)
 		nn_want(m, in % o->groups == 0 && out % o->groups == 0,
-			"nn.groups", "the groups of a convolution divide both "
-			"in and out");
+			"nn.groups", "the groups of a convolution must divide "
+			"both in and out");
 }
 
 tn_layer *tn_at_nn_conv2d(const char *file, int32_t line, tn_params *p,

@@ -138,7 +138,7 @@ static tn_status fill(
 
 	if (!tn_is_valid(x))
 		return tn_at_fail(file, line, c, TN_EINVAL, "tensor.handle",
-			"what is to be drawn is no tensor");
+			"the tensor to be drawn is not a valid tensor");
 	if (d->element != constant) {
 		if (!is_float(t))
 			return tn_at_fail(file, line, c, TN_EINVAL,
@@ -197,7 +197,8 @@ static tn_status fans_of(
 
 	if (!tn_is_valid(x))
 		return tn_at_fail(file, line, tn_tensor_context(x), TN_EINVAL,
-			"tensor.handle", "what is to be drawn is no tensor");
+			"tensor.handle", "the tensor to be drawn is not a "
+				"valid tensor");
 	if (rank < 2)
 		return tn_at_fail(file, line, tn_tensor_context(x), TN_EINVAL,
 			"init.rank", "a weight must have two axes or more, "

@@ -114,7 +114,7 @@ tn_tensor *tn_at_nn_dropout(
 
 	if (!tn_is_valid(x)) {
 		tn_at_fail(file, line, c, TN_EINVAL, "tensor.handle",
-			"what dropout is of is no tensor");
+			"the input of dropout is not a valid tensor");
 		return NULL;
 	}
 	if (!(p >= 0 && p < 1)) {

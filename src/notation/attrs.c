@@ -43,11 +43,12 @@ static int64_t one_axis(inst *u, const symbol *s, int64_t v)
 	int32_t rank = rank0(u);
 
 	if (rank == 0)
-		inst_fail(u, s->name, "%s has rank 0: there is no axis %lld",
+		inst_fail(u, s->name, "%s has rank 0, so it has no axis %lld",
 			first(u), (long long)v);
 	if (v < -rank || v >= rank)
 		inst_fail(u, s->name,
-			"%s is %lld, but %s has rank %d: -%d .. %d", s->name,
+			"%s is %lld, but %s has rank %d: accepted are -%d .. "
+			"%d", s->name,
 			(long long)v, first(u), rank, rank, rank - 1);
 	return v < 0 ? v + rank : v;
 }
@@ -57,14 +58,15 @@ static many axes(inst *u, const symbol *s, many given)
 	int64_t v[TN_MAX_RANK];
 
 	if (given.n > TN_MAX_RANK)
-		inst_fail(u, s->name, "%d axes are more than any rank",
+		inst_fail(u, s->name, "the list has %d axes, more than a "
+			"tensor can have",
 			given.n);
 	for (int32_t i = 0; i < given.n; i++) {
 		v[i] = one_axis(u, s, inst_entry(u, given, i));
 		for (int32_t k = 0; k < i; k++)
 			if (v[k] == v[i])
 				inst_fail(u, s->name,
-					"axis %lld stands in %s twice",
+					"axis %lld occurs in %s twice",
 					(long long)v[i], s->name);
 	}
 	return ints(u, given.n, v);
@@ -116,7 +118,8 @@ static many along(inst *u, const symbol *s, const many *given)
 		inst_fail(u, s->name, "attribute %s is missing for some axes",
 			s->name);
 	if (by.is_list && by.n != rank)
-		inst_fail(u, s->name, "the default of %s has %d entries",
+		inst_fail(u, s->name, "the default of %s has %d entries, "
+			"which is not the rank",
 			s->name, by.n);
 	for (int32_t i = 0; i < rank && by.n > 0; i++)
 		v[i] = inst_entry(u, by, by.is_list ? i : 0);
@@ -129,7 +132,8 @@ static many along(inst *u, const symbol *s, const many *given)
 static many whole(inst *u, const symbol *s, many v)
 {
 	if (v.is_list || v.v[0]->kind != IN_INT)
-		inst_fail(u, s->name, "attribute %s is one integer", s->name);
+		inst_fail(u, s->name, "attribute %s must be one integer",
+			s->name);
 	return v;
 }
 
@@ -138,7 +142,7 @@ static many flag(inst *u, const symbol *s, many v)
 	int64_t i = inst_entry(u, whole(u, s, v), 0);
 
 	if (i != 0 && i != 1)
-		inst_fail(u, s->name, "attribute %s is 0 or 1, not %lld",
+		inst_fail(u, s->name, "attribute %s must be 0 or 1, not %lld",
 			s->name, (long long)i);
 	return v;
 }
@@ -146,7 +150,8 @@ static many flag(inst *u, const symbol *s, many v)
 static many real(inst *u, const symbol *s, many v)
 {
 	if (v.is_list || !inst_is_const(v.v[0]))
-		inst_fail(u, s->name, "attribute %s is one number", s->name);
+		inst_fail(u, s->name, "attribute %s must be one number",
+			s->name);
 	/* 2 is 2.0: 1 / p is no integer division */
 	return inst_one_of(u, inst_real(u, inst_f64(v.v[0])));
 }
@@ -177,7 +182,8 @@ static many normal(inst *u, const symbol *s, many v)
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		if (strcmp(kinds[i].name, s->param->info.kind) == 0)
 			return kinds[i].normal(u, s, v);
-	inst_fail(u, s->name, "attribute %s cannot be computed with", s->name);
+	inst_fail(u, s->name, "attribute %s cannot be used in index arithmetic",
+		s->name);
 }
 
 static many given_value(inst *u, const symbol *s)
@@ -197,7 +203,7 @@ static many given_value(inst *u, const symbol *s)
 	case ATTR_STRING:
 		break;
 	}
-	inst_fail(u, s->name, "attribute %s is of kind %s", s->name,
+	inst_fail(u, s->name, "attribute %s must be of kind %s", s->name,
 		s->param->info.kind);
 }
 
@@ -215,7 +221,7 @@ static void dtype_attr(inst *u, symbol *s)
 	s->is_dtype = true;
 	if (s->given != NULL) {
 		if (s->given->kind != ATTR_DTYPE)
-			inst_fail(u, s->name, "attribute %s is a dtype",
+			inst_fail(u, s->name, "attribute %s must be a dtype",
 				s->name);
 		s->dtype = s->given->dtype;
 	} else if (d == NULL || d->kind != RN_NAME ||
@@ -247,7 +253,7 @@ const symbol *inst_attr(inst *u, symbol *s)
 	if (s->is_bound)
 		return s;
 	if (s->is_busy)
-		inst_fail(u, s->name, "attribute %s stands in its own default",
+		inst_fail(u, s->name, "attribute %s is used in its own default",
 			s->name);
 	s->is_busy = true;
 	if (strcmp(kind, "dtype") == 0) {

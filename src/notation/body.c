@@ -32,7 +32,7 @@ static _Noreturn void no_literal(inst *u, double v, tn_dtype t)
 	str s = str_new(u->a);
 
 	str_double(&s, v);
-	inst_fail(u, "dtype", "%s is no value of %s%s", s.at, dtype_name(t),
+	inst_fail(u, "dtype", "%s is not a value of %s%s", s.at, dtype_name(t),
 		inst_operands(u));
 }
 
@@ -89,7 +89,8 @@ static tn_dtype type_alone(inst *u, const typed *v, int32_t n)
 			return TN_I64;
 	if (!u->has_type)
 		inst_fail(u, "dtype",
-			"only literals meet here: say their dtype by cast");
+			"all values here are literals, so their dtype is not "
+			"known: give it with a cast");
 	return u->type;
 }
 
@@ -109,7 +110,8 @@ static tn_dtype join(inst *u, typed *v, int32_t n)
 	for (int32_t i = 0; i < n; i++) {
 		if (v[i].is_typed && v[i].n->dtype != t)
 			inst_fail(u, "dtype",
-				"%s and %s meet: cast one explicitly%s",
+				"the dtypes %s and %s differ: cast one of the "
+				"values%s",
 				dtype_name(t), dtype_name(v[i].n->dtype),
 				inst_operands(u));
 		v[i] = typed_of(inst_adapt(u, v[i], t));
@@ -123,7 +125,7 @@ static const in_node *truth(inst *u, typed v, const char *what)
 		(v.n->i == 0 || v.n->i == 1))
 		return literal(u, v.n, TN_BOOL);
 	if (!v.is_typed || v.n->dtype != TN_BOOL)
-		inst_fail(u, "dtype", "%s wants a truth value, not %s%s", what,
+		inst_fail(u, "dtype", "%s needs a truth value, not %s%s", what,
 			v.is_typed ? dtype_name(v.n->dtype) : "a number",
 			inst_operands(u));
 	return v.n;
@@ -138,7 +140,7 @@ static typed call_mixed(inst *u, int32_t fn, int32_t n, const typed *v)
 	r->fn = fn;
 	for (int32_t i = 0; i < n; i++) {
 		if (v[i].is_typed && !dtype_is_int(v[i].n->dtype))
-			inst_fail(u, "dtype", "%s wants integers, not %s%s",
+			inst_fail(u, "dtype", "%s needs integers, not %s%s",
 				ir_scalar_at(fn)->name,
 				dtype_name(v[i].n->dtype), inst_operands(u));
 		r->arg[i] = v[i].is_typed
@@ -217,7 +219,7 @@ static tn_dtype target(inst *u, const row_node *d, const typed *v)
 		const symbol *s = inst_attr(u, &u->symbol.at[i]);
 
 		if (!s->is_dtype)
-			inst_fail(u, "dtype", "attribute %s is no dtype",
+			inst_fail(u, "dtype", "attribute %s is not a dtype",
 				s->name);
 		return s->dtype;
 	}
@@ -229,7 +231,7 @@ static tn_dtype target(inst *u, const row_node *d, const typed *v)
 				? v->n->dtype
 				: type_alone(u, v, 1));
 	if (!dtype_parse(d->name, strlen(d->name), &t))
-		inst_fail(u, "dtype", "%s is no dtype", d->name);
+		inst_fail(u, "dtype", "%s is not a dtype", d->name);
 	return t;
 }
 
@@ -423,5 +425,5 @@ typed inst_value(inst *u, const row_node *e)
 	case RN_TUPLE:
 		break;
 	}
-	inst_fail(u, "value", "this is no value: %.*s", e->at->n, e->at->at);
+	inst_fail(u, "value", "this is not a value: %.*s", e->at->n, e->at->at);
 }

@@ -74,7 +74,8 @@ static int64_t integer(const struct call *c, const char *name, int64_t missing)
 		return missing;
 	if (a->kind != ATTR_INT)
 		fail(c, name, arena_printf(c->out->a,
-				      "attribute %s is one integer", name));
+				      "attribute %s must be one integer",
+				      name));
 	return a->i;
 }
 
@@ -97,11 +98,12 @@ static int64_t axis_of(const struct call *c, int32_t more)
 static void need_operands(const struct call *c, bool one)
 {
 	if (c->n < 1 || (one && c->n != 1))
-		fail(c, "operands", one ? "one operand is wanted"
-					: "at least one operand is wanted");
+		fail(c, "operands", one ? "one operand is needed"
+					: "at least one operand is needed");
 	if (c->n > IR_MAX_OPERANDS)
 		fail(c, "operands",
-			arena_printf(c->out->a, "%d operands are more than %d",
+			arena_printf(c->out->a, "%d operands are given, but "
+				"at most %d are possible",
 				c->n, IR_MAX_OPERANDS));
 }
 
@@ -178,15 +180,16 @@ static int32_t n_pieces(const struct call *c)
 	int64_t parts = integer(c, "parts", 0); /* 0: not given */
 
 	if ((sizes == NULL) == (parts == 0))
-		fail(c, "sizes", "either sizes or parts is wanted");
+		fail(c, "sizes", "give either sizes or parts");
 	if (sizes != NULL && sizes->kind != ATTR_INTS)
-		fail(c, "sizes", "sizes is a list of integers");
+		fail(c, "sizes", "sizes must be a list of integers");
 	if (sizes != NULL)
 		parts = sizes->n;
 	if (parts < 1 || parts > IR_MAX_PIECES)
 		fail(c, "parts",
-			arena_printf(c->out->a, "there are 1 to %d pieces, not "
-				     "%lld", IR_MAX_PIECES, (long long)parts));
+			arena_printf(c->out->a, "the number of pieces must be "
+				     "1 to %d, not %lld",
+				     IR_MAX_PIECES, (long long)parts));
 	return (int32_t)parts;
 }
 
@@ -260,8 +263,8 @@ static void build_unbind(str *out, const char *name, int32_t n,
 	if (extent < 1 || extent > IR_MAX_PIECES)
 		fail(&c, "size",
 			arena_printf(out->a,
-				"there are 1 to %d pieces, but axis %lld of %s "
-				"has extent %lld",
+				"1 to %d pieces are possible, but axis %lld "
+				"of %s has extent %lld",
 				IR_MAX_PIECES, (long long)axis,
 				first_text(&c), (long long)extent));
 	str_printf(out, "unbind(x[a..(axis), n, b..], axis: axis = %lld) ->",

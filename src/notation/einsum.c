@@ -56,7 +56,8 @@ static const char *parse_term(
 			continue;
 		if (*p == '.') {
 			if (p[1] != '.' || p[2] != '.' || t->dots >= 0)
-				fail(e, "equation", "'...' stands once in a term");
+				fail(e, "equation", "'...' may occur only "
+					"once in a term");
 			t->dots = t->n;
 			p += 2;
 			continue;
@@ -112,7 +113,7 @@ static void parse_equation(struct einsum *e)
 	if (*p == ',')
 		fail(e, "operands", "there are more terms than operands");
 	if (*p != '\0')
-		fail(e, "equation", "there is a character that means nothing");
+		fail(e, "equation", "there is an unknown character");
 	for (int32_t k = 0; k < e->result.n; k++) {
 		bool found = false;
 
@@ -167,7 +168,7 @@ static void find_extents(struct einsum *e)
 		}
 	}
 	if (e->result.dots >= 0 && !e->has_dots)
-		fail(e, "equation", "'...' stands in no term");
+		fail(e, "equation", "'...' is in the result, but in no term");
 }
 
 /* does axis k of operand i broadcast against its letter? */
@@ -214,8 +215,8 @@ static struct term keep(const struct einsum *e, const struct term *t, int32_t i)
 				continue;
 			if (r.n >= TN_MAX_RANK)
 				fail(e, "rank",
-					"a product on the way has rank more "
-					"than 8");
+					"an intermediate product would have "
+					"more than 8 axes");
 			r.letter[r.n++] = c;
 		}
 	return r;
@@ -278,10 +279,11 @@ void build_einsum(str *out, const char *name, int32_t n,
 		.at = at};
 	if (n_attrs != 1 || strcmp(attr[0].name, "equation") != 0 ||
 		attr[0].kind != ATTR_STRING)
-		fail(e, "equation", "one attribute is wanted: equation");
+		fail(e, "equation", "exactly one attribute is needed: equation");
 	e->text = attr[0].string;
 	if (n < 1 || n > IR_MAX_OPERANDS)
-		fail(e, "operands", "no operand, or too many");
+		fail(e, "operands", "there is no operand, or there are too "
+			"many");
 	parse_equation(e);
 	find_extents(e);
 	str_add(out, "einsum(");

@@ -15,7 +15,8 @@
 
 static _Noreturn void bad_length(const inst *u, int32_t n, int32_t other)
 {
-	inst_fail(u, "length", "packs of different length %d and %d%s", n, other,
+	inst_fail(u, "length", "the packs have different lengths, %d and %d%s",
+		n, other,
 		inst_operands(u));
 }
 
@@ -74,7 +75,7 @@ static many extents(inst *u, const row_node *e)
 
 	for (int32_t i = 0; i < m.n; i++) {
 		if (m.v[i]->kind != IN_LETTER)
-			inst_fail(u, "size", "# wants letters");
+			inst_fail(u, "size", "# needs a letter or a pack");
 		v[i] = inst_int(u, u->letter.at[m.v[i]->i].extent);
 	}
 	return (many){.is_list = m.is_list, .n = m.n, .v = v};
@@ -85,7 +86,8 @@ static int64_t pick_at(inst *u, many which, int32_t i, int32_t n)
 	int64_t at = inst_entry(u, which, i);
 
 	if (at < 0 || at >= n)
-		inst_fail(u, "axis", "%lld is no position in a pack of %d axes",
+		inst_fail(u, "axis", "%lld is not a position in a pack of %d "
+			"axes",
 			(long long)at, n);
 	return at;
 }
@@ -207,7 +209,7 @@ static many clamp_each(inst *u, const row_node *e)
 			continue;
 		}
 		if (!inst_is_index(x))
-			inst_fail(u, "index", "clamp is of integers");
+			inst_fail(u, "index", "clamp needs integers");
 		made = inst_node(u, IN_CLAMP, TN_I64);
 		made->arg[0] = x;
 		made->i = count;
@@ -248,10 +250,11 @@ static many each(inst *u, const row_node *e)
 	int64_t extent;
 
 	if (t.is_list || t.v[0]->kind != IN_LETTER)
-		inst_fail(u, "each", "each wants a letter");
+		inst_fail(u, "each", "each needs a letter");
 	extent = u->letter.at[t.v[0]->i].extent;
 	if (extent > TN_MAX_RANK)
-		inst_fail(u, "each", "each makes %lld indices",
+		inst_fail(u, "each", "each would make %lld indices, which is "
+			"too many",
 			(long long)extent);
 	v = arena_array(u->a, const in_node *, extent + 1);
 	for (int64_t i = 0; i < extent; i++)
@@ -303,7 +306,7 @@ static many scalar_of(inst *u, const row_node *e)
 
 			if (!inst_is_const(a) || s->g != NULL)
 				inst_fail(u, "index",
-					"%s of an axis value is no index",
+					"%s of a letter is not an index",
 					s->name);
 			real = real || a->kind == IN_REAL;
 			f[k] = inst_f64(a);
@@ -327,7 +330,8 @@ static many call(inst *u, const row_node *e)
 		if (strcmp(own[i].name, e->name) == 0)
 			return own[i].fn(u, e);
 	if (ir_scalar_find(e->name, strlen(e->name)) < 0)
-		inst_fail(u, "index", "%s is no function of indices", e->name);
+		inst_fail(u, "index", "%s is not a function of indices",
+			e->name);
 	return scalar_of(u, e);
 }
 
@@ -369,7 +373,8 @@ many inst_many(inst *u, const row_node *e)
 	case RN_SKIP:
 		break;
 	}
-	inst_fail(u, "index", "this is no index: %.*s", e->at->n, e->at->at);
+	inst_fail(u, "index", "this is not an index: %.*s",
+		e->at->n, e->at->at);
 }
 
 const in_node *inst_single(inst *u, const row_node *e)
@@ -377,7 +382,7 @@ const in_node *inst_single(inst *u, const row_node *e)
 	many m = inst_many(u, e);
 
 	if (m.n != 1)
-		inst_fail(u, "length", "one value is wanted, not %d%s", m.n,
+		inst_fail(u, "length", "one value is needed, not %d%s", m.n,
 			inst_operands(u));
 	return m.v[0];
 }

@@ -92,7 +92,7 @@ static void add_operands(inst *u)
 	int32_t k = 0;
 
 	if (u->n_operands != u->r->n_operands)
-		inst_fail(u, "operands", "%d operand%s, but %d given",
+		inst_fail(u, "operands", "it needs %d operand%s, not %d",
 			u->r->n_operands, u->r->n_operands == 1 ? "" : "s",
 			u->n_operands);
 	for (int32_t i = 0; i < u->r->n_params; i++) {
@@ -104,7 +104,7 @@ static void add_operands(inst *u)
 		if (t->rank < 0 || t->rank > TN_MAX_RANK ||
 			shape_numel(t->shape, t->rank) < 0)
 			inst_fail(u, p->info.name,
-				"%s has no shape that is accepted",
+				"the shape of %s is not accepted",
 				inst_operand(u, p->info.name));
 		check_type(u, p, t);
 		map_set_str(u->by_name, p->info.name, k);
@@ -197,8 +197,8 @@ static void check_next(const inst *u, const in_tensor *t)
 		same = old->shape[i] == t->type.shape[i];
 	if (!same)
 		inst_fail(u, t->name,
-			"%s would be %s, but is the next version of %s: both "
-			"have one shape and dtype",
+			"%s would be %s, but it is the next version of %s: "
+			"both must have the same shape and dtype",
 			t->name, row_type_text(u->a, &t->type),
 			inst_tensor(u, &u->tensor.at[t->next_of]));
 }
@@ -241,7 +241,7 @@ static void eval_left(inst *u, const row_stmt *s, in_eqn *q, ir_type *shape)
 					inst_operands(u));
 			if (!inst_is_index(m.v[k]))
 				inst_fail(u, s->out[0],
-					"an index of %s is no integer",
+					"an index of %s is not an integer",
 					s->out[0]);
 			v[q->n_left++] = m.v[k];
 		}
@@ -252,7 +252,7 @@ static void eval_left(inst *u, const row_stmt *s, in_eqn *q, ir_type *shape)
 		*shape = u->tensor.at[old].type;
 		if (shape->rank != q->n_left)
 			inst_fail(u, s->out[0],
-				"%s has rank %d, but %d indices here",
+				"%s has rank %d, but %d indices are given here",
 				s->out[0], shape->rank, q->n_left);
 	}
 	for (int32_t i = 0; old < 0 && i < q->n_left; i++)
@@ -271,7 +271,8 @@ static typed count_inside(inst *u, const row_stmt *s, typed v)
 	if (s->monoid != IR_SUM || !v.is_typed || v.n->dtype != TN_BOOL)
 		return v;
 	if (v.n->kind != IN_INSIDE || !u->has_type)
-		inst_fail(u, "dtype", "a sum of truth values: cast them");
+		inst_fail(u, "dtype", "truth values cannot be added: cast "
+			"them to a number");
 	r = inst_node(u, IN_CAST, u->type);
 	r->arg[0] = v.n;
 	v.n = r;
@@ -297,7 +298,8 @@ static tn_dtype alone(inst *u, const row_stmt *s, typed v, int64_t old)
 		return TN_I64;
 	if (!u->has_type)
 		inst_fail(u, "dtype",
-			"%s is made of literals only: say its dtype by cast",
+			"%s is made of literals only: give its dtype with a "
+			"cast",
 			s->out[0]);
 	return u->type;
 }
@@ -313,7 +315,7 @@ static tn_dtype eval_single(
 	check_element(u, s, t);
 	q->body[0] = inst_adapt(u, v, t);
 	if (old >= 0 && u->tensor.at[old].type.dtype != t)
-		inst_fail(u, "dtype", "%s is %s, but is updated by %s%s",
+		inst_fail(u, "dtype", "%s is %s, but its update is %s%s",
 			s->out[0], dtype_name(u->tensor.at[old].type.dtype),
 			dtype_name(t), inst_operands(u));
 	return t;
@@ -335,7 +337,8 @@ static tn_dtype eval_tuple(
 		}
 	}
 	if (!found)
-		inst_fail(u, "dtype", "%s has an element of literals only",
+		inst_fail(u, "dtype", "%s has an element of literals only: "
+			"give its dtype with a cast",
 			ir_monoid_at(s->monoid)->token);
 	check_element(u, s, t);
 	for (int32_t k = 0; k < s->n_out; k++) {
@@ -400,8 +403,8 @@ static void find_letters(inst *u, const row_stmt *s, in_eqn *q)
 
 		if (i >= n_left && s->monoid == IR_SET && l->extent != 1)
 			inst_fail(u, l->name,
-				"%s stands on the right of '=' only: nothing "
-				"says how it is reduced",
+				"%s occurs only on the right of '=': use += "
+				"or another monoid to reduce over it",
 				l->name);
 		if (i >= n_left && l->extent == 0)
 			empty = 0;
@@ -413,7 +416,8 @@ static void find_letters(inst *u, const row_stmt *s, in_eqn *q)
 	}
 	if (empty == 0 && u->left_numel > 0 && !q->is_update &&
 		(s->monoid == IR_ARGMAX || s->monoid == IR_ARGMIN))
-		inst_fail(u, "empty", "an index of the extreme of nothing%s",
+		inst_fail(u, "empty", "there is no largest or smallest of no "
+			"elements%s",
 			inst_operands(u));
 }
 
@@ -430,8 +434,8 @@ struct self {
 static _Noreturn void bad_scan(const struct self *c)
 {
 	inst_fail(c->u, "scan",
-		"a scan reads %s at its own place, but for one axis shifted by "
-		"constants of one sign",
+		"a scan must read %s at the index of its left side, with one "
+		"letter shifted by constants of one sign",
 		c->u->tensor.at[c->out].name);
 }
 
@@ -522,7 +526,7 @@ static tn_dtype scan_type(const inst *u, const char *name)
 	if (!u->has_type)
 		inst_fail(u, "dtype",
 			"the scan %s needs an operand of class num or float, "
-			"whose dtype it has",
+			"which gives its dtype",
 			name);
 	return u->type;
 }
@@ -536,10 +540,11 @@ static void run_eqn(inst *u, const row_stmt *s)
 	tn_dtype t;
 
 	if (old >= 0 && u->tensor.at[old].operand >= 0)
-		inst_fail(u, s->out[0], "an operand is not written");
+		inst_fail(u, s->out[0], "an equation cannot write an operand");
 	if (old >= 0 && (s->monoid == IR_SET || s->n_out > 1))
 		inst_fail(u, s->out[0],
-			"%s is made already: only += and its like update",
+			"%s has an equation already: a further one must "
+			"update it with += or another monoid",
 			s->out[0]);
 	q.is_update = old >= 0;
 	eval_left(u, s, &q, &shape);
@@ -635,7 +640,7 @@ static ir_inst *finish(inst *u)
 	if (u->r->is_opaque) {
 		out->opaque = ir_opaque_find(u->r->name);
 		if (out->opaque == NULL)
-			inst_fail(u, "opaque", "there is no function for it");
+			inst_fail(u, "opaque", "there is no C function for it");
 		opaque_attrs(u, out);
 		inst_batch(u, out);
 	}

@@ -69,8 +69,8 @@ many inst_list(inst *u, int32_t n, const in_node *const *v)
 int64_t inst_entry(inst *u, many m, int32_t i)
 {
 	if (i >= m.n || m.v[i]->kind != IN_INT)
-		inst_fail(u, "value", "an integer is wanted that is known "
-			"when the row is instantiated");
+		inst_fail(u, "value", "an integer is needed here that is "
+			"known when the row is instantiated");
 	return m.v[i]->i;
 }
 
@@ -198,15 +198,16 @@ int64_t inst_extent(inst *u, const in_node *n)
 	inst_span(u, n, &min, &max);
 	if (max == INT64_MAX)
 		inst_fail(u, u->left_name,
-			"an index of %s has no bounds: it is made by an "
-			"earlier equation, or its range is known",
+			"the index of %s has no known bounds, and no earlier "
+			"equation gives its extent",
 			u->left_name);
 	/* an adjoint may have no element there: a shift of one element */
 	if (max < 0 && u->left_name == NULL)
 		return 0;
 	if (max < 0)
 		inst_fail(u, u->left_name,
-			"an index of %s is %lld .. %lld: never 0 or more",
+			"an index of %s is %lld .. %lld, which is never 0 or "
+			"more",
 			u->left_name, (long long)min, (long long)max);
 	return max + 1;
 }
@@ -291,11 +292,11 @@ static const in_node *index_binary(inst *u, const lex_operator *op,
 	const in_node *a, const in_node *b)
 {
 	if (a->kind == IN_REAL || b->kind == IN_REAL)
-		inst_fail(u, "index", "an axis value and a real number: "
-			"cast the axis value");
+		inst_fail(u, "index", "a letter and a real number cannot be "
+			"combined: cast the letter");
 	if (!inst_is_index(a) || !inst_is_index(b))
-		inst_fail(u, "index", "index arithmetic is on integers, not "
-			"on truth values or floats");
+		inst_fail(u, "index", "index arithmetic needs integers, not "
+			"truth values or floats");
 	if (is_op(op, "+"))
 		return is_value(a, 0) ? b : is_value(b, 0) ? a
 						: arith(u, IN_ADD, a, b);
@@ -308,12 +309,12 @@ static const in_node *index_binary(inst *u, const lex_operator *op,
 			return a;
 		if (a->kind != IN_INT && b->kind != IN_INT)
 			inst_fail(u, "index",
-				"a product of two axis values is no index");
+				"a product of two letters is not an index");
 		return arith(u, IN_MUL, a, b);
 	}
 	if (b->kind != IN_INT || b->i <= 0)
 		inst_fail(u, "division",
-			"an index is divided by a positive constant only");
+			"an index can be divided only by a positive constant");
 	if (is_op(op, "/"))
 		return b->i == 1 ? a : arith(u, IN_DIV, a, b);
 	return b->i == 1 ? inst_int(u, 0) : arith(u, IN_MOD, a, b);
@@ -332,8 +333,8 @@ const in_node *inst_binary(inst *u, const lex_operator *op, const in_node *a,
 		return index_binary(u, op, a, b);
 	if (op->level != LEX_COMPARE || a->kind == IN_REAL ||
 		b->kind == IN_REAL)
-		inst_fail(u, "index", "axis values are integers, not truth "
-			"values or real numbers");
+		inst_fail(u, "index", "letters are integers, not truth values "
+			"or real numbers");
 	n = inst_node(u, IN_CALL, TN_BOOL);
 	n->fn = ir_scalar_find(op->fn, strlen(op->fn));
 	n->arg[0] = a;

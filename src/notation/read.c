@@ -106,13 +106,13 @@ const in_node *inst_read(inst *u, const row_node *e)
 		n = read_indices(u, e, t, v);
 		if (n != t->type.rank)
 			inst_fail(u, t->name,
-				"%s has rank %d, but is read by %d indices",
+				"%s has rank %d, but %d indices read it",
 				inst_tensor(u, t), t->type.rank, n);
 	}
 	for (int32_t i = 0; i < n; i++)
 		if (!inst_is_index(v[i]))
 			inst_fail(u, t->name,
-				"an index of %s is no integer", t->name);
+				"an index of %s is not an integer", t->name);
 	r->n_index = n;
 	r->index = v;
 	return r;

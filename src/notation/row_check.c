@@ -24,8 +24,8 @@ static void add_word(
 
 	if (old != 0 && (old != what || what > IS_PACK))
 		lex_fail(c->r->l, at, "name",
-			"%s names two things in this row: letters, attributes "
-			"and let names must differ",
+			"%s is used twice in this row: the names of letters, "
+			"attributes and let must differ",
 			name);
 	map_set_str(c->word, name, what);
 }
@@ -47,7 +47,8 @@ static void check_word(const struct names *c, const row_node *e)
 	if (e->kind == RN_PACK) {
 		if (what != IS_PACK)
 			lex_fail(c->r->l, e->at, "letter",
-				"%s.. is bound by no operand and no 'for'",
+				"%s.. has no extents: no operand and no 'for' "
+				"binds it",
 				e->name);
 		return;
 	}
@@ -57,7 +58,8 @@ static void check_word(const struct names *c, const row_node *e)
 			e->name);
 	if (what == 0 && strcmp(e->name, "pos") != 0)
 		lex_fail(c->r->l, e->at, "letter",
-			"%s is bound by no operand and no 'for'", e->name);
+			"%s has no extent: no operand and no 'for' binds it",
+			e->name);
 }
 
 /* cast(e, D): a dtype, an attribute, a tensor or acc */
@@ -67,14 +69,14 @@ static void check_dtype(const struct names *c, const row_node *e)
 
 	if (e->kind != RN_NAME)
 		lex_fail(c->r->l, e->at, "dtype",
-			"cast wants a dtype, an attribute of kind dtype, a "
+			"cast needs a dtype, an attribute of kind dtype, a "
 			"tensor or acc");
 	if (strcmp(e->name, "acc") != 0 &&
 		!dtype_parse(e->name, strlen(e->name), &t) &&
 		map_get_str(c->word, e->name, 0) != IS_ATTR &&
 		map_get_str(c->tensor, e->name, 0) == 0)
 		lex_fail(c->r->l, e->at, "dtype",
-			"%s is no dtype, attribute or tensor of this row",
+			"%s is not a dtype, attribute or tensor of this row",
 			e->name);
 }
 
@@ -108,7 +110,7 @@ static void check_call(const struct names *c, const row_node *e)
 		return;
 	}
 	if (strcmp(e->name, "inside") == 0 && e->arg[0]->kind != RN_READ)
-		lex_fail(c->r->l, e->arg[0]->at, "call", "inside wants a read");
+		lex_fail(c->r->l, e->arg[0]->at, "call", "inside needs a read");
 	check_all(c, e, 0);
 }
 
@@ -126,8 +128,8 @@ static void check_node(const struct names *c, const row_node *e)
 	case RN_READ:
 		if (map_get_str(c->tensor, e->name, 0) == 0)
 			lex_fail(c->r->l, e->at, "tensor",
-				"there is no tensor %s here: no operand, and "
-				"made by no earlier equation",
+				"there is no tensor %s here: it is neither an "
+				"operand nor the result of an earlier equation",
 				e->name);
 		check_all(c, e, 0);
 		break;
@@ -136,7 +138,8 @@ static void check_node(const struct names *c, const row_node *e)
 		break;
 	case RN_SKIP:
 		lex_fail(c->r->l, e->at, "syntax",
-			"skip stands only at the end of an update: E else skip");
+			"skip may stand only at the end of an update: E else "
+			"skip");
 	case RN_SIZE:
 	case RN_PICK:
 	case RN_DROP:
@@ -199,7 +202,8 @@ static void check_eqn(struct names *c, const row_stmt *s)
 		if (map_get_str(c->tensor, s->out[0], 0) == 0 ||
 			s->monoid == IR_SET)
 			lex_fail(c->r->l, body->at, "syntax",
-				"skip is for updates: %s is not made before",
+				"skip is only for updates, and no earlier "
+				"equation makes %s",
 				s->out[0]);
 		check_node(c, body->arg[0]);
 	} else {
@@ -238,7 +242,8 @@ static void check_params(struct names *c)
 
 		if (p->info.is_operand) {
 			if (map_get_str(c->tensor, p->info.name, 0) != 0)
-				lex_fail(c->r->l, p->at, "name", "two operands are %s",
+				lex_fail(c->r->l, p->at, "name",
+					"two operands are named %s",
 					p->info.name);
 			map_set_str(c->tensor, p->info.name, 1);
 			bind_pats(c, p->n_pats, p->pat);
@@ -282,7 +287,8 @@ static void check_results(struct names *c)
 
 		for (int32_t k = 0; k < i; k++)
 			if (strcmp(r->result[k].info.name, p->info.name) == 0)
-				lex_fail(c->r->l, p->at, "name", "two results are %s",
+				lex_fail(c->r->l, p->at, "name",
+					"two results are named %s",
 					p->info.name);
 		if (!r->is_opaque && !is_made(r, p->info.name))
 			lex_fail(c->r->l, p->at, "result", "no equation makes %s",
@@ -291,7 +297,7 @@ static void check_results(struct names *c)
 	for (int32_t i = 0; r->is_opaque && i < r->n_stmts; i++)
 		if (r->stmt[i].kind == STMT_EQN)
 			lex_fail(r->l, r->stmt[i].at, "syntax",
-				"an opaque row has no equations");
+				"an opaque row cannot have equations");
 }
 
 /* in the grad block: gx of every operand and go of every result */
@@ -315,7 +321,7 @@ void row_check(const ir_row *r)
 
 	if (r->n_operands > IR_MAX_OPERANDS)
 		lex_fail(r->l, &r->l->token[0], "arity",
-			"a row has at most %d operands", IR_MAX_OPERANDS);
+			"a row can have at most %d operands", IR_MAX_OPERANDS);
 	bind_fors(&c, r->n_stmts, r->stmt);
 	for (int32_t i = 0; i < r->n_results; i++)
 		bind_pats(&c, r->result[i].n_pats, r->result[i].pat);

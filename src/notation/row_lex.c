@@ -234,7 +234,8 @@ static void make(lex *l, lex_token *t, const char *end, bool dotted)
 	t->kind = LEX_SYMBOL;
 	t->n = symbol_at(p, end);
 	if (t->n == 0)
-		lex_fail(l, t, "character", "a character that means nothing");
+		lex_fail(l, t, "character", "this character has no meaning "
+			"here");
 }
 
 lex *lex_new(arena *a, const char *family, const char *text, size_t n, loc base,

@@ -166,7 +166,7 @@ static const row_node *parse_paren(lex *l)
 	lex_need(l, "(");
 	parse_list(l, ")", &v);
 	if (v.n == 0)
-		lex_fail(l, t, "syntax", "nothing stands in the parentheses");
+		lex_fail(l, t, "syntax", "the parentheses are empty");
 	return v.n == 1 ? v.at[0] : make(l, RN_TUPLE, t, v.n, v.at);
 }
 
@@ -372,7 +372,8 @@ static void parse_operand(lex *l, row_param *p)
 	p->info.dtype_class = lex_name(l, "a class of dtypes");
 	if (!one_of(p->info.dtype_class, classes))
 		lex_fail(l, t, "class",
-			"%s is no class of dtypes: num, float, int or bool",
+			"%s is not a class of dtypes; accepted are num, "
+			"float, int and bool",
 			p->info.dtype_class);
 }
 
@@ -385,13 +386,14 @@ static void parse_attribute(lex *l, row_param *p)
 	p->info.kind = lex_name(l, "a kind of attribute");
 	if (!one_of(p->info.kind, kinds))
 		lex_fail(l, t, "kind",
-			"%s is no kind of attribute: int, real, flag, ints, "
-			"axis, axes, mask, perm or dtype",
+			"%s is not a kind of attribute; accepted are int, "
+			"real, flag, ints, axis, axes, mask, perm and dtype",
 			p->info.kind);
 	if (lex_eat(l, "@")) {
 		if (strcmp(p->info.kind, "ints") != 0)
 			lex_fail(l, t, "kind",
-				"only ints stand along another attribute");
+				"only an attribute of kind ints can be "
+				"parallel to another attribute");
 		p->along = lex_name(l, "an attribute");
 	}
 	if (!lex_eat(l, "="))
@@ -434,7 +436,7 @@ static row_param parse_result(lex *l, bool is_opaque)
 		p.has_dtype = true;
 		if (t->kind != LEX_NAME ||
 			!dtype_parse(t->at, (size_t)t->n, &p.dtype))
-			lex_fail(l, t, "dtype", "no name of a dtype");
+			lex_fail(l, t, "dtype", "this is not a dtype");
 	}
 	return p;
 }
@@ -486,7 +488,7 @@ static void parse_left(lex *l, row_stmt *s)
 
 		if (s->n_out >= IR_MAX_COMP)
 			lex_fail(l, t, "syntax",
-				"an equation has at most %d results",
+				"an equation can have at most %d results",
 				IR_MAX_COMP);
 		s->out[s->n_out++] = lex_name(l, "a tensor");
 	} while (tuple && lex_eat(l, ","));
@@ -524,13 +526,13 @@ static row_stmt parse_stmt(lex *l)
 	n_comp = s.monoid == IR_SET ? 1 : ir_monoid_at(s.monoid)->n_comp;
 	if (n_comp != s.n_out)
 		lex_fail(l, s.at, "arity",
-			"%s has %d results, %d stand on the left",
+			"%s has %d results, but %d are on the left",
 			s.monoid == IR_SET ? "=" : ir_monoid_at(s.monoid)->token,
 			n_comp, s.n_out);
 	s.expr = parse_expr(l);
 	if (n_comp > 1 && (s.expr->kind != RN_TUPLE || s.expr->n != n_comp))
 		lex_fail(l, s.expr->at, "arity",
-			"%s wants an element of %d components",
+			"%s needs an element of %d components",
 			ir_monoid_at(s.monoid)->token, n_comp);
 	if (lex_eat(l, "for"))
 		parse_fors(l, &s);

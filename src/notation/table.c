@@ -154,14 +154,15 @@ const ir_row *ir_table_define(ir_table *t, const char *text, size_t n, loc at)
 			"there is an operation %s already", r->name);
 	if (r->is_opaque && ir_opaque_find(r->name) == NULL)
 		lex_fail(r->l, &r->l->token[0], "opaque",
-			"an opaque operation is a function of the library: "
-			"there is none for %s",
+			"an opaque operation needs a function of the library, "
+			"and there is none for %s",
 			r->name);
 	for (int32_t i = 0; i < r->n_params; i++)
 		if (!r->param[i].info.is_operand &&
 			strcmp(r->param[i].info.kind, "string") == 0)
 			lex_fail(r->l, r->param[i].at, "kind",
-				"string is for rows that are built");
+				"the kind string exists only for rows that "
+				"are built, such as einsum");
 	r->is_user = true;
 	add(t, (entry){.name = r->name, .text = r->text, .doc = "", .row = r});
 	return r;

@@ -254,13 +254,14 @@ static int64_t known_digits(inst *u, const row_pat *p, const char *at,
 
 		if (d->kind != PAT_LETTER && d->kind != PAT_INT)
 			inst_fail(u, "pattern",
-				"a composite axis has letters as digits");
+				"the digits of a composite axis must be "
+				"letters");
 		if (d->kind == PAT_LETTER && d->extent != NULL) {
 			extent = inst_const(u, d->extent);
 			if (extent < 1)
 				inst_fail(u, d->name,
-					"%s is %lld: a digit has at least "
-					"one value",
+					"%s is %lld, but a digit must have at "
+					"least one value",
 					d->name, (long long)extent);
 			bind_letter(u, d->name, extent, at);
 		} else if (d->kind == PAT_LETTER) {
@@ -417,7 +418,7 @@ void inst_unify_for(inst *u, const row_for *f)
 
 	if (!f->is_pack) {
 		if (m.is_list && m.n != 1)
-			inst_fail(u, f->name, "%s wants one extent, not %d",
+			inst_fail(u, f->name, "%s needs one extent, not %d",
 				f->name, m.n);
 		bind_letter(u, f->name, inst_entry(u, m, 0), NULL);
 		return;
@@ -463,7 +464,7 @@ static void build_item(inst *u, const row_pat *p, ir_type *t)
 		return;
 	}
 	if (p->kind != PAT_INT || t->rank >= TN_MAX_RANK)
-		inst_fail(u, "pattern", "no pattern of a result");
+		inst_fail(u, "pattern", "this is not a pattern of a result");
 	t->shape[t->rank++] = extent;
 }
 

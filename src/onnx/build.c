@@ -75,7 +75,7 @@ int32_t on_in(node *d, int32_t i)
 	if (!on_has(d, i))
 		on_fail(d, "onnx.input", "input %d is missing", (int)i);
 	if (d->in[i].kind != VAL_TENSOR)
-		on_fail(d, "onnx.type", "input %d is no tensor", (int)i);
+		on_fail(d, "onnx.type", "input %d is not a tensor", (int)i);
 	return d->in[i].v;
 }
 
@@ -167,7 +167,8 @@ static const onnx_attr *find_attr(
 				x = &d->callee->attr.at[i];
 	}
 	if (x != NULL && type != ONNX_ATTR_NONE && x->type != type)
-		on_fail(d, "onnx.attr", "attribute %s is of another type", name);
+		on_fail(d, "onnx.attr", "attribute %s has the wrong type",
+			name);
 	return x;
 }
 
@@ -252,7 +253,8 @@ const char *on_text_at(const node *d, const char *name, int32_t i)
 int32_t on_axis(const node *d, int64_t axis, int32_t rank)
 {
 	if (axis < -rank || axis >= rank)
-		on_fail(d, "onnx.axis", "axis %lld of a tensor with %d axes",
+		on_fail(d, "onnx.axis", "there is no axis %lld: the tensor "
+			"has %d axes",
 			(long long)axis, (int)rank);
 	return (int32_t)(axis < 0 ? axis + rank : axis);
 }
@@ -261,7 +263,7 @@ int64_t on_bound(const node *d, const char *what, int64_t v, int64_t lo,
 	int64_t hi)
 {
 	if (v < lo || v > hi)
-		on_fail(d, "onnx.attr", "%s is %lld; %lld to %lld is accepted",
+		on_fail(d, "onnx.attr", "%s is %lld; accepted are %lld to %lld",
 			what, (long long)v, (long long)lo, (long long)hi);
 	return v;
 }
@@ -307,10 +309,11 @@ list on_host_ints(node *d, int32_t v)
 	list l;
 
 	if (dtype_is_float(on_dt(d, v)))
-		on_fail(d, "onnx.type", "whole numbers are wanted where %s are",
+		on_fail(d, "onnx.type", "integers are needed here, but the "
+			"elements are %s",
 			dtype_name(on_dt(d, v)));
 	if (n > 1 << 20)
-		on_fail(d, "onnx.size", "a list of %lld numbers",
+		on_fail(d, "onnx.size", "a list of %lld numbers is too long",
 			(long long)n);
 	l = on_list_new(d, (int32_t)n, 0);
 	for (int32_t i = 0; i < l.n; i++)
@@ -328,7 +331,7 @@ int64_t on_host_int(node *d, int32_t i)
 	list l = on_ints(d, i);
 
 	if (l.n != 1)
-		on_fail(d, "onnx.input", "input %d is no single number",
+		on_fail(d, "onnx.input", "input %d is not a single number",
 			(int)i);
 	return l.at[0];
 }
@@ -338,7 +341,7 @@ double on_host_real(node *d, int32_t i)
 	int32_t v = on_in(d, i);
 
 	if (on_numel(d, v) != 1)
-		on_fail(d, "onnx.input", "input %d is no single number",
+		on_fail(d, "onnx.input", "input %d is not a single number",
 			(int)i);
 	return dtype_load_f64(on_dt(d, v), onnx_host(d->x, v), 0);
 }
@@ -379,7 +382,8 @@ int32_t on_constant(node *d, tn_dtype t, list shape, const void *data)
 	ir_type type = {.dtype = t, .rank = shape.n};
 
 	if (shape.n > TN_MAX_RANK)
-		on_fail(d, "onnx.rank", "a tensor with %d axes", (int)shape.n);
+		on_fail(d, "onnx.rank", "a tensor has %d axes; at most 8 are "
+			"possible", (int)shape.n);
 	for (int32_t i = 0; i < shape.n; i++)
 		type.shape[i] = shape.at[i];
 	return onnx_const(d->x, &type, data);
@@ -425,7 +429,7 @@ int32_t on_along(node *d, int32_t v, int32_t axis, int32_t r)
 
 	if (axis + t->rank > r)
 		on_fail(d, "onnx.shape", "a tensor with %d axes does not fit "
-			"axis %d of %d",
+			"axis %d of %d axes",
 			(int)t->rank, (int)axis, (int)r);
 	for (int32_t i = 0; i < t->rank; i++)
 		s.at[axis + i] = t->shape[i];

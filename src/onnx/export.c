@@ -216,7 +216,7 @@ static void add_value(exporter *x)
 
 		if (n > MAX_VALUE)
 			export_refuse(x, "export.size",
-				"more than 2^20 elements", "");
+				"it has more than 2^20 elements", "");
 		tensor[i] = arena_alloc(
 			x->a, (size_t)n + 1, dtype_size(t->dtype));
 	}
@@ -268,14 +268,15 @@ static int32_t ints_of(const exporter *x, const attr_map *m, const ir_attr *a,
 	int32_t k = n > 0 ? n : 1;
 
 	if (n > TN_MAX_RANK || n < 0)
-		export_refuse(x, "export.attr", "no axes for it", m->row);
+		export_refuse(x, "export.attr", "ONNX needs axes here", m->row);
 	if (a == NULL || a->kind == ATTR_INT) {
 		for (int32_t i = 0; i < k; i++)
 			out[i] = a != NULL ? a->i : (int64_t)m->otherwise;
 		return k;
 	}
 	if (a->kind != ATTR_INTS || a->n > TN_MAX_RANK || (n > 0 && a->n != n))
-		export_refuse(x, "export.attr", "not one integer for each axis",
+		export_refuse(x, "export.attr", "there is not one integer for "
+			"each axis",
 			a->name);
 	for (int32_t i = 0; i < a->n; i++)
 		out[i] = a->ints[i];
@@ -287,14 +288,16 @@ static int32_t n_windows(const exporter *x)
 	int32_t n = x->p->value.at[x->call->arg[0]].type.rank - 2;
 
 	if (n < 1)
-		export_refuse(x, "export.row", "ONNX has windows only where "
-					       "there are axes for them", "");
+		export_refuse(x, "export.row", "ONNX has sliding windows only "
+					       "for inputs with at least 3 "
+					       "axes", "");
 	for (int32_t i = 0; i < x->call->n_args; i++) {
 		const ir_type *t = &x->p->value.at[x->call->arg[i]].type;
 
 		if (shape_numel(t->shape, t->rank) == 0)
 			export_refuse(x, "export.row",
-				"ONNX has no windows without elements", "");
+				"ONNX has no sliding windows without elements",
+				"");
 	}
 	return n;
 }
@@ -322,7 +325,7 @@ static void add_attr(exporter *x, const attr_map *m, const ir_attr *a)
 		for (int32_t i = 0; i < n; i++)
 			if (v[i] < 1)
 				export_refuse(x, "export.attr",
-					"no number from 1", m->row);
+					"a number is less than 1", m->row);
 		export_attr_ints(x, m->onnx, n, v);
 		return;
 	case AS_LO:
@@ -341,8 +344,8 @@ static void add_attr(exporter *x, const attr_map *m, const ir_attr *a)
 	case AS_AXES:
 		n = ints_of(x, m, a, 0, v);
 		if (n == 0 && m->at == AS_AXES)
-			export_refuse(x, "export.attr", "no axes are all axes "
-				"in ONNX", a->name);
+			export_refuse(x, "export.attr", "in ONNX an empty "
+				"list of axes means all axes", a->name);
 		put_text(&x->node, 1, add_ints(x, n, v));
 		return;
 	case AS_ONLY:
@@ -371,8 +374,9 @@ static void check_attrs(const exporter *x, const op_map *m)
 			known = known ||
 				!strcmp(m->attr[k].row, x->call->attr[i].name);
 		if (!known)
-			export_refuse(x, "export.attr", "the operator of ONNX has "
-				"nothing for it", x->call->attr[i].name);
+			export_refuse(x, "export.attr", "the ONNX operator "
+				"has no attribute for it",
+				x->call->attr[i].name);
 	}
 }
 
@@ -384,8 +388,8 @@ static void add_call(exporter *x)
 	const op_map *m;
 
 	if (c->view >= 0)
-		export_refuse(x, "export.row", "a program that writes to its values "
-					"is no graph", "");
+		export_refuse(x, "export.row", "a graph of ONNX cannot "
+					"contain writes to its values", "");
 	if (c->n_args == 0) {
 		add_value(x);
 		return;
@@ -396,7 +400,7 @@ static void add_call(exporter *x)
 
 		if (text == NULL)
 			export_refuse(x, "export.row",
-				"no operator of ONNX is known for it", "");
+				"ONNX has no operator for it", "");
 		export_run_text(x, text);
 		return;
 	}

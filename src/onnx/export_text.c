@@ -189,11 +189,13 @@ static term term_of(const exporter *x, const char *s, size_t n)
 	}
 	t.a = k > 0 ? export_attr(x, t.name) : NULL;
 	if (t.a == NULL && !t.has_default && !(k < n && s[k] == '?'))
-		export_refuse(x, "export.attr", "the call does not say it",
+		export_refuse(x, "export.attr", "the call does not give a "
+			"value",
 			t.name);
 	if (t.a != NULL && t.a->kind != ATTR_INT && t.a->kind != ATTR_REAL &&
 		t.a->kind != ATTR_INTS)
-		export_refuse(x, "export.attr", "it is no number", t.name);
+		export_refuse(x, "export.attr", "the value is not a number",
+			t.name);
 	return t;
 }
 
@@ -202,7 +204,7 @@ static double number_of(const exporter *x, const term *t)
 	if (t->a == NULL)
 		return t->value;
 	if (t->a->kind == ATTR_INTS)
-		export_refuse(x, "export.attr", "it is a list", t->name);
+		export_refuse(x, "export.attr", "the value is a list", t->name);
 	return t->a->kind == ATTR_INT ? (double)t->a->i : t->a->f;
 }
 
@@ -219,7 +221,8 @@ static int32_t list_of(
 		return n;
 	}
 	if (t->a->n > TN_MAX_RANK || (all && t->a->n != rank))
-		export_refuse(x, "export.attr", "not one integer for each axis",
+		export_refuse(x, "export.attr", "there is not one integer for "
+			"each axis",
 			t->name);
 	for (int32_t i = 0; i < t->a->n; i++)
 		out[i] = t->a->ints[i];
@@ -241,7 +244,8 @@ static int32_t integers(const exporter *x, word w, int64_t *out)
 	t = term_of(x, w.at + k + 1, rest);
 	m = list_of(x, &t, behind, more);
 	if (!behind && m != n)
-		export_refuse(x, "export.attr", "not one integer for each axis",
+		export_refuse(x, "export.attr", "there is not one integer for "
+			"each axis",
 			t.name);
 	for (int32_t i = 0; i < m; i++)
 		if (behind)
@@ -428,8 +432,8 @@ static void check_attrs(const exporter *x, const char *text)
 			s++;
 		}
 		if (!known)
-			export_refuse(x, "export.attr", "the operators of ONNX "
-				"have nothing for it", name);
+			export_refuse(x, "export.attr", "the ONNX operators "
+				"have no attribute for it", name);
 	}
 }
 

@@ -59,7 +59,7 @@ static _Noreturn void refuse(const head *h, const char *what, const char *name)
 {
 	env_fail(arena_env(h->a), TN_EINVAL, "onnx.head",
 		(loc){.file = h->m->file},
-		"the last layer cannot get other classes: %s \"%.200s\"", what,
+		"the number of classes cannot be changed: %s \"%.200s\"", what,
 		name);
 }
 
@@ -158,9 +158,11 @@ static void new_weight(head *h, const char *name, int32_t axis)
 
 	if (!weight_type(h, name, &t) || !dtype_is_float(t.dtype) ||
 		axis >= t.rank || t.shape[axis] < 1)
-		refuse(h, "its weights are no constant:", name);
+		refuse(h, "the weights of the last layer are not a constant:",
+			name);
 	if (map_get_str(h->n_uses, name, 0) != 1)
-		refuse(h, "its weights are those of another layer, too:", name);
+		refuse(h, "another layer also uses the weights of the last "
+			"layer:", name);
 	h->old = t.shape[axis];
 	t.shape[axis] = h->new;
 	data = replace(h, name, &t);
@@ -179,7 +181,8 @@ static void new_bias(head *h, const char *name)
 
 	if (!weight_type(h, name, &t) || !dtype_is_float(t.dtype) ||
 		map_get_str(h->n_uses, name, 0) != 1)
-		refuse(h, "its bias is no constant of its own:", name);
+		refuse(h, "the bias of the last layer is not a constant of "
+			"its own:", name);
 	if (shape_numel(t.shape, t.rank) == 1)
 		return; /* the same for all classes */
 	for (int32_t i = 0; i < t.rank; i++)
@@ -188,7 +191,8 @@ static void new_bias(head *h, const char *name)
 			found = true;
 		}
 	if (!found || shape_numel(t.shape, t.rank) != h->new)
-		refuse(h, "its bias is not one number for each class:", name);
+		refuse(h, "the bias of the last layer does not have one "
+			"number for each class:", name);
 	replace(h, name, &t);
 }
 
@@ -206,7 +210,7 @@ static void new_shape(head *h, const char *name)
 	if (!says)
 		return;
 	if (map_get_str(h->n_uses, name, 0) != 1)
-		refuse(h, "a shape is used elsewhere, too:", name);
+		refuse(h, "a shape is also used elsewhere:", name);
 	data = replace(h, name, &x->type);
 	for (int64_t i = 0; i < n; i++) {
 		data[i] = dtype_load_i64(TN_I64, x->data, i);
@@ -227,7 +231,7 @@ static const char *step(head *h, const char *name)
 		i++;
 	if (n == NULL || i == n_parts || n->in.n < 1 ||
 		(parts[i].is >= BIAS && n->in.n < 2))
-		refuse(h, "there is none with weights in front of", name);
+		refuse(h, "there is no layer with weights before", name);
 	switch (parts[i].is) {
 	case PASSES:
 		return n->in.at[0];
@@ -239,7 +243,7 @@ static const char *step(head *h, const char *name)
 		second = weight_type(h, n->in.at[1], &t);
 		if (h->bias != NULL || (!second &&
 			!weight_type(h, n->in.at[0], &t)))
-			refuse(h, "a sum is no bias:", name);
+			refuse(h, "a sum is not a bias:", name);
 		h->bias = n->in.at[second];
 		return n->in.at[!second];
 	case GEMM:
@@ -248,12 +252,13 @@ static const char *step(head *h, const char *name)
 		break;
 	case MATMUL:
 		if (!weight_type(h, n->in.at[1], &t) || t.rank != 2)
-			refuse(h, "its weights are no matrix:", n->in.at[1]);
+			refuse(h, "the weights of the last layer are not a "
+				"matrix:", n->in.at[1]);
 		new_weight(h, n->in.at[1], 1);
 		break;
 	case CONV:
 		if (int_attr(n, "group", 1) != 1)
-			refuse(h, "it has groups:", name);
+			refuse(h, "the last layer has groups:", name);
 		new_weight(h, n->in.at[1], 0);
 		break;
 	}
@@ -296,18 +301,19 @@ onnx_model *onnx_classes(arena *a, onnx_model *m, int64_t n, uint64_t seed)
 	onnx_bytes bytes;
 
 	if (n < 2 || n > 1 << 24)
-		refuse(&h, "there must be 2 and more, not", "1");
+		refuse(&h, "at least 2 classes are needed, not", "1");
 	if (m->graph.out.n < 1)
 		refuse(&h, "there is no output", "");
 	for (int32_t i = 0; i < m->graph.out.n; i++)
 		if (m->graph.out.at[i].type.kind != ONNX_TENSOR)
-			refuse(&h, "an output is no tensor:",
+			refuse(&h, "an output is not a tensor:",
 				m->graph.out.at[i].name);
 	read_names(&h);
 	name = m->graph.out.at[0].name;
 	for (int32_t i = 0; name != NULL; i++) {
 		if (i > m->graph.node.n)
-			refuse(&h, "the nodes go round in a circle at", name);
+			refuse(&h, "the nodes depend on each other in a cycle "
+				"at", name);
 		name = step(&h, name);
 	}
 	if (h.bias != NULL)

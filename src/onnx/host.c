@@ -119,7 +119,7 @@ int32_t onnx_call(onnx_import *x, const char *name, int32_t n,
 
 	if (x->p->call.n >= MAX_CALLS)
 		env_fail(x->e, TN_ENOMEM, "onnx.size", place(x),
-			"the model becomes more than %d calls", MAX_CALLS);
+			"the model would have more than %d calls", MAX_CALLS);
 	own = arena_array(x->a, ir_attr, n_attrs + 1);
 	for (int32_t i = 0; i < n_attrs; i++)
 		own[i] = attr[i];
@@ -213,8 +213,8 @@ static void check_points(const job *j)
 
 	if (n > MAX_HOST_POINTS - j->x->host_points)
 		env_fail(j->x->e, TN_ENOMEM, "onnx.size", place(j->x),
-			"the values that decide shapes take more than "
-			"2^31 steps to compute");
+			"the values that decide shapes take more than 2^31 "
+			"operations to compute");
 	j->x->host_points += n;
 }
 

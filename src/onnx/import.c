@@ -64,7 +64,8 @@ static val lookup(const onnx_import *x, const scope *s, const char *name)
 			return s->value.at[i];
 	}
 	env_fail(x->e, TN_EINVAL, "onnx.undefined", (loc){.file = x->where},
-		"\"%.200s\" is missing: no input, initialiser or node makes it",
+		"\"%.200s\" is missing: it is not an input or an initialiser, "
+		"and no node makes it",
 		name);
 }
 
@@ -119,8 +120,8 @@ static void run_nodes(onnx_import *x, const node *frame, int32_t n,
 static void enter(onnx_import *x)
 {
 	if (++x->depth > ONNX_MAX_DEPTH)
-		fail(x, "onnx.depth", "graphs and functions stand within each "
-				      "other more than 32 deep");
+		fail(x, "onnx.depth", "graphs and functions are nested more "
+				      "than 32 deep");
 }
 
 /* The node is a call of a function of the model: its body, in place. */
@@ -189,7 +190,8 @@ static void check_asked(const node *d)
 {
 	for (int32_t i = 0; i < d->n_in; i++)
 		if (d->in[i].kind != VAL_NONE && !d->asked_in[i])
-			on_fail(d, "onnx.input", "its input %d is not supported",
+			on_fail(d, "onnx.input", "input %d of the operator is "
+				"not supported",
 				(int)i);
 	for (int32_t i = 0; i < d->n->attr.n; i++)
 		if (!d->asked_attr[i])
@@ -204,7 +206,8 @@ static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
 	val *in = arena_array(x->a, val, n->in.n + 1);
 
 	if (++x->n_nodes > MAX_NODES)
-		fail(x, "onnx.size", "more than 2^16 nodes, loops unrolled");
+		fail(x, "onnx.size", "the model has more than 2^16 nodes, "
+			"counted with loops unrolled");
 	x->where = describe(x, n);
 	d.x = x;
 	d.n = n;
@@ -253,8 +256,8 @@ void onnx_run_graph(
 		.opsets = d->opsets};
 
 	if (g->in.n != n_in)
-		on_fail(d, "onnx.graph", "its body has %d inputs where %d "
-			"are needed",
+		on_fail(d, "onnx.graph", "the body has %d inputs, but %d are "
+			"needed",
 			(int)g->in.n, (int)n_in);
 	enter(x);
 	frame.scope = scope_new(x, d->scope);
@@ -328,8 +331,8 @@ static ir_type input_type(onnx_import *x, const onnx_port *p)
 			"not supported",
 			p->name, onnx_elem_name(t->elem));
 	if (!t->has_shape)
-		fail(x, "onnx.dim", "the model does not say the shape of input "
-				    "\"%.200s\": it must be given",
+		fail(x, "onnx.dim", "the model does not declare the shape of "
+				    "input \"%.200s\": it must be given",
 			p->name);
 	for (int32_t i = 0; i < t->rank; i++) {
 		out.shape[i] = set_extent(x, p->name, i);
@@ -360,7 +363,7 @@ static void check_given(
 
 	if (!onnx_elem_dtype(p->type.elem, &want) || want != g->type.dtype)
 		fail(x, "onnx.input", "input \"%.200s\" has elements of type "
-			"%s; what is given has %s", p->name,
+			"%s, but the value that is given has %s", p->name,
 			onnx_elem_name(p->type.elem), dtype_name(g->type.dtype));
 }
 
@@ -437,7 +440,7 @@ static void add_output(
 	onnx_import *x, outputs *o, const char *name, const val *v)
 {
 	if (o->value.n == MAX_NODES)
-		fail(x, "onnx.size", "more than 2^16 outputs");
+		fail(x, "onnx.size", "the model has more than 2^16 outputs");
 	if (v->kind == VAL_TENSOR) {
 		*vec_push(x->a, &o->value) = v->v;
 		*vec_push(x->a, &o->as) = (onnx_value){name, v->elem};

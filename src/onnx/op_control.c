@@ -13,14 +13,15 @@ static bool host_bool(node *d, const val *v)
 {
 	if (v->kind != VAL_TENSOR || on_numel(d, v->v) != 1 ||
 		dtype_is_float(on_dt(d, v->v)))
-		on_fail(d, "onnx.type", "a condition is no single truth value");
+		on_fail(d, "onnx.type", "a condition is not a single truth "
+			"value");
 	return dtype_load_i64(on_dt(d, v->v), onnx_host(d->x, v->v), 0) != 0;
 }
 
 static const val *seq_in(node *d, int32_t i)
 {
 	if (on_val(d, i)->kind != VAL_SEQUENCE)
-		on_fail(d, "onnx.type", "input %d is no sequence", (int)i);
+		on_fail(d, "onnx.type", "input %d is not a sequence", (int)i);
 	return on_val(d, i);
 }
 
@@ -48,8 +49,8 @@ static const onnx_graph *body(node *d, int32_t n_out)
 	const onnx_graph *g = on_graph(d, "body");
 
 	if (g->out.n < n_out)
-		on_fail(d, "onnx.graph", "its body has %d outputs, at least "
-			"%d are needed", (int)g->out.n, (int)n_out);
+		on_fail(d, "onnx.graph", "the body has %d outputs, but at "
+			"least %d are needed", (int)g->out.n, (int)n_out);
 	return g;
 }
 
@@ -80,7 +81,8 @@ typedef struct pile {
 static void add_to(node *d, pile *p, const val *v)
 {
 	if (v->kind != VAL_TENSOR)
-		on_fail(d, "onnx.type", "what a loop collects is no tensor");
+		on_fail(d, "onnx.type", "a value that a loop collects is not "
+			"a tensor");
 	*vec_push(d->x->a, &p->v) = v->v;
 	p->elem = v->elem;
 }
@@ -123,7 +125,8 @@ void onnx_loop(node *d)
 		in[i + 2] = *on_val(d, i + 2);
 	for (int64_t k = 0; k < most && go; k++) {
 		if (k == MAX_ROUNDS)
-			on_fail(d, "onnx.size", "a loop of more than %d rounds",
+			on_fail(d, "onnx.size", "a loop has more than %d "
+				"rounds",
 				MAX_ROUNDS);
 		in[0] = i64_val(d, k);
 		in[1] = bool_val(d, true);
@@ -194,11 +197,12 @@ static void scan(node *d, const scan_job *s, const val *in, val *out)
 		int32_t axis;
 
 		if (v->kind != VAL_TENSOR)
-			on_fail(d, "onnx.type", "what is scanned is no tensor");
+			on_fail(d, "onnx.type", "a value that is scanned is "
+				"not a tensor");
 		axis = on_axis(d, at_or(&s->in_axes, i, 0), on_rank_of(d, v->v));
 		if (rounds >= 0 && rounds != on_extent(d, v->v, axis))
-			on_fail(d, "onnx.shape", "what is scanned differs in "
-						 "length");
+			on_fail(d, "onnx.shape", "the values that are scanned "
+						 "have different lengths");
 		rounds = on_extent(d, v->v, axis);
 	}
 	on_bound(d, "the number of rounds", rounds, 0, MAX_ROUNDS);
@@ -248,7 +252,7 @@ void onnx_scan8(node *d)
 	if (on_has(d, 0))
 		on_fail(d, "onnx.input", "sequence lengths are not supported");
 	if (on_rank_of(d, on_in(d, 1)) < 1)
-		on_fail(d, "onnx.shape", "a state has no batch axis");
+		on_fail(d, "onnx.shape", "a state needs a batch axis");
 	n_batch = on_bound(d, "the batch", on_extent(d, on_in(d, 1), 0), 1,
 		MAX_ROUNDS);
 	for (int64_t b = 0; b < n_batch; b++) {
@@ -279,13 +283,13 @@ static void set_seq(node *d, int32_t i, int32_t n, const val *at)
 
 	d->x->n_listed += n;
 	if (d->x->n_listed > MAX_LISTED)
-		on_fail(d, "onnx.size", "sequences of more than 2^22 elements "
-			"in all");
+		on_fail(d, "onnx.size", "the sequences have more than 2^22 "
+			"elements in all");
 	v.at = own = arena_array(d->x->a, val, n + 1);
 	for (int32_t k = 0; k < n; k++) {
 		if (at[k].kind != VAL_TENSOR)
 			on_fail(d, "onnx.type", "an element of a sequence is "
-				"no tensor");
+				"not a tensor");
 		own[k] = at[k];
 	}
 	on_set_val(d, i, v);
@@ -308,7 +312,7 @@ static int32_t place(node *d, int32_t i, int32_t n, int32_t most)
 	int64_t at = on_has(d, i) ? on_host_int(d, i) : most;
 
 	at = at < 0 ? at + n : at;
-	return (int32_t)on_bound(d, "a place in a sequence", at, 0, most);
+	return (int32_t)on_bound(d, "a position in a sequence", at, 0, most);
 }
 
 void onnx_sequence_at(node *d)
@@ -412,8 +416,8 @@ void onnx_sequence_map(node *d)
 			if (in[i].kind != VAL_SEQUENCE)
 				continue;
 			if (in[i].n != s->n)
-				on_fail(d, "onnx.shape", "the sequences differ "
-							 "in length");
+				on_fail(d, "onnx.shape", "the sequences have "
+							 "different lengths");
 			in[i] = in[i].at[k];
 		}
 		onnx_run_graph(d, g, d->n_in, in, out);

@@ -80,8 +80,8 @@ static window window_of(node *d, int32_t x, list kernel)
 	list pads;
 
 	if (w.n < 0)
-		on_fail(d, "onnx.shape", "its input has %d axes, at least 2 "
-			"are needed", (int)on_rank_of(d, x));
+		on_fail(d, "onnx.shape", "the input has %d axes, but at least "
+			"2 are needed", (int)on_rank_of(d, x));
 	if (!on_list(d, "kernel_shape", &w.kernel))
 		w.kernel = kernel;
 	if (w.kernel.n != w.n)
@@ -113,7 +113,7 @@ static list kernel_of(node *d, int32_t w)
 	int32_t n = on_rank_of(d, w) - 2;
 
 	if (n < 0)
-		on_fail(d, "onnx.shape", "its weights have %d axes",
+		on_fail(d, "onnx.shape", "the weights have %d axes",
 			(int)on_rank_of(d, w));
 	return on_list_from(d, n, on_ty(d, w)->shape + 2);
 }
@@ -356,7 +356,7 @@ void onnx_max_unpool(node *d)
 			k.kernel.at[i] - k.lo.at[i] - k.hi.at[i];
 	n = shape_numel(shape.at, shape.n);
 	if (n < 0)
-		on_fail(d, "onnx.shape", "its result has too many elements");
+		on_fail(d, "onnx.shape", "the result has too many elements");
 	whole = LIST(d, n);
 	o = row(d, "scatter_set",
 		A(on_filled(d, on_dt(d, x), whole, 0),

@@ -76,7 +76,7 @@ static int32_t named(node *d, const char *name)
 	val v = onnx_lookup(d, name);
 
 	if (v.kind != VAL_TENSOR)
-		on_fail(d, "onnx.type", "\"%.100s\" is no tensor", name);
+		on_fail(d, "onnx.type", "\"%.100s\" is not a tensor", name);
 	return v.v;
 }
 
@@ -94,7 +94,7 @@ void onnx_gradient(node *d)
 		int32_t v = named(d, on_text_at(d, "xs", i));
 
 		if (v != on_in(d, i))
-			on_fail(d, "onnx.input", "derivatives at places other "
+			on_fail(d, "onnx.input", "derivatives at other values "
 				"than the graph's own are not supported");
 		b.leads[v] = true;
 	}

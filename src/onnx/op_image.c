@@ -381,8 +381,8 @@ void onnx_grid_sample(node *d)
 	grid g = {d, x, on_int(d, "align_corners", 0) != 0, padding[0]};
 
 	if (on_rank_of(d, x) != 4 || on_rank_of(d, at) != 4 || on_extent(d, at, 3) != 2)
-		on_fail(d, "onnx.shape", "images (n, c, h, w) and places "
-					 "(n, y, x, 2) are needed");
+		on_fail(d, "onnx.shape", "images (n, c, h, w) and points (n, "
+					 "y, x, 2) are needed");
 	at = on_cast_to(d, at, on_dt(d, x));
 	j = place_of(&g, rowa(d, "select", A(at), INT("axis", 3),
 			      INT("index", 0)), on_extent(d, x, 3));

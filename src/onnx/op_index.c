@@ -54,7 +54,8 @@ static int32_t wrap_tuples(node *d, int32_t ids, int32_t x, int32_t first)
 	list size;
 
 	if (last < 0 || first + n > on_rank_of(d, x))
-		on_fail(d, "onnx.shape", "indices name %lld axes of %d",
+		on_fail(d, "onnx.shape", "the indices select %lld axes, but "
+			"the data has %d",
 			(long long)n, (int)on_rank_of(d, x));
 	size = on_list_from(d, (int32_t)n, on_ty(d, x)->shape + first);
 	ids = on_cast_to(d, ids, TN_I64);

@@ -112,7 +112,8 @@ int32_t quant_round(node *d, int32_t x, int32_t zero, int32_t to)
 			hi = ranges[i].hi;
 		}
 	if (lo == hi)
-		on_fail(d, "onnx.elem", "nothing is quantised to %s", name);
+		on_fail(d, "onnx.elem", "quantisation to %s is not supported",
+			name);
 	x = row(d, "round", A(exactly(d, x)));
 	if (hi > 1 << 24) /* f32 has not the last of them */
 		x = on_cast_to(d, x, TN_F64);
@@ -172,8 +173,8 @@ static int32_t per_block(
 	places = n / block + (n % block != 0);
 	if (on_rank_of(d, v) != on_rank_of(d, x) ||
 		on_extent(d, v, axis) != places)
-		on_fail(d, "onnx.shape", "blocks of %lld along axis %d with "
-			"%lld places want %lld scales there",
+		on_fail(d, "onnx.shape", "blocks of %lld along axis %d of "
+			"extent %lld need %lld scales there",
 			(long long)block, (int)axis, (long long)n,
 			(long long)places);
 	v = rowa(d, "repeat", A(v), INT("axis", axis), INT("reps", block));

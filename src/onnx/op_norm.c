@@ -90,7 +90,7 @@ void onnx_group_norm(node *d)
 	int64_t groups = on_int(d, "num_groups", 1);
 
 	if (on_rank_of(d, x) < 2)
-		on_fail(d, "onnx.shape", "its input has no channels");
+		on_fail(d, "onnx.shape", "the input has no channels");
 	on_ignore(d, "stash_type");
 	on_bound(d, "num_groups", groups, 1, INT64_C(1) << 32);
 	if (d->op->text[0] != '\0') {

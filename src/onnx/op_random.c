@@ -75,7 +75,7 @@ void onnx_multinomial(node *d)
 	list shape = on_shape_of(d, x);
 
 	if (shape.n != 2)
-		on_fail(d, "onnx.shape", "its input is no matrix");
+		on_fail(d, "onnx.shape", "the input is not a matrix");
 	v = rowa(d, "broadcast_to", A(on_unsqueeze(d, x, 1)),
 		INTS("shape", LIST(d, shape.at[0], n, shape.at[1])));
 	v = row(d, "categorical", A(key_of(d), v));
@@ -98,7 +98,8 @@ static int32_t times(node *d, double v, int32_t x)
 static int32_t group_size(node *d, int32_t n_groups)
 {
 	if (d->n_in < 2 + n_groups || (d->n_in - 2) % n_groups != 0)
-		on_fail(d, "onnx.input", "%d inputs are no groups of %d",
+		on_fail(d, "onnx.input", "the %d inputs cannot be divided "
+			"into %d groups",
 			(int)d->n_in, (int)n_groups);
 	return (d->n_in - 2) / n_groups;
 }

@@ -58,7 +58,7 @@ void onnx_constant(node *d)
 	} else if (on_has_attr(d, "value_float")) {
 		on_set(d, 0, on_scalar(d, TN_F32, on_real(d, "value_float", 0)));
 	} else {
-		on_fail(d, "onnx.attr", "its value is of a kind that is not "
+		on_fail(d, "onnx.attr", "the kind of its value is not "
 					"supported (text, sparse)");
 	}
 }
@@ -68,10 +68,11 @@ static list extents(node *d, list s)
 {
 	for (int32_t i = 0; i < s.n; i++)
 		if (s.at[i] < 0)
-			on_fail(d, "onnx.shape", "an extent is %lld",
+			on_fail(d, "onnx.shape", "a shape has the extent %lld",
 				(long long)s.at[i]);
 	if (s.n > TN_MAX_RANK)
-		on_fail(d, "onnx.rank", "a shape of %d axes", (int)s.n);
+		on_fail(d, "onnx.rank", "a shape has %d axes; at most 8 are "
+			"possible", (int)s.n);
 	return s;
 }
 
@@ -87,7 +88,7 @@ void onnx_constant_of_shape(node *d)
 	}
 	one = tensor_const(d, t);
 	if (on_numel(d, one) != 1)
-		on_fail(d, "onnx.shape", "its value is no single number");
+		on_fail(d, "onnx.shape", "the value is not a single number");
 	if (dtype_is_float(on_dt(d, one))) {
 		double v = dtype_load_f64(
 			on_dt(d, one), onnx_host(d->x, one), 0);
@@ -115,7 +116,7 @@ void onnx_range(node *d)
 		on_fail(d, "onnx.attr", "delta is 0");
 	n = (to - from) / step;
 	if (!(n < 1e12))
-		on_fail(d, "onnx.size", "a range of %g numbers", n);
+		on_fail(d, "onnx.size", "a range of %g numbers is too long", n);
 	n = n > 0 ? n : 0;
 	n = n > (double)(int64_t)n ? (double)(int64_t)n + 1 : n;
 	v = rowa(d, "arange", NO_ARGS, INT("n", (int64_t)n), DTYPE("dtype", t));
@@ -132,7 +133,7 @@ void onnx_eye_like(node *d)
 		: on_dt(d, x);
 
 	if (on_rank_of(d, x) != 2)
-		on_fail(d, "onnx.shape", "its input is no matrix");
+		on_fail(d, "onnx.shape", "the input is not a matrix");
 	on_set(d, 0, rowa(d, "eye", NO_ARGS, INT("n", on_extent(d, x, 0)),
 			     INT("m", on_extent(d, x, 1)),
 			     INT("k", on_int(d, "k", 0)), DTYPE("dtype", t)));
@@ -156,7 +157,7 @@ static void reshape_to(node *d, list s, bool zero_is_zero)
 	}
 	if (open >= 0) {
 		if (n == 0 || on_numel(d, x) % n != 0)
-			on_fail(d, "onnx.shape", "%lld elements are no "
+			on_fail(d, "onnx.shape", "%lld elements are not a "
 				"multiple of %lld",
 				(long long)on_numel(d, x), (long long)n);
 		s.at[open] = on_numel(d, x) / n;
@@ -247,12 +248,13 @@ void onnx_unsqueeze(node *d)
 	axes_of(d, &axes);
 	r = on_rank_of(d, x) + axes.n;
 	if (r > TN_MAX_RANK)
-		on_fail(d, "onnx.rank", "a tensor with %d axes", (int)r);
+		on_fail(d, "onnx.rank", "a tensor would have %d axes; at most "
+			"8 are possible", (int)r);
 	for (int32_t i = 0; i < axes.n; i++) {
 		int32_t axis = on_axis(d, axes.at[i], r);
 
 		if (is_new[axis])
-			on_fail(d, "onnx.axis", "axis %d is named twice",
+			on_fail(d, "onnx.axis", "axis %d occurs twice",
 				(int)axis);
 		is_new[axis] = true;
 	}
@@ -295,7 +297,7 @@ void onnx_concat(node *d)
 	for (int32_t i = 0; i < d->n_in; i++)
 		v[i] = on_in(d, i);
 	if (d->n_in == 0)
-		on_fail(d, "onnx.input", "nothing is concatenated");
+		on_fail(d, "onnx.input", "there is nothing to concatenate");
 	on_set(d, 0, on_concat(d, d->n_in, v,
 			     on_axis(d, axis, on_rank_of(d, v[0]))));
 }
@@ -357,8 +359,8 @@ static void slice(node *d, list from, list to, list axes, list steps)
 	list start = on_list_new(d, axes.n, 0), count = on_list_new(d, axes.n, 0);
 
 	if (from.n != axes.n || to.n != axes.n || steps.n != axes.n)
-		on_fail(d, "onnx.shape", "starts, ends, axes and steps differ "
-					 "in length");
+		on_fail(d, "onnx.shape", "starts, ends, axes and steps have "
+					 "different lengths");
 	for (int32_t i = 0; i < axes.n; i++) {
 		axes.at[i] = on_axis(d, axes.at[i], r);
 		slice_axis(d, on_extent(d, x, (int32_t)axes.at[i]), from.at[i],

@@ -66,14 +66,15 @@ void onnx_dft(node *d)
 	int64_t have;
 
 	if (r < 3)
-		on_fail(d, "onnx.shape", "its input has %d axes, at least 3 "
-			"are needed", (int)r);
+		on_fail(d, "onnx.shape", "the input has %d axes, but at least "
+			"3 are needed", (int)r);
 	if (d->opset < 20)
 		axis = on_axis(d, on_int(d, "axis", 1), r - 1);
 	else
 		axis = on_axis(d, on_has(d, 2) ? on_host_int(d, 2) : -2, r);
 	if (axis == r - 1)
-		on_fail(d, "onnx.axis", "the last axis holds re and im");
+		on_fail(d, "onnx.axis", "the last axis must hold the real and "
+			"the imaginary part");
 	x = on_move_axis(d, x, axis, r - 2);
 	have = on_extent(d, x, r - 2);
 	f.n = on_has(d, 1) ? on_host_int(d, 1) : have;
@@ -171,7 +172,7 @@ void onnx_mel_weights(node *d)
 	for (int32_t i = 0; i < at.n; i++) {
 		double hz = 700 * (pow(10, (lo + step * i) / 2595) - 1);
 
-		at.at[i] = on_bound(d, "a place in the spectrum",
+		at.at[i] = on_bound(d, "a position in the spectrum",
 			(int64_t)floor((double)(length + 1) * hz /
 				(double)rate), 0, rows);
 	}
@@ -291,8 +292,8 @@ void onnx_tfidf(node *d)
 		int64_t end = i + 1 < k.counts.n ? k.counts.at[i + 1]
 						 : k.pool.n;
 
-		on_bound(d, "a place in the pool", end, 0, k.pool.n);
-		on_bound(d, "a place in the pool", at, 0, end);
+		on_bound(d, "a position in the pool", end, 0, k.pool.n);
+		on_bound(d, "a position in the pool", at, 0, end);
 		n_grams = (end - at) / n;
 		on_bound(d, "the number of n-grams", first + n_grams, 0,
 			k.ids.n);

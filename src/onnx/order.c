@@ -109,7 +109,8 @@ static _Noreturn void refuse(sorter *s, int32_t again)
 		str_printf(&text, " and %d more", (int)(n - SHOWN));
 	env_fail(arena_env(s->a), TN_EINVAL, "onnx.cycle",
 		(loc){.file = s->file},
-		"nodes go round in a circle, none can be the first: %s%s",
+		"nodes depend on each other in a cycle, so none can be the "
+		"first: %s%s",
 		text.at, n == 1 ? ", which reads what it makes" : "");
 }
 

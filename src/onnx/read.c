@@ -22,8 +22,8 @@ static reader deeper(const reader *r)
 	reader x = *r;
 
 	if (++x.depth > ONNX_MAX_DEPTH)
-		bad(r, "onnx.depth", "graphs or types stand within each other "
-				     "more than 32 deep");
+		bad(r, "onnx.depth", "graphs or types are nested more than 32 "
+				     "deep");
 	return x;
 }
 
@@ -52,8 +52,8 @@ static void read_external(const reader *r, onnx_bytes b, onnx_tensor *t)
 	for (const char *s = value; *s != '\0'; s++)
 		if (*s < '0' || *s > '9' || !mul_ok(v, 10, &v) ||
 			!add_ok(v, *s - '0', &v))
-			bad(r, "onnx.external", "offset or length of external "
-						"data is no number");
+			bad(r, "onnx.external", "the offset or length of "
+						"external data is not a number");
 	*(key[0] == 'o' ? &t->offset : &t->length) = v;
 }
 
@@ -472,6 +472,6 @@ void onnx_read_model(onnx_model *m, onnx_bytes b)
 			break;
 		}
 	if (!has_graph)
-		bad(&r, "onnx.model", "there is no graph in it: this is no "
+		bad(&r, "onnx.model", "the file has no graph, so it is not an "
 				      "ONNX model");
 }

@@ -106,8 +106,8 @@ static void check_same(saver *s, const onnx_new *n, const onnx_tensor *old)
 	for (int32_t i = 0; i < t->rank && same; i++)
 		same = t->shape[i] == old->shape[i];
 	if (!same)
-		fail(s, "onnx.shape", "the model has another type or shape "
-				      "for it", n->name);
+		fail(s, "onnx.shape", "the model declares another type or "
+				      "shape for it", n->name);
 }
 
 static void add_initialiser(saver *s, onnx_bytes whole, onnx_bytes message)
@@ -164,8 +164,8 @@ static void add_node(saver *s, onnx_bytes whole, onnx_bytes message)
 		return;
 	}
 	if (n_out != 1)
-		fail(s, "onnx.graph", "the node that makes it makes other "
-				      "values, too", found->name);
+		fail(s, "onnx.graph", "the node that makes it also makes "
+				      "other values", found->name);
 	add_new(s, found, onnx_dtype_elem(found->array.type.dtype));
 	if (s->m->ir_version < 4)
 		add_port(s, found);

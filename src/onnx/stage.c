@@ -72,8 +72,9 @@ onnx_staged *onnx_staged_new(
 		if (m->input.at[i].type.kind != ONNX_TENSOR)
 			env_fail(arena_env(a), TN_EINVAL, "onnx.type",
 				(loc){.file = m->file},
-				"input \"%.200s\" is no tensor: its value must "
-				"be given before the model becomes a program",
+				"input \"%.200s\" is not a tensor: its value "
+				"must be given before the model becomes a "
+				"program",
 				m->input.at[i].name);
 	return s;
 }
@@ -246,7 +247,7 @@ static void import(path *q)
 				s->m->graph.out.at[i].name) != 0)
 			env_fail(x->e, TN_EINVAL, "onnx.type",
 				(loc){.file = s->m->file},
-				"output \"%.200s\" is no tensor",
+				"output \"%.200s\" is not a tensor",
 				s->m->graph.out.at[i].name);
 	g->made = s->runner.make(s->runner.arg, a, &g->p);
 	q->here->to = g;

@@ -103,7 +103,8 @@ static void want_count(const job *j, int64_t n)
 	if (n != j->n)
 		env_fail(arena_env(j->a), TN_EINVAL, "onnx.size",
 			(loc){.file = j->file},
-			"tensor \"%.200s\" has %lld elements, its shape %lld",
+			"tensor \"%.200s\" has %lld elements, but its shape "
+			"has %lld",
 			j->t->name, (long long)n, (long long)j->n);
 }
 
@@ -115,7 +116,8 @@ static const void *from_raw(const job *j, onnx_bytes b)
 	char *out;
 
 	if (b.n % x->size != 0)
-		fail(j, "onnx.size", "its bytes are no whole elements");
+		fail(j, "onnx.size", "its bytes are not a whole number of "
+			"elements");
 	want_count(j, (int64_t)(b.n / x->size));
 	if (x->size == size && x->dtype != TN_BOOL &&
 		(uintptr_t)b.at % size == 0 && x->number != 13)
@@ -131,8 +133,8 @@ static const void *from_raw(const job *j, onnx_bytes b)
 		for (uint32_t k = 0; k < x->size; k++)
 			v |= (uint64_t)b.at[(size_t)i * x->size + k] << (8 * k);
 		if (v > INT64_MAX)
-			fail(j, "onnx.range", "a uint64 from 2^63 on is not "
-					      "supported");
+			fail(j, "onnx.range", "a uint64 of 2^63 or more is "
+					      "not supported");
 		dtype_store_i64(x->dtype, out, i, (int64_t)v);
 	}
 	return out;
@@ -156,8 +158,8 @@ static const void *from_ints(const job *j, const wire_ints *from)
 			continue;
 		}
 		if (j->elem->number == 13 && v < 0)
-			fail(j, "onnx.range", "a uint64 from 2^63 on is not "
-					      "supported");
+			fail(j, "onnx.range", "a uint64 of 2^63 or more is "
+					      "not supported");
 		if (ir_wrap(t, v) != v)
 			fail(j, "onnx.range", "a value does not fit its type");
 		dtype_store_i64(t, out, i, v);
@@ -236,7 +238,7 @@ static void map_file(arena *scratch, void *arg)
 		no_file(scratch, k->path, "read");
 	if (!S_ISREG(st.st_mode))
 		env_fail(arena_env(scratch), TN_EIO, "onnx.open",
-			(loc){.file = k->path}, "it is no plain file");
+			(loc){.file = k->path}, "it is not a regular file");
 	if (st.st_size == 0)
 		return;
 	k->out->at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE,
@@ -304,8 +306,8 @@ static void check_links(arena *scratch, void *arg)
 	n = strlen(folder);
 	if (strncmp(folder, file, n) != 0 ||
 		(file[n] != '/' && strcmp(folder, "/") != 0))
-		fail(k->j, "onnx.external", "its external data lies outside of "
-					    "the model's folder");
+		fail(k->j, "onnx.external", "its external data is outside the "
+					    "model's folder");
 }
 
 static onnx_bytes external(const job *j)
@@ -335,8 +337,8 @@ static onnx_bytes external(const job *j)
 	length = t->length >= 0 ? t->length : j->n * (int64_t)j->elem->size;
 	if (t->offset < 0 || (uint64_t)t->offset > b.n ||
 		(uint64_t)length > b.n - (uint64_t)t->offset)
-		fail(j, "onnx.external", "its external data lies beyond the "
-					 "end of the file");
+		fail(j, "onnx.external", "its external data is beyond the end "
+					 "of the file");
 	return (onnx_bytes){b.at + t->offset, (size_t)length};
 }
 

@@ -41,7 +41,8 @@ static void read_parts(values *x, onnx_bytes b, const onnx_type *of)
 		else if (f.number >= 3)
 			env_fail(arena_env(x->r.a), TN_EINVAL, "onnx.value",
 				(loc){.file = x->r.file},
-				"it does not hold what the model declares");
+				"its type or shape is not what the model "
+				"declares");
 	}
 }
 

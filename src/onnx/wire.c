@@ -33,7 +33,7 @@ static uint64_t varint(wire *w)
 		uint8_t byte;
 
 		if (w->at == w->end)
-			bad(w, "a number is cut off: the file is truncated");
+			bad(w, "a number is incomplete: the file is truncated");
 		byte = *w->at++;
 		if (shift < 64)
 			v |= (uint64_t)(byte & 0x7f) << shift;
@@ -48,7 +48,7 @@ static uint64_t fixed(wire *w, size_t n)
 	uint64_t v = 0;
 
 	if ((size_t)(w->end - w->at) < n)
-		bad(w, "a number is cut off: the file is truncated");
+		bad(w, "a number is incomplete: the file is truncated");
 	for (size_t i = 0; i < n; i++)
 		v |= (uint64_t)w->at[i] << (8 * i);
 	w->at += n;
@@ -76,8 +76,8 @@ bool wire_next(wire *w, wire_field *f)
 		uint64_t n = varint(w);
 
 		if (n > (uint64_t)(w->end - w->at))
-			bad(w, "a part is longer than what is left: the file "
-			       "is truncated");
+			bad(w, "a part is longer than the rest of the file: "
+			       "the file is truncated");
 		f->bytes = (onnx_bytes){w->at, (size_t)n};
 		w->at += n;
 	} else {
@@ -109,7 +109,7 @@ const char *wire_text(const wire *w, const wire_field *f)
 	if (f->bytes.n > 0 && memchr(f->bytes.at, 0, f->bytes.n) != NULL)
 		env_fail(arena_env(w->a), TN_EINVAL, "onnx.text",
 			(loc){.file = w->file},
-			"a name has a byte 0 in it");
+			"a name contains a byte 0");
 	return arena_strndup(w->a, (const char *)f->bytes.at, f->bytes.n);
 }
 

@@ -56,7 +56,7 @@ static void find_roots(plan *p, const fuse_plan *g)
 			at = g->alias[at];
 			if (++hops > p->s->tensor.n)
 				env_bug(arena_env(p->a), "plan.alias",
-					"aliases of tensor %d go in a circle",
+					"the aliases of tensor %d form a cycle",
 					(int)t);
 		}
 		root[t] = at;

@@ -307,7 +307,8 @@ static _Noreturn void bad_index(plan_exec *x, const struct bound *b, int64_t n)
 	text[sizeof text - 1] = '\0';
 	arena_free(tmp);
 	env_fail(arena_env(x->a), TN_ERANGE, "index.range", (loc){0},
-		"%s; %s indexes an axis here: accepted is %lld <= v < %lld",
+		"%s; %s is used as an index here, and accepted are %lld <= v "
+		"< %lld",
 		text, t->name, (long long)c->lo, (long long)c->hi);
 }
 

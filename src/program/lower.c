@@ -330,7 +330,8 @@ static void lower_scan(leq *c, sys_eqn *e)
 	e->body[0] = ex_cast(c->w->s, c->want[0],
 		lower_expr(c, &c->dom, c->q->body[0]));
 	if (!left_is_plain(c))
-		lower_fail(c, "scan", "the left side of a scan is letters");
+		lower_fail(c, "scan", "the left side of a scan must consist "
+			"of letters");
 	plain_axes(c, e);
 	axis = c->axis_of[c->q->scan_letter];
 	if (axis >= 0) {

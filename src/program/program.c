@@ -97,7 +97,7 @@ static void check_type(const ir_program *p, const char *name,
 				(long long)t->shape[i], name);
 	if (shape_numel(t->shape, t->rank) < 0)
 		env_fail(env_of(p), TN_EINVAL, "tn.extent", at,
-			"%s has more elements than the 2^48 that are possible",
+			"%s has more than 2^48 elements, which is the limit",
 			name);
 }
 
@@ -187,7 +187,7 @@ void ir_table_near(str *s, const ir_table *t, const char *name)
 		}
 	}
 	if (n == 0)
-		str_add(s, "; `tenon ops` lists all there are");
+		str_add(s, "; `tenon ops` lists all operations");
 }
 
 const ir_row *prog_find_row(const ir_program *p, const char *name, loc at)

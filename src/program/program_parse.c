@@ -328,7 +328,8 @@ static int64_t extent(parser *s)
 	if (s->next.kind != T_INT)
 		unexpected(s, "an extent");
 	if (n < 0)
-		fail(s, s->next.where, "tn.extent", "an extent is not negative");
+		fail(s, s->next.where, "tn.extent", "an extent must not be "
+			"negative");
 	advance(s);
 	return n;
 }
@@ -346,7 +347,7 @@ static tn_dtype dtype(parser *s)
 			str_printf(&all, "%s%s", i > 0 ? ", " : "",
 				dtype_name((tn_dtype)i));
 		fail(s, s->next.where, "tn.dtype",
-			"%.*s is not a dtype; there are %s",
+			"%.*s is not a dtype; accepted are %s",
 			s->next.n > 40 ? 40 : (int)s->next.n, s->next.at,
 			all.at);
 	}
@@ -364,7 +365,8 @@ static ir_type type(parser *s)
 	do {
 		if (t.rank == TN_MAX_RANK)
 			fail(s, s->next.where, "tn.rank",
-				"a tensor has at most %d axes", TN_MAX_RANK);
+				"a tensor can have at most %d axes",
+				TN_MAX_RANK);
 		t.shape[t.rank++] = extent(s);
 	} while (eat(s, ','));
 	need(s, ']');
@@ -401,7 +403,7 @@ static void integers(parser *s, ir_attr *a)
 			unexpected(s, "an integer");
 		if (list.n == MAX_LIST)
 			fail(s, s->next.where, "tn.size",
-				"a list has at most %d entries", MAX_LIST);
+				"a list can have at most %d entries", MAX_LIST);
 		*vec_push(s->a, &list) = s->next.i;
 		advance(s);
 	}
@@ -441,7 +443,7 @@ static void argument(parser *s, call *c)
 	if (literal(s, &o.is_int, &i, &o.f)) {
 		if (o.is_int && (i > INT64_C(1) << 53 || -i > INT64_C(1) << 53))
 			fail(s, o.at, "tn.number",
-				"an integer operand is within 2^53; pass "
+				"an integer operand must be within 2^53; pass "
 				"larger ones as an input");
 		if (o.is_int)
 			o.f = (double)i;
@@ -459,7 +461,7 @@ static void argument(parser *s, call *c)
 			"%s is not defined above this line", text);
 	if (c->attr.n > 0)
 		fail(s, o.at, "tn.syntax",
-			"operands stand in front of attributes");
+			"operands must stand before attributes");
 	*vec_push(s->a, &c->operand) = o;
 }
 
@@ -669,7 +671,7 @@ static void body(parser *s)
 	while (eat(s, ';'))
 		;
 	if (!is_symbol(s, '}'))
-		unexpected(s, "'}' behind what is returned");
+		unexpected(s, "'}' after the values that are returned");
 	advance(s);
 }
 

@@ -395,8 +395,8 @@ static void check_value(const writing *w)
 			(size_t)v->rank * sizeof v->shape[0]) != 0)
 		refuse(w, "write.shape",
 			arena_printf(w->p->a,
-				"value %s does not fit the view %s: both have "
-				"one shape and dtype",
+				"value %s does not fit the view %s: both must "
+				"have the same shape and dtype",
 				shape_text(w, w->value),
 				shape_text(w, w->view)));
 }
@@ -491,8 +491,8 @@ static void check_writable(const writing *w, ix *x, const ix_dom *d,
 					(long long)t->shape[i]));
 	refuse(w, "write.repeats",
 		arena_printf(w->p->a,
-			"%s is not writable: %s of its elements are one of "
-			"the %lld of %s",
+			"%s is not writable: %s of its elements are the same "
+			"one of the %lld of %s",
 			w->p->value.at[w->view].name,
 			v == IX_UNKNOWN ? "it cannot be ruled out that two"
 					: "two",

@@ -58,7 +58,7 @@ static const char *not_ours(int fd)
 	if (st.st_uid != geteuid())
 		return "it belongs to another user";
 	if (st.st_mode & 077)
-		return "other users have access to it (wanted: mode 0700)";
+		return "other users have access to it (it must have mode 0700)";
 	if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0)
 		return strerror(errno);
 	return NULL;
@@ -134,7 +134,7 @@ static const char *take_dir(store *s, const char *dir)
 	error = make_path(s->tmp, dir);
 	s->fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (s->fd < 0 && (errno == ELOOP || errno == ENOTDIR))
-		return "it is no directory, or a link to one";
+		return "it is not a directory, or it is a link to one";
 	if (s->fd < 0)
 		return strerror(errno == ENOENT && error ? error : errno);
 	real = realpath(dir, NULL);
@@ -246,8 +246,9 @@ static const char *need_own(store *s)
 
 	if (!dir)
 		env_fail(arena_env(s->a), TN_EIO, "run.cache", (loc){0},
-			"no directory to compile in: none with room can be "
-			"made in %s, /tmp, /var/tmp or /dev/shm; set TMPDIR",
+			"there is no directory to compile in: none with free "
+			"space can be made in %s, /tmp, /var/tmp or /dev/shm; "
+			"set TMPDIR",
 			tmp ? tmp : "TMPDIR");
 	return dir;
 }
@@ -297,13 +298,13 @@ static void open_kept(store *s, const char *dir)
 	if (why && dir)
 		env_fail(arena_env(s->a), TN_EIO, "run.cache",
 			(loc){.file = arena_strdup(s->a, dir)},
-			"it cannot be the cache: %s; wanted is a directory "
-			"that belongs to this user and that no other can "
-			"write or replace",
+			"it cannot be the cache: %s; the cache must be a "
+			"directory that belongs to this user and that no "
+			"other user can write or replace",
 			why);
 	if (why)
-		store_note(s, "the cache %s is not used: %s; what is compiled "
-			      "is kept until the end only",
+		store_note(s, "the cache %s is not used: %s; compiled kernels "
+			      "are kept only until the process ends",
 			path, why);
 }
 
@@ -326,8 +327,8 @@ bool folder_is_full(store *s)
 {
 	if (s->spare || has_room(s->dir))
 		return false;
-	store_note(s, "nothing can be written in the cache %s (%s): what is "
-		      "compiled is kept until the end only",
+	store_note(s, "nothing can be written to the cache %s (%s): compiled "
+		      "kernels are kept only until the process ends",
 		s->dir, strerror(errno));
 	s->spare = need_own(s);
 	return true;

@@ -74,8 +74,8 @@ static const char *target_of_env(arena *a)
 			    "XYZ0123456789_.+-",
 			    *p))
 			env_fail(arena_env(a), TN_EINVAL, "run.env", (loc){0},
-				"TENON_TARGET is \"%s\": a name that -march= "
-				"takes is accepted, such as haswell",
+				"TENON_TARGET is \"%s\": accepted is a name "
+				"that -march= takes, such as haswell",
 				v);
 	return arena_strdup(a, v);
 }
@@ -93,9 +93,9 @@ static int32_t most_of_env(arena *a)
 		n = strtol(v, &end, 10);
 		if (*end || errno || n < 1 || n > 1 << 20)
 			env_fail(arena_env(a), TN_EINVAL, "run.env", (loc){0},
-				"TENON_LOADED is \"%s\": how many compiled "
-				"files may be loaded at a time is accepted, "
-				"1 to 2^20",
+				"TENON_LOADED is \"%s\": accepted is the "
+				"number of compiled files that may be loaded "
+				"at a time, 1 to 2^20",
 				v);
 		return (int32_t)n;
 	}
@@ -334,7 +334,7 @@ static _Noreturn void cannot_load(run_jit *j, const char *path, const char *why)
 
 static void *open_object(run_jit *j, const char *path)
 {
-	char why[700] = "files of its directory cannot be run (noexec)";
+	char why[700] = "files in its directory cannot be executed (noexec)";
 	void *handle = NULL;
 
 	if (!j->s.noexec)
@@ -342,9 +342,9 @@ static void *open_object(run_jit *j, const char *path)
 	if (!handle)
 		handle = try_in_memory(j, path);
 	if (handle && j->s.noexec)
-		store_note(&j->s, "the cache %s does not allow to run code "
-				  "(noexec): what is compiled is loaded by way "
-				  "of memory",
+		store_note(&j->s, "the cache %s does not allow code to run "
+				  "(noexec): compiled kernels are loaded "
+				  "through memory",
 			j->s.dir);
 	/* perhaps there are too many mappings */
 	if (!handle && unload_to(j, j->n_loaded / 2)) {
@@ -488,7 +488,7 @@ static const char *first_lines(batch *b, const job *k, const char *kept)
 	int32_t lines = 0;
 
 	if (!text)
-		return "it said nothing";
+		return "it printed nothing";
 	p = strstr(text, "error");
 	for (from = p ? p : text; from > text && from[-1] != '\n'; from--)
 		;
@@ -503,7 +503,7 @@ static const char *first_lines(batch *b, const job *k, const char *kept)
 			str_addc(&s, *p);
 		}
 	}
-	return s.n ? s.at : "it said nothing";
+	return s.n ? s.at : "it printed nothing";
 }
 
 static _Noreturn void reject(batch *b, const job *k)

@@ -283,8 +283,8 @@ static int32_t n_threads_of_env(arena *a, int32_t n_cpus)
 	n = strtol(v, &end, 10);
 	if (*end || errno || n < 1 || n > MAX_THREADS)
 		env_fail(arena_env(a), TN_EINVAL, "run.env", (loc){0},
-			"TENON_THREADS is \"%s\": a number of threads is "
-			"accepted, 1 to %d",
+			"TENON_THREADS is \"%s\": accepted is a number of "
+			"threads, 1 to %d",
 			v, MAX_THREADS);
 	return (int32_t)n;
 }

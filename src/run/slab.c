@@ -31,7 +31,7 @@ static void unmap(void *what)
 static _Noreturn void fail(arena *a, size_t n_bytes, const char *why)
 {
 	env_fail(arena_env(a), TN_ENOMEM, "run.memory", (loc){0},
-		"cannot have %zu bytes (%.1f GB) of memory: %s", n_bytes,
+		"cannot allocate %zu bytes (%.1f GB) of memory: %s", n_bytes,
 		(double)n_bytes / 1e9, why);
 }
 

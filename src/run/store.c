@@ -118,8 +118,8 @@ static int64_t limit_of_env(arena *a)
 	n = strtol(v, &end, 10);
 	if (*end || errno || n < 0 || n > 1 << 30)
 		env_fail(arena_env(a), TN_EINVAL, "run.env", (loc){0},
-			"TENON_CACHE_MB is \"%s\": a number of megabytes is "
-			"accepted, 0 to 2^30",
+			"TENON_CACHE_MB is \"%s\": accepted is a number of "
+			"megabytes, 0 to 2^30",
 			v);
 	return (int64_t)n << 20;
 }
@@ -135,7 +135,7 @@ void store_open(store *s, arena *a, const char *dir)
 	s->keep = !(v && strcmp(v, "off") == 0);
 	if (v && *v && s->keep && strcmp(v, "on") != 0)
 		env_fail(arena_env(a), TN_EINVAL, "run.env", (loc){0},
-			"TENON_CACHE is \"%s\": on and off are accepted", v);
+			"TENON_CACHE is \"%s\": accepted are on and off", v);
 	s->keep = s->keep && !(dir && *dir == '\0');
 	folder_open(s, dir);
 }

@@ -365,8 +365,8 @@ static void keep_late(waiting *v)
 		}
 		if (n > 0)
 			settle_keep(w, t, n, reader,
-				own ? "the write reads what it overwrites, "
-				      "elsewhere"
+				own ? "the write reads, at another index, "
+				      "what it overwrites"
 				    : "it is read after it is overwritten");
 	}
 }
@@ -435,7 +435,8 @@ void settle_waits(settled *w)
 		if (!has_own(&v) && sort(&v))
 			break;
 		if (round > 2)
-			env_bug(w->env, "settle", "writes wait in a circle");
+			env_bug(w->env, "settle", "writes wait for each other "
+				"in a cycle");
 		one_by_one(&v);
 		if (rule_dropped(w, SETTLE_RULE_KEEP)) {
 			forget_late(&v);

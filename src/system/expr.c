@@ -70,7 +70,7 @@ static _Noreturn void wrong(ir_system *s, const char *where, const char *what)
 const expr *ex_const_f(ir_system *s, tn_dtype t, double v)
 {
 	if (!dtype_is_float(t))
-		wrong(s, "ex_const_f", "the dtype is no floating one");
+		wrong(s, "ex_const_f", "the dtype must be a float dtype");
 	if (v != v)
 		v = (double)NAN;
 	return intern(s, &(expr){.kind = EX_CONST,
@@ -81,7 +81,7 @@ const expr *ex_const_f(ir_system *s, tn_dtype t, double v)
 const expr *ex_const_i(ir_system *s, tn_dtype t, int64_t v)
 {
 	if (dtype_is_float(t))
-		wrong(s, "ex_const_i", "the dtype is a floating one");
+		wrong(s, "ex_const_i", "the dtype must not be a float dtype");
 	return intern(s,
 		&(expr){.kind = EX_CONST, .dtype = t, .c.i = ir_wrap(t, v)});
 }

@@ -297,7 +297,8 @@ static const ix_form *tame(leq *c, const ix_dom *d, const ix_form *f)
 static const ix_form *pos_form(const leq *c)
 {
 	if (c->pos == NULL)
-		lower_fail(c, "pos", "pos of a left side that is data");
+		lower_fail(c, "pos", "pos cannot be used where the left side "
+			"has data in an index");
 	return c->pos;
 }
 

@@ -610,8 +610,8 @@ static void solve_push(leq *c, sys_eqn *e)
 
 	if (e->monoid == IR_SET)
 		lower_fail(c, name,
-			"data on the left side of '=': only += and its like "
-			"say what happens where two meet");
+			"the left side of '=' has data in an index: use += or "
+			"another monoid, which says how equal indices combine");
 	for (int32_t p = 0; p < c->rank; p++) {
 		const ix_form *f = c->left[p];
 

@@ -84,7 +84,7 @@ static const ix_form *parse_digit(struct parser *p)
 			hi = extent;
 	}
 	fail_if(p, lo > extent || (hi != extent && hi % lo != 0), at,
-		"number", "no digit of that axis");
+		"number", "this is not a digit of that axis");
 	if (extent == 1)
 		return ix_const(p->s->x, 0);
 	return ix_digit(p->s->x, &p->dom, axis, lo, hi);
@@ -204,7 +204,7 @@ static void adapt(struct parser *p, struct value *v, tn_dtype t,
 		return;
 	f = v->e->c.f;
 	fail_if(p, !dtype_is_float(t) && (f != floor(f) || fabs(f) > 0x1p53),
-		at, "dtype", "this literal is no integer");
+		at, "dtype", "this literal is not an integer");
 	v->e = literal(p->s, t, f, dtype_is_float(t) ? 0 : (int64_t)f);
 }
 
@@ -236,7 +236,7 @@ static struct value call(struct parser *p, int32_t fn, struct value *v,
 		arg[i] = v[i].e;
 		dtype[i] = arg[i]->dtype;
 		fail_if(p, dtype[i] == TN_F16 || dtype[i] == TN_BF16, at,
-			"dtype", "f16 and bf16 are computed in f32: cast");
+			"dtype", "f16 and bf16 are computed in f32: use a cast");
 		r.bare = r.bare && v[i].bare;
 	}
 	if (ir_scalar_dtype(fn, dtype, row->n_args) < 0)
@@ -265,7 +265,7 @@ static tn_dtype parse_dtype(struct parser *p)
 
 	fail_if(p, t->kind != LEX_NAME ||
 			!dtype_parse(t->at, (size_t)t->n, &r),
-		t, "dtype", "no name of a dtype");
+		t, "dtype", "this is not a dtype");
 	return r;
 }
 
@@ -290,7 +290,7 @@ static const expr *parse_literal(struct parser *p)
 	} else if (lex_same(v, "nan") && dtype_is_float(t)) {
 		e = ex_const_f(p->s, t, (double)NAN);
 	} else {
-		lex_fail(p->l, v, "number", "no literal of dtype %s",
+		lex_fail(p->l, v, "number", "there is no literal of dtype %s",
 			dtype_name(t));
 	}
 	lex_need(p->l, ")");
@@ -494,13 +494,13 @@ static void parse_axes(struct parser *p, sys_eqn *e, const char **names,
 		lex_need(p->l, ":");
 		axis->extent = lex_int(p->l, "an extent");
 		fail_if(p, axis->extent < 1, at, "axes",
-			"an axis has at least one element");
+			"an axis must have at least one element");
 		for (int32_t i = 0; i < e->n_axes; i++)
 			fail_if(p, strcmp(names[i], axis->name) == 0, at,
 				"axes", "two axes have one name");
 		if (kind == AXIS_P && (lex_is(p->l, "up") || lex_is(p->l, "down"))) {
 			fail_if(p, e->scan_axis >= 0, at, "axes",
-				"an equation has one scan axis");
+				"an equation can have one scan axis");
 			axis->kind = AXIS_S;
 			e->scan_axis = e->n_axes;
 			e->scan_step = lex_eat(p->l, "up") ? 1 : -1;
@@ -525,10 +525,10 @@ static void parse_results(struct parser *p, sys_eqn *e)
 		e->out[e->n_out++] = find_tensor(p, lex_take(p->l));
 		fail_if(p, p->s->tensor.at[e->out[e->n_out - 1]].eqn >= 0 ||
 				p->s->tensor.at[e->out[e->n_out - 1]].is_input,
-			at, "name", "this tensor is made already");
+			at, "name", "this tensor has an equation already");
 		for (int32_t k = 0; k + 1 < e->n_out; k++)
 			fail_if(p, e->out[k] == e->out[e->n_out - 1], at,
-				"name", "one tensor twice");
+				"name", "a tensor occurs twice");
 	} while (tuple && lex_eat(p->l, ","));
 	if (tuple)
 		lex_need(p->l, ")");
@@ -572,7 +572,8 @@ static void parse_opaque(struct parser *p, sys_eqn *e)
 	const char *name = lex_name(p->l, "an opaque operation");
 
 	e->opaque = ir_opaque_find(name);
-	fail_if(p, e->opaque == NULL, at, "name", "no such opaque operation");
+	fail_if(p, e->opaque == NULL, at, "name", "there is no such opaque "
+		"operation");
 	lex_need(p->l, "(");
 	while (!lex_is(p->l, ")") && !lex_is(p->l, ";")) {
 		*vec_push(p->s->a, &in) = find_tensor(p, lex_take(p->l));
@@ -622,7 +623,8 @@ static int32_t parse_monoid(struct parser *p, int32_t n_out)
 			(lex_is(p->l, row->name) && lex_is2(p->l, 1, "=") &&
 				lex_take(p->l) && lex_eat(p->l, "="))) {
 			fail_if(p, row->n_comp != n_out, at, "syntax",
-				"another number of results than components");
+				"the number of results differs from the "
+				"number of components");
 			return m;
 		}
 	}
@@ -685,7 +687,7 @@ static void parse_pull(struct parser *p, sys_eqn *e)
 		lex_need(p->l, "}");
 	}
 	fail_if(p, e->n_out > IR_MAX_COMP, lex_peek(p->l), "syntax",
-		"an equation makes at most three tensors");
+		"an equation can make at most three tensors");
 	lex_need(p->l, "[");
 	if (!lex_is(p->l, "]"))
 		parse_axes(p, e, names, extent, AXIS_P);
@@ -779,7 +781,7 @@ static void parse_tensor(struct parser *p)
 	t = parse_dtype(p);
 	parse_shape(p, &rank, shape);
 	fail_if(p, shape_numel(shape, rank) < 0, at, "shape",
-		"the elements are more than 2^48");
+		"the tensor has more than 2^48 elements");
 	number = ir_add_tensor(p->s, name, t, rank, shape);
 	map_set_str(p->tensor, name, number);
 	if (lex_eat(p->l, "input")) {
@@ -787,7 +789,7 @@ static void parse_tensor(struct parser *p)
 		int64_t k = lex_int(p->l, "the number of an input");
 
 		fail_if(p, k < 0 || k > 1 << 20, place, "number",
-			"no number of an input");
+			"this is not the number of an input");
 		while (p->s->input.n <= k)
 			*vec_push(p->s->a, &p->s->input) = -1;
 		fail_if(p, p->s->input.at[k] >= 0, place, "number",

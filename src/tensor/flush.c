@@ -578,8 +578,8 @@ static void check_whole(tensors *t, const t_call *c)
 		if (c->arg[i].v->where != 0)
 			env_fail(t->e, TN_EINVAL, "shard.region",
 				(loc){.file = t->file, .line = t->line},
-				"a condition or a loop reads a tensor that is "
-				"sharded: give it tn_full of it");
+				"a condition or a loop reads a sharded "
+				"tensor: give it tn_full of the tensor");
 }
 
 /*

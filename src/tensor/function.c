@@ -161,8 +161,9 @@ static tensor *argument(recording *r, int32_t i)
 	for (const t_view *w = x->view; w != NULL; w = w->parent)
 		if (w->n_extra > 0)
 			refuse(f, "compile.offset",
-				"an argument at an offset that is data overlaps "
-				"another that is written: hand in a copy");
+				"an argument at an offset that is data "
+				"overlaps another argument that is written: "
+				"pass a copy");
 	while (!f->whole.at[first])
 		first++;
 	if (known_number(f, x->storage) >= 0)
@@ -302,10 +303,10 @@ static variant *find_variant(tensor_function *f, tensor *const *in)
 {
 	if (f->is_recorded)
 		refuse(f, "compile.recursion",
-			"its body calls it again, itself or through others: "
-			"there is no end to what would be recorded; use "
-			"tn_while or tn_scan for rounds, and plain C functions "
-			"for a depth that C knows");
+			"the body calls the function again, itself or through "
+			"others, so the recording would not end; use tn_while "
+			"or tn_scan for rounds, and plain C functions for a "
+			"depth that C knows");
 	for (int32_t i = 0; i < f->n_in; i++) {
 		t_check(f->t, in[i]);
 		t_renew(f->t, in[i]->storage);

@@ -86,12 +86,12 @@ static void check_place(tensors *t, const tensor *x)
 	for (const t_view *w = x->view; w != NULL; w = w->parent)
 		if (!t_is_stretch(t, w->entry) || w->entry->from != 0)
 			env_fail(t->e, TN_EINVAL, "shard.view", here(t),
-				"a view that moves elements cannot say where "
-				"its storage lies: shard the storage");
+				"a view that moves elements cannot be given a "
+				"placement: place its storage");
 	if (n != shape_numel(y->shape, y->rank) || x->lens != 0)
 		env_fail(t->e, TN_EINVAL, "shard.view", here(t),
-			"a part of a storage cannot say where it lies: shard "
-			"the storage");
+			"a view of a part of a storage cannot be given a "
+			"placement: place the whole storage");
 }
 
 void tensor_place(tensors *t, tensor *x, int32_t place, bool parts)
@@ -102,21 +102,22 @@ void tensor_place(tensors *t, tensor *x, int32_t place, bool parts)
 	check_place(t, x);
 	if (s->placed != 0 && s->placed != 1 + place)
 		env_fail(t->e, TN_EINVAL, "shard.conflict", here(t),
-			"%s is placed elsewhere already: tn_reshard gives "
-			"another placement of it",
+			"%s has another placement already: tn_reshard makes a "
+			"view of it in another placement",
 			s->name != NULL ? s->name : "the tensor");
 	t->placed = true;
 	if (t->capture != NULL && s->bound != t->capture_id)
 		env_fail(t->e, TN_EINVAL, "shard.inside", here(t),
-			"a tensor from outside is placed in a function that is "
-			"being compiled: place it before");
+			"a function that is being compiled cannot place a "
+			"tensor from outside: place it before");
 	v = t_cur(t, s);
 	if (v->buf == NULL && (v->call == NULL || t_is_write(v->call) ||
 				      v->call->done)) {
 		if (t->capture != NULL)
 			env_fail(t->e, TN_EINVAL, "shard.inside", here(t),
-				"an argument, or what was written, is placed in "
-				"a function that is being compiled");
+				"a function that is being compiled cannot "
+				"place its argument, or a tensor that it has "
+				"written");
 		t_flush(t, &v, 1);
 		v = s->cur;
 	}
@@ -125,7 +126,7 @@ void tensor_place(tensors *t, tensor *x, int32_t place, bool parts)
 	} else {
 		if (v->want != 0 && v->want != 1 + place)
 			env_fail(t->e, TN_EINVAL, "shard.conflict", here(t),
-				"the tensor is placed elsewhere already");
+				"the tensor has another placement already");
 		v->want = 1 + place;
 	}
 	s->placed = 1 + place;
@@ -187,7 +188,7 @@ static void check_strict(const tensors *t, const tensor *x, const char *what)
 
 	if (t->strict && s->placed != x->lens)
 		env_fail(t->e, TN_EINVAL, "shard.strict", here(t),
-			"%s lies in another placement than it is %s in, and "
+			"%s is in another placement than it is %s in, and "
 			"strict mode allows no move",
 			s->name != NULL ? s->name : "the tensor", what);
 }
@@ -259,8 +260,8 @@ void t_write_through(tensors *t, const tensor *x)
 {
 	if (x->storage->parts)
 		env_fail(t->e, TN_EINVAL, "shard.parts", here(t),
-			"%s is in parts of a sum: a write would change every "
-			"part; write to tn_full of it",
+			"%s is stored as parts of a sum, and a write would "
+			"change every part: write to tn_full of it",
 			x->storage->name != NULL ? x->storage->name
 						 : "the tensor");
 	if (x->lens == 0)

@@ -111,7 +111,7 @@ tensor *t_check(const tensors *t, const tensor *x)
 			"a tensor is NULL");
 	if (x->mark == TENSOR_DONATED)
 		env_fail(t->e, TN_EINVAL, "tensor.donated", at,
-			"a tensor is used that was given away to a call of a "
+			"a tensor is used whose memory was donated to a "
 			"compiled function: donate a copy, or use the output");
 	if (x->mark != TENSOR_LIVE)
 		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
@@ -444,7 +444,7 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 			.out = out});
 	if (n > IR_MAX_OPERANDS)
 		env_fail(t->e, TN_EINVAL, "tensor.operands", at,
-			"%s: %d operands; at most %d are possible",
+			"%s: %d operands are given; at most %d are possible",
 			ir_row_name(row), n, IR_MAX_OPERANDS);
 	for (int32_t i = 0; i < n; i++) {
 		t_check(t, x[i]);
@@ -456,7 +456,8 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 		n_out = IR_MAX_OUT;
 	if (e->inst->n_results > n_out)
 		env_fail(t->e, TN_EINVAL, "tensor.results", at,
-			"%s has %d results; room is for %d", ir_row_name(row),
+			"%s has %d results, but there is room for %d",
+			ir_row_name(row),
 			e->inst->n_results, n_out);
 	if (e->is_view) {
 		t->stats.n_calls++;

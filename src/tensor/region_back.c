@@ -750,7 +750,8 @@ const t_back *t_region_back(tensors *t, const t_trace *f)
 	if (is_endless(f->region))
 		env_fail(t->e, TN_EINVAL, "while.rounds",
 			(loc){.file = t->file, .line = t->line},
-			"the gradient of a loop without a bound: say how many "
-			"rounds there are at most, or detach what it makes");
+			"the loop has no bound on its rounds, so it has no "
+			"gradient: give the largest number of rounds, or "
+			"detach its results");
 	return f->back.at[0]; /* of all results, with zeros for cotangents */
 }

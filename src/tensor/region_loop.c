@@ -142,8 +142,8 @@ static bool find_in_place(looping *j, t_recorder *r)
 		if (i < n && r->force.at[i]) {
 			if (!same)
 				refuse(j, "loop.carried", i,
-					"is written by the body: it must be "
-					"handed on as it is");
+					"is written by the body: the body "
+					"must return the same tensor");
 			continue;
 		}
 		for (int32_t k = 0; k < r->c.bound.n; k++) {
@@ -153,12 +153,13 @@ static bool find_in_place(looping *j, t_recorder *r)
 				continue;
 			if (i >= n)
 				refuse(j, "scan.rows", i,
-					"is written by the body: write to "
-					"what is carried, or return it");
+					"is written by the body: write to the "
+					"carried tensor itself, or return the "
+					"new value");
 			if (!same)
 				refuse(j, "loop.carried", i,
-					"is written by the body: it must be "
-					"handed on as it is");
+					"is written by the body: the body "
+					"must return the same tensor");
 		}
 		if (same)
 			r->force.at[i] = changed = true;

@@ -43,8 +43,8 @@ static int32_t seen(checking *k, int32_t v, const t_view *w)
 		if (n == MAX_VIEWS)
 			env_fail(k->t->e, TN_EINVAL, "tensor.view",
 				here(k->t),
-				"a view of more than %d views is not written "
-				"to: copy it", MAX_VIEWS);
+				"a view of more than %d views cannot be "
+				"written: use tn_copy", MAX_VIEWS);
 		up[n++] = w;
 	}
 	while (n-- > 0) {

@@ -144,7 +144,7 @@ const char *bpe_add(train_bpe *b, int64_t left, int64_t right)
 	if (b->vocab == BPE_VOCAB)
 		return "too many tokens";
 	if (left < 0 || left >= b->vocab || right < 0 || right >= b->vocab)
-		return "a pair of tokens that are not there yet";
+		return "a pair with a token that does not exist yet";
 	l = &b->bytes[left];
 	r = &b->bytes[right];
 	key = key_of((train_token)left, (train_token)right);
@@ -524,8 +524,9 @@ tn_status train_bpe_learn(train_bpe **out, tn_context *c, const uint8_t *text,
 	}
 	if (ok)
 		tn_at_fail(NULL, 0, c, TN_EINVAL, "train.vocab",
-			"the text has no pairs for a vocabulary of %" PRId64
-			" tokens: %" PRId32 " at most", vocab, b->vocab);
+			"the text has too few pairs for a vocabulary of %" PRId64
+			" tokens: at most %" PRId32 " are possible", vocab,
+			b->vocab);
 	else
 		bpe_no_memory(c);
 	train_bpe_free(b);

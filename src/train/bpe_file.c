@@ -111,7 +111,7 @@ static const char *parse(train_bpe *b, reader *r)
 	if (!take(r, "}"))
 		return "a } is expected";
 	skip(r);
-	return *r->at == '\0' ? NULL : "there is something behind the end";
+	return *r->at == '\0' ? NULL : "something follows the end";
 }
 
 /* All of a file, a zero behind it; NULL: it has been said. */

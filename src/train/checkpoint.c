@@ -204,8 +204,8 @@ static tn_status word(tn_context *c, const char *path, const char *key,
 		return tn_context_status(c);
 	if (text == NULL)
 		return tn_at_fail(path, 0, c, TN_EINVAL, "train.checkpoint",
-			"this is no checkpoint of tenon train: its metadata "
-			"has no \"%s\"",
+			"this is not a checkpoint of tenon train: its "
+			"metadata has no \"%s\"",
 			key);
 	snprintf(out, n, "%s", text);
 	tn_text_free(text);
@@ -216,7 +216,8 @@ static tn_status wrong(
 	tn_context *c, const char *path, const char *key, const char *text)
 {
 	return tn_at_fail(path, 0, c, TN_EINVAL, "train.checkpoint",
-		"its metadata says that \"%s\" is \"%s\", which cannot be", key,
+		"its metadata says that \"%s\" is \"%s\", which is not "
+		"possible", key,
 		text);
 }
 
@@ -293,7 +294,7 @@ tn_status train_checkpoint_vocab(train_bpe **out, tn_context *c,
 	train_bpe_free(*out);
 	*out = NULL;
 	return tn_at_fail(beside, 0, c, TN_EINVAL, "train.vocab",
-		"this is another vocabulary than that of %s", path);
+		"this vocabulary is not the one of %s", path);
 }
 
 tn_status train_checkpoint_find(tn_context *c, const char *dir, char *newest,

@@ -173,7 +173,7 @@ tn_status train_config_check(const train_config *k, tn_context *c)
 
 	if (k->width % k->heads != 0)
 		return tn_at_fail(NULL, 0, c, TN_EINVAL, "train.heads",
-			"%" PRId64 " heads do not divide a width of %" PRId64,
+			"--heads %" PRId64 " must divide --width %" PRId64,
 			k->heads, k->width);
 	if (need > have)
 		return tn_at_fail(NULL, 0, c, TN_ENOMEM, "train.memory",

@@ -109,7 +109,7 @@ static tn_status refuse_name(tn_context *c, const char *name)
 		n += (size_t)snprintf(all + n, sizeof all - n, "%s%s",
 			i > 0 ? ", " : "", kinds[i].row);
 	return tn_at_fail(NULL, 0, c, TN_EINVAL, "optimizer.name",
-		"there is no optimiser %.60s; there are %s", name, all);
+		"there is no optimiser %.60s; accepted are %s", name, all);
 }
 
 tn_status tn_optimizer_new(tn_optimizer **out, tn_context *c, const char *name,
@@ -177,7 +177,8 @@ tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
 
 	if (!tn_is_valid(p) || tn_tensor_context(p) != o->c)
 		return tn_at_fail(NULL, 0, o->c, TN_EINVAL, "tensor.handle",
-			"what is to be optimised is no tensor of this context");
+			"a tensor to be optimised is not a tensor of this "
+			"context");
 	if (o->n == o->cap) {
 		int32_t cap = o->cap == 0 ? 16 : 2 * o->cap;
 

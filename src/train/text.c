@@ -249,9 +249,9 @@ tn_status train_text_check(
 	if (t->train_ids.n >= need && t->valid_ids.n >= need)
 		return TN_OK;
 	return tn_at_fail(NULL, 0, c, TN_EINVAL, "train.context",
-		"the text is too short for a context of %" PRId64 ": %zu tokens "
-		"to learn from and %zu to validate with, and each must be %zu "
-		"at least",
+		"the text is too short for a context of %" PRId64 ": it has %zu "
+		"tokens to learn from and %zu to validate with, and needs at "
+		"least %zu of each",
 		k->context, t->train_ids.n, t->valid_ids.n, need);
 }
 

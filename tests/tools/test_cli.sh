@@ -52,7 +52,7 @@ for shell in bash zsh fish; do
 		done >lacks
 	[ ! -s lacks ] || fail "$(cat lacks)"
 done
-expect 2 'bash, zsh or fish is wanted, not csh' "$tenon" completion csh
+expect 2 'give bash, zsh or fish, not csh' "$tenon" completion csh
 # shellcheck disable=SC1091
 (
 	. ./completion.bash
@@ -65,7 +65,7 @@ expect 2 'bash, zsh or fish is wanted, not csh' "$tenon" completion csh
 # ---- the environment ----
 expect 1 'error[context.run]: TENON_RUN is "compiled": interp is accepted' \
 	env TENON_RUN=compiled "$tenon" ops relu
-expect 2 'no --profile and no --trace with TENON_RUN=interp' \
+expect 2 '--profile and --trace cannot be used with TENON_RUN=interp' \
 	env TENON_RUN=interp "$tenon" run --profile "$root/examples/softmax.tn"
 expect 0 '[[' env TENON_RUN=interp TENON_CC=/nowhere "$tenon" run \
 	"$root/examples/softmax.tn"
@@ -135,10 +135,10 @@ expect 1 'missing/o.onnx: error[onnx.write]' "$tenon" train mul.onnx \
 
 # ---- longer than it was begun for ----
 "$tenon" train "${tiny[@]}" --out m2 >/dev/null || fail "four steps"
-expect 0 'it was begun for 4 steps and goes on to 6' "$tenon" train \
+expect 0 'the run was started for 4 steps and continues to step 6' "$tenon" train \
 	--text text --out m2 --resume --steps 6 --sample 0 --threads 1 --interp
 [ -e m2/step-00000006.safetensors ] || fail "six steps: $(ls m2)"
-expect 1 'it has done 6 steps already: --steps 5 is less' "$tenon" train \
+expect 1 'the run has done 6 steps already, and --steps 5 is less' "$tenon" train \
 	--text text --out m2 --resume --steps 5 --sample 0 --interp
 
 # ---- interrupted ----

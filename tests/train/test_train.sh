@@ -95,8 +95,8 @@ cmp a b || fail "pairs: what is kept"
 [ "$(wc -c <a)" -gt 42 ] || fail "tokens are more than bytes"
 grep -q ' 0 programs were compiled' err || fail "pairs: $(cat err)"
 sed 's/116/115/' pairs/tokenizer.json >pairs2/tokenizer.json
-expect 1 'another vocabulary than that of' pairs --out pairs2 --resume
-expect 1 'another vocabulary than that of' "$tenon" generate --model pairs2
+expect 1 'this vocabulary is not the one of' pairs --out pairs2 --resume
+expect 1 'this vocabulary is not the one of' "$tenon" generate --model pairs2
 echo '{"format": "tenon byte pairs 1", "merges": [[99999, 1]]}' \
 	>pairs2/tokenizer.json
 expect 1 'pairs2/tokenizer.json:1: error[train.vocab]' \
@@ -105,9 +105,9 @@ rm pairs2/tokenizer.json
 expect 1 'the vocabulary cannot be opened' pairs --out pairs2 --resume
 expect 1 'was started with --vocab 300, not 256' \
 	train --vocab 256 --out pairs --resume
-expect 1 'error[train.vocab]: the text has no pairs for' \
+expect 1 'error[train.vocab]: the text has too few pairs for' \
 	train --vocab 60000 --out x
-expect 2 'no whole number from 256 to 65536' train --vocab 255 --out x
+expect 2 'not an integer from 256 to 65536' train --vocab 255 --out x
 mkdir -p away && train --from pairs/step-00000020.safetensors --out away \
 	>/dev/null || fail "pairs from another folder"
 same away/$end pairs/$end
@@ -160,7 +160,7 @@ cmp whole.out asked.out || fail "asked to stop: other parameters"
 newest=parts/$end older=parts/step-00000020.safetensors
 head -c 5000 whole/$end >$newest
 expect 1 'safetensors' train --out parts --resume
-expect 1 'the one before it: --from parts/step-00000020' train --out parts --resume
+expect 1 'the checkpoint before it: --from parts/step-00000020' train --out parts --resume
 train --out parts --from $older >/dev/null || fail "the older one"
 same whole/$end $newest
 head -c 300 whole/$end >$newest
@@ -168,7 +168,7 @@ expect 1 'error[safetensors' train --out parts --resume
 : >$newest
 expect 1 'error[safetensors' train --out parts --resume
 printf '\002\000\000\000\000\000\000\000{}' >$newest
-expect 1 'no checkpoint of tenon train' train --out parts --resume
+expect 1 'not a checkpoint of tenon train' train --out parts --resume
 expect 1 'holds only parameters' train --out parts --from whole/best.safetensors
 expect 1 'was started with --width 16, not 32' train --out whole --resume --width 32
 # one flipped bit anywhere is found; a file without a checksum is read
@@ -201,7 +201,7 @@ train --out old --from old.safetensors >/dev/null 2>err || fail "$(cat err)"
 grep -q 'no checksum' err || fail "a note for an old one: $(cat err)"
 echo more >more
 expect 1 'the run was started with another text' train --out whole --resume --text more
-expect 1 '--resume goes on from it' train --out whole
+expect 1 '--resume continues from it' train --out whole
 expect 1 'no checkpoint in this folder' train --out nothing --resume
 
 # ---- what cannot be ----
@@ -211,15 +211,15 @@ expect 1 'cannot be opened' "$tenon" train --text nowhere --out x
 mkdir -p folder && printf 'a\0b' >folder/binary
 expect 1 'no text file in this folder' "$tenon" train --text folder --out x
 expect 1 'too short for a context of 5000' train --out x --context 5000
-expect 1 '3 heads do not divide a width of 16' train --out x --heads 3
+expect 1 '--heads 3 must divide --width 16' train --out x --heads 3
 expect 1 'error[train.memory]' train --out x --layers 512 --width 65536 --heads 1
 expect 1 'and this machine has' train --out x --layers 512 --width 65536 --heads 1
-expect 2 'no whole number' train --out x --layers x
-expect 2 'no whole number' train --out x --layers 0
+expect 2 'not an integer' train --out x --layers x
+expect 2 'not an integer' train --out x --layers 0
 expect 1 'cannot be made' train --out /dev/null/x
 [ ! -e x ] || rm -rf x
 expect 1 'error[train.diverged]' train --out far --lr 1e30 --every 1
-expect 1 'the first gradients that are no numbers' \
+expect 1 'parameters are not finite' \
 	train --out far2 --lr 1e30
 "$tenon" generate --model far/step-00000000.safetensors --tokens 2 >/dev/null ||
 	fail "the last good checkpoint is there"

@@ -795,11 +795,11 @@ static void attributes(void **state)
 	said(c, "tn.attr", "is a string that is NULL");
 	memset(&a.kind, 77, sizeof a.kind);
 	assert_int_equal(tn_call(c, "einsum", 1, &x, 1, &a, 1, &y), TN_EINVAL);
-	said(c, "tn.attr", "of a kind that is not known");
+	said(c, "tn.attr", "is of an unknown kind");
 	a = (tn_attr){.name = "to", .kind = TN_ATTR_DTYPE,
 		.dtype = (tn_dtype)55};
 	assert_int_equal(tn_call(c, "cast", 1, &x, 1, &a, 1, &y), TN_EINVAL);
-	said(c, "tn.attr", "is no dtype");
+	said(c, "tn.attr", "is not a dtype");
 	tn_context_free(c);
 }
 
@@ -812,7 +812,7 @@ static void choices(void **state)
 
 	(void)state;
 	assert_int_equal(tn_optimizer_new(&o, c, "Adam", NULL), TN_EINVAL);
-	said(c, "optimizer.name", "there is no optimiser Adam; there are sgd");
+	said(c, "optimizer.name", "there is no optimiser Adam; accepted are sgd");
 	assert_int_equal(tn_optimizer_new(&o, c, NULL, NULL), TN_EINVAL);
 	said(c, "optimizer.name", "NULL");
 	assert_int_equal(tn_optimizer_new(&o, c, "adam", &none), TN_EINVAL);

@@ -122,19 +122,18 @@ static const struct one bad[] = {
 	{"reduce_sum", "bool[2]", "", "reduce_sum.dtype",
 		"reduce_sum: operand x: bool[2] must have a numeric dtype"},
 	{"eq", "f32[2] f64[2]", "", "eq.dtype",
-		"eq: f32 and f64 meet: cast one explicitly (operand x: "
+		"eq: the dtypes f32 and f64 differ: cast one of the values (operand x: "
 		"f32[2], operand y: f64[2])"},
 	{"add", "f32[2]", "", "add.operands",
-		"add: 2 operands, but 1 given"},
+		"add: it needs 2 operands, not 1"},
 	{"softmax", "f32[2,3]", "axis=2", "softmax.axis",
-		"softmax: axis is 2, but operand x: f32[2,3] has rank 2: "
-		"-2 .. 1"},
+		"softmax: axis is 2, but operand x: f32[2,3] has rank 2: accepted are -2 .. 1"},
 	{"softmax", "f32[]", "", "softmax.axis",
-		"softmax: operand x: f32[] has rank 0: there is no axis -1"},
+		"softmax: operand x: f32[] has rank 0, so it has no axis -1"},
 	{"reduce_sum", "f32[2,3]", "axes=[1,-1]", "reduce_sum.axes",
-		"reduce_sum: axis 1 stands in axes twice"},
+		"reduce_sum: axis 1 occurs in axes twice"},
 	{"reduce_sum", "f32[2,3]", "keep=2", "reduce_sum.keep",
-		"reduce_sum: attribute keep is 0 or 1, not 2"},
+		"reduce_sum: attribute keep must be 0 or 1, not 2"},
 	{"reduce_sum", "f32[2,3]", "axis=1", "reduce_sum.axis",
 		"reduce_sum: there is no attribute axis; its attributes: axes, "
 		"keep"},
@@ -163,9 +162,9 @@ static const struct one bad[] = {
 		"conv: stride > 0 does not hold (operand x: f32[1,2,9], "
 		"operand w: f32[4,2,3])"},
 	{"conv", "f32[1,2,9] f32[4,2,3]", "groups=0", "conv.g",
-		"conv: g is 0: a digit has at least one value"},
+		"conv: g is 0, but a digit must have at least one value"},
 	{"conv", "f32[1,2,9,9] f32[4,2,3,3]", "stride=[1,2,3]", "conv.length",
-		"conv: packs of different length 2 and 3 (operand x: "
+		"conv: the packs have different lengths, 2 and 3 (operand x: "
 		"f32[1,2,9,9], operand w: f32[4,2,3,3])"},
 	{"argmax", "f32[2,0]", "axis=1", "argmax.check",
 		"argmax: #i..@axis > 0 does not hold (operand x: f32[2,0])"},
@@ -174,12 +173,12 @@ static const struct one bad[] = {
 	{"tile", "f32[9]", "reps=[9223372036854775807]", "tile.overflow",
 		"tile: integer arithmetic overflows 64 bits"},
 	{"clip", "i32[2]", "lo=0.5", "clip.dtype",
-		"clip: 0.5 is no value of i32 (operand x: i32[2])"},
+		"clip: 0.5 is not a value of i32 (operand x: i32[2])"},
 	{"masked_fill", "u8[2] bool[2]", "value=300", "masked_fill.dtype",
-		"masked_fill: 300 is no value of u8 (operand x: u8[2], "
+		"masked_fill: 300 is not a value of u8 (operand x: u8[2], "
 		"operand c: bool[2])"},
 	{"concat", "f32[2] i32[2]", "", "concat.dtype",
-		"concat: f32 and i32 meet: cast one explicitly (operand "
+		"concat: the dtypes f32 and i32 differ: cast one of the values (operand "
 		"x0: f32[2], operand x1: i32[2])"},
 	{"concat", "f32[2] f32[2]", "axis=1", "concat.axis",
 		"concat: axis is 1, but operand x0: f32[2] allows -1 .. 0"},

@@ -147,7 +147,7 @@ static const struct {
 	{"program { x: f32[2] y = cast(x, to=f33) return y }", "tn.dtype", 1,
 		36, "f33"},
 	{"program { x: f32[2] y = softmax(axis=0, x) return y }", "tn.syntax",
-		1, 41, "in front of"},
+		1, 41, "before attributes"},
 	{"program { x: f32[2] y = add(x, 1.2.3) return y }", "tn.number", 1, 32,
 		"1.2.3"},
 	{"program { x: f32[2] y = add(x, 12abc) return y }", "tn.number", 1, 32,

@@ -799,8 +799,8 @@ static void test_names(void **state)
 	for (int32_t i = 0; i < 3; i++) {
 		assert_string_equal(t[i].rule, "shard.mesh");
 		assert_string_equal(t[i].text,
-			"the mesh has 2 processes, there are 3: mpirun -n 2 "
-			"starts as many");
+			"the mesh has 2 processes, but 3 are running: start "
+			"with mpirun -n 2");
 	}
 }
 
