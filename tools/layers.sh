@@ -45,7 +45,7 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 		name = substr($0, RSTART + 1, RLENGTH - 2)
 		is_system = substr($0, RSTART, 1) == "<"
 		if (is_system) {
-			if (folder == "cli" || name == "tenon.h")
+			if (name == "tenon.h")
 				next
 			first = name
 			sub(/\/.*/, "", first)
@@ -57,8 +57,6 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 			bad(place ": folder " folder " is not in layers.txt")
 			next
 		}
-		if (folder == "cli" && name ~ /^[a-z0-9_]+\.h$/)
-			next # it has no src/ in its path: its own folder
 		if (name !~ /^[a-z]+(\/[a-z0-9_]+)+\.(h|def)$/) {
 			bad(place ": \"" name "\" is not folder/file.h")
 			next

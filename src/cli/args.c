@@ -4,7 +4,7 @@
  *
  *     {"level", .value = &level}   --level=loops   or   --level loops
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdarg.h>
 #include <string.h>

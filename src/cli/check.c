@@ -9,7 +9,7 @@
  * is expected: |x - y| <= atol + rtol * |y|. None found is an error.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  * and options. Both are those of `tenon --help` and `tenon COMMAND --help`: the
  * tables of the commands, and the options that their help texts name.
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  *     $ tenon explain --level=groups FILE.tn
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * export.c: `tenon export PROGRAM.tn -o MODEL.onnx`: a program as a model; what
  * tenon train has made is one for export_gpt.c.
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  * is asked for; parameters keep their names ("block0.up.weight").
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
-#include "train/train.h"
+#include "cli/cli.h"
+#include "apps/gpt/train.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,8 +5,8 @@
  *     tenon generate --model model --prompt "static int " --tokens 200
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
-#include "train/train.h"
+#include "cli/cli.h"
+#include "apps/gpt/train.h"
 
 #include <errno.h>
 #include <inttypes.h>

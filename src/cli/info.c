@@ -2,7 +2,7 @@
  * info.c: `tenon info MODEL.onnx`: inputs, outputs, operators, parameters, and
  * what is not supported, without building the model.
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 static int run(const cli_command *self, int argc, char **argv)
 {

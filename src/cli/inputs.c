@@ -6,7 +6,7 @@
  *                         all others are random, and standard error says so
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  *
  *     tenon run examples/add_reduce.tn        tenon explain --level=c FILE.tn
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
  *
  *     "trian" -> "train"        "repaet" -> "repeat"        "fly" -> none
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <string.h>
 

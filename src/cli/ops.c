@@ -2,7 +2,7 @@
  * ops.c: `tenon ops`: the table of operations; --md makes docs/ops.md;
  * `tenon ops NAME`: its part of that page.
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

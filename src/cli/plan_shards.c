@@ -4,8 +4,8 @@
  *
  *     tenon plan-shards --layers 12 --mesh data=8,model=4 --memory 2e9
  */
-#include "cli.h"
-#include "train/train.h"
+#include "cli/cli.h"
+#include "apps/gpt/train.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

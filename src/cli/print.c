@@ -5,7 +5,7 @@
  *     [[ 1.   2.5 -3. ]
  *      [ 4.   0.  10. ]]
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -7,7 +7,7 @@
  * The page (report.html, a part of this program) draws what the object tells.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * compiled function: inputs are its arguments, params are known to it, and
  * floats have gradients.
  */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * Lines go to standard output, a bar to standard error if that is a terminal.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "train_run.h"
+#include "cli/train_run.h"
 
 #include <errno.h>
 #include <inttypes.h>

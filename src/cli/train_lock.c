@@ -4,7 +4,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE
-#include "train_run.h"
+#include "cli/train_run.h"
 
 #include <errno.h>
 #include <fcntl.h>

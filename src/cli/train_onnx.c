@@ -12,7 +12,7 @@
  * first axis of all of them is that of the examples.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <dirent.h>
 #include <fnmatch.h>

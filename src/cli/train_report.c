@@ -5,7 +5,7 @@
  * page (report.c) and a file for chrome://tracing or Perfetto.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "train_run.h"
+#include "cli/train_run.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,8 +4,8 @@
 #ifndef CLI_TRAIN_RUN_H
 #define CLI_TRAIN_RUN_H
 
-#include "cli.h"
-#include "train/train.h"
+#include "cli/cli.h"
+#include "apps/gpt/train.h"
 
 enum { PATH_ROOM = 4096, EARLY_SAMPLES = 7 };
 

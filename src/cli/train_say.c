@@ -2,7 +2,7 @@
  * train_say.c: what a training run says as it goes: lines or JSON on standard
  * output, a bar on a terminal, a sample at the end.
  */
-#include "train_run.h"
+#include "cli/train_run.h"
 
 #include <inttypes.h>
 #include <math.h>

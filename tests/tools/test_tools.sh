@@ -39,7 +39,8 @@ include ix/a.c '#include <notation/notation.h>' 1 'should be "notation/notation.
 include ix/a.c '#include DOOR' 1 'what a macro says'
 include run/a.c '#include "notation/notation.h"' 1 'run may not include'
 include new/a.c '#include "base/base.h"' 1 'not in layers.txt'
-include cli/a.c '#include "bench.h"' 0 '0 wrong'
+include bench/a.c '#include "cli/cli.h"' 0 '0 wrong'
+include cli/a.c '#include "bench.h"' 1 'not folder/file.h'
 include cli/a.c '#include "base/base.h"' 1 'cli may not include'
 include a.c '#include "emit/emit.h"' 1 'a file of no folder'
 

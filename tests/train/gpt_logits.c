@@ -3,7 +3,7 @@
  * checkpoint makes of ids [b, t], by its own layers; they take a whole context:
  * what follows after t does not change what is before it.
  */
-#include "train/train.h"
+#include "apps/gpt/train.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "train/train.h"
+#include "apps/gpt/train.h"
 
 static uint64_t state;
 

@@ -1,5 +1,5 @@
 /*
- * bench_nets.c: `tenon bench nets MODEL.onnx...`: whole nets, from the file to
+ * nets.c: `tenon bench nets MODEL.onnx...`: whole nets, from the file to
  * the answer.
  *
  *   load    read and build, weights that nodes make computed
@@ -13,7 +13,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* wait4 */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

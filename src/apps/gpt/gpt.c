@@ -5,7 +5,7 @@
  *
  *     b: batch, t: context, w: width      ids (b, t) -> (b, t, vocab)
  */
-#include "train/gpt.h"
+#include "apps/gpt/gpt.h"
 
 #include <math.h>
 #include <stdlib.h>

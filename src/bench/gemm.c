@@ -1,10 +1,10 @@
 /*
- * bench_gemm.c: matrix products of libraries that happen to be installed.
+ * gemm.c: matrix products of libraries that happen to be installed.
  *
  * They are loaded when asked for and never needed: OpenBLAS and BLIS by the C
  * interface of BLAS, oneDNN by its dnnl_sgemm. All matrices are row-major.
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  *
  * Axes of the mesh by name; what is not in the table everybody has whole.
  */
-#include "train/train.h"
+#include "apps/gpt/train.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /*
- * bench_nets_train.c: `tenon bench nets --train MODEL.onnx...`: steps of `tenon
+ * nets_train.c: `tenon bench nets --train MODEL.onnx...`: steps of `tenon
  * train` on whole nets: forward, gradients, SGD with momentum.
  *
  *   first   the first step, compiled with an empty cache
@@ -10,7 +10,7 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* wait4 */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

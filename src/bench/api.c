@@ -1,5 +1,5 @@
 /*
- * bench_api.c: `tenon bench api`: what recording costs.
+ * api.c: `tenon bench api`: what recording costs.
  *
  *   record_op   one call on small tensors, recorded: limit 1 us
  *   lookup_op   the same call's share of finding the program that was compiled
@@ -9,7 +9,7 @@
  *   mlp_peak_memory  of that step: the least that a schedule could do with,
  *               over what was taken: limit 1 / 1.15
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

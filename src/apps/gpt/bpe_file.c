@@ -14,7 +14,7 @@
  * its size, every number, and that there is nothing else in it.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "train/bpe.h"
+#include "apps/gpt/bpe.h"
 
 #include <errno.h>
 #include <fcntl.h>

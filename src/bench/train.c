@@ -1,5 +1,5 @@
 /*
- * bench_train.c: `tenon bench train`: steps of tenon train, 4 sequences each.
+ * train.c: `tenon bench train`: steps of tenon train, 4 sequences each.
  *
  *     gpt_10m_256    10 million parameters, context 256
  *
@@ -10,8 +10,8 @@
  * is what the system says that it took at most.
  */
 #define _DEFAULT_SOURCE
-#include "bench.h"
-#include "train/train.h"
+#include "bench/bench.h"
+#include "apps/gpt/train.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef TRAIN_BPE_H
 #define TRAIN_BPE_H
 
-#include "train/train.h"
+#include "apps/gpt/train.h"
 
 enum {
 	BPE_VOCAB = 65536, /* a token is a uint16_t */

@@ -8,7 +8,7 @@
  * that goes on needs to know no more.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "train/train.h"
+#include "apps/gpt/train.h"
 
 #include <dirent.h>
 #include <errno.h>

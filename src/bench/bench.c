@@ -4,7 +4,7 @@
  *
  *     tenon bench fused --json | jq .ratio
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

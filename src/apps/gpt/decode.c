@@ -11,7 +11,7 @@
  * read at once: a prompt, or what is left when the context moves on. From then
  * on nothing is compiled and no memory is taken.
  */
-#include "train/gpt.h"
+#include "apps/gpt/gpt.h"
 
 #include <math.h>
 #include <stdio.h>

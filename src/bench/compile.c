@@ -1,5 +1,5 @@
 /*
- * bench_compile.c: `tenon bench compile`: how long until a program runs.
+ * compile.c: `tenon bench compile`: how long until a program runs.
  *
  *   scratch_50        parse to loaded code, nothing cached
  *   cached_50         the same again in a new context, from the cache
@@ -10,7 +10,7 @@
  * kernel; longer programs repeat them, as models do.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *
  *     scores  e 2.1  a 1.9  t -3 ..    temperature 0: e; 0.8: e, a, rarely t
  */
-#include "train/gpt.h"
+#include "apps/gpt/gpt.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef BENCH_H
 #define BENCH_H
 
-#include "cli.h"
+#include "cli/cli.h"
 
 typedef struct bench_result {
 	const char *bench, *name;

@@ -1,5 +1,5 @@
 /*
- * bench_dnnl.c: convolutions of oneDNN 2, if it is installed, in the layouts
+ * dnnl.c: convolutions of oneDNN 2, if it is installed, in the layouts
  * that it likes best: it is asked which ones, and data stays there, as it
  * would inside a network.
  *
@@ -7,7 +7,7 @@
  * one of its functions to another, so all that is known of them here is that
  * they fit the room they get (dnnl_types.h of 2.6: 696 and 5976 bytes).
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

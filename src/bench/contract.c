@@ -1,5 +1,5 @@
 /*
- * bench_contract.c: `tenon bench contract`: sums of products.
+ * contract.c: `tenon bench contract`: sums of products.
  *
  * Matrix products in f32 by one thread and by two, in turn with each library
  * that is there (bench_gemm.c): ratio = our rate over that of the best one.
@@ -7,7 +7,7 @@
  * more behind it, and attention, with a library's products and a fused kernel
  * of ours for the rest. Other dtypes are measured alone: rates only.
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

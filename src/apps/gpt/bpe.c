@@ -10,7 +10,7 @@
  * Pairs wait in a heap, each knows its words: a merge costs what it changes.
  * Any bytes are representable, and come back as they were.
  */
-#include "train/bpe.h"
+#include "apps/gpt/bpe.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  * Which bytes and dropouts come next follows from the seed and the step.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "train/train.h"
+#include "apps/gpt/train.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  *
  *     c3 | a4 61 | ff        -> (nothing), "ä", "a", instead
  */
-#include "train/train.h"
+#include "apps/gpt/train.h"
 
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /*
- * bench_fused.c: `tenon bench fused`: memory-bound kernels of 16M elements.
+ * fused.c: `tenon bench fused`: memory-bound kernels of 16M elements.
  * Bytes = each input once, each output once. Each run of a program is followed
  * by a run of the best hand-written loop with the same ratio of reads to
  * writes over as many bytes, so that both see the same state of the machine;
  * the ratio of their rates is the median over the pairs.
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * bench_shard.c: `tenon bench shard`: moves between processes.
+ * shard.c: `tenon bench shard`: moves between processes.
  *
  *     mpirun -n 2 tenon bench shard        processes, beside the MPI library
  *     tenon bench shard                    two threads, without it
@@ -11,8 +11,8 @@
  * `tenon plan-shards` says of it, told the rates that were just measured.
  */
 #define _DEFAULT_SOURCE
-#include "bench.h"
-#include "train/train.h"
+#include "bench/bench.h"
+#include "apps/gpt/train.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /*
- * bench_ref.c: the hand-written loops that generated kernels are measured
+ * ref.c: the hand-written loops that generated kernels are measured
  * against: sum, copy, scale and triad over large arrays, with plain and with
  * streaming stores, on pinned threads. The fastest that has the wanted traffic
  * is the reference.
@@ -8,7 +8,7 @@
  * by what the CPU has; elsewhere the plain loops compete alone.
  */
 #define _GNU_SOURCE
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -6,7 +6,7 @@
  *     --width 256        "width": "256" in a checkpoint
  */
 #define _POSIX_C_SOURCE 200809L
-#include "train/train.h"
+#include "apps/gpt/train.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /*
- * bench_step.c: `tenon bench step`: a whole training step as one compiled
+ * step.c: `tenon bench step`: a whole training step as one compiled
  * function: forward, gradients, AdamW.
  *
  *   NAME_step      the compiled step, against the same calls without compiling
@@ -11,7 +11,7 @@
  * gpt: 6 layers. resnet: 8 blocks of two convolutions. A step may copy no
  * parameter and compile nothing: otherwise it is an error.
  */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <stdlib.h>
 #include <string.h>

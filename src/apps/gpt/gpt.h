@@ -4,7 +4,7 @@
 #ifndef TRAIN_GPT_H
 #define TRAIN_GPT_H
 
-#include "train/train.h"
+#include "apps/gpt/train.h"
 
 typedef struct block {
 	tn_layer *norm1, *attention, *norm2, *up, *down;
