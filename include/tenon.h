@@ -309,6 +309,25 @@ TN_API TN_MUST_USE tn_status tn_program_explain(
 TN_API TN_MUST_USE tn_status tn_ops_text(
 	char **out, tn_context *c, bool markdown);
 
+/**
+ * The gradient of an operation: for each operand the row in the notation that
+ * leads from cotangents of the results to its own, or the reason why it has
+ * none. The rows can stand in .tn programs.
+ *
+ * call    "softmax(f32[2,3], axis=1)": on these types; "softmax": on those of
+ *         the first call in rows, else on small ones that fit
+ * rows    a program whose `op` rows are meant, too; NULL: the built-in ones and
+ *         those of tn_op_define
+ * json    {"op", "gradient", "operands": [{"name", "type", "row" or "why"}],
+ *         "results"}
+ * errors  [tn.*] the call   [ROW.LETTER] types that do not fit
+ *         [adjoint.shapes] none were given and none were found
+ * owner   *out is the caller's: tn_text_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_ops_adjoint(char **out, tn_context *c,
+	const char *call, const tn_program *rows, bool json);
+
 /** NULL is fine. */
 TN_API void tn_text_free(char *text);
 

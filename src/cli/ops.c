@@ -1,6 +1,6 @@
 /*
  * ops.c: `tenon ops`: the table of operations; --md makes docs/ops.md;
- * `tenon ops NAME`: its part of that page.
+ * `tenon ops NAME`: its part of that page; --adjoint: its gradient.
  */
 #include "cli/cli.h"
 
@@ -61,29 +61,80 @@ static int print_one(char *page, const char *name)
 	return CLI_OK;
 }
 
-static int run(const cli_command *self, int argc, char **argv)
-{
-	bool md = false;
-	const cli_option options[] = {{"md", .flag = &md}, {0}};
-	tn_context *c = NULL;
-	const char *name = NULL;
-	char *text = NULL;
-	int code = cli_args(self, argc, argv, options, &name, 1);
+typedef struct asked {
+	const char *name, *file;
+	bool md, adjoint, json;
+} asked;
 
-	if (code >= 0)
-		return code;
-	if (tn_context_new(&c, NULL) < 0)
-		return cli_no_context();
-	code = CLI_OK;
-	if (tn_ops_text(&text, c, md || name != NULL) < 0) {
+static int print_adjoint(tn_context *c, const asked *k)
+{
+	tn_program *rows = NULL;
+	char *text = NULL;
+	int code = CLI_FAILED;
+
+	if ((k->file == NULL || tn_program_load(&rows, c, k->file) >= 0) &&
+		tn_ops_adjoint(&text, c, k->name, rows, k->json) >= 0) {
+		fputs(text, stdout);
+		code = CLI_OK;
+	} else {
+		cli_diag(tn_context_diag(c));
+	}
+	tn_text_free(text);
+	tn_program_free(rows);
+	return code;
+}
+
+static int print_table(tn_context *c, const asked *k)
+{
+	char *text = NULL;
+	int code = CLI_OK;
+
+	if (tn_ops_text(&text, c, k->md || k->name != NULL) < 0) {
 		cli_diag(tn_context_diag(c));
 		code = CLI_FAILED;
-	} else if (name != NULL) {
-		code = print_one(text, name);
+	} else if (k->name != NULL) {
+		code = print_one(text, k->name);
 	} else {
 		fputs(text, stdout);
 	}
 	tn_text_free(text);
+	return code;
+}
+
+/* Do the options go together? -1, or an exit code and it has been said. */
+static int check(const cli_command *self, const asked *k)
+{
+	if (k->adjoint && k->name == NULL)
+		return cli_usage(self, "--adjoint wants an operation, such as "
+			"matmul or \"matmul(f32[2,3], f32[3,4])\"");
+	if (k->adjoint && k->md)
+		return cli_usage(self, "--md and --adjoint do not go together");
+	if (!k->adjoint && (k->json || k->file != NULL))
+		return cli_usage(self, "--%s is for --adjoint",
+			k->json ? "json" : "file");
+	return -1;
+}
+
+static int run(const cli_command *self, int argc, char **argv)
+{
+	asked k = {0};
+	const cli_option options[] = {
+		{"md", .flag = &k.md},
+		{"adjoint", .flag = &k.adjoint},
+		{"file", .value = &k.file},
+		{"json", .flag = &k.json},
+		{0},
+	};
+	tn_context *c = NULL;
+	int code = cli_args(self, argc, argv, options, &k.name, 1);
+
+	if (code < 0)
+		code = check(self, &k);
+	if (code >= 0)
+		return code;
+	if (tn_context_new(&c, NULL) < 0)
+		return cli_no_context();
+	code = k.adjoint ? print_adjoint(c, &k) : print_table(c, &k);
 	cli_close(c);
 	return code;
 }
@@ -92,11 +143,18 @@ const cli_command cli_ops = {
 	"ops",
 	"list the operations, or show one",
 	"usage: tenon ops [NAME] [--md]\n"
+	"       tenon ops CALL --adjoint [--file FILE.tn] [--json]\n"
 	"\n"
 	"All operations, a signature and a line for each; or all that is said\n"
 	"of operation NAME: its equations and its results.\n"
 	"\n"
-	"  --md    as Markdown, with the equations of every operation\n"
-	"  --help  this text\n",
+	"  --md         as Markdown, with the equations of every operation\n"
+	"  --adjoint    the gradient with respect to each operand, as a row; or\n"
+	"               why there is none. CALL is a name, for small shapes that\n"
+	"               fit, or a call: \"softmax(f32[2,3], axis=1)\"\n"
+	"  --file FILE  adjoint: the rows of this program, and the shapes of its\n"
+	"               first call of NAME\n"
+	"  --json       adjoint: as a JSON object\n"
+	"  --help       this text\n",
 	run,
 };

@@ -438,18 +438,37 @@ void adj_self(adjoint *g, const in_eqn *q, const in_node *const *left,
 
 /* ---- one equation ---- */
 
+static bool reaches_wanted(adjoint *g, const in_eqn *q)
+{
+	for (int32_t k = 0; k < ir_n_bodies(q); k++)
+		if (chain_reaches(g, q->body[k]))
+			return true;
+	return false;
+}
+
+/* Does what q updates come from something that is wanted? */
+static bool older_reaches(adjoint *g, const in_eqn *q)
+{
+	for (const in_eqn *e = g->fwd->eqn; e < q; e++)
+		for (int32_t k = 0; k < e->n_out; k++)
+			for (int32_t i = 0; i < q->n_out; i++)
+				if (e->out[k] == q->out[i] &&
+					reaches_wanted(g, e))
+					return true;
+	return false;
+}
+
 static void backward(adjoint *g, const in_eqn *q)
 {
 	const in_node *c = arriving(g, q, 0);
 	guards w = {0};
-	bool reaches = false;
+	bool reaches = reaches_wanted(g, q);
 
-	for (int32_t k = 0; k < ir_n_bodies(q); k++)
-		reaches = reaches || chain_reaches(g, q->body[k]);
+	if (q->is_update && q->monoid != IR_SUM &&
+		(reaches || (c != NULL && older_reaches(g, q))))
+		none(g, "an update other than += is not inverted");
 	if (!reaches)
 		return;
-	if (q->is_update && q->monoid != IR_SUM)
-		none(g, "an update other than += is not inverted");
 	if (q->skip && c != NULL)
 		w.at[w.n++] = nd_inside(g, c);
 	if (q->monoid == IR_WELFORD) {

@@ -130,6 +130,7 @@ const char *ir_row_name(const ir_row *r);
 const char *ir_row_text(const ir_row *r); /* as written */
 const char *ir_row_doc(const ir_row *r);
 bool ir_row_is_opaque(const ir_row *r);
+bool ir_row_has_grad(const ir_row *r); /* a grad block of its own */
 bool ir_row_is_user(const ir_row *r); /* made by ir_table_define */
 
 typedef enum attr_kind {
@@ -273,6 +274,12 @@ typedef struct ir_inst {
 ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
 	int32_t n_operands, const ir_type *operand, const char *const *shown,
 	int32_t n_attrs, const ir_attr *attr, loc at);
+
+/*
+ * The row on small shapes and attributes that fit it, for people to look at;
+ * NULL: none was found, or it has any number of operands.
+ */
+ir_inst *ir_row_example(arena *a, const ir_table *t, const ir_row *r);
 
 /*
  * The grad block of fwd's row on fwd's shapes: an instance whose operands are

@@ -204,6 +204,11 @@ const char *ir_row_doc(const ir_row *r)
 	return r->doc;
 }
 
+bool ir_row_has_grad(const ir_row *r)
+{
+	return r->has_grad;
+}
+
 bool ir_row_is_opaque(const ir_row *r)
 {
 	return r->is_opaque;

@@ -93,6 +93,12 @@ void ir_view_place(ix *x, const ix_dom *d, const ir_inst *view, int32_t r,
 /* .tn text: `op` rows, then program { ... }. Throws tn.* with a caret. */
 ir_program *ir_program_parse(arena *a, const char *text, size_t n,
 	const char *file);
+/*
+ * One call on types: "softmax(f32[2,3], axis=1)", of the rows of t. The name
+ * alone: NULL, and *row is set in both cases. Throws as the above.
+ */
+const ir_inst *ir_call_parse(arena *a, ir_table *t, const char *text, size_t n,
+	const ir_row **row);
 void ir_program_print(str *out, const ir_program *p); /* parse(print(p)) = p */
 /* The same with comments: note adds whole lines, "  // forward\n", that stand
  * in front of the call which makes this value, or of this input. */

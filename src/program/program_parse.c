@@ -537,7 +537,7 @@ static void add_call(void *arg)
 		.arg = value,
 		.n_attrs = c->attr.n,
 		.attr = c->attr.at,
-		.n_names = c->result.n,
+		.n_names = c->result.n > 0 ? c->result.n : -1,
 		.name = c->result.at,
 		.at = c->at};
 
@@ -720,17 +720,63 @@ static void op_row(parser *s)
 
 /* ---- the whole ---- */
 
+static parser parser_new(arena *a, const char *text, size_t n, const char *file)
+{
+	return (parser){.a = a, .e = arena_env(a), .file = file, .text = text,
+		.end = text + n, .p = text, .line = 1, .line_start = text};
+}
+
+/* "f32[2,3]" or "axis=1" */
+static void type_or_attribute(parser *s, call *c)
+{
+	loc at = s->next.where;
+	tn_dtype t;
+
+	if (s->next.kind == T_NAME &&
+		!dtype_parse(s->next.at, s->next.n, &t)) {
+		char *text = name(s, "a type or an attribute");
+
+		need(s, '=');
+		attribute(s, c, text, at);
+		return;
+	}
+	*vec_push(s->a, &c->operand) = (operand){
+		ir_program_input(s->prog, NULL, type(s), at), false, 0, at};
+}
+
+const ir_inst *ir_call_parse(arena *a, ir_table *t, const char *text, size_t n,
+	const ir_row **row)
+{
+	parser s = parser_new(a, text, n, NULL);
+	call c = {0};
+	adding d = {&s, &c};
+
+	s.prog = ir_program_new(a, t);
+	advance(&s);
+	c.at = s.next.where;
+	if (s.next.kind != T_NAME)
+		unexpected(&s, "an operation");
+	with_source(&s, find_row, &d, c.at);
+	*row = c.row;
+	advance(&s);
+	if (s.next.kind == T_END)
+		return NULL;
+	need(&s, '(');
+	while (!eat(&s, ')')) {
+		if (c.operand.n + c.attr.n > 0)
+			need(&s, ',');
+		type_or_attribute(&s, &c);
+	}
+	if (s.next.kind != T_END)
+		unexpected(&s, "the end of the call");
+	with_source(&s, add_call, &d, c.at);
+	return s.prog->call.at[s.prog->call.n - 1].inst;
+}
+
 ir_program *ir_program_parse(
 	arena *a, const char *text, size_t n, const char *file)
 {
-	parser s = {.a = a,
-		.e = arena_env(a),
-		.file = file,
-		.text = text,
-		.end = text + n,
-		.p = text,
-		.line = 1,
-		.line_start = text};
+	parser s = parser_new(a, text, n, file);
 
 	s.prog = ir_program_new(a, ir_table_new(a));
 	advance(&s);
