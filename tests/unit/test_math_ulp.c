@@ -281,33 +281,35 @@ static void check_mirror(struct sweep *s, struct worst *w, int32_t row,
 /*
  * Whether an element may be worse than the worst so far; if it says no, none
  * is. As ulps(), but for what has the wrong sign or is no number on one side,
- * and without a branch: so it takes a fifth of the time.
+ * and in steps that the compiler has vectors for: so it takes a thirtieth of
+ * the time.
  */
 CLONES static bool may_be_worse(double worst, const float *y, const double *r,
 	int32_t n)
 {
-	const uint64_t top = (uint64_t)2069 << 52, exponent = (uint64_t)2047 << 52;
-	double most = worst;
-	uint64_t wrong = 0;
+	const int64_t exponent = (int64_t)2047 << 52;
+	const int64_t least = (int64_t)(1023 - 126) << 52;
+	const int64_t most = (int64_t)(1023 + 127) << 52;
+	const int64_t top = (int64_t)(2 * 1023 + 23) << 52;
+	int64_t wrong = 0; /* its sign counts */
 	int32_t i;
 
 	for (i = 0; i < n; i++) {
-		double size = fabs(r[i]), v = (double)y[i], scale, u;
-		uint64_t bits, a, b;
+		double v = (double)y[i], scale, u;
+		int64_t a, b, e;
 
-		size = size < 0x1p-126 ? 0x1p-126 : size;
-		size = size > 0x1p127 ? 0x1p127 : size;
-		memcpy(&bits, &size, sizeof bits);
-		bits = top - (bits & exponent);
-		memcpy(&scale, &bits, sizeof scale);
-		u = fabs(v - r[i]) * scale;
-		most = u > most ? u : most;
 		memcpy(&a, &v, sizeof a);
 		memcpy(&b, &r[i], sizeof b);
-		wrong |= (a ^ b) >> 63;
-		wrong |= (v != v) ^ (r[i] != r[i]);
+		e = b & exponent;
+		e = e < least ? least : e;
+		e = top - (e > most ? most : e);
+		memcpy(&scale, &e, sizeof scale);
+		u = fabs(v - r[i]) * scale;
+		wrong |= a ^ b;
+		wrong |= u > worst ? INT64_MIN : 0;
+		wrong |= (v != v) == (r[i] != r[i]) ? 0 : INT64_MIN;
 	}
-	return wrong != 0 || most > worst;
+	return wrong < 0;
 }
 
 static void check_row(struct sweep *s, struct worst *w, int32_t row,
