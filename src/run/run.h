@@ -44,7 +44,8 @@ run_jit *run_jit_new_in(arena *a, const char *cache_dir);
 /*
  * Compile and load n texts, each a shared object of its own, as many at once
  * as there are cores; lib[i] belongs to text[i]. What was compiled before, by
- * this process or another, is only loaded. The texts include no headers.
+ * this process or another, is only loaded. The texts include no headers;
+ * what they declare `extern` may be a function of libm.
  * Throws TN_ECOMPILE: [run.cc] no compiler, or it cannot compile at all;
  * [run.compile] it rejects a text: the message has its first lines and where
  * the text was kept; [run.load] the result cannot be loaded (TN_ENOMEM where

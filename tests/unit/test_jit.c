@@ -98,7 +98,7 @@ static void compile(arena *a, void *arg)
 
 #define TWICE "double f(double x) { return x + x; }\n"
 #define SQUARE "double f(double x) { return x * x; }\n"
-#define SINE "double sin(double); double f(double x) { return sin(x); }\n"
+#define SINE "extern double sin(double); double f(double x) { return sin(x); }\n"
 
 static void test_compiles(void **state)
 {
