@@ -92,7 +92,8 @@ static void add_outside(fuse_state *f, part_set *s)
 				if (count.at[n] > 0) {
 					part_member *m = vec_push(s->a, &s->m);
 
-					*m = (part_member){.number = -1};
+					*m = (part_member){
+						.number = -1, .version = 1};
 					*vec_push(
 						s->a, &m->digit) = (part_digit){
 						.d = {.lo = 1,
@@ -119,7 +120,8 @@ part_set *part_new(fuse_state *f, arena *a, int32_t n, eqn_unit *const *unit)
 	for (int32_t i = 0; i < n; i++) {
 		part_member *m = vec_push(a, &s->m);
 
-		*m = (part_member){.u = unit[i], .number = i};
+		*m = (part_member){
+			.u = unit[i], .number = i, .version = 1};
 		for (int32_t k = 0; k < unit[i]->e.n_axes; k++)
 			*vec_push(a, &m->digit) = (part_digit){
 				.d = {.axis = k,
@@ -149,7 +151,9 @@ part_set *part_sub(fuse_state *f, arena *a, const part_set *s, int32_t n,
 		part_member *m = vec_push(a, &r->m);
 		const part_member *old = &s->m.at[which[i]];
 
-		*m = (part_member){.u = old->u, .number = old->number};
+		*m = (part_member){.u = old->u,
+			.number = old->number,
+			.version = old->version};
 		vec_reserve(a, &m->digit, old->digit.n);
 		for (int32_t k = 0; k < old->digit.n; k++)
 			*vec_push(a, &m->digit) = old->digit.at[k];
@@ -159,8 +163,11 @@ part_set *part_sub(fuse_state *f, arena *a, const part_set *s, int32_t n,
 	for (int32_t i = 0; i < s->edge.n; i++) {
 		const part_edge *e = &s->edge.at[i];
 
-		if (to[e->p] >= 0 && to[e->c] >= 0)
-			add_edge(r, to[e->p], to[e->c], e->e, e->is_write);
+		if (to[e->p] < 0 || to[e->c] < 0)
+			continue;
+		*vec_push(r->a, &r->edge) = *e; /* with what it has done */
+		r->edge.at[r->edge.n - 1].p = to[e->p];
+		r->edge.at[r->edge.n - 1].c = to[e->c];
 	}
 	add_outside(f, r);
 	for (int32_t i = 0; i < n; i++)
@@ -209,6 +216,7 @@ static bool cut_at(
 			(size_t)(m->digit.n - 1 - i) * sizeof *m->digit.at);
 		m->digit.at[i].d.lo = q;
 		m->digit.at[i + 1].d.hi = q;
+		m->version++;
 		return true;
 	}
 	return false;
@@ -352,15 +360,36 @@ static void keep_uncut(part_set *s)
 			*vec_push(s->a, &s->uncut[i]) = s->m.at[i].digit.at[k];
 }
 
-/* Terms first; shifts when the terms ask for nothing more. */
-static bool refine_edges(part_set *s, int32_t n, const part_edge *e)
+/*
+ * Terms first; shifts when the terms ask for nothing more. What an edge cuts
+ * depends on the digits of its members alone: one that has cut nothing is not
+ * asked again before they change.
+ */
+static bool refine_edges(part_set *s, int32_t n, part_edge *e)
 {
 	bool changed = false;
 
-	for (int32_t i = 0; i < n; i++)
-		changed |= refine_edge(s, &e[i]);
-	for (int32_t i = 0; i < n && !changed; i++)
-		changed |= refine_shift(s, &e[i]);
+	for (int32_t i = 0; i < n; i++) {
+		int32_t p = s->m.at[e[i].p].version;
+		int32_t c = s->m.at[e[i].c].version;
+
+		if (e[i].done_p == p && e[i].done_c == c)
+			continue;
+		if (refine_edge(s, &e[i])) {
+			changed = true;
+		} else {
+			e[i].done_p = p;
+			e[i].done_c = c;
+		}
+	}
+	for (int32_t i = 0; i < n && !changed; i++) {
+		int32_t p = s->m.at[e[i].p].version;
+
+		if (e[i].done_shift == p)
+			continue;
+		changed = refine_shift(s, &e[i]);
+		e[i].done_shift = changed ? 0 : p;
+	}
 	return changed;
 }
 

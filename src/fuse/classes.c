@@ -19,6 +19,9 @@
 typedef struct finder {
 	part_set *s;
 	int32_t n, *up;
+	int32_t *next;	 /* the digits of a class are a ring */
+	int32_t *member; /* by digit */
+	int32_t *marked, n_clashes; /* by member: by which clash */
 } finder;
 
 static int32_t find(finder *f, int32_t i)
@@ -32,13 +35,20 @@ static int32_t find(finder *f, int32_t i)
 
 static void join(finder *f, int32_t a, int32_t b)
 {
+	int32_t next;
+
 	a = find(f, a);
 	b = find(f, b);
+	if (a == b)
+		return;
 	/* the smaller number leads: no order of addresses anywhere */
 	if (a < b)
 		f->up[b] = a;
 	else
 		f->up[a] = b;
+	next = f->next[a];
+	f->next[a] = f->next[b];
+	f->next[b] = next;
 }
 
 static int32_t digit_at(const part_member *m, const eqn_digit *d)
@@ -100,6 +110,33 @@ bool part_agrees(fuse_state *f, part_set *s, const part_edge *e, int32_t i,
 	return part_related(f, s, e, i) == k || is_pinned(f, s, e, i, k);
 }
 
+/* Are the digits of a class of that extent, and, unless these are marked now,
+ * of no member that this clash has marked? */
+static bool is_apart(finder *f, int32_t first, int64_t *extent, bool mark)
+{
+	const part_set *s = f->s;
+	int32_t i = first;
+
+	do {
+		int32_t at = f->member[i];
+
+		if (at < s->n) { /* tensors from outside do not count */
+			const part_member *m = &s->m.at[at];
+			const eqn_digit *d = &m->digit.at[i - m->first].d;
+
+			if (*extent != 0 && *extent != d->hi / d->lo)
+				return false;
+			*extent = d->hi / d->lo;
+			if (mark)
+				f->marked[at] = f->n_clashes;
+			else if (f->marked[at] == f->n_clashes)
+				return false;
+		}
+		i = f->next[i];
+	} while (i != first);
+	return true;
+}
+
 /* Would the union give a member two digits in one class, or two extents? */
 static bool clash(finder *f, int32_t a, int32_t b)
 {
@@ -107,26 +144,11 @@ static bool clash(finder *f, int32_t a, int32_t b)
 
 	a = find(f, a);
 	b = find(f, b);
-	for (int32_t i = 0; i < f->s->n; i++) {
-		const part_member *m = &f->s->m.at[i];
-		bool in_a = false, in_b = false;
-
-		for (int32_t k = 0; k < m->digit.n; k++) {
-			const eqn_digit *d = &m->digit.at[k].d;
-			int32_t r = find(f, m->first + k);
-
-			in_a |= r == a;
-			in_b |= r == b;
-			if (r != a && r != b)
-				continue;
-			if (extent != 0 && extent != d->hi / d->lo)
-				return true;
-			extent = d->hi / d->lo;
-		}
-		if (in_a && in_b)
-			return true;
-	}
-	return false;
+	if (a == b)
+		return true;
+	f->n_clashes++;
+	return !is_apart(f, a, &extent, true) ||
+		!is_apart(f, b, &extent, false);
 }
 
 static void join_fixed(finder *f)
@@ -294,9 +316,15 @@ static void find_classes(fuse_state *f, part_set *s)
 		u.n += s->m.at[i].digit.n;
 	}
 	u.up = arena_array(s->a, int32_t, u.n + 1);
+	u.next = arena_array(s->a, int32_t, u.n + 1);
+	u.member = arena_array(s->a, int32_t, u.n + 1);
+	u.marked = arena_array(s->a, int32_t, s->m.n + 1);
 	done = arena_array(s->a, bool, u.n + 1);
 	for (int32_t i = 0; i < u.n; i++)
-		u.up[i] = i;
+		u.up[i] = u.next[i] = i;
+	for (int32_t i = 0; i < s->m.n; i++)
+		for (int32_t k = 0; k < s->m.at[i].digit.n; k++)
+			u.member[s->m.at[i].first + k] = i;
 	unite(f, &u);
 	for (int32_t i = 0; i < s->m.at[0].digit.n; i++) {
 		int32_t root = find(&u, s->m.at[0].first + i);
@@ -318,8 +346,10 @@ static void find_classes(fuse_state *f, part_set *s)
  */
 static void take_back_cuts(fuse_state *f, part_set *s)
 {
-	for (int32_t i = 0; i < s->n; i++)
+	for (int32_t i = 0; i < s->n; i++) {
 		s->m.at[i].digit.n = 0;
+		s->m.at[i].version++;
+	}
 	for (int32_t i = 0; i < s->n; i++)
 		for (int32_t k = 0; k < s->uncut[i].n; k++)
 			*vec_push(s->a, &s->m.at[i].digit) =
@@ -351,6 +381,8 @@ void part_classes(fuse_state *f, part_set *s)
 	if (s->class.n > 0 || s->parts || !may_have_parts(s))
 		return;
 	s->parts = true;
+	for (int32_t i = 0; i < s->n; i++)
+		s->m.at[i].version++; /* edges may cut more than they did */
 	part_refine(s);
 	find_classes(f, s);
 }
@@ -430,6 +462,7 @@ static void take(part_set *s, part_class *a, const part_class *b)
 		memmove(&m->digit.at[at], &m->digit.at[at + 1],
 			(size_t)(m->digit.n - at - 1) * sizeof *m->digit.at);
 		m->digit.n--;
+		m->version++;
 		for (int32_t k = 0; k < s->class.n; k++)
 			if (s->class.at[k].digit[i] > at)
 				s->class.at[k].digit[i]--;

@@ -57,6 +57,7 @@ typedef struct part_member {
 	int32_t number;	   /* in the whole set: of the equation in its kernel */
 	part_digits digit; /* by axis, then lo descending */
 	int32_t first;	   /* number of digit 0 in the union-find */
+	int32_t version;   /* another after each change of the digits */
 } part_member;
 
 /* Member c reads what p makes; is_write: p destroys what c reads. */
@@ -64,6 +65,8 @@ typedef struct part_edge {
 	int32_t p, c;
 	eqn_edge *e;
 	bool is_write;
+	/* versions of p and c that it cuts no more, of p for shifts; 0: none */
+	int32_t done_p, done_c, done_shift;
 } part_edge;
 
 /* One loop that all members share: a digit of each. */
