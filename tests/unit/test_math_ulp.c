@@ -290,20 +290,21 @@ CLONES static bool may_be_worse(double worst, const float *y, const double *r,
 	const int64_t exponent = (int64_t)2047 << 52;
 	const int64_t least = (int64_t)(1023 - 126) << 52;
 	const int64_t most = (int64_t)(1023 + 127) << 52;
-	const int64_t top = (int64_t)(2 * 1023 + 23) << 52;
+	const uint64_t top = (uint64_t)(2 * 1023 + 23) << 52;
 	int64_t wrong = 0; /* its sign counts */
 	int32_t i;
 
 	for (i = 0; i < n; i++) {
 		double v = (double)y[i], scale, u;
+		uint64_t bits;
 		int64_t a, b, e;
 
 		memcpy(&a, &v, sizeof a);
 		memcpy(&b, &r[i], sizeof b);
 		e = b & exponent;
 		e = e < least ? least : e;
-		e = top - (e > most ? most : e);
-		memcpy(&scale, &e, sizeof scale);
+		bits = top - (uint64_t)(e > most ? most : e);
+		memcpy(&scale, &bits, sizeof scale);
 		u = fabs(v - r[i]) * scale;
 		wrong |= a ^ b;
 		wrong |= u > worst ? INT64_MIN : 0;
