@@ -2,8 +2,9 @@
 # check.sh: every stage that can fail, with its time. What cannot run here is
 # skipped, with its reason. Stages that use one core run beside the tests, and
 # are printed after them. It builds in folders of its own, build-check and
-# build-asan, and leaves build/ as it is. On a terminal the running test is
-# shown. Last line: N passed, N failed, N skipped; exit status 0 if none failed.
+# build-asan, and leaves build/ as it is; both have one cache of kernels, empty
+# at the start. On a terminal the running test is shown. Last line: N passed,
+# N failed, N skipped; exit status 0 if none failed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=build-check
@@ -156,7 +157,10 @@ else
 	skip "tenon.h as C++11" "no C++ compiler is installed"
 fi
 
-stage "configure" configure $build -Dwerror=true || finish
+# -g1: backtraces have their lines, and compiling takes a quarter less.
+stage "configure" configure $build -Dwerror=true -Dc_args=-g1 || finish
+rm -rf $build/cache build-asan/cache
+mkdir $build/cache
 stage "build, warnings are errors" ninja -C $build || finish
 stage "symbols of the library" tools/symbols.sh "$build"/libtenon.so
 # What a later clang-tidy knows besides is no reason to fail.
@@ -226,12 +230,15 @@ else
 fi
 
 # The same with the sanitizers: every finding ends the test. They make gcc
-# warn of what cannot be, so here warnings are no errors.
-export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1
+# warn of what cannot be, so here warnings are no errors. Of who allocated what
+# is found wrong, the 5 innermost functions are told: all 30 take a sixth of
+# the time of a test. They find in the cache what the tests above compiled.
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:malloc_context_size=5
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 if stage "configure for ASan and UBSan" configure build-asan -Dwerror=false \
 	-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 \
-	-Dc_args=-fno-sanitize-recover=all &&
+	-Dc_args=-fno-sanitize-recover=all,-g1 &&
+	ln -sfn ../$build/cache build-asan/cache &&
 	stage "build for ASan and UBSan" ninja -C build-asan; then
 	meson_tests "tests under ASan and UBSan" build-asan --suite quick
 	golden "golden files under ASan and UBSan" build-asan
