@@ -188,12 +188,23 @@ TN_API tn_status tn_at_local(
 	const char *file, int32_t line, tn_tensor *x, tn_window *out);
 
 /**
- * Where x lies: "data: axis 0 by 3 of 10, model: replicated". Of a part, or of a
- * view that moves elements, where the storage lies, by the axes of the storage:
- * "view of data: axis 0 by 3 of 10". Behind "NAME=" of an input of the same shape
- * it is a place that tn_program_explain_shard takes, unless it begins with "view
- * of ", or has "/" or "elements" in it: a reshape of a sharded tensor lies in
- * blocks of several of its axes ("m/2%3: axis 0 by 1"), or of none.
+ * The placement of x as text: "data: axis 0 by 3 of 10, model: replicated".
+ * Behind "NAME=" of an input of the same shape, tn_program_explain_shard takes
+ * it. A reshape of a sharded tensor may lie in blocks of a part of an axis, or by
+ * a part of an axis of the mesh; process p is its number on that axis:
+ *
+ *     "m/2%3: axis 0 by 1"        blocks of 1, for (p / 2) % 3
+ *     "m: axis 1/4%3 by 2"        of the index i: blocks of 2 of (i / 4) % 3
+ *     "n: axis 0 by 2 of each block of m"   the blocks of m are cut again
+ *     "elements: m on 2:20 by 4"  no ranges of the axes: blocks of 4 of
+ *                                 (e / 2) % (20 / 2), e the number of an element
+ *
+ * A text that begins with "view of " is of a part, or of a view that moves
+ * elements. Such a view has no placement of its own, so none can be asked for:
+ * behind "view of " stands the placement of the storage, by the axes of the
+ * storage, for an input of the shape of the storage.
+ *
+ * owner   *out is the caller's: tn_text_free
  */
 #define tn_placement_text(...)                                                 \
 	tn_at_placement_text(__FILE__, __LINE__, __VA_ARGS__)

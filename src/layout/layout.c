@@ -260,6 +260,14 @@ bool layout_equal(arena *a, const shard_mesh *m, const shard_layout *x,
 	return equal;
 }
 
+static void add_name(str *s, const shard_mesh *m, int32_t axis)
+{
+	if (m->name[axis] != NULL)
+		str_add(s, m->name[axis]);
+	else
+		str_printf(s, "mesh_%d", axis);
+}
+
 void shard_layout_print(str *s, const shard_layout *l, const shard_mesh *m)
 {
 	if (l->n == 0)
@@ -268,15 +276,16 @@ void shard_layout_print(str *s, const shard_layout *l, const shard_mesh *m)
 		const shard_tag *t = &l->tag[i];
 
 		str_add(s, i > 0 ? ", " : "");
-		if (m->name[t->mesh] != NULL)
-			str_add(s, m->name[t->mesh]);
-		else
-			str_printf(s, "mesh_%d", t->mesh);
+		add_name(s, m, t->mesh);
 		if (t->mult != 1 || t->count != m->extent[t->mesh])
 			str_printf(s, "/%lld%%%lld", (long long)t->mult,
 				(long long)t->count);
 		str_printf(s, " on %lld:%lld by %lld", (long long)t->lo,
 			(long long)t->hi, (long long)t->block);
+		if (t->within >= 0) {
+			str_add(s, " of each block of ");
+			add_name(s, m, l->tag[t->within].mesh);
+		}
 		if (layout_is_wide(t))
 			str_printf(s, " and %lld before, %lld behind",
 				(long long)t->before, (long long)t->after);

@@ -7,6 +7,13 @@
  *             "x=replicate"
  *             "x=data: axis 0 by 4 of 10, model: replicated"    as printed
  *
+ * Of a reshape of a cut tensor the blocks may lie on several of its axes, each
+ * with a part of the axis of the mesh, or on none:
+ *
+ *     "m/2%3: axis 0 by 1"   by (place div 2) mod 3 on m; 3 places that it needs
+ *     "m: axis 1/4%3 by 2"   by (place div 4) mod 3 on the axis
+ *     "elements: m on 1:6 by 2"   (e div 1) mod (6 / 1) of element number e
+ *
  * Cuts are made in the order of the text: a second one of an axis cuts the
  * blocks of the first. Axes count from the end if they are negative.
  */
@@ -105,17 +112,34 @@ shard_mesh shard_mesh_parse(arena *a, const char *text)
 	return m;
 }
 
-/* an axis of the mesh */
+/* May this stand behind a name? "/2%3" may, though "/" is in names, too. */
+static bool ends_name(const char *at)
+{
+	return *at == '/' || (!is_name(*at) && *at != '%');
+}
+
+/* an axis of the mesh: the longest name that fits */
 static int32_t mesh_name(reader *r, const shard_mesh *m)
 {
-	const char *at;
-	size_t n = name(r, &at);
+	const char *at = r->at;
+	int32_t found = -1;
+	size_t most = 0, n;
 
-	for (int32_t i = 0; i < m->n; i++)
-		if (same(at, n, m->name[i]))
-			return i;
-	env_fail(r->e, TN_EINVAL, "shard.axis", (loc){0},
-		"\"%s\": the mesh has no axis %.*s", r->all, (int)n, at);
+	for (int32_t i = 0; i < m->n; i++) {
+		n = strlen(m->name[i]);
+		if (n > most && strncmp(at, m->name[i], n) == 0 &&
+			ends_name(at + n)) {
+			most = n;
+			found = i;
+		}
+	}
+	if (found < 0) {
+		n = name(r, &at);
+		env_fail(r->e, TN_EINVAL, "shard.axis", (loc){0},
+			"\"%s\": the mesh has no axis %.*s", r->all, (int)n, at);
+	}
+	r->at += most;
+	return found;
 }
 
 /* "@NAME" */
@@ -188,64 +212,300 @@ static bool words(reader *r, const char *text)
 }
 
 typedef struct printed_cut {
-	int32_t mesh, axis;
-	int64_t block;
-	bool inner; /* it cuts each block of another */
+	shard_tag tag; /* n places of the axis for hi; within: not yet */
+	int32_t axis;  /* -1: the run is one of element numbers */
+	bool is_plain; /* as shard(axis, block) makes it */
+	bool inner;    /* it cuts each block of another, */
+	int32_t outer; /* of this axis of the mesh; -1: not said */
 } printed_cut;
 
-/* "axis 0 by 4 of 10" */
-static printed_cut read_cut(reader *r, const sys_tensor *t, int32_t mesh)
-{
-	printed_cut c = {.mesh = mesh};
-	int64_t axis = number(r);
+typedef struct printed {
+	const sys_tensor *t;
+	int32_t n;
+	printed_cut cut[SHARD_MAX_TAGS];
+	bool is_plain; /* all of them are */
+} printed;
 
-	if (axis < 0 || axis >= t->rank || !words(r, " by "))
+static int64_t positive(reader *r)
+{
+	int64_t v = number(r);
+
+	if (v < 1)
 		wrong(r);
-	c.axis = (int32_t)axis;
-	c.block = number(r);
-	c.inner = words(r, " of each block");
-	if (c.block < 1 || (!c.inner && words(r, " of ") &&
-				   number(r) != t->shape[axis]))
-		wrong(r);
-	return c;
+	return v;
 }
 
-/* All axes of the mesh, in its order: what cuts blocks comes behind them. */
+/* " of each block", " of each block of NAME" */
+static void read_outer(reader *r, const shard_mesh *m, printed_cut *c)
+{
+	c->outer = -1;
+	c->inner = words(r, " of each block");
+	if (c->inner && words(r, " of ")) {
+		c->outer = mesh_name(r, m);
+		c->is_plain = false;
+	}
+}
+
+/* "axis 0 by 4 of 10", "axis 1/4%3 by 2", behind "axis " */
+static void read_axis(reader *r, const shard_mesh *m, const sys_tensor *t,
+	printed_cut *c)
+{
+	int64_t axis = number(r), n;
+
+	if (axis < 0 || axis >= t->rank)
+		wrong(r);
+	c->axis = (int32_t)axis;
+	c->tag.lo = 1;
+	n = t->shape[axis];
+	if (taken(r, '/')) {
+		c->tag.lo = positive(r);
+		n /= c->tag.lo;
+		c->is_plain = false;
+	}
+	if (taken(r, '%')) {
+		n = positive(r);
+		c->is_plain = false;
+	}
+	if (!words(r, " by "))
+		wrong(r);
+	c->tag.block = positive(r);
+	read_outer(r, m, c);
+	if (!c->inner && words(r, " of ") && number(r) != n)
+		wrong(r);
+	c->tag.hi = n;
+}
+
+/* "on 1:6 by 2", behind "on " */
+static void read_run(reader *r, const shard_mesh *m, printed_cut *c)
+{
+	c->axis = -1;
+	c->is_plain = false;
+	c->tag.lo = positive(r);
+	want(r, ':');
+	c->tag.hi = positive(r);
+	if (!words(r, " by "))
+		wrong(r);
+	c->tag.block = positive(r);
+	read_outer(r, m, c);
+}
+
+static printed_cut *next_cut(reader *r, printed *x)
+{
+	if (x->n == SHARD_MAX_TAGS)
+		wrong(r);
+	return &x->cut[x->n++];
+}
+
+/* What is said of one axis of the mesh, or of a part of it. */
+static void read_item(
+	reader *r, const shard_mesh *m, printed *x, shard_state *h, bool elements)
+{
+	int32_t mesh = mesh_name(r, m);
+	printed_cut c = {.is_plain = true,
+		.tag = {.mesh = mesh, .mult = 1, .count = m->extent[mesh]}};
+
+	c.tag.within = -1;
+	if (taken(r, '/')) {
+		c.tag.mult = positive(r);
+		want(r, '%');
+		c.tag.count = positive(r);
+		c.is_plain = false;
+	}
+	if (elements && words(r, " on ")) {
+		read_run(r, m, &c);
+		*next_cut(r, x) = c;
+	} else if (!words(r, ": ")) {
+		wrong(r);
+	} else if (!elements && words(r, "axis ")) {
+		read_axis(r, m, x->t, &c);
+		*next_cut(r, x) = c;
+	} else if (c.is_plain && x->t->is_input && words(r, "parts of a ")) {
+		take_op(r, h);
+		take_parts(m, h, mesh);
+	} else if (!c.is_plain || !words(r, "replicated")) {
+		wrong(r);
+	}
+	x->is_plain &= c.is_plain;
+}
+
+/* Cuts of whole axes: what cuts blocks comes behind what makes them. */
+static void plain_cuts(reader *r, const shard_mesh *m, const printed *x,
+	shard_layout *l)
+{
+	for (int32_t inner = 0; inner < 2; inner++)
+		for (int32_t i = 0; i < x->n; i++)
+			if (x->cut[i].inner == (inner != 0))
+				shard_cut(r->e, l, m, x->t->rank, x->t->shape,
+					x->cut[i].axis, x->cut[i].tag.mesh,
+					x->cut[i].tag.block);
+}
+
+static _Noreturn void no_cut(const reader *r, const shard_mesh *m,
+	const shard_tag *t, const char *why)
+{
+	env_fail(r->e, TN_EINVAL, "shard.block", (loc){0},
+		"\"%s\": the cut by %s %s", r->all, m->name[t->mesh], why);
+}
+
+/* A run of the axis as one of element numbers. */
+static void to_elements(const reader *r, const shard_mesh *m,
+	const sys_tensor *t, printed_cut *c)
+{
+	int64_t in = 1, n = c->tag.hi;
+	bool fits = true;
+
+	if (c->axis < 0) {
+		fits = c->tag.hi % c->tag.lo == 0 &&
+			(c->inner || t->numel % c->tag.hi == 0);
+	} else {
+		for (int32_t k = t->rank - 1; k > c->axis; k--)
+			in *= t->shape[k];
+		fits = n > 0 && c->tag.lo <= t->shape[c->axis] / n &&
+			t->shape[c->axis] % (c->tag.lo * n) == 0;
+		c->tag.lo *= fits ? in : 1;
+		c->tag.hi = fits ? c->tag.lo * n : 1;
+	}
+	if (!fits)
+		no_cut(r, m, &c->tag, "does not fit the shape");
+}
+
+/* The cut in whose blocks cut c begins anew, among those made: its tag; -1 not
+ * yet. */
+static int32_t outer_of(const printed *x, const printed_cut *c,
+	const int32_t *made)
+{
+	for (int32_t i = 0; i < x->n; i++) {
+		const printed_cut *o = &x->cut[i];
+
+		if (made[i] >= 0 && o != c && o->axis == c->axis &&
+			o->tag.lo == c->tag.lo &&
+			(c->outer < 0 ? !o->inner : o->tag.mesh == c->outer))
+			return made[i];
+	}
+	return -1;
+}
+
+/* places that a cut divides */
+static int64_t places(const shard_layout *l, const shard_tag *t)
+{
+	return t->within < 0 ? t->hi / t->lo : l->tag[t->within].block;
+}
+
+/* Has every block a process? Parts of one axis of the mesh, apart from each
+ * other, have: their places are digits of its place. */
+static void check_owners(const reader *r, const shard_mesh *m,
+	const shard_layout *l)
+{
+	for (int32_t i = 0; i < l->n; i++) {
+		const shard_tag *t = &l->tag[i];
+		int64_t last = (places(l, t) - 1) / t->block, end;
+
+		if (last >= t->count || !mul_ok(last, t->mult, &end) ||
+			end >= m->extent[t->mesh])
+			no_cut(r, m, t, "has more blocks than processes");
+		for (int32_t k = 0; k < l->n; k++) {
+			const shard_tag *u = &l->tag[k];
+
+			if (k == i || u->mesh != t->mesh || u->mult < t->mult)
+				continue;
+			if (u->mult % t->mult != 0 ||
+				u->mult / t->mult % t->count != 0 ||
+				(u->mult == t->mult && k > i))
+				no_cut(r, m, t,
+					"and another one have no processes for "
+					"some of their blocks");
+		}
+	}
+}
+
+/* Adds a cut to a layout, unless another one cuts a part of its run. A run of
+ * one block is not cut: all of it is with some processes. */
+static bool add_cut(shard_layout *l, const shard_tag *t)
+{
+	shard_layout others = {.numel = l->numel};
+	bool cuts = t->block < places(l, t);
+
+	if (l->n == SHARD_MAX_TAGS)
+		return false;
+	for (int32_t i = 0; i < l->n; i++) {
+		const shard_tag *u = &l->tag[i];
+
+		if (!cuts || u->block >= places(l, u))
+			continue;
+		if (t->within >= 0 && u->within == t->within)
+			return false;
+		if (u->within < 0)
+			others.tag[others.n++] = *u;
+	}
+	if (cuts && t->within < 0 && !layout_add(&others, *t))
+		return false;
+	l->tag[l->n++] = *t;
+	return true;
+}
+
+static void any_cuts(reader *r, const shard_mesh *m, printed *x,
+	shard_layout *l)
+{
+	int32_t made[SHARD_MAX_TAGS];
+	bool more = true;
+
+	for (int32_t i = 0; i < x->n; i++) {
+		made[i] = -1;
+		to_elements(r, m, x->t, &x->cut[i]);
+	}
+	while (more) {
+		more = false;
+		for (int32_t i = 0; i < x->n; i++) {
+			printed_cut *c = &x->cut[i];
+			int32_t outer = c->inner ? outer_of(x, c, made) : -1;
+
+			if (made[i] >= 0 || (c->inner && outer < 0))
+				continue;
+			if (c->inner)
+				c->tag.hi = c->tag.lo * l->tag[outer].block;
+			c->tag.within = outer;
+			made[i] = l->n;
+			if (!add_cut(l, &c->tag))
+				no_cut(r, m, &c->tag, "meets another one");
+			more = true;
+		}
+	}
+	for (int32_t i = 0; i < x->n; i++)
+		if (made[i] < 0)
+			no_cut(r, m, &x->cut[i].tag,
+				"is one of blocks that nothing makes");
+	check_owners(r, m, l);
+}
+
 static void read_printed(reader *r, const shard_mesh *m, const sys_tensor *t,
 	shard_state *h, shard_layout *l)
 {
-	printed_cut cut[SHARD_MAX_AXES];
-	int32_t n = 0;
+	const char *from = r->at;
+	bool elements = words(r, "elements: ");
+	printed x = {.t = t, .is_plain = true};
 
-	do {
-		int32_t mesh = mesh_name(r, m);
+	/* an axis of the mesh may have that name */
+	if (elements && (words(r, "axis ") || words(r, "replicated") ||
+				words(r, "parts of a "))) {
+		r->at = from;
+		elements = false;
+	}
 
-		if (!words(r, ": "))
-			wrong(r);
-		if (words(r, "axis ")) {
-			if (n == SHARD_MAX_AXES)
-				wrong(r);
-			cut[n++] = read_cut(r, t, mesh);
-		} else if (t->is_input && words(r, "parts of a ")) {
-			take_op(r, h);
-			take_parts(m, h, mesh);
-		} else if (!words(r, "replicated")) {
-			wrong(r);
-		}
-	} while (words(r, ", "));
-	for (int32_t inner = 0; inner < 2; inner++)
-		for (int32_t i = 0; i < n; i++)
-			if (cut[i].inner == (inner != 0))
-				shard_cut(r->e, l, m, t->rank, t->shape,
-					cut[i].axis, cut[i].mesh,
-					cut[i].block);
+	do
+		read_item(r, m, &x, h, elements);
+	while (words(r, ", "));
+	if (x.is_plain)
+		plain_cuts(r, m, &x, l);
+	else
+		any_cuts(r, m, &x, l);
 }
 
+/* "NAME: .." or "NAME/2%3: .." */
 static bool is_printed(const reader *r)
 {
 	size_t n = 0;
 
-	while (is_name(r->at[n]))
+	while (is_name(r->at[n]) || r->at[n] == '%')
 		n++;
 	return r->at[n] == ':';
 }
@@ -265,7 +525,8 @@ static int32_t find(reader *r, const ir_system *s, const char *at, size_t n)
 void shard_place_parse(shard_plan *p, const char *text)
 {
 	reader r = {arena_env(p->a), text, text, "shard.place",
-		"NAME=shard(AXIS)@MESH,.. or parts(sum)@MESH or replicate"};
+		"NAME=shard(AXIS)@MESH,.., parts(sum)@MESH, replicate, or a "
+		"placement as it is printed"};
 	const char *at;
 	size_t n = name(&r, &at);
 	int32_t tensor = find(&r, p->s, at, n);
@@ -296,8 +557,23 @@ void shard_place_parse(shard_plan *p, const char *text)
 
 /* ---- writing ---- */
 
-static void add_tag(str *s, const shard_mesh *m, int32_t axis,
+/* " of each block", with a name where there are blocks of several cuts */
+static void add_outer(str *s, const shard_layout *l, const shard_mesh *m,
 	const shard_tag *t)
+{
+	const shard_tag *outer = &l->tag[t->within];
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < l->n; i++)
+		n += l->tag[i].within < 0;
+	str_add(s, " of each block");
+	if (outer->within >= 0 || n > 1)
+		str_printf(s, " of %s", m->name[outer->mesh]);
+}
+
+/* extent: of axis `axis` of the tensor */
+static void add_tag(str *s, const shard_layout *l, const shard_mesh *m,
+	int32_t axis, int64_t extent, const shard_tag *t)
 {
 	int64_t n = t->hi / t->lo;
 
@@ -307,9 +583,11 @@ static void add_tag(str *s, const shard_mesh *m, int32_t axis,
 	str_printf(s, ": axis %d", (int)axis);
 	if (t->lo > 1)
 		str_printf(s, "/%lld", (long long)t->lo);
+	if (t->within < 0 && n != extent / t->lo)
+		str_printf(s, "%%%lld", (long long)n);
 	str_printf(s, " by %lld", (long long)t->block);
 	if (t->within >= 0)
-		str_add(s, " of each block");
+		add_outer(s, l, m, t);
 	else if (n != t->block * t->count)
 		str_printf(s, " of %lld", (long long)n);
 }
@@ -347,6 +625,11 @@ static bool add_seen(str *s, const shard_mesh *m, int32_t rank,
 	return true;
 }
 
+static void add_parts(str *s, int32_t monoid)
+{
+	str_printf(s, "parts of a %s", ir_monoid_at(monoid)->name);
+}
+
 /* One axis of the mesh at a time; false: some run is no axis of the shape. */
 static bool by_axis(str *s, const shard_layout *l, uint32_t parts,
 	int32_t monoid, const shard_mesh *m, int32_t rank,
@@ -372,7 +655,8 @@ static bool by_axis(str *s, const shard_layout *l, uint32_t parts,
 				if (axis[k].tag[j].mesh != i)
 					continue;
 				str_printf(s, "%s%s", sep, m->name[i]);
-				add_tag(s, m, k, &axis[k].tag[j]);
+				add_tag(s, &axis[k], m, k, shape[k],
+					&axis[k].tag[j]);
 				found = true;
 				sep = ", ";
 			}
@@ -392,8 +676,7 @@ static bool by_axis(str *s, const shard_layout *l, uint32_t parts,
 		str_printf(s, "%s%s: ", sep, m->name[i]);
 		sep = ", ";
 		if (parts >> i & 1)
-			str_printf(s, "parts of a %s",
-				ir_monoid_at(monoid)->name);
+			add_parts(s, monoid);
 		else
 			str_add(s, "replicated");
 	}
@@ -414,6 +697,11 @@ void shard_place_print(str *s, const shard_layout *l, uint32_t parts,
 	} else {
 		str_add(s, "elements: ");
 		shard_layout_print(s, l, m);
+		for (int32_t i = 0; i < m->n; i++)
+			if (parts >> i & 1) {
+				str_printf(s, ", %s: ", m->name[i]);
+				add_parts(s, monoid);
+			}
 	}
 	arena_free(a);
 }

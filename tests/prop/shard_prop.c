@@ -28,7 +28,7 @@ enum { MAX_COST = 6000 };
 typedef struct tally {
 	int64_t passed, skipped, cut, partial, masked, moved, sent;
 	int64_t windows, wanted; /* elements */
-	int64_t shifts, shifted;
+	int64_t shifts, shifted, texts, parts_of_axes, elements;
 	int64_t exact, bounded, any;
 } tally;
 
@@ -51,12 +51,15 @@ typedef struct trial {
 	int32_t shifted, axis;
 } trial;
 
+static const char *const names[] = {"m", "m/2", "data"};
+
 static shard_mesh draw_mesh(rng *r)
 {
 	shard_mesh m = {.n = (int32_t)rng_range(r, 1, 3)};
 	int64_t left = 8;
 
 	for (int32_t i = 0; i < m.n; i++) {
+		m.name[i] = names[i];
 		m.extent[i] = rng_range(r, 1, i == 0 ? left : left < 4 ? left : 4);
 		left /= m.extent[i];
 	}
@@ -248,13 +251,43 @@ static void cut_shifted(trial *x)
 	int64_t n = t->shape[x->axis], p = rng_range(&x->r, 3, 8);
 	shard_layout l = shard_replicated(t->numel);
 
-	x->mesh = (shard_mesh){.n = 1, .extent = {p}};
+	x->mesh = (shard_mesh){.n = 1, .extent = {p}, .name = {names[0]}};
 	x->plan = shard_plan_new(x->a, x->s, &x->mesh);
 	shard_cut(x->e, &l, &x->mesh, t->rank, t->shape, x->axis, 0,
 		rng_range(&x->r, (n + p - 1) / p,
 			((n + p - 1) / p + n) / 2));
 	*vec_push(x->a, &x->note) = (ranks_note){x->shifted, l, true};
 	shard_annotate(x->plan, x->shifted, &l, true);
+}
+
+/* Where each tensor lies, as text, is a place that is the same one. */
+static void check_texts(trial *x)
+{
+	int64_t n = shard_mesh_size(x->e, &x->mesh);
+
+	for (int32_t t = 0; t < x->s->tensor.n; t++) {
+		const sys_tensor *y = &x->s->tensor.at[t];
+		shard_plan *q = shard_plan_new(x->a, x->s, &x->mesh);
+		const shard_layout *l = &x->plan->tensor[t].have;
+		str text = str_new(x->a);
+
+		str_printf(&text, "%s=", y->name);
+		shard_place_print(&text, l, 0, 0, &x->mesh, y->rank, y->shape);
+		shard_place_parse(q, text.at);
+		x->n->texts++;
+		x->n->parts_of_axes += strstr(text.at, "%") != NULL;
+		x->n->elements += strstr(text.at, "elements") != NULL;
+		for (int64_t b = 0; b < n; b++)
+			for (int64_t e = 0; e < y->numel; e++)
+				if (shard_owns(l, &x->mesh, b, e) !=
+					shard_owns(&q->tensor[t].have,
+						&x->mesh, b, e))
+					env_fail(x->e, TN_EINTERNAL,
+						"shard.text", (loc){0},
+						"\"%s\": process %lld, "
+						"element %lld", text.at,
+						(long long)b, (long long)e);
+	}
 }
 
 static void cut_any(trial *x)
@@ -281,6 +314,7 @@ static void shard(void *arg)
 	shard_propagate(x->plan);
 	x->parts = sim_run(x->a, x->plan, x->in, &r);
 	x->n->moved += r.moved_bytes;
+	check_texts(x);
 	check_moved(x, &r);
 	if (x->shifted >= 0)
 		check_shifted(x, &r);
@@ -452,12 +486,14 @@ int main(int argc, char **argv)
 	       "of what each owns; elements: %lld equal, %lld within the "
 	       "bounds, %lld without a bound; %lld bytes moved, %lld sent; windows got "
 	       "%lld elements, of which %lld are read; %lld equations shift "
-	       "the one axis that is cut, and get %lld\n",
+	       "the one axis that is cut, and get %lld; %lld placements read "
+	       "back, %lld with parts of a mesh axis, %lld of elements\n",
 		(long long)t.cut, (long long)t.partial, (long long)t.masked,
 		(long long)t.exact, (long long)t.bounded, (long long)t.any,
 		(long long)t.moved, (long long)t.sent, (long long)t.windows,
 		(long long)t.wanted, (long long)t.shifts,
-		(long long)t.shifted);
+		(long long)t.shifted, (long long)t.texts,
+		(long long)t.parts_of_axes, (long long)t.elements);
 	printf("%lld passed, %lld failed, %lld skipped\n", (long long)t.passed,
 		(long long)failed, (long long)t.skipped);
 	return failed > 0 || t.cut * 3 < t.passed;

@@ -453,6 +453,163 @@ static void one_text(arena *a, void *arg)
 					text.at, (long long)q, (long long)i);
 }
 
+/* A tensor of this shape, x, as the only input of a system. */
+static ir_system *one_input(arena *a, int32_t rank, const int64_t *shape)
+{
+	ir_system *s = ir_system_new(a, ix_new(a));
+	int32_t t = ir_add_tensor(s, "x", TN_F32, rank, shape);
+
+	s->tensor.at[t].is_input = true;
+	*vec_push(a, &s->input) = t;
+	return s;
+}
+
+static void same_elements(env *e, const char *text, const shard_mesh *m,
+	const shard_layout *x, const shard_layout *y)
+{
+	int64_t n = shard_mesh_size(e, m);
+
+	for (int64_t q = 0; q < n; q++)
+		for (int64_t i = 0; i < x->numel; i++)
+			if (shard_owns(x, m, q, i) != shard_owns(y, m, q, i))
+				env_bug(e, "test", "%s: process %lld, %lld",
+					text, (long long)q, (long long)i);
+}
+
+/* A shape of as many elements; returns its rank. */
+static int32_t other_shape(uint64_t *r, int64_t numel, int64_t *shape)
+{
+	int32_t rank = 0;
+
+	while (numel > 1 && rank < 4) {
+		int64_t f = 1 + (int64_t)(*r % (uint64_t)numel);
+
+		*r = *r * UINT64_C(6364136223846793005) + 1;
+		for (; numel % f != 0; f++)
+			;
+		shape[rank++] = f;
+		numel /= f;
+	}
+	if (numel > 1)
+		shape[rank++] = numel;
+	return rank;
+}
+
+enum { TEXT_PARTS, TEXT_DIGITS, TEXT_ELEMENTS, TEXT_NESTED, TEXT_KINDS };
+static int64_t n_texts[TEXT_KINDS];
+
+/* Cut in one shape, said in another: up to three cuts, of one axis too. */
+static void one_reshaped(arena *a, void *arg)
+{
+	uint64_t r = *(const uint64_t *)arg;
+	env *e = arena_env(a);
+	/* names that are parts of each other, and of the notation */
+	shard_mesh m = {.n = 3, .name = {"m", "m/2", "elements"}};
+	int64_t shape[3], other[5];
+	int32_t rank;
+	uint32_t parts = 0;
+	shard_layout l;
+	shard_plan *p;
+	str text = str_new(a);
+
+	for (int32_t i = 0; i < 3; i++) {
+		shape[i] = (int64_t)(r >> 4 * i & 7) + 1;
+		m.extent[i] = (int64_t)(r >> (12 + 2 * i) & 3) + 1;
+	}
+	l = shard_replicated(shape[0] * shape[1] * shape[2]);
+	for (int32_t i = 0; i < 3; i++)
+		if ((r >> (18 + 2 * i) & 3) < 3)
+			shard_cut(e, &l, &m, 3, shape,
+				(int32_t)(r >> (18 + 2 * i) & 3), i, 0);
+		else if (m.extent[i] > 1 && r >> 30 & 1)
+			parts |= 1u << i;
+	r >>= 24;
+	rank = other_shape(&r, l.numel, other);
+	p = shard_plan_new(a, one_input(a, rank, other), &m);
+	str_add(&text, "x=");
+	shard_place_print(&text, &l, parts, IR_SUM, &m, rank, other);
+	n_texts[TEXT_PARTS] += strstr(text.at, "parts") != NULL;
+	n_texts[TEXT_DIGITS] += strchr(text.at, '%') != NULL;
+	n_texts[TEXT_ELEMENTS] += strstr(text.at, "elements: m") != NULL;
+	n_texts[TEXT_NESTED] += strstr(text.at, "of each block of") != NULL;
+	shard_place_parse(p, text.at);
+	if (p->tensor[0].parts != parts)
+		env_bug(e, "test", "%s: parts", text.at);
+	same_elements(e, text.at, &m, &l, &p->tensor[0].have);
+}
+
+static void test_reshaped_text(void **state)
+{
+	uint64_t r = 1;
+	tn_diag d;
+
+	(void)state;
+	for (int32_t i = 0; i < 6000; i++) {
+		uint64_t draw;
+
+		r = r * UINT64_C(6364136223846793005) + 1442695040888963407u;
+		draw = r >> 8;
+		if (unit_run(one_reshaped, &draw, 0, &d) < 0)
+			fail_msg("%s", d.text);
+	}
+	for (int32_t i = 0; i < TEXT_KINDS; i++)
+		assert_true(n_texts[i] > 50);
+}
+
+/* Texts of that form that no tensor can have. */
+static void bad_text(arena *a, void *arg)
+{
+	shard_mesh m = {.n = 2, .name = {"m", "n"}, .extent = {6, 2}};
+	shard_plan *p = shard_plan_new(a,
+		one_input(a, 2, (const int64_t[]){12, 10}), &m);
+
+	shard_place_parse(p, arg);
+}
+
+static void test_bad_texts(void **state)
+{
+	static const struct {
+		const char *text, *rule;
+	} no[] = {
+		{"x=m: axis 0 by 1", "shard.block"},
+		{"x=m/1%2: axis 0 by 2", "shard.block"},
+		{"x=m/2%3: axis 0 by 4, m/2%3: axis 1 by 4", "shard.block"},
+		{"x=m/1%2: axis 0 by 6, m/1%3: axis 1 by 4", "shard.block"},
+		{"x=m/4%3: axis 0 by 4", "shard.block"},
+		{"x=m: axis 0/5 by 1", "shard.block"},
+		{"x=m: axis 0/24 by 1", "shard.block"},
+		{"x=m: axis 0%24 by 4", "shard.block"},
+		{"x=m: axis 0%4 by 1, n: axis 0%6 by 3", "shard.block"},
+		{"x=m: axis 0/2 by 1 of each block", "shard.block"},
+		{"x=m: axis 0 by 2, n: axis 0 by 1 of each block of n",
+			"shard.block"},
+		{"x=elements: m on 7:120 by 1", "shard.block"},
+		{"x=elements: m on 1:7 by 1", "shard.block"},
+		{"x=elements: m on 1:0 by 1", "shard.place"},
+		{"x=elements: m: axis 0 by 2", "shard.place"},
+		{"x=m/0%2: axis 0 by 6", "shard.place"},
+		{"x=m/2: axis 0 by 6", "shard.place"},
+		{"x=m/2%3: parts of a sum", "shard.place"},
+		{"x=m/2%3: replicated", "shard.place"},
+		{"x=m: axis 0/2 by 2 of 7", "shard.place"},
+		{"x=m: axis 0/99999999999999999999 by 2", "shard.place"},
+		{"x=m/9223372036854775807%9223372036854775807: axis 0 by 6",
+			"shard.block"},
+		{"x=view of m: axis 0 by 2", "shard.place"},
+		{"x=o: axis 0 by 2", "shard.axis"},
+	};
+	tn_diag d;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
+		if (unit_run(bad_text, (void *)(uintptr_t)no[i].text, 0, &d) >=
+			0)
+			fail_msg("%s: accepted", no[i].text);
+		if (strcmp(d.rule, no[i].rule) != 0)
+			fail_msg("%s: %s: %s", no[i].text, d.rule, d.text);
+	}
+}
+
 static void test_text(void **state)
 {
 	uint64_t r = 1;
@@ -477,6 +634,8 @@ int main(void)
 		cmocka_unit_test(test_uneven),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_text),
+		cmocka_unit_test(test_reshaped_text),
+		cmocka_unit_test(test_bad_texts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

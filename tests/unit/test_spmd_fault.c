@@ -249,7 +249,7 @@ static void test_bad_index(void **state)
 /* ---- what is said of views ---- */
 
 typedef struct said {
-	char text[N][4][80];
+	char text[N][6][80];
 } said;
 
 static void say(tn_context *c, int32_t process, void *arg)
@@ -257,14 +257,16 @@ static void say(tn_context *c, int32_t process, void *arg)
 	said *k = arg;
 	tn_mesh *m = mesh(c);
 	double v[20] = {0};
-	tn_tensor *x = tn_tensor_new(c, TN_F64, 2, SHAPE(10, 2), v), *of[4];
+	tn_tensor *x = tn_tensor_new(c, TN_F64, 2, SHAPE(10, 2), v), *of[6];
 
 	tn_shard(x, m, rows);
 	of[0] = x;
 	of[1] = tn_narrow(x, 0, 1, 8); /* rows 3, 4, 1 of the processes */
 	of[2] = tn_transpose(x, SHAPE(1, 0), 2);
 	of[3] = tn_reshape(x, SHAPE(5, 4), 2);
-	for (int32_t i = 0; i < 4; i++) {
+	of[4] = tn_reshape(x, SHAPE(4, 5), 2);
+	of[5] = tn_reshape(x, SHAPE(5, 2, 2), 3);
+	for (int32_t i = 0; i < 6; i++) {
 		char *text;
 
 		if (tn_placement_text(of[i], &text) < 0)
@@ -279,15 +281,43 @@ static void test_said(void **state)
 	static const char *const want[] = {"mesh_0: axis 0 by 4 of 10",
 		"view of mesh_0: axis 0 by 4 of 10",
 		"view of mesh_0: axis 0 by 4 of 10",
+		"mesh_0: axis 0 by 2 of 5",
+		"elements: mesh_0 on 2:20 by 4",
 		"mesh_0: axis 0 by 2 of 5"};
+	static const char *const shape[] = {
+		"10,2", "10,2", "10,2", "5,4", "4,5", "5,2,2"};
+	tn_context *c;
 	ranks_thread t[N];
 	static said k;
 
 	(void)state;
 	ranks_run(t, N, true, say, &k);
 	for (int32_t p = 0; p < N; p++)
-		for (int32_t i = 0; i < 4; i++)
+		for (int32_t i = 0; i < 6; i++)
 			assert_string_equal(k.text[p][i], want[i]);
+	/* each can be asked for, of a view that of its storage */
+	assert_int_equal(tn_context_new(&c, NULL), TN_OK);
+	for (int32_t i = 0; i < 6; i++) {
+		char source[80], place[100], *out = NULL;
+		const char *at = k.text[0][i];
+		tn_program *p = NULL;
+
+		at += strncmp(at, "view of ", 8) == 0 ? 8 : 0;
+		snprintf(source, sizeof source,
+			"program { x: f64[%s]\n  y = neg(x)\n  return y }",
+			shape[i]);
+		snprintf(place, sizeof place, "x=%s", at);
+		assert_int_equal(tn_program_parse(&p, c, source, strlen(source),
+					 "said"), TN_OK);
+		assert_int_equal(tn_program_explain_shard(&out, p, "mesh_0=3",
+					 (const char *const[]){place}, 1, false),
+			TN_OK);
+		/* and is what it says of x then */
+		assert_non_null(strstr(out, at));
+		tn_text_free(out);
+		tn_program_free(p);
+	}
+	tn_context_free(c);
 }
 
 int main(void)
