@@ -6,7 +6,7 @@
  *     $ build/bench/bench_math
  *     {"bench":"math","case":"exp","seconds":1.0e-06,"ns":0.24, ...}
  */
-#include "emit/math.h"
+#include "target/c/math.h"
 #include "run/run.h"
 
 #include <math.h>
@@ -80,9 +80,9 @@ static double measure(kernel *f, float (*g)(float), const float *x, float *y)
 
 static const char *text_of(arena *a, int32_t lanes)
 {
-	emit_math *m = emit_math_new(a);
-	const char *load = emit_math_use(m, "load", TN_F32, lanes);
-	const char *store = emit_math_use(m, "store", TN_F32, lanes);
+	c_math *m = c_math_new(a);
+	const char *load = c_math_use(m, "load", TN_F32, lanes);
+	const char *store = c_math_use(m, "store", TN_F32, lanes);
 	str s = str_new(a);
 	int32_t i;
 
@@ -92,8 +92,8 @@ static const char *text_of(arena *a, int32_t lanes)
 			"	for (int i = 0; i < %d; i += %d)\n"
 			"		%s(y + i, %s(%s(x + i)));\n}\n",
 			rows[i].name, N, lanes, store,
-			emit_math_use(m, rows[i].name, TN_F32, lanes), load);
-	return arena_printf(a, "%s%s", emit_math_text(m), s.at);
+			c_math_use(m, rows[i].name, TN_F32, lanes), load);
+	return arena_printf(a, "%s%s", c_math_text(m), s.at);
 }
 
 static void bench(void *arg)

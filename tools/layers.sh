@@ -10,6 +10,15 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 	xargs grep -nH '^[[:space:]]*#[[:space:]]*include' |
 	awk -v src="$src/" '
 	function bad(text) { print text; n_bad++ }
+	# The deepest folder of the path that layers.txt has; else the first.
+	function folder_of(path, at) {
+		at = path
+		while (sub(/\/[^\/]*$/, "", at))
+			if (at in known)
+				return at
+		sub(/\/.*/, "", path)
+		return path
+	}
 	FILENAME == "tools/layers.txt" {
 		if (/^#/ || NF == 0)
 			next
@@ -26,15 +35,17 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 			may[folder, $i] = 1
 		}
 		known[folder] = 1
-		door[folder "/" folder ".h"] = 1
+		last = folder
+		sub(/.*\//, "", last)
+		door[folder "/" last ".h"] = 1
 		next
 	}
 	{
 		n_seen++
 		split($0, part, ":")
 		place = part[1] ":" part[2]
-		folder = substr(part[1], length(src) + 1)
-		if (!sub(/\/.*/, "", folder)) {
+		folder = folder_of(substr(part[1], length(src) + 1))
+		if (substr(part[1], length(src) + 1) !~ /\//) {
 			bad(place ": a file of no folder")
 			next
 		}
@@ -61,8 +72,7 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 			bad(place ": \"" name "\" is not folder/file.h")
 			next
 		}
-		to = name
-		sub(/\/.*/, "", to)
+		to = folder_of(name)
 		if (to == folder)
 			next
 		if (!((folder, to) in may))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fit the polynomials of src/emit/math.def: prints every coefficient.
+"""Fit the polynomials of src/target/c/math_fn.def: prints every coefficient.
 
 Method. For f on [lo, hi] and P(x) = sum c_k x^k, minimise the largest
 |w(x) (f(x) - P(x))| by Remez exchange in 50-digit decimal arithmetic; w makes

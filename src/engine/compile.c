@@ -4,7 +4,7 @@
  * line for whoever listens.
  *
  *   program --lower--> system --fuse--> groups --loops--> MapExpr
- *           --emit--> C functions --plan--> call list, buffers, C texts
+ *           --emit--> kern, C functions --plan--> call list, buffers, C texts
  */
 #include "engine/engine.h"
 #include "schedule/estimate.h"
@@ -80,10 +80,13 @@ static void emit(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
 
-	c->code = arena_array(c->a, const emit_kernel *, n + 1);
+	c->kernels = arena_array(c->a, kern_kernel *, n + 1);
+	c->code = arena_array(c->a, const c_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++)
-		if (c->loops[i] != NULL)
-			c->code[i] = emit_make(c->a, c->loops[i]);
+		if (c->loops[i] != NULL) {
+			c->kernels[i] = kern_lower(c->a, c->loops[i]);
+			c->code[i] = c_print(c->a, c->kernels[i]);
+		}
 }
 
 static void make_plan(compilation *c)

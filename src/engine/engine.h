@@ -10,11 +10,12 @@
 #ifndef ENGINE_H
 #define ENGINE_H
 
-#include "emit/emit.h"
 #include "fuse/fuse.h"
+#include "kern/kern.h"
+#include "plan/plan.h"
 #include "program/program.h"
 #include "schedule/schedule.h"
-#include "plan/plan.h"
+#include "target/c/c.h"
 
 /* What TENON_DUMP wants to be printed while programs are compiled. */
 typedef struct compile_dump {
@@ -48,7 +49,8 @@ typedef struct compilation {
 	ir_system *system;
 	fuse_plan *groups;
 	loop_kernel **loops;	     /* by kernel of the groups; NULL: opaque */
-	const emit_kernel **code;    /* the same */
+	kern_kernel **kernels;	     /* the same */
+	const c_kernel **code;	     /* the same */
 	plan *plan;
 	double ms[COMPILE_N_PASSES]; /* time of each pass */
 } compilation;

@@ -256,6 +256,7 @@ typedef struct kern_kernel {
 	kern_phase phase[KERN_MAX_PHASES];
 	size_t scratch_bytes, local_bytes;
 	int64_t bytes, flops; /* moved and done, by the equations: for reports */
+	int64_t serial_elems; /* less work is done by the calling thread */
 	map *forms, *consts; /* interned */
 	/* the text that it was read from; NULL */
 	const char *file, *text;
@@ -387,6 +388,15 @@ void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
  * a kernel is built, before it is printed in any language.
  */
 void kern_tidy(kern_kernel *k);
+
+/* Without the values, registers and loops that nothing depends on; what is named
+ * for the next statement alone stands there. */
+void kern_sweep(kern_kernel *k);
+
+/* ---- from a scheduled tree ---- */
+
+struct loop_kernel;
+kern_kernel *kern_lower(arena *a, struct loop_kernel *k);
 
 /* ---- text ---- */
 

@@ -1,6 +1,6 @@
 /*
  * query.c: small questions about a MapExpr, asked by its other passes and by
- * emit/: which variables does this depend on, by which stride, in which buffer
+ * kern/: which variables does this depend on, by which stride, in which buffer
  * element does this value lie.
  */
 #include "loop/tree.h"

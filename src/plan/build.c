@@ -15,14 +15,14 @@
  * are the same is checked nevertheless. A text may serve several sizes: how
  * many chunks there are is up to the launch.
  */
-static bool same(const emit_kernel *x, const emit_kernel *y)
+static bool same(const c_kernel *x, const c_kernel *y)
 {
 	return x->n_phases == y->n_phases && x->n_params == y->n_params &&
 	       x->n_outputs == y->n_outputs && !strcmp(x->c, y->c);
 }
 
 /* Number of the function, made when no kernel before had it. */
-static int32_t function_of(plan *p, map *seen, const emit_kernel *code)
+static int32_t function_of(plan *p, map *seen, const c_kernel *code)
 {
 	const char *name = code->phase[0].fn;
 	int64_t at = map_get_str(seen, name, -1);
@@ -81,7 +81,7 @@ static void launch_opaque(plan *p, plan_launch *l, const fuse_kernel *k)
 	l->tensor = tensor;
 }
 
-static void launch_kernel(plan *p, plan_launch *l, const emit_kernel *code)
+static void launch_kernel(plan *p, plan_launch *l, const c_kernel *code)
 {
 	int32_t *tensor = arena_array(p->a, int32_t, code->n_params);
 
@@ -129,20 +129,20 @@ static void write_units(plan *p)
 	int32_t n = p->kernel.n;
 
 	for (int32_t i = 0; i < n;) {
-		const emit_kernel **k = arena_array(
-			p->a, const emit_kernel *, n - i);
+		const c_kernel **k = arena_array(
+			p->a, const c_kernel *, n - i);
 		int32_t unit = p->kernel.at[i].unit, n_k = 0;
 		str c = str_new(p->a);
 
 		while (i < n && p->kernel.at[i].unit == unit)
 			k[n_k++] = p->kernel.at[i++].code;
-		emit_unit(&c, k, n_k);
+		c_unit(&c, k, n_k);
 		*vec_push(p->a, &p->unit) = (plan_unit){n_k, c.at};
 	}
 }
 
 static void make_launches(
-	plan *p, const fuse_plan *g, const emit_kernel *const *code)
+	plan *p, const fuse_plan *g, const c_kernel *const *code)
 {
 	arena *keys = arena_child(p->a);
 	map *seen = map_new(keys);
@@ -171,7 +171,7 @@ static void make_launches(
 	arena_free(keys);
 }
 
-plan *plan_build(arena *a, fuse_plan *groups, const emit_kernel *const *code,
+plan *plan_build(arena *a, fuse_plan *groups, const c_kernel *const *code,
 	const plan_options *o)
 {
 	plan *p = arena_make(a, plan);

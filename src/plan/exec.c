@@ -19,16 +19,16 @@ typedef void kernel_fn(void *const *p, void *scratch, void *local,
 
 struct bound {
 	const plan_launch *l;
-	const emit_kernel *code; /* NULL: opaque */
-	kernel_fn *fn[EMIT_MAX_PHASES];
+	const c_kernel *code; /* NULL: opaque */
+	kernel_fn *fn[KERN_MAX_PHASES];
 	void **p; /* params */
 	char *scratch;
 	ir_type *type; /* opaque: of out[], then in[] */
 	/* by phase: the input that it copies; -1: none, or not to be kept */
-	int32_t copies[EMIT_MAX_PHASES];
+	int32_t copies[KERN_MAX_PHASES];
 	/* of which the copy in scratch is: NULL, none */
-	const void *copied[EMIT_MAX_PHASES];
-	int64_t version[EMIT_MAX_PHASES];
+	const void *copied[KERN_MAX_PHASES];
+	int64_t version[KERN_MAX_PHASES];
 };
 
 /* An entry of a parameter table that is the caller's array. */
@@ -283,7 +283,7 @@ static const void *data_of(const plan_exec *x, int32_t tensor)
 
 static _Noreturn void bad_index(plan_exec *x, const struct bound *b, int64_t n)
 {
-	const emit_check *c = &b->l->check[n];
+	const c_check *c = &b->l->check[n];
 	int32_t root = x->p->root[c->tensor];
 	const sys_tensor *t = &x->p->s->tensor.at[root];
 	const void *data = data_of(x, root);

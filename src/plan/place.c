@@ -287,7 +287,7 @@ static void place_scratch(plan *p)
 
 		for (int32_t i = step->first; i < step->first + step->n; i++) {
 			plan_launch *l = &p->launch.at[i];
-			const emit_kernel *k;
+			const c_kernel *k;
 
 			if (l->kernel < 0)
 				continue;

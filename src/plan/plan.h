@@ -11,7 +11,7 @@
 #ifndef PLAN_H
 #define PLAN_H
 
-#include "emit/emit.h"
+#include "target/c/c.h"
 #include "fuse/fuse.h"
 #include "run/run.h"
 
@@ -32,7 +32,7 @@ typedef struct plan_place {
 
 /* One function in C (one per phase), used by one launch or many. */
 typedef struct plan_kernel {
-	const emit_kernel *code;
+	const c_kernel *code;
 	int32_t unit;	/* the C text that it stands in */
 	int32_t n_uses; /* launches */
 } plan_kernel;
@@ -40,13 +40,13 @@ typedef struct plan_kernel {
 typedef struct plan_launch {
 	const fuse_kernel *source;
 	int32_t kernel;	       /* -1: an opaque row, see eqn */
-	const emit_kernel *code; /* what runs, with chunks and scratch of this
+	const c_kernel *code; /* what runs, with chunks and scratch of this
 				  * launch; NULL: opaque */
 	const sys_eqn *eqn;    /* opaque: what is called */
 	int32_t n_params;
 	const int32_t *tensor; /* data of its params: tensors that have a place */
 	int32_t n_checks;
-	const emit_check *check; /* with the tensors of this launch */
+	const c_check *check; /* with the tensors of this launch */
 	size_t scratch_offset; /* behind the slab's tensors */
 	bool keeps; /* copies of steady inputs in its scratch, from run to run */
 	bool serial;	       /* too small to be worth waking threads */
@@ -93,7 +93,7 @@ typedef struct plan_options {
 } plan_options;
 
 /* code[i] is what emit/ made of kernel i of the groups; NULL for opaque ones */
-plan *plan_build(arena *a, fuse_plan *groups, const emit_kernel *const *code,
+plan *plan_build(arena *a, fuse_plan *groups, const c_kernel *const *code,
 	const plan_options *o);
 void plan_verify(const plan *p); /* throws TN_EINTERNAL */
 void plan_print(str *out, const plan *p, bool json);

@@ -32,7 +32,7 @@ static void print_launch(str *out, const plan *p, const plan_launch *l)
 		return;
 	}
 	{
-		const emit_kernel *k = l->code;
+		const c_kernel *k = l->code;
 
 		str_printf(out, "  function %d%s, chunks", (int)l->kernel,
 			l->serial ? ", serial" : "");
@@ -129,7 +129,7 @@ static void json_launch(str *out, const plan *p, int32_t step, int32_t i)
 	str_printf(out, ",\"serial\":%s,\"chunks\":[",
 		l->serial ? "true" : "false");
 	if (l->kernel >= 0) {
-		const emit_kernel *k = l->code;
+		const c_kernel *k = l->code;
 
 		for (int32_t f = 0; f < k->n_phases; f++)
 			str_printf(out, "%s%lld", f ? "," : "",

@@ -42,7 +42,7 @@ void plan_undo_begin(plan_undo *u);
 void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d); /* before it */
 void plan_undo_end(plan_undo *u, bool failed, const void *const *in);
 /* An index outside of c was found; the calls of the program that read there. */
-void plan_undo_blame(plan_undo *u, const emit_check *c);
+void plan_undo_blame(plan_undo *u, const c_check *c);
 int32_t plan_undo_calls(const plan_undo *u, const int32_t **call);
 
 #endif

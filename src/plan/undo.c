@@ -91,7 +91,7 @@ bool plan_undo_is_needed(const plan_undo *u)
 /* ---- will the rest fail? ---- */
 
 static bool is_inside(const plan *p, const plan_data *d, int32_t step,
-	const emit_check *c)
+	const c_check *c)
 {
 	int32_t root = p->root[c->tensor];
 	const plan_place *at = &p->place[root];
@@ -183,7 +183,7 @@ static int32_t shown_by(const plan *p, int32_t t)
 	return p->root[t];
 }
 
-static bool reads_at(const plan *p, const ix_form *f, const emit_check *c)
+static bool reads_at(const plan *p, const ix_form *f, const c_check *c)
 {
 	for (int32_t i = 0; f != NULL && i < f->n; i++) {
 		const ix_atom *a = f->t[i].atom;
@@ -198,7 +198,7 @@ static bool reads_at(const plan *p, const ix_form *f, const emit_check *c)
 	return false;
 }
 
-static bool is_indexed(const plan *p, const sys_eqn *e, const emit_check *c)
+static bool is_indexed(const plan *p, const sys_eqn *e, const c_check *c)
 {
 	bool any = reads_at(p, e->push, c);
 
@@ -213,7 +213,7 @@ static bool is_indexed(const plan *p, const sys_eqn *e, const emit_check *c)
 	return any;
 }
 
-void plan_undo_blame(plan_undo *u, const emit_check *c)
+void plan_undo_blame(plan_undo *u, const c_check *c)
 {
 	const ir_system *s = u->p->s;
 

@@ -3,7 +3,7 @@
  *
  * A loop whose statements all add to something, each under a guard that its
  * variable decides, does nothing outside of the guard. The guard becomes a
- * need of the loop, which emit/ cuts to whole vectors around it:
+ * need of the loop, which kern/ cuts to whole vectors around it:
  *
  * Where a statement sets a constant outside, that is a loop of its own.
  *

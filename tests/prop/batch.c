@@ -29,8 +29,8 @@ struct batch {
 	const prop_options *o;
 	int32_t n_plans;
 	map *seen; /* name of a function -> number in all */
-	VEC(const emit_kernel *) all;
-	VEC(const emit_kernel *) kernel[UNITS];
+	VEC(const c_kernel *) all;
+	VEC(const c_kernel *) kernel[UNITS];
 	const char *text[UNITS];
 	void *lib[UNITS];
 	const char *dir;
@@ -128,12 +128,12 @@ static const char *not_declared(arena *a, const char *p)
 
 /* In a unit of its own, where no other kernel of the batch brings by chance
  * what this one has forgotten to ask for. */
-static void check_alone(batch *b, const emit_kernel *k)
+static void check_alone(batch *b, const c_kernel *k)
 {
 	str s = str_new(b->a);
 	const char *name;
 
-	emit_unit(&s, &k, 1);
+	c_unit(&s, &k, 1);
 	name = not_declared(b->a, s.at);
 	if (name != NULL)
 		env_bug(arena_env(b->a), "batch", "%s is not declared: %.60s",
@@ -146,7 +146,7 @@ void batch_add(batch *b, const plan *p)
 	int32_t u = b->n_plans++ % UNITS;
 
 	for (int32_t i = 0; i < p->kernel.n; i++) {
-		const emit_kernel *k = p->kernel.at[i].code;
+		const c_kernel *k = p->kernel.at[i].code;
 		int64_t old = map_get_str(b->seen, k->phase[0].fn, -1);
 
 		if (old >= 0) {
@@ -239,7 +239,7 @@ static bool spawn_cc(batch *b, int32_t u, pid_t *pid)
 	str s = str_new(b->a);
 	bool ok;
 
-	emit_unit(&s, b->kernel[u].at, b->kernel[u].n);
+	c_unit(&s, b->kernel[u].at, b->kernel[u].n);
 	b->text[u] = s.at;
 	if (!write_file(source, s.at))
 		return false;

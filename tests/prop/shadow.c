@@ -9,7 +9,7 @@
  *     exact arguments are exact: e = 0, the same bits are demanded. (Generated
  *     code is compiled without contraction.)
  *   - a function that is computed otherwise (flops of its row > 4) is off by
- *     up to 5 units in the last place: 4 that emit/ promises, 1 for v.
+ *     up to 5 units in the last place: 4 that target/c/ promises, 1 for v.
  *   - a function of inexact arguments is evaluated at places spread over their
  *     intervals; e is 1.25 times the largest deviation. So a step (floor, a
  *     comparison, a rounding to f16) costs nothing unless it lies within the

@@ -42,7 +42,7 @@ include new/a.c '#include "base/base.h"' 1 'not in layers.txt'
 include bench/a.c '#include "cli/cli.h"' 0 '0 wrong'
 include cli/a.c '#include "bench.h"' 1 'not folder/file.h'
 include cli/a.c '#include "base/base.h"' 1 'cli may not include'
-include a.c '#include "emit/emit.h"' 1 'a file of no folder'
+include a.c '#include "kern/kern.h"' 1 'a file of no folder'
 
 library() { # library TEXT STATUS MESSAGE
 	echo "$1" >"$tmp/a.c"

@@ -9,10 +9,10 @@
 
 #include "eval_system.h"
 
-#include "emit/emit.h"
 #include "fuse/fuse.h"
 #include "schedule/schedule.h"
 #include "system/eval.h"
+#include "target/c/c.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ static inline void *run_array(arena *a, size_t n)
 	return p;
 }
 
-static inline void run_one(arena *a, void *lib, const emit_kernel *k,
+static inline void run_one(arena *a, void *lib, const c_kernel *k,
 	void **data, struct run_options *o)
 {
 	void **p = arena_array(a, void *, k->n_params + 1);
@@ -108,8 +108,8 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 	const void *const *input, struct run_options *o)
 {
 	void **data = arena_array(a, void *, s->tensor.n + 1);
-	const emit_kernel **k = arena_array(
-		a, const emit_kernel *, plan->kernel.n + 1);
+	const c_kernel **k = arena_array(
+		a, const c_kernel *, plan->kernel.n + 1);
 	str text = str_new(a);
 	void *lib;
 
@@ -126,7 +126,7 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 		loop_kernel *l;
 
 		if (plan->kernel.at[i]->opaque) {
-			k[i] = arena_make(a, emit_kernel);
+			k[i] = arena_make(a, c_kernel);
 			continue;
 		}
 		l = loop_build(a, s, plan->kernel.at[i], false);
@@ -134,9 +134,9 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 		loop_schedule(l, o->machine);
 		loop_verify(l);
 		loop_verify_schedule(l);
-		k[i] = emit_make(a, l);
+		k[i] = c_print(a, kern_lower(a, l));
 	}
-	emit_unit(&text, k, plan->kernel.n);
+	c_unit(&text, k, plan->kernel.n);
 	if (o->show)
 		printf("%s\n", text.at);
 	if (o->text != NULL)

@@ -465,12 +465,12 @@ static void same_text(arena *a, void *arg)
 	(void)arg;
 	for (int32_t i = 0; i < 2; i++) {
 		loop_kernel *k = loop_build(a, s, p->kernel.at[i], false);
-		const emit_kernel *e;
+		const c_kernel *e;
 
 		loop_schedule(k, m);
-		e = emit_make(a, k);
+		e = c_print(a, kern_lower(a, k));
 		fn[i] = e->phase[0].fn;
-		emit_unit(&unit, &e, 1);
+		c_unit(&unit, &e, 1);
 		assert_null(strstr(unit.at, " x["));
 	}
 	assert_string_equal(fn[0], fn[1]);

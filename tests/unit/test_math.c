@@ -5,9 +5,9 @@
 #include "unit.h"
 
 #include "base/random.h"
-#include "emit/math.h"
 #include "notation/notation.h"
 #include "run/run.h"
+#include "target/c/math.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,15 +20,15 @@ static const int32_t all_lanes[] = {1, 2, 16};
 typedef void kernel(const void *x, const void *y, void *o);
 
 /* for (i ...) store(o + i, F(load(x + i), load(y + i))) */
-static void add_kernel(str *s, emit_math *m, const char *k, const char *name,
+static void add_kernel(str *s, c_math *m, const char *k, const char *name,
 	tn_dtype t, int32_t lanes, int32_t arity, bool compares)
 {
-	const char *f = emit_math_use(m, name, t, lanes);
-	const char *load = emit_math_use(m, "load", t, lanes);
-	const char *store = emit_math_use(m, "store", t, lanes);
-	const char *sel = emit_math_use(m, "sel", t, lanes);
-	const char *splat = emit_math_use(m, "splat", t, lanes);
-	const char *elem = emit_math_type(m, t, 1), *call;
+	const char *f = c_math_use(m, name, t, lanes);
+	const char *load = c_math_use(m, "load", t, lanes);
+	const char *store = c_math_use(m, "store", t, lanes);
+	const char *sel = c_math_use(m, "sel", t, lanes);
+	const char *splat = c_math_use(m, "splat", t, lanes);
+	const char *elem = c_math_type(m, t, 1), *call;
 
 	if (!f)
 		fail_msg("no %s for %s", name, dtype_name(t));
@@ -200,7 +200,7 @@ static void table_of(arena *a, void *arg)
 	memset(&d, 0, sizeof d);
 	fill(&d, t);
 	for (k = 0; k < N_LANES; k++) {
-		emit_math *m = emit_math_new(a);
+		c_math *m = c_math_new(a);
 		str s = str_new(a);
 
 		for (i = 0; i < N_ROWS; i++) {
@@ -210,12 +210,12 @@ static void table_of(arena *a, void *arg)
 			assert_true(fn >= 0);
 			if (!strchr(rows[i].kinds, kind))
 				continue;
-			assert_true(emit_math_has(rows[i].name, t));
+			assert_true(c_math_has(rows[i].name, t));
 			add_kernel(&s, m, arena_printf(a, "k%d", i),
 				rows[i].name, t, all_lanes[k],
 				ir_scalar_at(fn)->n_args, rows[i].compares);
 		}
-		text[k] = arena_printf(a, "%s%s", emit_math_text(m), s.at);
+		text[k] = arena_printf(a, "%s%s", c_math_text(m), s.at);
 	}
 	run_compile(j, text, N_LANES, lib);
 	for (k = 0; k < N_LANES; k++)
@@ -251,11 +251,11 @@ static void test_table(void **state)
 static const char *convert_text(arena *a, int32_t lanes)
 {
 	static const char *const h[] = {"f16", "bf16"};
-	emit_math *m = emit_math_new(a);
-	const char *load = emit_math_use(m, "load", TN_F32, lanes);
-	const char *store = emit_math_use(m, "store", TN_F32, lanes);
-	const char *load_h = emit_math_use(m, "load", TN_F16, lanes);
-	const char *store_h = emit_math_use(m, "store", TN_BF16, lanes);
+	c_math *m = c_math_new(a);
+	const char *load = c_math_use(m, "load", TN_F32, lanes);
+	const char *store = c_math_use(m, "store", TN_F32, lanes);
+	const char *load_h = c_math_use(m, "load", TN_F16, lanes);
+	const char *store_h = c_math_use(m, "store", TN_BF16, lanes);
 	str s = str_new(a);
 	int32_t i;
 
@@ -268,17 +268,17 @@ static const char *convert_text(arena *a, int32_t lanes)
 			"	for (int i = 0; i < %d; i += %d)\n"
 			"		%s(o + i, %s(%s(x + i)));\n}\n",
 			h[i], N, lanes, store_h,
-			emit_math_use(m, to, TN_F32, lanes), load);
+			c_math_use(m, to, TN_F32, lanes), load);
 		str_printf(&s,
 			"\nvoid from_%s(const u16 *x, f32 *o)\n{\n"
 			"	for (int i = 0; i < %d; i += %d)\n"
 			"		%s(o + i, %s(%s(x + i)));\n}\n",
 			h[i], N, lanes, store,
-			emit_math_use(m, from, TN_F32, lanes), load_h);
+			c_math_use(m, from, TN_F32, lanes), load_h);
 	}
-	emit_math_type(m, TN_F32, 1);
-	emit_math_type(m, TN_F16, 1);
-	return arena_printf(a, "%s%s", emit_math_text(m), s.at);
+	c_math_type(m, TN_F32, 1);
+	c_math_type(m, TN_F16, 1);
+	return arena_printf(a, "%s%s", c_math_text(m), s.at);
 }
 
 static bool same_f32(float a, float b)
@@ -384,15 +384,15 @@ static void test_conversions(void **state)
 static const char *other_text(arena *a, int32_t lanes)
 {
 	static const char *const folds[] = {"sum", "prod", "hmax", "hmin"};
-	emit_math *m = emit_math_new(a);
-	const char *load = emit_math_use(m, "load", TN_F32, lanes);
-	const char *store = emit_math_use(m, "store", TN_F32, lanes);
-	const char *load_i = emit_math_use(m, "load", TN_I64, lanes);
-	const char *u01 = emit_math_use(m, "u01", TN_F32, lanes);
+	c_math *m = c_math_new(a);
+	const char *load = c_math_use(m, "load", TN_F32, lanes);
+	const char *store = c_math_use(m, "store", TN_F32, lanes);
+	const char *load_i = c_math_use(m, "load", TN_I64, lanes);
+	const char *u01 = c_math_use(m, "u01", TN_F32, lanes);
 	str s = str_new(a);
 	int32_t i;
 
-	emit_math_type(m, TN_I64, 1);
+	c_math_type(m, TN_I64, 1);
 	str_printf(&s,
 		"\nvoid u01(const i64 *x, const i64 *y, f32 *o)\n{\n"
 		"	for (int i = 0; i < %d; i += %d)\n"
@@ -402,9 +402,9 @@ static const char *other_text(arena *a, int32_t lanes)
 		str_printf(&s,
 			"\nf32 %s(const f32 *x)\n{\n	return %s("
 			"%s(x));\n}\n",
-			folds[i], emit_math_use(m, folds[i], TN_F32, lanes),
+			folds[i], c_math_use(m, folds[i], TN_F32, lanes),
 			load);
-	return arena_printf(a, "%s%s", emit_math_text(m), s.at);
+	return arena_printf(a, "%s%s", c_math_text(m), s.at);
 }
 
 static void check_u01(void (*f)(const int64_t *, const int64_t *, float *))
@@ -492,26 +492,26 @@ static void test_others(void **state)
 
 static void once_each(arena *a, void *arg)
 {
-	emit_math *m = emit_math_new(a);
-	const char *f = emit_math_use(m, "sin", TN_F32, 8), *one;
-	size_t n = strlen(emit_math_text(m));
+	c_math *m = c_math_new(a);
+	const char *f = c_math_use(m, "sin", TN_F32, 8), *one;
+	size_t n = strlen(c_math_text(m));
 
 	(void)arg;
 	assert_string_equal(f, "sin_f32x8");
-	assert_string_equal(emit_math_use(m, "sin", TN_F32, 8), "sin_f32x8");
-	assert_string_equal(emit_math_use(m, "sin", TN_F32, 1), "sin_f32");
-	assert_int_equal(strlen(emit_math_text(m)), n); /* sin_f32 was there */
-	one = strstr(emit_math_text(m), "f32 sin_f32(");
+	assert_string_equal(c_math_use(m, "sin", TN_F32, 8), "sin_f32x8");
+	assert_string_equal(c_math_use(m, "sin", TN_F32, 1), "sin_f32");
+	assert_int_equal(strlen(c_math_text(m)), n); /* sin_f32 was there */
+	one = strstr(c_math_text(m), "f32 sin_f32(");
 	assert_non_null(one);
 	assert_null(strstr(one + 1, "f32 sin_f32("));
-	assert_true(one < strstr(emit_math_text(m), "f32x8 sin_f32x8("));
-	assert_string_equal(emit_math_type(m, TN_BF16, 4), "u16x4");
-	assert_string_equal(emit_math_mask(m, TN_U8, 4), "i8x4");
-	assert_string_equal(emit_math_mask(m, TN_F64, 1), "i64");
-	assert_null(emit_math_use(m, "no_such", TN_F32, 1));
-	assert_null(emit_math_use(m, "exp", TN_I32, 1));
-	assert_false(emit_math_has("exp", TN_I32));
-	assert_null(strchr(emit_math_text(m), '@'));
+	assert_true(one < strstr(c_math_text(m), "f32x8 sin_f32x8("));
+	assert_string_equal(c_math_type(m, TN_BF16, 4), "u16x4");
+	assert_string_equal(c_math_mask(m, TN_U8, 4), "i8x4");
+	assert_string_equal(c_math_mask(m, TN_F64, 1), "i64");
+	assert_null(c_math_use(m, "no_such", TN_F32, 1));
+	assert_null(c_math_use(m, "exp", TN_I32, 1));
+	assert_false(c_math_has("exp", TN_I32));
+	assert_null(strchr(c_math_text(m), '@'));
 }
 
 static void test_text(void **state)

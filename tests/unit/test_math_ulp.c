@@ -7,7 +7,7 @@
 #define _GNU_SOURCE /* sincos */
 #include "unit.h"
 
-#include "emit/math.h"
+#include "target/c/math.h"
 #include "run/run.h"
 
 #include <float.h>
@@ -181,10 +181,10 @@ typedef void kernel(const float *x, float *y);
 
 static const char *kernel_text(arena *a, int32_t lanes)
 {
-	emit_math *m = emit_math_new(a);
+	c_math *m = c_math_new(a);
 	str s = str_new(a);
-	const char *load = emit_math_use(m, "load", TN_F32, lanes);
-	const char *store = emit_math_use(m, "store", TN_F32, lanes);
+	const char *load = c_math_use(m, "load", TN_F32, lanes);
+	const char *store = c_math_use(m, "store", TN_F32, lanes);
 	int32_t i;
 
 	for (i = 0; i < N_ROWS; i++)
@@ -193,8 +193,8 @@ static const char *kernel_text(arena *a, int32_t lanes)
 			"	for (int i = 0; i < %d; i += %d)\n"
 			"		%s(y + i, %s(%s(x + i)));\n}\n",
 			rows[i].name, BATCH, lanes, store,
-			emit_math_use(m, rows[i].name, TN_F32, lanes), load);
-	return arena_printf(a, "%s%s", emit_math_text(m), s.at);
+			c_math_use(m, rows[i].name, TN_F32, lanes), load);
+	return arena_printf(a, "%s%s", c_math_text(m), s.at);
 }
 
 /* ---- errors ---------------------------------------------------------- */

@@ -7,11 +7,11 @@
  * form, and on one target both give the same bits, so that a loop over
  * vectors and its scalar tail agree.
  *
- *     emit_math *m = emit_math_new(a);
- *     const char *f = emit_math_use(m, "exp", TN_F32, 16);  "exp_f32x16"
- *     const char *g = emit_math_use(m, "exp", TN_F32, 1);   "exp_f32"
- *     const char *v = emit_math_type(m, TN_F32, 16);        "f32x16"
- *     str_add(&file, emit_math_text(m));                    then the kernels
+ *     c_math *m = c_math_new(a);
+ *     const char *f = c_math_use(m, "exp", TN_F32, 16);  "exp_f32x16"
+ *     const char *g = c_math_use(m, "exp", TN_F32, 1);   "exp_f32"
+ *     const char *v = c_math_type(m, TN_F32, 16);        "f32x16"
+ *     str_add(&file, c_math_text(m));                    then the kernels
  *
  * Types. Lanes of a dtype are called f32x16, i64x8 ...; one lane is f32, i64.
  * f16, bf16 and bool lanes hold their storage: u16x16, u16x16, u8x16.
@@ -49,32 +49,32 @@
  * f32 helpers are at most 2 ULP off (expm1, log1p, sigmoid, softplus: 4) on
  * every input: docs/math.md. The f64 ones are libm's.
  */
-#ifndef EMIT_MATH_H
-#define EMIT_MATH_H
+#ifndef TARGET_C_MATH_H
+#define TARGET_C_MATH_H
 
 #include "base/base.h"
 
-typedef struct emit_math emit_math;
+typedef struct c_math c_math;
 
-emit_math *emit_math_new(arena *a);
+c_math *c_math_new(arena *a);
 
 /* "f32x16": the lanes of a dtype; its typedef is in the text from now on. */
-const char *emit_math_type(emit_math *m, tn_dtype t, int32_t lanes);
+const char *c_math_type(c_math *m, tn_dtype t, int32_t lanes);
 
 /* "i32x16": what a comparison of such lanes gives. */
-const char *emit_math_mask(emit_math *m, tn_dtype t, int32_t lanes);
+const char *c_math_mask(c_math *m, tn_dtype t, int32_t lanes);
 
 /*
  * The C function that computes `name` on such lanes, now in the text with all
  * it needs; NULL when there is none of that name for the dtype.
  */
-const char *emit_math_use(
-	emit_math *m, const char *name, tn_dtype t, int32_t lanes);
+const char *c_math_use(
+	c_math *m, const char *name, tn_dtype t, int32_t lanes);
 
 /* Is there such a helper? Emits nothing. */
-bool emit_math_has(const char *name, tn_dtype t);
+bool c_math_has(const char *name, tn_dtype t);
 
 /* Everything asked for so far, in order of dependence. */
-const char *emit_math_text(const emit_math *m);
+const char *c_math_text(const c_math *m);
 
 #endif

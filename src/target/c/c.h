@@ -1,5 +1,5 @@
 /*
- * emit.h: the door of emit/: scheduled MapExpr to C text.
+ * c.h: the door of target/c/: kern as C text.
  *
  * A kernel becomes one C function per phase (a reduction that is split has two:
  * partial sums, then their combination). A phase is run for chunk = 0 ..
@@ -11,51 +11,52 @@
  * p: data of the kernel's params, in order. scratch: scratch_bytes shared by
  * all phases and chunks of one launch. local: local_bytes of the worker that
  * runs the chunk. *err is set to 1 + the number of the offending read (see
- * emit_kernel.check) when an index read from data is outside; the element is
+ * c_kernel.check) when an index read from data is outside; the element is
  * then clamped, memory is never left.
+ *
+ *   print.c   functions and statements    value.c   instructions
+ *   math.c    the prelude: helpers that the text calls, from math*.def
+ *   unit.c    translation units
  */
-#ifndef EMIT_H
-#define EMIT_H
+#ifndef TARGET_C_H
+#define TARGET_C_H
 
-#include "base/base.h"
+#include "kern/kern.h"
 
-#define EMIT_MAX_PHASES 4
-
-typedef struct emit_phase {
+typedef struct c_phase {
 	const char *fn; /* C function */
 	int64_t n_chunks;
 	/* 1 + the param that it copies into scratch, and does no more: as long
 	 * as that stays as it is, it need not run again. 0: something else */
 	int32_t copies;
-} emit_phase;
+} c_phase;
 
-typedef struct emit_check {
+typedef struct c_check {
 	int32_t tensor; /* the index tensor */
 	int64_t lo, hi; /* accepted: lo <= v < hi */
-} emit_check;
+} c_check;
 
-typedef struct emit_kernel {
+typedef struct c_kernel {
 	const char *c; /* C text of its functions, without the prelude */
 	int32_t n_phases;
-	emit_phase phase[EMIT_MAX_PHASES];
+	c_phase phase[KERN_MAX_PHASES];
 	int32_t n_params;
 	const int32_t *param; /* tensors of the system; outputs first */
 	int32_t n_outputs;
 	size_t scratch_bytes, local_bytes;
 	int32_t n_checks;
-	const emit_check *check;
+	const c_check *check;
 	int64_t bytes, flops; /* moved and done, by the equations: for reports */
 	int64_t serial_elems; /* less work is done by the calling thread */
-	/* helpers of the prelude that it needs, for emit_unit */
+	/* helpers of the prelude that it needs, for c_unit */
 	const void *needs;
-} emit_kernel;
+} c_kernel;
 
-/* The C of a scheduled kernel. Structurally equal kernels give the same text
- * and function names, whatever their tensors are called. */
-struct loop_kernel;
-emit_kernel *emit_make(arena *a, struct loop_kernel *k);
+/* The C of a kernel. Kernels of equal text are one function, whatever their
+ * tensors are called. */
+c_kernel *c_print(arena *a, const kern_kernel *k);
 
 /* One translation unit: the helpers that the kernels need, then the kernels. */
-void emit_unit(str *out, const emit_kernel *const *k, int32_t n);
+void c_unit(str *out, const c_kernel *const *k, int32_t n);
 
 #endif

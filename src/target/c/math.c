@@ -10,9 +10,9 @@
  * is filled in is instantiated in front of it. Templates do not call each
  * other in circles, so the depth is that of the table.
  */
-#include "emit/math.h"
+#include "target/c/math.h"
 
-struct emit_math {
+struct c_math {
 	arena *a;
 	str text;
 	map *done; /* names of types and functions that are in the text */
@@ -76,7 +76,7 @@ static const char *lanes_name(arena *a, elem e, int32_t lanes)
 			  : arena_printf(a, "%sx%d", elems[e].name, lanes);
 }
 
-static const char *need_type(emit_math *m, elem e, int32_t lanes)
+static const char *need_type(c_math *m, elem e, int32_t lanes)
 {
 	const char *name = lanes_name(m->a, e, lanes);
 
@@ -103,9 +103,9 @@ template;
 #define SAME NULL
 #define MATH(name, kinds, vector, scalar) {name, kinds, vector, scalar},
 static const template table[] = {
-#include "emit/math_base.def"
-#include "emit/math_int.def"
-#include "emit/math_fn.def"
+#include "target/c/math_base.def"
+#include "target/c/math_int.def"
+#include "target/c/math_fn.def"
 };
 #undef MATH
 
@@ -129,15 +129,15 @@ static const char *text_of(const template *t, int32_t lanes)
 /* ---- filling in ------------------------------------------------------ */
 
 static const char *need(
-	emit_math *m, const char *name, size_t n, elem e, int32_t lanes);
+	c_math *m, const char *name, size_t n, elem e, int32_t lanes);
 
-static void add_type(emit_math *m, str *out, elem e, int32_t lanes)
+static void add_type(c_math *m, str *out, elem e, int32_t lanes)
 {
 	str_add(out, need_type(m, e, lanes));
 }
 
 /* what stands for the capital letter c */
-static void add_letter(emit_math *m, str *out, char c, const template *t,
+static void add_letter(c_math *m, str *out, char c, const template *t,
 	elem e, int32_t lanes)
 {
 	if (c == 'F')
@@ -165,7 +165,7 @@ static void add_letter(emit_math *m, str *out, char c, const template *t,
 	else if (c == 'C')
 		str_printf(out, "%s%s", t->name, e == E_F32 ? "f" : "");
 	else
-		env_bug(arena_env(m->a), "emit/math", "letter %c in %s", c,
+		env_bug(arena_env(m->a), "target/c/math", "letter %c in %s", c,
 			t->name);
 }
 
@@ -176,7 +176,7 @@ static bool word(char c)
 
 /* @name, @1.name, @i.name, @w.name; returns what follows */
 static const char *add_call(
-	emit_math *m, str *out, const char *p, elem e, int32_t lanes)
+	c_math *m, str *out, const char *p, elem e, int32_t lanes)
 {
 	const char *name = p, *f;
 
@@ -191,14 +191,14 @@ static const char *add_call(
 		p++;
 	f = need(m, name, (size_t)(p - name), e, lanes);
 	if (!f)
-		env_bug(arena_env(m->a), "emit/math", "no helper %.*s for %s",
+		env_bug(arena_env(m->a), "target/c/math", "no helper %.*s for %s",
 			(int)(p - name), name, elems[e].name);
 	str_add(out, f);
 	return p;
 }
 
 static const char *need(
-	emit_math *m, const char *name, size_t n, elem e, int32_t lanes)
+	c_math *m, const char *name, size_t n, elem e, int32_t lanes)
 {
 	const template *t = find(name, n, e);
 	const char *full, *p;
@@ -228,9 +228,9 @@ static const char *need(
 
 /* ---- door ------------------------------------------------------------ */
 
-emit_math *emit_math_new(arena *a)
+c_math *c_math_new(arena *a)
 {
-	emit_math *m = arena_make(a, emit_math);
+	c_math *m = arena_make(a, c_math);
 
 	m->a = a;
 	m->text = str_new(a);
@@ -247,39 +247,39 @@ emit_math *emit_math_new(arena *a)
 	return m;
 }
 
-static void check_lanes(emit_math *m, int32_t lanes)
+static void check_lanes(c_math *m, int32_t lanes)
 {
 	if (lanes < 1 || lanes > 64 || (lanes & (lanes - 1)))
-		env_bug(arena_env(m->a), "emit/math", "%d lanes", lanes);
+		env_bug(arena_env(m->a), "target/c/math", "%d lanes", lanes);
 }
 
-const char *emit_math_type(emit_math *m, tn_dtype t, int32_t lanes)
+const char *c_math_type(c_math *m, tn_dtype t, int32_t lanes)
 {
 	check_lanes(m, lanes);
 	return need_type(m, elem_of(t), lanes);
 }
 
-const char *emit_math_mask(emit_math *m, tn_dtype t, int32_t lanes)
+const char *c_math_mask(c_math *m, tn_dtype t, int32_t lanes)
 {
 	check_lanes(m, lanes);
 	return need_type(m, elems[elem_of(t)].mask, lanes);
 }
 
-const char *emit_math_use(
-	emit_math *m, const char *name, tn_dtype t, int32_t lanes)
+const char *c_math_use(
+	c_math *m, const char *name, tn_dtype t, int32_t lanes)
 {
 	check_lanes(m, lanes);
 	return need(m, name, strlen(name), elem_of(t), lanes);
 }
 
-bool emit_math_has(const char *name, tn_dtype t)
+bool c_math_has(const char *name, tn_dtype t)
 {
 	const template *r = find(name, strlen(name), elem_of(t));
 
 	return r && r->vector;
 }
 
-const char *emit_math_text(const emit_math *m)
+const char *c_math_text(const c_math *m)
 {
 	return m->text.at;
 }

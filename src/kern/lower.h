@@ -1,0 +1,347 @@
+/*
+ * lower.h: private to the lowering of a scheduled tree to kern.
+ *
+ *   lower.c         kernels, phases, arrays of the header
+ *   lower_out.c     statements and values of kern, numbered in their blocks
+ *   lower_form.c    index forms as kern forms
+ *   lower_value.c   values: one, or one per lane; conversions between their kinds
+ *   lower_expr.c    expressions, each computed once in its block
+ *   lower_index.c   indices as values, and indices that are read from data
+ *   lower_place.c   where elements lie: loads and stores
+ *   lower_leaf.c    statements: stores and accumulators
+ *   lower_acc.c     accumulators in lanes; parts of split sums
+ *   lower_turn.c    transposed tiles
+ *   lower_hold.c    accumulators in registers
+ *   lower_window.c  vectors that overlap
+ *   lower_tile.c    products of tiles, accumulated in registers
+ *   lower_finish.c  what is done to the finished sums of a tile
+ *   lower_need.c    what of a loop is nothing
+ *   lower_front.c   masks of lanes, in front of the loops that ask for them
+ *   lower_nest.c    loops, blocks, vector loops
+ */
+#ifndef KERN_LOWER_H
+#define KERN_LOWER_H
+
+#include "kern/kern.h"
+#include "loop/loop.h"
+
+/*
+ * A value. f16 and bf16 in memory are values of these dtypes, bools in memory
+ * are u8; they are computed in f32 and as bools. A single bool is 0 or 1; one
+ * per lane is a mask of 0 and -1 in whole numbers of `mask` bytes.
+ */
+typedef struct val {
+	kern_val id;
+	tn_dtype dt;
+	int32_t lanes; /* 1 or lw->lanes */
+	int32_t mask;  /* lanes > 1 and bool: bytes of a mask's lane */
+} val;
+
+typedef const kern_form *form;
+
+struct memo {
+	const expr *e;
+	val v;
+};
+struct memo_fun { /* data indices that are loaded */
+	const ix_atom *atom;
+	form at;       /* one for all lanes */
+	int32_t array; /* else an element for each */
+};
+struct memo_digit { /* digits of the lanes' variable, a vector */
+	const ix_atom *atom;
+	tn_dtype dt;
+	val v;
+};
+struct def { /* elements stored in this block */
+	int32_t tensor;
+	const ix_form *at; /* NULL: a register, known by its tensor alone */
+	val v;
+};
+struct window { /* a vector that is loaded, by its address */
+	int32_t param;
+	form base;	     /* in the loop, without the constant */
+	const ix_form *line; /* the same, by variables */
+	int64_t at;	     /* the constant */
+	bool inside;	     /* always within the tensor */
+	val v;
+};
+struct path { /* conditions under which something is evaluated */
+	val c;
+	bool negated;
+};
+struct span { /* interval of a variable; ends known or not */
+	form lo, hi;
+	int64_t clo, chi, len; /* -1: not known */
+	int64_t mult;	       /* lo is a multiple of it; 0: of anything */
+	int64_t whole; /* its length is a multiple of it; 0: not known */
+	int64_t most, rest; /* .. is one of these two; most 0: not known */
+};
+struct block { /* a BLOCK that is open: where its piece begins */
+	int32_t var, level;
+	form from;
+};
+/* A value that is reduced over the lanes of the loop around. */
+struct lane_acc {
+	int32_t eqn;
+	int32_t n; /* accumulators of each component */
+	int32_t turn;
+	tn_dtype acc[IR_MAX_COMP];
+	val *v[IR_MAX_COMP]; /* [component][turn] */
+};
+struct hold { /* an accumulator in a register, see lower_hold.c */
+	int32_t eqn;
+	val v[IR_MAX_COMP];
+};
+
+typedef struct lowering {
+	arena *a;
+	loop_kernel *k;
+	ir_system *s;
+	kern_builder *b;
+	form *var;	    /* value of each variable .. */
+	int64_t *plus;	    /* .. and what is added to it */
+	struct span *span;  /* their intervals */
+	ix_dom *dom;	    /* box and guards of the loops around */
+	VEC(ix_fact) facts; /* those guards */
+	int32_t vvar;	    /* variable that the lanes walk; -1 */
+	int32_t lanes;	    /* 1 outside vector loops */
+	int32_t dead; /* the last so many: not in memory, nobody looks at them */
+	VEC(struct memo) memo;
+	VEC(struct memo_fun) fun;
+	VEC(struct memo_digit) digit;
+	VEC(struct def) def;
+	VEC(struct path) path;
+	ix_dom path_dom; /* dom and what the conditions of the path say */
+	int32_t n_short; /* places found that are right on their path only */
+	VEC(struct window) window;
+	VEC(struct lane_acc) acc;
+	VEC(struct hold) hold;
+	VEC(struct block) block;
+	val param[2 * IR_MAX_COMP];
+	int32_t *array_of_buf;	/* number in the header; -1: not yet */
+	int32_t *array_of_part; /* the same by eqn * IR_MAX_COMP + comp */
+	val *reg;	/* [buf] register that is declared; id 0: not here */
+	bool *named; /* [buf] register that is a variable of its scope */
+	map *unsafe; /* expr id -> 1 no, 2 yes */
+	int32_t phase;
+	form chunk;
+	struct {
+		int32_t add, sub, mul, and, or, not, sel, ge, lt, eq, ne;
+	} fn; /* of scalar.def */
+	bool streams; /* something was stored past the caches */
+} lowering;
+
+static inline int32_t lw_live(const lowering *lw)
+{
+	return lw->lanes - lw->dead;
+}
+
+_Noreturn void lw_bug(lowering *lw, const char *what, const char *name);
+
+/* forms */
+static inline form lw_num(lowering *lw, int64_t c)
+{
+	return kern_form_const(lw->b->k, c);
+}
+static inline form lw_form_of(lowering *lw, kern_val v)
+{
+	return kern_form_of(lw->b->k, v);
+}
+static inline form lw_add(lowering *lw, form f, form g)
+{
+	return kern_form_add(lw->b->k, f, g);
+}
+static inline form lw_sub(lowering *lw, form f, form g)
+{
+	return kern_form_sub(lw->b->k, f, g);
+}
+static inline form lw_scale(lowering *lw, form f, int64_t c)
+{
+	return kern_form_scale(lw->b->k, f, c);
+}
+static inline form lw_addc(lowering *lw, form f, int64_t c)
+{
+	return kern_form_addc(lw->b->k, f, c);
+}
+
+/* lower_form.c: lane 0: the first lane, else the number of a lane */
+form lw_form(lowering *lw, const ix_form *f, kern_val lane);
+form lw_var(lowering *lw, int32_t var); /* its value now */
+form lw_digits(lowering *lw, const loop_buf *b, const ix_form *const *digit,
+	kern_val lane);
+bool lw_form_varies(lowering *lw, const ix_form *f);	/* between lanes */
+/* Where the piece of this variable's block of that level begins. */
+form lw_block_at(lowering *lw, int32_t var, int32_t level);
+int32_t lw_block_level(const loop_node *n);
+
+/* lower_out.c: values; `type`: a value of the type, its id is not looked at */
+val lw_const(lowering *lw, tn_dtype dt, double f, int64_t i);
+val lw_bool(lowering *lw, bool on);
+bool lw_is_const(lowering *lw, val c, bool *on);
+val lw_call(lowering *lw, int32_t fn, val type, int32_t n, const val *x);
+val lw_call2(lowering *lw, int32_t fn, val type, val x, val y);
+val lw_op1(lowering *lw, kern_op op, val type, val x);
+val lw_mad(lowering *lw, val x, val y, val z);
+val lw_round(lowering *lw, val v, tn_dtype to);
+val lw_shuffle(lowering *lw, val x, val y, const int64_t *lane);
+val lw_lane_of(lowering *lw, val v, form lane);
+val lw_first_lanes(lowering *lw, int32_t bytes, int32_t n); /* a mask */
+val lw_load_at(lowering *lw, const kern_access *at, val type);
+val lw_and(lowering *lw, val x, val y); /* bools or masks */
+val lw_not(lowering *lw, val x);
+/* whole numbers of forms; folded where they are known */
+val lw_index_val(lowering *lw, form f, tn_dtype dt);
+val lw_lanes_of_form(lowering *lw, tn_dtype dt, form f, int64_t stride);
+/* lo <= f < hi; INT64_MIN, INT64_MAX: no bound */
+val lw_inside(lowering *lw, form f, int64_t lo, int64_t hi);
+val lw_less(lowering *lw, form f, form g);
+val lw_equal(lowering *lw, form f, form g);
+
+/* lower_out.c: statements */
+val lw_register(lowering *lw, val type, kern_val start); /* 0: zero */
+void lw_set(lowering *lw, val reg, val v);
+void lw_set_lane(lowering *lw, val reg, kern_val lane, val v);
+kern_val lw_for(lowering *lw, form lo, form hi); /* opens it; its variable */
+kern_val lw_for_lanes(lowering *lw, int64_t n);  /* 0 .. n - 1 */
+void lw_if(lowering *lw, val c);
+void lw_close(lowering *lw); /* the loop, or the condition */
+
+/* lower_value.c */
+val lw_type(const lowering *lw, tn_dtype dt, int32_t lanes);
+val lw_to_lanes(lowering *lw, val v);
+val lw_to_mask(lowering *lw, val v, int32_t bytes);
+val lw_cast(lowering *lw, val v, tn_dtype to);
+val lw_widen(lowering *lw, val v, tn_dtype stored);  /* as computed with */
+val lw_narrow(lowering *lw, val v, tn_dtype stored); /* as stored */
+tn_dtype lw_computed(tn_dtype t); /* f16, bf16: f32 */
+tn_dtype lw_stored(tn_dtype t);	  /* bool: u8 */
+tn_dtype lw_int_of(int32_t bytes);
+int32_t lw_mask_bytes(const lowering *lw); /* of masks kept in registers */
+
+/* lower_index.c */
+val lw_index(lowering *lw, const ix_form *f, tn_dtype dt);
+tn_dtype lw_index_dtype(lowering *lw, const ix_form *f); /* of lanes */
+void lw_lane_digits(lowering *lw, const ix_form *f); /* made here, once */
+void lw_load_funs(lowering *lw, const ix_form *f);
+form lw_fun(lowering *lw, const ix_atom *t, kern_val lane); /* as loaded */
+/* the conditions of the path, at a lane or of those that are one for all */
+val lw_path(lowering *lw, kern_val lane);
+val lw_path_of_all(lowering *lw); /* of those that are one; id 0: none */
+val lw_path_mask(lowering *lw, int32_t bytes); /* of the others, the same */
+bool lw_path_mixed(const lowering *lw); /* do lanes differ in it? */
+
+/* lower_expr.c */
+val lw_ex(lowering *lw, const expr *e);
+bool lw_is_unsafe(lowering *lw, const expr *e);
+void lw_forget(lowering *lw, int32_t tensor); /* memos of what it held */
+/* what this block stored there; NULL: not known */
+const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at);
+
+/* lower_place.c: where an element of a tensor is, as seen by this kernel */
+struct place_of {
+	const loop_buf *buf; /* NULL: memory */
+	int32_t n_buf, param;
+	int32_t array;	/* of the kernel; -1: a register */
+	bool varies;	/* its address, between lanes */
+	bool affine;	/* the address walks by stride */
+	bool guarded;	/* right where the conditions of the path hold */
+	int64_t stride; /* in elements */
+	const ix_form *at;
+	const ix_form *digit[IX_MAX_AXES];
+	tn_dtype dtype; /* of its storage */
+	form plus;	/* partial results: where those of this part begin */
+};
+void lw_address(lowering *lw, struct place_of *p); /* varies, affine, stride */
+struct place_of lw_place_tensor(
+	lowering *lw, int32_t tensor, const ix_form *at, bool in_memory);
+struct place_of lw_place_buf(lowering *lw, int32_t n_buf, const ix_form *at);
+form lw_element(lowering *lw, const struct place_of *p, kern_val lane);
+/* as stored; guard: read where it holds, else 0; live: lanes, 0: all */
+val lw_load_scalar(lowering *lw, const struct place_of *p, kern_val lane,
+	const val *guard);
+val lw_load_from(lowering *lw, int32_t array, form at, val type, int32_t live);
+void lw_store_to(lowering *lw, int32_t array, form at, val v, int32_t live);
+/* as computed with */
+val lw_load(lowering *lw, const struct place_of *p, bool guarded);
+void lw_store(lowering *lw, const struct place_of *p, val v);
+
+/* lower_leaf.c */
+void lw_leaf(lowering *lw, const loop_node *n);
+void lw_init(lowering *lw, const loop_node *n, bool holds);
+void lw_comment(lowering *lw, const loop_node *n);
+/* in what, and how, values are combined */
+struct how {
+	const loop_eqn *e;
+	const tn_dtype *acc;
+	bool next; /* y is one element, behind all in x */
+};
+val lw_combine(lowering *lw, struct how h, int32_t comp, const val *x,
+	const val *y);
+struct place_of lw_target(lowering *lw, int32_t eqn, int32_t comp);
+
+/* lower_acc.c */
+void lw_open_lane_accs(lowering *lw, const loop_node *loop, int32_t unroll);
+void lw_close_lane_accs(lowering *lw, int32_t first);
+struct lane_acc *lw_find_acc(lowering *lw, int32_t eqn);
+val lw_as_acc(lowering *lw, val v);
+void lw_part(lowering *lw, const loop_node *n);
+void lw_join(lowering *lw, const loop_node *n);
+
+/* lower_turn.c */
+void lw_transpose(lowering *lw, const loop_node *n);
+
+/* lower_hold.c: list[at] starts what nodes up to the result's add to, in a
+ * register; -1: it stays in its place */
+int32_t lw_hold_until(
+	lowering *lw, loop_node *const *list, int32_t n, int32_t at);
+void lw_hold(lowering *lw, int32_t eqn, const val *start);
+const val *lw_held(const lowering *lw, int32_t eqn); /* NULL: it is not */
+void lw_let_go(lowering *lw, int32_t eqn); /* stored */
+
+/* lower_window.c: in front of the vector loop n; in it, at its start and end */
+void lw_open_windows(lowering *lw, const loop_node *n);
+void lw_enter_windows(lowering *lw);
+void lw_move_windows(lowering *lw);
+bool lw_window(lowering *lw, const struct place_of *p, val *out);
+
+/* lower_tile.c */
+void lw_tile(lowering *lw, const loop_node *n);
+struct tile {
+	lowering *lw;
+	const loop_node *n;
+	const loop_eqn *e;
+	int32_t rows, vectors, valid; /* valid: columns in the last vector */
+	val *acc;		      /* [row * vectors + vector] */
+	val finite, last; /* sums of whole vectors, and of elements */
+	bool has_last;
+	bool all_first; /* the sums begin everywhere */
+	val first;	/* else: where they begin */
+	int32_t array;	/* all accumulators, once they are done */
+};
+typedef void of_each(struct tile *t, int32_t row, int32_t vector);
+void lw_each(struct tile *t, of_each *fn);
+void lw_store_acc(struct tile *t, int32_t row, int32_t vector);
+void lw_open_sums(struct tile *t);
+void lw_close_loops(lowering *lw, int32_t n);
+/* lower_finish.c */
+void lw_finish(struct tile *t, int64_t columns);
+void lw_store_checked(struct tile *t, int64_t columns);
+
+/* lower_need.c: spans of n's variables become what n needs of them */
+void lw_narrow_to_need(lowering *lw, const loop_node *n);
+
+/* lower_front.c */
+void lw_masks_in_front(lowering *lw, const loop_node *n, bool digits);
+
+/* lower_nest.c */
+void lw_nest(lowering *lw, loop_node *const *list, int32_t n);
+bool lw_is_unrolled(const lowering *lw, const loop_node *n);
+void lw_declare_registers(lowering *lw, const loop_node *scope);
+struct marks {
+	int32_t memo, fun, def, facts, digit;
+};
+struct marks lw_mark(const lowering *lw);
+void lw_release(lowering *lw, struct marks m);
+
+#endif

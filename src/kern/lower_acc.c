@@ -1,0 +1,242 @@
+/*
+ * lower_acc.c: reductions that several accumulators share: of the lanes of a
+ * vector loop, and of the parts of a split sum.
+ *
+ * A reduction over the variable that the lanes walk is spread on accumulators
+ * of one vector each; they are combined pairwise, then their lanes in halves,
+ * then with what was accumulated so far: always in that order.
+ */
+#include "kern/lower.h"
+
+struct lane_acc *lw_find_acc(lowering *lw, int32_t eqn)
+{
+	for (int32_t i = lw->acc.n - 1; i >= 0 && lw->lanes > 1; i--)
+		if (lw->acc.at[i].eqn == eqn)
+			return &lw->acc.at[i];
+	return NULL;
+}
+
+val lw_as_acc(lowering *lw, val v)
+{
+	return v.dt == TN_BOOL ? lw_to_mask(lw, v, lw_mask_bytes(lw))
+			       : lw_to_lanes(lw, v);
+}
+
+/* Reductions over the loop's variable into a place that it does not walk. */
+static void find_accs(
+	lowering *lw, const loop_node *loop, const loop_node *n, int32_t unroll)
+{
+	if (n->kind == LOOP_STMT) {
+		const loop_eqn *e = &lw->k->eqn[n->eqn];
+		struct lane_acc l = {.eqn = n->eqn, .n = unroll, .turn = 0};
+
+		if (e->e->monoid == IR_SET ||
+			(e->reduced >> loop->var & 1) == 0)
+			return;
+		for (int32_t i = 0; i < e->e->n_out; i++)
+			l.acc[i] = loop_lane_acc(lw->k, e, i);
+		*vec_push(lw->a, &lw->acc) = l;
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		find_accs(lw, loop, n->child[i], unroll);
+}
+
+/* lanes are set already */
+void lw_open_lane_accs(lowering *lw, const loop_node *loop, int32_t unroll)
+{
+	int32_t i = lw->acc.n;
+
+	find_accs(lw, loop, loop, unroll);
+	for (; i < lw->acc.n; i++) {
+		struct lane_acc *l = &lw->acc.at[i];
+		const loop_eqn *e = &lw->k->eqn[l->eqn];
+
+		for (int32_t j = 0; j < e->e->n_out; j++) {
+			val v = lw_as_acc(lw, lw_ex(lw,
+				ir_identity(lw->s, e->e->monoid, j, l->acc[j])));
+
+			l->v[j] = arena_array(lw->a, val, unroll);
+			for (int32_t u = 0; u < unroll; u++)
+				l->v[j][u] = lw_register(lw, v, v.id);
+		}
+	}
+}
+
+/* x combined with y in every lane, in place of x */
+static void fold(lowering *lw, struct how h, val *x, const val *y)
+{
+	val z[IR_MAX_COMP];
+
+	for (int32_t i = 0; i < h.e->e->n_out; i++)
+		z[i] = lw_combine(lw, h, i, x, y);
+	for (int32_t i = 0; i < h.e->e->n_out; i++)
+		x[i] = lw->lanes > 1 ? lw_as_acc(lw, z[i]) : z[i];
+}
+
+static val shuffled(lowering *lw, val x, int32_t half)
+{
+	int64_t list[KERN_MAX_LANES];
+
+	for (int32_t i = 0; i < lw->lanes; i++)
+		list[i] = (i + half) % lw->lanes;
+	return lw_shuffle(lw, x, x, list);
+}
+
+/* All accumulators in the lanes of the first. */
+static void fold_turns(
+	lowering *lw, const struct lane_acc *l, struct how h, val *x)
+{
+	int32_t m = h.e->e->n_out;
+	val y[IR_MAX_COMP];
+
+	for (int32_t step = 1; step < l->n; step *= 2)
+		for (int32_t u = 0; u + step < l->n; u += 2 * step) {
+			for (int32_t i = 0; i < m; i++) {
+				x[i] = l->v[i][u];
+				y[i] = l->v[i][u + step];
+			}
+			fold(lw, h, x, y);
+			for (int32_t i = 0; i < m; i++)
+				lw_set(lw, l->v[i][u], x[i]);
+		}
+	for (int32_t i = 0; i < m; i++)
+		x[i] = l->v[i][0];
+}
+
+static void close_acc(lowering *lw, const struct lane_acc *l)
+{
+	const loop_eqn *e = &lw->k->eqn[l->eqn];
+	struct how h = {e, l->acc, false};
+	val x[IR_MAX_COMP], y[IR_MAX_COMP], old[IR_MAX_COMP];
+	int32_t lanes = lw->lanes, m = e->e->n_out;
+
+	fold_turns(lw, l, h, x);
+	for (int32_t half = lanes / 2; half > 0; half /= 2) {
+		for (int32_t i = 0; i < m; i++)
+			y[i] = shuffled(lw, x[i], half);
+		fold(lw, h, x, y);
+	}
+	lw->lanes = 1;
+	for (int32_t i = 0; i < m; i++) {
+		struct place_of p = lw_target(lw, l->eqn, i);
+
+		y[i] = lw_lane_of(lw, x[i], lw_num(lw, 0));
+		y[i] = lw_cast(lw, y[i], e->acc[i]);
+		old[i] = lw_load(lw, &p, false);
+	}
+	h.acc = e->acc;
+	fold(lw, h, old, y);
+	for (int32_t i = 0; i < m; i++) {
+		struct place_of p = lw_target(lw, l->eqn, i);
+
+		lw_store(lw, &p, old[i]);
+	}
+	lw->lanes = lanes;
+}
+
+void lw_close_lane_accs(lowering *lw, int32_t first)
+{
+	for (int32_t i = first; i < lw->acc.n; i++)
+		close_acc(lw, &lw->acc.at[i]);
+	lw->acc.n = first;
+}
+
+/* ---- parts of a split sum ---- */
+
+static int32_t parts(lowering *lw, int32_t eqn, int32_t comp)
+{
+	const loop_eqn *e = &lw->k->eqn[eqn];
+	int32_t *array = &lw->array_of_part[eqn * IR_MAX_COMP + comp];
+
+	if (*array < 0)
+		*array = kern_add_array(lw->b->k, KERN_SCRATCH,
+			lw_computed(e->acc[comp]),
+			e->n_parts * lw->s->tensor.at[e->e->out[comp]].numel,
+			e->part_at[comp]);
+	return *array;
+}
+
+/* The elements at hand of part `number`. */
+static struct place_of place_part(
+	lowering *lw, int32_t eqn, int32_t comp, form number)
+{
+	const loop_eqn *e = &lw->k->eqn[eqn];
+	struct place_of p = {.param = -1,
+		.at = e->at,
+		.array = parts(lw, eqn, comp),
+		.dtype = lw_computed(e->acc[comp])};
+
+	p.plus = lw_scale(lw, number, lw->s->tensor.at[e->e->out[comp]].numel);
+	lw_address(lw, &p);
+	return p;
+}
+
+/* Number of the block that n is in: of the loop that was split. */
+static form part_number(
+	lowering *lw, const loop_node *n, const loop_eqn *e)
+{
+	while (n->kind != LOOP_BLOCK ||
+		(e->reduced & ((loop_set)1 << n->var)) == 0)
+		n = n->up;
+	return kern_div(lw->b, lw_block_at(lw, n->var, 0), n->size);
+}
+
+void lw_part(lowering *lw, const loop_node *n)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		struct place_of from = lw_place_tensor(
+			lw, e->e->out[i], e->at, false);
+		struct place_of to = place_part(
+			lw, n->eqn, i, part_number(lw, n, e));
+
+		lw_store(lw, &to, lw_load(lw, &from, false));
+	}
+}
+
+/* The elements at hand of all blocks, first to last. */
+void lw_join(lowering *lw, const loop_node *n)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+	val x[IR_MAX_COMP], y[IR_MAX_COMP], z[IR_MAX_COMP];
+	struct marks marks;
+	int32_t m = e->e->n_out;
+	kern_val c;
+
+	for (int32_t i = 0; i < m; i++) {
+		const expr *f = e->init[i] != NULL
+					? e->init[i]
+					: ir_identity(lw->s, e->e->monoid, i,
+						  e->acc[i]);
+
+		x[i] = lw_cast(lw, lw_ex(lw, f), e->acc[i]);
+		if (lw->lanes > 1)
+			x[i] = lw_as_acc(lw, x[i]);
+		x[i] = lw_register(lw, x[i], x[i].id);
+	}
+	c = lw_for(lw, lw_num(lw, 0), lw_num(lw, e->n_parts));
+	marks = lw_mark(lw);
+	for (int32_t i = 0; i < m; i++) {
+		struct place_of from = place_part(
+			lw, n->eqn, i, lw_form_of(lw, c));
+
+		y[i] = lw_load(lw, &from, false);
+	}
+	for (int32_t i = 0; i < m; i++)
+		z[i] = lw_combine(lw, (struct how){e, e->acc, false}, i, x, y);
+	for (int32_t i = 0; i < m; i++)
+		lw_set(lw, x[i], lw->lanes > 1 ? lw_as_acc(lw, z[i]) : z[i]);
+	lw_release(lw, marks);
+	lw_close(lw);
+	for (int32_t i = 0; i < m; i++) {
+		int32_t t = e->e->out[i];
+		struct place_of to;
+
+		if (loop_param(lw->k, t) < 0)
+			continue; /* a component that nobody reads */
+		to = lw_place_tensor(lw, t, e->at, true);
+		lw_store(lw, &to,
+			lw_cast(lw, x[i], lw->s->tensor.at[t].dtype));
+	}
+}

@@ -1,0 +1,258 @@
+/*
+ * lower_expr.c: expressions as straight-line values, each computed once in its
+ * block.
+ *
+ * Consumes interned exprs: one that was named in this block, or one around it,
+ * is not computed again. A select evaluates both sides; what must not be read
+ * on the side not taken is read under the condition, so no branch is needed
+ * and lanes may disagree:
+ *
+ *   o = inside(i - 1) ? x[i - 1] : 0
+ *     %1: bool = inside %i0 1 *
+ *     %2: f32 = load p1[%i0 - 1] where %1
+ *     %3: f32 = sel %1, %2, 0
+ */
+#include "kern/lower.h"
+
+struct seek {
+	lowering *lw;
+	bool unsafe;
+};
+
+static void unsafe_visit(void *arg, const expr *e)
+{
+	struct seek *s = arg;
+	int64_t min, max;
+
+	if (e->form == NULL || s->unsafe)
+		return;
+	s->unsafe = ix_has_fun(e->form);
+	if (e->kind != EX_READ || s->unsafe)
+		return;
+	ix_range(s->lw->dom, e->form, &min, &max);
+	s->unsafe = min < 0 || max >= s->lw->s->tensor.at[e->tensor].numel;
+}
+
+/* May something below be read only where the guards in force hold? */
+bool lw_is_unsafe(lowering *lw, const expr *e)
+{
+	int64_t known = lw->dom->n_facts > 0
+				? 0
+				: map_get(lw->unsafe, &e->id, sizeof e->id, 0);
+	struct seek s = {lw, false};
+
+	if (known != 0)
+		return known == 2;
+	loop_walk(lw->a, e, unsafe_visit, &s);
+	if (lw->dom->n_facts == 0)
+		map_set(lw->unsafe, &e->id, sizeof e->id, s.unsafe ? 2 : 1);
+	return s.unsafe;
+}
+
+struct reader {
+	int32_t tensor;
+	bool found;
+};
+
+static void reads_visit(void *arg, const expr *e)
+{
+	struct reader *r = arg;
+
+	r->found |= e->kind == EX_READ &&
+		    (e->tensor == r->tensor || ix_has_fun(e->form));
+}
+
+/* What was read from a tensor before is not what a scan has stored since. */
+void lw_forget(lowering *lw, int32_t tensor)
+{
+	for (int32_t i = 0; i < lw->memo.n; i++) {
+		struct reader r = {tensor, false};
+
+		if (lw->memo.at[i].e == NULL)
+			continue;
+		loop_walk(lw->a, lw->memo.at[i].e, reads_visit, &r);
+		if (r.found)
+			lw->memo.at[i].e = NULL;
+	}
+	for (int32_t i = 0; i < lw->fun.n; i++)
+		lw->fun.at[i].atom = NULL;
+}
+
+/* Registers are known by their tensor alone. */
+const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at)
+{
+	for (int32_t i = lw->def.n - 1; i >= 0; i--)
+		if (lw->def.at[i].tensor == tensor &&
+			(lw->def.at[i].at == NULL || lw->def.at[i].at == at))
+			return &lw->def.at[i].v;
+	return NULL;
+}
+
+static val read(lowering *lw, const expr *e)
+{
+	bool guarded = lw->path.n > 0 && lw_is_unsafe(lw, e);
+	const val *known;
+	struct place_of p;
+	int32_t q, c;
+	val v;
+
+	/* a register has no index, but it is checked */
+	lw_load_funs(lw, e->form);
+	known = lw_stored_at(lw, e->tensor, e->form);
+	if (known != NULL)
+		return *known;
+	p = lw_place_tensor(lw, e->tensor, e->form, false);
+	v = lw_load(lw, &p, guarded || p.guarded);
+	if (p.buf != NULL && loop_maker(lw->k, e->tensor, &q, &c) &&
+		lw->k->eqn[q].acc[c] != e->dtype)
+		v = lw_cast(lw, v, e->dtype); /* rounded once, when complete */
+	return v;
+}
+
+static val inside(lowering *lw, const expr *e)
+{
+	int64_t min, max, lo = INT64_MIN, hi = INT64_MAX;
+	val v, c, type, all = {0};
+
+	ix_range(lw->dom, e->form, &min, &max);
+	if (min >= e->lo && max < e->hi)
+		return lw_bool(lw, true);
+	if (max < e->lo || min >= e->hi)
+		return lw_bool(lw, false);
+	lo = min < e->lo ? e->lo : lo;
+	hi = max >= e->hi ? e->hi : hi;
+	v = lw_index(lw, e->form, lw_index_dtype(lw, e->form));
+	if (v.lanes == 1)
+		return lw_inside(lw, lw_form(lw, e->form, 0), lo, hi);
+	type = (val){0, TN_BOOL, v.lanes, (int32_t)dtype_size(v.dt)};
+	if (lo != INT64_MIN) {
+		c = lw_to_lanes(lw, lw_const(lw, v.dt, 0, lo));
+		all = lw_call2(lw, lw->fn.ge, type, v, c);
+	}
+	if (hi != INT64_MAX) {
+		c = lw_to_lanes(lw, lw_const(lw, v.dt, 0, hi));
+		c = lw_call2(lw, lw->fn.lt, type, v, c);
+		all = all.id != 0 ? lw_and(lw, all, c) : c;
+	}
+	return all;
+}
+
+/* All arguments in lanes, masks as wide as what they are used with. */
+static val call(lowering *lw, const expr *e)
+{
+	const ir_scalar *f = ir_scalar_at(e->fn);
+	tn_dtype t = TN_BOOL;
+	val x[IR_MAX_ARGS], type = {0, lw_computed(e->dtype), 1, 0};
+	int32_t bytes = 0;
+
+	for (int32_t i = 0; i < f->n_args; i++) {
+		x[i] = lw_ex(lw, e->arg[i]);
+		if (t == TN_BOOL)
+			t = x[i].dt;
+		if (x[i].lanes > 1)
+			type.lanes = x[i].lanes;
+		if (x[i].mask > bytes)
+			bytes = x[i].mask;
+	}
+	if (t != TN_BOOL)
+		bytes = (int32_t)dtype_size(t);
+	for (int32_t i = 0; i < f->n_args && type.lanes > 1; i++)
+		x[i] = x[i].dt == TN_BOOL ? lw_to_mask(lw, x[i], bytes)
+					  : lw_to_lanes(lw, x[i]);
+	if (type.lanes > 1 && type.dt == TN_BOOL)
+		type.mask = bytes;
+	/* of integers, named after its result */
+	for (int32_t i = 0; i < f->n_args; i++)
+		if (dtype_is_float(type.dt) && !dtype_is_float(t) &&
+			f->emit[0] != '(')
+			x[i] = lw_cast(lw, x[i], TN_I64);
+	return lw_call(lw, e->fn, type, f->n_args, x);
+}
+
+/*
+ * What was named on a side that may not be taken is unknown behind it, and so
+ * is what has been read there from places that are right there only.
+ */
+static val side(lowering *lw, const expr *e, val c, const expr *cond,
+	bool negated)
+{
+	int32_t n = lw->memo.n, nf = lw->fun.n, n_short = lw->n_short;
+	ix_dom was = lw->path_dom;
+	val v;
+
+	lw->path_dom = ir_dom_when(lw->s, lw->path.n > 0 ? &was : lw->dom,
+		cond, !negated);
+	*vec_push(lw->a, &lw->path) = (struct path){c, negated};
+	v = lw_ex(lw, e);
+	lw->path.n--;
+	lw->path_dom = was;
+	lw->fun.n = nf;
+	for (int32_t i = n; i < lw->memo.n; i++)
+		if (lw->memo.at[i].e != NULL &&
+			(lw->n_short > n_short ||
+				lw_is_unsafe(lw, lw->memo.at[i].e)))
+			lw->memo.at[i].e = NULL;
+	return v;
+}
+
+static val select_value(lowering *lw, const expr *e)
+{
+	val c = lw_ex(lw, e->arg[0]), x[3], type;
+	bool on;
+
+	if (lw_is_const(lw, c, &on))
+		return lw_ex(lw, e->arg[on ? 1 : 2]);
+	x[1] = side(lw, e->arg[1], c, e->arg[0], false);
+	x[2] = side(lw, e->arg[2], c, e->arg[0], true);
+	type = (val){0, lw_computed(e->dtype), c.lanes, 0};
+	for (int32_t i = 1; i < 3; i++)
+		if (x[i].lanes > type.lanes)
+			type.lanes = x[i].lanes;
+	for (int32_t i = 1; i < 3 && type.lanes > 1; i++)
+		x[i] = x[i].dt == TN_BOOL
+			       ? lw_to_mask(lw, x[i], lw_mask_bytes(lw))
+			       : lw_to_lanes(lw, x[i]);
+	type.mask = x[1].mask;
+	if (c.lanes > 1)
+		c = lw_to_mask(lw, c,
+			type.dt == TN_BOOL ? type.mask
+					   : (int32_t)dtype_size(type.dt));
+	x[0] = c;
+	return lw_call(lw, lw->fn.sel, type, 3, x);
+}
+
+val lw_ex(lowering *lw, const expr *e)
+{
+	val v = {0};
+
+	for (int32_t i = lw->memo.n - 1; i >= 0; i--)
+		if (lw->memo.at[i].e == e)
+			return lw->memo.at[i].v;
+	switch (e->kind) {
+	case EX_CONST:
+		return lw_const(lw, e->dtype, e->c.f, e->c.i);
+	case EX_PARAM:
+		return lw->param[e->c.i];
+	case EX_INDEX:
+		v = lw_index(lw, e->form, TN_I64);
+		break;
+	case EX_READ:
+		v = read(lw, e);
+		break;
+	case EX_CALL:
+		v = call(lw, e);
+		break;
+	case EX_SELECT:
+		v = select_value(lw, e);
+		break;
+	case EX_INSIDE:
+		lw_load_funs(lw, e->form);
+		v = inside(lw, e);
+		break;
+	case EX_CAST:
+		v = lw_cast(lw, lw_ex(lw, e->arg[0]), e->dtype);
+		break;
+	}
+	*vec_push(lw->a, &lw->memo) = (struct memo){e, v};
+	return v;
+}

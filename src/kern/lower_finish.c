@@ -1,0 +1,249 @@
+/*
+ * lower_finish.c: what is done to the finished sums of a tile, in loops: it may
+ * be much to write. And tiles whose terms are added one by one where the result
+ * is no finite number.
+ */
+#include "kern/lower.h"
+
+/* The same tile term by term, as the equation says. Opens the other case. */
+static void one_by_one(struct tile *t, int64_t columns)
+{
+	lowering *lw = t->lw;
+	int32_t var[2] = {t->n->row_var, t->n->var};
+	int64_t n[2] = {t->rows, columns};
+	kern_stmt *bad = kern_if(lw->b, t->finite.id, true);
+	val a, old = {0}, later;
+	struct marks m;
+	struct place_of p;
+
+	lw->lanes = 1;
+	lw->vvar = -1;
+	for (int32_t i = 0; i < 2; i++)
+		if (var[i] >= 0) {
+			form lo = lw->span[var[i]].lo;
+
+			lw->var[var[i]] = lw_form_of(lw,
+				lw_for(lw, lo, lw_addc(lw, lo, n[i])));
+		}
+	m = lw_mark(lw);
+	p = lw_place_tensor(lw, t->e->e->out[0], t->e->at, false);
+	if (t->n->start && !t->all_first) {
+		later = lw_not(lw, t->first);
+		old = lw_load_scalar(lw, &p, 0, &later);
+	} else if (!t->n->start) {
+		old = lw_load_scalar(lw, &p, 0, NULL);
+	}
+	a = lw_register(lw, lw_type(lw, t->e->acc[0], 1), old.id);
+	lw_open_sums(t);
+	lw_set(lw, a,
+		lw_call2(lw, lw->fn.add, a, a, lw_ex(lw, t->e->body[0])));
+	lw_release(lw, m);
+	lw_close_loops(lw, t->n->n_sums);
+	lw_store(lw, &p, a);
+	lw_close_loops(lw, (var[0] >= 0) + 1);
+	for (int32_t i = 0; i < 2; i++)
+		if (var[i] >= 0)
+			lw->var[var[i]] = lw->span[var[i]].lo;
+	lw->lanes = t->n->lanes;
+	lw->vvar = t->n->var;
+	kern_else(lw->b, bad);
+}
+
+static void put_in_array(struct tile *t, int32_t row, int32_t vector)
+{
+	lowering *lw = t->lw;
+	int32_t i = row * t->vectors + vector;
+
+	lw_store_to(lw, t->array, lw_num(lw, i * lw->lanes), t->acc[i], 0);
+}
+
+static val taken(struct tile *t, form at)
+{
+	return lw_load_from(t->lw, t->array, at,
+		lw_type(t->lw, t->e->acc[0], t->lw->lanes), 0);
+}
+
+/* at: in the array, the first of a vector, or an element of the last one */
+typedef void of_place(struct tile *t, form at);
+
+static void columns_of(struct tile *t, of_place *fn, form row, int64_t from,
+	int64_t n, bool whole)
+{
+	lowering *lw = t->lw;
+	int32_t lanes = t->n->lanes, j = t->n->var;
+	struct marks m;
+	form c;
+
+	if (n == 0)
+		return;
+	c = lw_form_of(lw, kern_for(lw->b, lw_num(lw, from),
+				   lw_num(lw, from + n), whole ? lanes : 1,
+				   TN_I64));
+	lw->var[j] = lw_add(lw, lw->span[j].lo, c);
+	m = lw_mark(lw);
+	lw->lanes = whole ? lanes : 1;
+	lw->vvar = whole ? j : -1;
+	fn(t, lw_add(lw, row, c));
+	lw_release(lw, m);
+	lw->lanes = lanes;
+	lw->vvar = j;
+	lw->var[j] = lw->span[j].lo;
+	lw_close(lw);
+}
+
+/* Counters of known ends: a compiler sees that all is inside of the array. */
+static void each_place(struct tile *t, of_place *fn)
+{
+	lowering *lw = t->lw;
+	form row = lw_num(lw, 0), r;
+	int64_t lanes = t->n->lanes;
+	int32_t whole = t->vectors - (t->valid < lanes), i = t->n->row_var;
+
+	if (i >= 0) {
+		r = lw_form_of(lw, lw_for_lanes(lw, t->rows));
+		lw->var[i] = lw_add(lw, lw->span[i].lo, r);
+		row = lw_scale(lw, r, t->vectors * lanes);
+	} else {
+		kern_scope(lw->b);
+	}
+	columns_of(t, fn, row, 0, whole * lanes, true);
+	if (whole < t->vectors)
+		columns_of(t, fn, row, whole * lanes, t->valid, false);
+	if (i >= 0)
+		lw->var[i] = lw->span[i].lo;
+	lw_close(lw);
+}
+
+/* What stands there becomes what it is in the end; finite: all added up. */
+static void finish_place(struct tile *t, form at)
+{
+	lowering *lw = t->lw;
+	const expr *f = t->n->finish;
+	val v = taken(t, at), sum = lw->lanes > 1 ? t->finite : t->last;
+
+	lw->param[0] = v;
+	if (f != NULL) {
+		v = lw_to_lanes(lw, lw_ex(lw, f));
+		lw_store_to(lw, t->array, at, v, 0);
+	}
+	if (t->n->checked)
+		lw_set(lw, sum, lw_call2(lw, lw->fn.add, sum, sum, v));
+}
+
+static void add_place(struct tile *t, form at)
+{
+	lowering *lw = t->lw;
+	struct place_of p = lw_place_tensor(
+		lw, t->e->e->out[0], t->e->at, false);
+	val v = taken(t, at);
+
+	v = lw_call2(lw, lw->fn.add, v, v,
+		lw_to_lanes(lw, lw_load(lw, &p, false)));
+	lw_store_to(lw, t->array, at, v, 0);
+}
+
+static void store_place(struct tile *t, form at)
+{
+	struct place_of p = lw_place_tensor(
+		t->lw, t->e->e->out[0], t->e->at, false);
+
+	lw_store(t->lw, &p, taken(t, at));
+}
+
+/*
+ * A term that is nothing was 0 times something: is that nothing, too? Then the
+ * sum of all is a number. last: of elements, besides.
+ */
+static void check(struct tile *t)
+{
+	lowering *lw = t->lw;
+	val v = t->finite, zero = lw_const(lw, t->e->acc[0], 0, 0), bad;
+	val type = lw_type(lw, TN_BOOL, 1);
+
+	lw_set(lw, v, lw_call2(lw, lw->fn.sub, v, v, v));
+	for (int32_t half = lw->lanes / 2; half > 0; half /= 2) {
+		int64_t list[KERN_MAX_LANES];
+
+		for (int32_t i = 0; i < lw->lanes; i++)
+			list[i] = (i + half) % lw->lanes;
+		lw_set(lw, v, lw_call2(lw, lw->fn.add, v, v,
+				      lw_shuffle(lw, v, v, list)));
+	}
+	bad = lw_call2(lw, lw->fn.ne, type,
+		lw_lane_of(lw, v, lw_num(lw, 0)), zero);
+	if (t->has_last) {
+		val d = lw_call2(lw, lw->fn.sub, t->last, t->last, t->last);
+
+		d = lw_not(lw, lw_call2(lw, lw->fn.eq, type, d, zero));
+		bad = lw_call2(lw, lw->fn.or, type, bad, d);
+	}
+	t->finite = bad;
+}
+
+/* Lanes of an accumulator that are columns; the others are anything. */
+static val columns_only(struct tile *t, int32_t vector, val a)
+{
+	lowering *lw = t->lw;
+
+	if (vector < t->vectors - 1 || t->valid == lw->lanes)
+		return a;
+	return lw_call(lw, lw->fn.sel, a, 3,
+		(val[]){lw_first_lanes(lw, (int32_t)dtype_size(a.dt), t->valid),
+			a, lw_to_lanes(lw, lw_const(lw, a.dt, 0, 0))});
+}
+
+/* The tile from its registers, if what it adds up are numbers. */
+void lw_store_checked(struct tile *t, int64_t columns)
+{
+	lowering *lw = t->lw;
+	val *sum = arena_array(lw->a, val, t->vectors);
+
+	for (int32_t v = 0; v < t->vectors; v++) {
+		sum[v] = lw_register(
+			lw, lw_type(lw, t->e->acc[0], lw->lanes), 0);
+		for (int32_t r = 0; r < t->rows; r++)
+			lw_set(lw, sum[v],
+				lw_call2(lw, lw->fn.add, sum[v], sum[v],
+					columns_only(t, v,
+						t->acc[r * t->vectors + v])));
+		if (v > 0)
+			lw_set(lw, sum[0],
+				lw_call2(lw, lw->fn.add, sum[0], sum[0],
+					sum[v]));
+	}
+	t->finite = sum[0];
+	t->has_last = false;
+	check(t);
+	one_by_one(t, columns);
+	lw_each(t, lw_store_acc);
+	lw_close(lw);
+}
+
+/* What becomes of the sums in the end is added to what there is of them. */
+void lw_finish(struct tile *t, int64_t columns)
+{
+	lowering *lw = t->lw;
+
+	t->array = kern_stack(lw->b, t->e->acc[0],
+		(int64_t)t->rows * t->vectors * lw->lanes, false);
+	lw_each(t, put_in_array);
+	if (t->n->checked) {
+		t->finite = lw_register(
+			lw, lw_type(lw, t->e->acc[0], lw->lanes), 0);
+		t->last = lw_register(lw, lw_type(lw, t->e->acc[0], 1), 0);
+		t->has_last = true;
+	}
+	each_place(t, finish_place);
+	if (t->n->checked) {
+		check(t);
+		one_by_one(t, columns);
+	}
+	if (!t->all_first)
+		lw_if(lw, lw_not(lw, t->first));
+	if (!t->n->start || !t->all_first)
+		each_place(t, add_place);
+	if (!t->all_first)
+		lw_close(lw);
+	each_place(t, store_place);
+	lw_close_loops(lw, t->n->checked);
+}

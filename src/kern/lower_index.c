@@ -1,0 +1,295 @@
+/*
+ * lower_index.c: indices as values, one or one per lane, and indices that are
+ * read from data: compared with their bounds and clamped in front of the
+ * expression that uses them.
+ */
+#include "kern/lower.h"
+
+/* What the values of f are compared in when there is one per lane. */
+tn_dtype lw_index_dtype(lowering *lw, const ix_form *f)
+{
+	int64_t min, max;
+
+	ix_range(lw->dom, f, &min, &max);
+	return min < INT32_MIN || max > INT32_MAX || lw_mask_bytes(lw) > 4
+		       ? TN_I64
+		       : TN_I32;
+}
+
+/* A part of the variable that the lanes walk, such as i / 56 % 56. */
+static bool is_lane_digit(const lowering *lw, const ix_atom *t)
+{
+	return lw->lanes > 1 && t->kind == IX_DIGIT && t->axis == lw->vvar &&
+	       (t->lo > 1 || t->hi < lw->dom->box.extent[t->axis]);
+}
+
+/* One number for each lane. */
+static val by_lane(lowering *lw, const ix_form *f, tn_dtype dt)
+{
+	val n = lw_register(lw, lw_type(lw, dt, lw->lanes), 0);
+	kern_val l = lw_for_lanes(lw, lw->lanes);
+
+	lw_set_lane(lw, n, l, lw_index_val(lw, lw_form(lw, f, l), dt));
+	lw_close(lw);
+	return n;
+}
+
+static val lane_digit(lowering *lw, const ix_atom *t, tn_dtype dt)
+{
+	val v;
+
+	for (int32_t i = lw->digit.n - 1; i >= 0; i--)
+		if (lw->digit.at[i].atom == t && lw->digit.at[i].dt == dt)
+			return lw->digit.at[i].v;
+	v = by_lane(lw, ix_digit(lw->s->x, lw->dom, t->axis, t->lo, t->hi),
+		dt);
+	*vec_push(lw->a, &lw->digit) = (struct memo_digit){t, dt, v};
+	return v;
+}
+
+void lw_lane_digits(lowering *lw, const ix_form *f)
+{
+	tn_dtype dt = lw_index_dtype(lw, f);
+
+	for (int32_t i = 0; i < f->n; i++)
+		if (is_lane_digit(lw, f->t[i].atom))
+			(void)lane_digit(lw, f->t[i].atom, dt);
+}
+
+/* f without the digits of the lanes. */
+static const ix_form *without_digits(lowering *lw, const ix_form *f)
+{
+	const ix_form *rest = f;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (is_lane_digit(lw, t))
+			rest = ix_sub(lw->s->x, lw->dom, rest,
+				ix_scale(lw->s->x,
+					ix_digit(lw->s->x, lw->dom, t->axis,
+						t->lo, t->hi),
+					f->t[i].coef));
+	}
+	return rest;
+}
+
+/* v and what the digits of the lanes add to it */
+static val with_digits(lowering *lw, const ix_form *f, val v)
+{
+	val type = {0, v.dt, v.lanes, 0};
+
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+		val d;
+
+		if (!is_lane_digit(lw, t))
+			continue;
+		d = lane_digit(lw, t, v.dt);
+		if (f->t[i].coef != 1)
+			d = lw_call2(lw, lw->fn.mul, type, d,
+				lw_to_lanes(lw, lw_const(lw, v.dt, 0,
+							f->t[i].coef)));
+		v = lw_call2(lw, lw->fn.add, type, v, d);
+	}
+	return v;
+}
+
+val lw_index(lowering *lw, const ix_form *f, tn_dtype dt)
+{
+	bool fun = ix_has_fun(f);
+	const ix_form *rest = f;
+	int64_t stride;
+
+	lw_load_funs(lw, f);
+	if (!lw_form_varies(lw, f) && !(fun && lw->lanes > 1))
+		return lw_index_val(lw, lw_form(lw, f, 0), TN_I64);
+	if (!fun)
+		rest = without_digits(lw, f);
+	if (fun || !loop_stride(rest, lw->vvar, lw->k->var[lw->vvar].extent,
+			   &stride))
+		return by_lane(lw, f, dt);
+	return with_digits(lw, f,
+		lw_lanes_of_form(lw, dt, lw_form(lw, rest, 0), stride));
+}
+
+/* ---- conditions ---- */
+
+bool lw_path_mixed(const lowering *lw)
+{
+	for (int32_t i = 0; i < lw->path.n; i++)
+		if (lw->path.at[i].c.lanes > 1)
+			return true;
+	return false;
+}
+
+static val with(lowering *lw, val all, val c)
+{
+	return all.id == 0 ? c : lw_and(lw, all, c);
+}
+
+static val condition(lowering *lw, const struct path *p, val c)
+{
+	return p->negated ? lw_not(lw, c) : c;
+}
+
+val lw_path(lowering *lw, kern_val lane)
+{
+	val all = {0, TN_BOOL, 1, 0};
+
+	for (int32_t i = 0; i < lw->path.n; i++) {
+		const struct path *p = &lw->path.at[i];
+		val c = p->c;
+
+		if (c.lanes > 1)
+			c = lw_lane_of(lw, c,
+				lane == 0 ? lw_num(lw, 0)
+					  : lw_form_of(lw, lane));
+		all = with(lw, all, condition(lw, p, c));
+	}
+	return all;
+}
+
+val lw_path_of_all(lowering *lw)
+{
+	val all = {0, TN_BOOL, 1, 0};
+
+	for (int32_t i = 0; i < lw->path.n; i++)
+		if (lw->path.at[i].c.lanes == 1)
+			all = with(lw, all,
+				condition(lw, &lw->path.at[i],
+					lw->path.at[i].c));
+	return all;
+}
+
+val lw_path_mask(lowering *lw, int32_t bytes)
+{
+	val all = {0, TN_BOOL, lw->lanes, bytes};
+
+	for (int32_t i = 0; i < lw->path.n; i++) {
+		const struct path *p = &lw->path.at[i];
+
+		if (p->c.lanes > 1)
+			all = with(lw, all,
+				condition(lw, p,
+					lw_to_mask(lw, p->c, bytes)));
+	}
+	return all;
+}
+
+/* ---- indices that are read from data ---- */
+
+form lw_fun(lowering *lw, const ix_atom *t, kern_val lane)
+{
+	for (int32_t i = lw->fun.n - 1; i >= 0; i--) {
+		const struct memo_fun *m = &lw->fun.at[i];
+
+		if (m->atom != t)
+			continue;
+		if (m->array < 0)
+			return m->at;
+		return lw_form_of(lw,
+			lw_load_from(lw, m->array,
+				lane == 0 ? lw_num(lw, 0)
+					  : lw_form_of(lw, lane),
+				lw_type(lw, TN_I64, 1), 0)
+				.id);
+	}
+	lw_bug(lw, "a data index was not loaded", "");
+}
+
+/* "Some lane takes this branch", when the branch differs by lane. */
+static val some_lane(lowering *lw)
+{
+	val any = lw_register(lw, lw_type(lw, TN_BOOL, 1), 0);
+	kern_val l = lw_for_lanes(lw, lw->lanes);
+
+	lw_set(lw, any,
+		lw_call2(lw, lw->fn.or, any, any, lw_path(lw, l)));
+	lw_close(lw);
+	return any;
+}
+
+struct fun {
+	const ix_atom *t;
+	bool lanes;	  /* one for each */
+	const val *known; /* stored in this block; NULL: in memory */
+	struct place_of p;
+	bool guarded;
+	val when; /* guarded: where it is read; id 0: the path, lane by lane */
+	int32_t check;
+};
+
+/* The index as it is read, within its bounds. */
+static val checked(lowering *lw, const struct fun *f, kern_val lane)
+{
+	val when = f->when, v;
+
+	if (f->guarded && when.id == 0)
+		when = lw_path(lw, lane);
+	if (f->known != NULL && f->known->lanes > 1)
+		v = lw_lane_of(lw, *f->known,
+			f->lanes ? lw_form_of(lw, lane) : lw_num(lw, 0));
+	else if (f->known != NULL)
+		v = *f->known;
+	else
+		v = lw_load_scalar(lw, &f->p, f->lanes ? lane : 0,
+			f->guarded ? &when : NULL);
+	if (f->guarded)
+		v = lw_call(lw, lw->fn.sel, lw_type(lw, TN_I64, 1), 3,
+			(val[]){when, lw_cast(lw, v, TN_I64),
+				lw_const(lw, TN_I64, 0, f->t->lo)});
+	return (val){kern_checked(lw->b, v.id, f->check), TN_I64, 1, 0};
+}
+
+/*
+ * An index that does not walk with the lanes stays one number, also where only
+ * some of the lanes ask for it: addresses are computed from it for all.
+ */
+static void load_fun(lowering *lw, const ix_atom *t)
+{
+	struct fun f = {.t = t,
+		.lanes = lw_form_varies(lw, t->f),
+		.guarded = lw->path.n > 0};
+	struct memo_fun m = {t, NULL, -1};
+	int32_t e, comp, tensor = (int32_t)t->fun;
+
+	for (int32_t i = 0; i < lw->fun.n; i++)
+		if (lw->fun.at[i].atom == t)
+			return;
+	lw_load_funs(lw, t->f);
+	f.known = lw_stored_at(lw, tensor, t->f);
+	/* copies of inputs are for what walks a loop, not for indices */
+	if (f.known == NULL)
+		f.p = lw_place_tensor(lw, tensor, t->f,
+			loop_maker(lw->k, tensor, &e, &comp) &&
+				lw->k->eqn[e].stage);
+	f.check = kern_add_check(lw->b->k, tensor,
+		lw->s->tensor.at[tensor].name, t->lo, t->hi);
+	if (f.lanes) {
+		kern_val l;
+
+		m.array = kern_stack(lw->b, TN_I64, lw->lanes, false);
+		l = lw_for_lanes(lw, lw->lanes);
+		lw_store_to(lw, m.array, lw_form_of(lw, l),
+			checked(lw, &f, l), 0);
+		lw_close(lw);
+	} else {
+		if (f.guarded && lw_path_mixed(lw))
+			f.when = some_lane(lw);
+		m.at = lw_form_of(lw, checked(lw, &f, 0).id);
+	}
+	*vec_push(lw->a, &lw->fun) = m;
+}
+
+void lw_load_funs(lowering *lw, const ix_form *f)
+{
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind == IX_FUN)
+			load_fun(lw, t);
+		else if (t->kind != IX_DIGIT)
+			lw_load_funs(lw, t->f);
+	}
+}

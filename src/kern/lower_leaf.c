@@ -1,0 +1,251 @@
+/*
+ * lower_leaf.c: statements: initialise, compute and store, accumulate, complete.
+ */
+#include "kern/lower.h"
+
+void lw_comment(lowering *lw, const loop_node *n)
+{
+	const char *l = loop_label(&lw->k->eqn[n->eqn]), *p;
+	str s = str_new(lw->a);
+
+	for (p = l; *p != '\0'; p++)
+		str_addc(&s,
+			(*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
+					(*p >= '0' && *p <= '9') || *p == '.'
+				? *p
+				: '_');
+	str_add(&s,
+		n->kind == LOOP_INIT	? ", start"
+		: n->kind == LOOP_DONE	? ", end"
+		: n->kind == LOOP_PART	? ", this part"
+		: n->kind == LOOP_JOIN	? ", all parts"
+		: n->kind == LOOP_SCALE ? ", scaled"
+					: "");
+	kern_note(lw->b, s.at);
+}
+
+val lw_combine(lowering *lw, struct how h, int32_t comp, const val *x,
+	const val *y)
+{
+	int32_t n = lw->memo.n, m = h.e->e->n_out;
+	val v;
+
+	for (int32_t i = 0; i < m; i++) {
+		lw->param[i] = x[i];
+		lw->param[IR_MAX_COMP + i] = y[i];
+	}
+	v = lw_ex(lw, (h.next ? ir_combine_next : ir_combine)(lw->s,
+		h.e->e->monoid, comp, h.acc));
+	lw->memo.n = n;
+	return lw_cast(lw, v, h.acc[comp]);
+}
+
+struct place_of lw_target(lowering *lw, int32_t eqn, int32_t comp)
+{
+	const loop_eqn *e = &lw->k->eqn[eqn];
+
+	return lw_place_tensor(lw, e->e->out[comp], e->at, false);
+}
+
+static void set(lowering *lw, const loop_node *n)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+	val v[IR_MAX_COMP];
+
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		struct place_of m;
+
+		if (e->stage) {
+			m = lw_place_tensor(lw, e->e->out[i], e->at, true);
+			v[i] = lw_load(lw, &m, false);
+			continue;
+		}
+		v[i] = lw_cast(lw, lw_ex(lw, e->body[i]),
+			lw->s->tensor.at[e->e->out[i]].dtype);
+	}
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		struct place_of p = lw_target(lw, n->eqn, i);
+		bool reg = p.array < 0;
+
+		if (!reg || lw->named[p.n_buf])
+			lw_store(lw, &p, v[i]);
+		if (e->scan_var >= 0)
+			lw_forget(lw, e->e->out[i]);
+		*vec_push(lw->a, &lw->def) = (struct def){
+			e->e->out[i], reg ? NULL : e->at, v[i]};
+	}
+}
+
+/* holds: in a register, from here on */
+void lw_init(lowering *lw, const loop_node *n, bool holds)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+	val v[IR_MAX_COMP];
+
+	lw_comment(lw, n);
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		const expr *x = e->init[i] != NULL && e->n_parts == 0
+					? e->init[i]
+					: ir_identity(lw->s, e->e->monoid, i,
+						  e->acc[i]);
+
+		v[i] = lw_cast(lw, lw_ex(lw, x), e->acc[i]);
+	}
+	if (holds)
+		lw_hold(lw, n->eqn, v);
+	for (int32_t i = 0; !holds && i < e->e->n_out; i++) {
+		struct place_of p = lw_place_tensor(
+			lw, e->e->out[i], e->start_at, false);
+
+		lw_store(lw, &p, v[i]);
+	}
+}
+
+/* Is the index of every element larger than those accumulated before it? */
+static bool in_order(const lowering *lw, const loop_node *n, bool fresh)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+	int32_t v = __builtin_ctzll(e->reduced | (loop_set)1 << 63);
+	int64_t s;
+
+	if (e->push || e->scan_var >= 0 || e->reduced != (loop_set)1 << v)
+		return false;
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		if (e->init[i] != NULL && !fresh)
+			return false;
+		if (ir_monoid_at(e->e->monoid)->comp[i] == 'K' &&
+			(e->body[i]->kind != EX_INDEX ||
+				ix_has_fun(e->body[i]->form) ||
+				!loop_stride(e->body[i]->form, v,
+					lw->k->var[v].extent, &s) ||
+				s < 1))
+			return false;
+	}
+	for (const loop_node *u = n->up; u != NULL; u = u->up)
+		if (u->var == v && u->backward)
+			return false;
+	return true;
+}
+
+/* Opens the condition that a pushed element is in the tensor, if it may not be. */
+static bool open_push(lowering *lw, const loop_eqn *e)
+{
+	int64_t min, max, numel = lw->s->tensor.at[e->e->out[0]].numel;
+
+	lw_load_funs(lw, e->at);
+	ix_range(lw->dom, e->at, &min, &max);
+	if (min >= 0 && max < numel)
+		return false;
+	lw_if(lw, lw_inside(lw, lw_form(lw, e->at, 0), 0, numel));
+	return true;
+}
+
+static void accumulate(lowering *lw, const loop_node *n)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+	struct lane_acc *l = lw_find_acc(lw, n->eqn);
+	const val *held = lw_held(lw, n->eqn);
+	struct how h = {e, l != NULL ? l->acc : e->acc,
+		in_order(lw, n, l != NULL)};
+	struct place_of p[IR_MAX_COMP];
+	val x[IR_MAX_COMP], y[IR_MAX_COMP], z[IR_MAX_COMP];
+	struct marks marks;
+	bool open = e->push && open_push(lw, e);
+	int32_t m = e->e->n_out;
+
+	marks = lw_mark(lw);
+	for (int32_t i = 0; i < m; i++)
+		y[i] = lw_cast(lw,
+			h.acc[i] == e->acc[i]
+				? lw_ex(lw, e->body[i])
+				: lw_index(lw, e->body[i]->form, h.acc[i]),
+			h.acc[i]);
+	for (int32_t i = 0; i < m; i++) {
+		if (l == NULL && held == NULL)
+			p[i] = lw_target(lw, n->eqn, i);
+		x[i] = l != NULL      ? l->v[i][l->turn]
+		       : held != NULL ? held[i]
+				      : lw_load(lw, &p[i], false);
+	}
+	for (int32_t i = 0; i < m; i++)
+		z[i] = lw_combine(lw, h, i, x, y);
+	for (int32_t i = 0; i < m; i++) {
+		if (l == NULL && held == NULL)
+			lw_store(lw, &p[i], z[i]);
+		else
+			lw_set(lw, x[i],
+				lw->lanes > 1 ? lw_as_acc(lw, z[i]) : z[i]);
+	}
+	if (open) {
+		lw_close(lw);
+		lw_release(lw, marks);
+	}
+}
+
+static void done(lowering *lw, const loop_node *n)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		int32_t t = e->e->out[i];
+		struct place_of from, to;
+
+		if (lw->k->buf_of[n->eqn][i] < 0 || loop_param(lw->k, t) < 0)
+			continue;
+		from = lw_place_tensor(lw, t, e->start_at, false);
+		to = lw_place_tensor(lw, t, e->start_at, true);
+		lw_store(lw, &to,
+			lw_cast(lw, lw_load(lw, &from, false),
+				lw->s->tensor.at[t].dtype));
+	}
+}
+
+static void scale(lowering *lw, const loop_node *n)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+	struct place_of p = lw_target(lw, n->eqn, 0);
+	int32_t memo = lw->memo.n;
+
+	lw->param[0] = lw_load(lw, &p, false);
+	lw_store(lw, &p, lw_cast(lw, lw_ex(lw, n->finish), e->acc[0]));
+	lw->memo.n = memo;
+}
+
+void lw_leaf(lowering *lw, const loop_node *n)
+{
+	if (n->kind != LOOP_INIT)
+		lw_comment(lw, n);
+	switch (n->kind) {
+	case LOOP_INIT:
+		lw_init(lw, n, false);
+		break;
+	case LOOP_DONE:
+		done(lw, n);
+		break;
+	case LOOP_STMT:
+		if (lw->k->eqn[n->eqn].e->monoid == IR_SET)
+			set(lw, n);
+		else
+			accumulate(lw, n);
+		break;
+	case LOOP_PART:
+		lw_part(lw, n);
+		break;
+	case LOOP_JOIN:
+		lw_join(lw, n);
+		break;
+	case LOOP_SCALE:
+		scale(lw, n);
+		break;
+	case LOOP_STAGE:
+		lw_transpose(lw, n);
+		break;
+	case LOOP_TILE:
+		lw_tile(lw, n);
+		break;
+	case LOOP_FOR:
+	case LOOP_BLOCK:
+	case LOOP_SPAN:
+		lw_bug(lw, "no statement", "");
+	}
+}

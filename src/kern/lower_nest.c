@@ -1,0 +1,584 @@
+/*
+ * lower_nest.c: loops. A node's variable has an interval, known or as forms;
+ * FOR walks it, BLOCK cuts it, SPAN restricts it. A vector loop is a loop over
+ * whole vectors, perhaps several at a time, and one over the elements left:
+ *
+ *   for %i = lo .. hi step 64 whole    4 vectors, 4 accumulators
+ *   for %i = .. .. hi step 16 whole
+ *   for %i = .. .. hi step 8 whole     where so many are known to be left
+ *   for %i = .. .. hi
+ */
+#include "kern/lower.h"
+
+struct marks lw_mark(const lowering *lw)
+{
+	return (struct marks){lw->memo.n, lw->fun.n, lw->def.n, lw->facts.n,
+		lw->digit.n};
+}
+
+void lw_release(lowering *lw, struct marks m)
+{
+	lw->memo.n = m.memo;
+	lw->fun.n = m.fun;
+	lw->def.n = m.def;
+	lw->digit.n = m.digit;
+	lw->facts.n = m.facts;
+	lw->dom->n_facts = m.facts;
+	lw->dom->facts = lw->facts.at;
+}
+
+void lw_declare_registers(lowering *lw, const loop_node *scope)
+{
+	for (int32_t i = 0; i < lw->k->n_bufs; i++) {
+		const loop_buf *b = &lw->k->buf[i];
+
+		if (b->scope != loop_first(scope) ||
+			(scope == NULL && b->phase != lw->phase) ||
+			b->where != LOOP_REGISTER || !lw->named[i])
+			continue;
+		lw->reg[i] = lw_register(
+			lw, lw_type(lw, b->dtype, lw->lanes), 0);
+	}
+}
+
+/* Inside, the fact holds. */
+static void add_fact(lowering *lw, const ix_form *f, int64_t lo, int64_t hi)
+{
+	*vec_push(lw->a, &lw->facts) = (ix_fact){f, lo, hi};
+	lw->dom->facts = lw->facts.at;
+	lw->dom->n_facts = lw->facts.n;
+}
+
+static void body(lowering *lw, const loop_node *n)
+{
+	struct marks m = lw_mark(lw);
+
+	lw_declare_registers(lw, n);
+	lw_nest(lw, n->child, n->n_child);
+	lw_release(lw, m);
+}
+
+/* few iterations, written one after the other */
+bool lw_is_unrolled(const lowering *lw, const loop_node *n)
+{
+	return n->lanes <= 1 && !n->backward &&
+	       lw->span[n->var].len == n->unroll;
+}
+
+static void unrolled(lowering *lw, const loop_node *n)
+{
+	const struct span *s = &lw->span[n->var];
+	form v = lw->var[n->var], from = s->lo;
+	int64_t len = s->len, clo = s->clo;
+	struct marks m;
+
+	lw_masks_in_front(lw, n, true);
+	m = lw_mark(lw);
+	for (int64_t i = 0; i < len; i++) {
+		kern_scope(lw->b);
+		if (clo >= 0)
+			add_fact(lw, ix_axis(lw->s->x, lw->dom, n->var),
+				clo + i, clo + i + 1);
+		lw->var[n->var] = from;
+		lw->plus[n->var] = i;
+		body(lw, n);
+		lw_release(lw, m);
+		lw_close(lw);
+	}
+	lw->var[n->var] = v;
+	lw->plus[n->var] = 0;
+}
+
+/* from: NULL: from the loop's start on */
+static void one_by_one(lowering *lw, const loop_node *n, form from)
+{
+	const struct span *s = &lw->span[n->var];
+	form v = lw->var[n->var];
+	struct marks m = lw_mark(lw);
+	kern_stmt loop = {.step = 1, .down = n->backward};
+
+	if (from == NULL && lw_is_unrolled(lw, n)) {
+		unrolled(lw, n);
+		return;
+	}
+	lw_masks_in_front(lw, n, false);
+	loop.lo = from == NULL ? s->lo : from;
+	loop.hi = s->hi;
+	lw->var[n->var] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
+	body(lw, n);
+	lw_close(lw);
+	lw->var[n->var] = v;
+	lw_release(lw, m);
+}
+
+/* What later vectors read is asked for. */
+static void ahead(lowering *lw, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_ahead; i++) {
+		const loop_ahead *a = &n->ahead[i];
+
+		kern_prefetch(lw->b, loop_param(lw->k, a->tensor),
+			lw_form(lw, a->at, 0), a->far);
+	}
+}
+
+/* A vector, with the accumulators of its turn. */
+static void vector(lowering *lw, const loop_node *n, int32_t turn)
+{
+	for (int32_t i = 0; i < lw->acc.n; i++)
+		lw->acc.at[i].turn = turn % lw->acc.at[i].n;
+	lw->plus[n->var] = (int64_t)turn * lw->lanes;
+	ahead(lw, n);
+	lw_enter_windows(lw);
+	body(lw, n);
+	lw_move_windows(lw);
+}
+
+/* `unroll` vectors at a time, from *from on, which becomes what is left. */
+static void vectors(
+	lowering *lw, const loop_node *n, int32_t unroll, form *from)
+{
+	const struct span *s = &lw->span[n->var];
+	kern_stmt loop = {.lo = *from,
+		.hi = s->hi,
+		.step = (int64_t)unroll * lw->lanes,
+		.whole = true};
+	form v = lw->var[n->var];
+	kern_val after;
+	int64_t len;
+
+	lw->var[n->var] = *from;
+	if (n->unroll <= 1 && s->len >= lw->lanes)
+		lw_open_windows(lw, n);
+	if (kern_form_is_const(lw_sub(lw, s->hi, *from), &len)) {
+		loop.hi = lw_addc(lw, *from, len / loop.step * loop.step);
+		loop.whole = false;
+	}
+	lw->var[n->var] = lw_form_of(lw,
+		kern_for_as(lw->b, &loop, loop.whole ? &after : NULL));
+	for (int32_t u = 0; u < unroll; u++) {
+		if (unroll > 1)
+			kern_scope(lw->b);
+		vector(lw, n, u);
+		if (unroll > 1)
+			lw_close(lw);
+	}
+	lw_close(lw);
+	*from = loop.whole ? lw_form_of(lw, after) : loop.hi;
+	lw->plus[n->var] = 0;
+	lw->var[n->var] = v;
+	lw->window.n = 0;
+}
+
+/* Does something below add up along the variable? */
+static bool adds_along(const lowering *lw, const loop_node *n, int32_t var)
+{
+	if (!loop_is_loop(n))
+		return (n->kind != LOOP_STMT && n->kind != LOOP_INIT &&
+			       n->kind != LOOP_DONE) ||
+		       (lw->k->eqn[n->eqn].reduced >> var & 1) != 0;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (adds_along(lw, n->child[i], var))
+			return true;
+	return false;
+}
+
+enum { LEAST_LANES = 4 };
+
+/* Of `left` elements behind the vectors those that fill shorter ones. */
+static int64_t short_vectors(
+	lowering *lw, const loop_node *n, int64_t left, form *from)
+{
+	if (adds_along(lw, n, n->var))
+		return left;
+	for (lw->lanes = n->lanes / 2; lw->lanes >= LEAST_LANES; lw->lanes /= 2)
+		if (left >= lw->lanes) {
+			vectors(lw, n, 1, from);
+			left -= lw->lanes;
+		}
+	return left;
+}
+
+/* The elements behind the vectors as one that is no whole one. */
+static void part_vector(
+	lowering *lw, const loop_node *n, int64_t left, form from)
+{
+	struct marks m = lw_mark(lw);
+	form v = lw->var[n->var];
+
+	lw->var[n->var] = from;
+	lw->lanes = n->lanes;
+	while (lw->lanes / 2 >= left && lw->lanes / 2 >= LEAST_LANES)
+		lw->lanes /= 2;
+	lw->dead = lw->lanes - (int32_t)left;
+	lw_masks_in_front(lw, n, false);
+	body(lw, n);
+	lw_release(lw, m);
+	lw->dead = 0;
+	lw->var[n->var] = v;
+}
+
+/*
+ * What whole vectors leave of a piece, where only the last piece is no multiple
+ * of them, as one vector more; 0: it is not known, or not to be.
+ */
+static int64_t last_part(const lowering *lw, const loop_node *n)
+{
+	const struct span *s = &lw->span[n->var];
+
+	return s->most > 0 && s->most % n->lanes == 0 &&
+			       loop_may_part(lw->k, n)
+		       ? s->rest % n->lanes
+		       : 0;
+}
+
+/* Whole vectors; left: elements behind them, -1: not known. */
+static int64_t whole_vectors(lowering *lw, const loop_node *n, form *from)
+{
+	const struct span *s = &lw->span[n->var];
+	int32_t first = lw->acc.n, unroll = n->unroll > 1 ? n->unroll : 1;
+	int64_t left = s->len;
+
+	if (s->len >= 0 && s->len < (int64_t)unroll * n->lanes)
+		unroll = 1;
+	if (left >= 0 && left < n->lanes)
+		return left;
+	lw_open_lane_accs(lw, n, unroll);
+	if (unroll > 1) {
+		vectors(lw, n, unroll, from);
+		if (left >= 0)
+			left %= (int64_t)unroll * n->lanes;
+	}
+	if (left < 0 || left >= n->lanes)
+		vectors(lw, n, 1, from);
+	lw_close_lane_accs(lw, first);
+	return left >= 0 ? left % n->lanes : left;
+}
+
+static void vector_for(lowering *lw, const loop_node *n)
+{
+	struct span *s = &lw->span[n->var];
+	struct marks m = lw_mark(lw);
+	int64_t left, min, max;
+	form from = s->lo;
+
+	ix_range(lw->dom, ix_axis(lw->s->x, lw->dom, n->var), &min, &max);
+	if (s->len < 0 && max - min + 1 < n->lanes) { /* a piece, cut again */
+		one_by_one(lw, n, NULL);
+		return;
+	}
+	kern_scope(lw->b);
+	lw->vvar = n->var;
+	lw->lanes = n->lanes;
+	left = whole_vectors(lw, n, &from);
+	if (left > 1 && loop_may_part(lw->k, n)) {
+		part_vector(lw, n, left, from);
+		left = 0;
+	} else if (left < 0 && last_part(lw, n) > 1) {
+		lw_if(lw, lw_less(lw, from, s->hi));
+		part_vector(lw, n, last_part(lw, n), from);
+		lw_close(lw);
+		left = 0;
+	} else if (left > 0) {
+		left = short_vectors(lw, n, left, &from);
+	}
+	lw->lanes = 1;
+	lw->vvar = -1;
+	lw_release(lw, m);
+	if (left > 0 || (left < 0 && (s->whole == 0 || s->whole % n->lanes != 0)))
+		one_by_one(lw, n, from);
+	lw_close(lw);
+}
+
+/* ---- chunks ---- */
+
+/* Iterations of a chunk loop; those of chunk loops inside it. */
+static int64_t n_pieces(const lowering *lw, const loop_node *n)
+{
+	int64_t ext = lw->k->var[n->var].extent;
+
+	return n->kind == LOOP_FOR ? ext : (ext + n->size - 1) / n->size;
+}
+
+static int64_t pieces_inside(const lowering *lw, const loop_node *n)
+{
+	int64_t p = 1;
+
+	while (n->n_child == 1) {
+		n = n->child[0];
+		if (n->parallel)
+			p *= n_pieces(lw, n);
+	}
+	return p;
+}
+
+static form number_of_chunk(lowering *lw, const loop_node *n)
+{
+	form t = kern_div(lw->b, lw->chunk, pieces_inside(lw, n));
+
+	return n->up != NULL ? kern_mod(lw->b, t, n_pieces(lw, n)) : t;
+}
+
+/* The ends of the loop where all that it is clipped to holds. */
+static void clip(lowering *lw, const loop_node *n)
+{
+	ix *x = lw->s->x;
+	struct span *s = &lw->span[n->var];
+
+	for (int32_t i = 0; i < n->n_clip; i++) {
+		const loop_clip *c = &n->clip[i];
+		const ix_form *rest = c->rest, *from, *to;
+		form lo, hi;
+
+		lw_load_funs(lw, rest);
+		if (c->stride > 0) { /* lo - rest <= var < hi - rest */
+			from = ix_sub(x, lw->dom, ix_const(x, c->lo), rest);
+			to = ix_sub(x, lw->dom, ix_const(x, c->hi), rest);
+		} else { /* rest - hi < var <= rest - lo */
+			from = ix_sub(x, lw->dom, rest, ix_const(x, c->hi - 1));
+			to = ix_sub(x, lw->dom, rest, ix_const(x, c->lo - 1));
+		}
+		lo = kern_max(lw->b, s->lo, lw_form(lw, from, 0));
+		hi = kern_min(lw->b, s->hi, lw_form(lw, to, 0));
+		*s = (struct span){lo, hi, -1, -1, -1, 1, 0, 0, 0};
+		*vec_push(lw->a, &lw->facts) = (ix_fact){c->f, c->lo, c->hi};
+	}
+	lw->dom->facts = lw->facts.at;
+	lw->dom->n_facts = lw->facts.n;
+}
+
+static void for_loop(lowering *lw, const loop_node *n);
+
+static void clipped(lowering *lw, const loop_node *n)
+{
+	struct span old = lw->span[n->var], *s = &lw->span[n->var];
+	form v = lw->var[n->var];
+	struct marks m = lw_mark(lw);
+	loop_node all = *n;
+
+	all.n_clip = 0;
+	kern_scope(lw->b);
+	if (n->parallel) {
+		lw->var[n->var] = number_of_chunk(lw, n);
+		s->lo = lw->var[n->var];
+		s->hi = lw_addc(lw, s->lo, 1);
+		clip(lw, n);
+		lw_if(lw, lw_less(lw, s->lo, s->hi));
+		body(lw, n);
+		lw_close(lw);
+		lw->var[n->var] = v;
+	} else {
+		clip(lw, n);
+		for_loop(lw, &all);
+	}
+	lw_release(lw, m);
+	*s = old;
+	lw_close(lw);
+}
+
+static void walk(lowering *lw, const loop_node *n)
+{
+	if (n->lanes > 1)
+		vector_for(lw, n);
+	else
+		one_by_one(lw, n, NULL);
+}
+
+/* What is left of an interval, in front of what is needed or behind it, where
+ * the guard's form lies within these bounds. */
+static void fill(lowering *lw, const loop_node *n, struct span s, int64_t lo,
+	int64_t hi)
+{
+	struct marks m = lw_mark(lw);
+	loop_node one = *n; /* constants need no more */
+
+	one.unroll = 0;
+	lw->span[n->var] = s;
+	add_fact(lw, n->need[0].f, lo, hi);
+	walk(lw, &one);
+	lw_release(lw, m);
+}
+
+static void fill_outside(lowering *lw, const loop_node *n, struct span old)
+{
+	struct span s = lw->span[n->var], left = old;
+	const ix_fact *f = &n->need[0];
+	int64_t min, max, stride;
+
+	ix_range(lw->dom, f->f, &min, &max);
+	loop_stride(f->f, n->var, lw->k->var[n->var].extent, &stride);
+	left.clo = left.chi = left.len = -1;
+	left.mult = 1;
+	left.whole = s.whole;
+	left.most = 0;
+	if (s.lo != old.lo) {
+		left.hi = kern_min(lw->b, s.lo, old.hi);
+		fill(lw, n, left, stride > 0 ? min : f->hi,
+			stride > 0 ? f->lo : max + 1);
+	}
+	if (s.hi != old.hi) {
+		left.lo = s.hi;
+		left.hi = old.hi;
+		fill(lw, n, left, stride > 0 ? f->hi : min,
+			stride > 0 ? max + 1 : f->lo);
+	}
+	lw->span[n->var] = s;
+}
+
+static void for_loop(lowering *lw, const loop_node *n)
+{
+	struct span old = lw->span[n->var];
+
+	if (n->n_clip > 0) {
+		clipped(lw, n);
+		return;
+	}
+	lw_narrow_to_need(lw, n);
+
+	if (n->parallel) {
+		lw->var[n->var] = number_of_chunk(lw, n);
+		lw_declare_registers(lw, n);
+		lw_nest(lw, n->child, n->n_child);
+		return;
+	}
+	if (n->n_needs > 0 && n->fills)
+		fill_outside(lw, n, old);
+	walk(lw, n);
+	lw->span[n->var] = old;
+}
+
+/* How long pieces of an interval of one known length are, or of two. */
+static void pieces(struct span *s, const struct span *old, int64_t size)
+{
+	int64_t most = old->len >= 0 ? old->len : old->most;
+	int64_t rest = old->len >= 0 ? old->len : old->rest;
+
+	if (most < size) {
+		s->most = most;
+		s->rest = rest;
+	} else if (old->len >= 0 || most % size == 0) {
+		s->most = size;
+		s->rest = rest % size;
+	}
+}
+
+/* The piece that begins at `from`. */
+static void piece(lowering *lw, const loop_node *n, form from)
+{
+	struct span old = lw->span[n->var], *s = &lw->span[n->var];
+	int64_t mult = gcd_i64(old.mult, n->size);
+	form end = lw_addc(lw, from, n->size);
+
+	if (n->number >= 0)
+		lw->var[n->number] = kern_div(lw->b, from, n->size);
+	if (old.len >= 0 && old.len % n->size == 0) {
+		*s = (struct span){
+			from, end, -1, -1, n->size, mult, 0, 0, 0};
+	} else {
+		*s = (struct span){from, NULL, -1, -1, -1, mult, 0, 0, 0};
+		pieces(s, &old, n->size);
+		s->hi = kern_min(lw->b, end, old.hi);
+	}
+	lw_declare_registers(lw, n);
+	lw_nest(lw, n->child, n->n_child);
+	*s = old;
+}
+
+static void block(lowering *lw, const loop_node *n)
+{
+	const struct span *s = &lw->span[n->var];
+	struct block b = {n->var, lw_block_level(n), NULL};
+	struct marks m = lw_mark(lw);
+	/* all of the loop is in this block: its ends stay what is known of them */
+	bool only = s->clo >= 0 && s->len <= n->size && n->number < 0;
+
+	if (only) {
+		b.from = lw_num(lw, s->clo);
+		if (!n->parallel)
+			kern_scope(lw->b);
+	} else if (n->parallel) {
+		b.from = lw_scale(lw, number_of_chunk(lw, n), n->size);
+	} else {
+		b.from = lw_form_of(lw,
+			kern_for(lw->b, s->lo, s->hi, n->size, TN_I64));
+	}
+	*vec_push(lw->a, &lw->block) = b;
+	if (only) {
+		lw_declare_registers(lw, n);
+		lw_nest(lw, n->child, n->n_child);
+	} else {
+		piece(lw, n, b.from);
+	}
+	lw->block.n--;
+	if (!n->parallel) {
+		lw_release(lw, m);
+		lw_close(lw);
+	}
+}
+
+/* What its length is a multiple of; 1: not known. */
+static int64_t length_of(const struct span *s)
+{
+	if (s->len >= 0)
+		return s->len;
+	if (s->most > 0)
+		return gcd_i64(s->most, s->rest);
+	return s->whole > 0 ? s->whole : 1;
+}
+
+static void span(lowering *lw, const loop_node *n)
+{
+	struct span old = lw->span[n->var], *s = &lw->span[n->var];
+	struct marks m = lw_mark(lw);
+	int64_t ends = gcd_i64(n->lo, n->hi);
+
+	s->mult = gcd_i64(old.mult, n->lo);
+	if (old.clo >= 0) {
+		kern_scope(lw->b);
+		s->clo = n->lo > old.clo ? n->lo : old.clo;
+		s->chi = n->hi < old.chi ? n->hi : old.chi;
+		s->len = s->chi > s->clo ? s->chi - s->clo : 0;
+		s->lo = lw_num(lw, s->clo);
+		s->hi = lw_num(lw, s->chi);
+	} else {
+		s->len = -1;
+		s->whole = gcd_i64(gcd_i64(old.mult, ends), length_of(&old));
+		s->most = 0;
+		s->lo = kern_max(lw->b, old.lo, lw_num(lw, n->lo));
+		s->hi = kern_min(lw->b, old.hi, lw_num(lw, n->hi));
+		lw_if(lw, lw_less(lw, s->lo, s->hi));
+	}
+	add_fact(lw, ix_axis(lw->s->x, lw->dom, n->var), n->lo, n->hi);
+	lw_declare_registers(lw, n);
+	lw_nest(lw, n->child, n->n_child);
+	lw_release(lw, m);
+	*s = old;
+	lw_close(lw);
+}
+
+enum { MAX_HELD = 8 };
+
+void lw_nest(lowering *lw, loop_node *const *list, int32_t n)
+{
+	int32_t until[MAX_HELD], eqn[MAX_HELD], held = 0;
+
+	for (int32_t i = 0; i < n; i++) {
+		const loop_node *c = list[i];
+
+		if (c->kind == LOOP_FOR)
+			for_loop(lw, c);
+		else if (c->kind == LOOP_BLOCK)
+			block(lw, c);
+		else if (c->kind == LOOP_SPAN)
+			span(lw, c);
+		else if (c->kind == LOOP_INIT && held < MAX_HELD &&
+			 (until[held] = lw_hold_until(lw, list, n, i)) >= 0) {
+			eqn[held++] = c->eqn;
+			lw_init(lw, c, true);
+		} else
+			lw_leaf(lw, c);
+		for (int32_t k = 0; k < held; k++)
+			if (until[k] == i)
+				lw_let_go(lw, eqn[k]);
+	}
+}

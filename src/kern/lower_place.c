@@ -1,0 +1,403 @@
+/*
+ * lower_place.c: where elements lie, as this kernel sees them, and the loads
+ * and stores of them.
+ */
+#include "kern/lower.h"
+
+void lw_address(lowering *lw, struct place_of *p)
+{
+	if (lw->lanes == 1)
+		return;
+	p->affine = true;
+	if (p->buf == NULL || p->buf->n_vars == 0) {
+		p->varies = lw_form_varies(lw, p->at);
+		if (p->buf != NULL && p->buf->where == LOOP_REGISTER)
+			p->varies = false;
+		p->affine = loop_stride(p->at, lw->vvar,
+			lw->k->var[lw->vvar].extent, &p->stride);
+		return;
+	}
+	for (int32_t i = 0; i < p->buf->n_vars; i++) {
+		int64_t s = 0;
+
+		p->varies |= lw_form_varies(lw, p->digit[i]);
+		p->affine = p->affine &&
+			    loop_stride(p->digit[i], lw->vvar,
+				    lw->k->var[lw->vvar].extent, &s);
+		p->stride += s * p->buf->stride[i];
+	}
+}
+
+/*
+ * On a side of a condition the subscripts are what it makes of them: those of
+ * a window that reads through a reshape are affine only where it is inside.
+ */
+static void shorten(lowering *lw, struct place_of *p)
+{
+	const ix_form *d[IX_MAX_AXES];
+
+	if (lw->path_dom.n_facts == lw->dom->n_facts)
+		return;
+	loop_subscript(lw->k, &lw->path_dom, p->buf, p->at, d);
+	for (int32_t i = 0; i < p->buf->n_vars; i++) {
+		if (d[i] == p->digit[i])
+			continue;
+		p->digit[i] = d[i];
+		p->guarded = true;
+	}
+	lw->n_short += p->guarded;
+}
+
+/* Elements of a buffer: of each lane where they are apart, and what vectors
+ * that begin in the last row of a copy reach. */
+static int64_t elems_of(const loop_kernel *k, const loop_buf *b)
+{
+	int64_t n = b->elems;
+
+	for (const loop_node *u = b->scope; b->lanes && u != NULL; u = u->up)
+		if (u->kind == LOOP_FOR && u->lanes > 1)
+			return n * u->lanes;
+	if (k->eqn[b->eqn].stage || k->eqn[b->eqn].pack)
+		n += 4 * k->machine->vector_bytes / (int64_t)dtype_size(b->dtype);
+	return n;
+}
+
+static int32_t array_of_buf(lowering *lw, int32_t n)
+{
+	const loop_buf *b = &lw->k->buf[n];
+
+	if (b->where == LOOP_REGISTER)
+		return -1;
+	if (lw->array_of_buf[n] < 0)
+		lw->array_of_buf[n] = kern_add_array(lw->b->k,
+			b->where == LOOP_LOCAL ? KERN_LOCAL : KERN_SCRATCH,
+			b->dtype, elems_of(lw->k, b), b->offset);
+	return lw->array_of_buf[n];
+}
+
+struct place_of lw_place_buf(lowering *lw, int32_t n_buf, const ix_form *at)
+{
+	struct place_of p = {.buf = &lw->k->buf[n_buf],
+		.n_buf = n_buf,
+		.param = -1,
+		.array = array_of_buf(lw, n_buf),
+		.at = at};
+
+	p.dtype = p.buf->dtype;
+	loop_subscript(lw->k, lw->dom, p.buf, at, p.digit);
+	if (lw->path.n > 0)
+		shorten(lw, &p);
+	lw_address(lw, &p);
+	return p;
+}
+
+/* The loops of an earlier phase have left it in memory. */
+static bool is_complete(const lowering *lw, int32_t eqn, int32_t comp)
+{
+	const loop_buf *b = &lw->k->buf[lw->k->buf_of[eqn][comp]];
+
+	return b->where != LOOP_SCRATCH && b->phase < lw->phase &&
+	       loop_param(lw->k, lw->k->eqn[eqn].e->out[comp]) >= 0;
+}
+
+struct place_of lw_place_tensor(
+	lowering *lw, int32_t tensor, const ix_form *at, bool in_memory)
+{
+	const loop_kernel *k = lw->k;
+	struct place_of p = {.at = at};
+	int32_t e, c;
+
+	if (!in_memory && loop_maker(k, tensor, &e, &c) &&
+		k->buf_of[e][c] >= 0 && !is_complete(lw, e, c) &&
+		(!k->eqn[e].stage ||
+			loop_is_staged(
+				lw->k, &k->buf[k->buf_of[e][c]], at)))
+		return lw_place_buf(lw, k->buf_of[e][c], at);
+	p.param = loop_param(k, tensor);
+	if (p.param < 0)
+		lw_bug(lw, "a tensor is nowhere",
+			lw->s->tensor.at[tensor].name);
+	p.array = p.param;
+	p.dtype = lw->s->tensor.at[tensor].dtype;
+	lw_address(lw, &p);
+	return p;
+}
+
+static bool is_register(const struct place_of *p)
+{
+	return p->buf != NULL && p->buf->where == LOOP_REGISTER;
+}
+
+/* Values per lane are kept in the buffer side by side. */
+static bool per_lane(const lowering *lw, const struct place_of *p)
+{
+	return lw->lanes > 1 && p->buf != NULL && p->buf->lanes;
+}
+
+form lw_element(lowering *lw, const struct place_of *p, kern_val lane)
+{
+	form f;
+
+	if (p->plus != NULL)
+		return lw_add(lw, p->plus, lw_form(lw, p->at, lane));
+	if (p->buf == NULL || lw->k->eqn[p->buf->eqn].push)
+		f = lw_form(lw, p->at, lane);
+	else
+		f = lw_digits(lw, p->buf, p->digit, lane);
+	if (!per_lane(lw, p))
+		return f;
+	f = lw_scale(lw, f, lw->lanes);
+	return lane == 0 ? f : lw_add(lw, f, lw_form_of(lw, lane));
+}
+
+/* ---- loads and stores of arrays, as stored ---- */
+
+static int32_t as_part(const lowering *lw, int32_t live)
+{
+	return live > 0 && live < lw->lanes ? live : 0;
+}
+
+val lw_load_from(lowering *lw, int32_t array, form at, val type, int32_t live)
+{
+	kern_access x = kern_element(array, at);
+
+	x.part = type.lanes > 1 ? as_part(lw, live) : 0;
+	return lw_load_at(lw, &x, type);
+}
+
+void lw_store_to(lowering *lw, int32_t array, form at, val v, int32_t live)
+{
+	kern_access x = kern_element(array, at);
+
+	x.part = v.lanes > 1 ? as_part(lw, live) : 0;
+	kern_store(lw->b, &x, v.id, false);
+}
+
+static val stored_type(const lowering *lw, const struct place_of *p, bool wide)
+{
+	return (val){0, lw_stored(p->dtype), wide ? lw->lanes : 1, 0};
+}
+
+val lw_load_scalar(lowering *lw, const struct place_of *p, kern_val lane,
+	const val *guard)
+{
+	kern_access x;
+
+	if (is_register(p) && per_lane(lw, p))
+		return lw_lane_of(lw, lw->reg[p->n_buf],
+			lane == 0 ? lw_num(lw, 0) : lw_form_of(lw, lane));
+	if (is_register(p))
+		return lw->reg[p->n_buf];
+	x = kern_element(p->array, lw_element(lw, p, lane));
+	if (guard != NULL)
+		x.mask = guard->id;
+	return lw_load_at(lw, &x, stored_type(lw, p, false));
+}
+
+/* A vector at an element's address: all of it, or the lanes that live. */
+static val load_vector(lowering *lw, const struct place_of *p, const val *guard)
+{
+	kern_access x = kern_element(p->array, lw_element(lw, p, 0));
+
+	if (!per_lane(lw, p))
+		x.part = as_part(lw, lw_live(lw));
+	if (guard != NULL)
+		x.mask = guard->id;
+	return lw_load_at(lw, &x, stored_type(lw, p, true));
+}
+
+/* Of lanes two apart, the elements of vector 0 or 1 that are in memory. */
+static val load_half(lowering *lw, const struct place_of *p, int32_t half)
+{
+	int32_t n = 2 * lw_live(lw) - 1 - half * (lw->lanes - 1);
+	val type = stored_type(lw, p, true);
+	form at = lw_element(lw, p, 0);
+
+	if (half > 0)
+		at = lw_addc(lw, at, lw->lanes - 1);
+	if (n <= half) /* of the second one, no more than the first has */
+		return lw_register(lw, type, 0);
+	return lw_load_from(lw, p->array, at, type, n);
+}
+
+/* Lanes that adjoin, or lie two apart: of two vectors each second element. */
+static val load_whole(lowering *lw, const struct place_of *p)
+{
+	int64_t list[KERN_MAX_LANES];
+	val x;
+
+	if (p->stride == 1)
+		return load_vector(lw, p, NULL);
+	for (int32_t l = 0; l < lw->lanes; l++)
+		list[l] = 2 * l < lw->lanes ? 2 * l : 2 * l + 1;
+	x = load_half(lw, p, 0);
+	return lw_shuffle(lw, x, load_half(lw, p, 1), list);
+}
+
+static bool is_near(const struct place_of *p)
+{
+	return p->plus == NULL && p->affine && p->varies &&
+	       (p->stride == 1 || p->stride == 2);
+}
+
+/*
+ * Lanes that are near each other are loaded whole where all of them lie in the
+ * tensor or buffer, even where a condition wants some only: nobody looks at the
+ * others.
+ */
+static bool is_whole(lowering *lw, const struct place_of *p, val *c)
+{
+	int64_t numel;
+
+	if (!is_near(p) || per_lane(lw, p) || !dtype_is_float(p->dtype) ||
+		is_register(p))
+		return false;
+	if (p->buf != NULL && !lw->k->eqn[p->buf->eqn].push)
+		numel = p->buf->elems;
+	else if (p->param >= 0)
+		numel = lw->s->tensor.at[lw->k->param[p->param]].numel;
+	else
+		return false;
+	*c = lw_inside(lw, lw_element(lw, p, 0), 0,
+		numel - p->stride * (lw_live(lw) - 1));
+	return true;
+}
+
+/* The lanes that a mask wants, in one instruction where there is one. */
+static void load_masked(
+	lowering *lw, const struct place_of *p, val n, val mask, val whole)
+{
+	kern_access x = kern_element(p->array, lw_element(lw, p, 0));
+
+	x.part = as_part(lw, lw_live(lw));
+	x.mask = mask.id;
+	x.whole = whole.id;
+	lw_set(lw, n, lw_load_at(lw, &x, n));
+}
+
+static void lane_by_lane(
+	lowering *lw, const struct place_of *p, val n, bool guarded)
+{
+	kern_val l = lw_for_lanes(lw, lw_live(lw));
+
+	if (guarded)
+		lw_if(lw, lw_path(lw, l));
+	lw_set_lane(lw, n, l, lw_load_scalar(lw, p, l, NULL));
+	if (guarded)
+		lw_close(lw);
+	lw_close(lw);
+}
+
+static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
+{
+	val n, all, whole = {0}, mask = {0};
+	bool near;
+
+	if (!guarded && is_near(p) && p->stride == 2 && !per_lane(lw, p))
+		return lw_widen(lw, load_whole(lw, p), p->dtype);
+	near = guarded && is_whole(lw, p, &whole);
+	if (near && lw->dead > 0 && p->stride == 1 && p->dtype == TN_F32)
+		mask = lw_path_mask(lw, 4);
+	n = lw_register(lw, stored_type(lw, p, true), 0);
+	all = guarded ? lw_path_of_all(lw) : (val){0};
+	if (all.id != 0)
+		lw_if(lw, all);
+	if (mask.id != 0) {
+		load_masked(lw, p, n, mask, whole);
+	} else if (near) {
+		kern_stmt *s = kern_if(lw->b, whole.id, false);
+
+		lw_set(lw, n, load_whole(lw, p));
+		kern_else(lw->b, s);
+		lane_by_lane(lw, p, n, guarded);
+		lw_close(lw);
+	} else {
+		lane_by_lane(lw, p, n, guarded);
+	}
+	if (all.id != 0)
+		lw_close(lw);
+	return lw_widen(lw, n, p->dtype);
+}
+
+val lw_load(lowering *lw, const struct place_of *p, bool guarded)
+{
+	bool own = per_lane(lw, p), lanes = p->varies || own;
+	bool mixed = guarded && lw_path_mixed(lw);
+	bool whole = own ? !p->varies : p->affine && p->stride == 1;
+	val c, v;
+
+	if (is_register(p))
+		return lw->reg[p->n_buf];
+	if (lw_window(lw, p, &v))
+		return v;
+	lanes |= mixed;
+	if (lanes && (guarded ? mixed || !whole || own || !p->varies : !whole))
+		return load_lanes(lw, p, guarded);
+	if (guarded) /* the condition is one for all lanes */
+		c = lw_path(lw, 0);
+	v = lanes ? load_vector(lw, p, guarded ? &c : NULL)
+		  : lw_load_scalar(lw, p, 0, guarded ? &c : NULL);
+	return lw_widen(lw, v, p->dtype);
+}
+
+/* Is every vector stored here aligned, and to go past the caches? */
+static bool is_aligned(const lowering *lw, const struct place_of *p)
+{
+	if (p->param < 0 || p->buf != NULL || !lw->k->stream[p->param] ||
+		lw->dead > 0 ||
+		lw->lanes * (int32_t)dtype_size(p->dtype) < 16 ||
+		lw->span[lw->vvar].mult % lw->lanes != 0 ||
+		p->at->c0 % lw->lanes != 0)
+		return false;
+	for (int32_t i = 0; i < p->at->n; i++) {
+		const ix_term *t = &p->at->t[i];
+
+		if (t->coef % lw->lanes != 0 &&
+			(t->atom->kind != IX_DIGIT ||
+				t->atom->axis != lw->vvar))
+			return false;
+	}
+	return true;
+}
+
+static void store_vector(lowering *lw, const struct place_of *p, val v)
+{
+	kern_access x = kern_element(p->array, lw_element(lw, p, 0));
+	bool stream = is_aligned(lw, p);
+
+	if (!per_lane(lw, p))
+		x.part = as_part(lw, lw_live(lw));
+	lw->streams |= stream;
+	kern_store(lw->b, &x, v.id, stream);
+}
+
+static void store_lanes(lowering *lw, const struct place_of *p, val v)
+{
+	kern_val l = lw_for_lanes(
+		lw, per_lane(lw, p) ? lw->lanes : lw_live(lw));
+
+	lw_store_to(lw, p->array, lw_element(lw, p, l),
+		lw_lane_of(lw, v, lw_form_of(lw, l)), 0);
+	lw_close(lw);
+}
+
+void lw_store(lowering *lw, const struct place_of *p, val v)
+{
+	bool own = per_lane(lw, p), wide = lw->lanes > 1 && (p->varies || own);
+
+	v = lw_cast(lw, v, lw_computed(p->dtype));
+	if (wide)
+		v = v.dt == TN_BOOL ? lw_to_mask(lw, v, lw_mask_bytes(lw))
+				    : lw_to_lanes(lw, v);
+	if (is_register(p)) {
+		lw_set(lw, lw->reg[p->n_buf], v);
+		return;
+	}
+	v = lw_narrow(lw, v, p->dtype);
+	if (!wide)
+		lw_store_to(lw, p->array, lw_element(lw, p, 0), v, 0);
+	else if (own ? !p->varies : p->affine && p->stride == 1)
+		store_vector(lw, p, v);
+	else
+		store_lanes(lw, p, v);
+}

@@ -1,0 +1,314 @@
+/*
+ * lower_tile.c: a tile of a sum of products, accumulated in registers.
+ *
+ * Consumes a TILE node inside blocks of its variables; produces what starts
+ * or loads a tile of accumulators, walks the block of the sums once, and stores
+ * the tile. The body is written once for each row and vector; what rows and
+ * columns share is loaded once.
+ *
+ *   var %a0: f32x16 = load o; ..
+ *   for %k { set %a0 = mad %x, %y, %a0; .. }
+ *   store o = %a0; ..
+ *
+ * Blocks begin at whole tiles, so there are few heights and widths, all known
+ * here: a tile at an edge is code of its own and as fast. Of its last vector
+ * only the columns that exist are loaded and stored.
+ */
+#include "kern/lower.h"
+
+enum { MAX_EXTENTS = 8 };
+
+static val acc(const struct tile *t, int32_t row, int32_t vector)
+{
+	return t->acc[row * t->vectors + vector];
+}
+
+/* Rows and columns from here on are those of one accumulator. */
+static void move_to(struct tile *t, int32_t row, int32_t vector)
+{
+	if (t->n->row_var >= 0)
+		t->lw->plus[t->n->row_var] = row;
+	t->lw->plus[t->n->var] = (int64_t)vector * t->lw->lanes;
+}
+
+void lw_each(struct tile *t, of_each *fn)
+{
+	for (int32_t r = 0; r < t->rows; r++)
+		for (int32_t v = 0; v < t->vectors; v++) {
+			move_to(t, r, v);
+			fn(t, r, v);
+		}
+	move_to(t, 0, 0);
+}
+
+static struct place_of out(struct tile *t)
+{
+	return lw_place_tensor(t->lw, t->e->e->out[0], t->e->at, false);
+}
+
+static int32_t dead_lanes(const struct tile *t, int32_t vector)
+{
+	return vector == t->vectors - 1 ? t->lw->lanes - t->valid : 0;
+}
+
+static void declare(struct tile *t, int32_t row, int32_t vector)
+{
+	t->acc[row * t->vectors + vector] = lw_register(t->lw,
+		lw_type(t->lw, t->e->acc[0], t->lw->lanes), 0);
+}
+
+static void load(struct tile *t, int32_t row, int32_t vector)
+{
+	lowering *lw = t->lw;
+	struct place_of p = out(t);
+
+	lw->dead = dead_lanes(t, vector);
+	lw_set(lw, acc(t, row, vector), lw_load(lw, &p, false));
+	lw->dead = 0;
+}
+
+void lw_store_acc(struct tile *t, int32_t row, int32_t vector)
+{
+	lowering *lw = t->lw;
+	struct place_of p = out(t);
+
+	lw->dead = dead_lanes(t, vector);
+	lw_store(lw, &p, acc(t, row, vector));
+	lw->dead = 0;
+}
+
+/* Each vector of y and each element of x once: C compilers take their time. */
+static void products(struct tile *t)
+{
+	lowering *lw = t->lw;
+	struct marks m = lw_mark(lw);
+	val *y = arena_array(lw->a, val, t->vectors);
+
+	for (int32_t v = 0; v < t->vectors; v++) {
+		move_to(t, 0, v);
+		y[v] = lw_to_lanes(lw, lw_ex(lw, t->n->factor[1]));
+		lw_release(lw, m);
+	}
+	for (int32_t r = 0; r < t->rows; r++) {
+		val x;
+
+		move_to(t, r, 0);
+		x = lw_to_lanes(lw, lw_ex(lw, t->n->factor[0]));
+		for (int32_t v = 0; v < t->vectors; v++)
+			lw_set(lw, acc(t, r, v),
+				lw_mad(lw, x, y[v], acc(t, r, v)));
+		lw_release(lw, m);
+	}
+	move_to(t, 0, 0);
+}
+
+/* Lines of the other factor that the next block of the sum reads. */
+static void ahead(struct tile *t, int32_t row, int32_t vector)
+{
+	lowering *lw = t->lw;
+	const expr *y = t->n->factor[1];
+	struct place_of p;
+
+	(void)vector;
+	if (row > 0)
+		return;
+	lw->plus[t->n->sum[0]] = t->n->n_ahead;
+	p = lw_place_tensor(lw, y->tensor, y->form, false);
+	kern_prefetch(lw->b, p.array, lw_element(lw, &p, 0), false);
+	lw->plus[t->n->sum[0]] = 0;
+}
+
+/* The first of what is added up of a sum: of all, or of a piece by itself. */
+static form start_of(lowering *lw, const loop_node *n, int32_t sum)
+{
+	for (n = n->up; n != NULL; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->var == sum && n->number >= 0)
+			return lw_block_at(lw, sum, 0);
+	return lw_num(lw, 0);
+}
+
+/* Where all sums begin: their blocks are the first ones. */
+static void find_first(struct tile *t)
+{
+	lowering *lw = t->lw;
+
+	t->all_first = true;
+	for (int32_t i = 0; i < t->n->n_sums; i++) {
+		form lo = lw->span[t->n->sum[i]].lo;
+		form from = start_of(lw, t->n, t->n->sum[i]);
+		val c;
+
+		if (lw->span[t->n->sum[i]].clo == 0 || lo == from)
+			continue;
+		c = lw_equal(lw, lo, from);
+		t->first = t->all_first ? c : lw_and(lw, t->first, c);
+		t->all_first = false;
+	}
+}
+
+/* Accumulators from where the sums stand, if they do not begin here. */
+static void load_all(struct tile *t)
+{
+	lowering *lw = t->lw;
+
+	if (t->n->start && t->all_first)
+		return;
+	if (t->n->start)
+		lw_if(lw, lw_not(lw, t->first));
+	lw_each(t, load);
+	if (t->n->start)
+		lw_close(lw);
+}
+
+void lw_open_sums(struct tile *t)
+{
+	lowering *lw = t->lw;
+
+	for (int32_t i = 0; i < t->n->n_sums; i++) {
+		int32_t v = t->n->sum[i];
+
+		lw->var[v] = lw_form_of(lw,
+			lw_for(lw, lw->span[v].lo, lw->span[v].hi));
+	}
+}
+
+void lw_close_loops(lowering *lw, int32_t n)
+{
+	for (; n > 0; n--)
+		lw_close(lw);
+}
+
+/* Of a tile that begins to be written: the sums, and what becomes of them. */
+static void sums(struct tile *t, int64_t columns)
+{
+	lowering *lw = t->lw;
+	const loop_node *n = t->n;
+
+	lw_each(t, declare);
+	if (n->finish == NULL)
+		load_all(t);
+	lw_open_sums(t);
+	if (n->n_ahead > 0)
+		lw_each(t, ahead);
+	products(t);
+	lw_close_loops(lw, n->n_sums);
+	if (n->finish != NULL)
+		lw_finish(t, columns);
+	else if (n->checked)
+		lw_store_checked(t, columns);
+	else
+		lw_each(t, lw_store_acc);
+}
+
+/* A tile of so many rows and columns. */
+static void variant(lowering *lw, const loop_node *n, int64_t rows,
+	int64_t columns)
+{
+	struct tile t = {.lw = lw,
+		.n = n,
+		.e = &lw->k->eqn[n->eqn],
+		.rows = (int32_t)rows,
+		.vectors = (int32_t)((columns + n->lanes - 1) / n->lanes),
+		.valid = (int32_t)((columns - 1) % n->lanes) + 1};
+	struct marks m = lw_mark(lw);
+	size_t n_vars = (size_t)lw->k->n_vars;
+	struct span *old = arena_copy(lw->a, lw->span, n_vars * sizeof *old);
+	form *var = arena_copy(lw->a, lw->var, n_vars * sizeof *var);
+	bool skips;
+
+	kern_scope(lw->b);
+	t.acc = arena_array(lw->a, val, t.rows * t.vectors);
+	find_first(&t);
+	lw->var[n->var] = lw->span[n->var].lo;
+	if (n->row_var >= 0)
+		lw->var[n->row_var] = lw->span[n->row_var].lo;
+	lw->vvar = n->var;
+	lw->lanes = n->lanes;
+	lw_narrow_to_need(lw, n);
+	skips = n->n_needs > 0 && !t.all_first;
+	if (skips) { /* nothing to add */
+		const struct span *s = &lw->span[n->sum[0]];
+
+		lw_if(lw, lw_call2(lw, lw->fn.or, lw_bool(lw, false),
+				  lw_less(lw, s->lo, s->hi), t.first));
+	}
+	sums(&t, columns);
+	lw_close_loops(lw, skips);
+	lw->lanes = 1;
+	lw->vvar = -1;
+	lw_release(lw, m);
+	memcpy(lw->span, old, n_vars * sizeof *old);
+	memcpy(lw->var, var, n_vars * sizeof *var);
+	lw_close(lw);
+}
+
+/* The extents that pieces of `size` cut from pieces of these extents have. */
+static int32_t cut(int32_t n, int64_t *ext, int64_t size)
+{
+	int64_t out[MAX_EXTENTS];
+	int32_t m = 0;
+
+	for (int32_t i = 0; i < 2 * n; i++) {
+		int64_t e = i < n ? (ext[i] >= size ? size : 0)
+				  : ext[i - n] % size;
+		bool known = e == 0;
+
+		for (int32_t j = 0; j < m; j++)
+			known |= out[j] == e;
+		if (!known && m < MAX_EXTENTS)
+			out[m++] = e;
+	}
+	memcpy(ext, out, (size_t)m * sizeof *ext);
+	return m;
+}
+
+/* Extents of a tile along var, by the blocks around it. */
+static int32_t extents(
+	const lowering *lw, const loop_node *n, int32_t var, int64_t *out)
+{
+	const loop_node *block[MAX_EXTENTS];
+	int32_t n_blocks = 0, m = 1;
+
+	out[0] = var < 0 ? 1 : lw->k->var[var].extent;
+	for (; n != NULL && var >= 0; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->var == var &&
+			n_blocks < MAX_EXTENTS)
+			block[n_blocks++] = n;
+	while (n_blocks > 0)
+		m = cut(m, out, block[--n_blocks]->size);
+	return m;
+}
+
+static val extent_is(lowering *lw, int32_t var, int64_t n)
+{
+	const struct span *s = &lw->span[var];
+
+	return lw_equal(lw, lw_sub(lw, s->hi, s->lo), lw_num(lw, n));
+}
+
+void lw_tile(lowering *lw, const loop_node *n)
+{
+	int64_t rows[MAX_EXTENTS], columns[MAX_EXTENTS];
+	int32_t n_rows = extents(lw, n, n->row_var, rows);
+	int32_t n_columns = extents(lw, n, n->var, columns);
+
+	for (int32_t r = 0; r < n_rows; r++)
+		for (int32_t c = 0; c < n_columns; c++) {
+			val is = lw_bool(lw, true);
+			bool on = true;
+
+			if (n_rows > 1)
+				is = extent_is(lw, n->row_var, rows[r]);
+			if (n_columns > 1)
+				is = lw_and(lw, is,
+					extent_is(lw, n->var, columns[c]));
+			if (lw_is_const(lw, is, &on)) {
+				if (on)
+					variant(lw, n, rows[r], columns[c]);
+				continue;
+			}
+			lw_if(lw, is);
+			variant(lw, n, rows[r], columns[c]);
+			lw_close(lw);
+		}
+}

@@ -1,0 +1,126 @@
+/*
+ * lower_turn.c: a square tile as it is turned: what is read along i is written
+ * along j. Squares by registers; what is left at the sides element by element.
+ * Where it is known that nothing is left there is no code for it: C compilers
+ * look into loops that are never reached, and find that they do not end.
+ */
+#include "kern/lower.h"
+
+struct square {
+	lowering *lw;
+	const loop_node *n;
+	struct place_of to, from;
+	int32_t iv, jv;
+	int64_t ri, step; /* between rows of what is written, and of what is read */
+};
+
+/* i + w <= ihi, by registers */
+static void whole_square(const struct square *q)
+{
+	lowering *lw = q->lw;
+	int32_t w = q->n->lanes;
+	kern_access to = kern_element(q->to.array, lw_element(lw, &q->to, 0));
+	kern_access from = kern_element(
+		q->from.array, lw_element(lw, &q->from, 0));
+
+	for (int32_t b = 0; b < q->n->n_ahead; b++) {
+		kern_val k = lw_for_lanes(lw, w);
+		form at = lw_form(lw, q->n->ahead[b].at, 0);
+
+		at = lw_add(lw, at,
+			lw_scale(lw, lw_form_of(lw, k), q->step));
+		kern_prefetch(lw->b, q->from.array, at, true);
+		lw_close(lw);
+	}
+	kern_turn(lw->b, &to, q->ri, &from, q->step,
+		kern_num(lw_stored(q->to.dtype), w));
+}
+
+/* i from `at` on, j as far as its tile goes, element by element. */
+static void left_over(const struct square *q, form at, form end)
+{
+	lowering *lw = q->lw;
+	form j = lw->var[q->jv];
+
+	lw->var[q->iv] = lw_form_of(lw, lw_for(lw, at, lw->span[q->iv].hi));
+	lw->var[q->jv] = lw_form_of(lw, lw_for(lw, j, end));
+	lw_store_to(lw, q->to.array, lw_element(lw, &q->to, 0),
+		lw_load_scalar(lw, &q->from, 0, NULL), 0);
+	lw_close(lw);
+	lw_close(lw);
+	lw->var[q->jv] = j;
+}
+
+/* Rows j .. j + w, or as many as there are; wide: there are so many. */
+static void rows(const struct square *q)
+{
+	lowering *lw = q->lw;
+	const struct span *is = &lw->span[q->iv];
+	int32_t w = q->n->lanes;
+	form i = is->lo, end = lw_addc(lw, lw->var[q->jv], w);
+
+	if (is->len < 0 || is->len >= w) {
+		kern_stmt s = {.lo = i, .hi = is->hi, .step = w, .whole = true};
+		kern_val after;
+
+		lw->var[q->iv] = lw_form_of(
+			lw, kern_for_as(lw->b, &s, &after));
+		whole_square(q);
+		lw_close(lw);
+		i = lw_form_of(lw, after);
+	}
+	if (is->len < 0 || is->len % w != 0)
+		left_over(q, i, end);
+}
+
+static void find_strides(struct square *q, const expr *r)
+{
+	lowering *lw = q->lw;
+	int64_t rj = 0;
+
+	loop_stride(r->form, q->jv, lw->k->var[q->jv].extent, &q->step);
+	for (int32_t b = 0; b < q->to.buf->n_vars; b++) {
+		if (q->to.buf->var[b] == q->iv)
+			q->ri = q->to.buf->stride[b];
+		if (q->to.buf->var[b] == q->jv)
+			rj = q->to.buf->stride[b];
+	}
+	if (rj != 1)
+		lw_bug(lw, "a transposed tile lies across", "");
+}
+
+void lw_transpose(lowering *lw, const loop_node *n)
+{
+	const loop_eqn *e = &lw->k->eqn[n->eqn];
+	const expr *r = e->body[0];
+	struct square q = {lw, n,
+		lw_place_tensor(lw, e->e->out[0], e->at, false),
+		lw_place_tensor(lw, r->tensor, r->form, true), n->var,
+		n->row_var >= 0 ? n->row_var : n->up->var, 0, 0};
+	struct span old = lw->span[q.jv], *js = &lw->span[q.jv];
+	form vi = lw->var[q.iv], vj = lw->var[q.jv];
+	int32_t w = n->lanes;
+	kern_stmt s = {.step = w};
+
+	find_strides(&q, r);
+	lw_narrow_to_need(lw, n); /* all of it, or nothing */
+	s.lo = js->lo;
+	s.hi = js->hi;
+	lw->var[q.jv] = lw_form_of(lw, kern_for_as(lw->b, &s, NULL));
+	if (old.len < 0 || old.len % w != 0) {
+		form room = lw_sub(lw, js->hi, lw->var[q.jv]);
+		kern_stmt *c = kern_if(lw->b,
+			lw_inside(lw, room, INT64_MIN, w).id, false);
+
+		left_over(&q, lw->span[q.iv].lo, js->hi);
+		kern_else(lw->b, c);
+		rows(&q);
+		lw_close(lw);
+	} else {
+		rows(&q);
+	}
+	lw_close(lw);
+	lw->span[q.jv] = old;
+	lw->var[q.iv] = vi;
+	lw->var[q.jv] = vj;
+}

@@ -1,0 +1,180 @@
+/*
+ * unit.c: a translation unit: types and helpers that its kernels need, each
+ * once, then the kernels, those of equal text once.
+ */
+#include "target/c/local.h"
+
+#include <inttypes.h>
+
+/* Whole numbers from floats: towards 0, the ends for what is outside, 0 for
+ * NaN; then wrapped. */
+static void from_float(str *out, c_math *m, const struct need *d)
+{
+	const char *to = c_math_type(m, d->of, 1);
+	const char *from = c_math_type(m, d->t, 1), *tv, *fv;
+
+	if (d->lanes == 1) {
+		str_printf(out,
+			"INLINE %s %s_from_%s(%s x)\n"
+			"{\n"
+			"	if (x != x)\n"
+			"		return 0;\n"
+			"	if (x >= 0x1p63f)\n"
+			"		return (%s)__INT64_MAX__;\n"
+			"	if (x < -0x1p63f)\n"
+			"		return (%s)(-__INT64_MAX__ - 1);\n"
+			"	return (%s)(i64)x;\n"
+			"}\n",
+			to, to, from, from, to, to, to);
+		return;
+	}
+	tv = c_math_type(m, d->of, d->lanes);
+	fv = c_math_type(m, d->t, d->lanes);
+	str_printf(out,
+		"INLINE %s %s_from_%s(%s x)\n"
+		"{\n"
+		"	%s r = { 0 };\n"
+		"	for (int l = 0; l < %d; l++)\n"
+		"		r[l] = %s_from_%s(x[l]);\n"
+		"	return r;\n"
+		"}\n",
+		tv, tv, from, fv, tv, d->lanes, to, from);
+}
+
+/*
+ * A square of W x W: d[i * ds + j] = s[j * ss + i]. log2 W rounds; in each,
+ * the first half of the rows is interleaved with the second.
+ */
+static void turn(str *out, c_math *math, const struct need *d)
+{
+	const char *lanes = c_math_type(math, d->t, d->lanes);
+	const char *one = c_math_type(math, d->t, 1);
+	int32_t w = d->lanes, round = 0;
+
+	str_printf(out,
+		"static inline void transpose_%s(%s *d, i64 ds, "
+		"const %s *s, i64 ss)\n{\n",
+		lanes, one, one);
+	for (int32_t r = 0; r < w; r++)
+		str_printf(out,
+			"	const %s a0_%d = load_%s(s + %d * ss);\n",
+			lanes, r, lanes, r);
+	for (int32_t l = 1; l < w; l *= 2, round++)
+		for (int32_t r = 0; r < w; r++) {
+			str_printf(out,
+				"	const %s a%d_%d = "
+				"__builtin_shufflevector(a%d_%d, a%d_%d",
+				lanes, round + 1, r, round, r / 2, round,
+				r / 2 + w / 2);
+			for (int32_t m = 0; m < w; m++)
+				str_printf(out, ", %d",
+					(m % 2) * w + m / 2 + (r % 2) * w / 2);
+			str_add(out, ");\n");
+		}
+	for (int32_t r = 0; r < w; r++)
+		str_printf(out, "	store_%s(d + %d * ds, a%d_%d);\n",
+			lanes, r, round, r);
+	str_add(out, "}\n");
+}
+
+static const struct int_helper {
+	const char *name, *args, *value;
+} int_helpers[] = {
+	{"floor_div", "i64 a, i64 m", "a / m - (a % m < 0)"},
+	{"clamp_i64", "i64 a, i64 lo, i64 hi", "a < lo ? lo : a > hi ? hi : a"},
+	{"later_i64", "i64 a, i64 b", "a > b ? a : b"},
+	{"sooner_i64", "i64 a, i64 b", "a < b ? a : b"},
+};
+
+static void int_helper(str *out, const char *name)
+{
+	for (size_t i = 0; i < sizeof int_helpers / sizeof *int_helpers; i++) {
+		const struct int_helper *h = &int_helpers[i];
+
+		if (strcmp(h->name, name) == 0)
+			str_printf(out,
+				"static inline i64 %s(%s)\n"
+				"{\n"
+				"	return %s;\n"
+				"}\n",
+				h->name, h->args, h->value);
+	}
+}
+
+struct unit {
+	c_math *m;
+	str more; /* behind the helpers of math.c */
+	map *done;
+};
+
+/* Is this the first time? */
+static bool first(struct unit *u, const struct need *d)
+{
+	const char *key = arena_printf(u->more.a, "%d %d %d %d %s",
+		(int)d->kind, (int)d->t, (int)d->of, d->lanes,
+		d->name == NULL ? "" : d->name);
+
+	if (map_get_str(u->done, key, 0) != 0)
+		return false;
+	map_set_str(u->done, key, 1);
+	return true;
+}
+
+static void add(struct unit *u, const struct need *d)
+{
+	struct need scalar = *d;
+
+	if (!first(u, d))
+		return;
+	switch (d->kind) {
+	case NEED_TYPE:
+		c_math_type(u->m, d->t, d->lanes);
+		break;
+	case NEED_UNSIGNED:
+		str_printf(&u->more,
+			"typedef __UINT%d_TYPE__ u%dx%d "
+			"__attribute__((vector_size(%d)));\n",
+			8 * (int32_t)dtype_size(d->t),
+			8 * (int32_t)dtype_size(d->t), d->lanes,
+			(int32_t)dtype_size(d->t) * d->lanes);
+		break;
+	case NEED_MATH:
+		c_math_use(u->m, d->name, d->t, d->lanes);
+		break;
+	case NEED_INT:
+		int_helper(&u->more, d->name);
+		break;
+	case NEED_FROM:
+		scalar.lanes = 1;
+		if (d->lanes > 1)
+			add(u, &scalar);
+		from_float(&u->more, u->m, d);
+		break;
+	case NEED_TURN:
+		turn(&u->more, u->m, d);
+		break;
+	}
+}
+
+void c_unit(str *out, const c_kernel *const *k, int32_t n)
+{
+	struct unit u = {c_math_new(out->a), str_new(out->a), map_new(out->a)};
+	map *functions = map_new(out->a);
+
+	for (int32_t i = 0; i < n; i++) {
+		const struct needs *ns = k[i]->needs;
+
+		for (int32_t j = 0; j < ns->n; j++)
+			add(&u, &ns->at[j]);
+	}
+	str_add(out, c_math_text(u.m));
+	str_add(out, u.more.at == NULL ? "" : u.more.at);
+	for (int32_t i = 0; i < n; i++) {
+		const char *fn = k[i]->n_phases > 0 ? k[i]->phase[0].fn : "";
+
+		if (k[i]->n_phases == 0 || map_get_str(functions, fn, 0) != 0)
+			continue;
+		map_set_str(functions, fn, 1);
+		str_printf(out, "\n%s", k[i]->c);
+	}
+}

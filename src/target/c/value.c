@@ -1,0 +1,537 @@
+/*
+ * value.c: instructions as C expressions. What a vector cannot do by itself is
+ * a helper of the prelude, named after the operation, the dtype and the lanes.
+ *
+ * A bool of one lane is an int, 0 or 1; in lanes it is a mask. f16 and bf16 are
+ * u16 as stored, bools u8.
+ */
+#include "target/c/local.h"
+
+#include <inttypes.h>
+
+/* ---- needs ---- */
+
+void c_need(printer *p, struct need n)
+{
+	const char *key = arena_printf(p->a, "%d %d %d %d %s", (int)n.kind,
+		(int)n.t, (int)n.of, n.lanes, n.name == NULL ? "" : n.name);
+
+	if (map_get_str(p->known, key, 0) != 0)
+		return;
+	map_set_str(p->known, key, 1);
+	*vec_push(p->a, &p->needs) = n;
+}
+
+const char *c_use(printer *p, const char *helper, tn_dtype t, int32_t lanes)
+{
+	const char *f = c_math_use(p->m, helper, t, lanes);
+
+	if (f == NULL)
+		env_bug(arena_env(p->a), "target/c", "no helper %s of %s",
+			helper, dtype_name(t));
+	c_need(p, (struct need){NEED_MATH, helper, t, t, lanes});
+	return f;
+}
+
+const char *c_int_helper(printer *p, const char *name)
+{
+	c_need(p, (struct need){NEED_INT, name, TN_I64, TN_I64, 1});
+	return name;
+}
+
+static const char *lanes_of(printer *p, tn_dtype t, int32_t lanes)
+{
+	c_need(p, (struct need){NEED_TYPE, NULL, t, t, lanes});
+	return c_math_type(p->m, t, lanes);
+}
+
+const char *c_turn(printer *p, tn_dtype t, int32_t lanes)
+{
+	lanes_of(p, t, lanes);
+	c_use(p, "load", t, lanes);
+	c_use(p, "store", t, lanes);
+	c_need(p, (struct need){NEED_TURN, NULL, t, t, lanes});
+	return arena_printf(p->a, "transpose_%s",
+		c_math_type(p->m, t, lanes));
+}
+
+/* ---- types ---- */
+
+static tn_dtype int_of(int32_t bytes)
+{
+	return bytes == 1   ? TN_I8
+	       : bytes == 2 ? TN_I16
+	       : bytes == 4 ? TN_I32
+			    : TN_I64;
+}
+
+/* The dtype of the lanes: of a mask, whole numbers as wide. */
+static tn_dtype lane_dtype(kern_type t)
+{
+	return t.dt == TN_BOOL && t.lanes > 1 ? int_of(t.mask) : t.dt;
+}
+
+const char *c_stored_type(printer *p, tn_dtype t)
+{
+	return lanes_of(p, t, 1);
+}
+
+const char *c_type(printer *p, kern_type t)
+{
+	return t.dt == TN_BOOL && t.lanes == 1
+		       ? "int"
+		       : lanes_of(p, lane_dtype(t), t.lanes);
+}
+
+static const char *unsigned_type(printer *p, kern_type t)
+{
+	int32_t bytes = (int32_t)dtype_size(t.dt);
+
+	if (t.lanes == 1) /* small ones are promoted: no overflow there */
+		return bytes == 8 ? "__UINT64_TYPE__" : "__UINT32_TYPE__";
+	c_need(p, (struct need){NEED_UNSIGNED, NULL, t.dt, t.dt, t.lanes});
+	return arena_printf(p->a, "u%dx%d", 8 * bytes, t.lanes);
+}
+
+/* ---- names ---- */
+
+static const char *literal(printer *p, const kern_value *v)
+{
+	const char *suffix = v->type.dt == TN_F32 ? "f" : "";
+	double f = v->c.f;
+
+	if (v->type.dt == TN_BOOL)
+		return v->c.i != 0 ? "1" : "0";
+	if (!dtype_is_float(v->type.dt))
+		return v->c.i == INT64_MIN
+			       ? "(-9223372036854775807LL - 1)"
+			       : arena_printf(p->a, "((%s)%" PRId64 ")",
+					 c_type(p, v->type), v->c.i);
+	if (f != f)
+		return arena_printf(p->a, "__builtin_nan%s(\"\")", suffix);
+	if (f - f != 0)
+		return arena_printf(p->a, "%s__builtin_inf%s()%s",
+			f < 0 ? "(-" : "", suffix, f < 0 ? ")" : "");
+	return arena_printf(p->a, __builtin_signbit(f) ? "(%a%s)" : "%a%s", f,
+		suffix);
+}
+
+const char *c_name(printer *p, kern_val v)
+{
+	const kern_value *x = kern_at(p->k, v);
+
+	if (x->op == KERN_CONST)
+		return literal(p, x);
+	if (x->op == KERN_CHUNK)
+		return "chunk";
+	return arena_printf(p->a,
+		x->op == KERN_REG ? "r%d"
+		: x->op == KERN_WALK || x->op == KERN_AFTER
+			? "x%d"
+			: "v%d",
+		p->name[v] != 0 ? p->name[v] : v);
+}
+
+const char *c_form(printer *p, const kern_form *f)
+{
+	str s = str_new(p->a);
+
+	for (int32_t i = 0; i < f->n; i++) {
+		int64_t c = f->t[i].coef;
+
+		str_add(&s, c < 0 ? (i > 0 ? " - " : "-") : i > 0 ? " + " : "");
+		if (c != 1 && c != -1)
+			str_printf(&s, "%" PRIu64 " * ",
+				c < 0 ? -(uint64_t)c : (uint64_t)c);
+		str_add(&s, c_name(p, f->t[i].v));
+	}
+	if (f->n == 0)
+		str_printf(&s, "%" PRId64, f->c0);
+	else if (f->c0 != 0)
+		str_printf(&s, " %c %" PRIu64, f->c0 < 0 ? '-' : '+',
+			f->c0 < 0 ? -(uint64_t)f->c0 : (uint64_t)f->c0);
+	return s.at;
+}
+
+/* One factor: in brackets, if it is a sum. */
+static const char *factor(printer *p, const kern_form *f)
+{
+	const char *t = c_form(p, f);
+
+	return f->n + (f->c0 != 0) > 1 || (f->n == 1 && f->t[0].coef != 1)
+		       ? arena_printf(p->a, "(%s)", t)
+		       : t;
+}
+
+const char *c_element(printer *p, const kern_access *at)
+{
+	static const char letter[] = {[KERN_PARAM] = 'p',
+		[KERN_SCRATCH] = 'q',
+		[KERN_LOCAL] = 'b',
+		[KERN_STACK] = 's'};
+	const kern_array *r = &p->k->array.at[at->array];
+
+	return arena_printf(p->a, "%c%d[%s]", letter[r->space], r->number,
+		c_form(p, at->at));
+}
+
+/* ---- instructions ---- */
+
+/* x, y, z of the text replaced by the arguments */
+static const char *fill(printer *p, const char *text, const char *const *arg)
+{
+	str s = str_new(p->a);
+
+	for (; *text != '\0'; text++)
+		if (*text >= 'x' && *text <= 'z')
+			str_add(&s, arg[*text - 'x']);
+		else
+			str_addc(&s, *text);
+	return s.at;
+}
+
+/* The arguments of a helper, in its brackets. */
+static const char *applied(
+	printer *p, const char *fn, int32_t n, const char *const *arg)
+{
+	str s = str_new(p->a);
+
+	str_printf(&s, "%s(", fn);
+	for (int32_t i = 0; i < n; i++)
+		str_printf(&s, "%s%s", i > 0 ? ", " : "", arg[i]);
+	str_addc(&s, ')');
+	return s.at;
+}
+
+/* What the operation works in: of its arguments that are no conditions. */
+static kern_type work_type(printer *p, const kern_value *v, int32_t n)
+{
+	kern_type t = {TN_BOOL, v->type.lanes, 0};
+
+	for (int32_t i = 0; i < n; i++) {
+		kern_type x = kern_at(p->k, v->arg[i])->type;
+
+		if (t.dt == TN_BOOL)
+			t.dt = x.dt;
+		if (x.mask > t.mask)
+			t.mask = x.mask;
+	}
+	if (t.dt == TN_BOOL)
+		t.dt = t.lanes > 1 ? int_of(t.mask) : TN_I32;
+	return (kern_type){t.dt, t.lanes, 0};
+}
+
+/* Infix text: whole numbers wrap, so they are computed unsigned. */
+static const char *infix(printer *p, const ir_scalar *f, const kern_value *v,
+	kern_type t, const char **arg)
+{
+	if (!dtype_is_int(t.dt) || v->type.dt == TN_BOOL)
+		return fill(p, f->emit, arg);
+	for (int32_t i = 0; i < f->n_args; i++)
+		arg[i] = arena_printf(
+			p->a, "(%s)%s", unsigned_type(p, t), arg[i]);
+	return arena_printf(
+		p->a, "(%s)%s", c_type(p, t), fill(p, f->emit, arg));
+}
+
+static bool is_choice(const ir_scalar *f)
+{
+	return f->n_args == 3 && f->sig[0] == 'B';
+}
+
+static const char *call(printer *p, const kern_value *v)
+{
+	const ir_scalar *f = ir_scalar_at(v->fn);
+	const char *arg[IR_MAX_ARGS] = {"", "", ""}, *s;
+	kern_type t = work_type(p, v, f->n_args);
+	bool masks = v->type.lanes > 1, conditions = true;
+
+	for (int32_t i = 0; i < f->n_args; i++) {
+		arg[i] = c_name(p, v->arg[i]);
+		conditions &= kern_at(p->k, v->arg[i])->type.dt == TN_BOOL;
+	}
+	if (is_choice(f) && kern_at(p->k, v->arg[0])->type.lanes == 1)
+		return arena_printf(
+			p->a, "%s ? %s : %s", arg[0], arg[1], arg[2]);
+	if (is_choice(f) && conditions) /* masks */
+		return arena_printf(p->a, "(%s & %s) | (~%s & %s)", arg[0],
+			arg[1], arg[0], arg[2]);
+	/* true is -1 in a mask, but more than false */
+	for (int32_t i = 0; i < f->n_args; i++)
+		if (conditions && masks && f->sig[0] == 'O')
+			arg[i] = arena_printf(p->a, "(%s & 1)", arg[i]);
+	if (f->emit[0] == '(')
+		return infix(p, f, v, t, arg);
+	if (dtype_is_float(v->type.dt) && !dtype_is_float(t.dt))
+		t.dt = v->type.dt; /* of integers, named after its result */
+	s = applied(p, c_use(p, f->emit, t.dt, t.lanes), f->n_args, arg);
+	/* infix text gives 0 or 1, helpers what a lane would hold */
+	return v->type.dt == TN_BOOL && v->type.lanes == 1
+		       ? arena_printf(p->a, "%s != 0", s)
+		       : s;
+}
+
+static const char *converted(printer *p, const char *x, kern_type to)
+{
+	return arena_printf(p->a, "__builtin_convertvector(%s, %s)", x,
+		c_type(p, to));
+}
+
+static const char *from_float(printer *p, const char *x, tn_dtype from,
+	kern_type to)
+{
+	lanes_of(p, from, to.lanes);
+	lanes_of(p, to.dt, to.lanes);
+	c_need(p, (struct need){NEED_FROM, NULL, from, to.dt, to.lanes});
+	return arena_printf(p->a, "%s_from_%s(%s)",
+		c_math_type(p->m, to.dt, to.lanes), dtype_name(from), x);
+}
+
+static const char *cast(printer *p, const kern_value *v)
+{
+	kern_type from = kern_at(p->k, v->arg[0])->type, to = v->type;
+	const char *x = c_name(p, v->arg[0]);
+
+	if (to.dt == TN_BOOL && from.dt != TN_BOOL)
+		return arena_printf(p->a, "(%s != 0)", x);
+	if (dtype_is_float(from.dt) && !dtype_is_float(to.dt))
+		return from_float(p, x, from.dt, to);
+	if (to.lanes == 1)
+		return arena_printf(p->a, "(%s)%s", c_type(p, to), x);
+	if (from.dt == TN_BOOL && to.dt != TN_BOOL)
+		x = arena_printf(p->a, "-%s", x);
+	return lane_dtype(from) == lane_dtype(to) ? x : converted(p, x, to);
+}
+
+static const char *widen(printer *p, const kern_value *v)
+{
+	tn_dtype from = kern_at(p->k, v->arg[0])->type.dt;
+	const char *x = c_name(p, v->arg[0]);
+
+	if (from == TN_F16 || from == TN_BF16)
+		return applied(p,
+			c_use(p,
+				from == TN_F16 ? "f32_from_f16"
+					       : "f32_from_bf16",
+				TN_F32, v->type.lanes),
+			1, &x);
+	x = arena_printf(p->a, "%s != 0", x);
+	return v->type.lanes > 1 ? converted(p, x, v->type) : x;
+}
+
+static const char *to_half(printer *p, const char *x, tn_dtype to, int32_t n)
+{
+	return applied(p,
+		c_use(p, to == TN_F16 ? "f16_from_f32" : "bf16_from_f32",
+			TN_F32, n),
+		1, &x);
+}
+
+static const char *narrow(printer *p, const kern_value *v)
+{
+	tn_dtype to = v->type.dt;
+	const char *x = c_name(p, v->arg[0]);
+
+	if (to == TN_F16 || to == TN_BF16)
+		return to_half(p, x, to, v->type.lanes);
+	return v->type.lanes > 1
+		       ? converted(p, arena_printf(p->a, "-%s", x), v->type)
+		       : arena_printf(p->a, "(u8)%s", x);
+}
+
+static const char *rounded(printer *p, const kern_value *v)
+{
+	const char *x = to_half(
+		p, c_name(p, v->arg[0]), v->dt, v->type.lanes);
+
+	return applied(p,
+		c_use(p, v->dt == TN_F16 ? "f32_from_f16" : "f32_from_bf16",
+			TN_F32, v->type.lanes),
+		1, &x);
+}
+
+static const char *splat(printer *p, const kern_value *v)
+{
+	const char *x = c_name(p, v->arg[0]);
+	tn_dtype t = lane_dtype(v->type);
+
+	if (v->type.dt == TN_BOOL)
+		x = arena_printf(p->a, "(%s)-%s", lanes_of(p, t, 1), x);
+	return applied(p, c_use(p, "splat", t, v->type.lanes), 1, &x);
+}
+
+static const char *lanes(printer *p, const kern_value *v)
+{
+	str s = str_new(p->a);
+
+	str_printf(&s, "(%s){ ", c_type(p, v->type));
+	for (int32_t i = 0; i < v->type.lanes; i++)
+		str_printf(&s, "%s%" PRId64, i > 0 ? ", " : "",
+			v->type.dt == TN_BOOL ? -v->list[i] : v->list[i]);
+	str_add(&s, " }");
+	return s.at;
+}
+
+static const char *shuffle(printer *p, const kern_value *v)
+{
+	str s = str_new(p->a);
+
+	str_printf(&s, "__builtin_shufflevector(%s, %s",
+		c_name(p, v->arg[0]), c_name(p, v->arg[1]));
+	for (int32_t i = 0; i < v->type.lanes; i++)
+		str_printf(&s, ", %" PRId64, v->list[i]);
+	str_addc(&s, ')');
+	return s.at;
+}
+
+static const char *multiplied(printer *p, const kern_value *v)
+{
+	const char *arg[3], *u;
+
+	for (int32_t i = 0; i < 3; i++)
+		arg[i] = c_name(p, v->arg[i]);
+	if (v->op == KERN_MAD)
+		return applied(p, c_use(p, "mad", v->type.dt, v->type.lanes),
+			3, arg);
+	u = unsigned_type(p, v->type);
+	return arena_printf(p->a, "(%s)((%s)%s + (%s)%s * (%s)%s)",
+		c_type(p, v->type), u, arg[2], u, arg[0], u, arg[1]);
+}
+
+static const char *load(printer *p, const kern_value *v)
+{
+	const kern_access *at = &v->at;
+	const char *e = c_element(p, at);
+	int32_t n = v->type.lanes;
+	kern_type mask = kern_bool();
+
+	if (at->mask != 0)
+		mask = kern_at(p->k, at->mask)->type;
+	if (mask.lanes > 1)
+		return arena_printf(p->a, "%s(&%s, %s, %d, %s)",
+			c_use(p, "load_mask", v->type.dt, n), e,
+			c_name(p, at->mask), at->part > 0 ? at->part : n,
+			at->whole != 0 ? c_name(p, at->whole) : "0");
+	if (n > 1 && at->part > 0)
+		e = arena_printf(p->a, "%s(&%s, %d)",
+			c_use(p, "load_part", v->type.dt, n), e, at->part);
+	else if (n > 1)
+		e = arena_printf(
+			p->a, "%s(&%s)", c_use(p, "load", v->type.dt, n), e);
+	if (at->mask == 0)
+		return e;
+	return n == 1 ? arena_printf(p->a, "%s ? %s : 0", c_name(p, at->mask),
+				e)
+		      : arena_printf(p->a, "%s ? %s : (%s){ 0 }",
+				c_name(p, at->mask), e, c_type(p, v->type));
+}
+
+static const char *index_of(printer *p, const kern_value *v)
+{
+	const char *f = c_form(p, v->form[0]);
+
+	return v->type.dt == TN_I64
+		       ? f
+		       : arena_printf(p->a, "(%s)(%s)", c_type(p, v->type), f);
+}
+
+static const char *two(printer *p, const char *helper, const kern_value *v)
+{
+	return arena_printf(p->a, "%s(%s, %s)", c_int_helper(p, helper),
+		c_form(p, v->form[0]), c_form(p, v->form[1]));
+}
+
+static const char *inside(printer *p, const kern_value *v)
+{
+	const char *f = factor(p, v->form[0]);
+	bool lo = v->num[0] != INT64_MIN, hi = v->num[1] != INT64_MAX;
+	str s = str_new(p->a);
+
+	if (lo && hi && v->num[1] - 1 == v->num[0])
+		return arena_printf(p->a, "(%s == %" PRId64 ")", f, v->num[0]);
+	if (lo)
+		str_printf(&s, "(%s >= %" PRId64 ")", f, v->num[0]);
+	if (lo && hi)
+		str_add(&s, " & ");
+	if (hi)
+		str_printf(&s, "(%s < %" PRId64 ")", f, v->num[1]);
+	return lo || hi ? s.at : "1";
+}
+
+const char *c_value(printer *p, kern_val id)
+{
+	const kern_value *v = kern_at(p->k, id);
+	const char *x;
+
+	switch (v->op) {
+	case KERN_CALL:
+		return call(p, v);
+	case KERN_MAD:
+	case KERN_MULADD:
+		return multiplied(p, v);
+	case KERN_SPLAT:
+		return splat(p, v);
+	case KERN_LANE:
+		return arena_printf(p->a,
+			v->type.dt == TN_BOOL ? "%s[%s] != 0" : "%s[%s]",
+			c_name(p, v->arg[0]), c_form(p, v->form[0]));
+	case KERN_SHUFFLE:
+		return shuffle(p, v);
+	case KERN_LANES:
+		return lanes(p, v);
+	case KERN_CAST:
+		return cast(p, v);
+	case KERN_WIDEN:
+		return widen(p, v);
+	case KERN_NARROW:
+		return narrow(p, v);
+	case KERN_ROUND:
+		return rounded(p, v);
+	case KERN_ANY:
+		x = c_name(p, v->arg[0]);
+		return applied(p,
+			c_use(p, "any",
+				lane_dtype(kern_at(p->k, v->arg[0])->type),
+				kern_at(p->k, v->arg[0])->type.lanes),
+			1, &x);
+	case KERN_INDEX:
+		return index_of(p, v);
+	case KERN_DIV:
+		return arena_printf(p->a, "%s / %" PRId64,
+			factor(p, v->form[0]), v->num[0]);
+	case KERN_MOD:
+		return arena_printf(p->a, "%s %% %" PRId64,
+			factor(p, v->form[0]), v->num[0]);
+	case KERN_FLOOR:
+		return arena_printf(p->a, "%s(%s, %" PRId64 ")",
+			c_int_helper(p, "floor_div"), c_form(p, v->form[0]),
+			v->num[0]);
+	case KERN_MIN:
+		return two(p, "sooner_i64", v);
+	case KERN_MAX:
+		return two(p, "later_i64", v);
+	case KERN_CLAMP:
+		return arena_printf(p->a, "%s(%s, %" PRId64 ", %" PRId64 ")",
+			c_int_helper(p, "clamp_i64"), c_form(p, v->form[0]),
+			v->num[0], v->num[1]);
+	case KERN_PICK:
+		return arena_printf(p->a, "%s ? %s : %s",
+			c_name(p, v->arg[0]), c_form(p, v->form[0]),
+			c_form(p, v->form[1]));
+	case KERN_INSIDE:
+		return inside(p, v);
+	case KERN_LOAD:
+		return load(p, v);
+	case KERN_COPY:
+	case KERN_NONE:
+	case KERN_CONST:
+	case KERN_CHUNK:
+	case KERN_WALK:
+	case KERN_AFTER:
+	case KERN_REG:
+	case KERN_CHECK:
+	case KERN_N_OPS:
+		break;
+	}
+	return c_name(p, v->op == KERN_COPY ? v->arg[0] : id);
+}
