@@ -129,6 +129,8 @@ part_set *part_new(
 /* some members of s, with their digits as they are */
 part_set *part_sub(fuse_state *f, arena *a, const part_set *s, int32_t n,
 	const int32_t *which);
+/* the same set once more: loops can be opened in one, and not in the other */
+part_set *part_copy(arena *a, const part_set *s);
 /* cuts where readers and producers ask for them */
 void part_refine(part_set *s);
 
@@ -151,8 +153,9 @@ static inline bool part_is_left(const eqn_unit *u, const eqn_digit *d)
 
 /* ---- tree.c: roots, vars, forms; buffers and names are finish.c's ---- */
 fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit);
-/* How many variables its loops would have: FUSE_MAX_VARS is what it may. */
-int32_t fuse_n_vars(fuse_state *f, int32_t n, eqn_unit *const *unit);
+/* How many variables its loops would have: FUSE_MAX_VARS is what it may.
+ * s: of the units, with its classes. */
+int32_t fuse_n_vars(fuse_state *f, const part_set *s, eqn_unit *const *unit);
 
 /* ---- buffer.c ---- */
 

@@ -117,7 +117,7 @@ static int32_t too_many_vars(
 	}
 	if (s->n == 1 || n <= FUSE_FEW_VARS)
 		return 0;
-	n = fuse_n_vars(f, s->n, unit);
+	n = fuse_n_vars(f, s, unit);
 	return n > FUSE_MAX_VARS ? n : 0;
 }
 

@@ -438,14 +438,13 @@ static void put_inside(builder *b, part_set *s, nodes *out, int32_t depth)
 		put_groups(b, s, out, depth);
 }
 
-static void build(builder *b, part_set *s, nodes *out, int32_t depth)
+/* The loops of a set with its classes. */
+static void open_classes(builder *b, part_set *s, nodes *out, int32_t depth)
 {
 	nodes inner = {0}, block = {0};
 	int32_t *var, mix;
 
 	check_depth(b, depth);
-	part_refine(s);
-	part_classes(b->f, s);
 	if (s->class.n == 0) {
 		if (s->n == 1)
 			put_alone(b, &s->m.at[0], out);
@@ -472,6 +471,13 @@ static void build(builder *b, part_set *s, nodes *out, int32_t depth)
 		put_inside(b, s, &inner, depth);
 	wrap(b, &block, s->class.n - mix, var + mix, &inner);
 	wrap(b, out, mix, var, &block);
+}
+
+static void build(builder *b, part_set *s, nodes *out, int32_t depth)
+{
+	part_refine(s);
+	part_classes(b->f, s);
+	open_classes(b, s, out, depth);
 }
 
 /* ---- initial values ---- */
@@ -645,18 +651,17 @@ static void build_part(
 }
 
 /* Everything in one loop, or one loop and a tail, or small stages. */
+/* s: of all units, with its classes */
 static void build_all(
-	builder *b, int32_t n, eqn_unit *const *unit, nodes *roots)
+	builder *b, part_set *s, eqn_unit *const *unit, nodes *roots)
 {
-	part_set *s = part_new(b->f, b->scratch, n, unit);
+	int32_t n = s->n;
 	bool *is_tail = arena_array(b->scratch, bool, n);
 	fuse_kernel *k = b->k;
 	int64_t volume = 0;
 
 	for (int32_t i = 0; i < n; i++)
 		volume += unit[i]->volume;
-	part_refine(s);
-	part_classes(b->f, s);
 	if (n > 1 && s->class.n == 0 &&
 		volume > b->f->t->fusion.serial_volume &&
 		fuse_tail(b->f, n, unit, is_tail) > 0) {
@@ -667,7 +672,7 @@ static void build_all(
 		build_part(b, s, is_tail, true, roots);
 		return;
 	}
-	build(b, s, roots, 0);
+	open_classes(b, s, roots, 0);
 	k->n_shared = s->class.n;
 	k->serial = s->class.n == 0;
 }
@@ -688,23 +693,24 @@ static void begin(builder *b, int32_t n, eqn_unit *const *unit)
 }
 
 /* Loops, without what solve() says of them. */
-static void build_loops(
-	builder *b, int32_t n, eqn_unit *const *unit, nodes *roots, flats *scatter)
+static void build_loops(builder *b, part_set *s, eqn_unit *const *unit,
+	nodes *roots, flats *scatter)
 {
 	int32_t path[FUSE_MAX_NEST + 2];
 
-	build_all(b, n, unit, roots);
+	build_all(b, s, unit, roots);
 	nest_inits(b, roots, 0, path, scatter);
 }
 
-int32_t fuse_n_vars(fuse_state *f, int32_t n, eqn_unit *const *unit)
+int32_t fuse_n_vars(fuse_state *f, const part_set *s, eqn_unit *const *unit)
 {
 	arena *scratch = fuse_scratch(f);
 	builder b = {.f = f, .a = scratch, .scratch = scratch};
 	nodes roots = {0};
 
-	begin(&b, n, unit);
-	build_loops(&b, n, unit, &roots, arena_array(scratch, flats, n));
+	begin(&b, s->n, unit);
+	build_loops(&b, part_copy(scratch, s), unit, &roots,
+		arena_array(scratch, flats, s->n));
 	return b.var.n;
 }
 
@@ -715,6 +721,7 @@ fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit)
 	flats *scatter = arena_array(scratch, flats, n);
 	nodes roots = {0};
 	fuse_kernel *k;
+	part_set *s;
 
 	begin(&b, n, unit);
 	k = b.k;
@@ -723,7 +730,10 @@ fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit)
 		k->opaque = true;
 		return k;
 	}
-	build_loops(&b, n, unit, &roots, scatter);
+	s = part_new(f, scratch, n, unit);
+	part_refine(s);
+	part_classes(f, s);
+	build_loops(&b, s, unit, &roots, scatter);
 	k->n_roots = roots.n;
 	k->root = arena_copy(
 		f->a, roots.at, (size_t)roots.n * sizeof *roots.at);
