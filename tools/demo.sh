@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# demo.sh: the main job in one to two minutes on two cores: a small GPT learns
-# the prose of this project's documents as byte pairs, writes a few lines, and a
-# page shows how it went. STEPS says how long it learns.
+# demo.sh: the main job in one to two minutes on two cores, behind a minute of
+# building: a small GPT learns the prose of this project's documents as byte
+# pairs, writes a few lines, and a page shows how it went. STEPS says how long it
+# learns.
 set -eu
 cd "$(dirname "$0")/.."
 steps=${STEPS:-500}
