@@ -163,6 +163,10 @@ TN_API tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p);
 /** Records one update of everything that has a gradient, and forgets those. */
 TN_API tn_status tn_optimizer_step(tn_optimizer *o);
 TN_API void tn_optimizer_set_lr(tn_optimizer *o, double lr);
+/**
+ * How many steps it has made. Those that were recorded are evaluated: one that
+ * fails does not count, is undone, and leaves its error in the context.
+ */
 TN_API int64_t tn_optimizer_steps(const tn_optimizer *o);
 /** The next step is number n + 1: of training that goes on. */
 TN_API void tn_optimizer_set_steps(tn_optimizer *o, int64_t n);

@@ -13,6 +13,7 @@ typedef struct api_joiner {
 	tn_dtype acc[IR_MAX_COMP];
 	plan_exec *exec;
 	void *buf[3 * IR_MAX_COMP]; /* of the rest */
+	tn_context *c;
 	struct api_joiner *next;
 } joiner;
 
@@ -20,31 +21,39 @@ enum { JOIN_AT_ONCE = 4096 };
 
 /* ---- joining parts ---- */
 
+/* A joiner like arg, in a: that goes with what it is made of, if it fails. */
+static void make_joiner(arena *a, void *arg)
+{
+	const joiner *like = arg;
+	tn_context *c = like->c;
+	api_shard *s = api_shard_of(c);
+	compile_options o = api_compile_options(c);
+	joiner *j = arena_copy(a, like, sizeof *like);
+	compilation *m = compile_new_system(a,
+		shard_joiner(a, j->monoid, j->n_comp, j->acc, JOIN_AT_ONCE),
+		&o);
+
+	j->exec = api_compile(c, a, m);
+	for (int32_t i = 0; i < 3 * j->n_comp; i++)
+		j->buf[i] = run_slab(a,
+			JOIN_AT_ONCE * dtype_size(j->acc[i % j->n_comp]));
+	j->next = s->joiners;
+	s->joiners = j;
+}
+
 static joiner *joiner_of(tn_context *c, int32_t monoid, int32_t n,
 	const tn_dtype *acc)
 {
 	api_shard *s = api_shard_of(c);
-	compile_options o = api_compile_options(c);
-	compilation *m;
-	joiner *j;
+	joiner *j, like = {.monoid = monoid, .n_comp = n, .c = c};
 
 	for (j = s->joiners; j != NULL; j = j->next)
 		if (j->monoid == monoid && j->n_comp == n &&
 			memcmp(j->acc, acc, (size_t)n * sizeof *acc) == 0)
 			return j;
-	j = arena_make(c->a, joiner);
-	j->monoid = monoid;
-	j->n_comp = n;
-	memcpy(j->acc, acc, (size_t)n * sizeof *acc);
-	m = compile_new_system(c->a,
-		shard_joiner(c->a, monoid, n, acc, JOIN_AT_ONCE), &o);
-	j->exec = api_compile(c, c->a, m);
-	for (int32_t i = 0; i < 3 * n; i++)
-		j->buf[i] = run_slab(
-			c->a, JOIN_AT_ONCE * dtype_size(acc[i % n]));
-	j->next = s->joiners;
-	s->joiners = j;
-	return j;
+	memcpy(like.acc, acc, (size_t)n * sizeof *acc);
+	(void)arena_keep(c->a, make_joiner, &like);
+	return s->joiners;
 }
 
 static void join_some(tn_context *c, int32_t monoid, int32_t n_comp,
@@ -121,16 +130,25 @@ static void empty_parts(tn_context *c, const api_place *p, tn_dtype t, void *out
 	arena_free(a);
 }
 
-void api_shard_move(void *arg, const ir_type *type, int32_t from,
-	const void *data, int32_t to, void *out)
+struct move_call {
+	tn_context *c;
+	const ir_type *type;
+	int32_t from, to;
+	const void *data;
+	void *out;
+};
+
+static void move(arena *a, void *arg)
 {
-	tn_context *c = arg;
+	const struct move_call *k = arg;
+	tn_context *c = k->c;
+	const ir_type *type = k->type;
+	int32_t from = k->from, to = k->to;
 	api_shard *s = api_shard_of(c);
-	arena *a = arena_child(c->a);
 	const api_place *p = &s->place.at[from], *q = &s->place.at[to];
 	const tn_mesh *mesh = from != 0 ? p->mesh : q->mesh;
-	int64_t n = shape_numel(type->shape, type->rank);
-	shard_layout whole = shard_replicated(n);
+	shard_layout whole =
+		shard_replicated(shape_numel(type->shape, type->rank));
 	struct value_move m = {c, p->monoid, type->dtype};
 	shard_elems e = {.size = dtype_size(type->dtype),
 		.combine = join_values,
@@ -145,12 +163,20 @@ void api_shard_move(void *arg, const ir_type *type, int32_t from,
 	t = shard_transfer_new(a, &mesh->m, api_shard_rank(c),
 		from != 0 ? &p->l : &whole, p->parts, to != 0 ? &q->l : &whole,
 		"a tensor");
-	shard_transfer_run(t, a, s->link, &e, data, out);
+	shard_transfer_run(t, a, s->link, &e, k->data, k->out);
 	if (q->parts != 0)
-		empty_parts(c, q, type->dtype, out);
+		empty_parts(c, q, type->dtype, k->out);
 	s->n_moves += shard_transfer_sent(t) > 0;
 	s->bytes_sent += shard_transfer_sent(t) * (int64_t)e.size;
-	arena_free(a);
+}
+
+void api_shard_move(void *arg, const ir_type *type, int32_t from,
+	const void *data, int32_t to, void *out)
+{
+	tn_context *c = arg;
+	struct move_call k = {c, type, from, to, data, out};
+
+	arena_run(c->e, move, &k);
 }
 
 /* ---- programs ---- */

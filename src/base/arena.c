@@ -100,6 +100,17 @@ void arena_run(env *e, void (*fn)(arena *a, void *arg), void *arg)
 		env_rethrow(e);
 }
 
+arena *arena_keep(arena *parent, void (*fn)(arena *a, void *arg), void *arg)
+{
+	struct running r = {parent->e, arena_child(parent), fn, arg};
+
+	if (env_run(parent->e, running_start, &r) < 0) {
+		arena_free(r.a);
+		env_rethrow(parent->e);
+	}
+	return r.a;
+}
+
 arena *arena_child(arena *parent)
 {
 	arena *a = arena_new(parent->e);

@@ -89,6 +89,8 @@ size_t arena_bytes(const arena *a); /* memory held, in bytes */
 
 /* Calls fn(a, arg) with an arena that is freed when fn returns or throws. */
 void arena_run(env *e, void (*fn)(arena *a, void *arg), void *arg);
+/* The same with a child of `parent`, which stays if fn returns. */
+arena *arena_keep(arena *parent, void (*fn)(arena *a, void *arg), void *arg);
 
 /* Zeroed, aligned to 16. Throws TN_ENOMEM; n * size is overflow-checked. */
 void *arena_alloc(arena *a, size_t n, size_t size);

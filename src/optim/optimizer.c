@@ -241,6 +241,8 @@ int64_t tn_optimizer_steps(const tn_optimizer *o)
 
 	double n = tn_item(o->n_steps);
 
+	if (isnan(n)) /* a step has failed, and does not count any more */
+		n = tn_item(o->n_steps);
 	return n >= 0 && n < 9e15 ? (int64_t)n : 0;
 }
 

@@ -128,14 +128,20 @@ run_jit *run_jit_new_in(arena *a, const char *cache_dir)
 	return j;
 }
 
+static void find_compiler(arena *a, void *arg)
+{
+	run_jit *j = arg;
+	compiler *c = arena_make(a, compiler);
+
+	probe_compiler(c, a, &j->s, j->target);
+	j->c = c;
+}
+
+/* If there is none, it is asked for again each time, and leaves nothing. */
 static compiler *need_compiler(run_jit *j)
 {
-	if (!j->c) {
-		compiler *c = arena_make(j->a, compiler);
-
-		probe_compiler(c, j->a, &j->s, j->target);
-		j->c = c;
-	}
+	if (!j->c)
+		(void)arena_keep(j->a, find_compiler, j);
 	return j->c;
 }
 

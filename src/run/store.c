@@ -82,11 +82,20 @@ bool write_file(const char *path, const char *data, size_t n_bytes)
 static char *read_at(
 	arena *a, int dir, const char *path, size_t limit, size_t *n_bytes)
 {
-	char *data = arena_alloc(a, limit + 1, 1); /* may throw: first */
-	int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
 	size_t n = 0;
 	ssize_t r = 1;
+	char *data;
+	int fd;
 
+	if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return NULL;
+	/* a file of the kernel's says that it has no bytes */
+	if (S_ISREG(st.st_mode) && st.st_size > 0 &&
+		(uint64_t)st.st_size < limit)
+		limit = (size_t)st.st_size;
+	data = arena_alloc(a, limit + 1, 1); /* may throw: nothing is open */
+	fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	while (n < limit && r > 0) {

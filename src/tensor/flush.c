@@ -41,7 +41,7 @@ static void want_read(tensors *t, const t_read *r)
 			want(t, w->extra[i].v);
 			for (const t_view *u = w->extra[i].view; u != NULL;
 				u = u->parent)
-				if (u->n_extra > 0)
+				if (u->n_extra > 0 && !t->is_undoing)
 					env_fail(t->e, TN_EINVAL,
 						"tensor.offset", (loc){0},
 						"the offset of this view is "
@@ -122,20 +122,74 @@ static void pull_writes(tensors *t)
 			if (c == NULL)
 				continue;
 			meet(t, c->arg[0].v);
-			if (c->arg[0].v->data == c->arg[0].v->inside + 1)
+			if (t_data(c->arg[0].v) == c->arg[0].v->inside + 1)
 				want(t, c->result[0]);
 		}
 	close_calls(t);
 	t->stamp++; /* what was counted here is counted anew */
 }
 
-static void find_calls(tensors *t, t_value *const *v, int32_t n)
+/* A write of a step that is over and that is among the calls? */
+static bool is_of_whole_step(const tensors *t, const t_value *v)
+{
+	for (int32_t i = 0; i < t->whole_step.n; i++)
+		if (t->whole_step.at[i] == v->call->step)
+			return true;
+	return false;
+}
+
+static void note_whole_steps(tensors *t, int32_t from)
+{
+	for (int32_t k = from; k < t->todo.n; k++) {
+		const t_call *c = t->todo.at[k];
+		bool is_new = c->step != 0 && c->step != t->step &&
+			t_changes_any(c);
+
+		for (int32_t i = 0; is_new && i < t->whole_step.n; i++)
+			is_new = t->whole_step.at[i] != c->step;
+		if (is_new)
+			*vec_push(t->a, &t->whole_step) = c->step;
+	}
+}
+
+/*
+ * A step that is over is written at once: if a part of it fails, nothing of it
+ * has happened. Steps that programs before this one have begun stay noted.
+ */
+static void pull_steps(tensors *t)
+{
+	int32_t n = 0;
+
+	note_whole_steps(t, 0);
+	while (t->whole_step.n > n) {
+		int32_t from = t->todo.n;
+
+		n = t->whole_step.n;
+		for (const t_storage *s = t->live; s != NULL; s = s->older) {
+			t_value *v = s->is_lost ? NULL : s->cur, *before;
+
+			for (; v != NULL; v = before) {
+				before = t_version_before(v);
+				if (before == NULL || !is_of_whole_step(t, v))
+					continue;
+				want(t, v);
+				break;
+			}
+		}
+		close_calls(t);
+		note_whole_steps(t, from);
+	}
+}
+
+void t_find_calls(tensors *t, t_value *const *v, int32_t n)
 {
 	t->stamp++;
 	t->todo.n = t->stack.n = 0;
 	for (int32_t i = 0; i < n; i++)
 		want(t, v[i]);
 	close_calls(t);
+	if (t->running == 0)
+		pull_steps(t);
 	pull_writes(t);
 	if (t->todo.n > 1)
 		qsort(t->todo.at, (size_t)t->todo.n, sizeof *t->todo.at, by_id);
@@ -411,10 +465,16 @@ static void make_key(tensors *t)
 	}
 }
 
+struct planning {
+	tensors *t;
+	t_plan made;
+};
+
 /* Compiled, with where its outputs lie, if something lies anywhere. */
-static t_plan new_plan(tensors *t)
+static void make_plan(arena *a, void *arg)
 {
-	arena *a = arena_child(t->a);
+	struct planning *k = arg;
+	tensors *t = k->t;
 	ir_program *p = t_program(t, a);
 	tensor_placing w = {.n_out = t->output.n,
 		.hash = hash_bytes(t->code.at,
@@ -434,22 +494,23 @@ static t_plan new_plan(tensors *t)
 	r.made_of = arena_copy(a, t->made_of.at,
 		(size_t)t->made_of.n * sizeof *t->made_of.at);
 	r.compiled = t->b.compile(t->b.arg, a, p, t->placed ? &w : NULL);
-	return r;
+	k->made = r;
 }
 
 static const t_plan *plan_of(tensors *t)
 {
 	size_t n = (size_t)t->code.n * sizeof *t->code.at;
 	int64_t found = map_get(t->plan_of, t->code.at, n, -1);
-	t_plan p;
+	struct planning k = {.t = t};
 
 	if (found >= 0) {
 		t->stats.n_plan_hits++;
 		return &t->plan.at[found];
 	}
 	t->stats.n_plan_misses++;
-	p = new_plan(t);
-	*vec_push(t->a, &t->plan) = p;
+	vec_reserve(t->a, &t->plan, 1);
+	(void)arena_keep(t->a, make_plan, &k);
+	*vec_push(t->a, &t->plan) = k.made;
 	map_set(t->plan_of, t->code.at, n, t->plan.n - 1);
 	return &t->plan.at[t->plan.n - 1];
 }
@@ -534,8 +595,7 @@ void t_finish(tensors *t, t_call *c)
 	t_call_drop(t, c);
 }
 
-/* They have run: they stay for gradients, or go. */
-static void end_call(tensors *t, t_call *c)
+void t_end_call(tensors *t, t_call *c)
 {
 	if (c->tracked || c->again)
 		t_tape_hold(t, c);
@@ -543,9 +603,10 @@ static void end_call(tensors *t, t_call *c)
 		t_finish(t, c);
 }
 
-/* t->todo as one program */
-static void run_program(tensors *t)
+/* t->todo as one program, which may be one of several */
+static void run_program(tensors *t, bool is_last)
 {
+	bool is_part = t->journal.is_open && t->running == 0;
 	const t_plan *plan;
 
 	if (t->todo.n == 0)
@@ -555,6 +616,8 @@ static void run_program(tensors *t)
 		t->stamp++; /* now others are asked for */
 		number_values(t);
 	}
+	if (is_part)
+		t_journal_inputs(t, is_last);
 	find_bases(t);
 	find_stretches(t);
 	make_key(t);
@@ -569,7 +632,10 @@ static void run_program(tensors *t)
 	if (t->running == 0)
 		t->ran = NULL;
 	for (int32_t i = 0; i < t->todo.n; i++)
-		end_call(t, t->todo.at[i]);
+		if (is_part && !is_last)
+			t_journal_add(t, t->todo.at[i]);
+		else
+			t_end_call(t, t->todo.at[i]);
 }
 
 static void check_whole(tensors *t, const t_call *c)
@@ -582,38 +648,56 @@ static void check_whole(tensors *t, const t_call *c)
 				"tensor: give it tn_full of the tensor");
 }
 
+/* Who wants its results keeps it alive. */
+static void run_region(tensors *t, t_call *c, bool is_last)
+{
+	bool is_part = t->journal.is_open && t->running == 0;
+
+	if (t->running == 0)
+		t->region = c; /* if it fails, that is what failed */
+	check_whole(t, c);
+	if (is_part)
+		t_journal_operands(t, c, is_last);
+	t_region_run(t, c);
+	if (t->running == 0)
+		t->region = NULL;
+	if (is_part && !is_last)
+		t_journal_add(t, c);
+	else
+		t_end_call(t, c);
+}
+
+static int32_t first_region(const tensors *t)
+{
+	int32_t k = 0;
+
+	while (k < t->todo.n && (t->todo.at[k]->trace == NULL ||
+					t->todo.at[k]->trace->region == NULL))
+		k++;
+	return k;
+}
+
 /*
  * Regions are no part of a program: what was recorded before one, among what
  * is needed, comes before it.
  */
-static void run_regions(tensors *t, t_value *const *v, int32_t n)
-{
-	for (int32_t k = 0; k < t->todo.n; k++) {
-		t_call *c = t->todo.at[k];
-
-		if (c->trace == NULL || c->trace->region == NULL)
-			continue;
-		c->refs++;
-		t->todo.n = k;
-		run_program(t);
-		if (t->running == 0)
-			t->region = c; /* if it fails, that is what failed */
-		check_whole(t, c);
-		t_region_run(t, c);
-		if (t->running == 0)
-			t->region = NULL;
-		end_call(t, c);
-		t_call_drop(t, c);
-		find_calls(t, v, n);
-		k = -1;
-	}
-}
-
 static void evaluate(tensors *t, t_value *const *v, int32_t n)
 {
-	find_calls(t, v, n);
-	run_regions(t, v, n);
-	run_program(t);
+	t_find_calls(t, v, n);
+	for (int32_t k; (k = first_region(t)) < t->todo.n; t_find_calls(t, v, n)) {
+		t_call *c = t->todo.at[k];
+		bool is_last = k == t->todo.n - 1;
+
+		if (t->running == 0 && !t->journal.is_open)
+			t_journal_begin(t);
+		t->todo.n = k;
+		run_program(t, false);
+		t->todo.n = 0;
+		run_region(t, c, is_last);
+		if (is_last)
+			return;
+	}
+	run_program(t, true);
 }
 
 struct wanted {
@@ -627,12 +711,14 @@ static void evaluate_all(void *arg)
 	const struct wanted *w = arg;
 	bool any = false;
 
-	w->t->todo.n = 0;
+	w->t->todo.n = w->t->whole_step.n = 0;
 	for (int32_t i = 0; i < w->n; i++)
 		any = any || w->v[i]->buf == NULL;
 	if (!any)
 		return;
 	evaluate(w->t, w->v, w->n);
+	if (w->t->journal.is_open)
+		t_journal_end(w->t);
 	w->t->evaluated = w->t->next_id;
 }
 
@@ -650,7 +736,7 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 	}
 	if (env_run(t->e, evaluate_all, &(struct wanted){t, v, n}) >= 0)
 		return;
-	t_undo(t);
+	t_undo(t, v, n);
 	env_rethrow(t->e);
 }
 

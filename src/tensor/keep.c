@@ -116,7 +116,7 @@ static int32_t count_values(tensors *t)
 /* Somebody else holds it anyway. */
 static bool is_there(const tensors *t, const t_value *v)
 {
-	return v->data > t->count.at[place_of(t, v)];
+	return t_data(v) > t->count.at[place_of(t, v)];
 }
 
 /* Do gradients of it collect here: all of it, or where c writes? */

@@ -13,6 +13,7 @@
  *   backward.c  cotangents, from values to what they are made of
  *   place.c     values on several processes
  *   writable.c  may what a view shows be written?
+ *   journal.c   an evaluation of several programs that may have to go back
  *   undo.c      storages go back when an evaluation has failed
  *   region.h    conditions and loops: calls that are no single program
  */
@@ -121,6 +122,8 @@ struct t_value {
 	t_value *acc;	/* cotangent in the walk at hand */
 	int64_t walk;	/* the last walk that met it */
 	t_value *next;
+	int64_t journal; /* the last evaluation that held or made it */
+	int32_t held;	 /* 1 + place in what it holds; 0: it does not */
 	t_buffer *place; /* memory that waits for it; NULL: any will do */
 	int32_t where;	 /* buf: place of the backend, 0 all of it */
 	int32_t want;	 /* not computed yet: 1 + place; 0: anywhere */
@@ -279,6 +282,14 @@ typedef struct t_made_of {
 	int32_t call, todo;
 } t_made_of;
 
+/* What the evaluation at hand has run, of several programs: journal.c */
+typedef struct t_journal {
+	bool is_open;
+	int64_t number; /* of the evaluation */
+	VEC(t_read) held;
+	t_calls call;
+} t_journal;
+
 typedef struct t_plan {
 	void *compiled;
 	const t_made_of *made_of;
@@ -355,9 +366,12 @@ struct tensors {
 	/* of an evaluation that fails: undo.c */
 	const t_plan *ran; /* what was running; NULL: nothing yet */
 	t_call *region;	   /* the same */
+	t_journal journal;
 	VEC(int64_t) blamed, bad_step; /* ids of calls; steps */
+	VEC(int64_t) whole_step; /* steps of which something is written */
 	t_calls judge;
 	int64_t judging;
+	bool is_undoing;
 	int64_t evaluated; /* ids up to here are of an evaluation that ran */
 	int64_t walking; /* id of the call that a walk is at; 0 */
 	int32_t steps;	 /* depth of tensor_step */
@@ -376,7 +390,14 @@ t_value *t_value_new(tensors *t, const ir_type *type);
 void t_value_keep(t_value *v); /* knows of it and wants its elements */
 void t_value_drop(tensors *t, t_value *v);
 void t_data_drop(tensors *t, t_value *v); /* elements alone */
+void t_elements_drop(tensors *t, t_value *v); /* it is not computed any more */
 void t_read_end_data(tensors *t, t_read *r);
+void t_read_begin_data(t_read *r); /* it wants them again */
+/* How many want its elements, beside the evaluation that holds it. */
+static inline int32_t t_data(const t_value *v)
+{
+	return v->data - (v->held > 0);
+}
 /* its call knows of it, without keeping itself by that; and not any more */
 void t_self_hold(t_value *v);
 void t_self_release(tensors *t, t_value *v);
@@ -545,13 +566,32 @@ bool t_is_steady(const tensors *t, int32_t input);
 bool t_is_stretch(tensors *t, t_entry *e);
 /* flush.c: its results stand alone, the call is gone */
 void t_finish(tensors *t, t_call *c);
+/* flush.c: it has run: it stays for gradients, or goes */
+void t_end_call(tensors *t, t_call *c);
 /* writable.c: throws where a write through the view would be refused; the same
  * for all that a call of f writes through the views of its operands */
 void t_check_view(tensors *t, const t_value *v, const t_view *w);
 void t_check_writes(tensors *t, const t_trace *f, const t_read *arg);
 
-/* undo.c: what was to be evaluated is not, because of what was thrown */
-void t_undo(tensors *t);
+/*
+ * journal.c: between begin and end, or undo, an evaluation of several programs.
+ * Of the program at hand, numbered, and of a region: its inputs are there until
+ * the end, if it is not the last. A call of one that is not has run.
+ */
+void t_journal_begin(tensors *t);
+void t_journal_inputs(tensors *t, bool is_last);
+void t_journal_operands(tensors *t, const t_call *c, bool is_last);
+void t_journal_add(tensors *t, t_call *c);
+void t_journal_end(tensors *t);
+void t_journal_undo(tensors *t); /* nothing of it has run */
+
+/* undo.c: v[] were to be evaluated and are not, because of what was thrown */
+void t_undo(tensors *t, t_value *const *v, int32_t n);
+bool t_changes_any(const t_call *c); /* is a result the next version of one? */
+/* The version of its storage that a call is still to write over; NULL: none. */
+t_value *t_version_before(const t_value *v);
+/* flush.c: the calls that are to run for v[], in order: in t->todo */
+void t_find_calls(tensors *t, t_value *const *v, int32_t n);
 /* flush.c: after it each of v[] has its elements */
 void t_flush(tensors *t, t_value *const *v, int32_t n);
 

@@ -144,8 +144,7 @@ void t_value_keep(t_value *v)
 	v->data++;
 }
 
-/* Nobody wants the elements any more. */
-static void end_data(tensors *t, t_value *v)
+void t_elements_drop(tensors *t, t_value *v)
 {
 	if (v->is_kept)
 		t->stats.bytes_kept -= (int64_t)t_bytes(&v->type);
@@ -157,7 +156,7 @@ static void end_data(tensors *t, t_value *v)
 void t_data_drop(tensors *t, t_value *v)
 {
 	if (--v->data == 0)
-		end_data(t, v);
+		t_elements_drop(t, v);
 }
 
 static void value_forget(tensors *t, t_value *v)
@@ -169,7 +168,7 @@ static void value_forget(tensors *t, t_value *v)
 			t_call_drop(t, c);
 		return;
 	}
-	end_data(t, v);
+	t_elements_drop(t, v);
 	t_slot_drop(t, v->slot);
 	v->slot = NULL;
 	v->call = NULL;
@@ -244,7 +243,8 @@ t_call *t_call_new(tensors *t, int32_t n_args, int32_t n_results)
 	if (n_results > 0)
 		memset(result, 0, (size_t)n_results * sizeof *result);
 	*c = (t_call){.id = ++t->next_id,
-		.step = t->step,
+		/* what is recorded in a function is of no step: its call is */
+		.step = t->capture == NULL ? t->step : 0,
 		.adjoint_of = t->walking,
 		.arg = arg,
 		.cap = cap,
@@ -359,6 +359,14 @@ void t_read_end_data(tensors *t, t_read *r)
 		return;
 	r->no_data = true;
 	t_data_drop(t, r->v);
+}
+
+void t_read_begin_data(t_read *r)
+{
+	if (!r->no_data)
+		return;
+	r->no_data = false;
+	r->v->data++;
 }
 
 /* ---- storages and handles ---- */

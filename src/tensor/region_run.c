@@ -48,7 +48,7 @@ void t_give_back(tensors *t, t_value *v, t_value *taken)
 	if (taken->buf == NULL || (v->buf != NULL && !taken->buf->is_external))
 		return;
 	if (v->buf != NULL) /* as it was */
-		memcpy(taken->buf->data, v->buf->data, t_bytes(&v->type));
+		memcpy(taken->buf->data, v->buf->data, t_room(t, v, v->where));
 	t_buffer_drop(t, v->buf);
 	v->buf = taken->buf;
 	taken->buf = NULL;

@@ -10,10 +10,12 @@
  *     w1 = write(w, w - g(y))   is made of it: the storage of w is at w again
  *     s1 = write(s, s + 1)      is not: stays, unless it is of the same step
  *
+ * An evaluation of several programs is first as if none had run (journal.c).
+ *
  * Which calls failed is known for an index that is outside: those that read
  * there, and what a walk recorded for their gradient. Of other failures it is
- * not known: then it is every call of the program that was recorded since the
- * last evaluation that did not fail; if there is none, every call of it.
+ * not known: then it is every call of the evaluation that was recorded since
+ * the last one that did not fail; if there is none, every call of it.
  *
  * All writes of a step (tn_step_enter) that have not run go back together.
  * A storage whose first value is made of what failed has nothing to go back to:
@@ -75,13 +77,24 @@ static void blame_recent(tensors *t)
 		blame(t, t->todo.at[k]);
 }
 
-static void find_blamed(tensors *t)
+/* What was to be evaluated, and is not. */
+struct failed {
+	tensors *t;
+	t_value *const *v;
+	int32_t n;
+};
+
+static void find_blamed(const struct failed *f)
 {
+	tensors *t = f->t;
+
 	t->blamed.n = t->bad_step.n = 0;
-	if (t->region != NULL)
+	if (t->region != NULL && env_diag(t->e)->status != TN_ENOMEM) {
 		blame(t, t->region);
-	else if (!blame_known(t))
+	} else if (!blame_known(t)) {
+		t_find_calls(t, f->v, f->n); /* some may not have been met */
 		blame_recent(t);
+	}
 	if (t->blamed.n > 1)
 		qsort(t->blamed.at, (size_t)t->blamed.n,
 			sizeof *t->blamed.at, by_number);
@@ -97,6 +110,15 @@ static bool is_of_bad_step(const tensors *t, const t_call *c)
 	return false;
 }
 
+bool t_changes_any(const t_call *c)
+{
+	bool any = t_is_write(c);
+
+	for (int32_t i = 0; c->trace != NULL && i < c->n_args; i++)
+		any = any || c->trace->next[i] >= 0;
+	return any;
+}
+
 static bool is_blamed(const tensors *t, const t_call *c)
 {
 	if (t->blamed.n > 0 &&
@@ -106,7 +128,7 @@ static bool is_blamed(const tensors *t, const t_call *c)
 				(size_t)t->blamed.n, sizeof c->id,
 				by_number) != NULL))
 		return true;
-	return t_is_write(c) && is_of_bad_step(t, c);
+	return t_changes_any(c) && is_of_bad_step(t, c);
 }
 
 /* The call that is still to make v; NULL: v is there. */
@@ -180,8 +202,7 @@ static bool is_made_of_it(tensors *t, const t_value *v)
 
 /* ---- back ---- */
 
-/* The version of its storage before v, which is not there; NULL: none. */
-static t_value *version_before(const t_value *v)
+t_value *t_version_before(const t_value *v)
 {
 	const t_call *c = maker(v);
 
@@ -206,14 +227,53 @@ static void note_step(tensors *t, const t_value *v)
 		*vec_push(t->a, &t->bad_step) = step;
 }
 
-static void undo_storage(tensors *t, t_storage *s)
+/* The newest version that is good; NULL: there is none. */
+static t_value *good_version(tensors *t, const t_storage *s)
 {
 	t_value *v = s->cur;
 
 	while (v != NULL && is_made_of_it(t, v)) {
 		note_step(t, v);
-		v = version_before(v);
+		v = t_version_before(v);
 	}
+	return v;
+}
+
+/* What was collected before it; NULL, if that is not known any more. */
+static t_value *good_gradient(tensors *t, const t_slot *slot)
+{
+	t_value *g = slot->grad;
+
+	while (g != NULL && maker(g) != NULL &&
+		(is_made_of_it(t, g) || is_of_bad_step(t, maker(g))))
+		g = g->adds_to > 0 ? maker(g)->arg[g->adds_to - 1].v : NULL;
+	return g;
+}
+
+/* Every version that may go back is judged; nothing goes back. */
+static void judge(void *arg)
+{
+	const struct failed *f = arg;
+	tensors *t = f->t;
+	int32_t n;
+
+	find_blamed(f);
+	do { /* a write may be of a step that has more of them */
+		n = t->bad_step.n;
+		t->judging++;
+		for (const t_storage *s = t->live; s != NULL; s = s->older) {
+			(void)good_version(t, s);
+			if (s->slot != NULL)
+				(void)good_gradient(t, s->slot);
+		}
+	} while (t->bad_step.n > n);
+}
+
+/* All of these are judged: they ask for no memory. */
+static void undo_storage(tensors *t, t_storage *s)
+{
+	t_value *v = good_version(t, s);
+
 	s->is_lost = v == NULL;
 	if (v == NULL || v == s->cur)
 		return;
@@ -222,14 +282,10 @@ static void undo_storage(tensors *t, t_storage *s)
 	s->cur = v;
 }
 
-/* What was collected before it; nothing, if that is not known any more. */
 static void undo_gradient(tensors *t, t_slot *slot)
 {
-	t_value *g = slot->grad;
+	t_value *g = good_gradient(t, slot);
 
-	while (g != NULL && maker(g) != NULL &&
-		(is_made_of_it(t, g) || is_of_bad_step(t, maker(g))))
-		g = g->adds_to > 0 ? maker(g)->arg[g->adds_to - 1].v : NULL;
 	if (g == slot->grad)
 		return;
 	if (g != NULL)
@@ -238,32 +294,23 @@ static void undo_gradient(tensors *t, t_slot *slot)
 	slot->grad = g;
 }
 
-static void undo(void *arg)
+void t_undo(tensors *t, t_value *const *v, int32_t n)
 {
-	tensors *t = arg;
-	int32_t n;
+	struct failed f = {t, v, n};
 
-	find_blamed(t);
-	do { /* a write may be of a step that has more of them */
-		n = t->bad_step.n;
-		t->judging++;
+	if (t->journal.is_open)
+		t_journal_undo(t);
+	t->is_undoing = true;
+	/* without memory for it all stays recorded, to be tried again */
+	if (env_run(t->e, judge, &f) >= 0)
 		for (t_storage *s = t->live; s != NULL; s = s->older) {
 			undo_storage(t, s);
 			if (s->slot != NULL)
 				undo_gradient(t, s->slot);
 		}
-	} while (t->bad_step.n > n);
-}
-
-void t_undo(tensors *t)
-{
-	if (t->ran != NULL || t->todo.n > 0 || t->region != NULL)
-		/* without memory for it all stays recorded, to be tried again */
-		(void)env_run(t->e, undo, t);
+	t->is_undoing = false;
 	while (t->made.n > 0)
 		t_buffer_drop(t, vec_pop(&t->made));
-	if (t->region != NULL)
-		t_call_drop(t, t->region);
 	t->region = NULL;
 	t->ran = NULL;
 }

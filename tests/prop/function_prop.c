@@ -608,7 +608,10 @@ static void one_step(side *s, dice *d, dice *args, bool again, figures *g)
 	tn_scope_leave(s->c);
 }
 
-/* A call with an index outside, on the side that is compiled. */
+/*
+ * Calls with an index outside, on one side alone: of a compiled function, or of
+ * several programs with regions between them.
+ */
 static void failing_step(side *s, dice d)
 {
 	int32_t which = below(&d, 2), look = below(&d, 3);
@@ -676,7 +679,7 @@ static void run(side *s, uint64_t seed, figures *g)
 			return;
 	}
 	for (int32_t k = 0; k < 6; k++) {
-		if (s->compiled && seed % 2 == 0)
+		if (s->regions && seed % 2 == 0)
 			failing_step(s, (dice){mix(seed + (uint64_t)k)});
 		one_step(s, &d, &args, k > 0 && below(&d, 3) == 0, g);
 	}
