@@ -570,7 +570,8 @@ void t_finish(tensors *t, t_call *c);
 void t_end_call(tensors *t, t_call *c);
 /* writable.c: throws where a write through the view would be refused; the same
  * for all that a call of f writes through the views of its operands */
-void t_check_view(tensors *t, const t_value *v, const t_view *w);
+void t_check_view(
+	tensors *t, const t_value *v, const t_view *w, const char *name);
 void t_check_writes(tensors *t, const t_trace *f, const t_read *arg);
 
 /*

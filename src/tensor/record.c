@@ -478,13 +478,43 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 
 /* ---- writes ---- */
 
-static const char *type_text(tensors *t, const ir_type *y)
+/* "operand x: f32[2,3]", "operand x: w f32[2,3]", "operand x: view f32[3] of w" */
+static void add_operand(str *s, const char *operand, const tensor *x)
 {
-	str s = str_new(t->a);
+	const char *name = x->storage->name;
+	bool is_view = x->view != NULL;
 
-	str_add(&s, dtype_name(y->dtype));
-	str_shape(&s, y->shape, y->rank);
-	return s.at;
+	str_printf(s, "operand %s: ", operand);
+	if (is_view)
+		str_add(s, "view ");
+	else if (name != NULL)
+		str_printf(s, "%s ", name);
+	str_add(s, dtype_name(x->type.dtype));
+	str_shape(s, x->type.shape, x->type.rank);
+	if (is_view && name != NULL)
+		str_printf(s, " of %s", name);
+}
+
+struct misfit {
+	tensors *t;
+	const tensor *x, *v;
+};
+
+static void refuse_write(arena *a, void *arg)
+{
+	const struct misfit *m = arg;
+	str s = str_new(a);
+
+	add_operand(&s, "v", m->v);
+	str_add(&s, " does not fit ");
+	add_operand(&s, "x", m->x);
+	env_fail(m->t->e, TN_EINVAL, "tensor.write",
+		(loc){.file = m->t->file, .line = m->t->line},
+		"write: %s: accepted is the same %s; %s", s.at,
+		m->x->type.dtype != m->v->type.dtype ? "dtype" : "shape",
+		m->x->type.dtype != m->v->type.dtype
+			? "tn_cast changes it"
+			: "tn_broadcast_to and tn_reshape change it");
 }
 
 /*
@@ -520,12 +550,9 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 	t_check(t, x);
 	t_check(t, v);
 	if (!ir_type_same(&x->type, &v->type))
-		env_fail(t->e, TN_EINVAL, "tensor.write",
-			(loc){.file = t->file, .line = t->line},
-			"value %s does not fit the view %s",
-			type_text(t, &v->type), type_text(t, &x->type));
+		arena_run(t->e, refuse_write, &(struct misfit){t, x, v});
 	if (x->view != NULL)
-		t_check_view(t, x->storage->cur, x->view);
+		t_check_view(t, x->storage->cur, x->view, x->storage->name);
 	t_renew(t, x->storage);
 	t_renew(t, v->storage);
 	t_write_through(t, x);

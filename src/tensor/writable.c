@@ -7,8 +7,9 @@
  *
  *     f(a): a[0].add_(1)        f(x[:, 0:2])   ->   write(x[:, 0:2][0], ..)
  *
- * The program's own check says which axis repeats; answers are kept by the
- * instances that the views are made of.
+ * The program's own check says which axis repeats, in words of the caller's:
+ * the type of the view and the name of what it is a view of. Answers are kept
+ * by the instances that the views are made of.
  */
 #include "tensor/region.h"
 
@@ -16,6 +17,12 @@ enum { MAX_VIEWS = 64 };
 
 typedef struct checking {
 	tensors *t;
+	arena *a;
+	const char *name; /* of the tensor that is written; NULL: it has none */
+	const t_view *view; /* of it */
+	const t_trace *f; /* that is called; NULL: it is a write */
+	const t_read *arg;
+	int32_t operand;
 	ir_program *p;
 	int32_t n_inputs;
 	int32_t depth; /* traces in traces */
@@ -29,7 +36,7 @@ static loc here(const tensors *t)
 static int32_t input(checking *k, const ir_type *type)
 {
 	return ir_program_input(k->p,
-		arena_printf(k->t->a, "x%d", (int)k->n_inputs++), *type,
+		arena_printf(k->a, "x%d", (int)k->n_inputs++), *type,
 		here(k->t));
 }
 
@@ -61,10 +68,26 @@ static int32_t seen(checking *k, int32_t v, const t_view *w)
 	return v;
 }
 
-static void write_to(checking *k, int32_t view)
+/* "the view f32[2,4] of bias" */
+static const char *text_of(const checking *k, const ir_type *type)
+{
+	str s = str_new(k->a);
+
+	str_printf(&s, "the view %s", dtype_name(type->dtype));
+	str_shape(&s, type->shape, type->rank);
+	str_printf(&s, " of %s", k->name != NULL ? k->name : "a tensor");
+	if (k->f != NULL)
+		str_printf(&s, ", operand %d of %s,", (int)k->operand,
+			k->f->name != NULL ? k->f->name : "a function");
+	return s.at;
+}
+
+static void write_to(checking *k, int32_t root, int32_t view)
 {
 	int32_t value = input(k, &k->p->value.at[view].type);
 
+	k->p->value.at[root].name = k->name != NULL ? k->name : "its tensor";
+	k->p->value.at[view].name = text_of(k, &k->p->value.at[view].type);
 	ir_program_write(k->p, view, value, NULL, here(k->t));
 }
 
@@ -79,16 +102,34 @@ static bool is_known(const tensors *t)
 	return map_get(t->writable, t->key.at, (size_t)t->key.n, 0) == 1;
 }
 
-void t_check_view(tensors *t, const t_value *v, const t_view *w)
+static void write_through(checking *k, const ir_type *type, const t_view *w)
 {
-	checking k = {.t = t};
+	int32_t root;
+
+	k->p = ir_program_new(k->a, k->t->table);
+	root = input(k, type);
+	write_to(k, root, seen(k, root, w));
+}
+
+static void check_view(arena *a, void *arg)
+{
+	checking *k = arg;
+
+	k->a = a;
+	write_through(k, &k->arg->v->type, k->view);
+}
+
+void t_check_view(
+	tensors *t, const t_value *v, const t_view *w, const char *name)
+{
+	const t_read of = {.v = (t_value *)(uintptr_t)v};
+	checking k = {.t = t, .name = name, .view = w, .arg = &of};
 
 	t->key.n = 0;
 	add_view(t, w);
 	if (is_known(t))
 		return;
-	k.p = ir_program_new(t->a, t->table);
-	write_to(&k, seen(&k, input(&k, &v->type), w));
+	arena_run(t->e, check_view, &k);
 	t->key.n = 0;
 	add_view(t, w);
 	map_set(t->writable, t->key.at, (size_t)t->key.n, 1);
@@ -109,12 +150,10 @@ static void check_call(checking *k, const t_call *q, int32_t i,
 	if (q->arg[i].view == NULL && w == NULL)
 		return;
 	both = t_view_on(k->t, (t_view *)(uintptr_t)w, q->arg[i].view);
-	if (q->trace != NULL) {
+	if (q->trace != NULL)
 		check_writes(k, q->trace, i, both, type);
-	} else {
-		k->p = ir_program_new(k->t->a, k->t->table);
-		write_to(k, seen(k, input(k, type), both));
-	}
+	else
+		write_through(k, type, both);
 	t_view_drop(k->t, both);
 }
 
@@ -127,10 +166,8 @@ static void check_writes(
 	if (k->depth == MAX_VIEWS)
 		return; /* more are refused when it is evaluated */
 	k->depth++;
-	if (f->region != NULL && f->region->kind != REGION_BLOCKS) {
-		k->p = ir_program_new(k->t->a, k->t->table);
-		write_to(k, seen(k, input(k, type), w));
-	}
+	if (f->region != NULL && f->region->kind != REGION_BLOCKS)
+		write_through(k, type, w);
 	for (int32_t q = 0; q < f->call.n; q++) {
 		const t_call *c = f->call.at[q];
 
@@ -158,17 +195,26 @@ static void key_of(tensors *t, const t_trace *f, int32_t i, const t_view *w)
 	add_view(t, w);
 }
 
+static void check_operand(arena *a, void *arg)
+{
+	checking *k = arg;
+	const t_read *r = &k->arg[k->operand];
+
+	k->a = a;
+	check_writes(k, k->f, k->operand, r->view, &r->v->type);
+}
+
 void t_check_writes(tensors *t, const t_trace *f, const t_read *arg)
 {
 	for (int32_t i = 0; i < f->n_in; i++) {
-		checking k = {.t = t};
+		checking k = {.t = t, .f = f, .arg = arg, .operand = i};
 
 		if (f->next[i] < 0 || arg[i].view == NULL)
 			continue;
 		key_of(t, f, i, arg[i].view);
 		if (is_known(t))
 			continue;
-		check_writes(&k, f, i, arg[i].view, &arg[i].v->type);
+		arena_run(t->e, check_operand, &k);
 		key_of(t, f, i, arg[i].view);
 		map_set(t->writable, t->key.at, (size_t)t->key.n, 1);
 	}

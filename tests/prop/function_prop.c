@@ -709,6 +709,7 @@ static bool same(const figures *x, const figures *y)
 }
 
 static int64_t n_refused; /* second gradients, in compiled functions */
+static int64_t n_failing[2]; /* steps: in functions; of several programs */
 
 static bool one(
 	uint64_t seed, bool interp, enum tensor_rule drop, bool regions, bool second)
@@ -742,6 +743,7 @@ static bool one(
 		}
 	}
 	n_refused += s[1].says_no;
+	n_failing[!s[1].compiled] += s[1].n_failed;
 	good = good && !s[0].says_no && (s[1].says_no || same(&g[0], &g[1]));
 	for (int32_t i = 0; i < 2; i++)
 		tn_context_free(s[i].c);
@@ -781,6 +783,13 @@ int main(int argc, char **argv)
 	if (second != 0)
 		printf("%" PRId64 " programs whose second gradient was "
 		       "refused\n", n_refused);
+	printf("%" PRId64 " steps that fail in compiled functions, %" PRId64
+	       " outside of them\n", n_failing[0], n_failing[1]);
 	printf("%ld programs, %ld failed\n", count, failed);
+	if (!drop && count >= 100 && (n_failing[0] == 0 ||
+				(regions != 0 && n_failing[1] == 0))) {
+		printf("something was never drawn\n");
+		return 1;
+	}
 	return drop ? failed == 0 : failed > 0;
 }

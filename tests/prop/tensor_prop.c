@@ -15,7 +15,9 @@
  * what the leaf rule says. Programs run in a random topological order, and
  * memory that is let go is overwritten. In the
  * middle, values are recorded that cannot be computed, written to what is there
- * and looked at: all is then as it was. And handles are used that were dropped.
+ * and looked at: all is then as it was. And handles are used that were dropped,
+ * and rows of the user whose places may lie outside of their operand. That each
+ * of these was drawn is checked, too.
  * Where both widths differ too much, nothing is known:
  * such elements are counted, and more than one in twenty is a failure.
  */
@@ -28,7 +30,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ELEMS = 32, ITEMS = 40, STEPS = 18, FROZEN = 96, BAD = 4 };
+enum { ELEMS = 32, ITEMS = 40, STEPS = 18, FROZEN = 96, BAD = 4,
+	ROW_STARTS = 6, ROW_SIZES = 3 };
 
 typedef struct item { /* a handle: a storage seen through positions */
 	int32_t storage, rank, n;
@@ -56,13 +59,14 @@ typedef struct world {
 	int64_t n_no_grad, n_pieces; /* of the views: by split, unbind */
 	tn_tensor *bad[BAD]; /* values that cannot be computed */
 	int32_t n_bad;
-	int64_t n_failed, n_stale;
+	int64_t n_failed, n_stale, n_rows, n_bad_rows;
+	bool defined[ROW_STARTS][ROW_SIZES];
 } world;
 
 /* What has been compared, of all programs. */
 typedef struct tally {
 	int64_t views, pieces, writes, through, no_grad, elems, rough, again;
-	int64_t failed, stale;
+	int64_t failed, stale, rows, bad_rows;
 } tally;
 
 static int64_t below(world *w, int64_t n)
@@ -471,6 +475,49 @@ static void fail_step(world *w, const item *x)
 		tn_no_grad_leave(w->c);
 }
 
+/*
+ * A row of the user, a window of the elements in order: a view, or refused
+ * since it reaches outside.
+ */
+static void user_row(world *w, const item *x)
+{
+	static const int64_t starts[ROW_STARTS] = {0, 1, 2, 4, -1, 1000000000};
+	int32_t k = (int32_t)below(w, ROW_STARTS);
+	int32_t size = 1 + (int32_t)below(w, ROW_SIZES);
+	bool is_inside = starts[k] >= 0 && starts[k] + size <= x->n;
+	const int64_t n = x->n;
+	char name[40], row[120], rule[44];
+	tn_tensor *y = NULL;
+	tn_status s;
+	item *v;
+
+	w->n_rows += is_inside;
+	w->n_bad_rows += !is_inside;
+	snprintf(name, sizeof name, "window_%d_%d", (int)k, (int)size);
+	snprintf(row, sizeof row,
+		"%s(x[i]) -> o { o[j] = x[j + %" PRId64 "] for j < %d }", name,
+		starts[k], (int)size);
+	if (w->c) {
+		if (!w->defined[k][size - 1])
+			(void)tn_op_define(w->c, row);
+		w->defined[k][size - 1] = true;
+		y = tn_reshape(x->x, &n, 1);
+		s = tn_call(w->c, name, 1, &y, 0, NULL, 1, &y);
+		snprintf(rule, sizeof rule, "%s.x", name);
+		expect(w, s, is_inside ? TN_OK : TN_EINVAL, rule);
+	}
+	if (!is_inside)
+		return;
+	v = fresh(w);
+	v->rank = 1;
+	v->shape[0] = v->n = size;
+	v->storage = x->storage;
+	v->repeats = x->repeats;
+	for (int32_t i = 0; i < size; i++)
+		v->at[i] = x->at[starts[k] + i];
+	v->x = y;
+}
+
 /* What failed fails again. */
 static void look_at_bad(world *w)
 {
@@ -565,7 +612,8 @@ static double play(world *w, uint64_t seed)
 	w->n_views = w->n_writes = w->n_through = w->n_no_grad = 0;
 	w->n_pieces = 0;
 	w->n_bad = 0;
-	w->n_failed = w->n_stale = 0;
+	w->n_failed = w->n_stale = w->n_rows = w->n_bad_rows = 0;
+	memset(w->defined, 0, sizeof w->defined);
 	w->good = true;
 	w->n_params = 1 + (int32_t)below(w, 3);
 	for (int32_t p = 0; p < w->n_params; p++) {
@@ -587,13 +635,15 @@ static double play(world *w, uint64_t seed)
 	steps = 3 + (int32_t)below(w, STEPS);
 	while (steps-- > 0 && w->n < ITEMS - 3) {
 		item *x = &w->it[below(w, w->n)];
-		int32_t kind = (int32_t)below(w, 12);
+		int32_t kind = (int32_t)below(w, 13);
 
 		if (x->dropped) {
 			use_stale(w, x);
 			continue;
 		}
-		if (kind == 10 && !x->repeats)
+		if (kind == 12)
+			user_row(w, x);
+		else if (kind == 10 && !x->repeats)
 			fail_step(w, x);
 		else if (kind >= 10)
 			look_at_bad(w);
@@ -711,6 +761,8 @@ int main(int argc, char **argv)
 		sum.pieces += w.n_pieces;
 		sum.failed += w.n_failed;
 		sum.stale += w.n_stale;
+		sum.rows += w.n_rows;
+		sum.bad_rows += w.n_bad_rows;
 		sum.writes += w.n_writes;
 		sum.through += w.n_through;
 		sum.no_grad += w.n_no_grad;
@@ -728,12 +780,19 @@ int main(int argc, char **argv)
 	       " to a part, %" PRId64 " without gradient), %" PRId64
 	       " calls made again\n"
 	       "%" PRId64 " steps that fail, %" PRId64
-	       " uses of what was dropped\n"
+	       " uses of what was dropped, %" PRId64
+	       " rows of the user (%" PRId64 " outside)\n"
 	       "%" PRId64 " elements of gradients against central differences, "
 	       "%" PRId64 " more too rough for them\n"
 	       "%ld programs, %ld failed\n",
 		sum.views, sum.pieces, sum.writes, sum.through, sum.no_grad, sum.again,
-		sum.failed, sum.stale,
+		sum.failed, sum.stale, sum.rows + sum.bad_rows, sum.bad_rows,
 		sum.elems, sum.rough, count, failed);
+	if (count >= 200 && (sum.pieces == 0 || sum.failed == 0 ||
+				    sum.stale == 0 || sum.rows == 0 ||
+				    sum.bad_rows == 0)) {
+		printf("something was never drawn\n");
+		return 1;
+	}
 	return failed > 0 || 20 * sum.rough > sum.elems;
 }

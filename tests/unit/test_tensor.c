@@ -263,6 +263,37 @@ static void offsets(void **state)
 	tn_context_free(c);
 }
 
+/* Of which tensor and in which shape: what does not fit what it is written to. */
+static void write_errors(tn_context *c)
+{
+	const int64_t two[] = {2, 3}, one[] = {4};
+	tn_tensor *w = tn_parameter(c, "w", TN_F32, 2, two, NULL);
+	tn_tensor *b = tn_parameter(c, "bias", TN_F32, 1, one, NULL);
+	tn_tensor *i = tn_tensor_new(c, TN_I64, 2, two, NULL);
+	const struct {
+		tn_tensor *x, *v;
+		const char *text;
+	} all[] = {
+		{w, b, "operand v: bias f32[4] does not fit operand x: w "
+			"f32[2,3]: accepted is the same shape"},
+		{tn_narrow(w, 0, 1, 1), w, "operand v: w f32[2,3] does not "
+			"fit operand x: view f32[1,3] of w"},
+		{w, i, "operand v: i64[2,3] does not fit operand x: w "
+			"f32[2,3]: accepted is the same dtype; tn_cast"},
+		{tn_broadcast_to(b, ((int64_t[]){2, 4}), 2),
+			tn_broadcast_to(b, ((int64_t[]){2, 4}), 2),
+			"the view f32[2,4] of bias is not writable: axis 0 "
+			"repeats elements"},
+	};
+
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+		assert_int_equal(tn_copy_(all[k].x, all[k].v), TN_EINVAL);
+		if (strstr(tn_context_diag(c)->text, all[k].text) == NULL)
+			fail_msg("%s", tn_context_diag(c)->text);
+		tn_context_clear(c);
+	}
+}
+
 static void refusals(void **state)
 {
 	tn_context *c = context(false), *d = context(false);
@@ -293,6 +324,7 @@ static void refusals(void **state)
 	tn_copy_(x, tn_scalar(c, TN_F32, 1));
 	assert_string_equal(tn_context_diag(c)->rule, "tensor.write");
 	tn_context_clear(c);
+	write_errors(c);
 	assert_false(tn_is_valid(tn_add(x, z)));
 	assert_string_equal(tn_context_diag(c)->rule, "tensor.handle");
 	tn_context_clear(c);
