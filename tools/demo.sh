@@ -13,18 +13,24 @@ show() {
 	"$@"
 }
 
-# prose: the lists of operations and functions are no text to learn words from
+# Sentences: programs, tables, headings and the lists of operations and functions
+# are no text to learn words from.
+prose() { # prose FILE...
+	sed -e '/^```/,/^```/d' -e '/^    /d' -e '/^[|#!<]/d' \
+		-e 's/\[\([^]]*\)\]([^)]*)/\1/g' -e 's/[`*]//g' "$@" | cat -s
+}
 texts=()
 for text in README.md docs/*.md; do
 	case $text in
 	docs/api.md | docs/ops.md | docs/onnx.md | docs/performance.md) ;;
-	*) texts+=(--text "$text") ;;
+	*) texts+=("$text") ;;
 	esac
 done
 
 rm -rf demo/model demo/report.html
 mkdir -p demo
-show build/tenon train "${texts[@]}" --vocab 1500 --out demo/model \
+prose "${texts[@]}" >demo/prose.txt
+show build/tenon train --text demo/prose.txt --vocab 1500 --out demo/model \
 	--steps "$steps" --every 100 --sample 300 --report demo/report.html
 show build/tenon generate --model demo/model --prompt 'A kernel ' --tokens 120 \
 	--temperature 0.5
