@@ -31,10 +31,27 @@ static const machine *pricing(const compilation *c)
 	return m != NULL ? machine_find(m->priced_as) : machine_at(0);
 }
 
+/* What a kernel that fusion thinks of would take, scheduled. */
+static fuse_price price(void *arg, arena *a, const fuse_kernel *k)
+{
+	compilation *c = arg;
+	ir_trial trial = ir_trial_begin(c->system, a);
+	loop_kernel *l = loop_build(a, c->system, k, false);
+	loop_estimate e;
+
+	loop_schedule(l, pricing(c));
+	loop_estimate_of(l, &e);
+	ir_trial_end(c->system, &trial);
+	return (fuse_price){loop_estimate_seconds(&e, 0),
+		loop_term_name(loop_estimate_term(&e))};
+}
+
 static void fuse(compilation *c)
 {
-	fuse_options o = {
-		.no_fusion = c->o.no_fusion, .settle = c->o.settle};
+	fuse_pricing p = {price, c};
+	fuse_options o = {.no_fusion = c->o.no_fusion,
+		.settle = c->o.settle,
+		.price = &p};
 
 	c->groups = fuse_partition(c->a, c->system, pricing(c), &o);
 }

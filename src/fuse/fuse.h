@@ -148,7 +148,19 @@ typedef struct fuse_plan {
 	VEC(settle_wait) wait;
 } fuse_plan;
 
+/* What a kernel costs once it has a schedule, and the largest part of that. */
+typedef struct fuse_price {
+	double seconds;
+	const char *term;
+} fuse_price;
+/* Whoever knows schedules. k is a kernel that a set would become. */
+typedef struct fuse_pricing {
+	fuse_price (*fn)(void *arg, arena *a, const fuse_kernel *k);
+	void *arg;
+} fuse_pricing;
+
 typedef struct fuse_options {
+	const fuse_pricing *price; /* NULL: the bound of cost.c decides alone */
 	bool no_fusion; /* every equation its own kernel: for tests and comparisons */
 	uint32_t mutate; /* test build only: drop rule number n of docs/fusion.md; 0 none */
 	settle_options settle; /* for tests */

@@ -6,7 +6,8 @@
  *   classes.c    digits joined to classes; P(G)
  *   tree.c       the loop tree of a set
  *   buffer.c     which tensors stay inside, where they live
- *   cost.c       seconds of a set
+ *   cost.c       seconds of a set, as a bound
+ *   ask.c        .. as the kernel that it would become
  *   tail.c       what runs once behind the loops of a set
  *   partition.c  which sets: greedy choice
  *   order.c      the order of kernels, kept up while they grow
@@ -94,6 +95,7 @@ typedef struct fuse_state {
 	env *env;
 	ir_system *s;
 	const machine *t;
+	const fuse_pricing *price; /* NULL: nobody knows */
 	uint32_t mutate;
 	eqn_graph *g;
 	int32_t n_sources;  /* equations of the system */
@@ -210,6 +212,8 @@ typedef struct choice {
 	uint32_t stamp;
 	map *known;		 /* what a set looks like -> number of its verdict */
 	VEC(choice_verdict) verdict;
+	map *asked; /* the same -> number of its price */
+	VEC(fuse_price) price;
 	int32_t *local;		 /* by tensor: number in the set at hand */
 } choice;
 
@@ -218,6 +222,26 @@ choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit);
 /* the units of these groups (and e, NULL none) in order: how many */
 int32_t choice_members(choice *c, int32_t n, fuse_group *const *g,
 	const eqn_unit *e, eqn_unit **out);
+
+/* What a set looks like, for memos: its shapes, and which names are one
+ * tensor. Its members are marked in c->inside. */
+void choice_describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
+	int32_t **out, int32_t *n_out);
+/* Does anything outside the set at hand see the tensor? arg: the choice */
+bool choice_sees(void *arg, int32_t tensor);
+
+/* ---- ask.c ---- */
+
+typedef struct fuse_quote {
+	fuse_price fused;
+	double apart; /* seconds of the parts */
+} fuse_quote;
+fuse_price choice_ask(
+	choice *c, int32_t n, eqn_unit *const *unit, fuse_sees *sees);
+/* Is one kernel of these groups (and e, NULL none), which share so many
+ * iterations, no slower than they are apart, scheduled? Fills out if not. */
+bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
+	int64_t shared, fuse_quote *out);
 
 /* ---- order.c ---- */
 

@@ -51,7 +51,7 @@ static void change(choice *c, int32_t source, eqn_unit *u)
 }
 
 /* Does anything outside the set at hand see the tensor? */
-static bool seen(void *arg, int32_t tensor)
+bool choice_sees(void *arg, int32_t tensor)
 {
 	const choice *c = arg;
 
@@ -66,7 +66,7 @@ static bool seen(void *arg, int32_t tensor)
 /* ---- seconds ---- */
 
 /* What a set looks like: its shapes, and which names are one tensor. */
-static void describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
+void choice_describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 	int32_t **out, int32_t *n_out)
 {
 	VEC(int32_t) key = {0};
@@ -87,13 +87,14 @@ static void describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 				c->local[t] = used.n;
 				*vec_push(a, &used) = t;
 				if (maker >= 0 && c->inside[maker])
-					flags = seen(c, t) ? 2 : 1;
-				if (c->f->w->version[t] >= 0)
-					flags +=
-						4 +
-						8 * (1000 * c->f->s->tensor.at[t]
-									    .storage +
-							    c->f->w->version[t]);
+					flags = choice_sees(c, t) ? 2 : 1;
+				if (c->f->w->version[t] >= 0) {
+					*vec_push(a, &key) = -1;
+					*vec_push(a, &key) =
+						c->f->s->tensor.at[t].storage;
+					*vec_push(
+						a, &key) = c->f->w->version[t];
+				}
 				*vec_push(a, &key) = flags;
 			}
 		}
@@ -147,9 +148,10 @@ static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 		return v;
 	if (s->class.n > 0 || n == 1 || volume <= f->t->fusion.serial_volume ||
 		rule_dropped(f, FUSE_RULE_SHARE))
-		v.seconds = fuse_seconds(f, s, seen, c);
+		v.seconds = fuse_seconds(f, s, choice_sees, c);
 	else
-		v.seconds = fuse_tail_seconds(f, n, unit, seen, c, &v.shared);
+		v.seconds = fuse_tail_seconds(
+			f, n, unit, choice_sees, c, &v.shared);
 	return v;
 }
 
@@ -164,7 +166,7 @@ choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit)
 		return v;
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = true;
-	describe(c, n, unit, fuse_scratch(c->f), &key, &n_key);
+	choice_describe(c, n, unit, fuse_scratch(c->f), &key, &n_key);
 	n_bytes = (size_t)n_key * sizeof *key;
 	found = map_get(c->known, key, n_bytes, -1);
 	if (found >= 0) {
@@ -350,6 +352,7 @@ static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 {
 	choice *c = w->c;
 	choice_verdict v;
+	fuse_quote quote;
 	double gain;
 
 	for (int32_t i = 0; i < n; i++)
@@ -369,6 +372,8 @@ static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 	if (gain >= w->best.gain - 1e-15)
 		return;
 	if (!choice_may_merge(c, n, g, w->e, NULL))
+		return;
+	if (n > 0 && !choice_pays(c, n, g, w->e, v.shared, &quote))
 		return;
 	w->best.n = n;
 	w->best.gain = gain;
@@ -478,7 +483,7 @@ static looks look(contest *w)
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = true;
 	k = fuse_tree(&own, n, unit);
-	fuse_buffers(&own, k, seen, c);
+	fuse_buffers(&own, k, choice_sees, c);
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = false;
 	for (int32_t i = 0; i < k->n_bufs; i++)
@@ -677,6 +682,7 @@ static bool try_pair(choice *c, fuse_group *g, fuse_group *h, bool siblings)
 	eqn_unit **unit;
 	fuse_group *made;
 	choice_verdict both;
+	fuse_quote quote;
 	int32_t n;
 
 	if (is_opaque(c, g) || is_opaque(c, h) ||
@@ -685,7 +691,8 @@ static bool try_pair(choice *c, fuse_group *g, fuse_group *h, bool siblings)
 	both = verdict_of(c, 2, two, NULL);
 	if (!is_worthwhile(&both, siblings) ||
 		both.seconds >= g->seconds + h->seconds - 1e-15 ||
-		!choice_may_merge(c, 2, two, NULL, NULL))
+		!choice_may_merge(c, 2, two, NULL, NULL) ||
+		!choice_pays(c, 2, two, NULL, both.shared, &quote))
 		return false;
 	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size_of(2, two) + 1);
 	made = choice_merge(c, 2, two, NULL);
@@ -778,6 +785,7 @@ static choice *choice_new(fuse_state *f)
 	c->f = f;
 	c->stamp = 1;
 	c->known = map_new(f->a);
+	c->asked = map_new(f->a);
 	c->of = arena_array(f->a, fuse_group *, n);
 	c->position = arena_array(f->a, int32_t, n);
 	c->inside = arena_array(f->a, bool, n);

@@ -47,6 +47,18 @@ static void cost(why *w, double fused)
 		digits == 10 ? "as much: " : "", b);
 }
 
+/* The bound would fuse them; the schedule of what they became would not. */
+static void lost(why *w, const fuse_quote *q)
+{
+	w->r.why = FUSE_WHY_COST;
+	w->r.fused = q->fused.seconds;
+	w->r.apart = q->apart;
+	w->r.text = arena_printf(w->c->f->a,
+		"fused %.3g us, of which most is %s; apart %.3g us, by their "
+		"schedules",
+		1e6 * q->fused.seconds, q->fused.term, 1e6 * q->apart);
+}
+
 /* ---- cycles ---- */
 
 /* How a group is reached: `to` in it needs `from`. */
@@ -164,6 +176,7 @@ static void explain(why *w)
 	int32_t n = w->g->source.n + w->h->source.n, source = w->r.producer;
 	eqn_unit **unit = arena_array(fuse_scratch(f), eqn_unit *, n + 1);
 	choice_verdict v;
+	fuse_quote quote;
 
 	if (f->unit[source]->e.opaque == NULL)
 		source = w->r.consumer;
@@ -192,7 +205,10 @@ static void explain(why *w)
 			v.n_vars, FUSE_MAX_VARS);
 		return;
 	}
-	if (v.seconds < INFINITY)
+	if (v.seconds < w->g->seconds + w->h->seconds &&
+		!choice_pays(c, 2, both, NULL, v.shared, &quote))
+		lost(w, &quote);
+	else if (v.seconds < INFINITY)
 		cost(w, v.seconds);
 	else
 		fuse_conflict(c, n, unit, &w->r);

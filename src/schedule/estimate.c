@@ -628,7 +628,8 @@ static double phase_seconds(
 {
 	double a = phase_arithmetic(m, p), b = phase_memory(m, p);
 	double all = a > b ? a + m->hidden * b : b + m->hidden * a;
-	double rounds = whole(p->chunks / threads);
+	/* the last chunks may leave threads idle; that is the threads' luck */
+	double rounds = p->chunks > threads ? p->chunks / threads : 1;
 
 	return all * rounds / (p->chunks > 0 ? p->chunks : 1) +
 	       rounds * m->chunk_s;

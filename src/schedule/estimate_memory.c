@@ -151,23 +151,44 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 	}
 }
 
+/* The same elements, as far as the loops around (open) go: each stage has
+ * variables of its own for what it walks. */
+static touch *same_as(const touches *all, const touch *t, loop_set open)
+{
+	for (int32_t i = 0; i < all->n; i++)
+		if (all->at[i].tensor == t->tensor &&
+			((all->at[i].vars ^ t->vars) & open) == 0)
+			return &all->at[i];
+	return NULL;
+}
+
+static loop_set open_at(const loop_node *n)
+{
+	loop_set s = 0;
+
+	for (; n != NULL; n = n->up)
+		if (n->var >= 0)
+			s |= BIT(n->var);
+	return s;
+}
+
 /* One after the other: what the first leaves near, the others find. */
-static void join(estimate *w, touches *all, const touches *in)
+static void join(estimate *w, touches *all, const touches *in, loop_set open)
 {
 	double sum = 0;
 
 	for (int32_t i = 0; i < all->n; i++)
 		sum += all->at[i].foot;
-	for (int32_t i = 0; i < in->n; i++)
-		sum += in->at[i].foot;
+	for (int32_t i = 0; i < in->n; i++) {
+		const touch *old = same_as(all, &in->at[i], open);
+		double more = in->at[i].foot - (old != NULL ? old->foot : 0);
+
+		sum += more > 0 ? more : 0;
+	}
 	for (int32_t i = 0; i < in->n; i++) {
 		const touch *t = &in->at[i];
-		touch *old = NULL;
+		touch *old = same_as(all, t, open);
 
-		for (int32_t j = 0; j < all->n && old == NULL; j++)
-			if (all->at[j].tensor == t->tensor &&
-				all->at[j].vars == t->vars)
-				old = &all->at[j];
 		if (old == NULL) {
 			*vec_push(w->a, all) = *t;
 			continue;
@@ -196,7 +217,7 @@ static touches children(estimate *w, const loop_node *n)
 	for (int32_t i = 0; i < n->n_child; i++) {
 		touches in = below(w, n->child[i]);
 
-		join(w, &all, &in);
+		join(w, &all, &in, open_at(n));
 	}
 	return all;
 }
@@ -274,7 +295,7 @@ void loop_estimate_memory(estimate *w, const loop_phase *ph)
 	for (int32_t i = 0; i < ph->n_roots; i++) {
 		touches in = below(w, ph->root[i]);
 
-		join(w, &all, &in);
+		join(w, &all, &in, 0);
 	}
 	for (int32_t i = 0; i < all.n; i++)
 		for (int32_t l = 0; l < N_BEYOND; l++)

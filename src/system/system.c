@@ -37,6 +37,27 @@ static const char *unique(ir_system *s, const char *name)
 	return r == name ? arena_strdup(s->a, r) : r;
 }
 
+enum { TRIAL_ROOM = 64 };
+
+ir_trial ir_trial_begin(ir_system *s, arena *a)
+{
+	ex_table *t = ir_exprs(s);
+	ir_trial r = {.n_tensors = s->tensor.n, .name = t->name};
+
+	/* one larger list, not one for each trial */
+	for (int32_t i = 0; i < TRIAL_ROOM; i++)
+		vec_push(s->a, &s->tensor);
+	s->tensor.n = r.n_tensors;
+	t->name = map_new(a);
+	return r;
+}
+
+void ir_trial_end(ir_system *s, const ir_trial *t)
+{
+	ir_exprs(s)->name = t->name;
+	s->tensor.n = t->n_tensors;
+}
+
 int32_t ir_add_tensor(ir_system *s, const char *name, tn_dtype t, int32_t rank,
 	const int64_t *shape)
 {

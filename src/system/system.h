@@ -141,6 +141,14 @@ int32_t ir_place_of_storage(const ir_system *s, int32_t t);
 /* Are all versions of the storage of t made in one memory? */
 bool ir_in_place(const ir_system *s, int32_t t);
 /* adds a tensor that no equation makes yet; the name is made unique */
+/* Between these two tensors may be added that nobody has seen behind them:
+ * their numbers and names are free again. */
+typedef struct ir_trial {
+	int32_t n_tensors;
+	map *name;
+} ir_trial;
+ir_trial ir_trial_begin(ir_system *s, arena *a);
+void ir_trial_end(ir_system *s, const ir_trial *t);
 int32_t ir_add_tensor(ir_system *s, const char *name, tn_dtype t, int32_t rank,
 	const int64_t *shape);
 /* adds a copy of e (id, sys_tensor.eqn and is_view are filled in); returns its number */

@@ -51,7 +51,8 @@
 		.max_eqns = 64, .flops_per_s = 40e9, .contract_per_s = 150e9, \
 		.plain_contract_per_s = 8e9, .serial_volume = 4096,           \
 		.tail_part = 8, .tail_eqns = 8, .again_ops = 40,              \
-		.again_reads = 4, .alike = 0.02, .batch_volume = 1 << 18      \
+		.again_reads = 4, .most_lost = 1.2, .alike = 0.02,            \
+		.batch_volume = 1 << 18                                       \
 	}
 
 #define C_FAMILY                                                              \

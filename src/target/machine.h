@@ -114,6 +114,7 @@ typedef struct machine_fusion {
 	int32_t tail_eqns;
 	int64_t again_ops; /* of a producer that is computed again */
 	int32_t again_reads;
+	double most_lost; /* fused, in seconds apart, as they are scheduled */
 	double alike; /* seconds that differ by less than this part say nothing */
 	int64_t batch_volume; /* instances of an equation of a small kernel */
 } machine_fusion;

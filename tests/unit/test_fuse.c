@@ -172,6 +172,39 @@ static void run_alone(arena *a, void *arg)
 	assert_string_equal(p->kernel.at[3]->name, "fn_softmax_0_part_4");
 }
 
+/* What schedules are said to make of kernels of several equations. */
+static fuse_price say(void *arg, arena *a, const fuse_kernel *k)
+{
+	const double *of_many = arg;
+
+	(void)a;
+	assert_true(k->n_outputs > 0 && k->n_inputs > 0);
+	return (fuse_price){k->n_eqns > 1 ? *of_many : 1e-6, "a cliff"};
+}
+
+/* The bound proposes; what becomes of it decides, and is the reason. */
+static void run_price(arena *a, void *arg)
+{
+	double of_many = 1e-6;
+	fuse_pricing price = {say, &of_many};
+	fuse_options o = {.price = &price};
+	fuse_plan *p = partition(a, softmax, &o);
+
+	(void)arg;
+	assert_int_equal(p->kernel.n, 1);
+	of_many = 1;
+	p = partition(a, softmax, &o);
+	assert_int_equal(p->kernel.n, 4);
+	assert_true(p->reason.n > 0);
+	for (int32_t i = 0; i < p->reason.n; i++) {
+		const fuse_reason *r = &p->reason.at[i];
+
+		assert_int_equal(r->why, FUSE_WHY_COST);
+		assert_true(r->fused == 1 && r->apart < 1e-5);
+		assert_non_null(strstr(r->text, "of which most is a cliff"));
+	}
+}
+
 static void run_print(arena *a, void *arg)
 {
 	str text = str_new(a), json = str_new(a);
@@ -274,6 +307,7 @@ static void test_plan(void **state)
 	(void)state;
 	assert_int_equal(unit_run(run_plan, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(run_alone, NULL, 0, NULL), TN_OK);
+	assert_int_equal(unit_run(run_price, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(run_print, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(run_index, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(run_reason, NULL, 0, NULL), TN_OK);
