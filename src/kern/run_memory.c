@@ -1,8 +1,9 @@
 /*
  * run_memory.c: memory of the interpreter: poisoned, and watched.
  *
- * What is not yet written is NaN; in memory that chunks share it is an error to
- * read it. Each byte knows whether something was written to it, and which chunks of the
+ * What is not yet written is NaN, for lanes that nobody selects may be loaded;
+ * in scratch, which hands values from phase to phase, it is an error to read it.
+ * Each byte knows whether something was written to it, and which chunks of the
  * phase wrote and read it: what a race does depends on the order, and here it
  * is an error in any order.
  */
@@ -55,9 +56,13 @@ void kern_run_room(struct kern_running *r, void *const *param)
 		}
 		r->param[i] = m;
 	}
-	for (int32_t i = 0; i < k->n_params; i++)
-		if (k->array.at[i].in > 0)
-			r->param[i] = r->param[k->array.at[i].in - 1];
+	/* `inside` a param: the caller may have given it memory of its own */
+	for (int32_t i = 0; i < k->n_params; i++) {
+		int32_t in = k->array.at[i].in;
+
+		if (in > 0 && param[i] == param[in - 1])
+			r->param[i] = r->param[in - 1];
+	}
 }
 
 static void forget(struct kern_memory *m)
@@ -132,7 +137,7 @@ ir_number kern_run_get(struct kern_running *r, int32_t array, int64_t i)
 	ir_number v = {0};
 
 	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
-		if (m->set != NULL && !m->set[j] && m->writer != NULL)
+		if (m->set != NULL && !m->set[j] && m == &r->scratch)
 			kern_run_fail(r, "is read before it is written", array,
 				i);
 		if (m->writer == NULL)
