@@ -266,6 +266,25 @@ TN_API TN_MUST_USE tn_status tn_program_load_schedule(
 	tn_program *p, const char *path);
 
 /**
+ * Pin kernels: the text of TN_LEVEL_KERN, perhaps changed by hand, is compiled in
+ * the place of what Tenon would make of the schedules. Kernels without a text
+ * keep theirs. A text is verified: it cannot leave its arrays, nor let two
+ * chunks race; what it computes is its own. file: for messages; or NULL.
+ *
+ * Comes before the first call that compiles or explains the program.
+ * errors  [kern.late] it is compiled already
+ *         then, by tn_program_compile: [kern.machine] made for another
+ *         machine   [kern.*] the rule that is broken, with the line
+ * owner   text is copied
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_set_kern(
+	tn_program *p, const char *text, size_t n_bytes, const char *file);
+/** The same from a file; "-": standard input. errors also [file.read] */
+TN_API TN_MUST_USE tn_status tn_program_load_kern(
+	tn_program *p, const char *path);
+
+/**
  * Run it: inputs[i] and outputs[i] are dense, row-major arrays of the sizes
  * that tn_program_input and tn_program_output tell.
  *
@@ -286,6 +305,7 @@ typedef enum tn_level {
 	TN_LEVEL_GROUPS,  /* which equations share a kernel, and why not */
 	TN_LEVEL_LOOPS,	  /* MapExpr: a tree of loops and statements */
 	TN_LEVEL_SCHEDULE, /* the same made fast; can be pinned */
+	TN_LEVEL_KERN,	  /* kernels after all decisions; can be pinned */
 	TN_LEVEL_PLAN,	  /* calls and the places of buffers */
 	TN_LEVEL_C	  /* what the C compiler gets */
 } tn_level;

@@ -11,7 +11,7 @@ show() {
 
 first=examples/add_reduce.tn
 show cat "$first"
-for level in program system groups loops schedule plan c; do
+for level in program system groups loops schedule kern plan c; do
 	show tenon explain "$first" --level=$level
 done
 for example in examples/*.tn; do

@@ -47,8 +47,7 @@ struct tn_program {
 	int32_t n_out;
 	/* shapes follow from data at each run: ir is empty. NULL: they do not */
 	struct onnx_staged *staged;
-	const char *schedule, *schedule_file; /* pinned; NULL */
-	size_t n_schedule;
+	compile_text schedule, kern; /* pinned */
 };
 
 /* Throws [onnx.staged] for a program whose shapes follow from data. */

@@ -231,8 +231,7 @@ static compilation *made_of(tn_program *p)
 		return p->made;
 	o = api_compile_options(c);
 	o.schedule = p->schedule;
-	o.schedule_file = p->schedule_file;
-	o.n_schedule = p->n_schedule;
+	o.kern = p->kern;
 	p->made = compile_new(p->a, p->ir, &o);
 	return p->made;
 }
@@ -318,7 +317,7 @@ static void add_stats(tn_context *c, const compilation *m)
 	s->lower_ms += m->ms[0];
 	s->fuse_ms += m->ms[1];
 	s->schedule_ms += m->ms[2];
-	s->emit_ms += m->ms[3] + m->ms[4];
+	s->emit_ms += m->ms[3] + m->ms[4] + m->ms[5];
 }
 
 plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
@@ -341,58 +340,88 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 	return x;
 }
 
-struct schedule_call {
+struct pin_call {
 	tn_program *p;
-	const char *text, *file;
-	size_t n;
+	compile_text *to;
+	const char *what;
+	compile_text text;
 	bool is_text;
 };
 
-static void set_schedule(void *arg)
+static void pin(void *arg)
 {
-	struct schedule_call *k = arg;
+	struct pin_call *k = arg;
 	tn_program *p = k->p;
 
 	if (k->is_text) {
-		api_want(p->c, k->text, "text");
+		api_want(p->c, k->text.at, "text");
 	} else {
 		str s;
 
-		api_want(p->c, k->file, "path");
-		s = read_all(p->c, p->a, k->file);
-		k->text = s.at;
-		k->n = s.n;
-		if (!strcmp(k->file, "-"))
-			k->file = "<stdin>";
+		api_want(p->c, k->text.file, "path");
+		s = read_all(p->c, p->a, k->text.file);
+		k->text.at = s.at;
+		k->text.n = s.n;
+		if (!strcmp(k->text.file, "-"))
+			k->text.file = "<stdin>";
 	}
 	if (p->made != NULL)
-		env_fail(p->c->e, TN_EINVAL, "schedule.late", (loc){0},
-			"the program is compiled already: set its schedule "
-			"right behind tn_program_parse or tn_program_load");
-	p->schedule = arena_strndup(p->a, k->text, k->n);
-	p->n_schedule = k->n;
-	p->schedule_file = arena_strdup(
-		p->a, k->file != NULL ? k->file : "schedule");
+		env_fail(p->c->e, TN_EINVAL,
+			arena_printf(p->a, "%s.late", k->what), (loc){0},
+			"the program is compiled already: set its %s "
+			"right behind tn_program_parse or tn_program_load",
+			k->what);
+	k->to->at = arena_strndup(p->a, k->text.at, k->text.n);
+	k->to->n = k->text.n;
+	k->to->file = arena_strdup(
+		p->a, k->text.file != NULL ? k->text.file : k->what);
+}
+
+static tn_status pin_text(tn_program *p, compile_text *to, const char *what,
+	const char *text, size_t n, const char *file)
+{
+	struct pin_call k = {p, to, what,
+		{text != NULL || n > 0 ? text : "", file, n}, true};
+
+	return api_call(p->c, pin, &k);
+}
+
+static tn_status pin_file(
+	tn_program *p, compile_text *to, const char *what, const char *path)
+{
+	struct pin_call k = {p, to, what, {NULL, path, 0}, false};
+
+	return api_call(p->c, pin, &k);
 }
 
 tn_status tn_program_set_schedule(
 	tn_program *p, const char *text, size_t n_bytes, const char *file)
 {
-	struct schedule_call k = {p, text, file, n_bytes, true};
-
 	if (p == NULL)
 		return api_null("the program");
-	k.text = text != NULL || n_bytes > 0 ? text : "";
-	return api_call(p->c, set_schedule, &k);
+	return pin_text(p, &p->schedule, "schedule", text, n_bytes, file);
 }
 
 tn_status tn_program_load_schedule(tn_program *p, const char *path)
 {
-	struct schedule_call k = {.p = p, .file = path};
-
 	if (p == NULL)
 		return api_null("the program");
-	return api_call(p->c, set_schedule, &k);
+	return pin_file(p, &p->schedule, "schedule", path);
+}
+
+tn_status tn_program_set_kern(
+	tn_program *p, const char *text, size_t n_bytes, const char *file)
+{
+	if (p == NULL)
+		return api_null("the program");
+	return pin_text(p, &p->kern, "kern", text, n_bytes, file);
+}
+
+tn_status tn_program_load_kern(tn_program *p, const char *path)
+{
+	if (p == NULL)
+		return api_null("the program");
+	return pin_file(p, &p->kern, "kern", path);
 }
 
 static void compile_native(tn_program *p)

@@ -18,6 +18,7 @@ static const struct {
 	{"groups", TN_LEVEL_GROUPS},
 	{"loops", TN_LEVEL_LOOPS},
 	{"schedule", TN_LEVEL_SCHEDULE},
+	{"kern", TN_LEVEL_KERN},
 	{"plan", TN_LEVEL_PLAN},
 	{"c", TN_LEVEL_C},
 };
@@ -131,7 +132,7 @@ static int find_level(const char *name)
 }
 
 typedef struct asked {
-	const char *file, *level, *html, *mesh, *schedule;
+	const char *file, *level, *html, *mesh, *schedule, *kern;
 	cli_list dims, inputs, no_grad, place;
 	bool indexes, json, no_fusion, dot;
 	int at; /* of levels; -1: none of these */
@@ -183,6 +184,9 @@ static int explain(const cli_command *self, const asked *k)
 	else if (k->schedule != NULL &&
 		tn_program_load_schedule(m.program, k->schedule) < 0)
 		cli_diag(tn_context_diag(c));
+	else if (k->kern != NULL &&
+		tn_program_load_kern(m.program, k->kern) < 0)
+		cli_diag(tn_context_diag(c));
 	else if (is_level(k, "split"))
 		code = cli_split(self, c, m.program, &k->no_grad,
 			k->dot ? CLI_SPLIT_DOT : CLI_SPLIT_TEXT, k->json);
@@ -212,6 +216,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"input", .list = &k.inputs},
 		{"indexes", .flag = &k.indexes},
 		{"schedule", .value = &k.schedule},
+		{"kern", .value = &k.kern},
 		{"html", .value = &k.html},
 		{"json", .flag = &k.json},
 		{"no-fusion", .flag = &k.no_fusion},
@@ -251,6 +256,8 @@ const cli_command cli_explain = {
 	"  --level=loops     MapExpr: the loop tree of every kernel\n"
 	"  --level=schedule  the loops made fast, kernel by kernel: what tenon run\n"
 	"                    --schedule reads\n"
+	"  --level=kern      each kernel after all decisions: what tenon run --kern\n"
+	"                    reads\n"
 	"  --level=plan      calls, buffers and their places\n"
 	"  --level=c         the generated C\n"
 	"                    without --level: all of these\n"
@@ -265,6 +272,7 @@ const cli_command cli_explain = {
 	"  --mesh NAME=N,..  shard: the mesh, such as data=2,model=2\n"
 	"  --place P         shard: where a tensor lies: x=shard(0)@data, ...\n"
 	"  --schedule FILE   schedules of kernels in the place of Tenon's own\n"
+	"  --kern FILE       kernels in the place of Tenon's own\n"
 	"  --indexes         loops: the solved index of every argument\n"
 	"  --json            the level as JSON\n"
 	"  --html OUT        instead of a level: a page for a browser with\n"
@@ -279,6 +287,6 @@ const cli_command cli_explain = {
 	"\n"
 	"TENON_DUMP=PASS,PASS in the environment of any program prints what passes\n"
 	"make, on standard error or into files of the folder TENON_DUMP_DIR. They\n"
-	"are: program (what is compiled), lower, fuse, loops, emit, plan; all.\n",
+	"are: program (what is compiled), lower, fuse, loops, kern, emit, plan; all.\n",
 	run,
 };

@@ -19,7 +19,7 @@
 enum { JSON_ELEMS = 1000, OUTPUT_NAME = 252 };
 
 struct choice {
-	const char *file, *output, *seed, *repeat, *trace, *schedule;
+	const char *file, *output, *seed, *repeat, *trace, *schedule, *kern;
 	bool interp, json, profile;
 	cli_list input, dim;
 	int64_t n; /* runs */
@@ -248,6 +248,10 @@ static int run_program(tn_context *c, const cli_model *m,
 		cli_diag(tn_context_diag(c));
 		return CLI_FAILED;
 	}
+	if (o->kern != NULL && tn_program_load_kern(p, o->kern) < 0) {
+		cli_diag(tn_context_diag(c));
+		return CLI_FAILED;
+	}
 	cli_progress("compiling %s", o->file);
 	if (tn_program_compile(p) < 0) {
 		cli_progress("%s", "");
@@ -287,6 +291,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"seed", .value = &o.seed},
 		{"repeat", .value = &o.repeat},
 		{"schedule", .value = &o.schedule},
+		{"kern", .value = &o.kern},
 		{"profile", .flag = &o.profile},
 		{"trace", .value = &o.trace},
 		{"interp", .flag = &o.interp},
@@ -376,6 +381,8 @@ const cli_command cli_run = {
 	"  --schedule FILE        schedules of kernels, as tenon explain\n"
 	"                         --level=schedule prints them (\"-\": standard\n"
 	"                         input), in the place of Tenon's own\n"
+	"  --kern FILE            kernels, as tenon explain --level=kern prints them\n"
+	"                         (\"-\": standard input), in the place of Tenon's own\n"
 	"  --profile              print the time of each kernel on standard error;\n"
 	"                         with --json, print the whole profile\n"
 	"  --trace FILE           write the last run and the compilation, for\n"

@@ -4,7 +4,8 @@
  * line for whoever listens.
  *
  *   program --lower--> system --fuse--> groups --loops--> MapExpr
- *           --emit--> kern, C functions --plan--> call list, buffers, C texts
+ *           --kern--> kernels --emit--> C functions
+ *           --plan--> call list, buffers, C texts
  */
 #include "engine/engine.h"
 #include "schedule/estimate.h"
@@ -66,9 +67,9 @@ static void loops(compilation *c)
 	int32_t n = c->groups->kernel.n;
 	loop_texts *pinned = NULL;
 
-	if (c->o.schedule != NULL)
-		pinned = loop_texts_new(c->a, c->o.schedule, c->o.n_schedule,
-			c->o.schedule_file, c->o.machine);
+	if (c->o.schedule.at != NULL)
+		pinned = loop_texts_new(c->a, c->o.schedule.at,
+			c->o.schedule.n, c->o.schedule.file, c->o.machine);
 	c->loops = arena_array(c->a, loop_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
 		const fuse_kernel *k = c->groups->kernel.at[i];
@@ -93,17 +94,39 @@ static void check_loops(compilation *c)
 		}
 }
 
+static void kern(compilation *c)
+{
+	int32_t n = c->groups->kernel.n;
+	kern_texts *pinned = NULL;
+
+	if (c->o.kern.at != NULL)
+		pinned = kern_texts_new(c->a, c->o.kern.at, c->o.kern.n,
+			c->o.kern.file, c->o.machine->name);
+	c->kernels = arena_array(c->a, kern_kernel *, n + 1);
+	for (int32_t i = 0; i < n; i++) {
+		kern_kernel *k;
+
+		if (c->loops[i] == NULL)
+			continue;
+		c->kernels[i] = kern_lower(c->a, c->loops[i]);
+		k = pinned == NULL
+			    ? NULL
+			    : kern_texts_apply(pinned, c->kernels[i], i);
+		if (k != NULL)
+			c->kernels[i] = k;
+	}
+	if (pinned != NULL)
+		kern_texts_end(pinned, n);
+}
+
 static void emit(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
 
-	c->kernels = arena_array(c->a, kern_kernel *, n + 1);
 	c->code = arena_array(c->a, const c_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++)
-		if (c->loops[i] != NULL) {
-			c->kernels[i] = kern_lower(c->a, c->loops[i]);
+		if (c->kernels[i] != NULL)
 			c->code[i] = c_print(c->a, c->kernels[i]);
-		}
 }
 
 static void make_plan(compilation *c)
@@ -158,6 +181,7 @@ static const struct pass {
 	{"fuse", TN_LEVEL_GROUPS, fuse, print_groups, check_groups},
 	{"loops", TN_LEVEL_SCHEDULE, loops, compile_print_schedule,
 		check_loops},
+	{"kern", TN_LEVEL_KERN, kern, compile_print_kern, NULL},
 	{"emit", TN_LEVEL_PLAN, emit, print_code, NULL},
 	{"plan", TN_LEVEL_PLAN, make_plan, print_plan, check_plan},
 };

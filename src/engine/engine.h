@@ -23,21 +23,25 @@ typedef struct compile_dump {
 	const char *dir; /* a file for each text; NULL: standard error */
 } compile_dump;
 
+/* A text that takes the place of what a pass would make; at NULL: none. */
+typedef struct compile_text {
+	const char *at, *file;
+	size_t n;
+} compile_text;
+
 typedef struct compile_options {
 	bool no_fusion, verify;
 	const machine *machine; /* NULL: not known yet: groups only */
 	const machine *pricing; /* of groups; NULL: machine->priced_as */
 	plan_options plan;
 	settle_options settle; /* for tests */
-	/* schedules that are pinned: text of loop_text, and its file; NULL */
-	const char *schedule, *schedule_file;
-	size_t n_schedule;
+	compile_text schedule, kern; /* that are pinned */
 	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */
 	void *log_arg;
 	compile_dump dump;
 } compile_options;
 
-enum { COMPILE_N_PASSES = 5 };
+enum { COMPILE_N_PASSES = 6 };
 
 typedef struct compilation {
 	arena *a;
@@ -97,6 +101,8 @@ void compile_dump_text(compilation *c, int32_t i,
 	void (*print)(str *out, compilation *c));
 /* The schedules of all kernels, for explain and dumps. */
 void compile_print_schedule(str *out, compilation *c);
+/* All kernels in kern, the same. */
+void compile_print_kern(str *out, compilation *c);
 
 /* The table of operations as text (ops_text.c). */
 void compile_ops_text(str *out, ir_table *t, bool markdown);

@@ -37,6 +37,19 @@ void compile_print_schedule(str *out, compilation *c)
 	}
 }
 
+void compile_print_kern(str *out, compilation *c)
+{
+	str_printf(out, "kern %s\n", c->o.machine->name);
+	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
+		str_addc(out, '\n');
+		if (c->kernels[i] == NULL)
+			str_printf(out, "kernel %d %s opaque\n", i,
+				c->groups->kernel.at[i]->name);
+		else
+			kern_print(out, c->kernels[i], i);
+	}
+}
+
 /*
  * Which kernels a function serves: functions are named by their structure, so
  * that equal kernels are one.
@@ -90,6 +103,9 @@ static void explain_text(
 		break;
 	case TN_LEVEL_SCHEDULE:
 		compile_print_schedule(out, c);
+		break;
+	case TN_LEVEL_KERN:
+		compile_print_kern(out, c);
 		break;
 	case TN_LEVEL_PLAN:
 		plan_print(out, c->plan, false);

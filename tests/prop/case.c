@@ -29,8 +29,10 @@ struct job {
 	shadow_run *bound; /* NULL until asked for */
 	/* while a step runs under env_run */
 	ir_table *t;
-	const char *text[8];
+	const char *text[10];
 	batch *b;
+	kern_level *kern;
+	bool by_kern; /* kernels are interpreted */
 	int32_t threads;
 	void **out;
 };
@@ -173,6 +175,9 @@ static void texts(void *arg)
 {
 	job *j = arg;
 
+	compile_to(j->made, TN_LEVEL_KERN);
+	j->kern = kern_level_new(j->a, j->made);
+	j->kern->seed = j->c->index;
 	compile_to(j->made, TN_LEVEL_C);
 }
 
@@ -201,13 +206,31 @@ static void pin(void *arg)
 
 	j->text[4] = schedule_of(j, j->made);
 	j->text[6] = code_of(j, j->made);
-	o.schedule = j->text[4];
-	o.n_schedule = strlen(o.schedule);
-	o.schedule_file = "case.schedule";
+	o.schedule = (compile_text){
+		j->text[4], "case.schedule", strlen(j->text[4])};
 	c = compile_new(j->a, j->c->p, &o);
 	compile_to(c, TN_LEVEL_C);
 	j->text[5] = schedule_of(j, c);
 	j->text[7] = code_of(j, c);
+}
+
+/* Its kernels, printed, are read back as the same. */
+static void read_kernels(void *arg)
+{
+	job *j = arg;
+	str x = str_new(j->a), y = str_new(j->a);
+
+	for (int32_t i = 0; i < j->made->groups->kernel.n; i++) {
+		str one = str_new(j->a);
+
+		if (j->made->kernels[i] == NULL)
+			continue;
+		kern_print(&one, j->made->kernels[i], i);
+		str_add(&x, one.at);
+		kern_print(&y, kern_parse(j->a, one.at, one.n, "case.kern"), i);
+	}
+	j->text[8] = x.n > 0 ? x.at : "";
+	j->text[9] = y.n > 0 ? y.at : "";
 }
 
 /* false: it threw; *message says what */
@@ -287,7 +310,11 @@ job *job_new(arena *a, ir_table *t, const prop_options *o, prop_case *c,
 		!step(j, "compilation", texts, message) ||
 		!step(j, "schedules read back", pin, message) ||
 		differ(j, "schedule", j->text[4], j->text[5], message) ||
-		differ(j, "C of schedule", j->text[6], j->text[7], message))
+		(!kern_level_is_broken() &&
+			differ(j, "C of schedule", j->text[6], j->text[7],
+				message)) ||
+		!step(j, "kernels read back", read_kernels, message) ||
+		differ(j, "kernels", j->text[8], j->text[9], message))
 		return NULL;
 	return j;
 }
@@ -389,7 +416,9 @@ static void execute(void *arg)
 	ir_program *p = j->c->p;
 	arena *a = arena_child(j->a);
 	run_pool *pool = run_pool_new(a, j->threads);
-	plan_exec *x = plan_exec_new(a, j->made->plan, pool, batch_find, j->b);
+	plan_exec *x = plan_exec_new(a, j->made->plan, pool,
+		j->by_kern ? kern_level_find : batch_find,
+		j->by_kern ? (void *)j->kern : (void *)j->b);
 	void **in = arena_array(a, void *, p->input.n + 1);
 	unsigned char *slab = plan_exec_slab(x);
 	int64_t *version = arena_array(a, int64_t, p->input.n + 1);
@@ -568,6 +597,46 @@ static bool explain_range(job *j, tn_status have, const char **message)
 	return false;
 }
 
+enum { MAX_KERN_COST = 100000 };
+
+/* The kernels interpreted: are they as the program says? Steps too long: yes. */
+static bool kern_agrees(job *j, const char **message, prop_result *r)
+{
+	env *e = arena_env(j->a);
+	tn_status have;
+	bool same;
+
+	if (!kern_level_fits(j->made) || j->c->cost > MAX_KERN_COST)
+		return true;
+	j->threads = 1;
+	j->by_kern = true;
+	have = env_run(e, execute, j);
+	j->by_kern = false;
+	if (have != TN_OK) {
+		*message = arena_printf(j->a, "[%s] %s", env_diag(e)->rule,
+			env_diag(e)->text);
+		return false;
+	}
+	same = compare(j, message, r);
+	return same;
+}
+
+/* Compiled code is not as it should be: what is the first level that is not? */
+static bool name_level(job *j, const char **message)
+{
+	const char *c = *message;
+	prop_result r = {0};
+
+	if (kern_agrees(j, message, &r))
+		*message = arena_printf(
+			j->a, "first level that differs: c\n%s", c);
+	else
+		*message = arena_printf(j->a,
+			"first level that differs: kern\n%s\ncompiled: %s",
+			*message, c);
+	return false;
+}
+
 bool job_run(job *j, batch *b, const char **message, prop_result *r)
 {
 	env *e = arena_env(j->a);
@@ -594,7 +663,7 @@ bool job_run(job *j, batch *b, const char **message, prop_result *r)
 		return true;
 	}
 	if (!compare(j, message, r))
-		return false;
+		return name_level(j, message);
 	first = j->out;
 	j->threads = 3;
 	if (env_run(e, execute, j) != TN_OK) {
@@ -602,7 +671,14 @@ bool job_run(job *j, batch *b, const char **message, prop_result *r)
 			env_diag(e)->rule, env_diag(e)->text);
 		return false;
 	}
-	return same_bits(j, first, j->out, message);
+	if (!same_bits(j, first, j->out, message))
+		return false;
+	if (kern_agrees(j, message, r))
+		return true;
+	*message = arena_printf(j->a,
+		"first level that differs: kern, as it is interpreted; its C is as it should be\n%s",
+		*message);
+	return false;
 }
 
 const char *try_case(arena *a, ir_table *t, const prop_options *o,

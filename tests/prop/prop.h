@@ -9,6 +9,7 @@
  *   fill.c     data of inputs
  *   shadow.c   the interpreter again, with a bound for what rounding may do
  *   reduce.c   the same for reductions
+ *   kern_level.c     kernels interpreted
  *   case.c     one program: both texts, the interpreter, compiled code
  *   batch.c    the kernels of many programs, compiled together
  *   shrink.c   a smaller program that still fails
@@ -218,5 +219,18 @@ const char *try_case(arena *a, ir_table *t, const prop_options *o,
 /* A smaller case that fails too; the message of its failure in *message. */
 prop_case *shrink_case(arena *a, ir_table *t, const prop_options *o,
 	prop_case *c, const char **message);
+
+/* ---- kern_level.c ---- */
+
+typedef struct kern_level {
+	arena *a;
+	const compilation *made;
+	kern_kernel **kernel; /* by kernel of the groups */
+	uint64_t seed;
+} kern_level;
+kern_level *kern_level_new(arena *a, compilation *c); /* which has its kernels */
+bool kern_level_is_broken(void); /* on purpose, by PROPTEST_BREAK */
+bool kern_level_fits(const compilation *c);
+void kern_level_find(void *arg, int32_t unit, const char *name, void *fn);
 
 #endif

@@ -228,9 +228,7 @@ static void pin(arena *a, void *arg)
 	} else {
 		str_add(&s, p->text[0]);
 	}
-	o.schedule = s.at;
-	o.n_schedule = s.n;
-	o.schedule_file = "pinned";
+	o.schedule = (compile_text){s.at, "pinned", s.n};
 	c = made(a, p, o);
 	p->text[1] = level(a, c, TN_LEVEL_SCHEDULE);
 	p->code[1] = level(a, c, TN_LEVEL_C);
