@@ -259,15 +259,14 @@ static void trace_event(str *s, const char *name, const char *what,
 
 static void trace_program(str *s, const entry *e)
 {
-	static const char *const pass[COMPILE_N_PASSES] = {
-		"lower", "fuse", "loops", "emit", "plan"};
 	const plan *p = e->m->plan;
 	double at = e->compiled - e->of->began;
 
 	for (int32_t i = 0; i < COMPILE_N_PASSES; i++)
 		at -= 1e-3 * e->m->ms[i];
 	for (int32_t i = 0; i < COMPILE_N_PASSES; i++) {
-		trace_event(s, pass[i], "compile", 2, at, 1e-3 * e->m->ms[i]);
+		trace_event(s, compile_dump_name(i + 1), "compile", 2, at,
+			1e-3 * e->m->ms[i]);
 		at += 1e-3 * e->m->ms[i];
 	}
 	for (int32_t i = 0; e->t->n_runs > 0 && i < e->t->n_launches; i++)

@@ -54,25 +54,70 @@ static void fact(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 		derive(r, f, lo, hi);
 }
 
-/* A value that only this analysis has: of one lane. */
-static const kern_form *part_of(
-	kern_range *r, const kern_value *x, const kern_form *lane)
+/* A value that only this analysis has: x, of this form. */
+static const kern_form *made(
+	kern_range *r, const kern_value *x, const kern_form *form)
 {
 	kern_value v = {.op = x->op, .type = kern_i64()};
 
-	v.form[0] = kern_form_add(r->k, x->form[0], lane);
+	v.form[0] = form;
 	v.num[0] = x->num[0];
 	if (x->op == KERN_INDEX)
-		return v.form[0];
-	for (int32_t i = 0; i < r->made.n; i++) {
-		const kern_value *y = kern_at(r->k, r->made.at[i]);
+		return form;
+	for (int32_t i = 1; i < r->n_loop + r->made.n; i++) {
+		kern_val j = i < r->n_loop ? i : r->made.at[i - r->n_loop];
+		const kern_value *y = kern_at(r->k, j);
 
 		if (y->op == v.op && y->form[0] == v.form[0] &&
-			y->num[0] == v.num[0])
-			return kern_form_term(r->k, 1, r->made.at[i]);
+			y->num[0] == v.num[0] && y->type.lanes == 1)
+			return kern_form_term(r->k, 1, j);
 	}
 	*vec_push(r->k->a, &r->made) = kern_ins(r->k, &v);
 	return kern_form_term(r->k, 1, r->made.at[r->made.n - 1]);
+}
+
+static bool divides(const kern_value *x)
+{
+	return x->op == KERN_INDEX || x->op == KERN_DIV ||
+	       x->op == KERN_FLOOR || x->op == KERN_MOD;
+}
+
+/* f with the variable of a loop replaced, in quotients, too */
+static const kern_form *at_lane(kern_range *r, const kern_form *f,
+	kern_val walk, const kern_form *lane, int nest)
+{
+	const kern_form *sum = kern_form_const(r->k, f->c0);
+
+	for (int32_t i = 0; i < f->n && nest < 4; i++) {
+		const kern_term *t = &f->t[i];
+		const kern_value *x = kern_at(r->k, t->v);
+		const kern_form *g = kern_form_term(r->k, 1, t->v);
+
+		if (t->v == walk)
+			g = lane;
+		else if (divides(x) && x->type.lanes == 1)
+			g = made(r, x, at_lane(r, x->form[0], walk, lane,
+				nest + 1));
+		sum = kern_form_add(
+			r->k, sum, kern_form_scale(r->k, g, t->coef));
+	}
+	return sum;
+}
+
+/* A register whose lanes a loop has set: as that loop has it. */
+static const kern_form *set_lane(
+	kern_range *r, kern_val v, const kern_form *lane)
+{
+	const kern_stmt *s =
+		r->lanes != NULL && v < r->n_loop ? r->lanes[v] : NULL;
+	const kern_value *x;
+
+	if (s == NULL)
+		return NULL;
+	x = kern_at(r->k, s->x);
+	if (!divides(x) || x->type.lanes != 1)
+		return NULL;
+	return made(r, x, at_lane(r, x->form[0], s->lo->t[0].v, lane, 0));
 }
 
 /* a, a + s, a + 2 * s .. */
@@ -142,9 +187,10 @@ static const kern_form *form_of(
 		return call_form(r, x, lane, nest);
 	if (x->op == KERN_MULADD && in_lanes)
 		return NULL;
-	if (in_lanes && (x->op == KERN_INDEX || x->op == KERN_DIV ||
-				x->op == KERN_FLOOR || x->op == KERN_MOD))
-		return part_of(r, x, lane);
+	if (in_lanes && divides(x))
+		return made(r, x, kern_form_add(r->k, x->form[0], lane));
+	if (in_lanes && x->op == KERN_REG)
+		return set_lane(r, v, lane);
 	if (in_lanes || x->op == KERN_REG)
 		return NULL;
 	return x->op == KERN_INDEX ? x->form[0] : kern_form_term(r->k, 1, v);

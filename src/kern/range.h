@@ -20,6 +20,8 @@ typedef struct kern_range {
 	VEC(struct kern_fact) fact;
 	VEC(kern_val) made; /* values of this analysis alone: quotients of lanes */
 	int32_t *checked; /* by array of a block: the check of all its values; 0 */
+	/* by register: the one statement that sets its lanes, all of them; NULL */
+	const kern_stmt **lanes;
 	int64_t budget;
 	bool alone; /* a value by itself is asked for */
 	bool data; /* a value from memory stood in the way */

@@ -227,6 +227,8 @@ static void verify_var(struct kern_verifier *v, const kern_stmt *s)
 		right(v, s->x);
 		same_type(v, type_of(v, s->x), type_of(v, s->v));
 	}
+	v->home[s->v] = v->block;
+	v->range.lanes[s->v] = NULL;
 	define(v, s->v);
 }
 
@@ -261,6 +263,25 @@ static void verify_store(struct kern_verifier *v, const kern_stmt *s)
 	kern_verify_access(v, &s->at, t.lanes, true);
 }
 
+/* A loop that sets each lane of a register: from here on they are known. */
+static void find_lanes(struct kern_verifier *v, const kern_stmt *s)
+{
+	int64_t lo, hi;
+
+	if (!kern_form_is_const(s->lo, &lo) || !kern_form_is_const(s->hi, &hi) ||
+		lo != 0 || s->step != 1 || s->down)
+		return;
+	for (int32_t i = 0; i < s->body.list.n; i++) {
+		const kern_stmt *t = s->body.list.at[i];
+
+		if (t->kind == KERN_SET_LANE &&
+			t->lo == kern_form_term(v->k, 1, s->v) &&
+			hi == type_of(v, t->v).lanes && v->sets[t->v] == 1 &&
+			v->home[t->v] == v->block)
+			v->range.lanes[t->v] = t;
+	}
+}
+
 static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 {
 	bool narrow = s->type.dt == TN_I32;
@@ -285,6 +306,7 @@ static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 	block(v, &s->body);
 	v->loops--;
 	kern_verify_early(v);
+	find_lanes(v, s);
 	v->state[s->v] = CLOSED;
 	if (s->after != 0)
 		define(v, s->after);
@@ -380,7 +402,9 @@ static void statement(struct kern_verifier *v, const kern_stmt *s)
 static void block(struct kern_verifier *v, const kern_block *b)
 {
 	int32_t n = v->live.n, m = v->arrays.n;
+	const kern_block *around = v->block;
 
+	v->block = b;
 	if (++v->depth > KERN_MAX_DEPTH)
 		kern_refuse(v, "depth", "blocks are nested more than %d deep",
 			KERN_MAX_DEPTH);
@@ -390,6 +414,7 @@ static void block(struct kern_verifier *v, const kern_block *b)
 		v->state[vec_pop(&v->live)] = CLOSED;
 	while (v->arrays.n > m)
 		v->array[vec_pop(&v->arrays)] = CLOSED;
+	v->block = around;
 	v->depth--;
 }
 
@@ -496,7 +521,10 @@ static void verify_param(struct kern_verifier *v, int32_t i)
 			kern_access_text(v, i));
 }
 
-/* Arrays of a block in which only indices of one check are stored; -1: not so. */
+/*
+ * Arrays of a block in which only indices of one check are stored; -1: not so.
+ * Registers: how many statements set them.
+ */
 static void find_checked(struct kern_verifier *v, const kern_block *b)
 {
 	const kern_kernel *k = v->k;
@@ -517,6 +545,8 @@ static void find_checked(struct kern_verifier *v, const kern_block *b)
 			of[s->at.array] = -1;
 		} else if (s->kind == KERN_ARRAY && s->stream) {
 			of[s->array] = -1; /* zeros */
+		} else if (s->kind == KERN_SET || s->kind == KERN_SET_LANE) {
+			v->sets[s->v]++;
 		}
 		find_checked(v, &s->body);
 		find_checked(v, &s->other);
@@ -541,6 +571,9 @@ void kern_verify(kern_kernel *k)
 			verify_room(&v, i);
 	}
 	v.range.checked = arena_array(a, int32_t, k->array.n + 1);
+	v.range.lanes = arena_array(a, const kern_stmt *, k->value.n + 1);
+	v.home = arena_array(a, const kern_block *, k->value.n + 1);
+	v.sets = arena_array(a, int32_t, k->value.n + 1);
 	for (int32_t i = 0; i < k->n_phases; i++)
 		find_checked(&v, &k->phase[i].body);
 	for (int32_t i = 0; i < k->n_phases; i++)

@@ -28,6 +28,9 @@ struct kern_verifier {
 	VEC(kern_val) live;
 	VEC(int32_t) arrays; /* that are live */
 	const kern_stmt *s;  /* at hand */
+	const kern_block *block;
+	const kern_block **home; /* by register: where it is declared */
+	int32_t *sets;		 /* by register: statements that set it */
 	int32_t phase, depth;
 	VEC(struct kern_touch) touch; /* of the phase */
 	uint8_t *written; /* by array: 1 in this phase, 2 in an earlier one */
