@@ -144,6 +144,7 @@ static val call(lowering *lw, const expr *e)
 	tn_dtype t = TN_BOOL;
 	val x[IR_MAX_ARGS], type = {0, lw_computed(e->dtype), 1, 0};
 	int32_t bytes = 0;
+	bool on;
 
 	for (int32_t i = 0; i < f->n_args; i++) {
 		x[i] = lw_ex(lw, e->arg[i]);
@@ -154,6 +155,9 @@ static val call(lowering *lw, const expr *e)
 		if (x[i].mask > bytes)
 			bytes = x[i].mask;
 	}
+	if (e->fn == lw->fn.and && (lw_is_const(lw, x[0], &on) ||
+					   lw_is_const(lw, x[1], &on)))
+		return lw_and(lw, x[0], x[1]);
 	if (t != TN_BOOL)
 		bytes = (int32_t)dtype_size(t);
 	for (int32_t i = 0; i < f->n_args && type.lanes > 1; i++)

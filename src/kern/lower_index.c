@@ -34,6 +34,35 @@ static val by_lane(lowering *lw, const ix_form *f, tn_dtype dt)
 	return n;
 }
 
+/* (f + l) div m, or mod m, of each lane l */
+static val of_lanes(
+	lowering *lw, kern_op op, form f, int64_t m, tn_dtype dt)
+{
+	kern_value v = {.op = op,
+		.type = kern_num(dt, lw->lanes),
+		.form = {f},
+		.num = {m, INT64_MAX}};
+
+	return (val){kern_let(lw->b, kern_ins(lw->b->k, &v)), dt, lw->lanes, 0};
+}
+
+/* f div lo mod (hi / lo) is f div lo less the digits above */
+static val made_digit(lowering *lw, const ix_atom *t, tn_dtype dt)
+{
+	form f = lw_var(lw, t->axis);
+	val v, above, n;
+
+	if (t->lo == 1)
+		return of_lanes(lw, KERN_MOD, f, t->hi, dt);
+	v = of_lanes(lw, KERN_DIV, f, t->lo, dt);
+	if (t->hi >= lw->dom->box.extent[t->axis])
+		return v;
+	above = of_lanes(lw, KERN_DIV, f, t->hi, dt);
+	n = lw_to_lanes(lw, lw_const(lw, dt, 0, t->hi / t->lo));
+	return lw_call2(lw, lw->fn.sub, v, v,
+		lw_call2(lw, lw->fn.mul, v, above, n));
+}
+
 static val lane_digit(lowering *lw, const ix_atom *t, tn_dtype dt)
 {
 	val v;
@@ -41,8 +70,7 @@ static val lane_digit(lowering *lw, const ix_atom *t, tn_dtype dt)
 	for (int32_t i = lw->digit.n - 1; i >= 0; i--)
 		if (lw->digit.at[i].atom == t && lw->digit.at[i].dt == dt)
 			return lw->digit.at[i].v;
-	v = by_lane(lw, ix_digit(lw->s->x, lw->dom, t->axis, t->lo, t->hi),
-		dt);
+	v = made_digit(lw, t, dt);
 	*vec_push(lw->a, &lw->digit) = (struct memo_digit){t, dt, v};
 	return v;
 }

@@ -23,12 +23,12 @@ static const struct seen seen[] = {
 		" a e#0: e[i:4096, j:4096] = exp(x[4096*i + j] - m[i])\n"
 		" a s#0: s[i:4096] += e[4096*i + j] for j:4096\n"
 		" return s\n}\n",
-		{"__builtin_prefetch(&p1[4096 * x + x + 4096], 0, 2);\n"
+		{"__builtin_prefetch(&p1[x + 4096 * x + 4096], 0, 2);\n"
 		 "\t\t\t\t\t/* a */\n"
-		 "\t\t\t\t\tconst f32x16 v = load_f32x16(&p1[4096 * x + x]);\n"
+		 "\t\t\t\t\tconst f32x16 v = load_f32x16(&p1[x + 4096 * x]);\n"
 		 "\t\t\t\t\tconst f32x16 v = splat_f32x16(r);\n"},
 		{"], 0, 2);\n\t\t\t\t\t/* a */\n"
-		 "\t\t\t\t\tconst f32x16 v = load_f32x16(&p1[4096 * x + x]);\n"
+		 "\t\t\t\t\tconst f32x16 v = load_f32x16(&p1[x + 4096 * x]);\n"
 		 "\t\t\t\t\tr = max_f32x16(",
 			"+ 512], 0, 3"}},
 	/* a long computation asks for what it reads soon; a short one does not */
@@ -117,7 +117,7 @@ static const struct seen seen[] = {
 		" a o#1: o[i:32, j:48] = max(s[48*i + j], 0)\n"
 		" return o\n}\n",
 		{"x = 1024 * chunk; x < 1024 * chunk + 1024;", "/* part */",
-			"x < 16; x += 1", "((-1024 * chunk + x) == 0)"},
+			"x < 16; x += 1", "((x - 1024 * chunk) == 0)"},
 		{NULL}},
 	/* .. rows and columns enough: the sum stays whole */
 	{"whole sum",
@@ -167,7 +167,7 @@ static const struct seen seen[] = {
 		"system {\n x: f32[256,1024] input 0\n y: f32[1024,512] input 1\n"
 		" o: f32[256,512]\n a o#0: o[i:256, j:512] += x[1024*i + k] * "
 		"y[512*k + j] for k:1024\n return o\n}\n",
-		{"(void *)((char *)scratch + 0);", "q0[1040 * x + x]", "_1(void"},
+		{"(void *)((char *)scratch + 0);", "q0[x + 1040 * x]", "_1(void"},
 		{NULL}},
 	/* pixels of two axes as one: digits of the lanes in front of the sum,
 	 * the mask in front of the channels */
@@ -176,7 +176,7 @@ static const struct seen seen[] = {
 		" o: f32[32,14,14]\n a o#0: o[f:32, y:14, z:14] += "
 		"sel(inside(z + k - 1, 0, 14), w[48*f + 3*c + k] * "
 		"x[196*c + 14*y + z + k - 1], 0) for c:16, k:3\n return o\n}\n",
-		{"\t\t\t\t}\n\t\t\t\tfor (i64 x = 0; x < 3;",
+		{"v[l] = (i32)((x + l) % 14);\n\t\t\t\tfor (i64 x = 0; x < 3;",
 			"\t\t\t\t\tconst i32x16 v = (v & v);\n"
 			"\t\t\t\t\tfor (i64 x = 0; x < 16;"},
 		{NULL}},

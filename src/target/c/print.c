@@ -38,16 +38,6 @@ static void in_braces(printer *p, const kern_block *b, const char *end)
 	line(p, "%s", end);
 }
 
-/* A value that a statement takes: by its name, or computed here. */
-static const char *taken(printer *p, kern_val v)
-{
-	bool named = strchr(kern_op_at(kern_at(p->k, v)->op)->flags, 'd') !=
-			     NULL ||
-		     p->is_let[v];
-
-	return named ? c_name(p, v) : c_value(p, v);
-}
-
 /* An index read from data, within its bounds. */
 static void check(printer *p, kern_val id)
 {
@@ -64,14 +54,48 @@ static void check(printer *p, kern_val id)
 	line(p, "}");
 }
 
+/* Whole numbers of a form, one for each lane behind the first. */
+static void by_lane(printer *p, kern_val id)
+{
+	const kern_value *v = kern_at(p->k, id);
+
+	line(p, "%s %s = { 0 };", c_type(p, v->type), c_name(p, id));
+	line(p, "for (int l = 0; l < %d; l++)", v->type.lanes);
+	line(p, "	%s[l] = (%s)(%s);", c_name(p, id),
+		c_stored_type(p, v->type.dt), c_value(p, id));
+}
+
+/* Lanes of a form have no expression, but a loop. */
+static bool is_by_lane(const kern_value *x)
+{
+	return x->type.lanes > 1 && x->form[0] != NULL && x->op != KERN_LANE;
+}
+
 static void let(printer *p, kern_val v)
 {
+	const kern_value *x = kern_at(p->k, v);
+
 	p->is_let[v] = true;
-	if (kern_at(p->k, v)->op == KERN_CHECK)
+	if (x->op == KERN_CHECK)
 		check(p, v);
+	else if (is_by_lane(x))
+		by_lane(p, v);
 	else
 		line(p, "const %s %s = %s;", c_type(p, kern_at(p->k, v)->type),
 			c_name(p, v), c_value(p, v));
+}
+
+/* A value that a statement takes: by its name, or computed here. */
+static const char *taken(printer *p, kern_val v)
+{
+	const kern_value *x = kern_at(p->k, v);
+
+	if (strchr(kern_op_at(x->op)->flags, 'd') != NULL || p->is_let[v])
+		return c_name(p, v);
+	if (x->op != KERN_CHECK && !is_by_lane(x))
+		return c_value(p, v);
+	let(p, v);
+	return c_name(p, v);
 }
 
 static void var(printer *p, const kern_stmt *s)

@@ -132,14 +132,19 @@ const char *c_name(printer *p, kern_val v)
 		p->name[v] != 0 ? p->name[v] : v);
 }
 
+/*
+ * The last value first: the variable of the innermost loop. GCC then finds one
+ * address for all that the body of the loop reads from a row.
+ */
 const char *c_form(printer *p, const kern_form *f)
 {
 	str s = str_new(p->a);
 
-	for (int32_t i = 0; i < f->n; i++) {
+	for (int32_t i = f->n - 1; i >= 0; i--) {
 		int64_t c = f->t[i].coef;
+		bool first = i == f->n - 1;
 
-		str_add(&s, c < 0 ? (i > 0 ? " - " : "-") : i > 0 ? " + " : "");
+		str_add(&s, c < 0 ? (first ? "-" : " - ") : first ? "" : " + ");
 		if (c != 1 && c != -1)
 			str_printf(&s, "%" PRIu64 " * ",
 				c < 0 ? -(uint64_t)c : (uint64_t)c);
@@ -153,12 +158,22 @@ const char *c_form(printer *p, const kern_form *f)
 	return s.at;
 }
 
-/* One factor: in brackets, if it is a sum. */
-static const char *factor(printer *p, const kern_form *f)
+/* Where the result has lanes, lane l is that of the form + l. */
+static const char *at_lane(printer *p, const kern_value *v)
 {
-	const char *t = c_form(p, f);
+	const char *t = c_form(p, v->form[0]);
 
-	return f->n + (f->c0 != 0) > 1 || (f->n == 1 && f->t[0].coef != 1)
+	return v->type.lanes > 1 ? arena_printf(p->a, "%s + l", t) : t;
+}
+
+/* One factor: in brackets, if it is a sum. */
+static const char *factor(printer *p, const kern_value *v)
+{
+	const kern_form *f = v->form[0];
+	const char *t = at_lane(p, v);
+
+	return f->n + (f->c0 != 0) + (v->type.lanes > 1) > 1 ||
+			       (f->n == 1 && f->t[0].coef != 1)
 		       ? arena_printf(p->a, "(%s)", t)
 		       : t;
 }
@@ -428,9 +443,9 @@ static const char *load(printer *p, const kern_value *v)
 
 static const char *index_of(printer *p, const kern_value *v)
 {
-	const char *f = c_form(p, v->form[0]);
+	const char *f = at_lane(p, v);
 
-	return v->type.dt == TN_I64
+	return v->type.dt == TN_I64 || v->type.lanes > 1
 		       ? f
 		       : arena_printf(p->a, "(%s)(%s)", c_type(p, v->type), f);
 }
@@ -443,7 +458,7 @@ static const char *two(printer *p, const char *helper, const kern_value *v)
 
 static const char *inside(printer *p, const kern_value *v)
 {
-	const char *f = factor(p, v->form[0]);
+	const char *f = factor(p, v);
 	bool lo = v->num[0] != INT64_MIN, hi = v->num[1] != INT64_MAX;
 	str s = str_new(p->a);
 
@@ -498,13 +513,13 @@ const char *c_value(printer *p, kern_val id)
 		return index_of(p, v);
 	case KERN_DIV:
 		return arena_printf(p->a, "%s / %" PRId64,
-			factor(p, v->form[0]), v->num[0]);
+			factor(p, v), v->num[0]);
 	case KERN_MOD:
 		return arena_printf(p->a, "%s %% %" PRId64,
-			factor(p, v->form[0]), v->num[0]);
+			factor(p, v), v->num[0]);
 	case KERN_FLOOR:
 		return arena_printf(p->a, "%s(%s, %" PRId64 ")",
-			c_int_helper(p, "floor_div"), c_form(p, v->form[0]),
+			c_int_helper(p, "floor_div"), at_lane(p, v),
 			v->num[0]);
 	case KERN_MIN:
 		return two(p, "sooner_i64", v);
