@@ -172,37 +172,42 @@ static void run_alone(arena *a, void *arg)
 	assert_string_equal(p->kernel.at[3]->name, "fn_softmax_0_part_4");
 }
 
-/* What schedules are said to make of kernels of several equations. */
+/* What schedules are said to make of kernels: all are alike, or those of
+ * several equations are a cliff. */
 static fuse_price say(void *arg, arena *a, const fuse_kernel *k)
 {
-	const double *of_many = arg;
+	const bool *cliff = arg;
+	double n = *cliff ? (double)(k->n_eqns * k->n_eqns) : 1;
 
 	(void)a;
 	assert_true(k->n_outputs > 0 && k->n_inputs > 0);
-	return (fuse_price){k->n_eqns > 1 ? *of_many : 1e-6, "a cliff"};
+	return (fuse_price){n * 1e-6, "a cliff"};
 }
 
 /* The bound proposes; what becomes of it decides, and is the reason. */
 static void run_price(arena *a, void *arg)
 {
-	double of_many = 1e-6;
-	fuse_pricing price = {say, &of_many};
+	bool cliff = false;
+	fuse_pricing price = {say, &cliff};
 	fuse_options o = {.price = &price};
 	fuse_plan *p = partition(a, softmax, &o);
+	int32_t n_lost = 0;
 
 	(void)arg;
 	assert_int_equal(p->kernel.n, 1);
-	of_many = 1;
+	cliff = true; /* the exponentials and their sum are one nest */
 	p = partition(a, softmax, &o);
-	assert_int_equal(p->kernel.n, 4);
-	assert_true(p->reason.n > 0);
+	assert_int_equal(p->kernel.n, 3);
 	for (int32_t i = 0; i < p->reason.n; i++) {
 		const fuse_reason *r = &p->reason.at[i];
 
+		if (strstr(r->text, "of which most is a cliff") == NULL)
+			continue;
 		assert_int_equal(r->why, FUSE_WHY_COST);
-		assert_true(r->fused == 1 && r->apart < 1e-5);
-		assert_non_null(strstr(r->text, "of which most is a cliff"));
+		assert_true(r->fused > 1.2 * r->apart);
+		n_lost++;
 	}
+	assert_true(n_lost > 0);
 }
 
 static void run_print(arena *a, void *arg)
