@@ -11,6 +11,7 @@ struct tidy {
 	kern_kernel *k;
 	VEC(kern_value) old;
 	kern_val *to; /* 0: not yet */
+	int32_t n_stack; /* arrays of blocks that were met */
 };
 
 static kern_val moved(struct tidy *t, kern_val v);
@@ -61,6 +62,8 @@ static void block(struct tidy *t, kern_block *b)
 	for (int32_t i = 0; i < b->list.n; i++) {
 		kern_stmt *s = b->list.at[i];
 
+		if (s->kind == KERN_ARRAY)
+			t->k->array.at[s->array].number = t->n_stack++;
 		s->lo = form(t, s->lo);
 		s->hi = form(t, s->hi);
 		access(t, &s->at);
