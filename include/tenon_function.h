@@ -182,4 +182,69 @@ TN_API tn_status tn_at_host_call(tn_context *c,
 	tn_tensor *const *in, int32_t n_out, const tn_array *types,
 	tn_tensor **out);
 
+/* ---- gradients against differences ------------------------------------- */
+
+/** Choices for tn_gradcheck; start from TN_GRADCHECK_OPTIONS_INIT. */
+typedef struct tn_gradcheck_options {
+	size_t n_bytes; /* sizeof(tn_gradcheck_options) of the caller */
+	int32_t order;	/* 1, which 0 means, too; 2: gradients of gradients, too */
+	/* a difference is taken over eps * max(1, |element|) to both sides; 0:
+	 * 1e-5 in f64, 1e-2 in f32, 0.125 in f16 and bf16 */
+	double eps;
+	/* accepted: atol + rtol * the larger of both, and what rounding may do to
+	 * the difference. rtol 0: 1e-5 in f64, 1e-2 in f32, 0.1 in f16 and bf16;
+	 * atol 0: a tenth of rtol */
+	double rtol, atol;
+	int64_t n_elems; /* of each input, drawn; 0: 64; -1: all */
+	uint64_t seed;	 /* of the draw, and of the weights of outputs */
+	const bool *skip; /* by input: not checked; NULL: all floats are */
+} tn_gradcheck_options;
+
+#define TN_GRADCHECK_OPTIONS_INIT                                              \
+	{                                                                      \
+		sizeof(tn_gradcheck_options), 1, 0, 0, 0, 0, 0, NULL           \
+	}
+
+/** What a check has found, good or not. */
+typedef struct tn_gradcheck_result {
+	int64_t n_checked; /* elements compared */
+	int64_t n_skipped; /* where the slope jumps: neither side is right */
+	tn_dtype dtype;	   /* of the inputs while it was done: f64 if possible */
+	double eps;
+	/* the element that is furthest off, by its tolerance */
+	int32_t order, input;
+	int64_t index; /* row-major */
+	double gradient, difference;
+} tn_gradcheck_result;
+
+/**
+ * Are the gradients of a function its slopes? Reverse mode is compared with
+ * central differences, for each float of in[], element by element.
+ *
+ * body    called some 2 times for each element, with tensors of the shapes of
+ *         in[], in f64 if it takes them, else in their own dtypes. It must give
+ *         the same for the same; random keys are the same in each call. It may
+ *         write to its inputs, and to nothing else
+ * in      not changed   n_out: outputs of body; those that are no floats are
+ *         passed over
+ * result  NULL: not wanted
+ * errors  [gradcheck.differs] it names the worst element and both values
+ *         [gradcheck.none] no floats, or only kinks   [gradcheck.options]
+ *         [gradcheck.count] [gradcheck.output]; and those of body and tn_grad.
+ *         None of them stays in the context: it can be used on
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_gradcheck(tn_context *c, tn_body *body,
+	void *user, int32_t n_in, tn_tensor *const *in, int32_t n_out,
+	const tn_gradcheck_options *options, tn_gradcheck_result *result);
+
+/**
+ * The same for a program, on arrays as tn_program_run takes them. Its f32, f16
+ * and bf16 are f64 in the check, dtypes that calls name among them, where its
+ * rows and constants allow that.
+ */
+TN_API TN_MUST_USE tn_status tn_program_gradcheck(tn_program *p,
+	const void *const *inputs, const tn_gradcheck_options *options,
+	tn_gradcheck_result *result);
+
 #endif

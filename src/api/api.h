@@ -55,6 +55,11 @@ void api_want_shapes(const tn_program *p);
 /* tn_program_run of its parts: checked, compiled, run. */
 void api_run(tn_program *p, const void *const *in, void *const *out);
 
+/* tn_apply on inputs in f64, where the program has other floats: calls that
+ * name the dtype of a float get f64, too. */
+tn_status api_apply_wide(tn_program *p, int32_t n_in, tn_tensor *const *in,
+	int32_t n_out, tn_tensor **out);
+
 /* plan_exec_run, counted. */
 void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out);

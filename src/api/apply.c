@@ -13,7 +13,13 @@ struct apply {
 	int32_t n_in, n_out;
 	tn_tensor *const *in;
 	tn_tensor **out;
+	bool wide; /* floats are f64 */
 };
+
+static tn_dtype widened(const struct apply *k, tn_dtype t)
+{
+	return k->wide && dtype_is_float(t) ? TN_F64 : t;
+}
 
 static _Noreturn void refuse(const struct apply *k, const char *rule,
 	const char *what, const char *name)
@@ -33,7 +39,7 @@ static void check_input(const struct apply *k, int32_t i)
 			"invalid",
 			k->p->in[i].name);
 	got = tensor_type_of(api_inner(k->in[i]));
-	if (got->dtype == want->dtype && got->rank == want->rank &&
+	if (got->dtype == widened(k, want->dtype) && got->rank == want->rank &&
 		memcmp(got->shape, want->shape,
 			(size_t)want->rank * sizeof *want->shape) == 0)
 		return;
@@ -68,10 +74,13 @@ static const ir_row *row_of(const struct apply *k, const ir_call *c)
 	return r;
 }
 
-static void record_call(const struct apply *k, const ir_call *c, tensor **value)
+static void record_call(
+	const struct apply *k, arena *a, const ir_call *c, tensor **value)
 {
 	tensors *t = api_tensors(k->p->c);
 	tensor *arg[IR_MAX_OPERANDS], *out[IR_MAX_PIECES];
+	ir_attr *attr = arena_copy(
+		a, c->attr, (size_t)c->n_attrs * sizeof *attr);
 	int32_t n;
 
 	if (c->n_args > IR_MAX_OPERANDS || c->n_results > IR_MAX_PIECES)
@@ -79,7 +88,10 @@ static void record_call(const struct apply *k, const ir_call *c, tensor **value)
 			ir_row_name(c->row));
 	for (int32_t i = 0; i < c->n_args; i++)
 		arg[i] = value[c->arg[i]];
-	n = tensor_call(t, row_of(k, c), c->n_args, arg, c->n_attrs, c->attr,
+	for (int32_t i = 0; i < c->n_attrs; i++)
+		if (attr[i].kind == ATTR_DTYPE)
+			attr[i].dtype = widened(k, attr[i].dtype);
+	n = tensor_call(t, row_of(k, c), c->n_args, arg, c->n_attrs, attr,
 		out, IR_MAX_PIECES);
 	for (int32_t i = 0; i < n; i++)
 		value[c->result[i]] = out[i];
@@ -172,7 +184,7 @@ static void record(arena *a, void *arg)
 		if (ir->call.at[i].view >= 0)
 			record_write(k, i, value);
 		else
-			record_call(k, &ir->call.at[i], value);
+			record_call(k, a, &ir->call.at[i], value);
 	}
 	tensors_site(t, k->file, k->line);
 	for (int32_t i = 0; i < ir->output.n; i++) {
@@ -212,21 +224,32 @@ static void leave(void *arg)
 	tensor_scope_leave(arg);
 }
 
+static tn_status apply(struct apply k)
+{
+	struct scratch s = {&k, false};
+	tn_program *p = k.p;
+	tn_status status = api_sticky(p->c, k.file, k.line, run, &s);
+
+	if (status < 0) {
+		if (s.open)
+			(void)api_call(p->c, leave, api_tensors(p->c));
+		for (int32_t i = 0; i < k.n_out && k.out != NULL; i++)
+			k.out[i] = api_invalid(p->c);
+	}
+	return status;
+}
+
 tn_status tn_at_apply(const char *file, int32_t line, tn_program *p,
 	int32_t n_in, tn_tensor *const *in, int32_t n_out, tn_tensor **out)
 {
 	if (p == NULL)
 		return api_null("the program");
+	return apply((struct apply){
+		file, line, p, n_in, n_out, in, out, false});
+}
 
-	struct apply k = {file, line, p, n_in, n_out, in, out};
-	struct scratch s = {&k, false};
-	tn_status status = api_sticky(p->c, file, line, run, &s);
-
-	if (status < 0) {
-		if (s.open)
-			(void)api_call(p->c, leave, api_tensors(p->c));
-		for (int32_t i = 0; i < n_out && out != NULL; i++)
-			out[i] = api_invalid(p->c);
-	}
-	return status;
+tn_status api_apply_wide(tn_program *p, int32_t n_in, tn_tensor *const *in,
+	int32_t n_out, tn_tensor **out)
+{
+	return apply((struct apply){NULL, 0, p, n_in, n_out, in, out, true});
 }

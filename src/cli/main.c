@@ -13,6 +13,7 @@ const cli_command *const cli_commands[] = {
 	&cli_run,
 	&cli_explain,
 	&cli_check,
+	&cli_gradcheck,
 	&cli_info,
 	&cli_ops,
 	&cli_train_onnx,
