@@ -13,10 +13,10 @@ show() {
 	"$@"
 }
 
-# Sentences: programs, tables, headings and the lists of operations and functions
-# are no text to learn words from.
+# Sentences: programs, tables, headings, lines with a path, and the lists of
+# operations and functions are no text to learn words from.
 prose() { # prose FILE...
-	sed -e '/^```/,/^```/d' -e '/^    /d' -e '/^[|#!<]/d' \
+	sed -e '/^```/,/^```/d' -e '/^    /d' -e '/^[|#!<]/d' -e '/[a-z]\/[a-z]/d' \
 		-e 's/\[\([^]]*\)\]([^)]*)/\1/g' -e 's/[`*]//g' "$@" | cat -s
 }
 texts=()
@@ -32,7 +32,7 @@ mkdir -p demo
 prose "${texts[@]}" >demo/prose.txt
 show build/tenon train --text demo/prose.txt --vocab 1500 --out demo/model \
 	--steps "$steps" --every 100 --sample 300 --report demo/report.html
-show build/tenon generate --model demo/model --prompt 'A kernel ' --tokens 120 \
+show build/tenon generate --model demo/model --prompt 'A kernel' --tokens 120 \
 	--temperature 0.5
 printf '\nIt took %d seconds. The report, for any browser:\n  %s\n' \
 	$((SECONDS - began)) "file://$PWD/demo/report.html"
