@@ -517,12 +517,6 @@ static const t_plan *plan_of(tensors *t)
 
 /* ---- running ---- */
 
-static void count_copy(tensors *t, const t_value *v)
-{
-	t->stats.n_copies++;
-	t->stats.copied_bytes += (int64_t)t_bytes(&v->type);
-}
-
 /* Memory of outputs, and copies of what a write ends though it is wanted. */
 static void make_buffers(tensors *t, const int32_t *where)
 {
@@ -543,7 +537,7 @@ static void make_buffers(tensors *t, const int32_t *where)
 		*vec_push(t->a, &t->out) = t->made.at[i]->data;
 		/* a version in between: the next write ends it in its place */
 		if (t->output.at[i]->base >= 0)
-			count_copy(t, t->output.at[i]);
+			t_count_copy(t, t->output.at[i]);
 	}
 	for (int32_t i = 0; i < t->input.n; i++) {
 		t_value *v = t->input.at[i];
@@ -559,7 +553,8 @@ static void make_buffers(tensors *t, const int32_t *where)
 		b = t_buffer_new(t, t_room(t, v, v->where));
 		memcpy(b->data, v->buf->data, t_room(t, v, v->where));
 		*vec_push(t->a, &t->made) = b;
-		count_copy(t, v);
+		if (t_data(v) > v->inside)
+			t_count_copy(t, v);
 	}
 }
 

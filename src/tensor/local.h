@@ -384,6 +384,8 @@ struct tensors {
 t_buffer *t_buffer_new(tensors *t, size_t bytes);
 /* of what v is, which a write ends though it is asked for */
 t_buffer *t_buffer_copy(tensors *t, const t_value *v);
+/* v is kept for somebody who asks for it: not for what may still fail */
+void t_count_copy(tensors *t, const t_value *v);
 t_buffer *t_buffer_import(tensors *t, void *data, size_t bytes);
 void t_buffer_drop(tensors *t, t_buffer *b);
 t_value *t_value_new(tensors *t, const ir_type *type);

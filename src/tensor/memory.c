@@ -73,9 +73,13 @@ t_buffer *t_buffer_copy(tensors *t, const t_value *v)
 	t_buffer *b = t_buffer_new(t, n);
 
 	memcpy(b->data, v->buf->data, n);
+	return b;
+}
+
+void t_count_copy(tensors *t, const t_value *v)
+{
 	t->stats.n_copies++;
 	t->stats.copied_bytes += (int64_t)t_bytes(&v->type);
-	return b;
 }
 
 t_buffer *t_buffer_import(tensors *t, void *data, size_t bytes)

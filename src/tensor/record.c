@@ -613,6 +613,8 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 	if (x->view != NULL || v->buf == NULL || v->buf->refs > 1)
 		return false;
 	kept = v->data > 1 ? t_buffer_copy(t, v) : NULL;
+	if (kept != NULL)
+		t_count_copy(t, v);
 	next = t_value_new(t, &v->type);
 	t_value_keep(next);
 	if (v->tracked)

@@ -30,8 +30,12 @@ t_value *t_take(tensors *t, t_call *c, int32_t i)
 {
 	t_value *v = c->arg[i].v, *mine = t_value_new(t, &v->type);
 	bool wanted = is_wanted(t, c, i);
+	bool is_only_held = v->held > 0 && v->buf->refs == 1 &&
+		t_data(v) <= (t_tape_reads(t, c, i) ? 0 : 1);
 
 	t_value_keep(mine);
+	if (!is_only_held && (wanted || v->buf->refs > 1))
+		t_count_copy(t, v);
 	if (v->buf->refs == 1 && (v->buf->is_external || !wanted)) {
 		t_buffer *b = wanted ? t_buffer_copy(t, v) : NULL;
 
