@@ -81,10 +81,10 @@ typedef struct tn_diag {
 /** "0.1.0": the version of the library that is linked. */
 TN_API const char *tn_version(void);
 
-/** "f32"; NULL for what is no dtype. */
+/** Name of a dtype, such as "f32"; NULL if t is not a dtype. */
 TN_API const char *tn_dtype_name(tn_dtype t);
 
-/** Bytes of one element; 0 for what is no dtype. */
+/** Bytes of one element; 0 if t is not a dtype. */
 TN_API size_t tn_dtype_bytes(tn_dtype t);
 
 /* ---- contexts ---------------------------------------------------------- */
@@ -92,7 +92,7 @@ TN_API size_t tn_dtype_bytes(tn_dtype t);
 /** Everything that a thread works with: compiler, cache, threads, errors. */
 typedef struct tn_context tn_context;
 
-/** Who gives memory. size = 0 frees; a NULL result is out of memory. */
+/** The function that gives memory. size = 0 frees; a NULL result is out of memory. */
 typedef struct tn_allocator {
 	void *(*resize)(void *arg, void *old, size_t n_bytes);
 	void *arg;
@@ -247,9 +247,9 @@ TN_API const tn_value *tn_program_output(const tn_program *p, int32_t i);
 TN_API TN_MUST_USE tn_status tn_program_compile(tn_program *p);
 
 /**
- * Pin schedules: the text of TN_LEVEL_SCHEDULE, perhaps changed by hand, is used
- * in the place of those that Tenon would choose. Kernels without a text keep
- * theirs. What is computed stays what the program says: a text that would change
+ * Pin schedules: the text of TN_LEVEL_SCHEDULE, perhaps edited, is used instead
+ * of the schedules that Tenon would choose. Kernels without a text keep theirs.
+ * What is computed stays what the program says: a text that would change
  * it is refused when the program is compiled. file: for messages; or NULL.
  *
  * Comes before the first call that compiles or explains the program.
@@ -266,8 +266,8 @@ TN_API TN_MUST_USE tn_status tn_program_load_schedule(
 	tn_program *p, const char *path);
 
 /**
- * Pin kernels: the text of TN_LEVEL_KERN, perhaps changed by hand, is compiled in
- * the place of what Tenon would make of the schedules. Kernels without a text
+ * Pin kernels: the text of TN_LEVEL_KERN, perhaps edited, is compiled instead
+ * of what Tenon would make of the schedules. Kernels without a text
  * keep theirs. A text is verified: it cannot leave its arrays, nor let two
  * chunks race; what it computes is its own. file: for messages; or NULL.
  *
@@ -524,8 +524,8 @@ TN_API tn_status tn_at_eval(
 	const char *file, int32_t line, tn_tensor *const *x, int32_t n);
 
 /**
- * What x stands for becomes v: every view of the same storage sees it. Who has
- * read x before keeps what was read.
+ * Writes v to the elements of x: every view of the same storage shows them.
+ * Values that were read from x before do not change.
  *
  * errors  [tensor.write] another shape or dtype   [write.repeats] a view in
  *         which one element stands for several places
@@ -563,7 +563,7 @@ TN_API tn_tensor *tn_at_random_key(
 	const char *file, int32_t line, tn_context *c);
 
 /**
- * A program as calls on tensors: recorded like code of one's own, so it has
+ * Records a program as calls on tensors, like code that calls them, so it has
  * gradients. in: the program's inputs, then its parameters; out: its outputs.
  *
  *     tn_program *p;
@@ -629,9 +629,9 @@ TN_API TN_MUST_USE tn_status tn_at_dlpack_export(const char *file, int32_t line,
 /* ---- gradients --------------------------------------------------------- */
 
 /**
- * Gradients with respect to x are collected from here on. Float parameters are
- * born so, unless calls have no gradient (tn_no_grad_enter) at the time.
- * [grad.dtype] x is no float.
+ * Gradients with respect to x are collected from now on. A new float parameter
+ * has this property, unless it is made after tn_no_grad_enter.
+ * [grad.dtype] x is not of a float dtype.
  */
 #define tn_requires_grad(...)                                                  \
 	tn_at_requires_grad(__FILE__, __LINE__, __VA_ARGS__)
@@ -639,12 +639,12 @@ TN_API tn_status tn_at_requires_grad(
 	const char *file, int32_t line, tn_tensor *x);
 
 /**
- * Adds the gradient of x to that of every tensor that asks for one and that x
- * was made from. Records only: nothing is computed until it is looked at.
+ * Adds the gradient of x to the gradient of every tensor that requires one and
+ * that x was computed from. It only records: nothing is computed until it is read.
  *
  * seed    cotangent of x, of its shape; NULL: 1, when x is a single number
- * tn_backward lets go of what was held for it; tn_backward_keep does not, and
- * can be followed by another one through the same values
+ * tn_backward frees the values that were held for it; tn_backward_keep does not,
+ * and another backward may follow it through the same values
  * errors  [grad.seed] none given, or of another shape   [grad.untracked] x
  *         depends on nothing that asks   [grad.freed] an earlier tn_backward
  *         has let go

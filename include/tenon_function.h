@@ -14,8 +14,9 @@
 typedef struct tn_function tn_function;
 
 /**
- * What is compiled: records calls on in[], sets out[]. It may write to its
- * arguments and to tensors that it knows, take gradients, update parameters.
+ * The function that is compiled: it records calls on in[] and sets out[]. It may
+ * write to its arguments and to tensors from outside, take gradients, and update
+ * parameters.
  * It must not look at elements [compile.read]. Numbers of C in it are
  * constants; keys of random numbers are new at each call.
  */
@@ -25,9 +26,9 @@ typedef tn_status tn_body(tn_context *c, void *user, tn_tensor *const *in,
 /**
  * A compiled function in *out. Nothing is recorded before the first call.
  *
- * It is recorded once for each kind of arguments: shapes, dtypes, who has a
- * gradient, and which arguments overlap while one of them is written. Tensors
- * that the body knows are looked up anew at each call.
+ * It is recorded once for each kind of arguments: shapes, dtypes, which of them
+ * have a gradient, and which overlap while one of them is written. Tensors from
+ * outside that the body uses are looked up at each call.
  * name    for messages and reports; may be NULL
  * errors  [compile.body] no body   [compile.count] more than
  *         TN_MAX_FUNCTION_ARGS
@@ -40,10 +41,10 @@ TN_API TN_MUST_USE tn_status tn_compile(tn_function **out, tn_context *c,
 TN_API void tn_function_free(tn_function *f);
 
 /**
- * One call: records it as one, like a call of a row. What the body writes is
- * written, and gradients go through it, exactly as if its calls stood here.
+ * Records one call, like a call of a row. It writes what the body writes, and has
+ * gradients, exactly as the calls of the body would.
  *
- * errors  [compile.read] [compile.output] an output is no tensor, or depends
+ * errors  [compile.read] [compile.output] an output is not a tensor, or depends
  *         on nothing   [compile.rank] an argument has another rank than in the
  *         first call   [compile.scope]   [compile.recursion] the body calls f
  *         again   [compile.depth] more than 64 bodies inside each other

@@ -30,10 +30,10 @@ typedef struct tn_onnx_port {
 TN_API TN_MUST_USE tn_status tn_onnx_open(
 	tn_onnx **out, tn_context *c, const char *path);
 TN_API void tn_onnx_free(tn_onnx *m);
-/** Inputs that are no initialisers. */
+/** Number of inputs, without initialisers. */
 TN_API int32_t tn_onnx_n_inputs(const tn_onnx *m);
 TN_API int32_t tn_onnx_n_outputs(const tn_onnx *m);
-/** NULL when i is not a number of one. */
+/** NULL if i is not the number of an input (output). */
 TN_API const tn_onnx_port *tn_onnx_input(const tn_onnx *m, int32_t i);
 TN_API const tn_onnx_port *tn_onnx_output(const tn_onnx *m, int32_t i);
 /**
@@ -56,11 +56,11 @@ TN_API TN_MUST_USE tn_status tn_onnx_read(tn_onnx *m, bool is_output,
 TN_API TN_MUST_USE tn_status tn_onnx_give(
 	tn_onnx *m, int32_t i, int32_t n, const tn_array *arrays);
 /**
- * Floats that the model names, that depend on no input and have at least so
- * many elements are computed when the program is built, and are parameters of
- * it like initialisers; 0, the default: none. So weights are weights whatever
- * the model makes them from. What would take long (2^26 steps, 1 GB, in all;
- * filling with a constant is no step) stays in the program.
+ * Floating-point values of the model that depend on no input and have at least
+ * n_elems elements are computed when the program is built, and become parameters
+ * of it, like initialisers; 0, the default: none. So weights are parameters, also
+ * if the model computes them. Values that would take more than 2^26 operations or
+ * 1 GB in all stay in the program (filling with a constant does not count).
  */
 TN_API void tn_onnx_fold(tn_onnx *m, int64_t n_elems);
 /**
@@ -122,7 +122,7 @@ TN_API TN_MUST_USE tn_status tn_onnx_save(tn_onnx *m, const char *path,
 /**
  * Write a program as a model of opset 20. The file appears whole or not at all.
  *
- * errors  [export.row] a row that is no operator of ONNX, or a write
+ * errors  [export.row] ONNX has no operator for a row, or for a write
  *         [export.attr] [export.size]   [onnx.write]
  * since   0.1
  */

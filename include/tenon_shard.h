@@ -152,8 +152,9 @@ TN_API tn_status tn_at_shard(const char *file, int32_t line, tn_tensor *x,
 
 /**
  * x in another placement: a view of x's storage. Reading it, or a view of it,
- * makes a copy of the version at hand, once; writing to it writes to x, where x
- * lies. Both are counted. Parts are no placement of a view [shard.op].
+ * makes a copy of the present version, once; writing to it writes to x, in the
+ * placement of x. Both are counted. A view cannot be placed as parts of a sum
+ * [shard.op].
  *
  * errors  as tn_shard; [shard.strict]
  * since   0.1

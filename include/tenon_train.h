@@ -152,10 +152,10 @@ TN_API TN_MUST_USE tn_status tn_optimizer_new(tn_optimizer **out,
 	tn_context *c, const char *name, const tn_optimizer_options *options);
 TN_API void tn_optimizer_free(tn_optimizer *o);
 /**
- * p is updated from now on; its state begins at zero. Of a parameter in f16 or
- * bf16 states are in f32, and the last one is the parameter itself in f32: it
- * is what is updated, p is rounded from it, and it is taken anew from p where
- * somebody else has written p.
+ * The optimiser updates p from now on; its state begins at zero. For a parameter
+ * in f16 or bf16, states are in f32, and the last state is a copy of the
+ * parameter in f32: a step updates the copy and rounds it to p. If p was written
+ * by another call, the copy is first taken from p again.
  */
 TN_API tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p);
 /** The same for all of a set that is trained and not there yet. */

@@ -145,6 +145,7 @@ configure() { # configure BUILD OPTIONS...
 
 stage "layers" tools/layers.sh
 stage "numbers as text" tools/numbers.sh
+stage "words" tools/words.sh
 stage "file sizes" awk 'FNR == 1001 { print FILENAME ": over 1,000 lines"; n++ }
 	END { exit n > 0 }' $(git ls-files '*.c' '*.h' ':!include/tenon_ops.h' '*.def' '*.sh' '*.py' 2>/dev/null ||
 	find src tests include tools -type f)

@@ -70,8 +70,8 @@ static const char *reason(const writer *w)
 		       "block";
 	if (ir_row_has_grad(w->p->row))
 		return "the row's grad block adds nothing to it";
-	return "results depend on it only through indices, conditions, whole "
-	       "numbers, stop(), or functions whose slope is 0";
+	return "results depend on it only through indices, conditions, "
+	       "integers, stop(), or functions whose slope is 0";
 }
 
 /* The row of operand t, or NULL and why. */
@@ -83,7 +83,7 @@ static const char *adjoint_of(const writer *w, const in_tensor *t,
 
 	*why = NULL;
 	if (!dtype_is_float(t->type.dtype)) {
-		*why = "it is no float";
+		*why = "it is not a float";
 		return NULL;
 	}
 	d.wanted = UINT64_C(1) << t->operand;

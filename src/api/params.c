@@ -465,7 +465,7 @@ static void match(call *k)
 			n_missing);
 	if (k->strict && n_unexpected > 0)
 		refuse_names(k, "params.unexpected",
-			"has tensors that are no parameters of the set",
+			"has tensors that the set of parameters lacks",
 			&unexpected,
 			n_unexpected);
 }

@@ -171,14 +171,14 @@ static int run(const cli_command *self, int argc, char **argv)
 
 const cli_command cli_completion = {
 	"completion",
-	"print what makes a shell complete the commands",
+	"print a script that completes commands in a shell",
 	"usage: tenon completion bash|zsh|fish\n"
 	"\n"
-	"Prints a script: commands, and the options of each.\n"
+	"Prints a script that completes commands and their options in a shell.\n"
 	"\n"
 	"  bash    . <(tenon completion bash)\n"
 	"  zsh     . <(tenon completion zsh)\n"
 	"  fish    tenon completion fish | source\n"
-	"  --help  this text\n",
+	"  --help  print this text\n",
 	run,
 };

@@ -69,15 +69,15 @@ const cli_command cli_export = {
 	"usage: tenon export PROGRAM.tn|MODEL.onnx|CHECKPOINT.safetensors\n"
 	"                    -o MODEL.onnx [--dim NAME=SIZE]...\n"
 	"\n"
-	"Writes a model of opset 20. A program with operations that ONNX does not\n"
-	"have, or with writes in place, is refused. A model is written as the\n"
-	"program that it was read as, with fixed sizes. A checkpoint of tenon\n"
+	"Writes a model of opset 20. It is an error if the program has operations\n"
+	"that ONNX does not have, or writes in place. An ONNX model is written as\n"
+	"the program that it becomes, with fixed sizes. A checkpoint of tenon\n"
 	"train (best.safetensors) becomes a model ids[1,t] -> logits[1,t,vocab],\n"
-	"with the parameters under their names.\n"
+	"whose parameters keep their names.\n"
 	"\n"
-	"  -o, --out FILE   the model\n"
+	"  -o, --out FILE   the model to write\n"
 	"  --dim NAME=SIZE  size of a named dimension of an ONNX model; batch (1)\n"
 	"                   or length (the context) of a checkpoint's ids\n"
-	"  --help           this text\n",
+	"  --help           print this text\n",
 	run,
 };

@@ -224,24 +224,26 @@ static int run(const cli_command *self, int argc, char **argv)
 
 const cli_command cli_generate = {
 	"generate",
-	"let a trained GPT write",
+	"continue a text with a trained GPT",
 	"usage: tenon generate [OPTION]...\n"
 	"\n"
-	"Goes on with a text, with the best parameters in DIR that tenon train\n"
-	"has found, or those of a checkpoint FILE.\n"
+	"Continues a text with a model that tenon train has trained: the best\n"
+	"parameters in a folder, or the parameters of a checkpoint.\n"
 	"\n"
-	"  --model DIR|FILE where they are (tenon-model, as for tenon train)\n"
-	"  --prompt TEXT    what to go on with; a new line\n"
-	"  --tokens N       tokens to write (400): bytes, or more of the vocabulary\n"
-	"  --temperature X  0: always the likeliest token; higher: wilder (0.8)\n"
-	"  --top-k K        only one of the K likeliest; 0: any (0)\n"
-	"  --top-p P        only one of the likeliest that have a chance of P\n"
-	"                   together (1)\n"
-	"  --seed N         of what is drawn (0)\n"
-	"  --threads N      0: one per CPU\n"
-	"  --interp         the slow interpreter\n"
-	"  --uncached       compute the whole context for each token: slow\n"
-	"  --stats          tokens a second, what was compiled and allocated\n"
-	"  --help           this text\n",
+	"  --model DIR|FILE folder of tenon train, or a checkpoint (tenon-model)\n"
+	"  --prompt TEXT    the text to continue (a newline)\n"
+	"  --tokens N       number of tokens to write (400)\n"
+	"  --temperature X  0: always take the likeliest token; a higher number\n"
+	"                   makes unlikely tokens more frequent (0.8)\n"
+	"  --top-k K        choose among the K likeliest tokens, 0: all (0)\n"
+	"  --top-p P        choose among the likeliest tokens whose probabilities\n"
+	"                   add up to P (1)\n"
+	"  --seed N         seed for the choice of tokens (0)\n"
+	"  --threads N      number of threads, 0: one per CPU (0)\n"
+	"  --interp         use the slow interpreter\n"
+	"  --uncached       compute the whole context for each token, which is slow\n"
+	"  --stats          print tokens per second, and what was compiled and\n"
+	"                   allocated\n"
+	"  --help           print this text\n",
 	run,
 };

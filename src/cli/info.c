@@ -41,14 +41,15 @@ static int run(const cli_command *self, int argc, char **argv)
 
 const cli_command cli_info = {
 	"info",
-	"show what an ONNX model is made of",
+	"describe an ONNX model",
 	"usage: tenon info MODEL.onnx [--json]\n"
 	"       tenon info --operators\n"
 	"\n"
-	"Inputs, outputs, operators (and which are not supported), parameters.\n"
+	"Prints the inputs, outputs, operators and parameters of a model, and says\n"
+	"which operators are not supported.\n"
 	"\n"
-	"  --json       one JSON object\n"
-	"  --operators  the operators that are supported, as Markdown\n"
-	"  --help       this text\n",
+	"  --json       print one JSON object\n"
+	"  --operators  print the supported operators, as Markdown\n"
+	"  --help       print this text\n",
 	run,
 };

@@ -40,7 +40,7 @@ const cli_command cli_version = {
 	"print the version",
 	"usage: tenon version\n"
 	"\n"
-	"  --help  this text\n",
+	"  --help  print this text\n",
 	version,
 };
 
@@ -48,8 +48,8 @@ static void help(FILE *f)
 {
 	fputs("usage: tenon COMMAND [ARGUMENT]...\n"
 	      "\n"
-	      "A tensor compiler: programs in the .tn language become fused C\n"
-	      "kernels.\n"
+	      "A tensor compiler: it compiles programs in the .tn language to fused\n"
+	      "C kernels, and trains and runs models.\n"
 	      "\n",
 		f);
 	for (int i = 0; cli_commands[i] != NULL; i++)
@@ -57,11 +57,11 @@ static void help(FILE *f)
 			fprintf(f, "  %-13s%s\n", cli_commands[i]->name,
 				cli_commands[i]->summary);
 	fputs("\n"
-	      "  --help    this text; `tenon COMMAND --help` says more\n"
-	      "  --version the version\n"
+	      "  --help    print this text; `tenon COMMAND --help` describes COMMAND\n"
+	      "  --version print the version\n"
 	      "\n"
-	      "Exit code 0: done; 1: it failed, and standard error says why;\n"
-	      "2: the command line makes no sense.\n",
+	      "The exit code is 0 for success, 1 for a failure that standard error\n"
+	      "explains, and 2 for a wrong command line.\n",
 		f);
 }
 

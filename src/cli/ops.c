@@ -105,7 +105,7 @@ static int print_table(tn_context *c, const asked *k)
 static int check(const cli_command *self, const asked *k)
 {
 	if (k->adjoint && k->name == NULL)
-		return cli_usage(self, "--adjoint wants an operation, such as "
+		return cli_usage(self, "--adjoint needs an operation, such as "
 			"matmul or \"matmul(f32[2,3], f32[3,4])\"");
 	if (k->adjoint && k->md)
 		return cli_usage(self, "--md and --adjoint do not go together");
@@ -141,20 +141,21 @@ static int run(const cli_command *self, int argc, char **argv)
 
 const cli_command cli_ops = {
 	"ops",
-	"list the operations, or show one",
+	"list the operations, or describe one",
 	"usage: tenon ops [NAME] [--md]\n"
 	"       tenon ops CALL --adjoint [--file FILE.tn] [--json]\n"
 	"\n"
-	"All operations, a signature and a line for each; or all that is said\n"
-	"of operation NAME: its equations and its results.\n"
+	"Lists all operations, with the signature and one line for each. With\n"
+	"NAME, prints everything about one operation: its equations and results.\n"
 	"\n"
-	"  --md         as Markdown, with the equations of every operation\n"
-	"  --adjoint    the gradient with respect to each operand, as a row; or\n"
-	"               why there is none. CALL is a name, for small shapes that\n"
-	"               fit, or a call: \"softmax(f32[2,3], axis=1)\"\n"
-	"  --file FILE  adjoint: the rows of this program, and the shapes of its\n"
+	"  --md         print Markdown, with the equations of every operation\n"
+	"  --adjoint    print the gradient with respect to each operand, as a row,\n"
+	"               or the reason why there is none. CALL is a name (then small\n"
+	"               shapes that fit are used), or a call such as\n"
+	"               \"softmax(f32[2,3], axis=1)\"\n"
+	"  --file FILE  adjoint: use the rows of this program, and the shapes of its\n"
 	"               first call of NAME\n"
-	"  --json       adjoint: as a JSON object\n"
-	"  --help       this text\n",
+	"  --json       adjoint: print a JSON object\n"
+	"  --help       print this text\n",
 	run,
 };

@@ -245,7 +245,7 @@ static int run(const cli_command *self, int argc, char **argv)
 
 const cli_command cli_plan_shards = {
 	"plan-shards",
-	"propose where tensors lie on a mesh of processes, by cost",
+	"propose placements of tensors on a mesh of processes",
 	"usage: tenon plan-shards [FILE.tn|MODEL.onnx] --mesh AXIS=N,...\n"
 	"                         --memory BYTES [--link GB/s[,SECONDS]]\n"
 	"                         [--flops GFLOP/s] [--train] [--json]\n"
@@ -253,18 +253,18 @@ const cli_command cli_plan_shards = {
 	"       tenon plan-shards [--layers N] [--heads N] [--width N]\n"
 	"                         [--context N] [--batch N] [--vocab N] --mesh ..\n"
 	"\n"
-	"Proposes where the inputs of a program should lie on a mesh. It starts\n"
-	"no process, so the mesh may have a thousand. Without a file it plans a\n"
-	"training step of the GPT of `tenon train` with these sizes.\n"
+	"Proposes placements on a mesh for the inputs of a program. It starts no\n"
+	"process, so the mesh may have thousands. Without a file it plans a\n"
+	"training step of the GPT of `tenon train` with the given sizes.\n"
 	"\n"
-	"  --mesh       axes and extents, as \"data=8,model=4\"\n"
-	"  --memory     bytes that a process has; it is an error if nothing fits\n"
-	"  --link       what a process receives in a second, and the time of a\n"
+	"  --mesh       axes and their extents, such as data=8,model=4\n"
+	"  --memory     memory of a process; it is an error if nothing fits\n"
+	"  --link       rate at which a process receives, and the time of one\n"
 	"               message (10,5e-6)\n"
-	"  --flops      what a process computes in a second (100)\n"
-	"  --train      with gradients of all floats, and AdamW's states\n"
-	"  --dim        a size that an ONNX model leaves open\n"
-	"  --json       as JSON\n"
-	"  --help       this text\n",
+	"  --flops      rate at which a process computes (100)\n"
+	"  --train      count the gradients of all floats, and AdamW's states\n"
+	"  --dim        size of a named dimension of an ONNX model\n"
+	"  --json       print JSON\n"
+	"  --help       print this text\n",
 	run,
 };

@@ -73,7 +73,7 @@ static void make_folder(arena *a, const char *path)
 	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
 		env_fail(arena_env(a), TN_EIO, "context.dump",
 			(loc){.file = path},
-			"TENON_DUMP_DIR is \"%s\", which is no folder",
+			"TENON_DUMP_DIR is \"%s\", which is not a folder",
 			path);
 }
 

@@ -173,7 +173,7 @@ static void sort(finish *w, const int32_t *leader)
 		}
 	}
 	if (done != n)
-		env_bug(w->f->env, "fuse.order", "kernels in a circle");
+		env_bug(w->f->env, "fuse.order", "kernels depend on each other in a cycle");
 	*w->g = sorted;
 	find_readers(w);
 }

@@ -405,7 +405,7 @@ static void check_batches(checker *w)
 			}
 			if (apart || needs(w, a, b) || needs(w, b, a))
 				env_bug(w->env, "fuse.verify",
-					"%s and %s are no batch", a->name,
+					"%s and %s are not a batch", a->name,
 					b->name);
 		}
 	}

@@ -167,7 +167,7 @@ const kern_form *kern_form_of(kern_kernel *k, kern_val v)
 	if (x->op == KERN_INDEX && x->type.dt == TN_I64)
 		return x->form[0];
 	if (dtype_is_float(x->type.dt) || x->type.lanes != 1)
-		bug(k, "a form of what is no integer");
+		bug(k, "a form needs an integer");
 	return kern_form_term(k, 1, v);
 }
 

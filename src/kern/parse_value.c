@@ -229,7 +229,7 @@ static const kern_form *term(struct kern_parser *p)
 	if (x->op == KERN_REG || x->type.lanes != 1 ||
 		(x->type.dt != TN_I64 && x->type.dt != TN_I32))
 		lex_fail(p->l, t, "form",
-			"addresses and bounds are sums of integers that are no registers; this is %s%s",
+			"addresses and bounds are sums of integers that are not registers; this is %s%s",
 			x->op == KERN_REG ? "a register of " : "",
 			kern_type_text(p->k->a, x->type));
 	return kern_form_term(p->k, c, v);

@@ -84,7 +84,7 @@ static void need_form(struct kern_verifier *v, const kern_form *f)
 		if (x->op == KERN_REG || x->type.lanes != 1 ||
 			(x->type.dt != TN_I64 && x->type.dt != TN_I32))
 			kern_refuse(v, "type",
-				"addresses and bounds are sums of integers that are no registers");
+				"addresses and bounds are sums of integers that are not registers");
 	}
 }
 
@@ -137,7 +137,7 @@ static void verify_list(struct kern_verifier *v, const kern_value *x)
 		if (x->type.dt == TN_BOOL
 				? x->list[i] != 0 && x->list[i] != 1
 				: ir_wrap(x->type.dt, x->list[i]) != x->list[i])
-			kern_refuse(v, "number", "%lld is no lane of %s",
+			kern_refuse(v, "number", "%lld is not a lane of %s",
 				(long long)x->list[i],
 				kern_type_text(v->a, x->type));
 }

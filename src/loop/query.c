@@ -151,7 +151,7 @@ void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 
 		if (!loop_stride(e->at, b->var[i], n, &stride) || stride < 1)
 			env_bug(arena_env(k->a), "loop_subscript",
-				"%s: variable %s is no digit of %s", k->name,
+				"%s: variable %s is not a digit of %s", k->name,
 				k->var[b->var[i]].name,
 				k->s->tensor.at[e->e->out[b->comp]].name);
 		digit[i] = ix_mod(

@@ -215,7 +215,7 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 		if (!loop_stride(e->push ? e->start_at : e->at, i, n,
 			    &stride) ||
 			stride < 1)
-			broken(v, "V2", "an address is no number of digits");
+			broken(v, "V2", "an address is not a number of digits");
 		f = ix_mod(
 			k->s->x, d, ix_div(k->s->x, d, read->form, stride), n);
 		if ((!ix_is_digit(f, &digit) || digit->axis != i) &&

@@ -603,7 +603,7 @@ void ir_program_verify(const ir_program *p)
 	for (int32_t i = 0; i < p->input.n; i++)
 		want(p, p->input.at[i] >= 0 && p->input.at[i] < p->value.n &&
 				p->value.at[p->input.at[i]].call == -1,
-			"an input is none", i);
+			"an input is not an input value", i);
 	while (defined < p->value.n && p->value.at[defined].call == -1)
 		defined++;
 	for (int32_t i = 0; i < p->call.n; i++)
@@ -611,5 +611,5 @@ void ir_program_verify(const ir_program *p)
 	want(p, defined == p->value.n, "values that no call makes", defined);
 	for (int32_t i = 0; i < p->output.n; i++)
 		want(p, p->output.at[i] >= 0 && p->output.at[i] < p->value.n,
-			"an output is no value", i);
+			"an output is not a value", i);
 }

@@ -374,7 +374,7 @@ static void parse_ahead(struct parse *p, loop_node *n, bool far)
 	lex_need(p->l, "(");
 	list[n->n_ahead] = (loop_ahead){.tensor = tensor(p), .far = far};
 	fail_if(p, loop_param(p->k, list[n->n_ahead].tensor) < 0,
-		lex_peek(p->l), "name", "only memory is asked for ahead");
+		lex_peek(p->l), "name", "only memory can be prefetched");
 	lex_need(p->l, ",");
 	list[n->n_ahead++].at = form(p);
 	lex_need(p->l, ")");

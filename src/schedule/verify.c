@@ -291,7 +291,7 @@ static void check_start(struct sv *v, const struct sv_leaf *l)
 				   leaf_of(v, LOOP_PART, n->eqn, l->phase)) &&
 		cut->number < 0)
 		verify_fail(v, init, "start",
-			"%s would start anew in each piece of %s",
+			"%s would start again in each piece of %s",
 			verify_eqn(v, n->eqn), verify_var(v, cut->var));
 }
 

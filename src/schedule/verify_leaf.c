@@ -51,7 +51,7 @@ static void check_factors(struct sv *v, const loop_node *n)
 	bool same;
 
 	if (!contract_is_product(k, e) || !contract_factors(k, e, &t))
-		verify_fail(v, n, "tile", "%s is no sum of products",
+		verify_fail(v, n, "tile", "%s is not a sum of products",
 			verify_eqn(v, n->eqn));
 	same = (is_factor(v, n, n->factor[0], t.f[0]) &&
 		       is_factor(v, n, n->factor[1], t.f[1])) ||
@@ -171,7 +171,8 @@ static void check_turn(struct sv *v, const loop_node *n)
 				      n->up->kind != LOOP_BLOCK ||
 				      n->up->var == n->var))
 		verify_fail(v, n, "turn",
-			"a block of what it is turned against is around it");
+			"the loop around this must be a block of the "
+			"variable that it is turned against");
 	if ((size != 4 && size != 8) ||
 		n->lanes * size != k->machine->vector_bytes)
 		verify_fail(v, n, "lanes", "a vector of %s has %d lanes here",

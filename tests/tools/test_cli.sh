@@ -91,7 +91,7 @@ TENON_DUMP=program,loops TENON_DUMP_DIR=dumps "$tenon" run \
 "$tenon" run dumps/*-0001-program.txt --schedule dumps/*-0001-loops.txt \
 	>again 2>/dev/null || fail "the texts of passes are read again"
 cmp -s plain again || fail "the texts of passes mean the same"
-expect 1 'which is no folder' env TENON_DUMP=all TENON_DUMP_DIR=passes \
+expect 1 'which is not a folder' env TENON_DUMP=all TENON_DUMP_DIR=passes \
 	"$tenon" ops relu
 
 # ---- outputs are files of their own ----

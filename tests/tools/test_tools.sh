@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_tools.sh ROOT BUILD: the gates of make check do fail. Each case is wrong
-# in one way; layers.sh, symbols.sh, golden.sh, man.sh, examples.py
+# in one way; layers.sh, symbols.sh, golden.sh, man.sh, words.sh, examples.py
 # and docs_check.py must say so, and must pass what is right.
 set -u
 root=$1
@@ -166,4 +166,24 @@ documents 's/TN_OPTIONS_INIT//' docs/api.md 1 'TN_OPTIONS_INIT is not in'
 documents 's/docs.train.md/docs\/nn.md/g' README.md 1 'docs/train.md: no link'
 documents 's/(docs.tour.md/(docs\/detour.md/' README.md 1 'there is no docs/detour.md'
 
+# A tree with one document, one header and one source of these lines
+words() { # words FILE LINE STATUS TEXT
+	rm -rf "$tmp/words"
+	mkdir -p "$tmp/words/docs" "$tmp/words/include" "$tmp/words/src/a"
+	echo 'This is a sentence.' >"$tmp/words/README.md"
+	printf '%s\n' "$2" >"$tmp/words/$1"
+	expect "$3" "$4" "$root/tools/words.sh" "$tmp/words"
+}
+words docs/a.md 'A sliding window is in place; this is not a tile.' 0 ' 0 banned uses'
+words docs/a.md 'The window is wide.' 1 'docs/a.md:1: ...The window is wide'
+words docs/a.md 'The value goes to its place.' 1 'say "placement" on a mesh'
+words docs/a.md '    listing: the window' 0 ' 0 banned uses'
+words docs/a.md 'In `code` the `window`.' 0 ' 0 banned uses'
+words docs/a.md $'The loop\n\nis written\nanew.' 1 'docs/a.md:3'
+words src/a/a.c 'f("%s is no "' 0 ' 0 banned uses'
+words src/a/a.c $'f("%s is no "\n"number");' 1 'src/a/a.c:1: ...%s is no number...: inverted'
+words src/a/a.c $'char c = \'"\'; /* "x is no y" */ f("one integer is wanted");' 1 'is wanted'
+words src/a/a.c '/* x is no y */' 0 ' 0 banned uses'
+words include/a.h $'/**\n * Who reads it gets\n * a copy. */' 1 'include/a.h:1'
+words include/a.h 'int door; /* a number */' 0 ' 0 banned uses'
 exit $fails

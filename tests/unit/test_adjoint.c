@@ -91,12 +91,12 @@ static void says_why_there_is_none(void **state)
 	static const struct {
 		const char *call, *text;
 	} cases[] = {
-		{"add(i64[3], i64[3])", "x has no gradient: it is no float"},
+		{"add(i64[3], i64[3])", "x has no gradient: it is not a float"},
 		{"argmax", "x has no gradient: no result of the row is a float"},
 		{"unique", "x has no gradient: the row is opaque"},
 		{"floor", "x has no gradient: results depend on it only"},
 		{"stop_gradient", "x has no gradient: results depend on it"},
-		{"embedding", "ids has no gradient: it is no float"},
+		{"embedding", "ids has no gradient: it is not a float"},
 		{"sort(f32[4])", "the gradient of x, from the row's grad block"},
 		{"matmul(f32[2,3], f32[3,4])", "the gradient of y, derived:\n"
 			"op matmul_grad_y(x[2,3], d_o[2,4]) -> gy {"},

@@ -161,7 +161,7 @@ static void add_phase(loop_kernel *k, const loop_node *sums, int32_t part,
 	loop_link(k);
 	if (!contract_phase(&c))
 		env_fail(arena_env(k->a), TN_EINTERNAL, "loop.cut", (loc){0},
-			"%s: pieces of a sum are no product", k->name);
+			"%s: pieces of a sum are not a product", k->name);
 }
 
 static loop_node *find_sums(
