@@ -226,7 +226,7 @@ typedef struct tn_gradcheck_result {
  *         in[], in f64 if it takes them, else in their own dtypes. It must give
  *         the same for the same; random keys are the same in each call. It may
  *         write to its inputs, and to nothing else
- * in      not changed   n_out: outputs of body; those that are no floats are
+ * in      not changed   n_out: outputs of body; those that are not floats are
  *         passed over
  * result  NULL: not wanted
  * errors  [gradcheck.differs] it names the worst element and both values

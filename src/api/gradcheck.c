@@ -180,7 +180,7 @@ static tn_status call_body(gradcheck *k, evaluation *v)
 	for (int32_t i = 0; i < k->n_out; i++) {
 		if (!tn_is_valid(v->out[i]))
 			return tn_fail(k->c, TN_EINVAL, "gradcheck.output",
-				"output %d of the function is no valid tensor",
+				"output %d of the function is not a valid tensor",
 				(int)i);
 		if (dtype_is_float(tn_tensor_dtype(v->out[i])))
 			v->out[n++] = v->out[i];

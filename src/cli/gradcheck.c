@@ -58,7 +58,7 @@ static int set_options(const cli_command *self, const asked *k,
 		return cli_usage(self, "--elements takes a number from 1 on, "
 			"or all");
 	if (!whole(k->seed, 0, &seed))
-		return cli_usage(self, "--seed %s is no number from 0 on",
+		return cli_usage(self, "--seed %s is not an integer of 0 or more",
 			k->seed);
 	o->order = (int32_t)order;
 	o->n_elems = all ? -1 : elements;
