@@ -150,7 +150,7 @@ static tn_status gradients(gradcheck *k, tn_tensor *loss, int32_t n,
 {
 	tn_status s = tn_grad(1, &loss, NULL, n, x, g);
 
-	if (s >= 0 || strcmp(tn_context_diag(k->c)->rule, "grad.untracked"))
+	if (s >= 0 || strcmp(tn_context_diag(k->c)->rule, "grad.untracked") != 0)
 		return s;
 	tn_context_clear(k->c);
 	for (int32_t i = 0; i < n; i++)

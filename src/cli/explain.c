@@ -181,11 +181,10 @@ static int explain(const cli_command *self, const asked *k)
 		cli_no_context();
 	else if (!cli_model_open(&m, c, k->file, &k->dims, &k->inputs, false))
 		;
-	else if (k->schedule != NULL &&
-		tn_program_load_schedule(m.program, k->schedule) < 0)
-		cli_diag(tn_context_diag(c));
-	else if (k->kern != NULL &&
-		tn_program_load_kern(m.program, k->kern) < 0)
+	else if ((k->schedule != NULL &&
+			 tn_program_load_schedule(m.program, k->schedule) < 0) ||
+		(k->kern != NULL &&
+			tn_program_load_kern(m.program, k->kern) < 0))
 		cli_diag(tn_context_diag(c));
 	else if (is_level(k, "split"))
 		code = cli_split(self, c, m.program, &k->no_grad,

@@ -87,8 +87,8 @@ static void turn(struct kern_running *r, const kern_stmt *s)
 
 	for (int64_t j = 0; j < side; j++)
 		for (int64_t i = 0; i < side; i++)
-			all[i * side + j] = kern_run_get(
-				r, s->from.array, from + j * s->m + i);
+			all[i * side + j] = kern_run_get(r, s->from.array,
+				from + j * s->m + i, true);
 	for (int64_t i = 0; i < side; i++)
 		for (int64_t j = 0; j < side; j++)
 			kern_run_put(r, s->at.array, to + i * s->n + j,

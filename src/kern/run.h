@@ -38,7 +38,13 @@ void kern_run_room(struct kern_running *r, void *const *param);
 void kern_run_phase(struct kern_running *r); /* chunks know nothing yet */
 void kern_run_poison(struct kern_running *r); /* the worker's own */
 void kern_run_stack(struct kern_running *r, int32_t array, bool zero);
-ir_number kern_run_get(struct kern_running *r, int32_t array, int64_t i);
+/* What nobody looks at: as far from right as can be. */
+ir_number kern_run_nothing(tn_dtype t);
+/* alone: not as a lane of a vector, of which perhaps nobody selects it */
+ir_number kern_run_get(
+	struct kern_running *r, int32_t array, int64_t i, bool alone);
+/* It may be loaded, and is not looked at. */
+void kern_run_reach(struct kern_running *r, int32_t array, int64_t i);
 void kern_run_put(
 	struct kern_running *r, int32_t array, int64_t i, ir_number v);
 

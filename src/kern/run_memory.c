@@ -2,12 +2,16 @@
  * run_memory.c: memory of the interpreter: poisoned, and watched.
  *
  * What is not yet written is NaN, for lanes that nobody selects may be loaded;
- * in scratch, which hands values from phase to phase, it is an error to read it.
+ * in scratch, which hands values from phase to phase, it is an error to read it
+ * by itself. A vector may have lanes that nobody selects: behind the last column
+ * of a panel, or of another chunk; what is in them is not a number.
  * Each byte knows whether something was written to it, and which chunks of the
  * phase wrote and read it: what a race does depends on the order, and here it
  * is an error in any order.
  */
 #include "kern/run.h"
+
+#include <math.h>
 
 uint64_t kern_run_random(struct kern_running *r)
 {
@@ -116,6 +120,17 @@ static struct kern_memory *memory_of(
 	return NULL;
 }
 
+ir_number kern_run_nothing(tn_dtype t)
+{
+	ir_number v = {0};
+
+	if (dtype_is_float(t))
+		v.f = (double)NAN;
+	else
+		v.i = ir_wrap(t, INT64_C(0x5a5a5a5a5a5a5a5a));
+	return v;
+}
+
 /* Its first byte; checked. */
 static int64_t byte_of(struct kern_running *r, struct kern_memory **m,
 	int32_t array, int64_t i)
@@ -129,7 +144,15 @@ static int64_t byte_of(struct kern_running *r, struct kern_memory **m,
 	return base + i * size;
 }
 
-ir_number kern_run_get(struct kern_running *r, int32_t array, int64_t i)
+void kern_run_reach(struct kern_running *r, int32_t array, int64_t i)
+{
+	struct kern_memory *m;
+
+	(void)byte_of(r, &m, array, i);
+}
+
+ir_number kern_run_get(
+	struct kern_running *r, int32_t array, int64_t i, bool alone)
 {
 	tn_dtype t = kern_stored(r->k->array.at[array].dtype);
 	struct kern_memory *m;
@@ -137,14 +160,19 @@ ir_number kern_run_get(struct kern_running *r, int32_t array, int64_t i)
 	ir_number v = {0};
 
 	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
-		if (m->set != NULL && !m->set[j] && m == &r->scratch)
+		if (alone && m->set != NULL && !m->set[j] && m == &r->scratch)
 			kern_run_fail(r, "is read before it is written", array,
 				i);
 		if (m->writer == NULL)
 			continue;
-		if (m->writer[j] != 0 && m->writer[j] != r->chunk + 1)
+		if (m->writer[j] != 0 && m->writer[j] != r->chunk + 1) {
+			if (!alone)
+				return kern_run_nothing(t);
 			kern_run_fail(r, "is written by another chunk", array,
 				i);
+		}
+		if (!alone)
+			continue;
 		/* two readers, or more: -1 */
 		m->reader[j] = m->reader[j] == 0 ||
 					       m->reader[j] == r->chunk + 1

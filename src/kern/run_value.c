@@ -30,18 +30,6 @@ static ir_number rounded(tn_dtype t, ir_number v)
 	return v;
 }
 
-/* What nobody looks at: as far from right as can be. */
-static ir_number poison(tn_dtype t)
-{
-	ir_number v = {0};
-
-	if (dtype_is_float(t))
-		v.f = (double)NAN;
-	else
-		v.i = ir_wrap(t, INT64_C(0x5a5a5a5a5a5a5a5a));
-	return v;
-}
-
 struct lanes {
 	const ir_number *at;
 	int32_t n;
@@ -119,13 +107,14 @@ static void load(struct kern_running *r, const kern_value *x, ir_number *out)
 		if (l >= n)
 			out[l] = (ir_number){0};
 		else if (mask == NULL || mask[l].i != 0)
-			out[l] = kern_run_get(r, at->array, first + at->stride * l);
+			out[l] = kern_run_get(r, at->array,
+				first + at->stride * l, x->type.lanes == 1);
 		else
-			out[l] = poison(x->type.dt);
+			out[l] = kern_run_nothing(x->type.dt);
 	}
 	/* all of them may be loaded: they are there */
 	for (int32_t l = 0; l < n && mask != NULL && whole; l++)
-		(void)kern_run_get(r, at->array, first + at->stride * l);
+		kern_run_reach(r, at->array, first + at->stride * l);
 }
 
 static ir_number call(const struct kern_running *r, const kern_value *x,

@@ -314,16 +314,19 @@ static void read_item(
 	if (elements && words(r, " on ")) {
 		read_run(r, m, &c);
 		*next_cut(r, x) = c;
-	} else if (!words(r, ": ")) {
-		wrong(r);
-	} else if (!elements && words(r, "axis ")) {
-		read_axis(r, m, x->t, &c);
-		*next_cut(r, x) = c;
-	} else if (c.is_plain && x->t->is_input && words(r, "parts of a ")) {
-		take_op(r, h);
-		take_parts(m, h, mesh);
-	} else if (!c.is_plain || !words(r, "replicated")) {
-		wrong(r);
+	} else {
+		if (!words(r, ": "))
+			wrong(r);
+		if (!elements && words(r, "axis ")) {
+			read_axis(r, m, x->t, &c);
+			*next_cut(r, x) = c;
+		} else if (c.is_plain && x->t->is_input &&
+			words(r, "parts of a ")) {
+			take_op(r, h);
+			take_parts(m, h, mesh);
+		} else if (!c.is_plain || !words(r, "replicated")) {
+			wrong(r);
+		}
 	}
 	x->is_plain &= c.is_plain;
 }

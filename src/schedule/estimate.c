@@ -421,12 +421,12 @@ static void add_turn(estimate *w, const loop_node *n)
 /* Vectors that walk n elements, the rest by halves or as a part of one. */
 static double vectors_of(estimate *w, const loop_node *n, double elems)
 {
-	double lanes = n->lanes, full = (double)((int64_t)(elems / lanes));
-	double rest = elems - full * lanes;
+	double full = (double)((int64_t)(elems / n->lanes));
+	double rest = elems - full * n->lanes;
 
 	if (rest <= 0 || loop_may_part(w->k, n))
 		return full + (rest > 0);
-	for (lanes /= 2; lanes >= 1 && rest > 0; lanes /= 2)
+	for (int32_t lanes = n->lanes / 2; lanes >= 1 && rest > 0; lanes /= 2)
 		if (rest >= lanes) {
 			rest -= lanes;
 			full += 1;
