@@ -86,7 +86,7 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 {
 	struct find_jump f = {k, 0, m->var, -1, -1, NULL};
 	loop_node *u, *b, *stage, *row, *cell;
-	int64_t side;
+	int64_t side, size, square;
 
 	for (u = n;; u = u->child[0]) {
 		f.chain |= BIT(u->var);
@@ -96,8 +96,12 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 	if (n == m || k->n_eqns >= 63)
 		return false;
 	loop_each_access(k, m, on_access, &f);
-	if (f.i < 0 || k->var[f.i].extent < m->lanes ||
-		k->var[f.j].extent < m->lanes)
+	if (f.i < 0)
+		return false;
+	/* squares of whole vectors, however many lanes the loop takes */
+	size = (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
+	square = k->machine->vector_bytes / size;
+	if (k->var[f.i].extent < square || k->var[f.j].extent < square)
 		return false;
 	/* the variable moves down to the loop above m */
 	for (u = n; u->var != f.i; u = u->child[0])
@@ -106,12 +110,11 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 		loop_node_take_var(u, u->child[0]);
 	u->var = f.i;
 	u->n_needs = 0;
-	side = k->machine->schedule.turn_bytes /
-	       (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
+	side = k->machine->schedule.turn_bytes / size;
 	stage = loop_node_new(k->a, LOOP_STAGE);
 	stage->eqn = loop_add_stage(k, f.tensor, f.at);
 	stage->var = f.i;
-	stage->lanes = m->lanes;
+	stage->lanes = (int32_t)square;
 	cell = loop_node_copy(k->a, m);
 	row = loop_node_for(k->a, f.i, cell);
 	b = loop_node_new(k->a, LOOP_BLOCK);
