@@ -238,7 +238,7 @@ export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:malloc_context_si
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 if stage "configure for ASan and UBSan" configure build-asan -Dwerror=false \
 	-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 \
-	-Dc_args=-fno-sanitize-recover=all,-g1 &&
+	"-Dc_args=-fno-sanitize-recover=all -g1" &&
 	ln -sfn ../$build/cache build-asan/cache &&
 	stage "build for ASan and UBSan" ninja -C build-asan; then
 	meson_tests "tests under ASan and UBSan" build-asan --suite quick

@@ -60,7 +60,7 @@ wrong() { # wrong TEXT N ARGUMENT...
 	mpi "${@:2}" >log 2>&1 && fail "no error: $(cat log)"
 	grep -q -- "$1" log || fail "no \"$1\": $(cat log)"
 }
-wrong 'shard.mesh.*4 processes, there are 2' 2 "${small[@]}" --out e --mesh data=4
+wrong 'shard.mesh.*4 processes, but 2 are running' 2 "${small[@]}" --out e --mesh data=4
 wrong 'shard.mesh.*form is' 2 "${small[@]}" --out e --mesh data
 wrong 'train.mesh.*no mesh axis rows' 2 "${small[@]}" --out e --mesh rows=2
 wrong 'train.exists' 2 "${small[@]}" --out part --mesh data=2
