@@ -371,15 +371,19 @@ static void kind_end(hunt *h, fuse_end *out)
 
 	for (int32_t m = 0; m < h->s->n; m++) {
 		const eqn_unit *u = h->s->m.at[m].u;
-		const eqn_digit *d = &h->s->m.at[m].digit.at[h->digit[m]].d;
-		fuse_end e = {.eqn = u->source,
+		const eqn_digit *d;
+		fuse_end e;
+
+		if (h->digit[m] < 0) /* no read leads there */
+			continue;
+		d = &h->s->m.at[m].digit.at[h->digit[m]].d;
+		e = (fuse_end){.eqn = u->source,
 			.axis = d->axis,
 			.lo = d->lo,
 			.hi = d->hi,
 			.read = {.writer = u->source, .reader = u->source,
 				.tensor = u->e.out[0]},
 			.other.reader = -1};
-
 		if (u->e.axis[d->axis].kind == AXIS_S) {
 			e.why = FUSE_WHY_REVERSED;
 			if (scan == -u->e.scan_step)
