@@ -62,14 +62,20 @@ static void check_groups(compilation *c)
 	fuse_verify(c->groups);
 }
 
+/* What is pinned of a level; NULL: nothing. */
+static kernel_texts *pinned_of(
+	compilation *c, const char *level, const compile_text *t)
+{
+	return t->at == NULL ? NULL
+			     : kernel_texts_new(c->a, level, t->at, t->n,
+				       t->file, c->o.machine->name);
+}
+
 static void loops(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
-	loop_texts *pinned = NULL;
+	kernel_texts *pinned = pinned_of(c, "schedule", &c->o.schedule);
 
-	if (c->o.schedule.at != NULL)
-		pinned = loop_texts_new(c->a, c->o.schedule.at,
-			c->o.schedule.n, c->o.schedule.file, c->o.machine);
 	c->loops = arena_array(c->a, loop_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
 		const fuse_kernel *k = c->groups->kernel.at[i];
@@ -78,11 +84,11 @@ static void loops(compilation *c)
 			continue;
 		c->loops[i] = loop_build(c->a, c->system, k, false);
 		if (pinned == NULL ||
-			!loop_texts_apply(pinned, c->loops[i], i, c->o.machine))
+			!loop_text_apply(pinned, c->loops[i], i, c->o.machine))
 			loop_schedule(c->loops[i], c->o.machine);
 	}
 	if (pinned != NULL)
-		loop_texts_end(pinned, n);
+		kernel_texts_end(pinned, n);
 }
 
 static void check_loops(compilation *c)
@@ -97,11 +103,8 @@ static void check_loops(compilation *c)
 static void kern(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
-	kern_texts *pinned = NULL;
+	kernel_texts *pinned = pinned_of(c, "kern", &c->o.kern);
 
-	if (c->o.kern.at != NULL)
-		pinned = kern_texts_new(c->a, c->o.kern.at, c->o.kern.n,
-			c->o.kern.file, c->o.machine->name);
 	c->kernels = arena_array(c->a, kern_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
 		kern_kernel *k;
@@ -111,12 +114,12 @@ static void kern(compilation *c)
 		c->kernels[i] = kern_lower(c->a, c->loops[i]);
 		k = pinned == NULL
 			    ? NULL
-			    : kern_texts_apply(pinned, c->kernels[i], i);
+			    : kern_text_apply(pinned, c->kernels[i], i);
 		if (k != NULL)
 			c->kernels[i] = k;
 	}
 	if (pinned != NULL)
-		kern_texts_end(pinned, n);
+		kernel_texts_end(pinned, n);
 }
 
 static void emit(compilation *c)

@@ -46,6 +46,7 @@
 #ifndef KERN_H
 #define KERN_H
 
+#include "notation/kernel_texts.h"
 #include "system/system.h"
 
 enum {
@@ -404,18 +405,13 @@ kern_kernel *kern_lower(arena *a, struct loop_kernel *k);
 void kern_print(str *out, const kern_kernel *k, int32_t number);
 void kern_array_name(str *out, const kern_kernel *k, int32_t array);
 
-/* A file of them: "kern MACHINE", then one text a kernel. Throws kern.*. */
-typedef struct kern_texts kern_texts;
-kern_texts *kern_texts_new(arena *a, const char *text, size_t n,
-	const char *file, const char *machine);
 /*
- * The text for this kernel of the program, read and verified; NULL: none. like:
- * what was made of the program: its params and checks are those of the text.
+ * The text that a file of the level "kern" has for this kernel of the program,
+ * read and verified; NULL: none. like: what was made of the program: its params
+ * and checks are those of the text.
  */
-kern_kernel *kern_texts_apply(
-	kern_texts *f, const kern_kernel *like, int32_t number);
-/* Throws if a text was for no kernel of the program. */
-void kern_texts_end(kern_texts *f, int32_t n_kernels);
+kern_kernel *kern_text_apply(
+	kernel_texts *f, const kern_kernel *like, int32_t number);
 /* One kernel on its own, not verified; tensors of its params are -1. */
 kern_kernel *kern_parse(
 	arena *a, const char *text, size_t n, const char *file);

@@ -3,7 +3,7 @@
  * read back, verified.
  *
  *   loop_schedule         chooses loop order, blocks, lanes, phases
- *   loop_text             the scheduled tree as text; loop_texts: read back
+ *   loop_text             the scheduled tree as text; loop_text_apply: read back
  *   loop_schedule_verify  what no schedule may break, whoever made it
  *   contract/             tiles of products
  */
@@ -11,24 +11,20 @@
 #define SCHEDULE_H
 
 #include "loop/loop.h"
+#include "notation/kernel_texts.h"
 
 void loop_schedule(loop_kernel *k, const machine *m);
 /*
  * The text of a scheduled kernel, as `number` of its program: what was changed
  * of the equations, the tree of each phase, the place of each buffer.
- * loop_text_parse reads it into a kernel that loop_build made from the same
+ * loop_text_apply reads it into a kernel that loop_build made from the same
  * equations, in the place of loop_schedule; throws schedule.* with a caret.
  */
 void loop_text(str *out, loop_kernel *k, int32_t number);
-/* A file of them: "schedule MACHINE", then one text a kernel. */
-typedef struct loop_texts loop_texts;
-loop_texts *loop_texts_new(arena *a, const char *text, size_t n,
-	const char *file, const machine *m);
-/* Is there a text for this kernel? Then the kernel is scheduled by it. */
-bool loop_texts_apply(
-	loop_texts *f, loop_kernel *k, int32_t number, const machine *m);
-/* Throws if a text was for no kernel of the program. */
-void loop_texts_end(loop_texts *f, int32_t n_kernels);
+/* Has a file of the level "schedule" a text for this kernel? Then the kernel is
+ * scheduled by it. */
+bool loop_text_apply(
+	kernel_texts *f, loop_kernel *k, int32_t number, const machine *m);
 /* Checks the trees and the places of a scheduled kernel, if it is not pinned:
  * then that was done where it was read. Throws TN_EINTERNAL. */
 void loop_verify_schedule(loop_kernel *k);

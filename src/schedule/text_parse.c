@@ -8,22 +8,7 @@
  * (verify.c); places must be what the trees give. Throws schedule.*
  * with a caret.
  */
-#include "notation/lex.h"
 #include "schedule/local.h"
-
-struct section {
-	int32_t number;
-	const char *name;
-	const lex_token *at;
-	int32_t first; /* token behind the '{'; -1: opaque */
-	bool used;
-};
-
-struct loop_texts {
-	arena *a;
-	lex *l;
-	VEC(struct section) section;
-};
 
 struct parse {
 	lex *l;
@@ -660,103 +645,20 @@ static void parse_kernel(struct parse *p)
 	lex_need(p->l, "}");
 }
 
-bool loop_texts_apply(
-	loop_texts *f, loop_kernel *k, int32_t number, const machine *m)
+bool loop_text_apply(
+	kernel_texts *f, loop_kernel *k, int32_t number, const machine *m)
 {
-	for (int32_t i = 0; i < f->section.n; i++) {
-		struct section *s = &f->section.at[i];
-		struct parse p = {.l = f->l, .k = k};
+	const lex_token *at;
+	struct parse p = {
+		.l = kernel_texts_open(f, number, k->name, &at), .k = k};
 
-		if (s->number != number)
-			continue;
-		s->used = true;
-		if (strcmp(s->name, k->name) != 0)
-			lex_fail(f->l, s->at, "kernel",
-				"kernel %d of this program is %s", number,
-				k->name);
-		if (s->first < 0)
-			lex_fail(f->l, s->at, "kernel",
-				"this kernel is not opaque here");
-		f->l->next = s->first;
-		k->machine = m;
-		k->file = f->l->base.file;
-		k->pinned = true;
-		k->n_roots = k->n_phases = 0;
-		k->stream = arena_array(k->a, bool, k->n_params + 1);
-		parse_kernel(&p);
-		return true;
-	}
-	return false;
-}
-
-/* ---- files ---- */
-
-static void parse_machine(loop_texts *f, const machine *m)
-{
-	const lex_token *at, *last;
-
-	lex_need(f->l, "schedule");
-	at = last = lex_take(f->l);
-	while (!lex_is(f->l, "kernel") && lex_peek(f->l)->kind != LEX_END)
-		last = lex_take(f->l);
-	if ((size_t)(last->at + last->n - at->at) != strlen(m->name) ||
-		memcmp(at->at, m->name, strlen(m->name)) != 0)
-		lex_fail(f->l, at, "machine",
-			"this schedule is for the machine %.*s, the program is "
-			"compiled for %s",
-			(int)(last->at + last->n - at->at), at->at, m->name);
-}
-
-static void skip_braces(lex *l)
-{
-	int32_t depth = 1;
-
-	while (depth > 0) {
-		if (lex_peek(l)->kind == LEX_END)
-			lex_unexpected(l, "'}'");
-		depth += lex_is(l, "{") - lex_is(l, "}");
-		lex_take(l);
-	}
-}
-
-loop_texts *loop_texts_new(arena *a, const char *text, size_t n,
-	const char *file, const machine *m)
-{
-	loop_texts *f = arena_make(a, loop_texts);
-
-	f->a = a;
-	f->l = lex_new(a, "schedule", text, n, (loc){.file = file}, true);
-	parse_machine(f, m);
-	while (lex_peek(f->l)->kind != LEX_END) {
-		struct section *s = vec_push(a, &f->section);
-		int64_t number;
-
-		*s = (struct section){.at = lex_peek(f->l), .first = -1};
-		lex_need(f->l, "kernel");
-		number = lex_int(f->l, "the number of a kernel");
-		for (int32_t i = 0; i + 1 < f->section.n; i++)
-			if (f->section.at[i].number == number)
-				lex_fail(f->l, s->at, "kernel",
-					"kernel %lld stands twice",
-					(long long)number);
-		s->number = number < 0 || number > INT32_MAX ? -1
-							     : (int32_t)number;
-		s->name = lex_name(f->l, "the name of a kernel");
-		if (lex_eat(f->l, "opaque"))
-			continue;
-		lex_need(f->l, "{");
-		s->first = f->l->next;
-		skip_braces(f->l);
-	}
-	return f;
-}
-
-void loop_texts_end(loop_texts *f, int32_t n_kernels)
-{
-	for (int32_t i = 0; i < f->section.n; i++)
-		if (!f->section.at[i].used && (f->section.at[i].first >= 0 ||
-			f->section.at[i].number >= n_kernels))
-			lex_fail(f->l, f->section.at[i].at, "kernel",
-				"the program has no such kernel: it has kernels 0 to %d",
-				n_kernels - 1);
+	if (p.l == NULL)
+		return false;
+	k->machine = m;
+	k->file = p.l->base.file;
+	k->pinned = true;
+	k->n_roots = k->n_phases = 0;
+	k->stream = arena_array(k->a, bool, k->n_params + 1);
+	parse_kernel(&p);
+	return true;
 }
