@@ -194,11 +194,11 @@ TN_API tn_status tn_at_local(
  * it. A reshape of a sharded tensor may lie in blocks of a part of an axis, or by
  * a part of an axis of the mesh; process p is its number on that axis:
  *
- *     "m/2%3: axis 0 by 1"        blocks of 1, for (p / 2) % 3
- *     "m: axis 1/4%3 by 2"        of the index i: blocks of 2 of (i / 4) % 3
- *     "n: axis 0 by 2 of each block of m"   the blocks of m are cut again
- *     "elements: m on 2:20 by 4"  no ranges of the axes: blocks of 4 of
- *                                 (e / 2) % (20 / 2), e the number of an element
+ * - "m/2%3: axis 0 by 1": blocks of 1, for (p / 2) % 3
+ * - "m: axis 1/4%3 by 2": of the index i, blocks of 2 of (i / 4) % 3
+ * - "n: axis 0 by 2 of each block of m": the blocks of m are cut again
+ * - "elements: m on 2:20 by 4": no ranges of the axes; blocks of 4 of
+ *   (e / 2) % (20 / 2), e the number of an element
  *
  * A text that begins with "view of " is of a part, or of a view that moves
  * elements. Such a view has no placement of its own, so none can be asked for:
