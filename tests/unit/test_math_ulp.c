@@ -26,6 +26,12 @@
 #else
 #define CLONES
 #endif
+/*
+ * Scalar helpers on every float: gcc may use vectors for them, which computes
+ * the same. As scalar instructions they are run on every 8191st.
+ */
+#define VECTORISED \
+	"__attribute__((optimize(\"O3\", \"tree-loop-vectorize\")))\n"
 #define BLOCK ((uint64_t)1 << 21) /* bit patterns of one chunk */
 
 /* ---- references ------------------------------------------------------ */
@@ -189,9 +195,12 @@ static const char *kernel_text(arena *a, int32_t lanes)
 
 	for (i = 0; i < N_ROWS; i++)
 		str_printf(&s,
-			"\nvoid k_%s(const float *x, float *y)\n{\n"
+			"\n%s"
+			"void k_%s(const float *restrict x, float *restrict y)"
+			"\n{\n"
 			"	for (int i = 0; i < %d; i += %d)\n"
 			"		%s(y + i, %s(%s(x + i)));\n}\n",
+			STRIDE == 1 && lanes == 1 ? VECTORISED : "",
 			rows[i].name, BATCH, lanes, store,
 			c_math_use(m, rows[i].name, TN_F32, lanes), load);
 	return arena_printf(a, "%s%s", c_math_text(m), s.at);
