@@ -555,7 +555,7 @@ static const char *digit_name(const hunt *h, const fuse_end *e)
 	return s.at;
 }
 
-/* what an element is complete after */
+/* "sum over i, j": the equation, and the axes that a final element needs */
 static const char *whole_of(const hunt *h, const eqn_unit *u)
 {
 	str s = str_new(h->a);
@@ -567,8 +567,8 @@ static const char *whole_of(const hunt *h, const eqn_unit *u)
 			str_printf(&s, "%s%s", n++ > 0 ? ", " : "",
 				u->e.axis[i].name != NULL ? u->e.axis[i].name
 							  : "an axis");
-	return arena_printf(h->a, "%s%s%s", n > 0 ? s.at : "",
-		n > 0 ? " of " : "", label(h, u->source));
+	return arena_printf(h->a, "%s%s%s", label(h, u->source),
+		n > 0 ? " over " : "", n > 0 ? s.at : "");
 }
 
 static const char *completion(const hunt *h, const fuse_end *e)
@@ -580,17 +580,17 @@ static const char *completion(const hunt *h, const fuse_end *e)
 
 	if (r->writer == r->reader)
 		return arena_printf(h->a,
-			"%s is complete only after all of %s", t,
+			"%s is final only after all iterations of %s", t,
 			whole_of(h, h->f->unit[r->writer]));
 	if (o->reader >= 0)
 		return arena_printf(h->a,
-			"%s reads %s at %s, which comes of %s, complete "
-			"only after all of %s",
-			c, t, at, name(h, o->tensor),
+			"%s reads %s at %s, which is computed from %s; %s is "
+			"final only after all iterations of %s",
+			c, t, at, name(h, o->tensor), name(h, o->tensor),
 			whole_of(h, h->f->unit[o->writer]));
 	return arena_printf(h->a,
-		"%s reads %s at %s, which is complete only after all "
-		"of %s",
+		"%s reads %s at %s, which is final only after all "
+		"iterations of %s",
 		c, t, at, whole_of(h, h->f->unit[r->writer]));
 }
 
@@ -604,19 +604,18 @@ static const char *misaligned(const hunt *h, const fuse_end *e)
 
 	if (e->is_cut)
 		return arena_printf(h->a,
-			"%s reads %s of %s at %s: a loop that is cut on "
-			"one side, and stays whole on the other",
-			c, t, w, at);
+			"%s reads %s at %s: the loop over this index is split "
+			"in one of %s and %s, and stays whole in the other",
+			c, t, at, w, c);
 	if (e->is_unproved)
 		return arena_printf(h->a,
-			"%s reads %s of %s at %s: not proved to be one "
-			"loop",
-			c, t, w, at);
+			"%s reads %s at %s: no proof was found that %s and %s "
+			"can share the loop over this index",
+			c, t, at, w, c);
 	return arena_printf(h->a,
-		"%s reads %s at %s: no loop of it walks what %s of %s "
-		"makes",
-		c, t, at,
-		e->eqn == r->writer ? digit_name(h, e) : "a loop", w);
+		"%s reads %s at %s: no loop of %s runs in step with %s%s of %s",
+		c, t, at, c, e->eqn == r->writer ? "the loop over " : "a loop",
+		e->eqn == r->writer ? digit_name(h, e) : "", w);
 }
 
 static const char *overwrite(const hunt *h, const fuse_end *e)
@@ -630,10 +629,11 @@ static const char *overwrite(const hunt *h, const fuse_end *e)
 	if (o->reader >= 0)
 		return arena_printf(h->a,
 			"%s overwrites %s, which %s reads at %s, and "
-			"%s reads %s at %s",
+			"%s reads %s at %s: no shared loop fits both reads",
 			w, t, c, at, label(h, o->reader),
 			name(h, o->tensor), coordinates(h, o));
-	return arena_printf(h->a, "%s overwrites %s, which %s reads at %s",
+	return arena_printf(h->a,
+		"%s overwrites %s, which %s reads at %s in another iteration",
 		w, t, c, at);
 }
 
@@ -643,7 +643,7 @@ static const char *sentence(const hunt *h, const fuse_end *e)
 	const char *at, *w, *c, *t;
 
 	if (r->reader < 0)
-		return arena_printf(h->a, "its loops have no way through all");
+		return arena_printf(h->a, "no loop runs through all of their equations");
 	at = coordinates(h, r);
 	w = label(h, r->writer);
 	c = label(h, r->reader);
@@ -651,10 +651,13 @@ static const char *sentence(const hunt *h, const fuse_end *e)
 	switch (e->why) {
 	case FUSE_WHY_SEVERAL:
 		if (o->reader == r->reader && o->tensor == r->tensor)
-			return arena_printf(h->a, "%s reads %s at %s and at %s",
+			return arena_printf(h->a, 
+				"%s reads %s at %s and at %s: no shared loop "
+				"fits both reads",
 				c, t, coordinates(h, o), at);
 		return arena_printf(h->a,
-			"%s reads %s of %s at %s, and %s reads %s of %s at %s",
+			"%s reads %s of %s at %s, and %s reads %s of %s at "
+			"%s: no shared loop fits both reads",
 			label(h, o->reader), name(h, o->tensor),
 			label(h, o->writer), coordinates(h, o), c, t, w, at);
 	case FUSE_WHY_COMPLETION:
@@ -662,36 +665,40 @@ static const char *sentence(const hunt *h, const fuse_end *e)
 	case FUSE_WHY_FREE:
 		if (e->eqn == r->writer)
 			return arena_printf(h->a,
-				"%s reads %s at %s: one iteration of %s of %s "
-				"makes it",
-				c, t, at, digit_name(h, e), w);
+				"%s reads %s at %s, an element that one "
+				"iteration of %s over %s computes",
+				c, t, at, w, digit_name(h, e));
 		return arena_printf(h->a,
-			"%s reads %s of %s at %s: the same in every iteration "
-			"of %s",
+			"%s reads %s of %s at %s, the same element in every "
+			"iteration over %s",
 			c, t, w, at, digit_name(h, e));
 	case FUSE_WHY_SHIFT:
 		return arena_printf(h->a,
-			"%s reads %s at %s: %s makes it in another iteration",
+			"%s reads %s at %s, which another iteration of %s "
+			"computes",
 			c, t, at, w);
 	case FUSE_WHY_REVERSED:
 		if (r->writer == r->reader)
 			return arena_printf(h->a,
-				"%s goes the other way along %s", w,
+				"the scan %s runs in the opposite direction along %s",
+				w,
 				digit_name(h, e));
-		return arena_printf(h->a, "%s reads %s of %s backwards at %s",
+		return arena_printf(h->a, 
+			"%s reads %s of %s in reverse order, at %s",
 			c, t, w, at);
 	case FUSE_WHY_MISALIGNED:
 		return misaligned(h, e);
 	case FUSE_WHY_OPAQUE:
 		return arena_printf(h->a,
-			"%s reads %s of %s at %s: known only at run time", c, t,
-			w, at);
+			"%s reads %s of %s at %s, an index that is known only "
+			"at run time",
+			c, t, w, at);
 	case FUSE_WHY_OVERWRITE:
 		return overwrite(h, e);
 	case FUSE_WHY_POLICY:
 		return arena_printf(h->a,
-			"%s sums over %s: a contraction is to stay a whole "
-			"product",
+			"%s is a contraction over %s, and the sum of a "
+			"contraction is not shared as an outer loop",
 			w, digit_name(h, e));
 	case FUSE_WHY_CYCLE:
 	case FUSE_WHY_COST:
@@ -735,7 +742,8 @@ static void fill(hunt *h, int32_t n, eqn_unit **set, fuse_reason *r)
 	if (m < 0) {
 		r->why = FUSE_WHY_POLICY;
 		r->text = arena_printf(a,
-			"single elements: %lld at most run without a loop",
+			"they share no loop, and only kernels of at most %lld "
+			"elements do without one",
 			(long long)h->f->t->fusion.serial_volume);
 		return;
 	}
@@ -772,8 +780,8 @@ static void apart(hunt *h, fuse_reason *r)
 	r->set[0] = h->unit[0]->source;
 	r->set[1] = h->unit[other]->source;
 	r->text = arena_printf(a,
-		"%s and %s would stand in one kernel, and nothing ties their "
-		"loops",
+		"%s and %s would be in one kernel, and no read or overwrite "
+		"connects their loops",
 		label(h, r->set[0]), label(h, r->set[1]));
 }
 

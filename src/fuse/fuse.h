@@ -79,18 +79,18 @@ typedef struct fuse_kernel {
 } fuse_kernel;
 
 typedef enum fuse_why {
-	FUSE_WHY_SEVERAL,    /* two reads want different iterations */
-	FUSE_WHY_COMPLETION, /* read only when it is complete */
-	FUSE_WHY_FREE,	     /* one element, for all iterations */
+	FUSE_WHY_SEVERAL,    /* two reads need different iterations */
+	FUSE_WHY_COMPLETION, /* the reader needs the final value */
+	FUSE_WHY_FREE,	     /* all iterations read the same element */
 	FUSE_WHY_SHIFT,
 	FUSE_WHY_REVERSED,
-	FUSE_WHY_MISALIGNED, /* no loop of one is a loop of the other */
+	FUSE_WHY_MISALIGNED, /* no loops of the two run in step */
 	FUSE_WHY_OPAQUE,     /* index read from data, or an opaque row */
 	FUSE_WHY_CYCLE,
 	FUSE_WHY_OVERWRITE,
 	FUSE_WHY_COST,
 	FUSE_WHY_POLICY,
-	FUSE_WHY_APART	     /* nothing ties their loops */
+	FUSE_WHY_APART	     /* no read or overwrite connects their loops */
 } fuse_why;
 const char *fuse_why_name(fuse_why why);
 

@@ -6,8 +6,8 @@
  * what the other reads: the first thing that stands in the way, with its
  * witness. The merge is tried: a cost is what was computed for it.
  *
- *     o reads t at [i, j] and at [j, i]
- *     fused 405 us, apart 300 us
+ *     o reads t at [i, j] and at [j, i]: no shared loop fits both reads
+ *     the merged kernel would take 405 us, the separate kernels 300 us
  */
 #include "fuse/inner.h"
 
@@ -43,8 +43,10 @@ static void cost(why *w, double fused)
 	w->r.why = FUSE_WHY_COST;
 	w->r.fused = fused;
 	w->r.apart = apart;
-	w->r.text = arena_printf(w->c->f->a, "fused %s us, apart %s%s us", a,
-		digits == 10 ? "as much: " : "", b);
+	w->r.text = arena_printf(w->c->f->a,
+		"the merged kernel would take %s us, the separate kernels %s%s "
+		"us",
+		a, digits == 10 ? "as much: " : "", b);
 }
 
 /* The bound would fuse them; the schedule of what they became would not. */
@@ -54,8 +56,8 @@ static void lost(why *w, const fuse_quote *q)
 	w->r.fused = q->fused.seconds;
 	w->r.apart = q->apart;
 	w->r.text = arena_printf(w->c->f->a,
-		"fused %.3g us, of which most is %s; apart %.3g us, by their "
-		"schedules",
+		"by their schedules, the merged kernel would take %.3g us, most of "
+		"it for %s, and the separate kernels %.3g us",
 		1e6 * q->fused.seconds, q->fused.term, 1e6 * q->apart);
 }
 
@@ -139,12 +141,12 @@ static void write_path(chase *q, const fuse_group *last)
 		int32_t u = back.at[i];
 
 		if (r->n_path == 0 || u != r->path[r->n_path - 1])
-			str_printf(&s, "%s%s", r->n_path > 0 ? ", " : "",
+			str_printf(&s, "%s%s", r->n_path > 0 ? " -> " : "",
 				label(c, u));
 		r->path[r->n_path++] = u;
 	}
 	r->text = arena_printf(
-		a, "the kernel would need what needs it: %s", s.at);
+		a, "the merged kernel would depend on itself: %s", s.at);
 }
 
 /* Does a path leave the two groups and come back? */
@@ -182,7 +184,7 @@ static void explain(why *w)
 		source = w->r.consumer;
 	if (f->unit[source]->e.opaque != NULL) {
 		w->r.why = FUSE_WHY_OPAQUE;
-		w->r.text = arena_printf(f->a, "%s works on whole tensors",
+		w->r.text = arena_printf(f->a, "%s is a C function that works on whole tensors",
 			label(c, source));
 		return;
 	}
@@ -192,7 +194,8 @@ static void explain(why *w)
 	if (n > f->t->fusion.max_eqns) {
 		w->r.why = FUSE_WHY_POLICY;
 		w->r.text = arena_printf(f->a,
-			"the kernel would have %d equations, of %d at most", n,
+			"the merged kernel would have %d equations, and %d are allowed",
+			n,
 			f->t->fusion.max_eqns);
 		return;
 	}
@@ -200,8 +203,8 @@ static void explain(why *w)
 	if (v.n_vars > 0) {
 		w->r.why = FUSE_WHY_POLICY;
 		w->r.text = arena_printf(f->a,
-			"the kernel is full: its loops would have %d "
-			"variables, %d are possible",
+			"the loops of the merged kernel would have %d "
+			"variables, and %d are allowed",
 			v.n_vars, FUSE_MAX_VARS);
 		return;
 	}

@@ -331,7 +331,10 @@ static void check_cost(checker *w)
 
 	if (relative(apart, r->apart) > 1e-9)
 		reason_wrong(w, "not what the kernels cost");
-	if (sscanf(r->text, "fused %lf us, apart %lf us", &a, &b) == 2) {
+	if (sscanf(r->text,
+		    "the merged kernel would take %lf us, the separate kernels "
+		    "%lf us",
+		    &a, &b) == 2) {
 		if (a <= b || relative(b, 1e6 * apart) > 0.006 ||
 			relative(a, 1e6 * r->fused) > 0.006)
 			reason_wrong(w, "the figures say the opposite");
@@ -346,7 +349,9 @@ static void check_policy(checker *w)
 	int32_t n = w->kernel[r->producer]->n_eqns +
 		    w->kernel[r->consumer]->n_eqns, m, most;
 
-	if (sscanf(r->text, "the kernel would have %d equations, of %d at most",
+	if (sscanf(r->text,
+		    "the merged kernel would have %d equations, and %d are "
+		    "allowed",
 		    &m, &most) == 2) {
 		if (m != n || n <= w->p->machine->fusion.max_eqns ||
 			most != w->p->machine->fusion.max_eqns)
@@ -354,14 +359,14 @@ static void check_policy(checker *w)
 		return;
 	}
 	if (sscanf(r->text,
-		    "the kernel is full: its loops would have %d variables, "
-		    "%d are possible",
+		    "the loops of the merged kernel would have %d variables, "
+		    "and %d are allowed",
 		    &m, &most) == 2) {
 		if (m <= most)
 			reason_wrong(w, "there is room");
 		return;
 	}
-	if (strstr(r->text, "single elements") == NULL ||
+	if (strstr(r->text, "share no loop") == NULL ||
 		n <= w->p->machine->fusion.serial_volume)
 		reason_wrong(w, "no policy");
 }
@@ -464,7 +469,9 @@ bool reason_lie(arena *a, fuse_reason *r)
 	fuse_end *e = r->end;
 
 	if (r->why == FUSE_WHY_COST && r->n_ends == 0) {
-		r->text = arena_printf(a, "fused %.9g us, apart %.9g us",
+		r->text = arena_printf(a, 
+			"the merged kernel would take %.9g us, the separate "
+			"kernels %.9g us",
 			1e6 * r->apart, 1e6 * r->fused);
 		return r->fused > r->apart * (1 + 1e-8);
 	}

@@ -201,7 +201,7 @@ static void run_price(arena *a, void *arg)
 	for (int32_t i = 0; i < p->reason.n; i++) {
 		const fuse_reason *r = &p->reason.at[i];
 
-		if (strstr(r->text, "of which most is a cliff") == NULL)
+		if (strstr(r->text, "most of it for a cliff") == NULL)
 			continue;
 		assert_int_equal(r->why, FUSE_WHY_COST);
 		assert_true(r->fused > 1.2 * r->apart);
@@ -256,7 +256,7 @@ static void run_index(arena *a, void *arg)
 		const fuse_buf *b = &k->buf[i];
 		const ix_form *at = ix_add(x, &d,
 			ix_scale(x, ix_axis(x, &d, 0), 128),
-			ix_axis(x, &d, 3)); /* as the last stage reads it */
+			ix_axis(x, &d, 3)); /* as the last equation reads it */
 
 		if (b->elems == 128)
 			assert_ptr_equal(
@@ -282,7 +282,8 @@ static void run_reason(arena *a, void *arg)
 	assert_int_equal(p->reason.n, 1);
 	assert_int_equal(p->reason.at[0].why, FUSE_WHY_SEVERAL);
 	assert_string_equal(p->reason.at[0].text,
-		"add reads t at [i_0, i_1] and at [i_1, i_0]");
+		"add reads t at [i_0, i_1] and at [i_1, i_0]: no shared loop "
+		"fits both reads");
 }
 
 /* The eleventh layer is the second one: equal text, equal kernels. */
@@ -410,7 +411,8 @@ static void run_writes(arena *a, void *arg)
 	assert_string_equal(
 		structure(a, plan), "10000{r} | 10000{w} ! overwrite");
 	assert_string_equal(plan->reason.at[0].text,
-		"w overwrites x, which r reads at [-i + 9999]");
+		"w overwrites x, which r reads at [-i + 9999] in another "
+		"iteration");
 	/* the reader needs the write: it reads a copy made before */
 	p = pen_new(a, &x, &y);
 	w = line(&p, "w", x, false, y, false, 0);
