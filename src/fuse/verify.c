@@ -36,11 +36,15 @@ static void walk(checker *w, const fuse_node *n, int32_t depth)
 	if (n->kind == FUSE_LOOP) {
 		if (depth >= FUSE_MAX_NEST * 4 || n->var < 0 ||
 			n->var >= w->k->n_vars)
-			env_bug(w->env, "fuse.verify", "bad loop");
+			env_bug(w->env, "fuse.verify", 
+				"%s: a loop of v%d at depth %d; at most %d "
+				"loops of v0 to v%d are possible", w->k->name,
+				n->var, depth, FUSE_MAX_NEST * 4,
+				w->k->n_vars - 1);
 		for (int32_t i = 0; i < depth; i++)
 			if (w->path[i]->var == n->var)
 				env_bug(w->env, "fuse.verify",
-					"%s: v%d is walked twice", w->k->name,
+					"%s: two nested loops walk v%d", w->k->name,
 					n->var);
 		w->path[depth] = n;
 		for (int32_t i = 0; i < n->n_child; i++)
@@ -48,10 +52,12 @@ static void walk(checker *w, const fuse_node *n, int32_t depth)
 		return;
 	}
 	if (n->eqn < 0 || n->eqn >= w->k->n_eqns)
-		env_bug(w->env, "fuse.verify", "bad equation");
+		env_bug(w->env, "fuse.verify", 
+			"%s: a statement of equation %d; there are %d",
+			w->k->name, n->eqn, w->k->n_eqns);
 	s = n->kind == FUSE_INIT ? &w->init[n->eqn] : &w->stmt[n->eqn];
 	if (s->at >= 0)
-		env_bug(w->env, "fuse.verify", "%s: %s stands twice",
+		env_bug(w->env, "fuse.verify", "%s: the tree contains %s twice",
 			w->k->name, w->k->eqn[n->eqn].e.label);
 	*s = (spot){.at = w->clock++,
 		.n = depth,
@@ -74,7 +80,8 @@ static void check_axes(checker *w, int32_t i)
 
 	if (s->at < 0 || (e->e.monoid != IR_SET) != (t->at >= 0) ||
 		(t->at >= 0 && t->at > s->at))
-		env_bug(w->env, "fuse.verify", "%s: %s is not there",
+		env_bug(w->env, "fuse.verify", 
+			"%s: the tree lacks %s, or its INIT before it",
 			w->k->name, e->e.label);
 	for (int32_t a = 0; a < e->e.n_axes; a++) {
 		const ix_form *f = e->axis_at[a];
@@ -86,18 +93,20 @@ static void check_axes(checker *w, int32_t i)
 			walked *= w->k->var[v].extent;
 			if (!walks(s, v))
 				env_bug(w->env, "fuse.verify",
-					"%s: v%d is not around %s", w->k->name,
-					v, e->e.label);
+					"%s: %s is outside the loop of v%d",
+					w->k->name, e->e.label, v);
 		}
 		if (walked != e->e.axis[a].extent)
 			env_bug(w->env, "fuse.verify",
-				"%s: axis %d of %s is not walked whole",
-				w->k->name, a, e->e.label);
+				"%s: the loops around %s make %lld iterations "
+				"over its axis %d of extent %lld",
+				w->k->name, e->e.label, (long long)walked, a,
+				(long long)e->e.axis[a].extent);
 	}
 	for (int32_t k = 0; t->at >= 0 && k < e->out_at->n; k++)
 		if (!walks(t, e->out_at->t[k].atom->axis))
 			env_bug(w->env, "fuse.verify",
-				"%s: INIT of %s lacks a loop", w->k->name,
+				"%s: INIT of %s is outside a loop of its result", w->k->name,
 				e->e.label);
 }
 
@@ -219,8 +228,9 @@ static void check_edge(
 
 	if (!self && (is_write ? cs->at > from->at : from->at > cs->at))
 		env_bug(w->env, "fuse.verify",
-			"%s: %s stands on the wrong side of %s", w->k->name,
-			w->k->eqn[c].e.label, e->e.label);
+			is_write ? "%s: %s reads what %s overwrites before"
+				 : "%s: %s reads what %s makes later",
+			w->k->name, w->k->eqn[c].e.label, e->e.label);
 	for (int32_t i = 0; i < n; i++) {
 		int32_t v = from->path[i]->var;
 		const ix_form *q = NULL;
@@ -240,8 +250,9 @@ static void check_edge(
 				agree_on_axes(w, c, r, coef, v)))
 			continue;
 		env_bug(w->env, "fuse.verify",
-			"%s: %s reads another iteration of v%d than %s makes",
-			w->k->name, w->k->eqn[c].e.label, v, e->e.label);
+			"%s: %s reads an element that %s makes in another iteration of "
+			"v%d",
+			w->k->name, w->k->eqn[c].e.label, e->e.label, v);
 	}
 }
 
@@ -309,18 +320,20 @@ static void check_buffers(checker *w)
 		int64_t elems = 1;
 
 		if (e == NULL)
-			env_bug(w->env, "fuse.verify", "buffer of nothing");
+			env_bug(w->env, "fuse.verify", 
+				"%s: no equation makes buffer %s", k->name,
+				w->p->s->tensor.at[b->tensor].name);
 		for (int32_t j = 0; j < w->stmt[p].n; j++)
 			found |= w->stmt[p].path[j] == b->scope;
 		for (int32_t j = 0; j < b->n_vars; j++)
 			elems *= k->var[b->var[j]].extent;
 		if (!found || elems != b->elems)
-			env_bug(w->env, "fuse.verify", "%s: bad scope of %s",
+			env_bug(w->env, "fuse.verify", "%s: the buffer of %s has a wrong scope or size",
 				k->name, w->p->s->tensor.at[b->tensor].name);
 		if (b->scope != NULL && e->e.scan_step != 0 &&
 			ix_uses_axis(e->axis_at[e->e.scan_axis], b->scope->var))
 			env_bug(w->env, "fuse.verify",
-				"%s: the state of %s dies in its loop", k->name,
+				"%s: the state of the scan %s is lost in its loop", k->name,
 				e->e.label);
 	}
 }
@@ -346,7 +359,7 @@ static void check_kernel(checker *w)
 	if (k->n_eqns > 1 && (k->n_shared == 0 || k->has_tail) &&
 		volume > w->p->machine->fusion.serial_volume)
 		env_bug(w->env, "fuse.verify",
-			"%s: no loop in common for %lld instances", k->name,
+			"%s: its equations share no loop, for %lld elements", k->name,
 			(long long)volume);
 	for (int32_t i = 0; i < k->n_roots; i++)
 		walk(w, k->root[i], 0);
@@ -405,8 +418,10 @@ static void check_batches(checker *w)
 			}
 			if (apart || needs(w, a, b) || needs(w, b, a))
 				env_bug(w->env, "fuse.verify",
-					"%s and %s are not a batch", a->name,
-					b->name);
+					"%s and %s are one batch, but %s",
+					a->name, b->name,
+					apart ? "other kernels run between them"
+					      : "one needs the other");
 		}
 	}
 }
@@ -468,7 +483,7 @@ static void check_order(checker *w)
 			for (int32_t c = 0; c < k->eqn[e].e.n_out; c++) {
 				if (made[k->eqn[e].e.out[c]] != INT32_MAX)
 					env_bug(w->env, "fuse.verify",
-						"%s is made twice",
+						"two kernels make %s",
 						p->s->tensor
 							.at[k->eqn[e].e.out[c]]
 							.name);
@@ -481,7 +496,7 @@ static void check_order(checker *w)
 		if (p->alias[t] >= 0)
 			t = p->alias[t];
 		if (made[t] == INT32_MAX)
-			env_bug(w->env, "fuse.verify", "output %s is not made",
+			env_bug(w->env, "fuse.verify", "no kernel makes the output %s",
 				p->s->tensor.at[t].name);
 	}
 }
