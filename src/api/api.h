@@ -93,6 +93,10 @@ void api_context_ends(const tn_context *c); /* it is about to be freed */
  * is known; the diagnosis is that of tn_context_diag(NULL).
  */
 tn_status api_null(const char *what);
+/* The same for another failure that no context can keep. */
+tn_status api_fail_alone(
+	tn_status status, const char *rule, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 void api_clear_nobodys(void);
 void api_say_nobodys(const tn_diag *d);
 
@@ -109,6 +113,8 @@ void api_want(tn_context *c, const void *p, const char *what);
 compile_options api_compile_options(const tn_context *c);
 run_jit *api_jit(tn_context *c);
 run_pool *api_pool(tn_context *c);
+/* The passes up to a level; only schedules ask what the C compiler makes. */
+void api_compile_to(tn_context *c, compilation *m, tn_level level);
 /* Everything behind the program: passes, C compiler, memory, in arena a. */
 plan_exec *api_compile(tn_context *c, arena *a, compilation *m);
 

@@ -1,6 +1,5 @@
 /*
- * context.c: contexts and what needs nothing else. Every call that can fail runs
- * inside env_run: what a pass throws ends here, as a status and a diagnosis.
+ * context.c: contexts, and what needs nothing else.
  */
 #include "api/shard.h"
 
@@ -48,55 +47,9 @@ static const char *absolute(arena *a, const char *path)
 	return arena_printf(a, "%s/%s", here, path);
 }
 
-#define NO_WORDS "a call has failed without a message"
-
-/* Of calls without a context, by thread. */
-static _Thread_local tn_diag nobodys;
-
-static void __attribute__((format(printf, 5, 0))) say_nobodys(const char *file,
-	int32_t line, tn_status status, const char *rule, const char *format,
-	va_list ap)
-{
-	nobodys = (tn_diag){.status = status, .line = line};
-	(void)text_print(nobodys.rule, sizeof nobodys.rule, "%s",
-		rule != NULL && rule[0] != '\0' ? rule : "api.fail");
-	(void)text_print(nobodys.file, sizeof nobodys.file, "%s",
-		file != NULL ? file : "");
-	(void)text_vprint(nobodys.text, sizeof nobodys.text, format, ap);
-	if (nobodys.text[0] == '\0')
-		(void)text_print(
-			nobodys.text, sizeof nobodys.text, NO_WORDS);
-}
-
-static tn_status __attribute__((format(printf, 3, 4))) fail_alone(
-	tn_status status, const char *rule, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	say_nobodys(NULL, 0, status, rule, format, ap);
-	va_end(ap);
-	return status;
-}
-
-void api_say_nobodys(const tn_diag *d)
-{
-	nobodys = *d;
-}
-
-void api_clear_nobodys(void)
-{
-	nobodys = (tn_diag){0};
-}
-
-tn_status api_null(const char *what)
-{
-	return fail_alone(TN_EINVAL, "api.null", "%s is NULL", what);
-}
-
 static tn_status no_memory(void)
 {
-	return fail_alone(TN_ENOMEM, "memory", "out of memory for a context");
+	return api_fail_alone(TN_ENOMEM, "memory", "out of memory for a context");
 }
 
 /* TENON_RUN: where the host has no option for it, or nobody can change it. */
@@ -127,32 +80,6 @@ static void open_context(void *arg)
 	read_run(c);
 }
 
-static _Thread_local struct {
-	tn_context *c;
-	int64_t n_freed;
-} recent;
-static _Atomic int64_t n_freed;
-
-tn_context *api_context_recent(void)
-{
-	return recent.n_freed == n_freed ? recent.c : NULL;
-}
-
-void api_context_used(tn_context *c)
-{
-	recent.c = c;
-	recent.n_freed = n_freed;
-}
-
-void api_context_ends(const tn_context *c)
-{
-	bool is_other = recent.c != c && recent.n_freed == n_freed;
-	int64_t now = ++n_freed;
-
-	if (is_other)
-		recent.n_freed = now;
-}
-
 tn_status tn_context_new(tn_context **out, const tn_options *options)
 {
 	static const tn_options defaults = TN_OPTIONS_INIT;
@@ -163,7 +90,7 @@ tn_status tn_context_new(tn_context **out, const tn_options *options)
 
 	*out = NULL;
 	if (o->n_bytes != sizeof *o)
-		return fail_alone(TN_EINVAL, "context.options",
+		return api_fail_alone(TN_EINVAL, "context.options",
 			"the options have %zu bytes, not %zu: start from "
 			"TN_OPTIONS_INIT", o->n_bytes, sizeof *o);
 	e = o->memory.resize != NULL ? env_new_with(&o->memory) : env_new();
@@ -182,7 +109,7 @@ tn_status tn_context_new(tn_context **out, const tn_options *options)
 		const tn_diag d = *env_diag(e);
 
 		tn_context_free(c);
-		return fail_alone(status, d.rule, "%s", d.text);
+		return api_fail_alone(status, d.rule, "%s", d.text);
 	}
 	*out = c;
 	return TN_OK;
@@ -203,15 +130,6 @@ void tn_context_free(tn_context *c)
 		m.resize(m.arg, c, 0);
 	else
 		free(c);
-}
-
-const tn_diag *tn_context_diag(const tn_context *c)
-{
-	if (c == NULL)
-		return &nobodys;
-	if (c->first.status != TN_OK)
-		return &c->first;
-	return c->failed ? env_diag(c->e) : &c->none;
 }
 
 const char *tn_context_note(const tn_context *c)
@@ -256,120 +174,6 @@ void tn_context_stats(const tn_context *c, tn_stats *out)
 		out->compile_ms = s->compile_ms;
 		out->load_ms = s->load_ms;
 	}
-}
-
-/* ---- for the other api files ---- */
-
-tn_status api_call(tn_context *c, void (*fn)(void *arg), void *arg)
-{
-	fp_env host;
-	bool first;
-	tn_status s;
-
-	if (c == NULL)
-		return api_null("the context");
-	host = fp_enter();
-	first = !c->is_inside;
-	if (first)
-		c->host = host;
-	c->is_inside = true;
-	s = env_run(c->e, fn, arg);
-	c->is_inside = !first;
-	fp_leave(&host);
-	c->failed = c->failed || s < 0;
-	return s;
-}
-
-void api_out(tn_context *c)
-{
-	c->is_inside = false;
-	fp_leave(&c->host);
-}
-
-void api_back(tn_context *c)
-{
-	c->is_inside = true;
-	c->host = fp_enter();
-}
-
-void api_want(tn_context *c, const void *p, const char *what)
-{
-	if (p == NULL)
-		env_fail(c->e, TN_EINVAL, "api.null", (loc){0},
-			"%s is NULL", what);
-}
-
-struct fail_call {
-	tn_context *c;
-	tn_status status;
-	const char *rule, *text;
-};
-
-static void throw_fail(void *arg)
-{
-	const struct fail_call *f = arg;
-	bool rule = f->rule != NULL && f->rule[0] != '\0';
-
-	env_fail(f->c->e, f->status, rule ? f->rule : "api.fail", (loc){0},
-		"%s", f->text[0] != '\0' ? f->text : NO_WORDS);
-}
-
-tn_status tn_at_fail(const char *file, int32_t line, tn_context *c,
-	tn_status status, const char *rule, const char *format, ...)
-{
-	char text[sizeof((tn_diag *)0)->text];
-	struct fail_call f = {
-		c, status < 0 ? status : TN_EINVAL, rule, text};
-	va_list ap;
-
-	va_start(ap, format);
-	if (c == NULL)
-		say_nobodys(file, line, f.status, rule, format, ap);
-	else
-		text_vprint(text, sizeof text, format, ap);
-	va_end(ap);
-	if (c == NULL)
-		return f.status;
-	return api_sticky(c, file, line, throw_fail, &f);
-}
-
-/*
- * A text knows who frees it: its allocator stands in front of it, so that
- * tn_text_free needs no context.
- */
-struct text {
-	tn_allocator memory;
-	char at[];
-};
-
-char *api_text(tn_context *c, const str *s)
-{
-	const tn_allocator *m = &c->o.memory;
-	size_t n = sizeof(struct text) + s->n + 1;
-	struct text *t = m->resize != NULL ? m->resize(m->arg, NULL, n)
-					   : malloc(n);
-
-	if (t == NULL)
-		env_fail(c->e, TN_ENOMEM, "memory", (loc){0},
-			"out of memory: %zu bytes were asked for", n);
-	t->memory = *m;
-	memcpy(t->at, s->at, s->n + 1);
-	return t->at;
-}
-
-void tn_text_free(char *text)
-{
-	struct text *t;
-	tn_allocator m;
-
-	if (text == NULL)
-		return;
-	t = (struct text *)(void *)(text - offsetof(struct text, at));
-	m = t->memory;
-	if (m.resize != NULL)
-		m.resize(m.arg, t, 0);
-	else
-		free(t);
 }
 
 struct ops_call {

@@ -60,6 +60,11 @@ static loc here(const call *k)
 	return (loc){k->file, k->line, 0};
 }
 
+static call call_on(const char *file, int32_t line, tn_params *p)
+{
+	return (call){.c = p->c, .p = p, .file = file, .line = line};
+}
+
 /* ---- the set ---- */
 
 static void make_set(void *arg)
@@ -152,9 +157,10 @@ tn_status tn_at_params_enter(const char *file, int32_t line, tn_params *p,
 		return api_null("the set of parameters");
 
 	char name[MAX_NAME + 2]; /* one that is cut is too long, too */
-	call k = {.c = p->c, .p = p, .file = file, .line = line, .name = name};
+	call k = call_on(file, line, p);
 	va_list ap;
 
+	k.name = name;
 	va_start(ap, format);
 	text_vprint(name, sizeof name, format, ap);
 	va_end(ap);
@@ -205,15 +211,12 @@ tn_status tn_at_params_add(const char *file, int32_t line, tn_params *p,
 	if (p == NULL)
 		return api_null("the set of parameters");
 
-	call k = {.c = p->c,
-		.p = p,
-		.file = file,
-		.line = line,
-		.name = name,
-		.x = x,
-		.dtype = tn_tensor_dtype(x),
-		.trained = trained};
+	call k = call_on(file, line, p);
 
+	k.name = name;
+	k.x = x;
+	k.dtype = tn_tensor_dtype(x);
+	k.trained = trained;
 	if (!tn_is_valid(x) || tn_tensor_context(x) != p->c)
 		return tn_at_fail(file, line, p->c, TN_EINVAL,
 			"tensor.handle", "the tensor to be added as %.60s is "
@@ -230,16 +233,13 @@ tn_tensor *tn_at_params_make(const char *file, int32_t line, tn_params *p,
 		(void)api_null("the set of parameters");
 		return NULL;
 	}
-	call k = {.c = p->c,
-		.p = p,
-		.file = file,
-		.line = line,
-		.name = name,
-		.dtype = dtype,
-		.trained = trained,
-		.is_ours = true};
+	call k = call_on(file, line, p);
 	char full[MAX_NAME + 2];
 
+	k.name = name;
+	k.dtype = dtype;
+	k.trained = trained;
+	k.is_ours = true;
 	snprintf(full, sizeof full, "%s%s", p->prefix,
 		name != NULL ? name : "");
 	if (!trained && tn_no_grad_enter(p->c) < 0)
@@ -380,15 +380,12 @@ tn_status tn_at_params_save(const char *file, int32_t line, tn_params *p,
 	if (p == NULL)
 		return api_null("the set of parameters");
 
-	call k = {.c = p->c,
-		.p = p,
-		.file = file,
-		.line = line,
-		.path = path,
-		.pair = metadata,
-		.n = metadata != NULL ? n : 0};
+	call k = call_on(file, line, p);
 	tn_status s = tn_at_params_eval(file, line, p);
 
+	k.path = path;
+	k.pair = metadata;
+	k.n = metadata != NULL ? n : 0;
 	if (s >= 0)
 		s = api_sticky(p->c, file, line, save, &k);
 	for (int32_t i = 0; k.shared != NULL && i < p->at.n; i++)
@@ -500,14 +497,12 @@ tn_status tn_at_params_load(const char *file, int32_t line, tn_params *p,
 	if (p == NULL)
 		return api_null("the set of parameters");
 
-	call k = {.c = p->c,
-		.p = p,
-		.file = file,
-		.line = line,
-		.path = path,
-		.strict = strict};
-	tn_status s = api_sticky(p->c, file, line, open_file, &k);
+	call k = call_on(file, line, p);
+	tn_status s;
 
+	k.path = path;
+	k.strict = strict;
+	s = api_sticky(p->c, file, line, open_file, &k);
 	for (k.i = 0; k.i < p->at.n && s >= 0; k.i++) {
 		if (k.from[k.i] < 0)
 			continue;

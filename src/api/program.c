@@ -185,34 +185,6 @@ const tn_value *tn_program_output(const tn_program *p, int32_t i)
 
 /* ---- compile ---- */
 
-run_jit *api_jit(tn_context *c)
-{
-	if (c->jit == NULL)
-		c->jit = run_jit_new_in(c->a, c->o.cache_dir);
-	return c->jit;
-}
-
-run_pool *api_pool(tn_context *c)
-{
-	if (c->pool == NULL)
-		c->pool = run_pool_new(c->a, c->o.threads);
-	return c->pool;
-}
-
-compile_options api_compile_options(const tn_context *c)
-{
-	compile_options o = compile_options_default(NULL);
-
-	o.no_fusion = c->o.no_fusion;
-	o.verify = c->o.verify;
-	o.log = c->o.log;
-	o.log_arg = c->o.log_arg;
-	o.dump = c->dump;
-	o.settle = c->settle;
-	o.plan.poison = c->poison;
-	return o;
-}
-
 void api_want_shapes(const tn_program *p)
 {
 	if (p->staged != NULL)
@@ -236,30 +208,12 @@ static compilation *made_of(tn_program *p)
 	return p->made;
 }
 
-/* The passes up to a level; only schedules ask what the C compiler makes. */
-static void make_to(tn_context *c, compilation *m, tn_level level)
-{
-	if (level >= TN_LEVEL_SCHEDULE && m->loops == NULL) {
-		const run_target *t = run_jit_target(api_jit(c));
-
-		m->o.machine = machine_of_c(
-			t->vector_bytes, t->n_vector_registers);
-		m->o.plan.max_units = run_cores();
-	}
-	compile_to(m, level);
-}
-
-static compilation *make(tn_program *p, tn_level level)
+compilation *api_made(tn_program *p, tn_level level)
 {
 	compilation *m = made_of(p);
 
-	make_to(p->c, m, level);
+	api_compile_to(p->c, m, level);
 	return m;
-}
-
-compilation *api_made(tn_program *p, tn_level level)
-{
-	return make(p, level);
 }
 
 static void set_ranges(tn_program *p)
@@ -275,69 +229,6 @@ static void set_ranges(tn_program *p)
 		p->in[i].hi = hi[s->input.at[i]];
 	}
 	arena_free(tmp);
-}
-
-struct libs {
-	run_jit *jit;
-	int32_t n;
-	const char **text;
-	run_lib **lib; /* by C text */
-};
-
-static int64_t hold(void *arg)
-{
-	struct libs *l = arg;
-
-	return run_hold(l->jit, l->text, l->n, l->lib);
-}
-
-static void release(void *arg)
-{
-	struct libs *l = arg;
-
-	run_release(l->n, l->lib);
-}
-
-static void find_function(void *arg, int32_t unit, const char *name, void *fn)
-{
-	struct libs *l = arg;
-
-	run_symbol(l->jit, l->lib[unit], name, fn);
-}
-
-static void add_stats(tn_context *c, const compilation *m)
-{
-	tn_stats *s = &c->stats;
-
-	s->n_programs++;
-	s->bytes_kept_copies += (int64_t)m->plan->kept_bytes;
-	s->n_kernels += m->plan->launch.n;
-	for (int32_t i = 0; i < m->plan->kernel.n; i++)
-		s->n_shared += m->plan->kernel.at[i].n_uses - 1;
-	s->lower_ms += m->ms[0];
-	s->fuse_ms += m->ms[1];
-	s->schedule_ms += m->ms[2];
-	s->emit_ms += m->ms[3] + m->ms[4] + m->ms[5];
-}
-
-plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
-{
-	struct libs *l = arena_make(a, struct libs);
-	plan_exec *x;
-
-	l->jit = api_jit(c);
-	make_to(c, m, TN_LEVEL_C);
-	l->n = m->plan->unit.n;
-	l->text = arena_array(a, const char *, l->n + 1);
-	l->lib = arena_array(a, run_lib *, l->n + 1);
-	for (int32_t i = 0; i < l->n; i++)
-		l->text[i] = m->plan->unit.at[i].c;
-	run_compile(l->jit, l->text, l->n, l->lib);
-	x = plan_exec_new(a, m->plan, api_pool(c), find_function, l);
-	plan_exec_code(x, &(plan_code){hold, release, l});
-	add_stats(c, m);
-	api_profile_add(c, m, x);
-	return x;
 }
 
 struct pin_call {
@@ -426,7 +317,7 @@ tn_status tn_program_load_kern(tn_program *p, const char *path)
 
 static void compile_native(tn_program *p)
 {
-	(void)make(p, TN_LEVEL_SYSTEM);
+	(void)api_made(p, TN_LEVEL_SYSTEM);
 	set_ranges(p);
 	p->exec = api_compile(p->c, p->a, p->made);
 }
@@ -434,7 +325,7 @@ static void compile_native(tn_program *p)
 /* The interpreter needs nothing; but what indices accept is to be known. */
 static void compile_interp(tn_program *p)
 {
-	(void)make(p, TN_LEVEL_SYSTEM);
+	(void)api_made(p, TN_LEVEL_SYSTEM);
 	set_ranges(p);
 }
 
@@ -504,15 +395,6 @@ static const void *const *all_inputs(const struct run_call *r)
 	return p->all;
 }
 
-void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
-	const int64_t *version, void *const *out)
-{
-	int64_t before = plan_exec_n_copied(x);
-
-	plan_exec_run(x, in, version, out);
-	c->stats.n_kept_copies += plan_exec_n_copied(x) - before;
-}
-
 void api_run(tn_program *p, const void *const *inputs, void *const *outputs)
 {
 	const struct run_call r = {p, inputs, outputs};
@@ -564,7 +446,7 @@ static void explain(void *arg)
 	if ((unsigned)k->level > TN_LEVEL_C)
 		env_fail(k->p->c->e, TN_EINVAL, "api.level", (loc){0},
 			"there is no level %d", (int)k->level);
-	compile_explain(&s, make(k->p, compile_level_needed(k->level)), k->level,
+	compile_explain(&s, api_made(k->p, compile_level_needed(k->level)), k->level,
 		k->flags);
 	*k->out = api_text(k->p->c, &s);
 	arena_free(a);

@@ -5,178 +5,10 @@
  */
 #include "api/tensor.h"
 
-#include "api/shard.h"
-#include "interp/interp.h"
-
-#include <stdio.h>
+#include "api/api.h"
 
 #include <math.h>
-
-/* ---- handles ---- */
-
-tensor *api_inner(const tn_tensor *x)
-{
-	return tensor_of_handle(x);
-}
-
-tn_tensor *api_outer(const tensor *x)
-{
-	return tensor_handle(x);
-}
-
-void api_inner_all(int32_t n, tn_tensor *const *x, tensor **out)
-{
-	for (int32_t i = 0; i < n; i++)
-		out[i] = api_inner(x[i]);
-}
-
-void api_outer_all(int32_t n, tensor *const *x, tn_tensor **out)
-{
-	for (int32_t i = 0; i < n; i++)
-		out[i] = api_outer(x[i]);
-}
-
-tn_tensor *api_invalid(tn_context *c)
-{
-	return c != NULL && c->t != NULL ? api_outer(tensor_invalid(c->t))
-					 : NULL;
-}
-
-tn_status api_body(tn_context *c, tn_body *fn, void *user, int32_t n_in,
-	tensor *const *in, int32_t n_out, tensor **out)
-{
-	tn_tensor *x[2 * TN_MAX_FUNCTION_ARGS];
-	tn_tensor *y[2 * TN_MAX_FUNCTION_ARGS] = {NULL};
-	tn_status s;
-
-	api_outer_all(n_in, in, x);
-	api_out(c);
-	s = fn(c, user, x, y);
-	api_back(c);
-	api_inner_all(n_out, y, out);
-	for (int32_t i = 0; i < n_out && s >= 0; i++)
-		if (out[i] != NULL && tensor_is_valid(out[i]) &&
-			tensor_owner(out[i]) != c)
-			env_fail(c->e, TN_EINVAL, "tensor.handle", (loc){0},
-				"output %d of a body belongs to another "
-				"context", (int)i);
-	return s;
-}
-
-/* ---- compiling and running what was recorded ---- */
-
-typedef struct compiled {
-	ir_program *ir;	 /* interpreted */
-	plan_exec *exec; /* or compiled */
-	api_parted *parted; /* or the part of one of several processes */
-	int64_t n_copies, copied_bytes; /* in each run, because of writes */
-	int32_t at; /* call that the interpreter failed in */
-} compiled;
-
-static void count_copies(compiled *r, const plan *p)
-{
-	for (int32_t i = 0; i < p->launch.n; i++) {
-		const fuse_kernel *k = p->launch.at[i].source;
-
-		for (int32_t j = 0; j < k->n_eqns; j++) {
-			const sys_eqn *e = &k->eqn[j].e;
-			const sys_tensor *x = &p->s->tensor.at[e->out[0]];
-
-			if (e->why == NULL)
-				continue;
-			r->n_copies++;
-			r->copied_bytes += x->numel *
-				(int64_t)dtype_size(x->dtype);
-		}
-	}
-}
-
-static void *compile_recorded(
-	void *arg, arena *a, ir_program *p, tensor_placing *w)
-{
-	tn_context *c = arg;
-	compiled *r = arena_make(a, compiled);
-	compile_options o;
-	compilation *m;
-
-	r->ir = p;
-	for (int32_t i = 0; i < p->value.n; i++)
-		p->value.at[i].at = (loc){0};
-	if (c->o.verify)
-		ir_program_verify(p);
-	if (w != NULL)
-		r->parted = api_shard_compile(c, a, p, w);
-	if (r->parted != NULL || c->o.interp)
-		return r;
-	o = api_compile_options(c);
-	m = compile_new(a, p, &o);
-	r->exec = api_compile(c, a, m);
-	count_copies(r, m->plan);
-	c->stats.bytes_plans += (int64_t)(m->plan->tensor_bytes +
-		m->plan->scratch_bytes + m->plan->kept_bytes +
-		m->plan->local_bytes *
-			(size_t)run_pool_threads(api_pool(c)));
-	return r;
-}
-
-static void run_recorded(void *arg, void *made, const void *const *in,
-	const int64_t *version, void *const *out)
-{
-	tn_context *c = arg;
-	compiled *r = made;
-	double start = compile_clock_ms();
-
-	if (r->parted != NULL)
-		api_shard_run(c, r->parted, in, out);
-	else if (r->exec != NULL)
-		api_exec_run(c, r->exec, in, version, out);
-	else
-		interp_run_at(c->e, r->ir, in, out, &r->at);
-	c->stats.run_ms += compile_clock_ms() - start;
-	c->stats.n_inner_copies += r->n_copies;
-	c->stats.inner_copied_bytes += r->copied_bytes;
-}
-
-/*
- * Parts do not tell: what follows from a failure must be the same on all
- * processes, and only one of them has seen it.
- */
-static int32_t failed_calls(void *arg, void *made, const int32_t **call)
-{
-	const compiled *r = made;
-
-	(void)arg;
-	if (r->parted != NULL)
-		return 0;
-	if (r->exec != NULL)
-		return plan_exec_failed(r->exec, call);
-	*call = &r->at;
-	return r->at >= 0;
-}
-
-/* Keys follow from the seed and their number. */
-static int64_t next_key(void *arg)
-{
-	tn_context *c = arg;
-	uint64_t z[2] = {c->seed, c->n_keys++};
-
-	return (int64_t)(hash_bytes(z, sizeof z, 0) >> 1);
-}
-
-tensors *api_tensors(tn_context *c)
-{
-	tensor_backend b = {c, compile_recorded, run_recorded, failed_calls,
-		next_key, api_shard_bytes, api_shard_move};
-
-	if (c->t == NULL) {
-		c->t = tensors_new(c->a, &b);
-		tensors_limit(c->t, c->o.memory_limit);
-		if (c->poison)
-			tensors_poison(c->t);
-		tensors_drop_rule(c->t, c->dropped);
-	}
-	return c->t;
-}
+#include <stdio.h>
 
 /* ---- calls ---- */
 
@@ -209,23 +41,6 @@ static void enter(void *arg)
 	api_context_used(k->c);
 	tensors_site(api_tensors(k->c), k->file, k->line);
 	k->fn(k);
-}
-
-tn_status api_sticky(tn_context *c, const char *file, int32_t line,
-	void (*fn)(void *arg), void *arg)
-{
-	tn_status s = api_call(c, fn, arg);
-	tn_diag *d;
-
-	if (s >= 0 || c == NULL || c->first.status != TN_OK)
-		return s;
-	d = &c->first;
-	*d = *env_diag(c->e);
-	if (d->file[0] == '\0' && file != NULL) {
-		strncpy(d->file, file, sizeof d->file - 1);
-		d->line = line;
-	}
-	return s;
 }
 
 static tn_status go(call *k, void (*fn)(call *k))
@@ -267,6 +82,23 @@ static bool follows_failure(const call *k)
 		return true;
 	}
 	return false;
+}
+
+/* A call on these tensors, which say its context. */
+static call call_on(
+	const char *file, int32_t line, tn_tensor *const *in, int32_t n)
+{
+	return (call){.c = context_of(in, n),
+		.file = file,
+		.line = line,
+		.in = in,
+		.n = n};
+}
+
+/* Unless an operand comes out of a failed call. */
+static tn_status go_on(call *k, void (*fn)(call *k))
+{
+	return follows_failure(k) ? TN_EINVAL : go(k, fn);
 }
 
 static _Noreturn void unknown_row(const call *k)
@@ -369,10 +201,7 @@ tn_status api_row_many(const char *file, int32_t line, tn_context *c,
 		.n_attrs = n_attrs,
 		.out = out,
 		.n_out = IR_MAX_PIECES};
-	tn_status s = TN_EINVAL;
-
-	if (!follows_failure(&k))
-		s = go(&k, row_call);
+	tn_status s = go_on(&k, row_call);
 	if (s < 0)
 		fail_results(&k);
 	return s;
@@ -403,48 +232,17 @@ tn_status api_row_in_place(const char *file, int32_t line, tn_context *c,
 		.n_out = 1,
 		.in_place = true};
 
-	return follows_failure(&k) ? TN_EINVAL : go(&k, row_call);
+	return go_on(&k, row_call);
 }
 
-/* ---- errors and scopes ---- */
+/* ---- scopes, steps, stretches without gradients ---- */
 
-tn_status tn_context_status(const tn_context *c)
+static void scope(call *k)
 {
-	return c != NULL ? c->first.status : tn_context_diag(NULL)->status;
-}
-
-void tn_context_clear(tn_context *c)
-{
-	if (c == NULL) {
-		api_clear_nobodys();
-		return;
-	}
-	c->first = (tn_diag){0};
-	c->failed = false;
-}
-
-static void scope_enter(call *k)
-{
-	tensor_scope_enter(k->c->t);
-}
-
-static void scope_leave(call *k)
-{
-	tensor_scope_leave(k->c->t);
-}
-
-tn_status tn_scope_enter(tn_context *c)
-{
-	call k = {.c = c};
-
-	return go(&k, scope_enter);
-}
-
-tn_status tn_scope_leave(tn_context *c)
-{
-	call k = {.c = c};
-
-	return go(&k, scope_leave);
+	if (k->n_out > 0)
+		tensor_scope_enter(k->c->t);
+	else
+		tensor_scope_leave(k->c->t);
 }
 
 static void step(call *k)
@@ -452,18 +250,47 @@ static void step(call *k)
 	tensor_step(k->c->t, k->n_out);
 }
 
+static void no_grad(call *k)
+{
+	tensor_no_grad(k->c->t, k->n_out);
+}
+
+/* What is entered, by 1, and left, by -1. */
+static tn_status nest(tn_context *c, void (*fn)(call *k), int32_t by)
+{
+	call k = {.c = c, .n_out = by};
+
+	return go(&k, fn);
+}
+
+tn_status tn_scope_enter(tn_context *c)
+{
+	return nest(c, scope, 1);
+}
+
+tn_status tn_scope_leave(tn_context *c)
+{
+	return nest(c, scope, -1);
+}
+
 tn_status tn_step_enter(tn_context *c)
 {
-	call k = {.c = c, .n_out = 1};
-
-	return go(&k, step);
+	return nest(c, step, 1);
 }
 
 tn_status tn_step_leave(tn_context *c)
 {
-	call k = {.c = c, .n_out = -1};
+	return nest(c, step, -1);
+}
 
-	return go(&k, step);
+tn_status tn_no_grad_enter(tn_context *c)
+{
+	return nest(c, no_grad, 1);
+}
+
+tn_status tn_no_grad_leave(tn_context *c)
+{
+	return nest(c, no_grad, -1);
 }
 
 static void keep(call *k)
@@ -473,10 +300,9 @@ static void keep(call *k)
 
 tn_tensor *tn_keep(tn_tensor *x)
 {
-	call k = {.c = context_of(&x, 1), .in = &x, .n = 1};
+	call k = call_on(NULL, 0, &x, 1);
 
-	if (!follows_failure(&k))
-		(void)go(&k, keep);
+	(void)go_on(&k, keep);
 	return x;
 }
 
@@ -487,10 +313,10 @@ static void drop(call *k)
 
 void tn_drop(tn_tensor *x)
 {
-	call k = {.c = context_of(&x, 1), .in = &x, .n = 1};
+	call k = call_on(NULL, 0, &x, 1);
 
-	if (x != NULL && !follows_failure(&k))
-		(void)go(&k, drop);
+	if (x != NULL)
+		(void)go_on(&k, drop);
 }
 
 /* ---- making and asking ---- */
@@ -642,15 +468,11 @@ static void read_elems(call *k)
 tn_status tn_at_read(const char *file, int32_t line, tn_tensor *x, void *data,
 	size_t n_bytes)
 {
-	call k = {.c = context_of(&x, 1),
-		.file = file,
-		.line = line,
-		.in = &x,
-		.n = 1,
-		.to = data,
-		.n_bytes = n_bytes};
+	call k = call_on(file, line, &x, 1);
 
-	return follows_failure(&k) ? TN_EINVAL : go(&k, read_elems);
+	k.to = data;
+	k.n_bytes = n_bytes;
+	return go_on(&k, read_elems);
 }
 
 double tn_at_item(const char *file, int32_t line, tn_tensor *x)
@@ -684,15 +506,11 @@ static void eval(call *k)
 tn_status tn_at_eval(
 	const char *file, int32_t line, tn_tensor *const *x, int32_t n)
 {
-	call k = {.c = context_of(x, n),
-		.file = file,
-		.line = line,
-		.in = x,
-		.n = n};
+	call k = call_on(file, line, x, n);
 
 	if (n == 0)
 		return TN_OK;
-	return follows_failure(&k) ? TN_EINVAL : go(&k, eval);
+	return go_on(&k, eval);
 }
 
 /* ---- writes ---- */
@@ -706,13 +524,9 @@ tn_status tn_at_copy_(
 	const char *file, int32_t line, tn_tensor *x, tn_tensor *v)
 {
 	tn_tensor *const in[] = {x, v};
-	call k = {.c = context_of(in, 2),
-		.file = file,
-		.line = line,
-		.in = in,
-		.n = 2};
+	call k = call_on(file, line, in, 2);
 
-	return follows_failure(&k) ? TN_EINVAL : go(&k, copy);
+	return go_on(&k, copy);
 }
 
 tn_status tn_at_fill_(
@@ -778,15 +592,12 @@ static tn_status write_data(const call *k, tn_tensor *x)
 tn_status tn_at_set_data(const char *file, int32_t line, tn_tensor *x,
 	const void *data, size_t n_bytes)
 {
-	call k = {.c = context_of(&x, 1),
-		.file = file,
-		.line = line,
-		.in = &x,
-		.n = 1,
-		.data = data,
-		.n_bytes = n_bytes};
-	tn_status s = follows_failure(&k) ? TN_EINVAL : go(&k, set_data);
+	call k = call_on(file, line, &x, 1);
+	tn_status s;
 
+	k.data = data;
+	k.n_bytes = n_bytes;
+	s = go_on(&k, set_data);
 	return s >= 0 && !k.keep ? write_data(&k, x) : s;
 }
 
@@ -799,13 +610,9 @@ static void requires_grad(call *k)
 
 tn_status tn_at_requires_grad(const char *file, int32_t line, tn_tensor *x)
 {
-	call k = {.c = context_of(&x, 1),
-		.file = file,
-		.line = line,
-		.in = &x,
-		.n = 1};
+	call k = call_on(file, line, &x, 1);
 
-	return follows_failure(&k) ? TN_EINVAL : go(&k, requires_grad);
+	return go_on(&k, requires_grad);
 }
 
 static void backward(call *k)
@@ -818,14 +625,11 @@ tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
 	tn_tensor *seed, bool keep)
 {
 	tn_tensor *const in[] = {x, seed};
-	call k = {.c = context_of(in, 1),
-		.file = file,
-		.line = line,
-		.in = in,
-		.n = 2,
-		.keep = keep};
+	call k = call_on(file, line, in, 1);
 
-	return follows_failure(&k) ? TN_EINVAL : go(&k, backward);
+	k.n = 2; /* the seed may be NULL, or of a call that failed */
+	k.keep = keep;
+	return go_on(&k, backward);
 }
 
 static void gradients(call *k)
@@ -852,19 +656,14 @@ tn_status tn_at_grad(const char *file, int32_t line, int32_t n_out,
 	tn_tensor *const *out, tn_tensor *const *seeds, int32_t n_in,
 	tn_tensor *const *in, tn_tensor **grads)
 {
-	call k = {.c = context_of(out, n_out),
-		.file = file,
-		.line = line,
-		.in = out,
-		.n = n_out,
-		.seed = seeds,
-		.with = in,
-		.n_out = n_in,
-		.out = grads};
-	tn_status s = TN_EINVAL;
+	call k = call_on(file, line, out, n_out);
+	tn_status s;
 
-	if (!follows_failure(&k))
-		s = go(&k, gradients);
+	k.seed = seeds;
+	k.with = in;
+	k.n_out = n_in;
+	k.out = grads;
+	s = go_on(&k, gradients);
 	for (int32_t i = 0; s < 0 && i < n_in; i++)
 		grads[i] = api_invalid(k.c);
 	return s;
@@ -880,9 +679,10 @@ static void gradient(call *k)
 tn_tensor *tn_gradient(tn_tensor *x)
 {
 	tn_tensor *g = NULL;
-	call k = {.c = context_of(&x, 1), .in = &x, .n = 1, .out = &g};
+	call k = call_on(NULL, 0, &x, 1);
 
-	return !follows_failure(&k) && go(&k, gradient) >= 0 ? g : NULL;
+	k.out = &g;
+	return go_on(&k, gradient) >= 0 ? g : NULL;
 }
 
 static void zero_grad(call *k)
@@ -892,29 +692,9 @@ static void zero_grad(call *k)
 
 void tn_zero_grad(tn_tensor *x)
 {
-	call k = {.c = context_of(&x, 1), .in = &x, .n = 1};
+	call k = call_on(NULL, 0, &x, 1);
 
-	if (!follows_failure(&k))
-		(void)go(&k, zero_grad);
-}
-
-static void no_grad(call *k)
-{
-	tensor_no_grad(k->c->t, k->n_out);
-}
-
-tn_status tn_no_grad_enter(tn_context *c)
-{
-	call k = {.c = c, .n_out = 1};
-
-	return go(&k, no_grad);
-}
-
-tn_status tn_no_grad_leave(tn_context *c)
-{
-	call k = {.c = c, .n_out = -1};
-
-	return go(&k, no_grad);
+	(void)go_on(&k, zero_grad);
 }
 
 /* ---- by name ---- */
@@ -953,7 +733,7 @@ tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 		.n_attrs = n_attrs,
 		.out = out,
 		.n_out = n_out};
-	tn_status s = TN_EINVAL;
+	tn_status s;
 
 	for (int32_t i = 0; i < n_attrs && i < API_MAX_ATTRS && attrs != NULL; i++)
 		attr[i] = (ir_attr){.name = attrs[i].name,
@@ -966,8 +746,7 @@ tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 			.n = attrs[i].n_ints,
 			.dtype = attrs[i].dtype,
 			.string = attrs[i].string};
-	if (!follows_failure(&k))
-		s = go(&k, row_call);
+	s = go_on(&k, row_call);
 	for (int32_t i = 0; s < 0 && i < n_out; i++)
 		out[i] = api_invalid(c);
 	return s;

@@ -1,22 +1,20 @@
 /*
  * link_mpi.c: processes started by mpirun.
  *
- * The MPI library is loaded when it is asked for, so that nothing needs it to
- * be there: Open MPI or MPICH, whose handles are pointers and integers, and
- * which are told apart by their symbols. Only point-to-point calls are used:
- * each message is preceded by a small one that says what it is, so that two
- * processes in different operations fail instead of taking each other's data,
- * and all waiting is a poll that also hears of failures, and gives up when
- * nobody has shown a sign of life for too long (pulse.c).
+ * The MPI library is loaded when it is asked for (mpi.c). Only point-to-point
+ * calls are used: each message is preceded by a small one that says what it is,
+ * so that two processes in different operations fail instead of taking each
+ * other's data, and all waiting is a poll that also hears of failures, and gives
+ * up when nobody has shown a sign of life for too long (pulse.c).
  *
  * Processes of one host share memory (ring.c), through which tensors move and
  * signs of life are seen. Elsewhere a process asks whom it waits for, and the
  * pulse of that one answers; if the library lets only one thread call it, nobody
  * answers, and silence alone counts.
  */
+#include "comm/mpi.h"
 #include "comm/ring.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -25,41 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TAG_HEAD = 71, TAG_DATA, TAG_STOP, TAG_ASK, TAG_TELL, ANY_OPEN = -1, ANY_MPICH = -2 };
+enum { TAG_HEAD = 71, TAG_DATA, TAG_STOP, TAG_ASK, TAG_TELL };
 enum { CHUNK = 1 << 30 }; /* bytes of one message: counts are int */
 enum { THREADS_FUNNELED = 1, THREADS_MULTIPLE = 3, ASK_MS = 1000 };
-
-typedef union handle {
-	void *p; /* Open MPI */
-	int i;	 /* MPICH */
-} handle;
-
-/* Both kinds of calls; only those of the library that was found are set. */
-typedef struct api {
-	bool mpich;
-	handle world, byte;
-	int (*init)(int *, char ***);
-	int (*initialized)(int *);
-	int (*init_thread)(int *, char ***, int, int *);
-	int (*query_thread)(int *);
-	int (*finalize)(void);
-	int (*rank_p)(void *, int *), (*rank_i)(int, int *);
-	int (*size_p)(void *, int *), (*size_i)(int, int *);
-	int (*isend_p)(const void *, int, void *, int, int, void *, void **);
-	int (*isend_i)(const void *, int, int, int, int, int, int *);
-	int (*irecv_p)(void *, int, void *, int, int, void *, void **);
-	int (*irecv_i)(void *, int, int, int, int, int, int *);
-	int (*test_p)(void **, int *, void *), (*test_i)(int *, int *, void *);
-	int (*iprobe_p)(int, int, void *, int *, void *);
-	int (*iprobe_i)(int, int, int, int *, void *);
-	int (*quit_p)(void *, int), (*quit_i)(int, int);
-	/* by SHARD_RAW_*: two shapes of calls; floats */
-	handle real, sum;
-	int (*move_p[4])(const void *, int, void *, void *, int, void *, void *);
-	int (*move_i[4])(const void *, int, int, void *, int, int, int);
-	int (*sum_p[4])(const void *, void *, int, void *, void *, void *);
-	int (*sum_i[4])(const void *, void *, int, int, int, int);
-} api;
 
 typedef struct head {
 	char what[88];
@@ -68,7 +34,7 @@ typedef struct head {
 
 typedef struct pending {
 	struct pending *next;
-	handle request;
+	mpi_handle request;
 	head *owned; /* freed when it is done */
 } pending;
 
@@ -81,7 +47,7 @@ typedef struct request {
 
 typedef struct mpi_link {
 	shard_link link;
-	api f;
+	mpi_api f;
 	int64_t rank, size, patience;
 	bool started, failed, closed;
 	/* signs of life */
@@ -90,63 +56,12 @@ typedef struct mpi_link {
 	atomic_int_fast64_t sign; /* when the last one of any was */
 	bool talks; /* the pulse may call the library */
 	int64_t asked_at, n_asked;
-	handle question_at;
+	mpi_handle question_at;
 	pending *sent;
 	request *first, **last;
 	shard_ring ring;
 	void *shared; /* its memory */
 } mpi_link;
-
-/* ---- calls of either library ---- */
-
-static void post(mpi_link *m, const void *data, size_t n, int64_t to, int tag,
-	handle *r)
-{
-	const api *f = &m->f;
-
-	if (f->mpich)
-		f->isend_i(data, (int)n, f->byte.i, (int)to, tag, f->world.i,
-			&r->i);
-	else
-		f->isend_p(data, (int)n, f->byte.p, (int)to, tag, f->world.p,
-			&r->p);
-}
-
-static void expect(
-	mpi_link *m, void *data, size_t n, int64_t from, int tag, handle *r)
-{
-	const api *f = &m->f;
-
-	if (f->mpich)
-		f->irecv_i(data, (int)n, f->byte.i, (int)from, tag, f->world.i,
-			&r->i);
-	else
-		f->irecv_p(data, (int)n, f->byte.p, (int)from, tag, f->world.p,
-			&r->p);
-}
-
-static bool is_done(mpi_link *m, handle *r)
-{
-	int done = 0;
-
-	/* no status is wanted: a null pointer, or MPICH's 1 */
-	if (m->f.mpich)
-		m->f.test_i(&r->i, &done, (void *)1);
-	else
-		m->f.test_p(&r->p, &done, NULL);
-	return done != 0;
-}
-
-static bool is_there(mpi_link *m, int64_t from, int tag)
-{
-	int there = 0;
-
-	if (m->f.mpich)
-		m->f.iprobe_i((int)from, tag, m->f.world.i, &there, (void *)1);
-	else
-		m->f.iprobe_p((int)from, tag, m->f.world.p, &there, NULL);
-	return there != 0;
-}
 
 /* ---- waiting ---- */
 
@@ -163,7 +78,7 @@ static void tell_all(mpi_link *m, const char *text)
 			continue;
 		}
 		snprintf(w->owned->what, sizeof w->owned->what, "%s", text);
-		post(m, w->owned, sizeof *w->owned, i, TAG_STOP, &w->request);
+		mpi_post(&m->f, w->owned, sizeof *w->owned, i, TAG_STOP, &w->request);
 		w->next = m->sent;
 		m->sent = w;
 	}
@@ -188,14 +103,14 @@ static _Noreturn void leave(mpi_link *m, env *e, const char *text)
 /* Has another process said that it stops? Then this one does, too. */
 static void listen(mpi_link *m, env *e)
 {
-	int64_t any = m->f.mpich ? ANY_MPICH : ANY_OPEN;
+	int64_t any = mpi_any(&m->f);
 	head h = {{0}, 0};
-	handle r = {NULL};
+	mpi_handle r = {NULL};
 
-	if (!is_there(m, any, TAG_STOP))
+	if (!mpi_is_there(&m->f, any, TAG_STOP))
 		return;
-	expect(m, &h, sizeof h, any, TAG_STOP, &r);
-	while (!is_done(m, &r))
+	mpi_expect(&m->f, &h, sizeof h, any, TAG_STOP, &r);
+	while (!mpi_is_done(&m->f, &r))
 		;
 	h.what[sizeof h.what - 1] = '\0';
 	m->failed = true;
@@ -207,14 +122,14 @@ static void listen(mpi_link *m, env *e)
 /* An answer: how long ago somebody knew of a sign. */
 static void hear_answer(mpi_link *m)
 {
-	int64_t any = m->f.mpich ? ANY_MPICH : ANY_OPEN;
+	int64_t any = mpi_any(&m->f);
 	int64_t age = 0, at;
-	handle r = {NULL};
+	mpi_handle r = {NULL};
 
-	if (!is_there(m, any, TAG_TELL))
+	if (!mpi_is_there(&m->f, any, TAG_TELL))
 		return;
-	expect(m, &age, sizeof age, any, TAG_TELL, &r);
-	while (!is_done(m, &r))
+	mpi_expect(&m->f, &age, sizeof age, any, TAG_TELL, &r);
+	while (!mpi_is_done(&m->f, &r))
 		;
 	at = shard_pulse_now() - age;
 	if (at > atomic_load(&m->sign))
@@ -234,33 +149,33 @@ static void ask(mpi_link *m, int64_t other)
 		return;
 	hear_answer(m);
 	if (now - m->asked_at < every ||
-		(m->asked_at > 0 && !is_done(m, &m->question_at)))
+		(m->asked_at > 0 && !mpi_is_done(&m->f, &m->question_at)))
 		return;
 	m->asked_at = now;
 	m->n_asked++;
 	if (other < 0 || m->n_asked % 2 == 0)
 		other = (m->rank + m->n_asked / 2) % m->size;
 	if (other != m->rank)
-		post(m, &m->rank, sizeof m->rank, other, TAG_ASK,
+		mpi_post(&m->f, &m->rank, sizeof m->rank, other, TAG_ASK,
 			&m->question_at);
 }
 
 /* Answers one question, if there is any; the pulse does. */
 static void answer(mpi_link *m)
 {
-	int64_t any = m->f.mpich ? ANY_MPICH : ANY_OPEN;
+	int64_t any = mpi_any(&m->f);
 	int64_t from = 0, age;
-	handle r = {NULL};
+	mpi_handle r = {NULL};
 	const struct timespec nap = {.tv_nsec = 1000000};
 
-	if (!is_there(m, any, TAG_ASK))
+	if (!mpi_is_there(&m->f, any, TAG_ASK))
 		return;
-	expect(m, &from, sizeof from, any, TAG_ASK, &r);
-	while (!is_done(m, &r))
+	mpi_expect(&m->f, &from, sizeof from, any, TAG_ASK, &r);
+	while (!mpi_is_done(&m->f, &r))
 		nanosleep(&nap, NULL);
 	age = shard_pulse_now() - atomic_load(&m->sign);
-	post(m, &age, sizeof age, from, TAG_TELL, &r);
-	for (int32_t i = 0; i < 1000 && !is_done(m, &r); i++)
+	mpi_post(&m->f, &age, sizeof age, from, TAG_TELL, &r);
+	for (int32_t i = 0; i < 1000 && !mpi_is_done(&m->f, &r); i++)
 		nanosleep(&nap, NULL);
 }
 
@@ -312,14 +227,14 @@ static void look_out(mpi_link *m, env *e, int64_t began, int64_t other,
 	leave(m, e, text);
 }
 
-static void until_done(mpi_link *m, env *e, handle *r, int64_t other,
+static void until_done(mpi_link *m, env *e, mpi_handle *r, int64_t other,
 	const char *what)
 {
 	const struct timespec nap = {.tv_nsec = 50000};
 	int64_t began = 0;
 	bool ended = false;
 
-	for (int64_t turn = 0; !is_done(m, r); turn++) {
+	for (int64_t turn = 0; !mpi_is_done(&m->f, r); turn++) {
 		if (turn < 1000)
 			continue;
 		if (began == 0)
@@ -337,9 +252,9 @@ static void take(mpi_link *m, env *e, const request *r, const char *what)
 {
 	char text[sizeof((head *)0)->what];
 	head h = {{0}, 0};
-	handle q = {NULL};
+	mpi_handle q = {NULL};
 
-	expect(m, &h, sizeof h, r->from, TAG_HEAD, &q);
+	mpi_expect(&m->f, &h, sizeof h, r->from, TAG_HEAD, &q);
 	until_done(m, e, &q, r->from, what);
 	h.what[sizeof h.what - 1] = '\0';
 	if (h.n != r->n || strncmp(h.what, what, sizeof h.what - 1) != 0) {
@@ -353,7 +268,7 @@ static void take(mpi_link *m, env *e, const request *r, const char *what)
 	for (size_t at = 0; at < r->n; at += CHUNK) {
 		size_t n = r->n - at < CHUNK ? r->n - at : CHUNK;
 
-		expect(m, (char *)r->data + at, n, r->from, TAG_DATA, &q);
+		mpi_expect(&m->f, (char *)r->data + at, n, r->from, TAG_DATA, &q);
 		until_done(m, e, &q, r->from, what);
 	}
 }
@@ -397,12 +312,12 @@ static void send_to(shard_link *l, env *e, int64_t to, const void *data,
 	}
 	snprintf(w->owned->what, sizeof w->owned->what, "%s", what);
 	w->owned->n = n;
-	post(m, w->owned, sizeof *w->owned, to, TAG_HEAD, &w->request);
+	mpi_post(&m->f, w->owned, sizeof *w->owned, to, TAG_HEAD, &w->request);
 	for (size_t at = 0; at < n; at += CHUNK) {
 		size_t some = n - at < CHUNK ? n - at : CHUNK;
 
 		w = new_pending(m, e);
-		post(m, (const char *)data + at, some, to, TAG_DATA,
+		mpi_post(&m->f, (const char *)data + at, some, to, TAG_DATA,
 			&w->request);
 	}
 }
@@ -620,21 +535,11 @@ static void raw(shard_link *l, int32_t which, const void *in, void *out,
 	int64_t n)
 {
 	mpi_link *m = (mpi_link *)l;
-	const api *f = &m->f;
 	int k = (int)n;
 
 	if (which == SHARD_RAW_ALL_TO_ALL)
 		k /= (int)m->size;
-	if (f->mpich && f->sum_i[which] != NULL)
-		f->sum_i[which](in, out, k, f->real.i, f->sum.i, f->world.i);
-	else if (f->mpich)
-		f->move_i[which](in, k, f->real.i, out, k, f->real.i,
-			f->world.i);
-	else if (f->sum_p[which] != NULL)
-		f->sum_p[which](in, out, k, f->real.p, f->sum.p, f->world.p);
-	else
-		f->move_p[which](in, k, f->real.p, out, k, f->real.p,
-			f->world.p);
+	mpi_raw(&m->f, which, in, out, k);
 }
 
 /* Lets the others hear why, before this process takes them down. */
@@ -645,7 +550,7 @@ static void linger(mpi_link *m)
 	for (int32_t turn = 0; turn < 50; turn++) {
 		for (pending *w = m->sent; w != NULL; w = w->next)
 			if (w->owned != NULL)
-				is_done(m, &w->request);
+				mpi_is_done(&m->f, &w->request);
 		nanosleep(&nap, NULL);
 	}
 }
@@ -664,10 +569,8 @@ static void close_link(shard_link *l)
 	if (m->failed)
 		linger(m);
 	/* after a failure nobody may wait for what will not come */
-	if (m->failed && m->f.mpich)
-		m->f.quit_i(m->f.world.i, 1);
-	else if (m->failed)
-		m->f.quit_p(m->f.world.p, 1);
+	if (m->failed)
+		mpi_quit(&m->f);
 	else if (m->started)
 		m->f.finalize();
 }
@@ -694,92 +597,7 @@ static void free_link(void *what)
 	}
 }
 
-/* ---- loading ---- */
-
-static void *symbol(env *e, void *lib, const char *name)
-{
-	void *p = dlsym(lib, name);
-
-	if (p == NULL)
-		env_fail(e, TN_EINVAL, "shard.mpi", (loc){0},
-			"the MPI library has no %s", name);
-	return p;
-}
-
-/* an object pointer as a pointer to a function, as POSIX wants dlsym used */
-#define LOAD(field, name)                                                      \
-	do {                                                                   \
-		void *found = symbol(e, lib, name);                            \
-		memcpy(&f->field, &found, sizeof found);                       \
-	} while (0)
-
-/* what only a measurement calls */
-static void load_raw(env *e, void *lib, api *f)
-{
-	if (f->mpich) {
-		f->real.i = 0x4c00040a;
-		f->sum.i = 0x58000003;
-		LOAD(move_i[SHARD_RAW_ALL_GATHER], "MPI_Allgather");
-		LOAD(sum_i[SHARD_RAW_ALL_REDUCE], "MPI_Allreduce");
-		LOAD(sum_i[SHARD_RAW_REDUCE_SCATTER],
-			"MPI_Reduce_scatter_block");
-		LOAD(move_i[SHARD_RAW_ALL_TO_ALL], "MPI_Alltoall");
-		return;
-	}
-	f->real.p = symbol(e, lib, "ompi_mpi_float");
-	f->sum.p = symbol(e, lib, "ompi_mpi_op_sum");
-	LOAD(move_p[SHARD_RAW_ALL_GATHER], "MPI_Allgather");
-	LOAD(sum_p[SHARD_RAW_ALL_REDUCE], "MPI_Allreduce");
-	LOAD(sum_p[SHARD_RAW_REDUCE_SCATTER], "MPI_Reduce_scatter_block");
-	LOAD(move_p[SHARD_RAW_ALL_TO_ALL], "MPI_Alltoall");
-}
-
-static void load(env *e, api *f)
-{
-	static const char *const names[] = {"libmpi.so.40", "libmpi.so.12",
-		"libmpich.so.12", "libmpi.so", "libmpich.so"};
-	const size_t n = sizeof names / sizeof *names;
-	/* the library of the launcher: Open MPI says its name */
-	size_t first = getenv("OMPI_COMM_WORLD_SIZE") == NULL &&
-			getenv("PMI_SIZE") != NULL
-		? 1
-		: 0;
-	void *lib = NULL;
-
-	for (size_t i = 0; i < n && lib == NULL; i++)
-		lib = dlopen(names[(i + first) % n], RTLD_NOW | RTLD_GLOBAL);
-	if (lib == NULL)
-		env_fail(e, TN_EINVAL, "shard.mpi", (loc){0},
-			"no MPI library is installed (Open MPI or MPICH)");
-	f->mpich = dlsym(lib, "ompi_mpi_comm_world") == NULL;
-	load_raw(e, lib, f);
-	LOAD(init, "MPI_Init");
-	LOAD(initialized, "MPI_Initialized");
-	LOAD(init_thread, "MPI_Init_thread");
-	LOAD(query_thread, "MPI_Query_thread");
-	LOAD(finalize, "MPI_Finalize");
-	if (f->mpich) {
-		f->world.i = 0x44000000;
-		f->byte.i = 0x4c00010d;
-		LOAD(rank_i, "MPI_Comm_rank");
-		LOAD(size_i, "MPI_Comm_size");
-		LOAD(isend_i, "MPI_Isend");
-		LOAD(irecv_i, "MPI_Irecv");
-		LOAD(test_i, "MPI_Test");
-		LOAD(iprobe_i, "MPI_Iprobe");
-		LOAD(quit_i, "MPI_Abort");
-		return;
-	}
-	f->world.p = symbol(e, lib, "ompi_mpi_comm_world");
-	f->byte.p = symbol(e, lib, "ompi_mpi_byte");
-	LOAD(rank_p, "MPI_Comm_rank");
-	LOAD(size_p, "MPI_Comm_size");
-	LOAD(isend_p, "MPI_Isend");
-	LOAD(irecv_p, "MPI_Irecv");
-	LOAD(test_p, "MPI_Test");
-	LOAD(iprobe_p, "MPI_Iprobe");
-	LOAD(quit_p, "MPI_Abort");
-}
+/* ---- joining ---- */
 
 /* Did the launcher start all processes here? Then they may share memory. */
 static bool is_local(void)
@@ -816,21 +634,12 @@ static void begin(mpi_link *m)
 shard_link *shard_mpi_link(arena *a, int64_t patience)
 {
 	mpi_link *m = arena_make(a, mpi_link);
-	int rank = 0, size = 1;
 
-	load(arena_env(a), &m->f);
+	mpi_load(arena_env(a), &m->f);
 	m->last = &m->first;
 	arena_defer(a, free_link, m);
 	begin(m);
-	if (m->f.mpich) {
-		m->f.rank_i(m->f.world.i, &rank);
-		m->f.size_i(m->f.world.i, &size);
-	} else {
-		m->f.rank_p(m->f.world.p, &rank);
-		m->f.size_p(m->f.world.p, &size);
-	}
-	m->rank = rank;
-	m->size = size;
+	mpi_place(&m->f, &m->rank, &m->size);
 	m->link = (shard_link){.name = "mpi",
 		.patience = set_patience,
 		.rank = rank_of,

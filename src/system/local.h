@@ -39,6 +39,20 @@ bool ir_eqn_is_view(ir_system *s, const sys_eqn *e);
 const expr *sys_parse_params(ir_system *s, const char *text, size_t n,
 	int32_t n_comp, const tn_dtype *acc);
 
+/* expr_parse.c: what is read, and what its names stand for */
+typedef struct sys_parser {
+	lex *l;
+	ir_system *s;
+	ir_scope in;
+} sys_parser;
+
+void sys_fail_if(sys_parser *p, bool bad, const lex_token *at,
+	const char *rule, const char *what);
+int32_t sys_find_tensor(sys_parser *p, const lex_token *t);
+tn_dtype sys_parse_dtype(sys_parser *p);
+const ix_form *sys_parse_form(sys_parser *p);
+const expr *sys_parse_expr(sys_parser *p);
+
 /* ir_system_verify with another status: a text that was read is at fault */
 void sys_check(ir_system *s, tn_status status);
 

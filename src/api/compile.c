@@ -1,0 +1,118 @@
+/*
+ * compile.c: a compilation of a context: with its options, on its machine, by
+ * its C compiler, for its threads.
+ */
+#include "api/api.h"
+
+run_jit *api_jit(tn_context *c)
+{
+	if (c->jit == NULL)
+		c->jit = run_jit_new_in(c->a, c->o.cache_dir);
+	return c->jit;
+}
+
+run_pool *api_pool(tn_context *c)
+{
+	if (c->pool == NULL)
+		c->pool = run_pool_new(c->a, c->o.threads);
+	return c->pool;
+}
+
+compile_options api_compile_options(const tn_context *c)
+{
+	compile_options o = compile_options_default(NULL);
+
+	o.no_fusion = c->o.no_fusion;
+	o.verify = c->o.verify;
+	o.log = c->o.log;
+	o.log_arg = c->o.log_arg;
+	o.dump = c->dump;
+	o.settle = c->settle;
+	o.plan.poison = c->poison;
+	return o;
+}
+
+/* The passes up to a level; only schedules ask what the C compiler makes. */
+void api_compile_to(tn_context *c, compilation *m, tn_level level)
+{
+	if (level >= TN_LEVEL_SCHEDULE && m->loops == NULL) {
+		const run_target *t = run_jit_target(api_jit(c));
+
+		m->o.machine = machine_of_c(
+			t->vector_bytes, t->n_vector_registers);
+		m->o.plan.max_units = run_cores();
+	}
+	compile_to(m, level);
+}
+
+struct libs {
+	run_jit *jit;
+	int32_t n;
+	const char **text;
+	run_lib **lib; /* by C text */
+};
+
+static int64_t hold(void *arg)
+{
+	struct libs *l = arg;
+
+	return run_hold(l->jit, l->text, l->n, l->lib);
+}
+
+static void release(void *arg)
+{
+	struct libs *l = arg;
+
+	run_release(l->n, l->lib);
+}
+
+static void find_function(void *arg, int32_t unit, const char *name, void *fn)
+{
+	struct libs *l = arg;
+
+	run_symbol(l->jit, l->lib[unit], name, fn);
+}
+
+static void add_stats(tn_context *c, const compilation *m)
+{
+	tn_stats *s = &c->stats;
+
+	s->n_programs++;
+	s->bytes_kept_copies += (int64_t)m->plan->kept_bytes;
+	s->n_kernels += m->plan->launch.n;
+	for (int32_t i = 0; i < m->plan->kernel.n; i++)
+		s->n_shared += m->plan->kernel.at[i].n_uses - 1;
+	s->lower_ms += m->ms[0];
+	s->fuse_ms += m->ms[1];
+	s->schedule_ms += m->ms[2];
+	s->emit_ms += m->ms[3] + m->ms[4] + m->ms[5];
+}
+
+plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
+{
+	struct libs *l = arena_make(a, struct libs);
+	plan_exec *x;
+
+	l->jit = api_jit(c);
+	api_compile_to(c, m, TN_LEVEL_C);
+	l->n = m->plan->unit.n;
+	l->text = arena_array(a, const char *, l->n + 1);
+	l->lib = arena_array(a, run_lib *, l->n + 1);
+	for (int32_t i = 0; i < l->n; i++)
+		l->text[i] = m->plan->unit.at[i].c;
+	run_compile(l->jit, l->text, l->n, l->lib);
+	x = plan_exec_new(a, m->plan, api_pool(c), find_function, l);
+	plan_exec_code(x, &(plan_code){hold, release, l});
+	add_stats(c, m);
+	api_profile_add(c, m, x);
+	return x;
+}
+
+void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out)
+{
+	int64_t before = plan_exec_n_copied(x);
+
+	plan_exec_run(x, in, version, out);
+	c->stats.n_kept_copies += plan_exec_n_copied(x) - before;
+}
