@@ -78,7 +78,7 @@ static void parse_set(struct kern_parser *p, const lex_token *t)
 	kern_stmt *s;
 
 	if (kern_at(p->k, v)->op != KERN_REG)
-		lex_fail(p->l, at, "set", "only registers are set");
+		lex_fail(p->l, at, "set", "only a register (\"var\") can be set");
 	if (lex_eat(p->l, "[")) {
 		s = add(p, KERN_SET_LANE, t);
 		s->lo = kern_parse_form(p);
@@ -173,7 +173,7 @@ static int32_t array(struct kern_parser *p, kern_space space)
 	kern_array_name(&name, p->k, i);
 	if (!lex_same(t, name.at))
 		lex_fail(p->l, t, "name",
-			"arrays are numbered in order: this one is %s", name.at);
+			"arrays are numbered in order: this one must be %s", name.at);
 	map_set_str(p->array, name.at, i);
 	return i;
 }
@@ -226,7 +226,7 @@ static void parse_note(struct kern_parser *p, const lex_token *t)
 		if (w->kind != LEX_NAME && w->kind != LEX_INT &&
 			!lex_same(w, ","))
 			lex_fail(p->l, w, "syntax",
-				"a note is names and commas, and ends with ';'");
+				"a note may contain names and commas, and must end with ';'");
 		if (text.n > 0 && !lex_same(w, ","))
 			str_addc(&text, ' ');
 		str_addn(&text, w->at, (size_t)w->n);
@@ -272,7 +272,7 @@ static int32_t param_number(struct kern_parser *p)
 		n = t->at[i] < '0' || t->at[i] > '9' ? 100000
 						     : 10 * n + t->at[i] - '0';
 	if (t->kind != LEX_NAME || t->at[0] != 'p' || t->n < 2 || n >= 100000)
-		lex_fail(p->l, t, "syntax", "a param is expected, such as p0");
+		lex_fail(p->l, t, "syntax", "a param must be here, such as p0");
 	return n;
 }
 
@@ -287,7 +287,8 @@ static void parse_param(struct kern_parser *p)
 	else if (i == p->k->n_outputs)
 		p->k->n_outputs++;
 	else
-		lex_fail(p->l, lex_peek(p->l), "param", "results come first");
+		lex_fail(p->l, lex_peek(p->l), "param", 
+			"results (`out`) must be before the other params");
 	if (lex_eat(p->l, "inside"))
 		r->in = 1 + param_number(p);
 }
@@ -328,7 +329,7 @@ static void parse_check(struct kern_parser *p)
 	c->hi = lex_int(p->l, "a bound");
 	if (c->lo >= c->hi)
 		lex_fail(p->l, lex_peek(p->l), "number",
-			"a check accepts at least one index");
+			"the bounds of a check are empty: the first must not be larger");
 }
 
 static bool header(struct kern_parser *p)

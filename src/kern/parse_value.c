@@ -27,7 +27,7 @@ int64_t kern_parse_int(
 	int64_t v = lex_int(p->l, what);
 
 	if (v < lo || v > hi)
-		lex_fail(p->l, t, "number", "%s is %lld to %lld here", what,
+		lex_fail(p->l, t, "number", "%s must be %lld to %lld", what,
 			(long long)lo, (long long)hi);
 	return v;
 }
@@ -41,7 +41,7 @@ tn_dtype kern_parse_dtype(struct kern_parser *p)
 
 	if (t->kind != LEX_NAME || !dtype_parse(t->at, (size_t)t->n, &dt))
 		lex_fail(p->l, t, "syntax",
-			"a dtype is expected, such as f32 or i64");
+			"a dtype must be here, such as f32 or i64");
 	return dt;
 }
 
@@ -99,7 +99,7 @@ kern_type kern_parse_type(struct kern_parser *p)
 
 	if (!as_type(t, &r))
 		lex_fail(p->l, t, "syntax",
-			"a type is expected: a dtype, with up to %d lanes such as f32x16, or a mask such as m4x16",
+			"a type must be here: a dtype such as f32, one with lanes (up to %d) such as f32x16, or a mask such as m4x16",
 			KERN_MAX_LANES);
 	lex_take(p->l);
 	return r;
@@ -115,7 +115,7 @@ const lex_token *kern_parse_name(struct kern_parser *p)
 	t = lex_take(p->l);
 	if (t->kind != LEX_NAME && t->kind != LEX_INT)
 		lex_fail(p->l, t, "syntax",
-			"the name of a value is expected behind '%%'");
+			"the name of a value must follow '%%'");
 	if (map_get(p->value, t->at, (size_t)t->n, 0) != 0)
 		lex_fail(p->l, t, "name", "%%%.*s is defined twice", t->n,
 			t->at);
@@ -140,11 +140,11 @@ static kern_val known(struct kern_parser *p)
 	v = (kern_val)map_get(p->value, t->at, (size_t)t->n, 0);
 	if (v == 0)
 		lex_fail(p->l, t, "name",
-			"%%%.*s is not defined: a value is defined before it is used",
+			"%%%.*s is not defined yet: a value must be defined before it is used",
 			t->n, t->at);
 	if (!p->open.at[p->scope.at[v]])
 		lex_fail(p->l, t, "name",
-			"%%%.*s is defined in a block that is closed here", t->n,
+			"%%%.*s belongs to a block that has ended", t->n,
 			t->at);
 	return v;
 }
@@ -174,7 +174,7 @@ static kern_val constant(struct kern_parser *p)
 		    : lex_same(t, "nan") ? (double)NAN
 					 : t->f;
 		if (t->kind != LEX_REAL && t->kind != LEX_INT && f == 0)
-			lex_fail(p->l, t, "syntax", "a number is expected");
+			lex_fail(p->l, t, "syntax", "a number must be here");
 		v = kern_const_f(p->k, dt, minus ? -f : f);
 	}
 	lex_need(p->l, ")");
@@ -229,7 +229,7 @@ static const kern_form *term(struct kern_parser *p)
 	if (x->op == KERN_REG || x->type.lanes != 1 ||
 		(x->type.dt != TN_I64 && x->type.dt != TN_I32))
 		lex_fail(p->l, t, "form",
-			"addresses and bounds are sums of integers that are not registers; this is %s%s",
+			"addresses and bounds must be sums of i64 or i32 values that are not registers; this is %s%s",
 			x->op == KERN_REG ? "a register of " : "",
 			kern_type_text(p->k->a, x->type));
 	return kern_form_term(p->k, c, v);

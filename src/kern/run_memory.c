@@ -140,7 +140,7 @@ static int64_t byte_of(struct kern_running *r, struct kern_memory **m,
 
 	*m = memory_of(r, array, &base);
 	if (i < 0 || i >= t->elems || base + (i + 1) * size > (*m)->n)
-		kern_run_fail(r, "is outside", array, i);
+		kern_run_fail(r, "is outside the array", array, i);
 	return base + i * size;
 }
 

@@ -71,8 +71,8 @@ static void need(struct kern_verifier *v, kern_val x)
 	if (v->state[x] != DEFINED)
 		kern_refuse(v, "defined",
 			v->state[x] == CLOSED
-				? "a value of a block that is closed here"
-				: "a value that is not defined here: values are defined before they are used");
+				? "this value belongs to a block that has ended"
+				: "this value is not defined yet: a value must be defined before it is used");
 }
 
 static void need_form(struct kern_verifier *v, const kern_form *f)
@@ -84,7 +84,7 @@ static void need_form(struct kern_verifier *v, const kern_form *f)
 		if (x->op == KERN_REG || x->type.lanes != 1 ||
 			(x->type.dt != TN_I64 && x->type.dt != TN_I32))
 			kern_refuse(v, "type",
-				"addresses and bounds are sums of integers that are not registers");
+				"addresses and bounds must be sums of i64 or i32 values that are not registers");
 	}
 }
 
@@ -93,7 +93,7 @@ static void need_array(struct kern_verifier *v, int32_t array)
 	if (v->k->array.at[array].space == KERN_STACK &&
 		v->array[array] != DEFINED)
 		kern_refuse(v, "defined",
-			"an array of a block is used outside of it, or in front of it");
+			"this array of a block is used outside the block, or before its declaration");
 }
 
 static void need_access(struct kern_verifier *v, const kern_access *at)
@@ -116,7 +116,7 @@ static void need_operands(struct kern_verifier *v, const kern_value *x)
 		n = ir_scalar_at(x->fn)->n_args;
 	for (int32_t i = 0; i < n; i++)
 		if (x->arg[i] == 0)
-			kern_refuse(v, "defined", "an operand is missing");
+			kern_refuse(v, "defined", "this instruction lacks an operand");
 	for (int32_t i = 0; i < KERN_MAX_ARGS; i++)
 		need(v, x->arg[i]);
 	for (int32_t i = 0; i < 2; i++)
@@ -131,13 +131,14 @@ static void verify_list(struct kern_verifier *v, const kern_value *x)
 	for (int32_t i = 0; x->op == KERN_SHUFFLE && i < x->type.lanes; i++)
 		if (x->list[i] < 0 || x->list[i] >= 2 * x->type.lanes)
 			kern_refuse(v, "lanes",
-				"a shuffle of %d lanes takes lanes 0 to %d",
-				x->type.lanes, 2 * x->type.lanes - 1);
+				"lane %lld in a shuffle of %d lanes; it must be 0 to %d",
+				(long long)x->list[i], x->type.lanes,
+				2 * x->type.lanes - 1);
 	for (int32_t i = 0; x->op == KERN_LANES && i < x->type.lanes; i++)
 		if (x->type.dt == TN_BOOL
 				? x->list[i] != 0 && x->list[i] != 1
 				: ir_wrap(x->type.dt, x->list[i]) != x->list[i])
-			kern_refuse(v, "number", "%lld is not a lane of %s",
+			kern_refuse(v, "number", "%lld does not fit a lane of %s",
 				(long long)x->list[i],
 				kern_type_text(v->a, x->type));
 }
@@ -150,25 +151,27 @@ static void verify_integers(struct kern_verifier *v, const kern_value *x)
 	int64_t more = x->type.lanes - 1;
 
 	if (divides && x->num[0] < 1)
-		kern_refuse(v, "number", "%s divides by at least 1",
-			kern_op_at(x->op)->name);
+		kern_refuse(v, "number", "%s by %lld; the divisor must be 1 or more",
+			kern_op_at(x->op)->name, (long long)x->num[0]);
 	if (x->op == KERN_DIV || x->op == KERN_MOD)
 		kern_verify_form(v, "number", x->form[0], 0, INT64_MAX,
-			"this form may be negative: ifloor takes any");
+			"this form may be negative, which only ifloor accepts");
 	if (x->op == KERN_CLAMP && x->num[0] > x->num[1])
-		kern_refuse(v, "number", "lo of iclamp is at most hi");
+		kern_refuse(v, "number", 
+			"iclamp from %lld to %lld; the first must not be larger",
+			(long long)x->num[0], (long long)x->num[1]);
 	if (x->op == KERN_INDEX && x->type.dt == TN_I32)
 		kern_verify_form(v, "number", x->form[0], INT32_MIN,
 			(int64_t)INT32_MAX + 1 - more,
-			"this form may not fit 32 bits");
+			"this form may exceed 32 bits");
 	if (x->op == KERN_CHECK &&
 		(x->num[0] < 1 || x->num[0] > v->k->check.n))
-		kern_refuse(v, "check", "this kernel has checks 1 to %d",
-			v->k->check.n);
+		kern_refuse(v, "check", "check %lld; this kernel has checks 1 to %d",
+			(long long)x->num[0], v->k->check.n);
 	if (x->op == KERN_LANE)
 		kern_verify_form(v, "lanes", x->form[0], 0,
 			kern_at(v->k, x->arg[0])->type.lanes,
-			"this lane may not be there");
+			"this lane may be outside the vector");
 }
 
 static void verify_value(struct kern_verifier *v, kern_val i)
@@ -183,11 +186,11 @@ static void verify_value(struct kern_verifier *v, kern_val i)
 		kern_verify_access(v, &x->at, x->type.lanes, false);
 }
 
-/* What stands at the right of '=': named, or computed here. */
+/* The right side of '=': a name or an instruction. */
 static void right(struct kern_verifier *v, kern_val x)
 {
 	if (x == 0)
-		kern_refuse(v, "defined", "a value is missing");
+		kern_refuse(v, "defined", "this statement lacks its value");
 	if (v->state[x] != UNKNOWN ||
 		strchr(kern_op_at(kern_at(v->k, x)->op)->flags, 'd') != NULL) {
 		need(v, x);
@@ -200,7 +203,7 @@ static void right(struct kern_verifier *v, kern_val x)
 static void same_type(struct kern_verifier *v, kern_type is, kern_type want)
 {
 	if (!kern_same_type(is, want))
-		kern_refuse(v, "type", "a value of type %s where %s is expected",
+		kern_refuse(v, "type", "this value has type %s; it must be %s",
 			kern_type_text(v->a, is), kern_type_text(v->a, want));
 }
 
@@ -216,7 +219,7 @@ static void block(struct kern_verifier *v, const kern_block *b);
 static void verify_let(struct kern_verifier *v, const kern_stmt *s)
 {
 	if (strchr(kern_op_at(kern_at(v->k, s->v)->op)->flags, 'd') != NULL)
-		kern_refuse(v, "defined", "no instruction stands here");
+		kern_refuse(v, "defined", "an instruction must follow '='");
 	verify_value(v, s->v);
 	define(v, s->v);
 }
@@ -238,12 +241,12 @@ static void verify_set(struct kern_verifier *v, const kern_stmt *s)
 
 	need(v, s->v);
 	if (kern_at(v->k, s->v)->op != KERN_REG)
-		kern_refuse(v, "set", "only registers are set");
+		kern_refuse(v, "set", "only a register (\"var\") can be set");
 	right(v, s->x);
 	if (s->kind == KERN_SET_LANE) {
 		need_form(v, s->lo);
 		kern_verify_form(v, "lanes", s->lo, 0, t.lanes,
-			"this lane may not be there");
+			"this lane may be outside the vector");
 		t = kern_num(t.dt, 1);
 	}
 	same_type(v, type_of(v, s->x), t);
@@ -259,7 +262,7 @@ static void verify_store(struct kern_verifier *v, const kern_stmt *s)
 	t = type_of(v, s->x);
 	same_type(v, t, kern_num(kern_stored(r->dtype), t.lanes));
 	if (s->at.whole != 0)
-		kern_refuse(v, "type", "a store has no `whole`");
+		kern_refuse(v, "type", "`whole` is for loads, not for stores");
 	kern_verify_access(v, &s->at, t.lanes, true);
 }
 
@@ -290,15 +293,16 @@ static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 	need_form(v, s->lo);
 	need_form(v, s->hi);
 	if (s->type.lanes != 1 || (!narrow && s->type.dt != TN_I64))
-		kern_refuse(v, "type", "a loop's variable is i64 or i32");
+		kern_refuse(v, "type", 
+			"the variable of a loop must be i64 or i32");
 	if (s->step < 1 || (s->down && (s->step != 1 || s->whole || s->after)))
 		kern_refuse(v, "loop",
-			"a step is at least 1, and 1 in a loop that runs down, which has neither `whole` nor `after`");
+			"a step must be 1 or more; in a loop that runs down it must be 1, without `whole` and `after`");
 	if (narrow) {
 		kern_verify_form(v, "number", s->lo, INT32_MIN, most,
-			"this bound may not fit 32 bits");
+			"this bound may exceed 32 bits");
 		kern_verify_form(v, "number", s->hi, INT32_MIN, most,
-			"this bound may not fit 32 bits");
+			"this bound may exceed 32 bits");
 	}
 	kern_range_loop(&v->range, s);
 	define(v, s->v);
@@ -333,10 +337,12 @@ static void verify_array(struct kern_verifier *v, const kern_stmt *s)
 	const kern_array *r = &v->k->array.at[s->array];
 
 	if (r->space != KERN_STACK || v->array[s->array] != UNKNOWN)
-		kern_refuse(v, "defined", "an array of a block is new there");
+		kern_refuse(v, "defined", 
+			"this array is declared already, or is not of a block");
 	if (r->elems < 1 || r->elems > 1 << 20)
 		kern_refuse(v, "room",
-			"an array of a block has 1 to 1048576 elements");
+			"%lld elements; an array of a block must have 1 to 1048576",
+			(long long)r->elems);
 	v->array[s->array] = DEFINED;
 	*vec_push(v->a, &v->arrays) = s->array;
 	if (s->stream)
@@ -353,7 +359,7 @@ static void verify_turn(struct kern_verifier *v, const kern_stmt *s)
 		kern_stored(k->array.at[s->at.array].dtype) != s->type.dt ||
 		kern_stored(k->array.at[s->from.array].dtype) != s->type.dt)
 		kern_refuse(v, "type",
-			"the rows of a square have the dtype of both arrays, and several lanes");
+			"the rows of a turn must have two or more lanes, and the dtype of both arrays");
 	kern_verify_square(v, &s->from, s->m, s->type.lanes, false);
 	kern_verify_square(v, &s->at, s->n, s->type.lanes, true);
 }
@@ -443,7 +449,7 @@ static void verify_fence(struct kern_verifier *v, const kern_phase *p)
 		return;
 	v->s = last;
 	kern_refuse(v, "fence",
-		"a phase that stores past the caches ends with a fence");
+		"this phase stores past the caches: it must end with a fence");
 }
 
 static void verify_copies(struct kern_verifier *v, const kern_phase *p)
@@ -451,7 +457,9 @@ static void verify_copies(struct kern_verifier *v, const kern_phase *p)
 	if (p->copies == 0)
 		return;
 	if (p->copies < 0 || p->copies > v->k->n_params)
-		kern_refuse(v, "copies", "a phase copies a param");
+		kern_refuse(v, "copies", 
+			"this phase must copy one of params 0 to %d",
+			v->k->n_params - 1);
 	for (int32_t i = 0; i < v->touch.n; i++) {
 		const struct kern_touch *t = &v->touch.at[i];
 		kern_space is = v->k->array.at[t->array].space;
@@ -462,7 +470,7 @@ static void verify_copies(struct kern_verifier *v, const kern_phase *p)
 				       (is == KERN_PARAM &&
 					       t->array != p->copies - 1))
 			kern_refuse(v, "copies",
-				"this phase copies p%d into scratch, and does no more",
+				"this phase copies p%d into scratch: it must not read or write other memory",
 				p->copies - 1);
 	}
 }
@@ -471,7 +479,7 @@ static void verify_phase(struct kern_verifier *v, const kern_phase *p)
 {
 	v->s = NULL;
 	if (p->n_chunks < 1)
-		kern_refuse(v, "loop", "a phase has at least one chunk");
+		kern_refuse(v, "loop", "a phase must have one chunk or more");
 	v->range.n_chunks = p->n_chunks;
 	v->touch.n = 0;
 	define(v, p->chunk);
@@ -498,12 +506,13 @@ static void verify_room(struct kern_verifier *v, int32_t i)
 	if (!mul_ok(r->elems, size, &bytes) || !add_ok(r->offset, bytes, &end) ||
 		r->offset < 0 || r->elems < 0 || (size_t)end > room)
 		kern_refuse(v, "room",
-			"%s reaches beyond the %zu bytes that there are",
+			"%s extends beyond the %zu bytes of its memory",
 			kern_access_text(v, i), room);
 	if (r->offset % size != 0)
 		kern_refuse(v, "room",
-			"%s begins at a multiple of its elements' %lld bytes",
-			kern_access_text(v, i), (long long)size);
+			"%s starts at byte %lld, which must be a multiple of its elements' %lld bytes",
+			kern_access_text(v, i), (long long)r->offset,
+			(long long)size);
 }
 
 static void verify_param(struct kern_verifier *v, int32_t i)
@@ -517,7 +526,7 @@ static void verify_param(struct kern_verifier *v, int32_t i)
 		of->dtype != r->dtype || of->elems != r->elems ||
 		!v->k->shared)
 		kern_refuse(v, "param",
-			"%s lies in another param of the same dtype and elements, of a kernel whose params overlap",
+			"%s must be in another param of the same dtype and number of elements, and the kernel must be `shared`",
 			kern_access_text(v, i));
 }
 

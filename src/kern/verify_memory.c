@@ -48,7 +48,7 @@ void kern_verify_form(struct kern_verifier *v, const char *rule,
 	bound_text(&want, lo);
 	str_add(&want, " to ");
 	bound_text(&want, hi == INT64_MAX ? hi : hi - 1);
-	kern_refuse(v, rule, "%s: it is %s, accepted is %s", what,
+	kern_refuse(v, rule, "%s: it is %s, and must be %s", what,
 		range_text(v, f, f), want.at);
 }
 
@@ -67,10 +67,10 @@ static void inside(struct kern_verifier *v, const kern_access *at, int64_t lo,
 		return;
 	if (v->range.data)
 		kern_refuse(v, "check",
-			"an address of %s depends on data: an index is read, then made a `check`",
+			"an address of %s depends on data: an index that was read must first pass a `check`",
 			kern_access_text(v, at->array));
 	kern_refuse(v, "bounds",
-		"elements %s of %s may be accessed; accepted are 0 to %lld",
+		"this may access elements %s of %s, which has 0 to %lld",
 		range_text(v, first, last), kern_access_text(v, at->array),
 		(long long)r->elems - 1);
 }
@@ -112,7 +112,7 @@ static bool is_written(const struct kern_verifier *v, int32_t array)
 
 static _Noreturn void not_written(struct kern_verifier *v, int32_t array)
 {
-	kern_refuse(v, "order", "%s is read before anything is written to it",
+	kern_refuse(v, "order", "%s is read before it is written",
 		kern_access_text(v, array));
 }
 
@@ -164,7 +164,7 @@ static void may_write(struct kern_verifier *v, int32_t array)
 	const kern_array *r = &v->k->array.at[array];
 
 	if (r->space == KERN_PARAM && !r->out)
-		kern_refuse(v, "write", "%s is only read: results are `out`",
+		kern_refuse(v, "write", "%s cannot be written: it is not marked `out`",
 			kern_access_text(v, array));
 }
 
@@ -209,20 +209,22 @@ void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	int64_t last;
 
 	if (at->part < 0 || n > lanes)
-		kern_refuse(v, "lanes", "a part has at most %d lanes", lanes);
+		kern_refuse(v, "lanes", "a part of %d lanes; it must be 0 to %d",
+			at->part, lanes);
 	if (!mul_ok(at->stride, n - 1, &last) || at->stride == 0)
-		kern_refuse(v, "lanes", "lanes are some elements apart");
+		kern_refuse(v, "lanes", 
+			"the distance of two lanes must not be 0, nor exceed 64 bits");
 	if (at->mask != 0) {
 		kern_type m = kern_at(v->k, at->mask)->type;
 
 		if (m.dt != TN_BOOL || (m.lanes != lanes && m.lanes != 1))
 			kern_refuse(v, "type",
-				"a mask has %d lanes here, or is a condition",
+				"this mask must have %d lanes, or be a condition",
 				lanes);
 	}
 	if (at->whole != 0 &&
 		!kern_same_type(kern_at(v->k, at->whole)->type, kern_bool()))
-		kern_refuse(v, "type", "`whole` is a condition");
+		kern_refuse(v, "type", "`whole` must be a condition");
 	if (write)
 		may_write(v, at->array);
 	else
@@ -245,7 +247,8 @@ void kern_verify_square(struct kern_verifier *v, const kern_access *at,
 	int64_t last;
 
 	if (!mul_ok(rows, side, &last) || rows == 0)
-		kern_refuse(v, "lanes", "rows are some elements apart");
+		kern_refuse(v, "lanes", 
+			"the distance of two rows must not be 0, nor exceed 64 bits");
 	last -= rows;
 	if (write)
 		may_write(v, at->array);

@@ -90,9 +90,9 @@ static _Noreturn void wrong(
 	struct kern_verifier *v, const kern_value *x, int32_t arg)
 {
 	if (arg < 0)
-		kern_refuse(v, "type", "%s does not give %s here", name(x),
+		kern_refuse(v, "type", "%s cannot have a result of type %s here", name(x),
 			kern_type_text(v->a, x->type));
-	kern_refuse(v, "type", "argument %d of %s is %s, which does not fit %s",
+	kern_refuse(v, "type", "argument %d of %s is %s, which does not fit its result of type %s",
 		arg + 1, name(x),
 		kern_type_text(v->a, kern_at(v->k, x->arg[arg])->type),
 		kern_type_text(v->a, x->type));
@@ -156,7 +156,7 @@ static void verify_load(struct kern_verifier *v, const kern_value *x)
 	tn_dtype t = kern_stored(v->k->array.at[x->at.array].dtype);
 
 	if (x->type.dt != t || x->type.mask != 0)
-		kern_refuse(v, "type", "%s gives %s",
+		kern_refuse(v, "type", "an element of %s is %s",
 			kern_access_text(v, x->at.array),
 			kern_type_text(v->a, kern_num(t, x->type.lanes)));
 }
@@ -179,5 +179,6 @@ void kern_verify_type(struct kern_verifier *v, const kern_value *x)
 	if (x->op == KERN_LOAD)
 		verify_load(v, x);
 	if (x->op == KERN_ROUND && (!is_half(x->dt) || x->type.dt != TN_F32))
-		kern_refuse(v, "type", "rounded takes f32 to f16 or bf16");
+		kern_refuse(v, "type", 
+			"rounded needs an f32, and rounds it to f16 or bf16");
 }

@@ -18,7 +18,7 @@
 struct verify {
 	loop_kernel *k;
 	const loop_node *reader;
-	loop_eqn *of; /* whose expression is looked at */
+	loop_eqn *of; /* the equation whose expression is checked */
 };
 
 static _Noreturn void broken(
@@ -164,9 +164,9 @@ static void check_inside(
 		ix_range(&v->k->dom, e->form, &min, &max);
 		if ((min < 0 || max >= t->numel) && v->of->scan_var < 0 &&
 			witness(&v->k->dom.box, path, e->form, t->numel))
-			broken(v, "V5", "a read is outside its tensor");
+			broken(v, "V5", "it reads outside a tensor");
 	} else if (e->kind == EX_SELECT || connective(e)) {
-		/* the right side of and, or: where the left one says so */
+		/* the right side of and, or: evaluated if the left one allows it */
 		struct path *way = arena_array(v->k->a, struct path, 2);
 
 		way[0] = (struct path){e->arg[0], true, path};
@@ -199,11 +199,11 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 	e = &k->eqn[p];
 	made = leaf_of(k, LOOP_STMT, p);
 	if (made == NULL || made->order >= v->reader->order)
-		broken(v, "V3", "read before it is made");
+		broken(v, "V3", "it reads a value before the statement that computes it");
 	for (both = made; !above(v->reader, both);)
 		both = both->up;
 	if ((loop_node_open(both) & e->reduced) != 0)
-		broken(v, "V3", "read before it is complete");
+		broken(v, "V3", "it reads a sum inside the loops of that sum");
 	for (i = 0; i < k->n_vars; i++) {
 		const ix_atom *digit;
 		const ix_form *f;
@@ -215,13 +215,13 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 		if (!loop_stride(e->push ? e->start_at : e->at, i, n,
 			    &stride) ||
 			stride < 1)
-			broken(v, "V2", "an address is not a number of digits");
+			broken(v, "V2", "the address of a value that it reads is not a sum of digits");
 		f = ix_mod(
 			k->s->x, d, ix_div(k->s->x, d, read->form, stride), n);
 		if ((!ix_is_digit(f, &digit) || digit->axis != i) &&
 			ix_equal(k->s->x, d, f, ix_axis(k->s->x, d, i)) ==
 				IX_DIFFERENT)
-			broken(v, "V4", "read where it was not made");
+			broken(v, "V4", "it reads a value in another iteration than computed it");
 	}
 	return NULL;
 }
@@ -264,10 +264,10 @@ static void check_written(struct verify *v)
 			todo &= ~BIT(i);
 		}
 		if (todo == before)
-			broken(v, "V2", "the address written is not row-major");
+			broken(v, "V2", "the address that it writes is not row-major");
 	}
 	if (covered != numel)
-		broken(v, "V2", "elements are missing or written twice");
+		broken(v, "V2", "its loops do not write each element once");
 }
 
 static void check_leaf(struct verify *v, const loop_node *n)
@@ -280,7 +280,7 @@ static void check_leaf(struct verify *v, const loop_node *n)
 	v->reader = n;
 	for (u = n->up; u != NULL; u = u->up) {
 		if (u->kind == LOOP_FOR && (open & BIT(u->var)) != 0)
-			broken(v, "V1", "two loops over one variable");
+			broken(v, "V1", "two nested loops walk one variable");
 		if (u->kind == LOOP_FOR)
 			open |= BIT(u->var);
 	}
@@ -289,9 +289,9 @@ static void check_leaf(struct verify *v, const loop_node *n)
 	else if (e->push)
 		want = loop_form_vars(e->start_at);
 	if ((want & ~open) != 0)
-		broken(v, "V1", "a loop is missing");
+		broken(v, "V1", "it is outside a loop over one of its variables");
 	if (n->kind == LOOP_INIT && (open & e->reduced) != 0 && !e->push)
-		broken(v, "V1", "initialised inside its reduction");
+		broken(v, "V1", "its initialisation is inside the loops of its sum");
 	for (i = 0; i < e->e->n_out; i++) {
 		const expr *x = n->kind == LOOP_INIT ? e->init[i] : e->body[i];
 
@@ -327,11 +327,11 @@ void loop_verify(loop_kernel *k)
 		if (v.of->stage || v.of->pack) /* made by the schedule */
 			continue;
 		if (n_leaf[i] != 1)
-			broken(&v, "V1", "not exactly one statement");
+			broken(&v, "V1", "it does not have exactly one statement");
 		if (!v.of->push)
 			check_written(&v);
 		if (v.of->e->monoid != IR_SET && !v.of->push &&
 			leaf_of(k, LOOP_INIT, i) == NULL)
-			broken(&v, "V1", "no initialisation");
+			broken(&v, "V1", "its sum is not initialised");
 	}
 }

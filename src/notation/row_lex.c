@@ -113,10 +113,10 @@ void lex_unexpected(const lex *l, const char *wanted)
 	const lex_token *t = lex_peek(l);
 
 	if (t->kind == LEX_END)
-		lex_fail(l, t, "syntax", "the text ends where %s is expected",
+		lex_fail(l, t, "syntax", "expected %s, found the end of the text",
 			wanted);
-	lex_fail(l, t, "syntax", "'%.*s' stands where %s is expected",
-		t->n > 40 ? 40 : t->n, t->at, wanted);
+	lex_fail(l, t, "syntax", "expected %s, found '%.*s'", wanted,
+		t->n > 40 ? 40 : t->n, t->at);
 }
 
 /* ---- making tokens ---- */

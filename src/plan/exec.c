@@ -302,7 +302,7 @@ static _Noreturn void bad_index(plan_exec *x, const struct bound *b, int64_t n)
 		break;
 	}
 	if (s.n == 0)
-		str_printf(&s, "an index read from %s is outside", t->name);
+		str_printf(&s, "an index read from %s is out of range", t->name);
 	memcpy(text, s.at, s.n < sizeof text ? s.n + 1 : sizeof text);
 	text[sizeof text - 1] = '\0';
 	arena_free(tmp);

@@ -1,12 +1,12 @@
 /*
- * verify.c: what must hold of a plan, whatever made it:
+ * verify.c: checks a plan.
  *
- *   every launch stands in exactly one step, steps in order;
- *   what a launch reads was made in a step before, or is an input;
- *   launches of one step write nothing that another of them touches;
- *   tensors of the slab that live at the same time share no byte;
- *   scratch that is kept from run to run is shared with nobody;
- *   every output with elements is written.
+ *   every launch is in exactly one step, and the steps are in order;
+ *   what a launch reads is an input, or was computed in an earlier step;
+ *   no launch writes what another launch of its step reads or writes;
+ *   tensors of the slab that are live at the same time share no byte;
+ *   scratch that is kept from run to run belongs to one launch;
+ *   every output with elements is computed.
  */
 #include "plan/private.h"
 
@@ -21,7 +21,7 @@ static _Noreturn void bug(const plan *p, const char *what, int32_t tensor)
 		tensor >= 0 ? p->s->tensor.at[tensor].name : "");
 }
 
-/* made[t]: the step that writes it, -1 input, -2 nothing */
+/* made[t]: the step that writes t; -1: t is an input; -2: nothing writes it */
 static void verify_order(const plan *p, int32_t *made)
 {
 	int32_t next = 0;
@@ -32,7 +32,7 @@ static void verify_order(const plan *p, int32_t *made)
 		const plan_step *step = &p->step.at[s];
 
 		if (step->first != next || step->n < 1)
-			bug(p, "steps do not follow each other", -1);
+			bug(p, "a step is empty, or does not follow the step before", -1);
 		next += step->n;
 		for (int32_t i = step->first; i < next; i++) {
 			const plan_launch *l = &p->launch.at[i];
@@ -43,21 +43,21 @@ static void verify_order(const plan *p, int32_t *made)
 
 				if (p->s->tensor.at[t].numel > 0 &&
 					(made[t] == -2 || made[t] == s))
-					bug(p, "read before it is made", t);
+					bug(p, "a launch reads a tensor before it is computed", t);
 			}
 			for (int32_t k = 0; k < n; k++) {
 				int32_t t = l->tensor[k];
 
 				if (made[t] != -2)
-					bug(p, "made twice", t);
+					bug(p, "two launches compute one tensor", t);
 				made[t] = s;
 			}
 			if (step->n > 1 && (l->n_checks > 0 || l->kernel < 0))
-				bug(p, "not to be batched", l->tensor[0]);
+				bug(p, "a launch with checks, or of a C function, must be alone in its step", l->tensor[0]);
 		}
 	}
 	if (next != p->launch.n)
-		bug(p, "a launch is in no step", -1);
+		bug(p, "a launch is not in a step", -1);
 }
 
 struct range {
@@ -113,7 +113,7 @@ static void verify_slab(const plan *p, arena *a)
 			continue;
 		if (at->offset % PLAN_ALIGN != 0 ||
 			at->offset + at->bytes > p->tensor_bytes)
-			bug(p, "outside of the slab", t);
+			bug(p, "a buffer is outside the slab, or not aligned", t);
 		r[n++] = (struct range){
 			at->offset, at->offset + at->bytes, t};
 	}
@@ -124,12 +124,12 @@ static void verify_slab(const plan *p, arena *a)
 			const plan_place *v = &p->place[r[k].tensor];
 
 			if (u->first <= v->last && v->first <= u->last)
-				bug(p, "shares bytes with another",
+				bug(p, "two live buffers share bytes",
 					r[i].tensor);
 		}
 }
 
-/* What a launch keeps is behind all scratch, and its own. */
+/* Kept scratch is behind all other scratch, and belongs to one launch. */
 static void verify_kept(const plan *p, arena *a)
 {
 	struct range *r = arena_array(a, struct range, p->launch.n + 1);
@@ -144,7 +144,7 @@ static void verify_kept(const plan *p, arena *a)
 		end = l->scratch_offset + l->code->scratch_bytes;
 		if (end > p->scratch_bytes + (l->keeps ? p->kept_bytes : 0) ||
 			(l->keeps && l->scratch_offset < p->scratch_bytes))
-			bug(p, "scratch at a wrong place", l->tensor[0]);
+			bug(p, "the scratch of a launch is outside its memory", l->tensor[0]);
 		if (l->keeps)
 			r[n++] = (struct range){
 				l->scratch_offset, end, l->tensor[0]};
@@ -152,7 +152,7 @@ static void verify_kept(const plan *p, arena *a)
 	sort_ranges(r, n);
 	for (int32_t i = 1; i < n; i++)
 		if (r[i].lo < r[i - 1].hi)
-			bug(p, "shares what it keeps", r[i].tensor);
+			bug(p, "two launches keep the same scratch", r[i].tensor);
 }
 
 static void verify_outputs(const plan *p, const int32_t *made)
@@ -161,7 +161,7 @@ static void verify_outputs(const plan *p, const int32_t *made)
 		int32_t t = p->root[p->s->output.at[i]];
 
 		if (p->s->tensor.at[t].numel > 0 && made[t] == -2)
-			bug(p, "output that nothing makes", t);
+			bug(p, "no launch computes an output", t);
 	}
 	for (int32_t i = 0; i < p->copy.n; i++) {
 		const plan_place *at = &p->place[p->copy.at[i].tensor];
@@ -170,7 +170,7 @@ static void verify_outputs(const plan *p, const int32_t *made)
 
 		if (at->where == PLAN_SLAB &&
 			p->place[t].last != p->step.n - 1)
-			bug(p, "is gone when it is copied to an output", t);
+			bug(p, "an output is copied after the liveness of its buffer has ended", t);
 	}
 }
 

@@ -558,10 +558,10 @@ static void verify_call(const ir_program *p, int32_t number, int32_t *defined)
 	want(p, c->inst != NULL &&
 			strcmp(ir_row_name(c->inst->row),
 				ir_row_name(c->row)) == 0,
-		"a call has no instance of its row", number);
+		"a call lacks an instance of its row", number);
 	for (int32_t i = 0; i < c->n_args; i++) {
 		want(p, c->arg[i] >= 0 && c->arg[i] < *defined,
-			"a call uses a value before it exists", number);
+			"a call reads a value that is defined later", number);
 		want(p, ir_type_same(&p->value.at[c->arg[i]].type,
 				&c->inst->tensor[i].type),
 			"an operand differs from its instance", number);
@@ -596,19 +596,19 @@ void ir_program_verify(const ir_program *p)
 
 		want(p, v->name != NULL, "a value has no name", i);
 		want(p, prog_find_value(p, v->name) == i,
-			"a name stands for another value", i);
+			"two values have the same name", i);
 		want(p, shape_numel(v->type.shape, v->type.rank) >= 0,
 			"a value is too large", i);
 	}
 	for (int32_t i = 0; i < p->input.n; i++)
 		want(p, p->input.at[i] >= 0 && p->input.at[i] < p->value.n &&
 				p->value.at[p->input.at[i]].call == -1,
-			"an input is not an input value", i);
+			"an input is not a value, or a call computes it", i);
 	while (defined < p->value.n && p->value.at[defined].call == -1)
 		defined++;
 	for (int32_t i = 0; i < p->call.n; i++)
 		verify_call(p, i, &defined);
-	want(p, defined == p->value.n, "values that no call makes", defined);
+	want(p, defined == p->value.n, "no call computes a value", defined);
 	for (int32_t i = 0; i < p->output.n; i++)
 		want(p, p->output.at[i] >= 0 && p->output.at[i] < p->value.n,
 			"an output is not a value", i);

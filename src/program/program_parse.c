@@ -75,9 +75,9 @@ static _Noreturn void unexpected(parser *s, const char *wanted)
 
 	if (t->kind == T_END)
 		fail(s, t->where, "tn.syntax",
-			"the text ends where %s is expected", wanted);
-	fail(s, t->where, "tn.syntax", "'%.*s' stands where %s is expected",
-		t->n > 40 ? 40 : (int)t->n, t->at, wanted);
+			"expected %s, found the end of the text", wanted);
+	fail(s, t->where, "tn.syntax", "expected %s, found '%.*s'", wanted,
+		t->n > 40 ? 40 : (int)t->n, t->at);
 }
 
 /*
@@ -461,7 +461,7 @@ static void argument(parser *s, call *c)
 			"%s is not defined above this line", text);
 	if (c->attr.n > 0)
 		fail(s, o.at, "tn.syntax",
-			"operands must stand before attributes");
+			"operands must be before attributes");
 	*vec_push(s->a, &c->operand) = o;
 }
 

@@ -77,10 +77,11 @@ static int32_t equation(struct parse *p)
 	lex_need(p->l, "#");
 	i = lex_int(p->l, "the number of an equation");
 	if (i < 0 || i >= p->k->n_eqns)
-		lex_fail(p->l, t, "name", "%s has equations 0 to %d",
+		lex_fail(p->l, t, "name", "equation %lld; %s has 0 to %d", (long long)i,
 			p->k->name, p->k->n_eqns - 1);
 	if (strcmp(label, loop_label(&p->k->eqn[i])) != 0)
-		lex_fail(p->l, t, "name", "equation %lld is %s", (long long)i,
+		lex_fail(p->l, t, "name", "equation %lld is named %s",
+			(long long)i,
 			loop_label(&p->k->eqn[i]));
 	return (int32_t)i;
 }
@@ -106,7 +107,8 @@ static int64_t number(struct parse *p, int64_t lo, int64_t hi, const char *what)
 	int64_t v = lex_int(p->l, what);
 
 	if (v < lo || v > hi)
-		lex_fail(p->l, t, "bound", "%s is %lld to %lld here", what,
+		lex_fail(p->l, t, "bound", "%s is %lld; it must be %lld to %lld",
+			what, (long long)v,
 			(long long)lo, (long long)hi);
 	return v;
 }
@@ -125,7 +127,7 @@ static void as_name(struct parse *p)
 {
 	lex_need(p->l, "as");
 	fail_if(p, variable(p) != p->k->n_vars - 1, lex_peek(p->l), "name",
-		"the name of the new variable is expected");
+		"the next name must be that of the new variable");
 }
 
 static void parse_split(struct parse *p, const lex_token *at)
@@ -202,7 +204,8 @@ static void parse_copy(struct parse *p, const lex_token *at)
 		const lex_token *t = lex_peek(p->l);
 		int32_t v = variable(p);
 
-		fail_if(p, (seen & BIT(v)) != 0, t, "name", "a variable twice");
+		fail_if(p, (seen & BIT(v)) != 0, t, "name",
+			"a copy names a variable twice");
 		seen |= BIT(v);
 		var[n++] = v;
 	} while (lex_eat(p->l, ","));
@@ -210,7 +213,8 @@ static void parse_copy(struct parse *p, const lex_token *at)
 		panel = number(p, 1, INT32_MAX, "the width of a panel");
 	lex_need(p->l, "=");
 	e = value(p, NULL);
-	fail_if(p, k->n_eqns >= 63, at, "change", "too many equations");
+	fail_if(p, k->n_eqns >= 63, at, "change", 
+		"the kernel has 63 equations already: no copy can be added");
 	i = loop_add_copy(k, e, n, var);
 	k->eqn[i].panel = panel;
 	name_result(p, i, name, at);
@@ -228,7 +232,8 @@ static void parse_keep(struct parse *p, const lex_token *at)
 			!loop_covers(k, t, f, loop_form_vars(f)) ||
 			k->n_eqns >= 63,
 		at, "change",
-		"only all elements of a tensor in memory, each once, are kept");
+		"keep needs a tensor in memory, and an index that reaches each of its "
+		"elements once");
 	loop_add_stage(k, t, f);
 	refresh(p);
 }
@@ -245,7 +250,9 @@ static void parse_row(struct parse *p, const lex_token *at)
 	like = equation(p);
 	lex_need(p->l, "=");
 	fail_if(p, k->eqn[like].push || k->n_eqns >= 63, at, "change",
-		"no equation like this");
+		
+		"a row needs a kernel of at most 62 equations, and an equation that "
+		"is not a scatter");
 	name_result(p, loop_add_row(k, label, like, value(p, NULL)), name, at);
 }
 
@@ -260,7 +267,7 @@ static void parse_sums(struct parse *p, const lex_token *at)
 			dtype_size(p->k->s->tensor.at[p->k->eqn[e].e->out[0]]
 					.dtype) > 4,
 		at, "change",
-		"only sums of integers of at most 32 bits wrap alike in i32");
+		"only sums of integers of at most 32 bits can be kept in i32");
 	p->k->eqn[e].acc[0] = TN_I32;
 }
 
@@ -271,7 +278,7 @@ static void parse_past(struct parse *p, const lex_token *at)
 	lex_need(p->l, "caches");
 	i = loop_param(p->k, tensor(p));
 	fail_if(p, i < 0 || i >= p->k->n_outputs, at, "name",
-		"only results are stored past the caches");
+		"only results of the kernel can be stored past the caches");
 	p->k->stream[i] = true;
 }
 
@@ -340,7 +347,7 @@ static void parse_clip(struct parse *p, loop_node *n, const lex_token *at)
 	fail_if(p, f.lo == INT64_MIN || f.hi == INT64_MAX ||
 			!loop_stride(f.f, n->var, k->var[n->var].extent, &s) ||
 			(s != 1 && s != -1),
-		at, "bound", "a clip has both bounds, and steps by one");
+		at, "bound", "a clip needs both bounds, and a variable with coefficient 1 or -1");
 	if (n->n_clip > 0)
 		memcpy(list, n->clip, (size_t)n->n_clip * sizeof *list);
 	list[n->n_clip++] = (loop_clip){f.f, f.lo, f.hi,
@@ -359,7 +366,7 @@ static void parse_ahead(struct parse *p, loop_node *n, bool far)
 	lex_need(p->l, "(");
 	list[n->n_ahead] = (loop_ahead){.tensor = tensor(p), .far = far};
 	fail_if(p, loop_param(p->k, list[n->n_ahead].tensor) < 0,
-		lex_peek(p->l), "name", "only memory can be prefetched");
+		lex_peek(p->l), "name", "only tensors in memory can be prefetched");
 	lex_need(p->l, ",");
 	list[n->n_ahead++].at = form(p);
 	lex_need(p->l, ")");
@@ -419,7 +426,7 @@ static loop_node *parse_loop(struct parse *p, loop_kind kind)
 	lex_need(p->l, "<");
 	at = lex_peek(p->l);
 	if (lex_int(p->l, "the extent of the variable") != extent)
-		lex_fail(p->l, at, "bound", "%s is below %lld",
+		lex_fail(p->l, at, "bound", "the extent of %s is %lld",
 			p->k->var[n->var].name, (long long)extent);
 	if (kind == LOOP_BLOCK) {
 		lex_need(p->l, "by");
@@ -609,7 +616,8 @@ static void check_places(struct parse *p)
 			n--;
 		if (n != m || memcmp(t->at, want, m) != 0)
 			lex_fail(p->l, t, "place",
-				"the trees give this line: %.*s", (int)m,
+				
+				"this line must be: %.*s", (int)m,
 				m > 0 ? want : "none");
 		want += m + (want[m] == '\n');
 		while (lex_peek(p->l)->kind != LEX_END &&
@@ -618,7 +626,7 @@ static void check_places(struct parse *p)
 	}
 	if (*want != 0)
 		lex_fail(p->l, lex_peek(p->l), "place",
-			"the trees give this line, too: %.*s",
+			"a line is missing: %.*s",
 			(int)strcspn(want + 2, "\n"), want + 2);
 }
 

@@ -1,20 +1,21 @@
 /*
- * verify.c: what must hold of the trees of a schedule, whoever made
- * them; throws schedule.RULE, with the line where trees were read from a text.
+ * verify.c: checks the trees of a schedule. Fails with rule schedule.RULE, at
+ * the line of the text where the trees come from one.
  *
- *   loop    a variable is walked once on a way; blocks and spans are around
- *           the loop that they cut
- *   span    spans that stand together cover their variable once
- *   cover   a statement runs for each value of each of its variables, once
- *   once    what adds up is added up in one place
- *   start   accumulators start before the sum, outside of its loops
- *   order   a value is read behind its statement, when it is complete, and in
+ *   loop    no two nested loops walk one variable; blocks and spans are
+ *           outside the loop that they divide
+ *   span    neighbouring spans cover their variable without gap or overlap
+ *   cover   a statement runs once for each value of each of its variables
+ *   once    one statement adds up a sum
+ *   start   accumulators are cleared before the sum, outside its loops
+ *   order   a value is read after its statement, when it is final, and in
  *           the iteration that made it
- *   write   what a write in place changes is read before, or there alone
- *   chunk   chunks write different memory, and read no value of another chunk
- *   lanes   lanes fit a vector, and may be walked side by side
+ *   write   an element is read before a write in place changes it, or in the
+ *           iteration that changes it
+ *   chunk   chunks write different memory, and read no value of other chunks
+ *   lanes   lanes fill at most one vector, and their iterations are independent
  *   guard, tile, turn, part, copies, scale: verify_leaf.c
- *   done    accumulators that are not memory are stored when complete
+ *   done    accumulators outside memory are stored when they are final
  *
  * Every access is inside its tensor by the equations (loop/verify.c), which no text
  * can change.
@@ -50,7 +51,7 @@ const char *verify_eqn(const struct sv *v, int32_t eqn)
 
 /* ---- loops ---- */
 
-/* Variables that a leaf walks by itself. */
+/* Variables that a leaf walks without a loop around it. */
 static loop_set walked_by(const loop_node *n)
 {
 	loop_set s = 0;
@@ -82,20 +83,26 @@ static void check_loops(struct sv *v, const loop_node *n, loop_set open)
 	if (loop_is_loop(n)) {
 		if ((open & BIT(n->var)) != 0)
 			verify_fail(v, n, "loop",
-				"%s is walked by a loop around this one already",
+				"a loop around this one walks %s already",
 				verify_var(v, n->var));
 		if (n->n_child == 0)
-			verify_fail(v, n, "loop", "this loop holds nothing");
+			verify_fail(v, n, "loop", "this loop is empty; it needs a statement or a loop");
 		if (n->kind == LOOP_FOR)
 			open |= BIT(n->var);
 		if (n->number >= 0 && v->k->var[n->number].extent !=
 			(v->k->var[n->var].extent + n->size - 1) / n->size)
 			verify_fail(v, n, "loop",
-				"%s does not number these blocks",
-				verify_var(v, n->number));
+				"%s has extent %lld, and does not number these "
+				"%lld blocks",
+				verify_var(v, n->number),
+				(long long)v->k->var[n->number].extent,
+				(long long)((v->k->var[n->var].extent +
+						    n->size - 1) /
+					n->size));
 	} else if ((open & walked_by(n)) != 0) {
 		verify_fail(v, n, "loop",
-			"a loop around this walks one of its variables");
+			"a loop around this statement walks a variable that the "
+			"statement walks itself");
 	}
 	for (int32_t i = 0; i < n->n_child; i++)
 		check_loops(v, n->child[i], open);
@@ -116,15 +123,20 @@ static void check_spans(struct sv *v, loop_node *const *list, int32_t n)
 			at = list[j]->hi;
 			if (list[j]->hi <= list[j]->lo)
 				verify_fail(v, list[j], "span",
-					"this span is empty");
+					
+					"this span is empty: it ends at %lld, and must "
+					"end after %lld",
+					(long long)list[j]->hi,
+					(long long)list[j]->lo);
 			if (j > i)
 				check_spans(v, list[j]->child,
 					list[j]->n_child);
 		}
 		if (at != v->k->var[var].extent)
 			verify_fail(v, list[i], "span",
-				"spans of %s that stand together go from 0 to %lld without gap",
-				verify_var(v, var),
+				"these spans of %s cover 0 to %lld; neighbouring "
+				"spans must cover 0 to %lld without gap",
+				verify_var(v, var), (long long)at,
 				(long long)v->k->var[var].extent);
 		i = j - 1;
 	}
@@ -159,14 +171,14 @@ static loop_set wanted(const loop_eqn *e, const loop_node *n)
 	return 0;
 }
 
-/* Loops around n over what it does not want: is it done again and again? */
+/* Fails if a loop around n, over none of these variables, would repeat it. */
 static void check_repeated(struct sv *v, const loop_node *n, loop_set want)
 {
 	for (const loop_node *u = n->up; u != NULL; u = u->up)
 		if ((want & BIT(u->var)) == 0 &&
 			(u->number < 0 || (want & BIT(u->number)) == 0))
 			verify_fail(v, n, "cover",
-				"the loop over %s would do %s again and again",
+				"the loop over %s would repeat %s; the statement must be outside it",
 				verify_var(v, u->var), verify_eqn(v, n->eqn));
 }
 
@@ -179,7 +191,7 @@ static void check_cover(struct sv *v, const loop_node *n)
 	for (int32_t i = 0; missing != 0 && i < v->k->n_vars; i++)
 		if ((missing & BIT(i)) != 0 && v->k->var[i].extent > 1)
 			verify_fail(v, n, "cover",
-				"%s is not done for each %s: a loop is missing",
+				"%s does not run for each %s: it needs a loop over it",
 				verify_eqn(v, n->eqn), verify_var(v, i));
 	if ((n->kind == LOOP_STMT && adds) || n->kind == LOOP_TILE ||
 		n->kind == LOOP_SCALE)
@@ -190,7 +202,7 @@ static void check_cover(struct sv *v, const loop_node *n)
 			(want & BIT(u->var)) == 0)
 			continue;
 		if ((verify_walked(n) & BIT(u->var)) == 0)
-			verify_fail(v, n, "cover", "no loop walks the block of %s",
+			verify_fail(v, n, "cover", "no loop inside walks the block of %s",
 				verify_var(v, u->var));
 	}
 }
@@ -208,7 +220,7 @@ static bool in_first_twin(const loop_node *n)
 	return loop_first(n) == n;
 }
 
-/* Each equation has its statement, and one alone if it adds up. */
+/* Each equation has a statement; a sum has exactly one. */
 static void check_once(struct sv *v)
 {
 	for (int32_t i = 0; i < v->k->n_eqns; i++) {
@@ -227,13 +239,13 @@ static void check_once(struct sv *v)
 			n++;
 		}
 		if (n == 0)
-			verify_fail(v, NULL, "once", "%s is done nowhere",
+			verify_fail(v, NULL, "once", "no statement computes %s",
 				verify_eqn(v, i));
 		if (n > 1 && (e->e->monoid != IR_SET || e->push ||
 				     e->scan_var >= 0))
 			verify_fail(v, at, "once",
-				"%s is added up in two places",
-				verify_eqn(v, i));
+				"%d statements add up %s; there must be one",
+				n, verify_eqn(v, i));
 	}
 }
 
@@ -248,7 +260,7 @@ const loop_node *verify_common(const loop_node *a, const loop_node *b)
 	return NULL;
 }
 
-/* Of eqn, in a phase, before or behind n; NULL: none. */
+/* The first statement of a kind for eqn in a phase, or NULL. */
 static const loop_node *leaf_of(const struct sv *v, loop_kind kind,
 	int32_t eqn, int32_t phase)
 {
@@ -260,7 +272,7 @@ static const loop_node *leaf_of(const struct sv *v, loop_kind kind,
 	return NULL;
 }
 
-/* A loop around n, up to top, over one of these; NULL: none. */
+/* The innermost of n and the loops around it that walks one of these, or NULL. */
 static const loop_node *loop_over(
 	const loop_node *n, loop_set vars)
 {
@@ -280,10 +292,12 @@ static void check_start(struct sv *v, const struct sv_leaf *l)
 		(n->kind == LOOP_TILE && n->start && init == NULL))
 		return;
 	if (n->kind == LOOP_TILE && n->start && e->init[0] != NULL)
-		verify_fail(v, n, "start", "%s has an initial value: no start",
+		verify_fail(v, n, "start", 
+			"%s has an initial value: it needs an init before the "
+			"tile, and no \"start\"",
 			verify_eqn(v, n->eqn));
 	if (init == NULL || init->order > n->order)
-		verify_fail(v, n, "start", "no init of %s stands before this",
+		verify_fail(v, n, "start", "this needs an init of %s before it",
 			verify_eqn(v, n->eqn));
 	both = verify_common(init, n);
 	cut = loop_over(both, e->reduced & ~e->left);
@@ -291,7 +305,8 @@ static void check_start(struct sv *v, const struct sv_leaf *l)
 				   leaf_of(v, LOOP_PART, n->eqn, l->phase)) &&
 		cut->number < 0)
 		verify_fail(v, init, "start",
-			"%s would start again in each piece of %s",
+			"%s would be cleared again inside its loop over %s; the "
+			"init must be outside that loop",
 			verify_eqn(v, n->eqn), verify_var(v, cut->var));
 }
 
@@ -308,7 +323,7 @@ static bool makes(const loop_node *n)
 	       n->kind == LOOP_STAGE || n->kind == LOOP_JOIN;
 }
 
-/* In another span of the loop that r is in a span of. */
+/* Are a and r in different spans of one loop? */
 static bool in_other_span(const loop_node *a, const loop_node *r)
 {
 	const loop_node *both = verify_common(a, r), *x = a, *y = r;
@@ -337,12 +352,12 @@ static const struct sv_leaf *maker_before(
 		else if (m->n->kind != LOOP_STAGE && !v->online &&
 			v->k->eqn[eqn].e->monoid != IR_SET &&
 			!in_other_span(m->n, r->n))
-			return NULL; /* a part of it comes later */
+			return NULL; /* a later statement adds to it */
 	}
 	return made;
 }
 
-/* The digit of `at` that walks var in what e makes is var in `read`, too. */
+/* Does index `read` have var as the same digit that `made` has it as? */
 static bool is_same_digit(struct sv *v, const ix_dom *d, const ix_form *made,
 	const ix_form *read, int32_t var)
 {
@@ -370,7 +385,7 @@ static void check_made(struct sv *v, const struct sv_leaf *r, int32_t eqn,
 
 	if (m == NULL)
 		verify_fail(v, r->n, "order",
-			"%s is read before all of it is made",
+			"%s is read before its statement; it must be read after it",
 			verify_eqn(v, eqn));
 	if (m->phase != r->phase)
 		return;
@@ -379,13 +394,13 @@ static void check_made(struct sv *v, const struct sv_leaf *r, int32_t eqn,
 		if ((e->reduced & ~e->left & BIT(u->var)) != 0 &&
 			u->number < 0 && (v->keys & BIT(u->var)) == 0)
 			verify_fail(v, r->n, "order",
-				"%s is read before its sum over %s is complete",
+				"%s is read inside its sum over %s; it must be read after that loop",
 				verify_eqn(v, eqn), verify_var(v, u->var));
 		if ((e->left & BIT(u->var)) != 0 && at != NULL && !e->push &&
 			u->number < 0 &&
 			!is_same_digit(v, d, e->at, at, u->var))
 			verify_fail(v, r->n, "order",
-				"%s is read for another %s than the loop around is at",
+				"%s is read at another %s than that of the iteration around",
 				verify_eqn(v, eqn), verify_var(v, u->var));
 	}
 }
@@ -404,7 +419,7 @@ static const expr *on_read(void *arg, const expr *read, const ix_dom *d)
 	return NULL;
 }
 
-/* Tensors that an index of f is read from. */
+/* Checks the reads of tensors whose elements are indices in f. */
 static void check_data(struct sv *v, const struct sv_leaf *l, const ix_form *f)
 {
 	int32_t eqn, comp;
@@ -485,7 +500,8 @@ static void check_reads(struct sv *v, const struct sv_leaf *l)
 
 /* ---- writes in place ---- */
 
-/* The loops around both, and the spans of one loop that they are in. */
+/* The innermost node around both; if they are in different spans of one loop,
+ * the span of a. */
 static const loop_node *around_both(const loop_node *a, const loop_node *b)
 {
 	const loop_node *both = verify_common(a, b);
@@ -496,8 +512,8 @@ static const loop_node *around_both(const loop_node *a, const loop_node *b)
 }
 
 /*
- * Another leaf writes the bytes that this one reads: it does so later, and
- * where loops are around both, the same element only.
+ * If another leaf writes the memory that this one reads, it runs later; in
+ * loops around both, it writes the element that this iteration reads.
  */
 void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
 	const ix_dom *d)
@@ -524,7 +540,9 @@ void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
 			(w->phase == r->phase && w->n->order < r->n->order &&
 				!in_other_span(w->n, r->n)))
 			verify_fail(v, r->n, "write",
-				"%s reads %s, which %s has overwritten by then",
+				
+				"%s reads %s after %s has overwritten it; it must read "
+				"it before",
 				verify_eqn(v, r->n->eqn), t[read->tensor].name,
 				verify_eqn(v, w->n->eqn));
 		if (w->phase != r->phase)
@@ -534,7 +552,9 @@ void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
 			if ((e->left & BIT(u->var)) != 0 &&
 				!is_same_digit(v, d, e->at, read->form, u->var))
 				verify_fail(v, r->n, "write",
-					"%s writes %s for another %s before this reads it",
+					
+					"%s overwrites elements of %s that other "
+					"iterations over %s read later",
 					verify_eqn(v, w->n->eqn),
 					t[read->tensor].name,
 					verify_var(v, u->var));
@@ -563,20 +583,26 @@ static void check_pieces(struct sv *v, const loop_phase *ph)
 		int64_t ext = u->parallel ? v->k->var[u->var].extent : 1;
 
 		if (u->parallel && u->kind == LOOP_SPAN)
-			verify_fail(v, u, "chunk", "a span is not parallel");
+			verify_fail(v, u, "chunk", 
+				"a span cannot be parallel; a loop or a block can");
 		if (u->parallel && u->kind == LOOP_BLOCK)
 			ext = (ext + u->size - 1) / u->size;
 		if (pieces > INT32_MAX / (ext > 0 ? ext : 1))
-			verify_fail(v, u, "chunk", "there are too many chunks");
+			verify_fail(v, u, "chunk", 
+				"the parallel loops make more than %d chunks",
+				INT32_MAX);
 		pieces *= ext;
 	}
 	for (int32_t i = 0; i < n; i++)
 		if (any_parallel(list[i]))
 			verify_fail(v, list[i], "chunk",
-				"parallel loops stand alone in each other, from the outermost on");
+				
+				"a parallel loop must be outermost, or the only child "
+				"of a parallel loop");
 	if (pieces != ph->n_chunks)
 		verify_fail(v, ph->n_roots > 0 ? ph->root[0] : NULL, "chunk",
-			"the parallel loops of this phase make %lld chunks, not %lld",
+			"the parallel loops of this phase make %lld chunks, and its "
+			"line says %lld",
 			(long long)pieces, (long long)ph->n_chunks);
 }
 
@@ -615,7 +641,8 @@ static void check_chunks(struct sv *v, const struct sv_leaf *l)
 		if (here || (e->reduced & BIT(var)) != 0 || e->scan_var == var ||
 			is_read_in_phase(v, n->eqn, l->phase))
 			verify_fail(v, u, "chunk",
-				"chunks over %s would write the same elements of %s",
+				"the loop over %s cannot be parallel: its chunks would "
+				"write or read the same elements of %s",
 				verify_var(v, u->var), verify_eqn(v, n->eqn));
 	}
 }
@@ -635,31 +662,37 @@ static void check_lanes(struct sv *v, const loop_node *n, const loop_node *in)
 				    k->eqn[i].reversed;
 		if (n->backward != reversed)
 			verify_fail(v, n, "order", "%s",
-				reversed ? "the scan over this variable is backward"
-					 : "nothing here is a scan from the end");
+				reversed ? "this loop must be \"backward\": a scan over its "
+					   "variable runs from the end"
+					 : "this loop must not be \"backward\": no scan "
+					   "over its variable runs from the end");
 	}
 	if (n->kind == LOOP_FOR && n->lanes > 1) {
 		loop_widest(&w, n);
 		if (in != NULL)
-			verify_fail(v, n, "lanes", "lanes inside of lanes");
+			verify_fail(v, n, "lanes",
+				"a loop in lanes contains another one");
 		if ((n->lanes & (n->lanes - 1)) != 0 ||
 			n->lanes * w.bytes > k->machine->vector_bytes)
 			verify_fail(v, n, "lanes",
-				"%d lanes of %d bytes: a vector of %s has %d "
-				"bytes",
+				"%d lanes of %d bytes do not fit: a vector of %s "
+				"has %d bytes, and lanes are a power of two",
 				n->lanes, w.bytes, k->machine->name,
 				k->machine->vector_bytes);
 		if (!loop_lanes_allowed(k, n, n->var))
 			verify_fail(v, n, "lanes",
-				"iterations of %s depend on each other",
+				"the loop over %s cannot have lanes: its iterations "
+				"depend on each other",
 				verify_var(v, n->var));
 		in = n;
 	} else if (in != NULL &&
 		   (n->kind == LOOP_TILE || n->kind == LOOP_STAGE)) {
-		verify_fail(v, n, "lanes", "lanes inside of lanes");
+		verify_fail(v, n, "lanes",
+			"a loop in lanes contains a tile or a turn");
 	}
 	if (n->unroll > 16)
-		verify_fail(v, n, "lanes", "at most 16 sums side by side");
+		verify_fail(v, n, "lanes", 
+			"unroll is %d; it must be 16 at most", n->unroll);
 	for (int32_t i = 0; i < n->n_child; i++)
 		check_lanes(v, n->child[i], in);
 }
@@ -727,7 +760,7 @@ void loop_schedule_verify_places(loop_kernel *k)
 				done |= leaf_of(&v, LOOP_DONE, i, p) != NULL;
 			if (apart && !done)
 				verify_fail(&v, NULL, "done",
-					"%s is stored nowhere: done is missing",
+					"%s is not stored: a \"done\" is missing",
 					verify_eqn(&v, i));
 		}
 }

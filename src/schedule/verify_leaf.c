@@ -1,20 +1,22 @@
 /*
- * verify_leaf.c: what must hold of single statements of a schedule.
+ * verify_leaf.c: checks single statements of a schedule.
  *
- *   tile    its factors are those of the product, read from memory or from
- *           whole copies of them; blocks around it are its rows and columns
- *   turn    squares of a tensor that is read along its lines
- *   part    pieces of a sum have a chunk each, and are combined behind
- *   guard   what a loop leaves out, its statements leave as it is
- *   copies  a phase that is left out while a parameter stays copies it alone
- *   scale   where a maximum grows, every sum of its weights is scaled
+ *   tile    the factors are those of the equation, read from memory or from
+ *           complete copies; the blocks around it are its rows and columns
+ *   turn    it transposes a copy of a tensor whose elements are neighbours
+ *           along the variable of the turn
+ *   part    each chunk stores one partial result; a later phase combines them
+ *   guard   statements change nothing in the iterations that a guard skips
+ *   copies  a phase that runs only when a parameter changed copies it, and
+ *           does nothing else
+ *   scale   when a maximum grows, every sum of its weights is scaled
  */
 #include "schedule/contract/contract.h"
 #include "schedule/verify.h"
 
 /* ---- tiles ---- */
 
-/* Reads of copies, as what was copied. */
+/* Replaces a read of a copy by a read of the original. */
 static const expr *as_copied(void *arg, const expr *read, const ix_dom *d)
 {
 	struct sv *v = arg;
@@ -51,19 +53,22 @@ static void check_factors(struct sv *v, const loop_node *n)
 	bool same;
 
 	if (!contract_is_product(k, e) || !contract_factors(k, e, &t))
-		verify_fail(v, n, "tile", "%s is not a sum of products",
+		verify_fail(v, n, "tile", "a tile needs a sum of products, which %s is not",
 			verify_eqn(v, n->eqn));
 	same = (is_factor(v, n, n->factor[0], t.f[0]) &&
 		       is_factor(v, n, n->factor[1], t.f[1])) ||
 	       (is_factor(v, n, n->factor[0], t.f[1]) &&
 		       is_factor(v, n, n->factor[1], t.f[0]));
 	if (!same || n->finish != t.finish)
-		verify_fail(v, n, "tile", "these are not the factors of %s",
+		verify_fail(v, n, "tile", "the factors of this tile differ from those of %s",
 			verify_eqn(v, n->eqn));
 	if (n->checked != (t.inexact && dtype_is_float(e->acc[0])))
 		verify_fail(v, n, "tile", "%s",
-			n->checked ? "nothing is to be checked here"
-				   : "its result must be checked");
+			n->checked ? "this tile must not be \"checked\": it "
+				     "treats infinities and NaN as its "
+				     "equation does"
+				   : "this tile must be \"checked\": infinities "
+				     "and NaN could change its result");
 	same = n->n_needs == t.n_needs;
 	for (int32_t i = 0; same && i < t.n_needs; i++)
 		same = n->need[i].f == t.need[i].f &&
@@ -71,11 +76,11 @@ static void check_factors(struct sv *v, const loop_node *n)
 		       n->need[i].hi == t.need[i].hi;
 	if (!same)
 		verify_fail(v, n, "guard",
-			"%s is added up where its guards hold, and there alone",
+			"the guards of this tile must be those of %s",
 			verify_eqn(v, n->eqn));
 }
 
-/* The block of var nearest around n; NULL: none. */
+/* The innermost block of var around n, or NULL. */
 static const loop_node *block_around(const loop_node *n, int32_t var)
 {
 	for (n = n->up; n != NULL; n = n->up)
@@ -91,7 +96,8 @@ static void check_block(struct sv *v, const loop_node *n, int32_t var,
 
 	if (b == NULL || b->size != size)
 		verify_fail(v, n, "tile",
-			"the block of %s nearest around this tile must be its %s: %lld",
+			"the innermost block of %s around this tile must have the "
+			"length of its %s, %lld",
 			verify_var(v, var), what, (long long)size);
 }
 
@@ -105,17 +111,23 @@ static void check_columns(struct sv *v, const loop_node *n)
 	if (y->kind != EX_READ || ix_has_fun(y->form) ||
 		!loop_stride(y->form, n->var, ext, &s) || s != 1)
 		verify_fail(v, n, "tile",
-			"columns adjoin in the second factor, a read");
+			
+			"the second factor must be a read whose elements are "
+			"neighbours along the columns, %s",
+			verify_var(v, n->var));
 	if (x->kind != EX_READ || ix_has_fun(x->form))
-		verify_fail(v, n, "tile", "the first factor is a read");
+		verify_fail(v, n, "tile", 
+			"the first factor must be a read at an index without data");
 	if ((loop_form_vars(x->form) & BIT(n->var)) != 0 ||
 		(n->row_var >= 0 &&
 			(loop_form_vars(y->form) & BIT(n->row_var)) != 0))
 		verify_fail(v, n, "tile",
-			"rows walk the first factor, columns the second");
+			"the first factor must not depend on the columns, nor the "
+			"second on the rows");
 	if (!loop_maker(k, y->tensor, &eqn, &comp) && ext % n->lanes != 0)
 		verify_fail(v, n, "tile",
-			"%s has %lld elements in memory: no whole vectors of %d",
+			"%s has %lld elements in memory, which must be a multiple of the "
+			"%d lanes",
 			verify_var(v, n->var), (long long)ext, n->lanes);
 }
 
@@ -128,23 +140,26 @@ static void check_tile(struct sv *v, const loop_node *n)
 	check_factors(v, n);
 	for (int32_t i = 0; i < n->n_sums; i++) {
 		if ((sums & BIT(n->sum[i])) != 0)
-			verify_fail(v, n, "tile", "%s is summed over twice",
+			verify_fail(v, n, "tile", "the tile names the sum over %s twice",
 				verify_var(v, n->sum[i]));
 		sums |= BIT(n->sum[i]);
 	}
 	if (sums != (e->reduced & ~(e->left & e->reduced)))
 		verify_fail(v, n, "tile",
-			"the sums of a tile are those of its equation");
+			"the sums of this tile must be those of %s",
+			verify_eqn(v, n->eqn));
 	if (n->lanes < 2 || n->lanes * (int32_t)dtype_size(e->acc[0]) !=
 				    k->machine->vector_bytes)
-		verify_fail(v, n, "lanes", "a vector of %s has %d lanes here",
+		verify_fail(v, n, "lanes",
+			"%d lanes; on %s this tile must have %d", n->lanes,
 			k->machine->name,
 			k->machine->vector_bytes /
 				(int32_t)dtype_size(e->acc[0]));
 	if (n->size * n->unroll > 2 * k->machine->vector_registers)
 		verify_fail(v, n, "tile",
-			"a tile has at most %d vectors: %s has %d registers",
-			2 * k->machine->vector_registers, k->machine->name,
+			"%lld rows of %d vectors; a tile may have %d vectors in all, "
+			"as %s has %d registers",
+			(long long)n->size, n->unroll, 2 * k->machine->vector_registers, k->machine->name,
 			k->machine->vector_registers);
 	check_columns(v, n);
 	check_block(v, n, n->var, (int64_t)n->lanes * n->unroll, "columns");
@@ -152,7 +167,7 @@ static void check_tile(struct sv *v, const loop_node *n)
 		check_block(v, n, n->row_var, n->size, "rows");
 }
 
-/* ---- turned squares ---- */
+/* ---- turns ---- */
 
 static void check_turn(struct sv *v, const loop_node *n)
 {
@@ -163,24 +178,28 @@ static void check_turn(struct sv *v, const loop_node *n)
 
 	if ((!e->stage && !e->pack) || x->kind != EX_READ ||
 		ix_has_fun(x->form) || loop_param(k, x->tensor) < 0)
-		verify_fail(v, n, "turn", "only copies of memory are turned");
+		verify_fail(v, n, "turn", 
+			"only a copy of a tensor in memory can be turned");
 	if (!loop_stride(x->form, n->var, k->var[n->var].extent, &s) || s != 1)
-		verify_fail(v, n, "turn", "%s does not adjoin along %s",
+		verify_fail(v, n, "turn", 
+			"the elements of %s must be neighbours in memory along %s",
 			k->s->tensor.at[x->tensor].name, verify_var(v, n->var));
 	if (n->row_var < 0 && (n->up == NULL || !loop_is_loop(n->up) ||
 				      n->up->kind != LOOP_BLOCK ||
 				      n->up->var == n->var))
 		verify_fail(v, n, "turn",
-			"the loop around this must be a block of the "
-			"variable that it is turned against");
+			"the loop around this turn must be a block of the "
+			"variable that it turns against");
 	if ((size != 4 && size != 8) ||
 		n->lanes * size != k->machine->vector_bytes)
-		verify_fail(v, n, "lanes", "a vector of %s has %d lanes here",
-			k->machine->name,
+		verify_fail(v, n, "lanes",
+			"%d lanes of %d bytes; on %s a turn must have %d lanes, of 4 "
+			"or 8 bytes",
+			n->lanes, (int)size, k->machine->name,
 			(int)(k->machine->vector_bytes / size));
 }
 
-/* ---- pieces of sums ---- */
+/* ---- partial sums ---- */
 
 static int32_t count(const struct sv *v, loop_kind kind, int32_t eqn)
 {
@@ -210,7 +229,8 @@ static void check_part(struct sv *v, const struct sv_leaf *l)
 		count(v, LOOP_JOIN, l->n->eqn) != 1 ||
 		leaf_of(v, LOOP_JOIN, l->n->eqn)->phase <= l->phase)
 		verify_fail(v, l->n, "part",
-			"a sum in pieces has one part and, in a later phase, one combine");
+			"%s needs one \"part\" and, in a later phase, one \"combine\"",
+			verify_eqn(v, l->n->eqn));
 	for (const loop_node *u = l->n->up; u != NULL; u = u->up)
 		if ((e->reduced & BIT(u->var)) != 0) {
 			cut++;
@@ -222,7 +242,9 @@ static void check_part(struct sv *v, const struct sv_leaf *l)
 		}
 	if (cut != 1)
 		verify_fail(v, l->n, "part",
-			"one parallel block of the sum is around the part, with the sum before it");
+			"a \"part\" must be after the sum %s, inside exactly one "
+			"parallel block of that sum",
+			verify_eqn(v, l->n->eqn));
 }
 
 static bool makes_memory(const loop_kernel *k, const loop_eqn *e)
@@ -250,20 +272,21 @@ void verify_leaf(struct sv *v, const struct sv_leaf *l)
 	case LOOP_JOIN:
 		if (count(v, (loop_kind)other, l->n->eqn) != 1)
 			verify_fail(v, l->n, "part",
-				"nothing of %s is there to combine",
+				"a \"combine\" of %s needs one \"part\" of it before",
 				verify_eqn(v, l->n->eqn));
 		break;
 	case LOOP_DONE:
 		if (v->k->eqn[l->n->eqn].e->monoid == IR_SET ||
 			!makes_memory(v->k, &v->k->eqn[l->n->eqn]))
 			verify_fail(v, l->n, "done",
-				"%s has no accumulators to be stored",
+				"%s has no accumulator that \"done\" could store",
 				verify_eqn(v, l->n->eqn));
 		break;
 	case LOOP_INIT:
 		if (v->k->eqn[l->n->eqn].e->monoid == IR_SET &&
 			!v->k->eqn[l->n->eqn].push)
-			verify_fail(v, l->n, "start", "%s adds nothing up",
+			verify_fail(v, l->n, "start", 
+				"%s is not a sum: it needs no init",
 				verify_eqn(v, l->n->eqn));
 		break;
 	case LOOP_STMT:
@@ -282,7 +305,7 @@ static bool is_fact(const ix_fact *a, const ix_fact *b)
 	return a->f == b->f && a->lo == b->lo && a->hi == b->hi;
 }
 
-/* Is it a guard of a product whose tile reads the copies below n? */
+/* Do all tiles that read the copies below n have the guard f? */
 static bool guards_copies(struct sv *v, const loop_node *n, const ix_fact *f)
 {
 	if (n->kind == LOOP_STMT || n->kind == LOOP_STAGE) {
@@ -317,7 +340,8 @@ static void check_clips(struct sv *v, const loop_node *n)
 	for (int32_t i = 0; i < n->n_clip; i++)
 		if (!loop_may_clip(v->k, n, &n->clip[i]))
 			verify_fail(v, n, "guard",
-				"outside of this clip of %s elements change",
+				"statements in this loop change elements outside "
+				"this clip of %s",
 				verify_var(v, n->var));
 }
 
@@ -331,14 +355,16 @@ static void check_needs(struct sv *v, const loop_node *n)
 		if (n->n_needs != 1 || !loop_need_of(v->k, n, &f, &fills) ||
 			!is_fact(&f, n->need) || fills != n->fills)
 			verify_fail(v, n, "guard",
-				"outside of this guard statements do something");
+				"statements in this loop change elements outside "
+				"this guard");
 	} else if (n->kind != LOOP_TILE) {
 		if (n->fills)
-			verify_fail(v, n, "guard", "fills is for near guards");
+			verify_fail(v, n, "guard", 
+				"\"fills\" is allowed after \"near\" only");
 		for (int32_t i = 0; i < n->n_needs; i++)
 			if (!guards_copies(v, n, &n->need[i]))
 				verify_fail(v, n, "guard",
-					"what is not copied here is read");
+					"elements outside this guard are not copied, but are read");
 	}
 	for (int32_t i = 0; i < n->n_child; i++)
 		check_needs(v, n->child[i]);
@@ -368,12 +394,12 @@ static void check_copies(struct sv *v, int32_t phase)
 			e->body[0]->kind != EX_READ || e->body[0]->tensor != of ||
 			ix_has_fun(e->body[0]->form))
 			verify_fail(v, n, "copies",
-				"this phase does more than copy %s",
+				"a phase that copies %s must do nothing else",
 				k->s->tensor.at[of].name);
 	}
 }
 
-/* Who reads what is kept: behind it, in the block, and the same element. */
+/* Readers of a stage: after it, in its block, and at the same element. */
 static void check_keep(struct sv *v, const struct sv_leaf *l)
 {
 	loop_kernel *k = v->k;
@@ -399,7 +425,7 @@ static void check_keep(struct sv *v, const struct sv_leaf *l)
 						e->e->out[0], e->at));
 		if (late)
 			verify_fail(v, l->n, "order",
-				"%s reads %s where it is not kept yet",
+				"%s reads %s outside the block that copies it, or before",
 				verify_eqn(v, r->n->eqn),
 				k->s->tensor.at[e->e->out[0]].name);
 	}
@@ -436,7 +462,8 @@ void verify_online(struct sv *v)
 		k->eqn[was].body[0] != contract_online_was(&c) ||
 		k->eqn[by].body[0] != contract_online_factor(&c, was))
 		verify_fail(v, NULL, "scale",
-			"sums are scaled by what a larger maximum takes from them");
+			"\"was\" must be the maximum before this step, and "
+			"\"rescale\" exp(was - maximum)");
 	v->keys = BIT(c.keys);
 	v->was = was;
 	v->max = c.rows.max;
@@ -448,18 +475,19 @@ void verify_online(struct sv *v)
 
 		if (sum != (s != NULL) || (sum && count(v, LOOP_SCALE, i) != 1))
 			verify_fail(v, s == NULL ? NULL : s->n, "scale",
-				"each sum of the row is scaled once: %s",
+				"each sum of the row, and nothing else, is scaled once: %s",
 				verify_eqn(v, i));
 		if (!sum)
 			continue;
 		if (s->n->finish != contract_online_scaled(&c, was, by, i))
 			verify_fail(v, s->n, "scale",
-				"%s is scaled by something else",
+				"%s must be scaled by \"rescale\"",
 				verify_eqn(v, i));
 		if (max == NULL || first == NULL ||
 			first->n->order > max->n->order ||
 			max->n->order > s->n->order)
 			verify_fail(v, s->n, "scale",
-				"the order is: was, the maximum, scale");
+				
+				"the order must be: was, the maximum, scale");
 	}
 }

@@ -69,7 +69,7 @@ static const ix_form *parse_digit(sys_parser *p)
 			hi = extent;
 	}
 	sys_fail_if(p, lo > extent || (hi != extent && hi % lo != 0), at,
-		"number", "this is not a digit of that axis");
+		"number", "the bounds are not those of a digit of this axis");
 	if (extent == 1)
 		return ix_const(p->s->x, 0);
 	return ix_digit(p->s->x, &p->in.dom, axis, lo, hi);

@@ -204,7 +204,7 @@ const ix_form *lower_inside(leq *c, const ix_dom *d, const ix_form *f,
 		return r;
 	if (n == 0)
 		lower_fail(c, tensor,
-			"%s is read, but has no element along axis %d", tensor,
+			"%s cannot be read: its axis %d has no elements", tensor,
 			axis);
 	ix_range(d, f, &min, &max);
 	lower_fail(c, tensor,

@@ -173,12 +173,12 @@ static void check_source(const struct check *c, int32_t tensor)
 {
 	const sys_tensor *t;
 
-	need(c, tensor >= 0 && tensor < c->s->tensor.n, "reads no tensor");
+	need(c, tensor >= 0 && tensor < c->s->tensor.n, "it reads a tensor that does not exist");
 	t = &c->s->tensor.at[tensor];
 	need(c, t->eqn < 0 ? t->is_input || t->numel == 0
 			   : t->eqn < c->e->id ||
 				(t->eqn == c->e->id && c->e->scan_axis >= 0),
-		"reads a tensor that is made later");
+		"it reads a tensor that a later equation computes");
 }
 
 static void check_form(const struct check *c, const ix_form *f)
@@ -189,10 +189,10 @@ static void check_form(const struct check *c, const ix_form *f)
 		switch (a->kind) {
 		case IX_DIGIT:
 			need(c, a->axis >= 0 && a->axis < c->n_axes,
-				"a form over an axis that is not there");
+				"an index contains an axis that the equation lacks");
 			need(c, a->hi <= c->e->axis[a->axis].extent ||
 					c->e->push != NULL,
-				"a digit beyond the extent of its axis");
+				"a digit exceeds the extent of its axis");
 			break;
 		case IX_FLOOR:
 		case IX_CLAMP:
@@ -210,11 +210,11 @@ static void check_expr(const struct check *c, const expr *e)
 {
 	if (!ex_first(c->s, e))
 		return;
-	need(c, e->kind != EX_PARAM, "a parameter outside a combination");
+	need(c, e->kind != EX_PARAM, "a parameter of a combination is outside of it");
 	if (e->kind == EX_READ) {
 		check_source(c, e->tensor);
 		need(c, e->dtype == c->s->tensor.at[e->tensor].dtype,
-			"a read of another dtype than its tensor");
+			"a read has another dtype than its tensor");
 	}
 	if (e->form != NULL)
 		check_form(c, e->form);
@@ -230,27 +230,28 @@ static void check_axes(const struct check *c)
 
 	need(c, e->n_axes >= e->n_left && e->n_left >= 0 &&
 			e->n_axes <= IR_MAX_AXES,
-		"impossible numbers of axes");
+		"its numbers of axes are impossible");
 	for (int32_t i = 0; i < e->n_axes; i++) {
-		need(c, e->axis[i].extent >= 1, "an axis without elements");
+		need(c, e->axis[i].extent >= 1, "an axis has no elements");
 		need(c, (e->axis[i].kind == AXIS_R) == (i >= e->n_left),
-			"left axes come first, and only they are P or S");
+			"axes of the left side must be first, and only they can be P or S");
 		n_scan += e->axis[i].kind == AXIS_S;
 		if (i < e->n_left)
 			need(c, mul_ok(elems, e->axis[i].extent, &elems),
-				"too many elements");
+				"its result has 2^63 elements or more");
 	}
 	need(c, n_scan == (e->scan_axis >= 0) &&
 			(e->scan_axis < 0 ||
 				(e->scan_axis < e->n_left &&
 					e->axis[e->scan_axis].kind ==
 						AXIS_S)),
-		"one scan axis is marked, and it is the one named");
+		"scan_axis must be the only axis of kind S");
 	need(c, (e->scan_step == 0) == (e->scan_axis < 0),
-		"a scan axis has a step of 1 or -1");
+		"scan_step must be 1 or -1 with a scan axis, and else 0");
 	if (e->push == NULL)
 		need(c, elems == c->s->tensor.at[e->out[0]].numel,
-			"the left axes are not the elements of the result");
+			"the axes of the left side have another number of elements than the "
+			"result");
 }
 
 /* An axis of the batch is one axis of every tensor, as long in each. */
@@ -271,10 +272,10 @@ static void check_batch(const struct check *c)
 		need(c, axis >= 0 && axis < x->rank &&
 				x->shape[axis] ==
 					first->shape[e->batch[b * n]],
-			"an axis of the batch is not one of every tensor");
+			"an axis of the batch is not in every tensor with one extent");
 		for (int32_t k = 0; k < b; k++)
 			need(c, e->batch[k * n + t] != axis,
-				"an axis is two of the batch");
+				"two axes of the batch are one axis of a tensor");
 	}
 }
 
@@ -287,13 +288,13 @@ static void check_eqn(struct check *c)
 	need(c, e->n_out >= 1 &&
 			e->n_out <= (e->opaque != NULL ? IR_MAX_OUT
 						       : IR_MAX_COMP),
-		"no result, or too many");
+		"it has no result, or too many");
 	for (int32_t k = 0; k < e->n_out; k++) {
 		need(c, e->out[k] >= 0 && e->out[k] < s->tensor.n,
-			"makes no tensor");
+			"a result is not a tensor");
 		need(c, s->tensor.at[e->out[k]].eqn == e->id &&
 				s->tensor.at[e->out[k]].comp == k,
-			"a tensor is made twice");
+			"another equation computes the same tensor");
 	}
 	if (e->opaque != NULL) {
 		for (int32_t i = 0; i < e->n_opaque_in; i++)
@@ -305,9 +306,9 @@ static void check_eqn(struct check *c)
 	need(c, e->monoid == IR_SET
 			? e->n_out == 1
 			: e->n_out == ir_monoid_at(e->monoid)->n_comp,
-		"another number of results than the monoid has components");
+		"it has another number of results than its monoid has components");
 	need(c, e->monoid != IR_SET || e->n_left == e->n_axes,
-		"'=' reduces nothing");
+		"'=' cannot have axes that are not on the left side");
 	first = s->tensor.at[e->out[0]].dtype;
 	ex_visit(s);
 	for (int32_t k = 0; k < e->n_out; k++) {
@@ -316,9 +317,9 @@ static void check_eqn(struct check *c)
 			: ir_monoid_acc(e->monoid, k, first);
 
 		need(c, e->body[k] != NULL && e->body[k]->dtype == want,
-			"the body has another dtype than it is combined in");
+			"the body has another dtype than its accumulator");
 		need(c, e->init[k] == NULL || e->init[k]->dtype == want,
-			"init has another dtype than it is combined in");
+			"the initial value has another dtype than its accumulator");
 		c->n_axes = e->n_axes;
 		check_expr(c, e->body[k]);
 	}
@@ -330,18 +331,18 @@ static void check_eqn(struct check *c)
 		if (e->init[k] != NULL)
 			check_expr(c, e->init[k]);
 	}
-	need(c, e->is_view == ir_eqn_is_view(s, e), "is_view is wrong");
+	need(c, e->is_view == ir_eqn_is_view(s, e), "is_view does not say whether it is a view");
 }
 
 static void check_tensor(const struct check *c, const sys_tensor *t)
 {
-	need(c, t->rank >= 0 && t->rank <= TN_MAX_RANK, "impossible rank");
+	need(c, t->rank >= 0 && t->rank <= TN_MAX_RANK, "a tensor has an impossible rank");
 	need(c, t->numel == shape_numel(t->shape, t->rank),
-		"numel is not the product of the shape");
-	need(c, !t->is_input || t->eqn < 0, "an input is made");
-	need(c, t->eqn < c->s->eqn.n, "a tensor of no equation");
+		"numel of a tensor is not the product of its shape");
+	need(c, !t->is_input || t->eqn < 0, "an equation computes an input");
+	need(c, t->eqn < c->s->eqn.n, "the equation of a tensor does not exist");
 	need(c, t->eqn >= 0 || t->is_input || t->numel == 0,
-		"a tensor that nothing makes");
+		"no equation computes a tensor");
 }
 
 void ir_system_verify(ir_system *s)
@@ -359,18 +360,18 @@ void sys_check(ir_system *s, tn_status status)
 
 		check_tensor(&c, t);
 		need(&c, map_get_str(names, t->name, -1) < 0,
-			"two tensors have one name");
+			"two tensors have the same name");
 		map_set_str(names, t->name, i);
 	}
 	for (int32_t i = 0; i < s->input.n; i++)
 		need(&c, s->tensor.at[s->input.at[i]].is_input,
-			"an input is not marked");
+			"a tensor of the list of inputs is not marked as an input");
 	for (int32_t i = 0; i < s->output.n; i++)
 		need(&c, s->tensor.at[s->output.at[i]].is_output,
-			"an output is not marked");
+			"a tensor of the list of outputs is not marked as an output");
 	for (int32_t i = 0; i < s->eqn.n; i++) {
 		c.e = &s->eqn.at[i];
-		need(&c, c.e->id == i, "a wrong number");
+		need(&c, c.e->id == i, "its id is not its number");
 		check_eqn(&c);
 	}
 }

@@ -58,7 +58,7 @@ static void parse_results(sys_parser *p, sys_eqn *e)
 		e->out[e->n_out++] = sys_find_tensor(p, lex_take(p->l));
 		sys_fail_if(p, p->s->tensor.at[e->out[e->n_out - 1]].eqn >= 0 ||
 				p->s->tensor.at[e->out[e->n_out - 1]].is_input,
-			at, "name", "this tensor has an equation already");
+			at, "name", "another equation computes this tensor already");
 		for (int32_t k = 0; k + 1 < e->n_out; k++)
 			sys_fail_if(p, e->out[k] == e->out[e->n_out - 1], at,
 				"name", "a tensor occurs twice");
@@ -88,7 +88,7 @@ static void parse_batch(sys_parser *p, sys_eqn *e)
 			axis = lex_int(p->l, "an axis");
 			sys_fail_if(p, axis < 0 ||
 					axis >= p->s->tensor.at[tensor].rank,
-				at, "axes", "the tensor has no such axis");
+				at, "axes", "the tensor does not have this axis");
 			*vec_push(p->s->a, &v) = (int32_t)axis;
 		}
 		lex_need(p->l, ")");
@@ -322,11 +322,11 @@ static void parse_tensor(sys_parser *p)
 		int64_t k = lex_int(p->l, "the number of an input");
 
 		sys_fail_if(p, k < 0 || k > 1 << 20, place, "number",
-			"this is not the number of an input");
+			"the number of an input must be 0 to 1048576");
 		while (p->s->input.n <= k)
 			*vec_push(p->s->a, &p->s->input) = -1;
 		sys_fail_if(p, p->s->input.at[k] >= 0, place, "number",
-			"two tensors are this input");
+			"another tensor is this input already");
 		p->s->input.at[k] = number;
 		p->s->tensor.at[number].is_input = true;
 	}

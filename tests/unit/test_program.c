@@ -95,7 +95,7 @@ static const struct {
 	int32_t line, column;
 	const char *says;
 } bad[] = {
-	{"", "tn.syntax", 1, 1, "the text ends where op or program"},
+	{"", "tn.syntax", 1, 1, "expected op or program, found the end"},
 	{"prog {", "tn.syntax", 1, 1, "'prog'"},
 	{"program { x: f32[2] }", "tn.syntax", 1, 21, "return"},
 	{"program { x: f32[2]\n return x", "tn.syntax", 2, 10, "'}'"},
