@@ -165,8 +165,9 @@ static void say_memory(const tn_stats *s, bool json)
 			(long long)peak, (long long)least, ratio, 1 / 1.15);
 	else
 		printf("%-24s %7.2f MB %9s  %-16s %6.2f %7.2f%s\n"
-		       "  %.3f MB: values %.3f, what programs work in %.3f, "
-		       "free and waiting %.3f; at least %.3f MB: %.3f times\n",
+		       "  %.3f MB: values %.3f, slabs of programs %.3f, free "
+		       "blocks %.3f; the least possible is %.3f MB: %.3f times "
+		       "that\n",
 			"mlp_peak_memory", 1e-6 * (double)peak, "-",
 			"planned_minimum", ratio, 1 / 1.15,
 			ratio < 1 / 1.15 ? "  missed" : "",

@@ -91,18 +91,18 @@ static int start(const cli_command *self, const struct choice *o)
 
 	if (what == NULL)
 		return cli_usage(self,
-			"what? fused, compile, api, step, contract, train, "
-			"shard or nets");
+			"name what to measure: fused, compile, api, step, "
+			"contract, train, shard or nets");
 	if (repeat == 0 || (batch == 0 && o->batch != NULL))
-		return cli_usage(self, "--repeat and --batch take 1 to 1000");
+		return cli_usage(self, "--repeat and --batch must be 1 to 1000");
 	if (!strcmp(what, "nets") && o->train && o->what[1] != NULL)
 		return bench_nets_train(o->what + 1, repeat, batch, o->json);
 	if (!strcmp(what, "nets"))
 		return o->what[1] != NULL
 			? bench_nets(o->what + 1, repeat, batch, o->json)
-			: cli_usage(self, "nets: which? MODEL.onnx ...");
+			: cli_usage(self, "nets needs a MODEL.onnx");
 	if (o->what[1] != NULL)
-		return cli_usage(self, "\"%s\" is too much", o->what[1]);
+		return cli_usage(self, "too many arguments: %s", o->what[1]);
 	if (!strcmp(what, "compile"))
 		return bench_compile(repeat, o->json);
 	if (!strcmp(what, "step"))
@@ -114,7 +114,8 @@ static int start(const cli_command *self, const struct choice *o)
 	if (!strcmp(what, "contract"))
 		return bench_contract(o->only, repeat, o->json);
 	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0)
-		return cli_usage(self, "no bench \"%s\"", what);
+		return cli_usage(self, "\"%s\" cannot be measured: name fused, "
+			"compile, api, step, contract, train, shard or nets", what);
 	if (tn_context_new(&c, NULL) < 0)
 		return cli_no_context();
 	code = strcmp(what, "api") == 0
@@ -162,38 +163,42 @@ static int run(const cli_command *self, int argc, char **argv)
 
 const cli_command cli_bench = {
 	"bench",
-	"measure speed against hand-written loops",
+	"measure speed, compared with other libraries",
 	"usage: tenon bench fused|compile|api|step|contract|train|shard\n"
 	"                   [--case NAME] [--repeat N] [--json]\n"
 	"       tenon bench nets MODEL.onnx... [--train] [--batch N] [--repeat N]\n"
 	"                   [--json]\n"
 	"\n"
-	"  fused        kernels of 16M elements, each against the best\n"
-	"               hand-written loop of the same memory traffic, measured\n"
-	"               in turn with it; ratio = our bytes per second over its\n"
-	"  compile      a program of 50 operations compiled from scratch and\n"
-	"               from the cache; the passes at 100, 1,000, 10,000\n"
-	"               operations; ratio = allowed time over our time\n"
-	"  step         a training step as one compiled function, against the\n"
-	"               same calls; its overhead; its memory\n"
-	"  api          recording: one call, the lookup of its program, a\n"
-	"               training step of a network of three layers, its memory\n"
-	"  contract     matrix products, each in turn with OpenBLAS, oneDNN and\n"
-	"               BLIS where they are installed; convolutions, attention\n"
-	"  train        steps of GPTs of 1 and 10 million parameters, with\n"
-	"               --case 124m of GPT-2 small; time to the first step with\n"
-	"               an empty cache and a full one; memory; ratio = our\n"
-	"               flops per second over those of the best library\n"
-	"  shard        moves between processes, under mpirun or by two\n"
-	"               threads: bytes beside the least that must be sent, time\n"
-	"               beside the MPI call in turn with it; a step of a GPT by\n"
-	"               all beside one process\n"
-	"  nets         models: reading, compiling with an empty cache and from\n"
-	"               it, one inference, memory; batches of 1 and 4, or N;\n"
-	"               --train: a training step instead, at batch 4, or N\n"
-	"  --case NAME  only the cases whose name contains NAME\n"
-	"  --repeat N   measurements per case (15), of which the median counts\n"
-	"  --json       one JSON object a line\n"
-	"  --help       this text\n",
+	"Measures parts of Tenon, and prints a table. \"ratio\" is the speed of\n"
+	"Tenon divided by the speed that it is compared with, measured in turns.\n"
+	"\n"
+	"  fused        kernels of 16 million elements, compared with the best\n"
+	"               hand-written loop of the same memory traffic\n"
+	"  compile      compiling a program of 50 operations with an empty cache\n"
+	"               and from the cache; the passes on 100, 1,000 and 10,000\n"
+	"               operations, compared with the time that is allowed\n"
+	"  step         a training step as one compiled function, compared with\n"
+	"               the same calls; its overhead; its memory\n"
+	"  api          recording a call, finding its program, and a training\n"
+	"               step of a network of three layers; memory\n"
+	"  contract     matrix products, compared with OpenBLAS, oneDNN and BLIS\n"
+	"               if they are installed; convolutions; attention\n"
+	"  train        training steps of GPTs of 1 and 10 million parameters,\n"
+	"               or with --case 124m of GPT-2 small; time to the first\n"
+	"               step with an empty cache and a full one; memory; ratio\n"
+	"               of flops per second to the best library\n"
+	"  shard        moves between the processes of mpirun, or between two\n"
+	"               threads: bytes, compared with the least that must be\n"
+	"               sent, and time, compared with the MPI call; a step of a\n"
+	"               GPT, compared with one process\n"
+	"  nets         for each model: time to read it, to compile it with an\n"
+	"               empty cache and from the cache, and to run it, at\n"
+	"               batches of 1 and 4, or N; memory\n"
+	"  --train      nets: measure a training step instead, at batch 4, or N\n"
+	"  --batch N    nets: the batch\n"
+	"  --case NAME  measure only the cases whose names contain NAME\n"
+	"  --repeat N   measurements per case (15); the median is printed\n"
+	"  --json       print one JSON object per line\n"
+	"  --help       print this text\n",
 	run,
 };

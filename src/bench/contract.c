@@ -415,7 +415,7 @@ static void say_missing(bool json)
 			       "\"skipped\":\"not installed\"}\n",
 				bench_gemm_name(g));
 		else
-			printf("%s skipped: it is not installed\n",
+			printf("%s: skipped, because it is not installed\n",
 				bench_gemm_name(g));
 	}
 }

@@ -52,9 +52,9 @@ static bool write_data(const char *file, int64_t batch, const char *dir)
 	ok = ok && tn_npy_write(c, path, TN_I64, 1, &batch, y) == TN_OK;
 out:
 	if (!ok)
-		cli_error(file, "bench.model", "a model with one input of "
-			"floats, its shape said but for the first axis, is "
-			"needed");
+		cli_error(file, "bench.model", "the model must have one f32 "
+			"input of rank 2 or more, with fixed extents after the "
+			"first");
 	free(x);
 	free(y);
 	tn_onnx_free(m);

@@ -131,7 +131,7 @@ static void say_move(const bench *b, const move_case *k, const tn_move_time *t)
 				ratio, k->target,
 				ratio < k->target ? "  missed" : "");
 		printf("%s\n", t->bytes_sent > t->bytes_least
-				? "  more bytes than the least"
+				? "  more bytes than needed"
 				: "");
 	}
 	fflush(stdout);
@@ -363,7 +363,7 @@ static void heading(const bench *b, const tn_context *c)
 		return;
 	printf("%d %s\n\n%-22s %-15s %11s %11s %10s %10s %6s %6s\n", b->n,
 		b->world != NULL ? "threads" : "processes", "case", "move",
-		"bytes", "least", "ms", "beside ms", "ratio", "target");
+		"bytes", "least", "ms", "other ms", "ratio", "target");
 }
 
 static void *body(void *arg)

@@ -288,8 +288,8 @@ static bool is_steady(net *n)
 		a.n_inner_copies == b.n_inner_copies)
 		return true;
 	cli_error(NULL, "bench.step",
-		"a step copied %lld values and %lld parts, and compiled %lld "
-		"programs",
+		"a step must copy and compile nothing, but copied %lld values and "
+		"%lld parts, and compiled %lld programs",
 		(long long)(b.n_copies - a.n_copies),
 		(long long)(b.n_inner_copies - a.n_inner_copies),
 		(long long)(b.n_programs - a.n_programs));
@@ -316,8 +316,8 @@ static bool speed(const char *name, bool is_gpt, int64_t batch, int64_t size,
 		say(name, "memory", t[1], "planned",
 			(double)planned / (double)peak, 1 / 1.05, json);
 		if (!json)
-			printf("  %.2f MB between steps, %.2f what the plan "
-			       "works in, %.2f at most, %.2f free\n",
+			printf("  %.2f MB between steps, %.2f in slabs of plans, "
+			       "%.2f at most, %.2f in free blocks\n",
 				1e-6 * (double)s.bytes_live,
 				1e-6 * (double)s.bytes_plans,
 				1e-6 * (double)s.bytes_peak,

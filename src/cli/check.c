@@ -230,7 +230,7 @@ static bool compare(work *w, int32_t i)
 	if (n_wrong == 0)
 		return true;
 	return bad(w, "output %s: %lld of %lld elements differ; the first is "
-		"number %lld: %g, but %g is expected",
+		"number %lld: it is %g, and must be %g",
 		v->name, (long long)n_wrong,
 		(long long)v->n_elems, (long long)first,
 		tn_get_f64(v->dtype, w->out[i], first),

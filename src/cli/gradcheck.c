@@ -126,7 +126,7 @@ static void print_text(const tn_gradcheck_result *r)
 	printf("%lld elements agree: %s, steps of %.3g", (long long)r->n_checked,
 		tn_dtype_name(r->dtype), r->eps);
 	if (r->n_skipped > 0)
-		printf("; %lld at kinks were passed over",
+		printf("; %lld were skipped, because the slope jumps there",
 			(long long)r->n_skipped);
 	printf("\n");
 }
@@ -221,27 +221,28 @@ static int run(const cli_command *self, int argc, char **argv)
 
 const cli_command cli_gradcheck = {
 	"gradcheck",
-	"compare the gradients of a program with its slopes",
+	"compare gradients with finite differences",
 	"usage: tenon gradcheck FILE.tn|MODEL.onnx [OPTION]...\n"
 	"\n"
-	"Runs the program backwards, and forwards with elements of its inputs a\n"
-	"little larger and smaller, in f64 where its rows allow that. Where a\n"
-	"gradient is not the slope, the worst element is named, and the exit code\n"
-	"is 1. Elements at which the slope jumps (relu at 0) are passed over.\n"
+	"Computes the gradients of a program, and compares them with finite\n"
+	"differences of its results, in f64 if all its operations allow f64.\n"
+	"If they differ, it names the element that differs most, and the exit\n"
+	"code is 1. Elements where the slope jumps (relu at 0) are skipped.\n"
 	"\n"
-	"  --order N          1, or 2: gradients of gradients, too (1)\n"
-	"  --elements N       elements of each input, drawn, or all (64)\n"
-	"  --no-grad NAME     an input that is not checked\n"
-	"  --eps H            the step (1e-5 in f64, 1e-2 in f32)\n"
-	"  --rtol R           distance that is accepted, of the larger of both\n"
-	"                     (1e-5 in f64, 1e-2 in f32)\n"
-	"  --atol A           and beside that (a tenth of rtol)\n"
-	"  --seed N           of random inputs, elements, and weights of outputs\n"
-	"                     (0)\n"
+	"  --order N          2: check the gradients of the gradients, too (1)\n"
+	"  --elements N|all   number of random elements to check in each input\n"
+	"                     (64)\n"
+	"  --no-grad NAME     do not check this input\n"
+	"  --eps H            step of the differences (1e-5 in f64, 1e-2 in f32)\n"
+	"  --rtol R           accept |gradient - difference| <= A + R * the larger\n"
+	"                     of the two (1e-5 in f64, 1e-2 in f32)\n"
+	"  --atol A           (a tenth of R)\n"
+	"  --seed N           seed of the random inputs, elements, and weights of\n"
+	"                     outputs (0)\n"
 	"  --input NAME=FILE  data of an input, as in tenon run\n"
 	"  --dim NAME=SIZE    size of a named dimension of an ONNX model\n"
-	"  --interp           the slow interpreter instead of compiled code\n"
-	"  --json             one JSON object\n"
-	"  --help             this text\n",
+	"  --interp           use the slow interpreter, not compiled code\n"
+	"  --json             print one JSON object\n"
+	"  --help             print this text\n",
 	run,
 };

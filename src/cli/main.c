@@ -99,7 +99,7 @@ static int no_command(const char *word)
 	fprintf(stderr, "tenon: no command \"%s\"; ", word);
 	if (n.found != NULL)
 		fprintf(stderr, "did you mean %s? ", n.found);
-	fputs("There are", stderr);
+	fputs(n.found != NULL ? "The commands are" : "the commands are", stderr);
 	for (int i = 0; cli_commands[i] != NULL; i++)
 		if (cli_commands[i] != &cli_train_onnx)
 			fprintf(stderr, "%s %s", i ? "," : "",

@@ -465,7 +465,7 @@ static void meet(struct kern_verifier *v, const struct kern_touch *w,
 		return;
 	v->s = w->s;
 	kern_refuse(v, "race",
-		o->write ? "two chunks may write the same element of %s, here and in line %d"
+		o->write ? "two chunks may write the same element of %s here and in line %d"
 			 : "a chunk may write an element of %s that another one reads in line %d",
 		kern_access_text(v, w->array), o->s->line);
 }

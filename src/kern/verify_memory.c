@@ -13,7 +13,7 @@ const char *kern_access_text(struct kern_verifier *v, int32_t array)
 	str s = str_new(v->a);
 
 	kern_array_name(&s, v->k, array);
-	str_printf(&s, ", %s[%lld],", dtype_name(r->dtype),
+	str_printf(&s, " (%s[%lld])", dtype_name(r->dtype),
 		(long long)r->elems);
 	return s.at;
 }
@@ -70,7 +70,7 @@ static void inside(struct kern_verifier *v, const kern_access *at, int64_t lo,
 			"an address of %s depends on data: an index that was read must first pass a `check`",
 			kern_access_text(v, at->array));
 	kern_refuse(v, "bounds",
-		"this may access elements %s of %s, which has 0 to %lld",
+		"this may access elements %s of %s, whose elements are 0 to %lld",
 		range_text(v, first, last), kern_access_text(v, at->array),
 		(long long)r->elems - 1);
 }

@@ -260,14 +260,14 @@ static void test_file(void **unused)
 	read_text(path, "{}", "not a vocabulary");
 	read_text(path, "{\"format\": \"tenon byte pairs 2\"}", "not a vocab");
 	read_text(path, HEAD, "a pair of numbers");
-	read_text(path, HEAD "[97, 97]", "a , or ] is expected");
-	read_text(path, HEAD "[97, 97]]", "a } is expected");
+	read_text(path, HEAD "[97, 97]", "expected ',' or ']'");
+	read_text(path, HEAD "[97, 97]]", "expected '}'");
 	read_text(path, HEAD "[97, 97]]} x", "something follows the end");
 	read_text(path, HEAD "[97]]}", "a pair of numbers");
 	read_text(path, HEAD "[97, -1]]}", "a pair of numbers");
 	read_text(path, HEAD "[97, 99999999999999999999]]}", "a pair of num");
-	read_text(path, HEAD "[97, 256]]}", "does not exist yet");
-	read_text(path, HEAD "[97, 97], [97, 97]]}", "the same pair twice");
+	read_text(path, HEAD "[97, 256]]}", "is not defined yet");
+	read_text(path, HEAD "[97, 97], [97, 97]]}", "a pair occurs twice");
 	for (int i = 0; i < 64; i++) /* twice as long each time */
 		sprintf(longer + strlen(longer), ", [%d, %d]", 256 + i,
 			256 + i);

@@ -142,16 +142,16 @@ const char *bpe_add(train_bpe *b, int64_t left, int64_t right)
 	uint32_t key;
 
 	if (b->vocab == BPE_VOCAB)
-		return "too many tokens";
+		return "there are too many tokens";
 	if (left < 0 || left >= b->vocab || right < 0 || right >= b->vocab)
-		return "a pair with a token that does not exist yet";
+		return "a pair contains a token that is not defined yet";
 	l = &b->bytes[left];
 	r = &b->bytes[right];
 	key = key_of((train_token)left, (train_token)right);
 	if (l->n + r->n > BPE_WORD)
-		return "a token that is too long";
+		return "a token is too long";
 	if (get(&b->map, key) >= 0)
-		return "the same pair twice";
+		return "a pair occurs twice";
 	if (!put(&b->map, key, b->vocab))
 		return "no memory";
 	memcpy(to->at, l->at, l->n);

@@ -86,13 +86,13 @@ static const char *merges(train_bpe *b, reader *r)
 		if (left >= 0 && take(r, ","))
 			right = number(r);
 		if (right < 0 || !take(r, "]"))
-			return "a pair of numbers is expected, such as "
+			return "expected a pair of numbers, such as "
 			       "[116, 104]";
 		bad = bpe_add(b, left, right);
 		if (bad != NULL)
 			return bad;
 	} while (take(r, ","));
-	return take(r, "]") ? NULL : "a , or ] is expected";
+	return take(r, "]") ? NULL : "expected ',' or ']'";
 }
 
 static const char *parse(train_bpe *b, reader *r)
@@ -104,12 +104,12 @@ static const char *parse(train_bpe *b, reader *r)
 		return "this is not a vocabulary of tenon train";
 	if (!take(r, ",") || !take(r, "\"merges\"") || !take(r, ":") ||
 		!take(r, "["))
-		return "\"merges\": [ is expected";
+		return "expected \"merges\": [";
 	bad = merges(b, r);
 	if (bad != NULL)
 		return bad;
 	if (!take(r, "}"))
-		return "a } is expected";
+		return "expected '}'";
 	skip(r);
 	return *r->at == '\0' ? NULL : "something follows the end";
 }
