@@ -312,7 +312,10 @@ typedef enum tn_level {
 
 enum {
 	TN_EXPLAIN_INDEXES = 1, /* loops: the solved index of every argument */
-	TN_EXPLAIN_JSON = 2	/* groups, plan; others as one JSON string */
+	TN_EXPLAIN_JSON = 2,	/* groups, plan; others as one JSON string */
+	/* schedule: comments that say what each pass decided, and why; with
+	 * TN_EXPLAIN_JSON a list of them for each kernel instead of the text */
+	TN_EXPLAIN_DECISIONS = 4
 };
 
 /**

@@ -134,7 +134,7 @@ static int find_level(const char *name)
 typedef struct asked {
 	const char *file, *level, *html, *mesh, *schedule, *kern;
 	cli_list dims, inputs, no_grad, place;
-	bool indexes, json, no_fusion, dot;
+	bool indexes, decisions, json, no_fusion, dot;
 	int at; /* of levels; -1: none of these */
 } asked;
 
@@ -156,6 +156,8 @@ static int check(const cli_command *self, asked *k)
 		return cli_usage(self, "no level %s", k->level);
 	if (k->json && k->level == NULL)
 		return cli_usage(self, "--json needs a --level");
+	if (k->decisions && !is_level(k, "schedule"))
+		return cli_usage(self, "--decisions needs --level=schedule");
 	if (k->dot && !split)
 		return cli_usage(self, "--dot needs --level=split");
 	if (k->no_grad.n > 0 && !split && !grad)
@@ -170,6 +172,7 @@ static int check(const cli_command *self, asked *k)
 static int explain(const cli_command *self, const asked *k)
 {
 	uint32_t flags = (k->indexes ? TN_EXPLAIN_INDEXES : 0u) |
+		(k->decisions ? TN_EXPLAIN_DECISIONS : 0u) |
 		(k->json ? TN_EXPLAIN_JSON : 0u);
 	tn_options t = TN_OPTIONS_INIT;
 	tn_context *c = NULL;
@@ -214,6 +217,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"dim", .list = &k.dims},
 		{"input", .list = &k.inputs},
 		{"indexes", .flag = &k.indexes},
+		{"decisions", .flag = &k.decisions},
 		{"schedule", .value = &k.schedule},
 		{"kern", .value = &k.kern},
 		{"html", .value = &k.html},
@@ -275,6 +279,8 @@ const cli_command cli_explain = {
 	"  --place P         shard: the placement of a tensor: x=shard(0)@data, ...\n"
 	"  --schedule FILE   use the schedules in FILE instead of Tenon's own\n"
 	"  --kern FILE       use the kernels in FILE instead of Tenon's own\n"
+	"  --decisions       schedule: print what each pass decided, and why, as\n"
+	"                    comments; with --json as a list for each kernel\n"
 	"  --indexes         loops: print the solved index of every argument\n"
 	"  --json            print the level as JSON\n"
 	"  --html OUT        write a page for a browser instead of a level: kernels\n"

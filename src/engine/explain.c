@@ -3,6 +3,7 @@
  * read from data may be.
  */
 #include "engine/engine.h"
+#include "schedule/decision.h"
 
 static void explain_loops(str *out, compilation *c, uint32_t flags)
 {
@@ -24,7 +25,7 @@ static void explain_loops(str *out, compilation *c, uint32_t flags)
 	}
 }
 
-void compile_print_schedule(str *out, compilation *c)
+static void print_schedule(str *out, compilation *c, bool decisions)
 {
 	str_printf(out, "schedule %s\n", c->o.machine->name);
 	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
@@ -32,9 +33,37 @@ void compile_print_schedule(str *out, compilation *c)
 		if (c->loops[i] == NULL)
 			str_printf(out, "kernel %d %s opaque\n", i,
 				c->groups->kernel.at[i]->name);
-		else
+		else {
+			if (decisions)
+				loop_text_decisions(out, c->loops[i]);
 			loop_text(out, c->loops[i], i);
+		}
 	}
+}
+
+void compile_print_schedule(str *out, compilation *c)
+{
+	print_schedule(out, c, false);
+}
+
+/* A list for each kernel: those of a schedule that was read are empty. */
+static void json_decisions(str *out, compilation *c)
+{
+	str_add(out, "{\"machine\":");
+	str_json(out, c->o.machine->name);
+	str_add(out, ",\"kernels\":[");
+	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
+		str_add(out, i > 0 ? ",\n" : "\n");
+		str_printf(out, "{\"kernel\":%d,\"name\":", i);
+		str_json(out, c->groups->kernel.at[i]->name);
+		str_add(out, ",\"decisions\":");
+		if (c->loops[i] == NULL)
+			str_add(out, "[]");
+		else
+			loop_json_decisions(out, c->loops[i]);
+		str_addc(out, '}');
+	}
+	str_add(out, "]}\n");
 }
 
 void compile_print_kern(str *out, compilation *c)
@@ -102,7 +131,7 @@ static void explain_text(
 		explain_loops(out, c, flags);
 		break;
 	case TN_LEVEL_SCHEDULE:
-		compile_print_schedule(out, c);
+		print_schedule(out, c, (flags & TN_EXPLAIN_DECISIONS) != 0);
 		break;
 	case TN_LEVEL_KERN:
 		compile_print_kern(out, c);
@@ -139,6 +168,10 @@ void compile_explain(
 	}
 	if (level == TN_LEVEL_PLAN) {
 		plan_print(out, c->plan, true);
+		return;
+	}
+	if (level == TN_LEVEL_SCHEDULE && (flags & TN_EXPLAIN_DECISIONS) != 0) {
+		json_decisions(out, c);
 		return;
 	}
 	tmp = arena_child(c->a);

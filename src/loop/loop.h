@@ -181,6 +181,22 @@ typedef struct loop_change {
 	loop_set vars;
 } loop_change;
 
+/* What a pass of the schedule did, or did not, and why: schedule/decision.def. */
+typedef struct loop_decision {
+	int32_t kind;
+	int32_t of, with; /* its subject and what else it names; -1: nothing */
+	int64_t a, b;	  /* the figures that decided */
+} loop_decision;
+
+/* Which factors of products are copied. */
+typedef enum loop_copies {
+	LOOP_COPIES_CHOSEN, /* those that lie badly where they are */
+	LOOP_COPIES_ROWS,   /* the factor of rows, too */
+	LOOP_COPIES_NO_ROWS, /* not that one, if it can be read in place */
+	LOOP_COPIES_BLOCKS, /* none as a whole, in a phase of its own */
+	LOOP_COPIES_COLUMNS /* the factor of columns, too */
+} loop_copies;
+
 typedef struct loop_phase {
 	int32_t n_roots;
 	loop_node **root;
@@ -207,6 +223,8 @@ typedef struct loop_kernel {
 	const int32_t *param;
 	/* set by loop_schedule */
 	VEC(loop_change) change;
+	VEC(loop_decision) decision;
+	loop_copies copies;
 	const char *file; /* of the text */
 	bool pinned; /* the trees were read from a text: DONE stands in them */
 	const machine *machine;

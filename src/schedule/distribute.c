@@ -70,9 +70,13 @@ bool loop_may_distribute(loop_kernel *k, const loop_node *n)
 {
 	bool rest;
 
-	return n->kind == LOOP_FOR && !n->backward && n->lanes <= 1 &&
-	       sums_of(k, n, &rest) > 0 && rest && loop_is_small(k, n) &&
-	       loop_wants_lanes(k, n) && !loop_writes_input(k);
+	if (n->kind != LOOP_FOR || n->backward || n->lanes > 1 ||
+		sums_of(k, n, &rest) == 0 || !rest || !loop_is_small(k, n) ||
+		!loop_wants_lanes(k, n))
+		return false;
+	if (loop_writes_input(k))
+		loop_decide(k, DECIDE_APART_IN_PLACE, n->var, -1, 0, 0);
+	return !loop_writes_input(k);
 }
 
 /* The outermost of the loops around n that hold nothing else, that its sums
@@ -82,8 +86,10 @@ static loop_node *highest(loop_kernel *k, loop_node *n)
 	int64_t bytes = bytes_of_each(k, n) * k->var[n->var].extent;
 	int64_t fit = k->machine->memory[MACHINE_L2].bytes / 2;
 
-	if (bytes > fit)
+	if (bytes > fit) {
+		loop_decide(k, DECIDE_APART_LARGE, n->var, -1, bytes, fit);
 		return NULL;
+	}
 	for (loop_node *u = n->up; u != NULL; n = u, u = u->up) {
 		bool all = u->kind == LOOP_FOR && u->n_child == 1 &&
 			   !u->backward && !u->parallel;
@@ -155,6 +161,7 @@ static void put_behind(
 static bool distribute(loop_kernel *k, loop_phase *ph, loop_node *n)
 {
 	loop_node *top, *sums;
+	bool rest;
 
 	for (int32_t i = 0; i < n->n_child; i++)
 		if (distribute(k, ph, n->child[i]))
@@ -164,6 +171,8 @@ static bool distribute(loop_kernel *k, loop_phase *ph, loop_node *n)
 	top = highest(k, n);
 	if (top == NULL)
 		return false;
+	loop_decide(k, DECIDE_APART_TAKEN, n->var, -1, sums_of(k, n, &rest),
+		bytes_of_each(k, n) * k->var[n->var].extent);
 	sums = chain_of_sums(k, top, n);
 	drop_sums(k, n);
 	put_behind(k, ph, top, sums);

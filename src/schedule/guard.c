@@ -106,6 +106,8 @@ static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 	for (i = 0; i < n->n_child; i++)
 		gather(&g, n->child[i]);
 	gather(&g, n); /* again: all loops below are known now */
+	if (g.full)
+		loop_decide(k, DECIDE_GUARDS_MANY, n->var, -1, 0, MAX_CUTS);
 	if (g.n == 0 || g.full)
 		return 0;
 	for (i = 0; i <= g.n; i++) {
@@ -128,6 +130,8 @@ static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 		out[m++] = s;
 		from = to;
 	}
+	if (m > 1)
+		loop_decide(k, DECIDE_GUARDS_TAKEN, n->var, -1, m, 0);
 	return m > 1 ? m : 0;
 }
 

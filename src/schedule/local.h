@@ -3,6 +3,7 @@
 #define SCHEDULE_LOCAL_H
 
 #include "loop/tree.h"
+#include "schedule/decision.h"
 #include "schedule/schedule.h"
 
 /* changes of equations, recorded: change.c */

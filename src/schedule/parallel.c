@@ -121,6 +121,24 @@ static int64_t spread(loop_kernel *k, loop_node **at)
 	return n_chunks;
 }
 
+static void say_chunks(loop_kernel *k, int32_t p)
+{
+	const loop_phase *ph = &k->phase[p];
+	const loop_node *n = ph->root[0];
+
+	if (ph->n_chunks > 1)
+		loop_decide(k, DECIDE_CHUNKS_TAKEN, p, -1, ph->n_chunks, 0);
+	else if (ph->n_roots != 1)
+		loop_decide(k, DECIDE_CHUNKS_ROOTS, p, -1, ph->n_roots, 0);
+	else if (!loop_is_loop(n))
+		loop_decide(k, DECIDE_CHUNKS_NONE, p, -1, 0, 0);
+	else if (k->var[n->var].kind != AXIS_P)
+		loop_decide(k, DECIDE_CHUNKS_LOOP, p, n->var, 0, 0);
+	else
+		loop_decide(k, DECIDE_CHUNKS_LITTLE, p, -1, loop_work(k, n),
+			k->machine->schedule.chunk_elems);
+}
+
 void loop_parallel(loop_kernel *k)
 {
 	int32_t p;
@@ -133,5 +151,6 @@ void loop_parallel(loop_kernel *k)
 		ph->n_chunks = 1;
 		if (ph->n_roots == 1)
 			ph->n_chunks = spread(k, &ph->root[0]);
+		say_chunks(k, p);
 	}
 }

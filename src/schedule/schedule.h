@@ -14,6 +14,20 @@
 #include "notation/kernel_texts.h"
 
 void loop_schedule(loop_kernel *k, const machine *m);
+
+/* The recipe with other choices than its own; all 0: its own. */
+typedef struct loop_recipe {
+	uint32_t without; /* bit i: the pass loop_pass_name(i) does not run */
+	loop_copies copies;
+	/* called behind each pass: the trees are then what it made of them */
+	void (*after)(void *arg, loop_kernel *k, int32_t pass);
+	void *arg;
+} loop_recipe;
+void loop_schedule_by(
+	loop_kernel *k, const machine *m, const loop_recipe *by);
+/* The passes in their order, "scatter", ..; NULL: there are no more. */
+const char *loop_pass_name(int32_t i);
+
 /*
  * The text of a scheduled kernel, as `number` of its program: what was changed
  * of the equations, the tree of each phase, the place of each buffer.

@@ -200,6 +200,26 @@ static void split(loop_kernel *k, loop_phase *ph, loop_node *parent, int32_t at,
 	second_phase(k, eqns, (ext + size - 1) / size);
 }
 
+/* Sums are there, and nothing that blocks of them could share. */
+static void say_little(loop_kernel *k, int64_t all)
+{
+	for (int32_t v = 0; v < k->n_vars; v++)
+		for (int32_t i = 0; i < k->n_eqns; i++)
+			if ((k->eqn[i].reduced & BIT(v)) != 0)
+				loop_decide(k, DECIDE_PARTS_LITTLE, v, -1, all,
+					2 * k->machine->schedule.chunk_elems);
+}
+
+/* Of the loops that are reduced below n. */
+static void say_enough(loop_kernel *k, const loop_node *n, int64_t pieces)
+{
+	if (n->kind == LOOP_FOR && k->var[n->var].kind == AXIS_R)
+		loop_decide(k, DECIDE_PARTS_PIECES, n->var, -1, pieces,
+			k->machine->schedule.min_chunks);
+	for (int32_t i = 0; i < n->n_child; i++)
+		say_enough(k, n->child[i], pieces);
+}
+
 void loop_split_reductions(loop_kernel *k)
 {
 	loop_phase *ph = &k->phase[k->n_phases - 1];
@@ -210,9 +230,12 @@ void loop_split_reductions(loop_kernel *k)
 	loop_link(k);
 	for (i = 0; i < ph->n_roots; i++)
 		all += loop_work(k, ph->root[i]);
-	if (k->n_phases + 1 > LOOP_MAX_PHASES ||
-		all < 2 * k->machine->schedule.chunk_elems)
+	if (k->n_phases + 1 > LOOP_MAX_PHASES)
 		return;
+	if (all < 2 * k->machine->schedule.chunk_elems) {
+		say_little(k, all);
+		return;
+	}
 	for (;;) {
 		loop_node **list = parent == NULL ? ph->root : parent->child;
 		int32_t n = parent == NULL ? ph->n_roots : parent->n_child;
@@ -226,13 +249,18 @@ void loop_split_reductions(loop_kernel *k)
 		if (k->var[list[at]->var].kind == AXIS_P && n == 1) {
 			pieces *= ext;
 			parent = list[at];
-			if (pieces >= k->machine->schedule.min_chunks)
-				return;
-			continue;
+			if (pieces < k->machine->schedule.min_chunks)
+				continue;
+			say_enough(k, list[at], pieces);
+			return;
 		}
 		if (!loop_reducers(k, list[at], list[at]->var, &eqns) ||
-			eqns == 0 || k->var[list[at]->var].kind == AXIS_S)
+			eqns == 0 || k->var[list[at]->var].kind == AXIS_S) {
+			if (k->var[list[at]->var].kind == AXIS_R)
+				loop_decide(k, DECIDE_PARTS_READ,
+					list[at]->var, -1, 0, 0);
 			return;
+		}
 		blocks = all / k->machine->schedule.chunk_elems / pieces;
 		bytes = partial_bytes(k, eqns);
 		if (blocks > LOOP_MAX_CHUNKS)
@@ -242,9 +270,16 @@ void loop_split_reductions(loop_kernel *k)
 			blocks = all / (16 * bytes);
 		if (blocks > ext)
 			blocks = ext;
-		if (blocks >= 2)
-			split(k, ph, parent, at, eqns,
-				(ext + blocks - 1) / blocks);
+		if (blocks < 2) {
+			loop_decide(k, DECIDE_PARTS_FEW, list[at]->var, -1,
+				all, pieces);
+			return;
+		}
+		loop_decide(k, DECIDE_PARTS_TAKEN, list[at]->var, -1,
+			(ext + (ext + blocks - 1) / blocks - 1) /
+				((ext + blocks - 1) / blocks),
+			0);
+		split(k, ph, parent, at, eqns, (ext + blocks - 1) / blocks);
 		return;
 	}
 }

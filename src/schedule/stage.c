@@ -58,6 +58,27 @@ struct find_jump {
 	const ix_form *at;
 };
 
+static bool decline(
+	loop_kernel *k, decide_kind why, int32_t tensor, int64_t a, int64_t b)
+{
+	loop_decide(k, why, tensor, -1, a, b);
+	return false;
+}
+
+/* A tensor that is read across: are squares of it worth a copy, and possible? */
+static bool may_turn(const struct find_jump *f, const struct loop_access *a,
+	int64_t size, int64_t bytes)
+{
+	loop_kernel *k = f->k;
+
+	if (size != 4 && size != 8)
+		return decline(k, DECIDE_SQUARES_DTYPE, a->tensor, size, 0);
+	if (bytes < k->machine->memory[MACHINE_L1].bytes)
+		return decline(k, DECIDE_SQUARES_SMALL, a->tensor, bytes, 0);
+	return loop_covers(k, a->tensor, a->at, loop_form_vars(a->at)) ||
+	       decline(k, DECIDE_SQUARES_PART, a->tensor, 0, 0);
+}
+
 static void on_access(void *arg, const struct loop_access *a)
 {
 	struct find_jump *f = arg;
@@ -65,16 +86,13 @@ static void on_access(void *arg, const struct loop_access *a)
 	int64_t s, bytes = (int64_t)dtype_size(t->dtype);
 	int32_t i, e, c;
 
-	if (a->write || f->i >= 0 || (bytes != 4 && bytes != 8) ||
-		t->numel * bytes < f->k->machine->memory[MACHINE_L1].bytes ||
-		loop_maker(f->k, a->tensor, &e, &c) ||
+	if (a->write || f->i >= 0 || loop_maker(f->k, a->tensor, &e, &c) ||
 		!loop_stride(a->at, f->j, f->k->var[f->j].extent, &s) || s < 2)
 		return;
 	for (i = 0; i < f->k->n_vars; i++)
 		if ((f->chain & BIT(i)) != 0 && i != f->j &&
 			loop_stride(a->at, i, f->k->var[i].extent, &s) &&
-			s == 1 &&
-			loop_covers(f->k, a->tensor, a->at, loop_form_vars(a->at))) {
+			s == 1 && may_turn(f, a, bytes, t->numel * bytes)) {
 			f->i = i;
 			f->tensor = a->tensor;
 			f->at = a->at;
@@ -102,7 +120,12 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 	size = (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
 	square = k->machine->vector_bytes / size;
 	if (k->var[f.i].extent < square || k->var[f.j].extent < square)
-		return false;
+		return decline(k, DECIDE_SQUARES_SHORT, f.tensor,
+			k->var[f.i].extent < k->var[f.j].extent
+				? k->var[f.i].extent
+				: k->var[f.j].extent,
+			square);
+	loop_decide(k, DECIDE_SQUARES_TAKEN, f.tensor, -1, square, 0);
 	/* the variable moves down to the loop above m */
 	for (u = n; u->var != f.i; u = u->child[0])
 		;
@@ -250,15 +273,20 @@ void loop_stage_columns(loop_kernel *k, loop_node *block)
 				    ~loop_node_open(block)) != 0 &&
 				v != c.j)
 				bytes *= k->var[v].extent;
-		if (c.at[i].times < 2 ||
-			bytes > k->machine->memory[MACHINE_L2].bytes ||
-			k->n_eqns >= 63 ||
-			(loop_form_vars(c.at[i].at) & ~loop_node_open(up)) !=
-				0 ||
-			is_read_late(
-				k, (struct reads){c.at[i].tensor, c.at[i].at,
-					   c.at[i].leaf, block, false}))
+		if (c.at[i].times < 2 || k->n_eqns >= 63 ||
+			(loop_form_vars(c.at[i].at) & ~loop_node_open(up)) != 0)
 			continue;
+		if (bytes > k->machine->memory[MACHINE_L2].bytes) {
+			decline(k, DECIDE_KEEP_LARGE, c.at[i].tensor, bytes,
+				k->machine->memory[MACHINE_L2].bytes);
+			continue;
+		}
+		if (is_read_late(k, (struct reads){c.at[i].tensor, c.at[i].at,
+					    c.at[i].leaf, block, false})) {
+			decline(k, DECIDE_KEEP_LATE, c.at[i].tensor, 0, 0);
+			continue;
+		}
+		loop_decide(k, DECIDE_KEEP_TAKEN, c.at[i].tensor, -1, bytes, 0);
 		stage = loop_node_new(k->a, LOOP_STMT);
 		stage->eqn = loop_add_stage(k, c.at[i].tensor, c.at[i].at);
 		list = arena_array(k->a, loop_node *, up->n_child + 1);

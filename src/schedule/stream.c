@@ -45,5 +45,8 @@ void loop_choose_streams(loop_kernel *k)
 				loop_walk(k->a, k->eqn[i].body[j], on_read, &f);
 		k->stream[p] = !f.read && (k->eqn[e].e->monoid == IR_SET ||
 						  k->buf_of[e][c] >= 0);
+		loop_decide(k, k->stream[p] ? DECIDE_STREAM_TAKEN
+					    : DECIDE_STREAM_READ, f.tensor, -1,
+			t->numel * (int64_t)dtype_size(t->dtype), 0);
 	}
 }

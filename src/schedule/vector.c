@@ -121,15 +121,53 @@ static bool reduces(const loop_kernel *k, const loop_node *n, int32_t var)
 	return false;
 }
 
+/* The first statement below n: what loops are called by. */
+static int32_t first_eqn(const loop_node *n)
+{
+	while (loop_is_loop(n) && n->n_child > 0)
+		n = n->child[0];
+	return loop_is_loop(n) ? -1 : n->eqn;
+}
+
+static void say_lanes(
+	loop_kernel *k, const loop_node *n, decide_kind why, int64_t a, int64_t b)
+{
+	loop_decide(k, why, n->var, first_eqn(n), a, b);
+}
+
+static bool scatters(const loop_kernel *k, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (scatters(k, n->child[i]))
+			return true;
+	return n->kind == LOOP_STMT && k->eqn[n->eqn].push;
+}
+
+static void give_lanes(loop_kernel *k, loop_node *n, int32_t lanes)
+{
+	n->lanes = lanes;
+	n->unroll = !reduces(k, n, n->var) ? 1 : loop_flops(k, n) > 8 ? 2 : 4;
+}
+
+/* Why n takes lanes, or none. */
+static decide_kind why_lanes(loop_kernel *k, const loop_node *n, int32_t lanes)
+{
+	if (!loop_lanes_allowed(k, n, n->var) || n->backward)
+		return scatters(k, n) ? DECIDE_LANES_SCATTER : DECIDE_LANES_SCAN;
+	if (lanes < 2)
+		return DECIDE_LANES_WIDE;
+	return too_few(k, n, lanes) ? DECIDE_LANES_SHORT : DECIDE_LANES_TAKEN;
+}
+
 void loop_take_lanes(loop_kernel *k, loop_node *n)
 {
 	int32_t lanes = lanes_for(k, n);
+	decide_kind why = why_lanes(k, n, lanes);
 
-	if (!loop_lanes_allowed(k, n, n->var) || lanes < 2 ||
-		too_few(k, n, lanes) || n->backward)
-		return;
-	n->lanes = lanes;
-	n->unroll = !reduces(k, n, n->var) ? 1 : loop_flops(k, n) > 8 ? 2 : 4;
+	say_lanes(k, n, why, why == DECIDE_LANES_SHORT ? k->var[n->var].extent
+						       : lanes, lanes);
+	if (why == DECIDE_LANES_TAKEN)
+		give_lanes(k, n, lanes);
 }
 
 /* Loops of n's body: most iterations of any statement. */
@@ -261,6 +299,11 @@ static void sink(loop_kernel *k, loop_node *n, int32_t var)
 			lanes > 1 && too_few(k, open, lanes); lanes /= 2)
 			;
 		open->lanes = lanes > 1 ? lanes : 0;
+		if (lanes > 1)
+			say_lanes(k, open, DECIDE_LANES_TAKEN, lanes, 0);
+		else
+			say_lanes(k, open, DECIDE_LANES_SHORT,
+				k->var[var].extent, lanes_for(k, open));
 		open->unroll = 1;
 		unroll_small(k, c);
 	}
@@ -457,6 +500,7 @@ void loop_columns_to_rows(loop_kernel *k)
 	loop_phase *ph = &k->phase[k->n_phases - 1];
 	loop_node *n = ph->root[0], *r = NULL;
 	loop_set eqns = 0;
+	int64_t most;
 	int32_t i;
 
 	loop_link(k);
@@ -472,11 +516,16 @@ void loop_columns_to_rows(loop_kernel *k)
 		else if (n->child[i]->kind != LOOP_INIT)
 			return;
 	}
+	most = k->machine->memory[MACHINE_L1].bytes / 8;
 	if (r->kind != LOOP_FOR || k->var[r->var].kind != AXIS_R ||
-		!loop_reducers(k, r, r->var, &eqns) || eqns == 0 ||
-		k->var[n->var].extent >
-			k->machine->memory[MACHINE_L1].bytes / 8)
+		!loop_reducers(k, r, r->var, &eqns) || eqns == 0)
 		return;
+	if (k->var[n->var].extent > most) {
+		loop_decide(k, DECIDE_ROWS_LONG, n->var, -1,
+			k->var[n->var].extent, most);
+		return;
+	}
+	loop_decide(k, DECIDE_ROWS_TAKEN, n->var, -1, k->var[n->var].extent, 0);
 	sink(k, n, n->var);
 	ph->root = n->child;
 	ph->n_roots = n->n_child;
@@ -497,6 +546,7 @@ static void choose(loop_kernel *k, loop_node **at)
 	if (n->kind == LOOP_FOR && !chained(k, n) && outer_wins(k, n)) {
 		if (inside(k, n) <= k->machine->schedule.small_inside) {
 			n->lanes = lanes_for(k, n);
+			say_lanes(k, n, DECIDE_LANES_TAKEN, n->lanes, 0);
 			n->unroll = 1;
 			for (i = 0; i < n->n_child; i++)
 				unroll_small(k, n->child[i]);
@@ -550,9 +600,14 @@ static void order(loop_kernel *k, loop_node *n)
 		loop_node_take_var(m, &was);
 	}
 	if (best != NULL && !has_loops(m)) {
-		loop_take_lanes(k, m);
-		if (m->lanes > 1 && loop_stage_transpose(k, n, m))
+		int32_t lanes = lanes_for(k, m);
+
+		if (why_lanes(k, m, lanes) == DECIDE_LANES_TAKEN)
+			give_lanes(k, m, lanes);
+		if (m->lanes > 1 && loop_stage_transpose(k, n, m)) {
+			say_lanes(k, m, DECIDE_LANES_TAKEN, lanes, lanes);
 			return;
+		}
 		m->lanes = 0;
 	}
 	for (i = 0; i < m->n_child; i++)

@@ -72,6 +72,39 @@ static bool reads_itself(const loop_kernel *k, const loop_eqn *e)
 	return s.read;
 }
 
+static int32_t first_of(loop_set s)
+{
+	int32_t v = 0;
+
+	while (v < 63 && (s & BIT(v)) == 0)
+		v++;
+	return v;
+}
+
+/* Sums of products below a scan are none for tiles. */
+static void decline_below(const contract *c, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		decline_below(c, n->child[i]);
+	if (n->kind == LOOP_STMT && contract_is_sum(c->k, &c->k->eqn[n->eqn]))
+		loop_decide(c->k, DECIDE_TILE_SCAN, n->eqn, -1, 0, 0);
+}
+
+/* Tiles cannot do a product where it stands, or in its memory. */
+static bool is_barred(const contract *c, int32_t eqn)
+{
+	const loop_eqn *e = &c->k->eqn[eqn];
+	loop_set outer = e->reduced & c->chain & ~c->mixed;
+
+	if (reads_itself(c->k, e))
+		loop_decide(c->k, DECIDE_TILE_SELF, eqn, -1, 0, 0);
+	else if (outer != 0)
+		loop_decide(c->k, DECIDE_TILE_OUTER, eqn, first_of(outer), 0, 0);
+	else
+		return false;
+	return true;
+}
+
 /* Leaves below n whose loops may be taken apart. */
 static void find_products(contract *c, const loop_node *n)
 {
@@ -79,16 +112,17 @@ static void find_products(contract *c, const loop_node *n)
 
 	if (loop_is_loop(n)) {
 		if (n->kind != LOOP_FOR || n->backward ||
-			c->k->var[n->var].kind == AXIS_S)
+			c->k->var[n->var].kind == AXIS_S) {
+			decline_below(c, n);
 			return;
+		}
 		for (int32_t i = 0; i < n->n_child; i++)
 			find_products(c, n->child[i]);
 		return;
 	}
 	e = &c->k->eqn[n->eqn];
 	if (n->kind != LOOP_STMT || !contract_is_product(c->k, e) ||
-		reads_itself(c->k, e) ||
-		(e->reduced & c->chain & ~c->mixed) != 0)
+		is_barred(c, n->eqn))
 		return;
 	if (dtype_is_int(e->acc[0]))
 		e->acc[0] = TN_I32;
@@ -187,264 +221,12 @@ static bool find_chain(contract *c)
 	}
 }
 
-static int32_t product_of(const contract *c, int32_t eqn)
+int32_t contract_product_of(const contract *c, int32_t eqn)
 {
 	for (int32_t i = 0; i < c->product.n; i++)
 		if (c->product.at[i].eqn == eqn)
 			return i;
 	return -1;
-}
-
-/* ---- blocks ---- */
-
-/* Bytes that the values of one element of the blocked loops take. */
-static int64_t bytes_of_each(const contract *c, loop_set blocked)
-{
-	const loop_kernel *k = c->k;
-	int64_t sum = 1;
-
-	for (int32_t i = 0; i < k->n_eqns; i++) {
-		const loop_eqn *e = &k->eqn[i];
-		int64_t bytes = (int64_t)dtype_size(e->acc[0]);
-
-		if ((loop_param(k, e->e->out[0]) >= 0 &&
-			    product_of(c, i) < 0) ||
-			(c->mixed != 0 && (e->left & blocked) == 0))
-			continue;
-		for (int32_t v = 0; v < k->n_vars; v++)
-			if ((e->left & ~c->chain & BIT(v)) != 0 &&
-				!mul_ok(bytes, k->var[v].extent, &bytes))
-				bytes = INT32_MAX;
-		sum += bytes < INT32_MAX ? bytes : INT32_MAX;
-	}
-	return sum;
-}
-
-/* Is it walked by the tiles of a product? */
-static bool in_tiles(const contract *c, int32_t v)
-{
-	for (int32_t i = 0; i < c->product.n; i++)
-		if (v == c->product.at[i].i || v == c->product.at[i].j)
-			return true;
-	return false;
-}
-
-/* Iterations of these loops, as far as it matters. */
-static int64_t chunks_of(const contract *c, loop_set these)
-{
-	int64_t n = 1;
-
-	for (int32_t v = 0; v < c->k->n_vars; v++)
-		if ((these & BIT(v)) != 0 &&
-			!mul_ok(n, c->k->var[v].extent, &n))
-			return INT32_MAX;
-	return n < INT32_MAX ? n : INT32_MAX;
-}
-
-/*
- * Of several nests: as many rows as leave their values in the second cache.
- * The last variable, which takes the lanes, is the longer piece, and is cut
- * for the sake of chunks only where those before it make too few.
- */
-static void block_several(contract *c, loop_set blocked)
-{
-	const loop_kernel *k = c->k;
-	int64_t fit = k->machine->memory[MACHINE_L2].bytes / 4 *
-		      (c->mixed != 0 ? 3 : 2) / bytes_of_each(c, blocked);
-	int64_t lanes = k->machine->vector_bytes / 4,
-		most = k->machine->product.block_most;
-	int64_t pieces = 1;
-	loop_set free = c->chain & ~c->mixed; /* their iterations are chunks */
-
-	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
-		int64_t n = k->var[v].extent, chunks, size;
-		int64_t least = in_tiles(c, v) ? lanes : 1;
-
-		if ((blocked & BIT(v)) == 0)
-			continue;
-		free &= ~BIT(v);
-		/* what no tile runs along gains little from long blocks */
-		chunks = least > 1 ? pieces * chunks_of(c, free)
-				   : chunks_of(c, free & ~blocked);
-		size = fit < most ? fit : most;
-		if (chunks < k->machine->product.block_chunks &&
-			(c->mixed & BIT(v)) == 0 &&
-			size > n * chunks / k->machine->product.block_chunks)
-			size = contract_ceil(
-				n * chunks, k->machine->product.block_chunks);
-		if (size > 2 * lanes && least > 1)
-			size -= size % (2 * lanes);
-		else if (size > lanes && least > 1) /* whole vectors */
-			size = fit < 2 * lanes ? lanes : 2 * lanes;
-		else if (size < least)
-			size = least;
-		c->block[v] = size < n ? size : n;
-		if ((c->mixed & BIT(v)) == 0)
-			pieces *= contract_ceil(n, c->block[v]);
-		fit /= c->block[v];
-		most = k->machine->product.block_most / 4;
-	}
-}
-
-/* What no block walks. */
-static loop_set loops_around(const contract *c)
-{
-	loop_set s = c->chain;
-
-	for (int32_t v = 0; v < c->k->n_vars; v++)
-		if (c->block[v] > 0)
-			s &= ~BIT(v);
-	return s;
-}
-
-/*
- * Of one product alone: rows in the second cache, some panels of columns; where
- * rows are copied, as many as leave some chunks, for each copies them again.
- */
-static void block_one(contract *c, const contract_product *p)
-{
-	const loop_kernel *k = c->k;
-	int64_t panel = (int64_t)p->lanes * p->vectors, tiles, fit, pieces;
-	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
-	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
-
-	fit = k->machine->memory[MACHINE_L2].bytes * 3 / 4 /
-	      (p->sum_block * size);
-	if (fit < p->tile)
-		fit = p->tile;
-	tiles = contract_ceil(m, p->tile);
-	pieces = contract_ceil(m, fit);
-	c->block[p->i] = p->tile * contract_ceil(tiles, pieces);
-	tiles = contract_ceil(
-		n, panel * contract_ceil(k->machine->product.column_chunks,
-				   chunks_of(c, loops_around(c))));
-	if (tiles > k->machine->product.chunk_panels)
-		tiles = k->machine->product.chunk_panels;
-	pieces = contract_ceil(k->machine->product.copied_chunks, pieces);
-	if (c->number >= 0) /* pieces of the sum are chunks, too */
-		tiles = k->machine->product.chunk_panels;
-	else if (p->pack_x && !p->whole_x &&
-		 tiles < contract_ceil(n, panel * pieces))
-		tiles = contract_ceil(n, panel * pieces);
-	c->block[p->j] = panel * tiles;
-	if (p->turned) { /* some chunks, if not of columns, of rows */
-		pieces = contract_ceil(k->machine->product.copied_chunks,
-			contract_ceil(n, c->block[p->j]));
-		c->block[p->i] = p->tile * contract_ceil(
-			contract_ceil(m, p->tile), pieces);
-	}
-	if (p->few) { /* long lines of y, and sums that fit the first cache */
-		fit = k->machine->memory[MACHINE_L1].bytes / (m * size);
-		if (fit > n / k->machine->product.few_chunks)
-			fit = n / k->machine->product.few_chunks;
-		c->block[p->j] = panel * (fit > panel ? fit / panel : 1);
-	}
-}
-
-/* Variables of the chain that lie in one factor of a product only. */
-static loop_set to_block(const contract *c)
-{
-	loop_set s = c->mixed;
-
-	for (int32_t i = 0; i < c->product.n; i++)
-		s |= c->product.at[i].rows | c->product.at[i].columns;
-	return s & c->chain;
-}
-
-static bool choose_products(contract *c)
-{
-	int32_t n;
-	loop_set blocked = c->chain, old;
-
-	do { /* a product that goes may take a block with it */
-		n = c->product.n;
-		old = blocked;
-		for (int32_t v = 0; v < c->k->n_vars; v++)
-			c->block[v] = (blocked & BIT(v)) != 0
-					      ? c->k->var[v].extent
-					      : 0;
-		c->product.n = 0;
-		for (int32_t i = 0; i < n; i++) {
-			contract_product p = c->product.at[i];
-
-			if (contract_classify(c, &p))
-				c->product.at[c->product.n++] = p;
-		}
-		blocked = to_block(c);
-	} while (c->product.n != n || blocked != old);
-	return n > 0;
-}
-
-/* Is it one of the factor of rows alone? */
-static bool walks_rows(loop_kernel *k, const contract_product *p, int32_t v)
-{
-	return (loop_expr_vars(k, p->x) & BIT(v)) != 0 &&
-	       (loop_expr_vars(k, p->y) & BIT(v)) == 0 &&
-	       (k->eqn[p->eqn].left & BIT(v)) != 0;
-}
-
-/*
- * Few rows in the longest loop of them would copy the columns for each iteration
- * of the others: these go inside, as many as leave the rows in the second cache.
- */
-static bool take_rows_in(contract *c, const contract_product *p)
-{
-	loop_kernel *k = c->k;
-	int64_t rows = k->var[p->i].extent;
-	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
-	int64_t most = k->machine->memory[MACHINE_L2].bytes / 2 /
-		       (p->sum_block * size);
-	int64_t panels = contract_ceil(k->var[p->j].extent,
-		(int64_t)p->lanes * p->vectors);
-	bool any = false;
-
-	if (!p->pack_y || p->turned ||
-		rows > k->machine->product.few_rows_longest)
-		return false;
-	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
-		if (v == p->i || (c->chain & BIT(v)) == 0 ||
-			c->block[v] != 0 || !walks_rows(k, p, v) ||
-			!mul_ok(rows, k->var[v].extent, &rows))
-			continue;
-		if (rows > most ||
-			panels * chunks_of(c, loops_around(c) & ~BIT(v)) <
-				k->machine->product.copied_chunks)
-			break;
-		c->block[v] = k->var[v].extent;
-		any = true;
-	}
-	return any;
-}
-
-static bool choose_blocks(contract *c)
-{
-	contract_product *p = c->product.at;
-	loop_set left;
-
-	if (!choose_products(c))
-		return false;
-	left = c->k->eqn[p->eqn].left;
-	if (c->product.n > 1 || c->mixed != 0 || (left & ~c->chain) != 0) {
-		block_several(c, to_block(c) & ~(c->online ? c->mixed : 0));
-		if (c->online)
-			contract_online_block(c);
-	} else { /* rows and columns beyond the longest are loops around */
-		for (int32_t v = 0; v < c->k->n_vars; v++)
-			if (v != p->i && v != p->j)
-				c->block[v] = 0;
-		if (!contract_classify(c, p))
-			return false;
-		contract_turn(c, p);
-		contract_sizes(c, p);
-		if (take_rows_in(c, p)) {
-			contract_classify(c, p);
-			contract_sizes(c, p);
-		}
-		block_one(c, p);
-	}
-	for (int32_t i = 0; i < c->product.n; i++)
-		contract_sizes(c, &c->product.at[i]);
-	return true;
 }
 
 /* ---- stages ---- */
@@ -460,7 +242,7 @@ static int32_t only_product(const contract *c, const loop_node *n)
 			return -1;
 		walked |= BIT(n->var);
 	}
-	p = n->kind == LOOP_STMT ? product_of(c, n->eqn) : -1;
+	p = n->kind == LOOP_STMT ? contract_product_of(c, n->eqn) : -1;
 	return p >= 0 && c->k->eqn[n->eqn].reduced == walked ? p : -1;
 }
 
@@ -485,7 +267,7 @@ static int32_t leaf_stage(
 	struct numbering *w, const loop_node *n, int32_t *on)
 {
 	const loop_eqn *e = &w->c->k->eqn[n->eqn];
-	int32_t p = product_of(w->c, n->eqn);
+	int32_t p = contract_product_of(w->c, n->eqn);
 
 	if (n->kind == LOOP_INIT && !has_value(e))
 		return p >= 0 ? DROPPED : WITH_ITS_STATEMENT;
@@ -635,7 +417,7 @@ static bool starts_itself(const contract *c, const loop_node *n)
 
 	while (loop_is_loop(n))
 		n = n->child[0];
-	p = product_of(c, n->eqn);
+	p = contract_product_of(c, n->eqn);
 	return p >= 0 && !c->product.at[p].begun;
 }
 
@@ -762,29 +544,11 @@ static loop_phase *add_phases(contract *c, loop_node *top)
 	return ph;
 }
 
-int64_t contract_pieces(contract *c, contract_product *p)
-{
-	const loop_kernel *k = c->k;
-	int64_t n = 1;
-
-	contract_sizes(c, p);
-	block_one(c, p);
-	for (int32_t v = 0; v < k->n_vars; v++)
-		if ((k->eqn[p->eqn].left & BIT(v)) != 0 &&
-			!mul_ok(n,
-				contract_ceil(k->var[v].extent,
-					v == p->i || v == p->j ? c->block[v]
-							       : 1),
-				&n))
-			return INT64_MAX;
-	return n;
-}
-
 /* A kernel's equations and trees, to return to. */
 struct before {
 	loop_eqn *eqn;
 	loop_node **root, *of_phase;
-	int32_t n_changes;
+	int32_t n_changes, n_decisions;
 };
 
 static struct before remember(const contract *c)
@@ -796,6 +560,7 @@ static struct before remember(const contract *c)
 		.of_phase = loop_node_copy(
 			k->a, k->phase[c->phase].root[0]),
 		.n_changes = k->change.n,
+		.n_decisions = k->decision.n,
 	};
 
 	memcpy(b.eqn, k->eqn, (size_t)k->n_eqns * sizeof *b.eqn);
@@ -812,7 +577,20 @@ static void go_back(const contract *c, struct before b)
 	memcpy(k->root, b.root, (size_t)k->n_roots * sizeof *b.root);
 	k->phase[c->phase].root[0] = b.of_phase;
 	k->change.n = b.n_changes;
+	k->decision.n = b.n_decisions;
 	loop_link(k);
+}
+
+enum { MOST_EQUATIONS = 60 }; /* with room for copies of factors */
+
+static void say_tiles(const contract *c)
+{
+	for (int32_t i = 0; i < c->product.n; i++) {
+		const contract_product *p = &c->product.at[i];
+
+		loop_decide(c->k, DECIDE_TILE_TAKEN, p->eqn, -1, p->tile,
+			(int64_t)p->lanes * p->vectors);
+	}
 }
 
 bool contract_phase(contract *of)
@@ -823,14 +601,20 @@ bool contract_phase(contract *of)
 	loop_node *body, *outer = NULL, *top;
 	struct before b;
 
-	if (!find_chain(&c))
+	if (!find_chain(&c)) {
+		contract_decline(k, DECIDE_TILE_AROUND, -1, 0, 0);
 		return false;
+	}
 	b = remember(&c);
 	if (!c.at_once)
 		contract_online(&c);
 	c.block = arena_array(k->a, int64_t, k->n_vars + 1);
 	find_products(&c, c.last);
-	if (k->n_eqns + 3 * c.product.n >= 60 || !choose_blocks(&c)) {
+	if (k->n_eqns + 3 * c.product.n >= MOST_EQUATIONS)
+		contract_decline(k, DECIDE_TILE_MANY, -1, c.product.n,
+			MOST_EQUATIONS);
+	if (k->n_eqns + 3 * c.product.n >= MOST_EQUATIONS ||
+		!contract_choose_blocks(&c)) {
 		if (!c.online)
 			return false;
 		go_back(&c, b); /* rows in blocks are for products only */
@@ -838,6 +622,7 @@ bool contract_phase(contract *of)
 		c.at_once = true;
 		return contract_phase(&c);
 	}
+	say_tiles(&c);
 	find_stages(&c);
 	top = frame(&c, &outer);
 	body = outer;
@@ -862,13 +647,21 @@ bool contract_phase(contract *of)
 bool loop_contract(loop_kernel *k)
 {
 	contract c = {.k = k, .cut_sum = -1, .number = -1};
+	bool tiled;
 
 	for (int32_t i = 0; i < k->n_eqns; i++)
-		if (k->eqn[i].push)
+		if (k->eqn[i].push) {
+			contract_decline(k, DECIDE_TILE_SCATTER, i, 0, 0);
 			return false;
+		}
 	contract_split(k);
 	contract_join(k);
 	contract_cut(k);
 	c.phase = k->n_phases - 1;
-	return contract_phase(&c);
+	tiled = contract_phase(&c);
+	for (int32_t p = 0; tiled && p < k->n_phases; p++)
+		loop_decide(k, k->phase[p].n_chunks > 1 ? DECIDE_CHUNKS_TAKEN
+							: DECIDE_CHUNKS_BLOCKS,
+			p, -1, k->phase[p].n_chunks, 0);
+	return tiled;
 }

@@ -4,7 +4,7 @@
 
 #include "schedule/local.h"
 
-enum { CONTRACT_NEEDS = 4 };
+enum { CONTRACT_NEEDS = 4, CONTRACT_FACTORS = 8 };
 
 /* A sum of a product, its variables by what they do. None: -1. */
 typedef struct contract_product {
@@ -54,6 +54,17 @@ typedef struct contract {
 } contract;
 
 bool contract_is_product(loop_kernel *k, const loop_eqn *e);
+/* why.c: is a product summed here, whether tiles can do it or not? */
+bool contract_is_sum(const loop_kernel *k, const loop_eqn *e);
+/* .. all of these that are no tiles, and have no reason yet, have this one */
+void contract_decline(loop_kernel *k, decide_kind why, int32_t with, int64_t a,
+	int64_t b);
+/* .. those that have no reason yet have their own */
+void contract_decline_rest(loop_kernel *k);
+/* number of the product in c->product; -1: it is none */
+int32_t contract_product_of(const contract *c, int32_t eqn);
+/* block.c: which products tiles can do, in which blocks; false: none */
+bool contract_choose_blocks(contract *c);
 /* chunks of a product alone, as far as its rows and columns go */
 int64_t contract_pieces(contract *c, contract_product *p);
 /* cut.c: long sums with few rows and columns, in phases of their own */
@@ -71,6 +82,7 @@ void contract_join(loop_kernel *k);
  */
 typedef struct contract_terms {
 	const expr *f[2], *finish;
+	decide_kind why; /* they are none; DECIDE_N_KINDS: nothing is multiplied */
 	bool inexact;
 	int32_t n_needs; /* elsewhere all terms are nothing */
 	ix_fact need[CONTRACT_NEEDS];

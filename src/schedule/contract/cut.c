@@ -89,6 +89,14 @@ static bool is_tiled(contract *c, contract_product *p)
 	return contract_classify(c, p);
 }
 
+/* The sum stays whole: 0. */
+static int64_t decline(
+	loop_kernel *k, decide_kind why, int32_t eqn, int64_t a, int64_t b)
+{
+	loop_decide(k, why, eqn, -1, a, b);
+	return 0;
+}
+
 /* How long pieces of the sum are; 0: it stays whole. */
 static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 {
@@ -101,7 +109,8 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 		return 0;
 	pieces = contract_pieces(&c, &p);
 	if (pieces >= k->machine->product.enough_pieces)
-		return 0;
+		return decline(k, DECIDE_CUT_PIECES, eqn, pieces,
+			k->machine->product.enough_pieces);
 	c.number = k->n_vars; /* as it will be */
 	pieces = contract_pieces(&c, &p);
 	*sum = p.s;
@@ -118,7 +127,7 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	most = most > work ? work : most;
 	most = most > n ? n : most;
 	if (most < 2)
-		return 0;
+		return decline(k, DECIDE_CUT_SHORT, eqn, n * rest, 0);
 	most += most & 1; /* two threads share odd numbers badly */
 	lanes = p.lanes;
 	n = contract_ceil(n, most);
@@ -182,6 +191,17 @@ static bool is_parallel(const loop_kernel *k, loop_set s)
 	return true;
 }
 
+/* What it reads is there before the kernel runs, and no scan is around. */
+static bool may_cut(loop_kernel *k, int32_t eqn)
+{
+	const loop_eqn *e = &k->eqn[eqn];
+
+	if (contract_reads_memory(k, e->body[0]) && is_parallel(k, e->left))
+		return true;
+	decline(k, DECIDE_CUT_INSIDE, eqn, 0, 0);
+	return false;
+}
+
 void contract_cut(loop_kernel *k)
 {
 	for (int32_t i = 0, n = k->n_eqns; i < n; i++) {
@@ -194,10 +214,12 @@ void contract_cut(loop_kernel *k)
 
 		if (k->n_phases + 2 > LOOP_MAX_PHASES || k->n_eqns >= MOST ||
 			k->n_vars >= MOST || !contract_is_product(k, e) ||
-			!contract_reads_memory(k, e->body[0]) || !is_parallel(k, e->left))
+			!may_cut(k, i))
 			continue;
 		sums = find_sums(k, k->root, k->n_roots, i);
 		here = find_sums(k, ph->root, ph->n_roots, i);
+		if (sums == NULL || here == NULL)
+			decline(k, DECIDE_CUT_LOOPS, i, 0, 0);
 		acc = e->acc[0];
 		if (dtype_is_int(acc)) /* wraps alike */
 			k->eqn[i].acc[0] = TN_I32;
@@ -213,6 +235,9 @@ void contract_cut(loop_kernel *k)
 		add_up(k, sums, i, number);
 		add_phase(k, here, part, number, v, size);
 		add_up(k, here, i, number);
+		loop_decide(k, DECIDE_CUT_TAKEN, i, -1, size,
+			k->var[number].extent);
+		loop_decide(k, DECIDE_TILE_PIECES, i, -1, 0, 0);
 	}
 	loop_link(k);
 }

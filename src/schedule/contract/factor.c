@@ -11,7 +11,7 @@
  */
 #include "schedule/contract/contract.h"
 
-enum { MAX_FACTORS = 8, MAX_GUARDS = 4 };
+enum { MAX_GUARDS = 4 };
 
 /* May something be read outside of its tensor where no guard is in force? */
 struct outside {
@@ -61,7 +61,7 @@ struct terms {
 	loop_set left, sums;
 	int32_t mul; /* the scalar function */
 	int32_t n, n_guards;
-	const expr *at[MAX_FACTORS], *guard[MAX_GUARDS];
+	const expr *at[CONTRACT_FACTORS], *guard[MAX_GUARDS];
 	bool full;
 };
 
@@ -72,7 +72,7 @@ static void flatten(struct terms *t, const expr *e)
 		t->mul = e->fn;
 		flatten(t, e->arg[0]);
 		flatten(t, e->arg[1]);
-	} else if (t->n < MAX_FACTORS) {
+	} else if (t->n < CONTRACT_FACTORS) {
 		t->at[t->n++] = e;
 	} else {
 		t->full = true;
@@ -345,16 +345,18 @@ bool contract_factors(
 
 	const expr *scale = NULL;
 
-	*out = (contract_terms){.inexact = false};
+	*out = (contract_terms){.why = DECIDE_N_KINDS};
 	if (!is_mul(b))
 		return false;
 	flatten(&t, b);
+	out->why = t.full ? DECIDE_TILE_FACTORS : DECIDE_TILE_DIVIDE;
 	if (t.full || !divide_any(&t, out->f))
 		return false;
 	for (int32_t i = 0; i < t.n; i++)
 		if (vars(&t, t.at[i], t.sums) == 0)
 			scale = times(&t, scale, t.at[i]);
 	if (scale != NULL) {
+		out->why = DECIDE_TILE_SCALE;
 		if (!dtype_is_float(b->dtype) || needs_guard(k, scale))
 			return false;
 		out->inexact = true;
@@ -365,6 +367,7 @@ bool contract_factors(
 	while (t.n_guards > 0)
 		out->inexact |= guard(&t, t.guard[--t.n_guards], out->f,
 			&out->finish);
+	out->why = DECIDE_TILE_DTYPE;
 	return out->f[0]->dtype == out->f[1]->dtype;
 }
 

@@ -120,6 +120,7 @@ void contract_join(loop_kernel *k)
 	loop_node *two;
 	struct join w = {.k = k};
 	bool any = false, torn = false;
+	int32_t by = -1;
 
 	if (k->n_roots != 1 || k->phase[0].n_roots != 1 || k->n_vars >= 62)
 		return;
@@ -131,12 +132,17 @@ void contract_join(loop_kernel *k)
 	for (int32_t i = 0; i < k->n_eqns; i++) {
 		if (helps(&w, &k->eqn[i]))
 			any = true;
-		else
-			torn |= tears(&w, &k->eqn[i]);
+		else if (tears(&w, &k->eqn[i])) {
+			torn = true;
+			by = i;
+		}
 	}
+	if (any && torn)
+		loop_decide(k, DECIDE_JOIN_TORN, w.y, by, 0, 0);
 	if (!any || torn || !loop_change_join(k, w.y, w.x))
 		return;
 	w.z = k->n_vars - 1;
+	loop_decide(k, DECIDE_JOIN_TAKEN, w.y, w.x, k->var[w.z].extent, 0);
 	change_tree(&w, k->root[0]);
 	change_tree(&w, k->phase[0].root[0]);
 	loop_link(k);

@@ -115,6 +115,34 @@ static bool is_mixed(const contract *c, const contract_product *p)
 	return (c->k->eqn[p->eqn].reduced & c->mixed) != 0;
 }
 
+/* A product that tiles cannot do, and why; false. */
+static bool decline(const contract *c, const contract_product *p,
+	decide_kind why, int64_t a, int64_t b)
+{
+	loop_decide(c->k, why, p->eqn, -1, a, b);
+	return false;
+}
+
+/* Rows and sums that tiles are worth for? */
+static bool is_enough(
+	const contract *c, const contract_product *p, const loop_set *walked)
+{
+	const machine_product *m = &c->k->machine->product;
+	int64_t rows = elements(c, p->rows), sums = elements(c, p->sums);
+
+	if (p->i < 0)
+		return decline(c, p, DECIDE_TILE_NO_ROWS, 0, 0);
+	if ((p->sums & walked[0] & walked[1]) == 0)
+		return decline(c, p, DECIDE_TILE_NO_SUM, 0, 0);
+	if (lanes_of(c, p) < 2)
+		return decline(c, p, DECIDE_TILE_VECTOR, 0, 0);
+	if (rows < m->least_rows)
+		return decline(c, p, DECIDE_TILE_ROWS, rows, m->least_rows);
+	if (sums < m->least_sum)
+		return decline(c, p, DECIDE_TILE_SUMS, sums, m->least_sum);
+	return true;
+}
+
 bool contract_classify(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
@@ -123,10 +151,11 @@ bool contract_classify(contract *c, contract_product *p)
 	const expr **f = t.f;
 	loop_set out = walked_around(c), left = e->left & ~out, v[2];
 	int32_t best = 0;
+	int64_t widest = 0; /* of the columns that do not fill the lanes */
 
 	p->j = -1;
 	if (!contract_factors(k, e, &t))
-		return false;
+		return decline(c, p, t.why, 0, CONTRACT_FACTORS);
 	p->finish = t.finish;
 	p->inexact = t.inexact;
 	p->begun |= is_mixed(c, p) && lies_apart(c, p);
@@ -138,9 +167,13 @@ bool contract_classify(contract *c, contract_product *p)
 		for (int32_t n = 0; n < 2; n++) {
 			int32_t r;
 
-			if ((left & v[n] & ~v[1 - n] & BIT(i)) == 0 ||
-				contract_extent(c, i) < lanes_of(c, p))
+			if ((left & v[n] & ~v[1 - n] & BIT(i)) == 0)
 				continue;
+			if (contract_extent(c, i) < lanes_of(c, p)) {
+				if (contract_extent(c, i) > widest)
+					widest = contract_extent(c, i);
+				continue;
+			}
 			r = rank_of(c, p, f[n], i);
 			if (r < best ||
 				(r == best && contract_extent(c, i) <=
@@ -152,7 +185,9 @@ bool contract_classify(contract *c, contract_product *p)
 			p->x = f[1 - n];
 		}
 	if (p->j < 0)
-		return false;
+		return decline(c, p, widest > 0 ? DECIDE_TILE_COLUMNS
+						: DECIDE_TILE_NO_COLUMNS,
+			widest, lanes_of(c, p));
 	best = p->y == f[1];
 	p->rows = left & v[1 - best] & ~v[best];
 	p->columns = left & v[best] & ~v[1 - best];
@@ -160,10 +195,7 @@ bool contract_classify(contract *c, contract_product *p)
 	p->sums = e->reduced;
 	p->i = longest(c, p->rows);
 	p->s = longest(c, p->sums);
-	return p->i >= 0 && (p->sums & v[0] & v[1]) != 0 &&
-	       lanes_of(c, p) >= 2 &&
-	       elements(c, p->rows) >= c->k->machine->product.least_rows &&
-	       elements(c, p->sums) >= c->k->machine->product.least_sum;
+	return is_enough(c, p, v);
 }
 
 /* ---- sizes ---- */
@@ -280,6 +312,20 @@ static void size_few(contract *c, contract_product *p)
 			: 4 * c->k->machine->product.few_sums);
 }
 
+/* Is the factor of rows copied: it must be, or lies badly, or is to be? */
+static bool copies_rows(
+	const contract *c, const contract_product *p, int64_t size)
+{
+	loop_kernel *k = c->k;
+
+	if (!is_bare(k, p->x, k->eqn[p->eqn].acc[0]))
+		return true;
+	if (loop_param(k, p->x->tensor) < 0 ||
+		k->copies == LOOP_COPIES_NO_ROWS)
+		return false;
+	return k->copies == LOOP_COPIES_ROWS || lies_badly(c, p, size);
+}
+
 /* Equal tiles; a panel in the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
@@ -299,16 +345,18 @@ void contract_sizes(contract *c, contract_product *p)
 	if (fit * rest < 64)
 		fit = contract_ceil(64, rest);
 	p->sum_block = near_equal(contract_extent(c, p->s), fit);
-	p->pack_x = !is_bare(c->k, p->x, c->k->eqn[p->eqn].acc[0]) ||
-		    (loop_param(c->k, p->x->tensor) >= 0 &&
-			    lies_badly(c, p, size));
-	p->whole_x = p->pack_x && c->number < 0 && may_be_whole(c, p, size);
+	p->pack_x = copies_rows(c, p, size);
+	p->whole_x = p->pack_x && c->number < 0 &&
+		     c->k->copies != LOOP_COPIES_BLOCKS &&
+		     may_be_whole(c, p, size);
 	in_lanes = is_in_lanes(c, p, &fit);
 	near = m->memory[MACHINE_L1].bytes / m->product.near_part;
 	p->few = in_lanes && fit > near &&
 		 elements(c, p->rows) <= c->k->machine->product.few_rows &&
 		 rest == 1;
-	p->pack_y = !in_lanes || (fit > near && !p->few);
+	p->pack_y = !in_lanes || (fit > near && !p->few) ||
+		    c->k->copies == LOOP_COPIES_COLUMNS;
+	p->few = p->few && !p->pack_y;
 	if (p->few)
 		size_few(c, p);
 	if (p->turned) { /* copies are made in front of all, or none */
@@ -515,6 +563,12 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 	contract_put(c, body, copy);
 }
 
+/* What a factor reads, if it does nothing else; -1 */
+static int32_t tensor_of(const expr *f)
+{
+	return f->kind == EX_READ ? f->tensor : -1;
+}
+
 /* All of a factor, in a phase of its own: `last` is what adjoins in the copy. */
 static void pack_whole(contract *c, const contract_product *p, const expr **f,
 	int32_t last)
@@ -540,6 +594,7 @@ static void pack_whole(contract *c, const contract_product *p, const expr **f,
 	} else {
 		loop_node_adopt(k->a, top, in_rows(c, p, of, eqn, n, var));
 	}
+	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, tensor_of(of), 0, 0);
 	*vec_push(k->a, &c->before) = top;
 	*vec_push(k->a, &c->before_of) = is_read ? of->tensor : -1;
 }
@@ -612,6 +667,13 @@ static void put_behind(contract *c, const contract_product *p, loop_node *body)
 					  ~BIT(last), j));
 }
 
+static void say_copy(
+	const contract *c, const contract_product *p, const expr *f, bool copied)
+{
+	loop_decide(c->k, copied ? DECIDE_COPY_TAKEN : DECIDE_COPY_IN_PLACE,
+		p->eqn, tensor_of(f), 0, 0);
+}
+
 void contract_nest(contract *c, contract_product *p, loop_node *body)
 {
 	loop_kernel *k = c->k;
@@ -639,8 +701,13 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 	if (p->whole_x && (p->turned || is_shared(c, p)) &&
 		c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES)
 		pack_whole(c, p, &p->x, p->turned ? p->i : p->s);
-	else if (p->pack_x)
-		pack_x(c, p, sums);
+	else {
+		say_copy(c, p, p->x, p->pack_x);
+		if (p->pack_x)
+			pack_x(c, p, sums);
+	}
+	if (!p->turned)
+		say_copy(c, p, p->y, p->pack_y);
 	if (p->pack_y)
 		pack_y(c, p, panel);
 	inner = contract_block(c, p->i, p->tile, tile(c, p));

@@ -135,6 +135,8 @@ void contract_split(loop_kernel *k)
 			if (may_split(&w) &&
 				loop_change_split(k, w.v, w.by)) {
 				change_trees(&w);
+				loop_decide(k, DECIDE_RESIDUES_TAKEN, w.v, -1,
+					w.by, 0);
 				break;
 			}
 		if (n->n_child != 1)

@@ -39,30 +39,53 @@ static bool is_steady(const loop_kernel *k, const contract_product *p)
 	       k->s->tensor.at[x->tensor].steady;
 }
 
+static bool decline(const contract *c, const contract_product *p,
+	decide_kind why, int64_t a, int64_t b)
+{
+	loop_decide(c->k, why, p->eqn, -1, a, b);
+	return false;
+}
+
+/* May its factors be copied in the other order, and is it worth the copy? */
+static bool may_turn(const contract *c, const contract_product *p)
+{
+	loop_kernel *k = c->k;
+	const machine_product *m = &k->machine->product;
+	int64_t elems;
+
+	if (!is_small(k, p->sums & loop_expr_vars(k, p->x), &elems))
+		return decline(c, p, DECIDE_TURN_LARGE, 0, m->turn_copy);
+	if (elems < m->turn_sum)
+		return decline(c, p, DECIDE_TURN_SUM, elems, m->turn_sum);
+	if (!is_small(k, loop_expr_vars(k, p->x), &elems) ||
+		!is_small(k, loop_expr_vars(k, p->y), &elems))
+		return decline(c, p, DECIDE_TURN_LARGE, 0, m->turn_copy);
+	if ((loop_expr_vars(k, p->x) & ~(p->rows | p->sums)) != 0 ||
+		!is_steady(k, p) || !contract_reads_memory(k, p->y) ||
+		k->n_phases + 2 > LOOP_MAX_PHASES)
+		return decline(c, p, DECIDE_TURN_STEADY, 0, 0);
+	return true;
+}
+
 bool contract_turn(const contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
 	const contract_product old = *p;
 	int64_t lanes = k->machine->vector_bytes /
 			(int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
-	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent, elems;
-	loop_set sums = p->sums & loop_expr_vars(k, p->x);
+	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
+	int64_t rows = filled(m, lanes), columns = filled(n, lanes);
 
-	if (c->number >= 0 || p->begun || p->n_needs > 0 || p->others != 0 ||
-		p->finish != NULL || p->rows != BIT(p->i) ||
-		p->columns != BIT(p->j) || m < 2 * lanes ||
-		filled(n, lanes) >= k->machine->product.full_lanes ||
-		filled(m, lanes) <
-			filled(n, lanes) + k->machine->product.turn_gain)
+	if (c->number >= 0 || columns >= k->machine->product.full_lanes)
 		return false;
-	if (!is_small(k, sums, &elems) ||
-		elems < k->machine->product.turn_sum ||
-		!is_small(k, loop_expr_vars(k, p->x), &elems) ||
-		!is_small(k, loop_expr_vars(k, p->y), &elems) ||
-		(loop_expr_vars(k, p->x) & ~(p->rows | p->sums)) != 0 ||
-		!is_steady(k, p) || !contract_reads_memory(k, p->y) ||
-		k->n_phases + 2 > LOOP_MAX_PHASES)
+	if (m < 2 * lanes || rows < columns + k->machine->product.turn_gain)
+		return decline(c, p, DECIDE_TURN_FILLED, rows, columns);
+	if (p->begun || p->n_needs > 0 || p->others != 0 || p->finish != NULL ||
+		p->rows != BIT(p->i) || p->columns != BIT(p->j))
+		return decline(c, p, DECIDE_TURN_SHAPE, 0, 0);
+	if (!may_turn(c, p))
 		return false;
+	loop_decide(k, DECIDE_TURN_TAKEN, p->eqn, -1, rows, columns);
 	p->x = old.y;
 	p->y = old.x;
 	p->i = old.j;

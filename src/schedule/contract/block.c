@@ -1,0 +1,277 @@
+/*
+ * block.c: sizes of the blocks around products: docs/contractions.md.
+ *
+ * Consumes the loops around everything and the products below them; produces
+ * how long the blocks of each loop are, so that rows and panels stay in the
+ * caches and enough chunks are left. Which of the products tiles can do is
+ * found on the way: a product that goes may take a block with it.
+ */
+#include "schedule/contract/contract.h"
+
+/* Bytes that the values of one element of the blocked loops take. */
+static int64_t bytes_of_each(const contract *c, loop_set blocked)
+{
+	const loop_kernel *k = c->k;
+	int64_t sum = 1;
+
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const loop_eqn *e = &k->eqn[i];
+		int64_t bytes = (int64_t)dtype_size(e->acc[0]);
+
+		if ((loop_param(k, e->e->out[0]) >= 0 &&
+			    contract_product_of(c, i) < 0) ||
+			(c->mixed != 0 && (e->left & blocked) == 0))
+			continue;
+		for (int32_t v = 0; v < k->n_vars; v++)
+			if ((e->left & ~c->chain & BIT(v)) != 0 &&
+				!mul_ok(bytes, k->var[v].extent, &bytes))
+				bytes = INT32_MAX;
+		sum += bytes < INT32_MAX ? bytes : INT32_MAX;
+	}
+	return sum;
+}
+
+/* Is it walked by the tiles of a product? */
+static bool in_tiles(const contract *c, int32_t v)
+{
+	for (int32_t i = 0; i < c->product.n; i++)
+		if (v == c->product.at[i].i || v == c->product.at[i].j)
+			return true;
+	return false;
+}
+
+/* Iterations of these loops, as far as it matters. */
+static int64_t chunks_of(const contract *c, loop_set these)
+{
+	int64_t n = 1;
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if ((these & BIT(v)) != 0 &&
+			!mul_ok(n, c->k->var[v].extent, &n))
+			return INT32_MAX;
+	return n < INT32_MAX ? n : INT32_MAX;
+}
+
+/*
+ * Of several nests: as many rows as leave their values in the second cache.
+ * The last variable, which takes the lanes, is the longer piece, and is cut
+ * for the sake of chunks only where those before it make too few.
+ */
+static void block_several(contract *c, loop_set blocked)
+{
+	const loop_kernel *k = c->k;
+	int64_t fit = k->machine->memory[MACHINE_L2].bytes / 4 *
+		      (c->mixed != 0 ? 3 : 2) / bytes_of_each(c, blocked);
+	int64_t lanes = k->machine->vector_bytes / 4,
+		most = k->machine->product.block_most;
+	int64_t pieces = 1;
+	loop_set free = c->chain & ~c->mixed; /* their iterations are chunks */
+
+	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
+		int64_t n = k->var[v].extent, chunks, size;
+		int64_t least = in_tiles(c, v) ? lanes : 1;
+
+		if ((blocked & BIT(v)) == 0)
+			continue;
+		free &= ~BIT(v);
+		/* what no tile runs along gains little from long blocks */
+		chunks = least > 1 ? pieces * chunks_of(c, free)
+				   : chunks_of(c, free & ~blocked);
+		size = fit < most ? fit : most;
+		if (chunks < k->machine->product.block_chunks &&
+			(c->mixed & BIT(v)) == 0 &&
+			size > n * chunks / k->machine->product.block_chunks)
+			size = contract_ceil(
+				n * chunks, k->machine->product.block_chunks);
+		if (size > 2 * lanes && least > 1)
+			size -= size % (2 * lanes);
+		else if (size > lanes && least > 1) /* whole vectors */
+			size = fit < 2 * lanes ? lanes : 2 * lanes;
+		else if (size < least)
+			size = least;
+		c->block[v] = size < n ? size : n;
+		if ((c->mixed & BIT(v)) == 0)
+			pieces *= contract_ceil(n, c->block[v]);
+		fit /= c->block[v];
+		most = k->machine->product.block_most / 4;
+	}
+}
+
+/* What no block walks. */
+static loop_set loops_around(const contract *c)
+{
+	loop_set s = c->chain;
+
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if (c->block[v] > 0)
+			s &= ~BIT(v);
+	return s;
+}
+
+/*
+ * Of one product alone: rows in the second cache, some panels of columns; where
+ * rows are copied, as many as leave some chunks, for each copies them again.
+ */
+static void block_one(contract *c, const contract_product *p)
+{
+	const loop_kernel *k = c->k;
+	int64_t panel = (int64_t)p->lanes * p->vectors, tiles, fit, pieces;
+	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
+	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
+
+	fit = k->machine->memory[MACHINE_L2].bytes * 3 / 4 /
+	      (p->sum_block * size);
+	if (fit < p->tile)
+		fit = p->tile;
+	tiles = contract_ceil(m, p->tile);
+	pieces = contract_ceil(m, fit);
+	c->block[p->i] = p->tile * contract_ceil(tiles, pieces);
+	tiles = contract_ceil(
+		n, panel * contract_ceil(k->machine->product.column_chunks,
+				   chunks_of(c, loops_around(c))));
+	if (tiles > k->machine->product.chunk_panels)
+		tiles = k->machine->product.chunk_panels;
+	pieces = contract_ceil(k->machine->product.copied_chunks, pieces);
+	if (c->number >= 0) /* pieces of the sum are chunks, too */
+		tiles = k->machine->product.chunk_panels;
+	else if (p->pack_x && !p->whole_x &&
+		 tiles < contract_ceil(n, panel * pieces))
+		tiles = contract_ceil(n, panel * pieces);
+	c->block[p->j] = panel * tiles;
+	if (p->turned) { /* some chunks, if not of columns, of rows */
+		pieces = contract_ceil(k->machine->product.copied_chunks,
+			contract_ceil(n, c->block[p->j]));
+		c->block[p->i] = p->tile * contract_ceil(
+			contract_ceil(m, p->tile), pieces);
+	}
+	if (p->few) { /* long lines of y, and sums that fit the first cache */
+		fit = k->machine->memory[MACHINE_L1].bytes / (m * size);
+		if (fit > n / k->machine->product.few_chunks)
+			fit = n / k->machine->product.few_chunks;
+		c->block[p->j] = panel * (fit > panel ? fit / panel : 1);
+	}
+}
+
+/* Variables of the chain that lie in one factor of a product only. */
+static loop_set to_block(const contract *c)
+{
+	loop_set s = c->mixed;
+
+	for (int32_t i = 0; i < c->product.n; i++)
+		s |= c->product.at[i].rows | c->product.at[i].columns;
+	return s & c->chain;
+}
+
+static bool choose_products(contract *c)
+{
+	int32_t n;
+	loop_set blocked = c->chain, old;
+
+	do { /* a product that goes may take a block with it */
+		n = c->product.n;
+		old = blocked;
+		for (int32_t v = 0; v < c->k->n_vars; v++)
+			c->block[v] = (blocked & BIT(v)) != 0
+					      ? c->k->var[v].extent
+					      : 0;
+		c->product.n = 0;
+		for (int32_t i = 0; i < n; i++) {
+			contract_product p = c->product.at[i];
+
+			if (contract_classify(c, &p))
+				c->product.at[c->product.n++] = p;
+		}
+		blocked = to_block(c);
+	} while (c->product.n != n || blocked != old);
+	return n > 0;
+}
+
+/* Is it one of the factor of rows alone? */
+static bool walks_rows(loop_kernel *k, const contract_product *p, int32_t v)
+{
+	return (loop_expr_vars(k, p->x) & BIT(v)) != 0 &&
+	       (loop_expr_vars(k, p->y) & BIT(v)) == 0 &&
+	       (k->eqn[p->eqn].left & BIT(v)) != 0;
+}
+
+/*
+ * Few rows in the longest loop of them would copy the columns for each iteration
+ * of the others: these go inside, as many as leave the rows in the second cache.
+ */
+static bool take_rows_in(contract *c, const contract_product *p)
+{
+	loop_kernel *k = c->k;
+	int64_t rows = k->var[p->i].extent;
+	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
+	int64_t most = k->machine->memory[MACHINE_L2].bytes / 2 /
+		       (p->sum_block * size);
+	int64_t panels = contract_ceil(k->var[p->j].extent,
+		(int64_t)p->lanes * p->vectors);
+	bool any = false;
+
+	if (!p->pack_y || p->turned ||
+		rows > k->machine->product.few_rows_longest)
+		return false;
+	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
+		if (v == p->i || (c->chain & BIT(v)) == 0 ||
+			c->block[v] != 0 || !walks_rows(k, p, v) ||
+			!mul_ok(rows, k->var[v].extent, &rows))
+			continue;
+		if (rows > most ||
+			panels * chunks_of(c, loops_around(c) & ~BIT(v)) <
+				k->machine->product.copied_chunks)
+			break;
+		c->block[v] = k->var[v].extent;
+		any = true;
+	}
+	return any;
+}
+
+bool contract_choose_blocks(contract *c)
+{
+	contract_product *p = c->product.at;
+	loop_set left;
+
+	if (!choose_products(c))
+		return false;
+	left = c->k->eqn[p->eqn].left;
+	if (c->product.n > 1 || c->mixed != 0 || (left & ~c->chain) != 0) {
+		block_several(c, to_block(c) & ~(c->online ? c->mixed : 0));
+		if (c->online)
+			contract_online_block(c);
+	} else { /* rows and columns beyond the longest are loops around */
+		for (int32_t v = 0; v < c->k->n_vars; v++)
+			if (v != p->i && v != p->j)
+				c->block[v] = 0;
+		if (!contract_classify(c, p))
+			return false;
+		contract_turn(c, p);
+		contract_sizes(c, p);
+		if (take_rows_in(c, p)) {
+			contract_classify(c, p);
+			contract_sizes(c, p);
+		}
+		block_one(c, p);
+	}
+	for (int32_t i = 0; i < c->product.n; i++)
+		contract_sizes(c, &c->product.at[i]);
+	return true;
+}
+
+int64_t contract_pieces(contract *c, contract_product *p)
+{
+	const loop_kernel *k = c->k;
+	int64_t n = 1;
+
+	contract_sizes(c, p);
+	block_one(c, p);
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((k->eqn[p->eqn].left & BIT(v)) != 0 &&
+			!mul_ok(n,
+				contract_ceil(k->var[v].extent,
+					v == p->i || v == p->j ? c->block[v]
+							       : 1),
+				&n))
+			return INT64_MAX;
+	return n;
+}
