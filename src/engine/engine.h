@@ -1,11 +1,11 @@
 /*
- * engine.h: the door of engine/: the way of a program through all passes.
+ * engine.h: interface of engine/: runs the passes on a program.
  *
- * A compilation holds one program at every level reached so far. What belongs
- * to it lives in its arena.
+ * A compilation holds one program at every level that it has reached; all of
+ * that is in its arena.
  *
  *     compilation *c = compile_new(a, program, &options);
- *     compile_to(c, TN_LEVEL_C);         c->plan is there now
+ *     compile_to(c, TN_LEVEL_C);         sets c->plan
  */
 #ifndef ENGINE_H
 #define ENGINE_H
@@ -17,13 +17,13 @@
 #include "schedule/schedule.h"
 #include "target/c/c.h"
 
-/* What TENON_DUMP wants to be printed while programs are compiled. */
+/* What TENON_DUMP says to print while programs are compiled. */
 typedef struct compile_dump {
 	uint32_t passes; /* bit i: of compile_dump_name(i) */
 	const char *dir; /* a file for each text; NULL: standard error */
 } compile_dump;
 
-/* A text that takes the place of what a pass would make; at NULL: none. */
+/* A text that is used instead of the result of a pass; at NULL: none. */
 typedef struct compile_text {
 	const char *at, *file;
 	size_t n;
@@ -31,11 +31,11 @@ typedef struct compile_text {
 
 typedef struct compile_options {
 	bool no_fusion, verify;
-	const machine *machine; /* NULL: not known yet: groups only */
-	const machine *pricing; /* of groups; NULL: machine->priced_as */
+	const machine *machine; /* NULL: none; only groups can be made */
+	const machine *pricing; /* for costs of groups; NULL: machine->priced_as */
 	plan_options plan;
 	settle_options settle; /* for tests */
-	compile_text schedule, kern; /* that are pinned */
+	compile_text schedule, kern; /* pinned by the user */
 	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */
 	void *log_arg;
 	compile_dump dump;
@@ -46,37 +46,37 @@ enum { COMPILE_N_PASSES = 6 };
 typedef struct compilation {
 	arena *a;
 	compile_options o;
-	int32_t n_done; /* passes */
-	int64_t number; /* of it in dumps; 0: none yet */
+	int32_t n_done; /* number of passes that ran */
+	int64_t number; /* in names of dumps; 0: not given yet */
 	ix *x;
 	ir_program *program;
 	ir_system *system;
 	fuse_plan *groups;
-	loop_kernel **loops;	     /* by kernel of the groups; NULL: opaque */
-	kern_kernel **kernels;	     /* the same */
-	const c_kernel **code;	     /* the same */
+	loop_kernel **loops;	     /* by kernel of groups; NULL for opaque ones */
+	kern_kernel **kernels;	     /* by kernel, likewise */
+	const c_kernel **code;	     /* by kernel, likewise */
 	plan *plan;
 	double ms[COMPILE_N_PASSES]; /* time of each pass */
 } compilation;
 
-/* machine NULL: o.machine is still to be set before schedules are made. */
+/* If machine is NULL, set o.machine before schedules are made. */
 compile_options compile_options_default(const machine *m);
 
 compilation *compile_new(
 	arena *a, ir_program *program, const compile_options *o);
 
-/* The same for equations that are there already, in s's arena or above. */
+/* The same for equations; a is the arena of s, or a child of it. */
 compilation *compile_new_system(
 	arena *a, ir_system *s, const compile_options *o);
 
-/* Runs the passes that are missing for a level; what is there is kept. */
+/* Runs the passes that a level needs and that have not run yet. */
 void compile_to(compilation *c, tn_level level);
 
-/* The level up to which passes have to run to explain a level. */
+/* The level that compile_to must reach before `level` can be explained. */
 tn_level compile_level_needed(tn_level level);
 
-/* What kernel k was expected to take on so many threads; 0: opaque. Needs the
- * schedules. */
+/* Estimated seconds of kernel k on this number of threads; 0: opaque. Needs
+ * the schedules. */
 double compile_predicted(const compilation *c, int32_t k, int32_t threads);
 
 /* One level as text; runs passes as needed. flags: TN_EXPLAIN_... */
@@ -84,30 +84,30 @@ void compile_explain(
 	str *out, compilation *c, tn_level level, uint32_t flags);
 
 /*
- * What indices accept: for every tensor of the system lo[t] <= v < hi[t], the
- * bounds that all reads by its values share; 0, 0 when nothing is read so.
+ * For each tensor t whose values are used as indices: the values that all these
+ * reads accept, lo[t] <= v < hi[t]. Both are 0 for other tensors.
  */
 void compile_index_ranges(ir_system *s, int64_t *lo, int64_t *hi);
 
 /* ---- dumps (dump.c) ---- */
 
-/* From the environment. Throws [context.dump]: a name that no pass has, a
- * folder that cannot be made. */
+/* Reads the environment. Throws [context.dump] if a pass has an unknown name or
+ * the folder cannot be made. */
 compile_dump compile_dump_read(arena *a);
-/* "program", then the passes in their order; NULL behind the last. */
+/* 0: "program"; then the names of the passes in order, then NULL. */
 const char *compile_dump_name(int32_t i);
-/* Prints what there is behind pass i, if that was asked for. */
+/* Prints the result of pass i, if TENON_DUMP names the pass. */
 void compile_dump_text(compilation *c, int32_t i,
 	void (*print)(str *out, compilation *c));
 /* The schedules of all kernels, for explain and dumps. */
 void compile_print_schedule(str *out, compilation *c);
-/* All kernels in kern, the same. */
+/* All kernels in kern, for explain and dumps. */
 void compile_print_kern(str *out, compilation *c);
 
 /* The table of operations as text (ops_text.c). */
 void compile_ops_text(str *out, ir_table *t, bool markdown);
 
-/* milliseconds on a clock that only goes forward */
+/* milliseconds on a monotonic clock */
 double compile_clock_ms(void);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * fuse.h: the door of fuse/: which equations share a kernel, and its tree.
+ * fuse.h: interface of fuse/: decides which equations share a kernel, and builds
+ * its loop tree.
  *
  * Consumes a system in pull form; produces kernels in topological order, each
  * a set of equations with a loop tree, and a reason for every edge that was
- * not fused. The algorithm and why it is sound: docs/fusion.md.
+ * not fused. docs/fusion.md describes the algorithm and why it is sound.
  *
  *   t = exp(x); s = sum(t, 1); o = t / s     ->   one kernel
  *   for i { init s; for j { t; acc s }; for j { o } }
@@ -19,7 +20,7 @@ typedef enum fuse_node_kind { FUSE_LOOP, FUSE_INIT, FUSE_STMT } fuse_node_kind;
 typedef struct fuse_node fuse_node;
 struct fuse_node {
 	fuse_node_kind kind;
-	int32_t var; /* LOOP. The same var may be looped over in several places */
+	int32_t var; /* LOOP; several loops may walk the same var */
 	int32_t eqn; /* INIT, STMT: number in the kernel */
 	int32_t n_child;
 	fuse_node **child;
@@ -28,31 +29,31 @@ struct fuse_node {
 /* A loop variable: one class of digits. */
 typedef struct fuse_var {
 	int64_t extent;
-	axis_kind kind; /* P: parallel in every equation below; R: a reduction digit of some; S: scan */
+	axis_kind kind; /* P: parallel in all equations below; R: reduced in some; S: scan */
 } fuse_var;
 
 typedef struct fuse_eqn {
-	sys_eqn e;	/* after substitution and coalescing; ids of e are those of the system */
-	int32_t source; /* the system's equation it came from */
-	/* each axis of e as a form over the kernel's vars: sum var * lo */
+	sys_eqn e;	/* after substitution and coalescing; its id is that in the system */
+	int32_t source; /* the equation of the system that it came from */
+	/* each axis of e as a form over the kernel's vars: the sum of var * lo */
 	const ix_form *const *axis_at;
 	/*
-	 * The element of its results that INIT clears, over the vars; in pull
-	 * form STMT makes the same element. In push form INIT walks the whole
-	 * result with vars of its own, and STMT adds to element e.push.
+	 * The element of its results that INIT clears, over the vars. In pull
+	 * form STMT computes the same element. In push form INIT walks the whole
+	 * result with separate vars, and STMT adds to element e.push.
 	 */
 	const ix_form *out_at;
-	bool recomputed; /* its value is also made elsewhere */
-	bool tail; /* runs once, when all that are not are complete */
+	bool recomputed; /* its value is also computed elsewhere */
+	bool tail; /* runs once, after all equations outside the tail are complete */
 } fuse_eqn;
 
 /* A tensor that never leaves the kernel. */
 typedef struct fuse_buf {
 	int32_t tensor;
-	const fuse_node *scope; /* made anew in every iteration of this loop; NULL: the kernel */
-	int32_t n_vars;		/* its subscripts: the vars of its producer not fixed at scope, slowest first */
+	const fuse_node *scope; /* each iteration of this loop has its own; NULL: one for the kernel */
+	int32_t n_vars;		/* subscripts: the vars of its producer inside scope, slowest first */
 	const int32_t *var;
-	int64_t elems; /* product of their extents; 1 = a register */
+	int64_t elems; /* product of their extents; 1: a register */
 } fuse_buf;
 
 typedef struct fuse_kernel {
@@ -62,19 +63,19 @@ typedef struct fuse_kernel {
 	fuse_eqn *eqn;	   /* topological order */
 	int32_t n_vars;
 	fuse_var *var;
-	int64_t *var_extent; /* the same extents as an ix_box wants them */
+	int64_t *var_extent; /* extents of var[], for an ix_box */
 	int32_t n_roots;
 	fuse_node **root;  /* the outermost nodes, in order */
-	int32_t n_shared;  /* vars 0 .. n_shared-1 are P(G): one loop around everything */
+	int32_t n_shared;  /* vars 0 .. n_shared-1 are P(G): loops around the whole kernel */
 	int32_t n_bufs;
 	fuse_buf *buf;
 	int32_t n_inputs, *input;   /* tensors read from memory, order of first use */
 	int32_t n_outputs, *output; /* tensors written to memory */
-	int32_t anchor;	   /* equation whose index gives all others: the largest box */
+	int32_t anchor;	   /* equation with the largest box; its index determines all others */
 	bool opaque;	   /* one opaque equation, no tree */
-	bool serial;	   /* P(G) empty: small stages one after another */
-	bool has_tail;	   /* P(G) empty, but for a small tail: see fuse_eqn */
-	int32_t batch;	   /* kernels with the same batch >= 0 are independent and launched together */
+	bool serial;	   /* P(G) is empty: small loop nests one after another */
+	bool has_tail;	   /* P(G) is empty only because of a small tail: see fuse_eqn */
+	int32_t batch;	   /* kernels with the same batch >= 0 are independent: one launch */
 	double seconds;	   /* by the cost model */
 } fuse_kernel;
 
@@ -94,45 +95,45 @@ typedef enum fuse_why {
 } fuse_why;
 const char *fuse_why_name(fuse_why why);
 
-/* Equation `reader` reads element `at`, over its axes, of what `writer` makes
- * or overwrites. Equations are those of the system. */
+/* Equation `reader` reads element `at`, over its axes, of a tensor that equation
+ * `writer` computes or overwrites. Equations are those of the system. */
 typedef struct fuse_place {
 	int32_t writer, reader, tensor;
 	const ix_form *at;
 	bool is_write; /* writer overwrites it */
-	bool in_init;  /* in the reader's initial value */
+	bool in_init;  /* the read is in the reader's initial value */
 } fuse_place;
 
-/* Where one loop, a digit of an equation, meets what it cannot go through. */
+/* The read at which a loop (a digit of an equation) cannot be shared further. */
 typedef struct fuse_end {
 	fuse_why why;
-	fuse_place read, other; /* other: SEVERAL alone; -1: none */
-	int32_t eqn; /* whose digit ends there: writer or reader */
+	fuse_place read, other; /* other: for SEVERAL; its reader is -1 if unused */
+	int32_t eqn; /* the equation whose digit ends there: writer or reader */
 	int32_t axis;
 	int64_t lo, hi;
-	/* the other has such a loop, but cut for what else it stands with */
+	/* the other equation has such a loop, but it is cut by other members */
 	bool is_cut;
-	bool is_unproved; /* rounded quotients: no digit was found, one may be */
+	bool is_unproved; /* rounded quotients: a digit may exist, but none was found */
 } fuse_end;
 
 typedef struct fuse_reason {
-	/* equations of the system; consumer reads what producer makes, or
-	 * overwrites what it reads */
+	/* equations of the system: consumer reads what producer computes, or
+	 * overwrites what producer reads */
 	int32_t producer, consumer;
 	int32_t tensor;
-	bool is_write; /* consumer overwrites it */
+	bool is_write; /* consumer overwrites the tensor */
 	fuse_why why;
 	const char *text; /* one sentence with the witness or the figures */
 	/*
-	 * The witness. Unless it is cost, cycle, a full kernel or an opaque row:
-	 * equations of the two kernels, tied by reads and overwrites, that share
-	 * no loop; each digit of set[0] has an end. APART: two equations that
-	 * nothing ties.
+	 * The witness, except for cost, cycle, a full kernel and an opaque row:
+	 * equations of the two kernels, connected by reads and overwrites, that
+	 * share no loop; each digit of set[0] has an end. APART: two equations
+	 * that no read or overwrite connects.
 	 */
 	int32_t n_set, *set;
 	int32_t n_ends;
 	fuse_end *end;
-	/* CYCLE: path[2k + 1] needs path[2k], path[2k + 2] stands in its kernel */
+	/* CYCLE: path[2k + 1] needs path[2k]; path[2k + 2] is in its kernel */
 	int32_t n_path, *path;
 	double fused, apart; /* COST: seconds */
 } fuse_reason;
@@ -142,38 +143,40 @@ typedef struct fuse_plan {
 	const machine *machine;
 	VEC(fuse_kernel *) kernel; /* topological order */
 	VEC(fuse_reason) reason;   /* one per edge that crosses kernels */
-	/* outputs that are no kernel's work: alias[tensor] = tensor with the same elements in the same order, else -1 */
+	/* alias[t]: for an output that no kernel computes, the tensor with the
+	 * same elements in the same order; else -1 */
 	int32_t *alias;
-	/* equations that must come before a write, beside those it reads from */
+	/* equations that must run before a write, besides those that it reads */
 	VEC(settle_wait) wait;
 } fuse_plan;
 
-/* What a kernel costs once it has a schedule, and the largest part of that. */
+/* The cost of a scheduled kernel, and the largest part of that cost. */
 typedef struct fuse_price {
 	double seconds;
 	const char *term;
 } fuse_price;
-/* Whoever knows schedules. k is a kernel that a set would become. */
+/* A function that schedules kernel k, which a set would become, and prices it. */
 typedef struct fuse_pricing {
 	fuse_price (*fn)(void *arg, arena *a, const fuse_kernel *k);
 	void *arg;
 } fuse_pricing;
 
 typedef struct fuse_options {
-	const fuse_pricing *price; /* NULL: the bound of cost.c decides alone */
+	const fuse_pricing *price; /* NULL: only the bound of cost.c decides */
 	bool no_fusion; /* every equation its own kernel: for tests and comparisons */
-	uint32_t mutate; /* test build only: drop rule number n of docs/fusion.md; 0 none */
+	uint32_t mutate; /* test build only: drops rule number n of docs/fusion.md; 0: none */
 	settle_options settle; /* for tests */
 } fuse_options;
 
-/* m NULL: the first of all */
+/* m NULL: the first machine of the table */
 fuse_plan *fuse_partition(
 	arena *a, ir_system *s, const machine *m, const fuse_options *o);
 void fuse_verify(fuse_plan *p); /* throws TN_EINTERNAL */
-/* groups: kernels, loop trees, buffers, then reasons; text or JSON */
+/* Prints kernels, loop trees, buffers, then reasons, as text or JSON. */
 void fuse_print(str *out, fuse_plan *p, bool json);
 
-/* Subscript of element `at` (a form over the vars: flat address of the tensor) in a private buffer. */
+/* Subscript in a private buffer of element `at`, a flat address of the tensor
+ * over the vars. */
 const ix_form *fuse_buf_index(fuse_plan *p, const fuse_kernel *k,
 	const fuse_buf *b, const ix_form *at);
 

@@ -1,9 +1,9 @@
 /*
- * kern.h: the door of kern/: the language of one kernel after all decisions.
+ * kern.h: interface of kern/: the language of one kernel after all decisions.
  *
- * A kernel is structured: phases, in them blocks of statements, loops and
- * conditions. All that a target's printer has to know stands in it, and nothing
- * that it would have to decide.
+ * A kernel consists of phases, which contain blocks of statements, loops and
+ * conditions. It states everything that the printer of a target needs, so that
+ * a printer decides nothing.
  *
  *     kernel 0 fn_relu_0 {
  *       param p0: f32[1000] out
@@ -23,25 +23,24 @@
  *       }
  *     }
  *
- * Types. dtype x lanes. bool of one lane is a condition; of several it is a
- * mask, whose lanes have `mask` bytes: those of what it selects (text m4x16).
- * f16, bf16, and u8 from arrays of bool, are what memory holds: `widen` makes
- * f32 and conditions of them, which are what is computed with, `narrow` goes
- * back.
+ * Types: dtype x lanes. A bool of one lane is a condition; a bool of several
+ * lanes is a mask, whose lanes have `mask` bytes, as the values that it selects
+ * (m4x16). f16, bf16, and u8 of bool arrays, are types of memory: `widen`
+ * converts them to f32 and conditions for computing, `narrow` converts back.
  *
- * Values. Each is defined once: by a statement `let`, a loop, the phase (the
- * chunk's number); constants need no definition. A register (`var`) is a value
- * that `set` changes; it is read as it is then. Values are numbered from 1 in
- * order of creation, of the whole kernel; 0 is none.
+ * Values: each has one definition: a `let`, a loop, or the phase (the number of
+ * the chunk); constants need none. A register (`var`) is a value that `set`
+ * changes; an instruction reads its current value. Values are numbered from 1
+ * in order of creation in the kernel; 0 means none.
  *
- * Forms. Addresses and bounds of loops are sums c0 + coef * value, of i64
- * values that are no registers. They are interned: equal pointers, equal forms.
- * What is not a sum (div, min ..) is a value of its own.
+ * Forms: addresses and loop bounds are sums c0 + coef * value of i64 or i32
+ * values that are not registers. They are interned: pointers are equal iff forms
+ * are. The results of other integer operations (div, min ..) are values.
  *
- *   kern_new, kern_form_*, kern_ins, kern_let .. build.c    make a kernel
- *   kern_print, kern_parse     its text, and back
- *   kern_verify                what a text, or a pass, may get wrong
- *   kern_run                   its meaning, slowly
+ *   kern_new, kern_form_*, kern_ins, kern_let .. build.c    build a kernel
+ *   kern_print, kern_parse     print and parse its text
+ *   kern_verify                checks it
+ *   kern_run                   interprets it, slowly
  */
 #ifndef KERN_H
 #define KERN_H
@@ -53,7 +52,7 @@ enum {
 	KERN_MAX_PHASES = 4,
 	KERN_MAX_ARGS = 3,
 	KERN_MAX_LANES = 64,
-	KERN_MAX_DEPTH = 200 /* of blocks within each other */
+	KERN_MAX_DEPTH = 200 /* of nested blocks */
 };
 
 /* ---- types ---- */
@@ -84,7 +83,7 @@ static inline bool kern_same_type(kern_type a, kern_type b)
 {
 	return a.dt == b.dt && a.lanes == b.lanes && a.mask == b.mask;
 }
-/* What an array of dt gives and takes: that of bool u8. */
+/* The dtype of values in an array of dt: u8 for bool. */
 static inline tn_dtype kern_stored(tn_dtype dt)
 {
 	return dt == TN_BOOL ? TN_U8 : dt;
@@ -108,8 +107,8 @@ typedef struct kern_op_row {
 	const char *operands;
 	/* arguments > result, one letter each: see kern_op.def */
 	const char *types;
-	/* p pure: equal operands, equal value; m reads memory; e sets *err;
-	 * d defined elsewhere: no instruction */
+	/* p pure: its value depends on its operands alone; m reads memory;
+	 * e sets *err; d defined otherwise: not an instruction */
 	const char *flags;
 	const char *doc;
 } kern_op_row;
@@ -128,17 +127,18 @@ typedef struct kern_form {
 	kern_term t[]; /* by value */
 } kern_form;
 
-/* Elements of an array: lane l is element at + stride * l. */
+/* Elements of an array; lane l accesses element at + stride * l. */
 typedef struct kern_access {
 	int32_t array;
 	const kern_form *at;
-	int64_t stride; /* 1: lanes adjoin */
-	/* the first so many lanes are accessed, the others loaded as 0; 0: all */
+	int64_t stride; /* 1: lanes are neighbours */
+	/* the number of lanes that are accessed; the others load 0. 0: all */
 	int32_t part;
-	/* of them those that the mask has; others are loaded as anything. A
-	 * condition: all of them or none, which is then loaded as 0 */
+	/* a mask: only its lanes are accessed, the others load any value. A
+	 * condition: if false, no lane is accessed, and all load 0. 0: none */
 	kern_val mask;
-	/* bool: where it holds all lanes are in memory, whatever the mask is */
+	/* a condition under which all lanes are inside the array, so that the
+	 * mask can be ignored */
 	kern_val whole;
 } kern_access;
 
@@ -148,7 +148,7 @@ typedef struct kern_value {
 	int32_t fn; /* CALL: scalar function */
 	kern_val arg[KERN_MAX_ARGS];
 	const kern_form *form[2];
-	int64_t num[2]; /* integers, in order; none: INT64_MIN, INT64_MAX */
+	int64_t num[2]; /* integers, in order; if absent, INT64_MIN, INT64_MAX */
 	tn_dtype dt;	/* ROUND */
 	const int64_t *list; /* SHUFFLE, LANES: type.lanes integers */
 	kern_access at;	     /* LOAD */
@@ -161,18 +161,18 @@ typedef struct kern_value {
 /* ---- statements ---- */
 
 typedef enum kern_kind {
-	KERN_LET,      /* v, an instruction, gets its value */
-	KERN_VAR,      /* the register v; x: what it starts with, 0: zero */
+	KERN_LET,      /* evaluates the instruction v */
+	KERN_VAR,      /* declares the register v with initial value x; x 0: zero */
 	KERN_SET,      /* v = x */
-	KERN_SET_LANE, /* lane `lo` of v = x, which has one lane */
-	KERN_STORE,    /* at = x; stream: past the caches if the array is aligned */
+	KERN_SET_LANE, /* lane `lo` of v = x; x has one lane */
+	KERN_STORE,    /* at = x; stream: past the caches, if the array is aligned */
 	KERN_FOR,
 	KERN_IF,
-	KERN_BLOCK,    /* names of its own */
-	KERN_ARRAY,    /* the array `array` exists in this block from here on */
-	KERN_PREFETCH, /* at, which may be outside: then nothing happens */
-	KERN_FENCE,    /* stores past the caches are seen by whoever sees later ones */
-	KERN_TURN,     /* element at + i*n + j = element from + j*m + i of a square */
+	KERN_BLOCK,    /* a scope for names */
+	KERN_ARRAY,    /* declares `array`, for the rest of this block */
+	KERN_PREFETCH, /* prefetches `at`; no effect if it is outside the array */
+	KERN_FENCE,    /* orders stores past the caches before later stores */
+	KERN_TURN,     /* transposes a square: element at + i*n + j = element from + j*m + i */
 	KERN_NOTE      /* text */
 } kern_kind;
 
@@ -182,12 +182,11 @@ typedef struct kern_block {
 } kern_block;
 
 /*
- * x may be a value without a `let` of its own: then it is computed here, and
- * used nowhere else.
+ * If x has no `let`, it is computed in this statement, and used only here.
  *
  * FOR: v = lo, lo + step .. while v < hi; whole: while v + step <= hi. after
- * (0: none): the first value that was not walked: it is defined behind the
- * loop. down: v = hi - 1, hi - 2 .. lo, step 1.
+ * (or 0): a value that is defined after the loop: the first that v did not
+ * take. down: v = hi - 1, hi - 2 .. lo, with step 1.
  */
 struct kern_stmt {
 	kern_kind kind;
@@ -197,23 +196,23 @@ struct kern_stmt {
 	bool down, whole;
 	kern_val after;
 	bool rarely; /* IF */
-	bool stream; /* STORE; KERN_ARRAY: zeroed */
-	bool far;    /* PREFETCH: for the second level of cache */
+	bool stream; /* STORE: past the caches; ARRAY: zeroed */
+	bool far;    /* PREFETCH: into the second level of cache */
 	kern_block body, other; /* FOR, IF, BLOCK; other: else */
 	kern_access at, from;	/* STORE, PREFETCH, TURN */
-	int64_t n, m;		/* TURN: between rows; the square's side is type.lanes */
+	int64_t n, m;		/* TURN: distances of rows; the square has type.lanes rows */
 	kern_type type;		/* TURN */
 	int32_t array;		/* ARRAY */
 	const char *text;	/* NOTE: letters, digits, '_', '.' and ", " */
-	int32_t line, column;	/* of the text that it was read from; 0: none */
+	int32_t line, column;	/* in the text that it was read from, or 0 */
 };
 
 /* ---- kernels ---- */
 
 typedef enum kern_space {
 	KERN_PARAM,   /* tensor in memory: p0, p1 .. */
-	KERN_SCRATCH, /* of the launch: q0 .. */
-	KERN_LOCAL,   /* of the worker: b0 .. */
+	KERN_SCRATCH, /* shared by the launch: q0 .. */
+	KERN_LOCAL,   /* of the thread: b0 .. */
 	KERN_STACK    /* of a block: t0 .. */
 } kern_space;
 
@@ -224,9 +223,9 @@ typedef struct kern_array {
 	int64_t elems;
 	int64_t offset; /* SCRATCH, LOCAL: in bytes; they may overlap */
 	/* PARAM */
-	bool out;     /* it is written */
-	bool streams; /* stores past the caches; set by kern_store */
-	/* 1 + the param in whose memory it is, element for element; 0: none */
+	bool out;     /* the kernel writes it */
+	bool streams; /* it is stored past the caches; set by kern_store */
+	/* 1 + the param whose memory it uses, element for element; or 0 */
 	int32_t in;
 	int32_t tensor; /* of the system */
 } kern_array;
@@ -234,12 +233,13 @@ typedef struct kern_array {
 typedef struct kern_phase {
 	int64_t n_chunks;
 	kern_val chunk; /* 0 <= chunk < n_chunks */
-	/* 1 + the param that it copies into scratch, and does no more; 0 */
+	/* 1 + the param that this phase copies into scratch, if it does nothing
+	 * else; else 0 */
 	int32_t copies;
 	kern_block body;
 } kern_phase;
 
-typedef struct kern_check { /* accepted: lo <= v < hi */
+typedef struct kern_check { /* requires lo <= v < hi of an index v */
 	int32_t tensor;	  /* of the system */
 	const char *name; /* its name */
 	int64_t lo, hi;
@@ -248,18 +248,18 @@ typedef struct kern_check { /* accepted: lo <= v < hi */
 typedef struct kern_kernel {
 	arena *a;
 	const char *name;
-	VEC(kern_value) value; /* [0] is none */
+	VEC(kern_value) value; /* [0] is unused */
 	VEC(kern_array) array; /* params first, in the order of their numbers */
 	int32_t n_params, n_outputs; /* outputs first */
-	bool shared; /* params may lie in one memory: no `restrict` */
+	bool shared; /* params may overlap: no `restrict` */
 	VEC(kern_check) check;
 	int32_t n_phases;
 	kern_phase phase[KERN_MAX_PHASES];
 	size_t scratch_bytes, local_bytes;
-	int64_t bytes, flops; /* moved and done, by the equations: for reports */
-	int64_t serial_elems; /* less work is done by the calling thread */
+	int64_t bytes, flops; /* that the equations move and need: for reports */
+	int64_t serial_elems; /* with less work, only the calling thread runs */
 	map *forms, *consts; /* interned */
-	/* the text that it was read from; NULL */
+	/* the text that it was read from, or NULL */
 	const char *file, *text;
 	size_t n_text;
 } kern_kernel;
@@ -273,30 +273,30 @@ static inline const kern_value *kern_at(const kern_kernel *k, kern_val v)
 
 kern_kernel *kern_new(arena *a, const char *name);
 
-/* Params are added before all other arrays. Returns the array's number. */
+/* Add params before all other arrays. Returns the number of the array. */
 int32_t kern_add_param(
 	kern_kernel *k, tn_dtype t, int64_t elems, bool out, int32_t tensor);
 int32_t kern_add_array(kern_kernel *k, kern_space space, tn_dtype t,
 	int64_t elems, int64_t offset);
-/* Its number, from 1. */
+/* Returns its number, from 1. */
 int32_t kern_add_check(kern_kernel *k, int32_t tensor, const char *name,
 	int64_t lo, int64_t hi);
 
 struct kern_known {
 	kern_val v;
-	int32_t bucket, before; /* the one known before it there; -1: none */
+	int32_t bucket, before; /* the entry before it in the bucket, or -1 */
 };
 
-/* Where statements go: a stack of blocks. */
+/* Adds statements to the innermost of a stack of open blocks. */
 typedef struct kern_builder {
 	kern_kernel *k;
 	VEC(kern_block *) block;
-	/* values that are known in the blocks that are open, where each block's
-	 * begin, and the last one of each hash */
+	/* the values that the open blocks have defined, the first of each block,
+	 * and the last of each hash */
 	VEC(struct kern_known) known;
 	VEC(int32_t) mark;
 	int32_t *bucket;
-	bool number; /* kern_let numbers all pure values, not only integers */
+	bool number; /* kern_let reuses all equal pure values, not only integers */
 } kern_builder;
 
 kern_builder kern_build(kern_kernel *k);
@@ -318,13 +318,13 @@ const kern_form *kern_form_scale(kern_kernel *k, const kern_form *a, int64_t c);
 const kern_form *kern_form_addc(kern_kernel *k, const kern_form *a, int64_t c);
 bool kern_form_is_const(const kern_form *f, int64_t *c);
 
-/* constants: of one lane; a float's f is rounded to it */
+/* constants of one lane; f is rounded to the dtype */
 kern_val kern_const_f(kern_kernel *k, tn_dtype t, double f);
 kern_val kern_const_i(kern_kernel *k, tn_dtype t, int64_t i); /* bool, too */
 
 /*
- * Values without a statement, for `x` and kern_let. call: the type of the
- * result is that of scalar.def; masks get the widest bytes of the arguments.
+ * Values without a statement, for `x` and kern_let. kern_call: the result has
+ * the type of scalar.def; a mask has the bytes of the widest argument.
  */
 kern_val kern_ins(kern_kernel *k, const kern_value *v); /* a copy of it */
 kern_val kern_call(kern_kernel *k, int32_t fn, kern_type t, const kern_val *arg);
@@ -335,13 +335,13 @@ kern_val kern_shuffle(
 	kern_kernel *k, kern_val x, kern_val y, const int64_t *list);
 kern_val kern_lanes(kern_kernel *k, kern_type t, const int64_t *list);
 kern_val kern_load(kern_kernel *k, kern_type t, const kern_access *at);
-/* A scalar, or lanes that adjoin. */
+/* A scalar, or lanes that are neighbours. */
 kern_access kern_element(int32_t array, const kern_form *at);
 
-/* Names the value: a `let`, or an equal value that is known here. */
+/* Adds a `let` of the value, or returns an equal value that is visible here. */
 kern_val kern_let(kern_builder *b, kern_val v);
 
-/* Integers: folded where they are constant, named once in the blocks around. */
+/* Integers: constants are folded; equal ones share one `let`. */
 const kern_form *kern_div(kern_builder *b, const kern_form *f, int64_t m);
 const kern_form *kern_floor(kern_builder *b, const kern_form *f, int64_t m);
 const kern_form *kern_mod(kern_builder *b, const kern_form *f, int64_t m);
@@ -353,12 +353,12 @@ const kern_form *kern_clamp(
 	kern_builder *b, const kern_form *f, int64_t lo, int64_t hi);
 const kern_form *kern_pick(kern_builder *b, kern_val c, const kern_form *f,
 	const kern_form *g);
-/* The value of a form: i64 or i32. A value that is the form already is itself. */
+/* The value of a form, i64 or i32; if the form is a value, that value. */
 kern_val kern_index(kern_builder *b, const kern_form *f, tn_dtype t);
 /* lo <= f < hi; INT64_MIN, INT64_MAX: no bound */
 kern_val kern_inside(
 	kern_builder *b, const kern_form *f, int64_t lo, int64_t hi);
-/* raw, an index read from data: as i64, within the check's bounds */
+/* The check of raw, an index read from data: an i64 within its bounds. */
 kern_val kern_checked(kern_builder *b, kern_val raw, int32_t check);
 
 /* statements */
@@ -367,15 +367,15 @@ void kern_set(kern_builder *b, kern_val v, kern_val x);
 void kern_set_lane(
 	kern_builder *b, kern_val v, const kern_form *lane, kern_val x);
 void kern_store(kern_builder *b, const kern_access *at, kern_val x, bool stream);
-/* Opens the loop: its variable. type: i64 or i32. */
+/* Opens a loop; returns its variable, of type i64 or i32. */
 kern_val kern_for(kern_builder *b, const kern_form *lo, const kern_form *hi,
 	int64_t step, tn_dtype t);
-/* The same with what `s` says besides: lo, hi, step, down, whole. *after: NULL, or the
- * value behind the loop, a value once the loop is closed. */
+/* The same with lo, hi, step, down and whole of s. after, if not NULL, gets the
+ * value `after`, which is defined once the loop is closed. */
 kern_val kern_for_as(kern_builder *b, const kern_stmt *s, kern_val *after);
-kern_stmt *kern_if(kern_builder *b, kern_val c, bool rarely); /* opens it */
-void kern_else(kern_builder *b, kern_stmt *s); /* closes it, opens its other */
-void kern_scope(kern_builder *b); /* opens a block of its own */
+kern_stmt *kern_if(kern_builder *b, kern_val c, bool rarely); /* opens its body */
+void kern_else(kern_builder *b, kern_stmt *s); /* closes the body, opens `other` */
+void kern_scope(kern_builder *b); /* opens a KERN_BLOCK */
 int32_t kern_stack(kern_builder *b, tn_dtype t, int64_t elems, bool zero);
 void kern_prefetch(kern_builder *b, int32_t array, const kern_form *at, bool far);
 void kern_fence(kern_builder *b);
@@ -384,14 +384,14 @@ void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
 	const kern_access *from, int64_t m, kern_type square);
 
 /*
- * Values in order of their definitions, those that nobody uses dropped: ids
- * and the order of sums then depend on the statements alone. To be called when
- * a kernel is built, before it is printed in any language.
+ * Numbers the values in order of their definitions and drops unused ones, so
+ * that ids and the order of sums depend on the statements alone. Call it when a
+ * kernel is built, before it is printed in any language.
  */
 void kern_tidy(kern_kernel *k);
 
-/* Without the values, registers and loops that nothing depends on; what is named
- * for the next statement alone stands there. */
+/* Removes values, registers and loops that nothing depends on; moves a value
+ * that only the next statement uses into that statement. */
 void kern_sweep(kern_kernel *k);
 
 /* ---- from a scheduled tree ---- */
@@ -401,33 +401,33 @@ kern_kernel *kern_lower(arena *a, struct loop_kernel *k);
 
 /* ---- text ---- */
 
-/* The kernel as `number` of its program; parse(print(k)) prints the same. */
+/* Prints the kernel as `number` of its program; parse(print(k)) prints the same. */
 void kern_print(str *out, const kern_kernel *k, int32_t number);
 void kern_array_name(str *out, const kern_kernel *k, int32_t array);
 
 /*
- * The text that a file of the level "kern" has for this kernel of the program,
- * read and verified; NULL: none. like: what was made of the program: its params
- * and checks are those of the text.
+ * Parses and verifies the text that a file of the level "kern" has for this
+ * kernel of the program; NULL: it has none. The params and checks of the text
+ * must be those of like, the kernel that was made of the program.
  */
 kern_kernel *kern_text_apply(
 	kernel_texts *f, const kern_kernel *like, int32_t number);
-/* One kernel on its own, not verified; tensors of its params are -1. */
+/* Parses one kernel, without verifying it; the tensors of its params are -1. */
 kern_kernel *kern_parse(
 	arena *a, const char *text, size_t n, const char *file);
 
 /* ---- verify.c ---- */
 
-/* Throws the rule that is broken, with its line if there is one. */
+/* Throws the rule that the kernel breaks, with the line if it has a text. */
 void kern_verify(kern_kernel *k);
 
 /* ---- run.c ---- */
 
 /*
- * Runs the kernel: param[i] is the data of param i. Chunks run in an order drawn
- * from the seed. Returns the number of a check that failed, 0: none. Throws
- * kern.run (TN_EINTERNAL) where memory is left, read before it is written, or
- * shared by chunks.
+ * Runs the kernel: param[i] is the data of param i. The seed determines the
+ * order of the chunks. Returns the number of a check that failed, or 0. Throws
+ * kern.run (TN_EINTERNAL) if it accesses an element outside an array, one that
+ * is not written yet, or one that another chunk accesses.
  */
 int64_t kern_run(arena *a, kern_kernel *k, void *const *param, uint64_t seed);
 

@@ -2,10 +2,10 @@
  * local.h: private to kern/.
  *
  *   build.c       values and forms        build_stmt.c  statements
- *   tidy.c        canonical numbers
+ *   tidy.c        numbers values in order
  *   print.c parse.c texts.c               text
- *   range.c       what a form can be, by loops and conditions around
- *   assume.c      what conditions say of forms
+ *   range.c       the range of a form, from the loops and conditions around
+ *   assume.c      what conditions imply for forms
  *   verify.c      names, types (verify_type.c), statements
  *   verify_memory.c verify_chunks.c       bounds, races
  *   run.c run_value.c run_memory.c        the interpreter
@@ -25,9 +25,9 @@ const kern_space_row *kern_space_at(kern_space s);
 
 enum { KERN_BUCKETS = 1024 }; /* of kern_builder */
 
-/* f / m, where it is a sum with integers for factors; else NULL */
+/* f / m if all coefficients are divisible, or NULL */
 const kern_form *kern_exact(kern_kernel *k, const kern_form *f, int64_t m);
-/* coef * v, whatever v is */
+/* coef * v, for any v */
 const kern_form *kern_form_term(kern_kernel *k, int64_t coef, kern_val v);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * parse.h: private to kern/: the state of reading a text, and its parts.
+ * parse.h: private to kern/: the state of the parser, and its parts.
  */
 #ifndef KERN_PARSE_H
 #define KERN_PARSE_H
@@ -14,8 +14,8 @@ struct kern_parser {
 	map *value, *array; /* by name */
 	VEC(int32_t) scope; /* by value: number of the block that it is in */
 	VEC(bool) open;	    /* by block */
-	VEC(int32_t) blocks; /* that are open */
-	/* up to where lines are counted */
+	VEC(int32_t) blocks; /* the open ones */
+	/* end of the text whose lines are counted */
 	const char *at;
 	int32_t line, column;
 };
@@ -33,15 +33,15 @@ int64_t kern_parse_int(
 	struct kern_parser *p, int64_t lo, int64_t hi, const char *what);
 /* An instruction, whose result has type t. */
 kern_val kern_parse_ins(struct kern_parser *p, kern_type t);
-/* A value, or an instruction; t NULL: its type stands in front of it. */
+/* A value, or an instruction; t NULL: its type is in front of it. */
 kern_val kern_parse_right(struct kern_parser *p, const kern_type *t);
-/* %NAME, which is defined here; it is known from kern_parse_know on. */
+/* %NAME, which is defined here; kern_parse_know makes it visible. */
 const lex_token *kern_parse_name(struct kern_parser *p);
 void kern_parse_know(struct kern_parser *p, const lex_token *name, kern_val v);
 
 /* parse.c */
 void kern_parse_body(struct kern_parser *p); /* one statement */
-/* From behind the '{' to the '}': into k, which is empty. */
+/* Parses from behind '{' to '}' into k, which is empty. */
 void kern_parse_kernel(lex *l, kern_kernel *k);
 
 #endif

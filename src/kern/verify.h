@@ -6,7 +6,7 @@
 
 #include "kern/range.h"
 
-/* An access as it was met, for races. */
+/* An access, for the check of races. */
 struct kern_touch {
 	const kern_stmt *s;
 	int32_t array;
@@ -21,25 +21,26 @@ struct kern_verifier {
 	kern_kernel *k;
 	arena *a;
 	kern_range range;
-	/* by value: 0 unknown, 1 defined here, 2 in a block that is closed, 3
-	 * computed where it is used */
+	/* by value: 0 not defined yet, 1 defined, 2 in a block that has ended, 3
+	 * computed in the statement that uses it */
 	uint8_t *state;
-	uint8_t *array; /* the same of stack arrays */
+	uint8_t *array; /* the same for arrays of blocks */
 	VEC(kern_val) live;
-	VEC(int32_t) arrays; /* that are live */
-	const kern_stmt *s;  /* at hand */
+	VEC(int32_t) arrays; /* the live ones */
+	const kern_stmt *s;  /* the current one */
 	const kern_block *block;
-	const kern_block **home; /* by register: where it is declared */
-	int32_t *sets;		 /* by register: statements that set it */
+	const kern_block **home; /* by register: the block that declares it */
+	int32_t *sets;		 /* by register: number of statements that set it */
 	int32_t phase, depth;
 	VEC(struct kern_touch) touch; /* of the phase */
 	uint8_t *written; /* by array: 1 in this phase, 2 in an earlier one */
-	int32_t loops, guards; /* that are open */
-	/* guarded reads of what a later statement of the same loops may write */
+	int32_t loops, guards; /* number of open ones */
+	/* guarded reads of elements that a later statement of the same loops may
+	 * have written */
 	VEC(struct kern_touch) early;
 };
 
-/* Throws kern.RULE at the statement, NULL: of the kernel. */
+/* Throws kern.RULE at the current statement; if that is NULL, at the kernel. */
 _Noreturn void kern_refuse(struct kern_verifier *v, const char *rule,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *kern_access_text(struct kern_verifier *v, int32_t array);
@@ -47,7 +48,7 @@ const char *kern_access_text(struct kern_verifier *v, int32_t array);
 /* verify_type.c */
 void kern_verify_type(struct kern_verifier *v, const kern_value *x);
 
-/* verify_memory.c: of n lanes */
+/* verify_memory.c */
 void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	int32_t lanes, bool write);
 void kern_verify_square(struct kern_verifier *v, const kern_access *at,
@@ -55,11 +56,11 @@ void kern_verify_square(struct kern_verifier *v, const kern_access *at,
 void kern_verify_form(struct kern_verifier *v, const char *rule,
 	const kern_form *f, int64_t lo, int64_t hi, const char *what);
 
-/* Behind the outermost loop: early reads have been written. */
+/* After the outermost loop: checks that the elements of early reads are written. */
 void kern_verify_early(struct kern_verifier *v);
 bool kern_arrays_overlap(const kern_kernel *k, int32_t i, int32_t j);
 
-/* verify_chunks.c: what chunks of the phase do to each other */
+/* verify_chunks.c: checks that the chunks of a phase are independent */
 void kern_verify_chunks(struct kern_verifier *v);
 
 #endif

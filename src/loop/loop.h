@@ -1,20 +1,19 @@
 /*
- * loop.h: the door of loop/: the MapExpr of a kernel.
+ * loop.h: interface of loop/: the MapExpr of a kernel.
  *
  * A MapExpr is a tree of loops and statements in which every subscript is
- * solved: bodies are over the kernel's loop variables, reads and writes are
- * flat addresses over them, values that stay inside are in buffers whose
- * subscripts follow from the tree. It is self-contained: nothing of fuse/ is
- * asked again.
+ * solved: bodies are over the loop variables of the kernel, and so are the flat
+ * addresses of reads and writes. Private values are in buffers, whose subscripts
+ * follow from the tree. A MapExpr is complete: later passes do not need fuse/.
  *
- *   loop_build     fuse_kernel -> MapExpr       as design section 7 prints it
- *   loop_verify    every leaf under its loops, every read after its write
- *   loop_schedule  the same tree made fast: loop order, blocks, lanes, phases
+ *   loop_build     fuse_kernel -> MapExpr
+ *   loop_verify    every leaf is inside its loops, every read after its write
+ *   loop_schedule  optimises the tree: loop order, blocks, lanes, phases
  *
- * Loops. At every node each variable has an interval, at first its whole
- * extent. BLOCK cuts the interval into pieces of `size`; SPAN restricts it;
- * FOR walks it element by element. So a tile need not divide anything and
- * subscripts never change: they are over the variables.
+ * Loops. At each node, each variable has an interval, at first its whole
+ * extent. BLOCK divides the interval into pieces of `size`; SPAN restricts it;
+ * FOR walks it element by element. So the size of a tile need not divide an
+ * extent, and subscripts, which are over the variables, never change.
  */
 #ifndef LOOP_H
 #define LOOP_H
@@ -23,32 +22,33 @@
 #include "target/machine.h"
 
 #define LOOP_MAX_PHASES 4
-#define LOOP_MAX_CHUNKS 1024 /* of a split reduction */
+#define LOOP_MAX_CHUNKS 1024 /* of a reduction that is split */
 
 typedef enum loop_kind {
 	LOOP_FOR,
 	LOOP_BLOCK,
 	LOOP_SPAN,
-	LOOP_INIT, /* accumulators of eqn := identity or init */
+	LOOP_INIT, /* accumulators of eqn = identity or init */
 	LOOP_STMT, /* out = body, or out (+)= body */
-	LOOP_DONE, /* memory := accumulators: the element is complete */
-	LOOP_PART, /* scratch := accumulators of this block */
-	LOOP_JOIN, /* memory := init (+) what all blocks left in scratch */
+	LOOP_DONE, /* memory = accumulators, which are final */
+	LOOP_PART, /* scratch = accumulators of this block */
+	LOOP_JOIN, /* memory = init (+) the partial results of all blocks in scratch */
 	LOOP_STAGE, /* copy of a tile of a tensor, transposed */
 	LOOP_TILE,  /* eqn += products, row_var x var in registers */
-	LOOP_SCALE  /* accumulators of eqn := finish of what they were */
+	LOOP_SCALE  /* accumulators of eqn = finish(accumulators) */
 } loop_kind;
 
-/* Element `at` of a tensor in memory will be read: soon, or after this row. */
+/* A prefetch of element `at` of a tensor in memory, which is read soon, or (far)
+ * after this row. */
 typedef struct loop_ahead {
 	int32_t tensor;
-	const ix_form *at; /* perhaps outside: then nothing happens */
+	const ix_form *at; /* has no effect if it is outside the tensor */
 	bool far;
 } loop_ahead;
 
 /*
- * A loop that only runs where lo <= f < hi, with f = rest + stride * var and
- * a stride of 1 or -1; rest may hold data.
+ * Restricts a loop to lo <= f < hi, with f = rest + stride * var and a stride
+ * of 1 or -1; rest may contain data.
  */
 typedef struct loop_clip {
 	const ix_form *f;
@@ -63,42 +63,43 @@ struct loop_node {
 	int32_t var;	/* FOR, BLOCK, SPAN */
 	int32_t eqn;	/* INIT, STMT, DONE; STAGE: number of the stage */
 	int64_t size;	/* BLOCK; TILE: rows */
-	int32_t number; /* BLOCK: the variable that counts its pieces; -1 */
+	int32_t number; /* BLOCK: the variable that numbers its pieces, or -1 */
 	int64_t lo, hi; /* SPAN */
-	/* STAGE: turned against row_var; -1: what the loop around walks.
-	 * TILE: size rows (of row_var; -1: one) by lanes * unroll columns (of
-	 * var), summed over sum[], outermost first; of the product of factor[].
-	 * finish: of a finished sum, its parameter 0; NULL: nothing. SCALE, too.
-	 * start: sums that begin here begin with nothing. checked: where the
-	 * result is no finite number, terms are added one by one */
+	/* STAGE: transposed against row_var; -1: the variable of the loop around.
+	 * TILE: size rows (of row_var; -1: one row) by lanes * unroll columns (of
+	 * var): the sum over sum[], outermost first, of factor[0] * factor[1].
+	 * TILE, SCALE: finish is applied to a final sum, its parameter 0, if not
+	 * NULL. start: clears the accumulators before the first term. checked:
+	 * if a result is not finite, its terms are added again one by one */
 	int32_t row_var, n_sums;
 	const int32_t *sum;
 	const expr *factor[2], *finish;
 	bool start, checked;
-	bool parallel;	/* each iteration may be a chunk; only outermost */
+	bool parallel;	/* each iteration is a chunk; outermost loops only */
 	bool backward;	/* FOR: from the last to the first */
-	int32_t lanes;	/* FOR: elements at a time; 0 and 1: one */
-	int32_t unroll; /* FOR: accumulators a reduction over it is spread on */
-	int32_t n_ahead; /* FOR in lanes: asked for with every vector; STAGE:
-			    with every square; TILE: steps of sum[0] that
-			    factor[1], in memory, is asked for ahead */
+	int32_t lanes;	/* FOR: elements of a vector; 0 and 1: scalar */
+	int32_t unroll; /* FOR: number of accumulators of a reduction over it */
+	int32_t n_ahead; /* FOR in lanes: prefetches for each vector; STAGE: for
+			    each square; TILE: the number of steps of sum[0]
+			    by which factor[1], in memory, is prefetched */
 	const loop_ahead *ahead;
-	int32_t n_clip; /* FOR: where a write in place has its window */
+	int32_t n_clip; /* FOR: restricts it to the elements that a write in place changes */
 	const loop_clip *clip;
-	/* FOR, STAGE, TILE: nothing happens but where these hold, which are
-	 * affine; INT64_MIN, INT64_MAX: no bound. near: for the values that loops around have now; else for any
+	/* FOR, STAGE, TILE: guards: nothing is done where these affine conditions
+	 * do not hold; INT64_MIN, INT64_MAX: no bound. near: they are tested with
+	 * the current values of the loops around; else: they must hold for some
 	 * values in the blocks around */
 	int32_t n_needs;
 	const ix_fact *need;
 	bool near;
-	bool fills; /* FOR: outside, its statements set constants */
+	bool fills; /* FOR: outside the guard, its statements store constants */
 	int32_t n_child;
 	loop_node **child;
-	/* the same place in the first of the copies that SPANs made; else NULL */
+	/* the same node in the first of the copies that SPANs made, or NULL */
 	const loop_node *twin;
 	loop_node *up; /* NULL at a root; set by loop_link */
 	int32_t order; /* number in preorder; set by loop_link */
-	int32_t line; /* of the text that it was read from; 0: none */
+	int32_t line; /* in the text that it was read from, or 0 */
 };
 
 typedef struct loop_var {
@@ -110,68 +111,69 @@ typedef struct loop_var {
 typedef uint64_t loop_set; /* of vars */
 
 typedef struct loop_eqn {
-	const sys_eqn *e; /* label, monoid, n_out, out[] */
+	const sys_eqn *e; /* use only label, monoid, n_out, out[] */
 	const expr *body[IR_MAX_COMP];
 	const expr *init[IR_MAX_COMP]; /* NULL: identity */
-	tn_dtype acc[IR_MAX_COMP]; /* of the accumulators; '=': the tensor's */
-	/* flat address of the element made: of the left axes, or the push form */
+	tn_dtype acc[IR_MAX_COMP]; /* of the accumulators; for '=', of the tensor */
+	/* flat address of the element that it computes: over the left axes, or the
+	 * push form */
 	const ix_form *at;
-	/* what INIT starts and DONE ends: the same element in pull form; in push
-	 * form any element, by variables of its own */
+	/* the element that INIT clears and DONE stores: in pull form the same; in
+	 * push form any element, over separate variables */
 	const ix_form *start_at;
 	loop_set left, reduced;
-	bool tail;	  /* runs once, when all that are not are complete */
-	int32_t scan_var; /* -1 none */
+	bool tail;	  /* runs once, after all equations outside the tail */
+	int32_t scan_var; /* or -1 */
 	bool stage;	  /* copy of an input into a buffer */
-	bool pack;	  /* factor of a product, made by the schedule */
-	int64_t panel; /* of a copy: columns that lie together; 0: all */
-	bool apart;	  /* its sums are not added up where they end */
-	bool part;	  /* pieces of a sum, in scratch as it is in memory */
-	bool push;	  /* scatter: elements are reached in no order */
-	bool reversed;	  /* scan from the last to the first */
-	int64_t n_parts;  /* of a split reduction; 0: not split */
-	int64_t part_at[IR_MAX_COMP]; /* in scratch: [part][element] */
+	bool pack;	  /* copy of a factor of a product, added by the schedule */
+	int64_t panel; /* of a copy: number of columns of a panel; 0: all */
+	bool apart;	  /* its accumulators are not in the result's memory */
+	bool part;	  /* partial sums in scratch, laid out as in memory */
+	bool push;	  /* scatter: elements are updated in any order */
+	bool reversed;	  /* a scan from the last element to the first */
+	int64_t n_parts;  /* of a reduction that is split; else 0 */
+	int64_t part_at[IR_MAX_COMP]; /* offset in scratch of its [part][element] */
 } loop_eqn;
 
 typedef enum loop_where {
-	LOOP_REGISTER, /* one value (one per lane inside a vector loop) */
-	LOOP_LOCAL,    /* array of the worker */
+	LOOP_REGISTER, /* one value (inside a vector loop, one per lane) */
+	LOOP_LOCAL,    /* array of the thread */
 	LOOP_SCRATCH,  /* array of the launch */
 } loop_where;
 
-/* Where a value lives that is not, or not yet, in memory. */
+/* Location of a value that is not, or not yet, in memory. */
 typedef struct loop_buf {
-	int32_t eqn, comp; /* whose value; or stage, -1 */
+	int32_t eqn, comp; /* the value of this equation; or a stage, -1 */
 	tn_dtype dtype;
 	loop_where where;
-	int32_t phase; /* where its scope is, when that is a whole phase */
+	int32_t phase; /* its scope, if that is a whole phase */
 	const loop_node
-		*scope; /* lives in one iteration of it; NULL: the phase */
-	bool lanes; /* scope is in a vector loop over one of its variables: a value per lane */
+		*scope; /* it is valid for one iteration of this; NULL: the phase */
+	bool lanes; /* scope is in a vector loop over one of its variables: one value per lane */
 	int32_t n_vars;
 	const int32_t *var; /* subscripts, slowest first */
 	const int64_t
-		*extent; /* of each in the buffer: of the innermost block */
+		*extent; /* of each subscript: of the innermost block */
 	const int64_t *stride;
-	/* of the last subscript: each run of so many has the rest of the buffer's
-	 * order for itself, `panel_step` elements after the one before; 0: none */
+	/* the last subscript is divided into panels of this number; each panel
+	 * starts `panel_step` elements after the one before. 0: no panels */
 	int64_t panel, panel_step;
 	int64_t elems;
 	int64_t offset; /* LOCAL, SCRATCH: in bytes */
 } loop_buf;
 
 /*
- * What a schedule changed of the equations, in order; all else that it decides
- * is in the trees. Read back, these are applied anew: see text_parse.c.
+ * A change of the equations that a schedule made. Everything else that it
+ * decides is in the trees. text_parse.c applies the changes of a text again.
  */
 typedef enum loop_change_kind {
-	LOOP_CHANGE_SPLIT, /* var, of extent n, becomes a residue of `by`; other: n / by */
-	LOOP_CHANGE_JOIN,  /* var and other, which follows it, become one new variable */
-	LOOP_CHANGE_KEYS,  /* all of vars become var */
-	LOOP_CHANGE_CUT,   /* sum of eqn over var in pieces of `by`, numbered by other */
+	LOOP_CHANGE_SPLIT, /* var, of extent n, becomes other * by + var; other has n / by */
+	LOOP_CHANGE_JOIN,  /* var and its neighbour `other` become one new variable */
+	LOOP_CHANGE_KEYS,  /* all of vars are replaced by var */
+	LOOP_CHANGE_CUT,   /* the sum of eqn over var is cut into pieces of `by`, numbered by other */
 	LOOP_CHANGE_COPY,  /* eqn copies an expression */
-	LOOP_CHANGE_KEEP,  /* eqn copies elements of a tensor: a stage */
-	LOOP_CHANGE_ROW    /* eqn has a value for each element that other makes */
+	LOOP_CHANGE_KEEP,  /* eqn copies elements of a tensor into a stage */
+	LOOP_CHANGE_ROW    /* eqn has a value for each element of equation other */
 } loop_change_kind;
 
 typedef struct loop_change {
@@ -201,8 +203,9 @@ typedef struct loop_phase {
 	int32_t n_roots;
 	loop_node **root;
 	int64_t n_chunks;
-	bool tiles; /* of products: no other pass runs */
-	/* 1 + the param that it copies into scratch, and does no more; 0 */
+	bool tiles; /* it consists of tiles of products: no other pass changes it */
+	/* 1 + the param that this phase copies into scratch, if it does nothing
+	 * else; else 0 */
 	int32_t copies;
 } loop_phase;
 
@@ -218,15 +221,15 @@ typedef struct loop_kernel {
 	int32_t n_roots;
 	loop_node **root;
 	int32_t anchor; /* eqn */
-	int32_t n_params; /* tensors in memory: outputs first, then inputs in order of first use */
+	int32_t n_params; /* tensors in memory: outputs, then inputs in order of first use */
 	int32_t n_outputs;
 	const int32_t *param;
 	/* set by loop_schedule */
 	VEC(loop_change) change;
 	VEC(loop_decision) decision;
 	loop_copies copies;
-	const char *file; /* of the text */
-	bool pinned; /* the trees were read from a text: DONE stands in them */
+	const char *file; /* of the text of its schedule */
+	bool pinned; /* the trees were read from a text, with their DONE nodes */
 	const machine *machine;
 	int32_t n_phases;
 	loop_phase phase[LOOP_MAX_PHASES];
@@ -238,49 +241,50 @@ typedef struct loop_kernel {
 	bool *stream; /* [param]: stores go past the caches */
 } loop_kernel;
 
-/* shape_cuts: loops along the axes of the shapes, for printing */
+/* shape_cuts: one loop for each axis of the shapes, for printing */
 loop_kernel *loop_build(
 	arena *a, ir_system *s, const fuse_kernel *k, bool shape_cuts);
 void loop_verify(loop_kernel *k); /* throws TN_EINTERNAL */
-/* indexes: the solved index of every argument too */
+/* indexes: also prints the solved index of every argument */
 void loop_print(str *out, loop_kernel *k, bool indexes);
 
-/* ---- what later levels ask ---- */
+/* ---- queries for later levels ---- */
 
-/* equation and component that make the tensor in this kernel; false: none */
 bool loop_is_loop(const loop_node *n);	   /* FOR, BLOCK, SPAN: has children */
 const char *loop_label(const loop_eqn *e); /* its label, its row, or "let" */
 /* Its operations, "add_reduce_sum", for symbols; added to an empty out. */
 void loop_name(str *out, const loop_kernel *k);
-/* Do two of its tensors lie in one memory, which it writes? */
+/* Does it write memory that two of its tensors share? */
 bool loop_writes_input(const loop_kernel *k);
+/* The equation and component that compute the tensor in this kernel; false:
+ * it is not computed here. */
 bool loop_maker(
 	const loop_kernel *k, int32_t tensor, int32_t *eqn, int32_t *comp);
 int32_t loop_param(const loop_kernel *k, int32_t tensor); /* -1: private */
-/* Digits of element `at` of the buffer's tensor, one per subscript. */
+/* The subscripts in the buffer of element `at` of its tensor. */
 void loop_subscript(loop_kernel *k, const ix_dom *d, const loop_buf *b,
 	const ix_form *at, const ix_form **digit);
-/* Is element `at` of a staged tensor in the tile at hand? */
+/* Is element `at` of a staged tensor in the current tile? */
 bool loop_is_staged(loop_kernel *k, const loop_buf *b, const ix_form *at);
-/* Coefficient of var in f; false when f depends on it in another way. */
+/* The coefficient of var in f; false: f depends on var in another way. */
 bool loop_stride(
 	const ix_form *f, int32_t var, int64_t extent, int64_t *stride);
-/* Of the accumulators, if no schedule says otherwise. */
+/* The dtype of the accumulators, unless a schedule changes it. */
 tn_dtype loop_natural_acc(const loop_kernel *k, const loop_eqn *e, int32_t comp);
 loop_set loop_form_vars(const ix_form *f);
 loop_set loop_expr_vars(loop_kernel *k, const expr *e);
-/* every expr below e once, arguments first; forms are not entered */
+/* Visits each expression below e once, arguments first, without forms. */
 typedef void loop_visit(void *arg, const expr *e);
 void loop_walk(arena *a, const expr *e, loop_visit *fn, void *arg);
 static inline const loop_node *loop_first(const loop_node *n)
 {
 	return n != NULL && n->twin != NULL ? n->twin : n;
 }
-/* In what lanes that walk a reduced variable accumulate: indices in 32 bits
- * where they fit. */
+/* The dtype of accumulators in lanes along a reduced variable: 32 bits for
+ * indices that fit. */
 tn_dtype loop_lane_acc(loop_kernel *k, const loop_eqn *e, int32_t comp);
-/* May the last vector of n's lanes have some that nobody looks at? */
+/* May the last vector of n have lanes that are not used? */
 bool loop_may_part(loop_kernel *k, const loop_node *n);
-void loop_link(loop_kernel *k); /* sets up, order of all trees */
+void loop_link(loop_kernel *k); /* sets up and order in all trees */
 
 #endif

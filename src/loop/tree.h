@@ -1,5 +1,5 @@
 /*
- * tree.h: nodes of a kernel's tree, for schedule/: made, copied, asked.
+ * tree.h: for schedule/: creates, copies and examines nodes of a tree.
  */
 #ifndef LOOP_TREE_H
 #define LOOP_TREE_H
@@ -10,14 +10,14 @@
 
 /* nodes */
 loop_node *loop_node_new(arena *a, loop_kind kind);
-/* n walks what `from` walked: its variable, and what is needed of that. */
+/* Gives n the variable of `from`, with its guards and clips. */
 void loop_node_take_var(loop_node *n, const loop_node *from);
 loop_node *loop_node_for(arena *a, int32_t var, loop_node *child);
 void loop_node_adopt(arena *a, loop_node *n, loop_node *child); /* at the end */
 loop_node *loop_node_copy(arena *a, const loop_node *n);	/* whole tree */
-/* n is a copy of first, for another span of a loop */
+/* Notes that n is a copy of first, for another span of a loop. */
 void loop_set_twins(loop_node *n, const loop_node *first);
-/* finds the copies that spans made, in all trees */
+/* Finds the copies that spans made, in all trees. */
 void loop_find_twins(loop_kernel *k);
 loop_set loop_node_open(
 	const loop_node *n); /* vars walked by FOR at and above */
@@ -25,7 +25,7 @@ loop_set loop_node_open(
 /* place.c: DONE nodes, buffers, their scopes and offsets */
 void loop_place(loop_kernel *k);
 
-/* place.c: does a leaf read the tensor? At this element alone? */
+/* place.c: does a leaf read the tensor? Does it read only this element? */
 bool loop_leaf_reads(loop_kernel *k, const loop_node *n, int32_t tensor);
 bool loop_leaf_reads_at(
 	loop_kernel *k, const loop_node *n, int32_t tensor, const ix_form *at);

@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-/* The input in whose memory output i ends; -1: none. */
+/* The input whose memory output i is stored in, or -1. */
 static inline int32_t plan_store(const ir_system *s, int32_t i)
 {
 	return i < s->store.n ? s->store.at[i] : -1;
@@ -13,7 +13,7 @@ static inline int32_t plan_store(const ir_system *s, int32_t i)
 /* Offsets in the slab start at multiples of this: a cache line. */
 enum { PLAN_ALIGN = 64 };
 
-/* Gives every tensor of the call list its place (place.c). */
+/* Gives every tensor of the launches its location (place.c). */
 void plan_place_all(plan *p, const plan_options *o);
 
 static inline size_t plan_round_up(size_t n)
@@ -21,7 +21,7 @@ static inline size_t plan_round_up(size_t n)
 	return (n + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN;
 }
 
-/* The tensor that a phase copies into scratch, and does no more; -1: none */
+/* The tensor that a phase copies into scratch, if it does nothing else; or -1 */
 static inline int32_t plan_copied(const plan_launch *l, int32_t phase)
 {
 	int32_t k = l->code->phase[phase].copies - 1;
@@ -29,9 +29,9 @@ static inline int32_t plan_copied(const plan_launch *l, int32_t phase)
 	return k >= 0 ? l->tensor[k] : -1;
 }
 
-/* undo.c: params as they were, if a run fails. */
+/* undo.c: restores params if a run fails. */
 typedef struct plan_undo plan_undo;
-typedef struct plan_data { /* of the run at hand */
+typedef struct plan_data { /* addresses in the current run */
 	const void *(*of)(void *arg, int32_t tensor); /* NULL: not in memory */
 	void *arg;
 	const void *const *in;
@@ -41,7 +41,7 @@ bool plan_undo_is_needed(const plan_undo *u);
 void plan_undo_begin(plan_undo *u);
 void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d); /* before it */
 void plan_undo_end(plan_undo *u, bool failed, const void *const *in);
-/* An index outside of c was found; the calls of the program that read there. */
+/* Notes that check c failed; plan_undo_calls: the calls that read there. */
 void plan_undo_blame(plan_undo *u, const c_check *c);
 int32_t plan_undo_calls(const plan_undo *u, const int32_t **call);
 

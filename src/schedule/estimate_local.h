@@ -1,4 +1,4 @@
-/* estimate_local.h: private to estimate*.c: a walk over a scheduled tree. */
+/* estimate_local.h: private to estimate*.c: the state of a walk over a tree. */
 #ifndef SCHEDULE_ESTIMATE_LOCAL_H
 #define SCHEDULE_ESTIMATE_LOCAL_H
 
@@ -13,23 +13,23 @@ typedef struct estimate {
 	loop_phase_cost *out;
 	struct estimate_range {
 		int64_t lo, hi;
-	} * range; /* by variable: what the loops inside walk */
+	} * range; /* by variable: the interval that the loops inside walk */
 	struct estimate_loop {
 		int32_t var;
 		double trips;
-		bool unrolled; /* all iterations are written out */
+		bool unrolled; /* completely */
 		const loop_node *node;
-	} loop[ESTIMATE_MAX_DEPTH]; /* around the node at hand */
+	} loop[ESTIMATE_MAX_DEPTH]; /* around the current node */
 	int32_t depth;
-	double share; /* of what the loops around walk, this is done for */
+	double share; /* part of the iterations around that guards let pass */
 	int32_t lanes, lane_var;
-	double wide; /* vectors for the widest value of the lanes */
+	double wide; /* number of vectors that the widest value of the lanes needs */
 	double work; /* operations of all equations */
-	map *seen;   /* expressions of a statement -> number in vars */
+	map *seen;   /* expression of a statement -> number in vars */
 	VEC(loop_set) vars;
 } estimate;
 
-/* the part of n's iterations that its conditions let pass */
+/* The part of n's iterations that its guards let pass. */
 double estimate_needed(const estimate *w, const loop_node *n);
 /* estimate_memory.c: bytes that a phase moves, by level */
 void loop_estimate_memory(estimate *w, const loop_phase *ph);

@@ -6,17 +6,17 @@
 #include "schedule/decision.h"
 #include "schedule/schedule.h"
 
-/* changes of equations, recorded: change.c */
+/* change.c: changes of equations, which are recorded */
 loop_change *loop_changed(loop_kernel *k, loop_change_kind kind);
-/* Room for one more equation behind the others; its number. */
+/* Adds an empty equation at the end; returns its number. */
 int32_t loop_add_eqn(loop_kernel *k);
-/* A copy of `from` whose subscripts are var, slowest first: of n variables. */
+/* Adds a copy of `from` whose subscripts are the n variables var, slowest first. */
 int32_t loop_add_copy(
 	loop_kernel *k, const expr *from, int32_t n, const int32_t *var);
-/* An equation of one value for each element of that of `like`. */
+/* Adds an equation with one value for each element of equation `like`. */
 int32_t loop_add_row(
 	loop_kernel *k, const char *label, int32_t like, const expr *body);
-/* The changes themselves; false: they may not be done. */
+/* Apply a change; false: the equations do not allow it. */
 bool loop_change_split(loop_kernel *k, int32_t var, int64_t by);
 bool loop_change_join(loop_kernel *k, int32_t y, int32_t x);
 bool loop_change_keys(loop_kernel *k, loop_set keys, int32_t to);
@@ -34,11 +34,11 @@ struct loop_access {
 	const loop_node *leaf;
 };
 typedef void loop_access_visit(void *arg, const struct loop_access *a);
-/* memory accesses of the statements at and below n */
+/* Visits the memory accesses of the statements at and below n. */
 void loop_each_access(
 	loop_kernel *k, const loop_node *n, loop_access_visit *fn, void *arg);
-/* accesses below n that jump when var runs, each as often as it is done;
- * unit: some access walks adjoining elements */
+/* The number of times that accesses below n, when var advances, go to an element
+ * that is not a neighbour. *unit: some access goes to neighbours. */
 double loop_jumps(loop_kernel *k, const loop_node *n, int32_t var, bool *unit);
 struct loop_widest {
 	loop_kernel *k;
@@ -47,57 +47,57 @@ struct loop_widest {
 void loop_widest(struct loop_widest *w, const loop_node *n);
 
 /* the passes, in the order in which loop_schedule calls them */
-/* contract/: does the kernel run as tiles of a product? */
+/* contract/: schedules the kernel as tiles of a product; false: it is not one. */
 bool loop_contract(loop_kernel *k);
-/* vector.c: lanes for an innermost loop, where they are allowed */
+/* vector.c: gives an innermost loop lanes, if they are allowed */
 void loop_take_lanes(loop_kernel *k, loop_node *n);
-/* stage.c: number of an equation that copies tensor into a buffer;
- * covers: does `at` number all its elements, each once, row-major? */
+/* stage.c: adds an equation that copies the tensor into a buffer; its number.
+ * loop_covers: does `at` reach each element of the tensor once, row-major? */
 int32_t loop_add_stage(loop_kernel *k, int32_t tensor, const ix_form *at);
 bool loop_covers(
 	const loop_kernel *k, int32_t tensor, const ix_form *at, loop_set vars);
 void loop_push_phases(loop_kernel *k);
 void loop_columns_to_rows(loop_kernel *k);
-/* equations below n that reduce var; false if one of them may not be split */
+/* Finds the equations below n that reduce var; false: one cannot be split. */
 bool loop_reducers(
 	loop_kernel *k, const loop_node *n, int32_t var, loop_set *out);
 void loop_split_reductions(loop_kernel *k);
-/* scratch for the partial results of equations with n_parts */
+/* Allots scratch for the partial results of equations with n_parts. */
 void loop_room_for_parts(loop_kernel *k);
-/* verify.c: trees, before and after loop_place */
+/* verify.c: checks trees, before and after loop_place */
 void loop_schedule_verify(loop_kernel *k);
 void loop_schedule_verify_places(loop_kernel *k);
-/* distribute.c: may the sums in n's body have loops of their own, so
- * that n can take lanes? */
+/* distribute.c: can the sums in n's body get separate loops, so that n can
+ * have lanes? */
 bool loop_may_distribute(loop_kernel *k, const loop_node *n);
 void loop_distribute(loop_kernel *k);
-/* vector.c: would n's lanes jump less than those of the loops in it?
- * Do these have few iterations? */
+/* vector.c: are lanes of n better than lanes of the loops inside, because
+ * their accesses jump less? loop_is_small: do those have few iterations? */
 bool loop_wants_lanes(loop_kernel *k, const loop_node *n);
 bool loop_is_small(const loop_kernel *k, const loop_node *n);
-/* are all iterations of var independent below n? */
+/* Are the iterations of var independent of each other below n? */
 bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var);
 bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var);
 bool loop_is_below(const loop_node *n, const loop_node *top);
-/* need.c: outside of *out statements below n do nothing, or set
- * constants; false: there is no such guard */
+/* need.c: finds a guard *out outside which the statements below n do nothing,
+ * or (*fills) store constants; false: there is none */
 bool loop_need_of(
 	loop_kernel *k, const loop_node *n, ix_fact *out, bool *fills);
-/* window.c: outside of the clip the statement below n changes nothing */
+/* window.c: does the statement below n change nothing outside the clip? */
 bool loop_may_clip(loop_kernel *k, const loop_node *n, const loop_clip *clip);
-/* does e leave element `at` of the storage that it writes as it is? */
+/* Does e leave element `at` of the storage that it writes unchanged? */
 bool loop_leaves(
 	loop_kernel *k, const loop_eqn *e, const ix_form *at, const ix_dom *d);
 void loop_vectorise(loop_kernel *k);
 void loop_vectorise_nest(loop_kernel *k, loop_node *n);
 void loop_parallel(loop_kernel *k);
-/* chain of loops n .. m: tiles, where an input is read across; or nothing */
+/* Tiles the chain of loops n .. m if an input is read across its lines. */
 bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m);
 int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block);
 void loop_stage_columns(loop_kernel *k, loop_node *block);
 void loop_clip_windows(loop_kernel *k);
 void loop_split_guards(loop_kernel *k);
-/* below n, in a linked tree */
+/* Finds guards of the loops below n, in a linked tree. */
 void loop_find_needs(loop_kernel *k, loop_node *n);
 void loop_read_ahead(loop_kernel *k);
 void loop_choose_streams(loop_kernel *k);

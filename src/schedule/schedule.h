@@ -1,10 +1,10 @@
 /*
- * schedule.h: the door of schedule/: the tree of a kernel made fast, as text,
- * read back, verified.
+ * schedule.h: interface of schedule/: optimises the tree of a kernel; prints,
+ * parses and verifies the result.
  *
  *   loop_schedule         chooses loop order, blocks, lanes, phases
- *   loop_text             the scheduled tree as text; loop_text_apply: read back
- *   loop_schedule_verify  what no schedule may break, whoever made it
+ *   loop_text             prints the scheduled tree; loop_text_apply parses it
+ *   loop_schedule_verify  checks a schedule, made here or parsed
  *   contract/             tiles of products
  */
 #ifndef SCHEDULE_H
@@ -29,18 +29,17 @@ void loop_schedule_by(
 const char *loop_pass_name(int32_t i);
 
 /*
- * The text of a scheduled kernel, as `number` of its program: what was changed
- * of the equations, the tree of each phase, the place of each buffer.
- * loop_text_apply reads it into a kernel that loop_build made from the same
- * equations, in the place of loop_schedule; throws schedule.* with a caret.
+ * Prints a scheduled kernel, which is `number` of its program: the changes of
+ * its equations, the tree of each phase, the location of each buffer.
  */
 void loop_text(str *out, loop_kernel *k, int32_t number);
-/* Has a file of the level "schedule" a text for this kernel? Then the kernel is
- * scheduled by it. */
+/* If a file of the level "schedule" has a text for this kernel, which loop_build
+ * made from the same equations, schedules the kernel by it, instead of
+ * loop_schedule, and returns true. Throws schedule.* with a caret. */
 bool loop_text_apply(
 	kernel_texts *f, loop_kernel *k, int32_t number, const machine *m);
-/* Checks the trees and the places of a scheduled kernel, if it is not pinned:
- * then that was done where it was read. Throws TN_EINTERNAL. */
+/* Checks the trees and the locations of a scheduled kernel, unless it is pinned:
+ * then they were checked when it was parsed. Throws TN_EINTERNAL. */
 void loop_verify_schedule(loop_kernel *k);
 
 #endif

@@ -1,4 +1,4 @@
-/* verify.h: private to schedule_verify*.c. */
+/* verify.h: private to verify*.c of schedule/. */
 #ifndef LOOP_SCHEDULE_VERIFY_H
 #define LOOP_SCHEDULE_VERIFY_H
 
@@ -11,21 +11,21 @@ struct sv_leaf {
 
 struct sv {
 	loop_kernel *k;
-	const ix_form **same; /* each variable as it is */
+	const ix_form **same; /* the identity: each variable as a form */
 	VEC(struct sv_leaf) leaf; /* in order */
-	bool online; /* sums are scaled while keys go by */
-	loop_set keys; /* then: the variable of the keys */
-	int32_t was, max; /* then: what `was` reads of max is older */
+	bool online; /* sums are scaled when the maximum of the keys so far grows */
+	loop_set keys; /* if online: the variable of the keys */
+	int32_t was, max; /* if online: equations; `was` reads the maximum before this step */
 };
 
-/* Throws schedule.RULE at n's line. */
+/* Throws schedule.RULE at the line of n. */
 _Noreturn void verify_fail(struct sv *v, const loop_node *n, const char *rule,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 const char *verify_var(const struct sv *v, int32_t var);
 const char *verify_eqn(const struct sv *v, int32_t eqn); /* "matmul#0" */
-/* variables that a leaf and the loops around it walk */
+/* The variables that a leaf and the loops around it walk. */
 loop_set verify_walked(const loop_node *leaf);
-/* innermost loop around both; NULL: none */
+/* The innermost loop around both, or NULL. */
 const loop_node *verify_common(const loop_node *a, const loop_node *b);
 void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
 	const ix_dom *d);

@@ -1,12 +1,12 @@
 /*
- * eval.h: what equations of a system mean, evaluated point by point; slowly.
+ * eval.h: a slow reference: evaluates the equations of a system point by point.
  */
 #ifndef SYSTEM_EVAL_H
 #define SYSTEM_EVAL_H
 
 #include "system/system.h"
 
-/* Where the expression at hand is evaluated. */
+/* The point at which expressions are evaluated, and their data. */
 typedef struct shard_machine {
 	env *e;
 	ir_system *s;
@@ -17,19 +17,20 @@ typedef struct shard_machine {
 	const char *label;	/* for messages */
 } shard_machine;
 ir_number shard_value(shard_machine *m, const expr *e);
-/* throws TN_ERANGE [index.range] as a kernel does */
+/* Throws TN_ERANGE [index.range], as a kernel does. */
 int64_t shard_form_value(shard_machine *m, const ix_form *f);
-/* far = far (+) next, n components combined in acc[] */
+/* far = far (+) next, with n components of dtypes acc[] */
 void shard_join(shard_machine *m, int32_t monoid, int32_t n,
 	const tn_dtype *acc, ir_number *far, const ir_number *next);
 ir_number shard_load_number(tn_dtype t, const void *data, int64_t at);
 void shard_store_number(tn_dtype t, void *data, int64_t at, ir_number r);
-/* All equations, in order, on arrays by tensor; those of results are filled. */
+/* Evaluates all equations in order; data[t] is the array of tensor t. */
 void shard_eval(arena *scratch, ir_system *s, void *const *data);
 void shard_eval_equation(
 	arena *scratch, ir_system *s, const sys_eqn *e, void *const *data);
 
-/* the same with arrays by input and by output; a stored one in its input's */
+/* The same with arrays of inputs and outputs; an output that is stored into an
+ * input's memory has that array. */
 void shard_eval_system(arena *a, ir_system *s, const void *const *in,
 	void *const *out);
 /* far[k] = far[k] (+) next[k] for n elements */

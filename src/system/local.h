@@ -22,17 +22,17 @@ static inline ex_table *ir_exprs(const ir_system *s)
 	return s->intern;
 }
 
-/* Starts a visit; true from ex_first the first time a node is met in it. */
+/* Starts a visit; ex_first is true when it meets a node for the first time. */
 void ex_visit(ir_system *s);
 bool ex_first(ir_system *s, const expr *e);
 
-/* lo <= f < hi: a constant where the range of f decides */
+/* lo <= f < hi; a constant if the range of f decides it */
 const expr *ir_inside_simple(ir_system *s, const ix_dom *d, const ix_form *f,
 	int64_t lo, int64_t hi);
-/* ex_call, with constant sides of and/or dropped */
+/* ex_call; drops constant operands of and, or */
 const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg);
 
-/* does out[0] of a scan occur in it, is e a view: see system.c */
+/* Is e a view? see system.c */
 bool ir_eqn_is_view(ir_system *s, const sys_eqn *e);
 
 /* "x0 + y0" over EX_PARAM 0.. and 3..; acc[k] is the dtype of xk and yk */
@@ -53,10 +53,10 @@ tn_dtype sys_parse_dtype(sys_parser *p);
 const ix_form *sys_parse_form(sys_parser *p);
 const expr *sys_parse_expr(sys_parser *p);
 
-/* ir_system_verify with another status: a text that was read is at fault */
+/* ir_system_verify that fails with `status`, for systems read from a text */
 void sys_check(ir_system *s, tn_status status);
 
-/* printed names of an equation's axes: distinct */
+/* distinct names of the axes of an equation, for printing */
 const char **sys_axis_names(ir_system *s, const sys_eqn *e);
 
 #endif

@@ -1,11 +1,11 @@
 /*
- * system.h: the door of system/: equations over tensors in pull form, on index
- * forms. It is what fusion and code generation see. Operations have no names
- * any more (labels are kept for printing only).
+ * system.h: interface of system/: equations over tensors, in pull form, with
+ * index forms. Fusion and code generation work on these; operations are not
+ * visible in them (labels are only for printing).
  *
  *   expr     interned expressions; substitution
- *   system   tensors and equations; their text, printed and read
- *   lowering the equations of an instance, in lower.h, for program/
+ *   system   tensors and equations; printing and parsing
+ *   lowering of the equations of an instance: lower.h, for program/
  */
 #ifndef SYSTEM_H
 #define SYSTEM_H
@@ -20,17 +20,17 @@ typedef enum ex_kind {
 	EX_INDEX,  /* i64: value of form */
 	EX_READ,   /* element `form` (flat, row-major) of `tensor` */
 	EX_CALL,   /* scalar function fn of arg[] */
-	EX_SELECT, /* arg[0] ? arg[1] : arg[2]; the branch not taken is not evaluated */
+	EX_SELECT, /* arg[0] ? arg[1] : arg[2]; evaluates only the branch taken */
 	EX_INSIDE, /* bool: lo <= form < hi */
 	EX_CAST,   /* arg[0] in this dtype */
 	EX_PARAM   /* parameter number c.i (monoid combinations only) */
 } ex_kind;
 
 /*
- * Interned per system: equal pointers iff the same tree. READ and CAST are the
- * only nodes of dtype f16/bf16: arithmetic on them is in f32 and rounded once,
- * where the value of an equation is formed (lowering puts the casts; so does
- * substitution). Small ints wrap after every operation.
+ * Interned per system: pointers are equal iff the trees are. Only READ and CAST
+ * have dtype f16 or bf16: arithmetic is in f32, and the value of an equation is
+ * rounded once (lowering and substitution insert the casts). Integers of 8 and
+ * 16 bits wrap after every operation.
  */
 typedef struct expr expr;
 struct expr {
@@ -46,7 +46,7 @@ struct expr {
 		int64_t i;
 	} c;
 	const expr *arg[IR_MAX_ARGS];
-	int64_t flops; /* of the tree, saturating; see ex_flops */
+	int64_t flops; /* of the tree, saturated; see ex_flops */
 	int32_t depth;
 };
 
@@ -64,11 +64,11 @@ typedef struct sys_tensor {
 	int32_t rank;
 	int64_t shape[TN_MAX_RANK];
 	int64_t numel;
-	int32_t eqn;  /* the equation that makes it; -1 input */
-	int32_t comp; /* as which component */
+	int32_t eqn;  /* the equation that computes it; -1: an input */
+	int32_t comp; /* the component of that equation */
 	bool is_input, is_output;
-	bool steady; /* an input that stays as it is from run to run, mostly */
-	int32_t storage; /* inputs that are overwritten: tensors of one storage share this number; else -1 */
+	bool steady; /* an input that mostly keeps its elements from run to run */
+	int32_t storage; /* number of its storage if that is overwritten; else -1 */
 } sys_tensor;
 
 typedef struct sys_axis {
@@ -79,22 +79,21 @@ typedef struct sys_axis {
 
 /*
  * Pull form:  out[axes 0 .. n_left-1]  monoid=  body(all axes)
- * dtypes: IR_SET: body has the dtype of out. A monoid: body[k] and init[k] have
- * the dtype ir_monoid_acc(monoid, k, e) where e is the dtype of out[0] ("A"
- * first components: of the accumulator); the finished value is rounded to out[k].
- * The left axes are bare and row-major: element number of `out` = mixed-radix
- * number of the left axes (extent-1 axes dropped, so it equals the row-major
- * number in the tensor's shape). Value = init (+) sum over the R axes of body;
- * init is over the left axes, NULL = identity of the monoid.
- * Scan: one left axis is AXIS_S; body reads out[0] at the own position but for
- * a shift c < 0 (scan_step = 1: ascending) or c > 0 (scan_step = -1) on it.
- * Push form (scatter): push != NULL is the element number of out; left axes are
- * the out axes that are bare (kind P) and that `push` walks injectively, the
- * others are reduced; init is over out's own row-major number as the single
- * axis 0 of box [numel] (init_flat).
- * Opaque: a named C function of whole tensors (in reads[]), no axes.
- * Extents are >= 1 everywhere: equations without elements are not made,
- * reductions over nothing are IR_SET of the identity.
+ * dtypes: with IR_SET, body has the dtype of out. With a monoid, body[k] and
+ * init[k] have the dtype ir_monoid_acc(monoid, k, dtype of out[0]), that of the
+ * accumulator; the final value is rounded to the dtype of out[k].
+ * The left axes are bare and row-major: the element number of `out` is the
+ * mixed-radix number of the left axes (axes of extent 1 are dropped, which does
+ * not change it). The value is init (+) the sum of body over the R axes; init
+ * is over the left axes; NULL: the identity of the monoid.
+ * Scan: one left axis is AXIS_S; body reads out[0] at its own index, shifted on
+ * that axis by c < 0 (scan_step 1: ascending) or c > 0 (scan_step -1).
+ * Push form (scatter): push is the element number of out. The left axes (kind
+ * P) are the bare axes of out, on which `push` is injective; all others are
+ * reduced. init is over one axis 0, the element number of out (init_flat).
+ * Opaque: a named C function of whole tensors (opaque_in[]), without axes.
+ * All extents are >= 1: equations without elements are not made, and reductions
+ * over no elements are IR_SET of the identity.
  */
 typedef struct sys_eqn {
 	int32_t id;
@@ -112,51 +111,51 @@ typedef struct sys_eqn {
 	int32_t n_opaque_in;
 	const int32_t *opaque_in;
 	int32_t n_opaque_attr;
-	const int64_t *opaque_attr; /* as the row's opaque function wants them */
-	/* opaque: axis b of the batch is axis batch[b * n + t] of tensor t, of
-	 * n operands and results in their order */
+	const int64_t *opaque_attr; /* arguments of the row's C function */
+	/* opaque: axis b of the batch is axis batch[b * n + t] of tensor t; the
+	 * n tensors are the operands, then the results */
 	int32_t n_batch;
 	const int32_t *batch;
-	bool is_view; /* IR_SET, one bare injective read, nothing else */
-	const char *why; /* of a copy that a write in place made necessary; else NULL */
+	bool is_view; /* IR_SET of one injective read, nothing else */
+	const char *why; /* why this copy is needed, if a write in place needs it; else NULL */
 } sys_eqn;
 
 typedef struct ir_system {
 	arena *a;
 	ix *x;
 	VEC(sys_tensor) tensor;
-	VEC(sys_eqn) eqn; /* topological order; every tensor is made once */
+	VEC(sys_eqn) eqn; /* topological order; each tensor has one equation at most */
 	VEC(int32_t) input, output; /* tensors, in the program's order; an output may be an input, or occur twice */
-	VEC(int32_t) store; /* by output: the input in whose memory it ends; -1 or beyond its end: in an array of its own */
-	int32_t n_caller_storages; /* storages from this number on are nobody's but ours; -1: none is */
+	VEC(int32_t) store; /* by output: the input whose memory it is stored in; -1, or an index beyond the end: its own array */
+	int32_t n_caller_storages; /* storages from this number on are internal; -1: all are the caller's */
 	void *intern; /* private: expression table */
 } ir_system;
 
 ir_system *ir_system_new(arena *a, ix *x);
 /*
- * The number of the input in whose memory all versions of the storage of t
- * are made, one over the other: a param's. -1: t has memory of its own.
+ * The number of the input (a param) whose memory all versions of t's storage
+ * are written to, each over the one before. -1: t has its own memory.
  */
 int32_t ir_place_of_storage(const ir_system *s, int32_t t);
-/* Are all versions of the storage of t made in one memory? */
+/* Do all versions of t's storage use the same memory? */
 bool ir_in_place(const ir_system *s, int32_t t);
-/* adds a tensor that no equation makes yet; the name is made unique */
-/* Between these two tensors may be added that nobody has seen behind them:
- * their numbers and names are free again. */
+/* A trial: ir_trial_end removes the tensors that were added since
+ * ir_trial_begin; nothing may refer to them any longer. */
 typedef struct ir_trial {
 	int32_t n_tensors;
 	map *name;
 } ir_trial;
 ir_trial ir_trial_begin(ir_system *s, arena *a);
 void ir_trial_end(ir_system *s, const ir_trial *t);
+/* Adds a tensor without an equation; makes its name unique. */
 int32_t ir_add_tensor(ir_system *s, const char *name, tn_dtype t, int32_t rank,
 	const int64_t *shape);
-/* adds a copy of e (id, sys_tensor.eqn and is_view are filled in); returns its number */
+/* Adds a copy of e, sets its id, its is_view and sys_tensor.eqn; returns its number. */
 int32_t ir_add_eqn(ir_system *s, const sys_eqn *e);
-/* the box of an equation (extents live in the arena) */
+/* The box of an equation; the extents are in the arena. */
 ix_box ir_eqn_box(ir_system *s, const sys_eqn *e);
 
-/* interned constructors; args are checked, dtype derived where not given */
+/* Constructors: interned; they check their arguments and derive the dtype. */
 const expr *ex_const_f(ir_system *s, tn_dtype t, double v);
 const expr *ex_const_i(ir_system *s, tn_dtype t, int64_t v);
 const expr *ex_index(ir_system *s, const ix_form *f);
@@ -169,40 +168,41 @@ const expr *ex_cast(ir_system *s, tn_dtype t, const expr *a);
 const expr *ex_param(ir_system *s, tn_dtype t, int32_t number);
 
 /*
- * e with the axes of its box replaced by forms over d, simplified under the
- * guards on the way; and with reads replaced: swap (may be NULL) is asked for
- * every READ after substitution and returns a replacement or NULL.
+ * Replaces the axes of e's box by the forms with[], over d, and simplifies under
+ * the guards that hold. swap, if not NULL, is called with every READ after that,
+ * and returns a replacement or NULL.
  */
 typedef const expr *ex_swap(void *arg, const expr *read, const ix_dom *d);
 const expr *ex_subst(ir_system *s, const ix_dom *d, const expr *e, int32_t n,
 	const int64_t *old_extent, const ix_form *const *with, ex_swap *swap,
 	void *arg);
-/* e and f with tensor[t] for every tensor t that they read, data included */
+/* Replace each tensor t that e or f reads, data included, by tensor[t]. */
 const expr *ex_renumber(ir_system *s, const ix_dom *d, const expr *e,
 	const int32_t *tensor);
 const ix_form *ir_renumber(ir_system *s, const ix_dom *d, const ix_form *f,
 	const int32_t *tensor);
-/* d with what is known where c holds, or where it does not (d->facts if nothing) */
+/* d with the facts that follow from c, or from its negation if !holds */
 ix_dom ir_dom_when(ir_system *s, const ix_dom *d, const expr *c, bool holds);
-/* the reads of e, each (tensor, form) once, in order of first occurrence; reads inside forms (fun atoms) included */
+/* The reads of e, each (tensor, form) once, in order of first occurrence, with
+ * those inside forms (fun atoms). */
 typedef struct ex_reads {
 	int32_t n;
 	const struct ex_read_item {
 		int32_t tensor;
 		const ix_form *at;
-		bool is_index; /* stands inside an index: data */
+		bool is_index; /* its value is part of an index */
 	} *at;
 } ex_reads;
 ex_reads ex_list_reads(ir_system *s, const expr *e);
-/* rough cost in flops per evaluation (exp 12, div 4, others 1) */
+/* Rough cost of one evaluation in flops (exp 12, div 4, others 1). */
 int64_t ex_flops(const expr *e);
 int32_t ex_n(const ir_system *s); /* ids are 0 .. ex_n - 1 */
 
-/* combination and identity of an equation's monoid on its dtypes */
+/* The combination of a monoid, x (+) y, on accumulators of dtypes acc[]. */
 const expr *ir_combine(ir_system *s, int32_t monoid, int32_t comp,
 	const tn_dtype *acc);
-/* the same when y is a single element, whose index (components K) is larger
- * than all that are in x */
+/* The same if y is a single element whose index (components K) is larger than
+ * all indices in x. */
 const expr *ir_combine_next(ir_system *s, int32_t monoid, int32_t comp,
 	const tn_dtype *acc);
 const expr *ir_identity(ir_system *s, int32_t monoid, int32_t comp,
@@ -210,12 +210,13 @@ const expr *ir_identity(ir_system *s, int32_t monoid, int32_t comp,
 
 void ir_system_verify(ir_system *s); /* throws TN_EINTERNAL */
 void ir_system_print(str *out, ir_system *s);
-/* names[axis]: as they are to be printed (NULL: a_<axis>) */
+/* names[axis]: names of the axes; NULL: a_<axis> */
 void ir_expr_print(str *out, ir_system *s, const expr *e, const ix_box *box,
 	const char *const *names);
 /*
- * What a text outside of a system calls by name: the axes of its box, tensors
- * by number, and x0, x1 .. of these dtypes. Throws FAMILY.RULE of the lexer.
+ * The names that a form or an expression in a text may use: axes of its box,
+ * tensors, and parameters x0, x1 .. of these dtypes. Throws FAMILY.RULE of the
+ * lexer.
  */
 struct lex;
 typedef struct ir_scope {
