@@ -1,8 +1,8 @@
 /*
- * gradcheck.h: private to api/: gradients against differences.
+ * gradcheck.h: private to api/: compares gradients with finite differences.
  *
- *   gradcheck.c       one check: what is evaluated, compared, said
- *   gradcheck_call.c  functions and programs to be checked
+ *   gradcheck.c       one check: evaluates, compares, reports
+ *   gradcheck_call.c  checks of functions and of programs
  */
 #ifndef API_GRADCHECK_H
 #define API_GRADCHECK_H
@@ -10,11 +10,11 @@
 #include "api/api.h"
 
 typedef struct gradcheck_input {
-	const char *name; /* NULL: it has none */
+	const char *name; /* or NULL */
 	ir_type type;
 	void *data; /* its elements, in its dtype */
-	double *x;  /* the same of a float; NULL: it is none */
-	bool skip;  /* not compared */
+	double *x;  /* the same in f64; NULL: it is not a float */
+	bool skip;  /* do not compare it */
 } gradcheck_input;
 
 typedef struct gradcheck {
@@ -26,24 +26,24 @@ typedef struct gradcheck {
 	gradcheck_input *in;
 	tn_gradcheck_options o;
 	tn_gradcheck_result r;
-	bool wide;	/* floats are in f64 */
-	double unit;	/* rounding of the least precise float */
-	uint64_t n_keys; /* random numbers are the same each time */
-	/* of each order: weights of its outputs; NULL until they are known */
+	bool wide;	/* all floats are in f64 */
+	double unit;	/* rounding error of the least precise float */
+	uint64_t n_keys; /* number of keys, so that random numbers repeat */
+	/* by order: weights of its outputs; NULL until they are drawn */
 	double **weight[2];
 	double **grad; /* by input */
 	double worst, tolerance; /* tolerance of the worst */
 	int64_t n_wrong;
 } gradcheck;
 
-/* k is filled up to o; the verdict, and k->r. Takes nothing with it. */
+/* k is filled up to o. Returns the verdict and fills k->r. */
 tn_status gradcheck_run(gradcheck *k);
-/* Zeroed, in k's arena; NULL: there is none, and that is the diagnosis. */
+/* Zeroed memory in k's arena; NULL: there is none, with a diagnosis. */
 void *gradcheck_room(gradcheck *k, int64_t n, size_t size);
-/* A failure of this call: it does not stay in the context. */
+/* Fails; the failure is not sticky in the context. */
 tn_status gradcheck_refuse(gradcheck *k, const char *rule, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* What has failed in a call on tensors is a failure of this one, not theirs. */
+/* Turns a sticky failure of calls on tensors into one of this call. */
 tn_status gradcheck_rethrow(gradcheck *k);
 
 #endif

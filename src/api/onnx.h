@@ -1,4 +1,4 @@
-/* onnx.h: a model of the ONNX format behind tenon.h; private to api/. */
+/* onnx.h: ONNX models of the public interface; private to api/. */
 #ifndef API_ONNX_H
 #define API_ONNX_H
 
@@ -28,9 +28,9 @@ struct api_onnx_build {
 	tn_program *p;
 };
 
-/* What the importer made as a program of the caller's, in arena a. */
+/* The program of the importer as a tn_program, in arena a. */
 tn_program *api_onnx_program(tn_context *c, arena *a, const onnx_program *o);
-/* A program whose shapes follow from data (of a struct api_onnx_build). */
+/* Builds a program whose shapes follow from data; build: struct api_onnx_build. */
 void api_onnx_stage(void *build);
 
 #endif

@@ -1,4 +1,4 @@
-/* profile.h: the programs that a profile knows; private to api/. */
+/* profile.h: the programs of a profile; private to api/. */
 #ifndef API_PROFILE_H
 #define API_PROFILE_H
 
@@ -6,10 +6,10 @@
 
 typedef struct profile_entry {
 	struct profile_entry *next;
-	struct api_profile *of; /* NULL: it is in no list */
+	struct api_profile *of; /* the profile that lists it, or NULL */
 	compilation *m;
 	const plan_times *t; /* NULL: it never ran */
-	double compiled;     /* when, in seconds */
+	double compiled;     /* time at which it was compiled, in seconds */
 } profile_entry;
 
 struct api_profile {

@@ -1,4 +1,4 @@
-/* tensor.h: what the functions of rows are made of (tools/ops_api.c). */
+/* tensor.h: called by the functions of rows, which tools/ops_api.c generates. */
 #ifndef API_TENSOR_H
 #define API_TENSOR_H
 
@@ -12,11 +12,11 @@
 tn_tensor *api_row(const char *file, int32_t line, tn_context *c,
 	int32_t number, tn_tensor *const *in, int32_t n, const ir_attr *attr,
 	int32_t n_attrs);
-/* With any number of results, into out. */
+/* The same for any number of results, into out. */
 tn_status api_row_many(const char *file, int32_t line, tn_context *c,
 	int32_t number, tn_tensor *const *in, int32_t n, const ir_attr *attr,
 	int32_t n_attrs, tn_tensor **out);
-/* Its result becomes what operand 0 stands for. */
+/* The same; the result is written to operand 0. */
 tn_status api_row_in_place(const char *file, int32_t line, tn_context *c,
 	int32_t number, tn_tensor *const *in, int32_t n, const ir_attr *attr,
 	int32_t n_attrs);

@@ -1,10 +1,10 @@
 /*
- * comm.h: the door of comm/: what passes between processes.
+ * comm.h: interface of comm/: communication between processes.
  *
  *   link     messages between processes: threads of one, or those of mpirun
  *   ring     moves through memory that all processes of a host share (ring.h)
- *   compare  do all have the same? Has any failed?
- *   fold     sums of what came
+ *   compare  do all processes have the same value? has one failed?
+ *   fold     adds received elements
  */
 #ifndef COMM_H
 #define COMM_H
@@ -15,22 +15,22 @@
 
 typedef struct shard_link shard_link;
 
-/* elements from, from + 1, .. from + n - 1 */
+/* elements from .. from + n - 1 */
 typedef struct shard_run {
 	int64_t from, n;
 } shard_run;
 
 /* far[i] = far[i] (+) next[i] for n elements */
 typedef void shard_combine(void *arg, int64_t n, void *far, const void *next);
-/* Elements that are moved. */
+/* The elements of a move. */
 typedef struct shard_elems {
 	size_t size; /* bytes of one */
-	shard_combine *combine; /* parts of a result; NULL: there are none */
+	shard_combine *combine; /* for partial results; NULL: there are none */
 	void *arg;
 	const char *what; /* for messages */
 } shard_elems;
 
-/* sums by a loop; NULL: there is none for it */
+/* The loop for a monoid and dtype; NULL: there is none. */
 shard_combine *shard_fold(int32_t monoid, tn_dtype t);
 
 /* ---- link: between processes (link_threads.c, link_mpi.c) ----------------- */
@@ -39,7 +39,7 @@ shard_combine *shard_fold(int32_t monoid, tn_dtype t);
 
 typedef struct shard_ring shard_ring; /* ring.c */
 
-enum { /* collectives of a library, as a yardstick */
+enum { /* collectives of the MPI library, for comparison */
 	SHARD_RAW_ALL_GATHER,
 	SHARD_RAW_ALL_REDUCE,
 	SHARD_RAW_REDUCE_SCATTER,
@@ -47,77 +47,77 @@ enum { /* collectives of a library, as a yardstick */
 };
 
 /*
- * What a process knows of the others. `what` names the operation under way, for
- * messages and for the check that both sides are in the same one: give it a
- * text that is the same on every process. All throw TN_EPEER [shard.link] on
- * every process, with the process and the operation, when one has ended, fails,
- * or is in another operation; or when no process has shown a sign of life for as
- * long as patience says. A process that is in no operation - it computes,
- * compiles, writes - shows them for as long as it lives; one that waits, only
- * when something comes (pulse.c).
+ * The connection of a process to the others. `what` names the operation, for
+ * messages and to check that both sides are in the same one: pass the same text
+ * on every process. All functions throw TN_EPEER [shard.link] on every process,
+ * with the process and the operation, if a process has ended, has failed or is
+ * in another operation; or if no process gave a heartbeat for the time that
+ * patience sets. A process outside of operations (it computes, compiles, writes)
+ * gives heartbeats as long as it lives; one that waits, only when a message
+ * arrives (pulse.c).
  */
 struct shard_link {
 	const char *name; /* "threads", "mpi" */
-	/* of this process, seen by whoever shows its signs of life */
-	atomic_bool waits;		/* in an operation, for others */
-	atomic_uint_fast32_t progress;	/* grows when something comes */
-	/* milliseconds without a sign of life; 0: SHARD_PATIENCE */
+	/* of this process, for the thread that gives its heartbeats */
+	atomic_bool waits;		/* it waits for others in an operation */
+	atomic_uint_fast32_t progress;	/* grows when a message arrives */
+	/* milliseconds without a heartbeat; 0: SHARD_PATIENCE */
 	void (*patience)(shard_link *l, int64_t milliseconds);
 	int64_t (*rank)(shard_link *l);
 	int64_t (*size)(shard_link *l);
-	/* data must stay until wait */
+	/* data must stay valid until wait */
 	void (*send)(shard_link *l, env *e, int64_t to, const void *data,
 		size_t n, const char *what);
 	void (*receive)(shard_link *l, env *e, int64_t from, void *data,
 		size_t n, const char *what);
-	/* until all sent and expected so far is there */
+	/* waits until all sends and receives so far are complete */
 	void (*wait)(shard_link *l, env *e, const char *what);
 	void (*barrier)(shard_link *l, env *e, const char *what);
 	void (*broadcast)(shard_link *l, env *e, int64_t from, void *data,
 		size_t n, const char *what);
-	/* throws [shard.differ] on all unless all have the same value */
+	/* throws [shard.differ] on all processes unless all have the same value */
 	void (*agree)(shard_link *l, env *e, uint64_t value, const char *what);
-	/* ends the operations of all others with this text */
+	/* makes the operations of all others fail with this text */
 	void (*stop)(shard_link *l, const char *text);
 	void (*close)(shard_link *l);
-	/* a collective of the library behind it, n floats of each process; NULL:
-	 * it has none */
+	/* a collective of the MPI library, with n floats of each process; NULL:
+	 * there is none */
 	void (*raw)(shard_link *l, int32_t which, const void *in, void *out,
 		int64_t n);
-	/* memory that all processes share; NULL: there is none */
+	/* memory that all processes share, or NULL */
 	shard_ring *ring;
-	/* Turn `turn` of waiting there for another process. *state is 0 at
-	 * first. Lets others have the processor; throws as wait does. */
+	/* Iteration `turn` of a wait for process `other` in the ring; *state is 0
+	 * at first. Yields the processor; throws as wait does. */
 	void (*idle)(shard_link *l, env *e, int64_t turn, int64_t *state,
 		int64_t other, const char *what);
 };
 
 /*
- * By all processes (compare.c): throws [shard.differ] on all of them, unless all
- * have the same hash and words. The words are shown; what is behind the first 55
- * of them counts in the hash alone.
+ * All processes call it (compare.c): throws [shard.differ] on all of them unless
+ * all have the same hash and words. The message shows the words; those after the
+ * first 55 are compared only by the hash.
  */
 void shard_compare(arena *a, shard_link *l, const char *what, uint64_t hash,
 	const char *words);
 /*
- * Has any failed? Then all throw what was thrown on the one that failed first:
- * the least `when`, the least process; -1: this one has not failed, and d does
- * not matter.
+ * All processes call it: if one has failed, all throw the diagnosis of the first
+ * one that failed, which has the smallest `when`, then the smallest number.
+ * when -1: this process has not failed; d is ignored.
  */
 void shard_fail_together(
 	env *e, shard_link *l, int32_t when, const tn_diag *d, const char *what);
 
-/* n processes in one, each a thread of its caller; freed after all are closed */
+/* n processes that are threads of one; free it after all links are closed */
 typedef struct shard_world shard_world;
 shard_world *shard_world_new(int64_t n); /* NULL: no memory */
 shard_link *shard_world_link(shard_world *w, int64_t rank);
-/* The calling thread is the process, and lives as long as it. */
+/* The calling thread is the process until it ends. */
 void shard_world_enter(shard_link *l);
 void shard_world_free(shard_world *w);
 /*
- * The processes that mpirun started; once in a process. patience as in the link.
- * Throws [shard.mpi] if no MPI library can be loaded. Close it before the
- * process ends.
+ * The link between the processes that mpirun started; call it once in a process,
+ * and close it before the process ends. patience: see shard_link. Throws
+ * [shard.mpi] if no MPI library can be loaded.
  */
 shard_link *shard_mpi_link(arena *a, int64_t patience);
 

@@ -1,13 +1,13 @@
 /*
- * eqn.h: the door of eqn/: equations joined, judged and solved.
+ * eqn.h: interface of eqn/: relations between equations.
  *
- *   unit   an equation as fusion works on it: substituted, coalesced, with
- *          the list of its reads, each in the guards it stands under
- *   edge   unit c reads what unit p makes: coordinate by coordinate of p, as
- *          forms over c's axes (join)
- *   judge  what becomes of one digit of p on an edge: a digit of c, or why not
- *   solve  every axis of a unit as a form over the loop variables of a kernel
- *   window which elements a write makes new
+ *   unit   an equation in the form that fusion works on: substituted, coalesced,
+ *          with the list of its reads and their guards
+ *   edge   unit c reads what unit p computes: the coordinates of p as forms
+ *          over c's axes (join)
+ *   judge  which digit of c a digit of p is on an edge, or why there is none
+ *   solve  expresses each axis of a unit over the loop variables of a kernel
+ *   window which elements a write changes
  *
  *   t[i,j] = exp(x[6i+j]);  s[j] += t[i,j]:   edge t -> s has X = (i, j);
  *   digit i of t is digit i of s, which is reduced; digit j of t is j of s.
@@ -17,46 +17,45 @@
 
 #include "system/system.h"
 
-/* One read, in the guards it stands under. */
+/* A read and its guards. */
 typedef struct eqn_read {
 	int32_t tensor;
 	const ix_form *at; /* flat element number */
-	ix_dom dom;	   /* the box of its place, and the guards in force */
-	bool is_index;	   /* inside an index: data */
-	bool in_init;	   /* in the initial value, over the left axes */
+	ix_dom dom;	   /* the box over which it is evaluated, and its guards */
+	bool is_index;	   /* its value is part of an index */
+	bool in_init;	   /* it is in the initial value, over the left axes */
 } eqn_read;
 
 typedef struct eqn_unit {
 	int32_t id;	/* dense in a graph */
-	int32_t source; /* equation of the system it came from */
-	sys_eqn e;	/* substituted and coalesced; ids are the system's */
+	int32_t source; /* the equation of the system that it came from */
+	sys_eqn e;	/* substituted and coalesced; its id is that in the system */
 	ix_box box;
 	/*
 	 * Left axis i is digit (stride, stride * extent) of the element number
-	 * of the result. 0: it is not (an axis of a scatter that the address
-	 * does not walk bare).
+	 * of the result; 0: it is not a digit (in a scatter).
 	 */
 	const int64_t *stride;
 	int64_t out_elems, volume, flops;
 	int32_t n_reads;
 	const eqn_read *read;
-	struct eqn_edge **edge; /* by read: the edge joined last */
-	/* a sum over an axis that two reads share, each with an axis of its own */
+	struct eqn_edge **edge; /* by read: the last edge that was joined */
+	/* a sum over an axis that two reads share, if each also has another axis */
 	bool contraction;
 	bool has_scan;
-	int32_t shape; /* equal numbers: equal but for the tensors they name */
-	int32_t kin;   /* equal numbers: equal but for tensors and extents */
+	int32_t shape; /* units with equal numbers differ only in tensors */
+	int32_t kin;   /* units with equal numbers differ only in tensors and extents */
 	int32_t n_names;
-	const int32_t *name; /* the tensors it names: results, then operands as they first occur */
+	const int32_t *name; /* its tensors: results, then operands in order of first occurrence */
 } eqn_unit;
 
 typedef enum eqn_verdict {
 	EQN_RELATED,
-	EQN_FREE,	/* the coordinate does not depend on the reader's axes */
+	EQN_FREE,	/* it does not depend on the reader's axes */
 	EQN_SHIFT,	/* a digit plus a constant */
-	EQN_REVERSED,	/* a digit walked downwards */
+	EQN_REVERSED,	/* a constant minus a digit */
 	EQN_MISALIGNED, /* several digits, or a part of one */
-	EQN_OPAQUE	/* read from data */
+	EQN_OPAQUE	/* it depends on data */
 } eqn_verdict;
 
 /* A digit of an axis: (axis div lo) mod (hi / lo). */
@@ -72,7 +71,7 @@ typedef struct eqn_memo {
 	eqn_digit at;	    /* of c */
 } eqn_memo;
 
-/* p NULL: a tensor from outside, as one axis of all its elements. */
+/* p NULL: an outside tensor, as one axis of all its elements. */
 typedef struct eqn_edge {
 	const eqn_unit *p, *c;
 	const eqn_read *read;
@@ -83,45 +82,45 @@ typedef struct eqn_edge {
 
 typedef struct eqn_graph {
 	arena *a;
-	arena *scratch; /* of one call; the owner may exchange it between calls */
+	arena *scratch; /* for one call; the owner may replace it between calls */
 	ir_system *s;
 	VEC(eqn_unit *) unit;
 	VEC(eqn_edge *) edge;
 	map *edge_of;  /* (p, c, read) -> edge */
-	map *shape_of; /* text of a unit without its tensors -> shape */
-	map *kin_of;   /* and without its extents -> kin */
-	/* by tensor: what replaces reads of it, or NULL */
+	map *shape_of; /* text of a unit without tensors -> shape */
+	map *kin_of;   /* text without tensors and extents -> kin */
+	/* by tensor: the equation that replaces reads of it, or NULL */
 	const sys_eqn **replace;
 } eqn_graph;
 
 /* ---- join ---- */
 
 eqn_graph *eqn_graph_new(arena *a, ir_system *s);
-/* e as it stands, as a unit; e is coalesced first */
+/* The unit of e, which is coalesced first. */
 eqn_unit *eqn_unit_new(eqn_graph *g, const sys_eqn *e, int32_t source);
-/* the edge of read number `read` of c; p NULL: the tensor is from outside */
+/* The edge of read number `read` of c; p NULL: the tensor is an outside one. */
 eqn_edge *eqn_join(eqn_graph *g, const eqn_unit *p, const eqn_unit *c,
 	int32_t read);
 
 /* ---- substitution ---- */
 
-/* reads of out[0] of p become its right side until eqn_keep(p) */
+/* Until eqn_keep(p), eqn_inline replaces reads of out[0] of p by its body. */
 void eqn_replace(eqn_graph *g, const sys_eqn *p);
 void eqn_keep(eqn_graph *g, const sys_eqn *p);
-/* e with all replacements made; reads inside indexes only where bare */
+/* e with all replacements; inside indices, only reads that are bare. */
 sys_eqn eqn_inline(eqn_graph *g, const sys_eqn *e);
-/* can it be replaced without doing anything again: a movement or a constant? */
+/* Is it a movement or a constant, which costs nothing when it is repeated? */
 bool eqn_is_movement(const sys_eqn *e);
-/* neighbouring axes that every form walks as one become one */
+/* Joins neighbouring axes that occur only as one digit. */
 sys_eqn eqn_coalesce(eqn_graph *g, const sys_eqn *e);
 
 /* ---- judge ---- */
 
 /* Is digit d of p at this read exactly one digit of c? */
 bool eqn_relate(eqn_graph *g, eqn_edge *e, eqn_digit d, eqn_digit *out);
-/* .. or a digit of one of several parts that guards tell apart? */
+/* .. or a digit of c in one of several parts, which guards separate? */
 bool eqn_relate_part(eqn_graph *g, eqn_edge *e, eqn_digit d, eqn_digit *out);
-/* its value over c; NULL: not known */
+/* The value of digit d over c; NULL: unknown. */
 const ix_form *eqn_value(eqn_graph *g, eqn_edge *e, eqn_digit d);
 eqn_verdict eqn_judge(eqn_graph *g, eqn_edge *e, eqn_digit d);
 
@@ -129,19 +128,20 @@ eqn_verdict eqn_judge(eqn_graph *g, eqn_edge *e, eqn_digit d);
 
 enum { EQN_MAX_GUARDS = 8 };
 
-/* Of the elements of `old` those stay as they are at which no guard holds. */
+/* Elements of `old` at which no guard holds do not change. */
 typedef struct eqn_writes {
-	int32_t old; /* the tensor before; -1: e may change every element */
+	int32_t old; /* the version before; -1: e may change every element */
 	ix_dom dom;  /* the left axes */
 	int32_t n_guards;
-	const expr *guard[EQN_MAX_GUARDS]; /* each where those before fail */
+	const expr *guard[EQN_MAX_GUARDS]; /* each is evaluated where those before are false */
 } eqn_writes;
 
-/* Does e leave elements of a tensor of its size as they are? fills w */
+/* Fills w; false: e may change all elements. */
 bool eqn_window(arena *a, ir_system *s, const sys_eqn *e, eqn_writes *w);
-/* Proved: who writes w changes nothing that r, a read of its storage, sees. */
+/* Is it proved that a write of w does not change what r, a read of its storage,
+ * reads? */
 bool eqn_disjoint(ir_system *s, const eqn_writes *w, const eqn_read *r);
-/* element number of the result at a point of the left axes; fills d */
+/* The element number of the result over the left axes; fills their domain d. */
 const ix_form *eqn_position(
 	arena *a, ir_system *s, const sys_eqn *e, ix_dom *d);
 
@@ -152,22 +152,22 @@ typedef struct eqn_solved {
 	eqn_digit d;
 	int32_t var;
 } eqn_solved;
-/* out[axis] = sum of var * lo; throws TN_EINTERNAL when digits are missing */
+/* out[axis] = sum of var * lo; throws TN_EINTERNAL if digits are missing. */
 void eqn_solve(ir_system *s, const ix_dom *vars, const sys_eqn *e, int32_t n,
 	const eqn_solved *at, const ix_form **out);
 
 /*
- * Rows of keys that may be gone through block by block: rescale.c. kind: what
- * each statement does for a row of n_keys keys
+ * Rows of keys that can be processed block by block: rescale.c. kind: what a
+ * statement computes for a row of n_keys keys.
  */
 typedef enum eqn_row {
-	EQN_ROW_BEFORE, /* nothing that follows from the row */
-	EQN_ROW_KEY,	/* for each key, before the maximum is known */
-	EQN_ROW_MAX,	/* of all keys */
-	EQN_ROW_GIVEN,	/* what is subtracted, made of the maximum */
-	EQN_ROW_WEIGHT, /* for each key: a function of what is left */
-	EQN_ROW_SUM,	/* of all keys, linear in the weights */
-	EQN_ROW_BEHIND	/* of what the row has left */
+	EQN_ROW_BEFORE, /* a value that does not depend on the row */
+	EQN_ROW_KEY,	/* a value for each key, without the maximum */
+	EQN_ROW_MAX,	/* the maximum of all keys */
+	EQN_ROW_GIVEN,	/* the value to subtract, computed from the maximum */
+	EQN_ROW_WEIGHT, /* for each key: a function of the difference */
+	EQN_ROW_SUM,	/* a sum over all keys, linear in the weights */
+	EQN_ROW_BEHIND	/* a value computed from results of the row */
 } eqn_row;
 typedef struct eqn_stmt {
 	int32_t monoid, out;
@@ -175,18 +175,18 @@ typedef struct eqn_stmt {
 	const ix_form *at; /* its element number, over the axes of dom */
 	ix_dom dom;
 	uint64_t reduced; /* axes */
-	bool seen;	  /* by others than these statements */
+	bool seen;	  /* read by other statements */
 } eqn_stmt;
 typedef struct eqn_rows {
 	int32_t max, given; /* statements; given -1: the maximum itself */
-	int32_t fn;	    /* the function: of a sum it is the product */
-	tn_dtype in;	    /* what it is computed in */
+	int32_t fn;	    /* the function, which maps a sum to a product (exp) */
+	tn_dtype in;	    /* the dtype it is computed in */
 	int64_t n_keys;
 	eqn_row *kind;
 } eqn_rows;
-/* u as such a statement, but for `seen`; false: it is of another kind */
+/* Describes u as such a statement, without `seen`; false: impossible. */
 bool eqn_as_stmt(ir_system *s, const eqn_unit *u, eqn_stmt *out);
-/* statements in their order; false: they have no such row */
+/* Finds the row in statements in order; false: they have none. */
 bool eqn_find_rows(
 	arena *a, ir_system *s, int32_t n, const eqn_stmt *e, eqn_rows *out);
 

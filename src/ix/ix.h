@@ -1,20 +1,20 @@
 /*
- * ix.h: the door of ix/: index expressions. Pure mathematics, no tensors.
+ * ix.h: interface of ix/: index expressions. Pure mathematics, without tensors.
  *
  * A form is  c0 + sum coef * atom  over the axes of a box. Atoms are
  *
- *   digit(axis, lo, hi) = (axis div lo) mod (hi / lo)   lo | hi; hi = extent: the mod is idle
- *   floor(f, m)         = f div m, for what the digits cannot say
+ *   digit(axis, lo, hi) = (axis div lo) mod (hi / lo)   lo | hi; hi = extent: the mod does nothing
+ *   floor(f, m)         = f div m, if that is not a sum of digits
  *   clamp(f, lo, hi)    = max(lo, min(f, hi))           hi inclusive
  *   fun(id, f, lo, hi)  = an uninterpreted function of a form with values in
  *                         lo <= v < hi: "element f of integer tensor id"
  *
  * Division is floor division, `mod` is x - m * (x div m): there is no mod atom.
- * Forms are immutable and interned in an ix: equal pointers mean equal;
- * different pointers mean "ask ix_equal" (1 % of equal pairs differ).
- * A form does not know its box; whoever holds the form holds the box.
- * Axes of extent 1 never occur in a form that went through ix_axis; extents
- * are at least 1. All arithmetic is overflow-checked and throws "ix.overflow".
+ * Forms are immutable and interned in an ix: equal pointers mean equal forms;
+ * forms with different pointers may be equal: see ix_equal.
+ * A form does not contain its box; the caller keeps the box beside it.
+ * ix_axis drops axes of extent 1; extents are at least 1. Arithmetic that
+ * overflows throws "ix.overflow".
  */
 #ifndef IX_H
 #define IX_H
@@ -56,13 +56,13 @@ typedef struct ix_box {
 	const int64_t *extent; /* each >= 1 */
 } ix_box;
 
-/* A guard in force: lo <= f < hi. */
+/* A guard that holds: lo <= f < hi. */
 typedef struct ix_fact {
 	const ix_form *f;
 	int64_t lo, hi;
 } ix_fact;
 
-/* Where a form is simplified or asked about: its box and the guards. */
+/* The domain of a form: its box and the guards that hold. */
 typedef struct ix_dom {
 	ix_box box;
 	int32_t n_facts;
@@ -72,7 +72,7 @@ typedef struct ix_dom {
 ix *ix_new(arena *a);
 arena *ix_arena(const ix *x);
 
-/* ---- building: results are in normal form over the domain ---- */
+/* ---- constructors: results are in normal form over the domain ---- */
 
 const ix_form *ix_const(ix *x, int64_t c);
 const ix_form *ix_axis(ix *x, const ix_dom *d, int32_t axis); /* extent 1: 0 */
@@ -89,9 +89,9 @@ const ix_form *ix_mod(ix *x, const ix_dom *d, const ix_form *a, int64_t m);
 const ix_form *ix_clamp(ix *x, const ix_dom *d, const ix_form *a, int64_t lo,
 	int64_t hi);
 const ix_form *ix_fun(ix *x, int64_t fun, const ix_form *arg, int64_t lo,
-	int64_t hi); /* stays itself where hi - lo == 1: it is checked when run */
+	int64_t hi); /* not folded if hi - lo == 1: the value is checked at run time */
 
-/* Simplify again: after facts have come into force. */
+/* Simplifies again, under more facts. */
 const ix_form *ix_simplify(ix *x, const ix_dom *d, const ix_form *f);
 
 /*
@@ -101,57 +101,59 @@ const ix_form *ix_simplify(ix *x, const ix_dom *d, const ix_form *f);
 const ix_form *ix_subst(ix *x, const ix_dom *d, const ix_form *f, int32_t n,
 	const int64_t *old_extent, const ix_form *const *with);
 
-/* sum at[i] * stride(i), row-major in shape; and back, where 0 <= f < numel */
+/* The sum of at[i] * stride(i), row-major in shape; and the inverse, for
+ * 0 <= f < numel. */
 const ix_form *ix_linearise(ix *x, const ix_dom *d, int32_t rank,
 	const int64_t *shape, const ix_form *const *at);
 void ix_delinearise(ix *x, const ix_dom *d, const ix_form *f, int32_t rank,
 	const int64_t *shape, const ix_form **out);
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 /*
- * Bounds over the domain, inclusive; sound, and without facts exact for sums
- * of digits whose cuts nest. INT64_MIN, INT64_MAX: none is known.
+ * Bounds over the domain, inclusive; they are exact for sums of digits with
+ * nested cuts and no facts, and may be wider otherwise. INT64_MIN, INT64_MAX:
+ * unbounded.
  */
 void ix_range(const ix_dom *d, const ix_form *f, int64_t *min, int64_t *max);
 
 typedef enum ix_verdict { IX_EQUAL, IX_DIFFERENT, IX_UNKNOWN } ix_verdict;
 /*
- * On all points of the box where the facts hold, for all functions. EQUAL and
- * DIFFERENT are proofs; UNKNOWN: none was found, treat as unequal (equal.c).
+ * Compares forms on all points of the box where the facts hold, for all
+ * functions. EQUAL: proved equal everywhere; DIFFERENT: proved to differ
+ * somewhere; UNKNOWN: no proof was found, so treat them as unequal (equal.c).
  */
 ix_verdict ix_equal(ix *x, const ix_dom *d, const ix_form *a, const ix_form *b);
 
-/* How deep floors, clamps and functions stand within each other; 0: only digits.
- * Nesting makes every question about a form dearer, by a factor each time. */
+/* Nesting depth of floors, clamps and functions; 0: only digits. Each level
+ * multiplies the cost of queries. */
 int32_t ix_form_depth(const ix_form *f);
 
 /* Is f exactly one digit: coefficient 1, no constant, nothing else? */
 bool ix_is_digit(const ix_form *f, const ix_atom **out);
-/* Does f depend on this axis; on fun or clamp atoms? */
+/* Does f depend on this axis? Does it contain fun atoms? */
 bool ix_uses_axis(const ix_form *f, int32_t axis);
 bool ix_has_fun(const ix_form *f);
 
 /*
- * Injective on the box? EQUAL = yes, DIFFERENT = no, UNKNOWN = undecided.
+ * Is f injective on the box? EQUAL: yes; DIFFERENT: no; UNKNOWN: undecided.
  * (A view is writable iff its address form is injective.)
  */
 ix_verdict ix_injective(ix *x, const ix_dom *d, const ix_form *f);
 
 /*
- * Inverse of a bijection f from the box onto 0 .. numel-1 that permutes digits,
- * some of them reversed:
- * out[i] = value of axis i as a form over the one-axis box [numel]. false when
- * f is not of that kind.
+ * Inverts a bijection f from the box onto 0 .. numel-1 that permutes digits and
+ * may reverse some: out[i] is axis i as a form over the box [numel]. false: f is
+ * not such a bijection.
  */
 bool ix_invert(ix *x, const ix_dom *d, const ix_form *f, const ix_form **out);
 
-/* Value at a point; fun(arg, id, value) gives the uninterpreted functions. */
+/* The value at a point; fun(arg, id, value) evaluates the functions. */
 typedef int64_t ix_fun_eval(void *arg, int64_t fun, int64_t at);
 int64_t ix_eval(const ix_form *f, const int64_t *point, ix_fun_eval *fun,
 	void *arg);
 
-/* "4*i + (j/2)%3 + 1"; names[axis] may be NULL, then a_<axis>. fun_name may be NULL. */
+/* "4*i + (j/2)%3 + 1"; names[axis] NULL: a_<axis>. fun_name may be NULL. */
 typedef const char *ix_fun_name(void *arg, int64_t fun);
 void ix_print(str *s, const ix_form *f, const ix_box *box,
 	const char *const *names, ix_fun_name *fun_name, void *arg);

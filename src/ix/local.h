@@ -1,17 +1,17 @@
 /*
- * local.h: what the files of ix/ share and nobody else sees.
+ * local.h: private to ix/: what its files share.
  *
- *   intern.c   tables; one pointer per form and atom, with what is asked often
+ *   intern.c   tables: one pointer per form and atom, with cached properties
  *   normal.c   parts, sums, normal form; add, scale
  *   div.c      division, clamp, functions
  *   subst.c    simplification in context, composition, linear addresses
  *   range.c    bounds
- *   equal.c    is a form zero on its domain?   (reduce.c: its changes of axes)
- *   inject.c   does a form hit a value twice; its inverse
+ *   equal.c    is a form zero on its domain?   (reduce.c: changes of its axes)
+ *   inject.c   is a form injective? its inverse
  *   print.c    value at a point, text
  *
- * Work is done on parts: terms by value, so that a digit which is only on its
- * way (cut, to be joined again) is never interned.
+ * Computations use parts, which are terms that are not interned, because many
+ * digits are only intermediate: cut, then joined again.
  */
 #ifndef IX_LOCAL_H
 #define IX_LOCAL_H
@@ -22,12 +22,12 @@ __extension__ typedef __int128 wide;
 
 typedef struct part {
 	int64_t coef;
-	const ix_atom *atom; /* NULL: the digit that follows */
+	const ix_atom *atom; /* NULL: the digit (axis, lo, hi) */
 	int32_t axis;
 	int64_t lo, hi;
 } part;
 
-/* A sum that is being built. Not to be copied: `at` may point into itself. */
+/* A sum under construction. Do not copy it: `at` may point into it. */
 enum { SUM_FEW = 24 };
 typedef struct sum {
 	ix *x;
@@ -37,13 +37,13 @@ typedef struct sum {
 	part few[SUM_FEW];
 } sum;
 
-/* bounds, inclusive; beyond +-WIDE_MAX nothing is told apart */
+/* bounds, inclusive; saturated at +-WIDE_MAX */
 #define WIDE_MAX ((wide)1 << 96)
 typedef struct span {
 	wide min, max;
 } span;
 
-/* Deepest nesting of floor, clamp and fun; an ix_form beyond throws ix.depth */
+/* Largest nesting depth of floor, clamp and fun; more throws ix.depth. */
 enum { IX_DEPTH = 400 };
 
 /* ---- intern.c ---- */
@@ -53,17 +53,17 @@ int64_t ix_mul(const ix *x, int64_t a, int64_t b);
 int64_t ix_plus(const ix *x, int64_t a, int64_t b);
 int64_t ix_fit(const ix *x, wide v);
 
-const ix_atom *ix_atom_of(ix *x, const ix_atom *key); /* id is given here */
+const ix_atom *ix_atom_of(ix *x, const ix_atom *key); /* sets the id */
 const ix_form *ix_form_of(ix *x, int64_t c0, const ix_term *t, int32_t n);
 
-/* What an atom or form contains, at any depth. Bit i: axis i. */
+/* What an atom or form contains, at any depth. Bit i of axes: axis i. */
 enum { HAS_FLOOR = 1, HAS_CLAMP = 2, HAS_FUN = 4 };
 uint64_t ix_atom_axes(const ix_atom *a);
 uint64_t ix_form_axes(const ix_form *f);
 int ix_form_has(const ix_form *f);
 int ix_atom_has(const ix_atom *a);
 
-/* Result of a substitution that is under way, by atom id. */
+/* Results of the current substitution, by atom id. */
 void ix_memo_begin(ix *x);
 void ix_memo_end(ix *x);
 const ix_form *ix_memo_get(const ix *x, const ix_atom *a);
@@ -75,7 +75,7 @@ static inline bool part_is_digit(const part *p)
 {
 	return p->atom == NULL;
 }
-bool part_same(const part *a, const part *b); /* coefficients aside */
+bool part_same(const part *a, const part *b); /* ignores coefficients */
 part part_of(const ix_term *t);
 part part_digit(int64_t coef, int32_t axis, int64_t lo, int64_t hi);
 
@@ -86,8 +86,8 @@ struct weight {
 };
 
 /*
- * Normal form of n parts. out and w have room for 2 n. The number of parts,
- * or -1 when a coefficient does not fit.
+ * Normal form of n parts; out and w have room for 2 n. Returns the number of
+ * parts, or -1 if a coefficient overflows.
  */
 int32_t ix_normal(const ix_box *box, const part *in, int32_t n, part *out,
 	struct weight *w);
@@ -103,38 +103,39 @@ const ix_form *sum_done(sum *s, const ix_box *box);
 
 span ix_span(const ix_dom *d, const ix_form *f);
 span ix_span_parts(const ix_dom *d, wide c0, const part *p, int32_t n);
-/* Values of one axis that the facts leave; min > max: none. */
+/* The values of one axis that the facts allow; min > max: none. */
 span ix_span_axis(const ix_dom *d, int32_t axis);
 
 /* ---- reduce.c ---- */
 
-/* Values of an uninterpreted function, and the form that it is read at. */
+/* An uninterpreted function, its values, and the form that it is applied to. */
 typedef struct fun_class {
 	int64_t fun, lo, hi;
 	const ix_form *at;
 	int32_t axis;
 } fun_class;
 
-/* A question about a form, whose box and facts may be exchanged. */
+/* A query about a form; its box and facts may be transformed. */
 typedef struct problem {
 	ix *x;
-	arena *a; /* of this question */
+	arena *a; /* for this query */
 	const ix_form *f;
 	ix_dom dom;
 	bool empty; /* no point satisfies the facts */
-	bool twins; /* one function, read at two places, became two axes */
+	bool twins; /* a function of two different forms became two axes */
 	VEC(fun_class) fun;
 } problem;
 
 void problem_init(problem *p, ix *x, arena *a, const ix_dom *d,
 	const ix_form *f);
 bool problem_functions(problem *p); /* fun atoms become axes; false: too many */
-void problem_windows(problem *p);   /* facts that bound an axis move its box */
-void problem_split(problem *p);	    /* axes at their cuts */
-bool problem_fuse(problem *p);	    /* one run of axes; false: none left */
+void problem_windows(problem *p);   /* facts that bound an axis restrict its box */
+void problem_split(problem *p);	    /* splits axes at their cuts */
+bool problem_fuse(problem *p);	    /* joins one run of axes; false: none is left */
 void problem_assume(problem *p, const ix_form *f, int64_t lo, int64_t hi);
 
-/* L > 0 such that f(x + L*e) - f(x) = *drift for all x; 0: none is known */
+/* L > 0 such that f(x + L*e) - f(x) = *drift for all x, e the unit of the axis;
+ * 0: none was found. */
 int64_t ix_period(const ix_box *box, const ix_form *f, int32_t axis,
 	wide *drift);
 

@@ -1,9 +1,9 @@
 /*
- * function.h: private to tensor/: what a compiled function is made of.
+ * function.h: private to tensor/: the parts of a compiled function.
  *
- *   function.c   kinds of arguments, recording, calls
- *   variant.c    from a recording to a variant
- *   report.c     as text
+ *   function.c   variants of calls, recording, calls
+ *   variant.c    makes a variant of a recording
+ *   report.c     prints it
  */
 #ifndef TENSOR_FUNCTION_H
 #define TENSOR_FUNCTION_H
@@ -11,23 +11,23 @@
 #include "tensor/capture.h"
 
 typedef enum source_kind {
-	FROM_ARG,	 /* argument i, seen as it is */
+	FROM_ARG,	 /* argument i */
 	FROM_STORAGE_OF, /* the whole storage of argument i */
-	FROM_KNOWN,	 /* a storage that the body knows */
-	FROM_GRADIENT,	 /* what was collected for it */
-	FROM_KEY,	 /* a new key of random numbers */
+	FROM_KNOWN,	 /* a storage from outside that the body uses */
+	FROM_GRADIENT,	 /* the gradient collected for it */
+	FROM_KEY,	 /* a new key for random numbers */
 	FROM_VALUE,	 /* a constant */
-	FROM_BODY	 /* outputs: made in the body */
+	FROM_BODY	 /* outputs: computed in the body */
 } source_kind;
 
 typedef struct source {
 	source_kind kind;
 	int32_t arg;
-	t_storage *s; /* FROM_ARG: as the body saw it */
+	t_storage *s; /* FROM_ARG: the storage of the recording */
 	t_value *v;
 } source;
 
-/* The next version of what `to` is: result `out`; -1: none, forgotten. */
+/* Result `out` is the next version of `to`; -1: it is dropped. */
 typedef struct update {
 	source to;
 	int32_t out;
@@ -37,12 +37,12 @@ typedef struct update {
 typedef struct output {
 	source from;
 	int32_t out;	/* FROM_BODY: result */
-	int32_t same;	/* the first output on that storage */
+	int32_t same;	/* the first output with the same storage */
 	t_view *view;
 	ir_type type;
 } output;
 
-/* What a storage that the body knows was when it was recorded. */
+/* The state, when the body was recorded, of a storage from outside. */
 typedef struct guard {
 	t_storage *s;
 	bool tracked, leaf, grad;
@@ -63,7 +63,7 @@ struct tensor_function {
 	arena *a;
 	const char *name;
 	int32_t n_in, n_out;
-	int32_t *rank; /* of the arguments of the first call */
+	int32_t *rank; /* of the arguments in the first call */
 	tensor_body *body;
 	void *arg;
 	VEC(char) key;
@@ -72,8 +72,8 @@ struct tensor_function {
 	VEC(bool) known_writes;
 	VEC(variant *) variant;
 	int32_t n_traces;
-	bool is_recorded; /* its body runs now */
-	VEC(t_read) operand; /* of the call at hand */
+	bool is_recorded; /* its body is being recorded */
+	VEC(t_read) operand; /* of the current call */
 };
 
 /* variant.c */
