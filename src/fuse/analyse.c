@@ -1,14 +1,14 @@
 /*
- * analyse.c: a set of equations with its digits cut where its edges cut them.
+ * analyse.c: cuts the digits of a set of equations as its edges need it.
  *
- * Consumes units; produces a set whose members have, per axis, a chain of
- * digits such that what a reader sees of a producer is digits of the reader
- * wherever the cuts nest:
+ * Consumes units; produces a set whose members have, for each axis, a chain of
+ * digits, such that each digit of a producer is a digit of its readers, if the
+ * cuts nest:
  *
  *     t[24] read at 6i + j (4 x 6)   ->   t is cut at 6: digits (6,24) (1,6)
  *     t[24] read at 4k + l as well   ->   refused: 4 does not divide 6
  *
- * A refused cut only leaves digits unrelated: never wrong.
+ * A refused cut leaves digits unrelated, which is always correct.
  */
 #include "fuse/inner.h"
 
@@ -22,7 +22,7 @@ static void add_edge(part_set *s, int32_t p, int32_t c, eqn_edge *e, bool write)
 		.p = p, .c = c, .e = e, .is_write = write};
 }
 
-/* Members that change what read r of member c sees. */
+/* Adds edges of members that overwrite what read r of member c reads. */
 static void add_writes(fuse_state *f, part_set *s, int32_t c, int32_t read)
 {
 	const eqn_unit *u = s->m.at[c].u;
@@ -60,7 +60,7 @@ static void add_edges(fuse_state *f, part_set *s)
 	}
 }
 
-/* Tensors from outside that are read twice: two readers may share loops. */
+/* Adds outside tensors that are read twice: their readers may share loops. */
 static void add_outside(fuse_state *f, part_set *s)
 {
 	map *seen = map_new(s->a);
@@ -165,7 +165,7 @@ part_set *part_sub(fuse_state *f, arena *a, const part_set *s, int32_t n,
 
 		if (to[e->p] < 0 || to[e->c] < 0)
 			continue;
-		*vec_push(r->a, &r->edge) = *e; /* with what it has done */
+		*vec_push(r->a, &r->edge) = *e; /* with its done_* */
 		r->edge.at[r->edge.n - 1].p = to[e->p];
 		r->edge.at[r->edge.n - 1].c = to[e->c];
 	}
@@ -214,7 +214,7 @@ static int64_t extent_of(const part_member *m, int32_t axis)
 	return m->u == NULL ? m->digit.at[0].d.hi : m->u->box.extent[axis];
 }
 
-/* 0: there is none */
+/* 0: it does not fit 64 bits */
 static int64_t lcm(int64_t a, int64_t b)
 {
 	int64_t r;
@@ -223,8 +223,8 @@ static int64_t lcm(int64_t a, int64_t b)
 }
 
 /*
- * Cut axis at q if that keeps its chain; true when it is a new cut. *next: the
- * least multiple that may, where q does not.
+ * Cuts an axis at q if that fits its chain; true: it is a new cut. If q does not
+ * fit, *next is the smallest multiple that does.
  */
 static bool cut_at(
 	part_set *s, part_member *m, int32_t axis, int64_t q, int64_t *next)
@@ -255,8 +255,8 @@ static bool cut_at(
 }
 
 /*
- * Two cuts that do not nest leave what lies above both: rows of 100 and of 150
- * of one tensor share blocks of 300.
+ * For two cuts that do not nest, cuts at their least common multiple: rows of 100
+ * and of 150 of one tensor share blocks of 300.
  */
 static bool cut(part_set *s, part_member *m, int32_t axis, int64_t q)
 {
@@ -316,7 +316,7 @@ static bool refine_term(part_set *s, part_member *p, int32_t a, part_member *c,
 	return changed;
 }
 
-/* Parts as long as the axis, put in a row: see eqn_relate_part. */
+/* Parts of equal length, concatenated: see eqn_relate_part. */
 static bool refine_part(part_set *s, const part_member *p, int32_t a,
 	part_member *c, const ix_form *f)
 {
@@ -335,7 +335,7 @@ static bool refine_edge(part_set *s, const part_edge *e)
 	part_member *p = &s->m.at[e->p], *c = &s->m.at[e->c];
 	bool changed = false;
 
-	/* over the flat result of a scatter: has no axes to cut */
+	/* over the flat result of a scatter, which has no axes to cut */
 	if (e->e->read->in_init && c->u->e.push != NULL)
 		return false;
 	for (int32_t a = 0; a < e->e->n_x; a++) {
@@ -353,9 +353,9 @@ static bool refine_edge(part_set *s, const part_edge *e)
 }
 
 /*
- * A shift leaves what is below it as it is. Shifts come behind all terms (of
- * 5*i + 4 - j, 4 is no shift), and only where they nest: an offset of 512 is
- * not a row, and cutting rows of 768 at 1536 would cut their loops in pairs.
+ * A shift does not change lower digits. Shifts are considered after all terms (in
+ * 5*i + 4 - j, 4 is not a shift), and only if they nest: an offset of 512 is not
+ * a row, and cutting rows of 768 at 1536 would cut their loops in pairs.
  */
 static bool refine_shift(part_set *s, const part_edge *e)
 {
@@ -377,7 +377,7 @@ static bool refine_shift(part_set *s, const part_edge *e)
 	return changed;
 }
 
-/* The digits as reads between members cut them, if some scan wants them so. */
+/* Keeps the digits as cut by reads between members, if the set has a scan. */
 static void keep_uncut(part_set *s)
 {
 	bool scan = false;
@@ -393,9 +393,9 @@ static void keep_uncut(part_set *s)
 }
 
 /*
- * Terms first; shifts when the terms ask for nothing more. What an edge cuts
- * depends on the digits of its members alone: one that has cut nothing is not
- * asked again before they change.
+ * Refines by terms first, and by shifts when terms cut nothing more. The cuts of
+ * an edge depend only on the digits of its members: an edge that cut nothing is
+ * tried again only after they change.
  */
 static bool refine_edges(part_set *s, int32_t n, part_edge *e)
 {
@@ -430,7 +430,7 @@ void part_refine(part_set *s)
 	bool changed = true;
 
 	while (changed) {
-		/* flow first: what is only alike must not stand in its way */
+		/* edges between members first: those of outside tensors must not prevent cuts */
 		changed = refine_edges(s, s->edge.n, s->edge.at);
 		if (changed)
 			continue;

@@ -1,14 +1,14 @@
 /*
- * buffer.c: where the tensors live that never leave a kernel.
+ * buffer.c: the buffers of private tensors.
  *
- * Consumes a kernel's tree; produces for each private tensor the loop inside
- * which it is made anew, and its subscripts there:
+ * Consumes the tree of a kernel; produces for each private tensor its scope (the
+ * loop in each iteration of which it is computed again) and its subscripts:
  *
  *     for i { for j { t }; for k { o = f(t) } }   ->   t: scope i, subscript j
  *     for i { for j { t; o = f(t) } }             ->   t: scope j, a register
  *
- * The scope holds everything that makes or reads the tensor. A scan reads what
- * earlier iterations made: its tensor lives outside its loop.
+ * The scope contains all statements that compute or read the tensor. A scan reads
+ * results of earlier iterations, so its tensor is outside its loop.
  */
 #include "fuse/inner.h"
 
@@ -40,7 +40,7 @@ static void collect(leaves *w, const fuse_node *n, int32_t depth)
 		collect(w, n->child[i], depth + 1);
 }
 
-/* Does this leaf make or read the tensor? A reader's INIT only if it reads. */
+/* Does this leaf compute or read the tensor? An INIT, only if it reads it. */
 static bool touches(fuse_state *f, const fuse_kernel *k, const leaf *l,
 	int32_t maker, int32_t tensor)
 {
@@ -64,7 +64,7 @@ static int32_t common(const leaf *a, const leaf *b, int32_t n)
 	return i;
 }
 
-/* Loops around everything that touches the tensor: how many. */
+/* The number of loops around all statements that compute or read the tensor. */
 static int32_t scope_of(fuse_state *f, const fuse_kernel *k, const leaves *w,
 	int32_t maker, int32_t tensor, const leaf **home)
 {
@@ -84,7 +84,7 @@ static int32_t scope_of(fuse_state *f, const fuse_kernel *k, const leaves *w,
 	return n;
 }
 
-/* A scan's tensor outlives the iterations of its scan loop. */
+/* The tensor of a scan is needed after an iteration of the scan's loop. */
 static int32_t before_scan(fuse_state *f, const fuse_kernel *k, int32_t eqn,
 	const leaf *l, int32_t n)
 {
@@ -101,7 +101,7 @@ static int32_t before_scan(fuse_state *f, const fuse_kernel *k, int32_t eqn,
 	return n;
 }
 
-/* The vars that name its elements and are not fixed there, slowest first. */
+/* The vars of its elements that are not fixed at the scope, slowest first. */
 static void subscripts(fuse_state *f, const fuse_kernel *k, const fuse_eqn *e,
 	const leaf *home, int32_t n, fuse_buf *b)
 {

@@ -1,16 +1,15 @@
 /*
- * classes.c: which loops the members of a set can share.
+ * classes.c: finds the loops that the members of a set can share.
  *
- * Consumes a refined set; produces P: the classes of digits, one digit for
- * each member, that every read of every edge relates. At value v of such a
- * loop a reader needs only what its producers make at v, so the iterations are
- * independent: in any order, on any thread.
+ * Consumes a refined set; produces P: the classes of digits, one digit of each
+ * member, that every read of every edge relates. At value v of such a loop, a
+ * reader needs only results that its producers compute at v, so iterations are
+ * independent: they can run in any order and on any thread.
  *
  *     s[i] += x[i,k]; o[i,j] = y[i,j] / s[i]   ->   P = { {s.i, o.i} }
  *
- * k is reduced, and only what s has left over names its elements: a reduced
- * digit of a producer is never related, so no loop of P cuts a reduction short
- * before its reader.
+ * k is reduced, and elements of s have only its left axes: a reduced digit of a
+ * producer is never related, so a reduction is final before its reader runs.
  */
 #include "fuse/inner.h"
 
@@ -21,7 +20,7 @@ typedef struct finder {
 	int32_t n, *up;
 	int32_t *next;	 /* the digits of a class are a ring */
 	int32_t *member; /* by digit */
-	int32_t *marked, n_clashes; /* by member: by which clash */
+	int32_t *marked, n_clashes; /* by member: the last clash that marked it */
 } finder;
 
 static int32_t find(finder *f, int32_t i)
@@ -41,7 +40,7 @@ static void join(finder *f, int32_t a, int32_t b)
 	b = find(f, b);
 	if (a == b)
 		return;
-	/* the smaller number leads: no order of addresses anywhere */
+	/* the smaller number leads, so that results do not depend on addresses */
 	if (a < b)
 		f->up[b] = a;
 	else
@@ -63,8 +62,8 @@ static int32_t digit_at(const part_member *m, const eqn_digit *d)
 }
 
 /*
- * The read names one value of the digit, and the guards leave digit k of c the
- * same one.
+ * Does the read use one value of the digit, and do the guards restrict digit k of
+ * c to the same value?
  */
 static bool is_pinned(fuse_state *f, part_set *s, const part_edge *e, int32_t i,
 	int32_t k)
@@ -110,8 +109,8 @@ bool part_agrees(fuse_state *f, part_set *s, const part_edge *e, int32_t i,
 	return part_related(f, s, e, i) == k || is_pinned(f, s, e, i, k);
 }
 
-/* Are the digits of a class of that extent, and, unless these are marked now,
- * of no member that this clash has marked? */
+/* Have all digits of a class that extent, and different members than those that
+ * this clash has marked? Marks them. */
 static bool is_apart(finder *f, int32_t first, int64_t *extent, bool mark)
 {
 	const part_set *s = f->s;
@@ -120,7 +119,7 @@ static bool is_apart(finder *f, int32_t first, int64_t *extent, bool mark)
 	do {
 		int32_t at = f->member[i];
 
-		if (at < s->n) { /* tensors from outside do not count */
+		if (at < s->n) { /* outside tensors do not count */
 			const part_member *m = &s->m.at[at];
 			const eqn_digit *d = &m->digit.at[i - m->first].d;
 
@@ -137,7 +136,7 @@ static bool is_apart(finder *f, int32_t first, int64_t *extent, bool mark)
 	return true;
 }
 
-/* Would the union give a member two digits in one class, or two extents? */
+/* Would the union put two digits of a member, or two extents, in one class? */
 static bool clash(finder *f, int32_t a, int32_t b)
 {
 	int64_t extent = 0;
@@ -169,7 +168,7 @@ static void join_fixed(finder *f)
 	}
 }
 
-/* What only may be one loop: of the axes that a guard pins, one. */
+/* Unites digits that guards fix; of several such axes only one. */
 static void unite_pinned(fuse_state *f, finder *u)
 {
 	part_set *s = u->s;
@@ -223,14 +222,14 @@ static void unite(fuse_state *f, finder *u)
 
 /* ---- the check ---- */
 
-/* Does the edge relate the class: the one test of legality. */
+/* Does the edge relate the class? This is the test of legality. */
 static bool edge_holds(
 	fuse_state *f, part_set *s, const part_edge *e, const part_class *k)
 {
 	const part_member *p = &s->m.at[e->p];
 	const eqn_digit *d = &p->digit.at[k->digit[e->p]].d;
 
-	/* a scan reads itself along its axis, in the order of the loop */
+	/* a scan reads its earlier results, in the order of the loop */
 	if (e->p == e->c && !e->is_write &&
 		p->u->e.axis[d->axis].kind == AXIS_S)
 		return true;
@@ -238,9 +237,9 @@ static bool edge_holds(
 }
 
 /*
- * Kind of the loop; false when scans cannot be in one, and where a contraction
- * reduces along it: that one is to stay a whole product, and no sum of outer
- * products on a row.
+ * Sets the kind of the loop. false: scans in opposite directions; or a
+ * contraction is reduced along it, which must stay one product instead of a sum
+ * of outer products.
  */
 static bool set_kind(part_set *s, part_class *k)
 {
@@ -279,7 +278,7 @@ static bool class_holds(fuse_state *f, part_set *s, part_class *k)
 	return true;
 }
 
-/* A digit of each member in the class of root; false when one lacks it. */
+/* Picks the digit of each member in the class of root; false: one has none. */
 static bool pick(fuse_state *f, finder *u, int32_t root, part_class *k)
 {
 	part_set *s = u->s;
@@ -294,7 +293,7 @@ static bool pick(fuse_state *f, finder *u, int32_t root, part_class *k)
 				continue;
 			if (m->digit.at[j].var >= 0 &&
 				!rule_dropped(f, FUSE_RULE_OUTER))
-				return false; /* an outer loop walks it */
+				return false; /* an outer loop walks it already */
 			is_new |= m->digit.at[j].var < 0;
 			if (k->digit[i] < 0)
 				k->digit[i] = j;
@@ -341,8 +340,8 @@ static void find_classes(fuse_state *f, part_set *s)
 }
 
 /*
- * A scan is never cut. Where cuts that are only to make reads from outside
- * alike part it from what it reads, there are none.
+ * A scan is never cut. If cuts that only relate reads of outside tensors separate
+ * it from its producers, undoes these cuts.
  */
 static void take_back_cuts(fuse_state *f, part_set *s)
 {
@@ -359,7 +358,7 @@ static void take_back_cuts(fuse_state *f, part_set *s)
 	find_classes(f, s);
 }
 
-/* Nothing is walked yet, and guards tell parts of some reader apart. */
+/* Is no digit walked yet, and do guards of some reader separate parts? */
 static bool may_have_parts(const part_set *s)
 {
 	bool guarded = false;
@@ -377,19 +376,19 @@ void part_classes(fuse_state *f, part_set *s)
 	find_classes(f, s);
 	if (s->class.n == 0 && s->uncut != NULL)
 		take_back_cuts(f, s);
-	/* a last resort: what is put in a row is walked side by side */
+	/* last resort: one loop walks concatenated parts side by side */
 	if (s->class.n > 0 || s->parts || !may_have_parts(s))
 		return;
 	s->parts = true;
 	for (int32_t i = 0; i < s->n; i++)
-		s->m.at[i].version++; /* edges may cut more than they did */
+		s->m.at[i].version++; /* edges may cut more now */
 	part_refine(s);
 	find_classes(f, s);
 }
 
 /* ---- loops ---- */
 
-/* The member with the largest box gives the order of the loops. */
+/* The member with the largest box, which determines the order of the loops. */
 static int32_t reference(const part_set *s)
 {
 	int32_t best = 0;
@@ -400,7 +399,7 @@ static int32_t reference(const part_set *s)
 	return best;
 }
 
-/* parallel loops outside, then scans, then what some member reduces */
+/* parallel loops are outermost, then scans, then loops that a member reduces */
 static int32_t rank(const part_set *s, const part_class *k)
 {
 	bool reduced = false;
@@ -450,7 +449,7 @@ static bool one_axis(
 	return true;
 }
 
-/* a takes over b, digit by digit */
+/* Joins b to a, digit by digit. */
 static void take(part_set *s, part_class *a, const part_class *b)
 {
 	a->extent *= b->extent;

@@ -1,15 +1,15 @@
 /*
- * conflict.c: which few equations share no loop, and where each loop ends.
+ * conflict.c: finds a few equations that share no loop, and where each loop ends.
  *
  * Consumes members that cannot be one kernel; produces a small set of them,
- * tied by reads and overwrites, that no loop goes through, and for each digit
- * of one of them the read at which it ends:
+ * connected by reads and overwrites, that share no loop, and for each digit of
+ * one of them the read at which it ends:
  *
  *     s[i] += x[i,k]; o[i,j] = y[i,j] / s[j]
  *     {s, o}; i of s is j of o: a loop, unless o also reads s[i]:
  *     then i ends there, as o reads s at [j] and at [i]
  *
- * A set is as small as can be: an edge, or what is left when no member can go.
+ * The set is minimal: an edge, or a set from which no member can be removed.
  */
 #include "fuse/inner.h"
 
@@ -17,16 +17,16 @@ typedef struct hunt {
 	fuse_state *f;
 	arena *a; /* scratch */
 	int32_t n;
-	eqn_unit **unit; /* those that cannot be one kernel, without a tail */
-	int32_t from, to; /* sources of the edge in question */
-	part_set *s;	 /* a set at hand */
-	int32_t *digit;	 /* by member: what the loop at hand is to it; -1 */
+	eqn_unit **unit; /* the members that cannot be one kernel, without a tail */
+	int32_t from, to; /* sources of the edge to explain */
+	part_set *s;	 /* the current set */
+	int32_t *digit;	 /* by member: its digit in the current loop, or -1 */
 	const part_edge **via;
 } hunt;
 
 /* ---- sets ---- */
 
-/* A single element: no loops. */
+/* Is it a single element, without loops? */
 static bool is_single(const eqn_unit *u)
 {
 	return u->volume == 1;
@@ -55,7 +55,7 @@ static bool tied(const fuse_state *f, const eqn_unit *a, const eqn_unit *b)
 	return false;
 }
 
-/* Numbers the parts of a set that edges tie: how many. */
+/* Numbers the connected parts of a set; returns their number. */
 static int32_t components(
 	hunt *h, int32_t n, eqn_unit *const *unit, int32_t *of)
 {
@@ -94,7 +94,7 @@ static bool clashes(hunt *h, int32_t n, eqn_unit *const *unit)
 	return loops > 0 && analysed(h, n, unit)->class.n == 0;
 }
 
-/* An edge whose two ends share no loop: the one in question before others. */
+/* Finds an edge whose two ends share no loop, first the one to explain. */
 static int32_t find_pair(hunt *h, eqn_unit **out)
 {
 	for (int32_t pass = 0; pass < 2; pass++) {
@@ -118,7 +118,7 @@ static int32_t find_pair(hunt *h, eqn_unit **out)
 	return 0;
 }
 
-/* Leaves out whom the conflict does not need. */
+/* Removes members without which the rest still shares no loop. */
 static int32_t shrink(hunt *h, int32_t n, eqn_unit **unit)
 {
 	eqn_unit **less = arena_array(h->a, eqn_unit *, n + 1);
@@ -143,7 +143,7 @@ static int32_t shrink(hunt *h, int32_t n, eqn_unit **unit)
 	return n;
 }
 
-/* A part that shares no loop in itself; 0: each has one. */
+/* Finds a connected part that shares no loop; 0: each shares one. */
 static int32_t find_part(hunt *h, eqn_unit **out)
 {
 	int32_t *of = arena_array(h->a, int32_t, h->n + 1);
@@ -247,7 +247,7 @@ static fuse_why why_of_writer(const hunt *h, const part_edge *e, int32_t k)
 	return of_verdict(eqn_judge(h->f->g, e->e, d), p);
 }
 
-/* No digit of the writer is digit k of the reader. */
+/* Why is no digit of the writer digit k of the reader? */
 static fuse_why why_of_reader(const hunt *h, const part_edge *e, int32_t k)
 {
 	const part_member *p = &h->s->m.at[e->p];
@@ -286,7 +286,7 @@ static int32_t pinned(const hunt *h, const part_edge *e, int32_t k)
 	return -1;
 }
 
-/* Would it go on, if the reader's loop were not cut? */
+/* Would it not end here if the reader's loop were not cut? */
 static bool is_cut(const hunt *h, const part_edge *e, int32_t k)
 {
 	const part_member *p = &h->s->m.at[e->p];
@@ -296,7 +296,7 @@ static bool is_cut(const hunt *h, const part_edge *e, int32_t k)
 	       eqn_relate(h->f->g, e->e, p->digit.at[k].d, &at);
 }
 
-/* .. the writer's: a scan, which stays whole? */
+/* .. if the writer's, a scan, were cut? */
 static bool writer_is_cut(const hunt *h, const part_edge *e, int32_t k)
 {
 	const part_member *p = &h->s->m.at[e->p];
@@ -364,7 +364,7 @@ static step along(hunt *h, const part_edge *e, fuse_end *out)
 	return ENDS;
 }
 
-/* What a class of digits may not be though all reads agree. */
+/* All reads relate the digits, but their kinds exclude a shared loop. */
 static void kind_end(hunt *h, fuse_end *out)
 {
 	int32_t scan = 0;
@@ -374,7 +374,7 @@ static void kind_end(hunt *h, fuse_end *out)
 		const eqn_digit *d;
 		fuse_end e;
 
-		if (h->digit[m] < 0) /* no read leads there */
+		if (h->digit[m] < 0) /* no read relates it */
 			continue;
 		d = &h->s->m.at[m].digit.at[h->digit[m]].d;
 		e = (fuse_end){.eqn = u->source,
@@ -431,8 +431,8 @@ static fuse_end trace(hunt *h, int32_t r, int32_t k)
 }
 
 /*
- * A single element is needed by all. It is as late as what it comes of: who
- * sums that up is the reason.
+ * All iterations need a single element. If it is computed from a reduction, that
+ * reduction is the reason.
  */
 static void find_origin(const hunt *h, fuse_end *e)
 {
@@ -465,7 +465,7 @@ static void find_origin(const hunt *h, fuse_end *e)
 		e->other.reader = -1;
 }
 
-/* The member with the fewest digits, but one at least. */
+/* The member with the fewest digits, but at least one; -1: none. */
 static int32_t reference(const part_set *s)
 {
 	int32_t best = -1;
@@ -524,7 +524,7 @@ static const char *coordinates(const hunt *h, const fuse_place *p)
 	for (int32_t i = 0; i < e->c->e.n_axes; i++)
 		letter[i] = e->c->e.axis[i].name;
 	if (e->read->in_init && e->c->e.push != NULL)
-		letter[0] = "n"; /* the flat result */
+		letter[0] = "n"; /* the element number of the result */
 	str_addc(&s, '[');
 	for (int32_t i = 0; i < e->n_x; i++) {
 		if (i > 0)
@@ -708,7 +708,7 @@ static const char *sentence(const hunt *h, const fuse_end *e)
 	return "";
 }
 
-/* All ends that differ. */
+/* The sentences of all different ends. */
 static const char *sentences(const hunt *h, int32_t n, const fuse_end *first)
 {
 	const char **text = arena_array(h->a, const char *, n + 1);

@@ -1,14 +1,14 @@
 /*
- * finish.c: chosen sets as kernels.
+ * finish.c: turns the chosen sets into kernels.
  *
  * Consumes groups of equations; produces kernels in topological order with
- * names, trees, buffers, inputs and outputs, and puts small kernels that do
- * not depend on each other and look alike into one batch.
+ * names, trees, buffers, inputs and outputs, and puts small independent kernels
+ * that are alike into one batch.
  */
 #include "fuse/inner.h"
 
 enum {
-	NAMED_CALLS = 5, /* calls that a kernel's name spells out */
+	NAMED_CALLS = 5, /* number of calls that are in the name of a kernel */
 	BATCH_SIZE = 64
 };
 
@@ -17,8 +17,8 @@ typedef struct finish {
 	fuse_groups *g;
 	int32_t *group_of;	/* by source */
 	VEC(int32_t) * readers; /* by tensor: groups */
-	int32_t group;		/* at hand */
-	const fuse_kernel *k;	/* made of it */
+	int32_t group;		/* the current one */
+	const fuse_kernel *k;	/* its kernel */
 	map *names;
 } finish;
 
@@ -62,7 +62,7 @@ static bool reads(const eqn_unit *u, int32_t tensor)
 	return false;
 }
 
-/* The tail reads from memory what the loops before it have made. */
+/* The tail reads from memory what the loops before it computed. */
 static bool is_for_tail(const finish *w, int32_t tensor)
 {
 	const fuse_kernel *k = w->k;
@@ -105,7 +105,8 @@ static void before(finish *w, place *p, int32_t first, int32_t second)
 	p[second].n_before++;
 }
 
-/* Groups that must run before this one: makers, and readers of what it changes. */
+/* Adds the groups that must run before this one: producers of what it reads, and
+ * readers of what it overwrites. */
 static void add_places(finish *w, place *p, int32_t g)
 {
 	fuse_state *f = w->f;
@@ -279,7 +280,7 @@ static int32_t *depths(finish *w)
 	return depth;
 }
 
-/* What groups of one batch have in common; false: no small kernel. */
+/* A key that the groups of one batch have in common; false: not a small kernel. */
 static bool batch_key(
 	finish *w, const fuse_group *o, arena *a, int32_t *n, int32_t **out)
 {
@@ -317,7 +318,7 @@ static bool touches(const finish *w, const fuse_group *g, int32_t storage)
 	return false;
 }
 
-/* Does b touch memory that a writes? Not at the same time, even elsewhere. */
+/* Does b access a storage that a writes? Then they cannot run together. */
 static bool writes_near(
 	const finish *w, const fuse_group *a, const fuse_group *b)
 {
@@ -335,7 +336,7 @@ static bool writes_near(
 	return false;
 }
 
-/* May the group join the batch that this one leads? */
+/* Can the group join the batch that this one leads? */
 static bool stands_apart(
 	const finish *w, const int32_t *leader, int32_t first, int32_t i)
 {
@@ -349,8 +350,8 @@ static bool stands_apart(
 }
 
 /*
- * Small groups that look alike and have equally long chains before them, so
- * that none depends on another: the updates of an optimiser.
+ * Finds batches: small groups that are alike, with equally long chains before
+ * them, so that none depends on another (as the updates of an optimiser).
  */
 static void find_batches(finish *w)
 {

@@ -1,5 +1,5 @@
 /*
- * fuse.c: partition, from beginning to end.
+ * fuse.c: runs the passes of fusion.
  *
  * Consumes a system in pull form; produces a plan: kernels in topological
  * order, each with its loop tree, and a reason for every edge not fused.
@@ -51,7 +51,7 @@ fuse_plan *fuse_partition(
 		*vec_push(a, &p->wait) = f.w->wait.at[i];
 	g = fuse_choose(&f, alone, p);
 	fuse_finish(&f, g, p, !alone);
-	/* schedules add tensors: copies of the factors of products */
+	/* room for tensors that schedules add: copies of factors of products */
 	p->alias = arena_array(a, int32_t, s->tensor.n + 2 * s->eqn.n + 1);
 	for (int32_t i = 0; i < s->tensor.n + 2 * s->eqn.n + 1; i++)
 		p->alias[i] = i < s->tensor.n ? f.alias[i] : -1;

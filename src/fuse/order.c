@@ -1,17 +1,17 @@
 /*
- * order.c: the order of groups, kept up while they grow.
+ * order.c: maintains a topological order of the groups while they grow.
  *
- * The groups always have a topological order. Merging some is allowed iff no
- * path leaves them and comes back; then what leads to them is moved in front,
- * within the stretch between the first and the last of them, and no search
- * leaves that stretch (after Pearce and Kelly 2006).
+ * Groups can be merged iff no path leaves them and comes back. Then the groups
+ * that lead to them are moved in front of them, inside the range between the
+ * first and the last of them; searches do not leave that range (after Pearce and
+ * Kelly 2006).
  */
 #include "fuse/inner.h"
 
 typedef struct search {
 	choice *c;
-	int32_t lowest, highest; /* places of the stretch */
-	VEC(fuse_group *) met;	 /* groups that lead to those merged */
+	int32_t lowest, highest; /* ends of the range */
+	VEC(fuse_group *) met;	 /* groups that lead to the merged ones */
 } search;
 
 static void meet(search *w, int32_t source)
@@ -26,12 +26,12 @@ static void meet(search *w, int32_t source)
 	*vec_push(fuse_scratch(w->c->f), &w->met) = g;
 }
 
-/* What must run before u: makers, and readers of what it changes. */
+/* Visits what must run before u: producers, and readers of what it overwrites. */
 static void before(choice *c, const eqn_unit *u, search *w)
 {
 	fuse_state *f = c->f;
 
-	if (u == NULL) /* put into its readers */
+	if (u == NULL) /* substituted into its readers */
 		return;
 	for (int32_t k = 0; k < u->n_reads; k++)
 		meet(w, fuse_maker(f, u->read[k].tensor));
@@ -49,8 +49,8 @@ static bool among(int32_t n, fuse_group *const *g, const fuse_group *x)
 }
 
 /*
- * All groups in the stretch that lead to these. NULL; or the group from which
- * one of these was met again.
+ * Collects the groups in the range that lead to these. Returns NULL, or a group on
+ * a path that comes back to one of these.
  */
 static fuse_group *lead(
 	search *w, int32_t n, fuse_group *const *g, const eqn_unit *e)
@@ -64,7 +64,7 @@ static fuse_group *lead(
 			before(c, c->f->unit[g[i]->source.at[k]], w);
 	if (e != NULL)
 		before(c, e, w);
-	/* edges among those to be merged are what merging is for */
+	/* edges between the groups to merge are allowed */
 	for (int32_t i = 0; i < w->met.n; i++)
 		if (!among(n, g, w->met.at[i]))
 			w->met.at[kept++] = w->met.at[i];

@@ -1,12 +1,12 @@
 /*
- * prepare.c: a system made ready for partition.
+ * prepare.c: prepares a system for partition.
  *
  * Consumes a system; produces a unit for every equation that is computed:
  *
- *   1  movements and constants put into their readers; an output that has
- *      the elements of another tensor in the same order is an alias
- *   2  equations that nobody needs any more left out
- *   3  writes in place settled (settle.h): who waits for them, what is copied
+ *   1  substitutes movements and constants into their readers; an output that
+ *      has the elements of another tensor in the same order becomes an alias
+ *   2  drops equations that are no longer needed
+ *   3  settles writes in place (settle.h): waits and copies
  *
  *     y = transpose(x); o = y + 1; return o, y   ->   o[i,j] = x[j,i] + 1; y[i,j] = x[j,i]
  */
@@ -14,14 +14,14 @@
 
 typedef struct prepare {
 	fuse_state *f;
-	VEC(sys_eqn *) e; /* by source: with movements put in */
+	VEC(sys_eqn *) e; /* by source: with movements substituted */
 } prepare;
 
 /* ---- constants ---- */
 
 /*
- * The sum of a whole number over axes that nothing depends on is a product,
- * exact while it is small: the divisor of an average.
+ * Replaces the sum of an integer constant over axes on which nothing depends by a
+ * product, while it is exact: the divisor of an average.
  */
 static void fold_count(fuse_state *f, sys_eqn *e)
 {
@@ -54,7 +54,7 @@ static void fold_count(fuse_state *f, sys_eqn *e)
 
 /* ---- movements ---- */
 
-/* The tensor that a movement has all elements of, in order; -1 none. */
+/* The tensor whose elements a movement has, all and in order; or -1. */
 static int32_t same_as(fuse_state *f, const sys_eqn *e)
 {
 	const expr *b = e->body[0];
@@ -83,7 +83,7 @@ static bool same_shape(const fuse_state *f, int32_t x, int32_t y)
 			(size_t)t->rank * sizeof *t->shape) == 0;
 }
 
-/* Is its address one that readers can still reason about? */
+/* Is its address simple enough to substitute it into readers? */
 static bool is_plain(const sys_eqn *e)
 {
 	const expr *b = e->body[0];
@@ -157,7 +157,7 @@ static void find_aliases(prepare *w)
 	for (int32_t i = 0; i < s->output.n; i++) {
 		int32_t t = s->output.at[i], maker = fuse_maker(f, t), from;
 
-		if (f->alias[t] >= 0) /* is two outputs */
+		if (f->alias[t] >= 0) /* two outputs are equal */
 			continue;
 		f->kept[t] = true;
 		if (maker < 0 || f->w->version[t] >= 0)
@@ -171,7 +171,7 @@ static void find_aliases(prepare *w)
 	}
 }
 
-/* An opaque row may want the copy all the same: then it is the output. */
+/* If an opaque row reads the copy, it is computed: then it is the output. */
 static void drop_made_aliases(prepare *w)
 {
 	fuse_state *f = w->f;
@@ -193,7 +193,7 @@ static void make_units(prepare *w)
 
 	for (int32_t i = 0; i < f->s->tensor.n; i++) {
 		if (f->w->version[i] > 0 && !settle_is_destroyed(f->w, i))
-			f->kept[i] = true; /* what the storage ends with */
+			f->kept[i] = true; /* the final version of the storage */
 		if (f->kept[i])
 			need(w, i, live);
 	}

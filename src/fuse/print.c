@@ -1,5 +1,5 @@
 /*
- * print.c: a plan as text or JSON.
+ * print.c: prints a plan as text or JSON.
  *
  *     kernel 0 fn_softmax_0: x -> o
  *       for v0 < 64 {
@@ -76,7 +76,7 @@ static void form(printer *w, const ix_form *f)
 	ix_print(w->out, f, &box, w->var_name, fun_name, w);
 }
 
-/* x[4*v0 + v1]; coordinates are left to the loops level */
+/* x[4*v0 + v1]; the level "loops" shows coordinates */
 static void element(printer *w, int32_t tensor, const ix_form *at)
 {
 	str_printf(w->out, "%s[", tensor_name(w->p, tensor));

@@ -2,9 +2,9 @@
  * reason.c: why an edge of the system was not fused.
  *
  * Consumes the chosen groups; produces one reason for each pair of equations
- * in different groups of which one reads what the other makes, or overwrites
- * what the other reads: the first thing that stands in the way, with its
- * witness. The merge is tried: a cost is what was computed for it.
+ * in different groups of which one reads what the other computes, or overwrites
+ * what the other reads: the first obstacle to a merge, with its witness. The
+ * merge is tried, and costs are those that were computed for it.
  *
  *     o reads t at [i, j] and at [j, i]: no shared loop fits both reads
  *     the merged kernel would take 405 us, the separate kernels 300 us
@@ -28,7 +28,7 @@ static const char *label(const choice *c, int32_t source)
 
 /* ---- cost ---- */
 
-/* As many digits as it takes to tell which is more. */
+/* Prints enough digits to show which is more. */
 static void cost(why *w, double fused)
 {
 	double apart = w->g->seconds + w->h->seconds;
@@ -49,7 +49,7 @@ static void cost(why *w, double fused)
 		a, digits == 10 ? "as much: " : "", b);
 }
 
-/* The bound would fuse them; the schedule of what they became would not. */
+/* By the bound the merge is faster, by the estimate of its schedule it is not. */
 static void lost(why *w, const fuse_quote *q)
 {
 	w->r.why = FUSE_WHY_COST;
@@ -63,7 +63,7 @@ static void lost(why *w, const fuse_quote *q)
 
 /* ---- cycles ---- */
 
-/* How a group is reached: `to` in it needs `from`. */
+/* How the search reached a group: `to` in it needs `from`. */
 typedef struct entry {
 	int32_t from, to;
 	bool met;
@@ -71,10 +71,10 @@ typedef struct entry {
 
 typedef struct chase {
 	why *w;
-	entry *at; /* by place of the group */
+	entry *at; /* by index of the group in the order */
 } chase;
 
-/* What u needs that stands in, or behind, the two groups; -1 nothing. */
+/* A source that u needs, in the two groups or reached from them; or -1. */
 static int32_t needed(const chase *q, const eqn_unit *u, bool inside)
 {
 	const choice *c = q->w->c;
@@ -98,7 +98,7 @@ static int32_t needed(const chase *q, const eqn_unit *u, bool inside)
 	return -1;
 }
 
-/* Marks o if it needs what is marked; the path when it closes. */
+/* Marks o if it needs a marked group; true: the path has come back. */
 static bool visit(chase *q, const fuse_group *o)
 {
 	const choice *c = q->w->c;
@@ -249,7 +249,7 @@ static void edges_of(choice *c, fuse_plan *p, const eqn_unit *u)
 	}
 }
 
-/* Does u read what source makes? Then that edge has a reason already. */
+/* Does u read a result of source? Then that edge has a reason already. */
 static bool reads_from(choice *c, const eqn_unit *u, int32_t source)
 {
 	for (int32_t i = 0; i < u->n_reads; i++)
@@ -258,7 +258,7 @@ static bool reads_from(choice *c, const eqn_unit *u, int32_t source)
 	return false;
 }
 
-/* Who reads what u destroys. */
+/* Adds reasons for readers of what u overwrites. */
 static void writes_of(choice *c, fuse_plan *p, const eqn_unit *u)
 {
 	const settled *q = c->f->w;

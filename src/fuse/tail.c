@@ -1,9 +1,9 @@
 /*
- * tail.c: what little comes after the loops of a kernel.
+ * tail.c: finds the tail of a kernel, which runs after its loops.
  *
- * Consumes a set whose members have no loop in common; tells which of them
- * are its tail: small, read by no other member, so that they can run once
- * when the others are complete. The others must share a loop.
+ * Consumes a set whose members share no loop; finds the members that are its
+ * tail: they are small and no other member reads them, so they can run once,
+ * after the others. The others must share a loop.
  *
  *   for b { .. z += l[b] }  o = z / 512        o is the tail
  *
@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-/* Does w change what u reads? */
+/* Does w overwrite what u reads? */
 static bool destroys(const fuse_state *f, const eqn_unit *w, const eqn_unit *u)
 {
 	const settled *q = f->w;
@@ -34,7 +34,7 @@ static bool reads_from(const eqn_unit *u, const eqn_unit *maker)
 	return false;
 }
 
-/* Marks up to `most` members from the end; how many are left. */
+/* Marks up to `most` members from the end; returns the number of the others. */
 static int32_t mark(fuse_state *f, int32_t n, eqn_unit *const *unit,
 	int32_t most, bool *is_tail)
 {
@@ -56,7 +56,7 @@ static int32_t mark(fuse_state *f, int32_t n, eqn_unit *const *unit,
 			bool reader = reads_from(unit[j], u);
 			bool writer = destroys(f, unit[j], u);
 
-			/* behind what it reads, or before what the tail does */
+			/* it reads a member, or the tail depends on it */
 			joins |= reads_from(u, unit[j]) ||
 				 (is_tail[j] && (reader || writer));
 			needed |= !is_tail[j] && (reader || writer);
@@ -71,7 +71,8 @@ static int32_t mark(fuse_state *f, int32_t n, eqn_unit *const *unit,
 	return n - n_tail;
 }
 
-/* Does all of the tail read what the others make, or is it needed where it does? */
+/* Does each member of the tail depend on the others, or does a member that
+ * depends on them need it? */
 static bool is_behind(fuse_state *f, int32_t n, eqn_unit *const *unit,
 	const bool *is_tail)
 {
@@ -118,8 +119,8 @@ static part_set *part_of(fuse_state *f, int32_t n, eqn_unit *const *unit,
 }
 
 /*
- * The tail without which the others share most iterations, of such the
- * shortest: a sum of sums by column would make all of it a sum by rows.
+ * Chooses the tail such that the others share most iterations, and of these the
+ * shortest: else a sum of column sums would turn all of it into a sum by rows.
  */
 int32_t fuse_tail(
 	fuse_state *f, int32_t n, eqn_unit *const *unit, bool *is_tail)
@@ -134,7 +135,7 @@ int32_t fuse_tail(
 		part_set *s;
 
 		if (left == last || left == 0)
-			break; /* no more to be had */
+			break; /* it cannot get better */
 		last = left;
 		if (!is_behind(f, n, unit, now))
 			continue;

@@ -1,15 +1,15 @@
 /*
  * tree.c: the loop tree of a set of equations.
  *
- * Consumes units that may be one kernel; produces its loops, with every digit
- * of every unit walked by one of them. Recursive: open the loops that all
- * members share; what remains falls into groups that share further loops; the
- * groups are stages, one after the other.
+ * Consumes units that can be one kernel; produces its loops, such that a loop
+ * walks each digit of each unit. Recursive: opens the loops that all members
+ * share; then divides the members into groups that share further loops, which
+ * become loop nests, one after another.
  *
  *     softmax   for i { init m; for j { m }; init s; for k { e; s }; for l { o } }
  *
- * Init(e) stands outside the first loop that e reduces over, which need not be
- * inside all loops of e: column sums are
+ * Init(e) is outside the first loop that e reduces over, which may be outside
+ * other loops of e: column sums are
  *
  *     for j { init s }; for i { for k { s += x } }
  */
@@ -23,8 +23,8 @@ typedef struct builder {
 	arena *scratch; /* of the sets */
 	fuse_kernel *k;
 	VEC(fuse_var) var;
-	bool *has_init;	   /* by equation: its INIT stands already */
-	part_member *last; /* by equation: with every digit walked */
+	bool *has_init;	   /* by equation: its INIT is in the tree already */
+	part_member *last; /* by equation: the member, with the loops of all its digits */
 } builder;
 
 static fuse_node *node_new(builder *b, fuse_node_kind kind, int32_t number)
@@ -44,7 +44,8 @@ static void seal(builder *b, fuse_node *n, const nodes *inside)
 		b->a, inside->at, (size_t)inside->n * sizeof(fuse_node *));
 }
 
-/* inside wrapped into loops over var[0] (outermost) .. var[n-1], put in out */
+/* Wraps `inside` into loops over var[0] (outermost) .. var[n-1]; appends it to
+ * out. */
 static void wrap(
 	builder *b, nodes *out, int32_t n, const int32_t *var, nodes *inside)
 {
@@ -77,7 +78,7 @@ static void check_depth(builder *b, int32_t depth)
 
 /* ---- one equation alone ---- */
 
-/* Free digits that are neighbours on one axis become one. */
+/* Joins free digits that are neighbours on one axis. */
 static void join_free(part_member *m)
 {
 	for (int32_t i = 0; i + 1 < m->digit.n;) {
@@ -168,7 +169,7 @@ static bool has_free(const part_member *m)
 	return false;
 }
 
-/* Product of the loops that these members share beyond those around them. */
+/* The iterations of the further loops that these members share. */
 static int64_t shared(grouping *w, int32_t n, const int32_t *member)
 {
 	part_set *s;
@@ -235,7 +236,7 @@ static bool *group_order(grouping *w)
 	return after;
 }
 
-/* May group l be run where k stands (up), or k where l stands? */
+/* Can group l run where k is (up), or k where l is? */
 static bool may_move(
 	const grouping *w, const bool *after, int32_t k, int32_t l, bool up)
 {
@@ -250,7 +251,7 @@ static bool may_move(
 	return true;
 }
 
-/* The order of what is left once group `from` has gone into `into`. */
+/* Updates the order after group `from` was merged into `into`. */
 static void take_over(bool *after, int32_t n, int32_t into, int32_t from)
 {
 	for (int32_t m = 0; m < n; m++) {
@@ -260,7 +261,7 @@ static void take_over(bool *after, int32_t n, int32_t into, int32_t from)
 	after[into * n + into] = false;
 }
 
-/* members of k and l in their order */
+/* the members of k and l, in order */
 static void unite(grouping *w, int32_t k, int32_t l, group *out)
 {
 	const group *p = &w->at.at[k], *q = &w->at.at[l];
@@ -332,7 +333,7 @@ static void put_groups(builder *b, part_set *s, nodes *out, int32_t depth)
 	}
 }
 
-/* Members whose first reduced digit is in one of the classes from `mix` on. */
+/* Adds the INITs of members whose first reduced digit is in a class from `mix` on. */
 static void put_inits(builder *b, part_set *s, int32_t mix, nodes *out)
 {
 	for (int32_t i = 0; i < s->n; i++) {
@@ -360,8 +361,8 @@ static bool class_is_mixed(const part_set *s, const part_class *k)
 	return false;
 }
 
-/* Bytes that no loop around walks of what members make for those that reduce
- * along one of the classes. */
+/* Bytes, in one iteration of the loops around, of values that members compute
+ * for members that reduce along one of the classes. */
 static int64_t bytes_for_reducers(builder *b, const part_set *s)
 {
 	int64_t sum = 0;
@@ -401,9 +402,9 @@ static int64_t bytes_for_reducers(builder *b, const part_set *s)
 }
 
 /*
- * Contractions may be reduced along a loop that makes what they read, piece by
- * piece, where all of that does not fit the cache: the gradient of keys along
- * the rows of scores, and no square of scores is ever there.
+ * Can contractions be reduced along the loop that computes their operands, piece
+ * by piece, because the operands do not fit the cache? For example the gradient
+ * of keys along rows of scores: the square of scores is never stored.
  */
 static bool mixes(builder *b, part_set *s)
 {
@@ -500,7 +501,7 @@ typedef struct flats {
 	flat at[IR_MAX_AXES * 4];
 } flats;
 
-/* The digits of the element number that loops around walk, by rising lo. */
+/* The digits of the element number that loops around walk, by increasing lo. */
 static void fixed_flats(
 	const part_member *m, int32_t n_path, const int32_t *path, flats *w)
 {
@@ -521,7 +522,7 @@ static void fixed_flats(
 	}
 }
 
-/* A scatter clears its whole result: new loops for what is not walked. */
+/* A scatter clears its whole result: adds loops over the digits not walked. */
 static int32_t push_init(builder *b, const part_member *m, int32_t n_path,
 	const int32_t *path, int32_t *var, flats *w)
 {
@@ -548,7 +549,7 @@ static int32_t push_init(builder *b, const part_member *m, int32_t n_path,
 	return n_var;
 }
 
-/* Loops around each INIT over what no loop around it walks. */
+/* Wraps each INIT into loops over the digits that no loop around it walks. */
 static void nest_inits(
 	builder *b, nodes *list, int32_t n_path, int32_t *path, flats *scatter)
 {
@@ -634,7 +635,7 @@ static void find_anchor(fuse_state *f, fuse_kernel *k, eqn_unit *const *unit)
 			k->anchor = i;
 }
 
-/* The members that are tail, or those that are not. */
+/* Builds the tree of the tail, or of the other members. */
 static void build_part(
 	builder *b, part_set *all, const bool *is_tail, bool tail, nodes *out)
 {
@@ -650,7 +651,7 @@ static void build_part(
 		b->k->n_shared = s->class.n;
 }
 
-/* Everything in one loop, or one loop and a tail, or small stages. */
+/* Builds one loop, or one loop and a tail, or small loop nests. */
 /* s: of all units, with its classes */
 static void build_all(
 	builder *b, part_set *s, eqn_unit *const *unit, nodes *roots)
@@ -692,7 +693,7 @@ static void begin(builder *b, int32_t n, eqn_unit *const *unit)
 	b->last = arena_array(b->scratch, part_member, n);
 }
 
-/* Loops, without what solve() says of them. */
+/* Builds the loops; solve() adds the forms. */
 static void build_loops(builder *b, part_set *s, eqn_unit *const *unit,
 	nodes *roots, flats *scatter)
 {

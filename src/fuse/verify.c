@@ -1,20 +1,20 @@
 /*
- * verify.c: a plan checked against the equations, by other means than those
- * that made it.
+ * verify.c: checks a plan against the equations, independently of the code that
+ * made it.
  *
  *   1  every equation has one STMT and, if it reduces, one INIT before it
- *   2  the loops around a STMT walk every axis of its equation, once
- *   3  a reader stands behind its producer, outside the producer's reductions
- *   4  along each loop around both, the element read is the one made in the
+ *   2  the loops around a STMT walk every axis of its equation once
+ *   3  a reader is after its producer, outside the producer's reductions
+ *   4  along each loop around both, the element read is the one computed in the
  *      same iteration: decided on addresses over the loop variables
- *   5  a private tensor's scope holds all that touches it
- *   6  kernels stand in topological order, writes included; those of a
- *      batch side by side, none needing another
+ *   5  the scope of a private tensor contains all statements that use it
+ *   6  kernels are in topological order, with writes; those of a batch are
+ *      neighbours and independent
  */
 #include "fuse/inner.h"
 
 typedef struct spot {
-	int32_t at; /* in the order of execution; -1 none */
+	int32_t at; /* in the order of execution, or -1 */
 	int32_t n;
 	const fuse_node **path;
 } spot;
@@ -144,7 +144,7 @@ static const ix_form *over_vars(checker *w, int32_t c, const eqn_read *r)
 		e->axis_at);
 }
 
-/* the guards of a read over the vars */
+/* The guards of a read, over the vars. */
 static ix_dom facts_over(checker *w, int32_t c, const eqn_read *r)
 {
 	const fuse_eqn *e = &w->k->eqn[c];
@@ -163,7 +163,7 @@ static ix_dom facts_over(checker *w, int32_t c, const eqn_read *r)
 	return d;
 }
 
-/* Digit of an axis of equation c that variable v walks; NULL: none. */
+/* The digit of an axis of equation c that variable v walks, or NULL. */
 static const ix_form *digit_of(
 	checker *w, const fuse_eqn *e, const ix_dom *d, int32_t v)
 {
@@ -183,8 +183,8 @@ static const ix_form *digit_of(
 }
 
 /*
- * The same question over the axes of the reader, where its guards are as they
- * were written: an axis in several variables hides what a guard says of it.
+ * The same query over the axes of the reader, where guards are simpler: over the
+ * vars, an axis that several vars walk hides what a guard says of it.
  */
 static bool agree_on_axes(
 	checker *w, int32_t c, const eqn_read *r, int64_t coef, int32_t v)
@@ -209,8 +209,8 @@ static bool agree_on_axes(
 }
 
 /*
- * Along every loop around both, the element that c reads is made by p in the
- * same iteration (is_write: p destroys it there).
+ * Checks that in every loop around both, p computes (is_write: overwrites) the
+ * element that c reads in the same iteration.
  */
 static void check_edge(
 	checker *w, int32_t p, int32_t c, const eqn_read *r, bool is_write)
@@ -256,7 +256,7 @@ static void check_edge(
 	}
 }
 
-/* The equation that makes tensor t, as its kernel has it. */
+/* The equation of the kernel that computes tensor t. */
 static const fuse_eqn *maker_of(const checker *w, int32_t t)
 {
 	for (int32_t i = 0; i < w->p->kernel.n; i++) {
@@ -269,7 +269,8 @@ static const fuse_eqn *maker_of(const checker *w, int32_t t)
 	return NULL;
 }
 
-/* Does who makes t leave what r, a read of its storage, sees? */
+/* Does the equation that computes t not change what r, a read of its storage,
+ * reads? */
 static bool is_elsewhere(const checker *w, int32_t t, const eqn_read *r)
 {
 	const fuse_eqn *e = maker_of(w, t);
@@ -379,7 +380,7 @@ static bool has(int32_t n, const int32_t *at, int32_t v)
 	return false;
 }
 
-/* Does kernel b need what a makes, or overwrite what a touches? */
+/* Does kernel b read what a computes, or overwrite what a uses? */
 static bool needs(checker *w, const fuse_kernel *a, const fuse_kernel *b)
 {
 	const ir_system *s = w->p->s;
@@ -400,7 +401,7 @@ static bool needs(checker *w, const fuse_kernel *a, const fuse_kernel *b)
 	return false;
 }
 
-/* The kernels of a batch stand together and do not need each other. */
+/* Checks that the kernels of a batch are neighbours and independent. */
 static void check_batches(checker *w)
 {
 	const fuse_plan *p = w->p;
@@ -426,7 +427,7 @@ static void check_batches(checker *w)
 	}
 }
 
-/* Kernel i reads nothing that a kernel before it has changed. */
+/* Checks that kernel i reads nothing that an earlier kernel has overwritten. */
 static void check_reads(checker *w, const int32_t *made, int32_t i)
 {
 	const ir_system *s = w->p->s;

@@ -1,11 +1,11 @@
 /*
- * build.c: a fused kernel becomes a MapExpr: everything over loop variables.
+ * build.c: builds the MapExpr of a fused kernel, over loop variables.
  *
  * Consumes a fuse_kernel: equations over their own axes, each axis a form over
  * the kernel's variables, and the loop tree. Produces bodies, initial values
- * and written addresses over variables, and the same tree. A variable that
- * some subscript cuts is split where the cuts nest, so that subscripts become
- * sums of whole variables and need no division:
+ * and written addresses over variables, and the same tree. A variable that a
+ * subscript cuts is split, if the cuts nest, so that subscripts become sums of
+ * variables without division:
  *
  *   for i < 12 { o[i] = x[i % 4] }  ->  for i < 3 { for j < 4 { o[4*i+j] = x[j] } }
  */
@@ -61,7 +61,7 @@ static void form_cuts(struct build *b, const ix_form *f)
 	}
 }
 
-/* A tensor of this shape is walked by f: cut where its axes end. */
+/* Adds cuts where the axes of a tensor end that f addresses. */
 static void shape_cuts(struct build *b, const sys_tensor *t, const ix_form *f)
 {
 	int32_t i, d;
@@ -94,7 +94,7 @@ static void expr_cuts(void *arg, const expr *e)
 		shape_cuts(v->b, &v->b->s->tensor.at[e->tensor], e->form);
 }
 
-/* An equation's exprs and addresses over the fuse_kernel's variables. */
+/* The expressions and addresses of an equation over the fuse_kernel's variables. */
 static void over_vars(struct build *b, const fuse_eqn *fe, loop_eqn *le)
 {
 	const sys_eqn *e = &fe->e;
@@ -138,7 +138,7 @@ static void over_vars(struct build *b, const fuse_eqn *fe, loop_eqn *le)
 			       : fe->axis_at[e->scan_axis]->t[0].atom->axis;
 }
 
-/* Anchor first: where cuts do not nest, its shape wins. */
+/* The anchor is first: if cuts do not nest, its shape is kept. */
 static void gather_cuts(struct build *b, bool shapes)
 {
 	loop_kernel *k = b->k;
@@ -180,7 +180,7 @@ static loop_set split_set(const struct build *b, loop_set s)
 	return out;
 }
 
-/* Every old variable as a sum of the new ones; all forms follow. */
+/* Replaces every old variable by a sum of new ones, in all forms. */
 static void split_vars(struct build *b)
 {
 	const fuse_kernel *fk = b->fk;

@@ -1,15 +1,14 @@
 /*
- * name.c: what a kernel is called in the code that is made of it.
+ * name.c: the name of a kernel in generated code.
  *
  * Consumes a scheduled kernel; produces the operations of its statements in
- * the order in which they run, each once, as letters, digits and '_'. So a
- * profiler or debugger shows what runs:
+ * the order in which they run, each once, as letters, digits and '_', for
+ * profilers and debuggers:
  *
  *     add, softmax.m, softmax.s, softmax      ->  add_softmax
  *
- * Labels alone decide it, no name of a tensor: kernels that are the same code
- * have the same name. It tells no two kernels apart: who prints the code adds
- * what does.
+ * It depends on labels only, not on names of tensors: kernels with the same code
+ * have the same name. It is not unique; the printer of the code makes it so.
  */
 #include "loop/tree.h"
 
@@ -59,7 +58,7 @@ static bool is_statement(const loop_node *n)
 	       n->kind == LOOP_PART || n->kind == LOOP_JOIN;
 }
 
-/* As deep as loops nest: a few dozen. */
+/* The recursion is as deep as the loops: a few dozen. */
 static void walk(naming *m, const loop_node *n)
 {
 	if (is_statement(n)) {

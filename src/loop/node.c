@@ -1,4 +1,4 @@
-/* node.c: making and copying nodes of loop trees. */
+/* node.c: creates and copies nodes of loop trees. */
 #include "loop/tree.h"
 
 loop_node *loop_node_new(arena *a, loop_kind kind)
@@ -76,7 +76,7 @@ static bool is_same(const loop_node *a, const loop_node *b)
 	return true;
 }
 
-/* Spans of one loop: the first stands for all. */
+/* Notes the first of several spans of one loop as the twin of the others. */
 static void find_twins(loop_node *const *list, int32_t n)
 {
 	const loop_node *first = NULL;

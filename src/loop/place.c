@@ -1,26 +1,27 @@
 /*
- * place.c: where values live that are not, or not yet, in memory.
+ * place.c: the locations of values that are not, or not yet, in memory.
  *
- * Consumes the trees of all phases. For every value that some statement makes
- * and another reads, and for accumulators, it finds the scope - the innermost
- * loop around all of them - and the subscripts: the variables of the value
- * that are not walked at or above the scope, each with the extent of its
- * innermost block. No subscript: a register. So any change of the tree that
- * is legal for the loops is legal for the buffers: they are derived from it.
+ * Consumes the trees of all phases. For every value that one statement computes
+ * and another reads, and for accumulators, it finds the scope (the innermost
+ * loop around all these statements) and the subscripts: the variables of the
+ * value that are not walked at or above the scope, each with the extent of its
+ * innermost block. A value without subscripts is in a register. Buffers follow
+ * from the tree, so every legal change of the tree is legal for them.
  *
  *   for i { init s; for j { t; acc s } for j { o } }
  *     t, read for o: scope i, subscript j;   s: scope i, register
  *
- * Accumulators of values in memory: a register, or another dtype, is stored
- * by a DONE node behind the reduction; else memory itself accumulates.
+ * Values in memory that are reduced: if the accumulator is a register, or has
+ * another dtype, a DONE node after the reduction stores it; else the memory is
+ * the accumulator.
  */
 #include "loop/tree.h"
 
 struct place {
 	loop_kernel *k;
-	int32_t eqn, comp; /* whose value */
+	int32_t eqn, comp; /* the value */
 	int32_t tensor;
-	int32_t phase, n_phases; /* of the leaves found so far */
+	int32_t phase, n_phases; /* of the leaves that were found so far */
 	bool any;
 	const loop_node *scope;
 	bool reads; /* scratch of read_visit */
@@ -65,7 +66,7 @@ static bool touches(struct place *p, const loop_node *n)
 		return false;
 	if (n->eqn == p->eqn)
 		return true;
-	if (e->tail && !p->k->eqn[p->eqn].tail) /* from memory */
+	if (e->tail && !p->k->eqn[p->eqn].tail) /* the tail reads memory */
 		return false;
 	if (n->kind == LOOP_DONE || n->kind == LOOP_PART || p->skip_readers)
 		return false;
@@ -75,7 +76,7 @@ static bool touches(struct place *p, const loop_node *n)
 		loop_walk(p->k->a, n->factor[1], any_visit, p);
 		if (n->finish != NULL)
 			loop_walk(p->k->a, n->finish, any_visit, p);
-		if (n->checked) /* what is added again is not in copies */
+		if (n->checked) /* terms that are added again are read from the originals */
 			loop_walk(p->k->a, e->body[0], any_visit, p);
 		return p->reads;
 	}
@@ -96,7 +97,7 @@ static bool touches(struct place *p, const loop_node *n)
 
 struct leaf_reads {
 	int32_t tensor;
-	const ix_form *at; /* NULL: anywhere */
+	const ix_form *at; /* NULL: any element */
 	bool reads, elsewhere;
 };
 
@@ -196,7 +197,7 @@ static void gather(struct place *p, const loop_node *n, int32_t phase)
 		gather(p, n->child[i], phase);
 }
 
-/* A scan's state outlives the iterations of its loop. */
+/* The state of a scan is needed after an iteration of its loop. */
 static const loop_node *outside_scan(const loop_node *scope, int32_t var)
 {
 	const loop_node *n, *out = scope;
@@ -207,7 +208,7 @@ static const loop_node *outside_scan(const loop_node *scope, int32_t var)
 	return out;
 }
 
-/* The loop that a tile of squares is copied in; NULL: there is none. */
+/* The loop in which a tile of squares is copied, or NULL. */
 static const loop_node *around_squares(const loop_node *n, int32_t eqn)
 {
 	const loop_node *found = NULL;
@@ -219,7 +220,7 @@ static const loop_node *around_squares(const loop_node *n, int32_t eqn)
 	return found;
 }
 
-/* Others may read the same input elsewhere, but not from a tile of squares. */
+/* Other statements may read the same input, but not from a tile of squares. */
 static void only_tile(struct place *p)
 {
 	for (int32_t i = 0; i < p->k->n_phases; i++)
@@ -281,8 +282,8 @@ static void insert(
 }
 
 /*
- * In the innermost list of nodes that has both INIT and STMT of eqn: DONE
- * behind the last STMT, under loops over what is not walked there.
+ * Adds a DONE after the last STMT of eqn, in the innermost list of nodes that has
+ * both INIT and STMT, inside loops over the variables that are not walked there.
  */
 static bool add_done(loop_kernel *k, loop_node ***list, int32_t *n,
 	loop_set open, int32_t eqn)
@@ -301,7 +302,7 @@ static bool add_done(loop_kernel *k, loop_node ***list, int32_t *n,
 				    c->kind == LOOP_FOR ? open | BIT(c->var)
 							: open,
 				    eqn))
-				first = last = -2; /* done below */
+				first = last = -2; /* it was added below */
 			continue;
 		}
 		if (init && first == -1)
@@ -333,7 +334,7 @@ static int64_t block_of(const loop_node *scope, int32_t var, int64_t extent)
 	return extent;
 }
 
-/* The variable that a vector loop below scope walks: its elements adjoin. */
+/* The variable of a vector loop below scope: its elements must be neighbours. */
 static int32_t vector_var(const loop_node *n)
 {
 	int32_t i, v;
@@ -348,7 +349,7 @@ static int32_t vector_var(const loop_node *n)
 	return -1;
 }
 
-/* .. of those, what makes the value; -1: none does */
+/* .. of the loop that computes the value, or -1 */
 static int32_t lanes_of_maker(const loop_node *n, int32_t eqn, int32_t lanes)
 {
 	int32_t v = -1;
@@ -385,7 +386,8 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 		}
 }
 
-/* Rows a multiple of many lines apart share few sets of a cache. */
+/* Pads rows whose distance is a multiple of many cache lines: they would share
+ * few sets of the cache. */
 static int64_t apart(tn_dtype t, int64_t row)
 {
 	int64_t line = 64 / (int64_t)dtype_size(t);
@@ -400,7 +402,7 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 	int64_t *extent = arena_array(k->a, int64_t, k->n_vars + 1);
 	int64_t *stride = arena_array(k->a, int64_t, k->n_vars + 1);
 
-	if (k->eqn[b->eqn].push) /* by its row-major number */
+	if (k->eqn[b->eqn].push) /* by element number */
 		left = 0;
 	for (i = 0; i < k->n_vars; i++)
 		if ((left & BIT(i)) != 0)
@@ -445,7 +447,7 @@ static void give_room(loop_kernel *k, loop_buf *b)
 	size_t bytes, *total, slack = 0;
 
 	b->lanes = lanes > 1;
-	/* vectors that begin in its last row */
+	/* room for vectors that start in its last row */
 	if (k->eqn[b->eqn].stage || k->eqn[b->eqn].pack)
 		slack = 4 * (size_t)k->machine->vector_bytes;
 	if (b->where == LOOP_REGISTER)
@@ -475,7 +477,7 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 	return b;
 }
 
-/* DONE nodes first: they take part in scopes. */
+/* DONE nodes are added first: they are part of scopes. */
 static void add_dones(loop_kernel *k)
 {
 	int32_t i, j, p;
@@ -500,7 +502,7 @@ void loop_place(loop_kernel *k)
 	k->buf = arena_array(k->a, loop_buf, k->n_eqns * IR_MAX_COMP + 1);
 	k->buf_of = arena_alloc(k->a, (size_t)k->n_eqns + 1, sizeof *k->buf_of);
 	loop_link(k);
-	/* -1 memory, 0 accumulators apart and memory, 1 private */
+	/* -1: memory; 0: accumulators, then memory; 1: private */
 	for (i = 0; i < k->n_eqns; i++)
 		for (j = 0; j < k->eqn[i].e->n_out; j++) {
 			loop_eqn *e = &k->eqn[i];
@@ -519,9 +521,9 @@ void loop_place(loop_kernel *k)
 					? 0
 					: -1;
 		}
-	if (!k->pinned) { /* else they stand where the text says */
+	if (!k->pinned) { /* else the text contains them */
 		add_dones(k);
-		loop_find_twins(k); /* what is added has copies, too */
+		loop_find_twins(k); /* the added nodes have copies, too */
 	}
 	for (i = 0; i < k->n_eqns; i++)
 		for (j = 0; j < k->eqn[i].e->n_out; j++) {

@@ -1,5 +1,5 @@
 /*
- * print.c: the text of a MapExpr, as seed programs and goldens have it.
+ * print.c: prints a MapExpr.
  *
  *   fn_add_0_reduce_sum_1(&out[], y[], x[]) {
  *     AnchoredMapStmt(t) {
@@ -53,7 +53,7 @@ static void argument(struct print *p, int32_t tensor, const ix_form *at)
 	str_addc(p->out, ']');
 }
 
-/* Is this argument printed already? Without indexes names are enough. */
+/* Is this argument printed already? Without indexes, names are compared. */
 static bool seen(const struct print *p, const ex_reads *r, int32_t n,
 	int32_t tensor, const ix_form *at)
 {

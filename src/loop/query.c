@@ -1,7 +1,7 @@
 /*
- * query.c: small questions about a MapExpr, asked by its other passes and by
- * kern/: which variables does this depend on, by which stride, in which buffer
- * element does this value lie.
+ * query.c: queries about a MapExpr, for its passes and for kern/: on which
+ * variables does a form depend, with which stride; which element of a buffer has
+ * a value?
  */
 #include "loop/tree.h"
 
@@ -209,7 +209,8 @@ struct part {
 	bool bad;
 };
 
-/* Lanes without an element compute with zeros: a quotient of these may trap. */
+/* Lanes without an element compute with zeros, and an integer quotient of zeros
+ * may trap. */
 static void on_part(void *arg, const expr *e)
 {
 	struct part *p = arg;

@@ -1,17 +1,16 @@
 /*
- * verify.c: what must hold of every MapExpr; throws TN_EINTERNAL.
+ * verify.c: checks a MapExpr; throws TN_EINTERNAL. (schedule/verify.c checks the
+ * trees of a schedule.)
  *
- *   V1 a statement stands under a loop over each of its variables, once;
- *      INIT under its left variables only
+ *   V1 a statement is inside one loop over each of its variables; an INIT only
+ *      inside loops over its left variables
  *   V2 each element of a tensor is written exactly once: the address is the
  *      mixed-radix number of the left variables
- *   V3 a value is read after it is complete: its statement comes before, and
- *      no loop around both reduces it
- *   V4 a value is read where it was made: every left variable of the producer
- *      that is walked around both has the same value on both sides
- *   V5 addresses are inside their tensor, by range and guards in force
-
- * Of the trees of a schedule: schedule/verify.c.
+ *   V3 a value is read when it is final: after its statement, and outside the
+ *      loops that reduce it
+ *   V4 a value is read in the iteration that computed it: in loops around both,
+ *      the left variables of the producer have the same values on both sides
+ *   V5 addresses are inside their tensor, by ranges and guards
  */
 #include "loop/tree.h"
 
@@ -62,14 +61,14 @@ static bool above(const loop_node *n, const loop_node *top)
 	return top == NULL;
 }
 
-/* The conditions on the way to an expression, innermost first. */
+/* The conditions around an expression, innermost first. */
 struct path {
 	const expr *cond;
 	bool holds;
 	const struct path *up;
 };
 
-/* The value of an integer or bool at a point, when no data decides it. */
+/* The value of an integer or bool at a point, if it does not depend on data. */
 static bool value_at(const expr *e, const int64_t *point, int64_t *out)
 {
 	ir_number v[IR_MAX_ARGS];
@@ -116,7 +115,7 @@ static bool reached(const struct path *p, const int64_t *point)
 	return true;
 }
 
-/* Some points of the box: a proof is not asked for, a witness is. */
+/* Tests some points of the box for a witness; this is not a proof. */
 static bool witness(const ix_box *box, const struct path *path,
 	const ix_form *f, int64_t numel)
 {
@@ -137,7 +136,7 @@ static bool witness(const ix_box *box, const struct path *path,
 	return false;
 }
 
-/* 'a' and, 'o' or, 0 else: what says when its right side counts. */
+/* 'a': and; 'o': or; 0: e is neither. */
 static char connective(const expr *e)
 {
 	const char *name = e->kind == EX_CALL ? ir_scalar_at(e->fn)->name : "";
@@ -145,7 +144,7 @@ static char connective(const expr *e)
 	return strcmp(name, "and") == 0 ? 'a' : strcmp(name, "or") == 0 ? 'o' : 0;
 }
 
-/* Every read below e, once per way to it. */
+/* Checks every read below e, once for each path to it. */
 static void check_inside(
 	struct verify *v, map *seen, const expr *e, const struct path *path)
 {
@@ -211,7 +210,7 @@ static const expr *check_read(void *arg, const expr *read, const ix_dom *d)
 
 		if ((loop_node_open(both) & e->left & BIT(i)) == 0 || n == 1)
 			continue;
-		/* a scatter's own address holds data; where it starts does not */
+		/* the address of a scatter has data; that of its initial value has not */
 		if (!loop_stride(e->push ? e->start_at : e->at, i, n,
 			    &stride) ||
 			stride < 1)
@@ -240,7 +239,7 @@ static void check_expr(struct verify *v, const expr *e)
 	check_inside(v, map_new(k->a), e, NULL);
 }
 
-/* V2: strides of the left variables are products of faster extents. */
+/* V2: the strides of the left variables are products of faster extents. */
 static void check_written(struct verify *v)
 {
 	loop_kernel *k = v->k;
@@ -324,7 +323,7 @@ void loop_verify(loop_kernel *k)
 		check_tree(&v, k->root[i], n_leaf);
 	for (i = 0; i < k->n_eqns && !k->pinned; i++) {
 		v.of = &k->eqn[i];
-		if (v.of->stage || v.of->pack) /* made by the schedule */
+		if (v.of->stage || v.of->pack) /* added by the schedule */
 			continue;
 		if (n_leaf[i] != 1)
 			broken(&v, "V1", "it does not have exactly one statement");

@@ -1,19 +1,18 @@
 /*
- * build.c: the call list.
+ * build.c: builds the list of launches.
  *
  * Consumes kernels in topological order with their C; produces launches, one
- * function for all kernels with the same text, steps of launches that run
- * side by side, and C texts of about equal length.
+ * function for all kernels with the same text, steps of launches that run at the
+ * same time, and C texts of about equal length.
  *
- * Structurally equal kernels are the same function: what a function touches
- * comes in through its parameters.
+ * A function accesses tensors only through its parameters, so equal kernels can
+ * use the same function.
  */
 #include "plan/private.h"
 
 /*
- * Names of functions tell texts apart (emit.h); that two kernels of one name
- * are the same is checked nevertheless. A text may serve several sizes: how
- * many chunks there are is up to the launch.
+ * Functions with the same name have the same text; this is checked. A text can
+ * serve several sizes: the launch has the number of chunks.
  */
 static bool same(const c_kernel *x, const c_kernel *y)
 {
@@ -21,7 +20,7 @@ static bool same(const c_kernel *x, const c_kernel *y)
 	       x->n_outputs == y->n_outputs && !strcmp(x->c, y->c);
 }
 
-/* Number of the function, made when no kernel before had it. */
+/* The number of the function, which is added if it is new. */
 static int32_t function_of(plan *p, map *seen, const c_kernel *code)
 {
 	const char *name = code->phase[0].fn;
@@ -44,7 +43,7 @@ static int32_t root_of(const plan *p, int32_t tensor)
 	return p->root[tensor];
 }
 
-/* Follows aliases to the tensor that some kernel or caller really has. */
+/* Follows aliases to the tensor that a kernel computes or the caller passes. */
 static void find_roots(plan *p, const fuse_plan *g)
 {
 	int32_t *root = arena_array(p->a, int32_t, p->s->tensor.n);
@@ -96,8 +95,8 @@ static void launch_kernel(plan *p, plan_launch *l, const c_kernel *code)
 }
 
 /*
- * Texts of about equal length, in the order of first use. Small programs get
- * one: starting a compiler costs more than a dozen kernels do.
+ * Makes texts of about equal length, in the order of first use. A small program
+ * gets one text: to start a compiler costs more than a dozen kernels.
  */
 static void split_units(plan *p, int32_t max_units)
 {
@@ -115,7 +114,7 @@ static void split_units(plan *p, int32_t max_units)
 		p->kernel.at[i].unit = (int32_t)(seen * n / total);
 		seen += (int64_t)strlen(p->kernel.at[i].code->c) + 1;
 	}
-	/* numbers without holes: a long kernel can skip one */
+	/* numbers without gaps: a long kernel can skip one */
 	for (int32_t i = 0, last = -1, u = -1; i < p->kernel.n; i++) {
 		if (p->kernel.at[i].unit != last)
 			u++;
@@ -160,7 +159,7 @@ static void make_launches(
 			launch_kernel(p, l, code[i]);
 			l->kernel = function_of(p, seen, code[i]);
 		}
-		if (l->n_checks > 0 || k->opaque) /* alone, for its diagnosis */
+		if (l->n_checks > 0 || k->opaque) /* alone in its step, for its diagnosis */
 			next = -1;
 		if (batch >= 0 && next == batch)
 			p->step.at[p->step.n - 1].n++;

@@ -2,13 +2,12 @@
  * exec.c: runs a plan: steps in order, phases of a step in order, chunks of a
  * phase on the threads of the pool.
  *
- * Everything is bound once: function addresses, parameter tables, the slab.
- * A run patches the entries that are arrays of the caller and goes. Launches
- * of one step share parallel regions: chunk c of a region belongs to the
- * launch whose interval of chunks contains it.
+ * Function addresses, parameter tables and the slab are bound once. A run sets
+ * the entries that are arrays of the caller, and starts. Launches of one step
+ * share parallel regions: chunk c of a region belongs to the launch whose
+ * interval of chunks contains c.
  *
- * What a thread needs for itself (local buffers, its error cell) is given by
- * the number of the worker.
+ * The number of a thread selects its local buffers and its error cell.
  */
 #include "plan/private.h"
 
@@ -24,21 +23,21 @@ struct bound {
 	void **p; /* params */
 	char *scratch;
 	ir_type *type; /* opaque: of out[], then in[] */
-	/* by phase: the input that it copies; -1: none, or not to be kept */
+	/* by phase: the input that it copies; -1: none, or the copy is not kept */
 	int32_t copies[KERN_MAX_PHASES];
-	/* of which the copy in scratch is: NULL, none */
+	/* by phase: the array that the copy in scratch was made of, or NULL */
 	const void *copied[KERN_MAX_PHASES];
 	int64_t version[KERN_MAX_PHASES];
 };
 
-/* An entry of a parameter table that is the caller's array. */
+/* An entry of a parameter table that is an array of the caller. */
 struct patch {
 	void **slot;
 	int32_t number;
 	bool is_output;
 };
 
-/* One parallel region: phase of all launches of a step. */
+/* A parallel region: one phase of all launches of a step. */
 struct region {
 	struct plan_exec *x;
 	struct bound *b;
@@ -48,7 +47,7 @@ struct region {
 
 enum { POISON = 0xa5 };
 
-struct cell { /* of one worker, on a cache line of its own */
+struct cell { /* of one thread, on a separate cache line */
 	int64_t err;
 	char pad[56];
 };
@@ -59,20 +58,20 @@ struct plan_exec {
 	run_pool *pool;
 	int32_t n_workers;
 	char *slab;
-	char *local; /* local_bytes for each worker */
+	char *local; /* local_bytes for each thread */
 	struct cell *cell;
 	struct bound *bound;
 	VEC(struct patch) patch;
 	int64_t *first; /* room for the intervals of the widest step */
-	const void *const *in; /* of the run in progress */
-	const int64_t *version; /* the same */
+	const void *const *in; /* of the current run */
+	const int64_t *version; /* of the current run */
 	int64_t n_copied;
 	void **out; /* by output, params included */
-	plan_times *times; /* NULL: not asked for */
+	plan_times *times; /* NULL: runs are not timed */
 	plan_find *find;
 	void *arg;
 	plan_code code;
-	int64_t age; /* what code.hold said last */
+	int64_t age; /* the last result of code.hold */
 	plan_undo *undo;
 };
 
@@ -83,7 +82,7 @@ static void bind_types(plan_exec *x, struct bound *b)
 
 	b->type = arena_array(x->a, ir_type, l->n_params);
 	for (int32_t i = 0; i < l->n_params; i++) {
-		/* whose memory it is may have another shape */
+		/* the tensor whose memory it uses may have another shape */
 		int32_t n = i < e->n_out ? e->out[i]
 					 : e->opaque_in[i - e->n_out];
 		const sys_tensor *t = &x->p->s->tensor.at[n];
@@ -249,7 +248,7 @@ static void run_opaque(plan_exec *x, struct bound *b)
 		e->opaque_attr);
 }
 
-/* "ids[2,0]": where in tensor t element i stands. */
+/* "ids[2,0]": element i of tensor t by its index. */
 static void add_position(str *s, const sys_tensor *t, int64_t i)
 {
 	int64_t at[TN_MAX_RANK];
@@ -263,7 +262,7 @@ static void add_position(str *s, const sys_tensor *t, int64_t i)
 		str_shape(s, at, t->rank);
 }
 
-/* The data of a tensor, NULL if it never was in memory. */
+/* The data of a tensor; NULL if it is never in memory. */
 static const void *data_of(const plan_exec *x, int32_t tensor)
 {
 	const plan_place *at = &x->p->place[tensor];
@@ -324,7 +323,7 @@ static void check_errors(plan_exec *x, const plan_step *step)
 	}
 }
 
-/* Is the copy that the phase makes there, of these very elements? */
+/* Is the copy that the phase would make there already, of equal elements? */
 static bool has_copy(const plan_exec *x, const struct bound *b, int32_t phase)
 {
 	int32_t in = b->copies[phase];
@@ -341,14 +340,14 @@ static int64_t chunks_of(const plan_exec *x, const struct bound *b, int32_t phas
 	return b->code->phase[phase].n_chunks;
 }
 
-/* The phase has run. */
+/* Notes the copy after the phase has run. */
 static void note_copy(plan_exec *x, struct bound *b, int32_t phase)
 {
 	int32_t in = phase < b->code->n_phases ? b->copies[phase] : -1;
 
 	if (in < 0 || has_copy(x, b, phase))
 		return;
-	/* without a name it is never taken for the same again */
+	/* without a version, the copy is not used again */
 	b->version[phase] = x->version != NULL ? x->version[in] : 0;
 	b->copied[phase] = x->in[in];
 	x->n_copied++;
@@ -424,7 +423,7 @@ static void run_copies(plan_exec *x)
 	}
 }
 
-/* What nobody reads after step s. */
+/* Overwrites tensors that are not read after step s. */
 static void poison(plan_exec *x, int32_t s)
 {
 	for (int32_t t = 0; t < x->p->s->tensor.n; t++) {
@@ -442,8 +441,8 @@ int64_t plan_exec_n_copied(const plan_exec *x)
 }
 
 /*
- * The launches of a step one after another, each with its own time. They are
- * independent, so their results are those of the step.
+ * Runs and times the launches of a step one after another. They are independent,
+ * so the results are the same.
  */
 static void time_step(plan_exec *x, const plan_step *step)
 {
@@ -480,7 +479,7 @@ static void run_steps(void *arg)
 			time_step(x, &x->p->step.at[s]);
 		else
 			run_step(x, &x->p->step.at[s]);
-		/* copies read what is left after the last step */
+		/* copies to outputs read tensors after the last step */
 		if (x->p->poison && s + 1 < x->p->step.n)
 			poison(x, s);
 	}
@@ -499,14 +498,14 @@ static void run_plan(plan_exec *x, const void *const *in,
 	for (int32_t i = 0; i < x->p->s->output.n; i++) {
 		int32_t store = plan_store(x->p->s, i);
 
-		/* a param is the caller's to be written */
+		/* a param is written in the caller's memory */
 		x->out[i] = store < 0 ? out[i]
 				      : (void *)(uintptr_t)in[store];
 	}
 	for (int32_t i = 0; i < x->patch.n; i++) {
 		const struct patch *at = &x->patch.at[i];
 
-		/* a kernel only reads what is an input: it takes them const */
+		/* a kernel takes inputs as const, and only reads them */
 		*at->slot = at->is_output ? x->out[at->number]
 					  : (void *)(uintptr_t)in[at->number];
 	}

@@ -1,10 +1,10 @@
 /*
- * place.c: a place for every tensor that leaves a kernel.
+ * place.c: the location of every tensor that is not private to a kernel.
  *
- * Inputs and outputs live in the caller's arrays. The others share one slab:
- * walked step by step, a tensor takes the smallest hole that fits when its
- * step begins, and gives its bytes back after the step that reads it last, so
- * that tensors of one step never share. Copies to outputs are read at the end.
+ * Inputs and outputs are in the caller's arrays. The other tensors share a slab:
+ * step by step, a tensor takes the smallest free hole that fits at the step that
+ * writes it, and frees it after the step that reads it last, so that tensors
+ * used in one step never overlap. Copies to outputs read tensors at the end.
  *
  *   a: steps 0-1, b: steps 1-2, c: steps 2-3   ->   a and c at offset 0
  *
@@ -13,7 +13,7 @@
  */
 #include "plan/private.h"
 
-/* Unused bytes, sorted by offset; never two that touch. */
+/* Free bytes, sorted by offset; neighbours are joined. */
 struct hole {
 	size_t offset, bytes;
 };
@@ -42,7 +42,7 @@ static void remove_hole(holes *h, int32_t i)
 	h->n--;
 }
 
-/* The smallest hole of at least so many bytes; else the slab grows. */
+/* Takes the smallest hole that is large enough; if there is none, the slab grows. */
 static size_t take(plan *p, arena *a, holes *h, size_t bytes)
 {
 	int32_t best = -1;
@@ -91,7 +91,7 @@ static void give(arena *a, holes *h, size_t offset, size_t bytes)
 	}
 }
 
-/* First and last step of every tensor that a launch touches. */
+/* Finds the first and last step of every tensor that a launch uses. */
 static void find_lifetimes(plan *p)
 {
 	for (int32_t s = 0; s < p->step.n; s++) {
@@ -122,7 +122,7 @@ static void place_output(plan *p, int32_t i)
 	if (at->where != PLAN_NOWHERE ||
 		(store >= 0 && ir_place_of_storage(s, root) != store)) {
 		*vec_push(p->a, &p->copy) = (plan_copy){root, i};
-		if (at->first >= 0) /* behind the last step */
+		if (at->first >= 0) /* after the last step */
 			at->last = p->step.n - 1;
 		return;
 	}
@@ -130,7 +130,7 @@ static void place_output(plan *p, int32_t i)
 	at->number = i;
 }
 
-/* Versions in between are made where the param stands, too. */
+/* Intermediate versions use the memory of the param, too. */
 static void place_versions(plan *p)
 {
 	const ir_system *s = p->s;
@@ -149,7 +149,7 @@ static void place_versions(plan *p)
 	}
 }
 
-/* The caller's arrays; outputs that something else already fills are copies. */
+/* Places tensors in the caller's arrays; an output equal to another one is copied. */
 static void place_callers(plan *p)
 {
 	const ir_system *s = p->s;
@@ -160,14 +160,14 @@ static void place_callers(plan *p)
 		at->where = PLAN_INPUT;
 		at->number = i;
 	}
-	for (int32_t i = s->output.n - 1; i >= 0; i--) /* params come last */
+	for (int32_t i = s->output.n - 1; i >= 0; i--) /* params are last */
 		place_output(p, i);
 	place_versions(p);
 }
 
 /*
- * The versions of a memory of our own are one buffer: that of the first, from
- * the first step that touches one to the last; or an output's array.
+ * The versions of an internal storage use one buffer, that of the first version,
+ * from the first step that uses one of them to the last; or an output's array.
  */
 static void join_versions(plan *p, int32_t *leader)
 {
@@ -219,7 +219,7 @@ static void follow_leaders(plan *p, const int32_t *leader)
 	}
 }
 
-/* Tensors in the order of a key (first or last step), as lists by step. */
+/* Lists the tensors by their first or last step. */
 static int32_t *by_step(const plan *p, arena *a, bool last, int32_t *head)
 {
 	int32_t *next = arena_array(a, int32_t, p->s->tensor.n + 1);
@@ -262,7 +262,7 @@ static void place_slab(plan *p, arena *a, const plan_options *o)
 	}
 }
 
-/* Does one of its phases copy an input that stays from run to run? */
+/* Does one of its phases copy a steady input? */
 static bool keeps(const plan *p, const plan_launch *l)
 {
 	for (int32_t i = 0; i < l->code->n_phases; i++) {
@@ -276,8 +276,8 @@ static bool keeps(const plan *p, const plan_launch *l)
 }
 
 /*
- * Launches of one step run at the same time: each has its own scratch. What a
- * launch keeps nobody else writes to, ever.
+ * Launches of one step run at the same time, so each has separate scratch.
+ * Scratch that a launch keeps is never used by another launch.
  */
 static void place_scratch(plan *p)
 {

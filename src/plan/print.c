@@ -1,5 +1,5 @@
 /*
- * print.c: a plan as text or JSON.
+ * print.c: prints a plan as text or JSON.
  *
  *     step 0: fn_add_0_reduce_sum_1  out <- x, y   1 phase, 128 chunks
  *     slab 4096 bytes (without sharing 12288): t @0 64 bytes, steps 0-1
@@ -44,7 +44,7 @@ static void print_launch(str *out, const plan *p, const plan_launch *l)
 	}
 }
 
-/* Copies that a write in place could not do without. */
+/* Prints the copies that writes in place need. */
 static void print_kept(str *out, const plan *p)
 {
 	for (int32_t i = 0; i < p->launch.n; i++) {

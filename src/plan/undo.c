@@ -1,33 +1,33 @@
 /*
- * undo.c: a run that fails leaves the caller's params as they were.
+ * undo.c: restores the caller's params if a run fails.
  *
- * A program is written so that most writes come last: behind every kernel that
- * may find an index outside its tensor. Where a param is written before that,
+ * Most writes are last in a program: after every kernel that can find an index
+ * out of range. If a param is written earlier,
  *
  *     step 2 writes p        step 5 reads x[ids]
  *
- * the indices that are still to be looked at are read first. If all of them are
- * inside, nothing is copied. Else, or where they are not known yet or an
- * opaque row may run out of memory later, p is copied away before step 2, and
- * copied back when a later step fails.
+ * the indices that are used later are tested first. If all are in range, nothing
+ * is copied. Else, or if they are not computed yet, or an opaque row may run out
+ * of memory later, p is copied before step 2, and copied back if a later step
+ * fails.
  *
- * It also tells which calls of the program an index outside belongs to: all
- * that read at that index, whichever kernel saw it first.
+ * It also finds the calls of the program to which a bad index belongs: all that
+ * read with that index, whichever kernel found it first.
  */
 #include "plan/private.h"
 
-/* A param that is written while the run may still fail. */
+/* A param that is written before the last step that can fail. */
 struct saved {
 	int32_t input, tensor, step;
-	void *copy; /* NULL: not in this run */
+	void *copy; /* NULL: not copied in this run */
 };
 
 struct plan_undo {
 	arena *a;
 	const plan *p;
-	arena *room; /* of the run at hand; NULL: nothing was copied */
+	arena *room; /* of the current run; NULL: nothing was copied */
 	VEC(struct saved) saved;
-	VEC(int32_t) call; /* that failed */
+	VEC(int32_t) call; /* the calls that failed */
 };
 
 static bool may_fail(const plan *p, int32_t step)
@@ -40,7 +40,7 @@ static bool may_fail(const plan *p, int32_t step)
 	return false;
 }
 
-/* The param in whose memory tensor t is made; -1: none. */
+/* The param whose memory tensor t uses, or -1. */
 static int32_t param_of(const plan *p, int32_t t)
 {
 	const plan_place *at = &p->place[t];
@@ -109,7 +109,7 @@ static bool is_inside(const plan *p, const plan_data *d, int32_t step,
 	return true;
 }
 
-/* Do all steps from this one on find what they need? */
+/* Will all steps from this one on succeed? */
 static bool will_run(const plan *p, const plan_data *d, int32_t step)
 {
 	for (int32_t i = p->step.at[step].first; i < p->launch.n; i++) {
@@ -168,7 +168,7 @@ void plan_undo_end(plan_undo *u, bool failed, const void *const *in)
 
 /* ---- which calls ---- */
 
-/* What t shows, through bare reads. */
+/* The tensor that t is a view of, through bare reads. */
 static int32_t shown_by(const plan *p, int32_t t)
 {
 	const ir_system *s = p->s;

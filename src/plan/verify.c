@@ -97,8 +97,8 @@ static void sort_ranges(struct range *r, int32_t n)
 }
 
 /*
- * In order of offset, each tensor against those after it that begin before it
- * ends: near-linear, because few tensors have reused the same bytes twice.
+ * Compares each tensor, in order of offset, with those that start before it ends.
+ * Nearly linear, because few tensors use the same bytes.
  */
 static void verify_slab(const plan *p, arena *a)
 {

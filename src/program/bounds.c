@@ -1,15 +1,14 @@
 /*
- * bounds.c: a call of a row that the user wrote, checked before it is used.
+ * bounds.c: checks a call of a row that the user wrote.
  *
- * Consumes an instance; throws what lowering has against it: above all a read
- * or a write whose place may lie outside of its tensor. Everything that looks
- * at an instance without lowering it (views, copies of stretches) can then
- * rely on its places.
+ * Consumes an instance; throws the errors that lowering it would throw, above
+ * all for a read or a write that may be outside its tensor. Code that uses an
+ * instance without lowering it (views, copies) can then rely on its indices.
  *
  *     f(x[i]) -> o { o[i] = x[i + 1] }    on x f32[4]
  *     [f.x] index 0 of x, i + 1, may be 1 .. 4, but its extent is 4
  *
- * The built-in rows need none: their checks stand in their text.
+ * Built-in rows are not checked: their text contains the checks.
  */
 #include "program/local.h"
 

@@ -1,11 +1,11 @@
 /*
  * lower.c: a program's calls into one system of equations in pull form.
  *
- * Consumes instances; produces equations in order: every tensor is made once,
- * updates make the next version from the one before (init), equal equations
- * are one, copies of whole tensors disappear, empty tensors have no equation
- * and a sum over nothing is its identity. Names of operations stay only as
- * labels.
+ * Consumes instances; produces equations in order: each tensor has one equation;
+ * an update computes the next version from the one before (init); equal equations
+ * are merged; copies of whole tensors disappear; empty tensors have no equation;
+ * and a sum over no elements is its identity. Names of operations are kept only
+ * as labels.
  *
  *     t = add(x, y); o = reduce_sum(t, axes=[0])
  *     ->  t[i, j] = x[8*i + j] + y[8*i + j];  o[j] += t[8*i + j]
@@ -64,7 +64,7 @@ static bool has_empty_letter(const leq *c)
 
 /* ---- tensors and names ---- */
 
-/* The program's value that tensor t of the instance is; -1: a temporary. */
+/* The value of the program for tensor t of the instance; -1: a temporary. */
 static int32_t value_of(const leq *c, int32_t t)
 {
 	int32_t r = c->p->tensor[t].result;
@@ -194,7 +194,7 @@ static bool is_copy(leq *c, const sys_eqn *e)
 			(size_t)t->rank * sizeof *t->shape) == 0;
 }
 
-/* Makes the results of e, or finds that they are there already. */
+/* Adds e, or finds an equal equation. */
 static void add(leq *c, sys_eqn *e)
 {
 	bool keeps = c->p->tensor[c->q->out[0]].next_of < 0;
@@ -246,7 +246,7 @@ static void begin_eqn(leq *c, sys_eqn *e)
 			: ir_monoid_acc(q->monoid, k, first);
 }
 
-/* Shape as left axes: for what has no letters of its own. */
+/* Makes the axes of the shape the left axes, if there are no letters. */
 static void shape_axes(leq *c, sys_eqn *e)
 {
 	const ir_type *t = &c->p->tensor[c->q->out[0]].type;
@@ -260,7 +260,7 @@ static void shape_axes(leq *c, sys_eqn *e)
 	e->n_left = e->n_axes;
 }
 
-/* A reduction over nothing: the identity, or what was there. */
+/* A reduction over no elements: the identity, or the version before. */
 static void lower_nothing(leq *c)
 {
 	ir_system *s = c->w->s;
@@ -311,7 +311,7 @@ static void set_init(leq *c, sys_eqn *e, int32_t old)
 		e->init[0] = v;
 }
 
-/* Axes of a plain left side: those of the letters, left ones first. */
+/* The axes of a plain left side: its letters, then the others. */
 static void plain_axes(leq *c, sys_eqn *e)
 {
 	e->n_axes = c->n_axes;
@@ -343,8 +343,8 @@ static void lower_scan(leq *c, sys_eqn *e)
 }
 
 /*
- * A write whose places cannot be solved for its letters: which of its elements
- * stands where is a tensor of its own, -1 where none does.
+ * A write whose indices cannot be solved for its letters. A tensor h has, for
+ * each element, the number of the iteration that writes it, or -1.
  *
  *     h[j] max= number of (letters) where left == j
  *     o[j] = h[j] >= 0 ? v[h[j]] : old[j]
@@ -435,8 +435,8 @@ static void lower_eqn(leq *c)
 /* ---- calls ---- */
 
 /*
- * The tensor in the shape that the row wants: elsewhere a copy is its source,
- * but a whole-tensor row counts by axes.
+ * The tensor in the shape that an opaque row needs. (For other rows a reshaped
+ * copy is replaced by its source.)
  */
 static int32_t in_shape(leq *c, int32_t t, const ir_type *want)
 {
@@ -497,7 +497,7 @@ static void lower_opaque(leq *c)
 	ir_add_eqn(w->s, &e);
 }
 
-/* rm' is written where rm stands, if rm is a caller's and not yet written */
+/* Writes rm' to the memory of rm, if that is the caller's and not written yet. */
 static void share_storage(leq *c, int32_t t)
 {
 	int32_t operand = c->p->tensor[t].next_of;
@@ -513,7 +513,7 @@ static void share_storage(leq *c, int32_t t)
 	if (from->storage < 0) {
 		from->storage = w->n_storages++;
 	} else {
-		/* has another value overwritten it before? */
+		/* does another value overwrite it already? */
 		for (int32_t i = c->tensor[operand] + 1; i < w->s->tensor.n;
 			i++)
 			if (w->s->tensor.at[i].storage == from->storage)
@@ -533,7 +533,7 @@ static void lower_call(lower *w, int32_t number)
 	for (int32_t i = 0; i < p->n_tensors; i++) {
 		int32_t operand = p->tensor[i].operand >= 0
 			? p->tensor[i].operand
-			: p->tensor[i].next_of; /* x' begins as x */
+			: p->tensor[i].next_of; /* x' starts as x */
 
 		c.tensor[i] = operand >= 0 ? w->of_value[call->arg[operand]]
 					   : -1;
@@ -567,7 +567,7 @@ static void add_inputs(lower *w)
 	}
 }
 
-/* store: the input whose memory it ends in; -1: an array of its own */
+/* store: the input whose memory it is stored in; -1: its own array */
 static void add_output(lower *w, int32_t t, int32_t store)
 {
 	*vec_push(w->a, &w->s->output) = t;

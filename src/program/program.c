@@ -1,10 +1,10 @@
 /*
  * program.c: programs: named calls of rows on values in SSA form.
  *
- * Consumes calls one by one; each is checked against its row (arity,
- * attributes) and instantiated at once, so that a program holds only what has
- * a shape. Guarantees: values have distinct names, arguments exist before
- * they are used, every call has its instance.
+ * Consumes calls one by one; checks each against its row (arity, attributes) and
+ * instantiates it, so that all values have shapes. Guarantees: values have
+ * distinct names, operands are defined before they are used, and every call has
+ * its instance.
  *
  *     int32_t x = ir_program_input(p, "x", type, at);
  *     ir_program_call(p, "exp", 1, &x, 0, NULL, NULL, at);    v0 = exp(x)
@@ -138,8 +138,8 @@ void ir_program_output(ir_program *p, int32_t value)
 enum { NAME_CAP = 64, N_NEAREST = 3 };
 
 /*
- * Letters to be changed, added, left out, or exchanged with the next; names
- * longer than NAME_CAP are as far as can be.
+ * The number of letters to change, insert, delete or exchange with the next one;
+ * names longer than NAME_CAP have the largest distance.
  */
 static int32_t distance(const char *x, const char *y)
 {
@@ -171,7 +171,7 @@ static int32_t distance(const char *x, const char *y)
 	return row[nx % 3][ny];
 }
 
-/* "; near: relu, prelu", or what to do instead */
+/* "; near: relu, prelu", or other advice */
 void ir_table_near(str *s, const ir_table *t, const char *name)
 {
 	int32_t limit = (int32_t)strlen(name) / 3 + 1, n = 0;
@@ -267,8 +267,8 @@ static const char *accepted(const ir_program *p, const ir_row *r)
 }
 
 /*
- * Which kinds of values an attribute of the row takes. A list may be given as
- * one integer (for all axes), a real as an integer.
+ * Converts an attribute to the kind of the row: an integer can be given for a
+ * list (for all axes) or for a real.
  */
 static bool adapt(ir_attr *a, const char *kind)
 {
@@ -302,7 +302,7 @@ static bool adapt(ir_attr *a, const char *kind)
 		}
 		return strcmp(kind, "flag") != 0 || a->i == 0 || a->i == 1;
 	}
-	return true; /* a kind that only its row knows */
+	return true; /* the row checks other kinds */
 }
 
 static void check_attrs(const ir_program *p, const prog_call *c)
@@ -366,7 +366,7 @@ static void add_results(
 	*vec_push(p->a, &p->call) = *call;
 }
 
-/* write(view, value): what is made is of the view's root (view.c). */
+/* write(view, value): the result is a version of the view's root (view.c). */
 static int32_t add_write(ir_program *p, const prog_call *c)
 {
 	if (c->n_args != 2 || c->n_attrs > 0 ||
@@ -437,7 +437,7 @@ int32_t prog_add_call(ir_program *p, const prog_call *c)
 	return number;
 }
 
-/* Value v seen through the same views as `view`, of which `root` is the root. */
+/* Applies to value v the views between `root` and `view`. */
 static int32_t view_again(
 	ir_program *p, int32_t view, int32_t v, const char *name, loc at)
 {
@@ -505,7 +505,7 @@ int32_t ir_program_inst(ir_program *p, const ir_inst *inst, int32_t n_args,
 		.at = at};
 	int32_t number = p->call.n;
 
-	/* by the name that the table has for it, if it has one */
+	/* by its name in the table, if it has one */
 	if (inst->asked != NULL &&
 		ir_table_find(p->table, ir_row_name(inst->asked)) ==
 			inst->asked) {
@@ -554,7 +554,7 @@ static void verify_call(const ir_program *p, int32_t number, int32_t *defined)
 {
 	const ir_call *c = &p->call.at[number];
 
-	/* a row built as text for these operands has the name of its row */
+	/* a row that was built as text for these operands keeps the row's name */
 	want(p, c->inst != NULL &&
 			strcmp(ir_row_name(c->inst->row),
 				ir_row_name(c->row)) == 0,

@@ -6,13 +6,13 @@
  *       x: f32[2,3]                        // an input
  *       t = add(x, 0.5)                    # a literal is a fill of rank 0
  *       a, b = split(t, axis=1, sizes=[1,2])
- *       y = relu_(x)                      # in place: y is x from now on
+ *       y = relu_(x)                      # in place: y is the new version of x
  *       return a, b
  *     }
  *
- * Consumes untrusted text. Every error has its rule (tn.* here, those of the
- * notation and of the rows from below), line, column and the line with a
- * caret. There is no recursion over the text.
+ * Consumes untrusted text. Every error has a rule (tn.*, or one of the notation
+ * or of the rows), the line, the column, and the text of the line with a caret.
+ * The parser does not recurse.
  */
 #include "program/local.h"
 
@@ -42,7 +42,7 @@ typedef struct parser {
 	arena *a;
 	env *e;
 	const char *file, *text, *end;
-	const char *p; /* behind `next` */
+	const char *p; /* after `next` */
 	int32_t line;
 	const char *line_start;
 	token next;
@@ -81,8 +81,8 @@ static _Noreturn void unexpected(parser *s, const char *wanted)
 }
 
 /*
- * Calls fn; what it throws about this text gets the line and the caret, which
- * rows and instances do not know.
+ * Calls fn; adds line and caret to errors of rows and instances, which do not
+ * know them.
  */
 static void with_source(parser *s, void (*fn)(void *), void *arg, loc at)
 {
@@ -210,7 +210,7 @@ static bool starts_number(const parser *s)
 		(*s->p == '-' && (is_digit(after) || after == '.'));
 }
 
-/* Moves on; s->next is the token that comes. */
+/* Reads the next token into s->next. */
 static void advance(parser *s)
 {
 	token t = {0};
@@ -355,7 +355,7 @@ static tn_dtype dtype(parser *s)
 	return t;
 }
 
-/* "f32[2,3]"; "f32" and "f32[]" are of rank 0 */
+/* "f32[2,3]"; "f32" and "f32[]" have rank 0 */
 static ir_type type(parser *s)
 {
 	ir_type t = {.dtype = dtype(s)};
@@ -474,8 +474,8 @@ static bool is_number_class(const char *dtype_class)
 }
 
 /*
- * The dtype of a literal: that of the first operand which must agree with it,
- * num and float operands sharing one; else the class's own.
+ * The dtype of a literal: that of the first operand that must have the same (all
+ * num and float operands do); else the default of its class.
  */
 static tn_dtype literal_dtype(const parser *s, const call *c, int32_t k)
 {
@@ -570,7 +570,7 @@ static void find_row(void *arg)
 		: prog_find_row(d->s->prog, text, d->c->at);
 }
 
-/* behind the names: "= op(operands, attributes)" */
+/* after the names: "= op(operands, attributes)" */
 static void call_statement(parser *s, call *c)
 {
 	adding d = {s, c};
@@ -691,7 +691,7 @@ static void define(void *arg)
 	ir_table_define(d->table, d->text, d->n, d->at);
 }
 
-/* From s->next up to the brace that closes its first one; # is no comment. */
+/* From s->next to the brace that closes its first one; # is not a comment here. */
 static void op_row(parser *s)
 {
 	defining d = {s->prog->table, s->next.at, 0, s->next.where};
@@ -781,7 +781,7 @@ ir_program *ir_program_parse(
 	s.prog = ir_program_new(a, ir_table_new(a));
 	advance(&s);
 	while (is_word(&s.next, "op")) {
-		/* the row begins behind the word, before any token of it */
+		/* the text of the row starts after the word */
 		skip_blank(&s);
 		s.next = (token){.kind = T_NAME, .at = s.p};
 		s.next.where = here(&s, s.p);

@@ -1,8 +1,8 @@
 /*
- * program_print.c: a program as .tn text, from which the parser makes the
- * same program: user's rows, then inputs and calls in the order of values.
- * Calls of instances that no row of the table made are rows of their own, in
- * front: `op matmul_grad(...) -> ... { ... }`.
+ * program_print.c: prints a program as .tn text, which the parser reads back:
+ * rows of the user, then inputs and calls in the order of values. Instances
+ * whose rows are not in the table are printed as rows before the program:
+ * `op matmul_grad(...) -> ... { ... }`.
  *
  *     program {
  *       x: f32[2,3]
@@ -38,10 +38,10 @@ void ir_attr_print(str *out, const ir_attr *a)
 typedef struct naming {
 	const ir_program *p;
 	const char **of_call;
-	map *text, *name; /* of what is printed already */
+	map *text, *name; /* of the rows that are printed already */
 } naming;
 
-/* a name that neither the table has nor another row here */
+/* A name that no row has, of the table or of this text. */
 static const char *free_name(const naming *m, const char *from)
 {
 	const char *name = from;
@@ -54,7 +54,7 @@ static const char *free_name(const naming *m, const char *from)
 	return name;
 }
 
-/* Equal instances are one row. */
+/* Equal instances become one row. */
 static void print_row(str *out, naming *m, int32_t call)
 {
 	const ir_call *c = &m->p->call.at[call];

@@ -1,14 +1,14 @@
 /*
- * view.c: rows that only move elements, and writes through them.
+ * view.c: views (rows that only move elements), and writes through them.
  *
- * Consumes calls of rows; tells which are views (each result has one equation
- * `=` whose body is one bare read of the first operand), and makes the instance of a write:
- * the next version of a value in which the elements of a view of it are new.
+ * Decides which calls are views: each result has one equation `=` whose body is
+ * a read of the first operand. Builds the instance of a write: the next version
+ * of a value, with the elements of a view of it replaced.
  *
  *     v = slice(x, ...); x1 = write(v, y)
  *     x1[2*j + 1] = y[j], other elements as in x
  *
- * Nothing is decided here about memory: a write is an equation.
+ * A write is an equation; memory is decided later.
  */
 #include "program/local.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- what is a view ---- */
 
-/* Reads of data on the way to an index: at a place that no letter moves. */
+/* Is it a read of data at an index without letters? */
 static bool is_index(const ir_inst *p, const in_node *n, int32_t depth)
 {
 	switch (n->kind) {
@@ -55,7 +55,7 @@ static bool is_index(const ir_inst *p, const in_node *n, int32_t depth)
 		is_index(p, n->arg[1], depth + 1);
 }
 
-/* The only equation of result r; NULL: there are more, or none. */
+/* The only equation of result r; NULL: it has none, or several. */
 static const in_eqn *eqn_of(const ir_inst *p, int32_t r)
 {
 	const in_eqn *q = NULL;
@@ -112,7 +112,7 @@ bool ir_inst_is_copy(const ir_inst *p)
 			&p->tensor[p->result[0]].type))
 		return false;
 	b = q->body[0];
-	if (b->kind == IN_ELSE) /* x[i] is inside: never the other one */
+	if (b->kind == IN_ELSE) /* x[i] is inside: the alternative is not used */
 		b = b->arg[0];
 	if (b->kind != IN_READ || b->flat || b->tensor != 0 ||
 		p->tensor[0].operand != 0 || b->n_index != q->n_left)
@@ -144,7 +144,7 @@ ir_inst *ir_view_part(arena *a, const ir_inst *p, int32_t r)
 	out->result = result;
 	out->n_results = out->n_eqns = 1;
 	out->eqn = q;
-	out->asked = NULL; /* no call of the row makes this alone */
+	out->asked = NULL; /* a call of the row has other results, too */
 	out->n_attrs = 0;
 	out->attr = NULL;
 	return out;
@@ -156,8 +156,8 @@ typedef struct viewing {
 	ix *x;
 	const ix_dom *d;
 	const ir_inst *view;
-	const in_eqn *q;	  /* of the result at hand */
-	const ix_form *const *at; /* a place in that, by axis */
+	const in_eqn *q;	  /* of the result */
+	const ix_form *const *at; /* an index of the result, by axis */
 	const int64_t *fun;	  /* by tensor: id of its data */
 } viewing;
 
@@ -168,7 +168,7 @@ static const ix_form *letter_form(const viewing *v, int64_t letter)
 	for (int32_t i = 0; i < q->n_left; i++)
 		if (q->left[i]->kind == IN_LETTER && q->left[i]->i == letter)
 			return v->at[i];
-	return ix_const(v->x, 0); /* of extent 1 */
+	return ix_const(v->x, 0); /* extent 1 */
 }
 
 static int64_t const_place(const ir_type *t, const in_node *n)
@@ -214,7 +214,7 @@ static const ix_form *index_form(const viewing *v, const in_node *n)
 	case IN_INSIDE:
 	case IN_CAST:
 	case IN_STOP:
-		return ix_const(x, 0); /* is_index has refused it */
+		return ix_const(x, 0); /* is_index refuses it */
 	}
 	l = index_form(v, n->arg[0]);
 	if (n->kind == IN_DIV || n->kind == IN_MOD || n->kind == IN_MUL) {
@@ -314,7 +314,7 @@ static const in_node *atom_node(const spelling *p, const ix_atom *t)
 			node_int(p->a, t->den));
 	case IX_FUN:
 		return data_node(p, t);
-	case IX_CLAMP: /* no view makes one */
+	case IX_CLAMP: /* views have none */
 		env_bug(arena_env(p->a), "ir_program_write", "a clamp");
 	}
 	return NULL;
@@ -337,7 +337,7 @@ typedef struct writing {
 	ir_program *p;
 	loc at;
 	int32_t view, value, root;
-	VEC(int32_t) chain; /* views, from the root's side */
+	VEC(int32_t) chain; /* views, beginning at the root */
 	VEC(int32_t) arg;   /* of the write: root, value, then data */
 	VEC(in_tensor) tensor;
 } writing;
@@ -412,7 +412,7 @@ static int32_t add_tensor(writing *w, const char *name, const ir_type *type,
 	return w->tensor.n - 1;
 }
 
-/* Operands of a view beside the one it moves: data in its index. */
+/* Adds the other operands of a view: data of its indices. */
 static const int64_t *add_data(writing *w, const ir_call *c)
 {
 	const ir_inst *p = c->inst;
@@ -455,7 +455,7 @@ static const in_node *const *letters(
 	return at;
 }
 
-/* f without the terms that are the same for all letters. */
+/* f without the terms that do not depend on letters. */
 static const ix_form *without_data(ix *x, const ix_dom *d, const ix_form *f)
 {
 	const ix_form *r = f;
@@ -472,7 +472,7 @@ static const ix_form *without_data(ix *x, const ix_dom *d, const ix_form *f)
 	return r;
 }
 
-/* No element of the view may stand for two places. */
+/* Fails if two elements of the view are the same element of the root. */
 static void check_writable(const writing *w, ix *x, const ix_dom *d,
 	const ix_form *f, const ir_type *t)
 {
@@ -500,7 +500,7 @@ static void check_writable(const writing *w, ix *x, const ix_dom *d,
 			w->p->value.at[w->root].name));
 }
 
-/* Where the view's element at its letters stands in the root, by axis. */
+/* The index in the root of an element of the view, by axis. */
 static const in_node *const *root_place(
 	writing *w, const in_node *const *letter, const ir_type *t)
 {

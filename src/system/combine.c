@@ -31,7 +31,7 @@ const expr *ir_combine(
 	return sys_parse_params(s, text, strlen(text), m->n_comp, acc);
 }
 
-/* e with every `what` replaced by a truth; as deep as the texts are */
+/* e with every `what` replaced by a truth value; e is shallow. */
 static const expr *decided(
 	ir_system *s, const expr *e, const expr *what, bool truth)
 {

@@ -1,9 +1,9 @@
 /*
- * eval.c: what a system means, one point at a time.
+ * eval.c: evaluates a system, one point at a time.
  *
- * Consumes systems of equations and arrays; produces the values of their
- * results, slowly and without compiling. Where elements are read is asked of
- * the caller, so that he may know which of them a process has.
+ * Consumes equations and arrays; produces the values of their results, slowly and
+ * without compiling. Elements are loaded by a function of the caller, which can
+ * check that a process has them.
  *
  *     o[i] = x[9 - i] + 1     eval: 10 loads, 10 stores
  */
@@ -181,7 +181,7 @@ static void run_opaque(whole *w, const sys_eqn *e)
 		e->opaque_attr);
 }
 
-/* Sums are combined in their accumulator, and rounded when they are whole. */
+/* Sums are computed in the dtype of the accumulator, and rounded at the end. */
 static void run_eqn(whole *w, const sys_eqn *e)
 {
 	ir_system *s = w->m.s;

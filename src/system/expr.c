@@ -1,10 +1,9 @@
 /*
- * expr.c: the expressions of a system: interned trees, typed when made.
+ * expr.c: the expressions of a system: interned, typed trees.
  *
- * Consumes parts of the same system; guarantees that equal trees are one
- * pointer, that dtypes fit (else TN_EINTERNAL: the maker is at fault, users
- * are checked when a row is instantiated), and that calls on constants are
- * folded.
+ * Guarantees that equal trees are one pointer, that dtypes fit (else it throws
+ * TN_EINTERNAL: programs of users are checked when a row is instantiated), and
+ * that calls on constants are folded.
  *
  *     ex_call(s, add, {x[i], 0.5})    x[i] + 0.5, dtype f32
  *     ex_call(s, add, {0.25, 0.5})    0.75
@@ -13,7 +12,7 @@
 
 #include <math.h>
 
-/* What makes two nodes the same; no padding: hashed as bytes. */
+/* Identifies a node. It has no padding, because it is hashed as bytes. */
 struct key {
 	int32_t kind, dtype, tensor, fn;
 	int32_t form, arg[IR_MAX_ARGS];
@@ -121,7 +120,7 @@ static const expr *constant(ir_system *s, tn_dtype t, ir_number v)
 				 : ex_const_i(s, t, v.i);
 }
 
-/* Does arithmetic of this dtype take place in f32? */
+/* Is arithmetic of this dtype done in f32? */
 static bool is_narrow(tn_dtype t)
 {
 	return t == TN_F16 || t == TN_BF16;

@@ -1,15 +1,15 @@
 /*
- * expr_parse.c: forms and expressions from text, in a scope of tensors and
- * axes. Consumes untrusted text; throws with a caret.
+ * expr_parse.c: parses forms and expressions, in a scope of tensors and axes.
+ * Consumes untrusted text; errors have a caret.
  *
- * A literal without a dtype has that of its neighbour, else f32.
+ * A literal without a dtype takes that of the other operand, else f32.
  */
 #include "notation/lex.h"
 #include "system/local.h"
 
 #include <math.h>
 
-/* A value; `bare`: a literal that takes the dtype of its neighbour. */
+/* A value; `bare`: a literal that takes the dtype of the other operand. */
 struct value {
 	const expr *e;
 	bool bare;
@@ -179,7 +179,7 @@ static const expr *literal(ir_system *s, tn_dtype t, double f, int64_t i)
 	return dtype_is_float(t) ? ex_const_f(s, t, f) : ex_const_i(s, t, i);
 }
 
-/* The literal v as t: whole numbers become integers. */
+/* Converts the literal v to t; integers must be integers. */
 static void adapt(sys_parser *p, struct value *v, tn_dtype t,
 	const lex_token *at)
 {
@@ -193,7 +193,7 @@ static void adapt(sys_parser *p, struct value *v, tn_dtype t,
 	v->e = literal(p->s, t, f, dtype_is_float(t) ? 0 : (int64_t)f);
 }
 
-/* Bare ones of a, b take the dtype of the other. */
+/* A bare one of a, b takes the dtype of the other. */
 static void join(
 	sys_parser *p, struct value *a, struct value *b, const lex_token *at)
 {
@@ -211,7 +211,7 @@ static struct value call(sys_parser *p, int32_t fn, struct value *v,
 	tn_dtype dtype[IR_MAX_ARGS];
 	struct value r = {0};
 
-	/* equal signature letters: one dtype */
+	/* operands with the same letter in the signature have one dtype */
 	for (int32_t i = 0; i < row->n_args; i++)
 		for (int32_t k = 0; k < i; k++)
 			if (row->sig[2 * i] == row->sig[2 * k])

@@ -1,11 +1,11 @@
 /*
- * lower_expr.c: nodes of an equation to expressions on index forms.
+ * lower_expr.c: lowers the nodes of an equation to expressions on index forms.
  *
  * Consumes in_node trees over letters; produces interned expressions over the
- * box of the equation. Reads get flat addresses that are proved to lie inside
- * their tensor under the guards in force: affine ones here, data by the range
- * that its atom states and generated code checks. f16 and bf16 are widened
- * where they are read.
+ * box of the equation. Reads get flat addresses that are proved to be inside
+ * their tensor under the guards that hold: affine ones here; data by the range
+ * that its atom states, which generated code checks. f16 and bf16 are widened
+ * when they are read.
  *
  *     x[n, y*2 + k - 1] else 0
  *     ->  select(inside(2*y + k - 1, 0, 8), x[8*n + 2*y + k - 1], 0)
@@ -15,8 +15,8 @@
 
 #include <stdio.h>
 
-enum { MAX_POINTS = 1 << 18 }; /* looked at one by one, at most */
-#define MAX_DATA ((int64_t)1 << 62) /* indexes from data beyond it are errors */
+enum { MAX_POINTS = 1 << 18 }; /* largest number of points that are tested one by one */
+#define MAX_DATA ((int64_t)1 << 62) /* larger indices from data are errors */
 
 void lower_fail(const leq *c, const char *what, const char *fmt, ...)
 {
@@ -45,7 +45,7 @@ static void wide_range(tn_dtype t, int64_t *lo, int64_t *hi)
 	*hi = ir_int_greatest(t) + 1;
 }
 
-/* The one term with data in it: an element, or a floor of a form with one. */
+/* The only term with data: an element, or a floor of a form with one. */
 static const ix_atom *only_data(const ix_form *f, int64_t *coef)
 {
 	const ix_atom *found = NULL;
@@ -56,7 +56,7 @@ static const ix_atom *only_data(const ix_form *f, int64_t *coef)
 		if (a->kind == IX_DIGIT ||
 			(a->kind != IX_FUN && !ix_has_fun(a->f)))
 			continue;
-		/* of two, or inside a clamp, it cannot be bounded */
+		/* two of them, or one inside a clamp, cannot be bounded */
 		if (found != NULL || a->kind == IX_CLAMP)
 			return NULL;
 		found = a;
@@ -72,7 +72,7 @@ static const ix_form *atom_form(leq *c, const ix_dom *d, const ix_atom *a)
 		: ix_div(c->w->x, d, a->f, a->den);
 }
 
-/* f = coef * data + rest: bounds for data such that 0 <= f < n */
+/* f = coef * data + rest: clamps data so that 0 <= f < n */
 static const ix_form *bound_data(
 	leq *c, const ix_dom *d, const ix_form *f, int64_t n)
 {
@@ -132,7 +132,7 @@ static bool only_used(const ix_form *f, const ix_box *b, const bool *used)
 	return !ix_has_fun(f);
 }
 
-/* Do the facts that speak of no other axes allow this point? */
+/* Do the facts on these axes alone allow this point? */
 static bool allowed(const ix_dom *d, const bool *used, const int64_t *point)
 {
 	for (int32_t i = 0; i < d->n_facts; i++) {
@@ -179,7 +179,7 @@ bool lower_is_inside(leq *c, const ix_dom *d, const ix_form *f, int64_t n)
 	return (min >= 0 && max < n) || inside_by_points(d, f, n);
 }
 
-/* "i + 1": an index, as the letters of the row say it */
+/* "i + 1": an index in the letters of the row */
 static const char *form_text(leq *c, const ix_dom *d, const ix_form *f)
 {
 	const char *name[IR_MAX_AXES] = {NULL};
@@ -255,8 +255,8 @@ static const ix_form *replace_atom(leq *c, const ix_dom *d, const ix_form *f,
 }
 
 /*
- * No place of a form is beyond 2^62, as generated code computes with 64 bits.
- * Data is cut to what keeps it so, whatever guard is to come:
+ * Generated code computes with 64 bits, so forms must not exceed 2^62. Clamps
+ * data to guarantee this, independently of guards:
  *
  *     x[4 * ids[i]] else 0   ->   4 * ids[i in -2^60 .. 2^60]
  */
@@ -313,7 +313,7 @@ const ix_form *lower_form(leq *c, const ix_dom *d, const in_node *n)
 	case IN_LETTER:
 		if (c->axis_of[n->i] < 0)
 			return ix_const(x, 0);
-		/* guards may leave one value: of t in the last of two rows */
+		/* guards may leave one value: t in the last of two rows */
 		return ix_simplify(x, d, ix_axis(x, d, c->axis_of[n->i]));
 	case IN_ADD:
 		a = lower_form(c, d, n->arg[0]);
@@ -336,7 +336,7 @@ const ix_form *lower_form(leq *c, const ix_dom *d, const in_node *n)
 	case IN_MOD:
 		return ix_mod(x, d, lower_form(c, d, n->arg[0]), n->arg[1]->i);
 	case IN_CLAMP:
-		if (n->i < 1) /* into nothing: the read fails */
+		if (n->i < 1) /* an index into no elements: the read fails */
 			return ix_const(x, 0);
 		return ix_clamp(
 			x, d, lower_form(c, d, n->arg[0]), 0, n->i - 1);
@@ -383,7 +383,7 @@ static const expr *lower_read(leq *c, const ix_dom *d, const in_node *n)
 	tn_dtype wide = ir_wide(t->dtype);
 	const ix_form *at;
 
-	/* nothing to read, behind a condition on data: it cannot hold */
+	/* no elements to read, under a condition on data that cannot hold */
 	if (c->n_guards > 0 && shape_numel(t->shape, t->rank) == 0)
 		return dtype_is_float(wide) ? ex_const_f(c->w->s, wide, 0)
 					    : ex_const_i(c->w->s, wide, 0);
@@ -403,11 +403,11 @@ static const expr *yes(leq *c)
 	return ex_const_i(c->w->s, TN_BOOL, 1);
 }
 
-/* guard and "every read in n is inside"; d: what guard says already */
+/* guard and "every read in n is inside"; d has the facts of guard */
 static const expr *guard_all(
 	leq *c, ix_dom *d, const expr *guard, const in_node *n);
 
-/* the read n itself, after what stands in its indices */
+/* the read n, after the reads in its indices */
 static const expr *guard_read(
 	leq *c, ix_dom *d, const expr *guard, const in_node *n)
 {
@@ -488,7 +488,7 @@ static bool is_affine(const in_node *n)
 		(n->kind == IN_CLAMP || is_affine(n->arg[1]));
 }
 
-/* a op b for index arithmetic: a range of a - b; NULL: no comparison */
+/* a op b for index arithmetic: a range of a - b; NULL: not a comparison */
 static const expr *compare(
 	leq *c, const ix_dom *d, const lex_operator *op, const in_node *n)
 {

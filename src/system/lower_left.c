@@ -1,17 +1,17 @@
 /*
- * lower_left.c: left sides solved for their letters.
+ * lower_left.c: solves left sides for their letters.
  *
- * Consumes an equation whose axes are its letters and whose left positions
- * are forms over them; produces pull form: one bare axis j per position, each
- * letter a form of those (docs/notation.md, "Left sides"). Letters that are
- * not solved are reduced. Data on the left makes push form instead.
+ * Consumes an equation whose axes are its letters and whose left indices are
+ * forms over them; produces pull form: one bare axis j for each index, and each
+ * letter as a form of those (docs/notation.md, "Left sides"). Letters that are
+ * not solved are reduced. With data on the left it produces push form.
  *
  *     o[2*d + k - 1] += x[d] * w[k]        d < 4, k < 3, o has 9 elements
  *     o[j] += x[(j - k + 1)/2] * w[k]      where (j - k + 1) % 2 == 0
  *                                          and 0 <= (j - k + 1)/2 < 4
  *
- * Everything is done on one extended box: the letters, digits of letters that
- * are cut, then the new axes j. A solution is a form over that box.
+ * All forms are over one extended box: the letters, digits of letters that are
+ * cut, then the new axes j. A solution is a form over that box.
  */
 #include "system/lower.h"
 
@@ -31,7 +31,8 @@ struct solve {
 	int32_t n_letters; /* letters and digits; then the j; then new letters */
 	int32_t j_axis[TN_MAX_RANK]; /* -1: extent 1 */
 	const expr *guard;
-	/* A = c + k * v + ... was solved for v: k * v + ... is j - c */
+	/* sliding windows: A = c + k * v + ... was solved for v, so k * v + ... is
+	 * j - c */
 	int32_t n_windows;
 	struct window {
 		int32_t axis;
@@ -67,7 +68,7 @@ bool left_is_plain(leq *c)
 			return false;
 		stride *= c->extent[i];
 	}
-	/* a letter that is on the left in vain (i - i) does not count */
+	/* a letter that cancels out on the left (i - i) does not count */
 	return stride == numel;
 }
 
@@ -87,7 +88,7 @@ static const ix_form *axis(struct solve *v, int32_t i)
 	return ix_axis(v->x, &v->ext, i);
 }
 
-/* f with everything that is solved */
+/* f with all solved letters replaced */
 static const ix_form *solved(struct solve *v, const ix_form *f)
 {
 	const ix_form *with[MAX_EXT];
@@ -176,7 +177,7 @@ static bool is_letter(const struct solve *v, const ix_atom *a)
 		!v->is_free[a->axis];
 }
 
-/* c, or sums of digits in which each is below the next coefficient */
+/* c, or sums of digits, each of which is less than the next coefficient */
 static bool solve_digits(struct solve *v, int32_t p, const ix_form *a)
 {
 	const ix_form *j = axis(v, v->j_axis[p]);
@@ -188,7 +189,7 @@ static bool solve_digits(struct solve *v, int32_t p, const ix_form *a)
 	for (int32_t i = 0; i < a->n; i++)
 		if (!is_letter(v, a->t[i].atom) || a->t[i].coef < 1)
 			return false;
-	/* the smallest first; nested exactly, so that j has one reading */
+	/* the smallest first; they nest exactly, so that j determines them */
 	for (int32_t round = 0; round < a->n; round++) {
 		int32_t next = -1;
 
@@ -208,14 +209,14 @@ static bool solve_digits(struct solve *v, int32_t p, const ix_form *a)
 		if (k * e < below)
 			f = ix_mod(v->x, &v->ext, f, e);
 		set(v, letter, f);
-		if (a->n == 1) /* the position is this letter, by its name */
+		if (a->n == 1) /* the index is this letter: take its name */
 			v->name[v->j_axis[p]] = v->name[letter];
 	}
 	need(v, j, 0, below);
 	return true;
 }
 
-/* Does a use the axis of its term i inside another atom, too? */
+/* Does a use the axis of term i in another atom, too? */
 static bool is_entangled(const ix_form *a, int32_t i)
 {
 	for (int32_t k = 0; k < a->n; k++)
@@ -225,7 +226,7 @@ static bool is_entangled(const ix_form *a, int32_t i)
 	return false;
 }
 
-/* the letter to solve for: of the largest extent, then coefficient */
+/* The letter to solve for: the one with the largest extent, then coefficient. */
 static int32_t pick(const struct solve *v, const ix_form *a)
 {
 	int32_t best = -1;
@@ -251,7 +252,7 @@ static void free_letters(struct solve *v, const ix_form *f)
 			v->is_free[i] = true;
 }
 
-/* the one letter that a uses, if it uses no other axis; else -1 */
+/* The letter of a if that is the only axis that it uses; else -1. */
 static int32_t only_letter(const struct solve *v, const ix_form *a)
 {
 	int32_t found = -1;
@@ -335,7 +336,7 @@ static bool solve_steps(
 	return true;
 }
 
-/* x with m * x = 1 modulo s; 0: there is none */
+/* x with m * x = 1 modulo s, or 0 */
 static int64_t inverse_of(int64_t m, int64_t s)
 {
 	for (int64_t x = 1; x < s; x++)
@@ -345,8 +346,8 @@ static int64_t inverse_of(int64_t m, int64_t s)
 }
 
 /*
- * c + k*v + m*u = j, k > 1: of u only the residues count that leave a multiple
- * of k. u := (j - c)/m mod k + k*q, where q is reduced instead of u.
+ * c + k*v + m*u = j, k > 1: j - c - m*u must be a multiple of k, which fixes the
+ * residue of u. u := (j - c)/m mod k + k*q, where q is reduced instead of u.
  *
  *     2*v + u - 1 = j, u < 3    u := (j + 1) mod 2 + 2*q, q < 2
  */
@@ -439,8 +440,8 @@ static void solve_positions(struct solve *v)
 }
 
 /*
- * Where a form contains a multiple of A that takes the solved letter away,
- * A is written as j: else 2*((j + 1 - k)/2) + k - 1 would stay for j.
+ * Replaces a multiple of A in a form by a multiple of j, if that removes the
+ * solved letter: else 2*((j + 1 - k)/2) + k - 1 would not be simplified to j.
  */
 static const ix_form *windows_to_j(void *arg, const ix_form *f)
 {
@@ -491,7 +492,7 @@ static void begin(struct solve *v, leq *c)
 			: -1;
 }
 
-/* New axes of e: the j, then the letters that are left; extended -> new. */
+/* Sets the axes of e: the j, then unsolved letters; maps extended -> new axes. */
 static void new_axes(struct solve *v, sys_eqn *e, int32_t *to)
 {
 	e->n_axes = 0;
@@ -529,7 +530,7 @@ static void check_set(struct solve *v, const sys_eqn *e)
 			v->c->p->tensor[v->c->q->out[0]].name);
 }
 
-/* A write: where no letter leads, the element of the version before. */
+/* A write: an element that no letters reach is that of the version before. */
 static const expr *or_as_before(struct solve *v, const expr *b)
 {
 	leq *c = v->c;
@@ -585,7 +586,7 @@ static void solve_pull(leq *c, sys_eqn *e)
 	}
 }
 
-/* Is axis i alone at some position, from 0? */
+/* Is some index exactly axis i? */
 static bool is_bare_axis(const leq *c, int32_t i)
 {
 	for (int32_t p = 0; p < c->rank; p++) {

@@ -6,8 +6,8 @@
  *
  *     select(0 <= i-1 < 9, x[clamp(i-1)], 0)  with i := 1 + j, j < 9   ->   x[j]
  *
- * A node is rewritten once per context: results are remembered by node and
- * by the guards in force, never across.
+ * A node is rewritten once per context: results are memoised by node and by the
+ * guards that hold.
  */
 #include "system/local.h"
 
@@ -15,7 +15,7 @@ struct work {
 	ir_system *s;
 	int32_t n;
 	const int64_t *old_extent;
-	const ix_form *const *with; /* NULL: the box stays */
+	const ix_form *const *with; /* NULL: the box does not change */
 	ex_swap *swap;
 	void *arg;
 	map *done;   /* (context, node) -> number in `made` */
@@ -28,7 +28,7 @@ struct context {
 	int32_t id;
 };
 
-/* Facts of a condition that holds: its conjuncts that are ranges. */
+/* The facts of a condition that holds: its conjuncts that are ranges. */
 struct facts {
 	arena *a;
 	VEC(ix_fact) at;
@@ -39,7 +39,7 @@ static void add_fact(struct facts *f, const ix_form *form, int64_t lo, int64_t h
 	*vec_push(f->a, &f->at) = (ix_fact){.f = form, .lo = lo, .hi = hi};
 }
 
-/* Only the connectives say something about their arguments. */
+/* Is it the connective of that name? */
 static bool is_call(const expr *e, const char *name)
 {
 	return e->kind == EX_CALL &&
@@ -56,7 +56,7 @@ static void facts_when_true(struct facts *f, const expr *c)
 	}
 }
 
-/* The negation of a range is a range when one end is beyond the values. */
+/* The negation of a range is a range if one bound always holds. */
 static void facts_when_false(struct facts *f, const ix_dom *d, const expr *c)
 {
 	int64_t min, max;
@@ -108,7 +108,7 @@ const expr *ir_inside_simple(ir_system *s, const ix_dom *d, const ix_form *f,
 		return ex_const_i(s, TN_BOOL, 1);
 	if (max < lo || min >= hi)
 		return ex_const_i(s, TN_BOOL, 0);
-	/* an end that is never reached says nothing: one spelling of it */
+	/* canonical form: a bound that always holds is replaced by the extreme value */
 	return ex_inside(s, f, min >= lo ? min : lo, max < hi ? max + 1 : hi);
 }
 
@@ -122,7 +122,7 @@ static const ix_form *form_in(
 		if (c->dom.n_facts == 0)
 			return f;
 	}
-	/* what was put in was made without these facts */
+	/* the forms that were substituted were simplified without these facts */
 	return ix_simplify(x, &c->dom, f);
 }
 
@@ -148,7 +148,7 @@ static const expr *rewrite_select(
 	return ex_select(w->s, cond, a, b);
 }
 
-/* The right side of and (or) counts only where the left one holds (fails). */
+/* The context of the right side of and (or): the left side is true (false). */
 static struct context right_side(
 	struct work *w, const struct context *c, const expr *e, const expr *left)
 {
@@ -177,7 +177,7 @@ static const expr *rewrite_call(
 	return ir_call_simple(w->s, e->fn, arg);
 }
 
-/* Boolean connectives with a constant side, and twice the same side. */
+/* Simplifies connectives with a constant operand or two equal operands. */
 const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg)
 {
 	const char *name = ir_scalar_at(fn)->name;
@@ -188,7 +188,7 @@ const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg)
 			if (arg[i]->kind != EX_CONST)
 				continue;
 			if ((arg[i]->c.i != 0) == is_and)
-				return arg[1 - i]; /* neutral */
+				return arg[1 - i]; /* the neutral element */
 			return arg[i];
 		}
 		if (arg[0] == arg[1])

@@ -1,8 +1,8 @@
 /*
  * system.c: systems: tensors and equations in pull form; their verifier.
  *
- * What the doors say of sys_tensor and sys_eqn is checked by
- * ir_system_verify, which throws TN_EINTERNAL and names the equation.
+ * ir_system_verify checks what system.h says of sys_tensor and sys_eqn; it throws
+ * TN_EINTERNAL and names the equation.
  */
 #include "system/local.h"
 
@@ -44,7 +44,7 @@ ir_trial ir_trial_begin(ir_system *s, arena *a)
 	ex_table *t = ir_exprs(s);
 	ir_trial r = {.n_tensors = s->tensor.n, .name = t->name};
 
-	/* one larger list, not one for each trial */
+	/* grow the list once, not in each trial */
 	for (int32_t i = 0; i < TRIAL_ROOM; i++)
 		vec_push(s->a, &s->tensor);
 	s->tensor.n = r.n_tensors;
@@ -147,7 +147,7 @@ bool ir_in_place(const ir_system *s, int32_t t)
 struct check {
 	ir_system *s;
 	const sys_eqn *e;
-	int32_t n_axes; /* of the expression at hand */
+	int32_t n_axes; /* of the current expression */
 	tn_status status;
 };
 
@@ -168,7 +168,7 @@ static void need(const struct check *c, bool holds, const char *what)
 		broken(c, what);
 }
 
-/* May equation e read this tensor? */
+/* Fails if equation e cannot read this tensor. */
 static void check_source(const struct check *c, int32_t tensor)
 {
 	const sys_tensor *t;
@@ -254,7 +254,7 @@ static void check_axes(const struct check *c)
 			"result");
 }
 
-/* An axis of the batch is one axis of every tensor, as long in each. */
+/* An axis of the batch is an axis of every tensor, with the same extent. */
 static void check_batch(const struct check *c)
 {
 	const sys_eqn *e = c->e;

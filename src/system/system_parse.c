@@ -1,17 +1,17 @@
 /*
- * system_parse.c: the text of system_print.c into a system: tensors and
- * equations. Their expressions: expr_parse.c.
+ * system_parse.c: parses the text of system_print.c: tensors and equations.
+ * expr_parse.c parses their expressions.
  *
- * Consumes untrusted text; throws system.* with a caret. Whatever is read is
- * checked where it is read; the verifier is called at the end.
- * Guarantees that what is parsed prints as the text it was printed from.
+ * Consumes untrusted text; throws system.* with a caret. Each part is checked when
+ * it is read, and the verifier runs at the end. A parsed system prints as the
+ * text that it was printed from.
  */
 #include "notation/lex.h"
 #include "system/local.h"
 
 /* ---- equations ---- */
 
-/* i:4, t:5 up, ... up to the closing token, which stays */
+/* i:4, t:5 up, ... up to the closing token, which is not consumed */
 static void parse_axes(sys_parser *p, sys_eqn *e, const char **names,
 	int64_t *extent, axis_kind kind)
 {
@@ -165,8 +165,8 @@ static int32_t parse_monoid(sys_parser *p, int32_t n_out)
 }
 
 /*
- * The axes that are reduced stand behind the body, which needs them: they are
- * looked for first.
+ * Reduced axes are after the body, which needs them: skips the body to read them
+ * first.
  */
 static int32_t skip_body(sys_parser *p)
 {

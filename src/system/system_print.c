@@ -1,5 +1,5 @@
 /*
- * system_print.c: a system as text, which system_parse.c reads back.
+ * system_print.c: prints a system as text, which system_parse.c reads.
  *
  *     system {
  *       x: f32[4,8] input 0
@@ -10,8 +10,8 @@
  *       return o
  *     }
  *
- * A read has the row-major element number as its index. An index that is data
- * shows the range in which it must lie: x[8*ids[i in 0..4] + j].
+ * The index of a read is an element number. An index from data shows the range
+ * that it must be in: x[8*ids[i in 0..4] + j].
  */
 #include "notation/lex.h"
 #include "system/local.h"
@@ -28,7 +28,7 @@ struct printer {
 
 /* ---- forms ---- */
 
-/* of the least one, too */
+/* also for INT64_MIN */
 static uint64_t magnitude(int64_t v)
 {
 	return v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
@@ -90,9 +90,9 @@ static void print_atom(const struct printer *p, const ix_atom *a)
 }
 
 /*
- * Terms that are no digits stand in the order in which their atoms were made:
- * another one in the system that is read back. So they are printed in the
- * order of their texts. at[]: numbers of terms.
+ * The order of terms that are not digits is that in which their atoms were
+ * created, which differs in a system that is read back. So they are printed in
+ * the order of their texts. at[]: numbers of terms.
  */
 static const int32_t *text_order(const struct printer *p, const ix_form *f)
 {
@@ -154,7 +154,7 @@ static void print_form(const struct printer *p, const ix_form *f)
 
 /* ---- expressions ---- */
 
-/* The shortest text that reads back to the same float. */
+/* The shortest text that is read back as the same float. */
 static void print_f32(str *out, double v)
 {
 	char text[40];
@@ -201,7 +201,7 @@ static void print_args(
 	str_addc(p->out, ')');
 }
 
-/* level: of the operator around it; what is weaker gets parentheses */
+/* level: of the operator around it; weaker operators get parentheses */
 static void print_call(const struct printer *p, const expr *e, int32_t level)
 {
 	const char *name = ir_scalar_at(e->fn)->name;
@@ -213,7 +213,7 @@ static void print_call(const struct printer *p, const expr *e, int32_t level)
 	}
 	if (op->level < level)
 		str_addc(p->out, '(');
-	/* comparisons do not chain here */
+	/* comparisons cannot be chained */
 	print_expr(p, e->arg[0],
 		op->level == LEX_COMPARE ? op->level + 1 : op->level);
 	str_printf(p->out, " %s ", op->symbol);
@@ -429,7 +429,7 @@ void ir_system_print(str *out, ir_system *s)
 	for (int32_t i = 0; i < s->tensor.n; i++)
 		if (s->tensor.at[i].eqn >= 0 || s->tensor.at[i].is_input ||
 			s->tensor.at[i].numel == 0)
-			print_tensor(out, s, i); /* not what schedules added */
+			print_tensor(out, s, i); /* without tensors that schedules added */
 	for (int32_t i = 0; i < s->eqn.n; i++) {
 		const sys_eqn *e = &s->eqn.at[i];
 
