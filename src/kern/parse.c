@@ -1,9 +1,9 @@
 /*
- * parse.c: the text of print.c, read.
+ * parse.c: parses the text of print.c.
  *
- * Consumes untrusted text; produces a kernel in which every name is one that is
- * defined in front of it, in a block that is still open. Types, bounds and
- * races are the verifier's. Throws kern.* with line and caret.
+ * Consumes untrusted text; produces a kernel in which every name is defined before
+ * its use, in a block that is still open. The verifier checks types, bounds and
+ * races. Throws kern.* with line and caret.
  */
 #include "kern/parse.h"
 
@@ -262,7 +262,7 @@ void kern_parse_body(struct kern_parser *p)
 
 /* ---- kernels ---- */
 
-/* pN, which may come later */
+/* pN, which may be declared later */
 static int32_t param_number(struct kern_parser *p)
 {
 	const lex_token *t = lex_take(p->l);

@@ -1,11 +1,11 @@
 /*
- * parse_value.c: names, types, forms and instructions of a text.
+ * parse_value.c: parses names, types, forms and instructions.
  */
 #include "kern/parse.h"
 
 #include <math.h>
 
-/* Statements come in order: lines are counted once. */
+/* Statements are parsed in order, so lines are counted once. */
 void kern_parse_place(struct kern_parser *p, const lex_token *t, int32_t *line,
 	int32_t *column)
 {

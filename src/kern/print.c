@@ -1,8 +1,8 @@
 /*
- * print.c: a kernel as text, which parse.c reads back; see kern.h.
+ * print.c: prints a kernel as text, which parse.c reads; see kern.h.
  *
  * Values are numbered in the order of the text: %i0 is the variable of a loop,
- * %r1 a register, %e2 the value behind a loop, %3 any other.
+ * %r1 a register, %e2 the value after a loop, %3 any other.
  */
 #include "kern/local.h"
 
@@ -11,7 +11,7 @@
 struct print {
 	str *out;
 	const kern_kernel *k;
-	int32_t *number; /* of a value, + 1; 0: none yet */
+	int32_t *number; /* 1 + the number of a value; 0: none yet */
 	int32_t n;
 	int32_t depth;
 };
@@ -149,7 +149,7 @@ static void operand(const struct print *p, const kern_value *v, char kind,
 	}
 }
 
-/* name operands: what stands at the right of '=' */
+/* an instruction: its name and operands */
 static void instruction(const struct print *p, const kern_value *v)
 {
 	const kern_op_row *r = kern_op_at(v->op);
@@ -173,7 +173,7 @@ static void instruction(const struct print *p, const kern_value *v)
 	}
 }
 
-/* A value that has a name, or what computes it: then with its type. */
+/* The name of a value; or the instruction that computes it, with its type. */
 static void right(struct print *p, kern_val v, bool typed)
 {
 	const kern_value *x = kern_at(p->k, v);

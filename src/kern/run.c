@@ -1,10 +1,10 @@
 /*
- * run.c: the meaning of a kernel, slowly: the oracle of passes and printers.
+ * run.c: a slow interpreter, with which passes and printers are compared.
  *
- * Chunks of a phase run in an order that is drawn, memory is poisoned before
- * anything is written to it, and each access is checked: outside of its array,
- * not yet written, touched by another chunk of the phase: kern.run, with the
- * line if the kernel was read from a text.
+ * Chunks of a phase run in a random order, memory is poisoned at first, and each
+ * access is checked. An element outside its array, not written yet, or accessed by
+ * another chunk of the phase is an error kern.run, with the line if the kernel has
+ * a text.
  */
 #include "kern/run.h"
 
@@ -145,7 +145,7 @@ static void block(struct kern_running *r, const kern_block *b)
 		statement(r, b->list.at[i]);
 }
 
-/* Each chunk once, in an order of its own. */
+/* Runs each chunk once, in a random order. */
 static void phase(struct kern_running *r, const kern_phase *p)
 {
 	int64_t n = p->n_chunks;

@@ -1,13 +1,11 @@
 /*
- * run_memory.c: memory of the interpreter: poisoned, and watched.
+ * run_memory.c: the memory of the interpreter, poisoned and checked.
  *
- * What is not yet written is NaN, for lanes that nobody selects may be loaded;
- * in scratch, which hands values from phase to phase, it is an error to read it
- * by itself. A vector may have lanes that nobody selects: behind the last column
- * of a panel, or of another chunk; what is in them is not a number.
- * Each byte knows whether something was written to it, and which chunks of the
- * phase wrote and read it: what a race does depends on the order, and here it
- * is an error in any order.
+ * Elements that are not written yet are NaN. Lanes of a vector may load them if
+ * they are not used: those after the last column of a panel, or of another chunk.
+ * A scalar load of them from scratch, which passes values between phases, is an
+ * error. For each byte, it records whether it was written, and which chunks of the
+ * phase wrote and read it, so that a race is an error in any order of chunks.
  */
 #include "kern/run.h"
 
@@ -60,7 +58,7 @@ void kern_run_room(struct kern_running *r, void *const *param)
 		}
 		r->param[i] = m;
 	}
-	/* `inside` a param: the caller may have given it memory of its own */
+	/* a param `inside` another: the caller may pass separate memory */
 	for (int32_t i = 0; i < k->n_params; i++) {
 		int32_t in = k->array.at[i].in;
 
@@ -131,7 +129,7 @@ ir_number kern_run_nothing(tn_dtype t)
 	return v;
 }
 
-/* Its first byte; checked. */
+/* Its first byte; checks the index. */
 static int64_t byte_of(struct kern_running *r, struct kern_memory **m,
 	int32_t array, int64_t i)
 {
@@ -173,7 +171,7 @@ ir_number kern_run_get(
 		}
 		if (!alone)
 			continue;
-		/* two readers, or more: -1 */
+		/* -1: two or more readers */
 		m->reader[j] = m->reader[j] == 0 ||
 					       m->reader[j] == r->chunk + 1
 				       ? r->chunk + 1

@@ -1,6 +1,6 @@
 /*
- * run_value.c: what instructions give, lane by lane. Floats are computed as
- * doubles and rounded to their dtype, functions are those of scalar.def.
+ * run_value.c: evaluates instructions, lane by lane. Floats are computed as
+ * doubles and rounded to their dtype; functions are those of scalar.def.
  */
 #include "kern/run.h"
 
@@ -112,7 +112,7 @@ static void load(struct kern_running *r, const kern_value *x, ir_number *out)
 		else
 			out[l] = kern_run_nothing(x->type.dt);
 	}
-	/* all of them may be loaded: they are there */
+	/* all lanes can be loaded: they are inside the array */
 	for (int32_t l = 0; l < n && mask != NULL && whole; l++)
 		kern_run_reach(r, at->array, first + at->stride * l);
 }
@@ -129,7 +129,7 @@ static ir_number call(const struct kern_running *r, const kern_value *x,
 	return rounded(x->type.dt, ir_scalar_eval(x->fn, a[n - 1].dt, v));
 }
 
-/* Lane l of all that has no effect but its value. */
+/* Lane l of an instruction without side effects. */
 static ir_number pure(const struct kern_running *r, const kern_value *x,
 	const struct lanes *a, int32_t l)
 {

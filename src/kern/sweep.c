@@ -1,13 +1,13 @@
 /*
- * sweep.c: dead code, and names that are of no use. A statement is kept if it stores, sets the error, or
- * defines what a kept statement uses. Registers are kept if somebody reads them;
- * what is set to others goes with them.
+ * sweep.c: removes dead code and unneeded names. A statement is kept if it stores,
+ * sets the error, or defines a value that a kept statement uses. A register is kept
+ * if an instruction reads it; the statements that set other registers are removed.
  *
- * Uses are counted. A statement that goes gives its operands back, so that what
- * only it used goes too: one walk from the last statement to the first, and
- * another as long as loops read what they set themselves.
+ * Uses are counted. Removing a statement decreases the counts of its operands, so
+ * that values that only it used are removed, too: in a walk from the last
+ * statement to the first, which is repeated while loops read what they set.
  *
- * What is named for the next statement alone is computed there.
+ * A value that only the next statement uses is computed there.
  */
 #include "kern/local.h"
 
@@ -38,7 +38,7 @@ static void count_access(struct sweep *w, const kern_access *at, int32_t by)
 	count_value(w, at->whole, by);
 }
 
-/* What the instruction uses. */
+/* Counts the operands of the instruction. */
 static void count_operands(struct sweep *w, kern_val v, int32_t by)
 {
 	const kern_value *x = kern_at(w->k, v);
@@ -125,7 +125,7 @@ static bool is_dead(const struct sweep *w, const kern_stmt *s)
 	return false;
 }
 
-/* From the last to the first; what stays moves together. */
+/* Walks from the last statement to the first, and closes the gaps. */
 static void sweep_block(struct sweep *w, kern_block *b)
 {
 	int32_t n = b->list.n, at = n;
@@ -147,7 +147,7 @@ static void sweep_block(struct sweep *w, kern_block *b)
 	b->list.n = n - at;
 }
 
-/* Is `let` there for this statement only, which takes a value by its x? */
+/* Is `let` used only by the x of this statement? */
 static bool is_for(const struct sweep *w, const kern_stmt *let,
 	const kern_stmt *next)
 {

@@ -1,13 +1,12 @@
 /*
- * texts.c: a kernel that is read from a file, instead of the one that was made
- * of the program.
+ * texts.c: a kernel from a file, instead of the one that was made of the program.
  *
- * Params and checks are the program's: a text names them, and cannot change
- * them. What the kernel does between them is the text's.
+ * The params and checks of the text must be those of the program; everything else
+ * in the kernel is up to the text.
  */
 #include "kern/parse.h"
 
-/* What the text says of a param or a check is what the program has. */
+/* Checks that the params and checks of the text are those of the program. */
 static void match(const lex *l, const lex_token *at, kern_kernel *k,
 	const kern_kernel *like)
 {

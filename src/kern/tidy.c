@@ -1,9 +1,9 @@
 /*
- * tidy.c: values in order of their definitions; see kern.h.
+ * tidy.c: numbers values in order of their definitions; see kern.h.
  *
- * A value gets its number where the text would show it first: at its `let`, its
- * loop, its register; a constant and a value without a `let` where they are
- * used. Forms, whose terms are in the order of values, are made anew.
+ * A value gets its number where the text shows it first: at its `let`, loop or
+ * register; a constant, and a value without a `let`, where it is used. Forms are
+ * built again, because their terms are in the order of values.
  */
 #include "kern/local.h"
 
@@ -11,7 +11,7 @@ struct tidy {
 	kern_kernel *k;
 	VEC(kern_value) old;
 	kern_val *to; /* 0: not yet */
-	int32_t n_stack; /* arrays of blocks that were met */
+	int32_t n_stack; /* number of arrays of blocks so far */
 };
 
 static kern_val moved(struct tidy *t, kern_val v);
@@ -36,7 +36,7 @@ static void access(struct tidy *t, kern_access *at)
 	at->whole = moved(t, at->whole);
 }
 
-/* Its operands first. */
+/* Numbers its operands first. */
 static kern_val define(struct tidy *t, kern_val v)
 {
 	kern_value x = t->old.at[v];

@@ -1,7 +1,7 @@
 /*
- * access.c: how the statements below a loop walk memory when one variable
- * runs: nothing (stride 0), adjoining elements (1), or jumps. Values in
- * private buffers do not count: buffers are laid out as the lanes want them.
+ * access.c: how the statements below a loop access memory when one variable
+ * advances: the same element (stride 0), its neighbour (1), or a jump. Values in
+ * private buffers do not count: the layout of buffers follows from the lanes.
  */
 #include "schedule/local.h"
 
@@ -75,7 +75,7 @@ static void add_cost(void *arg, const struct loop_access *a)
 		c->unit = true;
 	if (s == 0 || s == 1)
 		return;
-	/* lanes two apart are two vectors and a shuffle, not an element each */
+	/* lanes with stride 2 are two vectors and a shuffle, not single elements */
 	if (a->write)
 		w = m->write_jump;
 	else if (s == m->near_lanes)
@@ -118,7 +118,7 @@ static void widest_visit(void *arg, const expr *e)
 		w->bytes = bytes;
 }
 
-/* Bytes of the widest value that differs between iterations of var. */
+/* The bytes of the widest value that depends on var. */
 void loop_widest(struct loop_widest *w, const loop_node *n)
 {
 	int32_t i;

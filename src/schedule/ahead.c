@@ -1,32 +1,32 @@
 /*
- * ahead.c: what is read next is asked for early.
+ * ahead.c: prefetches elements that are read soon.
  *
- * Rows. A loop whose body goes over a row several times fetches it in the first
- * pass and computes in the others, while memory has nothing to do. The pass
- * that computes most asks for the row of the next iteration:
+ * Rows. A loop whose body reads a row several times loads it in the first pass and
+ * computes in the others, while memory is idle. The pass that computes most
+ * prefetches the row of the next iteration:
  *
  *   for i { for j { m max= x[i,j] } for k { s += exp(x[i,k] - m) } }   ->
  *   for i { for j { .. } for k { ahead x[i+1,k]; .. } }
  *
- * Streams. Hardware follows a stream by itself, but not into the next page; in
- * a loop that computes long between two loads that wait counts:
+ * Streams. Hardware prefetches a stream, but not beyond the end of a page; in a
+ * loop with much arithmetic between two loads, that wait counts:
  *
  *   for i { o[i] = erf(x[i]) }   ->   for i { ahead x[i+512]; .. }
  *
- * Tiles. While a tile is transposed the next one is asked for, and so are the
- * short lines that a tile is combined with.
+ * Tiles. While a tile is transposed, the next one is prefetched, and the short
+ * lines that a tile is combined with.
  *
- * Asking is never wrong: an address that is not there is not fetched.
+ * A prefetch outside the array has no effect.
  */
 #include "schedule/local.h"
 
 #define MAX_TENSORS 16
 
-struct first { /* where a tensor is read first */
+struct first { /* the first read of a tensor */
 	int32_t tensor;
 	const ix_form *at;
-	const loop_node *in; /* innermost loop around */
-	loop_node *loop;     /* vector loop along its lines */
+	const loop_node *in; /* innermost loop around it */
+	loop_node *loop;     /* the vector loop along its lines */
 };
 
 struct ahead {
@@ -35,7 +35,7 @@ struct ahead {
 	struct first first[MAX_TENSORS];
 };
 
-/* Does it come from memory, or nearly so? */
+/* Is it too large for the near caches? */
 static bool is_large(const loop_kernel *k, const sys_tensor *t)
 {
 	return t->numel * (int64_t)dtype_size(t->dtype) >=
@@ -55,7 +55,7 @@ static void on_access(void *arg, const struct loop_access *a)
 		return;
 	while (v != NULL && (v->kind != LOOP_FOR || v->lanes <= 1))
 		v = v->up;
-	for (i = 0; i < h->n; i++) /* all copies of the loop count as first */
+	for (i = 0; i < h->n; i++) /* a read in any copy of the loop counts as the first */
 		if (h->first[i].tensor == a->tensor &&
 			(h->first[i].loop == v ||
 				loop_first(h->first[i].loop) != loop_first(v)))
@@ -70,7 +70,7 @@ static void on_access(void *arg, const struct loop_access *a)
 		(struct first){a->tensor, a->at, a->leaf->up, v};
 }
 
-/* Elements of v that one iteration of top walks: the outermost block counts. */
+/* Elements of v that one iteration of top walks, by the outermost block. */
 static int64_t walked(const loop_kernel *k, const loop_node *n, int32_t v,
 	const loop_node *top)
 {
@@ -85,7 +85,7 @@ static int64_t walked(const loop_kernel *k, const loop_node *n, int32_t v,
 	return ext;
 }
 
-/* at's variables that `from` walks below top, by those that `to` walks. */
+/* `at` with the variables that `from` walks below top replaced by those of `to`. */
 static const ix_form *moved(loop_kernel *k, const ix_form *at,
 	const loop_node *from, const loop_node *to, const loop_node *top)
 {
@@ -123,10 +123,11 @@ struct pass {
 	loop_node *loop;
 	const ix_form *at;
 	int64_t flops;
-	int32_t n; /* passes there are */
+	int32_t n; /* number of passes */
 };
 
-/* Vector loops below n that walk the same elements: the one that computes most. */
+/* Of the vector loops below n that walk the same elements, the one with most
+ * arithmetic. */
 static void best_pass(loop_kernel *k, const struct first *f, loop_node *n,
 	const loop_node *top, struct pass *best)
 {
@@ -201,8 +202,8 @@ static int64_t work(loop_kernel *k, const loop_node *n)
 }
 
 /*
- * Is a loop inside the vector loop a piece of one that is cut outside, such as
- * rows that are added up together? Those are streams enough.
+ * Does a loop inside the vector loop belong to a block outside, as rows that are
+ * added up together? These are several streams already.
  */
 static bool is_cut(const struct first *f)
 {
@@ -263,7 +264,7 @@ static bool ask_row(loop_kernel *k, const struct first *f)
 	return false;
 }
 
-/* In a tile lines are short: those of the next one. */
+/* Lines of a tile are short: prefetches those of the next tile. */
 static bool ask_lines(
 	loop_kernel *k, const struct first *f, const ix_form *at)
 {
@@ -302,7 +303,7 @@ static void ask(loop_kernel *k, loop_node *root)
 	}
 }
 
-/* n stands in the block that goes over the tiles. */
+/* n is in the block over the tiles. */
 static void ask_tile(loop_kernel *k, loop_node *n)
 {
 	const loop_eqn *e = &k->eqn[n->eqn];

@@ -1,12 +1,11 @@
 /*
- * change.c: what a schedule changes of a kernel's variables and equations.
+ * change.c: changes of a kernel's variables and equations by schedules.
  *
- * Trees alone say how a kernel runs; a few schedules also need other variables
- * (a loop split by residues, two short loops as one) or equations of their own
- * (copies of factors, pieces of a sum). Each such change is one function here:
- * it checks what it needs, changes all equations alike, and is recorded in
- * k->change, so that it can be printed and applied again (text.c, text_parse.c).
- * Trees are the caller's to change.
+ * Most schedules only change trees; some need other variables (a loop split by
+ * residues, two short loops joined) or more equations (copies of factors, pieces
+ * of a sum). Each such change is a function here: it checks its conditions,
+ * changes all equations, and records the change in k->change, so that it can be
+ * printed and applied again (text.c, text_parse.c). The caller changes the trees.
  */
 #include "schedule/local.h"
 
@@ -22,7 +21,7 @@ loop_change *loop_changed(loop_kernel *k, loop_change_kind kind)
 
 /* ---- variables ---- */
 
-/* One more variable; k->dom is the caller's to set, with its substitution. */
+/* Adds a variable; the caller sets k->dom and substitutes. */
 static int32_t add_variable(
 	loop_kernel *k, int64_t extent, axis_kind kind, const char *name)
 {
@@ -46,7 +45,7 @@ static ix_dom box_of(const loop_kernel *k)
 	return (ix_dom){{k->n_vars, extent}, 0, NULL};
 }
 
-/* Every form of every equation over other variables: with[v] for v. */
+/* Replaces each variable v by with[v] in all forms of all equations. */
 struct over {
 	loop_kernel *k;
 	const ix_dom *dom;
@@ -91,7 +90,7 @@ static void put_eqn(const struct over *w, loop_eqn *e)
 
 /* ---- split ---- */
 
-/* The statement stays what it is with two loops in the place of one. */
+/* Can the statement have two loops instead of this one? */
 static bool splits(const loop_kernel *k, const loop_eqn *e, int32_t v)
 {
 	int64_t s;
@@ -137,7 +136,7 @@ bool loop_change_split(loop_kernel *k, int32_t v, int64_t by)
 
 /* ---- join ---- */
 
-/* The two follow each other in what it makes, or it has neither. */
+/* Are both neighbours in its result, or is neither in it? */
 static bool stays_one(const loop_kernel *k, const loop_eqn *e, int32_t y, int32_t x)
 {
 	int64_t ny = k->var[y].extent, nx = k->var[x].extent, sy, sx;
@@ -229,7 +228,7 @@ bool loop_change_keys(loop_kernel *k, loop_set keys, int32_t to)
 
 /* ---- equations ---- */
 
-/* A tensor of this kernel alone, named by its equation, which comes next. */
+/* Adds a private tensor, named by its equation, which is added next. */
 static int32_t add_tensor(
 	loop_kernel *k, const char *stem, tn_dtype t, int64_t numel)
 {
@@ -247,7 +246,7 @@ int32_t loop_add_eqn(loop_kernel *k)
 	return k->n_eqns++;
 }
 
-/* An equation that sets one tensor to body. */
+/* Adds an equation that sets a tensor to body. */
 static int32_t add_set(loop_kernel *k, const char *label, int32_t tensor,
 	const expr *body, const ix_form *at)
 {
@@ -314,7 +313,7 @@ int32_t loop_add_row(
 	return i;
 }
 
-/* An equation that copies tensor at `at` into a buffer. */
+/* Adds an equation that copies the elements of a tensor at `at` into a buffer. */
 int32_t loop_add_stage(loop_kernel *k, int32_t tensor, const ix_form *at)
 {
 	int32_t i = add_set(k, "stage", tensor, ex_read(k->s, tensor, at), at);
@@ -327,7 +326,7 @@ int32_t loop_add_stage(loop_kernel *k, int32_t tensor, const ix_form *at)
 
 /* ---- cut ---- */
 
-/* The equation of the pieces; that of the sum adds them up. */
+/* Adds the equation of the pieces; the equation of the sum adds them up. */
 static void add_part(loop_kernel *k, int32_t eqn, int32_t number)
 {
 	int32_t i = loop_add_eqn(k);
@@ -342,7 +341,7 @@ static void add_part(loop_kernel *k, int32_t eqn, int32_t number)
 	e->label = "part";
 	e->init[0] = NULL;
 	*p = *q;
-	k->n_eqns--; /* the name is by its number */
+	k->n_eqns--; /* the name contains its number */
 	e->out[0] = add_tensor(k, "part",
 		dtype_is_int(q->acc[0]) ? k->s->tensor.at[e->out[0]].dtype
 					: q->acc[0],

@@ -1,5 +1,5 @@
 /*
- * decision.c: decisions of a schedule, kept with the kernel and printed.
+ * decision.c: records and prints the decisions of a schedule.
  */
 #include "schedule/decision.h"
 #include "schedule/local.h"

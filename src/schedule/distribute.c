@@ -1,21 +1,21 @@
 /*
- * distribute.c: sums get loops of their own, where that frees lanes.
+ * distribute.c: moves sums to separate loops, if that allows lanes.
  *
- * A loop whose body holds a short loop, such as a sliding window, takes the
- * lanes if its iterations are independent. A sum over it, of what the body
- * makes, stands in the way: so it moves to a copy of the loops that it reduces,
- * behind them. What it reads goes through memory or a buffer in the cache.
+ * A loop whose body contains a short loop, such as a sliding window, gets lanes if
+ * its iterations are independent. A sum over it of values of the body prevents
+ * that; so the sum moves to a copy of the loops that it reduces, after them. The
+ * values that it reads go through memory or a buffer in the cache.
  *
  *   for i { for j { init y; for k < 9 { acc y }  s = f(y)  m += s } }   ->
  *   for i { for j { init y; for k < 9 { acc y }  s = f(y) } }
  *   for i { for j { m += s } }
  *
- * Nothing in these loops reads the sum, which is complete behind them; so all
- * of its terms may follow on all of the values.
+ * No statement in these loops reads the sum, which is final only after them; so
+ * its terms can be added after all values are computed.
  */
 #include "schedule/local.h"
 
-/* A statement that only adds, over var, to what is read behind the loop. */
+/* Does the statement only add, over var, to a value that is read after the loop? */
 static bool adds_up(const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	const loop_eqn *e = &k->eqn[n->eqn < 0 ? 0 : n->eqn];
@@ -24,8 +24,8 @@ static bool adds_up(const loop_kernel *k, const loop_node *n, int32_t var)
 	       !e->push && e->scan_var < 0 && !e->stage && !e->pack;
 }
 
-/* Statements of the body that add over n's variable; rest: the others are
- * independent for its values, and hold a loop. */
+/* The number of statements of the body that add over n's variable; *rest: the
+ * others are independent for its values, and contain a loop. */
 static int32_t sums_of(loop_kernel *k, const loop_node *n, bool *rest)
 {
 	int32_t sums = 0;
@@ -79,7 +79,7 @@ bool loop_may_distribute(loop_kernel *k, const loop_node *n)
 	return !loop_writes_input(k);
 }
 
-/* The outermost of the loops around n that hold nothing else, that its sums
+/* The outermost loop around n that contains nothing else, that the sums of n
  * reduce, and whose values fit the cache. */
 static loop_node *highest(loop_kernel *k, loop_node *n)
 {
@@ -106,7 +106,7 @@ static loop_node *highest(loop_kernel *k, loop_node *n)
 	return n;
 }
 
-/* The chain from n to the loop `last`, around the sums of last's body only. */
+/* A copy of the chain of loops from n to `last`, with only the sums of its body. */
 static loop_node *chain_of_sums(
 	loop_kernel *k, const loop_node *n, const loop_node *last)
 {
@@ -134,7 +134,7 @@ static void drop_sums(loop_kernel *k, loop_node *n)
 	n->n_child = m;
 }
 
-/* Puts `made` behind n among its siblings. */
+/* Inserts `made` after n among its siblings. */
 static void put_behind(
 	loop_kernel *k, loop_phase *ph, loop_node *n, loop_node *made)
 {
@@ -157,7 +157,7 @@ static void put_behind(
 	}
 }
 
-/* One loop at or below n; false: there is none. */
+/* Distributes one loop at or below n; false: there is none. */
 static bool distribute(loop_kernel *k, loop_phase *ph, loop_node *n)
 {
 	loop_node *top, *sums;

@@ -1,10 +1,11 @@
 /*
- * estimate.c: cycles of the statements of a scheduled kernel, and seconds.
+ * estimate.c: estimates the cycles of the statements of a scheduled kernel, and
+ * its seconds.
  *
  * A walk over each tree keeps the interval of every variable and how often the
- * node runs. Each distinct subexpression of a statement counts where the C text
- * will have it: outside of the innermost loops that it does not depend on; in
- * lanes if it depends on their variable, else once for all of them.
+ * node runs. Each distinct subexpression of a statement counts as often as in the
+ * C text: outside the innermost loops that it does not depend on; in lanes if it
+ * depends on their variable, else once for all lanes.
  *
  *   for i < 56 { for j < 64 lanes 16 { o = f(x[64 i + j]) * w[i] } }
  *   f and the load of x: 56 * 4 vectors;  the load of w: 56 elements
@@ -15,7 +16,7 @@
 
 /* ---- intervals ---- */
 
-/* Bounds of f where its variables are in their intervals; false: unknown. */
+/* Bounds of f for variables in their intervals; false: unknown. */
 static bool bounds_of(
 	const estimate *w, const ix_form *f, int64_t *min, int64_t *max)
 {
@@ -58,7 +59,7 @@ static double part_inside(
 
 /* ---- expressions ---- */
 
-/* How often is something done that depends on these variables? */
+/* How often does an expression run that depends on these variables? */
 static double times_of(const estimate *w, loop_set vars)
 {
 	int32_t last = -1;
@@ -122,7 +123,7 @@ static machine_access kind_of(const estimate *w, const loop_buf *b,
 	return s == -1 || s == 2 ? MACHINE_STRIDED : MACHINE_GATHERED;
 }
 
-/* The buffer in which the kernel keeps what it makes of the tensor; NULL. */
+/* The buffer of the kernel for the tensor, or NULL. */
 static const loop_buf *buffer_of(const estimate *w, int32_t tensor)
 {
 	int32_t eqn, comp;
@@ -145,11 +146,11 @@ static void add_read(estimate *w, const expr *e, loop_set vars, bool masked)
 
 static loop_set visit(estimate *w, const expr *e, bool masked);
 
-/* Conditions on indices that all have to hold. */
+/* Conditions on indices, all of which must hold. */
 typedef struct guard {
 	loop_set vars;
-	double part;  /* of the iterations in which they do */
-	bool by_lane; /* lanes do not share one that may fail */
+	double part;  /* part of the iterations in which they hold */
+	bool by_lane; /* a condition that can fail differs between lanes */
 } guard;
 
 /* false: e is another condition. */
@@ -169,7 +170,7 @@ static bool is_guard(const estimate *w, const expr *e, guard *g)
 	       is_guard(w, e->arg[1], g);
 }
 
-/* What each of them costs that may fail; those of a few values are free. */
+/* Adds the cost of each condition that can fail; those of few values are free. */
 static void add_guards(estimate *w, const expr *e)
 {
 	loop_set vars;
@@ -191,7 +192,7 @@ static void add_guards(estimate *w, const expr *e)
 					 w->k->machine->cycles.scalar_guard;
 }
 
-/* A choice by a condition on indices: the other side costs nothing. */
+/* A select by a condition on indices: only the side that is taken costs. */
 static loop_set visit_guarded(
 	estimate *w, const expr *e, const guard *g, bool masked)
 {
@@ -256,14 +257,14 @@ static void add_store(
 	if (b != NULL && b->where == LOOP_REGISTER)
 		return;
 	kind = kind_of(w, b, f, vars, false);
-	/* sums are in registers while loops run that they do not walk */
+	/* a sum is in a register during loops that do not walk it */
 	n = times_of(w, vars);
 	add_access(w, true, kind, n);
 	if (update)
 		add_access(w, false, kind, n);
 }
 
-/* A chain of sums: each term waits for the one before. */
+/* Adds the latency of a sum: each term waits for the one before. */
 static void add_chain(estimate *w, const loop_eqn *e)
 {
 	const machine_cycles *c = &w->k->machine->cycles;
@@ -382,7 +383,7 @@ static double whole(double n)
 	return (double)i < n ? (double)i + 1 : (double)i;
 }
 
-/* rows by columns in registers: products, or what feeds them, bound it. */
+/* A tile, rows by columns in registers: bound by products or by their loads. */
 static void add_tile(estimate *w, const loop_node *n)
 {
 	const machine_cycles *c = &w->k->machine->cycles;
@@ -418,7 +419,7 @@ static void add_turn(estimate *w, const loop_node *n)
 
 /* ---- the tree ---- */
 
-/* Vectors that walk n elements, the rest by halves or as a part of one. */
+/* The number of vectors for n elements; the remainder in halves or a partial one. */
 static double vectors_of(estimate *w, const loop_node *n, double elems)
 {
 	double full = (double)((int64_t)(elems / n->lanes));
@@ -477,7 +478,7 @@ static void walk_for(estimate *w, const loop_node *n)
 	w->share = share;
 }
 
-/* A block stands for all of them: the first is as good as any. */
+/* Walks one block, the first, for all. */
 static void walk_block(estimate *w, const loop_node *n)
 {
 	struct estimate_range was = w->range[n->var];
@@ -486,7 +487,7 @@ static void walk_block(estimate *w, const loop_node *n)
 
 	w->loop[w->depth++] = (struct estimate_loop){
 		.var = n->var, .trips = blocks, .node = n};
-	/* blocks that are shorter at the end count as what they are */
+	/* a shorter block at the end counts with its length */
 	if (elems < blocks * (double)n->size)
 		w->share *= elems / (blocks * (double)n->size);
 	if (was.lo + n->size < was.hi)
@@ -499,7 +500,7 @@ static void walk_block(estimate *w, const loop_node *n)
 	w->depth--;
 }
 
-/* Inside a block a span is the part of it that falls there. */
+/* Inside a block, a span is its intersection with the block. */
 static void walk_span(estimate *w, const loop_node *n)
 {
 	struct estimate_range was = w->range[n->var], now = was;
@@ -509,7 +510,7 @@ static void walk_span(estimate *w, const loop_node *n)
 	if (was.lo == 0 && was.hi == extent) {
 		now.lo = n->lo > was.lo ? n->lo : was.lo;
 		now.hi = n->hi < was.hi ? n->hi : was.hi;
-	} else { /* blocks run over all of it */
+	} else { /* blocks walk all of it */
 		w->share *= (double)(n->hi - n->lo) / (double)extent;
 	}
 	w->range[n->var] = now;
@@ -583,7 +584,7 @@ void loop_estimate_of(loop_kernel *k, loop_estimate *out)
 
 		w.out = &out->phase[p];
 		w.out->chunks = (double)ph->n_chunks;
-		/* what is steady is copied once for all runs */
+		/* a steady input is copied once for all runs */
 		w.share = ph->copies > 0 &&
 					  k->s->tensor
 						  .at[k->param[ph->copies - 1]]
@@ -628,7 +629,7 @@ static double phase_seconds(
 {
 	double a = phase_arithmetic(m, p), b = phase_memory(m, p);
 	double all = a > b ? a + m->hidden * b : b + m->hidden * a;
-	/* the last chunks may leave threads idle; that is the threads' luck */
+	/* threads may be idle during the last chunks; this is not counted */
 	double rounds = p->chunks > threads ? p->chunks / threads : 1;
 
 	return all * rounds / (p->chunks > 0 ? p->chunks : 1) +

@@ -1,12 +1,12 @@
 /*
- * estimate_memory.c: bytes that a phase moves, by level of memory.
+ * estimate_memory.c: estimates the bytes that a phase moves, by level of memory.
  *
- * For each access below a node: the bytes that one run of the node touches
- * (its footprint), and for each level the bytes that have to come from beyond
- * it. A loop touches as much more as its iterations differ. What differs not
- * is still near if all that one iteration touches fits the level; else it
- * comes again. Memory moves in lines: an element that stands alone in its line
- * costs the line, unless its neighbours are used while that is near.
+ * For each access below a node: the bytes that one run of the node accesses (its
+ * footprint), and for each level the bytes that come from beyond it. A loop
+ * multiplies the bytes that differ between its iterations. Bytes that do not
+ * differ stay in the level if the footprint of one iteration fits it; else they
+ * come again. Memory moves in lines: a single element costs its line, unless its
+ * neighbours are used while the line is near.
  *
  *   for i < 1000 { for j < 4096 { o[j] += x[4096 i + j] } }
  *   o: 16 KB, which comes to L1 once if 32 KB fit there; x: all of it, once
@@ -20,9 +20,9 @@ typedef struct touch {
 	const ix_form *at;
 	loop_set vars;
 	const loop_buf *b; /* NULL: in memory */
-	double size, most; /* of an element; of all, in bytes */
+	double size, most; /* bytes of an element; of all elements */
 	double foot;
-	double beyond[N_BEYOND]; /* comes from beyond the level */
+	double beyond[N_BEYOND]; /* bytes from beyond the level */
 } touch;
 
 typedef VEC(touch) touches;
@@ -59,7 +59,7 @@ static void add_touch(gather *g, int32_t tensor, const ix_form *at)
 	for (int32_t i = 0; i < g->out->n; i++)
 		if (g->out->at[i].tensor == tensor &&
 			g->out->at[i].vars == t.vars)
-			return; /* neighbours of the same */
+			return; /* neighbours, in the same lines */
 	t.foot = least(LINE, t.most);
 	for (int32_t l = 0; l < N_BEYOND; l++)
 		t.beyond[l] = t.foot;
@@ -102,7 +102,7 @@ static bool is_around(const loop_node *n, const loop_node *inner)
 	return false;
 }
 
-/* Of one step of the loop: the part of a line that it goes on; 0: nothing. */
+/* The part of a line by which a step of the loop advances; 0: it does not. */
 static double step_of(const estimate *w, const loop_node *n, int32_t var,
 	double size, const touch *t)
 {
@@ -121,7 +121,7 @@ static double step_of(const estimate *w, const loop_node *n, int32_t var,
 	return least(1, (double)(s < 0 ? -s : s) * size * t->size / LINE);
 }
 
-/* t iterations over var, in steps of `size`, of what `in` says of one. */
+/* The accesses of t iterations over var, in steps of `size`; `in`: those of one. */
 static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 	double size, touches *in)
 {
@@ -140,7 +140,7 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 			bool near = all <=
 				    (double)w->k->machine->memory[l].bytes;
 
-			/* a line whose neighbours come too late comes again */
+			/* a line is loaded again if its other elements are used too late */
 			t->beyond[l] *= near ? more : trips;
 		}
 		t->foot = least(t->foot * more, t->most);
@@ -151,8 +151,8 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 	}
 }
 
-/* The same elements, as far as the loops around (open) go: each stage has
- * variables of its own for what it walks. */
+/* An access to the same elements, compared by the loops around (open), because
+ * each loop nest has separate variables inside. */
 static touch *same_as(const touches *all, const touch *t, loop_set open)
 {
 	for (int32_t i = 0; i < all->n; i++)
@@ -172,7 +172,7 @@ static loop_set open_at(const loop_node *n)
 	return s;
 }
 
-/* One after the other: what the first leaves near, the others find. */
+/* Joins consecutive nests: elements that the first leaves near are reused. */
 static void join(estimate *w, touches *all, const touches *in, loop_set open)
 {
 	double sum = 0;
@@ -227,7 +227,7 @@ static double walked(const estimate *w, int32_t var)
 	return (double)(w->range[var].hi - w->range[var].lo);
 }
 
-/* n iterations at once, then as often as it takes: of the loop that they are. */
+/* Repeats a part of n iterations of a loop as often as needed. */
 static void repeat_part(estimate *w, const loop_node *n, int32_t var, double at,
 	bool first, touches *t)
 {
@@ -239,7 +239,7 @@ static void repeat_part(estimate *w, const loop_node *n, int32_t var, double at,
 		repeat(w, n, var, all / now, now, t);
 }
 
-/* A tile, or a square: the steps of the sum run around what is in registers. */
+/* A tile or a square: the loops of the sum are around the registers. */
 static void inner_loops(estimate *w, const loop_node *n, touches *t)
 {
 	double columns = n->kind == LOOP_TILE ? (double)n->lanes * n->unroll
@@ -308,8 +308,8 @@ void loop_estimate_memory(estimate *w, const loop_phase *ph)
 }
 
 /*
- * What fits a level as a whole was left there by who made it, and stays for
- * who reads it.
+ * A tensor that fits a level is there after its producer has run, and stays for
+ * its readers.
  */
 void loop_estimate_residence(estimate *w, loop_estimate *out)
 {

@@ -1,15 +1,15 @@
 /*
- * guard.c: interiors without branches.
+ * guard.c: removes guards from the interior of loops.
  *
- * A guard that stands below a vector loop and follows its variable holds, or
- * fails, on intervals of it. The loop is cut there, at whole vectors, so that
- * in each piece the guard is decided and the select that asks it is gone:
+ * A guard below a vector loop that depends on its variable is true or false on
+ * intervals. The loop is cut there, at whole vectors, so that in each piece the
+ * guard is constant and its select disappears:
  *
  *   for j < 4096 by 16 { o = inside(j - 1, 0, 4094) ? x[j - 1] : 0 }   ->
  *   span j 0..16 { .. }  span j 16..4080 { o = x[j - 1] }  span j 4080..4096 { .. }
  *
- * The pieces of a copy go outside of the loops that are around it alone, so that
- * these walk one piece after the other.
+ * The pieces of a copy move outside loops that contain nothing else, so that these
+ * walk one piece after another.
  */
 #include "schedule/local.h"
 
@@ -64,7 +64,7 @@ static void guard_visit(void *arg, const expr *e)
 		ix_scale(x, ix_axis(x, &g->k->dom, g->var), s));
 	if (ix_has_fun(rest))
 		return;
-	/* what a loop around walks a little, a window, may be inside as well */
+	/* the variable of a short loop around (a sliding window) may be inside, too */
 	ix_range(&g->k->dom, rest, &min, &max);
 	if ((loop_form_vars(rest) & ~g->inside) != 0 &&
 		(min < -near || max - min > near))
@@ -96,7 +96,7 @@ static void gather(struct guards *g, const loop_node *n)
 				guard_visit, g);
 }
 
-/* Cuts at whole vectors; the pieces between, in order. */
+/* Cuts n at whole vectors into pieces, in order. */
 static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 {
 	struct guards g = {.k = k, .var = n->var};
@@ -105,7 +105,7 @@ static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 
 	for (i = 0; i < n->n_child; i++)
 		gather(&g, n->child[i]);
-	gather(&g, n); /* again: all loops below are known now */
+	gather(&g, n); /* again, now with all loops below */
 	if (g.full)
 		loop_decide(k, DECIDE_GUARDS_MANY, n->var, -1, 0, MAX_CUTS);
 	if (g.n == 0 || g.full)
@@ -135,7 +135,7 @@ static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 	return m > 1 ? m : 0;
 }
 
-/* Statements below n whose iterations may come in any order. */
+/* Can the iterations of all statements below n run in any order? */
 static bool only_copies(const loop_kernel *k, const loop_node *n)
 {
 	for (int32_t i = 0; i < n->n_child; i++)
@@ -148,7 +148,7 @@ static bool only_copies(const loop_kernel *k, const loop_node *n)
 				 k->eqn[n->eqn].e->monoid == IR_SET;
 }
 
-/* for c { span .. span .. } -> span { for c .. } span { for c .. }; 0: stays */
+/* for c { span .. span .. } -> span { for c .. } span { for c .. }; 0: no change */
 static int32_t turned(loop_kernel *k, const loop_node *c, loop_node **out)
 {
 	if (c->kind != LOOP_FOR || c->lanes > 1 || c->parallel ||
@@ -184,7 +184,7 @@ static void in_list(loop_kernel *k, loop_node ***list, int32_t *n)
 		int32_t p = 0;
 
 		if (c->kind == LOOP_FOR && c->n_clip > 0)
-			; /* decided for all that is left */
+			; /* constant for the rest */
 		else if (c->kind == LOOP_FOR && c->lanes > 1)
 			p = pieces(k, c, out + m);
 		else {

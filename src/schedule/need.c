@@ -1,18 +1,18 @@
 /*
- * need.c: sums that walk only what is something.
+ * need.c: restricts loops to the iterations that their guards allow.
  *
- * A loop whose statements all add to something, each under a guard that its
- * variable decides, does nothing outside of the guard. The guard becomes a
- * need of the loop, which kern/ cuts to whole vectors around it:
- *
- * Where a statement sets a constant outside, that is a loop of its own.
+ * If all statements of a loop add to sums under one guard that depends on the
+ * loop's variable, the loop does nothing outside the guard. The guard moves to
+ * the loop ("needs"), whose bounds kern/ then restricts to whole vectors around
+ * it. If a statement stores a constant outside the guard, a separate loop does
+ * that.
  *
  *   for j < 1024 by 16 { z += inside(j - i, -1023, 1) ? exp(a[j]) : 0 }
  *     ->  the same for j < 16 * ceil((i + 1) / 16)
  */
 #include "schedule/local.h"
 
-/* The guard of a statement that is idle where it fails; NULL: none. */
+/* The guard outside which a statement does nothing, or NULL. */
 static const expr *idle_outside(loop_kernel *k, const loop_node *n)
 {
 	const loop_eqn *e = &k->eqn[n->eqn];
@@ -27,7 +27,7 @@ static const expr *idle_outside(loop_kernel *k, const loop_node *n)
 	return b->arg[0];
 }
 
-/* The guard of a statement that sets a constant where it fails. */
+/* The guard outside which a statement stores a constant, or NULL. */
 static const expr *fills_outside(loop_kernel *k, const loop_node *n)
 {
 	const loop_eqn *e = &k->eqn[n->eqn];
@@ -41,7 +41,7 @@ static const expr *fills_outside(loop_kernel *k, const loop_node *n)
 	return b->arg[0];
 }
 
-/* The guard that all statements right below n share; NULL: they have none. */
+/* The guard that all children of n share, or NULL. */
 static const expr *guard_of(loop_kernel *k, const loop_node *n, bool *fills)
 {
 	const expr *c = NULL;

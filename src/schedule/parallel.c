@@ -1,15 +1,15 @@
 /*
- * parallel.c: which outer loops are cut into chunks.
+ * parallel.c: divides outer loops into chunks.
  *
- * The loops from the root down to the first that is reduced, scanned, or not
- * alone: the last of them is cut so that a chunk has at least chunk_elems
- * elements of work; those above it give a chunk per iteration.
+ * Of the loops from the root to the first that is reduced, scanned or has
+ * siblings, the last is cut such that a chunk has at least chunk_elems elements of
+ * work; each iteration of those above it is a chunk.
  *
  *   for i < 8192 { for j < 1024 { .. } }   ->   block i 32: chunk = 32 rows
  */
 #include "schedule/local.h"
 
-/* Elements of work below n, all loops counted in full. */
+/* Elements of work below n, over all iterations of all loops. */
 int64_t loop_work(const loop_kernel *k, const loop_node *n)
 {
 	int64_t sum = 0;
@@ -37,7 +37,7 @@ static loop_node *block(loop_kernel *k, loop_node *n, int64_t size)
 	return b;
 }
 
-/* Size of a block of n's variable, or 1 for a chunk per iteration. */
+/* The length of a block of n's variable; 1: each iteration is a chunk. */
 static int64_t chunk_size(
 	const loop_kernel *k, const loop_node *n, int64_t n_chunks)
 {
@@ -47,7 +47,7 @@ static int64_t chunk_size(
 
 	if (size * most < ext)
 		size = (ext + most - 1) / most;
-	if (n->lanes > 1) { /* whole vectors, aligned alike */
+	if (n->lanes > 1) { /* whole vectors, with equal alignment */
 		int64_t step = (int64_t)n->lanes * n->unroll;
 
 		size = (size + step - 1) / step * step;
@@ -67,9 +67,9 @@ static bool is_cut_inside(const loop_node *n)
 }
 
 /*
- * The chain of loops at *at becomes chunks; returns their number. A loop above
- * a reduction that is cut is a chunk per iteration or whole in every chunk:
- * the cut loop would stand between the two.
+ * Divides the chain of loops at *at into chunks; returns their number. A loop
+ * above a reduction that is cut cannot be a block: each of its iterations is a
+ * chunk, or it is complete in every chunk.
  */
 static int64_t spread(loop_kernel *k, loop_node **at)
 {
@@ -82,7 +82,7 @@ static int64_t spread(loop_kernel *k, loop_node **at)
 		if (n->kind != LOOP_FOR && n->kind != LOOP_BLOCK)
 			break;
 		ext = k->var[n->var].extent;
-		if (n->parallel) { /* chosen before: split reductions */
+		if (n->parallel) { /* chosen already, by split.c */
 			n_chunks *= (ext + n->size - 1) / n->size;
 		} else if (is_cut_inside(n)) {
 			n->parallel = n->kind == LOOP_FOR && n->lanes <= 1 &&

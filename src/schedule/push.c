@@ -1,7 +1,8 @@
 /*
- * push.c: a scatter alone in its kernel. Its start and its updates
- * become phases, so that both run on all threads: elements are started in any
- * order, and updates that differ in a parallel variable meet other elements.
+ * push.c: schedules a scatter that is alone in its kernel. Initialisation and
+ * updates become phases, so that both run on all threads: elements can be
+ * initialised in any order, and updates with different values of a parallel
+ * variable change different elements.
  *
  *   for n { init o } for j { for k { acc o } }   ->   phase 0, phase 1
  */

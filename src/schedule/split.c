@@ -1,16 +1,16 @@
 /*
- * split.c: reductions with too little to do side by side.
+ * split.c: splits reductions that have too few independent pieces.
  *
- * The loops from the root that all statements share give so many independent
- * pieces. Are they few, and is the next loop one that is reduced, by equations
- * that nobody in the kernel reads, then its blocks become chunks: each leaves
- * partial results in scratch, a second phase combines them in order.
+ * The loops from the root that all statements share give independent pieces. If
+ * these are few, and the next loop is reduced, by equations that no statement of
+ * the kernel reads, the blocks of that loop become chunks: each stores partial
+ * results in scratch, and a second phase combines them in order.
  *
  *   init s; for i < 16M { acc s }     ->
  *   phase 0: block i 65536 { init s; for i { acc s }; part s }
  *   phase 1: join s                      s = init (+) part 0 (+) part 1 ..
  *
- * The number of blocks depends on sizes only: so do the bits of the result.
+ * The number of blocks depends only on sizes, and so do the bits of the result.
  */
 #include "schedule/local.h"
 
@@ -43,7 +43,7 @@ static void on_read(void *arg, const expr *e)
 		r->hit = true;
 }
 
-/* In the loops that are split; the tail reads what is complete. */
+/* Is it read in the loops that are split? (The tail reads final values.) */
 static bool is_read_here(loop_kernel *k, int32_t eqn)
 {
 	int32_t i, j, c;
@@ -66,7 +66,7 @@ static bool is_read_here(loop_kernel *k, int32_t eqn)
 	return false;
 }
 
-/* The one loop of the list that is no nest of INITs; -1: there is another. */
+/* The only loop of the list that is not a nest of INITs; -1: there are several. */
 static int32_t the_loop(loop_node *const *list, int32_t n)
 {
 	int32_t i, at = -1;
@@ -85,7 +85,7 @@ static int32_t the_loop(loop_node *const *list, int32_t n)
 	return at;
 }
 
-/* Equations below n that reduce var; false if one of them may not be split. */
+/* Finds the equations below n that reduce var; false: one cannot be split. */
 bool loop_reducers(
 	loop_kernel *k, const loop_node *n, int32_t var, loop_set *out)
 {
@@ -153,7 +153,7 @@ void loop_room_for_parts(loop_kernel *k)
 	}
 }
 
-/* The phase that joins the partial results. */
+/* Adds the phase that combines the partial results. */
 static void second_phase(loop_kernel *k, loop_set eqns, int64_t n_parts)
 {
 	loop_phase *ph = &k->phase[k->n_phases++];
@@ -172,7 +172,7 @@ static void second_phase(loop_kernel *k, loop_set eqns, int64_t n_parts)
 	loop_room_for_parts(k);
 }
 
-/* list[at] is a loop over a reduced variable: cut it. */
+/* Splits list[at], a loop over a reduced variable. */
 static void split(loop_kernel *k, loop_phase *ph, loop_node *parent, int32_t at,
 	loop_set eqns, int64_t size)
 {
@@ -265,7 +265,7 @@ void loop_split_reductions(loop_kernel *k)
 		bytes = partial_bytes(k, eqns);
 		if (blocks > LOOP_MAX_CHUNKS)
 			blocks = LOOP_MAX_CHUNKS;
-		/* partial results: a small part of what is read */
+		/* partial results must be a small part of the bytes that are read */
 		if (bytes > 0 && blocks > all / (16 * bytes))
 			blocks = all / (16 * bytes);
 		if (blocks > ext)

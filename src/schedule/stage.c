@@ -1,27 +1,27 @@
 /*
- * stage.c: inputs that are copied, tile by tile, on their way in.
+ * stage.c: copies inputs, tile by tile, into buffers.
  *
- * Transposes. The last loop of a chain walks the result; an input that adjoins
- * along another loop of the chain would be read in jumps. Both loops are cut
- * into tiles, and the tile of the input is copied by transposing small squares
- * in registers: it is read and written along its lines only.
+ * Transposes. The last loop of a chain walks the result; an input whose neighbours
+ * are along another loop of the chain would be read in jumps. Both loops are cut
+ * into tiles, and the tile of the input is copied by transposing small squares in
+ * registers, so that memory is accessed only along lines.
  *
  *   for i { for j { o[i,j] = x[j,i] } }   ->
  *   block i { block j { stage x; for i { for j { o[i,j] = tile[i,j] } } } }
  *
- * Columns. A block of columns that several stages read is kept: what one
- * stage read, the next finds in the cache, with its rows side by side. (At
- * their own places rows that are a power of two apart share few cache sets.)
+ * Columns. A block of columns that several loop nests read is copied: the first
+ * nest reads it, and the next ones find it in the cache, with dense rows. (In the
+ * tensor, rows at a distance of a power of two share few cache sets.)
  *
  *   block j { for i { for j { max= x } } for i { for j { exp(x - m) } } }   ->
  *   block j { for i { for j { stage x; max= x } } for i { for j { .. } } }
  *
- * A stage is an equation of its own, "x = x": its buffer is placed as others
- * are, and reads of x that lie in the tile at hand are reads of the buffer.
+ * A stage is an equation "x = x": its buffer is placed as others, and reads of x
+ * inside the current tile become reads of the buffer.
  */
 #include "schedule/local.h"
 
-/* Does `at` number all elements of the tensor, each once, row-major? */
+/* Does `at` reach each element of the tensor once, row-major? */
 bool loop_covers(
 	const loop_kernel *k, int32_t tensor, const ix_form *at, loop_set vars)
 {
@@ -53,7 +53,7 @@ struct find_jump {
 	loop_kernel *k;
 	loop_set chain;
 	int32_t j;
-	int32_t i; /* found: the variable that it adjoins along */
+	int32_t i; /* result: the variable along which its elements are neighbours */
 	int32_t tensor;
 	const ix_form *at;
 };
@@ -65,7 +65,7 @@ static bool decline(
 	return false;
 }
 
-/* A tensor that is read across: are squares of it worth a copy, and possible? */
+/* Can, and should, a tensor that is read across its lines be copied in squares? */
 static bool may_turn(const struct find_jump *f, const struct loop_access *a,
 	int64_t size, int64_t bytes)
 {
@@ -99,7 +99,7 @@ static void on_access(void *arg, const struct loop_access *a)
 		}
 }
 
-/* chain: loops from n down to m, m's children are statements */
+/* n .. m: a chain of loops; the children of m are statements */
 bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 {
 	struct find_jump f = {k, 0, m->var, -1, -1, NULL};
@@ -116,7 +116,7 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 	loop_each_access(k, m, on_access, &f);
 	if (f.i < 0)
 		return false;
-	/* squares of whole vectors, however many lanes the loop takes */
+	/* squares of whole vectors, for any number of lanes of the loop */
 	size = (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
 	square = k->machine->vector_bytes / size;
 	if (k->var[f.i].extent < square || k->var[f.j].extent < square)
@@ -158,7 +158,7 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 struct column {
 	loop_kernel *k;
 	int32_t j;
-	loop_set outer; /* blocked variable and those walked around it */
+	loop_set outer; /* the blocked variable and those of loops around it */
 	int32_t n;
 	struct {
 		int32_t tensor, times;
@@ -191,12 +191,12 @@ static void on_column(void *arg, const struct loop_access *a)
 	c->at[c->n++].leaf = a->leaf;
 }
 
-/* Is what the stage copies there when somebody reads it? */
+/* Checks that readers find the copies of the stage. */
 struct reads {
 	int32_t tensor;
-	const ix_form *at;     /* what is copied, */
-	const loop_node *leaf; /* in front of this one, */
-	const loop_node *block; /* in this one */
+	const ix_form *at;     /* the elements that are copied, */
+	const loop_node *leaf; /* before this leaf, */
+	const loop_node *block; /* in this block */
 	bool late;
 };
 
@@ -216,15 +216,15 @@ static void on_read(void *arg, const struct loop_access *a)
 		return;
 	while (!loop_is_below(r->leaf, n))
 		n = n->up;
-	/* in one loop with the stage: the same element, not a later one */
+	/* in a loop with the stage: the same element, not a later one */
 	if (!loop_is_below(a->leaf, r->block) || a->leaf->order < r->leaf->order ||
 		(n != r->block && a->at != r->at))
 		r->late = true;
 }
 
 /*
- * A reader in front of the block, or of a row that is copied later, would find
- * nothing; one behind the block would find the last block alone.
+ * A reader before the block, or of a row that is copied later, would find no
+ * elements; a reader after the block would find only the last block.
  */
 static bool is_read_late(loop_kernel *k, struct reads r)
 {
@@ -234,7 +234,7 @@ static bool is_read_late(loop_kernel *k, struct reads r)
 	return r.late;
 }
 
-/* Bytes that the copies of one column take; block is not cut yet. */
+/* Bytes of the copies of one column; the block is not cut yet. */
 int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block)
 {
 	struct column c = {.k = k, .j = block->var};
@@ -255,7 +255,7 @@ int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block)
 	return sum;
 }
 
-/* block: its statements stand under loops over its variable already */
+/* The statements of the block are already inside loops over its variable. */
 void loop_stage_columns(loop_kernel *k, loop_node *block)
 {
 	struct column c = {.k = k, .j = block->var};

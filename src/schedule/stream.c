@@ -1,8 +1,8 @@
 /*
- * stream.c: which results are stored past the caches: large ones that
- * nobody in the kernel reads and that do not accumulate in memory, in kernels
- * that move more than the caches hold. Others gain nothing: what reads them
- * next finds them in a cache.
+ * stream.c: chooses results to store past the caches: large ones that no
+ * statement of the kernel reads and that are not accumulated in memory, in kernels
+ * that move more bytes than the caches have. Other results should stay in a cache
+ * for their next reader.
  */
 #include "schedule/local.h"
 

@@ -1,5 +1,5 @@
 /*
- * text.c: a scheduled kernel as text, which text_parse.c reads back.
+ * text.c: prints a scheduled kernel as text, which text_parse.c reads.
  *
  *     kernel 0 fn_matmul_0_relu_1 {
  *       copy pack.2 over i_1, i_2 = w[i_1 + 64*i_2]
@@ -13,9 +13,9 @@
  *       place pack.2: local f32, 16384 elements by i_2 256, i_1 32 ..
  *     }
  *
- * What is printed first changed the equations (change.c); then come the trees,
- * phase by phase; `place` lines follow from the trees and are checked only. The
- * equations themselves are not printed: no text can change what is computed.
+ * First come the changes of the equations (change.c), then the trees, phase by
+ * phase, then `place` lines, which follow from the trees and are only checked. The
+ * equations are not printed, so a text cannot change what is computed.
  */
 #include "schedule/local.h"
 
@@ -64,7 +64,7 @@ static void var_list(const struct print *p, loop_set s)
 		}
 }
 
-/* The variables that number the copy, slowest first. */
+/* The subscripts of the copy, slowest first. */
 static void subscripts(const struct print *p, const loop_eqn *e)
 {
 	loop_set todo = e->left;
@@ -143,7 +143,7 @@ static void change_line(const struct print *p, const loop_change *c)
 	}
 }
 
-/* Accumulators in another dtype than the equations have: first of all. */
+/* Accumulators with another dtype than in the equations: printed first. */
 static void sums_lines(const struct print *p)
 {
 	const loop_kernel *k = p->k;

@@ -1,19 +1,18 @@
 /*
- * text_parse.c: the text of text.c, read into a kernel in the place of
+ * text_parse.c: schedules a kernel by the text of text.c, instead of
  * loop_schedule.
  *
- * Consumes untrusted text and a kernel as loop_build made it. Changes of the
- * equations are applied by the functions that schedules call, and refused where
- * those refuse; trees are taken as they stand, and verified as all are
- * (verify.c); places must be what the trees give. Throws schedule.*
- * with a caret.
+ * Consumes untrusted text and a kernel of loop_build. Changes of the equations are
+ * applied by the functions that schedules call, which refuse invalid ones. Trees
+ * are taken from the text and verified (verify.c); `place` lines must be those
+ * that follow from the trees. Throws schedule.* with a caret.
  */
 #include "schedule/local.h"
 
 struct parse {
 	lex *l;
 	loop_kernel *k;
-	ir_scope in; /* the names there are by now */
+	ir_scope in; /* the names that are visible so far */
 };
 
 static void fail_if(struct parse *p, bool bad, const lex_token *at,
@@ -122,7 +121,7 @@ static void changed(struct parse *p, bool ok, const lex_token *at)
 	refresh(p);
 }
 
-/* as NAME: of the variable that the change made */
+/* as NAME: the variable that the change added */
 static void as_name(struct parse *p)
 {
 	lex_need(p->l, "as");
@@ -161,7 +160,7 @@ static void parse_keys(struct parse *p, const lex_token *at)
 	changed(p, loop_change_keys(p->k, keys, variable(p)), at);
 }
 
-/* The tensor of a new equation is called as the text calls it. */
+/* Gives the tensor of a new equation the name in the text. */
 static void name_result(
 	struct parse *p, int32_t eqn, const char *name, const lex_token *at)
 {
@@ -373,7 +372,7 @@ static void parse_ahead(struct parse *p, loop_node *n, bool far)
 	n->ahead = list;
 }
 
-/* What may stand behind a loop, a tile and a turn, in any order. */
+/* An attribute of a loop, a tile or a turn; they can be in any order. */
 static bool attribute(struct parse *p, loop_node *n)
 {
 	const lex_token *at = lex_peek(p->l);
@@ -592,8 +591,8 @@ static void number_parts(loop_kernel *k, const loop_node *n)
 }
 
 /*
- * Compares the lines of the text with those that the trees give. A text may
- * have none of them: whoever changes a tree by hand leaves them out.
+ * Compares the `place` lines of the text with those that follow from the trees. A
+ * text may omit all of them, as one that was edited by hand does.
  */
 static void check_places(struct parse *p)
 {

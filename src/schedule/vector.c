@@ -1,14 +1,14 @@
 /*
- * vector.c: which loop the lanes walk.
+ * vector.c: chooses the loops that have lanes.
  *
- * In every chain of parallel loops the variable that makes the fewest memory
- * accesses jump comes last. A loop whose body holds further loops is preferred
- * over those if it jumps less than they do:
+ * In every chain of parallel loops, the variable for which the fewest memory
+ * accesses jump is innermost. A loop whose body contains other loops is preferred
+ * to those if its accesses jump less:
  *
- *   few iterations inside: the loop itself takes the lanes (window sums)
+ *   few iterations inside: the loop itself has the lanes (sliding windows)
  *     for j { init; for k < 9 { acc } }       ->  for j by 16 { .. }
- *   many: it is cut into blocks and walked innermost; accumulators become
- *   rows in the cache (column reductions without strided walks)
+ *   many: it is cut into blocks and becomes innermost; accumulators become rows
+ *   in the cache (column reductions without strided accesses)
  *     for j { init; for i { acc } }           ->
  *     block j 512 { for j { init } for i { for j { acc } } }
  */
@@ -24,7 +24,7 @@ static bool has_loops(const loop_node *n)
 	return false;
 }
 
-/* Are all iterations of var independent for every statement below? */
+/* Are the iterations of var independent for every statement below? */
 bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
@@ -43,7 +43,7 @@ bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var)
 	return true;
 }
 
-/* May lanes walk var: no scan over it, no scatter? */
+/* Can var have lanes: is there no scan over it, and no scatter? */
 bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
@@ -67,11 +67,11 @@ static int32_t lanes_for(loop_kernel *k, const loop_node *n)
 	while (lanes > k->machine->schedule.least_lanes &&
 		lanes > k->var[n->var].extent &&
 		(lanes / 2 >= k->var[n->var].extent || !loop_may_part(k, n)))
-		lanes /= 2; /* short rows: a part of a register */
+		lanes /= 2; /* short rows use a part of a register */
 	return lanes < 2 ? 1 : lanes;
 }
 
-/* Too few for the lanes, even if some of them have nothing to do? */
+/* Are there too few elements for lanes, even if some lanes are unused? */
 static bool too_few(loop_kernel *k, const loop_node *n, int32_t lanes)
 {
 	int64_t ext = k->var[n->var].extent;
@@ -93,7 +93,7 @@ int64_t loop_flops(loop_kernel *k, const loop_node *n)
 	return f;
 }
 
-/* .. of all iterations, those of the loops around n included. */
+/* .. of all iterations, with those of the loops around n. */
 static double work(loop_kernel *k, const loop_node *n)
 {
 	double sum = 0;
@@ -121,7 +121,7 @@ static bool reduces(const loop_kernel *k, const loop_node *n, int32_t var)
 	return false;
 }
 
-/* The first statement below n: what loops are called by. */
+/* The equation of the first statement below n, which names the loop. */
 static int32_t first_eqn(const loop_node *n)
 {
 	while (loop_is_loop(n) && n->n_child > 0)
@@ -149,7 +149,7 @@ static void give_lanes(loop_kernel *k, loop_node *n, int32_t lanes)
 	n->unroll = !reduces(k, n, n->var) ? 1 : loop_flops(k, n) > 8 ? 2 : 4;
 }
 
-/* Why n takes lanes, or none. */
+/* The reason why n has lanes, or none. */
 static decide_kind why_lanes(loop_kernel *k, const loop_node *n, int32_t lanes)
 {
 	if (!loop_lanes_allowed(k, n, n->var) || n->backward)
@@ -170,7 +170,7 @@ void loop_take_lanes(loop_kernel *k, loop_node *n)
 		give_lanes(k, n, lanes);
 }
 
-/* Loops of n's body: most iterations of any statement. */
+/* The largest number of iterations of a statement in loops of n's body. */
 static int64_t inside(const loop_kernel *k, const loop_node *n)
 {
 	int64_t most = 1;
@@ -192,7 +192,7 @@ static int64_t inside(const loop_kernel *k, const loop_node *n)
 	return most;
 }
 
-/* Jumps if every innermost loop below took the lanes itself. */
+/* The jumps if every innermost loop below had the lanes. */
 static double jumps_inside(loop_kernel *k, const loop_node *n)
 {
 	double sum = 0;
@@ -208,8 +208,8 @@ static double jumps_inside(loop_kernel *k, const loop_node *n)
 }
 
 /*
- * Rows that lanes can walk, with little inside - pixels around a window - and
- * with fewer jumps than those of var.
+ * Does n walk rows that can have lanes, with few iterations inside (pixels around
+ * a sliding window), and with fewer jumps than lanes of var?
  */
 static bool takes_lanes(loop_kernel *k, const loop_node *n, int32_t var)
 {
@@ -226,7 +226,7 @@ static bool takes_lanes(loop_kernel *k, const loop_node *n, int32_t var)
 	       loop_jumps(k, n, n->var, &unit) < loop_jumps(k, n, var, &unit);
 }
 
-/* .. for anything but var to have the lanes */
+/* .. for any loop but that of var to have lanes */
 static bool too_short_inside(loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
@@ -252,8 +252,8 @@ static void unroll_small(loop_kernel *k, loop_node *n)
 }
 
 /*
- * Short sums, such as those of a window, which var walks better than the other
- * parallel loops around them, up to that of var: they get it as a whole.
+ * Is it a short sum, such as of a sliding window, with fewer jumps in lanes of var
+ * than in those of the parallel loops between? Then one loop over var contains it.
  */
 static bool is_window(loop_kernel *k, const loop_node *n, int32_t var)
 {
@@ -273,8 +273,8 @@ static bool is_window(loop_kernel *k, const loop_node *n, int32_t var)
 	return true;
 }
 
-/* Leaves side by side, and windows, get one loop over var; other loops are
- * entered. */
+/* Wraps neighbouring leaves and sliding windows in a loop over var; enters other
+ * loops. */
 static void sink(loop_kernel *k, loop_node *n, int32_t var)
 {
 	loop_node **list = arena_array(k->a, loop_node *, n->n_child + 1);
@@ -339,7 +339,7 @@ static bool read_apart(loop_kernel *k, const loop_node *n, int32_t tensor,
 	return r.found;
 }
 
-/* Bytes that one iteration of top keeps in arrays: values its loops share. */
+/* Bytes of values in arrays that the loops in one iteration of top share. */
 static int64_t kept_bytes(
 	loop_kernel *k, const loop_node *n, const loop_node *top)
 {
@@ -369,7 +369,7 @@ static int64_t kept_bytes(
 	return sum;
 }
 
-/* Elements of n's variable in a block: its rows fit the cache. */
+/* Elements of n's variable in a block whose rows fit the cache. */
 static int64_t block_size(loop_kernel *k, const loop_node *n)
 {
 	int64_t ext = k->var[n->var].extent, t;
@@ -379,12 +379,12 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 	t = k->machine->memory[MACHINE_L1].bytes / 2 / bytes;
 	if (t < least) { /* rows that do not fit the first cache */
 		t = k->machine->memory[MACHINE_L2].bytes / bytes;
-		/* memory is read in pieces of that many elements: some lines,
-		 * even where they end up in the last cache */
+		/* memory is read in pieces of this number of elements: several
+		 * lines, even if they are in the last cache */
 		if (t < 4 * lanes)
 			t = 4 * lanes;
 	}
-	if (t > ext / 8) /* leave some for other threads */
+	if (t > ext / 8) /* leave blocks for other threads */
 		t = ext / 8;
 	t = t < least ? least : t / least * least;
 	return t < ext ? t : ext; /* one block: its ends are known */
@@ -400,7 +400,7 @@ static bool has_lanes(const loop_node *n)
 	return false;
 }
 
-/* Is there a loop below whose lanes jump less than those of top would? */
+/* Is there a loop below whose lanes jump less than those of top? */
 static bool better_below(
 	loop_kernel *k, const loop_node *n, const loop_node *top)
 {
@@ -442,7 +442,7 @@ bool loop_is_small(const loop_kernel *k, const loop_node *n)
 	return inside(k, n) <= k->machine->schedule.small_inside;
 }
 
-/* The last of a chain of parallel loops is its best: see order. */
+/* The last loop of a chain of parallel loops, the best for lanes: see order. */
 static bool chained(const loop_kernel *k, const loop_node *n)
 {
 	return n->n_child == 1 && n->child[0]->kind == LOOP_FOR &&
@@ -457,9 +457,9 @@ static bool blocked_above(const loop_node *n, int32_t var)
 }
 
 /*
- * A row of accumulators is loaded and stored for every outer iteration: take
- * a few of those together; not in a block of columns, whose rows are short
- * and from other places of memory each.
+ * A row of accumulators is loaded and stored in every outer iteration, so a few of
+ * these are joined; not in a block of columns, whose rows are short and far from
+ * each other.
  *   for i { for j { acc } }   ->   block i 8 { for j { for i { acc } } }
  */
 static void jam(loop_kernel *k, loop_node *n)
@@ -490,9 +490,9 @@ static void jam(loop_kernel *k, loop_node *n)
 }
 
 /*
- * At the root: a column reduction that nobody here reads. All of its columns
- * are one row of accumulators, and what was inside is the outer loop, which
- * split_reductions may cut:
+ * At the root: a column reduction that no statement of the kernel reads. Its
+ * columns become one row of accumulators, and the inner loop becomes the outer
+ * one, which split_reductions can cut:
  *   for j { init; for i { acc } }   ->   for j { init } for i { for j { acc } }
  */
 void loop_columns_to_rows(loop_kernel *k)
@@ -583,7 +583,7 @@ static void order(loop_kernel *k, loop_node *n)
 		double j = loop_jumps(k, n, m->var, &unit) +
 			   all / (double)(ext < lanes && ext > 0 ? ext : lanes);
 
-		/* ties: the later, which is the faster in the result */
+		/* on ties the later, which is faster in the result */
 		if (wide && (best == NULL || j <= least)) {
 			best = m;
 			least = j;
@@ -592,7 +592,7 @@ static void order(loop_kernel *k, loop_node *n)
 			!loop_parallel_below(k, m->child[0], m->child[0]->var))
 			break;
 	}
-	if (best != NULL) { /* its variable moves down, the others up */
+	if (best != NULL) { /* moves its variable down, the others up */
 		loop_node was = *best, *u;
 
 		for (u = best; u != m; u = u->child[0])
@@ -629,7 +629,7 @@ static void add_step(void *arg, const struct loop_access *a)
 		x->sum += (double)(s < 0 ? -s : s);
 }
 
-/* How far memory is walked by one step of the variable, all accesses. */
+/* The sum of the distances of all accesses for one step of the variable. */
 static double step_of(loop_kernel *k, const loop_node *n, int32_t var)
 {
 	struct steps x = {var, k->var[var].extent, 0};
@@ -639,9 +639,9 @@ static double step_of(loop_kernel *k, const loop_node *n, int32_t var)
 }
 
 /*
- * The loops around the lanes of a nest: the one with the longer steps goes
- * outside, so that what is read adjoins for as long as it can. Elsewhere the
- * outer loops are chunks, and stay.
+ * Orders the two loops around the lanes of a nest: the one with longer steps is
+ * outside, so that successive reads are close. Elsewhere the outer loops are
+ * chunks, and stay.
  */
 static void long_steps_outside(loop_kernel *k, loop_node *n)
 {
@@ -665,7 +665,7 @@ static void long_steps_outside(loop_kernel *k, loop_node *n)
 	}
 }
 
-/* A nest inside the trees of k, whose links are set. */
+/* Chooses the lanes of a nest inside the trees of k, whose links are set. */
 void loop_vectorise_nest(loop_kernel *k, loop_node *n)
 {
 	order(k, n);

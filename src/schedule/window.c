@@ -1,10 +1,10 @@
 /*
- * window.c: a write in place walks its window, not the storage.
+ * window.c: restricts the loops of a write in place to the elements it changes.
  *
- * The next version of a tensor whose elements are those of the version before
- * but for a window is an equation over all elements. Where both versions are
- * the same bytes, nothing happens outside of the window: the loops around the
- * statement are clipped to it, each by a guard that its variable decides:
+ * The next version of a tensor is an equation over all elements, even if it
+ * differs from the version before only in a box. If both versions use the same
+ * memory, nothing is done outside the box: the loops around the statement are
+ * clipped to it, each by a guard that depends on its variable:
  *
  *   for i < 128 { for j { w'[i,j] = inside(i - t, 0, 1) ? v[j] : w[i,j] } }
  *     ->  for t <= i < t + 1 { for j { w'[i,j] = v[j] } }
@@ -18,7 +18,7 @@ struct window {
 	int32_t n_stmts;
 };
 
-/* Without casts from dtype t to what holds all of it, and back. */
+/* Removes casts from dtype t to a wider dtype and back. */
 static const expr *uncast(const expr *e, tn_dtype t)
 {
 	while (e->kind == EX_CAST &&
@@ -28,7 +28,7 @@ static const expr *uncast(const expr *e, tn_dtype t)
 	return e;
 }
 
-/* The guard of the window; NULL when this is no write in place. */
+/* The guard of the changed elements; NULL: it is not a write in place. */
 static const expr *window_of(loop_kernel *k, const loop_eqn *e)
 {
 	const ir_system *s = k->s;
@@ -50,7 +50,7 @@ static const expr *window_of(loop_kernel *k, const loop_eqn *e)
 	left = ir_dom_when(k->s, &k->dom, b->arg[0], false);
 	if (ix_equal(s->x, &left, e->at, old->form) != IX_EQUAL)
 		return NULL;
-	/* made here and nowhere stored: there is nothing to leave as it is */
+	/* computed here and not stored: no elements can be kept */
 	if (loop_maker(k, old->tensor, &maker, &comp))
 		return NULL;
 	return b->arg[0];
@@ -74,7 +74,7 @@ static bool in_lanes(const loop_node *n)
 	return false;
 }
 
-/* Clips the innermost loop that decides lo <= f < hi, if that is possible. */
+/* Clips the innermost loop on which lo <= f < hi depends, if possible. */
 static void clip(struct window *w, const ix_form *f, int64_t lo, int64_t hi)
 {
 	loop_kernel *k = w->k;
@@ -117,7 +117,7 @@ static void clip_all(struct window *w, const expr *c, int32_t depth)
 	}
 }
 
-/* Does the guard of what writes an element never hold where with says? */
+/* Is the guard of the write false for the elements that `with` describes? */
 static bool never(loop_kernel *k, const ix_dom *d, const expr *c,
 	const ix_form **with, int32_t depth)
 {
