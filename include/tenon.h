@@ -285,6 +285,25 @@ TN_API TN_MUST_USE tn_status tn_program_load_kern(
 	tn_program *p, const char *path);
 
 /**
+ * Keep two equations in different kernels, to see what fusing them is worth.
+ * first and then are names of tensors as TN_LEVEL_SYSTEM shows them: no kernel
+ * will compute both, nor one inside the other. All else is fused as it
+ * would be, and the reason between the two is "kept apart by request". Each
+ * call adds a pair. Both NULL adds none.
+ *
+ * A program for which this was called has a C file for each kernel. So programs
+ * that differ in a few kernels find the others in the cache.
+ * Comes before the first call that compiles or explains the program.
+ * errors  [groups.late] it is compiled already   [groups.pairs] more than 32
+ *         then, by tn_program_compile: [groups.name] no equation makes it
+ *         [groups.pair] one equation makes both
+ * owner   names are copied
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_set_apart(
+	tn_program *p, const char *first, const char *then);
+
+/**
  * Run it: inputs[i] and outputs[i] are dense, row-major arrays of the sizes
  * that tn_program_input and tn_program_output tell.
  *

@@ -220,6 +220,51 @@ TN_API TN_MUST_USE tn_status tn_profile_text(
  */
 TN_API TN_MUST_USE tn_status tn_profile_table(char **out, tn_context *c);
 
+/** A kernel of a compiled program: strings are borrowed from the program. */
+typedef struct tn_kernel {
+	const char *name; /* of the calls in it: "fn_exp_0_softmax_1" */
+	const char *code; /* in C, the same for equal kernels; NULL: a function
+			   * of the library */
+	int64_t runs;	  /* since tn_profile_start */
+	double seconds;	  /* of all of them; 0: not timed */
+	double predicted; /* of one, by the estimate that decides about fusion */
+	const char *term; /* the largest part of that: "products in tiles" */
+	int64_t bytes, flops; /* that it reads and writes; that it computes */
+} tn_kernel;
+
+/** In the order in which they run; 0 before tn_program_compile. */
+TN_API int32_t tn_program_n_kernels(const tn_program *p);
+/**
+ * Kernel i of a compiled program, with its times so far. In a context of one
+ * thread they are times in which this thread computed, else wall times.
+ *
+ * errors  [kernels.number] no such kernel, or it is not compiled
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_kernel(
+	tn_kernel *out, tn_program *p, int32_t i);
+
+/**
+ * Two equations that one kernel computes, by the names of what they make: one
+ * reads what the other makes, or overwrites what it reads, or both read a
+ * tensor. tn_program_set_apart with these names gives a program without this.
+ */
+typedef struct tn_merge {
+	const char *first, *then; /* borrowed from the program */
+	int32_t kernel, at[2]; /* their numbers among its equations */
+} tn_merge;
+
+/** 0 before tn_program_compile. */
+TN_API int32_t tn_program_n_merges(const tn_program *p);
+/**
+ * Merge i of a compiled program.
+ *
+ * errors  [merges.number] no such merge, or it is not compiled
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_merge(
+	tn_merge *out, tn_program *p, int32_t i);
+
 /** The object of tn_profile_text for one program, with times if it was compiled since. */
 TN_API TN_MUST_USE tn_status tn_program_profile(char **out, tn_program *p);
 

@@ -48,6 +48,8 @@ struct tn_program {
 	/* if not NULL: shapes follow from data at each run, and ir is empty */
 	struct onnx_staged *staged;
 	compile_text schedule, kern; /* pinned */
+	VEC(compile_pair) apart;     /* no kernel computes both */
+	bool single; /* every kernel is compiled as a file of its own */
 };
 
 /* Throws [onnx.staged] for a program whose shapes follow from data. */
@@ -122,6 +124,8 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m);
 compilation *api_made(tn_program *p, tn_level level);
 /* Adds a program to the profile, if there is one; m and x share an arena. */
 void api_profile_add(tn_context *c, compilation *m, plan_exec *x);
+/* The times of a program that was compiled since tn_profile_start, or NULL. */
+const plan_times *api_profile_times(const tn_program *p);
 
 /* A copy of an array, owned by the caller. */
 struct file_array;

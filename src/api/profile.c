@@ -52,3 +52,14 @@ void api_profile_add(tn_context *c, compilation *m, plan_exec *x)
 	e->of->last = &e->next;
 	arena_defer(m->a, leave, e);
 }
+
+const plan_times *api_profile_times(const tn_program *p)
+{
+	const struct api_profile *all = p->c->profile;
+
+	for (const profile_entry *e = all != NULL ? all->first : NULL; e != NULL;
+		e = e->next)
+		if (e->m == p->made)
+			return e->t;
+	return NULL;
+}

@@ -226,18 +226,6 @@ struct text_call {
 	char **out;
 };
 
-/* The times of a program that was compiled since tn_profile_start, or NULL. */
-static const plan_times *times_of(const tn_program *p)
-{
-	const struct api_profile *all = p->c->profile;
-
-	for (const profile_entry *e = all != NULL ? all->first : NULL; e != NULL;
-		e = e->next)
-		if (e->m == p->made)
-			return e->t;
-	return NULL;
-}
-
 static void text(void *arg)
 {
 	const struct text_call *k = arg;
@@ -253,7 +241,7 @@ static void text(void *arg)
 			     : "{\"programs\":[\n");
 	if (k->p != NULL)
 		json_program(
-			&s, k->c, api_made(k->p, TN_LEVEL_C), times_of(k->p));
+			&s, k->c, api_made(k->p, TN_LEVEL_C), api_profile_times(k->p));
 	else
 		for (const profile_entry *e = k->c->profile->first; e != NULL;
 			e = e->next) {

@@ -204,6 +204,9 @@ static compilation *made_of(tn_program *p)
 	o = api_compile_options(c);
 	o.schedule = p->schedule;
 	o.kern = p->kern;
+	o.n_apart = p->apart.n;
+	o.apart = p->apart.at;
+	o.plan.single = p->single;
 	p->made = compile_new(p->a, p->ir, &o);
 	return p->made;
 }

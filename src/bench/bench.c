@@ -77,9 +77,25 @@ static int count(const char *text)
 
 struct choice {
 	const char *const *what; /* to a NULL */
-	const char *only, *repeat, *batch;
+	const char *only, *repeat, *batch, *seconds;
 	bool json, train;
 };
+
+/* Benches of kernels take files, and several runs of whole programs. */
+static int start_kernels(
+	const cli_command *self, const struct choice *o, int repeat)
+{
+	char *end = NULL;
+	double seconds = o->seconds != NULL ? strtod(o->seconds, &end) : 0;
+
+	if (o->seconds != NULL && (*end != '\0' || !(seconds > 0)))
+		return cli_usage(self, "--seconds takes a number above 0");
+	if (o->repeat == NULL)
+		repeat = 5;
+	return strcmp(o->what[0], "merges") == 0
+		? bench_merges(o->what + 1, o->only, repeat, seconds, o->json)
+		: bench_estimate(o->what + 1, o->only, repeat, o->json);
+}
 
 static int start(const cli_command *self, const struct choice *o)
 {
@@ -92,7 +108,8 @@ static int start(const cli_command *self, const struct choice *o)
 	if (what == NULL)
 		return cli_usage(self,
 			"name what to measure: fused, compile, api, step, "
-			"contract, train, shard or nets");
+			"contract, train, shard, nets, merges "
+			"or estimate");
 	if (repeat == 0 || (batch == 0 && o->batch != NULL))
 		return cli_usage(self, "--repeat and --batch must be 1 to 1000");
 	if (!strcmp(what, "nets") && o->train && o->what[1] != NULL)
@@ -101,6 +118,8 @@ static int start(const cli_command *self, const struct choice *o)
 		return o->what[1] != NULL
 			? bench_nets(o->what + 1, repeat, batch, o->json)
 			: cli_usage(self, "nets needs a MODEL.onnx");
+	if (!strcmp(what, "merges") || !strcmp(what, "estimate"))
+		return start_kernels(self, o, repeat);
 	if (o->what[1] != NULL)
 		return cli_usage(self, "too many arguments: %s", o->what[1]);
 	if (!strcmp(what, "compile"))
@@ -145,6 +164,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"case", .value = &o.only},
 		{"repeat", .value = &o.repeat},
 		{"batch", .value = &o.batch},
+		{"seconds", .value = &o.seconds},
 		{"train", .flag = &o.train},
 		{0},
 	};
@@ -168,6 +188,8 @@ const cli_command cli_bench = {
 	"                   [--case NAME] [--repeat N] [--json]\n"
 	"       tenon bench nets MODEL.onnx... [--train] [--batch N] [--repeat N]\n"
 	"                   [--json]\n"
+	"       tenon bench merges|estimate [FILE.tn|MODEL.onnx]... [--case NAME]\n"
+	"                   [--repeat N] [--seconds N] [--json]\n"
 	"\n"
 	"Measures parts of Tenon, and prints a table. \"ratio\" is the speed of\n"
 	"Tenon divided by the speed that it is compared with, measured in turns.\n"
@@ -194,10 +216,18 @@ const cli_command cli_bench = {
 	"  nets         for each model: time to read it, to compile it with an\n"
 	"               empty cache and from the cache, and to run it, at\n"
 	"               batches of 1 and 4, or N; memory\n"
+	"  merges       each merge of fusion, in the programs of fused, contract\n"
+	"               and step or in files: the program, compared with the\n"
+	"               same program in which the two equations are kept apart;\n"
+	"               lists merges that make kernels slower by over a tenth\n"
+	"  estimate     the predicted time of each kernel of these programs,\n"
+	"               compared with the measured time\n"
+	"  --seconds N  merges: begin no measurement after so many seconds\n"
 	"  --train      nets: measure a training step instead, at batch 4, or N\n"
 	"  --batch N    nets: the batch\n"
 	"  --case NAME  measure only the cases whose names contain NAME\n"
-	"  --repeat N   measurements per case (15); the median is printed\n"
+	"  --repeat N   measurements per case (15; merges, estimate: 5); the\n"
+	"               median is printed\n"
 	"  --json       print one JSON object per line\n"
 	"  --help       print this text\n",
 	run,

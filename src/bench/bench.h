@@ -39,6 +39,58 @@ int bench_shard(const char *only, int repeat, bool json);
 int bench_train(const char *only, int repeat, bool json);
 int bench_api(tn_context *c, int repeat, bool json);
 
+/* files: to a NULL; none: the suite. seconds: for all of it, 0 no limit */
+int bench_merges(const char *const *files, const char *only, int repeat,
+	double seconds, bool json);
+int bench_estimate(
+	const char *const *files, const char *only, int repeat, bool json);
+
+/* ---- programs of the suite: false, NULL: there are no more ---- */
+
+enum { BENCH_CONTRACT_TEXT = 1200 };
+bool bench_fused_text(int i, const char **name, const char **text);
+bool bench_contract_text(int i, char *name, size_t n_name, char *text);
+/* The program of a training step, to be freed; NULL: it has been said why. */
+char *bench_step_text(int i);
+const char *bench_step_name(int i);
+
+/* ---- subject.c ---- */
+
+/* A program of which kernels are measured, by one thread. */
+typedef struct bench_subject {
+	char name[64];
+	const char *text, *file; /* one of them */
+	const char *cache;
+	tn_context *c;
+	cli_model model;
+	tn_program *p; /* compiled */
+	cli_arrays *a;
+	void **kept; /* (n_kept inputs) what a run changes, as it was */
+	int32_t n_kept;
+} bench_subject;
+
+/* The same program once more, not compiled; false: it has been said why. */
+bool bench_subject_program(const bench_subject *s, tn_program **p);
+bool bench_subject_run(const bench_subject *s, tn_program *p);
+typedef bool bench_visit(void *arg, bench_subject *s);
+/* Each program of the suite, or of the files; false: one failed. */
+bool bench_each_subject(const char *const *files, const char *only,
+	bench_visit *visit, void *arg);
+
+uint64_t bench_hash(const char *text);
+
+/* Kernels of a program, and seconds of each in several runs. */
+typedef struct bench_kernels {
+	tn_program *p;
+	int32_t n;
+	int repeat;
+	tn_kernel *at;
+	double *before, *sample; /* (n), (n, repeat) */
+} bench_kernels;
+bool bench_kernels_new(bench_kernels *k, tn_program *p, int repeat);
+void bench_kernels_free(bench_kernels *k);
+bool bench_kernels_run(bench_kernels *k, const bench_subject *s, int i);
+
 /* ---- bench_gemm.c: matrix products of libraries, if they are installed ---- */
 
 /* batch times o[m,n] = x[m,k] y[k,n] in f32; x and y as [k,m], [n,k] if turned */

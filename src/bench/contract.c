@@ -16,7 +16,7 @@
 
 enum {
 	MAX_LIBRARIES = 8,
-	TEXT = 1200,
+	TEXT = BENCH_CONTRACT_TEXT,
 	MAX_RUNS = 1000,
 	PAUSE_NS = 40000000
 };
@@ -324,24 +324,32 @@ static bool one(setting *s, contest *c, const char *text)
 	return compile_and_compete(s->x, c, text);
 }
 
-static bool product(setting *s, int threads, const bench_product *p)
+static void product_text(
+	const bench_product *p, char *name, size_t n_name, char *text)
 {
-	char text[TEXT], name[64], batch[32] = "", b[8] = "";
+	char batch[32] = "", b[8] = "";
 
 	if (p->batch > 1) {
 		snprintf(batch, sizeof batch, "%" PRId64 ",", p->batch);
 		snprintf(b, sizeof b, "b");
 	}
-	snprintf(name, sizeof name, "%s%s%s%" PRId64 "x%" PRId64 "x%" PRId64,
+	snprintf(name, n_name, "%s%s%s%" PRId64 "x%" PRId64 "x%" PRId64,
 		p->batch > 1 ? "batch_" : "", p->x_turned ? "xt_" : "",
 		p->y_turned ? "yt_" : "", p->m, p->n, p->k);
-	snprintf(text, sizeof text,
+	snprintf(text, TEXT,
 		"program {\n x: f32[%s%" PRId64 ",%" PRId64 "]\n y: f32[%s%"
 		PRId64 ",%" PRId64 "]\n o = einsum(x, y, "
 		"equation=\"%s%s,%s%s->%sij\")\n return o\n}\n",
 		batch, p->x_turned ? p->k : p->m, p->x_turned ? p->m : p->k,
 		batch, p->y_turned ? p->n : p->k, p->y_turned ? p->k : p->n, b,
 		p->x_turned ? "ki" : "ik", b, p->y_turned ? "jk" : "kj", b);
+}
+
+static bool product(setting *s, int threads, const bench_product *p)
+{
+	char text[TEXT], name[64];
+
+	product_text(p, name, sizeof name, text);
 	return one(s,
 		&(contest){.name = name,
 			.flops = 2.0 *
@@ -349,6 +357,20 @@ static bool product(setting *s, int threads, const bench_product *p)
 			.threads = threads,
 			.product = p},
 		text);
+}
+
+static void conv_text(
+	const bench_conv_shape *v, char *name, size_t n_name, char *text)
+{
+	snprintf(name, n_name, "%s%dx%d_s%d_%d_%d_at_%d",
+		v->groups > 1 ? "dw" : "conv", v->k, v->k, v->stride, v->c,
+		v->f, v->size);
+	snprintf(text, TEXT,
+		"program {\n x: f32[1,%d,%d,%d]\n w: f32[%d,%d,%d,%d]\n"
+		" o = conv(x, w, groups=%d, stride=%d, lo=%d, hi=%d)\n"
+		" return o\n}\n",
+		v->c, v->size, v->size, v->f, v->c / v->groups, v->k, v->k,
+		v->groups, v->stride, v->lo, v->lo);
 }
 
 static bool convolution(setting *s, int threads, const bench_conv_shape *v)
@@ -360,15 +382,7 @@ static bool convolution(setting *s, int threads, const bench_conv_shape *v)
 			 v->k};
 	bool good;
 
-	snprintf(name, sizeof name, "%s%dx%d_s%d_%d_%d_at_%d",
-		v->groups > 1 ? "dw" : "conv", v->k, v->k, v->stride, v->c,
-		v->f, v->size);
-	snprintf(text, sizeof text,
-		"program {\n x: f32[1,%d,%d,%d]\n w: f32[%d,%d,%d,%d]\n"
-		" o = conv(x, w, groups=%d, stride=%d, lo=%d, hi=%d)\n"
-		" return o\n}\n",
-		v->c, v->size, v->size, v->f, v->c / v->groups, v->k, v->k,
-		v->groups, v->stride, v->lo, v->lo);
+	conv_text(v, name, sizeof name, text);
 	for (int i = 0; i < MAX_LIBRARIES; i++) /* it asks when it is made */
 		if (bench_gemm_at(i) != NULL && bench_gemm_open(bench_gemm_at(i)))
 			bench_gemm_threads(bench_gemm_at(i), threads);
@@ -376,6 +390,29 @@ static bool convolution(setting *s, int threads, const bench_conv_shape *v)
 	good = one(s, &c, text);
 	bench_conv_free(c.conv);
 	return good;
+}
+
+enum {
+	N_PRODUCTS = sizeof products / sizeof *products,
+	N_CONVS = sizeof convs / sizeof *convs,
+	N_OTHERS = sizeof others / sizeof *others
+};
+
+bool bench_contract_text(int i, char *name, size_t n_name, char *text)
+{
+	if (i < N_PRODUCTS) {
+		product_text(&products[i], name, n_name, text);
+	} else if (i - N_PRODUCTS < N_CONVS) {
+		conv_text(&convs[i - N_PRODUCTS], name, n_name, text);
+	} else if (i - N_PRODUCTS - N_CONVS < N_OTHERS) {
+		const other *o = &others[i - N_PRODUCTS - N_CONVS];
+
+		snprintf(name, n_name, "%s", o->name);
+		snprintf(text, TEXT, "%s", o->text);
+	} else {
+		return false;
+	}
+	return true;
 }
 
 static bool another(setting *s, int threads, const other *o)
@@ -394,11 +431,11 @@ static bool all(setting *s, int threads)
 {
 	bool good = true;
 
-	for (size_t i = 0; good && i < sizeof products / sizeof *products; i++)
+	for (int i = 0; good && i < N_PRODUCTS; i++)
 		good = product(s, threads, &products[i]);
-	for (size_t i = 0; good && i < sizeof convs / sizeof *convs; i++)
+	for (int i = 0; good && i < N_CONVS; i++)
 		good = convolution(s, threads, &convs[i]);
-	for (size_t i = 0; good && i < sizeof others / sizeof *others; i++)
+	for (int i = 0; good && i < N_OTHERS; i++)
 		good = another(s, threads, &others[i]);
 	return good;
 }

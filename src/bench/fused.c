@@ -88,6 +88,15 @@ static const fused_case cases[] = {
 };
 enum { N_CASES = sizeof cases / sizeof cases[0], MAX_REPEAT = 1000 };
 
+bool bench_fused_text(int i, const char **name, const char **text)
+{
+	if (i >= N_CASES)
+		return false;
+	*name = cases[i].name;
+	*text = cases[i].text;
+	return true;
+}
+
 static double bytes_of(const tn_program *p)
 {
 	double n = 0;

@@ -355,18 +355,44 @@ static bool overhead(const char *name, bool is_gpt, int repeat, bool json)
 	return good;
 }
 
+static const char *const names[] = {"gpt", "resnet"};
+
+const char *bench_step_name(int i)
+{
+	return names[i];
+}
+
+char *bench_step_text(int i)
+{
+	net n = {0};
+	char *text = NULL, *copy = NULL;
+
+	if ((i == 0 ? net_new(&n, true, 4, 64, 128)
+		    : net_new(&n, false, 4, 16, 16)) &&
+		step(&n, true) >= 0 &&
+		tn_function_program_text(&text, n.f) >= 0) {
+		copy = cli_alloc(strlen(text) + 1, 1);
+		if (copy != NULL)
+			strcpy(copy, text);
+		tn_text_free(text);
+	} else {
+		cli_diag(tn_context_diag(n.c));
+	}
+	net_free(&n);
+	return copy;
+}
+
 int bench_step(const char *only, int repeat, bool json)
 {
-	const char *const name[] = {"gpt", "resnet"};
 	bool good = true;
 
 	bench_heading(json);
 	for (int i = 0; i < 2 && good; i++) {
-		if (only != NULL && strcmp(only, name[i]) != 0)
+		if (only != NULL && strcmp(only, names[i]) != 0)
 			continue;
-		good = overhead(name[i], i == 0, repeat, json) &&
-			(i == 0 ? speed(name[i], true, 4, 64, 128, repeat, json)
-				: speed(name[i], false, 4, 16, 16, repeat,
+		good = overhead(names[i], i == 0, repeat, json) &&
+			(i == 0 ? speed(names[i], true, 4, 64, 128, repeat, json)
+				: speed(names[i], false, 4, 16, 16, repeat,
 					  json));
 	}
 	return good ? CLI_OK : CLI_FAILED;

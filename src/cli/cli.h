@@ -148,6 +148,8 @@ typedef struct cli_model {
 bool cli_model_open(cli_model *m, tn_context *c, const char *file,
 	const cli_list *dims, const cli_list *inputs, bool stage);
 void cli_model_close(cli_model *m);
+/* --apart A,B, each of them; false: it has been said why not. */
+bool cli_set_apart(tn_context *c, tn_program *p, const cli_list *pairs);
 /* A name as it can stand on a terminal. */
 void cli_clean_name(char *out, size_t n, const char *name);
 /*

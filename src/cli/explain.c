@@ -133,7 +133,7 @@ static int find_level(const char *name)
 
 typedef struct asked {
 	const char *file, *level, *html, *mesh, *schedule, *kern;
-	cli_list dims, inputs, no_grad, place;
+	cli_list dims, inputs, no_grad, place, apart;
 	bool indexes, decisions, json, no_fusion, dot;
 	int at; /* of levels; -1: none of these */
 } asked;
@@ -184,6 +184,8 @@ static int explain(const cli_command *self, const asked *k)
 		cli_no_context();
 	else if (!cli_model_open(&m, c, k->file, &k->dims, &k->inputs, false))
 		;
+	else if (!cli_set_apart(c, m.program, &k->apart))
+		;
 	else if ((k->schedule != NULL &&
 			 tn_program_load_schedule(m.program, k->schedule) < 0) ||
 		(k->kern != NULL &&
@@ -220,6 +222,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"decisions", .flag = &k.decisions},
 		{"schedule", .value = &k.schedule},
 		{"kern", .value = &k.kern},
+		{"apart", .list = &k.apart},
 		{"html", .value = &k.html},
 		{"json", .flag = &k.json},
 		{"no-fusion", .flag = &k.no_fusion},
@@ -229,11 +232,13 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"place", .list = &k.place},
 		{0},
 	};
-	cli_list *lists[] = {&k.dims, &k.inputs, &k.no_grad, &k.place};
+	cli_list *lists[] = {
+		&k.dims, &k.inputs, &k.no_grad, &k.place, &k.apart};
+	enum { N_LISTS = sizeof lists / sizeof *lists };
 	bool room = true;
 	int code = CLI_FAILED;
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < N_LISTS; i++) {
 		lists[i]->at = cli_alloc((size_t)argc, sizeof *lists[i]->at);
 		room &= lists[i]->at != NULL;
 	}
@@ -243,7 +248,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		code = check(self, &k);
 	if (room && code < 0)
 		code = explain(self, &k);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < N_LISTS; i++)
 		free(lists[i]->at);
 	return code;
 }
@@ -279,6 +284,7 @@ const cli_command cli_explain = {
 	"  --place P         shard: the placement of a tensor: x=shard(0)@data, ...\n"
 	"  --schedule FILE   use the schedules in FILE instead of Tenon's own\n"
 	"  --kern FILE       use the kernels in FILE instead of Tenon's own\n"
+	"  --apart A,B       let no kernel compute both of these tensors\n"
 	"  --decisions       schedule: print what each pass decided, and why, as\n"
 	"                    comments; with --json as a list for each kernel\n"
 	"  --indexes         loops: print the solved index of every argument\n"

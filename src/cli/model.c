@@ -325,6 +325,30 @@ void cli_model_close(cli_model *m)
 	*m = (cli_model){0};
 }
 
+bool cli_set_apart(tn_context *c, tn_program *p, const cli_list *pairs)
+{
+	for (int i = 0; i < pairs->n; i++) {
+		const char *text = pairs->at[i], *comma = strchr(text, ',');
+		char first[512];
+		bool good;
+
+		if (comma == NULL || comma == text || comma[1] == '\0' ||
+			(size_t)(comma - text) >= sizeof first) {
+			cli_error(NULL, "groups.pair", "--apart %s: give the "
+				"names of two tensors, A,B", text);
+			return false;
+		}
+		memcpy(first, text, (size_t)(comma - text));
+		first[comma - text] = '\0';
+		good = tn_program_set_apart(p, first, comma + 1) >= 0;
+		if (!good) {
+			cli_diag(tn_context_diag(c));
+			return false;
+		}
+	}
+	return true;
+}
+
 bool cli_file_name(char *out, size_t n, const char *name)
 {
 	size_t k = 0;

@@ -21,7 +21,7 @@ enum { JSON_ELEMS = 1000, OUTPUT_NAME = 252 };
 struct choice {
 	const char *file, *output, *seed, *repeat, *trace, *schedule, *kern;
 	bool interp, json, profile;
-	cli_list input, dim;
+	cli_list input, dim, apart;
 	int64_t n; /* runs */
 };
 
@@ -243,6 +243,8 @@ static int run_program(tn_context *c, const cli_model *m,
 		return CLI_FAILED;
 	if (o->trace != NULL && !cli_can_write(o->trace, "file.write"))
 		return CLI_FAILED;
+	if (!cli_set_apart(c, p, &o->apart))
+		return CLI_FAILED;
 	if (o->schedule != NULL &&
 		tn_program_load_schedule(p, o->schedule) < 0) {
 		cli_diag(tn_context_diag(c));
@@ -292,6 +294,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"repeat", .value = &o.repeat},
 		{"schedule", .value = &o.schedule},
 		{"kern", .value = &o.kern},
+		{"apart", .list = &o.apart},
 		{"profile", .flag = &o.profile},
 		{"trace", .value = &o.trace},
 		{"interp", .flag = &o.interp},
@@ -308,7 +311,8 @@ static int run(const cli_command *self, int argc, char **argv)
 
 	o.input.at = cli_alloc((size_t)argc, sizeof *o.input.at);
 	o.dim.at = cli_alloc((size_t)argc, sizeof *o.dim.at);
-	if (o.input.at == NULL || o.dim.at == NULL)
+	o.apart.at = cli_alloc((size_t)argc, sizeof *o.apart.at);
+	if (o.input.at == NULL || o.dim.at == NULL || o.apart.at == NULL)
 		goto out;
 	code = cli_args(self, argc, argv, options, &o.file, 1);
 	if (code >= 0)
@@ -354,6 +358,7 @@ static int run(const cli_command *self, int argc, char **argv)
 out:
 	cli_model_close(&m);
 	cli_close(c);
+	free(o.apart.at);
 	free(o.dim.at);
 	free(o.input.at);
 	return code;
@@ -384,6 +389,8 @@ const cli_command cli_run = {
 	"  --kern FILE            use the kernels in FILE, as tenon explain\n"
 	"                         --level=kern prints them, instead of Tenon's\n"
 	"                         own (\"-\": standard input)\n"
+	"  --apart A,B            let no kernel compute both of these tensors, which\n"
+	"                         are named as tenon explain --level=system does\n"
 	"  --profile              print the time of each kernel on standard error;\n"
 	"                         with --json, print the whole profile\n"
 	"  --trace FILE           write a trace of the last run and the compilation,\n"

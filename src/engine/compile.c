@@ -47,12 +47,47 @@ static fuse_price price(void *arg, arena *a, const fuse_kernel *k)
 		loop_term_name(loop_estimate_term(&e))};
 }
 
+/* The equation that makes the tensor of this name. */
+static int32_t maker_of(const compilation *c, const char *name)
+{
+	const ir_system *s = c->system;
+
+	for (int32_t i = 0; i < s->tensor.n; i++)
+		if (s->tensor.at[i].eqn >= 0 &&
+			strcmp(s->tensor.at[i].name, name) == 0)
+			return s->tensor.at[i].eqn;
+	env_fail(arena_env(c->a), TN_EINVAL, "groups.name", (loc){0},
+		"no equation makes a tensor %.100s; `tenon explain "
+		"--level=system` has the names of all",
+		name);
+}
+
+static const fuse_pair *pairs_of(compilation *c)
+{
+	fuse_pair *p = arena_array(c->a, fuse_pair, c->o.n_apart + 1);
+
+	for (int32_t i = 0; i < c->o.n_apart; i++) {
+		const compile_pair *o = &c->o.apart[i];
+
+		p[i] = (fuse_pair){maker_of(c, o->first), maker_of(c, o->then)};
+		if (p[i].first == p[i].then)
+			env_fail(arena_env(c->a), TN_EINVAL, "groups.pair",
+				(loc){0},
+				"one equation makes %.100s and %.100s: it "
+				"cannot be kept apart from itself",
+				o->first, o->then);
+	}
+	return p;
+}
+
 static void fuse(compilation *c)
 {
 	fuse_pricing p = {price, c};
 	fuse_options o = {.no_fusion = c->o.no_fusion,
 		.settle = c->o.settle,
-		.price = &p};
+		.price = &p,
+		.n_apart = c->o.n_apart,
+		.apart = pairs_of(c)};
 
 	c->groups = fuse_partition(c->a, c->system, pricing(c), &o);
 }
@@ -259,6 +294,16 @@ double compile_predicted(const compilation *c, int32_t k, int32_t threads)
 		return 0;
 	loop_estimate_of(c->loops[k], &e);
 	return loop_estimate_seconds(&e, threads);
+}
+
+const char *compile_term(const compilation *c, int32_t k)
+{
+	loop_estimate e;
+
+	if (c->loops[k] == NULL)
+		return "a function of the library";
+	loop_estimate_of(c->loops[k], &e);
+	return loop_term_name(loop_estimate_term(&e));
 }
 
 void compile_to(compilation *c, tn_level level)

@@ -29,6 +29,11 @@ typedef struct compile_text {
 	size_t n;
 } compile_text;
 
+/* Two tensors by name whose equations no kernel is to compute both. */
+typedef struct compile_pair {
+	const char *first, *then;
+} compile_pair;
+
 typedef struct compile_options {
 	bool no_fusion, verify;
 	const machine *machine; /* NULL: none; only groups can be made */
@@ -36,6 +41,8 @@ typedef struct compile_options {
 	plan_options plan;
 	settle_options settle; /* for tests */
 	compile_text schedule, kern; /* pinned by the user */
+	int32_t n_apart; /* at most FUSE_MAX_PAIRS */
+	const compile_pair *apart;
 	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */
 	void *log_arg;
 	compile_dump dump;
@@ -78,6 +85,8 @@ tn_level compile_level_needed(tn_level level);
 /* Estimated seconds of kernel k on this number of threads; 0: opaque. Needs
  * the schedules. */
 double compile_predicted(const compilation *c, int32_t k, int32_t threads);
+/* .. and what most of that is: "products in tiles". */
+const char *compile_term(const compilation *c, int32_t k);
 
 /* One level as text; runs passes as needed. flags: TN_EXPLAIN_... */
 void compile_explain(

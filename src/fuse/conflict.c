@@ -703,6 +703,7 @@ static const char *sentence(const hunt *h, const fuse_end *e)
 	case FUSE_WHY_CYCLE:
 	case FUSE_WHY_COST:
 	case FUSE_WHY_APART:
+	case FUSE_WHY_REQUEST:
 		break;
 	}
 	return "";

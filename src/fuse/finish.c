@@ -437,5 +437,6 @@ void fuse_finish(fuse_state *f, fuse_groups *g, fuse_plan *p, bool batch)
 		k->id = i;
 		k->batch = g->at.at[i]->batch;
 		*vec_push(f->a, &p->kernel) = k;
+		fuse_merges(f, p, k);
 	}
 }

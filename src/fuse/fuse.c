@@ -47,6 +47,7 @@ fuse_plan *fuse_partition(
 	f.mutate = o == NULL ? 0 : o->mutate;
 	f.price = o == NULL ? NULL : o->price;
 	fuse_prepare(&f, o == NULL ? NULL : &o->settle);
+	fuse_apart_new(&f, o);
 	for (int32_t i = 0; i < f.w->wait.n; i++)
 		*vec_push(a, &p->wait) = f.w->wait.at[i];
 	g = fuse_choose(&f, alone, p);

@@ -91,7 +91,8 @@ typedef enum fuse_why {
 	FUSE_WHY_OVERWRITE,
 	FUSE_WHY_COST,
 	FUSE_WHY_POLICY,
-	FUSE_WHY_APART	     /* no read or overwrite connects their loops */
+	FUSE_WHY_APART,	     /* no read or overwrite connects their loops */
+	FUSE_WHY_REQUEST     /* the caller wants them apart */
 } fuse_why;
 const char *fuse_why_name(fuse_why why);
 
@@ -138,11 +139,20 @@ typedef struct fuse_reason {
 	double fused, apart; /* COST: seconds */
 } fuse_reason;
 
+/* Two equations of the system that one kernel computes, and of which one reads
+ * what the other makes, or overwrites what it reads; or both read a tensor. */
+typedef struct fuse_merge {
+	int32_t kernel;	      /* id */
+	int32_t first, then;  /* equations of the system */
+	int32_t at[2];	      /* their numbers among all that the kernel computes */
+} fuse_merge;
+
 typedef struct fuse_plan {
 	ir_system *s;
 	const machine *machine;
 	VEC(fuse_kernel *) kernel; /* topological order */
 	VEC(fuse_reason) reason;   /* one per edge that crosses kernels */
+	VEC(fuse_merge) merge;	   /* one per edge inside of a kernel */
 	/* alias[t]: for an output that no kernel computes, the tensor with the
 	 * same elements in the same order; else -1 */
 	int32_t *alias;
@@ -161,11 +171,19 @@ typedef struct fuse_pricing {
 	void *arg;
 } fuse_pricing;
 
+/* Equations of the system that no kernel may compute both. */
+typedef struct fuse_pair {
+	int32_t first, then;
+} fuse_pair;
+enum { FUSE_MAX_PAIRS = 32 };
+
 typedef struct fuse_options {
 	const fuse_pricing *price; /* NULL: only the bound of cost.c decides */
 	bool no_fusion; /* every equation its own kernel: for tests and comparisons */
 	uint32_t mutate; /* test build only: drops rule number n of docs/fusion.md; 0: none */
 	settle_options settle; /* for tests */
+	int32_t n_apart; /* at most FUSE_MAX_PAIRS */
+	const fuse_pair *apart;
 } fuse_options;
 
 /* m NULL: the first machine of the table */

@@ -13,6 +13,7 @@
  *   order.c      maintains the order of kernels while they grow
  *   reason.c     finds why an edge was not fused
  *   conflict.c   finds equations that share no loop, and where each loop ends
+ *   apart.c      finds what each kernel computes, and keeps pairs apart
  *   finish.c     turns sets into kernels; batches
  */
 #ifndef FUSE_INNER_H
@@ -107,6 +108,7 @@ typedef struct fuse_state {
 	bool *kept;	    /* by tensor: is always in memory */
 	settled *w;	    /* storages, and which equations wait for which */
 	bool *copied;	    /* by source: substituted into a reader, and computed as well */
+	struct fuse_apart *apart; /* see apart.c */
 	int32_t *where;	    /* by source: member of the current set, or -1 */
 	arena **scratch;    /* shared by copies of the state */
 } fuse_state;
@@ -262,6 +264,23 @@ void fuse_reasons(choice *c, fuse_plan *p);
 
 /* ---- conflict.c: for units that cannot be one kernel: fills witness and text of r ---- */
 void fuse_conflict(choice *c, int32_t n, eqn_unit *const *unit, fuse_reason *r);
+
+/*
+ * ---- apart.c: which equations of the system a unit computes: its own, and
+ * those that were put into it ----
+ */
+void fuse_apart_new(fuse_state *f, const fuse_options *o);
+/* Would a kernel of these units compute both equations of a pair that is to
+ * stay apart? */
+bool fuse_apart_both(const fuse_state *f, int32_t n, eqn_unit *const *unit);
+/* n producers are put into unit e: for good, or, until fuse_apart_out, to see
+ * what it would cost. */
+void fuse_apart_in(fuse_state *f, const eqn_unit *e, int32_t n,
+	eqn_unit *const *p);
+void fuse_apart_out(fuse_state *f, const eqn_unit *e, int32_t n,
+	eqn_unit *const *p);
+/* The merges of a kernel that is made of these units. */
+void fuse_merges(fuse_state *f, fuse_plan *p, const fuse_kernel *k);
 
 /* ---- finish.c ---- */
 void fuse_finish(fuse_state *f, fuse_groups *g, fuse_plan *p, bool batch);

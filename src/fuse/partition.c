@@ -162,7 +162,8 @@ choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit)
 	size_t n_bytes;
 	int64_t found;
 
-	if (n == 0 || n > c->f->t->fusion.max_eqns)
+	if (n == 0 || n > c->f->t->fusion.max_eqns ||
+		fuse_apart_both(c->f, n, unit))
 		return v;
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = true;
@@ -499,6 +500,7 @@ static int32_t worth(contest *w, eqn_unit **out)
 {
 	choice *c = w->c;
 	const eqn_unit *e = w->e;
+	eqn_unit *both[MAX_INLINED + 1] = {c->f->unit[e->source]};
 	int32_t n = 0;
 
 	for (int32_t i = 0; i < e->n_reads && n < MAX_INLINED; i++) {
@@ -510,6 +512,9 @@ static int32_t worth(contest *w, eqn_unit **out)
 			again |= out[k] == p;
 		if (p == NULL || again || m == e->source ||
 			!may_inline(c, p, e) || is_covered(w, p))
+			continue;
+		both[n + 1] = p;
+		if (fuse_apart_both(c->f, n + 2, both))
 			continue;
 		out[n++] = p;
 	}
@@ -583,6 +588,7 @@ typedef struct swap {
 static void do_swap(choice *c, swap *s)
 {
 	change(c, s->old->source, s->made);
+	fuse_apart_in(c->f, s->made, s->n, s->p);
 	for (int32_t i = 0; i < s->n; i++) {
 		s->dead[i] = is_dead(c, s->p[i]);
 		if (s->dead[i])
@@ -596,6 +602,7 @@ static void undo_swap(choice *c, const swap *s)
 		if (s->dead[i])
 			change(c, s->p[i]->source, s->p[i]);
 	change(c, s->old->source, s->old);
+	fuse_apart_out(c->f, s->made, s->n, s->p);
 }
 
 /* Groups that cost something else once e reads what its producers read. */

@@ -47,6 +47,8 @@ const char *fuse_why_name(fuse_why why)
 		return "policy";
 	case FUSE_WHY_APART:
 		return "apart";
+	case FUSE_WHY_REQUEST:
+		return "request";
 	}
 	return "";
 }

@@ -188,9 +188,14 @@ static void explain(why *w)
 			label(c, source));
 		return;
 	}
+	n = choice_members(c, 2, both, NULL, unit);
+	if (fuse_apart_both(f, n, unit)) {
+		w->r.why = FUSE_WHY_REQUEST;
+		w->r.text = "kept apart by request";
+		return;
+	}
 	if (is_cycle(w))
 		return;
-	n = choice_members(c, 2, both, NULL, unit);
 	if (n > f->t->fusion.max_eqns) {
 		w->r.why = FUSE_WHY_POLICY;
 		w->r.text = arena_printf(f->a,

@@ -98,13 +98,15 @@ static void launch_kernel(plan *p, plan_launch *l, const c_kernel *code)
  * Makes texts of about equal length, in the order of first use. A small program
  * gets one text: to start a compiler costs more than a dozen kernels.
  */
-static void split_units(plan *p, int32_t max_units)
+static void split_units(plan *p, const plan_options *o)
 {
 	enum { KERNELS_A_UNIT = 6 };
 	int64_t total = 0, seen = 0;
-	int32_t n = max_units > 0 ? max_units : 1;
+	int32_t n = o->max_units > 0 ? o->max_units : 1;
 
-	if (p->kernel.n == 0)
+	for (int32_t i = 0; i < p->kernel.n; i++)
+		p->kernel.at[i].unit = i;
+	if (p->kernel.n == 0 || o->single)
 		return;
 	if (n > (p->kernel.n + KERNELS_A_UNIT - 1) / KERNELS_A_UNIT)
 		n = (p->kernel.n + KERNELS_A_UNIT - 1) / KERNELS_A_UNIT;
@@ -179,7 +181,7 @@ plan *plan_build(arena *a, fuse_plan *groups, const c_kernel *const *code,
 	p->s = groups->s;
 	find_roots(p, groups);
 	make_launches(p, groups, code);
-	split_units(p, o->max_units);
+	split_units(p, o);
 	write_units(p);
 	plan_place_all(p, o);
 	return p;

@@ -204,12 +204,17 @@ const plan_times *plan_exec_time(plan_exec *x)
 	return t;
 }
 
-static double now(void)
+static double seconds_of(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double now(void)
+{
+	return seconds_of(CLOCK_MONOTONIC);
 }
 
 void *plan_exec_slab(const plan_exec *x)
@@ -447,14 +452,18 @@ int64_t plan_exec_n_copied(const plan_exec *x)
 static void time_step(plan_exec *x, const plan_step *step)
 {
 	plan_times *t = x->times;
+	clockid_t clock = x->n_workers == 1 ? CLOCK_THREAD_CPUTIME_ID
+					    : CLOCK_MONOTONIC;
 
 	for (int32_t i = step->first; i < step->first + step->n; i++) {
 		const plan_step one = {i, 1};
+		double start;
 
 		t->begin[i] = now();
+		start = seconds_of(clock);
 		run_step(x, &one);
+		t->total[i] += seconds_of(clock) - start;
 		t->end[i] = now();
-		t->total[i] += t->end[i] - t->begin[i];
 	}
 }
 

@@ -86,6 +86,7 @@ typedef struct plan {
 } plan;
 
 typedef struct plan_options {
+	bool single;	    /* a C file for each kernel */
 	int32_t max_units;  /* number of C texts, compiled in parallel; 0: 1 */
 	bool apart;	    /* no two tensors share bytes: for tests */
 	bool poison;	    /* dead buffers are overwritten: for tests */
@@ -122,7 +123,10 @@ typedef struct plan_code {
 } plan_code;
 void plan_exec_code(plan_exec *x, const plan_code *code);
 
-/* Wall time of launches, in seconds of a monotonic clock. */
+/*
+ * Seconds of launches. In a pool of one thread totals are the time in which
+ * this thread computed; else they are wall time, as begin and end always are.
+ */
 typedef struct plan_times {
 	int64_t n_runs;
 	int32_t n_launches;

@@ -248,6 +248,7 @@ static void check_end(checker *w, const fuse_end *e)
 	case FUSE_WHY_COST:
 	case FUSE_WHY_POLICY:
 	case FUSE_WHY_APART:
+	case FUSE_WHY_REQUEST:
 		reason_wrong(w, "no such end");
 	}
 }

@@ -169,7 +169,7 @@ static char *read_program(const char *path)
 
 static void print_counts(const reason_count *n)
 {
-	for (int i = 0; i <= FUSE_WHY_APART; i++)
+	for (int i = 0; i <= FUSE_WHY_REQUEST; i++)
 		printf("%s%lld %s", i > 0 ? ", " : "",
 			(long long)n->by_why[i], fuse_why_name((fuse_why)i));
 	printf("; %lld sets without a loop, %lld not proved\n",

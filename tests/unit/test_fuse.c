@@ -51,7 +51,7 @@ static const char *why(fuse_why w)
 {
 	static const char *const name[] = {"several", "completion", "free",
 		"shift", "reversed", "misaligned", "opaque", "cycle",
-		"overwrite", "cost", "policy", "apart"};
+		"overwrite", "cost", "policy", "apart", "request"};
 
 	return name[w];
 }

@@ -1,0 +1,372 @@
+/*
+ * merges.c: `tenon bench merges [MODEL...]`: is each merge of fusion worth it?
+ *
+ * Each program is measured as it is and, for each of its merges, with the two
+ * ends of this one kept apart (tn_program_set_apart), in turn. What counts is
+ * the time of the kernels in which the two differ. A merge of kernels with
+ * equal C is measured once. One that looks slower than apart by more than a
+ * tenth is measured again, longer, before it is called a loser.
+ *
+ *     fused 61 us, apart 40 us (predicted 35, 52)  net.onnx: conv_3, mean_4
+ */
+#include "bench/bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { AGAIN = 3, N_BINS = 7 };
+#define MOST_LOST 1.1
+
+typedef struct outcome {
+	char subject[64], first[64], then[64], kernel[64];
+	const char *term;
+	double fused, apart, predicted_fused, predicted_apart;
+	double ratio; /* median of the pairs: fused over apart */
+} outcome;
+
+typedef struct merges {
+	int repeat;
+	bool json;
+	double until; /* cli_now: no merge is begun behind it; 0: no limit */
+	uint64_t *seen;
+	int n_seen, room_seen;
+	outcome *at;
+	int n, room;
+	int n_all, n_known, n_late; /* merges; measured before; not at all */
+} merges;
+
+/* ---- lists ---- */
+
+/* Room for one more of n; NULL: no memory. */
+static void *more(void *at, int n, int *room, size_t size)
+{
+	int next = *room > 0 ? 2 * *room : 256;
+	void *made;
+
+	if (n < *room)
+		return at;
+	made = realloc(at, (size_t)next * size);
+	if (made != NULL)
+		*room = next;
+	return made;
+}
+
+static bool is_seen(const merges *w, uint64_t what)
+{
+	for (int i = 0; i < w->n_seen; i++)
+		if (w->seen[i] == what)
+			return true;
+	return false;
+}
+
+static bool see(merges *w, uint64_t what)
+{
+	uint64_t *at = more(
+		w->seen, w->n_seen, &w->room_seen, sizeof *w->seen);
+
+	if (at == NULL)
+		return false;
+	w->seen = at;
+	w->seen[w->n_seen++] = what;
+	return true;
+}
+
+/* ---- kernels that differ ---- */
+
+/* true where a kernel of one program is none of the other. */
+typedef struct differ {
+	bool *base, *apart;
+} differ;
+
+static bool same(const tn_kernel *a, const tn_kernel *b, bool by_name)
+{
+	if (by_name && strcmp(a->name, b->name) != 0)
+		return false;
+	return a->code == NULL ? b->code == NULL
+			       : b->code != NULL && !strcmp(a->code, b->code);
+}
+
+static bool find_difference(
+	const bench_kernels *base, const bench_kernels *apart, differ *d)
+{
+	d->base = cli_alloc((size_t)base->n + 1, sizeof *d->base);
+	d->apart = cli_alloc((size_t)apart->n + 1, sizeof *d->apart);
+	if (d->base == NULL || d->apart == NULL)
+		return false;
+	for (int32_t i = 0; i < base->n; i++)
+		d->base[i] = true;
+	for (int32_t k = 0; k < apart->n; k++)
+		d->apart[k] = true;
+	/* equal names are one kernel; then whatever has equal code */
+	for (int pass = 0; pass < 2; pass++)
+		for (int32_t i = 0; i < base->n; i++)
+			for (int32_t k = 0; k < apart->n && d->base[i]; k++)
+				if (d->apart[k] &&
+					same(&base->at[i], &apart->at[k],
+						pass == 0))
+					d->base[i] = d->apart[k] = false;
+	return true;
+}
+
+static double sum_of(const bench_kernels *k, const bool *which, int sample)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < k->n; i++)
+		if (which[i])
+			sum += sample < 0 ? k->at[i].predicted
+					  : k->sample[i * k->repeat + sample];
+	return sum;
+}
+
+/* ---- one merge ---- */
+
+/* Base and apart in turn; false: one failed. */
+static bool pairs(const bench_subject *s, bench_kernels *base,
+	tn_program *p, int repeat, outcome *o)
+{
+	bench_kernels apart;
+	differ d = {0};
+	double *v = cli_alloc(3 * (size_t)repeat, sizeof *v);
+	bool good = bench_kernels_new(&apart, p, repeat) && v != NULL &&
+		bench_kernels_run(&apart, s, -1);
+
+	for (int i = 0; good && i < repeat; i++)
+		good = bench_kernels_run(base, s, i) &&
+			bench_kernels_run(&apart, s, i);
+	good = good && find_difference(base, &apart, &d);
+	for (int i = 0; good && i < repeat; i++) {
+		v[i] = sum_of(base, d.base, i);
+		v[repeat + i] = sum_of(&apart, d.apart, i);
+		v[2 * repeat + i] = v[i] / (v[repeat + i] + 1e-12);
+	}
+	if (good) {
+		o->fused = bench_median(v, repeat);
+		o->apart = bench_median(v + repeat, repeat);
+		o->ratio = bench_median(v + 2 * repeat, repeat);
+		o->predicted_fused = sum_of(base, d.base, -1);
+		o->predicted_apart = sum_of(&apart, d.apart, -1);
+	}
+	bench_kernels_free(&apart);
+	free(d.base);
+	free(d.apart);
+	free(v);
+	return good;
+}
+
+static void say(const outcome *o, bool json)
+{
+	if (!json) {
+		printf("%9.1f %9.1f %7.2f %10.1f %10.1f  %s: %s, %s in %s, "
+		       "mostly %s\n",
+			1e6 * o->fused, 1e6 * o->apart, o->ratio,
+			1e6 * o->predicted_fused, 1e6 * o->predicted_apart,
+			o->subject, o->first, o->then, o->kernel, o->term);
+		fflush(stdout);
+		return;
+	}
+	printf("{\"bench\":\"merges\",\"program\":");
+	cli_json_text(stdout, o->subject);
+	printf(",\"first\":");
+	cli_json_text(stdout, o->first);
+	printf(",\"then\":");
+	cli_json_text(stdout, o->then);
+	printf(",\"kernel\":");
+	cli_json_text(stdout, o->kernel);
+	printf(",\"mostly\":");
+	cli_json_text(stdout, o->term);
+	printf(",\"fused\":");
+	cli_json_number(stdout, o->fused);
+	printf(",\"apart\":");
+	cli_json_number(stdout, o->apart);
+	printf(",\"predicted_fused\":");
+	cli_json_number(stdout, o->predicted_fused);
+	printf(",\"predicted_apart\":");
+	cli_json_number(stdout, o->predicted_apart);
+	printf(",\"ratio\":");
+	cli_json_number(stdout, o->ratio);
+	printf("}\n");
+	fflush(stdout);
+}
+
+static bool one(merges *w, const bench_subject *s, bench_kernels *base,
+	const tn_merge *m)
+{
+	outcome *at = more(w->at, w->n, &w->room, sizeof *w->at);
+	bench_kernels longer;
+	tn_program *p = NULL;
+	outcome o = {.term = base->at[m->kernel].term};
+	bool good;
+
+	if (at == NULL)
+		return false;
+	w->at = at;
+	snprintf(o.subject, sizeof o.subject, "%s", s->name);
+	snprintf(o.first, sizeof o.first, "%s", m->first);
+	snprintf(o.then, sizeof o.then, "%s", m->then);
+	snprintf(o.kernel, sizeof o.kernel, "%s", base->at[m->kernel].name);
+	if (!bench_subject_program(s, &p))
+		return false;
+	good = tn_program_set_apart(p, m->first, m->then) >= 0 &&
+		tn_program_compile(p) >= 0;
+	if (!good)
+		cli_diag(tn_context_diag(s->c));
+	good = good && pairs(s, base, p, w->repeat, &o);
+	if (good && o.ratio > MOST_LOST) {
+		good = bench_kernels_new(&longer, s->p, AGAIN * w->repeat) &&
+			bench_kernels_run(&longer, s, -1) &&
+			pairs(s, &longer, p, AGAIN * w->repeat, &o);
+		bench_kernels_free(&longer);
+	}
+	tn_program_free(p);
+	if (!good)
+		return false;
+	w->at[w->n++] = o;
+	if (w->json || o.ratio > MOST_LOST)
+		say(&o, w->json);
+	return true;
+}
+
+/* ---- one program ---- */
+
+typedef struct todo {
+	tn_merge m;
+	double seconds; /* of its kernel */
+	uint64_t what;	/* equal numbers: the same merge in an equal kernel */
+} todo;
+
+static int by_time(const void *a, const void *b)
+{
+	const todo *x = a, *y = b;
+
+	return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : 0;
+}
+
+static uint64_t hash_of(const tn_kernel *k, const tn_merge *m)
+{
+	uint64_t h = bench_hash(k->code != NULL ? k->code : k->name);
+
+	return ((h ^ (uint64_t)m->at[0]) * 0x100000001b3u ^
+		       (uint64_t)m->at[1]) *
+		0x100000001b3u;
+}
+
+/* The kernels that take longest first: time may run out. */
+static todo *list(const bench_subject *s, const bench_kernels *base, int32_t n)
+{
+	todo *t = cli_alloc((size_t)n + 1, sizeof *t);
+
+	for (int32_t i = 0; t != NULL && i < n; i++) {
+		if (tn_program_merge(&t[i].m, s->p, i) < 0) {
+			cli_diag(tn_context_diag(s->c));
+			free(t);
+			return NULL;
+		}
+		t[i].seconds = base->before[t[i].m.kernel];
+		t[i].what = hash_of(&base->at[t[i].m.kernel], &t[i].m);
+	}
+	if (t != NULL)
+		qsort(t, (size_t)n, sizeof *t, by_time);
+	return t;
+}
+
+static bool visit(void *arg, bench_subject *s)
+{
+	merges *w = arg;
+	bench_kernels base;
+	int32_t n = tn_program_n_merges(s->p);
+	todo *t = NULL;
+	bool good = bench_kernels_new(&base, s->p, w->repeat) &&
+		bench_kernels_run(&base, s, -1) &&
+		bench_kernels_run(&base, s, -1);
+
+	if (good)
+		t = list(s, &base, n);
+	good = t != NULL;
+	for (int32_t i = 0; good && i < n; i++) {
+		w->n_all++;
+		if (is_seen(w, t[i].what)) {
+			w->n_known++;
+		} else if (w->until > 0 && cli_now() > w->until) {
+			w->n_late++;
+		} else {
+			cli_progress("bench merges: %s, %d of %d", s->name,
+				(int)i + 1, (int)n);
+			good = see(w, t[i].what) && one(w, s, &base, &t[i].m);
+		}
+	}
+	free(t);
+	bench_kernels_free(&base);
+	return good;
+}
+
+/* ---- all ---- */
+
+static void say_bins(const merges *w)
+{
+	static const double edge[N_BINS + 1] = {
+		0, 0.5, 0.8, 0.95, 1.05, MOST_LOST, 1.5, 1e9};
+
+	printf("\nfused over apart:\n");
+	for (int b = 0; b < N_BINS; b++) {
+		int n = 0;
+
+		for (int i = 0; i < w->n; i++)
+			n += w->at[i].ratio > edge[b] &&
+			     w->at[i].ratio <= edge[b + 1];
+		if (b + 1 < N_BINS)
+			printf("  %4.2f to %4.2f %6d\n", edge[b], edge[b + 1],
+				n);
+		else
+			printf("  over %4.2f    %6d\n", edge[b], n);
+	}
+}
+
+static void say_all(const merges *w)
+{
+	const outcome *worst = NULL;
+	int losers = 0;
+
+	for (int i = 0; i < w->n; i++) {
+		losers += w->at[i].ratio > MOST_LOST;
+		if (worst == NULL || w->at[i].ratio > worst->ratio)
+			worst = &w->at[i];
+	}
+	if (w->json) {
+		printf("{\"bench\":\"merges\",\"merges\":%d,\"measured\":%d,"
+		       "\"not_measured\":%d,\"losers\":%d,\"worst\":",
+			w->n_all, w->n, w->n_late, losers);
+		cli_json_number(stdout, worst != NULL ? worst->ratio : 0);
+		printf("}\n");
+		return;
+	}
+	say_bins(w);
+	printf("\none thread, its own time, medians of %d pairs (%d where "
+	       "fused looked slower)\n"
+	       "merges  %d: %d measured, %d the same as these, %d not reached "
+	       "in time\n"
+	       "losers  %d, slower than apart by more than %.0f %%\n",
+		w->repeat, AGAIN * w->repeat, w->n_all, w->n, w->n_known,
+		w->n_late, losers, 100 * (MOST_LOST - 1));
+	if (worst != NULL)
+		printf("worst   %.2f: %s and %s of %s\n", worst->ratio,
+			worst->first, worst->then, worst->subject);
+}
+
+int bench_merges(const char *const *files, const char *only, int repeat,
+	double seconds, bool json)
+{
+	merges w = {.repeat = repeat, .json = json,
+		.until = seconds > 0 ? cli_now() + seconds : 0};
+	bool good;
+
+	if (!json)
+		printf("%9s %9s %7s %10s %10s  losers\n%9s %9s %7s %10s %10s\n",
+			"fused us", "apart us", "ratio", "predicted", "apart",
+			"", "", "", "", "");
+	good = bench_each_subject(files, only, visit, &w);
+	say_all(&w);
+	free(w.seen);
+	free(w.at);
+	return good ? CLI_OK : CLI_FAILED;
+}
