@@ -1,13 +1,12 @@
 /*
- * join.c: equations as units, and the edges between them.
+ * join.c: makes units of equations, and edges between them.
  *
- * Consumes equations of a system; produces units with their reads in the
- * guards they stand under, and for a reader and a producer the coordinates of
- * the element read:
+ * Consumes equations of a system; produces units with their reads and the guards
+ * of those, and for a reader and a producer the coordinates of the element read:
  *
  *     t[i,j] (5 x 6), read in o[k] at 7k + 3   ->   X = ((7k + 3) div 6, (7k + 3) mod 6)
  *
- * Guards count: with 0 <= k < 4 known, (k - 6 div 6) is a number.
+ * Guards are used: if 0 <= k < 4, then (k - 6) div 6 is a constant.
  */
 #include "eqn/local.h"
 
@@ -37,7 +36,7 @@ eqn_graph *eqn_graph_new(arena *a, ir_system *s)
 	g->edge_of = map_new(a);
 	g->shape_of = map_new(a);
 	g->kin_of = map_new(a);
-	/* a pass may add tensors: no more than there are tensors and equations */
+	/* a pass adds at most as many tensors as there are tensors and equations */
 	g->replace = arena_array(
 		a, const sys_eqn *, 2 * s->tensor.n + s->eqn.n + 2);
 	return g;
@@ -46,7 +45,7 @@ eqn_graph *eqn_graph_new(arena *a, ir_system *s)
 static void add_read(walk *w, const context *c, int32_t tensor,
 	const ix_form *at, bool is_index)
 {
-	/* guards may leave one value of an axis, and then a plain element */
+	/* guards may leave one value of an axis, and so one element */
 	if (c->dom.n_facts > 0)
 		at = ix_simplify(w->g->s->x, &c->dom, at);
 	for (int32_t i = 0; i < w->read.n; i++) {
@@ -65,7 +64,7 @@ static void add_read(walk *w, const context *c, int32_t tensor,
 		.in_init = w->in_init};
 }
 
-/* Tensors that the form reads to make an index. */
+/* Tensors that the form reads as data. */
 static void visit_form(
 	walk *w, const context *c, const ix_form *f, int32_t depth)
 {
@@ -110,7 +109,7 @@ static void visit(walk *w, const context *c, const expr *e)
 	}
 }
 
-/* Box of an equation: its axes; of an initial value: the left ones. */
+/* The box of an equation, its axes; of an initial value, the left axes. */
 ix_box eqn_box(arena *a, const sys_eqn *e)
 {
 	int64_t *extent = arena_array(a, int64_t, e->n_axes + 1);
@@ -159,7 +158,7 @@ static void list_reads(eqn_graph *g, eqn_unit *u)
 	u->edge = arena_array(g->a, eqn_edge *, w.read.n + 1);
 }
 
-/* Axis a of a scatter is a digit of the address: where it stands there. */
+/* The stride of axis a in the address of a scatter, if it is a digit of that. */
 static int64_t push_stride(eqn_graph *g, const eqn_unit *u, int32_t axis)
 {
 	ix *x = g->s->x;
@@ -184,7 +183,7 @@ static int64_t push_stride(eqn_graph *g, const eqn_unit *u, int32_t axis)
 	return k;
 }
 
-/* The strides of a scatter must nest like digits of one number. */
+/* Keeps strides of a scatter that nest like digits of one number. */
 static void keep_nested(int64_t *stride, const eqn_unit *u)
 {
 	for (int32_t i = 0; i < u->e.n_left; i++) {
@@ -219,7 +218,7 @@ static bool read_uses(const eqn_read *r, int32_t axis)
 	return ix_uses_axis(r->at, axis);
 }
 
-/* Two reads share a reduced axis and each has a left axis for itself. */
+/* Do two reads share a reduced axis, and has each a left axis that the other lacks? */
 static bool is_contraction(const eqn_unit *u)
 {
 	if (u->e.monoid != IR_SUM || u->e.push != NULL)

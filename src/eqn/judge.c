@@ -1,11 +1,11 @@
 /*
- * judge.c: what becomes of a digit of a producer at a read.
+ * judge.c: relates a digit of a producer to a digit of its reader.
  *
  * Digit D = (a, lo, hi) of the producer has at the read the value
  * Q = (X_a div lo) mod (hi / lo). D is related iff Q is exactly one digit of
- * the reader, of the same extent, with coefficient 1 and no constant: then
- * the reader at value v of that digit needs only what the producer makes at
- * value v of D. Everything else is a reason:
+ * the reader, of the same extent, with coefficient 1 and no constant: then the
+ * reader at value v of that digit needs only what the producer computes at value v
+ * of D. Otherwise the reason is:
  *
  *     X = i      related        X = i + 1    shift       X = 7 - i   reversed
  *     X = 0      free           X = 6i + j   misaligned  X = ids[i]  opaque
@@ -13,8 +13,8 @@
 #include "eqn/local.h"
 
 /*
- * The initial value of a scatter stands over the flat result: digit (lo, hi)
- * of that is a digit of a left axis where the address walks one there.
+ * The initial value of a scatter is over the element number of the result: finds
+ * the digit of a left axis that is digit (lo, hi) of it.
  */
 static bool from_flat(const eqn_unit *u, eqn_digit *d)
 {
@@ -48,8 +48,8 @@ static bool one_digit(const eqn_edge *e, const eqn_memo *m, eqn_digit *out)
 }
 
 /*
- * One of several parts as long that are put in a row: c0 + digit, of which the
- * guards leave 0 .. n - 1, is that digit mod n.
+ * One of several concatenated parts of equal length: c0 + digit, which guards
+ * restrict to 0 .. n - 1, is that digit mod n.
  */
 static bool of_part(const eqn_edge *e, const eqn_memo *m, eqn_digit *out)
 {

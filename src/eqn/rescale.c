@@ -1,12 +1,11 @@
 /*
- * rescale.c: a row whose weights depend on its maximum, block by block.
+ * rescale.c: finds rows whose weights depend on their maximum (online softmax).
  *
- * Consumes statements; finds a maximum m of a row, weights f(a - m) of each
- * key, f turning sums into products, and sums that are linear in the weights.
- * When a block of keys makes m larger, all that the weights before have given
- * is to be multiplied by f(m before - m now): so a row needs never be whole.
- * (Milakov, Gimelshein 2018.) What f does to a sum and what is linear in what
- * is said by the rows of scalar functions; nothing here names one.
+ * Consumes statements; finds the maximum m of a row, weights f(a - m) of each key,
+ * where f maps sums to products, and sums that are linear in the weights. When a
+ * block of keys increases m, the sums so far are multiplied by f(m before - m
+ * now), so a row can be processed block by block (Milakov, Gimelshein 2018). The
+ * properties of f are those of its row in scalar.def; no function is named here.
  *
  *   m[t] max= a[t, u]   p[t, u] = exp(a[t, u] - m[t])    z[t] += p[t, u]
  *                                              w[t, e] += p[t, u] * v[u, e]
@@ -22,12 +21,12 @@ struct rows {
 	const eqn_stmt *e;
 	eqn_rows *out;
 	int64_t n_rows;
-	const expr *weight; /* the first of them: f(..) */
-	const eqn_stmt *now; /* at hand, */
-	const ix_form *row;  /* .. and its row; NULL: one that it goes through */
+	const expr *weight; /* the first weight: f(..) */
+	const eqn_stmt *now; /* the current statement, */
+	const ix_form *row;  /* and its row; NULL: it reduces a row */
 };
 
-/* Statement that makes the tensor; -1. */
+/* The statement that computes the tensor, or -1. */
 static int32_t maker(const struct rows *r, int32_t tensor)
 {
 	for (int32_t i = 0; i < r->n; i++)
@@ -36,7 +35,7 @@ static int32_t maker(const struct rows *r, int32_t tensor)
 	return -1;
 }
 
-/* Is a statement of such a kind read? one: a bit for each kind */
+/* Does e read a statement of one of these kinds? one: a bit for each kind */
 static bool reads(const struct rows *r, const expr *e, uint32_t kinds)
 {
 	ex_reads all = ex_list_reads(r->s, e);
@@ -74,7 +73,7 @@ static bool is_zero(const expr *e)
 static bool is_linear(struct rows *r, const expr *e, int32_t depth);
 static bool is_weight(struct rows *r, const expr *b);
 
-/* One law: are all arguments of weights among its letters, and linear? */
+/* Does one law hold: are all arguments with weights among its letters, and linear? */
 static bool holds(struct rows *r, const expr *e, const char *law,
 	size_t len, int32_t depth)
 {
@@ -88,7 +87,7 @@ static bool holds(struct rows *r, const expr *e, const char *law,
 	return true;
 }
 
-/* Linear in the weights: a sum of weights times what knows nothing of them. */
+/* Is e linear in the weights: a sum of weights times factors without weights? */
 static bool is_linear(struct rows *r, const expr *e, int32_t depth)
 {
 	const char *law, *end;
@@ -135,7 +134,7 @@ static bool has_law(const expr *e, const char *law)
 	       strcmp(ir_scalar_at(e->fn)->laws, law) == 0;
 }
 
-/* a - g, g being made of the row's maximum: the statement of g; else -1 */
+/* If e is a - g, with g computed from the row's maximum: the statement of g; -1. */
 static int32_t subtracted(const struct rows *r, const expr *e)
 {
 	const expr *g;
@@ -157,7 +156,7 @@ static int32_t subtracted(const struct rows *r, const expr *e)
 	return m;
 }
 
-/* f(a - g), g of the row at hand. */
+/* Is it f(a - g), with g of the current row? */
 static bool is_weight(struct rows *r, const expr *b)
 {
 	int32_t m = subtracted(r, b->arg[0]);
@@ -176,8 +175,8 @@ static bool is_weight(struct rows *r, const expr *b)
 /* ---- rows and keys ---- */
 
 /*
- * What is read for each key lies row by row, and the reader goes through a row:
- * by what it reduces, or by the same number.
+ * Is the tensor, which has values for each key, stored row by row, and does the
+ * reader walk a row: by what it reduces, or by the same number?
  */
 static bool is_aligned(const struct rows *r, const eqn_stmt *e)
 {
@@ -221,7 +220,7 @@ static int64_t numel(const struct rows *r, const eqn_stmt *e)
 	return r->s->tensor.at[e->out].numel;
 }
 
-/* Those that make, for each key, what e reads, and so on. */
+/* Marks the statements that compute, for each key, what e reads, recursively. */
 static void mark_keys(struct rows *r, const eqn_stmt *e)
 {
 	ex_reads all = ex_list_reads(r->s, e->body);
@@ -237,7 +236,7 @@ static void mark_keys(struct rows *r, const eqn_stmt *e)
 	}
 }
 
-/* What statement i does, those before it being known; false: nothing good. */
+/* Finds the kind of statement i, given those before it; false: it fits none. */
 static bool kind_of(struct rows *r, int32_t i)
 {
 	const eqn_stmt *e = &r->e[i];

@@ -1,10 +1,10 @@
 /*
- * shape.c: when two equations are equal but for the tensors they name.
+ * shape.c: finds equations that differ only in their tensors.
  *
- * A unit is written as numbers, its tensors by the order in which they first
- * occur; equal numbers get an equal shape. What is decided for one set of
- * units then holds for every set of the same shapes that names its tensors
- * in the same pattern: the twelfth layer costs one look-up.
+ * A unit is written as a list of numbers, with tensors numbered in the order in
+ * which they first occur; equal lists get equal shapes. A decision for one set of
+ * units holds for every set of the same shapes with the same pattern of tensors:
+ * the twelfth layer costs one look-up.
  */
 #include "eqn/local.h"
 
@@ -13,7 +13,7 @@ typedef struct writer {
 	VEC(int64_t) text;
 	VEC(int32_t) name;
 	map *seen;  /* expression -> its number */
-	bool loose; /* extents do not count */
+	bool loose; /* ignore extents */
 } writer;
 
 static void put(writer *w, int64_t v)
@@ -119,7 +119,7 @@ static void put_unit(writer *w, const eqn_unit *u)
 		put_expr(w, e->body[k], 0);
 		put_expr(w, e->init[k], 0);
 	}
-	/* what stands inside forms has its number in the form already */
+	/* reads inside forms have their numbers in the form already */
 	for (int32_t i = 0; i < u->n_reads; i++)
 		put_tensor(w, u->read[i].tensor);
 }

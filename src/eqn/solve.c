@@ -1,5 +1,5 @@
 /*
- * solve.c: axes of an equation as forms over the loop variables.
+ * solve.c: expresses axes of an equation as forms over the loop variables.
  *
  *     axis i of 24, digits (1,4) walked by v2 and (4,24) by v0:  i = 4*v0 + v2
  */

@@ -1,8 +1,8 @@
 /*
- * subst.c: equations put into one another, and axes joined.
+ * subst.c: substitutes equations into each other, and joins axes.
  *
- * Replacement: a read of p.out in c becomes p's right side, with p's axes the
- * coordinates of the element read, simplified under the guards there:
+ * Replacement: a read of p.out in c becomes the body of p, with p's axes replaced
+ * by the coordinates of the element read, simplified under the guards there:
  *
  *     t[i,j] = exp(x[6i+j]);  o[k] = t[k] + 1      ->   o[k] = exp(x[k]) + 1
  *
@@ -42,7 +42,7 @@ void eqn_keep(eqn_graph *g, const sys_eqn *p)
 	g->replace[p->out[0]] = NULL;
 }
 
-/* coordinates of element `at` of the result of p */
+/* The coordinates of element `at` of the result of p. */
 static void coordinates(eqn_graph *g, const sys_eqn *p, const ix_dom *d,
 	const ix_form *at, int64_t *extent, const ix_form **with)
 {
@@ -59,7 +59,7 @@ static bool is_checked(const eqn_graph *g, const ix_atom *t)
 	return t->lo > -all && t->hi < all && t->hi - t->lo < all;
 }
 
-/* Is data loaded, and compared with its bounds, for f? In what reads? */
+/* Does `in` load the data of atom f, with the check of its bounds? */
 static bool loads(ir_system *s, const expr *in, const ix_atom *t)
 {
 	ex_reads r = ex_list_reads(s, in);
@@ -72,9 +72,9 @@ static bool loads(ir_system *s, const expr *in, const ix_atom *t)
 }
 
 /*
- * Does e still check all indexes that f does? They are lost where the element
- * read does not depend on them: of a tensor that was broadcast, of the axis
- * of extent 1.
+ * Does e still check all indices that f checks? A check is lost if the element
+ * read does not depend on the index: along an axis of extent 1 of a tensor that
+ * was broadcast.
  */
 static bool checks(const eqn_graph *g, const ix_form *f, const expr *e)
 {
@@ -109,7 +109,7 @@ static const expr *swap_read(void *arg, const expr *read, const ix_dom *d)
 	return checks(g, read->form, e) ? e : NULL;
 }
 
-/* Index tensors that are movements: fun atoms of them read the source. */
+/* Replaces fun atoms of index tensors that are movements by atoms of the source. */
 static const ix_form *form_without(
 	eqn_graph *g, const ix_dom *d, const ix_form *f, int32_t depth);
 
@@ -216,7 +216,7 @@ static const expr *expr_without(forms *w, const expr *e, int32_t depth)
 	return r;
 }
 
-/* What one expression reads, and what of that is to be replaced. */
+/* Lists the reads of an expression that are to be replaced. */
 static void wanted(eqn_graph *g, const expr *e, bool *plain, bool *index)
 {
 	ex_reads r = ex_list_reads(g->s, e);
@@ -251,8 +251,8 @@ static const expr *inlined(eqn_graph *g, ix_box box, const expr *e)
 }
 
 /*
- * One reading of a tensor may be inside an index and not bare: then the
- * tensor stays, and the caller sees it in the reads of the result.
+ * A read of a tensor may be inside an index and not bare: then it is not replaced,
+ * and the caller sees it in the reads of the result.
  */
 sys_eqn eqn_inline(eqn_graph *g, const sys_eqn *e)
 {
@@ -320,7 +320,7 @@ static void ask_expr(joins *w, const expr *e, int32_t n_axes, int32_t depth)
 		ask_expr(w, e->arg[i], n_axes, depth + 1);
 }
 
-/* Which neighbours join; false when none do. */
+/* Finds the neighbours that can be joined; false: none. */
 static bool find_joins(arena *scratch, joins *w)
 {
 	const sys_eqn *e = w->e;
@@ -411,7 +411,7 @@ static bool coalesce_once(eqn_graph *g, const sys_eqn *e, sys_eqn *out)
 	return true;
 }
 
-/* A guard that one join makes idle may have stood in the way of another. */
+/* Repeats: a join may remove a guard that prevented another join. */
 sys_eqn eqn_coalesce(eqn_graph *g, const sys_eqn *e)
 {
 	sys_eqn r = *e, next;

@@ -1,18 +1,18 @@
 /*
- * window.c: which elements a write makes new.
+ * window.c: finds the elements that a write changes.
  *
- * Consumes an equation; tells whether it leaves elements of the tensor before
- * as they are, and whether what a read sees is among those.
+ * Consumes an equation; decides whether it leaves elements of the version before
+ * unchanged, and whether a read only reads such elements.
  *
  *     x1[i] = inside(i, 0, 4) ? v[i] : x[i]     all but 0 .. 3 stay
  *     a read of x at i + 4, i < 4: disjoint      at 2*i: not
  *
- * The guard is composed with the read's map and simplified: what is false
- * everywhere is a proof. "Not proved" counts as overlapping.
+ * The index of the read is substituted into the guard: if the result is false
+ * everywhere, that is a proof. Without a proof, they count as overlapping.
  */
 #include "eqn/eqn.h"
 
-/* Without casts from dtype t to what holds all of it, and back. */
+/* Removes casts from dtype t to a wider dtype and back. */
 static const expr *uncast(const expr *e, tn_dtype t)
 {
 	while (e->kind == EX_CAST &&
@@ -39,7 +39,7 @@ bool eqn_window(arena *a, ir_system *s, const sys_eqn *e, eqn_writes *w)
 {
 	const expr *b;
 	const ix_form *own;
-	ix_dom left; /* where no guard so far holds */
+	ix_dom left; /* the domain where no guard so far holds */
 	tn_dtype t;
 
 	*w = (eqn_writes){.old = -1};
@@ -65,7 +65,7 @@ bool eqn_window(arena *a, ir_system *s, const sys_eqn *e, eqn_writes *w)
 	return false;
 }
 
-/* Is the guard false at every point of the read's place? */
+/* Is the guard false at every element that the read reads? */
 static bool is_never(
 	ir_system *s, const eqn_writes *w, const expr *guard, const eqn_read *r)
 {
@@ -81,7 +81,7 @@ static bool is_never(
 
 bool eqn_disjoint(ir_system *s, const eqn_writes *w, const eqn_read *r)
 {
-	/* what stays must stay in that memory */
+	/* unchanged elements must be in the same memory */
 	if (w->old < 0 || r->is_index || w->dom.box.n == 0 ||
 		s->tensor.at[w->old].storage !=
 			s->tensor.at[r->tensor].storage)

@@ -1,9 +1,8 @@
 /*
- * work.c: flops of one instance of an equation.
+ * work.c: counts the flops of one iteration of an equation.
  *
- * Each node counts once: what is used twice is computed once. Guards on
- * indexes cost nothing: loops are split where they change, and inside a guard
- * only one side is computed.
+ * Each node counts once, even if it is used twice. Guards on indices cost nothing:
+ * loops are split where they change, and only one side of a guard is computed.
  *
  *     y = exp(x); y * y + 1                  14
  *     inside(i, 1, 9) ? exp(x) : 0           12
@@ -17,7 +16,7 @@ typedef struct work {
 	map *seen;
 } work;
 
-/* Known from the indexes alone? */
+/* Does it depend on indices alone? */
 static bool is_guard(const expr *e, int32_t depth)
 {
 	if (depth > MAX_DEPTH)

@@ -1,9 +1,9 @@
 /*
- * keep.c: copies of what is read after it was overwritten.
+ * keep.c: copies elements that are read after they were overwritten.
  *
- * Consumes a version and those of its readers that cannot come before the
- * write; adds one equation that copies the elements they read, as a box of the
- * tensor's axes, and makes them read that:
+ * Consumes a version and the readers that cannot run before the write; adds an
+ * equation that copies the elements that they read, as a box of the tensor's axes,
+ * and makes them read the copy:
  *
  *     x: f32[8,8]; x1 = write(x[2:4], v); o = x1[0:2] + x[2:4]
  *     x_kept[i,j] = x[i+2,j], 2 x 8, before the write
@@ -13,10 +13,10 @@
 typedef struct region {
 	settled *w;
 	int32_t tensor, copy;
-	bool whole; /* every element, by its own number */
+	bool whole; /* all elements, with the same element numbers */
 	int64_t lo[TN_MAX_RANK], hi[TN_MAX_RANK]; /* inclusive */
 	int64_t shape[TN_MAX_RANK];
-	const eqn_unit *u; /* whose reads change */
+	const eqn_unit *u; /* the unit whose reads change */
 	bool in_init;
 } region;
 
@@ -171,7 +171,7 @@ static const expr *redirect(region *g, const expr *e, const ix_dom *d)
 	return ex_subst(s, d, e, d->box.n, d->box.extent, at, see_copy, g);
 }
 
-/* The whole tensor, under another number: data in indexes, opaque rows. */
+/* Replaces the whole tensor: for data in indices, and opaque rows. */
 static void rename_reads(region *g, sys_eqn *e, const ix_dom *body,
 	const ix_dom *init)
 {

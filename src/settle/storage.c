@@ -1,22 +1,22 @@
 /*
- * storage.c: the versions of one memory, and which writes get one.
+ * storage.c: finds the versions of each memory, and chooses which writes are in
+ * place.
  *
- * A param's versions share the caller's array: the system says so. A tensor
- * that nobody outside sees has versions, too, when it is written through
- * views; there the choice is ours:
+ * The versions of a param share the caller's array, as the system says. An internal
+ * tensor that is written through views has versions, too, and we can choose:
  *
  *     t1 = write(t[0:2], a); t2 = write(t1[2:4], b); ...
  *
- * as equations, each version has every element, and few of them are usually
- * fused into one kernel without any memory. In one memory each write walks its
- * window only, but the tensor is stored before and read afterwards. So many
- * small writes get a memory, few or large ones do not.
+ * As equations, each version has all elements, and a few versions are usually
+ * fused into one kernel without memory. In one memory, each write only walks the
+ * elements that it changes, but the tensor is stored before and read afterwards.
+ * So many small writes are in place; few or large ones are not.
  */
 #include "settle/local.h"
 
 enum {
-	MANY = 4, /* writes that may be worth a memory, at least */
-	SMALL = 4 /* whose windows are this part of it, at most */
+	MANY = 4, /* least number of writes in place */
+	SMALL = 4 /* .. that change at most this part of the tensor */
 };
 
 bool settle_is_destroyed(const settled *w, int32_t tensor)
@@ -63,12 +63,12 @@ settled *settle_new(arena *a, ir_system *s, const settle_options *o)
 /* ---- own storages ---- */
 
 typedef struct links {
-	int32_t *old;  /* by tensor: what it may take over, -1 none */
-	int32_t *next; /* the other way */
-	double *share; /* of the tensor that the write changes */
+	int32_t *old;  /* by tensor: the version whose memory it can use, or -1 */
+	int32_t *next; /* the inverse of old */
+	double *share; /* by tensor: the part that the write changes */
 } links;
 
-/* How much of the box does the guard leave? An estimate. */
+/* An estimate of the part of the box that the guard leaves. */
 static double share_of(const eqn_writes *q, const expr *c, int32_t depth)
 {
 	int64_t min, max;

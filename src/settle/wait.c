@@ -1,13 +1,13 @@
 /*
- * wait.c: who waits for whom.
+ * wait.c: finds which writes wait for which readers.
  *
- * A read of a version is right iff no later write that changes what it sees
- * has run. The writes of one memory follow each other; so a reader that comes
- * before the first later write that overlaps it comes before all of them.
+ * A read of a version is correct iff no later write that changes the elements has
+ * run. The writes of one memory run in order, so a reader that runs before the
+ * first later write that overlaps it runs before all of them.
  *
- * First all readers are asked to come first. If that closes a circle, the
- * pairs are taken one by one, oldest write first: a reader to which a path
- * leads from the write comes too late and will read a copy.
+ * First, all readers must run before the writes. If that closes a cycle, the pairs
+ * are added one by one, oldest write first: a reader to which a path leads from
+ * the write is late, and will read a copy.
  *
  * Source: docs/aliasing.md, "What happens in memory".
  */
@@ -18,7 +18,7 @@
 typedef struct graph {
 	VEC(int32_t) *then; /* by source */
 	int32_t *n_before;
-	uint32_t *seen, stamp; /* of the last search */
+	uint32_t *seen, stamp; /* the last search that visited a source */
 	VEC(int32_t) todo;
 } graph;
 
@@ -58,7 +58,7 @@ bool settle_in_place(settled *w, const eqn_unit *u, const eqn_read *r)
 	return ix_equal(w->s->x, &r->dom, own, r->at) == IX_EQUAL;
 }
 
-/* Does the writer change what u reads there, before u has read it? */
+/* Does the writer change elements of the tensor that u reads? */
 static bool changes(settled *w, int32_t writer, const eqn_unit *u,
 	const eqn_read *r)
 {
@@ -71,8 +71,8 @@ static bool changes(settled *w, int32_t writer, const eqn_unit *u,
 }
 
 /*
- * The version made by the first write, from version v on, that changes what u
- * reads of tensor; -1 none.
+ * The version of the first write, from version v on, that changes elements of the
+ * tensor that u reads; or -1.
  */
 static int32_t next_writer(
 	settled *w, const eqn_unit *u, int32_t tensor, int32_t v)
@@ -164,8 +164,8 @@ static bool is_read(const settled *w, const sys_eqn *e, const bool *read)
 }
 
 /*
- * Versions that nobody reads are not made: so every write but the last of a
- * memory has a reader, through which the next one comes behind it.
+ * Drops versions that are not read: then every write but the last of a memory has
+ * a reader, which orders the next write after it.
  */
 static void drop_unread(settled *w)
 {
@@ -199,7 +199,7 @@ static void add(settled *w, graph *g, int32_t first, int32_t second)
 	g->n_before[second]++;
 }
 
-/* Makers before readers, writes of one memory in their order. */
+/* Producers are before readers, and writes of one memory in order. */
 static graph new_graph(settled *w)
 {
 	int32_t n = w->s->eqn.n;
@@ -265,7 +265,7 @@ static void one_by_one(waiting *v)
 
 /* ---- the order ---- */
 
-/* Sources that may come next, the smallest first; or, for tests, any. */
+/* The sources that can be next: the smallest first or, for tests, in any order. */
 typedef struct heap {
 	int32_t n, *at;
 	uint64_t random;
@@ -314,7 +314,7 @@ static int32_t heap_take(heap *h)
 	return top;
 }
 
-/* Fills w->order; false when the pairs close a circle. */
+/* Fills w->order; false: the pairs close a cycle. */
 static bool sort(waiting *v)
 {
 	settled *w = v->w;
@@ -345,7 +345,7 @@ static bool sort(waiting *v)
 
 /* ---- together ---- */
 
-/* One copy for all late readers of a version. */
+/* Adds one copy for all late readers of a version. */
 static void keep_late(waiting *v)
 {
 	settled *w = v->w;
@@ -379,7 +379,7 @@ static bool has_own(const waiting *v)
 	return false;
 }
 
-/* Test build: as if late readers came in time. */
+/* Test build: treats late readers as if they were not late. */
 static void forget_late(waiting *v)
 {
 	int32_t n = 0;
@@ -409,8 +409,8 @@ static void index_waits(settled *w)
 }
 
 /*
- * For the order the first write was enough. Who fuses asks for each: reads
- * that hold the writes together may go when equations are put into others.
+ * For the order, the first write is enough. Fusion needs all pairs, because the
+ * reads that order the writes can disappear when equations are substituted.
  */
 static void add_pairs(settled *w, const conflict *c)
 {
@@ -428,7 +428,7 @@ void settle_waits(settled *w)
 {
 	waiting v = {.w = w};
 
-	/* twice at most: who reads a copy is not late, and copies never are */
+	/* at most twice: a reader of a copy is not late, and neither are copies */
 	for (int32_t round = 0;; round++) {
 		drop_unread(w);
 		find_conflicts(&v);
