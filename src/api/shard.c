@@ -382,7 +382,7 @@ int32_t api_place_number(tn_context *c, const api_place *p)
 	}
 	q = vec_push(c->a, &s->place);
 	*q = *p;
-	q->elems = shard_window_of(c->a, &p->l, &p->mesh->m, api_shard_rank(c)).elems;
+	q->elems = shard_piece_of(c->a, &p->l, &p->mesh->m, api_shard_rank(c)).elems;
 	return s->place.n - 1;
 }
 

@@ -203,7 +203,7 @@ static void text(void *arg)
 	if (p->mesh == NULL)
 		str_add(&s, "replicated");
 	else
-		shard_place_print(&s, &p->l, p->parts, p->monoid, &p->mesh->m,
+		shard_placement_print(&s, &p->l, p->parts, p->monoid, &p->mesh->m,
 			y->rank, y->shape);
 	*k->text = api_text(k->c, &s);
 	arena_free(s.a);

@@ -67,7 +67,7 @@ static void explain(void *arg)
 	for (int32_t i = 0; i < k->n_place; i++)
 		api_want(k->p->c, k->place[i], "a placement");
 	for (int32_t i = 0; i < k->n_place; i++)
-		shard_place_parse(p, k->place[i]);
+		shard_placement_parse(p, k->place[i]);
 	for (int32_t i = 0; i < p->s->input.n; i++)
 		p->tensor[p->s->input.at[i]].fixed = true;
 	shard_propagate(p);

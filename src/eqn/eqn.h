@@ -7,7 +7,7 @@
  *          over c's axes (join)
  *   judge  which digit of c a digit of p is on an edge, or why there is none
  *   solve  expresses each axis of a unit over the loop variables of a kernel
- *   window which elements a write changes
+ *   writes which elements a write changes
  *
  *   t[i,j] = exp(x[6i+j]);  s[j] += t[i,j]:   edge t -> s has X = (i, j);
  *   digit i of t is digit i of s, which is reduced; digit j of t is j of s.
@@ -124,7 +124,7 @@ bool eqn_relate_part(eqn_graph *g, eqn_edge *e, eqn_digit d, eqn_digit *out);
 const ix_form *eqn_value(eqn_graph *g, eqn_edge *e, eqn_digit d);
 eqn_verdict eqn_judge(eqn_graph *g, eqn_edge *e, eqn_digit d);
 
-/* ---- window ---- */
+/* ---- writes ---- */
 
 enum { EQN_MAX_GUARDS = 8 };
 
@@ -137,7 +137,7 @@ typedef struct eqn_writes {
 } eqn_writes;
 
 /* Fills w; false: e may change all elements. */
-bool eqn_window(arena *a, ir_system *s, const sys_eqn *e, eqn_writes *w);
+bool eqn_find_writes(arena *a, ir_system *s, const sys_eqn *e, eqn_writes *w);
 /* Is it proved that a write of w does not change what r, a read of its storage,
  * reads? */
 bool eqn_disjoint(ir_system *s, const eqn_writes *w, const eqn_read *r);

@@ -200,9 +200,9 @@ static fuse_why of_verdict(eqn_verdict v, const eqn_unit *p)
 	return FUSE_WHY_MISALIGNED;
 }
 
-static fuse_place place_of(const hunt *h, const part_edge *e)
+static fuse_site place_of(const hunt *h, const part_edge *e)
 {
-	return (fuse_place){.writer = h->s->m.at[e->p].u->source,
+	return (fuse_site){.writer = h->s->m.at[e->p].u->source,
 		.reader = h->s->m.at[e->c].u->source,
 		.tensor = e->e->read->tensor,
 		.at = e->e->read->at,
@@ -450,7 +450,7 @@ static void find_origin(const hunt *h, fuse_end *e)
 				if (fuse_maker(h->f, u->read[i].tensor) !=
 					q->source)
 					continue;
-				e->other = (fuse_place){.writer = q->source,
+				e->other = (fuse_site){.writer = q->source,
 					.reader = u->source,
 					.tensor = u->read[i].tensor,
 					.at = u->read[i].at};
@@ -499,7 +499,7 @@ static const char *fun_name(void *arg, int64_t fun)
 	return s->tensor.at[fun].name;
 }
 
-static eqn_edge *edge_of(const hunt *h, const fuse_place *p)
+static eqn_edge *edge_of(const hunt *h, const fuse_site *p)
 {
 	const eqn_unit *c = h->f->unit[p->reader];
 
@@ -513,7 +513,7 @@ static eqn_edge *edge_of(const hunt *h, const fuse_place *p)
 }
 
 /* the coordinates of a read: [i, j] */
-static const char *coordinates(const hunt *h, const fuse_place *p)
+static const char *coordinates(const hunt *h, const fuse_site *p)
 {
 	const eqn_edge *e = edge_of(h, p);
 	str s = str_new(h->a);
@@ -573,7 +573,7 @@ static const char *whole_of(const hunt *h, const eqn_unit *u)
 
 static const char *completion(const hunt *h, const fuse_end *e)
 {
-	const fuse_place *r = &e->read, *o = &e->other;
+	const fuse_site *r = &e->read, *o = &e->other;
 	const char *at = coordinates(h, r);
 	const char *c = label(h, r->reader);
 	const char *t = name(h, r->tensor);
@@ -596,7 +596,7 @@ static const char *completion(const hunt *h, const fuse_end *e)
 
 static const char *misaligned(const hunt *h, const fuse_end *e)
 {
-	const fuse_place *r = &e->read;
+	const fuse_site *r = &e->read;
 	const char *at = coordinates(h, r);
 	const char *w = label(h, r->writer);
 	const char *c = label(h, r->reader);
@@ -620,7 +620,7 @@ static const char *misaligned(const hunt *h, const fuse_end *e)
 
 static const char *overwrite(const hunt *h, const fuse_end *e)
 {
-	const fuse_place *r = &e->read, *o = &e->other;
+	const fuse_site *r = &e->read, *o = &e->other;
 	const char *at = coordinates(h, r);
 	const char *w = label(h, r->writer);
 	const char *c = label(h, r->reader);
@@ -639,7 +639,7 @@ static const char *overwrite(const hunt *h, const fuse_end *e)
 
 static const char *sentence(const hunt *h, const fuse_end *e)
 {
-	const fuse_place *r = &e->read, *o = &e->other;
+	const fuse_site *r = &e->read, *o = &e->other;
 	const char *at, *w, *c, *t;
 
 	if (r->reader < 0)

@@ -98,17 +98,17 @@ const char *fuse_why_name(fuse_why why);
 
 /* Equation `reader` reads element `at`, over its axes, of a tensor that equation
  * `writer` computes or overwrites. Equations are those of the system. */
-typedef struct fuse_place {
+typedef struct fuse_site {
 	int32_t writer, reader, tensor;
 	const ix_form *at;
 	bool is_write; /* writer overwrites it */
 	bool in_init;  /* the read is in the reader's initial value */
-} fuse_place;
+} fuse_site;
 
 /* The read at which a loop (a digit of an equation) cannot be shared further. */
 typedef struct fuse_end {
 	fuse_why why;
-	fuse_place read, other; /* other: for SEVERAL; its reader is -1 if unused */
+	fuse_site read, other; /* other: for SEVERAL; its reader is -1 if unused */
 	int32_t eqn; /* the equation whose digit ends there: writer or reader */
 	int32_t axis;
 	int64_t lo, hi;

@@ -276,7 +276,7 @@ static bool is_elsewhere(const checker *w, int32_t t, const eqn_read *r)
 	const fuse_eqn *e = maker_of(w, t);
 	eqn_writes q;
 
-	return e != NULL && eqn_window(w->a, w->p->s, &e->e, &q) &&
+	return e != NULL && eqn_find_writes(w->a, w->p->s, &e->e, &q) &&
 		eqn_disjoint(w->p->s, &q, r);
 }
 

@@ -71,7 +71,7 @@ static int32_t axis_at(const sys_eqn *e, int32_t t, int32_t k)
 	return -1;
 }
 
-int32_t batch_from(shard_plan *p, const shard_place *q, int32_t t,
+int32_t batch_from(shard_plan *p, const shard_eqn *q, int32_t t,
 	const shard_layout *l, int32_t i, place_part *part)
 {
 	const sys_eqn *e = &q->unit->e;
@@ -106,7 +106,7 @@ int32_t batch_from(shard_plan *p, const shard_place *q, int32_t t,
 }
 
 shard_layout batch_layout(
-	const shard_plan *p, const shard_place *q, int32_t t)
+	const shard_plan *p, const shard_eqn *q, int32_t t)
 {
 	const sys_eqn *e = &q->unit->e;
 	const sys_tensor *x = &p->s->tensor.at[tensor_of(e, t)];

@@ -95,7 +95,7 @@ int64_t choose_cost(shard_plan *p, int32_t eqn, int32_t m)
 
 /* ---- candidates ---- */
 
-static shard_layout *copy_axes(arena *a, const shard_place *q)
+static shard_layout *copy_axes(arena *a, const shard_eqn *q)
 {
 	int32_t n = q->unit->e.n_axes;
 	shard_layout *to = arena_array(a, shard_layout, n + 1);
@@ -105,7 +105,7 @@ static shard_layout *copy_axes(arena *a, const shard_place *q)
 }
 
 static bool same_axes(
-	const shard_place *q, const shard_layout *a, const shard_layout *b)
+	const shard_eqn *q, const shard_layout *a, const shard_layout *b)
 {
 	for (int32_t i = 0; i < q->unit->e.n_axes; i++)
 		if (!shard_same(&a[i], &b[i]))
@@ -114,7 +114,7 @@ static bool same_axes(
 }
 
 /* The cut of candidate i: read i, or behind them result i. */
-static bool take(shard_plan *p, shard_place *q, int32_t i, int32_t m)
+static bool take(shard_plan *p, shard_eqn *q, int32_t i, int32_t m)
 {
 	int32_t n = q->unit->n_reads;
 
@@ -122,7 +122,7 @@ static bool take(shard_plan *p, shard_place *q, int32_t i, int32_t m)
 		     : take_result(p, q, i - n, m);
 }
 
-static int32_t tensor_of(const shard_place *q, int32_t i)
+static int32_t tensor_of(const shard_eqn *q, int32_t i)
 {
 	int32_t n = q->unit->n_reads;
 
@@ -132,7 +132,7 @@ static int32_t tensor_of(const shard_place *q, int32_t i)
 const char *choose_cut(shard_plan *p, int32_t eqn, int32_t first, int32_t m,
 	int32_t *from)
 {
-	shard_place *q = &p->eqn[eqn];
+	shard_eqn *q = &p->eqn[eqn];
 	arena *a = arena_child(p->a);
 	shard_layout *before = copy_axes(a, q), *best, *at = q->axis;
 	int32_t n = q->unit->n_reads + q->unit->e.n_out, loser = -1;

@@ -33,7 +33,7 @@ static const char *axis_name(const sys_eqn *e, int32_t i)
 /* ---- reasons ---- */
 
 /* the axes of an equation that an axis of the mesh cuts; only sums: reduced */
-static void cut_axes(str *s, const shard_place *q, int32_t m, bool only_sums)
+static void cut_axes(str *s, const shard_eqn *q, int32_t m, bool only_sums)
 {
 	const eqn_unit *u = q->unit;
 	const char *sep = "";
@@ -57,7 +57,7 @@ static void why_parts(str *s, const teller *w, int32_t tensor, uint32_t mask)
 		return;
 	}
 	for (int32_t m = 0; m < w->p->mesh->n; m++) {
-		const shard_place *q = &w->p->eqn[eqn];
+		const shard_eqn *q = &w->p->eqn[eqn];
 
 		if (!(mask >> m & 1))
 			continue;
@@ -88,7 +88,7 @@ static void why_read(str *s, const teller *w, const shard_job *j)
 {
 	const shard_array *x = &w->q->array.at[j->from[0]];
 	const shard_array *y = &w->q->array.at[j->to[0]];
-	const shard_place *q;
+	const shard_eqn *q;
 	const char *sep = "";
 
 	if (j->reader < 0) {
@@ -136,7 +136,7 @@ static void add_place(str *s, const teller *w, const shard_layout *l,
 {
 	const sys_tensor *t = &w->s->tensor.at[tensor];
 
-	shard_place_print(
+	shard_placement_print(
 		s, l, parts, monoid, w->p->mesh, t->rank, t->shape);
 }
 

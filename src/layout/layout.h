@@ -115,7 +115,7 @@ bool shard_local_shape(const shard_layout *l, const shard_mesh *m,
 /* ---- plan (place.c, propagate.c) ----------------------------------------- */
 
 /* How an equation is cut: the layout of each axis of its unit. */
-typedef struct shard_place {
+typedef struct shard_eqn {
 	eqn_unit *unit;
 	shard_layout *axis; /* by axis of the unit; numel is the extent */
 	/* a tensor that is read at an index from data, where only the owner of an
@@ -126,7 +126,7 @@ typedef struct shard_place {
 	 * computes all terms, and adds those that are for its elements */
 	shard_layout own;
 	bool dead; /* it was merged into the write that reads its result */
-} shard_place;
+} shard_eqn;
 
 typedef struct shard_state {
 	shard_layout have;
@@ -150,7 +150,7 @@ typedef struct shard_plan {
 	ir_system *s;
 	const shard_mesh *mesh;
 	eqn_graph *graph;
-	shard_place *eqn;    /* by equation of the system */
+	shard_eqn *eqn;    /* by equation of the system */
 	shard_state *tensor; /* by tensor */
 	VEC(shard_reason) why; /* each cut, in the order in which they were made */
 } shard_plan;
@@ -191,9 +191,9 @@ shard_mesh shard_mesh_parse(arena *a, const char *text);
  * Throws [shard.place] [shard.axis] [shard.twice] [shard.block] [shard.op], and
  * [shard.conflict] if it has a placement.
  */
-void shard_place_parse(shard_plan *p, const char *text);
+void shard_placement_parse(shard_plan *p, const char *text);
 /* "data: axis 0 by 4 of 10, model: parts of a sum" */
-void shard_place_print(str *s, const shard_layout *l, uint32_t parts,
+void shard_placement_print(str *s, const shard_layout *l, uint32_t parts,
 	int32_t monoid, const shard_mesh *m, int32_t rank,
 	const int64_t *shape);
 
@@ -242,28 +242,28 @@ shard_proposal *shard_propose(arena *a, shard_plan *p, const shard_wishes *w);
 void shard_proposal_print(str *out, const shard_plan *p,
 	const shard_proposal *q, const shard_wishes *w, bool json);
 
-/* ---- the elements of one process (window.c) ------------------------------ */
+/* ---- the elements of one process (piece.c) ------------------------------- */
 
 /* A run that is cut; the process has its values start .. start + n - 1. */
 typedef struct shard_span {
 	int32_t mesh; /* of the first cut */
 	int64_t lo, hi, start, n;
 } shard_span;
-typedef struct shard_window {
+typedef struct shard_piece {
 	int64_t numel, elems; /* of the tensor; of the process */
 	int32_t n;
 	shard_span span[SHARD_MAX_TAGS + 1]; /* ascending */
-} shard_window;
-shard_window shard_window_of(arena *a, const shard_layout *l,
+} shard_piece;
+shard_piece shard_piece_of(arena *a, const shard_layout *l,
 	const shard_mesh *m, int64_t process);
 /* The index of element number g among the elements of the process. */
-const ix_form *shard_place_of(
-	ix *x, const ix_dom *d, const shard_window *w, const ix_form *g);
+const ix_form *shard_index_of(
+	ix *x, const ix_dom *d, const shard_piece *w, const ix_form *g);
 /* The inverse. */
 const ix_form *shard_number_of(
-	ix *x, const ix_dom *d, const shard_window *w, const ix_form *p);
+	ix *x, const ix_dom *d, const shard_piece *w, const ix_form *p);
 /* The value of span i at element number g. */
-const ix_form *shard_span_digit(ix *x, const ix_dom *d, const shard_window *w,
+const ix_form *shard_span_digit(ix *x, const ix_dom *d, const shard_piece *w,
 	int32_t i, const ix_form *g);
 
 /* ---- the program of one process (localise.c, local_eqn.c) ----------------- */

@@ -25,31 +25,31 @@ shard_run layout_wide_block(const shard_tag *t, int64_t block);
 /* The outermost tag of the cuts that contain tag i. */
 int32_t layout_top(const shard_layout *l, int32_t i);
 
-bool place_uses(const shard_place *q, int32_t mesh_axis);
+bool place_uses(const shard_eqn *q, int32_t mesh_axis);
 /* Is r the initial value of a scatter, read at the element that it initialises? */
 bool place_is_init(const eqn_unit *u, const eqn_read *r);
 /*
  * Translates tag i of the tensor that read number `read` reads into parts of the
  * equation's axes. Returns their number, at most SHARD_MAX_TAGS; 0: impossible.
  */
-int32_t place_from_read(shard_plan *p, const shard_place *q, int32_t read,
+int32_t place_from_read(shard_plan *p, const shard_eqn *q, int32_t read,
 	const shard_layout *l, int32_t i, place_part *part);
 /* The same for the result. */
-int32_t place_from_result(const shard_place *q, const shard_layout *l,
+int32_t place_from_result(const shard_eqn *q, const shard_layout *l,
 	int32_t mesh_axis, place_part *part);
 /* Adds all parts, which use one axis of the mesh, or none (false). */
-bool place_add(shard_place *q, const shard_mesh *m, int32_t n,
+bool place_add(shard_eqn *q, const shard_mesh *m, int32_t n,
 	const place_part *part);
 /* ---- batch.c: opaque rows; t: number among operands, then results ---- */
 
 /* Gives the unit the axes of its row's batch. */
 void batch_axes(shard_plan *p, eqn_unit *u);
 /* Translates tag i of tensor t into parts of these axes; 0: impossible. */
-int32_t batch_from(shard_plan *p, const shard_place *q, int32_t t,
+int32_t batch_from(shard_plan *p, const shard_eqn *q, int32_t t,
 	const shard_layout *l, int32_t i, place_part *part);
 /* The layout of tensor t that follows from the cuts of these axes. */
 shard_layout batch_layout(
-	const shard_plan *p, const shard_place *q, int32_t t);
+	const shard_plan *p, const shard_eqn *q, int32_t t);
 
 /* ---- halo.c ---- */
 
@@ -73,7 +73,7 @@ shard_tag halo_without(const shard_tag *t);
 
 /* The layout that a read needs of its tensor. *windows: on entry, may sliding
  * windows be used where digits also serve, but move more? on return: was one? */
-shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read,
+shard_layout place_to_read(shard_plan *p, const shard_eqn *q, int32_t read,
 	bool *windows);
 
 /* Does b have all cuts of a? */
@@ -87,8 +87,8 @@ bool layout_equal(arena *a, const shard_mesh *m, const shard_layout *x,
 
 /* Transfers the cuts by mesh axis m of the tensor that a read reads, or of result
  * k, to the axes of the equation; false: impossible. */
-bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh);
-bool take_result(shard_plan *p, shard_place *q, int32_t k, int32_t mesh);
+bool take_read(shard_plan *p, shard_eqn *q, int32_t read, int32_t mesh);
+bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh);
 /*
  * Takes the cuts of read `first`, or of another one that costs less. NULL: none
  * can be taken; else a text about the costs; *from is the tensor.
@@ -108,7 +108,7 @@ typedef struct locals {
 	shard_plan *p;
 	shard_program *out;
 	ix *x;
-	VEC(shard_window) window; /* by array */
+	VEC(shard_piece) window; /* by array */
 	int32_t *made;	/* by tensor: the array that its equation computes, or -1 */
 	int32_t *kept;	/* by tensor: the array of its layout; -1: none yet */
 	map *tensor_of; /* (phase, array) -> tensor of the phase's system */

@@ -20,7 +20,7 @@ enum { MAX_DEPTH = 500 };
 
 typedef struct walk {
 	locals *b;
-	const shard_place *q;
+	const shard_eqn *q;
 	ir_system *s;
 	int32_t eqn, phase;
 	const int32_t *out; /* arrays */
@@ -47,13 +47,13 @@ static const ix_form *place(walk *w, const ix_dom *d, int32_t tensor,
 	const sys_eqn *e = &w->q->unit->e;
 	int32_t array = tensor == e->out[0] ? w->out[0]
 					    : locals_source(w->b, w->eqn, tensor);
-	const shard_window *v = &w->b->window.at[array];
+	const shard_piece *v = &w->b->window.at[array];
 
 	*local = tensor == e->out[0] ? locals_result(w->b, w->phase, array)
 				     : locals_tensor(w->b, w->phase, array);
 	if (v->elems == 0)
 		return ix_const(w->b->x, 0);
-	return shard_place_of(w->b->x, d, v, g);
+	return shard_index_of(w->b->x, d, v, g);
 }
 
 static const ix_form *term(walk *w, const ix_dom *d, const ix_atom *t,
@@ -104,7 +104,7 @@ static const ix_form *form(
 
 /* What others own is 0, and -0 where that is what a sum leaves as it is. */
 static const expr *masked(walk *w, const ix_dom *d, const ix_form *g,
-	const shard_window *v, const expr *read)
+	const shard_piece *v, const expr *read)
 {
 	ir_system *s = w->s;
 	tn_dtype t = read->dtype;
@@ -225,8 +225,8 @@ static const expr *over(walk *w, const ix_dom *d, const expr *e, tn_dtype want)
 static bool axes(walk *w, const sys_eqn *from, sys_eqn *to, bool *left)
 {
 	locals *b = w->b;
-	const shard_place *q = w->q;
-	shard_window v[IR_MAX_AXES];
+	const shard_eqn *q = w->q;
+	shard_piece v[IR_MAX_AXES];
 	int64_t extent[IR_MAX_AXES];
 	int32_t at[IR_MAX_AXES];
 	ix_dom d = {.box = {.extent = extent}};
@@ -235,7 +235,7 @@ static bool axes(walk *w, const sys_eqn *from, sys_eqn *to, bool *left)
 	to->scan_axis = -1;
 	w->n = from->n_axes;
 	for (int32_t i = 0; i < from->n_axes; i++) {
-		v[i] = shard_window_of(
+		v[i] = shard_piece_of(
 			b->a, &q->axis[i], b->p->mesh, b->out->process);
 		w->extent[i] = from->axis[i].extent;
 		*left = i < from->n_left;
@@ -264,7 +264,7 @@ static bool axes(walk *w, const sys_eqn *from, sys_eqn *to, bool *left)
 /* over the numbers of the result's elements that the process has */
 static void flat_axis(walk *w, ix_dom *d, int64_t *extent)
 {
-	const shard_window *v = &w->b->window.at[w->out[0]];
+	const shard_piece *v = &w->b->window.at[w->out[0]];
 
 	*extent = v->elems;
 	*d = (ix_dom){.box = {.n = 1, .extent = extent}};
@@ -383,7 +383,7 @@ static const expr *leaves(ir_system *s, int32_t monoid, int32_t k, tn_dtype acc)
 static void push(walk *w, const ix_dom *d, const sys_eqn *from, sys_eqn *e)
 {
 	ix *x = w->b->x;
-	const shard_window *v = &w->b->window.at[w->out[0]];
+	const shard_piece *v = &w->b->window.at[w->out[0]];
 	const ix_form *g = form(w, d, from->push, 0), *at = g;
 
 	for (int32_t i = 0; i < v->n; i++) {
@@ -407,13 +407,13 @@ static void push(walk *w, const ix_dom *d, const sys_eqn *from, sys_eqn *e)
 				leaves(w->s, e->monoid, k,
 					e->body[k]->dtype));
 	}
-	e->push = shard_place_of(x, d, v, at);
+	e->push = shard_index_of(x, d, v, at);
 }
 
 void locals_equation(locals *b, int32_t eqn, int32_t phase,
 	const int32_t *out, uint32_t mask)
 {
-	const shard_place *q = &b->p->eqn[eqn];
+	const shard_eqn *q = &b->p->eqn[eqn];
 	const sys_eqn *from = &q->unit->e;
 	walk w = {.b = b,
 		.q = q,
@@ -461,7 +461,7 @@ void locals_equation(locals *b, int32_t eqn, int32_t phase,
 void locals_copy(locals *b, int32_t phase, int32_t from, int32_t to)
 {
 	ir_system *s = b->out->phase.at[phase].s;
-	const shard_window *v = &b->window.at[from], *o = &b->window.at[to];
+	const shard_piece *v = &b->window.at[from], *o = &b->window.at[to];
 	int64_t extent[1] = {o->elems};
 	ix_dom d = {.box = {.n = 1, .extent = extent}};
 	sys_eqn e = {.label = "copy",
@@ -480,7 +480,7 @@ void locals_copy(locals *b, int32_t phase, int32_t from, int32_t to)
 		e.n_axes = e.n_left = 1;
 	}
 	at = shard_number_of(b->x, &d, o, ix_axis(b->x, &d, 0));
-	at = shard_place_of(b->x, &d, v, at);
+	at = shard_index_of(b->x, &d, v, at);
 	e.body[0] = ex_cast(s, s->tensor.at[e.out[0]].dtype,
 		ex_read(s, locals_tensor(b, phase, from), at));
 	ir_add_eqn(s, &e);

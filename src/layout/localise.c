@@ -54,9 +54,9 @@ static shard_phase *phase_of(locals *b, int32_t phase)
 static int32_t new_array(locals *b, int32_t tensor, const shard_layout *l,
 	tn_dtype dtype, int32_t phase)
 {
-	shard_window *w = vec_push(b->a, &b->window);
+	shard_piece *w = vec_push(b->a, &b->window);
 
-	*w = shard_window_of(b->a, l, b->p->mesh, b->out->process);
+	*w = shard_piece_of(b->a, l, b->p->mesh, b->out->process);
 	*vec_push(b->a, &b->out->array) = (shard_array){.tensor = tensor,
 		.dtype = dtype,
 		.layout = *l,
@@ -241,7 +241,7 @@ int32_t locals_source(locals *b, int32_t eqn, int32_t tensor)
 
 int32_t locals_operand(locals *b, int32_t eqn, int32_t operand)
 {
-	const shard_place *q = &b->p->eqn[eqn];
+	const shard_eqn *q = &b->p->eqn[eqn];
 	int32_t tensor = q->unit->e.opaque_in[operand];
 	bool windows = false;
 	shard_layout l = place_to_read(b->p, q, operand, &windows);
@@ -276,7 +276,7 @@ static uint32_t mask_of(const locals *b, int32_t eqn)
 /* Parts are added up; where another dtype was added up in, a copy follows. */
 static void add_sums(locals *b, int32_t eqn, const int32_t *parts, uint32_t mask)
 {
-	const shard_place *q = &b->p->eqn[eqn];
+	const shard_eqn *q = &b->p->eqn[eqn];
 	const sys_eqn *e = &q->unit->e;
 	const shard_layout *have = &b->p->tensor[e->out[0]].have;
 	int32_t monoid = q->masks != 0 ? IR_SUM : e->monoid;
@@ -312,7 +312,7 @@ static bool may_fail(const eqn_unit *u)
 
 static void add_eqn(locals *b, int32_t eqn)
 {
-	const shard_place *q = &b->p->eqn[eqn];
+	const shard_eqn *q = &b->p->eqn[eqn];
 	const sys_eqn *e = &q->unit->e;
 	uint32_t mask = mask_of(b, eqn);
 	int32_t phase = 0, out[IR_MAX_OUT];

@@ -525,7 +525,7 @@ static int32_t find(reader *r, const ir_system *s, const char *at, size_t n)
 		"\"%s\": there is no tensor %.*s", r->all, (int)n, at);
 }
 
-void shard_place_parse(shard_plan *p, const char *text)
+void shard_placement_parse(shard_plan *p, const char *text)
 {
 	reader r = {arena_env(p->a), text, text, "shard.place",
 		"NAME=shard(AXIS)@MESH,.., parts(sum)@MESH, replicate, or a "
@@ -686,7 +686,7 @@ static bool by_axis(str *s, const shard_layout *l, uint32_t parts,
 	return true;
 }
 
-void shard_place_print(str *s, const shard_layout *l, uint32_t parts,
+void shard_placement_print(str *s, const shard_layout *l, uint32_t parts,
 	int32_t monoid, const shard_mesh *m, int32_t rank,
 	const int64_t *shape)
 {

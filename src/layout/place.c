@@ -54,7 +54,7 @@ bool layout_add(shard_layout *l, shard_tag t)
 	return true;
 }
 
-bool place_uses(const shard_place *q, int32_t mesh_axis)
+bool place_uses(const shard_eqn *q, int32_t mesh_axis)
 {
 	for (int32_t i = 0; i < q->unit->e.n_axes; i++)
 		if (layout_uses(&q->axis[i], mesh_axis))
@@ -180,7 +180,7 @@ static bool are_alike(const eqn_unit *u, int32_t n, const place_part *part)
 }
 
 /* A cut inside the blocks of another: where that one is, if it is whole. */
-static int32_t inside(shard_plan *p, const shard_place *q, eqn_edge *e,
+static int32_t inside(shard_plan *p, const shard_eqn *q, eqn_edge *e,
 	const shard_layout *l, int32_t i, place_part *part)
 {
 	const shard_tag *t = &l->tag[i], *top = &l->tag[layout_top(l, i)];
@@ -204,7 +204,7 @@ static int32_t inside(shard_plan *p, const shard_place *q, eqn_edge *e,
 	return 1;
 }
 
-int32_t place_from_read(shard_plan *p, const shard_place *q, int32_t read,
+int32_t place_from_read(shard_plan *p, const shard_eqn *q, int32_t read,
 	const shard_layout *l, int32_t i, place_part *part)
 {
 	const shard_tag *t = &l->tag[i];
@@ -227,7 +227,7 @@ int32_t place_from_read(shard_plan *p, const shard_place *q, int32_t read,
 
 /* ---- from the result ---- */
 
-int32_t place_from_result(const shard_place *q, const shard_layout *l,
+int32_t place_from_result(const shard_eqn *q, const shard_layout *l,
 	int32_t mesh_axis, place_part *part)
 {
 	const eqn_unit *u = q->unit;
@@ -287,7 +287,7 @@ static bool tells_all(const shard_mesh *m, int32_t n, const place_part *part)
 	return more || told >= m->extent[part[0].tag.mesh];
 }
 
-bool place_add(shard_place *q, const shard_mesh *m, int32_t n,
+bool place_add(shard_eqn *q, const shard_mesh *m, int32_t n,
 	const place_part *part)
 {
 	const eqn_unit *u = q->unit;
@@ -429,7 +429,7 @@ static bool is_less(const shard_plan *p, int32_t tensor, const shard_tag *seen,
 		(double)digit->block / (double)(digit->hi / digit->lo);
 }
 
-shard_layout place_to_read(shard_plan *p, const shard_place *q, int32_t read,
+shard_layout place_to_read(shard_plan *p, const shard_eqn *q, int32_t read,
 	bool *windows)
 {
 	const eqn_unit *u = q->unit;

@@ -136,7 +136,7 @@ static void charge(planner *z, shard_bill *b, const char *name, int32_t tensor,
 }
 
 /* axes of the mesh that cut the equation, and not what it reads */
-static uint32_t cuts_beside(const planner *z, const shard_place *q,
+static uint32_t cuts_beside(const planner *z, const shard_eqn *q,
 	const shard_layout *need)
 {
 	uint32_t mask = 0;
@@ -227,7 +227,7 @@ static bool is_kept(const planner *z, int32_t tensor)
 
 static void charge_eqn(planner *z, shard_bill *b, int32_t eqn)
 {
-	const shard_place *q = &z->p->eqn[eqn];
+	const shard_eqn *q = &z->p->eqn[eqn];
 	const eqn_unit *u = q->unit;
 	double points = 1;
 

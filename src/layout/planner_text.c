@@ -17,7 +17,7 @@ static const char *where(const writer *z, int32_t tensor)
 	const sys_tensor *t = &z->p->s->tensor.at[tensor];
 	str s = str_new(z->o->a);
 
-	shard_place_print(&s, &z->p->tensor[tensor].have, 0, 0, z->p->mesh,
+	shard_placement_print(&s, &z->p->tensor[tensor].have, 0, 0, z->p->mesh,
 		t->rank, t->shape);
 	return s.at;
 }

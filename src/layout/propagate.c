@@ -30,7 +30,7 @@
 void shard_plan_reset(shard_plan *p)
 {
 	for (int32_t i = 0; i < p->s->eqn.n; i++) {
-		shard_place *q = &p->eqn[i];
+		shard_eqn *q = &p->eqn[i];
 
 		q->masked = -1;
 		q->masks = 0;
@@ -58,10 +58,10 @@ shard_plan *shard_plan_new(arena *a, ir_system *s, const shard_mesh *m)
 	p->s = s;
 	p->mesh = m;
 	p->graph = eqn_graph_new(a, s);
-	p->eqn = arena_array(a, shard_place, s->eqn.n + 1);
+	p->eqn = arena_array(a, shard_eqn, s->eqn.n + 1);
 	p->tensor = arena_array(a, shard_state, s->tensor.n + 1);
 	for (int32_t i = 0; i < s->eqn.n; i++) {
-		shard_place *q = &p->eqn[i];
+		shard_eqn *q = &p->eqn[i];
 
 		q->unit = eqn_unit_new(p->graph, &s->eqn.at[i], i);
 		q->masked = -1;
@@ -91,7 +91,7 @@ void shard_annotate(
 	t->fixed = fixed;
 }
 
-static void note(shard_plan *p, const shard_place *q, int32_t mesh,
+static void note(shard_plan *p, const shard_eqn *q, int32_t mesh,
 	int32_t from, const char *cost)
 {
 	str s = str_new(p->a);
@@ -138,7 +138,7 @@ static bool stands_alone(const eqn_unit *u, int32_t read)
 	return true;
 }
 
-static bool mask(shard_plan *p, shard_place *q, int32_t read, int32_t tag)
+static bool mask(shard_plan *p, shard_eqn *q, int32_t read, int32_t tag)
 {
 	const eqn_unit *u = q->unit;
 	int32_t tensor = u->read[read].tensor;
@@ -168,7 +168,7 @@ static bool apart(int64_t lo, int64_t hi, int64_t lo2, int64_t hi2)
 /* The cut of a tensor as large as the result by mesh axis m, as one of what is
  * pushed; false: axes of the equation walk it, or it is not whole. */
 static bool take_own(
-	shard_plan *p, shard_place *q, const shard_layout *l, int32_t m)
+	shard_plan *p, shard_eqn *q, const shard_layout *l, int32_t m)
 {
 	const eqn_unit *u = q->unit;
 	int32_t tag = layout_find(l, m);
@@ -190,7 +190,7 @@ static bool take_own(
 	return layout_add(&q->own, *t);
 }
 
-static bool take_init(shard_plan *p, shard_place *q)
+static bool take_init(shard_plan *p, shard_eqn *q)
 {
 	const eqn_unit *u = q->unit;
 	bool changed = false;
@@ -212,7 +212,7 @@ static bool take_init(shard_plan *p, shard_place *q)
 /* ---- one equation ---- */
 
 /* The cuts of one axis of the mesh together: pieces of it may cut several. */
-bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh)
+bool take_read(shard_plan *p, shard_eqn *q, int32_t read, int32_t mesh)
 {
 	const shard_layout *l = &p->tensor[q->unit->read[read].tensor].have;
 	place_part part[SHARD_MAX_TAGS], one[SHARD_MAX_TAGS];
@@ -232,7 +232,7 @@ bool take_read(shard_plan *p, shard_place *q, int32_t read, int32_t mesh)
 	return place_add(q, p->mesh, n, part);
 }
 
-bool take_result(shard_plan *p, shard_place *q, int32_t k, int32_t mesh)
+bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh)
 {
 	const shard_layout *l = &p->tensor[q->unit->e.out[k]].have;
 	place_part part[SHARD_MAX_TAGS];
@@ -247,7 +247,7 @@ bool take_result(shard_plan *p, shard_place *q, int32_t k, int32_t mesh)
 	return place_add(q, p->mesh, n, part);
 }
 
-static bool take_reads(shard_plan *p, shard_place *q, bool data)
+static bool take_reads(shard_plan *p, shard_eqn *q, bool data)
 {
 	const eqn_unit *u = q->unit;
 	bool changed = false;
@@ -316,7 +316,7 @@ static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
 	return changed;
 }
 
-static bool take_results(shard_plan *p, shard_place *q)
+static bool take_results(shard_plan *p, shard_eqn *q)
 {
 	bool changed = false;
 
@@ -336,7 +336,7 @@ static bool take_results(shard_plan *p, shard_place *q)
 
 bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis)
 {
-	const shard_place *q = &p->eqn[eqn];
+	const shard_eqn *q = &p->eqn[eqn];
 	const eqn_unit *u = q->unit;
 
 	for (int32_t i = 0; i < u->e.n_axes; i++)
@@ -348,7 +348,7 @@ bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis)
 
 shard_layout shard_makes(shard_plan *p, int32_t eqn, int32_t k)
 {
-	const shard_place *q = &p->eqn[eqn];
+	const shard_eqn *q = &p->eqn[eqn];
 	const eqn_unit *u = q->unit;
 	shard_layout l = shard_replicated(u->out_elems);
 
@@ -375,7 +375,7 @@ shard_layout shard_makes(shard_plan *p, int32_t eqn, int32_t k)
 
 static bool forwards(shard_plan *p, int32_t eqn)
 {
-	shard_place *q = &p->eqn[eqn];
+	shard_eqn *q = &p->eqn[eqn];
 	bool changed = take_reads(p, q, false);
 
 	changed |= take_reads(p, q, true);
@@ -396,7 +396,7 @@ static bool forwards(shard_plan *p, int32_t eqn)
 
 static bool backwards(shard_plan *p, int32_t eqn)
 {
-	shard_place *q = &p->eqn[eqn];
+	shard_eqn *q = &p->eqn[eqn];
 	bool changed = take_results(p, q);
 
 	for (int32_t r = 0; r < q->unit->n_reads; r++) {
@@ -478,7 +478,7 @@ static double share(const shard_layout *l)
 
 /* What all reads of the tensor can work with; *windows as in place_to_read. */
 static shard_layout reads_need(
-	shard_plan *p, const shard_place *q, int32_t tensor, bool *windows)
+	shard_plan *p, const shard_eqn *q, int32_t tensor, bool *windows)
 {
 	shard_layout l = shard_replicated(p->s->tensor.at[tensor].numel);
 	bool may = *windows, first = true;
@@ -500,7 +500,7 @@ static shard_layout reads_need(
 
 shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor)
 {
-	const shard_place *q = &p->eqn[eqn];
+	const shard_eqn *q = &p->eqn[eqn];
 	bool windows = true, none = false;
 	shard_layout l = reads_need(p, q, tensor, &windows);
 

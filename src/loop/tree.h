@@ -22,10 +22,10 @@ void loop_find_twins(loop_kernel *k);
 loop_set loop_node_open(
 	const loop_node *n); /* vars walked by FOR at and above */
 
-/* place.c: DONE nodes, buffers, their scopes and offsets */
-void loop_place(loop_kernel *k);
+/* locate.c: DONE nodes, buffers, their scopes and offsets */
+void loop_locate(loop_kernel *k);
 
-/* place.c: does a leaf read the tensor? Does it read only this element? */
+/* locate.c: does a leaf read the tensor? Does it read only this element? */
 bool loop_leaf_reads(loop_kernel *k, const loop_node *n, int32_t tensor);
 bool loop_leaf_reads_at(
 	loop_kernel *k, const loop_node *n, int32_t tensor, const ix_form *at);

@@ -183,6 +183,6 @@ plan *plan_build(arena *a, fuse_plan *groups, const c_kernel *const *code,
 	make_launches(p, groups, code);
 	split_units(p, o);
 	write_units(p);
-	plan_place_all(p, o);
+	plan_locate(p, o);
 	return p;
 }

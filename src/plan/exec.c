@@ -99,7 +99,7 @@ static void bind_params(plan_exec *x, struct bound *b)
 
 	b->p = arena_array(x->a, void *, b->l->n_params + 1);
 	for (int32_t i = 0; i < b->l->n_params; i++) {
-		const plan_place *at = &p->place[b->l->tensor[i]];
+		const plan_location *at = &p->location[b->l->tensor[i]];
 
 		switch (at->where) {
 		case PLAN_NOWHERE:
@@ -121,8 +121,8 @@ static void bind_copies(const plan *p, struct bound *b)
 	for (int32_t i = 0; i < b->code->n_phases; i++) {
 		int32_t t = b->l->keeps ? plan_copied(b->l, i) : -1;
 
-		b->copies[i] = t >= 0 && p->place[t].where == PLAN_INPUT
-			? p->place[t].number
+		b->copies[i] = t >= 0 && p->location[t].where == PLAN_INPUT
+			? p->location[t].number
 			: -1;
 	}
 }
@@ -270,7 +270,7 @@ static void add_position(str *s, const sys_tensor *t, int64_t i)
 /* The data of a tensor; NULL if it is never in memory. */
 static const void *data_of(const plan_exec *x, int32_t tensor)
 {
-	const plan_place *at = &x->p->place[tensor];
+	const plan_location *at = &x->p->location[tensor];
 
 	switch (at->where) {
 	case PLAN_NOWHERE:
@@ -416,7 +416,7 @@ static void run_copies(plan_exec *x)
 	for (int32_t i = 0; i < x->p->copy.n; i++) {
 		const plan_copy *c = &x->p->copy.at[i];
 		struct copy_job j = {data_of(x, c->tensor), x->out[c->number],
-			x->p->place[c->tensor].bytes};
+			x->p->location[c->tensor].bytes};
 		int64_t n = (int64_t)((j.bytes + COPY_BYTES - 1) / COPY_BYTES);
 
 		if (j.from == j.to)
@@ -432,7 +432,7 @@ static void run_copies(plan_exec *x)
 static void poison(plan_exec *x, int32_t s)
 {
 	for (int32_t t = 0; t < x->p->s->tensor.n; t++) {
-		const plan_place *at = &x->p->place[t];
+		const plan_location *at = &x->p->location[t];
 
 		if (at->where == PLAN_SLAB && at->last == s &&
 			(at->version_of < 0 || at->version_of == t))

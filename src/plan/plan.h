@@ -22,13 +22,13 @@ typedef enum plan_where {
 	PLAN_SLAB /* at byte `offset` of the slab */
 } plan_where;
 
-typedef struct plan_place {
+typedef struct plan_location {
 	plan_where where;
 	int32_t number;
 	size_t offset, bytes;
 	int32_t first, last; /* liveness: steps that write it and read it last */
 	int32_t version_of; /* the tensor whose memory it uses; -1: its own */
-} plan_place;
+} plan_location;
 
 /* A kernel in C (one function per phase), used by one or several launches. */
 typedef struct plan_kernel {
@@ -75,7 +75,7 @@ typedef struct plan {
 	VEC(plan_step) step;
 	VEC(plan_copy) copy;
 	VEC(plan_unit) unit;
-	plan_place *place;    /* by tensor */
+	plan_location *location;    /* by tensor */
 	const int32_t *root;  /* by tensor: the one with the same elements */
 	size_t tensor_bytes;  /* the slab contains: tensors, */
 	size_t scratch_bytes; /* then scratch of one step, */

@@ -96,7 +96,7 @@ static void print_text(str *out, const plan *p)
 			"kept from run to run: %zu bytes of copies\n",
 			p->kept_bytes);
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
-		const plan_place *at = &p->place[t];
+		const plan_location *at = &p->location[t];
 
 		if (at->where == PLAN_SLAB)
 			str_printf(out, "  %s @ %zu, %zu bytes, steps %d-%d\n",
@@ -158,7 +158,7 @@ static void print_json(str *out, const plan *p)
 		(int)p->kernel.n, (int)p->unit.n, p->tensor_bytes,
 		p->sum_bytes, p->scratch_bytes, p->local_bytes, p->kept_bytes);
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
-		const plan_place *at = &p->place[t];
+		const plan_location *at = &p->location[t];
 
 		if (at->where != PLAN_SLAB)
 			continue;

@@ -13,8 +13,8 @@ static inline int32_t plan_store(const ir_system *s, int32_t i)
 /* Offsets in the slab start at multiples of this: a cache line. */
 enum { PLAN_ALIGN = 64 };
 
-/* Gives every tensor of the launches its location (place.c). */
-void plan_place_all(plan *p, const plan_options *o);
+/* Gives every tensor of the launches its location (locate.c). */
+void plan_locate(plan *p, const plan_options *o);
 
 static inline size_t plan_round_up(size_t n)
 {

@@ -43,7 +43,7 @@ static bool may_fail(const plan *p, int32_t step)
 /* The param whose memory tensor t uses, or -1. */
 static int32_t param_of(const plan *p, int32_t t)
 {
-	const plan_place *at = &p->place[t];
+	const plan_location *at = &p->location[t];
 
 	return at->where == PLAN_OUTPUT && at->first >= 0 && at->bytes > 0
 		? plan_store(p->s, at->number)
@@ -68,7 +68,7 @@ plan_undo *plan_undo_new(arena *a, const plan *p)
 	while (last >= 0 && !may_fail(p, last))
 		last--;
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
-		int32_t input = param_of(p, t), step = p->place[t].first;
+		int32_t input = param_of(p, t), step = p->location[t].first;
 		struct saved *k;
 
 		if (input < 0 || step > last)
@@ -94,7 +94,7 @@ static bool is_inside(const plan *p, const plan_data *d, int32_t step,
 	const c_check *c)
 {
 	int32_t root = p->root[c->tensor];
-	const plan_place *at = &p->place[root];
+	const plan_location *at = &p->location[root];
 	const sys_tensor *t = &p->s->tensor.at[root];
 	const void *data = d->of(d->arg, root);
 
@@ -148,7 +148,7 @@ void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d)
 
 		if (k->step == step)
 			k->copy = arena_copy(u->room, d->in[k->input],
-				u->p->place[k->tensor].bytes);
+				u->p->location[k->tensor].bytes);
 	}
 }
 
@@ -159,7 +159,7 @@ void plan_undo_end(plan_undo *u, bool failed, const void *const *in)
 
 		if (k->copy != NULL)
 			memcpy((void *)(uintptr_t)in[k->input], k->copy,
-				u->p->place[k->tensor].bytes);
+				u->p->location[k->tensor].bytes);
 	}
 	if (u->room != NULL)
 		arena_free(u->room);

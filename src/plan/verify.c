@@ -27,7 +27,7 @@ static void verify_order(const plan *p, int32_t *made)
 	int32_t next = 0;
 
 	for (int32_t t = 0; t < p->s->tensor.n; t++)
-		made[t] = p->place[t].where == PLAN_INPUT ? -1 : -2;
+		made[t] = p->location[t].where == PLAN_INPUT ? -1 : -2;
 	for (int32_t s = 0; s < p->step.n; s++) {
 		const plan_step *step = &p->step.at[s];
 
@@ -106,7 +106,7 @@ static void verify_slab(const plan *p, arena *a)
 	int32_t n = 0;
 
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
-		const plan_place *at = &p->place[t];
+		const plan_location *at = &p->location[t];
 
 		if (at->where != PLAN_SLAB || at->bytes == 0 ||
 			(at->version_of >= 0 && at->version_of != t))
@@ -120,8 +120,8 @@ static void verify_slab(const plan *p, arena *a)
 	sort_ranges(r, n);
 	for (int32_t i = 0; i < n; i++)
 		for (int32_t k = i + 1; k < n && r[k].lo < r[i].hi; k++) {
-			const plan_place *u = &p->place[r[i].tensor];
-			const plan_place *v = &p->place[r[k].tensor];
+			const plan_location *u = &p->location[r[i].tensor];
+			const plan_location *v = &p->location[r[k].tensor];
 
 			if (u->first <= v->last && v->first <= u->last)
 				bug(p, "two live buffers share bytes",
@@ -164,12 +164,12 @@ static void verify_outputs(const plan *p, const int32_t *made)
 			bug(p, "no launch computes an output", t);
 	}
 	for (int32_t i = 0; i < p->copy.n; i++) {
-		const plan_place *at = &p->place[p->copy.at[i].tensor];
+		const plan_location *at = &p->location[p->copy.at[i].tensor];
 		int32_t t = at->version_of >= 0 ? at->version_of
 						: p->copy.at[i].tensor;
 
 		if (at->where == PLAN_SLAB &&
-			p->place[t].last != p->step.n - 1)
+			p->location[t].last != p->step.n - 1)
 			bug(p, "an output is copied after the liveness of its buffer has ended", t);
 	}
 }

@@ -24,7 +24,7 @@ bool loop_change_cut(loop_kernel *k, int32_t eqn, int32_t var, int64_t by);
 
 /* text.c */
 const char **loop_var_names(const loop_kernel *k);
-void loop_text_places(str *out, loop_kernel *k); /* the lines of the buffers */
+void loop_text_locations(str *out, loop_kernel *k); /* the lines of the buffers */
 
 /* access.c */
 struct loop_access {
@@ -64,9 +64,9 @@ bool loop_reducers(
 void loop_split_reductions(loop_kernel *k);
 /* Allots scratch for the partial results of equations with n_parts. */
 void loop_room_for_parts(loop_kernel *k);
-/* verify.c: checks trees, before and after loop_place */
+/* verify.c: checks trees, before and after loop_locate */
 void loop_schedule_verify(loop_kernel *k);
-void loop_schedule_verify_places(loop_kernel *k);
+void loop_schedule_verify_locations(loop_kernel *k);
 /* distribute.c: can the sums in n's body get separate loops, so that n can
  * have lanes? */
 bool loop_may_distribute(loop_kernel *k, const loop_node *n);
@@ -83,7 +83,7 @@ bool loop_is_below(const loop_node *n, const loop_node *top);
  * or (*fills) store constants; false: there is none */
 bool loop_need_of(
 	loop_kernel *k, const loop_node *n, ix_fact *out, bool *fills);
-/* window.c: does the statement below n change nothing outside the clip? */
+/* clip.c: does the statement below n change nothing outside the clip? */
 bool loop_may_clip(loop_kernel *k, const loop_node *n, const loop_clip *clip);
 /* Does e leave element `at` of the storage that it writes unchanged? */
 bool loop_leaves(
@@ -95,7 +95,7 @@ void loop_parallel(loop_kernel *k);
 bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m);
 int64_t loop_stage_bytes(loop_kernel *k, const loop_node *block);
 void loop_stage_columns(loop_kernel *k, loop_node *block);
-void loop_clip_windows(loop_kernel *k);
+void loop_clip_writes(loop_kernel *k);
 void loop_split_guards(loop_kernel *k);
 /* Finds guards of the loops below n, in a linked tree. */
 void loop_find_needs(loop_kernel *k, loop_node *n);

@@ -135,7 +135,7 @@ static void take_chunks(struct recipe *r)
 
 static void take_clips(struct recipe *r)
 {
-	loop_clip_windows(r->k);
+	loop_clip_writes(r->k);
 }
 
 static void take_guards(struct recipe *r)
@@ -157,7 +157,7 @@ static void give_tail(struct recipe *r)
 
 static void take_places(struct recipe *r)
 {
-	loop_place(r->k);
+	loop_locate(r->k);
 }
 
 static void take_streams(struct recipe *r)

@@ -361,7 +361,7 @@ static void place(const struct print *p, const loop_buf *b)
 	str_addc(p->out, '\n');
 }
 
-void loop_text_places(str *out, loop_kernel *k)
+void loop_text_locations(str *out, loop_kernel *k)
 {
 	struct print p = {out, k, loop_var_names(k)};
 
@@ -386,6 +386,6 @@ void loop_text(str *out, loop_kernel *k, int32_t number)
 	changes(&p);
 	for (int32_t i = 0; i < k->n_phases; i++)
 		phase(&p, &k->phase[i]);
-	loop_text_places(out, k);
+	loop_text_locations(out, k);
 	str_add(out, "}\n");
 }

@@ -601,7 +601,7 @@ static void check_places(struct parse *p)
 
 	if (lex_is(p->l, "}"))
 		return;
-	loop_text_places(&s, p->k);
+	loop_text_locations(&s, p->k);
 	want = s.at;
 	while (!lex_is(p->l, "}")) {
 		const lex_token *t = lex_peek(p->l);
@@ -646,8 +646,8 @@ static void parse_kernel(struct parse *p)
 			number_parts(k, k->phase[i].root[j]);
 	loop_room_for_parts(k);
 	loop_schedule_verify(k);
-	loop_place(k);
-	loop_schedule_verify_places(k);
+	loop_locate(k);
+	loop_schedule_verify_locations(k);
 	check_places(p);
 	lex_need(p->l, "}");
 }

@@ -745,7 +745,7 @@ void loop_schedule_verify(loop_kernel *k)
 	verify_copies(&v);
 }
 
-void loop_schedule_verify_places(loop_kernel *k)
+void loop_schedule_verify_locations(loop_kernel *k)
 {
 	struct sv v = verify_new(k);
 
@@ -769,6 +769,6 @@ void loop_verify_schedule(loop_kernel *k)
 {
 	if (k->n_phases > 0 && !k->pinned) {
 		loop_schedule_verify(k);
-		loop_schedule_verify_places(k);
+		loop_schedule_verify_locations(k);
 	}
 }

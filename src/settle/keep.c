@@ -220,7 +220,7 @@ static void make_see(region *g, int32_t source)
 		}
 	}
 	w->unit[source] = eqn_unit_new(w->g, e, source);
-	w->window[source] = NULL;
+	w->writes[source] = NULL;
 }
 
 void settle_keep(settled *w, int32_t tensor, int32_t n, const int32_t *reader,

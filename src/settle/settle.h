@@ -59,7 +59,7 @@ typedef struct settled {
 	int32_t *version; /* by tensor: index in its storage, or -1 */
 	int32_t n_storages;
 	settle_storage *storage;
-	const eqn_writes **window; /* by source; NULL: not computed yet */
+	const eqn_writes **writes; /* by source; NULL: not computed yet */
 	VEC(settle_wait) wait;
 	VEC(int32_t) *waits_of;   /* by reader: numbers in wait */
 	VEC(int32_t) *readers_of; /* by writer */

@@ -102,7 +102,7 @@ double settle_share(settled *w, const eqn_unit *u)
 	const sys_tensor *t = &w->s->tensor.at[u->e.out[0]];
 	eqn_writes q;
 
-	if (t->storage < 0 || !eqn_window(w->a, w->s, &u->e, &q) ||
+	if (t->storage < 0 || !eqn_find_writes(w->a, w->s, &u->e, &q) ||
 		w->s->tensor.at[q.old].storage != t->storage)
 		return 1;
 	return share_of_all(&q);
@@ -115,7 +115,7 @@ static void link_writes(settled *w, links *l)
 		eqn_writes q;
 		int32_t to;
 
-		if (u == NULL || !eqn_window(w->a, w->s, &u->e, &q))
+		if (u == NULL || !eqn_find_writes(w->a, w->s, &u->e, &q))
 			continue;
 		to = u->e.out[0];
 		if (w->version[to] >= 0 || w->version[q.old] >= 0 ||

@@ -30,15 +30,15 @@ typedef struct waiting {
 
 /* ---- what stands in the way ---- */
 
-static const eqn_writes *window_of(settled *w, int32_t source)
+static const eqn_writes *writes_of(settled *w, int32_t source)
 {
-	if (w->window[source] == NULL) {
+	if (w->writes[source] == NULL) {
 		eqn_writes *q = arena_make(w->a, eqn_writes);
 
-		(void)eqn_window(w->a, w->s, &w->unit[source]->e, q);
-		w->window[source] = q;
+		(void)eqn_find_writes(w->a, w->s, &w->unit[source]->e, q);
+		w->writes[source] = q;
 	}
-	return w->window[source];
+	return w->writes[source];
 }
 
 bool settle_in_place(settled *w, const eqn_unit *u, const eqn_read *r)
@@ -63,9 +63,9 @@ static bool changes(settled *w, int32_t writer, const eqn_unit *u,
 	const eqn_read *r)
 {
 	if (rule_dropped(w, SETTLE_RULE_OVERLAP) &&
-		window_of(w, writer)->old >= 0 && writer != u->source)
+		writes_of(w, writer)->old >= 0 && writer != u->source)
 		return false;
-	if (eqn_disjoint(w->s, window_of(w, writer), r))
+	if (eqn_disjoint(w->s, writes_of(w, writer), r))
 		return false;
 	return writer != u->source || !settle_in_place(w, u, r);
 }
@@ -452,7 +452,7 @@ void settle_waits(settled *w)
 
 void settle_run(settled *w)
 {
-	w->window = arena_array(
+	w->writes = arena_array(
 		w->a, const eqn_writes *, w->s->eqn.n + w->s->tensor.n + 1);
 	settle_own_storages(w);
 	settle_waits(w);

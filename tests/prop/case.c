@@ -391,7 +391,7 @@ static bool each_gap(const job *j, unsigned char *slab, gap_fn *fn)
 		size_t end = at, next = p->tensor_bytes;
 
 		for (int32_t i = 0; i < p->s->tensor.n; i++) {
-			const plan_place *q = &p->place[i];
+			const plan_location *q = &p->location[i];
 
 			if (q->where != PLAN_SLAB || q->bytes == 0)
 				continue;

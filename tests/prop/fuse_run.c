@@ -435,7 +435,7 @@ static void prepare_kernel(walker *m)
 	for (int32_t i = 0; i < k->n_eqns; i++) {
 		eqn_writes *w = arena_make(m->a, eqn_writes);
 
-		if (eqn_window(m->a, m->s, &k->eqn[i].e, w))
+		if (eqn_find_writes(m->a, m->s, &k->eqn[i].e, w))
 			m->window[i] = w;
 	}
 	m->body = arena_array(m->a, const expr *, k->n_eqns *IR_MAX_COMP);

@@ -22,7 +22,7 @@ static int32_t member(const checker *w, int32_t source)
 	return -1;
 }
 
-static const eqn_read *read_of(const checker *w, const fuse_place *q)
+static const eqn_read *read_of(const checker *w, const fuse_site *q)
 {
 	const eqn_unit *c = w->unit[q->reader];
 
@@ -56,7 +56,7 @@ static bool element_at(checker *w, const eqn_read *r, const eqn_unit *c,
 }
 
 /* One read alone: its pairs. */
-static link alone(checker *w, const fuse_place *q)
+static link alone(checker *w, const fuse_site *q)
 {
 	const eqn_unit *c = w->unit[q->reader];
 	const eqn_read *r = read_of(w, q);

@@ -31,7 +31,7 @@
 
 typedef struct reader {
 	shard_plan *p;
-	const shard_place *q;
+	const shard_eqn *q;
 	const sys_tensor *t;
 	int32_t tensor;
 	shard_machine m;

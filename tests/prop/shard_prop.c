@@ -272,8 +272,8 @@ static void check_texts(trial *x)
 		str text = str_new(x->a);
 
 		str_printf(&text, "%s=", y->name);
-		shard_place_print(&text, l, 0, 0, &x->mesh, y->rank, y->shape);
-		shard_place_parse(q, text.at);
+		shard_placement_print(&text, l, 0, 0, &x->mesh, y->rank, y->shape);
+		shard_placement_parse(q, text.at);
 		x->n->texts++;
 		x->n->parts_of_axes += strstr(text.at, "%") != NULL;
 		x->n->elements += strstr(text.at, "elements") != NULL;
@@ -411,7 +411,7 @@ static void count(trial *x)
 
 	for (int32_t i = 0; i < x->s->eqn.n; i++)
 		for (int32_t m = 0; m < x->mesh.n; m++) {
-			const shard_place *q = &x->plan->eqn[i];
+			const shard_eqn *q = &x->plan->eqn[i];
 
 			for (int32_t k = 0; k < q->unit->e.n_axes; k++)
 				cut |= q->axis[k].n > 0;

@@ -87,7 +87,7 @@ static void combine(sim *v, int32_t monoid, int32_t n, const tn_dtype *acc,
 /* ---- the part of one process ---- */
 
 typedef struct part {
-	const shard_place *q; /* NULL: the whole */
+	const shard_eqn *q; /* NULL: the whole */
 	const sys_eqn *e;
 	const shard_mesh *mesh;
 	int64_t process;
@@ -473,7 +473,7 @@ static void count_moved(sim *v, int32_t number, int64_t b)
 
 static void run_eqn(sim *v, int32_t number)
 {
-	const shard_place *q = &v->p->eqn[number];
+	const shard_eqn *q = &v->p->eqn[number];
 	const sys_eqn *e = &q->unit->e;
 	piece **work = arena_array(v->a, piece *, v->n_processes);
 	ir_number **raw = arena_array(v->a, ir_number *, v->n_processes);

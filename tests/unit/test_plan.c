@@ -84,11 +84,11 @@ static void overlapping(arena *a, void *arg)
 
 	(void)arg;
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
-		if (p->place[t].where != PLAN_SLAB)
+		if (p->location[t].where != PLAN_SLAB)
 			continue;
-		if (first >= 0 && p->place[t].first <= p->place[first].last &&
-			p->place[first].first <= p->place[t].last) {
-			p->place[t].offset = p->place[first].offset;
+		if (first >= 0 && p->location[t].first <= p->location[first].last &&
+			p->location[first].first <= p->location[t].last) {
+			p->location[t].offset = p->location[first].offset;
 			plan_verify(p);
 			return;
 		}

@@ -439,11 +439,11 @@ static void one_text(arena *a, void *arg)
 		if (count_cuts(&l, i) == 0 && m.extent[i] > 1)
 			parts |= (uint32_t)(r >> (22 + i) & 1) << i;
 	str_add(&text, "x=");
-	shard_place_print(&text, &l, parts, IR_SUM, &m, 3, shape);
+	shard_placement_print(&text, &l, parts, IR_SUM, &m, 3, shape);
 	/* cuts of axes are said so that they can be read */
 	assert_null(strstr(text.at, "elements"));
 	assert_null(strchr(text.at, '/'));
-	shard_place_parse(p, text.at);
+	shard_placement_parse(p, text.at);
 	assert_int_equal(p->tensor[t].parts, parts);
 	for (int64_t q = 0; q < m.extent[0] * m.extent[1]; q++)
 		for (int64_t i = 0; i < l.numel; i++)
@@ -527,12 +527,12 @@ static void one_reshaped(arena *a, void *arg)
 	rank = other_shape(&r, l.numel, other);
 	p = shard_plan_new(a, one_input(a, rank, other), &m);
 	str_add(&text, "x=");
-	shard_place_print(&text, &l, parts, IR_SUM, &m, rank, other);
+	shard_placement_print(&text, &l, parts, IR_SUM, &m, rank, other);
 	n_texts[TEXT_PARTS] += strstr(text.at, "parts") != NULL;
 	n_texts[TEXT_DIGITS] += strchr(text.at, '%') != NULL;
 	n_texts[TEXT_ELEMENTS] += strstr(text.at, "elements: m") != NULL;
 	n_texts[TEXT_NESTED] += strstr(text.at, "of each block of") != NULL;
-	shard_place_parse(p, text.at);
+	shard_placement_parse(p, text.at);
 	if (p->tensor[0].parts != parts)
 		env_bug(e, "test", "%s: parts", text.at);
 	same_elements(e, text.at, &m, &l, &p->tensor[0].have);
@@ -563,7 +563,7 @@ static void bad_text(arena *a, void *arg)
 	shard_plan *p = shard_plan_new(a,
 		one_input(a, 2, (const int64_t[]){12, 10}), &m);
 
-	shard_place_parse(p, arg);
+	shard_placement_parse(p, arg);
 }
 
 static void test_bad_texts(void **state)

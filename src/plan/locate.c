@@ -1,5 +1,5 @@
 /*
- * place.c: the location of every tensor that is not private to a kernel.
+ * locate.c: the location of every tensor that is not private to a kernel.
  *
  * Inputs and outputs are in the caller's arrays. The other tensors share a slab:
  * step by step, a tensor takes the smallest free hole that fits at the step that
@@ -101,7 +101,7 @@ static void find_lifetimes(plan *p)
 			const plan_launch *l = &p->launch.at[i];
 
 			for (int32_t k = 0; k < l->n_params; k++) {
-				plan_place *at = &p->place[l->tensor[k]];
+				plan_location *at = &p->location[l->tensor[k]];
 
 				if (at->first < 0)
 					at->first = s;
@@ -115,7 +115,7 @@ static void place_output(plan *p, int32_t i)
 {
 	const ir_system *s = p->s;
 	int32_t root = p->root[s->output.at[i]], store = plan_store(s, i);
-	plan_place *at = &p->place[root];
+	plan_location *at = &p->location[root];
 
 	if (s->tensor.at[root].numel == 0)
 		return;
@@ -136,7 +136,7 @@ static void place_versions(plan *p)
 	const ir_system *s = p->s;
 
 	for (int32_t t = 0; t < s->tensor.n; t++) {
-		plan_place *at = &p->place[t];
+		plan_location *at = &p->location[t];
 		int32_t in = ir_place_of_storage(s, t);
 
 		for (int32_t i = 0; in >= 0 && i < s->output.n; i++) {
@@ -155,7 +155,7 @@ static void place_callers(plan *p)
 	const ir_system *s = p->s;
 
 	for (int32_t i = 0; i < s->input.n; i++) {
-		plan_place *at = &p->place[s->input.at[i]];
+		plan_location *at = &p->location[s->input.at[i]];
 
 		at->where = PLAN_INPUT;
 		at->number = i;
@@ -174,14 +174,14 @@ static void join_versions(plan *p, int32_t *leader)
 	const ir_system *s = p->s;
 
 	for (int32_t t = 0; t < s->tensor.n; t++) {
-		plan_place *at = &p->place[t], *first;
+		plan_location *at = &p->location[t], *first;
 		int32_t own = s->tensor.at[t].storage - s->n_caller_storages;
 
 		if (s->n_caller_storages < 0 || own < 0 || at->first < 0)
 			continue;
 		if (leader[own] < 0)
 			leader[own] = t;
-		first = &p->place[leader[own]];
+		first = &p->location[leader[own]];
 		if (at->first < first->first)
 			first->first = at->first;
 		if (at->last > first->last)
@@ -205,13 +205,13 @@ static void follow_leaders(plan *p, const int32_t *leader)
 	const ir_system *s = p->s;
 
 	for (int32_t t = 0; t < s->tensor.n; t++) {
-		plan_place *at = &p->place[t];
-		const plan_place *first;
+		plan_location *at = &p->location[t];
+		const plan_location *first;
 		int32_t own = s->tensor.at[t].storage - s->n_caller_storages;
 
 		if (s->n_caller_storages < 0 || own < 0 || at->first < 0)
 			continue;
-		first = &p->place[leader[own]];
+		first = &p->location[leader[own]];
 		at->where = first->where;
 		at->number = first->number;
 		at->offset = first->offset;
@@ -227,7 +227,7 @@ static int32_t *by_step(const plan *p, arena *a, bool last, int32_t *head)
 	for (int32_t s = 0; s < p->step.n; s++)
 		head[s] = -1;
 	for (int32_t t = p->s->tensor.n - 1; t >= 0; t--) {
-		const plan_place *at = &p->place[t];
+		const plan_location *at = &p->location[t];
 		int32_t s = last ? at->last : at->first;
 
 		if (at->where != PLAN_SLAB)
@@ -248,7 +248,7 @@ static void place_slab(plan *p, arena *a, const plan_options *o)
 
 	for (int32_t s = 0; s < p->step.n; s++) {
 		for (int32_t t = begin[s]; t >= 0; t = begins[t]) {
-			plan_place *at = &p->place[t];
+			plan_location *at = &p->location[t];
 			size_t n = plan_round_up(
 				plus(p, at->bytes, o->guard_bytes));
 
@@ -256,8 +256,8 @@ static void place_slab(plan *p, arena *a, const plan_options *o)
 			p->sum_bytes = plus(p, p->sum_bytes, n);
 		}
 		for (int32_t t = end[s]; t >= 0 && !o->apart; t = ends[t])
-			give(a, &h, p->place[t].offset,
-				plan_round_up(p->place[t].bytes +
+			give(a, &h, p->location[t].offset,
+				plan_round_up(p->location[t].bytes +
 					      o->guard_bytes));
 	}
 }
@@ -268,7 +268,7 @@ static bool keeps(const plan *p, const plan_launch *l)
 	for (int32_t i = 0; i < l->code->n_phases; i++) {
 		int32_t t = plan_copied(l, i);
 
-		if (t >= 0 && p->place[t].where == PLAN_INPUT &&
+		if (t >= 0 && p->location[t].where == PLAN_INPUT &&
 			p->s->tensor.at[t].steady)
 			return true;
 	}
@@ -314,27 +314,27 @@ static void place_scratch(plan *p)
 				p->scratch_bytes);
 }
 
-void plan_place_all(plan *p, const plan_options *o)
+void plan_locate(plan *p, const plan_options *o)
 {
 	arena *a = arena_child(p->a);
 	int32_t *leader = arena_array(a, int32_t, p->s->tensor.n + 1);
 
 	p->poison = o->poison;
-	p->place = arena_array(p->a, plan_place, p->s->tensor.n + 1);
+	p->location = arena_array(p->a, plan_location, p->s->tensor.n + 1);
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
 		const sys_tensor *st = &p->s->tensor.at[t];
 
-		leader[t] = p->place[t].version_of = -1;
-		p->place[t].first = p->place[t].last = -1;
-		p->place[t].bytes = (size_t)st->numel * dtype_size(st->dtype);
+		leader[t] = p->location[t].version_of = -1;
+		p->location[t].first = p->location[t].last = -1;
+		p->location[t].bytes = (size_t)st->numel * dtype_size(st->dtype);
 	}
 	find_lifetimes(p);
 	place_callers(p);
 	join_versions(p, leader);
 	for (int32_t t = 0; t < p->s->tensor.n; t++)
-		if (p->place[t].where == PLAN_NOWHERE &&
-			p->place[t].first >= 0 && !follows(p, leader, t))
-			p->place[t].where = PLAN_SLAB;
+		if (p->location[t].where == PLAN_NOWHERE &&
+			p->location[t].first >= 0 && !follows(p, leader, t))
+			p->location[t].where = PLAN_SLAB;
 	place_slab(p, a, o);
 	follow_leaders(p, leader);
 	place_scratch(p);

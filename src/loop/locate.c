@@ -1,5 +1,5 @@
 /*
- * place.c: the locations of values that are not, or not yet, in memory.
+ * locate.c: the locations of values that are not, or not yet, in memory.
  *
  * Consumes the trees of all phases. For every value that one statement computes
  * and another reads, and for accumulators, it finds the scope (the innermost
@@ -495,7 +495,7 @@ static void add_dones(loop_kernel *k)
 	loop_link(k);
 }
 
-void loop_place(loop_kernel *k)
+void loop_locate(loop_kernel *k)
 {
 	int32_t i, j;
 

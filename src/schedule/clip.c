@@ -1,5 +1,5 @@
 /*
- * window.c: restricts the loops of a write in place to the elements it changes.
+ * clip.c: restricts the loops of a write in place to the elements it changes.
  *
  * The next version of a tensor is an equation over all elements, even if it
  * differs from the version before only in a box. If both versions use the same
@@ -195,7 +195,7 @@ bool loop_may_clip(loop_kernel *k, const loop_node *n, const loop_clip *clip)
 	return c != NULL && has_clip(c, clip, 0);
 }
 
-void loop_clip_windows(loop_kernel *k)
+void loop_clip_writes(loop_kernel *k)
 {
 	loop_link(k);
 	for (int32_t i = 0; i < k->n_eqns; i++) {

@@ -1,5 +1,5 @@
 /*
- * window.c: finds the elements that a write changes.
+ * writes.c: finds the elements that a write changes.
  *
  * Consumes an equation; decides whether it leaves elements of the version before
  * unchanged, and whether a read only reads such elements.
@@ -35,7 +35,7 @@ const ix_form *eqn_position(arena *a, ir_system *s, const sys_eqn *e, ix_dom *d)
 	return ix_linearise(s->x, d, e->n_left, extent, at);
 }
 
-bool eqn_window(arena *a, ir_system *s, const sys_eqn *e, eqn_writes *w)
+bool eqn_find_writes(arena *a, ir_system *s, const sys_eqn *e, eqn_writes *w)
 {
 	const expr *b;
 	const ix_form *own;

@@ -1,5 +1,5 @@
 /*
- * window.c: the elements of one process, numbered by themselves.
+ * piece.c: the elements of one process, numbered by themselves.
  *
  * Consumes a layout and a process; produces forms from the global number of an
  * element to its place among those of the process, and back. Cuts are runs of
@@ -65,10 +65,10 @@ static bool has_inner(const shard_layout *l, int32_t tag)
 	return false;
 }
 
-shard_window shard_window_of(arena *a, const shard_layout *l,
+shard_piece shard_piece_of(arena *a, const shard_layout *l,
 	const shard_mesh *m, int64_t process)
 {
-	shard_window w = {.numel = l->numel, .elems = l->numel};
+	shard_piece w = {.numel = l->numel, .elems = l->numel};
 	int64_t before = 1;
 	bool empty = false;
 
@@ -122,7 +122,7 @@ static const ix_form *digit(
 }
 
 const ix_form *shard_span_digit(
-	ix *x, const ix_dom *d, const shard_window *w, int32_t i, const ix_form *g)
+	ix *x, const ix_dom *d, const shard_piece *w, int32_t i, const ix_form *g)
 {
 	const shard_span *s = &w->span[i];
 
@@ -130,7 +130,7 @@ const ix_form *shard_span_digit(
 }
 
 /* Sum of digits: of runs that are cut and of those between them. */
-static const ix_form *renumber(ix *x, const ix_dom *d, const shard_window *w,
+static const ix_form *renumber(ix *x, const ix_dom *d, const shard_piece *w,
 	const ix_form *f, bool to_global)
 {
 	const ix_form *sum = ix_const(x, 0);
@@ -166,14 +166,14 @@ static const ix_form *renumber(ix *x, const ix_dom *d, const shard_window *w,
 	return sum;
 }
 
-const ix_form *shard_place_of(
-	ix *x, const ix_dom *d, const shard_window *w, const ix_form *g)
+const ix_form *shard_index_of(
+	ix *x, const ix_dom *d, const shard_piece *w, const ix_form *g)
 {
 	return w->n == 0 ? g : renumber(x, d, w, g, false);
 }
 
 const ix_form *shard_number_of(
-	ix *x, const ix_dom *d, const shard_window *w, const ix_form *p)
+	ix *x, const ix_dom *d, const shard_piece *w, const ix_form *p)
 {
 	return w->n == 0 ? p : renumber(x, d, w, p, true);
 }
