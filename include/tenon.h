@@ -184,8 +184,8 @@ typedef struct tn_stats {
 	int64_t bytes_kept;	 /* of values, for gradients alone */
 	int64_t n_again;	 /* calls made again for gradients */
 	int64_t n_tensors;	 /* alive */
-	int64_t n_kept_copies;	 /* of constants and parameters, laid out as
-				  * products want them, made so far ... */
+	int64_t n_kept_copies;	 /* of constants and parameters, in the layout
+				  * that products need, made so far ... */
 	int64_t bytes_kept_copies; /* ... and kept from run to run */
 } tn_stats;
 TN_API void tn_context_stats(const tn_context *c, tn_stats *out);

@@ -168,7 +168,7 @@ typedef tn_status tn_host(void *user, int32_t n_in, const tn_array *in,
 
 /**
  * A call of it, recorded like any other: it runs when a result is needed, once,
- * and never for what nobody looks at. Nothing is known of it but its types.
+ * and never if no result is needed. Only its types are known.
  *
  * types   of the outputs: dtype, rank and shape
  * grad    NULL: it has no gradient; else from in[], out[] and the cotangents

@@ -69,7 +69,7 @@ TN_API void tn_onnx_fold(tn_onnx *m, int64_t n_elems);
  * output for each running statistic that is a parameter, under its name: its
  * next value; and, if anything is dropped, one more input, the last: a key of
  * random numbers, i64 without axes. logits: a Softmax that makes an output of
- * the model is left out, as tn_cross_entropy wants it (without training, too).
+ * the model is left out, as tn_cross_entropy needs it (without training, too).
  */
 TN_API void tn_onnx_train(tn_onnx *m, bool training, bool logits);
 /**

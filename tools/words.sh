@@ -3,7 +3,8 @@
 # meanings of words are in docs/glossary.md. Documents are docs/*.md and
 # README.md, without listings and `code`; docs/ops.md and docs/api.md are made
 # from texts that are read here. Messages are the strings with blanks in src/,
-# without the C text that emit/ writes; public comments are those of include/*.h.
+# without the C text that emit/ writes; public comments are those of include/*.h,
+# header comments those of src/*/*.h.
 # A paragraph, a comment and adjacent strings are each one line to search.
 set -u
 table=$(cd "$(dirname "$0")" && pwd)/words.txt || exit 1
@@ -74,15 +75,17 @@ files() { find "$@" 2>/dev/null | sort; }
 files README.md docs -name '*.md' ! -name ops.md ! -name api.md >"$tmp/d.files"
 files src -name '*.[ch]' ! -path 'src/emit/*' ! -path 'src/cli/bench*' >"$tmp/m.files"
 files include -name '*.h' ! -name tenon_ops.h >"$tmp/p.files"
+files src -name '*.h' >"$tmp/h.files"
 xargs awk "$paragraphs" <"$tmp/d.files" >"$tmp/d"
 xargs awk -v kind=s "$strings" <"$tmp/m.files" >"$tmp/m"
 xargs awk -v kind=c "$strings" <"$tmp/p.files" >"$tmp/p"
+xargs awk -v kind=c "$strings" <"$tmp/h.files" >"$tmp/h"
 
 n=0 rules=0
 while IFS=$'\t' read -r where pattern why say; do
 	case $where in '' | '#'*) continue ;; esac
 	rules=$((rules + 1))
-	for kind in d m p; do
+	for kind in d m p h; do
 		case $where in *$kind*) ;; *) continue ;; esac
 		cut -f2- "$tmp/$kind" | grep -niPo -- ".{0,30}($pattern).{0,30}" \
 			>"$tmp/found"
@@ -101,5 +104,5 @@ while IFS=$'\t' read -r where pattern why say; do
 		esac
 	done
 done <"$table"
-echo "words: $rules rules, $(cat "$tmp"/[dmp] | wc -l) texts, $n banned uses"
+echo "words: $rules rules, $(cat "$tmp"/[dmph] | wc -l) texts, $n banned uses"
 [ $n -eq 0 ]

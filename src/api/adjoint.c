@@ -1,14 +1,14 @@
 /*
- * adjoint.c: the gradient of an operation as text: for each operand a row in
- * the notation, or the reason why it has none.
+ * adjoint.c: prints the gradient of an operation: for each operand a row in the
+ * notation, or the reason why it has no gradient.
  *
  *     // exp(x: f32[2]) -> o: f32[2]
  *     // the gradient of x, derived:
  *     op exp_grad_x(o[2], d_o[2]) -> gx {
  *       gx[i_0] += mul(d_o[i_0], o[i_0]) for i_0 < 2 }
  *
- * d_o is the cotangent of o. The rows are what the library itself runs: they
- * stand in programs like any other `op`.
+ * d_o is the cotangent of o. These rows are those that the library runs; they can
+ * be used in programs as any other `op`.
  */
 #include "api/api.h"
 
@@ -60,7 +60,7 @@ static bool has_float_result(const ir_inst *p)
 	return false;
 }
 
-/* Why nothing was derived. */
+/* The reason why no adjoint was derived. */
 static const char *reason(const writer *w)
 {
 	if (!has_float_result(w->p))
@@ -74,7 +74,7 @@ static const char *reason(const writer *w)
 	       "integers, stop(), or functions whose slope is 0";
 }
 
-/* The row of operand t, or NULL and why. */
+/* The row of operand t; NULL: none, and *why is the reason. */
 static const char *adjoint_of(const writer *w, const in_tensor *t,
 	const char **why)
 {
@@ -201,7 +201,7 @@ static void add_json(const writer *w)
 	str_add(w->out, "]}\n");
 }
 
-/* The first call of the row in a program; NULL: it has none. */
+/* The first call of the row in a program, or NULL. */
 static const ir_inst *called(const ask *k, const ir_row *r)
 {
 	const ir_program *p = k->rows != NULL ? k->rows->ir : NULL;

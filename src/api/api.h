@@ -49,7 +49,7 @@ struct tn_program {
 	struct onnx_staged *staged;
 	compile_text schedule, kern; /* pinned */
 	VEC(compile_pair) apart;     /* no kernel computes both */
-	bool single; /* every kernel is compiled as a file of its own */
+	bool single; /* every kernel is compiled as a separate file */
 };
 
 /* Throws [onnx.staged] for a program whose shapes follow from data. */

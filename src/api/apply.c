@@ -1,6 +1,6 @@
 /*
- * apply.c: a program as calls on tensors: what was read from a file is
- * recorded like any other code, so it can be differentiated and trained.
+ * apply.c: calls a program on tensors: its calls are recorded as if the user had
+ * made them, so it can be differentiated and trained.
  *
  *     in = inputs, then parameters      out = tn_apply(program, in)
  */
@@ -13,7 +13,7 @@ struct apply {
 	int32_t n_in, n_out;
 	tn_tensor *const *in;
 	tn_tensor **out;
-	bool wide; /* floats are f64 */
+	bool wide; /* use f64 for all floats */
 };
 
 static tn_dtype widened(const struct apply *k, tn_dtype t)
@@ -55,8 +55,8 @@ static void check_input(const struct apply *k, int32_t i)
 }
 
 /*
- * The context's row of the name; it must say what the program's says. A row of
- * the program's own is defined in the context.
+ * The row of that name in the context, whose text must be that of the program's
+ * row. If there is none, defines the row of the program in the context.
  */
 static const ir_row *row_of(const struct apply *k, const ir_call *c)
 {
@@ -97,7 +97,7 @@ static void record_call(
 		value[c->result[i]] = out[i];
 }
 
-/* What value v is a view of, and itself. */
+/* The value that v is a view of, or v. */
 static int32_t root_of(const ir_program *p, int32_t v)
 {
 	while (p->value.at[v].call >= 0 &&
@@ -120,8 +120,9 @@ static bool is_read(const ir_program *p, int32_t v, int32_t from)
 }
 
 /*
- * A write: a tensor always is its newest version, so what the program still
- * reads of the one before is read now. That costs nothing unless it is kept.
+ * Records a write. A tensor is always its newest version, so views of the version
+ * before that the program still reads are copied first; unneeded copies cost
+ * nothing.
  */
 static void record_write(const struct apply *k, int32_t number, tensor **value)
 {
@@ -145,7 +146,7 @@ static void record_write(const struct apply *k, int32_t number, tensor **value)
 	value[c->result[0]] = whole;
 }
 
-/* A handle that was made here, and is no output yet? */
+/* Is it a handle that was created here and is not an output yet? */
 static bool is_ours(const struct apply *k, int32_t n, const tensor *x)
 {
 	for (int32_t i = 0; i < k->n_in; i++)
@@ -159,7 +160,7 @@ static bool is_ours(const struct apply *k, int32_t n, const tensor *x)
 
 struct scratch {
 	struct apply *k;
-	bool open; /* a scope of ours is */
+	bool open; /* a scope was entered here */
 };
 
 static void record(arena *a, void *arg)

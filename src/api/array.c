@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-/* A tn_array is the head of this: tn_array_free needs no context. */
+/* A tn_array is the first member, so that tn_array_free needs no context. */
 struct held {
 	tn_array array;
 	arena *a;
@@ -231,7 +231,7 @@ static void fill_random(tn_dtype t, void *data, int64_t n_elems,
 {
 	uint64_t span = hi > lo ? (uint64_t)hi - (uint64_t)lo : 1;
 
-	if (t == TN_F64) { /* the same as below, for many */
+	if (t == TN_F64) { /* the same as below, but faster */
 		double *v = data;
 
 		for (int64_t i = 0; i < n_elems; i++)

@@ -1,6 +1,6 @@
 /*
- * backend.c: what tensor/ asks of a context: to compile and to run what was
- * recorded, to draw keys, to move values between places.
+ * backend.c: functions of a context that tensor/ calls: compile and run what was
+ * recorded, give keys, move values between placements.
  */
 #include "api/shard.h"
 #include "interp/interp.h"
@@ -8,9 +8,9 @@
 typedef struct compiled {
 	ir_program *ir;	 /* interpreted */
 	plan_exec *exec; /* or compiled */
-	api_parted *parted; /* or the part of one of several processes */
+	api_parted *parted; /* or the part of this process */
 	int64_t n_copies, copied_bytes; /* in each run, because of writes */
-	int32_t at; /* call that the interpreter failed in */
+	int32_t at; /* the call in which the interpreter failed */
 } compiled;
 
 static void count_copies(compiled *r, const plan *p)
@@ -78,8 +78,8 @@ static void run_recorded(void *arg, void *made, const void *const *in,
 }
 
 /*
- * Parts do not tell: what follows from a failure must be the same on all
- * processes, and only one of them has seen it.
+ * On a mesh the calls are unknown: the consequences of a failure must be the same
+ * on all processes, and only one of them has seen it.
  */
 static int32_t failed_calls(void *arg, void *made, const int32_t **call)
 {
@@ -94,7 +94,7 @@ static int32_t failed_calls(void *arg, void *made, const int32_t **call)
 	return r->at >= 0;
 }
 
-/* Keys follow from the seed and their number. */
+/* A key depends on the seed and its number. */
 static int64_t next_key(void *arg)
 {
 	tn_context *c = arg;

@@ -1,6 +1,6 @@
 /*
- * call.c: the way into the library and out of it. Every call that can fail runs
- * inside env_run: what a pass throws ends here, as a status and a diagnosis.
+ * call.c: enters and leaves the library. Every call that can fail runs inside
+ * env_run, which turns what a pass throws into a status and a diagnosis.
  */
 #include "api/api.h"
 
@@ -11,7 +11,7 @@
 
 #define NO_WORDS "a call has failed without a message"
 
-/* Of calls without a context, by thread. */
+/* The diagnosis of calls without a context, by thread. */
 static _Thread_local tn_diag nobodys;
 
 static void __attribute__((format(printf, 5, 0))) say_nobodys(const char *file,
@@ -204,8 +204,8 @@ tn_status tn_at_fail(const char *file, int32_t line, tn_context *c,
 /* ---- texts that the caller frees ---- */
 
 /*
- * A text knows who frees it: its allocator stands in front of it, so that
- * tn_text_free needs no context.
+ * The allocator of a text is stored before it, so that tn_text_free needs no
+ * context.
  */
 struct text {
 	tn_allocator memory;

@@ -1,12 +1,10 @@
 /*
- * check.c: the arrays that a call of tenon.h is handed, with their numbers.
- *
- * The one place where lists, texts and kinds of attributes are looked at before
- * anything reads them: of functions of rows and of tn_call.
+ * check.c: checks the lists, texts and attributes that callers pass to functions of
+ * rows and to tn_call, before anything reads them.
  */
 #include "api/api.h"
 
-/* Lists and texts that the caller says are there. */
+/* Refuses an attribute of the caller. */
 static _Noreturn void refuse_attr(
 	tn_context *c, loc at, const ir_attr *a, const char *text)
 {

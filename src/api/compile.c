@@ -1,6 +1,6 @@
 /*
- * compile.c: a compilation of a context: with its options, on its machine, by
- * its C compiler, for its threads.
+ * compile.c: compiles with the options, machine, C compiler and threads of a
+ * context.
  */
 #include "api/api.h"
 
@@ -32,7 +32,7 @@ compile_options api_compile_options(const tn_context *c)
 	return o;
 }
 
-/* The passes up to a level; only schedules ask what the C compiler makes. */
+/* Runs the passes up to a level; schedules need to know the C compiler. */
 void api_compile_to(tn_context *c, compilation *m, tn_level level)
 {
 	if (level >= TN_LEVEL_SCHEDULE && m->loops == NULL) {

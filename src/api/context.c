@@ -1,5 +1,5 @@
 /*
- * context.c: contexts, and what needs nothing else.
+ * context.c: contexts, and functions that need only a context.
  */
 #include "api/shard.h"
 
@@ -33,7 +33,7 @@ size_t tn_dtype_bytes(tn_dtype t)
 
 /* ---- contexts ---- */
 
-/* The path as it is from any directory; "" stays. */
+/* The absolute path; "" for "". */
 static const char *absolute(arena *a, const char *path)
 {
 	char here[4096];
@@ -52,7 +52,7 @@ static tn_status no_memory(void)
 	return api_fail_alone(TN_ENOMEM, "memory", "out of memory for a context");
 }
 
-/* TENON_RUN: where the host has no option for it, or nobody can change it. */
+/* Reads TENON_RUN, for programs that have no option for it. */
 static void read_run(tn_context *c)
 {
 	const char *how = getenv("TENON_RUN");

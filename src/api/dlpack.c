@@ -1,17 +1,16 @@
 /*
- * dlpack.c: tensors to and from other libraries, by the memory layout of
- * DLPack (its structures are declared in tenon.h under our own names), and
- * tensors as text.
+ * dlpack.c: exchanges tensors with other libraries, in the memory layout of DLPack
+ * (tenon.h declares its structures under other names), and prints tensors.
  *
- * Dense, row-major memory of the CPU comes in without a copy and stays where
- * it is, however often it is written; other strides are copied.
+ * Dense, row-major memory of the CPU is used without a copy, and its address never
+ * changes; memory with other strides is copied.
  */
 #include "api/api.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* what DLPack calls them */
+/* constants of DLPack */
 enum { CPU = 1, CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4,
 	CODE_BOOL = 6 };
 
@@ -101,7 +100,7 @@ static void release(void *arg)
 		m->deleter(m);
 }
 
-/* Elements in row-major order, from any strides. */
+/* Copies elements with any strides into row-major order. */
 static void gather(const tn_dl_tensor *d, const ir_type *y, char *to)
 {
 	size_t size = dtype_size(y->dtype);
@@ -168,7 +167,7 @@ tn_tensor *tn_at_dlpack_import(
 struct exported {
 	tn_dl_managed m;
 	tn_context *c;
-	tn_tensor *x; /* keeps the data */
+	tn_tensor *x; /* keeps the data alive */
 	int64_t shape[TN_MAX_RANK];
 };
 
@@ -265,7 +264,7 @@ static void add_elem(struct printing *p, tn_dtype t, int64_t i)
 			(long long)tn_get_i64(t, p->data, i));
 }
 
-/* Axis d of the tensor from element `at` on; the middle of long ones is ... */
+/* Prints axis d from element `at` on; "..." replaces the middle of a long axis. */
 static int64_t add_axis(struct printing *p, const ir_type *y, int32_t d,
 	int64_t at, bool all)
 {

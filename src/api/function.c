@@ -1,5 +1,5 @@
 /*
- * function.c: compiled functions of tenon.h on those of tensor/.
+ * function.c: compiled functions: calls tensor/.
  */
 #include "api/api.h"
 
@@ -23,7 +23,7 @@ typedef struct job {
 	bool dot, program;
 } job;
 
-/* The body, as tensor/ calls it: a failure of it is one of the recording. */
+/* tensor/ calls this for the body; a failure of the body fails the recording. */
 static void record(void *arg, tensor *const *in, tensor **out)
 {
 	tn_function *f = arg;
@@ -35,7 +35,7 @@ static void record(void *arg, tensor *const *in, tensor **out)
 		s = tn_context_status(c);
 	if (s >= 0)
 		return;
-	if (tn_context_status(c) < 0) { /* its own words */
+	if (tn_context_status(c) < 0) { /* with its own diagnosis */
 		tn_diag d = c->first;
 
 		env_fail(c->e, d.status, d.rule, (loc){d.file, d.line, 0}, "%s",

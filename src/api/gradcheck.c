@@ -1,15 +1,14 @@
 /*
- * gradcheck.c: are gradients the slopes? What reverse mode gives for each
- * element of the inputs is compared with central differences.
+ * gradcheck.c: compares the gradient of reverse mode, for each element of the
+ * inputs, with central differences.
  *
  * Outputs are added up with random weights w: L = sum of w[i] * out[i]. The
  * gradient of L is compared with (L(x + h) - L(x - h)) / 2h, element by
  * element. The second order is the same, done to the gradients themselves.
  *
- * A function may have a kink, where no slope is right (relu at 0). It shows by
- * differences to the left and to the right that do not agree: such elements are
- * counted and passed over. A gradient that is wrong differs from slopes that
- * agree.
+ * A function may have a kink, where the slope jumps (relu at 0). Then differences
+ * to the left and to the right do not agree; such elements are counted and
+ * skipped. A wrong gradient differs from slopes that agree.
  */
 #include "api/gradcheck.h"
 
@@ -36,7 +35,7 @@ static void throw_diag(void *arg)
 		"%s", j->d.text);
 }
 
-/* What has failed in a call on tensors is this call's failure, and not theirs. */
+/* Turns a sticky failure of calls on tensors into one of this call. */
 tn_status gradcheck_rethrow(gradcheck *k)
 {
 	job j = {.k = k, .d = *tn_context_diag(k->c)};
@@ -102,7 +101,7 @@ static tn_tensor *tensor_of(gradcheck *k, const gradcheck_input *in, void *buf)
 	return x;
 }
 
-/* Weights of one order's outputs, in [-1, 1) and not near 0. */
+/* Draws weights of the outputs of one order, in [-1, 1) and not near 0. */
 static bool make_weights(gradcheck *k, int order, int32_t n, tn_tensor *const *out)
 {
 	double **w = gradcheck_room(k, n, sizeof *w);
@@ -123,7 +122,7 @@ static bool make_weights(gradcheck *k, int order, int32_t n, tn_tensor *const *o
 	return w != NULL;
 }
 
-/* The sum of all outputs with their weights, to take the gradient of. */
+/* The loss: the weighted sum of all outputs. */
 static tn_tensor *loss_of(gradcheck *k, int order, int32_t n, tn_tensor *const *out,
 	void *buf)
 {
@@ -144,7 +143,7 @@ static tn_tensor *loss_of(gradcheck *k, int order, int32_t n, tn_tensor *const *
 	return sum;
 }
 
-/* Gradients of the loss; an input that nothing leads to has zeros. */
+/* Gradients of the loss; zeros for an input that it does not depend on. */
 static tn_status gradients(gradcheck *k, tn_tensor *loss, int32_t n,
 	tn_tensor *const *x, tn_tensor **g)
 {
@@ -162,10 +161,10 @@ static tn_status gradients(gradcheck *k, tn_tensor *loss, int32_t n,
 typedef struct evaluation {
 	tn_tensor *in[TN_MAX_FUNCTION_ARGS], *x[TN_MAX_FUNCTION_ARGS];
 	tn_tensor *out[TN_MAX_FUNCTION_ARGS], *g[TN_MAX_FUNCTION_ARGS];
-	int32_t n_x, n_out; /* inputs that are floats; outputs that are */
+	int32_t n_x, n_out; /* numbers of inputs and outputs that are floats */
 	void *buf;
-	int64_t room; /* in it: numbers of 8 bytes */
-	double sum, size; /* of the outputs by their weights; of magnitudes */
+	int64_t room; /* of the buffer, in numbers of 8 bytes */
+	double sum, size; /* the weighted sum of the outputs; and of their magnitudes */
 } evaluation;
 
 static tn_status call_body(gradcheck *k, evaluation *v)
@@ -266,7 +265,7 @@ static tn_status run(gradcheck *k, int order, bool wants_grad, evaluation *v)
 		if (k->in[i].x == NULL)
 			continue;
 		v->x[v->n_x++] = v->in[i];
-		v->in[i] = tn_copy(v->in[i]); /* it may be written */
+		v->in[i] = tn_copy(v->in[i]); /* the body may write it */
 	}
 	s = tn_context_status(k->c);
 	if (s >= 0)
@@ -307,7 +306,7 @@ typedef struct slopes {
 	double left, right, middle, noise;
 } slopes;
 
-/* At element e of input i, with a step of about h. */
+/* The slopes at element e of input i, with a step of about h. */
 static tn_status slopes_at(gradcheck *k, int order, int32_t i, int64_t e, double h,
 	double here, evaluation *v, slopes *out)
 {
@@ -316,7 +315,7 @@ static tn_status slopes_at(gradcheck *k, int order, int32_t i, int64_t e, double
 	tn_status s;
 	double one = 0;
 
-	/* steps as the dtype holds them */
+	/* steps as rounded by the dtype */
 	tn_set_f64(dtype_of(k, in), &one, 0, x + h);
 	up = tn_get_f64(dtype_of(k, in), &one, 0);
 	tn_set_f64(dtype_of(k, in), &one, 0, x - h);
@@ -345,7 +344,7 @@ static double tolerance(const gradcheck *k, double g, const slopes *d)
 	       d->noise;
 }
 
-/* How often the tolerance lies between them; NaN only equals NaN. */
+/* Their distance divided by the tolerance; NaN is equal only to NaN. */
 static double excess(const gradcheck *k, double g, const slopes *d)
 {
 	if (isnan(g) || isnan(d->middle))
@@ -374,8 +373,8 @@ static void note(gradcheck *k, int order, int32_t i, int64_t e, double g,
 }
 
 /*
- * Both sides differ. Where g is the slope of one of them, a kink lies within the
- * step; where they differ as much with a smaller step, it is the element itself.
+ * The slopes of the two sides differ. If g is one of them, there is a kink within
+ * the step; if they differ as much with a smaller step, the kink is the element.
  */
 static tn_status is_kink(gradcheck *k, int order, int32_t i, int64_t e,
 	double here, evaluation *v, const slopes *d, bool *is)
@@ -457,7 +456,7 @@ static tn_status check_order(gradcheck *k, int order, evaluation *v)
 	return s;
 }
 
-/* In f64 if the function takes that; else in what the inputs are. */
+/* Chooses f64 if the function accepts it, else the dtypes of the inputs. */
 static tn_status choose_dtype(gradcheck *k, evaluation *v)
 {
 	tn_status s;
@@ -590,6 +589,6 @@ tn_status gradcheck_run(gradcheck *k)
 
 	k->n_keys = k->c->n_keys;
 	s = check_all(k);
-	k->c->n_keys = k->n_keys; /* as if nothing had been drawn */
+	k->c->n_keys = k->n_keys; /* restores the number of keys */
 	return s < 0 && tn_context_status(k->c) < 0 ? gradcheck_rethrow(k) : s;
 }

@@ -1,7 +1,6 @@
 /*
- * gradcheck_call.c: what can be checked: a function on tensors, a program on
- * arrays. A program is recorded in f64 whatever it says, where it has no
- * constants that forbid it.
+ * gradcheck_call.c: checks a function on tensors, or a program on arrays. A program
+ * is recorded in f64, unless its constants prevent that.
  */
 #include "api/gradcheck.h"
 
@@ -35,7 +34,7 @@ static tn_status set_inputs(gradcheck *k, int32_t n)
 	return k->in == NULL ? TN_ENOMEM : TN_OK;
 }
 
-/* Room for the elements of an input, whose type is set. */
+/* Allocates memory for the elements of an input, whose type is set. */
 static tn_status make_room(gradcheck *k, gradcheck_input *in)
 {
 	int64_t n = shape_numel(in->type.shape, in->type.rank);
@@ -101,7 +100,7 @@ tn_status tn_gradcheck(tn_context *c, tn_body *body, void *user, int32_t n_in,
 
 	if (c == NULL)
 		return api_null("the context");
-	if (tn_context_status(c) < 0) /* what follows would fail for that */
+	if (tn_context_status(c) < 0) /* later calls would fail for this reason */
 		return tn_context_status(c);
 	if (body == NULL || (n_in > 0 && in == NULL))
 		return gradcheck_refuse(&k, "api.null", "%s is NULL",
@@ -137,7 +136,7 @@ static tn_status apply(
 		    : tn_apply(p, n, in, p->ir->output.n, out);
 }
 
-/* The caller's arrays; what is bound to the program is a constant. */
+/* Takes an array of the caller; arrays bound to the program are constants. */
 static tn_status take_array(gradcheck *k, const tn_program *p, int32_t i,
 	const void *const *inputs)
 {

@@ -1,5 +1,5 @@
 /*
- * handle.c: the tensors that callers hold, and those of tensor/ behind them.
+ * handle.c: converts handles of callers to tensors of tensor/, and back.
  */
 #include "api/api.h"
 

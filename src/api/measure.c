@@ -1,6 +1,6 @@
 /*
- * measure.c: tn_mesh_measure: two placements of a matrix, and how long it
- * takes from one to the other.
+ * measure.c: tn_mesh_measure: measures the move of a matrix from one placement to
+ * another.
  */
 #include "api/shard.h"
 

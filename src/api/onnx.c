@@ -1,10 +1,11 @@
 /*
- * onnx.c: models of the ONNX format: read, told what decides shapes, built.
+ * onnx.c: reads models of the ONNX format, takes values that determine shapes, and
+ * builds programs.
  *
  *   tn_onnx_open -> tn_onnx_set_dim, tn_onnx_give -> tn_onnx_build
  *
- * Elements of initialisers stay in the mapped file where they can, so a program
- * lives no longer than its model; tn_onnx_load gives the model to the program.
+ * Elements of initialisers stay in the mapped file if possible, so a model must
+ * live as long as its programs; tn_onnx_load gives the model to the program.
  */
 #include "api/onnx.h"
 
@@ -338,7 +339,7 @@ static bool wants_data(const tn_context *c)
 	return !strcmp(rule, "onnx.value") || !strcmp(rule, "onnx.dim");
 }
 
-/* The program's arena is the model's: it goes with the program. */
+/* The program uses the arena of the model, which is freed with it. */
 tn_status tn_onnx_load(tn_program **out, tn_context *c, const char *path)
 {
 	struct open_call k = {.c = c, .path = path};
@@ -440,7 +441,7 @@ static void set_param(void *arg)
 			(int)tn_program_n_params(p), (int)k->i);
 	api_want(p->c, k->data, "the parameter's elements");
 	p->bound[p->n_free + k->i] = k->data;
-	p->version[p->n_free + k->i] = 0; /* written to as its owner likes */
+	p->version[p->n_free + k->i] = 0; /* its owner may write to it at any time */
 }
 
 tn_status tn_program_set_param(tn_program *p, int32_t i, const void *data)

@@ -1,12 +1,11 @@
 /*
- * params.c: the tensors of a model by name, and their files.
+ * params.c: the named tensors of a model, and their files.
  *
  *     tn_params_enter(p, "block%d", 0);
  *     tn_params_make(p, "bias", ...);      "block0.bias"
  *     tn_params_save(p, "m.safetensors", NULL, 0);
  *
- * Loading compares the whole file with the whole set before the first value
- * is written.
+ * Loading compares the file with all parameters before it writes the first value.
  */
 #include "api/api.h"
 #include "api/shard.h"
@@ -26,10 +25,10 @@ struct tn_params {
 	tn_context *c;
 	arena *a;
 	VEC(param) at;
-	VEC(tn_tensor *) x;	   /* of at, for tn_eval */
-	map *number; /* by name: 1 + its number */
+	VEC(tn_tensor *) x;	   /* the tensors of at, for tn_eval */
+	map *number; /* name -> 1 + number */
 	char prefix[MAX_NAME + 2]; /* with its last dot */
-	VEC(int32_t) entered;	   /* lengths of the prefixes before */
+	VEC(int32_t) entered;	   /* lengths of the outer prefixes */
 	bool training;
 };
 
@@ -48,9 +47,9 @@ typedef struct call {
 	int32_t n;
 	/* files */
 	arena *a;
-	tensor **shared; /* NULL: not yet */
+	tensor **shared; /* NULL: not shared yet */
 	file_tensors f;
-	int32_t *from; /* number in the file of each parameter; -1: none */
+	int32_t *from; /* by parameter: its number in the file, or -1 */
 	int32_t i;
 	char **text;
 } call;
@@ -156,7 +155,7 @@ tn_status tn_at_params_enter(const char *file, int32_t line, tn_params *p,
 	if (p == NULL)
 		return api_null("the set of parameters");
 
-	char name[MAX_NAME + 2]; /* one that is cut is too long, too */
+	char name[MAX_NAME + 2]; /* a name that was truncated is also too long */
 	call k = call_on(file, line, p);
 	va_list ap;
 
@@ -431,7 +430,7 @@ static void compare_types(const call *k, const param *q, const file_tensor *x)
 	env_fail(k->c->e, TN_EINVAL, "params.type", here(k), "%s", s.at);
 }
 
-/* Finds each parameter in the file; throws unless all fits. */
+/* Finds each parameter in the file; throws if one is missing or does not fit. */
 static void match(call *k)
 {
 	map *in_file = map_new(k->a);

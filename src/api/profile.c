@@ -1,7 +1,7 @@
 /*
- * profile.c: which programs a profile knows: those that were compiled since it
- * began. Programs live in arenas of their own and may end before the context
- * does: each takes itself out of the list. Its texts: profile_text.c.
+ * profile.c: the programs of a profile: those that were compiled since it began.
+ * Each program has an arena and may end before the context: then it removes itself
+ * from the list. profile_text.c prints the profile.
  */
 #include "api/profile.h"
 

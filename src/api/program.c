@@ -1,5 +1,5 @@
 /*
- * program.c: programs: text in, arrays out.
+ * program.c: programs: parsed from text, compiled, and run on arrays.
  *
  *   tn_program_parse -> tn_program_compile -> tn_program_run, run, run ...
  */
@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* A .tn file is text that people write: more than this is a mistake. */
+/* A .tn file is written by people: a larger one is a mistake. */
 enum { MAX_FILE_BYTES = 64 << 20 };
 
 /* ---- parse ---- */
@@ -93,7 +93,7 @@ static void close_file(void *f)
 	fclose(f);
 }
 
-/* All of a file, or of standard input where its name is "-". */
+/* Reads a file, or standard input if its name is "-". */
 static str read_all(tn_context *c, arena *a, const char *path)
 {
 	bool standard = !strcmp(path, "-");
@@ -325,7 +325,7 @@ static void compile_native(tn_program *p)
 	p->exec = api_compile(p->c, p->a, p->made);
 }
 
-/* The interpreter needs nothing; but what indices accept is to be known. */
+/* The interpreter only needs the ranges of indices. */
 static void compile_interp(tn_program *p)
 {
 	(void)api_made(p, TN_LEVEL_SYSTEM);
@@ -336,7 +336,7 @@ static void compile(void *arg)
 {
 	tn_program *p = arg;
 
-	/* what shapes follow from data is compiled when there is some */
+	/* a program whose shapes follow from data is compiled when it runs */
 	if (p->ready || p->staged != NULL)
 		return;
 	if (p->c->o.interp)
@@ -378,7 +378,7 @@ static void check_arrays(const struct run_call *r)
 				p->out[i].name);
 }
 
-/* The caller's arrays, then those that are bound. */
+/* The arrays of the caller, then bound ones. */
 static const void *const *all_inputs(const struct run_call *r)
 {
 	tn_program *p = r->p;

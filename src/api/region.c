@@ -1,12 +1,11 @@
 /*
- * region.c: conditions, loops and functions in C of tenon.h on those of
- * tensor/.
+ * region.c: conditions, loops and C functions of the host: calls tensor/.
  */
 #include "api/api.h"
 
 #include <stdlib.h>
 
-/* A body of the user's, as tensor/ calls it. */
+/* A body of the user, which tensor/ calls. */
 typedef struct side {
 	tn_context *c;
 	tn_body *fn;
@@ -24,7 +23,7 @@ static void record(void *arg, tensor *const *in, tensor **out)
 		s = tn_context_status(b->c);
 	if (s >= 0)
 		return;
-	if (tn_context_status(b->c) < 0) { /* its own words */
+	if (tn_context_status(b->c) < 0) { /* with its own diagnosis */
 		tn_diag d = b->c->first;
 
 		env_fail(b->c->e, d.status, d.rule, (loc){d.file, d.line, 0},
@@ -193,7 +192,7 @@ tn_status tn_at_scan(tn_context *c,
 
 /* ---- functions in C ---- */
 
-/* What a call of one needs when it runs; as long as its context. */
+/* The data that a call needs when it runs; lives as long as the context. */
 typedef struct host {
 	tn_context *c;
 	tn_host *fn, *grad;
@@ -250,7 +249,7 @@ static void backward(void *arg, int32_t n_in, const ir_type *in_type,
 	run_host(h, h->grad, n_in, in_type, in, n_out, out_type, out);
 }
 
-/* The same function is the same node: calls of it have one structure. */
+/* Equal functions get the same node, so that calls have equal structures. */
 static host *host_of(const job *j)
 {
 	host *h = j->c->hosts;

@@ -1,11 +1,11 @@
 /*
- * stage.c: programs that are run with arrays of any shape that they take.
+ * stage.c: runs programs on arrays of any shape that they accept.
  *
  *   tn_onnx_load, tn_onnx_stage -> tn_program_run_arrays, run_arrays ...
  *
- * A model whose shapes follow from data is no program before there is some:
- * onnx/ makes one for each combination of shapes, and this compiles and runs
- * them. A program of fixed shapes is run the same way.
+ * A model whose shapes follow from data becomes a program only when there is data:
+ * onnx/ makes one for each combination of shapes, and this compiles and runs it. A
+ * program of fixed shapes is run in the same way.
  */
 #include "api/onnx.h"
 
@@ -28,7 +28,7 @@ tn_program *api_onnx_program(tn_context *c, arena *a, const onnx_program *o)
 	p->pinned = o->pinned;
 	p->all = arena_array(a, const void *, n + 1);
 	p->version = arena_array(a, int64_t, n + 1);
-	for (int32_t i = p->n_free; i < n; i++) { /* the model's own never change */
+	for (int32_t i = p->n_free; i < n; i++) { /* constants of the model */
 		p->version[i] = 1;
 		p->ir->value.at[p->ir->input.at[i]].steady = true;
 	}
@@ -48,7 +48,7 @@ static void *make_stage(void *c, arena *a, const onnx_program *o)
 	return api_onnx_program(c, a, o);
 }
 
-/* All inputs are there, the bound ones too: nothing is pinned. */
+/* All inputs are given, with bound ones; none is pinned. */
 static void run_stage(void *arg, void *made, const void *const *in,
 	void *const *out)
 {
@@ -56,7 +56,7 @@ static void run_stage(void *arg, void *made, const void *const *in,
 	api_run(made, in, out);
 }
 
-/* A port of the model as a value whose extents are -1 where not known. */
+/* Describes a port of the model; unknown extents are -1. */
 static tn_value value_of(const tn_onnx_port *p)
 {
 	tn_value v = {.name = p->name, .dtype = p->dtype, .rank = p->rank,
@@ -149,7 +149,7 @@ static onnx_array input_of(const tn_program *p, int32_t i, const tn_array *x)
 	return out;
 }
 
-/* Outputs of a program of one shape, as those of a staged one come. */
+/* Runs a program of fixed shapes; its outputs are those of a staged one. */
 static void run_fixed(const struct arrays_call *k, arena *a,
 	const onnx_array *in, onnx_array *y)
 {

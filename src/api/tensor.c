@@ -1,7 +1,6 @@
 /*
- * tensor.c: the tensors of tenon.h on those of tensor/. Every call names
- * its place in the user's text, runs inside env_run, and leaves the first
- * failure in the context.
+ * tensor.c: functions on tensors: calls tensor/. Every call has the user's file and
+ * line, runs inside env_run, and keeps the first failure in the context.
  */
 #include "api/tensor.h"
 
@@ -19,7 +18,7 @@ typedef struct call {
 	void (*fn)(struct call *k);
 	const ir_row *row;
 	const char *name;
-	int32_t number; /* of the row; -1: by name */
+	int32_t number; /* number of the row; -1: by name */
 	tn_tensor *const *in;
 	int32_t n;
 	const ir_attr *attr;
@@ -49,7 +48,7 @@ static tn_status go(call *k, void (*fn)(call *k))
 	tn_status s;
 
 	if (!told)
-		k->c = api_context_recent(); /* no operand tells */
+		k->c = api_context_recent(); /* there is no operand */
 	if (k->c == NULL)
 		return api_null("a tensor of the call, or its context,");
 	k->fn = fn;
@@ -59,7 +58,7 @@ static tn_status go(call *k, void (*fn)(call *k))
 	return s;
 }
 
-/* NULL: no operand tells */
+/* The context of the operands, or NULL. */
 static tn_context *context_of(tn_tensor *const *in, int32_t n)
 {
 	for (int32_t i = 0; i < n && in != NULL; i++)
@@ -68,7 +67,7 @@ static tn_context *context_of(tn_tensor *const *in, int32_t n)
 	return NULL;
 }
 
-/* An operand that comes out of a failed call: that call has said why. */
+/* Is an operand the result of a failed call? That call has the diagnosis. */
 static bool follows_failure(const call *k)
 {
 	for (int32_t i = 0; i < k->n && k->in != NULL; i++) {
@@ -84,7 +83,7 @@ static bool follows_failure(const call *k)
 	return false;
 }
 
-/* A call on these tensors, which say its context. */
+/* A call on these tensors, in their context. */
 static call call_on(
 	const char *file, int32_t line, tn_tensor *const *in, int32_t n)
 {
@@ -95,7 +94,7 @@ static call call_on(
 		.n = n};
 }
 
-/* Unless an operand comes out of a failed call. */
+/* Calls fn, unless an operand is the result of a failed call. */
 static tn_status go_on(call *k, void (*fn)(call *k))
 {
 	return follows_failure(k) ? TN_EINVAL : go(k, fn);
@@ -115,7 +114,7 @@ static _Noreturn void unknown_row(const call *k)
 		k->name, near);
 }
 
-/* What every call hands over: arrays and their numbers. */
+/* Checks the arrays of a call and their lengths. */
 static void check_lists(const call *k)
 {
 	api_check_lists(k->c, (loc){k->file, k->line, 0}, k->n, k->in,
@@ -167,7 +166,7 @@ static void row_call(call *k)
 		call_row(k, in);
 }
 
-/* Of a call that failed: all its results, as far as it can be told. */
+/* Sets the results of a failed call to invalid tensors, if their number is known. */
 static void fail_results(const call *k)
 {
 	const tensor *x =
@@ -255,7 +254,7 @@ static void no_grad(call *k)
 	tensor_no_grad(k->c->t, k->n_out);
 }
 
-/* What is entered, by 1, and left, by -1. */
+/* Enters (1) or leaves (-1) a state. */
 static tn_status nest(tn_context *c, void (*fn)(call *k), int32_t by)
 {
 	call k = {.c = c, .n_out = by};
@@ -486,7 +485,7 @@ double tn_at_item(const char *file, int32_t line, tn_tensor *x)
 	return dtype_load_f64(y->dtype, data, 0);
 }
 
-/* Room for n of them, until the next call. */
+/* Room for n tensors, until the next call. */
 static tensor **room(tn_context *c, int32_t n)
 {
 	c->room.n = 0;
@@ -540,7 +539,7 @@ tn_status tn_at_fill_(
 	tn_tensor *v = NULL;
 	tn_status s;
 
-	if (y == NULL) /* which says what is wrong with it */
+	if (y == NULL) /* it has the diagnosis */
 		return tn_at_copy_(file, line, x, x);
 	a[0].ints = y->shape;
 	a[0].n_ints = y->rank;
@@ -573,7 +572,7 @@ static void set_data(call *k)
 	k->keep = tensor_set(k->c->t, api_inner(k->in[0]), k->data, k->n_bytes);
 }
 
-/* A write of a new tensor, where memory cannot be set. */
+/* Writes a new tensor, if the memory cannot be set directly. */
 static tn_status write_data(const call *k, tn_tensor *x)
 {
 	tn_tensor *v = tn_at_tensor_new(k->file, k->line, k->c,
@@ -627,7 +626,7 @@ tn_status tn_at_backward(const char *file, int32_t line, tn_tensor *x,
 	tn_tensor *const in[] = {x, seed};
 	call k = call_on(file, line, in, 1);
 
-	k.n = 2; /* the seed may be NULL, or of a call that failed */
+	k.n = 2; /* the seed may be NULL, or the result of a failed call */
 	k.keep = keep;
 	return go_on(&k, backward);
 }

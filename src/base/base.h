@@ -1,5 +1,5 @@
 /*
- * base.h: the door of base/: what every other folder stands on.
+ * base.h: interface of base/: used by all other folders.
  *
  *   env     error environment: one protected call, thrown diagnoses
  *   arena   memory of one lifetime; everything in it is freed at once
@@ -32,7 +32,7 @@
 
 typedef struct env env;
 
-/* Where in a source text something stands; file is borrowed. */
+/* A position in a source text; file is borrowed. */
 typedef struct loc {
 	const char *file; /* NULL: not known */
 	int32_t line, column;

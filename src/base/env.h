@@ -1,4 +1,4 @@
-/* env.h: what arena.c needs of an env beyond the door; private to base/. */
+/* env.h: functions of an env for arena.c; private to base/. */
 #ifndef BASE_ENV_H
 #define BASE_ENV_H
 

@@ -1,9 +1,9 @@
 /*
- * cli.h: what the commands of `tenon` share. They see the library through
- * tenon.h alone, as any other program does.
+ * cli.h: shared by the commands of `tenon`, which use the library only through
+ * tenon.h.
  *
- * Exit codes: 0 done; 1 the input, the machine or the library said no (the
- * diagnosis is on standard error); 2 the command line makes no sense.
+ * Exit codes: 0 success; 1 failure (the diagnosis is on standard error); 2 wrong
+ * command line.
  */
 #ifndef CLI_H
 #define CLI_H
@@ -150,11 +150,11 @@ bool cli_model_open(cli_model *m, tn_context *c, const char *file,
 void cli_model_close(cli_model *m);
 /* --apart A,B, each of them; false: it has been said why not. */
 bool cli_set_apart(tn_context *c, tn_program *p, const cli_list *pairs);
-/* A name as it can stand on a terminal. */
+/* A name without characters that a terminal would interpret. */
 void cli_clean_name(char *out, size_t n, const char *name);
 /*
- * A name as a file can have it: letters, digits, _ - and . (not first) stand
- * for themselves, any other byte is %XX; so two names are two files. False: it
+ * A name for a file: letters, digits, _ - and . (not first) do not change, any
+ * other byte becomes %XX; so different names give different files. False: it
  * is too long for a file name.
  */
 bool cli_file_name(char *out, size_t n, const char *name);

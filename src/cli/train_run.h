@@ -31,7 +31,7 @@ typedef struct run {
 	int64_t keep, n_sample;
 	bool json;
 	char saved[PATH_ROOM]; /* the newest checkpoint; "": none */
-	double busy, timed;    /* seconds in steps, of so many steps */
+	double busy, timed;    /* seconds in steps; and the number of these steps */
 	double last;	       /* of the last one; 0: it compiled */
 	const char *report, *trace; /* files to write at the end; or NULL */
 	struct told *told; /* (n_told) what each step said, for the report */
@@ -45,7 +45,7 @@ typedef struct run {
 	int n_early;
 	const char *mesh_text;
 	tn_mesh *mesh; /* NULL: this process is alone */
-	bool is_first; /* who says and writes */
+	bool is_first; /* this process prints and writes files */
 } run;
 
 /* ---- train_say.c ---- */

@@ -1,8 +1,8 @@
 /*
- * file.h: the door of file/: tensors in files of other programs.
+ * file.h: interface of file/: tensors in files of other programs.
  *
- * Files are hostile: every size is checked against the file before memory is
- * asked for, and what is wrong is thrown with the path and what is accepted.
+ * Files are untrusted: every size is checked against the file before memory is
+ * allocated, and errors have the path and say what is accepted.
  *
  *     file_array x;
  *     file_npy_read(a, "x.npy", &x);     x.dtype TN_F32, x.shape [2,3]
@@ -25,7 +25,7 @@ typedef struct file_array {
  * (which is turned into C order); dtypes f2 f4 f8 i1 i2 i4 i8 u1 b1. Any byte
  * but 0 of a b1 is true, and becomes 1.
  *
- * Throws TN_EIO: [npy.open] cannot be opened, is no plain file; [npy.read];
+ * Throws TN_EIO: [npy.open] cannot be opened, is not a file; [npy.read];
  * [npy.truncated] fewer bytes than the shape says, [npy.size] more.
  * TN_EINVAL: [npy.magic] not this format; [npy.version]; [npy.header] no
  * dictionary of descr, fortran_order and shape; [npy.dtype]; [npy.shape]
@@ -53,11 +53,11 @@ typedef struct file_named {
 } file_named;
 
 /*
- * NumPy's archives, stored or deflated; what stands in them is .npy.
+ * NumPy's archives of .npy files, stored or deflated.
  *
  * Throws TN_EIO: [npz.open] [npz.read] [npz.truncated]; [npz.magic] no archive;
  * [npz.directory] [npz.deflate] [npz.checksum] damaged; [npz.method] another
- * compression, encrypted; [npz.name] a file that is no NAME.npy; [npz.overlap]
+ * compression, encrypted; [npz.name] a file that is not NAME.npy; [npz.overlap]
  * members that share bytes; [npz.size] deflated ones of more than 4 GiB and 64
  * times the file in all; [npy.*].
  */
@@ -129,7 +129,7 @@ void file_tensors_read(const file_tensors *x, int32_t i, void *out);
  * tensors give the same bytes. A whole file or none, as file_npy_write. The
  * value of a pair FILE_SUM is computed, whatever it is here.
  * Throws TN_EIO [safetensors.write]; TN_EINVAL [safetensors.name] text that is
- * no UTF-8, or twice the same, or "__metadata__".
+ * not UTF-8, or twice the same, or "__metadata__".
  */
 void file_tensors_write(arena *a, const char *path, int32_t n,
 	const file_tensor *x, int32_t n_pairs, const file_pair *pair);

@@ -92,7 +92,7 @@ typedef enum fuse_why {
 	FUSE_WHY_COST,
 	FUSE_WHY_POLICY,
 	FUSE_WHY_APART,	     /* no read or overwrite connects their loops */
-	FUSE_WHY_REQUEST     /* the caller wants them apart */
+	FUSE_WHY_REQUEST     /* the caller requests separate kernels */
 } fuse_why;
 const char *fuse_why_name(fuse_why why);
 

@@ -1,11 +1,11 @@
 /*
- * cut.h: what the backward keeps of the forward, and what it computes again.
+ * cut.h: chooses the values of the forward that are kept for the backward; the
+ * others are recomputed.
  *
- * Consumes a small graph: values in the order they are made, each with its
- * size, the work to compute it from the values it is made from, and whether
- * that is allowed at all; which of them the backward reads. Decides by a
- * minimum cut which values are kept: every other one that is read can be
- * computed again from what is kept and what is there anyway.
+ * Consumes a small graph: values in the order of computation, each with its size,
+ * the work to compute it from its sources, whether it can be recomputed, and
+ * whether the backward reads it. Finds by a minimum cut which values are kept:
+ * every other one can be recomputed from kept and available values.
  *
  *     x -> exp -> y -> mul by x -> z; the backward reads x and y
  *     y is read but not kept: exp(x) again, if that is cheaper than y's bytes
@@ -17,9 +17,9 @@
 
 typedef struct cut_value {
 	int64_t bytes;
-	int64_t work; /* to make it from its sources; >= 0 */
-	bool is_there; /* lives on anyway: inputs, parameters, outputs */
-	bool is_fixed; /* not made again: random state gone, sources written */
+	int64_t work; /* to compute it from its sources; >= 0 */
+	bool is_there; /* available anyway: inputs, parameters, outputs */
+	bool is_fixed; /* cannot be recomputed: random numbers, overwritten sources */
 	bool is_read;  /* by the backward */
 	int32_t n_sources;
 	const int32_t *source; /* values with smaller numbers */

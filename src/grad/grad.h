@@ -1,10 +1,9 @@
 /*
- * grad.h: the door of grad/: the adjoint of an instance is an instance.
+ * grad.h: interface of grad/: derives the adjoint of an instance.
  *
- * Consumes a row on given shapes; produces the equations that take cotangents
- * of its results to cotangents of its operands, by the rules of
- * docs/gradients.md. What comes out is an instance like any other, so the
- * adjoint of an adjoint is there too.
+ * Consumes a row on given shapes; produces the equations that compute cotangents
+ * of its operands from cotangents of its results, by the rules of
+ * docs/gradients.md. The adjoint is an instance, so it has an adjoint itself.
  *
  *     o[i, j] += x[i, k] * y[k, j]      gx[i, k] += go[i, j] * y[k, j]
  */
@@ -30,11 +29,10 @@ typedef struct grad_rule {
 } grad_rule;
 
 /*
- * wanted, seeded: a bit for each operand and result of fwd. A row's grad block
- * goes before what would be derived; cotangents that are not seeded are zero.
- * NULL: nothing that is wanted has a gradient, or the row is opaque and says
- * none. Throws [grad.none] where an update other than += would have to be
- * undone.
+ * wanted, seeded: a bit for each operand and result of fwd. If the row has a grad
+ * block, uses that; cotangents that are not seeded are zero. NULL: no wanted
+ * operand has a gradient, or the row is opaque without a grad block. Throws
+ * [grad.none] if an update other than += would have to be undone.
  */
 const grad_rule *grad_adjoint(arena *a, ir_table *t, const ir_inst *fwd,
 	uint64_t wanted, uint64_t seeded);

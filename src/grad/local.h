@@ -1,11 +1,11 @@
 /*
- * local.h: private to grad/: one adjoint in the making.
+ * local.h: private to grad/: an adjoint under construction.
  *
- *   node.c     nodes of the new instance
- *   adjoint.c  equations backwards: which cotangent gets what
- *   chain.c    down one body: derivatives, guards, reads
- *   block.c    rows that say their adjoint themselves
- *   reads.c    operands of which only the shape matters
+ *   node.c     builds nodes of the new instance
+ *   adjoint.c  walks the equations backwards and adds terms to cotangents
+ *   chain.c    walks down a body: derivatives, guards, reads
+ *   block.c    rows with a grad block
+ *   reads.c    finds operands of which only the shape is needed
  */
 #ifndef GRAD_LOCAL_H
 #define GRAD_LOCAL_H
@@ -37,7 +37,7 @@ typedef struct adjoint {
 	} scan;
 } adjoint;
 
-/* Conditions in force, outermost first. */
+/* The conditions that hold, outermost first. */
 typedef struct guards {
 	int32_t n;
 	const in_node *at[32]; /* bool nodes that must hold */
@@ -89,7 +89,7 @@ void adj_eqn(adjoint *g, const in_eqn *q);
 /* chain.c: everything that node n of q passes cotangent c on to */
 void chain_down(adjoint *g, const in_eqn *q, const in_node *n,
 	const in_node *c, guards w);
-/* does a float that has a gradient stand in value position below n? */
+/* Does n compute with a float that has a gradient? */
 bool chain_reaches(const adjoint *g, const in_node *n);
 
 #endif

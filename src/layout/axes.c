@@ -1,18 +1,18 @@
 /*
- * axes.c: layouts seen through the axes of a shape.
+ * axes.c: translates layouts to the axes of a shape.
  *
- * Consumes a layout over element numbers and a shape of as many elements;
- * says whether each process owns a box of the axes, and which. A run with
- * blocks of cut = block * lo elements against every boundary B of the shape
- * (product of inner extents):
+ * Consumes a layout over element numbers and a shape of as many elements; decides
+ * whether each process owns a box of the axes, and which. Compares a run with
+ * blocks of cut = block * lo elements with every boundary B of the shape (a
+ * product of inner extents):
  *
  *     B <= cut:       B | cut and B | hi
  *     cut < B < hi:   cut | B and B | hi     the axis of the mesh splits
  *     B >= hi:        hi | B
  *
- *     (12) by 2 on mesh [6], seen as (3,4):  axis 0 by 1, places 0 2 4 of the
- *     mesh apart; axis 1 by 2, the place modulo 2
- *     (2,3), axis 1 by 2, seen as (1,3,2):   not a box: 2 does not divide 3
+ *     (12) by 2 on mesh [6], as (3,4):  axis 0 by 1, by coordinate div 2 on the
+ *     mesh; axis 1 by 2, by coordinate mod 2
+ *     (2,3), axis 1 by 2, as (1,3,2):   not a box: 2 does not divide 3
  *
  * A run with one owner is a box of any axes.
  */
@@ -28,7 +28,7 @@ static bool one_owner(const shard_tag *t)
 	return cut_of(t) >= t->hi;
 }
 
-/* A run inside the blocks of another begins anew with each of them. */
+/* A run inside the blocks of another starts again in each of them. */
 static bool respects(const shard_tag *t, int64_t b)
 {
 	int64_t cut = cut_of(t), hi = t->hi;
@@ -62,7 +62,7 @@ bool shard_is_free(const shard_layout *l, int32_t rank, const int64_t *shape,
 	return true;
 }
 
-/* The part of tag t that lies on the axis with places of `in` elements. */
+/* The part of tag t on the axis whose indices have `in` elements each. */
 static void on_axis(const shard_layout *l, int32_t tag, int64_t in,
 	int64_t out, shard_layout *axis, int32_t *placed)
 {
@@ -96,7 +96,7 @@ static void on_axis(const shard_layout *l, int32_t tag, int64_t in,
 	axis->tag[axis->n++] = part;
 }
 
-/* All elements on the processes at place 0: any axis can say so. */
+/* All elements are on the processes at coordinate 0: any axis can have the tag. */
 static void on_one(const shard_tag *t, int32_t rank, const int64_t *shape,
 	shard_layout *axis)
 {

@@ -1,16 +1,16 @@
 /*
- * batch.c: opaque rows, cut along their batch.
+ * batch.c: cuts opaque rows along their batch.
  *
- * Consumes an equation that is a C function of whole tensors, with the axes that
- * its row says are a batch: those of packs that stand in every operand and every
- * result. Produces axes for its unit, so that it is cut along them like any other,
- * and cuts of its tensors as cuts of these axes, and back.
+ * Consumes an equation that is a C function of whole tensors, and the axes of its
+ * batch: those of packs that occur in every operand and every result. Produces
+ * axes for its unit, so that it is cut along them like any other, and translates
+ * cuts of its tensors to cuts of these axes, and back.
  *
  *     sort(x[a.., n, b..]) -> o[a.., n, b..], k[a.., n, b..]    x: 6,5,4; axis 1
  *     axes of the unit: a_0 and b_0; x cut on axis 2 by mesh 0: b_0 is, so are o, k
  *
- * Guarantees: no other axis of its tensors is cut. A tensor here is its number
- * among the operands and, behind them, the results.
+ * Guarantees: no other axis of its tensors is cut. Tensors are numbered here:
+ * operands, then results.
  */
 #include "layout/local.h"
 
@@ -52,7 +52,7 @@ void batch_axes(shard_plan *p, eqn_unit *u)
 	u->stride = stride;
 }
 
-/* Tag i and those that it is within, alone; its number there. */
+/* A layout with only tag i and the tags that contain it; the number of tag i. */
 static int32_t with_outer(shard_layout *one, const shard_layout *l, int32_t i)
 {
 	shard_tag t = l->tag[i];

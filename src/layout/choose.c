@@ -1,10 +1,9 @@
 /*
- * choose.c: which of several cuts along an axis of the mesh an equation takes.
+ * choose.c: chooses one of several cuts of an equation along an axis of the mesh.
  *
- * Consumes an equation and those of its operands and results whose cuts do not
- * go together; produces the cut that moves the fewest bytes, as far as the
- * equation alone can tell: what its operands must be brought into, what must
- * become of its result.
+ * Consumes an equation and its operands and results whose cuts conflict; produces
+ * the cut that moves the fewest bytes to bring the operands into the layouts that
+ * it needs, and its result into the layout that it has.
  *
  *     o[i,j] += x[i,k] * y[k,j]    x cut on i, y on j, both by mesh axis m:
  *     i   y is gathered: (p-1)/p of it         j   x is
@@ -13,7 +12,7 @@
  */
 #include "layout/local.h"
 
-/* Bytes that a process has of a tensor cut as l says, but for mesh axis m. */
+/* Bytes of a process for a tensor with layout l, without its cut by mesh axis m. */
 static double bytes_of(
 	const shard_plan *p, int32_t tensor, const shard_layout *l, int32_t m)
 {
@@ -26,7 +25,7 @@ static double bytes_of(
 	return n;
 }
 
-/* from one layout to another, as far as axis m of the mesh goes */
+/* Bytes to move from one layout to another, along axis m of the mesh. */
 static double to_move(const shard_plan *p, int32_t tensor,
 	const shard_layout *from, const shard_layout *to, int32_t m)
 {
@@ -113,7 +112,7 @@ static bool same_axes(
 	return true;
 }
 
-/* The cut of candidate i: read i, or behind them result i. */
+/* Takes the cut of candidate i: a read, or (after the reads) a result. */
 static bool take(shard_plan *p, shard_eqn *q, int32_t i, int32_t m)
 {
 	int32_t n = q->unit->n_reads;

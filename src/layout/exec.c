@@ -1,17 +1,17 @@
 /*
- * exec.c: the program of one process, run.
+ * exec.c: runs the program of one process.
  *
- * Consumes a shard_program, a link, and somebody who runs the equations of a
- * phase and joins parts (kernels, or eval.c); produces the outputs of this
- * process. Arrays that cross phases lie in one slab of the caller's; outputs
- * that nothing else shares are made where they are wanted.
+ * Consumes a shard_program, a link, and functions that run the equations of a
+ * phase and combine partial results (kernels, or eval.c); produces the outputs of
+ * this process. Arrays that several phases use are in a slab of the caller; outputs
+ * that share no memory are computed in the caller's arrays.
  *
  *     phase 0 -> moves -> phase 1 -> copies to outputs
  *
- * A phase that fails on one process alone leaves nobody waiting: that process
- * makes the moves that are left, of whatever it has, until all ask each other
- * whether any has failed. Most programs write in place behind that; what is
- * written before is copied away first.
+ * If a phase fails on one process, the others do not wait for ever: that process
+ * still makes the remaining moves, with arbitrary elements, until all processes
+ * compare whether one has failed. Most programs write in place after that; tensors
+ * that are written before are copied first.
  */
 #include "layout/layout.h"
 #include "system/eval.h"
@@ -29,13 +29,13 @@ struct shard_exec {
 	const shard_program *p;
 	spot *at; /* by array */
 	size_t bytes;
-	void **data; /* by array, of the run at hand */
+	void **data; /* by array, in the current run */
 	const void ***in; /* by phase */
 	void ***out;
 	int64_t sent; /* bytes that leave this process in a run */
-	/* of the run at hand */
-	int32_t failed; /* the phase that did; -1 */
-	tn_diag diag;	/* then */
+	/* in the current run */
+	int32_t failed; /* the phase that failed, or -1 */
+	tn_diag diag;	/* of that failure */
 	bool together;
 };
 
@@ -125,7 +125,7 @@ int64_t shard_exec_sent(const shard_exec *x)
 
 /* ---- moves ---- */
 
-/* Elements of several components, side by side. */
+/* Interleaves the elements of several components. */
 static void weave(const shard_program *p, const int32_t *array, int32_t n,
 	size_t size, int64_t elems, void *const *part, char *all, bool apart)
 {
@@ -231,7 +231,7 @@ static void bind(shard_exec *x, const void *const *in, void *const *out,
 	}
 }
 
-/* early: what is an input, before its memory is written */
+/* early: outputs that are inputs, before their memory is written */
 static void copy_outputs(shard_exec *x, const void *const *in,
 	void *const *out, bool early)
 {
@@ -286,7 +286,7 @@ static void enter_phase(shard_exec *x, shard_link *l, const shard_runner *r,
 	}
 }
 
-/* Is this output's memory, an input, written before all have asked? */
+/* Is this output stored into an input before all processes have compared? */
 static bool is_early(const shard_exec *x, int32_t output)
 {
 	const shard_program *p = x->p;
@@ -301,7 +301,7 @@ static bool is_early(const shard_exec *x, int32_t output)
 		: x->at[y].where == SPOT_INPUT;
 }
 
-/* Copies of what is written early; or back to where it was. */
+/* Copies the inputs that are written early; or restores them. */
 static void keep(shard_exec *x, void *const *in, void **kept, arena *a,
 	bool back)
 {
@@ -425,7 +425,7 @@ void shard_eval_join(arena *a, int32_t monoid, int32_t n_comp,
 		in[k] = far[k];
 		in[n_comp + k] = next[k];
 	}
-	/* element by element: the result may lie where an operand is */
+	/* element by element, so the result may use the memory of an operand */
 	shard_eval_system(scratch, s, in, far);
 	arena_free(scratch);
 }

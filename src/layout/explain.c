@@ -1,8 +1,8 @@
 /*
- * explain.c: the plan of a program on a mesh, told.
+ * explain.c: prints the plan of a program on a mesh.
  *
- * Consumes the program of one process; produces where each tensor lies and
- * why, and each move with its bytes and the reason for it, as text or JSON.
+ * Consumes the program of one process; prints the placement of each tensor and the
+ * reason, and each move with its bytes and the reason, as text or JSON.
  *
  *     mesh data=2: 2 processes
  *
@@ -32,7 +32,7 @@ static const char *axis_name(const sys_eqn *e, int32_t i)
 
 /* ---- reasons ---- */
 
-/* the axes of an equation that an axis of the mesh cuts; only sums: reduced */
+/* The axes of an equation that mesh axis m cuts; only_sums: only reduced ones. */
 static void cut_axes(str *s, const shard_eqn *q, int32_t m, bool only_sums)
 {
 	const eqn_unit *u = q->unit;
@@ -195,7 +195,7 @@ typedef struct bytes {
 	int64_t all, most;
 } bytes;
 
-/* Of a mesh with more processes than that, only the first ones are counted. */
+/* Bytes of a move; on large meshes, only those of the first processes. */
 static bytes count(const teller *w, const shard_job *j)
 {
 	const shard_array *x = &w->q->array.at[j->from[0]];

@@ -1,27 +1,27 @@
 /*
- * halo.c: windows: reads whose place on an axis of a tensor is an axis of the
- * equation times a step, and something small beside it.
+ * halo.c: sliding windows: reads whose index on an axis of a tensor is an axis of
+ * the equation times a step, plus a small offset.
  *
- * Consumes a read with the guards in force, and a cut of an axis of the
- * equation; produces the blocks of the tensor's axis that are read, with the
- * values in front of them and behind them that are read as well.
+ * Consumes a read with its guards, and a cut of an axis of the equation; produces
+ * the blocks of the tensor's axis that are read, with the halo before and after
+ * them.
  *
  *     o[y] += x[2y + k - 1] for k < 3, inside 0 <= 2y + k - 1 < 10
- *     y in blocks of 2:  x in blocks of 4, 1 before, 0 behind
+ *     y in blocks of 2:  x in blocks of 4, 1 before, 0 after
  *
- * Guarantees: whoever has that part of the axis has every element that the
- * guards let it read. A slice is a window of one place: so are the sides of a
- * pad, what a concat reads of each operand, and the neighbours of a difference.
+ * Guarantees: a process that has this part of the axis has every element that the
+ * guards let it read. A slice is a sliding window of extent 1; so are the sides of
+ * a pad, the reads of a concat, and the neighbours of a difference.
  *
  *     o[i] = x[i + 3] for i < 12, x: 16 in blocks of 4
  *     i in blocks of 3:  rows 3..5, 6..8, 9..11, 12..14: three of them move
  *
- * An equation that is not cut where its tensor is, and reads a part of the run,
- * needs no more than that part: one block that all have.
+ * An equation that is not cut along the run of its tensor, and reads only a part of
+ * the run, needs only that part: one block on all processes.
  */
 #include "layout/local.h"
 
-/* Place of the read on axis k of its tensor, as the guards have it. */
+/* The index of the read on axis k of its tensor, simplified by the guards. */
 static const ix_form *place_on(shard_plan *p, const eqn_read *r, int32_t k,
 	int64_t *stride)
 {
@@ -37,8 +37,8 @@ static const ix_form *place_on(shard_plan *p, const eqn_read *r, int32_t k,
 		t->shape[k]);
 }
 
-/* The step with which the digit of an axis from lo up walks it; 0: it does not,
- * or other than straight ahead. */
+/* The step with which the digit of an axis from lo up occurs in f; 0: it does not
+ * occur, or not linearly with a positive step. */
 static int64_t step_of(
 	const eqn_unit *u, const ix_form *f, int32_t axis, int64_t lo)
 {
@@ -67,7 +67,7 @@ static bool may_walk(const ix_form *f, int32_t axis, int64_t lo)
 	return false;
 }
 
-/* Least and largest of what stands beside step * (axis div lo). */
+/* The range of f - step * (axis div lo). */
 static void beside(shard_plan *p, const eqn_read *r, const ix_form *f,
 	int32_t axis, int64_t lo, int64_t step, int64_t *min, int64_t *max)
 {
@@ -103,7 +103,7 @@ bool halo_needs(shard_plan *p, const eqn_unit *u, int32_t read, int32_t axis,
 			return false;
 		step = step_of(u, f, axis, t->lo);
 		if (step == 0) {
-			/* it may not walk another one in some other way */
+			/* no other index of the read may depend on it */
 			if (may_walk(f, axis, t->lo))
 				return false;
 			continue;
@@ -148,8 +148,8 @@ int64_t halo_moved(
 	return all ? sum : most;
 }
 
-/* What is moved when the axis is cut in blocks of this size; -1: they are not
- * enough for all of it. */
+/* The rows that are moved if the axis is cut into blocks of this size; -1: the
+ * blocks do not cover it. */
 static int64_t moved_by(const shard_plan *p, const shard_tag *own, int64_t n,
 	int64_t block, int64_t step, int64_t min, int64_t max)
 {
@@ -164,8 +164,8 @@ static int64_t moved_by(const shard_plan *p, const shard_tag *own, int64_t n,
 }
 
 /*
- * Blocks of an axis of n that walks the cut run: those of the tensor, or equal
- * ones, whichever brings fewer rows to other processes.
+ * The block for an axis of extent n that walks the cut run: that of the tensor, or
+ * equal ones, whichever moves fewer rows.
  */
 static int64_t best_block(const shard_plan *p, const shard_tag *own, int64_t n,
 	int64_t step, int64_t min, int64_t max)
@@ -173,14 +173,14 @@ static int64_t best_block(const shard_plan *p, const shard_tag *own, int64_t n,
 	int64_t equal = (n + own->count - 1) / own->count;
 	int64_t same = (own->block + step - 1) / step, moved;
 
-	same = same < n ? same : n; /* no longer than the axis */
+	same = same < n ? same : n; /* at most the axis */
 	moved = moved_by(p, own, n, same, step, min, max);
 	if (moved < 0 || moved_by(p, own, n, equal, step, min, max) < moved)
 		return equal;
 	return same;
 }
 
-/* The digit of axis a that walks the run t, as a cut; false: none does. */
+/* The digit of axis a that walks the run t, as a cut; false: there is none. */
 static bool walks(shard_plan *p, const eqn_unit *u, const eqn_read *r,
 	const ix_form *f, int32_t a, const shard_tag *t, shard_tag *out)
 {
@@ -196,7 +196,7 @@ static bool walks(shard_plan *p, const eqn_unit *u, const eqn_read *r,
 		if (step == 0 || q->hi % q->lo != 0)
 			return false;
 		beside(p, r, f, a, q->lo, step, &min, &max);
-		/* short beside the axis, as windows and slices are */
+		/* the offset must be smaller than the axis, as in sliding windows and slices */
 		if (max - min >= n * step)
 			return false;
 		*out = *t;

@@ -1,12 +1,12 @@
 /*
- * layout.c: who owns which element.
+ * layout.c: which process owns which element.
  *
  * Consumes a mesh and cuts; produces layouts, and the elements of a process as
- * runs. Guarantees: without replication every element has one owner, whatever
- * divides what; a process may own nothing.
+ * runs. Guarantees: without replication every element has one owner, even if
+ * blocks do not divide extents; a process may own no elements.
  *
  *     shape (10), mesh [4], block 3:   [0,3) [3,6) [6,9) [9,10)
- *     shape (9),  mesh [8], block 2:   ... [8,9) and three that own nothing
+ *     shape (9),  mesh [8], block 2:   ... [8,9) and three without elements
  */
 #include "layout/local.h"
 
@@ -48,7 +48,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 	return a / b + (a % b != 0);
 }
 
-/* The last cut of the same run: its blocks are what is left to cut. */
+/* The last cut of the same run, whose blocks can be cut; or -1. */
 static int32_t cut_before(const shard_layout *l, int64_t lo, int64_t hi)
 {
 	for (int32_t i = l->n - 1; i >= 0; i--) {
@@ -92,7 +92,7 @@ void shard_cut(env *e, shard_layout *l, const shard_mesh *m, int32_t rank,
 		const shard_tag *t = &l->tag[before];
 
 		extent = t->block < t->hi / lo ? t->block : t->hi / lo;
-		/* blocks that one process has are no blocks to start anew in */
+		/* if one process has all, the run does not start again in blocks */
 		if (t->block >= t->hi / lo)
 			before = t->within;
 	}
@@ -113,8 +113,8 @@ void shard_cut(env *e, shard_layout *l, const shard_mesh *m, int32_t rank,
 		.within = before};
 }
 
-/* value of element e on the tag's run; *left: how many values (this one
- * counted) the block has from here */
+/* The value of element e on the tag's run; *left: the number of values of the
+ * block from there on. */
 static int64_t value_of(
 	const shard_layout *l, int32_t tag, int64_t e, int64_t *left)
 {
@@ -149,8 +149,8 @@ shard_run layout_wide_block(const shard_tag *t, int64_t block)
 	return (shard_run){from, end - from};
 }
 
-/* Is value v of the run in the block? *left: values from here on of which
- * that is as true. */
+/* Is value v of the run in the block? *left: the number of values from there on
+ * with the same answer. */
 static bool in_block(const shard_tag *t, int64_t v, int64_t block, int64_t *left)
 {
 	shard_run r;

@@ -1,18 +1,16 @@
 /*
- * local_eqn.c: one equation as one process works it out.
+ * local_eqn.c: the part of an equation that one process computes.
  *
- * Consumes a planned equation; produces the same over the axes that the process
- * has, reading and writing its own arrays. Every index is first the global one,
- * then the place in the array, simplified: what the axes of the process lack
- * cancels.
+ * Consumes a planned equation; produces the same over the axes of the process, on
+ * its arrays. Every index is first the global one, then mapped to the array and
+ * simplified, so that offsets cancel.
  *
  *     o[i,j] = x[6i+j] + y[j]     rows 3..5 of process 1, y whole
- *     global i = i' + 3, x at 6i' + 18 + j, which is place 6i' + j
+ *     global i = i' + 3, x at 6i' + 18 + j, which is 6i' + j in the array
  *
- * A sum over a part of an axis is a part of the sum: it is kept as wide as it is
- * added up, and the first process alone brings in the initial value. Random
- * numbers are functions of global indices, so that they are the same wherever
- * they are made.
+ * A sum over a part of an axis is a partial sum: it has the dtype of the
+ * accumulator, and only the first process adds the initial value. Random numbers
+ * are functions of global indices, so that all processes compute the same.
  */
 #include "layout/local.h"
 
@@ -24,13 +22,13 @@ typedef struct walk {
 	ir_system *s;
 	int32_t eqn, phase;
 	const int32_t *out; /* arrays */
-	/* axes of the equation as forms over those of the process */
+	/* axes of the equation as forms over the axes of the process */
 	int32_t n;
 	int64_t extent[IR_MAX_AXES];
 	const ix_form *with[IR_MAX_AXES];
 } walk;
 
-/* One domain; what was rewritten there. */
+/* A domain, and the expressions that were rewritten in it. */
 typedef struct scope {
 	ix_dom d;
 	map *done;
@@ -40,7 +38,7 @@ typedef struct scope {
 static const ix_form *form(walk *w, const ix_dom *d, const ix_form *f,
 	int32_t depth);
 
-/* Element g of a tensor: which tensor of the phase, and where in it. */
+/* Element g of a tensor: the tensor of the phase, and the index in it. */
 static const ix_form *place(walk *w, const ix_dom *d, int32_t tensor,
 	const ix_form *g, int32_t *local)
 {
@@ -102,7 +100,7 @@ static const ix_form *form(
 	return sum;
 }
 
-/* What others own is 0, and -0 where that is what a sum leaves as it is. */
+/* Elements of other processes are 0, or -0 if that is the neutral element. */
 static const expr *masked(walk *w, const ix_dom *d, const ix_form *g,
 	const shard_piece *v, const expr *read)
 {
@@ -219,8 +217,8 @@ static const expr *over(walk *w, const ix_dom *d, const expr *e, tn_dtype want)
 /* ---- axes ---- */
 
 /*
- * The axes of the process; false: one has no place, and *left says whether it
- * is one of the result.
+ * The axes of the process; false: one has no elements; *left: it is an axis of the
+ * result.
  */
 static bool axes(walk *w, const sys_eqn *from, sys_eqn *to, bool *left)
 {
@@ -261,7 +259,7 @@ static bool axes(walk *w, const sys_eqn *from, sys_eqn *to, bool *left)
 	return true;
 }
 
-/* over the numbers of the result's elements that the process has */
+/* the axis over the elements of the result that the process has */
 static void flat_axis(walk *w, ix_dom *d, int64_t *extent)
 {
 	const shard_piece *v = &w->b->window.at[w->out[0]];
@@ -285,7 +283,7 @@ static bool brings_init(const locals *b, uint32_t mask)
 	return true;
 }
 
-/* Nothing is added up here: the initial value, or what leaves sums as they are. */
+/* This process adds no terms: the initial value, or the neutral element. */
 static void nothing(walk *w, const sys_eqn *from, bool init)
 {
 	for (int32_t k = 0; k < from->n_out; k++) {
@@ -330,7 +328,7 @@ static void nothing(walk *w, const sys_eqn *from, bool init)
 	}
 }
 
-/* The function itself, on the places of the batch that the process has. */
+/* The C function, on the part of the batch that the process has. */
 static void opaque(walk *w, const sys_eqn *from)
 {
 	sys_eqn e = *from;
@@ -365,7 +363,7 @@ static void init_of(walk *w, const sys_eqn *from, sys_eqn *e, const ix_dom *d,
 	e->init[k] = over(w, &left, from->init[k], want);
 }
 
-/* What leaves every sum as it is: -0 does, 0 makes 0 of -0. */
+/* The neutral element: -0 for sums, because 0 would change -0 to 0. */
 static const expr *leaves(ir_system *s, int32_t monoid, int32_t k, tn_dtype acc)
 {
 	return monoid == IR_SUM && dtype_is_float(acc)
@@ -374,8 +372,8 @@ static const expr *leaves(ir_system *s, int32_t monoid, int32_t k, tn_dtype acc)
 }
 
 /*
- * The address of a scatter as a place in the array. What falls among the elements
- * of others goes to some place of the process, and leaves it as it is.
+ * The address of a scatter as an index of the array. A term for an element of
+ * another process adds the neutral element to some element of this one.
  *
  *     o[ids[j]] += u[j], rows 3..5: o'[clamp(ids[j], 3, 5) - 3] +=
  *     sel(inside(ids[j], 3, 6), u[j], -0)
@@ -427,7 +425,7 @@ void locals_equation(locals *b, int32_t eqn, int32_t phase,
 	ix_dom d;
 
 	if (from->opaque != NULL) {
-		/* has it no place of the batch? */
+		/* has it no part of the batch? */
 		if (from->n_axes == 0 || b->window.at[out[0]].elems > 0)
 			opaque(&w, from);
 		return;

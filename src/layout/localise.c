@@ -1,23 +1,23 @@
 /*
- * localise.c: a plan as the program of one process.
+ * localise.c: the program of one process.
  *
- * Consumes a plan whose layouts are known; produces phases of equations over
- * the elements that the process has, and the moves between them. An equation
- * is in the first phase in which all that it reads is there, so that moves that
- * do not wait for each other are made together:
+ * Consumes a plan with layouts; produces phases of equations over the elements of
+ * the process, and the moves between them. An equation is in the first phase in
+ * which everything that it reads is available, so that independent moves are made
+ * together:
  *
  *     backward of three layers, batches cut:   phase 0   all three gradients
  *                                              moves     three all-reduces
  *                                              phase 1   the optimiser
  *
- * A tensor may lie in several arrays, one for each layout that somebody needs;
- * what has more cuts than an array is read from it as it is, and so is one layout
- * in two ways of saying it: rows by 4, and fours of rows by 1. Versions of a
- * storage that are all made in one phase, behind every read of what they
- * overwrite, are made in its memory there; else the last one is copied.
+ * A tensor may have several arrays, one for each layout that an equation needs. An
+ * array also serves layouts with more cuts, and equal layouts with different tags
+ * (rows by 4, and fours of rows by 1). If all versions of a storage are computed in
+ * one phase, after every read of what they overwrite, they use its memory; else
+ * the last one is copied.
  *
- * Guarantees: which arrays, phases and moves there are depends on layouts
- * alone, never on the process.
+ * Guarantees: the arrays, phases and moves depend only on layouts, never on the
+ * process.
  */
 #include "layout/local.h"
 
@@ -123,7 +123,7 @@ int32_t locals_result(locals *b, int32_t phase, int32_t array)
 
 /* ---- moves ---- */
 
-/* from[] in another layout; in parts along the axes of the mesh in the mask */
+/* Adds a move of from[], partial results along the mesh axes of mask. */
 static void add_job(locals *b, int32_t n, const int32_t *from,
 	const int32_t *to, uint32_t mask, int32_t monoid, int32_t reader)
 {
@@ -146,7 +146,7 @@ static void add_job(locals *b, int32_t n, const int32_t *from,
 	*vec_push(b->a, &phase_of(b, y->phase)->job) = j;
 }
 
-/* the first phase in front of which the array can be moved */
+/* The first phase before which the array can be moved. */
 static int32_t can_move(locals *b, int32_t array)
 {
 	const shard_array *y = locals_array(b, array);
@@ -184,7 +184,7 @@ static int32_t found_array(locals *b, int32_t tensor,
 	return best;
 }
 
-/* One that has the same elements by a layout in other words. */
+/* An array with the same elements by a layout with different tags. */
 static int32_t equal_array(
 	locals *b, int32_t tensor, const shard_layout *needs)
 {
@@ -228,7 +228,7 @@ static int32_t kept_array(locals *b, int32_t tensor)
 int32_t locals_source(locals *b, int32_t eqn, int32_t tensor)
 {
 	shard_layout needs = shard_needs(b->p, eqn, tensor);
-	/* what each owns is told by the array itself */
+	/* its array must have exactly the elements that the process owns */
 	bool exactly = b->p->eqn[eqn].masked == tensor;
 	int32_t from = found_array(b, tensor, &needs, exactly);
 
@@ -273,7 +273,7 @@ static uint32_t mask_of(const locals *b, int32_t eqn)
 	return mask;
 }
 
-/* Parts are added up; where another dtype was added up in, a copy follows. */
+/* Adds the moves that combine partial results; a copy converts the dtype. */
 static void add_sums(locals *b, int32_t eqn, const int32_t *parts, uint32_t mask)
 {
 	const shard_eqn *q = &b->p->eqn[eqn];
@@ -292,14 +292,14 @@ static void add_sums(locals *b, int32_t eqn, const int32_t *parts, uint32_t mask
 		b->made[e->out[k]] = to[k];
 		if (locals_array(b, to[k])->dtype == want)
 			continue;
-		locals_array(b, to[k])->is_parts = true; /* not to be read */
+		locals_array(b, to[k])->is_parts = true; /* equations cannot read it */
 		b->made[e->out[k]] =
 			new_array(b, e->out[k], have, want, phase);
 		locals_copy(b, phase, to[k], b->made[e->out[k]]);
 	}
 }
 
-/* May it find an index from data outside its tensor, or fail otherwise? */
+/* Can it find an index from data out of range, or fail otherwise? */
 static bool may_fail(const eqn_unit *u)
 {
 	bool may = u->e.opaque != NULL ||
@@ -392,7 +392,7 @@ static bool ends_in(const ir_system *s, int32_t i)
 	return i < s->store.n && s->store.at[i] >= 0;
 }
 
-/* Are all versions made in one phase, when nobody needs the input any more? */
+/* Are all versions computed in one phase, after the last read of the input? */
 static bool in_one_phase(locals *b, int32_t base, int32_t last)
 {
 	const ir_system *s = b->p->s;
@@ -449,7 +449,7 @@ static void make_in_place(locals *b, int32_t output)
 	locals_array(b, made)->memory = array;
 }
 
-/* What leaves its phase, as results of it. */
+/* Makes arrays that other phases use results of their phases. */
 static void add_results(locals *b)
 {
 	for (int32_t i = 0; i < b->out->array.n; i++) {

@@ -1,9 +1,9 @@
 /*
- * measure.c: how long a move takes, and how much of it had to be sent.
+ * measure.c: measures the time and the bytes of a move.
  *
- * Consumes two layouts; produces the median time of a move between them, in
- * turn with the call of the MPI library that does the same where there is one,
- * and the bytes of both; looks at the values, too.
+ * Consumes two layouts; produces the median time of a move between them, in turns
+ * with the function of the MPI library that does the same, if there is one, and
+ * the bytes; checks the values, too.
  *
  *     axis 0 on [2] -> replicated     ours, MPI_Allgather, ours, ...
  */
@@ -24,7 +24,7 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Memory as tensors have it: of large pages, where there are any. */
+/* Memory like that of tensors: with large pages, if available. */
 typedef struct mapping {
 	void *at;
 	size_t n;
@@ -83,8 +83,8 @@ int64_t shard_least(arena *a, const shard_mesh *m, const shard_layout *from,
 		for (int32_t k = 0; k < m->n; k++)
 			first &= !(mask >> k & 1) ||
 				shard_mesh_at(m, p, k) == 0;
-		/* all parts but one go where they are added up, and the sum
-		 * to whoever else needs it */
+		/* all parts but one are sent to the process that adds them up, and
+		 * the sum to the others that need it */
 		if (mask != 0)
 			least += need.elems + have.elems -
 				(first ? 2 * have.elems : 0);
@@ -108,7 +108,7 @@ typedef struct trial {
 	int32_t raw;
 } trial;
 
-/* whole numbers, so that sums are exact in any order */
+/* integers, so that sums are exact in any order */
 static float part_of(int64_t e, int64_t p)
 {
 	return (float)(e % 251 + p);
@@ -184,7 +184,7 @@ static double theirs(trial *t, int32_t batch)
 	return (now() - began) / batch;
 }
 
-/* The call of the library for it; -1: there is none, or it is another move. */
+/* The MPI function for the move; -1: there is none. */
 static int32_t raw_of(const trial *t, const shard_mesh *m)
 {
 	static const char *const name[] = {"all-gather", "all-reduce",
@@ -235,7 +235,7 @@ static void run(trial *t, const shard_mesh *m)
 		qsort(raw, (size_t)n, sizeof *raw, ascending);
 		both[1] = raw[n / 2];
 	}
-	/* process 0 says how long it was, to all */
+	/* process 0 sends its times to all */
 	t->l->broadcast(t->l, arena_env(t->a), 0, both, sizeof both, "times");
 	t->w->seconds = both[0];
 	t->w->raw_seconds = both[1];

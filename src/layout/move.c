@@ -1,20 +1,19 @@
 /*
- * move.c: tensors from one layout to another.
+ * move.c: moves tensors from one layout to another.
  *
- * Consumes two layouts; every process works out for itself what it sends, what
- * it receives and where that lies, so that nothing but elements is sent. Who
- * lacks an element gets it once, from a process that is at his place on those
- * axes of the mesh that do not cut the source, so that copies share the work.
+ * Consumes two layouts; every process computes what it sends and receives, and the
+ * positions in its arrays, so that only elements are sent. A process that lacks an
+ * element receives it once, from a process with the same coordinates on the mesh
+ * axes that do not cut the source, so that copies share the work.
  *
  *     axis 0 on [4] -> replicated   all-gather: each gets three quarters
  *     replicated -> axis 1 on [4]   slice: nothing is sent
  *     axis 0 on [4] -> axis 1       all-to-all: a sixteenth to each
  *
- * Parts of a sum over axes of the mesh: within a group of processes that hold
- * parts of the same elements, each element is added up by one that needs it
- * (reduce-scatter), by all of them in equal shares if all need it, and goes on
- * from there (all-reduce). In the order of the processes, so that the result
- * does not depend on who was first.
+ * Partial sums over axes of the mesh: in a group of processes with parts of the
+ * same elements, one that needs an element adds it up (reduce-scatter); if all need
+ * it, each adds up an equal share and sends it to the others (all-reduce). Terms
+ * are added in the order of the processes, so that results are reproducible.
  */
 #include "layout/local.h"
 #include "comm/ring.h"
@@ -42,7 +41,7 @@ static shard_runs finish(const run_list *r)
 	return s;
 }
 
-/* what is in both; or, `without`, in x and not in y */
+/* The elements in both; or, if `without`, in x and not in y. */
 static shard_runs overlap(
 	arena *a, const shard_runs *x, const shard_runs *y, bool without)
 {
@@ -78,7 +77,7 @@ shard_runs shard_without(arena *a, const shard_runs *x, const shard_runs *y)
 	return overlap(a, x, y, true);
 }
 
-/* where these elements, all in `in`, lie in the array of those who have `in` */
+/* The positions of these elements in an array of the elements `in`. */
 static shard_parcel parcel(arena *a, int64_t peer, const shard_runs *what,
 	const shard_runs *in)
 {
@@ -100,7 +99,7 @@ static shard_parcel parcel(arena *a, int64_t peer, const shard_runs *what,
 
 /* ---- who sends what to whom ---- */
 
-/* Is p at the place of q on all axes of the mesh that do not cut the source? */
+/* Has p the coordinates of q on all mesh axes that do not cut the source? */
 static bool is_near(const shard_mesh *m, const shard_layout *from, int64_t p,
 	int64_t q)
 {
@@ -117,7 +116,7 @@ static bool is_near(const shard_mesh *m, const shard_layout *from, int64_t p,
 
 typedef void on_parcel(void *arg, int64_t from, const shard_runs *what);
 
-/* What q gets from whom: its own first, then from those near, then others. */
+/* The sources of q's elements: q itself, then near processes, then others. */
 static void each_source(arena *a, const shard_mesh *m, int64_t size,
 	const shard_layout *from, const shard_runs *have, int64_t q,
 	const shard_runs *need, on_parcel *fn, void *arg)
@@ -272,10 +271,10 @@ typedef struct summing {
 	int64_t size;
 	uint32_t mask;
 	const shard_runs *have, *need;
-	run_list *by; /* by process: what it adds up */
+	run_list *by; /* by process: the elements that it adds up */
 } summing;
 
-/* Elements that the same members need, in equal shares to those. */
+/* Divides elements that the same members need into equal shares. */
 static void share(summing *s, int64_t from, int64_t n, const bool *wants,
 	const int64_t *member, int64_t n_members)
 {
@@ -315,7 +314,7 @@ static bool inside(const shard_runs *r, int64_t e, int64_t *next)
 	return false;
 }
 
-/* Shares of one group, whose members all have the same elements. */
+/* The shares of a group, whose members have parts of the same elements. */
 static void share_group(summing *s, int64_t first)
 {
 	int64_t *member = arena_array(s->a, int64_t, s->size), n = 0;
@@ -362,20 +361,20 @@ struct shard_transfer {
 	int64_t rank, size;
 	int64_t first_elems; /* of this process's part */
 	shard_move v;
-	/* sums: what this process gives to each of its group, and adds up */
+	/* for sums: what this process sends to each of its group, and adds up */
 	bool sums;
 	int64_t n_adds;
 	bool *member;	   /* by process */
-	shard_parcel *give; /* by process; elems 0: nothing */
-	int64_t sent;	   /* elements that leave it */
+	shard_parcel *give; /* by process; elems 0: none */
+	int64_t sent;	   /* elements that this process sends */
 	const char *what;
-	/* for rings: room for what is under way */
+	/* for rings: buffers */
 	ring_flow *flow;
 	int64_t *order;
 	uint64_t *address;
 };
 
-/* The parts that each adds up become what is at hand: who gives what to whom. */
+/* Plans the sums: which process sends which parts to which. */
 static shard_runs *plan_sums(arena *a, arena *scratch, shard_transfer *t,
 	const shard_mesh *m, uint32_t mask, const shard_runs *have,
 	const shard_runs *need)
@@ -411,7 +410,7 @@ shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
 	int64_t n = shard_mesh_size(arena_env(a), m);
 	shard_runs *have = arena_array(scratch, shard_runs, n);
 	shard_runs *need = arena_array(scratch, shard_runs, n);
-	shard_layout cut = *from; /* what tells holders of an element apart */
+	shard_layout cut = *from; /* the layout that distinguishes holders of an element */
 
 	if (from->numel != to->numel)
 		env_fail(arena_env(a), TN_EINVAL, "shard.layout", (loc){0},
@@ -457,7 +456,7 @@ int64_t shard_transfer_elems(const shard_transfer *t)
 	return t->v.to_elems;
 }
 
-/* Everybody's parts of what he adds up, and the sums. */
+/* Exchanges partial results, and adds up those of this process. */
 static void *add_up(const shard_transfer *t, arena *a, shard_link *l,
 	const shard_elems *of, const void *data)
 {
@@ -499,7 +498,7 @@ static ring_strip strip(const shard_parcel *w, void *base)
 	return (ring_strip){.base = base, .n = w->n, .run = w->run};
 }
 
-/* Is what this process adds up, as it is, a part of what it needs? */
+/* Can this process add up its elements in the result array? */
 static const shard_parcel *sums_in_place(const shard_transfer *t)
 {
 	for (int32_t i = 0; i < t->v.n_receive; i++) {
@@ -527,7 +526,7 @@ static ring_flow *add_flow(flows *f, int32_t kind, int32_t lane,
 	return r;
 }
 
-/* Everybody's parts of what this process adds up: the flow of the sums. */
+/* The flows of the sums that this process adds up. */
 static ring_flow *sum_flows(flows *f, const shard_transfer *t, void *data,
 	void *sum)
 {
@@ -562,7 +561,7 @@ static const shard_parcel *own_receive(const shard_move *v, int64_t rank)
 	return NULL;
 }
 
-/* What goes to another as it is copied here: read once, written twice; -1. */
+/* A parcel that is sent and also copied here: it is read once; or -1. */
 static int32_t sent_and_kept(const shard_transfer *t, size_t size)
 {
 	const shard_move *v = &t->v;

@@ -1,17 +1,17 @@
 /*
- * notation.c: meshes and placements as text, and back.
+ * notation.c: parses and prints meshes and placements.
  *
- *     mesh    "data=2,model=4"
- *     place   "x=shard(0)@data,shard(1,3)@model"    axis 1 in blocks of 3
- *             "x=parts(sum)@data"                   parts of a sum
- *             "x=replicate"
- *             "x=data: axis 0 by 4 of 10, model: replicated"    as printed
+ *     mesh       "data=2,model=4"
+ *     placement  "x=shard(0)@data,shard(1,3)@model"    axis 1 in blocks of 3
+ *                "x=parts(sum)@data"                   partial sums
+ *                "x=replicate"
+ *                "x=data: axis 0 by 4 of 10, model: replicated"    as printed
  *
- * Of a reshape of a cut tensor the blocks may lie on several of its axes, each
- * with a part of the axis of the mesh, or on none:
+ * After a reshape of a cut tensor, the blocks may be on several axes, each with a
+ * digit of the coordinate on the mesh, or on no axis:
  *
- *     "m/2%3: axis 0 by 1"   by (place div 2) mod 3 on m; 3 places that it needs
- *     "m: axis 1/4%3 by 2"   by (place div 4) mod 3 on the axis
+ *     "m/2%3: axis 0 by 1"   by (coordinate div 2) mod 3 on m
+ *     "m: axis 1/4%3 by 2"   by (index div 4) mod 3 of the axis
  *     "elements: m on 1:6 by 2"   (e div 1) mod (6 / 1) of element number e
  *
  * Cuts are made in the order of the text: a second one of an axis cuts the
@@ -112,13 +112,13 @@ shard_mesh shard_mesh_parse(arena *a, const char *text)
 	return m;
 }
 
-/* May this stand behind a name? "/2%3" may, though "/" is in names, too. */
+/* Can a name end here? "/2%3" ends it, though names may contain "/". */
 static bool ends_name(const char *at)
 {
 	return *at == '/' || (!is_name(*at) && *at != '%');
 }
 
-/* an axis of the mesh: the longest name that fits */
+/* an axis of the mesh: the longest name that matches */
 static int32_t mesh_name(reader *r, const shard_mesh *m)
 {
 	const char *at = r->at;
@@ -212,18 +212,18 @@ static bool words(reader *r, const char *text)
 }
 
 typedef struct printed_cut {
-	shard_tag tag; /* n places of the axis for hi; within: not yet */
+	shard_tag tag; /* hi: number of indices of the axis; within: not set yet */
 	int32_t axis;  /* -1: the run is one of element numbers */
-	bool is_plain; /* as shard(axis, block) makes it */
+	bool is_plain; /* as shard(axis, block) cuts it */
 	bool inner;    /* it cuts each block of another, */
-	int32_t outer; /* of this axis of the mesh; -1: not said */
+	int32_t outer; /* of this axis of the mesh; -1: not given */
 } printed_cut;
 
 typedef struct printed {
 	const sys_tensor *t;
 	int32_t n;
 	printed_cut cut[SHARD_MAX_TAGS];
-	bool is_plain; /* all of them are */
+	bool is_plain; /* all cuts are plain */
 } printed;
 
 static int64_t positive(reader *r)
@@ -246,7 +246,7 @@ static void read_outer(reader *r, const shard_mesh *m, printed_cut *c)
 	}
 }
 
-/* "axis 0 by 4 of 10", "axis 1/4%3 by 2", behind "axis " */
+/* "axis 0 by 4 of 10", "axis 1/4%3 by 2", after "axis " */
 static void read_axis(reader *r, const shard_mesh *m, const sys_tensor *t,
 	printed_cut *c)
 {
@@ -275,7 +275,7 @@ static void read_axis(reader *r, const shard_mesh *m, const sys_tensor *t,
 	c->tag.hi = n;
 }
 
-/* "on 1:6 by 2", behind "on " */
+/* "on 1:6 by 2", after "on " */
 static void read_run(reader *r, const shard_mesh *m, printed_cut *c)
 {
 	c->axis = -1;
@@ -296,7 +296,7 @@ static printed_cut *next_cut(reader *r, printed *x)
 	return &x->cut[x->n++];
 }
 
-/* What is said of one axis of the mesh, or of a part of it. */
+/* The item of one axis of the mesh, or of a digit of it. */
 static void read_item(
 	reader *r, const shard_mesh *m, printed *x, shard_state *h, bool elements)
 {
@@ -331,7 +331,7 @@ static void read_item(
 	x->is_plain &= c.is_plain;
 }
 
-/* Cuts of whole axes: what cuts blocks comes behind what makes them. */
+/* Cuts of whole axes: a cut of blocks comes after the cut that makes them. */
 static void plain_cuts(reader *r, const shard_mesh *m, const printed *x,
 	shard_layout *l)
 {
@@ -350,7 +350,7 @@ static _Noreturn void no_cut(const reader *r, const shard_mesh *m,
 		"\"%s\": the cut by %s %s", r->all, m->name[t->mesh], why);
 }
 
-/* A run of the axis as one of element numbers. */
+/* Converts a run of an axis to one of element numbers. */
 static void to_elements(const reader *r, const shard_mesh *m,
 	const sys_tensor *t, printed_cut *c)
 {
@@ -372,8 +372,8 @@ static void to_elements(const reader *r, const shard_mesh *m,
 		no_cut(r, m, &c->tag, "does not fit the shape");
 }
 
-/* The cut in whose blocks cut c begins anew, among those made: its tag; -1 not
- * yet. */
+/* The tag, among those made, in whose blocks cut c starts again; -1: it is not
+ * made yet. */
 static int32_t outer_of(const printed *x, const printed_cut *c,
 	const int32_t *made)
 {
@@ -388,14 +388,14 @@ static int32_t outer_of(const printed *x, const printed_cut *c,
 	return -1;
 }
 
-/* places that a cut divides */
+/* The number of values that a cut divides. */
 static int64_t places(const shard_layout *l, const shard_tag *t)
 {
 	return t->within < 0 ? t->hi / t->lo : l->tag[t->within].block;
 }
 
-/* Has every block a process? Parts of one axis of the mesh, apart from each
- * other, have: their places are digits of its place. */
+/* Checks that every block has a process: different digits of one axis of the mesh
+ * must not overlap. */
 static void check_owners(const reader *r, const shard_mesh *m,
 	const shard_layout *l)
 {
@@ -421,8 +421,8 @@ static void check_owners(const reader *r, const shard_mesh *m,
 	}
 }
 
-/* Adds a cut to a layout, unless another one cuts a part of its run. A run of
- * one block is not cut: all of it is with some processes. */
+/* Adds a cut to a layout; false: another one cuts a part of its run. A run of one
+ * block is not cut: some processes have all of it. */
 static bool add_cut(shard_layout *l, const shard_tag *t)
 {
 	shard_layout others = {.numel = l->numel};

@@ -192,10 +192,10 @@ typedef struct loop_decision {
 
 /* Which factors of products are copied. */
 typedef enum loop_copies {
-	LOOP_COPIES_CHOSEN, /* those that lie badly where they are */
+	LOOP_COPIES_CHOSEN, /* those that are read with jumps */
 	LOOP_COPIES_ROWS,   /* the factor of rows, too */
 	LOOP_COPIES_NO_ROWS, /* not that one, if it can be read in place */
-	LOOP_COPIES_BLOCKS, /* none as a whole, in a phase of its own */
+	LOOP_COPIES_BLOCKS, /* only blocks, never a whole factor in a separate phase */
 	LOOP_COPIES_COLUMNS /* the factor of columns, too */
 } loop_copies;
 

@@ -59,7 +59,7 @@ typedef struct inst {
 	VEC(in_eqn) eqn;
 	bool has_type; /* some operand is num or float */
 	tn_dtype type;	/* the dtype of all of them */
-	/* the equation at hand */
+	/* of the current equation */
 	const char *left_name;
 	int64_t left_numel;
 } inst;

@@ -1,5 +1,5 @@
 /*
- * notation.h: the door of notation/: operations as rows of the notation.
+ * notation.h: interface of notation/: operations as rows of the notation.
  *
  *   scalar   scalar functions (scalar.def): name, signature, meaning, C text
  *   monoid   reductions (monoid.def): identity and combination, as text
@@ -119,7 +119,7 @@ int32_t ir_table_n(const ir_table *t);
 const ir_row *ir_table_at(const ir_table *t, int32_t i);
 bool ir_table_is_user(const ir_table *t, int32_t i); /* by ir_table_define */
 const ir_row *ir_table_find(const ir_table *t, const char *name);
-/* Adds "; near: relu, prelu": what may be meant by a name that is none. */
+/* Adds "; near: relu, prelu": names similar to an unknown one. */
 void ir_table_near(str *s, const ir_table *t, const char *name);
 /* parse one row in the notation and add it; throws notation.* with a caret */
 const ir_row *ir_table_define(ir_table *t, const char *text, size_t n, loc at);
@@ -130,7 +130,7 @@ const char *ir_row_name(const ir_row *r);
 const char *ir_row_text(const ir_row *r); /* as written */
 const char *ir_row_doc(const ir_row *r);
 bool ir_row_is_opaque(const ir_row *r);
-bool ir_row_has_grad(const ir_row *r); /* a grad block of its own */
+bool ir_row_has_grad(const ir_row *r); /* has it a grad block? */
 bool ir_row_is_user(const ir_row *r); /* made by ir_table_define */
 
 typedef enum attr_kind {
@@ -256,8 +256,8 @@ typedef struct ir_inst {
 	const struct ir_opaque *opaque;
 	int32_t n_opaque_attr;
 	const int64_t *opaque_attr;
-	/* opaque: axes of packs that stand in every operand and every result,
-	 * as in sys_eqn. Each place on them is worked out by itself. */
+	/* opaque: axes of packs that occur in every operand and every result, as
+	 * in sys_eqn. The row is independent along them. */
 	int32_t n_batch;
 	const int32_t *batch;
 	/* what it was asked for by: a row of a table; NULL: made otherwise */
@@ -291,8 +291,8 @@ ir_inst *ir_instantiate_grad(
 	arena *a, const ir_inst *fwd, const int32_t **of);
 
 /*
- * An instance as a row of the notation under a name of its own, without packs
- * and attributes: instantiated on the same operands it means the same. Not of
+ * An instance as a row of the notation with a new name, without packs and
+ * attributes: instantiated on the same operands it means the same. Not of
  * opaque rows, nor of writes.
  */
 void ir_inst_print(str *out, const ir_inst *p, const char *name);

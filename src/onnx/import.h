@@ -26,7 +26,7 @@ typedef enum val_kind {
 	VAL_SEQUENCE
 } val_kind;
 
-/* What a name of the model stands for. */
+/* The value of a name of the model. */
 typedef struct val {
 	val_kind kind;
 	int32_t v;    /* tensor: value of the program */
@@ -109,7 +109,7 @@ typedef struct node {
 	int32_t n_in, n_out;
 	const val *in;
 	val *out;
-	scope *scope; /* that the node stands in */
+	scope *scope; /* of the node */
 	/* of the function whose body this is; NULL: none */
 	const onnx_node *caller;
 	const onnx_function *callee;
@@ -129,7 +129,7 @@ typedef struct onnx_opsets {
 void onnx_run_graph(
 	node *d, const onnx_graph *g, int32_t n_in, const val *in, val *out);
 
-/* What a name stands for where the node is: [onnx.undefined] */
+/* The value of a name in the scope of the node: [onnx.undefined] */
 val onnx_lookup(const node *d, const char *name);
 
 /* ---- host.c: elements that are known while importing ---- */
@@ -147,7 +147,7 @@ int32_t onnx_call(onnx_import *x, const char *row, int32_t n,
 	const int32_t *arg, int32_t n_attrs, const ir_attr *attr);
 /* The elements of v, dense: the interpreter runs what they need. */
 const void *onnx_host(onnx_import *x, int32_t v);
-/* What outputs need, as a program of its own. */
+/* A program of the calls that these outputs need. */
 onnx_program onnx_prune(
 	onnx_import *x, int32_t n_out, const int32_t *out, onnx_value *output);
 
@@ -184,7 +184,7 @@ void on_set_val(node *d, int32_t i, val v);
 int32_t on_wrap(node *d, int32_t elem, int32_t v);
 
 /* attributes */
-/* What a name here stands for means nothing to us: it may be there. */
+/* Accepts an attribute and ignores it. */
 void on_ignore(const node *d, const char *name);
 bool on_has_attr(const node *d, const char *name);
 int64_t on_int(const node *d, const char *name, int64_t otherwise);

@@ -1,7 +1,7 @@
 /*
  * model.h: private to onnx/: an ONNX file as structs. Names and small numbers
- * are copied into the arena; elements of tensors stay where they lie in the
- * file until somebody wants them.
+ * are copied into the arena; elements of tensors stay in the file until they are
+ * needed.
  */
 #ifndef ONNX_MODEL_H
 #define ONNX_MODEL_H
@@ -83,14 +83,14 @@ struct onnx_model {
 	arena *a;
 	const char *file;   /* for messages */
 	onnx_bytes bytes;   /* all of it */
-	const char *folder; /* external data lies in it; NULL: none may */
+	const char *folder; /* of external data; NULL: not allowed */
 	int64_t ir_version;
 	const char *producer;
 	VEC(onnx_opset) opset;
 	VEC(onnx_function) function;
 	onnx_graph graph;
 	VEC(onnx_port) input; /* of the graph, without initialisers */
-	map *files; /* external data at hand: name -> number in `mapped` */
+	map *files; /* mapped external data: name -> number in `mapped` */
 	VEC(onnx_bytes) mapped;
 };
 
@@ -115,14 +115,14 @@ bool onnx_elem_dtype(int32_t elem, tn_dtype *out);
 int32_t onnx_dtype_elem(tn_dtype t);
 const char *onnx_elem_name(int32_t elem); /* "float16", "string" */
 /*
- * The elements, dense, row-major, aligned: where they lie in the file, or a
- * copy in arena a. m NULL: external data is refused. Throws [onnx.elem]
+ * The elements, dense, row-major, aligned: in the mapped file, or a copy in arena
+ * a. m NULL: external data is refused. Throws [onnx.elem]
  * [onnx.size] [onnx.external] [onnx.range].
  */
 onnx_array onnx_tensor_array(
 	arena *a, onnx_model *m, const char *file, const onnx_tensor *t);
 
-/* Its external data, as it lies in that file. */
+/* Its external data, as in the file. */
 onnx_bytes onnx_external(
 	arena *a, onnx_model *m, const char *file, const onnx_tensor *t);
 

@@ -1,5 +1,5 @@
 /*
- * onnx.h: the door of onnx/: models of the ONNX format as programs.
+ * onnx.h: interface of onnx/: models of the ONNX format as programs.
  *
  *   open     a file becomes structs: every length checked, nothing executed
  *   give     sizes of named dimensions, values of inputs, where they decide
@@ -11,11 +11,10 @@
  *     onnx_import *x = onnx_import_new(a, m);
  *     onnx_program p = onnx_import_run(x);       p.ir is a program
  *
- * Shapes in a program are numbers. What an operator of ONNX computes shapes
- * from (Reshape's second input, NonZero's count, Loop's trip count) is
- * evaluated while importing, by the interpreter; an input of the model that
- * such a value depends on must be given and is then pinned: the program is
- * right for that value only, and whoever runs it checks that.
+ * Shapes in a program are constants. Values that determine shapes (Reshape's second
+ * input, NonZero's count, Loop's trip count) are evaluated by the interpreter
+ * during import. An input of the model on which such a value depends must be given,
+ * and is pinned: the program is valid only for that value, which each run checks.
  */
 #ifndef ONNX_H
 #define ONNX_H
@@ -60,7 +59,7 @@ onnx_model *onnx_open(arena *a, const char *path);
 onnx_model *onnx_parse(arena *a, const char *name, const char *folder,
 	const void *bytes, size_t n);
 
-/* Inputs that are no initialisers; outputs. */
+/* Inputs without initialisers; outputs. */
 int32_t onnx_n_inputs(const onnx_model *m);
 int32_t onnx_n_outputs(const onnx_model *m);
 const onnx_port *onnx_input(const onnx_model *m, int32_t i);
@@ -94,8 +93,8 @@ void onnx_save(arena *a, onnx_model *m, const char *path, int32_t n,
 	const onnx_new *new);
 
 /*
- * The model with n classes where it has others: the weights of the last layer
- * in front of the first output are drawn anew, and shapes behind it follow.
+ * Changes the number of classes to n: draws new weights of the last layer before
+ * the first output, and changes the shapes after it.
  * Throws [onnx.head].
  */
 onnx_model *onnx_classes(arena *a, onnx_model *m, int64_t n, uint64_t seed);
@@ -154,7 +153,7 @@ onnx_program onnx_import_run(onnx_import *x);
 
 typedef struct onnx_staged onnx_staged;
 
-/* Who runs programs: made is kept as long as the arena, run often. */
+/* Compiles and runs programs; `made` lives as long as the arena. */
 typedef struct onnx_runner {
 	void *(*make)(void *arg, arena *a, const onnx_program *p);
 	void (*run)(void *arg, void *made, const void *const *in,
@@ -169,7 +168,7 @@ onnx_staged *onnx_staged_new(
  * One array for each input of the model, all of them tensors, of any shape
  * that the model takes; out: one for each output, its data in arena `to`.
  * Programs are kept by the shapes of the inputs and by what decides shapes.
- * Throws what importing throws, and [onnx.type] for outputs that are none.
+ * Throws what importing throws, and [onnx.type] for outputs that are not tensors.
  */
 void onnx_staged_run(onnx_staged *s, arena *to, const onnx_array *in,
 	onnx_array *out);

@@ -11,7 +11,7 @@
 void put_varint(str *to, uint64_t v);
 void put_int(str *to, uint32_t field, int64_t v);
 void put_float(str *to, uint32_t field, float v);
-/* What stands in front of n bytes. */
+/* The tag and length of a field of n bytes. */
 void put_head(str *to, uint32_t field, size_t n);
 void put_text(str *to, uint32_t field, const char *text);
 void put_part(str *to, uint32_t field, const str *part);

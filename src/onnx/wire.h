@@ -37,7 +37,7 @@ typedef struct wire_field {
 } wire_field;
 
 wire wire_of(arena *a, const char *file, onnx_bytes b);
-/* False at the end. Throws [onnx.wire] for what is no field. */
+/* False at the end. Throws [onnx.wire] if there is not a valid field. */
 bool wire_next(wire *w, wire_field *f);
 
 /* The value as what the schema says; [onnx.wire] if it is of another kind. */

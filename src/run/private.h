@@ -1,11 +1,11 @@
 /*
- * private.h: what the files of run/ share.
+ * private.h: private to run/: what its files share.
  *
- *   spawn.c    a program started without a shell, its output in a file
- *   folder.c   the directory that they lie in, and whether it may be used
- *   store.c    the compiled objects that are kept
- *   probe.c    which compiler there is, and what it accepts
- *   jit.c      the door: texts to loaded objects
+ *   spawn.c    starts a program without a shell, with its output in a file
+ *   folder.c   finds the cache directory, and checks that it can be used
+ *   store.c    the compiled objects in the cache
+ *   probe.c    finds the compiler and the flags that it accepts
+ *   jit.c      run.h: compiles texts and loads the objects
  */
 #ifndef RUN_PRIVATE_H
 #define RUN_PRIVATE_H
@@ -46,7 +46,7 @@ typedef struct store {
 	bool is_private;  /* ours alone; removed at the end */
 	bool keep;	  /* false: nothing is looked up (TENON_CACHE=off) */
 	bool noexec;	  /* nothing in dir can be mapped as code */
-	bool has_failure; /* a rejected source lies in dir: do not remove */
+	bool has_failure; /* dir contains a rejected source: do not remove it */
 	int64_t limit_bytes;
 	int64_t n_corrupt, n_evicted;
 	uint32_t n_in_memory;
@@ -88,10 +88,9 @@ const char *store_in_memory(store *s, const char *path, int *fd);
 /* Removes oldest entries beyond the limit, and remains of dead processes. */
 void store_trim(store *s);
 /*
- * Says that the entry of this key is being made, until `a` ends; false: another
- * process or thread says so already. With `wait`: not before that one has ended
- * or failed, or is found stopped; who takes too long for it is not waited for
- * any more.
+ * Claims the entry of this key until `a` ends; false: another process or thread
+ * has claimed it. With `wait`, first waits until that one ends, fails, is found
+ * stopped, or takes too long.
  */
 bool store_claim(store *s, arena *a, const char *key, bool wait);
 bool write_all(int fd, const void *data, size_t n);

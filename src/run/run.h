@@ -1,5 +1,5 @@
 /*
- * run.h: the door of run/: from C text to running machine code.
+ * run.h: interface of run/: compiles C texts and runs machine code.
  *
  *   jit    compiles C texts with the user's compiler, caches, loads
  *   pool   threads that share the chunks of one call
@@ -107,7 +107,7 @@ typedef struct run_pool run_pool;
  * n_threads counts the caller; 0 means TENON_THREADS, or else the CPUs that
  * this process may use. Fewer are made when the system refuses; at least the
  * caller remains. Workers are pinned, one a CPU, if there are CPUs for all.
- * Throws TN_EINVAL [run.env] for a TENON_THREADS that is no number.
+ * Throws TN_EINVAL [run.env] for a TENON_THREADS that is not a number.
  */
 run_pool *run_pool_new(arena *a, int32_t n_threads);
 int32_t run_pool_threads(const run_pool *p);

@@ -1,9 +1,9 @@
 /*
  * local.h: private to settle/.
  *
- *   storage.c   versions of one memory; which own storages take writes
- *   wait.c      who reads what a write changes; the order
- *   keep.c      copies of what cannot come first
+ *   storage.c   versions of one memory; writes in place to internal storages
+ *   wait.c      readers of elements that a write changes; the order
+ *   keep.c      copies elements for readers that run after the write
  */
 #ifndef SETTLE_LOCAL_H
 #define SETTLE_LOCAL_H
@@ -16,12 +16,12 @@
 #define rule_dropped(w, n) ((void)(w), false)
 #endif
 
-/* What stands in the way: reader sees elements of tensor that writer changes. */
+/* A conflict: reader reads elements of tensor that writer changes. */
 typedef struct conflict {
 	int32_t reader, tensor, writer;
 } conflict;
 
-/* the source that makes a tensor, -1 an input */
+/* The source that computes a tensor; -1: an input. */
 static inline int32_t maker_of(const settled *w, int32_t tensor)
 {
 	return w->s->tensor.at[tensor].eqn;
@@ -32,17 +32,17 @@ void settle_own_storages(settled *w);
 
 /* ---- wait.c ---- */
 
-/* A read of the memory that u writes, where u may: at its own place, once. */
+/* Is r, a read of the memory that u writes, allowed: only at the element written? */
 bool settle_in_place(settled *w, const eqn_unit *u, const eqn_read *r);
-/* Pairs and the order; on the way, who reads a copy. */
+/* Finds pairs and the order, and adds copies for late readers. */
 void settle_waits(settled *w);
 
 /* ---- keep.c ---- */
 
-/* Readers of tensor that must see a copy from here on: adds the copy. */
+/* Adds a copy of elements of tensor, and makes these readers read it. */
 void settle_keep(settled *w, int32_t tensor, int32_t n, const int32_t *reader,
 	const char *why);
-/* What is returned, and overwritten later, is a copy. */
+/* Copies outputs that are overwritten later. */
 void settle_outputs(settled *w);
 
 #endif

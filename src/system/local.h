@@ -39,7 +39,7 @@ bool ir_eqn_is_view(ir_system *s, const sys_eqn *e);
 const expr *sys_parse_params(ir_system *s, const char *text, size_t n,
 	int32_t n_comp, const tn_dtype *acc);
 
-/* expr_parse.c: what is read, and what its names stand for */
+/* expr_parse.c: the lexer, and the names that are visible */
 typedef struct sys_parser {
 	lex *l;
 	ir_system *s;

@@ -1,10 +1,9 @@
 /*
- * machine.h: the door of target/: what a machine can do, and what that costs.
+ * machine.h: interface of target/: the capabilities and costs of machines.
  *
- * A machine is chosen by name and never written to. All that decides about
- * fusion and schedules beside sizes stands here, and nowhere else: partition
- * and schedules are functions of the program and of the name, so that they do
- * not depend on the load, on the number of threads, or on who compiles.
+ * A machine is chosen by name and is constant. Besides sizes, fusion and schedules
+ * depend only on the numbers here: they are functions of the program and of the
+ * machine's name, not of the load, the number of threads or the compiling machine.
  *
  *     const machine *m = machine_find("c/avx512");
  *     m->vector_bytes                      64
@@ -77,7 +76,7 @@ typedef struct machine_schedule {
 
 /* .. of products. */
 typedef struct machine_product {
-	int32_t least_rows, least_sum; /* fewer are no tiles */
+	int32_t least_rows, least_sum; /* with fewer there are no tiles */
 	int32_t least_need;	       /* terms that a condition must spare */
 	int32_t most_residues;	       /* a loop is taken apart by, at most */
 	int32_t few_rows; /* memory decides, not arithmetic: y is read once */
@@ -130,7 +129,7 @@ typedef struct machine {
 	machine_memory memory[MACHINE_N_LEVELS];
 	double launch_s; /* one kernel */
 	double phase_s;	 /* each further phase of it */
-	double chunk_s;	 /* a chunk, to whoever takes it */
+	double chunk_s;	 /* a chunk, for the thread that runs it */
 	int32_t threads; /* that partition counts on */
 	double hidden;	 /* part of the shorter of arithmetic and traffic that
 			* the longer one does not hide */

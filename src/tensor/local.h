@@ -1,21 +1,21 @@
 /*
  * local.h: private to tensor/: what its files share.
  *
- *   memory.c  nodes and buffers: counted, reused
+ *   memory.c  nodes and buffers: counts and reuses them
  *   record.c  instances, calls, views, handles, scopes
- *   handle.c  numbers of handles: what callers hold
- *   flush.c   what is needed as a program, and its run
- *   tape.c    what of a tracked call is held for its adjoint
- *   keep.c    what of that is kept, and what is made again
+ *   handle.c  numbers of handles, which callers hold
+ *   flush.c   makes a program of the calls that are needed, and runs it
+ *   tape.c    what a tracked call keeps for its adjoint
+ *   keep.c    chooses what is kept, and what is recomputed
  *   chain.c   versions of a storage in a compiled function
- *   same.c    values in one that have the same elements
+ *   same.c    values of a compiled function that have the same elements
  *   second.c  traces with gradients, for gradients of gradients
- *   backward.c  cotangents, from values to what they are made of
+ *   backward.c  cotangents, from values to the values they depend on
  *   place.c     values on several processes
- *   writable.c  may what a view shows be written?
- *   journal.c   an evaluation of several programs that may have to go back
- *   undo.c      storages go back when an evaluation has failed
- *   region.h    conditions and loops: calls that are no single program
+ *   writable.c  can a tensor be written through a view?
+ *   journal.c   an evaluation of several programs that can be undone
+ *   undo.c      restores storages when an evaluation has failed
+ *   region.h    conditions and loops: calls that are not a single program
  */
 #ifndef TENSOR_LOCAL_H
 #define TENSOR_LOCAL_H
@@ -23,7 +23,7 @@
 #include "grad/grad.h"
 #include "tensor/tensor.h"
 
-enum { T_MAX_EXTRA = 2 }; /* rows with more are no views here */
+enum { T_MAX_EXTRA = 2 }; /* rows with more are not views here */
 
 typedef struct t_buffer t_buffer;
 typedef struct t_value t_value;
@@ -35,119 +35,119 @@ typedef struct t_chunk t_chunk;
 typedef VEC(t_call *) t_calls;
 typedef VEC(t_value *) t_values;
 
-/* Memory of one value, or waiting for one. */
+/* Memory of a value, or free memory. */
 struct t_buffer {
 	arena *own; /* NULL: imported */
 	void *data;
 	size_t bytes;
 	int32_t refs;
-	bool is_external; /* others look at this memory: it stays in place */
-	bool is_lent;	  /* others may write to it */
+	bool is_external; /* the caller has its address, which must not change */
+	bool is_lent;	  /* the caller may write to it */
 	void (*release)(void *arg);
 	void *release_arg;
 	t_buffer *next; /* in the list of free ones */
 };
 
-/* A row on given types and attributes; one for each such call. */
+/* A row with given types and attributes; interned. */
 typedef struct t_entry {
 	int32_t id;
 	const ir_inst *inst;
-	bool is_view; /* each result is one, of the first operand */
-	struct t_entry **part; /* of a view: by result; NULL: not asked for */
-	/* a view that is a stretch of its operand, in its order, from here on */
+	bool is_view; /* each result is a view of the first operand */
+	struct t_entry **part; /* of a view: by result; NULL: not made yet */
+	/* T_STRETCH: the view is consecutive elements of its operand, from `from` on */
 	enum { T_UNKNOWN, T_STRETCH, T_SCATTERED } shape;
 	int64_t from;
-	int64_t work; /* to compute it; 0: not known yet */
+	int64_t work; /* to compute it; 0: unknown */
 	VEC(struct t_rule *) rule; /* adjoints derived so far */
 } t_entry;
 
 /* The adjoint of an entry for some operands and results. */
 typedef struct t_rule {
 	uint64_t wanted, seeded;
-	const grad_rule *g; /* NULL: nothing has a gradient */
+	const grad_rule *g; /* NULL: no operand has a gradient */
 	t_entry *entry;	    /* of its instance */
-	uint64_t reads_operand, reads_result; /* elements, by number */
+	uint64_t reads_operand, reads_result; /* operands, results whose elements it reads */
 } t_rule;
 
 /* Where the gradient of a leaf is collected. */
 typedef struct t_slot {
 	int32_t refs;
 	t_value *grad; /* NULL: none yet */
-	t_value *acc;  /* of the walk at hand */
+	t_value *acc;  /* in the current walk */
 	struct t_slot *next;
 } t_slot;
 
-/* A value seen through a view; view NULL: as it is. */
+/* A value through a view, or the value (view NULL). */
 typedef struct t_read {
 	t_value *v;
 	t_view *view;
-	bool no_data; /* knows of v, but does not want its elements any more */
-	int32_t window; /* of the flush at hand: 1 + the input that is just this; 0 */
+	bool no_data; /* keeps v, but no longer needs its elements */
+	int32_t window; /* in the current flush: 1 + the input that is this read; or 0 */
 } t_read;
 
-/* One movement row on top of others. */
+/* A movement row applied to another view. */
 struct t_view {
 	int32_t refs;
 	t_entry *entry;
-	t_view *parent; /* nearer to the storage; NULL: the first */
+	t_view *parent; /* the view that it is applied to; NULL: the storage */
 	int32_t n_extra;
 	t_read extra[T_MAX_EXTRA]; /* operands that are not moved: offsets */
 	t_view *next;  /* in the list of free ones */
 };
 
 struct t_value {
-	int32_t refs;  /* whoever knows of it */
-	int32_t data;  /* of these, who wants its elements */
-	int64_t id;    /* rises: what it is made from has a smaller one */
+	int32_t refs;  /* references */
+	int32_t data;  /* references that need its elements */
+	int64_t id;    /* larger than those of the values it depends on */
 	ir_type type;
-	t_buffer *buf; /* NULL: not computed, or not needed any more */
-	t_call *call;  /* that makes it; NULL: none is left */
+	t_buffer *buf; /* NULL: not computed, or no longer needed */
+	t_call *call;  /* that computes it; NULL: it was dropped */
 	t_call *writer; /* a write of it that has not run; weak */
 	int32_t result;
-	int32_t number; /* of the flush at hand */
+	int32_t number; /* in the current flush */
 	int64_t stamp;
-	int32_t inside; /* reads in it that end with it */
-	int32_t base;	/* input in whose memory a write ends; -1 none */
-	bool tracked;	/* has a gradient: a leaf, or made from one */
-	bool is_freed;	/* was tracked, until a walk freed what made it */
-	bool holds_self; /* its call's adjoint reads it, and knows of it */
-	bool is_part; /* a leaf where it was written, and there alone */
-	bool is_last; /* a gradient of a region, or made from one: has none */
-	bool again;   /* was not stored: a gradient makes it again */
+	int32_t inside; /* reads in the flush that end with it */
+	int32_t base;	/* input whose memory a write uses; or -1 */
+	bool tracked;	/* has a gradient: it is a leaf, or depends on one */
+	bool is_freed;	/* was tracked, until a walk freed its call */
+	bool holds_self; /* the adjoint of its call reads it, and refers to it */
+	bool is_part; /* a leaf only in the elements that were written */
+	bool is_last; /* a gradient of a region, or depends on one: not differentiable */
+	bool again;   /* not stored: gradients recompute it */
 	bool is_kept; /* counted as stored for gradients */
-	int32_t adds_to; /* a gradient: 1 + operand that was the one before; 0 */
-	t_value *remade;   /* that, in the walk remade_in */
+	int32_t adds_to; /* a gradient: 1 + the operand that is the sum so far; or 0 */
+	t_value *remade;   /* the recomputed value, in walk remade_in */
 	int64_t remade_in;
-	t_slot *slot;	/* leaf: where its gradient goes */
-	t_value *acc;	/* cotangent in the walk at hand */
-	int64_t walk;	/* the last walk that met it */
+	t_slot *slot;	/* of a leaf: collects its gradient */
+	t_value *acc;	/* cotangent in the current walk */
+	int64_t walk;	/* the last walk that visited it */
 	t_value *next;
-	int64_t journal; /* the last evaluation that held or made it */
-	int32_t held;	 /* 1 + place in what it holds; 0: it does not */
-	t_buffer *place; /* memory that waits for it; NULL: any will do */
-	int32_t where;	 /* buf: place of the backend, 0 all of it */
-	int32_t want;	 /* not computed yet: 1 + place; 0: anywhere */
+	int64_t journal; /* the last evaluation that held or computed it */
+	int32_t held;	 /* 1 + index in the held reads of the journal; or 0 */
+	t_buffer *place; /* memory that it must use; NULL: any */
+	int32_t where;	 /* placement of buf; 0: whole */
+	int32_t want;	 /* not computed yet: 1 + placement; 0: any */
 };
 
 struct t_call {
-	int32_t refs; /* results that somebody else knows of */
+	int32_t refs; /* results that are referenced elsewhere */
 	int64_t id;
-	t_entry *entry; /* NULL: of a trace, or */
-	t_trace *trace; /* NULL: a write, arg[1] to where arg[0] looks */
+	t_entry *entry; /* NULL: a call of a trace, or a write */
+	t_trace *trace; /* NULL, and entry NULL: writes arg[1] through the view of arg[0] */
 	int32_t n_args, cap;
 	t_read *arg;
 	int32_t n_results;
 	t_slot **slot;	   /* of a trace, by operand; NULL: none */
 	int32_t slot_room, room; /* room: for results */
-	t_value **result;  /* weak, but middles; NULL: dropped */
+	t_value **result;  /* weak, except middles; NULL: dropped */
 	int64_t stamp;
-	bool tracked; /* stays for its adjoint when it has run */
-	bool done;    /* has run */
-	bool again;   /* stays to make a result again */
-	bool no_grad; /* a write that is a leaf where it writes */
-	int64_t step; /* it was recorded in; 0: in none */
-	int64_t adjoint_of; /* id of the call whose gradient it is of; 0 */
-	int64_t judged; /* undo.c: what is_bad is an answer to */
+	bool tracked; /* kept for its adjoint after it has run */
+	bool done;    /* it has run */
+	bool again;   /* kept to recompute a result */
+	bool no_grad; /* a write whose elements become a leaf */
+	int64_t step; /* the step in which it was recorded, or 0 */
+	int64_t adjoint_of; /* id of the call whose adjoint it belongs to, or 0 */
+	int64_t judged; /* undo.c: the evaluation that is_bad refers to */
 	bool is_bad;
 	int64_t walk;
 	t_call *next;
@@ -158,15 +158,15 @@ typedef struct t_storage {
 	t_value *cur;
 	bool is_external;
 	bool requires_grad;
-	t_slot *slot; /* NULL: no gradient was ever asked for */
-	int64_t bound; /* the capture that made it, or knows it */
+	t_slot *slot; /* NULL: no gradient was requested yet */
+	int64_t bound; /* the capture that created or bound it */
 	const char *name;
 	struct t_storage *next;
-	struct t_storage *older, *newer; /* of those that are alive */
-	bool is_lost; /* what it is at has failed, and nothing was before */
-	int32_t placed; /* 1 + place that the user gave it; 0: none */
-	bool parts;	/* of a sum */
-	/* what a lens saw last: a copy of version lens_of; NULL: nothing */
+	struct t_storage *older, *newer; /* in the list of live ones */
+	bool is_lost; /* its value has failed, and there is no version before */
+	int32_t placed; /* 1 + placement that the user set; or 0 */
+	bool parts;	/* it holds partial sums */
+	/* the last copy that a lens made, of version lens_of; or NULL */
 	t_value *lens_copy;
 	t_view *lens_at;
 	int64_t lens_of;
@@ -175,18 +175,18 @@ typedef struct t_storage {
 } t_storage;
 
 struct tensor {
-	uint64_t mark; /* LIVE while it is one */
+	uint64_t mark; /* LIVE while it is valid */
 	uintptr_t slot; /* of its number: handle.c */
 	tensors *of;
 	t_storage *storage;
 	t_view *view;
 	ir_type type;
-	/* 1 + place in which it is seen, of what is seen at lens_at; 0: where it
-	 * lies. rel: its view of that */
+	/* a lens: 1 + its placement, of the storage through lens_at; rel: its view
+	 * of that. 0: not a lens */
 	int32_t lens;
 	t_view *lens_at, *rel;
 	int32_t scope;	      /* depth */
-	tensor *before, *after; /* of the same scope */
+	tensor *before, *after; /* in the same scope */
 };
 #define TENSOR_LIVE UINT64_C(0x74656e6f6e2d7421)
 #define TENSOR_INVALID UINT64_C(0x74656e6f6e2d2121)
@@ -198,33 +198,33 @@ static inline bool t_is_write(const t_call *c)
 }
 
 /*
- * Recorded calls as one: what a compiled function does. The values in it are
- * never computed; they stand for those of each call of it.
+ * Recorded calls that are called as one: the body of a compiled function. Its
+ * values are never computed; they represent the values in each call of it.
  */
 struct t_trace {
 	int32_t id;
 	VEC(t_call *) call; /* in order; kept */
 	int32_t n_in;
-	t_value **in;  /* stand for operands */
-	int32_t *next; /* by operand: the result that is its next version, -1 none */
+	t_value **in;  /* the operands */
+	int32_t *next; /* by operand: the result that is its next version, or -1 */
 	int32_t n_out;
 	t_value **out;
-	int32_t n_known; /* results that the caller sees; behind them: middles */
-	/* what its backward reads of a call: all masks together */
+	int32_t n_known; /* results for the caller; middles follow */
+	/* operands and results that its backward reads, for any seeds */
 	bool *holds_in, *holds_out;
-	/* by operand: where leaves collect that the body makes of it; NULL none */
+	/* by operand: collects gradients of leaves that the body makes of it; or NULL */
 	t_slot **slot;
-	loc *at; /* by call: where the user made it */
-	int32_t n_again; /* of a backward: calls of the forward, in front */
-	t_trace *tracked; /* the same with middles; NULL: not asked for yet */
+	loc *at; /* by call: the user's file and line */
+	int32_t n_again; /* of a backward: number of recomputed calls, at the front */
+	t_trace *tracked; /* the same with middles; NULL: not made yet */
 	VEC(struct t_back *) back;
 	const char *name;
 	struct t_region *region; /* NULL: its calls are part of one program */
 	VEC(struct t_live *) live; /* the same with gradients: second.c */
-	bool is_last; /* a backward of which a read has elements, but no history */
+	bool is_last; /* a backward with a read that has elements, but no history */
 };
 
-/* Does it have a gradient through what made it? A leaf that was made has none. */
+/* Does it have a gradient through its call? A leaf that was computed has none. */
 static inline bool t_is_made(const t_value *v)
 {
 	while (v->tracked && v->call != NULL && v->call->tracked &&
@@ -242,16 +242,16 @@ static inline bool t_has_history(const t_value *v)
 		(c->trace == NULL || t_is_made(c->trace->out[v->result]));
 }
 
-/* What the backward was to read, and where it finds that in the end. */
+/* A value that the adjoint reads, and the value that holds its elements at the end. */
 typedef struct t_moved {
 	const t_value *from, *to;
-	bool is_stored; /* it was written there */
+	bool is_stored; /* it was copied there */
 } t_moved;
 
 /* The backward of a trace, for some of its results. */
 typedef struct t_back {
-	const bool *seeded; /* by result, middles too */
-	t_trace *trace;	    /* NULL: nothing has a gradient */
+	const bool *seeded; /* by result, with middles */
+	t_trace *trace;	    /* NULL: no operand has a gradient */
 	t_trace **live;	    /* the same with gradients; *live NULL: not made */
 	/* operand k of it: operand from_in[k] of the trace, or result from_out[k],
 	 * or the cotangent of result from_seed[k]; -1 else */
@@ -262,13 +262,13 @@ typedef struct t_back {
 	VEC(t_moved) moved;
 } t_back;
 
-/* A trace again, on operands of which these have a gradient. */
+/* A copy of a trace in which these operands have a gradient. */
 typedef struct t_live {
 	const bool *tracked;
 	t_trace *f;
 } t_live;
 
-/* What is recorded in a function while it is compiled. */
+/* The recording of a function: capture.h. */
 typedef struct t_capture t_capture;
 
 /* Elements `from` ... of a value, as a tensor of a type. */
@@ -277,12 +277,12 @@ typedef struct t_stretch {
 	const ir_type *type;
 } t_stretch;
 
-/* Call `call` of a program is of t->todo.at[todo]. */
+/* Call `call` of a program was made of t->todo.at[todo]. */
 typedef struct t_made_of {
 	int32_t call, todo;
 } t_made_of;
 
-/* What the evaluation at hand has run, of several programs: journal.c */
+/* What the current evaluation has run, in several programs: journal.c */
 typedef struct t_journal {
 	bool is_open;
 	int64_t number; /* of the evaluation */
@@ -304,46 +304,46 @@ struct tensors {
 	ir_table *table;
 	map *entry_of; /* row, attributes, types -> number */
 	VEC(t_entry *) entry;
-	map *writable; /* views that are known to be */
+	map *writable; /* views that were proved to be writable */
 	map *plan_of; /* structure -> number */
 	VEC(t_plan) plan;
-	int64_t memory_limit; /* of what is kept for gradients; -1: none */
+	int64_t memory_limit; /* of bytes kept for gradients; -1: none */
 	map *choice_of; /* structure -> number */
-	VEC(const char *) choice; /* of what is kept: see keep.c */
+	VEC(const char *) choice; /* what is kept: see keep.c */
 	VEC(char) key; /* scratch of a lookup */
 	const char *file;
 	int32_t line;
 	VEC(const char *) files; /* of recordings */
 	int64_t next_id, stamp;
-	tensor invalid, stale; /* what a failed call gives; what is no more */
+	tensor invalid, stale; /* the result of a failed call; a dropped tensor */
 	t_chunk *chunks; /* of numbers of handles */
 	VEC(tensor *) scope; /* the newest handle of each open scope */
 	t_call *dying; /* calls to be freed */
 	bool is_dying;
-	bool poison; /* memory that is let go is overwritten: for tests */
-	enum tensor_rule dropped; /* the same; 0: none */
+	bool poison; /* freed memory is overwritten: for tests */
+	enum tensor_rule dropped; /* for tests; 0: none */
 	int32_t no_grad; /* depth */
 	int64_t walk, n_walks;
-	t_calls path;  /* of the walk at hand */
+	t_calls path;  /* of the current walk */
 	t_values met;
 	t_slot *slots;
-	/* nodes to be used again */
+	/* free nodes */
 	t_value *values;
 	t_call *calls;
 	t_view *views;
 	t_storage *storages;
-	t_storage *live; /* the newest storage that is alive */
+	t_storage *live; /* the newest live storage */
 	tensor *handles;
 	t_buffer *spare; /* structs without memory */
 
 	VEC(t_buffer *) free;
-	int32_t n_owned; /* buffers with memory of ours, waiting or not */
-	/* the flush at hand: kept for the next one */
+	int32_t n_owned; /* number of buffers with internal memory */
+	/* of the current flush; the memory is reused by the next one */
 	VEC(t_value *) asked;
 	VEC(t_call *) todo;
 	VEC(t_value *) stack;
 	VEC(t_value *) input;
-	VEC(t_stretch) stretch; /* by input: which part of its value */
+	VEC(t_stretch) stretch; /* by input: the part of its value */
 	VEC(t_value *) base; /* by input: the newest value in its memory */
 	VEC(t_value *) output;
 	VEC(t_buffer *) made;
@@ -351,56 +351,56 @@ struct tensors {
 	VEC(const void *) in;
 	VEC(int64_t) version;
 	VEC(void *) out;
-	bool placed;	/* something lies at another place than 0, or may */
+	bool placed;	/* a tensor has, or may have, a placement */
 	bool strict;	/* lenses are errors */
-	VEC(char) whole; /* what was read last of a value in parts */
+	VEC(char) whole; /* the last distributed value that was read */
 	VEC(int32_t) in_place, want;
-	VEC(t_value *) retired; /* copies that another one has replaced */
-	VEC(bool) seeded; /* of the call at hand in a walk */
+	VEC(t_value *) retired; /* copies of lenses that were replaced */
+	VEC(bool) seeded; /* of the current call in a walk */
 	VEC(t_read) operand;
-	t_capture *capture; /* NULL: calls are recorded to be computed */
-	int64_t n_captures, capture_id; /* of the one at hand; 0: none */
+	t_capture *capture; /* the current recording of a function, or NULL */
+	int64_t n_captures, capture_id; /* its id, or 0 */
 	int32_t n_traces;
-	struct t_regions *regions; /* NULL until there is one */
-	int32_t running; /* depth of regions: calls of bodies have no gradient */
+	struct t_regions *regions; /* NULL until one is used */
+	int32_t running; /* depth of running regions: calls of bodies have no gradient */
 	/* of an evaluation that fails: undo.c */
-	const t_plan *ran; /* what was running; NULL: nothing yet */
-	t_call *region;	   /* the same */
+	const t_plan *ran; /* the program that was running, or NULL */
+	t_call *region;	   /* the region that was running, or NULL */
 	t_journal journal;
 	VEC(int64_t) blamed, bad_step; /* ids of calls; steps */
-	VEC(int64_t) whole_step; /* steps of which something is written */
+	VEC(int64_t) whole_step; /* steps of which a write has run */
 	t_calls judge;
 	int64_t judging;
 	bool is_undoing;
-	int64_t evaluated; /* ids up to here are of an evaluation that ran */
-	int64_t walking; /* id of the call that a walk is at; 0 */
+	int64_t evaluated; /* calls up to this id are of an evaluation that ran */
+	int64_t walking; /* id of the current call of a walk, or 0 */
 	int32_t steps;	 /* depth of tensor_step */
 	int64_t step, n_steps;
-	VEC(t_made_of) made_of; /* of the program that was made last */
+	VEC(t_made_of) made_of; /* of the last program */
 	tensor_stats stats;
 };
 
 /* memory.c */
 t_buffer *t_buffer_new(tensors *t, size_t bytes);
-/* of what v is, which a write ends though it is asked for */
+/* A copy of the elements of v, which a write will replace. */
 t_buffer *t_buffer_copy(tensors *t, const t_value *v);
-/* v is kept for somebody who asks for it: not for what may still fail */
+/* Counts a copy of v that a reference needs (not one for undoing). */
 void t_count_copy(tensors *t, const t_value *v);
 t_buffer *t_buffer_import(tensors *t, void *data, size_t bytes);
 void t_buffer_drop(tensors *t, t_buffer *b);
 t_value *t_value_new(tensors *t, const ir_type *type);
-void t_value_keep(t_value *v); /* knows of it and wants its elements */
+void t_value_keep(t_value *v); /* adds a reference that needs its elements */
 void t_value_drop(tensors *t, t_value *v);
-void t_data_drop(tensors *t, t_value *v); /* elements alone */
-void t_elements_drop(tensors *t, t_value *v); /* it is not computed any more */
+void t_data_drop(tensors *t, t_value *v); /* the reference no longer needs elements */
+void t_elements_drop(tensors *t, t_value *v); /* v becomes a value not computed */
 void t_read_end_data(tensors *t, t_read *r);
-void t_read_begin_data(t_read *r); /* it wants them again */
-/* How many want its elements, beside the evaluation that holds it. */
+void t_read_begin_data(t_read *r); /* it needs elements again */
+/* The references that need its elements, besides the journal. */
 static inline int32_t t_data(const t_value *v)
 {
 	return v->data - (v->held > 0);
 }
-/* its call knows of it, without keeping itself by that; and not any more */
+/* Its call refers to it, without keeping the call alive; ends that. */
 void t_self_hold(t_value *v);
 void t_self_release(tensors *t, t_value *v);
 t_call *t_call_new(tensors *t, int32_t n_args, int32_t n_results);
@@ -428,40 +428,40 @@ void t_handle_end(const tensor *x);
 
 /* record.c */
 tensor *t_check(const tensors *t, const tensor *x);
-/* A parameter whose history was let go begins anew: its value is a leaf. */
+/* If the history of a parameter was freed, its value becomes a leaf again. */
 void t_renew(tensors *t, t_storage *s);
 t_read t_read_handle(tensor *x);
 
 void t_key_add(tensors *t, const void *data, size_t n); /* to t->key */
-t_entry *t_entry_of(tensors *t, const ir_inst *inst); /* one that is new */
+t_entry *t_entry_of(tensors *t, const ir_inst *inst); /* a new one */
 t_entry *t_entry_named(tensors *t, const char *row, int32_t n,
 	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr);
 /* A call on values; its results have no handle yet: refs 0. */
 t_call *t_record(tensors *t, t_entry *e, int32_t n, const t_read *arg);
-/* A write's call; its result is the next version of to.v. */
+/* Records a write; its result is the next version of to.v. */
 t_value *t_record_write(tensors *t, t_read to, t_read value);
 
 /* tape.c */
 const t_rule *t_rule_of(
 	tensors *t, t_entry *e, uint64_t wanted, uint64_t seeded);
-void t_track(tensors *t, t_call *c); /* is it tracked, are its results? */
+void t_track(tensors *t, t_call *c); /* sets `tracked` of it and its results */
 bool t_tape_reads(tensors *t, const t_call *c, int32_t arg);
-/* it has run: holds what is kept of its operands, lets go of the others */
+/* After it has run: keeps operands that the adjoint needs, drops the others. */
 void t_tape_hold(tensors *t, t_call *c);
 
-/* what is worth keeping: bytes that may be spent on a unit of work, roughly
- * what memory moves while a core computes */
+/* a value is kept if it has at most this number of bytes per unit of the work to
+ * recompute it: roughly the bytes that memory moves meanwhile */
 #define T_BYTES_PER_WORK 0.5
-int64_t t_call_work(const t_call *c); /* to make its results */
-/* again.c: what back reads of f, and makes again instead */
+int64_t t_call_work(const t_call *c); /* to compute its results */
+/* again.c: recomputes in `back` values of f that it reads */
 void t_make_again(
 	tensors *t, const t_trace *f, t_trace *back, t_value *const *seed);
-/* keep.c: of the calls of a flush, numbered: is something not stored? */
+/* keep.c: chooses what the calls of a flush keep; true: something is not stored. */
 bool t_keep_choose(tensors *t);
-/* Are the elements of an operand held when the call has run? */
+/* Are the elements of an operand kept after the call has run? */
 bool t_keep_holds(tensors *t, const t_call *c, int32_t arg);
 
-/* v is a leaf: its gradient is that of the storage */
+/* Makes v a leaf, whose gradient is that of the storage. */
 void t_leaf(tensors *t, t_storage *s, t_value *v);
 t_slot *t_slot_of(tensors *t, t_storage *s);
 void t_slot_drop(tensors *t, t_slot *s);
@@ -470,15 +470,14 @@ void t_slot_drop(tensors *t, t_slot *s);
 t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg);
 
 /* capture.c */
-/* The newest version of s, as the recording at hand sees it. */
+/* The newest version of s in the current recording. */
 t_value *t_cur(tensors *t, t_storage *s);
-void t_captured(tensors *t, t_call *c); /* it was just recorded */
+void t_captured(tensors *t, t_call *c); /* call it when c was recorded */
 
 /*
- * backward.c: a walk over the calls of a trace from cotangents of its results
- * (seed[], NULL: none) to those of its operands (grad[]), of the newest leaf
- * of each operand (leaf[]) and of all its others that it makes (old[]).
- * No slot is filled.
+ * backward.c: walks over the calls of a trace from cotangents of its results
+ * (seed[], NULL: none) to those of its operands (grad[]), of the newest leaf made
+ * of each operand (leaf[]) and of older ones (old[]). Does not fill slots.
  */
 void t_walk_trace(tensors *t, const t_trace *f, t_value *const *seed,
 	t_value **grad, t_value **leaf, t_value **old);
@@ -486,116 +485,116 @@ void t_walk_trace(tensors *t, const t_trace *f, t_value *const *seed,
 void t_slot_add(tensors *t, t_slot *s, t_value *g);
 
 /* trace.c */
-/* With a backward for all its results: NULL when nothing of it is tracked. */
+/* The trace with a backward for all its results; NULL: none is tracked. */
 t_trace *t_trace_tracked(tensors *t, t_trace *f);
-/* seeded: by result, middles too: those have cotangents in second gradients */
+/* seeded: by result, with middles, which have cotangents in second gradients */
 const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded);
 
-/* second.c: f recorded again, on operands that have a gradient or not */
+/* second.c: f recorded again; tracked: the operands that have a gradient */
 t_trace *t_trace_live(tensors *t, t_trace *f, const bool *tracked);
-/* The backward b of f as a trace that has one itself; NULL: that cannot be. */
+/* The backward b of f as a trace that can be differentiated; NULL: impossible. */
 t_trace *t_back_live(tensors *t, const t_trace *f, const t_back *b);
 
-/* chain.c: a value seen through a view; NULL: as it is */
+/* chain.c: a value through a view, or the value (view NULL) */
 typedef struct t_seen {
 	const t_value *v;
 	const t_view *view;
 } t_seen;
 
-/* "[2*i + 1, j]": where in v element (i, j) of the view lies */
+/* "[2*i + 1, j]": the index in v of element (i, j) of the view */
 void t_print_place(tensors *t, str *s, const t_seen *x);
-/* May two views of values of one type meet in an element? */
+/* Can two views of values of one type have a common element? */
 bool t_overlap(tensors *t, const t_seen *x, const t_seen *y);
 
-/* The version behind v: by which call, and where it writes. */
+/* The next version after v: the call that writes it, and through which view. */
 typedef struct t_version {
 	t_value *next;
 	const t_view *view;
 	int32_t call;
 } t_version;
 bool t_next_version(const t_trace *f, const t_value *v, t_version *out);
-/* same.c: where else in f the elements of v are, which is kept rather than v;
- * v itself if nowhere. reads: what is kept in any case. */
+/* same.c: another read in f with the elements of v, which is kept instead of v; or
+ * v. reads: values that are kept in any case. */
 t_read t_same_of(tensors *t, const t_trace *f, int32_t n_reads,
 	t_value *const *reads, t_value *v);
-/* Do gradients of `to` reach what those of v reach? It is from t_same_of. */
+/* Do gradients of `to`, from t_same_of, reach the same leaves as those of v? */
 bool t_same_history(
 	tensors *t, const t_trace *f, const t_value *v, const t_value *to);
-/* A new view: w on top of `below`; kept once. */
+/* A new view, with one reference: w applied to `below`. */
 t_view *t_view_on(tensors *t, t_view *below, const t_view *w);
-/* Reads of b that results have go there: b->moved. */
+/* Redirects reads of b to results that have the same elements: b->moved. */
 void t_find_kept(tensors *t, const t_trace *f, t_back *b, t_value *const *seed);
 
 /* place.c */
-/* bytes of this process's part of v there */
+/* Bytes of this process's part of v with placement `where`. */
 size_t t_room(const tensors *t, const t_value *v, int32_t where);
 void t_move(tensors *t, t_value *v, int32_t to);
-/* all elements of v, which is computed; valid until the next one */
+/* All elements of v, which is computed; valid until the next call. */
 const void *t_whole(tensors *t, const t_value *v);
-/* what is read of x, whatever lens it has; refs are not counted */
+/* The read of x, through its lens if it has one; adds no references. */
 t_read t_read_through(tensors *t, const tensor *x);
 void t_write_through(tensors *t, const tensor *x); /* before a write to x */
 void t_lens_drop(tensors *t, t_storage *s);
-void t_lens_retire(tensors *t); /* copies that were kept for the last call */
+void t_lens_retire(tensors *t); /* drops copies that were kept for the last call */
 
 /*
- * program.c: t->todo as a program; if something is placed, with outputs behind
- * those of the flush for what is wanted somewhere: t->want, by output.
+ * program.c: makes a program of t->todo. With placements, more outputs follow those
+ * of the flush, for values with a required placement: t->want, by output.
  */
 ir_program *t_program(tensors *t, arena *a);
 
-/* A trace and its backward as one program, for people. */
+/* A trace and its backward as one program, to print. */
 typedef struct t_halves {
 	ir_program *p;
 	const t_trace *f;
-	const t_back *b; /* NULL: nothing has a gradient */
+	const t_back *b; /* NULL: no operand has a gradient */
 	/* number of the first value of each part */
 	int32_t forward, seed, again, backward;
 	int32_t *in, *out;    /* values: by operand and result of f */
 	int32_t *read, *grad; /* by operand and result of the backward */
 } t_halves;
-/* h->f and h->b are set. name: of f's operands; seed: of cotangents, by operand
- * of the backward; each a name that nobody else has. */
+/* The caller sets h->f and h->b. name: of f's operands; seed: of cotangents, by
+ * operand of the backward; all names are distinct. */
 void t_program_halves(tensors *t, arena *a, t_halves *h,
 	const char *const *name, const char *const *seed);
-/* value seen through view, by calls at the end of h->p */
+/* Adds calls to h->p that apply a view to a value. */
 int32_t t_halves_seen(tensors *t, t_halves *h, int32_t value,
 	const t_view *view);
 
-/* flush.c: does the program at hand find it as the last one left it? */
+/* flush.c: is the input unchanged since the last program? */
 bool t_is_steady(const tensors *t, int32_t input);
-/* flush.c: is the view a stretch of what it is a view of, in its order? */
+/* flush.c: is the view consecutive elements of its operand, in order? */
 bool t_is_stretch(tensors *t, t_entry *e);
-/* flush.c: its results stand alone, the call is gone */
+/* flush.c: detaches the results and drops the call. */
 void t_finish(tensors *t, t_call *c);
-/* flush.c: it has run: it stays for gradients, or goes */
+/* flush.c: after it has run: keeps it for gradients, or drops it. */
 void t_end_call(tensors *t, t_call *c);
-/* writable.c: throws where a write through the view would be refused; the same
- * for all that a call of f writes through the views of its operands */
+/* writable.c: throws if a write through the view is not allowed; t_check_writes:
+ * for all writes of a call of f through the views of its operands. */
 void t_check_view(
 	tensors *t, const t_value *v, const t_view *w, const char *name);
 void t_check_writes(tensors *t, const t_trace *f, const t_read *arg);
 
 /*
- * journal.c: between begin and end, or undo, an evaluation of several programs.
- * Of the program at hand, numbered, and of a region: its inputs are there until
- * the end, if it is not the last. A call of one that is not has run.
+ * journal.c: an evaluation of several programs, between begin and end or undo. The
+ * inputs of a program or region that is not the last are kept until the end.
+ * t_journal_add: a call of such a program has run.
  */
 void t_journal_begin(tensors *t);
 void t_journal_inputs(tensors *t, bool is_last);
 void t_journal_operands(tensors *t, const t_call *c, bool is_last);
 void t_journal_add(tensors *t, t_call *c);
 void t_journal_end(tensors *t);
-void t_journal_undo(tensors *t); /* nothing of it has run */
+void t_journal_undo(tensors *t); /* as if none of it had run */
 
-/* undo.c: v[] were to be evaluated and are not, because of what was thrown */
+/* undo.c: restores storages after the evaluation of v[] has failed. */
 void t_undo(tensors *t, t_value *const *v, int32_t n);
-bool t_changes_any(const t_call *c); /* is a result the next version of one? */
-/* The version of its storage that a call is still to write over; NULL: none. */
+bool t_changes_any(const t_call *c); /* is a result the next version of an operand? */
+/* The version that a call, which has not run, will overwrite with v; or NULL. */
 t_value *t_version_before(const t_value *v);
-/* flush.c: the calls that are to run for v[], in order: in t->todo */
+/* flush.c: finds the calls that must run for v[], in order: t->todo. */
 void t_find_calls(tensors *t, t_value *const *v, int32_t n);
-/* flush.c: after it each of v[] has its elements */
+/* flush.c: evaluates v[]. */
 void t_flush(tensors *t, t_value *const *v, int32_t n);
 
 #endif

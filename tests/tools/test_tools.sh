@@ -186,4 +186,6 @@ words src/a/a.c $'char c = \'"\'; /* "x is no y" */ f("one integer is wanted");'
 words src/a/a.c '/* x is no y */' 0 ' 0 banned uses'
 words include/a.h $'/**\n * Who reads it gets\n * a copy. */' 1 'include/a.h:1'
 words include/a.h 'int door; /* a number */' 0 ' 0 banned uses'
+words src/a/a.h '/* The value at hand. */' 1 'src/a/a.h:1: ...The value at hand'
+words src/a/a.h 'f("text"); /* The current value. */' 0 ' 0 banned uses'
 exit $fails

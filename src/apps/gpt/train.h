@@ -20,11 +20,11 @@ typedef uint16_t train_token; /* below 256: a byte */
 
 /* ---- config.c: the numbers of a run ---- */
 
-/* All that decides which bits come out, the text and the version apart. */
+/* Everything that determines the bits of the result, besides text and version. */
 typedef struct train_config {
 	int64_t layers, heads, width, context; /* the model */
 	int64_t batch, accumulate;	       /* batches of a step */
-	int64_t steps, warmup, every;	       /* every: so many steps, look */
+	int64_t steps, warmup, every;	       /* every: steps between evaluations */
 	int64_t vocab;			       /* 256: bytes */
 	int64_t seed, dtype;		       /* of train_dtypes */
 	double lr, decay, clip, dropout;
@@ -43,7 +43,7 @@ tn_dtype train_config_dtype(const train_config *k);
 
 extern const train_field train_fields[]; /* ends with a NULL name */
 train_config train_config_new(void);
-/* The value of a field from text: 0, or -1 when it is no number within range. */
+/* The value of a field from text: 0, or -1 if it is not a number in range. */
 int train_config_set(train_config *k, const train_field *f, const char *text);
 /* The same as text that gives the same value. */
 void train_config_text(
@@ -64,7 +64,7 @@ typedef struct train_bpe train_bpe;
  */
 tn_status train_bpe_learn(train_bpe **out, tn_context *c, const uint8_t *text,
 	size_t n, int64_t vocab);
-/* errors [train.vocab] it cannot be read, or is no vocabulary */
+/* errors [train.vocab] it cannot be read, or is not a vocabulary */
 tn_status train_bpe_read(train_bpe **out, tn_context *c, const char *path);
 /* Appears as a whole or not at all. errors [train.vocab] */
 tn_status train_bpe_write(
@@ -87,8 +87,8 @@ typedef struct train_utf8 {
 } train_utf8;
 
 /*
- * One more byte: of out (8), n bytes can be shown, whole characters. What is no
- * character becomes `instead`, or is as it is if that is NULL.
+ * Adds a byte; returns n: the first n bytes of out (8) are complete characters.
+ * Invalid bytes become `instead`, or do not change if that is NULL.
  */
 size_t train_utf8_push(
 	train_utf8 *u, uint8_t byte, const char *instead, char *out);
@@ -170,7 +170,7 @@ tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 	train_token *text, size_t n_text, size_t n,
 	void (*say)(void *arg, train_token token), void *arg);
 
-/* ---- place.c: who has what, where several processes train ---- */
+/* ---- place.c: placements for training on several processes ---- */
 
 /*
  * Places a tensor by its name: "text" is a batch (b, t). Axes of the mesh are

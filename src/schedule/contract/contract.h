@@ -1,4 +1,4 @@
-/* contract.h: private to contract/: products of a kernel, and their blocks. */
+/* contract.h: private to contract/: products of a kernel, and their tiles. */
 #ifndef LOOP_CONTRACT_H
 #define LOOP_CONTRACT_H
 
@@ -6,118 +6,119 @@
 
 enum { CONTRACT_NEEDS = 4, CONTRACT_FACTORS = 8 };
 
-/* A sum of a product, its variables by what they do. None: -1. */
+/* A sum of products, and the roles of its variables; -1: none. */
 typedef struct contract_product {
 	int32_t eqn;
-	int32_t stage; /* in which it is computed; what follows on it: the next */
-	bool begun; /* an initial value that is read: a statement before it */
+	int32_t stage; /* the loop nest that computes it; its epilogue is in the next */
+	bool begun; /* it has an initial value that is read, in a statement before */
 	const expr *x, *y; /* its factors; columns walk y */
-	const expr *finish; /* of each element, parameter 0; NULL: none */
-	loop_set rows, columns, others, sums; /* what no loop around walks */
-	int32_t i, j, s; /* the longest rows, those in lanes, the longest sum */
+	const expr *finish; /* applied to each element, its parameter 0; or NULL */
+	loop_set rows, columns, others, sums; /* variables that no loop around walks */
+	int32_t i, j, s; /* the longest of rows, the columns in lanes, the longest sum */
 	/* sizes of its tiles and blocks */
 	int32_t lanes, vectors;
 	int64_t tile, sum_block;
 	bool pack_x, pack_y;
-	bool whole_x; /* x may be copied once for all chunks that need it */
-	bool turned;  /* columns do not adjoin in the result, see contract_turn */
+	bool whole_x; /* x can be copied once for all chunks */
+	bool turned;  /* columns are not neighbours in the result: contract_turn */
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
-	bool few; /* rows */
+	bool few; /* it has few rows */
 	bool inexact; /* see contract_factors */
-	VEC(loop_node *) behind; /* statements on each complete element */
+	VEC(loop_node *) behind; /* epilogue: statements on each final element */
 } contract_product;
 
 typedef struct contract {
 	loop_kernel *k;
-	loop_node *top, *last; /* the loops around everything */
+	loop_node *top, *last; /* the loops around all nests: first and last */
 	loop_set chain;	       /* their variables */
-	/* of these, what some sums of the nests walk: innermost, block by block */
+	/* those of them that sums of the nests walk: innermost, block by block */
 	loop_set mixed;
-	const loop_node *outer; /* the last one that is not mixed */
-	int32_t phase; /* at hand */
-	/* a sum of which one piece is at hand: what counts them; -1: none */
+	const loop_node *outer; /* the last loop that is not mixed */
+	int32_t phase; /* the current one */
+	/* if this phase computes one piece of a sum: the variable of the sum, and
+	 * the variable that numbers the pieces; else -1 */
 	int32_t cut_sum, number;
 	int64_t cut_size;
-	int64_t *block; /* by variable: cut into so many; 0: walked, or whole */
+	int64_t *block; /* by variable: length of its blocks; 0: walked, or whole */
 	VEC(contract_product) product;
-	VEC(loop_node *) plain; /* nests that take lanes as others do */
-	VEC(loop_node *) before; /* copies of whole factors: phases of their own */
+	VEC(loop_node *) plain; /* nests without tiles */
+	VEC(loop_node *) before; /* copies of whole factors, in separate phases */
 	VEC(int32_t) before_of;	 /* the tensors that they copy */
-	/* contract_online.c: a row whose keys, which walk `keys`, go by in blocks
-	 * of their loop; between two stages its sums are scaled */
-	bool online, at_once; /* at_once: do not */
+	/* online.c: a row whose keys, with variable `keys`, are processed in blocks;
+	 * between two loop nests its sums are scaled. at_once: in one block */
+	bool online, at_once;
 	eqn_rows rows;
 	int32_t keys, was, scale_stage;
-	int32_t *stage; /* by order of the leaf; -1 is dropped */
+	int32_t *stage; /* by order of the leaf: its loop nest; -1: dropped */
 	int32_t n_stages;
 } contract;
 
 bool contract_is_product(loop_kernel *k, const loop_eqn *e);
-/* why.c: is a product summed here, whether tiles can do it or not? */
+/* why.c: is it a sum of products, with or without tiles? */
 bool contract_is_sum(const loop_kernel *k, const loop_eqn *e);
-/* .. all of these that are no tiles, and have no reason yet, have this one */
+/* Gives this reason to all such sums without tiles that have no reason yet. */
 void contract_decline(loop_kernel *k, decide_kind why, int32_t with, int64_t a,
 	int64_t b);
-/* .. those that have no reason yet have their own */
+/* Gives the sums that have no reason yet the reason of contract_factors. */
 void contract_decline_rest(loop_kernel *k);
-/* number of the product in c->product; -1: it is none */
+/* The number of the product in c->product, or -1. */
 int32_t contract_product_of(const contract *c, int32_t eqn);
-/* block.c: which products tiles can do, in which blocks; false: none */
+/* block.c: chooses the products that have tiles, and their blocks; false: none. */
 bool contract_choose_blocks(contract *c);
-/* chunks of a product alone, as far as its rows and columns go */
+/* The number of chunks into which rows and columns of a product can be divided. */
 int64_t contract_pieces(contract *c, contract_product *p);
-/* cut.c: long sums with few rows and columns, in phases of their own */
+/* cut.c: cuts long sums with few rows and columns; separate phases add the pieces. */
 void contract_cut(loop_kernel *k);
-/* the tree of c->phase as blocks of products; false: it has none */
+/* Turns the tree of c->phase into blocks of products; false: it has none. */
 bool contract_phase(contract *c);
-/* split.c: loops of which a factor asks for residues, as two */
+/* split.c: splits loops by residues that a factor depends on. */
 void contract_split(loop_kernel *k);
-/* join.c: short axes of columns made one, where that helps */
+/* join.c: joins short axes of columns, if that helps. */
 void contract_join(loop_kernel *k);
 /*
- * Terms of a sum: f[0] * f[1]; and what becomes of it, parameter 0, in the end
- * (NULL: nothing). inexact: not the same as the body where something is no
- * finite number. false: they are no products.
+ * Terms of a sum: f[0] * f[1]; finish is applied to the sum, its parameter 0 (NULL:
+ * nothing). inexact: infinities and NaN can give other results than the body.
+ * contract_factors is false if the terms are not products.
  */
 typedef struct contract_terms {
 	const expr *f[2], *finish;
-	decide_kind why; /* they are none; DECIDE_N_KINDS: nothing is multiplied */
+	decide_kind why; /* why they are not products; DECIDE_N_KINDS: no product */
 	bool inexact;
-	int32_t n_needs; /* elsewhere all terms are nothing */
+	int32_t n_needs; /* guards outside which all terms are 0 */
 	ix_fact need[CONTRACT_NEEDS];
 } contract_terms;
 bool contract_factors(
 	loop_kernel *k, const loop_eqn *e, contract_terms *out);
-/* Is it a product that tiles can do, in the blocks chosen so far? Its
- * variables, if so. */
+/* Can the product have tiles, in the blocks chosen so far? Finds the roles of its
+ * variables. */
 bool contract_classify(contract *c, contract_product *p);
-/* Changes rows and columns where lanes are better filled then. */
+/* Exchanges rows and columns, if that fills lanes better. */
 bool contract_turn(const contract *c, contract_product *p);
-/* Is nothing of it made by this kernel, or found by data? */
+/* Does it read only memory, at indices without data? */
 bool contract_reads_memory(loop_kernel *k, const expr *e);
-/* its sizes, once blocks are chosen */
+/* Sets its sizes, once blocks are chosen. */
 void contract_sizes(contract *c, contract_product *p);
-/* iterations of a variable inside the blocks around everything */
+/* The iterations of a variable inside the blocks around all nests. */
 int64_t contract_extent(const contract *c, int32_t var);
-/* puts the product and what follows on it into the body of a block */
+/* Adds the product and its epilogue to the body of a block. */
 void contract_nest(contract *c, contract_product *p, loop_node *body);
 
-/* rows that no cache holds: their keys become the mixed loop */
+/* For rows that no cache holds: the loop of their keys becomes the mixed loop. */
 void contract_online(contract *c);
 void contract_online_block(contract *c);
 void contract_online_open(contract *c, loop_node *body);
 void contract_online_scale(contract *c, loop_node *body);
-/* what the schedule of such a row makes, for its verifier */
+/* for the verifier: the row, and the equations that its schedule adds */
 bool contract_online_find(contract *c);
 const expr *contract_online_was(contract *c);
 const expr *contract_online_factor(contract *c, int32_t was);
 const expr *contract_online_scaled(
 	contract *c, int32_t was, int32_t by, int32_t eqn);
-/* puts the end of a product that mixed loops add up there, if it has one */
+/* Adds the epilogue of a product that mixed loops add up, if it has one. */
 void contract_done(contract *c, const contract_product *p, loop_node *body);
 
-/* a plain nest behind what the body holds */
+/* Appends a nest without tiles to the body. */
 void contract_put(contract *c, loop_node *body, loop_node *nest);
 
 int64_t contract_ceil(int64_t a, int64_t b);

@@ -1,5 +1,5 @@
 /*
- * c.h: the door of target/c/: kern as C text.
+ * c.h: interface of target/c/: prints kern as C.
  *
  * A kernel becomes one C function per phase (a reduction that is split has two:
  * partial sums, then their combination). A phase is run for chunk = 0 ..

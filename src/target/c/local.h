@@ -12,7 +12,7 @@ typedef enum need_kind {
 	NEED_TYPE,     /* lanes of a dtype */
 	NEED_UNSIGNED, /* the same, unsigned */
 	NEED_MATH,     /* helper of math.c, by name */
-	NEED_INT,      /* helper of whole numbers, by name: see unit.c */
+	NEED_INT,      /* helper for integers, by name: see unit.c */
 	NEED_FROM,     /* `of` from floats of t, in lanes */
 	NEED_TURN      /* square of t, lanes by lanes */
 } need_kind;

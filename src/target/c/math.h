@@ -1,9 +1,9 @@
 /*
- * math.h: private door of emit/: arithmetic helpers for generated C, as text.
+ * math.h: arithmetic helpers for generated C, as text.
  *
  * Consumes the name of a helper, a dtype and a number of lanes; produces the
- * C text of that helper and of all it stands on, each emitted once, in front
- * of the kernels that call it. One template gives the scalar and the vector
+ * C text of that helper and of all helpers that it calls, each printed once,
+ * before the kernels that call it. One template gives the scalar and the vector
  * form, and on one target both give the same bits, so that a loop over
  * vectors and its scalar tail agree.
  *
@@ -34,7 +34,7 @@
  *   mad(a,b,c)F      a*b+c, rounded once where the machine has it
  *   min max (T,T)T   NaN if one is NaN          abs sign relu (T)T
  *   below above (F,F)F   a < b ? a : b, a > b ? a : b; b if one is NaN
- *   div fmod mod pow (T,T)T  shl shr (whole numbers) as in notation/scalar.def
+ *   div fmod mod pow (T,T)T  shl shr (integers) as in notation/scalar.def
  *   sum prod hmax hmin (T)scalar   over lanes, pairwise, in a fixed order
  *   sqrt rsqrt floor ceil trunc round(ties to even)
  *   exp log tanh erf sin cos expm1 log1p sigmoid softplus (F)F
