@@ -62,7 +62,7 @@ def function_name(lines, opening):
     """The name before the brace at column 0: the last word before a '(' of
     the lines that begin at column 0."""
     for line in reversed(lines[max(0, opening - 12):opening]):
-        found = re.match(r'[A-Za-z_].*?(\w+)\(', line)
+        found = re.match(r'(?=[A-Za-z_]).*?(\w+)\(', line)
         if found:
             return found.group(1)
     return '?'

@@ -42,14 +42,13 @@ static void *compile_recorded(
 	r->ir = p;
 	for (int32_t i = 0; i < p->value.n; i++)
 		p->value.at[i].at = (loc){0};
-	if (c->o.verify)
-		ir_program_verify(p);
-	if (w != NULL)
-		r->parted = api_shard_compile(c, a, p, w);
-	if (r->parted != NULL || c->o.interp)
-		return r;
 	o = api_compile_options(c);
 	m = compile_new(a, p, &o);
+	compile_to(m, TN_LEVEL_PROGRAM);
+	if (w != NULL)
+		r->parted = api_shard_compile(c, a, m, w);
+	if (r->parted != NULL || c->o.interp)
+		return r;
 	r->exec = api_compile(c, a, m);
 	count_copies(r, m->plan);
 	c->stats.bytes_plans += (int64_t)(m->plan->tensor_bytes +

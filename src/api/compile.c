@@ -35,7 +35,7 @@ compile_options api_compile_options(const tn_context *c)
 /* Runs the passes up to a level; schedules need to know the C compiler. */
 void api_compile_to(tn_context *c, compilation *m, tn_level level)
 {
-	if (level >= TN_LEVEL_SCHEDULE && m->loops == NULL) {
+	if (level >= TN_LEVEL_SCHEDULE && m->o.machine == NULL) {
 		const run_target *t = run_jit_target(api_jit(c));
 
 		m->o.machine = machine_of_c(
@@ -82,10 +82,11 @@ static void add_stats(tn_context *c, const compilation *m)
 	s->n_kernels += m->plan->launch.n;
 	for (int32_t i = 0; i < m->plan->kernel.n; i++)
 		s->n_shared += m->plan->kernel.at[i].n_uses - 1;
-	s->lower_ms += m->ms[0];
-	s->fuse_ms += m->ms[1];
-	s->schedule_ms += m->ms[2];
-	s->emit_ms += m->ms[3] + m->ms[4] + m->ms[5];
+	s->lower_ms += compile_level_ms(m, TN_LEVEL_SYSTEM);
+	s->fuse_ms += compile_level_ms(m, TN_LEVEL_GROUPS);
+	s->schedule_ms += compile_level_ms(m, TN_LEVEL_SCHEDULE);
+	s->emit_ms += compile_level_ms(m, TN_LEVEL_KERN) +
+		compile_level_ms(m, TN_LEVEL_PLAN);
 }
 
 plan_exec *api_compile(tn_context *c, arena *a, compilation *m)

@@ -26,6 +26,8 @@ static void propose(void *arg)
 	const tn_shard_wishes *w = k->w;
 	shard_wishes own;
 	shard_proposal *q;
+	compile_options o;
+	compilation *made;
 	shard_plan *p;
 	shard_mesh m;
 	str s;
@@ -39,7 +41,10 @@ static void propose(void *arg)
 	own = (shard_wishes){w->memory, w->link, w->latency, w->flops,
 		w->train};
 	m = shard_mesh_parse(a, w->mesh);
-	p = shard_plan_new(a, ir_lower(a, ix_new(a), k->p->ir), &m);
+	o = api_compile_options(c);
+	made = compile_new(a, k->p->ir, &o);
+	compile_to(made, TN_LEVEL_SYSTEM);
+	p = shard_plan_new(a, made->system, &m);
 	q = shard_propose(a, p, &own);
 	if (q->bill.memory > w->memory)
 		env_fail(c->e, TN_ERANGE, "shard.memory", (loc){0},

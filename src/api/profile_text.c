@@ -169,12 +169,13 @@ static void json_program(
 	w.threads = run_pool_threads(api_pool(c));
 	str_printf(s,
 		"{\"runs\":%lld,\"seconds\":%.9g,\"slab_bytes\":%zu,"
-		"\"passes_ms\":[",
+		"\"passes\":[",
 		t != NULL ? (long long)t->n_runs : 0LL, all_runs(t),
 		m->plan->tensor_bytes + m->plan->scratch_bytes +
 			m->plan->kept_bytes);
 	for (int32_t i = 0; i < COMPILE_N_PASSES; i++)
-		str_printf(s, "%s%.3f", i > 0 ? "," : "", m->ms[i]);
+		str_printf(s, "%s{\"name\":\"%s\",\"ms\":%.3f}",
+			i > 0 ? "," : "", compile_pass_name(i), m->ms[i]);
 	str_add(s, "],");
 	json_kernels(s, &w, t);
 	json_reasons(s, &w);
@@ -201,7 +202,7 @@ static void trace_program(str *s, const profile_entry *e)
 	for (int32_t i = 0; i < COMPILE_N_PASSES; i++)
 		at -= 1e-3 * e->m->ms[i];
 	for (int32_t i = 0; i < COMPILE_N_PASSES; i++) {
-		trace_event(s, compile_dump_name(i + 1), "compile", 2, at,
+		trace_event(s, compile_pass_name(i), "compile", 2, at,
 			1e-3 * e->m->ms[i]);
 		at += 1e-3 * e->m->ms[i];
 	}

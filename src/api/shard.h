@@ -39,9 +39,10 @@ int32_t api_place_number(tn_context *c, const api_place *p);
 
 /* A program with placings, as this process runs it, in arena a. */
 typedef struct api_parted api_parted;
-/* NULL: all of it is whole, and every process runs the whole program */
+/* m has got no further than its program. NULL: all of it is whole, and every
+ * process runs the whole program. */
 api_parted *api_shard_compile(
-	tn_context *c, arena *a, ir_program *p, tensor_placing *w);
+	tn_context *c, arena *a, compilation *m, tensor_placing *w);
 void api_shard_run(tn_context *c, api_parted *q, const void *const *in,
 	void *const *out);
 size_t api_shard_bytes(void *arg, int32_t place, const ir_type *type);

@@ -211,9 +211,16 @@ static const tn_mesh *mesh_of(tn_context *c, const tensor_placing *w, int32_t n)
 	return mesh;
 }
 
-static void annotate(tn_context *c, shard_plan *p, const tensor_placing *w)
+struct annotate_call {
+	tn_context *c;
+	const tensor_placing *w;
+};
+
+static void annotate(void *arg, shard_plan *p)
 {
-	const api_shard *s = api_shard_of(c);
+	const struct annotate_call *k = arg;
+	const tensor_placing *w = k->w;
+	const api_shard *s = api_shard_of(k->c);
 	ir_system *sys = p->s;
 
 	for (int32_t i = 0; i < sys->input.n; i++) {
@@ -250,17 +257,12 @@ static void annotate(tn_context *c, shard_plan *p, const tensor_placing *w)
 	}
 }
 
-static void compile_phases(api_parted *q)
+static void compile_phases(api_parted *q, const compilation *m)
 {
-	tn_context *c = q->c;
-	compile_options o = api_compile_options(c);
-
 	q->phase = arena_array(q->a, plan_exec *, q->p->phase.n + 1);
-	for (int32_t i = 0; i < q->p->phase.n && !c->o.interp; i++)
-		if (q->p->phase.at[i].s->eqn.n > 0)
-			q->phase[i] = api_compile(c, q->a,
-				compile_new_system(
-					q->a, q->p->phase.at[i].s, &o));
+	for (int32_t i = 0; i < q->p->phase.n && !q->c->o.interp; i++)
+		if (m->phase[i]->system->eqn.n > 0)
+			q->phase[i] = api_compile(q->c, q->a, m->phase[i]);
 }
 
 /* Of the structure, which knows rows by number, of their names, and of places. */
@@ -287,14 +289,25 @@ static void compare(tn_context *c, arena *a, const ir_program *p, uint64_t hash)
 				(unsigned long long)hash));
 }
 
-api_parted *api_shard_compile(
-	tn_context *c, arena *a, ir_program *p, tensor_placing *w)
+/* Of the program's outputs and, behind those, of its storages. */
+static bool *kept_outputs(arena *a, const ir_program *p, const tensor_placing *w)
 {
+	int32_t n = p->output.n + p->input.n;
+	bool *keep = arena_array(a, bool, n + 1);
+
+	for (int32_t i = 0; i < n; i++)
+		keep[i] = i < w->n_out || i >= w->n_want;
+	return keep;
+}
+
+api_parted *api_shard_compile(
+	tn_context *c, arena *a, compilation *m, tensor_placing *w)
+{
+	ir_program *p = m->program;
 	const tn_mesh *mesh = mesh_of(c, w, p->input.n);
+	struct annotate_call known = {c, w};
+	compile_layout l;
 	api_parted *q;
-	shard_plan *made;
-	ir_system *s;
-	bool *keep;
 
 	for (int32_t i = 0; i < w->n_want; i++)
 		w->out[i] = 0;
@@ -302,19 +315,18 @@ api_parted *api_shard_compile(
 		p->output.n = w->n_out; /* nobody asks where others lie */
 		return NULL;
 	}
-	s = ir_lower(a, ix_new(a), p);
-	ir_system_verify(s);
-	made = shard_plan_new(a, s, &mesh->m);
-	annotate(c, made, w);
-	shard_propagate(made);
-	shard_scatter_sums(made);
-	keep = arena_array(a, bool, s->output.n + 1);
-	for (int32_t i = 0; i < s->output.n; i++)
-		keep[i] = i < w->n_out || i >= w->n_want;
 	q = arena_make(a, api_parted);
 	*q = (api_parted){.c = c, .a = a, .hash = hash_of(a, p, w)};
+	l = (compile_layout){.mesh = &mesh->m,
+		.rank = api_shard_rank(c),
+		.keep = kept_outputs(a, p, w),
+		.place = annotate,
+		.arg = &known};
+	m->o.layout = &l;
 	compare(c, a, p, q->hash);
-	q->p = shard_localise(a, made, api_shard_rank(c), keep);
+	compile_to(m, TN_LEVEL_SYSTEM);
+	m->o.layout = NULL;
+	q->p = m->local;
 	q->exec = shard_exec_new(a, q->p);
 	for (int32_t i = 0; i < q->p->phase.n; i++)
 		for (int32_t k = 0; k < q->p->phase.at[i].job.n; k++)
@@ -326,7 +338,7 @@ api_parted *api_shard_compile(
 		out.l = q->p->array.at[q->p->output[i]].layout;
 		w->out[i] = api_place_number(c, &out);
 	}
-	compile_phases(q);
+	compile_phases(q, m);
 	return q;
 }
 

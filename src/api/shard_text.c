@@ -50,29 +50,38 @@ struct explain_call {
 };
 
 /* What is not placed is as without tn_shard: inputs whole, results anywhere. */
+static void place(void *arg, shard_plan *p)
+{
+	const struct explain_call *k = arg;
+
+	for (int32_t i = 0; i < k->n_place; i++)
+		shard_placement_parse(p, k->place[i]);
+	for (int32_t i = 0; i < p->s->input.n; i++)
+		p->tensor[p->s->input.at[i]].fixed = true;
+}
+
 static void explain(void *arg)
 {
 	struct explain_call *k = arg;
 	arena *a = arena_child(k->p->a);
+	compile_options o = api_compile_options(k->p->c);
+	compile_layout l = {.place = place, .arg = k};
 	str s = str_new(a);
-	shard_plan *p;
+	compilation *c;
 	shard_mesh m;
 
 	api_want(k->p->c, k->mesh, "the mesh");
 	api_want_shapes(k->p);
 	m = shard_mesh_parse(a, k->mesh);
-	p = shard_plan_new(a, ir_lower(a, ix_new(a), k->p->ir), &m);
 	if (k->n_place > 0)
 		api_want(k->p->c, k->place, "the list of placements");
 	for (int32_t i = 0; i < k->n_place; i++)
 		api_want(k->p->c, k->place[i], "a placement");
-	for (int32_t i = 0; i < k->n_place; i++)
-		shard_placement_parse(p, k->place[i]);
-	for (int32_t i = 0; i < p->s->input.n; i++)
-		p->tensor[p->s->input.at[i]].fixed = true;
-	shard_propagate(p);
-	shard_scatter_sums(p);
-	shard_explain(&s, shard_localise(a, p, 0, NULL), k->json);
+	l.mesh = &m;
+	o.layout = &l;
+	c = compile_new(a, k->p->ir, &o);
+	compile_to(c, TN_LEVEL_SYSTEM);
+	shard_explain(&s, c->local, k->json);
 	*k->out = api_text(k->p->c, &s);
 	arena_free(a);
 }

@@ -298,6 +298,7 @@ const cli_command cli_explain = {
 	"\n"
 	"TENON_DUMP=PASS,PASS in the environment of any program prints what passes\n"
 	"make, on standard error or into files of the folder TENON_DUMP_DIR. They\n"
-	"are: program (what is compiled), lower, fuse, loops, kern, emit, plan; all.\n",
+	"are: program (what is compiled), lower, prune, localise (on several\n"
+	"processes), settle, fuse, loops, schedule, kern, emit, plan; all.\n",
 	run,
 };

@@ -1,25 +1,74 @@
 /*
  * compile.c: the pipeline, from a program to C texts and a call list. One line
- * per pass; after each its text for TENON_DUMP (dump.c), its verifier, and a
- * line for whoever listens.
+ * a pass in the table below; after each its text for TENON_DUMP (dump.c), its
+ * verifier, and a line for whoever listens.
  *
- *   program --lower--> system --fuse--> groups --loops--> MapExpr
- *           --kern--> kernels --emit--> C functions
+ *   program --lower, prune--> system --localise--> a system for each phase
+ *           --settle--> system, order --fuse--> groups --loops, schedule-->
+ *           MapExpr --kern--> kernels --emit--> C functions
  *           --plan--> call list, buffers, C texts
+ *
+ * Gradients have no pass: tensor/ records the calls of adjoints, rule by rule,
+ * so that a program is differentiated before it comes here.
  */
-#include "engine/engine.h"
+#include "engine/text.h"
 #include "schedule/estimate.h"
 
 #include <time.h>
 
+static void check_program(compilation *c)
+{
+	ir_program_verify(c->program);
+}
+
 static void lower(compilation *c)
 {
-	c->system = ir_lower(c->a, c->x, c->program);
+	c->system = ir_lower_all(c->a, c->x, c->program);
+}
+
+static void prune(compilation *c)
+{
+	c->system = ir_prune(c->system);
 }
 
 static void check_system(compilation *c)
 {
 	ir_system_verify(c->system);
+}
+
+/* ---- parts of several processes ---- */
+
+static bool is_placed(const compilation *c)
+{
+	return c->o.layout != NULL;
+}
+
+/* What this process computes, between transfers. */
+static void localise(compilation *c)
+{
+	const compile_layout *l = c->o.layout;
+	shard_plan *p = shard_plan_new(c->a, c->system, l->mesh);
+	compile_options o = c->o;
+
+	l->place(l->arg, p);
+	shard_propagate(p);
+	shard_scatter_sums(p);
+	c->local = shard_localise(c->a, p, l->rank, l->keep);
+	o.layout = NULL;
+	c->phase = arena_array(c->a, compilation *, c->local->phase.n + 1);
+	for (int32_t i = 0; i < c->local->phase.n; i++)
+		c->phase[i] = compile_new_system(
+			c->a, c->local->phase.at[i].s, &o);
+}
+
+/* ---- kernels ---- */
+
+/* Which memory each write ends in, and who waits for it. */
+static void settle(compilation *c)
+{
+	fuse_options o = {.settle = c->o.settle};
+
+	c->settled = fuse_settle(c->a, c->system, &o);
 }
 
 /* The machine by whose costs programs are partitioned. */
@@ -84,12 +133,11 @@ static void fuse(compilation *c)
 {
 	fuse_pricing p = {price, c};
 	fuse_options o = {.no_fusion = c->o.no_fusion,
-		.settle = c->o.settle,
 		.price = &p,
 		.n_apart = c->o.n_apart,
 		.apart = pairs_of(c)};
 
-	c->groups = fuse_partition(c->a, c->system, pricing(c), &o);
+	c->groups = fuse_partition_settled(c->settled, pricing(c), &o);
 }
 
 static void check_groups(compilation *c)
@@ -109,19 +157,24 @@ static kernel_texts *pinned_of(
 static void loops(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
-	kernel_texts *pinned = pinned_of(c, "schedule", &c->o.schedule);
 
 	c->loops = arena_array(c->a, loop_kernel *, n + 1);
-	for (int32_t i = 0; i < n; i++) {
-		const fuse_kernel *k = c->groups->kernel.at[i];
+	for (int32_t i = 0; i < n; i++)
+		if (!c->groups->kernel.at[i]->opaque)
+			c->loops[i] = loop_build(c->a, c->system,
+				c->groups->kernel.at[i], false);
+}
 
-		if (k->opaque)
-			continue;
-		c->loops[i] = loop_build(c->a, c->system, k, false);
-		if (pinned == NULL ||
-			!loop_text_apply(pinned, c->loops[i], i, c->o.machine))
+static void schedule(compilation *c)
+{
+	int32_t n = c->groups->kernel.n;
+	kernel_texts *pinned = pinned_of(c, "schedule", &c->o.schedule);
+
+	for (int32_t i = 0; i < n; i++)
+		if (c->loops[i] != NULL &&
+			(pinned == NULL || !loop_text_apply(pinned, c->loops[i],
+						   i, c->o.machine)))
 			loop_schedule(c->loops[i], c->o.machine);
-	}
 	if (pinned != NULL)
 		kernel_texts_end(pinned, n);
 }
@@ -129,10 +182,16 @@ static void loops(compilation *c)
 static void check_loops(compilation *c)
 {
 	for (int32_t i = 0; i < c->groups->kernel.n; i++)
-		if (c->loops[i] != NULL) {
+		if (c->loops[i] != NULL)
 			loop_verify(c->loops[i]);
+}
+
+static void check_schedule(compilation *c)
+{
+	check_loops(c);
+	for (int32_t i = 0; i < c->groups->kernel.n; i++)
+		if (c->loops[i] != NULL)
 			loop_verify_schedule(c->loops[i]);
-		}
 }
 
 static void kern(compilation *c)
@@ -177,59 +236,58 @@ static void check_plan(compilation *c)
 	plan_verify(c->plan);
 }
 
-/* ---- what passes have made, as text ---- */
-
-static void print_program(str *out, compilation *c)
-{
-	ir_program_print(out, c->program);
-}
-
-static void print_system(str *out, compilation *c)
-{
-	ir_system_print(out, c->system);
-}
-
-static void print_groups(str *out, compilation *c)
-{
-	fuse_print(out, c->groups, false);
-}
-
-static void print_code(str *out, compilation *c)
-{
-	for (int32_t i = 0; i < c->groups->kernel.n; i++)
-		if (c->code[i] != NULL)
-			str_printf(out, "%s\n", c->code[i]->c);
-}
-
-static void print_plan(str *out, compilation *c)
-{
-	plan_print(out, c->plan, false);
-}
-
 /* ---- the passes ---- */
 
 static const struct pass {
 	const char *name;
 	tn_level needed_for; /* this level and all behind it */
-	void (*run)(compilation *c);
-	void (*print)(str *out, compilation *c);
+	void (*run)(compilation *c); /* NULL: it is there from the beginning */
+	compile_print *print;
 	void (*verify)(compilation *c);
+	bool (*is_wanted)(const compilation *c); /* NULL: always */
 } passes[COMPILE_N_PASSES] = {
-	{"lower", TN_LEVEL_SYSTEM, lower, print_system, check_system},
-	{"fuse", TN_LEVEL_GROUPS, fuse, print_groups, check_groups},
-	{"loops", TN_LEVEL_SCHEDULE, loops, compile_print_schedule,
-		check_loops},
-	{"kern", TN_LEVEL_KERN, kern, compile_print_kern, NULL},
-	{"emit", TN_LEVEL_PLAN, emit, print_code, NULL},
-	{"plan", TN_LEVEL_PLAN, make_plan, print_plan, check_plan},
+	{"program", TN_LEVEL_PROGRAM, NULL,
+		compile_print_program, check_program, NULL},
+	{"lower", TN_LEVEL_SYSTEM, lower,
+		compile_print_system, check_system, NULL},
+	{"prune", TN_LEVEL_SYSTEM, prune,
+		compile_print_system, check_system, NULL},
+	{"localise", TN_LEVEL_SYSTEM, localise,
+		compile_print_local, NULL, is_placed},
+	{"settle", TN_LEVEL_GROUPS, settle,
+		compile_print_settled, NULL, NULL},
+	{"fuse", TN_LEVEL_GROUPS, fuse,
+		compile_print_groups, check_groups, NULL},
+	{"loops", TN_LEVEL_SCHEDULE, loops,
+		compile_print_loops, check_loops, NULL},
+	{"schedule", TN_LEVEL_SCHEDULE, schedule,
+		compile_print_schedule, check_schedule, NULL},
+	{"kern", TN_LEVEL_KERN, kern,
+		compile_print_kern, NULL, NULL},
+	{"emit", TN_LEVEL_PLAN, emit,
+		compile_print_code, NULL, NULL},
+	{"plan", TN_LEVEL_PLAN, make_plan,
+		compile_print_plan, check_plan, NULL},
 };
+enum { FIRST_OF_SYSTEM = 4 }; /* of a system that is there: settle */
 
-/* What is compiled, before any pass, is number 0. */
-const char *compile_dump_name(int32_t i)
+const char *compile_pass_name(int32_t i)
 {
-	if (i == 0)
-		return "program";
-	return i <= COMPILE_N_PASSES ? passes[i - 1].name : NULL;
+	return i < COMPILE_N_PASSES ? passes[i].name : NULL;
+}
+
+compile_dump compile_dump_read(arena *a)
+{
+	return compile_dump_of(a, compile_pass_name);
+}
+
+double compile_level_ms(const compilation *c, tn_level level)
+{
+	double ms = 0;
+
+	for (int32_t i = 0; i < COMPILE_N_PASSES; i++)
+		ms += passes[i].needed_for == level ? c->ms[i] : 0;
+	return ms;
 }
 
 double compile_clock_ms(void)
@@ -267,7 +325,7 @@ compilation *compile_new_system(
 
 	c->x = s->x;
 	c->system = s;
-	c->n_done = 1; /* lowered */
+	c->n_done = FIRST_OF_SYSTEM;
 	return c;
 }
 
@@ -281,7 +339,7 @@ static void log_pass(const compilation *c, int32_t i)
 	str_printf(&s, "%s: %.3f ms", passes[i].name, c->ms[i]);
 	if (c->groups != NULL)
 		str_printf(&s, ", %d kernels", (int)c->groups->kernel.n);
-	else
+	else if (c->system != NULL)
 		str_printf(&s, ", %d equations", (int)c->system->eqn.n);
 	c->o.log(c->o.log_arg, s.at);
 }
@@ -306,21 +364,29 @@ const char *compile_term(const compilation *c, int32_t k)
 	return loop_term_name(loop_estimate_term(&e));
 }
 
+static void run_pass(compilation *c, int32_t i)
+{
+	const struct pass *p = &passes[i];
+	double start = compile_clock_ms();
+
+	if (p->run != NULL)
+		p->run(c);
+	c->ms[i] = compile_clock_ms() - start;
+	compile_dump_text(c, i, p->name, p->print);
+	if (c->o.verify && p->verify != NULL)
+		p->verify(c);
+	if (p->run != NULL)
+		log_pass(c, i);
+}
+
 void compile_to(compilation *c, tn_level level)
 {
-	if (c->n_done == 0 && c->number == 0 && level > TN_LEVEL_PROGRAM)
-		compile_dump_text(c, 0, print_program);
 	while (c->n_done < COMPILE_N_PASSES &&
 		passes[c->n_done].needed_for <= level) {
-		int32_t i = c->n_done;
-		double start = compile_clock_ms();
+		const struct pass *p = &passes[c->n_done];
 
-		passes[i].run(c);
-		c->ms[i] = compile_clock_ms() - start;
-		compile_dump_text(c, i + 1, passes[i].print);
-		if (c->o.verify && passes[i].verify != NULL)
-			passes[i].verify(c);
-		log_pass(c, i);
+		if (p->is_wanted == NULL || p->is_wanted(c))
+			run_pass(c, c->n_done);
 		c->n_done++;
 	}
 }

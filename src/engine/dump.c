@@ -12,7 +12,7 @@
  * TENON_DUMP_DIR. A text is printed before its verifier reads it, so that one
  * which is wrong is seen.
  */
-#include "engine/engine.h"
+#include "engine/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,23 +20,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+typedef const char *pass_name(int32_t i);
+
 /* The bit of a name of n bytes; 0: no pass has it. */
-static uint32_t find(const char *name, size_t n)
+static uint32_t find(pass_name *name_of, const char *name, size_t n)
 {
 	const char *one;
 
-	for (int32_t i = 0; (one = compile_dump_name(i)) != NULL; i++)
+	for (int32_t i = 0; (one = name_of(i)) != NULL; i++)
 		if (strlen(one) == n && memcmp(one, name, n) == 0)
 			return UINT32_C(1) << i;
 	return 0;
 }
 
-static _Noreturn void no_pass(arena *a, const char *name, size_t n)
+static _Noreturn void no_pass(
+	arena *a, pass_name *name_of, const char *name, size_t n)
 {
 	str all = str_new(a);
 	const char *one;
 
-	for (int32_t i = 0; (one = compile_dump_name(i)) != NULL; i++)
+	for (int32_t i = 0; (one = name_of(i)) != NULL; i++)
 		str_printf(&all, ", %s", one);
 	env_fail(arena_env(a), TN_EINVAL, "context.dump", (loc){0},
 		"TENON_DUMP: there is no pass \"%.*s\"; a list of these is "
@@ -44,17 +47,17 @@ static _Noreturn void no_pass(arena *a, const char *name, size_t n)
 		all.at);
 }
 
-static uint32_t read_passes(arena *a, const char *list)
+static uint32_t read_passes(arena *a, pass_name *name_of, const char *list)
 {
 	uint32_t bits = 0;
 
 	for (const char *at = list; *at != '\0';) {
 		size_t n = strcspn(at, ",");
 		bool all = n == 3 && memcmp(at, "all", 3) == 0;
-		uint32_t one = all ? UINT32_MAX : find(at, n);
+		uint32_t one = all ? UINT32_MAX : find(name_of, at, n);
 
 		if (one == 0)
-			no_pass(a, at, n);
+			no_pass(a, name_of, at, n);
 		bits |= one;
 		at += n + (at[n] == ',');
 	}
@@ -77,14 +80,14 @@ static void make_folder(arena *a, const char *path)
 			path);
 }
 
-compile_dump compile_dump_read(arena *a)
+compile_dump compile_dump_of(arena *a, pass_name *name_of)
 {
 	const char *list = getenv("TENON_DUMP"), *dir;
 	compile_dump d = {0};
 
 	if (list == NULL)
 		return d;
-	d.passes = read_passes(a, list);
+	d.passes = read_passes(a, name_of, list);
 	dir = getenv("TENON_DUMP_DIR");
 	if (d.passes == 0 || dir == NULL || dir[0] == '\0')
 		return d;
@@ -127,8 +130,8 @@ static void put_file(arena *a, const char *path, const str *text)
 			strerror(errno));
 }
 
-void compile_dump_text(compilation *c, int32_t i,
-	void (*print)(str *out, compilation *c))
+void compile_dump_text(
+	compilation *c, int32_t i, const char *name, compile_print *print)
 {
 	static _Atomic int64_t n_programs;
 	const compile_dump *d = &c->o.dump;
@@ -143,7 +146,7 @@ void compile_dump_text(compilation *c, int32_t i,
 	s = str_new(a);
 	if (d->dir == NULL)
 		str_printf(&s, "== %s, program %lld ==\n",
-			compile_dump_name(i), (long long)c->number);
+			name, (long long)c->number);
 	print(&s, c);
 	if (s.n > 0 && s.at[s.n - 1] != '\n')
 		str_addc(&s, '\n');
@@ -152,7 +155,7 @@ void compile_dump_text(compilation *c, int32_t i,
 	else
 		put_file(a, arena_printf(a, "%s/%ld-%04lld-%s.txt", d->dir,
 				    (long)getpid(), (long long)c->number,
-				    compile_dump_name(i)),
+				    name),
 			&s);
 	arena_free(a);
 }

@@ -12,6 +12,7 @@
 
 #include "fuse/fuse.h"
 #include "kern/kern.h"
+#include "layout/layout.h"
 #include "plan/plan.h"
 #include "program/program.h"
 #include "schedule/schedule.h"
@@ -19,7 +20,7 @@
 
 /* What TENON_DUMP says to print while programs are compiled. */
 typedef struct compile_dump {
-	uint32_t passes; /* bit i: of compile_dump_name(i) */
+	uint32_t passes; /* bit i: of compile_pass_name(i) */
 	const char *dir; /* a file for each text; NULL: standard error */
 } compile_dump;
 
@@ -34,6 +35,15 @@ typedef struct compile_pair {
 	const char *first, *then;
 } compile_pair;
 
+/* Placements of the tensors of a program that several processes run. */
+typedef struct compile_layout {
+	const shard_mesh *mesh;
+	int64_t rank; /* of this process */
+	const bool *keep; /* by output of the system; NULL: all */
+	void (*place)(void *arg, shard_plan *p); /* fixes what is known */
+	void *arg;
+} compile_layout;
+
 typedef struct compile_options {
 	bool no_fusion, verify;
 	const machine *machine; /* NULL: none; only groups can be made */
@@ -46,9 +56,10 @@ typedef struct compile_options {
 	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */
 	void *log_arg;
 	compile_dump dump;
+	const compile_layout *layout; /* NULL: one process has everything */
 } compile_options;
 
-enum { COMPILE_N_PASSES = 6 };
+enum { COMPILE_N_PASSES = 11 };
 
 typedef struct compilation {
 	arena *a;
@@ -58,6 +69,9 @@ typedef struct compilation {
 	ix *x;
 	ir_program *program;
 	ir_system *system;
+	shard_program *local; /* with a layout: passes end here */
+	struct compilation **phase; /* of local: one for each */
+	fuse_settled *settled;
 	fuse_plan *groups;
 	loop_kernel **loops;	     /* by kernel of groups; NULL for opaque ones */
 	kern_kernel **kernels;	     /* by kernel, likewise */
@@ -76,8 +90,14 @@ compilation *compile_new(
 compilation *compile_new_system(
 	arena *a, ir_system *s, const compile_options *o);
 
-/* Runs the passes that a level needs and that have not run yet. */
+/* Runs the passes that a level needs and that have not run yet. A compilation
+ * with a layout ends at TN_LEVEL_SYSTEM: the later levels belong to its phases. */
 void compile_to(compilation *c, tn_level level);
+
+/* The name of pass i, in the order of passes; NULL behind the last. */
+const char *compile_pass_name(int32_t i);
+/* Time of the passes that this level needs and no level before it does. */
+double compile_level_ms(const compilation *c, tn_level level);
 
 /* The level that compile_to must reach before `level` can be explained. */
 tn_level compile_level_needed(tn_level level);
@@ -103,15 +123,6 @@ void compile_index_ranges(ir_system *s, int64_t *lo, int64_t *hi);
 /* Reads the environment. Throws [context.dump] if a pass has an unknown name or
  * the folder cannot be made. */
 compile_dump compile_dump_read(arena *a);
-/* 0: "program"; then the names of the passes in order, then NULL. */
-const char *compile_dump_name(int32_t i);
-/* Prints the result of pass i, if TENON_DUMP names the pass. */
-void compile_dump_text(compilation *c, int32_t i,
-	void (*print)(str *out, compilation *c));
-/* The schedules of all kernels, for explain and dumps. */
-void compile_print_schedule(str *out, compilation *c);
-/* All kernels in kern, for explain and dumps. */
-void compile_print_kern(str *out, compilation *c);
 
 /* The table of operations as text (ops_text.c). */
 void compile_ops_text(str *out, ir_table *t, bool markdown);

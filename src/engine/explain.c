@@ -2,7 +2,7 @@
  * explain.c: any level of a compilation as text or JSON, and what indices
  * read from data may be.
  */
-#include "engine/engine.h"
+#include "engine/text.h"
 #include "schedule/decision.h"
 
 static void explain_loops(str *out, compilation *c, uint32_t flags)
@@ -25,27 +25,6 @@ static void explain_loops(str *out, compilation *c, uint32_t flags)
 	}
 }
 
-static void print_schedule(str *out, compilation *c, bool decisions)
-{
-	str_printf(out, "schedule %s\n", c->o.machine->name);
-	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
-		str_addc(out, '\n');
-		if (c->loops[i] == NULL)
-			str_printf(out, "kernel %d %s opaque\n", i,
-				c->groups->kernel.at[i]->name);
-		else {
-			if (decisions)
-				loop_text_decisions(out, c->loops[i]);
-			loop_text(out, c->loops[i], i);
-		}
-	}
-}
-
-void compile_print_schedule(str *out, compilation *c)
-{
-	print_schedule(out, c, false);
-}
-
 /* A list for each kernel: those of a schedule that was read are empty. */
 static void json_decisions(str *out, compilation *c)
 {
@@ -64,19 +43,6 @@ static void json_decisions(str *out, compilation *c)
 		str_addc(out, '}');
 	}
 	str_add(out, "]}\n");
-}
-
-void compile_print_kern(str *out, compilation *c)
-{
-	str_printf(out, "kern %s\n", c->o.machine->name);
-	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
-		str_addc(out, '\n');
-		if (c->kernels[i] == NULL)
-			str_printf(out, "kernel %d %s opaque\n", i,
-				c->groups->kernel.at[i]->name);
-		else
-			kern_print(out, c->kernels[i], i);
-	}
 }
 
 /*
@@ -119,25 +85,28 @@ static void explain_text(
 {
 	switch (level) {
 	case TN_LEVEL_PROGRAM:
-		ir_program_print(out, c->program);
+		compile_print_program(out, c);
 		break;
 	case TN_LEVEL_SYSTEM:
-		ir_system_print(out, c->system);
+		compile_print_system(out, c);
 		break;
 	case TN_LEVEL_GROUPS:
-		fuse_print(out, c->groups, false);
+		compile_print_groups(out, c);
 		break;
 	case TN_LEVEL_LOOPS:
 		explain_loops(out, c, flags);
 		break;
 	case TN_LEVEL_SCHEDULE:
-		print_schedule(out, c, (flags & TN_EXPLAIN_DECISIONS) != 0);
+		if ((flags & TN_EXPLAIN_DECISIONS) != 0)
+			compile_print_decisions(out, c);
+		else
+			compile_print_schedule(out, c);
 		break;
 	case TN_LEVEL_KERN:
 		compile_print_kern(out, c);
 		break;
 	case TN_LEVEL_PLAN:
-		plan_print(out, c->plan, false);
+		compile_print_plan(out, c);
 		break;
 	case TN_LEVEL_C:
 		explain_c(out, c);

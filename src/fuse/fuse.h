@@ -186,7 +186,21 @@ typedef struct fuse_options {
 	const fuse_pair *apart;
 } fuse_options;
 
-/* m NULL: the first machine of the table */
+/*
+ * Prepares a system for the partition: puts movements into their readers, drops
+ * equations that nobody reads any more, settles writes in place (settle.h).
+ * Reads o->mutate and o->settle.
+ */
+typedef struct fuse_state fuse_settled;
+fuse_settled *fuse_settle(arena *a, ir_system *s, const fuse_options *o);
+/* The equations in order, and for each write the readers that it waits for. */
+void fuse_print_settled(str *out, const fuse_settled *f);
+
+/* Call it once for each f; the plan is in the arena of f. m NULL: the first machine of
+ * the table. */
+fuse_plan *fuse_partition_settled(
+	fuse_settled *f, const machine *m, const fuse_options *o);
+/* Prepares and partitions. */
 fuse_plan *fuse_partition(
 	arena *a, ir_system *s, const machine *m, const fuse_options *o);
 void fuse_verify(fuse_plan *p); /* throws TN_EINTERNAL */

@@ -575,7 +575,7 @@ static void add_output(lower *w, int32_t t, int32_t store)
 	w->s->tensor.at[t].is_output = true;
 }
 
-ir_system *ir_lower(arena *a, ix *x, const ir_program *p)
+ir_system *ir_lower_all(arena *a, ix *x, const ir_program *p)
 {
 	lower *w = arena_make(a, lower);
 
@@ -594,5 +594,10 @@ ir_system *ir_lower(arena *a, ix *x, const ir_program *p)
 		if (newest != v && p->value.at[v].is_param)
 			add_output(w, w->of_value[newest], i);
 	}
-	return sys_compact(w->s);
+	return w->s;
+}
+
+ir_system *ir_lower(arena *a, ix *x, const ir_program *p)
+{
+	return ir_prune(ir_lower_all(a, x, p));
 }

@@ -109,7 +109,9 @@ void ir_program_print_notes(
 void ir_program_rename(ir_program *p, int32_t value, const char *name);
 void ir_program_verify(const ir_program *p);
 
-/* The equations of all calls, in pull form, simplified, without dead ones. */
+/* The equations of all calls, in pull form, simplified; equal ones are merged. */
+ir_system *ir_lower_all(arena *a, ix *x, const ir_program *p);
+/* The same without equations that no output needs. */
 ir_system *ir_lower(arena *a, ix *x, const ir_program *p);
 
 #endif

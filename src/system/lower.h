@@ -4,7 +4,7 @@
  *   lower.c       the program: calls in order, versions, merging, copies
  *   lower_expr.c  nodes of an equation to expressions and forms
  *   lower_left.c  solves left sides for their letters: pull form, push form
- *   compact.c     removes what no output needs
+ *   prune.c       removes what no output needs
  */
 #ifndef SYSTEM_LOWER_H
 #define SYSTEM_LOWER_H
@@ -64,10 +64,9 @@ const expr *lower_and(leq *c, const expr *a, const expr *b);
 bool left_is_plain(leq *c);
 void left_solve(leq *c, sys_eqn *e);
 
-/* compact.c: returns f with the tensors of its data renumbered */
+/* prune.c: returns f with the tensors of its data renumbered */
 typedef const ix_form *form_map(void *arg, const ix_form *f);
 const expr *ex_map(ir_system *s, const expr *e, form_map *map, void *arg,
 	const int32_t *tensor); /* tensor: new numbers, or NULL */
-ir_system *sys_compact(ir_system *s);
 
 #endif

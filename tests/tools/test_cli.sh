@@ -86,9 +86,9 @@ TENON_DUMP=program,fuse "$tenon" run "$root/examples/softmax.tn" 2>dumped >/dev/
 [ "$(grep -c '^== ' dumped)" -eq 2 ] && grep -q '^== fuse, program 1 ==' dumped &&
 	grep -q '^kernel 0' dumped || fail "printed passes: $(cat dumped)"
 # the text of a pass is read by what reads that level
-TENON_DUMP=program,loops TENON_DUMP_DIR=dumps "$tenon" run \
+TENON_DUMP=program,schedule TENON_DUMP_DIR=dumps "$tenon" run \
 	"$root/examples/softmax.tn" >plain 2>/dev/null || fail "passes in files"
-"$tenon" run dumps/*-0001-program.txt --schedule dumps/*-0001-loops.txt \
+"$tenon" run dumps/*-0001-program.txt --schedule dumps/*-0001-schedule.txt \
 	>again 2>/dev/null || fail "the texts of passes are read again"
 cmp -s plain again || fail "the texts of passes mean the same"
 expect 1 'which is not a folder' env TENON_DUMP=all TENON_DUMP_DIR=passes \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # test_tools.sh ROOT BUILD: the gates of make check do fail. Each case is wrong
-# in one way; layers.sh, symbols.sh, golden.sh, man.sh, words.sh, examples.py
-# and docs_check.py must say so, and must pass what is right.
+# in one way; layers.sh, house.py, symbols.sh, golden.sh, man.sh, words.sh,
+# examples.py and docs_check.py must say so, and must pass what is right.
 set -u
 root=$1
 export BUILD=$2
@@ -43,6 +43,43 @@ include bench/a.c '#include "cli/cli.h"' 0 '0 wrong'
 include cli/a.c '#include "bench.h"' 1 'not folder/file.h'
 include cli/a.c '#include "base/base.h"' 1 'cli may not include'
 include a.c '#include "kern/kern.h"' 1 'a file of no folder'
+
+house() { # house STATUS TEXT LIST: the files below $tmp/h, and tools/house.txt
+	mkdir -p "$tmp/h/tools" "$tmp/h/build/lib.p"
+	cp "$root/tools/house.py" "$tmp/h/tools"
+	printf 'ix:\nrun: ix\n' >"$tmp/h/tools/layers.txt"
+	printf '%s\n' "$3" >"$tmp/h/tools/house.txt"
+	rm -f "$tmp/h/build/lib.p/"*
+	(cd "$tmp/h" && find src -name '*.c' | while read -r f; do
+		cc -c -o "build/lib.p/${f//\//_}.o" "$f"
+	done)
+	expect "$1" "$2" "$tmp/h/tools/house.py" build
+}
+mkdir -p "$tmp/h/src/ix" "$tmp/h/src/run"
+echo 'int b(void); int a(void) { return b(); }' >"$tmp/h/src/ix/a.c"
+echo 'int b(void) { return 1; }' >"$tmp/h/src/ix/b.c"
+house 0 ' 0 wrong' ''
+echo 'int c(void); int b(void) { return c(); }' >"$tmp/h/src/ix/b.c"
+echo 'int a(void); int c(void) { return a(); }' >"$tmp/h/src/run/c.c"
+house 0 ' 0 wrong' '' # of two folders: layers.sh
+mv "$tmp/h/src/run/c.c" "$tmp/h/src/ix/c.c"
+house 1 'src/ix: a circle of files: a b c' ''
+house 1 'ix/c.c -> ix/a.c: a' ''
+house 1 'a circle of files: a b c' 'circle ix a b: reads and writes'
+house 0 ' 0 wrong' 'circle ix a b c: each needs the next'
+house 1 'strike out: ix d' 'circle ix a b c d: each needs the next'
+house 1 'no reason' 'circle ix a b c: why'
+rm "$tmp/h/src/ix/c.c"
+house 1 'in order now, strike out: circle ix a' 'circle ix a b: each needs the other'
+printf 'int\nb(void)\n{\n%070d\n}\n' 0 | sed 's/0/\t;\n/g' >"$tmp/h/src/ix/b.c"
+sed -i 's/^\t;$/\ta();/;1i int a(void);' "$tmp/h/src/ix/b.c"
+sed -i 's/b();/0;/' "$tmp/h/src/ix/a.c"
+house 1 'b.c:4: b(): 73 lines, over 70' ''
+house 0 ' 0 wrong' 'function src/ix/b.c b 73: one table of cases'
+house 1 'over the 72' 'function src/ix/b.c b 72: one table of cases'
+yes '/* */' | head -n 801 >"$tmp/h/src/ix/b.c"
+house 1 'b.c: 801 lines, over 800' ''
+house 0 ' 0 wrong' 'file src/ix/b.c 801: one table of cases'
 
 library() { # library TEXT STATUS MESSAGE
 	echo "$1" >"$tmp/a.c"

@@ -14,9 +14,21 @@
 
 static char root[] = "/tmp/tenon-test-XXXXXX";
 
+/* Without variables, and without files of the tests before. */
 static int setup(void **state)
 {
+	DIR *d = opendir(root);
+	struct dirent *e;
+	char path[600];
+
 	(void)state;
+	while (d != NULL && (e = readdir(d)) != NULL) {
+		snprintf(path, sizeof path, "%s/%s", root, e->d_name);
+		if (e->d_name[0] != '.')
+			(void)unlink(path);
+	}
+	if (d != NULL)
+		closedir(d);
 	unsetenv("TENON_RUN");
 	unsetenv("TENON_DUMP");
 	unsetenv("TENON_DUMP_DIR");
@@ -142,7 +154,7 @@ static void says_what_is_accepted(void **state)
 	refused("TENON_RUN", "interp ", "context.run", "\"interp \"");
 	refused("TENON_DUMP", "fuse,,plan", "context.dump", "no pass \"\"");
 	refused("TENON_DUMP", "fuze", "context.dump",
-		"all, program, lower, fuse");
+		"all, program, lower, prune, localise, settle, fuse");
 	refused("TENON_DUMP", "allx", "context.dump", "no pass \"allx\"");
 	setenv("TENON_DUMP", "fuse", 1);
 	refused("TENON_DUMP_DIR", "/dev/null", "context.dump", "/dev/null");
@@ -204,6 +216,77 @@ static void prints_what_tensors_record(void **state)
 	(void)tn_item(tn_reduce_sum(tn_exp(x), NULL, 0, false));
 	(void)tn_item(tn_reduce_sum(tn_exp(x), NULL, 0, false));
 	assert_true(n_files("-fuse.txt", text) <= 2);
+	tn_context_free(c);
+}
+
+/* Every pass in its order, each with a text; of one process none is local. */
+static void prints_every_pass(void **state)
+{
+	static const struct {
+		const char *end, *has;
+	} cases[] = {{"-program.txt", "program {"},
+		{"-lower.txt", "system {"},
+		{"-prune.txt", "system {"},
+		{"-settle.txt", "#0: "},
+		{"-fuse.txt", "kernel 0 "},
+		{"-loops.txt", "MapStmt("},
+		{"-schedule.txt", "schedule "},
+		{"-kern.txt", "kern "},
+		{"-emit.txt", "void "},
+		{"-plan.txt", ""}};
+	char text[4096] = "", *local = NULL;
+	tn_context *c;
+	tn_program *p = NULL;
+
+	(void)state;
+	setenv("TENON_DUMP", "all", 1);
+	setenv("TENON_DUMP_DIR", root, 1);
+	c = context();
+	assert_int_equal(tn_program_parse(&p, c, program, sizeof program - 1,
+				 NULL), TN_OK);
+	assert_int_equal(tn_program_compile(p), TN_OK);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(n_files(cases[i].end, text), 1);
+		if (strstr(text, cases[i].has) == NULL)
+			fail_msg("%s: %s", cases[i].end, text);
+	}
+	assert_int_equal(n_files("-localise.txt", text), 0);
+	assert_int_equal(tn_program_explain_shard(&local, p, "m=2",
+				 (const char *[]){"x=shard(1)@m"}, 1, false),
+		TN_OK);
+	assert_int_equal(n_files("-localise.txt", text), 1);
+	assert_string_equal(text, local);
+	tn_text_free(local);
+	tn_program_free(p);
+	tn_context_free(c);
+}
+
+/* A write waits for whoever reads what it changes: the order says so. */
+static void prints_who_waits(void **state)
+{
+	static const char old[] = "program {\n"
+				  "  param x: f32[4]\n"
+				  "  d = mul(x, 2.0)\n"
+				  "  x1 = write(x, d)\n"
+				  "  s = reduce_sum(x1, axes=[0])\n"
+				  "  o = mul(x, s)\n"
+				  "  return o\n"
+				  "}\n";
+	char text[4096] = "";
+	tn_context *c;
+	tn_program *p = NULL;
+
+	(void)state;
+	setenv("TENON_DUMP", "settle", 1);
+	setenv("TENON_DUMP_DIR", root, 1);
+	c = context();
+	if (tn_program_parse(&p, c, old, sizeof old - 1, NULL) < 0)
+		fail_msg("%s", tn_context_diag(c)->text);
+	assert_int_equal(tn_program_compile(p), TN_OK);
+	assert_int_equal(n_files("-settle.txt", text), 1);
+	if (strstr(text, "x1\n  waits for mul #1: d, which reads x\n") == NULL)
+		fail_msg("%s", text);
+	tn_program_free(p);
 	tn_context_free(c);
 }
 
@@ -465,6 +548,8 @@ int main(void)
 		cmocka_unit_test_setup(runs_both_ways, setup),
 		cmocka_unit_test_setup(says_what_is_accepted, setup),
 		cmocka_unit_test_setup(prints_what_tensors_record, setup),
+		cmocka_unit_test_setup(prints_every_pass, setup),
+		cmocka_unit_test_setup(prints_who_waits, setup),
 		cmocka_unit_test_setup(says_what_cannot_be_written, setup),
 		cmocka_unit_test_setup(
 			kernels_are_named_by_what_they_do, setup),

@@ -1,5 +1,5 @@
 /*
- * compact.c: what no output needs goes away.
+ * prune.c: what no output needs goes away.
  *
  * Consumes a system; produces one with the equations that outputs depend on
  * and the tensors that those touch, renumbered in order. Inputs all stay: a
@@ -227,7 +227,7 @@ static void copy_tensors(
 		*vec_push(to->a, &to->store) = from->store.at[i];
 }
 
-ir_system *sys_compact(ir_system *s)
+ir_system *ir_prune(ir_system *s)
 {
 	bool *live = arena_array(s->a, bool, s->tensor.n + 1);
 	int32_t *number = arena_array(s->a, int32_t, s->tensor.n + 1);
