@@ -8,6 +8,9 @@
  * come again. Memory moves in lines: a single element costs its line, unless its
  * neighbours are used while the line is near.
  *
+ * Lines that are a power of two apart share few sets of a memory: where these
+ * are too many, none is still there when its next element is needed.
+ *
  *   for i < 1000 { for j < 4096 { o[j] += x[4096 i + j] } }
  *   o: 16 KB, which comes to L1 once if 32 KB fit there; x: all of it, once
  */
@@ -22,6 +25,9 @@ typedef struct touch {
 	const loop_buf *b; /* NULL: in memory */
 	double size, most; /* bytes of an element; of all elements */
 	double foot;
+	bool written;
+	bool crowded[N_BEYOND]; /* its lines do not all stay in their sets */
+	double lost; /* stores to lines that are gone from L1 for that reason */
 	double beyond[N_BEYOND]; /* bytes from beyond the level */
 } touch;
 
@@ -39,7 +45,8 @@ typedef struct gather {
 	touches *out;
 } gather;
 
-static void add_touch(gather *g, int32_t tensor, const ix_form *at)
+static void add_touch(
+	gather *g, int32_t tensor, const ix_form *at, bool written)
 {
 	loop_kernel *k = g->w->k;
 	int32_t eqn, comp;
@@ -47,6 +54,7 @@ static void add_touch(gather *g, int32_t tensor, const ix_form *at)
 	touch t = {.tensor = tensor,
 		.at = at,
 		.vars = loop_form_vars(at),
+		.written = written,
 		.size = size,
 		.most = size * (double)k->s->tensor.at[tensor].numel};
 
@@ -69,7 +77,7 @@ static void add_touch(gather *g, int32_t tensor, const ix_form *at)
 static void on_read(void *arg, const expr *e)
 {
 	if (e->kind == EX_READ)
-		add_touch(arg, e->tensor, e->form);
+		add_touch(arg, e->tensor, e->form, false);
 }
 
 static void leaf(estimate *w, const loop_node *n, touches *out)
@@ -88,7 +96,7 @@ static void leaf(estimate *w, const loop_node *n, touches *out)
 			n->kind == LOOP_DONE || e->push ||
 			w->k->buf_of[n->eqn][i] >= 0 ||
 			(e->reduced != 0 && n->kind == LOOP_STMT))
-			add_touch(&g, e->e->out[i], e->at);
+			add_touch(&g, e->e->out[i], e->at, true);
 	}
 }
 
@@ -102,9 +110,9 @@ static bool is_around(const loop_node *n, const loop_node *inner)
 	return false;
 }
 
-/* The part of a line by which a step of the loop advances; 0: it does not. */
-static double step_of(const estimate *w, const loop_node *n, int32_t var,
-	double size, const touch *t)
+/* Bytes between two steps of the loop; -1: the steps are not known, 0: none. */
+static int64_t bytes_of_step(const estimate *w, const loop_node *n,
+	int32_t var, double size, const touch *t)
 {
 	int64_t s = 0;
 
@@ -115,10 +123,24 @@ static double step_of(const estimate *w, const loop_node *n, int32_t var,
 		if (t->b->var[i] == var)
 			s = t->b->stride[i];
 	if (s == 0 && !loop_stride(t->at, var, w->k->var[var].extent, &s))
-		return 1;
-	if (s == 0)
-		return 0;
-	return least(1, (double)(s < 0 ? -s : s) * size * t->size / LINE);
+		return -1;
+	return (int64_t)((double)(s < 0 ? -s : s) * size * t->size);
+}
+
+/*
+ * Do so many lines, so many bytes apart, share too few sets of the memory? A
+ * line can stand in one set only: address / LINE modulo the number of sets.
+ */
+static bool is_crowded(
+	const machine *m, int32_t level, double lines, int64_t apart)
+{
+	int64_t ways = m->product.ways;
+	int64_t period = m->memory[level].bytes / ways;
+	int64_t step = gcd_i64(apart, period);
+
+	if (apart < LINE)
+		return false;
+	return lines > (double)(period / (step > LINE ? step : LINE) * ways);
 }
 
 /* The accesses of t iterations over var, in steps of `size`; `in`: those of one. */
@@ -131,23 +153,32 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 		all += in->at[i].foot;
 	for (int32_t i = 0; i < in->n; i++) {
 		touch *t = &in->at[i];
-		double step = step_of(w, n, var, size, t);
+		int64_t bytes = bytes_of_step(w, n, var, size, t);
+		double step = bytes < 0 ? 1 : least(1, (double)bytes / LINE);
 		double more = step > 0 ? trips * step : 1;
 
 		if (more < 1)
 			more = 1;
 		for (int32_t l = 0; l < N_BEYOND; l++) {
-			bool near = all <=
+			bool near = !t->crowded[l] && all <=
 				    (double)w->k->machine->memory[l].bytes;
 
 			/* a line is loaded again if its other elements are used too late */
 			t->beyond[l] *= near ? more : trips;
 		}
+		if (t->lost > 0)
+			t->lost *= trips;
+		else if (t->written && t->crowded[MACHINE_L1] && step < 1 &&
+			 all <= (double)w->k->machine->memory[0].bytes)
+			t->lost = t->beyond[MACHINE_L1] / LINE;
 		t->foot = least(t->foot * more, t->most);
 		for (int32_t l = 0; l < N_BEYOND; l++)
-			if (all * more <=
+			if (!t->crowded[l] && all * more <=
 				(double)w->k->machine->memory[l].bytes)
 				t->beyond[l] = least(t->beyond[l], t->foot);
+		for (int32_t l = 0; l < N_BEYOND; l++)
+			t->crowded[l] |= is_crowded(
+				w->k->machine, l, trips, bytes);
 	}
 }
 
@@ -195,6 +226,7 @@ static void join(estimate *w, touches *all, const touches *in, loop_set open)
 		}
 		if (t->foot > old->foot)
 			old->foot = t->foot;
+		old->lost += t->lost;
 		for (int32_t l = 0; l < N_BEYOND; l++) {
 			bool near = sum <=
 				    (double)w->k->machine->memory[l].bytes;
@@ -297,9 +329,12 @@ void loop_estimate_memory(estimate *w, const loop_phase *ph)
 
 		join(w, &all, &in, 0);
 	}
-	for (int32_t i = 0; i < all.n; i++)
+	for (int32_t i = 0; i < all.n; i++) {
+		w->out->access_cycles +=
+			all.at[i].lost * w->k->machine->cycles.crowded;
 		for (int32_t l = 0; l < N_BEYOND; l++)
 			beyond[l] += all.at[i].beyond[l];
+	}
 	for (int32_t l = 0; l < N_BEYOND; l++) {
 		double far = beyond[l] - beyond[l + 1];
 

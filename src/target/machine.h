@@ -48,6 +48,8 @@ typedef struct machine_cycles {
 	double tile_load;  /* of a vector, or of an element for all lanes */
 	double tile_start; /* clears, adds up and stores a vector of sums */
 	double turned;	   /* an element of a square turned in registers */
+	double crowded;	   /* a store to a line that others have driven out of
+			    * its set */
 	double loop;	   /* an iteration: counts, compares, jumps */
 	double chain;	   /* before a sum can be added to again */
 	double beside;	   /* part of the lesser of arithmetic and accesses that

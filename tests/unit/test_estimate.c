@@ -120,6 +120,35 @@ static void guards(arena *a, void *arg)
 	assert_true(p->load[MACHINE_SCALAR] == 0);
 }
 
+/*
+ * Columns are stored along rows that are 1 KB apart: the lines of 64 of them
+ * share 4 sets of the first cache, and all are gone before the next column.
+ */
+static void crowded(arena *a, void *arg)
+{
+	static const char format[] =
+		"system {\n x: f32[576,%d] input 0\n s: f32[576]\n"
+		" o: f32[576,%d]\n"
+		" a s#0: s[i:576] += x[i + 576*j] for j:%d\n"
+		" a o#1: o[i:576, j:%d] = x[i + 576*j] - s[i]\n"
+		" return o\n}\n";
+	static const int wide[] = {256, 272};
+	double cycles[2];
+
+	(void)arg;
+	for (int i = 0; i < 2; i++) {
+		char text[512];
+		loop_estimate e;
+
+		snprintf(text, sizeof text, format, wide[i], wide[i], wide[i],
+			wide[i]);
+		e = estimate_of(a, machine_find("c/avx512"), text);
+		cycles[i] = e.phase[0].access_cycles / wide[i] / 576;
+	}
+	assert_true(cycles[0] > cycles[1] +
+			0.9 * machine_find("c/avx512")->cycles.crowded);
+}
+
 /* Every constant has a name and a measurement, and is what the machine has. */
 static void test_facts(void **state)
 {
@@ -151,7 +180,8 @@ static void test_kernels(void **state)
 		const char *name;
 		void (*fn)(arena *a, void *arg);
 	} all[] = {{"stream", stream}, {"scalar", scalar}, {"product", product},
-		{"kinds", kinds}, {"guards", guards}};
+		{"kinds", kinds}, {"guards", guards},
+		{"crowded", crowded}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
