@@ -78,7 +78,7 @@ fuse_price choice_ask(
  * All loops are shared, but for those of one sum: one nest, with what follows
  * on each element. The bound knows such sets well enough.
  */
-static bool is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared)
+bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared)
 {
 	int32_t sums = 0;
 
@@ -105,7 +105,7 @@ bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	tmp = arena_child(c->f->a);
 	unit = arena_array(tmp, eqn_unit *, size + 1);
 	m = choice_members(c, n, g, e, unit);
-	if (is_one_nest(m, unit, shared)) {
+	if (choice_is_one_nest(m, unit, shared)) {
 		arena_free(tmp);
 		return true;
 	}
@@ -123,4 +123,36 @@ bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	}
 	arena_free(tmp);
 	return out->fused.seconds <= c->f->t->fusion.most_lost * out->apart;
+}
+
+static bool is_among(int32_t n, fuse_group *const *g, const fuse_group *one)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (g[i] == one)
+			return true;
+	return false;
+}
+
+double choice_ask_all(choice *c, int32_t n, fuse_group *const *g,
+	const eqn_unit *e, int32_t n_all, fuse_group *const *all)
+{
+	arena *tmp = arena_child(c->f->a);
+	int32_t size = 1, m;
+	eqn_unit **unit;
+	double sum;
+
+	for (int32_t i = 0; i < n + n_all; i++)
+		size += (i < n ? g[i] : all[i - n])->source.n;
+	unit = arena_array(tmp, eqn_unit *, size + 1);
+	m = choice_members(c, n, g, e, unit);
+	sum = choice_ask(c, m, unit, choice_sees).seconds;
+	for (int32_t i = 0; i < n_all; i++) {
+		if (is_among(n, g, all[i]))
+			continue;
+		m = choice_members(c, 1, &all[i], NULL, unit);
+		if (m > 0 && unit[0]->e.opaque == NULL)
+			sum += choice_ask(c, m, unit, choice_sees).seconds;
+	}
+	arena_free(tmp);
+	return sum;
 }

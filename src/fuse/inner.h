@@ -246,6 +246,12 @@ fuse_price choice_ask(
  * `shared` iterations, as fast as the separate kernels? Fills out if not. */
 bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	int64_t shared, fuse_quote *out);
+/* Does one sum at most stand inside of the loops that all units share? */
+bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared);
+/* Seconds of e with n groups as one kernel, and of those of all that are not
+ * among these, each alone. */
+double choice_ask_all(choice *c, int32_t n, fuse_group *const *g,
+	const eqn_unit *e, int32_t n_all, fuse_group *const *all);
 
 /* ---- order.c ---- */
 

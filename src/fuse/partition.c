@@ -653,6 +653,35 @@ static bool is_better(contest *v, contest *w, swap *s)
 	return v->best.gain < w->best.gain - 1e-6 * slack;
 }
 
+/*
+ * By their schedules, is v, with producers put into e, no slower than w? The
+ * bound does not know that e may lose its lanes: it reads through a
+ * transposition what it computes again. The swap is in force.
+ */
+static bool swap_pays(contest *v, contest *w, swap *s)
+{
+	choice *c = v->c;
+	some_groups all = v->other;
+	eqn_unit **unit;
+	int32_t n = chosen(v, &unit);
+	double now, old;
+
+	if (c->f->price == NULL || w->e->e.opaque != NULL ||
+		choice_is_one_nest(n, unit, choice_judge(c, n, unit).shared))
+		return true;
+	for (int32_t i = 0; i < v->best.n; i++)
+		add_group(c, &all, v->best.group[i]);
+	for (int32_t i = 0; i < w->best.n; i++)
+		add_group(c, &all, w->best.group[i]);
+	now = choice_ask_all(
+		c, v->best.n, v->best.group, v->e, all.n, all.at);
+	undo_swap(c, s);
+	old = choice_ask_all(
+		c, w->best.n, w->best.group, w->e, all.n, all.at);
+	do_swap(c, s);
+	return now <= c->f->t->fusion.most_lost * old;
+}
+
 static void choose(choice *c, int32_t source)
 {
 	fuse_state *f = c->f;
@@ -668,7 +697,7 @@ static void choose(choice *c, int32_t source)
 		v.e = s.made;
 		v.other = changed_by(c, &s);
 		try_all(&v);
-		if (is_better(&v, &w, &s)) {
+		if (is_better(&v, &w, &s) && swap_pays(&v, &w, &s)) {
 			for (int32_t i = 0; i < s.n; i++)
 				f->copied[s.p[i]->source] |= !s.dead[i];
 			place(c, &v.best, source);
