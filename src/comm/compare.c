@@ -1,12 +1,12 @@
 /*
- * compare.c: is something the same on all processes?
+ * compare.c: compares values of all processes.
  *
- * Every process says what it has, as a hash and as a few words; all hear the
- * same verdict, which names the processes and what they have:
+ * Every process sends a hash and a few words; all get the same verdict, which names
+ * the processes and their words:
  *
  *     --lr is not the same on all processes: 0.01 on 0, 1 and 3; 0.1 on 2
  *
- * And: has something failed on any of them? All throw the same then.
+ * Also: if one process has failed, all throw its diagnosis.
  */
 #include "comm/comm.h"
 
@@ -29,7 +29,7 @@ static bool same(const claim *a, const claim *b)
 	return a->hash == b->hash && memcmp(a->words, b->words, WORDS) == 0;
 }
 
-/* the processes that claim what process `first` does */
+/* The processes with the same claim as process `first`. */
 static void add_group(str *s, const claim *of, int64_t n, int64_t first)
 {
 	int64_t left = 0;
@@ -80,7 +80,7 @@ void shard_compare(
 	claim *of = arena_array(scratch, claim, n), own = {.hash = hash};
 	verdict v = {0};
 
-	/* the rest of the words is 0: they are compared as a whole */
+	/* the rest of the words is 0, because all bytes are compared */
 	for (size_t i = 0; i < WORDS - 1 && words[i] != '\0'; i++)
 		own.words[i] = words[i];
 	of[0] = own;

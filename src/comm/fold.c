@@ -1,7 +1,7 @@
 /*
- * fold.c: sums of arrays by plain loops, for the processes that add up parts.
- * A chunk of them is in the cache of a core: there a loop is as fast as a
- * kernel, and is there at once. Bits are those of a kernel: one addition each.
+ * fold.c: adds arrays by plain loops, for processes that add up partial results. A
+ * chunk is in the cache of a core, where a loop is as fast as a kernel, and needs no
+ * compilation. The bits are those of a kernel: one addition for each element.
  */
 #include "comm/comm.h"
 #include "notation/notation.h"

@@ -1,16 +1,16 @@
 /*
  * link_mpi.c: processes started by mpirun.
  *
- * The MPI library is loaded when it is asked for (mpi.c). Only point-to-point
- * calls are used: each message is preceded by a small one that says what it is,
- * so that two processes in different operations fail instead of taking each
- * other's data, and all waiting is a poll that also hears of failures, and gives
- * up when nobody has shown a sign of life for too long (pulse.c).
+ * The MPI library is loaded when it is needed (mpi.c). Only point-to-point calls are
+ * used. A small message with the name of the operation precedes each message, so
+ * that two processes in different operations fail instead of exchanging wrong data.
+ * Every wait is a poll, which also receives failures, and ends with an error if no
+ * process gave a heartbeat for too long (pulse.c).
  *
- * Processes of one host share memory (ring.c), through which tensors move and
- * signs of life are seen. Elsewhere a process asks whom it waits for, and the
- * pulse of that one answers; if the library lets only one thread call it, nobody
- * answers, and silence alone counts.
+ * Processes of one host share memory (ring.c), which has tensors and heartbeats.
+ * Between hosts, a process that waits sends a question to the other, whose pulse
+ * answers; if the library can be called by one thread only, nothing answers, and
+ * only the time without messages counts.
  */
 #include "comm/mpi.h"
 #include "comm/ring.h"
@@ -50,10 +50,10 @@ typedef struct mpi_link {
 	mpi_api f;
 	int64_t rank, size, patience;
 	bool started, failed, closed;
-	/* signs of life */
+	/* heartbeats */
 	shard_pulse *pulse;
 	uint64_t seen;
-	atomic_int_fast64_t sign; /* when the last one of any was */
+	atomic_int_fast64_t sign; /* time of the last heartbeat of any process */
 	bool talks; /* the pulse may call the library */
 	int64_t asked_at, n_asked;
 	mpi_handle question_at;
@@ -100,7 +100,7 @@ static _Noreturn void leave(mpi_link *m, env *e, const char *text)
 	env_fail(e, TN_EPEER, "shard.link", (loc){0}, "%s", text);
 }
 
-/* Has another process said that it stops? Then this one does, too. */
+/* Throws if another process has stopped with an error. */
 static void listen(mpi_link *m, env *e)
 {
 	int64_t any = mpi_any(&m->f);
@@ -119,7 +119,7 @@ static void listen(mpi_link *m, env *e)
 
 /* ---- signs of life ---- */
 
-/* An answer: how long ago somebody knew of a sign. */
+/* Receives an answer: the age of the last heartbeat that the other knows. */
 static void hear_answer(mpi_link *m)
 {
 	int64_t any = mpi_any(&m->f);
@@ -137,8 +137,8 @@ static void hear_answer(mpi_link *m)
 }
 
 /*
- * Asks whom it waits for and, in turn with it, all others: what one knows is
- * soon known to all, however long the chain is in which they wait.
+ * Asks the process that it waits for, and in turns all others, so that heartbeats
+ * are soon known to all, for any chain of waiting processes.
  */
 static void ask(mpi_link *m, int64_t other)
 {
@@ -179,7 +179,7 @@ static void answer(mpi_link *m)
 		nanosleep(&nap, NULL);
 }
 
-/* A few times a second, in a thread of its own. */
+/* Called several times a second by the thread of the pulse. */
 static void beat(void *arg)
 {
 	mpi_link *m = arg;
@@ -194,9 +194,9 @@ static void beat(void *arg)
 }
 
 /*
- * Waits since `began` for the other, -1: it is not known whom. Throws when the
- * other has ended, or nobody has shown a sign of life for too long. *ended: it
- * had when last seen; what it left behind may have come since.
+ * Called while waiting since `began` for the other (-1: unknown). Throws if the
+ * other has ended, or no process gave a heartbeat for too long. *ended: the other
+ * had ended at the last check, but its messages may have arrived since.
  */
 static void look_out(mpi_link *m, env *e, int64_t began, int64_t other,
 	bool *ended, const char *what)
@@ -240,7 +240,7 @@ static void until_done(mpi_link *m, env *e, mpi_handle *r, int64_t other,
 		if (began == 0)
 			began = shard_pulse_now();
 		look_out(m, e, began, other, &ended, what);
-		/* others want the processor, too */
+		/* yield the processor */
 		if (turn > 5000)
 			nanosleep(&nap, NULL);
 	}
@@ -360,7 +360,7 @@ static void wait_all(shard_link *l, env *e, const char *what)
 	}
 }
 
-/* Process 0 hears of all values, and tells all whether they are one. */
+/* Process 0 receives all values, and tells all whether they are equal. */
 static bool meet(mpi_link *m, env *e, uint64_t value, const char *what)
 {
 	shard_link *l = &m->link;
@@ -419,7 +419,7 @@ static void stop(shard_link *l, const char *text)
 
 /* ---- shared memory ---- */
 
-/* state: when it began to wait; negative: somebody had ended then */
+/* state: when it began to wait; negative: a process had ended then */
 static void idle(shard_link *l, env *e, int64_t turn, int64_t *state,
 	int64_t other, const char *what)
 {
@@ -444,7 +444,7 @@ static void set_patience(shard_link *l, int64_t milliseconds)
 		milliseconds > 0 ? milliseconds : SHARD_PATIENCE;
 }
 
-/* What is the same for processes that may share memory. */
+/* A text that is equal for processes that can share memory. */
 static void describe_host(char *out, size_t n)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -491,7 +491,7 @@ static bool one_host(mpi_link *m, env *e, const char *what)
 	return same != 0;
 }
 
-/* Memory that all share, where all are on one host; else messages do. */
+/* Sets up shared memory, if all are on one host; else messages are used. */
 static void share_memory(mpi_link *m, arena *a, env *e)
 {
 	static const char what[] = "joining";
@@ -542,7 +542,7 @@ static void raw(shard_link *l, int32_t which, const void *in, void *out,
 	mpi_raw(&m->f, which, in, out, k);
 }
 
-/* Lets the others hear why, before this process takes them down. */
+/* Waits until the others have received the reason, before MPI_Abort. */
 static void linger(mpi_link *m)
 {
 	const struct timespec nap = {.tv_nsec = 20000000};
@@ -568,7 +568,7 @@ static void close_link(shard_link *l)
 		shard_ring_end(&m->ring);
 	if (m->failed)
 		linger(m);
-	/* after a failure nobody may wait for what will not come */
+	/* after a failure, other processes must not wait for ever */
 	if (m->failed)
 		mpi_quit(&m->f);
 	else if (m->started)
@@ -615,7 +615,7 @@ static bool is_local(void)
 		(off == NULL || strcmp(off, "off") != 0);
 }
 
-/* Where signs of life are messages, two threads call the library. */
+/* If heartbeats are messages, two threads call the library. */
 static void begin(mpi_link *m)
 {
 	int was = 0, threads = 0;

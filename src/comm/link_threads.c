@@ -2,9 +2,9 @@
  * link_threads.c: processes that are threads of one: for tests, and for a mesh
  * inside one program.
  *
- * Every ordered pair has a queue of messages; what is sent is copied. Whoever
- * waits is woken by each message, and by a failure of any process. A process
- * that closes its link while another waits for it makes that one fail.
+ * Every ordered pair has a queue of messages, which are copied. Each message, and
+ * each failure of a process, wakes the waiting processes. If a process closes its
+ * link while another waits for it, that one fails.
  */
 #define _GNU_SOURCE /* gettid, tgkill */
 #include "comm/ring.h"
@@ -37,17 +37,17 @@ typedef struct member {
 	shard_world *w;
 	int64_t rank;
 	bool closed;
-	long thread; /* that it is; 0: not known yet */
-	uint64_t seen; /* of its progress, by whoever looked last */
+	long thread; /* id of the thread; 0: unknown */
+	uint64_t seen; /* its progress at the last check */
 	shard_ring ring;
 	request *first, **last;
-	const char *at; /* the operation it waits in */
+	const char *at; /* the operation in which it waits */
 	int64_t waits_for;
 } member;
 
 struct shard_world {
 	int64_t n, patience;
-	int64_t sign; /* of life: when the last one was seen */
+	int64_t sign; /* time of the last heartbeat */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	bool failed;
@@ -99,7 +99,7 @@ static void drop_requests(member *m)
 	m->last = &m->first;
 }
 
-/* lets go of the lock, and throws */
+/* Releases the lock, and throws. */
 static _Noreturn void leave(member *m, env *e)
 {
 	char text[300];
@@ -156,7 +156,7 @@ static void receive_from(shard_link *l, env *e, int64_t from, void *data,
 
 /* ---- waiting ---- */
 
-/* Is it a thread that runs, and works? Or has something come to it? */
+/* Does its thread run, or has it received a message? */
 static bool lives(member *m)
 {
 	return !m->closed && m->thread != 0 &&
@@ -171,9 +171,8 @@ static void enter(member *m)
 }
 
 /*
- * Waits for a change, no longer than a tenth of a second. began: of waiting.
- * false: since then, or for as long as patience lasts, nobody showed a sign of
- * life.
+ * Waits for a change, at most a tenth of a second. began: start of the wait. false:
+ * no process gave a heartbeat since then, for the time that patience sets.
  */
 static bool sleep_some(shard_world *w, int64_t began)
 {
@@ -263,7 +262,7 @@ static void wait_all(shard_link *l, env *e, const char *what)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* All arrive, with a value each; the last one opens. Holds the lock after. */
+/* A barrier, with a value of each process. Holds the lock afterwards. */
 static void meet(member *m, env *e, uint64_t value, const char *what)
 {
 	shard_world *w = m->w;
@@ -353,7 +352,7 @@ static void idle(shard_link *l, env *e, int64_t turn, int64_t *state,
 	pthread_mutex_lock(&w->lock);
 	enter(m);
 	if (!w->failed && other >= 0 && w->of[other].closed) {
-		/* what it left behind may have come since it was looked for */
+		/* its messages may have arrived since the last check */
 		if (*state == -1 - other)
 			give_up(w, m, what, other, "has ended");
 		*state = -1 - other;
@@ -406,7 +405,7 @@ shard_world *shard_world_new(int64_t n)
 	}
 	if (shard_ring_bytes(n) > 0)
 		w->block = calloc(1, shard_ring_bytes(n) + 64);
-	if (w->block != NULL) /* a page that nobody asks for is never there */
+	if (w->block != NULL) /* pages that are not used are never allocated */
 		shared = (char *)w->block + (64 - (uintptr_t)w->block % 64);
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->changed, NULL);
@@ -428,7 +427,7 @@ shard_world *shard_world_new(int64_t n)
 			.rank = i};
 		w->of[i].last = &w->of[i].first;
 		if (shared == NULL)
-			continue; /* messages do as well */
+			continue; /* messages are used instead */
 		w->of[i].ring = shard_ring_of(shared, i, n);
 		w->of[i].link.ring = &w->of[i].ring;
 	}

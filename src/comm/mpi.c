@@ -1,9 +1,9 @@
 /*
- * mpi.c: the calls of MPI that a link makes.
+ * mpi.c: functions of MPI that a link calls.
  *
- * The library is loaded when it is asked for, so that nothing needs it to be
- * there: Open MPI or MPICH, whose handles are pointers and integers, and which
- * are told apart by their symbols.
+ * The library is loaded when it is needed, so it need not be installed: Open MPI,
+ * whose handles are pointers, or MPICH, whose handles are integers. Their symbols
+ * tell which it is.
  */
 #include "comm/mpi.h"
 

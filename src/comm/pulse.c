@@ -1,15 +1,15 @@
 /*
- * pulse.c: signs of life of a process.
+ * pulse.c: heartbeats of a process.
  *
- * A process that computes, compiles or writes a file for minutes is not dead.
- * A thread of its own shows that it lives, a few times a second:
+ * A process that computes, compiles or writes a file for minutes is not dead. A
+ * separate thread gives heartbeats several times a second:
  *
- *     in no operation       a sign
- *     waits for others      a sign only when something has come since
+ *     not in an operation   a heartbeat
+ *     waits for others      a heartbeat only if a message has arrived since
  *
- * So a process that is killed or stopped shows none; and where each waits for
- * another, none does. Whoever waits may go on for as long as anybody shows
- * signs, and gives up when nobody has for as long as its patience lasts.
+ * So a process that is killed or stopped gives none; and if all processes wait for
+ * each other, none does. A process waits as long as any process gives heartbeats,
+ * and fails when there was none for the time that patience sets.
  */
 #include "comm/ring.h"
 

@@ -1,24 +1,23 @@
 /*
  * ring.c: moves between processes that share memory.
  *
- * Consumes flows: elements to send, to take, to add up, to copy; moves all of
- * them together, a chunk of each in turn. Every ordered pair of processes has
- * two lanes, each a ring of a few chunks that stay in the cache of a core: an
- * element goes from the sender's tensor to the receiver's through them, and
- * never through memory in between.
+ * Consumes flows: elements to send, receive, add up or copy; runs all flows together,
+ * a chunk of each in turn. Every ordered pair of processes has two lanes, each a
+ * ring of a few chunks that stay in the cache of a core: elements go through them
+ * from the sender's tensor to the receiver's, without other copies in memory.
  *
- *     all-reduce by 2    lane 0   the other's half goes there, and the own
- *                                 half is added up as it comes
- *                        lane 1   the sums go to the other while they are made
+ *     all-reduce by 2    lane 0   sends the half that the other adds up, and adds
+ *                                 up the other half as it arrives
+ *                        lane 1   sends the sums while they are computed
  *
- * What lies together and fits the caches is not copied twice: its address is
- * sent, and the receiver reads the memory of the sender, if the system lets it.
+ * Contiguous elements that fit the caches are not copied twice: their address is
+ * sent, and the receiver reads the memory of the sender, if the system allows it.
  *
- * Sums are in the order of the processes, so that bits do not depend on timing.
+ * Terms are added in the order of the processes, so bits do not depend on timing.
  *
- * Guarantees: whoever waits spins, then yields, then asks the link whether the
- * others still live; a message says which operation it belongs to, and both
- * sides fail when it is another one.
+ * Guarantees: a waiting process spins, then yields, then checks by the link whether
+ * the others live; a message has the name of its operation, and both sides fail if
+ * their operations differ.
  */
 #define _GNU_SOURCE /* process_vm_readv */
 #include "comm/ring.h"
@@ -34,20 +33,20 @@
 
 enum { CHUNKS = 4, SPINS = 400, LONG_SPINS = 50000, LINE = 64, WHAT = 80, LANES = 2 };
 enum { MOST_BYTES = 8 << 20, MOST_CHUNK = 1 << 18, LEAST_CHUNK = 1 << 12 };
-/* past any cache: what is written is not read back before it is written */
+/* from this size on, stores go past the caches */
 enum { STREAM_BYTES = 32 << 20, DIRECT_BYTES = 8 << 10,
 	DIRECT_SUM_BYTES = 1 << 20 };
 
 typedef struct heading { /* of a message */
 	char what[WHAT];
 	uint64_t n;
-	uint64_t address; /* of all of it, with the sender; 0: chunks follow */
+	uint64_t address; /* of all elements, in the sender; 0: chunks follow */
 } heading;
 
 typedef struct identity { /* of a process */
 	_Alignas(LINE) int64_t pid;
-	uint64_t address; /* of what holds the same number */
-	atomic_int_fast64_t sign; /* of life: when the last one was */
+	uint64_t address; /* of memory that contains the same number */
+	atomic_int_fast64_t sign; /* time of the last heartbeat */
 	atomic_bool ended;
 } identity;
 
@@ -149,7 +148,7 @@ static bool read_memory(const shard_ring *r, int64_t from, uint64_t address,
 	return true;
 }
 
-/* Is it there, with the number that it said? */
+/* Does process p exist, with the number that it published? */
 static bool is_there(const shard_ring *r, int64_t p)
 {
 	const identity *w = identity_at(r, p);
@@ -222,7 +221,7 @@ static void copy(char *to, const char *from, size_t n, bool stream)
 	memcpy(to, from, n);
 }
 
-/* To both; `far` past any cache. */
+/* Copies to both; to `far` past the caches. */
 static void copy_twice(char *near, char *far, const char *from, size_t n)
 {
 #if defined(__SSE2__)
@@ -257,7 +256,7 @@ static void copy_twice(char *near, char *far, const char *from, size_t n)
 	memcpy(far, from, n);
 }
 
-/* the next of them, at most n, that lie together; where they begin */
+/* The next contiguous elements, at most n; returns their address. */
 static char *next_run(ring_strip *s, size_t size, int64_t *n)
 {
 	const shard_run *r = &s->run[s->k];
@@ -298,7 +297,7 @@ static void scatter(
 	}
 }
 
-/* one past the last of the next n, as a place in the array */
+/* The index in the array after the last of the next n elements. */
 static int64_t reach(const ring_strip *s, int64_t n)
 {
 	int64_t done = s->done;
@@ -322,7 +321,7 @@ typedef struct moving {
 	bool stream, sums;
 	char *scratch; /* of two chunks */
 	char what[WHAT];
-	int64_t other; /* somebody who is waited for */
+	int64_t other; /* a process that this one waits for */
 } moving;
 
 static bool has_room(lane *q)
@@ -393,7 +392,7 @@ static bool is_ahead(const ring_flow *f, int64_t n)
 		reach(&f->from, n) <= f->behind->at;
 }
 
-/* Is it told where it lies, instead of being sent? */
+/* Is its address sent, instead of its elements? */
 static bool is_direct(const moving *m, const ring_flow *f)
 {
 	return m->r->direct && f->from.n == 1 && f->to.base == NULL &&
@@ -401,7 +400,7 @@ static bool is_direct(const moving *m, const ring_flow *f)
 		(m->sums ? DIRECT_SUM_BYTES : DIRECT_BYTES);
 }
 
-/* The first time it says where, and then waits until that is read. */
+/* Sends the address at first, then waits until the elements are read. */
 static bool step_tell(moving *m, ring_flow *f, lane *q)
 {
 	uint64_t number = atomic_load_explicit(
@@ -463,7 +462,7 @@ static void read_from(moving *m, int64_t p, uint64_t address, void *to,
 		(long long)m->r->rank, m->of->what, (long long)p);
 }
 
-/* All of it, from the memory of its sender. */
+/* Reads all elements from the memory of the sender. */
 static void fetch(moving *m, ring_flow *f, uint64_t address)
 {
 	size_t size = m->of->size;
@@ -510,7 +509,7 @@ static bool step_copy(moving *m, ring_flow *f, int64_t n)
 	return true;
 }
 
-/* Are the next parts of all there? */
+/* Have the next parts of all members arrived? */
 static bool all_are_there(moving *m, const ring_flow *f)
 {
 	for (int64_t i = 0; i < f->n_members; i++) {
@@ -530,7 +529,7 @@ static bool all_are_there(moving *m, const ring_flow *f)
 	return true;
 }
 
-/* n elements of the part of member i: where they are; maybe brought to `at` */
+/* The address of n elements of the part of member i, perhaps copied to `at`. */
 static const char *part_of(moving *m, const ring_flow *f, int64_t i, int64_t n,
 	char *at)
 {
@@ -544,7 +543,7 @@ static const char *part_of(moving *m, const ring_flow *f, int64_t i, int64_t n,
 	return at;
 }
 
-/* A chunk of the sum, when everybody's part of it is there. */
+/* Adds up a chunk, when all parts of it have arrived. */
 static bool step_sum(moving *m, ring_flow *f, int64_t n)
 {
 	size_t size = m->of->size;
@@ -600,7 +599,7 @@ static bool step(moving *m, ring_flow *f)
 		moved = step_sum(m, f, n);
 		break;
 	}
-	/* what is told or fetched says itself how far it is */
+	/* flows with addresses update `at` themselves */
 	if (moved && !f->told && f->at < f->n)
 		f->at += n;
 	return moved;

@@ -1,14 +1,14 @@
 /*
  * backward.c: reverse mode over values.
  *
- * Consumes values with cotangents; walks the tracked calls that they come
- * from, the newest first, and records the adjoint of each: ordinary calls,
- * computed only if somebody asks. A leaf collects what arrives in its slot.
+ * Consumes values with cotangents; walks the tracked calls on which they depend,
+ * newest first, and records the adjoint of each as ordinary calls, which are
+ * evaluated only if needed. The slot of a leaf collects its cotangents.
  *
- *   call    its adjoint's results go to the operands, through their views
- *   write   the value gets what stood at the view, the version before gets
- *           the rest: zero where it was written
- *   write without gradient    a leaf where it writes
+ *   call    the results of its adjoint go to the operands, through their views
+ *   write   the value gets the cotangent at the view, the version before gets
+ *           the rest, with zeros at the view
+ *   write without gradient    the written elements are a leaf
  */
 #include "tensor/region.h"
 
@@ -53,7 +53,7 @@ static const ir_type *view_type(const t_value *v, const t_view *w)
 				    .type;
 }
 
-/* v seen through w, as a value */
+/* v through w, as a value */
 static t_value *seen(tensors *t, t_value *v, t_view *w)
 {
 	t_read arg = {v, w, false, 0};
@@ -79,11 +79,11 @@ static void meet(tensors *t, t_value *v)
 		return;
 	v->walk = t->walk;
 	v->acc = NULL;
-	t_value_keep(v); /* while the walk lasts */
+	t_value_keep(v); /* during the walk */
 	*vec_push(t->a, &t->met) = v;
 }
 
-/* What is only here is kept by the walk, too. */
+/* The walk keeps a reference, too. */
 static void collect(tensors *t, t_value **acc, t_value *g)
 {
 	g = *acc == NULL ? g : sum_of(t, *acc, g);
@@ -91,7 +91,7 @@ static void collect(tensors *t, t_value **acc, t_value *g)
 	*acc = g;
 }
 
-/* The cotangent of what a chain of views shows, as one of the value below. */
+/* Turns the cotangent of a chain of views into one of the value below. */
 static t_value *through_views(tensors *t, t_view *w, t_value *g)
 {
 	for (; w != NULL; w = w->parent) {
@@ -161,7 +161,7 @@ static int newest_first(const void *x, const void *y)
 	return (*l)->id > (*r)->id ? -1 : (*l)->id < (*r)->id;
 }
 
-/* Does c ask operand i for nothing but its place: is all of it written? */
+/* Does c overwrite all of operand i, so that its elements are not needed? */
 static bool is_overwritten(const t_call *c, int32_t i)
 {
 	const t_trace *f = c->trace;
@@ -202,7 +202,7 @@ static void find_path(tensors *t)
 			newest_first);
 }
 
-/* A result that was dropped is made again: its call knows how. */
+/* Result r of c; if it was dropped, a new value for it. */
 static t_value *result_of(tensors *t, const t_call *c, int32_t i)
 {
 	t_value *v = c->result[i];
@@ -217,7 +217,7 @@ static t_value *result_of(tensors *t, const t_call *c, int32_t i)
 	return v;
 }
 
-/* Operand k of an adjoint that only asks where its elements are. */
+/* Operand k of an adjoint that needs only its shape. */
 static t_value *shape_of(tensors *t, const t_rule *r, int32_t k)
 {
 	const ir_inst *p = r->g->inst;
@@ -231,7 +231,7 @@ static t_value *shape_of(tensors *t, const t_rule *r, int32_t k)
 	return v;
 }
 
-/* The call again, on values that are there; its results stand for c's. */
+/* Records the call again, on available values; its results replace those of c. */
 static void make_again(tensors *t, const t_call *c)
 {
 	t_read arg[IR_MAX_OPERANDS];
@@ -261,7 +261,7 @@ static void make_again(tensors *t, const t_call *c)
 	t->stats.n_again++;
 }
 
-/* What stands for v, whose elements were not kept: once in every walk. */
+/* The recomputed value for v, whose elements were not kept; once in each walk. */
 static t_value *remade(tensors *t, t_value *v)
 {
 	t->stack.n = 0;
@@ -359,7 +359,7 @@ static void back_write(tensors *t, t_call *c)
 
 /* ---- compiled functions ---- */
 
-/* The operand that result r is the next version of; NULL: of none. */
+/* The operand whose next version is result r, or NULL. */
 static const t_read *written(const t_call *c, int32_t r)
 {
 	for (int32_t i = 0; i < c->n_args; i++)
@@ -409,7 +409,7 @@ static void back_result(
 	}
 	if (t->dropped == TENSOR_RULE_LEAF)
 		return;
-	if (b->kind[k] == BACK_OLD_LEAF || w == NULL) { /* for the slot alone */
+	if (b->kind[k] == BACK_OLD_LEAF || w == NULL) { /* only for the slot */
 		w = t_value_new(t, &g->type);
 		w->slot = c->slot[i];
 		w->slot->refs++;
@@ -419,7 +419,7 @@ static void back_result(
 	collect(t, &w->acc, through_views(t, c->arg[i].view, g));
 }
 
-/* What was written through a view leaves the rest as it was. */
+/* Passes on the cotangent of elements that a write through a view kept. */
 static void back_rest(tensors *t, t_call *c)
 {
 	for (int32_t i = 0; i < c->n_args; i++) {
@@ -436,7 +436,7 @@ static void back_rest(tensors *t, t_call *c)
 	}
 }
 
-/* Which results have a cotangent: in t->seeded; if a middle, ask for all. */
+/* Fills t->seeded: results with a cotangent; if a middle has one, all results. */
 static bool find_seeded(tensors *t, const t_call *c, bool ask)
 {
 	bool any = false, middle = false;
@@ -469,7 +469,7 @@ static void back_trace(tensors *t, t_call *c)
 		back = t_back_live(t, f, b);
 	if (b != NULL && back == NULL)
 		back = b->trace;
-	(void)find_seeded(t, c, false); /* functions inside have asked, too */
+	(void)find_seeded(t, c, false); /* t->seeded was overwritten for functions inside */
 	t->operand.n = 0;
 	if (b != NULL && b->trace != NULL) {
 		for (int32_t k = 0; k < b->trace->n_in; k++) {
@@ -516,7 +516,7 @@ static void walk(tensors *t)
 	t->walking = outside;
 }
 
-/* Cotangents of leaves that the body makes; slots are empty again. */
+/* Takes the cotangents of leaves of the body out of their slots. */
 static void find_leaves(
 	tensors *t, const t_trace *f, t_value **leaf, t_value **old)
 {
@@ -567,7 +567,7 @@ void t_walk_trace(tensors *t, const t_trace *f, t_value *const *seed,
 	end(t, true);
 }
 
-/* The call will not be differentiated again. */
+/* Frees a call, which cannot be differentiated again. */
 static void free_call(tensors *t, t_call *c)
 {
 	for (int32_t i = 0; i < c->n_results; i++) {
@@ -575,7 +575,7 @@ static void free_call(tensors *t, t_call *c)
 
 		if (v == NULL)
 			continue;
-		/* state that is written without a gradient stays what it is */
+		/* state that is written without a gradient is not freed */
 		if (t_has_history(v)) {
 			v->tracked = false;
 			v->is_freed = true;
@@ -584,7 +584,7 @@ static void free_call(tensors *t, t_call *c)
 			t_self_release(t, v);
 	}
 	c->tracked = false;
-	if (c->done && !c->again) /* others may want what it makes */
+	if (c->done && !c->again) /* others may need its results */
 		t_finish(t, c);
 }
 
@@ -662,7 +662,7 @@ static void begin_at(tensors *t, tensor *x, tensor *seed)
 	give(t, &r, g);
 }
 
-/* What arrived at leaves joins what they have. */
+/* Adds the cotangents of leaves to their gradients. */
 static void fill_slots(tensors *t)
 {
 	for (int32_t i = 0; i < t->met.n; i++) {
@@ -680,7 +680,7 @@ static void fill_slots(tensors *t)
 	}
 }
 
-/* A walk, and what it is for. */
+/* A walk and its arguments. */
 typedef struct job {
 	tensors *t;
 	int32_t n, m;
@@ -712,7 +712,7 @@ static void run_walk(void *arg)
 	}
 }
 
-/* Whatever happens in it, the walk ends. */
+/* Ends the walk also after an error. */
 static void do_walk(job *j)
 {
 	tensors *t = j->t;

@@ -1,14 +1,14 @@
 /*
- * capture.c: what a function reads from outside, and what it leaves.
+ * capture.c: finds the storages that a function reads and writes.
  *
- * While a function is recorded, the first look at a storage from outside gives
- * it a version that stands for whatever it will be when the function is
- * called; writes go on from there. In the end storages are again what they
- * were outside, and the list tells what each was inside: first and last.
+ * While a function is recorded, the first use of an outside storage gives it a new
+ * version, which represents its value in later calls; writes follow that version.
+ * At the end, the storages are restored, and the list has the first and the last
+ * version of each inside.
  */
 #include "tensor/capture.h"
 
-enum { MAX_DEPTH = 64 }; /* bodies run inside each other: so does the stack */
+enum { MAX_DEPTH = 64 }; /* nested bodies use the stack */
 
 void capture_check_depth(const tensors *t)
 {
@@ -47,7 +47,7 @@ static void bind_gradient(tensors *t, t_bound *b)
 		return;
 	b->grad_was = slot->grad;
 	b->grad_first = stand_in(t, &slot->grad->type);
-	t_value_keep(b->grad_first); /* by the slot and by the list */
+	t_value_keep(b->grad_first); /* references of the slot and of the list */
 	slot->grad = b->grad_first;
 }
 
@@ -69,7 +69,7 @@ t_value *t_cur(tensors *t, t_storage *s)
 		.first = v,
 		.bound_was = s->bound,
 		.arg = -1};
-	t_value_keep(v); /* by the storage and by the list */
+	t_value_keep(v); /* references of the storage and of the list */
 	s->refs++;
 	s->bound = c->id;
 	s->cur = v;
@@ -116,12 +116,12 @@ tensor *tensor_random_key(tensors *t)
 {
 	t_value *v = capture_key(t);
 
-	if (t->capture != NULL) /* the list keeps one, too */
+	if (t->capture != NULL) /* the list has a reference, too */
 		t_value_keep(v);
 	return t_handle_new(t, t_storage_new(t, v), NULL, &v->type);
 }
 
-/* The user's string may end before the recording does: one copy of each. */
+/* Copies the user's string, which may be freed before the recording. */
 static const char *kept_file(tensors *t)
 {
 	if (t->file == NULL)

@@ -1,16 +1,17 @@
 /*
- * flush.c: what is needed becomes a program, and runs.
+ * flush.c: evaluates values: makes a program of the calls that are needed, and runs
+ * it.
  *
- * The calls that the wanted values depend on, in the order in which they were
- * recorded, are one program: its inputs are the values at hand, its outputs
- * those that somebody will still ask for. Its structure - instances, who reads
- * what through which views, what is an output, what may be overwritten - is
- * the key to a plan made before (program.c).
+ * The program consists of the calls on which the requested values depend, in the
+ * order of recording. Its inputs are computed values; its outputs are the values
+ * that are still referenced. Its structure (instances, reads and their views,
+ * outputs, memory that can be overwritten) is the key for a compiled program
+ * (program.c).
  *
- * A write takes over the memory of the value before it when nobody will ask
- * for that one again. If somebody will, the write makes a new value; memory
- * that others look at stays where it is, and what is still asked for is copied
- * away first. Both are exact: a read is of a value, and values never change.
+ * A write uses the memory of the version before it, if that is no longer needed;
+ * else it makes a new value. If the memory's address must not change (parameters),
+ * elements that are still needed are copied first. Reads are of values, which
+ * never change, so both are exact.
  */
 #include "tensor/region.h"
 
@@ -37,7 +38,7 @@ static void want_read(tensors *t, const t_read *r)
 	want(t, r->v);
 	for (const t_view *w = r->view; w != NULL; w = w->parent)
 		for (int32_t i = 0; i < w->n_extra; i++) {
-			/* an offset is a value, seen plainly or through views */
+			/* an offset is a value, perhaps through views */
 			want(t, w->extra[i].v);
 			for (const t_view *u = w->extra[i].view; u != NULL;
 				u = u->parent)
@@ -82,7 +83,7 @@ static void close_calls(tensors *t)
 	}
 }
 
-/* The write that v is waiting for, if it may run as soon as v is there. */
+/* The write that waits for v, if it can run once v is computed. */
 static t_call *next_write(tensors *t, const t_value *v)
 {
 	t_call *c = v != NULL ? v->writer : NULL;
@@ -94,10 +95,9 @@ static t_call *next_write(tensors *t, const t_value *v)
 }
 
 /*
- * What a call makes beside the values that are wanted, and what would replace
- * a value that nobody else will ask for, is written now: moments of an
- * optimiser go to their own memory when the parameters are evaluated, instead
- * of waiting in memory of their own.
+ * Adds writes of other results of these calls that replace values no longer needed:
+ * moments of an optimiser are written to their storages when the parameters are
+ * evaluated, instead of using more memory until later.
  */
 static void pull_writes(tensors *t)
 {
@@ -126,10 +126,10 @@ static void pull_writes(tensors *t)
 				want(t, c->result[0]);
 		}
 	close_calls(t);
-	t->stamp++; /* what was counted here is counted anew */
+	t->stamp++; /* count again */
 }
 
-/* A write of a step that is over and that is among the calls? */
+/* Is it a write of a finished step that has a write among these calls? */
 static bool is_of_whole_step(const tensors *t, const t_value *v)
 {
 	for (int32_t i = 0; i < t->whole_step.n; i++)
@@ -153,8 +153,8 @@ static void note_whole_steps(tensors *t, int32_t from)
 }
 
 /*
- * A step that is over is written at once: if a part of it fails, nothing of it
- * has happened. Steps that programs before this one have begun stay noted.
+ * Adds all writes of a finished step, so that either all or none of them run. Steps
+ * that earlier programs have begun are remembered.
  */
 static void pull_steps(tensors *t)
 {
@@ -226,15 +226,15 @@ static void number_values(tensors *t)
 	}
 }
 
-/* Will somebody ask for it when these calls are done? */
+/* Is it still needed after these calls? */
 static bool is_wanted(const t_value *v)
 {
 	return v->data > v->inside;
 }
 
 /*
- * In whose memory a write of p ends: an input's (its number in t->input), when
- * that one, or the write before in its memory, is what it changes; else -1.
+ * The input (number in t->input) whose memory a write of p uses: the write changes
+ * that input, or a version in its memory; else -1.
  */
 static int32_t base_of(tensors *t, t_value *p)
 {
@@ -278,7 +278,7 @@ static void find_bases(tensors *t)
 
 /* ---- stretches ---- */
 
-/* Is every place of the view one of what it is a view of? */
+/* Is every index of the view inside its operand? */
 static bool is_inside(const ix_dom *d, const ir_type *from,
 	const ix_form *const *place)
 {
@@ -292,7 +292,7 @@ static bool is_inside(const ix_dom *d, const ir_type *from,
 	return true;
 }
 
-/* Is the view a stretch of what it is a view of, in the same order? */
+/* Is the view consecutive elements of its operand, in the same order? */
 bool t_is_stretch(tensors *t, t_entry *e)
 {
 	const ir_inst *p = e->inst;
@@ -307,7 +307,7 @@ bool t_is_stretch(tensors *t, t_entry *e)
 	e->shape = T_SCATTERED;
 	for (int32_t i = 0; i < p->n_tensors; i++) {
 		if (p->tensor[i].operand > 0)
-			return false; /* at an offset that is data */
+			return false; /* at an offset from data */
 		if (p->tensor[i].operand == 0)
 			from = &p->tensor[i].type;
 	}
@@ -330,8 +330,8 @@ bool t_is_stretch(tensors *t, t_entry *e)
 }
 
 /*
- * A read of a stretch of elements that are there is an input of its own: a
- * batch of data is the same program wherever it begins.
+ * A read of consecutive computed elements becomes a separate input, so that the
+ * program does not depend on where a batch of data begins.
  */
 static void find_stretch(tensors *t, t_read *r)
 {
@@ -418,13 +418,13 @@ static bool ends_in_base(const tensors *t, const t_value *v)
 	return v->base >= 0 && t->base.at[v->base] == v;
 }
 
-/* 1 + place; memory that waits for a value waits for all of it */
+/* 1 + required placement; a value with fixed memory must be whole */
 static int32_t wanted_at(const t_value *v)
 {
 	return v == NULL ? 0 : v->place != NULL ? 1 : v->want;
 }
 
-/* A parameter that this program only reads. */
+/* Is the input a parameter that this program only reads? */
 bool t_is_steady(const tensors *t, int32_t input)
 {
 	const t_buffer *b = t->input.at[input]->buf;
@@ -470,7 +470,7 @@ struct planning {
 	t_plan made;
 };
 
-/* Compiled, with where its outputs lie, if something lies anywhere. */
+/* Compiles the program; finds the placements of its outputs, if there are any. */
 static void make_plan(arena *a, void *arg)
 {
 	struct planning *k = arg;
@@ -517,11 +517,11 @@ static const t_plan *plan_of(tensors *t)
 
 /* ---- running ---- */
 
-/* Memory of outputs, and copies of what a write ends though it is wanted. */
+/* Allocates outputs, and copies values that a write replaces but are needed. */
 static void make_buffers(tensors *t, const int32_t *where)
 {
 	t->out.n = t->in.n = t->version.n = 0;
-	for (int32_t i = 0; i < t->made.n; i++) /* a run that failed left them */
+	for (int32_t i = 0; i < t->made.n; i++) /* left by a run that failed */
 		t_buffer_drop(t, t->made.at[i]);
 	t->made.n = 0;
 	for (int32_t i = 0; i < t->output.n; i++) {
@@ -535,7 +535,7 @@ static void make_buffers(tensors *t, const int32_t *where)
 		*vec_push(t->a, &t->made) = b;
 		t->output.at[i]->place = NULL;
 		*vec_push(t->a, &t->out) = t->made.at[i]->data;
-		/* a version in between: the next write ends it in its place */
+		/* an intermediate version: the next write overwrites it */
 		if (t->output.at[i]->base >= 0)
 			t_count_copy(t, t->output.at[i]);
 	}
@@ -608,7 +608,7 @@ static void run_program(tensors *t, bool is_last)
 		return;
 	number_values(t);
 	if (t_keep_choose(t)) {
-		t->stamp++; /* now others are asked for */
+		t->stamp++; /* new counts for the next evaluation */
 		number_values(t);
 	}
 	if (is_part)
@@ -643,13 +643,13 @@ static void check_whole(tensors *t, const t_call *c)
 				"tensor: give it tn_full of the tensor");
 }
 
-/* Who wants its results keeps it alive. */
+/* References to its results keep it alive. */
 static void run_region(tensors *t, t_call *c, bool is_last)
 {
 	bool is_part = t->journal.is_open && t->running == 0;
 
 	if (t->running == 0)
-		t->region = c; /* if it fails, that is what failed */
+		t->region = c; /* for undo.c, if it fails */
 	check_whole(t, c);
 	if (is_part)
 		t_journal_operands(t, c, is_last);
@@ -673,8 +673,8 @@ static int32_t first_region(const tensors *t)
 }
 
 /*
- * Regions are no part of a program: what was recorded before one, among what
- * is needed, comes before it.
+ * Regions are not part of programs: needed calls that were recorded before a region
+ * run before it.
  */
 static void evaluate(tensors *t, t_value *const *v, int32_t n)
 {
@@ -739,7 +739,7 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 
 void tensor_eval(tensors *t, tensor *const *x, int32_t n)
 {
-	t->asked.n = 0; /* an array of its own each time would pile up */
+	t->asked.n = 0; /* reuse the array */
 	for (int32_t i = 0; i < n; i++)
 		*vec_push(t->a, &t->asked) = t_check(t, x[i])->storage->cur;
 	t_flush(t, t->asked.at, n);

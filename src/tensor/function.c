@@ -1,19 +1,19 @@
 /*
- * function.c: compiled functions: traces by kind of arguments, calls of them.
+ * function.c: compiled functions: variants and calls of them.
  *
- * A call looks up what its arguments are - shapes, dtypes, gradients, who
- * shares memory with whom - and finds the trace recorded for that, or records
- * the body. Then it is one call: operands are the arguments as they are now
- * and the storages that the body knows; results are its outputs, the next
- * versions of what it writes, and gradients that it collects.
+ * A call looks up its variant by properties of its arguments (shapes, dtypes,
+ * gradients, shared memory), or records the body. Then it is one call: its operands
+ * are the current values of the arguments and of the storages that the body uses;
+ * its results are the outputs, the next versions of storages that it writes, and
+ * gradients that it collects.
  *
  *     f(a, b): a.add_(b); return a * w
  *     operands a, b, w; results a', a' * w; a's storage gets a'
  *
- * An argument stands for itself alone, wherever it lies in its storage: calls
- * on eight batches of one storage are one kind. Arguments that overlap, or lie
- * in a storage that the body knows itself, stand for their storage, if one of
- * them is written; then the views are part of the kind.
+ * An argument is passed as a value, independent of its view: calls on eight batches
+ * of one storage have one variant. Arguments that overlap, or share a storage that
+ * the body uses, are passed as their whole storage, if one of them is written; then
+ * the views are part of the variant.
  *
  * Source: docs/compile.md.
  */
@@ -101,7 +101,7 @@ static bool is_whole(const tensor_function *f, tensor *const *in, int32_t i)
 	for (int32_t k = 0; k < f->n_in; k++) {
 		int32_t n = f->writes.at[i] + f->writes.at[k];
 
-		/* two writes are versions of one storage, wherever they are */
+		/* two writes are versions of one storage, even if they do not overlap */
 		if (k != i && in[k]->storage == in[i]->storage &&
 			(n == 2 || (n == 1 && overlap(f, in[i], in[k]))))
 			return true;
@@ -109,7 +109,7 @@ static bool is_whole(const tensor_function *f, tensor *const *in, int32_t i)
 	return false;
 }
 
-/* Which arguments stand for their storage; was it thought otherwise? */
+/* Finds the arguments that are passed as their storage; true: this changed. */
 static bool find_whole(tensor_function *f, tensor *const *in)
 {
 	bool changed = false;
@@ -143,8 +143,8 @@ static _Noreturn void refuse(
 }
 
 /*
- * Argument i as the body sees it: on a storage of its own, or on one for all
- * arguments that stand for one storage, or on that itself, if the body knows it.
+ * Argument i for the body: on a new storage; or on one for all arguments of one
+ * storage; or on the storage itself, if the body uses it.
  */
 static tensor *argument(recording *r, int32_t i)
 {
@@ -229,7 +229,7 @@ static void note_storages(tensor_function *f, const t_capture *c)
 	}
 }
 
-/* One recording; NULL when arguments turned out to be of another kind. */
+/* Records the body; NULL: the arguments need another variant. */
 static variant *record(tensor_function *f, tensor *const *in)
 {
 	tensors *t = f->t;
@@ -317,7 +317,7 @@ static variant *find_variant(tensor_function *f, tensor *const *in)
 	for (int32_t i = 0; i < f->n_in && f->variant.n == 0; i++)
 		f->rank[i] = in[i]->type.rank;
 	(void)find_whole(f, in);
-	/* each recording may tell of more that is written or known */
+	/* each recording may find more storages that are written or used */
 	for (int32_t round = 0; round < 4; round++) {
 		make_key(f, in);
 		for (int32_t i = 0; i < f->variant.n; i++) {
@@ -440,7 +440,7 @@ static bool is_tracked(const tensor_function *f, const t_trace *g)
 	return false;
 }
 
-/* Middles that are leaves of operand i collect in its slot. */
+/* Middles that are leaves of operand i collect gradients in its slot. */
 static void add_leaves(t_call *c, int32_t i)
 {
 	const t_trace *g = c->trace;
@@ -457,7 +457,7 @@ static void add_leaves(t_call *c, int32_t i)
 	}
 }
 
-/* Where leaves collect that the body makes of operands. */
+/* Adds the slots of leaves that the body makes of operands. */
 static void add_slots(
 	tensor_function *f, const variant *v, t_call *c, tensor *const *in)
 {
@@ -496,9 +496,9 @@ void tensor_function_call(
 		g = t_trace_tracked(f->t, g);
 	c = t_record_trace(f->t, g, f->operand.at);
 	for (int32_t i = 0; i < g->n_in && f->t->capture == NULL; i++)
-		if (v->from[i].kind == FROM_KEY) /* the call knows of it now */
+		if (v->from[i].kind == FROM_KEY) /* the call has a reference now */
 			t_value_drop(f->t, f->operand.at[i].v);
-	c->refs++; /* while its results find their places */
+	c->refs++; /* until its results are assigned */
 	if (c->tracked)
 		add_slots(f, v, c, in);
 	make_outputs(f, v, c, in, out);

@@ -3,16 +3,15 @@
  *
  *     number = generation * 2^28 + slot     28 bits of slot, 36 of generation
  *
- * A slot belongs to the memory of one handle for as long as the context lives.
- * Whenever that memory becomes another handle, its generation rises, so a
- * number that was dropped finds a slot with another number in it, and is known
- * to be of the past. Slots come in chunks, in one table for the process: a
- * number says by itself whose it is. A chunk is given back when its context
- * ends; its next owner goes on behind all its generations, so numbers of a
- * context that is gone are nobody's.
+ * A slot belongs to the memory of one handle as long as the context lives. Each
+ * time that memory becomes another handle, its generation is increased, so the slot
+ * of a dropped number has another number, and the call is refused. Slots are in
+ * chunks, in one table for the process, so a number determines its context. A chunk
+ * is returned when its context ends; its next owner uses larger generations, so
+ * numbers of a freed context are never valid again.
  *
- * Only the table is shared by threads; a chunk is used by its owner alone. The
- * numbers in it are atomic since anybody may ask about a number of the past.
+ * Threads share only the table; a chunk is used by its owner. The numbers in it are
+ * atomic, because any thread may look up an old number.
  */
 #include "tensor/local.h"
 
@@ -28,16 +27,16 @@ enum {
 };
 
 typedef struct slot {
-	_Atomic uintptr_t number; /* of the handle that is alive; 0: none */
+	_Atomic uintptr_t number; /* of the live handle, or 0 */
 	uintptr_t generation;	  /* of the last one */
 	tensor *x;
 } slot;
 
 struct t_chunk {
-	_Atomic uintptr_t first; /* generations before it had other owners */
-	_Atomic(tensors *) of;	 /* NULL: nobody's */
+	_Atomic uintptr_t first; /* smaller generations had other owners */
+	_Atomic(tensors *) of;	 /* NULL: free */
 	int32_t at;		 /* in the table */
-	int32_t n;		 /* slots that are somebody's memory */
+	int32_t n;		 /* slots in use */
 	struct t_chunk *next;	 /* of the same owner, or free */
 	slot slot[IN_CHUNK];
 };
@@ -47,7 +46,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int32_t n_chunks; /* these three under the lock */
 static t_chunk *free_chunks;
 
-/* What every call refuses: a number that is of nobody who is there. */
+/* The tensor of an invalid number, which every call refuses. */
 static tensor nobody;
 
 static t_chunk *more_chunks(void)
@@ -140,7 +139,7 @@ tensor *tensor_of_handle(const tn_tensor *h)
 		: &of->stale;
 }
 
-/* Its numbers are of the past, whoever gets the chunk. */
+/* Makes its numbers invalid for ever. */
 static void end_chunk(t_chunk *k)
 {
 	uintptr_t last = atomic_load(&k->first);

@@ -1,18 +1,18 @@
 /*
- * journal.c: an evaluation of several programs happens whole or not at all.
+ * journal.c: makes an evaluation of several programs atomic.
  *
- * Conditions and loops cut what is evaluated into programs. When a later one
- * fails, those before it have run, and have written:
+ * Conditions and loops divide an evaluation into programs. If a later one fails,
+ * earlier ones have run, and have written:
  *
  *     s1 = write(s, s + 1); y = cond(s1, ..); w1 = write(w, take(w, ids))
- *     ran: s1, y            fails: w1          so s1 and y have to be recorded
- *                                              again, and s has its elements
+ *     ran: s1, y            fails: w1          so s1 and y become recorded calls
+ *                                              again, and s keeps its elements
  *
- * Consumes each program that is not the last, before it runs and after: holds
- * the values that were there before the evaluation, so that writes leave their
- * elements, and knows the calls. If all goes well, the calls end; else the
- * calls are as they were before they ran. The last program holds nothing: what
- * throws leaves its inputs as they were (tensor_backend).
+ * For each program but the last, holds the values from before the evaluation, so
+ * that writes do not overwrite their elements, and remembers the calls. On success
+ * the calls end; on failure they are restored to the state before they ran. The
+ * last program needs nothing: if it fails, its inputs are as before
+ * (tensor_backend).
  */
 #include "tensor/region.h"
 
@@ -22,7 +22,7 @@ void t_journal_begin(tensors *t)
 	t->journal.number++;
 }
 
-/* v was there before, and is wanted until the end. */
+/* Holds v, which was computed before the evaluation, until the end. */
 static void hold(tensors *t, t_value *v)
 {
 	t_read *r;
@@ -35,7 +35,7 @@ static void hold(tensors *t, t_value *v)
 	*r = t_read_of(v, NULL);
 }
 
-/* From here on nobody holds it but who reads it. */
+/* Ends to hold v. */
 static void let_go(tensors *t, t_value *v)
 {
 	if (v->held == 0)
@@ -75,7 +75,7 @@ static bool is_host(const t_call *c)
 
 void t_journal_add(tensors *t, t_call *c)
 {
-	if (is_host(c)) { /* it runs once: what it made stays */
+	if (is_host(c)) { /* a C function runs once: its results stay */
 		for (int32_t i = 0; i < c->n_results; i++)
 			if (c->result[i] != NULL)
 				hold(t, c->result[i]);
@@ -116,7 +116,7 @@ void t_journal_end(tensors *t)
 
 /* ---- back ---- */
 
-/* Result of c that is the next version of operand i; NULL: none. */
+/* The result of c that is the next version of operand i, or NULL. */
 static t_value *version(const t_call *c, int32_t i)
 {
 	if (t_is_write(c))
@@ -126,7 +126,8 @@ static t_value *version(const t_call *c, int32_t i)
 		: NULL;
 }
 
-/* As if it had not run. It asks for no memory: nothing here can fail. */
+/* Restores the call to the state before it ran. It allocates nothing: it cannot
+ * fail. */
 static void undo_call(tensors *t, t_call *c)
 {
 	for (int32_t i = 0; i < c->n_args; i++) {

@@ -1,15 +1,15 @@
 /*
- * keep.c: which values are kept for a gradient, and which are made again.
+ * keep.c: chooses the values that are kept for gradients; others are recomputed.
  *
- * Consumes the calls of a flush, numbered; asks grad/cut.h which of the values
- * that adjoints will read are stored, and which their calls make again in the
- * backward, from what is stored or there anyway. What is made again is no
- * output of the flush; its call stays, and holds its own operands.
+ * Consumes the numbered calls of a flush; grad/cut.h chooses which of the values
+ * that adjoints read are stored, and which are recomputed in the backward from
+ * stored or available values. A recomputed value is not an output of the flush;
+ * its call is kept, and keeps its operands.
  *
- *     z = add(m, b)    kept: z, for relu and for what z is made of
+ *     z = add(m, b)    kept: z, for relu and for the adjoint of add
  *     h = relu(z)      read by the next matmul: relu(z) again
  *
- * The same calls have the same choice: it is looked up.
+ * Choices are memoised by the structure of the calls.
  */
 #include "grad/cut.h"
 #include "tensor/local.h"
@@ -31,7 +31,7 @@ static int64_t node_work(const in_node *n)
 	return w;
 }
 
-/* Of everything the row computes; opaque rows count as a sort does. */
+/* The work of all equations of the row; opaque rows count as a sort. */
 static int64_t entry_work(t_entry *e)
 {
 	const ir_inst *p = e->inst;
@@ -89,7 +89,7 @@ static bool any_read(tensors *t)
 	return false;
 }
 
-/* How often these calls alone want the elements, by place. */
+/* Counts the references of these calls to the elements of each value. */
 static int32_t count_values(tensors *t)
 {
 	int32_t n = t->input.n;
@@ -113,13 +113,13 @@ static int32_t count_values(tensors *t)
 	return n;
 }
 
-/* Somebody else holds it anyway. */
+/* Is it referenced elsewhere, so it is stored anyway? */
 static bool is_there(const tensors *t, const t_value *v)
 {
 	return t_data(v) > t->count.at[place_of(t, v)];
 }
 
-/* Do gradients of it collect here: all of it, or where c writes? */
+/* Is it a leaf: all of it, or the elements that c writes? */
 static bool is_leaf(const t_call *c, const t_value *v)
 {
 	return c->no_grad || (v->tracked && !t_has_history(v));
@@ -178,7 +178,7 @@ static void describe_call(
 			.bytes = (int64_t)t_bytes(&v->type),
 			.work = t_call_work(c),
 			.is_there = is_there(t, v),
-			/* made again it is no leaf; a function of the user's */
+			/* leaves and results of compiled functions are not recomputed */
 			.is_fixed = is_leaf(c, v) || c->trace != NULL,
 			.is_read = v->holds_self,
 			.n_sources = c->n_args,

@@ -1,15 +1,14 @@
 /*
  * memory.c: nodes and buffers.
  *
- * Every node is counted and goes back to a list when nobody knows of it, so
- * that a training loop allocates nothing once it is warm. A buffer that is
- * free waits for the next value of its size; what waits is bounded by what is
- * in use.
+ * Nodes count references, and return to a free list without any, so that a training
+ * loop allocates nothing once it is warm. A free buffer is reused by the next value
+ * of its size; the bytes of free buffers are limited by those in use.
  */
 #include "run/run.h"
 #include "tensor/local.h"
 
-enum { SPARE_BYTES = 64 << 20 }; /* may always wait */
+enum { SPARE_BYTES = 64 << 20 }; /* free bytes that are always allowed */
 
 static void add_live(tensors *t, int64_t bytes)
 {
@@ -55,7 +54,7 @@ t_buffer *t_buffer_new(tensors *t, size_t bytes)
 		add_live(t, (int64_t)room);
 		return b;
 	}
-	/* room to wait in: a drop asks for no memory */
+	/* room in the free list, because a drop must not allocate */
 	vec_reserve(t->a, &t->free, t->n_owned + 1 - t->free.n);
 	b = buffer_node(t);
 	b->own = arena_child(t->a);
@@ -134,7 +133,7 @@ t_value *t_value_new(tensors *t, const ir_type *type)
 	return v;
 }
 
-/* Known to its call alone: that is no reason for either to be there. */
+/* Is it referenced only by its call, so that both can be freed? */
 static bool is_only_self(const t_value *v)
 {
 	return v->holds_self && v->refs == 1;
@@ -247,7 +246,7 @@ t_call *t_call_new(tensors *t, int32_t n_args, int32_t n_results)
 	if (n_results > 0)
 		memset(result, 0, (size_t)n_results * sizeof *result);
 	*c = (t_call){.id = ++t->next_id,
-		/* what is recorded in a function is of no step: its call is */
+		/* calls inside a function have no step; the call of the function has */
 		.step = t->capture == NULL ? t->step : 0,
 		.adjoint_of = t->walking,
 		.arg = arg,
@@ -260,7 +259,7 @@ t_call *t_call_new(tensors *t, int32_t n_args, int32_t n_results)
 	return c;
 }
 
-/* The results are there, or nobody wants them: the operands are let go. */
+/* Drops the operands: the results are computed, or not needed. */
 static void let_go(tensors *t, t_call *c)
 {
 	int32_t n = c->n_args;
@@ -275,7 +274,7 @@ static void let_go(tensors *t, t_call *c)
 
 		if (v == NULL)
 			continue;
-		v->call = NULL; /* known to the call alone */
+		v->call = NULL; /* referenced only by the call */
 		self_drop(t, v);
 	}
 	c->n_results = 0;
@@ -286,8 +285,8 @@ static void let_go(tensors *t, t_call *c)
 }
 
 /*
- * Long chains of calls that are dropped at once must not recurse: calls to be
- * freed wait in a list.
+ * Dropping a long chain of calls must not recurse: calls to be freed are put in a
+ * list.
  */
 void t_call_drop(tensors *t, t_call *c)
 {

@@ -1,16 +1,16 @@
 /*
- * place.c: values that lie on several processes.
+ * place.c: values with placements on a mesh of processes.
  *
- * A place is a number that the backend knows: 0 is the whole value on every
- * process. A value that is computed lies somewhere (where); of one that is not,
- * somebody may have said where it is wanted (want: 1 + place).
+ * A placement is a number of the backend; 0: every process has the whole value. A
+ * computed value has a placement (where); for a value that is not computed, one may
+ * be required (want: 1 + placement).
  *
- *     tensor_place(x, 3)      x's storage lies at 3 from here on
- *     y = tensor_lens(x, 0)   the same storage, read as a copy at 0
- *     write(y[0:2], v)        x is written, where it lies
+ *     tensor_place(x, 3)      x's storage has placement 3 from here on
+ *     y = tensor_lens(x, 0)   the same storage, read as a copy with placement 0
+ *     write(y[0:2], v)        writes x
  *
- * A lens is no copy: it keeps which storage it looks at. Reading through it
- * makes a copy of the version at hand, kept until the next version.
+ * A lens refers to a storage. A read through it makes a copy of the current version,
+ * which is kept until the next version.
  */
 #include "tensor/region.h"
 
@@ -32,7 +32,7 @@ void t_move(tensors *t, t_value *v, int32_t to)
 	if (v->where == to)
 		return;
 	b = t_buffer_new(t, t_room(t, v, to));
-	/* a failure leaves v as it is; b goes back with the next one */
+	/* a failure does not change v; b is freed by the next call */
 	*vec_push(t->a, &t->made) = b;
 	t->b.move(t->b.arg, &v->type, v->where, v->buf->data, to, b->data);
 	(void)vec_pop(&t->made);
@@ -196,7 +196,7 @@ static void check_strict(const tensors *t, const tensor *x, const char *what)
 static void cache(t_storage *s, tensors *t, const t_value *cur,
 	const tensor *x, t_value *copy)
 {
-	/* the one before may be an operand of the call at hand */
+	/* the copy before may be an operand of the current call */
 	if (s->lens_copy != NULL) {
 		*vec_push(t->a, &t->retired) = s->lens_copy;
 		t_view_drop(t, s->lens_at);

@@ -1,12 +1,12 @@
 /*
- * record.c: calls as nodes, rows as instances, handles in scopes.
+ * record.c: records calls as nodes; instances of rows; handles in scopes.
  *
- * A call finds its instance by row, attributes and operand types: rows are
- * instantiated once for each such combination, later calls only look them up.
- * Movement rows make views of their first operand, no values.
+ * The instance of a call is looked up by row, attributes and operand types; a row
+ * is instantiated once for each combination. Movement rows make views of their
+ * first operand, not values.
  *
  *     v = transpose(x)      a handle on x's storage
- *     l, r = split(x)       two of them
+ *     l, r = split(x)       two handles on x's storage
  *     write(v, y)           a new newest value of that storage
  */
 #include "tensor/region.h"
@@ -60,7 +60,7 @@ t_entry *t_entry_of(tensors *t, const ir_inst *inst)
 	return e;
 }
 
-/* A throw-away program checks arity and attributes and instantiates. */
+/* A temporary program checks arity and attributes and instantiates the row. */
 static const ir_inst *instantiate(tensors *t, const ir_row *row, int32_t n,
 	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr)
 {
@@ -282,7 +282,7 @@ t_read t_read_handle(tensor *x)
 	return t_read_of(r.v, r.view);
 }
 
-/* the last step of w, on top of another view */
+/* The last row of w, applied to another view. */
 static t_view *step_of(tensors *t, t_view *below, const t_view *w)
 {
 	t_view *v = t_view_new(t);
@@ -296,7 +296,7 @@ static t_view *step_of(tensors *t, t_view *below, const t_view *w)
 	return v;
 }
 
-/* Result r of a view alone: one of one result is its own. */
+/* The entry with only result r of a view; e if it has one result. */
 static t_entry *part_of(tensors *t, t_entry *e, int32_t r)
 {
 	if (e->inst->n_results == 1)
@@ -378,7 +378,7 @@ t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg)
 	for (int32_t i = 0; i < f->n_out; i++)
 		add_result(c, i, t_value_new(t, &f->out[i]->type));
 	for (int32_t k = 0; k < f->n_in; k++)
-		if (f->next[k] >= 0) { /* a version of all of it */
+		if (f->next[k] >= 0) { /* a version of the whole value */
 			t_value *v = c->result[f->next[k]];
 
 			v->type = arg[k].v->type;
@@ -391,7 +391,7 @@ t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg)
 	return c;
 }
 
-/* A call of more operands than there may be: parts of them, and their join. */
+/* A call with too many operands: calls on parts of them, then a call that joins. */
 typedef struct parted {
 	tensors *t;
 	const ir_row *row, *join;
@@ -518,9 +518,9 @@ static void refuse_write(arena *a, void *arg)
 }
 
 /*
- * Is it all leaf of s? Then what a write without gradient leaves of it and what
- * it writes collect in the same place: the next version is all leaf again, and
- * a loop of such writes has no history.
+ * Is all of it a leaf of s? Then after a write without gradient, old and new
+ * elements collect gradients in the same slot: the next version is a leaf again,
+ * and a loop of such writes has no history.
  */
 static bool is_leaf(const t_storage *s, const t_value *v)
 {
@@ -528,7 +528,7 @@ static bool is_leaf(const t_storage *s, const t_value *v)
 	       (v->call == NULL || !t_is_made(v));
 }
 
-/* Is all of it written that has failed, and has nothing to go back to? */
+/* Is x a whole storage that failed and has no version before? */
 static bool is_lost(const tensors *t, const tensor *x)
 {
 	return x->storage->is_lost && x->view == NULL && x->lens == 0 &&
@@ -562,7 +562,7 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 	x->storage->is_lost = false;
 	next->want = x->storage->placed;
 	t_value_keep(next);
-	/* what is written without a gradient is a leaf of its own */
+	/* elements written without a gradient are a separate leaf */
 	if (t->no_grad > 0 && to.v->tracked) {
 		if (x->view == NULL || is_leaf(x->storage, to.v)) {
 			next->call->tracked = false;
@@ -594,14 +594,14 @@ t_value *t_record_write(tensors *t, t_read to, t_read value)
 }
 
 /*
- * The elements are replaced where they stand, and are another value. Others who
- * ask for the one before get a copy.
+ * Replaces the elements in memory; they are a new value. If the old value is still
+ * needed, it is copied first.
  */
 bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 {
 	t_storage *s = t_check(t, x)->storage;
 	t_value *v, *next;
-	t_buffer *kept; /* for others who ask for what was there */
+	t_buffer *kept; /* a copy of the old elements, if they are needed */
 
 	if (n_bytes != t_bytes(&x->type))
 		env_fail(t->e, TN_EINVAL, "tensor.size",
@@ -651,7 +651,7 @@ tensors *tensors_new(arena *a, const tensor_backend *b)
 	t->invalid = (tensor){.mark = TENSOR_INVALID, .of = t};
 	t->stale = (tensor){.of = t};
 	t_handles_new(t);
-	t_handle_room(t, &t->invalid); /* the last that can fail */
+	t_handle_room(t, &t->invalid); /* the last call that can fail */
 	t_handle_begin(&t->invalid);
 	return t;
 }

@@ -305,8 +305,8 @@ static int32_t add_made(deriving *d, t_value *v)
 	return d->made.n - 1;
 }
 
-/* Operand of the loop that operand i of its body is. */
-static int32_t loop_locate(const deriving *d, int32_t i)
+/* The operand of the loop that is operand i of its body. */
+static int32_t outer_operand(const deriving *d, int32_t i)
 {
 	const t_feed *x = &loop_of(d)->feed[0][i];
 
@@ -402,7 +402,7 @@ static void loop_body(void *arg)
 		ir_type rows;
 
 		if (b->kind[j] != BACK_OPERAND) {
-			add_up(d, loop_locate(d, i), BACK_OLD_LEAF, v);
+			add_up(d, outer_operand(d, i), BACK_OLD_LEAF, v);
 		} else if (x->kind == FEED_OPERAND) {
 			add_up(d, x->at, BACK_OPERAND, v);
 		} else if (x->kind == FEED_ROW) {

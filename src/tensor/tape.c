@@ -1,12 +1,12 @@
 /*
- * tape.c: which calls have a gradient, and what is held for it.
+ * tape.c: which calls have a gradient, and which elements are kept for it.
  *
- * A call is tracked when an operand is, and something of it can have a
- * gradient. When a tracked call has run, it stays: it knows its operands, but
- * holds the elements of those only that its adjoint reads.
+ * A call is tracked if an operand is, and a result can have a gradient. A tracked
+ * call is kept after it has run: it refers to its operands, but keeps only the
+ * elements that its adjoint reads.
  *
- *     y = mul(x, w)    holds x and w        y = add(x, w)    holds nothing
- *     y = exp(x)       holds y, not x
+ *     y = mul(x, w)    keeps x and w        y = add(x, w)    keeps nothing
+ *     y = exp(x)       keeps y, not x
  */
 #include "tensor/local.h"
 
@@ -167,7 +167,7 @@ tensor *tensor_grad(tensors *t, tensor *x)
 	t_slot *s = of->slot;
 	t_value *g;
 
-	(void)t_cur(t, of); /* a function that is compiled knows of it */
+	(void)t_cur(t, of); /* binds it in the current recording */
 	if (s == NULL || s->grad == NULL)
 		return NULL;
 	g = s->grad;

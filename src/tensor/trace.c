@@ -1,11 +1,10 @@
 /*
  * trace.c: recorded calls as one call, and its backward.
  *
- * Consumes a capture; produces a trace, and from a trace with tracked values
- * its backward: the walk of backward.c over the calls inside, recorded as a
- * second trace. What that one reads of the first is an operand, a result, or a
- * middle: a further result that the call keeps for it. What is made of nothing
- * (constants) is made again.
+ * Consumes a capture; produces a trace and, from a trace with tracked values, its
+ * backward: the walk of backward.c over the calls inside, recorded as a second
+ * trace. The values of the first that it reads are operands, results, or middles,
+ * which are further results that the call keeps for it. Constants are recomputed.
  */
 #include "tensor/region.h"
 
@@ -104,7 +103,7 @@ static void derive(void *arg)
 	t_walk_trace(d->t, d->f, d->seed, d->grad, d->leaf, d->old);
 }
 
-/* Position of v in a list; -1. */
+/* The index of v in a list, or -1. */
 static int32_t find(int32_t n, t_value *const *list, const t_value *v)
 {
 	for (int32_t i = 0; i < n; i++)
@@ -139,7 +138,7 @@ static t_back *new_back(tensors *t, t_trace *f, const bool *seeded)
 	t_back *b = arena_make(t->a, t_back);
 	deriving d = {.t = t, .f = f};
 	t_value **out = arena_array(t->a, t_value *, 3 * f->n_in + 1);
-	/* it may be asked for in the middle of another walk */
+	/* it may be called during another walk */
 	struct {
 		int64_t walk;
 		t_calls path;
@@ -253,7 +252,7 @@ t_trace *t_trace_tracked(tensors *t, t_trace *f)
 	return g;
 }
 
-/* Does it read only what the call keeps? */
+/* Does it read only values that the call keeps? */
 static bool is_served(const t_trace *f, const t_back *b)
 {
 	for (int32_t k = 0; b->trace != NULL && k < b->trace->n_in; k++)
@@ -287,5 +286,5 @@ const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded)
 				"that the first gradient does not, and that was "
 				"not kept: take it in plain calls",
 				f->name);
-	return f->back.at[0]; /* the one for all results, with zeros */
+	return f->back.at[0]; /* the backward for all results, with zeros as seeds */
 }

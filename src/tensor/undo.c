@@ -1,25 +1,24 @@
 /*
- * undo.c: an evaluation that failed leaves tensors as they were.
+ * undo.c: restores tensors after an evaluation has failed.
  *
- * Values never change, so nothing is wrong with what was computed before: the
- * backend leaves the memory of params as it was (plan/undo.c), and what was
- * recorded is still recorded. But storages stand at versions that can never be
- * computed. They go back:
+ * Values never change, so computed values are still valid: the backend restores the
+ * memory of params (plan/undo.c), and recorded calls are still recorded. But
+ * storages have versions that can never be computed. They are set back:
  *
- *     y = take(w, ids)          fails: an index is outside
- *     w1 = write(w, w - g(y))   is made of it: the storage of w is at w again
- *     s1 = write(s, s + 1)      is not: stays, unless it is of the same step
+ *     y = take(w, ids)          fails: an index is out of range
+ *     w1 = write(w, w - g(y))   depends on it: the storage of w is at w again
+ *     s1 = write(s, s + 1)      does not: stays, unless it is of the same step
  *
- * An evaluation of several programs is first as if none had run (journal.c).
+ * An evaluation of several programs is first undone as a whole (journal.c).
  *
- * Which calls failed is known for an index that is outside: those that read
- * there, and what a walk recorded for their gradient. Of other failures it is
- * not known: then it is every call of the evaluation that was recorded since
- * the last one that did not fail; if there is none, every call of it.
+ * If an index is out of range, the calls that failed are known: those that read
+ * with it, and those that a walk recorded for their gradient. For other failures
+ * they are all calls of the evaluation that were recorded since the last one that
+ * did not fail; if there are none, all calls of it.
  *
- * All writes of a step (tn_step_enter) that have not run go back together.
- * A storage whose first value is made of what failed has nothing to go back to:
- * looking at it fails each time, until all of it is written.
+ * All writes of a step (tn_step_enter) that have not run are undone together. A
+ * storage whose first value depends on a failed call cannot be restored: reading it
+ * fails each time, until all of it is written.
  */
 #include "tensor/region.h"
 
@@ -42,7 +41,7 @@ static void blame(tensors *t, const t_call *c)
 		*vec_push(t->a, &t->bad_step) = c->step;
 }
 
-/* Calls of the program that stand for calls that were recorded. */
+/* Finds the recorded calls of the calls of the program that failed. */
 static bool blame_known(tensors *t)
 {
 	const int32_t *call = NULL;
@@ -77,7 +76,7 @@ static void blame_recent(tensors *t)
 		blame(t, t->todo.at[k]);
 }
 
-/* What was to be evaluated, and is not. */
+/* The values whose evaluation failed. */
 struct failed {
 	tensors *t;
 	t_value *const *v;
@@ -92,7 +91,7 @@ static void find_blamed(const struct failed *f)
 	if (t->region != NULL && env_diag(t->e)->status != TN_ENOMEM) {
 		blame(t, t->region);
 	} else if (!blame_known(t)) {
-		t_find_calls(t, f->v, f->n); /* some may not have been met */
+		t_find_calls(t, f->v, f->n); /* the evaluation may not have reached some calls */
 		blame_recent(t);
 	}
 	if (t->blamed.n > 1)
@@ -131,7 +130,7 @@ static bool is_blamed(const tensors *t, const t_call *c)
 	return t_changes_any(c) && is_of_bad_step(t, c);
 }
 
-/* The call that is still to make v; NULL: v is there. */
+/* The call that must still compute v; NULL: v is computed. */
 static t_call *maker(const t_value *v)
 {
 	return v->buf == NULL && v->call != NULL && !v->call->done ? v->call
@@ -153,7 +152,7 @@ static bool is_bad(const tensors *t, const t_value *v)
 	return c != NULL && c->judged == t->judging && c->is_bad;
 }
 
-/* Calls fn for every value that c reads, until it says true. */
+/* Calls fn for every value that c reads, until it returns true. */
 static bool any_read(tensors *t, const t_call *c,
 	bool (*fn)(tensors *t, const t_value *v))
 {
@@ -227,7 +226,7 @@ static void note_step(tensors *t, const t_value *v)
 		*vec_push(t->a, &t->bad_step) = step;
 }
 
-/* The newest version that is good; NULL: there is none. */
+/* The newest version that does not depend on a failed call, or NULL. */
 static t_value *good_version(tensors *t, const t_storage *s)
 {
 	t_value *v = s->cur;
@@ -239,7 +238,7 @@ static t_value *good_version(tensors *t, const t_storage *s)
 	return v;
 }
 
-/* What was collected before it; NULL, if that is not known any more. */
+/* The gradient collected before; NULL if it is unknown. */
 static t_value *good_gradient(tensors *t, const t_slot *slot)
 {
 	t_value *g = slot->grad;
@@ -250,7 +249,7 @@ static t_value *good_gradient(tensors *t, const t_slot *slot)
 	return g;
 }
 
-/* Every version that may go back is judged; nothing goes back. */
+/* Judges every version that may have to be undone; changes nothing. */
 static void judge(void *arg)
 {
 	const struct failed *f = arg;
@@ -258,7 +257,7 @@ static void judge(void *arg)
 	int32_t n;
 
 	find_blamed(f);
-	do { /* a write may be of a step that has more of them */
+	do { /* a write may belong to a step with other writes */
 		n = t->bad_step.n;
 		t->judging++;
 		for (const t_storage *s = t->live; s != NULL; s = s->older) {
@@ -269,7 +268,7 @@ static void judge(void *arg)
 	} while (t->bad_step.n > n);
 }
 
-/* All of these are judged: they ask for no memory. */
+/* Sets a storage back. All versions are judged, so nothing is allocated. */
 static void undo_storage(tensors *t, t_storage *s)
 {
 	t_value *v = good_version(t, s);
@@ -301,7 +300,7 @@ void t_undo(tensors *t, t_value *const *v, int32_t n)
 	if (t->journal.is_open)
 		t_journal_undo(t);
 	t->is_undoing = true;
-	/* without memory for it all stays recorded, to be tried again */
+	/* without memory, everything stays recorded, and can be tried again */
 	if (env_run(t->e, judge, &f) >= 0)
 		for (t_storage *s = t->live; s != NULL; s = s->older) {
 			undo_storage(t, s);

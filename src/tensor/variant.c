@@ -1,10 +1,10 @@
 /*
- * variant.c: what a recording of a function means at each call of it.
+ * variant.c: makes a variant of the recording of a function.
  *
- * Consumes a capture that has ended and the outputs that the body gave; produces the trace, where its operands
- * come from, and what becomes of its results: next versions, collected
- * gradients, outputs. An output on a storage that came from outside is that
- * storage, seen through a view: no result of its own.
+ * Consumes a capture that has ended and the outputs of the body; produces the trace,
+ * the sources of its operands, and the uses of its results: next versions, collected
+ * gradients, outputs. An output on an outside storage is that storage through a
+ * view, and not a separate result.
  */
 #include "tensor/function.h"
 
@@ -121,7 +121,7 @@ static void add_outputs(variant *v, tensor_function *f, const t_capture *c,
 	}
 }
 
-/* Every output must come from something that can change. */
+/* Checks that every output depends on a value that can change. */
 static void check_outputs(
 	const tensor_function *f, const variant *v, tensor *const *out)
 {
