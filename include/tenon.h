@@ -284,6 +284,40 @@ TN_API TN_MUST_USE tn_status tn_program_set_kern(
 TN_API TN_MUST_USE tn_status tn_program_load_kern(
 	tn_program *p, const char *path);
 
+/** How far tn_program_tune is. */
+typedef struct tn_tune_state {
+	const char *kernel; /* its name, valid during the call */
+	int32_t number, n_kernels; /* of the kernel being tuned; of all */
+	int32_t n_tried, n_refused, n_kept; /* schedules so far */
+	double seconds; /* since the beginning */
+} tn_tune_state;
+
+/** All zero: ten seconds, no progress. */
+typedef struct tn_tune_options {
+	double seconds; /* after which it ends; 0: 10 */
+	bool same_bits; /* only schedules that keep all bits of the results */
+	/* called again and again; false: end now, with what is found. NULL */
+	bool (*progress)(void *arg, const tn_tune_state *s);
+	void *arg;
+} tn_tune_options;
+
+/**
+ * Search faster schedules, by measurement on these inputs.
+ *
+ * Starts from Tenon's own schedules. Each schedule that is tried is verified,
+ * and its results are compared with those of Tenon's own: they must be the same
+ * bits, or, where terms of a sum are added in another order, agree within
+ * rounding. *out is a text for tn_program_set_schedule of another program from
+ * the same text, with those kernels that got faster. The program itself stays
+ * as it is. Inputs are as for tn_program_run; params are not written to.
+ * errors  [tune.interp] the context is an interpreter   those of
+ *         tn_program_compile and tn_program_run
+ * owner   *out is the caller's: tn_text_free
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_tune(char **out, tn_program *p,
+	const void *const *inputs, const tn_tune_options *o);
+
 /**
  * Keep two equations in different kernels, to see what fusing them is worth.
  * first and then are names of tensors as TN_LEVEL_SYSTEM shows them: no kernel

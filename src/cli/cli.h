@@ -23,7 +23,7 @@ typedef struct cli_command {
 
 extern const cli_command cli_run, cli_explain, cli_check, cli_info, cli_ops,
 	cli_bench, cli_completion, cli_version, cli_train, cli_train_onnx, cli_export, cli_generate, cli_plan_shards,
-	cli_gradcheck;
+	cli_gradcheck, cli_tune;
 
 /* main.c: all of them, NULL behind; two are "train" */
 extern const cli_command *const cli_commands[];

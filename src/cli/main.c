@@ -14,6 +14,7 @@ const cli_command *const cli_commands[] = {
 	&cli_explain,
 	&cli_check,
 	&cli_gradcheck,
+	&cli_tune,
 	&cli_info,
 	&cli_ops,
 	&cli_train_onnx,

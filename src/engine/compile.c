@@ -154,6 +154,62 @@ static kernel_texts *pinned_of(
 				       t->file, c->o.machine->name);
 }
 
+/* ---- schedules, pass by pass ---- */
+
+enum { FIRST_OF_SCHEDULE = COMPILE_N_PASSES, MOST_PASSES = 20 };
+
+struct watch {
+	compilation *c;
+	int32_t kernel;
+};
+
+/* The tree of a kernel behind a pass, for TENON_DUMP. */
+static void keep_text(void *arg, loop_kernel *k, int32_t pass)
+{
+	const struct watch *w = arg;
+
+	if ((w->c->o.dump.passes >> (FIRST_OF_SCHEDULE + pass) & 1) != 0)
+		loop_text(&w->c->after[pass], k, w->kernel);
+}
+
+static void schedule_one(compilation *c, int32_t i)
+{
+	struct watch w = {c, i};
+	const loop_recipe r = {.after = keep_text, .arg = &w};
+
+	if (c->after == NULL)
+		loop_schedule(c->loops[i], c->o.machine);
+	else
+		loop_schedule_by(c->loops[i], c->o.machine, &r);
+}
+
+static void begin_texts(compilation *c)
+{
+	if (c->o.dump.passes >> FIRST_OF_SCHEDULE == 0)
+		return;
+	c->after = arena_array(c->a, str, MOST_PASSES);
+	for (int32_t i = 0; i < MOST_PASSES; i++)
+		c->after[i] = str_new(c->a);
+}
+
+/* The text that c->after points to. */
+static void print_first(str *out, compilation *c)
+{
+	str_addn(out, c->after->at, c->after->n);
+}
+
+static void dump_texts(compilation *c)
+{
+	str *all = c->after;
+
+	for (int32_t i = 0; all != NULL && loop_pass_name(i) != NULL; i++) {
+		c->after = &all[i];
+		compile_dump_text(c, FIRST_OF_SCHEDULE + i, loop_pass_name(i),
+			print_first);
+	}
+	c->after = NULL;
+}
+
 static void loops(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
@@ -170,11 +226,13 @@ static void schedule(compilation *c)
 	int32_t n = c->groups->kernel.n;
 	kernel_texts *pinned = pinned_of(c, "schedule", &c->o.schedule);
 
+	begin_texts(c);
 	for (int32_t i = 0; i < n; i++)
 		if (c->loops[i] != NULL &&
 			(pinned == NULL || !loop_text_apply(pinned, c->loops[i],
 						   i, c->o.machine)))
-			loop_schedule(c->loops[i], c->o.machine);
+			schedule_one(c, i);
+	dump_texts(c);
 	if (pinned != NULL)
 		kernel_texts_end(pinned, n);
 }
@@ -269,16 +327,24 @@ static const struct pass {
 	{"plan", TN_LEVEL_PLAN, make_plan,
 		compile_print_plan, check_plan, NULL},
 };
-enum { FIRST_OF_SYSTEM = 4 }; /* of a system that is there: settle */
+/* Of a system that is there: settle; of groups: loops. */
+enum { FIRST_OF_SYSTEM = 4, FIRST_OF_LOOPS = 6 };
 
 const char *compile_pass_name(int32_t i)
 {
 	return i < COMPILE_N_PASSES ? passes[i].name : NULL;
 }
 
+/* The passes, then the steps of schedules. */
+static const char *dump_name(int32_t i)
+{
+	return i < COMPILE_N_PASSES ? passes[i].name
+				    : loop_pass_name(i - COMPILE_N_PASSES);
+}
+
 compile_dump compile_dump_read(arena *a)
 {
-	return compile_dump_of(a, compile_pass_name);
+	return compile_dump_of(a, dump_name);
 }
 
 double compile_level_ms(const compilation *c, tn_level level)
@@ -327,6 +393,19 @@ compilation *compile_new_system(
 	c->system = s;
 	c->n_done = FIRST_OF_SYSTEM;
 	return c;
+}
+
+compilation *compile_again(
+	arena *a, const compilation *c, const compile_options *o)
+{
+	compilation *b = compile_new(a, c->program, o);
+
+	b->x = c->x;
+	b->system = c->system;
+	b->groups = c->groups;
+	b->n_done = FIRST_OF_LOOPS;
+	b->number = c->number;
+	return b;
 }
 
 static void log_pass(const compilation *c, int32_t i)

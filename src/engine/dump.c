@@ -54,7 +54,7 @@ static uint32_t read_passes(arena *a, pass_name *name_of, const char *list)
 	for (const char *at = list; *at != '\0';) {
 		size_t n = strcspn(at, ",");
 		bool all = n == 3 && memcmp(at, "all", 3) == 0;
-		uint32_t one = all ? UINT32_MAX : find(name_of, at, n);
+		uint32_t one = all ? COMPILE_DUMP_ALL : find(name_of, at, n);
 
 		if (one == 0)
 			no_pass(a, name_of, at, n);

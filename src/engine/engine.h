@@ -60,6 +60,9 @@ typedef struct compile_options {
 } compile_options;
 
 enum { COMPILE_N_PASSES = 11 };
+/* The bits of all passes: what TENON_DUMP=all prints. Behind them are those of
+ * the steps of a schedule (loop_pass_name). */
+#define COMPILE_DUMP_ALL ((UINT32_C(1) << COMPILE_N_PASSES) - 1)
 
 typedef struct compilation {
 	arena *a;
@@ -77,6 +80,7 @@ typedef struct compilation {
 	kern_kernel **kernels;	     /* by kernel, likewise */
 	const c_kernel **code;	     /* by kernel, likewise */
 	plan *plan;
+	str *after; /* by pass of schedules: all kernels behind it, for dumps */
 	double ms[COMPILE_N_PASSES]; /* time of each pass */
 } compilation;
 
@@ -89,6 +93,11 @@ compilation *compile_new(
 /* The same for equations; a is the arena of s, or a child of it. */
 compilation *compile_new_system(
 	arena *a, ir_system *s, const compile_options *o);
+
+/* The same groups once more, with other schedules: c is grouped already. Both
+ * share the system, to which schedules add tensors: see ir_trial. */
+compilation *compile_again(
+	arena *a, const compilation *c, const compile_options *o);
 
 /* Runs the passes that a level needs and that have not run yet. A compilation
  * with a layout ends at TN_LEVEL_SYSTEM: the later levels belong to its phases. */

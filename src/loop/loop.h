@@ -227,13 +227,13 @@ typedef struct loop_kernel {
 	/* set by loop_schedule */
 	VEC(loop_change) change;
 	VEC(loop_decision) decision;
-	loop_copies copies;
 	const char *file; /* of the text of its schedule */
 	bool pinned; /* the trees were read from a text, with their DONE nodes */
 	const machine *machine;
 	int32_t n_phases;
 	loop_phase phase[LOOP_MAX_PHASES];
 	int32_t n_bufs;
+	loop_copies copies;
 	loop_buf *buf;
 	int32_t (
 		*buf_of)[IR_MAX_COMP]; /* [eqn][comp], -1: directly in memory */

@@ -155,7 +155,7 @@ static void give_tail(struct recipe *r)
 	put_tail(r->k, r->n_tail, r->tail);
 }
 
-static void take_places(struct recipe *r)
+static void take_locations(struct recipe *r)
 {
 	loop_locate(r->k);
 }
@@ -184,7 +184,7 @@ static const struct pass {
 	{"guards", FREE | NO_TILES, take_guards},
 	{"ahead", FREE | NO_TILES, take_ahead},
 	{"tail", NO_TILES, give_tail},
-	{"places", 0, take_places},
+	{"locations", 0, take_locations},
 	{"streams", NO_TILES, take_streams},
 };
 

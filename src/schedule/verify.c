@@ -745,10 +745,31 @@ void loop_schedule_verify(loop_kernel *k)
 	verify_copies(&v);
 }
 
+/* What a turn writes are neighbours in the copy: lanes walk it next. */
+static void turn_location(struct sv *v, const loop_node *n)
+{
+	const loop_kernel *k = v->k;
+	int32_t var = n->row_var >= 0 ? n->row_var : n->up->var;
+	int32_t b = k->buf_of[n->eqn][0];
+	int64_t stride = 0;
+
+	for (int32_t i = 0; b >= 0 && i < k->buf[b].n_vars; i++)
+		if (k->buf[b].var[i] == var)
+			stride = k->buf[b].stride[i];
+	if (stride != 1)
+		verify_fail(v, n, "turn",
+			"the elements of the copy must be neighbours along %s: "
+			"the loop over it that reads them needs lanes",
+			verify_var(v, var));
+}
+
 void loop_schedule_verify_locations(loop_kernel *k)
 {
 	struct sv v = verify_new(k);
 
+	for (int32_t i = 0; i < v.leaf.n; i++)
+		if (v.leaf.at[i].n->kind == LOOP_STAGE)
+			turn_location(&v, v.leaf.at[i].n);
 	for (int32_t i = 0; i < k->n_eqns; i++)
 		for (int32_t c = 0; c < k->eqn[i].e->n_out; c++) {
 			const loop_eqn *e = &k->eqn[i];

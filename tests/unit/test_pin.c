@@ -118,6 +118,8 @@ static const struct edit {
 		"      for i_1 < 100 parallel",
 		"chunk"},
 	{"another square", turn, "along i_0", "along i_1 against i_0", "turn"},
+	{"a square whose copy nobody reads in lanes", turn,
+		"for i_1 < 512 lanes 16 unroll 1", "for i_1 < 512", "turn"},
 	{"no square", turn, "        turn stage#1 along i_0 lanes 16\n", "",
 		"once"},
 	{"another tensor kept", turn, "at i_0 + 384*i_1",
