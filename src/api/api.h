@@ -29,6 +29,7 @@ struct tn_context {
 	fp_env host;	       /* the floating-point environment of the host */
 	struct host *hosts;    /* functions of the host that were called */
 	compile_dump dump;     /* TENON_DUMP */
+	bool verify_kern;      /* TENON_VERIFY */
 };
 
 struct tn_program {

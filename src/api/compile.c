@@ -27,6 +27,7 @@ compile_options api_compile_options(const tn_context *c)
 	o.log = c->o.log;
 	o.log_arg = c->o.log_arg;
 	o.dump = c->dump;
+	o.verify_kern = c->verify_kern;
 	o.settle = c->settle;
 	o.plan.poison = c->poison;
 	return o;

@@ -67,6 +67,20 @@ static void read_run(tn_context *c)
 	c->o.interp = true;
 }
 
+/* TENON_VERIFY: what the option verify does, and kernels in kern, too. */
+static void read_verify(tn_context *c)
+{
+	const char *on = getenv("TENON_VERIFY");
+
+	if (on == NULL || on[0] == '\0' || strcmp(on, "0") == 0)
+		return;
+	if (strcmp(on, "1") != 0)
+		env_fail(c->e, TN_EINVAL, "context.verify", (loc){0},
+			"TENON_VERIFY is \"%.60s\": 1 is accepted, to check "
+			"every level after the pass that made it, and 0", on);
+	c->o.verify = c->verify_kern = true;
+}
+
 static void open_context(void *arg)
 {
 	tn_context *c = arg;
@@ -78,6 +92,7 @@ static void open_context(void *arg)
 	if (c->dump.dir != NULL)
 		c->dump.dir = absolute(c->a, c->dump.dir);
 	read_run(c);
+	read_verify(c);
 }
 
 tn_status tn_context_new(tn_context **out, const tn_options *options)

@@ -274,6 +274,14 @@ static void kern(compilation *c)
 		kernel_texts_end(pinned, n);
 }
 
+/* Proofs of bounds and races take longer than what they check: on request. */
+static void check_kern(compilation *c)
+{
+	for (int32_t i = 0; c->o.verify_kern && i < c->groups->kernel.n; i++)
+		if (c->kernels[i] != NULL)
+			kern_verify(c->kernels[i]);
+}
+
 static void emit(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
@@ -321,7 +329,7 @@ static const struct pass {
 	{"schedule", TN_LEVEL_SCHEDULE, schedule,
 		compile_print_schedule, check_schedule, NULL},
 	{"kern", TN_LEVEL_KERN, kern,
-		compile_print_kern, NULL, NULL},
+		compile_print_kern, check_kern, NULL},
 	{"emit", TN_LEVEL_PLAN, emit,
 		compile_print_code, NULL, NULL},
 	{"plan", TN_LEVEL_PLAN, make_plan,

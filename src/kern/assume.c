@@ -11,9 +11,8 @@
  */
 #include "kern/range.h"
 
-enum { MAX_NEST = 40, MAX_FACTS = 400 };
+enum { MAX_NEST = 40, MAX_FACTS = 400, MAX_OTHER = 8 };
 
-static void fact(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
 
 /* f with its last value replaced by g */
 static const kern_form *with(
@@ -41,11 +40,12 @@ static void derive(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 		(from_lo ? lo == INT64_MIN : hi == INT64_MAX))
 		return;
 	for (int32_t i = 0; i < 2; i++)
-		fact(r, with(r, f, x->form[i]), from_lo ? lo : INT64_MIN,
+		kern_add_fact(r, with(r, f, x->form[i]), from_lo ? lo : INT64_MIN,
 			from_lo ? INT64_MAX : hi);
 }
 
-static void fact(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
+void kern_add_fact(
+	kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 {
 	if (f == NULL || r->fact.n >= MAX_FACTS)
 		return;
@@ -76,28 +76,77 @@ static const kern_form *made(
 	return kern_form_term(r->k, 1, r->made.at[r->made.n - 1]);
 }
 
+const kern_form *kern_remainder(
+	kern_range *r, const kern_form *f, int64_t m)
+{
+	kern_value x = {.op = KERN_MOD, .num = {m}};
+
+	return made(r, &x, f);
+}
+
 static bool divides(const kern_value *x)
 {
 	return x->op == KERN_INDEX || x->op == KERN_DIV ||
 	       x->op == KERN_FLOOR || x->op == KERN_MOD;
 }
 
-/* f with the variable of a loop replaced, in quotients, too */
+static const kern_form *form_of(
+	kern_range *r, kern_val v, const kern_form *lane, int nest);
+
+/* A load of the same element of an array of a block that is written once. */
+static const kern_form *loaded(
+	kern_range *r, const kern_value *x, const kern_form *at)
+{
+	if (r->once == NULL || !r->once[x->at.array] || x->at.mask != 0)
+		return NULL;
+	for (kern_val i = 1; i < r->n_loop; i++) {
+		const kern_value *y = kern_at(r->k, i);
+
+		if (y->op == KERN_LOAD && y->at.array == x->at.array &&
+			y->at.at == at && y->type.lanes == 1 && y->at.mask == 0)
+			return kern_form_term(r->k, 1, i);
+	}
+	return NULL;
+}
+
+kern_val kern_same_load(kern_range *r, kern_val v)
+{
+	const kern_value *x = kern_at(r->k, v);
+	const kern_form *f = x->op == KERN_LOAD && x->type.lanes == 1
+				     ? loaded(r, x, x->at.at)
+				     : NULL;
+
+	return f == NULL ? v : f->t[0].v;
+}
+
+/* f with the variable of a loop replaced, in quotients and loads, too; NULL: it
+ * has other values of an iteration */
 static const kern_form *at_lane(kern_range *r, const kern_form *f,
 	kern_val walk, const kern_form *lane, int nest)
 {
 	const kern_form *sum = kern_form_const(r->k, f->c0);
 
-	for (int32_t i = 0; i < f->n && nest < 4; i++) {
+	for (int32_t i = 0; i < f->n; i++) {
 		const kern_term *t = &f->t[i];
 		const kern_value *x = kern_at(r->k, t->v);
-		const kern_form *g = kern_form_term(r->k, 1, t->v);
+		const kern_form *g = kern_form_term(r->k, 1, t->v), *of;
 
-		if (t->v == walk)
+		if (t->v == walk) {
 			g = lane;
-		else if (divides(x) && x->type.lanes == 1)
-			g = made(r, x, at_lane(r, x->form[0], walk, lane,
-				nest + 1));
+		} else if (t->v > walk) {
+			bool load = x->op == KERN_LOAD;
+
+			of = x->type.lanes > 1 || nest == 4 ||
+					     (!load && !divides(x))
+				     ? NULL
+				     : at_lane(r, load ? x->at.at : x->form[0],
+					       walk, lane, nest + 1);
+			g = of == NULL ? NULL
+			    : load     ? loaded(r, x, of)
+				       : made(r, x, of);
+		}
+		if (g == NULL)
+			return NULL;
 		sum = kern_form_add(
 			r->k, sum, kern_form_scale(r->k, g, t->coef));
 	}
@@ -111,13 +160,20 @@ static const kern_form *set_lane(
 	const kern_stmt *s =
 		r->lanes != NULL && v < r->n_loop ? r->lanes[v] : NULL;
 	const kern_value *x;
+	const kern_form *f;
 
 	if (s == NULL)
 		return NULL;
 	x = kern_at(r->k, s->x);
-	if (!divides(x) || x->type.lanes != 1)
+	if (s->x < s->lo->t[0].v) /* one for all lanes */
+		return form_of(r, s->x, NULL, 0);
+	if (x->type.lanes != 1 || (x->op != KERN_LOAD && !divides(x)))
 		return NULL;
-	return made(r, x, at_lane(r, x->form[0], s->lo->t[0].v, lane, 0));
+	f = at_lane(r, x->op == KERN_LOAD ? x->at.at : x->form[0],
+		s->lo->t[0].v, lane, 0);
+	return f == NULL	     ? NULL
+	       : x->op == KERN_LOAD ? loaded(r, x, f)
+				    : made(r, x, f);
 }
 
 /* a, a + s, a + 2 * s .. */
@@ -134,9 +190,6 @@ static const kern_form *progression(
 	return kern_form_addc(
 		r->k, kern_form_scale(r->k, lane, s), x->list[0]);
 }
-
-static const kern_form *form_of(
-	kern_range *r, kern_val v, const kern_form *lane, int nest);
 
 static const kern_form *call_form(kern_range *r, const kern_value *x,
 	const kern_form *lane, int nest)
@@ -221,7 +274,7 @@ static void compare(kern_range *r, const kern_value *x, const kern_form *lane,
 		f = form_of(r, x->arg[0], lane, nest + 1);
 		g = form_of(r, x->arg[1], lane, nest + 1);
 		if (f != NULL && g != NULL)
-			fact(r, kern_form_sub(r->k, f, g), rows[i].lo[holds],
+			kern_add_fact(r, kern_form_sub(r->k, f, g), rows[i].lo[holds],
 				rows[i].hi[holds]);
 	}
 }
@@ -230,13 +283,42 @@ static void compare(kern_range *r, const kern_value *x, const kern_form *lane,
 static void outside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 {
 	if (hi != INT64_MAX && kern_is_inside(r, f, lo, INT64_MAX))
-		fact(r, f, hi, INT64_MAX);
+		kern_add_fact(r, f, hi, INT64_MAX);
 	else if (lo != INT64_MIN && kern_is_inside(r, f, INT64_MIN, hi))
-		fact(r, f, INT64_MIN, lo);
+		kern_add_fact(r, f, INT64_MIN, lo);
 }
 
 static void assume(
 	kern_range *r, kern_val c, const kern_form *lane, bool holds, int nest);
+
+/* Can the condition not be so, by those in force? */
+static bool cannot(kern_range *r, kern_val c, const kern_form *lane,
+	bool holds, int nest)
+{
+	int32_t n = r->fact.n, m;
+	bool never;
+
+	assume(r, c, lane, holds, nest);
+	m = r->fact.n;
+	never = kern_is_never(r);
+	r->fact.n = n;
+	for (int32_t i = n; i < m && !never; i++) {
+		struct kern_fact f = r->fact.at[i];
+
+		never = (f.lo != INT64_MIN && kern_most(r, f.f, f.lo - 1) < f.lo) ||
+			(f.hi != INT64_MAX && kern_least(r, f.f, f.hi) >= f.hi);
+	}
+	return never;
+}
+
+/* One of both is not so (`and`), or is (`or`): if it cannot be one, the other. */
+static void assume_other(kern_range *r, const kern_value *x,
+	const kern_form *lane, bool holds, int nest)
+{
+	for (int32_t i = 0; i < 2 && nest < MAX_OTHER; i++)
+		if (cannot(r, x->arg[i], lane, holds, nest + 1))
+			assume(r, x->arg[1 - i], lane, holds, nest + 1);
+}
 
 static void call(kern_range *r, const kern_value *x, const kern_form *lane,
 	bool holds, int nest)
@@ -249,6 +331,8 @@ static void call(kern_range *r, const kern_value *x, const kern_form *lane,
 		assume(r, x->arg[0], lane, both == holds, nest + 1);
 		if (both)
 			assume(r, x->arg[1], lane, holds, nest + 1);
+	} else if (strcmp(name, "and") == 0 || strcmp(name, "or") == 0) {
+		assume_other(r, x, lane, holds, nest);
 	} else {
 		compare(r, x, lane, holds, nest);
 	}
@@ -263,7 +347,7 @@ static void assume(
 		return;
 	if (x->op == KERN_INSIDE) {
 		if (holds)
-			fact(r, x->form[0], x->num[0], x->num[1]);
+			kern_add_fact(r, x->form[0], x->num[0], x->num[1]);
 		else
 			outside(r, x->form[0], x->num[0], x->num[1]);
 	} else if (x->op == KERN_CALL) {
@@ -275,6 +359,8 @@ static void assume(
 	} else if (x->op == KERN_CAST &&
 		   kern_at(r->k, x->arg[0])->type.dt == TN_BOOL) {
 		assume(r, x->arg[0], lane, holds, nest + 1);
+	} else if (x->op == KERN_CONST && (x->c.i != 0) != holds) {
+		kern_add_fact(r, kern_form_const(r->k, 0), 1, INT64_MAX);
 	} else if (x->op == KERN_LANES && lane != NULL) {
 		const kern_form *f = progression(r, x, lane);
 		int64_t v;
@@ -282,8 +368,15 @@ static void assume(
 		/* a lane that never is: anything follows */
 		if (f != NULL && kern_form_is_const(f, &v) &&
 			(v != 0) != holds)
-			fact(r, kern_form_const(r->k, 0), 1, INT64_MAX);
+			kern_add_fact(r, kern_form_const(r->k, 0), 1, INT64_MAX);
 	}
+}
+
+void kern_assume_loop(kern_range *r, const kern_stmt *s)
+{
+	if (s->lo->n > 0 || s->hi->n > 0)
+		kern_add_fact(r, kern_form_sub(r->k, s->hi, s->lo),
+			s->whole ? s->step : 1, INT64_MAX);
 }
 
 void kern_assume(

@@ -171,24 +171,15 @@ const kern_form *kern_form_of(kern_kernel *k, kern_val v)
 	return kern_form_term(k, 1, v);
 }
 
-static int64_t plus(const kern_kernel *k, int64_t a, int64_t b)
+/* A number that nobody knows, or what is wrong. */
+static const kern_form *beyond(kern_kernel *k)
 {
-	int64_t r;
-
-	if (!add_ok(a, b, &r))
+	if (!k->verified)
 		env_fail(arena_env(k->a), TN_ENOMEM, "kern.overflow", (loc){0},
 			"%s: an address beyond 64 bits", k->name);
-	return r;
-}
-
-static int64_t times(const kern_kernel *k, int64_t a, int64_t b)
-{
-	int64_t r;
-
-	if (!mul_ok(a, b, &r))
-		env_fail(arena_env(k->a), TN_ENOMEM, "kern.overflow", (loc){0},
-			"%s: an address beyond 64 bits", k->name);
-	return r;
+	return kern_form_term(k, 1,
+		kern_ins(k, &(kern_value){
+				    .op = KERN_NONE, .type = kern_i64()}));
 }
 
 /* a + c * b */
@@ -197,25 +188,21 @@ static const kern_form *sum(
 {
 	kern_form *f = room(k, a->n + b->n);
 	int32_t i = 0, j = 0;
+	int64_t p;
+	bool ok = mul_ok(b->c0, c, &p) && add_ok(a->c0, p, &f->c0);
 
-	f->c0 = plus(k, a->c0, times(k, b->c0, c));
-	while (i < a->n || j < b->n) {
-		if (j == b->n || (i < a->n && a->t[i].v < b->t[j].v)) {
-			add_term(f, a->t[i].coef, a->t[i].v);
-			i++;
-		} else if (i == a->n || b->t[j].v < a->t[i].v) {
-			add_term(f, times(k, b->t[j].coef, c), b->t[j].v);
-			j++;
-		} else {
-			add_term(f,
-				plus(k, a->t[i].coef,
-					times(k, b->t[j].coef, c)),
-				a->t[i].v);
-			i++;
-			j++;
-		}
+	while (ok && (i < a->n || j < b->n)) {
+		bool left = j == b->n || (i < a->n && a->t[i].v <= b->t[j].v);
+		bool right = i == a->n || (j < b->n && b->t[j].v <= a->t[i].v);
+		kern_val v = left ? a->t[i].v : b->t[j].v;
+		int64_t coef = left ? a->t[i++].coef : 0;
+
+		if (right)
+			ok = mul_ok(b->t[j++].coef, c, &p) &&
+			     add_ok(coef, p, &coef);
+		add_term(f, coef, v);
 	}
-	return intern(k, f);
+	return ok ? intern(k, f) : beyond(k);
 }
 
 const kern_form *kern_form_add(

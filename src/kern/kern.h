@@ -259,6 +259,9 @@ typedef struct kern_kernel {
 	int64_t bytes, flops; /* that the equations move and need: for reports */
 	int64_t serial_elems; /* with less work, only the calling thread runs */
 	map *forms, *consts; /* interned */
+	/* while the kernel is verified: what is beyond 64 bits is a number that
+	 * has no bounds, not an error */
+	bool verified;
 	/* the text that it was read from, or NULL */
 	const char *file, *text;
 	size_t n_text;

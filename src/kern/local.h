@@ -6,6 +6,7 @@
  *   print.c parse.c texts.c               text
  *   range.c       the range of a form, from the loops and conditions around
  *   assume.c      what conditions imply for forms
+ *   range_each.c  the values of a form one by one, where they are few
  *   verify.c      names, types (verify_type.c), statements
  *   verify_memory.c verify_chunks.c       bounds, races
  *   run.c run_value.c run_memory.c        the interpreter

@@ -263,10 +263,28 @@ static void by_div(struct ask *q, const kern_value *x)
 		by_const(q, floor_div(q->t->coef > 0 ? c : -c, m));
 }
 
+/* Steps of loops that all of f is a multiple of, as those of m; 1: any. */
+static int64_t common_step(kern_range *r, const kern_form *f, int64_t m)
+{
+	int64_t g = gcd_i64(m, f->c0), step;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		const kern_stmt *s =
+			f->t[i].v < r->n_loop ? r->loop[f->t[i].v] : NULL;
+
+		if (!mul_ok(f->t[i].coef, s != NULL ? s->step : 1, &step))
+			return 1;
+		g = gcd_i64(g, step);
+	}
+	return g > 1 && is_multiple(r, f, g, 0) ? g : 1;
+}
+
 static void by_mod(struct ask *q, const kern_value *x)
 {
+	int64_t g = common_step(q->r, x->form[0], x->num[0]);
+
 	by_remainder(q, x);
-	by_const(q, q->t->coef > 0 ? x->num[0] - 1 : 0);
+	by_const(q, q->t->coef > 0 ? x->num[0] - g : 0);
 	if (q->t->coef > 0) /* .. of what is not negative */
 		by(q, x->form[0], 1);
 }
@@ -283,17 +301,79 @@ static void by_check(struct ask *q, int64_t n)
 				   : k->check.at[n - 1].lo);
 }
 
+/* .. where lo <= when < hi: g */
+struct kern_case {
+	const kern_form *when, *g;
+	int64_t lo, hi;
+};
+
+/* The value is that of one of these cases, each with what holds in it. */
+static void by_cases(struct ask *q, const struct kern_case *c, int32_t n)
+{
+	kern_range *r = q->r;
+	int32_t facts = r->fact.n;
+	int64_t best = INT64_MIN;
+
+	if (q->best <= q->goal)
+		return;
+	for (int32_t i = 0; i < n && best < INT64_MAX; i++) {
+		int64_t a;
+
+		kern_add_fact(r, c[i].when, c[i].lo, c[i].hi);
+		a = kern_is_never(r)
+			    ? INT64_MIN
+			    : most(r, replaced(r, q->f, q->t, c[i].g, 1),
+				      q->goal, q->nest + 1);
+		r->fact.n = facts;
+		best = larger(best, a);
+	}
+	q->best = smaller(q->best, best);
+}
+
+static void by_min(struct ask *q, const kern_value *x)
+{
+	const kern_form *f = x->form[0], *g = x->form[1];
+	const kern_form *less = kern_form_sub(q->r->k, f, g);
+	bool min = x->op == KERN_MIN;
+
+	if ((q->t->coef > 0) == min) {
+		by(q, f, 1);
+		by(q, g, 1);
+	} else {
+		by_either(q, f, g);
+	}
+	by_cases(q,
+		(struct kern_case[]){{less, min ? f : g, INT64_MIN, 1},
+			{less, min ? g : f, 0, INT64_MAX}},
+		2);
+}
+
+static void by_clamp(struct ask *q, const kern_value *x)
+{
+	const kern_form *f = x->form[0];
+	const kern_form *lo = kern_form_const(q->r->k, x->num[0]);
+	const kern_form *hi = kern_form_const(q->r->k, x->num[1]);
+	bool up = q->t->coef > 0;
+
+	by(q, up ? hi : lo, 1);
+	by_either(q, f, up ? lo : hi);
+	by_cases(q,
+		(struct kern_case[]){{f, lo, INT64_MIN, x->num[0]},
+			{f, f, x->num[0], x->num[1] + 1},
+			{f, hi, x->num[1], INT64_MAX}},
+		3);
+}
+
 /* Bounds of the value by what it is. */
 static void by_definition(struct ask *q)
 {
 	kern_val v = q->t->v;
 	const kern_value *x = kern_at(q->r->k, v);
 	const kern_stmt *s = v < q->r->n_loop ? q->r->loop[v] : NULL;
-	bool up = q->t->coef > 0;
 
 	switch (x->op) {
 	case KERN_CHUNK:
-		by_const(q, up ? q->r->n_chunks - 1 : 0);
+		by_const(q, q->t->coef > 0 ? q->r->n_chunks - 1 : 0);
 		break;
 	case KERN_WALK:
 		if (s != NULL)
@@ -315,17 +395,10 @@ static void by_definition(struct ask *q)
 		break;
 	case KERN_MIN:
 	case KERN_MAX:
-		if (up != (x->op == KERN_MIN)) {
-			by_either(q, x->form[0], x->form[1]);
-			break;
-		}
-		by(q, x->form[0], 1);
-		by(q, x->form[1], 1);
+		by_min(q, x);
 		break;
 	case KERN_CLAMP:
-		by_const(q, up ? x->num[1] : x->num[0]);
-		by_either(q, x->form[0],
-			kern_form_const(q->r->k, up ? x->num[0] : x->num[1]));
+		by_clamp(q, x);
 		break;
 	case KERN_PICK:
 		by_either(q, x->form[0], x->form[1]);
@@ -338,7 +411,8 @@ static void by_definition(struct ask *q)
 				    ? q->r->checked[x->at.array]
 				    : 0);
 		break;
-	case KERN_NONE:
+	case KERN_NONE: /* a number that nobody knows */
+		break;
 	case KERN_CONST:
 	case KERN_REG:
 	case KERN_CALL:
@@ -362,9 +436,9 @@ static void by_definition(struct ask *q)
 }
 
 /* Bounds of the value by a condition in which it is the last one, too. */
-static void by_fact(struct ask *q, const struct kern_fact *fact)
+static void by_fact(struct ask *q, struct kern_fact fact)
 {
-	const kern_form *f = fact->f, *rest;
+	const kern_form *f = fact.f, *rest;
 	kern_kernel *k = q->r->k;
 	int64_t a, bound;
 	bool up;
@@ -373,7 +447,7 @@ static void by_fact(struct ask *q, const struct kern_fact *fact)
 		return;
 	a = f->t[f->n - 1].coef;
 	up = (q->t->coef > 0) == (a > 0);
-	bound = up ? fact->hi : fact->lo;
+	bound = up ? fact.hi : fact.lo;
 	if (bound == (up ? INT64_MAX : INT64_MIN))
 		return;
 	/* a * v = f - rest */
@@ -409,7 +483,7 @@ static int64_t most(kern_range *r, const kern_form *f, int64_t goal, int nest)
 	q.t = &f->t[f->n - 1];
 	by_definition(&q);
 	for (int32_t i = r->fact.n - 1; i >= 0 && q.best > goal; i--)
-		by_fact(&q, &r->fact.at[i]);
+		by_fact(&q, r->fact.at[i]);
 	if (q.t->v < r->n_loop && r->loop[q.t->v] != NULL)
 		by_steps(&q, r->loop[q.t->v]);
 	return q.best;
@@ -535,8 +609,7 @@ int64_t kern_least(kern_range *r, const kern_form *f, int64_t goal)
 	return m == INT64_MAX ? INT64_MIN : -m;
 }
 
-/* Conditions that cannot all hold: nothing is done here. */
-static bool is_never(const kern_range *r)
+bool kern_is_never(const kern_range *r)
 {
 	for (int32_t i = 0; i < r->fact.n; i++) {
 		const struct kern_fact *f = &r->fact.at[i];
@@ -549,10 +622,25 @@ static bool is_never(const kern_range *r)
 	return false;
 }
 
+struct interval {
+	int64_t lo, hi;
+};
+
+static bool is_in(void *arg, int64_t f, int64_t also)
+{
+	const struct interval *i = arg;
+
+	(void)also;
+	return f >= i->lo && (i->hi == INT64_MAX || f < i->hi);
+}
+
 bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 {
-	if (is_never(r))
+	struct interval i = {lo, hi};
+
+	if (kern_is_never(r))
 		return true;
-	return (lo == INT64_MIN || kern_least(r, f, lo) >= lo) &&
-	       (hi == INT64_MAX || kern_most(r, f, hi - 1) < hi);
+	return ((lo == INT64_MIN || kern_least(r, f, lo) >= lo) &&
+		       (hi == INT64_MAX || kern_most(r, f, hi - 1) < hi)) ||
+	       kern_each(r, f, 0, is_in, &i);
 }

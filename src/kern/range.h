@@ -20,6 +20,9 @@ typedef struct kern_range {
 	VEC(struct kern_fact) fact;
 	VEC(kern_val) made; /* values of this analysis alone: quotients of lanes */
 	int32_t *checked; /* by array of a block: the check of all its values; 0 */
+	/* by array of a block: one statement of that block, in which nobody reads
+	 * it, writes it, and those behind it read it as it is then */
+	bool *once;
 	/* by register: the one statement that sets its lanes, all of them; NULL */
 	const kern_stmt **lanes;
 	int64_t budget;
@@ -33,12 +36,33 @@ void kern_range_loop(kern_range *r, const kern_stmt *s); /* of s's values */
 /* The largest value of f that is known; INT64_MAX: none. Stops at goal. */
 int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal);
 int64_t kern_least(kern_range *r, const kern_form *f, int64_t goal);
+/* Do the conditions contradict each other? Then nothing is done here. */
+bool kern_is_never(const kern_range *r);
 /* Is lo <= f < hi? */
 bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
+
+/* From here on lo <= f < hi, and what follows from it. */
+void kern_add_fact(
+	kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
+/*
+ * Calls fn with each value of f that loops and conditions allow, and that of
+ * `also` with it; perhaps with others, and with some several times. false: these
+ * are too many, some cannot be told, or fn has said false.
+ */
+typedef bool kern_each_fn(void *arg, int64_t f, int64_t also);
+bool kern_each(kern_range *r, const kern_form *f, kern_val also,
+	kern_each_fn *fn, void *arg);
 
 /* What holds where the condition c does (or does not), of a mask in lane `lane`;
  * NULL: c has one lane. Facts are taken back by setting r->fact.n. */
 void kern_assume(
 	kern_range *r, kern_val c, const kern_form *lane, bool holds);
+/* f mod m, a value of this analysis if the kernel has none */
+const kern_form *kern_remainder(
+	kern_range *r, const kern_form *f, int64_t m);
+/* The first load of the same element of an array of a block; v: there is none. */
+kern_val kern_same_load(kern_range *r, kern_val v);
+/* .. in an iteration of the loop: that there is one */
+void kern_assume_loop(kern_range *r, const kern_stmt *s);
 
 #endif

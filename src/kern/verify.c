@@ -182,8 +182,10 @@ static void verify_value(struct kern_verifier *v, kern_val i)
 	kern_verify_type(v, x);
 	verify_list(v, x);
 	verify_integers(v, x);
+	v->value = i;
 	if (x->op == KERN_LOAD)
 		kern_verify_access(v, &x->at, x->type.lanes, false);
+	v->value = 0;
 }
 
 /* The right side of '=': a name or an instruction. */
@@ -289,6 +291,7 @@ static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 {
 	bool narrow = s->type.dt == TN_I32;
 	int64_t most = (int64_t)INT32_MAX - s->step + 1;
+	int32_t n = v->range.fact.n;
 
 	need_form(v, s->lo);
 	need_form(v, s->hi);
@@ -306,14 +309,48 @@ static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 	}
 	kern_range_loop(&v->range, s);
 	define(v, s->v);
+	kern_assume_loop(&v->range, s);
 	v->loops++;
 	block(v, &s->body);
 	v->loops--;
+	v->range.fact.n = n;
 	kern_verify_early(v);
 	find_lanes(v, s);
 	v->state[s->v] = CLOSED;
 	if (s->after != 0)
 		define(v, s->after);
+}
+
+static const kern_stmt *only(const kern_block *b, kern_kind kind)
+{
+	return b->list.n == 1 && b->list.at[0]->kind == kind ? b->list.at[0]
+							     : NULL;
+}
+
+/*
+ * A register that is loaded at once, or lane by lane where a mask has the lane:
+ * nobody looks at other lanes. The mask; 0: it is no such condition.
+ */
+static kern_val lanes_of_interest(
+	const struct kern_verifier *v, const kern_stmt *s)
+{
+	const kern_stmt *all = only(&s->body, KERN_SET);
+	const kern_stmt *loop = only(&s->other, KERN_FOR), *one, *set;
+	const kern_value *c;
+
+	one = loop == NULL ? NULL : only(&loop->body, KERN_IF);
+	set = one == NULL || one->other.list.n > 0
+		      ? NULL
+		      : only(&one->body, KERN_SET_LANE);
+	if (all == NULL || set == NULL || set->v != all->v ||
+		set->lo != kern_form_term(v->k, 1, loop->v))
+		return 0;
+	c = kern_at(v->k, one->x);
+	return c->op == KERN_LANE && c->form[0] == set->lo &&
+			       type_of(v, c->arg[0]).lanes ==
+				       type_of(v, all->v).lanes
+		       ? c->arg[0]
+		       : 0;
 }
 
 static void verify_if(struct kern_verifier *v, const kern_stmt *s)
@@ -324,7 +361,9 @@ static void verify_if(struct kern_verifier *v, const kern_stmt *s)
 	same_type(v, type_of(v, s->x), kern_bool());
 	v->guards++;
 	kern_assume(&v->range, s->x, NULL, true);
+	v->interest = lanes_of_interest(v, s);
 	block(v, &s->body);
+	v->interest = 0;
 	v->range.fact.n = n;
 	kern_assume(&v->range, s->x, NULL, false);
 	block(v, &s->other);
@@ -445,7 +484,7 @@ static void verify_fence(struct kern_verifier *v, const kern_phase *p)
 	for (int32_t i = 0; i < p->body.list.n; i++)
 		if (p->body.list.at[i]->kind != KERN_NOTE)
 			last = p->body.list.at[i];
-	if (!streams(&p->body) || last->kind == KERN_FENCE)
+	if (last == NULL || !streams(&p->body) || last->kind == KERN_FENCE)
 		return;
 	v->s = last;
 	kern_refuse(v, "fence",
@@ -562,12 +601,103 @@ static void find_checked(struct kern_verifier *v, const kern_block *b)
 	}
 }
 
+/* How often do statements write an array, or read it? */
+struct uses {
+	int32_t n_writes, n_reads;
+};
+
+static void count_uses(const kern_kernel *k, const kern_stmt *s, int32_t array,
+	struct uses *u)
+{
+	kern_val at_hand[] = {s->kind == KERN_LET ? s->v : 0, s->x};
+
+	u->n_writes += (s->kind == KERN_STORE || s->kind == KERN_TURN) &&
+		       s->at.array == array;
+	u->n_reads += s->kind == KERN_TURN && s->from.array == array;
+	for (int32_t i = 0; i < 2; i++)
+		u->n_reads += kern_at(k, at_hand[i])->op == KERN_LOAD &&
+			      kern_at(k, at_hand[i])->at.array == array;
+	for (int32_t i = 0; i < s->body.list.n; i++)
+		count_uses(k, s->body.list.at[i], array, u);
+	for (int32_t i = 0; i < s->other.list.n; i++)
+		count_uses(k, s->other.list.at[i], array, u);
+}
+
+/* kern_range.once of the arrays of this block, and of those in it */
+static void find_once(struct kern_verifier *v, const kern_block *b)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+		int32_t n = 0;
+		bool apart = true;
+
+		for (int32_t j = i + 1; s->kind == KERN_ARRAY && j < b->list.n;
+			j++) {
+			struct uses u = {0, 0};
+
+			count_uses(v->k, b->list.at[j], s->array, &u);
+			n += u.n_writes;
+			apart &= u.n_writes == 0 || u.n_reads == 0;
+		}
+		if (s->kind == KERN_ARRAY)
+			v->range.once[s->array] = n == 1 && apart;
+		find_once(v, &s->body);
+		find_once(v, &s->other);
+	}
+}
+
+static void find_other(const kern_block *b, bool *other)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+
+		other[s->x] = true;
+		find_other(&s->body, other);
+		find_other(&s->other, other);
+	}
+}
+
+/* Values that are looked at only where a condition selects them. */
+static void find_selected(struct kern_verifier *v)
+{
+	int32_t sel = ir_scalar_find("sel", 3);
+	const kern_kernel *k = v->k;
+	bool *other = arena_array(v->a, bool, k->value.n + 1);
+
+	v->selected = arena_array(v->a, bool, k->value.n + 1);
+	v->shuffled = arena_array(v->a, uint64_t, k->value.n + 1);
+	for (int32_t i = 0; i < k->n_phases; i++)
+		find_other(&k->phase[i].body, other);
+	for (kern_val i = 1; i < k->value.n; i++)
+		v->shuffled[i] = other[i] ? UINT64_MAX : 0;
+	/* those who use a value stand behind it */
+	for (kern_val i = k->value.n - 1; i > 0; i--) {
+		const kern_value *x = kern_at(k, i);
+		bool is_sel = x->op == KERN_CALL && x->fn == sel;
+
+		v->selected[i] &= !other[i];
+		for (int32_t j = 0; j < KERN_MAX_ARGS; j++) {
+			v->selected[x->arg[j]] |=
+				(is_sel && j > 0) || v->selected[i];
+			other[x->arg[j]] |=
+				!(is_sel && j > 0) && !v->selected[i];
+			if (x->op != KERN_SHUFFLE)
+				v->shuffled[x->arg[j]] = UINT64_MAX;
+		}
+		for (int32_t l = 0; x->op == KERN_SHUFFLE && l < x->type.lanes;
+			l++)
+			v->shuffled[x->arg[x->list[l] >= x->type.lanes]] |=
+				UINT64_C(1) << x->list[l] % x->type.lanes;
+	}
+}
+
 void kern_verify(kern_kernel *k)
 {
 	arena *a = k->a;
 	struct kern_verifier v = {.k = k, .a = a,
 		.range = kern_range_new(k, a)};
 
+	k->verified = true;
 	v.state = arena_array(a, uint8_t, k->value.n + 1);
 	v.array = arena_array(a, uint8_t, k->array.n + 1);
 	v.written = arena_array(a, uint8_t, k->array.n + 1);
@@ -579,12 +709,17 @@ void kern_verify(kern_kernel *k)
 		else if (s != KERN_STACK)
 			verify_room(&v, i);
 	}
+	find_selected(&v);
 	v.range.checked = arena_array(a, int32_t, k->array.n + 1);
 	v.range.lanes = arena_array(a, const kern_stmt *, k->value.n + 1);
+	v.range.once = arena_array(a, bool, k->array.n + 1);
 	v.home = arena_array(a, const kern_block *, k->value.n + 1);
 	v.sets = arena_array(a, int32_t, k->value.n + 1);
-	for (int32_t i = 0; i < k->n_phases; i++)
+	for (int32_t i = 0; i < k->n_phases; i++) {
 		find_checked(&v, &k->phase[i].body);
+		find_once(&v, &k->phase[i].body);
+	}
 	for (int32_t i = 0; i < k->n_phases; i++)
 		verify_phase(&v, &k->phase[i]);
+	k->verified = false;
 }

@@ -13,6 +13,7 @@ struct kern_touch {
 	bool write;
 	const kern_form *at;
 	int64_t step[2], n[2]; /* at + step[i] * (0 .. n[i] - 1) */
+	kern_val mask; /* of lanes, that says which of them; 0: all */
 	int32_t n_facts;
 	const struct kern_fact *facts;
 };
@@ -35,6 +36,10 @@ struct kern_verifier {
 	VEC(struct kern_touch) touch; /* of the phase */
 	uint8_t *written; /* by array: 1 in this phase, 2 in an earlier one */
 	int32_t loops, guards; /* number of open ones */
+	kern_val value;	       /* that is verified now; 0: none */
+	uint64_t *shuffled;    /* by value: its lanes that are looked at */
+	kern_val interest;     /* mask of lanes that are looked at; 0: all */
+	bool *selected;	       /* by value: only `sel` uses it, as a choice */
 	/* guarded reads of elements that a later statement of the same loops may
 	 * have written */
 	VEC(struct kern_touch) early;

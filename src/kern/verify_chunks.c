@@ -15,7 +15,7 @@
  */
 #include "kern/verify.h"
 
-enum { MAX_TERMS = 64, MAX_NEST = 24 };
+enum { MAX_TERMS = 64, MAX_NEST = 24, MOST_ELEMS = 1 << 16 };
 
 /* factor * (lo .. hi); digit: of the chunk's number, 0: anything */
 struct term {
@@ -53,7 +53,7 @@ static void add_term(struct address *d, struct term t)
 {
 	int64_t a, b;
 
-	if (t.lo == t.hi) {
+	if (t.lo == t.hi && t.digit == 0) {
 		d->ok &= mul_ok(t.factor, t.lo, &a) &&
 			 add_ok(d->c0, a, &d->c0);
 		return;
@@ -190,6 +190,35 @@ static void put_facts(struct kern_verifier *v, const struct kern_touch *t)
 		*vec_push(v->k->a, &v->range.fact) = t->facts[i];
 }
 
+/*
+ * c * (g div m) and k * g are (c + k * m) * (g div m) and k * (g mod m): what is
+ * left of g is smaller than what its quotients are apart.
+ */
+static const kern_form *by_remainders(struct kern_verifier *v, const kern_form *f)
+{
+	kern_kernel *k = v->k;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		const kern_value *x = kern_at(k, f->t[i].v);
+		const kern_form *g = x->form[0];
+		int32_t j = 0;
+
+		if ((x->op != KERN_DIV && x->op != KERN_FLOOR) || g->n != 1 ||
+			is_digit(k, f->t[i].v, 0))
+			continue;
+		while (j < f->n && f->t[j].v != g->t[0].v)
+			j++;
+		if (j == f->n || f->t[j].coef % g->t[0].coef != 0)
+			continue;
+		g = kern_form_sub(k, kern_remainder(&v->range, g, x->num[0]), g);
+		g = kern_form_add(k, g,
+			kern_form_term(k, x->num[0], f->t[i].v));
+		return kern_form_add(k, f, kern_form_scale(k, g,
+			f->t[j].coef / x->form[0]->t[0].coef));
+	}
+	return f;
+}
+
 static struct address *address(struct kern_verifier *v, const struct kern_touch *t)
 {
 	struct address *d = arena_make(v->a, struct address);
@@ -198,7 +227,7 @@ static struct address *address(struct kern_verifier *v, const struct kern_touch 
 	d->ok = true;
 	d->touch = t;
 	put_facts(v, t);
-	take_apart(d, t->at, 1, 0);
+	take_apart(d, by_remainders(v, t->at), 1, 0);
 	for (int32_t i = 0; i < 2 && d->ok; i++)
 		if (t->n[i] > 1)
 			add_term(d, (struct term){.factor = t->step[i],
@@ -209,11 +238,18 @@ static struct address *address(struct kern_verifier *v, const struct kern_touch 
 
 /* ---- the difference of two addresses, which is 0 ---- */
 
+/* Digits that are known to be the same. */
+struct same {
+	int32_t n;
+	kern_val at[4 * MAX_TERMS];
+};
+
 struct difference {
 	const struct address *of[2];
 	int32_t n;
 	struct term t[2 * MAX_TERMS]; /* by factor, which is positive */
 	int64_t c0;
+	struct same same; /* digits that are found to be the same */
 };
 
 static void insert(struct difference *d, struct term t)
@@ -231,55 +267,76 @@ static void insert(struct difference *d, struct term t)
 	d->t[i] = t;
 }
 
-/* Digits with the same factor in both are one term: how far they differ. */
+/* What one address has and the other one has not. */
+static bool insert_rest(struct difference *d, struct term t, int32_t side)
+{
+	int64_t c;
+
+	if (t.lo == t.hi) {
+		bool ok = mul_ok(t.factor, side == 0 ? t.lo : -t.lo, &c) &&
+			  add_ok(d->c0, c, &d->c0);
+
+		return ok;
+	}
+	t.digit = 0;
+	t.side = side;
+	if (side == 1)
+		t.factor = -t.factor;
+	insert(d, t);
+	return true;
+}
+
+/* A digit of both: how far they differ. */
+static bool insert_digit(
+	struct difference *d, const struct term *a, const struct term *b)
+{
+	struct term t = *a;
+	int64_t c;
+
+	t.lo = a->lo - b->hi;
+	t.hi = a->hi - b->lo;
+	t.side = -1;
+	t.other = b->part;
+	if (t.lo != t.hi) {
+		insert(d, t);
+		return true;
+	}
+	if (t.lo == 0)
+		d->same.at[d->same.n++] = t.digit;
+	return mul_ok(t.factor, t.lo, &c) && add_ok(d->c0, c, &d->c0);
+}
+
+/* Digits with the same factor in both are one term. */
 static bool subtract(struct difference *d, const struct address *a,
 	const struct address *b)
 {
-	bool used[MAX_TERMS] = {false};
+	bool used[MAX_TERMS] = {false}, ok = true;
 
 	d->of[0] = a;
 	d->of[1] = b;
-	d->n = 0;
+	d->n = d->same.n = 0;
 	d->c0 = a->c0 - b->c0;
-	for (int32_t i = 0; i < a->n; i++) {
-		struct term t = a->t[i];
+	for (int32_t i = 0; i < a->n && ok; i++) {
+		int32_t j = 0;
 
-		for (int32_t j = 0; j < b->n && t.digit != 0; j++)
-			if (!used[j] && b->t[j].digit == t.digit &&
-				b->t[j].factor == t.factor) {
-				used[j] = true;
-				t.lo = a->t[i].lo - b->t[j].hi;
-				t.hi = a->t[i].hi - b->t[j].lo;
-				t.side = -1;
-				t.other = b->t[j].part;
-				break;
-			}
-		if (t.side == 0)
-			t.digit = 0; /* in one of both only */
-		insert(d, t);
+		while (j < b->n && (a->t[i].digit == 0 || used[j] ||
+					   b->t[j].digit != a->t[i].digit ||
+					   b->t[j].factor != a->t[i].factor))
+			j++;
+		if (j < b->n)
+			used[j] = true;
+		ok = j < b->n ? insert_digit(d, &a->t[i], &b->t[j])
+			      : insert_rest(d, a->t[i], 0);
 	}
-	for (int32_t j = 0; j < b->n; j++)
-		if (!used[j]) {
-			struct term t = b->t[j];
-
-			t.digit = 0;
-			t.factor = -t.factor;
-			t.side = 1;
-			insert(d, t);
-		}
-	return d->n <= 2 * MAX_TERMS;
+	for (int32_t j = 0; j < b->n && ok; j++)
+		ok = used[j] || insert_rest(d, b->t[j], 1);
+	return ok;
 }
 
 /* Terms from .. to - 1 and a constant: what they add up to. */
 struct group {
 	int32_t from, to;
 	int64_t c0, lo, hi;
-};
-
-/* Digits that are known to be the same. */
-struct same {
-	int32_t n;
-	kern_val at[3 * MAX_TERMS];
 };
 
 static bool add_up(const struct difference *d, struct group *g)
@@ -362,17 +419,19 @@ static bool is_below(
  * are the same where they are. What is less than all larger factors are
  * multiples of is 0 by itself.
  */
-static bool never(const struct difference *d, struct group g, struct same *same)
+static bool never(struct difference *d, struct group g)
 {
 	int64_t m = 0, t;
 
 	if (!add_up(d, &g))
 		return false;
+	if (g.lo <= 0 && g.hi >= 0 && g.to > g.from)
+		together(d, &g);
 	if (g.lo > 0 || g.hi < 0)
 		return true;
 	if (g.to - g.from == 1 && d->t[g.from].digit != 0) {
 		if (g.c0 == 0)
-			same->at[same->n++] = d->t[g.from].digit;
+			d->same.at[d->same.n++] = d->t[g.from].digit;
 		return g.c0 % d->t[g.from].factor != 0;
 	}
 	for (int32_t i = g.to - 1; i > g.from; i--) {
@@ -384,84 +443,212 @@ static bool never(const struct difference *d, struct group g, struct same *same)
 		low.c0 -= t * m;
 		high.from = i;
 		high.c0 = t * m;
-		return never(d, low, same) || never(d, high, same);
-	}
-	together(d, &g);
-	return g.lo > 0 || g.hi < 0;
-}
-
-static bool is_same(
-	struct kern_verifier *v, const struct same *s, kern_val x)
-{
-	const kern_form *f = kern_form_term(v->k, 1, x);
-	int64_t lo = kern_least(&v->range, f, INT64_MAX);
-
-	for (int32_t i = 0; i < s->n; i++)
-		if (s->at[i] == x)
-			return true;
-	return lo != INT64_MIN && lo == kern_most(&v->range, f, INT64_MIN);
-}
-
-/* Is the remainder to this quotient the same, too? A quotient that is 0: any. */
-static bool has_rest(
-	struct kern_verifier *v, const struct same *s, const kern_value *x)
-{
-	for (int32_t j = 1; j < v->k->value.n; j++) {
-		const kern_value *y = kern_at(v->k, j);
-
-		if (y->op == KERN_MOD && y->form[0] == x->form[0] &&
-			y->num[0] == x->num[0] && is_same(v, s, j))
-			return true;
+		return never(d, low) || never(d, high);
 	}
 	return false;
 }
 
-/* Does it give what it was made of: x a quotient or remainder of the chunk? */
-static bool gives_whole(
-	struct kern_verifier *v, const struct same *s, kern_val i)
-{
-	const kern_value *x = kern_at(v->k, i);
+/* floor(chunk / den) mod m; m 0: of any size */
+struct digit {
+	int64_t den, m;
+};
 
-	if (!is_digit(v->k, i, 0) || x->op == KERN_CHUNK || !is_same(v, s, i))
+/* v as such a digit; false: it is none */
+static bool digit_of(const kern_kernel *k, kern_val v, struct digit *d)
+{
+	const kern_value *x = kern_at(k, v);
+	int64_t n = x->num[0];
+
+	if (x->op == KERN_CHUNK) {
+		*d = (struct digit){1, 0};
+		return true;
+	}
+	if (!is_digit(k, v, 0) || x->form[0]->c0 != 0 ||
+		!digit_of(k, x->form[0]->t[0].v, d) || d->m % n != 0)
 		return false;
-	return x->op == KERN_MOD
-		       ? kern_is_inside(&v->range, x->form[0], 0, x->num[0])
-		       : has_rest(v, s, x);
+	if (x->op == KERN_MOD)
+		d->m = n;
+	else
+		d->m /= n;
+	return x->op == KERN_MOD || mul_ok(d->den, n, &d->den);
 }
 
-/* A quotient and its remainder give what was divided. */
-static bool gives_chunk(struct kern_verifier *v, struct same *s, kern_val chunk)
+/*
+ * Digits that are the same give what the chunk's number is the same in: from
+ * chunk mod 5 and (chunk / 5) mod 4 follows chunk mod 20, and so on.
+ */
+static bool gives_chunk(struct kern_verifier *v, const struct same *s)
 {
-	kern_kernel *k = v->k;
+	int64_t n = v->range.n_chunks, known = 1, next;
 	bool more = true;
 
-	while (more && !is_same(v, s, chunk)) {
+	while (more && known < n) {
 		more = false;
-		for (int32_t i = 1; i < k->value.n && !more; i++) {
-			kern_val whole;
+		for (int32_t i = 0; i < s->n && known < n; i++) {
+			struct digit d;
 
-			if (!gives_whole(v, s, i))
+			if (!digit_of(v->k, s->at[i], &d) || known % d.den != 0)
 				continue;
-			whole = kern_at(k, i)->form[0]->t[0].v;
-			more = !is_same(v, s, whole) &&
-			       s->n < 3 * MAX_TERMS;
-			if (more)
-				s->at[s->n++] = whole;
+			if (d.m == 0 || !mul_ok(d.den, d.m, &next))
+				next = n;
+			more |= next > known;
+			known = next > known ? next : known;
 		}
 	}
-	return is_same(v, s, chunk);
+	return known >= n;
+}
+
+/* Digits that are in no address may be what conditions say, in both chunks. */
+static void find_given(struct kern_verifier *v, struct difference *d)
+{
+	for (kern_val i = 1; i < v->k->value.n; i++) {
+		const kern_form *f = kern_form_term(v->k, 1, i);
+		int64_t c[2] = {0, 1};
+
+		if (!is_digit(v->k, i, 0) || d->same.n >= 4 * MAX_TERMS)
+			continue;
+		for (int32_t side = 0; side < 2; side++) {
+			put_facts(v, d->of[side]->touch);
+			c[side] = kern_least(&v->range, f, INT64_MAX);
+			if (c[side] != kern_most(&v->range, f, INT64_MIN))
+				break;
+		}
+		if (c[0] == c[1])
+			d->same.at[d->same.n++] = i;
+	}
+	v->range.fact.n = 0;
+}
+
+/* Do they never meet, or are they of the same chunk where they do? */
+static bool are_apart(struct kern_verifier *v, const struct address *a,
+	const struct address *b)
+{
+	struct difference *d = arena_make(v->a, struct difference);
+
+	if (!a->ok || !b->ok || !subtract(d, a, b))
+		return false;
+	if (never(d, (struct group){0, d->n, d->c0, 0, 0}) ||
+		gives_chunk(v, &d->same))
+		return true;
+	find_given(v, d);
+	return gives_chunk(v, &d->same);
+}
+
+/*
+ * Lane l alone, where its mask has it; others may be loaded, but nobody looks
+ * at them.
+ */
+static struct address *lane_of(
+	struct kern_verifier *v, const struct kern_touch *t, int32_t l)
+{
+	struct kern_touch *one = arena_make(v->a, struct kern_touch);
+
+	*one = *t;
+	one->n[0] = 1;
+	one->at = kern_form_addc(v->k, t->at, l * t->step[0]);
+	if (t->mask != 0) {
+		put_facts(v, t);
+		kern_assume(&v->range, t->mask, kern_form_const(v->k, l), true);
+		one->n_facts = v->range.fact.n;
+		one->facts = arena_copy(v->a, v->range.fact.at,
+			(size_t)one->n_facts * sizeof *one->facts);
+	}
+	return kern_is_never(&v->range) ? NULL : address(v, one);
+}
+
+/* The same, lane by lane, if a mask says which there are. */
+static bool lanes_are_apart(struct kern_verifier *v,
+	const struct kern_touch *w, const struct kern_touch *o)
+{
+	if ((w->mask == 0 && o->mask == 0) || w->n[1] > 1 || o->n[1] > 1)
+		return false;
+	for (int32_t i = 0; i < w->n[0]; i++) {
+		const struct address *a = lane_of(v, w, i);
+
+		for (int32_t j = 0; j < o->n[0] && a != NULL; j++) {
+			const struct address *b = lane_of(v, o, j);
+
+			if (b != NULL && !are_apart(v, a, b))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Who writes each element: 1 + the chunk; 0 nobody. */
+struct owners {
+	int32_t *of;
+	int64_t n;
+	const struct kern_touch *t;
+	bool writes;
+};
+
+static bool own(void *arg, int64_t at, int64_t chunk)
+{
+	struct owners *o = arg;
+
+	for (int64_t i = 0; i < o->t->n[0]; i++)
+		for (int64_t j = 0; j < o->t->n[1]; j++) {
+			int64_t e = at + i * o->t->step[0] + j * o->t->step[1];
+
+			if (e < 0 || e >= o->n ||
+				(o->of[e] != 0 && o->of[e] != chunk + 1))
+				return false;
+			if (o->writes)
+				o->of[e] = (int32_t)chunk + 1;
+		}
+	return true;
+}
+
+/* All its elements, those of lanes by their masks. */
+static bool own_all(struct kern_verifier *v, struct owners *o,
+	const struct kern_touch *t)
+{
+	kern_val chunk = v->k->phase[v->phase].chunk;
+	bool ok = true;
+
+	for (int32_t l = 0; l < (t->mask != 0 ? t->n[0] : 1) && ok; l++) {
+		struct kern_touch one = *t;
+
+		put_facts(v, t);
+		if (t->mask != 0) {
+			one.n[0] = 1;
+			one.at = kern_form_addc(v->k, t->at, l * t->step[0]);
+			kern_assume(&v->range, t->mask,
+				kern_form_const(v->k, l), true);
+		}
+		o->t = &one;
+		ok = kern_is_never(&v->range) ||
+		     kern_each(&v->range, one.at, chunk, own, o);
+		o->t = t;
+	}
+	v->range.fact.n = 0;
+	return ok;
+}
+
+/* Element by element, where they are few. */
+static bool elements_are_apart(struct kern_verifier *v,
+	const struct kern_touch *w, const struct kern_touch *o)
+{
+	const kern_array *a = &v->k->array.at[w->array];
+	struct owners all = {.n = a->elems, .writes = true};
+
+	if (a->elems > MOST_ELEMS || (a->space != KERN_PARAM &&
+					     w->array != o->array))
+		return false;
+	all.of = arena_array(v->a, int32_t, a->elems + 1);
+	if (!own_all(v, &all, w))
+		return false;
+	all.writes = o->write && o != w;
+	return o == w || own_all(v, &all, o);
 }
 
 static void meet(struct kern_verifier *v, const struct kern_touch *w,
 	const struct kern_touch *o, const struct address *a,
 	const struct address *b)
 {
-	struct difference *d = arena_make(v->a, struct difference);
-	struct same same = {.n = 0};
-
-	if (a->ok && b->ok && subtract(d, a, b) &&
-		(never(d, (struct group){0, d->n, d->c0, 0, 0}, &same) ||
-			gives_chunk(v, &same, v->k->phase[v->phase].chunk)))
+	if (are_apart(v, a, b) || lanes_are_apart(v, w, o) ||
+		elements_are_apart(v, w, o))
 		return;
 	v->s = w->s;
 	kern_refuse(v, "race",

@@ -119,7 +119,8 @@ static _Noreturn void not_written(struct kern_verifier *v, int32_t array)
 /*
  * A scan reads what its loop has written before: not in the first iteration. Of
  * the worker's own memory anything may be read that is written later in a loop
- * around: what is no value yet is not selected.
+ * around: what is no value yet is not selected. So with what only a selection
+ * uses.
  */
 static void written(struct kern_verifier *v, int32_t array, bool masked)
 {
@@ -128,7 +129,8 @@ static void written(struct kern_verifier *v, int32_t array, bool masked)
 
 	if (is_written(v, array))
 		return;
-	if (v->loops == 0 || (v->guards == 0 && !masked && !own))
+	if (v->loops == 0 || (v->guards == 0 && !masked && !own &&
+				     !v->selected[v->value]))
 		not_written(v, array);
 	t = vec_push(v->a, &v->early);
 	*t = (struct kern_touch){.s = v->s, .array = array};
@@ -151,6 +153,8 @@ static void touch(struct kern_verifier *v, const struct kern_touch *like)
 
 	if (like->write)
 		v->written[like->array] |= 1;
+	if (kern_is_never(&v->range))
+		return;
 	t = vec_push(v->a, &v->touch);
 	*t = *like;
 	t->s = v->s;
@@ -199,6 +203,22 @@ static void masked(struct kern_verifier *v, const kern_access *at, int32_t n)
 	}
 }
 
+/* A mask of the lanes of the value at hand that shuffles take; 0: all. */
+static kern_val looked_at(struct kern_verifier *v, int32_t lanes)
+{
+	uint64_t is = v->shuffled[v->value];
+	kern_value m = {.op = KERN_LANES, .type = kern_mask(1, lanes)};
+	int64_t *list;
+
+	if (v->value == 0 || lanes < 2 || is == UINT64_MAX)
+		return 0;
+	list = arena_array(v->k->a, int64_t, lanes);
+	for (int32_t l = 0; l < lanes; l++)
+		list[l] = (int64_t)(is >> l & 1);
+	m.list = list;
+	return kern_ins(v->k, &m);
+}
+
 void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	int32_t lanes, bool write)
 {
@@ -235,6 +255,10 @@ void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 		inside(v, at, last < 0 ? last : 0, last < 0 ? 0 : last);
 	if (at->mask != 0 && is_condition(v, at->mask))
 		kern_assume(&v->range, at->mask, NULL, true);
+	else
+		t.mask = at->mask != 0	    ? at->mask
+			 : v->interest != 0 ? v->interest
+					    : looked_at(v, lanes);
 	touch(v, &t);
 	v->range.fact.n = facts;
 }

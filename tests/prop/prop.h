@@ -183,7 +183,7 @@ typedef struct prop_options {
 	uint64_t seed;
 	int64_t count, first;
 	int32_t jobs, asan_share, batch;
-	bool verbose, asan, child, opt3, contract, casts;
+	bool verbose, asan, child, opt3, contract, casts, front;
 	const char *keep, *self;
 } prop_options;
 

@@ -3,9 +3,11 @@
  *
  *   proptest --seed S --count N [--first I] [--jobs J] [--asan-share PERCENT]
  *            [--batch B] [--keep DIR] [--verbose] [--contract | --casts]
+ *            [--front]
  *
  * --contract: programs around sums of products (draw_contract.c). --casts:
- * casts between all types (draw_cast.c). Program I of seed S is the same
+ * casts between all types (draw_cast.c). --front: texts and verifiers of all
+ * levels alone, nothing is compiled or run. Program I of seed S is the same
  * anywhere. Programs run in batches, each in a process of its own (this program
  * again, with --child), so that a crash costs one program; some batches run
  * under ASan and UBSan. A failure prints
@@ -152,6 +154,10 @@ static void run_child(void *arg)
 	k->j = arena_array(k->a, job *, k->n + 1);
 	k->b = batch_new(k->a, k->o);
 	front_ends(k);
+	for (int64_t i = 0; k->o->front && i < k->n; i++)
+		k->r.passed += k->j[i] != NULL;
+	if (k->o->front)
+		return;
 	if (!batch_compile(k->b, &message)) {
 		one_by_one(k, message);
 		return;
@@ -257,6 +263,7 @@ static void start(parent *k, int64_t first, int64_t count, bool asan)
 			k->o->contract ? "--contract"
 			: k->o->casts  ? "--casts"
 				       : "--rows",
+			k->o->front ? "--front" : "--rows",
 			asan ? "--asan" : NULL, NULL};
 
 		dup2(fd[1], 1);
@@ -498,6 +505,8 @@ static bool parse_args(int argc, char **argv, prop_options *o)
 			o->contract = true;
 		else if (strcmp(argv[i], "--casts") == 0)
 			o->casts = true;
+		else if (strcmp(argv[i], "--front") == 0)
+			o->front = true;
 		else if (strcmp(argv[i], "--child") == 0)
 			o->child = true;
 		else if (strcmp(argv[i], "--asan") == 0)

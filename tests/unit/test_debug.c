@@ -152,6 +152,7 @@ static void says_what_is_accepted(void **state)
 	(void)state;
 	refused("TENON_RUN", "compiled", "context.run", "interp is accepted");
 	refused("TENON_RUN", "interp ", "context.run", "\"interp \"");
+	refused("TENON_VERIFY", "yes", "context.verify", "1 is accepted");
 	refused("TENON_DUMP", "fuse,,plan", "context.dump", "no pass \"\"");
 	refused("TENON_DUMP", "fuze", "context.dump",
 		"all, program, lower, prune, localise, settle, fuse");

@@ -1,0 +1,270 @@
+/*
+ * range_each.c: every value that a form can have, one by one.
+ *
+ * The last resort of proofs: where bounds by forms are too wide, and loops and
+ * chunks around are few, all their values are tried. Values that a form is made
+ * of are given in the order of their definitions: a loop's variable and an index
+ * from data each of what they may be, others what follows. A condition in force
+ * is looked at as soon as its last value is known.
+ *
+ *     %1 = idiv %i0 + 13, 16      %i0 = 0: %1 = 0, form 13;  1: 0, 12;  ..
+ */
+#include "kern/range.h"
+
+enum { MOST_VALUES = 40, MOST_STEPS = 1 << 17 };
+
+struct each {
+	kern_range *r;
+	const kern_form *f;
+	int32_t n;
+	kern_val v[MOST_VALUES]; /* that are needed, in order */
+	int64_t is[MOST_VALUES]; /* what they are now */
+	VEC(const struct kern_fact *) fact; /* by their last value */
+	kern_val also; /* its value is told, too; 0: none */
+	kern_each_fn *fn;
+	void *arg;
+	int64_t left; /* steps */
+	bool ok;
+};
+
+static int32_t find(const struct each *e, kern_val v)
+{
+	v = kern_same_load(e->r, v);
+	for (int32_t i = 0; i < e->n; i++)
+		if (e->v[i] == v)
+			return i;
+	return -1;
+}
+
+static void want_form(struct each *e, const kern_form *f);
+
+static const kern_stmt *loop_of(const struct each *e, kern_val v)
+{
+	return v < e->r->n_loop ? e->r->loop[v] : NULL;
+}
+
+/* The check that bounds a value from data; 0: none. */
+static int32_t check_of(const struct each *e, const kern_value *x)
+{
+	int64_t n = x->op == KERN_CHECK ? x->num[0]
+		    : x->op == KERN_LOAD && e->r->checked != NULL
+			    ? e->r->checked[x->at.array]
+			    : 0;
+
+	return n < 1 || n > e->r->k->check.n ? 0 : (int32_t)n;
+}
+
+static void want(struct each *e, kern_val load)
+{
+	kern_val v = kern_same_load(e->r, load);
+	const kern_value *x = kern_at(e->r->k, v);
+	const kern_stmt *s = loop_of(e, v);
+	int32_t at;
+
+	if (find(e, v) >= 0 || !e->ok)
+		return;
+	if (x->op == KERN_WALK || x->op == KERN_AFTER) {
+		e->ok &= s != NULL;
+		for (int32_t i = 0; i < 2 && e->ok; i++)
+			want_form(e, i == 0 ? s->lo : s->hi);
+	} else if (x->op == KERN_CHECK || x->op == KERN_LOAD) {
+		e->ok &= check_of(e, x) > 0;
+	} else if (x->op != KERN_CHUNK) {
+		e->ok &= x->form[0] != NULL && x->type.lanes == 1;
+		for (int32_t i = 0; i < 2 && e->ok; i++)
+			want_form(e, x->form[i]);
+	}
+	if (!e->ok || e->n == MOST_VALUES) {
+		e->ok = false;
+		return;
+	}
+	for (at = e->n++; at > 0 && e->v[at - 1] > v; at--)
+		e->v[at] = e->v[at - 1];
+	e->v[at] = v;
+}
+
+static void want_form(struct each *e, const kern_form *f)
+{
+	for (int32_t i = 0; f != NULL && i < f->n && e->ok; i++)
+		want(e, f->t[i].v);
+}
+
+/* Does the condition speak of a value that is needed? Of such only? */
+static bool speaks(const struct each *e, const kern_form *f, bool only)
+{
+	bool all = f->n > 0, some = false;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		bool found = find(e, f->t[i].v) >= 0;
+
+		all &= found;
+		some |= found;
+	}
+	return only ? all : some;
+}
+
+static bool value_of(const struct each *e, const kern_form *f, int64_t *out)
+{
+	bool ok = true;
+	int64_t p;
+
+	*out = f->c0;
+	for (int32_t i = 0; i < f->n && ok; i++)
+		ok = mul_ok(f->t[i].coef, e->is[find(e, f->t[i].v)], &p) &&
+		     add_ok(*out, p, out);
+	return ok;
+}
+
+static int32_t last_of(const struct each *e, const kern_form *f)
+{
+	int32_t last = -1;
+
+	for (int32_t i = 0; i < f->n; i++) {
+		int32_t at = find(e, f->t[i].v);
+
+		last = at > last ? at : last;
+	}
+	return last;
+}
+
+/* Do the conditions hold whose last value is number `at`? */
+static bool holds(struct each *e, int32_t at)
+{
+	for (int32_t i = 0; i < e->fact.n; i++) {
+		const struct kern_fact *c = e->fact.at[i];
+		int64_t is;
+
+		if (last_of(e, c->f) != at)
+			continue;
+		if (!value_of(e, c->f, &is))
+			e->ok = false;
+		else if (is < c->lo || (c->hi != INT64_MAX && is >= c->hi))
+			return false;
+	}
+	return true;
+}
+
+static void give(struct each *e, int32_t at);
+
+/* Number `at` is this one. */
+static void one(struct each *e, int32_t at, int64_t is)
+{
+	e->is[at] = is;
+	if (--e->left < 0)
+		e->ok = false;
+	if (e->ok && holds(e, at))
+		give(e, at + 1);
+}
+
+static void span(struct each *e, int32_t at, int64_t lo, int64_t hi,
+	int64_t step)
+{
+	for (int64_t i = lo; i < hi && e->ok; i += step)
+		one(e, at, i);
+}
+
+static void walk(struct each *e, int32_t at, const kern_stmt *s, bool after)
+{
+	int64_t lo, hi, n;
+
+	e->ok &= value_of(e, s->lo, &lo) && value_of(e, s->hi, &hi) &&
+		 add_ok(hi, s->step, &n) && lo > INT64_MIN / 4 &&
+		 hi < INT64_MAX / 4 && s->step < INT64_MAX / 4;
+	if (!e->ok)
+		return;
+	n = hi <= lo	? 0
+	    : s->whole ? (hi - lo) / s->step
+		       : (hi - lo + s->step - 1) / s->step;
+	if (after)
+		one(e, at, lo + n * s->step);
+	else
+		span(e, at, lo, lo + n * s->step, s->step);
+}
+
+/* What is computed of others. */
+static void computed(struct each *e, int32_t at, const kern_value *x)
+{
+	int64_t f, g = 0, m = x->num[0];
+
+	e->ok &= value_of(e, x->form[0], &f) &&
+		 (x->form[1] == NULL || value_of(e, x->form[1], &g));
+	if (!e->ok)
+		return;
+	if (x->op == KERN_PICK) {
+		one(e, at, f);
+		one(e, at, g);
+		return;
+	}
+	if (x->op == KERN_DIV || x->op == KERN_FLOOR)
+		f = floor_div(f, m);
+	else if (x->op == KERN_MOD)
+		f = floor_mod(f, m);
+	else if (x->op == KERN_MIN)
+		f = f < g ? f : g;
+	else if (x->op == KERN_MAX)
+		f = f > g ? f : g;
+	else if (x->op == KERN_CLAMP)
+		f = f < m ? m : f > x->num[1] ? x->num[1] : f;
+	else
+		e->ok &= x->op == KERN_INDEX;
+	one(e, at, f);
+}
+
+static void give(struct each *e, int32_t at)
+{
+	const kern_value *x;
+	int64_t f;
+
+	if (at == e->n) {
+		e->ok &= value_of(e, e->f, &f);
+		if (e->ok)
+			e->ok = e->fn(e->arg, f,
+				e->also != 0 ? e->is[find(e, e->also)] : 0);
+		return;
+	}
+	x = kern_at(e->r->k, e->v[at]);
+	if (x->op == KERN_WALK || x->op == KERN_AFTER) {
+		walk(e, at, loop_of(e, e->v[at]), x->op == KERN_AFTER);
+	} else if (x->op == KERN_CHUNK) {
+		span(e, at, 0, e->r->n_chunks, 1);
+	} else if (check_of(e, x) > 0) {
+		const kern_check *c = &e->r->k->check.at[check_of(e, x) - 1];
+
+		span(e, at, c->lo, c->hi, 1);
+	} else {
+		computed(e, at, x);
+	}
+}
+
+/* Conditions, and if `more` what they speak of besides. */
+static void take_facts(struct each *e, bool more)
+{
+	const kern_range *r = e->r;
+
+	for (int32_t i = 0; more && i < r->fact.n; i++)
+		if (speaks(e, r->fact.at[i].f, false))
+			want_form(e, r->fact.at[i].f);
+	for (int32_t i = 0; i < r->fact.n; i++)
+		if (speaks(e, r->fact.at[i].f, true))
+			*vec_push(r->k->a, &e->fact) = &r->fact.at[i];
+}
+
+bool kern_each(kern_range *r, const kern_form *f, kern_val also,
+	kern_each_fn *fn, void *arg)
+{
+	for (int32_t more = 1; more >= 0; more--) {
+		struct each e = {.r = r, .f = f, .also = also, .fn = fn,
+			.arg = arg, .left = MOST_STEPS, .ok = true};
+
+		if (also != 0)
+			want(&e, also);
+		want_form(&e, f);
+		if (e.ok)
+			take_facts(&e, more == 1);
+		if (e.ok)
+			give(&e, 0);
+		if (e.ok)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,264 @@
+/*
+ * kern/verify.c: kernels that are right, each by another proof, and one edit of
+ * each that makes it wrong.
+ */
+#include "unit.h"
+
+#include "kern/kern.h"
+
+static const struct {
+	const char *name, *text;
+	const char *from, *to, *rule; /* the edit, and what refuses it */
+} cases[] = {
+	{"digits of the chunk, the largest of them by its own quotient",
+		"kernel 0 kron {\n"
+		"  param p0: f32[1980] out\n"
+		"  param p1: f32[165] in\n"
+		"  phase of 660 chunks {\n"
+		"    %0: i64 = idiv chunk, 20\n"
+		"    %1: i64 = idiv chunk, 5\n"
+		"    %2: i64 = imod %1, 4\n"
+		"    %3: i64 = imod chunk, 5\n"
+		"    %4: f32 = load p1[5*%0 + %3]\n"
+		"    %5: f32x4 = splat %4\n"
+		"    store p0[60*%0 + 15*%2 + 3*%3] part 3 = %5\n"
+		"  }\n"
+		"}\n",
+		"idiv chunk, 20", "idiv chunk, 40", "race"},
+	{"a digit that a condition makes a number",
+		"kernel 0 triu {\n"
+		"  param p0: f32[555] out\n"
+		"  param p1: f32[555] in\n"
+		"  phase of 45 chunks {\n"
+		"    %0: i64 = idiv chunk, 3\n"
+		"    %1: i64 = imod chunk, 3\n"
+		"    %2: i64 = imin 16*%1 + 16, 37\n"
+		"    %3: i64 = imax 16*%1, 0\n"
+		"    %4: i64 = imin %2, 16\n"
+		"    if inside %3 - %4, *, 0 {\n"
+		"      for %i5 = %3 .. %4 step 16 whole after %e6 {\n"
+		"        store p0[37*%0 + %i5] = f32x16 load p1[37*%0 + %i5]\n"
+		"      }\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"store p0[37*%0", "store p0[15*%0", "race"},
+	{"the cases of a clamp",
+		"kernel 0 pad_reflect {\n"
+		"  param p0: f64[13] out\n"
+		"  param p1: f64[9] in\n"
+		"  phase of 1 chunks {\n"
+		"    for %i0 = 0 .. 13 {\n"
+		"      %1: i64 = idiv %i0 + 13, 16\n"
+		"      %2: i64 = iclamp %i0 - 16*%1, -13, -5\n"
+		"      store p0[%i0] = f64 load p1[-%i0 + 16*%1 + 2*%2 + 13]\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"-13, -5", "-13, -4", "bounds"},
+	{"a value that a later one bounds",
+		"kernel 0 diag_embed {\n"
+		"  param p0: f32[1] out\n"
+		"  param p1: f32[2] in\n"
+		"  phase of 1 chunks {\n"
+		"    var %r0: f32 = zero\n"
+		"    for %i1 = 0 .. 5 {\n"
+		"      for %i2 = 0 .. 5 {\n"
+		"        %3: bool = inside -%i1 + %i2 - 3, 0, 1\n"
+		"        %4: f32 = load p1[%i1] mask %3\n"
+		"        set %r0 = add %r0, %4\n"
+		"      }\n"
+		"    }\n"
+		"    store p0[0] = %r0\n"
+		"  }\n"
+		"}\n",
+		"%i2 - 3, 0, 1", "%i2 - 3, -1, 1", "bounds"},
+	{"what only a selection looks at is not yet written",
+		"kernel 0 cumsum {\n"
+		"  param p0: f32[2] out\n"
+		"  param p1: f32[2] in\n"
+		"  phase of 1 chunks {\n"
+		"    for %i0 = 0 .. 2 {\n"
+		"      %1: f32 = load p1[%i0]\n"
+		"      %2: bool = inside %i0 - 1, 0, *\n"
+		"      %3: f32 = load p0[0]\n"
+		"      %4: f32 = sel %2, %3, f32(0)\n"
+		"      store p0[%i0] = f32 add %1, %4\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"sel %2, %3, f32(0)", "add %3, f32(0)", "order"},
+	{"not both, and one of them is",
+		"kernel 0 concat {\n"
+		"  param p0: f32[6] out\n"
+		"  param p1: f32[2] in\n"
+		"  phase of 1 chunks {\n"
+		"    %0: i32x8 = lanes [-2, -1, 0, 1, 2, 3, 4, 5]\n"
+		"    %1: i32x8 = splat i32(0)\n"
+		"    %2: i32x8 = splat i32(2)\n"
+		"    %3: m4x8 = ge %0, %1\n"
+		"    %4: m4x8 = lt %0, %2\n"
+		"    %5: m4x8 = and %3, %4\n"
+		"    %6: m4x8 = not %5\n"
+		"    %7: m4x8 = and %3, %6\n"
+		"    %8: f32x8 = load p1[-4] part 6 mask %7\n"
+		"    store p0[0] part 6 = %8\n"
+		"  }\n"
+		"}\n",
+		"and %3, %6", "and %3, %4", "bounds"},
+	{"a quotient beside what is divided",
+		"kernel 0 pack {\n"
+		"  param p0: f32[64] out\n"
+		"  param p1: f32[98304] in\n"
+		"  scratch q0: f32[98304] at 0\n"
+		"  bytes scratch 393216, local 0\n"
+		"  phase of 128 chunks {\n"
+		"    for %i0 = 0 .. 768 step 16 {\n"
+		"      %1: i64 = idiv %i0, 32\n"
+		"      %2: f32x16 = load p1[768*chunk + %i0]\n"
+		"      store q0[32*chunk + %i0 + 4064*%1] = %2\n"
+		"    }\n"
+		"  }\n"
+		"  phase of 1 chunks {\n"
+		"    for %i3 = 0 .. 64 {\n"
+		"      store p0[%i3] = f32 load q0[%i3]\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"idiv %i0, 32", "idiv %i0, 48", "race"},
+	{"lanes of other chunks that no shuffle takes",
+		"kernel 0 every_other {\n"
+		"  param p0: f32[32] out\n"
+		"  param p1: f32[32] out\n"
+		"  param p2: f32[32] in\n"
+		"  phase of 2 chunks {\n"
+		"    for %i0 = 0 .. 16 {\n"
+		"      store p0[chunk + 2*%i0] = f32 load p2[chunk + 2*%i0]\n"
+		"    }\n"
+		"    %1: f32x8 = load p0[chunk]\n"
+		"    %2: f32x8 = load p0[chunk + 7]\n"
+		"    %3: f32x8 = shuffle %1, %2, [0, 2, 4, 6, 9, 11, 13, 15]\n"
+		"    for %i4 = 0 .. 8 {\n"
+		"      store p1[chunk + 2*%i4] = f32 lane %3, %i4\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"[0, 2, 4, 6, 9", "[0, 2, 4, 7, 9", "race"},
+	{"lanes of other chunks that no mask has",
+		"kernel 0 pad {\n"
+		"  param p0: f32[45] out\n"
+		"  param p1: f32[65] out\n"
+		"  param p2: f32[45] in\n"
+		"  phase of 5 chunks {\n"
+		"    for %i0 = 0 .. 9 {\n"
+		"      store p0[9*chunk + %i0] = f32 load p2[9*chunk + %i0]\n"
+		"    }\n"
+		"    %1: i32x8 = lanes [8, 9, 10, 11, 12, 13, 14, 15]\n"
+		"    %2: i32x8 = splat i32(9)\n"
+		"    %3: m4x8 = lt %1, %2\n"
+		"    %4: bool = inside 9*chunk + 8, 0, 41\n"
+		"    %5: f32x8 = load p0[9*chunk + 8] part 5 mask %3 whole %4\n"
+		"    %6: f32x8 = splat f32(0)\n"
+		"    store p1[13*chunk + 8] part 5 = f32x8 sel %3, %5, %6\n"
+		"  }\n"
+		"}\n",
+		"splat i32(9)", "splat i32(10)", "bounds"},
+	{"an index that is checked to be anything, and then bounded",
+		"kernel 0 sample {\n"
+		"  param p0: f32[8] out\n"
+		"  param p1: i64[8] in\n"
+		"  param p2: f32[12] in\n"
+		"  check 1: at in -4611686018427387904 .. 4611686018427387904\n"
+		"  phase of 1 chunks {\n"
+		"    for %i0 = 0 .. 8 step 4 {\n"
+		"      array t0: i64[4]\n"
+		"      for %i1 = 0 .. 4 {\n"
+		"        %2: i64 = load p1[%i0 + %i1]\n"
+		"        %3: i64 = check %2, 1\n"
+		"        store t0[%i1] = %3\n"
+		"      }\n"
+		"      var %r4: i64x4 = zero\n"
+		"      for %i5 = 0 .. 4 {\n"
+		"        %6: i64 = load t0[%i5]\n"
+		"        set %r4[%i5] = i64 index %6 + 1\n"
+		"      }\n"
+		"      %7: i64x4 = splat i64(0)\n"
+		"      %8: m8x4 = ge %r4, %7\n"
+		"      %9: i64x4 = splat i64(3)\n"
+		"      %10: m8x4 = lt %r4, %9\n"
+		"      %11: m8x4 = and %8, %10\n"
+		"      var %r12: f32x4 = zero\n"
+		"      for %i13 = 0 .. 4 {\n"
+		"        if lane %11, %i13 {\n"
+		"          %14: i64 = load t0[%i13]\n"
+		"          set %r12[%i13] = f32 load p2[4*%14 + 5]\n"
+		"        }\n"
+		"      }\n"
+		"      store p0[%i0] = %r12\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"4*%14 + 5", "4*%14 + 3", "bounds"},
+};
+
+struct read {
+	size_t number;
+	bool edited;
+};
+
+static void verify(arena *a, void *arg)
+{
+	const struct read *r = arg;
+	const char *text = cases[r->number].text, *at;
+	str s = str_new(a);
+	str back = str_new(a);
+	kern_kernel *k;
+
+	at = strstr(text, cases[r->number].from);
+	assert_non_null(at);
+	str_addn(&s, text, (size_t)(at - text));
+	str_add(&s, r->edited ? cases[r->number].to : cases[r->number].from);
+	str_add(&s, at + strlen(cases[r->number].from));
+	k = kern_parse(a, s.at, s.n, "text");
+	kern_verify(k);
+	kern_print(&back, k, 0);
+	assert_string_equal(back.at, s.at);
+}
+
+static void accepts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct read r = {.number = i};
+		tn_diag d = {0};
+
+		if (unit_run(verify, &r, 0, &d) != TN_OK)
+			fail_msg("%s: %s: line %d %s\n%s", cases[i].name,
+				d.rule, d.line, d.text, d.extra);
+	}
+}
+
+static void refuses(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct read r = {.number = i, .edited = true};
+		tn_diag d = {0};
+
+		if (unit_run(verify, &r, 0, &d) == TN_OK ||
+			strncmp(d.rule, "kern.", 5) != 0 ||
+			strcmp(d.rule + 5, cases[i].rule) != 0)
+			fail_msg("%s: %s instead of %s: %s", cases[i].to,
+				d.rule, cases[i].rule, d.text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(accepts),
+		cmocka_unit_test(refuses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
