@@ -2,12 +2,14 @@
  * map.c: byte strings to integers. Entries stand in a list in the order of
  * insertion, which is the order of iteration (never that of the hash, so that
  * no output depends on it); an open-addressed table of entry numbers, at most
- * half full, finds them.
+ * half full, finds them, once there are more than a few.
  *
  *     map_set_str(m, "b", 7); map_set_str(m, "a", 8); map_set_str(m, "b", 9);
  *     map_key: "b", "a"       map_get_str(m, "b", -1): 9
  */
 #include "base/base.h"
+
+enum { FEW = 8 }; /* entries that are searched one by one */
 
 struct entry {
 	const void *key;
@@ -69,27 +71,45 @@ int32_t map_n(const map *m)
 	return m->entries.n;
 }
 
+static bool is_at(const map *m, int32_t i, const void *key, size_t n_bytes,
+	uint64_t h)
+{
+	const struct entry *e = &m->entries.at[i];
+
+	return e->hash == h && e->n_bytes == n_bytes &&
+	       (n_bytes == 0 || memcmp(e->key, key, n_bytes) == 0);
+}
+
 /* Where the key stands in the table, or the empty slot where it would. */
 static uint32_t find(const map *m, const void *key, size_t n_bytes, uint64_t h)
 {
 	uint32_t mask = m->n_table - 1, i = (uint32_t)h & mask;
 
-	for (; m->table[i] != 0; i = (i + 1) & mask) {
-		const struct entry *e = &m->entries.at[m->table[i] - 1];
-
-		if (e->hash == h && e->n_bytes == n_bytes &&
-			(n_bytes == 0 || memcmp(e->key, key, n_bytes) == 0))
+	for (; m->table[i] != 0; i = (i + 1) & mask)
+		if (is_at(m, m->table[i] - 1, key, n_bytes, h))
 			break;
-	}
 	return i;
+}
+
+/* The number of its entry; -1: there is none. */
+static int32_t entry_of(
+	const map *m, const void *key, size_t n_bytes, uint64_t h)
+{
+	if (m->n_table > 0)
+		return m->table[find(m, key, n_bytes, h)] - 1;
+	for (int32_t i = 0; i < m->entries.n; i++)
+		if (is_at(m, i, key, n_bytes, h))
+			return i;
+	return -1;
 }
 
 /* Room for one more entry: the table at most half full. */
 static void grow(map *m)
 {
-	uint32_t n = m->n_table == 0 ? 16 : m->n_table * 2;
+	uint32_t n = m->n_table == 0 ? 4 * FEW : m->n_table * 2;
 
-	if ((uint64_t)m->entries.n * 2 + 2 <= m->n_table)
+	if ((uint64_t)m->entries.n * 2 + 2 <= m->n_table ||
+		m->entries.n < FEW)
 		return;
 	if (m->n_table >= UINT32_C(1) << 31)
 		env_fail(arena_env(m->a), TN_ENOMEM, "memory", (loc){0},
@@ -110,27 +130,27 @@ int64_t map_get(const map *m, const void *key, size_t n_bytes, int64_t missing)
 {
 	int32_t i;
 
-	if (m->n_table == 0)
+	if (m->entries.n == 0)
 		return missing;
-	i = m->table[find(m, key, n_bytes, hash_bytes(key, n_bytes, 0))];
-	return i == 0 ? missing : m->entries.at[i - 1].value;
+	i = entry_of(m, key, n_bytes, hash_bytes(key, n_bytes, 0));
+	return i < 0 ? missing : m->entries.at[i].value;
 }
 
 void map_set(map *m, const void *key, size_t n_bytes, int64_t value)
 {
 	uint64_t h = hash_bytes(key, n_bytes, 0);
 	struct entry e = {.n_bytes = n_bytes, .hash = h, .value = value};
-	uint32_t at;
+	int32_t at = entry_of(m, key, n_bytes, h);
 
-	grow(m);
-	at = find(m, key, n_bytes, h);
-	if (m->table[at] != 0) {
-		m->entries.at[m->table[at] - 1].value = value;
+	if (at >= 0) {
+		m->entries.at[at].value = value;
 		return;
 	}
+	grow(m);
 	e.key = arena_copy(m->a, key, n_bytes); /* may throw: first */
 	*vec_push(m->a, &m->entries) = e;
-	m->table[at] = m->entries.n;
+	if (m->n_table > 0)
+		m->table[find(m, key, n_bytes, h)] = m->entries.n;
 }
 
 const void *map_key(const map *m, int32_t i, size_t *n_bytes)

@@ -10,7 +10,10 @@
  */
 #include "fuse/inner.h"
 
-/* The set as a kernel, with the tensors that others see. */
+#include <math.h>
+
+/* The set as a kernel, with the tensors that others see; NULL: it would have
+ * too many variables. */
 static fuse_kernel *kernel_of(
 	choice *c, arena *a, int32_t n, eqn_unit *const *unit, fuse_sees *sees)
 {
@@ -20,6 +23,8 @@ static fuse_kernel *kernel_of(
 
 	own.a = a;
 	k = fuse_tree(&own, n, unit);
+	if (k->n_vars > FUSE_MAX_VARS)
+		return NULL;
 	k->name = "fn";
 	fuse_buffers(&own, k, sees, c);
 	for (int32_t i = 0; i < n; i++) {
@@ -49,29 +54,49 @@ fuse_price choice_ask(
 	choice *c, int32_t n, eqn_unit *const *unit, fuse_sees *sees)
 {
 	fuse_state *f = c->f;
-	arena *a = arena_child(f->a);
 	fuse_price p = {0};
+	fuse_kernel *k;
 	int64_t found;
 	int32_t *key, n_key;
 	size_t n_bytes;
 
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = true;
-	choice_describe(c, n, unit, a, &key, &n_key);
+	choice_describe(c, n, unit, fuse_scratch(f), &key, &n_key);
 	n_bytes = (size_t)n_key * sizeof *key;
 	found = map_get(c->asked, key, n_bytes, -1);
 	if (found >= 0) {
 		p = c->price.at[found];
 	} else {
-		p = f->price->fn(
-			f->price->arg, a, kernel_of(c, a, n, unit, sees));
+		k = kernel_of(c, c->asking, n, unit, sees);
+		p = k == NULL ? (fuse_price){INFINITY, ""}
+			      : f->price->fn(f->price->arg, c->asking, k);
+		arena_clear(c->asking);
 		map_set(c->asked, key, n_bytes, c->price.n);
 		*vec_push(f->a, &c->price) = p;
 	}
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = false;
-	arena_free(a);
 	return p;
+}
+
+int32_t choice_n_vars(choice *c, int32_t n, eqn_unit *const *unit)
+{
+	int32_t *key, n_key, n_vars;
+	size_t n_bytes;
+	int64_t found;
+
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = true;
+	choice_describe(c, n, unit, fuse_scratch(c->f), &key, &n_key);
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = false;
+	n_bytes = (size_t)n_key * sizeof *key;
+	found = map_get(c->counted, key, n_bytes, -1);
+	n_vars = found >= 0 ? (int32_t)found : fuse_n_vars(c->f, n, unit);
+	if (found < 0)
+		map_set(c->counted, key, n_bytes, n_vars);
+	return n_vars > FUSE_MAX_VARS ? n_vars : 0;
 }
 
 /*
@@ -92,37 +117,41 @@ bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared)
 }
 
 bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
-	int64_t shared, fuse_quote *out)
+	const choice_verdict *v, fuse_quote *out)
 {
-	arena *tmp;
 	eqn_unit **unit;
-	int32_t size = 1, m;
+	int32_t size = 1, m, left;
+	double most;
 
-	if (c->f->price == NULL)
+	if (c->f->price == NULL && !v->is_many)
 		return true;
 	for (int32_t i = 0; i < n; i++)
 		size += g[i]->source.n;
-	tmp = arena_child(c->f->a);
-	unit = arena_array(tmp, eqn_unit *, size + 1);
+	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size + 1);
 	m = choice_members(c, n, g, e, unit);
-	if (choice_is_one_nest(m, unit, shared)) {
-		arena_free(tmp);
-		return true;
-	}
+	if (c->f->price == NULL || choice_is_one_nest(m, unit, v->shared))
+		return !v->is_many || choice_n_vars(c, m, unit) == 0;
 	out->fused = choice_ask(c, m, unit, choice_sees);
 	out->apart = 0;
-	for (int32_t i = 0; i < n; i++) {
-		m = choice_members(c, 1, &g[i], NULL, unit);
+	if (out->fused.seconds == INFINITY)
+		return false;
+	/* each part takes a launch at least: often no more has to be known */
+	most = c->f->t->fusion.most_lost;
+	left = n + (e != NULL);
+	for (int32_t i = 0; i < n + (e != NULL); i++) {
+		double least = out->apart + left-- * c->f->t->launch_s;
+
+		if (out->fused.seconds <= most * least)
+			return true;
+		if (i < n)
+			m = choice_members(c, 1, &g[i], NULL, unit);
+		else
+			unit[0] = c->f->unit[e->source], m = 1;
 		if (m > 0)
 			out->apart +=
 				choice_ask(c, m, unit, choice_sees).seconds;
 	}
-	if (e != NULL) {
-		unit[0] = c->f->unit[e->source];
-		out->apart += choice_ask(c, 1, unit, choice_sees).seconds;
-	}
-	arena_free(tmp);
-	return out->fused.seconds <= c->f->t->fusion.most_lost * out->apart;
+	return out->fused.seconds <= most * out->apart;
 }
 
 static bool is_among(int32_t n, fuse_group *const *g, const fuse_group *one)
@@ -136,14 +165,13 @@ static bool is_among(int32_t n, fuse_group *const *g, const fuse_group *one)
 double choice_ask_all(choice *c, int32_t n, fuse_group *const *g,
 	const eqn_unit *e, int32_t n_all, fuse_group *const *all)
 {
-	arena *tmp = arena_child(c->f->a);
 	int32_t size = 1, m;
 	eqn_unit **unit;
 	double sum;
 
 	for (int32_t i = 0; i < n + n_all; i++)
 		size += (i < n ? g[i] : all[i - n])->source.n;
-	unit = arena_array(tmp, eqn_unit *, size + 1);
+	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size + 1);
 	m = choice_members(c, n, g, e, unit);
 	sum = choice_ask(c, m, unit, choice_sees).seconds;
 	for (int32_t i = 0; i < n_all; i++) {
@@ -153,6 +181,5 @@ double choice_ask_all(choice *c, int32_t n, fuse_group *const *g,
 		if (m > 0 && unit[0]->e.opaque == NULL)
 			sum += choice_ask(c, m, unit, choice_sees).seconds;
 	}
-	arena_free(tmp);
 	return sum;
 }

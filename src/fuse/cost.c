@@ -182,6 +182,8 @@ static void add_large(cost *c)
 	for (int32_t i = 0; i < c->s->n; i++)
 		unit[i] = c->f->g->unit.at[c->s->m.at[i].u->id];
 	k = fuse_tree(&own, c->s->n, unit);
+	if (k->n_vars > FUSE_MAX_VARS)
+		return; /* it is no kernel: choice_n_vars */
 	fuse_buffers(&own, k, c->sees, c->arg);
 	for (int32_t i = 0; i < k->n_bufs; i++) {
 		double n = (double)c->f->s->tensor.at[k->buf[i].tensor].numel;

@@ -165,7 +165,8 @@ typedef struct fuse_price {
 	double seconds;
 	const char *term;
 } fuse_price;
-/* A function that schedules kernel k, which a set would become, and prices it. */
+/* A function that schedules kernel k, which a set would become, and prices it:
+ * at no less than a launch of the machine. */
 typedef struct fuse_pricing {
 	fuse_price (*fn)(void *arg, arena *a, const fuse_kernel *k);
 	void *arg;

@@ -157,10 +157,10 @@ static inline bool part_is_left(const eqn_unit *u, const eqn_digit *d)
 }
 
 /* ---- tree.c: roots, vars, forms; finish.c adds buffers and names ---- */
+/* A kernel of more than FUSE_MAX_VARS variables has no forms: use n_vars only. */
 fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit);
-/* The number of variables that its loops would have; FUSE_MAX_VARS are allowed.
- * s: the set of the units, with its classes. */
-int32_t fuse_n_vars(fuse_state *f, const part_set *s, eqn_unit *const *unit);
+/* The number of variables that its loops would have; FUSE_MAX_VARS are allowed. */
+int32_t fuse_n_vars(fuse_state *f, int32_t n, eqn_unit *const *unit);
 
 /* ---- buffer.c ---- */
 
@@ -201,7 +201,9 @@ typedef struct fuse_groups {
 typedef struct choice_verdict {
 	double seconds; /* INFINITY: it cannot be one kernel */
 	int64_t shared; /* iterations of the loops around the whole kernel */
-	int32_t n_vars; /* variables of its loops, if they are too many; else 0 */
+	/* Its loops may have too many variables. Counting them takes the loop
+	 * tree, so choice_n_vars does it for sets that are about to be chosen. */
+	bool is_many;
 } choice_verdict;
 
 /* State of the choice; units may still be substituted into readers. */
@@ -217,7 +219,9 @@ typedef struct choice {
 	VEC(choice_verdict) verdict;
 	map *asked; /* description of a set -> number of its price */
 	VEC(fuse_price) price;
-	int32_t *local;		 /* by tensor: number in the current set */
+	map *counted;	/* description of a set -> number of its variables */
+	arena *asking;	/* memory of one question for a price */
+	int32_t *local; /* by tensor: number in the current set */
 } choice;
 
 fuse_groups *fuse_choose(fuse_state *f, bool no_fusion, fuse_plan *p);
@@ -236,16 +240,20 @@ bool choice_sees(void *arg, int32_t tensor);
 
 /* ---- ask.c ---- */
 
+/* The number of variables of the loops of a set if it is more than
+ * FUSE_MAX_VARS, else 0. */
+int32_t choice_n_vars(choice *c, int32_t n, eqn_unit *const *unit);
+
 typedef struct fuse_quote {
-	fuse_price fused;
+	fuse_price fused; /* seconds INFINITY: it has too many variables */
 	double apart; /* seconds of the separate kernels */
 } fuse_quote;
 fuse_price choice_ask(
 	choice *c, int32_t n, eqn_unit *const *unit, fuse_sees *sees);
-/* Is the scheduled kernel of these groups (and e if not NULL), which share
- * `shared` iterations, as fast as the separate kernels? Fills out if not. */
+/* Can these groups (and e if not NULL), whose union has verdict v, be one
+ * kernel that is as fast, scheduled, as separate ones? Fills out if not. */
 bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
-	int64_t shared, fuse_quote *out);
+	const choice_verdict *v, fuse_quote *out);
 /* Does one sum at most stand inside of the loops that all units share? */
 bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared);
 /* Seconds of e with n groups as one kernel, and of those of all that are not

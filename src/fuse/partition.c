@@ -105,9 +105,11 @@ void choice_describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 	*n_out = key.n;
 }
 
-/* The loop variables of a set, if they are more than a kernel may have; else 0. */
-static int32_t too_many_vars(
-	fuse_state *f, const part_set *s, eqn_unit *const *unit)
+/*
+ * May the set have more loop variables than one kernel has? A loop that is not
+ * shared walks one digit of one member.
+ */
+static bool is_many(const part_set *s)
 {
 	int32_t n = s->class.n;
 
@@ -116,10 +118,7 @@ static int32_t too_many_vars(
 		if (s->m.at[i].u->e.push != NULL) /* its INIT has its own */
 			n += s->m.at[i].digit.n + 1;
 	}
-	if (s->n == 1 || n <= FUSE_FEW_VARS)
-		return 0;
-	n = fuse_n_vars(f, s, unit);
-	return n > FUSE_MAX_VARS ? n : 0;
+	return s->n > 1 && n > FUSE_FEW_VARS;
 }
 
 static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
@@ -143,9 +142,7 @@ static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 	part_classes(f, s);
 	for (int32_t i = 0; i < s->class.n; i++)
 		v.shared *= s->class.at[i].extent;
-	v.n_vars = too_many_vars(f, s, unit);
-	if (v.n_vars > 0)
-		return v;
+	v.is_many = is_many(s);
 	if (s->class.n > 0 || n == 1 || volume <= f->t->fusion.serial_volume ||
 		rule_dropped(f, FUSE_RULE_SHARE))
 		v.seconds = fuse_seconds(f, s, choice_sees, c);
@@ -188,7 +185,8 @@ typedef struct trial {
 	int32_t n;
 	fuse_group **group; /* to be merged with the equation */
 	double gain;	    /* seconds after - seconds before */
-	double seconds;	    /* of the set */
+	choice_verdict verdict; /* of the set */
+	bool refused;	    /* by its schedule, or by the order of groups */
 } trial;
 
 /* Live sources of the groups and e, in order. */
@@ -337,6 +335,7 @@ typedef struct contest {
 	choice *c;
 	const eqn_unit *e;
 	some_groups other; /* groups that e's present form changes */
+	VEC(trial) all;	   /* in the order in which they are tried */
 	trial best;
 } contest;
 
@@ -349,12 +348,12 @@ static bool is_worthwhile(const choice_verdict *v, bool siblings)
 	return v->seconds < INFINITY && (!siblings || v->shared > 1);
 }
 
+/* Adds the merge to those that may be chosen, by its bound. */
 static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 {
 	choice *c = w->c;
 	choice_verdict v;
-	fuse_quote quote;
-	double gain;
+	trial *t;
 
 	for (int32_t i = 0; i < n; i++)
 		if (is_opaque(c, g[i]))
@@ -366,21 +365,52 @@ static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 	v = verdict_of(c, n, g, w->e);
 	if (!is_worthwhile(&v, siblings))
 		return;
-	gain = v.seconds;
-	for (int32_t i = 0; i < n; i++)
-		gain -= g[i]->seconds;
-	gain += side_effects(c, w->other.n, w->other.at, n, g);
-	if (gain >= w->best.gain - 1e-15)
-		return;
-	if (!choice_may_merge(c, n, g, w->e, NULL))
-		return;
-	if (n > 0 && !choice_pays(c, n, g, w->e, v.shared, &quote))
-		return;
-	w->best.n = n;
-	w->best.gain = gain;
-	w->best.seconds = v.seconds;
-	w->best.group = arena_copy(
+	t = vec_push(fuse_scratch(c->f), &w->all);
+	t->n = n;
+	t->group = arena_copy(
 		fuse_scratch(c->f), g, (size_t)n * sizeof *g);
+	t->verdict = v;
+	t->gain = v.seconds;
+	for (int32_t i = 0; i < n; i++)
+		t->gain -= g[i]->seconds;
+	t->gain += side_effects(c, w->other.n, w->other.at, n, g);
+}
+
+/* May the groups be one kernel, and is that no slower once it is scheduled? */
+static bool is_accepted(contest *w, const trial *t)
+{
+	fuse_quote quote;
+
+	return choice_may_merge(w->c, t->n, t->group, w->e, NULL) &&
+	       (t->n == 0 || choice_pays(w->c, t->n, t->group, w->e,
+				     &t->verdict, &quote));
+}
+
+/*
+ * The trial of least gain that is accepted; of equal ones the first. A
+ * schedule costs far more than a bound, so they are asked about in the order
+ * of their bounds, and the first that is accepted is the one.
+ */
+static void pick(contest *w)
+{
+	for (;;) {
+		trial *best = NULL;
+
+		for (int32_t i = 0; i < w->all.n; i++) {
+			trial *t = &w->all.at[i];
+
+			if (!t->refused &&
+				(best == NULL || t->gain < best->gain - 1e-15))
+				best = t;
+		}
+		if (best == NULL)
+			return;
+		best->refused = !is_accepted(w, best);
+		if (best->refused)
+			continue;
+		w->best = *best;
+		return;
+	}
 }
 
 static void try_all(contest *w)
@@ -397,6 +427,7 @@ static void try_all(contest *w)
 	for (int32_t i = 0; i < s.n; i++)
 		try(w, 1, &s.at[i], true);
 	try(w, 0, NULL, false);
+	pick(w);
 }
 
 /* ---- recompute ---- */
@@ -635,7 +666,8 @@ static void decide(choice *c, const some_groups *all)
  */
 static bool is_better(contest *v, contest *w, swap *s)
 {
-	double slack = v->c->f->t->fusion.alike * w->best.seconds;
+	double slack = v->c->f->t->fusion.alike *
+		       w->best.verdict.seconds;
 	looks old, now;
 
 	if (v->best.gain < w->best.gain - slack)
@@ -728,7 +760,7 @@ static bool try_pair(choice *c, fuse_group *g, fuse_group *h, bool siblings)
 	if (!is_worthwhile(&both, siblings) ||
 		both.seconds >= g->seconds + h->seconds - 1e-15 ||
 		!choice_may_merge(c, 2, two, NULL, NULL) ||
-		!choice_pays(c, 2, two, NULL, both.shared, &quote))
+		!choice_pays(c, 2, two, NULL, &both, &quote))
 		return false;
 	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size_of(2, two) + 1);
 	made = choice_merge(c, 2, two, NULL);
@@ -822,6 +854,8 @@ static choice *choice_new(fuse_state *f)
 	c->stamp = 1;
 	c->known = map_new(f->a);
 	c->asked = map_new(f->a);
+	c->counted = map_new(f->a);
+	c->asking = arena_child(f->a);
 	c->of = arena_array(f->a, fuse_group *, n);
 	c->position = arena_array(f->a, int32_t, n);
 	c->inside = arena_array(f->a, bool, n);

@@ -176,6 +176,7 @@ static void explain(why *w)
 	fuse_state *f = c->f;
 	fuse_group *both[2] = {w->g, w->h};
 	int32_t n = w->g->source.n + w->h->source.n, source = w->r.producer;
+	int32_t n_vars;
 	eqn_unit **unit = arena_array(fuse_scratch(f), eqn_unit *, n + 1);
 	choice_verdict v;
 	fuse_quote quote;
@@ -205,16 +206,17 @@ static void explain(why *w)
 		return;
 	}
 	v = choice_judge(c, n, unit);
-	if (v.n_vars > 0) {
+	n_vars = v.is_many ? choice_n_vars(c, n, unit) : 0;
+	if (n_vars > 0) {
 		w->r.why = FUSE_WHY_POLICY;
 		w->r.text = arena_printf(f->a,
 			"the loops of the merged kernel would have %d "
 			"variables, and %d are allowed",
-			v.n_vars, FUSE_MAX_VARS);
+			n_vars, FUSE_MAX_VARS);
 		return;
 	}
 	if (v.seconds < w->g->seconds + w->h->seconds &&
-		!choice_pays(c, 2, both, NULL, v.shared, &quote))
+		!choice_pays(c, 2, both, NULL, &v, &quote))
 		lost(w, &quote);
 	else if (v.seconds < INFINITY)
 		cost(w, v.seconds);

@@ -186,10 +186,55 @@ static int64_t shared(grouping *w, int32_t n, const int32_t *member)
 	return product;
 }
 
+static bool read_the_same(const eqn_unit *u, const eqn_unit *v)
+{
+	for (int32_t i = 0; i < u->n_reads; i++)
+		for (int32_t k = 0; k < v->n_reads; k++)
+			if (u->read[i].tensor == v->read[k].tensor)
+				return true;
+	return false;
+}
+
+/* Does an edge or a tensor that both read lead from these members to those?
+ * Else no loop can be one of both: it takes no analysis to know. */
+static bool are_tied(const grouping *w, const group *g, const group *h)
+{
+	const part_set *s = w->s;
+	uint8_t *side = arena_array(w->b->scratch, uint8_t, s->n + 1);
+
+	for (int32_t i = 0; i < g->member.n; i++)
+		side[g->member.at[i]] = 1;
+	for (int32_t i = 0; i < h->member.n; i++)
+		side[h->member.at[i]] = 2;
+	for (int32_t i = 0; i < s->edge.n; i++)
+		if (side[s->edge.at[i].p] + side[s->edge.at[i].c] == 3)
+			return true;
+	for (int32_t i = 0; i < g->member.n; i++)
+		for (int32_t k = 0; k < h->member.n; k++)
+			if (read_the_same(s->m.at[g->member.at[i]].u,
+				    s->m.at[h->member.at[k]].u))
+				return true;
+	return false;
+}
+
+/* The most that loops of the member can share: those that are not open. */
+static int64_t free_volume(const part_member *m)
+{
+	int64_t n = 1;
+
+	for (int32_t i = 0; i < m->digit.n; i++)
+		if (m->digit.at[i].var < 0)
+			n *= m->digit.at[i].d.hi / m->digit.at[i].d.lo;
+	return n;
+}
+
 static void place(grouping *w, int32_t m)
 {
 	int32_t best = -1, from = 0;
-	int64_t gain = 1;
+	int64_t gain = 1, most = free_volume(&w->s->m.at[m]);
+	group own = {0};
+
+	*vec_push(w->b->scratch, &own.member) = m;
 
 	for (int32_t i = 0; i < w->s->edge.n; i++) {
 		const part_edge *e = &w->s->edge.at[i];
@@ -199,10 +244,12 @@ static void place(grouping *w, int32_t m)
 		if (second == m && first < m && w->of[first] > from)
 			from = w->of[first];
 	}
-	for (int32_t g = from; g < w->at.n; g++) {
+	for (int32_t g = from; g < w->at.n && gain < most; g++) {
 		group *o = &w->at.at[g];
 		int64_t now;
 
+		if (!are_tied(w, o, &own))
+			continue;
 		*vec_push(w->b->scratch, &o->member) = m;
 		now = shared(w, o->member.n, o->member.at);
 		o->member.n--;
@@ -298,7 +345,8 @@ static void merge_groups(grouping *w)
 			group both;
 
 			if (w->at.at[k].gone || w->at.at[l].gone ||
-				!group_free(w, k) || !group_free(w, l))
+				!group_free(w, k) || !group_free(w, l) ||
+				!are_tied(w, &w->at.at[k], &w->at.at[l]))
 				continue;
 			up = may_move(w, after, k, l, true);
 			down = !up && may_move(w, after, k, l, false);
@@ -703,15 +751,17 @@ static void build_loops(builder *b, part_set *s, eqn_unit *const *unit,
 	nest_inits(b, roots, 0, path, scatter);
 }
 
-int32_t fuse_n_vars(fuse_state *f, const part_set *s, eqn_unit *const *unit)
+int32_t fuse_n_vars(fuse_state *f, int32_t n, eqn_unit *const *unit)
 {
 	arena *scratch = fuse_scratch(f);
 	builder b = {.f = f, .a = scratch, .scratch = scratch};
 	nodes roots = {0};
+	part_set *s = part_new(f, scratch, n, unit);
 
-	begin(&b, s->n, unit);
-	build_loops(&b, part_copy(scratch, s), unit, &roots,
-		arena_array(scratch, flats, s->n));
+	begin(&b, n, unit);
+	part_refine(s);
+	part_classes(f, s);
+	build_loops(&b, s, unit, &roots, arena_array(scratch, flats, n));
 	return b.var.n;
 }
 
@@ -743,6 +793,7 @@ fuse_kernel *fuse_tree(fuse_state *f, int32_t n, eqn_unit *const *unit)
 	k->var_extent = arena_array(f->a, int64_t, b.var.n + 1);
 	for (int32_t i = 0; i < b.var.n; i++)
 		k->var_extent[i] = b.var.at[i].extent;
-	solve(&b, scatter);
+	if (n == 1 || k->n_vars <= FUSE_MAX_VARS)
+		solve(&b, scatter);
 	return k;
 }

@@ -75,7 +75,11 @@ static span span_plus(span a, span b)
 
 static wide wide_floor(wide a, wide m)
 {
-	return a / m - (a % m < 0);
+	int64_t n = (int64_t)a, k = (int64_t)m;
+
+	if (n != a || k != m) /* rare, and ten times as slow */
+		return a / m - (a % m < 0);
+	return n / k - (n % k < 0);
 }
 
 static span span_div(span s, int64_t m)
@@ -116,25 +120,30 @@ static span free_values(const ix_dom *d, const ix_atom *a)
 					 : a->hi / a->lo - 1};
 }
 
-/* The coefficient of the whole axis in the fact, 0: it is not there; *rest:
- * bounds of what is added to it. */
+/* The coefficient of the whole axis in the fact; *rest: bounds of what is
+ * added to it. 0: it is not there. */
 static int64_t with_axis(
 	const ix_dom *d, const ix_fact *g, int32_t axis, span *rest)
 {
 	int64_t c = 0;
+	int32_t at = -1;
 
-	*rest = (span){g->f->c0, g->f->c0};
 	for (int32_t i = 0; i < g->f->n; i++) {
-		const ix_term *t = &g->f->t[i];
+		const ix_atom *a = g->f->t[i].atom;
 
-		if (t->atom->kind == IX_DIGIT && t->atom->axis == axis &&
-			t->atom->lo == 1 &&
-			t->atom->hi == d->box.extent[axis])
-			c = t->coef;
-		else
-			*rest = span_plus(*rest, span_times(
-				free_values(d, t->atom), t->coef));
+		if (a->kind == IX_DIGIT && a->axis == axis && a->lo == 1 &&
+			a->hi == d->box.extent[axis])
+			at = i;
 	}
+	if (at < 0)
+		return 0;
+	c = g->f->t[at].coef;
+	*rest = (span){g->f->c0, g->f->c0};
+	for (int32_t i = 0; i < g->f->n; i++)
+		if (i != at)
+			*rest = span_plus(*rest,
+				span_times(free_values(d, g->f->t[i].atom),
+					g->f->t[i].coef));
 	return c;
 }
 
@@ -158,7 +167,7 @@ span ix_span_axis(const ix_dom *d, int32_t axis)
 	span s = {0, d->box.extent[axis] - 1};
 
 	for (int32_t i = 0; i < d->n_facts; i++) {
-		span rest, v = fact_span(&d->facts[i]);
+		span rest = {0, 0}, v = fact_span(&d->facts[i]);
 		int64_t c = with_axis(d, &d->facts[i], axis, &rest);
 
 		if (c == 0 || rest.min <= -WIDE_MAX || rest.max >= WIDE_MAX)

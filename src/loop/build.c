@@ -180,6 +180,15 @@ static loop_set split_set(const struct build *b, loop_set s)
 	return out;
 }
 
+/* Is no variable cut? Then each is one new variable of the same number. */
+static bool is_whole(const struct build *b)
+{
+	for (int32_t v = 0; v < b->fk->n_vars; v++)
+		if (b->cut[v].n != 2)
+			return false;
+	return true;
+}
+
 /* Replaces every old variable by a sum of new ones, in all forms. */
 static void split_vars(struct build *b)
 {
@@ -189,6 +198,11 @@ static void split_vars(struct build *b)
 		b->a, const ix_form *, fk->n_vars + 1);
 	int32_t v, i, j;
 
+	for (i = 0; i < k->n_eqns && is_whole(b); i++)
+		if (!k->eqn[i].push)
+			k->eqn[i].start_at = k->eqn[i].at;
+	if (is_whole(b))
+		return;
 	for (v = 0; v < fk->n_vars; v++) {
 		const struct cuts *c = &b->cut[v];
 

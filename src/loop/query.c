@@ -48,20 +48,42 @@ const char *loop_label(const loop_eqn *e)
 				   : "let";
 }
 
+/* Most expressions have few nodes: a list of these is searched faster than a
+ * map is made. */
+enum { FEW_NODES = 24 };
+
 struct walk {
 	arena *a;
-	map *seen;
+	int32_t n_few, few[FEW_NODES];
+	map *seen; /* those behind the few; NULL: none yet */
 	loop_visit *fn;
 	void *arg;
 };
+
+/* Is it visited for the first time? */
+static bool is_new(struct walk *w, const expr *e)
+{
+	for (int32_t i = 0; i < w->n_few; i++)
+		if (w->few[i] == e->id)
+			return false;
+	if (w->n_few < FEW_NODES) {
+		w->few[w->n_few++] = e->id;
+		return true;
+	}
+	if (w->seen == NULL)
+		w->seen = map_new(w->a);
+	if (map_get(w->seen, &e->id, sizeof e->id, 0) != 0)
+		return false;
+	map_set(w->seen, &e->id, sizeof e->id, 1);
+	return true;
+}
 
 static void walk(struct walk *w, const expr *e)
 {
 	int32_t i;
 
-	if (map_get(w->seen, &e->id, sizeof e->id, 0) != 0)
+	if (!is_new(w, e))
 		return;
-	map_set(w->seen, &e->id, sizeof e->id, 1);
 	for (i = 0; i < IR_MAX_ARGS && e->arg[i] != NULL; i++)
 		walk(w, e->arg[i]);
 	w->fn(w->arg, e);
@@ -69,8 +91,13 @@ static void walk(struct walk *w, const expr *e)
 
 void loop_walk(arena *a, const expr *e, loop_visit *fn, void *arg)
 {
-	struct walk w = {a, map_new(a), fn, arg};
+	struct walk w;
 
+	w.a = a;
+	w.n_few = 0;
+	w.seen = NULL;
+	w.fn = fn;
+	w.arg = arg;
 	walk(&w, e);
 }
 
