@@ -29,7 +29,7 @@ struct job {
 	shadow_run *bound; /* NULL until asked for */
 	/* while a step runs under env_run */
 	ir_table *t;
-	const char *text[10];
+	const char *text[11];
 	const char *kernel; /* that is read back; NULL: all are */
 	batch *b;
 	kern_level *kern;
@@ -188,6 +188,28 @@ static const char *code_of(job *j, compilation *c)
 	return s.at;
 }
 
+static const char *kern_of(job *j, compilation *c)
+{
+	str s = str_new(j->a);
+
+	compile_explain(&s, c, TN_LEVEL_KERN, 0);
+	return s.at;
+}
+
+/* Its kernels, printed and pinned, give the same C. */
+static void pin_kern(void *arg)
+{
+	job *j = arg;
+	compile_options o = j->made->o;
+	const char *text = kern_of(j, j->made);
+	compilation *c;
+
+	o.kern = (compile_text){text, "case.kern", strlen(text)};
+	c = compile_new(j->a, j->c->p, &o);
+	compile_to(c, TN_LEVEL_C);
+	j->text[10] = code_of(j, c);
+}
+
 /* Its schedules, printed and pinned, give the same schedules and the same C. */
 static void pin(void *arg)
 {
@@ -324,7 +346,9 @@ job *job_new(arena *a, ir_table *t, const prop_options *o, prop_case *c,
 		differ(j, "schedule", j->text[4], j->text[5], message) ||
 		(!kern_level_is_broken() &&
 			differ(j, "C of schedule", j->text[6], j->text[7],
-				message)))
+				message)) ||
+		!step(j, "kernels pinned", pin_kern, message) ||
+		differ(j, "C of kern", j->text[6], j->text[10], message))
 		return NULL;
 	return j;
 }
