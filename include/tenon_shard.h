@@ -66,9 +66,11 @@ typedef struct tn_mesh tn_mesh;
 /**
  * The mesh of a context, row-major: the last axis walks neighbours. Where
  * extents are all 1 nothing is ever sent. Asked for again, it is the same one.
+ * A name is of letters, digits, '_', '.' and '/'; NULL: "mesh_0", "mesh_1" ...
  *
- * errors  NULL and [shard.mesh]: 1 to 6 axes, extents of at least 1, as many
- *         processes as there are, one mesh in a context
+ * errors  NULL and [shard.mesh]: 1 to 6 axes, names that placements can have
+ *         as text, extents of at least 1, as many processes as there are, one
+ *         mesh in a context
  * owner   the context's
  * since   0.1
  */

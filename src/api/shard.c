@@ -299,6 +299,27 @@ static void compare_mesh(tn_context *c, const shard_mesh *m)
 	arena_free(a);
 }
 
+/* The name of axis i: what was given, or "mesh_2". */
+static const char *axis_name(const struct mesh_call *k, int32_t i)
+{
+	const char *name = k->name != NULL ? k->name[i] : NULL;
+
+	if (name == NULL)
+		return arena_printf(k->c->a, "mesh_%d", (int)i);
+	if (!shard_is_axis_name(name))
+		env_fail(k->c->e, TN_EINVAL, "shard.mesh", k->at,
+			"\"%.60s\" cannot name axis %d of a mesh, because no "
+			"placement could be written with it: use letters, "
+			"digits, '_', '.' and '/'", name, (int)i);
+	for (int32_t j = 0; j < i; j++)
+		if (k->name[j] != NULL && strcmp(k->name[j], name) == 0)
+			env_fail(k->c->e, TN_EINVAL, "shard.mesh", k->at,
+				"axes %d and %d of a mesh are both named "
+				"%.60s: give each a name of its own", (int)j,
+				(int)i, name);
+	return arena_strdup(k->c->a, name);
+}
+
 static void make_mesh(void *arg)
 {
 	struct mesh_call *k = arg;
@@ -316,9 +337,7 @@ static void make_mesh(void *arg)
 			(int)k->n);
 	for (int32_t i = 0; i < k->n; i++) {
 		m.extent[i] = k->extent[i];
-		m.name[i] = k->name == NULL || k->name[i] == NULL
-			? arena_printf(c->a, "mesh_%d", (int)i)
-			: arena_strdup(c->a, k->name[i]);
+		m.name[i] = axis_name(k, i);
 	}
 	size = shard_mesh_size(c->e, &m);
 	if (size != size_of(c))

@@ -183,6 +183,8 @@ bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis);
 
 /* ---- text (notation.c, explain.c) ------------------------------------------ */
 
+/* Can placements name an axis of a mesh so? */
+bool shard_is_axis_name(const char *text);
 /* "data=2,model=4"; throws [shard.mesh] */
 shard_mesh shard_mesh_parse(arena *a, const char *text);
 /*

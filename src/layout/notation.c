@@ -39,6 +39,15 @@ static bool is_name(char c)
 		(c >= '0' && c <= '9') || c == '_' || c == '.' || c == '/';
 }
 
+bool shard_is_axis_name(const char *text)
+{
+	size_t n = 0;
+
+	while (is_name(text[n]))
+		n++;
+	return n > 0 && text[n] == '\0';
+}
+
 static size_t name(reader *r, const char **out)
 {
 	size_t n = 0;

@@ -464,9 +464,9 @@ static void back_trace(tensors *t, t_call *c)
 	bool any;
 
 	any = find_seeded(t, c, true);
-	b = any ? t_back_of(t, f, t->seeded.at) : NULL;
+	b = any ? t->functions->back_of(t, f, t->seeded.at) : NULL;
 	if (b != NULL && b->trace != NULL && t->no_grad == 0)
-		back = t_back_live(t, f, b);
+		back = t->functions->back_live(t, f, b);
 	if (b != NULL && back == NULL)
 		back = b->trace;
 	(void)find_seeded(t, c, false); /* t->seeded was overwritten for functions inside */

@@ -15,186 +15,6 @@
  */
 #include "tensor/region.h"
 
-#include <stdlib.h>
-
-/* ---- what is needed ---- */
-
-static void want(tensors *t, t_value *v)
-{
-	if (v->buf != NULL)
-		return;
-	if (v->call == NULL || v->call->done)
-		env_bug(t->e, "tensor.flush", "value %lld is lost",
-			(long long)v->id);
-	if (v->call->stamp == t->stamp)
-		return;
-	v->call->stamp = t->stamp;
-	*vec_push(t->a, &t->stack) = v;
-	*vec_push(t->a, &t->todo) = v->call;
-}
-
-static void want_read(tensors *t, const t_read *r)
-{
-	want(t, r->v);
-	for (const t_view *w = r->view; w != NULL; w = w->parent)
-		for (int32_t i = 0; i < w->n_extra; i++) {
-			/* an offset is a value, perhaps through views */
-			want(t, w->extra[i].v);
-			for (const t_view *u = w->extra[i].view; u != NULL;
-				u = u->parent)
-				if (u->n_extra > 0 && !t->is_undoing)
-					env_fail(t->e, TN_EINVAL,
-						"tensor.offset", (loc){0},
-						"the offset of this view is "
-						"itself a view at an offset "
-						"that is data: use tn_copy on "
-						"it first");
-		}
-}
-
-static int by_id(const void *x, const void *y)
-{
-	const t_call *const *l = x, *const *r = y;
-
-	return (*l)->id < (*r)->id ? -1 : (*l)->id > (*r)->id;
-}
-
-static void meet(tensors *t, t_value *v)
-{
-	if (v->stamp == t->stamp)
-		return;
-	v->stamp = t->stamp;
-	v->inside = 0;
-	v->base = -1;
-	if (v->buf != NULL) {
-		v->number = 2 * t->input.n + 1;
-		*vec_push(t->a, &t->input) = v;
-		*vec_push(t->a, &t->stretch) = (t_stretch){0, &v->type};
-	}
-}
-
-static void close_calls(tensors *t)
-{
-	while (t->stack.n > 0) {
-		const t_call *c = vec_pop(&t->stack)->call;
-
-		for (int32_t i = 0; i < c->n_args; i++)
-			want_read(t, &c->arg[i]);
-	}
-}
-
-/* The write that waits for v, if it can run once v is computed. */
-static t_call *next_write(tensors *t, const t_value *v)
-{
-	t_call *c = v != NULL ? v->writer : NULL;
-
-	return c != NULL && !c->done && c->stamp != t->stamp &&
-			c->result[0] != NULL && c->arg[0].v->buf != NULL
-		? c
-		: NULL;
-}
-
-/*
- * Adds writes of other results of these calls that replace values no longer needed:
- * moments of an optimiser are written to their storages when the parameters are
- * evaluated, instead of using more memory until later.
- */
-static void pull_writes(tensors *t)
-{
-	int32_t n = t->todo.n;
-	bool any = false;
-
-	for (int32_t k = 0; k < n; k++)
-		for (int32_t i = 0; i < t->todo.at[k]->n_results; i++)
-			any = any || next_write(t, t->todo.at[k]->result[i]);
-	if (!any)
-		return;
-	for (int32_t k = 0; k < n; k++)
-		for (int32_t i = 0; i < t->todo.at[k]->n_args; i++) {
-			meet(t, t->todo.at[k]->arg[i].v);
-			t->todo.at[k]->arg[i].v->inside +=
-				!t_tape_reads(t, t->todo.at[k], i);
-		}
-	for (int32_t k = 0; k < n; k++)
-		for (int32_t i = 0; i < t->todo.at[k]->n_results; i++) {
-			t_call *c = next_write(t, t->todo.at[k]->result[i]);
-
-			if (c == NULL)
-				continue;
-			meet(t, c->arg[0].v);
-			if (t_data(c->arg[0].v) == c->arg[0].v->inside + 1)
-				want(t, c->result[0]);
-		}
-	close_calls(t);
-	t->stamp++; /* count again */
-}
-
-/* Is it a write of a finished step that has a write among these calls? */
-static bool is_of_whole_step(const tensors *t, const t_value *v)
-{
-	for (int32_t i = 0; i < t->whole_step.n; i++)
-		if (t->whole_step.at[i] == v->call->step)
-			return true;
-	return false;
-}
-
-static void note_whole_steps(tensors *t, int32_t from)
-{
-	for (int32_t k = from; k < t->todo.n; k++) {
-		const t_call *c = t->todo.at[k];
-		bool is_new = c->step != 0 && c->step != t->step &&
-			t_changes_any(c);
-
-		for (int32_t i = 0; is_new && i < t->whole_step.n; i++)
-			is_new = t->whole_step.at[i] != c->step;
-		if (is_new)
-			*vec_push(t->a, &t->whole_step) = c->step;
-	}
-}
-
-/*
- * Adds all writes of a finished step, so that either all or none of them run. Steps
- * that earlier programs have begun are remembered.
- */
-static void pull_steps(tensors *t)
-{
-	int32_t n = 0;
-
-	note_whole_steps(t, 0);
-	while (t->whole_step.n > n) {
-		int32_t from = t->todo.n;
-
-		n = t->whole_step.n;
-		for (const t_storage *s = t->live; s != NULL; s = s->older) {
-			t_value *v = s->is_lost ? NULL : s->cur, *before;
-
-			for (; v != NULL; v = before) {
-				before = t_version_before(v);
-				if (before == NULL || !is_of_whole_step(t, v))
-					continue;
-				want(t, v);
-				break;
-			}
-		}
-		close_calls(t);
-		note_whole_steps(t, from);
-	}
-}
-
-void t_find_calls(tensors *t, t_value *const *v, int32_t n)
-{
-	t->stamp++;
-	t->todo.n = t->stack.n = 0;
-	for (int32_t i = 0; i < n; i++)
-		want(t, v[i]);
-	close_calls(t);
-	if (t->running == 0)
-		pull_steps(t);
-	pull_writes(t);
-	if (t->todo.n > 1)
-		qsort(t->todo.at, (size_t)t->todo.n, sizeof *t->todo.at, by_id);
-}
-
 /* ---- numbers: inputs odd, results even ---- */
 
 static void code(tensors *t, int32_t x)
@@ -211,16 +31,16 @@ static void number_values(tensors *t)
 		t_call *c = t->todo.at[k];
 
 		for (int32_t i = 0; i < c->n_args; i++) {
-			meet(t, c->arg[i].v);
+			t_meet(t, c->arg[i].v);
 			c->arg[i].v->inside += !t_keep_holds(t, c, i);
 			for (const t_view *w = c->arg[i].view; w != NULL;
 				w = w->parent)
 				for (int32_t j = 0; j < w->n_extra; j++)
-					meet(t, w->extra[j].v);
+					t_meet(t, w->extra[j].v);
 		}
 		for (int32_t i = 0; i < c->n_results; i++, n++)
 			if (c->result[i] != NULL) {
-				meet(t, c->result[i]);
+				t_meet(t, c->result[i]);
 				c->result[i]->number = 2 * n;
 			}
 	}
@@ -277,57 +97,6 @@ static void find_bases(tensors *t)
 }
 
 /* ---- stretches ---- */
-
-/* Is every index of the view inside its operand? */
-static bool is_inside(const ix_dom *d, const ir_type *from,
-	const ix_form *const *place)
-{
-	for (int32_t i = 0; i < from->rank; i++) {
-		int64_t min, max;
-
-		ix_range(d, place[i], &min, &max);
-		if (min < 0 || max >= from->shape[i])
-			return false;
-	}
-	return true;
-}
-
-/* Is the view consecutive elements of its operand, in the same order? */
-bool t_is_stretch(tensors *t, t_entry *e)
-{
-	const ir_inst *p = e->inst;
-	const ir_type *to = &p->tensor[p->result[0]].type, *from = NULL;
-	const ix_form *at[TN_MAX_RANK], *below[TN_MAX_RANK + 1], *f;
-	arena *a;
-	ix *x;
-	ix_dom d = {.box = {.n = to->rank, .extent = to->shape}};
-
-	if (e->shape != T_UNKNOWN)
-		return e->shape == T_STRETCH;
-	e->shape = T_SCATTERED;
-	for (int32_t i = 0; i < p->n_tensors; i++) {
-		if (p->tensor[i].operand > 0)
-			return false; /* at an offset from data */
-		if (p->tensor[i].operand == 0)
-			from = &p->tensor[i].type;
-	}
-	if (from == NULL || shape_numel(to->shape, to->rank) == 0)
-		return false;
-	a = arena_child(t->a);
-	x = ix_new(a);
-	for (int32_t i = 0; i < to->rank; i++)
-		at[i] = ix_axis(x, &d, i);
-	ir_view_place(x, &d, p, 0, NULL, at, below);
-	f = ix_sub(x, &d,
-		ix_linearise(x, &d, from->rank, from->shape, below),
-		ix_linearise(x, &d, to->rank, to->shape, at));
-	if (f->n == 0 && is_inside(&d, from, below)) {
-		e->shape = T_STRETCH;
-		e->from = f->c0;
-	}
-	arena_free(a);
-	return e->shape == T_STRETCH;
-}
 
 /*
  * A read of consecutive computed elements becomes a separate input, so that the
@@ -422,14 +191,6 @@ static bool ends_in_base(const tensors *t, const t_value *v)
 static int32_t wanted_at(const t_value *v)
 {
 	return v == NULL ? 0 : v->place != NULL ? 1 : v->want;
-}
-
-/* Is the input a parameter that this program only reads? */
-bool t_is_steady(const tensors *t, int32_t input)
-{
-	const t_buffer *b = t->input.at[input]->buf;
-
-	return b->is_external && !b->is_lent && t->base.at[input] == NULL;
 }
 
 static void make_key(tensors *t)
@@ -578,26 +339,6 @@ static void take_buffers(tensors *t, const int32_t *where)
 	t->made.n = 0;
 }
 
-void t_finish(tensors *t, t_call *c)
-{
-	c->refs++;
-	for (int32_t i = 0; i < c->n_results; i++)
-		if (c->result[i] != NULL) {
-			c->result[i]->call = NULL;
-			c->result[i] = NULL;
-			c->refs--;
-		}
-	t_call_drop(t, c);
-}
-
-void t_end_call(tensors *t, t_call *c)
-{
-	if (c->tracked || c->again)
-		t_tape_hold(t, c);
-	else
-		t_finish(t, c);
-}
-
 /* t->todo as one program, which may be one of several */
 static void run_program(tensors *t, bool is_last)
 {
@@ -653,7 +394,7 @@ static void run_region(tensors *t, t_call *c, bool is_last)
 	check_whole(t, c);
 	if (is_part)
 		t_journal_operands(t, c, is_last);
-	t_region_run(t, c);
+	t->functions->run_region(t, c);
 	if (t->running == 0)
 		t->region = NULL;
 	if (is_part && !is_last)

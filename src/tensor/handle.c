@@ -177,3 +177,24 @@ void t_handles_new(tensors *t)
 {
 	arena_defer(t->a, end_chunks, t);
 }
+
+tensor *t_check(const tensors *t, const tensor *x)
+{
+	loc at = {.file = t->file, .line = t->line};
+
+	if (x == NULL)
+		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
+			"a tensor is NULL");
+	if (x->mark == TENSOR_DONATED)
+		env_fail(t->e, TN_EINVAL, "tensor.donated", at,
+			"a tensor is used whose memory was donated to a "
+			"compiled function: donate a copy, or use the output");
+	if (x->mark != TENSOR_LIVE)
+		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
+			"a tensor is used that was dropped, or whose scope was "
+			"left: tn_keep moves one out of its scope");
+	if (x->of != t)
+		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
+			"a tensor belongs to another context");
+	return (tensor *)(uintptr_t)x;
+}

@@ -108,14 +108,6 @@ tensor *t_recorder_argument(
 	return t_handle_new(t, s, NULL, type);
 }
 
-t_value *t_copy_of(tensors *t, t_value *v, t_view *w, const ir_type *type)
-{
-	t_read arg = {v, w, false, 0};
-
-	return t_record(t, t_entry_named(t, "copy", 1, &type, 0, NULL), 1, &arg)
-		->result[0];
-}
-
 static const t_bound *bound_of(const t_recorder *r, const t_storage *s)
 {
 	for (int32_t i = 0; i < r->c.bound.n; i++)
@@ -467,4 +459,29 @@ t_trace *t_region_make(
 	if (is_shared)
 		remember(t, f);
 	return f;
+}
+
+bool t_same_type(const ir_type *x, const ir_type *y)
+{
+	return x->dtype == y->dtype && x->rank == y->rank &&
+	       memcmp(x->shape, y->shape,
+		       (size_t)x->rank * sizeof x->shape[0]) == 0;
+}
+
+const char *t_type_text(tensors *t, const ir_type *y)
+{
+	str s = str_new(t->a);
+
+	str_add(&s, dtype_name(y->dtype));
+	str_shape(&s, y->shape, y->rank);
+	return s.at;
+}
+
+/* Views at offsets that are data are never the same. */
+bool t_same_views(const t_view *x, const t_view *y)
+{
+	for (; x != NULL && y != NULL; x = x->parent, y = y->parent)
+		if (x->entry != y->entry || x->n_extra > 0 || y->n_extra > 0)
+			return false;
+	return x == NULL && y == NULL;
 }

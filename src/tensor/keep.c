@@ -284,3 +284,19 @@ bool t_keep_holds(tensors *t, const t_call *c, int32_t arg)
 {
 	return (c->again || t_tape_reads(t, c, arg)) && !c->arg[arg].v->again;
 }
+
+void t_tape_hold(tensors *t, t_call *c)
+{
+	c->done = true;
+	for (int32_t i = 0; i < c->n_args; i++)
+		if (!t_keep_holds(t, c, i))
+			t_read_end_data(t, &c->arg[i]);
+}
+
+void t_end_call(tensors *t, t_call *c)
+{
+	if (c->tracked || c->again)
+		t_tape_hold(t, c);
+	else
+		t_finish(t, c);
+}

@@ -1,21 +1,36 @@
 /*
  * local.h: private to tensor/: what its files share.
  *
+ * In this order: no file calls one of a later line, as tools/house.py checks.
+ *
  *   memory.c  nodes and buffers: counts and reuses them
- *   record.c  instances, calls, views, handles, scopes
  *   handle.c  numbers of handles, which callers hold
- *   flush.c   makes a program of the calls that are needed, and runs it
- *   tape.c    what a tracked call keeps for its adjoint
- *   keep.c    chooses what is kept, and what is recomputed
- *   chain.c   versions of a storage in a compiled function
- *   same.c    values of a compiled function that have the same elements
- *   second.c  traces with gradients, for gradients of gradients
- *   backward.c  cotangents, from values to the values they depend on
- *   place.c     values on several processes
+ *   entry.c   rows on given types and attributes
+ *   version.c versions of a storage, and where in them a view looks
  *   writable.c  can a tensor be written through a view?
- *   journal.c   an evaluation of several programs that can be undone
- *   undo.c      restores storages when an evaluation has failed
+ *   tape.c    what a tracked call keeps for its adjoint
+ *   capture.c what a function reads from outside, and what it leaves
+ *   call.c    calls as nodes
+ *   lens.c    what a tensor shows where it is read
+ *   record.c  calls on handles, views, writes, scopes
+ *   keep.c    chooses what is kept, and what is recomputed
+ *   program.c what is to run as a program
+ *   journal.c an evaluation of several programs that can be undone
+ *   find.c    the calls that are needed
+ *   undo.c    restores storages when an evaluation has failed
+ *   flush.c   makes a program of the calls that are needed, and runs it
+ *   place.c   values on several processes
+ *   grad.c    which tensors have a gradient
+ *   same.c    values of a compiled function that have the same elements
+ *   chain.c   reads of a backward go to what is kept anyway
+ *   again.c   what a backward computes once more
+ *   backward.c  cotangents, from values to the values they depend on
+ *   trace.c   the backward of recorded calls
+ *   second.c  traces with gradients, for gradients of gradients
  *   region.h    conditions and loops: calls that are not a single program
+ *   function.h  compiled functions; report.h: their texts
+ *   tensors.c a set of tensors, and what earlier files call of later ones:
+ *             t_functions
  */
 #ifndef TENSOR_LOCAL_H
 #define TENSOR_LOCAL_H
@@ -197,6 +212,13 @@ static inline bool t_is_write(const t_call *c)
 	return c->entry == NULL && c->trace == NULL;
 }
 
+/* The call that must still compute v; NULL: v is computed. */
+static inline t_call *t_maker(const t_value *v)
+{
+	return v->buf == NULL && v->call != NULL && !v->call->done ? v->call
+								   : NULL;
+}
+
 /*
  * Recorded calls that are called as one: the body of a compiled function. Its
  * values are never computed; they represent the values in each call of it.
@@ -297,10 +319,23 @@ typedef struct t_plan {
 	const int32_t *where; /* by output; NULL: whole */
 } t_plan;
 
+/*
+ * What compiled functions and regions do for the values that they are made of.
+ * Nothing of value/ or tape/ calls them by name.
+ */
+typedef struct t_functions {
+	void (*run_region)(tensors *t, t_call *c);
+	t_trace *(*region_tracked)(tensors *t, t_trace *f);
+	const t_back *(*region_back)(tensors *t, const t_trace *f);
+	const t_back *(*back_of)(tensors *t, t_trace *f, const bool *seeded);
+	t_trace *(*back_live)(tensors *t, const t_trace *f, const t_back *b);
+} t_functions;
+
 struct tensors {
 	arena *a;
 	env *e;
 	tensor_backend b;
+	const t_functions *functions;
 	ir_table *table;
 	map *entry_of; /* row, attributes, types -> number */
 	VEC(t_entry *) entry;
@@ -391,6 +426,8 @@ void t_buffer_drop(tensors *t, t_buffer *b);
 t_value *t_value_new(tensors *t, const ir_type *type);
 void t_value_keep(t_value *v); /* adds a reference that needs its elements */
 void t_value_drop(tensors *t, t_value *v);
+/* After a failure: gives v its memory back. */
+void t_give_back(tensors *t, t_value *v, t_value *taken);
 void t_data_drop(tensors *t, t_value *v); /* the reference no longer needs elements */
 void t_elements_drop(tensors *t, t_value *v); /* v becomes a value not computed */
 void t_read_end_data(tensors *t, t_read *r);
@@ -434,12 +471,18 @@ t_read t_read_handle(tensor *x);
 
 void t_key_add(tensors *t, const void *data, size_t n); /* to t->key */
 t_entry *t_entry_of(tensors *t, const ir_inst *inst); /* a new one */
+t_entry *t_entry_find(tensors *t, const ir_row *row, int32_t n,
+	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr);
+/* The entry of result r of a view alone. */
+t_entry *t_entry_part(tensors *t, t_entry *e, int32_t r);
 t_entry *t_entry_named(tensors *t, const char *row, int32_t n,
 	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr);
 /* A call on values; its results have no handle yet: refs 0. */
 t_call *t_record(tensors *t, t_entry *e, int32_t n, const t_read *arg);
 /* Records a write; its result is the next version of to.v. */
 t_value *t_record_write(tensors *t, t_read to, t_read value);
+/* An elementwise copy of v through view w, as a value. */
+t_value *t_copy_of(tensors *t, t_value *v, t_view *w, const ir_type *type);
 
 /* tape.c */
 const t_rule *t_rule_of(
@@ -500,6 +543,7 @@ typedef struct t_seen {
 	const t_value *v;
 	const t_view *view;
 } t_seen;
+const ir_type *t_seen_type(const t_seen *x);
 
 /* "[2*i + 1, j]": the index in v of element (i, j) of the view */
 void t_print_place(tensors *t, str *s, const t_seen *x);
@@ -594,6 +638,8 @@ bool t_changes_any(const t_call *c); /* is a result the next version of an opera
 t_value *t_version_before(const t_value *v);
 /* flush.c: finds the calls that must run for v[], in order: t->todo. */
 void t_find_calls(tensors *t, t_value *const *v, int32_t n);
+/* find.c: numbers v among the inputs, once for each t->stamp. */
+void t_meet(tensors *t, t_value *v);
 /* flush.c: evaluates v[]. */
 void t_flush(tensors *t, t_value *const *v, int32_t n);
 

@@ -438,3 +438,53 @@ tensor *t_handle_new(
 	t->stats.n_tensors++;
 	return x;
 }
+
+void t_slot_drop(tensors *t, t_slot *s)
+{
+	if (s == NULL || --s->refs > 0)
+		return;
+	if (s->grad != NULL)
+		t_value_drop(t, s->grad);
+	s->next = t->slots;
+	t->slots = s;
+}
+
+size_t t_room(const tensors *t, const t_value *v, int32_t where)
+{
+	return where == 0 ? t_bytes(&v->type)
+			  : t->b.bytes(t->b.arg, where, &v->type);
+}
+
+void t_lens_drop(tensors *t, t_storage *s)
+{
+	t_value *v = s->lens_copy;
+
+	if (v == NULL)
+		return;
+	s->lens_copy = NULL;
+	t_view_drop(t, s->lens_at);
+	t_value_drop(t, v);
+}
+
+void t_finish(tensors *t, t_call *c)
+{
+	c->refs++;
+	for (int32_t i = 0; i < c->n_results; i++)
+		if (c->result[i] != NULL) {
+			c->result[i]->call = NULL;
+			c->result[i] = NULL;
+			c->refs--;
+		}
+	t_call_drop(t, c);
+}
+
+void t_give_back(tensors *t, t_value *v, t_value *taken)
+{
+	if (taken->buf == NULL || (v->buf != NULL && !taken->buf->is_external))
+		return;
+	if (v->buf != NULL) /* as it was */
+		memcpy(taken->buf->data, v->buf->data, t_room(t, v, v->where));
+	t_buffer_drop(t, v->buf);
+	v->buf = taken->buf;
+	taken->buf = NULL;
+}

@@ -232,6 +232,14 @@ static void add_call(building *b, t_call *c, int32_t number)
 				c->result[i]->want);
 }
 
+/* Is the input a parameter that this program only reads? */
+bool t_is_steady(const tensors *t, int32_t input)
+{
+	const t_buffer *b = t->input.at[input]->buf;
+
+	return b->is_external && !b->is_lent && t->base.at[input] == NULL;
+}
+
 ir_program *t_program(tensors *t, arena *a)
 {
 	building b = {.t = t, .p = ir_program_new(a, t->table)};
@@ -347,3 +355,4 @@ int32_t t_halves_seen(tensors *t, t_halves *h, int32_t value,
 	t->made_of.n = 0;
 	return value;
 }
+

@@ -1,9 +1,6 @@
 /*
- * record.c: records calls as nodes; instances of rows; handles in scopes.
- *
- * The instance of a call is looked up by row, attributes and operand types; a row
- * is instantiated once for each combination. Movement rows make views of their
- * first operand, not values.
+ * record.c: handles in scopes: calls on them, views, writes. Movement rows make
+ * views of their first operand, not values.
  *
  *     v = transpose(x)      a handle on x's storage
  *     l, r = split(x)       two handles on x's storage
@@ -11,117 +8,7 @@
  */
 #include "tensor/region.h"
 
-/* ---- instances ---- */
-
-void t_key_add(tensors *t, const void *data, size_t n)
-{
-	if (n == 0)
-		return;
-	vec_reserve(t->a, &t->key, (int32_t)n);
-	memcpy(t->key.at + t->key.n, data, n);
-	t->key.n += (int32_t)n;
-}
-
-static void add_attr(tensors *t, const ir_attr *a)
-{
-	t_key_add(t, a->name, strlen(a->name) + 1);
-	t_key_add(t, &a->kind, sizeof a->kind);
-	switch (a->kind) {
-	case ATTR_INT:
-		t_key_add(t, &a->i, sizeof a->i);
-		break;
-	case ATTR_REAL:
-		t_key_add(t, &a->f, sizeof a->f);
-		break;
-	case ATTR_INTS:
-		t_key_add(t, &a->n, sizeof a->n);
-		t_key_add(t, a->ints, (size_t)a->n * sizeof *a->ints);
-		break;
-	case ATTR_DTYPE:
-		t_key_add(t, &a->dtype, sizeof a->dtype);
-		break;
-	case ATTR_STRING:
-		t_key_add(t, a->string, strlen(a->string) + 1);
-		break;
-	}
-}
-
-t_entry *t_entry_of(tensors *t, const ir_inst *inst)
-{
-	t_entry *e = arena_make(t->a, t_entry);
-
-	e->id = t->entry.n;
-	e->inst = inst;
-	e->is_view = ir_inst_is_view(inst);
-	for (int32_t i = 0, n = 0; i < inst->n_tensors; i++)
-		if (inst->tensor[i].operand > 0 && ++n > T_MAX_EXTRA)
-			e->is_view = false;
-	*vec_push(t->a, &t->entry) = e;
-	return e;
-}
-
-/* A temporary program checks arity and attributes and instantiates the row. */
-static const ir_inst *instantiate(tensors *t, const ir_row *row, int32_t n,
-	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr)
-{
-	ir_program *p = ir_program_new(t->a, t->table);
-	int32_t *arg = arena_array(t->a, int32_t, n + 1), call;
-	loc at = {.file = t->file, .line = t->line};
-
-	for (int32_t i = 0; i < n; i++)
-		arg[i] = ir_program_input(p, NULL, *type[i], at);
-	call = ir_program_call(
-		p, ir_row_name(row), n, arg, n_attrs, attr, NULL, at);
-	return p->call.at[call].inst;
-}
-
-static t_entry *entry_of(tensors *t, const ir_row *row, int32_t n,
-	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr)
-{
-	int64_t found;
-	t_entry *e;
-
-	t->key.n = 0;
-	t_key_add(t, &row, sizeof row);
-	for (int32_t i = 0; i < n; i++) {
-		const ir_type *y = type[i];
-
-		t_key_add(t, &y->dtype, sizeof y->dtype);
-		t_key_add(t, &y->rank, sizeof y->rank);
-		t_key_add(t, y->shape, (size_t)y->rank * sizeof y->shape[0]);
-	}
-	for (int32_t i = 0; i < n_attrs; i++)
-		add_attr(t, &attr[i]);
-	found = map_get(t->entry_of, t->key.at, (size_t)t->key.n, -1);
-	if (found >= 0)
-		return t->entry.at[found];
-	e = t_entry_of(t, instantiate(t, row, n, type, n_attrs, attr));
-	map_set(t->entry_of, t->key.at, (size_t)t->key.n, e->id);
-	return e;
-}
-
 /* ---- handles ---- */
-
-tensor *t_check(const tensors *t, const tensor *x)
-{
-	loc at = {.file = t->file, .line = t->line};
-
-	if (x == NULL)
-		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
-			"a tensor is NULL");
-	if (x->mark == TENSOR_DONATED)
-		env_fail(t->e, TN_EINVAL, "tensor.donated", at,
-			"a tensor is used whose memory was donated to a "
-			"compiled function: donate a copy, or use the output");
-	if (x->mark != TENSOR_LIVE)
-		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
-			"a tensor is used that was dropped, or whose scope was "
-			"left: tn_keep moves one out of its scope");
-	if (x->of != t)
-		env_fail(t->e, TN_EINVAL, "tensor.handle", at,
-			"a tensor belongs to another context");
-	return (tensor *)(uintptr_t)x;
-}
 
 bool tensor_is_valid(const tensor *x)
 {
@@ -296,18 +183,6 @@ static t_view *step_of(tensors *t, t_view *below, const t_view *w)
 	return v;
 }
 
-/* The entry with only result r of a view; e if it has one result. */
-static t_entry *part_of(tensors *t, t_entry *e, int32_t r)
-{
-	if (e->inst->n_results == 1)
-		return e;
-	if (e->part == NULL)
-		e->part = arena_array(t->a, t_entry *, e->inst->n_results);
-	if (e->part[r] == NULL)
-		e->part[r] = t_entry_of(t, ir_view_part(t->a, e->inst, r));
-	return e->part[r];
-}
-
 static tensor *make_view(
 	tensors *t, t_entry *e, int32_t n, tensor *const *x)
 {
@@ -330,65 +205,6 @@ static tensor *make_view(
 	}
 	t_view_drop(t, v);
 	return out;
-}
-
-static void add_result(t_call *c, int32_t i, t_value *v)
-{
-	v->call = c;
-	v->result = i;
-	c->result[i] = v;
-	c->refs++;
-}
-
-t_entry *t_entry_named(tensors *t, const char *row, int32_t n,
-	const ir_type *const *type, int32_t n_attrs, const ir_attr *attr)
-{
-	return entry_of(
-		t, ir_table_find(t->table, row), n, type, n_attrs, attr);
-}
-
-t_call *t_record(tensors *t, t_entry *e, int32_t n, const t_read *arg)
-{
-	t_call *c = t_call_new(t, n, e->inst->n_results);
-
-	t->stats.n_calls++;
-	c->entry = e;
-	for (int32_t i = 0; i < n; i++)
-		c->arg[c->n_args++] = t_read_of(arg[i].v, arg[i].view);
-	for (int32_t i = 0; i < c->n_results; i++)
-		add_result(c, i,
-			t_value_new(t,
-				&e->inst->tensor[e->inst->result[i]].type));
-	t_track(t, c);
-	t_captured(t, c);
-	return c;
-}
-
-t_call *t_record_trace(tensors *t, t_trace *f, const t_read *arg)
-{
-	t_call *c;
-
-	if (t->running == 0)
-		t_check_writes(t, f, arg);
-	c = t_call_new(t, f->n_in, f->n_out);
-	t->stats.n_calls++;
-	c->trace = f;
-	for (int32_t i = 0; i < f->n_in; i++)
-		c->arg[c->n_args++] = t_read_of(arg[i].v, arg[i].view);
-	for (int32_t i = 0; i < f->n_out; i++)
-		add_result(c, i, t_value_new(t, &f->out[i]->type));
-	for (int32_t k = 0; k < f->n_in; k++)
-		if (f->next[k] >= 0) { /* a version of the whole value */
-			t_value *v = c->result[f->next[k]];
-
-			v->type = arg[k].v->type;
-			v->want = arg[k].v->buf != NULL && t->placed
-				? 1 + arg[k].v->where
-				: arg[k].v->want;
-		}
-	t_track(t, c);
-	t_captured(t, c);
-	return c;
 }
 
 /* A call with too many operands: calls on parts of them, then a call that joins. */
@@ -451,7 +267,7 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 		type[i] = &x[i]->type;
 		t_renew(t, x[i]->storage);
 	}
-	e = entry_of(t, row, n, type, n_attrs, attr);
+	e = t_entry_find(t, row, n, type, n_attrs, attr);
 	if (!e->is_view && n_out > IR_MAX_OUT)
 		n_out = IR_MAX_OUT;
 	if (e->inst->n_results > n_out)
@@ -462,7 +278,7 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 	if (e->is_view) {
 		t->stats.n_calls++;
 		for (int32_t r = 0; r < e->inst->n_results; r++)
-			out[r] = make_view(t, part_of(t, e, r), n, x);
+			out[r] = make_view(t, t_entry_part(t, e, r), n, x);
 		return e->inst->n_results;
 	}
 	t_lens_retire(t);
@@ -578,21 +394,6 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 	x->storage->cur = next;
 }
 
-t_value *t_record_write(tensors *t, t_read to, t_read value)
-{
-	t_call *c = t_call_new(t, 2, 1);
-
-	t->stats.n_calls++;
-	c->arg[c->n_args++] = t_read_of(to.v, to.view);
-	c->arg[c->n_args++] = t_read_of(value.v, value.view);
-	add_result(c, 0, t_value_new(t, &to.v->type));
-	if (value.v->buf == NULL && to.view == NULL && value.view == NULL)
-		value.v->writer = c;
-	t_track(t, c);
-	t_captured(t, c);
-	return c->result[0];
-}
-
 /*
  * Replaces the elements in memory; they are a new value. If the old value is still
  * needed, it is copied first.
@@ -633,28 +434,6 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 }
 
 /* ---- the whole ---- */
-
-tensors *tensors_new(arena *a, const tensor_backend *b)
-{
-	tensors *t = arena_make(a, tensors);
-
-	t->a = a;
-	t->e = arena_env(a);
-	t->b = *b;
-	t->table = ir_table_new(a);
-	t->entry_of = map_new(a);
-	t->plan_of = map_new(a);
-	t->choice_of = map_new(a);
-	t->memory_limit = -1;
-	t->writable = map_new(a);
-	*vec_push(a, &t->scope) = NULL;
-	t->invalid = (tensor){.mark = TENSOR_INVALID, .of = t};
-	t->stale = (tensor){.of = t};
-	t_handles_new(t);
-	t_handle_room(t, &t->invalid); /* the last call that can fail */
-	t_handle_begin(&t->invalid);
-	return t;
-}
 
 void tensors_limit(tensors *t, int64_t bytes)
 {

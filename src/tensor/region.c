@@ -116,31 +116,6 @@ void t_region_update(
 
 /* ---- types and views ---- */
 
-bool t_same_type(const ir_type *x, const ir_type *y)
-{
-	return x->dtype == y->dtype && x->rank == y->rank &&
-	       memcmp(x->shape, y->shape,
-		       (size_t)x->rank * sizeof x->shape[0]) == 0;
-}
-
-const char *t_type_text(tensors *t, const ir_type *y)
-{
-	str s = str_new(t->a);
-
-	str_add(&s, dtype_name(y->dtype));
-	str_shape(&s, y->shape, y->rank);
-	return s.at;
-}
-
-/* Views at offsets that are data are never the same. */
-bool t_same_views(const t_view *x, const t_view *y)
-{
-	for (; x != NULL && y != NULL; x = x->parent, y = y->parent)
-		if (x->entry != y->entry || x->n_extra > 0 || y->n_extra > 0)
-			return false;
-	return x == NULL && y == NULL;
-}
-
 /* ---- conditions ---- */
 
 typedef struct cond {

@@ -162,8 +162,6 @@ tensor *t_recorder_argument(tensors *t, t_recorder *r, const ir_type *type,
 void t_recorder_writes(tensors *t, t_recorder *r);
 /* Makes a trace of results and calls: r->f, r->from. */
 void t_recorder_intern(tensors *t, t_recorder *r, const char *name);
-/* An elementwise copy of v through view w, as a value. */
-t_value *t_copy_of(tensors *t, t_value *v, t_view *w, const ir_type *type);
 /* The value of x if it can be a result; else a copy. */
 t_value *t_result_of(tensors *t, const t_recorder *r, const tensor *x);
 bool t_same_views(const t_view *x, const t_view *y);
@@ -191,11 +189,13 @@ void t_region_run(tensors *t, t_call *c);
  * of the operand if a write could, else a copy. Adds a reference.
  */
 t_value *t_take(tensors *t, t_call *c, int32_t i);
-/* After a failure: gives v its memory back. */
-void t_give_back(tensors *t, t_value *v, t_value *taken);
 /* Gives result r of c the elements of v, and drops v. */
 void t_become(tensors *t, t_call *c, int32_t r, t_value *v, bool in_place);
 bool t_is_asked(const t_call *c, int32_t r);
+/* Are the elements of operand i needed by anybody but this call? */
+bool t_is_wanted_beside(tensors *t, const t_call *c, int32_t i);
+/* Result `to` is in b, or in the memory that waits for it. */
+void t_settle_result(tensors *t, t_value *to, t_buffer *b);
 
 /* blocks.c */
 void t_run_blocks(tensors *t, t_call *c);

@@ -14,50 +14,6 @@
 
 /* ---- memory ---- */
 
-bool t_is_asked(const t_call *c, int32_t r)
-{
-	return c->result[r] != NULL && c->result[r]->data > 0;
-}
-
-/* Does somebody ask for operand i beside this call as that operand? */
-static bool is_wanted(tensors *t, const t_call *c, int32_t i)
-{
-	return t->dropped != TENSOR_RULE_TAKE &&
-		c->arg[i].v->data > (t_tape_reads(t, c, i) ? 0 : 1);
-}
-
-t_value *t_take(tensors *t, t_call *c, int32_t i)
-{
-	t_value *v = c->arg[i].v, *mine = t_value_new(t, &v->type);
-	bool wanted = is_wanted(t, c, i);
-	bool is_only_held = v->held > 0 && v->buf->refs == 1 &&
-		t_data(v) <= (t_tape_reads(t, c, i) ? 0 : 1);
-
-	t_value_keep(mine);
-	if (!is_only_held && (wanted || v->buf->refs > 1))
-		t_count_copy(t, v);
-	if (v->buf->refs == 1 && (v->buf->is_external || !wanted)) {
-		t_buffer *b = wanted ? t_buffer_copy(t, v) : NULL;
-
-		mine->buf = v->buf;
-		v->buf = b;
-	} else {
-		mine->buf = t_buffer_copy(t, v);
-	}
-	return mine;
-}
-
-void t_give_back(tensors *t, t_value *v, t_value *taken)
-{
-	if (taken->buf == NULL || (v->buf != NULL && !taken->buf->is_external))
-		return;
-	if (v->buf != NULL) /* as it was */
-		memcpy(taken->buf->data, v->buf->data, t_room(t, v, v->where));
-	t_buffer_drop(t, v->buf);
-	v->buf = taken->buf;
-	taken->buf = NULL;
-}
-
 /* Results of a body that nobody asks for. */
 static void drop_unasked(tensors *t, t_call *c)
 {
@@ -69,37 +25,6 @@ static void drop_unasked(tensors *t, t_call *c)
 		t_value_keep(v);
 		t_value_drop(t, v);
 	}
-}
-
-/* Result `to` is in b, or in the memory that waits for it. */
-static void settle(tensors *t, t_value *to, t_buffer *b)
-{
-	to->buf = b;
-	if (to->place == NULL)
-		return;
-	memcpy(to->place->data, b->data, t_bytes(&to->type));
-	t_buffer_drop(t, b);
-	to->buf = to->place;
-	to->place = NULL;
-}
-
-void t_become(tensors *t, t_call *c, int32_t r, t_value *v, bool in_place)
-{
-	t_value *to = c->result[r];
-
-	if (in_place || (v->refs == 1 && v->buf->refs == 1 &&
-				v->buf->own != NULL)) {
-		t_buffer *b = v->buf;
-
-		v->buf = NULL;
-		settle(t, to, b);
-	} else {
-		t_buffer *b = t_buffer_new(t, t_bytes(&to->type));
-
-		memcpy(b->data, v->buf->data, t_bytes(&to->type));
-		settle(t, to, b);
-	}
-	t_value_drop(t, v);
 }
 
 /* Row i of a dense value, in its memory. */
@@ -233,7 +158,7 @@ static void run_cond(void *arg)
 		if (v != NULL)
 			t_become(t, c, r, v, is_version(c->trace, r));
 		else /* of the other branch: nobody looks at it */
-			settle(t, c->result[r],
+			t_settle_result(t, c->result[r],
 				t_buffer_new(
 					t, t_bytes(&c->result[r]->type)));
 	}
@@ -476,13 +401,13 @@ static void end_loop(running *j)
 			break;
 		case YIELD_ROWS:
 		case YIELD_EACH:
-			settle(t, c->result[r], g->rows[r]);
+			t_settle_result(t, c->result[r], g->rows[r]);
 			g->rows[r] = NULL;
 			break;
 		case YIELD_COUNT:
 			g->rows[r] = t_buffer_new(t, sizeof j->i);
 			memcpy(g->rows[r]->data, &j->i, sizeof j->i);
-			settle(t, c->result[r], g->rows[r]);
+			t_settle_result(t, c->result[r], g->rows[r]);
 			g->rows[r] = NULL;
 			break;
 		case YIELD_BODY:
@@ -528,7 +453,7 @@ static void run_host(void *arg)
 	for (int32_t r = 0; r < c->n_results; r++) {
 		if (!t_is_asked(c, r))
 			continue;
-		settle(j->t, c->result[r], g->rows[r]);
+		t_settle_result(j->t, c->result[r], g->rows[r]);
 		g->rows[r] = NULL;
 	}
 }
@@ -592,7 +517,7 @@ static void save_operands(tensors *t, t_call *c)
 		const t_value *v = c->arg[i].v;
 
 		if (c->trace->next[i] < 0 || v->buf->refs > 1 ||
-			is_wanted(t, c, i))
+			t_is_wanted_beside(t, c, i))
 			continue;
 		g->saved[i] = t_buffer_new(t, t_bytes(&v->type));
 		memcpy(g->saved[i]->data, v->buf->data, t_bytes(&v->type));

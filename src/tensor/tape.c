@@ -104,14 +104,6 @@ bool t_tape_reads(tensors *t, const t_call *c, int32_t arg)
 	       (whole_rule(t, c)->reads_operand >> arg & 1) != 0;
 }
 
-void t_tape_hold(tensors *t, t_call *c)
-{
-	c->done = true;
-	for (int32_t i = 0; i < c->n_args; i++)
-		if (!t_keep_holds(t, c, i))
-			t_read_end_data(t, &c->arg[i]);
-}
-
 /* ---- leaves ---- */
 
 t_slot *t_slot_of(tensors *t, t_storage *s)
@@ -127,16 +119,6 @@ t_slot *t_slot_of(tensors *t, t_storage *s)
 	return s->slot;
 }
 
-void t_slot_drop(tensors *t, t_slot *s)
-{
-	if (s == NULL || --s->refs > 0)
-		return;
-	if (s->grad != NULL)
-		t_value_drop(t, s->grad);
-	s->next = t->slots;
-	t->slots = s;
-}
-
 void t_leaf(tensors *t, t_storage *s, t_value *v)
 {
 	t_slot *slot = t_slot_of(t, s);
@@ -148,50 +130,3 @@ void t_leaf(tensors *t, t_storage *s, t_value *v)
 	v->is_last = false;
 }
 
-void tensor_requires_grad(tensors *t, tensor *x)
-{
-	t_check(t, x);
-	if (!dtype_is_float(x->type.dtype))
-		env_fail(t->e, TN_EINVAL, "grad.dtype",
-			(loc){.file = t->file, .line = t->line},
-			"%s has no gradient: only f32, f64, f16 and bf16 "
-			"tensors have one",
-			dtype_name(x->type.dtype));
-	if (!t_cur(t, x->storage)->tracked)
-		t_leaf(t, x->storage, x->storage->cur);
-}
-
-tensor *tensor_grad(tensors *t, tensor *x)
-{
-	t_storage *of = t_check(t, x)->storage;
-	t_slot *s = of->slot;
-	t_value *g;
-
-	(void)t_cur(t, of); /* binds it in the current recording */
-	if (s == NULL || s->grad == NULL)
-		return NULL;
-	g = s->grad;
-	t_value_keep(g);
-	return t_handle_new(t, t_storage_new(t, g), x->view, &x->type);
-}
-
-void tensor_zero_grad(tensors *t, tensor *x)
-{
-	t_storage *of = t_check(t, x)->storage;
-	t_slot *s = of->slot;
-
-	(void)t_cur(t, of);
-	if (s == NULL || s->grad == NULL)
-		return;
-	t_value_drop(t, s->grad);
-	s->grad = NULL;
-}
-
-void tensor_no_grad(tensors *t, int32_t step)
-{
-	if (t->no_grad + step < 0)
-		env_fail(t->e, TN_EINVAL, "grad.scope",
-			(loc){.file = t->file, .line = t->line},
-			"tn_no_grad_leave without a tn_no_grad_enter");
-	t->no_grad += step;
-}

@@ -8,85 +8,6 @@
  */
 #include "tensor/region.h"
 
-/* ---- traces ---- */
-
-static void add_in(tensors *t, t_trace *f, t_value *v)
-{
-	if (v->stamp == t->stamp)
-		return;
-	v->stamp = t->stamp;
-	f->in[f->n_in++] = v;
-}
-
-static int32_t count_reads(const t_capture *c)
-{
-	int32_t n = 0;
-
-	for (int32_t k = 0; k < c->call.n; k++)
-		for (int32_t i = 0; i < c->call.at[k]->n_args; i++, n++)
-			for (const t_view *w = c->call.at[k]->arg[i].view;
-				w != NULL; w = w->parent)
-				n += w->n_extra;
-	return n;
-}
-
-static void add_reads(tensors *t, t_trace *f, const t_call *c)
-{
-	for (int32_t i = 0; i < c->n_args; i++) {
-		add_in(t, f, c->arg[i].v);
-		for (const t_view *w = c->arg[i].view; w != NULL; w = w->parent)
-			for (int32_t k = 0; k < w->n_extra; k++)
-				add_in(t, f, w->extra[k].v);
-	}
-}
-
-void trace_note_region(tensors *t, t_trace *f, const t_call *c)
-{
-	if (f->region == NULL && c->trace != NULL && c->trace->region != NULL)
-		f->region = arena_make(t->a, t_region); /* BLOCKS */
-}
-
-t_trace *trace_new(tensors *t, const t_capture *c, int32_t n_given,
-	t_value *const *given, int32_t n_out, t_value *const *out,
-	const char *name)
-{
-	t_trace *f = arena_make(t->a, t_trace);
-
-	f->id = t->n_traces++;
-	f->name = name;
-	f->in = arena_array(
-		t->a, t_value *, n_given + n_out + count_reads(c) + 1);
-	t->stamp++;
-	for (int32_t i = 0; i < n_given; i++)
-		add_in(t, f, given[i]);
-	for (int32_t k = 0; k < c->call.n; k++) {
-		t_call *q = c->call.at[k];
-
-		add_reads(t, f, q);
-		for (int32_t i = 0; i < q->n_results; i++)
-			if (q->result[i] != NULL)
-				q->result[i]->stamp = t->stamp;
-		*vec_push(t->a, &f->call) = q;
-		trace_note_region(t, f, q);
-	}
-	f->at = arena_copy(t->a, c->at.at, (size_t)c->at.n * sizeof *f->at);
-	for (int32_t i = 0; i < n_out; i++)
-		add_in(t, f, out[i]);
-	for (int32_t i = 0; i < f->n_in; i++)
-		t_value_keep(f->in[i]);
-	f->slot = arena_array(t->a, t_slot *, f->n_in + 1);
-	f->next = arena_array(t->a, int32_t, f->n_in + 1);
-	for (int32_t i = 0; i < f->n_in; i++)
-		f->next[i] = -1;
-	f->n_out = f->n_known = n_out;
-	f->out = arena_array(t->a, t_value *, n_out + 1);
-	for (int32_t i = 0; i < n_out; i++) {
-		f->out[i] = out[i];
-		t_value_keep(out[i]);
-	}
-	return f;
-}
-
 /* ---- the walk over a trace ---- */
 
 typedef struct deriving {
@@ -220,7 +141,7 @@ t_trace *t_trace_tracked(tensors *t, t_trace *f)
 	if (f->tracked != NULL || f->holds_in != NULL)
 		return f->tracked != NULL ? f->tracked : f;
 	if (f->region != NULL && f->region->kind != REGION_BLOCKS)
-		return t_region_tracked(t, f);
+		return t->functions->region_tracked(t, f);
 	for (int32_t i = 0; i < f->n_known; i++)
 		all[i] = true;
 	g = arena_copy(t->a, f, sizeof *f);
@@ -268,7 +189,7 @@ const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded)
 	t_back *b;
 
 	if (f->region != NULL && f->region->kind != REGION_BLOCKS)
-		return t_region_back(t, f);
+		return t->functions->region_back(t, f);
 	for (int32_t i = 0; i < f->back.n; i++)
 		if (memcmp(f->back.at[i]->seeded, seeded, (size_t)f->n_out) ==
 			0)

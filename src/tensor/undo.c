@@ -109,15 +109,6 @@ static bool is_of_bad_step(const tensors *t, const t_call *c)
 	return false;
 }
 
-bool t_changes_any(const t_call *c)
-{
-	bool any = t_is_write(c);
-
-	for (int32_t i = 0; c->trace != NULL && i < c->n_args; i++)
-		any = any || c->trace->next[i] >= 0;
-	return any;
-}
-
 static bool is_blamed(const tensors *t, const t_call *c)
 {
 	if (t->blamed.n > 0 &&
@@ -130,16 +121,9 @@ static bool is_blamed(const tensors *t, const t_call *c)
 	return t_changes_any(c) && is_of_bad_step(t, c);
 }
 
-/* The call that must still compute v; NULL: v is computed. */
-static t_call *maker(const t_value *v)
-{
-	return v->buf == NULL && v->call != NULL && !v->call->done ? v->call
-								   : NULL;
-}
-
 static void push(tensors *t, const t_value *v)
 {
-	t_call *c = maker(v);
+	t_call *c = t_maker(v);
 
 	if (c != NULL && c->judged != t->judging)
 		*vec_push(t->a, &t->judge) = c;
@@ -147,7 +131,7 @@ static void push(tensors *t, const t_value *v)
 
 static bool is_bad(const tensors *t, const t_value *v)
 {
-	const t_call *c = maker(v);
+	const t_call *c = t_maker(v);
 
 	return c != NULL && c->judged == t->judging && c->is_bad;
 }
@@ -201,23 +185,9 @@ static bool is_made_of_it(tensors *t, const t_value *v)
 
 /* ---- back ---- */
 
-t_value *t_version_before(const t_value *v)
-{
-	const t_call *c = maker(v);
-
-	if (c == NULL)
-		return NULL;
-	if (t_is_write(c))
-		return c->arg[0].v;
-	for (int32_t i = 0; c->trace != NULL && i < c->n_args; i++)
-		if (c->trace->next[i] == v->result)
-			return c->arg[i].v;
-	return NULL;
-}
-
 static void note_step(tensors *t, const t_value *v)
 {
-	int64_t step = maker(v)->step;
+	int64_t step = t_maker(v)->step;
 
 	for (int32_t i = 0; i < t->bad_step.n; i++)
 		if (t->bad_step.at[i] == step)
@@ -243,9 +213,9 @@ static t_value *good_gradient(tensors *t, const t_slot *slot)
 {
 	t_value *g = slot->grad;
 
-	while (g != NULL && maker(g) != NULL &&
-		(is_made_of_it(t, g) || is_of_bad_step(t, maker(g))))
-		g = g->adds_to > 0 ? maker(g)->arg[g->adds_to - 1].v : NULL;
+	while (g != NULL && t_maker(g) != NULL &&
+		(is_made_of_it(t, g) || is_of_bad_step(t, t_maker(g))))
+		g = g->adds_to > 0 ? t_maker(g)->arg[g->adds_to - 1].v : NULL;
 	return g;
 }
 

@@ -202,6 +202,29 @@ static void test_rest(void **state)
 	tn_context_free(c);
 }
 
+/* Names that no placement could be written with, and two that are one. */
+static void test_names_of_axes(void **state)
+{
+	static const char *const cases[][2] = {{"a b", "c"}, {"", "c"},
+		{"a", "b=2"}, {"a,b", "c"}, {"a@b", "c"}, {"a", "b%2"},
+		{"a:", "c"}, {"\xc3\xa4", "c"}, {"a", "a"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		tn_context *c = context(true);
+		tn_mesh *m = tn_mesh_new(c, 2, cases[i], SHAPE(1, 1));
+
+		if (m != NULL)
+			fail_msg("%s, %s", cases[i][0], cases[i][1]);
+		assert_string_equal(tn_context_diag(c)->rule, "shard.mesh");
+		tn_context_clear(c);
+		assert_non_null(tn_mesh_new(c, 2,
+			(const char *[]){"a/2.x_", NULL}, SHAPE(1, 1)));
+		assert_int_equal(tn_context_status(c), TN_OK);
+		tn_context_free(c);
+	}
+}
+
 static void test_patience(void **state)
 {
 	const double wrong[] = {-1, NAN, INFINITY, 1e12};
@@ -248,6 +271,7 @@ int main(void)
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_rest),
+		cmocka_unit_test(test_names_of_axes),
 		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_environment),
 	};
