@@ -1,6 +1,6 @@
 /*
- * planner.c: tn_program_plan_shards: a program, a mesh that need not be
- * there, and the placements that cost least on it.
+ * planner.c: tn_program_plan_shards: finds the placements of a program with the
+ * least cost on a mesh, which need not exist.
  */
 #include "api/shard.h"
 

@@ -1,6 +1,6 @@
 /*
- * profile_text.c: what has run, and how long it took: programs with their
- * kernels, the time of each, their loops and C, and the reasons between them.
+ * profile_text.c: prints a profile: programs with their kernels, the time of each,
+ * their loops and C, and the reasons of edges between them.
  *
  *     {"programs":[{"runs":9,"seconds":0.1,"kernels":[{"name":"fn_add_0",
  *       "seconds":0.02,"equations":["add_0"], ..
@@ -12,7 +12,7 @@
 
 /* ---- one program ---- */
 
-/* What a program's equations and kernels are called, and what makes what. */
+/* Names of the equations and kernels of a program, and which computes which. */
 typedef struct namer {
 	const compilation *m;
 	int32_t threads;
@@ -21,7 +21,7 @@ typedef struct namer {
 	int32_t *first;	  /* (functions in C) the first launch of it */
 } namer;
 
-/* The label with the number of its call, as names of kernels have it. */
+/* The label with the number of its call, as in names of kernels. */
 static const char *eqn_name(arena *a, const sys_eqn *e)
 {
 	const char *label = e->label != NULL ? e->label : "";

@@ -1,9 +1,9 @@
 /*
- * shard.c: contexts that are processes of a mesh: who they are, and where
- * their tensors lie. Programs over parts of them: shard_program.c.
+ * shard.c: contexts that are processes of a mesh, and the placements of their
+ * tensors. shard_program.c compiles programs on them.
  *
- *   tn_join -> link      tn_mesh_new -> mesh      tn_shard -> a place: a number
- *   for layouts that are equal
+ *   tn_join -> link      tn_mesh_new -> mesh      tn_shard -> a placement: equal
+ *   layouts have the same number
  */
 #include "api/shard.h"
 
@@ -18,8 +18,8 @@ api_shard *api_shard_of(tn_context *c)
 {
 	if (c->shard == NULL) {
 		c->shard = arena_make(c->a, api_shard);
-		*vec_push(c->a, &c->shard->place) =
-			(api_place){.monoid = IR_SUM};
+		*vec_push(c->a, &c->shard->placement) =
+			(api_placement){.monoid = IR_SUM};
 	}
 	return c->shard;
 }
@@ -82,7 +82,7 @@ static bool is_patience(double seconds)
 	return seconds >= 0 && seconds <= MOST_SECONDS;
 }
 
-/* That of the context, or of the environment; 0: neither says. */
+/* The patience of the context, or of the environment; 0: not set. */
 static int64_t patience_of(tn_context *c)
 {
 	const char *text = getenv("TENON_PEER_SECONDS");
@@ -386,29 +386,29 @@ shard_link *api_link(const tn_context *c)
 
 /* ---- places ---- */
 
-int32_t api_place_number(tn_context *c, const api_place *p)
+int32_t api_placement_number(tn_context *c, const api_placement *p)
 {
 	api_shard *s = api_shard_of(c);
-	api_place *q;
+	api_placement *q;
 
 	if (p->l.n == 0 && p->parts == 0)
 		return 0;
-	for (int32_t i = 1; i < s->place.n; i++) {
-		q = &s->place.at[i];
+	for (int32_t i = 1; i < s->placement.n; i++) {
+		q = &s->placement.at[i];
 		if (q->mesh == p->mesh && q->parts == p->parts &&
 			q->monoid == p->monoid && shard_same(&q->l, &p->l))
 			return i;
 	}
-	q = vec_push(c->a, &s->place);
+	q = vec_push(c->a, &s->placement);
 	*q = *p;
 	q->elems = shard_piece_of(c->a, &p->l, &p->mesh->m, api_shard_rank(c)).elems;
-	return s->place.n - 1;
+	return s->placement.n - 1;
 }
 
 size_t api_shard_bytes(void *arg, int32_t number, const ir_type *type)
 {
 	tn_context *c = arg;
 
-	return (size_t)api_shard_of(c)->place.at[number].elems *
+	return (size_t)api_shard_of(c)->placement.at[number].elems *
 		dtype_size(type->dtype);
 }

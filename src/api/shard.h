@@ -10,37 +10,37 @@ struct tn_mesh {
 	shard_mesh m;
 };
 
-/* Where a tensor lies. */
-typedef struct api_place {
+/* The placement of a tensor. */
+typedef struct api_placement {
 	const tn_mesh *mesh;
 	shard_layout l;
-	uint32_t parts; /* axes of the mesh along which it is in parts */
+	uint32_t parts; /* axes of the mesh along which it holds partial results */
 	int32_t monoid;
 	int64_t elems; /* of this process */
-} api_place;
+} api_placement;
 
 typedef struct api_shard {
 	shard_link *link; /* NULL: this process is alone */
 	VEC(tn_mesh *) mesh;
-	VEC(api_place) place; /* 0: whole */
+	VEC(api_placement) placement; /* 0: whole */
 	struct api_joiner *joiners;
 	arena *slab_of;
 	void *slab;
 	size_t slab_bytes;
 	bool debug;
-	int64_t patience; /* milliseconds; 0: as the environment says */
+	int64_t patience; /* milliseconds; 0: that of the environment */
 	int64_t n_moves, bytes_sent;
 } api_shard;
 
 api_shard *api_shard_of(tn_context *c);
 int64_t api_shard_rank(const tn_context *c);
-/* equal places have one number */
-int32_t api_place_number(tn_context *c, const api_place *p);
+/* The number of a placement; equal ones have the same. */
+int32_t api_placement_number(tn_context *c, const api_placement *p);
 
-/* A program with placings, as this process runs it, in arena a. */
+/* A program with placements, for this process. */
 typedef struct api_parted api_parted;
-/* m has got no further than its program. NULL: all of it is whole, and every
- * process runs the whole program. */
+/* In arena a; m has only its program. NULL: nothing is distributed, and every process
+ * runs the whole program. */
 api_parted *api_shard_compile(
 	tn_context *c, arena *a, compilation *m, tensor_placing *w);
 void api_shard_run(tn_context *c, api_parted *q, const void *const *in,
@@ -52,12 +52,12 @@ void api_shard_move(void *arg, const ir_type *type, int32_t from,
 const shard_mesh *api_mesh(const tn_mesh *m, tn_context **c);
 shard_link *api_link(const tn_context *c); /* NULL: alone */
 /*
- * fn(arg) on process 0, while the others wait; on this one where there are no
- * others. Throws on all when it throws there.
+ * Calls fn(arg) on process 0, while the others wait; without a mesh, on this one. If
+ * it throws, all processes throw the same.
  */
 void api_shard_first(
 	tn_context *c, void (*fn)(void *arg), void *arg, const char *what);
-/* Ends the link of a context that ends. */
+/* Closes the link of a context that ends. */
 void api_shard_close(tn_context *c);
 
 #endif

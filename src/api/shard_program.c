@@ -1,18 +1,18 @@
 /*
- * shard_program.c: programs over parts of tensors, and values that move
- * from one place to another.
+ * shard_program.c: compiles and runs programs on distributed tensors, and moves
+ * values from one placement to another.
  *
- *   program + places -> plan -> the program of this process -> kernels, moves
+ *   program + placements -> plan -> the program of this process -> kernels, moves
  */
 #include "api/shard.h"
 #include "system/eval.h"
 
-/* Joins parts: n at a time, whatever there is. */
+/* Combines partial results, n elements at a time. */
 typedef struct api_joiner {
 	int32_t monoid, n_comp;
 	tn_dtype acc[IR_MAX_COMP];
 	plan_exec *exec;
-	void *buf[3 * IR_MAX_COMP]; /* of the rest */
+	void *buf[3 * IR_MAX_COMP]; /* for the remainder */
 	tn_context *c;
 	struct api_joiner *next;
 } joiner;
@@ -21,7 +21,7 @@ enum { JOIN_AT_ONCE = 4096 };
 
 /* ---- joining parts ---- */
 
-/* A joiner like arg, in a: that goes with what it is made of, if it fails. */
+/* Makes a joiner like arg in arena a, which is freed if this fails. */
 static void make_joiner(arena *a, void *arg)
 {
 	const joiner *like = arg;
@@ -109,8 +109,9 @@ static void join_values(void *arg, int64_t n, void *far, const void *next)
 	join_some(m->c, m->monoid, 1, &m->dtype, n, &far, &b);
 }
 
-/* All but the first process along its axes have what changes no sum. */
-static void empty_parts(tn_context *c, const api_place *p, tn_dtype t, void *out)
+/* Sets the neutral element on all but the first process along its axes. */
+static void empty_parts(
+	tn_context *c, const api_placement *p, tn_dtype t, void *out)
 {
 	arena *a = arena_child(c->a);
 	ir_system *s = ir_system_new(a, ix_new(a));
@@ -145,7 +146,8 @@ static void move(arena *a, void *arg)
 	const ir_type *type = k->type;
 	int32_t from = k->from, to = k->to;
 	api_shard *s = api_shard_of(c);
-	const api_place *p = &s->place.at[from], *q = &s->place.at[to];
+	const api_placement *p = &s->placement.at[from];
+	const api_placement *q = &s->placement.at[to];
 	const tn_mesh *mesh = from != 0 ? p->mesh : q->mesh;
 	shard_layout whole =
 		shard_replicated(shape_numel(type->shape, type->rank));
@@ -186,12 +188,12 @@ struct api_parted {
 	arena *a;
 	shard_program *p;
 	shard_exec *exec;
-	plan_exec **phase; /* compiled; NULL where there is nothing */
+	plan_exec **phase; /* compiled; NULL for an empty phase */
 	uint64_t hash;
 	int32_t n_moves;
 };
 
-/* The mesh of a program; NULL: nothing in it lies anywhere. */
+/* The mesh of a program; NULL: nothing in it has a placement. */
 static const tn_mesh *mesh_of(tn_context *c, const tensor_placing *w, int32_t n)
 {
 	const api_shard *s = api_shard_of(c);
@@ -202,11 +204,11 @@ static const tn_mesh *mesh_of(tn_context *c, const tensor_placing *w, int32_t n)
 
 		if (at <= 0)
 			continue;
-		if (mesh != NULL && mesh != s->place.at[at].mesh)
+		if (mesh != NULL && mesh != s->placement.at[at].mesh)
 			env_fail(c->e, TN_EINVAL, "shard.mesh", (loc){0},
 				"one computation uses tensors of two meshes: "
 				"use tn_full of those of one mesh");
-		mesh = s->place.at[at].mesh;
+		mesh = s->placement.at[at].mesh;
 	}
 	return mesh;
 }
@@ -225,14 +227,14 @@ static void annotate(void *arg, shard_plan *p)
 
 	for (int32_t i = 0; i < sys->input.n; i++) {
 		int32_t t = sys->input.at[i];
-		const api_place *q = &s->place.at[w->in[i]];
+		const api_placement *q = &s->placement.at[w->in[i]];
 		shard_layout l = shard_replicated(sys->tensor.at[t].numel);
 
 		shard_annotate(p, t, w->in[i] != 0 ? &q->l : &l, true);
 		p->tensor[t].parts = q->parts;
 		p->tensor[t].parts_monoid = q->monoid;
 	}
-	/* versions lie where their storage does */
+	/* versions have the placement of their storage */
 	for (int32_t t = 0; t < sys->tensor.n; t++) {
 		int32_t in = ir_place_of_storage(sys, t);
 
@@ -253,7 +255,7 @@ static void annotate(void *arg, shard_plan *p)
 				true);
 		else if (want > 0 && !p->tensor[t].fixed)
 			shard_annotate(p, t,
-				want > 1 ? &s->place.at[want - 1].l : &l, true);
+				want > 1 ? &s->placement.at[want - 1].l : &l, true);
 	}
 }
 
@@ -265,7 +267,7 @@ static void compile_phases(api_parted *q, const compilation *m)
 			q->phase[i] = api_compile(q->c, q->a, m->phase[i]);
 }
 
-/* Of the structure, which knows rows by number, of their names, and of places. */
+/* A hash of the structure, of the names of rows, and of placements. */
 static uint64_t hash_of(arena *a, const ir_program *p, const tensor_placing *w)
 {
 	str s = str_new(a);
@@ -312,7 +314,7 @@ api_parted *api_shard_compile(
 	for (int32_t i = 0; i < w->n_want; i++)
 		w->out[i] = 0;
 	if (mesh == NULL) {
-		p->output.n = w->n_out; /* nobody asks where others lie */
+		p->output.n = w->n_out; /* the placements of other outputs are not needed */
 		return NULL;
 	}
 	q = arena_make(a, api_parted);
@@ -333,10 +335,10 @@ api_parted *api_shard_compile(
 			q->n_moves += shard_transfer_sent(
 				q->p->phase.at[i].job.at[k].transfer) > 0;
 	for (int32_t i = 0; i < w->n_out; i++) {
-		api_place out = {.mesh = mesh, .monoid = IR_SUM};
+		api_placement out = {.mesh = mesh, .monoid = IR_SUM};
 
 		out.l = q->p->array.at[q->p->output[i]].layout;
-		w->out[i] = api_place_number(c, &out);
+		w->out[i] = api_placement_number(c, &out);
 	}
 	compile_phases(q, m);
 	return q;
@@ -400,7 +402,7 @@ void api_shard_run(tn_context *c, api_parted *q, const void *const *in,
 
 	if (env_run(c->e, run, &k) >= 0)
 		return;
-	/* the others wait for what will not come, unless all have failed */
+	/* the others would wait for ever, unless all have failed */
 	if (s->link != NULL && !shard_exec_failed(q->exec))
 		s->link->stop(s->link, env_diag(c->e)->text);
 	env_rethrow(c->e);

@@ -1,6 +1,6 @@
 /*
- * shard_tensor.c: tensors on several processes: where one lies, how it is seen
- * from another place, which part this process has.
+ * shard_tensor.c: tensors on several processes: their placements, lenses with other
+ * placements, and the part of this process.
  */
 #include "api/shard.h"
 
@@ -15,18 +15,18 @@ struct tensor_call {
 	bool on;
 };
 
-/* The context of a tensor; NULL: it is none, or of a call that failed. */
+/* The context of a tensor; NULL: it is invalid, or the result of a failed call. */
 static tn_context *context_of(const tn_tensor *x)
 {
 	return x == NULL || tensor_is_invalid(api_inner(x)) ? NULL
 							: tensor_owner(api_inner(x));
 }
 
-static api_place place_of(tn_context *c, loc at, const ir_type *y,
+static api_placement place_of(tn_context *c, loc at, const ir_type *y,
 	const tn_mesh *mesh, const tn_placement *p)
 {
 	int64_t n = shape_numel(y->shape, y->rank);
-	api_place r = {.mesh = mesh, .l = shard_replicated(n), .monoid = IR_SUM};
+	api_placement r = {.mesh = mesh, .l = shard_replicated(n), .monoid = IR_SUM};
 
 	if (mesh == NULL || p == NULL || mesh->c != c)
 		env_fail(c->e, TN_EINVAL, "shard.mesh", at,
@@ -55,7 +55,7 @@ static api_place place_of(tn_context *c, loc at, const ir_type *y,
 				p[m].op != NULL ? p[m].op : "NULL",
 				dtype_name(y->dtype));
 		r.monoid = op;
-		/* along an axis of one process a part is the whole */
+		/* along an axis of one process, a part is the whole */
 		if (mesh->m.extent[m] > 1)
 			r.parts |= 1u << m;
 	}
@@ -65,13 +65,13 @@ static api_place place_of(tn_context *c, loc at, const ir_type *y,
 static void shard_it(void *arg)
 {
 	const struct tensor_call *k = arg;
-	api_place p;
+	api_placement p;
 
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
 	if (!tensor_is_valid(api_inner(k->x)))
 		tensor_place(k->c->t, api_inner(k->x), 0, false);
 	p = place_of(k->c, k->at, tensor_type_of(api_inner(k->x)), k->mesh, k->p);
-	tensor_place(k->c->t, api_inner(k->x), api_place_number(k->c, &p),
+	tensor_place(k->c->t, api_inner(k->x), api_placement_number(k->c, &p),
 		p.parts != 0);
 }
 
@@ -88,7 +88,7 @@ tn_status tn_at_shard(const char *file, int32_t line, tn_tensor *x,
 static void reshard(void *arg)
 {
 	struct tensor_call *k = arg;
-	api_place p;
+	api_placement p;
 
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
 	if (!tensor_is_valid(api_inner(k->x)))
@@ -98,7 +98,7 @@ static void reshard(void *arg)
 		env_fail(k->c->e, TN_EINVAL, "shard.op", k->at,
 			"a view cannot be placed as parts of a sum");
 	k->y = api_outer(tensor_lens(
-		k->c->t, api_inner(k->x), api_place_number(k->c, &p)));
+		k->c->t, api_inner(k->x), api_placement_number(k->c, &p)));
 }
 
 tn_tensor *tn_at_reshard(const char *file, int32_t line, tn_tensor *x,
@@ -143,13 +143,13 @@ static void window(void *arg)
 	const struct tensor_call *k = arg;
 	tn_window *w = k->window;
 	const ir_type *y;
-	const api_place *p;
+	const api_placement *p;
 	shard_layout axis[TN_MAX_RANK];
 
 	api_want(k->c, w, "the struct for the local part");
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
 	w->data = tensor_local(k->c->t, api_inner(k->x));
-	p = &api_shard_of(k->c)->place.at[tensor_where(k->c->t, api_inner(k->x))];
+	p = &api_shard_of(k->c)->placement.at[tensor_where(k->c->t, api_inner(k->x))];
 	y = tensor_type_of(api_inner(k->x));
 	w->n_elems = p->mesh != NULL ? p->elems
 				     : shape_numel(y->shape, y->rank);
@@ -190,12 +190,12 @@ static void text(void *arg)
 	const struct tensor_call *k = arg;
 	str s = str_new(arena_child(k->c->a));
 	const ir_type *y;
-	const api_place *p;
+	const api_placement *p;
 
 	tensors_site(api_tensors(k->c), k->at.file, k->at.line);
-	p = &api_shard_of(k->c)->place.at[tensor_where(k->c->t, api_inner(k->x))];
+	p = &api_shard_of(k->c)->placement.at[tensor_where(k->c->t, api_inner(k->x))];
 	y = tensor_stored_as(k->c->t, api_inner(k->x));
-	/* of a part, or of what moves elements, where its storage lies */
+	/* for a part, or a view that moves elements: the placement of its storage */
 	if (y == NULL) {
 		str_add(&s, "view of ");
 		y = tensor_storage_type(k->c->t, api_inner(k->x));

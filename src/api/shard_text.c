@@ -1,8 +1,8 @@
 /*
- * shard_text.c: what is said of meshes and placements as text, and a
- * program on a mesh, explained: without processes.
+ * shard_text.c: texts of meshes and placements; explains a program on a mesh without
+ * processes.
  *
- *   program + "data=2" + "x=shard(0)@data" -> plan -> where all lies, and why
+ *   program + "data=2" + "x=shard(0)@data" -> plan -> all placements and reasons
  */
 #include "api/shard.h"
 
@@ -49,7 +49,7 @@ struct explain_call {
 	char **out;
 };
 
-/* What is not placed is as without tn_shard: inputs whole, results anywhere. */
+/* As without tn_shard: other inputs are whole, and results have any placement. */
 static void place(void *arg, shard_plan *p)
 {
 	const struct explain_call *k = arg;

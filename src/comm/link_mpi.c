@@ -273,7 +273,7 @@ static void take(mpi_link *m, env *e, const request *r, const char *what)
 	}
 }
 
-/* ---- the door ---- */
+/* ---- interface ---- */
 
 static int64_t rank_of(shard_link *l)
 {

@@ -38,7 +38,7 @@ bool mpi_is_done(const mpi_api *f, mpi_handle *r)
 {
 	int done = 0;
 
-	/* no status is wanted: a null pointer, or MPICH's 1 */
+	/* without a status: a null pointer, or MPICH's 1 */
 	if (f->mpich)
 		f->test_i(&r->i, &done, (void *)1);
 	else

@@ -1,15 +1,15 @@
 /*
- * compile.c: the pipeline, from a program to C texts and a call list. One line
- * a pass in the table below; after each its text for TENON_DUMP (dump.c), its
- * verifier, and a line for whoever listens.
+ * compile.c: the pipeline from a program to C texts and launches. The table below has
+ * a line for each pass; after a pass come its text for TENON_DUMP (dump.c), its
+ * verifier, and a line for the log.
  *
  *   program --lower, prune--> system --localise--> a system for each phase
  *           --settle--> system, order --fuse--> groups --loops, schedule-->
  *           MapExpr --kern--> kernels --emit--> C functions
- *           --plan--> call list, buffers, C texts
+ *           --plan--> launches, buffers, C texts
  *
- * Gradients have no pass: tensor/ records the calls of adjoints, rule by rule,
- * so that a program is differentiated before it comes here.
+ * There is no pass for gradients: tensor/ records the calls of adjoints, so a
+ * program is differentiated before it is compiled.
  */
 #include "engine/text.h"
 #include "schedule/estimate.h"
@@ -43,7 +43,7 @@ static bool is_placed(const compilation *c)
 	return c->o.layout != NULL;
 }
 
-/* What this process computes, between transfers. */
+/* Finds the equations of this process, between moves. */
 static void localise(compilation *c)
 {
 	const compile_layout *l = c->o.layout;
@@ -63,7 +63,7 @@ static void localise(compilation *c)
 
 /* ---- kernels ---- */
 
-/* Which memory each write ends in, and who waits for it. */
+/* Finds the memory of each write, and the readers that it waits for. */
 static void settle(compilation *c)
 {
 	fuse_options o = {.settle = c->o.settle};
@@ -71,7 +71,7 @@ static void settle(compilation *c)
 	c->settled = fuse_settle(c->a, c->system, &o);
 }
 
-/* The machine by whose costs programs are partitioned. */
+/* The machine whose costs determine the partition. */
 static const machine *pricing(const compilation *c)
 {
 	const machine *m = c->o.machine;
@@ -81,7 +81,7 @@ static const machine *pricing(const compilation *c)
 	return m != NULL ? machine_find(m->priced_as) : machine_at(0);
 }
 
-/* What a kernel that fusion thinks of would take, scheduled. */
+/* The estimated time of a kernel that fusion considers, with its schedule. */
 static fuse_price price(void *arg, arena *a, const fuse_kernel *k)
 {
 	compilation *c = arg;
@@ -96,7 +96,7 @@ static fuse_price price(void *arg, arena *a, const fuse_kernel *k)
 		loop_term_name(loop_estimate_term(&e))};
 }
 
-/* The equation that makes the tensor of this name. */
+/* The equation that computes the tensor of this name. */
 static int32_t maker_of(const compilation *c, const char *name)
 {
 	const ir_system *s = c->system;
@@ -145,7 +145,7 @@ static void check_groups(compilation *c)
 	fuse_verify(c->groups);
 }
 
-/* What is pinned of a level; NULL: nothing. */
+/* The pinned texts of a level, or NULL. */
 static kernel_texts *pinned_of(
 	compilation *c, const char *level, const compile_text *t)
 {
@@ -306,8 +306,8 @@ static void check_plan(compilation *c)
 
 static const struct pass {
 	const char *name;
-	tn_level needed_for; /* this level and all behind it */
-	void (*run)(compilation *c); /* NULL: it is there from the beginning */
+	tn_level needed_for; /* this level and all later ones */
+	void (*run)(compilation *c); /* NULL: it is there from the start */
 	compile_print *print;
 	void (*verify)(compilation *c);
 	bool (*is_wanted)(const compilation *c); /* NULL: always */

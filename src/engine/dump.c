@@ -1,16 +1,14 @@
 /*
- * dump.c: TENON_DUMP: the text of what a pass has made, as soon as it has run.
+ * dump.c: TENON_DUMP: prints the result of a pass as soon as it has run.
  *
  *     $ TENON_DUMP=fuse,plan tenon run FILE.tn
  *     == fuse, program 1 ==
  *     kernel 0 ...
  *
- * Nothing else in the library prints. This does, because it is for a program
- * that cannot be built or changed again, or that fails before anybody could
- * ask for a text: whoever sets the variable has asked for the lines. They go
- * to standard error, which no result is written to, or into files of
- * TENON_DUMP_DIR. A text is printed before its verifier reads it, so that one
- * which is wrong is seen.
+ * Nothing else in the library prints. This is for programs that cannot be changed or
+ * built again, or that fail before they could request a text; it prints only if the
+ * variable is set. Lines go to standard error, or into files of TENON_DUMP_DIR. A
+ * text is printed before its verifier runs, so that a wrong one can be seen.
  */
 #include "engine/text.h"
 
@@ -101,8 +99,8 @@ static void close_file(void *f)
 	fclose(f);
 }
 
-/* In one go: threads do not mix their lines. What cannot be written is lost:
- * no program fails for that. */
+/* Writes all at once, so that lines of threads do not mix. Errors of writing are
+ * ignored: a program must not fail because of a dump. */
 static void put_standard(const str *text)
 {
 	const char *at = text->at, *end = at + text->n;

@@ -30,7 +30,7 @@ typedef struct compile_text {
 	size_t n;
 } compile_text;
 
-/* Two tensors by name whose equations no kernel is to compute both. */
+/* Names of two tensors that no kernel may compute both. */
 typedef struct compile_pair {
 	const char *first, *then;
 } compile_pair;
@@ -40,7 +40,7 @@ typedef struct compile_layout {
 	const shard_mesh *mesh;
 	int64_t rank; /* of this process */
 	const bool *keep; /* by output of the system; NULL: all */
-	void (*place)(void *arg, shard_plan *p); /* fixes what is known */
+	void (*place)(void *arg, shard_plan *p); /* fixes the given placements */
 	void *arg;
 } compile_layout;
 
@@ -57,7 +57,7 @@ typedef struct compile_options {
 	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */
 	void *log_arg;
 	compile_dump dump;
-	const compile_layout *layout; /* NULL: one process has everything */
+	const compile_layout *layout; /* NULL: a single process */
 } compile_options;
 
 enum { COMPILE_N_PASSES = 11 };
@@ -73,8 +73,8 @@ typedef struct compilation {
 	ix *x;
 	ir_program *program;
 	ir_system *system;
-	shard_program *local; /* with a layout: passes end here */
-	struct compilation **phase; /* of local: one for each */
+	shard_program *local; /* with a layout: the last result */
+	struct compilation **phase; /* by phase of local */
 	fuse_settled *settled;
 	fuse_plan *groups;
 	loop_kernel **loops;	     /* by kernel of groups; NULL for opaque ones */
@@ -104,7 +104,7 @@ compilation *compile_again(
  * with a layout ends at TN_LEVEL_SYSTEM: the later levels belong to its phases. */
 void compile_to(compilation *c, tn_level level);
 
-/* The name of pass i, in the order of passes; NULL behind the last. */
+/* The name of pass i; NULL after the last. */
 const char *compile_pass_name(int32_t i);
 /* Time of the passes that this level needs and no level before it does. */
 double compile_level_ms(const compilation *c, tn_level level);
@@ -115,7 +115,7 @@ tn_level compile_level_needed(tn_level level);
 /* Estimated seconds of kernel k on this number of threads; 0: opaque. Needs
  * the schedules. */
 double compile_predicted(const compilation *c, int32_t k, int32_t threads);
-/* .. and what most of that is: "products in tiles". */
+/* .. and the largest part of it, such as "products in tiles". */
 const char *compile_term(const compilation *c, int32_t k);
 
 /* One level as text; runs passes as needed. flags: TN_EXPLAIN_... */

@@ -1,6 +1,6 @@
 /*
- * explain.c: any level of a compilation as text or JSON, and what indices
- * read from data may be.
+ * explain.c: prints any level of a compilation as text or JSON; finds the ranges of
+ * indices that are read from data.
  */
 #include "engine/text.h"
 #include "schedule/decision.h"
@@ -25,7 +25,7 @@ static void explain_loops(str *out, compilation *c, uint32_t flags)
 	}
 }
 
-/* A list for each kernel: those of a schedule that was read are empty. */
+/* A list for each kernel; empty for a schedule from a text. */
 static void json_decisions(str *out, compilation *c)
 {
 	str_add(out, "{\"machine\":");
@@ -46,8 +46,7 @@ static void json_decisions(str *out, compilation *c)
 }
 
 /*
- * Which kernels a function serves: functions are named by their structure, so
- * that equal kernels are one.
+ * Prints the kernels of each function: equal kernels are one function.
  */
 static void explain_functions(str *out, const plan *p)
 {
@@ -116,7 +115,7 @@ static void explain_text(
 
 tn_level compile_level_needed(tn_level level)
 {
-	/* the tree of loops is printed as fusion made it, before schedules */
+	/* the loop tree is printed as fusion made it, before schedules */
 	return level == TN_LEVEL_LOOPS ? TN_LEVEL_GROUPS : level;
 }
 
@@ -183,7 +182,7 @@ static void visit_atom(struct ranges *r, const ix_atom *atom)
 	visit_form(r, atom->f);
 }
 
-/* Forms nest as deep as reads inside indices do: a few levels. */
+/* The recursion is as deep as nested reads in indices: a few levels. */
 static void visit_form(struct ranges *r, const ix_form *f)
 {
 	if (f == NULL || map_get(r->seen, &f->id, sizeof f->id, 0))
@@ -195,7 +194,7 @@ static void visit_form(struct ranges *r, const ix_form *f)
 
 void compile_index_ranges(ir_system *s, int64_t *lo, int64_t *hi)
 {
-	/* wider than any axis: the full range of a dtype, so no bound */
+	/* wider than any axis: the full range of a dtype, which is not a bound */
 	const int64_t wide = (int64_t)1 << 30;
 	arena *tmp = arena_child(s->a);
 	struct ranges r = {s, lo, hi, map_new(tmp)};

@@ -1,5 +1,5 @@
 /*
- * text.c: what passes have made, as text.
+ * text.c: prints the results of passes.
  */
 #include "engine/text.h"
 #include "schedule/decision.h"

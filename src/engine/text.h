@@ -1,10 +1,10 @@
-/* text.h: texts of what passes have made, and dumps; private to engine/. */
+/* text.h: texts of the results of passes, and dumps; private to engine/. */
 #ifndef ENGINE_TEXT_H
 #define ENGINE_TEXT_H
 
 #include "engine/engine.h"
 
-/* What is there behind each pass, named after what it has made. */
+/* Print the result of a pass. */
 typedef void compile_print(str *out, compilation *c);
 compile_print compile_print_program;
 compile_print compile_print_system;
@@ -15,13 +15,13 @@ compile_print compile_print_code;
 compile_print compile_print_plan;
 compile_print compile_print_loops;
 compile_print compile_print_schedule;
-/* The same, with what was decided and why. */
+/* The same, with decisions and their reasons. */
 compile_print compile_print_decisions;
 compile_print compile_print_kern;
 
-/* dump.c: what TENON_DUMP asks for, by the names of passes. */
+/* dump.c: the passes that TENON_DUMP names. */
 compile_dump compile_dump_of(arena *a, const char *(*name)(int32_t i));
-/* Prints what there is behind pass i, if that was asked for. */
+/* Prints the result of pass i, if TENON_DUMP names it. */
 void compile_dump_text(
 	compilation *c, int32_t i, const char *name, compile_print *print);
 

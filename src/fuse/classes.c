@@ -358,7 +358,7 @@ static void take_back_cuts(fuse_state *f, part_set *s)
 	find_classes(f, s);
 }
 
-/* Is no digit walked yet, and do guards of some reader separate parts? */
+/* Are all digits free, and do guards of some reader separate parts? */
 static bool may_have_parts(const part_set *s)
 {
 	bool guarded = false;

@@ -247,7 +247,7 @@ static fuse_why why_of_writer(const hunt *h, const part_edge *e, int32_t k)
 	return of_verdict(eqn_judge(h->f->g, e->e, d), p);
 }
 
-/* Why is no digit of the writer digit k of the reader? */
+/* The reason why the writer has no digit that is digit k of the reader. */
 static fuse_why why_of_reader(const hunt *h, const part_edge *e, int32_t k)
 {
 	const part_member *p = &h->s->m.at[e->p];

@@ -22,7 +22,7 @@ typedef struct finish {
 	map *names;
 } finish;
 
-/* ---- who reads what ---- */
+/* ---- readers ---- */
 
 static void note_reader(finish *w, int32_t tensor, int32_t group)
 {

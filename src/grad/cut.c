@@ -1,20 +1,19 @@
 /*
- * cut.c: keep or compute again, by a minimum cut.
+ * cut.c: chooses kept and recomputed values by a minimum cut.
  *
- * Consumes the values of a forward (cut.h). Two yes-or-no questions for each
- * value v: is it needed in the backward (n), and is it computed again (a)?
- * What is read is needed; what is computed again needs its sources; needed and
- * not computed again costs its bytes, computed again costs its work:
+ * Consumes the values of a forward (cut.h). Two decisions for each value v: is it
+ * needed in the backward (n), and is it recomputed (a)? A value that is read is
+ * needed; a recomputed value needs its sources. A value that is needed and not
+ * recomputed costs its bytes, a recomputed one its work:
  *
- *     S -> n(v)      for ever       v is read
- *     n(v) -> a(v)   bytes          needed, not computed again: kept
- *     a(v) -> n(v)   for ever       computed again means needed
- *     a(v) -> n(u)   for ever       u a source of v
+ *     S -> n(v)      infinite       v is read
+ *     n(v) -> a(v)   bytes          needed, not recomputed: kept
+ *     a(v) -> n(v)   infinite       recomputed implies needed
+ *     a(v) -> n(u)   infinite       u a source of v
  *     a(v) -> T      price * work
  *
- * Yes is the side of S. The cut nearest to S is taken, so that among equals
- * values are kept rather than computed. Flow by Dinic's method, without
- * recursion.
+ * True is the side of S. Of equal cuts the one nearest to S is taken, which keeps
+ * values. Flow by Dinic's method, without recursion.
  */
 #include "grad/cut.h"
 
@@ -46,7 +45,7 @@ static void join(net *g, int32_t from, int32_t to, int64_t room)
 	g->head[to] = e + 1;
 }
 
-/* Distances from S where there is room; is T reached? */
+/* Distances from S along free edges; true: T is reachable. */
 static bool reach(net *g, int32_t s, int32_t t)
 {
 	int32_t first = 0, last = 0;
@@ -90,7 +89,7 @@ static int32_t push(net *g, int32_t n)
 	return open;
 }
 
-/* All shortest paths there are, one after the other. */
+/* Pushes along all shortest paths. */
 static void block(net *g, int32_t s, int32_t t)
 {
 	int32_t n = 0, v = s;
@@ -113,7 +112,7 @@ static void block(net *g, int32_t s, int32_t t)
 		if (e >= 0) {
 			g->path[n++] = e;
 			v = g->edge.at[e].to;
-		} else if (n > 0) { /* a dead end: nobody comes here again */
+		} else if (n > 0) { /* a dead end: it is not visited again */
 			g->level[v] = -1;
 			v = g->edge.at[g->edge.at[g->path[--n]].back].to;
 		} else {
@@ -123,9 +122,9 @@ static void block(net *g, int32_t s, int32_t t)
 }
 
 /*
- * Equal layers would all be kept at one price, and none below it: under a limit
- * their prices are spread over 1 .. 2, neighbours far apart, so that every
- * second or third of them is kept.
+ * Equal layers would all be kept at one price, and none below it. So under a limit
+ * their prices are spread over 1 .. 2, with distant values for neighbours, so that
+ * every second or third layer is kept.
  */
 static double spread(int32_t v, int64_t limit)
 {
@@ -212,7 +211,7 @@ cut_result cut_choose(
 	least.fits = least.bytes <= o->limit;
 	if (!least.fits)
 		return least;
-	/* bytes never fall as work gets dearer */
+	/* bytes do not decrease when work costs more */
 	for (int32_t i = 0; i < 24; i++) {
 		double middle = (low + high) / 2;
 

@@ -1,9 +1,9 @@
 /*
- * reads.c: which operands an adjoint reads, and of which it only has to know
+ * reads.c: finds the operands that an adjoint reads, and those of which it only needs
  * the shape.
  *
- * `inside(x[i])` asks whether i is an element of x: no element is looked at.
- * Where that is all there is of x, nothing of x has to be kept.
+ * `inside(x[i])` is true if i is an index of x; it does not read the element. If x
+ * occurs only so, its elements need not be kept.
  *
  *     copy, pad, concat    x is a shape
  *     gather               ids is read, in an index

@@ -1,10 +1,9 @@
 /*
- * eval.c: the value of one expression of an instance, at given letters.
+ * eval.c: evaluates an expression of an instance, at given letters.
  *
- * Every operation is rounded to its dtype where it stands: f32 after every
- * operation, integers wrapped to their width, f64 as it is. Expressions of
- * f16 and bf16 are computed in f32; they are rounded where they are cast or
- * stored, no sooner. The branch of `where` that is not taken, and E of
+ * Every operation is rounded to its dtype: f32 after every operation, integers
+ * wrapped to their width. Expressions of f16 and bf16 are computed in f32, and
+ * rounded only when they are cast or stored. The branch of `where` that is not taken, and E of
  * `E else F` where a read of E is outside, are not evaluated.
  *
  * An expression is evaluated many times, so it is prepared first: each node
@@ -41,7 +40,7 @@ static ir_number eval(const walk *w, const step *s)
 
 /* ---- indices ---- */
 
-/* Only data gets there: compiled code computes with less, and checks it. */
+/* Only data can be so large: compiled code checks that it is smaller. */
 static bool beyond(int64_t v)
 {
 	const int64_t most = (int64_t)1 << 62;
@@ -148,7 +147,7 @@ static ir_number eval_read(const walk *w, const step *s)
 
 /*
  * Is every read in s inside its tensor? Reads in an index come before the
- * read that they index. What has an else of its own is no concern of ours.
+ * read that they index. Reads with another `else` are not checked.
  */
 static bool all_inside(const walk *w, const step *s)
 {
@@ -252,12 +251,12 @@ static ir_number eval_stop(const walk *w, const step *s)
 enum { MAX_TERMS = 16 };
 
 typedef struct line {
-	int64_t at, size; /* size: the largest magnitude that may come about */
+	int64_t at, size; /* size: bound of the magnitude */
 	int32_t n;
 	struct step_term term[MAX_TERMS];
 } line;
 
-/* Adds |by| * n to what the sum may be; false: too large to be sure. */
+/* Adds |by| * n to the bound of the sum; false: it may overflow. */
 static bool grow(line *l, int64_t by, int64_t n)
 {
 	int64_t m;
@@ -284,7 +283,7 @@ static bool add_letter(const walk *w, int64_t by, int64_t letter, line *l)
 	return true;
 }
 
-/* Adds by times the index n; false: it is no such sum. */
+/* Adds by times the index n; false: it is not a sum of letters with factors. */
 static bool add_index(const walk *w, const in_node *n, int64_t by, line *l)
 {
 	int64_t factor;
@@ -458,7 +457,7 @@ void walk_prepare(arena *a, walk *w)
 
 	for (int32_t i = 0; i < q->n_letters; i++)
 		if (w->inst->letter[q->letters[i]].extent == 0)
-			return; /* no instance: it may not even have a place */
+			return; /* no iterations: its index may be invalid */
 	for (int32_t k = 0; k < ir_n_bodies(q); k++)
 		w->body[k] = prepare(a, w, q->body[k]);
 	w->left = read_of(a, w, &none, q->out[0],

@@ -1,8 +1,8 @@
 /*
- * interp.c: programs, instances and equations, evaluated as they stand.
+ * interp.c: evaluates programs, instances and equations.
  *
  * Every equation is a nest of loops over all its letters, the left ones
- * outermost; each instance of it has a left place and a value:
+ * outermost; each iteration has a left index and a value:
  *
  *     o[i] += x[i, k]      for i: for k: acc[i] = combine(acc[i], x[i, k])
  *
@@ -125,7 +125,7 @@ static int64_t numel_of(const walk *w, int32_t tensor)
 
 /* ---- one equation ---- */
 
-/* Sets all letters of the equation to their first value; false: none. */
+/* Sets all letters of the equation to their first value; false: no iterations. */
 static bool first_instance(const walk *w)
 {
 	const in_eqn *q = w->eqn;
@@ -165,7 +165,7 @@ static bool next_instance(const walk *w)
 	return false;
 }
 
-/* Where this instance goes; false: it is skipped. */
+/* Finds the element that this iteration writes; false: it is skipped. */
 static bool left_place(walk *w)
 {
 	const in_eqn *q = w->eqn;
@@ -184,7 +184,7 @@ static void set(walk *w)
 	int32_t out = q->out[0];
 	tn_dtype t = w->inst->tensor[out].type.dtype;
 
-	if (!q->is_update) /* else a write: it begins as it was */
+	if (!q->is_update) /* a write starts with the old elements */
 		memset(w->tensor[out], 0,
 			(size_t)numel_of(w, out) * dtype_size(t));
 	if (!first_instance(w))
@@ -309,7 +309,7 @@ static size_t type_bytes(const ir_type *t)
 	return (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
 }
 
-/* Never of size 0: an address that differs from others. */
+/* Allocates at least one byte, so that addresses differ. */
 static void *new_data(arena *a, const ir_type *t)
 {
 	size_t n = type_bytes(t);
@@ -323,7 +323,7 @@ typedef struct call_job {
 	void **value;
 } call_job;
 
-/* A call's temporaries live as long as the call: they have its own arena. */
+/* The temporaries of a call are in an arena that ends with the call. */
 static void run_call(arena *a, void *arg)
 {
 	const call_job *j = arg;

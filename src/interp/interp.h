@@ -1,5 +1,5 @@
 /*
- * interp.h: the slow meaning of a program; the oracle of every test.
+ * interp.h: a slow interpreter of programs, the reference of all tests.
  *
  * Evaluates the equations of the instances directly: every instance of every
  * equation, in order, on plain arrays. It knows neither ix/ nor the pull form,
@@ -11,17 +11,18 @@
 #include "program/program.h"
 
 /*
- * input[i]: data of the program's input i, dense, row-major. output[i]: where
- * the result goes, of the size of the program's output i. Throws TN_ERANGE
- * ("index.range") when an unguarded index read from data is outside, and
+ * input[i]: data of the program's input i, dense, row-major. output[i]: memory for
+ * the program's output i. Throws TN_ERANGE
+ * ("index.range") if an unguarded index read from data is out of range, and
  * ("index.overflow") when index arithmetic on data leaves +-2^62.
  */
 void interp_run(env *e, const ir_program *p, const void *const *input,
 	void *const *output);
-/* The same; what it throws while call *at is evaluated; -1: none. */
+/* The same; if it throws, *at is the call that was evaluated, or -1. */
 void interp_run_at(env *e, const ir_program *p, const void *const *input,
 	void *const *output, int32_t *at);
-/* One instance on its own: tensor[i] is the data of inst->tensor[i]; all but the operands are written. */
+/* Evaluates one instance: tensor[i] is the data of inst->tensor[i]; writes all but
+ * the operands. */
 void interp_inst(env *e, const ir_inst *inst, void *const *tensor);
 
 #endif

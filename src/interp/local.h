@@ -1,5 +1,5 @@
 /*
- * local.h: private to interp/: one equation while it is evaluated.
+ * local.h: private to interp/: the evaluation of an equation.
  */
 #ifndef INTERP_LOCAL_H
 #define INTERP_LOCAL_H
@@ -16,12 +16,12 @@ typedef struct walk {
 	int64_t *letter;     /* current value, by letter of the instance */
 	int64_t pos;	     /* element number of the left side */
 	const step *body[IR_MAX_COMP];
-	const step *left; /* a read of the place where it goes */
+	const step *left; /* a read of the element that it writes */
 } walk;
 
 /*
- * A node of an expression, and how it is evaluated: .f for float nodes, .i for
- * the others.
+ * A node of an expression and its function: the value is .f for float nodes, .i for
+ * others.
  */
 typedef ir_number step_fn(const walk *w, const step *s);
 struct step {
@@ -38,7 +38,7 @@ struct step {
 	const ir_type *type; /* of the tensor */
 	bool flat;
 	const step *const *index;
-	/* else: inside for all letters, at the place at + sum of by * letter */
+	/* true: it is inside for all letters, at element at + sum of by * letter */
 	bool is_straight;
 	int64_t at;
 	int32_t n_terms;
@@ -51,7 +51,7 @@ struct step {
 /* Sets w->body and w->left of w->eqn, if that has instances. */
 void walk_prepare(arena *a, walk *w);
 
-/* Element number of what s reads; false if outside, with the axis. */
+/* The element number that s reads; false: axis *axis is out of range. */
 bool walk_place(const walk *w, const step *s, int64_t *place, int32_t *axis);
 _Noreturn void walk_outside(const walk *w, const step *s, int32_t axis);
 

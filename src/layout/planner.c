@@ -44,7 +44,7 @@ typedef struct planner {
 	int32_t *class_of; /* by input; -1: it is not placed */
 	map *tried;
 	int32_t n_tried;
-	shard_charges *charges; /* NULL: only sums are wanted */
+	shard_charges *charges; /* NULL: only sums are needed */
 } planner;
 
 /* ---- what layouts cost ---- */

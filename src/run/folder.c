@@ -1,14 +1,14 @@
 /*
- * folder.c: the directory that objects lie in, and whether it may be used.
+ * folder.c: finds the directory of compiled objects, and checks that it is safe.
  *
- * Code is loaded from it. So it must be ours and closed to others (0700), and
- * nobody else may put another in its place: each directory above it belongs to
- * us or to the system, and others cannot write there, or only beside what is
- * there already (the sticky bit of /tmp). What was checked is what is used:
- * the directory is opened once, and its files by way of that descriptor.
+ * Code is loaded from it. So it must belong to the user and be closed to others
+ * (0700), and others must not be able to replace it: each directory above it belongs
+ * to the user or the system, and others cannot write to it, or cannot replace what
+ * is there (the sticky bit of /tmp). The directory is opened once, and its files
+ * through that descriptor, so that the checks hold for what is used.
  *
- * Where it cannot be had, or is full, private temporary ones serve this
- * process, and the store's note says so.
+ * If the directory cannot be used, or is full, private temporary ones are used, and
+ * the store's note says so.
  */
 #define _GNU_SOURCE /* ST_NOEXEC */
 #include "run/private.h"
@@ -23,7 +23,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* What a compilation may write beside its object. */
+/* Bytes that a compilation may write besides its object. */
 #define ROOM_BYTES (256 << 10)
 
 void remove_tree(const char *dir)
@@ -48,7 +48,7 @@ static void remove_dir(void *what)
 
 /* ---- whose it is ----------------------------------------------------- */
 
-/* NULL: ours alone; else why not */
+/* NULL: it belongs to the user alone; else the reason */
 static const char *not_ours(int fd)
 {
 	struct stat st;
@@ -65,8 +65,8 @@ static const char *not_ours(int fd)
 }
 
 /*
- * Who can put something else in the place of dir? NULL: nobody but us and the
- * system, which is root, or whoever owns / where root has no number (in user
+ * Checks that only the user and the system can replace dir; NULL: yes, else the
+ * reason. The system is root, or the owner of / if root has no number (in user
  * namespaces). `dir` is absolute and without links.
  */
 static const char *parents_open(arena *a, const char *dir)
@@ -93,7 +93,7 @@ static const char *parents_open(arena *a, const char *dir)
 	return NULL;
 }
 
-/* mkdir -p; what exists is left as it is. 0, or why the last is not made. */
+/* mkdir -p; does not change existing directories. 0, or errno of the last. */
 static int make_path(arena *a, const char *dir)
 {
 	char *p = arena_strdup(a, dir), *s;
@@ -124,7 +124,7 @@ static void close_dir(void *what)
 	s->fd = -1;
 }
 
-/* Takes dir, made where it is missing, as the store's; NULL, or why not. */
+/* Uses dir, which is created if needed, for the store; NULL, or the reason why not. */
 static const char *take_dir(store *s, const char *dir)
 {
 	const char *why;
@@ -165,7 +165,7 @@ bool folder_holds(store *s)
 
 /* ---- private ones ---------------------------------------------------- */
 
-/* Can so much be written in a new file there? errno says why not. */
+/* Can ROOM_BYTES be written to a new file there? If not, errno is the reason. */
 static bool has_room(const char *dir)
 {
 	static const char zeros[4096];
@@ -206,7 +206,7 @@ static void remove_own(void *what)
 		remove_tree(o->path);
 }
 
-/* Can nobody else put another directory in the place of this one? */
+/* Can only the user and the system replace this directory? */
 static bool is_safe(arena *a, const char *dir)
 {
 	char *real = arena_alloc(a, PATH_MAX, 1); /* parents_open may throw */
@@ -214,7 +214,8 @@ static bool is_safe(arena *a, const char *dir)
 	return realpath(dir, real) != NULL && !parents_open(a, real);
 }
 
-/* NULL: nowhere. Deferred before it is made: memory may end in between. */
+/* NULL: impossible. Its removal is deferred before it is created, because memory may
+ * run out in between. */
 static const char *make_own(store *s)
 {
 	const char *tmp = getenv("TMPDIR");
@@ -267,7 +268,7 @@ void store_note(store *s, const char *fmt, ...)
 	va_list ap;
 
 	if (s->note[0])
-		return; /* the first is what counts */
+		return; /* keep the first note */
 	va_start(ap, fmt);
 	text_vprint(s->note, sizeof s->note, fmt, ap);
 	va_end(ap);
@@ -284,7 +285,7 @@ static const char *user_dir(arena *a)
 	return NULL;
 }
 
-/* dir NULL: the user's, or else a private one; else it, or an error. */
+/* dir NULL: the user's directory, or a private one; else dir, or an error. */
 static void open_kept(store *s, const char *dir)
 {
 	const char *path = dir ? dir : user_dir(s->tmp), *why;

@@ -1,24 +1,24 @@
 /*
- * jit.c: C texts to loaded shared objects.
+ * jit.c: compiles C texts and loads the shared objects.
  *
- * Each text has a key: SHA-256 of the text and of what the compiler, its flags
- * and the machine are. Looked up in this jit, then in the store; the rest is
- * compiled, as many processes at once as there are cores, in a directory of
- * their own, and renamed into the store one by one. Processes that race for
- * the same text do not all make it: the first claims it, the others make what
- * is left, and then wait. (mpirun -n 8: compiled once, not eight times.)
+ * Each text has a key: SHA-256 of the text, the compiler, its flags and the machine.
+ * It is looked up in this jit, then in the store; the remaining texts are compiled,
+ * one process for each core, in a separate directory, and renamed into the store
+ * one by one. If several processes need the same text, the first claims it; the
+ * others compile the remaining ones, and then wait. (mpirun -n 8: compiled once, not
+ * eight times.)
  *
  *     text -> KEY.so: cc FLAGS -shared -nostdlib -o ... KEY.c [-lm]
  *
- * A process may have so many memory mappings (vm.max_map_count), and an object
- * takes four. So there is a most of them; beyond it those that were not used
- * for longest are unloaded, but never one that is held: what runs. They are
- * loaded again when they are to run again.
+ * The number of memory mappings of a process is limited (vm.max_map_count), and an
+ * object needs four. So the number of loaded objects is limited, too; beyond it, the
+ * least recently used ones are unloaded, except held ones, which may run. They are
+ * loaded again when they are needed.
  *
- * -nostdlib leaves out start files and libc (a third of the link time). libm,
- * a tenth of the time of a small text, stays for texts that declare something
- * of it (extern), and is recorded in the object, so that it is found even where
- * Tenon itself was loaded with RTLD_LOCAL.
+ * -nostdlib omits start files and libc (a third of the link time). libm (a tenth of
+ * the time of a small text) is linked for texts with extern declarations, and is
+ * recorded in the object, so that it is found even if Tenon was loaded with
+ * RTLD_LOCAL.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "run/private.h"
@@ -36,10 +36,10 @@
 
 struct run_lib {
 	const char *name; /* KEY.so */
-	void *handle;	  /* NULL: not loaded now */
+	void *handle;	  /* NULL: not loaded */
 	int32_t n_holds;
-	int64_t n_loads; /* so far: its functions are elsewhere each time */
-	int64_t used;	 /* when last, by the jit's clock */
+	int64_t n_loads; /* number of loads: each has new addresses */
+	int64_t used;	 /* time of the last use, by the jit's clock */
 };
 
 struct run_jit {
@@ -49,7 +49,7 @@ struct run_jit {
 	const char *target;
 	map *libs; /* key -> index */
 	VEC(run_lib *) lib;
-	int64_t clock, from; /* from: when the call in progress began */
+	int64_t clock, from; /* from: start of the current call */
 	int32_t n_loaded, most_loaded;
 	run_stats stats;
 };
@@ -81,7 +81,7 @@ static const char *target_of_env(arena *a)
 	return arena_strdup(a, v);
 }
 
-/* as many as leave most mappings to others; TENON_LOADED */
+/* The limit of loaded objects, which leaves most mappings free; or TENON_LOADED. */
 static int32_t most_of_env(arena *a)
 {
 	const char *v = getenv("TENON_LOADED");
@@ -137,7 +137,7 @@ static void find_compiler(arena *a, void *arg)
 	j->c = c;
 }
 
-/* If there is none, it is asked for again each time, and leaves nothing. */
+/* If there is no compiler, each call looks for it again. */
 static compiler *need_compiler(run_jit *j)
 {
 	if (!j->c)
@@ -192,9 +192,8 @@ static int less_used(const void *p, const void *q)
 }
 
 /*
- * Unloads those not used for longest, of those that nobody holds and that
- * the call in progress does not use, until `most` are left. False: there were
- * none.
+ * Unloads the least recently used objects that are neither held nor used by the
+ * current call, until `most` are left. False: there were none.
  */
 static bool unload_to(run_jit *j, int32_t most)
 {
@@ -264,7 +263,7 @@ static const char *key_of(run_jit *j, const char *text)
 	return sha256_hex(j->s.tmp, &h);
 }
 
-/* Loaded before, and perhaps unloaded since. */
+/* A library that was loaded before, and may be unloaded now; or NULL. */
 static run_lib *known(run_jit *j, const char *key)
 {
 	int64_t i = map_get_str(j->libs, key, -1);
@@ -283,7 +282,7 @@ static run_lib *new_lib(run_jit *j, const char *key)
 	return lib;
 }
 
-/* NULL, and why */
+/* NULL: failed; why is the reason */
 static void *try_open(const char *path, char *why, size_t n)
 {
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -294,7 +293,7 @@ static void *try_open(const char *path, char *why, size_t n)
 	return handle;
 }
 
-/* The directory may forbid code (noexec): a copy in memory does not. */
+/* If the directory forbids code (noexec), loads a copy in memory. */
 static void *try_in_memory(run_jit *j, const char *path)
 {
 	char why[700];
@@ -322,7 +321,7 @@ static int64_t n_mappings(void)
 	return n;
 }
 
-/* The file is whole, and stays: what failed is this process, or its system. */
+/* The file is valid and stays: the failure is of this process, or of the system. */
 static _Noreturn void cannot_load(run_jit *j, const char *path, const char *why)
 {
 	int64_t n = n_mappings();
@@ -353,7 +352,7 @@ static void *open_object(run_jit *j, const char *path)
 				  "(noexec): compiled kernels are loaded "
 				  "through memory",
 			j->s.dir);
-	/* perhaps there are too many mappings */
+	/* there may be too many mappings */
 	if (!handle && unload_to(j, j->n_loaded / 2)) {
 		if (!j->s.noexec)
 			handle = try_open(path, why, sizeof why);
@@ -408,7 +407,7 @@ typedef struct batch {
 	run_jit *j;
 	const char *dir;
 	char **envp;
-	VEC(job) job, later; /* later: somebody else is at it */
+	VEC(job) job, later; /* later: claimed by others */
 } batch;
 
 static void write_source(batch *b, job *k, int32_t i)
@@ -433,7 +432,7 @@ static char **command(batch *b, const job *k)
 	char **argv = arena_array(
 		b->j->s.tmp, char *, c->n_argv + c->n_flags + n_tail + 1);
 
-	if (!strstr(k->text, "extern ")) /* nothing of another library */
+	if (!strstr(k->text, "extern ")) /* no function of libm */
 		n_tail--;
 
 	for (i = 0; i < c->n_argv; i++)
@@ -465,7 +464,7 @@ int32_t run_cores(void)
 	return 1;
 }
 
-/* Nothing in here throws between a start and its wait. */
+/* Nothing throws here between the start of a process and its wait. */
 static void run_jobs(batch *b)
 {
 	int32_t width = run_cores(), next = 0, done = 0, i;
@@ -488,7 +487,7 @@ static void run_jobs(batch *b)
 
 /* ---- rejected -------------------------------------------------------- */
 
-/* three lines from the first that speaks of an error, on one line */
+/* Three lines, from the first with an error on, joined to one. */
 static const char *first_lines(batch *b, const job *k, const char *kept)
 {
 	arena *a = b->j->s.tmp;
@@ -564,7 +563,7 @@ static void run_batch(batch *b)
 	run_jobs(b);
 }
 
-/* What was made is loaded; the others are what is left. */
+/* Loads the objects that were compiled; the other jobs remain. */
 static void take_made(batch *b)
 {
 	int32_t i, n = 0;
@@ -585,7 +584,7 @@ static void compile_batch(batch *b)
 
 	run_batch(b);
 	take_made(b);
-	/* the disk may have become full meanwhile: once more, elsewhere */
+	/* if the disk is full, try again in another directory */
 	if (b->job.n > 0 && folder_is_full(&j->s)) {
 		remove_tree(b->dir);
 		run_batch(b);
@@ -598,7 +597,7 @@ static void compile_batch(batch *b)
 	store_trim(&j->s);
 }
 
-/* a: of the claims, which end where this ends, by an error too */
+/* a: the arena of the claims, which end when this ends, also by an error */
 static void make_unclaimed(arena *a, void *arg)
 {
 	batch *b = arg;
@@ -609,7 +608,7 @@ static void make_unclaimed(arena *a, void *arg)
 
 		if (!store_claim(&b->j->s, a, k.key, false))
 			*vec_push(b->j->s.tmp, &b->later) = k;
-		else if (!load_stored(b->j, k.key)) /* made since */
+		else if (!load_stored(b->j, k.key)) /* compiled by another process since */
 			b->job.at[n++] = k;
 	}
 	b->job.n = n;
@@ -626,7 +625,7 @@ static void make_later(arena *a, void *arg)
 		compile_batch(b);
 }
 
-/* One claim at a time: two that wait for each other would wait for long. */
+/* One claim at a time, so that two processes do not wait for each other. */
 static void make_all(batch *b)
 {
 	env *e = arena_env(b->j->a);
@@ -641,7 +640,7 @@ static void make_all(batch *b)
 	}
 }
 
-/* Loaded now? Then it is used now. */
+/* Notes the use of a library, if it is loaded. */
 static run_lib *loaded(run_jit *j, const char *key)
 {
 	run_lib *lib = known(j, key);

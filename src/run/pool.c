@@ -1,19 +1,18 @@
 /*
  * pool.c: threads that share the chunks of one call.
  *
- * Every thread owns a range of the chunks, always the same part of them, so
- * that what it left in its caches is found again by the next call; who has
- * finished his own takes from the others. A range is one atomic word
+ * Every thread owns a range of the chunks, always the same part, so that the next
+ * call finds its data in the caches; a thread that has finished its range takes
+ * chunks of others. A range is one atomic word
  *
  *     epoch : 24 | next : 20 | end : 20
  *
- * and a chunk is claimed by a compare-and-swap on it. The epoch makes words of
- * two calls differ, so that a thread that comes late fails to claim instead of
- * claiming from another call. A call is over when as many chunks are done as
- * there are: sleeping or missing threads (after fork, say) are never waited
- * for, their ranges are taken by others.
+ * and a chunk is claimed by a compare-and-swap on it. The epoch differs between
+ * calls, so a late thread fails to claim instead of claiming a chunk of another
+ * call. A call is over when all chunks are done: it does not wait for sleeping or
+ * missing threads (after fork, for example), whose ranges are taken by others.
  *
- * Workers wait for `go` to change: about 100 us busily, then in the kernel.
+ * Threads wait until `go` changes: they spin for about 100 us, then sleep.
  */
 #define _GNU_SOURCE /* affinity */
 #include "run/private.h"
@@ -46,13 +45,13 @@ typedef struct worker {
 } worker;
 
 struct run_pool {
-	/* one call; stable from the first claim to the last done */
+	/* the current call; constant from the first claim to the last chunk */
 	void (*fn)(void *arg, int64_t chunk, int32_t thread);
 	void *arg;
 	int64_t first; /* chunk number of the round's chunk 0 */
 
 	_Alignas(64) _Atomic int64_t done;
-	_Alignas(64) _Atomic uint32_t go; /* changes when there is work */
+	_Alignas(64) _Atomic uint32_t go; /* changes when a call begins */
 	_Atomic uint32_t asleep;
 	_Atomic bool stop;
 	_Alignas(64) worker *worker;
@@ -165,7 +164,7 @@ static int64_t claim(worker *w)
 	}
 }
 
-/* the own range, then those of the others in turn */
+/* Runs chunks of its range, then of the others in turn. */
 static void work(run_pool *p, int32_t self)
 {
 	int32_t i;
@@ -235,7 +234,7 @@ static void *live(void *what)
 	run_pool *p = w->pool;
 	uint32_t seen = 0;
 
-	(void)fp_enter(); /* a thread starts in that of the host */
+	(void)fp_enter(); /* a thread starts in the environment of the host */
 	if (w->cpu >= 0) {
 		cpu_set_t one;
 
@@ -264,7 +263,7 @@ static void stop(void *what)
 
 	atomic_store(&p->stop, true);
 	announce(p, p->n);
-	if (getpid() == p->pid) /* a forked child has none of them */
+	if (getpid() == p->pid) /* a forked child has no threads */
 		for (i = 1; i < p->n; i++)
 			pthread_join(p->worker[i].thread, NULL);
 	pthread_cond_destroy(&p->cond);
@@ -289,7 +288,7 @@ static int32_t n_threads_of_env(arena *a, int32_t n_cpus)
 	return (int32_t)n;
 }
 
-/* The CPUs that we may use, that of the caller first; how many they are. */
+/* The CPUs that this process may use, the caller's first; returns their number. */
 static int32_t list_cpus(int32_t *cpu)
 {
 	int32_t n = 0, i, here = sched_getcpu();
@@ -305,7 +304,7 @@ static int32_t list_cpus(int32_t *cpu)
 	return n;
 }
 
-/* as many as the system gives; signals stay with the program's own threads */
+/* Starts as many threads as the system allows; signals are for other threads. */
 static void start_workers(run_pool *p, int32_t n)
 {
 	sigset_t all, old;

@@ -1,17 +1,17 @@
 /*
- * probe.c: which C compiler there is, what it accepts, what it makes code for.
+ * probe.c: finds the C compiler, the flags that it accepts, and its target.
  *
- * One run of `cc FLAGS -dM -E` tells whether the flags are accepted and, by
- * the macros that it defines, the version and the vector registers. The answer
- * is kept in the store under what it depends on: the words of the command, the
- * program file, the target and this machine. So a process that finds all its
- * objects in the cache starts no other program.
+ * One run of `cc FLAGS -dM -E` shows whether the flags are accepted and, by the
+ * macros that it defines, the version and the vector registers. The answer is stored
+ * under a hash of everything that it depends on: the words of the command, the
+ * program file, the target and this machine. So a process that finds all its objects
+ * in the cache starts no other program.
  *
  * The flags. No -ffast-math and no -fno-signed-zeros: NaN, infinities and -0
  * are kept. -ffp-contract=off: if the compiler chose which a*b+c to fuse, the
  * same equation computed in two kernels, or by a vector loop and its tail,
  * could differ in the last bit, and `x == max(x)` would then find no element;
- * what is to be fused says so (emit/math.h, mad). -fwrapv: integers wrap.
+ * fused operations are explicit (target/c/math.h, mad). -fwrapv: integers wrap.
  */
 #define _GNU_SOURCE /* st_mtim */
 #include "run/private.h"
@@ -27,7 +27,7 @@
 #include <sys/utsname.h>
 #endif
 
-#define FORMAT "1" /* of what is kept; objects of another are not found */
+#define FORMAT "1" /* version of stored objects; those of others are not found */
 
 static const char *const base_flags[] = {"-std=gnu11", "-O2", "-fPIC",
 	"-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
@@ -156,11 +156,11 @@ static bool run_once(ask *q, char *const *flag, int32_t n_flags)
 	q->errors = read_file(q->a, err, 4096, &len);
 	q->macros = q->macros ? q->macros : "";
 	q->errors = q->errors ? q->errors : "";
-	/* what counts is what it says: who ignores SIGCHLD loses the status */
+	/* judge by the output: if SIGCHLD is ignored, the status is lost */
 	return q->exit <= 0 && strstr(q->macros, "#define __VERSION__ ");
 }
 
-/* all flags at once, or else those that it takes one by one */
+/* Tries all flags at once; if that fails, one by one. */
 static void choose_flags(ask *q, const char *target)
 {
 	compiler *c = q->c;
@@ -294,7 +294,7 @@ static bool read_answer(arena *a, compiler *c, char *text)
 	return true;
 }
 
-/* what the answer depends on */
+/* Hashes everything that the answer depends on. */
 static void add_question(sha256 *h, const compiler *c, const char *target)
 {
 	struct stat st;
@@ -314,7 +314,7 @@ static void add_question(sha256 *h, const compiler *c, const char *target)
 	for (i = 0; i < N_BASE; i++)
 		sha256_add_str(h, base_flags[i]);
 	sha256_add_str(h, target ? target : "");
-	if (!target) /* else the code does not depend on where it was made */
+	if (!target) /* with a target, code does not depend on this machine */
 		add_machine(h);
 }
 

@@ -1,9 +1,9 @@
 /*
- * slab.c: the memory that kernels work in, straight from the system.
+ * slab.c: allocates the memory of kernels from the system.
  *
- * Zeroed, 64-byte aligned; from 4 MB on aligned to 2 MB and hinted, so that
- * huge pages can serve it. Not MAP_NORESERVE: a size that cannot be had must
- * fail here, with a message, and not by a kill when it is used.
+ * Zeroed, 64-byte aligned; from 4 MB on aligned to 2 MB, with a hint for huge pages.
+ * Without MAP_NORESERVE, so that a size that is not available fails here with a
+ * message, and the process is not killed later.
  *
  *     run_slab(a, 100) -> 100 bytes at a multiple of 64, gone with the arena
  */

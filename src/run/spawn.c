@@ -1,8 +1,8 @@
 /*
- * spawn.c: start a program, never through a shell.
+ * spawn.c: starts a program without a shell.
  *
- * The child has an empty signal mask, default SIGCHLD and SIGPIPE, nothing to
- * read, and writes into files, so that nobody waits for anybody's pipe.
+ * The child has an empty signal mask, default SIGCHLD and SIGPIPE, empty input, and
+ * writes to files, so that no process waits for a pipe.
  */
 #define _GNU_SOURCE /* environ */
 #include "run/private.h"

@@ -1,22 +1,20 @@
 /*
- * store.c: the compiled objects that are kept.
+ * store.c: the compiled objects in the cache.
  *
- * An entry is a file that was written elsewhere in the directory, sealed and
- * renamed into place; so it is whole, or damaged by others. The seal follows
- * the content, where loaders do not look: "TENONSEAL", its size, its SHA-256.
+ * An entry is a file that was written under another name, sealed and renamed; so it
+ * is complete, unless other programs damaged it. The seal is after the content, which
+ * loaders ignore: "TENONSEAL", the size, the SHA-256.
  *
- * The directory may be one that the user keeps other files in. So names here
- * have forms that nobody else gives to files, and what is removed, counted or
- * written over has such a name, all of it:
+ * The directory may contain other files of the user. So only files whose whole names
+ * have one of these forms are removed, counted or overwritten:
  *
  *     64 digits.so      probe-64 digits      failed-16 digits.c
  *     claim-64 digits   tenon-added          tenon-work-6 characters/
  *
- * What all entries take is not counted after every compilation, which would
- * cost more than the compilation where there are many. Of tenon-added the size
- * counts: a byte for every page that was put since the last listing, by
- * whichever process. A listing leaves as much room below the limit as may be
- * added before the next one.
+ * The entries are not listed after every compilation, because that would cost more
+ * than the compilation. The size of tenon-added is the number of pages that all
+ * processes have added since the last listing. A listing removes enough entries that
+ * the limit holds until the next one.
  */
 #define _GNU_SOURCE /* st_mtim, memfd_create */
 #include "run/private.h"
@@ -278,9 +276,9 @@ bool store_put(store *s, const char *file, const char *name)
 }
 
 /*
- * A copy of an entry in memory, as a path to be opened in place of it, where
- * files of the directory cannot be mapped as code. *fd is the copy, to be
- * closed when it is; -1, and NULL: it cannot be had.
+ * A copy of an entry in memory, and a path to open it, if files of the directory
+ * cannot be mapped as code. *fd is the copy, to be closed by the caller; NULL, and
+ * -1: impossible.
  */
 const char *store_in_memory(store *s, const char *path, int *fd)
 {

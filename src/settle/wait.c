@@ -28,7 +28,7 @@ typedef struct waiting {
 	VEC(conflict) late;
 } waiting;
 
-/* ---- what stands in the way ---- */
+/* ---- conflicts ---- */
 
 static const eqn_writes *writes_of(settled *w, int32_t source)
 {

@@ -1,10 +1,9 @@
 /*
- * prune.c: what no output needs goes away.
+ * prune.c: removes what no output needs.
  *
- * Consumes a system; produces one with the equations that outputs depend on
- * and the tensors that those touch, renumbered in order. Inputs all stay: a
- * caller passes them by number. A system without dead parts is returned as
- * it is.
+ * Consumes a system; produces one with the equations on which outputs depend and
+ * their tensors, renumbered in order. All inputs stay, because callers pass them by
+ * number. A system without dead parts is returned unchanged.
  */
 #include "system/lower.h"
 

@@ -2,10 +2,10 @@
  * machine.c: the machines, and every constant that a cost depends on.
  *
  * The figures of the machines of the C printer were measured on one core of a
- * server with AVX-512 (3.5 GHz, 48 KB of L1, 2 MB of L2 for each core); what
- * each was measured with stands in `fact` below, and `tenon bench machine`
- * measures the same on the machine at hand. Narrower vectors of the same
- * family have the same memories, and more instructions for as many elements.
+ * server with AVX-512 (3.5 GHz, 48 KB of L1, 2 MB of L2 for each core); `fact`
+ * below says how each was measured, and `tenon bench machine` measures them on
+ * this machine. Machines with narrower vectors have the same memories, and more
+ * instructions for the same number of elements.
  */
 #include "target/machine.h"
 

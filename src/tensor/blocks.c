@@ -1,11 +1,11 @@
 /*
- * blocks.c: a function that has regions in it is evaluated: its calls one
- * after the other, as blocks that are programs, with regions between them.
+ * blocks.c: evaluates a function that contains regions: its calls in order, as
+ * blocks that are programs, with regions between them.
  *
- * Consumes a call of a trace whose operands are there; records the calls of
- * the trace on them and flushes what is asked for. Views by which the caller
- * hands operands in stand before those of the trace, as in program.c: what is
- * written is written to the caller's value itself.
+ * Consumes a call of a trace whose operands are computed; records the calls of the
+ * trace on them and flushes the results that are needed. Views of the caller's
+ * operands are applied before those of the trace, as in program.c: writes change the
+ * caller's value.
  *
  *     f(a): a.add_(1); while (..) { a.mul_(2) }; return a + w
  *     a1 = write(a, a + 1); a2 = loop(a1); y = a2 + w    two programs, a loop
@@ -54,8 +54,8 @@ static t_read stands_for(blocks *b, const t_read *r)
 }
 
 /*
- * v stands for the next value of the trace: known, but only what asks for it
- * wants its elements. of: 1 + the operand in whose memory it is.
+ * v is the next value of the trace; this reference does not need its elements. of: 1 +
+ * the operand whose memory it uses.
  */
 static void add_value(blocks *b, t_value *v, t_view *view, int32_t of)
 {

@@ -130,7 +130,7 @@ static ir_type with_rows(const deriving *d, const ir_type *row, int64_t n)
 	return y;
 }
 
-/* Which result of the region it is, -1 none. */
+/* The number of a result of the region, or -1. */
 static int32_t result_with(const deriving *d, enum yield_kind kind, int32_t at)
 {
 	for (int32_t r = 0; r < d->f->n_known; r++)
@@ -141,7 +141,7 @@ static int32_t result_with(const deriving *d, enum yield_kind kind, int32_t at)
 
 /* ---- the body of the backward ---- */
 
-/* Operand of the body at hand, fed so. */
+/* A new operand of the current body, with this source. */
 static t_value *fed(deriving *d, t_feed x, const ir_type *type)
 {
 	arena *a = d->t->a;
@@ -204,7 +204,7 @@ static const t_region *loop_of(const deriving *d)
 	return d->f->region;
 }
 
-/* What is carried as result r of the body, -1 none. */
+/* The carried tensor that is result r of the body, or -1. */
 static int32_t carried_as(const t_region *g, int32_t r)
 {
 	for (int32_t k = 0; k < g->n_carries; k++)
@@ -213,7 +213,7 @@ static int32_t carried_as(const t_region *g, int32_t r)
 	return -1;
 }
 
-/* A carry of the backward, from operand `from`; -1: from zeros. */
+/* Adds a carried tensor to the backward, starting with operand `from`; -1: zeros. */
 static t_value *carry(deriving *d, int32_t from, const ir_type *type)
 {
 	int32_t n = d->d.carry.n;
@@ -358,7 +358,7 @@ static t_value *gradient(const t_back *b, const t_call *back, int32_t i)
 	return NULL;
 }
 
-/* What a round makes of the cotangent of carry k. */
+/* The cotangent of carry k after a round. */
 static void end_cotangent(deriving *d, const t_trace *body, const t_call *back,
 	int32_t k, int32_t at)
 {
@@ -464,7 +464,7 @@ static void keep_middles(deriving *d)
 		}
 }
 
-/* The region's result that result r of the branch at hand is. */
+/* The result of the region for result r of the current branch. */
 static int32_t cond_result(const deriving *d, int32_t r)
 {
 	for (int32_t i = 0; i < d->yield.n; i++)
@@ -541,7 +541,7 @@ static void find_wanted(deriving *d)
 	}
 }
 
-/* What the branch at hand gives to operand i, or to leaves of it. */
+/* The cotangent of operand i, or of leaves of it, in the current branch. */
 static t_value *cond_given(
 	deriving *d, const t_trace *body, const t_call *back, int32_t i, bool leaf)
 {
@@ -669,7 +669,7 @@ static t_region *copy_region(arena *a, const t_region *g)
 	return x;
 }
 
-/* Is there no telling how much would have to be kept? */
+/* Is the memory for the backward unbounded? */
 static bool is_endless(const t_region *g)
 {
 	return g->kind == REGION_LOOP && g->test >= 0 && g->n == 0;

@@ -1,18 +1,17 @@
 /*
- * region_loop.c: loops, from a test and a body to a call.
+ * region_loop.c: records loops: a test and a body become a call.
  *
- * What is carried is a value: each round gives the next one, and a body sees
- * it as a tensor of its own. What the body hands on as it is, is the caller's
- * tensor itself: if the body writes to it, it is a storage that the loop leaves
- * at its last version, in its own memory. The body is recorded again when that
- * comes out, and when something carried turns out to have a gradient from the
- * second round on.
+ * A carried tensor is a value: each round computes the next one, and the body has it
+ * as a new tensor. If the body returns a carried tensor unchanged or writes to it, it
+ * is the caller's tensor: a storage that has its last version after the loop, in its
+ * memory. The body is recorded again when this is found, and when a carried tensor
+ * has a gradient from the second round on.
  *
  *     while (t < n) { write(cache[:, t], k); t = t + 1 }
  *     carried t, cache   operands t, cache, k   results t, cache', rounds
  *
- * The test is part of the body, behind what it makes; before the first round
- * it stands alone.
+ * The test is part of the body, after its results; before the first round it is
+ * evaluated separately.
  */
 #include "tensor/region.h"
 
@@ -174,8 +173,8 @@ static bool is_leaf(const t_storage *s, const t_value *v)
 }
 
 /*
- * What has a gradient from the second round on, or is no leaf any more though
- * it was one before the first.
+ * Finds carried tensors that have a gradient from the second round on, or that are
+ * leaves only before the first.
  */
 static bool find_tracked(looping *j, t_recorder *r, bool *tracked)
 {
@@ -208,7 +207,7 @@ static bool find_tracked(looping *j, t_recorder *r, bool *tracked)
 	return changed;
 }
 
-/* One try; false: it must be recorded otherwise. */
+/* Records the body; false: it must be recorded again. */
 static bool try_body(looping *j, bool *tracked)
 {
 	tensors *t = j->t;

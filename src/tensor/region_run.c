@@ -1,20 +1,19 @@
 /*
- * region_run.c: regions are evaluated: bodies are called, on values.
+ * region_run.c: evaluates regions by calling bodies on values.
  *
- * Consumes a call whose operands are there; makes its results. A body is a
- * call like any other, flushed at once, so its program is compiled when it runs
- * for the first time, and looked up from then on. A storage that a body writes
- * is a value of its own meanwhile, in the memory of the operand: nobody else
- * sees it, so every round writes in place. What is carried as a value changes
- * place with the one before: its memory is used again two rounds later.
+ * Consumes a call whose operands are computed; computes its results. A call of a body
+ * is flushed at once, so its program is compiled when it runs for the first time, and
+ * then looked up. A storage that a body writes is meanwhile a private value in the
+ * memory of the operand, so every round writes in place. Carried values alternate
+ * between two buffers.
  *
- * Rows are made where they belong: memory that waits for a value.
+ * Rows are computed in the memory of the whole result.
  */
 #include "tensor/region.h"
 
 /* ---- memory ---- */
 
-/* Results of a body that nobody asks for. */
+/* Drops results of a body that are not needed. */
 static void drop_unasked(tensors *t, t_call *c)
 {
 	for (int32_t r = 0; r < c->n_results; r++) {
@@ -43,7 +42,7 @@ typedef struct running {
 	t_call *c;
 	t_region *g;
 	t_call *round; /* of a body, while it runs */
-	int64_t i, n;  /* round at hand, rounds at most */
+	int64_t i, n;  /* the current round, and the most */
 } running;
 
 static void make_room(tensors *t, const t_trace *f)
@@ -264,7 +263,7 @@ static void end_round(running *j)
 	j->round = NULL;
 }
 
-/* Before the first round the test stands alone. */
+/* Evaluates the test before the first round. */
 static bool first_test(running *j)
 {
 	t_value *v;
@@ -460,7 +459,7 @@ static void run_host(void *arg)
 
 /* ---- the whole ---- */
 
-/* What is left; when it failed, written operands get their memory back. */
+/* Cleans up; after a failure, written operands get their memory back. */
 static void clean(running *j, bool failed)
 {
 	tensors *t = j->t;

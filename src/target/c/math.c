@@ -1,14 +1,15 @@
 /*
- * math.c: instances of the helper templates, each once, dependences first.
+ * math.c: prints instances of the helper templates, each once, after those that it
+ * needs.
  *
  * Consumes math_base.def, math_int.def and math_fn.def; produces text such as
  *
  *     typedef float f32x16 __attribute__((vector_size(64)));
  *     INLINE f32x16 neg_f32x16(f32x16 x) { ... }
  *
- * An instance is named after helper and lanes; an @name met while a template
- * is filled in is instantiated in front of it. Templates do not call each
- * other in circles, so the depth is that of the table.
+ * The name of an instance consists of helper and lanes. If a template contains @name,
+ * that instance is printed before it. Templates do not call each other in cycles, so
+ * the recursion is as deep as the table.
  */
 #include "target/c/math.h"
 
@@ -136,7 +137,7 @@ static void add_type(c_math *m, str *out, elem e, int32_t lanes)
 	str_add(out, need_type(m, e, lanes));
 }
 
-/* what stands for the capital letter c */
+/* the text for the capital letter c */
 static void add_letter(c_math *m, str *out, char c, const template *t,
 	elem e, int32_t lanes)
 {

@@ -1,13 +1,12 @@
 /*
- * print.c: a kernel as C functions, one per phase, statement by statement.
+ * print.c: prints a kernel as C functions, one per phase, statement by statement.
  *
  *   void k_add_relu_5d1c.._0(void *const *p, void *scratch, void *local, i64 chunk,
  *                            i64 *err)
  *
- * Names are the kernel's, for people, and a hash of the text, which tells texts
- * apart: kernels of the same text are one function.
- * No name of a user is in the text, but for labels in comments, which are
- * letters, digits, '_' and '.' only.
+ * A name consists of the kernel's name, for people, and a hash of the text: kernels
+ * with the same text are one function. The text contains no names of the user,
+ * except labels in comments, which have only letters, digits, '_' and '.'.
  */
 #include "target/c/local.h"
 
@@ -54,7 +53,7 @@ static void check(printer *p, kern_val id)
 	line(p, "}");
 }
 
-/* Whole numbers of a form, one for each lane behind the first. */
+/* The integers of a form, one for each lane after the first. */
 static void by_lane(printer *p, kern_val id)
 {
 	const kern_value *v = kern_at(p->k, id);
@@ -65,7 +64,7 @@ static void by_lane(printer *p, kern_val id)
 		c_stored_type(p, v->type.dt), c_value(p, id));
 }
 
-/* Lanes of a form have no expression, but a loop. */
+/* Lanes of a form are computed by a loop, not by an expression. */
 static bool is_by_lane(const kern_value *x)
 {
 	return x->type.lanes > 1 && x->form[0] != NULL && x->op != KERN_LANE;
@@ -85,7 +84,7 @@ static void let(printer *p, kern_val v)
 			c_name(p, v), c_value(p, v));
 }
 
-/* A value that a statement takes: by its name, or computed here. */
+/* The operand of a statement: its name, or the expression that computes it. */
 static const char *taken(printer *p, kern_val v)
 {
 	const kern_value *x = kern_at(p->k, v);
@@ -137,7 +136,7 @@ static void loop(printer *p, const kern_stmt *s)
 	const char *v, *lo = c_form(p, s->lo), *hi = c_form(p, s->hi);
 	const char *t = c_type(p, kern_at(p->k, s->v)->type);
 
-	p->name[s->v] = s->after; /* one variable, in the loop and behind it */
+	p->name[s->v] = s->after; /* one variable, in the loop and after it */
 	v = c_name(p, s->v);
 	if (s->after != 0)
 		line(p, "%s %s = %s;", t, v, lo);
@@ -238,7 +237,7 @@ static void block(printer *p, const kern_block *b)
 
 /* ---- functions ---- */
 
-/* The largest vector that goes past the caches decides what is aligned. */
+/* The largest vector that is stored past the caches determines the alignment. */
 static void stream(printer *p, const kern_stmt *s)
 {
 	kern_type t = kern_at(p->k, s->x)->type;

@@ -1,13 +1,12 @@
 /*
- * unit.c: a translation unit: types and helpers that its kernels need, each
- * once, then the kernels, those of equal text once.
+ * unit.c: prints a translation unit: the types and helpers that its kernels need,
+ * each once, then the kernels, each text once.
  */
 #include "target/c/local.h"
 
 #include <inttypes.h>
 
-/* Whole numbers from floats: towards 0, the ends for what is outside, 0 for
- * NaN; then wrapped. */
+/* Integers from floats: truncated, saturated to 64 bits, 0 for NaN; then wrapped. */
 static void from_float(str *out, c_math *m, const struct need *d)
 {
 	const char *to = c_math_type(m, d->of, 1);
@@ -103,7 +102,7 @@ static void int_helper(str *out, const char *name)
 
 struct unit {
 	c_math *m;
-	str more; /* behind the helpers of math.c */
+	str more; /* text after the helpers of math.c */
 	map *done;
 };
 

@@ -1,6 +1,6 @@
 /*
- * value.c: instructions as C expressions. What a vector cannot do by itself is
- * a helper of the prelude, named after the operation, the dtype and the lanes.
+ * value.c: prints instructions as C expressions. Operations that C vectors lack are
+ * helpers, named after the operation, the dtype and the lanes.
  *
  * A bool of one lane is an int, 0 or 1; in lanes it is a mask. f16 and bf16 are
  * u16 as stored, bools u8.
@@ -65,7 +65,7 @@ static tn_dtype int_of(int32_t bytes)
 			    : TN_I64;
 }
 
-/* The dtype of the lanes: of a mask, whole numbers as wide. */
+/* The dtype of the lanes; of a mask, integers of the same width. */
 static tn_dtype lane_dtype(kern_type t)
 {
 	return t.dt == TN_BOOL && t.lanes > 1 ? int_of(t.mask) : t.dt;
@@ -87,7 +87,7 @@ static const char *unsigned_type(printer *p, kern_type t)
 {
 	int32_t bytes = (int32_t)dtype_size(t.dt);
 
-	if (t.lanes == 1) /* small ones are promoted: no overflow there */
+	if (t.lanes == 1) /* small integers are promoted and cannot overflow */
 		return bytes == 8 ? "__UINT64_TYPE__" : "__UINT32_TYPE__";
 	c_need(p, (struct need){NEED_UNSIGNED, NULL, t.dt, t.dt, t.lanes});
 	return arena_printf(p->a, "u%dx%d", 8 * bytes, t.lanes);
@@ -133,8 +133,8 @@ const char *c_name(printer *p, kern_val v)
 }
 
 /*
- * The last value first: the variable of the innermost loop. GCC then finds one
- * address for all that the body of the loop reads from a row.
+ * Prints the last value first, the variable of the innermost loop: then GCC finds one
+ * address for all reads of a row in the body of the loop.
  */
 const char *c_form(printer *p, const kern_form *f)
 {
@@ -158,7 +158,7 @@ const char *c_form(printer *p, const kern_form *f)
 	return s.at;
 }
 
-/* Where the result has lanes, lane l is that of the form + l. */
+/* If the result has lanes, lane l has the value of the form + l. */
 static const char *at_lane(printer *p, const kern_value *v)
 {
 	const char *t = c_form(p, v->form[0]);
@@ -218,7 +218,7 @@ static const char *applied(
 	return s.at;
 }
 
-/* What the operation works in: of its arguments that are no conditions. */
+/* The type of the operation: that of its arguments which are not conditions. */
 static kern_type work_type(printer *p, const kern_value *v, int32_t n)
 {
 	kern_type t = {TN_BOOL, v->type.lanes, 0};
@@ -236,7 +236,7 @@ static kern_type work_type(printer *p, const kern_value *v, int32_t n)
 	return (kern_type){t.dt, t.lanes, 0};
 }
 
-/* Infix text: whole numbers wrap, so they are computed unsigned. */
+/* Infix text; integers wrap, so they are computed unsigned. */
 static const char *infix(printer *p, const ir_scalar *f, const kern_value *v,
 	kern_type t, const char **arg)
 {
@@ -280,7 +280,7 @@ static const char *call(printer *p, const kern_value *v)
 	if (dtype_is_float(v->type.dt) && !dtype_is_float(t.dt))
 		t.dt = v->type.dt; /* of integers, named after its result */
 	s = applied(p, c_use(p, f->emit, t.dt, t.lanes), f->n_args, arg);
-	/* infix text gives 0 or 1, helpers what a lane would hold */
+	/* infix text gives 0 or 1; a helper gives the value of a lane */
 	return v->type.dt == TN_BOOL && v->type.lanes == 1
 		       ? arena_printf(p->a, "%s != 0", s)
 		       : s;
