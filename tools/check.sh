@@ -145,6 +145,8 @@ configure() { # configure BUILD OPTIONS...
 
 stage "layers" tools/layers.sh
 stage "numbers as text" tools/numbers.sh
+stage "constants" tools/constants.sh
+stage "constants that are planted" tools/constants.sh --planted
 stage "words" tools/words.sh
 stage "tenon.h as C11" "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic \
 	-Wstrict-prototypes -Werror -fsyntax-only -x c include/tenon.h

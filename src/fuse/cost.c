@@ -11,21 +11,6 @@
  */
 #include "fuse/inner.h"
 
-/* With fewer parallel iterations a reduction is split into so many chunks. */
-enum {
-	SPLIT_PAR = 64,
-	KEYS_AT_ONCE = 256, /* of a row that is gone through in blocks */
-	ROWS_AT_ONCE = 64,
-	LANES = 16,	     /* of a tile */
-	BLOCK_ROWS = 128,    /* of several products, at most */
-	BLOCKS = 8,	     /* that loops around several products leave */
-	/* an element is copied as fast as so many rows are added up with it */
-	COPY_PLAIN = 4,
-	COPY_WINDOW = 12,
-	MIXED = 100, /* flops in the time of an element: see is_mixed */
-	TILE_STATEMENTS = 60 /* what a kernel in tiles has room for, */
-};
-
 typedef struct cost {
 	fuse_state *f;
 	part_set *s;
@@ -38,10 +23,11 @@ typedef struct cost {
 	double private_bytes; /* of one iteration of the shared loops */
 } cost;
 
-/* Memory walked across its rows is this much slower. */
-#define STRIDED 1.3
-/* Of arithmetic and traffic this part of the shorter one does not overlap. */
-#define NOT_HIDDEN 0.25
+/* Elements of a vector, in a tile. */
+static int64_t lanes(const cost *c)
+{
+	return c->f->t->vector_bytes / (int64_t)sizeof(float);
+}
 
 /* Is this digit of member m walked by a shared loop? Which one, or -1. */
 static int32_t class_of(const part_set *s, int32_t m, int32_t digit)
@@ -99,7 +85,7 @@ static double stride_of(
 		else if (d->axis == fast->atom->axis && d->lo == fast->atom->lo)
 			shared = true;
 	}
-	return shared && left ? STRIDED : 1;
+	return shared && left ? c->f->t->fusion.strided : 1;
 }
 
 /* The same for a result. */
@@ -122,7 +108,7 @@ static double stride_of_result(const cost *c, int32_t m, double bytes)
 		else if (u->stride[d->axis] * d->lo == 1)
 			shared = true;
 	}
-	return shared && left ? STRIDED : 1;
+	return shared && left ? c->f->t->fusion.strided : 1;
 }
 
 static double min_of(double a, double b)
@@ -135,6 +121,7 @@ static double min_of(double a, double b)
 static void find_par(cost *c)
 {
 	double plain = 1, reduced = 1;
+	double most = (double)c->f->t->fusion.split_iterations;
 
 	for (int32_t i = 0; i < c->s->class.n; i++) {
 		const part_class *k = &c->s->class.at[i];
@@ -145,8 +132,8 @@ static void find_par(cost *c)
 			reduced *= (double)k->extent;
 	}
 	c->split = 1;
-	if (reduced > 1 && plain < SPLIT_PAR)
-		c->split = min_of(reduced, SPLIT_PAR / plain);
+	if (reduced > 1 && plain < most)
+		c->split = min_of(reduced, most / plain);
 	c->par = plain * c->split;
 }
 
@@ -227,10 +214,12 @@ static const double *row_parts(cost *c)
 		bool keys = rows.kind[m] == EQN_ROW_KEY ||
 			    rows.kind[m] == EQN_ROW_WEIGHT;
 
-		part[m] = keys ? (double)KEYS_AT_ONCE / (double)rows.n_keys : 1;
+		part[m] = keys ? (double)c->f->t->fusion.keys_at_once /
+					 (double)rows.n_keys
+			       : 1;
 		row += keys ? per_iteration(c, m) * size_of(c, e[m].out) : 0;
 	}
-	return row * LANES > (double)c->f->t->memory[MACHINE_L2].bytes / 2
+	return row * (double)lanes(c) > (double)c->f->t->memory[MACHINE_L2].bytes / 2
 		       ? part
 		       : NULL;
 }
@@ -266,7 +255,7 @@ static void add_results(cost *c)
 	c->tile = 1;
 	if (contraction && private > 0 && c->s->n > 1) {
 		if (part != NULL)
-			c->tile = ROWS_AT_ONCE;
+			c->tile = c->f->t->fusion.rows_at_once;
 	}
 	c->private_bytes = private;
 	if (large)
@@ -414,7 +403,7 @@ static bool has_tiles(const cost *c)
 	/* .. a product with its copies being some: loop_contract */
 	for (int32_t m = 0; m < c->s->n; m++)
 		n += c->s->m.at[m].u->contraction ? 3 : 0;
-	if (c->s->n > 1 && n >= TILE_STATEMENTS)
+	if (c->s->n > 1 && n >= c->f->t->product.most_equations)
 		return false;
 	for (int32_t i = 0; i < c->s->class.n && c->s->n > 1; i++)
 		if (c->s->class.at[i].kind != AXIS_P)
@@ -426,10 +415,10 @@ static bool has_tiles(const cost *c)
 }
 
 /* Wide enough for the lanes on one side? */
-static bool is_wide(const eqn_unit *u)
+static bool is_wide(const cost *c, const eqn_unit *u)
 {
 	for (int32_t i = 0; i < u->e.n_left; i++)
-		if (u->box.extent[i] >= LANES)
+		if (u->box.extent[i] >= lanes(c))
 			return true;
 	return false;
 }
@@ -447,7 +436,7 @@ static bool lanes_left(const cost *c, int32_t m)
 		const eqn_digit *d = &p->digit.at[k].d;
 
 		if (part_is_left(u, d) && u->stride[d->axis] * d->lo == 1 &&
-			d->hi < LANES && u->box.extent[d->axis] >= LANES)
+			d->hi < lanes(c) && u->box.extent[d->axis] >= lanes(c))
 			return false;
 	}
 	return true;
@@ -490,7 +479,8 @@ static double copies_again(const cost *c, int32_t m)
 {
 	const part_member *p = &c->s->m.at[m];
 	const eqn_unit *u = p->u;
-	double most = 0, fit = BLOCK_ROWS;
+	const machine *t = c->f->t;
+	double most = 0, fit = t->product.block_most;
 
 	if (c->private_bytes > 0)
 		fit = min_of(fit, (double)c->f->t->memory[MACHINE_L2].bytes /
@@ -519,11 +509,13 @@ static double copies_again(const cost *c, int32_t m)
 		if (around <= 1 || inner * outer <= 1)
 			continue;
 		tile = outer > 1 ? fit / 4 : fit;
-		most_rows = around * min_of(1, batch / BLOCKS);
+		most_rows = around * min_of(1, batch / t->product.block_chunks);
 		tile = min_of(tile, most_rows);
 		if (tile > 1 && sums <= 1)
 			rows *= tile;
-		copy = (sums > 1 ? COPY_WINDOW : COPY_PLAIN) / rows;
+		copy = (sums > 1 ? t->fusion.copy_window_rows
+				 : t->fusion.copy_rows) /
+		       rows;
 		most = copy > most ? copy : most;
 	}
 	return most;
@@ -571,11 +563,13 @@ static double arithmetic(const cost *c)
 		if (u->contraction) {
 			bool tiled = tiles && lanes_left(c, m);
 
-			*(tiled || !is_wide(u) ? &contracted : &untiled) +=
+			*(tiled || !is_wide(c, u) ? &contracted : &untiled) +=
 				2 * volume * (1 + copies_again(c, m));
 			flops = flops > 2 ? flops - 2 : 0;
 		}
-		plain += volume * (flops + (is_mixed(c, m) ? MIXED : 0));
+		if (is_mixed(c, m))
+			flops += c->f->t->fusion.gathered_ops;
+		plain += volume * flops;
 	}
 	return plain / c->f->t->fusion.flops_per_s +
 	       contracted / c->f->t->fusion.contract_per_s +
@@ -601,7 +595,7 @@ double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)
 	memory = c.bytes / f->t->memory[MACHINE_MAIN].bytes_per_s;
 	longer = work > memory ? work : memory;
 	shorter = min_of(work, memory);
-	return (longer + NOT_HIDDEN * shorter) /
+	return (longer + f->t->hidden * shorter) /
 		       min_of(c.par, (double)f->t->threads) +
 	       f->t->launch_s;
 }

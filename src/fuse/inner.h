@@ -9,10 +9,12 @@
  *   cost.c       a bound of the seconds of a set
  *   ask.c        the estimate of the kernel that the set would become
  *   tail.c       finds the units that can run once, after the loops of a set
+ *   verdict.c    may a set be one kernel, and the bound of its cost
  *   partition.c  chooses the sets, greedily
  *   order.c      maintains the order of kernels while they grow
  *   reason.c     finds why an edge was not fused
  *   conflict.c   finds equations that share no loop, and where each loop ends
+ *   conflict_text.c  .. as sentences
  *   apart.c      finds what each kernel computes, and keeps pairs apart
  *   finish.c     turns sets into kernels; batches
  */

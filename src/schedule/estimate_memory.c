@@ -16,7 +16,7 @@
  */
 #include "schedule/estimate_local.h"
 
-enum { LINE = 64, N_BEYOND = MACHINE_MAIN };
+enum { N_BEYOND = MACHINE_MAIN };
 
 typedef struct touch {
 	int32_t tensor;
@@ -68,7 +68,7 @@ static void add_touch(
 		if (g->out->at[i].tensor == tensor &&
 			g->out->at[i].vars == t.vars)
 			return; /* neighbours, in the same lines */
-	t.foot = least(LINE, t.most);
+	t.foot = least(k->machine->product.line, t.most);
 	for (int32_t l = 0; l < N_BEYOND; l++)
 		t.beyond[l] = t.foot;
 	*vec_push(g->w->a, g->out) = t;
@@ -129,32 +129,32 @@ static int64_t bytes_of_step(const estimate *w, const loop_node *n,
 
 /*
  * Do so many lines, so many bytes apart, share too few sets of the memory? A
- * line can stand in one set only: address / LINE modulo the number of sets.
+ * line can stand in one set only: address / line modulo the number of sets.
  */
 static bool is_crowded(
 	const machine *m, int32_t level, double lines, int64_t apart)
 {
-	int64_t ways = m->product.ways;
+	int64_t ways = m->product.ways, line = m->product.line;
 	int64_t period = m->memory[level].bytes / ways;
 	int64_t step = gcd_i64(apart, period);
 
-	if (apart < LINE)
+	if (apart < line)
 		return false;
-	return lines > (double)(period / (step > LINE ? step : LINE) * ways);
+	return lines > (double)(period / (step > line ? step : line) * ways);
 }
 
 /* The accesses of t iterations over var, in steps of `size`; `in`: those of one. */
 static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 	double size, touches *in)
 {
-	double all = 0;
+	double all = 0, line = w->k->machine->product.line;
 
 	for (int32_t i = 0; i < in->n; i++)
 		all += in->at[i].foot;
 	for (int32_t i = 0; i < in->n; i++) {
 		touch *t = &in->at[i];
 		int64_t bytes = bytes_of_step(w, n, var, size, t);
-		double step = bytes < 0 ? 1 : least(1, (double)bytes / LINE);
+		double step = bytes < 0 ? 1 : least(1, (double)bytes / line);
 		double more = step > 0 ? trips * step : 1;
 
 		if (more < 1)
@@ -170,7 +170,7 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 			t->lost *= trips;
 		else if (t->written && t->crowded[MACHINE_L1] && step < 1 &&
 			 all <= (double)w->k->machine->memory[0].bytes)
-			t->lost = t->beyond[MACHINE_L1] / LINE;
+			t->lost = t->beyond[MACHINE_L1] / line;
 		t->foot = least(t->foot * more, t->most);
 		for (int32_t l = 0; l < N_BEYOND; l++)
 			if (!t->crowded[l] && all * more <=
@@ -367,6 +367,7 @@ void loop_estimate_residence(estimate *w, loop_estimate *out)
 			out->phase[p].bytes[home] += out->phase[p].bytes[l];
 			out->phase[p].bytes[l] = 0;
 		}
-	out->serial = all / 8 + w->work / 16 <
+	out->serial = all / k->machine->schedule.bytes_an_elem +
+			      w->work / k->machine->schedule.ops_an_elem <
 		      (double)k->machine->schedule.serial_elems;
 }

@@ -24,6 +24,7 @@
 
 #define SCHEDULE                                                               \
 	{                                                                      \
+		.bytes_an_elem = 8, .ops_an_elem = 16,                         \
 		.serial_elems = 16384, .chunk_elems = 32 << 10,                \
 		.max_chunks = 4096, .min_chunks = 16, .stream_bytes = 8 << 20, \
 		.least_lanes = 4, .small_inside = 64, .rows_at_once = 8,       \
@@ -42,17 +43,21 @@
 		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
 		.enough_pieces = 8, .cut_chunks = 16, .least_piece = 512,      \
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
-		.turn_sum = 64, .turn_copy = 4 << 20, .least_keys = 2,         \
+		.turn_sum = 64, .turn_copy = 4 << 20, .most_equations = 60,    \
+		.least_keys = 2,                                               \
 		.keys_part = 8                                                 \
 	}
 
-#define FUSION                                                                \
-	{                                                                     \
-		.max_eqns = 64, .flops_per_s = 40e9, .contract_per_s = 150e9, \
-		.plain_contract_per_s = 8e9, .serial_volume = 4096,           \
-		.tail_part = 8, .tail_eqns = 8, .again_ops = 40,              \
-		.again_reads = 4, .most_lost = 1.2, .alike = 0.02,            \
-		.batch_volume = 1 << 18                                       \
+#define FUSION                                                                 \
+	{                                                                      \
+		.max_eqns = 64, .flops_per_s = 40e9, .contract_per_s = 150e9,  \
+		.plain_contract_per_s = 8e9, .serial_volume = 4096,            \
+		.tail_part = 8, .tail_eqns = 8, .again_ops = 40,               \
+		.again_reads = 4, .most_lost = 1.2, .alike = 0.02,             \
+		.split_iterations = 64, .strided = 1.3,                        \
+		.gathered_ops = 100, .keys_at_once = 256,                      \
+		.rows_at_once = 64, .copy_rows = 4, .copy_window_rows = 12,    \
+		.batch_volume = 1 << 18                                        \
 	}
 
 #define C_FAMILY                                                              \

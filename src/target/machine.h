@@ -58,6 +58,7 @@ typedef struct machine_cycles {
 
 /* Sizes and limits of the schedule: docs/schedule.md, docs/contractions.md. */
 typedef struct machine_schedule {
+	int32_t bytes_an_elem, ops_an_elem; /* each is work of one element */
 	int64_t serial_elems; /* less work is done by the calling thread */
 	int64_t chunk_elems; /* work of a chunk, in elements, at least */
 	int64_t max_chunks;
@@ -103,6 +104,7 @@ typedef struct machine_product {
 	int32_t turn_gain;     /* percent more of them are worth turning */
 	int32_t turn_sum;      /* terms that pay for the way of a turned sum */
 	int64_t turn_copy;     /* elements of a factor copied for it */
+	int32_t most_equations; /* of a kernel in tiles, with copies of factors */
 	int32_t least_keys, keys_part; /* of a row that goes by in blocks */
 } machine_product;
 
@@ -115,6 +117,17 @@ typedef struct machine_fusion {
 	int32_t tail_eqns;
 	int64_t again_ops; /* of a producer that is computed again */
 	int32_t again_reads;
+	int64_t split_iterations; /* with fewer that are parallel a reduction is
+				   * split into chunks: to so many in all */
+	double strided; /* a walk across the rows of a large tensor, in times of
+			 * one along them */
+	int32_t gathered_ops; /* operations in the time in which an element of
+			       * rows of different lengths is gathered */
+	int32_t keys_at_once; /* of a row that goes by in blocks */
+	int32_t rows_at_once; /* .. so many rows at a time */
+	/* an element of a factor is copied in the time in which so many rows
+	 * are multiplied with it; for a window, with more than one sum */
+	double copy_rows, copy_window_rows;
 	double most_lost; /* fused, in seconds apart, as they are scheduled */
 	double alike; /* seconds that differ by less than this part say nothing */
 	int64_t batch_volume; /* instances of an equation of a small kernel */

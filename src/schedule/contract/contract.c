@@ -581,8 +581,6 @@ static void go_back(const contract *c, struct before b)
 	loop_link(k);
 }
 
-enum { MOST_EQUATIONS = 60 }; /* with room for copies of factors */
-
 static void say_tiles(const contract *c)
 {
 	for (int32_t i = 0; i < c->product.n; i++) {
@@ -610,10 +608,10 @@ bool contract_phase(contract *of)
 		contract_online(&c);
 	c.block = arena_array(k->a, int64_t, k->n_vars + 1);
 	find_products(&c, c.last);
-	if (k->n_eqns + 3 * c.product.n >= MOST_EQUATIONS)
+	if (k->n_eqns + 3 * c.product.n >= k->machine->product.most_equations)
 		contract_decline(k, DECIDE_TILE_MANY, -1, c.product.n,
-			MOST_EQUATIONS);
-	if (k->n_eqns + 3 * c.product.n >= MOST_EQUATIONS ||
+			k->machine->product.most_equations);
+	if (k->n_eqns + 3 * c.product.n >= k->machine->product.most_equations ||
 		!contract_choose_blocks(&c)) {
 		if (!c.online)
 			return false;
