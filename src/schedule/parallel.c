@@ -41,10 +41,13 @@ static loop_node *block(loop_kernel *k, loop_node *n, int64_t size)
 static int64_t chunk_size(
 	const loop_kernel *k, const loop_node *n, int64_t n_chunks)
 {
-	int64_t ext = k->var[n->var].extent, each = loop_work(k, n) / ext;
-	int64_t size = (k->machine->schedule.chunk_elems + each - 1) / each;
+	int64_t ext = k->var[n->var].extent, work = loop_work(k, n);
+	int64_t each = work > ext ? work / ext : 1, size;
 	int64_t most = k->machine->schedule.max_chunks / n_chunks;
 
+	if (each < 1)
+		each = 1;
+	size = (k->machine->schedule.chunk_elems + each - 1) / each;
 	if (size * most < ext)
 		size = (ext + most - 1) / most;
 	if (n->lanes > 1) { /* whole vectors, with equal alignment */

@@ -517,7 +517,7 @@ void loop_columns_to_rows(loop_kernel *k)
 			return;
 	}
 	most = k->machine->memory[MACHINE_L1].bytes / 8;
-	if (r->kind != LOOP_FOR || k->var[r->var].kind != AXIS_R ||
+	if (r == NULL || r->kind != LOOP_FOR || k->var[r->var].kind != AXIS_R ||
 		!loop_reducers(k, r, r->var, &eqns) || eqns == 0)
 		return;
 	if (k->var[n->var].extent > most) {

@@ -67,12 +67,13 @@ static void block_several(contract *c, loop_set blocked)
 	int64_t pieces = 1;
 	loop_set free = c->chain & ~c->mixed; /* their iterations are chunks */
 
-	for (int32_t v = k->n_vars - 1; v >= 0; v--) {
-		int64_t n = k->var[v].extent, chunks, size;
-		int64_t least = in_tiles(c, v) ? lanes : 1;
+	for (int32_t v = 63; v >= 0; v--) {
+		int64_t n, chunks, size, least;
 
-		if ((blocked & BIT(v)) == 0)
+		if (v >= k->n_vars || (blocked & BIT(v)) == 0)
 			continue;
+		n = k->var[v].extent;
+		least = in_tiles(c, v) ? lanes : 1;
 		free &= ~BIT(v);
 		/* what no tile runs along gains little from long blocks */
 		chunks = least > 1 ? pieces * chunks_of(c, free)

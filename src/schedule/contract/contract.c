@@ -210,7 +210,7 @@ static bool find_chain(contract *c)
 	for (;; n = n->child[0]) {
 		if (n->kind != LOOP_FOR || n->backward ||
 			(k->var[n->var].kind != AXIS_P &&
-				n->var != c->number))
+				(c->number < 0 || n->var != c->number)))
 			return c->last != NULL;
 		c->chain |= BIT(n->var);
 		c->outer = c->last = n;
