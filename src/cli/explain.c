@@ -182,9 +182,8 @@ static int explain(const cli_command *self, const asked *k)
 	t.no_fusion = k->no_fusion;
 	if (tn_context_new(&c, &t) < 0)
 		cli_no_context();
-	else if (!cli_model_open(&m, c, k->file, &k->dims, &k->inputs, false))
-		;
-	else if (!cli_set_apart(c, m.program, &k->apart))
+	else if (!cli_model_open(&m, c, k->file, &k->dims, &k->inputs, false) ||
+		!cli_set_apart(c, m.program, &k->apart))
 		;
 	else if ((k->schedule != NULL &&
 			 tn_program_load_schedule(m.program, k->schedule) < 0) ||

@@ -26,7 +26,7 @@ typedef struct touch {
 	double size, most; /* bytes of an element; of all elements */
 	double foot;
 	bool written;
-	bool crowded[N_BEYOND]; /* its lines do not all stay in their sets */
+	bool crowded; /* lines written do not all stay in their sets of L1 */
 	double lost; /* stores to lines that are gone from L1 for that reason */
 	double beyond[N_BEYOND]; /* bytes from beyond the level */
 } touch;
@@ -128,17 +128,17 @@ static int64_t bytes_of_step(const estimate *w, const loop_node *n,
 }
 
 /*
- * Do so many lines, so many bytes apart, share too few sets of the memory? A
- * line can stand in one set only: address / line modulo the number of sets.
+ * Do so many lines, so many bytes apart, share too few sets of L1? A line can
+ * stand in one set only: address / line modulo the number of sets. Farther
+ * memories have more sets than a page has lines: where a page lies decides.
  */
-static bool is_crowded(
-	const machine *m, int32_t level, double lines, int64_t apart)
+static bool is_crowded(const machine *m, double lines, int64_t apart)
 {
 	int64_t ways = m->product.ways, line = m->product.line;
-	int64_t period = m->memory[level].bytes / ways;
+	int64_t period = m->memory[MACHINE_L1].bytes / ways;
 	int64_t step = gcd_i64(apart, period);
 
-	if (apart < line)
+	if (apart <= line) /* neighbours: all sets, and their size decides */
 		return false;
 	return lines > (double)(period / (step > line ? step : line) * ways);
 }
@@ -160,7 +160,7 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 		if (more < 1)
 			more = 1;
 		for (int32_t l = 0; l < N_BEYOND; l++) {
-			bool near = !t->crowded[l] && all <=
+			bool near = !(l == MACHINE_L1 && t->crowded) && all <=
 				    (double)w->k->machine->memory[l].bytes;
 
 			/* a line is loaded again if its other elements are used too late */
@@ -168,17 +168,18 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 		}
 		if (t->lost > 0)
 			t->lost *= trips;
-		else if (t->written && t->crowded[MACHINE_L1] && step < 1 &&
+		else if (t->written && t->crowded && step < 1 &&
 			 all <= (double)w->k->machine->memory[0].bytes)
 			t->lost = t->beyond[MACHINE_L1] / line;
 		t->foot = least(t->foot * more, t->most);
 		for (int32_t l = 0; l < N_BEYOND; l++)
-			if (!t->crowded[l] && all * more <=
+			if (!(l == MACHINE_L1 && t->crowded) &&
+				all * more <=
 				(double)w->k->machine->memory[l].bytes)
 				t->beyond[l] = least(t->beyond[l], t->foot);
-		for (int32_t l = 0; l < N_BEYOND; l++)
-			t->crowded[l] |= is_crowded(
-				w->k->machine, l, trips, bytes);
+		/* of reads the processor asks ahead */
+		t->crowded |= t->written &&
+			      is_crowded(w->k->machine, trips, bytes);
 	}
 }
 
