@@ -646,41 +646,68 @@ static void find_once(struct kern_verifier *v, const kern_block *b)
 	}
 }
 
-static void find_other(const kern_block *b, bool *other)
+/* Addresses and masks look at what they are made of. */
+static void find_addressed(const kern_form *f, const kern_access *at, bool *other)
+{
+	for (int32_t i = 0; f != NULL && i < f->n; i++)
+		other[f->t[i].v] = true;
+	if (at == NULL || at->at == NULL)
+		return;
+	find_addressed(at->at, NULL, other);
+	other[at->mask] = other[at->whole] = true;
+}
+
+/* Values that statements look at: not what a register gets of which only a
+ * selection uses what is in it. */
+static void find_other(
+	const struct kern_verifier *v, const kern_block *b, bool *other)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+		bool sets = s->kind == KERN_VAR || s->kind == KERN_SET ||
+			    s->kind == KERN_SET_LANE;
+
+		if (!sets || !v->selected[s->v])
+			other[s->x] = true;
+		else
+			v->selected[s->x] = true;
+		find_addressed(s->lo, &s->at, other);
+		find_addressed(s->hi, &s->from, other);
+		find_other(v, &s->body, other);
+		find_other(v, &s->other, other);
+	}
+}
+
+/* All lanes of what a statement takes are looked at. */
+static void find_stated(struct kern_verifier *v, const kern_block *b)
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
 
-		other[s->x] = true;
-		find_other(&s->body, other);
-		find_other(&s->other, other);
+		v->shuffled[s->x] = UINT64_MAX;
+		find_stated(v, &s->body);
+		find_stated(v, &s->other);
 	}
 }
 
-/* Values that are looked at only where a condition selects them. */
-static void find_selected(struct kern_verifier *v)
+/* What values say of their operands, from the last one on: those who use a
+ * value stand behind it. */
+static void pass_selected(struct kern_verifier *v, bool *other)
 {
 	int32_t sel = ir_scalar_find("sel", 3);
-	const kern_kernel *k = v->k;
-	bool *other = arena_array(v->a, bool, k->value.n + 1);
 
-	v->selected = arena_array(v->a, bool, k->value.n + 1);
-	v->shuffled = arena_array(v->a, uint64_t, k->value.n + 1);
-	for (int32_t i = 0; i < k->n_phases; i++)
-		find_other(&k->phase[i].body, other);
-	for (kern_val i = 1; i < k->value.n; i++)
-		v->shuffled[i] = other[i] ? UINT64_MAX : 0;
-	/* those who use a value stand behind it */
-	for (kern_val i = k->value.n - 1; i > 0; i--) {
-		const kern_value *x = kern_at(k, i);
+	for (kern_val i = v->k->value.n - 1; i > 0; i--) {
+		const kern_value *x = kern_at(v->k, i);
 		bool is_sel = x->op == KERN_CALL && x->fn == sel;
 
 		v->selected[i] &= !other[i];
+		find_addressed(x->form[0], &x->at, other);
+		find_addressed(x->form[1], NULL, other);
 		for (int32_t j = 0; j < KERN_MAX_ARGS; j++) {
-			v->selected[x->arg[j]] |=
-				(is_sel && j > 0) || v->selected[i];
-			other[x->arg[j]] |=
-				!(is_sel && j > 0) && !v->selected[i];
+			bool choice = (is_sel && j > 0) || v->selected[i];
+
+			v->selected[x->arg[j]] |= choice;
+			other[x->arg[j]] |= !choice;
 			if (x->op != KERN_SHUFFLE)
 				v->shuffled[x->arg[j]] = UINT64_MAX;
 		}
@@ -689,6 +716,25 @@ static void find_selected(struct kern_verifier *v)
 			v->shuffled[x->arg[x->list[l] >= x->type.lanes]] |=
 				UINT64_C(1) << x->list[l] % x->type.lanes;
 	}
+}
+
+/* Values that are looked at only where a condition selects them: the second time
+ * it is known of registers, too. */
+static void find_selected(struct kern_verifier *v)
+{
+	const kern_kernel *k = v->k;
+
+	v->selected = arena_array(v->a, bool, k->value.n + 1);
+	v->shuffled = arena_array(v->a, uint64_t, k->value.n + 1);
+	for (int32_t n = 0; n < 2; n++) {
+		bool *other = arena_array(v->a, bool, k->value.n + 1);
+
+		for (int32_t i = 0; i < k->n_phases; i++)
+			find_other(v, &k->phase[i].body, other);
+		pass_selected(v, other);
+	}
+	for (int32_t i = 0; i < k->n_phases; i++)
+		find_stated(v, &k->phase[i].body);
 }
 
 void kern_verify(kern_kernel *k)

@@ -88,6 +88,26 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"sel %2, %3, f32(0)", "add %3, f32(0)", "order"},
+	{".. in a register, lane by lane",
+		"kernel 0 cumsum_rows {\n"
+		"  param p0: f32[8] out\n"
+		"  param p1: f32[8] in\n"
+		"  phase of 1 chunks {\n"
+		"    for %i0 = 0 .. 2 {\n"
+		"      var %r1: f32x4 = zero\n"
+		"      for %i2 = 0 .. 4 {\n"
+		"        set %r1[%i2] = f32 load p0[2*%i2]\n"
+		"      }\n"
+		"      %3: bool = inside %i0 - 1, 0, *\n"
+		"      %4: f32x4 = splat f32(0)\n"
+		"      %5: f32x4 = sel %3, %r1, %4\n"
+		"      for %i6 = 0 .. 4 {\n"
+		"        store p0[%i0 + 2*%i6] = f32 lane %5, %i6\n"
+		"      }\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"sel %3, %r1, %4", "add %r1, %4", "order"},
 	{"not both, and one of them is",
 		"kernel 0 concat {\n"
 		"  param p0: f32[6] out\n"
