@@ -89,18 +89,29 @@ static void want_form(struct each *e, const kern_form *f)
 		want(e, f->t[i].v);
 }
 
-/* Does the condition speak of a value that is needed? Of such only? */
-static bool speaks(const struct each *e, const kern_form *f, bool only)
+/* Is it made of a value that is needed, also in quotients? */
+static bool touches(const struct each *e, const kern_form *f, int32_t nest)
 {
-	bool all = f->n > 0, some = false;
+	bool some = false;
 
-	for (int32_t i = 0; i < f->n; i++) {
-		bool found = find(e, f->t[i].v) >= 0;
+	for (int32_t i = 0; f != NULL && i < f->n && !some; i++) {
+		const kern_value *x = kern_at(e->r->k, f->t[i].v);
 
-		all &= found;
-		some |= found;
+		some = find(e, f->t[i].v) >= 0;
+		for (int32_t j = 0; j < 2 && nest < 4 && !some; j++)
+			some = touches(e, x->form[j], nest + 1);
 	}
-	return only ? all : some;
+	return some;
+}
+
+/* Are all values of the condition needed? */
+static bool is_needed(const struct each *e, const kern_form *f)
+{
+	bool all = f->n > 0;
+
+	for (int32_t i = 0; i < f->n; i++)
+		all &= find(e, f->t[i].v) >= 0;
+	return all;
 }
 
 static bool value_of(const struct each *e, const kern_form *f, int64_t *out)
@@ -242,10 +253,10 @@ static void take_facts(struct each *e, bool more)
 	const kern_range *r = e->r;
 
 	for (int32_t i = 0; more && i < r->fact.n; i++)
-		if (speaks(e, r->fact.at[i].f, false))
+		if (touches(e, r->fact.at[i].f, 0))
 			want_form(e, r->fact.at[i].f);
 	for (int32_t i = 0; i < r->fact.n; i++)
-		if (speaks(e, r->fact.at[i].f, true))
+		if (is_needed(e, r->fact.at[i].f))
 			*vec_push(r->k->a, &e->fact) = &r->fact.at[i];
 }
 
