@@ -485,7 +485,7 @@ static void bind_inputs(void *arg)
 		const char *name =
 			arena_strdup(p->a, k->names[i - k->n_free]);
 
-		p->ir->value.at[p->ir->input.at[i]].name = name;
+		ir_program_rename(p->ir, p->ir->input.at[i], name);
 		p->in[i].name = name;
 		p->bound[i] = k->data[i - k->n_free];
 	}

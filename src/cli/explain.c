@@ -298,8 +298,8 @@ const cli_command cli_explain = {
 	"TENON_DUMP=PASS,PASS in the environment of any program prints what passes\n"
 	"make, on standard error or into files of the folder TENON_DUMP_DIR. They\n"
 	"are: program (what is compiled), lower, prune, localise (on several\n"
-	"processes), settle, fuse, loops, schedule, kern, emit, plan; all.\n"
-	"The steps of schedule have names, too: scatter, products, rows, parts,\n"
-	"apart, lanes, chunks, clips, guards, ahead, tail, locations, streams.\n",
+	"processes), settle, fuse, loops, schedule, kern, emit, plan, all (of\n"
+	"these); scatter, products, rows, parts, apart, lanes, chunks, clips,\n"
+	"guards, ahead, tail, locations, streams (the steps of schedule).\n",
 	run,
 };

@@ -62,6 +62,7 @@ static const kern_form *made(
 
 	v.form[0] = form;
 	v.num[0] = x->num[0];
+	v.num[1] = x->num[1];
 	if (x->op == KERN_INDEX)
 		return form;
 	for (int32_t i = 1; i < r->n_loop + r->made.n; i++) {
@@ -69,7 +70,8 @@ static const kern_form *made(
 		const kern_value *y = kern_at(r->k, j);
 
 		if (y->op == v.op && y->form[0] == v.form[0] &&
-			y->num[0] == v.num[0] && y->type.lanes == 1)
+			y->num[0] == v.num[0] && y->num[1] == v.num[1] &&
+			y->type.lanes == 1)
 			return kern_form_term(r->k, 1, j);
 	}
 	*vec_push(r->k->a, &r->made) = kern_ins(r->k, &v);
@@ -84,10 +86,12 @@ const kern_form *kern_remainder(
 	return made(r, &x, f);
 }
 
-static bool divides(const kern_value *x)
+/* An integer that follows from one form and constants. */
+static bool is_of_form(const kern_value *x)
 {
 	return x->op == KERN_INDEX || x->op == KERN_DIV ||
-	       x->op == KERN_FLOOR || x->op == KERN_MOD;
+	       x->op == KERN_FLOOR || x->op == KERN_MOD ||
+	       x->op == KERN_CLAMP;
 }
 
 static const kern_form *form_of(
@@ -137,7 +141,7 @@ static const kern_form *at_lane(kern_range *r, const kern_form *f,
 			bool load = x->op == KERN_LOAD;
 
 			of = x->type.lanes > 1 || nest == 4 ||
-					     (!load && !divides(x))
+					     (!load && !is_of_form(x))
 				     ? NULL
 				     : at_lane(r, load ? x->at.at : x->form[0],
 					       walk, lane, nest + 1);
@@ -167,7 +171,7 @@ static const kern_form *set_lane(
 	x = kern_at(r->k, s->x);
 	if (s->x < s->lo->t[0].v) /* one for all lanes */
 		return form_of(r, s->x, NULL, 0);
-	if (x->type.lanes != 1 || (x->op != KERN_LOAD && !divides(x)))
+	if (x->type.lanes != 1 || (x->op != KERN_LOAD && !is_of_form(x)))
 		return NULL;
 	f = at_lane(r, x->op == KERN_LOAD ? x->at.at : x->form[0],
 		s->lo->t[0].v, lane, 0);
@@ -240,7 +244,7 @@ static const kern_form *form_of(
 		return call_form(r, x, lane, nest);
 	if (x->op == KERN_MULADD && in_lanes)
 		return NULL;
-	if (in_lanes && divides(x))
+	if (in_lanes && is_of_form(x))
 		return made(r, x, kern_form_add(r->k, x->form[0], lane));
 	if (in_lanes && x->op == KERN_REG)
 		return set_lane(r, v, lane);

@@ -27,7 +27,7 @@ expect() { # expect STATUS TEXT COMMAND...: the output has TEXT in it
 expect 2 'did you mean train?' "$tenon" trian
 expect 2 'did you mean explain?' "$tenon" explian
 expect 2 'did you mean version?' "$tenon" vers
-expect 2 'no command "zzz"; There are train, generate' "$tenon" zzz
+expect 2 'no command "zzz"; the commands are train, generate' "$tenon" zzz
 expect 2 'no option --repaet (did you mean --repeat?)' "$tenon" run --repaet 2
 expect 2 '(did you mean --steps?)' "$tenon" train --step=3
 expect 2 'no option --zzzz; tenon run --help' "$tenon" run --zzzz

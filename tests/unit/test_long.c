@@ -124,7 +124,7 @@ static void full_kernel(arena *a, void *arg)
 	made = compile_new(a, ir_program_parse(a, s.at, s.n, "chain"), &o);
 	compile_explain(&text, made, TN_LEVEL_GROUPS, 0);
 	assert_true(made->groups->kernel.n >= 2);
-	assert_non_null(strstr(text.at, "the kernel is full: its loops would"));
+	assert_non_null(strstr(text.at, "the loops of the merged kernel would have "));
 }
 
 static void says_why(void **state)
