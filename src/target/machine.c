@@ -3,9 +3,9 @@
  *
  * The figures of the machines of the C printer were measured on one core of a
  * server with AVX-512 (3.5 GHz, 48 KB of L1, 2 MB of L2 for each core); `fact`
- * below says how each was measured, and `tenon bench machine` measures them on
- * this machine. Machines with narrower vectors have the same memories, and more
- * instructions for the same number of elements.
+ * below says how those were measured that it lists; `tenon bench estimate` shows
+ * how well they predict on this machine. Machines with narrower vectors have the
+ * same memories, and more instructions for the same number of elements.
  */
 #include "target/machine.h"
 
