@@ -12,16 +12,6 @@
  */
 #include "eqn/eqn.h"
 
-/* Removes casts from dtype t to a wider dtype and back. */
-static const expr *uncast(const expr *e, tn_dtype t)
-{
-	while (e->kind == EX_CAST &&
-		(e->dtype == t || (e->dtype == TN_F32 &&
-					  (t == TN_F16 || t == TN_BF16))))
-		e = e->arg[0];
-	return e;
-}
-
 const ix_form *eqn_position(arena *a, ir_system *s, const sys_eqn *e, ix_dom *d)
 {
 	int64_t *extent = arena_array(a, int64_t, e->n_axes + 1);
@@ -47,13 +37,13 @@ bool eqn_find_writes(arena *a, ir_system *s, const sys_eqn *e, eqn_writes *w)
 		e->n_out != 1 || e->n_axes > e->n_left || e->scan_axis >= 0)
 		return false;
 	t = s->tensor.at[e->out[0]].dtype;
-	b = uncast(e->body[0], t);
+	b = ex_uncast(e->body[0], t);
 	own = eqn_position(a, s, e, &w->dom);
 	left = w->dom;
 	while (b->kind == EX_SELECT && w->n_guards < EQN_MAX_GUARDS) {
 		w->guard[w->n_guards++] = b->arg[0];
 		left = ir_dom_when(s, &left, b->arg[0], false);
-		b = uncast(b->arg[2], t);
+		b = ex_uncast(b->arg[2], t);
 		if (b->kind == EX_READ && s->tensor.at[b->tensor].dtype == t &&
 			s->tensor.at[b->tensor].numel ==
 				s->tensor.at[e->out[0]].numel &&

@@ -18,16 +18,6 @@ struct window {
 	int32_t n_stmts;
 };
 
-/* Removes casts from dtype t to a wider dtype and back. */
-static const expr *uncast(const expr *e, tn_dtype t)
-{
-	while (e->kind == EX_CAST &&
-		(e->dtype == t || (e->dtype == TN_F32 &&
-					  (t == TN_F16 || t == TN_BF16))))
-		e = e->arg[0];
-	return e;
-}
-
 /* The guard of the changed elements; NULL: it is not a write in place. */
 static const expr *window_of(loop_kernel *k, const loop_eqn *e)
 {
@@ -40,10 +30,10 @@ static const expr *window_of(loop_kernel *k, const loop_eqn *e)
 	if (e->e->monoid != IR_SET || e->push || e->stage || e->scan_var >= 0 ||
 		loop_param(k, t) < 0 || !ir_in_place(s, t))
 		return NULL;
-	b = uncast(e->body[0], dt);
+	b = ex_uncast(e->body[0], dt);
 	if (b->kind != EX_SELECT)
 		return NULL;
-	old = uncast(b->arg[2], dt);
+	old = ex_uncast(b->arg[2], dt);
 	if (old->kind != EX_READ || s->tensor.at[old->tensor].dtype != dt ||
 		s->tensor.at[old->tensor].storage != s->tensor.at[t].storage)
 		return NULL;
@@ -144,7 +134,7 @@ bool loop_leaves(
 	tn_dtype dt = k->s->tensor.at[t].dtype;
 	const ix_form **with = arena_array(
 		k->a, const ix_form *, k->n_vars + 1);
-	const expr *b = uncast(e->body[0], dt);
+	const expr *b = ex_uncast(e->body[0], dt);
 	ix_dom outside = k->dom;
 	int64_t s;
 
@@ -158,7 +148,7 @@ bool loop_leaves(
 			with[v] = ix_mod(x, d, ix_div(x, d, at, s), n);
 		}
 	}
-	for (; b->kind == EX_SELECT; b = uncast(b->arg[2], dt)) {
+	for (; b->kind == EX_SELECT; b = ex_uncast(b->arg[2], dt)) {
 		if (!never(k, d, b->arg[0], with, 0))
 			return false;
 		outside = ir_dom_when(k->s, &outside, b->arg[0], false);

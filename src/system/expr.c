@@ -205,6 +205,15 @@ const expr *ex_cast(ir_system *s, tn_dtype t, const expr *a)
 				.flops = 1});
 }
 
+const expr *ex_uncast(const expr *e, tn_dtype t)
+{
+	while (e->kind == EX_CAST &&
+		(e->dtype == t || (e->dtype == TN_F32 &&
+					  (t == TN_F16 || t == TN_BF16))))
+		e = e->arg[0];
+	return e;
+}
+
 const expr *ex_param(ir_system *s, tn_dtype t, int32_t nth)
 {
 	return intern(

@@ -165,6 +165,8 @@ const expr *ex_select(ir_system *s, const expr *c, const expr *a,
 	const expr *b);
 const expr *ex_inside(ir_system *s, const ix_form *f, int64_t lo, int64_t hi);
 const expr *ex_cast(ir_system *s, tn_dtype t, const expr *a);
+/* e without casts from dtype t to a wider dtype and back. */
+const expr *ex_uncast(const expr *e, tn_dtype t);
 const expr *ex_param(ir_system *s, tn_dtype t, int32_t number);
 
 /*

@@ -119,11 +119,9 @@ void t_journal_end(tensors *t)
 /* The result of c that is the next version of operand i, or NULL. */
 static t_value *version(const t_call *c, int32_t i)
 {
-	if (t_is_write(c))
-		return i == 0 ? c->result[0] : NULL;
-	return c->trace != NULL && c->trace->next[i] >= 0
-		? c->result[c->trace->next[i]]
-		: NULL;
+	int32_t r = t_result_of_write(c, i);
+
+	return r >= 0 ? c->result[r] : NULL;
 }
 
 /* Restores the call to the state before it ran. It allocates nothing: it cannot

@@ -556,6 +556,8 @@ typedef struct t_version {
 	const t_view *view;
 	int32_t call;
 } t_version;
+/* The result of c that is the next version of operand i; -1: c does not write it. */
+int32_t t_result_of_write(const t_call *c, int32_t i);
 bool t_next_version(const t_trace *f, const t_value *v, t_version *out);
 /* same.c: another read in f with the elements of v, which is kept instead of v; or
  * v. reads: values that are kept in any case. */

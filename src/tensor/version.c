@@ -116,15 +116,20 @@ void t_print_place(tensors *t, str *s, const t_seen *x)
 
 /* ---- versions ---- */
 
+int32_t t_result_of_write(const t_call *c, int32_t i)
+{
+	if (t_is_write(c))
+		return i == 0 ? 0 : -1;
+	return c->trace != NULL ? c->trace->next[i] : -1;
+}
+
 bool t_next_version(const t_trace *f, const t_value *v, t_version *out)
 {
 	for (int32_t k = 0; k < f->call.n; k++) {
 		const t_call *c = f->call.at[k];
 
 		for (int32_t i = 0; i < c->n_args; i++) {
-			int32_t r = t_is_write(c) && i == 0 ? 0
-				: c->trace != NULL ? c->trace->next[i]
-						   : -1;
+			int32_t r = t_result_of_write(c, i);
 
 			if (r < 0 || c->arg[i].v != v)
 				continue;

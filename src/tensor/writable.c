@@ -172,9 +172,7 @@ static void check_writes(
 		const t_call *c = f->call.at[q];
 
 		for (int32_t i = 0; i < c->n_args; i++) {
-			int32_t r = t_is_write(c) && i == 0 ? 0
-				: c->trace != NULL ? c->trace->next[i]
-						   : -1;
+			int32_t r = t_result_of_write(c, i);
 
 			if (r < 0 || c->arg[i].v != v)
 				continue;
