@@ -24,6 +24,13 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 			next
 		if ($1 == "door") {
 			door[$2] = 1
+			for (i = 3; i <= NF; i++) {
+				if (!($i in known))
+					bad("layers.txt: " $2 " is a door " \
+						"for " $i ", which is no row")
+				door_for[$2, $i] = 1
+				door[$2] = 2
+			}
 			next
 		}
 		folder = $1
@@ -77,7 +84,8 @@ find "$src" -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort |
 			next
 		if (!((folder, to) in may))
 			bad(place ": " folder " may not include " name)
-		else if (!(name in door))
+		else if (!(name in door) ||
+			(door[name] == 2 && !((name, folder) in door_for)))
 			bad(place ": " name " is private to " to)
 	}
 	END {

@@ -4,7 +4,7 @@
 
 #include "engine/engine.h"
 #include "run/run.h"
-#include "tensor/tensor.h"
+#include "func/func.h"
 
 struct tn_context {
 	env *e;

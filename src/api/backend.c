@@ -1,5 +1,5 @@
 /*
- * backend.c: functions of a context that tensor/ calls: compile and run what was
+ * backend.c: functions of a context that value/ calls: compile and run what was
  * recorded, give keys, move values between placements.
  */
 #include "api/shard.h"

@@ -1,5 +1,5 @@
 /*
- * function.c: compiled functions: calls tensor/.
+ * function.c: compiled functions: calls func/.
  */
 #include "api/api.h"
 
@@ -23,7 +23,7 @@ typedef struct job {
 	bool dot, program;
 } job;
 
-/* tensor/ calls this for the body; a failure of the body fails the recording. */
+/* func/ calls this for the body; a failure of the body fails the recording. */
 static void record(void *arg, tensor *const *in, tensor **out)
 {
 	tn_function *f = arg;

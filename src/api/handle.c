@@ -1,5 +1,5 @@
 /*
- * handle.c: converts handles of callers to tensors of tensor/, and back.
+ * handle.c: converts handles of callers to tensors of value/, and back.
  */
 #include "api/api.h"
 

@@ -1,11 +1,11 @@
 /*
- * region.c: conditions, loops and C functions of the host: calls tensor/.
+ * region.c: conditions, loops and C functions of the host: calls func/.
  */
 #include "api/api.h"
 
 #include <stdlib.h>
 
-/* A body of the user, which tensor/ calls. */
+/* A body of the user, which func/ calls. */
 typedef struct side {
 	tn_context *c;
 	tn_body *fn;

@@ -1,6 +1,7 @@
 /*
- * tensor.c: functions on tensors: calls tensor/. Every call has the user's file and
- * line, runs inside env_run, and keeps the first failure in the context.
+ * tensor.c: functions on tensors: calls value/ and tape/. Every call has the
+ * user's file and line, runs inside env_run, and keeps the first failure in the
+ * context.
  */
 #include "api/tensor.h"
 

@@ -8,7 +8,7 @@
  *           MapExpr --kern--> kernels --emit--> C functions
  *           --plan--> launches, buffers, C texts
  *
- * There is no pass for gradients: tensor/ records the calls of adjoints, so a
+ * There is no pass for gradients: tape/ records the calls of adjoints, so a
  * program is differentiated before it is compiled.
  */
 #include "engine/text.h"

@@ -1,0 +1,758 @@
+/*
+ * region_back.c: the backward of a region is a region.
+ *
+ * Consumes a region of which something has a gradient; produces the same with
+ * what its backward reads as further results, and that backward. A body's own
+ * backward is that of a trace (trace.c): its reads of operands, results and
+ * middles are found where the region has them.
+ *
+ *     cond   the same condition over the backwards of both bodies; middles of
+ *            one type share a result, since one branch alone has run
+ *     loop   the same rounds in reverse: cotangents are carried; what differs
+ *            from round to round was kept in rows; gradients of what every
+ *            round reads are sums that are carried, too
+ *     host   the function that was given for it
+ *
+ * What is kept of a loop: what is carried, before each round, if the body's
+ * backward reads it; middles, a row each. Rows of inputs and outputs are there.
+ */
+#include "func/region.h"
+
+enum side { OF_IN, OF_OUT, OF_SEED };
+
+/* An operand of the backward. */
+typedef struct seen {
+	enum side side;
+	int32_t i;
+} seen;
+
+typedef struct given {
+	int32_t of_in, kind;
+} given;
+
+typedef struct deriving {
+	tensors *t;
+	t_trace *f; /* what it is the backward of */
+	t_region *g;
+	VEC(t_value *) out; /* results of f with what is kept */
+	VEC(t_yield) yield;
+	t_draft d; /* the backward */
+	VEC(seen) seen;	  /* by operand of it */
+	VEC(given) given; /* by result of it */
+	/* of the body that is recorded */
+	t_capture c;
+	int32_t arm;
+	VEC(t_value *) in; /* its operands */
+	VEC(t_value *) made;
+	int32_t *cotangent; /* loop: by carry, the one that carries it; -1 */
+	bool *wanted; /* cond: by 2 * operand + is a leaf: some branch gives it */
+} deriving;
+
+/* ---- small calls ---- */
+
+static t_value *sum_of(tensors *t, t_value *x, t_value *y)
+{
+	t_read arg[2] = {{x, NULL, false, 0}, {y, NULL, false, 0}};
+	const ir_type *type[2] = {&x->type, &y->type};
+
+	return t_record(
+		t, t_entry_named(t, "add", 2, type, 0, NULL), 2, arg)
+		->result[0];
+}
+
+static t_value *zeros(tensors *t, const ir_type *y)
+{
+	ir_attr attr[] = {
+		{.name = "shape",
+			.kind = ATTR_INTS,
+			.n = y->rank,
+			.ints = y->shape},
+		{.name = "value", .kind = ATTR_REAL, .f = 0},
+		{.name = "dtype", .kind = ATTR_DTYPE, .dtype = y->dtype}};
+
+	return t_record(
+		t, t_entry_named(t, "fill", 0, NULL, 3, attr), 0, NULL)
+		->result[0];
+}
+
+static t_value *added(tensors *t, t_value *x, t_value *y)
+{
+	return x == NULL ? y : y == NULL ? x : sum_of(t, x, y);
+}
+
+/* ---- what the backward reads of the region ---- */
+
+static int32_t operand(deriving *d, enum side side, int32_t i)
+{
+	arena *a = d->t->a;
+
+	for (int32_t k = 0; k < d->seen.n; k++)
+		if (d->seen.at[k].side == side && d->seen.at[k].i == i)
+			return k;
+	*vec_push(a, &d->seen) = (seen){side, i};
+	*vec_push(a, &d->d.op) =
+		side == OF_IN ? d->f->in[i] : d->out.at[i];
+	*vec_push(a, &d->d.next) = -1;
+	*vec_push(a, &d->d.slot) = NULL;
+	return d->seen.n - 1;
+}
+
+/* A further result of the region; one that is there already. */
+static int32_t kept(deriving *d, t_yield y, const ir_type *type)
+{
+	t_value *v;
+
+	for (int32_t r = 0; r < d->yield.n; r++)
+		if (d->yield.at[r].kind == y.kind &&
+			d->yield.at[r].at[0] == y.at[0] &&
+			d->yield.at[r].at[1] == y.at[1])
+			return r;
+	v = t_value_new(d->t, type);
+	t_value_keep(v);
+	*vec_push(d->t->a, &d->out) = v;
+	*vec_push(d->t->a, &d->yield) = y;
+	return d->yield.n - 1;
+}
+
+static ir_type with_rows(const deriving *d, const ir_type *row, int64_t n)
+{
+	ir_type y = *row;
+
+	if (y.rank == TN_MAX_RANK)
+		env_fail(d->t->e, TN_EINVAL, "scan.rows",
+			(loc){.file = d->t->file, .line = d->t->line},
+			"%s: a gradient keeps a tensor with %d axes for every "
+			"round: no room for one more axis", d->f->name,
+			TN_MAX_RANK);
+	memmove(y.shape + 1, y.shape, (size_t)y.rank * sizeof y.shape[0]);
+	y.shape[0] = n;
+	y.rank++;
+	return y;
+}
+
+/* The number of a result of the region, or -1. */
+static int32_t result_with(const deriving *d, enum yield_kind kind, int32_t at)
+{
+	for (int32_t r = 0; r < d->f->n_known; r++)
+		if (d->yield.at[r].kind == kind && d->yield.at[r].at[0] == at)
+			return r;
+	return -1;
+}
+
+/* ---- the body of the backward ---- */
+
+/* A new operand of the current body, with this source. */
+static t_value *fed(deriving *d, t_feed x, const ir_type *type)
+{
+	arena *a = d->t->a;
+	t_value *v;
+
+	for (int32_t i = 0; i < d->d.feed[d->arm].n; i++) {
+		const t_feed *y = &d->d.feed[d->arm].at[i];
+
+		if (y->kind == x.kind && y->at == x.at && y->row == x.row)
+			return d->in.at[i];
+	}
+	v = t_value_new(d->t, type);
+	t_value_keep(v);
+	*vec_push(a, &d->in) = v;
+	*vec_push(a, &d->d.feed[d->arm]) = x;
+	return v;
+}
+
+/* The body's backward on what it reads; NULL: it has none. */
+static t_call *record_back(deriving *d, const t_trace *body,
+	t_value *(*read)(deriving *d, const t_trace *body, const t_back *b,
+		int32_t k))
+{
+	const t_back *b = body->back.at[0];
+	t_read *arg;
+
+	if (b->trace == NULL)
+		return NULL;
+	arg = arena_array(d->t->a, t_read, b->trace->n_in + 1);
+	for (int32_t k = 0; k < b->trace->n_in; k++)
+		arg[k] = (t_read){read(d, body, b, k), NULL, false, 0};
+	return t_record_trace(d->t, b->trace, arg);
+}
+
+static void end_body(deriving *d)
+{
+	t_trace *f;
+
+	capture_end(d->t, &d->c);
+	f = trace_new(d->t, &d->c, d->in.n, d->in.at, d->made.n, d->made.at,
+		arena_printf(d->t->a, "%s backward", d->f->name));
+	if (f->n_in != d->in.n)
+		env_bug(d->t->e, "region.back",
+			"the backward of %s reads what it is not given",
+			d->f->name);
+	d->d.g.body[d->arm] = f;
+}
+
+static void begin_body(deriving *d, int32_t arm)
+{
+	d->arm = arm;
+	d->in.n = d->made.n = 0;
+	capture_begin(d->t, &d->c, true);
+}
+
+/* ---- loops ---- */
+
+static const t_region *loop_of(const deriving *d)
+{
+	return d->f->region;
+}
+
+/* The carried tensor that is result r of the body, or -1. */
+static int32_t carried_as(const t_region *g, int32_t r)
+{
+	for (int32_t k = 0; k < g->n_carries; k++)
+		if (g->carry[k].next == r)
+			return k;
+	return -1;
+}
+
+/* Adds a carried tensor to the backward, starting with operand `from`; -1: zeros. */
+static t_value *carry(deriving *d, int32_t from, const ir_type *type)
+{
+	int32_t n = d->d.carry.n;
+
+	*vec_push(d->t->a, &d->d.carry) = (t_carry){from, -1, -1, false};
+	return fed(d, (t_feed){FEED_CARRY, n, 0}, type);
+}
+
+static t_value *row_in(
+	deriving *d, enum side side, int32_t i, int32_t row, const ir_type *type)
+{
+	return fed(d, (t_feed){FEED_ROW, operand(d, side, i), row}, type);
+}
+
+/* Of carry k: its value before a round, or behind it. */
+static t_value *state(deriving *d, int32_t k, int32_t row)
+{
+	const ir_type *y =
+		&d->g->body[0]->out[loop_of(d)->carry[k].next]->type;
+	ir_type rows = with_rows(d, y, d->g->n + 1);
+
+	return row_in(d, OF_OUT,
+		kept(d, (t_yield){YIELD_EACH, {k, -1}}, &rows), row, y);
+}
+
+static t_value *loop_seed(deriving *d, const t_trace *body, int32_t r)
+{
+	int32_t k = carried_as(loop_of(d), r);
+
+	if (k >= 0)
+		return fed(d, (t_feed){FEED_CARRY, d->cotangent[k], 0},
+			&body->out[r]->type);
+	return row_in(d, OF_SEED, result_with(d, YIELD_ROWS, r), 0,
+		&body->out[r]->type);
+}
+
+static t_value *loop_operand(deriving *d, const t_trace *body, int32_t i)
+{
+	const t_feed *x = &loop_of(d)->feed[0][i];
+	const ir_type *y = &body->in[i]->type;
+
+	switch (x->kind) {
+	case FEED_OPERAND:
+	case FEED_KEY:
+		break;
+	case FEED_CARRY:
+		return state(d, x->at, 0);
+	case FEED_ROW:
+		return row_in(d, OF_IN, x->at, x->row, y);
+	}
+	return fed(d, (t_feed){x->kind, operand(d, OF_IN, x->at), x->row}, y);
+}
+
+static t_value *loop_read(
+	deriving *d, const t_trace *body, const t_back *b, int32_t k)
+{
+	int32_t r = b->from_out[k], at;
+	ir_type rows;
+
+	if (b->from_seed[k] >= 0)
+		return loop_seed(d, body, b->from_seed[k]);
+	if (b->from_in[k] >= 0)
+		return loop_operand(d, body, b->from_in[k]);
+	at = carried_as(loop_of(d), r);
+	if (at >= 0)
+		return state(d, at, 1);
+	rows = with_rows(d, &body->out[r]->type, d->g->n);
+	return row_in(d, OF_OUT,
+		kept(d, (t_yield){YIELD_ROWS, {r, -1}}, &rows), 0,
+		&body->out[r]->type);
+}
+
+/* Result of the backward: gradient or leaf of operand i, made so. */
+static void give(deriving *d, int32_t i, int32_t kind, t_yield y,
+	const ir_type *type)
+{
+	arena *a = d->t->a;
+
+	*vec_push(a, &d->given) = (given){i, kind};
+	*vec_push(a, &d->d.yield) = y;
+	*vec_push(a, &d->d.type) = *type;
+	*vec_push(a, &d->d.made) = false;
+}
+
+static int32_t add_made(deriving *d, t_value *v)
+{
+	t_value_keep(v);
+	*vec_push(d->t->a, &d->made) = v;
+	return d->made.n - 1;
+}
+
+/* The operand of the loop that is operand i of its body. */
+static int32_t outer_operand(const deriving *d, int32_t i)
+{
+	const t_feed *x = &loop_of(d)->feed[0][i];
+
+	return x->kind == FEED_CARRY ? loop_of(d)->carry[x->at].from : x->at;
+}
+
+/* A sum over the rounds, for operand i. */
+static void add_up(deriving *d, int32_t i, int32_t kind, t_value *g)
+{
+	int32_t n = d->d.carry.n;
+	t_value *sum = carry(d, -1, &g->type);
+
+	d->d.carry.at[n].next = add_made(d, sum_of(d->t, sum, g));
+	give(d, i, kind, (t_yield){YIELD_LAST, {n, -1}}, &g->type);
+}
+
+static void find_cotangents(deriving *d, const t_trace *body)
+{
+	const t_region *g = loop_of(d);
+	const t_back *b = body->back.at[0];
+	int32_t *at = arena_array(d->t->a, int32_t, g->n_carries + 1);
+
+	d->cotangent = at;
+	for (int32_t k = 0; k < g->n_carries; k++) {
+		int32_t r = result_with(d, YIELD_LAST, k);
+		const ir_type *y = &body->out[g->carry[k].next]->type;
+		bool made = r >= 0 && t_is_made(d->f->out[r]), any = made;
+
+		at[k] = -1;
+		for (int32_t j = 0; b->trace != NULL && j < b->trace->n_out;
+			j++) {
+			const t_feed *x = &g->feed[0][b->of_in[j]];
+
+			any |= b->kind[j] == BACK_OPERAND &&
+				x->kind == FEED_CARRY && x->at == k;
+		}
+		if (!any || !dtype_is_float(y->dtype))
+			continue;
+		at[k] = d->d.carry.n;
+		(void)carry(d, made ? operand(d, OF_SEED, r) : -1, y);
+	}
+}
+
+static t_value *gradient(const t_back *b, const t_call *back, int32_t i)
+{
+	for (int32_t j = 0; back != NULL && j < b->trace->n_out; j++)
+		if (b->kind[j] == BACK_OPERAND && b->of_in[j] == i)
+			return back->result[j];
+	return NULL;
+}
+
+/* The cotangent of carry k after a round. */
+static void end_cotangent(deriving *d, const t_trace *body, const t_call *back,
+	int32_t k, int32_t at)
+{
+	const t_region *g = loop_of(d);
+	const t_carry *x = &g->carry[k];
+	const t_value *out = body->out[x->next];
+	t_value *next = NULL, *now;
+
+	for (int32_t i = 0; i < body->n_in; i++)
+		if (g->feed[0][i].kind == FEED_CARRY && g->feed[0][i].at == k)
+			next = gradient(body->back.at[0], back, i);
+	now = fed(d, (t_feed){FEED_CARRY, at, 0}, &out->type);
+	if (next == NULL)
+		next = zeros(d->t, &out->type);
+	d->d.carry.at[at].next = add_made(d, next);
+	if (x->from >= 0)
+		give(d, x->from, BACK_OPERAND, (t_yield){YIELD_LAST, {at, -1}},
+			&out->type);
+	/* a leaf that the body makes: of the round before for those behind */
+	if (x->in_place && out->tracked && !t_is_made(out))
+		add_up(d, x->from, BACK_OLD_LEAF, now);
+}
+
+static void loop_body(void *arg)
+{
+	deriving *d = arg;
+	const t_region *g = loop_of(d);
+	const t_trace *body = d->g->body[0];
+	const t_back *b = body->back.at[0];
+	t_call *back;
+
+	find_cotangents(d, body);
+	back = record_back(d, body, loop_read);
+	for (int32_t k = 0; k < g->n_carries; k++)
+		if (d->cotangent[k] >= 0)
+			end_cotangent(d, body, back, k, d->cotangent[k]);
+	for (int32_t j = 0; back != NULL && j < b->trace->n_out; j++) {
+		int32_t i = b->of_in[j];
+		const t_feed *x = &g->feed[0][i];
+		t_value *v = back->result[j];
+		ir_type rows;
+
+		if (b->kind[j] != BACK_OPERAND) {
+			add_up(d, outer_operand(d, i), BACK_OLD_LEAF, v);
+		} else if (x->kind == FEED_OPERAND) {
+			add_up(d, x->at, BACK_OPERAND, v);
+		} else if (x->kind == FEED_ROW) {
+			rows = with_rows(d, &v->type, d->g->n);
+			give(d, x->at, BACK_OPERAND,
+				(t_yield){YIELD_ROWS, {add_made(d, v), -1}},
+				&rows);
+		}
+	}
+}
+
+/* Everything in it is a function of the rounds that were there. */
+static void new_loop(deriving *d)
+{
+	static const ir_type count = {.dtype = TN_I64};
+
+	d->g->body[0] = t_trace_tracked(d->t, d->g->body[0]);
+	d->d.kind = REGION_LOOP;
+	d->d.g.n = d->g->n;
+	d->d.g.reverse = true;
+	begin_body(d, 0);
+	loop_body(d);
+	end_body(d);
+	if (d->g->test >= 0)
+		d->d.g.count = operand(d, OF_OUT,
+			kept(d, (t_yield){YIELD_COUNT, {-1, -1}}, &count));
+}
+
+/* ---- conditions ---- */
+
+static const t_yield *yields(const deriving *d, int32_t r)
+{
+	return &d->yield.at[r];
+}
+
+/* Middles of both branches, those of one type together. */
+static void keep_middles(deriving *d)
+{
+	int32_t n = d->yield.n;
+
+	for (int32_t k = 0; k < 2; k++)
+		for (int32_t r = d->g->body[k]->n_known;
+			r < d->g->body[k]->n_out; r++) {
+			const ir_type *y = &d->g->body[k]->out[r]->type;
+			t_yield one = {YIELD_BODY, {-1, -1}};
+			int32_t at = n;
+
+			while (k == 1 && at < d->yield.n &&
+				(d->yield.at[at].at[1] >= 0 ||
+					!t_same_type(
+						y, &d->out.at[at]->type)))
+				at++;
+			if (k == 1 && at < d->yield.n) {
+				d->yield.at[at].at[1] = r;
+				continue;
+			}
+			one.at[k] = r;
+			(void)kept(d, one, y);
+		}
+}
+
+/* The result of the region for result r of the current branch. */
+static int32_t cond_result(const deriving *d, int32_t r)
+{
+	for (int32_t i = 0; i < d->yield.n; i++)
+		if (yields(d, i)->at[d->arm] == r)
+			return i;
+	env_bug(d->t->e, "region.back", "result %d of a branch is nowhere",
+		(int)r);
+}
+
+static t_value *cond_operand(
+	deriving *d, enum side side, int32_t i, const ir_type *y)
+{
+	return fed(d, (t_feed){FEED_OPERAND, operand(d, side, i), 0}, y);
+}
+
+static t_value *cond_read(
+	deriving *d, const t_trace *body, const t_back *b, int32_t k)
+{
+	int32_t i = b->from_in[k], r = b->from_out[k], s = b->from_seed[k];
+
+	if (s >= 0)
+		return cond_operand(d, OF_SEED, cond_result(d, s),
+			&body->out[s]->type);
+	if (i >= 0)
+		return cond_operand(d, OF_IN,
+			d->f->region->feed[d->arm][i].at, &body->in[i]->type);
+	return cond_operand(
+		d, OF_OUT, cond_result(d, r), &body->out[r]->type);
+}
+
+/*
+ * A result that is an operand as it is, or a leaf, in one branch, and has a
+ * gradient in the other: its cotangent goes there. -1: it does not.
+ */
+static int32_t straight(const deriving *d, int32_t r, int32_t arm, bool *leaf)
+{
+	int32_t at = yields(d, r)->at[arm];
+	const t_value *v;
+
+	*leaf = false;
+	if (r >= d->f->n_known || !t_is_made(d->f->out[r]))
+		return -1;
+	if (at <= -2)
+		return -2 - at;
+	v = at >= 0 ? d->g->body[arm]->out[at] : NULL;
+	if (v == NULL || !v->tracked || t_is_made(v))
+		return -1;
+	*leaf = true;
+	for (int32_t i = 0; i < d->f->n_in; i++)
+		if (d->f->next[i] == r)
+			return i;
+	return -1;
+}
+
+static void find_wanted(deriving *d)
+{
+	d->wanted = arena_array(d->t->a, bool, 2 * d->f->n_in + 2);
+	for (int32_t k = 0; k < 2; k++) {
+		const t_back *b = d->g->body[k]->back.at[0];
+
+		for (int32_t j = 0; b->trace != NULL && j < b->trace->n_out;
+			j++) {
+			int32_t i = d->f->region->feed[k][b->of_in[j]].at;
+
+			d->wanted[2 * i + (b->kind[j] != BACK_OPERAND)] = true;
+		}
+		for (int32_t r = 0; r < d->f->n_known; r++) {
+			bool leaf;
+			int32_t i = straight(d, r, k, &leaf);
+
+			if (i >= 0)
+				d->wanted[2 * i + leaf] = true;
+		}
+	}
+}
+
+/* The cotangent of operand i, or of leaves of it, in the current branch. */
+static t_value *cond_given(
+	deriving *d, const t_trace *body, const t_call *back, int32_t i, bool leaf)
+{
+	const t_back *b = body->back.at[0];
+	t_value *sum = NULL;
+
+	for (int32_t j = 0; back != NULL && j < b->trace->n_out; j++)
+		if (d->f->region->feed[d->arm][b->of_in[j]].at == i &&
+			(b->kind[j] != BACK_OPERAND) == leaf)
+			sum = added(d->t, sum, back->result[j]);
+	for (int32_t r = 0; r < d->f->n_known; r++) {
+		bool is_leaf;
+
+		if (straight(d, r, d->arm, &is_leaf) == i && is_leaf == leaf)
+			sum = added(d->t, sum,
+				cond_operand(d, OF_SEED, r,
+					&d->f->out[r]->type));
+	}
+	return sum != NULL ? sum : zeros(d->t, &d->f->in[i]->type);
+}
+
+static void new_branch(deriving *d, int32_t k)
+{
+	const t_trace *body = d->g->body[k];
+	t_call *back;
+
+	begin_body(d, k);
+	back = record_back(d, body, cond_read);
+	for (int32_t i = 0; i < 2 * d->f->n_in; i++) {
+		int32_t n;
+
+		if (!d->wanted[i])
+			continue;
+		n = add_made(d, cond_given(d, body, back, i / 2, i % 2 != 0));
+		if (k == 0)
+			give(d, i / 2, i % 2 ? BACK_OLD_LEAF : BACK_OPERAND,
+				(t_yield){YIELD_BODY, {n, n}},
+				&d->f->in[i / 2]->type);
+	}
+	end_body(d);
+}
+
+static void new_cond(deriving *d)
+{
+	for (int32_t k = 0; k < 2; k++)
+		d->g->body[k] = t_trace_tracked(d->t, d->g->body[k]);
+	d->d.kind = REGION_COND;
+	(void)operand(d, OF_IN, 0);
+	keep_middles(d);
+	find_wanted(d);
+	new_branch(d, 0);
+	new_branch(d, 1);
+}
+
+/* ---- functions in C ---- */
+
+static void new_host(deriving *d)
+{
+	const t_trace *f = d->f;
+
+	d->d.kind = REGION_HOST;
+	d->d.g.host = (t_host){d->g->host.back, NULL, d->g->host.arg};
+	for (int32_t i = 0; i < f->n_in; i++)
+		(void)operand(d, OF_IN, i);
+	for (int32_t r = 0; r < f->n_known; r++)
+		(void)operand(d, OF_OUT, r);
+	for (int32_t r = 0; r < f->n_known; r++)
+		if (dtype_is_float(f->out[r]->type.dtype))
+			(void)operand(d, OF_SEED, r);
+	for (int32_t i = 0; i < f->n_in; i++)
+		if (dtype_is_float(f->in[i]->type.dtype))
+			give(d, i, BACK_OPERAND,
+				(t_yield){YIELD_BODY, {d->given.n, -1}},
+				&f->in[i]->type);
+}
+
+/* ---- the whole ---- */
+
+static t_back *new_back(deriving *d)
+{
+	arena *a = d->t->a;
+	t_back *b = arena_make(a, t_back);
+	int32_t n = d->seen.n;
+
+	b->seeded = arena_array(a, bool, d->f->n_known + 1);
+	if (d->given.n == 0)
+		return b;
+	b->trace = t_region_make(d->t, &d->d,
+		arena_printf(a, "%s backward", d->f->name), false);
+	b->from_in = arena_array(a, int32_t, n + 1);
+	b->from_out = arena_array(a, int32_t, n + 1);
+	b->from_seed = arena_array(a, int32_t, n + 1);
+	for (int32_t k = 0; k < n; k++) {
+		const seen *s = &d->seen.at[k];
+
+		b->from_in[k] = s->side == OF_IN ? s->i : -1;
+		b->from_out[k] = s->side == OF_OUT ? s->i : -1;
+		b->from_seed[k] = s->side == OF_SEED ? s->i : -1;
+	}
+	b->of_in = arena_array(a, int32_t, d->given.n);
+	b->kind = arena_alloc(a, (size_t)d->given.n, sizeof *b->kind);
+	for (int32_t k = 0; k < d->given.n; k++) {
+		b->of_in[k] = d->given.at[k].of_in;
+		b->kind[k] = d->given.at[k].kind;
+	}
+	return b;
+}
+
+static t_region *copy_region(arena *a, const t_region *g)
+{
+	t_region *x = arena_make(a, t_region);
+
+	*x = (t_region){.body = {g->body[0], g->body[1]},
+		.feed = {g->feed[0], g->feed[1]},
+		.n_carries = g->n_carries,
+		.n = g->n,
+		.count = g->count,
+		.test = g->test,
+		.reverse = g->reverse,
+		.host = g->host};
+	x->carry = arena_array(a, t_carry, g->n_carries + 1);
+	for (int32_t k = 0; k < g->n_carries; k++)
+		x->carry[k] = g->carry[k];
+	return x;
+}
+
+/* Is the memory for the backward unbounded? */
+static bool is_endless(const t_trace *f)
+{
+	return f->kind == REGION_LOOP && f->region->test >= 0 &&
+	       f->region->n == 0;
+}
+
+static void derive(void *arg)
+{
+	deriving *d = arg;
+
+	if (is_endless(d->f))
+		return;
+	switch (d->f->kind) {
+	case REGION_LOOP:
+		new_loop(d);
+		break;
+	case REGION_COND:
+		new_cond(d);
+		break;
+	case REGION_HOST:
+		new_host(d);
+		break;
+	case REGION_NONE:
+	case REGION_BLOCKS:
+		break;
+	}
+}
+
+static t_trace *tracked_copy(deriving *d, t_back *b)
+{
+	tensors *t = d->t;
+	t_trace *g = arena_copy(t->a, d->f, sizeof *d->f);
+
+	g->id = t->n_traces++;
+	g->region = d->g;
+	g->n_out = d->out.n;
+	g->out = d->out.at;
+	d->g->yield = d->yield.at;
+	g->back.at = NULL;
+	g->back.n = g->back.cap = 0;
+	g->live.n = g->live.cap = 0;
+	g->live.at = NULL;
+	*vec_push(t->a, &g->back) = b;
+	g->holds_in = arena_array(t->a, bool, g->n_in + 1);
+	g->holds_out = arena_array(t->a, bool, g->n_out + 1);
+	for (int32_t k = 0; b->trace != NULL && k < b->trace->n_in; k++) {
+		if (b->from_in[k] >= 0)
+			g->holds_in[b->from_in[k]] = true;
+		if (b->from_out[k] >= 0)
+			g->holds_out[b->from_out[k]] = true;
+	}
+	return g;
+}
+
+t_trace *t_region_tracked(tensors *t, t_trace *f)
+{
+	deriving d = {.t = t, .f = f, .g = copy_region(t->a, f->region)};
+	t_capture *outside = t->capture;
+	int64_t id = t->capture_id;
+	tn_status s;
+
+	for (int32_t r = 0; r < f->n_out; r++) {
+		*vec_push(t->a, &d.out) = f->out[r];
+		*vec_push(t->a, &d.yield) = f->region->yield[r];
+	}
+	t_draft_clear(&d.d);
+	t->no_grad++;
+	s = env_run(t->e, derive, &d);
+	t->no_grad--;
+	t->capture = outside;
+	t->capture_id = id;
+	if (s < 0)
+		env_rethrow(t->e);
+	f->tracked = tracked_copy(&d, new_back(&d));
+	return f->tracked;
+}
+
+const t_back *t_region_back(tensors *t, const t_trace *f)
+{
+	if (is_endless(f))
+		env_fail(t->e, TN_EINVAL, "while.rounds",
+			(loc){.file = t->file, .line = t->line},
+			"the loop has no bound on its rounds, so it has no "
+			"gradient: give the largest number of rounds, or "
+			"detach its results");
+	return f->back.at[0]; /* of all results, with zeros for cotangents */
+}
