@@ -25,8 +25,9 @@ extern const cli_command cli_run, cli_explain, cli_check, cli_info, cli_ops,
 	cli_bench, cli_completion, cli_version, cli_train, cli_train_onnx, cli_export, cli_generate, cli_plan_shards,
 	cli_gradcheck, cli_tune;
 
-/* main.c: all of them, NULL behind; two are "train" */
-extern const cli_command *const cli_commands[];
+/* completion.c: prints what completes these commands, NULL behind them */
+int cli_complete(const cli_command *self, const cli_command *const *all,
+	int argc, char **argv);
 
 /* ---- near.c: what was meant ---- */
 

@@ -37,42 +37,43 @@ static bool is_first(const char *text, const char *at, size_t n)
 }
 
 /* before, option, after: for each option of the commands of this name */
-static void put_options(const char *command, const char *before,
-	const char *after)
+static void put_options(const cli_command *const *all, const char *command,
+	const char *before, const char *after)
 {
-	for (int i = 0; cli_commands[i] != NULL; i++) {
-		const char *at = cli_commands[i]->help, *name;
+	for (int i = 0; all[i] != NULL; i++) {
+		const char *at = all[i]->help, *name;
 		size_t n;
 
-		if (strcmp(cli_commands[i]->name, command) != 0)
+		if (strcmp(all[i]->name, command) != 0)
 			continue;
 		while ((n = next_option(&at, &name)) > 0)
-			if (is_first(cli_commands[i]->help, name, n))
+			if (is_first(all[i]->help, name, n))
 				printf("%s%.*s%s", before, (int)n, name, after);
 	}
 }
 
 /* Is it the first of this name? */
-static bool is_listed(int i)
+static bool is_listed(const cli_command *const *all, int i)
 {
 	for (int k = 0; k < i; k++)
-		if (!strcmp(cli_commands[k]->name, cli_commands[i]->name))
+		if (!strcmp(all[k]->name, all[i]->name))
 			return false;
 	return true;
 }
 
-static void put_cases(const char *before, const char *after)
+static void put_cases(const cli_command *const *all, const char *before,
+	const char *after)
 {
-	for (int i = 0; cli_commands[i] != NULL; i++) {
-		if (!is_listed(i))
+	for (int i = 0; all[i] != NULL; i++) {
+		if (!is_listed(all, i))
 			continue;
-		printf("\t%s) %s", cli_commands[i]->name, before);
-		put_options(cli_commands[i]->name, "--", " ");
+		printf("\t%s) %s", all[i]->name, before);
+		put_options(all, all[i]->name, "--", " ");
 		printf("%s ;;\n", after);
 	}
 }
 
-static void bash(void)
+static void bash(const cli_command *const *all)
 {
 	fputs("# bash completion for tenon; made by: tenon completion bash\n"
 	      "_tenon()\n{\n"
@@ -81,14 +82,14 @@ static void bash(void)
 	      "\tif [ \"$COMP_CWORD\" -eq 1 ]; then\n"
 	      "\t\tCOMPREPLY=($(compgen -W \"",
 		stdout);
-	for (int i = 0; cli_commands[i] != NULL; i++)
-		if (is_listed(i))
-			printf("%s ", cli_commands[i]->name);
+	for (int i = 0; all[i] != NULL; i++)
+		if (is_listed(all, i))
+			printf("%s ", all[i]->name);
 	fputs("--help --version\" -- \"$cur\"))\n"
 	      "\t\treturn\n\tfi\n"
 	      "\tcase ${COMP_WORDS[1]} in\n",
 		stdout);
-	put_cases("words='", "'");
+	put_cases(all, "words='", "'");
 	fputs("\tesac\n"
 	      "\tcase $cur in\n"
 	      "\t-*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
@@ -97,7 +98,7 @@ static void bash(void)
 		stdout);
 }
 
-static void zsh(void)
+static void zsh(const cli_command *const *all)
 {
 	fputs("#compdef tenon\n"
 	      "# zsh completion for tenon; made by: tenon completion zsh\n"
@@ -106,16 +107,16 @@ static void zsh(void)
 	      "\tif (( CURRENT == 2 )); then\n"
 	      "\t\tknown=(\n",
 		stdout);
-	for (int i = 0; cli_commands[i] != NULL; i++)
-		if (is_listed(i))
-			printf("\t\t\t'%s:%s'\n", cli_commands[i]->name,
-				cli_commands[i]->summary);
+	for (int i = 0; all[i] != NULL; i++)
+		if (is_listed(all, i))
+			printf("\t\t\t'%s:%s'\n", all[i]->name,
+				all[i]->summary);
 	fputs("\t\t)\n"
 	      "\t\t_describe command known\n"
 	      "\t\treturn\n\tfi\n"
 	      "\tcase $words[2] in\n",
 		stdout);
-	put_cases("known=(", ")");
+	put_cases(all, "known=(", ")");
 	fputs("\tesac\n"
 	      "\tif [[ $PREFIX == -* ]]; then\n"
 	      "\t\tcompadd -- $known\n"
@@ -128,31 +129,32 @@ static void zsh(void)
 		stdout);
 }
 
-static void fish(void)
+static void fish(const cli_command *const *all)
 {
 	fputs("# fish completion for tenon; made by: tenon completion fish\n",
 		stdout);
-	for (int i = 0; cli_commands[i] != NULL; i++) {
+	for (int i = 0; all[i] != NULL; i++) {
 		char before[160];
 
-		if (!is_listed(i))
+		if (!is_listed(all, i))
 			continue;
 		printf("complete -c tenon -n __fish_use_subcommand -f -a %s "
 		       "-d '%s'\n",
-			cli_commands[i]->name, cli_commands[i]->summary);
+			all[i]->name, all[i]->summary);
 		snprintf(before, sizeof before,
 			"complete -c tenon -n '__fish_seen_subcommand_from "
 			"%s' -l ",
-			cli_commands[i]->name);
-		put_options(cli_commands[i]->name, before, "\n");
+			all[i]->name);
+		put_options(all, all[i]->name, before, "\n");
 	}
 }
 
-static int run(const cli_command *self, int argc, char **argv)
+int cli_complete(const cli_command *self, const cli_command *const *all,
+	int argc, char **argv)
 {
 	static const struct {
 		const char *name;
-		void (*put)(void);
+		void (*put)(const cli_command *const *all);
 	} shells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
 	const cli_option options[] = {{0}};
 	const char *shell = NULL;
@@ -162,23 +164,9 @@ static int run(const cli_command *self, int argc, char **argv)
 		return code;
 	for (int i = 0; shell != NULL && i < 3; i++)
 		if (!strcmp(shell, shells[i].name)) {
-			shells[i].put();
+			shells[i].put(all);
 			return CLI_OK;
 		}
 	return cli_usage(self, "give bash, zsh or fish, not %s",
 		shell != NULL ? shell : "nothing");
 }
-
-const cli_command cli_completion = {
-	"completion",
-	"print a script that completes commands in a shell",
-	"usage: tenon completion bash|zsh|fish\n"
-	"\n"
-	"Prints a script that completes commands and their options in a shell.\n"
-	"\n"
-	"  bash    . <(tenon completion bash)\n"
-	"  zsh     . <(tenon completion zsh)\n"
-	"  fish    tenon completion fish | source\n"
-	"  --help  print this text\n",
-	run,
-};

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-const cli_command *const cli_commands[] = {
+static const cli_command *const commands[] = {
 	&cli_train,
 	&cli_generate,
 	&cli_run,
@@ -45,6 +45,25 @@ const cli_command cli_version = {
 	version,
 };
 
+static int completion(const cli_command *self, int argc, char **argv)
+{
+	return cli_complete(self, commands, argc, argv);
+}
+
+const cli_command cli_completion = {
+	"completion",
+	"print a script that completes commands in a shell",
+	"usage: tenon completion bash|zsh|fish\n"
+	"\n"
+	"Prints a script that completes commands and their options in a shell.\n"
+	"\n"
+	"  bash    . <(tenon completion bash)\n"
+	"  zsh     . <(tenon completion zsh)\n"
+	"  fish    tenon completion fish | source\n"
+	"  --help  print this text\n",
+	completion,
+};
+
 static void help(FILE *f)
 {
 	fputs("usage: tenon COMMAND [ARGUMENT]...\n"
@@ -53,10 +72,10 @@ static void help(FILE *f)
 	      "C kernels, and trains and runs models.\n"
 	      "\n",
 		f);
-	for (int i = 0; cli_commands[i] != NULL; i++)
-		if (cli_commands[i] != &cli_train_onnx)
-			fprintf(f, "  %-13s%s\n", cli_commands[i]->name,
-				cli_commands[i]->summary);
+	for (int i = 0; commands[i] != NULL; i++)
+		if (commands[i] != &cli_train_onnx)
+			fprintf(f, "  %-13s%s\n", commands[i]->name,
+				commands[i]->summary);
 	fputs("\n"
 	      "  --help    print this text; `tenon COMMAND --help` describes COMMAND\n"
 	      "  --version print the version\n"
@@ -83,11 +102,11 @@ static const cli_command *find(int argc, char **argv)
 {
 	const cli_command *found = NULL;
 
-	for (int i = 0; cli_commands[i] != NULL; i++)
-		if (!strcmp(argv[1], cli_commands[i]->name) &&
-			(found == NULL || (cli_commands[i] == &cli_train_onnx) ==
+	for (int i = 0; commands[i] != NULL; i++)
+		if (!strcmp(argv[1], commands[i]->name) &&
+			(found == NULL || (commands[i] == &cli_train_onnx) ==
 						  names_onnx(argc, argv)))
-			found = cli_commands[i];
+			found = commands[i];
 	return found;
 }
 
@@ -95,16 +114,16 @@ static int no_command(const char *word)
 {
 	cli_nearest n = {.wanted = word};
 
-	for (int i = 0; cli_commands[i] != NULL; i++)
-		cli_near(&n, cli_commands[i]->name);
+	for (int i = 0; commands[i] != NULL; i++)
+		cli_near(&n, commands[i]->name);
 	fprintf(stderr, "tenon: no command \"%s\"; ", word);
 	if (n.found != NULL)
 		fprintf(stderr, "did you mean %s? ", n.found);
 	fputs(n.found != NULL ? "The commands are" : "the commands are", stderr);
-	for (int i = 0; cli_commands[i] != NULL; i++)
-		if (cli_commands[i] != &cli_train_onnx)
+	for (int i = 0; commands[i] != NULL; i++)
+		if (commands[i] != &cli_train_onnx)
 			fprintf(stderr, "%s %s", i ? "," : "",
-				cli_commands[i]->name);
+				commands[i]->name);
 	fputs("\n", stderr);
 	return CLI_USAGE;
 }

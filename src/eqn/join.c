@@ -109,29 +109,6 @@ static void visit(walk *w, const context *c, const expr *e)
 	}
 }
 
-/* The box of an equation, its axes; of an initial value, the left axes. */
-ix_box eqn_box(arena *a, const sys_eqn *e)
-{
-	int64_t *extent = arena_array(a, int64_t, e->n_axes + 1);
-
-	for (int32_t i = 0; i < e->n_axes; i++)
-		extent[i] = e->axis[i].extent;
-	return (ix_box){.n = e->n_axes, .extent = extent};
-}
-
-ix_box eqn_init_box(eqn_graph *g, const sys_eqn *e)
-{
-	ix_box b = eqn_box(g->a, e);
-	int64_t *all;
-
-	b.n = e->n_left;
-	if (e->push == NULL)
-		return b;
-	all = arena_array(g->a, int64_t, 1);
-	*all = g->s->tensor.at[e->out[0]].numel;
-	return (ix_box){.n = 1, .extent = all};
-}
-
 static void list_reads(eqn_graph *g, eqn_unit *u)
 {
 	walk w = {.g = g, .seen = map_new(g->scratch)};

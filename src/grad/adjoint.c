@@ -4,211 +4,14 @@
  * Consumes an instance; walks its equations from the last to the first, and
  * for each says what its operator passes on (docs/gradients.md): sums pass the
  * cotangent, maxima share it among ties, products leave one factor out, scans
- * run the other way. What the adjoint needs of the forward beside operands and
- * results is computed again, by the same equations; where both stand in one
- * program they are merged.
+ * run the other way.
  *
  * Derived twice: the first time says which operands, results and cotangents
  * are read at all.
  */
 #include "grad/local.h"
 
-/* ---- tensors ---- */
-
-int32_t adj_tensor(
-	adjoint *g, const char *name, const ir_type *type, tn_dtype dtype)
-{
-	const char *quote = strchr(name, '\'');
-	in_tensor t = {.name = quote == NULL
-			? name /* x' is no name in a system */
-			: arena_printf(g->a, "%.*s_next", (int)(quote - name),
-				  name),
-		.type = *type,
-		.operand = -1,
-		.result = -1,
-		.next_of = -1};
-
-	t.type.dtype = dtype;
-	*vec_push(g->a, &g->tensor) = t;
-	return g->tensor.n - 1;
-}
-
-void adj_eqn(adjoint *g, const in_eqn *q)
-{
-	*vec_push(g->a, &g->eqn) = *q;
-}
-
-/* A forward equation, here: in `again`, behind those that it reads. */
-static void make_again(adjoint *g, int32_t number)
-{
-	const in_eqn *q = &g->fwd->eqn[number];
-	const in_node **left =
-		arena_array(g->a, const in_node *, q->n_left + 1);
-	in_eqn r = *q;
-
-	if (g->is_made[number])
-		return;
-	g->is_made[number] = true;
-	for (int32_t k = 0; k < q->n_out; k++) {
-		const in_tensor *t = &g->fwd->tensor[q->out[k]];
-
-		if (g->value[q->out[k]] < 0)
-			g->value[q->out[k]] = adj_tensor(
-				g, t->name, &t->type, t->type.dtype);
-		r.out[k] = g->value[q->out[k]];
-	}
-	for (int32_t i = 0; i < q->n_left; i++)
-		left[i] = nd_again(g, q, q->left[i]);
-	r.left = left;
-	for (int32_t k = 0; k < ir_n_bodies(q); k++)
-		r.body[k] = nd_again(g, q, q->body[k]);
-	*vec_push(g->a, &g->again) = r;
-}
-
-int32_t adj_value(adjoint *g, int32_t tensor)
-{
-	const in_tensor *t = &g->fwd->tensor[tensor];
-
-	if (g->value[tensor] >= 0) {
-		int32_t here = g->value[tensor];
-
-		if (g->tensor.at[here].operand >= 0)
-			g->used[here] = true;
-		return here;
-	}
-	if (t->operand >= 0 || t->result >= 0)
-		env_bug(g->e, "grad", "%s of %s was not thought of", t->name,
-			ir_row_name(g->fwd->row));
-	for (int32_t i = 0; i < g->fwd->n_eqns; i++)
-		for (int32_t k = 0; k < g->fwd->eqn[i].n_out; k++)
-			if (g->fwd->eqn[i].out[k] == tensor)
-				make_again(g, i);
-	return g->value[tensor];
-}
-
 /* ---- cotangents ---- */
-
-/*
- * Letters of an equation: those of its left side, those of q that only count
- * how often, those of its body: as the same row would be read from text.
- */
-struct letters {
-	adjoint *g;
-	VEC(int32_t) at;
-};
-
-static bool has_letter(const struct letters *l, int32_t letter)
-{
-	for (int32_t i = 0; i < l->at.n; i++)
-		if (l->at.at[i] == letter)
-			return true;
-	return false;
-}
-
-static void add_letter(struct letters *l, int32_t letter)
-{
-	if (!has_letter(l, letter))
-		*vec_push(l->g->a, &l->at) = letter;
-}
-
-static void letters_of(struct letters *l, const in_node *n)
-{
-	if (n == NULL)
-		return;
-	if (n->kind == IN_LETTER)
-		add_letter(l, (int32_t)n->i);
-	for (int32_t i = 0; i < n->n_index; i++)
-		letters_of(l, n->index[i]);
-	for (int32_t i = 0; i < IR_MAX_ARGS; i++)
-		letters_of(l, n->arg[i]);
-}
-
-static void set_letters(adjoint *g, const in_eqn *q, in_eqn *r)
-{
-	struct letters l = {.g = g}, body = {.g = g};
-
-	for (int32_t i = 0; i < r->n_left; i++)
-		letters_of(&l, r->left[i]);
-	letters_of(&body, r->body[0]);
-	for (int32_t i = 0; i < q->n_letters; i++)
-		if (!has_letter(&body, q->letters[i]))
-			add_letter(&l, q->letters[i]);
-	for (int32_t i = 0; i < body.at.n; i++)
-		add_letter(&l, body.at.at[i]);
-	r->n_letters = l.at.n;
-	r->letters = l.at.at;
-}
-
-static in_eqn new_eqn(int32_t out, int32_t monoid, int32_t n_left,
-	const in_node *const *left, const in_node *body)
-{
-	in_eqn r = {.n_out = 1,
-		.monoid = monoid,
-		.n_left = n_left,
-		.left = left,
-		.scan_axis = -1,
-		.scan_letter = -1};
-
-	r.out[0] = out;
-	r.body[0] = body;
-	return r;
-}
-
-static const char *named(adjoint *g, const char *prefix, int32_t t)
-{
-	return arena_printf(
-		g->a, "%s%s", prefix, g->fwd->tensor[t].name);
-}
-
-/* Seeds begin the sum where more comes. */
-static void begin_with_seed(adjoint *g, int32_t t, int32_t out)
-{
-	const ir_type *y = &g->fwd->tensor[t].type;
-	const in_node **at = arena_array(g->a, const in_node *, y->rank + 1);
-	in_eqn q = {.n_letters = y->rank}, r;
-	int32_t *letter = arena_array(g->a, int32_t, y->rank + 1);
-
-	for (int32_t i = 0; i < y->rank; i++) {
-		in_node *n = arena_make(g->a, in_node);
-
-		letter[i] = g->letter.n;
-		*vec_push(g->a, &g->letter) = (struct in_letter){
-			arena_printf(g->a, "s_%d", (int)g->letter.n),
-			y->shape[i]};
-		*n = (in_node){.kind = IN_LETTER,
-			.dtype = TN_I64,
-			.i = letter[i]};
-		at[i] = n;
-	}
-	q.letters = letter;
-	g->used[g->seed[t]] = true;
-	r = new_eqn(out, IR_SET, y->rank, at,
-		nd_read(g, g->seed[t], y->rank, at));
-	set_letters(g, &q, &r);
-	adj_eqn(g, &r);
-}
-
-void adj_add(adjoint *g, const in_eqn *q, int32_t t,
-	const in_node *const *left, bool may_skip, const in_node *body)
-{
-	const in_tensor *y = &g->fwd->tensor[t];
-	bool first = g->cotangent[t] < 0;
-	in_eqn r;
-
-	if (first) {
-		g->cotangent[t] = adj_tensor(
-			g, named(g, "g", t), &y->type, y->type.dtype);
-		if (g->seed[t] >= 0) {
-			begin_with_seed(g, t, g->cotangent[t]);
-			first = false;
-		}
-	}
-	r = new_eqn(g->cotangent[t], IR_SUM, y->type.rank, left, body);
-	r.is_update = !first;
-	r.skip = may_skip;
-	set_letters(g, q, &r);
-	adj_eqn(g, &r);
-}
 
 /* Cotangent of what q makes, at its left side; NULL: nothing comes. */
 static const in_node *arriving(adjoint *g, const in_eqn *q, int32_t comp)
@@ -227,18 +30,6 @@ static const in_node *arriving(adjoint *g, const in_eqn *q, int32_t comp)
 	return nd_read(g, from, q->n_left, at);
 }
 
-/* The finished value of what q makes, at its left side. */
-static const in_node *value_at_left(
-	adjoint *g, const in_eqn *q, int32_t tensor)
-{
-	const in_node **at = arena_array(
-		g->a, const in_node *, q->n_left + 1);
-
-	for (int32_t i = 0; i < q->n_left; i++)
-		at[i] = nd_again(g, q, q->left[i]);
-	return nd_read(g, tensor, q->n_left, at);
-}
-
 static _Noreturn void none(const adjoint *g, const char *why)
 {
 	env_fail(g->e, TN_EINVAL, "grad.none", (loc){0},
@@ -253,16 +44,16 @@ static int32_t helper(adjoint *g, const in_eqn *q, const char *prefix,
 {
 	const in_tensor *y = &g->fwd->tensor[q->out[0]];
 	int32_t out = adj_tensor(
-		g, named(g, prefix, q->out[0]), &y->type, dtype);
+		g, adj_named(g, prefix, q->out[0]), &y->type, dtype);
 	const in_node **at = arena_array(
 		g->a, const in_node *, q->n_left + 1);
 	in_eqn r;
 
 	for (int32_t i = 0; i < q->n_left; i++)
 		at[i] = nd_again(g, q, q->left[i]);
-	r = new_eqn(out, monoid, q->n_left, at, body);
+	r = adj_new_eqn(out, monoid, q->n_left, at, body);
 	r.skip = q->skip;
-	set_letters(g, q, &r);
+	adj_set_letters(g, q, &r);
 	adj_eqn(g, &r);
 	return out;
 }
@@ -273,13 +64,13 @@ static void through_extreme(
 	tn_dtype t = g->fwd->tensor[q->out[0]].type.dtype;
 	const in_node *b = nd_again(g, q, q->body[0]);
 	const in_node *hit = nd_call(g, "eq", TN_BOOL, nd_cast(g, t, b),
-		value_at_left(g, q, adj_value(g, q->out[0])), NULL);
+		adj_at_left(g, q, adj_value(g, q->out[0])), NULL);
 	int32_t ties = helper(g, q, "ties_", t, IR_SUM,
 		nd_where(g, hit, nd_real(g, t, 1), nd_real(g, t, 0)));
 
 	w.at[w.n++] = hit;
 	chain_down(g, q, q->body[0],
-		nd_call(g, "div", t, c, value_at_left(g, q, ties), NULL), w);
+		nd_call(g, "div", t, c, adj_at_left(g, q, ties), NULL), w);
 }
 
 static void through_product(
@@ -293,8 +84,8 @@ static void through_product(
 		nd_where(g, is_zero, one, zero));
 	int32_t rest = helper(g, q, "rest_", t, IR_PROD,
 		nd_where(g, is_zero, one, b));
-	const in_node *n = value_at_left(g, q, zeros);
-	const in_node *p = value_at_left(g, q, rest);
+	const in_node *n = adj_at_left(g, q, zeros);
+	const in_node *p = adj_at_left(g, q, rest);
 	const in_node *alone = nd_call(g, "and", TN_BOOL, is_zero,
 		nd_call(g, "eq", TN_BOOL, n, one, NULL), NULL);
 	const in_node *factor = nd_where(g,
@@ -310,7 +101,7 @@ static void through_arg(
 {
 	w.at[w.n++] = nd_call(g, "eq", TN_BOOL,
 		nd_cast(g, TN_I64, nd_again(g, q, q->body[1])),
-		value_at_left(g, q, adj_value(g, q->out[1])), NULL);
+		adj_at_left(g, q, adj_value(g, q->out[1])), NULL);
 	chain_down(g, q, q->body[0], c, w);
 }
 
@@ -322,13 +113,13 @@ static void through_welford(adjoint *g, const in_eqn *q, guards w)
 
 	if (cm != NULL) {
 		c = nd_call(g, "div", t, cm,
-			value_at_left(g, q, adj_value(g, q->out[0])), NULL);
+			adj_at_left(g, q, adj_value(g, q->out[0])), NULL);
 		chain_down(g, q, q->body[1], c, w);
 	}
 	if (cs != NULL) {
 		c = nd_call(g, "sub", t,
 			nd_cast(g, t, nd_again(g, q, q->body[1])),
-			value_at_left(g, q, adj_value(g, q->out[1])), NULL);
+			adj_at_left(g, q, adj_value(g, q->out[1])), NULL);
 		c = nd_mul(g, nd_call(g, "mul", t, nd_real(g, t, 2), c, NULL),
 			cs);
 		chain_down(g, q, q->body[1], c, w);
@@ -343,7 +134,7 @@ static void through_online(adjoint *g, const in_eqn *q, guards w)
 {
 	tn_dtype t = g->fwd->tensor[q->out[0]].type.dtype;
 	const in_node *a = nd_cast(g, t, nd_again(g, q, q->body[0]));
-	const in_node *m = value_at_left(g, q, adj_value(g, q->out[0]));
+	const in_node *m = adj_at_left(g, q, adj_value(g, q->out[0]));
 	const in_node *e = nd_call(g, "exp", t,
 		nd_call(g, "sub", t, a, m, NULL), NULL, NULL);
 	const in_node *cm = arriving(g, q, 0), *ca = NULL;
@@ -355,7 +146,7 @@ static void through_online(adjoint *g, const in_eqn *q, guards w)
 			continue;
 		chain_down(g, q, q->body[k], nd_mul(g, c, e), w);
 		term = nd_call(g, "mul", t, c,
-			value_at_left(g, q, adj_value(g, q->out[k])), NULL);
+			adj_at_left(g, q, adj_value(g, q->out[k])), NULL);
 		cm = cm == NULL ? nd_call(g, "neg", t, term, NULL, NULL)
 				: nd_call(g, "sub", t, cm, term, NULL);
 		term = nd_mul(g, c, nd_cast(g, t, nd_again(g, q, q->body[k])));
@@ -383,22 +174,22 @@ static void through_scan(adjoint *g, const in_eqn *q, const in_node *c)
 	guards w = {0};
 	in_eqn r;
 	int32_t h = adj_tensor(
-		g, named(g, "h_", q->out[0]), &y->type, y->type.dtype);
-	const in_node *at = value_at_left(g, q, h);
+		g, adj_named(g, "h_", q->out[0]), &y->type, y->type.dtype);
+	const in_node *at = adj_at_left(g, q, h);
 
 	/* the terms of the body, found by sending h down to the self-reads */
 	g->scan = (struct scan_of){.q = q, .h = h, .sum = c};
 	g->scan.on = true;
 	self_terms(g, q, q->body[0], at, w);
 	g->scan.on = false;
-	r = new_eqn(h, IR_SET, q->n_left, at->index, g->scan.sum);
+	r = adj_new_eqn(h, IR_SET, q->n_left, at->index, g->scan.sum);
 	r.is_scan = true;
 	r.scan_axis = q->scan_axis;
 	r.scan_letter = q->scan_letter;
 	r.scan_step = -q->scan_step;
-	set_letters(g, q, &r);
+	adj_set_letters(g, q, &r);
 	adj_eqn(g, &r);
-	chain_down(g, q, q->body[0], value_at_left(g, q, h), w);
+	chain_down(g, q, q->body[0], adj_at_left(g, q, h), w);
 }
 
 static void self_terms(adjoint *g, const in_eqn *q, const in_node *n,
@@ -416,24 +207,6 @@ static void self_terms(adjoint *g, const in_eqn *q, const in_node *n,
 	chain_down(g, q, n, c, w);
 	for (int32_t i = 0; i < g->fwd->n_tensors; i++)
 		g->has_grad[i] = all[i];
-}
-
-/* A self-read at left + k: its term of h, moved back by k. */
-void adj_self(adjoint *g, const in_eqn *q, const in_node *const *left,
-	const in_node *body)
-{
-	struct scan_of *s = &g->scan;
-	const in_node *l = left[q->scan_axis];
-	int64_t k = l->arg[1]->i;
-	const in_node *moved, *h;
-	tn_dtype t = g->fwd->tensor[q->out[0]].type.dtype;
-
-	/* the index is letter + k or letter - k: instantiation has seen to it */
-	k = l->kind == IN_ADD ? k : -k;
-	moved = nd_shifted(g, body, q->scan_letter, -k);
-	h = nd_shifted(g, value_at_left(g, q, s->h), q->scan_letter, -k);
-	moved = nd_where(g, nd_inside(g, h), moved, nd_real(g, t, 0));
-	s->sum = nd_call(g, "add", t, s->sum, moved, NULL);
 }
 
 /* ---- one equation ---- */
@@ -530,7 +303,7 @@ static void begin(adjoint *g, const bool *used)
 			if (used != NULL && !used[number++])
 				continue;
 			here = adj_tensor(g,
-				pass == 2 ? named(g, "d_", i) : t->name,
+				pass == 2 ? adj_named(g, "d_", i) : t->name,
 				&t->type, t->type.dtype);
 			g->tensor.at[here].operand = g->operand.n;
 			*vec_push(g->a, &g->operand) = (struct grad_operand){

@@ -2,8 +2,9 @@
  * local.h: private to grad/: an adjoint under construction.
  *
  *   node.c     builds nodes of the new instance
- *   adjoint.c  walks the equations backwards and adds terms to cotangents
+ *   terms.c    makes its tensors, and adds terms to cotangents
  *   chain.c    walks down a body: derivatives, guards, reads
+ *   adjoint.c  walks the equations backwards
  *   block.c    rows with a grad block
  *   reads.c    finds operands of which only the shape is needed
  */
@@ -60,9 +61,6 @@ const in_node *nd_inside(adjoint *g, const in_node *read);
 const in_node *nd_not(adjoint *g, const in_node *c);
 /* value under all guards, else 0 */
 const in_node *nd_guarded(adjoint *g, const guards *w, const in_node *v);
-/* a forward node as one of the adjoint: values renumbered, pos spelled out */
-const in_node *nd_again(
-	adjoint *g, const in_eqn *q, const in_node *n);
 /* n with `letter` moved by k */
 const in_node *nd_shifted(
 	adjoint *g, const in_node *n, int32_t letter, int64_t k);
@@ -74,7 +72,10 @@ grad_rule *block_rule(arena *a, const ir_inst *fwd, uint64_t wanted,
 /* reads.c: is_shape of all operands of r */
 void reads_find(arena *a, grad_rule *r);
 
-/* adjoint.c */
+/* terms.c */
+/* a forward node as one of the adjoint: values renumbered, pos spelled out */
+const in_node *nd_again(
+	adjoint *g, const in_eqn *q, const in_node *n);
 int32_t adj_value(adjoint *g, int32_t tensor); /* forward -> here */
 /* cotangent of forward tensor t gets body at left, over q's letters */
 void adj_add(adjoint *g, const in_eqn *q, int32_t t,
@@ -85,6 +86,16 @@ void adj_self(adjoint *g, const in_eqn *q, const in_node *const *left,
 int32_t adj_tensor(
 	adjoint *g, const char *name, const ir_type *type, tn_dtype dtype);
 void adj_eqn(adjoint *g, const in_eqn *q);
+/* an equation with one result and one body */
+in_eqn adj_new_eqn(int32_t out, int32_t monoid, int32_t n_left,
+	const in_node *const *left, const in_node *body);
+/* letters of r: of its left side, of q those that only count how often, of its body:
+ * as the same row would be read from text */
+void adj_set_letters(adjoint *g, const in_eqn *q, in_eqn *r);
+/* the forward tensor's name behind a prefix */
+const char *adj_named(adjoint *g, const char *prefix, int32_t t);
+/* the element of tensor that stands at the left side of q */
+const in_node *adj_at_left(adjoint *g, const in_eqn *q, int32_t tensor);
 
 /* chain.c: everything that node n of q passes cotangent c on to */
 void chain_down(adjoint *g, const in_eqn *q, const in_node *n,

@@ -113,42 +113,6 @@ const in_node *nd_guarded(adjoint *g, const guards *w, const in_node *v)
 	return v;
 }
 
-/* The row-major number of the left side of q, letters and all. */
-static const in_node *left_number(adjoint *g, const in_eqn *q)
-{
-	const ir_type *t = &g->fwd->tensor[q->out[0]].type;
-	const in_node *sum = nd_int(g, 0);
-
-	for (int32_t i = 0; i < q->n_left; i++)
-		sum = nd_index(g, IN_ADD,
-			nd_index(g, IN_MUL, sum, nd_int(g, t->shape[i])),
-			nd_again(g, q, q->left[i]));
-	return sum;
-}
-
-const in_node *nd_again(adjoint *g, const in_eqn *q, const in_node *n)
-{
-	in_node *r;
-
-	if (n == NULL)
-		return NULL;
-	if (n->kind == IN_POS)
-		return left_number(g, q);
-	r = arena_copy(g->a, n, sizeof *n);
-	if (n->kind == IN_READ) {
-		const in_node **at = arena_array(
-			g->a, const in_node *, n->n_index + 1);
-
-		r->tensor = adj_value(g, n->tensor);
-		for (int32_t i = 0; i < n->n_index; i++)
-			at[i] = nd_again(g, q, n->index[i]);
-		r->index = at;
-	}
-	for (int32_t i = 0; i < IR_MAX_ARGS; i++)
-		r->arg[i] = nd_again(g, q, n->arg[i]);
-	return r;
-}
-
 const in_node *nd_shifted(
 	adjoint *g, const in_node *n, int32_t letter, int64_t k)
 {

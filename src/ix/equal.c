@@ -6,7 +6,11 @@
  *
  *     (4*i + j) div 6 - (2*(i div 3) + ...)     digits after fusing i and j
  *
- * D = a - b. Its digits decide alone when there is nothing else: normal form
+ * D = a - b. Each element f[g] that is read becomes an axis of its own; elements
+ * whose places are equal become one. Equal for all values of these axes: equal
+ * for all functions.
+ *
+ * The digits of D decide alone when there is nothing else: normal form
  * is canonical there. Otherwise, after the changes of axes of reduce.c, D
  * falls into parts that share no axis, not even through a fact. D is constant
  * iff each part is; a part is constant iff it is on 0 .. L of each axis, L its
@@ -288,6 +292,117 @@ static ix_verdict zero(problem *p, int cases)
 	return v;
 }
 
+/* ---- functions ---- */
+
+static const ix_form *without_functions(problem *p, int64_t *extent,
+	const ix_form *f);
+
+static bool fact_functions(const problem *p)
+{
+	for (int32_t i = 0; i < p->dom.n_facts; i++)
+		if (ix_has_fun(p->dom.facts[i].f))
+			return true;
+	return false;
+}
+
+static int32_t class_of(problem *p, int64_t *extent, const ix_atom *a)
+{
+	const ix_form *at = without_functions(p, extent, a->f);
+	int32_t n;
+
+	if (at == NULL)
+		return -1;
+	for (int32_t i = 0; i < p->fun.n; i++) {
+		const fun_class *c = &p->fun.at[i];
+		ix_dom d = p->dom;
+
+		if (fact_functions(p))
+			d.n_facts = 0; /* not over these axes yet */
+		if (c->fun != a->fun || c->lo != a->lo || c->hi != a->hi)
+			continue;
+		if (ix_equal(p->x, &d, c->at, at) == IX_EQUAL)
+			return c->axis;
+		p->twins = true;
+	}
+	n = p->dom.box.n;
+	if (n == IX_MAX_AXES || (wide)a->hi - a->lo > INT64_MAX)
+		return -1;
+	extent[n] = a->hi - a->lo;
+	p->dom.box.n++;
+	*vec_push(p->a, &p->fun) = (fun_class){a->fun, a->lo, a->hi, at, n};
+	return n;
+}
+
+static const ix_form *atom_without(problem *p, int64_t *extent,
+	const ix_atom *a)
+{
+	ix_dom d;
+	const ix_form *f;
+	int32_t axis;
+
+	if (a->kind == IX_FUN) {
+		axis = class_of(p, extent, a);
+		d = (ix_dom){p->dom.box, 0, NULL};
+		return axis < 0 ? NULL :
+			ix_addc(p->x, ix_axis(p->x, &d, axis), a->lo);
+	}
+	f = without_functions(p, extent, a->f);
+	d = (ix_dom){p->dom.box, 0, NULL};
+	if (f == NULL)
+		return NULL;
+	return a->kind == IX_FLOOR ? ix_div(p->x, &d, f, a->den) :
+				     ix_clamp(p->x, &d, f, a->lo, a->hi);
+}
+
+static const ix_form *without_functions(problem *p, int64_t *extent,
+	const ix_form *f)
+{
+	sum s;
+
+	if (!ix_has_fun(f))
+		return f;
+	sum_init(&s, p->x, f->c0);
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *a = f->t[i].atom;
+		const ix_form *g;
+
+		if ((ix_atom_has(a) & HAS_FUN) == 0) {
+			sum_atom(&s, f->t[i].coef, a);
+			continue;
+		}
+		g = atom_without(p, extent, a);
+		if (g == NULL)
+			return NULL;
+		sum_form(&s, f->t[i].coef, g);
+	}
+	return sum_done(&s, &p->dom.box);
+}
+
+/*
+ * New axes come after the old ones, so that forms without functions stay as
+ * they are.
+ */
+static bool functions_to_axes(problem *p)
+{
+	int64_t *extent = arena_array(p->a, int64_t, IX_MAX_AXES);
+	ix_fact *g = arena_array(p->a, ix_fact, p->dom.n_facts + 1);
+
+	if (!ix_has_fun(p->f) && !fact_functions(p))
+		return true;
+	memcpy(extent, p->dom.box.extent,
+		(size_t)p->dom.box.n * sizeof *extent);
+	p->dom.box.extent = extent;
+	p->f = without_functions(p, extent, p->f);
+	for (int32_t i = 0; i < p->dom.n_facts; i++) {
+		g[i] = p->dom.facts[i];
+		g[i].f = without_functions(p, extent, g[i].f);
+		if (g[i].f == NULL)
+			return false;
+	}
+	p->dom.facts = g;
+	return p->f != NULL;
+}
+
 /* ---- functions that are read at two places ---- */
 
 struct values {
@@ -346,7 +461,7 @@ ix_verdict ix_equal(ix *x, const ix_dom *d, const ix_form *a, const ix_form *b)
 	if (d->n_facts == 0 && (f->n == 0 || ix_form_has(f) == 0))
 		return IX_DIFFERENT;
 	problem_init(&p, x, arena_child(ix_arena(x)), d, f);
-	if (problem_functions(&p))
+	if (functions_to_axes(&p))
 		v = zero(&p, CASES);
 	if (v == IX_DIFFERENT && p.twins)
 		v = twins(&p, d, f);

@@ -128,7 +128,6 @@ typedef struct problem {
 
 void problem_init(problem *p, ix *x, arena *a, const ix_dom *d,
 	const ix_form *f);
-bool problem_functions(problem *p); /* fun atoms become axes; false: too many */
 void problem_windows(problem *p);   /* facts that bound an axis restrict its box */
 void problem_split(problem *p);	    /* splits axes at their cuts */
 bool problem_fuse(problem *p);	    /* joins one run of axes; false: none is left */

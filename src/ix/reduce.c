@@ -4,9 +4,6 @@
  * Consumes a problem: a form, a box, facts; produces an equivalent problem by
  * an exact change of axes, a bijection of the points that satisfy the facts:
  *
- *   functions  each element f[g] that is read becomes an axis of its own;
- *              elements whose places are equal become one. Equal for all
- *              values of these axes: equal for all functions
  *   windows    a fact that bounds an axis makes the axis shorter
  *   split      i over [12], cut at 4:  i = 4*a + b over [3,4]. Unused axes go
  *   fuse       4*a + b inside a floor, over [3,4]:  one axis F over [12],
@@ -78,117 +75,6 @@ void problem_assume(problem *p, const ix_form *f, int64_t lo, int64_t hi)
 	g[n] = (ix_fact){f, lo, hi};
 	p->dom.facts = g;
 	p->dom.n_facts = n + 1;
-}
-
-/* ---- functions ---- */
-
-static const ix_form *without_functions(problem *p, int64_t *extent,
-	const ix_form *f);
-
-static bool fact_functions(const problem *p)
-{
-	for (int32_t i = 0; i < p->dom.n_facts; i++)
-		if (ix_has_fun(p->dom.facts[i].f))
-			return true;
-	return false;
-}
-
-static int32_t class_of(problem *p, int64_t *extent, const ix_atom *a)
-{
-	const ix_form *at = without_functions(p, extent, a->f);
-	int32_t n;
-
-	if (at == NULL)
-		return -1;
-	for (int32_t i = 0; i < p->fun.n; i++) {
-		const fun_class *c = &p->fun.at[i];
-		ix_dom d = p->dom;
-
-		if (fact_functions(p))
-			d.n_facts = 0; /* not over these axes yet */
-		if (c->fun != a->fun || c->lo != a->lo || c->hi != a->hi)
-			continue;
-		if (ix_equal(p->x, &d, c->at, at) == IX_EQUAL)
-			return c->axis;
-		p->twins = true;
-	}
-	n = p->dom.box.n;
-	if (n == IX_MAX_AXES || (wide)a->hi - a->lo > INT64_MAX)
-		return -1;
-	extent[n] = a->hi - a->lo;
-	p->dom.box.n++;
-	*vec_push(p->a, &p->fun) = (fun_class){a->fun, a->lo, a->hi, at, n};
-	return n;
-}
-
-static const ix_form *atom_without(problem *p, int64_t *extent,
-	const ix_atom *a)
-{
-	ix_dom d;
-	const ix_form *f;
-	int32_t axis;
-
-	if (a->kind == IX_FUN) {
-		axis = class_of(p, extent, a);
-		d = (ix_dom){p->dom.box, 0, NULL};
-		return axis < 0 ? NULL :
-			ix_addc(p->x, ix_axis(p->x, &d, axis), a->lo);
-	}
-	f = without_functions(p, extent, a->f);
-	d = (ix_dom){p->dom.box, 0, NULL};
-	if (f == NULL)
-		return NULL;
-	return a->kind == IX_FLOOR ? ix_div(p->x, &d, f, a->den) :
-				     ix_clamp(p->x, &d, f, a->lo, a->hi);
-}
-
-static const ix_form *without_functions(problem *p, int64_t *extent,
-	const ix_form *f)
-{
-	sum s;
-
-	if (!ix_has_fun(f))
-		return f;
-	sum_init(&s, p->x, f->c0);
-	for (int32_t i = 0; i < f->n; i++) {
-		const ix_atom *a = f->t[i].atom;
-		const ix_form *g;
-
-		if ((ix_atom_has(a) & HAS_FUN) == 0) {
-			sum_atom(&s, f->t[i].coef, a);
-			continue;
-		}
-		g = atom_without(p, extent, a);
-		if (g == NULL)
-			return NULL;
-		sum_form(&s, f->t[i].coef, g);
-	}
-	return sum_done(&s, &p->dom.box);
-}
-
-/*
- * New axes come after the old ones, so that forms without functions stay as
- * they are.
- */
-bool problem_functions(problem *p)
-{
-	int64_t *extent = arena_array(p->a, int64_t, IX_MAX_AXES);
-	ix_fact *g = arena_array(p->a, ix_fact, p->dom.n_facts + 1);
-
-	if (!ix_has_fun(p->f) && !fact_functions(p))
-		return true;
-	memcpy(extent, p->dom.box.extent,
-		(size_t)p->dom.box.n * sizeof *extent);
-	p->dom.box.extent = extent;
-	p->f = without_functions(p, extent, p->f);
-	for (int32_t i = 0; i < p->dom.n_facts; i++) {
-		g[i] = p->dom.facts[i];
-		g[i].f = without_functions(p, extent, g[i].f);
-		if (g[i].f == NULL)
-			return false;
-	}
-	p->dom.facts = g;
-	return p->f != NULL;
 }
 
 /* ---- windows ---- */

@@ -18,12 +18,19 @@ typedef struct prog_call {
 	loc at;
 } prog_call;
 
+/* ---- call.c ---- */
+
 int32_t prog_add_call(ir_program *p, const prog_call *c);
 /*
  * y = row_(x, ...): writes the first result of the row through the view x; y is
  * the new version of x. c->name names the results of the row.
  */
 void prog_add_in_place(ir_program *p, const prog_call *c);
+/* The parameter for operand k of the row; NULL if the row is variadic. */
+const ir_param *prog_operand(const ir_row *r, int32_t k);
+
+/* ---- program.c ---- */
+
 /* The row of that name; else throws tn.unknown_op with similar names. */
 const ir_row *prog_find_row(const ir_program *p, const char *name, loc at);
 /* Is this the row `write`, which ir_program_write calls? */
@@ -35,8 +42,11 @@ int32_t prog_add_value(ir_program *p, const char *name, ir_type type,
 int32_t prog_find_value(const ir_program *p, const char *name);
 /* Gives a value without a name the first free one of v0, v1, ... */
 void prog_name_value(ir_program *p, int32_t value);
-/* The parameter for operand k of the row; NULL if the row is variadic. */
-const ir_param *prog_operand(const ir_row *r, int32_t k);
+/* Adds the call and a value for each result. */
+void prog_add_results(ir_program *p, ir_call *call, const char *const *name);
+
+/* ---- bounds.c ---- */
+
 /* Throws the error that lowering this instance would throw: see bounds.c. */
 void ir_check_bounds(ir_table *t, env *e, const ir_inst *p, loc at);
 

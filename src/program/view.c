@@ -569,11 +569,6 @@ static ir_inst *write_inst(writing *w, const ir_row *row)
 	return inst;
 }
 
-bool prog_is_write(const ir_row *r)
-{
-	return !ir_row_is_user(r) && strcmp(ir_row_name(r), "write") == 0;
-}
-
 int32_t ir_program_write(ir_program *p, int32_t view, int32_t value,
 	const char *name, loc at)
 {

@@ -26,6 +26,23 @@
 /* Bytes that a compilation may write besides its object. */
 #define ROOM_BYTES (256 << 10)
 
+bool write_all(int fd, const void *data, size_t n)
+{
+	const char *p = data;
+
+	while (n > 0) {
+		ssize_t w = write(fd, p, n);
+
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w <= 0)
+			return false;
+		p += w;
+		n -= (size_t)w;
+	}
+	return true;
+}
+
 void remove_tree(const char *dir)
 {
 	DIR *d = opendir(dir);

@@ -67,6 +67,7 @@ bool folder_is_full(store *s);
 /* A new empty directory, for one batch of compilations. */
 const char *store_workdir(store *s);
 void remove_tree(const char *dir); /* one level of files, and dir */
+bool write_all(int fd, const void *data, size_t n);
 /* Only the first is kept. */
 void store_note(store *s, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -93,7 +94,6 @@ void store_trim(store *s);
  * stopped, or takes too long.
  */
 bool store_claim(store *s, arena *a, const char *key, bool wait);
-bool write_all(int fd, const void *data, size_t n);
 bool write_file(const char *path, const char *data, size_t n_bytes);
 char *read_file(arena *a, const char *path, size_t limit, size_t *n_bytes);
 

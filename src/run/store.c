@@ -39,23 +39,6 @@
 
 /* ---- files ----------------------------------------------------------- */
 
-bool write_all(int fd, const void *data, size_t n)
-{
-	const char *p = data;
-
-	while (n > 0) {
-		ssize_t w = write(fd, p, n);
-
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w <= 0)
-			return false;
-		p += w;
-		n -= (size_t)w;
-	}
-	return true;
-}
-
 static ssize_t read_some(int fd, void *data, size_t n)
 {
 	ssize_t r;

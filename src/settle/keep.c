@@ -20,6 +20,23 @@ typedef struct region {
 	bool in_init;
 } region;
 
+bool settle_in_place(settled *w, const eqn_unit *u, const eqn_read *r)
+{
+	const ix_form *own;
+	ix_dom d = {0};
+
+	if (rule_dropped(w, SETTLE_RULE_OWN))
+		return true;
+	if (u->e.opaque != NULL || r->is_index)
+		return false;
+	if (!r->in_init && (u->e.n_axes > u->e.n_left || u->e.push != NULL ||
+				   u->e.n_out > 1))
+		return false;
+	own = u->e.push != NULL ? ix_axis(w->s->x, &r->dom, 0)
+				: eqn_position(w->a, w->s, &u->e, &d);
+	return ix_equal(w->s->x, &r->dom, own, r->at) == IX_EQUAL;
+}
+
 static bool stays(const region *g, const eqn_unit *u, const eqn_read *r)
 {
 	settled *w = g->w;

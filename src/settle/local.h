@@ -32,13 +32,13 @@ void settle_own_storages(settled *w);
 
 /* ---- wait.c ---- */
 
-/* Is r, a read of the memory that u writes, allowed: only at the element written? */
-bool settle_in_place(settled *w, const eqn_unit *u, const eqn_read *r);
 /* Finds pairs and the order, and adds copies for late readers. */
 void settle_waits(settled *w);
 
 /* ---- keep.c ---- */
 
+/* Is r, a read of the memory that u writes, allowed: only at the element written? */
+bool settle_in_place(settled *w, const eqn_unit *u, const eqn_read *r);
 /* Adds a copy of elements of tensor, and makes these readers read it. */
 void settle_keep(settled *w, int32_t tensor, int32_t n, const int32_t *reader,
 	const char *why);

@@ -70,7 +70,13 @@ typedef struct settled {
  * overwrite. The caller then fills g, unit and kept. */
 settled *settle_new(arena *a, ir_system *s, const settle_options *o);
 /* Is there a later version in the same memory? */
-bool settle_is_destroyed(const settled *w, int32_t tensor);
+static inline bool settle_is_destroyed(const settled *w, int32_t tensor)
+{
+	int32_t v = w->version[tensor];
+
+	return v >= 0 &&
+		v + 1 < w->storage[w->s->tensor.at[tensor].storage].tensor.n;
+}
 /*
  * Everything else: chooses storages for writes to internal tensors, adds copies
  * (equations "keep" at the end of the system), pairs and the order.

@@ -19,14 +19,6 @@ enum {
 	SMALL = 4 /* .. that change at most this part of the tensor */
 };
 
-bool settle_is_destroyed(const settled *w, int32_t tensor)
-{
-	int32_t v = w->version[tensor];
-
-	return v >= 0 &&
-		v + 1 < w->storage[w->s->tensor.at[tensor].storage].tensor.n;
-}
-
 static void add_version(settled *w, int32_t storage, int32_t tensor)
 {
 	settle_storage *o = &w->storage[storage];
