@@ -94,7 +94,7 @@ in_eqn adj_new_eqn(int32_t out, int32_t monoid, int32_t n_left,
 void adj_set_letters(adjoint *g, const in_eqn *q, in_eqn *r);
 /* the forward tensor's name behind a prefix */
 const char *adj_named(adjoint *g, const char *prefix, int32_t t);
-/* the element of tensor that stands at the left side of q */
+/* the element of tensor at the left side of q */
 const in_node *adj_at_left(adjoint *g, const in_eqn *q, int32_t tensor);
 
 /* chain.c: everything that node n of q passes cotangent c on to */

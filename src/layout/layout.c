@@ -242,6 +242,73 @@ bool shard_same(const shard_layout *a, const shard_layout *b)
 	return true;
 }
 
+/* ---- tags ---- */
+
+bool layout_uses(const shard_layout *l, int32_t mesh_axis)
+{
+	return layout_find(l, mesh_axis) >= 0;
+}
+
+int32_t layout_find(const shard_layout *l, int32_t mesh_axis)
+{
+	for (int32_t i = 0; i < l->n; i++)
+		if (l->tag[i].mesh == mesh_axis)
+			return i;
+	return -1;
+}
+
+int32_t layout_top(const shard_layout *l, int32_t i)
+{
+	while (l->tag[i].within >= 0)
+		i = l->tag[i].within;
+	return i;
+}
+
+bool layout_add(shard_layout *l, shard_tag t)
+{
+	for (int32_t i = 0; i < l->n && t.within < 0; i++) {
+		const shard_tag *u = &l->tag[layout_top(l, i)];
+
+		if (t.lo < u->hi && u->lo < t.hi)
+			return false;
+		/* digits of one number: the faster ends where the slower may
+		 * begin */
+		if (t.lo >= u->hi ? t.lo % u->hi != 0 : u->lo % t.hi != 0)
+			return false;
+	}
+	/* blocks of another cut are cut once */
+	for (int32_t i = 0; i < l->n && t.within >= 0; i++)
+		if (l->tag[i].within == t.within)
+			return false;
+	if (l->n == SHARD_MAX_TAGS)
+		return false;
+	l->tag[l->n++] = t;
+	return true;
+}
+
+bool layout_same_cut(const shard_tag *a, const shard_tag *b)
+{
+	return a->mesh == b->mesh && a->mult == b->mult &&
+		a->count == b->count && a->lo == b->lo && a->hi == b->hi &&
+		a->block == b->block && a->before == b->before &&
+		a->after == b->after;
+}
+
+bool layout_holds(const shard_layout *a, const shard_layout *b)
+{
+	for (int32_t i = 0; i < a->n; i++) {
+		bool found = false;
+
+		for (int32_t k = 0; k < b->n; k++)
+			found |= layout_same_cut(&a->tag[i], &b->tag[k]) &&
+				(a->tag[i].within < 0) ==
+					(b->tag[k].within < 0);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
 bool layout_equal(arena *a, const shard_mesh *m, const shard_layout *x,
 	const shard_layout *y)
 {

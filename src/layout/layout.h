@@ -112,7 +112,7 @@ bool shard_by_axis(const shard_layout *l, int32_t rank, const int64_t *shape,
 bool shard_local_shape(const shard_layout *l, const shard_mesh *m,
 	int64_t process, int32_t rank, const int64_t *shape, int64_t *local);
 
-/* ---- plan (place.c, propagate.c) ----------------------------------------- */
+/* ---- plan (place.c, needs.c, propagate.c) ----------------------------------------- */
 
 /* How an equation is cut: the layout of each axis of its unit. */
 typedef struct shard_eqn {

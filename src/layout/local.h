@@ -83,12 +83,13 @@ bool layout_holds(const shard_layout *a, const shard_layout *b);
 bool layout_equal(arena *a, const shard_mesh *m, const shard_layout *x,
 	const shard_layout *y);
 
-/* ---- propagate.c, choose.c ---- */
-
 /* Transfers the cuts by mesh axis m of the tensor that a read reads, or of result
  * k, to the axes of the equation; false: impossible. */
 bool take_read(shard_plan *p, shard_eqn *q, int32_t read, int32_t mesh);
 bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh);
+
+/* ---- choose.c ---- */
+
 /*
  * Takes the cuts of read `first`, or of another one that costs less. NULL: none
  * can be taken; else a text about the costs; *from is the tensor.
@@ -101,7 +102,7 @@ int64_t choose_cost(shard_plan *p, int32_t eqn, int32_t m);
 /* writes.c: substitutes elementwise equations into the writes that read them. */
 void writes_inline(shard_plan *p);
 
-/* ---- localise.c, local_eqn.c ---- */
+/* ---- arrays.c ---- */
 
 typedef struct locals {
 	arena *a;
@@ -115,6 +116,17 @@ typedef struct locals {
 } locals;
 
 shard_array *locals_array(locals *b, int32_t array);
+shard_phase *locals_phase(locals *b, int32_t phase);
+/* A new array for a tensor with this layout, from this phase on. */
+int32_t locals_new(locals *b, int32_t tensor, const shard_layout *l,
+	tn_dtype dtype, int32_t phase);
+/* Adds a move of from[], partial results along the mesh axes of mask. */
+void locals_job(locals *b, int32_t n, const int32_t *from, const int32_t *to,
+	uint32_t mask, int32_t monoid, int32_t reader);
+/* The array in the layout of the tensor itself. */
+int32_t locals_kept(locals *b, int32_t tensor);
+/* Copies array `from` to `to`, which has another layout or dtype. */
+void locals_copy(locals *b, int32_t phase, int32_t from, int32_t to);
 /* The tensor of an array in the system of a phase; an input, unless an equation
  * of the phase computes it. */
 int32_t locals_tensor(locals *b, int32_t phase, int32_t array);
@@ -124,10 +136,11 @@ int32_t locals_result(locals *b, int32_t phase, int32_t array);
 int32_t locals_source(locals *b, int32_t eqn, int32_t tensor);
 /* The same for an operand of an opaque row, without other elements. */
 int32_t locals_operand(locals *b, int32_t eqn, int32_t operand);
+
+/* ---- local_eqn.c ---- */
+
 /* Adds equation eqn to a phase; out[k]: the arrays that it computes. */
 void locals_equation(locals *b, int32_t eqn, int32_t phase,
 	const int32_t *out, uint32_t mask);
-/* Copies array `from` to `to`, which has another layout or dtype. */
-void locals_copy(locals *b, int32_t phase, int32_t from, int32_t to);
 
 #endif

@@ -456,34 +456,6 @@ void locals_equation(locals *b, int32_t eqn, int32_t phase,
 	ir_add_eqn(w.s, &e);
 }
 
-void locals_copy(locals *b, int32_t phase, int32_t from, int32_t to)
-{
-	ir_system *s = b->out->phase.at[phase].s;
-	const shard_piece *v = &b->window.at[from], *o = &b->window.at[to];
-	int64_t extent[1] = {o->elems};
-	ix_dom d = {.box = {.n = 1, .extent = extent}};
-	sys_eqn e = {.label = "copy",
-		.op = "copy",
-		.monoid = IR_SET,
-		.n_out = 1,
-		.scan_axis = -1};
-	const ix_form *at;
-
-	e.out[0] = locals_result(b, phase, to);
-	if (o->elems == 0)
-		return;
-	if (o->elems > 1) {
-		e.axis[0] = (sys_axis){
-			.extent = o->elems, .kind = AXIS_P, .name = "i"};
-		e.n_axes = e.n_left = 1;
-	}
-	at = shard_number_of(b->x, &d, o, ix_axis(b->x, &d, 0));
-	at = shard_index_of(b->x, &d, v, at);
-	e.body[0] = ex_cast(s, s->tensor.at[e.out[0]].dtype,
-		ex_read(s, locals_tensor(b, phase, from), at));
-	ir_add_eqn(s, &e);
-}
-
 /* ---- joining parts ---- */
 
 static const expr *with_params(

@@ -12,48 +12,6 @@
  */
 #include "layout/local.h"
 
-bool layout_uses(const shard_layout *l, int32_t mesh_axis)
-{
-	return layout_find(l, mesh_axis) >= 0;
-}
-
-int32_t layout_find(const shard_layout *l, int32_t mesh_axis)
-{
-	for (int32_t i = 0; i < l->n; i++)
-		if (l->tag[i].mesh == mesh_axis)
-			return i;
-	return -1;
-}
-
-int32_t layout_top(const shard_layout *l, int32_t i)
-{
-	while (l->tag[i].within >= 0)
-		i = l->tag[i].within;
-	return i;
-}
-
-bool layout_add(shard_layout *l, shard_tag t)
-{
-	for (int32_t i = 0; i < l->n && t.within < 0; i++) {
-		const shard_tag *u = &l->tag[layout_top(l, i)];
-
-		if (t.lo < u->hi && u->lo < t.hi)
-			return false;
-		/* digits of one number: the faster ends where the slower may
-		 * begin */
-		if (t.lo >= u->hi ? t.lo % u->hi != 0 : u->lo % t.hi != 0)
-			return false;
-	}
-	/* blocks of another cut are cut once */
-	for (int32_t i = 0; i < l->n && t.within >= 0; i++)
-		if (l->tag[i].within == t.within)
-			return false;
-	if (l->n == SHARD_MAX_TAGS)
-		return false;
-	l->tag[l->n++] = t;
-	return true;
-}
-
 bool place_uses(const shard_eqn *q, int32_t mesh_axis)
 {
 	for (int32_t i = 0; i < q->unit->e.n_axes; i++)
@@ -479,4 +437,42 @@ shard_layout place_to_read(shard_plan *p, const shard_eqn *q, int32_t read,
 	join_pieces(p->mesh, &l);
 	add_parts(p, u, read, &l);
 	return l;
+}
+
+/* ---- all cuts by one axis of the mesh ---- */
+
+/* The cuts of one axis of the mesh together: pieces of it may cut several. */
+bool take_read(shard_plan *p, shard_eqn *q, int32_t read, int32_t mesh)
+{
+	const shard_layout *l = &p->tensor[q->unit->read[read].tensor].have;
+	place_part part[SHARD_MAX_TAGS], one[SHARD_MAX_TAGS];
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < l->n; i++) {
+		int32_t k;
+
+		if (l->tag[i].mesh != mesh)
+			continue;
+		k = place_from_read(p, q, read, l, i, one);
+		if (n + k > SHARD_MAX_TAGS)
+			return false;
+		memcpy(part + n, one, (size_t)k * sizeof *one);
+		n += k;
+	}
+	return place_add(q, p->mesh, n, part);
+}
+
+bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh)
+{
+	const shard_layout *l = &p->tensor[q->unit->e.out[k]].have;
+	place_part part[SHARD_MAX_TAGS];
+	int32_t tag = layout_find(l, mesh), n;
+
+	if (q->unit->e.opaque == NULL)
+		n = place_from_result(q, l, mesh, part);
+	else
+		n = tag < 0 ? 0
+			    : batch_from(p, q, q->unit->e.n_opaque_in + k, l,
+				      tag, part);
+	return place_add(q, p->mesh, n, part);
 }

@@ -211,42 +211,6 @@ static bool take_init(shard_plan *p, shard_eqn *q)
 
 /* ---- one equation ---- */
 
-/* The cuts of one axis of the mesh together: pieces of it may cut several. */
-bool take_read(shard_plan *p, shard_eqn *q, int32_t read, int32_t mesh)
-{
-	const shard_layout *l = &p->tensor[q->unit->read[read].tensor].have;
-	place_part part[SHARD_MAX_TAGS], one[SHARD_MAX_TAGS];
-	int32_t n = 0;
-
-	for (int32_t i = 0; i < l->n; i++) {
-		int32_t k;
-
-		if (l->tag[i].mesh != mesh)
-			continue;
-		k = place_from_read(p, q, read, l, i, one);
-		if (n + k > SHARD_MAX_TAGS)
-			return false;
-		memcpy(part + n, one, (size_t)k * sizeof *one);
-		n += k;
-	}
-	return place_add(q, p->mesh, n, part);
-}
-
-bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh)
-{
-	const shard_layout *l = &p->tensor[q->unit->e.out[k]].have;
-	place_part part[SHARD_MAX_TAGS];
-	int32_t tag = layout_find(l, mesh), n;
-
-	if (q->unit->e.opaque == NULL)
-		n = place_from_result(q, l, mesh, part);
-	else
-		n = tag < 0 ? 0
-			    : batch_from(p, q, q->unit->e.n_opaque_in + k, l,
-				      tag, part);
-	return place_add(q, p->mesh, n, part);
-}
-
 static bool take_reads(shard_plan *p, shard_eqn *q, bool data)
 {
 	const eqn_unit *u = q->unit;
@@ -275,14 +239,6 @@ static bool take_reads(shard_plan *p, shard_eqn *q, bool data)
 		}
 	}
 	return changed;
-}
-
-bool layout_same_cut(const shard_tag *a, const shard_tag *b)
-{
-	return a->mesh == b->mesh && a->mult == b->mult &&
-		a->count == b->count && a->lo == b->lo && a->hi == b->hi &&
-		a->block == b->block && a->before == b->before &&
-		a->after == b->after;
 }
 
 static bool give_tensor(shard_plan *p, int32_t tensor, const shard_layout *l)
@@ -332,45 +288,6 @@ static bool take_results(shard_plan *p, shard_eqn *q)
 			changed = true;
 		}
 	return changed;
-}
-
-bool shard_is_partial(const shard_plan *p, int32_t eqn, int32_t mesh_axis)
-{
-	const shard_eqn *q = &p->eqn[eqn];
-	const eqn_unit *u = q->unit;
-
-	for (int32_t i = 0; i < u->e.n_axes; i++)
-		if ((i >= u->e.n_left || u->stride[i] == 0) &&
-			layout_uses(&q->axis[i], mesh_axis))
-			return true;
-	return q->masks >> mesh_axis & 1;
-}
-
-shard_layout shard_makes(shard_plan *p, int32_t eqn, int32_t k)
-{
-	const shard_eqn *q = &p->eqn[eqn];
-	const eqn_unit *u = q->unit;
-	shard_layout l = shard_replicated(u->out_elems);
-
-	if (u->e.opaque != NULL)
-		return batch_layout(p, q, u->e.n_opaque_in + k);
-	for (int32_t a = 0; a < u->e.n_left; a++) {
-		for (int32_t i = 0; i < q->axis[a].n; i++) {
-			shard_tag t = q->axis[a].tag[i];
-
-			if (u->stride[a] == 0)
-				continue;
-			t.lo *= u->stride[a];
-			t.hi *= u->stride[a];
-			if (t.within >= 0)
-				t.within = layout_find(&l,
-					q->axis[a].tag[t.within].mesh);
-			layout_add(&l, t);
-		}
-	}
-	for (int32_t i = 0; i < q->own.n; i++)
-		layout_add(&l, q->own.tag[i]);
-	return l;
 }
 
 static bool forwards(shard_plan *p, int32_t eqn)
@@ -423,102 +340,7 @@ void shard_propagate(shard_plan *p)
 	}
 }
 
-/* ---- what an equation needs ---- */
-
-/* Blocks of one run, seen wider or narrower by either: as wide as both. */
-static bool see_both(shard_tag *t, const shard_tag *u)
-{
-	shard_tag a = *t, b = *u;
-
-	a.before = a.after = b.before = b.after = 0;
-	if (t->within >= 0 || u->within >= 0 || !layout_same_cut(&a, &b))
-		return false;
-	t->before = t->before > u->before ? t->before : u->before;
-	t->after = t->after > u->after ? t->after : u->after;
-	return true;
-}
-
-shard_layout shard_common(const shard_layout *a, const shard_layout *b)
-{
-	shard_layout l = shard_replicated(a->numel);
-
-	for (int32_t i = 0; i < a->n; i++) {
-		shard_tag t = a->tag[i];
-		bool found = false;
-
-		for (int32_t k = 0; k < b->n && !found; k++)
-			found = layout_same_cut(&t, &b->tag[k]) ||
-				see_both(&t, &b->tag[k]);
-		if (t.within >= 0) {
-			t.within = layout_find(&l, a->tag[t.within].mesh);
-			found &= t.within >= 0;
-		}
-		/* what all see whole is not cut */
-		if (found && (t.count > 1 || t.before < 0 || t.after < 0))
-			layout_add(&l, t);
-	}
-	return l;
-}
-
-/* The part of a tensor that a process has by these cuts, about. */
-static double share(const shard_layout *l)
-{
-	double s = 1;
-
-	for (int32_t i = 0; i < l->n; i++) {
-		const shard_tag *t = &l->tag[i];
-		int64_t n = t->within < 0 ? t->hi / t->lo
-					  : l->tag[t->within].block;
-		int64_t has = t->block + t->before + t->after;
-
-		s *= has < 0 ? 0 : has < n ? (double)has / (double)n : 1;
-	}
-	return s;
-}
-
-/* What all reads of the tensor can work with; *windows as in place_to_read. */
-static shard_layout reads_need(
-	shard_plan *p, const shard_eqn *q, int32_t tensor, bool *windows)
-{
-	shard_layout l = shard_replicated(p->s->tensor.at[tensor].numel);
-	bool may = *windows, first = true;
-
-	*windows = false;
-	for (int32_t r = 0; r < q->unit->n_reads; r++) {
-		bool some = may;
-		shard_layout one;
-
-		if (q->unit->read[r].tensor != tensor)
-			continue;
-		one = place_to_read(p, q, r, &some);
-		l = first ? one : shard_common(&l, &one);
-		first = false;
-		*windows |= some;
-	}
-	return l;
-}
-
-shard_layout shard_needs(shard_plan *p, int32_t eqn, int32_t tensor)
-{
-	const shard_eqn *q = &p->eqn[eqn];
-	bool windows = true, none = false;
-	shard_layout l = reads_need(p, q, tensor, &windows);
-
-	if (windows) { /* together they may be more than digits */
-		shard_layout digits = reads_need(p, q, tensor, &none);
-
-		if (share(&digits) <= share(&l))
-			l = digits;
-	}
-	/* all of these cuts of the tensor are there, on one run, too */
-	for (int32_t m = 0; m < p->mesh->n && q->masked == tensor; m++) {
-		const shard_layout *have = &p->tensor[tensor].have;
-
-		if (q->masks >> m & 1 && l.n < SHARD_MAX_TAGS)
-			l.tag[l.n++] = have->tag[layout_find(have, m)];
-	}
-	return l;
-}
+/* ---- partial sums ---- */
 
 /* Is each value of the run in one block? A window needs more, or fewer. */
 static bool is_whole(const shard_tag *t)

@@ -1,5 +1,5 @@
 /*
- * attrs.c: the attributes of a call: checked, normalised, by default.
+ * attrs.c: the attributes of a call: checked, normalised.
  *
  * Consumes what the caller gave and the row's declarations; produces for each
  * attribute a list of entries that index.c computes with:
@@ -9,18 +9,11 @@
  *     mask   [1] on rank 3                 [0, 1, 0]
  *     ints@axes, axes [2], [5]             [default, default, 5]
  *
- * Defaults are evaluated when they are first asked for, because they may
- * speak of extents (#d..) that operands bind.
+ * index.c evaluates defaults.
  */
 #include "notation/inst.h"
 
-
 #include <math.h>
-
-static int32_t rank0(const inst *u)
-{
-	return u->n_operands > 0 ? u->operand[0].rank : 0;
-}
 
 /* operand 0 in a message */
 static const char *first(const inst *u)
@@ -28,7 +21,7 @@ static const char *first(const inst *u)
 	return u->tensor.n > 0 ? inst_tensor(u, &u->tensor.at[0]) : "it";
 }
 
-static many ints(inst *u, int32_t n, const int64_t *v)
+many inst_ints(inst *u, int32_t n, const int64_t *v)
 {
 	const in_node **nodes = arena_array(u->a, const in_node *, n + 1);
 
@@ -40,7 +33,7 @@ static many ints(inst *u, int32_t n, const int64_t *v)
 /* -rank .. rank-1 to 0 .. rank-1 */
 static int64_t one_axis(inst *u, const symbol *s, int64_t v)
 {
-	int32_t rank = rank0(u);
+	int32_t rank = inst_rank0(u);
 
 	if (rank == 0)
 		inst_fail(u, s->name, "%s has rank 0, so it has no axis %lld",
@@ -69,17 +62,17 @@ static many axes(inst *u, const symbol *s, many given)
 					"axis %lld occurs in %s twice",
 					(long long)v[i], s->name);
 	}
-	return ints(u, given.n, v);
+	return inst_ints(u, given.n, v);
 }
 
-static many all_axes(inst *u, bool reverse)
+many inst_all_axes(inst *u, bool reverse)
 {
 	int64_t v[TN_MAX_RANK] = {0};
-	int32_t rank = rank0(u);
+	int32_t rank = inst_rank0(u);
 
 	for (int32_t i = 0; i < rank; i++)
 		v[i] = reverse ? rank - 1 - i : i;
-	return ints(u, rank, v);
+	return inst_ints(u, rank, v);
 }
 
 static many mask(inst *u, const symbol *s, many given)
@@ -89,44 +82,16 @@ static many mask(inst *u, const symbol *s, many given)
 
 	for (int32_t i = 0; i < list.n; i++)
 		v[inst_entry(u, list, i)] = 1;
-	return ints(u, rank0(u), v);
+	return inst_ints(u, inst_rank0(u), v);
 }
 
 static many perm(inst *u, const symbol *s, many given)
 {
-	if (given.n != rank0(u))
+	if (given.n != inst_rank0(u))
 		inst_fail(u, s->name,
 			"%s has %d entries, but %s has rank %d", s->name,
-			given.n, first(u), rank0(u));
+			given.n, first(u), inst_rank0(u));
 	return axes(u, s, given);
-}
-
-/* A list parallel to another attribute, spread to the rank. */
-static many along(inst *u, const symbol *s, const many *given)
-{
-	const symbol *axis = inst_attr(u, inst_symbol(u, s->param->along));
-	int32_t rank = rank0(u);
-	many by = {0};
-	int64_t v[TN_MAX_RANK] = {0};
-
-	if (given != NULL && given->is_list && given->n != axis->value.n)
-		inst_fail(u, s->name, "%s has %d entries, but %s has %d",
-			s->name, given->n, axis->name, axis->value.n);
-	if (s->param->by_default != NULL)
-		by = inst_many(u, s->param->by_default);
-	else if (given == NULL || axis->value.n < rank)
-		inst_fail(u, s->name, "attribute %s is missing for some axes",
-			s->name);
-	if (by.is_list && by.n != rank)
-		inst_fail(u, s->name, "the default of %s has %d entries, "
-			"which is not the rank",
-			s->name, by.n);
-	for (int32_t i = 0; i < rank && by.n > 0; i++)
-		v[i] = inst_entry(u, by, by.is_list ? i : 0);
-	for (int32_t i = 0; given != NULL && i < axis->value.n; i++)
-		v[inst_entry(u, axis->value, i)] =
-			inst_entry(u, *given, given->is_list ? i : 0);
-	return ints(u, rank, v);
 }
 
 static many whole(inst *u, const symbol *s, many v)
@@ -177,7 +142,7 @@ static const struct {
 	{"ints", plain_ints}, {"axis", plain_axis}, {"axes", axes},
 	{"mask", mask}, {"perm", perm}};
 
-static many normal(inst *u, const symbol *s, many v)
+many inst_normal(inst *u, const symbol *s, many v)
 {
 	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
 		if (strcmp(kinds[i].name, s->param->info.kind) == 0)
@@ -186,7 +151,7 @@ static many normal(inst *u, const symbol *s, many v)
 		s->name);
 }
 
-static many given_value(inst *u, const symbol *s)
+many inst_given(inst *u, const symbol *s)
 {
 	const ir_attr *g = s->given;
 	many v = {0};
@@ -197,7 +162,7 @@ static many given_value(inst *u, const symbol *s)
 	case ATTR_REAL:
 		return inst_one_of(u, inst_real(u, g->f));
 	case ATTR_INTS:
-		v = ints(u, g->n, g->ints);
+		v = inst_ints(u, g->n, g->ints);
 		return v;
 	case ATTR_DTYPE:
 	case ATTR_STRING:
@@ -207,14 +172,7 @@ static many given_value(inst *u, const symbol *s)
 		s->param->info.kind);
 }
 
-/* a list where one is wanted: axes=1 means axes=[1] */
-static many as_list(many v)
-{
-	v.is_list = true;
-	return v;
-}
-
-static void dtype_attr(inst *u, symbol *s)
+void inst_dtype(inst *u, symbol *s)
 {
 	const row_node *d = s->param->by_default;
 
@@ -228,51 +186,6 @@ static void dtype_attr(inst *u, symbol *s)
 		!dtype_parse(d->name, strlen(d->name), &s->dtype)) {
 		inst_fail(u, s->name, "attribute %s is missing", s->name);
 	}
-}
-
-static many by_default(inst *u, const symbol *s)
-{
-	const row_node *d = s->param->by_default;
-
-	if (d == NULL)
-		inst_fail(u, s->name, "attribute %s (%s) is missing", s->name,
-			s->param->info.kind);
-	if (d->kind == RN_NAME && strcmp(d->name, "all") == 0)
-		return all_axes(u, false);
-	if (d->kind == RN_NAME && strcmp(d->name, "reverse") == 0)
-		return all_axes(u, true);
-	return inst_many(u, d);
-}
-
-const symbol *inst_attr(inst *u, symbol *s)
-{
-	int32_t self = (int32_t)(s - u->symbol.at);
-	const char *kind = s->param->info.kind;
-	many v;
-
-	if (s->is_bound)
-		return s;
-	if (s->is_busy)
-		inst_fail(u, s->name, "attribute %s is used in its own default",
-			s->name);
-	s->is_busy = true;
-	if (strcmp(kind, "dtype") == 0) {
-		dtype_attr(u, s);
-	} else if (s->param->along != NULL) {
-		v = s->given != NULL ? given_value(u, s) : (many){0};
-		v = along(u, s, s->given != NULL ? &v : NULL);
-		u->symbol.at[self].value = v;
-	} else {
-		v = s->given != NULL ? given_value(u, s) : by_default(u, s);
-		if (strcmp(kind, "axes") == 0 || strcmp(kind, "mask") == 0 ||
-			strcmp(kind, "perm") == 0)
-			v = as_list(v);
-		v = normal(u, s, v);
-		u->symbol.at[self].value = v;
-	}
-	s = &u->symbol.at[self];
-	s->is_bound = true;
-	return s;
 }
 
 static const row_param *find_param(const ir_row *r, const char *name)

@@ -1,11 +1,10 @@
 /*
  * inst.h: private to notation/: one call of a row while it is unified.
  *
- *   attrs.c        values of attributes: given, by default, normalised
+ *   attrs.c        values of attributes: given, normalised
  *   unify.c        letters and packs: extents from shapes, broadcasting
  *   node.c         nodes, their bounds and their arithmetic
- *   index.c        index arithmetic, entry by entry for packs and lists
- *   read.c         reads of tensors
+ *   index.c        index arithmetic, entry by entry for packs and lists; reads
  *   body.c         typed expressions
  *   inst_fail.c    errors, and what they call the operands
  *   instantiate.c  equations, results, the whole
@@ -75,8 +74,6 @@ const char *inst_tensor(const inst *u, const in_tensor *t);
 /* all operands, for what fails by no single one: " (foo: f32[2,3], ..)" or "" */
 const char *inst_operands(const inst *u);
 
-symbol *inst_symbol(inst *u, const char *name); /* throws if there is none */
-
 /* instantiate.c */
 /* operands, attributes, letters: all but the equations */
 inst *inst_begin(arena *a, const ir_row *r, int32_t n_operands,
@@ -88,7 +85,17 @@ void inst_eqns(inst *u, int32_t n, const row_stmt *s);
 
 /* attrs.c */
 void inst_attrs(inst *u, int32_t n, const ir_attr *attr);
-const symbol *inst_attr(inst *u, symbol *s); /* evaluates a default */
+many inst_ints(inst *u, int32_t n, const int64_t *v);
+many inst_all_axes(inst *u, bool reverse);
+many inst_given(inst *u, const symbol *s);
+/* what the kind of the attribute makes of these entries */
+many inst_normal(inst *u, const symbol *s, many v);
+void inst_dtype(inst *u, symbol *s);
+/* the rank of operand 0 */
+static inline int32_t inst_rank0(const inst *u)
+{
+	return u->n_operands > 0 ? u->operand[0].rank : 0;
+}
 
 /* unify.c */
 void inst_unify_operands(inst *u);
@@ -112,20 +119,20 @@ double inst_f64(const in_node *n);
 int64_t inst_extent(inst *u, const in_node *n);
 void inst_span(inst *u, const in_node *n, int64_t *min, int64_t *max);
 bool inst_same(const in_node *a, const in_node *b);
-
-/* index.c */
-many inst_many(inst *u, const row_node *e);
 many inst_list(inst *u, int32_t n, const in_node *const *v);
 many inst_one_of(inst *u, const in_node *n);
-const in_node *inst_single(inst *u, const row_node *e); /* one entry */
-int64_t inst_const(inst *u, const row_node *e);
 /* entries of an attribute's list as integers */
 int64_t inst_entry(inst *u, many m, int32_t i);
+symbol *inst_symbol(inst *u, const char *name); /* throws if there is none */
+
+/* index.c */
+const symbol *inst_attr(inst *u, symbol *s); /* evaluates a default */
+many inst_many(inst *u, const row_node *e);
+const in_node *inst_read(inst *u, const row_node *e);
+const in_node *inst_single(inst *u, const row_node *e); /* one entry */
+int64_t inst_const(inst *u, const row_node *e);
 /* (a, b, c): ((a*#b)+b)*#c + c */
 const in_node *inst_composite(inst *u, int32_t n, const in_node *const *v);
-
-/* read.c */
-const in_node *inst_read(inst *u, const row_node *e);
 
 /* body.c */
 typedef struct typed {

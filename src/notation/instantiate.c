@@ -12,16 +12,6 @@
  */
 #include "notation/inst.h"
 
-
-symbol *inst_symbol(inst *u, const char *name)
-{
-	int64_t i = map_get_str(u->word, name, -1);
-
-	if (i < 0)
-		inst_fail(u, name, "%s has no extent yet", name);
-	return &u->symbol.at[i];
-}
-
 /* ---- operands ---- */
 
 static bool in_class(const char *class, tn_dtype t)

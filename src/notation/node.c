@@ -8,7 +8,6 @@
  */
 #include "notation/inst.h"
 
-
 in_node *inst_node(inst *u, in_kind kind, tn_dtype t)
 {
 	in_node *n = arena_make(u->a, in_node);
@@ -340,4 +339,13 @@ const in_node *inst_binary(inst *u, const lex_operator *op, const in_node *a,
 	n->arg[0] = a;
 	n->arg[1] = b;
 	return n;
+}
+
+symbol *inst_symbol(inst *u, const char *name)
+{
+	int64_t i = map_get_str(u->word, name, -1);
+
+	if (i < 0)
+		inst_fail(u, name, "%s has no extent yet", name);
+	return &u->symbol.at[i];
 }
