@@ -140,14 +140,6 @@ static const op_map table[] = {
 	OPA("instance_norm", "InstanceNormalization", EPSILON),
 };
 
-_Noreturn void export_refuse(
-	const exporter *x, const char *rule, const char *what, const char *name)
-{
-	env_fail(arena_env(x->a), TN_EINVAL, rule, x->call->at,
-		"%.100s: %s%s%.100s", ir_row_name(x->call->row), what,
-		name[0] != '\0' ? ": " : "", name);
-}
-
 /* NULL: no single operator takes it. */
 static const op_map *find(const exporter *x)
 {
@@ -171,31 +163,6 @@ static const char *name_of(const exporter *x, int32_t value)
 }
 
 /* ---- initialisers ---- */
-
-static void add_tensor(exporter *x, const char *name, const ir_type *t,
-	const void *data)
-{
-	str tensor = str_new(x->a);
-	size_t n = (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
-
-	for (int32_t i = 0; i < t->rank; i++)
-		put_int(&tensor, 1, t->shape[i]);
-	put_int(&tensor, 2, onnx_dtype_elem(t->dtype));
-	put_text(&tensor, 8, name);
-	put_head(&tensor, 9, n);
-	str_addn(&tensor, data, n);
-	put_part(&x->graph, 5, &tensor);
-}
-
-/* Names of .tn have no dot. */
-const char *export_const(exporter *x, const ir_type *t, const void *data)
-{
-	const char *name =
-		arena_printf(x->a, "const.%d", (int)x->n_made++);
-
-	add_tensor(x, name, t, data);
-	return name;
-}
 
 static const char *add_ints(exporter *x, int32_t n, const int64_t *v)
 {
@@ -222,44 +189,12 @@ static void add_value(exporter *x)
 	}
 	interp_inst(arena_env(x->a), inst, tensor);
 	for (int32_t i = 0; i < inst->n_results; i++)
-		add_tensor(x, name_of(x, x->call->result[i]),
+		export_tensor(x, name_of(x, x->call->result[i]),
 			&inst->tensor[inst->result[i]].type,
 			tensor[inst->result[i]]);
 }
 
 /* ---- attributes ---- */
-
-void export_attr_int(exporter *x, const char *name, int64_t v)
-{
-	str a = str_new(x->a);
-
-	put_text(&a, 1, name);
-	put_int(&a, 3, v);
-	put_int(&a, 20, 2);
-	put_part(&x->node, 5, &a);
-}
-
-void export_attr_ints(
-	exporter *x, const char *name, int32_t n, const int64_t *v)
-{
-	str a = str_new(x->a);
-
-	put_text(&a, 1, name);
-	for (int32_t i = 0; i < n; i++)
-		put_int(&a, 8, v[i]);
-	put_int(&a, 20, 7);
-	put_part(&x->node, 5, &a);
-}
-
-void export_attr_real(exporter *x, const char *name, double v)
-{
-	str a = str_new(x->a);
-
-	put_text(&a, 1, name);
-	put_float(&a, 2, (float)v);
-	put_int(&a, 20, 1);
-	put_part(&x->node, 5, &a);
-}
 
 /* The integers of an attribute; one alone stands for all n, if n is not 0. */
 static int32_t ints_of(const exporter *x, const attr_map *m, const ir_attr *a,
@@ -355,14 +290,6 @@ static void add_attr(exporter *x, const attr_map *m, const ir_attr *a)
 						 "as its default", a->name);
 		return;
 	}
-}
-
-const ir_attr *export_attr(const exporter *x, const char *name)
-{
-	for (int32_t i = 0; i < x->call->n_attrs; i++)
-		if (!strcmp(x->call->attr[i].name, name))
-			return &x->call->attr[i];
-	return NULL;
 }
 
 static void check_attrs(const exporter *x, const op_map *m)
@@ -468,7 +395,7 @@ void onnx_export(arena *a, const ir_program *p, int32_t n_free,
 		if (i < n_free)
 			add_port(&x, 11, v->name, &v->type);
 		else
-			add_tensor(&x, v->name, &v->type, bound[i]);
+			export_tensor(&x, v->name, &v->type, bound[i]);
 	}
 	add_outputs(&x);
 	put_int(&model, 1, IR_VERSION);

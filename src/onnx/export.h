@@ -1,6 +1,6 @@
 /*
- * export.h: private to onnx/: a model in the making, and calls of rows that are
- * several operators of ONNX, as text (export_text.c).
+ * export.h: private to onnx/: a model in the making (export_part.c), and calls of
+ * rows that are several operators of ONNX, as text (export_text.c).
  *
  *     {"silu", "Sigmoid 0 > t; Mul 0 t > o"}
  */
@@ -23,6 +23,9 @@ _Noreturn void export_refuse(const exporter *x, const char *rule,
 	const char *what, const char *name);
 /* The attribute of the call, or NULL. */
 const ir_attr *export_attr(const exporter *x, const char *name);
+/* An initialiser of this name. */
+void export_tensor(exporter *x, const char *name, const ir_type *t,
+	const void *data);
 /* An initialiser; its name is one that no value of a program has. */
 const char *export_const(exporter *x, const ir_type *t, const void *data);
 void export_attr_int(exporter *x, const char *name, int64_t v);

@@ -11,7 +11,6 @@
  * else is copied (save.c), and read again as a model of its own.
  */
 #include "onnx/head.h"
-#include "onnx/put.h"
 
 #include "base/random.h"
 
@@ -265,32 +264,6 @@ static const char *step(head *h, const char *name)
 	if (n->in.n > 2 && n->in.at[2][0] != '\0')
 		new_bias(h, n->in.at[2]);
 	return NULL;
-}
-
-void onnx_put_resized(str *to, const onnx_port *p, const onnx_resize *r)
-{
-	str dims = str_new(to->a), tensor = str_new(to->a);
-	str type = str_new(to->a), port = str_new(to->a);
-
-	for (int32_t i = 0; i < p->type.rank; i++) {
-		str dim = str_new(to->a);
-		int64_t n = p->type.dim[i];
-
-		if (n >= 0)
-			put_int(&dim, 1, r->n_written == 1 && n == r->old
-						 ? r->new : n);
-		else if (p->type.dim_name[i] != NULL)
-			put_text(&dim, 2, p->type.dim_name[i]);
-		put_part(&dims, 1, &dim);
-	}
-	put_int(&tensor, 1, p->type.elem);
-	if (p->type.has_shape)
-		put_part(&tensor, 2, &dims);
-	put_part(&type, 1, &tensor);
-	put_text(&port, 1, p->name);
-	if (p->type.elem > 0)
-		put_part(&port, 2, &type);
-	put_part(to, 12, &port);
 }
 
 onnx_model *onnx_classes(arena *a, onnx_model *m, int64_t n, uint64_t seed)

@@ -13,7 +13,5 @@ typedef struct onnx_resize {
 /* The bytes of the model with these initialisers, of any shape. */
 onnx_bytes onnx_resized(arena *a, onnx_model *m, int32_t n,
 	const onnx_new *new, onnx_resize *resize);
-/* A ValueInfoProto of the output, field 12. */
-void onnx_put_resized(str *to, const onnx_port *p, const onnx_resize *r);
 
 #endif

@@ -171,6 +171,33 @@ static void add_node(saver *s, onnx_bytes whole, onnx_bytes message)
 		add_port(s, found);
 }
 
+/* A ValueInfoProto of the output, field 12. */
+static void put_resized(str *to, const onnx_port *p, const onnx_resize *r)
+{
+	str dims = str_new(to->a), tensor = str_new(to->a);
+	str type = str_new(to->a), port = str_new(to->a);
+
+	for (int32_t i = 0; i < p->type.rank; i++) {
+		str dim = str_new(to->a);
+		int64_t n = p->type.dim[i];
+
+		if (n >= 0)
+			put_int(&dim, 1, r->n_written == 1 && n == r->old
+						 ? r->new : n);
+		else if (p->type.dim_name[i] != NULL)
+			put_text(&dim, 2, p->type.dim_name[i]);
+		put_part(&dims, 1, &dim);
+	}
+	put_int(&tensor, 1, p->type.elem);
+	if (p->type.has_shape)
+		put_part(&tensor, 2, &dims);
+	put_part(&type, 1, &tensor);
+	put_text(&port, 1, p->name);
+	if (p->type.elem > 0)
+		put_part(&port, 2, &type);
+	put_part(to, 12, &port);
+}
+
 /* A port whose shape changes: an output, or an initialiser as an input. */
 static void add_resized(saver *s, uint32_t field, onnx_bytes whole,
 	onnx_bytes message)
@@ -189,7 +216,7 @@ static void add_resized(saver *s, uint32_t field, onnx_bytes whole,
 			&s->m->graph.out.at[s->resize->n_written++];
 		str port = str_new(s->a);
 
-		onnx_put_resized(&port, p, s->resize);
+		put_resized(&port, p, s->resize);
 		add(s, &s->out, port.at, port.n);
 	} else {
 		add(s, &s->out, whole.at, whole.n);
