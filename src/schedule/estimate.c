@@ -264,6 +264,36 @@ static void add_store(
 		add_access(w, false, kind, n);
 }
 
+/*
+ * Adds what a sum along the lanes costs each time its loop ends: accumulators,
+ * and then the halves of their lanes, are combined. Elements behind the vectors
+ * are added one by one, and if loops around belong to the sum, too, then each
+ * waits for the one before, as does what the lanes give.
+ */
+static void add_lane_sum(estimate *w, const loop_eqn *e)
+{
+	const machine_cycles *c = &w->k->machine->cycles;
+	double times = w->share, steps, rest = 0;
+	int32_t at = -1;
+
+	for (int32_t i = 0; i < w->depth; i++)
+		if (w->loop[i].node->lanes > 1)
+			at = i;
+	if (at < 0 || e->e->monoid == IR_SET ||
+		(e->reduced & BIT(w->loop[at].var)) == 0)
+		return;
+	for (int32_t i = 0; i < at; i++)
+		times *= w->loop[i].trips;
+	steps = w->loop[at].node->unroll - 1;
+	for (int32_t l = w->lanes; l > 1; l /= 2)
+		steps += 2; /* a shuffle, and an operation */
+	w->out->vector_cycles += times * steps * e->e->n_out * c->vector_op;
+	if (at == 0 || (e->reduced & BIT(w->loop[at - 1].var)) == 0)
+		return;
+	rest = w->loop[at].rest + 1;
+	w->out->scalar_cycles += times * rest * (c->chain - 1);
+}
+
 /* Adds the latency of a sum: each term waits for the one before. */
 static void add_chain(estimate *w, const loop_eqn *e)
 {
@@ -305,6 +335,7 @@ static void add_statement(estimate *w, const loop_node *n)
 			add_store(w, e, n->eqn, i, true);
 	}
 	add_chain(w, e);
+	add_lane_sum(w, e);
 }
 
 static void add_leaf(estimate *w, const loop_node *n)
@@ -419,7 +450,19 @@ static void add_turn(estimate *w, const loop_node *n)
 
 /* ---- the tree ---- */
 
-/* The number of vectors for n elements; the remainder in halves or a partial one. */
+/* Does a statement below n add up along the variable? */
+static bool adds_along(const estimate *w, const loop_node *n, int32_t var)
+{
+	if (!loop_is_loop(n))
+		return (w->k->eqn[n->eqn].reduced & BIT(var)) != 0;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (adds_along(w, n->child[i], var))
+			return true;
+	return false;
+}
+
+/* The number of vectors for n elements; the remainder in halves or a partial
+ * one, or, in sums along the lanes, one by one. */
 static double vectors_of(estimate *w, const loop_node *n, double elems)
 {
 	double full = (double)((int64_t)(elems / n->lanes));
@@ -427,6 +470,8 @@ static double vectors_of(estimate *w, const loop_node *n, double elems)
 
 	if (rest <= 0 || loop_may_part(w->k, n))
 		return full + (rest > 0);
+	if (adds_along(w, n, n->var))
+		return full + rest;
 	for (int32_t lanes = n->lanes / 2; lanes >= 1 && rest > 0; lanes /= 2)
 		if (rest >= lanes) {
 			rest -= lanes;
@@ -458,6 +503,7 @@ static void walk_for(estimate *w, const loop_node *n)
 
 		loop_widest(&widest, n);
 		l->trips = vectors_of(w, n, elems);
+		l->rest = (double)((int64_t)elems % n->lanes);
 		w->lanes = n->lanes;
 		w->lane_var = n->var;
 		w->wide = whole((double)n->lanes * widest.bytes /

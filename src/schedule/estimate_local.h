@@ -17,6 +17,7 @@ typedef struct estimate {
 	struct estimate_loop {
 		int32_t var;
 		double trips;
+		double rest; /* elements behind the last whole vector */
 		bool unrolled; /* completely */
 		const loop_node *node;
 	} loop[ESTIMATE_MAX_DEPTH]; /* around the current node */

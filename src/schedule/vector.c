@@ -159,11 +159,48 @@ static decide_kind why_lanes(loop_kernel *k, const loop_node *n, int32_t lanes)
 	return too_few(k, n, lanes) ? DECIDE_LANES_SHORT : DECIDE_LANES_TAKEN;
 }
 
+static bool blocked_above(const loop_node *n, int32_t var)
+{
+	while (n != NULL && (n->kind != LOOP_BLOCK || n->var != var))
+		n = n->up;
+	return n != NULL;
+}
+
+/*
+ * Lanes of a sum along n's variable. What whole vectors leave of a row is added
+ * one by one, and each term waits for the one before if a loop around belongs to
+ * the sum, too. So fewer lanes may be faster: a row of 56 is 7 vectors of 8, or
+ * 3 vectors of 16 and 8 elements.
+ */
+static int32_t lanes_of_sum(loop_kernel *k, const loop_node *n, int32_t lanes)
+{
+	int64_t ext = k->var[n->var].extent;
+	const loop_node *up = n->up;
+	double each = 1, least = 0;
+	int32_t best = lanes;
+
+	if (!reduces(k, n, n->var) || blocked_above(n, n->var))
+		return lanes;
+	if (up != NULL && up->kind == LOOP_FOR && reduces(k, n, up->var))
+		each = k->machine->cycles.chain;
+	for (int32_t l = lanes; l >= k->machine->schedule.least_lanes; l /= 2) {
+		double steps = (double)(ext / l) + (double)(ext % l) * each;
+
+		if (l == lanes || steps < least) {
+			best = l;
+			least = steps;
+		}
+	}
+	return best;
+}
+
 void loop_take_lanes(loop_kernel *k, loop_node *n)
 {
 	int32_t lanes = lanes_for(k, n);
 	decide_kind why = why_lanes(k, n, lanes);
 
+	if (why == DECIDE_LANES_TAKEN)
+		lanes = lanes_of_sum(k, n, lanes);
 	say_lanes(k, n, why, why == DECIDE_LANES_SHORT ? k->var[n->var].extent
 						       : lanes, lanes);
 	if (why == DECIDE_LANES_TAKEN)
@@ -447,13 +484,6 @@ static bool chained(const loop_kernel *k, const loop_node *n)
 {
 	return n->n_child == 1 && n->child[0]->kind == LOOP_FOR &&
 	       loop_parallel_below(k, n->child[0], n->child[0]->var);
-}
-
-static bool blocked_above(const loop_node *n, int32_t var)
-{
-	while (n != NULL && (n->kind != LOOP_BLOCK || n->var != var))
-		n = n->up;
-	return n != NULL;
 }
 
 /*

@@ -149,6 +149,66 @@ static void crowded(arena *a, void *arg)
 			0.9 * machine_find("c/avx512")->cycles.crowded);
 }
 
+/* The loop with lanes around the sum of the equation that has this label. */
+static loop_node *lanes_around(
+	const loop_kernel *k, loop_node *n, loop_node *lanes, const char *label)
+{
+	loop_node *found = NULL;
+
+	if (n->kind == LOOP_FOR && n->lanes > 1)
+		lanes = n;
+	if (n->kind == LOOP_STMT && !strcmp(k->eqn[n->eqn].e->label, label))
+		return lanes;
+	for (int32_t i = 0; i < n->n_child && found == NULL; i++)
+		found = lanes_around(k, n->child[i], lanes, label);
+	return found;
+}
+
+/*
+ * A sum over rows whose elements a sliding window makes. Behind the vectors
+ * each element waits for the one before: 56 are 7 vectors of 8, not 3 of 16.
+ */
+static void short_rows(arena *a, void *arg)
+{
+	static const char format[] =
+		"system {\n x: f32[96,%d,%d] input 0\n w: f32[96,3] input 1\n"
+		" y: f32[96,%d,%d]\n m: f32[96]\n"
+		" conv a#0: y[g:96, r:%d, c:%d] += sel(inside(c + k - 1, 0, %d),"
+		" x[%d*g + %d*r + c + k - 1] * w[3*g + k], 0) for k:3\n"
+		" mean b#1: m[g:96] += y[%d*g + %d*r + c] for r:%d, c:%d\n"
+		" return y, m\n}\n";
+	static const int rows[][2] = {{48, 16}, {56, 8}, {50, 16}, {28, 4}};
+
+	(void)arg;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		int n = rows[i][0], all = n * n;
+		loop_node *lanes = NULL;
+		loop_estimate e, wide;
+		ir_system *s;
+		loop_kernel *k;
+		char text[1024];
+
+		snprintf(text, sizeof text, format, n, n, n, n, n, n, n, all, n,
+			all, n, n, n);
+		s = ir_system_parse(a, ix_new(a), text, strlen(text), "t");
+		k = loop_build(a, s,
+			fuse_partition(a, s, machine_at(0), NULL)->kernel.at[0],
+			false);
+		loop_schedule(k, machine_find("c/avx512"));
+		for (int32_t r = 0; r < k->phase[0].n_roots && lanes == NULL; r++)
+			lanes = lanes_around(
+				k, k->phase[0].root[r], NULL, "mean");
+		assert_non_null(lanes);
+		assert_int_equal(lanes->lanes, rows[i][1]);
+		loop_estimate_of(k, &e);
+		lanes->lanes = 16;
+		loop_estimate_of(k, &wide);
+		if (rows[i][1] < 16)
+			assert_true(loop_estimate_seconds(&wide, 1) >
+				    1.05 * loop_estimate_seconds(&e, 1));
+	}
+}
+
 /* Every constant has a name and a measurement, and is what the machine has. */
 static void test_facts(void **state)
 {
@@ -181,7 +241,7 @@ static void test_kernels(void **state)
 		void (*fn)(arena *a, void *arg);
 	} all[] = {{"stream", stream}, {"scalar", scalar}, {"product", product},
 		{"kinds", kinds}, {"guards", guards},
-		{"crowded", crowded}};
+		{"crowded", crowded}, {"short_rows", short_rows}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
