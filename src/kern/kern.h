@@ -257,7 +257,7 @@ typedef struct kern_kernel {
 	kern_phase phase[KERN_MAX_PHASES];
 	size_t scratch_bytes, local_bytes;
 	int64_t bytes, flops; /* that the equations move and need: for reports */
-	int64_t serial_elems; /* with less work, only the calling thread runs */
+	bool serial; /* so little work that only the calling thread runs it */
 	map *forms, *consts; /* interned */
 	/* while the kernel is verified: what is beyond 64 bits is a number that
 	 * has no bounds, not an error */

@@ -131,7 +131,8 @@ static void count_call(void *arg, const expr *e)
 
 static void count(kern_kernel *out, loop_kernel *k)
 {
-	out->serial_elems = k->machine->schedule.serial_elems;
+	const machine_schedule *m = &k->machine->schedule;
+
 	for (int32_t i = 0; i < k->n_params; i++) {
 		const sys_tensor *t = &k->s->tensor.at[k->param[i]];
 
@@ -150,6 +151,9 @@ static void count(kern_kernel *out, loop_kernel *k)
 			loop_walk(k->a, e->body[j], count_call, &f);
 		out->flops += n * f;
 	}
+	out->serial = out->bytes / m->bytes_an_elem +
+			      out->flops / m->ops_an_elem <
+		      m->serial_elems;
 }
 
 static int32_t *none(lowering *lw, int32_t n)

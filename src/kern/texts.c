@@ -60,6 +60,7 @@ kern_kernel *kern_text_apply(
 	match(l, at, k, like);
 	k->bytes = like->bytes;
 	k->flops = like->flops;
+	k->serial = like->serial;
 	kern_verify(k);
 	return k;
 }

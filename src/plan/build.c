@@ -91,7 +91,7 @@ static void launch_kernel(plan *p, plan_launch *l, const c_kernel *code)
 	l->tensor = tensor;
 	l->n_checks = code->n_checks;
 	l->check = code->check;
-	l->serial = code->bytes / 8 + code->flops / 16 < code->serial_elems;
+	l->serial = code->serial;
 }
 
 /*

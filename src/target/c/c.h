@@ -47,7 +47,7 @@ typedef struct c_kernel {
 	int32_t n_checks;
 	const c_check *check;
 	int64_t bytes, flops; /* moved and done, by the equations: for reports */
-	int64_t serial_elems; /* less work is done by the calling thread */
+	bool serial; /* so little work that only the calling thread runs it */
 	/* helpers of the prelude that it needs, for c_unit */
 	const void *needs;
 } c_kernel;

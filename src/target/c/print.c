@@ -340,7 +340,7 @@ static void copy_header(arena *a, c_kernel *out, const kern_kernel *k)
 	out->check = check;
 	out->bytes = k->bytes;
 	out->flops = k->flops;
-	out->serial_elems = k->serial_elems;
+	out->serial = k->serial;
 }
 
 c_kernel *c_print(arena *a, const kern_kernel *k)
