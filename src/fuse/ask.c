@@ -116,6 +116,20 @@ bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared)
 	return sums <= 1;
 }
 
+/* What the members of a group, m units, take at best. */
+static double best_of(
+	choice *c, const fuse_group *g, int32_t m, eqn_unit *const *unit)
+{
+	double now = choice_ask(c, m, unit, choice_sees).seconds;
+
+	return g != NULL && g->best > 0 && g->best < now ? g->best : now;
+}
+
+/*
+ * A merge may take a little longer than its parts by the estimate, which is not
+ * exact. But a part that was merged so counts with what it took before: else
+ * several merges of one kernel could lose a little each, and much together.
+ */
 bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	const choice_verdict *v, fuse_quote *out)
 {
@@ -123,6 +137,7 @@ bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	int32_t size = 1, m, left;
 	double most;
 
+	out->best = 0;
 	if (c->f->price == NULL && !v->is_many)
 		return true;
 	for (int32_t i = 0; i < n; i++)
@@ -132,6 +147,7 @@ bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	if (c->f->price == NULL || choice_is_one_nest(m, unit, v->shared))
 		return !v->is_many || choice_n_vars(c, m, unit) == 0;
 	out->fused = choice_ask(c, m, unit, choice_sees);
+	out->best = out->fused.seconds;
 	out->apart = 0;
 	if (out->fused.seconds == INFINITY)
 		return false;
@@ -148,9 +164,10 @@ bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 		else
 			unit[0] = c->f->unit[e->source], m = 1;
 		if (m > 0)
-			out->apart +=
-				choice_ask(c, m, unit, choice_sees).seconds;
+			out->apart += best_of(c, i < n ? g[i] : NULL, m, unit);
 	}
+	if (out->apart < out->best)
+		out->best = out->apart;
 	return out->fused.seconds <= most * out->apart;
 }
 

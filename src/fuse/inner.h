@@ -191,6 +191,8 @@ double fuse_tail_seconds(fuse_state *f, int32_t n, eqn_unit *const *unit,
 typedef struct fuse_group {
 	VEC(int32_t) source; /* topological order */
 	double seconds;
+	double best; /* seconds, by schedules, of the best way that is known to
+		      * compute it, in one kernel or several; 0: not known */
 	int32_t batch;
 	int32_t place;	/* index in the order of groups; -1: merged into another */
 	uint32_t stamp; /* of the last search that visited it */
@@ -248,12 +250,14 @@ int32_t choice_n_vars(choice *c, int32_t n, eqn_unit *const *unit);
 
 typedef struct fuse_quote {
 	fuse_price fused; /* seconds INFINITY: it has too many variables */
-	double apart; /* seconds of the separate kernels */
+	double apart; /* seconds of the separate kernels, at best */
+	double best;  /* of what was found: fuse_group; 0: nothing was asked */
 } fuse_quote;
 fuse_price choice_ask(
 	choice *c, int32_t n, eqn_unit *const *unit, fuse_sees *sees);
 /* Can these groups (and e if not NULL), whose union has verdict v, be one
- * kernel that is as fast, scheduled, as separate ones? Fills out if not. */
+ * kernel that is as fast, scheduled, as separate ones? Fills out if not; if
+ * so, out->best. */
 bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	const choice_verdict *v, fuse_quote *out);
 /* Does one sum at most stand inside of the loops that all units share? */

@@ -56,6 +56,7 @@ typedef struct trial {
 	int32_t n;
 	fuse_group **group; /* to be merged with the equation */
 	double gain;	    /* seconds after - seconds before */
+	double best;	    /* fuse_group */
 	choice_verdict verdict; /* of the set */
 	bool refused;	    /* by its schedule, or by the order of groups */
 } trial;
@@ -217,13 +218,16 @@ static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 }
 
 /* May the groups be one kernel, and is that no slower once it is scheduled? */
-static bool is_accepted(contest *w, const trial *t)
+static bool is_accepted(contest *w, trial *t)
 {
-	fuse_quote quote;
+	fuse_quote quote = {.best = 0};
 
-	return choice_may_merge(w->c, t->n, t->group, w->e, NULL) &&
-	       (t->n == 0 || choice_pays(w->c, t->n, t->group, w->e,
-				     &t->verdict, &quote));
+	if (!choice_may_merge(w->c, t->n, t->group, w->e, NULL) ||
+		(t->n > 0 && !choice_pays(w->c, t->n, t->group, w->e,
+				     &t->verdict, &quote)))
+		return false;
+	t->best = quote.best;
+	return true;
 }
 
 /*
@@ -422,6 +426,7 @@ static void place(choice *c, const trial *t, int32_t source)
 		c->of[unit[i]->source] = g;
 	}
 	g->seconds = choice_judge(c, n, unit).seconds;
+	g->best = t->best;
 }
 
 /* Is anybody left who wants what p makes? */
@@ -495,6 +500,7 @@ static void decide(choice *c, const some_groups *all)
 		if (g->place < 0)
 			continue;
 		forget(c, g);
+		g->best = 0; /* it was another set */
 		if (g->source.n > 0)
 			g->seconds = seconds_of(c, g);
 	}
@@ -610,6 +616,7 @@ static bool try_pair(choice *c, fuse_group *g, fuse_group *h, bool siblings)
 		c->of[unit[i]->source] = made;
 	}
 	made->seconds = both.seconds;
+	made->best = quote.best;
 	return true;
 }
 
