@@ -23,6 +23,7 @@ struct choice {
 	bool interp, json, profile;
 	cli_list input, dim, apart;
 	int64_t n; /* runs */
+	uint64_t first; /* seed */
 };
 
 /* What the runs took, in seconds. */
@@ -232,7 +233,7 @@ static bool say_times(tn_context *c, const struct choice *o,
 }
 
 static int run_program(tn_context *c, const cli_model *m,
-	const struct choice *o, uint64_t seed)
+	const struct choice *o)
 {
 	tn_program *p = m->program;
 	struct timing t;
@@ -261,7 +262,7 @@ static int run_program(tn_context *c, const cli_model *m,
 		return CLI_FAILED;
 	}
 	cli_progress("%s", "");
-	a = cli_arrays_new(c, m, &o->input, seed, true);
+	a = cli_arrays_new(c, m, &o->input, o->first, true);
 	if (a == NULL)
 		return CLI_FAILED;
 	if (!run_all(a, c, m, o->n, &t))
@@ -283,6 +284,70 @@ out:
 	return code;
 }
 
+static bool read_seed(const cli_command *self, struct choice *o)
+{
+	char *end;
+
+	if (o->seed == NULL)
+		return true;
+	errno = 0;
+	o->first = strtoull(o->seed, &end, 10);
+	if (*o->seed >= '0' && *o->seed <= '9' && *end == '\0' && errno == 0)
+		return true;
+	cli_usage(self, "--seed %s is not an integer of at least 0", o->seed);
+	return false;
+}
+
+static bool read_repeat(const cli_command *self, struct choice *o)
+{
+	char *end = NULL;
+
+	o->n = o->repeat != NULL ? strtoll(o->repeat, &end, 10) : 1;
+	if (o->n >= 1 && o->n <= 1000000 && (end == NULL || *end == '\0'))
+		return true;
+	cli_usage(self, "--repeat must be 1 to 1000000");
+	return false;
+}
+
+/* Can the options be used, and together? If not, says why. */
+static bool is_usable(const cli_command *self, struct choice *o)
+{
+	const char *how = getenv("TENON_RUN");
+	bool interp = o->interp || (how != NULL && !strcmp(how, "interp"));
+
+	if (o->file == NULL) {
+		cli_usage(self, "no FILE.tn or MODEL.onnx given");
+		return false;
+	}
+	if (!read_seed(self, o) || !read_repeat(self, o))
+		return false;
+	if (!interp || (!o->profile && o->trace == NULL))
+		return true;
+	cli_usage(self, "the interpreter has no kernels: --profile and --trace "
+		"cannot be used with %s",
+		o->interp ? "--interp" : "TENON_RUN=interp");
+	return false;
+}
+
+static int open_and_run(const struct choice *o)
+{
+	tn_options t = TN_OPTIONS_INIT;
+	tn_context *c = NULL;
+	cli_model m = {0};
+	int code = CLI_FAILED;
+
+	t.interp = o->interp;
+	if (tn_context_new(&c, &t) < 0)
+		return cli_no_context();
+	if ((o->profile || o->trace != NULL) && tn_profile_start(c) < 0)
+		cli_diag(tn_context_diag(c));
+	else if (cli_model_open(&m, c, o->file, &o->dim, &o->input, true))
+		code = run_program(c, &m, o);
+	cli_model_close(&m);
+	cli_close(c);
+	return code;
+}
+
 static int run(const cli_command *self, int argc, char **argv)
 {
 	struct choice o = {0};
@@ -301,63 +366,15 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"json", .flag = &o.json},
 		{0},
 	};
-	tn_options t = TN_OPTIONS_INIT;
-	tn_context *c = NULL;
-	cli_model m = {0};
-	unsigned long long seed = 0;
-	const char *how;
-	char *end = NULL;
 	int code = CLI_FAILED;
 
 	o.input.at = cli_alloc((size_t)argc, sizeof *o.input.at);
 	o.dim.at = cli_alloc((size_t)argc, sizeof *o.dim.at);
 	o.apart.at = cli_alloc((size_t)argc, sizeof *o.apart.at);
-	if (o.input.at == NULL || o.dim.at == NULL || o.apart.at == NULL)
-		goto out;
-	code = cli_args(self, argc, argv, options, &o.file, 1);
-	if (code >= 0)
-		goto out;
-	code = CLI_USAGE;
-	if (o.file == NULL) {
-		cli_usage(self, "no FILE.tn or MODEL.onnx given");
-		goto out;
-	}
-	if (o.seed != NULL) {
-		errno = 0;
-		seed = strtoull(o.seed, &end, 10);
-		if (*o.seed < '0' || *o.seed > '9' || *end != '\0' || errno) {
-			cli_usage(self, "--seed %s is not an integer of at "
-				"least 0",
-				o.seed);
-			goto out;
-		}
-	}
-	o.n = o.repeat != NULL ? strtoll(o.repeat, &end, 10) : 1;
-	if (o.n < 1 || o.n > 1000000 || (o.repeat != NULL && *end != '\0')) {
-		cli_usage(self, "--repeat must be 1 to 1000000");
-		goto out;
-	}
-	how = getenv("TENON_RUN");
-	if ((o.interp || (how != NULL && !strcmp(how, "interp"))) &&
-		(o.profile || o.trace != NULL)) {
-		cli_usage(self, "the interpreter has no kernels: --profile "
-			"and --trace cannot be used with %s",
-			o.interp ? "--interp" : "TENON_RUN=interp");
-		goto out;
-	}
-	code = CLI_FAILED;
-	t.interp = o.interp;
-	if (tn_context_new(&c, &t) < 0) {
-		cli_no_context();
-		goto out;
-	}
-	if ((o.profile || o.trace != NULL) && tn_profile_start(c) < 0)
-		cli_diag(tn_context_diag(c));
-	else if (cli_model_open(&m, c, o.file, &o.dim, &o.input, true))
-		code = run_program(c, &m, &o, seed);
-out:
-	cli_model_close(&m);
-	cli_close(c);
+	if (o.input.at != NULL && o.dim.at != NULL && o.apart.at != NULL)
+		code = cli_args(self, argc, argv, options, &o.file, 1);
+	if (code < 0)
+		code = is_usable(self, &o) ? open_and_run(&o) : CLI_USAGE;
 	free(o.apart.at);
 	free(o.dim.at);
 	free(o.input.at);

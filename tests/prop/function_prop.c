@@ -530,6 +530,33 @@ static tn_tensor *with_norm(
 	return loss;
 }
 
+static void note_all(side *s, dice *d, tn_tensor *const *in,
+	tn_tensor *const *by, tn_tensor *const *out, figures *g)
+{
+	tn_tensor *big;
+
+	for (int32_t i = 0; i < OUTS; i++)
+		note(g, "output", out[i]);
+	for (int32_t i = 0; i < ARGS; i++) {
+		note(g, "argument", in[i]);
+		note(g, "gradient of an argument", tn_gradient(in[i]));
+		if (s->second)
+			note(g, "second gradient", tn_gradient(by[i]));
+	}
+	for (int32_t i = 0; i < PARAMS; i++) {
+		note(g, "gradient of a parameter", tn_gradient(s->param[i]));
+		if (below(d, 2) == 0)
+			tn_zero_grad(s->param[i]);
+		note(g, "parameter", s->param[i]);
+	}
+	big = tn_gradient(s->big);
+	for (int64_t i = 0; i < 4; i += 2)
+		note(g, "gradient of the arguments' storage",
+			big != NULL ? tn_narrow(big, 0, i, 2) : NULL);
+	tn_zero_grad(s->big);
+	note(g, "storage of arguments", s->big);
+}
+
 /* again: with arguments of the kinds of the step before */
 static void one_step(side *s, dice *d, dice *args, bool again, figures *g)
 {
@@ -576,29 +603,7 @@ static void one_step(side *s, dice *d, dice *args, bool again, figures *g)
 			tn_context_clear(s->c); /* on both sides */
 	}
 	note(g, "loss", loss);
-	for (int32_t i = 0; i < OUTS; i++)
-		note(g, "output", out[i]);
-	for (int32_t i = 0; i < ARGS; i++) {
-		note(g, "argument", in[i]);
-		note(g, "gradient of an argument", tn_gradient(in[i]));
-		if (s->second)
-			note(g, "second gradient", tn_gradient(by[i]));
-	}
-	for (int32_t i = 0; i < PARAMS; i++) {
-		note(g, "gradient of a parameter",
-			tn_gradient(s->param[i]));
-		if (below(d, 2) == 0)
-			tn_zero_grad(s->param[i]);
-		note(g, "parameter", s->param[i]);
-	}
-	for (int64_t i = 0; i < 4; i += 2) {
-		tn_tensor *b = tn_gradient(s->big);
-
-		note(g, "gradient of the arguments' storage",
-			b != NULL ? tn_narrow(b, 0, i, 2) : NULL);
-	}
-	tn_zero_grad(s->big);
-	note(g, "storage of arguments", s->big);
+	note_all(s, d, in, by, out, g);
 	/* history ends here; large numbers are made small again */
 	tn_no_grad_enter(s->c);
 	for (int32_t i = 0; i < PARAMS; i++)

@@ -22,7 +22,7 @@
  * such elements are counted, and more than one in twenty is a failure.
  */
 #include "api/api.h"
-#include "tenon.h"
+#include "tensor_world.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -30,258 +30,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ELEMS = 32, ITEMS = 40, STEPS = 18, FROZEN = 96, BAD = 4,
-	ROW_STARTS = 6, ROW_SIZES = 3 };
-
-typedef struct item { /* a handle: a storage seen through positions */
-	int32_t storage, rank, n;
-	int64_t shape[4];
-	int32_t at[ELEMS];
-	bool repeats, dropped;
-	tn_tensor *x;
-} item;
-
-typedef struct world {
-	uint64_t state;
-	tn_context *c; /* NULL: the model alone */
-	item it[ITEMS];
-	int32_t n, n_storages, n_params;
-	double data[ITEMS][ELEMS];
-	int32_t size[ITEMS];
-	/* values of writes without gradient, as the first run had them */
-	double frozen[FROZEN];
-	int32_t n_frozen;
-	bool replays;
-	int32_t moved_storage, moved_elem;
-	double by;
-	bool good;
-	int64_t n_views, n_writes, n_through; /* of these, through a view */
-	int64_t n_no_grad, n_pieces; /* of the views: by split, unbind */
-	tn_tensor *bad[BAD]; /* values that cannot be computed */
-	int32_t n_bad;
-	int64_t n_failed, n_stale, n_rows, n_bad_rows;
-	bool defined[ROW_STARTS][ROW_SIZES];
-} world;
-
 /* What has been compared, of all programs. */
 typedef struct tally {
 	int64_t views, pieces, writes, through, no_grad, elems, rough, again;
 	int64_t failed, stale, rows, bad_rows;
 } tally;
 
-static int64_t below(world *w, int64_t n)
-{
-	uint64_t z = w->state += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (int64_t)((z ^ z >> 31) % (uint64_t)n);
-}
-
-static int32_t numel(const item *v)
-{
-	int64_t n = 1;
-
-	for (int32_t i = 0; i < v->rank; i++)
-		n *= v->shape[i];
-	return (int32_t)n;
-}
-
 static double elem(const world *w, const item *v, int32_t k)
 {
 	return w->data[v->storage][v->at[k]];
-}
-
-static item *fresh(world *w)
-{
-	item *v = &w->it[w->n++];
-
-	memset(v, 0, sizeof *v);
-	return v;
-}
-
-/* ---- views ---- */
-
-static void walk(const item *v, const int64_t *stride, int64_t start,
-	int32_t *from)
-{
-	int64_t i[4] = {0};
-
-	for (int32_t k = 0; k < numel(v); k++) {
-		int64_t at = start;
-
-		for (int32_t d = 0; d < v->rank; d++)
-			at += i[d] * stride[d];
-		from[k] = (int32_t)at;
-		for (int32_t d = v->rank - 1; d >= 0; d--) {
-			if (++i[d] < v->shape[d])
-				break;
-			i[d] = 0;
-		}
-	}
-}
-
-static void strides(const item *v, int64_t *s)
-{
-	int64_t n = 1;
-
-	for (int32_t d = v->rank - 1; d >= 0; d--) {
-		s[d] = n;
-		n *= v->shape[d];
-	}
-}
-
-/* Pieces of an axis, or its slices without it: views all of them. */
-static void make_pieces(world *w, const item *x, bool is_split)
-{
-	int32_t axis = x->rank > 0 ? (int32_t)below(w, x->rank) : 0, n;
-	int64_t s[4], stride[4], sizes[3], extent = x->shape[axis], start = 0;
-	tn_tensor *out[3];
-
-	if (x->rank == 0 || (!is_split && extent > 3))
-		return;
-	strides(x, s);
-	n = is_split ? 1 + (int32_t)below(w, 3) : (int32_t)extent;
-	for (int32_t i = 0; i < n; i++) { /* the last one is the rest */
-		sizes[i] = !is_split ? 1 : i == n - 1
-			? extent - start
-			: below(w, extent - start + 1);
-		start += sizes[i];
-	}
-	if (is_split)
-		for (int32_t i = 0; i < n; i++)
-			if (sizes[i] == 0) /* there is nothing to compare */
-				return;
-	if (w->c && is_split)
-		tn_split(x->x, axis, sizes, n, 0, out);
-	else if (w->c)
-		tn_unbind(x->x, axis, out);
-	start = 0;
-	for (int32_t i = 0; i < n; i++) {
-		item *v = fresh(w);
-		int32_t from[ELEMS], rank = 0;
-
-		for (int32_t d = 0; d < x->rank; d++) {
-			if (d == axis && !is_split)
-				continue;
-			v->shape[rank] = d == axis ? sizes[i] : x->shape[d];
-			stride[rank++] = s[d];
-		}
-		v->rank = rank;
-		v->n = numel(v);
-		walk(v, stride, start * s[axis], from);
-		v->storage = x->storage;
-		v->repeats = x->repeats;
-		for (int32_t k = 0; k < v->n; k++)
-			v->at[k] = x->at[from[k]];
-		v->x = w->c ? out[i] : NULL;
-		start += sizes[i];
-		w->n_views++;
-		w->n_pieces++;
-	}
-}
-
-static void make_view(world *w, const item *x)
-{
-	int32_t kind = (int32_t)below(w, 8);
-	int64_t s[4], stride[4], start = 0, list[3][4];
-	int32_t from[ELEMS];
-	item *v;
-
-	if (kind > 5) {
-		make_pieces(w, x, kind == 6);
-		return;
-	}
-	if ((kind == 3 && x->rank < 2) ||
-		(kind == 4 && (x->rank > 3 || x->n > ELEMS / 2)) ||
-		(x->rank == 0 && kind != 2 && kind != 4))
-		return;
-	v = fresh(w);
-	w->n_views++;
-	strides(x, s);
-	v->rank = x->rank;
-	memcpy(v->shape, x->shape, sizeof v->shape);
-	for (int32_t d = 0; d < x->rank; d++) {
-		list[0][d] = 0;
-		list[1][d] = x->shape[d];
-		list[2][d] = 1;
-		stride[d] = s[d];
-	}
-	switch (kind) {
-	case 0: /* slice */
-		for (int32_t d = 0; d < x->rank; d++) {
-			list[0][d] = below(w, x->shape[d]);
-			list[2][d] = below(w, 4) == 0 ? -1 : 1 + below(w, 2);
-			list[1][d] = 1 + below(w, list[2][d] > 0
-				? (x->shape[d] - 1 - list[0][d]) /
-					list[2][d] + 1
-				: list[0][d] + 1);
-			v->shape[d] = list[1][d];
-			start += list[0][d] * s[d];
-			stride[d] = s[d] * list[2][d];
-		}
-		if (w->c)
-			v->x = tn_slice(x->x, NULL, 0, list[0], x->rank,
-				list[1], x->rank, list[2], x->rank);
-		break;
-	case 1: /* transpose: rotated axes */
-		for (int32_t d = 0; d < x->rank; d++) {
-			list[0][d] = (d + 1) % x->rank;
-			v->shape[d] = x->shape[list[0][d]];
-			stride[d] = s[list[0][d]];
-		}
-		if (w->c)
-			v->x = tn_transpose(x->x, list[0], x->rank);
-		break;
-	case 2: /* reshape */
-		v->rank = 1 + (int32_t)below(w, 2);
-		v->shape[0] = x->n;
-		if (v->rank == 2) {
-			int64_t e = 1 + below(w, x->n);
-
-			while (x->n % e != 0)
-				e--;
-			v->shape[0] = e;
-			v->shape[1] = x->n / e;
-		}
-		strides(v, stride);
-		if (w->c)
-			v->x = tn_reshape(x->x, v->shape, v->rank);
-		break;
-	case 3: /* diagonal */
-		v->rank = x->rank - 1;
-		v->shape[v->rank - 1] =
-			x->shape[v->rank - 1] < x->shape[v->rank]
-				? x->shape[v->rank - 1]
-				: x->shape[v->rank];
-		stride[v->rank - 1] = s[v->rank - 1] + s[v->rank];
-		if (w->c)
-			v->x = tn_diagonal(x->x, 0);
-		break;
-	case 4: /* expand */
-		v->rank = x->rank + 1;
-		memcpy(v->shape + 1, x->shape, 3 * sizeof *v->shape);
-		memmove(stride + 1, s, 3 * sizeof *stride);
-		v->shape[0] = 2;
-		stride[0] = 0;
-		v->repeats = true;
-		if (w->c)
-			v->x = tn_broadcast_to(x->x, v->shape, v->rank);
-		break;
-	default: /* flip of the first axis */
-		start = (x->shape[0] - 1) * s[0];
-		stride[0] = -s[0];
-		list[0][0] = 0;
-		if (w->c)
-			v->x = tn_flip(x->x, list[0], 1);
-		break;
-	}
-	walk(v, stride, start, from);
-	v->n = numel(v);
-	v->storage = x->storage;
-	v->repeats = v->repeats || x->repeats;
-	for (int32_t k = 0; k < v->n; k++)
-		v->at[k] = x->at[from[k]];
 }
 
 /* ---- values ---- */
@@ -720,61 +477,78 @@ static bool gradients(world *w, uint64_t seed, tally *sum)
 	return w->good;
 }
 
+typedef struct choice {
+	uint64_t seed;
+	long count, every, limit;
+} choice;
+
+static choice read_choice(int argc, char **argv)
+{
+	choice o = {.seed = 1, .count = 1000, .every = 50, .limit = -2};
+
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--seed") == 0)
+			o.seed = strtoull(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--count") == 0)
+			o.count = strtol(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--compile") == 0)
+			o.every = strtol(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--limit") == 0)
+			o.limit = strtol(argv[i + 1], NULL, 10);
+	}
+	return o;
+}
+
+/* Program number k; false: it is wrong, or there is no context. */
+static bool try_program(world *w, const choice *u, long k, tally *sum)
+{
+	const int64_t limits[] = {-1, 0, 200};
+	uint64_t s = (u->seed << 32) + (uint64_t)k;
+	tn_options o = TN_OPTIONS_INIT;
+	tn_stats stats;
+	bool good;
+
+	o.interp = k % u->every != 0;
+	o.memory_limit = u->limit < -1 ? limits[k % 3] : u->limit;
+	if (tn_context_new(&w->c, &o) < 0)
+		return false;
+	/* any order that is allowed; dead memory overwritten */
+	w->c->poison = true;
+	w->c->settle = (settle_options){
+		.shuffle = k % 3 == 0 ? 0 : s | 1, .eager = k % 2 == 0};
+	w->replays = false;
+	w->moved_storage = -1;
+	play(w, s);
+	good = w->good && tn_context_status(w->c) == TN_OK &&
+		gradients(w, s, sum);
+	sum->views += w->n_views;
+	sum->pieces += w->n_pieces;
+	sum->failed += w->n_failed;
+	sum->stale += w->n_stale;
+	sum->rows += w->n_rows;
+	sum->bad_rows += w->n_bad_rows;
+	sum->writes += w->n_writes;
+	sum->through += w->n_through;
+	sum->no_grad += w->n_no_grad;
+	tn_context_stats(w->c, &stats);
+	sum->again += stats.n_again;
+	if (!good)
+		printf("program %ld of seed %" PRIu64 " (%s): %s\n", k, u->seed,
+			o.interp ? "interpreted" : "compiled",
+			tn_context_diag(w->c)->text);
+	tn_context_free(w->c);
+	return good;
+}
+
 int main(int argc, char **argv)
 {
 	static world w;
 	tally sum = {0};
-	uint64_t seed = 1;
-	const int64_t limits[] = {-1, 0, 200};
-	long count = 1000, every = 50, failed = 0, limit = -2;
-	tn_options o = TN_OPTIONS_INIT;
+	choice o = read_choice(argc, argv);
+	long failed = 0;
 
-	for (int i = 1; i + 1 < argc; i += 2) {
-		if (strcmp(argv[i], "--seed") == 0)
-			seed = strtoull(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--count") == 0)
-			count = strtol(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--compile") == 0)
-			every = strtol(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--limit") == 0)
-			limit = strtol(argv[i + 1], NULL, 10);
-	}
-	for (long k = 0; k < count && failed < 5; k++) {
-		uint64_t s = (seed << 32) + (uint64_t)k;
-		tn_stats stats;
-		bool good;
-
-		o.interp = k % every != 0;
-		o.memory_limit = limit < -1 ? limits[k % 3] : limit;
-		if (tn_context_new(&w.c, &o) < 0)
-			return 1;
-		/* any order that is allowed; dead memory overwritten */
-		w.c->poison = true;
-		w.c->settle = (settle_options){
-			.shuffle = k % 3 == 0 ? 0 : s | 1, .eager = k % 2 == 0};
-		w.replays = false;
-		w.moved_storage = -1;
-		play(&w, s);
-		good = w.good && tn_context_status(w.c) == TN_OK &&
-			gradients(&w, s, &sum);
-		sum.views += w.n_views;
-		sum.pieces += w.n_pieces;
-		sum.failed += w.n_failed;
-		sum.stale += w.n_stale;
-		sum.rows += w.n_rows;
-		sum.bad_rows += w.n_bad_rows;
-		sum.writes += w.n_writes;
-		sum.through += w.n_through;
-		sum.no_grad += w.n_no_grad;
-		tn_context_stats(w.c, &stats);
-		sum.again += stats.n_again;
-		if (!good)
-			printf("program %ld of seed %" PRIu64 " (%s): %s\n", k,
-				seed, o.interp ? "interpreted" : "compiled",
-				tn_context_diag(w.c)->text);
-		failed += !good;
-		tn_context_free(w.c);
-	}
+	for (long k = 0; k < o.count && failed < 5; k++)
+		failed += !try_program(&w, &o, k, &sum);
 	printf("%" PRId64 " views (%" PRId64
 	       " pieces), %" PRId64 " writes (%" PRId64
 	       " to a part, %" PRId64 " without gradient), %" PRId64
@@ -787,8 +561,8 @@ int main(int argc, char **argv)
 	       "%ld programs, %ld failed\n",
 		sum.views, sum.pieces, sum.writes, sum.through, sum.no_grad, sum.again,
 		sum.failed, sum.stale, sum.rows + sum.bad_rows, sum.bad_rows,
-		sum.elems, sum.rough, count, failed);
-	if (count >= 200 && (sum.pieces == 0 || sum.failed == 0 ||
+		sum.elems, sum.rough, o.count, failed);
+	if (o.count >= 200 && (sum.pieces == 0 || sum.failed == 0 ||
 				    sum.stale == 0 || sum.rows == 0 ||
 				    sum.bad_rows == 0)) {
 		printf("something was never drawn\n");

@@ -42,6 +42,9 @@ include new/a.c '#include "base/base.h"' 1 'not in layers.txt'
 include bench/a.c '#include "cli/cli.h"' 0 '0 wrong'
 include cli/a.c '#include "bench.h"' 1 'not folder/file.h'
 include cli/a.c '#include "base/base.h"' 1 'cli may not include'
+include tape/a.c '#include "value/node.h"' 0 '0 wrong'
+include api/a.c '#include "value/value.h"' 0 '0 wrong'
+include api/a.c '#include "value/node.h"' 1 'value/node.h is private to value'
 include a.c '#include "kern/kern.h"' 1 'a file of no folder'
 
 house() { # house STATUS TEXT LIST: the files below $tmp/h, and tools/house.txt

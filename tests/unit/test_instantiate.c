@@ -237,80 +237,80 @@ static void user(arena *a, void *arg)
 		c->want);
 }
 
+static const struct user user_cases[] = {
+	/* dtypes */
+	{"f(x[i]) -> o { o[i] = i }", "f32[3]", "", "i64[3]"},
+	{"f(x[i]:num) -> o { o[i] = 1 }", "f16[3]", "", "f16[3]"},
+	{"f(x[i]) -> o { o[i] = 1 }", "f16[3]", "", "f.dtype"},
+	{"f(x[i]) -> o { o[i] = i < 2 }", "f16[3]", "", "bool[3]"},
+	{"f(x[i]) -> o { o[i] = x[i] + (i < 2) }", "f16[3]", "",
+		"f.dtype"},
+	{"f(x[i]) -> o { o[i] = x[i] where x[i] else 0 }", "f32[3]",
+		"", "f.dtype"},
+	{"f(x[i]:num) -> o { o[] += x[i] < 1 }", "f32[3]", "",
+		"f.dtype"},
+	{"f(x[i]:num) -> o { o[] and= x[i] }", "f32[3]", "",
+		"f.dtype"},
+	{"f(x[i]) -> o { o[i] = exp(x[i]) }", "i8[3]", "", "f.dtype"},
+	{"f(x[i]) -> o { o[i] = x[i] - 0.5 }", "i8[3]", "",
+		"f.dtype"},
+	{"f(x[i]) -> o { o[i] = x[i] - inf }", "i8[3]", "", "i8[3]"},
+	{"f(x[i]) -> o { o[i] = cast(x[i], acc) }", "i8[3]", "",
+		"i64[3]"},
+	/* what '=' and updates may do */
+	{"f(x[i, j]) -> o { o[i] = x[i, j] }", "f32[3,2]", "", "f.j"},
+	{"f(x[i, j]) -> o { o[i] = x[i, j] }", "f32[3,1]", "",
+		"f32[3]"},
+	{"f(x[i]) -> o { o[i] = x[i]; o[i] = x[i] }", "f32[3]", "",
+		"f.o"},
+	{"f(x[i]) -> o { o[i] = x[i]; x[i] += x[i] }", "f32[3]", "",
+		"f.x"},
+	{"f(x[i]) -> o { o[i] = x[i]; o[] += x[i] }", "f32[3]", "",
+		"f.o"},
+	{"f(x[i]) -> x' { x'[i] = x[i] }", "f32[3]", "", "f32[3]"},
+	{"f(x[i]) -> x' { x'[0] = x[0] }", "f32[3]", "", "f.x'"},
+	/* scans */
+	{"f(x[i]:num) -> o { o[i] = x[i] + (o[i - 2] else 0) "
+	 "+ (o[i - 1] else 0) }",
+		"f32[3]", "", "f32[3]"},
+	{"f(x[i]:num) -> o { o[i] = x[i] + (o[i - 2] else 0) "
+	 "+ (o[i + 1] else 0) }",
+		"f32[3]", "", "f.scan"},
+	{"f(x[i, j]:num) -> o { o[i, j] = x[i, j] + (o[i - 1, j - 1] "
+	 "else 0) }",
+		"f32[3,3]", "", "f.scan"},
+	{"f(x[i, j]:num) -> o { o[i, j] = x[i, j] + (o[j, i] else 0) }",
+		"f32[3,3]", "", "f.scan"},
+	{"f(x[i]:num) -> o { o[i] = x[i] + o[i] }", "f32[3]", "",
+		"f.scan"},
+	/* packs and attributes */
+	{"f(x[i..], k: int) -> o { o[i..] = x[i..] for j < k }",
+		"f32[3]", "", "f.k"},
+	{"f(x[i..], k: int = #i..) -> o { o[j] = x[j] for j < k }",
+		"f32[3]", "", "f.k"},
+	{"f(x[i, j, (i, j)]) -> o { o[i, j] = x[i, j, (i, j)] }",
+		"f32[2,3,6]", "", "f32[2,3]"},
+	{"f(x[i, j, (i, j)]) -> o { o[i, j] = x[i, j, (i, j)] }",
+		"f32[2,3,5]", "", "f.i"},
+	{"f(x[(i, j)]) -> o { o[i, j] = x[(i, j)] }", "f32[6]", "",
+		"f.j"},
+	{"f(x[i.., j..]) -> o { o[i..] = x[i.., j..] }", "f32[6]", "",
+		"f.j"},
+	{"f(x[3]) -> o { o[] = x[0] }", "f32[3]", "", "f32[]"},
+	{"f(x[3]) -> o { o[] = x[0] }", "f32[4]", "", "f.x"},
+	{"f(x[i]) -> o { o[i] = x[i, i] }", "f32[4]", "", "f.x"},
+	{"f(x[i], y[j]:float) -> o { o[i] = x[y[i]] }",
+		"f32[4] f32[4]", "", "f.x"},
+	{"f(x[i], a: int = b, b: int = a) -> o { o[i] = x[i] }",
+		"f32[4]", "", "f.a"},
+};
+
 static void test_user(void **state)
 {
-	static const struct user cases[] = {
-		/* dtypes */
-		{"f(x[i]) -> o { o[i] = i }", "f32[3]", "", "i64[3]"},
-		{"f(x[i]:num) -> o { o[i] = 1 }", "f16[3]", "", "f16[3]"},
-		{"f(x[i]) -> o { o[i] = 1 }", "f16[3]", "", "f.dtype"},
-		{"f(x[i]) -> o { o[i] = i < 2 }", "f16[3]", "", "bool[3]"},
-		{"f(x[i]) -> o { o[i] = x[i] + (i < 2) }", "f16[3]", "",
-			"f.dtype"},
-		{"f(x[i]) -> o { o[i] = x[i] where x[i] else 0 }", "f32[3]",
-			"", "f.dtype"},
-		{"f(x[i]:num) -> o { o[] += x[i] < 1 }", "f32[3]", "",
-			"f.dtype"},
-		{"f(x[i]:num) -> o { o[] and= x[i] }", "f32[3]", "",
-			"f.dtype"},
-		{"f(x[i]) -> o { o[i] = exp(x[i]) }", "i8[3]", "", "f.dtype"},
-		{"f(x[i]) -> o { o[i] = x[i] - 0.5 }", "i8[3]", "",
-			"f.dtype"},
-		{"f(x[i]) -> o { o[i] = x[i] - inf }", "i8[3]", "", "i8[3]"},
-		{"f(x[i]) -> o { o[i] = cast(x[i], acc) }", "i8[3]", "",
-			"i64[3]"},
-		/* what '=' and updates may do */
-		{"f(x[i, j]) -> o { o[i] = x[i, j] }", "f32[3,2]", "", "f.j"},
-		{"f(x[i, j]) -> o { o[i] = x[i, j] }", "f32[3,1]", "",
-			"f32[3]"},
-		{"f(x[i]) -> o { o[i] = x[i]; o[i] = x[i] }", "f32[3]", "",
-			"f.o"},
-		{"f(x[i]) -> o { o[i] = x[i]; x[i] += x[i] }", "f32[3]", "",
-			"f.x"},
-		{"f(x[i]) -> o { o[i] = x[i]; o[] += x[i] }", "f32[3]", "",
-			"f.o"},
-		{"f(x[i]) -> x' { x'[i] = x[i] }", "f32[3]", "", "f32[3]"},
-		{"f(x[i]) -> x' { x'[0] = x[0] }", "f32[3]", "", "f.x'"},
-		/* scans */
-		{"f(x[i]:num) -> o { o[i] = x[i] + (o[i - 2] else 0) "
-		 "+ (o[i - 1] else 0) }",
-			"f32[3]", "", "f32[3]"},
-		{"f(x[i]:num) -> o { o[i] = x[i] + (o[i - 2] else 0) "
-		 "+ (o[i + 1] else 0) }",
-			"f32[3]", "", "f.scan"},
-		{"f(x[i, j]:num) -> o { o[i, j] = x[i, j] + (o[i - 1, j - 1] "
-		 "else 0) }",
-			"f32[3,3]", "", "f.scan"},
-		{"f(x[i, j]:num) -> o { o[i, j] = x[i, j] + (o[j, i] else 0) }",
-			"f32[3,3]", "", "f.scan"},
-		{"f(x[i]:num) -> o { o[i] = x[i] + o[i] }", "f32[3]", "",
-			"f.scan"},
-		/* packs and attributes */
-		{"f(x[i..], k: int) -> o { o[i..] = x[i..] for j < k }",
-			"f32[3]", "", "f.k"},
-		{"f(x[i..], k: int = #i..) -> o { o[j] = x[j] for j < k }",
-			"f32[3]", "", "f.k"},
-		{"f(x[i, j, (i, j)]) -> o { o[i, j] = x[i, j, (i, j)] }",
-			"f32[2,3,6]", "", "f32[2,3]"},
-		{"f(x[i, j, (i, j)]) -> o { o[i, j] = x[i, j, (i, j)] }",
-			"f32[2,3,5]", "", "f.i"},
-		{"f(x[(i, j)]) -> o { o[i, j] = x[(i, j)] }", "f32[6]", "",
-			"f.j"},
-		{"f(x[i.., j..]) -> o { o[i..] = x[i.., j..] }", "f32[6]", "",
-			"f.j"},
-		{"f(x[3]) -> o { o[] = x[0] }", "f32[3]", "", "f32[]"},
-		{"f(x[3]) -> o { o[] = x[0] }", "f32[4]", "", "f.x"},
-		{"f(x[i]) -> o { o[i] = x[i, i] }", "f32[4]", "", "f.x"},
-		{"f(x[i], y[j]:float) -> o { o[i] = x[y[i]] }",
-			"f32[4] f32[4]", "", "f.x"},
-		{"f(x[i], a: int = b, b: int = a) -> o { o[i] = x[i] }",
-			"f32[4]", "", "f.a"},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < sizeof user_cases / sizeof user_cases[0]; i++) {
 		tn_diag d = {0};
-		struct user c = cases[i];
+		struct user c = user_cases[i];
 		tn_status status = unit_run(user, &c, 0, &d);
 
 		if (status != TN_OK && strcmp(d.rule, c.want) != 0)
