@@ -279,7 +279,7 @@ static void check_kern(compilation *c)
 {
 	for (int32_t i = 0; c->o.verify_kern && i < c->groups->kernel.n; i++)
 		if (c->kernels[i] != NULL)
-			kern_verify(c->kernels[i]);
+			kern_verify_text(c->kernels[i], i);
 }
 
 static void emit(compilation *c)

@@ -265,6 +265,7 @@ typedef struct kern_kernel {
 	/* the text that it was read from, or NULL */
 	const char *file, *text;
 	size_t n_text;
+	bool own; /* Tenon printed that text: what is wrong in it is its fault */
 } kern_kernel;
 
 static inline const kern_value *kern_at(const kern_kernel *k, kern_val v)
@@ -423,6 +424,8 @@ kern_kernel *kern_parse(
 
 /* Throws the rule that the kernel breaks, with the line if it has a text. */
 void kern_verify(kern_kernel *k);
+/* The same for the text of kernel `number`: so the rule comes with its line. */
+void kern_verify_text(const kern_kernel *k, int32_t number);
 
 /* ---- run.c ---- */
 

@@ -278,16 +278,21 @@ static int32_t param_number(struct kern_parser *p)
 
 static void parse_param(struct kern_parser *p)
 {
-	int32_t i = array(p, KERN_PARAM);
-	kern_array *r = &p->k->array.at[i];
+	kern_array *r;
+	int32_t i;
 
+	if (p->k->array.n != p->k->n_params)
+		lex_fail(p->l, lex_peek(p->l), "param",
+			"params must be before `scratch` and `local` arrays");
+	i = array(p, KERN_PARAM);
+	r = &p->k->array.at[i];
 	r->out = lex_eat(p->l, "out");
 	if (!r->out)
 		lex_need(p->l, "in");
 	else if (i == p->k->n_outputs)
 		p->k->n_outputs++;
 	else
-		lex_fail(p->l, lex_peek(p->l), "param", 
+		lex_fail(p->l, lex_peek(p->l), "param",
 			"results (`out`) must be before the other params");
 	if (lex_eat(p->l, "inside"))
 		r->in = 1 + param_number(p);

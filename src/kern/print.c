@@ -116,9 +116,10 @@ static void list(const struct print *p, const int64_t *l, int32_t n)
 	str_addc(p->out, ']');
 }
 
-static void bound(const struct print *p, int64_t c)
+/* none: this one means that there is no bound */
+static void bound(const struct print *p, int64_t c, int64_t none)
 {
-	if (c == INT64_MIN || c == INT64_MAX)
+	if (c == none)
 		str_addc(p->out, '*');
 	else
 		str_printf(p->out, "%" PRId64, c);
@@ -135,8 +136,11 @@ static void operand(const struct print *p, const kern_value *v, char kind,
 		form(p, v->form[n[1]++]);
 		break;
 	case '#':
+		str_printf(p->out, "%" PRId64, v->num[n[2]++]);
+		break;
 	case '%':
-		bound(p, v->num[n[2]++]);
+		bound(p, v->num[n[2]], n[2] == 0 ? INT64_MIN : INT64_MAX);
+		n[2]++;
 		break;
 	case 'D':
 		str_add(p->out, dtype_name(v->dt));

@@ -1,5 +1,6 @@
 /*
- * texts.c: a kernel from a file, instead of the one that was made of the program.
+ * texts.c: a kernel from a file, instead of the one that was made of the program;
+ * and the text of a kernel, verified.
  *
  * The params and checks of the text must be those of the program; everything else
  * in the kernel is up to the text.
@@ -63,4 +64,17 @@ kern_kernel *kern_text_apply(
 	k->serial = like->serial;
 	kern_verify(k);
 	return k;
+}
+
+void kern_verify_text(const kern_kernel *k, int32_t number)
+{
+	arena *a = arena_child(k->a);
+	str s = str_new(a);
+	kern_kernel *read;
+
+	kern_print(&s, k, number);
+	read = kern_parse(a, s.at, s.n, "kern");
+	read->own = true;
+	kern_verify(read);
+	arena_free(a);
 }

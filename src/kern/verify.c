@@ -28,30 +28,6 @@
 
 enum { UNKNOWN, DEFINED, CLOSED, INLINED };
 
-void kern_refuse(
-	struct kern_verifier *v, const char *rule, const char *fmt, ...)
-{
-	env *e = arena_env(v->k->a);
-	loc at = {.file = v->k->file};
-	char full[64], text[512];
-	va_list ap;
-
-	va_start(ap, fmt);
-	text_vprint(text, sizeof text, fmt, ap);
-	va_end(ap);
-	text_print(full, sizeof full, "kern.%s", rule);
-	if (v->s != NULL) {
-		at.line = v->s->line;
-		at.column = v->s->column;
-	}
-	if (v->k->text == NULL)
-		env_fail(e, TN_EINTERNAL, full, (loc){0}, "%s: %s", v->k->name,
-			text);
-	if (at.line < 1)
-		env_fail(e, TN_EINVAL, full, at, "%s: %s", v->k->name, text);
-	env_fail_source(e, full, at, v->k->text, v->k->n_text, "%s", text);
-}
-
 /* ---- names ---- */
 
 static void define(struct kern_verifier *v, kern_val x)
@@ -119,8 +95,11 @@ static void need_operands(struct kern_verifier *v, const kern_value *x)
 			kern_refuse(v, "defined", "this instruction lacks an operand");
 	for (int32_t i = 0; i < KERN_MAX_ARGS; i++)
 		need(v, x->arg[i]);
-	for (int32_t i = 0; i < 2; i++)
+	for (int32_t i = 0; i < 2; i++) {
 		need_form(v, x->form[i]);
+		if (x->op != KERN_INSIDE)
+			kern_verify_size(v, x->form[i]);
+	}
 	need_access(v, &x->at);
 }
 
@@ -186,6 +165,7 @@ static void verify_value(struct kern_verifier *v, kern_val i)
 	if (x->op == KERN_LOAD)
 		kern_verify_access(v, &x->at, x->type.lanes, false);
 	v->value = 0;
+	kern_size_value(v, i);
 }
 
 /* The right side of '=': a name or an instruction. */
@@ -295,6 +275,8 @@ static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 
 	need_form(v, s->lo);
 	need_form(v, s->hi);
+	kern_verify_size(v, s->lo);
+	kern_verify_size(v, s->hi);
 	if (s->type.lanes != 1 || (!narrow && s->type.dt != TN_I64))
 		kern_refuse(v, "type", 
 			"the variable of a loop must be i64 or i32");
@@ -309,6 +291,7 @@ static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 	}
 	kern_range_loop(&v->range, s);
 	define(v, s->v);
+	kern_size_loop(v, s);
 	kern_assume_loop(&v->range, s);
 	v->loops++;
 	block(v, &s->body);
@@ -522,6 +505,7 @@ static void verify_phase(struct kern_verifier *v, const kern_phase *p)
 	v->range.n_chunks = p->n_chunks;
 	v->touch.n = 0;
 	define(v, p->chunk);
+	v->size[p->chunk] = (uint64_t)p->n_chunks;
 	block(v, &p->body);
 	v->state[p->chunk] = CLOSED;
 	verify_fence(v, p);
@@ -745,6 +729,7 @@ void kern_verify(kern_kernel *k)
 
 	k->verified = true;
 	v.state = arena_array(a, uint8_t, k->value.n + 1);
+	v.size = arena_array(a, uint64_t, k->value.n + 1);
 	v.array = arena_array(a, uint8_t, k->array.n + 1);
 	v.written = arena_array(a, uint8_t, k->array.n + 1);
 	for (int32_t i = 0; i < k->array.n; i++) {

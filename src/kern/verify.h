@@ -25,6 +25,7 @@ struct kern_verifier {
 	/* by value: 0 not defined yet, 1 defined, 2 in a block that has ended, 3
 	 * computed in the statement that uses it */
 	uint8_t *state;
+	uint64_t *size; /* by value: its absolute value is at most that */
 	uint8_t *array; /* the same for arrays of blocks */
 	VEC(kern_val) live;
 	VEC(int32_t) arrays; /* the live ones */
@@ -45,6 +46,7 @@ struct kern_verifier {
 	VEC(struct kern_touch) early;
 };
 
+/* refuse.c */
 /* Throws kern.RULE at the current statement; if that is NULL, at the kernel. */
 _Noreturn void kern_refuse(struct kern_verifier *v, const char *rule,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -52,6 +54,13 @@ const char *kern_access_text(struct kern_verifier *v, int32_t array);
 
 /* verify_type.c */
 void kern_verify_type(struct kern_verifier *v, const kern_value *x);
+
+/* verify_size.c */
+/* Checks that f fits 64 bits, whatever its values are. */
+void kern_verify_size(struct kern_verifier *v, const kern_form *f);
+/* Sets the size of an instruction, and of a loop's values: operands have theirs. */
+void kern_size_value(struct kern_verifier *v, kern_val i);
+void kern_size_loop(struct kern_verifier *v, const kern_stmt *s);
 
 /* verify_memory.c */
 void kern_verify_access(struct kern_verifier *v, const kern_access *at,

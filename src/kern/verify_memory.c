@@ -7,17 +7,6 @@
  */
 #include "kern/verify.h"
 
-const char *kern_access_text(struct kern_verifier *v, int32_t array)
-{
-	const kern_array *r = &v->k->array.at[array];
-	str s = str_new(v->a);
-
-	kern_array_name(&s, v->k, array);
-	str_printf(&s, " (%s[%lld])", dtype_name(r->dtype),
-		(long long)r->elems);
-	return s.at;
-}
-
 static void bound_text(str *s, int64_t c)
 {
 	if (c == INT64_MIN || c == INT64_MAX)

@@ -5,7 +5,7 @@
  *
  * Every file is given to the target as it is; then N changed copies of files
  * chosen at random (cut, bytes flipped, deleted, repeated, replaced by a part
- * of another file or by digits). The same seed gives the same copies. A crash
+ * of another file or by digits; digits changed). The same seed gives the same copies. A crash
  * leaves nothing behind but the last line printed, which names file, seed and
  * number of the copy; --first I --mutate 1 makes that copy alone, and --print
  * writes it out instead of running it. A finding belongs into the corpus.
@@ -134,7 +134,7 @@ static size_t change(
 	unsigned char part[64];
 	size_t at = below(rng, n + 1), most = n - at, k, from;
 
-	switch (below(rng, 7)) {
+	switch (below(rng, 8)) {
 	case 0: /* cut */
 		return at;
 	case 1: /* flip a bit */
@@ -158,6 +158,12 @@ static size_t change(
 		k = k < 64 ? k : 64;
 		return splice(out, n, at, k < most ? k : most,
 			other->bytes + from, k);
+	case 6: /* another digit: what is read often stays valid */
+		while (at < n && (out[at] < '0' || out[at] > '9'))
+			at++;
+		if (at < n)
+			out[at] = (unsigned char)('0' + below(rng, 10));
+		return n;
 	default: /* what readers stumble over */
 		k = below(rng, sizeof bits / sizeof *bits);
 		return splice(out, n, at, below(rng, (most < 4 ? most : 4) + 1),

@@ -252,6 +252,10 @@ static const struct edit {
 	{"no instruction", relu, "relu %5", "rely %5", "name"},
 	{"a value that is not there", relu, "relu %3", "relu %9", "name"},
 	{"a value of a block that is closed", relu, "relu %5", "relu %3", "name"},
+	{"a param behind other arrays", tile, "  bytes scratch",
+		"  param p3: f32[4] in\n  bytes scratch", "param"},
+	{"a bound that exceeds 64 bits", split, "%i1 = 256*chunk ..",
+		"%i1 = 9223372036854775807*chunk ..", "number"},
 	{"a value that is defined twice", relu, "%5: f32 = load",
 		"%0: f32 = load", "name"},
 	{"a register before its declaration", tile, "mad %12, %9, %r6",
@@ -439,6 +443,35 @@ static void stumbles(void **state)
 	}
 }
 
+static void check_own(arena *a, void *arg)
+{
+	const struct edit *e = arg;
+	const char *at = strstr(e->text, e->from);
+	str s = str_new(a);
+
+	str_addn(&s, e->text, (size_t)(at - e->text));
+	str_add(&s, e->to);
+	str_add(&s, at + strlen(e->from));
+	kern_verify_text(parsed(a, s.at), 0);
+}
+
+/* A kernel of Tenon's own that is wrong is no error of the user's; the line is in
+ * the message. */
+static void blames(void **state)
+{
+	struct edit wide = {"", relu, "imin 256*chunk + 256, 1000",
+		"imin 256*chunk + 256, 1001", "bounds"};
+	struct edit right = {"", relu, "imin", "imin", ""};
+	tn_diag d = {0};
+
+	(void)state;
+	assert_int_equal(run(check_own, &wide, &d), TN_EINTERNAL);
+	assert_string_equal(d.rule, "kern.bounds");
+	assert_non_null(strstr(d.text, "p1 (f32[1000])"));
+	assert_non_null(strstr(d.text, ": %5: f32 = load p1[%i4]"));
+	assert_int_equal(run(check_own, &right, &d), TN_OK);
+}
+
 /* An index that is outside sets the error, and memory is not left. */
 static void outside(arena *a, void *arg)
 {
@@ -474,6 +507,7 @@ int main(void)
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(runs),
 		cmocka_unit_test(stumbles),
+		cmocka_unit_test(blames),
 		cmocka_unit_test(checks),
 	};
 
