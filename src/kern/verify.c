@@ -17,7 +17,7 @@
  *   kern.bounds    an element that may lie outside of its array
  *   kern.check     an index from data that is not checked; an unknown check
  *   kern.write     a store into what is only read
- *   kern.order     memory that is read before it is written
+ *   kern.order     an array that is read before anything writes it
  *   kern.race      chunks that write, or write and read, the same element
  *   kern.room      arrays beyond the bytes that there are, or misplaced
  *   kern.fence     stores past the caches without a fence behind them
