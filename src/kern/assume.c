@@ -54,17 +54,32 @@ void kern_add_fact(
 		derive(r, f, lo, hi);
 }
 
+/* x of the number f */
+static int64_t of_number(const kern_value *x, int64_t f)
+{
+	int64_t m = x->num[0];
+
+	if (x->op == KERN_MOD)
+		return floor_mod(f, m);
+	if (x->op == KERN_CLAMP)
+		return f < m ? m : f > x->num[1] ? x->num[1] : f;
+	return floor_div(f, m);
+}
+
 /* A value that only this analysis has: x, of this form. */
 static const kern_form *made(
 	kern_range *r, const kern_value *x, const kern_form *form)
 {
 	kern_value v = {.op = x->op, .type = kern_i64()};
+	int64_t c;
 
 	v.form[0] = form;
 	v.num[0] = x->num[0];
 	v.num[1] = x->num[1];
 	if (x->op == KERN_INDEX)
 		return form;
+	if (kern_form_is_const(form, &c))
+		return kern_form_const(r->k, of_number(x, c));
 	for (int32_t i = 1; i < r->n_loop + r->made.n; i++) {
 		kern_val j = i < r->n_loop ? i : r->made.at[i - r->n_loop];
 		const kern_value *y = kern_at(r->k, j);
@@ -97,20 +112,33 @@ static bool is_of_form(const kern_value *x)
 static const kern_form *form_of(
 	kern_range *r, kern_val v, const kern_form *lane, int nest);
 
-/* A load of the same element of an array of a block that is written once. */
+static bool loads(const kern_range *r, kern_val v, int32_t array,
+	const kern_form *at)
+{
+	const kern_value *y = kern_at(r->k, v);
+
+	return y->op == KERN_LOAD && y->at.array == array && y->at.at == at &&
+	       y->type.lanes == 1 && y->at.mask == 0;
+}
+
+/* The element of an array of a block that is written once: its first load, or one
+ * that only this analysis has. */
 static const kern_form *loaded(
 	kern_range *r, const kern_value *x, const kern_form *at)
 {
+	kern_value v = {.op = KERN_LOAD, .type = x->type};
+
 	if (r->once == NULL || !r->once[x->at.array] || x->at.mask != 0)
 		return NULL;
-	for (kern_val i = 1; i < r->n_loop; i++) {
-		const kern_value *y = kern_at(r->k, i);
-
-		if (y->op == KERN_LOAD && y->at.array == x->at.array &&
-			y->at.at == at && y->type.lanes == 1 && y->at.mask == 0)
+	for (kern_val i = 1; i < r->n_loop; i++)
+		if (loads(r, i, x->at.array, at))
 			return kern_form_term(r->k, 1, i);
-	}
-	return NULL;
+	for (int32_t i = 0; i < r->made.n; i++)
+		if (loads(r, r->made.at[i], x->at.array, at))
+			return kern_form_term(r->k, 1, r->made.at[i]);
+	v.at = kern_element(x->at.array, at);
+	*vec_push(r->k->a, &r->made) = kern_ins(r->k, &v);
+	return kern_form_term(r->k, 1, r->made.at[r->made.n - 1]);
 }
 
 kern_val kern_same_load(kern_range *r, kern_val v)

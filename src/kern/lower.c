@@ -64,6 +64,14 @@ static void find_functions(lowering *lw)
 	lw->fn.ne = function(lw, "ne");
 }
 
+static void find_here(lowering *lw, const loop_node *n)
+{
+	if (!loop_is_loop(n))
+		lw->here[n->eqn] = true;
+	for (int32_t i = 0; i < n->n_child; i++)
+		find_here(lw, n->child[i]);
+}
+
 static void phase(lowering *lw, const loop_phase *ph)
 {
 	const loop_kernel *k = lw->k;
@@ -73,6 +81,9 @@ static void phase(lowering *lw, const loop_phase *ph)
 	lw->phase = (int32_t)(ph - k->phase);
 	lw->chunk = lw_form_of(lw, lw->b->k->phase[lw->phase].chunk);
 	lw->unsafe = map_new(lw->a);
+	lw->here = arena_array(lw->a, bool, k->n_eqns + 1);
+	for (int32_t i = 0; i < ph->n_roots && ph->n_chunks > 1; i++)
+		find_here(lw, ph->root[i]);
 	lw->dom = &dom;
 	lw->memo.n = lw->fun.n = lw->def.n = lw->facts.n = lw->acc.n = 0;
 	lw->digit.n = lw->block.n = lw->hold.n = 0;

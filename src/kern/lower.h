@@ -123,6 +123,7 @@ typedef struct lowering {
 	int32_t *array_of_part; /* the same by eqn * IR_MAX_COMP + comp */
 	val *reg;	/* [buf] register that is declared; id 0: not here */
 	bool *named; /* [buf] register that is a variable of its scope */
+	bool *here;  /* [eqn] some of it is done in one of this phase's chunks */
 	map *unsafe; /* expr id -> 1 no, 2 yes */
 	int32_t phase;
 	form chunk;

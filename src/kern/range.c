@@ -634,6 +634,19 @@ static bool is_in(void *arg, int64_t f, int64_t also)
 	return f >= i->lo && (i->hi == INT64_MAX || f < i->hi);
 }
 
+/* Is there a condition in force that all the others rule out? */
+static bool is_contradicted(kern_range *r)
+{
+	for (int32_t i = 0; i < r->fact.n; i++) {
+		const struct kern_fact c = r->fact.at[i];
+
+		if ((c.lo != INT64_MIN && kern_most(r, c.f, c.lo - 1) < c.lo) ||
+			(c.hi != INT64_MAX && kern_least(r, c.f, c.hi) >= c.hi))
+			return true;
+	}
+	return false;
+}
+
 bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 {
 	struct interval i = {lo, hi};
@@ -642,5 +655,6 @@ bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 		return true;
 	return ((lo == INT64_MIN || kern_least(r, f, lo) >= lo) &&
 		       (hi == INT64_MAX || kern_most(r, f, hi - 1) < hi)) ||
-	       kern_each(r, f, 0, is_in, &i);
+	       kern_each(r, f, 0, is_in, &i) || is_contradicted(r) ||
+	       kern_each_part(r, f, lo, hi);
 }

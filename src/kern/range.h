@@ -53,6 +53,10 @@ typedef bool kern_each_fn(void *arg, int64_t f, int64_t also);
 bool kern_each(kern_range *r, const kern_form *f, kern_val also,
 	kern_each_fn *fn, void *arg);
 
+/* Is lo <= f < hi, by all values of each part of f that has nothing to do with the
+ * others? */
+bool kern_each_part(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
+
 /* What holds where the condition c does (or does not), of a mask in lane `lane`;
  * NULL: c has one lane. Facts are taken back by setting r->fact.n. */
 void kern_assume(

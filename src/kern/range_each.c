@@ -3,9 +3,9 @@
  *
  * The last resort of proofs: where bounds by forms are too wide, and loops and
  * chunks around are few, all their values are tried. Values that a form is made
- * of are given in the order of their definitions: a loop's variable and an index
- * from data each of what they may be, others what follows. A condition in force
- * is looked at as soon as its last value is known.
+ * of are given in the order of their definitions: a loop's variable each of what
+ * it may be, an index from data what its check and conditions leave, others what
+ * follows. A condition in force is looked at as soon as its last value is known.
  *
  *     %1 = idiv %i0 + 13, 16      %i0 = 0: %1 = 0, form 13;  1: 0, 12;  ..
  */
@@ -19,6 +19,8 @@ struct each {
 	int32_t n;
 	kern_val v[MOST_VALUES]; /* that are needed, in order */
 	int64_t is[MOST_VALUES]; /* what they are now */
+	/* of an index from data: what its check and conditions leave of it */
+	int64_t lo[MOST_VALUES], hi[MOST_VALUES];
 	VEC(const struct kern_fact *) fact; /* by their last value */
 	kern_val also; /* its value is told, too; 0: none */
 	kern_each_fn *fn;
@@ -89,17 +91,23 @@ static void want_form(struct each *e, const kern_form *f)
 		want(e, f->t[i].v);
 }
 
-/* Is it made of a value that is needed, also in quotients? */
+/* Is it made of a value that is needed, also in quotients and in the bounds of
+ * loops? */
 static bool touches(const struct each *e, const kern_form *f, int32_t nest)
 {
 	bool some = false;
 
 	for (int32_t i = 0; f != NULL && i < f->n && !some; i++) {
 		const kern_value *x = kern_at(e->r->k, f->t[i].v);
+		const kern_stmt *s = loop_of(e, f->t[i].v);
 
 		some = find(e, f->t[i].v) >= 0;
 		for (int32_t j = 0; j < 2 && nest < 4 && !some; j++)
-			some = touches(e, x->form[j], nest + 1);
+			some = touches(e,
+				s == NULL ? x->form[j]
+				: j == 0  ? s->lo
+					  : s->hi,
+				nest + 1);
 	}
 	return some;
 }
@@ -221,6 +229,17 @@ static void computed(struct each *e, int32_t at, const kern_value *x)
 	one(e, at, f);
 }
 
+/* What an index from data may be, by its check and the conditions in force. */
+static void find_span(struct each *e, int32_t at)
+{
+	const kern_form *f = kern_form_term(e->r->k, 1, e->v[at]);
+
+	e->lo[at] = kern_least(e->r, f, INT64_MAX);
+	e->hi[at] = kern_most(e->r, f, INT64_MIN);
+	if (e->lo[at] == INT64_MIN || e->hi[at] == INT64_MAX)
+		e->ok = false;
+}
+
 static void give(struct each *e, int32_t at)
 {
 	const kern_value *x;
@@ -239,9 +258,7 @@ static void give(struct each *e, int32_t at)
 	} else if (x->op == KERN_CHUNK) {
 		span(e, at, 0, e->r->n_chunks, 1);
 	} else if (check_of(e, x) > 0) {
-		const kern_check *c = &e->r->k->check.at[check_of(e, x) - 1];
-
-		span(e, at, c->lo, c->hi, 1);
+		span(e, at, e->lo[at], e->hi[at] + 1, 1);
 	} else {
 		computed(e, at, x);
 	}
@@ -272,10 +289,86 @@ bool kern_each(kern_range *r, const kern_form *f, kern_val also,
 		want_form(&e, f);
 		if (e.ok)
 			take_facts(&e, more == 1);
+		for (int32_t i = 0; i < e.n && e.ok; i++)
+			if (check_of(&e, kern_at(r->k, e.v[i])) > 0)
+				find_span(&e, i);
 		if (e.ok)
 			give(&e, 0);
 		if (e.ok)
 			return true;
 	}
 	return false;
+}
+
+/* ---- sums of parts that have nothing to do with each other ---- */
+
+/* Are both made of some value? */
+static bool share(kern_range *r, const kern_term *x, const kern_term *y)
+{
+	struct each a = {.r = r, .ok = true}, b = {.r = r, .ok = true};
+
+	want(&a, x->v);
+	want(&b, y->v);
+	for (int32_t i = 0; i < b.n && a.ok; i++)
+		if (find(&a, b.v[i]) >= 0)
+			return true;
+	return !a.ok || !b.ok;
+}
+
+struct least_most {
+	int64_t least, most;
+};
+
+static bool widen(void *arg, int64_t f, int64_t also)
+{
+	struct least_most *m = arg;
+
+	(void)also;
+	m->least = f < m->least ? f : m->least;
+	m->most = f > m->most ? f : m->most;
+	return true;
+}
+
+/* The terms of f that the first of `left` has to do with, taken from there. */
+static const kern_form *take_part(kern_range *r, const kern_form *f, bool *left)
+{
+	const kern_form *sum = kern_form_const(r->k, 0);
+	bool taken[MOST_VALUES] = {false}, more = true, any = false;
+
+	while (more) {
+		more = false;
+		for (int32_t i = 0; i < f->n; i++) {
+			bool with = left[i] && !any;
+
+			for (int32_t j = 0; j < f->n && left[i] && !with; j++)
+				with = taken[j] && share(r, &f->t[i], &f->t[j]);
+			if (!with)
+				continue;
+			taken[i] = more = any = true;
+			left[i] = false;
+			sum = kern_form_add(r->k, sum,
+				kern_form_term(r->k, f->t[i].coef, f->t[i].v));
+		}
+	}
+	return sum;
+}
+
+bool kern_each_part(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
+{
+	struct least_most all = {f->c0, f->c0};
+	bool left[MOST_VALUES] = {false}, ok = f->n <= MOST_VALUES;
+
+	for (int32_t i = 0; i < f->n && ok; i++)
+		left[i] = true;
+	for (int32_t i = 0; i < f->n && ok; i++) {
+		struct least_most m = {INT64_MAX, INT64_MIN};
+
+		if (!left[i])
+			continue;
+		ok = kern_each(r, take_part(r, f, left), 0, widen, &m) &&
+		     m.least <= m.most &&
+		     add_ok(all.least, m.least, &all.least) &&
+		     add_ok(all.most, m.most, &all.most);
+	}
+	return ok && all.least >= lo && (hi == INT64_MAX || all.most < hi);
 }

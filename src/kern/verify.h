@@ -18,6 +18,10 @@ struct kern_touch {
 	const struct kern_fact *facts;
 };
 
+struct kern_bounds {
+	int64_t least, most; /* INT64_MIN, INT64_MAX: not known */
+};
+
 struct kern_verifier {
 	kern_kernel *k;
 	arena *a;
@@ -35,6 +39,10 @@ struct kern_verifier {
 	int32_t *sets;		 /* by register: number of statements that set it */
 	int32_t phase, depth;
 	VEC(struct kern_touch) touch; /* of the phase */
+	VEC(const struct kern_fact *) set; /* their conditions, each once */
+	map *same; /* bytes -> number in set */
+	VEC(struct kern_bounds) bounds;	   /* of forms under such conditions */
+	map *known;			   /* form, conditions -> number in bounds */
 	uint8_t *written; /* by array: 1 in this phase, 2 in an earlier one */
 	int32_t loops, guards; /* number of open ones */
 	kern_val value;	       /* that is verified now; 0: none */
@@ -51,6 +59,9 @@ struct kern_verifier {
 _Noreturn void kern_refuse(struct kern_verifier *v, const char *rule,
 	const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 const char *kern_access_text(struct kern_verifier *v, int32_t array);
+
+/* verify_uses.c: fills in sets, shuffled, selected, range.checked, range.once */
+void kern_find_uses(struct kern_verifier *v);
 
 /* verify_type.c */
 void kern_verify_type(struct kern_verifier *v, const kern_value *x);
@@ -70,6 +81,8 @@ void kern_verify_square(struct kern_verifier *v, const kern_access *at,
 void kern_verify_form(struct kern_verifier *v, const char *rule,
 	const kern_form *f, int64_t lo, int64_t hi, const char *what);
 
+/* The conditions that hold here: equal ones are one array, in all of the phase. */
+const struct kern_fact *kern_verify_facts(struct kern_verifier *v);
 /* After the outermost loop: checks that the elements of early reads are written. */
 void kern_verify_early(struct kern_verifier *v);
 bool kern_arrays_overlap(const kern_kernel *k, int32_t i, int32_t j);

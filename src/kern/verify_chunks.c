@@ -190,6 +190,26 @@ static void put_facts(struct kern_verifier *v, const struct kern_touch *t)
 		*vec_push(v->k->a, &v->range.fact) = t->facts[i];
 }
 
+/* The bounds of f where t stands: asked for once. */
+static struct kern_bounds bounds_of(struct kern_verifier *v,
+	const struct kern_touch *t, const kern_form *f)
+{
+	const void *key[2] = {f, t->facts};
+	int64_t at = map_get(v->known, key, sizeof key, -1);
+	struct kern_bounds *b;
+
+	if (at >= 0)
+		return v->bounds.at[at];
+	put_facts(v, t);
+	at = v->bounds.n;
+	b = vec_push(v->a, &v->bounds);
+	b->least = kern_least(&v->range, f, INT64_MAX);
+	b->most = kern_most(&v->range, f, INT64_MIN);
+	v->range.fact.n = 0;
+	map_set(v->known, key, sizeof key, at);
+	return *b;
+}
+
 /*
  * c * (g div m) and k * g are (c + k * m) * (g div m) and k * (g mod m): what is
  * left of g is smaller than what its quotients are apart.
@@ -381,20 +401,18 @@ static const kern_form *sum_of(const struct difference *d,
  */
 static void together(const struct difference *d, struct group *g)
 {
-	int64_t lo = g->c0, hi = g->c0, least, most;
+	int64_t lo = g->c0, hi = g->c0;
 	struct kern_verifier *v = d->of[0]->v;
 
 	for (int32_t side = 0; side < 2; side++) {
 		const kern_form *f = sum_of(d, g, side, &lo, &hi);
+		struct kern_bounds b =
+			bounds_of(v, d->of[side]->touch, f);
 
-		put_facts(v, d->of[side]->touch);
-		least = kern_least(&v->range, f, INT64_MAX);
-		most = kern_most(&v->range, f, INT64_MIN);
-		v->range.fact.n = 0;
-		if (least == INT64_MIN || most == INT64_MAX)
+		if (b.least == INT64_MIN || b.most == INT64_MAX)
 			return;
-		lo += side == 0 ? least : -most;
-		hi += side == 0 ? most : -least;
+		lo += side == 0 ? b.least : -b.most;
+		hi += side == 0 ? b.most : -b.least;
 	}
 	g->lo = lo > g->lo ? lo : g->lo;
 	g->hi = hi < g->hi ? hi : g->hi;
@@ -503,20 +521,16 @@ static void find_given(struct kern_verifier *v, struct difference *d)
 {
 	for (kern_val i = 1; i < v->k->value.n; i++) {
 		const kern_form *f = kern_form_term(v->k, 1, i);
-		int64_t c[2] = {0, 1};
+		struct kern_bounds a, b;
 
 		if (!is_digit(v->k, i, 0) || d->same.n >= 4 * MAX_TERMS)
 			continue;
-		for (int32_t side = 0; side < 2; side++) {
-			put_facts(v, d->of[side]->touch);
-			c[side] = kern_least(&v->range, f, INT64_MAX);
-			if (c[side] != kern_most(&v->range, f, INT64_MIN))
-				break;
-		}
-		if (c[0] == c[1])
+		a = bounds_of(v, d->of[0]->touch, f);
+		b = bounds_of(v, d->of[1]->touch, f);
+		if (a.least == a.most && b.least == b.most &&
+			a.least == b.least)
 			d->same.at[d->same.n++] = i;
 	}
-	v->range.fact.n = 0;
 }
 
 /* Do they never meet, or are they of the same chunk where they do? */
@@ -550,8 +564,7 @@ static struct address *lane_of(
 		put_facts(v, t);
 		kern_assume(&v->range, t->mask, kern_form_const(v->k, l), true);
 		one->n_facts = v->range.fact.n;
-		one->facts = arena_copy(v->a, v->range.fact.at,
-			(size_t)one->n_facts * sizeof *one->facts);
+		one->facts = kern_verify_facts(v);
 	}
 	return kern_is_never(&v->range) ? NULL : address(v, one);
 }
@@ -560,17 +573,18 @@ static struct address *lane_of(
 static bool lanes_are_apart(struct kern_verifier *v,
 	const struct kern_touch *w, const struct kern_touch *o)
 {
+	const struct address *b[KERN_MAX_LANES];
+
 	if ((w->mask == 0 && o->mask == 0) || w->n[1] > 1 || o->n[1] > 1)
 		return false;
+	for (int32_t i = 0; i < o->n[0]; i++)
+		b[i] = lane_of(v, o, i);
 	for (int32_t i = 0; i < w->n[0]; i++) {
 		const struct address *a = lane_of(v, w, i);
 
-		for (int32_t j = 0; j < o->n[0] && a != NULL; j++) {
-			const struct address *b = lane_of(v, o, j);
-
-			if (b != NULL && !are_apart(v, a, b))
+		for (int32_t j = 0; j < o->n[0] && a != NULL; j++)
+			if (b[j] != NULL && !are_apart(v, a, b[j]))
 				return false;
-		}
 	}
 	return true;
 }
@@ -657,11 +671,34 @@ static void meet(struct kern_verifier *v, const struct kern_touch *w,
 		kern_access_text(v, w->array), o->s->line);
 }
 
+/* Forgets accesses that differ from an earlier one in nothing but where they are. */
+static void drop_equal(struct kern_verifier *v)
+{
+	map *seen = map_new(v->a);
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < v->touch.n; i++) {
+		const struct kern_touch *t = &v->touch.at[i];
+		int64_t key[] = {t->array, t->write, (intptr_t)t->at, t->step[0],
+			t->step[1], t->n[0], t->n[1], t->mask,
+			(intptr_t)t->facts};
+
+		if (map_get(seen, key, sizeof key, -1) >= 0)
+			continue;
+		map_set(seen, key, sizeof key, i);
+		v->touch.at[n++] = *t;
+	}
+	v->touch.n = n;
+}
+
 void kern_verify_chunks(struct kern_verifier *v)
 {
-	int32_t n = v->touch.n;
-	struct address **d = arena_array(v->a, struct address *, n + 1);
+	struct address **d;
+	int32_t n;
 
+	drop_equal(v);
+	n = v->touch.n;
+	d = arena_array(v->a, struct address *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
 		const struct kern_touch *w = &v->touch.at[i];
 		kern_space is = v->k->array.at[w->array].space;

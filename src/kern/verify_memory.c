@@ -136,6 +136,22 @@ void kern_verify_early(struct kern_verifier *v)
 		v->early.n = 0;
 }
 
+const struct kern_fact *kern_verify_facts(struct kern_verifier *v)
+{
+	size_t n = (size_t)v->range.fact.n * sizeof *v->range.fact.at;
+	int64_t at;
+
+	if (n == 0)
+		return NULL;
+	at = map_get(v->same, v->range.fact.at, n, -1);
+	if (at < 0) {
+		at = v->set.n;
+		*vec_push(v->a, &v->set) = arena_copy(v->a, v->range.fact.at, n);
+		map_set(v->same, v->set.at[at], n, at);
+	}
+	return v->set.at[at];
+}
+
 static void touch(struct kern_verifier *v, const struct kern_touch *like)
 {
 	struct kern_touch *t;
@@ -148,8 +164,7 @@ static void touch(struct kern_verifier *v, const struct kern_touch *like)
 	*t = *like;
 	t->s = v->s;
 	t->n_facts = v->range.fact.n;
-	t->facts = arena_copy(v->a, v->range.fact.at,
-		(size_t)t->n_facts * sizeof *t->facts);
+	t->facts = kern_verify_facts(v);
 }
 
 static void may_write(struct kern_verifier *v, int32_t array)

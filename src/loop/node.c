@@ -28,6 +28,7 @@ void loop_node_take_var(loop_node *n, const loop_node *from)
 	n->need = from->need;
 	n->near = from->near;
 	n->fills = from->fills;
+	n->backward = from->backward;
 }
 
 loop_node *loop_node_for(arena *a, int32_t var, loop_node *child)

@@ -647,56 +647,6 @@ static void check_chunks(struct sv *v, const struct sv_leaf *l)
 	}
 }
 
-/* ---- lanes ---- */
-
-static void check_lanes(struct sv *v, const loop_node *n, const loop_node *in)
-{
-	loop_kernel *k = v->k;
-	struct loop_widest w = {k, n->var, 1};
-
-	if (loop_is_loop(n) && n->kind == LOOP_FOR) {
-		bool reversed = false;
-
-		for (int32_t i = 0; i < k->n_eqns; i++)
-			reversed |= k->eqn[i].scan_var == n->var &&
-				    k->eqn[i].reversed;
-		if (n->backward != reversed)
-			verify_fail(v, n, "order", "%s",
-				reversed ? "this loop must be \"backward\": a scan over its "
-					   "variable runs from the end"
-					 : "this loop must not be \"backward\": no scan "
-					   "over its variable runs from the end");
-	}
-	if (n->kind == LOOP_FOR && n->lanes > 1) {
-		loop_widest(&w, n);
-		if (in != NULL)
-			verify_fail(v, n, "lanes",
-				"a loop in lanes contains another one");
-		if ((n->lanes & (n->lanes - 1)) != 0 ||
-			n->lanes * w.bytes > k->machine->vector_bytes)
-			verify_fail(v, n, "lanes",
-				"%d lanes of %d bytes do not fit: a vector of %s "
-				"has %d bytes, and lanes are a power of two",
-				n->lanes, w.bytes, k->machine->name,
-				k->machine->vector_bytes);
-		if (!loop_lanes_allowed(k, n, n->var))
-			verify_fail(v, n, "lanes",
-				"the loop over %s cannot have lanes: its iterations "
-				"depend on each other",
-				verify_var(v, n->var));
-		in = n;
-	} else if (in != NULL &&
-		   (n->kind == LOOP_TILE || n->kind == LOOP_STAGE)) {
-		verify_fail(v, n, "lanes",
-			"a loop in lanes contains a tile or a turn");
-	}
-	if (n->unroll > 16)
-		verify_fail(v, n, "lanes", 
-			"unroll is %d; it must be 16 at most", n->unroll);
-	for (int32_t i = 0; i < n->n_child; i++)
-		check_lanes(v, n->child[i], in);
-}
-
 /* ---- all ---- */
 
 static struct sv verify_new(loop_kernel *k)
@@ -724,7 +674,7 @@ void loop_schedule_verify(loop_kernel *k)
 		check_spans(&v, ph->root, ph->n_roots);
 		for (int32_t i = 0; i < ph->n_roots; i++) {
 			check_loops(&v, ph->root[i], 0);
-			check_lanes(&v, ph->root[i], NULL);
+			verify_lanes(&v, ph->root[i]);
 		}
 		check_pieces(&v, ph);
 	}

@@ -29,7 +29,9 @@ loop_set verify_walked(const loop_node *leaf);
 const loop_node *verify_common(const loop_node *a, const loop_node *b);
 void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
 	const ix_dom *d);
-/* verify_leaf.c: tiles, turned squares, parts, scaled sums */
+/* verify_leaf.c: tiles, turned squares, parts, scaled sums; lanes, unrolling and
+ * directions of the loops of a tree */
+void verify_lanes(struct sv *v, const loop_node *root);
 void verify_leaf(struct sv *v, const struct sv_leaf *l);
 void verify_guards(struct sv *v);
 void verify_copies(struct sv *v);

@@ -1,9 +1,10 @@
 /*
  * kern/verify.c: kernels that are right, each by another proof, and one edit of
- * each that makes it wrong.
+ * each that makes it wrong; and programs whose kernels are right.
  */
 #include "unit.h"
 
+#include "engine/engine.h"
 #include "kern/kern.h"
 
 static const struct {
@@ -219,6 +220,134 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"4*%14 + 5", "4*%14 + 3", "bounds"},
+	{"lanes that a quotient of numbers rules out",
+		"kernel 0 pack {\n"
+		"  param p0: f32[8] out\n"
+		"  param p1: f32[12] in\n"
+		"  phase of 1 chunks {\n"
+		"    %0: i32x8 = idiv 8, 3\n"
+		"    %1: i32x8 = splat i32(4)\n"
+		"    %2: m4x8 = lt %0, %1\n"
+		"    %3: f32x8 = load p1[8] part 7 mask %2\n"
+		"    %4: f32x8 = splat f32(0)\n"
+		"    store p0[0] = f32x8 sel %2, %3, %4\n"
+		"  }\n"
+		"}\n",
+		"splat i32(4)", "splat i32(5)", "bounds"},
+	{"indices from data, of which conditions leave few",
+		"kernel 0 pixels {\n"
+		"  param p0: f32[8] out\n"
+		"  param p1: i64[8] in\n"
+		"  param p2: f32[16] in\n"
+		"  check 1: at in -4611686018427387904 .. 4611686018427387904\n"
+		"  phase of 1 chunks {\n"
+		"    for %i0 = 0 .. 8 {\n"
+		"      %1: i64 = load p1[%i0]\n"
+		"      %2: i64 = check %1, 1\n"
+		"      %3: bool = inside %2, 0, 16\n"
+		"      %4: i64 = ifloor %2, 4\n"
+		"      %5: f32 = load p2[4*%2 - 15*%4] mask %3\n"
+		"      store p0[%i0] = f32 sel %3, %5, f32(0)\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"15*%4", "14*%4", "bounds"},
+	{"a condition on a loop that walks what a digit says",
+		"kernel 0 triu {\n"
+		"  param p0: f32[24] out\n"
+		"  param p1: f32[8] out\n"
+		"  param p2: f32[24] in\n"
+		"  phase of 8 chunks {\n"
+		"    %0: i64 = idiv chunk, 2\n"
+		"    %1: i64 = imod chunk, 2\n"
+		"    for %i2 = 2*%1 .. 2*%1 + 2 {\n"
+		"      store p0[6*%0 + 3*%1] part 3 = f32x4 load p2[6*%0 + 3*%1] part 3\n"
+		"      for %i3 = 0 .. 3 {\n"
+		"        if inside -%i2 + %i3 - 2, 0, * {\n"
+		"          store p1[chunk] = f32 load p0[6*%0 + 2]\n"
+		"        }\n"
+		"      }\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"%i3 - 2, 0, *", "%i3, 0, *", "race"},
+	{"lanes of other chunks that the opposite of a mask has",
+		"kernel 0 concat {\n"
+		"  param p0: f32[756] out\n"
+		"  param p1: f32[252] out\n"
+		"  param p2: f32[756] in\n"
+		"  phase of 252 chunks {\n"
+		"    store p0[3*chunk] part 3 = f32x4 load p2[3*chunk] part 3\n"
+		"    %0: i64x4 = lanes [0, 1, 2, 3]\n"
+		"    %1: i64x4 = splat i64(3)\n"
+		"    %2: m8x4 = lt %0, %1\n"
+		"    %3: bool = inside 3*chunk - 3, 0, 753\n"
+		"    var %r4: f32x4 = zero\n"
+		"    if %3 {\n"
+		"      set %r4 = load p0[3*chunk - 3]\n"
+		"    } else {\n"
+		"      for %i5 = 0 .. 4 {\n"
+		"        %6: bool = lane %2, %i5\n"
+		"        if not %6 {\n"
+		"          set %r4[%i5] = f32 load p0[3*chunk + %i5 - 3]\n"
+		"        }\n"
+		"      }\n"
+		"    }\n"
+		"    store p1[chunk] = f32 lane %r4, 3\n"
+		"  }\n"
+		"}\n",
+		"splat i64(3)", "splat i64(2)", "bounds"},
+	{"a lane's condition on what no loop there loads",
+		"kernel 0 boxes {\n"
+		"  param p0: f32[4] out\n"
+		"  param p1: i64[4] in\n"
+		"  param p2: f32[5] in\n"
+		"  check 1: at in 0 .. 6\n"
+		"  phase of 1 chunks {\n"
+		"    %0: i64 = load p1[0]\n"
+		"    %1: i64 = check %0, 1\n"
+		"    array t0: i64[4]\n"
+		"    for %i2 = 0 .. 4 {\n"
+		"      %3: i64 = load p1[%i2]\n"
+		"      %4: i64 = check %3, 1\n"
+		"      store t0[%i2] = %4\n"
+		"    }\n"
+		"    var %r5: i64x4 = zero\n"
+		"    for %i6 = 0 .. 4 {\n"
+		"      %7: i64 = load t0[%i6]\n"
+		"      set %r5[%i6] = i64 index -%1 + %7 - 1\n"
+		"    }\n"
+		"    %8: i64x4 = splat i64(0)\n"
+		"    %9: m8x4 = ge %r5, %8\n"
+		"    var %r10: f32x4 = zero\n"
+		"    for %i11 = 0 .. 4 {\n"
+		"      if lane %9, %i11 {\n"
+		"        set %r10[%i11] = f32 load p2[%1]\n"
+		"      }\n"
+		"    }\n"
+		"    store p0[0] = %r10\n"
+		"  }\n"
+		"}\n",
+		"%7 - 1", "%7", "bounds"},
+	{"parts of an address that have nothing to do with each other",
+		"kernel 0 pad_reflect {\n"
+		"  param p0: f32[1040] out\n"
+		"  param p1: f32[729] in\n"
+		"  phase of 1 chunks {\n"
+		"    for %i0 = 0 .. 13 {\n"
+		"      for %i1 = 0 .. 80 {\n"
+		"        for %i2 = 0 .. 80 {\n"
+		"          %3: i64 = idiv %i0 + 13, 16\n"
+		"          %4: i64 = iclamp %i0 - 16*%3, -13, -5\n"
+		"          %5: i64 = imod %i1, 9\n"
+		"          %6: i64 = imod %i2, 9\n"
+		"          store p0[80*%i0 + %i1] = f32 load p1[-81*%i0 + 1296*%3 + 162*%4 + 9*%5 + %6 + 1053]\n"
+		"        }\n"
+		"      }\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"-13, -5", "-13, -4", "bounds"},
 };
 
 struct read {
@@ -273,11 +402,76 @@ static void refuses(void **state)
 	}
 }
 
+/* Programs whose kernels, in small chunks, read what other chunks write, if a
+ * load does not ask for the condition under which it is selected. */
+static const char *const programs[] = {
+	/* an element that the condition makes a number */
+	"program {\n"
+	"  x: f32[65,1]\n"
+	"  a = round(x)\n"
+	"  b = triu(a)\n"
+	"  c = attention_online(b, x, x, scale=2)\n"
+	"  return a, c\n"
+	"}\n",
+	"program {\n"
+	"  x: bf16[6,5,12,6]\n"
+	"  a = pixel_unshuffle(x, r=2)\n"
+	"  b = triu(a, k=2)\n"
+	"  return a, b\n"
+	"}\n",
+	/* the row before the first one, in a copy that is not the first */
+	"program {\n"
+	"  x: f32[4,7]\n"
+	"  m: bool[4,7]\n"
+	"  l = log_sigmoid(x)\n"
+	"  a = diag_embed(x)\n"
+	"  b = tile(a, reps=[2,1,1])\n"
+	"  c = affine(b, alpha=2, beta=0.125)\n"
+	"  d = linear_recurrence(b, c)\n"
+	"  f = masked_fill(l, m, value=-0.5)\n"
+	"  return d, f\n"
+	"}\n",
+	/* loops over a scan's variable that change places */
+	"program {\n"
+	"  x: u8[5,3,4]\n"
+	"  i: i64[5]\n"
+	"  a = cumsum_reverse_exclusive(x, axis=1)\n"
+	"  b = segment_max(a, i, count=4)\n"
+	"  c, d = split(a, axis=1, sizes=[1,2])\n"
+	"  return b, c\n"
+	"}\n",
+};
+
+static void compile(arena *a, void *arg)
+{
+	const char *text = *(const char **)arg;
+	machine m = *machine_find("c/avx512");
+	compile_options o = compile_options_default(&m);
+	ir_program *p = ir_program_parse(a, text, strlen(text), "case.tn");
+
+	m.schedule.chunk_elems = 4;
+	o.verify_kern = true;
+	compile_to(compile_new(a, p, &o), TN_LEVEL_KERN);
+}
+
+static void accepts_lowered(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++) {
+		const char *text = programs[i];
+		tn_diag d = {0};
+
+		if (unit_run(compile, &text, 0, &d) != TN_OK)
+			fail_msg("%s%s: %s", text, d.rule, d.text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accepts),
 		cmocka_unit_test(refuses),
+		cmocka_unit_test(accepts_lowered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
