@@ -1,13 +1,13 @@
 /*
- * tune.c: tn_program_tune: a search over schedules, by measurement.
+ * tune.c: tn_program_tune: searches faster schedules by measuring.
  *
- * Kernels with one function in C are tuned together, those first that are
- * expected to take longest. Of a kernel's variants (schedule/directive.h) each
- * is verified like a text of a user, compiled, run on the same inputs, its
- * results compared with those of Tenon's own schedules, and timed in pairs with
- * the best variant so far. What is faster by more than the noise is kept, and
- * its neighbours are tried next. A variant that fails anywhere is only not
- * kept.
+ * Kernels that share a C function are tuned together, those with the longest
+ * estimated time first. Each variant of a kernel (schedule/directive.h) is
+ * verified like a text of a user, compiled, and run on the same inputs; its
+ * results are compared with those of Tenon's own schedules; it is timed in
+ * pairs with the best variant so far. A variant that is faster by more than the
+ * noise is kept, and its neighbours are tried next. A variant that fails in any
+ * step is dropped.
  *
  *     candidate -> text of a schedule -> passes -> C compiler -> run, run, ..
  */
@@ -21,26 +21,26 @@
 enum {
 	MOST_PAIRS = 31,
 	LEAST_PAIRS = 5,
-	FEW_PAIRS = 3, /* enough to see that it is far slower */
+	FEW_PAIRS = 3, /* enough pairs to see that a variant is far slower */
 	MOST_AT_ONCE = 8,
 	ALIGN = 64
 };
-#define FASTER 0.97	    /* of the time: less is noise */
-#define HOPELESS 1.2	    /* after a few pairs */
-#define PAIR_SECONDS 0.05   /* worth of pairs, for one variant */
-#define SECONDS 10.0	    /* if nobody says */
+#define FASTER 0.97	    /* a smaller gain is noise */
+#define HOPELESS 1.2	    /* given up after a few pairs above this part */
+#define PAIR_SECONDS 0.05   /* seconds of pairs to measure per variant */
+#define SECONDS 10.0	    /* default of the time limit */
 
-/* Kernels that are one function. */
+/* Kernels that share a C function. */
 struct group {
 	int32_t n;
-	int32_t *kernel; /* of the groups */
-	double expected; /* seconds of all of them, by the estimate */
+	int32_t *kernel; /* numbers of kernels */
+	double expected; /* estimated seconds of all of them */
 	loop_variant best;
 	bool found;
-	double before, after; /* seconds as measured: at first, at last */
+	double before, after; /* measured seconds: at the start, now */
 };
 
-/* A program with some schedules, that can be run. */
+/* A compiled program with given schedules. */
 struct made {
 	arena *a;
 	compilation *m;
@@ -56,13 +56,14 @@ struct tune {
 	const void *const *given;
 	tn_tune_options o;
 	char **out;
-	double end; /* of the search */
+	double end; /* time at which the search ends */
 	const void **in;
-	void **own; /* (inputs) memory of params, which runs may write to */
-	void **ref, **got; /* outputs of Tenon's own schedules, of a variant */
-	void **kept; /* (inputs) params behind a run of Tenon's own schedules */
-	struct made base; /* best so far */
-	compilation *groups; /* that all share */
+	void **own; /* (inputs) memory of params, which runs may change */
+	/* outputs of Tenon's own schedules, and of a variant */
+	void **ref, **got;
+	void **kept; /* (inputs) params after a run of Tenon's own schedules */
+	struct made base; /* the best so far */
+	compilation *groups; /* the groups, which all variants share */
 	compile_options options;
 	int32_t n_groups;
 	struct group *group;
@@ -111,7 +112,7 @@ static void take_arrays(struct tune *t)
 	}
 }
 
-/* One run on the inputs as they were given. */
+/* Runs the program once on the original inputs. */
 static void run_once(struct tune *t, const struct made *m, void **out)
 {
 	const tn_program *p = t->p;
@@ -125,7 +126,10 @@ static void run_once(struct tune *t, const struct made *m, void **out)
 	plan_exec_run(m->x, in, p->version, out);
 }
 
-/* How far elements may be apart, in parts of the largest one; 0: not at all. */
+/*
+ * The largest allowed difference of elements, relative to the largest element;
+ * 0: none.
+ */
 static double tolerance(tn_dtype t)
 {
 	if (!dtype_is_float(t))
@@ -159,7 +163,10 @@ static bool same_enough(const loop_variant *v, const tn_value *of, const void *a
 	return v->keeps_bits ? memcmp(a, b, of->n_bytes) == 0 : alike(of, a, b);
 }
 
-/* Are the results those of Tenon's own schedules, as far as they have to be? */
+/*
+ * Do the results agree with those of Tenon's own schedules, within the
+ * tolerance of the variant?
+ */
 static bool agrees(const struct tune *t, const loop_variant *v)
 {
 	const tn_program *p = t->p;
@@ -176,7 +183,9 @@ static bool agrees(const struct tune *t, const loop_variant *v)
 
 /* ---- schedules as texts ---- */
 
-/* The text of kernel i with a variant; false: an edit does not fit it. */
+/*
+ * Adds the text of kernel i with a variant; false: a directive does not apply.
+ */
 static bool put_kernel(struct tune *t, arena *a, int32_t i,
 	const loop_variant *v, str *out)
 {
@@ -199,7 +208,10 @@ static bool put_group(struct tune *t, arena *a, const struct group *g,
 	return true;
 }
 
-/* All that was found, and variant v of group `of`; -1: no more. */
+/*
+ * Adds all kept schedules and variant v of group `of`; of -1: only the kept
+ * ones.
+ */
 static bool put_all(struct tune *t, arena *a, int32_t of,
 	const loop_variant *v, str *out)
 {
@@ -226,10 +238,10 @@ struct attempt {
 	struct made made;
 	str text;
 	loop_variant v;
-	int32_t of; /* number of the group */
+	int32_t of; /* index of the group */
 };
 
-/* The passes, down to C. */
+/* Runs the passes down to C. */
 static void build(void *arg)
 {
 	struct attempt *q = arg;
@@ -258,7 +270,7 @@ static void load(void *arg)
 	run_once(t, &q->made, t->got);
 }
 
-/* Some memory is missing: that ends the search; else a variant fails alone. */
+/* Runs a step of a variant. Only a lack of memory ends the search. */
 static bool attempt(struct attempt *q, void (*fn)(void *arg))
 {
 	struct tune *t = q->t;
@@ -271,7 +283,7 @@ static bool attempt(struct attempt *q, void (*fn)(void *arg))
 	return s == TN_OK;
 }
 
-/* Seconds of the group's launches in all runs so far. */
+/* Seconds of the group's kernels in all runs so far. */
 static double seconds_of(const struct tune *t, const struct made *m,
 	const struct group *g)
 {
@@ -307,8 +319,10 @@ static double median(double *v, int32_t n)
 	return (v[(n - 1) / 2] + v[n / 2]) / 2;
 }
 
-/* Pairs in turn: is the variant faster than the best by more than noise?
- * times: medians of the best, of the variant. */
+/*
+ * Measures pairs in turn: is the variant faster than the best by more than
+ * noise? Sets times to the medians of the best and of the variant.
+ */
 static bool is_faster(struct tune *t, const struct group *g,
 	const struct made *m, double *times)
 {
@@ -356,7 +370,7 @@ static void drop(struct made *m)
 	*m = (struct made){0};
 }
 
-/* Is it the same C? Then there is nothing to measure. */
+/* Has it the same C as the best? Then there is nothing to measure. */
 static bool is_same(const struct tune *t, const struct made *m)
 {
 	const plan *a = t->base.m->plan, *b = m->m->plan;
@@ -368,7 +382,7 @@ static bool is_same(const struct tune *t, const struct made *m)
 	return a->unit.n == b->unit.n;
 }
 
-/* Runs it, and times it if what it computes is right. */
+/* Runs a variant, and times it if its results are right. */
 static bool try_one(struct tune *t, struct attempt *q)
 {
 	struct group *g = &t->group[q->of];
@@ -395,7 +409,7 @@ static bool try_one(struct tune *t, struct attempt *q)
 	return true;
 }
 
-/* Variants with all passes run: their C texts, compiled side by side. */
+/* Compiles the C texts of variants in parallel, after all passes. */
 static void compile_all(struct tune *t, struct attempt *q, int32_t n)
 {
 	arena *a = arena_child(t->a);
@@ -426,8 +440,10 @@ static void compile_batch(void *arg)
 	compile_all(b->t, b->q, b->n);
 }
 
-/* Variants of one group, tried in their order; the number kept is of the last
- * one that was; -1: none was faster. */
+/*
+ * Tries variants of a group in order; returns the index of the last kept one,
+ * or -1 if none was faster.
+ */
 static int32_t try_some(struct tune *t, int32_t of, const loop_variant *v,
 	int32_t n, double until)
 {
@@ -444,7 +460,7 @@ static int32_t try_some(struct tune *t, int32_t of, const loop_variant *v,
 			t->state.n_refused++;
 		}
 	}
-	/* what cannot be compiled is seen again, alone */
+	/* if one cannot be compiled, each is compiled alone later */
 	if (env_run(t->c->e, compile_batch, &b) == TN_ENOMEM)
 		env_rethrow(t->c->e);
 	for (int32_t i = 0; i < n && goes_on(t, until); i++)
@@ -455,7 +471,10 @@ static int32_t try_some(struct tune *t, int32_t of, const loop_variant *v,
 	return kept;
 }
 
-/* Of the group's first kernel; names of copies are free again behind it. */
+/*
+ * The schedule of the group's first kernel as text, after which names of copies
+ * are free again.
+ */
 static const char *text_of(
 	struct tune *t, const struct group *g, const loop_variant *v)
 {
@@ -467,7 +486,7 @@ static const char *text_of(
 	return s.at;
 }
 
-/* Recipes that make another tree of it than Tenon's own does. */
+/* Collects recipes that give another tree than Tenon's own. */
 static int32_t other_recipes(
 	struct tune *t, const struct group *g, loop_variant *out)
 {
@@ -483,7 +502,7 @@ static int32_t other_recipes(
 	return n;
 }
 
-/* The list with its i-th first. */
+/* Rotates the list so that its element i is first. */
 static void rotate(arena *a, loop_variant *v, int32_t n, int32_t i)
 {
 	loop_variant *old = arena_copy(a, v, (size_t)n * sizeof *v);
@@ -492,8 +511,10 @@ static void rotate(arena *a, loop_variant *v, int32_t n, int32_t i)
 		v[j] = old[(i + j) % n];
 }
 
-/* All variants that are one step away from v; those behind `from` first, as
- * what stands before it was tried already. */
+/*
+ * Collects all variants one step away from v; those after `from` first, because
+ * earlier ones were tried already.
+ */
 static int32_t steps_from(struct tune *t, const struct group *g,
 	const loop_variant *v, int32_t from, loop_variant **out)
 {
@@ -553,7 +574,7 @@ static void tune_group(struct tune *t, int32_t of, double until)
 	}
 }
 
-/* ---- what there is to tune ---- */
+/* ---- groups ---- */
 
 static int by_expected(const void *a, const void *b)
 {
@@ -584,7 +605,10 @@ static void find_groups(struct tune *t)
 	qsort(t->group, (size_t)t->n_groups, sizeof *t->group, by_expected);
 }
 
-/* The recipe's own schedules: what all is compared with. */
+/*
+ * Compiles and measures Tenon's own schedules, with which variants are
+ * compared.
+ */
 static void begin(struct tune *t)
 {
 	compile_options o = api_compile_options(t->c);
@@ -615,7 +639,7 @@ static void begin(struct tune *t)
 			memcpy(t->kept[i], t->own[i], t->p->in[i].n_bytes);
 }
 
-/* Lines for people, and the kernels that have something better. */
+/* Writes comments for readers, and the kernels with faster schedules. */
 static void finish(struct tune *t)
 {
 	arena *a = arena_child(t->a);
@@ -666,12 +690,12 @@ static void tune(void *arg)
 		double left = t->end - now();
 
 		t->state.number = i;
-		/* what one leaves of its time is for those behind it */
+		/* unused time of a group goes to the later ones */
 		tune_group(t, i, now() + left * (share < 0.1 ? 0.1 : share));
 		rest -= t->group[i].expected;
 	}
 	finish(t);
-	t->c->stats = stats; /* programs that nobody else has seen */
+	t->c->stats = stats; /* do not count the programs of the search */
 }
 
 tn_status tn_program_tune(char **out, tn_program *p, const void *const *inputs,

@@ -1,14 +1,14 @@
 /*
- * arena.c: memory of one lifetime, and the arrays that grow in it.
+ * arena.c: memory that is freed together, and growing arrays in it.
  *
  *     arena *a = arena_new(e);
  *     int64_t *shape = arena_array(a, int64_t, rank);
- *     arena_free(a);          what was deferred runs, then all memory goes
+ *     arena_free(a);          runs deferred functions, then frees all memory
  *
- * Chunks double from 4 KiB to 1 MiB and come zeroed from the system; nothing
- * is reused within an arena, so zeroed memory costs no pass over it. A request
- * larger than the next chunk gets a chunk of its own. Under AddressSanitizer
- * every request does, so that an overrun is seen.
+ * The size of chunks doubles from 4 KiB to 1 MiB. The system gives them zeroed,
+ * and memory is not reused within an arena, so zeroed memory is free. A request
+ * larger than the next chunk gets its own chunk; with AddressSanitizer every
+ * request does, so that overruns are found.
  */
 #include "base/env.h"
 
@@ -133,7 +133,10 @@ static void unlink_child(arena *a)
 		a->parent->child = a->next;
 }
 
-/* Children are one level deeper for each nested pass: the depth is small. */
+/*
+ * Frees child arenas, recursively; nesting follows that of passes, so the depth
+ * is small.
+ */
 static void drop_owned(arena *a)
 {
 	while (a->child != NULL)
@@ -141,12 +144,12 @@ static void drop_owned(arena *a)
 	while (a->deferred != NULL) {
 		struct deferred *d = a->deferred;
 
-		a->deferred = d->next; /* fn may defer again */
+		a->deferred = d->next; /* fn may defer more functions */
 		d->fn(d->what);
 	}
 }
 
-/* All chunks but one, which may be NULL. */
+/* Frees all chunks but `kept`, which may be NULL. */
 static void drop_chunks(arena *a, struct chunk *kept)
 {
 	struct chunk *c, *next;
@@ -164,7 +167,9 @@ void arena_clear(arena *a)
 	struct chunk *c = a->chunks;
 
 	drop_owned(a);
-	/* the chunk being filled is the one that `at` lies in or ends */
+	/*
+	 * the current chunk is the one that contains `at`, or that ends there
+	 */
 	while (c != NULL && (a->at < c->data || a->at > c->data + c->n_bytes ||
 				    a->n_free != (size_t)(c->data +
 							 c->n_bytes - a->at)))
@@ -236,7 +241,10 @@ static void *try_alloc(arena *a, size_t n, size_t size)
 	need = n_bytes == 0 ? ALIGN
 			    : (n_bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 	if (EACH_ALONE || need > a->next_bytes / 4) {
-		/* keep filling the chunk at hand unless this one fits there */
+		/*
+		 * use the current chunk if the request fits, else a chunk of
+		 * its own
+		 */
 		if (!EACH_ALONE && need <= a->n_free)
 			goto take;
 		c = try_chunk(a, EACH_ALONE ? n_bytes : need);
@@ -318,7 +326,8 @@ void arena_defer(arena *a, void (*fn)(void *what), void *what)
 	struct deferred *d = try_alloc(a, 1, sizeof *d);
 
 	if (d == NULL) {
-		fn(what); /* it is ours already: nobody else would free it */
+		/* the resource was handed over, so it must be released here */
+		fn(what);
 		fail_memory(a->e, 1, sizeof *d);
 	}
 	d->fn = fn;

@@ -1,14 +1,13 @@
 /*
- * dtype.c: sizes, names and conversions of element types, and the few checked
- * integers everybody needs. The table below is the only list of element types;
- * the switches are over it.
+ * dtype.c: sizes, names and conversions of element types, and checked integer
+ * arithmetic. The table below is the only list of element types.
  *
  *     dtype_store_f64(TN_I8, data, 0, 300.7)    300.7 -> 300 -> wraps to 44
  *
- * Conversion to an integer truncates towards zero; NaN gives 0; what is
- * beyond int64 becomes its nearest end; then the value wraps to the type.
- * Conversion to bool asks "is it not zero" (so NaN is true). A double is
- * rounded once to f16 and bf16, never by way of f32.
+ * Conversion to an integer truncates towards zero; NaN gives 0; values outside
+ * of int64 become its nearest limit; then the value wraps to the type.
+ * Conversion to bool gives x != 0, so NaN is true. A double is rounded to f16
+ * or bf16 once, not through f32.
  */
 #include "base/base.h"
 
@@ -105,7 +104,7 @@ uint16_t f32_to_f16(float f)
 	uint32_t lost, half, m;
 	int32_t shift;
 
-	if (a > 0x7f800000) /* NaN: quiet, upper payload bits kept */
+	if (a > 0x7f800000) /* NaN: quiet, with the upper bits of the payload */
 		return (uint16_t)(sign | 0x7e00 | (a >> 13 & 0x3ff));
 	if (a >= 0x477ff000) /* 65520 and above round to infinity */
 		return (uint16_t)(sign | 0x7c00);
@@ -121,7 +120,8 @@ uint16_t f32_to_f16(float f)
 	lost = m & ((1u << shift) - 1);
 	half = 1u << (shift - 1);
 	m >>= shift;
-	m += lost > half || (lost == half && (m & 1)); /* may carry: right */
+	/* a carry into the exponent is correct */
+	m += lost > half || (lost == half && (m & 1));
 	return (uint16_t)(sign | m);
 }
 
@@ -151,7 +151,8 @@ static float round_to_odd(double v)
 	if (isnan(v) || (double)f == v)
 		return f;
 	u = bits_of(f);
-	if (fabs((double)f) > fabs(v)) /* infinity steps down to the largest */
+	/* rounded up: step towards zero; from infinity to the largest number */
+	if (fabs((double)f) > fabs(v))
 		u--;
 	return float_of(u | 1);
 }
@@ -167,7 +168,7 @@ static int64_t to_i64(double v)
 	return (int64_t)v;
 }
 
-/* ---- elements: memcpy, because data may be aligned to nothing ---- */
+/* ---- elements: memcpy, because data may be unaligned ---- */
 
 #define LOAD(T)                                                        \
 	do {                                                           \
@@ -268,8 +269,8 @@ void dtype_store_f64(tn_dtype t, void *data, int64_t i, double v)
 }
 
 /*
- * By way of double on the way to a half: exact up to 2^53, and beyond that f16
- * is infinite and bf16 rounds within its own precision.
+ * Conversion to f16 and bf16 goes through double, which is exact up to 2^53;
+ * beyond that f16 is infinite, and bf16 rounds within its own precision.
  */
 void dtype_store_i64(tn_dtype t, void *data, int64_t i, int64_t v)
 {

@@ -6,12 +6,12 @@
  *     if (env_run(e, work, &arg) < 0)
  *             show(env_diag(e)->text);
  *
- * This is the only file with setjmp/longjmp. Nothing is lost by the jump,
- * because whatever a pass acquires belongs to an arena.
+ * This is the only file with setjmp/longjmp. The jump leaks nothing, because
+ * all that a pass acquires belongs to an arena.
  *
- * Guarantees: texts of a diagnosis are terminated, cut at a whole UTF-8
- * character, and free of control characters, whatever a hostile file put into
- * a name.
+ * Guarantees: texts of a diagnosis are terminated, cut only between UTF-8
+ * characters, and without control characters, even if a hostile file has them
+ * in a name.
  */
 #include "base/env.h"
 
@@ -70,8 +70,8 @@ void env_free(env *e)
 }
 
 /*
- * setjmp stands alone here: no local variable lives across it that changes
- * after it, and what the frame points to is popped on both ways out.
+ * setjmp is safe here: no local variable changes after it and is used later,
+ * and the frame is popped on both paths.
  */
 tn_status env_run(env *e, void (*fn)(void *arg), void *arg)
 {
@@ -80,7 +80,7 @@ tn_status env_run(env *e, void (*fn)(void *arg), void *arg)
 	frame.up = e->top;
 	e->top = &frame;
 	if (setjmp(frame.at) != 0)
-		return e->diag.status; /* thrower has popped the frame */
+		return e->diag.status; /* throw() has popped the frame */
 	fn(arg);
 	e->top = frame.up;
 	return TN_OK;
@@ -102,7 +102,7 @@ void *env_calloc(env *e, size_t n_bytes)
 
 	if (++e->n_allocs == e->fail_at)
 		return NULL;
-	/* the system's zeroed pages cost no pass over them */
+	/* the system gives zeroed pages for free */
 	if (e->memory.resize == system_resize)
 		return calloc(1, n_bytes);
 	p = e->memory.resize(e->memory.arg, NULL, n_bytes);
@@ -131,7 +131,7 @@ static bool is_control(char c)
 	return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-/* Copies n bytes of src, or as many whole characters of it as fit. */
+/* Copies n bytes of src, or as many whole characters as fit. */
 static void put(char *out, size_t cap, const char *src, size_t n)
 {
 	if (n >= cap) {
@@ -151,7 +151,7 @@ static void put_message(tn_diag *d, const char *fmt, va_list ap)
 
 static void put_message(tn_diag *d, const char *fmt, va_list ap)
 {
-	char text[sizeof d->text + 4]; /* so that a cut character is seen */
+	char text[sizeof d->text + 4]; /* room to see a cut character */
 	int n = text_vprint(text, sizeof text, fmt, ap);
 
 	if (n < 0)
@@ -161,12 +161,15 @@ static void put_message(tn_diag *d, const char *fmt, va_list ap)
 	put(d->text, sizeof d->text, text, (size_t)n);
 }
 
-/* Arguments may point into the env's diagnosis: only now overwrite it. */
+/*
+ * Stores the diagnosis and jumps. Its arguments may have pointed into the env's
+ * diagnosis, which is overwritten only now.
+ */
 static _Noreturn void throw(env * e, const tn_diag *d)
 {
 	struct frame *frame = e->top;
 
-	if (frame == NULL) /* thrown outside env_run: nobody can receive it */
+	if (frame == NULL) /* thrown outside of env_run: a bug */
 		__builtin_trap();
 	e->diag = *d;
 	e->top = frame->up;
@@ -237,7 +240,8 @@ static const char *find_line(
 /*
  *     y = addd(x, x)
  *         ^
- * A longer line is shown from the middle: SHOWN bytes with the column inside.
+ * Adds the source line with a caret. Of a longer line only SHOWN bytes around
+ * the column are shown.
  */
 static void put_source(tn_diag *d, const char *source, size_t n_source, loc at)
 {
@@ -257,7 +261,7 @@ static void put_source(tn_diag *d, const char *source, size_t n_source, loc at)
 		from = column - SHOWN / 2;
 	while (from > 0 && is_continuation(line[from]))
 		from--;
-	if (n > from + SHOWN) { /* cut: at a whole character */
+	if (n > from + SHOWN) { /* cut between characters */
 		n = from + SHOWN;
 		while (n > column && is_continuation(line[n]))
 			n--;

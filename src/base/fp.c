@@ -1,13 +1,13 @@
 /*
  * fp.c: the floating-point environment of a thread.
  *
- * A host may round upwards, flush subnormals to zero, or trap on overflow.
- * Whatever computes here runs in the default environment (to nearest, with
- * subnormals, exceptions masked), and the host's is there again afterwards:
+ * A host may round upwards, flush subnormals to zero, or trap on overflow. The
+ * library computes in the default environment (round to nearest, with
+ * subnormals, exceptions masked), and restores that of the host afterwards:
  *
  *     fp_env host = fp_enter();  ...  fp_leave(&host);
  *
- * Two instructions where the host's is the default one, as nearly always.
+ * Costs two instructions if the host uses the default one, which is usual.
  */
 #include "base/base.h"
 
@@ -20,7 +20,7 @@ fp_env fp_enter(void)
 	uint16_t x87;
 	fp_env host = {.sse = __builtin_ia32_stmxcsr()};
 
-	/* of x87, too: the C library rounds decimal text by it */
+	/* also of x87, which the C library uses to convert decimal text */
 	__asm__ volatile("fnstcw %0" : "=m"(x87));
 	host.x87 = x87;
 	host.is_default = (host.sse & ~(uint32_t)SSE_FLAGS) == SSE &&

@@ -1,15 +1,15 @@
 /*
- * map.c: byte strings to integers. Entries stand in a list in the order of
- * insertion, which is the order of iteration (never that of the hash, so that
- * no output depends on it); an open-addressed table of entry numbers, at most
- * half full, finds them, once there are more than a few.
+ * map.c: maps byte strings to integers. Entries are in a list in the order of
+ * insertion, which is the order of iteration, so that no output depends on
+ * hashes. If there are more than a few, they are found by an open-addressed
+ * table of entry numbers, which is at most half full.
  *
  *     map_set_str(m, "b", 7); map_set_str(m, "a", 8); map_set_str(m, "b", 9);
  *     map_key: "b", "a"       map_get_str(m, "b", -1): 9
  */
 #include "base/base.h"
 
-enum { FEW = 8 }; /* entries that are searched one by one */
+enum { FEW = 8 }; /* up to this number, entries are searched one by one */
 
 struct entry {
 	const void *key;
@@ -21,7 +21,7 @@ struct entry {
 struct map {
 	arena *a;
 	VEC(struct entry) entries;
-	int32_t *table;	  /* 1 + number of entry; 0: empty */
+	int32_t *table;	  /* 1 + entry number; 0: empty */
 	uint32_t n_table; /* a power of 2 */
 };
 
@@ -34,8 +34,8 @@ static uint64_t mix(uint64_t a, uint64_t b)
 }
 
 /*
- * Eight bytes a step, folded by a 64x64 -> 128 bit product (the mixing of
- * wyhash). The length goes in, so that "a" and "a\0" differ.
+ * Hashes eight bytes per step, mixed by a 64x64 -> 128 bit product as in
+ * wyhash. The length is included, so that "a" and "a\0" differ.
  */
 uint64_t hash_bytes(const void *data, size_t n_bytes, uint64_t seed)
 {
@@ -80,7 +80,9 @@ static bool is_at(const map *m, int32_t i, const void *key, size_t n_bytes,
 	       (n_bytes == 0 || memcmp(e->key, key, n_bytes) == 0);
 }
 
-/* Where the key stands in the table, or the empty slot where it would. */
+/*
+ * The slot of the key in the table, or the empty slot where it would be stored.
+ */
 static uint32_t find(const map *m, const void *key, size_t n_bytes, uint64_t h)
 {
 	uint32_t mask = m->n_table - 1, i = (uint32_t)h & mask;
@@ -91,7 +93,7 @@ static uint32_t find(const map *m, const void *key, size_t n_bytes, uint64_t h)
 	return i;
 }
 
-/* The number of its entry; -1: there is none. */
+/* The entry number of the key; -1: there is none. */
 static int32_t entry_of(
 	const map *m, const void *key, size_t n_bytes, uint64_t h)
 {
@@ -103,7 +105,7 @@ static int32_t entry_of(
 	return -1;
 }
 
-/* Room for one more entry: the table at most half full. */
+/* Makes room for one more entry; keeps the table at most half full. */
 static void grow(map *m)
 {
 	uint32_t n = m->n_table == 0 ? 4 * FEW : m->n_table * 2;
@@ -147,7 +149,8 @@ void map_set(map *m, const void *key, size_t n_bytes, int64_t value)
 		return;
 	}
 	grow(m);
-	e.key = arena_copy(m->a, key, n_bytes); /* may throw: first */
+	/* first, because it may throw */
+	e.key = arena_copy(m->a, key, n_bytes);
 	*vec_push(m->a, &m->entries) = e;
 	if (m->n_table > 0)
 		m->table[find(m, key, n_bytes, h)] = m->entries.n;

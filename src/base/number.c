@@ -1,10 +1,10 @@
 /*
- * number.c: numbers as text and back, whatever the locale of the process.
+ * number.c: converts numbers to text and back, independently of the locale.
  *
- * A host may have called setlocale: then strtod stops at the point of 1.5, and
- * printf writes 0x1,8p+1 into C text. Here both see the locale "C", in this
- * thread and for this call only. Nothing else in the library reads or writes
- * floating-point text: tools/numbers.sh.
+ * If a host has called setlocale, strtod may stop at the point of 1.5, and
+ * printf may write 0x1,8p+1. These functions use the locale "C", for this
+ * thread and this call only. No other file reads or writes floating-point text,
+ * as tools/numbers.sh checks.
  *
  *     text_f64("1.5", NULL) == 1.5        text_print(t, n, "%g", 1.5): "1.5"
  */
@@ -17,7 +17,7 @@
 #include <xlocale.h>
 #endif
 
-/* The locale "C", made once; NULL: it cannot be made. */
+/* The locale "C", created once; NULL: that failed. */
 static locale_t plain(void)
 {
 	static locale_t made;

@@ -1,8 +1,9 @@
 /*
  * sha256.c: SHA-256 (FIPS 180-4), written from the standard.
  *
- * Names objects in the cache, and finds damage in them and in checkpoints. Its constants are the
- * first 32 bits of the fractions of cube and square roots of primes.
+ * Its hashes name the objects in the cache, and detect damage in them and in
+ * checkpoints. The constants are the first 32 bits of the fractions of cube and
+ * square roots of primes.
  */
 #include "base/sha256.h"
 

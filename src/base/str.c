@@ -1,6 +1,6 @@
 /*
- * str.c: text that grows in an arena. s.at is terminated at every moment and
- * holds s.n bytes before the terminator.
+ * str.c: text that grows in an arena. s.at is always terminated, and has s.n
+ * bytes before the terminator.
  *
  *     str s = str_new(a);
  *     str_add(&s, "x: f32");
@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* room for `more` bytes and the terminator */
+/* Makes room for `more` bytes and the terminator. */
 static void reserve(str *s, size_t more)
 {
 	size_t cap;
@@ -73,7 +73,8 @@ void str_vprintf(str *s, const char *fmt, va_list ap)
 		return;
 	}
 	if ((size_t)n >= s->cap - s->n) {
-		s->at[s->n] = '\0'; /* whole again, should memory run out */
+		/* keeps the text terminated if memory runs out */
+		s->at[s->n] = '\0';
 		reserve(s, (size_t)n);
 		text_vprint(s->at + s->n, s->cap - s->n, fmt, ap);
 	}
@@ -122,9 +123,9 @@ void str_json(str *s, const char *text)
 }
 
 /*
- * 15 digits always survive the way text -> double -> text, so that a number
- * someone wrote with at most 15 comes back as written; 17 always survive
- * double -> text -> double. Subnormals have fewer digits and start at 1.
+ * Uses the fewest digits, from 15 on, that convert back to v. A number that was
+ * written with at most 15 digits is printed as written; 17 digits always
+ * suffice. Subnormals have fewer digits, so for them the search starts at 1.
  */
 void str_double(str *s, double v)
 {
@@ -152,7 +153,7 @@ static size_t digits(const char *s, size_t n, size_t from)
 	return i - from;
 }
 
-/* Length of  [-+] digits [. digits] [e [-+] digits] */
+/* The length of [-+] digits [. digits] [e [-+] digits]. */
 static size_t number(const char *s, size_t n)
 {
 	size_t i = 0, k, n_digits;

@@ -1,13 +1,13 @@
 /*
- * api.c: `tenon bench api`: what recording costs.
+ * api.c: `tenon bench api`: measures the cost of recording.
  *
  *   record_op   one call on small tensors, recorded: limit 1 us
- *   lookup_op   the same call's share of finding the program that was compiled
+ *   lookup_op   per call, the time to find the program that was compiled
  *               before, and of running it
  *   mlp_record_call  the same in a training step of [32,784]-512-512-10 with
  *               AdamW: forward, adjoints and update, per recorded call
- *   mlp_peak_memory  of that step: the least that a schedule could do with,
- *               over what was taken: limit 1 / 1.15
+ *   mlp_peak_memory  of that step: the least memory that any schedule needs,
+ *               divided by the used memory: limit 1 / 1.15
  */
 #include "bench/bench.h"
 
@@ -29,7 +29,7 @@ static void say(const char *name, double seconds, const char *reference,
 	bench_say(&r, json);
 }
 
-/* Seconds per call of recording, and of everything after it. */
+/* Measures seconds per call of recording, and of everything after it. */
 static bool chain(tn_context *c, tn_tensor *w, double *record, double *rest)
 {
 	tn_tensor *x = w;
@@ -124,15 +124,15 @@ static bool mlp_new(tn_context *c, mlp *m)
 }
 
 /*
- * The least bytes that a schedule of this step can do with. Parameters and both
- * moments are there all the time, and so is the batch; a gradient of a weight
- * is added to its moments where it is made. Of the values in between each is
- * there from the layer that makes it to the last one that reads it:
+ * The least number of bytes that any schedule of this step needs. Parameters,
+ * both moments and the batch are live all the time; the gradient of a weight is
+ * added to its moments where it is computed. Each other value is live from the
+ * layer that computes it to the last one that reads it:
  *
- *     forward, behind layer i      h[0] .. h[i]
+ *     forward, after layer i       h[0] .. h[i]
  *     adjoint of layer i           h[0] .. h[i-1], cotangents of h[i], h[i-1]
  *
- * A relu's adjoint asks h itself.
+ * The adjoint of relu reads h.
  */
 static int64_t least_bytes(void)
 {
@@ -148,7 +148,7 @@ static int64_t least_bytes(void)
 		now = before + out + in;
 		most = now > most ? now : most;
 	}
-	return 3 * weights + batch + most + 4; /* and the loss */
+	return 3 * weights + batch + most + 4; /* 4: the loss */
 }
 
 static void say_memory(const tn_stats *s, bool json)
@@ -177,7 +177,7 @@ static void say_memory(const tn_stats *s, bool json)
 			1 / ratio);
 }
 
-/* The whole step; *record: seconds until everything was recorded. */
+/* Runs a step; *record: seconds until everything was recorded. */
 static bool step(tn_context *c, mlp *m, double *record)
 {
 	int64_t xs[] = {B, width[0]}, ys[] = {B};

@@ -1,6 +1,6 @@
 /*
- * bench.c: `tenon bench`: speed as ratios to what the machine can do, each
- * pair measured side by side in one run.
+ * bench.c: `tenon bench`: measures speed as a ratio to a reference on the same
+ * machine; each pair is measured in turn, in one run.
  *
  *     tenon bench fused --json | jq .ratio
  */
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1 .. 1000, or 0 */
+/* Reads a number from 1 to 1000; 0: invalid. */
 static int count(const char *text)
 {
 	char *end;
@@ -20,12 +20,15 @@ static int count(const char *text)
 }
 
 struct choice {
-	const char *const *what; /* to a NULL */
+	const char *const *what; /* ends with NULL */
 	const char *only, *repeat, *batch, *seconds;
 	bool json, train;
 };
 
-/* Benches of kernels take files, and several runs of whole programs. */
+/*
+ * Starts a bench of kernels, which takes files, and runs whole programs several
+ * times.
+ */
 static int start_kernels(
 	const cli_command *self, const struct choice *o, int repeat)
 {
@@ -88,7 +91,7 @@ static int start(const cli_command *self, const struct choice *o)
 	return code;
 }
 
-/* Else it has been said why not. */
+/* Can a context be made? Reports the reason if not. */
 static bool can_have_context(void)
 {
 	tn_context *c = NULL;

@@ -1,12 +1,12 @@
 /*
- * compile.c: `tenon bench compile`: how long until a program runs.
+ * compile.c: `tenon bench compile`: measures the time until a program can run.
  *
  *   scratch_50        parse to loaded code, nothing cached
  *   cached_50         the same again in a new context, from the cache
  *   front_100 ...     parse to C text, no C compiler
  *
- * The programs are blocks of normalisation, activation and reduction over a
- * matrix. Five blocks in a row differ, so that the 50 operations share no
+ * The programs are blocks of normalisation, activation and reduction of a
+ * matrix. Five successive blocks differ, so that the 50 operations share no
  * kernel; longer programs repeat them, as models do.
  */
 #define _POSIX_C_SOURCE 200809L
@@ -63,7 +63,7 @@ static char *program(int n, int extent)
 	return text;
 }
 
-/* Seconds from text to loaded code; below 0 when it failed, and said so. */
+/* Seconds from text to loaded code; negative: failed, and reported. */
 static double compile(const char *text, const char *cache_dir)
 {
 	tn_options options = TN_OPTIONS_INIT;
@@ -195,7 +195,9 @@ int bench_compile(int repeat, bool json)
 		}
 		free(text);
 		cli_progress("%s", "");
-		/* the limit is 0.5 s at 1,000, and linear growth */
+		/*
+		 * the limit is 0.5 s for 1,000 operations, with linear growth
+		 */
 		snprintf(name, sizeof name, "front_%d", sizes[k]);
 		say(name, bench_median(v, repeat), "limit_0.5ms_per_op",
 			0.0005 * sizes[k], json);

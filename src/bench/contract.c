@@ -1,11 +1,12 @@
 /*
- * contract.c: `tenon bench contract`: sums of products.
+ * contract.c: `tenon bench contract`: measures contractions.
  *
- * Matrix products in f32 by one thread and by two, in turn with each library
- * that is there (bench_gemm.c): ratio = our rate over that of the best one.
- * Convolutions with oneDNN's in its best layout (bench_dnnl.c); a product with
- * more behind it, and attention, with a library's products and a fused kernel
- * of ours for the rest. Other dtypes are measured alone: rates only.
+ * Matrix products in f32 by one thread and by two, in turn with each installed
+ * library (gemm.c): ratio = Tenon's rate over that of the best library.
+ * Convolutions are compared with oneDNN's in its best layout (dnnl.c); a
+ * product with an epilogue, and attention, with a library's products and a
+ * fused kernel of Tenon for the rest. Other dtypes have no comparison: only
+ * rates.
  */
 #include "bench/bench.h"
 
@@ -30,20 +31,22 @@ typedef struct contest {
 	double flops;
 	int threads, repeat;
 	bool json;
-	/* what libraries do: a product, perhaps a kernel of ours on what it
-	 * made, perhaps a second product on that; or a convolution */
+	/*
+	 * the libraries' work: a product, optionally followed by a kernel of
+	 * Tenon and by a second product; or a convolution
+	 */
 	const bench_product *product, *second; /* NULL: none */
 	const char *pass_text;
 	tn_program *pass;
 	cli_arrays *pass_a;
-	bench_conv *conv; /* of library 2 */
+	bench_conv *conv; /* for library 2 */
 	tn_program *p;
 	cli_arrays *a;
-	float *out; /* of libraries */
-	double *seconds[1 + MAX_LIBRARIES]; /* [0]: ours */
+	float *out; /* results of libraries */
+	double *seconds[1 + MAX_LIBRARIES]; /* [0]: Tenon */
 } contest;
 
-/* i = 0: ours; else library i - 1, if it is there */
+/* Runs Tenon's kernel (i = 0), or library i - 1 if it is installed. */
 static bool go(contest *c, int i)
 {
 	bench_gemm *g = i > 0 ? bench_gemm_at(i - 1) : NULL;
@@ -68,8 +71,8 @@ static bool go(contest *c, int i)
 }
 
 /*
- * Seconds of one run: of several in a row, once the threads of whoever ran
- * before have gone to sleep and one run has woken ours.
+ * Measures seconds per run: waits until the threads of the previous contestant
+ * sleep, wakes the own threads by one run, and times several runs in a row.
  */
 static bool measure(contest *c, int i, double *seconds)
 {
@@ -146,7 +149,7 @@ static void say(contest *c)
 	fflush(stdout);
 }
 
-/* Ours, then each library, and again. */
+/* Measures Tenon, then each library, several times in turn. */
 static bool compete(contest *c)
 {
 	bool good = true;
@@ -252,7 +255,7 @@ typedef struct other {
 	const char *name;
 	double flops;
 	const char *text;
-	bench_product product, second; /* k 0: none */
+	bench_product product, second; /* k is 0: none */
 	const char *pass;
 } other;
 
@@ -292,7 +295,8 @@ static const other others[] = {
 		" where u <= t else -inf }\n"
 		"program {\n s: f32[12,1024,1024]\n a = mask(s)\n"
 		" o = softmax(a)\n return o\n}\n"},
-	{"attention_32k", 4.0 * 2048 * 32768 * 64, /* keys that fill no cache */
+	/* keys that do not fit any cache */
+	{"attention_32k", 4.0 * 2048 * 32768 * 64,
 		"program {\n q: f32[1,1,2048,64]\n k: f32[1,1,32768,64]\n"
 		" v: f32[1,1,32768,64]\n o = attention(q, k, v, scale=0.125)\n"
 		" return o\n}\n",
@@ -383,7 +387,8 @@ static bool convolution(setting *s, int threads, const bench_conv_shape *v)
 	bool good;
 
 	conv_text(v, name, sizeof name, text);
-	for (int i = 0; i < MAX_LIBRARIES; i++) /* it asks when it is made */
+	/* oneDNN reads this when it is initialised */
+	for (int i = 0; i < MAX_LIBRARIES; i++)
 		if (bench_gemm_at(i) != NULL && bench_gemm_open(bench_gemm_at(i)))
 			bench_gemm_threads(bench_gemm_at(i), threads);
 	c.conv = bench_conv_new(v);

@@ -1,11 +1,10 @@
 /*
- * dnnl.c: convolutions of oneDNN 2, if it is installed, in the layouts
- * that it likes best: it is asked which ones, and data stays there, as it
- * would inside a network.
+ * dnnl.c: convolutions of oneDNN 2, if it is installed. It chooses the layouts,
+ * and data stays in them, as inside a network.
  *
- * The library is loaded when asked for. Its structures are only handed from
- * one of its functions to another, so all that is known of them here is that
- * they fit the room they get (dnnl_types.h of 2.6: 696 and 5976 bytes).
+ * The library is loaded when it is needed. Its structures are only passed
+ * between its functions, so this file only needs to know that they fit their
+ * buffers (dnnl_types.h of 2.6: 696 and 5976 bytes).
  */
 #include "bench/bench.h"
 
@@ -20,10 +19,10 @@ enum {
 	INFERENCE = 96, /* dnnl_forward_inference */
 	DIRECT = 1,	/* dnnl_convolution_direct: of any kind */
 	IN_ORDER = 1,	/* dnnl_stream_in_order */
-	ROOM = 2048	/* doubles of a structure */
+	ROOM = 2048	/* size of a buffer for a structure, in doubles */
 };
 
-/* what is asked of a primitive, and what it is given it as */
+/* queries of memory descriptors of a primitive, and the matching arguments */
 static const int queries[3] = {129, 131, 133}, args[3] = {1, 33, 17};
 
 typedef struct room {

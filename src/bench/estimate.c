@@ -1,6 +1,6 @@
 /*
- * estimate.c: `tenon bench estimate [MODEL...]`: seconds that schedules were
- * expected to take, beside those that they take.
+ * estimate.c: `tenon bench estimate [MODEL...]`: compares the estimated time of
+ * schedules with the measured one.
  *
  * Each distinct kernel of the programs of the suite, or of the files, counts
  * once: equal kernels have equal C. The ratio is predicted over measured.
@@ -14,9 +14,9 @@ enum { WORST = 20, WARM_UP = 1, MAX_GROUPS = 16 };
 
 typedef struct row {
 	char subject[64], name[64];
-	const char *term; /* of the library: it stays */
+	const char *term; /* static text of the library */
 	double predicted, measured;
-	uint64_t code; /* what its C hashes to */
+	uint64_t code; /* hash of its C */
 } row;
 
 typedef struct rows {
@@ -57,7 +57,10 @@ static row *add_row(rows *r)
 	return &r->at[r->n++];
 }
 
-/* "products in tiles": a kernel is of the kind that most of it is. */
+/*
+ * Adds a kernel. Its kind is the largest term of its estimate, such as
+ * "products in tiles".
+ */
 static bool add(rows *r, const bench_subject *s, bench_kernels *k, int32_t i)
 {
 	row *w;

@@ -1,9 +1,9 @@
 /*
- * fused.c: `tenon bench fused`: memory-bound kernels of 16M elements.
- * Bytes = each input once, each output once. Each run of a program is followed
- * by a run of the best hand-written loop with the same ratio of reads to
- * writes over as many bytes, so that both see the same state of the machine;
- * the ratio of their rates is the median over the pairs.
+ * fused.c: `tenon bench fused`: measures memory-bound kernels of 16M elements.
+ * Bytes: each input and each output once. Each run of a program is followed by
+ * a run of the best hand-written loop with the same ratio of reads to writes
+ * and the same number of bytes, so that both meet the same state of the
+ * machine; the result is the median of the ratios of the pairs.
  */
 #include "bench/bench.h"
 
@@ -108,14 +108,14 @@ static double bytes_of(const tn_program *p)
 	return n;
 }
 
-/* Times a program and the loop in turn; false when it failed, and said so. */
+/* Times a program and the loop in turn; false: failed, and reported. */
 static bool pairs(tn_context *c, tn_program *p, const cli_arrays *a,
 	bench_ref *ref, int repeat, bench_traffic t, bench_result *out)
 {
 	double ours[MAX_REPEAT], ratio[MAX_REPEAT];
 	double per_byte = bytes_of(p) / bench_ref_bytes(ref, t);
 
-	for (int i = -2; i < repeat; i++) { /* two to warm up */
+	for (int i = -2; i < repeat; i++) { /* the first two warm up */
 		double start = cli_now(), seconds;
 
 		if (tn_program_run(p, a->in, a->out) < 0) {

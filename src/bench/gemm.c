@@ -1,8 +1,9 @@
 /*
- * gemm.c: matrix products of libraries that happen to be installed.
+ * gemm.c: matrix products of installed libraries.
  *
- * They are loaded when asked for and never needed: OpenBLAS and BLIS by the C
- * interface of BLAS, oneDNN by its dnnl_sgemm. All matrices are row-major.
+ * The libraries are optional, and loaded when they are measured: OpenBLAS and
+ * BLIS by the C interface of BLAS, oneDNN by its dnnl_sgemm. All matrices are
+ * row-major.
  */
 #include "bench/bench.h"
 
@@ -26,7 +27,7 @@ typedef void long_threads_fn(int64_t n);
 struct bench_gemm {
 	const char *name;
 	const char *file[3];
-	const char *threads; /* function that sets their number */
+	const char *threads; /* function that sets the number of threads */
 	bool threads_long;
 	void *lib;
 	sgemm_fn *sgemm;
@@ -35,10 +36,10 @@ struct bench_gemm {
 	bool tried;
 };
 
-/* A name in a library as a function: POSIX says that this is how. */
+/* Finds a function in a library; POSIX requires this form of cast. */
 #define FIND(to, lib, name) (*(void **)&(to) = dlsym((lib), (name)))
 
-/* Library number i, NULL: there are no more. */
+/* Library number i; NULL: there are no more. */
 bench_gemm *bench_gemm_at(int i)
 {
 	static bench_gemm all[] = {

@@ -1,11 +1,12 @@
 /*
- * merges.c: `tenon bench merges [MODEL...]`: is each merge of fusion worth it?
+ * merges.c: `tenon bench merges [MODEL...]`: measures whether each merge of
+ * fusion makes its program faster.
  *
  * Each program is measured as it is and, for each of its merges, with the two
- * ends of this one kept apart (tn_program_set_apart), in turn. What counts is
- * the time of the kernels in which the two differ. A merge of kernels with
- * equal C is measured once. One that looks slower than apart by more than a
- * tenth is measured again, longer, before it is called a loser.
+ * equations of the merge kept apart (tn_program_set_apart), in turn. The time
+ * of the kernels in which the two versions differ is compared. A merge of
+ * kernels with equal C is measured once. A merge that seems slower by more than
+ * a tenth is measured again, longer, before it is reported as a loser.
  *
  *     fused 61 us, apart 40 us (predicted 35, 52)  net.onnx: conv_3, mean_4
  */
@@ -27,17 +28,18 @@ typedef struct outcome {
 typedef struct merges {
 	int repeat;
 	bool json;
-	double until; /* cli_now: no merge is begun behind it; 0: no limit */
+	double until; /* cli_now: no merge is started after it; 0: no limit */
 	uint64_t *seen;
 	int n_seen, room_seen;
 	outcome *at;
 	int n, room;
-	int n_all, n_known, n_late; /* merges; measured before; not at all */
+	/* merges; known from equal kernels; not measured */
+	int n_all, n_known, n_late;
 } merges;
 
 /* ---- lists ---- */
 
-/* Room for one more of n; NULL: no memory. */
+/* Makes room for one more element after n; NULL: out of memory. */
 static void *more(void *at, int n, int *room, size_t size)
 {
 	int next = *room > 0 ? 2 * *room : 256;
@@ -73,7 +75,7 @@ static bool see(merges *w, uint64_t what)
 
 /* ---- kernels that differ ---- */
 
-/* true where a kernel of one program is none of the other. */
+/* For each kernel of two programs: does the other program not have it? */
 typedef struct differ {
 	bool *base, *apart;
 } differ;
@@ -97,7 +99,7 @@ static bool find_difference(
 		d->base[i] = true;
 	for (int32_t k = 0; k < apart->n; k++)
 		d->apart[k] = true;
-	/* equal names are one kernel; then whatever has equal code */
+	/* match kernels by equal names first, then by equal code */
 	for (int pass = 0; pass < 2; pass++)
 		for (int32_t i = 0; i < base->n; i++)
 			for (int32_t k = 0; k < apart->n && d->base[i]; k++)
@@ -121,7 +123,7 @@ static double sum_of(const bench_kernels *k, const bool *which, int sample)
 
 /* ---- one merge ---- */
 
-/* Base and apart in turn; false: one failed. */
+/* Measures base and apart in turn; false: a run failed. */
 static bool pairs(const bench_subject *s, bench_kernels *base,
 	tn_program *p, int repeat, outcome *o)
 {
@@ -231,8 +233,8 @@ static bool one(merges *w, const bench_subject *s, bench_kernels *base,
 
 typedef struct todo {
 	tn_merge m;
-	double seconds; /* of its kernel */
-	uint64_t what;	/* equal numbers: the same merge in an equal kernel */
+	double seconds; /* time of its kernel */
+	uint64_t what;	/* equal for the same merge in an equal kernel */
 } todo;
 
 static int by_time(const void *a, const void *b)
@@ -251,7 +253,10 @@ static uint64_t hash_of(const tn_kernel *k, const tn_merge *m)
 		0x100000001b3u;
 }
 
-/* The kernels that take longest first: time may run out. */
+/*
+ * Lists merges, those of the slowest kernels first, because the time is
+ * limited.
+ */
 static todo *list(const bench_subject *s, const bench_kernels *base, int32_t n)
 {
 	todo *t = cli_alloc((size_t)n + 1, sizeof *t);

@@ -1,15 +1,15 @@
 /*
- * nets.c: `tenon bench nets MODEL.onnx...`: whole nets, from the file to
- * the answer.
+ * nets.c: `tenon bench nets MODEL.onnx...`: measures whole networks, from the
+ * file to the result.
  *
- *   load    read and build, weights that nodes make computed
+ *   load    read and build; includes computing weights that nodes produce
  *   cold    equations to loaded code, with an empty cache
  *   warm    the same in a new context, from the cache
  *   run     one inference, the median of several
- *   memory  the most that the process had in memory at a time
+ *   memory  the peak memory of the process
  *
- * Each net and batch is measured in a process of its own. All weights are
- * parameters of the program, also where the file fills them with a constant.
+ * Each network and batch is measured in its own process. All weights are
+ * parameters of the program, also those that the file fills with a constant.
  */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* wait4 */
@@ -42,7 +42,7 @@ static void net_close(net *n)
 	tn_context_free(n->c);
 }
 
-/* The first axis of every input is the batch. */
+/* Sets the batch, which is the first axis of every input. */
 static bool set_batch(tn_onnx *m, int64_t batch)
 {
 	for (int32_t i = 0; i < tn_onnx_n_inputs(m); i++) {
@@ -158,7 +158,7 @@ static const char *base(const char *file)
 	return slash != NULL ? slash + 1 : file;
 }
 
-/* In a process of its own, which writes its times into a pipe. */
+/* Measures in a child process, which writes its times to a pipe. */
 static bool one(const char *file, int64_t batch, int repeat, bool json)
 {
 	char dir[] = "/tmp/tenon-nets-XXXXXX";

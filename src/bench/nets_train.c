@@ -1,12 +1,12 @@
 /*
- * nets_train.c: `tenon bench nets --train MODEL.onnx...`: steps of `tenon
- * train` on whole nets: forward, gradients, SGD with momentum.
+ * nets_train.c: `tenon bench nets --train MODEL.onnx...`: measures steps of
+ * `tenon train` on whole networks: forward, gradients, SGD with momentum.
  *
  *   first   the first step, compiled with an empty cache
- *   step    the median of those behind it
- *   memory  the most that the process had in memory at a time
+ *   step    the median of the later steps
+ *   memory  the peak memory of the process
  *
- * The command itself is run, in a process of its own, on random examples.
+ * Runs the command itself, in a child process, on random examples.
  */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* wait4 */
@@ -20,7 +20,7 @@
 
 enum { MAX_STEPS = 1001 };
 
-/* x.npy and y.npy: a batch of what the model takes, all of class 0. */
+/* Writes x.npy and y.npy: a batch of random inputs, all of class 0. */
 static bool write_data(const char *file, int64_t batch, const char *dir)
 {
 	int64_t shape[TN_MAX_RANK], n = 1;
@@ -62,7 +62,7 @@ out:
 	return ok;
 }
 
-/* In the child: the command, its reports into the pipe. */
+/* In the child: runs the command, with its output to the pipe. */
 static int train(const char *file, int64_t batch, int repeat, char *dir, int to)
 {
 	char out[300], size[32], steps[32], name[300];
@@ -80,7 +80,7 @@ static int train(const char *file, int64_t batch, int repeat, char *dir, int to)
 		&cli_train_onnx, (int)(sizeof argv / sizeof *argv) - 1, argv);
 }
 
-/* The ms of each report, in seconds; returns how many. */
+/* Reads the time of each step, converted to seconds; returns their number. */
 static int read_times(int from, double *v, int most)
 {
 	FILE *f = fdopen(from, "r");
@@ -123,7 +123,7 @@ static void say(const char *file, int64_t batch, double first, double step,
 static bool one(const char *file, int64_t batch, int repeat, bool json)
 {
 	char dir[] = "/tmp/tenon-nets-XXXXXX", cache[64];
-	static double v[MAX_STEPS]; /* one at a time */
+	static double v[MAX_STEPS]; /* static: used by one call at a time */
 	struct rusage use = {0};
 	int pipe_[2], status = 0, n;
 	pid_t child;

@@ -1,11 +1,11 @@
 /*
- * ref.c: the hand-written loops that generated kernels are measured
- * against: sum, copy, scale and triad over large arrays, with plain and with
- * streaming stores, on pinned threads. The fastest that has the wanted traffic
- * is the reference.
+ * ref.c: hand-written loops with which generated kernels are compared: sum,
+ * copy, scale and triad over large arrays, with plain and with streaming
+ * stores, on pinned threads. The fastest loop with the right number of reads
+ * and writes is the reference.
  *
- * Streaming stores are written for x86-64 in 64- and 32-byte vectors, chosen
- * by what the CPU has; elsewhere the plain loops compete alone.
+ * Streaming stores exist for x86-64, with vectors of 64 and 32 bytes, if the
+ * CPU has them; on other machines there are only the plain loops.
  */
 #define _GNU_SOURCE
 #include "bench/bench.h"
@@ -25,7 +25,7 @@ typedef struct loop {
 	const char *name;
 	bench_traffic traffic;
 	loop_fn *fn;
-	const char *cpu; /* what the CPU must have; NULL: nothing */
+	const char *cpu; /* the required feature of the CPU; NULL: none */
 } loop;
 
 struct bench_ref {
@@ -42,8 +42,10 @@ struct bench_ref {
 		bench_ref *r;
 		int number;
 		float sum;
-		double start, end; /* of the loop alone, without waking up */
-		char line[64];	   /* nobody shares a cache line */
+		/* times of the loop, without waking the thread */
+		double start, end;
+		/* padding: threads do not share a cache line */
+		char line[64];
 	} self[MAX_THREADS];
 };
 
@@ -182,7 +184,7 @@ static bool cpu_has(const char *what)
 	return false;
 }
 
-/* The number-th of the CPUs that this process may use. */
+/* Pins the thread to CPU `number` of those that this process may use. */
 static void pin(int number)
 {
 	cpu_set_t all, one;
@@ -280,7 +282,7 @@ void bench_ref_free(bench_ref *r)
 		pthread_barrier_wait(&r->start);
 		for (int i = 0; i < r->n_started; i++)
 			pthread_join(r->thread[i], NULL);
-	} else { /* they wait for threads that never came */
+	} else { /* some threads could not be started: the others wait */
 		for (int i = 0; i < r->n_started; i++) {
 			pthread_cancel(r->thread[i]);
 			pthread_detach(r->thread[i]);

@@ -1,14 +1,14 @@
 /*
- * shard.c: `tenon bench shard`: moves between processes.
+ * shard.c: `tenon bench shard`: measures moves between processes.
  *
  *     mpirun -n 2 tenon bench shard        processes, beside the MPI library
  *     tenon bench shard                    two threads, without it
  *
- * Bytes sent are compared with the least that any way of moving sends; times
- * with the MPI call that does the same, in turn with it. gpt: a step of a
- * GPT by all processes, each on one thread with its part of the batch, beside
- * the same step by one process on one thread while the others wait; and what
- * `tenon plan-shards` says of it, told the rates that were just measured.
+ * Bytes sent are compared with the least number that is possible; times with
+ * those of the equivalent MPI call, in turn. gpt: a step of a GPT by all
+ * processes, each on one thread with its part of the batch, compared with the
+ * same step by one process on one thread while the others wait, and with the
+ * prediction of `tenon plan-shards` for the measured rates.
  */
 #define _DEFAULT_SOURCE
 #include "bench/bench.h"
@@ -27,9 +27,9 @@ typedef struct move_case {
 	const char *name;
 	lies from, to;
 	int64_t rows, columns;
-	int processes; /* at least */
-	bool is_square; /* on a mesh of two axes, along the first of them */
-	double target; /* of the time; 0: none */
+	int processes; /* the least number of processes */
+	bool is_square; /* on a square mesh of two axes, along the first one */
+	double target; /* target of the ratio of times; 0: none */
 } move_case;
 
 static const move_case moves[] = {
@@ -63,7 +63,7 @@ typedef struct bench {
 	const char *only;
 	int repeat;
 	bool json, failed;
-	tn_world *world; /* NULL: mpirun started them */
+	tn_world *world; /* NULL: mpirun started the processes */
 	int n;
 } bench;
 
@@ -86,7 +86,7 @@ static bool is_wanted(const bench *b, const char *name)
 	return b->only == NULL || strstr(name, b->only) != NULL;
 }
 
-/* A context that is one of the processes; NULL: it failed, and said why. */
+/* The context of a process; NULL: failed, and reported. */
 static tn_context *context(const bench *b, int32_t process)
 {
 	tn_options o = TN_OPTIONS_INIT;
@@ -169,7 +169,7 @@ static bool measure_moves(const bench *b, tn_context *c, bool is_square)
 
 typedef struct learner {
 	tn_context *c;
-	tn_mesh *m; /* NULL: alone */
+	tn_mesh *m; /* NULL: one process */
 	train_config k;
 	train_gpt *g;
 	tn_optimizer *o;
@@ -228,7 +228,7 @@ static double learn(learner *r)
 	return cli_now() - began;
 }
 
-/* all wait for each other: a number that lies on all is read */
+/* Waits for all processes, by reading a number that is distributed over all. */
 static void meet(tn_context *c, tn_mesh *m)
 {
 	const tn_placement rows[] = {TN_SHARDED(0)};
@@ -267,7 +267,7 @@ static void say_step(
 	fflush(stdout);
 }
 
-/* What a step on a mesh takes, by these rates; 0: it failed. */
+/* Predicts the seconds of a step on a mesh, from these rates; 0: failed. */
 static double predict(tn_context *c, const train_config *k, int n,
 	const tn_shard_wishes *rates)
 {
@@ -288,7 +288,10 @@ static double predict(tn_context *c, const train_config *k, int n,
 	return seconds;
 }
 
-/* by all: how fast is a large all-reduce, how long does a small one take? */
+/*
+ * On all processes: measures the rate of a large all-reduce and the time of a
+ * small one.
+ */
 static bool measure_link(tn_mesh *m, int n, tn_shard_wishes *w)
 {
 	const tn_placement from[] = {TN_PARTS("sum")}, to[] = {TN_REPLICATED};
@@ -335,7 +338,7 @@ static bool measure_step(const bench *b, tn_context *c)
 	if (good && is_first) {
 		double alone_seconds = bench_median(one, steps);
 
-		/* at 1 flop a second: the flops of one process */
+		/* at 1 flop per second, seconds are the flops of one process */
 		w.flops = predict(own, &alone.k, 1, &w) / alone_seconds;
 		say_step(b, bench_median(all, steps), alone_seconds,
 			predict(own, &alone.k, b->n, &w));

@@ -1,15 +1,15 @@
 /*
- * step.c: `tenon bench step`: a whole training step as one compiled
+ * step.c: `tenon bench step`: measures a training step as one compiled
  * function: forward, gradients, AdamW.
  *
  *   NAME_step      the compiled step, against the same calls without compiling
- *   NAME_overhead  of the compiled step of a small net what is not spent in its
- *                  kernels, against 5 us and 0.3 us for each of them
- *   NAME_memory    what is there between two steps and what the plan asks for,
- *                  over what was taken: target 1 / 1.05
+ *   NAME_overhead  time of the compiled step of a small network outside of its
+ *                  kernels, compared with 5 us plus 0.3 us for each kernel
+ *   NAME_memory    memory that is live between steps plus that of the plan,
+ *                  divided by the used memory: target 1 / 1.05
  *
- * gpt: 6 layers. resnet: 8 blocks of two convolutions. A step may copy no
- * parameter and compile nothing: otherwise it is an error.
+ * gpt: 6 layers. resnet: 8 blocks of two convolutions. It is an error if a step
+ * copies a parameter or compiles anything.
  */
 #include "bench/bench.h"
 
@@ -28,14 +28,14 @@ typedef struct net {
 	tn_optimizer *o;
 	tn_function *f;
 	bool is_gpt;
-	int64_t batch, size, width; /* size: of a picture, or of the context */
+	int64_t batch, size, width; /* size: of an image, or of the context */
 	struct {
 		tn_layer *norm1, *attention, *norm2, *up, *down;
 	} layer[LAYERS];
 	tn_layer *token, *place, *norm, *head;
 	unit stem, a[BLOCKS], b[BLOCKS], skip[BLOCKS];
-	tn_tensor *x, *y, *t; /* a batch; numbers of places */
-	double outside;	      /* seconds of the last step not in kernels */
+	tn_tensor *x, *y, *t; /* x, y: a batch; t: numbers of positions */
+	double outside;	      /* seconds of the last step outside of kernels */
 } net;
 
 enum { VOCABULARY = 64, HEADS = 4, CLASSES = 10 };
@@ -105,7 +105,7 @@ static tn_tensor *unit_run(const unit *u, tn_tensor *x)
 	return tn_nn_forward(u->norm, tn_nn_forward(u->conv, x));
 }
 
-/* Two blocks at each size; the third, fifth, seventh halve it. */
+/* Does block i halve the image? The third, fifth and seventh do. */
 static bool halves(int i)
 {
 	return i > 0 && i % 2 == 0;
@@ -162,7 +162,7 @@ static tn_status body(
 	return TN_OK;
 }
 
-/* Seconds of one step, with a look at its loss; below 0: it failed. */
+/* Seconds of one step, including reading its loss; negative: failed. */
 static double step(net *n, bool compiled)
 {
 	tn_tensor *in[] = {n->x, n->y}, *loss;
@@ -231,7 +231,7 @@ static void net_free(net *n)
 	tn_context_free(n->c);
 }
 
-/* ---- what is measured ---- */
+/* ---- measurements ---- */
 
 static void say(const char *model, const char *what, double seconds,
 	const char *reference, double ratio, double target, bool json)
@@ -249,8 +249,9 @@ static void say(const char *model, const char *what, double seconds,
 }
 
 /*
- * Warm, then medians, in turn: of the plain step, if there is one, else of what
- * ours spends outside of kernels; and of ours. False: one failed.
+ * After warm-up steps, measures in turn the plain step, if there is one, and
+ * the compiled step. Sets out to the medians; without a plain step out[0] is
+ * the time outside of kernels. false: a step failed.
  */
 static bool measure(net *plain, net *ours, int repeat, double out[2])
 {
@@ -275,7 +276,7 @@ static bool measure(net *plain, net *ours, int repeat, double out[2])
 	return good;
 }
 
-/* Nothing is compiled and no parameter copied once the step is warm. */
+/* Checks that warm steps compile nothing and copy no parameter. */
 static bool is_steady(net *n)
 {
 	tn_stats a, b;

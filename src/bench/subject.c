@@ -2,9 +2,9 @@
  * subject.c: the programs whose kernels `tenon bench merges` and `tenon bench
  * estimate` measure: those of the other benches, then files.
  *
- * All of them run on one thread. The time of a kernel is the time that this
- * thread computes, so that others on the machine do not count (but what they
- * do to its caches does).
+ * All of them run on one thread. The time of a kernel is the CPU time of this
+ * thread, so other processes do not count, except for their effect on the
+ * caches.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "bench/bench.h"
@@ -29,13 +29,13 @@ bool bench_subject_program(const bench_subject *s, tn_program **p)
 	return good;
 }
 
-/* Is it an array that a run changes? */
+/* Does a run change the array? */
 static bool is_written(const bench_subject *s, int32_t i)
 {
 	return tn_program_input(s->p, i)->is_param && s->model.onnx == NULL;
 }
 
-/* Of what a run changes, as it is before the first. */
+/* Copies the arrays that a run changes, before the first run. */
 static bool keep_params(bench_subject *s)
 {
 	int32_t n = tn_program_n_inputs(s->p);
@@ -55,7 +55,7 @@ static bool keep_params(bench_subject *s)
 	return s->kept != NULL;
 }
 
-/* The program, compiled with a file for each kernel, and its arrays. */
+/* Compiles the program, with a file for each kernel, and makes its arrays. */
 static bool subject_open(bench_subject *s)
 {
 	static const cli_list none;
@@ -101,8 +101,8 @@ static void subject_close(bench_subject *s)
 }
 
 /*
- * Each run starts from the same parameters: some steps of training on random
- * numbers would end in numbers too small, or none, which take longer.
+ * Runs the program, always from the same parameters: several steps of training
+ * on random numbers would lead to subnormal numbers or NaN, which are slower.
  */
 bool bench_subject_run(const bench_subject *s, tn_program *p)
 {
@@ -120,7 +120,7 @@ typedef struct tour {
 	const char *only, *cache;
 	bench_visit *visit;
 	void *arg;
-	int n; /* subjects so far */
+	int n; /* number of subjects so far */
 	bool good;
 } tour;
 
@@ -209,7 +209,10 @@ void bench_kernels_free(bench_kernels *k)
 	*k = (bench_kernels){0};
 }
 
-/* Once more, of which the times become sample number i; below 0: none. */
+/*
+ * Runs the program; stores the times of kernels as sample i; negative: not
+ * stored.
+ */
 bool bench_kernels_run(bench_kernels *k, const bench_subject *s, int i)
 {
 	if (!bench_subject_run(s, k->p))

@@ -1,13 +1,14 @@
 /*
- * train.c: `tenon bench train`: steps of tenon train, 4 sequences each.
+ * train.c: `tenon bench train`: measures steps of tenon train, of 4 sequences
+ * each.
  *
  *     gpt_10m_256    10 million parameters, context 256
  *
- * first: from the command to the end of the first step, with an empty cache
- * and with a full one. tokens/s: the median of steps behind it. ratio: flops
- * of a step over its time, over the best rate of a library's matrix product of
- * 1024 x 1024 x 1024. Each measurement is a process of its own: so its memory
- * is what the system says that it took at most.
+ * first: from the command to the end of the first step, with an empty and with
+ * a full cache. tokens/s: the median of the later steps. ratio: flops of a step
+ * divided by its time and by the best rate of a library's matrix product of
+ * 1024 x 1024 x 1024. Each measurement is a separate process, whose peak memory
+ * the system reports.
  */
 #define _DEFAULT_SOURCE
 #include "bench/bench.h"
@@ -26,7 +27,7 @@ enum { BATCH = 4, CUBE = 1024, MAX_STEPS = 100 };
 typedef struct size {
 	const char *name;
 	int64_t layers, heads, width, vocab;
-	bool is_large; /* only when it is asked for */
+	bool is_large; /* only if it is named */
 } size;
 
 static const size sizes[] = {
@@ -39,17 +40,17 @@ static const int64_t contexts[] = {64, 256};
 typedef struct measured {
 	double first, step; /* seconds */
 	double loss;
-	int64_t tensors, programs, process; /* bytes at most */
+	int64_t tensors, programs, process; /* peak bytes */
 	bool is_good;
 } measured;
 
 typedef struct job {
 	train_config k;
 	const char *cache;
-	int steps; /* timed ones */
+	int steps; /* number of timed steps */
 } job;
 
-/* What reads and writes: fn in a process of its own. */
+/* Calls fn in a child process, which returns its result through a pipe. */
 static measured apart(measured (*fn)(const job *j), const job *j)
 {
 	measured m = {0};
@@ -165,7 +166,10 @@ static measured train(const job *j)
 
 /* ---- the rate of a library ---- */
 
-/* step: the least seconds of one product; loss: the number of the library */
+/*
+ * Sets step to the least seconds of one product, and loss to the number of the
+ * library.
+ */
 static measured product(const job *j)
 {
 	const bench_product p = {1, CUBE, CUBE, CUBE, false, false};
@@ -196,9 +200,12 @@ static measured product(const job *j)
 	return m;
 }
 
-/* ---- what is said ---- */
+/* ---- results ---- */
 
-/* 2 flops for each parameter of a product and token, scores; backward twice. */
+/*
+ * The flops of a step: forward 2 for each token and parameter of a product,
+ * plus attention scores; backward twice that.
+ */
 static double flops(const train_config *k)
 {
 	double w = (double)k->width, layers = (double)k->layers;

@@ -1,6 +1,6 @@
 /*
- * args.c: command lines. --flag, --name=value, --name value, "--" ends the
- * options, "-" is a positional argument (standard input).
+ * args.c: parses command lines: --flag, --name=value, --name value. "--" ends
+ * the options; "-" is a positional argument (standard input).
  *
  *     {"level", .value = &level}   --level=loops   or   --level loops
  */
@@ -56,7 +56,10 @@ static int no_option(
 		self, "no option %s (did you mean --%s?)", arg, n.found);
 }
 
-/* One argument that begins with dashes; *i moves on when it takes the next. */
+/*
+ * Parses an argument that begins with dashes; advances *i if its value is the
+ * next argument.
+ */
 static int option(const cli_command *self, int argc, char **argv, int *i,
 	const cli_option *options)
 {
@@ -83,7 +86,7 @@ int cli_args(const cli_command *self, int argc, char **argv,
 	const cli_option *options, const char **positional, int n_max)
 {
 	int n = 0, code;
-	bool open = true; /* "--" not seen yet */
+	bool open = true; /* "--" has not occurred yet */
 
 	for (int i = 0; i < argc; i++) {
 		if (open && !strcmp(argv[i], "--")) {

@@ -1,12 +1,12 @@
 /*
- * check.c: `tenon check DIR...`: ONNX's backend tests, through the interpreter
- * and through compiled code.
+ * check.c: `tenon check DIR...`: runs ONNX's backend tests by the interpreter
+ * and by compiled code.
  *
  *     DIR/model.onnx, DIR/test_data_set_0/input_0.pb ..., output_0.pb ...
  *
- * A folder without model.onnx is searched for such folders below it. Every test
- * passes when each output of each data set has the right type and is near what
- * is expected: |x - y| <= atol + rtol * |y|. None found is an error.
+ * A folder without model.onnx is searched for test folders below it. A test
+ * passes if each output of each data set has the expected type and values: |x -
+ * y| <= atol + rtol * |y|. It is an error if there are no tests.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
@@ -34,13 +34,13 @@ typedef struct suite {
 	size_t n, room;
 	double rtol, atol, fold;
 	bool interp, compiled;
-	const char *known; /* text of the file of known failures, or NULL */
+	const char *known; /* text of the file of known failures; NULL: none */
 	pthread_mutex_t lock;
-	size_t next; /* test that no worker has taken */
-	tn_diag diag; /* why there was no context */
+	size_t next; /* the first test that no worker has taken */
+	tn_diag diag; /* the reason if a context could not be made */
 } suite;
 
-/* ---- which tests there are ---- */
+/* ---- the list of tests ---- */
 
 static char *join(const char *dir, const char *name)
 {
@@ -118,7 +118,7 @@ typedef struct work {
 	tn_context *c;
 	tn_onnx *m;
 	tn_program *p;
-	const char *mode; /* for the reason */
+	const char *mode; /* named in the reason of a failure */
 	const void *in[MAX_VALUES];
 	void *out[MAX_VALUES];
 	const tn_array *want[MAX_VALUES];
@@ -294,7 +294,7 @@ out:
 
 /* ---- one test ---- */
 
-/* Every data set in one mode; the number of sets, -1 when one failed. */
+/* Runs all data sets in one mode; returns their number, or -1 if one failed. */
 static int check_sets(
 	const suite *s, test *t, tn_context *c, const char *mode)
 {
@@ -320,7 +320,7 @@ static const char *base_name(const char *dir)
 	return slash != NULL ? slash + 1 : dir;
 }
 
-/* The line "NAME REASON" of the known failures: its reason, or NULL. */
+/* The reason in the line "NAME REASON" of the known failures, or NULL. */
 static const char *known_reason(const suite *s, const char *name, size_t *n)
 {
 	size_t len = strlen(name);
@@ -406,7 +406,8 @@ static void *worker(void *arg)
 	}
 	cli_close(interp);
 	cli_close(compiled);
-	return ok ? s : NULL; /* not NULL: it did what it could */
+	/* NULL: the worker has no contexts, see s->diag */
+	return ok ? s : NULL;
 }
 
 static bool run_all(suite *s, int jobs)

@@ -1,13 +1,16 @@
 /*
- * completion.c: `tenon completion SHELL`: what makes a shell complete commands
- * and options. Both are those of `tenon --help` and `tenon COMMAND --help`: the
- * tables of the commands, and the options that their help texts name.
+ * completion.c: `tenon completion SHELL`: prints a script with which a shell
+ * completes commands and options. Commands are those of the table of commands;
+ * options are those that their help texts mention.
  */
 #include "cli/cli.h"
 
 #include <string.h>
 
-/* The next --option in *at, without the dashes; 0: there is none. */
+/*
+ * Finds the next --option in *at; returns the length of its name without
+ * dashes, or 0.
+ */
 static size_t next_option(const char **at, const char **name)
 {
 	static const char set[] = "abcdefghijklmnopqrstuvwxyz-";
@@ -36,7 +39,7 @@ static bool is_first(const char *text, const char *at, size_t n)
 	return true;
 }
 
-/* before, option, after: for each option of the commands of this name */
+/* Prints before, option, after for each option of the commands of this name. */
 static void put_options(const cli_command *const *all, const char *command,
 	const char *before, const char *after)
 {
@@ -52,7 +55,7 @@ static void put_options(const cli_command *const *all, const char *command,
 	}
 }
 
-/* Is it the first of this name? */
+/* Is command i the first of its name? */
 static bool is_listed(const cli_command *const *all, int i)
 {
 	for (int k = 0; k < i; k++)

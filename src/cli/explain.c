@@ -1,5 +1,5 @@
 /*
- * explain.c: `tenon explain FILE.tn`: any level of a program as text.
+ * explain.c: `tenon explain FILE.tn`: prints any level of a program as text.
  *
  *     $ tenon explain --level=groups FILE.tn
  */
@@ -43,8 +43,8 @@ static int explain_level(
 enum { PAGE_RUNS = 5 };
 
 /*
- * Runs the program on drawn inputs, so that the page has times. Without a C
- * compiler, or when it cannot run on them, the page goes without.
+ * Runs the program on random inputs, so that the page shows times. If there is
+ * no C compiler, or the program fails on these inputs, the page has no times.
  */
 static void time_kernels(tn_context *c, const cli_model *m)
 {
@@ -64,7 +64,7 @@ static void time_kernels(tn_context *c, const cli_model *m)
 	cli_arrays_free(a);
 }
 
-/* The program part of a report, for a browser. */
+/* Writes a page that shows the program, for a browser. */
 static int explain_page(tn_context *c, const cli_model *m, const char *file,
 	const char *path)
 {
@@ -93,7 +93,7 @@ static int explain_page(tn_context *c, const cli_model *m, const char *file,
 	return code;
 }
 
-/* Without --level: all of them, each under its name. */
+/* Without --level: prints all levels, each under its name. */
 static int explain_all(tn_context *c, tn_program *p, uint32_t flags)
 {
 	int code = CLI_OK;
@@ -105,7 +105,7 @@ static int explain_all(tn_context *c, tn_program *p, uint32_t flags)
 	return code;
 }
 
-/* --level=shard: on a mesh, with placements. */
+/* --level=shard: the program on a mesh, with placements. */
 static int explain_shard(const cli_command *self, tn_context *c,
 	tn_program *p, const char *mesh, const cli_list *place, bool json)
 {
@@ -135,7 +135,7 @@ typedef struct asked {
 	const char *file, *level, *html, *mesh, *schedule, *kern;
 	cli_list dims, inputs, no_grad, place, apart;
 	bool indexes, decisions, json, no_fusion, dot;
-	int at; /* of levels; -1: none of these */
+	int at; /* index of the level; -1: a level that is not in the table */
 } asked;
 
 static bool is_level(const asked *k, const char *name)
@@ -143,7 +143,10 @@ static bool is_level(const asked *k, const char *name)
 	return k->level != NULL && strcmp(k->level, name) == 0;
 }
 
-/* Do the options go together? -1, or an exit code and it has been said. */
+/*
+ * Checks that the options can be combined; returns -1, or an exit code after a
+ * message.
+ */
 static int check(const cli_command *self, asked *k)
 {
 	bool split = is_level(k, "split"), shard = is_level(k, "shard");

@@ -1,6 +1,6 @@
 /*
- * export.c: `tenon export PROGRAM.tn -o MODEL.onnx`: a program as a model; what
- * tenon train has made is one for export_gpt.c.
+ * export.c: `tenon export PROGRAM.tn -o MODEL.onnx`: writes a program as an
+ * ONNX model. export_gpt.c handles checkpoints of tenon train.
  */
 #include "cli/cli.h"
 

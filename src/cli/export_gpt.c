@@ -1,11 +1,11 @@
 /*
- * export_gpt.c: `tenon export CHECKPOINT -o MODEL.onnx`: what tenon train has
- * made of a text, as a model: ids [1, t] -> logits [1, t, vocab].
+ * export_gpt.c: `tenon export CHECKPOINT -o MODEL.onnx`: writes a checkpoint of
+ * tenon train as an ONNX model: ids [1, t] -> logits [1, t, vocab].
  *
  *     checkpoint -> program as text, its parameters bound -> tn_onnx_export
  *
- * The sizes are those of the checkpoint, the length its context unless another
- * is asked for; parameters keep their names ("block0.up.weight").
+ * The sizes are those of the checkpoint; the length is its context, unless an
+ * option gives another. Parameters keep their names ("block0.up.weight").
  */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
@@ -35,7 +35,7 @@ static bool said(const gpt_export *x)
 
 /* ---- the program as text ---- */
 
-/* "block0.up.weight" as a name of the language: dots are none */
+/* Prints "block0.up.weight" as a name of .tn, which has no dots. */
 static void put_name(FILE *f, const char *name)
 {
 	for (const char *s = name; *s != '\0'; s++)
@@ -59,7 +59,7 @@ static void put_inputs(FILE *f, const gpt_export *x)
 	}
 }
 
-/* to = (from's heads in front): [b, t, w] -> [b, heads, t, d] */
+/* Splits the last axis into heads: [b, t, w] -> [b, heads, t, d] */
 static void put_heads(FILE *f, const gpt_export *x, int64_t i, const char *what)
 {
 	fprintf(f,
@@ -153,7 +153,7 @@ static bool load(gpt_export *x, const char *path)
 	return true;
 }
 
-/* "batch=2", "length=8" */
+/* Reads "batch=2" and "length=8". */
 static bool set_dims(gpt_export *x, const cli_list *dims)
 {
 	x->batch = 1;

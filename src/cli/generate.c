@@ -1,6 +1,6 @@
 /*
- * generate.c: `tenon generate`: a model that tenon train has made goes on
- * with a text, token by token as they are chosen.
+ * generate.c: `tenon generate`: continues a text with a model of tenon train,
+ * and prints each token as it is chosen.
  *
  *     tenon generate --model model --prompt "static int " --tokens 200
  */
@@ -21,7 +21,7 @@ enum { PATH_ROOM = 4096 };
 typedef struct job {
 	tn_context *c;
 	train_gpt *g;
-	tn_optimizer *opt; /* of a whole checkpoint, to take its states */
+	tn_optimizer *opt; /* loads the states of a complete checkpoint */
 	tn_params *all;
 	train_choice how;
 	int64_t n;
@@ -29,12 +29,14 @@ typedef struct job {
 	train_bpe *bpe;
 	train_utf8 utf8;
 	bool is_terminal, tell;
-	int64_t n_said; /* tokens; half of them: */
+	int64_t n_said; /* number of tokens so far; half of them: */
 	tn_stats half;
 	double half_at;
 } job;
 
-/* A terminal is not to obey what a model writes. */
+/*
+ * Is it a control character? A terminal must not execute what a model writes.
+ */
 static bool is_control(const char *out, size_t n)
 {
 	const uint8_t *b = (const uint8_t *)out;
@@ -45,7 +47,9 @@ static bool is_control(const char *out, size_t n)
 				 b[0] == 0x7f);
 }
 
-/* Whole characters; into a file, bytes as they are. */
+/*
+ * Prints complete characters to a terminal, and the bytes unchanged to a file.
+ */
 static void show(job *j, uint8_t byte)
 {
 	char out[8];
@@ -73,7 +77,7 @@ static void say(void *arg, train_token token)
 	}
 }
 
-/* What the second half of the tokens took. */
+/* Prints the time of the second half of the tokens. */
 static void say_stats(const job *j)
 {
 	double seconds = cli_now() - j->half_at;
@@ -84,7 +88,7 @@ static void say_stats(const job *j)
 	tn_context_stats(j->c, &s);
 	taken = s.bytes_peak - j->half.bytes_peak + s.bytes_live -
 		j->half.bytes_live + s.bytes_plans - j->half.bytes_plans;
-	taken = taken > 0 ? taken : 0; /* some were given back */
+	taken = taken > 0 ? taken : 0; /* memory may have been freed */
 	if (n > 0)
 		cli_note("%.1f tokens/s; in the second half, %" PRId64
 			 " tokens, %" PRId64 " programs were compiled, %" PRId64
@@ -204,7 +208,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		code = whole(self, "threads", threads, 4096, &n_threads);
 	if (code >= 0)
 		return code;
-	j.how.seed = (uint64_t)from << 20; /* one for each token */
+	/* the seed of the first token; each token has the next one */
+	j.how.seed = (uint64_t)from << 20;
 	o.threads = (int32_t)n_threads;
 	if (tn_context_new(&j.c, &o) < 0)
 		return cli_no_context();

@@ -1,6 +1,6 @@
 /*
- * gradcheck.c: `tenon gradcheck FILE.tn`: are the gradients of a program its
- * slopes? By central differences, in f64 where the program allows it.
+ * gradcheck.c: `tenon gradcheck FILE.tn`: compares the gradients of a program
+ * with central differences, in f64 if the program allows it.
  *
  *     $ tenon gradcheck examples/softmax.tn
  *     192 elements of 2 inputs agree: f64, steps of 1e-05
@@ -18,7 +18,7 @@ typedef struct asked {
 	bool interp, json;
 } asked;
 
-/* A number that is not negative; false: it is none. */
+/* Reads a number that is not negative; false: invalid. */
 static bool number(const char *text, double *out)
 {
 	char *end = NULL;
@@ -66,7 +66,9 @@ static int set_options(const cli_command *self, const asked *k,
 	return -1;
 }
 
-/* By input: was it named by --no-grad? NULL: a name that is none. */
+/*
+ * For each input: does --no-grad name it? NULL: --no-grad has an unknown name.
+ */
 static bool *skipped(const cli_command *self, const asked *k,
 	const tn_program *p)
 {
@@ -142,7 +144,7 @@ static int check(const cli_command *self, const asked *k, tn_context *c,
 
 	if (skip == NULL)
 		return CLI_USAGE;
-	/* what indices may be is known of a program that is compiled */
+	/* ranges of indices are known only after compilation */
 	if (tn_program_compile(m->program) < 0)
 		cli_diag(tn_context_diag(c));
 	else

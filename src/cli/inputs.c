@@ -1,6 +1,6 @@
 /*
- * inputs.c: arrays for the inputs and outputs of a program: from .npy files
- * where they are named, seeded random numbers else.
+ * inputs.c: arrays for the inputs and outputs of a program. Inputs are read
+ * from the given .npy files; others are random, from a seed.
  *
  *     --input x=x.npy     x comes from the file, checked for dtype and shape;
  *                         all others are random, and standard error says so
@@ -22,7 +22,10 @@ static int32_t find_input(const tn_program *p, const char *name, size_t n)
 	return -1;
 }
 
-/* By pages, as the loops of bench have theirs: vectors never straddle lines. */
+/*
+ * Allocates whole pages, like the reference loops of bench, so vectors never
+ * cross cache lines.
+ */
 static void *array_alloc(size_t n_bytes)
 {
 	enum { ALIGN = 4096 };
@@ -59,7 +62,7 @@ static void no_such_input(const tn_program *p, const char *name, int n)
 		k < tn_program_n_inputs(p) ? ", ..." : "");
 }
 
-/* "x=x.npy": true when the input is there now. */
+/* Reads "x=x.npy"; true: the input is set. */
 static bool from_file(
 	cli_arrays *a, tn_context *c, const tn_program *p, const char *text)
 {
@@ -101,8 +104,9 @@ static bool from_file(
 }
 
 /*
- * Integers that are indices are drawn from what is accepted; others are small,
- * so that sums and products of a few of them fit any integer dtype.
+ * Fills an input with random numbers. Integers that are indices are in their
+ * valid range; others are small, so that sums and products of a few of them fit
+ * any integer dtype.
  */
 static bool make_random(
 	cli_arrays *a, const tn_value *v, int32_t i, uint64_t seed, bool say)
@@ -127,7 +131,7 @@ static bool make_random(
 	return true;
 }
 
-/* What an ONNX model was given before it was built. */
+/* Takes the values that an ONNX model was given before it was built. */
 static bool take_given(cli_arrays *a, const cli_model *m)
 {
 	for (int k = 0; k < m->n_given; k++) {
@@ -155,7 +159,7 @@ static bool take_given(cli_arrays *a, const cli_model *m)
 	return true;
 }
 
-/* Of a program whose shapes follow from data: the data must be there. */
+/* Does the input have a known shape? If shapes depend on data, it may not. */
 static bool has_shape(const tn_value *v)
 {
 	for (int32_t k = 0; k < v->rank; k++)
@@ -263,7 +267,7 @@ static tn_array array_of(const cli_arrays *a, int32_t i)
 	return out;
 }
 
-/* What a run has made, and what shapes it found. */
+/* Takes the outputs of a run, with their shapes. */
 static void take_made(cli_arrays *a)
 {
 	for (int32_t i = 0; i < a->n_out; i++) {
@@ -293,7 +297,8 @@ bool cli_arrays_run(cli_arrays *a, tn_context *c, const cli_model *m)
 		for (int32_t i = 0; i < a->n_in; i++)
 			in[i] = array_of(a, i);
 		for (int32_t i = 0; i < a->n_out; i++) {
-			tn_array_free(a->made[i]); /* of the run before */
+			/* an output of the previous run */
+			tn_array_free(a->made[i]);
 			a->out[i] = NULL;
 		}
 		s = tn_program_run_arrays(m->program, in, a->made);

@@ -1,5 +1,5 @@
 /*
- * main.c: the command `tenon`: finds the sub-command and hands over.
+ * main.c: the command `tenon`: finds and runs a subcommand.
  *
  *     tenon run examples/add_reduce.tn        tenon explain --level=c FILE.tn
  */
@@ -97,7 +97,10 @@ static bool names_onnx(int argc, char **argv)
 	return false;
 }
 
-/* Two commands may be "train": one is for models of the ONNX format. */
+/*
+ * Finds the command. Two commands are called "train"; one of them trains ONNX
+ * models.
+ */
 static const cli_command *find(int argc, char **argv)
 {
 	const cli_command *found = NULL;
@@ -132,7 +135,7 @@ int main(int argc, char **argv)
 {
 	const cli_command *c;
 
-	/* lines of several processes do not mix */
+	/* write whole lines, because several processes may share it */
 	setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
 	if (argc < 2) {
 		help(stderr);

@@ -1,10 +1,10 @@
 /*
- * model.c: programs from files of either kind: .tn text, or an ONNX model.
+ * model.c: makes programs from .tn files or ONNX models.
  *
  *     tenon run net.onnx --dim N=4 --input x=x.npy
  *
- * Values that are given go to the model before it is built: its shapes may
- * depend on them.
+ * Given values are passed to the model before it is built, because its shapes
+ * may depend on them.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
@@ -21,8 +21,8 @@ static bool ends_with(const char *s, const char *end)
 }
 
 /*
- * Calls fn for each dimension with a name in a type such as "tensor(float)
- * [N,3]", until it says false.
+ * Calls fn for each named dimension of a type such as "tensor(float)[N,3]",
+ * until fn returns false.
  */
 static bool each_dim(const char *type, bool (*fn)(void *arg, const char *name,
 	size_t n), void *arg)
@@ -48,7 +48,7 @@ static bool is_other(void *arg, const char *name, size_t n)
 	return strlen(wanted) != n || memcmp(wanted, name, n) != 0;
 }
 
-/* "N", or "x[0]" of an input x */
+/* Does the model have this dimension: "N", or "x[0]" of an input x? */
 static bool has_dim(const tn_onnx *m, char *name)
 {
 	for (int32_t i = 0; i < tn_onnx_n_inputs(m); i++) {
@@ -82,7 +82,7 @@ static bool add_dim(void *arg, const char *name, size_t n)
 
 	if (n >= sizeof word - 2 || d->at + n + 3 > d->n)
 		return true;
-	/* once each: in ", N, M" it stands behind ", " */
+	/* list each name once: search it in ", N, M" with ", " before it */
 	snprintf(word, sizeof word, ", %.*s", (int)n, name);
 	for (p = d->out; (p = strstr(p, word)) != NULL; p++)
 		if (p[n + 2] == '\0' || p[n + 2] == ',')
@@ -99,10 +99,10 @@ static void list_dims(char *out, size_t n, const tn_onnx *m)
 	for (int32_t i = 0; i < tn_onnx_n_inputs(m); i++)
 		each_dim(tn_onnx_input(m, i)->type, add_dim, &d);
 	if (d.at > 2)
-		memmove(out, out + 2, d.at - 1); /* not the first comma */
+		memmove(out, out + 2, d.at - 1); /* remove the first comma */
 }
 
-/* "N=4" */
+/* Sets a dimension by "N=4". */
 static bool set_dim(cli_model *m, tn_context *c, const char *text)
 {
 	const char *eq = strchr(text, '=');
@@ -153,7 +153,7 @@ static int32_t find_input(const tn_onnx *m, const char *name, size_t n)
 	return -1;
 }
 
-/* The arrays of input i, by the names that they have in the program. */
+/* Keeps the arrays of input i under the names that they have in the program. */
 static bool keep(cli_model *m, int32_t i, int32_t n, const tn_array *arrays)
 {
 	const tn_onnx_port *p = tn_onnx_input(m->onnx, i);
@@ -179,7 +179,10 @@ static bool keep(cli_model *m, int32_t i, int32_t n, const tn_array *arrays)
 	return true;
 }
 
-/* The extents of a tensor; all of what is none, or has no known rank. */
+/*
+ * Sets the extents of an input from an array; for an input that is not a
+ * tensor, or whose declared rank differs, gives the value itself.
+ */
 static tn_status take_shape(
 	cli_model *m, int32_t i, int32_t n, const tn_array *arrays)
 {
@@ -212,7 +215,10 @@ static bool all_tensors(const tn_onnx *m)
 	return true;
 }
 
-/* Where shapes depend on values: with stages, or for what is given alone. */
+/*
+ * Builds the program. If shapes depend on values: in stages, or for the given
+ * values only.
+ */
 static tn_status build(cli_model *m, tn_context *c, bool stage)
 {
 	tn_status s = tn_onnx_build(&m->program, m->onnx);
@@ -232,7 +238,7 @@ static tn_status build(cli_model *m, tn_context *c, bool stage)
 	return k > 0 ? tn_onnx_build(&m->program, m->onnx) : s;
 }
 
-/* "x=x.npy", "x=x.pb": the value of the input of that name */
+/* Gives the input of that name its value: "x=x.npy" or "x=x.pb". */
 static bool give(cli_model *m, tn_context *c, const char *text)
 {
 	const char *eq = strchr(text, '=');
@@ -280,7 +286,7 @@ static bool open_onnx(cli_model *m, tn_context *c, const char *file,
 		cli_diag(tn_context_diag(c));
 		return false;
 	}
-	/* weights that nodes make are made once, not at each run */
+	/* compute weights that nodes produce once, not in each run */
 	tn_onnx_fold(m->onnx, 2);
 	for (int i = 0; dims != NULL && i < dims->n; i++)
 		if (!set_dim(m, c, dims->at[i]))

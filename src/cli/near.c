@@ -1,6 +1,5 @@
 /*
- * near.c: what was meant by a word that is none: the nearest of those that
- * there are.
+ * near.c: suggests the nearest known word for an unknown one.
  *
  *     "trian" -> "train"        "repaet" -> "repeat"        "fly" -> none
  */
@@ -11,8 +10,8 @@
 enum { MAX_WORD = 40 };
 
 /*
- * Letters to be changed, added, left out, or exchanged with the next; a large
- * number for words that are too long to be meant.
+ * The number of letters to change, insert, delete or exchange with the next
+ * one; a large number for long words.
  */
 static int distance(const char *a, const char *b)
 {
@@ -50,7 +49,7 @@ void cli_near(cli_nearest *n, const char *word)
 	bool begins = strlen(n->wanted) >= 2 &&
 		!strncmp(n->wanted, word, strlen(n->wanted));
 
-	if (begins) /* cut short */
+	if (begins) /* a prefix of the word */
 		d = 1;
 	if (d > (int)strlen(n->wanted) / 3 + 1 ||
 		d >= (int)strlen(n->wanted))

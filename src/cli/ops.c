@@ -1,13 +1,14 @@
 /*
- * ops.c: `tenon ops`: the table of operations; --md makes docs/ops.md;
- * `tenon ops NAME`: its part of that page; --adjoint: its gradient.
+ * ops.c: `tenon ops`: prints the table of operations; --md prints docs/ops.md;
+ * `tenon ops NAME` prints the section of one operation; --adjoint prints its
+ * gradient.
  */
 #include "cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The part of the page below the heading of that name; NULL: there is none. */
+/* The section of the page with this heading; NULL: there is none. */
 static const char *part(const char *page, const char *name, size_t *n)
 {
 	size_t n_name = strlen(name);
@@ -101,7 +102,10 @@ static int print_table(tn_context *c, const asked *k)
 	return code;
 }
 
-/* Do the options go together? -1, or an exit code and it has been said. */
+/*
+ * Checks that the options can be combined; returns -1, or an exit code after a
+ * message.
+ */
 static int check(const cli_command *self, const asked *k)
 {
 	if (k->adjoint && k->name == NULL)

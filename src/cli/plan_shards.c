@@ -1,6 +1,6 @@
 /*
- * plan_shards.c: `tenon plan-shards`: where the inputs of a program should lie
- * on a mesh that need not be there.
+ * plan_shards.c: `tenon plan-shards`: finds the best placements of the inputs
+ * of a program on a mesh. The mesh need not exist.
  *
  *     tenon plan-shards --layers 12 --mesh data=8,model=4 --memory 2e9
  */
@@ -119,7 +119,7 @@ char *cli_gpt_text(const void *config)
 
 /* ---- numbers ---- */
 
-/* 0: it is no number above 0 */
+/* Reads a positive number; 0: invalid. */
 static double positive(const char *s, char **end)
 {
 	double v = strtod(s, end);
@@ -127,7 +127,7 @@ static double positive(const char *s, char **end)
 	return *end != s && v > 0 && v < 1e30 ? v : 0;
 }
 
-/* "GB/s,SECONDS" */
+/* Reads "GB/s,SECONDS". */
 static bool read_link(const char *s, tn_shard_wishes *w)
 {
 	char *end;

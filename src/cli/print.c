@@ -1,6 +1,7 @@
 /*
- * print.c: arrays as NumPy prints them: aligned, shortest digits that tell
- * neighbouring numbers apart (at most 8 decimals), long axes with dots.
+ * print.c: prints arrays like NumPy: aligned, with the fewest digits that
+ * distinguish neighbouring numbers (at most 8 decimals), and "..." in long
+ * axes.
  *
  *     [[ 1.   2.5 -3. ]
  *      [ 4.   0.  10. ]]
@@ -31,7 +32,7 @@ void cli_type_text(char *out, size_t n, tn_dtype t, int32_t rank,
 		snprintf(out + used, n - used, "]");
 }
 
-/* How all elements of one array are written. */
+/* The format of all elements of an array. */
 struct format {
 	tn_dtype dtype;
 	bool exponent;
@@ -39,13 +40,16 @@ struct format {
 	int width;
 };
 
-/* Significant digits that always tell two numbers of the dtype apart. */
+/*
+ * The number of significant digits that always distinguish two numbers of the
+ * dtype.
+ */
 static int digits(tn_dtype t)
 {
 	return t == TN_F64 ? 17 : t == TN_F32 ? 9 : t == TN_F16 ? 5 : 4;
 }
 
-/* Does the text read back to the same number of the dtype? */
+/* Does the text convert back to the same number of the dtype? */
 static bool reads_back(tn_dtype t, const char *text, double v)
 {
 	double r = strtod(text, NULL), a, b;
@@ -55,7 +59,7 @@ static bool reads_back(tn_dtype t, const char *text, double v)
 	return tn_get_f64(t, &a, 0) == tn_get_f64(t, &b, 0);
 }
 
-/* Digits behind the point that v needs. */
+/* Number of decimals that v needs. */
 static int decimals(tn_dtype t, double v, bool exponent)
 {
 	char text[400];
@@ -96,12 +100,12 @@ static void element(char *out, size_t n, const struct format *f,
 			memcpy(out + used, ".", 2);
 		return;
 	}
-	/* 1.500 is written "1.5  ": aligned, without the noise */
+	/* replace trailing zeros by blanks: 1.500 is printed as "1.5 " */
 	for (int k = used - 1; k > 0 && out[k] == '0'; k--)
 		out[k] = ' ';
 }
 
-/* Which indices of an axis are shown. */
+/* Number of elements of an axis that are printed. */
 static int64_t n_shown(int64_t extent, bool whole)
 {
 	return whole || extent <= 2 * EDGE ? extent : 2 * EDGE;
@@ -120,7 +124,7 @@ struct walk {
 	const int64_t *shape;
 	const void *data;
 	bool whole;
-	/* first pass: figures for the format */
+	/* first pass: collects the widths of the format */
 	bool measure;
 	double least, most;
 	int need;

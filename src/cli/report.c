@@ -1,10 +1,11 @@
 /*
- * report.c: a page that shows what ran and how it was made, for a browser: one
- * file that needs no other one, and no network.
+ * report.c: writes a page for a browser that shows what ran and how it was
+ * compiled: a single file, which needs no other files and no network.
  *
  *     cli_report_write("demo/report.html", "{\"about\": .., \"profile\": ..}")
  *
- * The page (report.html, a part of this program) draws what the object tells.
+ * The page (report.html, embedded in this program) shows the content of the
+ * JSON object.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
@@ -20,9 +21,9 @@ extern const char *const cli_report_page[];
 
 #define MARK "@DATA@"
 
-/* ---- when, where, by which command ---- */
+/* ---- date, machine, command line ---- */
 
-/* What the system calls the processor; "" when it does not say. */
+/* The name of the processor; "" if the system does not report it. */
 static void cpu_name(char *out, size_t n)
 {
 	FILE *f = fopen("/proc/cpuinfo", "r");
@@ -53,7 +54,7 @@ static bool is_plain(const char *arg)
 	return true;
 }
 
-/* An argument as a shell takes it. */
+/* Prints an argument, quoted for a shell. */
 static void add_argument(FILE *f, const char *arg)
 {
 	if (is_plain(arg)) {
@@ -69,7 +70,7 @@ static void add_argument(FILE *f, const char *arg)
 	fputc('\'', f);
 }
 
-/* The command line of this process; NULL when the system does not say. */
+/* The command line of this process; NULL if the system does not report it. */
 static char *command_line(void)
 {
 	FILE *from = fopen("/proc/self/cmdline", "r"), *to;
@@ -117,7 +118,10 @@ void cli_report_about(FILE *f)
 
 /* ---- the page ---- */
 
-/* JSON in a script: what could end the script is written otherwise. */
+/*
+ * Prints JSON inside a script element: '<', which could end the script, is
+ * escaped.
+ */
 static void add_json(FILE *f, const char *json)
 {
 	for (; *json != '\0'; json++)

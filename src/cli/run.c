@@ -1,5 +1,6 @@
 /*
- * run.c: `tenon run FILE.tn`: a program from text to printed results.
+ * run.c: `tenon run FILE.tn`: compiles and runs a program, and prints its
+ * results.
  *
  *     $ tenon run examples/add_reduce.tn
  *     tenon: input x: f32[2,1024,1024] is random, seed 0
@@ -22,16 +23,19 @@ struct choice {
 	const char *file, *output, *seed, *repeat, *trace, *schedule, *kern;
 	bool interp, json, profile;
 	cli_list input, dim, apart;
-	int64_t n; /* runs */
+	int64_t n; /* number of runs */
 	uint64_t first; /* seed */
 };
 
-/* What the runs took, in seconds. */
+/* Times of the runs, in seconds. */
 struct timing {
 	double least, median, most;
 };
 
-/* Before anything runs: a file for each output, and a folder for them. */
+/*
+ * Before the first run: checks that each output can have its own file, and
+ * makes the folder.
+ */
 static int check_outputs(const tn_program *p, const char *dir)
 {
 	char name[OUTPUT_NAME];
@@ -58,7 +62,7 @@ static int check_outputs(const tn_program *p, const char *dir)
 	return CLI_OK;
 }
 
-/* DIR/NAME.npy for every output; only called when all values are there. */
+/* Writes DIR/NAME.npy for every output, after all runs. */
 static int write_outputs(tn_context *c, const cli_arrays *a, const char *dir)
 {
 	for (int32_t i = 0; i < a->n_out; i++) {
@@ -67,7 +71,8 @@ static int write_outputs(tn_context *c, const cli_arrays *a, const char *dir)
 		char *path, name[OUTPUT_NAME];
 		tn_status s;
 
-		(void)cli_file_name(name, sizeof name, v->name); /* checked */
+		/* checked before */
+		(void)cli_file_name(name, sizeof name, v->name);
 		path = cli_alloc(n + strlen(name), 1);
 		if (path == NULL)
 			return CLI_FAILED;
@@ -97,7 +102,10 @@ static void print_outputs(const cli_arrays *a)
 	}
 }
 
-/* One output; figures over all finite elements, data if there is not much. */
+/*
+ * Prints an output as JSON: statistics of its finite elements, and its data if
+ * it is small.
+ */
 static void json_output(const tn_value *v, const void *data)
 {
 	double sum = 0, least = INFINITY, most = -INFINITY;
@@ -171,7 +179,10 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* All runs; the first is like the others: programs are compiled by then. */
+/*
+ * Runs the program n times. The program is compiled before, so the first run is
+ * timed like the others.
+ */
 static bool run_all(cli_arrays *a, tn_context *c, const cli_model *m,
 	int64_t n, struct timing *t)
 {
@@ -211,7 +222,9 @@ static int write_trace(tn_context *c, const char *path)
 				     strerror(errno));
 }
 
-/* Times are said on standard error: outputs are what they were. */
+/*
+ * Prints times on standard error, so that standard output has only the outputs.
+ */
 static bool say_times(tn_context *c, const struct choice *o,
 	const struct timing *t)
 {

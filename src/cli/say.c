@@ -1,6 +1,6 @@
 /*
- * say.c: what the commands say: diagnoses and notes on standard error, JSON
- * on standard output.
+ * say.c: prints the messages of the commands: diagnoses and notes on standard
+ * error, JSON on standard output.
  *
  *     add.tn:4:7: error[tn.op]: no operation is called ad; did you mean add?
  *       t = ad(x, y)
@@ -18,7 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Colours only on a terminal, and never with NO_COLOR (no-color.org). */
+/*
+ * Are colours allowed? Only on a terminal, and not with NO_COLOR
+ * (no-color.org).
+ */
 static bool colours(void)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -39,7 +42,9 @@ static void head(const char *kind, const char *rule)
 	fputs(c ? "\033[0m " : " ", stderr);
 }
 
-/* Names in files are anything, what steers a terminal too: not shown. */
+/*
+ * Prints text without control characters, which names from files may contain.
+ */
 static void put(const char *text)
 {
 	for (const char *s = text; *s != '\0'; s++) {
@@ -75,7 +80,7 @@ void cli_diag(const tn_diag *d)
 	fputc('\n', stderr);
 	if (d->extra[0] == '\0')
 		return;
-	/* the source line and its caret, both moved in by two */
+	/* the source line and its caret, both indented by two */
 	for (const char *s = d->extra; s != NULL && *s != '\0';) {
 		const char *end = strchr(s, '\n');
 		int n = end != NULL ? (int)(end - s) : (int)strlen(s);
@@ -130,7 +135,7 @@ void cli_progress(const char *fmt, ...)
 	const char *term = getenv("TERM");
 	va_list ap;
 
-	/* one that cannot go back in a line */
+	/* a terminal that cannot overwrite a line */
 	if (!isatty(STDERR_FILENO) ||
 		(term != NULL && strcmp(term, "dumb") == 0))
 		return;
@@ -180,7 +185,7 @@ bool cli_flush(void)
 bool cli_can_write(const char *path, const char *rule)
 {
 	bool is_new = access(path, F_OK) != 0;
-	/* not to wait for the other end, should this be a pipe */
+	/* if this is a pipe, do not wait for its other end */
 	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0666);
 
 	if (fd < 0 && errno == ENXIO)

@@ -1,7 +1,7 @@
 /*
- * split.c: `tenon explain --level=split` and `--level=grad`: a program as a
- * compiled function: inputs are its arguments, params are known to it, and
- * floats have gradients.
+ * split.c: `tenon explain --level=split` and `--level=grad`: treats a program
+ * as a compiled function. Its inputs are the arguments, params are captured,
+ * and floats have gradients.
  */
 #include "cli/cli.h"
 
@@ -12,7 +12,8 @@ typedef struct split {
 	tn_context *c;
 	tn_program *p;
 	int32_t n_in, n_args, n_out;
-	tn_tensor **all, **arg, **out; /* by input; those that are no params */
+	/* by input; the inputs that are not params */
+	tn_tensor **all, **arg, **out;
 } split;
 
 static tn_status body(

@@ -1,11 +1,12 @@
 /*
- * train.c: `tenon train`: a GPT learns a text.
+ * train.c: `tenon train`: trains a GPT on a text.
  *
  *     tenon train --text book.txt --steps 500 --out model
  *
  *     step 50 of 500  loss 2.4170  validation 2.4503  21043 tokens/s
  *
- * Lines go to standard output, a bar to standard error if that is a terminal.
+ * Lines are printed on standard output, a progress bar on standard error if it
+ * is a terminal.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/train_run.h"
@@ -29,7 +30,7 @@ static void stop(int signal)
 	told_to_stop = signal;
 }
 
-/* Was process 0 told to stop? All do the same. */
+/* Was process 0 told to stop? All processes get its answer. */
 static bool is_stopping(run *r)
 {
 	int32_t told = told_to_stop;
@@ -61,15 +62,15 @@ static tn_tensor *batch_loss(run *r)
 }
 
 /*
- * The loss of batch i of the next step with its gradients, recorded; what
- * several batches collect is their mean.
+ * Records the loss of batch i of the next step, and its gradients. Gradients of
+ * several batches are averaged.
  */
 static tn_tensor *forward_backward(run *r, int64_t i)
 {
 	int64_t n = r->k.accumulate, batch = r->s.step * n + i;
 	tn_tensor *loss;
 
-	/* what dropout draws follows from the batch, as its text does */
+	/* dropout masks depend only on the step and the batch */
 	tn_set_seed(r->c, (uint64_t)r->k.seed * UINT64_C(0x9e3779b97f4a7c15) +
 				  (uint64_t)batch + 1);
 	train_text_batch(&r->text, &r->k, batch, r->x, r->y);
@@ -89,8 +90,8 @@ static void update(run *r)
 }
 
 /*
- * The gradients so far, computed: so no more than one batch is kept. The
- * handles end here; what was collected is the parameters'.
+ * Evaluates the gradients so far, so that only one batch is in memory. Drops
+ * the handles; the parameters keep the accumulated gradients.
  */
 static void eval_gradients(run *r)
 {
@@ -150,7 +151,7 @@ static double validate(run *r)
 	return sum / N_VALID;
 }
 
-/* ---- a loss that is no number ---- */
+/* ---- a loss that is NaN or infinite ---- */
 
 static bool is_finite(tn_tensor *x)
 {
@@ -166,7 +167,7 @@ static bool is_finite(tn_tensor *x)
 	return all;
 }
 
-/* Does the step anew, looking at each gradient: how many are no numbers. */
+/* Repeats the step and counts the parameters whose gradients are not finite. */
 static int bad_gradients(run *r, const char **first)
 {
 	tn_params *p = train_gpt_params(r->g);
@@ -193,8 +194,9 @@ static int bad_gradients(run *r, const char **first)
 }
 
 /*
- * The step has written its update already: from the last checkpoint on, the
- * steps are the same to the last bit, so they are done again and looked at.
+ * The step has already updated the parameters. Steps after a checkpoint can be
+ * repeated with the same bits, so they are run again from the last checkpoint,
+ * and their gradients are examined.
  */
 static int diverged(run *r, double loss)
 {
@@ -214,7 +216,7 @@ static int diverged(run *r, double loss)
 		return CLI_FAILED;
 	tn_optimizer_set_steps(r->opt, r->s.step);
 	from = r->s.step;
-	/* a validation loss is known bad a step before the gradients are */
+	/* a bad validation loss is seen one step before bad gradients */
 	while (n == 0 && r->s.step <= step && ok(r))
 		n = bad_gradients(r, &name);
 	if (n > 0)
@@ -255,7 +257,7 @@ static bool watch(run *r)
 	       tn_profile_start(r->c) >= 0;
 }
 
-/* What is said and kept of a step; look: as of one of --every. */
+/* Prints and stores the results of a step; look: as for every --every steps. */
 static bool after_step(
 	run *r, double loss, double valid, bool look, int64_t first)
 {
@@ -275,7 +277,9 @@ static int go(run *r)
 	if (!watch(r))
 		return CLI_FAILED;
 	train_say_start(r);
-	/* that the folder takes a checkpoint is known before the first step */
+	/*
+	 * write a checkpoint before the first step, so that errors show early
+	 */
 	if (r->saved[0] == '\0' && !save(r, INFINITY))
 		return CLI_FAILED;
 	while (r->s.step < r->until) {
@@ -286,7 +290,8 @@ static int go(run *r)
 
 		if (!ok(r))
 			return CLI_FAILED;
-		if (r->s.step > first + 1) { /* the first one compiles */
+		/* the first step includes compilation */
+		if (r->s.step > first + 1) {
 			r->last = cli_now() - began;
 			r->busy += r->last;
 			r->timed++;
@@ -305,7 +310,7 @@ static int go(run *r)
 			cli_note("stopped after step %" PRId64
 				 "; --resume continues",
 				r->s.step);
-			/* as a shell says it of what a signal ended */
+			/* the exit code that shells use for a signal */
 			return 128 + (int)told_to_stop;
 		}
 	}
@@ -317,7 +322,7 @@ static int go(run *r)
 
 /* ---- beginning ---- */
 
-/* Which checkpoint to go on from; "": a new run. */
+/* Finds the checkpoint to resume from; "": a new run. */
 static int where_from(run *r, const char *from, bool resume)
 {
 	char newest[PATH_ROOM], before[PATH_ROOM];
@@ -345,7 +350,7 @@ static int where_from(run *r, const char *from, bool resume)
 	return CLI_OK;
 }
 
-/* The newest cannot be read: says why, and which one can be asked for. */
+/* The newest checkpoint cannot be read: prints why, and names an older one. */
 static int bad_checkpoint(run *r)
 {
 	char newest[PATH_ROOM], before[PATH_ROOM];
@@ -359,7 +364,7 @@ static int bad_checkpoint(run *r)
 	return CLI_FAILED;
 }
 
-/* A run may be made longer or shorter than it was started for. */
+/* Takes --steps, which may differ from that of the checkpoint. */
 static bool take_steps(run *r, const train_field *f, const char *given)
 {
 	int64_t then = r->k.steps;
@@ -378,7 +383,7 @@ static bool take_steps(run *r, const train_field *f, const char *given)
 	return true;
 }
 
-/* The numbers of the checkpoint; those given must be the same. */
+/* Takes the options of the checkpoint; options that are given must be equal. */
 static int take_config(run *r, const char *const *given)
 {
 	bool whole = false;
@@ -416,7 +421,10 @@ static int take_config(run *r, const char *const *given)
 	return CLI_OK;
 }
 
-/* The text as tokens: by the vocabulary beside the checkpoint, or a new one. */
+/*
+ * Encodes the text with the vocabulary next to the checkpoint, or with a new
+ * one.
+ */
 static int tokens(run *r)
 {
 	char path[PATH_ROOM];
@@ -486,7 +494,10 @@ static int build(run *r)
 							  : CLI_OK;
 }
 
-/* With the other processes of the mesh; process 0 alone says and writes. */
+/*
+ * Joins the other processes of the mesh; only process 0 prints and writes
+ * files.
+ */
 static bool join(run *r)
 {
 	if (r->mesh_text == NULL)
@@ -508,7 +519,7 @@ static bool agree(run *r, const char *what, const char *text)
 	return r->mesh == NULL || tn_agree(r->c, what, text) >= 0;
 }
 
-/* What a run is told must be the same on all processes of the mesh. */
+/* Checks that all processes of the mesh have equal options. */
 static bool agree_options(run *r, const char *from, bool resume)
 {
 	char text[80];
@@ -529,7 +540,7 @@ static bool agree_options(run *r, const char *from, bool resume)
 	return all;
 }
 
-/* .. and what was read for it. */
+/* Checks that all processes have read the same text. */
 static bool agree_text(run *r)
 {
 	char text[80];
@@ -593,7 +604,7 @@ static void end(run *r)
 	cli_close(r->c);
 }
 
-/* A whole number from lo to hi, or -1 and it has been said. */
+/* Reads an integer from lo to hi; -1: invalid, and reported. */
 static int64_t number(const cli_command *self, const char *name,
 	const char *text, int64_t lo, int64_t hi)
 {
@@ -675,7 +686,10 @@ static int train(const cli_command *self, int argc, char **argv)
 		sigemptyset(&act.sa_mask);
 		sigaction(SIGINT, &act, NULL);
 		sigaction(SIGTERM, &act, NULL);
-		/* a file that may not grow is a write that fails */
+		/*
+		 * a file that reaches its size limit must fail the write, not
+		 * end the process
+		 */
 		act.sa_handler = SIG_IGN;
 		sigaction(SIGXFSZ, &act, NULL);
 		code = begin(&r, given, &paths, from, resume);

@@ -1,6 +1,6 @@
 /*
- * train_lock.c: one run a folder: DIR/.lock is held as long as the process
- * lives, however it ends, and has its number in it.
+ * train_lock.c: allows one run per folder: the process holds a lock on
+ * DIR/.lock until it ends, in whatever way. The file contains its process id.
  */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE
@@ -13,7 +13,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-/* Who has it: the number that is in the file, or 0. */
+/* The process id in the file, or 0. */
 static long holder(int fd)
 {
 	char text[32] = "";

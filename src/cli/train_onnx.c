@@ -1,15 +1,15 @@
 /*
- * train_onnx.c: `tenon train MODEL.onnx`: an imported net learns from arrays
- * in files, and is written again as a model with what it has learnt.
+ * train_onnx.c: `tenon train MODEL.onnx`: trains an imported network on arrays
+ * from files, and writes it as a model with the new weights.
  *
  *     $ tenon train net.onnx --data pictures.npz --batch 8 --epochs 3 \
  *         --out learnt.onnx
  *     12 parameters are trained, 3 are not
  *     step 1  loss 2.3026
  *
- * The data has an array for each input of the model, by its name ("x" does for
- * the only input), and one called "y": what is wanted of the first output. The
- * first axis of all of them is that of the examples.
+ * The data has an array for each input of the model, with the input's name ("x"
+ * is accepted for the only input), and the targets of the first output, "y".
+ * The first axis of all arrays numbers the examples.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
@@ -22,15 +22,15 @@
 
 enum { MAX_INPUTS = 16, MAX_NAME = 256 };
 
-/* An array of the data, from one place or the other. */
+/* An array of the data, from an archive or from a file of its own. */
 typedef struct data_array {
 	char name[MAX_NAME];
 	const tn_array *at;
-	tn_array *own; /* to be freed; NULL: of an archive */
+	tn_array *own; /* to be freed; NULL: an array of an archive */
 } data_array;
 
 typedef struct trainer {
-	/* as the command line says */
+	/* command-line options */
 	const char *file, *data, *loss, *out, *optimizer;
 	cli_list freeze;
 	tn_optimizer_options rule;
@@ -44,17 +44,17 @@ typedef struct trainer {
 	data_array *array;
 	int32_t n_arrays;
 	const tn_array *x[MAX_INPUTS], *y;
-	int32_t n_in; /* of the model */
+	int32_t n_in; /* number of inputs of the model */
 	bool has_key;
 	int64_t n_examples;
 
 	int32_t n_params;
 	tn_tensor **param;
 	bool *trained;
-	int32_t *next; /* of outputs beyond the model's: their parameter */
+	int32_t *next; /* the parameter that each additional output updates */
 	tn_optimizer *opt;
 	tn_function *step;
-	int64_t *order; /* of examples in this epoch */
+	int64_t *order; /* the order of examples in this epoch */
 } trainer;
 
 static bool said(const trainer *t)
@@ -137,7 +137,10 @@ static const tn_array *find_array(const trainer *t, const char *name)
 	return NULL;
 }
 
-/* "gpu_0/data_0" is in no file name: "gpu_0_data_0" does as well. */
+/*
+ * Finds an array by name; "gpu_0_data_0" is accepted for "gpu_0/data_0", which
+ * cannot be a file name.
+ */
 static const tn_array *array_of(const trainer *t, const char *name)
 {
 	char clean[MAX_NAME];
@@ -195,7 +198,7 @@ static bool read_data(trainer *t)
 
 /* ---- the model ---- */
 
-/* The shape of a batch, which may decide others. */
+/* Gives the model the shapes of a batch, which may determine other shapes. */
 static bool give_shapes(trainer *t)
 {
 	if (t->batch > t->n_examples)
@@ -242,7 +245,10 @@ static int32_t find_param(const trainer *t, const char *name)
 	return -1;
 }
 
-/* Statistics are what the net makes them, not what an optimiser does. */
+/*
+ * Finds running statistics, which the network updates itself, and the optimiser
+ * must not.
+ */
 static bool find_statistics(trainer *t)
 {
 	int32_t n = tn_program_n_outputs(t->p);
@@ -295,7 +301,7 @@ static bool is_int(tn_dtype d)
 	       d == TN_U8;
 }
 
-/* Classes of a cross entropy are those that the model has. */
+/* Checks that the targets of a cross entropy are classes of the model. */
 static bool check_classes(const trainer *t, int64_t n)
 {
 	for (int64_t i = 0; i < t->y->n_elems; i++) {
@@ -311,7 +317,7 @@ static bool check_classes(const trainer *t, int64_t n)
 	return true;
 }
 
-/* What is wanted, against the first output of the model as it was built. */
+/* Checks the shape of the targets against the first output of the model. */
 static bool check_wanted(const trainer *t)
 {
 	const tn_value *out = tn_program_output(t->p, 0);
@@ -371,7 +377,7 @@ static bool build(trainer *t)
 
 /* ---- a step ---- */
 
-/* [b, k, 1, 1] -> [b, k]: the logits of pictures */
+/* [b, k, 1, 1] -> [b, k]: logits with axes of extent 1 */
 static tn_tensor *as_rows(tn_tensor *y, int64_t n)
 {
 	int64_t shape[2] = {n, tn_tensor_n_elems(y) / n};
@@ -396,7 +402,7 @@ static tn_tensor *loss_of(const trainer *t, tn_tensor *y, tn_tensor *want)
 				      : tn_mse(y, want);
 }
 
-/* in: a batch of each input, a key if there is one, what is wanted */
+/* in: a batch of each input, the key if there is one, the targets */
 static tn_status record_step(
 	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
 {
@@ -467,7 +473,7 @@ static double one_step(trainer *t, int64_t from)
 	return value;
 }
 
-/* Another order of the examples for each epoch, from the seed alone. */
+/* Shuffles the examples; the order depends on the seed and the epoch. */
 static void shuffle(trainer *t, int64_t epoch)
 {
 	int64_t at[2];

@@ -1,7 +1,7 @@
 /*
  * train_report.c: the report and the trace of a training run.
  *
- * Consumes what each step said and the profile of the context; produces a
+ * Consumes the results of the steps and the profile of the context; produces a
  * page (report.c) and a file for chrome://tracing or Perfetto.
  */
 #define _POSIX_C_SOURCE 200809L

@@ -1,6 +1,6 @@
 /*
- * train_say.c: what a training run says as it goes: lines or JSON on standard
- * output, a bar on a terminal, a sample at the end.
+ * train_say.c: prints the progress of a training run: lines or JSON on standard
+ * output, a progress bar on a terminal, a sample at the end.
  */
 #include "cli/train_run.h"
 
@@ -70,7 +70,7 @@ void train_say_start(const run *r)
 	fflush(stdout);
 }
 
-/* For the report; without memory it goes without. */
+/* Stores a step for the report; if memory runs out, the report lacks it. */
 void train_keep_step(run *r, double loss, double valid)
 {
 	if (r->told != NULL)
@@ -78,7 +78,7 @@ void train_keep_step(run *r, double loss, double valid)
 			rate_of(r, 1, r->last)};
 }
 
-/* valid: NAN when it was not looked at */
+/* valid: NAN if it was not computed */
 void train_say_step(const run *r, double loss, double valid)
 {
 	tn_stats now;
@@ -107,7 +107,7 @@ void train_say_step(const run *r, double loss, double valid)
 	fflush(stdout);
 }
 
-/* The tokens as characters; what is none, or a control, is a question mark. */
+/* The tokens as text; invalid and control characters become question marks. */
 static char *show(const run *r, const train_token *token, size_t n)
 {
 	train_utf8 u = {0};
@@ -135,7 +135,7 @@ static char *show(const run *r, const train_token *token, size_t n)
 	return text;
 }
 
-/* n tokens behind a new line, as text; NULL: no, and it has been said. */
+/* Generates n tokens after a newline, as text; NULL: failed, and reported. */
 static char *sample(run *r, size_t n)
 {
 	train_choice how = {0.8, 0, 1, (uint64_t)r->k.seed, false};
@@ -158,7 +158,7 @@ int train_keep_sample(run *r, int64_t first)
 					      : EARLY_TOKENS;
 	char *text;
 
-	/* all processes of a mesh would have to write together */
+	/* on a mesh, all processes would have to generate together */
 	if (r->report == NULL || r->mesh != NULL || n == 0 || done == all ||
 		r->n_early == EARLY_SAMPLES ||
 		done * (EARLY_SAMPLES + 1) < all * (r->n_early + 1))

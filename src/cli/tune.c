@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLI_STOPPED = 130 }; /* as shells say it of SIGINT */
+enum { CLI_STOPPED = 130 }; /* the exit code that shells use for SIGINT */
 
 struct choice {
 	const char *file, *out, *seconds, *seed;
@@ -31,7 +31,7 @@ static void stop(int number)
 
 struct view {
 	tn_tune_state last;
-	double shown; /* when */
+	double shown; /* time of the last progress line */
 };
 
 static bool progress(void *arg, const tn_tune_state *s)
@@ -60,7 +60,7 @@ static int write_text(const char *path, const char *text)
 				     strerror(errno));
 }
 
-/* Kernels with a text. */
+/* Number of kernels in a file of schedules. */
 static int count(const char *text)
 {
 	int n = 0;
@@ -111,7 +111,7 @@ static int tune_program(tn_context *c, const cli_model *m,
 	return code == CLI_OK && stopped ? CLI_STOPPED : code;
 }
 
-/* Numbers of the command line; false: not numbers, and it has been said. */
+/* Reads the numeric options; false: invalid, and reported. */
 static bool numbers(const cli_command *self, const struct choice *o,
 	double *seconds, uint64_t *seed)
 {

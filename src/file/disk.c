@@ -1,10 +1,10 @@
 /*
- * disk.c: plain files as bytes: opened, read, replaced as a whole.
+ * disk.c: opens and reads regular files, and replaces them as a whole.
  *
  *     disk_replace(a, "npy", "x.npy", parts, 2)
  *
  *     x.npy.77.0.tmp   written, synced, closed
- *     x.npy            takes its name: the whole of it, or what was there
+ *     x.npy            the new file renamed; after an error the old one
  */
 #include "file/disk.h"
 
@@ -51,7 +51,7 @@ disk_file *disk_open(arena *a, const char *format, const char *path)
 	f->e = arena_env(a);
 	f->format = format;
 	f->path = path;
-	/* not to wait for the other end, should this be a pipe */
+	/* if this is a pipe, do not wait for its other end */
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (f->fd < 0)
 		fail_errno(f->e, format, "open", path, "cannot be opened",
@@ -101,8 +101,10 @@ void disk_swap(void *data, int64_t n, size_t size)
 		}
 }
 
-/* ---- writing: no function here throws but the last, so that the file is
- * always closed and removed ---- */
+/*
+ * ---- writing: only the last function throws, so that the file is always
+ * closed and removed ----
+ */
 
 static bool write_all(int fd, const void *data, size_t n)
 {
@@ -121,7 +123,10 @@ static bool write_all(int fd, const void *data, size_t n)
 	return true;
 }
 
-/* The rename itself reaches the disk with the folder; not all can be synced. */
+/*
+ * Writes the rename to the disk. Errors are ignored: not every folder can be
+ * synced.
+ */
 static void sync_folder(const char *folder)
 {
 	int fd = open(folder, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
@@ -132,10 +137,13 @@ static void sync_folder(const char *folder)
 	close(fd);
 }
 
-/* What the name of the new file has beyond that of the old: two numbers. */
+/* Bytes that the temporary name adds to the name: two numbers. */
 enum { TEMP_ROOM = 40 };
 
-/* 0, or errno; then nothing has changed. temp: strlen(path) + TEMP_ROOM. */
+/*
+ * Returns 0 or errno; after an error nothing has changed. temp: strlen(path) +
+ * TEMP_ROOM.
+ */
 static int replace(const char *path, const char *folder, char *temp,
 	const disk_part *parts, int32_t n_parts)
 {
@@ -176,7 +184,7 @@ void disk_replace(arena *a, const char *format, const char *path,
 	char *temp, *folder;
 	int error;
 
-	/* a device or a folder is not ours to replace */
+	/* do not replace a device or a folder */
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		fail(e, format, "write", path,
 			"there is something that is not a plain file");

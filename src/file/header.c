@@ -1,13 +1,12 @@
 /*
- * header.c: the head of an .npy file, which is a literal of Python:
+ * header.c: the header of an .npy file, which is a literal of Python:
  *
  *     \x93NUMPY 1 0 <length> {'descr': '<f4', 'fortran_order': False,
  *     'shape': (2, 3), }                                          \n
  *
- * Consumes bytes that anybody may have written. The scanner knows this one
- * dictionary (three keys in any order, no nesting), never reads past the
- * length, and does not recurse.
- * Source: NumPy, numpy/lib/format.py, "Format Version 1.0" to "3.0".
+ * Consumes untrusted bytes. The scanner accepts only this dictionary (three
+ * keys in any order, no nesting), never reads past the length, and does not
+ * recurse. Source: NumPy, numpy/lib/format.py, "Format Version 1.0" to "3.0".
  */
 #include "file/header.h"
 
@@ -37,7 +36,7 @@ static const struct {
 };
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
-/* What is left of the dictionary. */
+/* The rest of the dictionary. */
 struct scan {
 	env *e;
 	const char *path;
@@ -59,7 +58,7 @@ static void skip_space(struct scan *s)
 		s->at++;
 }
 
-/* Skips space and, if it is there, the character. */
+/* Skips blanks and, if it follows, the character; returns whether it did. */
 static bool take(struct scan *s, char c)
 {
 	skip_space(s);
@@ -88,7 +87,7 @@ static bool take_word(struct scan *s, const char *word)
 	return true;
 }
 
-/* A string without escapes, in either kind of quotes; not terminated. */
+/* Reads a string without escapes, in either kind of quotes; not terminated. */
 static const char *take_string(struct scan *s, size_t *n, const char *what)
 {
 	const char *from, *to;
@@ -213,7 +212,7 @@ static void take_dictionary(struct scan *s, npy_header *out)
 		bad_header(s, "third key");
 }
 
-/* Length of the dictionary, and where it starts. */
+/* Reads the length of the dictionary, and returns its offset. */
 static size_t read_prefix(env *e, const char *path, const unsigned char *bytes,
 	size_t n_file, size_t *from)
 {

@@ -1,10 +1,10 @@
 /*
- * inflate.c: DEFLATE decoded into a buffer of known size.
+ * inflate.c: decodes DEFLATE into a buffer of known size.
  *
- * Codes are canonical: those of n bits are consecutive numbers that begin
- * where those of n - 1 bits end, twice over. So a code is read bit by bit with
- * counts per length and the symbols in order; no tables are needed. A buffer
- * of known size makes every bound a comparison.
+ * Codes are canonical: those of n bits are consecutive numbers, and the first
+ * is twice the number after the last code of n - 1 bits. So a code is read bit
+ * by bit with only the counts per length and the symbols in order; no other
+ * tables are needed. Each write is compared with the known size of the buffer.
  */
 #include "file/inflate.h"
 
@@ -48,7 +48,7 @@ static uint32_t take(stream *s, int n)
 	return v;
 }
 
-/* From the length of each symbol's code, 0: it has none. */
+/* Makes a code from the length of each symbol's code; 0: no code. */
 static void make_code(stream *s, code *c, const uint8_t *length, int n)
 {
 	uint16_t from[MAX_BITS + 1];
@@ -129,7 +129,10 @@ static void decode(stream *s, const code *literal, const code *distance)
 			s->out[s->done++] = (uint8_t)k;
 			continue;
 		}
-		/* 257: 3, each one more; from 265 four per extra bit */
+		/*
+		 * 257 means 3, and so on; from 265 on there are four codes for
+		 * each number of extra bits
+		 */
 		k -= 257;
 		extra = k < 8 || k == 28 ? 0 : (k - 4) / 4;
 		n = k < 8 ? (size_t)k + 3
@@ -159,7 +162,10 @@ static void fixed_codes(stream *s, code *literal, code *distance)
 	make_code(s, distance, length, MAX_DISTANCES);
 }
 
-/* The lengths of the codes' codes come first, themselves in a code. */
+/*
+ * Reads the two codes. Their lengths are themselves encoded, with a third code
+ * that comes first.
+ */
 static void read_codes(stream *s, code *literal, code *distance)
 {
 	static const uint8_t order[] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4,

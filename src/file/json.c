@@ -1,5 +1,5 @@
 /*
- * json.c: tokens of JSON, from bytes that anybody may have written.
+ * json.c: reads tokens of JSON from untrusted bytes.
  *
  *     {"a\u0062": [3, 5]}     json_want '{'   json_string "ab"   json_want ':'
  *                             json_want '['   json_natural 3     json_more ..
@@ -58,7 +58,7 @@ bool json_more(json_text *j, char end)
 
 /* ---- strings ---- */
 
-/* Bytes of the code point at the start of n bytes; 0: it is none. */
+/* Number of bytes of the code point at p; 0: not valid UTF-8. */
 static size_t utf8_bytes(const unsigned char *p, size_t n)
 {
 	static const struct {
@@ -137,7 +137,10 @@ static uint32_t hex4(json_text *j)
 	return v;
 }
 
-/* \uD83D\uDE00 is one code point; half of such a pair is none. */
+/*
+ * Reads \uXXXX; a surrogate pair such as \uD83D\uDE00 is one code point, and
+ * half a pair is an error.
+ */
 static void take_unicode(json_text *j, str *s)
 {
 	uint32_t c = hex4(j), low;

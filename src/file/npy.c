@@ -1,10 +1,10 @@
 /*
- * npy.c: reads and writes .npy files; header.c knows their first lines.
+ * npy.c: reads and writes .npy files; header.c reads and writes their headers.
  *
  *     bytes in the file, any order  ->  file_array in C order, and back
  *
- * Reading asks for memory only after the header agrees with the size of the
- * file. Writing never leaves a half-written file (disk.c).
+ * Reading allocates memory only after the header has been compared with the
+ * size of the file. Writing never leaves an incomplete file (disk.c).
  */
 #include "file/disk.h"
 #include "file/file.h"
@@ -14,7 +14,8 @@
 
 /*
  * out[i, j, k] (C order) = in[i, j, k] (Fortran order: the first axis is the
- * fastest). Walks the output; `from` follows in the input by strides.
+ * fastest). Walks the output; `from` is the offset of the same element in the
+ * input.
  */
 static void to_c_order(void *out, const void *in, const npy_header *h)
 {
@@ -44,7 +45,10 @@ static bool needs_turning(const npy_header *h)
 	return h->is_fortran && h->rank > 1;
 }
 
-/* raw: the data as it stands in the file; becomes out->data if it can. */
+/*
+ * Converts the data of the file, raw; uses it in place as out->data if
+ * possible.
+ */
 static void finish(
 	arena *a, const npy_header *h, unsigned char *raw, file_array *out)
 {
@@ -95,7 +99,7 @@ void file_npy_read(arena *a, const char *path, file_array *out)
 
 /* ---- writing ---- */
 
-/* bf16 as f32; all else as it is */
+/* The data to write: bf16 is written as f32, other types as they are. */
 static const void *to_written(arena *a, const file_array *x, int64_t n)
 {
 	float *wide;

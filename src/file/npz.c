@@ -4,10 +4,11 @@
  *
  *     end record -> directory -> for each NAME.npy: its bytes -> npy.c
  *
- * The directory at the end is what counts; every place and size in it is
- * checked against the file. DEFLATE makes of a byte at most 1032, which bounds
- * the memory that a damaged size can ask for; no two members share a byte, and
- * what all deflated ones make together is bounded, too. Checksums are checked.
+ * Members are found by the directory at the end; every offset and size in it is
+ * checked against the file. A byte of DEFLATE decodes to at most 1032 bytes,
+ * which bounds the memory that a damaged size can request; members may not
+ * share bytes, and the total size of all deflated ones is bounded, too.
+ * Checksums are verified.
  */
 #include "file/disk.h"
 #include "file/file.h"
@@ -22,12 +23,15 @@ enum {
 	MAX_COMMENT = 65535,
 	MAX_RATIO = 1032
 };
-/* Of all deflated members together: so much, and so often the file's size. */
+/*
+ * All arrays together may not exceed both of these: a number of bytes, and a
+ * multiple of the size of the file.
+ */
 #define MAX_INFLATED (UINT64_C(4) << 30)
 #define MAX_GROWTH 64
 
 typedef struct archive {
-	arena *a; /* of the arrays */
+	arena *a; /* owns the arrays */
 	env *e;
 	const char *path;
 	const uint8_t *at;
@@ -38,7 +42,7 @@ typedef struct member {
 	const char *name;
 	uint32_t method, crc;
 	uint64_t packed, size, local;
-	uint64_t from; /* of its bytes: behind the header at local */
+	uint64_t from; /* offset of its bytes, after the header at local */
 } member;
 
 static _Noreturn void bad(
@@ -48,7 +52,7 @@ static _Noreturn void bad(
 		what, name[0] != '\0' ? ": " : "", name);
 }
 
-/* n bytes at `from`, little-endian */
+/* The little-endian number of n bytes at `from`. */
 static uint64_t number(const archive *z, uint64_t from, int n)
 {
 	uint64_t v = 0;
@@ -79,7 +83,10 @@ static uint32_t crc32_of(const uint8_t *at, size_t n)
 	return ~crc;
 }
 
-/* Where the end record is: it has the only field of unknown length. */
+/*
+ * Searches for the end record from the end, because it ends with a comment of
+ * unknown length.
+ */
 static uint64_t find_end(const archive *z)
 {
 	uint64_t least = z->n > END_BYTES + MAX_COMMENT
@@ -94,7 +101,9 @@ static uint64_t find_end(const archive *z)
 	bad(z, "npz.magic", "", "this is not an .npz file");
 }
 
-/* Sizes of 64 bits stand behind the name, when those of 32 are all ones. */
+/*
+ * Reads 64-bit sizes, which follow the name if the 32-bit fields are all ones.
+ */
 static void wide_sizes(
 	const archive *z, uint64_t from, uint64_t n, member *m)
 {
@@ -114,7 +123,7 @@ static void wide_sizes(
 	}
 }
 
-/* The entry of the directory at *at, which moves behind it. */
+/* Reads the entry of the directory at *at, and advances *at to the next one. */
 static member read_entry(const archive *z, uint64_t *at)
 {
 	uint64_t from = *at, n_name, n_extra;
@@ -167,8 +176,8 @@ static int by_place(const void *x, const void *y)
 }
 
 /*
- * Members that share bytes would make of a small file as much as somebody
- * likes: each stands alone, in front of the directory.
+ * Checks that members do not overlap each other or the directory: otherwise a
+ * small file could decode to any amount of data.
  */
 static void check_all(
 	const archive *z, uint64_t n, member *m, uint64_t directory)
@@ -182,7 +191,8 @@ static void check_all(
 		in[i] = &m[i];
 		if (m[i].method != 8)
 			continue;
-		total += m[i].size; /* each is at most 1032 times the file */
+		/* cannot overflow: each is at most 1032 times the file */
+		total += m[i].size;
 		if (total > MAX_INFLATED && total / MAX_GROWTH > z->n)
 			bad(z, "npz.size", m[i].name,
 				"with it, the arrays are more than 4 GiB and "

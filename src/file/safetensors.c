@@ -6,12 +6,11 @@
  *               "data_offsets":[0,24]},...}   and spaces
  *     data      offsets count from here
  *
- * Consumes files that anybody may have written. What is read from the header
- * is checked against the size of the file and against each other before data
- * is looked at: tensors lie one behind the other, from the first byte of the
- * data to the last, each as long as its shape says.
- * Source: the format's description by its authors, github.com/huggingface/
- * safetensors, README "Format".
+ * Consumes untrusted files. The entries of the header are checked against the
+ * size of the file and against each other before data is read: tensors must
+ * follow each other without gaps, from the first byte of the data to the last,
+ * and each must have the size of its shape. Source: the format's description by
+ * its authors, github.com/huggingface/ safetensors, README "Format".
  */
 #define _GNU_SOURCE /* memmem */
 #include "base/sha256.h"
@@ -32,7 +31,7 @@ enum { IS_SWAPPED = 1 };
 
 static const char metadata[] = "__metadata__";
 
-/* What stands for the checksum in the text that the checksum is of. */
+/* Replaces the checksum in the text whose checksum is computed. */
 static const char no_sum[] = "00000000000000000000000000000000"
 			     "00000000000000000000000000000000";
 
@@ -48,7 +47,7 @@ static const char *const dtypes[TN_N_DTYPES] = {[TN_F32] = "F32",
 	[TN_U8] = "U8",
 	[TN_BOOL] = "BOOL"};
 
-/* A name as it can stand in a message: quoted, and not too long. */
+/* A name for a message: quoted, and truncated if it is long. */
 static const char *quoted(arena *a, const char *name)
 {
 	str s = str_new(a);
@@ -73,7 +72,7 @@ typedef struct reading {
 	VEC(file_tensor) tensor;
 	VEC(file_pair) pair;
 	map *names;
-	size_t n_data; /* bytes behind the header */
+	size_t n_data; /* bytes after the header */
 } reading;
 
 static _Noreturn void refuse(const reading *r, const char *rule,
@@ -236,7 +235,10 @@ static int by_place(const void *l, const void *r)
 	return strcmp(x->name, y->name);
 }
 
-/* One behind the other, without gaps; the last ends where the file does. */
+/*
+ * Checks that tensors follow each other without gaps, and that the last one
+ * ends at the end of the file.
+ */
 static void check_places(reading *r)
 {
 	size_t at = 0;
@@ -268,7 +270,7 @@ static void check_places(reading *r)
 			at, r->n_data);
 }
 
-/* Length of the header, within the file. */
+/* Reads the length of the header, and checks that it is within the file. */
 static size_t header_length(
 	env *e, const char *path, const unsigned char *bytes, size_t n_file)
 {
@@ -369,7 +371,10 @@ static const char *pair_value(const file_tensors *x, const char *key)
 
 static char *sum_in(char *header, size_t n);
 
-/* The header as it is, but for the checksum; how long it is, in *n. */
+/*
+ * A copy of the header with no_sum instead of the checksum; sets *n to its
+ * length.
+ */
 static char *head_without_sum(arena *a, const file_tensors *x, size_t *n)
 {
 	unsigned char prefix[PREFIX];
@@ -420,7 +425,7 @@ bool file_tensors_check(arena *a, const file_tensors *x)
 
 /* ---- writing ---- */
 
-/* Text that is no UTF-8 cannot be written, nor a key twice. */
+/* Refuses text that is not UTF-8, and a key that occurs twice. */
 static void check_text(arena *a, const char *path, map *seen, const char *text)
 {
 	if (!json_is_utf8(text, strlen(text)))
@@ -466,13 +471,13 @@ static void add_metadata(
 	str_addc(s, '}');
 }
 
-/* Where the digits of the checksum stand in a header; NULL: nowhere. */
+/* The digits of the checksum in a header; NULL: it has none. */
 static char *sum_in(char *header, size_t n)
 {
 	static const char before[] = "\"" FILE_SUM "\":\"";
 	char *p = memmem(header, n, before, sizeof before - 1);
 
-	/* within names and values a quote has a backslash before it */
+	/* inside names and values, quotes are escaped */
 	if (p == NULL ||
 		(size_t)(header + n - p) < sizeof before - 1 + HASH_HEX + 1)
 		return NULL;
@@ -493,7 +498,7 @@ static void set_sum(arena *a, str *header, const disk_part *part, int32_t n)
 	memcpy(at, sha256_hex(a, &h), HASH_HEX);
 }
 
-/* Length and header for tensors that are in order; sets their n_bytes. */
+/* The length and the header for sorted tensors; sets their n_bytes. */
 static str make_header(arena *a, const char *path, int32_t n, file_tensor *x,
 	int32_t n_pairs, const file_pair *pair)
 {
@@ -538,7 +543,7 @@ static str make_header(arena *a, const char *path, int32_t n, file_tensor *x,
 	return s;
 }
 
-/* The data as it stands in the file. */
+/* The data as it is stored in the file. */
 static const void *to_written(arena *a, const file_tensor *x)
 {
 	size_t size = dtype_size(x->dtype);

@@ -1,10 +1,10 @@
 /*
- * ask.c: what a set costs as the kernel that it would become.
+ * ask.c: prices a set of equations as the kernel that it would become.
  *
- * The model of cost.c is a bound: it counts bytes and operations, and takes
- * for granted that the schedule finds lanes and tiles for them. So before sets
- * are merged, whoever knows schedules is asked (fuse_options.price): for the
- * set, and for its parts. Equal sets are asked about once.
+ * The model of cost.c is a lower bound: it counts bytes and operations, and
+ * assumes that the schedule finds lanes and tiles. So before sets are merged,
+ * the set and its parts are scheduled and estimated by fuse_options.price.
+ * Equal sets are priced once.
  *
  *     y = conv(x)  s = silu(y)  m = mean(s)        lanes along the pixels?
  */
@@ -12,8 +12,10 @@
 
 #include <math.h>
 
-/* The set as a kernel, with the tensors that others see; NULL: it would have
- * too many variables. */
+/*
+ * Makes a kernel of the set, whose outputs are the tensors that others read;
+ * NULL: it would have too many variables.
+ */
 static fuse_kernel *kernel_of(
 	choice *c, arena *a, int32_t n, eqn_unit *const *unit, fuse_sees *sees)
 {
@@ -100,8 +102,8 @@ int32_t choice_n_vars(choice *c, int32_t n, eqn_unit *const *unit)
 }
 
 /*
- * All loops are shared, but for those of one sum: one nest, with what follows
- * on each element. The bound knows such sets well enough.
+ * Do all units share all loops, except those of one sum? Then the kernel is one
+ * loop nest with an epilogue, for which the bound is good enough.
  */
 bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared)
 {
@@ -151,7 +153,7 @@ bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	out->apart = 0;
 	if (out->fused.seconds == INFINITY)
 		return false;
-	/* each part takes a launch at least: often no more has to be known */
+	/* each part takes at least a launch, which often decides already */
 	most = c->f->t->fusion.most_lost;
 	left = n + (e != NULL);
 	for (int32_t i = 0; i < n + (e != NULL); i++) {

@@ -1,13 +1,13 @@
 /*
- * cost.c: seconds of a set of equations as one kernel.
+ * cost.c: estimates the seconds of a set of equations as one kernel.
  *
  *     T = (m + a - 0.75 min(m, a)) / min(cores, par) + one launch
  *     m = bytes / memory rate, a = flops / arithmetic rate
  *
- * bytes: results that others see; private tensors that do not fit the cache,
+ * bytes: results that others read; private tensors that do not fit the cache,
  * written and read; partial results of split reductions; tensors from outside,
- * once if what one iteration of the shared loops needs of them fits the cache,
- * else again for the iterations that need the same.
+ * once if the part that one iteration of the shared loops needs fits the cache,
+ * else once for each iteration that needs the same part.
  */
 #include "fuse/inner.h"
 
@@ -17,19 +17,21 @@ typedef struct cost {
 	fuse_sees *sees;
 	void *arg;
 	double bytes;
-	double par;   /* iterations that may run at once */
-	double split; /* chunks of the reductions among the shared loops */
-	double tile;  /* iterations of a shared loop that are run as one */
-	double private_bytes; /* of one iteration of the shared loops */
+	double par;   /* number of independent iterations */
+	double split; /* number of chunks of the reduced shared loops */
+	/* iterations of a shared loop that a tile treats together */
+	double tile;
+	/* private bytes of one iteration of the shared loops */
+	double private_bytes;
 } cost;
 
-/* Elements of a vector, in a tile. */
+/* Number of elements in a vector. */
 static int64_t lanes(const cost *c)
 {
 	return c->f->t->vector_bytes / (int64_t)sizeof(float);
 }
 
-/* Is this digit of member m walked by a shared loop? Which one, or -1. */
+/* The shared loop that walks this digit of member m; -1: none. */
 static int32_t class_of(const part_set *s, int32_t m, int32_t digit)
 {
 	for (int32_t i = 0; i < s->class.n; i++)
@@ -56,8 +58,8 @@ static bool form_uses(const ix_form *f, const eqn_digit *d)
 }
 
 /*
- * Do the loops inside the shared ones walk a large tensor across its rows?
- * Where the shared loops hold its fastest digit and leave a slower one.
+ * The factor for reading a large tensor across its rows, which is so if a
+ * shared loop walks its fastest digit, and an inner loop a slower one.
  */
 static double stride_of(
 	const cost *c, int32_t m, const ix_form *at, double bytes)
@@ -88,7 +90,7 @@ static double stride_of(
 	return shared && left ? c->f->t->fusion.strided : 1;
 }
 
-/* The same for a result. */
+/* The same factor for a result. */
 static double stride_of_result(const cost *c, int32_t m, double bytes)
 {
 	const part_member *p = &c->s->m.at[m];
@@ -139,7 +141,10 @@ static void find_par(cost *c)
 
 /* ---- private tensors ---- */
 
-/* Elements that one iteration of the shared loops makes, at most. */
+/*
+ * The largest number of elements that one iteration of the shared loops
+ * computes.
+ */
 static double per_iteration(const cost *c, int32_t m)
 {
 	const part_member *p = &c->s->m.at[m];
@@ -158,7 +163,9 @@ static double size_of(const cost *c, int32_t tensor)
 	return (double)dtype_size(c->f->s->tensor.at[tensor].dtype);
 }
 
-/* Those whose buffer in the loop tree is larger than the cache. */
+/*
+ * Adds private tensors whose buffer in the loop tree is larger than the cache.
+ */
 static void add_large(cost *c)
 {
 	fuse_state own = *c->f;
@@ -170,7 +177,7 @@ static void add_large(cost *c)
 		unit[i] = c->f->g->unit.at[c->s->m.at[i].u->id];
 	k = fuse_tree(&own, c->s->n, unit);
 	if (k->n_vars > FUSE_MAX_VARS)
-		return; /* it is no kernel: choice_n_vars */
+		return; /* not a possible kernel, see choice_n_vars */
 	fuse_buffers(&own, k, c->sees, c->arg);
 	for (int32_t i = 0; i < k->n_bufs; i++) {
 		double n = (double)c->f->s->tensor.at[k->buf[i].tensor].numel;
@@ -183,8 +190,9 @@ static void add_large(cost *c)
 }
 
 /*
- * Rows that no cache holds, in blocks of keys (schedule/contract/online.c): the
- * part of what each member makes that is there at once. NULL: all of it.
+ * For rows that do not fit the cache and are processed in blocks of keys
+ * (schedule/contract/online.c): the part of each member's results that is live
+ * at a time. NULL: all of them.
  */
 static const double *row_parts(cost *c)
 {
@@ -262,7 +270,7 @@ static void add_results(cost *c)
 		add_large(c);
 }
 
-/* Partial results of what the shared loops reduce. */
+/* Adds partial results of the reductions over shared loops. */
 static void add_partial(cost *c)
 {
 	if (c->split <= 1)
@@ -284,12 +292,15 @@ static void add_partial(cost *c)
 
 typedef struct amount {
 	int32_t tensor;
-	double inside; /* bytes that one iteration of the shared loops needs */
-	double once;   /* bytes if it is read once */
-	double again;  /* bytes of reads that do not stay in the cache */
+	double inside; /* bytes that one iteration of the shared loops reads */
+	double once;   /* bytes if each element is read once */
+	double again;  /* bytes of reads that are not in the cache any more */
 } amount;
 
-/* One read: bytes in all, in one iteration, and iterations that need the same. */
+/*
+ * One read: bytes in all, bytes per iteration, and number of iterations that
+ * read the same bytes.
+ */
 typedef struct reading {
 	amount *of;
 	double touched, inside, same;
@@ -341,8 +352,8 @@ static amount *amount_of(arena *a, amounts *all, int32_t tensor)
 }
 
 /*
- * What the next iteration needs again is still in the cache if all that one
- * iteration needs fits; what is needed only once passes through it.
+ * Adds reads. If all that one iteration reads fits the cache, the next
+ * iteration finds there what it reads again.
  */
 static void add_reads(cost *c)
 {
@@ -389,18 +400,21 @@ static void add_reads(cost *c)
 				    : all.at[k]->once;
 }
 
-/* ---- all ---- */
+/* ---- the whole ---- */
 
 /*
- * Tiles of a product need loops around everything that are parallel and cut
- * nothing else: what is reduced, scanned or scattered with it stays a plain
- * loop, and its sums are made one by one.
+ * Can products of the set be tiled? Tiles need outer loops that are parallel in
+ * every member; together with other reductions, scans or scatters, products
+ * become plain loops.
  */
 static bool has_tiles(const cost *c)
 {
 	int32_t n = c->s->n;
 
-	/* .. a product with its copies being some: loop_contract */
+	/*
+	 * a product takes several equations, because of its copies:
+	 * loop_contract
+	 */
 	for (int32_t m = 0; m < c->s->n; m++)
 		n += c->s->m.at[m].u->contraction ? 3 : 0;
 	if (c->s->n > 1 && n >= c->f->t->product.most_equations)
@@ -414,7 +428,7 @@ static bool has_tiles(const cost *c)
 	return true;
 }
 
-/* Wide enough for the lanes on one side? */
+/* Do rows or columns fill the lanes? */
 static bool is_wide(const cost *c, const eqn_unit *u)
 {
 	for (int32_t i = 0; i < u->e.n_left; i++)
@@ -424,8 +438,8 @@ static bool is_wide(const cost *c, const eqn_unit *u)
 }
 
 /*
- * Lanes run along the last axis of the result. Loops around everything may cut
- * off so much of it that the rest is less than a vector.
+ * Lanes run along the last axis of the result. Do the inner loops still have a
+ * whole vector of it, after the outer loops have taken their part?
  */
 static bool lanes_left(const cost *c, int32_t m)
 {
@@ -442,7 +456,7 @@ static bool lanes_left(const cost *c, int32_t m)
 	return true;
 }
 
-/* Is the digit one of rows or of columns: do not all reads walk it? */
+/* Is the digit one of rows or of columns, so that only one read walks it? */
 static bool is_of_one(const eqn_unit *u, const eqn_digit *d)
 {
 	for (int32_t i = 0; i < u->n_reads; i++)
@@ -451,7 +465,10 @@ static bool is_of_one(const eqn_unit *u, const eqn_digit *d)
 	return false;
 }
 
-/* One product, and all else on its elements: the schedule blocks it freely. */
+/*
+ * Is the set one product with an epilogue, whose blocks the schedule can choose
+ * freely?
+ */
 static bool is_block(const cost *c, int32_t m)
 {
 	const part_member *p = &c->s->m.at[m];
@@ -467,13 +484,13 @@ static bool is_block(const cost *c, int32_t m)
 }
 
 /*
- * A factor that loops around everything do not walk is copied again for each
- * block of them, and a copy serves the rows of a block only: those of these
- * loops, as many as are run as one and leave chunks (fewer where they are
- * blocked both ways), times what else the factor does not walk. Blocks of
- * windows, which overlap, count as single rows: measured on nets of
- * convolutions, which are faster apart. The work of the copies, over that of
- * the sums.
+ * The work of copying factors, relative to that of the sums. A factor that the
+ * outer loops do not walk is copied again for each of their blocks, and a copy
+ * serves only the rows of that block: the iterations of these loops that a
+ * block contains (limited so that enough chunks are left, and fewer if both
+ * factors are blocked), times the other rows. Blocks of sliding windows, which
+ * overlap, count as single rows; measured on networks of convolutions, which
+ * are faster apart.
  */
 static double copies_again(const cost *c, int32_t m)
 {
@@ -522,8 +539,8 @@ static double copies_again(const cost *c, int32_t m)
 }
 
 /*
- * Parts in a row that are walked side by side, but not all as long: a vector
- * has elements of several, and is gathered element by element.
+ * Does member m walk concatenated parts of different lengths by one loop? Then
+ * a vector has elements of several parts, and is gathered element by element.
  */
 static bool is_mixed(const cost *c, int32_t m)
 {
@@ -586,7 +603,8 @@ double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)
 	add_partial(&c);
 	add_reads(&c);
 	work = arithmetic(&c);
-	if (s->n == 1) { /* alone, a write in place walks its window */
+	/* alone, a write in place walks only the elements that it writes */
+	if (s->n == 1) {
 		double share = settle_share(f->w, s->m.at[0].u);
 
 		work *= share;

@@ -1,10 +1,10 @@
 /*
- * partition.c: which equations share a kernel.
+ * partition.c: chooses which equations share a kernel.
  *
  * Consumes units in topological order; produces groups. Greedy: for each
- * equation the groups it may join are tried in a fixed order, each with and
- * without its producers put into it, and the one that costs least is taken;
- * at the end groups that read a common tensor are merged while that gains.
+ * equation, the groups that it may join are tried in a fixed order, with and
+ * without substituting its producers, and the cheapest choice is taken. At the
+ * end, groups that read a common tensor are merged while this reduces the cost.
  *
  *     t = exp(x); s = sum(t, 1); o = t / s   ->   {t}, {t, s}, {t, s, o}
  */
@@ -13,9 +13,12 @@
 #include <math.h>
 
 enum {
-	MAX_TRIED = 8,		 /* groups with a common input that are tried */
-	MAX_INLINED = 4,	 /* producers put into one equation at a time */
-	MAX_INLINED_DEPTH = 100, /* of what comes of it: IR_MAX_DEPTH is more */
+	/* number of groups with a common input to try */
+	MAX_TRIED = 8,
+	/* number of producers to substitute into an equation */
+	MAX_INLINED = 4,
+	/* depth of the result; IR_MAX_DEPTH is larger */
+	MAX_INLINED_DEPTH = 100,
 };
 
 /* ---- readers ---- */
@@ -38,7 +41,7 @@ static void add_reader(choice *c, int32_t tensor, int32_t source)
 	*vec_push(c->f->a, &c->readers[tensor]) = source;
 }
 
-/* u takes the place of what source is now; NULL: it is not computed at all */
+/* Replaces the unit of `source` by u; NULL: it is not computed any more. */
 static void change(choice *c, int32_t source, eqn_unit *u)
 {
 	const eqn_unit *old = c->f->unit[source];
@@ -54,11 +57,12 @@ static void change(choice *c, int32_t source, eqn_unit *u)
 
 typedef struct trial {
 	int32_t n;
-	fuse_group **group; /* to be merged with the equation */
+	fuse_group **group; /* groups to merge with the equation */
 	double gain;	    /* seconds after - seconds before */
 	double best;	    /* fuse_group */
-	choice_verdict verdict; /* of the set */
-	bool refused;	    /* by its schedule, or by the order of groups */
+	choice_verdict verdict; /* verdict on the set */
+	/* refused because of its schedule, or of the order of groups */
+	bool refused;
 } trial;
 
 static int32_t size_of(int32_t n, fuse_group *const *g)
@@ -76,7 +80,7 @@ static choice_verdict verdict_of(
 	int32_t size = size_of(n, g) + (e != NULL);
 	eqn_unit **unit;
 
-	/* some may have gone, but not that many */
+	/* a group may have lost some members, but not this many */
 	if (size > c->f->t->fusion.max_eqns + MAX_INLINED)
 		return (choice_verdict){.seconds = INFINITY, .shared = 1};
 	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size + 1);
@@ -118,7 +122,7 @@ static some_groups producers(choice *c, const eqn_unit *e)
 	return all;
 }
 
-/* Groups that read what e reads, the latest ones. */
+/* The latest groups that read what e reads. */
 static some_groups siblings(choice *c, const eqn_unit *e)
 {
 	some_groups all = {0};
@@ -154,7 +158,7 @@ static some_groups overwritten(choice *c, const eqn_unit *e)
 	return all;
 }
 
-/* Groups that look otherwise now that e reads other tensors: their change. */
+/* The change of cost of other groups, because e now reads other tensors. */
 static double side_effects(choice *c, int32_t n_other, fuse_group *const *other,
 	int32_t n, fuse_group *const *g)
 {
@@ -175,21 +179,22 @@ static double side_effects(choice *c, int32_t n_other, fuse_group *const *other,
 typedef struct contest {
 	choice *c;
 	const eqn_unit *e;
-	some_groups other; /* groups that e's present form changes */
-	VEC(trial) all;	   /* in the order in which they are tried */
+	/* groups whose cost depends on the current form of e */
+	some_groups other;
+	VEC(trial) all;	   /* in the order of trial */
 	trial best;
 } contest;
 
 /*
- * Sets that only have a tensor from outside in common must share loops: side
- * by side in one function they gain nothing that a batch would not.
+ * Is the set worth a kernel? Sets that only share an input must share loops:
+ * without that, a batch of kernels is as good.
  */
 static bool is_worthwhile(const choice_verdict *v, bool siblings)
 {
 	return v->seconds < INFINITY && (!siblings || v->shared > 1);
 }
 
-/* Adds the merge to those that may be chosen, by its bound. */
+/* Adds a merge to the candidates, with its bound. */
 static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 {
 	choice *c = w->c;
@@ -217,7 +222,7 @@ static void try(contest *w, int32_t n, fuse_group *const *g, bool siblings)
 	t->gain += side_effects(c, w->other.n, w->other.at, n, g);
 }
 
-/* May the groups be one kernel, and is that no slower once it is scheduled? */
+/* Can the groups be one kernel, and is it, once scheduled, not slower? */
 static bool is_accepted(contest *w, trial *t)
 {
 	fuse_quote quote = {.best = 0};
@@ -231,9 +236,9 @@ static bool is_accepted(contest *w, trial *t)
 }
 
 /*
- * The trial of least gain that is accepted; of equal ones the first. A
- * schedule costs far more than a bound, so they are asked about in the order
- * of their bounds, and the first that is accepted is the one.
+ * Picks the accepted trial with the least cost, of equal ones the first.
+ * Scheduling costs far more than a bound, so trials are scheduled in the order
+ * of their bounds, and the first accepted one is taken.
  */
 static void pick(contest *w)
 {
@@ -299,7 +304,7 @@ static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 		return false;
 	for (int32_t i = 0; i < p->n_reads; i++) {
 		if (settle_is_destroyed(f->w, p->read[i].tensor))
-			return false; /* the write may lie in between */
+			return false; /* a write may come in between */
 		if (ix_form_depth(p->read[i].at) > FUSE_MAX_FLOORS)
 			return false;
 	}
@@ -309,7 +314,7 @@ static bool may_inline(choice *c, const eqn_unit *p, const eqn_unit *e)
 	return true;
 }
 
-/* The units of the chosen set: how many. */
+/* The units of the chosen set; returns their number. */
 static int32_t chosen(const contest *w, eqn_unit ***unit)
 {
 	const trial *b = &w->best;
@@ -338,10 +343,13 @@ static bool is_covered(contest *w, const eqn_unit *p)
 	return shared >= p->volume && shared >= w->e->volume;
 }
 
-/* What the chosen set's loops look like: decides where seconds do not. */
+/*
+ * Properties of the loops of the chosen set, which decide if costs are nearly
+ * equal.
+ */
 typedef struct looks {
 	int64_t shared;
-	double buffered; /* elements that pass through buffers */
+	double buffered; /* number of elements in buffers */
 } looks;
 
 static looks look(contest *w)
@@ -370,7 +378,7 @@ static looks look(contest *w)
 	return l;
 }
 
-/* Producers worth computing again inside e. */
+/* Finds producers that are worth computing again inside e. */
 static int32_t worth(contest *w, eqn_unit **out)
 {
 	choice *c = w->c;
@@ -429,7 +437,9 @@ static void place(choice *c, const trial *t, int32_t source)
 	g->best = t->best;
 }
 
-/* Is anybody left who wants what p makes? */
+/*
+ * Is p not needed, because no unit reads its result, and it is not an output?
+ */
 static bool is_dead(choice *c, const eqn_unit *p)
 {
 	int32_t t = p->e.out[0];
@@ -437,7 +447,7 @@ static bool is_dead(choice *c, const eqn_unit *p)
 	return !c->f->kept[t] && c->readers[t].n == 0;
 }
 
-/* A group loses a member that nobody wants any more. */
+/* Removes members from a group that are not needed any more. */
 static void forget(choice *c, fuse_group *g)
 {
 	int32_t n = 0;
@@ -456,7 +466,7 @@ static void forget(choice *c, fuse_group *g)
 
 typedef struct swap {
 	int32_t n;
-	eqn_unit *p[MAX_INLINED]; /* put into e */
+	eqn_unit *p[MAX_INLINED]; /* producers that were substituted into e */
 	bool dead[MAX_INLINED];
 	eqn_unit *old, *made;
 } swap;
@@ -481,7 +491,7 @@ static void undo_swap(choice *c, const swap *s)
 	fuse_apart_out(c->f, s->made, s->n, s->p);
 }
 
-/* Groups that cost something else once e reads what its producers read. */
+/* Groups whose cost changes when e reads what its producers read. */
 static some_groups changed_by(choice *c, const swap *s)
 {
 	some_groups all = producers(c, s->made);
@@ -491,7 +501,7 @@ static some_groups changed_by(choice *c, const swap *s)
 	return all;
 }
 
-/* All of e's form changes are in place: update what they cost. */
+/* Updates the costs of groups after the form of e has been decided. */
 static void decide(choice *c, const some_groups *all)
 {
 	for (int32_t i = 0; i < all->n; i++) {
@@ -507,8 +517,8 @@ static void decide(choice *c, const some_groups *all)
 }
 
 /*
- * Does v, with producers put into e, cost less than w? Or about as much, and
- * shares more loops or buffers less. The swap is in force.
+ * Is v, with producers substituted into e, cheaper than w, or about as cheap
+ * with more shared loops or fewer buffers? Called after the substitution.
  */
 static bool is_better(contest *v, contest *w, swap *s)
 {
@@ -532,9 +542,9 @@ static bool is_better(contest *v, contest *w, swap *s)
 }
 
 /*
- * By their schedules, is v, with producers put into e, no slower than w? The
- * bound does not know that e may lose its lanes: it reads through a
- * transposition what it computes again. The swap is in force.
+ * Is v, with producers substituted into e, not slower than w by their
+ * schedules? The bound does not know that e may lose its lanes if it computes
+ * again what it reads through a transposition. Called after the substitution.
  */
 static bool swap_pays(contest *v, contest *w, swap *s)
 {
@@ -620,7 +630,10 @@ static bool try_pair(choice *c, fuse_group *g, fuse_group *h, bool siblings)
 	return true;
 }
 
-/* The groups that touch a tensor: its maker's, and its readers'. */
+/*
+ * The groups that touch a tensor: that of its producer, and those of its
+ * readers.
+ */
 static some_groups touching(choice *c, int32_t tensor)
 {
 	int32_t m = fuse_maker(c->f, tensor);
@@ -653,7 +666,10 @@ static bool merge_two(choice *c, int32_t p, int32_t u)
 	return g != NULL && g != c->of[u] && try_pair(c, g, c->of[u], false);
 }
 
-/* u and who it reads from, or overwrites. */
+/*
+ * Tries to merge the group of u with those of units that it reads from or
+ * overwrites.
+ */
 static bool merge_edges(choice *c, const eqn_unit *u)
 {
 	const settled *q = c->f->w;
@@ -669,7 +685,9 @@ static bool merge_edges(choice *c, const eqn_unit *u)
 	return merged;
 }
 
-/* Until nothing gains: an edge that is left has a reason. */
+/*
+ * Merges pairs until no merge gains, so that each remaining edge has a reason.
+ */
 static void merge_pairs(choice *c)
 {
 	bool merged = true;
@@ -690,7 +708,7 @@ static void merge_pairs(choice *c)
 	}
 }
 
-/* ---- all ---- */
+/* ---- the whole ---- */
 
 static choice *choice_new(fuse_state *f)
 {

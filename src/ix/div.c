@@ -1,17 +1,18 @@
 /*
- * div.c: floor division and what else makes an atom: clamp, functions.
+ * div.c: floor division, and the other operations that make an atom: clamp and
+ * functions.
  *
  * Consumes a form; produces its quotient over a domain by these rules, in this
  * order, each of them exact:
  *
- *   range      all values in one block [k m, (k+1) m): k. Asked before
- *              anything is cut, because a fact speaks about the uncut form
- *   multiples  of m leave, and each coefficient keeps its remainder only
- *   cut        c*digit, c | m, more than m/c values: the top leaves
+ *   range      all values in one block [k m, (k+1) m): k. Tried before
+ *              anything is cut, because facts are about the uncut form
+ *   multiples  of m are divided, and each coefficient keeps its remainder
+ *   cut        c*digit, c | m, more than m/c values: the upper part is divided
  *   small      m = g*q, all of A divisible by g, B within one block of g:
  *              (A + B) div m = (A/g + k) div q. B empty: division by a gcd
  *   nested     (g + f div a) div m = (a*g + f) div (a*m)
- *   floor      an atom. Cuts that m alone had made close again, constant in
+ *   floor      an atom. Cuts that only m had made are undone, constant in
  *              [0, m), first weight (see normal.c) positive by
  *              -(f div m) = (m - 1 - f) div m
  *
@@ -26,7 +27,7 @@ static int64_t size(int64_t v)
 	return v < 0 ? -v : v; /* never INT64_MIN: remainders of m < 2^63 */
 }
 
-/* Do all values lie in one block of m? Then k is its number. */
+/* Are all values in one block of m? Sets k to its number. */
 static bool one_block(const ix_dom *d, wide c0, const part *p, int32_t n,
 	int64_t m, int64_t *k)
 {
@@ -49,7 +50,7 @@ static bool form_block(const ix_dom *d, const ix_form *f, int64_t m,
 	return *k == floor_div((int64_t)s.max, m);
 }
 
-/* Can it be computed in 64 bits, with room for a constant? */
+/* Can f be computed in 64 bits, with room for a constant? */
 static bool fits(const ix_dom *d, const ix_form *f)
 {
 	span s = ix_span(&(ix_dom){d->box, 0, NULL}, f);
@@ -58,7 +59,7 @@ static bool fits(const ix_dom *d, const ix_form *f)
 	return s.min >= -most && s.max <= most;
 }
 
-/* Multiples of m go to out; the rest stays as it is. */
+/* Moves multiples of m to out, divided by m, and the other terms to rest. */
 static void multiples(const ix_form *f, int64_t m, sum *out, sum *rest)
 {
 	out->c0 = floor_div(f->c0, m);
@@ -73,7 +74,9 @@ static void multiples(const ix_form *f, int64_t m, sum *out, sum *rest)
 	}
 }
 
-/* Where q cuts [lo, hi) so that something leaves; 0: nowhere. */
+/*
+ * The position at which q cuts [lo, hi) so that a part can be divided; 0: none.
+ */
 static int64_t cut_at(const ix_box *box, const part *p, int64_t q)
 {
 	int64_t at;
@@ -84,7 +87,9 @@ static int64_t cut_at(const ix_box *box, const part *p, int64_t q)
 	return top || p->hi % at == 0 ? at : 0;
 }
 
-/* Remainders of coefficients, cuts of digits. True: something changed. */
+/*
+ * Reduces coefficients to remainders, and cuts digits. true: something changed.
+ */
 static bool reduce(const ix_box *box, int64_t m, sum *out, sum *rest)
 {
 	bool changed = false;
@@ -110,7 +115,10 @@ static bool reduce(const ix_box *box, int64_t m, sum *out, sum *rest)
 	return changed;
 }
 
-/* Coefficients that g divides, over g; the others must stay in one block. */
+/*
+ * Divides the coefficients that are multiples of g by g; NULL: the other terms
+ * may leave one block.
+ */
 static const ix_form *without_small(ix *x, const ix_dom *d, const ix_form *r,
 	int64_t g)
 {
@@ -135,7 +143,9 @@ static const ix_form *without_small(ix *x, const ix_dom *d, const ix_form *r,
 	return sum_done(&large, &d->box);
 }
 
-/* The largest g for which something small or common goes; 1: none. */
+/*
+ * Applies rule "small" with the largest possible g, which it returns; 1: none.
+ */
 static int64_t small_rule(ix *x, const ix_dom *d, const ix_form *r, int64_t m,
 	const ix_form **out)
 {
@@ -159,7 +169,9 @@ static int64_t small_rule(ix *x, const ix_dom *d, const ix_form *r, int64_t m,
 	return best;
 }
 
-/* g + (f div a)  ->  a*g + f; 0: no such term, or too large */
+/*
+ * Replaces g + (f div a) by a*g + f; 0: no such term, or a number is too large.
+ */
 static int64_t nested_rule(ix *x, const ix_dom *d, const ix_form *r, int64_t m,
 	const ix_form **out)
 {
@@ -204,9 +216,9 @@ static void gather(const part *p, wide c, sum *rest)
 }
 
 /*
- * Digits are read as digits without an end, c*(v div lo) - c*hi/lo*(v div hi).
- * Those that m divides leave, and with them each cut that m alone had made:
- * i mod 4 + j becomes i + j if m = 4.
+ * Writes each digit as two unbounded ones, c*(v div lo) - c*hi/lo*(v div hi),
+ * and moves those that m divides to out. This undoes each cut that only m had
+ * made: i mod 4 + j becomes i + j if m = 4.
  */
 static void uncut(const ix_box *box, const ix_form *r, int64_t m, sum *out,
 	sum *rest)
@@ -262,7 +274,7 @@ static int64_t sign_of(const sum *s)
 	return first != NULL && first->coef < 0 ? -1 : 1;
 }
 
-/* The atom r div m is added to out. */
+/* Adds the atom r div m to out. */
 static void floor_atom(ix *x, const ix_dom *d, const ix_form *r, int64_t m,
 	sum *out)
 {
@@ -280,7 +292,7 @@ static void floor_atom(ix *x, const ix_dom *d, const ix_form *r, int64_t m,
 			rest.at[i].coef = ix_mul(x, -1, rest.at[i].coef);
 	}
 	key.f = sum_done(&rest, &d->box);
-	if (!fits(d, key.f)) { /* a long axis without its cut */
+	if (!fits(d, key.f)) { /* without its cut, a long axis does not fit */
 		sum_atom(out, 1, ix_atom_of(x, &(ix_atom){.kind = IX_FLOOR,
 			.den = m, .f = r}));
 		return;
@@ -299,8 +311,8 @@ static const ix_form *divide(ix *x, const ix_dom *d, const ix_form *f,
 	int64_t m);
 
 /*
- * All rules but the first on what multiples() left. It ends: nested uses a
- * floor up, small makes m smaller.
+ * Applies all rules but the first to the rest of multiples(). It terminates,
+ * because "nested" removes a floor and "small" decreases m.
  */
 static const ix_form *divide_rest(ix *x, const ix_dom *d, int64_t m, sum *out,
 	sum *rest)
@@ -377,8 +389,8 @@ static int64_t between(int64_t lo, int64_t v, int64_t hi)
 }
 
 /*
- * Constant and sign of the argument leave, idle bounds are drawn in, a clamp
- * of a clamp is one.
+ * Moves the constant and the sign out of the argument, tightens bounds that
+ * cannot be reached, and joins a clamp of a clamp.
  */
 const ix_form *ix_clamp(ix *x, const ix_dom *d, const ix_form *a, int64_t lo,
 	int64_t hi)

@@ -1,22 +1,22 @@
 /*
- * equal.c: is a form zero on all points of its domain?
+ * equal.c: decides whether two forms are equal on all points of a domain.
  *
  * Consumes two forms; produces a verdict. EQUAL and DIFFERENT are proofs,
- * UNKNOWN says that none was found within the caps.
+ * UNKNOWN: no proof was found within the limits.
  *
  *     (4*i + j) div 6 - (2*(i div 3) + ...)     digits after fusing i and j
  *
- * D = a - b. Each element f[g] that is read becomes an axis of its own; elements
- * whose places are equal become one. Equal for all values of these axes: equal
- * for all functions.
+ * D = a - b. Each element f[g] that is read becomes a new axis; elements with
+ * equal arguments become one. Forms that are equal for all values of these axes
+ * are equal for all functions.
  *
- * The digits of D decide alone when there is nothing else: normal form
- * is canonical there. Otherwise, after the changes of axes of reduce.c, D
- * falls into parts that share no axis, not even through a fact. D is constant
- * iff each part is; a part is constant iff it is on 0 .. L of each axis, L its
- * period there (the +1 is for the drift). Boxes up to a cap are walked.
- * What is larger: a clamp gives three cases, each with a fact; then points are
- * tried.
+ * If D has only digits, its normal form decides, because it is canonical.
+ * Otherwise, after the changes of axes of reduce.c, D is divided into parts
+ * that share no axis, not even through a fact. D is constant iff each part is;
+ * a part is constant iff it is constant on 0 .. L of each axis, where L is its
+ * period there (the +1 is for the drift). Small boxes are walked point by
+ * point. For larger ones a clamp gives three cases, each with a fact; then some
+ * points are tried.
  */
 #include "ix/local.h"
 
@@ -37,7 +37,7 @@ static bool holds(const ix_dom *d, const int64_t *at)
 	return true;
 }
 
-/* The k-th point that is tried: ends of axes are preferred. */
+/* The k-th point to try; ends of axes are preferred. */
 static void try_point(const ix_box *box, int64_t k, int64_t *at)
 {
 	for (int32_t i = 0; i < box->n; i++) {
@@ -59,7 +59,10 @@ static void try_point(const ix_box *box, int64_t k, int64_t *at)
 	}
 }
 
-/* A point of the domain with a value other than zero. No functions here. */
+/*
+ * Is the value at one of n points of the domain not zero? There are no
+ * functions.
+ */
 static bool refuted(const problem *p, int64_t n)
 {
 	int64_t at[IX_MAX_AXES];
@@ -76,11 +79,13 @@ static bool refuted(const problem *p, int64_t n)
 
 enum outcome { NO_POINT, ONE_VALUE, VALUES, TOO_LARGE };
 
-/* A part of D, and the box on which it shows all that it does. */
+/*
+ * A part of D, and a box that is large enough to decide whether it is constant.
+ */
 struct piece {
 	uint64_t axes;
 	const ix_form *f;
-	ix_dom dom; /* its facts; the box of all */
+	ix_dom dom; /* the facts of the part, with the box of D */
 	int64_t count[IX_MAX_AXES];
 	int64_t value;
 };
@@ -106,7 +111,7 @@ static int32_t pieces(const problem *p, uint64_t *axes)
 	return n;
 }
 
-/* False: more points than will be walked. */
+/* Computes the box of a part; false: it has too many points to walk. */
 static bool piece_box(struct piece *q)
 {
 	const ix_box *box = &q->dom.box;
@@ -154,7 +159,7 @@ static enum outcome walk(struct piece *q)
 	int32_t i;
 
 	if (ix_form_has(q->f) == 0 && q->dom.n_facts == 0 && q->f->n > 0)
-		return VALUES; /* digits alone: canonical */
+		return VALUES; /* only digits: canonical */
 	if (!piece_box(q))
 		return TOO_LARGE;
 	do {
@@ -210,7 +215,7 @@ static ix_verdict by_pieces(const problem *p)
 
 static ix_verdict zero(problem *p, int cases);
 
-/* A clamp whose argument has none in it. */
+/* A clamp whose argument contains no clamp. */
 static const ix_atom *some_clamp(const ix_form *f)
 {
 	if ((ix_form_has(f) & HAS_CLAMP) == 0)
@@ -262,7 +267,7 @@ static bool decided(const problem *p, ix_verdict *v)
 		(p->f->n == 0 || ix_form_has(p->f) == 0);
 }
 
-/* Functions are axes by now. */
+/* Decides whether the form is zero. Functions have been replaced by axes. */
 static ix_verdict zero(problem *p, int cases)
 {
 	ix_verdict v;
@@ -317,7 +322,7 @@ static int32_t class_of(problem *p, int64_t *extent, const ix_atom *a)
 		ix_dom d = p->dom;
 
 		if (fact_functions(p))
-			d.n_facts = 0; /* not over these axes yet */
+			d.n_facts = 0; /* facts are still over the old axes */
 		if (c->fun != a->fun || c->lo != a->lo || c->hi != a->hi)
 			continue;
 		if (ix_equal(p->x, &d, c->at, at) == IX_EQUAL)
@@ -379,8 +384,7 @@ static const ix_form *without_functions(problem *p, int64_t *extent,
 }
 
 /*
- * New axes come after the old ones, so that forms without functions stay as
- * they are.
+ * New axes follow the old ones, so that forms without functions do not change.
  */
 static bool functions_to_axes(problem *p)
 {
@@ -403,7 +407,7 @@ static bool functions_to_axes(problem *p)
 	return p->f != NULL;
 }
 
-/* ---- functions that are read at two places ---- */
+/* ---- functions that are read at two arguments ---- */
 
 struct values {
 	const problem *p;
@@ -426,7 +430,7 @@ static int64_t some_value(void *arg, int64_t fun, int64_t at)
 	return 0;
 }
 
-/* DIFFERENT needs one function that all places agree with. */
+/* DIFFERENT needs one function that is consistent with all reads. */
 static ix_verdict twins(const problem *p, const ix_dom *d, const ix_form *f)
 {
 	int64_t at[IX_MAX_AXES];

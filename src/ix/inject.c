@@ -1,18 +1,19 @@
 /*
- * inject.c: does a form take a value twice? And the way back, if it is short.
+ * inject.c: decides whether a form takes a value twice, and inverts simple
+ * forms.
  *
  * Consumes a form over a domain; produces a verdict, or the inverse.
  *
  *     3*i + j   j < 3      EQUAL: yes         i + j     DIFFERENT: no
  *     i mod 4   i < 8      DIFFERENT          2*i + 3*j, j < 2: EQUAL
  *
- * Digits. Two points with the same value differ by signed digits s with
- * sum c*s = 0, |s| < extent. Taken from the largest coefficient down, what the
- * rest can reach and the gcd of the rest leave few s; usually none but 0 at
- * once: that is the mixed-radix argument. Where cuts do not divide the extent,
- * the two points are made: positive s in one, negative in the other, zero
- * elsewhere, which is the least that can be; then the axis decides.
- * Floors: fuse axes (reduce.c), else walk a small box.
+ * Digits: two points with the same value differ by signed digits s with sum c*s
+ * = 0, |s| < extent. From the largest coefficient down, the range and the gcd
+ * of the remaining terms allow few s, usually only 0: the mixed-radix argument.
+ * If cuts do not divide the extent, the two points are constructed: positive s
+ * in one, negative in the other, and zero elsewhere, which is the smallest
+ * choice; then the axis decides. Floors: axes are fused (reduce.c), else a
+ * small box is walked.
  */
 #include "ix/local.h"
 
@@ -25,7 +26,8 @@ struct digits {
 	int32_t n;
 	part p[DIGITS];	     /* by |coef|, largest first */
 	wide e[DIGITS];	     /* values */
-	wide reach[DIGITS + 1]; /* of p[k ..] */
+	/* largest absolute value of the sum of p[k ..] */
+	wide reach[DIGITS + 1];
 	wide gcd[DIGITS + 1];
 	int64_t s[DIGITS]; /* signed digits so far */
 	int64_t steps;
@@ -49,8 +51,8 @@ static int largest_first(const void *l, const void *r)
 }
 
 /*
- * Do the digits of the form tell all points of each axis apart?
- * UNKNOWN: the cuts of an axis do not nest.
+ * Do the digits of the form distinguish all points of each axis? UNKNOWN: the
+ * cuts of an axis do not nest.
  */
 static ix_verdict covers(const ix_box *box, const ix_form *f)
 {
@@ -103,7 +105,7 @@ static void digits_init(struct digits *g, const ix_box *box, const ix_form *f)
 	}
 }
 
-/* The two points of these signed digits: are they in the box? */
+/* Are the two points of these signed digits in the box? */
 static bool real(const struct digits *g)
 {
 	for (int32_t axis = 0; axis < g->box->n; axis++) {
@@ -129,8 +131,8 @@ static wide wide_floor(wide a, wide m)
 }
 
 /*
- * Signed digits k .. n-1 that bring t to zero, not all of them zero.
- * DIFFERENT: there are some; EQUAL: none; UNKNOWN: too many steps.
+ * Searches for signed digits k .. n-1 that make t zero, not all of them zero.
+ * DIFFERENT: found; EQUAL: there are none; UNKNOWN: too many steps.
  */
 static ix_verdict search(struct digits *g, int32_t k, wide t, bool any)
 {
@@ -149,7 +151,8 @@ static ix_verdict search(struct digits *g, int32_t k, wide t, bool any)
 	from = from < 1 - g->e[k] ? 1 - g->e[k] : from;
 	to = to > g->e[k] - 1 ? g->e[k] - 1 : to;
 	if (!any && from < 0)
-		from = 0; /* the first that is not zero is positive */
+		/* the first one that is not zero is positive, by symmetry */
+		from = 0;
 	for (wide s = from; s <= to; s++) {
 		if (++g->steps > STEPS)
 			return IX_UNKNOWN;
@@ -180,7 +183,7 @@ static int ascending(const void *l, const void *r)
 	return (*a > *b) - (*a < *b);
 }
 
-/* All values of a small box, sorted. */
+/* Decides for a small box by sorting all its values. */
 static ix_verdict by_walk(const problem *p)
 {
 	const ix_box *box = &p->dom.box;
@@ -217,7 +220,10 @@ static ix_verdict by_walk(const problem *p)
 	return IX_EQUAL;
 }
 
-/* More points than values between the bounds, for whatever functions. */
+/*
+ * Are there more points than values between the bounds? Then a value occurs
+ * twice, for any functions.
+ */
 static bool crowded(const ix_dom *d, const ix_form *f)
 {
 	span s = ix_span(d, f);
@@ -250,7 +256,10 @@ static ix_verdict injective(problem *p)
 
 		for (int32_t k = 0; k < p->dom.n_facts; k++)
 			used |= ix_form_axes(p->dom.facts[k].f);
-		/* all facts hold at one point: then at its neighbours too */
+		/*
+		 * facts do not depend on this axis: if they hold at a point,
+		 * they hold at its neighbours
+		 */
 		if (p->dom.box.extent[i] > 1 && (used >> i & 1) == 0)
 			return p->dom.n_facts == 0 ? IX_DIFFERENT : IX_UNKNOWN;
 	}

@@ -1,23 +1,23 @@
 /*
- * intern.c: one pointer per form and per atom.
+ * intern.c: gives equal forms, and equal atoms, the same pointer.
  *
- * Consumes terms in normal form (normal.c makes them); guarantees that two
- * calls with the same content give the same pointer, and that ids are dense in
- * order of creation. Next to each form and atom stand, hidden, the answers to
- * what is asked often: axes used, kinds contained, depth of nesting.
+ * Consumes terms in normal form (see normal.c); guarantees that two calls with
+ * the same content give the same pointer, and that ids are consecutive in order
+ * of creation. Each form and atom has hidden fields with frequent answers: used
+ * axes, kinds of atoms, depth of nesting.
  *
  *     ix_add(i, j) == ix_add(j, i)
  */
 #include "ix/local.h"
 
 struct atom_box {
-	ix_atom a; /* first: the door hands out its address */
+	ix_atom a; /* first member, because its address is public */
 	uint64_t hash, axes;
 	int32_t depth;
 	int has;
 };
 
-/* Stands before each form, because a form ends in its terms. */
+/* Precedes each form, because a form ends with its terms. */
 struct head {
 	uint64_t hash, axes;
 	int32_t depth;
@@ -89,7 +89,7 @@ int64_t ix_fit(const ix *x, wide v)
 	return (int64_t)v;
 }
 
-/* ---- what is inside ---- */
+/* ---- summaries of contents ---- */
 
 static const struct atom_box *box_of(const ix_atom *a)
 {
@@ -195,7 +195,7 @@ static bool same_form(const ix_form *f, int64_t c0, const ix_term *t,
 	return true;
 }
 
-/* Room for one more; hash(slot) gives the hash of an entry again. */
+/* Makes room for one more entry; hash(slot) recomputes the hash of an entry. */
 static void reserve(ix *x, struct table *t, uint64_t (*hash)(const void *))
 {
 	const void **old = t->slot;
@@ -327,8 +327,8 @@ const ix_form *ix_const(ix *x, int64_t c)
 /* ---- memo of one substitution ---- */
 
 /*
- * A stamp per run, so that nothing has to be cleared and nothing is seen
- * from another context.
+ * Begins a memo with a new stamp, so that entries of earlier ones are invalid
+ * without being cleared.
  */
 void ix_memo_begin(ix *x)
 {

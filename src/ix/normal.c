@@ -1,5 +1,5 @@
 /*
- * normal.c: sums in normal form.
+ * normal.c: makes the normal form of sums.
  *
  * Consumes parts in any order; produces a form whose terms are sorted, whose
  * atoms differ, and whose digits are canonical: sums of digits that are equal
@@ -8,15 +8,15 @@
  *     4*(i div 4) + i mod 4                        ->  i
  *     i mod 4 + 3*(i mod 6) - i mod 4              ->  3*(i mod 6)
  *
- * How. digit(axis, lo, hi) = F(lo) - hi/lo * F(hi) with F(p) = axis div p, and
- * the F(p) with p < extent are linearly independent functions (F(p) is the
- * first of them to jump at p: look at the smallest p with a weight). So the
- * weights of the F are the function, and what is made of them in a fixed way
- * is canonical. When the p nest, each dividing the next, they become the
- * digits between neighbours; a weight of zero at p is two neighbours joined.
- * When they do not nest, digits that close exactly are taken out until the
- * rest nests; nothing is refined that nobody has cut. (A factor may then open
- * or close digits: ix_scale leaves them. A difference is still exact.)
+ * Method: digit(axis, lo, hi) = F(lo) - hi/lo * F(hi) with F(p) = axis div p.
+ * The F(p) with p < extent are linearly independent (proof: F(p) is the first
+ * of them to jump at p; consider the smallest p with a weight). So the weights
+ * of the F determine the function, and any fixed construction from them is
+ * canonical. If the p nest, each dividing the next, they become the digits
+ * between neighbours; a weight of zero at p joins two neighbours. If they do
+ * not nest, digits that end exactly are taken out until the others nest; no new
+ * cuts are made. (A factor may then start or end digits: ix_scale does not
+ * change them. A difference is still exact.)
  */
 #include "ix/local.h"
 
@@ -85,7 +85,7 @@ static void sort(part *p, int32_t n)
 
 /* ---- the digits of one axis ---- */
 
-/* Adds w to the weight at p; the list stays sorted. */
+/* Adds w to the weight at p, and keeps the list sorted. */
 static bool weigh(struct weight *w, int32_t *n, int64_t p, wide v)
 {
 	int32_t k = *n;
@@ -129,8 +129,8 @@ static bool emit(part *out, int32_t *n, wide c, int32_t axis, int64_t lo,
 }
 
 /*
- * A digit [p, q) whose end takes the whole weight of q away, and no more than
- * there is from that of p.
+ * Takes out a digit [p, q) whose end cancels the weight of q, and whose start
+ * does not exceed that of p.
  */
 static bool take_closed(struct weight *w, int32_t *n, int32_t axis, part *out,
 	int32_t *n_out)
@@ -155,7 +155,7 @@ static bool take_closed(struct weight *w, int32_t *n, int32_t axis, part *out,
 	return false;
 }
 
-/* Weights into digits; false: a coefficient does not fit. */
+/* Converts weights to digits; false: a coefficient is too large. */
 static bool digits_of(struct weight *w, int32_t n, int32_t axis,
 	int64_t extent, part *out, int32_t *n_out)
 {
@@ -164,7 +164,7 @@ static bool digits_of(struct weight *w, int32_t n, int32_t axis,
 	while (!nests(w, n))
 		if (!take_closed(w, &n, axis, out, n_out))
 			break;
-	if (!nests(w, n)) { /* as they are: digits without an end */
+	if (!nests(w, n)) { /* keep them, as unbounded digits */
 		for (int32_t i = 0; i < n; i++)
 			if (!emit(out, n_out, w[i].w, axis, w[i].p, extent))
 				return false;
@@ -210,7 +210,7 @@ static bool normal_axis(const ix_box *box, const part *in, int32_t n, part *out,
 	return true;
 }
 
-/* ---- all of them ---- */
+/* ---- all axes ---- */
 
 static bool normal_atom(const part *in, int32_t n, part *out, int32_t *n_out)
 {
@@ -242,8 +242,8 @@ int32_t ix_normal(const ix_box *box, const part *in, int32_t n, part *out,
 	struct weight *w)
 {
 	/*
-	 * Sorted in the upper half. The first i parts give at most 2 i, and
-	 * an axis is read before it is written: nothing is lost.
+	 * The parts are sorted in the upper half. The first i parts give at
+	 * most 2 i parts, and an axis is read before it is overwritten.
 	 */
 	part *own = out + n;
 	int32_t n_out = 0, k;
@@ -423,7 +423,7 @@ const ix_form *ix_addc(ix *x, const ix_form *a, int64_t c)
 			ix_form_of(x, ix_plus(x, a->c0, c), a->t, a->n);
 }
 
-/* A factor keeps the normal form: joined and nested stays joined and nested. */
+/* A factor keeps the normal form, because it does not change cuts. */
 const ix_form *ix_scale(ix *x, const ix_form *a, int64_t k)
 {
 	ix_term few[SUM_FEW], *t = few;

@@ -1,7 +1,7 @@
 /*
- * print.c: the value of a form at a point, and its text.
+ * print.c: evaluates a form at a point, and prints it.
  *
- * The text is what it means with floor division and a non-negative remainder:
+ * In the text / is floor division, and % is the non-negative remainder:
  *
  *     4*i + (j/2)%3 + 1      j/2 over the whole extent has no %
  *     (4*i + j)/5            a floor atom
@@ -9,7 +9,7 @@
  */
 #include "ix/local.h"
 
-/* Wraps around: right whenever the value itself fits. */
+/* Computes with wrap-around; the result is right if the value fits. */
 int64_t ix_eval(const ix_form *f, const int64_t *point, ix_fun_eval *fun,
 	void *arg)
 {
@@ -59,7 +59,7 @@ static void print_axis(const struct printer *p, int32_t axis)
 		str_printf(p->s, "a_%d", axis);
 }
 
-/* tight: what stands in front binds as * does */
+/* tight: the digit is an operand of * */
 static void print_digit(const struct printer *p, const ix_atom *a, bool tight)
 {
 	bool top = p->box != NULL ? a->hi >= p->box->extent[a->axis] :
@@ -111,7 +111,7 @@ static void print_atom(const struct printer *p, const ix_atom *a, bool tight)
 	}
 }
 
-/* |v| in decimal; INT64_MIN too */
+/* Prints |v| in decimal, also for INT64_MIN. */
 static void print_size(str *s, int64_t v)
 {
 	uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;

@@ -1,10 +1,10 @@
 /*
- * range.c: bounds of a form over its box and the facts.
+ * range.c: computes bounds of a form over a box with facts.
  *
- * Consumes parts in normal form; produces inclusive bounds that are sound, and
+ * Consumes parts in normal form; produces inclusive, sound bounds, which are
  * exact for sums of digits over a box: axes are independent of each other, and
- * the digits of one axis are walked from the top, tight or free against both
- * ends of the axis.
+ * the digits of an axis are walked from the most significant one, with states
+ * that tell whether they are still equal to those of either end.
  *
  *     i < 4, j < 3:    3*i + j                          0 .. 11
  *     i < 10:          i mod 4 - 4*(i div 4)            -8 .. 3
@@ -13,24 +13,25 @@
  *                      4*i + 4*k + j + l - 5            0 .. 15
  *     x - 6*(x div 6)  for any x                        0 .. 5
  *
- * The last line is how a remainder is recognised, as there is no mod atom:
- * k*f - k*m*(f div m) + rest lies in k*[0, m-1] + rest.
+ * The last line is a remainder, for which there is no atom: k*f - k*m*(f div m)
+ * + rest is in k*[0, m-1] + rest.
  *
- * No memory is asked for: a form of many terms gets the sum of its parts.
+ * Allocates no memory: of a form with many terms the bounds of the parts are
+ * added.
  */
 #include "ix/local.h"
 
 /*
- * Parts that are looked at closely; levels of floor inside floor; levels where
- * facts about a whole form are tried; atoms looked into for one question: what
- * is nested is looked into several times, so it is the last that bounds work.
+ * Limits: parts that are treated together; levels of nested floors; levels at
+ * which facts about a whole form are tried; atoms that are examined for one
+ * question, counted each time, which bounds the total work.
  */
 enum { FINE = 24, DEEP = 24, FACTS_DEEP = 3, ATOMS = 500 };
 
-/* One question. */
+/* The state of one call. */
 struct ask {
 	const ix_dom *d;
-	int32_t atoms; /* left to look into */
+	int32_t atoms; /* number of atoms that may still be examined */
 };
 
 static span all_values(struct ask *q, wide c0, const part *p, int32_t n,
@@ -64,7 +65,7 @@ static span span_times(span s, wide k)
 
 static span span_plus(span a, span b)
 {
-	/* an end that is not known stays so */
+	/* an unknown end remains unknown */
 	wide min = a.min <= -WIDE_MAX || b.min <= -WIDE_MAX ?
 		-WIDE_MAX : held(a.min + b.min);
 	wide max = a.max >= WIDE_MAX || b.max >= WIDE_MAX ?
@@ -77,7 +78,7 @@ static wide wide_floor(wide a, wide m)
 {
 	int64_t n = (int64_t)a, k = (int64_t)m;
 
-	if (n != a || k != m) /* rare, and ten times as slow */
+	if (n != a || k != m) /* rare; a division costs ten times as much */
 		return a / m - (a % m < 0);
 	return n / k - (n % k < 0);
 }
@@ -91,7 +92,10 @@ static span span_div(span s, int64_t m)
 	return s;
 }
 
-/* Both hold. When they exclude each other there is no point: any will do. */
+/*
+ * The intersection. If it is empty, the domain has no points, and any result is
+ * correct.
+ */
 static span span_both(span a, span b)
 {
 	span s = {a.min > b.min ? a.min : b.min, a.max < b.max ? a.max : b.max};
@@ -106,7 +110,7 @@ static span fact_span(const ix_fact *g)
 
 /* ---- one axis ---- */
 
-/* Values of an atom by the box alone. */
+/* Bounds of an atom, from the box only. */
 static span free_values(const ix_dom *d, const ix_atom *a)
 {
 	int64_t extent;
@@ -120,8 +124,10 @@ static span free_values(const ix_dom *d, const ix_atom *a)
 					 : a->hi / a->lo - 1};
 }
 
-/* The coefficient of the whole axis in the fact; *rest: bounds of what is
- * added to it. 0: it is not there. */
+/*
+ * The coefficient of the whole axis in the fact; 0: it does not occur. *rest:
+ * bounds of the other terms.
+ */
 static int64_t with_axis(
 	const ix_dom *d, const ix_fact *g, int32_t axis, span *rest)
 {
@@ -147,7 +153,7 @@ static int64_t with_axis(
 	return c;
 }
 
-/* s.min <= c*v + c0 <= s.max as bounds of v; min > max: none */
+/* Solves s.min <= c*v + c0 <= s.max for v; min > max: no solution. */
 static span solve(span s, wide c, wide c0)
 {
 	wide lo = s.min - c0, hi = s.max - c0;
@@ -181,7 +187,7 @@ span ix_span_axis(const ix_dom *d, int32_t axis)
 	return s;
 }
 
-/* Bounds that a fact on nothing but this part gives. */
+/* Intersects s with bounds from facts about this part only. */
 static span part_facts(const ix_dom *d, const part *p, span s)
 {
 	for (int32_t i = 0; i < d->n_facts; i++) {
@@ -211,9 +217,10 @@ static span digit_values(const part *p, bool top, span s)
 	return (span){0, m - 1};
 }
 
-/* One level of the walk: what the values c*v add, by state tight/free. */
+/* One level of the walk: a digit with coefficient c. */
 struct level {
-	wide c, a, b, e; /* a, b: digits of both ends; e: digits there are */
+	/* a, b: digits of both ends; e: number of values of the digit */
+	wide c, a, b, e;
 };
 
 /* best[l][h]: largest sum so far; l, h: still equal to the end below, above */
@@ -241,7 +248,10 @@ static void walk(const struct level *t, wide best[2][2])
 	memcpy(best, next, sizeof next);
 }
 
-/* Largest sum of sign*coef*digit over v in s; p: one axis, cuts nest. */
+/*
+ * The largest sum of sign*coef*digit over v in s; p: digits of one axis, whose
+ * cuts nest.
+ */
 static wide chain_max(int64_t extent, const part *p, int32_t n, span s,
 	int sign)
 {
@@ -252,7 +262,7 @@ static wide chain_max(int64_t extent, const part *p, int32_t n, span s,
 	for (int32_t i = 0; i < n; i++) {
 		struct level t;
 
-		if (p[i].hi < above) { /* what lies between has no term */
+		if (p[i].hi < above) { /* the digit between has no term */
 			t = (struct level){0, a / p[i].hi, b / p[i].hi,
 				above == extent ? extent : above / p[i].hi};
 			if (above != extent) {
@@ -289,7 +299,7 @@ static bool chain(const part *p, int32_t n, int64_t extent)
 	return true;
 }
 
-/* Few values: look at all of them. Cuts need not nest. */
+/* Bounds by trying all values, if there are few. Cuts need not nest. */
 static span each_value(const part *p, int32_t n, int64_t extent, span s)
 {
 	span r = {WIDE_MAX, -WIDE_MAX};
@@ -377,7 +387,7 @@ static span atom_values(struct ask *q, const ix_atom *a, int depth)
 	return s;
 }
 
-/* Each axis for itself, each atom for itself. */
+/* Adds the bounds of each axis and each other atom. */
 static span plain(struct ask *q, const part *p, int32_t n, int depth)
 {
 	span s = {0, 0};
@@ -400,7 +410,7 @@ static span plain(struct ask *q, const part *p, int32_t n, int depth)
 	return s;
 }
 
-/* j*p - k*f in normal form, into out; -1: too long or too large */
+/* Computes j*p - k*f in normal form, in out; -1: too long or too large. */
 static int32_t less(const ix_dom *d, int64_t j, const part *p, int32_t n,
 	wide k, const ix_form *f, part *out)
 {
@@ -425,8 +435,8 @@ static span with_facts(struct ask *q, const part *p, int32_t n, int32_t from,
 	span s, int depth);
 
 /*
- * One fact for the whole: j*parts = k*g + h, bounds of g from the fact, those
- * of h with the facts behind it.
+ * Uses one fact for the whole form: j*parts = k*g + h; bounds of g from the
+ * fact, and of h with the later facts.
  *
  *     x, y < 4, 0 <= 3*(x + 4*y) + z < 30:    x + 4*y    0 .. 9
  */
@@ -440,8 +450,8 @@ static span with_fact(struct ask *q, const part *p, int32_t n,
 	int32_t i, n_out;
 
 	if (g->f->n < 2)
-		return s; /* part_facts has seen it */
-	for (i = 0; i < n * g->f->n; i++) { /* one that both have */
+		return s; /* part_facts has used it */
+	for (i = 0; i < n * g->f->n; i++) { /* an atom that both contain */
 		first = part_of(&g->f->t[i / n]);
 		if (part_same(&p[i % n], &first))
 			break;
@@ -481,7 +491,7 @@ static span with_facts(struct ask *q, const part *p, int32_t n, int32_t from,
 	return s;
 }
 
-/* Takes out remainders k*(f mod m): their bounds, and p without them. */
+/* Removes remainders k*(f mod m) from p, and returns their bounds. */
 static span remainders(struct ask *q, part *p, int32_t *n)
 {
 	part out[4 * FINE];

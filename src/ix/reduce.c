@@ -1,14 +1,14 @@
 /*
- * reduce.c: the same question over another box.
+ * reduce.c: transforms a question to another box.
  *
  * Consumes a problem: a form, a box, facts; produces an equivalent problem by
  * an exact change of axes, a bijection of the points that satisfy the facts:
  *
- *   windows    a fact that bounds an axis makes the axis shorter
- *   split      i over [12], cut at 4:  i = 4*a + b over [3,4]. Unused axes go
+ *   bounds     a fact that bounds an axis makes the axis shorter
+ *   split      i over [12], cut at 4:  i = 4*a + b over [3,4]
  *   fuse       4*a + b inside a floor, over [3,4]:  one axis F over [12],
  *              a = F div 4, b = F mod 4. This turns most floors into digits.
- *              (a + b) div 3 hides the same run: 4 = 1 modulo 3
+ *              (a + b) div 3 contains the same run, because 4 = 1 modulo 3
  */
 #include "ix/local.h"
 
@@ -26,7 +26,10 @@ void problem_init(problem *p, ix *x, arena *a, const ix_dom *d,
 	p->dom = *d;
 }
 
-/* Facts that always hold go; one that never does makes the problem empty. */
+/*
+ * Removes facts that always hold; a fact that never holds makes the problem
+ * empty.
+ */
 static void weed(problem *p)
 {
 	ix_dom box = {p->dom.box, 0, NULL};
@@ -46,7 +49,7 @@ static void weed(problem *p)
 	p->dom.n_facts = n;
 }
 
-/* Every axis i becomes with[i], a form over the n axes given. */
+/* Replaces each axis i by with[i], a form over the n new axes. */
 static void exchange(problem *p, int32_t n, const int64_t *extent,
 	const ix_form *const *with)
 {
@@ -77,9 +80,9 @@ void problem_assume(problem *p, const ix_form *f, int64_t lo, int64_t hi)
 	p->dom.n_facts = n + 1;
 }
 
-/* ---- windows ---- */
+/* ---- bounds ---- */
 
-/* One pass; true: an axis became shorter. */
+/* One pass over the facts; true: an axis became shorter. */
 static bool window(problem *p)
 {
 	const ix_box *old = &p->dom.box;
@@ -140,7 +143,7 @@ static int ascending(const void *l, const void *r)
 	return (*a > *b) - (*a < *b);
 }
 
-/* Cuts that nest and divide the extent, from 1 on, without the extent. */
+/* Keeps cuts that nest and divide the extent, from 1 on, without the extent. */
 static void nest(arena *a, cut_list *c, int64_t extent)
 {
 	int32_t n = 0;
@@ -213,8 +216,8 @@ static bool whole_axis(const problem *p, const ix_atom *a)
 }
 
 /*
- * Two whole axes with c_i = c_j * extent_j side by side in this form? Modulo
- * den if that is not 0: under a floor the difference leaves.
+ * Does the form contain two whole axes with c_i = c_j * extent_j? If den is not
+ * 0, modulo den, because under a floor the difference can be moved out.
  */
 static bool run_in(const problem *p, const ix_form *f, int64_t den,
 	struct run *r)
@@ -322,7 +325,7 @@ static int64_t atom_period(const ix_box *box, const ix_atom *a, int32_t axis,
 	g = gcd_i64(a->den, (int64_t)(*drift % a->den));
 	if (!mul_ok(l, a->den / g, &r))
 		return 0;
-	*drift = *drift / g; /* times den/g over den */
+	*drift = *drift / g; /* is multiplied by den/g and divided by den */
 	return r;
 }
 

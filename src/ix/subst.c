@@ -1,10 +1,10 @@
 /*
- * subst.c: the same form elsewhere: in a context, over another box, as
- * coordinates of a shape.
+ * subst.c: rewrites forms: simplified by facts, over another box, as indices of
+ * a shape.
  *
- * Consumes forms over an old box; produces forms in normal form over the
- * domain given. Each atom is rebuilt from its argument, so that everything
- * that div.c knows is used again on what has become of it.
+ * Consumes forms over an old box; produces forms in normal form over the new
+ * domain. Each atom is rebuilt from its new argument, so all rules of div.c are
+ * applied again.
  *
  *     f = i div 3 over [12], i := 4*a + b over [3,4]     (4*a + b) div 3
  *     f = i mod 4 over [8], fact 4 <= i < 8              i - 4
@@ -15,7 +15,7 @@
 struct with {
 	int32_t n;
 	const int64_t *extent;
-	const ix_form *const *form; /* NULL: simplify, axes stay */
+	const ix_form *const *form; /* NULL: keep the axes, only simplify */
 };
 
 static const ix_form *form_with(ix *x, const ix_dom *d, const ix_form *f,
@@ -24,8 +24,8 @@ static const ix_form *form_with(ix *x, const ix_dom *d, const ix_form *f,
 /* ---- simplification of a digit by facts ---- */
 
 /*
- * Inside one run of hi the mod is idle:
- * (v div lo) mod (hi/lo) = v div lo - hi/lo * k  where  v div hi = k
+ * If v stays within one run of hi, the mod can be dropped: (v div lo) mod
+ * (hi/lo) = v div lo - hi/lo * k where v div hi = k
  */
 static void digit_here(const ix_dom *d, int64_t c, const ix_atom *a, sum *s)
 {
@@ -55,7 +55,10 @@ static void digit_here(const ix_dom *d, int64_t c, const ix_atom *a, sum *s)
 
 /* ---- a digit of a form ---- */
 
-/* The remainder is made first: it is small, c times the quotient may not be. */
+/*
+ * A digit of a form. The remainder is computed first, because it is small, and
+ * c times the quotient may be too large.
+ */
 static void digit_with(ix *x, const ix_dom *d, int64_t c, const ix_atom *a,
 	const struct with *w, sum *s)
 {
@@ -94,8 +97,10 @@ static const ix_form *atom_with(ix *x, const ix_dom *d, const ix_atom *a,
 	return r;
 }
 
-/* A function with one value: a form that has it is no constant, as generated
- * code checks the value. */
+/*
+ * Does f contain a function that has only one possible value? Such a form is
+ * not treated as a constant, because generated code checks the value.
+ */
 static bool has_checked(const ix_form *f)
 {
 	if (!ix_has_fun(f))
@@ -188,8 +193,8 @@ const ix_form *ix_linearise(ix *x, const ix_dom *d, int32_t rank,
 }
 
 /*
- * From the innermost axis outwards. The outermost one that is longer than 1
- * has no mod, because f is in range.
+ * Works from the innermost axis outwards. The outermost axis longer than 1
+ * needs no mod, because f is in range.
  */
 void ix_delinearise(ix *x, const ix_dom *d, const ix_form *f, int32_t rank,
 	const int64_t *shape, const ix_form **out)

@@ -1,9 +1,9 @@
 /*
- * lower.c: a scheduled MapExpr becomes kern.
+ * lower.c: lowers a scheduled MapExpr to kern.
  *
- * Phases are made one after the other, in the order of the tree. Kernels of
- * one structure become one text: nothing of a user's program is in it but the
- * labels of equations, in notes.
+ * Phases are lowered in the order of the tree. Kernels with the same structure
+ * get the same text: it contains nothing of the user's program but the labels
+ * of equations, in notes.
  */
 #include "kern/lower.h"
 
@@ -12,7 +12,7 @@ _Noreturn void lw_bug(lowering *lw, const char *what, const char *name)
 	env_bug(arena_env(lw->a), "kern", "%s: %s %s", lw->k->name, what, name);
 }
 
-/* Is the register set deeper than its scope, or accumulated into? */
+/* Is the register set in a loop below its scope, or accumulated into? */
 static bool set_below(const loop_node *n, const loop_buf *b)
 {
 	if (!loop_is_loop(n))
@@ -131,7 +131,10 @@ static void params(lowering *lw)
 	out->local_bytes = k->local_bytes;
 }
 
-/* Guards and choices are no arithmetic; what is named twice is done once. */
+/*
+ * Counts arithmetic operations. Guards and selections do not count; a shared
+ * expression counts once.
+ */
 static void count_call(void *arg, const expr *e)
 {
 	int64_t *flops = arg;

@@ -1,10 +1,11 @@
 /*
- * lower_acc.c: reductions that several accumulators share: of the lanes of a
- * vector loop, and of the parts of a split sum.
+ * lower_acc.c: reductions with several accumulators: over the lanes of a vector
+ * loop, and over the parts of a split sum.
  *
- * A reduction over the variable that the lanes walk is spread on accumulators
- * of one vector each; they are combined pairwise, then their lanes in halves,
- * then with what was accumulated so far: always in that order.
+ * A reduction over the variable of the lanes has several accumulators of one
+ * vector each. In the end they are combined pairwise, then their lanes in
+ * halves, then the result with the value accumulated before, always in this
+ * order.
  */
 #include "kern/lower.h"
 
@@ -22,7 +23,10 @@ val lw_as_acc(lowering *lw, val v)
 			       : lw_to_lanes(lw, v);
 }
 
-/* Reductions over the loop's variable into a place that it does not walk. */
+/*
+ * Finds the reductions over the loop's variable, whose results do not depend on
+ * it.
+ */
 static void find_accs(
 	lowering *lw, const loop_node *loop, const loop_node *n, int32_t unroll)
 {
@@ -41,7 +45,7 @@ static void find_accs(
 		find_accs(lw, loop, n->child[i], unroll);
 }
 
-/* lanes are set already */
+/* the lanes of the loop are set */
 void lw_open_lane_accs(lowering *lw, const loop_node *loop, int32_t unroll)
 {
 	int32_t i = lw->acc.n;
@@ -62,7 +66,7 @@ void lw_open_lane_accs(lowering *lw, const loop_node *loop, int32_t unroll)
 	}
 }
 
-/* x combined with y in every lane, in place of x */
+/* Combines y into x in every lane. */
 static void fold(lowering *lw, struct how h, val *x, const val *y)
 {
 	val z[IR_MAX_COMP];
@@ -82,7 +86,7 @@ static val shuffled(lowering *lw, val x, int32_t half)
 	return lw_shuffle(lw, x, x, list);
 }
 
-/* All accumulators in the lanes of the first. */
+/* Combines all accumulators into the first one. */
 static void fold_turns(
 	lowering *lw, const struct lane_acc *l, struct how h, val *x)
 {
@@ -156,7 +160,7 @@ static int32_t parts(lowering *lw, int32_t eqn, int32_t comp)
 	return *array;
 }
 
-/* The elements at hand of part `number`. */
+/* The accessed elements of part `number`. */
 static struct place_of place_part(
 	lowering *lw, int32_t eqn, int32_t comp, form number)
 {
@@ -171,7 +175,7 @@ static struct place_of place_part(
 	return p;
 }
 
-/* Number of the block that n is in: of the loop that was split. */
+/* The number of the block of the split loop that contains n. */
 static form part_number(
 	lowering *lw, const loop_node *n, const loop_eqn *e)
 {
@@ -195,7 +199,7 @@ void lw_part(lowering *lw, const loop_node *n)
 	}
 }
 
-/* The elements at hand of all blocks, first to last. */
+/* Combines the partial results of all blocks, from the first to the last. */
 void lw_join(lowering *lw, const loop_node *n)
 {
 	const loop_eqn *e = &lw->k->eqn[n->eqn];
@@ -234,7 +238,7 @@ void lw_join(lowering *lw, const loop_node *n)
 		struct place_of to;
 
 		if (loop_param(lw->k, t) < 0)
-			continue; /* a component that nobody reads */
+			continue; /* a component that is not read */
 		to = lw_place_tensor(lw, t, e->at, true);
 		lw_store(lw, &to,
 			lw_cast(lw, x[i], lw->s->tensor.at[t].dtype));

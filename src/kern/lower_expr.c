@@ -1,11 +1,11 @@
 /*
- * lower_expr.c: expressions as straight-line values, each computed once in its
- * block.
+ * lower_expr.c: lowers expressions to straight-line values, each computed once
+ * per block.
  *
- * Consumes interned exprs: one that was named in this block, or one around it,
- * is not computed again. A select evaluates both sides; what must not be read
- * on the side not taken is read under the condition, so no branch is needed
- * and lanes may disagree:
+ * Consumes interned exprs: one that was computed in this block, or in an outer
+ * one, is not computed again. A select evaluates both sides; a read that is not
+ * allowed on the side not taken is done under the condition. So no branch is
+ * needed, and lanes may differ:
  *
  *   o = inside(i - 1) ? x[i - 1] : 0
  *     %1: bool = inside %i0 1 *
@@ -64,7 +64,7 @@ static void unsafe_visit(void *arg, const expr *e)
 		    may_race(s->lw, e);
 }
 
-/* May something below be read only where the guards in force hold? */
+/* Does e contain a read that is allowed only under the current guards? */
 bool lw_is_unsafe(lowering *lw, const expr *e)
 {
 	int64_t known = lw->dom->n_facts > 0
@@ -93,7 +93,9 @@ static void reads_visit(void *arg, const expr *e)
 		    (e->tensor == r->tensor || ix_has_fun(e->form));
 }
 
-/* What was read from a tensor before is not what a scan has stored since. */
+/*
+ * Forgets values that were read from a tensor, after a scan has stored to it.
+ */
 void lw_forget(lowering *lw, int32_t tensor)
 {
 	for (int32_t i = 0; i < lw->memo.n; i++) {
@@ -109,7 +111,7 @@ void lw_forget(lowering *lw, int32_t tensor)
 		lw->fun.at[i].atom = NULL;
 }
 
-/* Registers are known by their tensor alone. */
+/* The value stored in a tensor at an index; registers have no index. */
 const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at)
 {
 	for (int32_t i = lw->def.n - 1; i >= 0; i--)
@@ -127,7 +129,7 @@ static val read(lowering *lw, const expr *e)
 	int32_t q, c;
 	val v;
 
-	/* a register has no index, but it is checked */
+	/* a register has no address, but its index must be checked */
 	lw_load_funs(lw, e->form);
 	known = lw_stored_at(lw, e->tensor, e->form);
 	if (known != NULL)
@@ -136,7 +138,8 @@ static val read(lowering *lw, const expr *e)
 	v = lw_load(lw, &p, guarded || p.guarded);
 	if (p.buf != NULL && loop_maker(lw->k, e->tensor, &q, &c) &&
 		lw->k->eqn[q].acc[c] != e->dtype)
-		v = lw_cast(lw, v, e->dtype); /* rounded once, when complete */
+		/* rounded once, when it is complete */
+		v = lw_cast(lw, v, e->dtype);
 	return v;
 }
 
@@ -168,7 +171,10 @@ static val inside(lowering *lw, const expr *e)
 	return all;
 }
 
-/* All arguments in lanes, masks as wide as what they are used with. */
+/*
+ * Calls a scalar function: converts all arguments to lanes, and masks to the
+ * width of the other arguments.
+ */
 static val call(lowering *lw, const expr *e)
 {
 	const ir_scalar *f = ir_scalar_at(e->fn);
@@ -196,7 +202,7 @@ static val call(lowering *lw, const expr *e)
 					  : lw_to_lanes(lw, x[i]);
 	if (type.lanes > 1 && type.dt == TN_BOOL)
 		type.mask = bytes;
-	/* of integers, named after its result */
+	/* a call of integers with a float result takes them as i64 */
 	for (int32_t i = 0; i < f->n_args; i++)
 		if (dtype_is_float(type.dt) && !dtype_is_float(t) &&
 			f->emit[0] != '(')
@@ -205,8 +211,8 @@ static val call(lowering *lw, const expr *e)
 }
 
 /*
- * What was named on a side that may not be taken is unknown behind it, and so
- * is what has been read there from places that are right there only.
+ * Lowers one side of a select. Values that were computed on this side are
+ * forgotten after it, because the side may not be taken.
  */
 static val side(lowering *lw, const expr *e, val c, const expr *cond,
 	bool negated)

@@ -1,11 +1,14 @@
 /*
- * lower_finish.c: what is done to the finished sums of a tile, in loops: it may
- * be much to write. And tiles whose terms are added one by one where the result
- * is no finite number.
+ * lower_finish.c: applies the epilogue to the finished sums of a tile, in
+ * loops, because unrolled code may be long. Also computes a tile term by term,
+ * if its result is not finite.
  */
 #include "kern/lower.h"
 
-/* The same tile term by term, as the equation says. Opens the other case. */
+/*
+ * Computes the tile term by term, as the equation says, then opens the else
+ * branch.
+ */
 static void one_by_one(struct tile *t, int64_t columns)
 {
 	lowering *lw = t->lw;
@@ -63,7 +66,10 @@ static val taken(struct tile *t, form at)
 		lw_type(t->lw, t->e->acc[0], t->lw->lanes), 0);
 }
 
-/* at: in the array, the first of a vector, or an element of the last one */
+/*
+ * at: index in the array of the first element of a vector, or of an element of
+ * an incomplete last one
+ */
 typedef void of_place(struct tile *t, form at);
 
 static void columns_of(struct tile *t, of_place *fn, form row, int64_t from,
@@ -91,7 +97,10 @@ static void columns_of(struct tile *t, of_place *fn, form row, int64_t from,
 	lw_close(lw);
 }
 
-/* Counters of known ends: a compiler sees that all is inside of the array. */
+/*
+ * Loops with constant ends, so that a C compiler sees that accesses are inside
+ * of the array.
+ */
 static void each_place(struct tile *t, of_place *fn)
 {
 	lowering *lw = t->lw;
@@ -114,7 +123,10 @@ static void each_place(struct tile *t, of_place *fn)
 	lw_close(lw);
 }
 
-/* What stands there becomes what it is in the end; finite: all added up. */
+/*
+ * Applies the epilogue to the sum at an index of the array. If the tile is
+ * checked, adds the result to t->finite.
+ */
 static void finish_place(struct tile *t, form at)
 {
 	lowering *lw = t->lw;
@@ -151,8 +163,9 @@ static void store_place(struct tile *t, form at)
 }
 
 /*
- * A term that is nothing was 0 times something: is that nothing, too? Then the
- * sum of all is a number. last: of elements, besides.
+ * Sets t->finite to the condition that a sum is not finite. A guarded term is 0
+ * times the other factor, which is wrong if that is infinite or NaN; then the
+ * sum is NaN.
  */
 static void check(struct tile *t)
 {
@@ -180,7 +193,10 @@ static void check(struct tile *t)
 	t->finite = bad;
 }
 
-/* Lanes of an accumulator that are columns; the others are anything. */
+/*
+ * The lanes of an accumulator that are columns of the result; the other lanes
+ * are undefined.
+ */
 static val columns_only(struct tile *t, int32_t vector, val a)
 {
 	lowering *lw = t->lw;
@@ -192,7 +208,10 @@ static val columns_only(struct tile *t, int32_t vector, val a)
 			a, lw_to_lanes(lw, lw_const(lw, a.dt, 0, 0))});
 }
 
-/* The tile from its registers, if what it adds up are numbers. */
+/*
+ * Stores the tile from its registers if all sums are finite, else computes it
+ * term by term.
+ */
 void lw_store_checked(struct tile *t, int64_t columns)
 {
 	lowering *lw = t->lw;
@@ -219,7 +238,10 @@ void lw_store_checked(struct tile *t, int64_t columns)
 	lw_close(lw);
 }
 
-/* What becomes of the sums in the end is added to what there is of them. */
+/*
+ * Applies the epilogue to the sums of a tile, adds earlier partial results, and
+ * stores the tile.
+ */
 void lw_finish(struct tile *t, int64_t columns)
 {
 	lowering *lw = t->lw;

@@ -1,13 +1,13 @@
 /*
- * lower_form.c: index forms as forms of kern, over the values that the loops'
- * variables have now.
+ * lower_form.c: converts index forms to forms of kern, over the current values
+ * of loop variables.
  *
  *   4*i + (j div 2) mod 3 + 1   ->   4*%i0 + %7 + 1, %7 = mod of div of %i1
  *
- * A variable of an unrolled loop is a value plus a constant, or a constant.
- * In a vector loop a form may be asked for at a lane: the variable that the
- * lanes walk is then %i1 + %l. Indices read from data are loaded, compared
- * with their bounds and clamped before: lower_index.c.
+ * A variable of an unrolled loop is a value plus a constant, or a constant. In
+ * a vector loop a form may be evaluated at a lane: the variable of the lanes is
+ * then %i1 + %l. Indices from data are loaded, checked and clamped before:
+ * lower_index.c.
  */
 #include "kern/lower.h"
 
@@ -85,7 +85,10 @@ form lw_block_at(lowering *lw, int32_t var, int32_t level)
 	lw_bug(lw, "a block is not open", lw->k->var[var].name);
 }
 
-/* Where the innermost piece of var begins that n is in; NULL: it is not cut. */
+/*
+ * The start of the innermost block of var that contains n; NULL: var is not
+ * cut.
+ */
 static form piece_of(lowering *lw, const loop_node *n, int32_t var)
 {
 	while (n != NULL && (n->kind != LOOP_BLOCK || n->var != var))

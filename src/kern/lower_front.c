@@ -1,14 +1,14 @@
 /*
- * lower_front.c: masks of the lanes that no loop from a node on changes are
- * made in front of it: a window's mask once for all channels. C compilers do
- * not see that.
+ * lower_front.c: hoists masks of lanes out of loops that do not change them,
+ * such as the mask of a sliding window out of the loop over channels. C
+ * compilers do not do this.
  */
 #include "kern/lower.h"
 
 struct invariants {
 	lowering *lw;
-	loop_set inner; /* loops to be opened */
-	bool digits;	/* only those of the lanes */
+	loop_set inner; /* the inner loops */
+	bool digits;	/* only digits of the lanes */
 };
 
 static void hoist(void *arg, const expr *e)

@@ -1,20 +1,24 @@
 /*
- * lower_hold.c: accumulators that stay in registers while their loops run.
+ * lower_hold.c: keeps accumulators in registers while their loops run.
  *
- * Consumes a list of nodes in which the accumulator of an equation is started,
- * and later ones that add to it. Its place may be memory - an element of each
- * lane of a vector loop, read by others later - but before the last of these
- * nodes nobody looks there: it is a register until then, and stored once.
+ * Consumes a list of nodes of which one clears the accumulator of an equation
+ * and later ones add to it. Its location may be memory - an element for each
+ * lane of a vector loop, which other statements read later - but no statement
+ * reads it before the last of these nodes. So until then it is a register, and
+ * it is stored once.
  *
  *   start o; for (w < 3) { o = max(o, x[i + w]) }   ->
  *   var %h: f32x16 = start; for .. { set %h = max %h, .. } store o = %h
  *
- * A C compiler finds that out of whole vectors; of parts of vectors it does not,
- * and what was stored with a mask takes tens of cycles to be loaded again.
+ * C compilers do this for whole vectors, but not for parts of vectors, where
+ * loading what was stored with a mask takes tens of cycles.
  */
 #include "kern/lower.h"
 
-/* Does it add to eqn below n, in a way that a register can follow? */
+/*
+ * Does n contain additions to eqn? Sets *bad if a register cannot hold the
+ * accumulator.
+ */
 static bool adds(const loop_node *n, int32_t eqn, bool *bad)
 {
 	bool found = false;
@@ -29,7 +33,7 @@ static bool adds(const loop_node *n, int32_t eqn, bool *bad)
 	return found;
 }
 
-/* May the accumulator of this equation be a register? */
+/* Can the accumulator of this equation be a register? */
 static bool may_hold(lowering *lw, int32_t eqn)
 {
 	const loop_eqn *e = &lw->k->eqn[eqn];

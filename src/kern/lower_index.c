@@ -1,11 +1,10 @@
 /*
- * lower_index.c: indices as values, one or one per lane, and indices that are
- * read from data: compared with their bounds and clamped in front of the
- * expression that uses them.
+ * lower_index.c: indices as values, scalar or per lane, and indices from data,
+ * which are checked and clamped before the expression that uses them.
  */
 #include "kern/lower.h"
 
-/* What the values of f are compared in when there is one per lane. */
+/* The dtype of the values of f per lane. */
 tn_dtype lw_index_dtype(lowering *lw, const ix_form *f)
 {
 	int64_t min, max;
@@ -16,14 +15,14 @@ tn_dtype lw_index_dtype(lowering *lw, const ix_form *f)
 		       : TN_I32;
 }
 
-/* A part of the variable that the lanes walk, such as i / 56 % 56. */
+/* Is the atom a digit of the variable of the lanes, such as i / 56 % 56? */
 static bool is_lane_digit(const lowering *lw, const ix_atom *t)
 {
 	return lw->lanes > 1 && t->kind == IX_DIGIT && t->axis == lw->vvar &&
 	       (t->lo > 1 || t->hi < lw->dom->box.extent[t->axis]);
 }
 
-/* One number for each lane. */
+/* The value of f in each lane. */
 static val by_lane(lowering *lw, const ix_form *f, tn_dtype dt)
 {
 	val n = lw_register(lw, lw_type(lw, dt, lw->lanes), 0);
@@ -34,7 +33,7 @@ static val by_lane(lowering *lw, const ix_form *f, tn_dtype dt)
 	return n;
 }
 
-/* (f + l) div m, or mod m, of each lane l */
+/* (f + l) div m, or mod m, for each lane l */
 static val of_lanes(
 	lowering *lw, kern_op op, form f, int64_t m, tn_dtype dt)
 {
@@ -46,7 +45,10 @@ static val of_lanes(
 	return (val){kern_let(lw->b, kern_ins(lw->b->k, &v)), dt, lw->lanes, 0};
 }
 
-/* f div lo mod (hi / lo) is f div lo less the digits above */
+/*
+ * A digit, f div lo mod (hi / lo), computed as f div lo minus the higher
+ * digits.
+ */
 static val made_digit(lowering *lw, const ix_atom *t, tn_dtype dt)
 {
 	form f = lw_var(lw, t->axis);
@@ -84,7 +86,7 @@ void lw_lane_digits(lowering *lw, const ix_form *f)
 			(void)lane_digit(lw, f->t[i].atom, dt);
 }
 
-/* f without the digits of the lanes. */
+/* f without its digits of the lanes. */
 static const ix_form *without_digits(lowering *lw, const ix_form *f)
 {
 	const ix_form *rest = f;
@@ -102,7 +104,7 @@ static const ix_form *without_digits(lowering *lw, const ix_form *f)
 	return rest;
 }
 
-/* v and what the digits of the lanes add to it */
+/* Adds the digits of the lanes in f to v. */
 static val with_digits(lowering *lw, const ix_form *f, val v)
 {
 	val type = {0, v.dt, v.lanes, 0};
@@ -205,7 +207,7 @@ val lw_path_mask(lowering *lw, int32_t bytes)
 	return all;
 }
 
-/* ---- indices that are read from data ---- */
+/* ---- indices from data ---- */
 
 form lw_fun(lowering *lw, const ix_atom *t, kern_val lane)
 {
@@ -226,7 +228,7 @@ form lw_fun(lowering *lw, const ix_atom *t, kern_val lane)
 	lw_bug(lw, "a data index was not loaded", "");
 }
 
-/* "Some lane takes this branch", when the branch differs by lane. */
+/* Does some lane take this branch? Used if lanes differ. */
 static val some_lane(lowering *lw)
 {
 	val any = lw_register(lw, lw_type(lw, TN_BOOL, 1), 0);
@@ -240,15 +242,19 @@ static val some_lane(lowering *lw)
 
 struct fun {
 	const ix_atom *t;
-	bool lanes;	  /* one for each */
-	const val *known; /* stored in this block; NULL: in memory */
+	bool lanes;	  /* one index for each lane */
+	/* its value, if it was stored in this block; NULL: it is in memory */
+	const val *known;
 	struct place_of p;
 	bool guarded;
-	val when; /* guarded: where it is read; id 0: the path, lane by lane */
+	/*
+	 * guarded: the condition of the read; id 0: that of the path, per lane
+	 */
+	val when;
 	int32_t check;
 };
 
-/* The index as it is read, within its bounds. */
+/* The index as loaded, checked and clamped to its bounds. */
 static val checked(lowering *lw, const struct fun *f, kern_val lane)
 {
 	val when = f->when, v;
@@ -271,8 +277,9 @@ static val checked(lowering *lw, const struct fun *f, kern_val lane)
 }
 
 /*
- * An index that does not walk with the lanes stays one number, also where only
- * some of the lanes ask for it: addresses are computed from it for all.
+ * Loads and checks an index from data. If it does not depend on the lane it
+ * stays a scalar, even if only some lanes need it, because addresses use it for
+ * all lanes.
  */
 static void load_fun(lowering *lw, const ix_atom *t)
 {
@@ -287,7 +294,7 @@ static void load_fun(lowering *lw, const ix_atom *t)
 			return;
 	lw_load_funs(lw, t->f);
 	f.known = lw_stored_at(lw, tensor, t->f);
-	/* copies of inputs are for what walks a loop, not for indices */
+	/* copies of inputs serve reads along a loop, not indices */
 	if (f.known == NULL)
 		f.p = lw_place_tensor(lw, tensor, t->f,
 			loop_maker(lw->k, tensor, &e, &comp) &&

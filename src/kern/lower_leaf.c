@@ -1,5 +1,6 @@
 /*
- * lower_leaf.c: statements: initialise, compute and store, accumulate, complete.
+ * lower_leaf.c: lowers statements: initialise, compute and store, accumulate,
+ * complete.
  */
 #include "kern/lower.h"
 
@@ -76,7 +77,7 @@ static void set(lowering *lw, const loop_node *n)
 	}
 }
 
-/* holds: in a register, from here on */
+/* holds: the accumulator is in a register from here on */
 void lw_init(lowering *lw, const loop_node *n, bool holds)
 {
 	const loop_eqn *e = &lw->k->eqn[n->eqn];
@@ -101,7 +102,7 @@ void lw_init(lowering *lw, const loop_node *n, bool holds)
 	}
 }
 
-/* Is the index of every element larger than those accumulated before it? */
+/* Are elements accumulated in the order of their indices? */
 static bool in_order(const lowering *lw, const loop_node *n, bool fresh)
 {
 	const loop_eqn *e = &lw->k->eqn[n->eqn];
@@ -127,7 +128,10 @@ static bool in_order(const lowering *lw, const loop_node *n, bool fresh)
 	return true;
 }
 
-/* Opens the condition that a pushed element is in the tensor, if it may not be. */
+/*
+ * For a scatter: opens the condition that the element is inside of the tensor,
+ * unless this is certain.
+ */
 static bool open_push(lowering *lw, const loop_eqn *e)
 {
 	int64_t min, max, numel = lw->s->tensor.at[e->e->out[0]].numel;

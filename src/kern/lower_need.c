@@ -1,14 +1,14 @@
 /*
- * lower_need.c: loops without the parts where nothing happens.
+ * lower_need.c: restricts loops to iterations that do something.
  *
- * Consumes what holds wherever a node does anything (loop_node.need); produces
- * a shorter interval of one of its variables, or an empty one:
+ * Consumes conditions that hold wherever a node does anything (loop_node.need);
+ * produces a shorter interval of one of its variables, or an empty one:
  *
  *   sums over k of x[i, k] * y[k, j] where k <= i, in a tile of rows b .. e
  *     for %k = lo .. min(hi, e)
  *
- * Of the other variables it knows their intervals (near: the values they have
- * now), so some of what is left may still be nothing: bodies keep their guards.
+ * For the other variables it uses their intervals (near: their current values),
+ * so some remaining iterations may do nothing: bodies keep their guards.
  */
 #include "kern/lower.h"
 
@@ -20,7 +20,7 @@ static bool is_walked(const loop_node *n, int32_t var)
 	return false;
 }
 
-/* The largest value of f without its terms of `but`, or the smallest. */
+/* The largest or smallest value of f without its terms of `but`. */
 static form end_of(lowering *lw, const loop_node *n, const ix_form *f,
 	int32_t but, bool largest)
 {
@@ -45,7 +45,7 @@ static form end_of(lowering *lw, const loop_node *n, const ix_form *f,
 	return s;
 }
 
-/* Of the interval's ends so many whole vectors from its start. */
+/* Rounds an end of the interval to whole vectors from its start. */
 static form in_lanes(
 	lowering *lw, form lo, form at, int32_t lanes, bool up)
 {
@@ -58,7 +58,7 @@ static form in_lanes(
 	return lw_add(lw, lo, lw_scale(lw, n, lanes));
 }
 
-/* The interval without what lies in front of `from`, or from `to` on. */
+/* Restricts the interval to `from` .. `to`. */
 static void cut_off(lowering *lw, const loop_node *n, int32_t var,
 	form from, form to)
 {
@@ -78,7 +78,9 @@ static void cut_off(lowering *lw, const loop_node *n, int32_t var,
 			in_lanes(lw, old.lo, to, lanes, true));
 }
 
-/* lo <= rest + stride * var < hi for some rest between its ends */
+/*
+ * Restricts var by lo <= rest + stride * var < hi, for any rest in its range.
+ */
 static void narrow(lowering *lw, const loop_node *n, const ix_fact *f,
 	int32_t var, int64_t stride)
 {
@@ -97,7 +99,7 @@ static void narrow(lowering *lw, const loop_node *n, const ix_fact *f,
 	cut_off(lw, n, var, from, to);
 }
 
-/* Nothing at all, unless the fact may hold. */
+/* Makes the interval empty if the fact cannot hold. */
 static void close(lowering *lw, const loop_node *n, const ix_fact *f,
 	int32_t var)
 {
@@ -120,7 +122,7 @@ static void close(lowering *lw, const loop_node *n, const ix_fact *f,
 	s->whole = s->most = 0;
 }
 
-/* A variable of the node that is to be narrowed: -1 none of them is in f. */
+/* The variable of f whose interval can be restricted; -1: none. */
 static int32_t narrowed(
 	const lowering *lw, const loop_node *n, const ix_form *f, int64_t *stride)
 {

@@ -1,11 +1,12 @@
 /*
- * lower_nest.c: loops. A node's variable has an interval, known or as forms;
- * FOR walks it, BLOCK cuts it, SPAN restricts it. A vector loop is a loop over
- * whole vectors, perhaps several at a time, and one over the elements left:
+ * lower_nest.c: lowers loops. The variable of a node has an interval, with
+ * constant ends or forms; FOR walks it, BLOCK cuts it, SPAN restricts it. A
+ * vector loop becomes a loop over whole vectors, possibly several at a time,
+ * and one over the remaining elements:
  *
  *   for %i = lo .. hi step 64 whole    4 vectors, 4 accumulators
  *   for %i = .. .. hi step 16 whole
- *   for %i = .. .. hi step 8 whole     where so many are known to be left
+ *   for %i = .. .. hi step 8 whole     if the remainder is long enough
  *   for %i = .. .. hi
  */
 #include "kern/lower.h"
@@ -41,7 +42,7 @@ void lw_declare_registers(lowering *lw, const loop_node *scope)
 	}
 }
 
-/* Inside, the fact holds. */
+/* Adds a fact that holds inside. */
 static void add_fact(lowering *lw, const ix_form *f, int64_t lo, int64_t hi)
 {
 	*vec_push(lw->a, &lw->facts) = (ix_fact){f, lo, hi};
@@ -58,7 +59,7 @@ static void body(lowering *lw, const loop_node *n)
 	lw_release(lw, m);
 }
 
-/* few iterations, written one after the other */
+/* Is the loop fully unrolled? */
 bool lw_is_unrolled(const lowering *lw, const loop_node *n)
 {
 	return n->lanes <= 1 && !n->backward &&
@@ -89,7 +90,7 @@ static void unrolled(lowering *lw, const loop_node *n)
 	lw->plus[n->var] = 0;
 }
 
-/* from: NULL: from the loop's start on */
+/* from: the first iteration; NULL: the loop's start */
 static void one_by_one(lowering *lw, const loop_node *n, form from)
 {
 	const struct span *s = &lw->span[n->var];
@@ -111,7 +112,7 @@ static void one_by_one(lowering *lw, const loop_node *n, form from)
 	lw_release(lw, m);
 }
 
-/* What later vectors read is asked for. */
+/* Prefetches what later vectors read. */
 static void ahead(lowering *lw, const loop_node *n)
 {
 	for (int32_t i = 0; i < n->n_ahead; i++) {
@@ -122,7 +123,7 @@ static void ahead(lowering *lw, const loop_node *n)
 	}
 }
 
-/* A vector, with the accumulators of its turn. */
+/* Lowers the body for a vector, with the accumulators of turn `turn`. */
 static void vector(lowering *lw, const loop_node *n, int32_t turn)
 {
 	for (int32_t i = 0; i < lw->acc.n; i++)
@@ -134,7 +135,10 @@ static void vector(lowering *lw, const loop_node *n, int32_t turn)
 	lw_move_windows(lw);
 }
 
-/* `unroll` vectors at a time, from *from on, which becomes what is left. */
+/*
+ * Lowers the loop over `unroll` vectors at a time, from *from on; sets *from to
+ * the start of the remainder.
+ */
 static void vectors(
 	lowering *lw, const loop_node *n, int32_t unroll, form *from)
 {
@@ -170,7 +174,7 @@ static void vectors(
 	lw->window.n = 0;
 }
 
-/* Does something below add up along the variable? */
+/* Is there a reduction along the variable below n? */
 static bool adds_along(const lowering *lw, const loop_node *n, int32_t var)
 {
 	if (!loop_is_loop(n))
@@ -185,7 +189,10 @@ static bool adds_along(const lowering *lw, const loop_node *n, int32_t var)
 
 enum { LEAST_LANES = 4 };
 
-/* Of `left` elements behind the vectors those that fill shorter ones. */
+/*
+ * Lowers shorter vectors for `left` remaining elements; returns how many still
+ * remain.
+ */
 static int64_t short_vectors(
 	lowering *lw, const loop_node *n, int64_t left, form *from)
 {
@@ -199,7 +206,7 @@ static int64_t short_vectors(
 	return left;
 }
 
-/* The elements behind the vectors as one that is no whole one. */
+/* Lowers the remaining elements as one incomplete vector. */
 static void part_vector(
 	lowering *lw, const loop_node *n, int64_t left, form from)
 {
@@ -219,8 +226,8 @@ static void part_vector(
 }
 
 /*
- * What whole vectors leave of a piece, where only the last piece is no multiple
- * of them, as one vector more; 0: it is not known, or not to be.
+ * The number of remaining elements that are lowered as an incomplete vector, if
+ * only the last block is not a multiple of vectors; 0: unknown, or not allowed.
  */
 static int64_t last_part(const lowering *lw, const loop_node *n)
 {
@@ -232,7 +239,10 @@ static int64_t last_part(const lowering *lw, const loop_node *n)
 		       : 0;
 }
 
-/* Whole vectors; left: elements behind them, -1: not known. */
+/*
+ * Lowers whole vectors; returns the number of remaining elements, or -1 if it
+ * is unknown.
+ */
 static int64_t whole_vectors(lowering *lw, const loop_node *n, form *from)
 {
 	const struct span *s = &lw->span[n->var];
@@ -263,7 +273,8 @@ static void vector_for(lowering *lw, const loop_node *n)
 	form from = s->lo;
 
 	ix_range(lw->dom, ix_axis(lw->s->x, lw->dom, n->var), &min, &max);
-	if (s->len < 0 && max - min + 1 < n->lanes) { /* a piece, cut again */
+	/* a block that is cut again */
+	if (s->len < 0 && max - min + 1 < n->lanes) {
 		one_by_one(lw, n, NULL);
 		return;
 	}
@@ -292,7 +303,7 @@ static void vector_for(lowering *lw, const loop_node *n)
 
 /* ---- chunks ---- */
 
-/* Iterations of a chunk loop; those of chunk loops inside it. */
+/* The number of iterations of a chunk loop, and of chunk loops inside it. */
 static int64_t n_pieces(const lowering *lw, const loop_node *n)
 {
 	int64_t ext = lw->k->var[n->var].extent;
@@ -319,7 +330,7 @@ static form number_of_chunk(lowering *lw, const loop_node *n)
 	return n->up != NULL ? kern_mod(lw->b, t, n_pieces(lw, n)) : t;
 }
 
-/* The ends of the loop where all that it is clipped to holds. */
+/* Restricts the loop to the iterations in which its clips hold. */
 static void clip(lowering *lw, const loop_node *n)
 {
 	ix *x = lw->s->x;
@@ -384,13 +395,15 @@ static void walk(lowering *lw, const loop_node *n)
 		one_by_one(lw, n, NULL);
 }
 
-/* What is left of an interval, in front of what is needed or behind it, where
- * the guard's form lies within these bounds. */
+/*
+ * Lowers the part of an interval before or after the needed one, in which the
+ * guard's form is within these bounds.
+ */
 static void fill(lowering *lw, const loop_node *n, struct span s, int64_t lo,
 	int64_t hi)
 {
 	struct marks m = lw_mark(lw);
-	loop_node one = *n; /* constants need no more */
+	loop_node one = *n; /* only constants are stored */
 
 	one.unroll = 0;
 	lw->span[n->var] = s;
@@ -447,7 +460,9 @@ static void for_loop(lowering *lw, const loop_node *n)
 	lw->span[n->var] = old;
 }
 
-/* How long pieces of an interval of one known length are, or of two. */
+/*
+ * The possible lengths of blocks of an interval, of which there are one or two.
+ */
 static void pieces(struct span *s, const struct span *old, int64_t size)
 {
 	int64_t most = old->len >= 0 ? old->len : old->most;
@@ -462,7 +477,7 @@ static void pieces(struct span *s, const struct span *old, int64_t size)
 	}
 }
 
-/* The piece that begins at `from`. */
+/* Lowers the block that begins at `from`. */
 static void piece(lowering *lw, const loop_node *n, form from)
 {
 	struct span old = lw->span[n->var], *s = &lw->span[n->var];
@@ -489,7 +504,7 @@ static void block(lowering *lw, const loop_node *n)
 	const struct span *s = &lw->span[n->var];
 	struct block b = {n->var, lw_block_level(n), NULL};
 	struct marks m = lw_mark(lw);
-	/* all of the loop is in this block: its ends stay what is known of them */
+	/* if the block contains the whole loop, its ends do not change */
 	bool only = s->clo >= 0 && s->len <= n->size && n->number < 0;
 
 	if (only) {
@@ -516,7 +531,7 @@ static void block(lowering *lw, const loop_node *n)
 	}
 }
 
-/* What its length is a multiple of; 1: not known. */
+/* A number of which the length is a multiple; 1: unknown. */
 static int64_t length_of(const struct span *s)
 {
 	if (s->len >= 0)

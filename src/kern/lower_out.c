@@ -1,5 +1,6 @@
 /*
- * lower_out.c: values and statements of kern, as the lowering asks for them.
+ * lower_out.c: functions that add values and statements of kern, for the
+ * lowering.
  */
 #include "kern/lower.h"
 
@@ -127,7 +128,7 @@ val lw_not(lowering *lw, val x)
 	return lw_call(lw, lw->fn.not, x, 1, &x);
 }
 
-/* ---- whole numbers of forms ---- */
+/* ---- integers from forms ---- */
 
 val lw_index_val(lowering *lw, form f, tn_dtype dt)
 {
@@ -152,7 +153,7 @@ val lw_inside(lowering *lw, form f, int64_t lo, int64_t hi)
 	return (val){kern_inside(lw->b, f, lo, hi), TN_BOOL, 1, 0};
 }
 
-/* A comparison of forms is one of their difference, without its constant. */
+/* Compares forms, by the bounds of their difference without its constant. */
 val lw_less(lowering *lw, form f, form g)
 {
 	form d = lw_sub(lw, f, g);

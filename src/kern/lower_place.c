@@ -1,6 +1,6 @@
 /*
- * lower_place.c: where elements lie, as this kernel sees them, and the loads
- * and stores of them.
+ * lower_place.c: finds the addresses of elements in this kernel, and lowers
+ * their loads and stores.
  */
 #include "kern/lower.h"
 
@@ -29,8 +29,8 @@ void lw_address(lowering *lw, struct place_of *p)
 }
 
 /*
- * On a side of a condition the subscripts are what it makes of them: those of
- * a window that reads through a reshape are affine only where it is inside.
+ * Simplifies the subscripts by the current condition: those of a sliding window
+ * through a reshape are affine only inside of the tensor.
  */
 static void shorten(lowering *lw, struct place_of *p)
 {
@@ -48,8 +48,10 @@ static void shorten(lowering *lw, struct place_of *p)
 	lw->n_short += p->guarded;
 }
 
-/* Elements of a buffer: of each lane where they are apart, and what vectors
- * that begin in the last row of a copy reach. */
+/*
+ * The number of elements of a buffer, including separate elements for each
+ * lane, and those that vectors in the last row of a copy touch.
+ */
 static int64_t elems_of(const loop_kernel *k, const loop_buf *b)
 {
 	int64_t n = b->elems;
@@ -91,7 +93,7 @@ struct place_of lw_place_buf(lowering *lw, int32_t n_buf, const ix_form *at)
 	return p;
 }
 
-/* The loops of an earlier phase have left it in memory. */
+/* Is it complete in memory, because an earlier phase has computed it? */
 static bool is_complete(const lowering *lw, int32_t eqn, int32_t comp)
 {
 	const loop_buf *b = &lw->k->buf[lw->k->buf_of[eqn][comp]];
@@ -128,7 +130,7 @@ static bool is_register(const struct place_of *p)
 	return p->buf != NULL && p->buf->where == LOOP_REGISTER;
 }
 
-/* Values per lane are kept in the buffer side by side. */
+/* Does the buffer have one value for each lane, side by side? */
 static bool per_lane(const lowering *lw, const struct place_of *p)
 {
 	return lw->lanes > 1 && p->buf != NULL && p->buf->lanes;
@@ -150,7 +152,7 @@ form lw_element(lowering *lw, const struct place_of *p, kern_val lane)
 	return lane == 0 ? f : lw_add(lw, f, lw_form_of(lw, lane));
 }
 
-/* ---- loads and stores of arrays, as stored ---- */
+/* ---- loads and stores, in the dtype of memory ---- */
 
 static int32_t as_part(const lowering *lw, int32_t live)
 {
@@ -194,7 +196,7 @@ val lw_load_scalar(lowering *lw, const struct place_of *p, kern_val lane,
 	return lw_load_at(lw, &x, stored_type(lw, p, false));
 }
 
-/* A vector at an element's address: all of it, or the lanes that live. */
+/* Loads a vector at an address: all of it, or only the active lanes. */
 static val load_vector(lowering *lw, const struct place_of *p, const val *guard)
 {
 	kern_access x = kern_element(p->array, lw_element(lw, p, 0));
@@ -206,7 +208,10 @@ static val load_vector(lowering *lw, const struct place_of *p, const val *guard)
 	return lw_load_at(lw, &x, stored_type(lw, p, true));
 }
 
-/* Of lanes two apart, the elements of vector 0 or 1 that are in memory. */
+/*
+ * For lanes with stride two: loads vector 0 or 1, of which only elements in
+ * memory are read.
+ */
 static val load_half(lowering *lw, const struct place_of *p, int32_t half)
 {
 	int32_t n = 2 * lw_live(lw) - 1 - half * (lw->lanes - 1);
@@ -215,12 +220,16 @@ static val load_half(lowering *lw, const struct place_of *p, int32_t half)
 
 	if (half > 0)
 		at = lw_addc(lw, at, lw->lanes - 1);
-	if (n <= half) /* of the second one, no more than the first has */
+	/* not more elements of the second one than of the first */
+	if (n <= half)
 		return lw_register(lw, type, 0);
 	return lw_load_from(lw, p->array, at, type, n);
 }
 
-/* Lanes that adjoin, or lie two apart: of two vectors each second element. */
+/*
+ * Loads lanes that are contiguous, or that have stride two, as every second
+ * element of two vectors.
+ */
 static val load_whole(lowering *lw, const struct place_of *p)
 {
 	int64_t list[KERN_MAX_LANES];
@@ -241,9 +250,8 @@ static bool is_near(const struct place_of *p)
 }
 
 /*
- * Lanes that are near each other are loaded whole where all of them lie in the
- * tensor or buffer, even where a condition wants some only: nobody looks at the
- * others.
+ * Can all lanes be loaded, because they are inside of the tensor or buffer,
+ * even if a condition selects only some of them? The other lanes are not used.
  */
 static bool is_whole(lowering *lw, const struct place_of *p, val *c)
 {
@@ -263,7 +271,7 @@ static bool is_whole(lowering *lw, const struct place_of *p, val *c)
 	return true;
 }
 
-/* The lanes that a mask wants, in one instruction where there is one. */
+/* Loads the lanes of a mask, by one instruction if the machine has it. */
 static void load_masked(
 	lowering *lw, const struct place_of *p, val n, val mask, val whole)
 {
@@ -333,14 +341,14 @@ val lw_load(lowering *lw, const struct place_of *p, bool guarded)
 	lanes |= mixed;
 	if (lanes && (guarded ? mixed || !whole || own || !p->varies : !whole))
 		return load_lanes(lw, p, guarded);
-	if (guarded) /* the condition is one for all lanes */
+	if (guarded) /* the condition is the same for all lanes */
 		c = lw_path(lw, 0);
 	v = lanes ? load_vector(lw, p, guarded ? &c : NULL)
 		  : lw_load_scalar(lw, p, 0, guarded ? &c : NULL);
 	return lw_widen(lw, v, p->dtype);
 }
 
-/* Is every vector stored here aligned, and to go past the caches? */
+/* Is every stored vector aligned, so that it can bypass the caches? */
 static bool is_aligned(const lowering *lw, const struct place_of *p)
 {
 	if (p->param < 0 || p->buf != NULL || !lw->k->stream[p->param] ||

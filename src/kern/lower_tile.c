@@ -1,18 +1,18 @@
 /*
- * lower_tile.c: a tile of a sum of products, accumulated in registers.
+ * lower_tile.c: lowers a tile of a sum of products, accumulated in registers.
  *
- * Consumes a TILE node inside blocks of its variables; produces what starts
- * or loads a tile of accumulators, walks the block of the sums once, and stores
- * the tile. The body is written once for each row and vector; what rows and
- * columns share is loaded once.
+ * Consumes a TILE node inside blocks of its variables; produces code that
+ * clears or loads the accumulators, walks the block of the sum once, and stores
+ * the tile. The body is unrolled over rows and vectors; shared operands are
+ * loaded once.
  *
  *   var %a0: f32x16 = load o; ..
  *   for %k { set %a0 = mad %x, %y, %a0; .. }
  *   store o = %a0; ..
  *
  * Blocks begin at whole tiles, so there are few heights and widths, all known
- * here: a tile at an edge is code of its own and as fast. Of its last vector
- * only the columns that exist are loaded and stored.
+ * here: tiles at edges have their own code and are as fast. Only the existing
+ * columns of the last vector are loaded and stored.
  */
 #include "kern/lower.h"
 
@@ -23,7 +23,7 @@ static val acc(const struct tile *t, int32_t row, int32_t vector)
 	return t->acc[row * t->vectors + vector];
 }
 
-/* Rows and columns from here on are those of one accumulator. */
+/* Sets the row and column variables to those of one accumulator. */
 static void move_to(struct tile *t, int32_t row, int32_t vector)
 {
 	if (t->n->row_var >= 0)
@@ -77,7 +77,10 @@ void lw_store_acc(struct tile *t, int32_t row, int32_t vector)
 	lw->dead = 0;
 }
 
-/* Each vector of y and each element of x once: C compilers take their time. */
+/*
+ * Adds the products. Each vector of y and each element of x is loaded only
+ * once, which keeps C compilers fast.
+ */
 static void products(struct tile *t)
 {
 	lowering *lw = t->lw;
@@ -102,7 +105,7 @@ static void products(struct tile *t)
 	move_to(t, 0, 0);
 }
 
-/* Lines of the other factor that the next block of the sum reads. */
+/* Prefetches lines of the other factor that the next block of the sum reads. */
 static void ahead(struct tile *t, int32_t row, int32_t vector)
 {
 	lowering *lw = t->lw;
@@ -118,7 +121,7 @@ static void ahead(struct tile *t, int32_t row, int32_t vector)
 	lw->plus[t->n->sum[0]] = 0;
 }
 
-/* The first of what is added up of a sum: of all, or of a piece by itself. */
+/* The first index of a sum, or of the current piece of a cut sum. */
 static form start_of(lowering *lw, const loop_node *n, int32_t sum)
 {
 	for (n = n->up; n != NULL; n = n->up)
@@ -127,7 +130,10 @@ static form start_of(lowering *lw, const loop_node *n, int32_t sum)
 	return lw_num(lw, 0);
 }
 
-/* Where all sums begin: their blocks are the first ones. */
+/*
+ * Computes the condition that the current blocks are the first ones of all
+ * sums.
+ */
 static void find_first(struct tile *t)
 {
 	lowering *lw = t->lw;
@@ -146,7 +152,7 @@ static void find_first(struct tile *t)
 	}
 }
 
-/* Accumulators from where the sums stand, if they do not begin here. */
+/* Loads the accumulators, unless this is the first block of the sums. */
 static void load_all(struct tile *t)
 {
 	lowering *lw = t->lw;
@@ -178,7 +184,7 @@ void lw_close_loops(lowering *lw, int32_t n)
 		lw_close(lw);
 }
 
-/* Of a tile that begins to be written: the sums, and what becomes of them. */
+/* Lowers the sums of a tile, and its stores or epilogue. */
 static void sums(struct tile *t, int64_t columns)
 {
 	lowering *lw = t->lw;
@@ -200,7 +206,7 @@ static void sums(struct tile *t, int64_t columns)
 		lw_each(t, lw_store_acc);
 }
 
-/* A tile of so many rows and columns. */
+/* Lowers a tile with the given numbers of rows and columns. */
 static void variant(lowering *lw, const loop_node *n, int64_t rows,
 	int64_t columns)
 {
@@ -226,7 +232,7 @@ static void variant(lowering *lw, const loop_node *n, int64_t rows,
 	lw->lanes = n->lanes;
 	lw_narrow_to_need(lw, n);
 	skips = n->n_needs > 0 && !t.all_first;
-	if (skips) { /* nothing to add */
+	if (skips) { /* there are no terms */
 		const struct span *s = &lw->span[n->sum[0]];
 
 		lw_if(lw, lw_call2(lw, lw->fn.or, lw_bool(lw, false),
@@ -242,7 +248,7 @@ static void variant(lowering *lw, const loop_node *n, int64_t rows,
 	lw_close(lw);
 }
 
-/* The extents that pieces of `size` cut from pieces of these extents have. */
+/* The extents of pieces of at most `size` of intervals with these extents. */
 static int32_t cut(int32_t n, int64_t *ext, int64_t size)
 {
 	int64_t out[MAX_EXTENTS];
@@ -262,7 +268,7 @@ static int32_t cut(int32_t n, int64_t *ext, int64_t size)
 	return m;
 }
 
-/* Extents of a tile along var, by the blocks around it. */
+/* The possible extents of a tile along var, given its blocks. */
 static int32_t extents(
 	const lowering *lw, const loop_node *n, int32_t var, int64_t *out)
 {

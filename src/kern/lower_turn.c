@@ -1,8 +1,8 @@
 /*
- * lower_turn.c: a square tile as it is turned: what is read along i is written
- * along j. Squares by registers; what is left at the sides element by element.
- * Where it is known that nothing is left there is no code for it: C compilers
- * look into loops that are never reached, and find that they do not end.
+ * lower_turn.c: lowers transpositions: reads along i, writes along j. Whole
+ * squares are transposed in registers, the remainder is copied element by
+ * element. If there is no remainder, no code is made for it, because C
+ * compilers warn about unreachable loops.
  */
 #include "kern/lower.h"
 
@@ -11,10 +11,11 @@ struct square {
 	const loop_node *n;
 	struct place_of to, from;
 	int32_t iv, jv;
-	int64_t ri, step; /* between rows of what is written, and of what is read */
+	/* distances between rows of the destination and of the source */
+	int64_t ri, step;
 };
 
-/* i + w <= ihi, by registers */
+/* Transposes a square in registers; i + w <= ihi. */
 static void whole_square(const struct square *q)
 {
 	lowering *lw = q->lw;
@@ -36,7 +37,7 @@ static void whole_square(const struct square *q)
 		kern_num(lw_stored(q->to.dtype), w));
 }
 
-/* i from `at` on, j as far as its tile goes, element by element. */
+/* Copies element by element from i = `at` on, for all j of the tile. */
 static void left_over(const struct square *q, form at, form end)
 {
 	lowering *lw = q->lw;
@@ -51,7 +52,7 @@ static void left_over(const struct square *q, form at, form end)
 	lw->var[q->jv] = j;
 }
 
-/* Rows j .. j + w, or as many as there are; wide: there are so many. */
+/* Lowers rows j .. j + w, or fewer at the end. */
 static void rows(const struct square *q)
 {
 	lowering *lw = q->lw;
@@ -103,7 +104,7 @@ void lw_transpose(lowering *lw, const loop_node *n)
 	kern_stmt s = {.step = w};
 
 	find_strides(&q, r);
-	lw_narrow_to_need(lw, n); /* all of it, or nothing */
+	lw_narrow_to_need(lw, n); /* all or nothing */
 	s.lo = js->lo;
 	s.hi = js->hi;
 	lw->var[q.jv] = lw_form_of(lw, kern_for_as(lw->b, &s, NULL));

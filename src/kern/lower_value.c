@@ -1,8 +1,9 @@
 /*
  * lower_value.c: conversions between the kinds of values.
  *
- * A value is one, or one per lane of the vector loop around. A bool in lanes
- * is a mask; f16 and bf16 exist in memory only: values are f32.
+ * A value is a scalar, or has one element per lane of the enclosing vector
+ * loop. A bool with lanes is a mask; f16 and bf16 exist only in memory: values
+ * are f32.
  */
 #include "kern/lower.h"
 

@@ -1,8 +1,8 @@
 /*
- * lower_window.c: vectors that overlap. An unrolled loop inside a vector loop
- * reads one line at several shifts. Of every line one aligned vector is loaded
- * in an iteration, those before it are kept from the last one, and the shifted
- * ones are put together from two of them:
+ * lower_window.c: overlapping vectors in registers. If an unrolled loop inside
+ * a vector loop reads one line at several shifts, each iteration loads one
+ * aligned vector of the line, earlier vectors are kept from the previous
+ * iteration, and each shifted vector is combined from two of them:
  *
  *   for (..) {                      w0 = x[j - 16 ..]; w1 = x[j ..];
  *     x[j - 1] x[j] x[j + 1]   ->   for (..) {
@@ -10,21 +10,21 @@
  *                                     w0 w1 from 15; w1; w1 w2 from 1
  *                                     w0 = w1; w1 = w2; }
  *
- * The loads stand in front of the iteration, without the guards of the reads:
- * it is proved that under its guard a read's two vectors lie in the tensor;
- * where the guard may fail the address is clamped, and nobody looks at what
- * was loaded.
+ * The loads are at the start of the iteration, without the guards of the reads.
+ * It is proved that, under its guard, both vectors of a read are inside of the
+ * tensor; where the guard may fail, the address is clamped, and the loaded
+ * values are not used.
  */
 #include "kern/lower.h"
 
 #define MAX_READS 64
-#define LEAST 3 /* shifts */
+#define LEAST 3 /* the least number of shifts */
 
 struct seen {
 	int32_t param;
-	const ix_form *line; /* the address without the constant */
+	const ix_form *line; /* the address without its constant */
 	int64_t at;
-	bool inside; /* whether its guard holds or not */
+	bool inside; /* inside of the tensor even if its guard does not hold */
 };
 
 struct scan {
@@ -59,7 +59,7 @@ static void see(struct scan *w, const ix_dom *d, const expr *e)
 		return;
 	s.at = e->form->c0;
 	s.line = ix_addc(lw->s->x, e->form, -s.at);
-	low = s.at - aligned(lw, s.at); /* elements in front of the read */
+	low = s.at - aligned(lw, s.at); /* elements before the read */
 	ix_range(d, e->form, &min, &max);
 	if (min < low || (low > 0 && max + lw->lanes - low >= t->numel))
 		return;
@@ -121,7 +121,7 @@ static void scan(struct scan *w, const loop_node *n)
 	}
 }
 
-/* The window of this line at `at`; base: by its form in the loop, else NULL. */
+/* Finds the kept vectors of this line at `at`. */
 static const struct window *find(const lowering *lw, int32_t param,
 	const ix_form *line, form base, int64_t at)
 {
@@ -167,7 +167,7 @@ static void load(lowering *lw, const struct window *w)
 	lw_set(lw, w->v, lw_load_from(lw, w->param, at, w->v, 0));
 }
 
-/* Shifts of the same line, a vector apart at most. */
+/* The number of shifts of the same line, at most a vector apart. */
 static int32_t neighbours(const struct scan *w, const struct seen *s)
 {
 	int32_t n = 0;
@@ -180,7 +180,10 @@ static int32_t neighbours(const struct scan *w, const struct seen *s)
 	return n;
 }
 
-/* In front of the vector loop n, which has iterations. */
+/*
+ * Called before the vector loop n, which has at least one iteration: loads the
+ * first vectors.
+ */
 void lw_open_windows(lowering *lw, const loop_node *n)
 {
 	struct scan w = {.lw = lw};
@@ -209,7 +212,7 @@ void lw_open_windows(lowering *lw, const loop_node *n)
 			load(lw, &lw->window.at[i]);
 }
 
-/* At the start of an iteration: what is new. */
+/* Called at the start of an iteration: loads the new vectors. */
 void lw_enter_windows(lowering *lw)
 {
 	for (int32_t i = 0; i < lw->window.n; i++) {
@@ -222,7 +225,7 @@ void lw_enter_windows(lowering *lw)
 	}
 }
 
-/* At its end: on by one vector. */
+/* Called at the end of an iteration: shifts the kept vectors by one. */
 void lw_move_windows(lowering *lw)
 {
 	for (int32_t i = 0; i < lw->window.n; i++) {
@@ -231,7 +234,7 @@ void lw_move_windows(lowering *lw)
 		if (find(lw, w->param, w->line, NULL, w->at - lw->lanes) !=
 			NULL)
 			continue;
-		/* the first of a row of vectors */
+		/* only the first read of each line */
 		for (int32_t k = 0; k < MAX_READS; k++) {
 			next = next_of(lw, w);
 			if (next == NULL)

@@ -1,5 +1,5 @@
 /*
- * range.c: the largest value that a form can have.
+ * range.c: computes upper bounds of forms.
  *
  * The value of a form that was defined last is replaced by a bound of it, which
  * is a form of values defined earlier, until a number is left:
@@ -7,9 +7,9 @@
  *   for i = b .. e   e = imin b + 32, 100       4*i + 3
  *     i <= e - 1     4*e - 1     e <= 100       399
  *
- * A value has several bounds: by its definition, and by the conditions in
- * force; each is tried. Where a value is the smaller or the larger of two, both
- * are looked at. All bounds are sound; the best found need not be exact.
+ * A value has several bounds: by its definition, and by the known conditions;
+ * each is tried. For a minimum or maximum of two values, both are tried. All
+ * bounds are sound; the best one found need not be exact.
  */
 #include "kern/range.h"
 
@@ -33,7 +33,7 @@ void kern_range_loop(kern_range *r, const kern_stmt *s)
 
 static int64_t most(kern_range *r, const kern_form *f, int64_t goal, int nest);
 
-/* f with coef * v replaced by coef * g / den, for den | coef */
+/* Replaces coef * v in f by coef * g / den; den divides coef. */
 static const kern_form *replaced(kern_range *r, const kern_form *f,
 	const kern_term *t, const kern_form *g, int64_t den)
 {
@@ -57,13 +57,16 @@ static int64_t larger(int64_t a, int64_t b)
 struct ask {
 	kern_range *r;
 	const kern_form *f;
-	const kern_term *t; /* the last of f */
+	const kern_term *t; /* the last term of f */
 	int64_t goal;
 	int nest;
 	int64_t best;
 };
 
-/* The value is at most g / den, or at least where its coefficient is < 0. */
+/*
+ * Tries the bound g / den of the value: an upper bound, or a lower one if its
+ * coefficient is negative.
+ */
 static void by(struct ask *q, const kern_form *g, int64_t den)
 {
 	if (q->best <= q->goal || q->t->coef % den != 0)
@@ -73,7 +76,7 @@ static void by(struct ask *q, const kern_form *g, int64_t den)
 			q->nest + 1));
 }
 
-/* .. is one of both */
+/* Tries the case that the value is g or h. */
 static void by_either(struct ask *q, const kern_form *g, const kern_form *h)
 {
 	int64_t a;
@@ -93,7 +96,7 @@ static void by_const(struct ask *q, int64_t c)
 	by(q, kern_form_const(q->r->k, c), 1);
 }
 
-/* Is f a multiple of m, as far as it is known? */
+/* Is f known to be a multiple of m? */
 static bool is_multiple(kern_range *r, const kern_form *f, int64_t m, int nest)
 {
 	for (int32_t i = f->n - 1; i >= 0; i--) {
@@ -124,7 +127,7 @@ static bool is_multiple(kern_range *r, const kern_form *f, int64_t m, int nest)
 	return f->c0 % m == 0;
 }
 
-/* How far the value is from a start, which is some steps away, rounded down. */
+/* Tries the bound that the value is a whole number of steps from a start. */
 static void by_steps_from(
 	struct ask *q, const kern_form *from, int64_t step)
 {
@@ -141,7 +144,10 @@ static void by_steps_from(
 		by(q, kern_form_addc(r->k, from, floor_div(c, step) * step), 1);
 }
 
-/* .. from where its loop begins, and from a number that is steps away */
+/*
+ * Tries bounds by the steps of a loop, from its start, and from numbers that
+ * are whole steps away.
+ */
 static void by_steps(struct ask *q, const kern_stmt *s)
 {
 	kern_kernel *k = q->r->k;
@@ -193,7 +199,7 @@ static void by_after(struct ask *q, const kern_stmt *s)
 	}
 }
 
-/* All coefficients are multiples of m: the quotient is a sum, too. */
+/* f / m as a form, if all coefficients are multiples of m; else NULL. */
 const kern_form *kern_exact(kern_kernel *k, const kern_form *f, int64_t m)
 {
 	const kern_form *g = kern_form_const(k, floor_div(f->c0, m));
@@ -207,7 +213,7 @@ const kern_form *kern_exact(kern_kernel *k, const kern_form *f, int64_t m)
 	return g;
 }
 
-/* m * (f div m) + f mod m is f */
+/* Tries the bound of quotients and remainders: m * (f div m) + f mod m = f. */
 static void by_remainder(struct ask *q, const kern_value *x)
 {
 	const kern_form *f = q->f;
@@ -263,7 +269,7 @@ static void by_div(struct ask *q, const kern_value *x)
 		by_const(q, floor_div(q->t->coef > 0 ? c : -c, m));
 }
 
-/* Steps of loops that all of f is a multiple of, as those of m; 1: any. */
+/* The greatest common divisor of m and the steps of f; 1: none. */
 static int64_t common_step(kern_range *r, const kern_form *f, int64_t m)
 {
 	int64_t g = gcd_i64(m, f->c0), step;
@@ -285,7 +291,7 @@ static void by_mod(struct ask *q, const kern_value *x)
 
 	by_remainder(q, x);
 	by_const(q, q->t->coef > 0 ? x->num[0] - g : 0);
-	if (q->t->coef > 0) /* .. of what is not negative */
+	if (q->t->coef > 0) /* a quotient of a nonnegative form */
 		by(q, x->form[0], 1);
 }
 
@@ -301,13 +307,13 @@ static void by_check(struct ask *q, int64_t n)
 				   : k->check.at[n - 1].lo);
 }
 
-/* .. where lo <= when < hi: g */
+/* A case of a value: it is g where lo <= when < hi. */
 struct kern_case {
 	const kern_form *when, *g;
 	int64_t lo, hi;
 };
 
-/* The value is that of one of these cases, each with what holds in it. */
+/* Tries the cases of a value, each with its condition. */
 static void by_cases(struct ask *q, const struct kern_case *c, int32_t n)
 {
 	kern_range *r = q->r;
@@ -364,7 +370,7 @@ static void by_clamp(struct ask *q, const kern_value *x)
 		3);
 }
 
-/* Bounds of the value by what it is. */
+/* Tries bounds from the definition of the value. */
 static void by_definition(struct ask *q)
 {
 	kern_val v = q->t->v;
@@ -411,7 +417,7 @@ static void by_definition(struct ask *q)
 				    ? q->r->checked[x->at.array]
 				    : 0);
 		break;
-	case KERN_NONE: /* a number that nobody knows */
+	case KERN_NONE: /* an unknown number */
 		break;
 	case KERN_CONST:
 	case KERN_REG:
@@ -435,7 +441,7 @@ static void by_definition(struct ask *q)
 	}
 }
 
-/* Bounds of the value by a condition in which it is the last one, too. */
+/* Tries a bound from a condition whose last value is the same. */
 static void by_fact(struct ask *q, struct kern_fact fact)
 {
 	const kern_form *f = fact.f, *rest;
@@ -457,7 +463,7 @@ static void by_fact(struct ask *q, struct kern_fact fact)
 	by(q, rest, a);
 	if (q->best <= q->goal || (a <= 1 && a >= -1))
 		return;
-	/* v <= rest / a, or v >= it: a whole number */
+	/* v is an integer, at most or at least rest / a */
 	if (up)
 		bound = most(q->r, rest, INT64_MIN, q->nest + 1);
 	else
@@ -465,7 +471,7 @@ static void by_fact(struct ask *q, struct kern_fact fact)
 			q->nest + 1);
 	if (bound == INT64_MAX)
 		return;
-	if (q->t->coef > 0) /* at most rest / a; -a: of -rest, at least */
+	if (q->t->coef > 0) /* an upper bound rest / a, or a lower one */
 		by_const(q, floor_div(bound, a < 0 ? -a : a));
 	else
 		by_const(q, -floor_div(bound, a < 0 ? -a : a));
@@ -490,8 +496,8 @@ static int64_t most(kern_range *r, const kern_form *f, int64_t goal, int nest)
 }
 
 /*
- * Conditions on quotients and remainders of a form say something of the form:
- * its last value, in f, is replaced by m * quotient + remainder - the rest.
+ * Uses conditions on the quotient and the remainder of a form: its last value
+ * in f is replaced by m * quotient + remainder - the rest.
  */
 static const kern_form *by_parts(
 	kern_range *r, const kern_form *f, const kern_value *x, kern_val div,
@@ -518,7 +524,10 @@ static const kern_form *by_parts(
 	return NULL;
 }
 
-/* The remainder to the quotient x in a condition in force; 0: none. */
+/*
+ * The remainder that belongs to quotient x and occurs in a known condition; 0:
+ * none.
+ */
 static kern_val remainder_of(const kern_range *r, const kern_value *x)
 {
 	for (int32_t j = 0; j < r->fact.n; j++) {
@@ -535,7 +544,10 @@ static kern_val remainder_of(const kern_range *r, const kern_value *x)
 	return 0;
 }
 
-/* f by the next quotient, from *at on, that conditions in force speak of. */
+/*
+ * Rewrites f by the next quotient, from *at on, that occurs in known
+ * conditions.
+ */
 static const kern_form *rewritten(kern_range *r, const kern_form *f, int32_t *at)
 {
 	for (; *at < r->fact.n; ++*at) {
@@ -560,7 +572,7 @@ static const kern_form *rewritten(kern_range *r, const kern_form *f, int32_t *at
 	return NULL;
 }
 
-/* A condition on 2 * v says something of v: 2 * f is asked for. */
+/* Uses conditions on 2 * v by bounding 2 * f. */
 static int64_t scaled(
 	kern_range *r, const kern_form *f, int64_t goal, int64_t best)
 {

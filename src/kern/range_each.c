@@ -1,5 +1,5 @@
 /*
- * range_each.c: every value that a form can have, one by one.
+ * range_each.c: bounds a form by trying all values.
  *
  * The last resort of proofs: where bounds by forms are too wide, and loops and
  * chunks around are few, all their values are tried. Values that a form is made
@@ -17,15 +17,15 @@ struct each {
 	kern_range *r;
 	const kern_form *f;
 	int32_t n;
-	kern_val v[MOST_VALUES]; /* that are needed, in order */
-	int64_t is[MOST_VALUES]; /* what they are now */
+	kern_val v[MOST_VALUES]; /* the needed values, in order */
+	int64_t is[MOST_VALUES]; /* their current assignment */
 	/* of an index from data: what its check and conditions leave of it */
 	int64_t lo[MOST_VALUES], hi[MOST_VALUES];
 	VEC(const struct kern_fact *) fact; /* by their last value */
-	kern_val also; /* its value is told, too; 0: none */
+	kern_val also; /* its value is reported, too; 0: none */
 	kern_each_fn *fn;
 	void *arg;
-	int64_t left; /* steps */
+	int64_t left; /* remaining steps */
 	bool ok;
 };
 
@@ -112,7 +112,7 @@ static bool touches(const struct each *e, const kern_form *f, int32_t nest)
 	return some;
 }
 
-/* Are all values of the condition needed? */
+/* Are all values of the condition among the needed ones? */
 static bool is_needed(const struct each *e, const kern_form *f)
 {
 	bool all = f->n > 0;
@@ -165,7 +165,7 @@ static bool holds(struct each *e, int32_t at)
 
 static void give(struct each *e, int32_t at);
 
-/* Number `at` is this one. */
+/* Assigns `is` to value number `at`. */
 static void one(struct each *e, int32_t at, int64_t is)
 {
 	e->is[at] = is;
@@ -200,7 +200,7 @@ static void walk(struct each *e, int32_t at, const kern_stmt *s, bool after)
 		span(e, at, lo, lo + n * s->step, s->step);
 }
 
-/* What is computed of others. */
+/* Computes value number `at` from others. */
 static void computed(struct each *e, int32_t at, const kern_value *x)
 {
 	int64_t f, g = 0, m = x->num[0];
@@ -264,7 +264,10 @@ static void give(struct each *e, int32_t at)
 	}
 }
 
-/* Conditions, and if `more` what they speak of besides. */
+/*
+ * Takes the known conditions on needed values; if `more`, their other values
+ * become needed, too.
+ */
 static void take_facts(struct each *e, bool more)
 {
 	const kern_range *r = e->r;

@@ -1,5 +1,5 @@
 /*
- * attention.c: self attention of several heads.
+ * attention.c: self-attention with several heads.
  *
  *     x (.., t, width)
  *     q (.., t, heads d) -> (.., t, heads, d) -> (.., heads, t, d)    views
@@ -36,7 +36,10 @@ static tn_tensor *swap_axes(
 	return out;
 }
 
-/* The heads of x's rank - 1 axes behind the last but one, in front of it. */
+/*
+ * Applies a linear layer to x, splits its last axis into heads, and moves the
+ * heads before the axis of positions.
+ */
 static tn_tensor *split_heads(const nn_site *at, tn_tensor *x,
 	const weights *w, int64_t heads, int64_t d)
 {

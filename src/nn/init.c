@@ -1,10 +1,11 @@
 /*
- * init.c: values to start from, drawn on this side of the compiler: what is
- * only done once is not worth a kernel.
+ * init.c: initial values of parameters, drawn by the library itself: they are
+ * drawn once, so compiling a kernel for them would cost more.
  *
- * The elements are drawn in blocks, each by a seed of its own that follows
- * from the context's next key: the same everywhere and for any dtype, and by
- * any number of threads. Many take several: 38 million normal ones are seconds.
+ * The elements are drawn in blocks. The seed of each block follows from the
+ * context's next key, so the values do not depend on the machine, the dtype or
+ * the number of threads. Large tensors use several threads: 38 million normal
+ * values take seconds.
  */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* _SC_NPROCESSORS_ONLN */
@@ -18,7 +19,7 @@
 
 enum { BLOCK = 256, MANY = 1 << 18, MAX_THREADS = 8 };
 
-/* What one element becomes of two numbers u in [0, 1). */
+/* How two numbers u in [0, 1) become one element. */
 typedef struct drawing {
 	double (*element)(const struct drawing *d, const double *u);
 	double a, b;
@@ -35,14 +36,14 @@ static double uniform(const drawing *d, const double *u)
 	return d->a + (d->b - d->a) * u[0];
 }
 
-/* Box and Muller 1958; 1 - u is never 0 */
+/* Box-Muller transform (1958); 1 - u is never 0 */
 static double normal(const drawing *d, const double *u)
 {
 	return d->a + d->b * sqrt(-2 * log(1 - u[0])) *
 			      cos(6.283185307179586 * u[1]);
 }
 
-/* Elements from .. to of data; from is a multiple of BLOCK. */
+/* Elements `from` .. `to` of data; `from` is a multiple of BLOCK. */
 typedef struct part {
 	const drawing *d;
 	tn_dtype t;
@@ -58,7 +59,7 @@ static void *draw_part(void *arg)
 	double u[2 * BLOCK];
 	fenv_t host;
 
-	/* the same numbers, however the host rounds */
+	/* the values must not depend on the host's rounding mode */
 	fegetenv(&host);
 	fesetenv(FE_DFL_ENV);
 	for (int64_t i = p->from; i < p->to; i += BLOCK) {

@@ -1,5 +1,6 @@
 /*
- * layer.c: what all layers have in common: made under a name, run on x.
+ * layer.c: the common part of all layers: construction under a name, and
+ * evaluation.
  *
  *     nn_begin   name entered          "block0.fc."
  *     nn_weight  "weight" added        "block0.fc.weight"
@@ -15,7 +16,7 @@ nn_making nn_begin(nn_site at, tn_params *p, const char *name,
 	if (tn_at_params_enter(at.file, at.line, p, "%s",
 		    name != NULL ? name : "") < 0) {
 		m.failed = true;
-		m.p = NULL; /* nothing to leave */
+		m.p = NULL; /* no name was entered */
 		return m;
 	}
 	if (said_bytes != options_bytes) {

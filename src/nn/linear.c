@@ -1,6 +1,6 @@
 /*
- * linear.c: linear layers and embeddings: a table of weights, by product or by
- * row.
+ * linear.c: linear layers (products with a matrix of weights) and embeddings
+ * (rows of a table of weights).
  *
  *     x (.., in) -> (.., out)      ids (..) -> (.., width)
  */

@@ -1,5 +1,5 @@
 /*
- * norm.c: layer, root mean square and batch norm.
+ * norm.c: layer norm, root-mean-square norm and batch norm.
  *
  *     layer, rms   x (.., n), statistics of each row
  *     batch        x (n, channels, ..), statistics of each channel: of the
@@ -54,7 +54,7 @@ static tn_tensor *run_batch(
 	return out[0];
 }
 
-/* A norm with its weight; the rest is its constructor's. */
+/* Makes a norm with its weight; the constructor of each kind sets the rest. */
 static norm *make(nn_making *m, int64_t n, const char *what,
 	const tn_nn_norm_options *o,
 	tn_tensor *(*run)(const nn_site *, const tn_layer *, tn_tensor *))

@@ -1,5 +1,5 @@
 /*
- * attrs.c: the attributes of a call: checked, normalised.
+ * attrs.c: checks and normalises the attributes of a call.
  *
  * Consumes what the caller gave and the row's declarations; produces for each
  * attribute a list of entries that index.c computes with:
@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-/* operand 0 in a message */
+/* Operand 0, as messages name it. */
 static const char *first(const inst *u)
 {
 	return u->tensor.n > 0 ? inst_tensor(u, &u->tensor.at[0]) : "it";
@@ -30,7 +30,7 @@ many inst_ints(inst *u, int32_t n, const int64_t *v)
 	return inst_list(u, n, nodes);
 }
 
-/* -rank .. rank-1 to 0 .. rank-1 */
+/* Converts -rank .. rank-1 to 0 .. rank-1. */
 static int64_t one_axis(inst *u, const symbol *s, int64_t v)
 {
 	int32_t rank = inst_rank0(u);
@@ -117,7 +117,7 @@ static many real(inst *u, const symbol *s, many v)
 	if (v.is_list || !inst_is_const(v.v[0]))
 		inst_fail(u, s->name, "attribute %s must be one number",
 			s->name);
-	/* 2 is 2.0: 1 / p is no integer division */
+	/* 2 becomes 2.0, so that 1 / p is not an integer division */
 	return inst_one_of(u, inst_real(u, inst_f64(v.v[0])));
 }
 
@@ -134,7 +134,7 @@ static many plain_ints(inst *u, const symbol *s, many v)
 	return v;
 }
 
-/* What each kind makes of its entries. */
+/* The function that normalises the entries of each kind. */
 static const struct {
 	const char *name;
 	many (*normal)(inst *u, const symbol *s, many v);
@@ -234,7 +234,7 @@ void inst_attrs(inst *u, int32_t n, const ir_attr *attr)
 				attr[k].name, attr_names(u));
 }
 
-/* Attributes are the caller's: whoever keeps them keeps copies. */
+/* Copies attributes of the caller, for use after the call. */
 ir_attr *row_copy_attrs(arena *a, const ir_attr *attr, int32_t n)
 {
 	ir_attr *to = arena_array(a, ir_attr, n);

@@ -1,9 +1,9 @@
 /*
- * body.c: expressions of an equation, with their dtypes.
+ * body.c: gives the expressions of an equation their dtypes.
  *
  * Consumes row expressions; produces typed nodes. Literals, attributes, axis
- * values and extents are untyped: among themselves they are index arithmetic
- * or constants; beside a value they take its dtype.
+ * values and extents are untyped: combined with each other they are index
+ * arithmetic or constants; combined with a value they get its dtype.
  *
  *     x[i] * 2 + i      x f32   ->   add(mul(x[i], 2: f32), cast(i, f32))
  */
@@ -81,7 +81,7 @@ const in_node *inst_adapt(inst *u, typed v, tn_dtype t)
 	return cast(u, t, v.n);
 }
 
-/* For untyped values that meet no typed one. */
+/* The dtype of untyped values that are not combined with a typed one. */
 static tn_dtype type_alone(inst *u, const typed *v, int32_t n)
 {
 	for (int32_t i = 0; i < n; i++)
@@ -94,7 +94,7 @@ static tn_dtype type_alone(inst *u, const typed *v, int32_t n)
 	return u->type;
 }
 
-/* v[0..n-1] in one dtype */
+/* Converts v[0..n-1] to a common dtype. */
 static tn_dtype join(inst *u, typed *v, int32_t n)
 {
 	tn_dtype t = TN_F32;
@@ -150,7 +150,9 @@ static typed call_mixed(inst *u, int32_t fn, int32_t n, const typed *v)
 	return typed_of(r);
 }
 
-/* Arguments of one signature letter have one dtype. */
+/*
+ * Converts arguments with the same letter of the signature to a common dtype.
+ */
 static void join_letter(inst *u, const ir_scalar *s, char letter, typed *v)
 {
 	typed same[IR_MAX_ARGS];
@@ -353,7 +355,7 @@ static typed eval_neg(inst *u, const row_node *e)
 		v[0].n));
 }
 
-/* where, else: both branches in one dtype */
+/* `where` and `else`: converts both branches to a common dtype. */
 static typed branch(inst *u, in_kind kind, typed c, typed a, typed b)
 {
 	typed v[2] = {a, b};

@@ -1,8 +1,8 @@
 /*
- * builders.c: the rows whose text depends on the call: variadic ones.
+ * builders.c: makes the text of variadic rows, which depends on the call.
  *
- * Consumes the operands' types and the attributes; produces row text, which
- * is parsed like any other: nothing behind the parser knows these rows.
+ * Consumes the operands' types and the attributes; produces row text, which is
+ * parsed like that of other rows. Later passes do not know these rows.
  *
  *     concat of two, axis = 1
  *     concat(x0[a..(axis), n0, b..], x1[a..(axis), n1, b..], axis: axis = 1)
@@ -33,14 +33,14 @@ static _Noreturn void fail(const struct call *c, const char *what,
 		c->name, message);
 }
 
-/* operand 0 in a message */
+/* Operand 0, as messages name it. */
 static const char *first_text(const struct call *c)
 {
 	return row_operand_text(c->out->a, c->shown != NULL ? c->shown[0] : NULL,
 		c->first, &c->operand[0]);
 }
 
-/* The attributes must be among these. */
+/* Refuses attributes that are not in the list. */
 static void check_attrs(
 	const struct call *c, const char *const *names, int32_t n)
 {
@@ -79,8 +79,10 @@ static int64_t integer(const struct call *c, const char *name, int64_t missing)
 	return a->i;
 }
 
-/* axis of operand 0, or of a result with `more` axes; checked here, because
- * the text counts with it */
+/*
+ * The attribute axis: of operand 0, or of a result that has `more` axes than
+ * it. Checked here, because the text depends on it.
+ */
 static int64_t axis_of(const struct call *c, int32_t more)
 {
 	int64_t v = integer(c, "axis", 0);
@@ -161,7 +163,10 @@ static void build_stack(str *out, const char *name, int32_t n,
 	str_printf(out, "x%d[a.., b..] for t < %d }", n - 1, n);
 }
 
-/* Extents of the pieces: given, or `parts` pieces of which the last is short. */
+/*
+ * The extent of piece i: given, or one of `parts` equal pieces; the last may be
+ * shorter.
+ */
 static int64_t piece(const struct call *c, int64_t extent, int32_t i)
 {
 	const ir_attr *sizes = find(c, "sizes");

@@ -1,12 +1,12 @@
 /*
- * einsum.c: the row text of an einsum, whose attribute is an equation.
+ * einsum.c: makes the row text of an einsum from its equation.
  *
  * Consumes "ij,jk->ik" with `...` for broadcast axes, implicit results
- * ("ij,jk": letters that occur once, sorted), repeated letters (diagonals)
- * and spaces; produces a row. An axis of extent 1 whose letter has another
- * extent elsewhere broadcasts: its place is the number 1 and is read at 0.
- * More than two operands are multiplied one after the other, each letter
- * summed as soon as nobody needs it any more:
+ * ("ij,jk": letters that occur once, sorted), repeated letters (diagonals) and
+ * spaces; produces a row. An axis of extent 1 whose letter has another extent
+ * elsewhere broadcasts: its pattern is the number 1, and it is read at 0. More
+ * than two operands are multiplied one after the other; each letter is summed
+ * as soon as no later operand and not the result has it:
  *
  *     ij,jk,kl->il  ->  t1[i, k] += x0[i, j] * x1[j, k];
  *                       o[i, l] += t1[i, k] * x2[k, l]
@@ -17,7 +17,8 @@
 /* One side of the equation: its letters, and whether it has `...`. */
 struct term {
 	char letter[TN_MAX_RANK + 1];
-	int32_t n, dots; /* dots: number of letters in front of it; -1 none */
+	/* dots: number of letters before `...`; -1: it has none */
+	int32_t n, dots;
 };
 
 struct einsum {
@@ -75,7 +76,7 @@ static bool has(const struct term *t, char c)
 	return memchr(t->letter, c, (size_t)t->n) != NULL;
 }
 
-/* letters that occur once, sorted; `...` in front */
+/* The implicit result: letters that occur once, sorted, after `...`. */
 static void implicit_result(struct einsum *e)
 {
 	int32_t count[256] = {0};
@@ -127,7 +128,7 @@ static void parse_equation(struct einsum *e)
 	}
 }
 
-/* number of the axis of an operand that its letter k stands for */
+/* The axis of operand i that its letter k names. */
 static int32_t axis_of(const struct einsum *e, int32_t i, int32_t k)
 {
 	const struct term *t = &e->in[i];
@@ -171,14 +172,17 @@ static void find_extents(struct einsum *e)
 		fail(e, "equation", "'...' is in the result, but in no term");
 }
 
-/* does axis k of operand i broadcast against its letter? */
+/* Does axis k of operand i broadcast? */
 static bool is_one(const struct einsum *e, int32_t i, int32_t k)
 {
 	return e->operand[i].shape[axis_of(e, i, k)] == 1 &&
 		e->extent[(unsigned char)e->in[i].letter[k]] != 1;
 }
 
-/* letters as a list; one: what stands for a broadcast axis, NULL: none is */
+/*
+ * Prints letters as a list. one: the text for a broadcast axis; NULL: no axis
+ * broadcasts.
+ */
 static void put_term(const struct einsum *e, const struct term *t, int32_t i,
 	const char *dots, const char *one)
 {
@@ -198,7 +202,7 @@ static void put_term(const struct einsum *e, const struct term *t, int32_t i,
 	str_addc(e->out, ']');
 }
 
-/* t * operand i, keeping what the result or a later operand needs */
+/* The letters of t * operand i that the result or a later operand needs. */
 static struct term keep(const struct einsum *e, const struct term *t, int32_t i)
 {
 	struct term r = {.dots = t->dots >= 0 || e->in[i].dots >= 0 ? 0 : -1};
@@ -222,7 +226,7 @@ static struct term keep(const struct einsum *e, const struct term *t, int32_t i)
 	return r;
 }
 
-/* "=" where no letter goes away: sums of one element round nothing */
+/* "+=" if a letter is summed, else "=". */
 static const char *op_of(const struct einsum *e, const struct term *t,
 	int32_t i, const struct term *r)
 {

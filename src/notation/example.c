@@ -1,10 +1,10 @@
 /*
- * example.c: shapes on which a row can be looked at, when nobody gives any.
+ * example.c: chooses example shapes for a row, to show it without a call.
  *
- * Consumes a row; produces an instance of it. Letters get sizes of their own,
- * from 2 on; packs get one axis, or two, or none; an attribute without a
- * default gets a small value of its kind. What a row wants beyond its patterns
- * it says itself, by refusing: the next choice is tried then.
+ * Consumes a row; produces an instance of it. Each letter gets a different
+ * extent, from 2 on; packs get one axis, or two, or none; an attribute without
+ * a default gets a small value of its kind. If the row's own checks refuse a
+ * choice, the next one is tried.
  *
  *     matmul(x[~b.., m, k]:num, y[~b.., k, n]:num)   ->   f32[2,3,4] f32[2,4,5]
  */
@@ -25,9 +25,10 @@ typedef struct example {
 	const ir_row *r;
 	int32_t n_bound;
 	binding bound[MAX_NAMES];
-	int64_t next; /* size of the next letter */
-	int32_t lengths; /* the choice for packs: digits, one each */
-	int32_t values; /* the choice for attributes */
+	int64_t next; /* extent of the next letter */
+	/* the choice of lengths of packs: one digit for each pack */
+	int32_t lengths;
+	int32_t values; /* the choice of attributes */
 	int32_t n_operands;
 	ir_type *operand;
 	int32_t n_attrs;
@@ -63,7 +64,7 @@ static const row_param *attribute(const example *x, const char *name)
 	return NULL;
 }
 
-/* What the choice gives an attribute that has no default. */
+/* The chosen value of an attribute without a default. */
 static int64_t chosen_int(const example *x)
 {
 	static const int64_t v[N_VALUES] = {2, 1, 0, 3, 4};
@@ -71,7 +72,7 @@ static int64_t chosen_int(const example *x)
 	return v[x->values % N_VALUES];
 }
 
-/* An extent or a length that a pattern says; -1: it is free. */
+/* The value of an extent or a length in a pattern; -1: unknown. */
 static int64_t meaning(example *x, const row_node *n)
 {
 	const row_param *p;
@@ -178,7 +179,10 @@ static void operand(example *x, const row_param *q)
 	}
 }
 
-/* Lists are as long as the first operand has axes, or its last pack. */
+/*
+ * Sets a list: one entry for each axis of the first operand, or of its last
+ * pack.
+ */
 static void list(example *x, ir_attr *a)
 {
 	const ir_type *t = x->n_operands > 0 ? &x->operand[0] : NULL;
@@ -275,7 +279,7 @@ ir_inst *ir_row_example(arena *a, const ir_table *t, const ir_row *r)
 {
 	example x = {.a = a, .t = t, .r = r};
 
-	if (r->builder != NULL) /* any number of operands: nobody can guess */
+	if (r->builder != NULL) /* the number of operands is unknown */
 		return NULL;
 	x.operand = arena_array(a, ir_type, r->n_params + 1);
 	x.attr = arena_array(a, ir_attr, r->n_params + 1);

@@ -1,9 +1,9 @@
 /*
- * index.c: index arithmetic: integers over letters, entry by entry.
+ * index.c: evaluates index expressions: integers and letters, entry by entry.
  *
- * Consumes row expressions in index and attribute position; produces plain
- * nodes without packs: a pack is a list of its letters, an attribute a list of
- * numbers; lists combine entry by entry, a single value with every entry.
+ * Consumes row expressions of indices and attributes; produces nodes without
+ * packs. A pack is a list of its letters, and an attribute a list of numbers;
+ * lists are combined entry by entry, and a single value with every entry.
  *
  *     y.. * stride + k..   with two axes, stride = [2, 1]
  *     ->  [y_0 * 2 + k_0, y_1 + k_1]
@@ -19,14 +19,16 @@
 
 /* ---- attributes ---- */
 
-/* a list where one is wanted: axes=1 means axes=[1] */
+/* Converts a single value to a list: axes=1 means axes=[1]. */
 static many as_list(many v)
 {
 	v.is_list = true;
 	return v;
 }
 
-/* A list parallel to another attribute, spread to the rank. */
+/*
+ * Expands a list that is parallel to another attribute to one entry per axis.
+ */
 static many along(inst *u, const symbol *s, const many *given)
 {
 	const symbol *axis = inst_attr(u, inst_symbol(u, s->param->along));
@@ -218,11 +220,14 @@ const in_node *inst_composite(inst *u, int32_t n, const in_node *const *v)
 	for (int32_t i = 1; i < n; i++) {
 		int64_t extent = inst_extent(u, v[i]);
 
-		/* an empty digit must not hide the others: stride 1 */
+		/*
+		 * if a digit has no values, use stride 1, so that the other
+		 * digits keep their strides
+		 */
 		r = inst_binary(u, mul, r, inst_int(u, extent > 0 ? extent : 1));
 		r = inst_binary(u, add, r, v[i]);
 	}
-	/* the letters of empty digits stay visible: see inst_extent */
+	/* letters of empty digits are kept: see inst_extent */
 	return r;
 }
 
@@ -254,7 +259,7 @@ static many list(inst *u, const row_node *e)
 	return inst_list(u, v.n, v.at);
 }
 
-/* c ? a : b, entry by entry when c is a list */
+/* c ? a : b, entry by entry if c is a list */
 static many choose(inst *u, const row_node *e)
 {
 	many c = inst_many(u, e->arg[0]), side[2];
@@ -306,7 +311,7 @@ static many clamp_each(inst *u, const row_node *e)
 	return (many){.is_list = a.is_list || n.is_list, .n = m, .v = v};
 }
 
-/* n with the letter replaced by a number */
+/* Replaces the letter in n by a number. */
 static const in_node *replace(
 	inst *u, const in_node *n, int64_t letter, const in_node *by)
 {
@@ -365,7 +370,7 @@ static many len_of(inst *u, const row_node *e)
 	return inst_one_of(u, inst_int(u, inst_many(u, e->arg[0]).n));
 }
 
-/* min, max, abs .. of constants: the scalar table */
+/* Functions of constants, such as min, max and abs, by the scalar table. */
 static many scalar_of(inst *u, const row_node *e)
 {
 	int32_t fn = ir_scalar_find(e->name, strlen(e->name)), n = 1;
@@ -437,7 +442,9 @@ static const row_param *pattern_of(const inst *u, int32_t operand)
 	return NULL;
 }
 
-/* the ~pack of an operand: its place in the tensor, its own length */
+/*
+ * Finds the ~pack of an operand, its first axis in the tensor, and its length.
+ */
 static const symbol *join_of(
 	inst *u, const in_tensor *t, int32_t *first, int32_t *n)
 {
@@ -471,7 +478,10 @@ static bool mentions(const row_node *e, const char *pack)
 	return false;
 }
 
-/* Indices of a read: the leading axes of a ~pack that x lacks are dropped. */
+/*
+ * The indices of a read. Leading axes of a ~pack that x does not have are
+ * dropped.
+ */
 static int32_t read_indices(
 	inst *u, const row_node *e, const in_tensor *t, const in_node **v)
 {
@@ -491,7 +501,7 @@ static int32_t read_indices(
 				inst_fail(u, t->name,
 					"%s is read by more than %d indices",
 					inst_tensor(u, t), TN_MAX_RANK);
-			/* extent 1 broadcasts */
+			/* an axis of extent 1 broadcasts */
 			v[n] = joined && t->type.shape[n] == 1
 				? inst_int(u, 0)
 				: m.v[k];

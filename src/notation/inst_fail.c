@@ -1,12 +1,11 @@
 /*
- * inst_fail.c: what messages call the operands of a call.
+ * inst_fail.c: the names of operands in messages.
  *
- * Consumes the names that the caller has for its values, where it has any, and
- * their types; produces the words for them. Nothing here runs, and nothing is
- * allocated, before a call has failed:
+ * Consumes the caller's names of values, if there are any, and their types;
+ * produces the text for messages. This is only used after a call has failed:
  *
- *     foo: f32[2,3]            the program calls it foo
- *     operand x: f32[2,3]      it has no name: x is the row's own
+ *     foo: f32[2,3]            the value is called foo in the program
+ *     operand x: f32[2,3]      the value has no name; x is the row's operand
  */
 #include "notation/inst.h"
 
@@ -26,14 +25,17 @@ void inst_fail(const inst *u, const char *what, const char *fmt, ...)
 	env_fail(u->e, TN_EINVAL, rule, u->at, "%s: %s", u->r->name, text);
 }
 
-/* names of models are anything: what is no printable character is not shown */
+/*
+ * Adds a name. Names of models may contain any bytes: only printable characters
+ * are shown.
+ */
 static void add_name(str *s, const char *name)
 {
 	size_t n = strlen(name), most = n;
 
 	if (n > NAME_MAX_BYTES) {
 		most = NAME_MAX_BYTES;
-		/* not within a character of UTF-8 */
+		/* do not cut inside a UTF-8 character */
 		while (most > 0 && ((unsigned char)name[most] & 0xc0) == 0x80)
 			most--;
 	}
@@ -49,7 +51,9 @@ static void add_name(str *s, const char *name)
 static void add_type(str *s, const ir_type *t)
 {
 	str_add(s, dtype_name(t->dtype));
-	/* a type that is refused for its rank has no more axes than these */
+	/*
+	 * the type may have been refused for its rank: limit the number of axes
+	 */
 	str_shape(s, t->shape, t->rank < 0 ? 0
 			: t->rank > TN_MAX_RANK ? TN_MAX_RANK
 						: t->rank);
@@ -81,7 +85,7 @@ static const char *shown_of(const inst *u, int32_t k)
 	return u->shown != NULL ? u->shown[k] : NULL;
 }
 
-/* Is one value given for several operands? Then its name does not tell which. */
+/* Is one value given for several operands? Then its name is ambiguous. */
 static bool is_twice(const inst *u, int32_t k)
 {
 	for (int32_t i = 0; i < u->n_operands; i++)

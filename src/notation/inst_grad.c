@@ -1,10 +1,10 @@
 /*
- * inst_grad.c: the grad block of a row, on the shapes of a call.
+ * inst_grad.c: instantiates the grad block of a row for a call.
  *
- * Consumes the instance of the call; unifies its row again and reads the
- * block's equations: of operands, results and their cotangents, into the
- * cotangents of operands. Those have the operands' types from the start, so
- * data may stand on the left.
+ * Consumes the instance of the call; unifies its row again and evaluates the
+ * block's equations, which compute cotangents of operands from operands,
+ * results and cotangents of results. The types of the cotangents of operands
+ * are known before, so left sides may contain data.
  *
  *     sort ... grad { gx[a.., k[a.., n, b..], b..] += go[a.., n, b..] }
  *     ->  operands x, o, k, go, gk; result gx
@@ -23,7 +23,7 @@ static int32_t add(inst *u, const char *name, const ir_type *type,
 	return u->tensor.n - 1;
 }
 
-/* gx is begun by the first equation that adds to it */
+/* Makes the first equation that adds to gx initialise it. */
 static void begin_sums(inst *u, int32_t first)
 {
 	for (int32_t t = first; t < u->tensor.n; t++)
@@ -35,7 +35,9 @@ static void begin_sums(inst *u, int32_t first)
 			}
 }
 
-/* Does it make gx of an operand that has none here? */
+/*
+ * Does the statement compute gx of an integer operand, which has no gradient?
+ */
 static bool is_of_integer(const inst *u, int32_t n, const row_stmt *s)
 {
 	for (int32_t i = 0; s->kind == STMT_EQN && i < n; i++)
@@ -64,7 +66,7 @@ ir_inst *ir_instantiate_grad(
 			type[n++] = fwd->tensor[i].type;
 	u = inst_begin(a, r, n, type, NULL, fwd->n_attrs, fwd->attr,
 		(loc){0});
-	if (r->is_opaque) { /* patterns of results bind letters */
+	if (r->is_opaque) { /* patterns of results bind letters, too */
 		inst_unify_results(u);
 		u->tensor.n = n;
 	}

@@ -1,10 +1,11 @@
 /*
- * inst_print.c: an instance as a row of the notation.
+ * inst_print.c: prints an instance as a row of the notation.
  *
- * Consumes an instance, that of an adjoint say; produces text without packs
- * and attributes that means the same on the same operands. Every dtype is
- * said: constants stand in casts. Where a left side does not show the shape of
- * what it makes, an equation in front does, and fills it with the identity.
+ * Consumes an instance, for example of an adjoint; produces text without packs
+ * and attributes that has the same meaning for the same operands. Every dtype
+ * is explicit: constants are inside casts. If a left side does not show the
+ * shape of its tensor, an equation before it does, which fills the tensor with
+ * the identity.
  *
  *     slice_grad(d_o[3]) -> gx { gx[x_0] = cast(0, f32) for x_0 < 8;
  *       gx[2 * i_0 + 1] += d_o[i_0] for i_0 < 3 }
@@ -17,12 +18,12 @@ typedef struct printer {
 	str *out;
 	arena *a;
 	const ir_inst *p;
-	inst *u; /* for bounds of left sides */
+	inst *u; /* for the bounds of left sides */
 	const char **tensor, **letter;
 	bool *made, *bound; /* by tensor; by letter */
 	const in_eqn *q;
 	int32_t n_fors;
-	map *words; /* letters that are taken */
+	map *words; /* names that are used */
 } printer;
 
 static _Noreturn void refuse(const printer *w, const char *why)
@@ -40,7 +41,10 @@ static bool is_word(char c)
 	       (c >= '0' && c <= '9');
 }
 
-/* a name of letters, digits and _ that nobody has, and the notation not */
+/*
+ * An unused name of letters, digits and _ that is not a keyword of the
+ * notation.
+ */
 static const char *fresh(const printer *w, map *taken, const char *from)
 {
 	static const char *const words[] = {"pos", "for", "let", "check",
@@ -78,7 +82,7 @@ static void name_all(printer *w)
 	w->bound = arena_array(w->a, bool, p->n_letters + 1);
 	for (int32_t i = 0; i < p->n_letters; i++)
 		w->letter[i] = fresh(w, w->words, p->letter[i].name);
-	/* operands first: x' is named after x */
+	/* operands first, because the name of x' is made from that of x */
 	for (int32_t i = 0; i < p->n_tensors; i++)
 		if (p->tensor[i].next_of < 0)
 			w->tensor[i] = fresh(w, taken, p->tensor[i].name);
@@ -112,7 +116,7 @@ static void print_two(printer *w, const in_node *n, const char *sign)
 	str_addc(w->out, ')');
 }
 
-/* one number for all axes, as their digits */
+/* Prints an element number as digits of the axes. */
 static void print_digits(printer *w, const in_node *n, const ir_type *t)
 {
 	int64_t stride = shape_numel(t->shape, t->rank);
@@ -225,7 +229,7 @@ static void print_list(
 	str_addc(w->out, ')');
 }
 
-/* scalar functions that are words of the notation */
+/* The operator of a scalar function that has one in the notation. */
 static const char *infix(const char *name)
 {
 	return strcmp(name, "and") == 0 || strcmp(name, "or") == 0 ? name
@@ -301,7 +305,7 @@ static void print_value(printer *w, const in_node *n)
 
 /* ---- equations ---- */
 
-/* extents where letters occur first */
+/* Prints extents of letters, at their first occurrence. */
 static void print_fors(printer *w)
 {
 	for (int32_t i = 0; i < w->q->n_letters; i++) {
@@ -344,7 +348,7 @@ static bool has_read(const in_node *n)
 	return false;
 }
 
-/* Would the parser find the shape of what q makes? */
+/* Can the parser infer the shape of the tensor that q computes? */
 static bool shows_shape(const printer *w, const in_eqn *q)
 {
 	const ir_type *t = &w->p->tensor[q->out[0]].type;
@@ -356,7 +360,7 @@ static bool shows_shape(const printer *w, const in_eqn *q)
 	return !q->skip;
 }
 
-/* t with the identity everywhere; its letters are new */
+/* Prints an equation that fills t with the identity, with new letters. */
 static void print_begin(printer *w, const in_eqn *q)
 {
 	const in_tensor *t = &w->p->tensor[q->out[0]];
@@ -391,8 +395,9 @@ static void mark_letters(const in_node *n, bool *seen)
 }
 
 /*
- * A letter that q sums over though nothing mentions it: is mentioned, in a
- * condition that always holds. Returns how many there are.
+ * Prints a condition that always holds for each letter that q sums over but
+ * does not mention, so that the text mentions it. Returns the number of such
+ * letters.
  */
 static int32_t print_silent(printer *w, const in_eqn *q)
 {
@@ -411,7 +416,10 @@ static int32_t print_silent(printer *w, const in_eqn *q)
 	return n;
 }
 
-/* elements of a tuple: literals take the component's dtype by themselves */
+/*
+ * Prints an element of a tuple; its literals have the component's dtype without
+ * a cast.
+ */
 static void print_element(printer *w, const in_node *n)
 {
 	if (n->kind == IN_INT || n->kind == IN_REAL)
@@ -455,7 +463,7 @@ static void print_eqn(printer *w, const in_eqn *q)
 
 /* ---- the whole ---- */
 
-/* A scan has the dtype of the first operand of class num: which is it? */
+/* The dtype of a scan, which is that of the first operand of class num. */
 static tn_dtype scan_dtype(const printer *w, bool *any)
 {
 	tn_dtype t = TN_F32;

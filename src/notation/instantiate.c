@@ -1,5 +1,5 @@
 /*
- * instantiate.c: a row on given shapes, dtypes and attributes.
+ * instantiate.c: instantiates a row for given shapes, dtypes and attributes.
  *
  * Consumes a parsed row and the types of the operands; produces an ir_inst:
  * letters with extents, tensors with types, equations over plain nodes. This
@@ -107,7 +107,7 @@ static void add_operands(inst *u)
 	}
 }
 
-/* ---- let, check, for: in order, in front of the equations ---- */
+/* ---- let, check, for: in order, before the equations ---- */
 
 static void run_check(inst *u, const row_stmt *s)
 {
@@ -213,7 +213,7 @@ static int32_t add_tensor(
 	return number;
 }
 
-/* Left side: its positions, and the shape that they span. */
+/* Evaluates the left side: its indices, and the shape that they span. */
 static void eval_left(inst *u, const row_stmt *s, in_eqn *q, ir_type *shape)
 {
 	const in_node **v = arena_array(u->a, const in_node *, TN_MAX_RANK);
@@ -253,7 +253,7 @@ static void eval_left(inst *u, const row_stmt *s, in_eqn *q, ir_type *shape)
 			s->out[0], inst_operands(u));
 }
 
-/* A truth value in a sum: only inside(..) counts as 0 or 1. */
+/* Converts a bool in a sum to a number, which only inside(..) allows. */
 static typed count_inside(inst *u, const row_stmt *s, typed v)
 {
 	in_node *r;
@@ -279,7 +279,7 @@ static void check_element(inst *u, const row_stmt *s, tn_dtype t)
 			inst_operands(u));
 }
 
-/* The dtype of untyped values that nothing typed accompanies. */
+/* The dtype of untyped values that are not combined with typed ones. */
 static tn_dtype alone(inst *u, const row_stmt *s, typed v, int64_t old)
 {
 	if (old >= 0)
@@ -294,7 +294,10 @@ static tn_dtype alone(inst *u, const row_stmt *s, typed v, int64_t old)
 	return u->type;
 }
 
-/* Body of an equation with one result; returns the result's dtype. */
+/*
+ * Evaluates the body of an equation with one result; returns the result's
+ * dtype.
+ */
 static tn_dtype eval_single(
 	inst *u, const row_stmt *s, const row_node *body, in_eqn *q)
 {
@@ -311,7 +314,9 @@ static tn_dtype eval_single(
 	return t;
 }
 
-/* Elements of a tuple monoid: literals take the component's dtype. */
+/*
+ * Evaluates the elements of a tuple monoid; literals get the component's dtype.
+ */
 static tn_dtype eval_tuple(
 	inst *u, const row_stmt *s, const row_node *body, in_eqn *q)
 {
@@ -353,7 +358,7 @@ struct seen {
 	inst *u;
 	VEC(int32_t) letter;
 	bool is_in[INST_MAX_LETTERS];
-	bool left_too; /* IN_POS stands for the left side */
+	bool left_too; /* IN_POS means the left side */
 };
 
 static void collect(struct seen *c, const in_node *n)
@@ -370,7 +375,10 @@ static void collect(struct seen *c, const in_node *n)
 		collect(c, n->arg[i]);
 }
 
-/* Letters of the equation, left ones first; '=' has no others. */
+/*
+ * Finds the letters of the equation, those of the left side first; '=' has no
+ * others.
+ */
 static void find_letters(inst *u, const row_stmt *s, in_eqn *q)
 {
 	struct seen *c = arena_make(u->a, struct seen);
@@ -417,7 +425,7 @@ struct self {
 	inst *u;
 	in_eqn *q;
 	int32_t out;
-	int32_t axis, step; /* step 0: none found yet */
+	int32_t axis, step; /* step 0: not found yet */
 	bool found;
 };
 
@@ -510,7 +518,9 @@ static bool reads_self(const row_node *e, const char *name)
 	return false;
 }
 
-/* A scan's result must have a type before its body is evaluated. */
+/*
+ * The dtype of a scan's result, which is needed before its body is evaluated.
+ */
 static tn_dtype scan_type(const inst *u, const char *name)
 {
 	if (!u->has_type)
@@ -617,7 +627,8 @@ static ir_inst *finish(inst *u)
 			result[u->tensor.at[i].result] = i;
 	for (int32_t i = 0; i < u->symbol.n; i++)
 		if (u->symbol.at[i].kind == SYM_ATTR)
-			inst_attr(u, &u->symbol.at[i]); /* checked, if unused */
+			/* checks attributes that are not used */
+			inst_attr(u, &u->symbol.at[i]);
 	out->row = u->r;
 	out->n_letters = u->letter.n;
 	out->letter = u->letter.at;
@@ -672,7 +683,7 @@ ir_inst *ir_instantiate(arena *a, const ir_table *t, const ir_row *r,
 	if (built)
 		r = row_built(t, r, n_operands, operand, shown, n_attrs, attr,
 			at);
-	/* attributes of a row that was built are in its text */
+	/* the attributes of a built row are in its text */
 	u = inst_begin(a, r, n_operands, operand, shown, built ? 0 : n_attrs,
 		attr, at);
 	if (r->is_opaque)

@@ -1,5 +1,5 @@
 /*
- * kernel_texts.c: a file of texts of kernels, cut into its sections.
+ * kernel_texts.c: divides a file of kernel texts into sections.
  */
 #include "notation/kernel_texts.h"
 
@@ -7,7 +7,7 @@ struct section {
 	int32_t number;
 	const char *name;
 	const lex_token *at;
-	int32_t first; /* token behind the '{'; -1: opaque */
+	int32_t first; /* first token after the '{'; -1: opaque */
 	bool used;
 };
 

@@ -1,10 +1,10 @@
 /*
- * node.c: nodes of an instance: making them, their bounds, their arithmetic.
+ * node.c: nodes of an instance: construction, bounds, arithmetic.
  *
- * Constants fold; `/` and `%` are floor division and modulus by positive
- * constants; all arithmetic is overflow-checked. What letters take part in
- * stays as nodes. Bounds are by interval: sound, and exact where each letter
- * occurs once.
+ * Constants are folded; `/` and `%` are floor division and modulus by positive
+ * constants; all arithmetic is checked for overflow. Expressions with letters
+ * remain nodes. Bounds use interval arithmetic: they are sound, and exact if
+ * each letter occurs once.
  */
 #include "notation/inst.h"
 
@@ -200,7 +200,10 @@ int64_t inst_extent(inst *u, const in_node *n)
 			"the index of %s has no known bounds, and no earlier "
 			"equation gives its extent",
 			u->left_name);
-	/* an adjoint may have no element there: a shift of one element */
+	/*
+	 * in an adjoint the range may be empty, such as after a shift of one
+	 * element
+	 */
 	if (max < 0 && u->left_name == NULL)
 		return 0;
 	if (max < 0)
@@ -244,7 +247,7 @@ static const in_node *fold_ints(
 		r = a / b - (a % b != 0 && (a < 0) != (b < 0));
 		if (is_op(op, "%"))
 			r = a - b * r;
-	} else { /* comparisons, and, or: 0 or 1 */
+	} else { /* comparisons, `and`, `or`: 0 or 1 */
 		r = ir_scalar_at(fn)->i(a, b, 0);
 	}
 	if (!fits)
@@ -286,7 +289,7 @@ bool inst_is_index(const in_node *n)
 	return n->kind != IN_REAL && n->kind != IN_CALL;
 }
 
-/* not both constants */
+/* Makes a node for operands that are not both constant. */
 static const in_node *index_binary(inst *u, const lex_operator *op,
 	const in_node *a, const in_node *b)
 {

@@ -1,31 +1,31 @@
 /*
- * opaque.c: the rows that no index equation says: C functions over whole,
- * dense tensors, found by the row's name.
+ * opaque.c: the rows that have no index equations: C functions on whole, dense
+ * tensors, found by the name of the row.
  *
- *   in     types and data as unified from the row; attr: the row's attributes
+ *   in     types and data, as the row declares them; attr: its attributes
  *          in order, axes normalised
- *   out    every element of every result is written
+ *   out    the function writes every element of every result
  *
  *     sort([3, NaN, 1, 3])          o [1, 3, 3, NaN]   k [2, 0, 3, 1]
  *     nonzero([0, 5])               k [[1], [-1]]      n 1
  *
- * The rules that hold for all of them: NaN is greater than every number and
- * equal to itself; -0 equals 0; of equal elements the one with the lower index
- * comes first, ascending and descending alike. Results whose size depends on
- * the data have the largest possible size and a count; behind the count,
+ * All functions follow these rules: NaN is greater than every number and equal
+ * to itself; -0 equals 0; of equal elements the one with the lower index is
+ * first, in ascending and in descending order. Results whose size depends on
+ * data have the largest possible size, and a count; after the counted elements,
  * indices are -1 and values 0.
  */
 #include "notation/notation.h"
 
 #include <math.h>
 
-/* One element, to be compared. Which member holds is known from the dtype. */
+/* An element to compare. The dtype determines which member is used. */
 typedef union key {
 	double f;
 	int64_t i;
 } key;
 
-/* A call. Scratch memory comes from the arena that its function is given. */
+/* A call. Its function allocates scratch memory in the arena that it gets. */
 typedef struct job {
 	const ir_type *in_type, *out_type;
 	const void *const *in;
@@ -85,7 +85,7 @@ static bool is_before(const order *o, int64_t x, int64_t y)
 			 is_less(o->is_float, o->at[x], o->at[y]);
 }
 
-/* perm = the stable order of at[]: merge sort from runs of one. */
+/* Sets perm to the stable order of at[], by a bottom-up merge sort. */
 static void order_sort(order *o)
 {
 	for (int64_t i = 0; i < o->n; i++)
@@ -112,8 +112,8 @@ static void order_sort(order *o)
 /* ---- sort, argsort, topk ---- */
 
 /*
- * Sorts every line along the axis; the first `count` of each go to values (may
- * be NULL) and places.
+ * Sorts each line along the axis; stores the first `count` elements in values
+ * (may be NULL) and their indices in places.
  */
 static void sort_lines(arena *a, const job *j, int64_t axis, bool desc,
 	int64_t count, void *values, int64_t *places)
@@ -236,7 +236,10 @@ typedef struct box {
 	double y0, x0, y1, x1; /* y0 <= y1, x0 <= x1 */
 } box;
 
-/* Box i as corners; given as two opposite corners, or as centre and size. */
+/*
+ * Loads box i, given as two opposite corners, or as centre and size; returns
+ * its corners.
+ */
 static box load_box(tn_dtype t, const void *data, int64_t i, bool center)
 {
 	double v[4];
@@ -254,7 +257,7 @@ static box load_box(tn_dtype t, const void *data, int64_t i, bool center)
 	return b;
 }
 
-/* Intersection over union; 0 where one of them is empty. */
+/* Intersection over union; 0 if one of the boxes is empty. */
 static double overlap(const box *p, const box *q)
 {
 	double h = (p->y1 < q->y1 ? p->y1 : q->y1) -
@@ -272,7 +275,7 @@ static double overlap(const box *p, const box *q)
 typedef struct nms {
 	job *j;
 	order by_score;
-	box *at, *kept; /* (n) of the batch; those kept of one class */
+	box *at, *kept; /* (n) boxes of the batch; the kept boxes of a class */
 	double iou, least;
 	int64_t most, found;
 } nms;
@@ -329,7 +332,7 @@ static void run_non_max_suppression(arena *a, void *arg)
 
 /* ---- det ---- */
 
-/* Gaussian elimination with the largest pivot; m (n, n) is used up. */
+/* Gaussian elimination with partial pivoting; overwrites m (n, n). */
 static double determinant(double *m, int64_t n)
 {
 	double det = 1;
@@ -393,7 +396,7 @@ static key slice_element(const slices *s, int64_t slice, int64_t i)
 		(row * s->n + slice) * s->inner + col);
 }
 
-/* -1, 0, 1: slices x and y, compared element by element */
+/* Compares slices x and y element by element: -1, 0 or 1. */
 static int compare_slices(const slices *s, int64_t x, int64_t y)
 {
 	bool is_float = dtype_is_float(s->j->in_type[0].dtype);
@@ -409,7 +412,7 @@ static int compare_slices(const slices *s, int64_t x, int64_t y)
 	return 0;
 }
 
-/* Each slice is put to its place among those before it. */
+/* Inserts each slice into the sorted list of those before it. */
 static void run_unique_slices(arena *a, void *arg)
 {
 	const job *j = arg;

@@ -1,7 +1,7 @@
 /*
- * ops_md.c: the table as a document, docs/ops.md: per row its doc, its text,
- * its attributes with their defaults, the shapes of its results. All of it is
- * read off the rows; chapters are the GROUPs of ops.def.
+ * ops_md.c: prints the table as a document, docs/ops.md: for each row its
+ * documentation, text, attributes with defaults, and shapes of results.
+ * Everything is derived from the rows; chapters are the GROUPs of ops.def.
  *
  *     ### take
  *     elements ids of one axis
@@ -11,7 +11,7 @@
  */
 #include "notation/notation.h"
 
-/* ops.def in order: a chapter (title) or a row (text) */
+/* ops.def in order; an entry is a chapter (title) or a row (text) */
 static const struct {
 	const char *title, *text;
 } table[] = {
@@ -49,7 +49,7 @@ static bool is_text_of(const char *text, const char *name)
 	return strncmp(text, name, n) == 0 && !is_name_char(text[n]);
 }
 
-/* ---- the row's text, a statement a line ---- */
+/* ---- the text of a row, one statement per line ---- */
 
 static void print_text(str *out, const char *text)
 {
@@ -79,7 +79,7 @@ static void print_text(str *out, const char *text)
 
 /* ---- shapes of results ---- */
 
-/* The first c at depth 0 of brackets, or the end. */
+/* The first c outside of brackets, or the end. */
 static const char *find(const char *p, const char *end, char c)
 {
 	int32_t depth = 0;
@@ -93,7 +93,7 @@ static const char *find(const char *p, const char *end, char c)
 	return end;
 }
 
-/* "for" as a word at depth 0 of a statement, or its end */
+/* The word "for" of a statement, outside of brackets, or the end. */
 static const char *find_for(const char *p, const char *end)
 {
 	int32_t depth = 0;
@@ -107,7 +107,10 @@ static const char *find_for(const char *p, const char *end)
 	return end;
 }
 
-/* "{ a; b grad { .. } }": the next statement from *p; false at the end */
+/*
+ * Finds the next statement of "{ a; b grad { .. } }" from *p on; false: the
+ * end.
+ */
 static bool next_statement(const char **p, const char *end, const char **stop)
 {
 	while (*p < end && (**p == ' ' || **p == '\n' || **p == ';'))
@@ -118,7 +121,7 @@ static bool next_statement(const char **p, const char *end, const char **stop)
 	return true;
 }
 
-/* Where the braces of the body begin and end. */
+/* The start and the end of the body in braces. */
 static const char *body_of(const char *text, const char **end)
 {
 	const char *open = strchr(text, '{'), *close = strrchr(text, '}');
@@ -127,7 +130,9 @@ static const char *body_of(const char *text, const char **end)
 	return open != NULL ? open + 1 : *end;
 }
 
-/* The statement's left side has this tensor: its index, brackets included. */
+/*
+ * The index, with brackets, of this tensor on the left side of the statement.
+ */
 static const char *left_index(const char *p, const char *end,
 	const char *name, size_t n, const char **stop)
 {
@@ -187,7 +192,10 @@ static void print_extents(str *out, const char *text)
 	}
 }
 
-/* "-> o, k" or "-> o[a.., n], k[a..]: i64" in front of the body */
+/*
+ * Prints the results, which are "-> o, k" or "-> o[a.., n], k[a..]: i64" before
+ * the body.
+ */
 static void print_results(str *out, const char *text)
 {
 	const char *p = strstr(text, "->"), *end = strchr(text, '{');
@@ -265,7 +273,10 @@ static const ir_row *row_of(const ir_table *t, const char *text)
 	return NULL;
 }
 
-/* The rows that are not in ops.def: which = scalar functions, built, user's. */
+/*
+ * Prints rows that are not in ops.def; which: scalar functions, built rows or
+ * the user's rows.
+ */
 static void print_others(str *out, const ir_table *t, int which,
 	const char *title)
 {

@@ -1,10 +1,10 @@
 /*
- * row_check.c: do the names of a row mean something?
+ * row_check.c: checks the names in a row.
  *
- * Consumes a parsed row; throws notation.name, .letter, .tensor, .call,
- * .result and .arity with a caret. After it, instantiate.c needs no check of
- * names: every letter is bound by an operand or a `for`, every tensor that is
- * read is an operand or made by an earlier equation (or by the own one: scan).
+ * Consumes a parsed row; throws notation.name, .letter, .tensor, .call, .result
+ * and .arity with a caret. Guarantees for instantiate.c: every letter is bound
+ * by an operand or a `for`, and every tensor that is read is an operand or
+ * computed by an earlier equation (in a scan: by the same one).
  */
 #include "notation/row.h"
 
@@ -13,8 +13,8 @@ enum { IS_LETTER = 1, IS_PACK, IS_ATTR, IS_LET };
 
 struct names {
 	const ir_row *r;
-	map *word;   /* letters, packs, attributes, lets: what they are */
-	map *tensor; /* operands and what equations made so far */
+	map *word;   /* kinds of words: letters, packs, attributes, lets */
+	map *tensor; /* operands, and tensors of the equations so far */
 };
 
 static void add_word(
@@ -62,7 +62,7 @@ static void check_word(const struct names *c, const row_node *e)
 			e->name);
 }
 
-/* cast(e, D): a dtype, an attribute, a tensor or acc */
+/* D of cast(e, D): a dtype, an attribute, a tensor or acc */
 static void check_dtype(const struct names *c, const row_node *e)
 {
 	tn_dtype t;
@@ -82,7 +82,10 @@ static void check_dtype(const struct names *c, const row_node *e)
 
 static void check_call(const struct names *c, const row_node *e)
 {
-	/* what is not a scalar function: name, least and most arguments */
+	/*
+	 * functions that are not scalar functions: name, least and largest
+	 * number of arguments
+	 */
 	static const struct {
 		const char *name;
 		int32_t least, most;
@@ -155,7 +158,7 @@ static void check_node(const struct names *c, const row_node *e)
 	}
 }
 
-/* ---- what binds ---- */
+/* ---- definitions of names ---- */
 
 static void bind_pats(struct names *c, int32_t n, const row_pat *p)
 {
@@ -300,7 +303,10 @@ static void check_results(struct names *c)
 				"an opaque row cannot have equations");
 }
 
-/* in the grad block: gx of every operand and go of every result */
+/*
+ * Defines the names of the grad block: gx of every operand and go of every
+ * result.
+ */
 static void add_gradients(struct names *c)
 {
 	const ir_row *r = c->r;

@@ -1,8 +1,9 @@
 /*
- * row_lex.c: text into tokens, for the notation and for the system text.
+ * row_lex.c: divides text into tokens, for the notation and for the texts of
+ * levels.
  *
- * Consumes untrusted text; every token is checked here, so that the parsers
- * see numbers that fit and symbols that exist.
+ * Consumes untrusted text. Every token is checked here: numbers are in range,
+ * and symbols exist.
  *
  *     o[i.., k] += 2 * x[i.., k]     name [ name .. , name ] += int * ...
  */
@@ -75,8 +76,8 @@ loc lex_loc(const lex *l, const lex_token *t)
 }
 
 /*
- * The text moved to where it stands in its file, so that lines and columns
- * agree. What is in front of it is not known: blanks.
+ * The text at its position in its file, so that lines and columns are right.
+ * The unknown text before it is replaced by blanks.
  */
 static const char *placed(const lex *l, size_t *n)
 {
@@ -146,7 +147,7 @@ static const char *name_end(const char *p, const char *end, bool dotted)
 	return p;
 }
 
-/* "12", "1.5", "2e-3"; not the dots of "1..": they are a symbol */
+/* The end of a number: "12", "1.5", "2e-3"; the dots of "1.." are a symbol. */
 static const char *number_end(const char *p, const char *end, bool *is_real)
 {
 	*is_real = false;
@@ -188,7 +189,7 @@ static void read_number(const lex *l, lex_token *t, bool is_real)
 	t->i = strtoll(digits, NULL, 10);
 	t->kind = LEX_INT;
 	if (strcmp(digits, "9223372036854775808") == 0)
-		t->i = INT64_MIN; /* fits behind a minus: lex_int */
+		t->i = INT64_MIN; /* valid only after a minus: lex_int */
 	else if (errno == ERANGE)
 		lex_fail(l, t, "number", "%s does not fit 64 bits", digits);
 }
@@ -267,7 +268,7 @@ lex *lex_new(arena *a, const char *family, const char *text, size_t n, loc base,
 bool lex_same(const lex_token *t, const char *s)
 {
 	return (t->kind == LEX_SYMBOL || t->kind == LEX_NAME) &&
-		t->at[0] == s[0] && /* mostly decides it, without a call */
+		t->at[0] == s[0] && /* avoids most calls */
 		strlen(s) == (size_t)t->n &&
 		memcmp(t->at, s, (size_t)t->n) == 0;
 }

@@ -1,9 +1,9 @@
 /*
- * row_parse.c: one row of the notation into its tree.
+ * row_parse.c: parses a row of the notation into a tree.
  *
- * Consumes untrusted text; throws notation.* with a caret. The grammar is
- * that of docs/notation.md, one function per rule. What names mean is checked
- * by row_check.c at the end.
+ * Consumes untrusted text; throws notation.* with a caret. The grammar is that
+ * of docs/notation.md, with one function per rule. At the end row_check.c
+ * checks names.
  *
  *     relu(x[i..]:num) -> o { o[i..] = max(x[i..], 0) }
  */
@@ -49,7 +49,7 @@ static row_node *make3(lex *l, rn_kind kind, const lex_token *at,
 
 /* ---- expressions ---- */
 
-/* expr {"," expr} up to the closing symbol, which is taken */
+/* Parses expr {"," expr} and the closing symbol. */
 static void parse_list(lex *l, const char *close, node_list *out)
 {
 	if (lex_eat(l, close))
@@ -73,7 +73,10 @@ static const row_node *parse_number(lex *l)
 	return e;
 }
 
-/* What may stand behind @ and \: a name, a number, a list, parentheses. */
+/*
+ * Parses the operand of @ or \: a name, a number, a list, or an expression in
+ * parentheses.
+ */
 static const row_node *parse_which(lex *l)
 {
 	const lex_token *t = lex_peek(l);
@@ -219,7 +222,10 @@ static const row_node *binary(lex *l, const lex_operator *op,
 	return e;
 }
 
-/* Operators at least as strong as level; a < b < c is a < b and b < c. */
+/*
+ * Parses operators that bind at least as strongly as `level`; a < b < c means a
+ * < b and b < c.
+ */
 static const row_node *parse_level(lex *l, int32_t level)
 {
 	const row_node *e, *last, *right, *one;
@@ -417,7 +423,7 @@ static row_param parse_param(lex *l)
 	return p;
 }
 
-/* a result; an opaque row says its pattern: k[a.., n]: i64 */
+/* Parses a result; that of an opaque row has a pattern: k[a.., n]: i64. */
 static row_param parse_result(lex *l, bool is_opaque)
 {
 	row_param p = {.at = lex_peek(l)};
@@ -544,7 +550,7 @@ static bool at_grad(const lex *l)
 	return lex_is(l, "grad") && lex_is2(l, 1, "{");
 }
 
-/* up to "}" or the grad block, which stay */
+/* Parses statements up to "}" or the grad block, which it does not consume. */
 static void parse_stmts(lex *l, int32_t *n, const row_stmt **out)
 {
 	VEC(row_stmt) v = {0};

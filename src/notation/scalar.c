@@ -1,9 +1,9 @@
 /*
  * scalar.c: the table of scalar functions, compiled from scalar.def.
  *
- * Gives lookup by name, the dtype of a result from the signature, and the
- * value on given arguments. Whatever the library knows of one function is its
- * row in scalar.def; nothing here names one.
+ * Finds functions by name, computes the dtype of a result from the signature,
+ * and the value for given arguments. All that the library knows of a function
+ * is its row in scalar.def; this file names none.
  *
  *     int32_t fn = ir_scalar_find("max", 3);
  *     ir_scalar_at(fn)->f(NAN, 1, 0)                    NaN
@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-/* ---- what the expressions of the table stand on ---- */
+/* ---- functions that expressions of the table call ---- */
 
 static int64_t wadd(int64_t x, int64_t y)
 {
@@ -54,7 +54,7 @@ static int64_t imod(int64_t x, int64_t y)
 	return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
-/* x^y, wrapping; a negative y gives 1 / x^-y, truncated */
+/* x^y with wrap-around; a negative y gives 1 / x^-y, truncated */
 static int64_t ipow(int64_t x, int64_t y)
 {
 	int64_t r = 1;
@@ -127,7 +127,7 @@ static double softplus(double x)
 #undef SCALAR
 #undef MIXED
 
-/* arguments in a signature of the form "X>Z", "X,Y>Z", "X,Y,Z>Z" */
+/* number of arguments of a signature "X>Z", "X,Y>Z" or "X,Y,Z>Z" */
 #define ARITY(sig) ((int32_t)(sizeof(sig) - 2) / 2)
 #define SCALAR(name, sig, F, I, emit, flops, dx, dy, dz, laws, doc)            \
 	{#name, sig, emit, {dx, dy, dz}, doc, ARITY(sig), f_##name, i_##name,  \
@@ -210,7 +210,7 @@ ir_number ir_scalar_eval(int32_t fn, tn_dtype arg, const ir_number *v)
 	if (s->g != NULL) {
 		r.f = s->g(v[0].i, n > 1 ? v[1].i : 0, n > 2 ? v[2].i : 0);
 	} else if (dtype_is_float(arg)) {
-		/* sel: its condition is a bool among floats */
+		/* sel: its first argument is a bool, the others are floats */
 		double x = s->sig[0] == 'B' ? (double)v[0].i : v[0].f;
 
 		r.f = s->f(x, n > 1 ? v[1].f : 0, n > 2 ? v[2].f : 0);

@@ -2,8 +2,8 @@
  * table.c: the table of rows: ops.def, the scalar functions as rows, the
  * variadic rows, and those that a user defines.
  *
- * A row is parsed when it is first asked for; the table itself is a list of
- * names and texts. A row of ops.def goes before a scalar function of its name.
+ * The table is a list of names and texts; a row is parsed when it is first
+ * used. A row of ops.def hides a scalar function of the same name.
  *
  *     ir_table_find(t, "exp")
  *     exp(x[~i..]:float) -> o { o[i..] = exp(x[i..]) }
@@ -21,7 +21,7 @@ struct ir_table {
 	arena *a;
 	map *name;
 	VEC(entry) entry;
-	struct built *built; /* rows that were built for a call */
+	struct built *built; /* rows that were built for calls */
 };
 
 struct built {
@@ -37,7 +37,7 @@ static const struct {
 #undef ROW
 };
 
-/* the name in "opaque NAME(...": up to the parenthesis */
+/* The name in "opaque NAME(...". */
 static const char *name_of(arena *a, const char *text)
 {
 	const char *end = strchr(text, '('), *from = text;
@@ -135,7 +135,8 @@ bool ir_table_is_user(const ir_table *t, int32_t i)
 {
 	const ir_row *r = t->entry.at[i].row;
 
-	return r != NULL && r->is_user; /* those are parsed at once */
+	/* the user's rows are parsed when they are defined */
+	return r != NULL && r->is_user;
 }
 
 const ir_row *ir_table_find(const ir_table *t, const char *name)
@@ -256,7 +257,7 @@ int32_t ir_row_count_results(const ir_row *r, const ir_type *operand,
 	return n < 1 ? 1 : n > IR_MAX_PIECES ? IR_MAX_PIECES : (int32_t)n;
 }
 
-/* ---- rows of no table ---- */
+/* ---- rows outside of the table ---- */
 
 const ir_row *ir_row_make(arena *a, const char *text, size_t n, loc at)
 {

@@ -1,10 +1,10 @@
 /*
- * unify.c: letters get their extents: shape inference.
+ * unify.c: shape inference: finds the extents of letters.
  *
- * Consumes the patterns of a row and the shapes of the operands, in order;
- * there is no search. A letter is bound by the first pattern or `for` that has
- * it; every later one must agree. Every failure is named after the letter, and
- * says which operands do not fit:
+ * Consumes the patterns of a row and the shapes of the operands, in order,
+ * without a search. The first pattern or `for` with a letter binds it, and all
+ * later ones must agree. A failure has the name of the letter, and shows the
+ * operands that differ:
  *
  *     matmul(x[~b.., m, k], y[~b.., k, n])  on foo: f32[2,16], bar: f32[32,4]
  *     error[matmul.k]: matmul: k is 16 in foo: f32[2,16] but 32 in bar: f32[32,4]
@@ -42,8 +42,8 @@ static void check_extent(const inst *u, const char *name, int64_t extent)
 }
 
 /*
- * What operand `by` gave a letter is not what operand `at` has; NULL: it is no
- * operand that says it. `have`: "k is 16", "b.. has 2 axes".
+ * Fails because operand `by` gives a letter another value than operand `at`;
+ * NULL: not given by an operand. `have`: "k is 16", "b.. has 2 axes".
  */
 static _Noreturn void differ(const inst *u, const char *name, const char *have,
 	const char *by, int64_t other, const char *at)
@@ -122,8 +122,8 @@ static void split_rank(
 	inst *u, const row_param *p, const ir_type *t, int32_t *n_of);
 
 /*
- * The operand in front of `at` whose axes in ~pack have this extent, `end`
- * axes from the pack's end; NULL: the extent comes from no operand.
+ * The operand before `at` that has this extent in the ~pack, `end` axes before
+ * the pack's end; NULL: the extent is not from an operand.
  */
 static const char *join_by(inst *u, const char *name, int32_t end,
 	int64_t extent, const char *at)
@@ -151,7 +151,10 @@ static const char *join_by(inst *u, const char *name, int32_t end,
 	return NULL;
 }
 
-/* Entry i of a ~pack of n axes is `have`, but `other` in `at` (NULL: a `for`). */
+/*
+ * Fails because entry i of a ~pack of n axes is `have`, but `other` in `at`
+ * (NULL: a `for`).
+ */
 static _Noreturn void no_join(inst *u, const char *name, int32_t i, int32_t n,
 	int64_t have, int64_t other, const char *at)
 {
@@ -170,7 +173,7 @@ static _Noreturn void no_join(inst *u, const char *name, int32_t i, int32_t n,
 		(long long)have, (long long)other, name, i, inst_operands(u));
 }
 
-/* The join of what is known of a ~pack with further extents. */
+/* Joins the known extents of a ~pack with further ones. */
 static void join_pack(inst *u, const char *name, int32_t n,
 	const int64_t *extent, const char *at)
 {
@@ -199,14 +202,15 @@ static void join_pack(inst *u, const char *name, int32_t n,
 	}
 	s = letter_symbol(u, name, SYM_PACK);
 	s->is_join = true;
-	s->by = n_old == 0 ? at : NULL; /* of several operands: no single one */
+	/* if several operands determine it, none is named */
+	s->by = n_old == 0 ? at : NULL;
 	for (int32_t i = 0; i < m; i++)
 		u->letter.at[s->first + i].extent = joined[i];
 }
 
 /* ---- patterns ---- */
 
-/* axes that a pattern item takes; -1: not known yet */
+/* Number of axes that an item of a pattern matches; -1: not known yet. */
 static int32_t item_axes(inst *u, const row_pat *p)
 {
 	int64_t n;
@@ -238,8 +242,8 @@ static int32_t item_axes(inst *u, const row_pat *p)
 }
 
 /*
- * Product of the digits that are known; the one that is not, if any. A digit
- * whose extent is given is bound here.
+ * The product of the known digits, and the unknown digit if there is one. Binds
+ * digits whose extents are given.
  */
 static int64_t known_digits(inst *u, const row_pat *p, const char *at,
 	const row_pat **unknown)
@@ -324,7 +328,7 @@ static void match_item(
 		bind_pack(u, p->name, n, shape, at);
 		break;
 	case PAT_JOIN:
-		break; /* joined before */
+		break; /* was joined before */
 	case PAT_COMP:
 		match_digits(u, p, shape[0], at);
 		break;
@@ -339,8 +343,8 @@ static void match_item(
 }
 
 /*
- * Calls fn-like work on each item with its axes: how many axes the one item
- * of unknown length takes follows from the rank.
+ * Handles each item with its axes. The rank gives the number of axes of the one
+ * item whose length is unknown.
  */
 static void split_rank(
 	inst *u, const row_param *p, const ir_type *t, int32_t *n_of)
@@ -428,7 +432,7 @@ void inst_unify_for(inst *u, const row_for *f)
 			m.n, inst_operands(u));
 	s = letter_symbol(u, f->name, SYM_PACK);
 	if (s->is_bound && !m.is_list) {
-		/* one extent for each axis of a pack that is there */
+		/* a known pack has one extent for each axis */
 		for (int32_t i = 0; i < s->n; i++)
 			extent[i] = inst_entry(u, m, 0);
 		m.n = s->n;
@@ -442,7 +446,7 @@ void inst_unify_for(inst *u, const row_for *f)
 		bind_pack(u, f->name, m.n, extent, NULL);
 }
 
-/* ---- results of opaque rows: patterns the other way round ---- */
+/* ---- results of opaque rows: shapes from patterns ---- */
 
 static void build_item(inst *u, const row_pat *p, ir_type *t)
 {
@@ -493,7 +497,7 @@ void inst_unify_results(inst *u)
 
 /* ---- the batch of an opaque row ---- */
 
-/* The first axis of a pack in a pattern; -1: it is not there. */
+/* The first axis of a pack in a pattern; -1: the pattern does not have it. */
 static int32_t pack_at(inst *u, const row_param *p, const char *name)
 {
 	int32_t axis = 0;
@@ -511,8 +515,10 @@ static int32_t pack_at(inst *u, const row_param *p, const char *name)
 	return -1;
 }
 
-/* Where the pack stands in each operand and each result; false: in one of them
- * it does not. */
+/*
+ * Finds the first axis of the pack in each operand and each result; false: one
+ * of them does not have it.
+ */
 static bool stands_in_all(inst *u, const char *name, int32_t *at)
 {
 	for (int32_t i = 0; i < u->r->n_params; i++) {

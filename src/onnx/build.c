@@ -1,8 +1,9 @@
 /*
- * build.c: what builders of operators say often: inputs, attributes, calls.
+ * build.c: functions that the builders of operators share: inputs, attributes,
+ * calls.
  *
- * Attributes of a node in the body of a function may refer to one of the
- * caller (ref_attr_name), or to the function's default for it.
+ * An attribute of a node in the body of a function may refer to an attribute of
+ * the caller (ref_attr_name), or to the function's default.
  */
 #include "onnx/import.h"
 
@@ -101,7 +102,10 @@ void on_set_elem(node *d, int32_t i, int32_t v, int32_t elem)
 	on_set_val(d, i, (val){.kind = VAL_TENSOR, .v = v, .elem = elem});
 }
 
-/* Views have no other elements than what they look at. */
+/*
+ * Is v only a view of a value? Then no call is needed that computes its
+ * elements.
+ */
 static bool is_moved(const node *d, int32_t v)
 {
 	int32_t c = d->x->p->value.at[v].call;
@@ -109,7 +113,10 @@ static bool is_moved(const node *d, int32_t v)
 	return c < 0 || ir_inst_is_view(d->x->p->call.at[c].inst);
 }
 
-/* As the dtype says; unsigned ones that we hold wider stay what they were. */
+/*
+ * Sets output i to v. The ONNX element type follows from the dtype, except that
+ * an unsigned type that is held in a wider dtype keeps its type.
+ */
 void on_set(node *d, int32_t i, int32_t v)
 {
 	int32_t elem = onnx_dtype_elem(on_dt(d, v));
@@ -477,7 +484,7 @@ int32_t on_narrow(node *d, int32_t v, int32_t axis, int64_t start, int64_t count
 		INT("count", count));
 }
 
-/* Any number of operands: rows take 64. */
+/* Concatenates any number of operands, although a row takes at most 64. */
 int32_t on_concat(node *d, int32_t n, const int32_t *v, int32_t axis)
 {
 	enum { PART = 32 };

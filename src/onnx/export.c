@@ -1,12 +1,12 @@
 /*
- * export.c: a program as an ONNX model of opset 20.
+ * export.c: writes a program as an ONNX model of opset 20.
  *
  *     y = reduce_sum(x, axes=[1])  ->  node ReduceSum(x, [1]) keepdims=0
  *
- * The table says for a row which operator does the same, and where each of its
- * attributes goes: into one of the operator's, or an input of integers. A call
- * of a row, or with an attribute, that is not in it is refused. Inputs that are
- * bound become initialisers.
+ * The table gives for a row the equivalent operator, and for each attribute of
+ * the row an attribute of the operator, or an input of integers. A row or an
+ * attribute that is not in the table is refused. Bound inputs become
+ * initialisers.
  */
 #include "onnx/export.h"
 #include "onnx/put.h"
@@ -20,19 +20,19 @@ typedef enum place {
 	AS_INT,
 	AS_REAL,
 	AS_INTS,
-	AS_WINDOW, /* ints, one of each axis of pictures */
-	AS_LO,	   /* the same, the first half of pads */
-	AS_HI,	   /* the second half */
+	AS_WINDOW, /* ints, one for each spatial axis */
+	AS_LO,	   /* the same, as the first half of pads */
+	AS_HI,	   /* the same, as the second half */
 	AS_DTYPE,
-	AS_INPUT,  /* ints: one more input */
-	AS_AXES,   /* the same; none of them means all to ONNX */
-	AS_ONLY	   /* no attribute: it must be `otherwise` */
+	AS_INPUT,  /* ints, as one more input */
+	AS_AXES,   /* the same; to ONNX an empty list means all axes */
+	AS_ONLY	   /* not written: the value must be `otherwise` */
 } place;
 
 typedef struct attr_map {
 	const char *row, *onnx;
 	place at;
-	bool always; /* written, as `otherwise`, when the call does not say */
+	bool always; /* if the call does not give it, `otherwise` is written */
 	double otherwise;
 } attr_map;
 
@@ -40,7 +40,8 @@ typedef struct op_map {
 	const char *row, *op;
 	attr_map attr[MAX_ATTRS];
 	int32_t rank; /* of the first operand; 0: any */
-	bool turned;  /* the operator has its two inputs the other way round */
+	/* the operator has its two inputs in the opposite order */
+	bool turned;
 } op_map;
 
 #define OP(row_, op_) {.row = (row_), .op = (op_)}
@@ -48,7 +49,7 @@ typedef struct op_map {
 	{                                                                    \
 		.row = (row_), .op = (op_), .attr = { __VA_ARGS__ }          \
 	}
-/* an attribute; one that is always written */
+/* an attribute; an attribute that is always written */
 #define TO(row_, onnx_, at_) {.row = (row_), .onnx = (onnx_), .at = (at_)}
 #define ALWAYS(row_, onnx_, at_, v) {(row_), (onnx_), (at_), true, (v)}
 #define REDUCE                                                               \
@@ -140,7 +141,9 @@ static const op_map table[] = {
 	OPA("instance_norm", "InstanceNormalization", EPSILON),
 };
 
-/* NULL: no single operator takes it. */
+/*
+ * The entry of the table for the call; NULL: no single operator is equivalent.
+ */
 static const op_map *find(const exporter *x)
 {
 	const char *name = ir_row_name(x->call->row);
@@ -171,7 +174,7 @@ static const char *add_ints(exporter *x, int32_t n, const int64_t *v)
 	return export_const(x, &t, v);
 }
 
-/* What has no operands is the same always: the interpreter says what. */
+/* A call without operands is a constant: the interpreter computes it. */
 static void add_value(exporter *x)
 {
 	const ir_inst *inst = x->call->inst;
@@ -196,7 +199,10 @@ static void add_value(exporter *x)
 
 /* ---- attributes ---- */
 
-/* The integers of an attribute; one alone stands for all n, if n is not 0. */
+/*
+ * The integers of an attribute; if n is not 0, a single one is repeated n
+ * times.
+ */
 static int32_t ints_of(const exporter *x, const attr_map *m, const ir_attr *a,
 	int32_t n, int64_t *out)
 {
@@ -354,7 +360,10 @@ static void add_port(exporter *x, uint32_t field, const char *name,
 		t->shape);
 }
 
-/* An output that is an input, or stands twice, gets a name of its own. */
+/*
+ * Adds the outputs. An output that is an input, or that occurs twice, is copied
+ * under another name.
+ */
 static void add_outputs(exporter *x)
 {
 	for (int32_t i = 0; i < x->p->output.n; i++) {

@@ -29,7 +29,7 @@ void export_tensor(exporter *x, const char *name, const ir_type *t,
 	put_part(&x->graph, 5, &tensor);
 }
 
-/* Names of .tn have no dot. */
+/* Adds an initialiser; its name has a dot, which names in .tn cannot have. */
 const char *export_const(exporter *x, const ir_type *t, const void *data)
 {
 	const char *name =

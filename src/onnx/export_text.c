@@ -1,23 +1,23 @@
 /*
- * export_text.c: rows that are several operators of ONNX, or one whose inputs
- * are made from attributes. A text says which:
+ * export_text.c: exports rows that need several ONNX operators, or one whose
+ * inputs are made from attributes. A text describes them:
  *
  *     "Slice 0 @start:0 @start:0+count @axis:0 > o"
  *     "Gather 0 #index > o axis=#axis:0"
  *
- *     OP input ... > result ... name=value ...    steps are parted by ";"
+ *     OP input ... > result ... name=value ...    steps are separated by ";"
  *
  *     0, 1 ..      operand           o, o1 ..     result of the call
- *     $a:d         the attribute a, d if it is not said, a number of the type
+ *     $a:d         the attribute a, or d if not given, a number of the type
  *                  of operand 0      $=d          d as such a number
  *     #a:d, #=d    the same, an i64  @a:d, @=d    the same, a list of i64
- *     a?, -        no input at all when the call does not say a; none
- *     @a+b         added up          @a&b         one behind the other, each
+ *     a?, -        no input if the call does not give a; no input
+ *     @a+b         added up          @a&b         concatenated, each
  *                  for all axes      @^a:d        extents of the results along
  *                  the axis a        anything else  a name within the text
  *
- * A call with an attribute that its text does not name is refused; "known" is
- * no operator, but names attributes that the text follows in another way.
+ * A call with an attribute that its text does not name is refused. "known" is
+ * not an operator: it names attributes that the text handles in another way.
  */
 #include "onnx/export.h"
 #include "onnx/put.h"
@@ -168,10 +168,10 @@ static bool is(word w, char c)
 
 /* "name:default" or "name" or "=value" */
 typedef struct term {
-	const char *name; /* "": a value */
+	const char *name; /* "": a constant */
 	bool has_default;
 	double value;
-	const ir_attr *a; /* NULL: not said */
+	const ir_attr *a; /* NULL: not given */
 } term;
 
 static term term_of(const exporter *x, const char *s, size_t n)
@@ -208,7 +208,9 @@ static double number_of(const exporter *x, const term *t)
 	return t->a->kind == ATTR_INT ? (double)t->a->i : t->a->f;
 }
 
-/* At most room integers; all: one for each axis of operand 0. */
+/*
+ * Reads a list of at most `room` integers; all: one for each axis of operand 0.
+ */
 static int32_t list_of(
 	const exporter *x, const term *t, bool all, int64_t *out)
 {
@@ -229,7 +231,10 @@ static int32_t list_of(
 	return t->a->n;
 }
 
-/* "a+b": added up, "a&b": one behind the other; the number of integers */
+/*
+ * Reads "a+b", the sums, or "a&b", the concatenation; returns the number of
+ * integers.
+ */
 static int32_t integers(const exporter *x, word w, int64_t *out)
 {
 	size_t k = strcspn(w.at, "+&; "), rest;
@@ -276,7 +281,7 @@ static const char *value_name(const exporter *x, int32_t v)
 	return x->p->value.at[v].name;
 }
 
-/* Names within a text become different for every call. */
+/* Names inside a text are made distinct for each call. */
 static const char *name_in(exporter *x, word w)
 {
 	const ir_call *c = x->call;
@@ -388,7 +393,7 @@ static void add_output(exporter *x, word w)
 		put_text(&x->node, 2, value_name(x, x->call->result[i]));
 }
 
-/* One step; false: the text is at its end. */
+/* Exports one step; false: the text has ended. */
 static bool step(exporter *x, const char **s)
 {
 	word op = next(s), w;
@@ -418,7 +423,9 @@ static bool step(exporter *x, const char **s)
 	return **s != '\0';
 }
 
-/* Attributes that the text does not name would be lost. */
+/*
+ * Refuses attributes that the text does not name, because they would be lost.
+ */
 static void check_attrs(const exporter *x, const char *text)
 {
 	for (int32_t i = 0; i < x->call->n_attrs; i++) {

@@ -1,14 +1,15 @@
 /*
- * head.c: a model for another number of classes.
+ * head.c: changes the number of classes of a model.
  *
  *     ... -> Gemm(h, w [1000,512], b [1000]) -> Softmax -> y [N,1000]
  *     ... -> Gemm(h, w [10,512], b [10])     -> Softmax -> y [N,10]
  *
- * From the first output backwards, over operators that leave classes what they
- * are, stands the last layer with weights. Its weights and bias become new
- * initialisers, drawn between +-1/sqrt(inputs of a class); constants of Reshape
- * that say the number of classes, and the output's declared shape, follow. All
- * else is copied (save.c), and read again as a model of its own.
+ * Walks back from the first output, over operators that keep the axis of
+ * classes, to the last layer with weights. Its weights and bias are replaced by
+ * new initialisers, drawn between +-1/sqrt(inputs of a class); constants of
+ * Reshape that contain the number of classes, and the declared shape of the
+ * output, are changed. Everything else is copied (save.c), and the result is
+ * read as a new model.
  */
 #include "onnx/head.h"
 
@@ -17,8 +18,8 @@
 #include <math.h>
 
 typedef enum part {
-	PASSES, /* its first input has the classes that its result has */
-	SHAPES, /* the same, by a shape that its second input says */
+	PASSES, /* the classes of its result are those of its first input */
+	SHAPES, /* the same, with the shape in its second input */
 	BIAS,	/* a constant, one number for each class, is added */
 	GEMM,
 	MATMUL,
@@ -44,12 +45,12 @@ typedef struct head {
 	onnx_model *m;
 	map *made_by; /* name -> node */
 	map *init;    /* name -> initialiser */
-	map *n_uses;  /* name -> how many nodes read it */
+	map *n_uses;  /* name -> number of nodes that read it */
 	int64_t old, new;
 	uint64_t seed;
 	int32_t n;
 	onnx_new out[MAX_NEW];
-	const char *shape[MAX_NEW]; /* constants of Reshape behind it */
+	const char *shape[MAX_NEW]; /* constants of Reshape after the layer */
 	int32_t n_shapes;
 	const char *bias;
 } head;
@@ -111,7 +112,9 @@ static const onnx_array *constant(const head *h, const char *name)
 	return x;
 }
 
-/* The type of a weight: an initialiser, or what ConstantOfShape fills. */
+/*
+ * The type of a weight: of an initialiser, or of a result of ConstantOfShape.
+ */
 static bool weight_type(const head *h, const char *name, ir_type *t)
 {
 	const onnx_array *x = constant(h, name), *shape;
@@ -172,7 +175,10 @@ static void new_weight(head *h, const char *name, int32_t axis)
 			(2 * (double)base_u01((int64_t)h->seed, i) - 1));
 }
 
-/* Zeros, one for each class: the only extent that is not 1. */
+/*
+ * Replaces a bias by zeros, one for each class. The axis of classes is the only
+ * one whose extent is not 1.
+ */
 static void new_bias(head *h, const char *name)
 {
 	ir_type t;
@@ -183,7 +189,7 @@ static void new_bias(head *h, const char *name)
 		refuse(h, "the bias of the last layer is not a constant of "
 			"its own:", name);
 	if (shape_numel(t.shape, t.rank) == 1)
-		return; /* the same for all classes */
+		return; /* one number for all classes */
 	for (int32_t i = 0; i < t.rank; i++)
 		if (t.shape[i] == h->old && !found) {
 			t.shape[i] = h->new;
@@ -202,7 +208,11 @@ static void new_shape(head *h, const char *name)
 	bool says = false;
 
 	if (x == NULL || x->type.dtype != TN_I64)
-		return; /* computed: it follows by itself, or fails when built */
+		/*
+		 * computed by the model: it follows by itself, or building
+		 * fails
+		 */
+		return;
 	n = shape_numel(x->type.shape, x->type.rank);
 	for (int64_t i = 0; i < n; i++)
 		says = says || dtype_load_i64(TN_I64, x->data, i) == h->old;
@@ -218,7 +228,7 @@ static void new_shape(head *h, const char *name)
 	}
 }
 
-/* One operator back; NULL: this was the layer. */
+/* Goes back by one operator; NULL: the operator was the layer. */
 static const char *step(head *h, const char *name)
 {
 	const onnx_node *n = maker(h, name);

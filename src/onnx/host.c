@@ -1,11 +1,12 @@
 /*
- * host.c: the program in the making, and what is known of its elements.
+ * host.c: the program that an import builds, and the elements of its values
+ * that are known.
  *
  *     y = add(c, 1), c known  ->  onnx_host(y) runs the interpreter on it
  *
- * Evaluates on demand only, each value once, without recursion. What is asked
- * for while importing decides shapes, so it is small; bounds on bytes and on
- * points keep a hostile model from making it large.
+ * Evaluates values on demand, each once, without recursion. An import needs
+ * only values that determine shapes, which are small; limits on bytes and on
+ * points stop a hostile model.
  */
 #include "onnx/stage.h"
 
@@ -18,7 +19,10 @@ enum { MAX_CALLS = 1 << 16 }; /* about 6 KB each */
 #endif
 #define MAX_HOST_BYTES ((size_t)1 << 31)
 #define MAX_HOST_POINTS ((int64_t)1 << 31) /* of all equations */
-/* What is folded, and may as well stay in the program: some two seconds. */
+/*
+ * Limits of folding, about two seconds of work; values beyond them stay in the
+ * program.
+ */
 #define MAX_FOLD_BYTES ((size_t)1 << 30)
 #define MAX_FOLD_POINTS ((int64_t)1 << 26)
 
@@ -47,7 +51,10 @@ int32_t onnx_free(onnx_import *x, const char *name, const onnx_array *known,
 	return v;
 }
 
-/* One key for the model, and a number of its own for who asks. */
+/*
+ * A key of random numbers, which differs in each call: computed from the key of
+ * the model, an input, and a running number.
+ */
 int32_t onnx_train_key(onnx_import *x)
 {
 	const ir_type scalar = {.dtype = TN_I64};
@@ -56,7 +63,7 @@ int32_t onnx_train_key(onnx_import *x)
 
 	if (x->key < 0)
 		x->key = onnx_free(x, "tenon.key", NULL, &scalar);
-	*number = 1000003; /* so that keys in a row stay apart */
+	*number = 1000003; /* so that successive keys differ in many bits */
 	arg[0] = x->key;
 	arg[1] = onnx_const(x, &scalar, number);
 	arg[0] = onnx_call(x, "mul", 2, arg, 0, NULL);
@@ -66,7 +73,7 @@ int32_t onnx_train_key(onnx_import *x)
 	return onnx_call(x, "add", 2, arg, 0, NULL);
 }
 
-/* A single number is better said in the program than bound to it. */
+/* Can the elements be a fill in the program, instead of a bound array? */
 static bool as_fill(const ir_type *t, const void *data, double *v)
 {
 	int64_t i;
@@ -101,7 +108,7 @@ int32_t onnx_const(onnx_import *x, const ir_type *t, const void *data)
 		v = ir_program_input(x->p,
 			arena_printf(x->a, "in%d", x->p->input.n), *t,
 			place(x));
-		x->p->value.at[v].shown = NULL; /* till the model names it */
+		x->p->value.at[v].shown = NULL; /* until the model names it */
 	}
 	f = onnx_fact(x, v);
 	f->is_const = true;
@@ -158,8 +165,8 @@ static void *host_alloc(onnx_import *x, arena *a, const ir_type *t)
 }
 
 /*
- * The text of a call that has no operand and no letter in its value: each
- * element is the first. False: it is not so simple.
+ * Is each element of the call equal, because it has no operand and its value
+ * has no letter? Sets *value. false: this is not known.
  */
 static bool is_uniform(const ir_inst *inst, double *value)
 {
@@ -188,7 +195,7 @@ static void fill_with(const ir_type *t, char *data, double value)
 		memcpy(data + done, data, done < n - done ? done : n - done);
 }
 
-/* Steps of all its equations, MAX_HOST_POINTS + 1 at most. */
+/* Number of points of all its equations, at most MAX_HOST_POINTS + 1. */
 static int64_t points_of(const ir_inst *inst)
 {
 	int64_t sum = 0;
@@ -265,7 +272,7 @@ static _Noreturn void not_given(const onnx_import *x, const fact *f)
 		f->label != NULL ? f->label : "?");
 }
 
-/* v, if its elements are known now; pushes what they need otherwise. */
+/* Are the elements of v known? If not, pushes the values that they need. */
 static bool is_ready(onnx_import *x, int32_t v)
 {
 	fact *f = onnx_fact(x, v);
@@ -313,16 +320,16 @@ const void *onnx_host(onnx_import *x, int32_t v)
 	return onnx_fact(x, v)->data;
 }
 
-/* ---- the program that is left ---- */
+/* ---- the remaining program ---- */
 
-/* "conv1/W:0" -> "conv1_W_0"; a name of .tn, different from all others */
+/* "conv1/W:0" -> "conv1_W_0": a valid name in .tn, distinct from all others */
 static const char *clean_name(
 	arena *a, const map *taken, const char *label, int32_t number)
 {
 	size_t n = strlen(label) < 60 ? strlen(label) : 60;
 	char *s = arena_printf(a, "_%.60s", label);
 	bool digit = label[0] >= '0' && label[0] <= '9';
-	/* words of the .tn language */
+	/* keywords of the .tn language */
 	static const char *const words[] = {
 		"program", "op", "return", "inf", "nan", "true", "false",
 		"param"};
@@ -343,7 +350,7 @@ static const char *clean_name(
 typedef struct pruner {
 	onnx_import *x;
 	ir_program *p;
-	int32_t *number; /* by value of x->p: that of p, or -1 */
+	int32_t *number; /* by value of x->p: its number in p, or -1 */
 	map *taken;
 } pruner;
 
@@ -359,7 +366,7 @@ static const char *name_of(pruner *q, int32_t v)
 	return name;
 }
 
-/* A result of the call is read, and is not bound. */
+/* Is a result of the call read, and not bound? */
 static bool is_needed(onnx_import *x, const ir_call *c)
 {
 	for (int32_t k = 0; k < c->n_results; k++) {
@@ -386,9 +393,9 @@ static void mark_live(onnx_import *x, int32_t n_out, const int32_t *out)
 }
 
 /*
- * The call makes a constant, which can be folded in its place. Only what the
- * model has a name for is a parameter: not a weight transposed by a builder,
- * but the weight.
+ * Can the call be replaced by a constant? Only values that the model names
+ * become parameters: not a weight that a builder has transposed, but the
+ * weight.
  */
 static bool is_foldable(onnx_import *x, const ir_call *c)
 {
@@ -400,7 +407,7 @@ static bool is_foldable(onnx_import *x, const ir_call *c)
 	return f->is_const && f->label != NULL;
 }
 
-/* What it takes to compute a value: its own call's, and its operands'. */
+/* The cost of computing a value: of its call and of its operands. */
 typedef struct cost {
 	int64_t points;
 	size_t bytes;
@@ -426,7 +433,7 @@ static cost cost_of(const onnx_import *x, const ir_call *c, const cost *of)
 	return sum;
 }
 
-/* By value; what two operands share counts twice. */
+/* Costs by value; a call that two operands share counts twice. */
 static const cost *find_costs(onnx_import *x)
 {
 	cost *of = arena_array(x->a, cost, x->p->value.n + 1);
@@ -449,9 +456,9 @@ static bool is_cheap(const onnx_import *x, cost c)
 }
 
 /*
- * Large values that depend on no input of the model, read by what does: they
- * are computed now, once, and are parameters from here on; unless that takes
- * long: then they are computed at each run.
+ * Folds large values that do not depend on inputs of the model, but are read by
+ * calls that do: computes them once, now, and makes them parameters. Values
+ * that take long are left in the program, and are computed in each run.
  */
 static void fold(onnx_import *x)
 {
@@ -497,7 +504,7 @@ static void add_call(pruner *q, const ir_call *c)
 				q->p->call.at[number].result[i];
 }
 
-/* Arrays as many as the program can have inputs. */
+/* Arrays with room for all inputs that the program can have. */
 typedef struct inputs {
 	int32_t n;
 	onnx_value *value;
@@ -522,8 +529,8 @@ static void add_input(pruner *q, inputs *in, int32_t v)
 }
 
 /*
- * Those of the caller first, all of them, used or not; then what earlier stages
- * have made; then what is bound.
+ * Adds all inputs of the caller first, used or not; then results of earlier
+ * stages; then bound values.
  */
 static void add_inputs(pruner *q, onnx_program *out)
 {

@@ -1,16 +1,18 @@
 /*
- * import.c: graphs of a model, node by node, in order (order.c).
+ * import.c: imports the graphs of a model, node by node, in the order of
+ * order.c.
  *
  *     onnx_model  ->  ir_program + elements of the initialisers
  *
- * Every name is defined once, so a name that is not there yet is missing. Bodies
- * of If, Loop and Scan and functions are built in place, in a scope of their own;
- * their depth and the number of nodes built are bounded.
+ * Each name is defined once, and before it is used, so an unknown name is an
+ * error. Bodies of If, Loop, Scan and functions are built in place, each in its
+ * own scope; their depth and the number of nodes are limited.
  */
 #include "onnx/import.h"
 
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-enum { MAX_NODES = 1 << 12 }; /* a fuzzer is to try many models, not large ones */
+/* a fuzzer should try many models, not large ones */
+enum { MAX_NODES = 1 << 12 };
 #else
 enum { MAX_NODES = 1 << 16 };
 #endif
@@ -107,7 +109,7 @@ static const char *describe(const onnx_import *x, const onnx_node *n)
 		str_addc(&s, ' ');
 		str_json(&s, name.at);
 	}
-	/* names are anything: what is no printable character is not shown */
+	/* names may contain any bytes: only printable characters are shown */
 	for (char *c = s.at; *c != '\0'; c++)
 		if ((unsigned char)*c < 0x20 || *c == 0x7f)
 			*c = '?';
@@ -124,7 +126,7 @@ static void enter(onnx_import *x)
 				      "than 32 deep");
 }
 
-/* The node is a call of a function of the model: its body, in place. */
+/* Builds a call of a function of the model: its body, in place. */
 static void run_function(node *d, const onnx_function *f)
 {
 	onnx_opsets opsets = {f->opset.n, f->opset.at};
@@ -147,7 +149,10 @@ static const char *function_key(arena *a, const char *domain, const char *name)
 	return arena_printf(a, "%zu:%s:%s", strlen(domain), domain, name);
 }
 
-/* Two of one name differ by their overload, which is not supported. */
+/*
+ * Finds the functions of the model. Two functions of the same name, which
+ * differ by their overload, are not supported.
+ */
 static void find_functions(onnx_import *x)
 {
 	x->function = map_new(x->a);
@@ -183,8 +188,8 @@ static _Noreturn void no_operator(const node *d)
 }
 
 /*
- * An input or attribute that the builder has not looked at would be ignored,
- * and the result would be another than the model means.
+ * Refuses a node with an input or attribute that its builder has not read:
+ * ignoring it would give wrong results.
  */
 static void check_asked(const node *d)
 {
@@ -311,7 +316,10 @@ void onnx_give(onnx_import *x, int32_t i, int32_t n, const onnx_array *arrays)
 	x->given[i] = (struct given){true, n, arrays};
 }
 
-/* "x[0]": what sets an extent of input x, whatever the model says of it */
+/*
+ * The extent that "x[0]" sets for an axis of input x, whatever the model
+ * declares.
+ */
 static int64_t set_extent(const onnx_import *x, const char *name, int32_t axis)
 {
 	const char *key = arena_printf(x->a, "%s[%d]", name, (int)axis);
@@ -355,7 +363,10 @@ static ir_type input_type(onnx_import *x, const onnx_port *p)
 	return out;
 }
 
-/* The type must be that of the model; the shape is what is given. */
+/*
+ * Checks that a given value has the declared element type. Its shape replaces
+ * the declared one.
+ */
 static void check_given(
 	const onnx_import *x, const onnx_port *p, const onnx_array *g)
 {
@@ -451,7 +462,10 @@ static void add_output(
 			&v->at[i]);
 }
 
-/* What training makes of running statistics, under their names. */
+/*
+ * Adds the updates of running statistics in training, as outputs with their
+ * names.
+ */
 static void add_updates(onnx_import *x, outputs *o)
 {
 	for (int32_t i = 0; i < x->update.n; i++) {

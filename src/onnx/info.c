@@ -1,15 +1,15 @@
 /*
- * info.c: what a model is made of, without building it.
+ * info.c: describes a model without building it.
  *
  *     producer pytorch, IR version 7, opset 13
  *     input   x: tensor(float)[N,3,224,224]
  *     Conv 53, Relu 49, Foo 1 (not supported)
  *
- * Nodes of bodies and functions count once.
+ * Nodes of bodies and functions are counted once.
  */
 #include "onnx/import.h"
 
-#define MAX_PARAMS (INT64_C(1) << 56) /* more is no model */
+#define MAX_PARAMS (INT64_C(1) << 56) /* more elements than any model has */
 
 typedef struct count {
 	const char *op, *domain;
@@ -71,7 +71,9 @@ static void add_graph(tally *t, const onnx_graph *g)
 		int64_t n = shape_numel(x->shape, x->rank);
 		tn_dtype held;
 
-		/* what is declared, not what is there: no sum overflows */
+		/*
+		 * declared sizes are not trusted: sums are checked for overflow
+		 */
 		if (!add_ok(t->n_params, n, &t->n_params) ||
 			t->n_params > MAX_PARAMS)
 			t->n_params = MAX_PARAMS;

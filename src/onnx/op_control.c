@@ -1,7 +1,7 @@
 /*
- * op_control.c: If, Loop, Scan, sequences and optionals. None of them is left
- * in the program: conditions and trip counts are known while importing, so a
- * branch is chosen, a loop is unrolled, and a sequence is a list of values.
+ * op_control.c: If, Loop, Scan, sequences and optionals. The import resolves
+ * all of them: conditions and trip counts are known then, so a branch is
+ * chosen, a loop is unrolled, and a sequence is a list of values.
  *
  *     Loop(3, true, s){s' = s + 1}   add, add, add
  */
@@ -72,7 +72,7 @@ void onnx_if(node *d)
 
 /* ---- loops ---- */
 
-/* What rounds of a body have collected for one output. */
+/* The values that the rounds of a body have collected for one output. */
 typedef struct pile {
 	VEC(int32_t) v;
 	int32_t elem;
@@ -87,7 +87,10 @@ static void add_to(node *d, pile *p, const val *v)
 	p->elem = v->elem;
 }
 
-/* One tensor of all of them along a new axis; of none: of extent 0. */
+/*
+ * Stacks the collected values along a new axis, which has extent 0 if there are
+ * none.
+ */
 static val stacked(
 	node *d, const pile *p, int32_t axis, bool back, const onnx_port *port)
 {
@@ -161,7 +164,7 @@ typedef struct scan_job {
 	const onnx_graph *g;
 	int32_t n_state, n_scan, n_out;
 	list in_axes, in_back, out_axes, out_back;
-	int32_t shift; /* axes counted before those of the attributes */
+	int32_t shift; /* number of axes before those that attributes count */
 } scan_job;
 
 static scan_job scan_of(node *d, int32_t first)
@@ -182,7 +185,7 @@ static scan_job scan_of(node *d, int32_t first)
 	return s;
 }
 
-/* in: states, then what is scanned; out: states, then what was collected */
+/* in: states, then scanned tensors; out: states, then collected values */
 static void scan(node *d, const scan_job *s, const val *in, val *out)
 {
 	int32_t n = s->n_state + s->n_scan;
@@ -239,7 +242,10 @@ void onnx_scan(node *d)
 		on_set_val(d, i, out[i]);
 }
 
-/* Opset 8 scans every element of a batch on its own; input 0 are lengths. */
+/*
+ * Scan of opset 8 scans each element of a batch separately; input 0 has the
+ * lengths.
+ */
 void onnx_scan8(node *d)
 {
 	scan_job s = scan_of(d, 1);
@@ -272,9 +278,10 @@ void onnx_scan8(node *d)
 /* ---- sequences ---- */
 
 /*
- * Every sequence is a list of its own: a loop that appends to one takes the
- * square of its rounds. A sequence of sequences is nothing that ONNX has, and
- * walking one whose elements are the same takes forever.
+ * Sets output i to a sequence. Each sequence is a new list, so a loop that
+ * appends costs the square of its rounds. ONNX has no sequences of sequences,
+ * and walking nested ones with shared elements could take exponential time:
+ * refused.
  */
 static void set_seq(node *d, int32_t i, int32_t n, const val *at)
 {
@@ -306,7 +313,7 @@ void onnx_sequence_empty(node *d)
 	set_seq(d, 0, 0, d->in);
 }
 
-/* A place in a sequence, negative from the end. */
+/* An index in a sequence; a negative one counts from the end. */
 static int32_t place(node *d, int32_t i, int32_t n, int32_t most)
 {
 	int64_t at = on_has(d, i) ? on_host_int(d, i) : most;
@@ -428,7 +435,7 @@ void onnx_sequence_map(node *d)
 		set_seq(d, i, s->n, all + i * s->n);
 }
 
-/* ---- optionals: a value, or none ---- */
+/* ---- optionals ---- */
 
 void onnx_optional(node *d)
 {

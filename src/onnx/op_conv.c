@@ -1,5 +1,5 @@
 /*
- * op_conv.c: convolutions and pooling: windows of any rank.
+ * op_conv.c: convolutions and pooling, with any number of spatial axes.
  *
  * The rows take padding lo and hi per axis; auto_pad and ceil_mode become such
  * paddings here, since all extents are known.
@@ -28,7 +28,7 @@ static list attr_list(node *d, const char *name, int32_t n, int64_t otherwise)
 	return l;
 }
 
-/* Extents are small enough for all that is computed with them. */
+/* Checks that extents are small enough for the arithmetic on them. */
 static void check_window(const node *d, const window *w)
 {
 	const int64_t big = INT64_C(1) << 40;
@@ -47,7 +47,10 @@ static int64_t reach(const window *w, int32_t i)
 	return w->dil.at[i] * (w->kernel.at[i] - 1) + 1;
 }
 
-/* SAME: as many windows as strides fit; the odd element at the end or front. */
+/*
+ * auto_pad SAME: one result per stride; an odd element of padding is at the end
+ * (upper) or at the start.
+ */
 static void pad_same(window *w, int32_t i, int64_t n, bool upper)
 {
 	int64_t out = (n + w->stride.at[i] - 1) / w->stride.at[i];
@@ -58,7 +61,7 @@ static void pad_same(window *w, int32_t i, int64_t n, bool upper)
 	w->hi.at[i] = pad - w->lo.at[i];
 }
 
-/* A last window that is not whole counts, if it begins inside. */
+/* ceil_mode: an incomplete last sliding window counts if it begins inside. */
 static void pad_ceil(window *w, int32_t i, int64_t n)
 {
 	int64_t s = w->stride.at[i], span, out;
@@ -72,7 +75,10 @@ static void pad_ceil(window *w, int32_t i, int64_t n)
 	w->hi.at[i] = (out - 1) * s + reach(w, i) - n - w->lo.at[i];
 }
 
-/* kernel: extents where no attribute gives them; n 0: the attribute must */
+/*
+ * kernel: the extents if there is no attribute; if its n is 0, the attribute
+ * must be given
+ */
 static window window_of(node *d, int32_t x, list kernel)
 {
 	const char *mode = on_text(d, "auto_pad", "NOTSET");
@@ -118,7 +124,7 @@ static list kernel_of(node *d, int32_t w)
 	return on_list_from(d, n, on_ty(d, w)->shape + 2);
 }
 
-/* A number per channel: (c) beside (n, c, d..) */
+/* Reshapes a number per channel, (c), to broadcast with (n, c, d..). */
 static int32_t per_channel(node *d, int32_t v, int32_t like)
 {
 	return on_rank_of(d, v) == 1 && on_numel(d, v) > 1
@@ -164,7 +170,7 @@ void onnx_qlinear_conv(node *d)
 			     on_reshape(d, on_in(d, 7), none), on_elem(d, 7)));
 }
 
-/* Extents asked for, or those of SAME, decide the padding. */
+/* Computes the padding from output_shape, or from auto_pad SAME. */
 static void pad_transposed(node *d, window *k, int32_t x)
 {
 	const char *mode = on_text(d, "auto_pad", "NOTSET");
@@ -185,7 +191,7 @@ static void pad_transposed(node *d, window *k, int32_t x)
 				reach(k, i) -
 				on_bound(d, "an extent of output_shape", want,
 					0, INT64_C(1) << 40);
-			/* what is missing is missing at the end */
+			/* a missing part is missing at the end */
 			k->lo.at[i] = pad < 0 ? 0
 				: upper	      ? pad / 2
 					      : pad - pad / 2;
@@ -238,7 +244,7 @@ void onnx_lp_pool(node *d)
 			     INTS("hi", k.hi)));
 }
 
-/* All axes but the first two, which stay with extent 1. */
+/* All axes but the first two, for a reduction that keeps axes. */
 static list spatial(node *d, int32_t x)
 {
 	list axes = on_list_iota(d, on_rank_of(d, x) - 2);
@@ -268,8 +274,9 @@ void onnx_global_lp_pool(node *d)
 }
 
 /*
- * Where the maximum of each window stands in x: which element of the window it
- * is (argmax over unfolded windows), then digit by digit to its place.
+ * The index in x of the maximum of each sliding window: argmax over the
+ * unfolded windows gives the element within its window, and its digits give the
+ * index in x.
  */
 static int32_t max_places(node *d, int32_t x, const window *k)
 {
@@ -296,7 +303,9 @@ static int32_t max_places(node *d, int32_t x, const window *k)
 		shape.at[i < 2 ? i : i + 1] = out.at[i];
 	at = rowa(d, "argmax", A(on_reshape(d, at, shape)), INT("axis", 2));
 	for (int32_t i = r - 1; i >= 0; i--) {
-		/* columns: the spatial axes run the other way round */
+		/*
+		 * column-major storage: the spatial axes are in reverse order
+		 */
 		int32_t axis = i >= 2 && columns ? r + 1 - i : i, p;
 
 		p = rowa(d, "iota", NO_ARGS, INTS("shape", out),
@@ -334,15 +343,15 @@ void onnx_max_pool(node *d)
 	on_set(d, 0, rowa(d, "max_pool", A(x), INTS("kernel", k.kernel),
 			     INTS("stride", k.stride), INTS("dil", k.dil),
 			     INTS("lo", k.lo), INTS("hi", k.hi)));
-	on_ignore(d, "storage_order"); /* of the places */
+	on_ignore(d, "storage_order"); /* of the indices */
 	if (on_wants(d, 1))
 		on_set_elem(d, 1, max_places(d, x, &k),
 			onnx_dtype_elem(TN_I64));
 }
 
 /*
- * Every element goes to its place in a tensor of zeros. Places count in the
- * extents that the pooling had, which output_shape may enlarge.
+ * Scatters each element to its index in a tensor of zeros. Indices are
+ * row-major in the shape before pooling, which output_shape may enlarge.
  */
 void onnx_max_unpool(node *d)
 {

@@ -1,12 +1,12 @@
 /*
- * op_elementwise.c: operators whose result has an element per element.
+ * op_elementwise.c: elementwise operators.
  *
  *     Add(x, y)      add(x, y)               Clip(x, lo, hi)  min(max(x, lo), hi)
  *     Sum(a, b, c)   add(add(a, b), c)
  */
 #include "onnx/ops.h"
 
-/* One word of a builder's text; NULL: there are no more. */
+/* The next word of a builder's text; NULL: the end. */
 static const char *word(node *d, const char **text)
 {
 	size_t n;
@@ -22,7 +22,7 @@ static const char *word(node *d, const char **text)
 	return w;
 }
 
-/* An attribute of the node under the row's name for it. */
+/* Copies an attribute of the node, under the name that the row uses. */
 static bool copy_attr(node *d, const char *spec, ir_attr *out)
 {
 	const char *to = strchr(spec, '>');
@@ -54,7 +54,10 @@ static bool copy_attr(node *d, const char *spec, ir_attr *out)
 	return true;
 }
 
-/* The row of the text on all inputs, with the attributes that it lists. */
+/*
+ * Calls the row of the text on all inputs, with the attributes that the text
+ * lists.
+ */
 void onnx_direct(node *d)
 {
 	const char *text = d->op->text, *name = word(d, &text), *spec;
@@ -81,8 +84,8 @@ void onnx_identity(node *d)
 }
 
 /*
- * Below opset 7 the second operand is broadcast only where the node says so:
- * its axes are those of the first from `axis` on.
+ * Before opset 7 the second operand is broadcast only if the node has
+ * `broadcast`: its axes are then those of the first from `axis` on.
  */
 static int32_t second(node *d, int32_t x, int32_t y)
 {
@@ -140,7 +143,8 @@ void onnx_cast(node *d)
 	int64_t to = on_int(d, "to", 0);
 	int32_t elem, v = on_in(d, 0);
 
-	on_ignore(d, "saturate"); /* of float8, which there is none of */
+	/* applies only to float8, which is not supported */
+	on_ignore(d, "saturate");
 	if (!on_has_attr(d, "to"))
 		on_fail(d, "onnx.attr", "attribute to is missing");
 	v = on_cast_to(d, v, on_elem_dtype(d, to));
@@ -208,7 +212,9 @@ void onnx_mod(node *d)
 			     A(on_in(d, 0), on_in(d, 1))));
 }
 
-/* The slope's axes are the last ones of x; below opset 7 the channels. */
+/*
+ * The slope is broadcast to the last axes of x; before opset 7 to the channels.
+ */
 void onnx_prelu(node *d)
 {
 	int32_t x = on_in(d, 0), slope = on_in(d, 1);
@@ -220,7 +226,10 @@ void onnx_prelu(node *d)
 	on_set(d, 0, row(d, "prelu", A(x, slope)));
 }
 
-/* The result has the base's type; it is computed in the float of the two. */
+/*
+ * The result has the type of the base. An integer base with a float exponent is
+ * computed in f64.
+ */
 void onnx_pow(node *d)
 {
 	int32_t x = on_in(d, 0), y = second(d, x, on_in(d, 1));

@@ -1,11 +1,12 @@
 /*
- * op_gradient.c: Gradient of ai.onnx.preview.training: derivatives of a value
- * of the graph with respect to others, as calls of adjoints (grad/).
+ * op_gradient.c: the operator Gradient of ai.onnx.preview.training: derivatives
+ * of a value of the graph with respect to others, computed by calls of adjoints
+ * (grad/).
  *
  *     c = a + b; Gradient(a, b : xs=[a,b] y=c)     ones, ones
  *
- * Walks the calls backwards from y; a value that leads from an x to y collects
- * the cotangents of all its readers.
+ * Walks the calls backwards from y; each value that depends on an x adds up the
+ * cotangents from all its readers.
  */
 #include "onnx/ops.h"
 
@@ -13,8 +14,8 @@
 
 typedef struct back {
 	node *d;
-	int32_t n;	 /* values when the walk begins */
-	bool *leads;	 /* (n) is made from an x */
+	int32_t n;	 /* number of values before the walk */
+	bool *leads;	 /* (n) does the value depend on an x? */
 	int32_t *cot;	 /* (n) cotangent so far, or -1 */
 } back;
 
@@ -25,7 +26,7 @@ static void collect(back *b, int32_t v, int32_t g)
 	b->cot[v] = b->cot[v] < 0 ? g : row(d, "add", A(b->cot[v], g));
 }
 
-/* What the adjoint of call number `i` reads, in its order. */
+/* The operands of the adjoint of call number `i`, in order. */
 static const int32_t *operands(
 	back *b, int32_t i, const grad_rule *r)
 {

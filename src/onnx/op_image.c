@@ -1,10 +1,11 @@
 /*
  * op_image.c: resampling of images.
  *
- * Resize works axis by axis. Which elements a place comes from, and with which
- * weights, follows from sizes alone: a table for each axis, made here, and the
- * row `resample`, o[y] += x[ids[y, k]] * w[y, k]. Nearest is a `take`.
- * GridSample and RoiAlign compute places from data: they are compositions.
+ * Resize works axis by axis. The source elements of each result and their
+ * weights depend only on sizes, so they are computed here, as a table for each
+ * axis, for the row `resample`: o[y] += x[ids[y, k]] * w[y, k]. Mode nearest is
+ * a `take`. GridSample and RoiAlign compute positions from data, by several
+ * rows.
  */
 #include "onnx/ops.h"
 
@@ -23,7 +24,7 @@ typedef struct axis_job {
 	double scale;
 } axis_job;
 
-/* Where place i of the result lies in the input. */
+/* The coordinate in the input of element i of the result. */
 static double source(const resize *r, const axis_job *j, int64_t i)
 {
 	/* the result's extent before it was rounded down */
@@ -80,7 +81,7 @@ static int32_t resize_nearest(
 	return rowa(d, "take", A(x, on_const_ints(d, ids)), INT("axis", j->axis));
 }
 
-/* Keys' kernel at distances 1+t, t, 1-t, 2-t */
+/* Keys's cubic kernel at distances 1+t, t, 1-t, 2-t. */
 static void cubic_weights(double a, double t, double w[4])
 {
 	double u = 1 - t;
@@ -91,7 +92,7 @@ static void cubic_weights(double a, double t, double w[4])
 	w[3] = ((a * (u + 1) - 5 * a) * (u + 1) + 8 * a) * (u + 1) - 4 * a;
 }
 
-/* Two elements for linear, four for cubic interpolation. */
+/* Interpolates with two elements (linear) or four (cubic). */
 static int32_t resize_weighted(
 	node *d, const resize *r, const axis_job *j, int32_t x)
 {
@@ -128,7 +129,7 @@ static int32_t resize_weighted(
 		INT("axis", j->axis));
 }
 
-/* Places outside of the image have a value of their own. */
+/* Sets positions outside of the image to extrapolation_value. */
 static int32_t extrapolate(
 	node *d, const resize *r, const axis_job *j, int32_t x)
 {
@@ -160,7 +161,10 @@ static const double *known_reals(node *d, int32_t i, int32_t *n)
 	return out;
 }
 
-/* scale and size of every axis: from input or attribute scales, or sizes */
+/*
+ * The scale and size of each axis, from the input or attribute `scales`, or
+ * from `sizes`.
+ */
 static void sizes_of(node *d, axis_job *j, int32_t rank, const list *axes)
 {
 	int32_t x = on_in(d, 0), n = 0;
@@ -227,7 +231,7 @@ void onnx_resize(node *d)
 	on_list(d, "axes", &axes);
 	on_ignore(d, "extrapolation_value");
 	if (!old)
-		(void)on_has(d, 1); /* the region, of one mode only */
+		(void)on_has(d, 1); /* roi, which only one mode uses */
 	if (!strcmp(r.where, "tf_crop_and_resize")) {
 		r.roi = known_reals(d, 1, &n_roi);
 		if (n_roi != 2 * rank)
@@ -267,7 +271,7 @@ static int32_t two(node *d, const char *name, int32_t x, int32_t y)
 	return row(d, name, A(x, y));
 }
 
-/* -1 .. 1 to places 0 .. n - 1 */
+/* Maps -1 .. 1 to positions 0 .. n - 1. */
 static int32_t place_of(const grid *g, int32_t v, int64_t n)
 {
 	double m = (double)n;
@@ -279,7 +283,7 @@ static int32_t place_of(const grid *g, int32_t v, int64_t n)
 	return two(g->d, "sub", v, num(g, v, 0.5));
 }
 
-/* Reflected at lo and hi until it is between them. */
+/* Reflects v at lo and hi until it is between them. */
 static int32_t reflect(const grid *g, int32_t v, double lo, double hi)
 {
 	double range = hi - lo;
@@ -299,7 +303,7 @@ static int32_t clip_to(const grid *g, int32_t v, int64_t n)
 	return two(g->d, "min", v, num(g, v, (double)n - 1));
 }
 
-/* A place as the padding sees it; zeros leave it outside. */
+/* Applies the padding mode to a position; mode zeros leaves it as it is. */
 static int32_t padded(const grid *g, int32_t v, int64_t n)
 {
 	if (g->padding == 'r' && g->align)
@@ -309,7 +313,7 @@ static int32_t padded(const grid *g, int32_t v, int64_t n)
 	return g->padding != 'z' ? clip_to(g, v, n) : v;
 }
 
-/* Pixels at whole places (floats), 0 outside: (n, c, y, x) */
+/* Pixels at integer positions (as floats), 0 outside: (n, c, y, x). */
 static int32_t pixels(const grid *g, int32_t i, int32_t j)
 {
 	node *d = g->d;
@@ -337,7 +341,7 @@ static int32_t weighted(const grid *g, int32_t taps, const int32_t *at_i,
 	return sum;
 }
 
-/* Whole places around v, and their weights. */
+/* The integer positions on both sides of v, and their weights. */
 static void linear_taps(const grid *g, int32_t v, int32_t *at, int32_t *w)
 {
 	node *d = g->d;
@@ -360,7 +364,7 @@ static int32_t cubic_poly(const grid *g, int32_t t, const double c[4])
 
 static void cubic_taps(const grid *g, int32_t v, int32_t *at, int32_t *w)
 {
-	/* Keys' kernel, a = -0.75, as polynomials in the fraction */
+	/* Keys's cubic kernel with a = -0.75, as polynomials in the fraction */
 	static const double c[4][4] = {{0, -0.75, 1.5, -0.75},
 		{1, 0, -2.25, 1.25}, {0, 0.75, 1.5, -1.25}, {0, 0, -0.75, 0.75}};
 	node *d = g->d;
@@ -389,7 +393,7 @@ void onnx_grid_sample(node *d)
 	i = place_of(&g, rowa(d, "select", A(at), INT("axis", 3),
 			      INT("index", 1)), on_extent(d, x, 2));
 	if (mode[0] != 'b' || mode[1] == 'i') {
-		/* whole images are folded first, but for cubic */
+		/* reflect positions into the image first, except for cubic */
 		if (strcmp(mode, "bicubic") != 0 && strcmp(mode, "cubic") != 0) {
 			i = padded(&g, i, on_extent(d, x, 2));
 			j = padded(&g, j, on_extent(d, x, 3));
@@ -418,11 +422,12 @@ typedef struct roi {
 	int32_t x, batch, boxes; /* boxes (r, 4): x1, y1, x2, y2 */
 	double scale, offset;
 	bool aligned, max;
-	int64_t samples; /* in a cell along an axis; as many as any box has */
-	bool adaptive; /* each box has its own number of them */
+	/* per cell along an axis: the largest number of any box */
+	int64_t samples;
+	bool adaptive; /* each box has its own number of samples */
 } roi;
 
-/* Of a box (columns lo and lo + 2 of the boxes): where it starts, its size. */
+/* The start and the size of boxes along an axis, from columns lo and lo + 2. */
 static void roi_box(const roi *k, int32_t lo, int32_t *from, int32_t *size)
 {
 	node *d = k->d;
@@ -440,7 +445,7 @@ static void roi_box(const roi *k, int32_t lo, int32_t *from, int32_t *size)
 		*size = two(d, "max", *size, on_scalar(d, t, 1));
 }
 
-/* (r, 1): one sample for each pixel that a cell begins, along an axis */
+/* (r, 1): samples of a cell along an axis: its number of pixels, rounded up. */
 static int32_t roi_own(const roi *k, int32_t lo, int64_t cells)
 {
 	node *d = k->d;
@@ -452,7 +457,7 @@ static int32_t roi_own(const roi *k, int32_t lo, int64_t cells)
 		on_scalar(d, on_dt(d, size), 1));
 }
 
-/* The most that any box wants decides the shape. */
+/* The largest number of samples of any box, which determines the shape. */
 static int64_t roi_most(const roi *k, int64_t ph, int64_t pw)
 {
 	node *d = k->d;
@@ -465,9 +470,9 @@ static int64_t roi_most(const roi *k, int64_t ph, int64_t pw)
 }
 
 /*
- * Samples of all cells, (r, cells * samples), as parts of the box. A box with
- * fewer samples than another has its last one several times, of no weight where
- * weights are added.
+ * Positions of the samples of all cells, (r, cells * samples), as fractions of
+ * the box. If a box has fewer samples than another, its last one is repeated,
+ * with weight 0.
  */
 static int32_t roi_parts(const roi *k, int32_t lo, int64_t cells, int32_t *weight)
 {
@@ -492,8 +497,8 @@ static int32_t roi_parts(const roi *k, int32_t lo, int64_t cells, int32_t *weigh
 }
 
 /*
- * Places (r, cells * samples) along one axis whose box runs from column `lo`
- * of the boxes to lo + 2; and what each counts: nothing outside of the image.
+ * Positions (r, cells * samples) along one axis, whose box is in columns `lo`
+ * and lo + 2, and their weights, which are 0 outside of the image.
  */
 static int32_t roi_places(
 	const roi *k, int32_t lo, int64_t cells, int64_t n, int32_t *weight)
@@ -519,7 +524,7 @@ static int32_t roi_places(
 	return two(d, "min", v, on_scalar(d, t, (double)n - 1));
 }
 
-/* Both whole neighbours of places (r, m), and their weights. */
+/* The two integer neighbours of positions (r, m), and their weights. */
 static void roi_taps(const roi *k, int32_t v, int64_t n, int32_t in,
 	int32_t *at, int32_t *w)
 {
@@ -588,12 +593,13 @@ void onnx_roi_align(node *d)
 /* ---- MaxRoiPool ---- */
 
 typedef struct cells {
-	int32_t low, high; /* (r, cells) whole places, high excluded */
+	int32_t low, high; /* (r, cells) integer positions, high excluded */
 } cells;
 
 /*
- * A box (columns lo and lo + 2 of rois, scaled and rounded) cut into n cells:
- * cell k from floor(k * size / n) to ceil((k + 1) * size / n), limited.
+ * Cuts boxes (columns lo and lo + 2 of rois, scaled and rounded) into n cells:
+ * cell k goes from floor(k * size / n) to ceil((k + 1) * size / n), limited to
+ * the image.
  */
 static cells cut_boxes(
 	node *d, int32_t rois, int32_t lo, double scale, int64_t n, int64_t most)

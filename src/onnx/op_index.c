@@ -1,10 +1,10 @@
 /*
- * op_index.c: gathers, scatters, and operators whose indices are their result.
+ * op_index.c: gathers, scatters, and operators whose results are indices.
  *
- * Negative indices count from the end: a `where` in front turns them round,
- * unless they are known not to occur. What has as many elements as the data
- * says (NonZero, Compress, Unique, NonMaxSuppression) is counted while
- * importing: the row gives the longest possible result, and a narrow cuts it.
+ * Negative indices count from the end: a `where` converts them, unless they are
+ * known not to occur. The number of results of NonZero, Compress, Unique and
+ * NonMaxSuppression depends on data, and is computed during the import: the row
+ * gives the longest possible result, and a `narrow` shortens it.
  */
 #include "onnx/ops.h"
 
@@ -19,7 +19,7 @@ void onnx_gather(node *d)
 	on_set(d, 0, rowa(d, "take", A(x, ids), INT("axis", axis)));
 }
 
-/* x cut to the extents of ids on all axes but one: what take_along wants */
+/* x cut to the extents of ids along all axes but one, as take_along needs. */
 static int32_t cut_to(node *d, int32_t x, int32_t ids, int32_t axis)
 {
 	if (on_rank_of(d, x) != on_rank_of(d, ids))
@@ -46,7 +46,10 @@ void onnx_gather_elements(node *d)
 	on_set(d, 0, rowa(d, "take_along", A(x, ids), INT("axis", axis)));
 }
 
-/* The last axis of ids names places of axes first .. of x: none is negative. */
+/*
+ * Makes the indices nonnegative. The last axis of ids lists indices of axes
+ * `first` and later of x.
+ */
 static int32_t wrap_tuples(node *d, int32_t ids, int32_t x, int32_t first)
 {
 	int32_t last = on_rank_of(d, ids) - 1, negative;
@@ -67,8 +70,8 @@ static int32_t wrap_tuples(node *d, int32_t ids, int32_t x, int32_t first)
 }
 
 /*
- * Batch axes become indices, too: the position along each of them is put in
- * front of the tuples.
+ * Batch axes become indices, too: the index along each of them is prepended to
+ * the tuples.
  */
 void onnx_gather_nd(node *d)
 {
@@ -94,7 +97,7 @@ void onnx_gather_nd(node *d)
 
 /* ---- scatter ---- */
 
-/* name_add, name_mul ...: "" for the plain one */
+/* The reduction, as the end of the row's name: add, mul, ...; "" for none. */
 static const char *reduction(node *d)
 {
 	const char *r = on_text(d, "reduction", "none");
@@ -107,8 +110,8 @@ static const char *reduction(node *d)
 }
 
 /*
- * Every scatter is one of slices of a flat tensor: x (n, r), ids (j), u (j, r).
- * The rows for them are called set, add, mul, max, min.
+ * Each scatter is a scatter of slices into a matrix: x (n, r), ids (j), u (j,
+ * r). Its row is one for set, add, mul, max or min.
  */
 static int32_t scatter_rows(
 	node *d, const char *how, int32_t x, int32_t ids, int32_t u)
@@ -119,7 +122,7 @@ static int32_t scatter_rows(
 	return row(d, name, A(x, ids, u));
 }
 
-/* The row-major number of each place of ids in x, along one axis. */
+/* The element number in x of each element that ids selects along one axis. */
 static int32_t flat_places(node *d, int32_t x, int32_t ids, int32_t axis)
 {
 	list shape = on_shape_of(d, ids);
@@ -186,7 +189,7 @@ void onnx_scatter_nd(node *d)
 void onnx_one_hot(node *d)
 {
 	int32_t ids = on_in(d, 0), values = on_in(d, 2), hot, off, on;
-	double given = on_host_real(d, 1); /* of any type, says the standard */
+	double given = on_host_real(d, 1); /* the standard allows any type */
 	int64_t depth = given >= 0 && given < 0x1p33 ? (int64_t)given : -1;
 	int32_t r = on_rank_of(d, ids) + 1;
 	int32_t axis = on_axis(d, on_int(d, "axis", -1), r);
@@ -214,7 +217,7 @@ void onnx_cumsum(node *d)
 	on_set(d, 0, rowa(d, rows[which], A(x), INT("axis", axis)));
 }
 
-/* Step t of a sequence of length n comes from n - 1 - t. */
+/* Step t of a sequence of length n is step n - 1 - t of the input. */
 void onnx_reverse_sequence(node *d)
 {
 	int32_t x = on_in(d, 0), n = on_cast_to(d, on_in(d, 1), TN_I64);
@@ -239,7 +242,7 @@ void onnx_topk(node *d)
 	int64_t k = on_has(d, 1) ? on_host_int(d, 1) : on_int(d, "k", 0);
 	int64_t largest = on_int(d, "largest", 1) != 0;
 
-	/* unsorted: any order will do */
+	/* if it is false, any order is allowed */
 	on_ignore(d, "sorted");
 	on_bound(d, "k", k, 0, on_extent(d, x, axis));
 	v = rowa(d, "topk", A(x), INT("axis", axis), INT("count", k),
@@ -248,13 +251,13 @@ void onnx_topk(node *d)
 	on_set_elem(d, 1, on_result(d, v, 1), onnx_dtype_elem(TN_I64));
 }
 
-/* A count that decides a shape. */
+/* Reads a count that determines a shape. */
 static int64_t count_of(node *d, int32_t v)
 {
 	return on_host_ints(d, v).at[0];
 }
 
-/* (count, rank) places of what is not 0 */
+/* (count, rank): the indices of the elements that are not 0 */
 static int32_t nonzero(node *d, int32_t x)
 {
 	int32_t k = row(d, "nonzero", A(x));
@@ -328,11 +331,11 @@ void onnx_nms(node *d)
 	tn_dtype t = on_dt(d, boxes);
 
 	iou = on_has(d, 3) ? on_reshape(d, on_in(d, 3), none) : on_scalar(d, t, 0);
-	/* below every score, unless one is given */
+	/* the default is below every score */
 	least = on_has(d, 4) ? on_reshape(d, on_in(d, 4), none)
 			     : on_scalar(d, t, -(double)INFINITY);
 	on_bound(d, "max_output_boxes_per_class", most, 0, INT64_MAX);
-	/* there are no more than boxes, whoever writes 2^63 - 1 for "all" */
+	/* at most the number of boxes: exporters write 2^63 - 1 for "all" */
 	if (on_rank_of(d, boxes) == 3 && most > on_extent(d, boxes, 1))
 		most = on_extent(d, boxes, 1);
 	k = rowa(d, "non_max_suppression", A(boxes, scores, iou, least),

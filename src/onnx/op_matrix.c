@@ -1,5 +1,5 @@
 /*
- * op_matrix.c: matrix products, and products of quantised matrices.
+ * op_matrix.c: products of matrices and of quantised matrices, quantisation.
  *
  *     Gemm(a, b, c, transB=1, alpha=2)   add(mul(matmul(a, b'), 2), c)
  *     MatMulInteger(a, b, za, zb)        matmul(i32(a) - za, i32(b) - zb)
@@ -7,7 +7,10 @@
 #include "onnx/ops.h"
 #include "onnx/quant.h"
 
-/* Vectors become matrices for the product, and their axis goes away again. */
+/*
+ * Matrix product; vectors become matrices, and the result loses their axis
+ * again.
+ */
 static int32_t product(node *d, int32_t x, int32_t y)
 {
 	bool left = on_rank_of(d, x) == 1, right = on_rank_of(d, y) == 1;
@@ -50,7 +53,7 @@ void onnx_gemm(node *d)
 	double beta = on_real(d, "beta", 1);
 	int32_t o = row(d, "matmul", A(x, y));
 
-	on_ignore(d, "broadcast"); /* it does, from opset 7 on always */
+	on_ignore(d, "broadcast"); /* always done, as from opset 7 on */
 	o = scaled(d, o, on_real(d, "alpha", 1));
 	if (on_has(d, 2))
 		o = row(d, "add", A(o, scaled(d, on_in(d, 2), beta)));
@@ -89,7 +92,10 @@ int32_t quant_centred(node *d, int32_t i, int32_t zero, int32_t axis)
 	return row(d, "sub", A(x, z));
 }
 
-/* f16 and bf16 hold no number of a few thousand and its neighbour. */
+/*
+ * Converts f16 and bf16, which cannot hold all integers up to a few thousand,
+ * to f32.
+ */
 static int32_t exactly(node *d, int32_t x)
 {
 	return on_cast_to(d, x, dtype_acc(on_dt(d, x)));
@@ -115,7 +121,7 @@ int32_t quant_round(node *d, int32_t x, int32_t zero, int32_t to)
 		on_fail(d, "onnx.elem", "quantisation to %s is not supported",
 			name);
 	x = row(d, "round", A(exactly(d, x)));
-	if (hi > 1 << 24) /* f32 has not the last of them */
+	if (hi > 1 << 24) /* f32 cannot hold the largest of them */
 		x = on_cast_to(d, x, TN_F64);
 	if (zero >= 0)
 		x = row(d, "add", A(x, on_cast_to(d, zero, on_dt(d, x))));
@@ -141,7 +147,10 @@ void onnx_matmul_integer(node *d)
 	on_set(d, 0, product(d, x, y));
 }
 
-/* A scale per row of the left operand stands along axis r - 2. */
+/*
+ * Reshapes a scale to broadcast with the product: a scale per row of the left
+ * operand is along axis r - 2.
+ */
 static int32_t scale_of(node *d, int32_t i, int32_t axis, int32_t r)
 {
 	int32_t s = on_in(d, i);
@@ -163,7 +172,9 @@ void onnx_qlinear_matmul(node *d)
 			     on_reshape(d, on_in(d, 7), none), on_elem(d, 7)));
 }
 
-/* A number for each block of places of an axis; the last may be cut short. */
+/*
+ * Repeats a number for each block along an axis; the last block may be shorter.
+ */
 static int32_t per_block(
 	node *d, int32_t v, int32_t x, int32_t axis, int64_t block)
 {
@@ -182,8 +193,8 @@ static int32_t per_block(
 }
 
 /*
- * Scale and zero point are one number, or one for each place of an axis, or
- * for each block of places.
+ * Reshapes a scale or zero point, which is one number, or one for each index of
+ * an axis, or one for each block of indices.
  */
 static int32_t per_axis(node *d, int32_t v, int32_t x)
 {
@@ -204,7 +215,7 @@ void onnx_quantize(node *d)
 	int32_t x = on_in(d, 0), s = per_axis(d, on_in(d, 1), x), zero = -1;
 	int64_t to = on_int(d, "output_dtype", 0);
 
-	on_ignore(d, "precision"); /* it is f32 at least */
+	on_ignore(d, "precision"); /* computed in f32 or more */
 	if (on_has(d, 2)) {
 		zero = per_axis(d, on_in(d, 2), x);
 		to = on_elem(d, 2);
@@ -232,7 +243,10 @@ void onnx_dequantize(node *d)
 	on_set(d, 0, on_cast_to(d, y, t));
 }
 
-/* Scale and zero point such that the range of x, with 0, becomes 0 .. 255. */
+/*
+ * Computes a scale and a zero point that map the range of x, extended to
+ * contain 0, to 0 .. 255.
+ */
 void onnx_dynamic_quantize(node *d)
 {
 	int32_t x = on_in(d, 0), lo, hi, s, zero, z;

@@ -12,7 +12,7 @@ static int32_t as_like(node *d, int32_t v, int32_t x)
 	return on_cast_to(d, v, on_dt(d, x));
 }
 
-/* In training a running statistic gets its next value. */
+/* In training: sets the next value of a running statistic. */
 static void becomes(node *d, int32_t old, int32_t new)
 {
 	*vec_push(d->x->a, &d->x->update) =
@@ -61,7 +61,9 @@ void onnx_layer_norm(node *d)
 	double eps = on_real(d, "epsilon", 1e-5);
 	list shape = on_list_from(d, r - axis, on_ty(d, x)->shape + axis), axes;
 
-	/* f16 and bf16 in f32, which mean and deviation are then, too */
+	/*
+	 * f16 and bf16 are computed in f32, so mean and deviation are f32, too
+	 */
 	if (exact && dtype_acc(t) == TN_F32)
 		x = on_cast_to(d, x, TN_F32);
 	g = rowa(d, "broadcast_to", A(as_like(d, on_in(d, 1), x)),
@@ -83,7 +85,7 @@ void onnx_layer_norm(node *d)
 					 on_scalar(d, on_dt(d, x), eps))))));
 }
 
-/* Opset 18 has scale and bias per group, 21 per channel. */
+/* In opset 18 scale and bias are per group, from opset 21 on per channel. */
 void onnx_group_norm(node *d)
 {
 	int32_t x = on_in(d, 0), g = on_in(d, 1), c = on_in(d, 2);
@@ -113,7 +115,7 @@ void onnx_lp_norm(node *d)
 
 	norm = rowa(d, p == 1 ? "reduce_l1" : "reduce_l2", A(x),
 		INTS("axes", LIST(d, axis)), INT("keep", 1));
-	/* zeros stay zeros */
+	/* a zero vector stays zero */
 	zero = row(d, "eq", A(norm, on_scalar(d, on_dt(d, x), 0)));
 	norm = row(d, "where", A(zero, on_scalar(d, on_dt(d, x), 1), norm));
 	on_set(d, 0, row(d, "div", A(x, norm)));
@@ -135,7 +137,10 @@ void onnx_mvn(node *d)
 
 /* ---- softmax ---- */
 
-/* The matrix of axes before `axis` and the rest, which opsets below 13 mean. */
+/*
+ * Reshapes x to a matrix: the axes before `axis`, and the rest, as opsets
+ * before 13 define.
+ */
 static int32_t as_matrix(node *d, int32_t x, int32_t axis)
 {
 	int64_t n = shape_numel(on_ty(d, x)->shape, axis);
@@ -150,7 +155,7 @@ static bool is_flat(const node *d)
 	return !strcmp(space != NULL ? space + 1 : d->op->text, "flat");
 }
 
-/* The node makes an output of the model itself. */
+/* Does the node make an output of the model? */
 static bool makes_output(const node *d)
 {
 	const onnx_graph *g = &d->x->m->graph;

@@ -1,9 +1,10 @@
 /*
- * op_random.c: random numbers, which are pure functions of a key and a place,
- * and one step of the optimisers of ai.onnx.preview.training.
+ * op_random.c: random numbers, which are pure functions of a key and an element
+ * number, and the optimisers of ai.onnx.preview.training, one step each.
  *
- * The key is the node's seed, or its number in the model: the same model gives
- * the same numbers. They are not those of any other implementation.
+ * The key is the node's seed, or else its number in the model, so a model
+ * always gives the same numbers. They differ from those of other
+ * implementations.
  */
 #include "onnx/ops.h"
 
@@ -65,7 +66,7 @@ void onnx_bernoulli(node *d)
 	on_set_elem(d, 0, on_cast_to(d, v, t), onnx_dtype_elem(t));
 }
 
-/* Classes drawn from rows of unnormalised log probabilities. */
+/* Draws classes from rows of unnormalised log probabilities. */
 void onnx_multinomial(node *d)
 {
 	int32_t x = on_in(d, 0), v;
@@ -94,7 +95,7 @@ static int32_t times(node *d, double v, int32_t x)
 	return two(d, "mul", x, on_scalar(d, on_dt(d, x), v));
 }
 
-/* Tensors per group; every group has one per parameter. */
+/* Number of tensors in a group; each group has one for each parameter. */
 static int32_t group_size(node *d, int32_t n_groups)
 {
 	if (d->n_in < 2 + n_groups || (d->n_in - 2) % n_groups != 0)
@@ -104,7 +105,7 @@ static int32_t group_size(node *d, int32_t n_groups)
 	return (d->n_in - 2) / n_groups;
 }
 
-/* The gradient with the norm's derivative in it. */
+/* The gradient, with the derivative of the regularisation added. */
 static int32_t regular(node *d, int32_t x, int32_t g)
 {
 	return two(d, "add", g, times(d, on_real(d, "norm_coefficient", 0), x));

@@ -1,14 +1,14 @@
 /*
- * op_reduce.c: reductions over axes, which are an attribute or, in later
- * opsets, an input.
+ * op_reduce.c: reductions. The axes are an attribute or, in later opsets, an
+ * input.
  *
  *     ReduceSum(x, axes=[1], keepdims=1)   reduce_sum(x, axes=[1], keep=1)
  *
- * The text is the row, and the row for truth values if there is one.
+ * The text names the row, and the row for booleans if there is one.
  */
 #include "onnx/ops.h"
 
-/* The row's operands are floats: whole numbers are computed as f64. */
+/* Does the row accept only floats? Then integers are computed as f64. */
 static bool wants_floats(const node *d, const char *name)
 {
 	const ir_row *r = ir_table_find(d->x->p->table, name);
@@ -30,7 +30,7 @@ static int32_t reduced(node *d, int32_t x, list axes, int64_t keep)
 	return on_cast_to(d, x, t);
 }
 
-/* Without axes each element is reduced for itself: |x|, x * x, log(x) .. */
+/* Without axes each element is reduced by itself: |x|, x * x, log(x) .. */
 static int32_t each_alone(node *d, int32_t x)
 {
 	list shape = on_shape_of(d, x);
@@ -62,7 +62,10 @@ void onnx_reduce(node *d)
 	on_set(d, 0, reduced(d, x, axes, keep));
 }
 
-/* The last of equals: the first one of the reversed axis. */
+/*
+ * select_last_index: the last of equal elements is the first along the reversed
+ * axis.
+ */
 void onnx_arg_extreme(node *d)
 {
 	int32_t x = on_in(d, 0);

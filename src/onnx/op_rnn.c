@@ -1,19 +1,19 @@
 /*
- * op_rnn.c: RNN, GRU and LSTM, unrolled: the products with the inputs of all
- * steps are one matrix product, those with the state one per step.
+ * op_rnn.c: RNN, GRU and LSTM, unrolled: one matrix product for the inputs of
+ * all steps, and one for the state of each step.
  *
  *     RNN    h' = f(x w' + h r' + b)
  *     GRU    z, r gates; h' = (1 - z) g(..) + z h
  *     LSTM   i, o, f gates; c' = f c + i g(..); h' = o h(c')
  *
- * With sequence lengths a state stays what it is beyond its sequence's end, and
- * outputs are 0 there; that is right for both directions.
+ * With sequence lengths, a state does not change after the end of its sequence,
+ * and outputs are 0 there; this is correct for both directions.
  */
 #include "onnx/ops.h"
 
 enum { MAX_STEPS = 1 << 14 };
 
-/* What ONNX calls them, and the defaults of alpha and beta. */
+/* Activations: ONNX's names, rows, and the defaults of alpha and beta. */
 static const struct known {
 	const char *onnx, *row, *alpha, *beta; /* attributes of the row */
 	double a, b;
@@ -36,7 +36,10 @@ typedef struct cell cell;
 typedef struct step_fn {
 	int32_t n_gates, n_activations;
 	const char *defaults[3];
-	/* from the gates of the inputs at one step: the next state */
+	/*
+	 * computes the next state, given the part of the gates that the inputs
+	 * of a step determine
+	 */
 	void (*step)(cell *c, int32_t gates);
 } step_fn;
 
@@ -50,8 +53,9 @@ struct cell {
 	node *d;
 	const step_fn *fn;
 	int64_t hidden, batch, steps;
-	int32_t r, rb, p; /* weights of the state, their bias, peepholes; -1 */
-	int32_t h, c;	  /* state; c of LSTM */
+	/* weights of the state, their bias, peepholes; -1: none */
+	int32_t r, rb, p;
+	int32_t h, c;	  /* the state; c: the cell of LSTM */
 	act f[3];
 	double clip; /* 0: none */
 	bool linear_before_reset, input_forget;
@@ -85,13 +89,13 @@ static int32_t activate(const cell *c, int32_t which, int32_t x)
 		REAL(f->k->beta, f->beta));
 }
 
-/* Gate k of (b, gates * hidden) */
+/* Gate k of v (b, gates * hidden) */
 static int32_t gate(const cell *c, int32_t v, int32_t k)
 {
 	return on_narrow(c->d, v, on_rank_of(c->d, v) - 1, k * c->hidden, c->hidden);
 }
 
-/* h r', plus its bias: (b, gates * hidden) */
+/* h r' plus its bias: (b, gates * hidden) */
 static int32_t of_state(const cell *c, int32_t h, int32_t r, int32_t rb)
 {
 	int32_t o = two(c->d, "matmul", h,
@@ -127,7 +131,7 @@ static void gru_step(cell *c, int32_t gates)
 				       two(d, "sub", c->h, new)));
 }
 
-/* Peephole k of (3 * hidden), times the cell. */
+/* Adds peephole k of (3 * hidden) times the cell s to x. */
 static int32_t peep(const cell *c, int32_t x, int32_t k, int32_t s)
 {
 	if (c->p < 0)
@@ -151,7 +155,7 @@ static void lstm_step(cell *c, int32_t gates)
 	c->h = two(d, "mul", o, activate(c, 2, c->c));
 }
 
-/* ONNX: in any mixture of capitals. */
+/* Compares names of activations; ONNX ignores their case. */
 static bool same_name(const char *x, const char *y)
 {
 	while (*x != '\0' && (*x | 0x20) == (*y | 0x20))
@@ -169,7 +173,7 @@ static void set_activations(node *d, cell *c, int32_t direction)
 
 	if (given && on_n_texts(d, "activations") < first + n)
 		on_fail(d, "onnx.attr", "too few activations");
-	/* alpha and beta are lists over those that have one, from the first */
+	/* alpha and beta list values only for activations that have them */
 	for (int32_t i = 0; i < first + n; i++) {
 		const char *name = given ? on_text_at(d, "activations", i)
 					 : c->fn->defaults[i % n];
@@ -192,7 +196,9 @@ static void set_activations(node *d, cell *c, int32_t direction)
 	}
 }
 
-/* Part `direction` of a weight, without that axis; -1 if it is not there. */
+/*
+ * The part of weight input i for a direction, without that axis; -1: not given.
+ */
 static int32_t part(node *d, int32_t i, int32_t direction)
 {
 	return on_has(d, i) ? rowa(d, "select", A(on_in(d, i)),
@@ -200,7 +206,7 @@ static int32_t part(node *d, int32_t i, int32_t direction)
 			    : -1;
 }
 
-/* (b, 1) whether step t belongs to each sequence; -1: to all */
+/* (b, 1): is step t within each sequence? -1: it is within all */
 static int32_t inside(node *d, int64_t t)
 {
 	int32_t n;
@@ -217,7 +223,9 @@ static int32_t choose(node *d, int32_t mask, int32_t new, int32_t old)
 	return mask < 0 ? new : row(d, "where", A(mask, new, old));
 }
 
-/* State input i, (directions, b, h), or zeros. */
+/*
+ * The initial state from input i, (directions, b, h); zeros if it is not given.
+ */
 static int32_t first_state(
 	const cell *c, int32_t i, int32_t direction, tn_dtype t)
 {
@@ -230,7 +238,7 @@ static int32_t first_state(
 		INT("index", direction));
 }
 
-/* Runs one direction; y[t] are its outputs. x (t, b, i) */
+/* Runs one direction on x (t, b, i); sets its outputs y[t]. */
 static void run_direction(
 	cell *c, int32_t x, int32_t direction, bool back, int32_t *y)
 {
@@ -265,7 +273,7 @@ static void run_direction(
 	}
 }
 
-/* part[i] of equal shape as one tensor with a new axis */
+/* Stacks tensors of equal shape along a new axis. */
 static int32_t stack(node *d, int32_t n, const int32_t *v, int32_t axis)
 {
 	int32_t *part = arena_array(d->x->a, int32_t, n + 1);
@@ -294,7 +302,8 @@ static void recurrent(node *d, const step_fn *fn)
 	k.hidden = on_extent(d, on_in(d, 2), 2);
 	on_bound(d, "hidden_size", on_int(d, "hidden_size", k.hidden),
 		k.hidden, k.hidden);
-	on_ignore(d, "output_sequence"); /* opset 1: outputs say it */
+	/* opset 1; the node's outputs show it */
+	on_ignore(d, "output_sequence");
 	if (on_has(d, 4))
 		on_bound(d, "the number of lengths", on_numel(d, on_in(d, 4)),
 			on_extent(d, x, 1), on_extent(d, x, 1));

@@ -1,7 +1,7 @@
 /*
  * op_shape.c: operators that move elements, and those that compute shapes.
  *
- *     Shape(x) of f32[2,3]         the constant [2,3]: no element of x is read
+ *     Shape(x) of f32[2,3]         the constant [2,3]; does not read x
  *     Reshape(x, [0,-1])           reshape(x, shape=[2,3])
  *     Slice(x, [1], [-1], [0])     slice(x, axes=[0], start=[1], count=[n-2])
  */
@@ -63,7 +63,7 @@ void onnx_constant(node *d)
 	}
 }
 
-/* A list of extents: none is negative. */
+/* Checks a list of extents: none may be negative. */
 static list extents(node *d, list s)
 {
 	for (int32_t i = 0; i < s.n; i++)
@@ -163,7 +163,10 @@ static void reshape_to(node *d, list s, bool zero_is_zero)
 		s.at[open] = on_numel(d, x) / n;
 	}
 	s = extents(d, s);
-	/* the model was stored for a batch of 1, and runs with another one */
+	/*
+	 * the model was exported for a batch of 1, and is built for another
+	 * batch
+	 */
 	if (d->x->is_batched && open < 0 && s.n > 0 && s.at[0] == 1 &&
 		on_rank_of(d, x) > 0 && on_numel(d, x) != n &&
 		on_numel(d, x) == n * on_extent(d, x, 0))
@@ -207,7 +210,9 @@ void onnx_transpose(node *d)
 	on_set(d, 0, on_transpose(d, x, perm));
 }
 
-/* Axes are an attribute or, from opset 13 on, input 1. false: not given */
+/*
+ * Reads the axes, an attribute or, from opset 13 on, input 1. false: not given.
+ */
 static bool axes_of(node *d, list *axes)
 {
 	if (on_has(d, 1)) {
@@ -334,7 +339,7 @@ static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
 	return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* One axis of a slice: from, to and step as ONNX counts them. */
+/* Adds one axis of a slice; from, to and step as ONNX defines them. */
 static void slice_axis(node *d, int64_t n, int64_t from, int64_t to,
 	int64_t step, int64_t *start, int64_t *count)
 {
@@ -344,7 +349,7 @@ static void slice_axis(node *d, int64_t n, int64_t from, int64_t to,
 	if (step == 0 || step == INT64_MIN)
 		on_fail(d, "onnx.attr", "a step is %lld", (long long)step);
 	from = clamp(from < 0 ? from + n : from, 0, high);
-	/* the least number stands for "before the first" */
+	/* the smallest number means "before the first element" */
 	to = to < 0 && to >= -n ? to + n : to < 0 ? low : to;
 	to = clamp(to, low, high);
 	span = step > 0 ? to - from : from - to;

@@ -1,8 +1,9 @@
 /*
- * op_signal.c: Fourier transforms as matrix products with a table, windows,
- * and features of text.
+ * op_signal.c: Fourier transforms, as matrix products with a table; window
+ * functions; features of text.
  *
- *     DFT(x)   re' = re C + im S, im' = im C - re S,  C, S = cos, sin(2 pi n k / N)
+ *     DFT(x)   re' = re C + im S, im' = im C - re S
+ *              C = cos(2 pi n k / N), S = sin(2 pi n k / N)
  */
 #include "onnx/ops.h"
 
@@ -15,7 +16,7 @@ static int32_t two(node *d, const char *name, int32_t x, int32_t y)
 	return row(d, name, A(x, y));
 }
 
-/* Which transform: n of the input's, k of the result's places. */
+/* A transform of n input elements to k results. */
 typedef struct transform {
 	int64_t n, k;
 	bool inverse;
@@ -36,7 +37,7 @@ static int32_t table(node *d, const transform *f, tn_dtype t, bool sine)
 	return on_const_real(d, t, LIST(d, f->n, f->k), v);
 }
 
-/* x (.., n, 1 or 2) to (.., k, 2), along the axis before the last */
+/* x (.., n, 1 or 2) -> (.., k, 2), along the last axis but one */
 static int32_t dft(node *d, const transform *f, int32_t x)
 {
 	int32_t last = on_rank_of(d, x) - 1, re, im, c, s, out[2];
@@ -90,7 +91,7 @@ void onnx_dft(node *d)
 	on_set(d, 0, on_move_axis(d, dft(d, &f, x), r - 2, axis));
 }
 
-/* (b, length, 1 or 2) to (b, frames, places, 2) */
+/* (b, length, 1 or 2) -> (b, frames, frequencies, 2) */
 void onnx_stft(node *d)
 {
 	int32_t x = on_in(d, 0), window = -1;
@@ -153,7 +154,9 @@ static double to_mel(double hz)
 	return 2595 * log10(1 + hz / 700);
 }
 
-/* Triangles over the places of a spectrum, evenly spaced in mel. */
+/*
+ * Triangular filters over the frequencies of a spectrum, evenly spaced in mel.
+ */
 void onnx_mel_weights(node *d)
 {
 	int64_t n = on_bound(d, "num_mel_bins", on_host_int(d, 0), 1, 1 << 16);
@@ -198,7 +201,10 @@ typedef struct tfidf {
 	int64_t width; /* of the result */
 } tfidf;
 
-/* Every place where an n-gram may begin, with every skip: (places, n) */
+/*
+ * The indices of every possible n-gram, for every start and every skip: (count,
+ * n)
+ */
 static list grams(node *d, const tfidf *k, int64_t n, int64_t length)
 {
 	int32_t skips = n == 1 ? 0 : k->skips;
@@ -213,7 +219,10 @@ static list grams(node *d, const tfidf *k, int64_t n, int64_t length)
 	return l;
 }
 
-/* How often the n-grams from pool[at] on occur in x (b, length): (b, width) */
+/*
+ * Counts the n-grams of the pool, from pool[at] on, in x (b, length): (b,
+ * width)
+ */
 static int32_t count_grams(node *d, const tfidf *k, int32_t x, int64_t n,
 	int64_t at, int64_t n_grams, int32_t first)
 {

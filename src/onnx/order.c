@@ -1,14 +1,14 @@
 /*
- * order.c: the nodes of a graph in an order in which each stands behind those
- * that make what it reads.
+ * order.c: sorts the nodes of a graph, so that each is after the nodes whose
+ * results it reads.
  *
  *     Neg b > y; Abs x > b        ->    Abs x > b; Neg b > y
  *
- * ONNX wants them so; tools that insert nodes often append them. Nodes in order
- * stay as they are, others move up as far as they must. A node reads what the
- * graphs in it (bodies, branches) read from outside, too. What goes round in a
- * circle is refused: [onnx.cycle]. Without recursion over nodes; graphs within
- * graphs are at most ONNX_MAX_DEPTH deep.
+ * ONNX requires this order, but tools that insert nodes often append them at
+ * the end. If the nodes are sorted already, nothing changes. A node also reads
+ * what its bodies and branches read from outside. A cycle is refused:
+ * [onnx.cycle]. There is no recursion over nodes; graphs inside graphs are at
+ * most ONNX_MAX_DEPTH deep.
  */
 #include "onnx/model.h"
 
@@ -17,18 +17,19 @@ enum { SHOWN = 6 };
 typedef enum state { WAITS, ENTERED, DONE } state;
 
 typedef struct sorter {
-	arena *a; /* of this question */
+	arena *a; /* memory of this sort */
 	const char *file;
 	const onnx_node *at;
 	int32_t n;
 	map *maker; /* name -> node of the graph */
 	uint8_t *state;
-	VEC(int32_t) path; /* nodes to look at; those that are entered: a path */
+	/* stack of nodes to visit; the entered ones among them form a path */
+	VEC(int32_t) path;
 	VEC(int32_t) order;
-	VEC(int32_t) reads; /* of the node at hand: nodes */
+	VEC(int32_t) reads; /* nodes whose results the current node reads */
 } sorter;
 
-/* Names that graphs within a node define: they hide those outside. */
+/* Names that graphs inside a node define; they hide names outside. */
 typedef struct inner {
 	map *name;
 	const struct inner *up;
@@ -74,7 +75,9 @@ static void reads_graph(sorter *s, const inner *up, const onnx_graph *g)
 		reads_name(s, &in, g->out.at[i].name);
 }
 
-/* "Neg \"n3\"", what is no printable character as '?' */
+/*
+ * Adds the node as text, such as Neg "n3", with '?' for unprintable characters.
+ */
 static void add_node(str *to, const onnx_node *n)
 {
 	const char *name = n->name[0] != '\0' ? n->name
@@ -88,7 +91,10 @@ static void add_node(str *to, const onnx_node *n)
 			to->at[i] = '?';
 }
 
-/* From the node on the path that is read again up to who reads it. */
+/*
+ * Fails and lists the cycle: from the node on the path that is read again to
+ * its reader.
+ */
 static _Noreturn void refuse(sorter *s, int32_t again)
 {
 	str text = str_new(s->a);
@@ -114,7 +120,10 @@ static _Noreturn void refuse(sorter *s, int32_t again)
 		text.at, n == 1 ? ", which reads what it makes" : "");
 }
 
-/* Depth first: what a node reads, then the node. */
+/*
+ * Visits depth-first: first the nodes whose results a node reads, then the
+ * node.
+ */
 static void put_in_order(sorter *s, int32_t first)
 {
 	*vec_push(s->a, &s->path) = first;
@@ -161,7 +170,7 @@ static void run(arena *a, void *arg)
 		for (int32_t k = 0; k < o->at[i].out.n; k++) {
 			const char *name = o->at[i].out.at[k];
 
-			/* what is defined twice is refused later */
+			/* a name that is defined twice is refused later */
 			if (name[0] != '\0' &&
 				map_get_str(o->given, name, 0) == 0 &&
 				map_get_str(s.maker, name, -1) < 0)

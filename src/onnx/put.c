@@ -1,5 +1,5 @@
 /*
- * put.c: the wire format of protocol buffers, written.
+ * put.c: writes the wire format of protocol buffers.
  */
 #include "onnx/put.h"
 

@@ -1,5 +1,6 @@
 /*
- * read.c: the messages of onnx.proto3, field by field, out of untrusted bytes.
+ * read.c: reads the messages of onnx.proto3, field by field, from untrusted
+ * bytes.
  *
  *     bytes  ->  onnx_model { graph { node, init, in, out }, function, opset }
  *
@@ -208,7 +209,10 @@ static void read_port(const reader *r, onnx_bytes b, onnx_port *p)
 
 static void read_graph(const reader *r, onnx_bytes b, onnx_graph *g);
 
-/* AttributeProto.AttributeType, whose numbers are those of our enum up to 4 */
+/*
+ * AttributeProto.AttributeType; up to 4, its numbers are those of
+ * onnx_attr_type
+ */
 static onnx_attr_type type_of(int32_t number)
 {
 	static const onnx_attr_type types[] = {ONNX_ATTR_NONE, ONNX_ATTR_FLOAT,
@@ -238,7 +242,10 @@ static void read_attr_field(
 		x->i = wire_int(w, f);
 		break;
 	case 4:
-		/* bytes: a text, or what no text is; the builder wants text */
+		/*
+		 * bytes, which need not be text; the builder checks whether
+		 * they are
+		 */
 		x->s = wire_text(w, f);
 		break;
 	case 5:

@@ -1,12 +1,12 @@
 /*
- * save.c: a model written again with other parameters.
+ * save.c: writes a model with new parameters.
  *
- *     initialiser w, new elements      the same tensor with those
- *     node ConstantOfShape -> w        the node goes, an initialiser w comes
+ *     initialiser w, new elements      the same tensor with the new elements
+ *     node ConstantOfShape -> w        an initialiser w replaces the node
  *
- * Whatever is not replaced is copied byte for byte, fields we know nothing of
- * included, from where it lies in the mapped file; external data is embedded.
- * The file appears whole or not at all.
+ * Everything else is copied byte by byte from the mapped file, including
+ * unknown fields; external data is embedded. The new file is renamed into its
+ * name when it is complete.
  */
 #include "onnx/head.h"
 #include "onnx/put.h"
@@ -15,7 +15,7 @@
 
 #define MAX_BYTES ((size_t)INT32_MAX) /* of a protobuf message */
 
-/* Bytes to be written, most of them borrowed. */
+/* The bytes to write, in pieces; most of them point into the mapped file. */
 typedef struct pieces {
 	VEC(disk_part) part;
 	size_t n_bytes;
@@ -26,9 +26,9 @@ typedef struct saver {
 	onnx_model *m;
 	const onnx_new *new;
 	int32_t n_new;
-	map *number; /* name -> number in new */
+	map *number; /* name -> index in `new` */
 	bool *used;
-	onnx_resize *resize; /* NULL: shapes stay as they are */
+	onnx_resize *resize; /* NULL: shapes do not change */
 	pieces out;
 } saver;
 
@@ -51,7 +51,7 @@ static void add(saver *s, pieces *to, const void *data, size_t n)
 			"a model file cannot be larger than 2 GB");
 }
 
-/* Field `field` of a message: a TensorProto with raw elements. */
+/* Adds field `field` of a message: a TensorProto with raw elements. */
 static void add_tensor(saver *s, uint32_t field, const char *name, int32_t elem,
 	int32_t rank, const int64_t *shape, onnx_bytes data)
 {
@@ -68,7 +68,7 @@ static void add_tensor(saver *s, uint32_t field, const char *name, int32_t elem,
 	add(s, &s->out, data.at, data.n);
 }
 
-/* ---- what is new ---- */
+/* ---- new parameters ---- */
 
 static const onnx_new *new_of(saver *s, const char *name)
 {
@@ -95,7 +95,10 @@ static void add_new(saver *s, const onnx_new *n, int32_t elem)
 	add_tensor(s, 5, n->name, elem, t->rank, t->shape, bytes_of(n));
 }
 
-/* The same shape, and an element type that is held as it is. */
+/*
+ * Checks that a new parameter has the old shape and an element type that is
+ * held without conversion.
+ */
 static void check_same(saver *s, const onnx_new *n, const onnx_tensor *old)
 {
 	const ir_type *t = &n->array.type;
@@ -130,7 +133,7 @@ static void add_initialiser(saver *s, onnx_bytes whole, onnx_bytes message)
 	}
 }
 
-/* In files below IR version 4 initialisers are inputs, too. */
+/* Before IR version 4 each initialiser is an input, too. */
 static void add_port(saver *s, const onnx_new *n)
 {
 	const ir_type *t = &n->array.type;
@@ -141,7 +144,7 @@ static void add_port(saver *s, const onnx_new *n)
 	add(s, &s->out, port.at, port.n);
 }
 
-/* A node whose only result is a parameter now is replaced by that. */
+/* Copies a node, unless its only result is replaced by a parameter. */
 static void add_node(saver *s, onnx_bytes whole, onnx_bytes message)
 {
 	wire w = wire_of(s->a, s->m->file, message);
@@ -198,7 +201,7 @@ static void put_resized(str *to, const onnx_port *p, const onnx_resize *r)
 	put_part(to, 12, &port);
 }
 
-/* A port whose shape changes: an output, or an initialiser as an input. */
+/* Copies an output, or an input that is an initialiser, with its new shape. */
 static void add_resized(saver *s, uint32_t field, onnx_bytes whole,
 	onnx_bytes message)
 {
@@ -246,7 +249,7 @@ static void add_graph(saver *s, onnx_bytes graph)
 	}
 }
 
-/* All of the model's bytes, in pieces. */
+/* The bytes of the whole model, in pieces. */
 static pieces assemble(saver *s)
 {
 	wire w = wire_of(s->a, s->m->file, s->m->bytes);

@@ -1,45 +1,51 @@
 /*
- * stage.c: a model run with data of any shape (stage.h).
+ * stage.c: runs a model with data of any shape (stage.h).
  *
- *     run 1, x = [1,0,2]   import; how many are not 0: a program; 2; the rest
- *     run 2, x = [3,0,4]   the first program says 2; the second makes y
- *     run 3, x = [0,0,4]   it says 1: import, the first question is answered,
- *                          the rest is made for 1
+ *     run 1, x = [1,0,2]   import; a program counts nonzeros: 2; the rest
+ *     run 2, x = [3,0,4]   the first program gives 2; the second computes y
+ *     run 3, x = [0,0,4]   it gives 1: import again with this answer;
+ *                          the rest is compiled for 1
  *
- * Importing asks the same questions in the same order as long as the answers
- * are the same, and numbers values alike: that is what makes a branch of the
- * tree of answers good for every later run. What takes few steps is answered by
- * the interpreter; else the stage is compiled, and everything that is needed
- * behind the cut is handed on.
+ * An import needs the same values in the same order as long as the answers are
+ * the same, and it numbers values in the same way. So a branch of the tree of
+ * answers is valid for every later run. The interpreter computes an answer that
+ * takes few steps; otherwise the stage is compiled, and passes all values on
+ * that later stages need.
  */
 #include "onnx/stage.h"
 
 #include "interp/interp.h"
 
-/* what a stage computes may begin at the inputs: a square of their number */
+/*
+ * each stage may start from the inputs again, so the total cost grows with the
+ * square of the number of stages
+ */
 enum { CHEAP = 1 << 14, MAX_IMPORTS = 64, MAX_STAGES = 256 };
 
 typedef struct branch branch;
 
-/* Either a question or, at the end of a branch, what makes the outputs. */
+/*
+ * A stage computes a value that determines shapes or, at the end of a branch,
+ * the outputs.
+ */
 typedef struct stage {
-	onnx_program p; /* p.ir NULL: the value is there already */
-	void *made;	/* NULL: the interpreter runs it */
-	int32_t n_out, *out; /* values that it makes, the answer first */
+	onnx_program p; /* p.ir is NULL if the value is known already */
+	void *made;	/* compiled program; NULL: the interpreter runs it */
+	int32_t n_out, *out; /* values that it computes, the answer first */
 	size_t n_bytes;
-	void *answer; /* of the run under way */
+	void *answer; /* of the current run */
 	branch *branches;
 	bool is_end;
 } stage;
 
 struct branch {
 	branch *next;
-	const void *answer; /* of the stage that it belongs to */
-	stage *to; /* NULL: nobody has come here to the end */
+	const void *answer; /* the answer of its stage */
+	stage *to; /* NULL: not built yet */
 };
 
 struct onnx_staged {
-	arena *a, *kept; /* kept: all that is forgotten together */
+	arena *a, *kept; /* kept: memory that is freed as a whole */
 	onnx_model *m;
 	onnx_runner runner;
 	int64_t fold;
@@ -48,10 +54,10 @@ struct onnx_staged {
 	int64_t n_imports, n_kept;
 };
 
-/* A run under way. */
+/* The current run. */
 typedef struct onnx_path {
 	onnx_staged *s;
-	arena *a; /* of its values */
+	arena *a; /* memory of its values */
 	const onnx_array *in;
 	map *at; /* value -> number */
 	VEC(void *) data;
@@ -114,7 +120,7 @@ static void run_program(path *q, const stage *s, void *const *out)
 	const onnx_program *p = &s->p;
 	const void **in = arena_array(q->a, const void *, p->ir->input.n + 1);
 
-	/* inputs of the model come first, all of them */
+	/* all inputs of the model come first */
 	for (int32_t i = 0; i < p->ir->input.n; i++)
 		if (i < q->s->m->input.n)
 			in[i] = q->in[i].data;
@@ -147,7 +153,7 @@ static void run_stage(path *q, stage *s)
 		set_data(q, s->out[i], out[i]);
 }
 
-/* The branch of the answer, new if nobody has taken it. */
+/* The branch of the answer; a new one if there is none. */
 static branch *follow(arena *a, stage *s)
 {
 	branch *b = s->branches;
@@ -213,7 +219,7 @@ const void *onnx_decide(onnx_import *x, int32_t v)
 	for (int32_t i = 1; i < g->n_out; i++)
 		onnx_fact(x, g->out[i])->is_carried = true;
 	q->here = follow(q->s->kept, g);
-	/* from here on it is a constant */
+	/* it is a constant in later stages */
 	f = onnx_fact(x, v);
 	f->data = q->here->answer;
 	f->is_const = true;
@@ -253,7 +259,7 @@ static void import(path *q)
 	q->here->to = g;
 }
 
-/* Everything is forgotten when there is too much of it. */
+/* Frees all stages if there are too many of them. */
 static void start(onnx_staged *s)
 {
 	if (s->kept != NULL && s->n_kept < MAX_IMPORTS)

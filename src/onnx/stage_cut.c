@@ -1,16 +1,17 @@
 /*
- * stage_cut.c: what a stage computes besides the value that decides a shape.
+ * stage_cut.c: chooses the values that a stage computes besides the value that
+ * determines a shape.
  *
  *     h = backbone(x); n = count(h > 0); ... later nodes read h
  *     cheap n: only n;  else: n and h, so that no later stage computes h again
  *
- * The cut goes through the graph of the model where its nodes are now: names of
- * its scope that are read later. Whatever is not among them is computed again
- * by who needs it, so the choice is one of speed alone.
+ * The candidates are the named values of the current scope that later nodes
+ * read. A later stage computes other values again, so the choice affects only
+ * speed.
  */
 #include "onnx/stage.h"
 
-/* ---- how much it is ---- */
+/* ---- cost ---- */
 
 typedef struct walk {
 	onnx_import *x;

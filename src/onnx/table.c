@@ -1,5 +1,5 @@
 /*
- * table.c: onnx_ops.def as an array, looked up by name and opset.
+ * table.c: the table of onnx_ops.def, with lookup by name and opset.
  *
  *     ("", "Clip", 12)  ->  the row OP("Clip", 11, ...)
  */
@@ -7,7 +7,7 @@
 
 #include "onnx/ops.h"
 
-/* A row without a name begins a domain, which is its text. */
+/* A row without a name begins a domain; its text is the domain's name. */
 #define OP(name, since, builder, text) {name, since, onnx_##builder, text},
 #define DOMAIN(name) {NULL, 0, NULL, name},
 static const onnx_op table[] = {
@@ -50,7 +50,7 @@ void onnx_ops_md(str *out)
 			domain = op->text;
 			continue;
 		}
-		/* the row's name, when the operator is one row */
+		/* the name of the row, if the operator is a single row */
 		n = op->build == onnx_direct ? strcspn(op->text, " ") : 0;
 		str_printf(out, "| %s | %s | %d | %.*s |\n", op->name,
 			*domain != '\0' ? domain : "ai.onnx", (int)op->since,

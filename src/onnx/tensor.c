@@ -1,14 +1,14 @@
 /*
- * tensor.c: elements of tensors out of a model: in place where they lie
- * aligned, as copies else.
+ * tensor.c: reads the elements of tensors of a model: in place if they are
+ * aligned, else as copies.
  *
  *     raw_data            the elements, little endian
  *     float_data ...      numbers of the schema, narrowed to the element type
  *     external data       a part of a file in the model's folder
  *
- * Element types that Tenon lacks are held in a wider one: uint16 in i32, uint32
- * in i64; uint64 in i64, where values from 2^63 on are refused. The size of the
- * elements is compared with the shape before any memory is asked for.
+ * Element types that Tenon does not have are held in a wider one: uint16 in
+ * i32, uint32 in i64; uint64 in i64, where values from 2^63 on are refused. The
+ * size of the elements is compared with the shape before memory is allocated.
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "onnx/model.h"
@@ -23,12 +23,12 @@
 static const struct elem {
 	int32_t number;
 	const char *name;
-	bool held; /* in dtype */
+	bool held; /* without conversion, as dtype */
 	tn_dtype dtype;
 	uint32_t size;	/* in a file */
-	uint32_t field; /* of TensorProto when it is not raw */
+	uint32_t field; /* field of TensorProto if the data is not raw */
 } elems[] = {
-	/* the first of a dtype is what it is called when going back */
+	/* the first entry of a dtype is the type that is written */
 	{1, "float", true, TN_F32, 4, 4},
 	{2, "uint8", true, TN_U8, 1, 5},
 	{3, "int8", true, TN_I8, 1, 5},
@@ -108,7 +108,10 @@ static void want_count(const job *j, int64_t n)
 			j->t->name, (long long)n, (long long)j->n);
 }
 
-/* Elements of `size` bytes as the file has them to those that we hold. */
+/*
+ * Converts elements of the file, of `size` bytes each, to the dtype that holds
+ * them.
+ */
 static const void *from_raw(const job *j, onnx_bytes b)
 {
 	const struct elem *x = j->elem;
@@ -146,7 +149,7 @@ static const void *from_ints(const job *j, const wire_ints *from)
 	tn_dtype t = j->elem->dtype;
 	char *out;
 
-	want_count(j, from->v.n); /* before memory is asked for */
+	want_count(j, from->v.n); /* before memory is allocated */
 	out = arena_alloc(j->a, (size_t)j->n + 1, dtype_size(t));
 	for (int64_t i = 0; i < j->n; i++) {
 		int64_t v = from->v.at[i];
@@ -224,7 +227,7 @@ static _Noreturn void no_file(arena *a, const char *path, const char *what)
 		"it cannot be %s: %s", what, strerror(errno));
 }
 
-/* The descriptor lives as long as the scratch arena. */
+/* Maps the file. Its descriptor is closed with the scratch arena. */
 static void map_file(arena *scratch, void *arg)
 {
 	struct mapping *k = arg;
@@ -262,8 +265,8 @@ onnx_bytes onnx_map_file(arena *a, const char *path)
 }
 
 /*
- * The file must lie in the model's folder or below: no absolute path, no "..";
- * no link on the way may lead elsewhere, which realpath decides.
+ * Is the file in the model's folder or below it? The path may not be absolute
+ * or contain "..", and its links may not lead elsewhere, as realpath tells.
  */
 static bool is_inside(const char *location)
 {

@@ -1,5 +1,5 @@
 /*
- * value.c: values in files of their own (.pb): what test data is made of.
+ * value.c: reads files with one value each (.pb), as in test data.
  *
  *     tensor(float)        TensorProto      one array
  *     seq(tensor(float))   SequenceProto    any number
@@ -14,7 +14,7 @@ typedef struct values {
 
 static void read_value(values *x, onnx_bytes b, const onnx_type *type);
 
-/* NumPy has no bfloat16: test data has its bits as uint16. */
+/* Adds a tensor. NumPy has no bfloat16, so test data has its bits as uint16. */
 static void add_tensor(values *x, onnx_bytes b, const onnx_type *type)
 {
 	enum { UINT16 = 4, BFLOAT16 = 16 };
@@ -27,7 +27,10 @@ static void add_tensor(values *x, onnx_bytes b, const onnx_type *type)
 		onnx_tensor_array(x->r.a, NULL, x->r.file, &t);
 }
 
-/* Fields 3 and 5 are tensors and sequences, of both messages. */
+/*
+ * Reads the parts of a sequence or optional; in both messages fields 3 and 5
+ * are tensors and sequences.
+ */
 static void read_parts(values *x, onnx_bytes b, const onnx_type *of)
 {
 	wire w = wire_of(x->r.a, x->r.file, b);

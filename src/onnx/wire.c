@@ -1,11 +1,11 @@
 /*
- * wire.c: fields of protobuf messages out of untrusted bytes.
+ * wire.c: reads the fields of protobuf messages from untrusted bytes.
  *
  *     08 96 01   ->  number 1, varint 150
  *     12 02 68 69  ->  number 2, bytes "hi"
  *
- * Varints have at most ten bytes. Groups (wire types 3 and 4), which no ONNX
- * file has, are refused: skipping them would need recursion.
+ * Varints have at most ten bytes. Groups (wire types 3 and 4), which ONNX files
+ * never contain, are refused, because skipping them would need recursion.
  */
 #include "onnx/wire.h"
 

@@ -1,20 +1,23 @@
 /*
- * optimizer.c: steps of gradient descent, on the public interface alone.
+ * optimizer.c: steps of gradient descent, written with the public interface
+ * only.
  *
- * An optimiser is a row of the table (adamw, sgd, ...): operands p, its
- * states, the gradient, rates; results the next p and states. All updates of a
- * step are recorded together, so that they share kernels, and are written in
- * place. What changes from step to step, the rate and the number of steps, is
- * data in tensors: nothing is compiled again, and a step inside a compiled
- * function counts each time that is called.
+ * An optimiser is a row of the operation table (adamw, sgd, ...). Its operands
+ * are the parameter p, the states, the gradient and the rates; its results are
+ * the next p and states. All updates of a step are recorded together, so that
+ * they share kernels, and are written in place. The values that change from
+ * step to step, the learning rate and the number of steps, are in tensors, so
+ * nothing is compiled again, and a step inside a compiled function is counted
+ * in each call.
  *
- * Parameters of 16 bits have a master of f32 as one more state, and the others
- * are f32 as well: updates are smaller than the distance of their numbers.
+ * A parameter of 16 bits has a master copy in f32 as one more state, and its
+ * other states are f32, too, because updates are smaller than the distance
+ * between neighbouring 16-bit numbers.
  *
  *     master  1.00012  -> 1.00024 -> ..      p = the nearest bf16: 1 -> 1 -> ..
  *
- * Where p is no longer the rounding of its master somebody has written to it:
- * there the master is taken anew.
+ * Where p is not the rounding of its master any more, the user has written to
+ * p; there the master is set from p.
  */
 #include <tenon.h>
 
@@ -23,13 +26,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_STATES = 2 + 1, MAX_ATTRS = 5 }; /* with the master */
+enum { MAX_STATES = 2 + 1, MAX_ATTRS = 5 }; /* including the master */
 
-/* Which choices a row takes, in words of tn_optimizer_options. */
+/* The fields of tn_optimizer_options that a row uses. */
 typedef struct kind {
 	const char *row;
 	int32_t n_states;
-	bool corrects; /* operands c1, c2 behind lr */
+	bool corrects; /* has operands c1, c2 after lr */
 	const char *attr[MAX_ATTRS];
 } kind;
 
@@ -75,19 +78,19 @@ static bool has_master(const tn_tensor *p)
 	return t == TN_BF16 || t == TN_F16;
 }
 
-/* With the master, which is the last. */
+/* The number of states, including the master, which is the last. */
 static int32_t n_states(const tn_optimizer *o, const slot *s)
 {
 	return o->kind->n_states + has_master(s->p);
 }
 
-/* What its updates are computed in. */
+/* The dtype in which updates of p are computed. */
 static tn_dtype wide(const tn_tensor *p)
 {
 	return has_master(p) ? TN_F32 : tn_tensor_dtype(p);
 }
 
-/* One that stays, and has no gradient. */
+/* Makes a tensor of rank 0 that is kept and has no gradient. */
 static tn_tensor *number(tn_context *c, const char *name, double value)
 {
 	tn_tensor *x = NULL;
@@ -99,7 +102,7 @@ static tn_tensor *number(tn_context *c, const char *name, double value)
 	return x;
 }
 
-/* There is no optimiser of the name: what there is. */
+/* Fails for an unknown name, and lists the known ones. */
 static tn_status refuse_name(tn_context *c, const char *name)
 {
 	char all[200] = "";
@@ -241,7 +244,7 @@ int64_t tn_optimizer_steps(const tn_optimizer *o)
 
 	double n = tn_item(o->n_steps);
 
-	if (isnan(n)) /* a step has failed, and does not count any more */
+	if (isnan(n)) /* a failed step is not counted any more */
 		n = tn_item(o->n_steps);
 	return n >= 0 && n < 9e15 ? (int64_t)n : 0;
 }
@@ -329,7 +332,7 @@ static int32_t attributes(const tn_optimizer *o, tn_attr *a)
 	return n;
 }
 
-/* The factor that keeps the norm of all gradients within the limit. */
+/* The factor that limits the norm of all gradients. */
 static tn_tensor *clipping(const tn_optimizer *o)
 {
 	tn_tensor *sum = NULL;
@@ -347,12 +350,12 @@ static tn_tensor *clipping(const tn_optimizer *o)
 	return sum == NULL ? NULL : tn_clip_factor(sum, o->o.clip_norm);
 }
 
-/* What all updates of a step share; f64. NULL: is not asked for. */
+/* Values that all updates of a step share, in f64; NULL: not needed. */
 typedef struct shared {
 	tn_tensor *factor, *c1, *c2;
 } shared;
 
-/* 1 / (1 - beta^n): moments begin at zero. */
+/* 1 / (1 - beta^n): corrects the bias of moments that start at zero. */
 static tn_tensor *correction(tn_optimizer *o, double beta)
 {
 	tn_tensor *one = tn_scalar(o->c, TN_F64, 1);
@@ -361,7 +364,7 @@ static tn_tensor *correction(tn_optimizer *o, double beta)
 		tn_sub(one, tn_pow(tn_scalar(o->c, TN_F64, beta), o->n_steps)));
 }
 
-/* The master, where p is still its rounding. */
+/* The master where p is its rounding, else p. */
 static tn_tensor *master_of(const tn_optimizer *o, const slot *s)
 {
 	tn_tensor *m = s->state[o->kind->n_states];

@@ -1,14 +1,16 @@
 /*
- * bpe.c: byte pairs: a vocabulary learned from a text, text to tokens and back.
+ * bpe.c: byte-pair encoding: learns a vocabulary from a text, and converts text
+ * to tokens and back.
  *
  *     "the then"     words "the", " then"; t h e 2 times: th, then the
  *     tokens         0 .. 255 bytes, 256 "th", 257 "the", ...
  *
- * Text is cut into words, each with the space in front of it; a token never
- * goes over the end of a word. Learning merges the pair that occurs most often,
- * the least one of several; so the same text gives the same tokens anywhere.
- * Pairs wait in a heap, each knows its words: a merge costs what it changes.
- * Any bytes are representable, and come back as they were.
+ * Text is cut into words, each with the space before it; a token never crosses
+ * the end of a word. Learning merges the most frequent pair, of equally
+ * frequent ones the smallest, so the same text gives the same tokens on any
+ * machine. Pairs are in a heap, and each pair lists its words, so the cost of a
+ * merge is proportional to what it changes. Any bytes can be encoded, and
+ * decoding restores them.
  */
 #include "apps/gpt/bpe.h"
 
@@ -29,7 +31,7 @@ static int class_of(uint8_t b)
 	return b == ' ' || (b >= '\t' && b <= '\r') ? SPACE : OTHER;
 }
 
-/* Bytes of the word that text begins with; n > 0. */
+/* Number of bytes of the first word of the text; n > 0. */
 static size_t word_at(const uint8_t *text, size_t n)
 {
 	size_t most = n < BPE_WORD ? n : BPE_WORD, i = 1;
@@ -39,14 +41,14 @@ static size_t word_at(const uint8_t *text, size_t n)
 		class = class_of(text[i++]);
 	while (i < most && class_of(text[i]) == class)
 		i++;
-	/* the last space belongs to the word behind */
+	/* the last space belongs to the next word */
 	if (class == SPACE && i > 1 && i < n && text[i - 1] == ' ' &&
 		class_of(text[i]) != SPACE)
 		i--;
 	return i;
 }
 
-/* ---- pairs to what is known of them: open addressing ---- */
+/* ---- map of pairs: open addressing ---- */
 
 static uint32_t key_of(train_token a, train_token b)
 {
@@ -59,7 +61,7 @@ static size_t spread(uint64_t key)
 	return (size_t)(key ^ key >> 29);
 }
 
-/* The place of a key: one with its value, or an empty one. */
+/* The slot of a key, or the empty slot where it would be stored. */
 static size_t find(const struct bpe_entry *at, size_t mask, uint32_t key)
 {
 	size_t i = spread(key) & mask;
@@ -74,7 +76,7 @@ static int64_t get(const bpe_map *m, uint32_t key)
 	return m->n == 0 ? -1 : m->at[find(m->at, m->mask, key)].value - 1;
 }
 
-/* The key is new. False: no memory. */
+/* Adds a new key. false: out of memory. */
 static bool put(bpe_map *m, uint32_t key, int64_t value)
 {
 	size_t size = m->at == NULL ? 0 : m->mask + 1;
@@ -194,7 +196,10 @@ const uint8_t *train_bpe_bytes(const train_bpe *b, train_token t, size_t *n)
 
 /* ---- text to tokens ---- */
 
-/* A word, as its bytes, merged as it was learned: earlier merges first. */
+/*
+ * Encodes a word, given as its bytes: applies merges in the order in which they
+ * were learned.
+ */
 static size_t encode_word(const train_bpe *b, train_token *t, size_t n)
 {
 	for (;;) {
@@ -250,7 +255,7 @@ typedef struct word {
 typedef struct pair {
 	uint32_t key;
 	int64_t count;
-	uint32_t *in; /* words that have had it; some twice */
+	uint32_t *in; /* words that have contained it; some are listed twice */
 	size_t n, cap;
 } pair;
 
@@ -265,13 +270,13 @@ typedef struct learning {
 	size_t n_words, cap_words;
 	pair *pair;
 	size_t n_pairs, cap_pairs;
-	bpe_map map; /* key to number of pair */
+	bpe_map map; /* key -> number of the pair */
 	waiting *heap;
 	size_t n_heap, cap_heap;
-	size_t n_before; /* pairs that there were before this merge */
+	size_t n_before; /* number of pairs before this merge */
 } learning;
 
-/* Room for one more. */
+/* Makes room for one more element. */
 static bool room(void *at, size_t n, size_t *cap, size_t size)
 {
 	void **p = at;
@@ -324,7 +329,10 @@ static waiting pop(learning *l)
 	return top;
 }
 
-/* All pairs of a word count by times more; new ones know the word. */
+/*
+ * Adds `times` to the counts of all pairs of a word, and lists the word in new
+ * pairs.
+ */
 static bool count_pairs(learning *l, uint32_t number, int64_t times)
 {
 	const word *w = &l->word[number];
@@ -354,10 +362,10 @@ static bool count_pairs(learning *l, uint32_t number, int64_t times)
 	return true;
 }
 
-/* Numbers of words by their hash, in open addressing; -1: empty. */
+/* Hash table of word numbers, with open addressing; -1: an empty slot. */
 typedef struct words {
 	int64_t *at;
-	size_t size; /* a power of two, of which half is used at most */
+	size_t size; /* a power of two; at most half is used */
 } words;
 
 static bool grow(words *h, const learning *l)
@@ -391,7 +399,9 @@ static bool is_word(const word *w, const uint8_t *text, size_t n)
 	return true;
 }
 
-/* The n bytes of the text, a word, once more; used: of the pool. */
+/*
+ * Counts one more occurrence of the word of n bytes; used: length of the pool.
+ */
 static bool add_word(
 	learning *l, words *h, size_t *used, const uint8_t *text, size_t n)
 {
@@ -421,7 +431,7 @@ static bool add_word(
 	return true;
 }
 
-/* Different words of the text, and how often each occurs. */
+/* Collects the distinct words of the text and their counts. */
 static bool collect(learning *l, const uint8_t *text, size_t n)
 {
 	words h = {0};
@@ -438,7 +448,7 @@ static bool collect(learning *l, const uint8_t *text, size_t n)
 	return ok;
 }
 
-/* Everywhere key becomes token `to`. */
+/* Replaces the pair by token `to` in all words. */
 static bool merge(learning *l, int64_t number, train_token to)
 {
 	uint32_t key = l->pair[number].key;
@@ -452,7 +462,7 @@ static bool merge(learning *l, int64_t number, train_token to)
 		while (i + 1 < w->n && key_of(w->t[i], w->t[i + 1]) != key)
 			i++;
 		if (i + 1 >= w->n)
-			continue; /* not any more */
+			continue; /* the word does not contain it any more */
 		if (!count_pairs(l, k, -w->count))
 			return false;
 		for (i = 0; i < w->n; n++) {
@@ -472,14 +482,17 @@ static bool merge(learning *l, int64_t number, train_token to)
 	return true;
 }
 
-/* The number of the pair that occurs most often; -1: none occurs twice. */
+/* The most frequent pair; -1: no pair occurs twice. */
 static int64_t next(learning *l, bool *ok)
 {
 	while (l->n_heap > 0 && *ok) {
 		waiting w = pop(l);
 		int64_t at = get(&l->map, w.key);
 
-		/* counts of known pairs only fall: it may wait further down */
+		/*
+		 * counts of known pairs only fall, so an entry with an old
+		 * count is put back, now lower in the heap
+		 */
 		if (l->pair[at].count == w.count)
 			return w.count >= 2 ? at : -1;
 		*ok = l->pair[at].count == 0 || push(l, &l->pair[at]);

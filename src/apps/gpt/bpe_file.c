@@ -1,5 +1,5 @@
 /*
- * bpe_file.c: a vocabulary as a file beside the weights.
+ * bpe_file.c: reads and writes a vocabulary, a file next to the weights.
  *
  *     {
  *     "format": "tenon byte pairs 1",
@@ -10,8 +10,8 @@
  *     }
  *
  * Tokens 0 .. 255 are bytes; 256 + i is merges[i]: two earlier tokens, one
- * behind the other. What is read is checked like any file of a stranger:
- * its size, every number, and that there is nothing else in it.
+ * after the other. The file is not trusted: its size and every number are
+ * checked, and it may contain nothing else.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "apps/gpt/bpe.h"
@@ -37,7 +37,7 @@ static tn_status wrong(
 /* ---- reading ---- */
 
 typedef struct reader {
-	const char *at; /* of text that ends with a zero */
+	const char *at; /* the rest of the text, which ends with a zero */
 	int32_t line;
 } reader;
 
@@ -48,7 +48,7 @@ static void skip(reader *r)
 		r->line += *r->at == '\n';
 }
 
-/* Is this what comes next? Then it is behind. */
+/* Skips `what` if the text continues with it; returns whether it does. */
 static bool take(reader *r, const char *what)
 {
 	size_t n = strlen(what);
@@ -60,7 +60,7 @@ static bool take(reader *r, const char *what)
 	return true;
 }
 
-/* -1: no number, or one too large */
+/* Reads a number; -1: there is none, or it is too large. */
 static int64_t number(reader *r)
 {
 	int64_t v = 0;
@@ -114,7 +114,10 @@ static const char *parse(train_bpe *b, reader *r)
 	return *r->at == '\0' ? NULL : "something follows the end";
 }
 
-/* All of a file, a zero behind it; NULL: it has been said. */
+/*
+ * Reads a whole file and appends a zero; NULL: failed, and the error is
+ * reported.
+ */
 static char *slurp(tn_context *c, const char *path)
 {
 	FILE *f = fopen(path, "r");

@@ -1,12 +1,13 @@
 /*
- * checkpoint.c: all of a training run as one .safetensors file: parameters,
- * states of the optimiser, and the numbers of the run as metadata.
+ * checkpoint.c: saves a training run in one .safetensors file: parameters,
+ * states of the optimiser, and the options of the run as metadata.
  *
- *     DIR/step-00000120.safetensors   to go on from; the last few are kept
+ *     DIR/step-00000120.safetensors   to resume from; the last few are kept
  *     DIR/best.safetensors            the parameters of the best evaluation
  *
- * One file, written beside and renamed: it is there as a whole or not at all.
- * Which bytes and dropouts come next follows from the seed and the step.
+ * The file is written under another name and then renamed, so it is never
+ * incomplete. The batches and dropout masks of later steps follow from the seed
+ * and the step.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "apps/gpt/train.h"
@@ -23,10 +24,10 @@
 
 enum { MAX_PAIRS = 24, VALUE_ROOM = 40, PATH_ROOM = 4096 };
 
-#define KIND "tenon.train" /* the key that says that it is one of ours */
-#define WHOLE "3"	   /* its values: version, and what is in it */
+#define KIND "tenon.train" /* the key that marks a checkpoint of tenon train */
+#define WHOLE "3"	   /* values of the key: version and content */
 #define WEIGHTS "3, parameters alone"
-#define OLD_WHOLE "2" /* the same without a checksum */
+#define OLD_WHOLE "2" /* a checkpoint without a checksum */
 #define OLD_WEIGHTS "2, parameters alone"
 #define SUM "tenon.sha256" /* tn_params_save computes it */
 #define SUFFIX ".safetensors"
@@ -77,7 +78,7 @@ static tn_status save(tn_params *p, const char *path, const char *kind,
 	return tn_params_save(p, path, pair, n);
 }
 
-/* The step of a name such as step-00000120.safetensors, or -1. */
+/* The step in a name such as step-00000120.safetensors; -1: another name. */
 static int64_t step_of(const char *name)
 {
 	char *end;
@@ -105,7 +106,10 @@ static void path_of_step(char *out, size_t n, const char *dir, int64_t step)
 	snprintf(out, n, "%s/step-%08" PRId64 "%s", dir, step, SUFFIX);
 }
 
-/* Steps of all checkpoints in dir, newest first; -1: it cannot be read. */
+/*
+ * Lists the steps of all checkpoints in dir, newest first; -1: dir cannot be
+ * read.
+ */
 static int list(const char *dir, int64_t *step, int room, bool clean)
 {
 	DIR *d = opendir(dir);
@@ -168,7 +172,7 @@ tn_status train_checkpoint_best(tn_context *c, const char *dir,
 
 /* ---- reading ---- */
 
-/* *text NULL: there is none for key. */
+/* Looks up the metadata of key; *text is NULL if there is none. */
 static tn_status find(
 	tn_context *c, const char *path, const char *key, char **text)
 {
@@ -183,7 +187,7 @@ static tn_status find(
 	return TN_OK;
 }
 
-/* Of an old kind: should there be a checksum, it is checked all the same. */
+/* For a file of the old version: checks its checksum if it has one. */
 static tn_status look_for_sum(tn_context *c, const char *path, train_state *s)
 {
 	char *text = NULL;
@@ -194,7 +198,10 @@ static tn_status look_for_sum(tn_context *c, const char *path, train_state *s)
 	return status;
 }
 
-/* 0 when the word for key is there and was taken. */
+/*
+ * Copies the metadata of key to out, a text of at most n bytes; fails if there
+ * is none.
+ */
 static tn_status word(tn_context *c, const char *path, const char *key,
 	char *out, size_t n)
 {
@@ -221,7 +228,10 @@ static tn_status wrong(
 		text);
 }
 
-/* What the file is; every byte of it is as it was written, or it is old. */
+/*
+ * Reads the kind of the file, and verifies its checksum unless it is of the old
+ * version.
+ */
 static tn_status kind_of(
 	tn_context *c, const char *path, train_state *s, bool *whole)
 {
@@ -234,7 +244,10 @@ static tn_status kind_of(
 	*whole = strcmp(kind, WHOLE) == 0 || strcmp(kind, OLD_WHOLE) == 0;
 	if (!*whole && !s->unchecked && strcmp(kind, WEIGHTS) != 0)
 		return wrong(c, path, KIND, kind);
-	/* the new way checks it if it is there, whatever the kind says */
+	/*
+	 * the new version checks the sum if there is one, whatever the kind
+	 * says
+	 */
 	return s->unchecked ? look_for_sum(c, path, s)
 			    : word(c, path, SUM, sum, sizeof sum);
 }

@@ -1,6 +1,6 @@
 /*
- * config.c: the numbers of a run: one table for options, checkpoints and what
- * is accepted of both.
+ * config.c: the options of a run. One table defines the command-line options,
+ * the metadata of checkpoints, and the accepted ranges.
  *
  *     {"width", false, 1, 65536, 128, offset of width}
  *     --width 256        "width": "256" in a checkpoint
@@ -112,7 +112,7 @@ void train_config_text(
 		snprintf(out, n, "%" PRId64, *whole(k, f));
 }
 
-/* ---- is it possible here? ---- */
+/* ---- does it fit this machine? ---- */
 
 double train_config_params(const train_config *k)
 {
@@ -123,9 +123,10 @@ double train_config_params(const train_config *k)
 }
 
 /*
- * Parameters, gradients and two moments; of a token what the backward reads:
- * of a layer about 24 vectors of the width and the weights of attention, then
- * the chances of all tokens. Measured: docs/train.md.
+ * Estimates the memory of a run: parameters, gradients and two moments; for
+ * each token the values that the backward pass reads, which are per layer about
+ * 24 vectors of the width and the weights of attention, and the chances of all
+ * tokens. Measured: docs/train.md.
  */
 double train_config_bytes(const train_config *k)
 {
@@ -134,7 +135,7 @@ double train_config_bytes(const train_config *k)
 		       2 * (double)k->heads * (double)k->context;
 
 	double bytes = (double)tn_dtype_bytes(train_config_dtype(k));
-	/* bf16: moments and a master of f32 */
+	/* bf16: two moments and a master copy in f32 */
 	double state = bytes < 4 ? 3 * 4 : 2 * bytes;
 
 	return (2 * bytes + state) * train_config_params(k) +
@@ -142,7 +143,7 @@ double train_config_bytes(const train_config *k)
 					3 * (double)k->vocab);
 }
 
-/* Bytes of memory that this process may have. */
+/* Bytes of memory that this process may use. */
 static double memory(void)
 {
 	static const char *const limits[] = {"/sys/fs/cgroup/memory.max",
@@ -159,7 +160,7 @@ static double memory(void)
 			continue;
 		if (fgets(text, sizeof text, f) == NULL)
 			text[0] = '\0';
-		limit = strtod(text, NULL); /* 0: "max" is no number */
+		limit = strtod(text, NULL); /* 0: not a number, such as "max" */
 		if (limit > 0 && limit < n)
 			n = limit;
 		fclose(f);

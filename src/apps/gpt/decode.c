@@ -1,15 +1,16 @@
 /*
- * decode.c: what may follow a text that grows token by token: keys and values
- * of what was read are kept, and a token costs one row through the model.
+ * decode.c: scores of the next token of a text that grows token by token. Keys
+ * and values of earlier tokens are kept, so a new token costs one row of the
+ * model.
  *
  *     cache of a layer, (heads, context, d)      at = 5
  *     k0 k1 k2 k3 k4 __ __ __                    row 5 is written in place
  *     k0 k1 k2 k3 k4 k5 __ __                    and rows 0 .. 5 are attended
  *
- * One compiled function: its rows are an argument, where they stand is data.
- * It is recorded for one row, and for a whole context when there is much to
- * read at once: a prompt, or what is left when the context moves on. From then
- * on nothing is compiled and no memory is taken.
+ * One compiled function: the rows are an argument, and their position is data.
+ * It is recorded for one row, and for a whole context, which serves to read
+ * many tokens at once: a prompt, or the rest when the context is moved. After
+ * that nothing is compiled and no memory is allocated.
  */
 #include "apps/gpt/gpt.h"
 
@@ -18,18 +19,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FEW = 8 }; /* tokens that are read faster one by one */
+enum { FEW = 8 }; /* up to this number, tokens are read faster one by one */
 
 struct train_decode {
 	const train_gpt *g;
 	tn_params *p;
 	tn_function *f;
-	tn_tensor *one, *all, *at, *last; /* ids of both kinds; i64 */
+	/* ids of one row and of a whole context; i64 */
+	tn_tensor *one, *all, *at, *last;
 	struct kept {
 		tn_tensor *k, *v; /* (heads, context, d) */
 	} *kept;
 	int64_t *ids;	     /* (context) */
-	size_t start, n_read; /* of the text: start .. start + n_read are kept */
+	/* of the text; keys of start .. start + n_read are kept */
+	size_t start, n_read;
 };
 
 size_t train_context_start(const train_gpt *g, size_t n)
@@ -41,7 +44,7 @@ size_t train_context_start(const train_gpt *g, size_t n)
 
 /* ---- recorded once ---- */
 
-/* x (m, w) through a linear layer of the attention, by its name */
+/* Applies the named linear layer of the attention to x (m, w). */
 static tn_tensor *project(
 	const train_gpt *g, int64_t layer, const char *name, tn_tensor *x)
 {
@@ -62,7 +65,7 @@ static tn_tensor *split_heads(const train_gpt *g, tn_tensor *x)
 	return tn_transpose(tn_reshape(x, shape, 3), swap, 3);
 }
 
-/* x (m, w), its rows at .. at + m; bias (m, context) -> (m, w) */
+/* Attention of rows at .. at + m, x (m, w); bias (m, context) -> (m, w) */
 static tn_tensor *attend(const train_decode *d, int64_t layer, tn_tensor *x,
 	tn_tensor *at, tn_tensor *bias)
 {
@@ -83,7 +86,10 @@ static tn_tensor *attend(const train_decode *d, int64_t layer, tn_tensor *x,
 	return project(g, layer, "out", o);
 }
 
-/* in: ids (1, m), at (), last (); out: scores behind row last (vocab) */
+/*
+ * in: ids (1, m), at (), last (); out: scores of the token after row last
+ * (vocab)
+ */
 static tn_status body(
 	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
 {
@@ -162,7 +168,10 @@ void train_decode_free(train_decode *d)
 	tn_params_free(d->p);
 }
 
-/* ids: d->one or d->all, which has room for more than m; the rows at.. */
+/*
+ * Runs the m rows at `at`. ids: d->one or d->all, which may have room for more
+ * than m.
+ */
 static tn_status step(train_decode *d, tn_tensor *ids, int64_t at, int64_t m,
 	float *score)
 {
@@ -198,7 +207,8 @@ tn_status train_decode_scores(
 		d->n_read = 0;
 	}
 	if (d->n_read == need)
-		d->n_read--; /* asked again: the last one is read again */
+		/* the same text again: read its last token again */
+		d->n_read--;
 	if (d->n_read == 0 && need > FEW) {
 		memset(d->ids, 0, t * sizeof *d->ids);
 		for (size_t i = 0; i < need; i++)

@@ -1,7 +1,7 @@
 /*
- * gpt.c: a transformer on tokens: embeddings, blocks of causal attention and a
- * gelu network behind layer norms, a head that shares their table.
- * The same as examples/gpt.c, with its sizes as data.
+ * gpt.c: a transformer on tokens: embeddings, blocks of causal attention and of
+ * a gelu network, each after a layer norm, and a head that shares the table of
+ * the embeddings. The same as examples/gpt.c, but its sizes are data.
  *
  *     b: batch, t: context, w: width      ids (b, t) -> (b, t, vocab)
  */
@@ -36,7 +36,8 @@ tn_status train_gpt_new(train_gpt **out, tn_context *c, const train_config *k)
 		train_config_dtype(k);
 	eo.deviation = 0.05;
 	ao.causal = true;
-	down.gain = 1 / sqrt(2 * (double)k->layers); /* blocks add up */
+	/* the blocks' outputs are added up */
+	down.gain = 1 / sqrt(2 * (double)k->layers);
 	tn_set_seed(c, (uint64_t)k->seed);
 	g->token = tn_nn_embedding(p, "token", k->vocab, k->width, &eo);
 	g->place = tn_nn_embedding(p, "place", k->context, k->width, &eo);
@@ -107,7 +108,7 @@ tn_tensor *train_gpt_loss(
 	int64_t flat[] = {tn_tensor_n_elems(next), g->k.vocab};
 
 	x = tn_reshape(x, flat, 2);
-	if (tn_tensor_dtype(x) == TN_BF16) /* what goes into logarithms */
+	if (tn_tensor_dtype(x) == TN_BF16) /* logarithms are computed in f32 */
 		x = tn_cast(x, TN_F32);
 	return tn_cross_entropy(x, next);
 }

@@ -1,12 +1,13 @@
 /*
- * place.c: what each of several processes has of a model that all train.
+ * place.c: the part of a model that each of several processes has in training.
  *
  *     data      some sequences of a batch
- *     sequence  some places of every sequence
+ *     sequence  some positions of every sequence
  *     model     some columns of a matrix, some rows of the next
- *     states    as data, and the states of the optimiser for some rows
+ *     states    like data; and some rows of the optimiser's states
  *
- * Axes of the mesh by name; what is not in the table everybody has whole.
+ * Axes of the mesh are found by name. Each process has the whole of every
+ * tensor that is not in the table.
  */
 #include "apps/gpt/train.h"
 
@@ -14,7 +15,10 @@
 
 enum { MAX_AXES = 6 };
 
-/* part of a tensor's name, axis of the mesh: axis of the tensor that it cuts */
+/*
+ * part of a tensor's name, axis of the mesh, and the axis of the tensor that is
+ * cut along it
+ */
 static const struct {
 	const char *what, *by;
 	int32_t axis;

@@ -1,11 +1,11 @@
 /*
- * text.c: files and folders to bytes, and the batches of a step.
+ * text.c: reads files and folders as one text, and makes the batches of a step.
  *
  *     docs/    a.md (1000 bytes), b.md (500)
  *     train    900 bytes of a.md, 450 of b.md       valid 100, 50
  *
- * Which tokens a step reads follows from the seed and its number alone: a run
- * that goes on needs to know no more.
+ * The tokens of a step depend only on the seed and the step, so a resumed run
+ * needs no other state.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "apps/gpt/train.h"
@@ -60,7 +60,9 @@ void train_text_free(train_text *t)
 	memset(t, 0, sizeof *t);
 }
 
-/* One file's worth; FNV-1a over its length and its bytes. */
+/*
+ * Adds the bytes of a file, and adds its length and bytes to the FNV-1a hash.
+ */
 static tn_status add_bytes(
 	train_text *t, tn_context *c, const train_bytes *b)
 {
@@ -134,7 +136,10 @@ static int is_shown(const struct dirent *d)
 static tn_status add_folder(
 	train_text *t, tn_context *c, const char *path, int depth);
 
-/* Links to folders are not followed: so there is no circle. */
+/*
+ * Adds a file or a folder. Links to folders are not followed, so there are no
+ * cycles.
+ */
 static tn_status add_entry(train_text *t, tn_context *c, const char *folder,
 	const char *name, int depth)
 {
@@ -255,7 +260,10 @@ tn_status train_text_check(
 		k->context, t->train_ids.n, t->valid_ids.n, need);
 }
 
-/* Row i of a batch: the tokens from `start` on, and what follows each. */
+/*
+ * Fills row i of a batch: the tokens from `start` on, and the next token of
+ * each.
+ */
 static void cut(const train_tokens *b, const train_config *k, int64_t i,
 	int64_t start, int64_t *x, int64_t *y)
 {
@@ -271,7 +279,7 @@ void train_text_batch(const train_text *t, const train_config *k, int64_t i,
 	for (int64_t r = 0; r < k->batch; r++) {
 		int64_t start;
 
-		/* one seed for each row of each batch */
+		/* each row of each batch has its own seed */
 		tn_fill_random(TN_I64, &start, 1,
 			(uint64_t)k->seed * UINT64_C(0x9e3779b97f4a7c15) +
 				(uint64_t)(i * k->batch + r),
@@ -280,7 +288,7 @@ void train_text_batch(const train_text *t, const train_config *k, int64_t i,
 	}
 }
 
-/* Places at equal distances, the same at every evaluation. */
+/* Starts at equal distances, the same in every evaluation. */
 void train_text_valid(const train_text *t, const train_config *k, int64_t i,
 	int64_t n, int64_t *x, int64_t *y)
 {

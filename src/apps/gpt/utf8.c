@@ -1,6 +1,7 @@
 /*
- * utf8.c: bytes that a model writes, as characters that can be shown: no
- * character is written in two parts, and what is none is no trap.
+ * utf8.c: turns the bytes that a model writes into characters that can be
+ * shown. A character is written as a whole; bytes that are not UTF-8 are
+ * replaced.
  *
  *     c3 | a4 61 | ff        -> (nothing), "ä", "a", instead
  */
@@ -8,7 +9,7 @@
 
 #include <string.h>
 
-/* Bytes of the character that begins with b; 0: none does. */
+/* Number of bytes of a character that begins with b; 0: no character does. */
 static int length_of(uint8_t b)
 {
 	if (b < 0x80)
@@ -38,7 +39,7 @@ static bool may_be(const uint8_t *b, int n)
 	return true;
 }
 
-/* The bytes that wait were no character. */
+/* Replaces the waiting bytes, which are not a character. */
 static size_t give_up(train_utf8 *u, const char *instead, char *out)
 {
 	size_t n = (size_t)u->n;
@@ -60,7 +61,7 @@ size_t train_utf8_push(
 
 	u->at[u->n] = byte;
 	if (!may_be(u->at, u->n + 1)) {
-		n = give_up(u, instead, out); /* of those before it */
+		n = give_up(u, instead, out); /* the waiting bytes */
 		u->at[u->n++] = byte;
 		if (!may_be(u->at, 1))
 			return n + give_up(u, instead, out + n);

@@ -1,6 +1,7 @@
 /*
- * write.c: a model goes on with a text: the scores of what may follow
- * (decode.c, or the whole context computed for each token), and a choice.
+ * write.c: continues a text with a model: computes the score of each possible
+ * next token (by decode.c, or by running the whole context for each token) and
+ * chooses one.
  *
  *     scores  e 2.1  a 1.9  t -3 ..    temperature 0: e; 0.8: e, a, rarely t
  */
@@ -24,7 +25,10 @@ static int by_chance(const void *a, const void *b)
 	return x->token - y->token;
 }
 
-/* The n that can be chosen, of room for all; in order if it is needed. */
+/*
+ * Fills `all` with the n candidates for the choice, sorted if the choice needs
+ * an order.
+ */
 static int64_t likely(const train_choice *how, const float *score,
 	int64_t vocab, chance *all)
 {
@@ -43,7 +47,7 @@ static int64_t likely(const train_choice *how, const float *score,
 	return few ? how->top_k : vocab;
 }
 
-/* A token by its score; u in [0, 1) decides. */
+/* Chooses a token by its score, with the random number u in [0, 1). */
 static train_token choose(const train_choice *how, const float *score,
 	int64_t vocab, chance *all, double u)
 {
@@ -58,7 +62,8 @@ static train_token choose(const train_choice *how, const float *score,
 		all[i].p = exp((all[i].p - most) / how->temperature);
 		sum += all[i].p;
 	}
-	if (how->top_p < 1) /* the first few that are top_p of all */
+	/* keep the first tokens whose chances sum to top_p */
+	if (how->top_p < 1)
 		for (int64_t i = 0; i < n; i++) {
 			so_far += all[i].p;
 			if (so_far >= how->top_p * sum)
@@ -73,7 +78,7 @@ static train_token choose(const train_choice *how, const float *score,
 	return all[n - 1].token;
 }
 
-/* The same without anything kept: the whole context through the model. */
+/* Computes the scores without a cache: runs the model on the whole context. */
 static tn_status scores(const train_gpt *g, const train_token *text, size_t n,
 	int64_t *ids, float *score)
 {
@@ -100,7 +105,7 @@ static tn_status scores(const train_gpt *g, const train_token *text, size_t n,
 	return s;
 }
 
-/* Memory of a text that is written. */
+/* Buffers that are used while a text is written. */
 typedef struct desk {
 	int64_t *ids; /* (context) */
 	float *score; /* (vocab); uncached: (context, vocab) */

@@ -1,14 +1,14 @@
 /*
- * block.c: sizes of the blocks around products: docs/contractions.md.
+ * block.c: chooses the sizes of blocks around products: docs/contractions.md.
  *
- * Consumes the loops around everything and the products below them; produces
- * how long the blocks of each loop are, so that rows and panels stay in the
- * caches and enough chunks are left. Which of the products tiles can do is
- * found on the way: a product that goes may take a block with it.
+ * Consumes the outer loops and the products inside them; produces the block
+ * size of each loop, so that rows and panels stay in the caches and there are
+ * enough chunks. Also decides which products are tiled: if one is not, a block
+ * may be unnecessary.
  */
 #include "schedule/contract/contract.h"
 
-/* Bytes that the values of one element of the blocked loops take. */
+/* Bytes of all values per iteration of the blocked loops. */
 static int64_t bytes_of_each(const contract *c, loop_set blocked)
 {
 	const loop_kernel *k = c->k;
@@ -31,7 +31,7 @@ static int64_t bytes_of_each(const contract *c, loop_set blocked)
 	return sum;
 }
 
-/* Is it walked by the tiles of a product? */
+/* Do tiles of a product walk the variable? */
 static bool in_tiles(const contract *c, int32_t v)
 {
 	for (int32_t i = 0; i < c->product.n; i++)
@@ -40,7 +40,7 @@ static bool in_tiles(const contract *c, int32_t v)
 	return false;
 }
 
-/* Iterations of these loops, as far as it matters. */
+/* Number of iterations of these loops, limited to what matters. */
 static int64_t chunks_of(const contract *c, loop_set these)
 {
 	int64_t n = 1;
@@ -53,9 +53,9 @@ static int64_t chunks_of(const contract *c, loop_set these)
 }
 
 /*
- * Of several nests: as many rows as leave their values in the second cache.
- * The last variable, which takes the lanes, is the longer piece, and is cut
- * for the sake of chunks only where those before it make too few.
+ * Sizes for several loop nests: the largest number of rows whose values fit the
+ * second cache. The last variable has the lanes, so its pieces are longer, and
+ * it is cut for more chunks only if the other variables give too few.
  */
 static void block_several(contract *c, loop_set blocked)
 {
@@ -75,7 +75,7 @@ static void block_several(contract *c, loop_set blocked)
 		n = k->var[v].extent;
 		least = in_tiles(c, v) ? lanes : 1;
 		free &= ~BIT(v);
-		/* what no tile runs along gains little from long blocks */
+		/* loops that no tile walks gain little from long blocks */
 		chunks = least > 1 ? pieces * chunks_of(c, free)
 				   : chunks_of(c, free & ~blocked);
 		size = fit < most ? fit : most;
@@ -98,7 +98,7 @@ static void block_several(contract *c, loop_set blocked)
 	}
 }
 
-/* What no block walks. */
+/* The outer loops that no block walks. */
 static loop_set loops_around(const contract *c)
 {
 	loop_set s = c->chain;
@@ -110,8 +110,9 @@ static loop_set loops_around(const contract *c)
 }
 
 /*
- * Of one product alone: rows in the second cache, some panels of columns; where
- * rows are copied, as many as leave some chunks, for each copies them again.
+ * Sizes for a single product: rows that fit the second cache, and some panels
+ * of columns. If rows are copied, blocks are as large as the number of chunks
+ * allows, because each chunk copies them again.
  */
 static void block_one(contract *c, const contract_product *p)
 {
@@ -139,13 +140,13 @@ static void block_one(contract *c, const contract_product *p)
 		 tiles < contract_ceil(n, panel * pieces))
 		tiles = contract_ceil(n, panel * pieces);
 	c->block[p->j] = panel * tiles;
-	if (p->turned) { /* some chunks, if not of columns, of rows */
+	if (p->turned) { /* enough chunks, by rows if columns give too few */
 		pieces = contract_ceil(k->machine->product.copied_chunks,
 			contract_ceil(n, c->block[p->j]));
 		c->block[p->i] = p->tile * contract_ceil(
 			contract_ceil(m, p->tile), pieces);
 	}
-	if (p->few) { /* long lines of y, and sums that fit the first cache */
+	if (p->few) { /* long lines of y, with sums that fit the first cache */
 		fit = k->machine->memory[MACHINE_L1].bytes / (m * size);
 		if (fit > n / k->machine->product.few_chunks)
 			fit = n / k->machine->product.few_chunks;
@@ -153,7 +154,7 @@ static void block_one(contract *c, const contract_product *p)
 	}
 }
 
-/* Variables of the chain that lie in one factor of a product only. */
+/* Variables of the outer loops that only one factor of a product walks. */
 static loop_set to_block(const contract *c)
 {
 	loop_set s = c->mixed;
@@ -168,7 +169,7 @@ static bool choose_products(contract *c)
 	int32_t n;
 	loop_set blocked = c->chain, old;
 
-	do { /* a product that goes may take a block with it */
+	do { /* a product that is declined may make a block unnecessary */
 		n = c->product.n;
 		old = blocked;
 		for (int32_t v = 0; v < c->k->n_vars; v++)
@@ -187,7 +188,7 @@ static bool choose_products(contract *c)
 	return n > 0;
 }
 
-/* Is it one of the factor of rows alone? */
+/* Does only the factor of rows walk the variable? */
 static bool walks_rows(loop_kernel *k, const contract_product *p, int32_t v)
 {
 	return (loop_expr_vars(k, p->x) & BIT(v)) != 0 &&
@@ -196,8 +197,9 @@ static bool walks_rows(loop_kernel *k, const contract_product *p, int32_t v)
 }
 
 /*
- * Few rows in the longest loop of them would copy the columns for each iteration
- * of the others: these go inside, as many as leave the rows in the second cache.
+ * If the longest loop of rows is short, columns would be copied for each
+ * iteration of the other row loops: moves these inside, as far as the rows fit
+ * the second cache.
  */
 static bool take_rows_in(contract *c, const contract_product *p)
 {
@@ -240,7 +242,7 @@ bool contract_choose_blocks(contract *c)
 		block_several(c, to_block(c) & ~(c->online ? c->mixed : 0));
 		if (c->online)
 			contract_online_block(c);
-	} else { /* rows and columns beyond the longest are loops around */
+	} else { /* other loops of rows and columns stay outside */
 		for (int32_t v = 0; v < c->k->n_vars; v++)
 			if (v != p->i && v != p->j)
 				c->block[v] = 0;

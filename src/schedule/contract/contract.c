@@ -1,10 +1,11 @@
 /*
- * contract.c: sums of products as tiles of registers; docs/contractions.md.
+ * contract.c: turns sums of products into tiles of registers;
+ * docs/contractions.md.
  *
- * Consumes the tree of a kernel in which some statements are sums of a
- * product, each with loops of its own inside the loops around everything.
- * Those are cut into blocks, and the body of a block becomes a row of nests:
- * each product by itself, what is made before it and after it as plain loops.
+ * Consumes the tree of a kernel in which some statements are sums of a product,
+ * each with its own loops inside the outer loops. The outer loops are cut into
+ * blocks, and the body of a block becomes a sequence of loop nests: one for
+ * each product, and plain loops for statements before and after it.
  *
  *   for i { init m; for j { init; for k { acc } scale; max m } for j { .. } }
  *     ->
@@ -12,11 +13,11 @@
  *     panels and tiles i x j, sum over k;  for i { for j { scale } }
  *     for i { init m; for j { max m } for j { .. } } }
  *
- * The loops around everything are parallel in each statement below them, so
- * statements may run block by block, in their order; values between them are
- * in buffers, which follow from the tree. Sums run from the first to the last
- * whatever the tiles are, and tiles follow from sizes and the target: the bits
- * of a result depend on neither threads nor blocks.
+ * The outer loops are parallel in each statement, so statements may run block
+ * by block, in their order; values between them are in buffers, which follow
+ * from the tree. Sums run from the first to the last term for any tiles, and
+ * tiles depend only on sizes and the target, so the bits of a result depend
+ * neither on threads nor on blocks.
  */
 #include "schedule/contract/contract.h"
 
@@ -62,7 +63,7 @@ static void on_storage(void *arg, const expr *e)
 		   s->k->s->tensor.at[e->tensor].storage == s->of;
 }
 
-/* Partial sums would destroy what the terms read. */
+/* Do partial sums overwrite what the terms read? */
 static bool reads_itself(const loop_kernel *k, const loop_eqn *e)
 {
 	struct storage s = {k, k->s->tensor.at[e->e->out[0]].storage, false};
@@ -81,7 +82,7 @@ static int32_t first_of(loop_set s)
 	return v;
 }
 
-/* Sums of products below a scan are none for tiles. */
+/* Declines the products inside a scan. */
 static void decline_below(const contract *c, const loop_node *n)
 {
 	for (int32_t i = 0; i < n->n_child; i++)
@@ -90,7 +91,7 @@ static void decline_below(const contract *c, const loop_node *n)
 		loop_decide(c->k, DECIDE_TILE_SCAN, n->eqn, -1, 0, 0);
 }
 
-/* Tiles cannot do a product where it stands, or in its memory. */
+/* Is the product excluded from tiles, by its loops or its memory? */
 static bool is_barred(const contract *c, int32_t eqn)
 {
 	const loop_eqn *e = &c->k->eqn[eqn];
@@ -105,7 +106,7 @@ static bool is_barred(const contract *c, int32_t eqn)
 	return true;
 }
 
-/* Leaves below n whose loops may be taken apart. */
+/* Finds the products below n whose loops can be separated. */
 static void find_products(contract *c, const loop_node *n)
 {
 	loop_eqn *e;
@@ -148,8 +149,8 @@ static bool only_starts(const loop_node *n)
 }
 
 /*
- * Below n, behind starts of what it adds up and before plain nests, the loop
- * that makes what some sums walk; NULL: there is none.
+ * Finds the loop below n that computes values over which later sums run, after
+ * initialisations and before plain nests; NULL: none.
  */
 static loop_node *mixed_loop(const contract *c, const loop_node *n)
 {
@@ -169,7 +170,10 @@ static loop_node *mixed_loop(const contract *c, const loop_node *n)
 	return m;
 }
 
-/* Sums of products below n that walk var; what is made for each var. */
+/*
+ * Finds the sums of products below n that walk var, and the values that are
+ * computed for each var.
+ */
 static void sides_of(
 	const contract *c, const loop_node *n, int32_t var, bool *sums, bool *made)
 {
@@ -197,7 +201,7 @@ static void find_mixed(contract *c)
 	c->mixed = BIT(m->var);
 }
 
-/* The loops around everything: down to the first that holds several nodes. */
+/* Finds the outer loops, down to the first one with several nodes. */
 static bool find_chain(contract *c)
 {
 	loop_kernel *k = c->k;
@@ -229,9 +233,12 @@ int32_t contract_product_of(const contract *c, int32_t eqn)
 	return -1;
 }
 
-/* ---- stages ---- */
+/* ---- parts ---- */
 
-/* Is there one leaf below, the statement of a product, under its own sums? */
+/*
+ * The product whose statement, under the loops of its sum, is all that is below
+ * n; -1: none.
+ */
 static int32_t only_product(const contract *c, const loop_node *n)
 {
 	loop_set walked = 0;
@@ -256,13 +263,13 @@ static bool has_value(const loop_eqn *e)
 
 struct numbering {
 	contract *c;
-	int32_t now;	/* number of the stage of plain statements */
-	int32_t *first; /* by equation: stage of its first statement; -1 */
+	int32_t now;	/* number of the current part of plain statements */
+	int32_t *first; /* by equation: part of its first statement; -1: none */
 };
 
 enum { DROPPED = -1, WITH_ITS_STATEMENT = -2 };
 
-/* on: a product whose elements are complete here, one by one; -1 none */
+/* on: a product whose elements are completed here, one by one; -1: none */
 static int32_t leaf_stage(
 	struct numbering *w, const loop_node *n, int32_t *on)
 {
@@ -277,7 +284,7 @@ static int32_t leaf_stage(
 		return w->now - 2;
 	}
 	if (n->kind == LOOP_STMT && w->c->online &&
-		n->eqn == w->c->rows.max) { /* then sums are scaled */
+		n->eqn == w->c->rows.max) { /* then the sums are rescaled */
 		w->c->scale_stage = w->now + 1;
 		w->now += 2;
 		*on = -1;
@@ -344,7 +351,7 @@ static void find_stages(contract *c)
 
 /* ---- the tree ---- */
 
-/* The statements of a stage with the loops around them; NULL: none. */
+/* Copies the statements of a part with their loops; NULL: there are none. */
 static loop_node *copy_stage(contract *c, const loop_node *n, int32_t stage)
 {
 	loop_node *out;
@@ -378,7 +385,10 @@ void contract_put(contract *c, loop_node *body, loop_node *nest)
 	*vec_push(c->k->a, &c->plain) = nest;
 }
 
-/* What all holds, for each blocked variable of the loops from `from` up. */
+/*
+ * Puts `all` into a loop over each blocked variable, from the loop `from`
+ * outwards.
+ */
 static void put_around(contract *c, const loop_node *from, loop_node *all,
 	loop_node *body)
 {
@@ -397,7 +407,7 @@ static void put_around(contract *c, const loop_node *from, loop_node *all,
 		contract_put(c, body, all->child[i]);
 }
 
-/* for each blocked variable of the chain { statements } */
+/* Adds loops over the blocked variables with the plain statements of a part. */
 static void put_plain(contract *c, int32_t stage, loop_node *body)
 {
 	loop_node *n = copy_stage(c, c->last, stage), *all;
@@ -410,7 +420,7 @@ static void put_plain(contract *c, int32_t stage, loop_node *body)
 	put_around(c, c->last, all, body);
 }
 
-/* Does the product begin with nothing, and end as it is? See contract_nest. */
+/* Does the product clear and store its own sums? See contract_nest. */
 static bool starts_itself(const contract *c, const loop_node *n)
 {
 	int32_t p;
@@ -421,7 +431,10 @@ static bool starts_itself(const contract *c, const loop_node *n)
 	return p >= 0 && !c->product.at[p].begun;
 }
 
-/* Around the mixed loop, its blocks in `body`: what starts, what follows. */
+/*
+ * Adds the statements before and after the mixed loop, whose blocks are in
+ * `body`.
+ */
 static void put_outside(contract *c, loop_node *outer, loop_node *body)
 {
 	bool before = true;
@@ -467,7 +480,7 @@ static void fill(contract *c, loop_node *body)
 	}
 }
 
-/* Loops over batches around the blocks. */
+/* Makes the loops over batches around the blocks. */
 static loop_node *frame(contract *c, loop_node **body)
 {
 	loop_node *top = NULL;
@@ -495,7 +508,10 @@ static loop_node *frame(contract *c, loop_node **body)
 	return top;
 }
 
-/* Chunks, as far as there may be. */
+/*
+ * Makes outer loops parallel, up to the largest number of chunks; returns their
+ * number.
+ */
 static int64_t make_chunks(const contract *c, loop_node *n, const loop_node *in)
 {
 	int64_t chunks = 1;
@@ -516,7 +532,7 @@ static int64_t make_chunks(const contract *c, loop_node *n, const loop_node *in)
 	return chunks;
 }
 
-/* Copies of whole factors, each a phase, then the nest. */
+/* Adds phases: one for each copy of a whole factor, then the loop nest. */
 static loop_phase *add_phases(contract *c, loop_node *top)
 {
 	loop_kernel *k = c->k;
@@ -544,7 +560,7 @@ static loop_phase *add_phases(contract *c, loop_node *top)
 	return ph;
 }
 
-/* A kernel's equations and trees, to return to. */
+/* The state of a kernel, to restore if tiles are not worth it. */
 struct before {
 	loop_eqn *eqn;
 	loop_node **root, *of_phase;
@@ -615,7 +631,7 @@ bool contract_phase(contract *of)
 		!contract_choose_blocks(&c)) {
 		if (!c.online)
 			return false;
-		go_back(&c, b); /* rows in blocks are for products only */
+		go_back(&c, b); /* blocks of rows are only for products */
 		c = *of;
 		c.at_once = true;
 		return contract_phase(&c);

@@ -1,27 +1,28 @@
 /*
- * cut.c: long sums of products with few rows and columns.
+ * cut.c: cuts long sums of products with few rows and columns.
  *
- * Consumes a kernel with a sum whose rows and columns leave little to do side
- * by side. The sum is cut into pieces, each a chunk of a phase of its own that
- * leaves its tiles in scratch; where the sum stood, the pieces are added up,
- * from the first to the last, and what follows stays as it was.
+ * Consumes a kernel with a sum whose rows and columns give too few chunks. The
+ * sum is cut into pieces, the chunks of an additional phase, which store their
+ * tiles in scratch memory. The original statement adds the pieces from the
+ * first to the last; later statements do not change.
  *
  *   for i, j { o = 0; for k < 65536 { o += x * y } p = max(o, 0) }     ->
  *   phase 0: block k 4096, c = k / 4096 {
  *              for i, j { part[c, i, j] = sum of x * y over the block } }
  *   phase 1: for i, j { o = 0; for c < 16 { o += part[c, i, j] } p = .. }
  *
- * Pieces follow from sizes and the target: so do the bits of the result.
+ * Pieces, and so the bits of the result, depend only on sizes and the target.
  */
 #include "schedule/contract/contract.h"
 
 enum { MOST = 56 }; /* equations, variables */
 
-/* ---- what may be cut ---- */
+/* ---- conditions ---- */
 
 struct reads {
 	const loop_kernel *k;
-	bool inside; /* something is made by this kernel, or found by data */
+	/* something is computed in this kernel, or its index is data */
+	bool inside;
 };
 
 static void on_read(void *arg, const expr *e)
@@ -43,7 +44,9 @@ bool contract_reads_memory(loop_kernel *k, const expr *e)
 	return !r.inside;
 }
 
-/* The loops of the sums of eqn, around its statement alone; NULL: others. */
+/*
+ * The loops of the sum of eqn, if they contain only its statement; else NULL.
+ */
 static loop_node *sums_of(const loop_kernel *k, loop_node *n, int32_t eqn)
 {
 	loop_set walked = 0, reduced = k->eqn[eqn].reduced;
@@ -72,7 +75,10 @@ static int64_t product_of_extents(const loop_kernel *k, loop_set s)
 	return n;
 }
 
-/* Its rows and columns, were it alone; false: tiles cannot do it. */
+/*
+ * Finds rows and columns as if the product were alone; false: it cannot be
+ * tiled.
+ */
 static bool is_tiled(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
@@ -89,7 +95,7 @@ static bool is_tiled(contract *c, contract_product *p)
 	return contract_classify(c, p);
 }
 
-/* The sum stays whole: 0. */
+/* Records why the sum is not cut; returns 0. */
 static int64_t decline(
 	loop_kernel *k, decide_kind why, int32_t eqn, int64_t a, int64_t b)
 {
@@ -97,7 +103,7 @@ static int64_t decline(
 	return 0;
 }
 
-/* How long pieces of the sum are; 0: it stays whole. */
+/* The length of the pieces of the sum; 0: it is not cut. */
 static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 {
 	contract c = {.k = k, .cut_sum = -1, .number = -1};
@@ -111,7 +117,7 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	if (pieces >= k->machine->product.enough_pieces)
 		return decline(k, DECIDE_CUT_PIECES, eqn, pieces,
 			k->machine->product.enough_pieces);
-	c.number = k->n_vars; /* as it will be */
+	c.number = k->n_vars; /* the number that the new variable will have */
 	pieces = contract_pieces(&c, &p);
 	*sum = p.s;
 	n = k->var[p.s].extent;
@@ -128,7 +134,7 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 	most = most > n ? n : most;
 	if (most < 2)
 		return decline(k, DECIDE_CUT_SHORT, eqn, n * rest, 0);
-	most += most & 1; /* two threads share odd numbers badly */
+	most += most & 1; /* an odd number of pieces is bad for two threads */
 	lanes = p.lanes;
 	n = contract_ceil(n, most);
 	return n > lanes ? contract_ceil(n, lanes) * lanes : n;
@@ -136,7 +142,7 @@ static int64_t piece_of(loop_kernel *k, int32_t eqn, int32_t *sum)
 
 /* ---- the cut ---- */
 
-/* for number { statement } instead of the loops of the sum */
+/* Replaces the loops of the sum by a loop over the pieces. */
 static void add_up(loop_kernel *k, loop_node *sums, int32_t eqn, int32_t number)
 {
 	loop_node *stmt = loop_node_new(k->a, LOOP_STMT);
@@ -145,7 +151,7 @@ static void add_up(loop_kernel *k, loop_node *sums, int32_t eqn, int32_t number)
 	*sums = *loop_node_for(k->a, number, stmt);
 }
 
-/* A phase before the one that there was: for number, left { sums } */
+/* Adds a phase before the existing one, which computes the pieces. */
 static void add_phase(loop_kernel *k, const loop_node *sums, int32_t part,
 	int32_t number, int32_t sum, int64_t size)
 {
@@ -191,7 +197,10 @@ static bool is_parallel(const loop_kernel *k, loop_set s)
 	return true;
 }
 
-/* What it reads is there before the kernel runs, and no scan is around. */
+/*
+ * Can the sum be cut? Its operands must exist before the kernel runs, and it
+ * must not be inside a scan.
+ */
 static bool may_cut(loop_kernel *k, int32_t eqn)
 {
 	const loop_eqn *e = &k->eqn[eqn];
@@ -221,7 +230,7 @@ void contract_cut(loop_kernel *k)
 		if (sums == NULL || here == NULL)
 			decline(k, DECIDE_CUT_LOOPS, i, 0, 0);
 		acc = e->acc[0];
-		if (dtype_is_int(acc)) /* wraps alike */
+		if (dtype_is_int(acc)) /* integers wrap to the same result */
 			k->eqn[i].acc[0] = TN_I32;
 		size = sums != NULL && here != NULL ? piece_of(k, i, &v) : 0;
 		if (size == 0) {

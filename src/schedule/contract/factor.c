@@ -1,10 +1,10 @@
 /*
- * factor.c: the two factors of the terms of a sum.
+ * factor.c: finds the two factors of the terms of a sum.
  *
- * Consumes the body of an equation; produces x, y, and what becomes of the sum
- * of x * y in the end, by factors and guards that no sum walks. What is
- * multiplied may be any number of things; what guards some terms of a sum is
- * one of their factors.
+ * Consumes the body of an equation; produces x, y, and the epilogue of the sum
+ * of x * y, from factors and guards that do not depend on the summed axes. A
+ * term may have any number of factors; a guard of terms becomes part of a
+ * factor.
  *
  *   o[i, j] += sel(k <= i, a[i, k], 0) * b[k, j] * exp(c[i, j]) for k
  *     x = sel(k <= i, a[i, k], 0)   y = b[k, j]   finish = sum * exp(c[i, j])
@@ -13,7 +13,7 @@
 
 enum { MAX_GUARDS = 4 };
 
-/* May something be read outside of its tensor where no guard is in force? */
+/* May a read be outside of its tensor where no guard holds? */
 struct outside {
 	loop_kernel *k;
 	const ix_dom *dom;
@@ -59,13 +59,13 @@ static bool is_mul(const expr *e)
 struct terms {
 	loop_kernel *k;
 	loop_set left, sums;
-	int32_t mul; /* the scalar function */
+	int32_t mul; /* the scalar function mul */
 	int32_t n, n_guards;
 	const expr *at[CONTRACT_FACTORS], *guard[MAX_GUARDS];
 	bool full;
 };
 
-/* What is multiplied, one by one. */
+/* Lists the factors of a product. */
 static void flatten(struct terms *t, const expr *e)
 {
 	if (is_mul(e)) {
@@ -91,7 +91,10 @@ static loop_set vars(struct terms *t, const expr *e, loop_set of)
 	return loop_expr_vars(t->k, e) & of;
 }
 
-/* All factors that a sum walks belong to number a or to number b. */
+/*
+ * Divides the factors that a sum walks into two products, by the axes of
+ * factors a and b.
+ */
 static bool divide(struct terms *t, int32_t a, int32_t b, const expr **f)
 {
 	loop_set va = vars(t, t->at[a], t->left), v;
@@ -127,7 +130,9 @@ static bool divide_any(struct terms *t, const expr **f)
 
 /* ---- guards ---- */
 
-/* For each variable of a tensor's maker the one that walks the same in read. */
+/*
+ * Finds, for each variable of a tensor's producer, the matching one of a read.
+ */
 static bool match(loop_kernel *k, const loop_eqn *maker, const expr *read,
 	const ix_form **with)
 {
@@ -152,7 +157,7 @@ static bool match(loop_kernel *k, const loop_eqn *maker, const expr *read,
 	return ix_equal(k->s->x, &k->dom, at, read->form) == IX_EQUAL;
 }
 
-/* Is what is read made as nothing wherever the guard does not hold? */
+/* Is the tensor that is read zero wherever the guard does not hold? */
 static bool is_guarded(loop_kernel *k, const expr *read, const expr *c)
 {
 	int32_t q, comp;
@@ -178,7 +183,7 @@ static bool is_guarded(loop_kernel *k, const expr *read, const expr *c)
 	return ix_equal(k->s->x, &k->dom, f, c->form) == IX_EQUAL;
 }
 
-/* Guards between two long loops: whole tiles of them are nothing. */
+/* Adds guards between two long loops, by which whole tiles are zero. */
 static void add_needs(loop_kernel *k, const expr *c, contract_terms *out)
 {
 	int64_t min, max;
@@ -213,7 +218,7 @@ static void add_needs(loop_kernel *k, const expr *c, contract_terms *out)
 
 enum { MAX_PARTS = 8 };
 
-struct parts { /* of a conjunction */
+struct parts { /* the parts of a conjunction */
 	int32_t n, fn;
 	const expr *at[MAX_PARTS];
 	bool full;
@@ -233,7 +238,7 @@ static void take_apart(struct parts *p, const expr *c)
 	}
 }
 
-/* Does f read inside of its tensors where these parts hold? */
+/* Are all reads of f inside of their tensors where these parts hold? */
 static bool is_safe(loop_kernel *k, const struct parts *p, unsigned set,
 	const expr *f)
 {
@@ -260,7 +265,10 @@ static const expr *together(loop_kernel *k, const struct parts *p, unsigned set)
 	return c;
 }
 
-/* Of a guard to each factor what it needs, and all of it to one or the other. */
+/*
+ * Distributes the parts of a guard: each factor gets the parts that its reads
+ * need, and each part goes to at least one factor.
+ */
 static void share_out(loop_kernel *k, const expr *c, const expr *const *f,
 	const expr **of)
 {
@@ -285,8 +293,8 @@ static void share_out(loop_kernel *k, const expr *c, const expr *const *f,
 }
 
 /*
- * A guard goes to the factor that follows it; what no sum walks, to the
- * finished sum. true: it is a factor now, 0 times something.
+ * Moves a guard to the factor that walks its axes, or to the finished sum if no
+ * sum walks them. true: it became part of a factor.
  */
 static bool guard(struct terms *t, const expr *c, const expr **f,
 	const expr **finish)
@@ -321,7 +329,7 @@ static bool guard(struct terms *t, const expr *c, const expr **f,
 	return true;
 }
 
-/* Casts of whole numbers and guards, off the product. */
+/* Removes casts of integers and guards from the product. */
 static const expr *bare_term(struct terms *t, const expr *b)
 {
 	for (;;)
@@ -372,9 +380,9 @@ bool contract_factors(
 }
 
 /*
- * Whole numbers wrap alike however they are added, so a product may be
- * accumulated in fewer bits than it is widened to, if they are not fewer than
- * those of the result.
+ * Is the equation a sum of products? Integers wrap to the same sum in any
+ * width, so a product may be accumulated in fewer bits than it is widened to,
+ * but not in fewer than the result has.
  */
 bool contract_is_product(loop_kernel *k, const loop_eqn *e)
 {

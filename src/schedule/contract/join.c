@@ -1,11 +1,11 @@
 /*
- * join.c: two short axes of columns as one.
+ * join.c: joins two short axes of columns.
  *
- * Consumes a kernel whose loops around everything end in two that follow each
- * other in the result, of which the inner one does not fill the lanes well, and
- * that walk the same factor of a product: the pixels of a small image. They
- * become one variable; subscripts that take them apart have its digits, and
- * are copied into panels before they are used.
+ * Consumes a kernel whose two innermost outer loops are adjacent in the result
+ * and walk the same factor of a product, and whose inner one does not fill the
+ * lanes well: the pixels of a small image. They become one variable; subscripts
+ * that need them separately use its digits, and such factors are copied into
+ * panels.
  *
  *   for y < 14 { for x < 14 { o[14*y + x] += w[k] * in[.. y .. x ..] } }   ->
  *   for z < 196 { o[z] += w[k] * in[.. z / 14 .. z % 14 ..] }
@@ -17,7 +17,7 @@ struct join {
 	int32_t y, x, z; /* outer, inner, both */
 };
 
-/* The last two loops of the chain; NULL: there are not two. */
+/* The outer one of the last two outer loops; NULL: there are not two. */
 static loop_node *last_two(const loop_kernel *k, loop_node *n)
 {
 	loop_node *at = NULL;
@@ -34,7 +34,7 @@ static loop_node *last_two(const loop_kernel *k, loop_node *n)
 
 struct follow {
 	struct join *w;
-	bool guards; /* count, too */
+	bool guards; /* guards count, too */
 	bool apart;
 };
 
@@ -53,8 +53,8 @@ static void on_read(void *arg, const expr *e)
 }
 
 /*
- * Rows that fill no panels, and follow each other where they are read, too: a
- * panel may begin in one and end in the next.
+ * Do rows not fill panels, but are contiguous in memory, so that a panel may
+ * begin in one row and end in the next?
  */
 static bool wastes(struct join *w, const contract_terms *t, int64_t lanes)
 {
@@ -67,7 +67,10 @@ static bool wastes(struct join *w, const contract_terms *t, int64_t lanes)
 	return all * 10 > nx * 11 && !f.apart;
 }
 
-/* Both walk one factor of the product only, and follow each other in o. */
+/*
+ * Do both walk only one factor of the product, and are they adjacent in the
+ * result?
+ */
 static bool helps(struct join *w, const loop_eqn *e)
 {
 	loop_kernel *k = w->k;
@@ -92,8 +95,9 @@ static bool helps(struct join *w, const loop_eqn *e)
 }
 
 /*
- * A statement with a window of its own: of one axis its reads are vectors, of
- * both elements one by one, or under a mask that is found for each. Unless rows are shorter than a vector anyway.
+ * Does a statement have its own sliding window along these axes? With one axis
+ * its reads are vectors, with the joined axis they are element by element or
+ * masked, which is worse unless rows are shorter than a vector.
  */
 static bool tears(struct join *w, const loop_eqn *e)
 {

@@ -1,17 +1,18 @@
 /*
- * nest.c: one product as tiles of registers.
+ * nest.c: makes the loop nest of one product, with tiles of registers.
  *
- * Consumes a product with the variables that no loop around it walks; the
- * index forms alone say what they do: columns adjoin in the result and walk
- * one factor (y), rows walk the other one, sums are reduced, what is left are
- * batches. Factors that are no bare reads, or lie badly, are made into copies
- * of a block: any expression, any strides, windows, guards.
+ * Consumes a product with the variables that no outer loop walks, and
+ * classifies them by index forms: columns are contiguous in the result and walk
+ * one factor (y), rows walk the other one, sums are reduced, the others are
+ * batches. A factor that is not a bare read, or that has an unsuitable memory
+ * order, is copied block by block: it may be any expression, with any strides,
+ * sliding windows and guards.
  *
  *   t[i, j] += x[i, k] * y[k, j]   ->
- *   block k {                            as much of a sum as a panel holds
+ *   block k {                            a part of the sum that fits a panel
  *     X = x                              rows of the block, if need be
  *     block j {                          a panel: some vectors wide
- *       Y = y                            turned where y adjoins along k
+ *       Y = y                            transposed if y is contiguous along k
  *       block i { TILE i x j, sum over k } } }
  */
 #include "schedule/contract/contract.h"
@@ -19,7 +20,7 @@
 /* ---- classes ---- */
 
 struct forms {
-	bool data; /* an index is read from memory */
+	bool data; /* an index is data */
 };
 
 static void on_expr(void *arg, const expr *e)
@@ -29,7 +30,7 @@ static void on_expr(void *arg, const expr *e)
 	f->data |= e->form != NULL && ix_has_fun(e->form);
 }
 
-/* A read of an element of the dtype of the sum, at a place that is known. */
+/* Is it a bare read of the dtype of the sum, at an index that is not data? */
 static bool is_bare(loop_kernel *k, const expr *e, tn_dtype acc)
 {
 	struct forms f = {false};
@@ -53,7 +54,7 @@ static int64_t lanes_of(const contract *c, const contract_product *p)
 	       (int64_t)dtype_size(c->k->eqn[p->eqn].acc[0]);
 }
 
-/* How well the lanes walk v, which lies in factor f only. */
+/* How suitable is v, which only factor f walks, for the lanes? */
 static int32_t rank_of(
 	const contract *c, const contract_product *p, const expr *f, int32_t v)
 {
@@ -89,7 +90,7 @@ static int64_t elements(const contract *c, loop_set s)
 	return n;
 }
 
-/* Of chain loops only those that are cut are inside the blocks. */
+/* The outer loops that are not cut, which stay outside of the blocks. */
 static loop_set walked_around(const contract *c)
 {
 	loop_set s = 0;
@@ -100,7 +101,7 @@ static loop_set walked_around(const contract *c)
 	return s;
 }
 
-/* Sums in another dtype than the memory that they end in. */
+/* Do the sums have another dtype than the memory of the result? */
 static bool lies_apart(const contract *c, const contract_product *p)
 {
 	const loop_eqn *e = &c->k->eqn[p->eqn];
@@ -115,7 +116,7 @@ static bool is_mixed(const contract *c, const contract_product *p)
 	return (c->k->eqn[p->eqn].reduced & c->mixed) != 0;
 }
 
-/* A product that tiles cannot do, and why; false. */
+/* Records why the product cannot be tiled; returns false. */
 static bool decline(const contract *c, const contract_product *p,
 	decide_kind why, int64_t a, int64_t b)
 {
@@ -123,7 +124,7 @@ static bool decline(const contract *c, const contract_product *p,
 	return false;
 }
 
-/* Rows and sums that tiles are worth for? */
+/* Are rows and sums long enough for tiles? */
 static bool is_enough(
 	const contract *c, const contract_product *p, const loop_set *walked)
 {
@@ -151,7 +152,8 @@ bool contract_classify(contract *c, contract_product *p)
 	const expr **f = t.f;
 	loop_set out = walked_around(c), left = e->left & ~out, v[2];
 	int32_t best = 0;
-	int64_t widest = 0; /* of the columns that do not fill the lanes */
+	/* the longest axis of columns that does not fill the lanes */
+	int64_t widest = 0;
 
 	p->j = -1;
 	if (!contract_factors(k, e, &t))
@@ -206,8 +208,9 @@ static int64_t near_equal(int64_t n, int64_t most)
 }
 
 /*
- * Pieces of one size, of half the most at least, if n has such a divisor: for
- * each other one the kernel has a text of its own. Else near-equal ones.
+ * The length of pieces of n: a divisor of n of at least half of `most`, if
+ * there is one, because each different length needs its own code; else pieces
+ * of nearly equal length.
  */
 static int64_t equal_or_near(int64_t n, int64_t most)
 {
@@ -217,7 +220,9 @@ static int64_t equal_or_near(int64_t n, int64_t most)
 	return near_equal(n, most);
 }
 
-/* May whole vectors of y be read where they are? step: bytes between rows. */
+/*
+ * Can whole vectors of y be read in place? Sets step to the bytes between rows.
+ */
 static bool is_in_lanes(
 	const contract *c, const contract_product *p, int64_t *step)
 {
@@ -243,8 +248,9 @@ static bool is_in_lanes(
 }
 
 /*
- * Rows a power of two apart share few sets of the first cache: those of a tile
- * would drive each other out.
+ * Do rows share few sets of the first cache, because their distance is a
+ * multiple of a large power of two? Then the rows of a tile would evict each
+ * other.
  */
 static bool lies_badly(
 	const contract *c, const contract_product *p, int64_t size)
@@ -261,7 +267,7 @@ static bool lies_badly(
 		       gcd_i64(s * size / c->k->machine->product.line, sets);
 }
 
-/* May x, in memory, be copied as a whole, before all? */
+/* Can all of x be copied before the product? */
 static bool may_be_whole(
 	const contract *c, const contract_product *p, int64_t size)
 {
@@ -279,7 +285,7 @@ static bool may_be_whole(
 	return n <= k->machine->product.max_whole;
 }
 
-/* Chunks that need the same of x: of what it does not walk. */
+/* Do several chunks need the same part of x? */
 static bool is_shared(const contract *c, const contract_product *p)
 {
 	loop_set others = c->chain & ~loop_expr_vars(c->k, p->x);
@@ -293,8 +299,8 @@ static bool is_shared(const contract *c, const contract_product *p)
 }
 
 /*
- * Few rows: y passes by once, some of its lines side by side, each as far as
- * the block goes; partial sums wait in the first cache.
+ * Sizes for few rows: y is read once, some of its lines side by side along the
+ * whole block; partial sums stay in the first cache.
  */
 static void size_few(contract *c, contract_product *p)
 {
@@ -312,7 +318,10 @@ static void size_few(contract *c, contract_product *p)
 			: 4 * c->k->machine->product.few_sums);
 }
 
-/* Is the factor of rows copied: it must be, or lies badly, or is to be? */
+/*
+ * Is the factor of rows copied, because it must be, because of its memory
+ * order, or by choice?
+ */
 static bool copies_rows(
 	const contract *c, const contract_product *p, int64_t size)
 {
@@ -326,7 +335,7 @@ static bool copies_rows(
 	return k->copies == LOOP_COPIES_ROWS || lies_badly(c, p, size);
 }
 
-/* Equal tiles; a panel in the first caches. */
+/* Chooses equal tiles, and panels that fit the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
 	const machine *m = c->k->machine;
@@ -338,7 +347,10 @@ void contract_sizes(contract *c, contract_product *p)
 	p->lanes = (int32_t)lanes_of(c, p);
 	p->vectors = contract_extent(c, p->j) > p->lanes ? 2 : 1;
 	panel = (int64_t)p->lanes * p->vectors;
-	/* accumulators, a row of the panel, one element of the other factor */
+	/*
+	 * registers: accumulators, a row of the panel, an element of the other
+	 * factor
+	 */
 	fit = (m->vector_registers - 4) / 2;
 	p->tile = equal_or_near(contract_extent(c, p->i), fit);
 	fit = 2 * m->memory[MACHINE_L1].bytes / (panel * size) / rest;
@@ -359,7 +371,7 @@ void contract_sizes(contract *c, contract_product *p)
 	p->few = p->few && !p->pack_y;
 	if (p->few)
 		size_few(c, p);
-	if (p->turned) { /* copies are made in front of all, or none */
+	if (p->turned) { /* copies are made before all chunks, or not at all */
 		p->pack_y = p->few = false;
 		p->whole_x = p->pack_x;
 	}
@@ -367,7 +379,10 @@ void contract_sizes(contract *c, contract_product *p)
 
 /* ---- copies of factors ---- */
 
-/* An equation that makes the copy; what reads it instead of the factor. */
+/*
+ * Adds an equation that copies the factor, which is then replaced by a read of
+ * the copy.
+ */
 static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
 	const int32_t *var, const expr **read)
 {
@@ -381,7 +396,10 @@ static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
 	return i;
 }
 
-/* Variables of the factor inside the blocks: rows, sums, then the lanes'. */
+/*
+ * Orders the factor's variables inside the blocks: rows, sums, then that of the
+ * lanes.
+ */
 static int32_t order_vars(const contract *c, const contract_product *p,
 	loop_set in, int32_t last, int32_t *var)
 {
@@ -405,7 +423,7 @@ static loop_node *statement(contract *c, loop_kind kind, int32_t eqn)
 	return n;
 }
 
-/* Squares turned in registers: read along v, written along j. */
+/* Transposes squares in registers: reads along v, writes along j. */
 static loop_node *turned(
 	contract *c, const contract_product *p, int32_t eqn, int32_t v)
 {
@@ -426,7 +444,7 @@ static bool may_turn(const contract *c, const expr *y, int32_t lanes)
 	       lanes * size == c->k->machine->vector_bytes;
 }
 
-/* The copy is asked for where something is needed of it. */
+/* Restricts the copy to the elements that are needed. */
 static void put_needs(contract *c, const contract_product *p, loop_set in,
 	loop_node *copy)
 {
@@ -452,7 +470,7 @@ struct guarded {
 	loop_kernel *k;
 	loop_set vars;
 	int32_t j;
-	bool digits; /* lanes are taken apart for a guard */
+	bool digits; /* a guard uses digits of the variable of the lanes */
 };
 
 static void on_form(void *arg, const expr *e)
@@ -475,9 +493,10 @@ static void on_guard(void *arg, const expr *e)
 }
 
 /*
- * Where guards of y take columns apart, sums are walked inside the lanes, those
- * that guards ask about around the others: so what guards find out of a vector
- * of columns is found out once for all that it holds for.
+ * If guards of y use digits of columns, the sums are walked inside the lanes,
+ * and those that guards depend on outside of the others: so a mask of a vector
+ * of columns is computed once for all iterations for which it holds. Returns
+ * the sums inside the lanes; *asked: those of the guards.
  */
 static loop_set sums_inside(const contract *c, const contract_product *p,
 	const expr *y, int32_t j, loop_set *asked)
@@ -489,7 +508,7 @@ static loop_set sums_inside(const contract *c, const contract_product *p,
 	return g.digits ? p->sums : 0;
 }
 
-/* Loops around the copy of a factor: the last of the variables has the lanes. */
+/* Makes the loops of the copy of a factor; the last variable has the lanes. */
 static loop_node *in_rows(contract *c, const contract_product *p,
 	const expr *of, int32_t eqn, int32_t n, const int32_t *var)
 {
@@ -510,7 +529,7 @@ static loop_node *in_rows(contract *c, const contract_product *p,
 	return copy;
 }
 
-/* Y = y, in the body of a panel; y is read from it from now on. */
+/* Copies y in the body of a panel; later reads of y use the copy. */
 static void pack_y(contract *c, contract_product *p, loop_node *panel)
 {
 	loop_kernel *k = c->k;
@@ -546,7 +565,7 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 	loop_node_adopt(k->a, panel, copy);
 }
 
-/* X = x: all rows of the block. */
+/* Copies all rows of x in the block. */
 static void pack_x(contract *c, contract_product *p, loop_node *body)
 {
 	loop_kernel *k = c->k;
@@ -563,13 +582,16 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 	contract_put(c, body, copy);
 }
 
-/* What a factor reads, if it does nothing else; -1 */
+/* The tensor of a factor that is a bare read; else -1. */
 static int32_t tensor_of(const expr *f)
 {
 	return f->kind == EX_READ ? f->tensor : -1;
 }
 
-/* All of a factor, in a phase of its own: `last` is what adjoins in the copy. */
+/*
+ * Copies a whole factor, in a separate phase; `last` is the variable that is
+ * contiguous in the copy.
+ */
 static void pack_whole(contract *c, const contract_product *p, const expr **f,
 	int32_t last)
 {
@@ -627,7 +649,7 @@ static loop_node *tile(contract *c, const contract_product *p)
 	return t;
 }
 
-/* Around n, a loop over each of s. */
+/* Puts n into a loop over each variable of s. */
 static loop_node *around(contract *c, loop_set s, loop_node *n)
 {
 	for (int32_t v = c->k->n_vars - 1; v >= 0; v--)
@@ -650,7 +672,7 @@ void contract_done(contract *c, const contract_product *p, loop_node *body)
 					statement(c, LOOP_DONE, p->eqn))));
 }
 
-/* The finished elements, and what follows on each of them. */
+/* Adds the statements that store the finished elements, and the epilogue. */
 static void put_behind(contract *c, const contract_product *p, loop_node *body)
 {
 	int32_t last = p->turned ? p->i : p->j;
@@ -682,7 +704,7 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 	loop_node *sums = body, *inner, *outer;
 
 	outer = around(c, p->others, panel);
-	if (p->others != 0) { /* everything, for each batch */
+	if (p->others != 0) { /* for each batch */
 		for (sums = outer; sums->child[0] != panel;)
 			sums = sums->child[0];
 		sums->n_child = 0;

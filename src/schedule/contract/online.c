@@ -1,13 +1,12 @@
 /*
- * online.c: rows of keys that no cache holds, block by block.
+ * online.c: processes rows of keys that do not fit the cache block by block.
  *
- * Consumes the loops around everything of a kernel in which a row has a
- * maximum, weights that depend on it, and sums that are linear in the weights
- * (eqn_find_rows). Where a few rows of what is made for each key would not fit
- * the second cache, everything that goes through the keys moves into one loop
- * over them, which is then run block by block as sums along a block are. When
- * a block has made the maximum larger, the sums so far are multiplied by what
- * the weights before it would be less. (Milakov, Gimelshein 2018.)
+ * Consumes a kernel in which a row has a maximum, weights that depend on it,
+ * and sums that are linear in the weights (eqn_find_rows). If a few rows of the
+ * values for each key do not fit the second cache, everything that walks the
+ * keys moves into one loop over them, which is processed block by block. When a
+ * block increases the maximum, the sums so far are multiplied by the factor by
+ * which the earlier weights decrease. (Milakov, Gimelshein 2018.)
  *
  *   for t { m; for u { s; m max= s } for u { p = exp(s - m); z += p }
  *           for e { w; for u { w += p * v } o = w / z } }           ->
@@ -16,11 +15,12 @@
  *       p = exp(s - m); z += p; w += p * v }
  *     o = w / z }
  *
- * Where nothing was before, or only what weighs nothing, sums begin anew.
+ * If there were no terms before, or only terms of weight zero, the sums are
+ * cleared.
  */
 #include "schedule/contract/contract.h"
 
-/* ---- is it such a row, and too long? ---- */
+/* ---- finding rows that are too long ---- */
 
 static bool list_statements(contract *c, int32_t n, eqn_stmt *e)
 {
@@ -49,7 +49,7 @@ static bool is_kind(const contract *c, int32_t eqn, eqn_row kind)
 	return c->rows.kind[eqn] == kind;
 }
 
-/* What walks the keys of a statement; -1: nothing alone. */
+/* The variable that walks the keys of a statement; -1: not a single one. */
 static int32_t keys_of(const contract *c, int32_t eqn)
 {
 	const loop_kernel *k = c->k;
@@ -77,7 +77,7 @@ static bool walks_keys(const contract *c, int32_t eqn)
 
 struct row_reads {
 	const contract *c;
-	bool elsewhere; /* not of the row at hand */
+	bool elsewhere; /* not a value of this row */
 };
 
 static void on_read(void *arg, const expr *e)
@@ -100,7 +100,7 @@ static bool reads_elsewhere(const contract *c, int32_t eqn)
 	return r.elsewhere;
 }
 
-/* Variables of the keys, all of them; 0: not as it should be. */
+/* All variables of the keys; 0: the kernel does not have this form. */
 static loop_set find_keys(const contract *c)
 {
 	const loop_kernel *k = c->k;
@@ -131,7 +131,7 @@ static loop_set find_keys(const contract *c)
 	return product ? keys : 0;
 }
 
-/* Bytes of what stays inside, for each key of a row. */
+/* Bytes of the values of a row for each key. */
 static int64_t bytes_of_key(const contract *c)
 {
 	int64_t n = 0;
@@ -199,7 +199,7 @@ static enum place place_of(const contract *c, const loop_node *leaf)
 	return AFTER;
 }
 
-/* What of n belongs there, the loops over keys being around already. */
+/* Copies the part of n that belongs to `where`, inside the loops over keys. */
 static void take(const contract *c, const loop_node *n, enum place where,
 	loop_node *to)
 {
@@ -264,7 +264,10 @@ void contract_online(contract *c)
 	loop_link(k);
 }
 
-/* Keys of a block: what it makes for some rows takes a part of the cache. */
+/*
+ * Chooses the number of keys in a block, so that its values for some rows take
+ * a part of the cache.
+ */
 void contract_online_block(contract *c)
 {
 	const loop_kernel *k = c->k;
@@ -280,7 +283,7 @@ void contract_online_block(contract *c)
 	c->block[c->keys] = n < c->rows.n_keys ? n : c->rows.n_keys;
 }
 
-/* ---- what a new maximum does ---- */
+/* ---- rescaling ---- */
 
 static const expr *read_row(contract *c, int32_t eqn)
 {
@@ -310,7 +313,7 @@ static const expr *call(
 	return ex_call(s, ir_scalar_find(name, strlen(name)), arg);
 }
 
-/* Has the row had nothing before? Then its sums are none. */
+/* Has the row had no terms before? Then its sums are cleared. */
 static const expr *is_new(contract *c, int32_t was)
 {
 	loop_kernel *k = c->k;
@@ -319,7 +322,7 @@ static const expr *is_new(contract *c, int32_t was)
 	return call(k->s, "eq", m, ir_identity(k->s, IR_MAX, 0, m->dtype));
 }
 
-/* f(what was subtracted - what is now) */
+/* f(old maximum - new maximum), the factor of the sums */
 const expr *contract_online_factor(contract *c, int32_t was)
 {
 	loop_kernel *k = c->k;
@@ -350,7 +353,7 @@ static loop_node *leaf(contract *c, loop_kind kind, int32_t eqn)
 	return n;
 }
 
-/* n under a loop over each of its variables that is in blocks. */
+/* Puts n into a loop over each of its blocked variables. */
 static void put_over(contract *c, loop_set left, loop_node *n, loop_node *body)
 {
 	loop_node *all = NULL;
@@ -374,7 +377,7 @@ static void put_over(contract *c, loop_set left, loop_node *n, loop_node *body)
 		contract_put(c, body, all);
 }
 
-/* What each row's maximum was before the block. */
+/* Stores each row's maximum before the block. */
 void contract_online_open(contract *c, loop_node *body)
 {
 	loop_node *n = loop_node_new(c->k->a, LOOP_FOR);
@@ -384,7 +387,7 @@ void contract_online_open(contract *c, loop_node *body)
 	put_over(c, c->k->eqn[c->rows.max].left, n, body);
 }
 
-/* A sum so far, parameter 0, below the larger maximum. */
+/* The rescaled sum, as an expression of the old sum, parameter 0. */
 const expr *contract_online_scaled(
 	contract *c, int32_t was, int32_t by, int32_t eqn)
 {
@@ -403,13 +406,16 @@ const expr *contract_online_was(contract *c)
 	return read_row(c, c->rows.max);
 }
 
-/* The rows of a kernel whose keys are one variable already: c->rows, c->keys. */
+/*
+ * Finds the rows of a kernel whose keys are already one variable: sets c->rows
+ * and c->keys.
+ */
 bool contract_online_find(contract *c)
 {
 	eqn_stmt *e = arena_array(c->k->a, eqn_stmt, c->k->n_eqns + 1);
 	int32_t n = 0;
 
-	/* equations of the kernel stand before those of the schedule */
+	/* equations of the kernel precede those of the schedule */
 	while (n < c->k->n_eqns && !c->k->eqn[n].pack && !c->k->eqn[n].stage)
 		n++;
 	if (!list_statements(c, n, e) ||

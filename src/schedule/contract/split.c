@@ -1,12 +1,12 @@
 /*
- * split.c: loops taken apart by residues, where one factor of a product
- * asks for the residue alone.
+ * split.c: splits loops by residues, if one factor of a product depends only on
+ * the residue.
  *
- * Consumes a kernel with a product both of whose factors walk a loop around
- * everything, one of them by its residue only: the gradient of a convolution
- * with a stride by its input, where an even and an odd pixel have other weights.
- * The loop becomes two; what was a product of its own for each pixel is one for
- * each residue, with all pixels of that residue as rows or columns.
+ * Consumes a kernel with a product both of whose factors walk an outer loop,
+ * one of them only by its residue: the gradient of a strided convolution by its
+ * input, in which even and odd pixels have different weights. The loop becomes
+ * two: instead of a product for each pixel there is one for each residue, with
+ * all pixels of that residue as rows or columns.
  *
  *   for h < 14 { o[h, c] += g[(h + 1)/2 - q, f] * w[f, c, (h + 1)%2 + 2*q] }  ->
  *   for h < 7 { for r < 2 { o[2*h + r, c] += g[h + .., f] * w[f, c, ..] } }
@@ -17,7 +17,7 @@ enum { MOST_VARIABLES = 60 };
 
 struct split {
 	loop_kernel *k;
-	int32_t v, outer; /* v stays, as the residue */
+	int32_t v, outer; /* v becomes the residue */
 	int64_t by;
 	ix_dom dom;
 	const ix_form **with;
@@ -49,7 +49,9 @@ static const expr *put(const struct split *w, const expr *e)
 				   w->k->dom.box.extent, w->with, NULL, NULL);
 }
 
-/* One factor walks the outer loop, and the other one the residue alone. */
+/*
+ * Does one factor walk the new outer loop, and the other one only the residue?
+ */
 static bool helps(const struct split *w, const loop_eqn *e)
 {
 	contract_terms t;
@@ -103,7 +105,7 @@ static void change_trees(const struct split *w)
 	loop_link(k);
 }
 
-/* Is the loop of the chain worth taking apart, and may it be? */
+/* Can the outer loop be split, and is this an improvement? */
 static bool may_split(struct split *w)
 {
 	loop_kernel *k = w->k;

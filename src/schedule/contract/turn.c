@@ -1,12 +1,12 @@
 /*
- * turn.c: columns that a small image does not fill.
+ * turn.c: exchanges rows and columns of products of small images.
  *
- * Consumes a product whose columns, the pixels of 7 x 7, leave much of their
- * vectors empty, while its rows, the channels, would fill them. Rows and columns
- * change places where that costs nothing at each run: channels then walk a
- * steady input, weights, which is copied once for all runs so that they adjoin
- * (contract_nest.c); tiles are summed up beside the result, in which they do not
- * adjoin, and put there when they are done.
+ * Consumes a product whose columns, the 7 x 7 pixels of an image, do not fill
+ * their vectors, while its rows, the channels, would. Rows and columns are
+ * exchanged if the channels walk a steady input, weights, which is copied once
+ * for all runs so that channels are contiguous (nest.c). Tiles are summed in a
+ * buffer, because channels are not contiguous in the result, and then copied to
+ * the result.
  *
  *   o[c, z:49] += w[c, k] * x[k, z]:  tiles of 14 channels x 32 pixels of 64  ->
  *   t[z, c] += x[k, z] * w'[k, c]:    tiles of 7 pixels x 32 channels, o[c, z] = t
@@ -18,7 +18,7 @@ static int64_t filled(int64_t n, int64_t lanes)
 	return 100 * n / (contract_ceil(n, lanes) * lanes);
 }
 
-/* Elements of what e walks; false: they are too many. */
+/* The number of elements over these variables; false: too many. */
 static bool is_small(const loop_kernel *k, loop_set vars, int64_t *n)
 {
 	*n = 1;
@@ -28,7 +28,7 @@ static bool is_small(const loop_kernel *k, loop_set vars, int64_t *n)
 	return *n <= k->machine->product.turn_copy;
 }
 
-/* A weight: read as it is, the same from run to run. */
+/* Is the factor of rows a bare read of a steady input? */
 static bool is_steady(const loop_kernel *k, const contract_product *p)
 {
 	const expr *x = p->x;
@@ -46,7 +46,7 @@ static bool decline(const contract *c, const contract_product *p,
 	return false;
 }
 
-/* May its factors be copied in the other order, and is it worth the copy? */
+/* Can the factors be copied in the other order, and is it worth the copy? */
 static bool may_turn(const contract *c, const contract_product *p)
 {
 	loop_kernel *k = c->k;

@@ -1,10 +1,10 @@
 /*
- * why.c: sums of products that are no tiles, each with its reason.
+ * why.c: gives the reason for each sum of products that is not tiled.
  *
- * Consumes a kernel for which tiles were tried; produces a decision for each
- * sum of a product that is none, so that nobody has to guess. Most reasons are
- * found where a product is refused (contract.c, nest.c); here are those that
- * hold for the whole kernel, and for sums that were never considered.
+ * Consumes a kernel for which tiles were tried; records a decision for each sum
+ * of products without a tile. Most reasons are recorded where a product is
+ * declined (contract.c, nest.c); this file has those of the whole kernel, and
+ * of sums that were never considered.
  */
 #include "schedule/contract/contract.h"
 
@@ -41,7 +41,10 @@ void contract_decline(loop_kernel *k, decide_kind why, int32_t with, int64_t a,
 			loop_decide(k, why, i, with, a, b);
 }
 
-/* Of a sum that contract_is_product refuses, or that no search came to. */
+/*
+ * The reason for a sum that contract_is_product refuses, or that no search
+ * reached.
+ */
 static decide_kind why_none(loop_kernel *k, const loop_eqn *e)
 {
 	contract_terms t;
