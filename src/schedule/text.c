@@ -10,12 +10,13 @@
  *             block i_0 < 512 by 8 {
  *               tile matmul#0 rows i_0 by 8 columns i_1 lanes 16 vectors 2 ..
  *       }
- *       place pack.2: local f32, 16384 elements by i_2 256, i_1 32 ..
+ *       location pack.2: local f32, 16384 elements by i_2 256, i_1 32 ..
  *     }
  *
  * First come the changes of the equations (change.c), then the trees, phase by
- * phase, then `place` lines, which follow from the trees and are only checked. The
- * equations are not printed, so a text cannot change what is computed.
+ * phase, then `location` lines, which follow from the trees and are only
+ * compared. The equations are not printed, so a text cannot change what is
+ * computed.
  */
 #include "schedule/local.h"
 
@@ -337,14 +338,14 @@ static void phase(const struct print *p, const loop_phase *ph)
 	str_add(p->out, "  }\n");
 }
 
-/* ---- places ---- */
+/* ---- locations ---- */
 
-static void place(const struct print *p, const loop_buf *b)
+static void location(const struct print *p, const loop_buf *b)
 {
 	static const char *const where[] = {[LOOP_REGISTER] = "register",
 		[LOOP_LOCAL] = "local", [LOOP_SCRATCH] = "scratch"};
 
-	str_add(p->out, "  place ");
+	str_add(p->out, "  location ");
 	eqn(p, b->eqn);
 	str_printf(p->out, " %s: %s %s, %lld elements",
 		tensor(p, p->k->eqn[b->eqn].e->out[b->comp]), where[b->where],
@@ -366,7 +367,7 @@ void loop_text_locations(str *out, loop_kernel *k)
 	struct print p = {out, k, loop_var_names(k)};
 
 	for (int32_t i = 0; i < k->n_bufs; i++)
-		place(&p, &k->buf[i]);
+		location(&p, &k->buf[i]);
 }
 
 const char **loop_var_names(const loop_kernel *k)

@@ -4,7 +4,7 @@
  *
  * Consumes untrusted text and a kernel of loop_build. Changes of the equations are
  * applied by the functions that schedules call, which refuse invalid ones. Trees
- * are taken from the text and verified (verify.c); `place` lines must be those
+ * are taken from the text and verified (verify.c); `location` lines must be those
  * that follow from the trees. Throws schedule.* with a caret.
  */
 #include "schedule/local.h"
@@ -591,10 +591,10 @@ static void number_parts(loop_kernel *k, const loop_node *n)
 }
 
 /*
- * Compares the `place` lines of the text with those that follow from the trees. A
- * text may omit all of them, as one that was edited by hand does.
+ * Compares the `location` lines of the text with those that follow from the
+ * trees. A text may omit all of them, as one that was edited by hand does.
  */
-static void check_places(struct parse *p)
+static void check_locations(struct parse *p)
 {
 	str s = str_new(p->k->a);
 	const char *want;
@@ -614,17 +614,17 @@ static void check_places(struct parse *p)
 		while (n > 0 && (t->at[n - 1] == ' ' || t->at[n - 1] == '\r'))
 			n--;
 		if (n != m || memcmp(t->at, want, m) != 0)
-			lex_fail(p->l, t, "place",
-				
-				"this line must be: %.*s", (int)m,
-				m > 0 ? want : "none");
+			lex_fail(p->l, t, "location", m > 0
+				? "this line must be: %.*s"
+				: "the kernel has no more locations: remove "
+				  "this line%.*s", (int)m, want);
 		want += m + (want[m] == '\n');
 		while (lex_peek(p->l)->kind != LEX_END &&
 			lex_peek(p->l)->at < t->at + n)
 			lex_take(p->l);
 	}
 	if (*want != 0)
-		lex_fail(p->l, lex_peek(p->l), "place",
+		lex_fail(p->l, lex_peek(p->l), "location",
 			"a line is missing: %.*s",
 			(int)strcspn(want + 2, "\n"), want + 2);
 }
@@ -648,7 +648,7 @@ static void parse_kernel(struct parse *p)
 	loop_schedule_verify(k);
 	loop_locate(k);
 	loop_schedule_verify_locations(k);
-	check_places(p);
+	check_locations(p);
 	lex_need(p->l, "}");
 }
 

@@ -104,7 +104,7 @@ static const struct edit {
 		"          do softmax.s#3\n"
 		"          for i_4 < 64 { do softmax.o#4 }\n        }\n",
 		"order"},
-	{"a place that is another", sum, "y: register", "y: local", "place"},
+	{"another location", sum, "y: register", "y: local", "location"},
 	{"a phase that does more than copy", sum, "of 16 chunks {",
 		"of 16 chunks, copies x {", "copies"},
 	{"a loop around itself", scan, "for i_1 < 100", "for i_0 < 64", "loop"},
