@@ -11,7 +11,7 @@
 #define SHARD_ALL 0
 #endif
 
-enum { MAX_ELEMS = 64 };
+enum { MAX_ELEMS = 64, MAX_PROCESSES = 16 };
 
 /* ---- what a process owns, element by element ---- */
 
@@ -47,6 +47,9 @@ struct trial {
 	shard_mesh mesh;
 	int64_t n_free, n_not;
 	int64_t n_two_free, n_two_missed; /* of two cuts */
+	/* who owns each element, by set_layout(): the same seen through any shape */
+	bool in[MAX_PROCESSES][MAX_ELEMS];
+	int64_t size, total;
 };
 
 /* runs, element by element, must say the same as shard_owns */
@@ -69,44 +72,56 @@ static void check_runs(struct trial *t, const shard_layout *l, int64_t p,
 	assert_int_equal(n, r.elems);
 }
 
+static void set_layout(struct trial *t, const shard_layout *l)
+{
+	t->size = 1;
+	t->total = 0;
+	for (int32_t i = 0; i < t->mesh.n; i++)
+		t->size *= t->mesh.extent[i];
+	assert_true(t->size <= MAX_PROCESSES && l->numel <= MAX_ELEMS);
+	for (int64_t p = 0; p < t->size; p++) {
+		for (int64_t e = 0; e < l->numel; e++) {
+			t->in[p][e] = shard_owns(l, &t->mesh, p, e);
+			t->total += t->in[p][e];
+		}
+		check_runs(t, l, p, t->in[p]);
+	}
+}
+
 /* the layout by axis must say who owns each element */
 static void check_axes(const struct trial *t, const shard_layout *l, int64_t p,
 	const bool *in, int32_t rank, const int64_t *shape)
 {
 	shard_layout axis[TN_MAX_RANK];
+	bool owns[TN_MAX_RANK][MAX_ELEMS] = {{false}}; /* places of an axis */
 
 	assert_true(shard_by_axis(l, rank, shape, axis));
+	for (int32_t k = 0; k < rank; k++)
+		for (int64_t x = 0; x < shape[k]; x++)
+			owns[k][x] = shard_owns(&axis[k], &t->mesh, p, x);
 	for (int64_t e = 0; e < l->numel; e++) {
 		bool mine = true;
 		int64_t rest = e;
 
 		for (int32_t k = rank - 1; k >= 0; k--) {
-			mine &= shard_owns(
-				&axis[k], &t->mesh, p, rest % shape[k]);
+			mine &= owns[k][rest % shape[k]];
 			rest /= shape[k];
 		}
 		assert_int_equal(mine, in[e]);
 	}
 }
 
-/* The layout seen through a shape. */
+/* The layout of set_layout() seen through a shape. */
 static void try_shape(struct trial *t, const shard_layout *l, int32_t rank,
 	const int64_t *shape)
 {
-	int64_t size = 1, boundary = -1, total = 0;
+	int64_t boundary = -1;
 	bool is_free = shard_is_free(l, rank, shape, &boundary), all = true;
 
-	for (int32_t i = 0; i < t->mesh.n; i++)
-		size *= t->mesh.extent[i];
-	for (int64_t p = 0; p < size; p++) {
-		bool in[MAX_ELEMS] = {false};
+	for (int64_t p = 0; p < t->size; p++) {
+		const bool *in = t->in[p];
 		int64_t local[TN_MAX_RANK] = {0}, derived[TN_MAX_RANK] = {0};
 
-		for (int64_t e = 0; e < l->numel; e++) {
-			in[e] = shard_owns(l, &t->mesh, p, e);
-			total += in[e];
-		}
-		check_runs(t, l, p, in);
 		all &= is_box(in, l->numel, rank, shape, local);
 		if (!is_free || (rank == 0 && l->n > 0))
 			continue;
@@ -121,7 +136,7 @@ static void try_shape(struct trial *t, const shard_layout *l, int32_t rank,
 		}
 	}
 	if (l->n == t->mesh.n)
-		assert_int_equal(total, l->numel);
+		assert_int_equal(t->total, l->numel);
 	if (t->mesh.n == 1) {
 		assert_int_equal(is_free, all);
 		t->n_free += is_free;
@@ -165,6 +180,7 @@ static void try_cut(struct trial *t, const struct shapes *s,
 {
 	int32_t shift = SHARD_ALL ? rare : 5;
 
+	set_layout(t, l);
 	for (int32_t i = 0; i < s->n; i++) {
 		*pick = *pick * 6364136223846793005u + 1442695040888963407u;
 		if (*pick >> 33 < (uint64_t)1 << (31 - shift))
@@ -310,14 +326,16 @@ static void uneven(arena *a, void *arg)
 					assert_int_equal(one, own.elems);
 				}
 				/* n split in two, where it can be */
+				shard_layout s = shard_replicated(n);
+
+				shard_cut(arena_env(a), &s, &t.mesh, 1, &n, 0,
+					0, b);
+				set_layout(&t, &s);
 				for (int64_t d = 1; d <= n; d++) {
 					int64_t split[2] = {n / d, d};
-					shard_layout s = shard_replicated(n);
 
 					if (n % d != 0)
 						continue;
-					shard_cut(arena_env(a), &s, &t.mesh, 1,
-						&n, 0, 0, b);
 					try_shape(&t, &s, 2, split);
 				}
 				arena_clear(t.a);
