@@ -6,6 +6,7 @@
 #                  makes a report of it
 #   make levels    takes a program through every level, then runs it
 #   make check     everything that can fail; last line: N passed, N failed, N skipped
+#   make check-long  the same with all parts of the longest runs
 #   make bench     generated kernels against hand-written loops
 #   make install   PREFIX=/usr/local DESTDIR=
 #   make clean
@@ -13,7 +14,7 @@
 PREFIX ?= /usr/local
 BUILD = build
 
-.PHONY: configure build tenon demo levels check bench install clean
+.PHONY: configure build tenon demo levels check check-long bench install clean
 
 configure:
 	@tools/setup.sh build
@@ -35,6 +36,10 @@ levels: tenon
 check:
 	@tools/setup.sh check
 	@tools/check.sh
+
+check-long:
+	@tools/setup.sh check
+	@tools/check.sh --long
 
 bench: tenon
 	$(BUILD)/tenon bench fused

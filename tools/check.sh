@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# check.sh: every stage that can fail, with its time. What cannot run here is
+# check.sh [--long]: every stage that can fail, with its time. Of the longest runs
+# (whole spaces, thousands of random programs) one part runs, which the tree that
+# is checked out chooses, so that other parts run after every change: TN_PART in
+# tools/part.sh. With --long all parts run. What cannot run here is
 # skipped, with its reason. Stages that use one core run beside the tests, and
 # are printed after them. It builds in folders of its own, build-check and
 # build-asan, and leaves build/ as it is; both have one cache of kernels, empty
@@ -13,6 +16,15 @@ tmp=$(mktemp -d) || exit 1
 log=$tmp/log
 trap 'rm -rf "$tmp"' EXIT
 passed=0 failed=0 skipped=0
+# What is checked out says the seed: other programs and parts after every change,
+# the same ones when the same files are checked again.
+seed=$(git rev-parse --verify -q 'HEAD^{tree}' | cut -c1-7)
+seed=$(($([ -n "$seed" ] && echo "0x$seed" || od -An -N4 -tu4 /dev/urandom)))
+case ${1:-} in
+'') export TN_PART=$seed ;;
+--long) unset TN_PART ;;
+*) echo "usage: tools/check.sh [--long]" >&2; exit 2 ;;
+esac
 
 add() { # add PASSED FAILED SKIPPED
 	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
@@ -177,13 +189,16 @@ one_core() {
 		skip "examples against the installed package" "pkg-config is not installed"
 	fi
 	if command -v valgrind >/dev/null; then
+		# example_gpt takes two minutes there, and does what tenon train does
+		local valgrind_gpt=()
+		[ -n "${TN_PART:-}" ] || valgrind_gpt=("gpt 2")
 		# it does not know the newest vectors; 2: what it finds, 1: not learned yet
 		stage "examples under valgrind" sh -c '
-			for e in "custom_op" "mlp 5" "gpt 2"; do
+			for e in "custom_op" "mlp 5" "$@"; do
 				TENON_TARGET=x86-64-v3 valgrind -q --leak-check=full \
 					--error-exitcode=2 "$BUILD"/examples/example_$e
 				[ $? -lt 2 ] || exit 1
-			done'
+			done' sh "${valgrind_gpt[@]}"
 		stage "tenon train under valgrind" sh -c '
 			d=$(mktemp -d) && TENON_TARGET=x86-64-v3 valgrind -q \
 				--leak-check=full --error-exitcode=2 "$BUILD"/tenon train \
@@ -210,6 +225,8 @@ one_core() {
 	stage "man/tenon.1 is what tenon --help says" tools/man.sh $build
 }
 beside one_core
+[ -n "${TN_PART:-}" ] &&
+	echo "== part $TN_PART of the long runs (make check-long runs all parts)"
 meson_tests "tests" $build
 golden "golden files" $build
 join one_core
@@ -219,11 +236,6 @@ else
 	skip "tests of ONNX" "libonnx-testdata is not installed"
 fi
 if [ -x tools/proptest ]; then
-	# What is checked out says the seed: other programs after every change,
-	# the same ones when the same files are checked again.
-	seed=$(git rev-parse --verify -q 'HEAD^{tree}' | cut -c1-7)
-	seed=$(($([ -n "$seed" ] && echo "0x$seed" ||
-		od -An -N4 -tu4 /dev/urandom)))
 	stage "random programs, --seed $seed --count 500" \
 		tools/proptest --seed $seed --count 500
 else
@@ -240,8 +252,11 @@ if stage "configure for ASan and UBSan" configure build-asan -Dwerror=false \
 	-Db_sanitize=address,undefined -Db_lundef=false -Doptimization=1 \
 	"-Dc_args=-fno-sanitize-recover=all -g1" &&
 	ln -sfn ../$build/cache build-asan/cache &&
-	stage "build for ASan and UBSan" ninja -C build-asan; then
-	meson_tests "tests under ASan and UBSan" build-asan --suite quick
+	targets=$(tools/targets.py build-asan quick planted) &&
+	# shellcheck disable=SC2086
+	stage "build for ASan and UBSan" ninja -C build-asan $targets; then
+	meson_tests "tests under ASan and UBSan" build-asan --suite quick \
+		--no-suite planted
 	golden "golden files under ASan and UBSan" build-asan
 fi
 finish

@@ -118,7 +118,7 @@ static void report(job j, const tn_diag *d)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = 1, count = 2000;
+	uint64_t seed = 1, first = 0, count = 2000;
 	int64_t kernels = 0, eqns = 0;
 	job j = {.kernels = &kernels, .eqns = &eqns};
 	bool verbose = false;
@@ -128,6 +128,8 @@ int main(int argc, char **argv)
 
 		if (strcmp(argv[i], "--seed") == 0)
 			seed = strtoull(v, NULL, 10), i++;
+		else if (strcmp(argv[i], "--first") == 0)
+			first = strtoull(v, NULL, 10), i++;
 		else if (strcmp(argv[i], "--count") == 0)
 			count = strtoull(v, NULL, 10), i++;
 		else if (strcmp(argv[i], "--mutate") == 0)
@@ -146,7 +148,7 @@ int main(int argc, char **argv)
 	for (uint64_t i = 0; i < count; i++) {
 		tn_diag d;
 
-		j.seed = seed + i;
+		j.seed = seed + first + i;
 		j.n_ops = 0;
 		j.print = verbose;
 		if (passes(&j, &d))

@@ -1,7 +1,7 @@
 /*
  * isl_compare: verdicts of ix_equal against isl, on random view operations.
  *
- *     isl_compare --seed S --count N [--isl-every K]
+ *     isl_compare --seed S [--first I] --count N [--isl-every K]
  *
  * Pairs of paths from one tensor to one shape (paths.h). ix composes their
  * address forms from the tensor outwards; isl gets linear constraints from the
@@ -414,7 +414,7 @@ static void compare(void *arg)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = 1, count = 2000, every = 1;
+	uint64_t seed = 1, first = 0, count = 2000, every = 1;
 	isl_ctx *ctx = isl_ctx_alloc();
 	env *e = env_new();
 	bool bad = false;
@@ -422,12 +422,15 @@ int main(int argc, char **argv)
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--seed") == 0)
 			seed = strtoull(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--first") == 0)
+			first = strtoull(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--count") == 0)
 			count = strtoull(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--isl-every") == 0)
 			every = strtoull(argv[i + 1], NULL, 10);
 	}
 	every = every == 0 ? 1 : every;
+	seed += first;
 	isl_options_set_on_error(ctx, ISL_ON_ERROR_CONTINUE);
 	isl_ctx_set_max_operations(ctx, ISL_OPERATIONS);
 	for (uint64_t i = 0; i < count && e != NULL; i++) {

@@ -3,7 +3,7 @@
  * gradients, reads, drops, a gradient at the end - against a model that does
  * everything at once on plain arrays.
  *
- *     tensor_prop [--seed S] [--count N] [--compile EVERY] [--limit BYTES]
+ *     tensor_prop [--seed S] [--first I] [--count N] [--compile EVERY] [--limit BYTES]
  *
  * --limit: so many bytes are kept for gradients, in all programs. Without it
  * programs take turns: as is fastest, as few as possible, 200.
@@ -479,7 +479,7 @@ static bool gradients(world *w, uint64_t seed, tally *sum)
 
 typedef struct choice {
 	uint64_t seed;
-	long count, every, limit;
+	long first, count, every, limit;
 } choice;
 
 static choice read_choice(int argc, char **argv)
@@ -489,6 +489,8 @@ static choice read_choice(int argc, char **argv)
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--seed") == 0)
 			o.seed = strtoull(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--first") == 0)
+			o.first = strtol(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--count") == 0)
 			o.count = strtol(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--compile") == 0)
@@ -548,7 +550,7 @@ int main(int argc, char **argv)
 	long failed = 0;
 
 	for (long k = 0; k < o.count && failed < 5; k++)
-		failed += !try_program(&w, &o, k, &sum);
+		failed += !try_program(&w, &o, o.first + k, &sum);
 	printf("%" PRId64 " views (%" PRId64
 	       " pieces), %" PRId64 " writes (%" PRId64
 	       " to a part, %" PRId64 " without gradient), %" PRId64

@@ -3,7 +3,7 @@
  * a model that keeps every param as an array and every view as a list of
  * positions.
  *
- *     write_prop [--seed S] [--count N] [--compile EVERY]
+ *     write_prop [--seed S] [--first I] [--count N] [--compile EVERY]
  *
  * Each program runs through the interpreter, every EVERY-th also compiled,
  * twice in a row: the second run starts from what the first one wrote. Compiled
@@ -463,13 +463,15 @@ static bool run(tn_context *c, const char *how)
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1;
-	long count = 2000, every = 20, failed = 0;
+	long first = 0, count = 2000, every = 20, failed = 0;
 	tn_options o = TN_OPTIONS_INIT;
 	tn_context *slow, *fast;
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (strcmp(argv[i], "--seed") == 0)
 			seed = strtoull(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--first") == 0)
+			first = strtol(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--count") == 0)
 			count = strtol(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--compile") == 0)
@@ -480,7 +482,7 @@ int main(int argc, char **argv)
 	o.interp = true;
 	if (tn_context_new(&slow, &o) < 0)
 		return 1;
-	for (long k = 0; k < count && failed < 5; k++) {
+	for (long k = first; k < first + count && failed < 5; k++) {
 		bool good;
 
 		state = (seed << 32) + (uint64_t)k;

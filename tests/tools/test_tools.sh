@@ -47,6 +47,23 @@ include api/a.c '#include "value/value.h"' 0 '0 wrong'
 include api/a.c '#include "value/node.h"' 1 'value/node.h is private to value'
 include a.c '#include "kern/kern.h"' 1 'a file of no folder'
 
+# the parts of a run: each number once, whatever their number
+for n in 1 3 4 7; do
+	: >"$tmp/numbers"
+	for ((k = 0; k < n; k++)); do
+		read -r first count < <(TN_PART=$((k + 5 * n)) \
+			"$root/tools/part.sh" "$n" echo --first 20 --count 10 |
+			sed -n 's/.*--first \([0-9]*\) --count \([0-9]*\)$/\1 \2/p')
+		seq "$first" $((first + count - 1)) >>"$tmp/numbers"
+	done
+	[ "$(sort -n "$tmp/numbers")" = "$(seq 20 29)" ] || {
+		echo "$n parts of 20 to 29: $(tr '\n' ' ' <"$tmp/numbers")"
+		fails=$((fails + 1))
+	}
+done
+TN_PART='' expect 0 '--count 10' "$root/tools/part.sh" 3 echo --count 10
+TN_PART=1 expect 2 'no --count' "$root/tools/part.sh" 3 echo --seed 10
+
 house() { # house STATUS TEXT LIST: the files below $tmp/h, and tools/house.txt
 	mkdir -p "$tmp/h/tools" "$tmp/h/build/lib.p"
 	cp "$root/tools/house.py" "$tmp/h/tools"

@@ -2,15 +2,19 @@
  * The f32 helpers of generated code against the C library in double: largest
  * error in units in the last place, for one lane and for vectors, which must
  * also agree bit for bit. Every 8191st float here; all of them in
- * test_math_all.c, which includes this file.
+ * test_math_all.c, which includes this file, in PARTS (part.h). The floats on
+ * both sides of every quarter of an octave, and of every number where a formula
+ * begins or ends, are in each part.
  */
 #define _GNU_SOURCE /* sincos */
+#include "part.h"
 #include "unit.h"
 
 #include "target/c/math.h"
 #include "run/run.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +37,7 @@
 #define VECTORISED \
 	"__attribute__((optimize(\"O3\", \"tree-loop-vectorize\")))\n"
 #define BLOCK ((uint64_t)1 << 21) /* bit patterns of one chunk */
+#define PARTS (STRIDE == 1 ? 8 : 1)
 
 /* ---- references ------------------------------------------------------ */
 
@@ -239,14 +244,14 @@ static double ulps(float y, double r)
 struct worst {
 	_Alignas(64) double ulp[N_ROWS];
 	float at[N_ROWS];
-	int64_t n_differ[N_ROWS];
+	int64_t n_differ[N_ROWS], n_checked[N_ROWS];
 	float differs[N_ROWS];
 };
 
 struct sweep {
 	kernel *vector[N_ROWS], *scalar[N_ROWS];
 	int32_t row[N_ROWS], n_rows;
-	int64_t n_blocks;
+	int64_t n_blocks, part;
 	struct worst *worst; /* of each worker */
 };
 
@@ -365,7 +370,8 @@ static void check_batch(struct sweep *s, struct worst *w, int32_t row,
 		check_row(s, w, row + 1, x, other, n);
 }
 
-/* what a stride may miss: zeros, the ends of ranges, infinities, NaN */
+/* what a stride or a part may miss: zeros, the ends of ranges, infinities, NaN;
+ * and the floats before and after each of them */
 static void check_special(struct sweep *s)
 {
 	static const uint32_t bits[] = {0, 0x80000000, 1, 0x80000001, 0x7fffff,
@@ -374,25 +380,30 @@ static void check_special(struct sweep *s)
 		0xffc00000, 0x46000000, 0x46000001, 0x42b17218, 0x42b17219,
 		0xc2cff1b5, 0xc2ce8ed0};
 	_Alignas(64) float x[BATCH] = {0};
-	int32_t i;
+	enum { N_BITS = sizeof bits / sizeof *bits };
+	int32_t i, k;
 
 	memcpy(x, bits, sizeof bits);
 	for (i = 0; i < s->n_rows; i++)
-		check_batch(s, s->worst, s->row[i], x,
-			(int32_t)(sizeof bits / sizeof *bits));
+		check_batch(s, s->worst, s->row[i], x, N_BITS);
+	for (k = 0; k < N_BITS; k++) {
+		for (i = 0; i < BATCH; i++) {
+			uint32_t near = bits[k] + (uint32_t)i - BATCH / 2;
+
+			memcpy(&x[i], &near, sizeof near);
+		}
+		for (i = 0; i < s->n_rows; i++)
+			check_batch(s, s->worst, s->row[i], x, BATCH);
+	}
 }
 
-static void check_block(void *arg, int64_t chunk, int32_t worker)
+/* bit patterns from `at` to `end`, in steps of STRIDE */
+static void check_range(struct sweep *s, int32_t worker, int32_t row,
+	uint64_t at, uint64_t end)
 {
-	struct sweep *s = arg;
-	int32_t row = s->row[chunk / s->n_blocks], i, n;
-	uint64_t at = (uint64_t)(chunk % s->n_blocks) * BLOCK * STRIDE;
-	uint64_t end = at + BLOCK * STRIDE;
-	uint64_t all = (uint64_t)1 << (rows[row].parity ? 31 : 32);
 	_Alignas(64) float x[BATCH] = {0};
+	int32_t i, n;
 
-	if (end > all)
-		end = all;
 	for (; at < end; at += BATCH * STRIDE) {
 		n = BATCH;
 		if (at + (BATCH - 1) * STRIDE >= end)
@@ -403,7 +414,28 @@ static void check_block(void *arg, int64_t chunk, int32_t worker)
 			memcpy(&x[i], &bits, sizeof bits);
 		}
 		check_batch(s, &s->worst[worker], row, x, n);
+		s->worst[worker].n_checked[row] += n;
 	}
+}
+
+static void check_block(void *arg, int64_t chunk, int32_t worker)
+{
+	struct sweep *s = arg;
+	int32_t row = s->row[chunk / s->n_blocks];
+	uint64_t at = (uint64_t)(chunk % s->n_blocks) * BLOCK * STRIDE;
+	uint64_t end = at + BLOCK * STRIDE;
+	uint64_t all = (uint64_t)1 << (rows[row].parity ? 31 : 32);
+
+	if (end > all)
+		end = all;
+	if (at >= end)
+		return;
+	if (part_has(PARTS, s->part, chunk % s->n_blocks)) {
+		check_range(s, worker, row, at, end);
+		return;
+	}
+	check_range(s, worker, row, at, at + BATCH);
+	check_range(s, worker, row, end - BATCH, end);
 }
 
 static void sweep_all(run_pool *p, struct sweep *s, int32_t lanes)
@@ -413,6 +445,7 @@ static void sweep_all(run_pool *p, struct sweep *s, int32_t lanes)
 
 	s->n_blocks = (int64_t)((((uint64_t)1 << 32) + BLOCK * STRIDE - 1) /
 				(BLOCK * STRIDE));
+	s->part = part_now(PARTS);
 	check_special(s);
 	run_parallel(p, s->n_blocks * s->n_rows, check_block, s);
 	for (t = 0; t < run_pool_threads(p); t++)
@@ -426,12 +459,14 @@ static void sweep_all(run_pool *p, struct sweep *s, int32_t lanes)
 			if (w->n_differ[i])
 				all.differs[i] = w->differs[i];
 			all.n_differ[i] += w->n_differ[i];
+			all.n_checked[i] += w->n_checked[i];
 		}
 	for (i = 0; i < N_ROWS; i++) {
 		if (STRIDE == 1 && !rows[i].all)
 			continue;
-		printf("%-8s x%-2d  max %6.3f ULP at %a\n", rows[i].name, lanes,
-			all.ulp[i], (double)all.at[i]);
+		printf("%-8s x%-2d  max %6.3f ULP at %a, %" PRId64 " floats\n",
+			rows[i].name, lanes, all.ulp[i], (double)all.at[i],
+			all.n_checked[i]);
 		if (all.ulp[i] > rows[i].bound)
 			fail_msg("%s(%a): %g ULP", rows[i].name,
 				(double)all.at[i], all.ulp[i]);
