@@ -37,7 +37,7 @@
 #define VECTORISED \
 	"__attribute__((optimize(\"O3\", \"tree-loop-vectorize\")))\n"
 #define BLOCK ((uint64_t)1 << 21) /* bit patterns of one chunk */
-#define PARTS (STRIDE == 1 ? 8 : 1)
+#define PARTS (STRIDE == 1 ? 12 : 1)
 
 /* ---- references ------------------------------------------------------ */
 
