@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # constants.sh: what a cost or a schedule depends on beside sizes stands in
-# src/target/machine.c alone. Here: no floating-point literal and no named
-# number (#define NAME 8, enum { NAME = 8 }) in the folders that decide, but
+# src/target/machine.c alone. Here: no floating-point literal, no named number
+# (#define NAME 8, enum { NAME = 8 }), and no number above 2 that something is
+# multiplied with, divided by or compared with, in the folders that decide, but
 # those of tools/constants.txt, each with its reason; and none there that is
 # gone. constants.sh [ROOT]: of another tree. constants.sh --planted: plants
 # constants in a copy of these folders, each of which has to be found.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
-folders="src/fuse src/schedule src/loop src/kern"
+folders="src/fuse src/schedule src/loop src/kern src/plan"
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
@@ -48,10 +49,27 @@ constants() { # constants ROOT
 				print FILENAME, t
 		}
 	}
+	# plain numbers that something is multiplied with, divided by or compared with
+	function plain(s,   t) {
+		gsub(/[0-9.]+[eE][-+]?[0-9]+/, " ", s)
+		gsub(/<<=?|>>=?|->/, " ", s)
+		while (match(s, /([*\/%]|[<>]=?)[ \t]*[0-9]+([^A-Za-z0-9_.]|$)|(^|[^A-Za-z0-9_.])[0-9]+[ \t]*([*\/%]|[<>]=?)/)) {
+			t = substr(s, RSTART, RLENGTH)
+			s = substr(s, RSTART + RLENGTH - 1)
+			gsub(/[^0-9*\/%<>=]/, "", t)
+			if (t ~ /^[^0-9]/)
+				sub(/[^0-9]*$/, "", t)
+			else
+				sub(/^[^0-9]*/, "", t)
+			if (t !~ /^[^0-9]*[012][^0-9]*$/)
+				print FILENAME, t
+		}
+	}
 	FNR == 1 { inside = 0; enums = 0 }
 	{
 		line = code($0)
 		literals(line)
+		plain(line)
 		if (line ~ /^[ \t]*#[ \t]*define[ \t]+[A-Z_0-9]+[ \t]+[(]?[0-9.]/) {
 			split(line, word, /[ \t]+/)
 			print FILENAME, (word[1] == "#" ? word[3] : word[2])
@@ -110,6 +128,11 @@ planted() {
 		enum block { NO_ROWS, BLOCK_ROWS = 1 << 7 };
 		static double seconds(double bytes) { return bytes / 13e9; }
 		static double hidden = .25;
+		static int64_t work(int64_t bytes) { return bytes / 9; }
+		static int64_t share(int64_t bytes) { return bytes/2 * 5; }
+		static int64_t most(int64_t rows) { return 12 * rows; }
+		static bool few(int64_t rows) { return rows <= 24; }
+		static bool many(int64_t rows) { return 24 < rows; }
 	END
 	check . >/dev/null || { check .; return 1; }
 	echo "constants: $n planted, all found"

@@ -525,7 +525,7 @@ static double copies_again(const cost *c, int32_t m)
 		}
 		if (around <= 1 || inner * outer <= 1)
 			continue;
-		tile = outer > 1 ? fit / 4 : fit;
+		tile = outer > 1 ? fit / t->fusion.both_ways : fit;
 		most_rows = around * min_of(1, batch / t->product.block_chunks);
 		tile = min_of(tile, most_rows);
 		if (tile > 1 && sums <= 1)

@@ -465,7 +465,9 @@ static bool mixes(builder *b, part_set *s)
 		if (s->class.at[i].kind == AXIS_S)
 			return false;
 	return s->class.n > 0 &&
-	       bytes_for_reducers(b, s) > b->f->t->memory[MACHINE_L2].bytes / 4;
+	       bytes_for_reducers(b, s) >
+		       b->f->t->memory[MACHINE_L2].bytes /
+			       b->f->t->fusion.wait_part;
 }
 
 static part_set *all_of(builder *b, const part_set *s)

@@ -386,13 +386,14 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 		}
 }
 
-/* Pads rows whose distance is a multiple of many cache lines: they would share
- * few sets of the cache. */
-static int64_t apart(tn_dtype t, int64_t row)
+/* Pads rows whose distance is a multiple of what one line of each set holds:
+ * they would share one set of the cache. */
+static int64_t apart(const machine *m, tn_dtype t, int64_t row)
 {
-	int64_t line = 64 / (int64_t)dtype_size(t);
+	int64_t size = (int64_t)dtype_size(t), line = m->product.line / size;
+	int64_t sets = m->memory[MACHINE_L1].bytes / m->product.ways / size;
 
-	return row % (64 * line) == 0 ? line : 0;
+	return row % sets == 0 ? line : 0;
 }
 
 static void subscripts(loop_kernel *k, loop_buf *b)
@@ -417,7 +418,8 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 		b->elems *= b->panel > 0 && i == b->n_vars - 1 ? b->panel
 							       : extent[i];
 		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].pack)
-			b->elems += apart(k->eqn[b->eqn].acc[0], b->elems);
+			b->elems += apart(k->machine,
+				k->eqn[b->eqn].acc[0], b->elems);
 	}
 	if (b->panel > 0) {
 		int64_t n = extent[b->n_vars - 1];

@@ -303,7 +303,7 @@ static void add_chain(estimate *w, const loop_eqn *e)
 	double n, at_once;
 
 	if (l == NULL || l->unrolled || (e->reduced & BIT(l->var)) == 0 ||
-		e->e->monoid == IR_SET || l->trips < 16)
+		e->e->monoid == IR_SET || l->trips < w->k->machine->schedule.short_sum)
 		return;
 	at_once = l->node->lanes > 1 && l->node->unroll > 1 ? l->node->unroll
 							    : 1;

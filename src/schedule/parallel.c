@@ -103,7 +103,8 @@ static int64_t spread(loop_kernel *k, loop_node **at)
 			n->parallel = true;
 			n_chunks *= (ext + n->size - 1) / n->size;
 			if (all / n_chunks <=
-				16 * k->machine->schedule.chunk_elems)
+				k->machine->schedule.large_block *
+					k->machine->schedule.chunk_elems)
 				break;
 		} else {
 			size = chunk_size(k, n, n_chunks);

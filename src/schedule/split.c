@@ -241,7 +241,7 @@ void loop_split_reductions(loop_kernel *k)
 		int32_t n = parent == NULL ? ph->n_roots : parent->n_child;
 		int32_t at = the_loop(list, n);
 		loop_set eqns = 0;
-		int64_t ext, blocks, bytes;
+		int64_t ext, blocks, bytes, least;
 
 		if (at < 0 || list[at]->kind != LOOP_FOR)
 			return;
@@ -266,8 +266,9 @@ void loop_split_reductions(loop_kernel *k)
 		if (blocks > LOOP_MAX_CHUNKS)
 			blocks = LOOP_MAX_CHUNKS;
 		/* partial results must be a small part of the bytes that are read */
-		if (bytes > 0 && blocks > all / (16 * bytes))
-			blocks = all / (16 * bytes);
+		least = k->machine->schedule.least_part * bytes;
+		if (least > 0 && blocks > all / least)
+			blocks = all / least;
 		if (blocks > ext)
 			blocks = ext;
 		if (blocks < 2) {

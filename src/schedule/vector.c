@@ -145,8 +145,12 @@ static bool scatters(const loop_kernel *k, const loop_node *n)
 
 static void give_lanes(loop_kernel *k, loop_node *n, int32_t lanes)
 {
+	const machine_schedule *m = &k->machine->schedule;
+
 	n->lanes = lanes;
-	n->unroll = !reduces(k, n, n->var) ? 1 : loop_flops(k, n) > 8 ? 2 : 4;
+	n->unroll = !reduces(k, n, n->var)	     ? 1
+		    : loop_flops(k, n) > m->long_ops ? m->long_vectors
+						     : m->sum_vectors;
 }
 
 /* The reason why n has lanes, or none. */
@@ -284,7 +288,7 @@ static void unroll_small(loop_kernel *k, loop_node *n)
 
 	for (i = 0; i < n->n_child; i++)
 		unroll_small(k, n->child[i]);
-	if (n->kind == LOOP_FOR && k->var[n->var].extent <= 8)
+	if (n->kind == LOOP_FOR && k->var[n->var].extent <= k->machine->schedule.short_loop)
 		n->unroll = (int32_t)k->var[n->var].extent;
 }
 
@@ -418,11 +422,11 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 		t = k->machine->memory[MACHINE_L2].bytes / bytes;
 		/* memory is read in pieces of this number of elements: several
 		 * lines, even if they are in the last cache */
-		if (t < 4 * lanes)
-			t = 4 * lanes;
+		if (t < k->machine->schedule.far_vectors * lanes)
+			t = k->machine->schedule.far_vectors * lanes;
 	}
-	if (t > ext / 8) /* leave blocks for other threads */
-		t = ext / 8;
+	if (t > ext / k->machine->schedule.row_blocks)
+		t = ext / k->machine->schedule.row_blocks; /* for threads */
 	t = t < least ? least : t / least * least;
 	return t < ext ? t : ext; /* one block: its ends are known */
 }
@@ -503,7 +507,7 @@ static void jam(loop_kernel *k, loop_node *n)
 	if (has_loops(j) || !reduces(k, j, n->var) || reduces(k, j, j->var) ||
 		blocked_above(n, j->var) ||
 		!loop_parallel_below(k, j, j->var) ||
-		!loop_lanes_allowed(k, n, n->var) || loop_flops(k, j) > 8 ||
+		!loop_lanes_allowed(k, n, n->var) || loop_flops(k, j) > k->machine->schedule.long_ops ||
 		k->var[n->var].extent < 2 * k->machine->schedule.rows_at_once)
 		return;
 	i = loop_node_copy(k->a, n);
@@ -546,7 +550,8 @@ void loop_columns_to_rows(loop_kernel *k)
 		else if (n->child[i]->kind != LOOP_INIT)
 			return;
 	}
-	most = k->machine->memory[MACHINE_L1].bytes / 8;
+	most = k->machine->memory[MACHINE_L1].bytes /
+	       k->machine->schedule.bytes_an_elem;
 	if (r == NULL || r->kind != LOOP_FOR || k->var[r->var].kind != AXIS_R ||
 		!loop_reducers(k, r, r->var, &eqns) || eqns == 0)
 		return;

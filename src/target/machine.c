@@ -6,6 +6,12 @@
  * below says how those were measured that it lists; `tenon bench estimate` shows
  * how well they predict on this machine. Machines with narrower vectors have the
  * same memories, and more instructions for the same number of elements.
+ *
+ * The sizes and limits of SCHEDULE, PRODUCT and FUSION are choices, and no single
+ * measurement gives them: `tenon bench fused`, `contract`, `step` and `nets` show
+ * what a change of one is worth, and `tenon bench merges` whether fusion's limits
+ * refuse the right kernels. Rates of FUSION are bounds that propose merges; the
+ * cycles above them decide.
  */
 #include "target/machine.h"
 
@@ -30,7 +36,10 @@
 		.least_lanes = 4, .small_inside = 64, .rows_at_once = 8,       \
 		.near_lanes = 2, .near_jump = 0.25, .write_jump = 1.5,         \
 		.near_guard = 16, .ahead_bytes = 2048, .ahead_ops = 12,        \
-		.turn_bytes = 512                                              \
+		.turn_bytes = 512, .sum_vectors = 4, .long_vectors = 2,        \
+		.long_ops = 8, .short_loop = 8, .short_sum = 16,               \
+		.far_vectors = 4, .row_blocks = 8, .large_block = 16,          \
+		.least_part = 16                                               \
 	}
 
 #define PRODUCT                                                                \
@@ -45,7 +54,10 @@
 		.piece_chunks = 16, .full_lanes = 85, .turn_gain = 10,         \
 		.turn_sum = 64, .turn_copy = 4 << 20, .most_equations = 60,    \
 		.least_keys = 2,                                               \
-		.keys_part = 8                                                 \
+		.keys_part = 8, .keys_parts = 3, .block_quarters = 2,          \
+		.mixed_quarters = 3, .panel_quarters = 3, .block_inner = 32,   \
+		.least_fit = 64, .long_sums = 4, .join_waste = 10,             \
+		.join_lanes = 150                                              \
 	}
 
 #define FUSION                                                                 \
@@ -57,7 +69,7 @@
 		.split_iterations = 64, .strided = 1.3,                        \
 		.gathered_ops = 100, .keys_at_once = 256,                      \
 		.rows_at_once = 64, .copy_rows = 4, .copy_window_rows = 12,    \
-		.batch_volume = 1 << 18                                        \
+		.batch_volume = 1 << 18, .wait_part = 4, .both_ways = 4        \
 	}
 
 #define C_FAMILY                                                              \

@@ -75,6 +75,15 @@ typedef struct machine_schedule {
 	int64_t ahead_bytes;  /* what is read soon is asked for so early */
 	int64_t ahead_ops;    /* .. by loops of so many operations */
 	int64_t turn_bytes;   /* a side of a tile that is transposed */
+	int32_t sum_vectors, long_vectors; /* accumulators of a sum in lanes; of
+					    * one with a long body */
+	int64_t long_ops;     /* a body of more operations is long */
+	int64_t short_loop;   /* a loop of so many iterations is unrolled */
+	int64_t short_sum;    /* terms: a shorter sum overlaps with the next */
+	int32_t far_vectors;  /* of a row that is read from far, at least */
+	int32_t row_blocks;   /* blocks of columns, at least */
+	int32_t large_block;  /* blocks of so many chunks' work are cut again */
+	int32_t least_part;   /* bytes moved for one of a partial result */
 } machine_schedule;
 
 /* .. of products. */
@@ -106,6 +115,15 @@ typedef struct machine_product {
 	int64_t turn_copy;     /* elements of a factor copied for it */
 	int32_t most_equations; /* of a kernel in tiles, with copies of factors */
 	int32_t least_keys, keys_part; /* of a row that goes by in blocks */
+	int32_t keys_parts;  /* of keys_part parts of the second cache */
+	/* quarters of the second cache: for blocks of several products, for
+	 * those of unlike ones, and for a block of rows and its panel */
+	int32_t block_quarters, mixed_quarters, panel_quarters;
+	int32_t block_inner; /* of the second loop around several nests */
+	int32_t least_fit;   /* terms that a panel in the first cache holds */
+	int32_t long_sums;   /* lines of y side by side, in times of few_sums */
+	int32_t join_waste;  /* percent of lanes that may be idle: no joining */
+	int32_t join_lanes;  /* .. of a vector that columns fill: none */
 } machine_product;
 
 /* .. of fusion: docs/fusion.md. */
@@ -128,6 +146,8 @@ typedef struct machine_fusion {
 	/* an element of a factor is copied in the time in which so many rows
 	 * are multiplied with it; for a window, with more than one sum */
 	double copy_rows, copy_window_rows;
+	int32_t wait_part; /* of the second cache: rows that wait for their sum */
+	int32_t both_ways; /* smaller are rows that are blocked both ways */
 	double most_lost; /* fused, in seconds apart, as they are scheduled */
 	double alike; /* seconds that differ by less than this part say nothing */
 	int64_t batch_volume; /* instances of an equation of a small kernel */

@@ -61,7 +61,9 @@ static void block_several(contract *c, loop_set blocked)
 {
 	const loop_kernel *k = c->k;
 	int64_t fit = k->machine->memory[MACHINE_L2].bytes / 4 *
-		      (c->mixed != 0 ? 3 : 2) / bytes_of_each(c, blocked);
+		      (c->mixed != 0 ? k->machine->product.mixed_quarters
+				     : k->machine->product.block_quarters) /
+		      bytes_of_each(c, blocked);
 	int64_t lanes = k->machine->vector_bytes / 4,
 		most = k->machine->product.block_most;
 	int64_t pieces = 1;
@@ -94,7 +96,7 @@ static void block_several(contract *c, loop_set blocked)
 		if ((c->mixed & BIT(v)) == 0)
 			pieces *= contract_ceil(n, c->block[v]);
 		fit /= c->block[v];
-		most = k->machine->product.block_most / 4;
+		most = k->machine->product.block_inner;
 	}
 }
 
@@ -121,7 +123,8 @@ static void block_one(contract *c, const contract_product *p)
 	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
 	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
 
-	fit = k->machine->memory[MACHINE_L2].bytes * 3 / 4 /
+	fit = k->machine->memory[MACHINE_L2].bytes *
+	      k->machine->product.panel_quarters / 4 /
 	      (p->sum_block * size);
 	if (fit < p->tile)
 		fit = p->tile;

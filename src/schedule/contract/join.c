@@ -64,7 +64,8 @@ static bool wastes(struct join *w, const contract_terms *t, int64_t lanes)
 
 	for (int32_t i = 0; i < 2; i++)
 		loop_walk(w->k->a, t->f[i], on_read, &f);
-	return all * 10 > nx * 11 && !f.apart;
+	return all * 100 > nx * (100 + w->k->machine->product.join_waste) &&
+	       !f.apart;
 }
 
 /*
@@ -85,7 +86,9 @@ static bool helps(struct join *w, const loop_eqn *e)
 		!loop_stride(e->at, w->x, nx, &sx) || sx != 1 || sy != nx)
 		return false;
 	lanes = k->machine->vector_bytes / (int64_t)dtype_size(e->acc[0]);
-	if ((2 * nx >= 3 * lanes && !wastes(w, &t, lanes)) || nx * ny < lanes)
+	if ((100 * nx >= k->machine->product.join_lanes * lanes &&
+		    !wastes(w, &t, lanes)) ||
+		nx * ny < lanes)
 		return false;
 	for (int32_t i = 0; i < 2; i++)
 		if ((loop_expr_vars(k, t.f[i]) & both) == both &&

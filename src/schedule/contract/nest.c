@@ -315,7 +315,8 @@ static void size_few(contract *c, contract_product *p)
 	p->sum_block = near_equal(contract_extent(c, p->s),
 		elements(c, p->rows) <= c->k->machine->product.few_rows / 2
 			? c->k->machine->product.few_sums
-			: 4 * c->k->machine->product.few_sums);
+			: c->k->machine->product.long_sums *
+				  c->k->machine->product.few_sums);
 }
 
 /*
@@ -354,8 +355,8 @@ void contract_sizes(contract *c, contract_product *p)
 	fit = (m->vector_registers - 4) / 2;
 	p->tile = equal_or_near(contract_extent(c, p->i), fit);
 	fit = 2 * m->memory[MACHINE_L1].bytes / (panel * size) / rest;
-	if (fit * rest < 64)
-		fit = contract_ceil(64, rest);
+	if (fit * rest < m->product.least_fit)
+		fit = contract_ceil(m->product.least_fit, rest);
 	p->sum_block = near_equal(contract_extent(c, p->s), fit);
 	p->pack_x = copies_rows(c, p, size);
 	p->whole_x = p->pack_x && c->number < 0 &&

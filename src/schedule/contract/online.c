@@ -278,7 +278,8 @@ void contract_online_block(contract *c)
 		if ((in & BIT(v)) != 0 && c->block[v] > 0)
 			rows *= c->block[v];
 	n = k->machine->memory[MACHINE_L2].bytes /
-	    k->machine->product.keys_part * 3 / (rows * bytes_of_key(c));
+	    k->machine->product.keys_part * k->machine->product.keys_parts /
+	    (rows * bytes_of_key(c));
 	n = n > lanes ? n / lanes * lanes : lanes;
 	c->block[c->keys] = n < c->rows.n_keys ? n : c->rows.n_keys;
 }
