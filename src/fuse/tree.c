@@ -464,10 +464,8 @@ static bool mixes(builder *b, part_set *s)
 	for (int32_t i = 0; i < s->class.n; i++)
 		if (s->class.at[i].kind == AXIS_S)
 			return false;
-	return s->class.n > 0 &&
-	       bytes_for_reducers(b, s) >
-		       b->f->t->memory[MACHINE_L2].bytes /
-			       b->f->t->fusion.wait_part;
+	return s->class.n > 0 && bytes_for_reducers(b, s) >
+		b->f->t->memory[MACHINE_L2].bytes / b->f->t->fusion.wait_part;
 }
 
 static part_set *all_of(builder *b, const part_set *s)
