@@ -100,7 +100,6 @@ tn_status api_null(const char *what);
 tn_status api_fail_alone(
 	tn_status status, const char *rule, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-void api_clear_nobodys(void);
 void api_say_nobodys(const tn_diag *d);
 
 /* Throws TN_EINVAL [api.count], [tn.attr], [api.null] for invalid lists. */

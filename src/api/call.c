@@ -45,7 +45,7 @@ void api_say_nobodys(const tn_diag *d)
 	nobodys = *d;
 }
 
-void api_clear_nobodys(void)
+static void clear_nobodys(void)
 {
 	nobodys = (tn_diag){0};
 }
@@ -72,7 +72,7 @@ tn_status tn_context_status(const tn_context *c)
 void tn_context_clear(tn_context *c)
 {
 	if (c == NULL) {
-		api_clear_nobodys();
+		clear_nobodys();
 		return;
 	}
 	c->first = (tn_diag){0};

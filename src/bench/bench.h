@@ -71,7 +71,6 @@ typedef struct bench_subject {
 
 /* The same program once more, not compiled; false: it has been said why. */
 bool bench_subject_program(const bench_subject *s, tn_program **p);
-bool bench_subject_run(const bench_subject *s, tn_program *p);
 typedef bool bench_visit(void *arg, bench_subject *s);
 /* Each program of the suite, or of the files; false: one failed. */
 bool bench_each_subject(const char *const *files, const char *only,

@@ -104,7 +104,7 @@ static void subject_close(bench_subject *s)
  * Runs the program, always from the same parameters: several steps of training
  * on random numbers would lead to subnormal numbers or NaN, which are slower.
  */
-bool bench_subject_run(const bench_subject *s, tn_program *p)
+static bool run_subject(const bench_subject *s, tn_program *p)
 {
 	for (int32_t i = 0; i < s->n_kept; i++)
 		if (s->kept[i] != NULL)
@@ -215,7 +215,7 @@ void bench_kernels_free(bench_kernels *k)
  */
 bool bench_kernels_run(bench_kernels *k, const bench_subject *s, int i)
 {
-	if (!bench_subject_run(s, k->p))
+	if (!run_subject(s, k->p))
 		return false;
 	for (int32_t n = 0; n < k->n; n++) {
 		if (tn_program_kernel(&k->at[n], k->p, n) < 0) {

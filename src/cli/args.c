@@ -6,7 +6,9 @@
  */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 int cli_usage(const cli_command *self, const char *fmt, ...)
@@ -107,4 +109,18 @@ int cli_args(const cli_command *self, int argc, char **argv,
 		}
 	}
 	return -1;
+}
+
+bool cli_seed(const cli_command *self, const char *text, uint64_t *out)
+{
+	char *end;
+
+	if (text == NULL)
+		return true;
+	errno = 0;
+	*out = strtoull(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && *end == '\0' && errno == 0)
+		return true;
+	cli_usage(self, "--seed %s is not an integer of at least 0", text);
+	return false;
 }

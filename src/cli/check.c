@@ -147,24 +147,35 @@ static bool bad_call(work *w)
 	return bad(w, "[%s] %s", d->rule, d->text);
 }
 
+/* The arrays of an input or output of the test. */
+static bool read_port(work *w, const char *set, bool is_output, int32_t i,
+	int32_t *n, const tn_array **a)
+{
+	const char *what = is_output ? "output" : "input";
+	char name[32], *path;
+	bool ok;
+
+	snprintf(name, sizeof name, "%s_%d.pb", what, (int)i);
+	path = join(set, name);
+	ok = path != NULL &&
+	     tn_onnx_read(w->m, is_output, i, path, n, a) == TN_OK &&
+	     (is_output || tn_onnx_give(w->m, i, *n, *a) == TN_OK);
+	free(path);
+	if (!ok)
+		return bad_call(w);
+	if ((is_output ? w->n_out : w->n_in) + *n > MAX_VALUES)
+		return bad(w, "more than %d %ss", MAX_VALUES, what);
+	return true;
+}
+
 static bool read_inputs(work *w, const char *set)
 {
 	for (int32_t i = 0; i < tn_onnx_n_inputs(w->m); i++) {
-		char name[32], *path;
 		const tn_array *a;
 		int32_t n;
-		bool ok;
 
-		snprintf(name, sizeof name, "input_%d.pb", (int)i);
-		path = join(set, name);
-		ok = path != NULL &&
-		     tn_onnx_read(w->m, false, i, path, &n, &a) == TN_OK &&
-		     tn_onnx_give(w->m, i, n, a) == TN_OK;
-		free(path);
-		if (!ok)
-			return bad_call(w);
-		if (w->n_in + n > MAX_VALUES)
-			return bad(w, "more than %d inputs", MAX_VALUES);
+		if (!read_port(w, set, false, i, &n, &a))
+			return false;
 		for (int32_t k = 0; k < n; k++)
 			w->in[w->n_in++] = a[k].data;
 	}
@@ -174,20 +185,11 @@ static bool read_inputs(work *w, const char *set)
 static bool read_outputs(work *w, const char *set)
 {
 	for (int32_t i = 0; i < tn_onnx_n_outputs(w->m); i++) {
-		char name[32], *path;
 		const tn_array *a;
 		int32_t n;
-		bool ok;
 
-		snprintf(name, sizeof name, "output_%d.pb", (int)i);
-		path = join(set, name);
-		ok = path != NULL &&
-		     tn_onnx_read(w->m, true, i, path, &n, &a) == TN_OK;
-		free(path);
-		if (!ok)
-			return bad_call(w);
-		if (w->n_out + n > MAX_VALUES)
-			return bad(w, "more than %d outputs", MAX_VALUES);
+		if (!read_port(w, set, true, i, &n, &a))
+			return false;
 		for (int32_t k = 0; k < n; k++)
 			w->want[w->n_out++] = &a[k];
 	}

@@ -65,6 +65,8 @@ int cli_args(const cli_command *self, int argc, char **argv,
 /* "tenon run: " and the message on standard error; returns CLI_USAGE. */
 int cli_usage(const cli_command *self, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Reads --seed, if text is not NULL. False: it is not a number; prints why. */
+bool cli_seed(const cli_command *self, const char *text, uint64_t *out);
 
 /* export_gpt.c: a checkpoint of tenon train as a model; an exit code */
 int cli_export_gpt(const char *file, const char *out, const cli_list *dims);

@@ -297,20 +297,6 @@ out:
 	return code;
 }
 
-static bool read_seed(const cli_command *self, struct choice *o)
-{
-	char *end;
-
-	if (o->seed == NULL)
-		return true;
-	errno = 0;
-	o->first = strtoull(o->seed, &end, 10);
-	if (*o->seed >= '0' && *o->seed <= '9' && *end == '\0' && errno == 0)
-		return true;
-	cli_usage(self, "--seed %s is not an integer of at least 0", o->seed);
-	return false;
-}
-
 static bool read_repeat(const cli_command *self, struct choice *o)
 {
 	char *end = NULL;
@@ -332,7 +318,7 @@ static bool is_usable(const cli_command *self, struct choice *o)
 		cli_usage(self, "no FILE.tn or MODEL.onnx given");
 		return false;
 	}
-	if (!read_seed(self, o) || !read_repeat(self, o))
+	if (!cli_seed(self, o->seed, &o->first) || !read_repeat(self, o))
 		return false;
 	if (!interp || (!o->profile && o->trace == NULL))
 		return true;

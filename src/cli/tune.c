@@ -127,16 +127,7 @@ static bool numbers(const cli_command *self, const struct choice *o,
 			o->seconds);
 		return false;
 	}
-	errno = 0;
-	if (o->seed != NULL)
-		*seed = strtoull(o->seed, &end, 10);
-	if (o->seed != NULL &&
-		(*o->seed < '0' || *o->seed > '9' || *end != '\0' || errno)) {
-		cli_usage(self, "--seed %s is not an integer of at least 0",
-			o->seed);
-		return false;
-	}
-	return true;
+	return cli_seed(self, o->seed, seed);
 }
 
 static int run(const cli_command *self, int argc, char **argv)

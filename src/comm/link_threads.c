@@ -42,7 +42,6 @@ typedef struct member {
 	shard_ring ring;
 	request *first, **last;
 	const char *at; /* the operation in which it waits */
-	int64_t waits_for;
 } member;
 
 struct shard_world {

@@ -114,7 +114,8 @@ naming *report_names(arena *a, tensors *t, const variant *v)
 	return m;
 }
 
-void report_read(str *s, naming *m, const t_read *r)
+/* "mean@1[i + 2, j]" */
+static void print_read(str *s, naming *m, const t_read *r)
 {
 	t_seen x = {r->v, r->view};
 
@@ -122,7 +123,8 @@ void report_read(str *s, naming *m, const t_read *r)
 	t_print_place(m->t, s, &x);
 }
 
-const char *report_line(const t_trace *f, int32_t call, arena *a)
+/* "model.c:12"; "" if unknown */
+static const char *line_of(const t_trace *f, int32_t call, arena *a)
 {
 	const loc *at = f->at != NULL ? &f->at[call] : NULL;
 
@@ -250,7 +252,7 @@ static void add_call(str *s, naming *m, const t_trace *f, int32_t k)
 {
 	const t_call *c = f->call.at[k];
 	size_t start = s->n;
-	const char *line = f == m->v->trace ? report_line(f, k, m->a) : "";
+	const char *line = f == m->v->trace ? line_of(f, k, m->a) : "";
 	const ir_inst *inst = c->entry != NULL ? c->entry->inst : NULL;
 
 	str_add(s, "  ");
@@ -263,7 +265,7 @@ static void add_call(str *s, naming *m, const t_trace *f, int32_t k)
 		: ir_row_name(inst->asked != NULL ? inst->asked : inst->row));
 	for (int32_t i = 0; i < c->n_args; i++) {
 		str_add(s, i > 0 ? ", " : "");
-		report_read(s, m, &c->arg[i]);
+		print_read(s, m, &c->arg[i]);
 	}
 	for (int32_t i = 0; inst != NULL && i < inst->n_attrs; i++) {
 		str_add(s, c->n_args + i > 0 ? ", " : "");
@@ -332,7 +334,7 @@ static void add_fate(str *s, naming *m, const middle *x)
 		str_printf(s, "own, %zu bytes: passes over, no copy", x->bytes);
 		break;
 	case FATE_SAVED:
-		line = report_line(f, x->end.call, m->a);
+		line = line_of(f, x->end.call, m->a);
 		str_printf(s, "saved, %zu bytes: %s%swrites %s", x->bytes, line,
 			*line != '\0' ? " " : "",
 			report_name(m, x->end.next));

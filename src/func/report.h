@@ -21,13 +21,9 @@ typedef struct naming {
 /* Names for all values of the forward and, if there is one, the backward. */
 naming *report_names(arena *a, tensors *t, const variant *v);
 const char *report_name(naming *m, const t_value *v);
-/* "mean@1[i + 2, j]" */
-void report_read(str *s, naming *m, const t_read *r);
 /* The slot whose chain contains v, and its version there; false: none. */
 bool report_slot(
 	const t_trace *f, const t_value *v, int32_t *slot, int32_t *version);
-/* "model.c:12"; "" if unknown */
-const char *report_line(const t_trace *f, int32_t call, arena *a);
 
 /* The backward of all results; NULL: there is none. */
 const t_back *report_back(const variant *v);

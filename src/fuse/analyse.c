@@ -175,38 +175,6 @@ part_set *part_sub(fuse_state *f, arena *a, const part_set *s, int32_t n,
 	return r;
 }
 
-part_set *part_copy(arena *a, const part_set *s)
-{
-	part_set *r = arena_make(a, part_set);
-
-	*r = (part_set){.a = a,
-		.n = s->n,
-		.uncut = s->uncut,
-		.parts = s->parts,
-		.no_policy = s->no_policy};
-	for (int32_t i = 0; i < s->m.n; i++) {
-		part_member *m = vec_push(a, &r->m);
-		const part_digits *d = &s->m.at[i].digit;
-
-		*m = s->m.at[i];
-		m->digit = (part_digits){0};
-		for (int32_t k = 0; k < d->n; k++)
-			*vec_push(a, &m->digit) = d->at[k];
-	}
-	for (int32_t i = 0; i < s->edge.n; i++)
-		*vec_push(a, &r->edge) = s->edge.at[i];
-	for (int32_t i = 0; i < s->soft.n; i++)
-		*vec_push(a, &r->soft) = s->soft.at[i];
-	for (int32_t i = 0; i < s->class.n; i++) {
-		part_class *k = vec_push(a, &r->class);
-
-		*k = s->class.at[i];
-		k->digit = arena_copy(
-			a, k->digit, (size_t)s->n * sizeof *k->digit);
-	}
-	return r;
-}
-
 /* ---- refinement ---- */
 
 static int64_t extent_of(const part_member *m, int32_t axis)

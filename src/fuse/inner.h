@@ -136,8 +136,6 @@ part_set *part_new(
 /* The set of some members of s, with their digits. */
 part_set *part_sub(fuse_state *f, arena *a, const part_set *s, int32_t n,
 	const int32_t *which);
-/* A copy of a set, in which other loops can be opened. */
-part_set *part_copy(arena *a, const part_set *s);
 /* Cuts digits until readers and producers agree. */
 void part_refine(part_set *s);
 

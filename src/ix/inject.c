@@ -1,8 +1,7 @@
 /*
- * inject.c: decides whether a form takes a value twice, and inverts simple
- * forms.
+ * inject.c: decides whether a form takes a value twice.
  *
- * Consumes a form over a domain; produces a verdict, or the inverse.
+ * Consumes a form over a domain; produces a verdict.
  *
  *     3*i + j   j < 3      EQUAL: yes         i + j     DIFFERENT: no
  *     i mod 4   i < 8      DIFFERENT          2*i + 3*j, j < 2: EQUAL
@@ -286,51 +285,4 @@ ix_verdict ix_injective(ix *x, const ix_dom *d, const ix_form *f)
 	v = injective(&p);
 	arena_free(p.a);
 	return v;
-}
-
-/* ---- inverse ---- */
-
-bool ix_invert(ix *x, const ix_dom *d, const ix_form *f, const ix_form **out)
-{
-	int64_t numel = 1, c0 = 0;
-	ix_dom line = {{1, &numel}, 0, NULL};
-	struct digits *g;
-	int64_t stride[DIGITS], numel_at = 1;
-
-	if (ix_form_has(f) != 0 || f->n > DIGITS ||
-		covers(&d->box, f) != IX_EQUAL)
-		return false;
-	g = arena_make(ix_arena(x), struct digits);
-	digits_init(g, &d->box, f);
-	for (int32_t i = g->n - 1; i >= 0; i--) {
-		const part *p = &g->p[i];
-
-		if (mag(p->coef) != numel_at || p->hi % p->lo != 0)
-			return false;
-		stride[i] = numel_at;
-		numel_at = ix_mul(x, numel_at, p->hi / p->lo);
-		if (p->coef < 0)
-			c0 += numel_at - stride[i];
-	}
-	if (f->c0 != c0)
-		return false;
-	numel = numel_at;
-	for (int32_t axis = 0; axis < d->box.n; axis++) {
-		sum s;
-
-		sum_init(&s, x, 0);
-		for (int32_t i = 0; i < g->n; i++) {
-			const part *p = &g->p[i];
-			int64_t e = p->hi / p->lo;
-
-			if (p->axis != axis)
-				continue;
-			sum_digit(&s, p->coef < 0 ? -p->lo : p->lo, 0,
-				stride[i], stride[i] * e);
-			if (p->coef < 0)
-				s.c0 += p->lo * (e - 1);
-		}
-		out[axis] = sum_done(&s, &line.box);
-	}
-	return true;
 }

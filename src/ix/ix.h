@@ -141,13 +141,6 @@ bool ix_has_fun(const ix_form *f);
  */
 ix_verdict ix_injective(ix *x, const ix_dom *d, const ix_form *f);
 
-/*
- * Inverts a bijection f from the box onto 0 .. numel-1 that permutes digits and
- * may reverse some: out[i] is axis i as a form over the box [numel]. false: f is
- * not such a bijection.
- */
-bool ix_invert(ix *x, const ix_dom *d, const ix_form *f, const ix_form **out);
-
 /* The value at a point; fun(arg, id, value) evaluates the functions. */
 typedef int64_t ix_fun_eval(void *arg, int64_t fun, int64_t at);
 int64_t ix_eval(const ix_form *f, const int64_t *point, ix_fun_eval *fun,

@@ -7,7 +7,7 @@
  *   subst.c    simplification in context, composition, linear addresses
  *   range.c    bounds
  *   equal.c    is a form zero on its domain?   (reduce.c: changes of its axes)
- *   inject.c   is a form injective? its inverse
+ *   inject.c   is a form injective?
  *   print.c    value at a point, text
  *
  * Computations use parts, which are terms that are not interned, because many

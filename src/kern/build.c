@@ -282,17 +282,6 @@ kern_val kern_unary(kern_kernel *k, kern_op op, kern_type t, kern_val x)
 	return add_value(k, &(kern_value){.op = op, .type = t, .arg = {x}});
 }
 
-kern_val kern_mad(kern_kernel *k, kern_val x, kern_val y, kern_val z)
-{
-	kern_type t = kern_at(k, z)->type;
-
-	return add_value(k,
-		&(kern_value){.op = dtype_is_float(t.dt) ? KERN_MAD
-							 : KERN_MULADD,
-			.type = t,
-			.arg = {x, y, z}});
-}
-
 kern_val kern_lane(kern_kernel *k, kern_val x, const kern_form *lane)
 {
 	return add_value(k,

@@ -333,7 +333,6 @@ kern_val kern_const_i(kern_kernel *k, tn_dtype t, int64_t i); /* bool, too */
 kern_val kern_ins(kern_kernel *k, const kern_value *v); /* a copy of it */
 kern_val kern_call(kern_kernel *k, int32_t fn, kern_type t, const kern_val *arg);
 kern_val kern_unary(kern_kernel *k, kern_op op, kern_type t, kern_val x);
-kern_val kern_mad(kern_kernel *k, kern_val x, kern_val y, kern_val z);
 kern_val kern_lane(kern_kernel *k, kern_val x, const kern_form *lane);
 kern_val kern_shuffle(
 	kern_kernel *k, kern_val x, kern_val y, const int64_t *list);

@@ -217,7 +217,6 @@ val lw_widen(lowering *lw, val v, tn_dtype stored);  /* as computed with */
 val lw_narrow(lowering *lw, val v, tn_dtype stored); /* as stored */
 tn_dtype lw_computed(tn_dtype t); /* f16, bf16: f32 */
 tn_dtype lw_stored(tn_dtype t);	  /* bool: u8 */
-tn_dtype lw_int_of(int32_t bytes);
 int32_t lw_mask_bytes(const lowering *lw); /* of masks kept in registers */
 
 /* lower_index.c */

@@ -17,14 +17,6 @@ tn_dtype lw_stored(tn_dtype t)
 	return t == TN_BOOL ? TN_U8 : t;
 }
 
-tn_dtype lw_int_of(int32_t bytes)
-{
-	return bytes == 1   ? TN_I8
-	       : bytes == 2 ? TN_I16
-	       : bytes == 4 ? TN_I32
-			    : TN_I64;
-}
-
 int32_t lw_mask_bytes(const lowering *lw)
 {
 	int32_t n = lw->k->machine->vector_bytes / lw->lanes;

@@ -87,7 +87,8 @@ static double of_results(shard_plan *p, int32_t eqn, int32_t m)
 	return sum;
 }
 
-int64_t choose_cost(shard_plan *p, int32_t eqn, int32_t m)
+/* Bytes that a process receives for the equation with its cuts along m. */
+static int64_t cost_of(shard_plan *p, int32_t eqn, int32_t m)
 {
 	return (int64_t)(of_reads(p, eqn, m) + of_results(p, eqn, m));
 }
@@ -153,10 +154,10 @@ const char *choose_cut(shard_plan *p, int32_t eqn, int32_t first, int32_t m,
 			(i >= q->unit->n_reads && !p->tensor[t].fixed))
 			continue;
 		if (loser < 0)
-			least = choose_cost(p, eqn, m);
+			least = cost_of(p, eqn, m);
 		memcpy(at, before, (size_t)q->unit->e.n_axes * sizeof *at);
 		if (take(p, q, i, m) && !same_axes(q, at, best)) {
-			cost = choose_cost(p, eqn, m);
+			cost = cost_of(p, eqn, m);
 			tried = copy_axes(a, q);
 			if (cost < least) {
 				loser = *from;

@@ -163,13 +163,6 @@ static bool in_block(const shard_tag *t, int64_t v, int64_t block, int64_t *left
 	return v >= r.from && v < r.from + r.n;
 }
 
-int64_t shard_block_of(const shard_layout *l, int32_t tag, int64_t e)
-{
-	int64_t left;
-
-	return value_of(l, tag, e, &left) / l->tag[tag].block;
-}
-
 static int64_t wanted_block(
 	const shard_layout *l, int32_t tag, const shard_mesh *m, int64_t process)
 {

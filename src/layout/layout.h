@@ -82,7 +82,6 @@ shard_layout shard_replicated(int64_t numel);
 void shard_cut(env *e, shard_layout *l, const shard_mesh *m, int32_t rank,
 	const int64_t *shape, int32_t axis, int32_t mesh_axis, int64_t block);
 /* The number of the tag's block that contains element e. */
-int64_t shard_block_of(const shard_layout *l, int32_t tag, int64_t e);
 bool shard_owns(const shard_layout *l, const shard_mesh *m, int64_t process,
 	int64_t e);
 /* The elements of a process, in ascending order. */
@@ -377,14 +376,6 @@ typedef struct shard_move {
 	int64_t sent;			    /* elements that this process sends */
 } shard_move;
 
-/* The move of process `rank`; have, need: by process. */
-shard_move shard_move_new(arena *a, const shard_mesh *m, int64_t rank,
-	const shard_layout *from, const shard_runs *have,
-	const shard_runs *need);
-/* size: bytes of an element */
-void shard_move_run(arena *scratch, shard_link *l, const shard_move *v,
-	size_t size, const void *from, void *to, const char *what);
-
 /*
  * A move that is computed once and run often: from `from` to `to`, as in
  * shard_reshard. out has room for shard_transfer_elems.
@@ -409,9 +400,6 @@ void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
 	const shard_elems *e, const void *data, int64_t *sent);
 /* The elements of x that are not in y. */
 shard_runs shard_without(arena *a, const shard_runs *x, const shard_runs *y);
-/* The least number of elements that all processes must send. */
-int64_t shard_least(arena *a, const shard_mesh *m, const shard_layout *from,
-	uint32_t mask, const shard_layout *to);
 
 /* A move of f32 that all processes measure together (measure.c). */
 typedef struct shard_measure {

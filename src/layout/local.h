@@ -28,18 +28,6 @@ int32_t layout_top(const shard_layout *l, int32_t i);
 bool place_uses(const shard_eqn *q, int32_t mesh_axis);
 /* Is r the initial value of a scatter, read at the element that it initialises? */
 bool place_is_init(const eqn_unit *u, const eqn_read *r);
-/*
- * Translates tag i of the tensor that read number `read` reads into parts of the
- * equation's axes. Returns their number, at most SHARD_MAX_TAGS; 0: impossible.
- */
-int32_t place_from_read(shard_plan *p, const shard_eqn *q, int32_t read,
-	const shard_layout *l, int32_t i, place_part *part);
-/* The same for the result. */
-int32_t place_from_result(const shard_eqn *q, const shard_layout *l,
-	int32_t mesh_axis, place_part *part);
-/* Adds all parts, which use one axis of the mesh, or none (false). */
-bool place_add(shard_eqn *q, const shard_mesh *m, int32_t n,
-	const place_part *part);
 /* ---- batch.c: opaque rows; t: number among operands, then results ---- */
 
 /* Gives the unit the axes of its row's batch. */
@@ -96,8 +84,6 @@ bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh);
  */
 const char *choose_cut(shard_plan *p, int32_t eqn, int32_t first, int32_t m,
 	int32_t *from);
-/* Bytes that a process receives for the equation with its cuts along m. */
-int64_t choose_cost(shard_plan *p, int32_t eqn, int32_t m);
 
 /* writes.c: substitutes elementwise equations into the writes that read them. */
 void writes_inline(shard_plan *p);

@@ -67,7 +67,8 @@ static int ascending(const void *a, const void *b)
 
 /* ---- bytes ---- */
 
-int64_t shard_least(arena *a, const shard_mesh *m, const shard_layout *from,
+/* The least number of elements that all processes must send. */
+static int64_t shard_least(arena *a, const shard_mesh *m, const shard_layout *from,
 	uint32_t mask, const shard_layout *to)
 {
 	int64_t n = 1, least = 0;

@@ -174,7 +174,8 @@ static int64_t mesh_size(const shard_mesh *m)
 	return n;
 }
 
-shard_move shard_move_new(arena *a, const shard_mesh *m, int64_t rank,
+/* The move of process `rank`; have, need: by process. */
+static shard_move move_new(arena *a, const shard_mesh *m, int64_t rank,
 	const shard_layout *from, const shard_runs *have,
 	const shard_runs *need)
 {
@@ -223,7 +224,8 @@ static void unpack(const shard_parcel *w, size_t size, const char *in, void *to)
 	}
 }
 
-void shard_move_run(arena *a, shard_link *l, const shard_move *v, size_t size,
+/* size: bytes of an element */
+static void move_run(arena *a, shard_link *l, const shard_move *v, size_t size,
 	const void *from, void *to, const char *what)
 {
 	int64_t rank = l->rank(l);
@@ -431,7 +433,7 @@ shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
 			if (mask >> k & 1)
 				cut.tag[cut.n++].mesh = k;
 	}
-	t->v = shard_move_new(a, m, rank, &cut, have, need);
+	t->v = move_new(a, m, rank, &cut, have, need);
 	t->sent += t->v.sent;
 	t->flow = arena_array(
 		a, ring_flow, n + t->v.n_send + t->v.n_receive + 1);
@@ -647,7 +649,7 @@ void shard_transfer_run(const shard_transfer *t, arena *a, shard_link *l,
 	}
 	if (t->sums)
 		data = add_up(t, a, l, e, data);
-	shard_move_run(a, l, &t->v, e->size, data, out, e->what);
+	move_run(a, l, &t->v, e->size, data, out, e->what);
 }
 
 void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,

@@ -162,7 +162,11 @@ static int32_t inside(shard_plan *p, const shard_eqn *q, eqn_edge *e,
 	return 1;
 }
 
-int32_t place_from_read(shard_plan *p, const shard_eqn *q, int32_t read,
+/*
+ * Translates tag i of the tensor that read number `read` reads into parts of the
+ * equation's axes. Returns their number, at most SHARD_MAX_TAGS; 0: impossible.
+ */
+static int32_t from_read(shard_plan *p, const shard_eqn *q, int32_t read,
 	const shard_layout *l, int32_t i, place_part *part)
 {
 	const shard_tag *t = &l->tag[i];
@@ -185,7 +189,8 @@ int32_t place_from_read(shard_plan *p, const shard_eqn *q, int32_t read,
 
 /* ---- from the result ---- */
 
-int32_t place_from_result(const shard_eqn *q, const shard_layout *l,
+/* The same for the result. */
+static int32_t from_result(const shard_eqn *q, const shard_layout *l,
 	int32_t mesh_axis, place_part *part)
 {
 	const eqn_unit *u = q->unit;
@@ -245,7 +250,8 @@ static bool tells_all(const shard_mesh *m, int32_t n, const place_part *part)
 	return more || told >= m->extent[part[0].tag.mesh];
 }
 
-bool place_add(shard_eqn *q, const shard_mesh *m, int32_t n,
+/* Adds all parts, which use one axis of the mesh, or none (false). */
+static bool add_all(shard_eqn *q, const shard_mesh *m, int32_t n,
 	const place_part *part)
 {
 	const eqn_unit *u = q->unit;
@@ -453,13 +459,13 @@ bool take_read(shard_plan *p, shard_eqn *q, int32_t read, int32_t mesh)
 
 		if (l->tag[i].mesh != mesh)
 			continue;
-		k = place_from_read(p, q, read, l, i, one);
+		k = from_read(p, q, read, l, i, one);
 		if (n + k > SHARD_MAX_TAGS)
 			return false;
 		memcpy(part + n, one, (size_t)k * sizeof *one);
 		n += k;
 	}
-	return place_add(q, p->mesh, n, part);
+	return add_all(q, p->mesh, n, part);
 }
 
 bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh)
@@ -469,10 +475,10 @@ bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh)
 	int32_t tag = layout_find(l, mesh), n;
 
 	if (q->unit->e.opaque == NULL)
-		n = place_from_result(q, l, mesh, part);
+		n = from_result(q, l, mesh, part);
 	else
 		n = tag < 0 ? 0
 			    : batch_from(p, q, q->unit->e.n_opaque_in + k, l,
 				      tag, part);
-	return place_add(q, p->mesh, n, part);
+	return add_all(q, p->mesh, n, part);
 }

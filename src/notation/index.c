@@ -211,7 +211,8 @@ static many drop(inst *u, const row_node *e)
 	return inst_list(u, n, v);
 }
 
-const in_node *inst_composite(inst *u, int32_t n, const in_node *const *v)
+/* (a, b, c): ((a*#b)+b)*#c + c */
+static const in_node *composite(inst *u, int32_t n, const in_node *const *v)
 {
 	const lex_operator *mul = lex_operator_of("mul");
 	const lex_operator *add = lex_operator_of("add");
@@ -243,7 +244,7 @@ static many tuple(inst *u, const row_node *e)
 	}
 	if (v.n == 0)
 		return inst_one_of(u, inst_int(u, 0));
-	return inst_one_of(u, inst_composite(u, v.n, v.at));
+	return inst_one_of(u, composite(u, v.n, v.at));
 }
 
 static many list(inst *u, const row_node *e)

@@ -117,7 +117,6 @@ bool inst_is_index(const in_node *n);
 double inst_f64(const in_node *n);
 /* 0 <= ... < extent of an index expression; 0 if a letter in it is empty */
 int64_t inst_extent(inst *u, const in_node *n);
-void inst_span(inst *u, const in_node *n, int64_t *min, int64_t *max);
 bool inst_same(const in_node *a, const in_node *b);
 many inst_list(inst *u, int32_t n, const in_node *const *v);
 many inst_one_of(inst *u, const in_node *n);
@@ -131,8 +130,6 @@ many inst_many(inst *u, const row_node *e);
 const in_node *inst_read(inst *u, const row_node *e);
 const in_node *inst_single(inst *u, const row_node *e); /* one entry */
 int64_t inst_const(inst *u, const row_node *e);
-/* (a, b, c): ((a*#b)+b)*#c + c */
-const in_node *inst_composite(inst *u, int32_t n, const in_node *const *v);
 
 /* body.c */
 typedef struct typed {

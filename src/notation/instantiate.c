@@ -358,7 +358,6 @@ struct seen {
 	inst *u;
 	VEC(int32_t) letter;
 	bool is_in[INST_MAX_LETTERS];
-	bool left_too; /* IN_POS means the left side */
 };
 
 static void collect(struct seen *c, const in_node *n)

@@ -120,14 +120,14 @@ static void span_mul(
 	}
 }
 
-void inst_span(inst *u, const in_node *n, int64_t *min, int64_t *max)
+static void span_of(inst *u, const in_node *n, int64_t *min, int64_t *max)
 {
 	int64_t lo[2] = {0}, hi[2] = {0};
 
 	for (int i = 0; i < 2; i++)
 		if (n->arg[i] != NULL && n->kind >= IN_ADD &&
 			n->kind <= IN_CLAMP)
-			inst_span(u, n->arg[i], &lo[i], &hi[i]);
+			span_of(u, n->arg[i], &lo[i], &hi[i]);
 	*min = INT64_MIN;
 	*max = INT64_MAX;
 	switch (n->kind) {
@@ -194,7 +194,7 @@ int64_t inst_extent(inst *u, const in_node *n)
 
 	if (has_empty_letter(u, n))
 		return 0;
-	inst_span(u, n, &min, &max);
+	span_of(u, n, &min, &max);
 	if (max == INT64_MAX)
 		inst_fail(u, u->left_name,
 			"the index of %s has no known bounds, and no earlier "

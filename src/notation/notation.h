@@ -129,7 +129,6 @@ const ir_row *ir_row_named(arena *a, const char *name);
 const char *ir_row_name(const ir_row *r);
 const char *ir_row_text(const ir_row *r); /* as written */
 const char *ir_row_doc(const ir_row *r);
-bool ir_row_is_opaque(const ir_row *r);
 bool ir_row_has_grad(const ir_row *r); /* has it a grad block? */
 bool ir_row_is_user(const ir_row *r); /* made by ir_table_define */
 

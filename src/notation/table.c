@@ -10,7 +10,6 @@
  */
 #include "notation/row.h"
 
-
 typedef struct entry {
 	const char *name, *text, *doc;
 	const row_builder *builder;
@@ -208,11 +207,6 @@ const char *ir_row_doc(const ir_row *r)
 bool ir_row_has_grad(const ir_row *r)
 {
 	return r->has_grad;
-}
-
-bool ir_row_is_opaque(const ir_row *r)
-{
-	return r->is_opaque;
 }
 
 bool ir_row_is_user(const ir_row *r)

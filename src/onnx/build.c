@@ -353,7 +353,8 @@ double on_host_real(node *d, int32_t i)
 	return dtype_load_f64(on_dt(d, v), onnx_host(d->x, v), 0);
 }
 
-bool on_is_known(const node *d, int32_t v)
+/* without any input given */
+static bool is_known(const node *d, int32_t v)
 {
 	return onnx_fact(d->x, v)->is_const;
 }
@@ -513,7 +514,7 @@ int32_t on_wrap_index(node *d, int32_t ids, int64_t n)
 {
 	int32_t zero, size;
 
-	if (on_is_known(d, ids)) {
+	if (is_known(d, ids)) {
 		const void *data = onnx_host(d->x, ids);
 		bool negative = false;
 

@@ -215,7 +215,6 @@ list on_ints(node *d, int32_t i);	/* of input i */
 int64_t on_host_int(node *d, int32_t i); /* its only element */
 double on_host_real(node *d, int32_t i);
 list on_host_ints(node *d, int32_t v);
-bool on_is_known(const node *d, int32_t v); /* without any input given */
 
 /* calls: row(d, "add", A(x, y)); rowa(d, "softmax", A(x), INT("axis", 1)) */
 int32_t on_row(node *d, const char *row, int32_t n, const int32_t *arg,

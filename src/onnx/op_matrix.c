@@ -101,7 +101,8 @@ static int32_t exactly(node *d, int32_t x)
 	return on_cast_to(d, x, dtype_acc(on_dt(d, x)));
 }
 
-int32_t quant_round(node *d, int32_t x, int32_t zero, int32_t to)
+/* x rounded, moved by zero (-1: not), limited to what ONNX's type `to` holds */
+static int32_t rounded(node *d, int32_t x, int32_t zero, int32_t to)
 {
 	static const struct {
 		const char *name; /* of ONNX's element type */
@@ -137,7 +138,7 @@ int32_t quant_rescale(node *d, int32_t sum, int32_t scale_x, int32_t scale_w,
 
 	s = row(d, "mul", A(on_cast_to(d, sum, on_dt(d, s)), s));
 	s = row(d, "div", A(s, on_cast_to(d, scale_y, on_dt(d, s))));
-	return quant_round(d, s, zero_y, to);
+	return rounded(d, s, zero_y, to);
 }
 
 void onnx_matmul_integer(node *d)
@@ -225,7 +226,7 @@ void onnx_quantize(node *d)
 	on_elem_dtype(d, to);
 	s = exactly(d, s);
 	x = row(d, "div", A(on_cast_to(d, x, on_dt(d, s)), s));
-	on_set_elem(d, 0, quant_round(d, x, zero, (int32_t)to), (int32_t)to);
+	on_set_elem(d, 0, rounded(d, x, zero, (int32_t)to), (int32_t)to);
 }
 
 void onnx_dequantize(node *d)
@@ -257,8 +258,8 @@ void onnx_dynamic_quantize(node *d)
 	lo = row(d, "min", A(row(d, "reduce_min", A(x)), zero));
 	hi = row(d, "max", A(row(d, "reduce_max", A(x)), zero));
 	s = row(d, "div", A(row(d, "sub", A(hi, lo)), on_scalar(d, t, 255)));
-	z = quant_round(d, row(d, "div", A(row(d, "neg", A(lo)), s)), -1, u8);
-	on_set(d, 0, quant_round(d, row(d, "div", A(x, s)), z, u8));
+	z = rounded(d, row(d, "div", A(row(d, "neg", A(lo)), s)), -1, u8);
+	on_set(d, 0, rounded(d, row(d, "div", A(x, s)), z, u8));
 	on_set(d, 1, s);
 	on_set(d, 2, z);
 }

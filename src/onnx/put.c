@@ -3,7 +3,7 @@
  */
 #include "onnx/put.h"
 
-void put_varint(str *to, uint64_t v)
+static void varint(str *to, uint64_t v)
 {
 	for (; v >= 0x80; v >>= 7)
 		str_addc(to, (char)(uint8_t)(v | 0x80));
@@ -12,8 +12,8 @@ void put_varint(str *to, uint64_t v)
 
 void put_int(str *to, uint32_t field, int64_t v)
 {
-	put_varint(to, (uint64_t)field << 3);
-	put_varint(to, (uint64_t)v);
+	varint(to, (uint64_t)field << 3);
+	varint(to, (uint64_t)v);
 }
 
 void put_float(str *to, uint32_t field, float v)
@@ -21,15 +21,15 @@ void put_float(str *to, uint32_t field, float v)
 	uint32_t bits;
 
 	memcpy(&bits, &v, sizeof bits);
-	put_varint(to, (uint64_t)field << 3 | 5);
+	varint(to, (uint64_t)field << 3 | 5);
 	for (int i = 0; i < 4; i++)
 		str_addc(to, (char)(uint8_t)(bits >> (8 * i)));
 }
 
 void put_head(str *to, uint32_t field, size_t n)
 {
-	put_varint(to, (uint64_t)field << 3 | 2);
-	put_varint(to, n);
+	varint(to, (uint64_t)field << 3 | 2);
+	varint(to, n);
 }
 
 void put_text(str *to, uint32_t field, const char *text)

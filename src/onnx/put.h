@@ -8,7 +8,6 @@
 
 #include "base/base.h"
 
-void put_varint(str *to, uint64_t v);
 void put_int(str *to, uint32_t field, int64_t v);
 void put_float(str *to, uint32_t field, float v);
 /* The tag and length of a field of n bytes. */

@@ -6,8 +6,6 @@
 
 /* Input i as i32, less its zero point (input `zero`, along an axis if many). */
 int32_t quant_centred(node *d, int32_t i, int32_t zero, int32_t axis);
-/* x rounded, moved by zero (-1: not), limited to what ONNX's type `to` holds */
-int32_t quant_round(node *d, int32_t x, int32_t zero, int32_t to);
 /* a sum of products as the result's integers; all but sum broadcast */
 int32_t quant_rescale(node *d, int32_t sum, int32_t scale_x, int32_t scale_w,
 	int32_t scale_y, int32_t zero_y, int32_t to);

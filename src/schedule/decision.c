@@ -23,11 +23,6 @@ static const struct {
 #include "schedule/decision.def"
 };
 
-const char *decide_pass_name(decide_pass p)
-{
-	return passes[p].word;
-}
-
 const char *decide_name(int32_t kind)
 {
 	return kinds[kind].name;
@@ -61,19 +56,6 @@ void loop_decide(loop_kernel *k, decide_kind kind, int32_t of, int32_t with,
 			return;
 		}
 	*vec_push(k->a, &k->decision) = new;
-}
-
-void loop_undecide(loop_kernel *k, decide_pass pass, int32_t of)
-{
-	int32_t m = 0;
-
-	for (int32_t i = 0; i < k->decision.n; i++) {
-		const loop_decision d = k->decision.at[i];
-
-		if (kinds[d.kind].pass != pass || d.of != of)
-			k->decision.at[m++] = d;
-	}
-	k->decision.n = m;
 }
 
 const loop_decision *loop_decided(

@@ -28,14 +28,11 @@ typedef enum decide_kind {
 
 void loop_decide(loop_kernel *k, decide_kind kind, int32_t of, int32_t with,
 	int64_t a, int64_t b);
-/* Forgets what a pass decided about a subject. */
-void loop_undecide(loop_kernel *k, decide_pass pass, int32_t of);
 
 /* The last decision of a pass about `of` (any: -1); NULL: none. */
 const loop_decision *loop_decided(
 	const loop_kernel *k, decide_pass pass, int32_t of);
 
-const char *decide_pass_name(decide_pass p);
 const char *decide_name(int32_t kind); /* "TILE_ROWS" */
 decide_pass decide_pass_of(int32_t kind);
 bool decide_is_taken(int32_t kind);

@@ -32,9 +32,6 @@ void settle_own_storages(settled *w);
 
 /* ---- wait.c ---- */
 
-/* Finds pairs and the order, and adds copies for late readers. */
-void settle_waits(settled *w);
-
 /* ---- keep.c ---- */
 
 /* Is r, a read of the memory that u writes, allowed: only at the element written? */

@@ -407,7 +407,8 @@ static void add_pairs(settled *w, const conflict *c)
 	}
 }
 
-void settle_waits(settled *w)
+/* Finds pairs and the order, and adds copies for late readers. */
+static void find_waits(settled *w)
 {
 	waiting v = {.w = w};
 
@@ -438,5 +439,5 @@ void settle_run(settled *w)
 	w->writes = arena_array(
 		w->a, const eqn_writes *, w->s->eqn.n + w->s->tensor.n + 1);
 	settle_own_storages(w);
-	settle_waits(w);
+	find_waits(w);
 }

@@ -225,11 +225,6 @@ int64_t ex_flops(const expr *e)
 	return e->flops;
 }
 
-int32_t ex_n(const ir_system *s)
-{
-	return ir_exprs(s)->node.n;
-}
-
 /* ---- visiting ---- */
 
 void ex_visit(ir_system *s)

@@ -32,9 +32,6 @@ const expr *ir_inside_simple(ir_system *s, const ix_dom *d, const ix_form *f,
 /* ex_call; drops constant operands of and, or */
 const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg);
 
-/* Is e a view? see system.c */
-bool ir_eqn_is_view(ir_system *s, const sys_eqn *e);
-
 /* "x0 + y0" over EX_PARAM 0.. and 3..; acc[k] is the dtype of xk and yk */
 const expr *sys_parse_params(ir_system *s, const char *text, size_t n,
 	int32_t n_comp, const tn_dtype *acc);
@@ -55,8 +52,5 @@ const expr *sys_parse_expr(sys_parser *p);
 
 /* ir_system_verify that fails with `status`, for systems read from a text */
 void sys_check(ir_system *s, tn_status status);
-
-/* distinct names of the axes of an equation, for printing */
-const char **sys_axis_names(ir_system *s, const sys_eqn *e);
 
 #endif

@@ -82,7 +82,8 @@ int32_t ir_add_tensor(ir_system *s, const char *name, tn_dtype t, int32_t rank,
 	return s->tensor.n - 1;
 }
 
-bool ir_eqn_is_view(ir_system *s, const sys_eqn *e)
+/* Is e a view of another tensor? */
+static bool ir_eqn_is_view(ir_system *s, const sys_eqn *e)
 {
 	ix_dom d = {.box = ir_eqn_box(s, e)};
 	const expr *b = e->body[0];

@@ -198,7 +198,6 @@ typedef struct ex_reads {
 ex_reads ex_list_reads(ir_system *s, const expr *e);
 /* Rough cost of one evaluation in flops (exp 12, div 4, others 1). */
 int64_t ex_flops(const expr *e);
-int32_t ex_n(const ir_system *s); /* ids are 0 .. ex_n - 1 */
 
 /* The combination of a monoid, x (+) y, on accumulators of dtypes acc[]. */
 const expr *ir_combine(ir_system *s, int32_t monoid, int32_t comp,

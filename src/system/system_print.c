@@ -293,7 +293,8 @@ static bool taken(const char *const *names, int32_t n, const char *name)
 	return false;
 }
 
-const char **sys_axis_names(ir_system *s, const sys_eqn *e)
+/* distinct names of the axes of an equation, for printing */
+static const char **axis_names(ir_system *s, const sys_eqn *e)
 {
 	const char **names = arena_array(s->a, const char *, e->n_axes + 1);
 
@@ -372,7 +373,7 @@ void ir_eqn_print(str *out, ir_system *s, const sys_eqn *e)
 	struct printer p = {.s = s,
 		.out = out,
 		.box = &box,
-		.names = sys_axis_names(s, e)};
+		.names = axis_names(s, e)};
 
 	if (e->opaque != NULL) {
 		print_opaque(&p, e);

@@ -67,6 +67,8 @@ static t_read read_again(replay *p, const t_read *r)
 	return (t_read){made_of(p, r->v), view_again(p, r->view), false, 0};
 }
 
+static t_trace *trace_live(tensors *t, t_trace *f, const bool *tracked);
+
 /* The trace of a call inside, as it is on these operands. */
 static t_trace *trace_on(replay *p, t_trace *f, const t_read *arg)
 {
@@ -77,7 +79,7 @@ static t_trace *trace_on(replay *p, t_trace *f, const t_read *arg)
 		any |= tracked[i] = arg[i].v->tracked;
 	if (!any || f->holds_in != NULL)
 		return f;
-	return t_trace_tracked(t, t_trace_live(t, f, tracked));
+	return t_trace_tracked(t, trace_live(t, f, tracked));
 }
 
 static void call_again(replay *p, const t_call *q)
@@ -131,7 +133,8 @@ static t_trace *new_live(replay *p)
 		f->name);
 }
 
-t_trace *t_trace_live(tensors *t, t_trace *f, const bool *tracked)
+/* second.c: f recorded again; tracked: the operands that have a gradient */
+static t_trace *trace_live(tensors *t, t_trace *f, const bool *tracked)
 {
 	replay p = {.t = t, .f = f, .tracked = tracked};
 	int32_t no_grad = t->no_grad;
@@ -193,6 +196,6 @@ t_trace *t_back_live(tensors *t, const t_trace *f, const t_back *b)
 				: b->from_out[k] >= 0
 				? f->out[b->from_out[k]]->tracked
 				: true);
-	*b->live = t_trace_tracked(t, t_trace_live(t, back, tracked));
+	*b->live = t_trace_tracked(t, trace_live(t, back, tracked));
 	return *b->live;
 }

@@ -52,8 +52,6 @@ t_trace *t_trace_tracked(tensors *t, t_trace *f);
 /* seeded: by result, with middles, which have cotangents in second gradients */
 const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded);
 
-/* second.c: f recorded again; tracked: the operands that have a gradient */
-t_trace *t_trace_live(tensors *t, t_trace *f, const bool *tracked);
 /* The backward b of f as a trace that can be differentiated; NULL: impossible. */
 t_trace *t_back_live(tensors *t, const t_trace *f, const t_back *b);
 

@@ -392,6 +392,17 @@ t_storage *t_storage_new(tensors *t, t_value *cur)
 	return s;
 }
 
+static void lens_drop(tensors *t, t_storage *s)
+{
+	t_value *v = s->lens_copy;
+
+	if (v == NULL)
+		return;
+	s->lens_copy = NULL;
+	t_view_drop(t, s->lens_at);
+	t_value_drop(t, v);
+}
+
 void t_storage_drop(tensors *t, t_storage *s)
 {
 	if (--s->refs > 0)
@@ -402,7 +413,7 @@ void t_storage_drop(tensors *t, t_storage *s)
 		s->newer->older = s->older;
 	else
 		t->live = s->older;
-	t_lens_drop(t, s);
+	lens_drop(t, s);
 	t_value_drop(t, s->cur);
 	t_slot_drop(t, s->slot);
 	s->next = t->storages;
@@ -453,17 +464,6 @@ size_t t_room(const tensors *t, const t_value *v, int32_t where)
 {
 	return where == 0 ? t_bytes(&v->type)
 			  : t->b.bytes(t->b.arg, where, &v->type);
-}
-
-void t_lens_drop(tensors *t, t_storage *s)
-{
-	t_value *v = s->lens_copy;
-
-	if (v == NULL)
-		return;
-	s->lens_copy = NULL;
-	t_view_drop(t, s->lens_at);
-	t_value_drop(t, v);
 }
 
 void t_finish(tensors *t, t_call *c)

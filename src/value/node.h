@@ -466,7 +466,6 @@ void t_handle_end(const tensor *x);
 tensor *t_check(const tensors *t, const tensor *x);
 /* If the history of a parameter was freed, its value becomes a leaf again. */
 void t_renew(tensors *t, t_storage *s);
-t_read t_read_handle(tensor *x);
 
 void t_key_add(tensors *t, const void *data, size_t n); /* to t->key */
 t_entry *t_entry_of(tensors *t, const ir_inst *inst); /* a new one */
@@ -546,7 +545,6 @@ const void *t_whole(tensors *t, const t_value *v);
 /* The read of x, through its lens if it has one; adds no references. */
 t_read t_read_through(tensors *t, const tensor *x);
 void t_write_through(tensors *t, const tensor *x); /* before a write to x */
-void t_lens_drop(tensors *t, t_storage *s);
 void t_lens_retire(tensors *t); /* drops copies that were kept for the last call */
 
 /*

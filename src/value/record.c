@@ -162,7 +162,7 @@ void t_renew(tensors *t, t_storage *s)
 	t_leaf(t, s, s->cur);
 }
 
-t_read t_read_handle(tensor *x)
+static t_read read_of_handle(tensor *x)
 {
 	t_read r = t_read_through(x->of, x);
 
@@ -194,7 +194,7 @@ static tensor *make_view(
 	t_view_keep(v->parent);
 	v->n_extra = n - 1;
 	for (int32_t i = 1; i < n; i++)
-		v->extra[i - 1] = t_read_handle(x[i]);
+		v->extra[i - 1] = read_of_handle(x[i]);
 	out = t_handle_new(t, x[0]->storage, v,
 		&e->inst->tensor[e->inst->result[0]].type);
 	if (x[0]->lens != 0) {

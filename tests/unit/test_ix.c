@@ -234,46 +234,6 @@ static void check_injectives(arena *a, void *arg)
 	}
 }
 
-/* Axes as forms over the line F, or NULL: no inverse of this kind. */
-static const struct {
-	const char *box, *in, *i, *j;
-} inverses[] = {
-	{"i:4 j:3", "3*i + j", "F/3", "F%3"},
-	{"i:4 j:3", "4*j + i", "F%4", "F/4"},
-	{"i:4 j:3", "11 - 3*i - j", "-(F/3) + 3", "-(F%3) + 2"},
-	{"i:4 j:3", "6*(i/2) + 2*j + i%2", "2*(F/6) + F%2", "(F/2)%3"},
-	{"i:1 j:3", "j", "0", "F"},
-	{"i:4 j:3", "3*i + j + 1", NULL, NULL},
-	{"i:4 j:3", "4*i + j", NULL, NULL},
-	{"i:4 j:3", "i + j", NULL, NULL},
-	{"i:4 j:3", "3*i", NULL, NULL},
-};
-
-static void check_inverses(arena *a, void *arg)
-{
-	ix_text t, line;
-
-	(void)arg;
-	for (size_t i = 0; i < sizeof inverses / sizeof *inverses; i++) {
-		const ix_form *out[2];
-		bool found;
-
-		ix_text_init(&t, a, inverses[i].box, NULL);
-		ix_text_init(&line, a, "F:12", NULL);
-		line.extent[0] = t.extent[0] * t.extent[1];
-		found = ix_invert(t.x, &t.d, ix_text_form(&t, inverses[i].in),
-			out);
-		assert_int_equal(found, inverses[i].i != NULL);
-		if (!found)
-			continue;
-		line.x = t.x;
-		assert_string_equal(ix_text_print(&line, out[0]),
-			inverses[i].i);
-		assert_string_equal(ix_text_print(&line, out[1]),
-			inverses[i].j);
-	}
-}
-
 /* ---- composition, coordinates, sizes ---- */
 
 static void check_views(arena *a, void *arg)
@@ -374,7 +334,6 @@ CHECK(forms)
 CHECK(ranges)
 CHECK(equals)
 CHECK(injectives)
-CHECK(inverses)
 CHECK(views)
 
 int main(void)
@@ -384,7 +343,6 @@ int main(void)
 		cmocka_unit_test(test_ranges),
 		cmocka_unit_test(test_equals),
 		cmocka_unit_test(test_injectives),
-		cmocka_unit_test(test_inverses),
 		cmocka_unit_test(test_views),
 		cmocka_unit_test(test_limits),
 	};

@@ -180,7 +180,6 @@ static void all_rows(arena *a, void *arg)
 	assert_string_equal(ir_row_param(r, 1)->default_text, "all");
 	assert_true(ir_row_is_variadic(ir_table_find(t, "concat")));
 	assert_int_equal(ir_row_n_results(ir_table_find(t, "split")), -1);
-	assert_true(ir_row_is_opaque(ir_table_find(t, "sort")));
 }
 
 static void test_table(void **state)
