@@ -3,7 +3,8 @@
 
 Every name that include/*.h offers - functions, types, constants, macros -
 stands in docs/api.md (the functions of operations: in docs/ops.md); every
-document can be reached by links from README.md; no link leads nowhere.
+document can be reached by links from README.md; no link leads nowhere; each
+file of the sources that a document names exists.
 """
 import glob
 import os
@@ -52,6 +53,27 @@ def check_api():
     return n, wrong
 
 
+def check_files():
+    """Source files in `code` of documents, by their name or the end of their path."""
+    have = set()
+    for folder in ("src", "include", "tests", "tools", "examples", "bench"):
+        for at, _, files in os.walk(os.path.join(ROOT, folder)):
+            parts = os.path.relpath(at, ROOT).split(os.sep)
+            for f in files:
+                for i in range(len(parts) + 1):
+                    have.add("/".join(parts[i:] + [f]))
+    wrong = n = 0
+    for path in sorted(glob.glob(os.path.join(ROOT, "docs", "*.md"))) + \
+            [os.path.join(ROOT, "README.md")]:
+        for i, line in enumerate(read(path).split("\n")):
+            for name in re.findall(r"`([a-z_0-9]+(?:/[a-z_0-9]+)*\.(?:c|h|def|sh|py))`", line):
+                n += 1
+                if name not in have:
+                    print("%s:%d: there is no file %s" % (os.path.relpath(path, ROOT), i + 1, name))
+                    wrong += 1
+    return n, wrong
+
+
 def links_of(path):
     """Files that a document links to, each with its line."""
     fence = False
@@ -94,11 +116,12 @@ def check_links():
 def main():
     n_names, no_name = check_api()
     n_documents, no_link = check_links()
-    if no_name + no_link:
-        sys.exit("docs_check: %d names are missing, %d links are wrong" %
-                 (no_name, no_link))
-    print("docs_check: %d names and %d documents are there" %
-          (n_names, n_documents))
+    n_files, no_file = check_files()
+    if no_name + no_link + no_file:
+        sys.exit("docs_check: %d names are missing, %d links are wrong, "
+                 "%d named files do not exist" % (no_name, no_link, no_file))
+    print("docs_check: %d names, %d documents and %d named files are there" %
+          (n_names, n_documents, n_files))
 
 
 if __name__ == "__main__":

@@ -76,16 +76,18 @@ files README.md docs -name '*.md' ! -name ops.md ! -name api.md >"$tmp/d.files"
 files src -name '*.[ch]' ! -path 'src/emit/*' ! -path 'src/cli/bench*' >"$tmp/m.files"
 files include -name '*.h' ! -name tenon_ops.h >"$tmp/p.files"
 files src -name '*.h' >"$tmp/h.files"
+files src -name '*.c' >"$tmp/c.files"
 xargs awk "$paragraphs" <"$tmp/d.files" >"$tmp/d"
 xargs awk -v kind=s "$strings" <"$tmp/m.files" >"$tmp/m"
 xargs awk -v kind=c "$strings" <"$tmp/p.files" >"$tmp/p"
 xargs awk -v kind=c "$strings" <"$tmp/h.files" >"$tmp/h"
+xargs awk -v kind=c "$strings" <"$tmp/c.files" >"$tmp/c"
 
 n=0 rules=0
 while IFS=$'\t' read -r where pattern why say; do
 	case $where in '' | '#'*) continue ;; esac
 	rules=$((rules + 1))
-	for kind in d m p h; do
+	for kind in d m p h c; do
 		case $where in *$kind*) ;; *) continue ;; esac
 		cut -f2- "$tmp/$kind" | grep -niPo -- ".{0,30}($pattern).{0,30}" \
 			>"$tmp/found"
@@ -104,5 +106,5 @@ while IFS=$'\t' read -r where pattern why say; do
 		esac
 	done
 done <"$table"
-echo "words: $rules rules, $(cat "$tmp"/[dmph] | wc -l) texts, $n banned uses"
+echo "words: $rules rules, $(cat "$tmp"/[dmphc] | wc -l) texts, $n banned uses"
 [ $n -eq 0 ]

@@ -1,6 +1,6 @@
 /*
- * bench.h: what the parts of `tenon bench` share: one result line, and the
- * hand-written loops that a kernel's rate is compared with.
+ * bench.h: shared parts of `tenon bench`: the lines of results, and the
+ * reference loops, with whose rates those of kernels are compared.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -9,29 +9,30 @@
 
 typedef struct bench_result {
 	const char *bench, *name;
-	double seconds;	       /* median of ours */
+	double seconds;	       /* median of Tenon */
 	double rate;	       /* bytes per second, or 0 */
 	const char *reference; /* what it is compared with */
-	double ratio;	       /* our rate over the reference's; higher is better */
+	/* Tenon's rate divided by the reference's; higher is better */
+	double ratio;
 	double target;
-	const char *skipped; /* why it was not measured, or NULL */
+	const char *skipped; /* the reason why it was not measured, or NULL */
 } bench_result;
 
-/* The heading of the table; nothing with json. */
+/* Prints the heading of the table, unless json. */
 void bench_heading(bool json);
-/* One line on standard output: a row of the table, or a JSON object. */
+/* Prints a row of the table, or a JSON object. */
 void bench_say(const bench_result *r, bool json);
 double bench_median(double *v, int n); /* sorts v */
 
-/* A folder with plain files, and the files. */
+/* Removes a folder and the regular files in it. */
 void bench_remove(const char *dir);
 
 int bench_fused(tn_context *c, const char *only, int repeat, bool json);
 int bench_compile(int repeat, bool json);
 int bench_contract(const char *only, int repeat, bool json);
-/* files: to a NULL; batch 0: 1 and 4 */
+/* files ends with NULL; batch 0: measures batches 1 and 4 */
 int bench_nets(const char *const *files, int repeat, int64_t batch, bool json);
-/* a training step instead, batch 0: 4 */
+/* measures a training step; batch 0: 4 */
 int bench_nets_train(
 	const char *const *files, int repeat, int64_t batch, bool json);
 int bench_step(const char *only, int repeat, bool json);
@@ -39,7 +40,10 @@ int bench_shard(const char *only, int repeat, bool json);
 int bench_train(const char *only, int repeat, bool json);
 int bench_api(tn_context *c, int repeat, bool json);
 
-/* files: to a NULL; none: the suite. seconds: for all of it, 0 no limit */
+/*
+ * files ends with NULL; without files: the suite. seconds: time limit of all,
+ * 0: none
+ */
 int bench_merges(const char *const *files, const char *only, int repeat,
 	double seconds, bool json);
 int bench_estimate(
@@ -50,35 +54,43 @@ int bench_estimate(
 enum { BENCH_CONTRACT_TEXT = 1200 };
 bool bench_fused_text(int i, const char **name, const char **text);
 bool bench_contract_text(int i, char *name, size_t n_name, char *text);
-/* The program of a training step, to be freed; NULL: it has been said why. */
+/*
+ * The program of a training step, to be freed; NULL: failed, after a message.
+ */
 char *bench_step_text(int i);
 const char *bench_step_name(int i);
 
 /* ---- subject.c ---- */
 
-/* A program of which kernels are measured, by one thread. */
+/* A program whose kernels are measured, on one thread. */
 typedef struct bench_subject {
 	char name[64];
-	const char *text, *file; /* one of them */
+	const char *text, *file; /* one of them is set */
 	const char *cache;
 	tn_context *c;
 	cli_model model;
 	tn_program *p; /* compiled */
 	cli_arrays *a;
-	void **kept; /* (n_kept inputs) what a run changes, as it was */
+	/* (n_kept inputs) original elements of arrays that a run changes */
+	void **kept;
 	int32_t n_kept;
 } bench_subject;
 
-/* The same program once more, not compiled; false: it has been said why. */
+/*
+ * Parses the same program again, without compiling it; false: failed, after a
+ * message.
+ */
 bool bench_subject_program(const bench_subject *s, tn_program **p);
 typedef bool bench_visit(void *arg, bench_subject *s);
-/* Each program of the suite, or of the files; false: one failed. */
+/*
+ * Calls fn for each program of the suite, or of the files; false: one failed.
+ */
 bool bench_each_subject(const char *const *files, const char *only,
 	bench_visit *visit, void *arg);
 
 uint64_t bench_hash(const char *text);
 
-/* Kernels of a program, and seconds of each in several runs. */
+/* Kernels of a program, and the seconds of each in several runs. */
 typedef struct bench_kernels {
 	tn_program *p;
 	int32_t n;
@@ -90,7 +102,7 @@ bool bench_kernels_new(bench_kernels *k, tn_program *p, int repeat);
 void bench_kernels_free(bench_kernels *k);
 bool bench_kernels_run(bench_kernels *k, const bench_subject *s, int i);
 
-/* ---- bench_gemm.c: matrix products of libraries, if they are installed ---- */
+/* ---- gemm.c: matrix products of installed libraries ---- */
 
 /* batch times o[m,n] = x[m,k] y[k,n] in f32; x and y as [k,m], [n,k] if turned */
 typedef struct bench_product {
@@ -106,20 +118,20 @@ void bench_gemm_threads(bench_gemm *g, int n);
 void bench_gemm_run(bench_gemm *g, const bench_product *p, const float *x,
 	const float *y, float *o);
 
-/* ---- bench_dnnl.c: convolutions of oneDNN in the layouts it likes best ---- */
+/* ---- dnnl.c: convolutions of oneDNN, in layouts that it chooses ---- */
 
 /* c x size x size in, f out; groups 1 or all */
 typedef struct bench_conv_shape {
 	int c, size, f, k, stride, lo, groups;
 } bench_conv_shape;
 typedef struct bench_conv bench_conv;
-bench_conv *bench_conv_new(const bench_conv_shape *s); /* NULL: not there */
+bench_conv *bench_conv_new(const bench_conv_shape *s); /* NULL: not installed */
 void bench_conv_free(bench_conv *c);
 void bench_conv_run(bench_conv *c);
 
-/* ---- bench_ref.c: hand-written loops on pinned threads ---- */
+/* ---- ref.c: hand-written loops on pinned threads ---- */
 
-/* Named by what goes through memory: arrays read, arrays written. */
+/* Memory traffic: arrays that are read, and arrays that are written. */
 typedef enum bench_traffic {
 	BENCH_READ,	  /* sum of one array */
 	BENCH_READ_WRITE, /* copy or scale */
@@ -128,14 +140,19 @@ typedef enum bench_traffic {
 
 typedef struct bench_ref bench_ref;
 
-/* Arrays of n_floats each and one thread per CPU (or n_threads, if > 0). */
+/*
+ * Makes arrays of n_floats each, and one thread per CPU (or n_threads, if > 0).
+ */
 bench_ref *bench_ref_new(int64_t n_floats, int n_threads);
 void bench_ref_free(bench_ref *r);
-/* The fastest loop with this traffic here, tried once each; its name. */
+/*
+ * Tries each loop with this traffic once, and chooses the fastest; returns its
+ * name.
+ */
 const char *bench_ref_choose(bench_ref *r, bench_traffic t);
-/* Seconds of one run of the chosen loop. */
+/* Runs the chosen loop once; returns seconds. */
 double bench_ref_run(bench_ref *r, bench_traffic t);
-/* Bytes that one run moves, each array once. */
+/* Bytes of a run; each array counts once. */
 double bench_ref_bytes(const bench_ref *r, bench_traffic t);
 
 #endif

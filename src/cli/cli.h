@@ -25,109 +25,131 @@ extern const cli_command cli_run, cli_explain, cli_check, cli_info, cli_ops,
 	cli_bench, cli_completion, cli_version, cli_train, cli_train_onnx, cli_export, cli_generate, cli_plan_shards,
 	cli_gradcheck, cli_tune;
 
-/* completion.c: prints what completes these commands, NULL behind them */
+/*
+ * completion.c: prints a completion script for these commands; `all` ends with
+ * NULL
+ */
 int cli_complete(const cli_command *self, const cli_command *const *all,
 	int argc, char **argv);
 
-/* ---- near.c: what was meant ---- */
+/* ---- near.c: suggestions for unknown words ---- */
 
 typedef struct cli_nearest {
-	const char *wanted; /* no word that there is */
+	const char *wanted; /* the unknown word */
 	const char *found;  /* the nearest so far, or NULL */
 	int distance;
 } cli_nearest;
 
-/* Is this word what was meant? */
+/* Offers a known word as a candidate. */
 void cli_near(cli_nearest *n, const char *word);
 
 /* ---- args.c: --flag, --name=value, --name value, positional ---- */
 
 typedef struct cli_option {
 	const char *name;   /* without the dashes */
-	bool *flag;	    /* set when given; or */
-	const char **value; /* the last value given; or */
-	struct cli_list *list; /* all of them */
+	bool *flag;	    /* set to true if it is given; or */
+	const char **value; /* the last given value; or */
+	struct cli_list *list; /* all given values */
 } cli_option;
 
 typedef struct cli_list {
-	const char **at; /* room for as many as there are arguments */
+	const char **at; /* as many entries as there are arguments */
 	int n;
 } cli_list;
 
 /*
  * Sorts argv into options (a table that ends with a NULL name) and at most
- * n_max positional arguments. Returns -1 to go on, else an exit code: --help
- * was asked for, or something is wrong and has been said.
+ * n_max positional arguments. Returns -1 to continue, else an exit code: after
+ * --help, or after an error message.
  */
 int cli_args(const cli_command *self, int argc, char **argv,
 	const cli_option *options, const char **positional, int n_max);
 
-/* "tenon run: " and the message on standard error; returns CLI_USAGE. */
+/* Prints "tenon run: " and the message on standard error; returns CLI_USAGE. */
 int cli_usage(const cli_command *self, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Reads --seed, if text is not NULL. False: it is not a number; prints why. */
 bool cli_seed(const cli_command *self, const char *text, uint64_t *out);
 
-/* export_gpt.c: a checkpoint of tenon train as a model; an exit code */
+/* export_gpt.c: exports a checkpoint of tenon train; returns an exit code */
 int cli_export_gpt(const char *file, const char *out, const cli_list *dims);
 
 /* ---- say.c: diagnoses, notes, JSON ---- */
 
-/* file:line:column: error[rule]: text, then the line with a caret. */
+/* Prints file:line:column: error[rule]: text, then the line with a caret. */
 void cli_diag(const tn_diag *d);
-/* The same for what the command itself finds wrong. Returns CLI_FAILED. */
+/* Prints an error that the command itself found. Returns CLI_FAILED. */
 int cli_error(const char *file, const char *rule, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A remark on standard error. */
+/* Prints a remark on standard error. */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Why there is no context: says so, and returns CLI_FAILED. */
+/* Prints why a context could not be made; returns CLI_FAILED. */
 int cli_no_context(void);
-/* tn_context_free, and the context's note if there is one; NULL is fine. */
+/*
+ * Prints the context's note if there is one, and frees the context; c may be
+ * NULL.
+ */
 void cli_close(tn_context *c);
-/* Progress on standard error, overwritten in place; nothing off a terminal. */
+/*
+ * Prints progress on standard error, over the previous line; only on a
+ * terminal.
+ */
 void cli_progress(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* text as a JSON string with its quotes */
+/* Prints text as a JSON string, with quotes. */
 void cli_json_text(FILE *f, const char *text);
-/* a number; null when it is not finite, which JSON cannot say */
+/*
+ * Prints a number; null if it is not finite, because JSON has no such numbers.
+ */
 void cli_json_number(FILE *f, double v);
-/* Flushes standard output: false, and said so, when not all was written. */
+/*
+ * Flushes standard output; false, after a message: not everything was written.
+ */
 bool cli_flush(void);
-/* malloc that says so and returns NULL when there is none */
+/* Like calloc; NULL, after a message: out of memory. */
 void *cli_alloc(size_t n, size_t size);
-/* Can it be written, now, before much work? Else false, and it is said. What
- * is not there is not made. */
+/*
+ * Can the file be written? false: no, after a message. Does not create it.
+ * Called before long work.
+ */
 bool cli_can_write(const char *path, const char *rule);
-/* seconds on a clock that only goes forward */
+/* Seconds of a monotonic clock. */
 double cli_now(void);
 
 /* ---- report.c: pages for a browser ---- */
 
-/* "about": when, where, and by which command the report is made */
+/* Prints the member "about": date, machine and command line. */
 void cli_report_about(FILE *f);
-/* json: {"about": .., "title" or "train": .., "profile": of tn_profile_text};
- * else false, and it has been said */
+/*
+ * json: {"about": .., "title" or "train": .., "profile": of tn_profile_text};
+ * false: failed, after a message
+ */
 bool cli_report_write(const char *path, const char *json);
 
 /* ---- plan_shards.c ---- */
 
-/* the loss of a GPT as .tn text, config: a train_config; NULL: no memory, and
- * it has been said */
+/*
+ * The loss of a GPT as .tn text; config is a train_config. NULL: out of memory,
+ * after a message.
+ */
 char *cli_gpt_text(const void *config);
 
 /* ---- print.c: arrays as NumPy prints them ---- */
 
-/* "f32[2,3]" into out of n bytes */
+/* Writes a type such as "f32[2,3]" to out, of n bytes. */
 void cli_type_text(char *out, size_t n, tn_dtype t, int32_t rank,
 	const int64_t *shape);
-/* At most about a thousand elements, longer axes with "..." in the middle. */
+/*
+ * Prints an array; of more than a thousand elements, long axes have "..." in
+ * the middle.
+ */
 void cli_print_array(FILE *f, tn_dtype t, int32_t rank, const int64_t *shape,
 	const void *data);
-/* The elements as a flat JSON array. */
+/* Prints the elements as a flat JSON array. */
 void cli_json_array(FILE *f, tn_dtype t, const void *data, int64_t n_elems);
 
 /* ---- model.c: programs from .tn text or from ONNX models ---- */
 
-/* The array of an input of the program. */
+/* A given array for an input of the program. */
 typedef struct cli_given {
 	char *name;
 	const tn_array *array;
@@ -135,8 +157,8 @@ typedef struct cli_given {
 
 typedef struct cli_model {
 	tn_program *program;
-	tn_onnx *onnx; /* NULL: it was .tn text */
-	tn_array **array; /* read for it */
+	tn_onnx *onnx; /* NULL: the program is .tn text */
+	tn_array **array; /* arrays that were read for it */
 	int n_arrays;
 	cli_given *given;
 	int n_given;
@@ -144,21 +166,23 @@ typedef struct cli_model {
 
 /*
  * FILE.onnx or .tn text ("-": standard input); dims: NAME=SIZE, inputs:
- * NAME=FILE, whose shapes an ONNX model takes; both may be NULL. Where their
- * values decide shapes, the program is one of tn_onnx_stage, or for these
- * values alone. False when something is wrong, which has been said then.
+ * NAME=FILE, whose shapes an ONNX model takes; both may be NULL. If their
+ * values determine shapes, the program is one of tn_onnx_stage, or valid only
+ * for these values. false: failed, after a message.
  */
 bool cli_model_open(cli_model *m, tn_context *c, const char *file,
 	const cli_list *dims, const cli_list *inputs, bool stage);
 void cli_model_close(cli_model *m);
-/* --apart A,B, each of them; false: it has been said why not. */
+/* Applies each --apart A,B; false: failed, after a message. */
 bool cli_set_apart(tn_context *c, tn_program *p, const cli_list *pairs);
-/* A name without characters that a terminal would interpret. */
+/*
+ * Copies a name without control characters, which a terminal would interpret.
+ */
 void cli_clean_name(char *out, size_t n, const char *name);
 /*
- * A name for a file: letters, digits, _ - and . (not first) do not change, any
- * other byte becomes %XX; so different names give different files. False: it
- * is too long for a file name.
+ * Makes a file name: letters, digits, _ - and . (not first) do not change, any
+ * other byte becomes %XX; so different names give different files. false: the
+ * name is too long.
  */
 bool cli_file_name(char *out, size_t n, const char *name);
 
@@ -167,8 +191,8 @@ bool cli_file_name(char *out, size_t n, const char *name);
  * but those named. Returns an exit code.
  */
 typedef enum cli_split_as {
-	CLI_SPLIT_TEXT,	   /* slots, calls, what is kept */
-	CLI_SPLIT_DOT,	   /* the same as a picture */
+	CLI_SPLIT_TEXT,	   /* slots, calls, kept values */
+	CLI_SPLIT_DOT,	   /* the same as a Graphviz graph */
 	CLI_SPLIT_PROGRAM, /* forward and backward as one program */
 } cli_split_as;
 int cli_split(const cli_command *self, tn_context *c, tn_program *p,
@@ -179,24 +203,27 @@ int cli_split(const cli_command *self, tn_context *c, tn_program *p,
 typedef struct cli_arrays {
 	int32_t n_in, n_out;
 	tn_value *value; /* (outputs) names, types and shapes */
-	tn_array **made; /* (outputs) by a run that found their shapes, or NULL */
-	const void **in; /* what tn_program_run wants */
+	/* (outputs) set by a run that determined their shapes, or NULL */
+	tn_array **made;
+	const void **in; /* (inputs) arguments of tn_program_run */
 	void **out;
-	tn_array **file; /* of inputs read from a file, else NULL */
-	void **own;	 /* of those made here, else NULL */
-	const tn_array **given; /* of an ONNX model's, else NULL */
+	tn_array **file; /* (inputs) arrays from files, else NULL */
+	void **own;	 /* (inputs) memory allocated here, else NULL */
+	/* (inputs) arrays given to an ONNX model, else NULL */
+	const tn_array **given;
 	tn_value *type; /* (inputs) */
 } cli_arrays;
 
 /*
- * Inputs from NAME=FILE.npy (those of ONNX models as the model was given them), the others random from the seed; outputs
- * allocated. Says on standard error which ones are random if `say`. NULL when
- * something is wrong, which has been said then.
+ * Reads inputs from NAME=FILE.npy (those of ONNX models are taken from the
+ * model), fills the others with random numbers from the seed, and allocates
+ * outputs. If `say`, prints on standard error which inputs are random. NULL:
+ * failed, after a message.
  */
 cli_arrays *cli_arrays_new(tn_context *c, const cli_model *m,
 	const cli_list *named, uint64_t seed, bool say);
 void cli_arrays_free(cli_arrays *a);
-/* The program with them; false when something is wrong, which is said then. */
+/* Runs the program with the arrays; false: failed, after a message. */
 bool cli_arrays_run(cli_arrays *a, tn_context *c, const cli_model *m);
 
 #endif

@@ -112,7 +112,7 @@ static int check(const cli_command *self, const asked *k)
 		return cli_usage(self, "--adjoint needs an operation, such as "
 			"matmul or \"matmul(f32[2,3], f32[3,4])\"");
 	if (k->adjoint && k->md)
-		return cli_usage(self, "--md and --adjoint do not go together");
+		return cli_usage(self, "--md and --adjoint cannot be combined");
 	if (!k->adjoint && (k->json || k->file != NULL))
 		return cli_usage(self, "--%s is for --adjoint",
 			k->json ? "json" : "file");

@@ -1,5 +1,5 @@
 /*
- * train_run.h: a training run, as train.c and train_report.c see it.
+ * train_run.h: the state of a training run, shared by train*.c.
  */
 #ifndef CLI_TRAIN_RUN_H
 #define CLI_TRAIN_RUN_H
@@ -9,7 +9,7 @@
 
 enum { PATH_ROOM = 4096, EARLY_SAMPLES = 7 };
 
-/* What a step said. */
+/* The results of a step. */
 struct told {
 	int64_t step;
 	double loss, valid, rate;
@@ -20,25 +20,26 @@ typedef struct run {
 	train_config k;
 	train_text text;
 	train_bpe *bpe; /* NULL: tokens are bytes */
-	int lock;	/* of the folder; -1: none */
+	int lock;	/* descriptor of the folder's lock; -1: none */
 	train_gpt *g;
 	tn_optimizer *opt;
 	tn_params *all;
 	train_state s;
 	const char *out;
-	int64_t until; /* the last step to do now */
+	int64_t until; /* stop after this step */
 	int64_t *x, *y;
 	int64_t keep, n_sample;
 	bool json;
 	char saved[PATH_ROOM]; /* the newest checkpoint; "": none */
 	double busy, timed;    /* seconds in steps; and the number of these steps */
-	double last;	       /* of the last one; 0: it compiled */
+	/* seconds of the last step; 0: it included compilation */
+	double last;
 	const char *report, *trace; /* files to write at the end; or NULL */
-	struct told *told; /* (n_told) what each step said, for the report */
+	struct told *told; /* (n_told) results of each step, for the report */
 	size_t n_told;
 	char *wrote; /* the sample */
-	int64_t patience; /* seconds; 0: as the environment says */
-	struct { /* shorter ones on the way, for the report */
+	int64_t patience; /* seconds; 0: as the environment sets it */
+	struct { /* shorter samples during the run, for the report */
 		int64_t step;
 		char *text;
 	} early[EARLY_SAMPLES];
@@ -51,22 +52,25 @@ typedef struct run {
 /* ---- train_say.c ---- */
 
 void train_say_start(const run *r);
-/* valid: NAN when it was not looked at */
+/* Prints a step. valid: NAN if it was not computed. */
 void train_say_step(const run *r, double loss, double valid);
 void train_bar(const run *r, double loss);
-/* For the report; without memory it goes without. */
+/* Stores a step for the report; if memory runs out, the report lacks it. */
 void train_keep_step(run *r, double loss, double valid);
 int train_say_sample(run *r);
 /*
- * For the report, some of the evaluations: what it writes by now. first: the
- * step that the run began after. Nothing is drawn that training draws from.
+ * At some evaluations, generates a sample for the report. first: the step after
+ * which the run began. Does not use random numbers of the training.
  */
 int train_keep_sample(run *r, int64_t first);
-/* Tokens a second so far. */
+/* Tokens per second so far. */
 double train_rate(const run *r);
-/* The folder for this run alone, until `lock` is closed. CLI_OK or said. */
+/*
+ * Locks the folder for this run, until `lock` is closed. Returns CLI_OK, or an
+ * exit code after a message.
+ */
 int train_lock(run *r);
-/* The files that were asked for. */
+/* Writes the files of --report and --trace. */
 int train_report(run *r);
 
 #endif

@@ -46,7 +46,7 @@ struct scan {
 static _Noreturn void bad_header(const struct scan *s, const char *what)
 {
 	env_fail(s->e, TN_EINVAL, "npy.header", (loc){.file = s->path},
-		"the header has no %s where one belongs; it must be "
+		"expected %s in the header, which must be "
 		"{'descr': ..., 'fortran_order': ..., 'shape': (...)}",
 		what);
 }
@@ -117,7 +117,7 @@ static void take_descr(struct scan *s, npy_header *out)
 	if (s->at < s->end && *s->at == '[')
 		env_fail(s->e, TN_EINVAL, "npy.dtype", (loc){.file = s->path},
 			"structured elements are not accepted; %s", accepted);
-	name = take_string(s, &n, "dtype");
+	name = take_string(s, &n, "a dtype");
 	for (i = 0; i < N_DTYPES; i++)
 		if (n == 3 && memcmp(name + 1, dtypes[i].name, 2) == 0)
 			break;
@@ -147,7 +147,7 @@ static int64_t take_extent(struct scan *s)
 				(loc){.file = s->path},
 				"an extent of the shape does not fit 64 bits");
 	if (s->at == from)
-		bad_header(s, "extent");
+		bad_header(s, "an extent");
 	if (s->at < s->end && *s->at == 'L') /* written by Python 2 */
 		s->at++;
 	return v;
@@ -182,14 +182,14 @@ static void take_dictionary(struct scan *s, npy_header *out)
 	expect(s, '{');
 	while (!take(s, '}')) {
 		size_t n, k;
-		const char *key = take_string(s, &n, "key");
+		const char *key = take_string(s, &n, "a key");
 
 		for (k = 0; k < 3; k++)
 			if (strlen(keys[k]) == n &&
 				memcmp(keys[k], key, n) == 0)
 				break;
 		if (k == 3 || seen >> k & 1)
-			bad_header(s, "key that is known and new");
+			bad_header(s, "one of its three keys, each once");
 		seen |= 1u << k;
 		expect(s, ':');
 		if (k == 0)
@@ -207,9 +207,9 @@ static void take_dictionary(struct scan *s, npy_header *out)
 	}
 	skip_space(s);
 	if (s->at != s->end)
-		bad_header(s, "end");
+		bad_header(s, "the end");
 	if (seen != 7)
-		bad_header(s, "third key");
+		bad_header(s, "all three keys");
 }
 
 /* Reads the length of the dictionary, and returns its offset. */

@@ -16,7 +16,7 @@ _Noreturn void json_fail(const json_text *j, const char *what)
 		str_add(&s, ": ");
 	}
 	env_fail(arena_env(j->a), TN_EINVAL, j->rule, (loc){.file = j->path},
-		"%.300sthe header has no %s at its byte %zu", s.at, what,
+		"%.300sexpected %s at byte %zu of the header", s.at, what,
 		(size_t)(j->at - j->from));
 }
 
@@ -147,14 +147,14 @@ static void take_unicode(json_text *j, str *s)
 
 	if (c >= 0xd800 && c <= 0xdbff) {
 		if (j->end - j->at < 2 || j->at[0] != '\\' || j->at[1] != 'u')
-			json_fail(j, "second half of a surrogate pair");
+			json_fail(j, "the second half of a surrogate pair");
 		j->at += 2;
 		low = hex4(j);
 		if (low < 0xdc00 || low > 0xdfff)
-			json_fail(j, "second half of a surrogate pair");
+			json_fail(j, "the second half of a surrogate pair");
 		c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 	} else if ((c >= 0xdc00 && c <= 0xdfff) || c == 0) {
-		json_fail(j, "character that text can have");
+		json_fail(j, "a valid character");
 	}
 	add_utf8(s, c);
 }
@@ -166,7 +166,7 @@ static void take_escape(json_text *j, str *s)
 	const char *found = c != '\0' ? strchr(name, c) : NULL;
 
 	if (c != 'u' && found == NULL)
-		json_fail(j, "escape that JSON knows");
+		json_fail(j, "an escape of JSON");
 	j->at++;
 	if (c == 'u')
 		take_unicode(j, s);
@@ -184,7 +184,7 @@ char *json_string(json_text *j, const char *what)
 		size_t n;
 
 		if (j->at == j->end)
-			json_fail(j, "end of a string");
+			json_fail(j, "the end of a string");
 		if (*j->at == '"')
 			break;
 		if (*j->at == '\\') {
@@ -195,7 +195,7 @@ char *json_string(json_text *j, const char *what)
 		n = utf8_bytes((const unsigned char *)j->at,
 			(size_t)(j->end - j->at));
 		if (n == 0 || (unsigned char)*j->at < 0x20)
-			json_fail(j, "character that text can have");
+			json_fail(j, "a valid character");
 		str_addn(&s, j->at, n);
 		j->at += n;
 	}
@@ -212,7 +212,7 @@ int64_t json_natural(json_text *j, const char *what)
 	from = j->at;
 	for (; j->at < j->end && *j->at >= '0' && *j->at <= '9'; j->at++)
 		if (!mul_ok(v, 10, &v) || !add_ok(v, *j->at - '0', &v))
-			json_fail(j, "number below 2^63");
+			json_fail(j, "a number below 2^63");
 	if (j->at == from || (*from == '0' && j->at - from > 1))
 		json_fail(j, what);
 	return v;

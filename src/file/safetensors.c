@@ -84,7 +84,7 @@ static _Noreturn void refuse(const reading *r, const char *rule,
 
 static void take_dtype(reading *r, file_tensor *x)
 {
-	const char *name = json_string(&r->j, "string for the dtype");
+	const char *name = json_string(&r->j, "the dtype, a string");
 	str s;
 
 	for (int32_t i = 0; i < TN_N_DTYPES; i++)
@@ -109,16 +109,16 @@ static void take_shape(reading *r, file_tensor *x)
 		if (x->rank == TN_MAX_RANK)
 			refuse(r, "safetensors.shape", x->name,
 				"the shape has more than 8 axes");
-		x->shape[x->rank++] = json_natural(&r->j, "extent");
+		x->shape[x->rank++] = json_natural(&r->j, "an extent");
 	} while (json_more(&r->j, ']'));
 }
 
 static void take_offsets(reading *r, int64_t *offset)
 {
 	json_want(&r->j, '[');
-	offset[0] = json_natural(&r->j, "offset");
+	offset[0] = json_natural(&r->j, "an offset");
 	json_want(&r->j, ',');
-	offset[1] = json_natural(&r->j, "offset");
+	offset[1] = json_natural(&r->j, "an offset");
 	json_want(&r->j, ']');
 }
 
@@ -157,14 +157,14 @@ static void take_tensor(reading *r, const char *name)
 	r->j.inside = name;
 	json_want(&r->j, '{');
 	do {
-		const char *key = json_string(&r->j, "key");
+		const char *key = json_string(&r->j, "a key");
 		size_t k = 0;
 
 		while (k < 3 && strcmp(key, keys[k]) != 0)
 			k++;
 		if (k == 3 || seen >> k & 1)
-			json_fail(&r->j, "key of dtype, shape, data_offsets "
-					 "that is new");
+			json_fail(&r->j, "one of dtype, shape and "
+					 "data_offsets, each once");
 		seen |= 1u << k;
 		json_want(&r->j, ':');
 		if (k == 0)
@@ -190,13 +190,13 @@ static void take_metadata(reading *r)
 		do {
 			file_pair *p = vec_push(r->j.a, &r->pair);
 
-			p->key = json_string(&r->j, "key");
+			p->key = json_string(&r->j, "a key");
 			if (map_get_str(keys, p->key, 0))
 				refuse(r, "safetensors.name", p->key,
 					"this key appears twice in __metadata__");
 			map_set_str(keys, p->key, 1);
 			json_want(&r->j, ':');
-			p->value = json_string(&r->j, "string");
+			p->value = json_string(&r->j, "a string");
 		} while (json_more(&r->j, '}'));
 	r->j.inside = NULL;
 }
@@ -206,7 +206,7 @@ static void take_header(reading *r)
 	json_want(&r->j, '{');
 	if (!json_take(&r->j, '}'))
 		do {
-			const char *name = json_string(&r->j, "name");
+			const char *name = json_string(&r->j, "a name");
 
 			if (map_get_str(r->names, name, 0))
 				refuse(r, "safetensors.name", name,
@@ -221,7 +221,7 @@ static void take_header(reading *r)
 	while (r->j.at < r->j.end && *r->j.at == ' ')
 		r->j.at++;
 	if (r->j.at != r->j.end)
-		json_fail(&r->j, "end");
+		json_fail(&r->j, "the end");
 }
 
 static int by_place(const void *l, const void *r)

@@ -164,7 +164,7 @@ static int32_t moved_to(
 	return to;
 }
 
-/* ---- what there is of a tensor ---- */
+/* ---- known arrays of a tensor ---- */
 
 static int32_t found_array(locals *b, int32_t tensor,
 	const shard_layout *needs, bool exactly)

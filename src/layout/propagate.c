@@ -21,8 +21,8 @@
  * Where cuts of what an equation reads and writes do not go together, it takes
  * that which moves the fewest bytes (choose.c).
  *
- * Guarantees: an equation uses an axis of the mesh once; whoever works out an
- * instance is given all that it reads (shard_needs). Two passes over the system
+ * Guarantees: an equation uses an axis of the mesh once; the process that
+ * computes an instance gets all that it reads (shard_needs). Two passes over the system
  * until nothing changes: cuts are only added, so it ends.
  */
 #include "layout/local.h"

@@ -59,7 +59,7 @@ static void parse_section(kernel_texts *f)
 	for (int32_t i = 0; i + 1 < f->section.n; i++)
 		if (f->section.at[i].number == number)
 			lex_fail(f->l, s->at, "kernel",
-				"kernel %lld stands twice", (long long)number);
+				"kernel %lld occurs twice", (long long)number);
 	s->name = lex_name(f->l, "the name of a kernel");
 	if (lex_eat(f->l, "opaque"))
 		return;

@@ -208,8 +208,8 @@ int64_t inst_extent(inst *u, const in_node *n)
 		return 0;
 	if (max < 0)
 		inst_fail(u, u->left_name,
-			"an index of %s is %lld .. %lld, which is never 0 or "
-			"more",
+			"an index of %s is %lld .. %lld, but it must be at "
+			"least 0",
 			u->left_name, (long long)min, (long long)max);
 	return max + 1;
 }

@@ -1,5 +1,5 @@
 /*
- * export_part.c: initialisers and attributes of the model in the making.
+ * export_part.c: adds initialisers and attributes to the exported model.
  */
 #include "onnx/export.h"
 #include "onnx/put.h"

@@ -1,5 +1,5 @@
 /*
- * import.h: private to onnx/: what a builder of an operator works with.
+ * import.h: private to onnx/: the interface for builders of operators.
  *
  * A builder turns one node into calls of rows. It is named in onnx_ops.def:
  *
@@ -11,9 +11,9 @@
  *                     REAL("alpha", on_real(d, "alpha", 1))));
  *     }
  *
- * Values are numbers of an ir_program in the making. Whatever decides a shape
- * is asked for with on_ints and its like, which run the interpreter on what
- * the value is made from.
+ * Values are numbers of values of the program that is built. A builder gets
+ * elements that determine shapes by on_ints and similar functions, which
+ * compute them with the interpreter.
  */
 #ifndef ONNX_IMPORT_H
 #define ONNX_IMPORT_H
@@ -41,13 +41,14 @@ typedef struct scope {
 	const struct scope *outer; /* of the graph around; NULL: none */
 } scope;
 
-/* What is known of a value of the program. */
+/* Known facts about a value of the program. */
 typedef struct fact {
-	const void *data;  /* its elements, when they are known; else NULL */
-	const char *label; /* as the model calls it; NULL: it does not */
+	const void *data;  /* its elements if they are known, else NULL */
+	const char *label; /* its name in the model; NULL: none */
 	bool is_const;	   /* depends on no input of the model */
-	bool is_free;	   /* is one */
-	bool is_pinned;	   /* is one, and decides a shape */
+	bool is_free;	   /* is an input of the model */
+	/* is an input of the model that determines a shape */
+	bool is_pinned;
 	bool is_live;	   /* an output needs it */
 	bool is_folded;	   /* computed here, and bound to the program */
 	bool is_carried;   /* made by an earlier stage */
@@ -65,7 +66,9 @@ typedef struct onnx_op {
 const onnx_op *onnx_op_find(
 	const char *domain, const char *name, int64_t version);
 
-/* In training: what a constant of the model is to become. */
+/*
+ * In training: the next value of a constant of the model, such as a statistic.
+ */
 typedef struct update {
 	int32_t old, new;
 } update;
@@ -82,9 +85,10 @@ struct onnx_import {
 	} *given; /* (inputs of the model) */
 	ir_program *p;
 	VEC(fact) fact; /* by value of p */
-	size_t host_bytes; /* held by evaluated values */
-	int64_t host_points; /* steps that evaluating took */
-	int64_t fold_from; /* elements; 0: nothing is folded */
+	size_t host_bytes; /* bytes of evaluated values */
+	int64_t host_points; /* points that were evaluated */
+	/* least number of elements to fold; 0: nothing is folded */
+	int64_t fold_from;
 	int32_t depth;	   /* of graphs and functions */
 	int64_t n_nodes;   /* built so far; loops are unrolled */
 	map *function;	   /* key of domain and name -> number */
@@ -135,17 +139,17 @@ val onnx_lookup(const node *d, const char *name);
 /* ---- host.c: elements that are known while importing ---- */
 
 fact *onnx_fact(onnx_import *x, int32_t v);
-/* A value of known elements, which are borrowed. */
+/* Adds a value with known elements, which are borrowed. */
 int32_t onnx_const(onnx_import *x, const ir_type *t, const void *data);
-/* An input of the model. */
+/* Adds an input of the model. */
 int32_t onnx_free(onnx_import *x, const char *name, const onnx_array *known,
 	const ir_type *t);
 /* A key of random numbers that differs for each call of this: [] i64 */
 int32_t onnx_train_key(onnx_import *x);
-/* A call; returns its first result. */
+/* Adds a call; returns its first result. */
 int32_t onnx_call(onnx_import *x, const char *row, int32_t n,
 	const int32_t *arg, int32_t n_attrs, const ir_attr *attr);
-/* The elements of v, dense: the interpreter runs what they need. */
+/* The elements of v, dense, computed by the interpreter. */
 const void *onnx_host(onnx_import *x, int32_t v);
 /* A program of the calls that these outputs need. */
 onnx_program onnx_prune(

@@ -13,8 +13,8 @@ static bool host_bool(node *d, const val *v)
 {
 	if (v->kind != VAL_TENSOR || on_numel(d, v->v) != 1 ||
 		dtype_is_float(on_dt(d, v->v)))
-		on_fail(d, "onnx.type", "a condition is not a single truth "
-			"value");
+		on_fail(d, "onnx.type", "the condition must be a single bool or "
+			"integer");
 	return dtype_load_i64(on_dt(d, v->v), onnx_host(d->x, v->v), 0) != 0;
 }
 
@@ -367,7 +367,8 @@ void onnx_concat_from_sequence(node *d)
 		on_fail(d, "onnx.shape", "the sequence is empty");
 	for (int32_t i = 0; i < s->n; i++) {
 		if (s->at[i].kind != VAL_TENSOR)
-			on_fail(d, "onnx.type", "it holds no tensors");
+			on_fail(d, "onnx.type", "element %d of the sequence is "
+				"not a tensor", i);
 		v[i] = s->at[i].v;
 	}
 	axis = on_axis(d, on_int(d, "axis", 0), on_rank_of(d, v[0]) + is_new);

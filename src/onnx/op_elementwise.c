@@ -120,7 +120,8 @@ void onnx_bit_shift(node *d)
 	else if (!strcmp(direction, "RIGHT"))
 		x = row(d, "shr", A(x, y));
 	else
-		on_fail(d, "onnx.attr", "direction is neither LEFT nor RIGHT");
+		on_fail(d, "onnx.attr", "direction is \"%.50s\"; "
+			"accepted are LEFT and RIGHT", direction);
 	on_set(d, 0, x);
 }
 

@@ -197,7 +197,10 @@ static void sizes_of(node *d, axis_job *j, int32_t rank, const list *axes)
 		if (scales != NULL) {
 			k->scale = scales[i];
 			if (!(k->scale > 0 && k->scale < 1e9))
-				on_fail(d, "onnx.attr", "a scale is %g",
+				on_fail(d, "onnx.attr", "the scale of axis "
+					"%d is %g; it must be positive "
+					"and less than 1e9",
+					(int)axes->at[i],
 					k->scale);
 			k->out = (int64_t)floor((double)k->in * k->scale);
 		} else {
@@ -410,7 +413,9 @@ void onnx_grid_sample(node *d)
 		linear_taps(&g, j, pj, wj);
 		o = weighted(&g, 2, pi, wi, pj, wj);
 	} else {
-		on_fail(d, "onnx.attr", "mode %.50s is not supported", mode);
+		on_fail(d, "onnx.attr", "mode \"%.50s\" is not supported; "
+			"accepted are nearest, linear (bilinear) and cubic "
+			"(bicubic)", mode);
 	}
 	on_set(d, 0, o);
 }

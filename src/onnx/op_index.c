@@ -105,7 +105,9 @@ static const char *reduction(node *d)
 	if (strcmp(r, "none") != 0 && strcmp(r, "add") != 0 &&
 		strcmp(r, "mul") != 0 && strcmp(r, "max") != 0 &&
 		strcmp(r, "min") != 0)
-		on_fail(d, "onnx.attr", "reduction %.50s is not supported", r);
+		on_fail(d, "onnx.attr", "reduction \"%.50s\" is not "
+			"supported; accepted are none, add, mul, max and min",
+			r);
 	return r;
 }
 

@@ -31,7 +31,8 @@ void onnx_batch_norm(node *d)
 	if (d->opset < 7 && on_int(d, "is_test", 0) != 0)
 		train = false;
 	if (d->opset < 9 && on_int(d, "spatial", 1) == 0)
-		on_fail(d, "onnx.attr", "spatial = 0 is not supported");
+		on_fail(d, "onnx.attr", "spatial = 0 is not supported; "
+			"accepted is 1");
 	v[0] = x;
 	for (int32_t i = 1; i < 5; i++)
 		v[i] = as_like(d, on_in(d, i), x);
@@ -225,7 +226,8 @@ static void drop(node *d, int32_t key, double ratio, tn_dtype mask_type)
 	int32_t x = on_in(d, 0), u, mask;
 
 	if (!(ratio > 0 && ratio < 1))
-		on_fail(d, "onnx.attr", "ratio is %g", ratio);
+		on_fail(d, "onnx.attr", "ratio is %g; in training it "
+			"must be at least 0 and less than 1", ratio);
 	u = rowa(d, "uniform", A(key), INTS("shape", on_shape_of(d, x)));
 	mask = row(d, "ge", A(u, on_scalar(d, TN_F32, ratio)));
 	x = row(d, "div", A(x, on_scalar(d, on_dt(d, x), 1 - ratio)));
@@ -298,8 +300,8 @@ static int32_t nll(node *d, int32_t x, int32_t t, int32_t w)
 	if (!strcmp(how, "mean"))
 		loss = row(d, "div", A(loss, row(d, "reduce_sum", A(weight))));
 	else if (strcmp(how, "sum") != 0)
-		on_fail(d, "onnx.attr", "reduction %.50s is not supported",
-			how);
+		on_fail(d, "onnx.attr", "reduction \"%.50s\" is not "
+			"supported; accepted are none, mean and sum", how);
 	return loss;
 }
 

@@ -172,7 +172,8 @@ static void set_activations(node *d, cell *c, int32_t direction)
 	bool given = on_has_attr(d, "activations");
 
 	if (given && on_n_texts(d, "activations") < first + n)
-		on_fail(d, "onnx.attr", "too few activations");
+		on_fail(d, "onnx.attr", "activations has %d entries, but %d "
+			"are needed", on_n_texts(d, "activations"), first + n);
 	/* alpha and beta list values only for activations that have them */
 	for (int32_t i = 0; i < first + n; i++) {
 		const char *name = given ? on_text_at(d, "activations", i)

@@ -113,7 +113,8 @@ void onnx_range(node *d)
 	to = on_host_real(d, 1);
 	step = on_host_real(d, 2);
 	if (step == 0)
-		on_fail(d, "onnx.attr", "delta is 0");
+		on_fail(d, "onnx.attr", "delta is 0; accepted are other "
+			"numbers");
 	n = (to - from) / step;
 	if (!(n < 1e12))
 		on_fail(d, "onnx.size", "a range of %g numbers is too long", n);
@@ -347,7 +348,8 @@ static void slice_axis(node *d, int64_t n, int64_t from, int64_t to,
 	int64_t span;
 
 	if (step == 0 || step == INT64_MIN)
-		on_fail(d, "onnx.attr", "a step is %lld", (long long)step);
+		on_fail(d, "onnx.attr", "a step is %lld; it must not be 0, and "
+			"must be greater than -2^63", (long long)step);
 	from = clamp(from < 0 ? from + n : from, 0, high);
 	/* the smallest number means "before the first element" */
 	to = to < 0 && to >= -n ? to + n : to < 0 ? low : to;
@@ -433,7 +435,8 @@ static void pad(node *d, list pads, list axes, double value)
 		if (!strcmp(mode, modes[i].mode))
 			name = modes[i].row;
 	if (name == NULL)
-		on_fail(d, "onnx.attr", "mode %.50s is not supported", mode);
+		on_fail(d, "onnx.attr", "mode \"%.50s\" is not supported; "
+			"accepted are constant, edge, reflect and wrap", mode);
 	if (!strcmp(name, "pad"))
 		x = rowa(d, name, A(x), INTS("lo", lo), INTS("hi", hi),
 			REAL("value", value));

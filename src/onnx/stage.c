@@ -215,7 +215,8 @@ const void *onnx_decide(onnx_import *x, int32_t v)
 		q->here->to = g;
 	}
 	if (g->is_end || g->out[0] != v)
-		env_bug(x->e, "onnx_decide", "another question than before");
+		env_bug(x->e, "onnx_decide", "the import needs another "
+			"value than before");
 	for (int32_t i = 1; i < g->n_out; i++)
 		onnx_fact(x, g->out[i])->is_carried = true;
 	q->here = follow(q->s->kept, g);
@@ -245,7 +246,8 @@ static void import(path *q)
 	g->p = onnx_import_run(x);
 	g->is_end = true;
 	if (q->here->to != NULL)
-		env_bug(x->e, "onnx_staged_run", "a question less than before");
+		env_bug(x->e, "onnx_staged_run", "the import needs fewer "
+			"values than before");
 	g->n_out = g->p.ir->output.n;
 	for (int32_t i = 0; i < s->m->graph.out.n; i++)
 		if (g->n_out != s->m->graph.out.n ||

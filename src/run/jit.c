@@ -62,7 +62,7 @@ double now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* ---- door ------------------------------------------------------------ */
+/* ---- interface ------------------------------------------------------- */
 
 static const char *target_of_env(arena *a)
 {

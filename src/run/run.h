@@ -115,8 +115,8 @@ int32_t run_pool_threads(const run_pool *p);
 /*
  * Calls fn(arg, chunk, worker) once for each chunk of 0 .. n_chunks - 1, on any
  * thread and in any order, and returns when all are done. worker numbers the
- * thread, 0 .. run_pool_threads - 1, 0 being the caller: for memory that a
- * thread has for itself. Let sizes alone decide
+ * thread, 0 .. run_pool_threads - 1, 0 being the caller: for memory of
+ * each thread. Let sizes alone decide
  * n_chunks and the result cannot depend on the number of threads. One call
  * costs about half a microsecond; a chunk should be worth several.
  * One thread at a time may call it, and never from inside fn.

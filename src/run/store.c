@@ -282,8 +282,10 @@ const char *store_in_memory(store *s, const char *path, int *fd)
 		*fd = -1;
 		return NULL;
 	}
-	/* a loader takes paths of one spelling for one file, and the number of
-	 * a closed file returns: so it is spelled anew each time */
+	/*
+	 * a loader takes paths of one spelling for one file, and the number of
+	 * a closed file returns: so each call spells it in another way
+	 */
 	for (i = 0; i < 32; i++, n >>= 1) {
 		slashes[at++] = '/';
 		if (n & 1)
@@ -301,7 +303,7 @@ typedef struct claim {
 	int fd;
 } claim;
 
-/* The file goes first: who waits for it then finds the entry when it looks. */
+/* Removes the file first: a process that waits for it then finds the entry. */
 static void end_claim(void *what)
 {
 	claim *c = what;
@@ -440,7 +442,7 @@ static bool is_claim(const char *name)
 	return has_form(name, "claim-", HASH_HEX, HEX, "");
 }
 
-/* A file that the cache made, and nobody else: may be removed? */
+/* Was the file certainly made by the cache, so that it may be removed? */
 static bool is_entry(const char *name)
 {
 	return has_form(name, "", HASH_HEX, HEX, ".so") ||

@@ -133,7 +133,7 @@ static void find_conflicts(waiting *v)
 			by_writer);
 }
 
-/* ---- what nobody reads ---- */
+/* ---- versions without readers ---- */
 
 static bool is_read(const settled *w, const sys_eqn *e, const bool *read)
 {

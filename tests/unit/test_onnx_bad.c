@@ -115,6 +115,40 @@ static void test_bad_models_are_refused(void **state)
 	}
 }
 
+/* An attribute with another value than those that are accepted: they are named. */
+static void test_accepted_values_are_named(void **state)
+{
+	static const struct {
+		const char *text, *model;
+	} t[] = {
+		{"direction is \"UP\"; accepted are LEFT and RIGHT",
+			"opset 13; in x uint8 [1]; out y; node BitShift x x > y :"
+			"direction=\"UP\";"},
+		{"delta is 0; accepted are other numbers",
+			"opset 13; init a int64 [] 0; init b int64 [] 3;"
+			"init d int64 [] 0; out y; node Range a b d > y;"},
+		{"accepted are constant, edge, reflect and wrap",
+			"opset 13; in x float [2]; init p int64 [2] 1 1; out y;"
+			"node Pad x p > y : mode=\"mirror\";"},
+		{"accepted are none, add, mul, max and min",
+			"opset 18; in x float [2]; init i int64 [1,1] 0;"
+			"in u float [1]; out y; node ScatterND x i u > y :"
+			"reduction=\"sub\";"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++) {
+		tn_diag d = {0};
+
+		assert_true(unit_run(builds, (void *)(uintptr_t)t[i].model, 0,
+				    &d) < 0);
+		assert_string_equal(d.rule, "onnx.attr");
+		if (strstr(d.text, t[i].text) == NULL)
+			print_error("%s: %s\n", t[i].text, d.text);
+		assert_non_null(strstr(d.text, t[i].text));
+	}
+}
+
 /* ---- damaged files ---- */
 
 static const char whole[] =
@@ -449,6 +483,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_writer_cuts_numbers),
 		cmocka_unit_test(test_bad_models_are_refused),
+		cmocka_unit_test(test_accepted_values_are_named),
 		cmocka_unit_test(test_every_prefix_is_refused_or_read),
 		cmocka_unit_test(test_bytes_that_are_no_fields),
 		cmocka_unit_test(test_depth_is_bounded),

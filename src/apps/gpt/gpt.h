@@ -1,5 +1,5 @@
 /*
- * gpt.h: what gpt.c, write.c and decode.c know of the model.
+ * gpt.h: the model, shared by gpt.c, write.c and decode.c.
  */
 #ifndef TRAIN_GPT_H
 #define TRAIN_GPT_H
@@ -17,7 +17,7 @@ struct train_gpt {
 	block *block;
 };
 
-/* ---- decode.c: what may follow, with keys and values kept ---- */
+/* ---- decode.c: scores of the next token, with kept keys and values ---- */
 
 typedef struct train_decode train_decode;
 
@@ -25,15 +25,15 @@ typedef struct train_decode train_decode;
 tn_status train_decode_new(train_decode **out, const train_gpt *g);
 void train_decode_free(train_decode *d);
 /*
- * Scores of what follows n > 0 tokens: the ones of a text that grows from call
- * to call. What was there at the call before is not computed again.
+ * Scores of the token after n > 0 tokens of a text that grows from call to
+ * call. Tokens of the previous call are not computed again.
  */
 tn_status train_decode_scores(
 	train_decode *d, const train_token *text, size_t n, float *score);
 
 /*
- * Where the context begins of n tokens: it moves on by half of it whenever it
- * is full, so that what is kept stays of use for the other half.
+ * The start of the context of n tokens. A full context moves by half its
+ * length, so that kept keys can be used for the next half.
  */
 size_t train_context_start(const train_gpt *g, size_t n);
 

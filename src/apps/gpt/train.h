@@ -1,15 +1,15 @@
 /*
- * train.h: what `tenon train` and `tenon generate` are made of, on tenon.h
- * alone; part of the command, not of the library.
+ * train.h: the parts of `tenon train` and `tenon generate`. They use only
+ * tenon.h, and belong to the command, not to the library.
  *
  *     text.c        files and folders to bytes, batches of them
  *     bpe.c         bytes to tokens and back; bpe_file.c: the vocabulary
  *     gpt.c         the model
- *     write.c       a text goes on; decode.c: with keys and values kept
- *     place.c       what each of several processes has
- *     checkpoint.c  all of a training run as one file, and back
+ *     write.c       generates text; decode.c: with kept keys and values
+ *     place.c       placements on several processes
+ *     checkpoint.c  saves and loads a training run as one file
  *
- * What fails has its diagnosis in the context, as calls on tensors have.
+ * The diagnosis of a failure is in the context, as for calls on tensors.
  */
 #ifndef TRAIN_TRAIN_H
 #define TRAIN_TRAIN_H
@@ -18,7 +18,7 @@
 
 typedef uint16_t train_token; /* below 256: a byte */
 
-/* ---- config.c: the numbers of a run ---- */
+/* ---- config.c: the options of a run ---- */
 
 /* Everything that determines the bits of the result, besides text and version. */
 typedef struct train_config {
@@ -31,11 +31,12 @@ typedef struct train_config {
 } train_config;
 
 typedef struct train_field {
-	const char *name; /* of the option, and in a checkpoint */
+	/* name of the option, and of the metadata in a checkpoint */
+	const char *name;
 	bool is_real;
-	double lo, hi, start; /* lo <= v <= hi; start: unless said otherwise */
+	double lo, hi, start; /* lo <= v <= hi; start: the default */
 	size_t at;	      /* in train_config */
-	const char *const *word; /* NULL; or what values are called */
+	const char *const *word; /* names of the values, or NULL */
 } train_field;
 
 extern const char *const train_dtypes[]; /* ends with NULL */
@@ -43,44 +44,53 @@ tn_dtype train_config_dtype(const train_config *k);
 
 extern const train_field train_fields[]; /* ends with a NULL name */
 train_config train_config_new(void);
-/* The value of a field from text: 0, or -1 if it is not a number in range. */
+/*
+ * Sets a field from text; returns 0, or -1 if the text is not a number in
+ * range.
+ */
 int train_config_set(train_config *k, const train_field *f, const char *text);
-/* The same as text that gives the same value. */
+/* Prints a field as text that gives the same value. */
 void train_config_text(
 	const train_config *k, const train_field *f, char *out, size_t n);
-/* errors [train.heads] [train.memory] it would not fit into this machine */
+/*
+ * Checks a configuration. errors [train.heads] [train.memory] too large for
+ * this machine
+ */
 tn_status train_config_check(const train_config *k, tn_context *c);
-/* Parameters, and bytes of a step with all it keeps. */
+/* The number of parameters, and the bytes of a step with all kept values. */
 double train_config_params(const train_config *k);
 double train_config_bytes(const train_config *k);
 
-/* ---- bpe.c, bpe_file.c: bytes to tokens; NULL: each byte is one ---- */
+/* ---- bpe.c, bpe_file.c: vocabularies; NULL: each byte is a token ---- */
 
 typedef struct train_bpe train_bpe;
 
 /*
- * 256 bytes and the most frequent pairs of a text, vocab in all.
- * errors [train.vocab] the text has not so many
+ * Learns a vocabulary of `vocab` tokens: 256 bytes and the most frequent pairs
+ * of a text. errors [train.vocab] the text has too few pairs
  */
 tn_status train_bpe_learn(train_bpe **out, tn_context *c, const uint8_t *text,
 	size_t n, int64_t vocab);
-/* errors [train.vocab] it cannot be read, or is not a vocabulary */
+/*
+ * Reads a vocabulary. errors [train.vocab] it cannot be read, or is not a
+ * vocabulary
+ */
 tn_status train_bpe_read(train_bpe **out, tn_context *c, const char *path);
-/* Appears as a whole or not at all. errors [train.vocab] */
+/* Writes a vocabulary, by renaming a complete file. errors [train.vocab] */
 tn_status train_bpe_write(
 	const train_bpe *b, tn_context *c, const char *path);
 void train_bpe_free(train_bpe *b);
 int64_t train_bpe_vocab(const train_bpe *b);
 uint64_t train_bpe_hash(const train_bpe *b); /* 0: bytes */
-/* Tokens of n bytes, at most n, in out: their number. */
+/* Encodes n bytes as at most n tokens in out; returns their number. */
 size_t train_bpe_encode(
 	const train_bpe *b, const uint8_t *text, size_t n, train_token *out);
 /* The n bytes of a token. */
 const uint8_t *train_bpe_bytes(const train_bpe *b, train_token t, size_t *n);
 
-/* ---- utf8.c: text that comes in pieces ---- */
+/* ---- utf8.c: text that arrives in pieces ---- */
 
-/* Bytes that wait until their character is whole. */
+/* Bytes of an incomplete character. */
 typedef struct train_utf8 {
 	uint8_t at[4];
 	int n;
@@ -92,7 +102,7 @@ typedef struct train_utf8 {
  */
 size_t train_utf8_push(
 	train_utf8 *u, uint8_t byte, const char *instead, char *out);
-/* What still waits, at the end. */
+/* Ends the text: writes the bytes that still wait; returns their number. */
 size_t train_utf8_end(train_utf8 *u, const char *instead, char *out);
 
 /* ---- text.c ---- */
@@ -107,36 +117,46 @@ typedef struct train_tokens {
 	size_t n;
 } train_tokens;
 
-/* Of each file the last tenth is never learned from. */
+/* The text. The last tenth of each file is only for validation. */
 typedef struct train_text {
 	train_bytes train, valid;
 	train_tokens train_ids, valid_ids; /* of train_text_encode */
-	uint64_t hash; /* of all of it: another text has another one */
+	/* of the whole text; texts with different hashes differ */
+	uint64_t hash;
 	int64_t n_files, n_skipped;
 } train_text;
 
 /*
- * A file, or every text file in and below a folder in the order of their
- * names; what is hidden, and what has a zero in it, is skipped there.
- * errors [train.text] unreadable, empty, or no text there
+ * Adds a file, or every text file in a folder and below it, ordered by name;
+ * skips hidden files there, and files that contain a zero byte. errors
+ * [train.text] unreadable, empty, or no text there
  */
 tn_status train_text_add(train_text *t, tn_context *c, const char *path);
-/* The sources and documents of this very program. */
+/* Adds the sources and documents of this program. */
 tn_status train_text_add_default(train_text *t, tn_context *c);
-/* The same as tokens, by a vocabulary; NULL: bytes. */
+/* Encodes the text with a vocabulary; NULL: bytes. */
 tn_status train_text_encode(
 	train_text *t, tn_context *c, const train_bpe *b);
-/* errors [train.context] a context is longer than the text */
+/*
+ * Checks the length of the text. errors [train.context] a context is longer
+ * than the text
+ */
 tn_status train_text_check(
 	const train_text *t, tn_context *c, const train_config *k);
-/* Batch i of all, or part i of n of an evaluation: x, and y behind it. */
+/*
+ * Batch i of the training, or part i of n of an evaluation: x, and the next
+ * tokens y.
+ */
 void train_text_batch(const train_text *t, const train_config *k, int64_t i,
 	int64_t *x, int64_t *y);
 void train_text_valid(const train_text *t, const train_config *k, int64_t i,
 	int64_t n, int64_t *x, int64_t *y);
 void train_text_free(train_text *t);
 
-/* Lines, a NULL behind each file and another one at the end: made by meson. */
+/*
+ * Lines; a NULL after each file, and another one at the end. Generated by
+ * meson.
+ */
 extern const char *const train_default_text[];
 
 /* ---- gpt.c ---- */
@@ -147,24 +167,25 @@ typedef struct train_gpt train_gpt;
 tn_status train_gpt_new(train_gpt **out, tn_context *c, const train_config *k);
 void train_gpt_free(train_gpt *g);
 tn_params *train_gpt_params(const train_gpt *g);
-/* ids (b, t) -> (b, t, vocab): logarithms of chances, up to a constant */
+/* ids (b, t) -> logits (b, t, vocab) */
 tn_tensor *train_gpt_forward(const train_gpt *g, tn_tensor *ids);
 /* The mean of -log p(next), in nats: (); next (b * t) */
 tn_tensor *train_gpt_loss(
 	const train_gpt *g, tn_tensor *ids, tn_tensor *next);
 
-/* How the next token is chosen. */
+/* Options for the choice of the next token. */
 typedef struct train_choice {
-	double temperature; /* 0: always the likeliest */
-	int64_t top_k;	    /* only the likeliest k; 0: any */
-	double top_p;	    /* only the likeliest that p of all falls to */
+	double temperature; /* 0: always take the likeliest */
+	int64_t top_k;	    /* choose among the likeliest k; 0: all */
+	/* choose among the likeliest whose chances sum to top_p */
+	double top_p;
 	uint64_t seed;
-	bool uncached; /* the whole context through the model for each token */
+	bool uncached; /* run the whole context for each token */
 } train_choice;
 
 /*
- * Writes the next n tokens after those of `text` (n_text > 0, room for n
- * more). say is called with each as it comes; NULL is fine.
+ * Appends n tokens to `text` (n_text > 0, with room for n more). Calls `say`
+ * for each new token; it may be NULL.
  */
 tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 	train_token *text, size_t n_text, size_t n,
@@ -173,53 +194,54 @@ tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 /* ---- place.c: placements for training on several processes ---- */
 
 /*
- * Places a tensor by its name: "text" is a batch (b, t). Axes of the mesh are
- * data, sequence, model, states; errors [train.mesh] for others
+ * Gives a tensor a placement by its name; "text" is a batch (b, t). Axes of the
+ * mesh are data, sequence, model, states; errors [train.mesh] for others
  */
 tn_status train_place(const tn_mesh *m, tn_tensor *x, const char *name);
 tn_status train_place_all(const tn_mesh *m, const tn_params *p);
 
 /* ---- checkpoint.c ---- */
 
-/* Where a run stands, besides its tensors. */
+/* The state of a run besides its tensors. */
 typedef struct train_state {
-	int64_t step; /* done */
-	double best;  /* least loss of validation; INFINITY: none yet */
-	uint64_t text, vocab; /* hashes: another one is another one */
+	int64_t step; /* number of finished steps */
+	double best;  /* least validation loss; INFINITY: none yet */
+	uint64_t text, vocab; /* hashes of the text and of the vocabulary */
 	bool unchecked; /* read from a file of an earlier version, which has
 			 * no checksum: damage would not be seen */
 } train_state;
 
-/* Everything that a run goes on from: parameters and states by name. */
+/* All tensors of a checkpoint, by name: parameters and states. */
 tn_status train_all_params(tn_params **out, const train_gpt *g,
 	const tn_optimizer *o);
 
 /*
- * DIR/step-00000120.safetensors: all of it; older ones but `keep` - 1 go.
- * errors [safetensors.write]: those that were there are still there
+ * Writes DIR/step-00000120.safetensors, the complete state, and removes older
+ * ones except `keep` - 1. errors [safetensors.write]: older ones are kept
  */
 tn_status train_checkpoint_write(tn_context *c, const char *dir,
 	tn_params *all, const train_config *k, const train_state *s, int keep);
-/* DIR/best.safetensors: the parameters alone, to generate with. */
+/* Writes DIR/best.safetensors: only the parameters, for generating. */
 tn_status train_checkpoint_best(tn_context *c, const char *dir,
 	tn_params *params, const train_config *k, const train_state *s);
 /*
- * The numbers of a file, checked like those of a command line. *whole: with
- * the states. errors [train.checkpoint] not one of ours   [safetensors.*]
+ * Reads the options in a checkpoint, and checks them like those of a command
+ * line. Sets *whole if it has the states. errors [train.checkpoint] not a
+ * checkpoint of tenon train [safetensors.*]
  *         [safetensors.checksum] a byte of it is not as it was written
  */
 tn_status train_checkpoint_read(tn_context *c, const char *path,
 	train_config *k, train_state *s, bool *whole);
 #define TRAIN_VOCAB_FILE "tokenizer.json"
 /*
- * The vocabulary beside a checkpoint; *out NULL: its tokens are bytes.
- * errors [train.vocab] it is not there, or another one
+ * Reads the vocabulary next to a checkpoint; *out is NULL if tokens are bytes.
+ * errors [train.vocab] it is missing, or another one
  */
 tn_status train_checkpoint_vocab(train_bpe **out, tn_context *c,
 	const char *path, const train_config *k, const train_state *s);
 /*
- * Path of the newest in DIR, and of the one before it; "": there is none.
- * What a killed run has left half written is removed.
+ * Finds the paths of the newest checkpoint in DIR and of the one before it; "":
+ * there is none. Removes incomplete files of a killed run.
  */
 tn_status train_checkpoint_find(tn_context *c, const char *dir, char *newest,
 	char *before, size_t n);
