@@ -163,11 +163,14 @@ struct watch {
 	int32_t kernel;
 };
 
-/* The tree of a kernel behind a pass, for TENON_DUMP. */
+/* The tree of a kernel behind a pass, for tests and for TENON_DUMP. */
 static void keep_text(void *arg, loop_kernel *k, int32_t pass)
 {
 	const struct watch *w = arg;
+	const compile_options *o = &w->c->o;
 
+	if (o->after != NULL)
+		o->after(o->after_arg, w->c, FIRST_OF_SCHEDULE + pass, k);
 	if ((w->c->o.dump.passes >> (FIRST_OF_SCHEDULE + pass) & 1) != 0)
 		loop_text(&w->c->after[pass], k, w->kernel);
 }
@@ -175,9 +178,10 @@ static void keep_text(void *arg, loop_kernel *k, int32_t pass)
 static void schedule_one(compilation *c, int32_t i)
 {
 	struct watch w = {c, i};
-	const loop_recipe r = {.after = keep_text, .arg = &w};
+	const loop_recipe r = {
+		.without = c->o.without, .after = keep_text, .arg = &w};
 
-	if (c->after == NULL)
+	if (c->after == NULL && c->o.after == NULL && c->o.without == 0)
 		loop_schedule(c->loops[i], c->o.machine);
 	else
 		loop_schedule_by(c->loops[i], c->o.machine, &r);
@@ -459,6 +463,8 @@ static void run_pass(compilation *c, int32_t i)
 	if (p->run != NULL)
 		p->run(c);
 	c->ms[i] = compile_clock_ms() - start;
+	if (p->run != NULL && c->o.after != NULL)
+		c->o.after(c->o.after_arg, c, i, NULL);
 	compile_dump_text(c, i, p->name, p->print);
 	if (c->o.verify && p->verify != NULL)
 		p->verify(c);

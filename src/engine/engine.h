@@ -44,6 +44,7 @@ typedef struct compile_layout {
 	void *arg;
 } compile_layout;
 
+struct compilation;
 typedef struct compile_options {
 	bool no_fusion, verify;
 	bool verify_kern; /* kernels, too */
@@ -58,6 +59,13 @@ typedef struct compile_options {
 	void *log_arg;
 	compile_dump dump;
 	const compile_layout *layout; /* NULL: a single process */
+	/* For tests: bit i leaves the step loop_pass_name(i) of schedules out. */
+	uint32_t without;
+	/* For tests: called behind each pass, before it is verified, with k NULL;
+	 * behind step i of k's schedule with COMPILE_N_PASSES + i. NULL: not. */
+	void (*after)(void *arg, struct compilation *c, int32_t pass,
+		loop_kernel *k);
+	void *after_arg;
 } compile_options;
 
 enum { COMPILE_N_PASSES = 11 };

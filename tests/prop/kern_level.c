@@ -108,11 +108,6 @@ static bool breaks(const char *level)
 	return s != NULL && strcmp(s, level) == 0;
 }
 
-bool kern_level_is_broken(void)
-{
-	return getenv("PROPTEST_BREAK") != NULL;
-}
-
 static kern_kernel *copy(arena *a, const kern_kernel *k)
 {
 	str s = str_new(a);
@@ -122,9 +117,9 @@ static kern_kernel *copy(arena *a, const kern_kernel *k)
 }
 
 /*
- * The kernels that the interpreter runs: those of which C will be printed. To
- * see that a wrong level is named, PROPTEST_BREAK=kern makes an addition in all
- * of them a subtraction, PROPTEST_BREAK=c in what is printed alone.
+ * The kernels that the interpreter runs: those of which C will be printed.
+ * PROPTEST_BREAK=c makes an addition in what is printed alone a subtraction;
+ * other levels are broken in levels.c.
  */
 kern_level *kern_level_new(arena *a, compilation *c)
 {
@@ -137,8 +132,6 @@ kern_level *kern_level_new(arena *a, compilation *c)
 	for (int32_t i = 0; i < n; i++) {
 		if (c->kernels[i] == NULL)
 			continue;
-		if (breaks("kern"))
-			(void)swap_add(c->kernels[i]);
 		l->kernel[i] = copy(a, c->kernels[i]);
 		if (breaks("c"))
 			(void)swap_add(c->kernels[i]);

@@ -6,10 +6,12 @@
  *   draw.c     random programs, drawn from the op table
  *   draw_contract.c  random programs around sums of products
  *   draw_cast.c      random programs of casts between all types
+ *   draw_options.c   machines and options
  *   fill.c     data of inputs
  *   shadow.c   the interpreter again, with a bound for what rounding may do
  *   reduce.c   the same for reductions
  *   kern_level.c     kernels interpreted
+ *   levels.c   which level is the first that differs
  *   case.c     one program: both texts, the interpreter, compiled code
  *   batch.c    the kernels of many programs, compiled together
  *   shrink.c   a smaller program that still fails
@@ -119,6 +121,8 @@ prop_case *draw_case(arena *a, ir_table *t, uint64_t seed, uint64_t index,
 prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index);
 /* The same of casts between all types (draw_cast.c). */
 prop_case *draw_cast(arena *a, ir_table *t, uint64_t seed, uint64_t index);
+/* What it is compiled for. */
+compile_options draw_options(arena *a, const prop_case *c, bool asan);
 /* A program of one call of row number `row`; NULL: the row took none of what
  * was drawn. */
 prop_case *draw_one_call(
@@ -229,8 +233,23 @@ typedef struct kern_level {
 	uint64_t seed;
 } kern_level;
 kern_level *kern_level_new(arena *a, compilation *c); /* which has its kernels */
-bool kern_level_is_broken(void); /* on purpose, by PROPTEST_BREAK */
 bool kern_level_fits(const compilation *c);
 void kern_level_find(void *arg, int32_t unit, const char *name, void *fn);
+
+/* ---- levels.c ---- */
+
+typedef struct levels {
+	arena *a;
+	ir_program *program;
+	compile_options o; /* as it was compiled */
+	bool (*system_is_right)(void *arg, compilation *c);
+	bool (*kernels_are_right)(void *arg, compilation *c);
+	void *arg;
+} levels;
+/* The pass behind which the program first computes something else; "c": none of
+ * those whose results are interpreted. */
+const char *levels_first(const levels *l);
+bool levels_are_broken(void); /* on purpose, by PROPTEST_BREAK */
+void levels_break(compile_options *o);
 
 #endif

@@ -1,0 +1,43 @@
+/*
+ * draw_options.c: the machine that a program is compiled for, and how.
+ *
+ * Vector widths, caches and costs change what kernels are made, never their
+ * values.
+ */
+#include "prop.h"
+
+compile_options draw_options(arena *a, const prop_case *c, bool asan)
+{
+	static const int32_t bytes[] = {64, 32, 16, 64};
+	rng r = rng_new(c->seed ^ UINT64_C(0xc0ffee), c->index);
+	machine *m = arena_copy(
+		a, machine_of_c(bytes[rng_below(&r, 4)], 16), sizeof *m);
+	machine *pricing = arena_copy(
+		a, machine_find(m->priced_as), sizeof *pricing);
+	compile_options o = compile_options_default(m);
+
+	o.pricing = pricing;
+	o.verify = true;
+	if (levels_are_broken())
+		levels_break(&o);
+	o.no_fusion = rng_percent(&r, 5);
+	if (rng_percent(&r, 60))
+		m->schedule.chunk_elems = INT64_C(1) << rng_range(&r, 2, 8);
+	if (rng_percent(&r, 30)) {
+		m->memory[MACHINE_L1].bytes = 1 << rng_range(&r, 8, 12);
+		m->memory[MACHINE_L2].bytes = 1 << rng_range(&r, 10, 14);
+	}
+	if (rng_percent(&r, 20)) {
+		m->schedule.stream_bytes = 1 << rng_range(&r, 6, 12);
+		m->memory[MACHINE_L3].bytes = 0;
+	}
+	if (rng_percent(&r, 5))
+		m->unscheduled = true;
+	if (rng_percent(&r, 40)) { /* what to fuse must not matter */
+		pricing->launch_s = rng_percent(&r, 50) ? 1e-9 : 1e-4;
+		pricing->threads = (int32_t)rng_range(&r, 1, 16);
+		pricing->memory[MACHINE_L2].bytes = 1 << rng_range(&r, 10, 20);
+	}
+	o.plan.apart = rng_percent(&r, asan ? 80 : 30);
+	return o;
+}

@@ -1,0 +1,197 @@
+/*
+ * levels.c: the first level at which a program computes something else.
+ *
+ * The passes run once more, up to one after the other, and what stands behind them
+ * is interpreted: the equations of the system point by point (system/eval.h), trees
+ * by lowering them to kernels, which kern_run interprets. So a tree that is wrong
+ * and a wrong lowering of it are named together.
+ *
+ *   lower, prune, settle, fuse   the system
+ *   loops                        trees to which no step of a schedule was applied
+ *   scatter .. streams           .. to which the steps up to this one were
+ *   kern                         the kernels
+ *   c                            the C that is printed: all before it is right
+ *
+ * To see that each is found, PROPTEST_BREAK=PASS makes what stands behind the pass
+ * wrong: compile_options.after subtracts 1 from what its equations compute, or
+ * makes the additions of its kernels subtractions.
+ */
+#include "fuse/inner.h"
+#include "prop.h"
+
+#include <stdlib.h>
+
+enum { FIRST_STEP = COMPILE_N_PASSES, MOST_STEPS = 32 };
+
+static int32_t pass_of(const char *name)
+{
+	for (int32_t i = 0; compile_pass_name(i) != NULL; i++)
+		if (strcmp(compile_pass_name(i), name) == 0)
+			return i;
+	for (int32_t i = 0; loop_pass_name(i) != NULL; i++)
+		if (strcmp(loop_pass_name(i), name) == 0)
+			return FIRST_STEP + i;
+	return -1;
+}
+
+static const char *name_of(int32_t pass)
+{
+	return pass < FIRST_STEP ? compile_pass_name(pass)
+				 : loop_pass_name(pass - FIRST_STEP);
+}
+
+/* Steps of schedules are run by the pass `schedule`. */
+static int32_t order_of(int32_t pass)
+{
+	return pass >= FIRST_STEP
+		       ? pass_of("schedule") * MOST_STEPS + pass - FIRST_STEP
+		       : (pass + (pass > pass_of("schedule"))) * MOST_STEPS;
+}
+
+/* ---- a pass that is broken on purpose ---- */
+
+/* The value less 1, if it is a float. */
+static void change(ir_system *s, const expr **body)
+{
+	const expr *arg[2] = {*body, NULL};
+
+	if ((*body)->dtype != TN_F32 && (*body)->dtype != TN_F64)
+		return;
+	arg[1] = ex_const_f(s, (*body)->dtype, 1);
+	*body = ex_call(s, ir_scalar_find("sub", 3), arg);
+}
+
+static void change_equation(ir_system *s, sys_eqn *e)
+{
+	if (e->monoid == IR_SET && e->opaque == NULL && !e->is_view)
+		change(s, &e->body[0]);
+}
+
+/* The equations as the last of the passes lower .. fuse has them. */
+static void each_equation(
+	compilation *c, void (*fn)(ir_system *s, sys_eqn *e))
+{
+	for (int32_t i = 0; c->groups != NULL && i < c->groups->kernel.n; i++)
+		for (int32_t j = 0; j < c->groups->kernel.at[i]->n_eqns; j++)
+			fn(c->system, &c->groups->kernel.at[i]->eqn[j].e);
+	for (int32_t i = 0;
+		c->groups == NULL && c->settled != NULL && i < c->settled->n_sources;
+		i++)
+		if (c->settled->unit[i] != NULL)
+			fn(c->system, &c->settled->unit[i]->e);
+	for (int32_t i = 0; c->settled == NULL && i < c->system->eqn.n; i++)
+		fn(c->system, &c->system->eqn.at[i]);
+}
+
+/* The system computes it as this equation does. */
+static void put_equation(ir_system *s, sys_eqn *e)
+{
+	for (int32_t i = 0; i < s->eqn.n; i++)
+		if (s->eqn.at[i].out[0] == e->out[0])
+			s->eqn.at[i] = *e;
+}
+
+static void change_tree(loop_kernel *k)
+{
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		loop_eqn *e = &k->eqn[i];
+
+		if (e->e->monoid == IR_SET && !e->stage && !e->pack &&
+			!e->part && !e->e->is_view)
+			change(k->s, &e->body[0]);
+	}
+}
+
+static void change_kernel(kern_kernel *k)
+{
+	int32_t add = ir_scalar_find("add", 3), sub = ir_scalar_find("sub", 3);
+
+	for (int32_t i = 1; i < k->value.n; i++) {
+		kern_value *x = &k->value.at[i];
+
+		if (x->op == KERN_CALL && x->fn == add &&
+			dtype_is_float(x->type.dt))
+			x->fn = sub;
+	}
+}
+
+/* compile_options.after; arg: the last pass that is as it is, broken or not */
+static void break_pass(
+	void *arg, compilation *c, int32_t pass, loop_kernel *k)
+{
+	const int32_t *last = arg;
+	const char *name = getenv("PROPTEST_BREAK");
+
+	if (name == NULL || pass != pass_of(name) ||
+		order_of(pass) > order_of(*last))
+		return;
+	if (k != NULL) {
+		change_tree(k);
+		return;
+	}
+	if (c->loops == NULL)
+		each_equation(c, change_equation);
+	for (int32_t i = 0; c->loops != NULL && i < c->groups->kernel.n; i++)
+		if (c->kernels != NULL && c->kernels[i] != NULL)
+			change_kernel(c->kernels[i]);
+		else if (c->kernels == NULL && c->loops[i] != NULL)
+			change_tree(c->loops[i]);
+}
+
+bool levels_are_broken(void)
+{
+	return getenv("PROPTEST_BREAK") != NULL;
+}
+
+void levels_break(compile_options *o)
+{
+	static int32_t all = COMPILE_N_PASSES - 1;
+
+	o->after = break_pass;
+	o->after_arg = &all;
+}
+
+/* ---- the search ---- */
+
+/* Behind this pass; later ones are not broken, later steps of schedules not run. */
+static bool is_right_after(const levels *l, int32_t pass, bool fused)
+{
+	bool trees = pass >= FIRST_STEP || pass >= pass_of("loops");
+	compile_options o = l->o;
+	compilation *c;
+
+	o.after = break_pass;
+	o.after_arg = &pass;
+	o.no_fusion |= !fused;
+	for (int32_t i = 0; loop_pass_name(i) != NULL; i++)
+		if (strcmp(loop_pass_name(i), "tail") != 0 &&
+			strcmp(loop_pass_name(i), "locations") != 0 &&
+			order_of(FIRST_STEP + i) > order_of(pass))
+			o.without |= UINT32_C(1) << i;
+	c = compile_new(l->a, l->program, &o);
+	compile_to(c, trees ? TN_LEVEL_KERN : TN_LEVEL_GROUPS);
+	if (trees)
+		return l->kernels_are_right(l->arg, c);
+	each_equation(c, put_equation);
+	return l->system_is_right(l->arg, c);
+}
+
+const char *levels_first(const levels *l)
+{
+	static const char *const passes[] = {
+		"lower", "prune", "settle", "fuse", "loops"};
+
+	for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+		if (is_right_after(l, pass_of(passes[i]), true))
+			continue;
+		return strcmp(passes[i], "loops") == 0 &&
+				       is_right_after(
+					       l, pass_of(passes[i]), false)
+			       ? "fuse"
+			       : passes[i];
+	}
+	for (int32_t i = 0; loop_pass_name(i) != NULL; i++)
+		if (!is_right_after(l, FIRST_STEP + i, true))
+			return name_of(FIRST_STEP + i);
+	return is_right_after(l, pass_of("kern"), true) ? "c" : "kern";
+}
