@@ -4,13 +4,15 @@
  * Each value has a size that its absolute value does not exceed. It follows from
  * the sizes of its operands, without conditions and loops around: a value that is
  * cut by `imin` or a condition was computed before. Integers from data count as 32
- * bits: without a check they are in no address and bound that is accepted. Addresses
- * are not checked here: where they are used, they are inside their arrays; nor is
+ * bits, and so do those that a check lets be anything: without a condition they are in
+ * no address and bound that is accepted. Addresses are not checked here: where they are used, they are inside their arrays; nor is
  * `inside`, which wraps as the address that it guards does.
  */
 #include "kern/verify.h"
 
 #define MOST ((uint64_t)INT64_MAX - UINT32_MAX) /* steps are added to it */
+#define FROM_DATA (UINT64_C(1) << 31)
+#define ANYTHING (UINT64_C(1) << 62) /* the size of checks of any index */
 
 static uint64_t size_of(int64_t x)
 {
@@ -58,16 +60,22 @@ static bool is_of_forms(const kern_op_row *r)
 		(*to == 'I' || *to == 'J');
 }
 
+static uint64_t check_size(const kern_check *c)
+{
+	uint64_t n = larger(size_of(c->lo), size_of(c->hi));
+
+	return n >= ANYTHING ? FROM_DATA : n;
+}
+
 void kern_size_value(struct kern_verifier *v, kern_val i)
 {
 	const kern_value *x = kern_at(v->k, i);
-	uint64_t n = UINT64_C(1) << 31;
+	uint64_t n = FROM_DATA;
 
 	if (x->op == KERN_CLAMP)
 		n = larger(size_of(x->num[0]), size_of(x->num[1]));
 	else if (x->op == KERN_CHECK)
-		n = larger(size_of(v->k->check.at[x->num[0] - 1].lo),
-			size_of(v->k->check.at[x->num[0] - 1].hi));
+		n = check_size(&v->k->check.at[x->num[0] - 1]);
 	else if (is_of_forms(kern_op_at(x->op)))
 		n = larger(form_size(v, x->form[0]), form_size(v, x->form[1]));
 	if (x->type.dt == TN_I32 && n > UINT64_C(1) << 31)

@@ -329,6 +329,24 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"%7 - 1", "%7", "bounds"},
+	{"a multiple of an index that is checked to be anything",
+		"kernel 0 resized {\n"
+		"  param p0: f32[8] out\n"
+		"  param p1: i64[8] in\n"
+		"  param p2: f32[2] in\n"
+		"  check 1: at in -4611686018427387904 .. 4611686018427387904\n"
+		"  phase of 1 chunks {\n"
+		"    for %i0 = 0 .. 8 {\n"
+		"      %1: i64 = load p1[%i0]\n"
+		"      %2: i64 = check %1, 1\n"
+		"      %3: bool = inside %2, 0, 3\n"
+		"      %4: i64 = ifloor 2*%2, 3\n"
+		"      %5: f32 = load p2[%4] mask %3\n"
+		"      store p0[%i0] = f32 sel %3, %5, f32(0)\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"%2, 0, 3", "%2, 0, 4", "bounds"},
 	{"parts of an address that have nothing to do with each other",
 		"kernel 0 pad_reflect {\n"
 		"  param p0: f32[1040] out\n"
