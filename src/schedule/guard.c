@@ -135,6 +135,15 @@ static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 	return m > 1 ? m : 0;
 }
 
+/* Does a loop below n give chunks? Then n is one loop: chunks are not cut. */
+static bool gives_chunks(const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (n->child[i]->parallel || gives_chunks(n->child[i]))
+			return true;
+	return false;
+}
+
 /* Can the iterations of all statements below n run in any order? */
 static bool only_copies(const loop_kernel *k, const loop_node *n)
 {
@@ -186,7 +195,7 @@ static void in_list(loop_kernel *k, loop_node ***list, int32_t *n)
 		if (c->kind == LOOP_FOR && c->n_clip > 0)
 			; /* constant for the rest */
 		else if (c->kind == LOOP_FOR && c->lanes > 1)
-			p = pieces(k, c, out + m);
+			p = gives_chunks(c) ? 0 : pieces(k, c, out + m);
 		else {
 			in_list(k, &c->child, &c->n_child);
 			p = turned(k, c, out + m);

@@ -209,6 +209,43 @@ static void short_rows(arena *a, void *arg)
 	}
 }
 
+static bool gives_chunks(const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (gives_chunks(n->child[i]))
+			return true;
+	return n->parallel;
+}
+
+/*
+ * Chunks may be smaller than the padding of a row. A loop in lanes around chunks
+ * stays one loop: in pieces, each would have chunks of its own.
+ */
+static void small_chunks(arena *a, void *arg)
+{
+	static const char text[] =
+		"system {\n x: u8[8,2] input 0\n v: u8[17,5]\n o: u8[5]\n"
+		" pad a#0: v[i:17, j:5] = sel(inside(i - 8, 0, 8) and "
+		"inside(j - 2, 0, 2), x[2*i + j - 18], u8(3))\n"
+		" min b#1: o[j:5] min= v[j + 5*i] for i:17\n return o\n}\n";
+
+	(void)arg;
+	for (int64_t elems = 1; elems <= 256; elems *= 2) {
+		machine m = *machine_find("c/avx512");
+		ir_system *s = ir_system_parse(
+			a, ix_new(a), text, strlen(text), "t");
+		fuse_plan *p = fuse_partition(a, s, machine_at(0), NULL);
+		loop_kernel *k = loop_build(a, s, p->kernel.at[0], false);
+
+		m.schedule.chunk_elems = elems;
+		m.vector_bytes = elems % 4 == 0 ? 64 : 16;
+		loop_schedule(k, &m);
+		for (int32_t i = 0; i < k->phase[0].n_roots; i++)
+			assert_true(k->phase[0].n_roots == 1 ||
+				    !gives_chunks(k->phase[0].root[i]));
+	}
+}
+
 /* Every constant has a name and a measurement, and is what the machine has. */
 static void test_facts(void **state)
 {
@@ -241,7 +278,8 @@ static void test_kernels(void **state)
 		void (*fn)(arena *a, void *arg);
 	} all[] = {{"stream", stream}, {"scalar", scalar}, {"product", product},
 		{"kinds", kinds}, {"guards", guards},
-		{"crowded", crowded}, {"short_rows", short_rows}};
+		{"crowded", crowded}, {"short_rows", short_rows},
+		{"small_chunks", small_chunks}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
