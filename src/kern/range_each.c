@@ -266,15 +266,21 @@ static void give(struct each *e, int32_t at)
 
 /*
  * Takes the known conditions on needed values; if `more`, their other values
- * become needed, too.
+ * become needed, too, unless one of them cannot be told: from data, for example.
  */
 static void take_facts(struct each *e, bool more)
 {
 	const kern_range *r = e->r;
 
-	for (int32_t i = 0; more && i < r->fact.n; i++)
-		if (touches(e, r->fact.at[i].f, 0))
-			want_form(e, r->fact.at[i].f);
+	for (int32_t i = 0; more && i < r->fact.n; i++) {
+		struct each with = *e;
+
+		if (!touches(e, r->fact.at[i].f, 0))
+			continue;
+		want_form(&with, r->fact.at[i].f);
+		if (with.ok)
+			*e = with;
+	}
 	for (int32_t i = 0; i < r->fact.n; i++)
 		if (is_needed(e, r->fact.at[i].f))
 			*vec_push(r->k->a, &e->fact) = &r->fact.at[i];

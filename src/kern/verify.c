@@ -323,22 +323,37 @@ static const kern_stmt *behind_lets(const kern_block *b, kern_kind kind)
 							: NULL;
 }
 
-/* A condition on the lane that a loop is at, as a mask; 0: it is none. */
+static kern_val splat(struct kern_verifier *v, kern_val c, kern_type mask)
+{
+	return kern_ins(v->k, &(kern_value){.op = KERN_SPLAT, .type = mask,
+				      .arg = {c}});
+}
+
+/* A condition on the lane that a loop is at, as a mask; 0: it is none. What was
+ * known before the loop is so in all lanes. */
 static kern_val as_mask(
 	struct kern_verifier *v, kern_val c, const kern_form *lane, int nest)
 {
 	kern_value x = *kern_at(v->k, c);
+	int32_t n = x.op == KERN_CALL ? ir_scalar_at(x.fn)->n_args : 0;
+	kern_type mask = {0};
+	kern_val arg[KERN_MAX_ARGS];
 
 	if (x.op == KERN_LANE && x.form[0] == lane)
 		return x.arg[0];
-	if (x.op != KERN_CALL || nest > MAX_NEST)
-		return 0;
-	for (int32_t i = 0; i < ir_scalar_at(x.fn)->n_args; i++) {
-		x.arg[i] = as_mask(v, x.arg[i], lane, nest + 1);
-		if (x.arg[i] == 0)
-			return 0;
-		x.type = kern_at(v->k, x.arg[i])->type;
+	for (int32_t i = 0; i < n && nest <= MAX_NEST; i++) {
+		arg[i] = as_mask(v, x.arg[i], lane, nest + 1);
+		if (arg[i] != 0)
+			mask = kern_at(v->k, arg[i])->type;
 	}
+	if (mask.lanes == 0)
+		return 0;
+	for (int32_t i = 0; i < n; i++) {
+		if (arg[i] == 0 && x.arg[i] > lane->t[0].v)
+			return 0;
+		x.arg[i] = arg[i] != 0 ? arg[i] : splat(v, x.arg[i], mask);
+	}
+	x.type = mask;
 	return kern_ins(v->k, &x);
 }
 
