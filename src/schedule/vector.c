@@ -314,18 +314,42 @@ static bool is_window(loop_kernel *k, const loop_node *n, int32_t var)
 	return true;
 }
 
+/* Gives lanes to n, a loop over var made by sink that is whole now, if it has
+ * sliding windows; other loops get theirs later. NULL: nothing is done. */
+static void finish_sunk(loop_kernel *k, loop_node *n)
+{
+	int32_t lanes;
+
+	if (n == NULL || !has_loops(n))
+		return;
+	for (lanes = lanes_for(k, n); lanes > 1 && too_few(k, n, lanes);
+		lanes /= 2)
+		;
+	n->lanes = lanes > 1 ? lanes : 0;
+	if (lanes > 1)
+		say_lanes(k, n, DECIDE_LANES_TAKEN, lanes, 0);
+	else
+		say_lanes(k, n, DECIDE_LANES_SHORT, k->var[n->var].extent,
+			lanes_for(k, n));
+	n->unroll = 1;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]))
+			unroll_small(k, n->child[i]);
+}
+
 /* Wraps neighbouring leaves and sliding windows in a loop over var; enters other
  * loops. */
 static void sink(loop_kernel *k, loop_node *n, int32_t var)
 {
 	loop_node **list = arena_array(k->a, loop_node *, n->n_child + 1);
 	loop_node *open = NULL;
-	int32_t i, m = 0, lanes;
+	int32_t i, m = 0;
 
 	for (i = 0; i < n->n_child; i++) {
 		loop_node *c = n->child[i];
 
 		if (loop_is_loop(c) && !is_window(k, c, var)) {
+			finish_sunk(k, open);
 			sink(k, c, var);
 			list[m++] = c;
 			open = NULL;
@@ -334,20 +358,8 @@ static void sink(loop_kernel *k, loop_node *n, int32_t var)
 		if (open == NULL)
 			list[m++] = open = loop_node_for(k->a, var, NULL);
 		loop_node_adopt(k->a, open, c);
-		if (!loop_is_loop(c))
-			continue;
-		for (lanes = lanes_for(k, open);
-			lanes > 1 && too_few(k, open, lanes); lanes /= 2)
-			;
-		open->lanes = lanes > 1 ? lanes : 0;
-		if (lanes > 1)
-			say_lanes(k, open, DECIDE_LANES_TAKEN, lanes, 0);
-		else
-			say_lanes(k, open, DECIDE_LANES_SHORT,
-				k->var[var].extent, lanes_for(k, open));
-		open->unroll = 1;
-		unroll_small(k, c);
 	}
+	finish_sunk(k, open);
 	n->child = list;
 	n->n_child = m;
 }

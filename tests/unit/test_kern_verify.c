@@ -531,18 +531,35 @@ static const char *const programs[] = {
 	"  c, d = split(a, axis=1, sizes=[1,2])\n"
 	"  return b, c\n"
 	"}\n",
+	/* a sliding window, then what is wider, in one loop in lanes */
+	"program {\n"
+	"  x: f32[9,8]\n"
+	"  i: i32[4,3]\n"
+	"  u: f32[4,3,8]\n"
+	"  a = scatter_mul(x, i, u)\n"
+	"  b = diff(a, axis=0)\n"
+	"  k: u8[5]\n"
+	"  y: f32[9,5]\n"
+	"  c = index_set(a, k, y, axis=-1)\n"
+	"  return b, c\n"
+	"}\n",
 };
 
 static void compile(arena *a, void *arg)
 {
+	static const char *const machines[] = {"c/avx512", "c/avx2", "c/sse"};
 	const char *text = *(const char **)arg;
-	machine m = *machine_find("c/avx512");
-	compile_options o = compile_options_default(&m);
-	ir_program *p = ir_program_parse(a, text, strlen(text), "case.tn");
 
-	m.schedule.chunk_elems = 4;
-	o.verify_kern = true;
-	compile_to(compile_new(a, p, &o), TN_LEVEL_KERN);
+	for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
+		machine m = *machine_find(machines[i]);
+		compile_options o = compile_options_default(&m);
+		ir_program *p =
+			ir_program_parse(a, text, strlen(text), "case.tn");
+
+		m.schedule.chunk_elems = 4;
+		o.verify_kern = true;
+		compile_to(compile_new(a, p, &o), TN_LEVEL_KERN);
+	}
 }
 
 static void accepts_lowered(void **state)
