@@ -213,6 +213,7 @@ documents() { # documents SED FILE STATUS TEXT: the tree with one file changed
 	mkdir -p "$tmp/d/docs"
 	cp -R "$root/include" "$root/docs" "$root/README.md" "$root/LICENSE" \
 		"$root/src" "$root/examples" "$root/tools" "$tmp/d/"
+	ln -s "$root/tests" "$root/bench" "$tmp/d/"
 	sed -i "$1" "$tmp/d/$2"
 	expect "$3" "$4" "$root/tools/docs_check.py" "$tmp/d"
 }
@@ -221,6 +222,7 @@ documents 's/tn_fail//' docs/api.md 1 'tn_fail is not in docs/api.md'
 documents 's/TN_BF16/TN_BF61/' docs/api.md 1 'TN_BF16 is not in docs/api.md'
 documents 's/TN_OPTIONS_INIT//' docs/api.md 1 'TN_OPTIONS_INIT is not in'
 documents 's/docs.train.md/docs\/nn.md/g' README.md 1 'docs/train.md: no link'
+documents 's/write_prop/write_porp/' docs/aliasing.md 1 'no file write_porp.c'
 documents 's/(docs.tour.md/(docs\/detour.md/' README.md 1 'there is no docs/detour.md'
 
 # A tree with one document, one header and one source of these lines
