@@ -323,18 +323,19 @@ static bool makes(const loop_node *n)
 	       n->kind == LOOP_STAGE || n->kind == LOOP_JOIN;
 }
 
-/* Are a and r in different spans of one loop? */
-static bool in_other_span(const loop_node *a, const loop_node *r)
+int32_t verify_span_var(const loop_node *a, const loop_node *b)
 {
-	const loop_node *both = verify_common(a, r), *x = a, *y = r;
+	const loop_node *both = verify_common(a, b), *x = a, *y = b;
 
-	if (both == a || both == r)
-		return false;
+	if (both == a || both == b)
+		return -1;
 	while (x->up != both)
 		x = x->up;
 	while (y->up != both)
 		y = y->up;
-	return x->kind == LOOP_SPAN && y->kind == LOOP_SPAN && x->var == y->var;
+	return x->kind == LOOP_SPAN && y->kind == LOOP_SPAN && x->var == y->var
+		? x->var
+		: -1;
 }
 
 static const struct sv_leaf *maker_before(
@@ -351,7 +352,7 @@ static const struct sv_leaf *maker_before(
 			made = m;
 		else if (m->n->kind != LOOP_STAGE && !v->online &&
 			v->k->eqn[eqn].e->monoid != IR_SET &&
-			!in_other_span(m->n, r->n))
+			verify_span_var(m->n, r->n) < 0)
 			return NULL; /* a later statement adds to it */
 	}
 	return made;
@@ -506,9 +507,9 @@ static const loop_node *around_both(const loop_node *a, const loop_node *b)
 {
 	const loop_node *both = verify_common(a, b);
 
-	while (in_other_span(a, b) && a->up != both)
+	while (verify_span_var(a, b) >= 0 && a->up != both)
 		a = a->up;
-	return in_other_span(a, b) ? a : both;
+	return verify_span_var(a, b) >= 0 ? a : both;
 }
 
 /*
@@ -538,7 +539,7 @@ void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
 			continue;
 		if (w->phase < r->phase ||
 			(w->phase == r->phase && w->n->order < r->n->order &&
-				!in_other_span(w->n, r->n)))
+				verify_span_var(w->n, r->n) < 0))
 			verify_fail(v, r->n, "write",
 				
 				"%s reads %s after %s has overwritten it; it must read "

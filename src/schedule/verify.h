@@ -27,6 +27,8 @@ const char *verify_eqn(const struct sv *v, int32_t eqn); /* "matmul#0" */
 loop_set verify_walked(const loop_node *leaf);
 /* The innermost loop around both, or NULL. */
 const loop_node *verify_common(const loop_node *a, const loop_node *b);
+/* The variable of a loop in different spans of which a and b are; -1: of none. */
+int32_t verify_span_var(const loop_node *a, const loop_node *b);
 void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
 	const ix_dom *d);
 /* verify_leaf.c: tiles, turned squares, parts, scaled sums; lanes, unrolling and

@@ -401,6 +401,25 @@ static void check_copies(struct sv *v, int32_t phase)
 	}
 }
 
+/* Is r in another span than the copies of l, from which it reads nothing: its own
+ * element is copied in its own span? */
+static bool reads_own_span(
+	const struct sv *v, const struct sv_leaf *l, const struct sv_leaf *r)
+{
+	loop_kernel *k = v->k;
+	const loop_eqn *e = &k->eqn[l->n->eqn];
+	int32_t var = verify_span_var(l->n, r->n);
+	bool own = false;
+
+	if (var < 0 || (e->left & BIT(var)) == 0 ||
+		!loop_leaf_reads_at(k, r->n, e->e->out[0], e->at))
+		return false;
+	for (int32_t i = 0; i < v->leaf.n; i++)
+		own |= v->leaf.at[i].n->eqn == l->n->eqn &&
+			verify_span_var(v->leaf.at[i].n, r->n) < 0;
+	return own;
+}
+
 /* Readers of a stage: after it, in its block, and at the same element. */
 static void check_keep(struct sv *v, const struct sv_leaf *l)
 {
@@ -417,7 +436,8 @@ static void check_keep(struct sv *v, const struct sv_leaf *l)
 		bool late;
 
 		if (r->n->eqn == l->n->eqn ||
-			!loop_leaf_reads(k, r->n, e->e->out[0]))
+			!loop_leaf_reads(k, r->n, e->e->out[0]) ||
+			reads_own_span(v, l, r))
 			continue;
 		late = both != NULL && r->n->order < l->n->order;
 		if (l->n->kind == LOOP_STMT)
