@@ -473,80 +473,80 @@ static const char *inside(printer *p, const kern_value *v)
 	return lo || hi ? s.at : "1";
 }
 
+static const char *lane(printer *p, const kern_value *v)
+{
+	return arena_printf(p->a,
+		v->type.dt == TN_BOOL ? "%s[%s] != 0" : "%s[%s]",
+		c_name(p, v->arg[0]), c_form(p, v->form[0]));
+}
+
+static const char *any(printer *p, const kern_value *v)
+{
+	const char *x = c_name(p, v->arg[0]);
+	kern_type t = kern_at(p->k, v->arg[0])->type;
+
+	return applied(p, c_use(p, "any", lane_dtype(t), t.lanes), 1, &x);
+}
+
+static const char *divided(printer *p, const kern_value *v)
+{
+	return arena_printf(p->a, "%s %c %" PRId64, factor(p, v),
+		v->op == KERN_DIV ? '/' : '%', v->num[0]);
+}
+
+static const char *floored(printer *p, const kern_value *v)
+{
+	return arena_printf(p->a, "%s(%s, %" PRId64 ")",
+		c_int_helper(p, "floor_div"), at_lane(p, v), v->num[0]);
+}
+
+static const char *least(printer *p, const kern_value *v)
+{
+	return two(p, "sooner_i64", v);
+}
+
+static const char *most(printer *p, const kern_value *v)
+{
+	return two(p, "later_i64", v);
+}
+
+static const char *clamped(printer *p, const kern_value *v)
+{
+	return arena_printf(p->a, "%s(%s, %" PRId64 ", %" PRId64 ")",
+		c_int_helper(p, "clamp_i64"), c_form(p, v->form[0]),
+		v->num[0], v->num[1]);
+}
+
+static const char *picked(printer *p, const kern_value *v)
+{
+	return arena_printf(p->a, "%s ? %s : %s", c_name(p, v->arg[0]),
+		c_form(p, v->form[0]), c_form(p, v->form[1]));
+}
+
+static const char *copied(printer *p, const kern_value *v)
+{
+	return c_name(p, v->arg[0]);
+}
+
 const char *c_value(printer *p, kern_val id)
 {
+	/* all others are named: constants, variables and registers */
+	static const char *(*const of[KERN_N_OPS])(
+		printer *, const kern_value *) = {
+		[KERN_CALL] = call, [KERN_MAD] = multiplied,
+		[KERN_MULADD] = multiplied, [KERN_SPLAT] = splat,
+		[KERN_LANE] = lane, [KERN_SHUFFLE] = shuffle,
+		[KERN_LANES] = lanes, [KERN_CAST] = cast,
+		[KERN_WIDEN] = widen, [KERN_NARROW] = narrow,
+		[KERN_ROUND] = rounded, [KERN_ANY] = any,
+		[KERN_INDEX] = index_of, [KERN_DIV] = divided,
+		[KERN_MOD] = divided, [KERN_FLOOR] = floored,
+		[KERN_MIN] = least, [KERN_MAX] = most,
+		[KERN_CLAMP] = clamped, [KERN_PICK] = picked,
+		[KERN_INSIDE] = inside, [KERN_LOAD] = load,
+		[KERN_COPY] = copied,
+	};
 	const kern_value *v = kern_at(p->k, id);
-	const char *x;
 
-	switch (v->op) {
-	case KERN_CALL:
-		return call(p, v);
-	case KERN_MAD:
-	case KERN_MULADD:
-		return multiplied(p, v);
-	case KERN_SPLAT:
-		return splat(p, v);
-	case KERN_LANE:
-		return arena_printf(p->a,
-			v->type.dt == TN_BOOL ? "%s[%s] != 0" : "%s[%s]",
-			c_name(p, v->arg[0]), c_form(p, v->form[0]));
-	case KERN_SHUFFLE:
-		return shuffle(p, v);
-	case KERN_LANES:
-		return lanes(p, v);
-	case KERN_CAST:
-		return cast(p, v);
-	case KERN_WIDEN:
-		return widen(p, v);
-	case KERN_NARROW:
-		return narrow(p, v);
-	case KERN_ROUND:
-		return rounded(p, v);
-	case KERN_ANY:
-		x = c_name(p, v->arg[0]);
-		return applied(p,
-			c_use(p, "any",
-				lane_dtype(kern_at(p->k, v->arg[0])->type),
-				kern_at(p->k, v->arg[0])->type.lanes),
-			1, &x);
-	case KERN_INDEX:
-		return index_of(p, v);
-	case KERN_DIV:
-		return arena_printf(p->a, "%s / %" PRId64,
-			factor(p, v), v->num[0]);
-	case KERN_MOD:
-		return arena_printf(p->a, "%s %% %" PRId64,
-			factor(p, v), v->num[0]);
-	case KERN_FLOOR:
-		return arena_printf(p->a, "%s(%s, %" PRId64 ")",
-			c_int_helper(p, "floor_div"), at_lane(p, v),
-			v->num[0]);
-	case KERN_MIN:
-		return two(p, "sooner_i64", v);
-	case KERN_MAX:
-		return two(p, "later_i64", v);
-	case KERN_CLAMP:
-		return arena_printf(p->a, "%s(%s, %" PRId64 ", %" PRId64 ")",
-			c_int_helper(p, "clamp_i64"), c_form(p, v->form[0]),
-			v->num[0], v->num[1]);
-	case KERN_PICK:
-		return arena_printf(p->a, "%s ? %s : %s",
-			c_name(p, v->arg[0]), c_form(p, v->form[0]),
-			c_form(p, v->form[1]));
-	case KERN_INSIDE:
-		return inside(p, v);
-	case KERN_LOAD:
-		return load(p, v);
-	case KERN_COPY:
-	case KERN_NONE:
-	case KERN_CONST:
-	case KERN_CHUNK:
-	case KERN_WALK:
-	case KERN_AFTER:
-	case KERN_REG:
-	case KERN_CHECK:
-	case KERN_N_OPS:
-		break;
-	}
-	return c_name(p, v->op == KERN_COPY ? v->arg[0] : id);
+	return of[v->op] != NULL ? of[v->op](p, v) : c_name(p, id);
 }
