@@ -99,7 +99,7 @@ static const char *text_of(arena *a, int32_t lanes)
 static void bench(void *arg)
 {
 	arena *a = arena_new(arg);
-	run_jit *j = run_jit_new(a);
+	run_jit *j = run_jit_new(a, NULL);
 	float *x = run_slab(a, N * sizeof *x), *y = run_slab(a, N * sizeof *y);
 	const char *text = text_of(a, run_jit_target(j)->vector_bytes / 4);
 	int32_t i, k;

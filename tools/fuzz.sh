@@ -31,7 +31,7 @@ fi
 ninja -C $build libtenon_internal.a libtenon_ops.a
 # shellcheck disable=SC2086
 "$clang" $flags -fsanitize=fuzzer -std=gnu11 -g -O1 -Iinclude -Isrc \
-	"$source" $build/libtenon_ops.a $build/libtenon_internal.a -lm -ldl \
+	-Itests/lib "$source" tests/lib/*.c $build/libtenon_ops.a $build/libtenon_internal.a -lm -ldl \
 	-lpthread -o "$build/fuzz_$target"
 
 if [ "$seconds" -eq 0 ]; then

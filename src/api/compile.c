@@ -7,7 +7,7 @@
 run_jit *api_jit(tn_context *c)
 {
 	if (c->jit == NULL)
-		c->jit = run_jit_new_in(c->a, c->o.cache_dir);
+		c->jit = run_jit_new(c->a, c->o.cache_dir);
 	return c->jit;
 }
 

@@ -168,11 +168,6 @@ void str_shape(str *s, const int64_t *shape, int32_t rank);
 void str_json(str *s, const char *text);
 /* the shortest decimal text that reads back to the same double; inf, -inf, nan */
 void str_double(str *s, double v);
-/*
- * Reads a decimal number at the start of s, whatever the locale; bytes read,
- * 0 if there is none. No inf, nan, hexadecimal; at most 380 characters.
- */
-size_t parse_f64(const char *s, size_t n, double *out);
 
 /*
  * The one pair for floating-point text, whatever the locale of the process:

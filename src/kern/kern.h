@@ -40,7 +40,6 @@
  *   kern_new, kern_form_*, kern_ins, kern_let .. build.c    build a kernel
  *   kern_print, kern_parse     print and parse its text
  *   kern_verify                checks it
- *   kern_run                   interprets it, slowly
  */
 #ifndef KERN_H
 #define KERN_H
@@ -425,15 +424,5 @@ kern_kernel *kern_parse(
 void kern_verify(kern_kernel *k);
 /* The same for the text of kernel `number`: so the rule comes with its line. */
 void kern_verify_text(const kern_kernel *k, int32_t number);
-
-/* ---- run.c ---- */
-
-/*
- * Runs the kernel: param[i] is the data of param i. The seed determines the
- * order of the chunks. Returns the number of a check that failed, or 0. Throws
- * kern.run (TN_EINTERNAL) if it accesses an element outside an array, one that
- * is not written yet, or one that another chunk accesses.
- */
-int64_t kern_run(arena *a, kern_kernel *k, void *const *param, uint64_t seed);
 
 #endif

@@ -9,7 +9,6 @@
  *   range_each.c  the values of a form one by one, where they are few
  *   verify.c      names, types (verify_type.c), statements
  *   verify_memory.c verify_chunks.c       bounds, races
- *   run.c run_value.c run_memory.c        the interpreter
  */
 #ifndef KERN_LOCAL_H
 #define KERN_LOCAL_H

@@ -322,7 +322,6 @@ shard_program *shard_localise(
 /* out[k][i] = x[k][i] (+) y[k][i] for n elements; inputs x.., y.., outputs */
 ir_system *shard_joiner(arena *a, int32_t monoid, int32_t n_comp,
 	const tn_dtype *acc, int64_t n);
-void shard_program_print(str *out, const shard_program *p);
 /*
  * Prints the layout of each tensor and the reason, and each move with the bytes
  * that all processes send, and the one that sends most; as text or JSON.
@@ -377,8 +376,10 @@ typedef struct shard_move {
 } shard_move;
 
 /*
- * A move that is computed once and run often: from `from` to `to`, as in
- * shard_reshard. out has room for shard_transfer_elems.
+ * A move of elements from layout `from` to `to`, which is computed once and run
+ * often. mask: axes of the mesh (bit m: axis m) along which each process holds a
+ * partial result; they are combined in the order of the processes. out has room
+ * for shard_transfer_elems.
  */
 shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
 	const shard_layout *from, uint32_t mask, const shard_layout *to,
@@ -389,15 +390,6 @@ int64_t shard_transfer_sent(const shard_transfer *t); /* elements */
 /* l may be NULL on a mesh of one process. */
 void shard_transfer_run(const shard_transfer *t, arena *scratch, shard_link *l,
 	const shard_elems *e, const void *data, void *out);
-/*
- * Moves elements from layout `from` to `to`; returns the new local data. mask:
- * axes of the mesh (bit m: axis m) along which each process holds a partial
- * result; they are combined in the order of the processes. sent: gets the bytes
- * that this process sent; may be NULL.
- */
-void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
-	const shard_layout *from, uint32_t mask, const shard_layout *to,
-	const shard_elems *e, const void *data, int64_t *sent);
 /* The elements of x that are not in y. */
 shard_runs shard_without(arena *a, const shard_runs *x, const shard_runs *y);
 

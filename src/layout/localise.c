@@ -265,39 +265,3 @@ shard_program *shard_localise(
 		ir_system_verify(out->phase.at[i].s);
 	return out;
 }
-
-/* ---- as text ---- */
-
-static void print_array(str *s, const shard_program *p, int32_t array)
-{
-	const shard_array *y = &p->array.at[array];
-
-	str_printf(s, "%s [", p->p->s->tensor.at[y->tensor].name);
-	shard_layout_print(s, &y->layout, p->p->mesh);
-	str_printf(s, "]%s", y->is_parts ? " in parts" : "");
-}
-
-void shard_program_print(str *out, const shard_program *p)
-{
-	for (int32_t i = 0; i < p->phase.n; i++) {
-		const shard_phase *q = &p->phase.at[i];
-
-		str_printf(out, "phase %d\n", (int)i);
-		for (int32_t k = 0; k < q->job.n; k++) {
-			const shard_job *j = &q->job.at[k];
-
-			str_printf(out, "  %s: ", j->name);
-			print_array(out, p, j->from[0]);
-			str_add(out, " -> ");
-			print_array(out, p, j->to[0]);
-			str_printf(out, ", for %s\n", j->reader < 0
-					? "its layout"
-					: p->p->eqn[j->reader].unit->e.label);
-		}
-		for (int32_t k = 0; k < q->s->eqn.n; k++) {
-			str_add(out, "  ");
-			ir_eqn_print(out, q->s, &q->s->eqn.at[k]);
-			str_add(out, "\n");
-		}
-	}
-}

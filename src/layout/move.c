@@ -652,29 +652,6 @@ void shard_transfer_run(const shard_transfer *t, arena *a, shard_link *l,
 	move_run(a, l, &t->v, e->size, data, out, e->what);
 }
 
-void *shard_reshard(arena *a, shard_link *l, const shard_mesh *m,
-	const shard_layout *from, uint32_t mask, const shard_layout *to,
-	const shard_elems *e, const void *data, int64_t *sent)
-{
-	arena *scratch = arena_child(a);
-	int64_t n = shard_mesh_size(arena_env(a), m);
-	shard_transfer *t;
-	void *out;
-
-	if (n != l->size(l))
-		env_fail(arena_env(a), TN_EINVAL, "shard.mesh", (loc){0},
-			"the mesh has %lld processes, but %lld are running",
-			(long long)n, (long long)l->size(l));
-	t = shard_transfer_new(
-		scratch, m, l->rank(l), from, mask, to, e->what);
-	out = arena_alloc(a, (size_t)t->v.to_elems + 1, e->size);
-	shard_transfer_run(t, scratch, l, e, data, out);
-	if (sent != NULL)
-		*sent = t->sent * (int64_t)e->size;
-	arena_free(scratch);
-	return out;
-}
-
 const char *shard_move_name(const shard_mesh *m, const shard_layout *from,
 	uint32_t mask, const shard_layout *to)
 {

@@ -110,12 +110,7 @@ static int32_t most_of_env(arena *a)
 	return n < 1 ? 2048 : n > 4096 ? 4096 : (int32_t)n;
 }
 
-run_jit *run_jit_new(arena *a)
-{
-	return run_jit_new_in(a, NULL);
-}
-
-run_jit *run_jit_new_in(arena *a, const char *cache_dir)
+run_jit *run_jit_new(arena *a, const char *cache_dir)
 {
 	run_jit *j = arena_make(a, run_jit);
 

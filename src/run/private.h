@@ -56,7 +56,7 @@ typedef struct store {
 /* ---- folder ---------------------------------------------------------- */
 
 /*
- * Finds or makes the directory; dir as run_jit_new_in has it. Throws TN_EIO
+ * Finds or makes the directory; dir as run_jit_new has it. Throws TN_EIO
  * [run.cache] when none can be.
  */
 void folder_open(store *s, const char *dir);

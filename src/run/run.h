@@ -8,7 +8,7 @@
  * Knows nothing of tensors. Nothing here is global: a jit, a pool and a slab
  * belong to the arena that they were made in, and end with it.
  *
- *     run_jit *j = run_jit_new(a);
+ *     run_jit *j = run_jit_new(a, NULL);
  *     run_lib *lib;
  *     const char *text = "double twice(double x) { return x + x; }";
  *     run_compile(j, &text, 1, &lib);
@@ -34,12 +34,10 @@ typedef struct run_lib run_lib; /* borrowed from the jit */
  *   TENON_LOADED      compiled files loaded at a time, at most; when not given
  *                     a sixteenth of vm.max_map_count, 4096 at most
  *   XDG_CACHE_HOME, HOME   the cache is there, in tenon/
+ * cache_dir: the directory of the cache; "": nothing is kept; NULL: as above.
  * Throws TN_EINVAL [run.env] for a value that cannot be.
  */
-run_jit *run_jit_new(arena *a);
-
-/* The same with the cache in this directory; "": nothing is kept. */
-run_jit *run_jit_new_in(arena *a, const char *cache_dir);
+run_jit *run_jit_new(arena *a, const char *cache_dir);
 
 /*
  * Compile and load n texts, each a shared object of its own, as many at once

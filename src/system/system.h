@@ -235,7 +235,5 @@ const expr *ir_expr_parse(struct lex *l, ir_system *s, const ir_scope *in);
 void ir_form_print(str *out, ir_system *s, const ix_form *f, const ix_box *box,
 	const char *const *names);
 void ir_eqn_print(str *out, ir_system *s, const sys_eqn *e);
-ir_system *ir_system_parse(arena *a, ix *x, const char *text, size_t n,
-	const char *file); /* parse(print(s)) prints the same */
 
 #endif

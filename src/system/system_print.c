@@ -1,5 +1,5 @@
 /*
- * system_print.c: prints a system as text, which system_parse.c reads.
+ * system_print.c: prints a system as text, which tests read back (tests/lib).
  *
  *     system {
  *       x: f32[4,8] input 0

@@ -5,6 +5,7 @@
  * system that verifies; systems and programs print what parses back to them.
  */
 #include "fuzz.h"
+#include "system_parse.h"
 
 #include "program/program.h"
 

@@ -6,6 +6,7 @@
 #define RUN_KERNEL_H
 
 #include "kern/kern.h"
+#include "kern_run.h"
 #include "kern/range.h"
 
 /* More than that is verified only: elements of arrays, steps of loops. */

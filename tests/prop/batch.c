@@ -197,7 +197,7 @@ static const char *read_file(arena *a, const char *path)
 /* The library's flags, less those for optimisation and silence. */
 static int32_t add_flags(batch *b, int32_t unit, char **argv)
 {
-	run_jit *j = run_jit_new(b->a);
+	run_jit *j = run_jit_new(b->a, NULL);
 	char *flags = arena_strdup(b->a, run_jit_flags(j));
 	bool fast = b->o->opt3 && unit == 0 && !b->o->asan;
 	int32_t n = 0;

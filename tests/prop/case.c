@@ -9,6 +9,7 @@
  *   bytes around every array, and between those of the slab, stay as they were
  */
 #include "prop.h"
+#include "system_parse.h"
 #include "system/eval.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@
  * knows its number.
  */
 #include "prop.h"
+#include "kern_run.h"
 
 #include <stdlib.h>
 

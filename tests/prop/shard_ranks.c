@@ -27,6 +27,40 @@ typedef struct rank {
 	int64_t sent;
 } rank;
 
+static void print_array(str *s, const shard_program *p, int32_t array)
+{
+	const shard_array *y = &p->array.at[array];
+
+	str_printf(s, "%s [", p->p->s->tensor.at[y->tensor].name);
+	shard_layout_print(s, &y->layout, p->p->mesh);
+	str_printf(s, "]%s", y->is_parts ? " in parts" : "");
+}
+
+static void print_program(str *out, const shard_program *p)
+{
+	for (int32_t i = 0; i < p->phase.n; i++) {
+		const shard_phase *q = &p->phase.at[i];
+
+		str_printf(out, "phase %d\n", (int)i);
+		for (int32_t k = 0; k < q->job.n; k++) {
+			const shard_job *j = &q->job.at[k];
+
+			str_printf(out, "  %s: ", j->name);
+			print_array(out, p, j->from[0]);
+			str_add(out, " -> ");
+			print_array(out, p, j->to[0]);
+			str_printf(out, ", for %s\n", j->reader < 0
+					? "its layout"
+					: p->p->eqn[j->reader].unit->e.label);
+		}
+		for (int32_t k = 0; k < q->s->eqn.n; k++) {
+			str_add(out, "  ");
+			ir_eqn_print(out, q->s, &q->s->eqn.at[k]);
+			str_add(out, "\n");
+		}
+	}
+}
+
 static void run_phase(void *arg, int32_t phase, const void *const *in,
 	void *const *out)
 {
@@ -135,7 +169,7 @@ void **ranks_run(arena *a, const ranks_case *c, int64_t *sent)
 			str text = str_new(r[i].a);
 
 			if (r[i].p != NULL)
-				shard_program_print(&text, r[i].p);
+				print_program(&text, r[i].p);
 			printf("%sprocess %d: %s: %s\n", text.at, (int)i,
 				env_diag(r[i].e)->rule, env_diag(r[i].e)->text);
 		}

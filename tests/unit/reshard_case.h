@@ -88,6 +88,31 @@ static inline double whole(const struct trial *t, int64_t p, int64_t e)
 	return t->mask == 0 ? part_of(t, 0, e) : v;
 }
 
+/* Moves elements once; returns the new local data. sent: gets the bytes that this
+ * process sent; may be NULL. */
+static inline void *reshard(arena *a, shard_link *l, const shard_mesh *m,
+	const shard_layout *from, uint32_t mask, const shard_layout *to,
+	const shard_elems *e, const void *data, int64_t *sent)
+{
+	arena *scratch = arena_child(a);
+	int64_t n = shard_mesh_size(arena_env(a), m);
+	shard_transfer *t;
+	void *out;
+
+	if (n != l->size(l))
+		env_fail(arena_env(a), TN_EINVAL, "shard.mesh", (loc){0},
+			"the mesh has %lld processes, but %lld are running",
+			(long long)n, (long long)l->size(l));
+	t = shard_transfer_new(
+		scratch, m, l->rank(l), from, mask, to, e->what);
+	out = arena_alloc(a, (size_t)shard_transfer_elems(t) + 1, e->size);
+	shard_transfer_run(t, scratch, l, e, data, out);
+	if (sent != NULL)
+		*sent = shard_transfer_sent(t) * (int64_t)e->size;
+	arena_free(scratch);
+	return out;
+}
+
 static inline void one_move(arena *a, shard_link *l, void *arg)
 {
 	struct trial *t = arg;
@@ -100,7 +125,7 @@ static inline void one_move(arena *a, shard_link *l, void *arg)
 	for (int32_t i = 0; i < own.n; i++)
 		for (int64_t e = 0; e < own.at[i].n; e++)
 			data[at++] = part_of(t, p, own.at[i].from + e);
-	out = shard_reshard(a, l, &t->mesh, &t->from, t->mask, &t->to,
+	out = reshard(a, l, &t->mesh, &t->from, t->mask, &t->to,
 		&elems, data, &sent);
 	atomic_fetch_add(&t->sent, sent);
 	at = 0;

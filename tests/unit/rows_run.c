@@ -5,6 +5,7 @@
  * the system.
  */
 #include "rows.h"
+#include "system_parse.h"
 
 #include "eval_system.h"
 

@@ -111,7 +111,7 @@ static void text_of(char *out, size_t n, int i)
 static void compile(arena *a, void *arg)
 {
 	struct call *c = arg;
-	run_jit *j = run_jit_new_in(a, c->by_user ? NULL : dir);
+	run_jit *j = run_jit_new(a, c->by_user ? NULL : dir);
 
 	c->sum = 0;
 	for (int i = 0; i < c->n; i++) {
@@ -210,7 +210,7 @@ static int n_mapped(void)
 
 static void hold_and_load(arena *a, void *arg)
 {
-	run_jit *j = run_jit_new_in(a, dir);
+	run_jit *j = run_jit_new(a, dir);
 	char text[MANY][128];
 	const char *one[MANY];
 	run_lib *lib[MANY];
@@ -354,7 +354,7 @@ static bool cannot_use_up(void)
 static void load_without_room(arena *a, void *arg)
 {
 	struct call *c = arg;
-	run_jit *j = run_jit_new_in(a, dir);
+	run_jit *j = run_jit_new(a, dir);
 	struct pages *p = arena_make(a, struct pages);
 	char text[MANY][128];
 	double (*f)(double);
@@ -581,7 +581,7 @@ static void test_owners(void **state)
 static void open_it_meanwhile(arena *a, void *arg)
 {
 	struct call *c = arg;
-	run_jit *j = run_jit_new_in(a, dir);
+	run_jit *j = run_jit_new(a, dir);
 	char text[128];
 	const char *one = text;
 	run_lib *lib;

@@ -4,6 +4,7 @@
  * that were made, by other means than those of the passes.
  */
 #include "unit.h"
+#include "system_parse.h"
 
 #include "engine/engine.h"
 #include "loop/tree.h"

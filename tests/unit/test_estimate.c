@@ -3,6 +3,7 @@
  * tree alone (bytes, kinds of accesses, chunks), and orders of magnitude.
  */
 #include "unit.h"
+#include "system_parse.h"
 
 #include "fuse/fuse.h"
 #include "schedule/estimate.h"

@@ -82,7 +82,7 @@ struct call {
 static void compile(arena *a, void *arg)
 {
 	struct call *c = arg;
-	run_jit *j = run_jit_new(a);
+	run_jit *j = run_jit_new(a, NULL);
 	run_lib *lib[4];
 	int32_t i;
 
@@ -122,7 +122,7 @@ static void test_compiles(void **state)
 static void compile_twice(arena *a, void *arg)
 {
 	struct call *c = arg;
-	run_jit *j = run_jit_new(a);
+	run_jit *j = run_jit_new(a, NULL);
 	run_lib *one, *two;
 
 	run_compile(j, c->text, 1, &one);

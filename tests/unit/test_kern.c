@@ -2,6 +2,7 @@
  * kern/: kernels are built, printed, read back, verified and run.
  */
 #include "unit.h"
+#include "kern_run.h"
 
 #include "kern/kern.h"
 #include "kern_texts.h"

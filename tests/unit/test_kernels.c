@@ -5,6 +5,7 @@
  * Printed MapExprs are compared as they stand.
  */
 #include "unit.h"
+#include "system_parse.h"
 
 #include "run_kernels.h"
 

@@ -193,7 +193,7 @@ static void table_of(arena *a, void *arg)
 	char kind = t == TN_F32 ? 'f' : t == TN_F64 ? 'd' : 'i';
 	const char *text[N_LANES];
 	run_lib *lib[N_LANES];
-	run_jit *j = run_jit_new(a);
+	run_jit *j = run_jit_new(a, NULL);
 	int32_t i, k;
 	struct data d;
 
@@ -346,7 +346,7 @@ static void check_to(void (*f)(const float *, uint16_t *), bool bf)
 static void conversions(arena *a, void *arg)
 {
 	static const int32_t lanes[] = {1, 4, 8, 16};
-	run_jit *j = run_jit_new(a);
+	run_jit *j = run_jit_new(a, NULL);
 	const char *text[4];
 	run_lib *lib[4];
 	int32_t i;
@@ -450,7 +450,7 @@ static void others(arena *a, void *arg)
 {
 	static const int32_t lanes[] = {1, 4, 16, 32};
 	static const char *const folds[] = {"sum", "prod", "hmax", "hmin"};
-	run_jit *j = run_jit_new(a);
+	run_jit *j = run_jit_new(a, NULL);
 	const char *text[4];
 	run_lib *lib[4];
 	int32_t i, k, n;

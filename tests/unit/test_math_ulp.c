@@ -484,7 +484,7 @@ static void sweep_all(run_pool *p, struct sweep *s, int32_t lanes)
 static void sweeps(arena *a, void *arg)
 {
 	int32_t lanes[] = {2, 4, 8, 16, 32, 0}, n, i, k;
-	run_jit *j = run_jit_new(a);
+	run_jit *j = run_jit_new(a, NULL);
 	run_pool *p = run_pool_new(a, 0);
 	const char *text[7];
 	run_lib *lib[7];

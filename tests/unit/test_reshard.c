@@ -203,7 +203,7 @@ static void move_named(arena *a, shard_link *l, const char *what)
 	int64_t shape[1] = {64};
 
 	shard_cut(arena_env(a), &from, &m, 1, shape, 0, 0, 0);
-	(void)shard_reshard(a, l, &m, &from, 0, &to, &elems, data, NULL);
+	(void)reshard(a, l, &m, &from, 0, &to, &elems, data, NULL);
 }
 
 static void one_does_not_move(arena *a, shard_link *l, void *arg)

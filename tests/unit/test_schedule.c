@@ -4,6 +4,7 @@
  * property test; here it is seen that a decision is taken at all.
  */
 #include "unit.h"
+#include "system_parse.h"
 
 #include "fuse/fuse.h"
 #include "schedule/schedule.h"

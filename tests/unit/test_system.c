@@ -1,5 +1,6 @@
 /* expr.c, subst.c, system*.c: making, printing, parsing, substituting. */
 #include "unit.h"
+#include "system_parse.h"
 
 #include "eval_system.h"
 

@@ -1,25 +1,12 @@
 /*
- * run.c: a slow interpreter, with which passes and printers are compared.
+ * kern_run.c: a slow interpreter, with which passes and printers are compared.
  *
  * Chunks of a phase run in a random order, memory is poisoned at first, and each
  * access is checked. An element outside its array, not written yet, or accessed by
  * another chunk of the phase is an error kern.run, with the line if the kernel has
  * a text.
  */
-#include "kern/run.h"
-
-void kern_run_fail(struct kern_running *r, const char *what, int32_t array,
-	int64_t at)
-{
-	str s = str_new(r->a);
-
-	kern_array_name(&s, r->k, array);
-	env_fail(arena_env(r->a), TN_EINTERNAL, "kern.run",
-		(loc){r->k->file, r->s != NULL ? r->s->line : 0,
-			r->s != NULL ? r->s->column : 0},
-		"%s: element %lld of %s %s, in chunk %d", r->k->name,
-		(long long)at, s.at, what, r->chunk);
-}
+#include "kern_run_local.h"
 
 static void block(struct kern_running *r, const kern_block *b);
 

@@ -8,6 +8,7 @@
  */
 #include "notation/lex.h"
 #include "system/local.h"
+#include "system_parse.h"
 
 /* ---- equations ---- */
 

@@ -1,8 +1,8 @@
 /*
- * run_value.c: evaluates instructions, lane by lane. Floats are computed as
+ * kern_run_value.c: evaluates instructions, lane by lane. Floats are computed as
  * doubles and rounded to their dtype; functions are those of scalar.def.
  */
-#include "kern/run.h"
+#include "kern_run_local.h"
 
 #include <math.h>
 

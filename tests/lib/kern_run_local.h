@@ -1,10 +1,11 @@
 /*
- * run.h: private to kern/: the state of the interpreter.
+ * kern_run_local.h: the state of the interpreter of kern.
  */
-#ifndef KERN_RUN_H
-#define KERN_RUN_H
+#ifndef KERN_RUN_LOCAL_H
+#define KERN_RUN_LOCAL_H
 
 #include "kern/local.h"
+#include "kern_run.h"
 
 /* Bytes of memory, and the state of each. */
 struct kern_memory {
@@ -33,7 +34,7 @@ _Noreturn void kern_run_fail(struct kern_running *r, const char *what,
 	int32_t array, int64_t at);
 uint64_t kern_run_random(struct kern_running *r);
 
-/* run_memory.c */
+/* kern_run_memory.c */
 void kern_run_room(struct kern_running *r, void *const *param);
 void kern_run_phase(struct kern_running *r); /* clears writers and readers */
 void kern_run_poison(struct kern_running *r); /* memory of the thread */
@@ -48,7 +49,7 @@ void kern_run_reach(struct kern_running *r, int32_t array, int64_t i);
 void kern_run_put(
 	struct kern_running *r, int32_t array, int64_t i, ir_number v);
 
-/* run_value.c */
+/* kern_run_value.c */
 int64_t kern_run_form(const struct kern_running *r, const kern_form *f);
 /* The lanes of v; if they are not computed yet, computes them into out. */
 const ir_number *kern_run_value(

@@ -1,5 +1,5 @@
 /*
- * run_memory.c: the memory of the interpreter, poisoned and checked.
+ * kern_run_memory.c: the memory of the interpreter, poisoned and checked.
  *
  * Elements that are not written yet are NaN. Lanes of a vector may load them if
  * they are not used: those after the last column of a panel, or of another chunk.
@@ -7,9 +7,22 @@
  * error. For each byte, it records whether it was written, and which chunks of the
  * phase wrote and read it, so that a race is an error in any order of chunks.
  */
-#include "kern/run.h"
+#include "kern_run_local.h"
 
 #include <math.h>
+
+void kern_run_fail(struct kern_running *r, const char *what, int32_t array,
+	int64_t at)
+{
+	str s = str_new(r->a);
+
+	kern_array_name(&s, r->k, array);
+	env_fail(arena_env(r->a), TN_EINTERNAL, "kern.run",
+		(loc){r->k->file, r->s != NULL ? r->s->line : 0,
+			r->s != NULL ? r->s->column : 0},
+		"%s: element %lld of %s %s, in chunk %d", r->k->name,
+		(long long)at, s.at, what, r->chunk);
+}
 
 uint64_t kern_run_random(struct kern_running *r)
 {
