@@ -82,6 +82,36 @@ fuse_price choice_ask(
 	return p;
 }
 
+int64_t choice_cut_at(choice *c, int32_t n, eqn_unit *const *unit,
+	int32_t **key, size_t *n_bytes)
+{
+	int32_t n_key;
+
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = true;
+	choice_describe(c, n, unit, fuse_scratch(c->f), key, &n_key);
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = false;
+	*n_bytes = (size_t)n_key * sizeof **key;
+	return map_get(c->cuts, *key, *n_bytes, -1);
+}
+
+/* Was such a set split? Then *apart are the seconds of its two kernels. */
+static bool is_cut(
+	choice *c, int32_t n, eqn_unit *const *unit, double *apart)
+{
+	int32_t *key;
+	size_t n_bytes;
+	int64_t found = -1;
+
+	if (c->n_cut > 0)
+		found = choice_cut_at(c, n, unit, &key, &n_bytes);
+	if (found < 0 || c->cut.at[found].first == 0)
+		return false;
+	*apart = c->cut.at[found].apart;
+	return true;
+}
+
 int32_t choice_n_vars(choice *c, int32_t n, eqn_unit *const *unit)
 {
 	int32_t *key, n_key, n_vars;
@@ -151,7 +181,8 @@ bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	out->fused = choice_ask(c, m, unit, choice_sees);
 	out->best = out->fused.seconds;
 	out->apart = 0;
-	if (out->fused.seconds == INFINITY)
+	if (out->fused.seconds == INFINITY ||
+		is_cut(c, m, unit, &out->apart))
 		return false;
 	/* each part takes at least a launch, which often decides already */
 	most = c->f->t->fusion.most_lost;

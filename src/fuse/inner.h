@@ -1,6 +1,7 @@
 /*
  * inner.h: private to fuse/: what its files share.
  *
+ *   scratch.c    memory for single steps
  *   prepare.c    substitutes views, makes units, settles writes
  *   analyse.c    cuts digits until those of readers and producers agree
  *   classes.c    joins digits to classes; P(G)
@@ -11,6 +12,7 @@
  *   tail.c       finds the units that can run once, after the loops of a set
  *   verdict.c    may a set be one kernel, and the bound of its cost
  *   partition.c  chooses the sets, greedily
+ *   split.c      splits groups whose two parts are faster
  *   order.c      maintains the order of kernels while they grow
  *   reason.c     finds why an edge was not fused
  *   conflict.c   finds equations that share no loop, and where each loop ends
@@ -115,7 +117,7 @@ typedef struct fuse_state {
 	arena **scratch;    /* shared by copies of the state */
 } fuse_state;
 
-/* ---- fuse.c: scratch memory; fuse_scratch_reset empties it ---- */
+/* ---- scratch.c: memory; fuse_scratch_reset empties it ---- */
 arena *fuse_scratch(fuse_state *f);
 void fuse_scratch_reset(fuse_state *f);
 void fuse_scratch_trim(fuse_state *f); /* empties it if it is large */
@@ -208,6 +210,12 @@ typedef struct choice_verdict {
 	bool is_many;
 } choice_verdict;
 
+/* How a set is split; first 0: it is not. */
+typedef struct choice_cut {
+	uint64_t first; /* the units before the cut, by number */
+	double apart;	/* seconds of the two kernels */
+} choice_cut;
+
 /* State of the choice; units may still be substituted into readers. */
 typedef struct choice {
 	fuse_state *f;
@@ -221,6 +229,9 @@ typedef struct choice {
 	VEC(choice_verdict) verdict;
 	map *asked; /* description of a set -> number of its price */
 	VEC(fuse_price) price;
+	map *cuts; /* description of a set -> number of its cut */
+	VEC(choice_cut) cut;
+	int32_t n_cut;	/* of these, sets that are split */
 	map *counted;	/* description of a set -> number of its variables */
 	arena *asking;	/* memory of one question for a price */
 	int32_t *local; /* by tensor: number in the current set */
@@ -251,6 +262,10 @@ typedef struct fuse_quote {
 	double apart; /* seconds of the separate kernels, at best */
 	double best;  /* of what was found: fuse_group; 0: nothing was asked */
 } fuse_quote;
+/* The number of the cut of a set, and the key by which it is known; -1: it was
+ * not looked for. */
+int64_t choice_cut_at(choice *c, int32_t n, eqn_unit *const *unit,
+	int32_t **key, size_t *n_bytes);
 fuse_price choice_ask(
 	choice *c, int32_t n, eqn_unit *const *unit, fuse_sees *sees);
 /* Can these groups (and e if not NULL), whose union has verdict v, be one
@@ -264,6 +279,11 @@ bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared);
  * among these, each alone. */
 double choice_ask_all(choice *c, int32_t n, fuse_group *const *g,
 	const eqn_unit *e, int32_t n_all, fuse_group *const *all);
+
+/* ---- split.c ---- */
+
+/* Splits groups whose two parts are faster; false: there are none. */
+bool choice_split(choice *c);
 
 /* ---- order.c ---- */
 

@@ -685,18 +685,10 @@ static bool merge_edges(choice *c, const eqn_unit *u)
 	return merged;
 }
 
-/*
- * Merges pairs until no merge gains, so that each remaining edge has a reason.
- */
-static void merge_pairs(choice *c)
+static void merge_all_edges(choice *c)
 {
 	bool merged = true;
 
-	for (int32_t t = 0; t < c->f->s->tensor.n; t++) {
-		while (merge_around(c, t))
-			;
-		fuse_scratch_trim(c->f);
-	}
 	while (merged) {
 		merged = false;
 		for (int32_t i = 0; i < c->f->n_order; i++) {
@@ -705,6 +697,27 @@ static void merge_pairs(choice *c)
 			merged |= u != NULL && merge_edges(c, u);
 			fuse_scratch_trim(c->f);
 		}
+	}
+}
+
+/*
+ * Merges pairs until no merge gains, so that each remaining edge has a reason.
+ * What is split in between may be merged with others, but not again.
+ */
+static void merge_pairs(choice *c)
+{
+	for (int32_t t = 0; t < c->f->s->tensor.n; t++) {
+		while (merge_around(c, t))
+			;
+		fuse_scratch_trim(c->f);
+	}
+	merge_all_edges(c);
+	if (c->f->price == NULL)
+		return;
+	for (int32_t i = 0; i < c->f->t->fusion.split_rounds; i++) {
+		if (!choice_split(c))
+			return;
+		merge_all_edges(c);
 	}
 }
 
@@ -719,6 +732,7 @@ static choice *choice_new(fuse_state *f)
 	c->stamp = 1;
 	c->known = map_new(f->a);
 	c->asked = map_new(f->a);
+	c->cuts = map_new(f->a);
 	c->counted = map_new(f->a);
 	c->asking = arena_child(f->a);
 	c->of = arena_array(f->a, fuse_group *, n);

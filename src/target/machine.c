@@ -65,7 +65,8 @@
 		.max_eqns = 64, .flops_per_s = 40e9, .contract_per_s = 150e9,  \
 		.plain_contract_per_s = 8e9, .serial_volume = 4096,            \
 		.tail_part = 8, .tail_eqns = 8, .again_ops = 40,               \
-		.again_reads = 4, .most_lost = 1.1, .alike = 0.02,             \
+		.again_reads = 4, .most_lost = 1.1, .least_gain = 1.05, .cuts = 8,\
+		.split_rounds = 3, .alike = 0.02,             \
 		.split_iterations = 64, .strided = 1.3,                        \
 		.gathered_ops = 100, .keys_at_once = 256,                      \
 		.rows_at_once = 64, .copy_rows = 4, .copy_window_rows = 12,    \

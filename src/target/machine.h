@@ -149,6 +149,9 @@ typedef struct machine_fusion {
 	int32_t wait_part; /* of the second cache: rows that wait for their sum */
 	int32_t both_ways; /* smaller are rows that are blocked both ways */
 	double most_lost; /* fused, in seconds apart, as they are scheduled */
+	double least_gain; /* .. in those of the parts of a kernel that is split */
+	int32_t cuts; /* of a kernel that are priced */
+	int32_t split_rounds; /* in which parts are merged with others */
 	double alike; /* seconds that differ by less than this part say nothing */
 	int64_t batch_volume; /* instances of an equation of a small kernel */
 } machine_fusion;

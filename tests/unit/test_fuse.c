@@ -82,7 +82,8 @@ static const char *structure(arena *a, fuse_plan *p)
 	return s.at;
 }
 
-static fuse_plan *partition(arena *a, const char *text, const fuse_options *o)
+static fuse_plan *partition_on(arena *a, const machine *m, const char *text,
+	const fuse_options *o)
 {
 	str s = str_new(a);
 	ir_program *p;
@@ -90,9 +91,14 @@ static fuse_plan *partition(arena *a, const char *text, const fuse_options *o)
 
 	str_printf(&s, "program {\n%s}\n", text);
 	p = ir_program_parse(a, s.at, s.n, "case.tn");
-	plan = fuse_partition(a, ir_lower(a, ix_new(a), p), NULL, o);
+	plan = fuse_partition(a, ir_lower(a, ix_new(a), p), m, o);
 	fuse_verify(plan);
 	return plan;
+}
+
+static fuse_plan *partition(arena *a, const char *text, const fuse_options *o)
+{
+	return partition_on(a, NULL, text, o);
 }
 
 #define X "x: f32[1024,1024]\n"
@@ -174,13 +180,16 @@ static void run_alone(arena *a, void *arg)
 
 /* What schedules are said to make of kernels: all are alike, those of several
  * equations are a cliff, or each equation more makes a kernel a little slower
- * than it would be apart. */
-enum say { ALIKE, CLIFF, SLOPE };
+ * than it would be apart, or pairs are the fastest kernels. */
+enum say { ALIKE, CLIFF, SLOPE, PAIRS };
 
 static double said(enum say how, int32_t n)
 {
+	static const double of_pairs[] = {0, 1, 1.6, 2.7, 3.9};
 	double s = 1;
 
+	if (how == PAIRS)
+		return of_pairs[n];
 	for (int32_t i = 1; i < n; i++)
 		s = how == CLIFF ? (i + 1) * (i + 1) : 1.09 * (s + 1);
 	return how == ALIKE ? 1 : s;
@@ -226,6 +235,37 @@ static void run_price(arena *a, void *arg)
 		sum += said(SLOPE, p->kernel.at[i]->n_eqns);
 	}
 	assert_true(p->kernel.n > 1 && sum <= most * n);
+}
+
+/* Each merge is allowed to lose a little, but not the kernel that comes of them
+ * in comparison with its two halves. */
+static void run_split(arena *a, void *arg)
+{
+	enum say how = PAIRS;
+	fuse_pricing price = {say, &how};
+	fuse_options o = {.price = &price};
+	machine m = *machine_at(0);
+	fuse_plan *p;
+	int32_t n_text = 0;
+
+	(void)arg;
+	m.fusion.split_rounds = 0;
+	p = partition_on(a, &m, softmax, &o);
+	assert_int_equal(p->kernel.n, 1);
+	p = partition(a, softmax, &o);
+	assert_int_equal(p->kernel.n, 2);
+	assert_int_equal(p->kernel.at[0]->n_eqns, 2);
+	assert_int_equal(p->kernel.at[1]->n_eqns, 2);
+	assert_true(p->reason.n > 0);
+	for (int32_t i = 0; i < p->reason.n; i++) {
+		const fuse_reason *r = &p->reason.at[i];
+
+		assert_int_equal(r->why, FUSE_WHY_COST);
+		assert_true(r->fused == 1e-5 * said(PAIRS, 4));
+		assert_true(r->apart == 2 * (1e-5 * said(PAIRS, 2)));
+		n_text += strstr(r->text, "separate kernels 32 us") != NULL;
+	}
+	assert_int_equal(n_text, p->reason.n);
 }
 
 static void run_print(arena *a, void *arg)
@@ -332,6 +372,7 @@ static void test_plan(void **state)
 	assert_int_equal(unit_run(run_plan, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(run_alone, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(run_price, NULL, 0, NULL), TN_OK);
+	assert_int_equal(unit_run(run_split, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(run_print, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(run_index, NULL, 0, NULL), TN_OK);
 	assert_int_equal(unit_run(run_reason, NULL, 0, NULL), TN_OK);
