@@ -22,7 +22,7 @@ static const struct row {
 	decide_kind kind;
 	int64_t a, b;	     /* -1: not looked at */
 	const char *program; /* ".tn" text, text of a system, or a golden's name */
-	const char *machine; /* NULL: c/avx512; "none": no schedules */
+	const char *machine; /* NULL: c/avx512; see machine_named */
 } rows[] = {
 	{DECIDE_TILE_TAKEN, 8, 32, "program { x: f32[64,64]  y: f32[64,64]\n"
 		" o = matmul(x, y)\n return o }", NULL},
@@ -52,6 +52,22 @@ static const struct row {
 		" * y[64*k + j] * z[i - 1], 0) for k:64\n return o\n}\n", NULL},
 	{DECIDE_TILE_COLUMNS, 8, 16, "program { x: f32[8,64]  y: f32[64,8]\n"
 		" o = matmul(x, y)\n return o }", NULL},
+	{DECIDE_TILE_NO_COLUMNS, -1, -1, "op p(x[c, a], y[a, b], z[c, b]) -> o {\n"
+		" o[c, b] += (x[c, a - 1] else 0) * (y[a, b - 1] else 0) "
+		"where c <= b else cast(0, x) }\n"
+		"program { x: f32[3,8]  y: f32[8,3]  z: f32[3,3]\n"
+		" o = p(x, y, z)\n u = add(o, z)\n v = mul(u, z)\n"
+		" return u, v }", NULL},
+	{DECIDE_TILE_NO_ROWS, -1, -1, "op p(x[c, a], y[a, b], z[c, b]) -> o {\n"
+		" o[c, b] += x[c, a] * y[a, b] where c <= b else cast(0, x) }\n"
+		"program { x: i32[4,8]  y: i32[8,40]  z: i32[4,40]\n"
+		" o = p(x, y, z)\n return o }", NULL},
+	{DECIDE_TILE_ROWS, 4, 8, "program { x: f32[4,64]  y: f32[64,64]\n"
+		" o = matmul(x, y)\n return o }", "tall tiles"},
+	{DECIDE_TILE_MANY, 1, 4, "program { x: f32[64,64]  y: f32[64,64]\n"
+		" o = matmul(x, y)\n return o }", "small kernels"},
+	{DECIDE_TILE_SCAN, -1, -1, "program { x: f32[64,8]\n"
+		" c = cumsum(x, axis=1)\n s = vecdot(x, c)\n return s }", NULL},
 	{DECIDE_TILE_SUMS, 4, 8, "program { x: f32[64,4]  y: f32[4,64]\n"
 		" o = matmul(x, y)\n return o }", NULL},
 	{DECIDE_TILE_NO_SUM, -1, -1, "system {\n x: f32[64,64] input 0\n"
@@ -102,6 +118,9 @@ static const struct row {
 	{DECIDE_JOIN_TAKEN, 196, -1, "program { x: f32[1,64,14,14]\n"
 		" w: f32[64,64,3,3]\n"
 		" o = conv(x, w, lo=[1,1], hi=[1,1])\n return o }", NULL},
+	{DECIDE_JOIN_TORN, -1, -1, "program { x: f32[2,4,19,21]\n"
+		" w: f32[20,4,2,4]  b: f32[20]\n"
+		" y = conv(x, w, lo=[2,2])\n z = add(y, b)\n return z }", NULL},
 	{DECIDE_ROWS_TAKEN, 64, -1, "program { x: f32[100000,64]\n"
 		" s = reduce_sum(x, axes=[0])\n return s }", NULL},
 	{DECIDE_ROWS_LONG, 40000, 4096, "program { x: f32[1000,40000]\n"
@@ -110,11 +129,15 @@ static const struct row {
 		" s = reduce_sum(x, axes=[0])\n return s }", NULL},
 	{DECIDE_PARTS_PIECES, -1, 16, "program { x: f32[64,65536]\n"
 		" s = reduce_sum(x, axes=[1])\n return s }", NULL},
+	{DECIDE_PARTS_READ, -1, -1, "program { a: f32[100000,8]  r: i64[50000]\n"
+		" n: f32[50000,8]\n o = scatter_add(a, r, n)\n return o }", NULL},
 	{DECIDE_PARTS_FEW, -1, -1, "program { x: f32[100,4096]\n"
 		" s = reduce_sum(x, axes=[0])\n return s }", NULL},
 	{DECIDE_PARTS_LITTLE, -1, 65536, "program { x: f32[64,64]\n"
 		" s = reduce_sum(x, axes=[1])\n return s }", NULL},
 	{DECIDE_APART_TAKEN, -1, -1, "schedule/sums_behind_windows.tn", NULL},
+	{DECIDE_APART_LARGE, -1, 128, "schedule/sums_behind_windows.tn",
+		"small caches"},
 	{DECIDE_LANES_TAKEN, 16, -1, "program { x: f32[64]\n o = exp(x)\n"
 		" return o }", NULL},
 	{DECIDE_LANES_SHORT, 2, 4, "program { x: f32[2]\n o = exp(x)\n"
@@ -151,6 +174,10 @@ static const struct row {
 	{DECIDE_KEEP_LARGE, -1, 1 << 20, "program { x: f32[30000,4000]\n"
 		" m = reduce_mean(x, axes=[0], keep=true)\n d = sub(x, m)\n"
 		" e = exp(d)\n return e }", NULL},
+	{DECIDE_KEEP_LATE, -1, -1, "program { a: f32[3,25,4]  b: f32[3,25,4]\n"
+		" m: bool[3,25,4]  t: f32[3]\n r = linear_recurrence(a, b)\n"
+		" c = cumsum(r, axis=-3)\n s = masked_softmax(c, m, axis=0)\n"
+		" i = isin(c, t)\n return s, i }", NULL},
 	{DECIDE_CHUNKS_TAKEN, -1, -1, "program { x: f32[1048576]\n o = exp(x)\n"
 		" return o }", NULL},
 	{DECIDE_CHUNKS_LITTLE, 64, 32768, "program { x: f32[64]\n o = exp(x)\n"
@@ -178,10 +205,8 @@ static const struct row {
 };
 
 /* Kinds that need a kernel which no small program here leads to. */
-static const decide_kind hard[] = {DECIDE_TILE_NO_ROWS, DECIDE_TILE_NO_COLUMNS,
-	DECIDE_TILE_ROWS, DECIDE_TILE_MANY, DECIDE_TILE_SCAN, DECIDE_TILE_SELF,
-	DECIDE_TILE_OUTER, DECIDE_CUT_LOOPS, DECIDE_JOIN_TORN,
-	DECIDE_APART_LARGE, DECIDE_APART_IN_PLACE, DECIDE_KEEP_LATE, DECIDE_PARTS_READ};
+static const decide_kind hard[] = {DECIDE_TILE_SELF, DECIDE_TILE_OUTER,
+	DECIDE_CUT_LOOPS, DECIDE_APART_IN_PLACE};
 
 /* ---- what the trees say ---- */
 
@@ -445,23 +470,39 @@ static const char *read_file(arena *a, const char *name)
 	return s.at;
 }
 
+/* The machine of that name, or c/avx512 with another limit. */
+static const machine *machine_named(arena *a, const char *name)
+{
+	machine *m = arena_make(a, machine);
+
+	*m = *machine_find(MACHINE);
+	if (name == NULL)
+		return m;
+	if (!strcmp(name, "none"))
+		m->unscheduled = true;
+	else if (!strcmp(name, "tall tiles"))
+		m->product.least_rows = 8;
+	else if (!strcmp(name, "small kernels"))
+		m->product.most_equations = 4;
+	else if (!strcmp(name, "small caches"))
+		m->memory[MACHINE_L2].bytes = 256;
+	else
+		return machine_find(name);
+	return m;
+}
+
 static compilation *compiled(arena *a, const char *text, const char *name)
 {
-	machine *plain = arena_make(a, machine);
-	const machine *m = machine_find(MACHINE);
+	const machine *m = machine_named(a, name);
 	compile_options o;
 	ir_program *p;
 
-	*plain = *m;
-	plain->unscheduled = true;
-	if (name != NULL)
-		m = !strcmp(name, "none") ? plain : machine_find(name);
 	o = compile_options_default(m);
-	if (strncmp(text, "system", 6) == 0)
+	if (strncmp(text, "system {", 8) == 0)
 		return compile_new_system(a,
 			ir_system_parse(a, ix_new(a), text, strlen(text), "t"),
 			&o);
-	if (strncmp(text, "program", 7) != 0 && text[0] != '#')
+	if (strchr(text, '\n') == NULL)
 		text = read_file(a, text);
 	p = ir_program_parse(a, text, strlen(text), "t");
 	/* as if the program were run again and again */
