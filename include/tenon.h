@@ -164,7 +164,7 @@ TN_API const char *tn_context_note(const tn_context *c);
 
 /** What a context has done so far. */
 typedef struct tn_stats {
-	int64_t n_programs;	 /* compiled */
+	int64_t n_programs, n_pinned; /* compiled; by tn_context_set_schedule */
 	int64_t n_kernels;	 /* in their plans */
 	int64_t n_shared;	 /* of these, the same function as an earlier one */
 	int64_t n_compiled;	 /* files handed to the C compiler */

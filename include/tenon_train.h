@@ -268,4 +268,25 @@ TN_API TN_MUST_USE tn_status tn_program_merge(
 /** The object of tn_profile_text for one program, with times if it was compiled since. */
 TN_API TN_MUST_USE tn_status tn_program_profile(char **out, tn_program *p);
 
+/* ---- schedules ---- */
+
+/**
+ * Pin schedules for one of the programs that the context compiles from now on,
+ * such as a training step: each program that has all kernels of the text, by
+ * number and name, is compiled with it; the others are compiled as usual, and
+ * so is a program with a schedule of its own. tn_stats.n_pinned counts the
+ * programs that were compiled with it. TENON_DUMP=schedule prints the text of
+ * each program. A second call replaces the first text.
+ *
+ * errors  by the call that compiles a program: [schedule.machine] made for
+ *         another machine   [schedule.*] the rule that is broken, with the line
+ * owner   text is copied
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_context_set_schedule(
+	tn_context *c, const char *text, size_t n_bytes, const char *file);
+/** The same from a file; "-": standard input. errors also [file.read] */
+TN_API TN_MUST_USE tn_status tn_context_load_schedule(
+	tn_context *c, const char *path);
+
 #endif

@@ -30,6 +30,7 @@ struct tn_context {
 	struct host *hosts;    /* functions of the host that were called */
 	compile_dump dump;     /* TENON_DUMP */
 	bool verify_kern;      /* TENON_VERIFY */
+	compile_text schedule; /* pinned, for any program with its kernels */
 };
 
 struct tn_program {
@@ -112,7 +113,7 @@ enum { API_MAX_ATTRS = 32 };
 void api_want(tn_context *c, const void *p, const char *what);
 
 /* The compile options of the context, without those of the target. */
-compile_options api_compile_options(const tn_context *c);
+compile_options api_compile_options(tn_context *c);
 run_jit *api_jit(tn_context *c);
 run_pool *api_pool(tn_context *c);
 /* Runs the passes up to a level; schedules need to know the C compiler. */

@@ -18,7 +18,7 @@ run_pool *api_pool(tn_context *c)
 	return c->pool;
 }
 
-compile_options api_compile_options(const tn_context *c)
+compile_options api_compile_options(tn_context *c)
 {
 	compile_options o = compile_options_default(NULL);
 
@@ -30,6 +30,8 @@ compile_options api_compile_options(const tn_context *c)
 	o.verify_kern = c->verify_kern;
 	o.settle = c->settle;
 	o.plan.poison = c->poison;
+	o.schedule = c->schedule;
+	o.n_pinned = &c->stats.n_pinned;
 	return o;
 }
 

@@ -202,7 +202,10 @@ static compilation *made_of(tn_program *p)
 	if (p->made != NULL)
 		return p->made;
 	o = api_compile_options(c);
-	o.schedule = p->schedule;
+	if (p->schedule.at != NULL) {
+		o.schedule = p->schedule;
+		o.n_pinned = NULL;
+	}
 	o.kern = p->kern;
 	o.n_apart = p->apart.n;
 	o.apart = p->apart.at;
@@ -235,7 +238,8 @@ static void set_ranges(tn_program *p)
 }
 
 struct pin_call {
-	tn_program *p;
+	tn_context *c;
+	tn_program *p; /* NULL: for programs that are not made yet */
 	compile_text *to;
 	const char *what;
 	compile_text text;
@@ -245,47 +249,43 @@ struct pin_call {
 static void pin(void *arg)
 {
 	struct pin_call *k = arg;
-	tn_program *p = k->p;
+	arena *a = k->p != NULL ? k->p->a : k->c->a;
 
 	if (k->is_text) {
-		api_want(p->c, k->text.at, "text");
+		api_want(k->c, k->text.at, "text");
 	} else {
 		str s;
 
-		api_want(p->c, k->text.file, "path");
-		s = read_all(p->c, p->a, k->text.file);
+		api_want(k->c, k->text.file, "path");
+		s = read_all(k->c, a, k->text.file);
 		k->text.at = s.at;
 		k->text.n = s.n;
 		if (!strcmp(k->text.file, "-"))
 			k->text.file = "<stdin>";
 	}
-	if (p->made != NULL)
-		env_fail(p->c->e, TN_EINVAL,
-			arena_printf(p->a, "%s.late", k->what), (loc){0},
+	if (k->p != NULL && k->p->made != NULL)
+		env_fail(k->c->e, TN_EINVAL,
+			arena_printf(a, "%s.late", k->what), (loc){0},
 			"the program is compiled already: set its %s "
 			"right behind tn_program_parse or tn_program_load",
 			k->what);
-	k->to->at = arena_strndup(p->a, k->text.at, k->text.n);
-	k->to->n = k->text.n;
-	k->to->file = arena_strdup(
-		p->a, k->text.file != NULL ? k->text.file : k->what);
+	*k->to = (compile_text){arena_strndup(a, k->text.at, k->text.n),
+		arena_strdup(a, k->text.file != NULL ? k->text.file : k->what),
+		k->text.n};
 }
 
-static tn_status pin_text(tn_program *p, compile_text *to, const char *what,
-	const char *text, size_t n, const char *file)
+static tn_status pin_text(struct pin_call k, const char *text, size_t n,
+	const char *file)
 {
-	struct pin_call k = {p, to, what,
-		{text != NULL || n > 0 ? text : "", file, n}, true};
-
-	return api_call(p->c, pin, &k);
+	k.text = (compile_text){text != NULL || n > 0 ? text : "", file, n};
+	k.is_text = true;
+	return api_call(k.c, pin, &k);
 }
 
-static tn_status pin_file(
-	tn_program *p, compile_text *to, const char *what, const char *path)
+static tn_status pin_file(struct pin_call k, const char *path)
 {
-	struct pin_call k = {p, to, what, {NULL, path, 0}, false};
-
-	return api_call(p->c, pin, &k);
+	k.text.file = path;
+	return api_call(k.c, pin, &k);
 }
 
 tn_status tn_program_set_schedule(
@@ -293,14 +293,36 @@ tn_status tn_program_set_schedule(
 {
 	if (p == NULL)
 		return api_null("the program");
-	return pin_text(p, &p->schedule, "schedule", text, n_bytes, file);
+	return pin_text((struct pin_call){.c = p->c, .p = p,
+			.to = &p->schedule, .what = "schedule"}, text,
+		n_bytes, file);
 }
 
 tn_status tn_program_load_schedule(tn_program *p, const char *path)
 {
 	if (p == NULL)
 		return api_null("the program");
-	return pin_file(p, &p->schedule, "schedule", path);
+	return pin_file((struct pin_call){.c = p->c, .p = p,
+			.to = &p->schedule, .what = "schedule"}, path);
+}
+
+tn_status tn_context_set_schedule(
+	tn_context *c, const char *text, size_t n_bytes, const char *file)
+{
+	if (c == NULL)
+		return api_null("the context");
+	return pin_text((struct pin_call){.c = c, .to = &c->schedule,
+			.what = "schedule"},
+		text, n_bytes, file);
+}
+
+tn_status tn_context_load_schedule(tn_context *c, const char *path)
+{
+	if (c == NULL)
+		return api_null("the context");
+	return pin_file((struct pin_call){.c = c, .to = &c->schedule,
+			.what = "schedule"},
+		path);
 }
 
 tn_status tn_program_set_kern(
@@ -308,14 +330,17 @@ tn_status tn_program_set_kern(
 {
 	if (p == NULL)
 		return api_null("the program");
-	return pin_text(p, &p->kern, "kern", text, n_bytes, file);
+	return pin_text((struct pin_call){.c = p->c, .p = p,
+			.to = &p->kern, .what = "kern"}, text,
+		n_bytes, file);
 }
 
 tn_status tn_program_load_kern(tn_program *p, const char *path)
 {
 	if (p == NULL)
 		return api_null("the program");
-	return pin_file(p, &p->kern, "kern", path);
+	return pin_file((struct pin_call){.c = p->c, .p = p,
+			.to = &p->kern, .what = "kern"}, path);
 }
 
 static void compile_native(tn_program *p)

@@ -621,6 +621,8 @@ static void begin(struct tune *t)
 	o.plan.single = true;
 	o.dump = (compile_dump){0};
 	o.log = NULL;
+	o.schedule = (compile_text){0};
+	o.n_pinned = NULL;
 	t->options = o;
 	take_arrays(t);
 	t->groups = compile_new(t->a, t->p->ir, &o);

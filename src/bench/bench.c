@@ -21,7 +21,7 @@ static int count(const char *text)
 
 struct choice {
 	const char *const *what; /* ends with NULL */
-	const char *only, *repeat, *batch, *seconds;
+	const char *only, *repeat, *batch, *seconds, *schedule;
 	bool json, train;
 };
 
@@ -82,12 +82,12 @@ static int start(const cli_command *self, const struct choice *o)
 	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0)
 		return cli_usage(self, "\"%s\" cannot be measured: name fused, "
 			"compile, api, step, contract, train, shard or nets", what);
-	if (tn_context_new(&c, NULL) < 0)
+	if (cli_context_new(&c, NULL) < 0)
 		return cli_no_context();
 	code = strcmp(what, "api") == 0
 		? bench_api(c, repeat, o->json)
 		: bench_fused(c, o->only, repeat, o->json);
-	tn_context_free(c);
+	cli_context_free(c);
 	return code;
 }
 
@@ -95,11 +95,11 @@ static int start(const cli_command *self, const struct choice *o)
 static bool can_have_context(void)
 {
 	tn_context *c = NULL;
-	bool can = tn_context_new(&c, NULL) >= 0;
+	bool can = cli_context_new(&c, NULL) >= 0;
 
 	if (!can)
 		(void)cli_no_context();
-	tn_context_free(c);
+	cli_context_free(c);
 	return can;
 }
 
@@ -113,6 +113,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"batch", .value = &o.batch},
 		{"seconds", .value = &o.seconds},
 		{"train", .flag = &o.train},
+		{"schedule", .value = &o.schedule},
 		{0},
 	};
 	const char **what = cli_alloc((size_t)argc + 2, sizeof *what);
@@ -123,7 +124,10 @@ static int run(const cli_command *self, int argc, char **argv)
 	o.what = what;
 	code = cli_args(self, argc, argv, options, what, argc);
 	if (code < 0)
-		code = can_have_context() ? start(self, &o) : CLI_FAILED;
+		code = cli_pin(self, o.schedule);
+	if (code < 0)
+		code = can_have_context() ? cli_pin_end(start(self, &o))
+					  : CLI_FAILED;
 	free(what);
 	return code;
 }
@@ -132,11 +136,11 @@ const cli_command cli_bench = {
 	"bench",
 	"measure speed, compared with other libraries",
 	"usage: tenon bench fused|compile|api|step|contract|train|shard\n"
-	"                   [--case NAME] [--repeat N] [--json]\n"
+	"                   [--case NAME] [--repeat N] [--schedule FILE] [--json]\n"
 	"       tenon bench nets MODEL.onnx... [--train] [--batch N] [--repeat N]\n"
-	"                   [--json]\n"
+	"                   [--schedule FILE] [--json]\n"
 	"       tenon bench merges|estimate [FILE.tn|MODEL.onnx]... [--case NAME]\n"
-	"                   [--repeat N] [--seconds N] [--json]\n"
+	"                   [--repeat N] [--seconds N] [--schedule FILE] [--json]\n"
 	"\n"
 	"Measures parts of Tenon, and prints a table. \"ratio\" is the speed of\n"
 	"Tenon divided by the speed that it is compared with, measured in turns.\n"
@@ -175,6 +179,9 @@ const cli_command cli_bench = {
 	"  --case NAME  measure only the cases whose names contain NAME\n"
 	"  --repeat N   measurements per case (15; merges, estimate: 5); the\n"
 	"               median is printed\n"
+	"  --schedule FILE  use the schedules in FILE, such as tenon tune writes, for\n"
+	"               each program that has their kernels; if there is none, the\n"
+	"               exit status is 1\n"
 	"  --json       print one JSON object per line\n"
 	"  --help       print this text\n",
 	run,

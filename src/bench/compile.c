@@ -73,7 +73,7 @@ static double compile(const char *text, const char *cache_dir)
 
 	options.cache_dir = cache_dir;
 	options.verify = false;
-	if (tn_context_new(&c, &options) < 0) {
+	if (cli_context_new(&c, &options) < 0) {
 		cli_no_context();
 		return -1;
 	}
@@ -83,7 +83,7 @@ static double compile(const char *text, const char *cache_dir)
 	else
 		seconds = cli_now() - start;
 	tn_program_free(p);
-	tn_context_free(c);
+	cli_context_free(c);
 	return seconds;
 }
 
@@ -97,7 +97,7 @@ static double front(const char *text)
 	double start = cli_now(), seconds = -1;
 
 	options.verify = false;
-	if (tn_context_new(&c, &options) < 0) {
+	if (cli_context_new(&c, &options) < 0) {
 		cli_no_context();
 		return -1;
 	}
@@ -108,7 +108,7 @@ static double front(const char *text)
 		seconds = cli_now() - start;
 	tn_text_free(made);
 	tn_program_free(p);
-	tn_context_free(c);
+	cli_context_free(c);
 	return seconds;
 }
 

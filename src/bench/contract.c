@@ -480,14 +480,14 @@ int bench_contract(const char *only, int repeat, bool json)
 		tn_options o = TN_OPTIONS_INIT;
 
 		o.threads = threads;
-		if (tn_context_new(&s.x, &o) < 0) {
+		if (cli_context_new(&s.x, &o) < 0) {
 			good = false;
 			break;
 		}
 		good = all(&s, threads);
 		if (!good)
 			cli_diag(tn_context_diag(s.x));
-		tn_context_free(s.x);
+		cli_context_free(s.x);
 	}
 	for (int i = 0; i <= MAX_LIBRARIES; i++)
 		free(s.seconds[i]);

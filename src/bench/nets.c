@@ -39,7 +39,7 @@ static void net_close(net *n)
 {
 	tn_program_free(n->p);
 	tn_onnx_free(n->m);
-	tn_context_free(n->c);
+	cli_context_free(n->c);
 }
 
 /* Sets the batch, which is the first axis of every input. */
@@ -63,7 +63,7 @@ static bool net_open(net *n, const char *file, int64_t batch, const char *cache)
 
 	o.cache_dir = cache;
 	o.verify = false;
-	if (tn_context_new(&n->c, &o) < 0) {
+	if (cli_context_new(&n->c, &o) < 0) {
 		cli_no_context();
 		return false;
 	}

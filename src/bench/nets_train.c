@@ -32,7 +32,7 @@ static bool write_data(const char *file, int64_t batch, const char *dir)
 	int64_t *y = cli_alloc((size_t)batch, sizeof *y);
 	bool ok = false;
 
-	if (y == NULL || tn_context_new(&c, NULL) < 0 ||
+	if (y == NULL || cli_context_new(&c, NULL) < 0 ||
 		tn_onnx_open(&m, c, file) < 0 || tn_onnx_n_inputs(m) != 1)
 		goto out;
 	p = tn_onnx_input(m, 0);
@@ -58,7 +58,7 @@ out:
 	free(x);
 	free(y);
 	tn_onnx_free(m);
-	tn_context_free(c);
+	cli_context_free(c);
 	return ok;
 }
 

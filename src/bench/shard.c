@@ -93,12 +93,12 @@ static tn_context *context(const bench *b, int32_t process)
 	tn_context *c = NULL;
 
 	o.threads = 1;
-	if (tn_context_new(&c, &o) < 0)
+	if (cli_context_new(&c, &o) < 0)
 		return NULL;
 	if ((b->world != NULL ? tn_join(c, b->world, process)
 			      : tn_join_mpi(c)) < 0) {
 		cli_diag(tn_context_diag(c));
-		tn_context_free(c);
+		cli_context_free(c);
 		return NULL;
 	}
 	return c;
@@ -319,7 +319,7 @@ static bool measure_step(const bench *b, tn_context *c)
 
 	o.threads = 1;
 	good = m != NULL && learner_new(&shared, c, m) &&
-		(!is_first || (tn_context_new(&own, &o) >= 0 &&
+		(!is_first || (cli_context_new(&own, &o) >= 0 &&
 				      learner_new(&alone, own, NULL)));
 	for (int i = -2; i < steps && good; i++) {
 		double t = learn(&shared);
@@ -347,7 +347,7 @@ static bool measure_step(const bench *b, tn_context *c)
 		cli_diag(tn_context_diag(own));
 	learner_free(&shared);
 	learner_free(&alone);
-	tn_context_free(own);
+	cli_context_free(own);
 	return good;
 }
 
@@ -385,7 +385,7 @@ static void *body(void *arg)
 		(is_wanted(b, "gpt step") && !measure_step(b, c));
 	if (p->failed)
 		cli_diag(tn_context_diag(c));
-	tn_context_free(c);
+	cli_context_free(c);
 	return NULL;
 }
 

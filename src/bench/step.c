@@ -210,7 +210,7 @@ static bool net_new(net *n, bool is_gpt, int64_t batch, int64_t size,
 		.batch = batch,
 		.size = size,
 		.width = width};
-	if (tn_context_new(&n->c, NULL) < 0 ||
+	if (cli_context_new(&n->c, NULL) < 0 ||
 		tn_params_new(&n->p, n->c) < 0 ||
 		tn_optimizer_new(&n->o, n->c, "adamw", NULL) < 0)
 		return false;
@@ -228,7 +228,7 @@ static void net_free(net *n)
 	tn_function_free(n->f);
 	tn_optimizer_free(n->o);
 	tn_params_free(n->p);
-	tn_context_free(n->c);
+	cli_context_free(n->c);
 }
 
 /* ---- measurements ---- */

@@ -64,7 +64,7 @@ static bool subject_open(bench_subject *s)
 	o.threads = 1;
 	o.verify = false;
 	o.cache_dir = s->cache;
-	if (tn_context_new(&s->c, &o) < 0) {
+	if (cli_context_new(&s->c, &o) < 0) {
 		cli_no_context();
 		return false;
 	}
@@ -94,7 +94,7 @@ static void subject_close(bench_subject *s)
 	s->kept = NULL;
 	cli_arrays_free(s->a);
 	cli_model_close(&s->model);
-	tn_context_free(s->c);
+	cli_context_free(s->c);
 	s->a = NULL;
 	s->c = NULL;
 	s->p = NULL;

@@ -119,7 +119,7 @@ static bool build(trained *t, const job *j)
 	o.cache_dir = j->cache;
 	oo.clip_norm = 1;
 	t->x = cli_alloc((size_t)n, sizeof *t->x);
-	if (t->x == NULL || tn_context_new(&t->c, &o) < 0)
+	if (t->x == NULL || cli_context_new(&t->c, &o) < 0)
 		return false;
 	tn_fill_random(TN_I64, t->x, n, 1, 0, j->k.vocab);
 	return train_config_check(&j->k, t->c) >= 0 &&
@@ -159,7 +159,7 @@ static measured train(const job *j)
 	tn_params_free(t.all);
 	tn_optimizer_free(t.opt);
 	train_gpt_free(t.g);
-	tn_context_free(t.c);
+	cli_context_free(t.c);
 	free(t.x);
 	return m;
 }

@@ -85,11 +85,25 @@ int cli_error(const char *file, const char *rule, const char *fmt, ...)
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Prints why a context could not be made; returns CLI_FAILED. */
 int cli_no_context(void);
+
+/* ---- context.c ---- */
+
+/*
+ * The file of --schedule, or NULL, for all contexts that are made from here on.
+ * -1; or an exit status, after a message: it cannot be read.
+ */
+int cli_pin(const cli_command *self, const char *schedule);
+/* tn_context_new, with that file. */
+tn_status cli_context_new(tn_context **out, const tn_options *o);
+void cli_context_free(tn_context *c);
 /*
  * Prints the context's note if there is one, and frees the context; c may be
  * NULL.
  */
 void cli_close(tn_context *c);
+/* code; or, if it is CLI_OK and no program had the kernels of the file, an
+ * error, after a message. Comes after all contexts are freed. */
+int cli_pin_end(int code);
 /*
  * Prints progress on standard error, over the previous line; only on a
  * terminal.

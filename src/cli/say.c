@@ -123,13 +123,6 @@ int cli_no_context(void)
 	return CLI_FAILED;
 }
 
-void cli_close(tn_context *c)
-{
-	if (c != NULL && tn_process(c) == 0 && tn_context_note(c)[0] != '\0')
-		cli_note("note: %s", tn_context_note(c));
-	tn_context_free(c);
-}
-
 void cli_progress(const char *fmt, ...)
 {
 	const char *term = getenv("TERM");

@@ -645,6 +645,7 @@ static int train(const cli_command *self, int argc, char **argv)
 {
 	const char *given[MAX_FIELDS] = {NULL}, *threads = "0", *until = "0";
 	const char *from = NULL, *keep = "2", *sample = "400", *peer = "0";
+	const char *schedule = NULL;
 	cli_list paths = {cli_alloc((size_t)argc, sizeof *paths.at), 0};
 	run r = {.k = train_config_new(), .s.best = INFINITY,
 		.out = "tenon-model", .lock = -1, .is_first = true};
@@ -657,8 +658,9 @@ static int train(const cli_command *self, int argc, char **argv)
 		{"threads", .value = &threads}, {"interp", .flag = &o.interp},
 		{"json", .flag = &r.json}, {"report", .value = &r.report},
 		{"trace", .value = &r.trace}, {"mesh", .value = &r.mesh_text},
-		{"peer-seconds", .value = &peer}};
-	int n = 14, code;
+		{"peer-seconds", .value = &peer},
+		{"schedule", .value = &schedule}};
+	int n = 15, code;
 
 	for (int i = 0; train_fields[i].name != NULL; i++)
 		options[n++] = (cli_option){
@@ -678,7 +680,9 @@ static int train(const cli_command *self, int argc, char **argv)
 			(r.patience = number(self, "peer-seconds", peer, 0,
 				31622400)) < 0))
 		code = CLI_USAGE;
-	if (code < 0 && tn_context_new(&r.c, &o) < 0)
+	if (code < 0)
+		code = cli_pin(self, schedule);
+	if (code < 0 && cli_context_new(&r.c, &o) < 0)
 		code = cli_no_context();
 	if (code < 0) {
 		struct sigaction act = {.sa_handler = stop};
@@ -696,6 +700,7 @@ static int train(const cli_command *self, int argc, char **argv)
 		if (code == CLI_OK)
 			code = go(&r);
 		end(&r);
+		code = cli_pin_end(code);
 	}
 	free(paths.at);
 	return code;
@@ -743,6 +748,9 @@ const cli_command cli_train = {
 	"  --threads N      number of threads, 0: one per CPU (0); the bits of the\n"
 	"                   result do not depend on it\n"
 	"  --interp         use the slow interpreter: only for tiny sizes\n"
+	"  --schedule FILE  use the schedules in FILE for the program that has their\n"
+	"                   kernels, such as the step; TENON_DUMP=schedule prints\n"
+	"                   those of all programs\n"
 	"  --mesh NAME=N,.. divide the work among the processes that mpirun -n N\n"
 	"                   started, along these axes: data (the sequences of a\n"
 	"                   batch), model (weights), sequence (positions in a\n"

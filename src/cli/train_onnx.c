@@ -590,7 +590,7 @@ static int train(trainer *t, const tn_options *o)
 
 	if (!cli_can_write(t->out, "onnx.write"))
 		return CLI_FAILED;
-	if (tn_context_new(&t->c, o) < 0)
+	if (cli_context_new(&t->c, o) < 0)
 		return cli_no_context();
 	tn_set_seed(t->c, (uint64_t)t->seed);
 	if (tn_onnx_open(&t->m, t->c, t->file) < 0 ||
@@ -637,7 +637,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		.rule = TN_OPTIMIZER_OPTIONS_INIT};
 	const char *lr = NULL, *decay = NULL, *clip = NULL, *batch = NULL;
 	const char *epochs = NULL, *steps = NULL, *every = NULL, *seed = NULL;
-	const char *threads = NULL, *classes = NULL;
+	const char *threads = NULL, *classes = NULL, *schedule = NULL;
 	tn_options o = TN_OPTIONS_INIT;
 	const cli_option options[] = {
 		{"data", .value = &t.data},
@@ -656,6 +656,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"classes", .value = &classes},
 		{"threads", .value = &threads},
 		{"fresh", .flag = &t.fresh},
+		{"schedule", .value = &schedule},
 		{"interp", .flag = &o.interp},
 		{"json", .flag = &t.json},
 		{0},
@@ -688,7 +689,9 @@ static int run(const cli_command *self, int argc, char **argv)
 			"--threads of at least 0, --classes of at least 2");
 	o.threads = (int32_t)n_threads;
 	if (code < 0)
-		code = train(&t, &o);
+		code = cli_pin(self, schedule);
+	if (code < 0)
+		code = cli_pin_end(train(&t, &o));
 	if (!cli_flush())
 		code = CLI_FAILED;
 out:
@@ -733,6 +736,9 @@ const cli_command cli_train_onnx = {
 	"  --fresh          begin with new random weights\n"
 	"  --seed N         seed for weights, dropout and the order of examples (0)\n"
 	"  --threads N      number of threads, 0: one per CPU (0)\n"
+	"  --schedule FILE  use the schedules in FILE for the program that has their\n"
+	"                   kernels, such as the step; TENON_DUMP=schedule prints\n"
+	"                   those of all programs\n"
 	"  --interp         use the slow interpreter: only for tiny models\n"
 	"  --json           print one JSON object for each report\n"
 	"  --help           print this text\n",

@@ -225,10 +225,28 @@ static void loops(compilation *c)
 				c->groups->kernel.at[i], false);
 }
 
-static void schedule(compilation *c)
+/* The pinned schedules, or NULL: see compile_options.n_pinned. */
+static kernel_texts *pinned_schedule(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
 	kernel_texts *pinned = pinned_of(c, "schedule", &c->o.schedule);
+	const char **name;
+
+	if (pinned == NULL || c->o.n_pinned == NULL)
+		return pinned;
+	name = arena_array(c->a, const char *, n + 1);
+	for (int32_t i = 0; i < n; i++)
+		name[i] = c->loops[i] != NULL ? c->loops[i]->name : NULL;
+	if (!kernel_texts_fit(pinned, n, name))
+		return NULL;
+	++*c->o.n_pinned;
+	return pinned;
+}
+
+static void schedule(compilation *c)
+{
+	int32_t n = c->groups->kernel.n;
+	kernel_texts *pinned = pinned_schedule(c);
 
 	begin_texts(c);
 	for (int32_t i = 0; i < n; i++)

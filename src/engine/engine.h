@@ -53,6 +53,10 @@ typedef struct compile_options {
 	plan_options plan;
 	settle_options settle; /* for tests */
 	compile_text schedule, kern; /* pinned by the user */
+	/* The schedule is for one of several programs: a program without its
+	 * kernels is compiled as usual, and the one with them is counted here.
+	 * NULL: it is for this program. */
+	int64_t *n_pinned;
 	int32_t n_apart; /* at most FUSE_MAX_PAIRS */
 	const compile_pair *apart;
 	void (*log)(void *arg, const char *line); /* a line per pass, or NULL */

@@ -104,6 +104,20 @@ lex *kernel_texts_open(kernel_texts *f, int32_t number, const char *name,
 	return NULL;
 }
 
+bool kernel_texts_fit(
+	const kernel_texts *f, int32_t n, const char *const *name)
+{
+	for (int32_t i = 0; i < f->section.n; i++) {
+		const struct section *s = &f->section.at[i];
+
+		if (s->number < 0 || s->number >= n ||
+			(s->first < 0) != (name[s->number] == NULL) ||
+			(s->first >= 0 && strcmp(s->name, name[s->number]) != 0))
+			return false;
+	}
+	return f->section.n > 0;
+}
+
 void kernel_texts_end(kernel_texts *f, int32_t n_kernels)
 {
 	for (int32_t i = 0; i < f->section.n; i++) {

@@ -25,6 +25,10 @@ kernel_texts *kernel_texts_new(arena *a, const char *level, const char *text,
  */
 lex *kernel_texts_open(kernel_texts *f, int32_t number, const char *name,
 	const lex_token **at);
+/* Has the program, with these names of kernels (NULL: opaque), every kernel that
+ * the file has a text for? */
+bool kernel_texts_fit(
+	const kernel_texts *f, int32_t n, const char *const *name);
 /* Throws LEVEL.kernel if a text was for no kernel of the program. */
 void kernel_texts_end(kernel_texts *f, int32_t n_kernels);
 

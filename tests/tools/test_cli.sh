@@ -94,6 +94,24 @@ cmp -s plain again || fail "the texts of passes mean the same"
 expect 1 'which is not a folder' env TENON_DUMP=all TENON_DUMP_DIR=passes \
 	"$tenon" ops relu
 
+# ---- schedules of programs that a command makes ----
+bench() {
+	"$tenon" bench estimate "$root/examples/add_reduce.tn" --repeat 1 "$@"
+}
+"$tenon" explain "$root/examples/add_reduce.tn" --level=schedule >schedule
+expect 0 '1 distinct kernels' bench --schedule schedule
+sed '1s/.*/schedule c\/other/' schedule >other
+expect 1 'other:1:10: error[schedule.machine]' bench --schedule other
+sed 's/^kernel 0 /kernel 0 no_/' schedule >other
+expect 1 'other: error[schedule.kernel]: no program here has' \
+	bench --schedule other
+expect 1 'nowhere: error[file.read]' bench --schedule nowhere
+expect 2 '--schedule takes a file here' bench --schedule -
+cp "$root"/tests/golden/cli/data/train/* .
+expect 1 'other: error[schedule.kernel]: no program here has' \
+	"$tenon" train small.onnx --data shapes.npz --batch 6 --steps 1 \
+	--out learnt.onnx --schedule other
+
 # ---- outputs are files of their own ----
 cp "$root/tests/golden/cli/data/onnx/mul/model.onnx" mul.onnx
 cat >three.tn <<'END'

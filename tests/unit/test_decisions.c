@@ -136,6 +136,12 @@ static const struct row {
 	{DECIDE_PARTS_LITTLE, -1, 65536, "program { x: f32[64,64]\n"
 		" s = reduce_sum(x, axes=[1])\n return s }", NULL},
 	{DECIDE_APART_TAKEN, -1, -1, "schedule/sums_behind_windows.tn", NULL},
+	{DECIDE_APART_IN_PLACE, -1, -1, "program { x: f32[7,1]  b: f32[7,7]\n"
+		" i: i32[]  u: f32[1]  g: f32[7,1]  m: f32[7,1]  r: f32[]\n"
+		" t: f32[1,1]\n a = attention_bias(x, x, x, b, scale=1)\n"
+		" c = scatter_mul(a, i, u)\n"
+		" p, w = sgd_momentum(c, g, m, r, momentum=3)\n"
+		" l = l1_loss(w, t)\n return p, l }", NULL},
 	{DECIDE_APART_LARGE, -1, 128, "schedule/sums_behind_windows.tn",
 		"small caches"},
 	{DECIDE_LANES_TAKEN, 16, -1, "program { x: f32[64]\n o = exp(x)\n"
@@ -206,7 +212,7 @@ static const struct row {
 
 /* Kinds that need a kernel which no small program here leads to. */
 static const decide_kind hard[] = {DECIDE_TILE_SELF, DECIDE_TILE_OUTER,
-	DECIDE_CUT_LOOPS, DECIDE_APART_IN_PLACE};
+	DECIDE_CUT_LOOPS};
 
 /* ---- what the trees say ---- */
 

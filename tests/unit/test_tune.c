@@ -249,6 +249,50 @@ static const machine *machine_here(tn_context *c)
 	return machine_find(name);
 }
 
+/* A schedule of the context is for programs with its kernels alone. */
+static void of_context(void **state)
+{
+	static const char own[] = "program { x: f32[8,16]\n  y = exp(x)\n  return y }";
+	static const char other[] = "program { x: f32[8,16]\n  y = neg(x)\n  return y }";
+	static float out[262144], again[262144];
+	char *text = NULL;
+	tn_context *c;
+	tn_program *p;
+	tn_stats s;
+
+	(void)state;
+	assert_int_equal(tn_context_new(&c, NULL), TN_OK);
+	assert_int_equal(tn_program_parse(&p, c, own, strlen(own), "t"), TN_OK);
+	assert_int_equal(tn_program_explain(&text, p, TN_LEVEL_SCHEDULE, 0),
+		TN_OK);
+	tn_program_free(p);
+	run(c, own, NULL, out);
+	assert_int_equal(tn_context_set_schedule(
+				 c, text, strlen(text), "s"), TN_OK);
+	run(c, other, NULL, again);
+	tn_context_stats(c, &s);
+	assert_int_equal(s.n_pinned, 0);
+	run(c, own, NULL, again);
+	assert_memory_equal(out, again, 128 * sizeof *out);
+	tn_context_stats(c, &s);
+	assert_int_equal(s.n_pinned, 1);
+	/* of its own: not by the context */
+	run(c, own, text, again);
+	tn_context_stats(c, &s);
+	assert_int_equal(s.n_pinned, 1);
+	text[strlen("schedule ")] = 'x'; /* the machine */
+	assert_int_equal(tn_context_set_schedule(
+				 c, text, strlen(text), "s"), TN_OK);
+	assert_int_equal(tn_program_parse(&p, c, own, strlen(own), "t"), TN_OK);
+	assert_int_equal(tn_program_compile(p), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, "schedule.machine");
+	tn_program_free(p);
+	assert_int_equal(tn_context_load_schedule(c, "/nowhere"), TN_EIO);
+	assert_string_equal(tn_context_diag(c)->rule, "file.read");
+	tn_text_free(text);
+	tn_context_free(c);
+}
+
 static void bits(void **state)
 {
 	static float own[262144], other[262144];
@@ -368,6 +412,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(neighbours),
 		cmocka_unit_test(preconditions),
+		cmocka_unit_test(of_context),
 		cmocka_unit_test(bits),
 		cmocka_unit_test(search),
 		cmocka_unit_test(search_params),
