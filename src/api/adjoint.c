@@ -99,12 +99,6 @@ static const char *adjoint_of(const writer *w, const in_tensor *t,
 
 /* ---- the whole ---- */
 
-static void add_type(str *s, const ir_type *y)
-{
-	str_add(s, dtype_name(y->dtype));
-	str_shape(s, y->shape, y->rank);
-}
-
 static void add_tensors(const writer *w, bool results)
 {
 	int32_t n = 0;
@@ -115,7 +109,7 @@ static void add_tensors(const writer *w, bool results)
 		if ((results ? t->result : t->operand) < 0)
 			continue;
 		str_printf(w->out, "%s%s: ", n++ > 0 ? ", " : "", t->name);
-		add_type(w->out, &t->type);
+		ir_type_add(w->out, &t->type);
 	}
 }
 
@@ -162,7 +156,7 @@ static const char *type_text(const writer *w, const ir_type *y)
 {
 	str s = str_new(w->a);
 
-	add_type(&s, y);
+	ir_type_add(&s, y);
 	return s.at;
 }
 

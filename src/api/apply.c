@@ -45,8 +45,7 @@ static void check_input(const struct apply *k, int32_t i)
 		return;
 	s = str_new(k->p->a);
 	str_printf(&s, "%s is ", k->p->in[i].name);
-	str_add(&s, dtype_name(want->dtype));
-	str_shape(&s, want->shape, want->rank);
+	ir_type_add(&s, want);
 	str_printf(&s, " in the program; the tensor is %s",
 		dtype_name(got->dtype));
 	str_shape(&s, got->shape, got->rank);

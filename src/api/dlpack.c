@@ -305,8 +305,7 @@ static void print(void *arg)
 
 	p->data = tensor_data(p->c->t, dense);
 	p->s = str_new(a);
-	str_add(&p->s, dtype_name(y->dtype));
-	str_shape(&p->s, y->shape, y->rank);
+	ir_type_add(&p->s, y);
 	str_addc(&p->s, ' ');
 	add_axis(p, y, 0, 0, shape_numel(y->shape, y->rank) <= WHOLE);
 	*p->out = api_text(p->c, &p->s);

@@ -183,6 +183,19 @@ static int64_t to_i64(double v)
 		memcpy(&h, (const char *)data + i * 2, 2); \
 		return AS(convert(h));                     \
 	} while (0)
+#define LOAD_INTEGERS                                                       \
+	case TN_I8:                                                         \
+		LOAD(int8_t);                                               \
+	case TN_I16:                                                        \
+		LOAD(int16_t);                                              \
+	case TN_I32:                                                        \
+		LOAD(int32_t);                                              \
+	case TN_I64:                                                        \
+		LOAD(int64_t);                                              \
+	case TN_U8:                                                         \
+		LOAD(uint8_t);                                              \
+	case TN_BOOL:                                                       \
+		return ((const uint8_t *)data)[i] != 0;
 #define STORE(T, value)                                                     \
 	do {                                                                \
 		T w = (T)(value);                                           \
@@ -202,18 +215,7 @@ double dtype_load_f64(tn_dtype t, const void *data, int64_t i)
 		LOAD_HALF(f16_to_f32);
 	case TN_BF16:
 		LOAD_HALF(bf16_to_f32);
-	case TN_I8:
-		LOAD(int8_t);
-	case TN_I16:
-		LOAD(int16_t);
-	case TN_I32:
-		LOAD(int32_t);
-	case TN_I64:
-		LOAD(int64_t);
-	case TN_U8:
-		LOAD(uint8_t);
-	case TN_BOOL:
-		return ((const uint8_t *)data)[i] != 0;
+	LOAD_INTEGERS
 	}
 	return 0;
 }
@@ -228,18 +230,7 @@ int64_t dtype_load_i64(tn_dtype t, const void *data, int64_t i)
 	case TN_F16:
 	case TN_BF16:
 		return to_i64(dtype_load_f64(t, data, i));
-	case TN_I8:
-		LOAD(int8_t);
-	case TN_I16:
-		LOAD(int16_t);
-	case TN_I32:
-		LOAD(int32_t);
-	case TN_I64:
-		LOAD(int64_t);
-	case TN_U8:
-		LOAD(uint8_t);
-	case TN_BOOL:
-		return ((const uint8_t *)data)[i] != 0;
+	LOAD_INTEGERS
 	}
 	return 0;
 }

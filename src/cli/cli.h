@@ -240,4 +240,6 @@ void cli_arrays_free(cli_arrays *a);
 /* Runs the program with the arrays; false: failed, after a message. */
 bool cli_arrays_run(cli_arrays *a, tn_context *c, const cli_model *m);
 
+bool cli_ends_with(const char *s, const char *end); /* model.c */
+
 #endif

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool ends_with(const char *s, const char *end)
+bool cli_ends_with(const char *s, const char *end)
 {
 	size_t n = strlen(s), k = strlen(end);
 
@@ -256,7 +256,7 @@ static bool give(cli_model *m, tn_context *c, const char *text)
 			"tenon info says which it has", (int)(eq - text), text);
 		return false;
 	}
-	if (ends_with(eq + 1, ".pb")) {
+	if (cli_ends_with(eq + 1, ".pb")) {
 		if (tn_onnx_read(m->onnx, false, i, eq + 1, &n, &arrays) < 0)
 			goto fail;
 	} else {
@@ -304,7 +304,7 @@ bool cli_model_open(cli_model *m, tn_context *c, const char *file,
 	const cli_list *dims, const cli_list *inputs, bool stage)
 {
 	*m = (cli_model){0};
-	if (ends_with(file, ".onnx")) {
+	if (cli_ends_with(file, ".onnx")) {
 		if (open_onnx(m, c, file, dims, inputs, stage))
 			return true;
 	} else if (dims != NULL && dims->n > 0) {

@@ -92,13 +92,6 @@ static bool read_archive(trainer *t)
 	return true;
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-	size_t n = strlen(s), k = strlen(end);
-
-	return n >= k && !strcmp(s + n - k, end);
-}
-
 static bool read_folder(trainer *t)
 {
 	struct dirent **entry = NULL;
@@ -115,7 +108,7 @@ static bool read_folder(trainer *t)
 		char path[4096], stem[MAX_NAME];
 		tn_array *a;
 
-		if (ok && ends_with(name, ".npy") && strlen(name) < MAX_NAME) {
+		if (ok && cli_ends_with(name, ".npy") && strlen(name) < MAX_NAME) {
 			snprintf(path, sizeof path, "%s/%s", t->data, name);
 			snprintf(stem, sizeof stem, "%.*s",
 				(int)strlen(name) - 4, name);
@@ -178,7 +171,7 @@ static bool read_data(trainer *t)
 			"%d inputs", MAX_INPUTS);
 		return false;
 	}
-	if (ends_with(t->data, ".npz") ? !read_archive(t) : !read_folder(t))
+	if (cli_ends_with(t->data, ".npz") ? !read_archive(t) : !read_folder(t))
 		return false;
 	for (int32_t i = 0; i < t->n_in; i++) {
 		const char *name = tn_onnx_input(t->m, i)->name;

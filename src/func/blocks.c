@@ -76,7 +76,6 @@ static t_value *whole(blocks *b, const t_read *r)
 {
 	if (r->view == NULL)
 		return r->v;
-	b->t->stats.n_region_copies++;
 	return t_copy_of(b->t, r->v, r->view,
 		&r->view->entry->inst->tensor[r->view->entry->inst->result[0]]
 			 .type);
@@ -165,7 +164,7 @@ static void add_calls(blocks *b)
 	}
 }
 
-static bool is_version(const t_trace *f, int32_t r)
+bool t_is_version(const t_trace *f, int32_t r)
 {
 	for (int32_t i = 0; i < f->n_in; i++)
 		if (f->next[i] == r)
@@ -188,7 +187,7 @@ static void run(void *arg)
 		if (!t_is_asked(b->c, r))
 			continue;
 		x = g->at[b->f->out[r]->number];
-		g->made[r] = is_version(b->f, r) ? x.v : whole(b, &x);
+		g->made[r] = t_is_version(b->f, r) ? x.v : whole(b, &x);
 		t_value_keep(g->made[r]);
 		g->list[n++] = g->made[r];
 	}
@@ -205,7 +204,7 @@ static void run(void *arg)
 			t_value *v = g->made[r];
 
 			g->made[r] = NULL;
-			t_become(t, b->c, r, v, is_version(b->f, r));
+			t_become(t, b->c, r, v, t_is_version(b->f, r));
 		}
 }
 

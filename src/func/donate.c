@@ -14,7 +14,7 @@ static _Noreturn void refuse(
 	const tensor_function *f, int32_t i, const char *text)
 {
 	env_fail(f->t->e, TN_EINVAL, "compile.donate",
-		(loc){.file = f->t->file, .line = f->t->line},
+		t_here(f->t),
 		"%s: donated argument %d %s", f->name, (int)i, text);
 }
 

@@ -134,14 +134,6 @@ typedef struct recording {
 	int32_t scopes;
 } recording;
 
-static _Noreturn void refuse(
-	const tensor_function *f, const char *rule, const char *text)
-{
-	env_fail(f->t->e, TN_EINVAL, rule,
-		(loc){.file = f->t->file, .line = f->t->line}, "%s: %s",
-		f->name, text);
-}
-
 /*
  * Argument i for the body: on a new storage; or on one for all arguments of one
  * storage; or on the storage itself, if the body uses it.
@@ -160,7 +152,7 @@ static tensor *argument(recording *r, int32_t i)
 			NULL, &x->type);
 	for (const t_view *w = x->view; w != NULL; w = w->parent)
 		if (w->n_extra > 0)
-			refuse(f, "compile.offset",
+			t_refuse(f, "compile.offset",
 				"an argument at an offset that is data "
 				"overlaps another argument that is written: "
 				"pass a copy");
@@ -185,11 +177,11 @@ static void run_body(void *arg)
 		r->inside[i] = argument(r, i);
 	f->body(f->arg, r->inside, r->out);
 	if (f->t->scope.n != r->scopes)
-		refuse(f, "compile.scope",
+		t_refuse(f, "compile.scope",
 			"the function must leave as many scopes as it enters");
 	for (int32_t i = 0; i < f->n_out; i++) {
 		if (r->out[i] == NULL || !tensor_is_valid(r->out[i]))
-			refuse(f, "compile.output",
+			t_refuse(f, "compile.output",
 				arena_printf(f->a,
 					"output %d is not a valid tensor: it "
 					"was not set, or it was dropped",
@@ -290,7 +282,7 @@ static void check_ranks(const tensor_function *f, tensor *const *in)
 {
 	for (int32_t i = 0; i < f->n_in && f->variant.n > 0; i++)
 		if (f->rank[i] != in[i]->type.rank)
-			refuse(f, "compile.rank",
+			t_refuse(f, "compile.rank",
 				arena_printf(f->a,
 					"argument %d has rank %d, and had %d in "
 					"the first call: compile another "
@@ -302,7 +294,7 @@ static void check_ranks(const tensor_function *f, tensor *const *in)
 static variant *find_variant(tensor_function *f, tensor *const *in)
 {
 	if (f->is_recorded)
-		refuse(f, "compile.recursion",
+		t_refuse(f, "compile.recursion",
 			"the body calls the function again, itself or through "
 			"others, so the recording would not end; use tn_while "
 			"or tn_scan for rounds, and plain C functions for a "
@@ -330,7 +322,7 @@ static variant *find_variant(tensor_function *f, tensor *const *in)
 		}
 		(void)record(f, in);
 	}
-	refuse(f, "compile.body",
+	t_refuse(f, "compile.body",
 		"the function records other calls each time, so it cannot be "
 		"compiled");
 }

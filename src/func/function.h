@@ -82,4 +82,8 @@ struct tensor_function {
 variant *variant_new(
 	tensor_function *f, const t_capture *c, tensor *const *out);
 
+/* Fails with the name of the function. */
+_Noreturn void t_refuse(
+	const tensor_function *f, const char *rule, const char *text);
+
 #endif

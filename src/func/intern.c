@@ -135,7 +135,7 @@ void t_recorder_writes(tensors *t, t_recorder *r)
 			continue;
 		if (b->grad_last != b->grad_first)
 			env_fail(t->e, TN_EINVAL, "region.gradient",
-				(loc){.file = t->file, .line = t->line},
+				t_here(t),
 				"a body of a region collects or forgets "
 				"gradients of a tensor outside: take them with "
 				"tn_grad, or collect them behind the region");
@@ -474,8 +474,7 @@ const char *t_type_text(tensors *t, const ir_type *y)
 {
 	str s = str_new(t->a);
 
-	str_add(&s, dtype_name(y->dtype));
-	str_shape(&s, y->shape, y->rank);
+	ir_type_add(&s, y);
 	return s.at;
 }
 

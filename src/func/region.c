@@ -130,11 +130,6 @@ typedef struct cond {
 	int32_t scope; /* outside */
 } cond;
 
-static loc place(const tensors *t)
-{
-	return (loc){.file = t->file, .line = t->line};
-}
-
 static bool is_outside(const t_recorder *r, const t_storage *s)
 {
 	for (int32_t i = 0; i < r->c.bound.n; i++)
@@ -164,13 +159,13 @@ static void record_body(cond *j, int32_t k)
 	t_recorder_begin(t, r);
 	j->body[k](j->arg[k], j->in, r->out);
 	if (t->scope.n != scopes)
-		env_fail(t->e, TN_EINVAL, "compile.scope", place(t),
+		env_fail(t->e, TN_EINVAL, "compile.scope", t_here(t),
 			"a branch must leave as many scopes as it enters");
 	for (int32_t i = 0; i < j->n_out; i++) {
 		t_value *v;
 
 		if (r->out[i] == NULL || !tensor_is_valid(r->out[i]))
-			env_fail(t->e, TN_EINVAL, "cond.output", place(t),
+			env_fail(t->e, TN_EINVAL, "cond.output", t_here(t),
 				"output %d is not a valid tensor: it was not "
 				"set, or it was dropped", (int)i);
 		v = t_cur(t, r->out[i]->storage);
@@ -213,7 +208,7 @@ static void check_shapes(cond *j)
 		const ir_type *y = &j->r[1]->out[i]->type;
 
 		if (!t_same_type(x, y))
-			env_fail(t->e, TN_EINVAL, "cond.output", place(t),
+			env_fail(t->e, TN_EINVAL, "cond.output", t_here(t),
 				"output %d is %s in one branch and %s in the "
 				"other", (int)i, t_type_text(t, x),
 				t_type_text(t, y));
@@ -238,7 +233,6 @@ static void record_bodies(cond *j)
 				again = j->r[0]->force.at[i] = true;
 		if (!again)
 			break;
-		t->stats.n_region_copies++;
 		t_recorder_drop(t, j->r[0]);
 		t_recorder_drop(t, j->r[1]);
 		while (t->scope.n > j->scope)
@@ -252,7 +246,7 @@ static t_value *truth(tensors *t, const tensor *x)
 
 	if (shape_numel(x->type.shape, x->type.rank) != 1 ||
 		dtype_is_float(x->type.dtype))
-		env_fail(t->e, TN_EINVAL, "cond.test", place(t),
+		env_fail(t->e, TN_EINVAL, "cond.test", t_here(t),
 			"the condition is %s, but it must be one bool or "
 			"integer",
 			t_type_text(t, &x->type));

@@ -199,4 +199,7 @@ void t_run_blocks(tensors *t, t_call *c);
 t_trace *t_region_tracked(tensors *t, t_trace *f);
 const t_back *t_region_back(tensors *t, const t_trace *f);
 
+/* blocks.c: is result r the next version of an operand? */
+bool t_is_version(const t_trace *f, int32_t r);
+
 #endif

@@ -120,7 +120,7 @@ static ir_type with_rows(const deriving *d, const ir_type *row, int64_t n)
 
 	if (y.rank == TN_MAX_RANK)
 		env_fail(d->t->e, TN_EINVAL, "scan.rows",
-			(loc){.file = d->t->file, .line = d->t->line},
+			t_here(d->t),
 			"%s: a gradient keeps a tensor with %d axes for every "
 			"round: no room for one more axis", d->f->name,
 			TN_MAX_RANK);
@@ -750,7 +750,7 @@ const t_back *t_region_back(tensors *t, const t_trace *f)
 {
 	if (is_endless(f))
 		env_fail(t->e, TN_EINVAL, "while.rounds",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"the loop has no bound on its rounds, so it has no "
 			"gradient: give the largest number of rounds, or "
 			"detach its results");

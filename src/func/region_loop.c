@@ -25,15 +25,10 @@ typedef struct looping {
 	int32_t n_values, test; /* results of the body: carried; which tests */
 } looping;
 
-static loc place(const tensors *t)
-{
-	return (loc){.file = t->file, .line = t->line};
-}
-
 static _Noreturn void refuse(const looping *j, const char *rule, int32_t i,
 	const char *what)
 {
-	env_fail(j->t->e, TN_EINVAL, rule, place(j->t), "%s: %s %d %s",
+	env_fail(j->t->e, TN_EINVAL, rule, t_here(j->t), "%s: %s %d %s",
 		j->l->name, i < j->l->n_carried ? "carried tensor" : "row",
 		(int)(i < j->l->n_carried ? i : i - j->l->n_carried), what);
 }
@@ -93,7 +88,7 @@ static void add_test(looping *j, t_recorder *r, tensor *const *carried)
 	t_check(t, x);
 	if (shape_numel(x->type.shape, x->type.rank) != 1 ||
 		dtype_is_float(x->type.dtype))
-		env_fail(t->e, TN_EINVAL, "while.test", place(t),
+		env_fail(t->e, TN_EINVAL, "while.test", t_here(t),
 			"the test returns %s, but it must return one bool or "
 			"integer",
 			t_type_text(t, &x->type));
@@ -109,7 +104,7 @@ static void check_outputs(looping *j, const t_recorder *r)
 		const ir_type *y;
 
 		if (r->out[i] == NULL || !tensor_is_valid(r->out[i]))
-			env_fail(t->e, TN_EINVAL, "loop.output", place(t),
+			env_fail(t->e, TN_EINVAL, "loop.output", t_here(t),
 				"%s: output %d is not a valid tensor: it was "
 				"not set, or it was dropped",
 				j->l->name, (int)i);
@@ -118,7 +113,7 @@ static void check_outputs(looping *j, const t_recorder *r)
 			continue;
 		y = &r->out[i]->type;
 		if (!t_same_type(y, &j->in[i]->type))
-			env_fail(t->e, TN_EINVAL, "loop.carried", place(t),
+			env_fail(t->e, TN_EINVAL, "loop.carried", t_here(t),
 				"%s: carried tensor %d is %s, and %s after a "
 				"round",
 				j->l->name, (int)i,
@@ -166,12 +161,6 @@ static bool find_in_place(looping *j, t_recorder *r)
 	return changed;
 }
 
-static bool is_leaf(const t_storage *s, const t_value *v)
-{
-	return v->slot != NULL && v->slot == s->slot &&
-		(v->call == NULL || !t_is_made(v));
-}
-
 /*
  * Finds carried tensors that have a gradient from the second round on, or that are
  * leaves only before the first.
@@ -199,7 +188,7 @@ static bool find_tracked(looping *j, t_recorder *r, bool *tracked)
 			!b->s->cur->tracked ||
 			(b->first->tracked &&
 				(b->first->slot == NULL ||
-					is_leaf(b->s, b->s->cur))))
+					t_is_leaf(b->s, b->s->cur))))
 			continue;
 		*vec_push(j->t->a, &r->tracked) = b->s;
 		changed = true;
@@ -227,7 +216,7 @@ static bool try_body(looping *j, bool *tracked)
 	make_arguments(j, r, tracked);
 	j->l->body(j->l->arg, r->in, r->out);
 	if (t->scope.n != scopes)
-		env_fail(t->e, TN_EINVAL, "compile.scope", place(t),
+		env_fail(t->e, TN_EINVAL, "compile.scope", t_here(t),
 			"%s: the body must leave as many scopes as it enters",
 			j->l->name);
 	check_outputs(j, r);
@@ -280,7 +269,7 @@ static void record_test(looping *j)
 	t_recorder_end(t, r);
 	t_recorder_writes(t, r);
 	if (r->written.n > 0)
-		env_fail(t->e, TN_EINVAL, "while.test", place(t),
+		env_fail(t->e, TN_EINVAL, "while.test", t_here(t),
 			"the test of a loop must not write to a tensor");
 }
 
@@ -409,7 +398,7 @@ static void add_results(looping *j)
 		ir_type y = f->out[j->n_values + i]->type;
 
 		if (y.rank == TN_MAX_RANK)
-			env_fail(t->e, TN_EINVAL, "scan.rows", place(t),
+			env_fail(t->e, TN_EINVAL, "scan.rows", t_here(t),
 				"%s: output %d has %d axes already",
 				j->l->name, (int)i, TN_MAX_RANK);
 		memmove(y.shape + 1, y.shape,
@@ -520,7 +509,7 @@ void tensor_loop_call(tensors *t, const tensor_loop *l, tensor *const *in,
 	tn_status s;
 
 	if (l->n_carried > TENSOR_MAX_CARRIED)
-		env_fail(t->e, TN_EINVAL, "loop.carried", place(t),
+		env_fail(t->e, TN_EINVAL, "loop.carried", t_here(t),
 			"%d tensors are carried; at most %d are possible",
 			(int)l->n_carried, TENSOR_MAX_CARRIED);
 	j.r[0] = t_recorder_new(t, n, l->n_carried + l->n_out);

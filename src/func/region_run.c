@@ -30,7 +30,7 @@ static void drop_unasked(tensors *t, t_call *c)
 static t_buffer *row_of(
 	tensors *t, const t_buffer *b, int64_t i, const ir_type *row)
 {
-	size_t n = t_bytes(row);
+	size_t n = ir_type_bytes(row);
 
 	return t_buffer_import(t, (char *)b->data + (size_t)i * n, n);
 }
@@ -70,15 +70,6 @@ static void make_room(tensors *t, const t_trace *f)
 static bool is_true(const t_value *v)
 {
 	return dtype_load_i64(v->type.dtype, v->buf->data, 0) != 0;
-}
-
-/* Is result r the next version of an operand? */
-static bool is_version(const t_trace *f, int32_t r)
-{
-	for (int32_t i = 0; i < f->n_in; i++)
-		if (f->next[i] == r)
-			return true;
-	return false;
 }
 
 static void end_value(tensors *t, t_value **v)
@@ -155,11 +146,11 @@ static void run_cond(void *arg)
 			g->mine[-2 - at] = NULL;
 		}
 		if (v != NULL)
-			t_become(t, c, r, v, is_version(c->trace, r));
+			t_become(t, c, r, v, t_is_version(c->trace, r));
 		else /* of the other branch: nobody looks at it */
 			t_settle_result(t, c->result[r],
 				t_buffer_new(
-					t, t_bytes(&c->result[r]->type)));
+					t, ir_type_bytes(&c->result[r]->type)));
 	}
 }
 
@@ -185,8 +176,8 @@ static void begin_loop(running *j)
 		t_value_keep(v);
 		g->mine[k] = v;
 		if (x->from < 0) {
-			v->buf = t_buffer_new(t, t_bytes(&v->type));
-			memset(v->buf->data, 0, t_bytes(&v->type));
+			v->buf = t_buffer_new(t, ir_type_bytes(&v->type));
+			memset(v->buf->data, 0, ir_type_bytes(&v->type));
 		}
 	}
 	for (int32_t r = 0; r < c->n_results; r++) {
@@ -195,11 +186,11 @@ static void begin_loop(running *j)
 		if (!t_is_asked(c, r) || (y->kind != YIELD_ROWS &&
 				y->kind != YIELD_EACH))
 			continue;
-		g->rows[r] = t_buffer_new(t, t_bytes(&c->result[r]->type));
+		g->rows[r] = t_buffer_new(t, ir_type_bytes(&c->result[r]->type));
 		if (y->kind == YIELD_EACH)
 			memcpy(g->rows[r]->data,
 				g->mine[y->at[0]]->buf->data,
-				t_bytes(&g->mine[y->at[0]]->type));
+				ir_type_bytes(&g->mine[y->at[0]]->type));
 	}
 	j->n = g->n;
 	if (g->test >= 0 && g->n == 0)
@@ -344,7 +335,7 @@ static void fill_rows(running *j)
 		if (y->kind != YIELD_EACH)
 			continue;
 		v = g->then[y->at[0]];
-		bytes = t_bytes(&v->type);
+		bytes = ir_type_bytes(&v->type);
 		to = (char *)g->rows[r]->data + (size_t)(j->i + 1) * bytes;
 		if (to != v->buf->data)
 			memcpy(to, v->buf->data, bytes);
@@ -444,7 +435,7 @@ static void run_host(void *arg)
 	}
 	for (int32_t r = 0; r < c->n_results; r++) {
 		g->type[n + r] = c->trace->out[r]->type;
-		g->rows[r] = t_buffer_new(j->t, t_bytes(&g->type[n + r]));
+		g->rows[r] = t_buffer_new(j->t, ir_type_bytes(&g->type[n + r]));
 		g->data[n + r] = g->rows[r]->data;
 	}
 	g->host.fn(g->host.arg, n, g->type, (const void *const *)g->data,
@@ -520,8 +511,8 @@ static void save_operands(tensors *t, t_call *c)
 		if (c->trace->next[i] < 0 || v->buf->refs > 1 ||
 			t_is_wanted_beside(t, c, i))
 			continue;
-		g->saved[i] = t_buffer_new(t, t_bytes(&v->type));
-		memcpy(g->saved[i]->data, v->buf->data, t_bytes(&v->type));
+		g->saved[i] = t_buffer_new(t, ir_type_bytes(&v->type));
+		memcpy(g->saved[i]->data, v->buf->data, ir_type_bytes(&v->type));
 	}
 }
 
@@ -537,7 +528,7 @@ static void end_saved(tensors *t, t_call *c, bool failed)
 		if (b == NULL)
 			continue;
 		if (failed && v->buf != NULL)
-			memcpy(v->buf->data, b->data, t_bytes(&v->type));
+			memcpy(v->buf->data, b->data, ir_type_bytes(&v->type));
 		if (failed && v->buf == NULL)
 			v->buf = b;
 		else

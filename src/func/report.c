@@ -178,7 +178,7 @@ bool report_middle(const variant *v, int32_t k, middle *out)
 	in_chain = report_slot(f, x, &out->slot, &out->version);
 	if (in_chain && t_next_version(f, x, &out->end)) {
 		out->fate = FATE_SAVED;
-		out->bytes = t_bytes(&x->type);
+		out->bytes = ir_type_bytes(&x->type);
 	} else if (in_chain) {
 		out->fate = FATE_SLOT;
 	} else if (out->result < f->n_known) {
@@ -186,18 +186,12 @@ bool report_middle(const variant *v, int32_t k, middle *out)
 	} else {
 		out->fate = t_next_version(f, x, &out->end) ? FATE_SAVED
 							    : FATE_OWN;
-		out->bytes = t_bytes(&x->type);
+		out->bytes = ir_type_bytes(&x->type);
 	}
 	return true;
 }
 
 /* ---- text ---- */
-
-static void add_type(str *s, const ir_type *y)
-{
-	str_add(s, dtype_name(y->dtype));
-	str_shape(s, y->shape, y->rank);
-}
 
 static void pad_to(str *s, size_t start, size_t column)
 {
@@ -238,7 +232,7 @@ static void add_slots(str *s, naming *m)
 			source_text(&m->v->from[i]),
 			report_name(m, f->in[i]));
 		pad_to(s, start, 28);
-		add_type(s, &f->in[i]->type);
+		ir_type_add(s, &f->in[i]->type);
 		pad_to(s, start, 44);
 		str_add(s, "version 0");
 		if (f->next[i] >= 0 &&
@@ -290,7 +284,7 @@ static void add_outputs(str *s, naming *m, int32_t n)
 		size_t start = s->n;
 
 		str_printf(s, "  %d  ", (int)i);
-		add_type(s, &o->type);
+		ir_type_add(s, &o->type);
 		pad_to(s, start, 28);
 		if (o->from.kind != FROM_BODY) {
 			for (slot = 0; slot < f->n_in - 1; slot++)
@@ -360,7 +354,7 @@ static void add_middles(str *s, naming *m, const t_back *b)
 		bytes += x.bytes;
 		str_printf(s, "  %d  %s", (int)n++, report_name(m, x.v));
 		pad_to(s, start, 28);
-		add_type(s, &x.v->type);
+		ir_type_add(s, &x.v->type);
 		pad_to(s, start, 44);
 		add_fate(s, m, &x);
 	}

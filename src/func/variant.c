@@ -8,15 +8,15 @@
  */
 #include "func/function.h"
 
-typedef VEC(t_value *) values;
-
-static _Noreturn void refuse(
+_Noreturn void t_refuse(
 	const tensor_function *f, const char *rule, const char *text)
 {
 	env_fail(f->t->e, TN_EINVAL, rule,
-		(loc){.file = f->t->file, .line = f->t->line}, "%s: %s",
+		t_here(f->t), "%s: %s",
 		f->name, text);
 }
+
+typedef VEC(t_value *) values;
 
 static int32_t place_in(arena *a, values *list, t_value *v)
 {
@@ -104,7 +104,7 @@ static void add_outputs(variant *v, tensor_function *f, const t_capture *c,
 		t_view_keep(o->view);
 		for (const t_view *w = o->view; w != NULL; w = w->parent)
 			if (w->n_extra > 0)
-				refuse(f, "compile.output",
+				t_refuse(f, "compile.output",
 					"the function returns a view at an "
 					"offset that is data: return tn_copy "
 					"of it");
@@ -144,7 +144,7 @@ static void check_outputs(
 	for (int32_t i = 0; i < f->n_out; i++)
 		if (v->out[i].from.kind == FROM_BODY &&
 			out[i]->storage->cur->stamp != t->stamp)
-			refuse(f, "compile.output",
+			t_refuse(f, "compile.output",
 				arena_printf(f->a,
 					"output %d is a constant: it depends "
 					"on no argument and on no tensor that "

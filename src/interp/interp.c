@@ -304,15 +304,10 @@ typedef struct program_job {
 	int32_t *at; /* the call that is evaluated */
 } program_job;
 
-static size_t type_bytes(const ir_type *t)
-{
-	return (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
-}
-
 /* Allocates at least one byte, so that addresses differ. */
 static void *new_data(arena *a, const ir_type *t)
 {
-	size_t n = type_bytes(t);
+	size_t n = ir_type_bytes(t);
 
 	return arena_alloc(a, n > 0 ? n : 1, 1);
 }
@@ -353,7 +348,7 @@ static void run_program(arena *a, void *arg)
 		value[i] = new_data(a, &p->value.at[i].type);
 	for (int32_t i = 0; i < p->input.n; i++)
 		memcpy(value[p->input.at[i]], j->input[i],
-			type_bytes(&p->value.at[p->input.at[i]].type));
+			ir_type_bytes(&p->value.at[p->input.at[i]].type));
 	for (int32_t i = 0; i < p->call.n; i++) {
 		call_job call = {j->e, &p->call.at[i], value};
 
@@ -363,13 +358,13 @@ static void run_program(arena *a, void *arg)
 	*j->at = -1;
 	for (int32_t i = 0; i < p->output.n; i++)
 		memcpy(j->output[i], value[p->output.at[i]],
-			type_bytes(&p->value.at[p->output.at[i]].type));
+			ir_type_bytes(&p->value.at[p->output.at[i]].type));
 	for (int32_t i = 0; i < p->input.n; i++) {
 		int32_t v = p->input.at[i], newest = ir_program_newest(p, v);
 
 		if (newest != v && p->value.at[v].is_param)
 			memcpy((void *)(uintptr_t)j->input[i], value[newest],
-				type_bytes(&p->value.at[v].type));
+				ir_type_bytes(&p->value.at[v].type));
 	}
 }
 

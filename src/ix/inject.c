@@ -175,13 +175,6 @@ static ix_verdict by_digits(arena *a, const ix_box *box, const ix_form *f)
 	return search(g, 0, 0, false);
 }
 
-static int ascending(const void *l, const void *r)
-{
-	const int64_t *a = l, *b = r;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* Decides for a small box by sorting all its values. */
 static ix_verdict by_walk(const problem *p)
 {

@@ -138,4 +138,12 @@ void problem_assume(problem *p, const ix_form *f, int64_t lo, int64_t hi);
 int64_t ix_period(const ix_box *box, const ix_form *f, int32_t axis,
 	wide *drift);
 
+/* For qsort, of int64_t. */
+static inline int ascending(const void *l, const void *r)
+{
+	const int64_t *a = l, *b = r;
+
+	return (*a > *b) - (*a < *b);
+}
+
 #endif

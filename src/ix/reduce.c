@@ -136,13 +136,6 @@ static void collect_cuts(problem *p, const ix_form *f, cut_list *cut)
 	}
 }
 
-static int ascending(const void *l, const void *r)
-{
-	const int64_t *a = l, *b = r;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /* Keeps cuts that nest and divide the extent, from 1 on, without the extent. */
 static void nest(arena *a, cut_list *c, int64_t extent)
 {

@@ -75,6 +75,11 @@ val lw_mad(lowering *lw, val x, val y, val z)
 	return named(lw, kern_ins(lw->b->k, &v));
 }
 
+tn_dtype lw_computed(tn_dtype t)
+{
+	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+}
+
 val lw_round(lowering *lw, val v, tn_dtype to)
 {
 	kern_value r = {.op = KERN_ROUND, .type = type_of(v), .dt = to};

@@ -7,11 +7,6 @@
  */
 #include "kern/lower.h"
 
-tn_dtype lw_computed(tn_dtype t)
-{
-	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
-}
-
 tn_dtype lw_stored(tn_dtype t)
 {
 	return t == TN_BOOL ? TN_U8 : t;

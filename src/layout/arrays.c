@@ -242,7 +242,7 @@ int32_t locals_operand(locals *b, int32_t eqn, int32_t operand)
 	const shard_eqn *q = &b->p->eqn[eqn];
 	int32_t tensor = q->unit->e.opaque_in[operand];
 	bool windows = false;
-	shard_layout l = place_to_read(b->p, q, operand, &windows);
+	shard_layout l = layout_to_read(b->p, q, operand, &windows);
 	int32_t exact = found_array(b, tensor, &l, true), from, phase;
 
 	if (exact >= 0)

@@ -20,7 +20,7 @@ static int32_t tensor_of(const sys_eqn *e, int32_t t)
 				  : e->out[t - e->n_opaque_in];
 }
 
-static int32_t place_of(const sys_eqn *e, int32_t t, int32_t axis)
+static int32_t axis_of(const sys_eqn *e, int32_t t, int32_t axis)
 {
 	return e->batch[axis * (e->n_opaque_in + e->n_out) + t];
 }
@@ -39,7 +39,7 @@ void batch_axes(shard_plan *p, eqn_unit *u)
 	extent = arena_array(p->a, int64_t, e->n_batch);
 	stride = arena_array(p->a, int64_t, e->n_batch);
 	for (int32_t b = 0; b < e->n_batch; b++) {
-		int32_t k = place_of(e, 0, b);
+		int32_t k = axis_of(e, 0, b);
 
 		extent[b] = first->shape[k];
 		stride[b] = 1; /* it is one of the result */
@@ -66,13 +66,13 @@ static int32_t with_outer(shard_layout *one, const shard_layout *l, int32_t i)
 static int32_t axis_at(const sys_eqn *e, int32_t t, int32_t k)
 {
 	for (int32_t b = 0; b < e->n_axes; b++)
-		if (place_of(e, t, b) == k)
+		if (axis_of(e, t, b) == k)
 			return b;
 	return -1;
 }
 
 int32_t batch_from(shard_plan *p, const shard_eqn *q, int32_t t,
-	const shard_layout *l, int32_t i, place_part *part)
+	const shard_layout *l, int32_t i, cut_part *part)
 {
 	const sys_eqn *e = &q->unit->e;
 	const sys_tensor *x = &p->s->tensor.at[tensor_of(e, t)];
@@ -100,7 +100,7 @@ int32_t batch_from(shard_plan *p, const shard_eqn *q, int32_t t,
 					return 0;
 				g.within = w;
 			}
-			part[n++] = (place_part){b, g};
+			part[n++] = (cut_part){b, g};
 		}
 	return n;
 }
@@ -116,7 +116,7 @@ shard_layout batch_layout(
 		const shard_layout *axis = &q->axis[b];
 		int64_t in = 1;
 
-		for (int32_t k = x->rank - 1; k > place_of(e, t, b); k--)
+		for (int32_t k = x->rank - 1; k > axis_of(e, t, b); k--)
 			in *= x->shape[k];
 		for (int32_t i = 0; i < axis->n; i++) {
 			shard_tag g = axis->tag[i];

@@ -60,7 +60,7 @@ static size_t part_bytes(const shard_program *p, const shard_job *j)
 	return n;
 }
 
-static void place_arrays(shard_exec *x)
+static void locate_arrays(shard_exec *x)
 {
 	const shard_program *p = x->p;
 	const ir_system *s = p->p->s;
@@ -100,7 +100,7 @@ shard_exec *shard_exec_new(arena *a, const shard_program *p)
 	x->data = arena_array(a, void *, p->array.n + 1);
 	x->in = arena_array(a, const void **, p->phase.n + 1);
 	x->out = arena_array(a, void **, p->phase.n + 1);
-	place_arrays(x);
+	locate_arrays(x);
 	for (int32_t i = 0; i < p->phase.n; i++) {
 		const shard_phase *q = &p->phase.at[i];
 

@@ -104,7 +104,7 @@ static void why_read(str *s, const teller *w, const shard_job *j)
 		if (layout_uses(&q->own, m)) {
 			str_printf(s, "keeps what each process along %s owns",
 				w->p->mesh->name[m]);
-		} else if (place_uses(q, m) && !(q->masks >> m & 1)) {
+		} else if (eqn_is_cut_by(q, m) && !(q->masks >> m & 1)) {
 			str_printf(s, "is cut by %s along ",
 				w->p->mesh->name[m]);
 			cut_axes(s, q, m, false);
@@ -131,7 +131,7 @@ static void add_type(str *s, const sys_tensor *t)
 	str_addc(s, ']');
 }
 
-static void add_place(str *s, const teller *w, const shard_layout *l,
+static void add_layout(str *s, const teller *w, const shard_layout *l,
 	int32_t tensor, uint32_t parts, int32_t monoid)
 {
 	const sys_tensor *t = &w->s->tensor.at[tensor];
@@ -155,7 +155,7 @@ static void text_tensor(const teller *w, int32_t tensor)
 	str_printf(w->o, "%s: ", t->name);
 	add_type(w->o, t);
 	str_add(w->o, "  ");
-	add_place(w->o, w, &h->have, tensor, h->parts, h->parts_monoid);
+	add_layout(w->o, w, &h->have, tensor, h->parts, h->parts_monoid);
 	str_addc(w->o, '\n');
 	for (int32_t i = 0; t->eqn >= 0 && i < w->p->why.n; i++)
 		if (w->p->why.at[i].eqn == t->eqn)
@@ -175,7 +175,7 @@ static void json_tensor(const teller *w, int32_t tensor, const char *sep)
 	add_type(&s, t);
 	str_printf(w->o, ", \"type\": \"%s\", \"placement\": ", s.at);
 	s = str_new(a);
-	add_place(&s, w, &h->have, tensor, h->parts, h->parts_monoid);
+	add_layout(&s, w, &h->have, tensor, h->parts, h->parts_monoid);
 	str_json(w->o, s.at);
 	str_printf(w->o, ", \"given\": %s, \"why\": [",
 		t->eqn < 0 || h->fixed ? "true" : "false");
@@ -239,9 +239,9 @@ static void text_job(const teller *w, const shard_job *j, int32_t phase)
 			 "sends most\n  from  ",
 		(int)phase, j->name, w->s->tensor.at[x->tensor].name,
 		(long long)b.all, (long long)b.most);
-	add_place(w->o, w, &x->layout, x->tensor, j->mask, j->monoid);
+	add_layout(w->o, w, &x->layout, x->tensor, j->mask, j->monoid);
 	str_add(w->o, "\n  to    ");
-	add_place(w->o, w, &y->layout, y->tensor, 0, IR_SET);
+	add_layout(w->o, w, &y->layout, y->tensor, 0, IR_SET);
 	str_add(w->o, "\n  why   ");
 	add_why(w->o, w, j);
 	str_addc(w->o, '\n');
@@ -256,8 +256,8 @@ static void json_job(
 	bytes b = count(w, j);
 	str from = str_new(a), to = str_new(a), why = str_new(a);
 
-	add_place(&from, w, &x->layout, x->tensor, j->mask, j->monoid);
-	add_place(&to, w, &y->layout, y->tensor, 0, IR_SET);
+	add_layout(&from, w, &x->layout, x->tensor, j->mask, j->monoid);
+	add_layout(&to, w, &y->layout, y->tensor, 0, IR_SET);
 	add_why(&why, w, j);
 	str_printf(w->o, "%s\n    {\"phase\": %d, \"move\": \"%s\", \"of\": ",
 		sep, (int)phase, j->name);

@@ -22,7 +22,7 @@
 #include "layout/local.h"
 
 /* The index of the read on axis k of its tensor, simplified by the guards. */
-static const ix_form *place_on(shard_plan *p, const eqn_read *r, int32_t k,
+static const ix_form *index_on(shard_plan *p, const eqn_read *r, int32_t k,
 	int64_t *stride)
 {
 	const sys_tensor *t = &p->s->tensor.at[r->tensor];
@@ -97,7 +97,7 @@ bool halo_needs(shard_plan *p, const eqn_unit *u, int32_t read, int32_t axis,
 		return false;
 	for (int32_t k = 0; k < x->rank; k++) {
 		int64_t stride, step, min, max;
-		const ix_form *f = place_on(p, r, k, &stride);
+		const ix_form *f = index_on(p, r, k, &stride);
 
 		if (f == NULL)
 			return false;
@@ -209,7 +209,7 @@ static bool walks(shard_plan *p, const eqn_unit *u, const eqn_read *r,
 }
 
 bool halo_takes(shard_plan *p, const eqn_unit *u, int32_t read,
-	const shard_tag *t, place_part *part)
+	const shard_tag *t, cut_part *part)
 {
 	const eqn_read *r = &u->read[read];
 	const sys_tensor *x = &p->s->tensor.at[r->tensor];
@@ -219,7 +219,7 @@ bool halo_takes(shard_plan *p, const eqn_unit *u, int32_t read,
 		return false;
 	for (int32_t k = 0; k < x->rank; k++) {
 		int64_t stride;
-		const ix_form *f = place_on(p, r, k, &stride);
+		const ix_form *f = index_on(p, r, k, &stride);
 
 		if (f == NULL || t->lo != stride ||
 			t->hi != stride * x->shape[k])
@@ -232,7 +232,7 @@ bool halo_takes(shard_plan *p, const eqn_unit *u, int32_t read,
 				cut.hi / cut.lo <= most)
 				continue;
 			most = cut.hi / cut.lo;
-			*part = (place_part){a, cut};
+			*part = (cut_part){a, cut};
 		}
 	}
 	return most > 0;

@@ -5,7 +5,7 @@
  *   layout   which process owns which elements: digits of the element number,
  *            some of them tagged with an axis of the mesh (layout.c, axes.c)
  *   plan     the layouts of all tensors of a system, and which process computes
- *            which part of each equation (place.c, propagate.c)
+ *            which part of each equation (cut.c, propagate.c)
  *
  * Element e of a tensor has element number e in the whole (global) tensor. A tag
  * cuts one digit ("run") of e into blocks:
@@ -111,7 +111,7 @@ bool shard_by_axis(const shard_layout *l, int32_t rank, const int64_t *shape,
 bool shard_local_shape(const shard_layout *l, const shard_mesh *m,
 	int64_t process, int32_t rank, const int64_t *shape, int64_t *local);
 
-/* ---- plan (place.c, needs.c, propagate.c) ----------------------------------------- */
+/* ---- plan (cut.c, needs.c, propagate.c) ----------------------------------------- */
 
 /* How an equation is cut: the layout of each axis of its unit. */
 typedef struct shard_eqn {
@@ -371,7 +371,7 @@ typedef struct shard_parcel {
 typedef struct shard_move {
 	int32_t n_send, n_receive;
 	const shard_parcel *send, *receive; /* by peer; copies are in both */
-	int64_t from_elems, to_elems;	    /* of this process */
+	int64_t to_elems;		    /* of this process */
 	int64_t sent;			    /* elements that this process sends */
 } shard_move;
 

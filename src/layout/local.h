@@ -5,10 +5,10 @@
 #include "layout/layout.h"
 
 /* A tag on an axis of an equation. */
-typedef struct place_part {
+typedef struct cut_part {
 	int32_t axis;
 	shard_tag tag;
-} place_part;
+} cut_part;
 
 /* Does a tag of the layout use this axis of the mesh? */
 bool layout_uses(const shard_layout *l, int32_t mesh_axis);
@@ -25,16 +25,16 @@ shard_run layout_wide_block(const shard_tag *t, int64_t block);
 /* The outermost tag of the cuts that contain tag i. */
 int32_t layout_top(const shard_layout *l, int32_t i);
 
-bool place_uses(const shard_eqn *q, int32_t mesh_axis);
+bool eqn_is_cut_by(const shard_eqn *q, int32_t mesh_axis);
 /* Is r the initial value of a scatter, read at the element that it initialises? */
-bool place_is_init(const eqn_unit *u, const eqn_read *r);
+bool eqn_reads_init(const eqn_unit *u, const eqn_read *r);
 /* ---- batch.c: opaque rows; t: number among operands, then results ---- */
 
 /* Gives the unit the axes of its row's batch. */
 void batch_axes(shard_plan *p, eqn_unit *u);
 /* Translates tag i of tensor t into parts of these axes; 0: impossible. */
 int32_t batch_from(shard_plan *p, const shard_eqn *q, int32_t t,
-	const shard_layout *l, int32_t i, place_part *part);
+	const shard_layout *l, int32_t i, cut_part *part);
 /* The layout of tensor t that follows from the cuts of these axes. */
 shard_layout batch_layout(
 	const shard_plan *p, const shard_eqn *q, int32_t t);
@@ -47,7 +47,7 @@ bool halo_needs(shard_plan *p, const eqn_unit *u, int32_t read, int32_t axis,
 	const shard_tag *t, shard_tag *out);
 /* .. and the axis of the equation that a cut of the tensor becomes. */
 bool halo_takes(shard_plan *p, const eqn_unit *u, int32_t read,
-	const shard_tag *t, place_part *part);
+	const shard_tag *t, cut_part *part);
 /* The part of the run of a tag that a read reaches, as one block on all
  * processes; false: it reaches all, or it is unknown. */
 bool halo_part(shard_plan *p, const eqn_unit *u, int32_t read,
@@ -61,7 +61,7 @@ shard_tag halo_without(const shard_tag *t);
 
 /* The layout that a read needs of its tensor. *windows: on entry, may sliding
  * windows be used where digits also serve, but move more? on return: was one? */
-shard_layout place_to_read(shard_plan *p, const shard_eqn *q, int32_t read,
+shard_layout layout_to_read(shard_plan *p, const shard_eqn *q, int32_t read,
 	bool *windows);
 
 /* Does b have all cuts of a? */

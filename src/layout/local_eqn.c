@@ -39,7 +39,7 @@ static const ix_form *form(walk *w, const ix_dom *d, const ix_form *f,
 	int32_t depth);
 
 /* Element g of a tensor: the tensor of the phase, and the index in it. */
-static const ix_form *place(walk *w, const ix_dom *d, int32_t tensor,
+static const ix_form *local_index(walk *w, const ix_dom *d, int32_t tensor,
 	const ix_form *g, int32_t *local)
 {
 	const sys_eqn *e = &w->q->unit->e;
@@ -74,7 +74,7 @@ static const ix_form *term(walk *w, const ix_dom *d, const ix_atom *t,
 		f = ix_clamp(x, d, form(w, d, t->f, depth), t->lo, t->hi);
 		break;
 	case IX_FUN:
-		f = place(w, d, (int32_t)t->fun, form(w, d, t->f, depth),
+		f = local_index(w, d, (int32_t)t->fun, form(w, d, t->f, depth),
 			&local);
 		f = ix_fun(x, local, f, t->lo, t->hi);
 		break;
@@ -130,7 +130,7 @@ static const expr *read_of(walk *w, const ix_dom *d, const expr *e)
 {
 	int32_t local;
 	const ix_form *g = form(w, d, e->form, 0);
-	const ix_form *at = place(w, d, e->tensor, g, &local);
+	const ix_form *at = local_index(w, d, e->tensor, g, &local);
 	const expr *r = ex_read(w->s, local, at);
 
 	if (e->tensor != w->q->masked)

@@ -180,8 +180,7 @@ static shard_move move_new(arena *a, const shard_mesh *m, int64_t rank,
 	const shard_runs *need)
 {
 	int64_t size = mesh_size(m);
-	shard_move v = {.from_elems = have[rank].elems,
-		.to_elems = need[rank].elems};
+	shard_move v = {.to_elems = need[rank].elems};
 	building b = {.a = a,
 		.rank = rank,
 		.have = have,
@@ -361,7 +360,6 @@ static shard_runs *who_adds(summing *s)
 
 struct shard_transfer {
 	int64_t rank, size;
-	int64_t first_elems; /* of this process's part */
 	shard_move v;
 	/* for sums: what this process sends to each of its group, and adds up */
 	bool sums;
@@ -426,7 +424,6 @@ shard_transfer *shard_transfer_new(arena *a, const shard_mesh *m, int64_t rank,
 		have[p] = shard_owned(scratch, from, m, p);
 		need[p] = shard_owned(scratch, to, m, p);
 	}
-	t->first_elems = have[rank].elems;
 	if (mask != 0) {
 		have = plan_sums(a, scratch, t, m, mask, have, need);
 		for (int32_t k = 0; k < m->n && cut.n < SHARD_MAX_TAGS; k++)

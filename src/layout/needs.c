@@ -96,7 +96,7 @@ static double share(const shard_layout *l)
 	return s;
 }
 
-/* What all reads of the tensor can work with; *windows as in place_to_read. */
+/* What all reads of the tensor can work with; *windows as in layout_to_read. */
 static shard_layout reads_need(
 	shard_plan *p, const shard_eqn *q, int32_t tensor, bool *windows)
 {
@@ -110,7 +110,7 @@ static shard_layout reads_need(
 
 		if (q->unit->read[r].tensor != tensor)
 			continue;
-		one = place_to_read(p, q, r, &some);
+		one = layout_to_read(p, q, r, &some);
 		l = first ? one : shard_common(&l, &one);
 		first = false;
 		*windows |= some;

@@ -398,7 +398,7 @@ static int32_t outer_of(const printed *x, const printed_cut *c,
 }
 
 /* The number of values that a cut divides. */
-static int64_t places(const shard_layout *l, const shard_tag *t)
+static int64_t n_values(const shard_layout *l, const shard_tag *t)
 {
 	return t->within < 0 ? t->hi / t->lo : l->tag[t->within].block;
 }
@@ -410,7 +410,7 @@ static void check_owners(const reader *r, const shard_mesh *m,
 {
 	for (int32_t i = 0; i < l->n; i++) {
 		const shard_tag *t = &l->tag[i];
-		int64_t last = (places(l, t) - 1) / t->block, end;
+		int64_t last = (n_values(l, t) - 1) / t->block, end;
 
 		if (last >= t->count || !mul_ok(last, t->mult, &end) ||
 			end >= m->extent[t->mesh])
@@ -435,14 +435,14 @@ static void check_owners(const reader *r, const shard_mesh *m,
 static bool add_cut(shard_layout *l, const shard_tag *t)
 {
 	shard_layout others = {.numel = l->numel};
-	bool cuts = t->block < places(l, t);
+	bool cuts = t->block < n_values(l, t);
 
 	if (l->n == SHARD_MAX_TAGS)
 		return false;
 	for (int32_t i = 0; i < l->n; i++) {
 		const shard_tag *u = &l->tag[i];
 
-		if (!cuts || u->block >= places(l, u))
+		if (!cuts || u->block >= n_values(l, u))
 			continue;
 		if (t->within >= 0 && u->within == t->within)
 			return false;
@@ -611,7 +611,7 @@ static void add_more(str *s, int64_t n, const char *where)
 			n < 0 ? "fewer" : "more", where);
 }
 
-/* What a window reads, as places on an axis; false: its run is no axis. */
+/* What a window reads, as positions on an axis; false: its run is no axis. */
 static bool add_seen(str *s, const shard_mesh *m, int32_t rank,
 	const int64_t *shape, const shard_tag *t)
 {

@@ -2,18 +2,18 @@
  * piece.c: the elements of one process, numbered by themselves.
  *
  * Consumes a layout and a process; produces forms from the global number of an
- * element to its place among those of the process, and back. Cuts are runs of
+ * element to its position among those of the process, and back. Cuts are runs of
  * the number, so both are sums of digits:
  *
  *     f32[10,6], rows in blocks of 3, process 1:
- *         place(g) = ((g div 6) mod 10 - 3) * 6 + g mod 6
+ *         position(g) = ((g div 6) mod 10 - 3) * 6 + g mod 6
  *         number(p) = p + 18, once it is simplified
  *
- * Guarantees: places are in the order of the numbers, without gaps.
+ * Guarantees: positions are in the order of the numbers, without gaps.
  */
 #include "layout/local.h"
 
-static int64_t at_place(const shard_mesh *m, int64_t process, const shard_tag *t)
+static int64_t block_of(const shard_mesh *m, int64_t process, const shard_tag *t)
 {
 	return shard_mesh_at(m, process, t->mesh) / t->mult % t->count;
 }
@@ -36,7 +36,7 @@ static void clip(const shard_layout *l, const shard_mesh *m, int64_t process,
 			continue;
 		if (layout_is_wide(t)) { /* nothing is inside it */
 			shard_run r = layout_wide_block(
-				t, at_place(m, process, t));
+				t, block_of(m, process, t));
 
 			s->start = r.from;
 			s->n = r.n;
@@ -46,7 +46,7 @@ static void clip(const shard_layout *l, const shard_mesh *m, int64_t process,
 			from = start[t->within];
 			to = end[t->within];
 		}
-		start[i] = from + at_place(m, process, t) * t->block;
+		start[i] = from + block_of(m, process, t) * t->block;
 		end[i] = start[i] + t->block < to ? start[i] + t->block : to;
 		if (start[i] > to)
 			start[i] = end[i] = to;
@@ -81,8 +81,8 @@ shard_piece shard_piece_of(arena *a, const shard_layout *l,
 			continue;
 		if (t->block >= t->hi / t->lo && !has_inner(l, i) &&
 			!layout_is_wide(t)) {
-			/* one place of the mesh has all of it */
-			if (at_place(m, process, t) != 0)
+			/* one process along the axis has all of it */
+			if (block_of(m, process, t) != 0)
 				empty = true;
 			continue;
 		}

@@ -142,7 +142,7 @@ static uint32_t cuts_beside(const planner *z, const shard_eqn *q,
 	uint32_t mask = 0;
 
 	for (int32_t m = 0; m < z->p->mesh->n; m++)
-		if (z->p->mesh->extent[m] > 1 && place_uses(q, m) &&
+		if (z->p->mesh->extent[m] > 1 && eqn_is_cut_by(q, m) &&
 			!layout_uses(need, m))
 			mask |= 1u << m;
 	return mask;

@@ -3,7 +3,7 @@
  *
  * Consumes a system and annotations; produces for every equation how its axes
  * are cut, and for every tensor where it lies. Nothing is known here of any
- * operation: a cut passes through a read or it does not (place.c).
+ * operation: a cut passes through a read or it does not (cut.c).
  *
  *   forwards   what a tensor has goes to the equations that read it; cuts of
  *              left axes to the result; a cut of a reduced axis makes the
@@ -199,8 +199,8 @@ static bool take_init(shard_plan *p, shard_eqn *q)
 		for (int32_t m = 0; m < p->mesh->n; m++) {
 			int32_t t = u->read[r].tensor;
 
-			if (!place_is_init(u, &u->read[r]) ||
-				place_uses(q, m) ||
+			if (!eqn_reads_init(u, &u->read[r]) ||
+				eqn_is_cut_by(q, m) ||
 				!take_own(p, q, &p->tensor[t].have, m))
 				continue;
 			note(p, q, m, t, "");
@@ -225,7 +225,7 @@ static bool take_reads(shard_plan *p, shard_eqn *q, bool data)
 
 			const char *cost = "";
 
-			if (place_uses(q, mesh))
+			if (eqn_is_cut_by(q, mesh))
 				continue;
 			if (!data)
 				cost = choose_cut(p, (int32_t)(q - p->eqn), r,
@@ -280,7 +280,7 @@ static bool take_results(shard_plan *p, shard_eqn *q)
 		for (int32_t m = 0; m < p->mesh->n; m++) {
 			int32_t t = q->unit->e.out[k];
 
-			if (place_uses(q, m) ||
+			if (eqn_is_cut_by(q, m) ||
 				(!take_result(p, q, k, m) &&
 					!take_own(p, q, &p->tensor[t].have, m)))
 				continue;

@@ -173,6 +173,17 @@ typedef struct ir_type {
 	int32_t rank;
 	int64_t shape[TN_MAX_RANK];
 } ir_type;
+/* Bytes of all its elements. */
+static inline size_t ir_type_bytes(const ir_type *t)
+{
+	return (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
+}
+/* "f32[2,3]" */
+static inline void ir_type_add(str *s, const ir_type *t)
+{
+	str_add(s, dtype_name(t->dtype));
+	str_shape(s, t->shape, t->rank);
+}
 
 static inline bool ir_type_same(const ir_type *x, const ir_type *y)
 {

@@ -18,7 +18,7 @@ void export_tensor(exporter *x, const char *name, const ir_type *t,
 	const void *data)
 {
 	str tensor = str_new(x->a);
-	size_t n = (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
+	size_t n = ir_type_bytes(t);
 
 	for (int32_t i = 0; i < t->rank; i++)
 		put_int(&tensor, 1, t->shape[i]);

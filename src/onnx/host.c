@@ -147,14 +147,9 @@ typedef struct job {
 	const ir_call *c;
 } job;
 
-static size_t bytes_of(const ir_type *t)
-{
-	return (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
-}
-
 static void *host_alloc(onnx_import *x, arena *a, const ir_type *t)
 {
-	size_t n = bytes_of(t);
+	size_t n = ir_type_bytes(t);
 
 	x->host_bytes += n;
 	if (x->host_bytes > MAX_HOST_BYTES || x->host_bytes < n)
@@ -186,7 +181,7 @@ static bool is_uniform(const ir_inst *inst, double *value)
 
 static void fill_with(const ir_type *t, char *data, double value)
 {
-	size_t n = bytes_of(t), done = dtype_size(t->dtype);
+	size_t n = ir_type_bytes(t), done = dtype_size(t->dtype);
 
 	if (n == 0)
 		return;
@@ -421,7 +416,7 @@ static cost cost_of(const onnx_import *x, const ir_call *c, const cost *of)
 	if (!is_uniform(c->inst, &value))
 		sum.points = points_of(c->inst);
 	for (int32_t k = 0; k < c->n_results; k++)
-		sum.bytes += bytes_of(&x->p->value.at[c->result[k]].type);
+		sum.bytes += ir_type_bytes(&x->p->value.at[c->result[k]].type);
 	for (int32_t k = 0; k < c->n_args; k++) {
 		sum.points += of[c->arg[k]].points;
 		sum.bytes += of[c->arg[k]].bytes;

@@ -253,6 +253,10 @@ int32_t on_row(node *d, const char *row, int32_t n, const int32_t *arg,
 	{                                                                      \
 		.name = (nm), .kind = ATTR_STRING, .string = (v)               \
 	}
+static inline int32_t on_two(node *d, const char *name, int32_t x, int32_t y)
+{
+	return row(d, name, A(x, y));
+}
 /* result number k of the call that made v as its first */
 int32_t on_result(node *d, int32_t v, int32_t k);
 

@@ -269,21 +269,16 @@ static int32_t num(const grid *g, int32_t like, double v)
 	return on_scalar(g->d, on_dt(g->d, like), v);
 }
 
-static int32_t two(node *d, const char *name, int32_t x, int32_t y)
-{
-	return row(d, name, A(x, y));
-}
-
 /* Maps -1 .. 1 to positions 0 .. n - 1. */
 static int32_t place_of(const grid *g, int32_t v, int64_t n)
 {
 	double m = (double)n;
 
-	v = two(g->d, "add", v, num(g, v, 1));
+	v = on_two(g->d, "add", v, num(g, v, 1));
 	if (g->align)
-		return two(g->d, "mul", v, num(g, v, (m - 1) / 2));
-	v = two(g->d, "mul", v, num(g, v, m / 2));
-	return two(g->d, "sub", v, num(g, v, 0.5));
+		return on_two(g->d, "mul", v, num(g, v, (m - 1) / 2));
+	v = on_two(g->d, "mul", v, num(g, v, m / 2));
+	return on_two(g->d, "sub", v, num(g, v, 0.5));
 }
 
 /* Reflects v at lo and hi until it is between them. */
@@ -292,18 +287,18 @@ static int32_t reflect(const grid *g, int32_t v, double lo, double hi)
 	double range = hi - lo;
 
 	if (range <= 0)
-		return two(g->d, "mul", v, num(g, v, 0));
-	v = row(g->d, "abs", A(two(g->d, "sub", v, num(g, v, lo))));
-	v = two(g->d, "mod", v, num(g, v, 2 * range));
-	v = two(g->d, "min", v,
-		two(g->d, "sub", num(g, v, 2 * range), v));
-	return two(g->d, "add", v, num(g, v, lo));
+		return on_two(g->d, "mul", v, num(g, v, 0));
+	v = row(g->d, "abs", A(on_two(g->d, "sub", v, num(g, v, lo))));
+	v = on_two(g->d, "mod", v, num(g, v, 2 * range));
+	v = on_two(g->d, "min", v,
+		on_two(g->d, "sub", num(g, v, 2 * range), v));
+	return on_two(g->d, "add", v, num(g, v, lo));
 }
 
 static int32_t clip_to(const grid *g, int32_t v, int64_t n)
 {
-	v = two(g->d, "max", v, num(g, v, 0));
-	return two(g->d, "min", v, num(g, v, (double)n - 1));
+	v = on_two(g->d, "max", v, num(g, v, 0));
+	return on_two(g->d, "min", v, num(g, v, (double)n - 1));
 }
 
 /* Applies the padding mode to a position; mode zeros leaves it as it is. */
@@ -335,11 +330,11 @@ static int32_t weighted(const grid *g, int32_t taps, const int32_t *at_i,
 
 	for (int32_t p = 0; p < taps; p++)
 		for (int32_t q = 0; q < taps; q++) {
-			int32_t w = two(d, "mul", w_i[p], w_j[q]), v;
+			int32_t w = on_two(d, "mul", w_i[p], w_j[q]), v;
 
-			v = two(d, "mul", pixels(g, at_i[p], at_j[q]),
+			v = on_two(d, "mul", pixels(g, at_i[p], at_j[q]),
 				on_unsqueeze(d, w, 1));
-			sum = sum < 0 ? v : two(d, "add", sum, v);
+			sum = sum < 0 ? v : on_two(d, "add", sum, v);
 		}
 	return sum;
 }
@@ -350,9 +345,9 @@ static void linear_taps(const grid *g, int32_t v, int32_t *at, int32_t *w)
 	node *d = g->d;
 
 	at[0] = row(d, "floor", A(v));
-	at[1] = two(d, "add", at[0], num(g, v, 1));
-	w[1] = two(d, "sub", v, at[0]);
-	w[0] = two(d, "sub", num(g, v, 1), w[1]);
+	at[1] = on_two(d, "add", at[0], num(g, v, 1));
+	w[1] = on_two(d, "sub", v, at[0]);
+	w[0] = on_two(d, "sub", num(g, v, 1), w[1]);
 }
 
 /* c3 t^3 + c2 t^2 + c1 t + c0 */
@@ -361,7 +356,7 @@ static int32_t cubic_poly(const grid *g, int32_t t, const double c[4])
 	int32_t v = num(g, t, c[3]);
 
 	for (int32_t k = 2; k >= 0; k--)
-		v = two(g->d, "add", two(g->d, "mul", v, t), num(g, t, c[k]));
+		v = on_two(g->d, "add", on_two(g->d, "mul", v, t), num(g, t, c[k]));
 	return v;
 }
 
@@ -371,10 +366,10 @@ static void cubic_taps(const grid *g, int32_t v, int32_t *at, int32_t *w)
 	static const double c[4][4] = {{0, -0.75, 1.5, -0.75},
 		{1, 0, -2.25, 1.25}, {0, 0.75, 1.5, -1.25}, {0, 0, -0.75, 0.75}};
 	node *d = g->d;
-	int32_t low = row(d, "floor", A(v)), t = two(d, "sub", v, low);
+	int32_t low = row(d, "floor", A(v)), t = on_two(d, "sub", v, low);
 
 	for (int32_t k = 0; k < 4; k++) {
-		at[k] = two(d, "add", low, num(g, v, k - 1));
+		at[k] = on_two(d, "add", low, num(g, v, k - 1));
 		w[k] = cubic_poly(g, t, c[k]);
 	}
 }
@@ -441,13 +436,13 @@ static void roi_box(const roi *k, int32_t lo, int32_t *from, int32_t *size)
 
 	for (int32_t i = 0; i < 2; i++) {
 		end[i] = on_narrow(d, k->boxes, 1, lo + 2 * i, 1);
-		end[i] = two(d, "mul", end[i], on_scalar(d, t, k->scale));
-		end[i] = two(d, "sub", end[i], on_scalar(d, t, k->offset));
+		end[i] = on_two(d, "mul", end[i], on_scalar(d, t, k->scale));
+		end[i] = on_two(d, "sub", end[i], on_scalar(d, t, k->offset));
 	}
 	*from = end[0];
-	*size = two(d, "sub", end[1], end[0]);
+	*size = on_two(d, "sub", end[1], end[0]);
 	if (!k->aligned)
-		*size = two(d, "max", *size, on_scalar(d, t, 1));
+		*size = on_two(d, "max", *size, on_scalar(d, t, 1));
 }
 
 /* (r, 1): samples of a cell along an axis: its number of pixels, rounded up. */
@@ -457,8 +452,8 @@ static int32_t roi_own(const roi *k, int32_t lo, int64_t cells)
 	int32_t from, size;
 
 	roi_box(k, lo, &from, &size);
-	size = two(d, "div", size, on_scalar(d, on_dt(d, size), (double)cells));
-	return two(d, "max", row(d, "ceil", A(size)),
+	size = on_two(d, "div", size, on_scalar(d, on_dt(d, size), (double)cells));
+	return on_two(d, "max", row(d, "ceil", A(size)),
 		on_scalar(d, on_dt(d, size), 1));
 }
 
@@ -466,7 +461,7 @@ static int32_t roi_own(const roi *k, int32_t lo, int64_t cells)
 static int64_t roi_most(const roi *k, int64_t ph, int64_t pw)
 {
 	node *d = k->d;
-	int32_t most = two(d, "max", roi_own(k, 1, ph), roi_own(k, 0, pw));
+	int32_t most = on_two(d, "max", roi_own(k, 1, ph), roi_own(k, 0, pw));
 
 	if (on_extent(d, k->boxes, 0) == 0)
 		return 1;
@@ -493,12 +488,12 @@ static int32_t roi_parts(const roi *k, int32_t lo, int64_t cells, int32_t *weigh
 		number[i] = (double)(i % k->samples);
 	}
 	at = on_const_real(d, t, LIST(d, 1, m), number);
-	has = on_cast_to(d, two(d, "lt", at, own), t);
-	*weight = k->max ? one : two(d, "div", has, own);
-	at = two(d, "min", at, two(d, "sub", own, one));
-	at = two(d, "div", two(d, "add", at, on_scalar(d, t, 0.5)), own);
-	at = two(d, "add", on_const_real(d, t, LIST(d, 1, m), cell), at);
-	return two(d, "div", at, on_scalar(d, t, (double)cells));
+	has = on_cast_to(d, on_two(d, "lt", at, own), t);
+	*weight = k->max ? one : on_two(d, "div", has, own);
+	at = on_two(d, "min", at, on_two(d, "sub", own, one));
+	at = on_two(d, "div", on_two(d, "add", at, on_scalar(d, t, 0.5)), own);
+	at = on_two(d, "add", on_const_real(d, t, LIST(d, 1, m), cell), at);
+	return on_two(d, "div", at, on_scalar(d, t, (double)cells));
 }
 
 /*
@@ -520,13 +515,13 @@ static int32_t roi_places(
 	*weight = -1;
 	v = k->adaptive ? roi_parts(k, lo, cells, weight)
 			: on_const_real(d, t, LIST(d, 1, m), at);
-	v = two(d, "add", from, two(d, "mul", size, v));
-	out = row(d, "or", A(two(d, "lt", v, on_scalar(d, t, -1)),
-				   two(d, "gt", v, on_scalar(d, t, (double)n))));
+	v = on_two(d, "add", from, on_two(d, "mul", size, v));
+	out = row(d, "or", A(on_two(d, "lt", v, on_scalar(d, t, -1)),
+				   on_two(d, "gt", v, on_scalar(d, t, (double)n))));
 	out = on_cast_to(d, row(d, "not", A(out)), t);
-	*weight = *weight < 0 ? out : two(d, "mul", out, *weight);
-	v = two(d, "max", v, on_scalar(d, t, 0));
-	return two(d, "min", v, on_scalar(d, t, (double)n - 1));
+	*weight = *weight < 0 ? out : on_two(d, "mul", out, *weight);
+	v = on_two(d, "max", v, on_scalar(d, t, 0));
+	return on_two(d, "min", v, on_scalar(d, t, (double)n - 1));
 }
 
 /* The two integer neighbours of positions (r, m), and their weights. */
@@ -537,11 +532,11 @@ static void roi_taps(const roi *k, int32_t v, int64_t n, int32_t in,
 	tn_dtype t = on_dt(d, k->x);
 	int32_t low = row(d, "floor", A(v)), f;
 
-	f = two(d, "sub", v, low);
-	w[0] = two(d, "mul", in, two(d, "sub", on_scalar(d, t, 1), f));
-	w[1] = two(d, "mul", in, f);
+	f = on_two(d, "sub", v, low);
+	w[0] = on_two(d, "mul", in, on_two(d, "sub", on_scalar(d, t, 1), f));
+	w[1] = on_two(d, "mul", in, f);
 	at[0] = on_cast_to(d, low, TN_I64);
-	at[1] = two(d, "min", two(d, "add", at[0], on_scalar(d, TN_I64, 1)),
+	at[1] = on_two(d, "min", on_two(d, "add", at[0], on_scalar(d, TN_I64, 1)),
 		on_scalar(d, TN_I64, (double)n - 1));
 }
 
@@ -585,7 +580,7 @@ void onnx_roi_align(node *d)
 				A(k.x, k.batch, v[0][p], v[1][q], u[0][p],
 					u[1][q]));
 
-			o = o < 0 ? s : two(d, k.max ? "max" : "add", o, s);
+			o = o < 0 ? s : on_two(d, k.max ? "max" : "add", o, s);
 		}
 	o = on_reshape(d, o, LIST(d, n, on_extent(d, k.x, 1), ph, k.samples, pw,
 				  k.samples));
@@ -615,22 +610,22 @@ static cells cut_boxes(
 
 	for (int64_t i = 0; i < n; i++)
 		k[i] = (double)i;
-	from = two(d, "mul", on_narrow(d, rois, 1, lo, 1),
+	from = on_two(d, "mul", on_narrow(d, rois, 1, lo, 1),
 		on_scalar(d, t, scale));
-	size = two(d, "mul", on_narrow(d, rois, 1, lo + 2, 1),
+	size = on_two(d, "mul", on_narrow(d, rois, 1, lo + 2, 1),
 		on_scalar(d, t, scale));
 	from = row(d, "round", A(from));
-	size = two(d, "sub", row(d, "round", A(size)), from);
-	size = two(d, "max", two(d, "add", size, one), one);
-	size = two(d, "div", size, on_scalar(d, t, (double)n));
+	size = on_two(d, "sub", row(d, "round", A(size)), from);
+	size = on_two(d, "max", on_two(d, "add", size, one), one);
+	size = on_two(d, "div", size, on_scalar(d, t, (double)n));
 	at = on_const_real(d, t, LIST(d, 1, n), k);
-	edge[0] = row(d, "floor", A(two(d, "mul", at, size)));
-	edge[1] = row(d, "ceil", A(two(d, "mul", two(d, "add", at, one),
+	edge[0] = row(d, "floor", A(on_two(d, "mul", at, size)));
+	edge[1] = row(d, "ceil", A(on_two(d, "mul", on_two(d, "add", at, one),
 					     size)));
 	for (int32_t i = 0; i < 2; i++) {
-		edge[i] = two(d, "add", edge[i], from);
-		edge[i] = two(d, "max", edge[i], on_scalar(d, t, 0));
-		edge[i] = two(d, "min", edge[i],
+		edge[i] = on_two(d, "add", edge[i], from);
+		edge[i] = on_two(d, "max", edge[i], on_scalar(d, t, 0));
+		edge[i] = on_two(d, "min", edge[i],
 			on_scalar(d, t, (double)most));
 		edge[i] = on_cast_to(d, edge[i], TN_I64);
 	}

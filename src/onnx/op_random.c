@@ -85,14 +85,9 @@ void onnx_multinomial(node *d)
 
 /* ---- optimisers: R, T, then groups of tensors: x.., g.., state.. ---- */
 
-static int32_t two(node *d, const char *name, int32_t x, int32_t y)
-{
-	return row(d, name, A(x, y));
-}
-
 static int32_t times(node *d, double v, int32_t x)
 {
-	return two(d, "mul", x, on_scalar(d, on_dt(d, x), v));
+	return on_two(d, "mul", x, on_scalar(d, on_dt(d, x), v));
 }
 
 /* Number of tensors in a group; each group has one for each parameter. */
@@ -108,7 +103,7 @@ static int32_t group_size(node *d, int32_t n_groups)
 /* The gradient, with the derivative of the regularisation added. */
 static int32_t regular(node *d, int32_t x, int32_t g)
 {
-	return two(d, "add", g, times(d, on_real(d, "norm_coefficient", 0), x));
+	return on_two(d, "add", g, times(d, on_real(d, "norm_coefficient", 0), x));
 }
 
 void onnx_adagrad(node *d)
@@ -122,11 +117,11 @@ void onnx_adagrad(node *d)
 		int32_t x = on_in(d, 2 + i), h = on_in(d, 2 + 2 * n + i), s;
 		int32_t g = regular(d, x, on_in(d, 2 + n + i));
 
-		h = two(d, "add", h, two(d, "mul", g, g));
-		s = two(d, "add", row(d, "sqrt", A(h)),
+		h = on_two(d, "add", h, on_two(d, "mul", g, g));
+		s = on_two(d, "add", row(d, "sqrt", A(h)),
 			on_scalar(d, on_dt(d, x), on_real(d, "epsilon", 0)));
-		s = two(d, "mul", rate, two(d, "div", g, s));
-		on_set(d, i, two(d, "sub", x, s));
+		s = on_two(d, "mul", rate, on_two(d, "div", g, s));
+		on_set(d, i, on_two(d, "sub", x, s));
 		on_set(d, n + i, h);
 	}
 }
@@ -148,12 +143,12 @@ void onnx_adam(node *d)
 		int32_t v = times(d, alpha, on_in(d, 2 + 2 * n + i));
 		int32_t h = times(d, beta, on_in(d, 2 + 3 * n + i));
 
-		v = two(d, "add", v, times(d, 1 - alpha, g));
-		h = two(d, "add", h, times(d, 1 - beta, two(d, "mul", g, g)));
-		s = two(d, "add", row(d, "sqrt", A(h)),
+		v = on_two(d, "add", v, times(d, 1 - alpha, g));
+		h = on_two(d, "add", h, times(d, 1 - beta, on_two(d, "mul", g, g)));
+		s = on_two(d, "add", row(d, "sqrt", A(h)),
 			on_scalar(d, on_dt(d, x), on_real(d, "epsilon", 1e-2)));
-		s = two(d, "mul", rate, two(d, "div", v, s));
-		on_set(d, i, times(d, 1 - post, two(d, "sub", x, s)));
+		s = on_two(d, "mul", rate, on_two(d, "div", v, s));
+		on_set(d, i, times(d, 1 - post, on_two(d, "sub", x, s)));
 		on_set(d, n + i, v);
 		on_set(d, 2 * n + i, h);
 	}
@@ -172,10 +167,10 @@ void onnx_momentum(node *d)
 		int32_t g = regular(d, x, on_in(d, 2 + n + i));
 		int32_t v = times(d, alpha, on_in(d, 2 + 2 * n + i));
 
-		v = two(d, "add", v, times(d, beta, g));
-		s = nesterov ? two(d, "add", g, times(d, alpha, v)) : v;
-		on_set(d, i, two(d, "sub", x,
-				     two(d, "mul", on_in(d, 0), s)));
+		v = on_two(d, "add", v, times(d, beta, g));
+		s = nesterov ? on_two(d, "add", g, times(d, alpha, v)) : v;
+		on_set(d, i, on_two(d, "sub", x,
+				     on_two(d, "mul", on_in(d, 0), s)));
 		on_set(d, n + i, v);
 	}
 }

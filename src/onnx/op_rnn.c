@@ -61,11 +61,6 @@ struct cell {
 	bool linear_before_reset, input_forget;
 };
 
-static int32_t two(node *d, const char *name, int32_t x, int32_t y)
-{
-	return row(d, name, A(x, y));
-}
-
 static int32_t activate(const cell *c, int32_t which, int32_t x)
 {
 	const act *f = &c->f[which];
@@ -77,9 +72,9 @@ static int32_t activate(const cell *c, int32_t which, int32_t x)
 	if (f->k->alpha != NULL && !strcmp(f->k->row, "tanh")) {
 		tn_dtype t = on_dt(d, x);
 
-		x = row(d, "tanh", A(two(d, "mul", x,
+		x = row(d, "tanh", A(on_two(d, "mul", x,
 					  on_scalar(d, t, f->beta))));
-		return two(d, "mul", x, on_scalar(d, t, f->alpha));
+		return on_two(d, "mul", x, on_scalar(d, t, f->alpha));
 	}
 	if (f->k->alpha == NULL)
 		return row(d, f->k->row, A(x));
@@ -98,15 +93,15 @@ static int32_t gate(const cell *c, int32_t v, int32_t k)
 /* h r' plus its bias: (b, gates * hidden) */
 static int32_t of_state(const cell *c, int32_t h, int32_t r, int32_t rb)
 {
-	int32_t o = two(c->d, "matmul", h,
+	int32_t o = on_two(c->d, "matmul", h,
 		on_transpose(c->d, r, LIST(c->d, 1, 0)));
 
-	return two(c->d, "add", o, rb);
+	return on_two(c->d, "add", o, rb);
 }
 
 static void rnn_step(cell *c, int32_t gates)
 {
-	c->h = activate(c, 0, two(c->d, "add", gates,
+	c->h = activate(c, 0, on_two(c->d, "add", gates,
 				      of_state(c, c->h, c->r, c->rb)));
 }
 
@@ -119,16 +114,16 @@ static void gru_step(cell *c, int32_t gates)
 	int32_t rh = on_narrow(d, c->r, 0, 2 * n, n), new;
 	int32_t bh = on_narrow(d, c->rb, 0, 2 * n, n), z, r;
 
-	z = activate(c, 0, two(d, "add", gate(c, gates, 0), gate(c, zr, 0)));
-	r = activate(c, 0, two(d, "add", gate(c, gates, 1), gate(c, zr, 1)));
+	z = activate(c, 0, on_two(d, "add", gate(c, gates, 0), gate(c, zr, 0)));
+	r = activate(c, 0, on_two(d, "add", gate(c, gates, 1), gate(c, zr, 1)));
 	if (c->linear_before_reset)
-		new = two(d, "mul", r, of_state(c, c->h, rh, bh));
+		new = on_two(d, "mul", r, of_state(c, c->h, rh, bh));
 	else
-		new = of_state(c, two(d, "mul", r, c->h), rh, bh);
-	new = activate(c, 1, two(d, "add", gate(c, gates, 2), new));
+		new = of_state(c, on_two(d, "mul", r, c->h), rh, bh);
+	new = activate(c, 1, on_two(d, "add", gate(c, gates, 2), new));
 	/* (1 - z) new + z h */
-	c->h = two(d, "add", new, two(d, "mul", z,
-				       two(d, "sub", c->h, new)));
+	c->h = on_two(d, "add", new, on_two(d, "mul", z,
+				       on_two(d, "sub", c->h, new)));
 }
 
 /* Adds peephole k of (3 * hidden) times the cell s to x. */
@@ -136,7 +131,7 @@ static int32_t peep(const cell *c, int32_t x, int32_t k, int32_t s)
 {
 	if (c->p < 0)
 		return x;
-	return two(c->d, "add", x, two(c->d, "mul", gate(c, c->p, k), s));
+	return on_two(c->d, "add", x, on_two(c->d, "mul", gate(c, c->p, k), s));
 }
 
 static void lstm_step(cell *c, int32_t gates)
@@ -144,15 +139,15 @@ static void lstm_step(cell *c, int32_t gates)
 	node *d = c->d;
 	int32_t i, o, f, g;
 
-	gates = two(d, "add", gates, of_state(c, c->h, c->r, c->rb));
+	gates = on_two(d, "add", gates, of_state(c, c->h, c->r, c->rb));
 	i = activate(c, 0, peep(c, gate(c, gates, 0), 0, c->c));
 	f = activate(c, 0, peep(c, gate(c, gates, 2), 2, c->c));
 	if (c->input_forget)
-		f = two(d, "sub", on_scalar(d, on_dt(d, i), 1), i);
+		f = on_two(d, "sub", on_scalar(d, on_dt(d, i), 1), i);
 	g = activate(c, 1, gate(c, gates, 3));
-	c->c = two(d, "add", two(d, "mul", f, c->c), two(d, "mul", i, g));
+	c->c = on_two(d, "add", on_two(d, "mul", f, c->c), on_two(d, "mul", i, g));
 	o = activate(c, 0, peep(c, gate(c, gates, 1), 1, c->c));
-	c->h = two(d, "mul", o, activate(c, 2, c->c));
+	c->h = on_two(d, "mul", o, activate(c, 2, c->c));
 }
 
 /* Compares names of activations; ONNX ignores their case. */
@@ -249,10 +244,10 @@ static void run_direction(
 	tn_dtype t = on_dt(d, x);
 
 	c->r = part(d, 2, direction);
-	gates = two(d, "matmul", x, on_transpose(d, w, LIST(d, 1, 0)));
+	gates = on_two(d, "matmul", x, on_transpose(d, w, LIST(d, 1, 0)));
 	c->rb = on_filled(d, t, LIST(d, n), 0);
 	if (b >= 0) {
-		gates = two(d, "add", gates, on_narrow(d, b, 0, 0, n));
+		gates = on_two(d, "add", gates, on_narrow(d, b, 0, 0, n));
 		c->rb = on_narrow(d, b, 0, n, n);
 	}
 	c->h = first_state(c, 5, direction, t);

@@ -11,11 +11,6 @@
 
 static const double pi = 3.14159265358979323846;
 
-static int32_t two(node *d, const char *name, int32_t x, int32_t y)
-{
-	return row(d, name, A(x, y));
-}
-
 /* A transform of n input elements to k results. */
 typedef struct transform {
 	int64_t n, k;
@@ -46,13 +41,13 @@ static int32_t dft(node *d, const transform *f, int32_t x)
 	c = table(d, f, on_dt(d, x), false);
 	s = table(d, f, on_dt(d, x), true);
 	re = rowa(d, "select", A(x), INT("axis", last), INT("index", 0));
-	out[0] = two(d, "matmul", re, c);
-	out[1] = row(d, "neg", A(two(d, "matmul", re, s)));
+	out[0] = on_two(d, "matmul", re, c);
+	out[1] = row(d, "neg", A(on_two(d, "matmul", re, s)));
 	if (on_extent(d, x, last) == 2) {
 		im = rowa(d, "select", A(x), INT("axis", last),
 			INT("index", 1));
-		out[0] = two(d, "add", out[0], two(d, "matmul", im, s));
-		out[1] = two(d, "add", out[1], two(d, "matmul", im, c));
+		out[0] = on_two(d, "add", out[0], on_two(d, "matmul", im, s));
+		out[1] = on_two(d, "add", out[1], on_two(d, "matmul", im, c));
 	}
 	out[0] = on_unsqueeze(d, out[0], last);
 	out[1] = on_unsqueeze(d, out[1], last);
@@ -119,7 +114,7 @@ void onnx_stft(node *d)
 	x = rowa(d, "take", A(x, on_constant(d, TN_I64, LIST(d, frames, f.n),
 					 ids.at)), INT("axis", 1));
 	if (window >= 0)
-		x = two(d, "mul", x, on_along(d, window, 2, 4));
+		x = on_two(d, "mul", x, on_along(d, window, 2, 4));
 	f.k = on_int(d, "onesided", 1) != 0 ? f.n / 2 + 1 : f.n;
 	on_set(d, 0, dft(d, &f, x));
 }
@@ -238,11 +233,11 @@ static int32_t count_grams(node *d, const tfidf *k, int32_t x, int64_t n,
 	v = rowa(d, "take", A(x, v), INT("axis", 1));
 	v = on_reshape(d, v, LIST(d, b, places, 1, n));
 	pool = on_constant(d, TN_I64, LIST(d, n_grams, n), k->pool.at + at);
-	v = two(d, "eq", v, pool);
+	v = on_two(d, "eq", v, pool);
 	v = rowa(d, "reduce_all", A(v), INTS("axes", LIST(d, 3)));
 	v = rowa(d, "reduce_sum", A(on_cast_to(d, v, TN_F32)),
 		INTS("axes", LIST(d, 1)));
-	return two(d, "matmul", v,
+	return on_two(d, "matmul", v,
 		on_const_real(d, TN_F32, LIST(d, n_grams, k->width), to));
 }
 
@@ -281,7 +276,7 @@ static int32_t weigh(node *d, const tfidf *k, int32_t sum)
 		return sum;
 	for (int32_t i = 0; i < k->ids.n && i < weights->v.n; i++)
 		w[k->ids.at[i]] = (double)weights->v.at[i];
-	return two(d, "mul", sum,
+	return on_two(d, "mul", sum,
 		on_const_real(d, TN_F32, LIST(d, k->width), w));
 }
 
@@ -308,7 +303,7 @@ void onnx_tfidf(node *d)
 			k.ids.n);
 		if (n >= k.least && n <= k.most && n_grams > 0 &&
 			(n - 1) < on_extent(d, x, 1))
-			sum = two(d, "add", sum, count_grams(d, &k, x, n, at,
+			sum = on_two(d, "add", sum, count_grams(d, &k, x, n, at,
 							 n_grams, first));
 		first += (int32_t)n_grams;
 	}

@@ -85,7 +85,7 @@ static onnx_bytes bytes_of(const onnx_new *n)
 	const ir_type *t = &n->array.type;
 
 	return (onnx_bytes){n->array.data,
-		(size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype)};
+		ir_type_bytes(t)};
 }
 
 static void add_new(saver *s, const onnx_new *n, int32_t elem)

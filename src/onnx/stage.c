@@ -92,11 +92,6 @@ int64_t onnx_staged_imports(const onnx_staged *s)
 
 /* ---- running a stage ---- */
 
-static size_t bytes_of(const ir_type *t)
-{
-	return (size_t)shape_numel(t->shape, t->rank) * dtype_size(t->dtype);
-}
-
 static const ir_type *output_type(const stage *s, int32_t i)
 {
 	return &s->p.ir->value.at[s->p.ir->output.at[i]].type;
@@ -147,7 +142,7 @@ static void run_stage(path *q, stage *s)
 	}
 	out[0] = s->answer;
 	for (int32_t i = 1; i < s->n_out; i++)
-		out[i] = arena_alloc(q->a, bytes_of(output_type(s, i)) + 1, 1);
+		out[i] = arena_alloc(q->a, ir_type_bytes(output_type(s, i)) + 1, 1);
 	run_program(q, s, out);
 	for (int32_t i = 1; i < s->n_out; i++)
 		set_data(q, s->out[i], out[i]);
@@ -178,7 +173,7 @@ static stage *new_stage(onnx_import *x, int32_t v)
 	stage *g = arena_make(x->a, stage);
 	values out = {0};
 
-	g->n_bytes = bytes_of(&x->p->value.at[v].type);
+	g->n_bytes = ir_type_bytes(&x->p->value.at[v].type);
 	g->answer = arena_alloc(x->a, g->n_bytes + 1, 1);
 	if (f->is_free || f->is_carried) {
 		*vec_push(x->a, &out.v) = v;
@@ -326,7 +321,7 @@ static void run(arena *scratch, void *arg)
 		k->out[i].type = *output_type(end, i);
 		k->out[i].elem = end->p.output[i].elem;
 		out[i] = arena_alloc(
-			k->to, bytes_of(&k->out[i].type) + 64, 1);
+			k->to, ir_type_bytes(&k->out[i].type) + 64, 1);
 		out[i] = (char *)out[i] + (64 - (uintptr_t)out[i] % 64) % 64;
 		k->out[i].data = out[i];
 	}

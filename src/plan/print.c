@@ -13,14 +13,9 @@ static void add_names(str *out, const plan *p, const int32_t *t, int32_t n)
 			p->s->tensor.at[t[i]].name);
 }
 
-static int32_t n_outputs(const plan_launch *l)
-{
-	return l->code == NULL ? l->eqn->n_out : l->code->n_outputs;
-}
-
 static void print_launch(str *out, const plan *p, const plan_launch *l)
 {
-	int32_t n = n_outputs(l);
+	int32_t n = plan_n_outputs(l);
 
 	str_add(out, "  ");
 	add_names(out, p, l->tensor, n);
@@ -118,7 +113,7 @@ static void json_names(str *out, const plan *p, const int32_t *t, int32_t n)
 static void json_launch(str *out, const plan *p, int32_t step, int32_t i)
 {
 	const plan_launch *l = &p->launch.at[i];
-	int32_t n = n_outputs(l);
+	int32_t n = plan_n_outputs(l);
 
 	str_printf(out, "{\"step\":%d,\"kernel\":", (int)step);
 	str_json(out, l->source->name);

@@ -45,4 +45,6 @@ void plan_undo_end(plan_undo *u, bool failed, const void *const *in);
 void plan_undo_blame(plan_undo *u, const c_check *c);
 int32_t plan_undo_calls(const plan_undo *u, const int32_t **call);
 
+int32_t plan_n_outputs(const plan_launch *l); /* verify.c */
+
 #endif

@@ -10,7 +10,7 @@
  */
 #include "plan/private.h"
 
-static int32_t n_outputs(const plan_launch *l)
+int32_t plan_n_outputs(const plan_launch *l)
 {
 	return l->code == NULL ? l->eqn->n_out : l->code->n_outputs;
 }
@@ -36,7 +36,7 @@ static void verify_order(const plan *p, int32_t *made)
 		next += step->n;
 		for (int32_t i = step->first; i < next; i++) {
 			const plan_launch *l = &p->launch.at[i];
-			int32_t n = n_outputs(l);
+			int32_t n = plan_n_outputs(l);
 
 			for (int32_t k = n; k < l->n_params; k++) {
 				int32_t t = l->tensor[k];

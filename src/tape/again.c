@@ -40,21 +40,13 @@ static int32_t place_of(const choosing *k, const t_value *v)
 	return (int32_t)map_get(k->place, &v, sizeof v, -1);
 }
 
-static bool is_in(int32_t n, t_value *const *list, const t_value *v)
-{
-	for (int32_t i = 0; i < n; i++)
-		if (list[i] == v)
-			return true;
-	return false;
-}
-
 /* Does the caller have it when the call has run? */
 static bool is_there(const choosing *k, const t_value *v)
 {
 	t_version next;
 
-	return is_in(k->f->n_known, k->f->out, v) ||
-		(is_in(k->f->n_in, k->f->in, v) &&
+	return t_is_in(k->f->n_known, k->f->out, v) ||
+		(t_is_in(k->f->n_in, k->f->in, v) &&
 			!t_next_version(k->f, v, &next));
 }
 
@@ -80,7 +72,7 @@ static void describe(choosing *k)
 
 	for (int32_t i = 0; i < f->n_in; i++)
 		add_value(k, f->in[i],
-			&(cut_value){.bytes = (int64_t)t_bytes(&f->in[i]->type),
+			&(cut_value){.bytes = (int64_t)ir_type_bytes(&f->in[i]->type),
 				.is_there = is_there(k, f->in[i]),
 				.is_fixed = true});
 	for (int32_t q = 0; q < f->call.n; q++) {
@@ -94,7 +86,7 @@ static void describe(choosing *k)
 
 			if (v == NULL)
 				continue;
-			what.bytes = (int64_t)t_bytes(&v->type);
+			what.bytes = (int64_t)ir_type_bytes(&v->type);
 			what.is_there = is_there(k, v);
 			add_value(k, v, &what);
 		}
@@ -102,7 +94,7 @@ static void describe(choosing *k)
 	for (int32_t i = 0; i < k->back->n_in; i++) {
 		int32_t p = place_of(k, k->back->in[i]);
 
-		if (p >= 0 && !is_in(f->n_out, k->seed, k->back->in[i]))
+		if (p >= 0 && !t_is_in(f->n_out, k->seed, k->back->in[i]))
 			k->cut.at[p].is_read = true;
 	}
 }
@@ -152,7 +144,7 @@ static void put_in_front(choosing *k, const t_calls *calls)
 		for (int32_t i = 0; i < n; i++) {
 			t_value *v = k->value.at[from[i]];
 
-			if (is_made(calls, v) || is_in(in.n, in.at, v))
+			if (is_made(calls, v) || t_is_in(in.n, in.at, v))
 				continue;
 			t_value_keep(v);
 			*vec_push(t->a, &in) = v;

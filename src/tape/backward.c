@@ -125,7 +125,7 @@ static void give(tensors *t, const t_read *to, t_value *g)
 static _Noreturn void freed(tensors *t)
 {
 	env_fail(t->e, TN_EINVAL, "grad.freed",
-		(loc){.file = t->file, .line = t->line},
+		t_here(t),
 		"an earlier tn_backward released the values that this gradient "
 		"needs: call tn_backward_keep there");
 }
@@ -133,7 +133,7 @@ static _Noreturn void freed(tensors *t)
 static _Noreturn void no_second(tensors *t)
 {
 	env_fail(t->e, TN_EINVAL, "grad.second",
-		(loc){.file = t->file, .line = t->line},
+		t_here(t),
 		"it was made from a gradient through a condition, a loop, a "
 		"function in C, or a compiled function that reads a value where "
 		"it was written without a gradient: such a gradient has none "
@@ -608,7 +608,7 @@ static void end(tensors *t, bool keep)
 
 static t_value *seed_of(tensors *t, tensor *x, tensor *seed)
 {
-	loc at = {.file = t->file, .line = t->line};
+	loc at = t_here(t);
 	t_value *g;
 
 	if (!dtype_is_float(x->type.dtype))
@@ -648,7 +648,7 @@ static void check_tracked(tensors *t, const tensor *x)
 		no_second(t);
 	if (!v->tracked)
 		env_fail(t->e, TN_EINVAL, "grad.untracked",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"no tensor that it was made from requires a gradient: "
 			"use tn_requires_grad or tn_parameter");
 }

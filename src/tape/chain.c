@@ -132,14 +132,6 @@ static void move_reads(const moving *m)
 		}
 }
 
-static bool is_in(int32_t n, t_value *const *list, const t_value *v)
-{
-	for (int32_t i = 0; i < n; i++)
-		if (list[i] == v)
-			return true;
-	return false;
-}
-
 /* Reads of operand i of the backward go to a place that is kept anyway. */
 static void find_place_of(const moving *about, int32_t i, t_value *const *seed)
 {
@@ -148,7 +140,7 @@ static void find_place_of(const moving *about, int32_t i, t_value *const *seed)
 	bool stored;
 
 	m.v = back->in[i];
-	if (is_in(m.f->n_out, seed, m.v) || is_result(m.f, m.v) ||
+	if (t_is_in(m.f->n_out, seed, m.v) || is_result(m.f, m.v) ||
 		is_bound(back, m.v))
 		return;
 	stored = !find_later(&m);
@@ -173,8 +165,8 @@ static void find_same(const moving *about, int32_t i, t_value *const *seed)
 	t_read r;
 
 	m.v = back->in[i];
-	if (is_in(m.f->n_out, seed, m.v) || is_result(m.f, m.v) ||
-		is_in(m.f->n_in, m.f->in, m.v) || is_bound(back, m.v))
+	if (t_is_in(m.f->n_out, seed, m.v) || is_result(m.f, m.v) ||
+		t_is_in(m.f->n_in, m.f->in, m.v) || is_bound(back, m.v))
 		return;
 	r = t_same_of(m.t, m.f, back->n_in, back->in, back->in[i]);
 	if (r.v == m.v)
@@ -192,7 +184,7 @@ static void forget_twice(t_trace *back)
 	int32_t left = 0;
 
 	for (int32_t i = 0; i < back->n_in; i++)
-		if (!is_in(left, back->in, back->in[i]))
+		if (!t_is_in(left, back->in, back->in[i]))
 			back->in[left++] = back->in[i];
 	back->n_in = left;
 }

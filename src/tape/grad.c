@@ -8,7 +8,7 @@ void tensor_requires_grad(tensors *t, tensor *x)
 	t_check(t, x);
 	if (!dtype_is_float(x->type.dtype))
 		env_fail(t->e, TN_EINVAL, "grad.dtype",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"%s has no gradient: only f32, f64, f16 and bf16 "
 			"tensors have one",
 			dtype_name(x->type.dtype));
@@ -46,7 +46,7 @@ void tensor_no_grad(tensors *t, int32_t step)
 {
 	if (t->no_grad + step < 0)
 		env_fail(t->e, TN_EINVAL, "grad.scope",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"tn_no_grad_leave without a tn_no_grad_enter");
 	t->no_grad += step;
 }

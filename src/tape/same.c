@@ -20,14 +20,6 @@ typedef struct same {
 	const t_trace *f;
 } same;
 
-static bool is_in(int32_t n, t_value *const *list, const t_value *v)
-{
-	for (int32_t i = 0; i < n; i++)
-		if (list[i] == v)
-			return true;
-	return false;
-}
-
 /* The call of the trace that makes v; NULL: an operand. */
 static t_call *maker(const same *s, const t_value *v)
 {
@@ -132,7 +124,7 @@ static bool is_free(const same *s, const t_value *v)
 	const t_call *c = maker(s, v);
 	t_version next;
 
-	return is_in(s->f->n_known, s->f->out, v) ||
+	return t_is_in(s->f->n_known, s->f->out, v) ||
 		(c == NULL ? !t_next_version(s->f, v, &next)
 			   : c->n_args == 0 && c->trace == NULL);
 }
@@ -153,7 +145,7 @@ t_read t_same_of(tensors *t, const t_trace *f, int32_t n_reads,
 	if (r == NULL || !is_plain(r->view))
 		return (t_read){u, NULL, false, 0};
 	below = first_same(&s, r->v);
-	if (!is_free(&s, below) && !is_in(n_reads, reads, below))
+	if (!is_free(&s, below) && !t_is_in(n_reads, reads, below))
 		return (t_read){u, NULL, false, 0};
 	return (t_read){below, r->view, false, 0};
 }

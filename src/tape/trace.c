@@ -202,7 +202,7 @@ const t_back *t_back_of(tensors *t, t_trace *f, const bool *seeded)
 	for (int32_t r = f->n_known; r < f->n_out; r++)
 		if (seeded[r])
 			env_fail(t->e, TN_EINVAL, "grad.second",
-				(loc){.file = t->file, .line = t->line},
+				t_here(t),
 				"the gradient of a gradient of %s reads a value "
 				"that the first gradient does not, and that was "
 				"not kept: take it in plain calls",

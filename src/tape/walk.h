@@ -23,6 +23,14 @@ typedef struct t_live {
 	t_trace *f;
 } t_live;
 
+static inline bool t_is_in(int32_t n, t_value *const *list, const t_value *v)
+{
+	for (int32_t i = 0; i < n; i++)
+		if (list[i] == v)
+			return true;
+	return false;
+}
+
 /* same.c: another read in f with the elements of v, which is kept instead of v; or
  * v. reads: values that are kept in any case. */
 t_read t_same_of(tensors *t, const t_trace *f, int32_t n_reads,

@@ -14,7 +14,7 @@ void capture_check_depth(const tensors *t)
 {
 	if (t->capture != NULL && t->capture->depth >= MAX_DEPTH)
 		env_fail(t->e, TN_EINVAL, "compile.depth",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"more than %d bodies of functions, conditions and loops "
 			"are recorded inside each other: does one call itself "
 			"without an end?",

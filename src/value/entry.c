@@ -59,7 +59,7 @@ static const ir_inst *instantiate(tensors *t, const ir_row *row, int32_t n,
 {
 	ir_program *p = ir_program_new(t->a, t->table);
 	int32_t *arg = arena_array(t->a, int32_t, n + 1), call;
-	loc at = {.file = t->file, .line = t->line};
+	loc at = t_here(t);
 
 	for (int32_t i = 0; i < n; i++)
 		arg[i] = ir_program_input(p, NULL, *type[i], at);

@@ -17,11 +17,6 @@
 
 /* ---- numbers: inputs odd, results even ---- */
 
-static void code(tensors *t, int32_t x)
-{
-	*vec_push(t->a, &t->code) = x;
-}
-
 static void number_values(tensors *t)
 {
 	int32_t n = 0;
@@ -152,26 +147,26 @@ static void find_stretches(tensors *t)
 static void code_read(tensors *t, const t_read *r)
 {
 	if (r->window > 0) {
-		code(t, 2 * r->window - 1);
-		code(t, -1);
+		t_code(t, 2 * r->window - 1);
+		t_code(t, -1);
 		return;
 	}
-	code(t, r->v->number);
+	t_code(t, r->v->number);
 	for (const t_view *w = r->view; w != NULL; w = w->parent) {
-		code(t, w->entry->id);
+		t_code(t, w->entry->id);
 		for (int32_t i = 0; i < w->n_extra; i++)
 			code_read(t, &w->extra[i]);
 	}
-	code(t, -1);
+	t_code(t, -1);
 }
 
 static void code_type(tensors *t, const ir_type *y)
 {
-	code(t, (int32_t)y->dtype);
-	code(t, y->rank);
+	t_code(t, (int32_t)y->dtype);
+	t_code(t, y->rank);
 	for (int32_t i = 0; i < y->rank; i++) {
-		code(t, (int32_t)(y->shape[i] & 0x7fffffff));
-		code(t, (int32_t)(y->shape[i] >> 31));
+		t_code(t, (int32_t)(y->shape[i] & 0x7fffffff));
+		t_code(t, (int32_t)(y->shape[i] >> 31));
 	}
 }
 
@@ -200,29 +195,29 @@ static void make_key(tensors *t)
 	for (int32_t k = 0; k < t->todo.n; k++) {
 		t_call *c = t->todo.at[k];
 
-		code(t, c->entry != NULL ? c->entry->id
+		t_code(t, c->entry != NULL ? c->entry->id
 				: c->trace != NULL ? -3 - c->trace->id : -2);
 		if (t_is_write(c))
-			code(t, c->result[0] != NULL ? c->result[0]->base : -1);
+			t_code(t, c->result[0] != NULL ? c->result[0]->base : -1);
 		for (int32_t i = 0; i < c->n_args; i++)
 			code_read(t, &c->arg[i]);
 		for (int32_t i = 0; i < c->n_results; i++) {
 			bool out = is_output(c, i) &&
 				!ends_in_base(t, c->result[i]);
 
-			code(t, out);
+			t_code(t, out);
 			if (t->placed)
-				code(t, wanted_at(c->result[i]));
+				t_code(t, wanted_at(c->result[i]));
 			if (out)
 				*vec_push(t->a, &t->output) = c->result[i];
 		}
 	}
 	for (int32_t i = 0; i < t->input.n; i++) {
 		code_type(t, t->stretch.at[i].type);
-		code(t, t->base.at[i] != NULL);
-		code(t, t_is_steady(t, i));
+		t_code(t, t->base.at[i] != NULL);
+		t_code(t, t_is_steady(t, i));
 		if (t->placed)
-			code(t, t->input.at[i]->where);
+			t_code(t, t->input.at[i]->where);
 	}
 }
 
@@ -379,7 +374,7 @@ static void check_whole(tensors *t, const t_call *c)
 	for (int32_t i = 0; i < c->n_args; i++)
 		if (c->arg[i].v->where != 0)
 			env_fail(t->e, TN_EINVAL, "shard.region",
-				(loc){.file = t->file, .line = t->line},
+				t_here(t),
 				"a condition or a loop reads a sharded "
 				"tensor: give it tn_full of the tensor");
 }
@@ -463,7 +458,7 @@ void t_flush(tensors *t, t_value *const *v, int32_t n)
 {
 	if (t->capture != NULL)
 		env_fail(t->e, TN_EINVAL, "compile.read",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"the elements of a tensor are read inside a function "
 			"that is being compiled, where they are not known yet: "
 			"read it outside");
@@ -496,14 +491,14 @@ const void *tensor_data(tensors *t, tensor *x)
 
 void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
 {
-	loc at = {.file = t->file, .line = t->line};
+	loc at = t_here(t);
 	tensor *copy = x;
 
 	t_check(t, x);
-	if (n_bytes != t_bytes(&x->type))
+	if (n_bytes != ir_type_bytes(&x->type))
 		env_fail(t->e, TN_EINVAL, "tensor.size", at,
 			"the tensor has %zu bytes, but the array has %zu",
-			t_bytes(&x->type), n_bytes);
+			ir_type_bytes(&x->type), n_bytes);
 	if (x->view != NULL || x->lens != 0)
 		tensor_call(t, ir_table_find(t->table, "copy"), 1, &x, 0,
 			NULL, &copy, 1);

@@ -74,7 +74,7 @@ static t_chunk *new_chunk(tensors *t)
 	pthread_mutex_unlock(&lock);
 	if (k == NULL)
 		env_fail(t->e, TN_ENOMEM, "memory",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"no memory for more tensors");
 	k->n = 0;
 	k->next = t->chunks;
@@ -180,7 +180,7 @@ void t_handles_new(tensors *t)
 
 tensor *t_check(const tensors *t, const tensor *x)
 {
-	loc at = {.file = t->file, .line = t->line};
+	loc at = t_here(t);
 
 	if (x == NULL)
 		env_fail(t->e, TN_EINVAL, "tensor.handle", at,

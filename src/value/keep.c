@@ -51,7 +51,7 @@ static int64_t entry_work(t_entry *e)
 		sum += points * (double)each;
 	}
 	for (int32_t i = 0; p->opaque != NULL && i < p->n_tensors; i++)
-		sum += 32 * (double)t_bytes(&p->tensor[i].type);
+		sum += 32 * (double)ir_type_bytes(&p->tensor[i].type);
 	e->work = sum < 1e15 ? (int64_t)sum : (int64_t)1e15;
 	return e->work;
 }
@@ -61,7 +61,7 @@ int64_t t_call_work(const t_call *c)
 	if (c->n_args == 0 && c->entry == NULL)
 		return 1;
 	return c->entry != NULL ? entry_work(c->entry)
-				: (int64_t)t_bytes(&c->arg[0].v->type) / 4;
+				: (int64_t)ir_type_bytes(&c->arg[0].v->type) / 4;
 }
 
 /* ---- what is asked ---- */
@@ -125,31 +125,26 @@ static bool is_leaf(const t_call *c, const t_value *v)
 	return c->no_grad || (v->tracked && !t_has_history(v));
 }
 
-static void code(tensors *t, int32_t x)
-{
-	*vec_push(t->a, &t->code) = x;
-}
-
 static void make_key(tensors *t, int64_t limit)
 {
 	t->code.n = 0;
-	code(t, (int32_t)(limit & 0x7fffffff));
-	code(t, (int32_t)(limit >> 31));
+	t_code(t, (int32_t)(limit & 0x7fffffff));
+	t_code(t, (int32_t)(limit >> 31));
 	for (int32_t i = 0; i < t->input.n; i++)
-		code(t, is_there(t, t->input.at[i]));
+		t_code(t, is_there(t, t->input.at[i]));
 	for (int32_t k = 0; k < t->todo.n; k++) {
 		const t_call *c = t->todo.at[k];
 
-		code(t, c->entry != NULL   ? c->entry->id
+		t_code(t, c->entry != NULL   ? c->entry->id
 				: c->trace != NULL ? -3 - c->trace->id
 						   : -2);
 		for (int32_t i = 0; i < c->n_args; i++)
-			code(t, 2 * place_of(t, c->arg[i].v) +
+			t_code(t, 2 * place_of(t, c->arg[i].v) +
 					t_tape_reads(t, c, i));
 		for (int32_t i = 0; i < c->n_results; i++) {
 			const t_value *v = c->result[i];
 
-			code(t, v == NULL ? -1
+			t_code(t, v == NULL ? -1
 					  : is_there(t, v) +
 						2 * v->holds_self +
 						4 * is_leaf(c, v));
@@ -175,7 +170,7 @@ static void describe_call(
 		if (v == NULL)
 			continue;
 		value[first + i] = (cut_value){
-			.bytes = (int64_t)t_bytes(&v->type),
+			.bytes = (int64_t)ir_type_bytes(&v->type),
 			.work = t_call_work(c),
 			.is_there = is_there(t, v),
 			/* leaves and results of compiled functions are not recomputed */
@@ -197,7 +192,7 @@ static const char *choose(tensors *t, int32_t n, int64_t limit)
 
 	for (int32_t i = 0; i < t->input.n; i++)
 		value[i] = (cut_value){
-			.bytes = (int64_t)t_bytes(&t->input.at[i]->type),
+			.bytes = (int64_t)ir_type_bytes(&t->input.at[i]->type),
 			.is_there = is_there(t, t->input.at[i]),
 			.is_fixed = true};
 	for (int32_t k = 0; k < t->todo.n; k++) {
@@ -234,7 +229,7 @@ static void keep(tensors *t, t_value *v)
 	if (v->is_kept)
 		return;
 	v->is_kept = true;
-	t->stats.bytes_kept += (int64_t)t_bytes(&v->type);
+	t->stats.bytes_kept += (int64_t)ir_type_bytes(&v->type);
 }
 
 static void make_again(tensors *t, t_call *c, t_value *v)

@@ -4,11 +4,6 @@
  */
 #include "value/node.h"
 
-static loc here(const tensors *t)
-{
-	return (loc){.file = t->file, .line = t->line};
-}
-
 void t_move(tensors *t, t_value *v, int32_t to)
 {
 	t_buffer *b;
@@ -28,13 +23,13 @@ void t_move(tensors *t, t_value *v, int32_t to)
 
 const void *t_whole(tensors *t, const t_value *v)
 {
-	size_t n = t_bytes(&v->type);
+	size_t n = ir_type_bytes(&v->type);
 
 	if (v->where == 0)
 		return v->buf->data;
 	t->whole.n = 0;
 	if (n > INT32_MAX - 64)
-		env_fail(t->e, TN_ENOMEM, "memory", here(t),
+		env_fail(t->e, TN_ENOMEM, "memory", t_here(t),
 			"a value of %zu bytes is too large to be read at once",
 			n);
 	vec_reserve(t->a, &t->whole, (int32_t)n + 1);
@@ -47,7 +42,7 @@ static void check_strict(const tensors *t, const tensor *x, const char *what)
 	const t_storage *s = x->storage;
 
 	if (t->strict && s->placed != x->lens)
-		env_fail(t->e, TN_EINVAL, "shard.strict", here(t),
+		env_fail(t->e, TN_EINVAL, "shard.strict", t_here(t),
 			"%s is in another placement than it is %s in, and "
 			"strict mode allows no move",
 			s->name != NULL ? s->name : "the tensor", what);
@@ -101,14 +96,14 @@ t_read t_read_through(tensors *t, const tensor *x)
 	if (t->capture == NULL)
 		cache(s, t, cur, x, copy);
 	t->stats.n_lens_reads++;
-	t->stats.lens_read_bytes += (int64_t)t_bytes(type);
+	t->stats.lens_read_bytes += (int64_t)ir_type_bytes(type);
 	return (t_read){copy, x->rel, false, 0};
 }
 
 void t_write_through(tensors *t, const tensor *x)
 {
 	if (x->storage->parts)
-		env_fail(t->e, TN_EINVAL, "shard.parts", here(t),
+		env_fail(t->e, TN_EINVAL, "shard.parts", t_here(t),
 			"%s is stored as parts of a sum, and a write would "
 			"change every part: write to tn_full of it",
 			x->storage->name != NULL ? x->storage->name
@@ -117,5 +112,5 @@ void t_write_through(tensors *t, const tensor *x)
 		return;
 	check_strict(t, x, "written");
 	t->stats.n_write_backs++;
-	t->stats.write_back_bytes += (int64_t)t_bytes(&x->type);
+	t->stats.write_back_bytes += (int64_t)ir_type_bytes(&x->type);
 }

@@ -78,7 +78,7 @@ t_buffer *t_buffer_copy(tensors *t, const t_value *v)
 void t_count_copy(tensors *t, const t_value *v)
 {
 	t->stats.n_copies++;
-	t->stats.copied_bytes += (int64_t)t_bytes(&v->type);
+	t->stats.copied_bytes += (int64_t)ir_type_bytes(&v->type);
 }
 
 t_buffer *t_buffer_import(tensors *t, void *data, size_t bytes)
@@ -150,7 +150,7 @@ void t_value_keep(t_value *v)
 void t_elements_drop(tensors *t, t_value *v)
 {
 	if (v->is_kept)
-		t->stats.bytes_kept -= (int64_t)t_bytes(&v->type);
+		t->stats.bytes_kept -= (int64_t)ir_type_bytes(&v->type);
 	v->is_kept = false;
 	t_buffer_drop(t, v->buf);
 	v->buf = NULL;
@@ -462,7 +462,7 @@ void t_slot_drop(tensors *t, t_slot *s)
 
 size_t t_room(const tensors *t, const t_value *v, int32_t where)
 {
-	return where == 0 ? t_bytes(&v->type)
+	return where == 0 ? ir_type_bytes(&v->type)
 			  : t->b.bytes(t->b.arg, where, &v->type);
 }
 

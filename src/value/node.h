@@ -161,7 +161,6 @@ typedef struct t_storage {
 	int32_t refs;
 	t_value *cur;
 	bool is_external;
-	bool requires_grad;
 	t_slot *slot; /* NULL: no gradient was requested yet */
 	int64_t bound; /* the capture that created or bound it */
 	const char *name;
@@ -414,6 +413,18 @@ struct tensors {
 	tensor_stats stats;
 };
 
+/* The place in the host's code of the current call. */
+static inline loc t_here(const tensors *t)
+{
+	return (loc){.file = t->file, .line = t->line};
+}
+
+/* Adds to the code by which programs are told apart. */
+static inline void t_code(tensors *t, int32_t x)
+{
+	*vec_push(t->a, &t->code) = x;
+}
+
 /* memory.c */
 t_buffer *t_buffer_new(tensors *t, size_t bytes);
 /* A copy of the elements of v, which a write will replace. */
@@ -450,11 +461,6 @@ t_storage *t_storage_new(tensors *t, t_value *cur); /* takes cur over */
 void t_storage_drop(tensors *t, t_storage *s);
 tensor *t_handle_new(
 	tensors *t, t_storage *s, t_view *view, const ir_type *type);
-static inline size_t t_bytes(const ir_type *type)
-{
-	return (size_t)shape_numel(type->shape, type->rank) *
-	       dtype_size(type->dtype);
-}
 
 /* handle.c */
 void t_handles_new(tensors *t); /* they end with the arena of t */
@@ -535,6 +541,9 @@ int32_t t_result_of_write(const t_call *c, int32_t i);
 bool t_next_version(const t_trace *f, const t_value *v, t_version *out);
 /* A new view, with one reference: w applied to `below`. */
 t_view *t_view_on(tensors *t, t_view *below, const t_view *w);
+
+/* record.c: is v what the gradient of the storage is of? */
+bool t_is_leaf(const t_storage *s, const t_value *v);
 
 /* place.c */
 /* Bytes of this process's part of v with placement `where`. */

@@ -14,11 +14,6 @@
  */
 #include "value/capture.h"
 
-static loc here(const tensors *t)
-{
-	return (loc){.file = t->file, .line = t->line};
-}
-
 /* ---- where a storage lies ---- */
 
 const ir_type *tensor_storage_type(tensors *t, const tensor *x)
@@ -46,11 +41,11 @@ static void check_place(tensors *t, const tensor *x)
 
 	for (const t_view *w = x->view; w != NULL; w = w->parent)
 		if (!t_is_stretch(t, w->entry) || w->entry->from != 0)
-			env_fail(t->e, TN_EINVAL, "shard.view", here(t),
+			env_fail(t->e, TN_EINVAL, "shard.view", t_here(t),
 				"a view that moves elements cannot be given a "
 				"placement: place its storage");
 	if (n != shape_numel(y->shape, y->rank) || x->lens != 0)
-		env_fail(t->e, TN_EINVAL, "shard.view", here(t),
+		env_fail(t->e, TN_EINVAL, "shard.view", t_here(t),
 			"a view of a part of a storage cannot be given a "
 			"placement: place the whole storage");
 }
@@ -62,20 +57,20 @@ void tensor_place(tensors *t, tensor *x, int32_t place, bool parts)
 
 	check_place(t, x);
 	if (s->placed != 0 && s->placed != 1 + place)
-		env_fail(t->e, TN_EINVAL, "shard.conflict", here(t),
+		env_fail(t->e, TN_EINVAL, "shard.conflict", t_here(t),
 			"%s has another placement already: tn_reshard makes a "
 			"view of it in another placement",
 			s->name != NULL ? s->name : "the tensor");
 	t->placed = true;
 	if (t->capture != NULL && s->bound != t->capture_id)
-		env_fail(t->e, TN_EINVAL, "shard.inside", here(t),
+		env_fail(t->e, TN_EINVAL, "shard.inside", t_here(t),
 			"a function that is being compiled cannot place a "
 			"tensor from outside: place it before");
 	v = t_cur(t, s);
 	if (v->buf == NULL && (v->call == NULL || t_is_write(v->call) ||
 				      v->call->done)) {
 		if (t->capture != NULL)
-			env_fail(t->e, TN_EINVAL, "shard.inside", here(t),
+			env_fail(t->e, TN_EINVAL, "shard.inside", t_here(t),
 				"a function that is being compiled cannot "
 				"place its argument, or a tensor that it has "
 				"written");
@@ -86,7 +81,7 @@ void tensor_place(tensors *t, tensor *x, int32_t place, bool parts)
 		t_move(t, v, place);
 	} else {
 		if (v->want != 0 && v->want != 1 + place)
-			env_fail(t->e, TN_EINVAL, "shard.conflict", here(t),
+			env_fail(t->e, TN_EINVAL, "shard.conflict", t_here(t),
 				"the tensor has another placement already");
 		v->want = 1 + place;
 	}

@@ -85,7 +85,7 @@ void tensor_scope_leave(tensors *t)
 {
 	if (t->scope.n <= 1)
 		env_fail(t->e, TN_EINVAL, "tensor.scope",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"tn_scope_leave was called without a tn_scope_enter "
 			"before it");
 	while (t->scope.at[t->scope.n - 1] != NULL)
@@ -115,14 +115,14 @@ static tensor *handle_on(tensors *t, t_value *v)
 tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 	bool is_external, const char *name)
 {
-	t_buffer *b = t_buffer_new(t, t_bytes(type));
+	t_buffer *b = t_buffer_new(t, ir_type_bytes(type));
 	t_value *v = t_value_new(t, type);
 	tensor *x;
 
 	if (data != NULL)
-		memcpy(b->data, data, t_bytes(type));
+		memcpy(b->data, data, ir_type_bytes(type));
 	else
-		memset(b->data, 0, t_bytes(type));
+		memset(b->data, 0, ir_type_bytes(type));
 	b->is_external = is_external;
 	v->buf = b;
 	t_value_keep(v);
@@ -139,7 +139,7 @@ tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 tensor *tensor_import(tensors *t, const ir_type *type, void *data,
 	void (*release)(void *arg), void *arg)
 {
-	t_buffer *b = t_buffer_import(t, data, t_bytes(type));
+	t_buffer *b = t_buffer_import(t, data, ir_type_bytes(type));
 	t_value *v = t_value_new(t, type);
 	tensor *x;
 
@@ -247,7 +247,7 @@ int32_t tensor_call(tensors *t, const ir_row *row, int32_t n,
 	tensor *const *x, int32_t n_attrs, const ir_attr *attr, tensor **out,
 	int32_t n_out)
 {
-	loc at = {.file = t->file, .line = t->line};
+	loc at = t_here(t);
 	const ir_type *type[IR_MAX_OPERANDS];
 	t_read arg[IR_MAX_OPERANDS];
 	const ir_row *join = ir_row_join(t->table, row);
@@ -305,8 +305,7 @@ static void add_operand(str *s, const char *operand, const tensor *x)
 		str_add(s, "view ");
 	else if (name != NULL)
 		str_printf(s, "%s ", name);
-	str_add(s, dtype_name(x->type.dtype));
-	str_shape(s, x->type.shape, x->type.rank);
+	ir_type_add(s, &x->type);
 	if (is_view && name != NULL)
 		str_printf(s, " of %s", name);
 }
@@ -325,7 +324,7 @@ static void refuse_write(arena *a, void *arg)
 	str_add(&s, " does not fit ");
 	add_operand(&s, "x", m->x);
 	env_fail(m->t->e, TN_EINVAL, "tensor.write",
-		(loc){.file = m->t->file, .line = m->t->line},
+		t_here(m->t),
 		"write: %s: accepted is the same %s; %s", s.at,
 		m->x->type.dtype != m->v->type.dtype ? "dtype" : "shape",
 		m->x->type.dtype != m->v->type.dtype
@@ -338,7 +337,7 @@ static void refuse_write(arena *a, void *arg)
  * elements collect gradients in the same slot: the next version is a leaf again,
  * and a loop of such writes has no history.
  */
-static bool is_leaf(const t_storage *s, const t_value *v)
+bool t_is_leaf(const t_storage *s, const t_value *v)
 {
 	return v->slot != NULL && v->slot == s->slot &&
 	       (v->call == NULL || !t_is_made(v));
@@ -380,7 +379,7 @@ void tensor_write(tensors *t, tensor *x, tensor *v)
 	t_value_keep(next);
 	/* elements written without a gradient are a separate leaf */
 	if (t->no_grad > 0 && to.v->tracked) {
-		if (x->view == NULL || is_leaf(x->storage, to.v)) {
+		if (x->view == NULL || t_is_leaf(x->storage, to.v)) {
 			next->call->tracked = false;
 			t_leaf(t, x->storage, next);
 		} else {
@@ -404,11 +403,11 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 	t_value *v, *next;
 	t_buffer *kept; /* a copy of the old elements, if they are needed */
 
-	if (n_bytes != t_bytes(&x->type))
+	if (n_bytes != ir_type_bytes(&x->type))
 		env_fail(t->e, TN_EINVAL, "tensor.size",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"the tensor has %zu bytes, but the array has %zu",
-			t_bytes(&x->type), n_bytes);
+			ir_type_bytes(&x->type), n_bytes);
 	t_renew(t, s);
 	v = s->cur;
 	if (x->view != NULL || v->buf == NULL || v->buf->refs > 1)

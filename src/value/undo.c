@@ -288,7 +288,7 @@ void tensor_step(tensors *t, int32_t step)
 {
 	if (t->steps + step < 0)
 		env_fail(t->e, TN_EINVAL, "step.scope",
-			(loc){.file = t->file, .line = t->line},
+			t_here(t),
 			"tn_step_leave without a tn_step_enter");
 	if (t->steps == 0)
 		t->step = ++t->n_steps;

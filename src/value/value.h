@@ -173,7 +173,6 @@ typedef struct tensor_stats {
 	int64_t bytes_live, bytes_peak, bytes_cached;
 	int64_t bytes_kept; /* only for gradients */
 	int64_t n_again; /* calls that were recomputed for gradients */
-	int64_t n_region_copies; /* for branches that return different storages */
 	int64_t n_values, n_tensors; /* live */
 	int64_t n_lens_reads, lens_read_bytes;	 /* copies with other placements */
 	int64_t n_write_backs, write_back_bytes; /* writes through lenses */

@@ -28,16 +28,11 @@ typedef struct checking {
 	int32_t depth; /* traces in traces */
 } checking;
 
-static loc here(const tensors *t)
-{
-	return (loc){.file = t->file, .line = t->line};
-}
-
 static int32_t input(checking *k, const ir_type *type)
 {
 	return ir_program_input(k->p,
 		arena_printf(k->a, "x%d", (int)k->n_inputs++), *type,
-		here(k->t));
+		t_here(k->t));
 }
 
 /* w on top of a value of the program */
@@ -49,7 +44,7 @@ static int32_t seen(checking *k, int32_t v, const t_view *w)
 	for (; w != NULL; w = w->parent) {
 		if (n == MAX_VIEWS)
 			env_fail(k->t->e, TN_EINVAL, "tensor.view",
-				here(k->t),
+				t_here(k->t),
 				"a view of more than %d views cannot be "
 				"written: use tn_copy", MAX_VIEWS);
 		up[n++] = w;
@@ -62,7 +57,7 @@ static int32_t seen(checking *k, int32_t v, const t_view *w)
 			if (inst->tensor[i].operand > 0 && at < T_MAX_EXTRA)
 				arg[++at] = input(k, &inst->tensor[i].type);
 		v = ir_program_inst(
-			k->p, inst, 1 + up[n]->n_extra, arg, NULL, here(k->t));
+			k->p, inst, 1 + up[n]->n_extra, arg, NULL, t_here(k->t));
 		v = k->p->call.at[v].result[0];
 	}
 	return v;
@@ -88,7 +83,7 @@ static void write_to(checking *k, int32_t root, int32_t view)
 
 	k->p->value.at[root].name = k->name != NULL ? k->name : "its tensor";
 	k->p->value.at[view].name = text_of(k, &k->p->value.at[view].type);
-	ir_program_write(k->p, view, value, NULL, here(k->t));
+	ir_program_write(k->p, view, value, NULL, t_here(k->t));
 }
 
 static void add_view(tensors *t, const t_view *w)

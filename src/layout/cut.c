@@ -1,5 +1,5 @@
 /*
- * place.c: cuts of tensors as cuts of the axes of an equation, and back.
+ * cut.c: cuts of tensors as cuts of the axes of an equation, and back.
  *
  * Consumes equations as eqn/ prepares them, and layouts over element numbers.
  * A cut passes through a read exactly if the digit of the element number that
@@ -12,7 +12,7 @@
  */
 #include "layout/local.h"
 
-bool place_uses(const shard_eqn *q, int32_t mesh_axis)
+bool eqn_is_cut_by(const shard_eqn *q, int32_t mesh_axis)
 {
 	for (int32_t i = 0; i < q->unit->e.n_axes; i++)
 		if (layout_uses(&q->axis[i], mesh_axis))
@@ -20,7 +20,7 @@ bool place_uses(const shard_eqn *q, int32_t mesh_axis)
 	return q->masks >> mesh_axis & 1 || layout_uses(&q->own, mesh_axis);
 }
 
-bool place_is_init(const eqn_unit *u, const eqn_read *r)
+bool eqn_reads_init(const eqn_unit *u, const eqn_read *r)
 {
 	const ix_form *f = r->at;
 
@@ -45,7 +45,7 @@ static bool relate(
 
 /* A run with its blocks, as one digit: itself, or a coarser one. */
 static bool relate_blocks(shard_plan *p, eqn_edge *e, const shard_tag *t,
-	place_part *part)
+	cut_part *part)
 {
 	int64_t g = gcd_i64(t->block, t->hi / t->lo);
 	eqn_digit d;
@@ -95,7 +95,7 @@ static int32_t seams(const ix_form *q, const shard_tag *t, int64_t *at)
 
 /* The run in pieces, each a digit: the axis of the mesh splits with it. */
 static int32_t split(
-	shard_plan *p, eqn_edge *e, const shard_tag *t, place_part *part)
+	shard_plan *p, eqn_edge *e, const shard_tag *t, cut_part *part)
 {
 	int64_t at[SHARD_MAX_TAGS], m = t->hi / t->lo, from = 1;
 	int32_t n = seams(run_form(e, t), t, at);
@@ -129,7 +129,7 @@ static bool is_left(const eqn_unit *u, int32_t axis)
 }
 
 /* Pieces of one cut stand all on axes of the result, or all on others. */
-static bool are_alike(const eqn_unit *u, int32_t n, const place_part *part)
+static bool are_alike(const eqn_unit *u, int32_t n, const cut_part *part)
 {
 	for (int32_t i = 1; i < n; i++)
 		if (is_left(u, part[i].axis) != is_left(u, part[0].axis))
@@ -139,7 +139,7 @@ static bool are_alike(const eqn_unit *u, int32_t n, const place_part *part)
 
 /* A cut inside the blocks of another: where that one is, if it is whole. */
 static int32_t inside(shard_plan *p, const shard_eqn *q, eqn_edge *e,
-	const shard_layout *l, int32_t i, place_part *part)
+	const shard_layout *l, int32_t i, cut_part *part)
 {
 	const shard_tag *t = &l->tag[i], *top = &l->tag[layout_top(l, i)];
 	const shard_tag *outer = &l->tag[t->within];
@@ -167,7 +167,7 @@ static int32_t inside(shard_plan *p, const shard_eqn *q, eqn_edge *e,
  * equation's axes. Returns their number, at most SHARD_MAX_TAGS; 0: impossible.
  */
 static int32_t from_read(shard_plan *p, const shard_eqn *q, int32_t read,
-	const shard_layout *l, int32_t i, place_part *part)
+	const shard_layout *l, int32_t i, cut_part *part)
 {
 	const shard_tag *t = &l->tag[i];
 	eqn_edge *e;
@@ -191,7 +191,7 @@ static int32_t from_read(shard_plan *p, const shard_eqn *q, int32_t read,
 
 /* The same for the result. */
 static int32_t from_result(const shard_eqn *q, const shard_layout *l,
-	int32_t mesh_axis, place_part *part)
+	int32_t mesh_axis, cut_part *part)
 {
 	const eqn_unit *u = q->unit;
 	int64_t extent[IR_MAX_AXES];
@@ -212,7 +212,7 @@ static int32_t from_result(const shard_eqn *q, const shard_layout *l,
 			if (k == 0 || t->lo % k != 0 ||
 				t->hi > k * u->box.extent[i])
 				continue;
-			*part = (place_part){.axis = i, .tag = *t};
+			*part = (cut_part){.axis = i, .tag = *t};
 			part->tag.lo = t->lo / k;
 			part->tag.hi = t->hi / k;
 			return 1;
@@ -226,15 +226,15 @@ static int32_t from_result(const shard_eqn *q, const shard_layout *l,
 		return 0;
 	for (int32_t i = 0; i < u->e.n_left; i++)
 		for (int32_t k = 0; k < axis[i].n; k++)
-			part[n++] = (place_part){i, axis[i].tag[k]};
+			part[n++] = (cut_part){i, axis[i].tag[k]};
 	return n;
 }
 
 /* ---- adding ---- */
 
-/* Do the pieces tell each place on the axis of the mesh from the others? Only
+/* Do the pieces tell each process along the axis of the mesh from the others? Only
  * then is every part of a sum worked out once. */
-static bool tells_all(const shard_mesh *m, int32_t n, const place_part *part)
+static bool tells_all(const shard_mesh *m, int32_t n, const cut_part *part)
 {
 	int64_t told = 1;
 	bool more = true;
@@ -252,7 +252,7 @@ static bool tells_all(const shard_mesh *m, int32_t n, const place_part *part)
 
 /* Adds all parts, which use one axis of the mesh, or none (false). */
 static bool add_all(shard_eqn *q, const shard_mesh *m, int32_t n,
-	const place_part *part)
+	const cut_part *part)
 {
 	const eqn_unit *u = q->unit;
 
@@ -376,9 +376,9 @@ static void add_parts(
  * address walks, which the axis may have again and again, or in coarse steps?
  *
  *     o[i] = x[i + 8] for i < 4, x: 12, i in blocks of 1
- *     process 0 needs place 8; by the digit of i, places 0, 4 and 8
+ *     process 0 needs element 8; by the digit of i, elements 0, 4 and 8
  *     o[i] = x[5i + 2] for i < 4, x: 20, i in blocks of 1
- *     process 0 needs place 2; by the digit of i, places 0 to 4
+ *     process 0 needs element 2; by the digit of i, elements 0 to 4
  */
 static bool is_less(const shard_plan *p, int32_t tensor, const shard_tag *seen,
 	const shard_tag *digit)
@@ -393,7 +393,7 @@ static bool is_less(const shard_plan *p, int32_t tensor, const shard_tag *seen,
 		(double)digit->block / (double)(digit->hi / digit->lo);
 }
 
-shard_layout place_to_read(shard_plan *p, const shard_eqn *q, int32_t read,
+shard_layout layout_to_read(shard_plan *p, const shard_eqn *q, int32_t read,
 	bool *windows)
 {
 	const eqn_unit *u = q->unit;
@@ -437,7 +437,7 @@ shard_layout place_to_read(shard_plan *p, const shard_eqn *q, int32_t read,
 			layout_add(&l, out);
 		}
 	}
-	if (place_is_init(u, &u->read[read]))
+	if (eqn_reads_init(u, &u->read[read]))
 		for (int32_t i = 0; i < q->own.n; i++)
 			layout_add(&l, q->own.tag[i]);
 	join_pieces(p->mesh, &l);
@@ -451,7 +451,7 @@ shard_layout place_to_read(shard_plan *p, const shard_eqn *q, int32_t read,
 bool take_read(shard_plan *p, shard_eqn *q, int32_t read, int32_t mesh)
 {
 	const shard_layout *l = &p->tensor[q->unit->read[read].tensor].have;
-	place_part part[SHARD_MAX_TAGS], one[SHARD_MAX_TAGS];
+	cut_part part[SHARD_MAX_TAGS], one[SHARD_MAX_TAGS];
 	int32_t n = 0;
 
 	for (int32_t i = 0; i < l->n; i++) {
@@ -471,7 +471,7 @@ bool take_read(shard_plan *p, shard_eqn *q, int32_t read, int32_t mesh)
 bool take_result(shard_plan *p, shard_eqn *q, int32_t k, int32_t mesh)
 {
 	const shard_layout *l = &p->tensor[q->unit->e.out[k]].have;
-	place_part part[SHARD_MAX_TAGS];
+	cut_part part[SHARD_MAX_TAGS];
 	int32_t tag = layout_find(l, mesh), n;
 
 	if (q->unit->e.opaque == NULL)
