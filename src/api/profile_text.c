@@ -135,6 +135,7 @@ static void json_reasons(str *s, const namer *w)
 {
 	const compilation *m = w->m;
 
+	fuse_explain(m->groups);
 	str_add(s, ",\"reasons\":[");
 	for (int32_t i = 0; i < m->groups->reason.n; i++) {
 		const fuse_reason *r = &m->groups->reason.at[i];

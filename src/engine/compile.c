@@ -131,12 +131,13 @@ static const fuse_pair *pairs_of(compilation *c)
 
 static void fuse(compilation *c)
 {
-	fuse_pricing p = {price, c};
+	fuse_pricing *p = arena_make(c->a, fuse_pricing); /* fuse_explain asks it */
 	fuse_options o = {.no_fusion = c->o.no_fusion,
-		.price = &p,
+		.price = p,
 		.n_apart = c->o.n_apart,
 		.apart = pairs_of(c)};
 
+	*p = (fuse_pricing){price, c};
 	c->groups = fuse_partition_settled(c->settled, pricing(c), &o);
 }
 

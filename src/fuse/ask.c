@@ -52,34 +52,79 @@ static fuse_kernel *kernel_of(
 	return k;
 }
 
+/* Elements of the tensors that are in buffers of more than one element. */
+static double buffered_in(const choice *c, const fuse_kernel *k)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < k->n_bufs; i++)
+		if (k->buf[i].elems > 1)
+			sum += (double)c->f->s->tensor.at[k->buf[i].tensor]
+					.numel;
+	return sum;
+}
+
+/* What is known of the kernel that the set would become, whose members are
+ * marked in c->inside. The next question may move it. */
+static choice_kernel *find_kernel(choice *c, int32_t n, eqn_unit *const *unit)
+{
+	int32_t *key, n_key;
+	size_t n_bytes;
+	int64_t found;
+
+	choice_describe(c, n, unit, fuse_scratch(c->f), &key, &n_key);
+	n_bytes = (size_t)n_key * sizeof *key;
+	found = map_get(c->asked, key, n_bytes, -1);
+	if (found >= 0)
+		return &c->kernel.at[found];
+	map_set(c->asked, key, n_bytes, c->kernel.n);
+	*vec_push(c->f->a, &c->kernel) = (choice_kernel){.buffered = -1};
+	return &c->kernel.at[c->kernel.n - 1];
+}
+
 fuse_price choice_ask(
 	choice *c, int32_t n, eqn_unit *const *unit, fuse_sees *sees)
 {
-	fuse_state *f = c->f;
-	fuse_price p = {0};
-	fuse_kernel *k;
-	int64_t found;
-	int32_t *key, n_key;
-	size_t n_bytes;
+	const fuse_pricing *price = c->f->price;
+	choice_kernel *known;
 
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = true;
-	choice_describe(c, n, unit, fuse_scratch(f), &key, &n_key);
-	n_bytes = (size_t)n_key * sizeof *key;
-	found = map_get(c->asked, key, n_bytes, -1);
-	if (found >= 0) {
-		p = c->price.at[found];
-	} else {
-		k = kernel_of(c, c->asking, n, unit, sees);
-		p = k == NULL ? (fuse_price){INFINITY, ""}
-			      : f->price->fn(f->price->arg, c->asking, k);
+	known = find_kernel(c, n, unit);
+	if (known->price.seconds <= 0) {
+		fuse_kernel *k = kernel_of(c, c->asking, n, unit, sees);
+
+		if (k != NULL)
+			known->buffered = buffered_in(c, k);
+		known->price = k == NULL ? (fuse_price){INFINITY, ""}
+					 : price->fn(price->arg, c->asking, k);
+		c->n_asked++;
 		arena_clear(c->asking);
-		map_set(c->asked, key, n_bytes, c->price.n);
-		*vec_push(f->a, &c->price) = p;
 	}
 	for (int32_t i = 0; i < n; i++)
 		c->inside[unit[i]->source] = false;
-	return p;
+	return known->price;
+}
+
+double choice_buffered(choice *c, int32_t n, eqn_unit *const *unit)
+{
+	fuse_state own = *c->f;
+	choice_kernel *known;
+
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = true;
+	known = find_kernel(c, n, unit);
+	if (known->buffered < 0) {
+		fuse_kernel *k;
+
+		own.a = fuse_scratch(c->f);
+		k = fuse_tree(&own, n, unit);
+		fuse_buffers(&own, k, choice_sees, c);
+		known->buffered = buffered_in(c, k);
+	}
+	for (int32_t i = 0; i < n; i++)
+		c->inside[unit[i]->source] = false;
+	return known->buffered;
 }
 
 int64_t choice_cut_at(choice *c, int32_t n, eqn_unit *const *unit,

@@ -66,6 +66,8 @@ fuse_plan *fuse_partition_settled(
 	p->s = s;
 	p->machine = f->t;
 	fuse_apart_new(f, o);
+	f->memo = arena_make(f->a, fuse_memo);
+	f->memo->a = arena_child(f->a);
 	for (int32_t i = 0; i < f->w->wait.n; i++)
 		*vec_push(f->a, &p->wait) = f->w->wait.at[i];
 	g = fuse_choose(f, alone, p);
@@ -74,6 +76,8 @@ fuse_plan *fuse_partition_settled(
 	p->alias = arena_array(f->a, int32_t, s->tensor.n + 2 * s->eqn.n + 1);
 	for (int32_t i = 0; i < s->tensor.n + 2 * s->eqn.n + 1; i++)
 		p->alias[i] = i < s->tensor.n ? f->alias[i] : -1;
+	arena_free(f->memo->a);
+	f->memo = NULL;
 	arena_free(*f->scratch);
 	*f->scratch = NULL;
 	return p;

@@ -151,7 +151,9 @@ typedef struct fuse_plan {
 	ir_system *s;
 	const machine *machine;
 	VEC(fuse_kernel *) kernel; /* topological order */
-	VEC(fuse_reason) reason;   /* one per edge that crosses kernels */
+	/* one per edge that crosses kernels, once fuse_explain was called */
+	VEC(fuse_reason) reason;
+	struct choice *unexplained; /* what fuse_explain asks; NULL: it has run */
 	VEC(fuse_merge) merge;	   /* one per edge inside of a kernel */
 	/* alias[t]: for an output that no kernel computes, the tensor with the
 	 * same elements in the same order; else -1 */
@@ -205,6 +207,9 @@ fuse_plan *fuse_partition_settled(
 fuse_plan *fuse_partition(
 	arena *a, ir_system *s, const machine *m, const fuse_options *o);
 void fuse_verify(fuse_plan *p); /* throws TN_EINTERNAL */
+/* Finds the reasons of a plan, once: most plans are never printed, and the proof
+ * that a merge was impossible may take as long as all choices. */
+void fuse_explain(fuse_plan *p);
 /* Prints kernels, loop trees, buffers, then reasons, as text or JSON. */
 void fuse_print(str *out, fuse_plan *p, bool json);
 

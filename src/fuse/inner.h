@@ -114,6 +114,7 @@ typedef struct fuse_state {
 	bool *copied;	    /* by source: substituted into a reader, and computed as well */
 	struct fuse_apart *apart; /* see apart.c */
 	int32_t *where;	    /* by source: member of the current set, or -1 */
+	struct fuse_memo *memo; /* shared by copies of the state; or NULL */
 	arena **scratch;    /* shared by copies of the state */
 } fuse_state;
 
@@ -121,6 +122,13 @@ typedef struct fuse_state {
 arena *fuse_scratch(fuse_state *f);
 void fuse_scratch_reset(fuse_state *f);
 void fuse_scratch_trim(fuse_state *f); /* empties it if it is large */
+
+/* Answers of tree.c to questions that the trees of similar sets ask again. */
+typedef struct fuse_memo {
+	arena *a; /* emptied when it is large */
+	map *shared; /* members with their digits -> iterations of shared loops */
+	int64_t n_shared; /* questions that were not answered by it */
+} fuse_memo;
 
 /* ---- prepare.c ---- */
 void fuse_prepare(fuse_state *f, const settle_options *o);
@@ -216,6 +224,12 @@ typedef struct choice_cut {
 	double apart;	/* seconds of the two kernels */
 } choice_cut;
 
+/* What is known of the kernel that a set would become. */
+typedef struct choice_kernel {
+	fuse_price price; /* seconds 0: not known */
+	double buffered;  /* choice_buffered; -1: not known */
+} choice_kernel;
+
 /* State of the choice; units may still be substituted into readers. */
 typedef struct choice {
 	fuse_state *f;
@@ -227,14 +241,16 @@ typedef struct choice {
 	uint32_t stamp;
 	map *known;		 /* description of a set -> number of its verdict */
 	VEC(choice_verdict) verdict;
-	map *asked; /* description of a set -> number of its price */
-	VEC(fuse_price) price;
 	map *cuts; /* description of a set -> number of its cut */
 	VEC(choice_cut) cut;
 	int32_t n_cut;	/* of these, sets that are split */
+	map *asked; /* description of a set -> number of its kernel */
+	VEC(choice_kernel) kernel;
+	int64_t n_asked; /* kernels that were scheduled */
 	map *counted;	/* description of a set -> number of its variables */
 	arena *asking;	/* memory of one question for a price */
 	int32_t *local; /* by tensor: number in the current set */
+	int32_t n_local;
 } choice;
 
 fuse_groups *fuse_choose(fuse_state *f, bool no_fusion, fuse_plan *p);
@@ -268,6 +284,8 @@ int64_t choice_cut_at(choice *c, int32_t n, eqn_unit *const *unit,
 	int32_t **key, size_t *n_bytes);
 fuse_price choice_ask(
 	choice *c, int32_t n, eqn_unit *const *unit, fuse_sees *sees);
+/* Elements of the tensors that the kernel of the set would keep in buffers. */
+double choice_buffered(choice *c, int32_t n, eqn_unit *const *unit);
 /* Can these groups (and e if not NULL), whose union has verdict v, be one
  * kernel that is as fast, scheduled, as separate ones? Fills out if not; if
  * so, out->best. */
@@ -296,9 +314,6 @@ bool choice_may_merge(choice *c, int32_t n, fuse_group *const *g,
 /* Merges them into a new group at the right index, whose members are not set yet. */
 fuse_group *choice_merge(choice *c, int32_t n, fuse_group *const *g,
 	const eqn_unit *e);
-
-/* ---- reason.c ---- */
-void fuse_reasons(choice *c, fuse_plan *p);
 
 /* ---- conflict.c: for units that cannot be one kernel: fills witness and text of r ---- */
 void fuse_conflict(choice *c, int32_t n, eqn_unit *const *unit, fuse_reason *r);

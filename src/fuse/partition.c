@@ -343,41 +343,6 @@ static bool is_covered(contest *w, const eqn_unit *p)
 	return shared >= p->volume && shared >= w->e->volume;
 }
 
-/*
- * Properties of the loops of the chosen set, which decide if costs are nearly
- * equal.
- */
-typedef struct looks {
-	int64_t shared;
-	double buffered; /* number of elements in buffers */
-} looks;
-
-static looks look(contest *w)
-{
-	choice *c = w->c;
-	fuse_state own = *c->f;
-	eqn_unit **unit;
-	int32_t n = chosen(w, &unit);
-	looks l = {.shared = choice_judge(c, n, unit).shared};
-	fuse_kernel *k;
-
-	if (w->e->e.opaque != NULL)
-		return l;
-	own.a = fuse_scratch(c->f);
-	for (int32_t i = 0; i < n; i++)
-		c->inside[unit[i]->source] = true;
-	k = fuse_tree(&own, n, unit);
-	fuse_buffers(&own, k, choice_sees, c);
-	for (int32_t i = 0; i < n; i++)
-		c->inside[unit[i]->source] = false;
-	for (int32_t i = 0; i < k->n_bufs; i++)
-		if (k->buf[i].elems > 1)
-			l.buffered += (double)c->f->s->tensor
-					      .at[k->buf[i].tensor]
-					      .numel;
-	return l;
-}
-
 /* Finds producers that are worth computing again inside e. */
 static int32_t worth(contest *w, eqn_unit **out)
 {
@@ -516,6 +481,43 @@ static void decide(choice *c, const some_groups *all)
 	}
 }
 
+/* Iterations of the loops that the chosen set shares. */
+static int64_t shared_by(contest *w)
+{
+	eqn_unit **unit;
+	int32_t n = chosen(w, &unit);
+
+	return choice_judge(w->c, n, unit).shared;
+}
+
+/* Number of elements in buffers of its kernel. */
+static double buffered_by(contest *w)
+{
+	eqn_unit **unit;
+	int32_t n = chosen(w, &unit);
+
+	return w->e->e.opaque != NULL ? 0 : choice_buffered(w->c, n, unit);
+}
+
+/* Members of both, substituted and not: -1: those of v have fewer loops in
+ * common, or as many and more in buffers; 1: the other way round. */
+static int32_t compare_loops(contest *v, contest *w, swap *s)
+{
+	int64_t shared = shared_by(v);
+	double buffered;
+
+	undo_swap(v->c, s);
+	shared -= shared_by(w);
+	do_swap(v->c, s);
+	if (shared != 0)
+		return shared > 0 ? 1 : -1;
+	buffered = buffered_by(v);
+	undo_swap(v->c, s);
+	buffered -= buffered_by(w);
+	do_swap(v->c, s);
+	return buffered < 0 ? 1 : buffered > 0 ? -1 : 0;
+}
+
 /*
  * Is v, with producers substituted into e, cheaper than w, or about as cheap
  * with more shared loops or fewer buffers? Called after the substitution.
@@ -524,20 +526,15 @@ static bool is_better(contest *v, contest *w, swap *s)
 {
 	double slack = v->c->f->t->fusion.alike *
 		       w->best.verdict.seconds;
-	looks old, now;
+	int32_t by;
 
 	if (v->best.gain < w->best.gain - slack)
 		return true;
 	if (v->best.gain > w->best.gain + slack)
 		return false;
-	now = look(v);
-	undo_swap(v->c, s);
-	old = look(w);
-	do_swap(v->c, s);
-	if (now.shared != old.shared)
-		return now.shared > old.shared;
-	if (now.buffered != old.buffered)
-		return now.buffered < old.buffered;
+	by = compare_loops(v, w, s);
+	if (by != 0)
+		return by > 0;
 	return v->best.gain < w->best.gain - 1e-6 * slack;
 }
 
@@ -740,6 +737,7 @@ static choice *choice_new(fuse_state *f)
 	c->inside = arena_array(f->a, bool, n);
 	c->readers = arena_alloc(f->a, (size_t)m, sizeof *c->readers);
 	c->local = arena_array(f->a, int32_t, m);
+	c->n_local = m;
 	for (int32_t i = 0; i < m; i++)
 		c->local[i] = -1;
 	for (int32_t i = 0; i < f->n_order; i++) {
@@ -771,6 +769,6 @@ fuse_groups *fuse_choose(fuse_state *f, bool no_fusion, fuse_plan *p)
 	for (int32_t i = 0; i < c->order.n; i++)
 		if (c->order.at[i] != NULL)
 			*vec_push(f->a, &g->at) = c->order.at[i];
-	fuse_reasons(c, p);
+	p->unexplained = c;
 	return g;
 }

@@ -390,6 +390,7 @@ void fuse_print(str *out, fuse_plan *p, bool json)
 {
 	printer w = {.out = out, .p = p};
 
+	fuse_explain(p);
 	if (json)
 		json_text(&w);
 	else

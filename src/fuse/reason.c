@@ -284,8 +284,11 @@ static void writes_of(choice *c, fuse_plan *p, const eqn_unit *u)
 	}
 }
 
-void fuse_reasons(choice *c, fuse_plan *p)
+static void find_all(void *arg)
 {
+	fuse_plan *p = arg;
+	choice *c = p->unexplained;
+
 	for (int32_t i = 0; i < c->f->n_order; i++) {
 		const eqn_unit *u = c->f->unit[c->f->order[i]];
 
@@ -294,4 +297,41 @@ void fuse_reasons(choice *c, fuse_plan *p)
 		edges_of(c, p, u);
 		writes_of(c, p, u);
 	}
+}
+
+/* Removes the marks that a search leaves which ended with an error. */
+static void forget_marks(choice *c)
+{
+	fuse_state *f = c->f;
+
+	for (int32_t i = 0; i < f->n_sources; i++) {
+		c->inside[i] = false;
+		f->where[i] = -1;
+	}
+	for (int32_t i = 0; i < c->n_local; i++)
+		c->local[i] = -1;
+}
+
+void fuse_explain(fuse_plan *p)
+{
+	choice *c = p->unexplained;
+	tn_status status;
+	fuse_state *f;
+	ir_trial trial;
+
+	if (c == NULL)
+		return;
+	f = c->f;
+	trial = ir_trial_begin(f->s, fuse_scratch(f));
+	status = env_run(f->env, find_all, p);
+	ir_trial_end(f->s, &trial);
+	arena_free(*f->scratch);
+	*f->scratch = NULL;
+	if (status == TN_OK) {
+		p->unexplained = NULL;
+		return;
+	}
+	p->reason.n = 0;
+	forget_marks(c);
+	env_rethrow(f->env);
 }

@@ -15,6 +15,9 @@
  */
 #include "fuse/inner.h"
 
+/* Of the answers that are kept. */
+enum { MEMO_BYTES = 1 << 20 };
+
 typedef VEC(fuse_node *) nodes;
 
 typedef struct builder {
@@ -169,20 +172,79 @@ static bool has_free(const part_member *m)
 	return false;
 }
 
-/* The iterations of the further loops that these members share. */
-static int64_t shared(grouping *w, int32_t n, const int32_t *member)
+/* All on which the loops of these members depend: units, digits, and which
+ * digits the loops around walk together. */
+static int64_t *describe(
+	const grouping *w, int32_t n, const int32_t *member, size_t *n_bytes)
 {
-	part_set *s;
+	arena *a = w->b->scratch;
+	int32_t *number = arena_array(a, int32_t, w->b->var.n + 1), n_vars = 0;
+	VEC(int64_t) key = {0};
+
+	for (int32_t i = 0; i < n; i++) {
+		const part_member *m = &w->s->m.at[member[i]];
+
+		vec_reserve(a, &key, key.n + 1 + 3 * m->digit.n);
+		*vec_push(a, &key) = (int64_t)m->u->id << 32 | m->digit.n;
+		for (int32_t k = 0; k < m->digit.n; k++) {
+			const part_digit *d = &m->digit.at[k];
+			int32_t var = d->var < 0 ? 0 : number[d->var];
+
+			if (d->var >= 0 && var == 0)
+				var = number[d->var] = ++n_vars;
+			*vec_push(a, &key) = (int64_t)var << 32 | d->d.axis;
+			*vec_push(a, &key) = d->d.lo;
+			*vec_push(a, &key) = d->d.hi;
+		}
+	}
+	*n_bytes = (size_t)key.n * sizeof *key.at;
+	return key.at;
+}
+
+static int64_t analyse_shared(grouping *w, int32_t n, const int32_t *member)
+{
+	part_set *s = part_sub(w->b->f, w->b->scratch, w->s, n, member);
 	int64_t product = 1;
 
-	for (int32_t i = 0; i < n; i++)
-		if (!has_free(&w->s->m.at[member[i]]))
-			return 1;
-	s = part_sub(w->b->f, w->b->scratch, w->s, n, member);
 	part_refine(s);
 	part_classes(w->b->f, s);
 	for (int32_t i = 0; i < s->class.n; i++)
 		product *= s->class.at[i].extent;
+	return product;
+}
+
+static map *memo_of(fuse_state *f)
+{
+	fuse_memo *m = f->memo;
+
+	if (m->shared != NULL && arena_bytes(m->a) > MEMO_BYTES) {
+		arena_clear(m->a);
+		m->shared = NULL;
+	}
+	if (m->shared == NULL)
+		m->shared = map_new(m->a);
+	return m->shared;
+}
+
+/* The iterations of the further loops that these members share. */
+static int64_t shared(grouping *w, int32_t n, const int32_t *member)
+{
+	fuse_state *f = w->b->f;
+	int64_t *key, product;
+	size_t n_bytes;
+
+	for (int32_t i = 0; i < n; i++)
+		if (!has_free(&w->s->m.at[member[i]]))
+			return 1;
+	if (f->memo == NULL)
+		return analyse_shared(w, n, member);
+	key = describe(w, n, member, &n_bytes);
+	product = map_get(memo_of(f), key, n_bytes, -1);
+	if (product < 0) {
+		product = analyse_shared(w, n, member);
+		f->memo->n_shared++;
+		map_set(f->memo->shared, key, n_bytes, product);
+	}
 	return product;
 }
 

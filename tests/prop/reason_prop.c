@@ -69,6 +69,7 @@ static void run(void *arg)
 				j->a, j->text, strlen(j->text), j->name));
 	}
 	p = fuse_partition(j->a, s, &t, NULL);
+	fuse_explain(p);
 	if (j->print) {
 		str text = str_new(j->a);
 

@@ -60,6 +60,7 @@ static const char *structure(arena *a, fuse_plan *p)
 {
 	str s = str_new(a);
 
+	fuse_explain(p);
 	for (int32_t i = 0; i < p->kernel.n; i++) {
 		const fuse_kernel *k = p->kernel.at[i];
 
@@ -93,6 +94,7 @@ static fuse_plan *partition_on(arena *a, const machine *m, const char *text,
 	p = ir_program_parse(a, s.at, s.n, "case.tn");
 	plan = fuse_partition(a, ir_lower(a, ix_new(a), p), m, o);
 	fuse_verify(plan);
+	fuse_explain(plan);
 	return plan;
 }
 
