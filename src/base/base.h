@@ -117,8 +117,10 @@ void arena_defer(arena *a, void (*fn)(void *what), void *what);
 		int32_t n, cap;                                                \
 	}
 #define vec_push(a, v)                                                         \
-	((v)->at = vec_grow((a), (v)->at, (v)->n, &(v)->cap, sizeof *(v)->at,  \
-		 1),                                                           \
+	((v)->at = (v)->n < (v)->cap                                           \
+			   ? (v)->at                                           \
+			   : vec_grow((a), (v)->at, (v)->n, &(v)->cap,         \
+				     sizeof *(v)->at, 1),                      \
 		&(v)->at[(v)->n++])
 #define vec_pop(v) ((v)->at[--(v)->n])
 /* room for `more` further elements; does not change n */

@@ -189,6 +189,13 @@ static void add_large(cost *c)
 	}
 }
 
+/* Do so many bytes of each row, for a vector of rows, not fit the cache? */
+static bool is_long(const cost *c, double row)
+{
+	return row * (double)lanes(c) >
+	       (double)c->f->t->memory[MACHINE_L2].bytes / 2;
+}
+
 /*
  * For rows that do not fit the cache and are processed in blocks of keys
  * (schedule/contract/online.c): the part of each member's results that is live
@@ -200,14 +207,16 @@ static const double *row_parts(cost *c)
 	int32_t n = c->s->n;
 	eqn_stmt *e;
 	eqn_rows rows;
-	double *part, row = 0;
+	double *part, row = 0, every = 0;
 	bool product = false, max = false;
 
 	for (int32_t m = 0; m < n; m++) {
 		product |= c->s->m.at[m].u->contraction;
 		max |= c->s->m.at[m].u->e.monoid == IR_MAX;
+		every += per_iteration(c, m) *
+			 size_of(c, c->s->m.at[m].u->e.out[0]);
 	}
-	if (!product || !max)
+	if (!product || !max || !is_long(c, every))
 		return NULL;
 	e = arena_array(a, eqn_stmt, n + 1);
 	for (int32_t m = 0; m < n; m++)
@@ -227,9 +236,7 @@ static const double *row_parts(cost *c)
 			       : 1;
 		row += keys ? per_iteration(c, m) * size_of(c, e[m].out) : 0;
 	}
-	return row * (double)lanes(c) > (double)c->f->t->memory[MACHINE_L2].bytes / 2
-		       ? part
-		       : NULL;
+	return is_long(c, row) ? part : NULL;
 }
 
 static void add_results(cost *c)

@@ -52,6 +52,9 @@ static int32_t mark(fuse_state *f, int32_t n, eqn_unit *const *unit,
 		const eqn_unit *u = unit[i];
 		bool joins = false, needed = false;
 
+		if (u->e.opaque != NULL || u->e.push != NULL ||
+			volume + u->volume > room)
+			continue;
 		for (int32_t j = 0; j < n; j++) {
 			bool reader = reads_from(unit[j], u);
 			bool writer = destroys(f, unit[j], u);
@@ -61,8 +64,7 @@ static int32_t mark(fuse_state *f, int32_t n, eqn_unit *const *unit,
 				 (is_tail[j] && (reader || writer));
 			needed |= !is_tail[j] && (reader || writer);
 		}
-		if (!joins || needed || u->e.opaque != NULL ||
-			u->e.push != NULL || volume + u->volume > room)
+		if (!joins || needed)
 			continue;
 		is_tail[i] = true;
 		volume += u->volume;

@@ -180,11 +180,14 @@ static int64_t *describe(
 	arena *a = w->b->scratch;
 	int32_t *number = arena_array(a, int32_t, w->b->var.n + 1), n_vars = 0;
 	VEC(int64_t) key = {0};
+	int32_t n_key = 0;
 
+	for (int32_t i = 0; i < n; i++)
+		n_key += 1 + 3 * w->s->m.at[member[i]].digit.n;
+	vec_reserve(a, &key, n_key);
 	for (int32_t i = 0; i < n; i++) {
 		const part_member *m = &w->s->m.at[member[i]];
 
-		vec_reserve(a, &key, key.n + 1 + 3 * m->digit.n);
 		*vec_push(a, &key) = (int64_t)m->u->id << 32 | m->digit.n;
 		for (int32_t k = 0; k < m->digit.n; k++) {
 			const part_digit *d = &m->digit.at[k];

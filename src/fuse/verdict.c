@@ -32,7 +32,12 @@ void choice_describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 {
 	VEC(int32_t) key = {0};
 	VEC(int32_t) used = {0};
+	int32_t n_names = 0;
 
+	for (int32_t i = 0; i < n; i++)
+		n_names += unit[i]->n_names;
+	vec_reserve(a, &key, n + 2 * n_names);
+	vec_reserve(a, &used, n_names);
 	for (int32_t i = 0; i < n; i++) {
 		const eqn_unit *u = unit[i];
 

@@ -26,7 +26,51 @@ struct place {
 	const loop_node *scope;
 	bool reads; /* scratch of read_visit */
 	bool skip_readers;
+	const uint64_t *filter; /* by equation: filter_of */
 };
+
+/* A bit for each tensor, shared by many. */
+static uint64_t bit_of(int32_t tensor)
+{
+	return (uint64_t)1 << ((uint32_t)tensor % 64);
+}
+
+static void filter_form(uint64_t *bits, const ix_form *f)
+{
+	for (int32_t i = 0; f != NULL && i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind == IX_FUN)
+			*bits |= bit_of((int32_t)t->fun);
+		if (t->kind != IX_DIGIT)
+			filter_form(bits, t->f);
+	}
+}
+
+static void filter_visit(void *arg, const expr *e)
+{
+	uint64_t *bits = arg;
+
+	if (e->kind == EX_READ)
+		*bits |= bit_of(e->tensor);
+	filter_form(bits, e->form);
+}
+
+/* The bits of all tensors that initial values and statements of e read. */
+static uint64_t filter_of(loop_kernel *k, const loop_eqn *e)
+{
+	uint64_t bits = 0;
+
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		if (e->init[i] != NULL)
+			loop_walk(k->a, e->init[i], filter_visit, &bits);
+		if (e->body[i] != NULL)
+			loop_walk(k->a, e->body[i], filter_visit, &bits);
+	}
+	if (e->push)
+		filter_form(&bits, e->at);
+	return bits;
+}
 
 static void read_visit(void *arg, const expr *e)
 {
@@ -84,6 +128,8 @@ static bool touches(struct place *p, const loop_node *n)
 		loop_walk(p->k->a, n->finish, any_visit, p);
 		return p->reads;
 	}
+	if ((p->filter[n->eqn] & bit_of(p->tensor)) == 0)
+		return false;
 	for (i = 0; i < e->e->n_out && !p->reads; i++) {
 		const expr *x = n->kind == LOOP_INIT ? e->init[i] : e->body[i];
 
@@ -237,14 +283,15 @@ static void only_tile(struct place *p)
 		}
 }
 
-static struct place find(
-	loop_kernel *k, int32_t eqn, int32_t comp, bool skip_readers)
+static struct place find(loop_kernel *k, int32_t eqn, int32_t comp,
+	bool skip_readers, const uint64_t *filter)
 {
 	struct place p = {.k = k,
 		.eqn = eqn,
 		.comp = comp,
 		.tensor = k->eqn[eqn].e->out[comp],
-		.skip_readers = skip_readers};
+		.skip_readers = skip_readers,
+		.filter = filter};
 	int32_t i, j;
 
 	for (i = 0; i < k->n_phases; i++)
@@ -499,8 +546,11 @@ static void add_dones(loop_kernel *k)
 
 void loop_locate(loop_kernel *k)
 {
+	uint64_t *filter = arena_array(k->a, uint64_t, k->n_eqns + 1);
 	int32_t i, j;
 
+	for (i = 0; i < k->n_eqns; i++)
+		filter[i] = filter_of(k, &k->eqn[i]);
 	k->buf = arena_array(k->a, loop_buf, k->n_eqns * IR_MAX_COMP + 1);
 	k->buf_of = arena_alloc(k->a, (size_t)k->n_eqns + 1, sizeof *k->buf_of);
 	loop_link(k);
@@ -509,7 +559,7 @@ void loop_locate(loop_kernel *k)
 		for (j = 0; j < k->eqn[i].e->n_out; j++) {
 			loop_eqn *e = &k->eqn[i];
 			int32_t t = e->e->out[j];
-			struct place p = find(k, i, j, true);
+			struct place p = find(k, i, j, true, filter);
 			loop_buf b = {.eqn = i, .comp = j, .scope = p.scope};
 
 			subscripts(k, &b);
@@ -534,7 +584,7 @@ void loop_locate(loop_kernel *k)
 
 			if (k->buf_of[i][j] < 0)
 				continue;
-			p = find(k, i, j, false);
+			p = find(k, i, j, false, filter);
 			b = add_buf(k, &p);
 			give_room(k, b);
 			k->buf_of[i][j] = k->n_bufs++;

@@ -310,9 +310,17 @@ static void list_expr(struct listing *l, const expr *e)
 
 ex_reads ex_list_reads(ir_system *s, const expr *e)
 {
+	static const struct ex_read_item none;
+	ex_table *t = ir_exprs(s);
 	struct listing l = {.s = s};
 
-	ex_visit(s);
-	list_expr(&l, e);
-	return (ex_reads){.n = l.item.n, .at = l.item.at};
+	while (t->reads.n <= e->id)
+		*vec_push(s->a, &t->reads) = (ex_reads){0};
+	if (t->reads.at[e->id].at == NULL) {
+		ex_visit(s);
+		list_expr(&l, e);
+		t->reads.at[e->id] = (ex_reads){
+			.n = l.item.n, .at = l.item.n > 0 ? l.item.at : &none};
+	}
+	return t->reads.at[e->id];
 }

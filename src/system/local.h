@@ -15,6 +15,7 @@ typedef struct ex_table {
 	int32_t *stamp; /* by id: last visit that saw it */
 	int32_t n_stamp, visit;
 	VEC(int64_t *) extent; /* boxes of equations, by equation */
+	VEC(ex_reads) reads;   /* by id, as far as asked; at NULL: not listed */
 } ex_table;
 
 static inline ex_table *ir_exprs(const ir_system *s)
