@@ -137,6 +137,9 @@ typedef struct map map;
 
 map *map_new(arena *a);
 int32_t map_n(const map *m);
+/* The number of a key: its value if it is there, else the next one, map_n, as
+ * its value. For maps that only this function fills. */
+int32_t map_number(map *m, const void *key, size_t n_bytes);
 /* value of the key, or `missing` */
 int64_t map_get(const map *m, const void *key, size_t n_bytes, int64_t missing);
 void map_set(map *m, const void *key, size_t n_bytes, int64_t value);

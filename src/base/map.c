@@ -138,22 +138,40 @@ int64_t map_get(const map *m, const void *key, size_t n_bytes, int64_t missing)
 	return i < 0 ? missing : m->entries.at[i].value;
 }
 
-void map_set(map *m, const void *key, size_t n_bytes, int64_t value)
+static void add(map *m, const void *key, size_t n_bytes, uint64_t h,
+	int64_t value)
 {
-	uint64_t h = hash_bytes(key, n_bytes, 0);
 	struct entry e = {.n_bytes = n_bytes, .hash = h, .value = value};
-	int32_t at = entry_of(m, key, n_bytes, h);
 
-	if (at >= 0) {
-		m->entries.at[at].value = value;
-		return;
-	}
 	grow(m);
 	/* first, because it may throw */
 	e.key = arena_copy(m->a, key, n_bytes);
 	*vec_push(m->a, &m->entries) = e;
 	if (m->n_table > 0)
 		m->table[find(m, key, n_bytes, h)] = m->entries.n;
+}
+
+void map_set(map *m, const void *key, size_t n_bytes, int64_t value)
+{
+	uint64_t h = hash_bytes(key, n_bytes, 0);
+	int32_t at = entry_of(m, key, n_bytes, h);
+
+	if (at >= 0)
+		m->entries.at[at].value = value;
+	else
+		add(m, key, n_bytes, h, value);
+}
+
+int32_t map_number(map *m, const void *key, size_t n_bytes)
+{
+	uint64_t h = hash_bytes(key, n_bytes, 0);
+	int32_t at = entry_of(m, key, n_bytes, h);
+
+	if (at < 0) {
+		at = m->entries.n;
+		add(m, key, n_bytes, h, at);
+	}
+	return at;
 }
 
 const void *map_key(const map *m, int32_t i, size_t *n_bytes)

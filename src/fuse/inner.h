@@ -5,6 +5,7 @@
  *   prepare.c    substitutes views, makes units, settles writes
  *   analyse.c    cuts digits until those of readers and producers agree
  *   classes.c    joins digits to classes; P(G)
+ *   divide.c     divides a set into loop nests
  *   tree.c       builds the loop tree of a set
  *   buffer.c     decides which tensors stay in the kernel, and in which scope
  *   cost.c       a bound of the seconds of a set
@@ -123,10 +124,11 @@ arena *fuse_scratch(fuse_state *f);
 void fuse_scratch_reset(fuse_state *f);
 void fuse_scratch_trim(fuse_state *f); /* empties it if it is large */
 
-/* Answers of tree.c to questions that the trees of similar sets ask again. */
+/* Answers of divide.c to questions that the trees of similar sets ask again. */
 typedef struct fuse_memo {
 	arena *a; /* emptied when it is large */
-	map *shared; /* members with their digits -> iterations of shared loops */
+	map *member; /* a unit and its digits -> its number */
+	map *shared; /* numbers of members -> iterations of the loops they share */
 	int64_t n_shared; /* questions that were not answered by it */
 } fuse_memo;
 
@@ -165,6 +167,21 @@ static inline bool part_is_left(const eqn_unit *u, const eqn_digit *d)
 {
 	return d->axis < u->e.n_left && u->stride[d->axis] > 0;
 }
+
+/* ---- divide.c ---- */
+
+/* Members that share loops. */
+typedef struct part_group {
+	VEC(int32_t) member;
+	bool gone; /* merged into another */
+} part_group;
+typedef struct part_groups {
+	part_group *at;
+	int32_t n, cap;
+} part_groups;
+/* Divides s, which has no further classes, in the order of execution; n_vars:
+ * more than each part_digit.var. */
+part_groups part_divide(fuse_state *f, arena *a, part_set *s, int32_t n_vars);
 
 /* ---- tree.c: roots, vars, forms; finish.c adds buffers and names ---- */
 /* A kernel of more than FUSE_MAX_VARS variables has no forms: use n_vars only. */

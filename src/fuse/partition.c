@@ -183,6 +183,7 @@ typedef struct contest {
 	some_groups other;
 	VEC(trial) all;	   /* in the order of trial */
 	trial best;
+	double most; /* gain: a trial with more is not scheduled */
 } contest;
 
 /*
@@ -238,7 +239,8 @@ static bool is_accepted(contest *w, trial *t)
 /*
  * Picks the accepted trial with the least cost, of equal ones the first.
  * Scheduling costs far more than a bound, so trials are scheduled in the order
- * of their bounds, and the first accepted one is taken.
+ * of their bounds, and the first accepted one is taken; none if the bounds of all
+ * that are left are too high.
  */
 static void pick(contest *w)
 {
@@ -252,7 +254,7 @@ static void pick(contest *w)
 				(best == NULL || t->gain < best->gain - 1e-15))
 				best = t;
 		}
-		if (best == NULL)
+		if (best == NULL || best->gain > w->most)
 			return;
 		best->refused = !is_accepted(w, best);
 		if (best->refused)
@@ -481,6 +483,12 @@ static void decide(choice *c, const some_groups *all)
 	}
 }
 
+/* Costs that differ by no more are about equal. */
+static double slack_of(const contest *w)
+{
+	return w->c->f->t->fusion.alike * w->best.verdict.seconds;
+}
+
 /* Iterations of the loops that the chosen set shares. */
 static int64_t shared_by(contest *w)
 {
@@ -524,8 +532,7 @@ static int32_t compare_loops(contest *v, contest *w, swap *s)
  */
 static bool is_better(contest *v, contest *w, swap *s)
 {
-	double slack = v->c->f->t->fusion.alike *
-		       w->best.verdict.seconds;
+	double slack = slack_of(w);
 	int32_t by;
 
 	if (v->best.gain < w->best.gain - slack)
@@ -570,7 +577,10 @@ static bool swap_pays(contest *v, contest *w, swap *s)
 static void choose(choice *c, int32_t source)
 {
 	fuse_state *f = c->f;
-	contest w = {.c = c, .e = f->unit[source], .best.gain = INFINITY};
+	contest w = {.c = c,
+		.e = f->unit[source],
+		.best.gain = INFINITY,
+		.most = INFINITY};
 	contest v = {.c = c, .best.gain = INFINITY};
 	swap s = {.old = f->unit[source]};
 
@@ -581,6 +591,7 @@ static void choose(choice *c, int32_t source)
 		do_swap(c, &s);
 		v.e = s.made;
 		v.other = changed_by(c, &s);
+		v.most = w.best.gain + slack_of(&w); /* see is_better */
 		try_all(&v);
 		if (is_better(&v, &w, &s) && swap_pays(&v, &w, &s)) {
 			for (int32_t i = 0; i < s.n; i++)
