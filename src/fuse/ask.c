@@ -98,7 +98,7 @@ fuse_price choice_ask(
 			known->buffered = buffered_in(c, k);
 		known->price = k == NULL ? (fuse_price){INFINITY, ""}
 					 : price->fn(price->arg, c->asking, k);
-		c->n_asked++;
+		c->f->work->n_priced++;
 		arena_clear(c->asking);
 	}
 	for (int32_t i = 0; i < n; i++)

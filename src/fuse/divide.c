@@ -106,7 +106,7 @@ static int64_t shared(grouping *w, int32_t n, const int32_t *member)
 	product = map_get(memo->shared, w->key, n_bytes, -1);
 	if (product < 0) {
 		product = analyse_shared(w, n, member);
-		memo->n_shared++;
+		w->f->work->n_shared++;
 		map_set(memo->shared, w->key, n_bytes, product);
 	}
 	return product;

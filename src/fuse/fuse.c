@@ -68,6 +68,7 @@ fuse_plan *fuse_partition_settled(
 	fuse_apart_new(f, o);
 	f->memo = arena_make(f->a, fuse_memo);
 	f->memo->a = arena_child(f->a);
+	f->work = &p->work;
 	for (int32_t i = 0; i < f->w->wait.n; i++)
 		*vec_push(f->a, &p->wait) = f->w->wait.at[i];
 	g = fuse_choose(f, alone, p);

@@ -147,6 +147,13 @@ typedef struct fuse_merge {
 	int32_t at[2];	      /* their numbers among all that the kernel computes */
 } fuse_merge;
 
+/* How often the partition analysed something that no memo knew: for tests. */
+typedef struct fuse_work {
+	int64_t n_judged; /* sets: their bound */
+	int64_t n_priced; /* kernels: their schedule */
+	int64_t n_shared; /* members of a set: the loops that they share */
+} fuse_work;
+
 typedef struct fuse_plan {
 	ir_system *s;
 	const machine *machine;
@@ -154,6 +161,7 @@ typedef struct fuse_plan {
 	/* one per edge that crosses kernels, once fuse_explain was called */
 	VEC(fuse_reason) reason;
 	struct choice *unexplained; /* what fuse_explain asks; NULL: it has run */
+	fuse_work work;
 	VEC(fuse_merge) merge;	   /* one per edge inside of a kernel */
 	/* alias[t]: for an output that no kernel computes, the tensor with the
 	 * same elements in the same order; else -1 */

@@ -116,6 +116,7 @@ typedef struct fuse_state {
 	struct fuse_apart *apart; /* see apart.c */
 	int32_t *where;	    /* by source: member of the current set, or -1 */
 	struct fuse_memo *memo; /* shared by copies of the state; or NULL */
+	fuse_work *work; /* of the plan */
 	arena **scratch;    /* shared by copies of the state */
 } fuse_state;
 
@@ -129,7 +130,6 @@ typedef struct fuse_memo {
 	arena *a; /* emptied when it is large */
 	map *member; /* a unit and its digits -> its number */
 	map *shared; /* numbers of members -> iterations of the loops they share */
-	int64_t n_shared; /* questions that were not answered by it */
 } fuse_memo;
 
 /* ---- prepare.c ---- */
@@ -263,7 +263,6 @@ typedef struct choice {
 	int32_t n_cut;	/* of these, sets that are split */
 	map *asked; /* description of a set -> number of its kernel */
 	VEC(choice_kernel) kernel;
-	int64_t n_asked; /* kernels that were scheduled */
 	map *counted;	/* description of a set -> number of its variables */
 	arena *asking;	/* memory of one question for a price */
 	int32_t *local; /* by tensor: number in the current set */

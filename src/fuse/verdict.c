@@ -137,6 +137,7 @@ choice_verdict choice_judge(choice *c, int32_t n, eqn_unit *const *unit)
 		v = c->verdict.at[found];
 	} else {
 		v = compute(c, n, unit);
+		c->f->work->n_judged++;
 		map_set(c->known, key, n_bytes, c->verdict.n);
 		*vec_push(c->f->a, &c->verdict) = v;
 	}
