@@ -507,8 +507,7 @@ static double buffered_by(contest *w)
 	return w->e->e.opaque != NULL ? 0 : choice_buffered(w->c, n, unit);
 }
 
-/* Members of both, substituted and not: -1: those of v have fewer loops in
- * common, or as many and more in buffers; 1: the other way round. */
+/* 1: v shares more loops than w, or as many and buffers less; -1: w does; else 0. */
 static int32_t compare_loops(contest *v, contest *w, swap *s)
 {
 	int64_t shared = shared_by(v);
