@@ -117,10 +117,8 @@ void arena_defer(arena *a, void (*fn)(void *what), void *what);
 		int32_t n, cap;                                                \
 	}
 #define vec_push(a, v)                                                         \
-	((v)->at = (v)->n < (v)->cap                                           \
-			   ? (v)->at                                           \
-			   : vec_grow((a), (v)->at, (v)->n, &(v)->cap,         \
-				     sizeof *(v)->at, 1),                      \
+	((v)->at = vec_room((a), (v)->at, (v)->n, &(v)->cap,                   \
+		 sizeof *(v)->at),                                             \
 		&(v)->at[(v)->n++])
 #define vec_pop(v) ((v)->at[--(v)->n])
 /* room for `more` further elements; does not change n */
@@ -129,6 +127,12 @@ void arena_defer(arena *a, void (*fn)(void *what), void *what);
 		 (more)))
 void *vec_grow(arena *a, void *at, int32_t n, int32_t *cap, size_t size,
 	int32_t more);
+/* The elements, with room for one more. */
+static inline void *vec_room(
+	arena *a, void *at, int32_t n, int32_t *cap, size_t size)
+{
+	return n < *cap ? at : vec_grow(a, at, n, cap, size, 1);
+}
 
 /* ---- map ------------------------------------------------------------- */
 
