@@ -265,6 +265,28 @@ TN_API int32_t tn_program_n_merges(const tn_program *p);
 TN_API TN_MUST_USE tn_status tn_program_merge(
 	tn_merge *out, tn_program *p, int32_t i);
 
+/**
+ * A constant that fusion and schedules depend on, and the measurement it comes
+ * from; of a size or a limit, the bench that shows what it is worth. Strings are
+ * static.
+ */
+typedef struct tn_cost {
+	const char *machine; /* that programs are compiled for: "c/avx512" */
+	int32_t vector_bytes;
+	const char *name, *unit, *from;
+	double value;
+} tn_cost;
+
+TN_API int32_t tn_machine_n_costs(void);
+/**
+ * Constant i of the machine that programs of this context are compiled for.
+ *
+ * errors  [machine.cost] no such constant   those of the C compiler
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_machine_cost(
+	tn_cost *out, tn_context *c, int32_t i);
+
 /** The object of tn_profile_text for one program, with times if it was compiled since. */
 TN_API TN_MUST_USE tn_status tn_program_profile(char **out, tn_program *p);
 

@@ -4,6 +4,7 @@
  *
  *     tn_program_set_apart(p, "s", "o")   no kernel computes both
  *     tn_program_kernel(&k, p, 0)         k.seconds, k.predicted
+ *     tn_machine_cost(&m, c, 0)           what the prediction is made of
  */
 #include "api/api.h"
 
@@ -152,4 +153,49 @@ tn_status tn_program_merge(tn_merge *out, tn_program *p, int32_t i)
 	struct merge_call k = {p, i, out};
 
 	return api_call(p->c, merge, &k);
+}
+
+/* ---- the machine ---- */
+
+int32_t tn_machine_n_costs(void)
+{
+	machine_fact f;
+	int32_t n = 0;
+
+	while (machine_fact_at(machine_at(0), n, &f))
+		n++;
+	return n;
+}
+
+struct cost_call {
+	tn_context *c;
+	int32_t i;
+	tn_cost *out;
+};
+
+static void cost(void *arg)
+{
+	const struct cost_call *k = arg;
+	const run_target *t = run_jit_target(api_jit(k->c));
+	const machine *m =
+		machine_of_c(t->vector_bytes, t->n_vector_registers);
+	machine_fact f;
+
+	api_want(k->c, k->out, "the constant");
+	if (!machine_fact_at(m, k->i, &f))
+		env_fail(k->c->e, TN_EINVAL, "machine.cost", (loc){0},
+			"there is no constant %d: the machine has %d",
+			(int)k->i, (int)tn_machine_n_costs());
+	*k->out = (tn_cost){m->name, m->vector_bytes, f.name, f.unit, f.from,
+		f.value};
+}
+
+tn_status tn_machine_cost(tn_cost *out, tn_context *c, int32_t i)
+{
+	if (c == NULL)
+		return api_null("the context");
+
+	struct cost_call k = {c, i, out};
+
+	return api_call(c, cost, &k);
 }

@@ -55,8 +55,8 @@ static int start(const cli_command *self, const struct choice *o)
 	if (what == NULL)
 		return cli_usage(self,
 			"name what to measure: fused, compile, api, step, "
-			"contract, train, shard, nets, merges "
-			"or estimate");
+			"contract, train, shard, nets, merges, "
+			"estimate or machine");
 	if (repeat == 0 || (batch == 0 && o->batch != NULL))
 		return cli_usage(self, "--repeat and --batch must be 1 to 1000");
 	if (!strcmp(what, "nets") && o->train && o->what[1] != NULL)
@@ -79,14 +79,18 @@ static int start(const cli_command *self, const struct choice *o)
 		return bench_shard(o->only, repeat, o->json);
 	if (!strcmp(what, "contract"))
 		return bench_contract(o->only, repeat, o->json);
-	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0)
+	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0 &&
+		strcmp(what, "machine") != 0)
 		return cli_usage(self, "\"%s\" cannot be measured: name fused, "
 			"compile, api, step, contract, train, shard or nets", what);
 	if (cli_context_new(&c, NULL) < 0)
 		return cli_no_context();
-	code = strcmp(what, "api") == 0
-		? bench_api(c, repeat, o->json)
-		: bench_fused(c, o->only, repeat, o->json);
+	if (strcmp(what, "machine") == 0)
+		code = bench_machine_costs(c, o->only, repeat, o->json);
+	else if (strcmp(what, "api") == 0)
+		code = bench_api(c, repeat, o->json);
+	else
+		code = bench_fused(c, o->only, repeat, o->json);
 	cli_context_free(c);
 	return code;
 }
@@ -135,7 +139,7 @@ static int run(const cli_command *self, int argc, char **argv)
 const cli_command cli_bench = {
 	"bench",
 	"measure speed, compared with other libraries",
-	"usage: tenon bench fused|compile|api|step|contract|train|shard\n"
+	"usage: tenon bench fused|compile|api|step|contract|train|shard|machine\n"
 	"                   [--case NAME] [--repeat N] [--schedule FILE] [--json]\n"
 	"       tenon bench nets MODEL.onnx... [--train] [--batch N] [--repeat N]\n"
 	"                   [--schedule FILE] [--json]\n"
@@ -173,6 +177,9 @@ const cli_command cli_bench = {
 	"               lists merges that make kernels slower by over a tenth\n"
 	"  estimate     the predicted time of each kernel of these programs,\n"
 	"               compared with the measured time\n"
+	"  machine      each constant of the machine that costs and schedules\n"
+	"               depend on, compared with a value measured here; --case:\n"
+	"               those whose names contain NAME\n"
 	"  --seconds N  merges: begin no measurement after so many seconds\n"
 	"  --train      nets: measure a training step instead, at batch 4, or N\n"
 	"  --batch N    nets: the batch\n"

@@ -49,6 +49,36 @@ int bench_merges(const char *const *files, const char *only, int repeat,
 int bench_estimate(
 	const char *const *files, const char *only, int repeat, bool json);
 
+/* Measures the constants of the machine; only: a part of their names. */
+int bench_machine_costs(
+	tn_context *c, const char *only, int repeat, bool json);
+
+/* ---- machine_loops.c ---- */
+
+enum {
+	BENCH_NEAR = 4096, /* floats of the arrays in the first cache: 16 KB */
+	BENCH_OPS = 32,	   /* of the polynomial, for each element */
+	BENCH_CHAIN = 8,   /* operations of an iteration of the clock's loop */
+};
+
+/* Walks n elements; what it computes is in o. */
+typedef void bench_loop(float *o, const float *x, int64_t n);
+
+/* A loop for each kind of instruction, by the width of vectors. */
+typedef struct bench_loops {
+	int32_t bytes;
+	const char *cpu; /* the required feature of the CPU; NULL: none */
+	bench_loop *scale, *poly, *load, *load_two, *load_far, *store,
+		*store_two, *store_far, *chain, *both, *rows, *crowd;
+	bench_loop *load_part, *store_part; /* NULL: it has no masks */
+	/* of one element */
+	bench_loop *scalar_poly, *scalar_load, *scalar_store, *window,
+		*guarded, *clock;
+} bench_loops;
+
+/* Those for the widest vectors that this CPU has, up to so many bytes. */
+const bench_loops *bench_loops_of(int32_t vector_bytes);
+
 /* ---- programs of the suite: false, NULL: there are no more ---- */
 
 enum { BENCH_CONTRACT_TEXT = 1200 };
@@ -66,6 +96,7 @@ const char *bench_step_name(int i);
 typedef struct bench_subject {
 	char name[64];
 	const char *text, *file; /* one of them is set */
+	const char *schedule;	 /* pinned; or NULL */
 	const char *cache;
 	tn_context *c;
 	cli_model model;
@@ -86,6 +117,13 @@ typedef bool bench_visit(void *arg, bench_subject *s);
  * Calls fn for each program of the suite, or of the files; false: one failed.
  */
 bool bench_each_subject(const char *const *files, const char *only,
+	bench_visit *visit, void *arg);
+
+/*
+ * Calls fn for one program; schedule: pinned, or NULL. false: it failed, after a
+ * message.
+ */
+bool bench_one_text(const char *name, const char *text, const char *schedule,
 	bench_visit *visit, void *arg);
 
 uint64_t bench_hash(const char *text);

@@ -78,6 +78,9 @@ static bool subject_open(bench_subject *s)
 	s->p = s->model.program;
 	if (tn_profile_start(s->c) < 0 ||
 		tn_program_set_apart(s->p, NULL, NULL) < 0 ||
+		(s->schedule != NULL &&
+			tn_program_set_schedule(s->p, s->schedule,
+				strlen(s->schedule), NULL) < 0) ||
 		tn_program_compile(s->p) < 0) {
 		cli_diag(tn_context_diag(s->c));
 		return false;
@@ -186,6 +189,25 @@ bool bench_each_subject(const char *const *files, const char *only,
 	if (t.n == 0)
 		cli_error(NULL, "bench.case", "no case contains \"%s\"", only);
 	return t.good && t.n > 0;
+}
+
+bool bench_one_text(const char *name, const char *text, const char *schedule,
+	bench_visit *visit, void *arg)
+{
+	char dir[] = "/tmp/tenon-bench-XXXXXX";
+	bench_subject s = {.text = text, .schedule = schedule, .cache = dir};
+	bool good;
+
+	if (mkdtemp(dir) == NULL) {
+		cli_error(dir, "bench.process",
+			"a temporary folder cannot be made");
+		return false;
+	}
+	snprintf(s.name, sizeof s.name, "%s", name);
+	good = subject_open(&s) && visit(arg, &s);
+	subject_close(&s);
+	bench_remove(dir);
+	return good;
 }
 
 /* ---- samples of kernels ---- */

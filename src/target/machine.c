@@ -2,16 +2,16 @@
  * machine.c: the machines, and every constant that a cost depends on.
  *
  * The figures of the machines of the C printer were measured on one core of a
- * server with AVX-512 (3.5 GHz, 48 KB of L1, 2 MB of L2 for each core); `fact`
- * below says how those were measured that it lists; `tenon bench estimate` shows
- * how well they predict on this machine. Machines with narrower vectors have the
- * same memories, and more instructions for the same number of elements.
+ * server with AVX-512 (3.5 GHz, 48 KB of L1, 2 MB of L2 for each core). `fact`
+ * below says how: `tenon bench machine` does the same on another machine, and
+ * prints both values. `tenon bench estimate` shows how well they predict. Machines
+ * with narrower vectors have the same memories, and more instructions for the
+ * same number of elements.
  *
  * The sizes and limits of SCHEDULE, PRODUCT and FUSION are choices, and no single
- * measurement gives them: `tenon bench fused`, `contract`, `step` and `nets` show
- * what a change of one is worth, and `tenon bench merges` whether fusion's limits
- * refuse the right kernels. Rates of FUSION are bounds that propose merges; the
- * cycles above them decide.
+ * measurement gives them: `fact` names the bench that shows what a change of one
+ * is worth. Rates of FUSION are bounds that propose merges; the cycles above them
+ * decide.
  */
 #include "target/machine.h"
 
@@ -209,57 +209,177 @@ const machine *machine_of_c(int32_t vector_bytes, int32_t n_registers)
 
 /* ---- the constants, with what they were measured with ---- */
 
-#define FACT(field, unit, from)                              \
-	{                                                    \
-#field, offsetof(machine, field), unit, from \
+#define KIND(field)                   \
+	_Generic(((machine *)0)->field, \
+		double : FACT_DOUBLE,   \
+		int64_t : FACT_LONG,    \
+		int32_t : FACT_INT)
+#define FACT(field, unit, from)                                           \
+	{                                                                 \
+#field, offsetof(machine, field), KIND(field), unit, from \
 	}
+#define SIZE(field, from) FACT(field, "", "tenon bench " from)
+
+enum fact_kind { FACT_DOUBLE, FACT_LONG, FACT_INT };
 
 static const struct fact {
 	const char *name;
-	size_t at; /* of a double */
+	size_t at; /* of the field */
+	enum fact_kind kind;
 	const char *unit, *from;
 } fact[] = {
+	FACT(hertz, "Hz", "a chain of operations on an integer"),
+	FACT(memory[MACHINE_L1].bytes, "B", "y = 2 x in place, by size"),
+	FACT(memory[MACHINE_L2].bytes, "B", "y = 2 x, by size"),
+	FACT(memory[MACHINE_L3].bytes, "B", "y = 2 x, by size"),
 	FACT(memory[MACHINE_L1].bytes_per_s, "B/s", "y = 2 x in place, 16 KB"),
 	FACT(memory[MACHINE_L2].bytes_per_s, "B/s", "y = 2 x, 512 KB"),
 	FACT(memory[MACHINE_L3].bytes_per_s, "B/s", "y = 2 x, 16 MB"),
 	FACT(memory[MACHINE_MAIN].bytes_per_s, "B/s", "y = 2 x, 256 MB"),
 	FACT(launch_s, "s", "a kernel of one element, between others"),
-	FACT(phase_s, "s", "two phases of 16 chunks, less one"),
-	FACT(chunk_s, "s", "4096 chunks of a few elements"),
-	FACT(hidden, "", "exp of 16 MB: beside its arithmetic alone"),
-	FACT(cycles.vector_op, "cycles", "polynomials over 16 KB"),
-	FACT(cycles.scalar_op, "cycles", "the same, by a scan"),
-	FACT(cycles.scalar_guard, "cycles", "a padded window, no lanes"),
-	FACT(cycles.load[MACHINE_WHOLE], "cycles", "x[i] + y[i], 16 KB"),
-	FACT(cycles.load[MACHINE_MASKED], "cycles", "rows of 14 of 16 lanes"),
+	FACT(phase_s, "s", "a sum of 262144 in two phases, less 16 of them in one"),
+	FACT(chunk_s, "s", "4096 chunks of 16 elements, less 16 of 4096"),
+	FACT(hidden, "", "polynomials over 16 MB: beside their arithmetic alone"),
+	FACT(cycles.vector_op, "cycles", "polynomials of 32 operations over 16 KB"),
+	FACT(cycles.scalar_op, "cycles", "the same, one by one"),
+	FACT(cycles.scalar_guard, "cycles", "a sliding window with a guard, no lanes"),
+	FACT(cycles.load[MACHINE_WHOLE], "cycles", "a sum of x[i], 16 KB"),
+	FACT(cycles.load[MACHINE_MASKED], "cycles", "rows of all lanes but two"),
 	FACT(cycles.load[MACHINE_STRIDED], "cycles", "x[2 i], 16 KB"),
 	FACT(cycles.load[MACHINE_GATHERED], "cycles",
 		"x[5 i], 16 KB: of one lane"),
-	FACT(cycles.load[MACHINE_SCALAR], "cycles", "a scan over 16 KB"),
+	FACT(cycles.load[MACHINE_SCALAR], "cycles", "x[i] one by one, 16 KB"),
 	FACT(cycles.store[MACHINE_WHOLE], "cycles", "o[i], 16 KB"),
-	FACT(cycles.store[MACHINE_MASKED], "cycles", "rows of 14 of 16 lanes"),
+	FACT(cycles.store[MACHINE_MASKED], "cycles", "rows of all lanes but two"),
 	FACT(cycles.store[MACHINE_STRIDED], "cycles", "o[2 i], 16 KB"),
 	FACT(cycles.store[MACHINE_GATHERED], "cycles",
 		"o[5 i], 16 KB: of one lane"),
-	FACT(cycles.store[MACHINE_SCALAR], "cycles", "a scan over 16 KB"),
+	FACT(cycles.store[MACHINE_SCALAR], "cycles", "o[i] one by one, 16 KB"),
 	FACT(cycles.fma, "cycles", "a product of 128 x 128 x 128"),
-	FACT(cycles.tile_load, "cycles", "a product of few rows"),
+	FACT(cycles.tile_load, "cycles", "a product of 2 x 256 x 128, less half of it"),
 	FACT(cycles.tile_start, "cycles", "a product with sums of 8 terms"),
 	FACT(cycles.turned, "cycles", "a transposition of 512 x 512"),
 	FACT(cycles.crowded, "cycles",
 		"o[256 i + j] = x, 64 rows, column by column"),
 	FACT(cycles.loop, "cycles", "rows of 16 elements"),
 	FACT(cycles.chain, "cycles", "a sum in one accumulator"),
-	FACT(cycles.beside, "", "exp beside loads and stores, 16 KB"),
+	FACT(cycles.beside, "", "polynomials beside loads, 16 KB"),
+	SIZE(schedule.bytes_an_elem, "fused"),
+	SIZE(schedule.ops_an_elem, "fused"),
+	SIZE(schedule.serial_elems, "step"),
+	SIZE(schedule.chunk_elems, "fused"),
+	SIZE(schedule.max_chunks, "fused"),
+	SIZE(schedule.min_chunks, "fused"),
+	SIZE(schedule.stream_bytes, "fused"),
+	SIZE(schedule.least_lanes, "nets"),
+	SIZE(schedule.small_inside, "nets"),
+	SIZE(schedule.rows_at_once, "fused"),
+	SIZE(schedule.near_lanes, "nets"),
+	SIZE(schedule.near_jump, "nets"),
+	SIZE(schedule.write_jump, "nets"),
+	SIZE(schedule.near_guard, "nets"),
+	SIZE(schedule.ahead_bytes, "fused"),
+	SIZE(schedule.ahead_ops, "fused"),
+	SIZE(schedule.turn_bytes, "fused"),
+	SIZE(schedule.sum_vectors, "fused"),
+	SIZE(schedule.long_vectors, "fused"),
+	SIZE(schedule.long_ops, "fused"),
+	SIZE(schedule.short_loop, "nets"),
+	SIZE(schedule.short_sum, "nets"),
+	SIZE(schedule.far_vectors, "fused"),
+	SIZE(schedule.row_blocks, "fused"),
+	SIZE(schedule.large_block, "fused"),
+	SIZE(schedule.least_part, "fused"),
+	SIZE(product.least_rows, "contract"),
+	SIZE(product.least_sum, "contract"),
+	SIZE(product.least_need, "contract"),
+	SIZE(product.most_residues, "contract"),
+	SIZE(product.few_rows, "contract"),
+	SIZE(product.few_sums, "contract"),
+	SIZE(product.few_vectors, "contract"),
+	SIZE(product.near_part, "contract"),
+	SIZE(product.line, "contract"),
+	SIZE(product.ways, "contract"),
+	SIZE(product.copy_chunks, "contract"),
+	SIZE(product.max_whole, "contract"),
+	SIZE(product.column_chunks, "contract"),
+	SIZE(product.copied_chunks, "contract"),
+	SIZE(product.chunk_panels, "contract"),
+	SIZE(product.few_chunks, "contract"),
+	SIZE(product.few_rows_longest, "contract"),
+	SIZE(product.block_most, "contract"),
+	SIZE(product.block_chunks, "contract"),
+	SIZE(product.enough_pieces, "contract"),
+	SIZE(product.cut_chunks, "contract"),
+	SIZE(product.least_piece, "contract"),
+	SIZE(product.piece_chunks, "contract"),
+	SIZE(product.full_lanes, "contract"),
+	SIZE(product.turn_gain, "contract"),
+	SIZE(product.turn_sum, "contract"),
+	SIZE(product.turn_copy, "contract"),
+	SIZE(product.most_equations, "contract"),
+	SIZE(product.least_keys, "contract"),
+	SIZE(product.keys_part, "contract"),
+	SIZE(product.keys_parts, "contract"),
+	SIZE(product.block_quarters, "contract"),
+	SIZE(product.mixed_quarters, "contract"),
+	SIZE(product.panel_quarters, "contract"),
+	SIZE(product.block_inner, "contract"),
+	SIZE(product.least_fit, "contract"),
+	SIZE(product.long_sums, "contract"),
+	SIZE(product.join_waste, "contract"),
+	SIZE(product.join_lanes, "contract"),
+	FACT(fusion.flops_per_s, "1/s", "polynomials of 32 operations over 16 KB"),
+	FACT(fusion.contract_per_s, "1/s", "a product of 512 x 512 x 512"),
+	SIZE(fusion.max_eqns, "merges"),
+	SIZE(fusion.serial_volume, "step"),
+	SIZE(fusion.tail_part, "step"),
+	SIZE(fusion.tail_eqns, "step"),
+	SIZE(fusion.again_ops, "merges"),
+	SIZE(fusion.again_reads, "merges"),
+	SIZE(fusion.split_iterations, "merges"),
+	SIZE(fusion.strided, "merges"),
+	SIZE(fusion.gathered_ops, "merges"),
+	SIZE(fusion.keys_at_once, "contract"),
+	SIZE(fusion.rows_at_once, "contract"),
+	SIZE(fusion.copy_rows, "contract"),
+	SIZE(fusion.copy_window_rows, "contract"),
+	SIZE(fusion.wait_part, "contract"),
+	SIZE(fusion.both_ways, "contract"),
+	SIZE(fusion.most_lost, "merges"),
+	SIZE(fusion.least_gain, "merges"),
+	SIZE(fusion.cuts, "merges"),
+	SIZE(fusion.split_rounds, "merges"),
+	SIZE(fusion.alike, "merges"),
+	SIZE(fusion.batch_volume, "step"),
+	SIZE(fusion.plain_contract_per_s, "merges"),
+	SIZE(threads, "fused"),
 };
 
 bool machine_fact_at(const machine *m, int32_t i, machine_fact *out)
 {
+	const char *at;
+	int64_t whole;
+	int32_t small;
+
 	if (i < 0 || i >= (int32_t)(sizeof fact / sizeof *fact))
 		return false;
 	*out = (machine_fact){.name = fact[i].name,
 		.unit = fact[i].unit,
 		.from = fact[i].from};
-	memcpy(&out->value, (const char *)m + fact[i].at, sizeof out->value);
+	at = (const char *)m + fact[i].at;
+	switch (fact[i].kind) {
+	case FACT_DOUBLE:
+		memcpy(&out->value, at, sizeof out->value);
+		break;
+	case FACT_LONG:
+		memcpy(&whole, at, sizeof whole);
+		out->value = (double)whole;
+		break;
+	case FACT_INT:
+		memcpy(&small, at, sizeof small);
+		out->value = small;
+		break;
+	}
 	return true;
 }

@@ -189,9 +189,10 @@ const machine *machine_at(int32_t i);
 typedef struct machine_fact {
 	const char *name;
 	double value;
-	const char *unit, *from;
+	const char *unit, *from; /* a measurement; of a size: the bench that shows
+				  * what it is worth */
 } machine_fact;
-/* The i-th constant that costs depend on; false: there are no more. */
+/* The i-th constant; false: there are no more. */
 bool machine_fact_at(const machine *m, int32_t i, machine_fact *out);
 
 #endif

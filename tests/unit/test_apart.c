@@ -214,6 +214,7 @@ static void test_errors(void **state)
 	static results r;
 	tn_kernel k;
 	tn_merge m;
+	tn_cost cost;
 
 	(void)state;
 	parse(&r, cases[0].text);
@@ -240,6 +241,13 @@ static void test_errors(void **state)
 	refused(&r, tn_program_kernel(&k, r.p, -1), "kernels.number");
 	refused(&r, tn_program_kernel(&k, r.p, 99), "kernels.number");
 	refused(&r, tn_program_merge(&m, r.p, 99), "merges.number");
+	refused(&r, tn_machine_cost(&cost, r.c, -1), "machine.cost");
+	refused(&r, tn_machine_cost(&cost, r.c, tn_machine_n_costs()),
+		"machine.cost");
+	assert_int_equal(tn_machine_cost(&cost, NULL, 0), TN_EINVAL);
+	assert_int_equal(tn_machine_cost(&cost, r.c, 0), TN_OK);
+	assert_true(cost.value > 0 && cost.vector_bytes > 0 &&
+		    strlen(cost.from) > 0);
 	end(&r);
 }
 

@@ -264,7 +264,7 @@ static void test_facts(void **state)
 			assert_true(strlen(f.from) > 0);
 		}
 	}
-	assert_true(n > 20);
+	assert_true(n > 120);
 	assert_null(machine_find("c/none"));
 	assert_ptr_equal(machine_of_c(32, 16), machine_find("c/avx2"));
 	assert_ptr_equal(machine_of_c(16, 32), machine_find("c/neon"));
