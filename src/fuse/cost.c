@@ -28,7 +28,7 @@ typedef struct cost {
 /* Number of elements in a vector. */
 static int64_t lanes(const cost *c)
 {
-	return c->f->t->vector_bytes / (int64_t)sizeof(float);
+	return machine_lanes(c->f->t, (int32_t)sizeof(float));
 }
 
 /* The shared loop that walks this digit of member m; -1: none. */

@@ -50,8 +50,8 @@ static void see(struct scan *w, const ix_dom *d, const expr *e)
 
 	if (s.param < 0 || loop_maker(lw->k, e->tensor, &q, &c) ||
 		ix_has_fun(e->form) ||
-		(int32_t)dtype_size(t->dtype) * lw->lanes !=
-			lw->k->machine->vector_bytes ||
+		lw->lanes != machine_lanes(lw->k->machine,
+				    (int32_t)dtype_size(t->dtype)) ||
 		t->dtype == TN_BOOL || lw_computed(t->dtype) != t->dtype ||
 		!loop_stride(e->form, lw->vvar,
 			lw->k->var[lw->vvar].extent, &stride) ||

@@ -199,7 +199,7 @@ static void do_PARALLEL(loop_kernel *k, loop_node *n, int64_t value)
 static bool may_LANES(loop_kernel *k, const loop_node *n, int64_t value)
 {
 	return n->kind == LOOP_FOR && n->lanes > 1 && value != n->lanes &&
-	       value >= 1 && value <= k->machine->vector_bytes &&
+	       value >= 1 && value <= machine_lanes(k->machine, 1) &&
 	       (value & (value - 1)) == 0;
 }
 
@@ -364,7 +364,7 @@ static void around(arena *a, loop_kernel *k, directives *out, loop_node *n)
 	case LOOP_BLOCK:
 		offer(a, k, out, DIRECT_BLOCK, n->order, n->size * 2);
 		offer(a, k, out, DIRECT_BLOCK, n->order, ceil_div(n->size, 2));
-		step = k->machine->vector_bytes / 4;
+		step = machine_lanes(k->machine, 4);
 		if (n->size > step)
 			offer(a, k, out, DIRECT_BLOCK, n->order,
 				ceil_div(ceil_div(n->size, 4), step) * step);

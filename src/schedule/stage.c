@@ -118,7 +118,7 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 		return false;
 	/* squares of whole vectors, for any number of lanes of the loop */
 	size = (int64_t)dtype_size(k->s->tensor.at[f.tensor].dtype);
-	square = k->machine->vector_bytes / size;
+	square = machine_lanes(k->machine, (int32_t)size);
 	if (k->var[f.i].extent < square || k->var[f.j].extent < square)
 		return decline(k, DECIDE_SQUARES_SHORT, f.tensor,
 			k->var[f.i].extent < k->var[f.j].extent

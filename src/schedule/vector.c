@@ -63,7 +63,7 @@ static int32_t lanes_for(loop_kernel *k, const loop_node *n)
 	int32_t lanes;
 
 	loop_widest(&w, n);
-	lanes = k->machine->vector_bytes / w.bytes;
+	lanes = machine_lanes(k->machine, w.bytes);
 	while (lanes > k->machine->schedule.least_lanes &&
 		lanes > k->var[n->var].extent &&
 		(lanes / 2 >= k->var[n->var].extent || !loop_may_part(k, n)))
@@ -260,7 +260,7 @@ static bool takes_lanes(loop_kernel *k, const loop_node *n, int32_t var)
 	return n->kind == LOOP_FOR && has_loops(n) && !n->backward &&
 	       ext >= (loop_may_part(k, n)
 				      ? k->machine->schedule.least_lanes + 1
-				      : k->machine->vector_bytes / 8) &&
+				      : machine_lanes(k->machine, 8)) &&
 	       inside(k, n) <= k->machine->schedule.small_inside &&
 	       (loop_parallel_below(k, n, n->var) ||
 		       loop_may_distribute(k, n)) &&
@@ -273,7 +273,8 @@ static bool too_short_inside(loop_kernel *k, const loop_node *n, int32_t var)
 	int32_t i;
 
 	if (!has_loops(n) && n->kind == LOOP_FOR)
-		return k->var[n->var].extent < k->machine->vector_bytes / 8;
+		return k->var[n->var].extent <
+		       machine_lanes(k->machine, 8);
 	for (i = 0; i < n->n_child; i++)
 		if (loop_is_loop(n->child[i]) &&
 			(takes_lanes(k, n->child[i], var) ||

@@ -138,6 +138,7 @@ static void check_tile(struct sv *v, const loop_node *n)
 	loop_kernel *k = v->k;
 	const loop_eqn *e = &k->eqn[n->eqn];
 	loop_set sums = 0;
+	int32_t lanes;
 
 	check_factors(v, n);
 	for (int32_t i = 0; i < n->n_sums; i++) {
@@ -150,13 +151,11 @@ static void check_tile(struct sv *v, const loop_node *n)
 		verify_fail(v, n, "tile",
 			"the sums of this tile must be those of %s",
 			verify_eqn(v, n->eqn));
-	if (n->lanes < 2 || n->lanes * (int32_t)dtype_size(e->acc[0]) !=
-				    k->machine->vector_bytes)
+	lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
+	if (n->lanes < 2 || n->lanes != lanes)
 		verify_fail(v, n, "lanes",
 			"%d lanes; on %s this tile must have %d", n->lanes,
-			k->machine->name,
-			k->machine->vector_bytes /
-				(int32_t)dtype_size(e->acc[0]));
+			k->machine->name, lanes);
 	if (n->size * n->unroll > 2 * k->machine->vector_registers)
 		verify_fail(v, n, "tile",
 			"%lld rows of %d vectors; a tile may have %d vectors in all, "
@@ -193,12 +192,12 @@ static void check_turn(struct sv *v, const loop_node *n)
 			"the loop around this turn must be a block of the "
 			"variable that it turns against");
 	if ((size != 4 && size != 8) ||
-		n->lanes * size != k->machine->vector_bytes)
+		n->lanes != machine_lanes(k->machine, (int32_t)size))
 		verify_fail(v, n, "lanes",
 			"%d lanes of %d bytes; on %s a turn must have %d lanes, of 4 "
 			"or 8 bytes",
 			n->lanes, (int)size, k->machine->name,
-			(int)(k->machine->vector_bytes / size));
+			machine_lanes(k->machine, (int32_t)size));
 }
 
 /* ---- partial sums ---- */
@@ -564,12 +563,12 @@ static void check_lanes(struct sv *v, const loop_node *n, const loop_node *in)
 			verify_fail(v, n, "lanes",
 				"a loop in lanes contains another one");
 		if ((n->lanes & (n->lanes - 1)) != 0 ||
-			n->lanes * w.bytes > k->machine->vector_bytes)
+			n->lanes > machine_lanes(k->machine, w.bytes))
 			verify_fail(v, n, "lanes",
 				"%d lanes of %d bytes do not fit: a vector of %s "
-				"has %d bytes, and lanes are a power of two",
+				"has %d such lanes, and lanes are a power of two",
 				n->lanes, w.bytes, k->machine->name,
-				k->machine->vector_bytes);
+				machine_lanes(k->machine, w.bytes));
 		if (!loop_lanes_allowed(k, n, n->var))
 			verify_fail(v, n, "lanes",
 				"the loop over %s cannot have lanes: its iterations "

@@ -79,6 +79,44 @@
 	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
 	.fusion = FUSION
 
+/*
+ * A warp of an NVIDIA GPU: a core whose vectors have 32 lanes. Rates are those of
+ * the vendor's data sheets for a whole device, divided by the warps that run at a
+ * time (WARPS of each of so many multiprocessors); cycles are those of a warp that
+ * shares the multiprocessor's units with the others. None has been measured.
+ */
+#define WARPS 16
+
+#define GPU_FAMILY(n_sm, hz, l1, l2, l2_rate, main_rate)                       \
+	.priced_as = "cuda/sm_90", .vector_bytes = 256, .lanes = 32,           \
+	.vector_registers = 64, .hertz = hz,                                   \
+	.memory = {[MACHINE_L1] = {(l1) / WARPS, 64 * (hz) / WARPS},           \
+		[MACHINE_L2] = {(l2) / (n_sm) / WARPS,                         \
+			(l2_rate) / (n_sm) / WARPS},                           \
+		[MACHINE_L3] = {(l2), (l2_rate) / (n_sm) / WARPS},             \
+		[MACHINE_MAIN] = {INT64_MAX, (main_rate) / (n_sm) / WARPS}},   \
+	.launch_s = 4e-6, .phase_s = 4e-6, .chunk_s = 0.1e-6,                  \
+	.threads = (n_sm) * WARPS, .hidden = 0.25, .product = PRODUCT,         \
+	.fusion = FUSION,                                                      \
+	.cycles = {.vector_op = 4, .scalar_op = 4, .scalar_guard = 4,          \
+		.load = {4, 4, 8, 4, 4}, .store = {4, 4, 8, 4, 4}, .fma = 4,   \
+		.tile_load = 4, .tile_start = 8, .turned = 1, .crowded = 8,    \
+		.loop = 8, .chain = 8, .beside = 0.3},                         \
+	.schedule = GPU_SCHEDULE
+
+#define GPU_SCHEDULE                                                           \
+	{                                                                      \
+		.bytes_an_elem = 8, .ops_an_elem = 16, .serial_elems = 1024,   \
+		.chunk_elems = 2 << 10, .max_chunks = 4096, .min_chunks = 64,  \
+		.stream_bytes = INT64_MAX, .least_lanes = 4,                   \
+		.small_inside = 64, .rows_at_once = 8, .near_lanes = 2,        \
+		.near_jump = 0.25, .write_jump = 1.5, .near_guard = 16,        \
+		.ahead_bytes = 0, .ahead_ops = 0, .turn_bytes = 512,           \
+		.sum_vectors = 2, .long_vectors = 1, .long_ops = 8,            \
+		.short_loop = 8, .short_sum = 16, .far_vectors = 4,            \
+		.row_blocks = 8, .large_block = 16, .least_part = 16           \
+	}
+
 static const machine machines[] = {
 	{
 		.name = "c/avx512",
@@ -175,6 +213,12 @@ static const machine machines[] = {
 			.beside = 0.3},
 		C_FAMILY,
 	},
+	/* A100 SXM, 40 GB: 108 multiprocessors, 1.41 GHz, 40 MB of L2 */
+	{.name = "cuda/sm_80",
+		GPU_FAMILY(108, 1.41e9, 164 << 10, 40 << 20, 5e12, 1.55e12)},
+	/* H100 SXM, 80 GB: 132 multiprocessors, 1.755 GHz, 50 MB of L2 */
+	{.name = "cuda/sm_90",
+		GPU_FAMILY(132, 1.755e9, 228 << 10, 50 << 20, 7e12, 3.35e12)},
 };
 
 enum { N_MACHINES = sizeof machines / sizeof *machines };
@@ -194,12 +238,12 @@ const machine *machine_find(const char *name)
 
 const machine *machine_of_c(int32_t vector_bytes, int32_t n_registers)
 {
-	const machine *best = &machines[N_MACHINES - 1];
+	const machine *best = machine_find("c/plain");
 
 	for (int32_t i = 0; i < N_MACHINES; i++) {
 		const machine *m = &machines[i];
 
-		if (m->vector_bytes == vector_bytes &&
+		if (m->lanes == 0 && m->vector_bytes == vector_bytes &&
 			(best->vector_bytes != vector_bytes ||
 				m->vector_registers == n_registers))
 			best = m;

@@ -161,7 +161,9 @@ typedef struct machine {
 	const char *priced_as; /* the machine by whose costs programs are
 				* partitioned: one for all of a printer, so
 				* that groups do not depend on its vectors */
-	int32_t vector_bytes;
+	int32_t vector_bytes; /* the most that a vector has */
+	int32_t lanes; /* that each vector has, whatever its elements; 0: as many
+			* as fit into vector_bytes */
 	int32_t vector_registers;
 	double hertz;
 	machine_memory memory[MACHINE_N_LEVELS];
@@ -177,6 +179,12 @@ typedef struct machine {
 	machine_fusion fusion;
 	bool unscheduled; /* for tests: everything scalar and serial */
 } machine;
+
+/* The number of lanes of a vector whose elements have so many bytes. */
+static inline int32_t machine_lanes(const machine *m, int32_t elem_bytes)
+{
+	return m->lanes > 0 ? m->lanes : m->vector_bytes / elem_bytes;
+}
 
 /* NULL: there is no such machine. */
 const machine *machine_find(const char *name);

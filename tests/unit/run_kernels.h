@@ -13,6 +13,7 @@
 #include "schedule/schedule.h"
 #include "system/eval.h"
 #include "target/c/c.h"
+#include "target/simt/simt.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct run_options {
 	const machine *machine;
 	const char *cc;	       /* NULL: cc */
 	bool show;	       /* print the C */
+	bool simt;	       /* emulated warps */
 	bool backwards;	       /* chunks from the last to the first */
 	int64_t error;	       /* out: *err of the last kernel that set it */
 	int32_t failed_tensor; /* out: the index tensor of it */
@@ -98,6 +100,13 @@ static inline void run_one(arena *a, void *lib, const c_kernel *k,
 			fn(p, scratch, local, at, &err);
 		}
 	}
+	if (err < 0) {
+		int64_t at;
+		const char *what = simt_failure(err, &at);
+
+		fail_msg("line %lld of the unit: %s\n%s", (long long)at, what,
+			k->c);
+	}
 	if (err != 0) {
 		o->error = err;
 		o->failed_tensor = k->check[err - 1].tensor;
@@ -134,9 +143,9 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 		loop_schedule(l, o->machine);
 		loop_verify(l);
 		loop_verify_schedule(l);
-		k[i] = c_print(a, kern_lower(a, l));
+		k[i] = (o->simt ? simt_print : c_print)(a, kern_lower(a, l));
 	}
-	c_unit(&text, k, plan->kernel.n);
+	(o->simt ? simt_unit : c_unit)(&text, k, plan->kernel.n);
 	if (o->show)
 		printf("%s\n", text.at);
 	if (o->text != NULL)

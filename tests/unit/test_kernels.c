@@ -204,7 +204,7 @@ struct job {
 	bool alone;
 	int32_t schedule; /* 0 plain, 1 as it is, 2 everything cut */
 	const char *cc;
-	int32_t vector_bytes;
+	int32_t vector_bytes; /* 0: warps of a GPU, emulated */
 };
 
 static void **inputs(arena *a, ir_system *s)
@@ -267,9 +267,12 @@ static void run_job(arena *a, void *arg)
 	const void *const *in = (const void *const *)inputs(a, s);
 	void **want = eval_system(a, s, in), **got;
 	fuse_plan *p = plan_of(a, s, j->alone);
-	machine m = *machine_of_c(j->vector_bytes, 16);
-	struct run_options o = {
-		.cc = j->cc, .machine = &m, .backwards = j->schedule == 2};
+	machine m = j->vector_bytes == 0 ? *machine_find("cuda/sm_90")
+					 : *machine_of_c(j->vector_bytes, 16);
+	struct run_options o = {.cc = j->cc,
+		.simt = j->vector_bytes == 0,
+		.machine = &m,
+		.backwards = j->schedule == 2};
 
 	m.unscheduled = j->schedule == 0;
 	if (j->schedule == 2) {
@@ -317,6 +320,12 @@ static void test_narrow_vectors(void **state)
 {
 	(void)state;
 	run_all(4, "gcc -march=haswell", 32);
+}
+
+static void test_warps(void **state)
+{
+	(void)state;
+	run_all(0, NULL, 0);
 }
 
 static void test_clang(void **state)
@@ -498,6 +507,7 @@ int main(void)
 #ifndef SANITIZE_CC
 		cmocka_unit_test(test_equal),
 		cmocka_unit_test(test_narrow_vectors),
+		cmocka_unit_test(test_warps),
 		cmocka_unit_test(test_clang),
 #endif
 	};

@@ -64,7 +64,7 @@ static void block_several(contract *c, loop_set blocked)
 		      (c->mixed != 0 ? k->machine->product.mixed_quarters
 				     : k->machine->product.block_quarters) /
 		      bytes_of_each(c, blocked);
-	int64_t lanes = k->machine->vector_bytes / 4,
+	int64_t lanes = machine_lanes(k->machine, 4),
 		most = k->machine->product.block_most;
 	int64_t pieces = 1;
 	loop_set free = c->chain & ~c->mixed; /* their iterations are chunks */

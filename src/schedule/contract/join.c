@@ -85,7 +85,7 @@ static bool helps(struct join *w, const loop_eqn *e)
 		!loop_stride(e->at, w->y, ny, &sy) ||
 		!loop_stride(e->at, w->x, nx, &sx) || sx != 1 || sy != nx)
 		return false;
-	lanes = k->machine->vector_bytes / (int64_t)dtype_size(e->acc[0]);
+	lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
 	if ((100 * nx >= k->machine->product.join_lanes * lanes &&
 		    !wastes(w, &t, lanes)) ||
 		nx * ny < lanes)
@@ -104,8 +104,8 @@ static bool helps(struct join *w, const loop_eqn *e)
  */
 static bool tears(struct join *w, const loop_eqn *e)
 {
-	int64_t lanes = w->k->machine->vector_bytes /
-			(int64_t)dtype_size(e->acc[0]);
+	int64_t lanes = machine_lanes(
+		w->k->machine, (int32_t)dtype_size(e->acc[0]));
 	struct follow f = {w, true, false};
 
 	for (int32_t i = 0; i < e->e->n_out; i++)

@@ -50,8 +50,8 @@ static bool adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
 
 static int64_t lanes_of(const contract *c, const contract_product *p)
 {
-	return c->k->machine->vector_bytes /
-	       (int64_t)dtype_size(c->k->eqn[p->eqn].acc[0]);
+	return machine_lanes(c->k->machine,
+		(int32_t)dtype_size(c->k->eqn[p->eqn].acc[0]));
 }
 
 /* How suitable is v, which only factor f walks, for the lanes? */
@@ -442,7 +442,7 @@ static bool may_turn(const contract *c, const expr *y, int32_t lanes)
 
 	return y->kind == EX_READ && loop_param(c->k, y->tensor) >= 0 &&
 	       !ix_has_fun(y->form) && (size == 4 || size == 8) &&
-	       lanes * size == c->k->machine->vector_bytes;
+	       lanes == machine_lanes(c->k->machine, (int32_t)size);
 }
 
 /* Restricts the copy to the elements that are needed. */

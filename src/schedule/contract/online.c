@@ -149,7 +149,7 @@ static bool is_too_long(const contract *c)
 	int64_t fit = c->k->machine->memory[MACHINE_L2].bytes / 2 /
 		      bytes_of_key(c);
 
-	return c->rows.n_keys > fit / (c->k->machine->vector_bytes / 4);
+	return c->rows.n_keys > fit / machine_lanes(c->k->machine, 4);
 }
 
 /* ---- one variable for all keys ---- */
@@ -271,7 +271,7 @@ void contract_online(contract *c)
 void contract_online_block(contract *c)
 {
 	const loop_kernel *k = c->k;
-	int64_t rows = 1, lanes = 2 * (k->machine->vector_bytes / 4), n;
+	int64_t rows = 1, lanes = 2 * machine_lanes(k->machine, 4), n;
 	loop_set in = k->eqn[c->rows.max].left;
 
 	for (int32_t v = 0; v < k->n_vars; v++)

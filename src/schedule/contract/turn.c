@@ -71,8 +71,8 @@ bool contract_turn(const contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
 	const contract_product old = *p;
-	int64_t lanes = k->machine->vector_bytes /
-			(int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
+	int64_t lanes = machine_lanes(
+		k->machine, (int32_t)dtype_size(k->eqn[p->eqn].acc[0]));
 	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
 	int64_t rows = filled(m, lanes), columns = filled(n, lanes);
 

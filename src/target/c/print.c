@@ -8,14 +8,11 @@
  * with the same text are one function. The text contains no names of the user,
  * except labels in comments, which have only letters, digits, '_' and '.'.
  */
-#include "target/c/local.h"
+#include "target/c/text.h"
 
 #include <inttypes.h>
 
-static void line(printer *p, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-static void line(printer *p, const char *fmt, ...)
+void c_line(printer *p, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -34,23 +31,23 @@ static void in_braces(printer *p, const kern_block *b, const char *end)
 	p->depth++;
 	block(p, b);
 	p->depth--;
-	line(p, "%s", end);
+	c_line(p, "%s", end);
 }
 
-/* An index read from data, within its bounds. */
-static void check(printer *p, kern_val id)
+/* An index read from data, within its bounds; failed: what notes that it is not. */
+void c_checked(printer *p, kern_val id, const char *failed)
 {
 	const kern_value *v = kern_at(p->k, id);
 	const kern_check *c = &p->k->check.at[v->num[0] - 1];
 	const char *n = c_name(p, id);
 
-	line(p, "i64 %s = (i64)%s;", n, c_name(p, v->arg[0]));
-	line(p, "if (%s < %" PRId64 " || %s >= %" PRId64 ") {", n, c->lo, n,
+	c_line(p, "i64 %s = (i64)%s;", n, c_name(p, v->arg[0]));
+	c_line(p, "if (%s < %" PRId64 " || %s >= %" PRId64 ") {", n, c->lo, n,
 		c->hi);
-	line(p, "	*err = %" PRId64 ";", v->num[0]);
-	line(p, "	%s = %s(%s, %" PRId64 ", %" PRId64 ");", n,
+	c_line(p, "	%s", failed);
+	c_line(p, "	%s = %s(%s, %" PRId64 ", %" PRId64 ");", n,
 		c_int_helper(p, "clamp_i64"), n, c->lo, c->hi - 1);
-	line(p, "}");
+	c_line(p, "}");
 }
 
 /* The integers of a form, one for each lane after the first. */
@@ -58,9 +55,9 @@ static void by_lane(printer *p, kern_val id)
 {
 	const kern_value *v = kern_at(p->k, id);
 
-	line(p, "%s %s = { 0 };", c_type(p, v->type), c_name(p, id));
-	line(p, "for (int l = 0; l < %d; l++)", v->type.lanes);
-	line(p, "	%s[l] = (%s)(%s);", c_name(p, id),
+	c_line(p, "%s %s = { 0 };", c_type(p, v->type), c_name(p, id));
+	c_line(p, "for (int l = 0; l < %d; l++)", v->type.lanes);
+	c_line(p, "	%s[l] = (%s)(%s);", c_name(p, id),
 		c_stored_type(p, v->type.dt), c_value(p, id));
 }
 
@@ -70,30 +67,38 @@ static bool is_by_lane(const kern_value *x)
 	return x->type.lanes > 1 && x->form[0] != NULL && x->op != KERN_LANE;
 }
 
-static void let(printer *p, kern_val v)
+static bool let_in_lines(printer *p, kern_val v)
 {
 	const kern_value *x = kern_at(p->k, v);
 
-	p->is_let[v] = true;
 	if (x->op == KERN_CHECK)
-		check(p, v);
+		c_checked(p, v,
+			arena_printf(p->a, "*err = %" PRId64 ";", x->num[0]));
 	else if (is_by_lane(x))
 		by_lane(p, v);
 	else
-		line(p, "const %s %s = %s;", c_type(p, kern_at(p->k, v)->type),
-			c_name(p, v), c_value(p, v));
+		return false;
+	return true;
 }
 
-/* The operand of a statement: its name, or the expression that computes it. */
-static const char *taken(printer *p, kern_val v)
+static void let(printer *p, kern_val v)
+{
+	p->is_let[v] = true;
+	if (!p->d->let(p, v))
+		c_line(p, "const %s %s = %s;",
+			c_type(p, kern_at(p->k, v)->type), c_name(p, v),
+			p->d->value(p, v));
+}
+
+const char *c_taken(printer *p, kern_val v)
 {
 	const kern_value *x = kern_at(p->k, v);
 
 	if (strchr(kern_op_at(x->op)->flags, 'd') != NULL || p->is_let[v])
 		return c_name(p, v);
-	if (x->op != KERN_CHECK && !is_by_lane(x))
-		return c_value(p, v);
-	let(p, v);
+	if (!p->d->let(p, v))
+		return p->d->value(p, v);
+	p->is_let[v] = true;
 	return c_name(p, v);
 }
 
@@ -101,8 +106,8 @@ static void var(printer *p, const kern_stmt *s)
 {
 	kern_type t = kern_at(p->k, s->v)->type;
 
-	line(p, "%s %s = %s;", c_type(p, t), c_name(p, s->v),
-		s->x != 0      ? taken(p, s->x)
+	c_line(p, "%s %s = %s;", c_type(p, t), c_name(p, s->v),
+		s->x != 0      ? c_taken(p, s->x)
 		: t.lanes > 1 ? "{ 0 }"
 			      : "0");
 }
@@ -110,23 +115,23 @@ static void var(printer *p, const kern_stmt *s)
 static void store(printer *p, const kern_stmt *s)
 {
 	kern_type t = kern_at(p->k, s->x)->type;
-	const char *e = c_element(p, &s->at), *x = taken(p, s->x);
+	const char *e = c_element(p, &s->at), *x = c_taken(p, s->x);
 
 	if (t.lanes == 1) {
-		line(p, "%s = %s;", e, x);
+		c_line(p, "%s = %s;", e, x);
 	} else if (s->at.part > 0) {
-		line(p, "%s(&%s, %s, %d);",
+		c_line(p, "%s(&%s, %s, %d);",
 			c_use(p, "store_part", t.dt, t.lanes), e, x,
 			s->at.part);
 	} else if (s->stream) {
-		line(p, "if (n%d)", p->k->array.at[s->at.array].number);
-		line(p, "	%s(&%s, %s);",
+		c_line(p, "if (n%d)", p->k->array.at[s->at.array].number);
+		c_line(p, "	%s(&%s, %s);",
 			c_use(p, "stream", t.dt, t.lanes), e, x);
-		line(p, "else");
-		line(p, "	%s(&%s, %s);",
+		c_line(p, "else");
+		c_line(p, "	%s(&%s, %s);",
 			c_use(p, "store", t.dt, t.lanes), e, x);
 	} else {
-		line(p, "%s(&%s, %s);", c_use(p, "store", t.dt, t.lanes), e,
+		c_line(p, "%s(&%s, %s);", c_use(p, "store", t.dt, t.lanes), e,
 			x);
 	}
 }
@@ -139,12 +144,12 @@ static void loop(printer *p, const kern_stmt *s)
 	p->name[s->v] = s->after; /* one variable, in the loop and after it */
 	v = c_name(p, s->v);
 	if (s->after != 0)
-		line(p, "%s %s = %s;", t, v, lo);
+		c_line(p, "%s %s = %s;", t, v, lo);
 	if (s->down)
-		line(p, "for (%s %s = %s - 1; %s >= %s; %s--) {", t, v, hi, v,
+		c_line(p, "for (%s %s = %s - 1; %s >= %s; %s--) {", t, v, hi, v,
 			lo, v);
 	else
-		line(p, "for (%s; %s%s %s %s; %s += %" PRId64 ") {",
+		c_line(p, "for (%s; %s%s %s %s; %s += %" PRId64 ") {",
 			s->after != 0 ? ""
 				      : arena_printf(p->a, "%s %s = %s", t, v,
 						lo),
@@ -157,27 +162,54 @@ static void loop(printer *p, const kern_stmt *s)
 
 static void condition(printer *p, const kern_stmt *s)
 {
-	const char *c = taken(p, s->x);
+	const char *c = c_taken(p, s->x);
 
 	if (s->rarely)
-		line(p, "if (__builtin_expect(%s, 0)) {", c);
+		c_line(p, "if (__builtin_expect(%s, 0)) {", c);
 	else
-		line(p, "if (%s) {", c);
+		c_line(p, "if (%s) {", c);
 	in_braces(p, &s->body, s->other.list.n > 0 ? "} else {" : "}");
 	if (s->other.list.n > 0)
 		in_braces(p, &s->other, "}");
+}
+
+static void set_lane(printer *p, const kern_stmt *s)
+{
+	c_line(p,
+		kern_at(p->k, s->v)->type.mask > 0 ? "%s[%s] = -(%s);"
+						   : "%s[%s] = %s;",
+		c_name(p, s->v), c_form(p, s->lo), c_taken(p, s->x));
 }
 
 static void array(printer *p, const kern_stmt *s)
 {
 	const kern_array *r = &p->k->array.at[s->array];
 
-	line(p, "%s s%d[%" PRId64 "]%s;", c_stored_type(p, r->dtype),
+	c_line(p, "%s s%d[%" PRId64 "]%s;", c_stored_type(p, r->dtype),
 		r->number, r->elems, s->stream ? " = { 0 }" : "");
+}
+
+static void prefetch(printer *p, const kern_stmt *s)
+{
+	c_line(p, "__builtin_prefetch(&%s, 0, %d);", c_element(p, &s->at),
+		s->far ? 2 : 3);
+}
+
+static void fence(printer *p)
+{
+	c_line(p, "__atomic_thread_fence(__ATOMIC_SEQ_CST);");
+}
+
+static void turn(printer *p, const kern_stmt *s)
+{
+	c_line(p, "%s(&%s, %" PRId64 ", &%s, %" PRId64 ");",
+		c_turn(p, s->type.dt, s->type.lanes), c_element(p, &s->at),
+		s->n, c_element(p, &s->from), s->m);
 }
 
 static void statement(printer *p, const kern_stmt *s)
 {
+	p->d->before(p, s);
 	switch (s->kind) {
 	case KERN_LET:
 		let(p, s->v);
@@ -186,16 +218,13 @@ static void statement(printer *p, const kern_stmt *s)
 		var(p, s);
 		break;
 	case KERN_SET:
-		line(p, "%s = %s;", c_name(p, s->v), taken(p, s->x));
+		c_line(p, "%s = %s;", c_name(p, s->v), c_taken(p, s->x));
 		break;
 	case KERN_SET_LANE:
-		line(p,
-			kern_at(p->k, s->v)->type.mask > 0 ? "%s[%s] = -(%s);"
-							   : "%s[%s] = %s;",
-			c_name(p, s->v), c_form(p, s->lo), taken(p, s->x));
+		p->d->set_lane(p, s);
 		break;
 	case KERN_STORE:
-		store(p, s);
+		p->d->store(p, s);
 		break;
 	case KERN_FOR:
 		loop(p, s);
@@ -204,27 +233,23 @@ static void statement(printer *p, const kern_stmt *s)
 		condition(p, s);
 		break;
 	case KERN_BLOCK:
-		line(p, "{");
+		c_line(p, "{");
 		in_braces(p, &s->body, "}");
 		break;
 	case KERN_ARRAY:
-		array(p, s);
+		p->d->array(p, s);
 		break;
 	case KERN_PREFETCH:
-		line(p, "__builtin_prefetch(&%s, 0, %d);",
-			c_element(p, &s->at), s->far ? 2 : 3);
+		p->d->prefetch(p, s);
 		break;
 	case KERN_FENCE:
-		line(p, "__atomic_thread_fence(__ATOMIC_SEQ_CST);");
+		p->d->fence(p);
 		break;
 	case KERN_TURN:
-		line(p, "%s(&%s, %" PRId64 ", &%s, %" PRId64 ");",
-			c_turn(p, s->type.dt, s->type.lanes),
-			c_element(p, &s->at), s->n, c_element(p, &s->from),
-			s->m);
+		p->d->turn(p, s);
 		break;
 	case KERN_NOTE:
-		line(p, "/* %s */", s->text);
+		c_line(p, "/* %s */", s->text);
 		break;
 	}
 }
@@ -285,11 +310,11 @@ static void pointers(printer *p)
 		if (!p->used[i] || r->space == KERN_STACK)
 			continue;
 		if (r->space == KERN_PARAM)
-			line(p, "%s%s *const %sp%d = p[%d];",
+			c_line(p, "%s%s *const %sp%d = p[%d];",
 				r->out ? "" : "const ", t,
 				k->shared ? "" : "restrict ", i, i);
 		else
-			line(p,
+			c_line(p,
 				"%s *const %c%d = (void *)((char *)%s + "
 				"%" PRId64 ");",
 				t, r->space == KERN_LOCAL ? 'b' : 'q',
@@ -297,13 +322,45 @@ static void pointers(printer *p)
 				r->space == KERN_LOCAL ? "local" : "scratch",
 				r->offset);
 		if (p->streams[i] > 0)
-			line(p,
+			c_line(p,
 				"const int n%d = ((__UINTPTR_TYPE__)p%d & %d) "
 				"== 0;",
 				i, i, p->streams[i] - 1);
 	}
-	line(p, "(void)p, (void)scratch, (void)local, (void)chunk, (void)err;");
+	c_line(p, "(void)p, (void)scratch, (void)local, (void)chunk, (void)err;");
 }
+
+static void head(printer *p, str *out, const char *name)
+{
+	(void)p;
+	str_printf(out,
+		"void %s(void *const *p, void *scratch, void *local,\n"
+		"	i64 chunk, i64 *err)\n{\n",
+		name);
+}
+
+static void nothing(printer *p)
+{
+	(void)p;
+}
+
+static void nothing_before(printer *p, const kern_stmt *s)
+{
+	(void)p, (void)s;
+}
+
+static const dialect gnu = {.value = c_value,
+	.let = let_in_lines,
+	.before = nothing_before,
+	.store = store,
+	.set_lane = set_lane,
+	.array = array,
+	.prefetch = prefetch,
+	.fence = fence,
+	.turn = turn,
+	.open = pointers,
+	.close = nothing,
+	.head = head};
 
 static const char *phase(printer *p, const kern_phase *ph)
 {
@@ -314,8 +371,9 @@ static const char *phase(printer *p, const kern_phase *ph)
 	p->out = &out;
 	p->depth = 1;
 	find_used(p, &ph->body);
-	pointers(p);
+	p->d->open(p);
 	block(p, &ph->body);
+	p->d->close(p);
 	str_add(&out, "}\n");
 	return out.at;
 }
@@ -343,9 +401,15 @@ static void copy_header(arena *a, c_kernel *out, const kern_kernel *k)
 	out->serial = k->serial;
 }
 
-c_kernel *c_print(arena *a, const kern_kernel *k)
+c_kernel *c_print_as(
+	arena *a, const kern_kernel *k, const dialect *d, const void *more)
 {
-	printer p = {.a = a, .k = k, .m = c_math_new(a), .known = map_new(a)};
+	printer p = {.a = a,
+		.k = k,
+		.m = c_math_new(a),
+		.known = map_new(a),
+		.d = d,
+		.more = more};
 	c_kernel *out = arena_make(a, c_kernel);
 	struct needs *needs = arena_make(a, struct needs);
 	const char *text[KERN_MAX_PHASES];
@@ -366,10 +430,8 @@ c_kernel *c_print(arena *a, const kern_kernel *k)
 			a, "k_%s_%016" PRIx64 "_%d", k->name, h, i);
 		out->phase[i].n_chunks = k->phase[i].n_chunks;
 		out->phase[i].copies = k->phase[i].copies;
-		str_printf(&c,
-			"void %s(void *const *p, void *scratch, void *local,\n"
-			"	i64 chunk, i64 *err)\n{\n%s%s",
-			out->phase[i].fn, text[i],
+		d->head(&p, &c, out->phase[i].fn);
+		str_printf(&c, "%s%s", text[i],
 			i + 1 < k->n_phases ? "\n" : "");
 	}
 	out->c = c.at;
@@ -377,4 +439,9 @@ c_kernel *c_print(arena *a, const kern_kernel *k)
 	needs->at = p.needs.at;
 	out->needs = needs;
 	return out;
+}
+
+c_kernel *c_print(arena *a, const kern_kernel *k)
+{
+	return c_print_as(a, k, &gnu, NULL);
 }

@@ -5,7 +5,7 @@
  * A bool of one lane is an int, 0 or 1; in lanes it is a mask. f16 and bf16 are
  * u16 as stored, bools u8.
  */
-#include "target/c/local.h"
+#include "target/c/text.h"
 
 #include <inttypes.h>
 

@@ -1,0 +1,97 @@
+/*
+ * text.h: prints a kernel statement by statement, in C or in a dialect of it.
+ *
+ * print.c prints what all dialects share: values, loops, conditions; a dialect
+ * prints the rest. c_print uses the dialect of GNU vectors; target/cuda has one
+ * of its own, in which each thread computes one lane.
+ */
+#ifndef TARGET_C_TEXT_H
+#define TARGET_C_TEXT_H
+
+#include "target/c/c.h"
+#include "target/c/math.h"
+
+/* A helper or a type that the text names. */
+typedef enum need_kind {
+	NEED_TYPE,     /* lanes of a dtype */
+	NEED_UNSIGNED, /* the same, unsigned */
+	NEED_MATH,     /* helper of math.c, by name */
+	NEED_INT,      /* helper for integers, by name: see unit.c */
+	NEED_FROM,     /* `of` from floats of t, in lanes */
+	NEED_TURN      /* square of t, lanes by lanes */
+} need_kind;
+
+struct need {
+	need_kind kind;
+	const char *name;
+	tn_dtype t, of;
+	int32_t lanes;
+};
+struct needs {
+	int32_t n;
+	const struct need *at;
+};
+
+typedef struct printer {
+	arena *a;
+	const kern_kernel *k;
+	c_math *m;
+	map *known; /* needs that are listed */
+	VEC(struct need) needs;
+	str *out;
+	int32_t depth;
+	bool *is_let;	/* [value] named by a statement before */
+	kern_val *name; /* [value] whose name it has */
+	bool *used;	/* [array] in this phase */
+	int32_t *streams; /* bytes of vectors that go past the caches; 0: none */
+	const struct dialect *d;
+	const void *more; /* of the dialect */
+} printer;
+
+/* How a dialect prints what it does not share with the others. */
+typedef struct dialect {
+	/* the expression of an instruction */
+	const char *(*value)(printer *p, kern_val v);
+	/* prints the statements of an instruction that no expression computes;
+	 * false: v is not such a one */
+	bool (*let)(printer *p, kern_val v);
+	/* what stands in front of a statement */
+	void (*before)(printer *p, const kern_stmt *s);
+	void (*store)(printer *p, const kern_stmt *s);
+	void (*set_lane)(printer *p, const kern_stmt *s);
+	void (*array)(printer *p, const kern_stmt *s);
+	void (*prefetch)(printer *p, const kern_stmt *s);
+	void (*fence)(printer *p);
+	void (*turn)(printer *p, const kern_stmt *s);
+	/* the first and the last lines of a function's body */
+	void (*open)(printer *p);
+	void (*close)(printer *p);
+	/* the function's head */
+	void (*head)(printer *p, str *out, const char *name);
+} dialect;
+
+/* print.c */
+c_kernel *c_print_as(arena *a, const kern_kernel *k, const dialect *d,
+	const void *more);
+void c_line(printer *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The operand of a statement: its name, or the expression that computes it. */
+const char *c_taken(printer *p, kern_val v);
+void c_checked(printer *p, kern_val v, const char *failed);
+
+/* value.c: what C calls and computes */
+const char *c_type(printer *p, kern_type t);
+const char *c_stored_type(printer *p, tn_dtype t);
+const char *c_name(printer *p, kern_val v); /* or a literal */
+const char *c_form(printer *p, const kern_form *f);
+const char *c_element(printer *p, const kern_access *at); /* "p1[4 * x3]" */
+const char *c_value(printer *p, kern_val v); /* of the instruction */
+const char *c_use(printer *p, const char *helper, tn_dtype t, int32_t lanes);
+const char *c_int_helper(printer *p, const char *name);
+const char *c_turn(printer *p, tn_dtype t, int32_t lanes);
+void c_need(printer *p, struct need n);
+
+/* unit.c: the helpers that the kernels need */
+void c_unit_helpers(str *out, const c_kernel *const *k, int32_t n);
+
+#endif

@@ -1,0 +1,33 @@
+/* local.h: private to target/cuda/. */
+#ifndef TARGET_CUDA_LOCAL_H
+#define TARGET_CUDA_LOCAL_H
+
+#include "target/c/text.h"
+#include "target/cuda/cuda.h"
+
+/* A kernel, as one thread sees it. */
+typedef struct spread {
+	const kern_kernel *wide; /* the kernel: types have its lanes */
+	kern_kernel *narrow;	 /* the same values, of one lane */
+	/* by log2 of the lanes: the value "number of this thread's lane"; 0: no
+	 * vector has so many lanes */
+	kern_val lane[6];
+	/* [value] it says only where no mask is needed: a thread asks its own */
+	bool *idle;
+	map *sync; /* statements in front of which the lanes meet, by address */
+} spread;
+
+/* spread.c */
+spread *spread_new(arena *a, const kern_kernel *k);
+kern_val spread_lane(const spread *s, int32_t lanes);
+/* The element of this thread's lane, of an access by vectors of so many. */
+kern_access spread_access(
+	const spread *s, const kern_access *at, int32_t lanes);
+
+/* sync.c: finds the statements where the lanes must meet: before it reads, or
+ * before it writes. */
+typedef enum spread_sync { SYNC_READ = 1, SYNC_WRITE = 2 } spread_sync;
+void spread_find_syncs(arena *a, spread *s);
+bool spread_has_sync(const spread *s, const kern_stmt *st, spread_sync when);
+
+#endif

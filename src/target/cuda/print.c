@@ -1,0 +1,342 @@
+/*
+ * print.c: prints what one thread of a warp does, as CUDA C.
+ *
+ * Statements, names and instructions of one lane are those of target/c. Here is
+ * what vectors add: where the lanes are in memory, and the instructions with
+ * which lanes read each other's values. Those are executed by all threads of
+ * the warp, so none stands in a condition of a single thread.
+ */
+#include "target/cuda/local.h"
+
+#include <inttypes.h>
+
+static const spread *spread_of(const printer *p)
+{
+	return p->more;
+}
+
+static kern_type wide_type(const printer *p, kern_val v)
+{
+	return kern_at(spread_of(p)->wide, v)->type;
+}
+
+static const char *lane(printer *p, int32_t lanes)
+{
+	return c_name(p, spread_lane(spread_of(p), lanes));
+}
+
+static const char *element(printer *p, const kern_access *at, int32_t lanes)
+{
+	kern_access one = spread_access(spread_of(p), at, lanes);
+
+	return c_element(p, &one);
+}
+
+/* ---- instructions ---- */
+
+/* The type in the names of functions that hand such values around. */
+static const char *shown(printer *p, kern_val v)
+{
+	kern_type t = wide_type(p, v);
+
+	return t.dt == TN_BOOL ? "bool" : c_stored_type(p, t.dt);
+}
+
+/* list[lane], where list has 32 integers of 8 bits at most */
+static const char *picked(
+	printer *p, const int64_t *list, int32_t n, int64_t mask)
+{
+	const char *l = lane(p, n);
+	int64_t step = (list[1] - list[0]) & mask;
+	uint64_t word[4] = {0};
+	int32_t i = 1;
+
+	while (i < n && ((list[0] + i * step) & mask) == (list[i] & mask))
+		i++;
+	if (i == n && step == 0)
+		return arena_printf(p->a, "%" PRId64, list[0]);
+	if (i == n)
+		return arena_printf(p->a,
+			"((%" PRId64 " + %" PRId64 " * (int)%s) & %" PRId64 ")",
+			list[0], step, l, mask);
+	for (i = 0; i < n; i++)
+		word[i / 8] |= (uint64_t)(list[i] & 0xff) << i % 8 * 8;
+	return arena_printf(p->a,
+		"pick((int)%s, 0x%" PRIx64 "ull, 0x%" PRIx64 "ull, 0x%" PRIx64
+		"ull, 0x%" PRIx64 "ull)",
+		l, word[0], word[1], word[2], word[3]);
+}
+
+static const char *shuffle(printer *p, kern_val id)
+{
+	const kern_value *v = kern_at(p->k, id);
+	int32_t n = wide_type(p, v->arg[0]).lanes, to = wide_type(p, id).lanes;
+	const char *t = shown(p, v->arg[0]);
+	const char *x = c_name(p, v->arg[0]), *y = c_name(p, v->arg[1]);
+	const char *from;
+	bool first = true, second = true;
+
+	for (int32_t i = 0; i < to; i++) {
+		first &= v->list[i] < n;
+		second &= v->list[i] >= n;
+	}
+	from = to > 1 ? picked(p, v->list, to, 2 * n - 1)
+		      : arena_printf(p->a, "%" PRId64, v->list[0]);
+	if (first)
+		return arena_printf(p->a, "shfl_%s(%s, %s)", t, x, from);
+	if (second)
+		return arena_printf(
+			p->a, "shfl_%s(%s, %s - %d)", t, y, from, n);
+	return arena_printf(
+		p->a, "both_%s(%s, %s, %s, %d)", t, x, y, from, n);
+}
+
+/* Constant lanes, in lines of their own. */
+static void lanes(printer *p, kern_val id)
+{
+	const kern_value *v = kern_at(p->k, id);
+	const char *t = c_type(p, v->type), *name = c_name(p, id);
+	int32_t n = wide_type(p, id).lanes;
+
+	c_line(p, "%s %s = (%s)%" PRId64 ";", t, name, t, v->list[0]);
+	for (int32_t i = 1; i < n; i++)
+		if (v->list[i] != v->list[0])
+			c_line(p, "%s = %s == %d ? (%s)%" PRId64 " : %s;", name,
+				lane(p, n), i, t, v->list[i], name);
+}
+
+static const char *load(printer *p, kern_val id)
+{
+	const kern_value *v = kern_at(p->k, id);
+	int32_t n = wide_type(p, id).lanes;
+	str s = str_new(p->a);
+
+	if (v->at.mask != 0)
+		str_printf(&s, "%s", c_name(p, v->at.mask));
+	if (n > 1 && v->at.part > 0)
+		str_printf(&s, "%s%s < %d", s.n > 0 ? " && " : "", lane(p, n),
+			v->at.part);
+	if (s.n > 0)
+		str_add(&s, " ? ");
+	str_printf(&s, "LD(%s)", element(p, &v->at, n));
+	if (v->at.mask != 0 || (n > 1 && v->at.part > 0))
+		str_add(&s, " : 0");
+	return s.at;
+}
+
+static const char *value(printer *p, kern_val id)
+{
+	const kern_value *v = kern_at(p->k, id);
+
+	if (v->op == KERN_LOAD)
+		return load(p, id);
+	if (v->op == KERN_SPLAT)
+		return c_name(p, v->arg[0]);
+	if (v->op == KERN_SHUFFLE)
+		return shuffle(p, id);
+	if (v->op == KERN_LANE)
+		return arena_printf(p->a, "shfl_%s(%s, (int)(%s))",
+			shown(p, v->arg[0]), c_name(p, v->arg[0]),
+			c_form(p, v->form[0]));
+	if (v->op == KERN_ANY && wide_type(p, v->arg[0]).lanes > 1)
+		return arena_printf(
+			p->a, "any_lane(%s)", c_name(p, v->arg[0]));
+	return c_value(p, id);
+}
+
+static bool let(printer *p, kern_val v)
+{
+	const kern_value *x = kern_at(p->k, v);
+
+	if (spread_of(p)->idle[v])
+		return true;
+	if (x->op == KERN_CHECK)
+		c_checked(p, v,
+			arena_printf(p->a, "FAIL(err, %" PRId64 ");",
+				x->num[0]));
+	else if (x->op == KERN_LANES)
+		lanes(p, v);
+	else
+		return false;
+	return true;
+}
+
+/* ---- statements ---- */
+
+static void before(printer *p, const kern_stmt *s)
+{
+	if (spread_has_sync(spread_of(p), s, SYNC_READ))
+		c_line(p, "SYNC();");
+}
+
+/* The name of an operand, which all threads have computed. */
+static const char *computed(printer *p, kern_val v)
+{
+	const char *x = c_taken(p, v), *name = c_name(p, v);
+
+	if (strcmp(x, name) == 0)
+		return x;
+	p->is_let[v] = true;
+	c_line(p, "const %s %s = %s;", c_type(p, kern_at(p->k, v)->type), name,
+		x);
+	return name;
+}
+
+/* The threads that write a vector of n lanes; NULL: all of them. */
+static const char *writers(printer *p, int32_t n, int32_t part)
+{
+	if (n > 1 && part > 0)
+		n = part;
+	return n < CUDA_WARP ? arena_printf(p->a, "%s < %d",
+				       lane(p, CUDA_WARP), n)
+			     : NULL;
+}
+
+static void store(printer *p, const kern_stmt *s)
+{
+	int32_t n = wide_type(p, s->x).lanes;
+	const char *who = writers(p, n, s->at.part), *x = computed(p, s->x);
+
+	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
+		c_line(p, "SYNC();");
+	if (who != NULL)
+		c_line(p, "if (%s)", who);
+	c_line(p, "%sST(%s, %s);", who != NULL ? "\t" : "",
+		element(p, &s->at, n), x);
+}
+
+static void set_lane(printer *p, const kern_stmt *s)
+{
+	int32_t n = wide_type(p, s->v).lanes;
+	const char *x = computed(p, s->x);
+
+	if (n == 1)
+		c_line(p, "%s = %s;", c_name(p, s->v), x);
+	else
+		c_line(p, "%s = %s == %s ? %s : %s;", c_name(p, s->v),
+			lane(p, n), c_form(p, s->lo), x, c_name(p, s->v));
+}
+
+static void array(printer *p, const kern_stmt *s)
+{
+	const kern_array *r = &p->k->array.at[s->array];
+
+	if (!s->stream)
+		return;
+	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
+		c_line(p, "SYNC();");
+	c_line(p, "for (i64 i = %s; i < %" PRId64 "; i += %d)",
+		lane(p, CUDA_WARP), r->elems, CUDA_WARP);
+	c_line(p, "	ST(s%d[i], 0);", r->number);
+}
+
+static void prefetch(printer *p, const kern_stmt *s)
+{
+	(void)p, (void)s; /* other warps run while one waits */
+}
+
+static void fence(printer *p)
+{
+	(void)p; /* stores are seen by the next phase: a launch of its own */
+}
+
+/* Element to + i n + j = element from + j m + i: this thread has all of its j. */
+static void turn(printer *p, const kern_stmt *s)
+{
+	int32_t n = s->type.lanes;
+	const char *l = lane(p, n);
+
+	before(p, s);
+	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
+		c_line(p, "SYNC();");
+	c_line(p, "for (i64 i = 0; i < %d; i++)", n);
+	if (n < CUDA_WARP)
+		c_line(p, "	if (%s < %d)", lane(p, CUDA_WARP), n);
+	c_line(p,
+		"		ST((&%s)[i * %" PRId64 " + %s], LD((&%s)[%s * %" PRId64
+		" + i]));",
+		c_element(p, &s->at), s->n, l, c_element(p, &s->from), l, s->m);
+}
+
+/* ---- functions ---- */
+
+static void open(printer *p)
+{
+	const kern_kernel *k = p->k;
+	const spread *s = spread_of(p);
+
+	c_line(p, "const i64 %s = threadIdx.x %% 32;", lane(p, CUDA_WARP));
+	for (int32_t i = 1; i < 5; i++)
+		if (s->lane[i] != 0)
+			c_line(p, "const i64 %s = threadIdx.x %% %d;",
+				c_name(p, s->lane[i]), 1 << i);
+	c_line(p, "const i64 warps = (i64)gridDim.x * (blockDim.x / 32);");
+	c_line(p, "const i64 warp = (i64)blockIdx.x * (blockDim.x / 32) + "
+		  "threadIdx.x / 32;");
+	c_line(p, "char *const local = locals + %zu * warp;", k->local_bytes);
+	for (int32_t i = 0; i < k->array.n; i++) {
+		const kern_array *r = &k->array.at[i];
+		const char *t = c_stored_type(p, r->dtype);
+		bool shared = r->space == KERN_SCRATCH;
+
+		if (!p->used[i] && r->space == KERN_PARAM)
+			c_line(p, "(void)p%d;", i);
+		if (p->used[i] && r->space != KERN_PARAM)
+			c_line(p, "%s *const %c%d = (%s *)(%s + %" PRId64 ");",
+				t,
+				shared			  ? 'q'
+				: r->space == KERN_LOCAL ? 'b'
+							  : 's',
+				r->number, t, shared ? "scratch" : "local",
+				r->offset);
+	}
+	c_line(p, "(void)scratch, (void)local, (void)err;");
+	c_line(p, "for (i64 chunk = first + warp; chunk < end; chunk += "
+		  "warps) {");
+	p->depth++;
+	for (int32_t i = 1; i < 6; i++)
+		if (s->lane[i] != 0)
+			c_line(p, "(void)%s;", c_name(p, s->lane[i]));
+}
+
+static void close(printer *p)
+{
+	c_line(p, "SYNC();"); /* the next chunk uses the same memory */
+	p->depth--;
+	c_line(p, "}");
+}
+
+static void head(printer *p, str *out, const char *name)
+{
+	const kern_kernel *k = p->k;
+
+	str_printf(out, "KERNEL(%s)(\n", name);
+	for (int32_t i = 0; i < k->n_params; i++)
+		str_printf(out, "	%s%s *const %sp%d,\n",
+			k->array.at[i].out ? "" : "const ",
+			c_stored_type(p, k->array.at[i].dtype),
+			k->shared ? "" : "__restrict__ ", i);
+	str_add(out,
+		"	char *const scratch, char *const locals, const i64 first, "
+		"const i64 end,\n"
+		"	i64 *const err)\n{\n");
+}
+
+c_kernel *cuda_print(arena *a, const kern_kernel *k)
+{
+	static const dialect d = {.value = value,
+		.let = let,
+		.before = before,
+		.store = store,
+		.set_lane = set_lane,
+		.array = array,
+		.prefetch = prefetch,
+		.fence = fence,
+		.turn = turn,
+		.open = open,
+		.close = close,
+		.head = head};
+	spread *s = spread_new(a, k);
+
+	return c_print_as(a, s->narrow, &d, s);
+}

@@ -1,0 +1,173 @@
+/*
+ * spread.c: rewrites a kernel of vectors as what one thread of a warp does.
+ *
+ * Each value keeps its number. Its type has one lane, and masks are conditions
+ * of the thread. A form whose lanes are form + 0, form + 1 .. becomes form +
+ * number of the lane, and so does the address of a vector in memory.
+ */
+#include "target/cuda/local.h"
+
+static int32_t log2_of(int32_t lanes)
+{
+	int32_t n = 0;
+
+	while (lanes > 1) {
+		lanes /= 2;
+		n++;
+	}
+	return n;
+}
+
+kern_val spread_lane(const spread *s, int32_t lanes)
+{
+	return s->lane[log2_of(lanes)];
+}
+
+/* form + stride * number of the lane */
+static const kern_form *of_lane(const spread *s, const kern_form *f,
+	int64_t stride, int32_t lanes)
+{
+	kern_kernel *k = s->narrow;
+
+	return kern_form_add(k, f,
+		kern_form_scale(
+			k, kern_form_of(k, spread_lane(s, lanes)), stride));
+}
+
+kern_access spread_access(
+	const spread *s, const kern_access *at, int32_t lanes)
+{
+	kern_access one = *at;
+
+	if (lanes > 1)
+		one.at = of_lane(s, at->at, at->stride, lanes);
+	return one;
+}
+
+static bool counts_lanes(const kern_value *v)
+{
+	return v->op == KERN_INDEX || v->op == KERN_DIV || v->op == KERN_MOD ||
+	       v->op == KERN_FLOOR;
+}
+
+/* Arrays of blocks become memory of the warp, behind its other arrays. */
+static void move_stack(kern_kernel *k)
+{
+	enum { ALIGN = 64 };
+	size_t *n = &k->local_bytes;
+
+	*n = (*n + ALIGN - 1) / ALIGN * ALIGN;
+	for (int32_t i = 0; i < k->array.n; i++) {
+		kern_array *r = &k->array.at[i];
+
+		if (r->space != KERN_STACK)
+			continue;
+		r->offset = (int64_t)*n;
+		*n += (size_t)r->elems * dtype_size(kern_stored(r->dtype));
+		*n = (*n + ALIGN - 1) / ALIGN * ALIGN;
+	}
+}
+
+static kern_kernel *copy_of(arena *a, const kern_kernel *k)
+{
+	kern_kernel *n = arena_make(a, kern_kernel);
+
+	*n = *k;
+	n->a = a;
+	n->forms = map_new(a);
+	n->consts = map_new(a);
+	memset(&n->value, 0, sizeof n->value);
+	for (int32_t i = 0; i < k->value.n; i++)
+		*vec_push(a, &n->value) = k->value.at[i];
+	memset(&n->array, 0, sizeof n->array);
+	for (int32_t i = 0; i < k->array.n; i++)
+		*vec_push(a, &n->array) = k->array.at[i];
+	move_stack(n);
+	return n;
+}
+
+static void add_lanes(arena *a, spread *s)
+{
+	kern_kernel *k = s->narrow;
+	bool used[6] = {[5] = true}; /* of the warp */
+
+	for (int32_t i = 1; i < s->wide->value.n; i++)
+		if (s->wide->value.at[i].type.lanes > 1)
+			used[log2_of(s->wide->value.at[i].type.lanes)] = true;
+	for (int32_t i = 1; i < 6; i++)
+		if (used[i]) {
+			s->lane[i] = k->value.n;
+			*vec_push(a, &k->value) = (kern_value){
+				.op = KERN_WALK, .type = kern_i64()};
+		}
+}
+
+static void use_form(bool *used, const kern_form *f)
+{
+	for (int32_t i = 0; f != NULL && i < f->n; i++)
+		used[f->t[i].v] = true;
+}
+
+static void use_block(bool *used, const kern_block *b)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+
+		used[s->x] = true;
+		use_form(used, s->lo);
+		use_form(used, s->hi);
+		use_form(used, s->at.at);
+		use_form(used, s->from.at);
+		use_block(used, &s->body);
+		use_block(used, &s->other);
+	}
+}
+
+/* Finds the values that loads name as `whole`, and nothing else uses. */
+static void find_idle(arena *a, spread *s)
+{
+	const kern_kernel *k = s->wide;
+	bool *used = arena_array(a, bool, k->value.n + 1);
+
+	s->idle = arena_array(a, bool, k->value.n + 1);
+	for (int32_t i = 0; i < k->n_phases; i++)
+		use_block(used, &k->phase[i].body);
+	for (int32_t i = 1; i < k->value.n; i++) {
+		const kern_value *v = &k->value.at[i];
+
+		for (int32_t j = 0; j < KERN_MAX_ARGS; j++)
+			used[v->arg[j]] = true;
+		use_form(used, v->form[0]);
+		use_form(used, v->form[1]);
+		use_form(used, v->at.at);
+		used[v->at.mask] = true;
+		s->idle[v->at.whole] = true;
+	}
+	for (int32_t i = 0; i < k->value.n; i++)
+		s->idle[i] &= !used[i];
+}
+
+spread *spread_new(arena *a, const kern_kernel *k)
+{
+	spread *s = arena_make(a, spread);
+
+	for (int32_t i = 1; i < k->value.n; i++)
+		if (k->value.at[i].type.lanes > CUDA_WARP)
+			env_bug(arena_env(a), "target/cuda",
+				"a vector of %d lanes",
+				(int)k->value.at[i].type.lanes);
+	s->wide = k;
+	s->narrow = copy_of(a, k);
+	add_lanes(a, s);
+	for (int32_t i = 1; i < k->value.n; i++) {
+		kern_value *v = &s->narrow->value.at[i];
+
+		if (v->type.lanes > 1 && counts_lanes(v))
+			v->form[0] = of_lane(s, v->form[0], 1, v->type.lanes);
+		v->type.lanes = 1;
+		v->type.mask = 0;
+	}
+	find_idle(a, s);
+	spread_find_syncs(a, s);
+	return s;
+}

@@ -1,0 +1,349 @@
+/*
+ * sync.c: finds where the lanes of a warp must meet, because a cell of memory
+ * changes hands: one lane wrote it, another one reads or writes it next; or one
+ * lane read it, another one writes it next.
+ *
+ * Walks a phase in the order of execution with the accesses since the last
+ * meeting. Two accesses of one memory conflict if one writes, unless they are
+ * vectors of the whole warp with the same address and stride: then each lane
+ * accesses its own cell. Bodies of loops are walked twice, the second time
+ * behind their own end. There an address that changed in between is no longer
+ * the same, but the vectors of different iterations may be so far apart that
+ * they have no cell in common.
+ */
+#include "target/cuda/local.h"
+
+typedef struct touch {
+	int32_t memory;
+	const kern_form *at;
+	int64_t stride;
+	int32_t lanes; /* 0: any cells */
+	bool write;
+	bool stale; /* of an earlier iteration of a loop that `at` depends on */
+} touch;
+
+typedef VEC(touch) touches;
+
+struct finder {
+	arena *a;
+	const kern_kernel *k;
+	map *sync;
+	int32_t *memory; /* [array] arrays that share bytes have one number */
+	touches open;	 /* since the last meeting */
+	bool *made;	 /* [value] defined in the loop that `age` looks at */
+	bool *in_loops;	 /* [value] defined in the outermost open loop */
+	VEC(const kern_stmt *) loop; /* that are open */
+};
+
+/* ---- memories ---- */
+
+static bool share(const kern_kernel *k, int32_t i, int32_t j)
+{
+	const kern_array *x = &k->array.at[i], *y = &k->array.at[j];
+	int64_t nx = x->elems * (int64_t)dtype_size(kern_stored(x->dtype));
+	int64_t ny = y->elems * (int64_t)dtype_size(kern_stored(y->dtype));
+
+	if (x->space != y->space || x->space == KERN_STACK)
+		return false;
+	if (x->space == KERN_PARAM)
+		return k->shared || x->in == j + 1 || y->in == i + 1;
+	return x->offset < y->offset + ny && y->offset < x->offset + nx;
+}
+
+static void find_memories(struct finder *f)
+{
+	f->memory = arena_array(f->a, int32_t, f->k->array.n + 1);
+	for (int32_t i = 0; i < f->k->array.n; i++)
+		f->memory[i] = i;
+	for (int32_t i = 0; i < f->k->array.n; i++)
+		for (int32_t j = 0; j < i; j++) {
+			int32_t old = f->memory[i], to = f->memory[j];
+
+			if (old == to || !share(f->k, i, j))
+				continue;
+			for (int32_t l = 0; l <= i; l++)
+				if (f->memory[l] == old)
+					f->memory[l] = to;
+		}
+}
+
+/* ---- conflicts ---- */
+
+/* The open loop whose variable is v, or NULL. */
+static const kern_stmt *loop_of(const struct finder *f, kern_val v)
+{
+	for (int32_t i = 0; i < f->loop.n; i++)
+		if (f->loop.at[i]->v == v)
+			return f->loop.at[i];
+	return NULL;
+}
+
+static bool length_of(const kern_stmt *loop, int64_t *out)
+{
+	const kern_form *lo = loop->lo, *hi = loop->hi;
+
+	if (lo->n != hi->n)
+		return false;
+	for (int32_t i = 0; i < lo->n; i++)
+		if (lo->t[i].v != hi->t[i].v || lo->t[i].coef != hi->t[i].coef)
+			return false;
+	return !__builtin_sub_overflow(hi->c0, lo->c0, out);
+}
+
+static int64_t magnitude(int64_t n)
+{
+	return n < 0 ? -n : n;
+}
+
+/*
+ * The variable of `at` that changes with the smallest step and is not done yet,
+ * -1: there is none. False: some step is unknown.
+ */
+static bool next_digit(const struct finder *f, const kern_form *at,
+	uint64_t done, int32_t *which, int64_t *step)
+{
+	*which = -1;
+	for (int32_t i = 0; i < at->n; i++) {
+		const kern_stmt *l = loop_of(f, at->t[i].v);
+		int64_t s = magnitude(at->t[i].coef);
+
+		if ((done >> i & 1) != 0 ||
+			(l == NULL && !f->in_loops[at->t[i].v]))
+			continue;
+		if (l == NULL || s > INT32_MAX || l->step > INT32_MAX)
+			return false;
+		s *= l->step;
+		if (*which < 0 || s < *step) {
+			*step = s;
+			*which = i;
+		}
+	}
+	return true;
+}
+
+/*
+ * Do vectors of one form in different iterations of the open loops have no cell
+ * in common? If all of its values that change are variables of loops, and their
+ * steps are those of the digits of a number: each step is longer than all that
+ * the smaller digits reach.
+ */
+static bool are_apart(const struct finder *f, const touch *t)
+{
+	int64_t reach = (t->lanes - 1) * magnitude(t->stride), step = 0, n;
+	uint64_t done = 0;
+	int32_t which, first;
+
+	if (t->at->n > 60 || t->stride > INT32_MAX || t->stride < -INT32_MAX)
+		return false;
+	for (;;) {
+		if (!next_digit(f, t->at, done, &which, &step))
+			return false;
+		if (which < 0)
+			return true;
+		if (step <= reach)
+			return false;
+		done |= UINT64_C(1) << which;
+		if (!next_digit(f, t->at, done, &first, &n) || first < 0)
+			return first < 0;
+		if (!length_of(loop_of(f, t->at->t[which].v), &n) ||
+			n > INT32_MAX)
+			return false;
+		reach += magnitude(t->at->t[which].coef) * (n > 0 ? n - 1 : 0);
+	}
+}
+
+static bool conflict(const struct finder *f, const touch *x, const touch *y)
+{
+	if (x->memory != y->memory || (!x->write && !y->write))
+		return false;
+	if (x->at != y->at || x->stride != y->stride || x->lanes != y->lanes ||
+		x->at == NULL)
+		return true;
+	/* one thread writes what has few lanes, but more than one reads it */
+	if (x->lanes < CUDA_WARP && !(x->write && y->write))
+		return true;
+	return x->stale && x->lanes > 1 && !are_apart(f, x);
+}
+
+/* ---- the walk ---- */
+
+static void meet(struct finder *f, const kern_stmt *s, spread_sync when)
+{
+	map_set(f->sync, &s, sizeof s,
+		map_get(f->sync, &s, sizeof s, 0) | when);
+	f->open.n = 0;
+}
+
+static bool same(const touch *x, const touch *y)
+{
+	return x->memory == y->memory && x->at == y->at &&
+	       x->stride == y->stride && x->lanes == y->lanes &&
+	       x->write == y->write && x->stale == y->stale;
+}
+
+static void put(struct finder *f, const touch *t)
+{
+	for (int32_t i = 0; i < f->open.n; i++)
+		if (same(&f->open.at[i], t))
+			return;
+	*vec_push(f->a, &f->open) = *t;
+}
+
+/* Adds the access of statement s, behind a meeting if it needs one. What a
+ * statement reads, it reads before it writes. */
+static void add(struct finder *f, const kern_stmt *s, const touch *t)
+{
+	for (int32_t i = 0; i < f->open.n; i++)
+		if (conflict(f, &f->open.at[i], t)) {
+			meet(f, s, t->write ? SYNC_WRITE : SYNC_READ);
+			break;
+		}
+	put(f, t);
+}
+
+static void access_of(struct finder *f, const kern_stmt *s,
+	const kern_access *at, int32_t lanes, bool write)
+{
+	touch t = {.memory = f->memory[at->array],
+		.at = at->at,
+		.stride = lanes > 1 ? at->stride : 0,
+		.lanes = lanes,
+		.write = write};
+
+	add(f, s, &t);
+}
+
+static void any_cells(
+	struct finder *f, const kern_stmt *s, int32_t array, bool write)
+{
+	touch t = {.memory = f->memory[array], .write = write};
+
+	add(f, s, &t);
+}
+
+static void loads_of(struct finder *f, const kern_stmt *s, kern_val v)
+{
+	const kern_value *x = kern_at(f->k, v);
+
+	if (v != 0 && x->op == KERN_LOAD)
+		access_of(f, s, &x->at, x->type.lanes, false);
+}
+
+static void walk(struct finder *f, const kern_block *b, bool again);
+
+/* Notes the values that the statement defines. */
+static void mark(bool *made, const kern_stmt *s, bool yes)
+{
+	if (s->v != 0)
+		made[s->v] = yes;
+	if (s->after != 0)
+		made[s->after] = yes;
+	for (int32_t i = 0; i < s->body.list.n; i++)
+		mark(made, s->body.list.at[i], yes);
+	for (int32_t i = 0; i < s->other.list.n; i++)
+		mark(made, s->other.list.at[i], yes);
+}
+
+/* The accesses whose addresses the loop changes are of an earlier iteration. */
+static void age(struct finder *f, const kern_stmt *loop)
+{
+	mark(f->made, loop, true);
+	for (int32_t i = 0; i < f->open.n; i++) {
+		touch *t = &f->open.at[i];
+
+		for (int32_t j = 0; t->at != NULL && j < t->at->n; j++)
+			t->stale |= f->made[t->at->t[j].v];
+	}
+	mark(f->made, loop, false);
+}
+
+static touches copy(struct finder *f, const touches *from)
+{
+	touches to = {0};
+
+	for (int32_t i = 0; i < from->n; i++)
+		*vec_push(f->a, &to) = from->at[i];
+	return to;
+}
+
+static void join(struct finder *f, const touches *other)
+{
+	for (int32_t i = 0; i < other->n; i++)
+		put(f, &other->at[i]);
+}
+
+static void loop(struct finder *f, const kern_stmt *s, bool again)
+{
+	touches before = copy(f, &f->open);
+
+	if (f->loop.n == 0)
+		mark(f->in_loops, s, true);
+	*vec_push(f->a, &f->loop) = s;
+	walk(f, &s->body, again);
+	if (!again) {
+		age(f, s);
+		walk(f, &s->body, true);
+	}
+	age(f, s);
+	f->loop.n--;
+	if (f->loop.n == 0)
+		mark(f->in_loops, s, false);
+	join(f, &before); /* the loop may have no iteration */
+}
+
+static void condition(struct finder *f, const kern_stmt *s, bool again)
+{
+	touches before = copy(f, &f->open), then;
+
+	walk(f, &s->body, again);
+	then = copy(f, &f->open);
+	f->open.n = 0;
+	join(f, &before);
+	walk(f, &s->other, again);
+	join(f, &then);
+}
+
+static void walk(struct finder *f, const kern_block *b, bool again)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+
+		if (s->kind == KERN_LET)
+			loads_of(f, s, s->v);
+		loads_of(f, s, s->x);
+		if (s->kind == KERN_STORE) {
+			access_of(f, s, &s->at,
+				kern_at(f->k, s->x)->type.lanes, true);
+		} else if (s->kind == KERN_TURN) {
+			any_cells(f, s, s->from.array, false);
+			any_cells(f, s, s->at.array, true);
+		} else if (s->kind == KERN_ARRAY && s->stream) {
+			any_cells(f, s, s->array, true);
+		} else if (s->kind == KERN_FOR) {
+			loop(f, s, again);
+		} else if (s->kind == KERN_IF) {
+			condition(f, s, again);
+		} else if (s->kind == KERN_BLOCK) {
+			walk(f, &s->body, again);
+		}
+	}
+}
+
+void spread_find_syncs(arena *a, spread *s)
+{
+	struct finder f = {.a = a, .k = s->wide, .sync = map_new(a)};
+
+	find_memories(&f);
+	f.made = arena_array(a, bool, s->wide->value.n + 1);
+	f.in_loops = arena_array(a, bool, s->wide->value.n + 1);
+	for (int32_t i = 0; i < s->wide->n_phases; i++) {
+		f.open.n = 0;
+		walk(&f, &s->wide->phase[i].body, false);
+	}
+	s->sync = f.sync;
+}
+
+bool spread_has_sync(const spread *s, const kern_stmt *st, spread_sync when)
+{
+	return (map_get(s->sync, &st, sizeof st, 0) & when) != 0;
+}

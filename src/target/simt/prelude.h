@@ -1,0 +1,7 @@
+/* prelude.h: private to target/simt/: the lines of prelude.c, embedded. */
+#ifndef TARGET_SIMT_PRELUDE_H
+#define TARGET_SIMT_PRELUDE_H
+
+extern const char *const simt_prelude[]; /* ends with NULL */
+
+#endif
