@@ -115,6 +115,13 @@ typedef struct tn_options {
 	/* bytes that may be kept for gradients, where computing values again
 	 * can do without; 0: as few as possible; -1: as is fastest */
 	int64_t memory_limit;
+	/* what runs kernels: NULL: TENON_DEVICE, or "cpu". "simt": warps of an
+	 * NVIDIA GPU, emulated: slow, and it finds races between threads */
+	const char *device;
+	/* the machine that kernels are made for, by its name: "c/avx2",
+	 * "cuda/sm_90"; NULL: that of the device. What is made for another kind
+	 * of device can be explained, not run */
+	const char *target;
 } tn_options;
 
 #define TN_OPTIONS_INIT                                                        \
@@ -123,7 +130,7 @@ typedef struct tn_options {
 		{                                                              \
 			NULL, NULL                                             \
 		},                                                             \
-		-1                                                             \
+		-1, NULL, NULL                                                 \
 	}
 
 /**

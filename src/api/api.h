@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "run/run.h"
 #include "func/func.h"
+#include "target/simt/simt.h"
 
 struct tn_context {
 	env *e;
@@ -31,6 +32,9 @@ struct tn_context {
 	compile_dump dump;     /* TENON_DUMP */
 	bool verify_kern;      /* TENON_VERIFY */
 	compile_text schedule; /* pinned, for any program with its kernels */
+	const machine *machine; /* of the options; NULL: of the C compiler */
+	const c_target *target; /* what prints kernels for it */
+	bool foreign; /* the device cannot run what the target prints */
 };
 
 struct tn_program {
@@ -114,6 +118,9 @@ void api_want(tn_context *c, const void *p, const char *what);
 
 /* The compile options of the context, without those of the target. */
 compile_options api_compile_options(tn_context *c);
+/* device.c: reads the options device and target */
+void api_device_open(tn_context *c);
+const char *api_device_name(const tn_context *c);
 run_jit *api_jit(tn_context *c);
 run_pool *api_pool(tn_context *c);
 /* Runs the passes up to a level; schedules need to know the C compiler. */

@@ -32,6 +32,9 @@ compile_options api_compile_options(tn_context *c)
 	o.plan.poison = c->poison;
 	o.schedule = c->schedule;
 	o.n_pinned = &c->stats.n_pinned;
+	o.machine = c->machine;
+	o.target = c->target;
+	o.plan.max_units = c->foreign ? 1 : run_cores();
 	return o;
 }
 
@@ -43,7 +46,6 @@ void api_compile_to(tn_context *c, compilation *m, tn_level level)
 
 		m->o.machine = machine_of_c(
 			t->vector_bytes, t->n_vector_registers);
-		m->o.plan.max_units = run_cores();
 	}
 	compile_to(m, level);
 }
@@ -97,6 +99,11 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 	struct libs *l = arena_make(a, struct libs);
 	plan_exec *x;
 
+	if (c->foreign)
+		env_fail(c->e, TN_EINVAL, "device.target", (loc){0},
+			"the kernels are made for %s, which the device %s is "
+			"not: they can be explained, not run",
+			c->machine->name, api_device_name(c));
 	l->jit = api_jit(c);
 	api_compile_to(c, m, TN_LEVEL_C);
 	l->n = m->plan->unit.n;

@@ -93,6 +93,7 @@ static void open_context(void *arg)
 		c->dump.dir = absolute(c->a, c->dump.dir);
 	read_run(c);
 	read_verify(c);
+	api_device_open(c);
 }
 
 tn_status tn_context_new(tn_context **out, const tn_options *options)

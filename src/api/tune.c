@@ -612,12 +612,14 @@ static void find_groups(struct tune *t)
 static void begin(struct tune *t)
 {
 	compile_options o = api_compile_options(t->c);
-	const run_target *target = run_jit_target(api_jit(t->c));
+	const run_target *target;
 	ir_trial trial;
 
-	o.machine = machine_of_c(
-		target->vector_bytes, target->n_vector_registers);
-	o.plan.max_units = run_cores();
+	if (o.machine == NULL) {
+		target = run_jit_target(api_jit(t->c));
+		o.machine = machine_of_c(
+			target->vector_bytes, target->n_vector_registers);
+	}
 	o.plan.single = true;
 	o.dump = (compile_dump){0};
 	o.log = NULL;

@@ -21,8 +21,9 @@ static const struct {
 	{"kern", TN_LEVEL_KERN},
 	{"plan", TN_LEVEL_PLAN},
 	{"c", TN_LEVEL_C},
+	{"text", TN_LEVEL_C}, /* the same, where it is not C */
 };
-enum { N_LEVELS = sizeof levels / sizeof levels[0] };
+enum { N_LEVELS = sizeof levels / sizeof levels[0] - 1 };
 
 static int explain_level(
 	tn_context *c, tn_program *p, tn_level level, uint32_t flags)
@@ -125,14 +126,14 @@ static int explain_shard(const cli_command *self, tn_context *c,
 
 static int find_level(const char *name)
 {
-	for (int i = 0; i < N_LEVELS; i++)
+	for (int i = 0; i <= N_LEVELS; i++)
 		if (!strcmp(levels[i].name, name))
 			return i;
 	return -1;
 }
 
 typedef struct asked {
-	const char *file, *level, *html, *mesh, *schedule, *kern;
+	const char *file, *level, *html, *mesh, *schedule, *kern, *target;
 	cli_list dims, inputs, no_grad, place, apart;
 	bool indexes, decisions, json, no_fusion, dot;
 	int at; /* index of the level; -1: a level that is not in the table */
@@ -183,6 +184,7 @@ static int explain(const cli_command *self, const asked *k)
 	int code = CLI_FAILED;
 
 	t.no_fusion = k->no_fusion;
+	t.target = k->target;
 	if (tn_context_new(&c, &t) < 0)
 		cli_no_context();
 	else if (!cli_model_open(&m, c, k->file, &k->dims, &k->inputs, false) ||
@@ -224,6 +226,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"decisions", .flag = &k.decisions},
 		{"schedule", .value = &k.schedule},
 		{"kern", .value = &k.kern},
+		{"target", .value = &k.target},
 		{"apart", .list = &k.apart},
 		{"html", .value = &k.html},
 		{"json", .flag = &k.json},
@@ -272,7 +275,7 @@ const cli_command cli_explain = {
 	"  --level=kern      each kernel after all decisions; tenon run --kern\n"
 	"                    reads it\n"
 	"  --level=plan      launches, buffers and their addresses\n"
-	"  --level=c         the generated C\n"
+	"  --level=c         the generated C (text is another name: it may be CUDA C)\n"
 	"                    without --level: all levels above\n"
 	"  --level=split     forward and backward of a compiled function: slots,\n"
 	"                    versions, and the memory of each value that is kept\n"
@@ -286,6 +289,7 @@ const cli_command cli_explain = {
 	"  --place P         shard: the placement of a tensor: x=shard(0)@data, ...\n"
 	"  --schedule FILE   use the schedules in FILE instead of Tenon's own\n"
 	"  --kern FILE       use the kernels in FILE instead of Tenon's own\n"
+	"  --target MACHINE  what kernels are made for: c/avx2, cuda/sm_90, ..\n"
 	"  --apart A,B       let no kernel compute both of these tensors\n"
 	"  --decisions       schedule: print what each pass decided, and why, as\n"
 	"                    comments; with --json as a list for each kernel\n"

@@ -20,7 +20,8 @@
 enum { JSON_ELEMS = 1000, OUTPUT_NAME = 252 };
 
 struct choice {
-	const char *file, *output, *seed, *repeat, *trace, *schedule, *kern;
+	const char *file, *output, *seed, *repeat, *trace, *schedule;
+	const char *kern, *device;
 	bool interp, json, profile;
 	cli_list input, dim, apart;
 	int64_t n; /* number of runs */
@@ -336,6 +337,7 @@ static int open_and_run(const struct choice *o)
 	int code = CLI_FAILED;
 
 	t.interp = o->interp;
+	t.device = o->device;
 	if (tn_context_new(&c, &t) < 0)
 		return cli_no_context();
 	if ((o->profile || o->trace != NULL) && tn_profile_start(c) < 0)
@@ -359,6 +361,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"schedule", .value = &o.schedule},
 		{"kern", .value = &o.kern},
 		{"apart", .list = &o.apart},
+		{"device", .value = &o.device},
 		{"profile", .flag = &o.profile},
 		{"trace", .value = &o.trace},
 		{"interp", .flag = &o.interp},
@@ -407,6 +410,8 @@ const cli_command cli_run = {
 	"                         own (\"-\": standard input)\n"
 	"  --apart A,B            let no kernel compute both of these tensors, which\n"
 	"                         are named as tenon explain --level=system does\n"
+	"  --device DEVICE        what runs the kernels: cpu, or simt: warps of a GPU,\n"
+	"                         emulated (TENON_DEVICE, or cpu)\n"
 	"  --profile              print the time of each kernel on standard error;\n"
 	"                         with --json, print the whole profile\n"
 	"  --trace FILE           write a trace of the last run and the compilation,\n"

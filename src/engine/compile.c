@@ -307,16 +307,18 @@ static void check_kern(compilation *c)
 
 static void emit(compilation *c)
 {
+	const c_target *t = c->o.target != NULL ? c->o.target : &c_gnu;
 	int32_t n = c->groups->kernel.n;
 
 	c->code = arena_array(c->a, const c_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++)
 		if (c->kernels[i] != NULL)
-			c->code[i] = c_print(c->a, c->kernels[i]);
+			c->code[i] = t->print(c->a, c->kernels[i]);
 }
 
 static void make_plan(compilation *c)
 {
+	c->o.plan.target = c->o.target;
 	c->plan = plan_build(c->a, c->groups, c->code, &c->o.plan);
 }
 

@@ -49,6 +49,7 @@ typedef struct compile_options {
 	bool no_fusion, verify;
 	bool verify_kern; /* kernels, too */
 	const machine *machine; /* NULL: none; only groups can be made */
+	const c_target *target; /* NULL: c_gnu */
 	const machine *pricing; /* for costs of groups; NULL: machine->priced_as */
 	plan_options plan;
 	settle_options settle; /* for tests */

@@ -137,7 +137,7 @@ static void write_units(plan *p)
 
 		while (i < n && p->kernel.at[i].unit == unit)
 			k[n_k++] = p->kernel.at[i++].code;
-		c_unit(&c, k, n_k);
+		p->target->unit(&c, k, n_k);
 		*vec_push(p->a, &p->unit) = (plan_unit){n_k, c.at};
 	}
 }
@@ -179,6 +179,7 @@ plan *plan_build(arena *a, fuse_plan *groups, const c_kernel *const *code,
 
 	p->a = a;
 	p->s = groups->s;
+	p->target = o->target != NULL ? o->target : &c_gnu;
 	find_roots(p, groups);
 	make_launches(p, groups, code);
 	split_units(p, o);

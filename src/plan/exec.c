@@ -316,6 +316,17 @@ static _Noreturn void bad_index(plan_exec *x, const struct bound *b, int64_t n)
 		text, t->name, (long long)c->lo, (long long)c->hi);
 }
 
+/* The text of a kernel breaks a rule of its target. */
+static _Noreturn void broken(
+	plan_exec *x, const plan_step *step, int64_t err)
+{
+	int64_t line = 0;
+	const char *what = x->p->target->failure(err, &line);
+
+	env_bug(arena_env(x->a), "plan.target", "%s: line %lld of the text: %s",
+		x->bound[step->first].code->phase[0].fn, (long long)line, what);
+}
+
 static void check_errors(plan_exec *x, const plan_step *step)
 {
 	for (int32_t w = 0; w < x->n_workers; w++) {
@@ -323,6 +334,8 @@ static void check_errors(plan_exec *x, const plan_step *step)
 
 		if (err == 0)
 			continue;
+		if (err < 0)
+			broken(x, step, err);
 		/* launches with checks are alone in their step */
 		bad_index(x, &x->bound[step->first], err - 1);
 	}

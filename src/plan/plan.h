@@ -75,6 +75,7 @@ typedef struct plan {
 	VEC(plan_step) step;
 	VEC(plan_copy) copy;
 	VEC(plan_unit) unit;
+	const c_target *target;
 	plan_location *location;    /* by tensor */
 	const int32_t *root;  /* by tensor: the one with the same elements */
 	size_t tensor_bytes;  /* the slab contains: tensors, */
@@ -91,6 +92,7 @@ typedef struct plan_options {
 	bool apart;	    /* no two tensors share bytes: for tests */
 	bool poison;	    /* dead buffers are overwritten: for tests */
 	size_t guard_bytes; /* unused bytes after each tensor: for tests */
+	const c_target *target; /* NULL: c_gnu */
 } plan_options;
 
 /* code[i] is the C of kernel i of the groups; NULL for opaque ones. */

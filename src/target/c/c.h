@@ -52,6 +52,18 @@ typedef struct c_kernel {
 	const void *needs;
 } c_kernel;
 
+/* What makes text of kernels. */
+typedef struct c_target {
+	const char *name; /* "c" */
+	c_kernel *(*print)(arena *a, const kern_kernel *k);
+	/* a translation unit of n kernels */
+	void (*unit)(str *out, const c_kernel *const *k, int32_t n);
+	/* what a negative *err of a function means, and the line of the unit
+	 * where it happened; NULL: there is none */
+	const char *(*failure)(int64_t err, int64_t *line);
+} c_target;
+extern const c_target c_gnu; /* c_print, c_unit */
+
 /* The C of a kernel. Kernels of equal text are one function, whatever their
  * tensors are called. */
 c_kernel *c_print(arena *a, const kern_kernel *k);

@@ -183,3 +183,5 @@ void c_unit(str *out, const c_kernel *const *k, int32_t n)
 		str_printf(out, "\n%s", k[i]->c);
 	}
 }
+
+const c_target c_gnu = {"c", c_print, c_unit, NULL};

@@ -30,6 +30,8 @@ c_kernel *cuda_print(arena *a, const kern_kernel *k);
 /* A translation unit for NVRTC: --device-as-default-execution-space. */
 void cuda_unit(str *out, const c_kernel *const *k, int32_t n);
 
+extern const c_target cuda_nvrtc; /* cuda_print, cuda_unit */
+
 /* The helpers and kernels alone, behind a prelude that defines KERNEL. */
 void cuda_unit_body(str *out, const c_kernel *const *k, int32_t n);
 

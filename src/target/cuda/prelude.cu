@@ -14,33 +14,42 @@
 #define __has_builtin(x) 0
 #endif
 #define __FMA__ 1
+#define __builtin_fmaf(x, y, z) __fmaf_rn((x), (y), (z))
+#define __builtin_fma(x, y, z) __fma_rn((x), (y), (z))
+#define __builtin_sqrtf(x) __fsqrt_rn(x)
+#define __builtin_sqrt(x) __dsqrt_rn(x)
+#define __builtin_memcpy(to, from, n) memcpy((to), (from), (n))
+#define __builtin_inff() __int_as_float(0x7f800000)
+#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)
+#define __builtin_nanf(text) __int_as_float(0x7fc00000)
+#define __builtin_nan(text) __longlong_as_double(0x7ff8000000000000ll)
 #define KERNEL(name) extern "C" __global__ void name
 #define LD(element) (element)
 #define ST(element, x) ((element) = (x))
 #define SYNC() __syncwarp()
 /* The first failure of the launch counts: of the least number. */
 #define FAIL(err, n) fail((unsigned long long *)(err), (n))
-static inline void fail(unsigned long long *err, unsigned long long n)
+[[maybe_unused]] static inline void fail(unsigned long long *err, unsigned long long n)
 {
 	atomicMin(err, n);
 }
-static inline int any_lane(int x)
+[[maybe_unused]] static inline int any_lane(int x)
 {
 	return __any_sync(0xffffffffu, x);
 }
 /* Byte l of four words. */
-static inline int pick(int l, unsigned long long a, unsigned long long b,
+[[maybe_unused]] static inline int pick(int l, unsigned long long a, unsigned long long b,
 	unsigned long long c, unsigned long long d)
 {
 	return (int)(((l < 16 ? l < 8 ? a : b : l < 24 ? c : d) >> 8 * (l & 7)) & 255);
 }
 /* x of lane l; and x of lane l, or y of lane l - n. */
 #define SHUFFLES(name, type, as) \
-	static inline type shfl_##name(type x, int l) \
+	[[maybe_unused]] static inline type shfl_##name(type x, int l) \
 	{ \
 		return (type)__shfl_sync(0xffffffffu, (as)x, l); \
 	} \
-	static inline type both_##name(type x, type y, int l, int n) \
+	[[maybe_unused]] static inline type both_##name(type x, type y, int l, int n) \
 	{ \
 		const type a = shfl_##name(x, l & (n - 1)); \
 		const type b = shfl_##name(y, l & (n - 1)); \

@@ -25,3 +25,5 @@ void cuda_unit(str *out, const c_kernel *const *k, int32_t n)
 		str_add(out, cuda_prelude[i]);
 	cuda_unit_body(out, k, n);
 }
+
+const c_target cuda_nvrtc = {"cuda", cuda_print, cuda_unit, NULL};

@@ -75,3 +75,5 @@ const char *simt_failure(int64_t err, int64_t *line)
 	*line = n / 2;
 	return what[n % 2];
 }
+
+const c_target simt_warps = {"simt", simt_print, simt_unit, simt_failure};

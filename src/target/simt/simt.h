@@ -20,6 +20,8 @@
 c_kernel *simt_print(arena *a, const kern_kernel *k);
 void simt_unit(str *out, const c_kernel *const *k, int32_t n);
 
+extern const c_target simt_warps; /* simt_print, simt_unit, simt_failure */
+
 /* What a negative *err means; line: the line of the unit's text. */
 const char *simt_failure(int64_t err, int64_t *line);
 
