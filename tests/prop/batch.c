@@ -126,6 +126,13 @@ static const char *not_declared(arena *a, const char *p)
 	return NULL;
 }
 
+typedef void unit_fn(str *out, const c_kernel *const *k, int32_t n);
+
+static unit_fn *unit_of(const prop_options *o)
+{
+	return o->simt ? simt_warps.unit : c_gnu.unit;
+}
+
 /* In a unit of its own, where no other kernel of the batch brings by chance
  * what this one has forgotten to ask for. */
 static void check_alone(batch *b, const c_kernel *k)
@@ -133,7 +140,7 @@ static void check_alone(batch *b, const c_kernel *k)
 	str s = str_new(b->a);
 	const char *name;
 
-	c_unit(&s, &k, 1);
+	unit_of(b->o)(&s, &k, 1);
 	name = not_declared(b->a, s.at);
 	if (name != NULL)
 		env_bug(arena_env(b->a), "batch", "%s is not declared: %.60s",
@@ -156,7 +163,8 @@ void batch_add(batch *b, const plan *p)
 					k->phase[0].fn);
 			continue;
 		}
-		check_alone(b, k);
+		if (!b->o->simt)
+			check_alone(b, k);
 		map_set_str(b->seen, k->phase[0].fn, b->all.n);
 		*vec_push(b->a, &b->all) = k;
 		*vec_push(b->a, &b->kernel[u]) = k;
@@ -243,7 +251,7 @@ static bool spawn_cc(batch *b, int32_t u, pid_t *pid)
 	str s = str_new(b->a);
 	bool ok;
 
-	c_unit(&s, b->kernel[u].at, b->kernel[u].n);
+	unit_of(b->o)(&s, b->kernel[u].at, b->kernel[u].n);
 	b->text[u] = s.at;
 	if (!write_file(source, s.at))
 		return false;

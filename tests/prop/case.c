@@ -71,7 +71,7 @@ static void read_back_program(void *arg)
 static void lower(void *arg)
 {
 	job *j = arg;
-	compile_options o = draw_options(j->a, j->c, j->o->asan);
+	compile_options o = draw_options(j->a, j->c, j->o);
 	str x = str_new(j->a), y = str_new(j->a);
 	ir_system *s;
 

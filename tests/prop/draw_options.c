@@ -6,18 +6,23 @@
  */
 #include "prop.h"
 
-compile_options draw_options(arena *a, const prop_case *c, bool asan)
+compile_options draw_options(
+	arena *a, const prop_case *c, const prop_options *po)
 {
 	static const int32_t bytes[] = {64, 32, 16, 64};
 	rng r = rng_new(c->seed ^ UINT64_C(0xc0ffee), c->index);
-	machine *m = arena_copy(
-		a, machine_of_c(bytes[rng_below(&r, 4)], 16), sizeof *m);
+	int32_t width = bytes[rng_below(&r, 4)];
+	machine *m = arena_copy(a,
+		po->simt ? machine_find("cuda/sm_90") : machine_of_c(width, 16),
+		sizeof *m);
 	machine *pricing = arena_copy(
 		a, machine_find(m->priced_as), sizeof *pricing);
 	compile_options o = compile_options_default(m);
 
 	o.pricing = pricing;
 	o.verify = true;
+	if (po->simt)
+		o.target = &simt_warps;
 	if (levels_are_broken())
 		levels_break(&o);
 	o.no_fusion = rng_percent(&r, 5);
@@ -38,6 +43,6 @@ compile_options draw_options(arena *a, const prop_case *c, bool asan)
 		pricing->threads = (int32_t)rng_range(&r, 1, 16);
 		pricing->memory[MACHINE_L2].bytes = 1 << rng_range(&r, 10, 20);
 	}
-	o.plan.apart = rng_percent(&r, asan ? 80 : 30);
+	o.plan.apart = rng_percent(&r, po->asan ? 80 : 30);
 	return o;
 }

@@ -26,6 +26,7 @@
 #include "interp/interp.h"
 #include "program/program.h"
 #include "run/run.h"
+#include "target/simt/simt.h"
 
 /* ---- random numbers ---------------------------------------------------- */
 
@@ -122,7 +123,9 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index);
 /* The same of casts between all types (draw_cast.c). */
 prop_case *draw_cast(arena *a, ir_table *t, uint64_t seed, uint64_t index);
 /* What it is compiled for. */
-compile_options draw_options(arena *a, const prop_case *c, bool asan);
+typedef struct prop_options prop_options;
+compile_options draw_options(
+	arena *a, const prop_case *c, const prop_options *po);
 /* A program of one call of row number `row`; NULL: the row took none of what
  * was drawn. */
 prop_case *draw_one_call(
@@ -183,13 +186,13 @@ bool walk_next(walk *w);
 
 /* ---- running ----------------------------------------------------------- */
 
-typedef struct prop_options {
+struct prop_options {
 	uint64_t seed;
 	int64_t count, first;
 	int32_t jobs, asan_share, batch;
-	bool verbose, asan, child, opt3, contract, casts, front;
+	bool verbose, asan, child, opt3, contract, casts, front, simt;
 	const char *keep, *self;
-} prop_options;
+};
 
 typedef struct prop_result {
 	int64_t passed, failed, skipped;

@@ -264,6 +264,7 @@ static void start(parent *k, int64_t first, int64_t count, bool asan)
 			: k->o->casts  ? "--casts"
 				       : "--rows",
 			k->o->front ? "--front" : "--rows",
+			k->o->simt ? "--simt" : "--rows",
 			asan ? "--asan" : NULL, NULL};
 
 		dup2(fd[1], 1);
@@ -507,6 +508,8 @@ static bool parse_args(int argc, char **argv, prop_options *o)
 			o->casts = true;
 		else if (strcmp(argv[i], "--front") == 0)
 			o->front = true;
+		else if (strcmp(argv[i], "--simt") == 0)
+			o->simt = true;
 		else if (strcmp(argv[i], "--child") == 0)
 			o->child = true;
 		else if (strcmp(argv[i], "--asan") == 0)
@@ -517,6 +520,8 @@ static bool parse_args(int argc, char **argv, prop_options *o)
 			strcmp(argv[i], "--rows") != 0)
 			return false;
 	}
+	if (o->simt)
+		share = 0; /* fibers are not what sanitizers know */
 	o->seed = (uint64_t)seed;
 	o->jobs = jobs < 1 ? 1 : jobs > MAX_JOBS ? MAX_JOBS : (int32_t)jobs;
 	o->asan_share = (int32_t)(share > 100 ? 100 : share);
@@ -532,7 +537,7 @@ int main(int argc, char **argv)
 		fputs("usage: proptest [--seed S] [--count N] [--first I]"
 		      " [--jobs J] [--asan-share PERCENT] [--batch B]"
 		      " [--keep DIR] [--verbose]"
-		      " [--contract | --casts]\n",
+		      " [--contract | --casts] [--simt]\n",
 			stderr);
 		return 2;
 	}

@@ -90,11 +90,15 @@ static void let(printer *p, kern_val v)
 			p->d->value(p, v));
 }
 
+bool c_is_named(const printer *p, kern_val v)
+{
+	return p->is_let[v] ||
+	       strchr(kern_op_at(kern_at(p->k, v)->op)->flags, 'd') != NULL;
+}
+
 const char *c_taken(printer *p, kern_val v)
 {
-	const kern_value *x = kern_at(p->k, v);
-
-	if (strchr(kern_op_at(x->op)->flags, 'd') != NULL || p->is_let[v])
+	if (c_is_named(p, v))
 		return c_name(p, v);
 	if (!p->d->let(p, v))
 		return p->d->value(p, v);

@@ -50,6 +50,9 @@ typedef struct printer {
 
 /* How a dialect prints what it does not share with the others. */
 typedef struct dialect {
+	/* the name of a value that the dialect has added, or NULL; the member
+	 * may be NULL */
+	const char *(*name)(printer *p, kern_val v);
 	/* the expression of an instruction */
 	const char *(*value)(printer *p, kern_val v);
 	/* prints the statements of an instruction that no expression computes;
@@ -75,6 +78,8 @@ c_kernel *c_print_as(arena *a, const kern_kernel *k, const dialect *d,
 	const void *more);
 void c_line(printer *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Does a name stand for the value in the text so far? */
+bool c_is_named(const printer *p, kern_val v);
 /* The operand of a statement: its name, or the expression that computes it. */
 const char *c_taken(printer *p, kern_val v);
 void c_checked(printer *p, kern_val v, const char *failed);

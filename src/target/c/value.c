@@ -124,6 +124,8 @@ const char *c_name(printer *p, kern_val v)
 		return literal(p, x);
 	if (x->op == KERN_CHUNK)
 		return "chunk";
+	if (p->d->name != NULL && p->d->name(p, v) != NULL)
+		return p->d->name(p, v);
 	return arena_printf(p->a,
 		x->op == KERN_REG ? "r%d"
 		: x->op == KERN_WALK || x->op == KERN_AFTER

@@ -5,13 +5,15 @@
 #include "target/c/text.h"
 #include "target/cuda/cuda.h"
 
+enum { SPREAD_LANES = 6 }; /* log2 of the lanes of a warp, and 1 */
+
 /* A kernel, as one thread sees it. */
 typedef struct spread {
 	const kern_kernel *wide; /* the kernel: types have its lanes */
 	kern_kernel *narrow;	 /* the same values, of one lane */
 	/* by log2 of the lanes: the value "number of this thread's lane"; 0: no
 	 * vector has so many lanes */
-	kern_val lane[6];
+	kern_val lane[SPREAD_LANES];
 	/* [value] it says only where no mask is needed: a thread asks its own */
 	bool *idle;
 	map *sync; /* statements in front of which the lanes meet, by address */
@@ -19,6 +21,9 @@ typedef struct spread {
 
 /* spread.c */
 spread *spread_new(arena *a, const kern_kernel *k);
+/* The array of this space with the next number behind that of `last`; -1: the
+ * first; there is none. Lists of arrays have no order. */
+int32_t spread_next(const kern_kernel *k, kern_space space, int32_t last);
 kern_val spread_lane(const spread *s, int32_t lanes);
 /* The element of this thread's lane, of an access by vectors of so many. */
 kern_access spread_access(

@@ -20,6 +20,14 @@ static kern_type wide_type(const printer *p, kern_val v)
 	return kern_at(spread_of(p)->wide, v)->type;
 }
 
+static const char *name(printer *p, kern_val v)
+{
+	for (int32_t i = 1; i < SPREAD_LANES; i++)
+		if (spread_of(p)->lane[i] == v)
+			return arena_printf(p->a, "lane%d", 1 << i);
+	return NULL;
+}
+
 static const char *lane(printer *p, int32_t lanes)
 {
 	return c_name(p, spread_lane(spread_of(p), lanes));
@@ -95,14 +103,14 @@ static const char *shuffle(printer *p, kern_val id)
 static void lanes(printer *p, kern_val id)
 {
 	const kern_value *v = kern_at(p->k, id);
-	const char *t = c_type(p, v->type), *name = c_name(p, id);
+	const char *t = c_type(p, v->type), *x = c_name(p, id);
 	int32_t n = wide_type(p, id).lanes;
 
-	c_line(p, "%s %s = (%s)%" PRId64 ";", t, name, t, v->list[0]);
+	c_line(p, "%s %s = (%s)%" PRId64 ";", t, x, t, v->list[0]);
 	for (int32_t i = 1; i < n; i++)
 		if (v->list[i] != v->list[0])
-			c_line(p, "%s = %s == %d ? (%s)%" PRId64 " : %s;", name,
-				lane(p, n), i, t, v->list[i], name);
+			c_line(p, "%s = %s == %d ? (%s)%" PRId64 " : %s;", x,
+				lane(p, n), i, t, v->list[i], x);
 }
 
 static const char *load(printer *p, kern_val id)
@@ -172,14 +180,15 @@ static void before(printer *p, const kern_stmt *s)
 /* The name of an operand, which all threads have computed. */
 static const char *computed(printer *p, kern_val v)
 {
-	const char *x = c_taken(p, v), *name = c_name(p, v);
+	bool known = c_is_named(p, v);
+	const char *x = c_taken(p, v);
 
-	if (strcmp(x, name) == 0)
-		return x;
-	p->is_let[v] = true;
-	c_line(p, "const %s %s = %s;", c_type(p, kern_at(p->k, v)->type), name,
-		x);
-	return name;
+	if (!known && !c_is_named(p, v)) {
+		p->is_let[v] = true;
+		c_line(p, "const %s %s = %s;", c_type(p, kern_at(p->k, v)->type),
+			c_name(p, v), x);
+	}
+	return c_name(p, v);
 }
 
 /* The threads that write a vector of n lanes; NULL: all of them. */
@@ -260,13 +269,28 @@ static void turn(printer *p, const kern_stmt *s)
 
 /* ---- functions ---- */
 
+static void pointers(
+	printer *p, kern_space space, char letter, const char *memory)
+{
+	for (int32_t i = spread_next(p->k, space, -1); i >= 0;
+		i = spread_next(p->k, space, i)) {
+		const kern_array *r = &p->k->array.at[i];
+		const char *t = c_stored_type(p, r->dtype);
+
+		if (!p->used[i])
+			continue;
+		c_line(p, "%s *const %c%d = (%s *)(%s + %" PRId64 ");", t,
+			letter, r->number, t, memory, r->offset);
+	}
+}
+
 static void open(printer *p)
 {
 	const kern_kernel *k = p->k;
 	const spread *s = spread_of(p);
 
 	c_line(p, "const i64 %s = threadIdx.x %% 32;", lane(p, CUDA_WARP));
-	for (int32_t i = 1; i < 5; i++)
+	for (int32_t i = 1; i < SPREAD_LANES - 1; i++)
 		if (s->lane[i] != 0)
 			c_line(p, "const i64 %s = threadIdx.x %% %d;",
 				c_name(p, s->lane[i]), 1 << i);
@@ -274,27 +298,17 @@ static void open(printer *p)
 	c_line(p, "const i64 warp = (i64)blockIdx.x * (blockDim.x / 32) + "
 		  "threadIdx.x / 32;");
 	c_line(p, "char *const local = locals + %zu * warp;", k->local_bytes);
-	for (int32_t i = 0; i < k->array.n; i++) {
-		const kern_array *r = &k->array.at[i];
-		const char *t = c_stored_type(p, r->dtype);
-		bool shared = r->space == KERN_SCRATCH;
-
-		if (!p->used[i] && r->space == KERN_PARAM)
+	for (int32_t i = 0; i < k->n_params; i++)
+		if (!p->used[i])
 			c_line(p, "(void)p%d;", i);
-		if (p->used[i] && r->space != KERN_PARAM)
-			c_line(p, "%s *const %c%d = (%s *)(%s + %" PRId64 ");",
-				t,
-				shared			  ? 'q'
-				: r->space == KERN_LOCAL ? 'b'
-							  : 's',
-				r->number, t, shared ? "scratch" : "local",
-				r->offset);
-	}
+	pointers(p, KERN_SCRATCH, 'q', "scratch");
+	pointers(p, KERN_LOCAL, 'b', "local");
+	pointers(p, KERN_STACK, 's', "local");
 	c_line(p, "(void)scratch, (void)local, (void)err;");
 	c_line(p, "for (i64 chunk = first + warp; chunk < end; chunk += "
 		  "warps) {");
 	p->depth++;
-	for (int32_t i = 1; i < 6; i++)
+	for (int32_t i = 1; i < SPREAD_LANES; i++)
 		if (s->lane[i] != 0)
 			c_line(p, "(void)%s;", c_name(p, s->lane[i]));
 }
@@ -306,11 +320,11 @@ static void close(printer *p)
 	c_line(p, "}");
 }
 
-static void head(printer *p, str *out, const char *name)
+static void head(printer *p, str *out, const char *fn)
 {
 	const kern_kernel *k = p->k;
 
-	str_printf(out, "KERNEL(%s)(\n", name);
+	str_printf(out, "KERNEL(%s)(\n", fn);
 	for (int32_t i = 0; i < k->n_params; i++)
 		str_printf(out, "	%s%s *const %sp%d,\n",
 			k->array.at[i].out ? "" : "const ",
@@ -324,7 +338,8 @@ static void head(printer *p, str *out, const char *name)
 
 c_kernel *cuda_print(arena *a, const kern_kernel *k)
 {
-	static const dialect d = {.value = value,
+	static const dialect d = {.name = name,
+		.value = value,
 		.let = let,
 		.before = before,
 		.store = store,

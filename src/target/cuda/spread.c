@@ -50,6 +50,41 @@ static bool counts_lanes(const kern_value *v)
 	       v->op == KERN_FLOOR;
 }
 
+int32_t spread_next(const kern_kernel *k, kern_space space, int32_t last)
+{
+	int32_t best = -1;
+
+	for (int32_t i = 0; i < k->array.n; i++) {
+		const kern_array *r = &k->array.at[i];
+
+		if (r->space == space &&
+			(last < 0 || r->number > k->array.at[last].number) &&
+			(best < 0 || r->number < k->array.at[best].number))
+			best = i;
+	}
+	return best;
+}
+
+static bool declares(const kern_block *b, int32_t array)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+
+		if ((s->kind == KERN_ARRAY && s->array == array) ||
+			declares(&s->body, array) || declares(&s->other, array))
+			return true;
+	}
+	return false;
+}
+
+static bool is_declared(const kern_kernel *k, int32_t array)
+{
+	for (int32_t i = 0; i < k->n_phases; i++)
+		if (declares(&k->phase[i].body, array))
+			return true;
+	return false;
+}
+
 /* Arrays of blocks become memory of the warp, behind its other arrays. */
 static void move_stack(kern_kernel *k)
 {
@@ -57,10 +92,11 @@ static void move_stack(kern_kernel *k)
 	size_t *n = &k->local_bytes;
 
 	*n = (*n + ALIGN - 1) / ALIGN * ALIGN;
-	for (int32_t i = 0; i < k->array.n; i++) {
+	for (int32_t i = spread_next(k, KERN_STACK, -1); i >= 0;
+		i = spread_next(k, KERN_STACK, i)) {
 		kern_array *r = &k->array.at[i];
 
-		if (r->space != KERN_STACK)
+		if (!is_declared(k, i))
 			continue;
 		r->offset = (int64_t)*n;
 		*n += (size_t)r->elems * dtype_size(kern_stored(r->dtype));
@@ -89,12 +125,12 @@ static kern_kernel *copy_of(arena *a, const kern_kernel *k)
 static void add_lanes(arena *a, spread *s)
 {
 	kern_kernel *k = s->narrow;
-	bool used[6] = {[5] = true}; /* of the warp */
+	bool used[SPREAD_LANES] = {[SPREAD_LANES - 1] = true}; /* of the warp */
 
 	for (int32_t i = 1; i < s->wide->value.n; i++)
 		if (s->wide->value.at[i].type.lanes > 1)
 			used[log2_of(s->wide->value.at[i].type.lanes)] = true;
-	for (int32_t i = 1; i < 6; i++)
+	for (int32_t i = 1; i < SPREAD_LANES; i++)
 		if (used[i]) {
 			s->lane[i] = k->value.n;
 			*vec_push(a, &k->value) = (kern_value){
