@@ -8,7 +8,7 @@
  *     kernel 0 fn_relu_0 {
  *       param p0: f32[1000] out
  *       param p1: f32[1000] in
- *       phase chunks 4 {
+ *       phase of 4 chunks {
  *         %1: i64 = imin 256*chunk + 256, 1000
  *         for %i2 = 256*chunk .. %1 step 16 whole after %3 {
  *           %4: f32x16 = load p1[%i2]

@@ -58,7 +58,7 @@ typedef struct dialect {
 	/* prints the statements of an instruction that no expression computes;
 	 * false: v is not such a one */
 	bool (*let)(printer *p, kern_val v);
-	/* what stands in front of a statement */
+	/* what is printed before a statement */
 	void (*before)(printer *p, const kern_stmt *s);
 	void (*store)(printer *p, const kern_stmt *s);
 	void (*set_lane)(printer *p, const kern_stmt *s);

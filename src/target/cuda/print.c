@@ -50,7 +50,7 @@ static const char *shown(printer *p, kern_val v)
 	return t.dt == TN_BOOL ? "bool" : c_stored_type(p, t.dt);
 }
 
-/* list[lane], where list has 32 integers of 8 bits at most */
+/* list[lane] modulo mask + 1, a power of two; the list has 32 integers at most */
 static const char *picked(
 	printer *p, const int64_t *list, int32_t n, int64_t mask)
 {
@@ -88,7 +88,7 @@ static const char *shuffle(printer *p, kern_val id)
 		first &= v->list[i] < n;
 		second &= v->list[i] >= n;
 	}
-	from = to > 1 ? picked(p, v->list, to, 2 * n - 1)
+	from = to > 1 ? picked(p, v->list, to, first ? n - 1 : 2 * n - 1)
 		      : arena_printf(p->a, "%" PRId64, v->list[0]);
 	if (first)
 		return arena_printf(p->a, "shfl_%s(%s, %s)", t, x, from);

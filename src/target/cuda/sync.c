@@ -122,18 +122,18 @@ static bool next_digit(const struct finder *f, const kern_form *at,
 }
 
 /*
- * Do vectors of one form in different iterations of the open loops have no cell
- * in common? If all of its values that change are variables of loops, and their
+ * Do cells from an address of this form to `reach` behind it, in different
+ * iterations of the open loops, have none in common? If all of its values that change are variables of loops, and their
  * steps are those of the digits of a number: each step is longer than all that
  * the smaller digits reach.
  */
-static bool are_apart(const struct finder *f, const touch *t)
+static bool are_apart(const struct finder *f, const touch *t, int64_t reach)
 {
-	int64_t reach = (t->lanes - 1) * magnitude(t->stride), step = 0, n;
+	int64_t step = 0, n;
 	uint64_t done = 0;
 	int32_t which, first;
 
-	if (t->at->n > 60 || t->stride > INT32_MAX || t->stride < -INT32_MAX)
+	if (t->at->n > 60)
 		return false;
 	for (;;) {
 		if (!next_digit(f, t->at, done, &which, &step))
@@ -152,17 +152,39 @@ static bool are_apart(const struct finder *f, const touch *t)
 	}
 }
 
+/* Are both forms the same sum, plus a constant? *by: that of y less that of x. */
+static bool same_sum(const kern_form *x, const kern_form *y, int64_t *by)
+{
+	if (x->n != y->n || __builtin_sub_overflow(y->c0, x->c0, by))
+		return false;
+	for (int32_t i = 0; i < x->n; i++)
+		if (x->t[i].v != y->t[i].v || x->t[i].coef != y->t[i].coef)
+			return false;
+	return *by <= INT32_MAX && *by >= -INT32_MAX;
+}
+
 static bool conflict(const struct finder *f, const touch *x, const touch *y)
 {
+	bool few = x->lanes < CUDA_WARP || y->lanes < CUDA_WARP;
+	int64_t by, wx, wy;
+
 	if (x->memory != y->memory || (!x->write && !y->write))
 		return false;
-	if (x->at != y->at || x->stride != y->stride || x->lanes != y->lanes ||
-		x->at == NULL)
+	if (x->at == NULL || y->at == NULL || x->stride < 0 || y->stride < 0 ||
+		x->stride > INT32_MAX || y->stride > INT32_MAX ||
+		!same_sum(x->at, y->at, &by))
+		return true;
+	wx = (x->lanes - 1) * x->stride;
+	wy = (y->lanes - 1) * y->stride;
+	if (by > wx || by < -wy) /* no cell in common, in one iteration */
+		return x->stale &&
+		       !are_apart(f, x, by > 0 ? by + wy : wx - by);
+	if (by != 0 || x->stride != y->stride || x->lanes != y->lanes)
 		return true;
 	/* one thread writes what has few lanes, but more than one reads it */
-	if (x->lanes < CUDA_WARP && !(x->write && y->write))
+	if (few && !(x->write && y->write))
 		return true;
-	return x->stale && x->lanes > 1 && !are_apart(f, x);
+	return x->stale && x->lanes > 1 && !are_apart(f, x, wx);
 }
 
 /* ---- the walk ---- */

@@ -1,6 +1,6 @@
 /*
  * A warp on the CPU: 32 fibers, which run one after another until all of them
- * have met at the same place. What they touch in between is noted.
+ * have met at the same statement. What they touch in between is noted.
  */
 typedef __INT64_TYPE__ simt_int;
 typedef __UINT64_TYPE__ simt_word;
@@ -32,7 +32,7 @@ static __thread simt_word simt_epoch;
 static __thread struct { unsigned x; } threadIdx;
 static const struct { unsigned x; } blockIdx = { 0 }, gridDim = { 1 }, blockDim = { 32 };
 
-/* Saves the registers that a call keeps, goes on with another stack. */
+/* Saves the registers that a call keeps, continues on another stack. */
 void simt_switch(void **from, void *to) __attribute__((visibility("hidden")));
 #if defined(__x86_64__)
 __asm__(".pushsection .text\n"

@@ -69,7 +69,7 @@ const char *simt_failure(int64_t err, int64_t *line)
 	static const char *const what[] = {
 		"two lanes of a warp access one cell, one of them writes it, "
 		"and they do not meet in between",
-		"the lanes of a warp do not meet at the same place"};
+		"the lanes of a warp do not meet at the same statement"};
 	int64_t n = -1 - err;
 
 	*line = n / 2;

@@ -7,8 +7,8 @@
  *   void NAME(void *const *p, void *scratch, void *local, i64 chunk, i64 *err);
  *
  * which runs one chunk. Between two meetings the lanes run one after another,
- * in an order that is drawn anew each time. If two of them access one cell and
- * one of them writes, or if they do not meet at the same place, *err gets a
+ * in an order that is drawn again each time. If two of them access one cell and
+ * one of them writes, or if they do not meet at the same statement, *err gets a
  * negative number: simt_failure says what it means.
  */
 #ifndef TARGET_SIMT_H

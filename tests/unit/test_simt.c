@@ -1,0 +1,249 @@
+/*
+ * Emulated warps: a kernel gives what its vectors say, lanes meet where a cell
+ * changes hands, and the emulator finds it when they do not. Devices of the API.
+ */
+#include "run_kernels.h"
+#include "unit.h"
+
+#include "tenon.h"
+
+/* Lane l writes cell l, and reads cell l + 1, which the next lane has written. */
+static const char shift[] = "kernel 0 shift {\n"
+			    "  param p0: f32[80] out\n"
+			    "  param p1: f32[64] in\n"
+			    "  phase of 1 chunks {\n"
+			    "    %1: f32x32 = load p1[0]\n"
+			    "    store p0[0] = %1\n"
+			    "    %2: f32x16 = load p0[1]\n"
+			    "    store p0[32] = %2\n"
+			    "    %3: f32x16 = load p0[0]\n"
+			    "    %4: f32x32 = shuffle %2, %3, [0, 16, 1, 17, 2, 18, 3, 19, 4, "
+			    "20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, "
+			    "13, 29, 14, 30, 15, 31]\n"
+			    "    store p0[48] = %4\n"
+			    "  }\n"
+			    "}\n";
+/* In a loop: this iteration reads what the last one wrote. */
+static const char chain[] = "kernel 0 chain {\n"
+			    "  param p0: f32[80] out\n"
+			    "  param p1: f32[64] in\n"
+			    "  phase of 1 chunks {\n"
+			    "    %1: f32x32 = load p1[0]\n"
+			    "    store p0[0] = %1\n"
+			    "    for %2 = 0 .. 3 {\n"
+			    "      %3: f32x32 = load p0[%2 + 1]\n"
+			    "      store p0[%2 + 2] = %3\n"
+			    "    }\n"
+			    "  }\n"
+			    "}\n";
+/* Elements of their own: no lane waits for another one. */
+static const char alone[] = "kernel 0 alone {\n"
+			    "  param p0: f32[80] out\n"
+			    "  param p1: f32[64] in\n"
+			    "  phase of 1 chunks {\n"
+			    "    for %1 = 0 .. 64 step 32 {\n"
+			    "      %2: f32x32 = load p1[%1]\n"
+			    "      store p0[%1] = %2\n"
+			    "      %3: f32x32 = load p0[%1]\n"
+			    "      %4: f32x32 = add %3, %2\n"
+			    "      store p0[%1] = %4\n"
+			    "    }\n"
+			    "  }\n"
+			    "}\n";
+
+struct warp {
+	const char *text, *from, *to; /* of the unit, in the kernel's body */
+	int64_t n_syncs;	      /* in the body; the last one ends it */
+	int64_t err;
+	float out[80];
+};
+
+static const char *edited(
+	arena *a, const char *unit, const char *from, const char *to)
+{
+	const char *body = strstr(unit, "KERNEL(k_"), *at;
+
+	assert_non_null(body);
+	at = strstr(body, from);
+	assert_non_null(at);
+	return arena_printf(a, "%.*s%s%s", (int)(at - unit), unit, to,
+		at + strlen(from));
+}
+
+static int64_t count(const char *text, const char *what)
+{
+	const char *body = strstr(text, "KERNEL(k_");
+	int64_t n = 0;
+
+	while ((body = strstr(body, what)) != NULL) {
+		body++;
+		n++;
+	}
+	return n;
+}
+
+static void run_warp(arena *a, void *arg)
+{
+	struct warp *w = arg;
+	kern_kernel *k = kern_parse(a, w->text, strlen(w->text), "t.kern");
+	c_kernel *c = simt_print(a, k);
+	float in[64];
+	void *p[2] = {w->out, in}, *local = run_array(a, c->local_bytes), *sym;
+	str unit = str_new(a);
+	run_fn *fn;
+	void *lib;
+
+	for (int32_t i = 0; i < 64; i++)
+		in[i] = (float)(i + 1);
+	for (int32_t i = 0; i < 80; i++)
+		w->out[i] = 0;
+	simt_unit(&unit, (const c_kernel *const *)&c, 1);
+	w->n_syncs = count(unit.at, "SYNC();");
+	lib = run_load(w->from == NULL
+			? unit.at
+			: edited(a, unit.at, w->from, w->to), NULL);
+	sym = dlsym(lib, c->phase[0].fn);
+	memcpy(&fn, &sym, sizeof fn);
+	w->err = 0;
+	fn(p, NULL, local, 0, &w->err);
+	dlclose(lib);
+}
+
+static void run_ok(struct warp *w)
+{
+	tn_diag d = {0};
+
+	if (unit_run(run_warp, w, 0, &d) != TN_OK)
+		fail_msg("%s: %s\n%s", d.rule, d.text, d.extra);
+}
+
+static void test_values(void **state)
+{
+	struct warp w = {.text = shift};
+
+	(void)state;
+	run_ok(&w);
+	assert_int_equal(w.err, 0);
+	for (int32_t i = 0; i < 16; i++) {
+		assert_true(w.out[32 + i] == (float)(i + 2));
+		assert_true(w.out[48 + 2 * i] == (float)(i + 2));
+		assert_true(w.out[49 + 2 * i] == (float)(i + 1));
+	}
+	w = (struct warp){.text = chain};
+	run_ok(&w);
+	assert_int_equal(w.err, 0);
+	for (int32_t i = 0; i < 28; i++)
+		assert_true(w.out[i + 4] == (float)(i + 2));
+	w = (struct warp){.text = alone};
+	run_ok(&w);
+	assert_int_equal(w.err, 0);
+	assert_int_equal(w.n_syncs, 1); /* at the end of the chunk */
+	for (int32_t i = 0; i < 64; i++)
+		assert_true(w.out[i] == 2 * (float)(i + 1));
+}
+
+/* Each meeting of lanes is needed: without it two lanes race. */
+static void test_races(void **state)
+{
+	static const char *const texts[] = {shift, chain};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct warp w = {texts[i], "SYNC();", ";", 0, 0, {0}};
+		int64_t line;
+
+		run_ok(&w);
+		assert_true(w.n_syncs >= 2 && w.err < 0);
+		assert_non_null(strstr(simt_failure(w.err, &line), "one cell"));
+		assert_true(line > 100);
+	}
+}
+
+/* A barrier that only some lanes reach; a value that some do not show. */
+static void test_bad_barrier(void **state)
+{
+	static const char *const edits[][2] = {
+		{"SYNC();", "if (lane32 < 16)\n SYNC();"},
+		{"= both_f32(", "= lane32 < 3 ? 0 : both_f32("}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct warp w = {
+			shift, edits[i][0], edits[i][1], 0, 0, {0}};
+		int64_t line;
+
+		run_ok(&w);
+		assert_true(w.err < 0);
+		assert_non_null(strstr(simt_failure(w.err, &line), "meet"));
+	}
+}
+
+/* ---- devices ---- */
+
+static const char program[] = "program { x: f32[7,100]  i: i32[3]\n"
+			      "  s = softmax(x, axis=1)\n"
+			      "  t = take(s, i, axis=0)\n"
+			      "  return t }\n";
+
+static tn_status run_on(const tn_options *o, const int32_t *index, float *out,
+	char *message)
+{
+	tn_context *c = NULL;
+	tn_program *p = NULL;
+	float x[700];
+	const void *in[2] = {x, index};
+	void *to[1] = {out};
+	tn_status s = tn_context_new(&c, o);
+
+	for (int32_t i = 0; i < 700; i++)
+		x[i] = (float)(i % 13) / 4;
+	if (s == TN_OK)
+		s = tn_program_parse(&p, c, program, sizeof program - 1, "t.tn");
+	if (s == TN_OK)
+		s = tn_program_run(p, in, to);
+	snprintf(message, 1024, "%s", tn_context_diag(c)->text);
+	tn_program_free(p);
+	tn_context_free(c);
+	return s;
+}
+
+static void test_device(void **state)
+{
+	static const int32_t good[3] = {6, 0, 3}, bad[3] = {6, 7, 3};
+	tn_options o = TN_OPTIONS_INIT;
+	float cpu[300], simt[300];
+	char m[1024];
+
+	(void)state;
+	assert_int_equal(run_on(&o, good, cpu, m), TN_OK);
+	o.device = "simt";
+	assert_int_equal(run_on(&o, good, simt, m), TN_OK);
+	for (int32_t i = 0; i < 300; i++)
+		assert_true(cpu[i] - simt[i] < 1e-6f && simt[i] - cpu[i] < 1e-6f);
+	assert_int_equal(run_on(&o, bad, simt, m), TN_ERANGE);
+	assert_non_null(strstr(m, "i[1] is 7"));
+	o.device = "tpu";
+	assert_int_equal(run_on(&o, good, simt, m), TN_EINVAL);
+	assert_non_null(strstr(m, "accepted are cpu and simt"));
+	o.device = NULL;
+	o.target = "cuda/sm_90";
+	assert_int_equal(run_on(&o, good, simt, m), TN_EINVAL);
+	assert_non_null(strstr(m, "can be explained, not run"));
+	o.target = "cuda/sm_10";
+	assert_int_equal(run_on(&o, good, simt, m), TN_EINVAL);
+	assert_non_null(strstr(m, "cuda/sm_80, cuda/sm_90"));
+	o.target = "c/plain";
+	assert_int_equal(run_on(&o, good, simt, m), TN_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_races),
+		cmocka_unit_test(test_bad_barrier),
+		cmocka_unit_test(test_device),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
