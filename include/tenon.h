@@ -115,22 +115,15 @@ typedef struct tn_options {
 	/* bytes that may be kept for gradients, where computing values again
 	 * can do without; 0: as few as possible; -1: as is fastest */
 	int64_t memory_limit;
-	/* what runs kernels: NULL: TENON_DEVICE, or "cpu". "simt": warps of an
-	 * NVIDIA GPU, emulated: slow, and it finds races between threads */
-	const char *device;
-	/* the machine that kernels are made for, by its name: "c/avx2",
-	 * "cuda/sm_90"; NULL: that of the device. What is made for another kind
-	 * of device can be explained, not run */
-	const char *target;
+	/* NULL: TENON_DEVICE, or "cpu"; "simt": emulated warps of a GPU. target:
+	 * what kernels are made for, "cuda/sm_90"; NULL: the device's machine */
+	const char *device, *target;
 } tn_options;
 
 #define TN_OPTIONS_INIT                                                        \
 	{                                                                      \
 		sizeof(tn_options), 0, false, false, true, NULL, NULL, NULL,   \
-		{                                                              \
-			NULL, NULL                                             \
-		},                                                             \
-		-1, NULL, NULL                                                 \
+			{NULL, NULL}, -1, NULL, NULL                           \
 	}
 
 /**
