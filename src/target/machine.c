@@ -111,7 +111,7 @@
 		.stream_bytes = INT64_MAX, .least_lanes = 4,                   \
 		.small_inside = 64, .rows_at_once = 8, .near_lanes = 2,        \
 		.near_jump = 0.25, .write_jump = 1.5, .near_guard = 16,        \
-		.ahead_bytes = 0, .ahead_ops = 0, .turn_bytes = 512,           \
+		.ahead_bytes = 1, .ahead_ops = 1, .turn_bytes = 512,           \
 		.sum_vectors = 2, .long_vectors = 1, .long_ops = 8,            \
 		.short_loop = 8, .short_sum = 16, .far_vectors = 4,            \
 		.row_blocks = 8, .large_block = 16, .least_part = 16           \
