@@ -9,6 +9,8 @@
  *   range_each.c  the values of a form one by one, where they are few
  *   verify.c      names, types (verify_type.c), statements
  *   verify_memory.c verify_chunks.c       bounds, races
+ *   verify_order.c order_value.c order_memory.c
+ *                 elements are written before they are read
  */
 #ifndef KERN_LOCAL_H
 #define KERN_LOCAL_H

@@ -17,7 +17,7 @@
  *   kern.bounds    an element that may lie outside of its array
  *   kern.check     an index from data that is not checked; an unknown check
  *   kern.write     a store into what is only read
- *   kern.order     an array that is read before anything writes it
+ *   kern.order     an element that is read before it is written
  *   kern.race      chunks that write, or write and read, the same element
  *   kern.room      arrays beyond the bytes that there are, or misplaced
  *   kern.fence     stores past the caches without a fence behind them
@@ -624,5 +624,6 @@ void kern_verify(kern_kernel *k)
 	kern_find_uses(&v);
 	for (int32_t i = 0; i < k->n_phases; i++)
 		verify_phase(&v, &k->phase[i]);
+	kern_verify_order(&v);
 	k->verified = false;
 }

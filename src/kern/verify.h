@@ -90,4 +90,7 @@ bool kern_arrays_overlap(const kern_kernel *k, int32_t i, int32_t j);
 /* verify_chunks.c: checks that the chunks of a phase are independent */
 void kern_verify_chunks(struct kern_verifier *v);
 
+/* verify_order.c: after all phases: checks that what is read is written before */
+void kern_verify_order(struct kern_verifier *v);
+
 #endif
