@@ -49,9 +49,19 @@ void kern_add_fact(
 {
 	if (f == NULL || r->fact.n >= MAX_FACTS)
 		return;
-	*vec_push(r->k->a, &r->fact) = (struct kern_fact){f, lo, hi};
+	*vec_push(r->k->a, &r->fact) = (struct kern_fact){f, lo, hi, 0};
 	if (f->n > 0)
 		derive(r, f, lo, hi);
+}
+
+/* `inside` compares what 64 bits hold of the form. */
+static void inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
+{
+	if (f == NULL || kern_reach(r, f) < KERN_BEYOND)
+		kern_add_fact(r, f, lo, hi);
+	else if (r->fact.n < MAX_FACTS)
+		*vec_push(r->k->a, &r->fact) =
+			(struct kern_fact){f, lo, hi, 1};
 }
 
 /* x of the number f */
@@ -244,12 +254,11 @@ static const kern_form *call_form(kern_range *r, const kern_value *x,
 		f = kern_form_scale(r->k, f, c);
 	else
 		return NULL;
-	/* 32 bits wrap */
-	return x->type.dt == TN_I64 ||
-			       kern_is_inside(r, f, INT32_MIN,
-				       (int64_t)INT32_MAX + 1)
-		       ? f
-		       : NULL;
+	/* 32 bits wrap, and 64 */
+	if (x->type.dt == TN_I64)
+		return kern_reach(r, f) < KERN_BEYOND ? f : NULL;
+	return kern_is_inside(r, f, INT32_MIN, (int64_t)INT32_MAX + 1) ? f
+								       : NULL;
 }
 
 /* An integer, or a lane of integers, as a form; NULL: it is none. */
@@ -258,8 +267,10 @@ static const kern_form *form_of(
 {
 	const kern_value *x = kern_at(r->k, v);
 	bool in_lanes = x->type.lanes > 1;
+	bool wraps = x->op == KERN_INDEX &&
+		     kern_reach(r, x->form[0]) >= KERN_BEYOND;
 
-	if (nest > MAX_NEST || (in_lanes && lane == NULL) ||
+	if (nest > MAX_NEST || (in_lanes && (lane == NULL || wraps)) ||
 		(x->type.dt != TN_I64 && x->type.dt != TN_I32))
 		return NULL;
 	if (x->op == KERN_SPLAT)
@@ -278,7 +289,8 @@ static const kern_form *form_of(
 		return set_lane(r, v, lane);
 	if (in_lanes || x->op == KERN_REG)
 		return NULL;
-	return x->op == KERN_INDEX ? x->form[0] : kern_form_term(r->k, 1, v);
+	return x->op == KERN_INDEX && !wraps ? x->form[0]
+					     : kern_form_term(r->k, 1, v);
 }
 
 /* x CMP y, which holds or not: as x - y in an interval */
@@ -337,8 +349,8 @@ static bool cannot(kern_range *r, kern_val c, const kern_form *lane,
 	for (int32_t i = n; i < m && !never; i++) {
 		struct kern_fact f = r->fact.at[i];
 
-		never = (f.lo != INT64_MIN && kern_most(r, f.f, f.lo - 1) < f.lo) ||
-			(f.hi != INT64_MAX && kern_least(r, f.f, f.hi) >= f.hi);
+		never = !f.wraps && ((f.lo != INT64_MIN && kern_most(r, f.f, f.lo - 1) < f.lo) ||
+			(f.hi != INT64_MAX && kern_least(r, f.f, f.hi) >= f.hi));
 	}
 	return never;
 }
@@ -379,8 +391,8 @@ static void assume(
 		return;
 	if (x->op == KERN_INSIDE) {
 		if (holds)
-			kern_add_fact(r, x->form[0], x->num[0], x->num[1]);
-		else
+			inside(r, x->form[0], x->num[0], x->num[1]);
+		else if (kern_reach(r, x->form[0]) < KERN_BEYOND)
 			outside(r, x->form[0], x->num[0], x->num[1]);
 	} else if (x->op == KERN_CALL) {
 		call(r, x, x->type.lanes > 1 ? lane : NULL, holds, nest);

@@ -370,6 +370,87 @@ static void by_clamp(struct ask *q, const kern_value *x)
 		3);
 }
 
+/* An element of an array that holds indices of one check. */
+static uint64_t reach_of_load(const kern_range *r, const kern_value *x)
+{
+	int32_t n = r->checked[x->at.array];
+	const kern_check *c;
+	uint64_t lo, hi;
+
+	if (n < 1 || n > r->k->check.n)
+		return KERN_BEYOND;
+	c = &r->k->check.at[n - 1];
+	lo = c->lo < 0 ? -(uint64_t)c->lo : (uint64_t)c->lo;
+	hi = c->hi < 0 ? -(uint64_t)c->hi : (uint64_t)c->hi;
+	return lo > hi ? lo : hi;
+}
+
+static uint64_t reach_of(const kern_range *r, kern_val v)
+{
+	const kern_value *x = kern_at(r->k, v);
+
+	if (v < r->n_loop)
+		return r->reach[v];
+	if (x->op == KERN_LOAD)
+		return reach_of_load(r, x);
+	return x->form[0] != NULL ? kern_reach(r, x->form[0]) : KERN_BEYOND;
+}
+
+uint64_t kern_reach(const kern_range *r, const kern_form *f)
+{
+	uint64_t n = 0, c;
+
+	if (r->reach == NULL || f == NULL)
+		return 0;
+	n = f->c0 < 0 ? -(uint64_t)f->c0 : (uint64_t)f->c0;
+	for (int32_t i = 0; i < f->n && n < KERN_BEYOND; i++) {
+		uint64_t x = reach_of(r, f->t[i].v);
+
+		c = f->t[i].coef < 0 ? -(uint64_t)f->t[i].coef
+				     : (uint64_t)f->t[i].coef;
+		if (x > (KERN_BEYOND - n) / c)
+			return KERN_BEYOND;
+		n += c * x;
+	}
+	return n < KERN_BEYOND ? n : KERN_BEYOND;
+}
+
+/* May f exceed 64 bits, for all that conditions say of its values? */
+static bool may_wrap(struct ask *q, const kern_form *f)
+{
+	int64_t lo, hi;
+
+	if (f == NULL || kern_reach(q->r, f) < KERN_BEYOND)
+		return false;
+	lo = hi = f->c0;
+	for (int32_t i = 0; i < f->n; i++) {
+		const kern_form *t = kern_form_term(q->r->k, 1, f->t[i].v);
+		int64_t a = most(q->r, t, INT64_MIN, q->nest + 1), c;
+		int64_t b = most(q->r, kern_form_scale(q->r->k, t, -1),
+			INT64_MIN, q->nest + 1);
+
+		c = f->t[i].coef;
+		if (a == INT64_MAX || b == INT64_MAX || c == INT64_MIN ||
+			!mul_ok(c < 0 ? -c : c, a, &a) ||
+			!mul_ok(c < 0 ? -c : c, b, &b) ||
+			!add_ok(hi, c < 0 ? b : a, &hi) ||
+			!add_ok(lo, c < 0 ? -a : -b, &lo))
+			return true;
+	}
+	return false;
+}
+
+/* May the last value be what is left of a form that exceeds 64 bits? */
+static bool is_wrapped(struct ask *q)
+{
+	const kern_value *x = kern_at(q->r->k, q->t->v);
+
+	if (!may_wrap(q, x->form[0]) && !may_wrap(q, x->form[1]))
+		return false;
+	q->r->data = true;
+	return true;
+}
+
 /* Tries bounds from the definition of the value. */
 static void by_definition(struct ask *q)
 {
@@ -449,7 +530,7 @@ static void by_fact(struct ask *q, struct kern_fact fact)
 	int64_t a, bound;
 	bool up;
 
-	if (f->n == 0 || f->t[f->n - 1].v != q->t->v)
+	if (f->n == 0 || f->t[f->n - 1].v != q->t->v || fact.wraps)
 		return;
 	a = f->t[f->n - 1].coef;
 	up = (q->t->coef > 0) == (a > 0);
@@ -487,7 +568,8 @@ static int64_t most(kern_range *r, const kern_form *f, int64_t goal, int nest)
 	if (--r->budget < 0 || nest > MAX_NEST)
 		return INT64_MAX;
 	q.t = &f->t[f->n - 1];
-	by_definition(&q);
+	if (!is_wrapped(&q))
+		by_definition(&q);
 	for (int32_t i = r->fact.n - 1; i >= 0 && q.best > goal; i--)
 		by_fact(&q, r->fact.at[i]);
 	if (q.t->v < r->n_loop && r->loop[q.t->v] != NULL)
@@ -533,7 +615,7 @@ static kern_val remainder_of(const kern_range *r, const kern_value *x)
 	for (int32_t j = 0; j < r->fact.n; j++) {
 		const kern_form *f = r->fact.at[j].f;
 
-		for (int32_t i = 0; i < f->n; i++) {
+		for (int32_t i = 0; i < f->n && !r->fact.at[j].wraps; i++) {
 			const kern_value *y = kern_at(r->k, f->t[i].v);
 
 			if (y->op == KERN_MOD && y->form[0] == x->form[0] &&
@@ -553,12 +635,13 @@ static const kern_form *rewritten(kern_range *r, const kern_form *f, int32_t *at
 	for (; *at < r->fact.n; ++*at) {
 		const kern_form *g = r->fact.at[*at].f;
 
-		for (int32_t i = 0; i < g->n; i++) {
+		for (int32_t i = 0; i < g->n && !r->fact.at[*at].wraps; i++) {
 			const kern_value *x = kern_at(r->k, g->t[i].v);
 			kern_val mod;
 			const kern_form *h;
 
-			if (x->op != KERN_DIV && x->op != KERN_FLOOR)
+			if ((x->op != KERN_DIV && x->op != KERN_FLOOR) ||
+				kern_reach(r, x->form[0]) >= KERN_BEYOND)
 				continue;
 			mod = remainder_of(r, x);
 			h = mod == 0 ? NULL
@@ -583,7 +666,7 @@ static int64_t scaled(
 		int64_t a = g->n > 0 ? g->t[g->n - 1].coef : 1, want, m;
 
 		a = a < 0 ? -a : a;
-		if (a == done || a < 2 || a > 64 || !mul_ok(goal, a, &want) ||
+		if (r->fact.at[i].wraps || a == done || a < 2 || a > 64 || !mul_ok(goal, a, &want) ||
 			!add_ok(want, a - 1, &want))
 			continue;
 		done = a;
@@ -652,8 +735,29 @@ static bool is_contradicted(kern_range *r)
 	for (int32_t i = 0; i < r->fact.n; i++) {
 		const struct kern_fact c = r->fact.at[i];
 
+		if (c.wraps)
+			continue;
 		if ((c.lo != INT64_MIN && kern_most(r, c.f, c.lo - 1) < c.lo) ||
 			(c.hi != INT64_MAX && kern_least(r, c.f, c.hi) >= c.hi))
+			return true;
+	}
+	return false;
+}
+
+/* Does one condition on this very form, perhaps plus a number, say that? It does so
+ * of what 64 bits hold, as addresses do. */
+static bool is_said(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
+{
+	for (int32_t i = 0; i < r->fact.n; i++) {
+		struct kern_fact c = r->fact.at[i];
+		int64_t more, least, most_of;
+
+		if (!kern_form_is_const(kern_form_sub(r->k, f, c.f), &more) ||
+			c.lo == INT64_MIN || c.hi == INT64_MAX ||
+			!add_ok(c.lo, more, &least) ||
+			!add_ok(c.hi, more, &most_of))
+			continue;
+		if (least >= lo && most_of <= hi)
 			return true;
 	}
 	return false;
@@ -663,7 +767,7 @@ bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 {
 	struct interval i = {lo, hi};
 
-	if (kern_is_never(r))
+	if (kern_is_never(r) || is_said(r, f, lo, hi))
 		return true;
 	return ((lo == INT64_MIN || kern_least(r, f, lo) >= lo) &&
 		       (hi == INT64_MAX || kern_most(r, f, hi - 1) < hi)) ||

@@ -6,10 +6,13 @@
 
 #include "kern/local.h"
 
-/* lo <= f < hi; INT64_MIN, INT64_MAX: no bound */
+/*
+ * lo <= f < hi; INT64_MIN, INT64_MAX: no bound. wraps: f is what 64 bits hold of
+ * it, so that nothing follows for what it is made of.
+ */
 struct kern_fact {
 	const kern_form *f;
-	int64_t lo, hi;
+	int64_t lo, hi, wraps;
 };
 
 typedef struct kern_range {
@@ -25,6 +28,9 @@ typedef struct kern_range {
 	bool *once;
 	/* by register: the one statement that sets its lanes, all of them; NULL */
 	const kern_stmt **lanes;
+	/* by value: its absolute value is at most that, whatever holds; NULL: nothing
+	 * is known to exceed 64 bits */
+	uint64_t *reach;
 	int64_t budget;
 	bool alone; /* a value by itself is asked for */
 	bool data; /* a value from memory stood in the way */
@@ -40,6 +46,11 @@ int64_t kern_least(kern_range *r, const kern_form *f, int64_t goal);
 bool kern_is_never(const kern_range *r);
 /* Is lo <= f < hi? */
 bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
+
+/* The absolute value of f is at most that, whatever holds; larger ones than 64
+ * bits hold are KERN_BEYOND. */
+#define KERN_BEYOND (UINT64_C(1) << 63)
+uint64_t kern_reach(const kern_range *r, const kern_form *f);
 
 /* From here on lo <= f < hi, and what follows from it. */
 void kern_add_fact(

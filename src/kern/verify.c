@@ -552,7 +552,7 @@ static void verify_phase(struct kern_verifier *v, const kern_phase *p)
 	v->same = map_new(v->a);
 	v->known = map_new(v->a);
 	define(v, p->chunk);
-	v->size[p->chunk] = (uint64_t)p->n_chunks;
+	v->size[p->chunk] = v->range.reach[p->chunk] = (uint64_t)p->n_chunks;
 	block(v, &p->body);
 	v->state[p->chunk] = CLOSED;
 	verify_fence(v, p);
@@ -619,6 +619,7 @@ void kern_verify(kern_kernel *k)
 		else if (s != KERN_STACK)
 			verify_room(&v, i);
 	}
+	v.range.reach = arena_array(a, uint64_t, k->value.n + 1);
 	v.range.lanes = arena_array(a, const kern_stmt *, k->value.n + 1);
 	v.home = arena_array(a, const kern_block *, k->value.n + 1);
 	kern_find_uses(&v);

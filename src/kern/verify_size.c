@@ -4,9 +4,11 @@
  * Each value has a size that its absolute value does not exceed. It follows from
  * the sizes of its operands, without conditions and loops around: a value that is
  * cut by `imin` or a condition was computed before. Integers from data count as 32
- * bits, and so do those that a check lets be anything: without a condition they are in
- * no address and bound that is accepted. Addresses are not checked here: where they are used, they are inside their arrays; nor is
- * `inside`, which wraps as the address that it guards does.
+ * bits, and so do those that a check lets be anything: without a condition they
+ * are in no address and bound that is accepted. Addresses are not checked here:
+ * where they are used, they are inside their arrays; nor is `inside`, which wraps
+ * as the address that it guards does. For these kern_range.reach has what values
+ * can really be.
  */
 #include "kern/verify.h"
 
@@ -67,6 +69,34 @@ static uint64_t check_size(const kern_check *c)
 	return n >= ANYTHING ? FROM_DATA : n;
 }
 
+/* What an integer that is loaded, or computed from such ones, can be. */
+static uint64_t data_reach(struct kern_verifier *v, const kern_value *x)
+{
+	const kern_check *c;
+	int64_t n = x->op == KERN_CHECK	 ? x->num[0]
+		    : x->op == KERN_LOAD ? v->range.checked[x->at.array]
+					 : 0;
+
+	if (n < 1 || n > v->k->check.n)
+		return UINT64_C(1) << (8 * dtype_size(x->type.dt) - 1);
+	c = &v->k->check.at[n - 1];
+	return larger(size_of(c->lo), size_of(c->hi));
+}
+
+static void set_reach(struct kern_verifier *v, kern_val i, const kern_value *x)
+{
+	uint64_t n;
+
+	if (x->op == KERN_CLAMP)
+		n = larger(size_of(x->num[0]), size_of(x->num[1]));
+	else if (is_of_forms(kern_op_at(x->op)))
+		n = larger(kern_reach(&v->range, x->form[0]),
+			kern_reach(&v->range, x->form[1]));
+	else
+		n = data_reach(v, x);
+	v->range.reach[i] = n < KERN_BEYOND ? n : KERN_BEYOND;
+}
+
 void kern_size_value(struct kern_verifier *v, kern_val i)
 {
 	const kern_value *x = kern_at(v->k, i);
@@ -81,12 +111,20 @@ void kern_size_value(struct kern_verifier *v, kern_val i)
 	if (x->type.dt == TN_I32 && n > UINT64_C(1) << 31)
 		n = UINT64_C(1) << 31;
 	v->size[i] = n;
+	set_reach(v, i, x);
 }
 
 void kern_size_loop(struct kern_verifier *v, const kern_stmt *s)
 {
+	uint64_t *reach = v->range.reach;
+
 	v->size[s->v] = larger(form_size(v, s->lo), form_size(v, s->hi));
-	if (s->after != 0)
-		v->size[s->after] =
-			plus(v->size[s->v], size_of(s->step));
+	reach[s->v] = larger(
+		kern_reach(&v->range, s->lo), kern_reach(&v->range, s->hi));
+	if (s->after == 0)
+		return;
+	v->size[s->after] = plus(v->size[s->v], size_of(s->step));
+	reach[s->after] = reach[s->v] >= KERN_BEYOND - size_of(s->step)
+				  ? KERN_BEYOND
+				  : reach[s->v] + size_of(s->step);
 }

@@ -5,10 +5,11 @@
  *
  * Every file is given to the target as it is; then N changed copies of files
  * chosen at random (cut, bytes flipped, deleted, repeated, replaced by a part
- * of another file or by digits; digits changed). The same seed gives the same copies. A crash
- * leaves nothing behind but the last line printed, which names file, seed and
- * number of the copy; --first I --mutate 1 makes that copy alone, and --print
- * writes it out instead of running it. A finding belongs into the corpus.
+ * of another file or by digits; digits changed). The same seed gives the same
+ * copies. A crash leaves nothing behind but the last line printed, which names
+ * file, seed and number of the copy; --first I --mutate 1 makes that copy alone,
+ * and --print writes it out instead of running it. A finding belongs into the
+ * corpus.
  */
 #include "fuzz.h"
 
