@@ -6,7 +6,7 @@
  */
 #include "kern/order.h"
 
-enum { MOST_BYTES = 1 << 28 };
+enum { MOST_BYTES = 1 << 28, WORD = 64, A_STEP = 1024 };
 
 static struct kern_bits make(struct kern_order *o, int64_t n)
 {
@@ -15,7 +15,7 @@ static struct kern_bits make(struct kern_order *o, int64_t n)
 	if (n > MOST_BYTES)
 		o->left = -1;
 	else
-		b.at = arena_array(o->a, uint64_t, n / 64 + 1);
+		b.at = arena_array(o->a, uint64_t, n / WORD + 1);
 	return b;
 }
 
@@ -31,7 +31,7 @@ void kern_order_room(struct kern_order *o)
 
 		if (o->tracked[i] && (r->space == KERN_PARAM ||
 					     r->space == KERN_STACK))
-			o->own[i] = r->elems > MOST_BYTES / 8
+			o->own[i] = r->elems > MOST_BYTES / (int64_t)sizeof(double)
 					    ? make(o, INT64_MAX)
 					    : make(o, r->elems *
 							      (int64_t)dtype_size(
@@ -61,10 +61,10 @@ static uint64_t part(int64_t i, int64_t from, int64_t to)
 {
 	uint64_t m = UINT64_MAX;
 
-	if (from > 64 * i)
-		m &= UINT64_MAX << (from - 64 * i);
-	if (to < 64 * (i + 1))
-		m &= UINT64_MAX >> (64 * (i + 1) - to);
+	if (from > WORD * i)
+		m &= UINT64_MAX << (from - WORD * i);
+	if (to < WORD * (i + 1))
+		m &= UINT64_MAX >> (WORD * (i + 1) - to);
 	return m;
 }
 
@@ -75,7 +75,7 @@ bool kern_order_is_set(
 	const struct kern_bits *b;
 
 	b = bits_of(o, array, at, &from, &to);
-	for (int64_t i = from / 64; 64 * i < to; i++)
+	for (int64_t i = from / WORD; WORD * i < to; i++)
 		if ((~b->at[i] & part(i, from, to)) != 0)
 			return false;
 	return true;
@@ -84,8 +84,8 @@ bool kern_order_is_set(
 static void change(struct kern_order *o, const struct kern_bits *b,
 	int64_t from, int64_t to, bool set)
 {
-	o->left -= (to - from) / 1024;
-	for (int64_t i = from / 64; 64 * i < to; i++) {
+	o->left -= (to - from) / A_STEP;
+	for (int64_t i = from / WORD; WORD * i < to; i++) {
 		uint64_t m = part(i, from, to);
 		uint64_t now = set ? b->at[i] | m : b->at[i] & ~m;
 
@@ -232,7 +232,7 @@ void kern_order_forget_local(struct kern_order *o)
 
 	for (int32_t i = 0; i < o->undo.n; i++)
 		if (o->undo.at[i].at >= at &&
-			o->undo.at[i].at <= at + o->local.n / 64)
+			o->undo.at[i].at <= at + o->local.n / WORD)
 			*o->undo.at[i].at = 0;
 	o->undo.n = 0;
 }

@@ -9,11 +9,11 @@
 #include "kern/order.h"
 
 /* Elements of a load whose address is not known that are asked for one by one. */
-enum { MOST_EACH = 4096 };
+enum { MOST_EACH = 4096, A_STEP = 16 };
 
 uint64_t kern_order_lanes(int32_t n)
 {
-	return n > 63 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+	return n >= KERN_MAX_LANES ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
 
 struct kern_span kern_order_cell(
@@ -405,7 +405,7 @@ static bool is_set(struct kern_order *o, const kern_access *at,
 	if (kern_span_is_one(base) || !add_ok(at->at->c0, more, &c))
 		return false;
 	all = each_is_set(o, at->array, at->at, 0, (struct kern_span){c, c}, &left);
-	o->left -= (MOST_EACH - left) / 16;
+	o->left -= (MOST_EACH - left) / A_STEP;
 	return all;
 }
 
@@ -429,7 +429,7 @@ static bool may_be_set(struct kern_order *o, const kern_access *at,
 		i <= least(all.hi, r->elems - 1) && !some; i++) {
 		some = kern_order_is_set(
 			o, at->array, (struct kern_span){i, i});
-		o->left -= i % 16 == 0;
+		o->left -= i % A_STEP == 0;
 	}
 	return some;
 }

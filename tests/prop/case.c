@@ -225,6 +225,7 @@ static void texts(void *arg)
 	j->kern = kern_level_new(j->a, j->made);
 	j->kern->seed = j->c->index;
 	compile_to(j->made, TN_LEVEL_C);
+	levels_break_plan(j->made);
 }
 
 /* false: it threw; *message says what */
@@ -667,6 +668,7 @@ static bool kernels_are_right(void *arg, compilation *c)
 	j->kern = kern_level_new(j->a, c);
 	j->kern->seed = j->c->index;
 	compile_to(c, TN_LEVEL_C);
+	levels_break_plan(c);
 	j->made = c;
 	same = kern_agrees(j, &message, &r);
 	j->made = made;

@@ -254,5 +254,6 @@ typedef struct levels {
 const char *levels_first(const levels *l);
 bool levels_are_broken(void); /* on purpose, by PROPTEST_BREAK */
 void levels_break(compile_options *o);
+void levels_break_plan(compilation *c); /* once it is compiled */
 
 #endif

@@ -4,10 +4,12 @@
  * but the program and the link.
  */
 #include "shard_ranks.h"
+#include "broken.h"
 #include "system/eval.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef struct world {
 	const ranks_case *c;
@@ -95,6 +97,19 @@ static void pick(arena *a, const shard_layout *l, const shard_mesh *m,
 	}
 }
 
+/* PROPTEST_BREAK=localise: what the equations of each phase compute, less 1. */
+static void break_localised(shard_program *p)
+{
+	const char *broken = getenv("PROPTEST_BREAK");
+
+	if (broken == NULL || strcmp(broken, "localise") != 0)
+		return;
+	for (int32_t i = 0; i < p->phase.n; i++)
+		for (int32_t j = 0; j < p->phase.at[i].s->eqn.n; j++)
+			broken_equation(p->phase.at[i].s,
+				&p->phase.at[i].s->eqn.at[j]);
+}
+
 static void work(void *arg)
 {
 	rank *r = arg;
@@ -111,6 +126,7 @@ static void work(void *arg)
 	shard_propagate(plan);
 	shard_scatter_sums(plan);
 	r->p = shard_localise(r->a, plan, r->number, NULL);
+	break_localised(r->p);
 	for (int32_t i = 0; i < s->input.n; i++) {
 		const shard_array *y = &r->p->array.at[r->p->input[i]];
 		size_t size = dtype_size(y->dtype);

@@ -639,6 +639,38 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"inside %i0, 1, *", "inside %i0, 0, *", "order"},
+	{"squares that are turned, and what is left beside and below them",
+		"kernel 0 pack {\n"
+		"  param p0: f32[1190] out\n"
+		"  param p1: f32[1190] in\n"
+		"  local b0: f32[1254] at 0\n"
+		"  bytes scratch 0, local 5016\n"
+		"  phase of 1 chunks {\n"
+		"    for %i0 = 0 .. 17 step 16 {\n"
+		"      if inside -%i0 + 17, *, 16 {\n"
+		"        for %i1 = 0 .. 70 {\n"
+		"          for %i2 = %i0 .. 17 {\n"
+		"            store b0[17*%i1 + %i2] = f32 load p1[%i1 + 70*%i2]\n"
+		"          }\n"
+		"        }\n"
+		"      } else {\n"
+		"        for %i3 = 0 .. 70 step 16 whole after %e4 {\n"
+		"          turn f32x16 b0[%i0 + 17*%i3] rows 17 = p1[70*%i0 + %i3] rows 70\n"
+		"        }\n"
+		"        for %i5 = %e4 .. 70 {\n"
+		"          for %i6 = %i0 .. %i0 + 16 {\n"
+		"            store b0[17*%i5 + %i6] = f32 load p1[%i5 + 70*%i6]\n"
+		"          }\n"
+		"        }\n"
+		"      }\n"
+		"    }\n"
+		"    for %i7 = 0 .. 70 {\n"
+		"      %8: f32x32 = load b0[17*%i7]\n"
+		"      store p0[17*%i7] part 17 = %8\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"for %i5 = %e4 .. 70", "for %i5 = %e4 .. 69", "order"},
 	{"parts of an address that have nothing to do with each other",
 		"kernel 0 pad_reflect {\n"
 		"  param p0: f32[1040] out\n"

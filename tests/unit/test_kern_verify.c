@@ -99,6 +99,26 @@ static const char *const programs[] = {
 	"  c, d = split(a, axis=1, sizes=[1,2])\n"
 	"  return b, c\n"
 	"}\n",
+	/* a triangle of products, with gradients: panels of 17 rows and 70 columns */
+	"op p0(q[b, t, d], k[b, u, d], v[b, u, e], go[b, t, e]) -> gq, gk, gv {\n"
+	"  s[b, t, u] += q[b, t, d] * k[b, u, d] where u <= t else cast(0, q);\n"
+	"  p[b, t, u] = max(s[b, t, u], 0) where u <= t else cast(0, q);\n"
+	"  gp[b, t, u] += go[b, t, e] * v[b, u, e] where u <= t else cast(0, q);\n"
+	"  r[b, t] += p[b, t, u] * gp[b, t, u];\n"
+	"  gs[b, t, u] = p[b, t, u] * (gp[b, t, u] - r[b, t]) where u <= t else cast(0, q);\n"
+	"  gq[b, t, d] += gs[b, t, u] * k[b, u, d] where u <= t else cast(0, q);\n"
+	"  gk[b, u, d] += gs[b, t, u] * q[b, t, d] where u <= t else cast(0, q);\n"
+	"  gv[b, u, e] += p[b, t, u] * go[b, t, e] where u <= t else cast(0, q)\n"
+	"}\n"
+	"program {\n"
+	"  x2: f32[1,2,70]\n"
+	"  x3: f32[1,17,70]\n"
+	"  x4: f32[1,17,64]\n"
+	"  x5: f32[1,2,64]\n"
+	"  g1q, g1k, g1v = p0(x2, x3, x4, x5)\n"
+	"  v6 = mul(g1k, x3)\n"
+	"  return g1q, g1v, v6\n"
+	"}\n",
 	/* a sliding window, then what is wider, in one loop in lanes */
 	"program {\n"
 	"  x: f32[9,8]\n"
