@@ -28,7 +28,6 @@ struct simt_warp {
 	int lane, turn, sync;
 };
 static __thread struct simt_warp *simt_now;
-static __thread simt_word simt_epoch;
 static __thread struct { unsigned x; } threadIdx;
 static const struct { unsigned x; } blockIdx = { 0 }, gridDim = { 1 }, blockDim = { 32 };
 
@@ -132,8 +131,10 @@ SIMT_USED static void simt_run(void (*fn)(const struct simt_call *),
 	w.fn = fn;
 	w.call = call;
 	w.cell = (struct simt_cell *)(memory + 32 * SIMT_STACK);
-	w.epoch = simt_epoch + 1;
-	w.random = 0x9e3779b97f4a7c15u * (simt_word)(call->chunk + 1) + w.epoch;
+	/* what another kernel has left there is not of this one */
+	__builtin_memset(w.cell, 0, SIMT_CELLS * sizeof *w.cell);
+	w.epoch = 1;
+	w.random = 0x9e3779b97f4a7c15u * (simt_word)(call->chunk + 1);
 	for (i = 0; i < 32; i++) {
 		void **top = (void **)(memory + (i + 1) * SIMT_STACK) - SIMT_FRAME;
 		for (j = 0; j < SIMT_SAVED; j++)
@@ -144,7 +145,6 @@ SIMT_USED static void simt_run(void (*fn)(const struct simt_call *),
 	simt_now = &w;
 	while (!simt_round(&w))
 		;
-	simt_epoch = w.epoch;
 	if (w.failed != 0)
 		*call->err = -w.failed;
 }
