@@ -27,8 +27,24 @@ struct simt_warp {
 	simt_int failed;  /* 2 * line + 0 or 1, + 1 */
 	int lane, turn, sync;
 };
-static __thread struct simt_warp *simt_now;
-static __thread struct { unsigned x; } threadIdx;
+struct simt_index { unsigned x; };
+/*
+ * The warp of the fiber that runs: its address is at the low end of the fiber's
+ * stack, which begins at a multiple of its size. A variable of the thread would
+ * do, too, but not in a library that is unloaded under a leak checker.
+ */
+__attribute__((unused)) static struct simt_warp *simt_here(void)
+{
+	const simt_word at = (simt_word)__builtin_frame_address(0);
+
+	return *(struct simt_warp **)(at & ~(simt_word)(SIMT_STACK - 1));
+}
+#define simt_now simt_here()
+__attribute__((unused)) static struct simt_index simt_thread(void)
+{
+	return (struct simt_index){ (unsigned)simt_now->lane };
+}
+#define threadIdx simt_thread()
 static const struct { unsigned x; } blockIdx = { 0 }, gridDim = { 1 }, blockDim = { 32 };
 
 /* Saves the registers that a call keeps, continues on another stack. */
@@ -110,7 +126,6 @@ static int simt_round(struct simt_warp *w)
 	}
 	for (i = 0; i < 32; i++) {
 		w->lane = order[i];
-		threadIdx.x = (unsigned)order[i];
 		simt_switch(&w->home, w->stack[order[i]]);
 	}
 	for (i = 1; i < 32; i++)
@@ -128,6 +143,7 @@ SIMT_USED static void simt_run(void (*fn)(const struct simt_call *),
 	struct simt_warp w = { 0 };
 	int i, j;
 
+	memory += -(simt_word)memory % SIMT_STACK;
 	w.fn = fn;
 	w.call = call;
 	w.cell = (struct simt_cell *)(memory + 32 * SIMT_STACK);
@@ -141,8 +157,8 @@ SIMT_USED static void simt_run(void (*fn)(const struct simt_call *),
 			top[j] = 0;
 		top[SIMT_RETURN] = (void *)simt_start;
 		w.stack[i] = top;
+		*(struct simt_warp **)(memory + i * SIMT_STACK) = &w;
 	}
-	simt_now = &w;
 	while (!simt_round(&w))
 		;
 	if (w.failed != 0)
