@@ -70,6 +70,7 @@ void api_device_open(tn_context *c)
 	if (c->o.target == NULL)
 		return;
 	c->machine = machine_named(c, c->o.target);
+	c->o.target = c->machine->name; /* not the caller's text */
 	c->foreign = !is_of(c->machine->name, d->family);
 	if (c->foreign)
 		c->target = printer_of(c->machine->name);

@@ -236,6 +236,47 @@ static void test_device(void **state)
 	assert_int_equal(run_on(&o, good, simt, m), TN_OK);
 }
 
+/* One program: a run, one that fails, and the first again. The parameter, which
+ * is written in place, is as it was before the run that failed. */
+static void test_after_error(void **state)
+{
+	static const char text[] = "program { param p: f32[40]  i: i64[2]\n"
+				   "  q = mul(p, 2.0)\n"
+				   "  p1 = write(p, q)\n"
+				   "  t = take(p1, i, axis=0)\n"
+				   "  return t }\n";
+	static const int64_t good[2] = {39, 1}, bad[2] = {1, 40};
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c = NULL;
+	tn_program *p = NULL;
+	float param[40], out[2];
+	void *to[1] = {out};
+	int64_t factor = 1;
+
+	(void)state;
+	o.device = "simt";
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	assert_int_equal(
+		tn_program_parse(&p, c, text, sizeof text - 1, "t.tn"), TN_OK);
+	for (int32_t i = 0; i < 40; i++)
+		param[i] = (float)(i + 1);
+	for (int32_t run = 0; run < 5; run++) {
+		bool fails = run % 2 == 1;
+		const void *in[2] = {param, fails ? bad : good};
+		tn_status s = tn_program_run(p, in, to);
+
+		assert_int_equal(s, fails ? TN_ERANGE : TN_OK);
+		factor *= fails ? 1 : 2;
+		for (int32_t i = 0; i < 40; i++)
+			assert_true(param[i] == (float)(factor * (i + 1)));
+		if (!fails)
+			assert_true(out[0] == (float)(factor * 40) &&
+				    out[1] == (float)(factor * 2));
+	}
+	tn_program_free(p);
+	tn_context_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +284,7 @@ int main(void)
 		cmocka_unit_test(test_races),
 		cmocka_unit_test(test_bad_barrier),
 		cmocka_unit_test(test_device),
+		cmocka_unit_test(test_after_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,7 +96,4 @@ const char *c_int_helper(printer *p, const char *name);
 const char *c_turn(printer *p, tn_dtype t, int32_t lanes);
 void c_need(printer *p, struct need n);
 
-/* unit.c: the helpers that the kernels need */
-void c_unit_helpers(str *out, const c_kernel *const *k, int32_t n);
-
 #endif

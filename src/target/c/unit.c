@@ -155,9 +155,10 @@ static void add(struct unit *u, const struct need *d)
 	}
 }
 
-void c_unit_helpers(str *out, const c_kernel *const *k, int32_t n)
+void c_unit(str *out, const c_kernel *const *k, int32_t n)
 {
 	struct unit u = {c_math_new(out->a), str_new(out->a), map_new(out->a)};
+	map *functions = map_new(out->a);
 
 	for (int32_t i = 0; i < n; i++) {
 		const struct needs *ns = k[i]->needs;
@@ -167,13 +168,6 @@ void c_unit_helpers(str *out, const c_kernel *const *k, int32_t n)
 	}
 	str_add(out, c_math_text(u.m));
 	str_add(out, u.more.at == NULL ? "" : u.more.at);
-}
-
-void c_unit(str *out, const c_kernel *const *k, int32_t n)
-{
-	map *functions = map_new(out->a);
-
-	c_unit_helpers(out, k, n);
 	for (int32_t i = 0; i < n; i++) {
 		const char *fn = k[i]->n_phases > 0 ? k[i]->phase[0].fn : "";
 

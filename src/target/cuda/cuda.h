@@ -32,7 +32,4 @@ void cuda_unit(str *out, const c_kernel *const *k, int32_t n);
 
 extern const c_target cuda_nvrtc; /* cuda_print, cuda_unit */
 
-/* The helpers and kernels alone, behind a prelude that defines KERNEL. */
-void cuda_unit_body(str *out, const c_kernel *const *k, int32_t n);
-
 #endif

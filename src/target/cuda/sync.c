@@ -4,12 +4,14 @@
  * lane read it, another one writes it next.
  *
  * Walks a phase in the order of execution with the accesses since the last
- * meeting. Two accesses of one memory conflict if one writes, unless they are
- * vectors of the whole warp with the same address and stride: then each lane
- * accesses its own cell. Bodies of loops are walked twice, the second time
- * behind their own end. There an address that changed in between is no longer
- * the same, but the vectors of different iterations may be so far apart that
- * they have no cell in common.
+ * meeting. Two accesses of one memory conflict if one writes, with two exceptions:
+ * vectors of the whole warp with the same address and stride, where each lane
+ * accesses its own cell; and addresses whose constants keep them apart.
+ *
+ * Bodies of loops are walked twice: the second time the accesses of the first
+ * are those of an earlier iteration. If the address depends on the loop, it is
+ * then another one, and the two conflict unless the steps of the loops are so
+ * long that different iterations have no cell in common.
  */
 #include "target/cuda/local.h"
 

@@ -52,7 +52,7 @@ void simt_unit(str *out, const c_kernel *const *k, int32_t n)
 
 	for (int32_t i = 0; simt_prelude[i] != NULL; i++)
 		str_add(out, simt_prelude[i]);
-	cuda_unit_body(out, k, n);
+	c_unit(out, k, n);
 	for (int32_t i = 0; i < n; i++) {
 		const char *fn = k[i]->n_phases > 0 ? k[i]->phase[0].fn : "";
 
