@@ -9,7 +9,8 @@ import sys
 root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 files = {}
 
-text = open(os.path.join(root, "src", "notation", "ops.def")).read()
+text = "".join(open(os.path.join(root, "src", "notation", name)).read()
+               for name in ("ops.def", "ops_nn.def", "ops_model.def"))
 text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
 for i, row in enumerate(re.findall(r"ROW\((.*?)\"\)$", text, re.S | re.M)):
     text = re.split(r'",\s*"', row + '"', maxsplit=1)[1]
