@@ -13,37 +13,7 @@
  * No statement in these loops reads the sum, which is final only after them; so
  * its terms can be added after all values are computed.
  */
-#include "schedule/local.h"
-
-/* Does the statement only add, over var, to a value that is read after the loop? */
-static bool adds_up(const loop_kernel *k, const loop_node *n, int32_t var)
-{
-	const loop_eqn *e = &k->eqn[n->eqn < 0 ? 0 : n->eqn];
-
-	return n->kind == LOOP_STMT && (e->reduced & BIT(var)) != 0 &&
-	       !e->push && e->scan_var < 0 && !e->stage && !e->pack;
-}
-
-/* The number of statements of the body that add over n's variable; *rest: the
- * others are independent for its values, and contain a loop. */
-static int32_t sums_of(loop_kernel *k, const loop_node *n, bool *rest)
-{
-	int32_t sums = 0;
-	bool loops = false, free = true;
-
-	for (int32_t i = 0; i < n->n_child; i++) {
-		const loop_node *c = n->child[i];
-
-		if (adds_up(k, c, n->var)) {
-			sums++;
-			continue;
-		}
-		loops |= loop_is_loop(c);
-		free &= loop_parallel_below(k, c, n->var);
-	}
-	*rest = loops && free;
-	return sums;
-}
+#include "schedule/lanes.h"
 
 /* Bytes of the values that the sums of n's body read, for each iteration. */
 static int64_t bytes_of_each(loop_kernel *k, const loop_node *n)
@@ -54,7 +24,7 @@ static int64_t bytes_of_each(loop_kernel *k, const loop_node *n)
 		const loop_node *c = n->child[i];
 		const loop_eqn *e;
 
-		if (!adds_up(k, c, n->var))
+		if (!loop_adds_up(k, c, n->var))
 			continue;
 		for (int32_t j = 0; j < k->n_eqns; j++) {
 			e = &k->eqn[j];
@@ -64,19 +34,6 @@ static int64_t bytes_of_each(loop_kernel *k, const loop_node *n)
 		}
 	}
 	return sum;
-}
-
-bool loop_may_distribute(loop_kernel *k, const loop_node *n)
-{
-	bool rest;
-
-	if (n->kind != LOOP_FOR || n->backward || n->lanes > 1 ||
-		sums_of(k, n, &rest) == 0 || !rest || !loop_is_small(k, n) ||
-		!loop_wants_lanes(k, n))
-		return false;
-	if (loop_writes_input(k))
-		loop_decide(k, DECIDE_APART_IN_PLACE, n->var, -1, 0, 0);
-	return !loop_writes_input(k);
 }
 
 /* The outermost loop around n that contains nothing else, that the sums of n
@@ -97,8 +54,8 @@ static loop_node *highest(loop_kernel *k, loop_node *n)
 		for (const loop_node *m = n; all && loop_is_loop(m);
 			m = m->child[m->n_child - 1])
 			for (int32_t i = 0; i < m->n_child; i++)
-				if (adds_up(k, m->child[i], m->var))
-					all &= adds_up(k, m->child[i], u->var);
+				if (loop_adds_up(k, m->child[i], m->var))
+					all &= loop_adds_up(k, m->child[i], u->var);
 		if (!all || !mul_ok(bytes, k->var[u->var].extent, &bytes) ||
 			bytes > fit)
 			break;
@@ -119,7 +76,7 @@ static loop_node *chain_of_sums(
 		return c;
 	}
 	for (int32_t i = 0; i < n->n_child; i++)
-		if (adds_up(k, n->child[i], n->var))
+		if (loop_adds_up(k, n->child[i], n->var))
 			loop_node_adopt(k->a, c, n->child[i]);
 	return c;
 }
@@ -129,7 +86,7 @@ static void drop_sums(loop_kernel *k, loop_node *n)
 	int32_t m = 0;
 
 	for (int32_t i = 0; i < n->n_child; i++)
-		if (!adds_up(k, n->child[i], n->var))
+		if (!loop_adds_up(k, n->child[i], n->var))
 			n->child[m++] = n->child[i];
 	n->n_child = m;
 }
@@ -171,7 +128,7 @@ static bool distribute(loop_kernel *k, loop_phase *ph, loop_node *n)
 	top = highest(k, n);
 	if (top == NULL)
 		return false;
-	loop_decide(k, DECIDE_APART_TAKEN, n->var, -1, sums_of(k, n, &rest),
+	loop_decide(k, DECIDE_APART_TAKEN, n->var, -1, loop_sums_of(k, n, &rest),
 		bytes_of_each(k, n) * k->var[n->var].extent);
 	sums = chain_of_sums(k, top, n);
 	drop_sums(k, n);

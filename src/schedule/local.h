@@ -67,16 +67,10 @@ void loop_room_for_parts(loop_kernel *k);
 /* verify.c: checks trees, before and after loop_locate */
 void loop_schedule_verify(loop_kernel *k);
 void loop_schedule_verify_locations(loop_kernel *k);
-/* distribute.c: can the sums in n's body get separate loops, so that n can
- * have lanes? */
-bool loop_may_distribute(loop_kernel *k, const loop_node *n);
 void loop_distribute(loop_kernel *k);
-/* vector.c: are lanes of n better than lanes of the loops inside, because
- * their accesses jump less? loop_is_small: do those have few iterations? */
-bool loop_wants_lanes(loop_kernel *k, const loop_node *n);
-bool loop_is_small(const loop_kernel *k, const loop_node *n);
-/* Are the iterations of var independent of each other below n? */
+/* lanes.c: are the iterations of var independent of each other below n? */
 bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var);
+/* Can var have lanes: is there no scan over it, and no scatter? */
 bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var);
 bool loop_is_below(const loop_node *n, const loop_node *top);
 /* need.c: finds a guard *out outside which the statements below n do nothing,

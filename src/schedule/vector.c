@@ -12,72 +12,7 @@
  *     for j { init; for i { acc } }           ->
  *     block j 512 { for j { init } for i { for j { acc } } }
  */
-#include "schedule/local.h"
-
-static bool has_loops(const loop_node *n)
-{
-	int32_t i;
-
-	for (i = 0; i < n->n_child; i++)
-		if (loop_is_loop(n->child[i]))
-			return true;
-	return false;
-}
-
-/* Are the iterations of var independent for every statement below? */
-bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var)
-{
-	int32_t i;
-
-	if (!loop_is_loop(n)) {
-		const loop_eqn *e = &k->eqn[n->eqn];
-
-		if (e->push)
-			return n->kind != LOOP_STMT &&
-			       (loop_form_vars(e->start_at) & BIT(var)) != 0;
-		return (e->left & BIT(var)) != 0 && e->scan_var != var;
-	}
-	for (i = 0; i < n->n_child; i++)
-		if (!loop_parallel_below(k, n->child[i], var))
-			return false;
-	return true;
-}
-
-/* Can var have lanes: is there no scan over it, and no scatter? */
-bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
-{
-	int32_t i;
-
-	if (!loop_is_loop(n))
-		return (!k->eqn[n->eqn].push || n->kind != LOOP_STMT) &&
-		       k->eqn[n->eqn].scan_var != var;
-	for (i = 0; i < n->n_child; i++)
-		if (!loop_lanes_allowed(k, n->child[i], var))
-			return false;
-	return true;
-}
-
-static int32_t lanes_for(loop_kernel *k, const loop_node *n)
-{
-	struct loop_widest w = {k, n->var, 1};
-	int32_t lanes;
-
-	loop_widest(&w, n);
-	lanes = machine_lanes(k->machine, w.bytes);
-	while (lanes > k->machine->schedule.least_lanes &&
-		lanes > k->var[n->var].extent &&
-		(lanes / 2 >= k->var[n->var].extent || !loop_may_part(k, n)))
-		lanes /= 2; /* short rows use a part of a register */
-	return lanes < 2 ? 1 : lanes;
-}
-
-/* Are there too few elements for lanes, even if some lanes are unused? */
-static bool too_few(loop_kernel *k, const loop_node *n, int32_t lanes)
-{
-	int64_t ext = k->var[n->var].extent;
-
-	return ext < lanes && (ext <= lanes / 2 || !loop_may_part(k, n));
-}
+#include "schedule/lanes.h"
 
 /* Operations of one iteration of all statements below n. */
 int64_t loop_flops(loop_kernel *k, const loop_node *n)
@@ -160,7 +95,7 @@ static decide_kind why_lanes(loop_kernel *k, const loop_node *n, int32_t lanes)
 		return scatters(k, n) ? DECIDE_LANES_SCATTER : DECIDE_LANES_SCAN;
 	if (lanes < 2)
 		return DECIDE_LANES_WIDE;
-	return too_few(k, n, lanes) ? DECIDE_LANES_SHORT : DECIDE_LANES_TAKEN;
+	return loop_too_few(k, n, lanes) ? DECIDE_LANES_SHORT : DECIDE_LANES_TAKEN;
 }
 
 static bool blocked_above(const loop_node *n, int32_t var)
@@ -200,7 +135,7 @@ static int32_t lanes_of_sum(loop_kernel *k, const loop_node *n, int32_t lanes)
 
 void loop_take_lanes(loop_kernel *k, loop_node *n)
 {
-	int32_t lanes = lanes_for(k, n);
+	int32_t lanes = loop_lanes_for(k, n);
 	decide_kind why = why_lanes(k, n, lanes);
 
 	if (why == DECIDE_LANES_TAKEN)
@@ -209,78 +144,6 @@ void loop_take_lanes(loop_kernel *k, loop_node *n)
 						       : lanes, lanes);
 	if (why == DECIDE_LANES_TAKEN)
 		give_lanes(k, n, lanes);
-}
-
-/* The largest number of iterations of a statement in loops of n's body. */
-static int64_t inside(const loop_kernel *k, const loop_node *n)
-{
-	int64_t most = 1;
-	int32_t i;
-
-	for (i = 0; i < n->n_child; i++) {
-		const loop_node *c = n->child[i];
-		int64_t w;
-
-		if (!loop_is_loop(c))
-			continue;
-		w = inside(k, c);
-		if (c->kind == LOOP_FOR)
-			w = w > INT64_MAX / k->var[c->var].extent
-				    ? INT64_MAX
-				    : w * k->var[c->var].extent;
-		most = w > most ? w : most;
-	}
-	return most;
-}
-
-/* The jumps if every innermost loop below had the lanes. */
-static double jumps_inside(loop_kernel *k, const loop_node *n)
-{
-	double sum = 0;
-	bool unit;
-	int32_t i;
-
-	if (!has_loops(n) && n->kind == LOOP_FOR)
-		return loop_jumps(k, n, n->var, &unit);
-	for (i = 0; i < n->n_child; i++)
-		if (loop_is_loop(n->child[i]))
-			sum += jumps_inside(k, n->child[i]);
-	return sum;
-}
-
-/*
- * Does n walk rows that can have lanes, with few iterations inside (pixels around
- * a sliding window), and with fewer jumps than lanes of var?
- */
-static bool takes_lanes(loop_kernel *k, const loop_node *n, int32_t var)
-{
-	int64_t ext = k->var[n->var].extent;
-	bool unit;
-
-	return n->kind == LOOP_FOR && has_loops(n) && !n->backward &&
-	       ext >= (loop_may_part(k, n)
-				      ? k->machine->schedule.least_lanes + 1
-				      : machine_lanes(k->machine, 8)) &&
-	       inside(k, n) <= k->machine->schedule.small_inside &&
-	       (loop_parallel_below(k, n, n->var) ||
-		       loop_may_distribute(k, n)) &&
-	       loop_jumps(k, n, n->var, &unit) < loop_jumps(k, n, var, &unit);
-}
-
-/* .. for any loop but that of var to have lanes */
-static bool too_short_inside(loop_kernel *k, const loop_node *n, int32_t var)
-{
-	int32_t i;
-
-	if (!has_loops(n) && n->kind == LOOP_FOR)
-		return k->var[n->var].extent <
-		       machine_lanes(k->machine, 8);
-	for (i = 0; i < n->n_child; i++)
-		if (loop_is_loop(n->child[i]) &&
-			(takes_lanes(k, n->child[i], var) ||
-				!too_short_inside(k, n->child[i], var)))
-			return false;
-	return true;
 }
 
 static void unroll_small(loop_kernel *k, loop_node *n)
@@ -304,7 +167,7 @@ static bool is_window(loop_kernel *k, const loop_node *n, int32_t var)
 	double here;
 
 	if (n->kind != LOOP_FOR || loop_parallel_below(k, n, n->var) ||
-		!mul_ok(inside(k, n), k->var[n->var].extent, &most) ||
+		!mul_ok(loop_inside(k, n), k->var[n->var].extent, &most) ||
 		most > k->machine->schedule.small_inside)
 		return false;
 	here = loop_jumps(k, n, var, &unit);
@@ -321,9 +184,9 @@ static void finish_sunk(loop_kernel *k, loop_node *n)
 {
 	int32_t lanes;
 
-	if (n == NULL || !has_loops(n))
+	if (n == NULL || !loop_has_loops(n))
 		return;
-	for (lanes = lanes_for(k, n); lanes > 1 && too_few(k, n, lanes);
+	for (lanes = loop_lanes_for(k, n); lanes > 1 && loop_too_few(k, n, lanes);
 		lanes /= 2)
 		;
 	n->lanes = lanes > 1 ? lanes : 0;
@@ -331,7 +194,7 @@ static void finish_sunk(loop_kernel *k, loop_node *n)
 		say_lanes(k, n, DECIDE_LANES_TAKEN, lanes, 0);
 	else
 		say_lanes(k, n, DECIDE_LANES_SHORT, k->var[n->var].extent,
-			lanes_for(k, n));
+			loop_lanes_for(k, n));
 	n->unroll = 1;
 	for (int32_t i = 0; i < n->n_child; i++)
 		if (loop_is_loop(n->child[i]))
@@ -427,7 +290,7 @@ static int64_t kept_bytes(
 static int64_t block_size(loop_kernel *k, const loop_node *n)
 {
 	int64_t ext = k->var[n->var].extent, t;
-	int64_t lanes = lanes_for(k, n), least = 2 * lanes;
+	int64_t lanes = loop_lanes_for(k, n), least = 2 * lanes;
 	int64_t bytes = kept_bytes(k, n, n) + loop_stage_bytes(k, n) + 1;
 
 	t = k->machine->memory[MACHINE_L1].bytes / 2 / bytes;
@@ -444,56 +307,9 @@ static int64_t block_size(loop_kernel *k, const loop_node *n)
 	return t < ext ? t : ext; /* one block: its ends are known */
 }
 
-static bool has_lanes(const loop_node *n)
-{
-	if (n->lanes > 1)
-		return true;
-	for (int32_t i = 0; i < n->n_child; i++)
-		if (has_lanes(n->child[i]))
-			return true;
-	return false;
-}
-
-/* Is there a loop below whose lanes jump less than those of top? */
-static bool better_below(
-	loop_kernel *k, const loop_node *n, const loop_node *top)
-{
-	bool unit;
-
-	if (n != top && n->kind == LOOP_FOR &&
-		loop_parallel_below(k, n, n->var) &&
-		k->var[n->var].extent >= lanes_for(k, n) &&
-		loop_jumps(k, n, n->var, &unit) <
-			loop_jumps(k, n, top->var, &unit))
-		return true;
-	for (int32_t i = 0; i < n->n_child; i++)
-		if (loop_is_loop(n->child[i]) &&
-			better_below(k, n->child[i], top))
-			return true;
-	return false;
-}
-
-bool loop_wants_lanes(loop_kernel *k, const loop_node *n)
-{
-	bool unit;
-	double here = loop_jumps(k, n, n->var, &unit);
-	int32_t lanes = lanes_for(k, n);
-
-	if (lanes < 2 || n->backward || too_few(k, n, lanes) || has_lanes(n))
-		return false;
-	if (too_short_inside(k, n, n->var))
-		return !better_below(k, n, n);
-	return unit && here < jumps_inside(k, n);
-}
-
 static bool outer_wins(loop_kernel *k, const loop_node *n)
 {
 	return loop_parallel_below(k, n, n->var) && loop_wants_lanes(k, n);
-}
-
-bool loop_is_small(const loop_kernel *k, const loop_node *n)
-{
-	return inside(k, n) <= k->machine->schedule.small_inside;
 }
 
 /* The last loop of a chain of parallel loops, the best for lanes: see order. */
@@ -517,7 +333,7 @@ static void jam(loop_kernel *k, loop_node *n)
 		n->child[0]->kind != LOOP_FOR || n->child[0]->lanes <= 1)
 		return;
 	j = n->child[0];
-	if (has_loops(j) || !reduces(k, j, n->var) || reduces(k, j, j->var) ||
+	if (loop_has_loops(j) || !reduces(k, j, n->var) || reduces(k, j, j->var) ||
 		blocked_above(n, j->var) ||
 		!loop_parallel_below(k, j, j->var) ||
 		!loop_lanes_allowed(k, n, n->var) || loop_flops(k, j) > k->machine->schedule.long_ops ||
@@ -552,8 +368,8 @@ void loop_columns_to_rows(loop_kernel *k)
 
 	loop_link(k);
 	if (ph->n_roots != 1 || n->kind != LOOP_FOR || chained(k, n) ||
-		!has_loops(n) || !outer_wins(k, n) ||
-		inside(k, n) <= k->machine->schedule.small_inside)
+		!loop_has_loops(n) || !outer_wins(k, n) ||
+		loop_is_small(k, n))
 		return;
 	for (i = 0; i < n->n_child; i++) {
 		if (loop_is_loop(n->child[i]) && r != NULL)
@@ -587,13 +403,13 @@ static void choose(loop_kernel *k, loop_node **at)
 
 	if (!loop_is_loop(n) || n->lanes > 1)
 		return;
-	if (n->kind == LOOP_FOR && !has_loops(n)) {
+	if (n->kind == LOOP_FOR && !loop_has_loops(n)) {
 		loop_take_lanes(k, n);
 		return;
 	}
 	if (n->kind == LOOP_FOR && !chained(k, n) && outer_wins(k, n)) {
-		if (inside(k, n) <= k->machine->schedule.small_inside) {
-			n->lanes = lanes_for(k, n);
+		if (loop_is_small(k, n)) {
+			n->lanes = loop_lanes_for(k, n);
 			say_lanes(k, n, DECIDE_LANES_TAKEN, n->lanes, 0);
 			n->unroll = 1;
 			for (i = 0; i < n->n_child; i++)
@@ -626,8 +442,8 @@ static void order(loop_kernel *k, loop_node *n)
 	all = work(k, n);
 	for (m = n;; m = m->child[0]) {
 		int64_t ext = k->var[m->var].extent;
-		int32_t lanes = lanes_for(k, m);
-		bool unit, wide = !too_few(k, m, lanes);
+		int32_t lanes = loop_lanes_for(k, m);
+		bool unit, wide = !loop_too_few(k, m, lanes);
 		double j = loop_jumps(k, n, m->var, &unit) +
 			   all / (double)(ext < lanes && ext > 0 ? ext : lanes);
 
@@ -647,8 +463,8 @@ static void order(loop_kernel *k, loop_node *n)
 			loop_node_take_var(u, u->child[0]);
 		loop_node_take_var(m, &was);
 	}
-	if (best != NULL && !has_loops(m)) {
-		int32_t lanes = lanes_for(k, m);
+	if (best != NULL && !loop_has_loops(m)) {
+		int32_t lanes = loop_lanes_for(k, m);
 
 		if (why_lanes(k, m, lanes) == DECIDE_LANES_TAKEN)
 			give_lanes(k, m, lanes);
@@ -698,7 +514,7 @@ static void long_steps_outside(loop_kernel *k, loop_node *n)
 
 		again = false;
 		for (; chained(k, m) && m->kind == LOOP_FOR &&
-			m->child[0]->lanes <= 1 && has_loops(m->child[0]) &&
+			m->child[0]->lanes <= 1 && loop_has_loops(m->child[0]) &&
 			loop_parallel_below(k, m, m->var);
 			m = m->child[0]) {
 			loop_node was = *m;

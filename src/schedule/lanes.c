@@ -1,0 +1,229 @@
+/*
+ * lanes.c: which loop should have lanes: what vector.c and distribute.c ask.
+ *
+ * A loop is better than the loops in its body if its accesses jump less. It
+ * qualifies if its iterations are independent, or would be once the sums over
+ * it are in a loop of their own; whether they go there depends in turn on
+ * whether the loop would have the lanes.
+ */
+#include "schedule/lanes.h"
+
+bool loop_has_loops(const loop_node *n)
+{
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]))
+			return true;
+	return false;
+}
+
+bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var)
+{
+	int32_t i;
+
+	if (!loop_is_loop(n)) {
+		const loop_eqn *e = &k->eqn[n->eqn];
+
+		if (e->push)
+			return n->kind != LOOP_STMT &&
+			       (loop_form_vars(e->start_at) & BIT(var)) != 0;
+		return (e->left & BIT(var)) != 0 && e->scan_var != var;
+	}
+	for (i = 0; i < n->n_child; i++)
+		if (!loop_parallel_below(k, n->child[i], var))
+			return false;
+	return true;
+}
+
+bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
+{
+	int32_t i;
+
+	if (!loop_is_loop(n))
+		return (!k->eqn[n->eqn].push || n->kind != LOOP_STMT) &&
+		       k->eqn[n->eqn].scan_var != var;
+	for (i = 0; i < n->n_child; i++)
+		if (!loop_lanes_allowed(k, n->child[i], var))
+			return false;
+	return true;
+}
+
+int32_t loop_lanes_for(loop_kernel *k, const loop_node *n)
+{
+	struct loop_widest w = {k, n->var, 1};
+	int32_t lanes;
+
+	loop_widest(&w, n);
+	lanes = machine_lanes(k->machine, w.bytes);
+	while (lanes > k->machine->schedule.least_lanes &&
+		lanes > k->var[n->var].extent &&
+		(lanes / 2 >= k->var[n->var].extent || !loop_may_part(k, n)))
+		lanes /= 2; /* short rows use a part of a register */
+	return lanes < 2 ? 1 : lanes;
+}
+
+bool loop_too_few(loop_kernel *k, const loop_node *n, int32_t lanes)
+{
+	int64_t ext = k->var[n->var].extent;
+
+	return ext < lanes && (ext <= lanes / 2 || !loop_may_part(k, n));
+}
+
+int64_t loop_inside(const loop_kernel *k, const loop_node *n)
+{
+	int64_t most = 1;
+	int32_t i;
+
+	for (i = 0; i < n->n_child; i++) {
+		const loop_node *c = n->child[i];
+		int64_t w;
+
+		if (!loop_is_loop(c))
+			continue;
+		w = loop_inside(k, c);
+		if (c->kind == LOOP_FOR)
+			w = w > INT64_MAX / k->var[c->var].extent
+				    ? INT64_MAX
+				    : w * k->var[c->var].extent;
+		most = w > most ? w : most;
+	}
+	return most;
+}
+
+bool loop_is_small(const loop_kernel *k, const loop_node *n)
+{
+	return loop_inside(k, n) <= k->machine->schedule.small_inside;
+}
+
+/* The jumps if every innermost loop below had the lanes. */
+static double jumps_inside(loop_kernel *k, const loop_node *n)
+{
+	double sum = 0;
+	bool unit;
+	int32_t i;
+
+	if (!loop_has_loops(n) && n->kind == LOOP_FOR)
+		return loop_jumps(k, n, n->var, &unit);
+	for (i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]))
+			sum += jumps_inside(k, n->child[i]);
+	return sum;
+}
+
+bool loop_adds_up(const loop_kernel *k, const loop_node *n, int32_t var)
+{
+	const loop_eqn *e = &k->eqn[n->eqn < 0 ? 0 : n->eqn];
+
+	return n->kind == LOOP_STMT && (e->reduced & BIT(var)) != 0 &&
+	       !e->push && e->scan_var < 0 && !e->stage && !e->pack;
+}
+
+int32_t loop_sums_of(loop_kernel *k, const loop_node *n, bool *rest)
+{
+	int32_t sums = 0;
+	bool loops = false, free = true;
+
+	for (int32_t i = 0; i < n->n_child; i++) {
+		const loop_node *c = n->child[i];
+
+		if (loop_adds_up(k, c, n->var)) {
+			sums++;
+			continue;
+		}
+		loops |= loop_is_loop(c);
+		free &= loop_parallel_below(k, c, n->var);
+	}
+	*rest = loops && free;
+	return sums;
+}
+
+bool loop_may_distribute(loop_kernel *k, const loop_node *n)
+{
+	bool rest;
+
+	if (n->kind != LOOP_FOR || n->backward || n->lanes > 1 ||
+		loop_sums_of(k, n, &rest) == 0 || !rest || !loop_is_small(k, n) ||
+		!loop_wants_lanes(k, n))
+		return false;
+	if (loop_writes_input(k))
+		loop_decide(k, DECIDE_APART_IN_PLACE, n->var, -1, 0, 0);
+	return !loop_writes_input(k);
+}
+
+/*
+ * Does n walk rows that can have lanes, with few iterations inside (pixels around
+ * a sliding window), and with fewer jumps than lanes of var?
+ */
+static bool takes_lanes(loop_kernel *k, const loop_node *n, int32_t var)
+{
+	int64_t ext = k->var[n->var].extent;
+	bool unit;
+
+	return n->kind == LOOP_FOR && loop_has_loops(n) && !n->backward &&
+	       ext >= (loop_may_part(k, n)
+				      ? k->machine->schedule.least_lanes + 1
+				      : machine_lanes(k->machine, 8)) &&
+	       loop_is_small(k, n) &&
+	       (loop_parallel_below(k, n, n->var) ||
+		       loop_may_distribute(k, n)) &&
+	       loop_jumps(k, n, n->var, &unit) < loop_jumps(k, n, var, &unit);
+}
+
+/* .. for any loop but that of var to have lanes */
+static bool too_short_inside(loop_kernel *k, const loop_node *n, int32_t var)
+{
+	int32_t i;
+
+	if (!loop_has_loops(n) && n->kind == LOOP_FOR)
+		return k->var[n->var].extent <
+		       machine_lanes(k->machine, 8);
+	for (i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]) &&
+			(takes_lanes(k, n->child[i], var) ||
+				!too_short_inside(k, n->child[i], var)))
+			return false;
+	return true;
+}
+
+static bool has_lanes(const loop_node *n)
+{
+	if (n->lanes > 1)
+		return true;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (has_lanes(n->child[i]))
+			return true;
+	return false;
+}
+
+/* Is there a loop below whose lanes jump less than those of top? */
+static bool better_below(
+	loop_kernel *k, const loop_node *n, const loop_node *top)
+{
+	bool unit;
+
+	if (n != top && n->kind == LOOP_FOR &&
+		loop_parallel_below(k, n, n->var) &&
+		k->var[n->var].extent >= loop_lanes_for(k, n) &&
+		loop_jumps(k, n, n->var, &unit) <
+			loop_jumps(k, n, top->var, &unit))
+		return true;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]) &&
+			better_below(k, n->child[i], top))
+			return true;
+	return false;
+}
+
+bool loop_wants_lanes(loop_kernel *k, const loop_node *n)
+{
+	bool unit;
+	double here = loop_jumps(k, n, n->var, &unit);
+	int32_t lanes = loop_lanes_for(k, n);
+
+	if (lanes < 2 || n->backward || loop_too_few(k, n, lanes) || has_lanes(n))
+		return false;
+	if (too_short_inside(k, n, n->var))
+		return !better_below(k, n, n);
+	return unit && here < jumps_inside(k, n);
+}
