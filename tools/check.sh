@@ -96,7 +96,9 @@ meson_tests() { # meson_tests NAME BUILD ARGUMENTS...
 	local name=$1 build=$2 ok bad skips
 	shift 2
 	begin "$name"
-	meson test -C "$build" --no-rebuild --print-errorlogs "$@" >"$log" 2>&1 &
+	# Limits of time find runs that hang, not machines that are slow.
+	meson test -C "$build" --no-rebuild --print-errorlogs \
+		--timeout-multiplier 4 "$@" >"$log" 2>&1 &
 	watch $!
 	wait $!
 	count() {

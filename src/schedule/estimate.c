@@ -14,49 +14,6 @@
 
 #include "schedule/estimate_local.h"
 
-/* ---- intervals ---- */
-
-/* Bounds of f for variables in their intervals; false: unknown. */
-static bool bounds_of(
-	const estimate *w, const ix_form *f, int64_t *min, int64_t *max)
-{
-	*min = *max = f->c0;
-	for (int32_t i = 0; i < f->n; i++) {
-		const ix_atom *t = f->t[i].atom;
-		int64_t lo, hi, c = f->t[i].coef;
-
-		if (t->kind != IX_DIGIT)
-			return false;
-		if (t->lo == 1 && t->hi >= w->k->var[t->axis].extent) {
-			lo = w->range[t->axis].lo;
-			hi = w->range[t->axis].hi - 1;
-		} else {
-			lo = 0;
-			hi = t->hi / t->lo - 1;
-		}
-		*min += c > 0 ? c * lo : c * hi;
-		*max += c > 0 ? c * hi : c * lo;
-	}
-	return true;
-}
-
-/* The part of the iterations in which lo <= f < hi. */
-static double part_inside(
-	const estimate *w, const ix_form *f, int64_t lo, int64_t hi)
-{
-	int64_t min, max;
-	double n;
-
-	if (!bounds_of(w, f, &min, &max))
-		return 1;
-	n = (double)(max - min) + 1;
-	if (lo > min)
-		min = lo;
-	if (hi != INT64_MAX && hi - 1 < max)
-		max = hi - 1;
-	return max < min ? 0 : ((double)(max - min) + 1) / n;
-}
-
 /* ---- expressions ---- */
 
 /* How often does an expression run that depends on these variables? */
@@ -157,7 +114,7 @@ typedef struct guard {
 static bool is_guard(const estimate *w, const expr *e, guard *g)
 {
 	if (e->kind == EX_INSIDE) {
-		double part = part_inside(w, e->form, e->lo, e->hi);
+		double part = estimate_inside(w, e->form, e->lo, e->hi);
 
 		g->vars |= loop_form_vars(e->form);
 		g->part *= part;
@@ -182,7 +139,7 @@ static void add_guards(estimate *w, const expr *e)
 		return;
 	}
 	vars = loop_form_vars(e->form);
-	part = part_inside(w, e->form, e->lo, e->hi);
+	part = estimate_inside(w, e->form, e->lo, e->hi);
 	if (part <= 0 || part >= 1)
 		return;
 	if (in_lanes(w, vars))
@@ -392,19 +349,6 @@ static void add_leaf(estimate *w, const loop_node *n)
 static double length(const estimate *w, int32_t var)
 {
 	return var < 0 ? 1 : (double)(w->range[var].hi - w->range[var].lo);
-}
-
-double estimate_needed(const estimate *w, const loop_node *n)
-{
-	double part = 1;
-
-	for (int32_t i = 0; i < n->n_needs; i++) {
-		double p = part_inside(
-			w, n->need[i].f, n->need[i].lo, n->need[i].hi);
-
-		part = p < part ? p : part;
-	}
-	return part;
 }
 
 static double whole(double n)

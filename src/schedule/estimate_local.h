@@ -30,6 +30,9 @@ typedef struct estimate {
 	VEC(loop_set) vars;
 } estimate;
 
+/* estimate_guard.c: the part of the iterations in which lo <= f < hi */
+double estimate_inside(
+	const estimate *w, const ix_form *f, int64_t lo, int64_t hi);
 /* The part of n's iterations that its guards let pass. */
 double estimate_needed(const estimate *w, const loop_node *n);
 /* estimate_memory.c: bytes that a phase moves, by level */

@@ -21,32 +21,6 @@
  */
 #include "schedule/contract/contract.h"
 
-int64_t contract_ceil(int64_t a, int64_t b)
-{
-	return (a + b - 1) / b;
-}
-
-int64_t contract_extent(const contract *c, int32_t var)
-{
-	int64_t n = c->k->var[var].extent, b = c->block[var];
-
-	if (var == c->cut_sum)
-		n = c->cut_size;
-	return b > 0 && b < n ? b : n;
-}
-
-loop_node *contract_block(
-	contract *c, int32_t var, int64_t size, loop_node *child)
-{
-	loop_node *b = loop_node_new(c->k->a, LOOP_BLOCK);
-
-	b->var = var;
-	b->size = size;
-	if (child != NULL)
-		loop_node_adopt(c->k->a, b, child);
-	return b;
-}
-
 /* ---- products ---- */
 
 struct storage {
@@ -225,14 +199,6 @@ static bool find_chain(contract *c)
 	}
 }
 
-int32_t contract_product_of(const contract *c, int32_t eqn)
-{
-	for (int32_t i = 0; i < c->product.n; i++)
-		if (c->product.at[i].eqn == eqn)
-			return i;
-	return -1;
-}
-
 /* ---- parts ---- */
 
 /*
@@ -377,12 +343,6 @@ static void gather_leaves(
 		*vec_push(c->k->a, &p->behind) = loop_node_copy(c->k->a, n);
 	for (int32_t i = 0; i < n->n_child; i++)
 		gather_leaves(c, n->child[i], stage, p);
-}
-
-void contract_put(contract *c, loop_node *body, loop_node *nest)
-{
-	loop_node_adopt(c->k->a, body, nest);
-	*vec_push(c->k->a, &c->plain) = nest;
 }
 
 /*
@@ -656,26 +616,4 @@ bool contract_phase(contract *of)
 	loop_find_needs(k, ph->root[0]);
 	ph->tiles = true;
 	return true;
-}
-
-bool loop_contract(loop_kernel *k)
-{
-	contract c = {.k = k, .cut_sum = -1, .number = -1};
-	bool tiled;
-
-	for (int32_t i = 0; i < k->n_eqns; i++)
-		if (k->eqn[i].push) {
-			contract_decline(k, DECIDE_TILE_SCATTER, i, 0, 0);
-			return false;
-		}
-	contract_split(k);
-	contract_join(k);
-	contract_cut(k);
-	c.phase = k->n_phases - 1;
-	tiled = contract_phase(&c);
-	for (int32_t p = 0; tiled && p < k->n_phases; p++)
-		loop_decide(k, k->phase[p].n_chunks > 1 ? DECIDE_CHUNKS_TAKEN
-							: DECIDE_CHUNKS_BLOCKS,
-			p, -1, k->phase[p].n_chunks, 0);
-	return tiled;
 }

@@ -62,8 +62,6 @@ void contract_decline(loop_kernel *k, decide_kind why, int32_t with, int64_t a,
 	int64_t b);
 /* Gives the sums that have no reason yet the reason of contract_factors. */
 void contract_decline_rest(loop_kernel *k);
-/* The number of the product in c->product, or -1. */
-int32_t contract_product_of(const contract *c, int32_t eqn);
 /* block.c: chooses the products that have tiles, and their blocks; false: none. */
 bool contract_choose_blocks(contract *c);
 /* The number of chunks into which rows and columns of a product can be divided. */
@@ -95,12 +93,8 @@ bool contract_factors(
 bool contract_classify(contract *c, contract_product *p);
 /* Exchanges rows and columns, if that fills lanes better. */
 bool contract_turn(const contract *c, contract_product *p);
-/* Does it read only memory, at indices without data? */
-bool contract_reads_memory(loop_kernel *k, const expr *e);
 /* Sets its sizes, once blocks are chosen. */
 void contract_sizes(contract *c, contract_product *p);
-/* The iterations of a variable inside the blocks around all nests. */
-int64_t contract_extent(const contract *c, int32_t var);
 /* Adds the product and its epilogue to the body of a block. */
 void contract_nest(contract *c, contract_product *p, loop_node *body);
 
@@ -118,10 +112,17 @@ const expr *contract_online_scaled(
 /* Adds the epilogue of a product that mixed loops add up, if it has one. */
 void contract_done(contract *c, const contract_product *p, loop_node *body);
 
+/* ---- common.c ---- */
+
+/* The number of the product in c->product, or -1. */
+int32_t contract_product_of(const contract *c, int32_t eqn);
+/* Does it read only memory, at indices without data? */
+bool contract_reads_memory(loop_kernel *k, const expr *e);
+/* The iterations of a variable inside the blocks around all nests. */
+int64_t contract_extent(const contract *c, int32_t var);
 /* Appends a nest without tiles to the body. */
 void contract_put(contract *c, loop_node *body, loop_node *nest);
-
-int64_t contract_ceil(int64_t a, int64_t b);
+int64_t contract_ceil(int64_t a, int64_t b); /* a / b, rounded up */
 loop_node *contract_block(
 	contract *c, int32_t var, int64_t size, loop_node *child);
 

@@ -19,31 +19,6 @@ enum { MOST = 56 }; /* equations, variables */
 
 /* ---- conditions ---- */
 
-struct reads {
-	const loop_kernel *k;
-	/* something is computed in this kernel, or its index is data */
-	bool inside;
-};
-
-static void on_read(void *arg, const expr *e)
-{
-	struct reads *r = arg;
-	int32_t eqn, comp;
-
-	r->inside |= e->form != NULL && ix_has_fun(e->form);
-	if (e->kind == EX_READ)
-		r->inside |= loop_param(r->k, e->tensor) < 0 ||
-			     loop_maker(r->k, e->tensor, &eqn, &comp);
-}
-
-bool contract_reads_memory(loop_kernel *k, const expr *e)
-{
-	struct reads r = {k, false};
-
-	loop_walk(k->a, e, on_read, &r);
-	return !r.inside;
-}
-
 /*
  * The loops of the sum of eqn, if they contain only its statement; else NULL.
  */

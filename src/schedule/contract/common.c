@@ -1,0 +1,70 @@
+/*
+ * common.c: what the files of contract/ ask of products, and how they build the
+ * body of a block.
+ */
+#include "schedule/contract/contract.h"
+
+int64_t contract_ceil(int64_t a, int64_t b)
+{
+	return (a + b - 1) / b;
+}
+
+int64_t contract_extent(const contract *c, int32_t var)
+{
+	int64_t n = c->k->var[var].extent, b = c->block[var];
+
+	if (var == c->cut_sum)
+		n = c->cut_size;
+	return b > 0 && b < n ? b : n;
+}
+
+loop_node *contract_block(
+	contract *c, int32_t var, int64_t size, loop_node *child)
+{
+	loop_node *b = loop_node_new(c->k->a, LOOP_BLOCK);
+
+	b->var = var;
+	b->size = size;
+	if (child != NULL)
+		loop_node_adopt(c->k->a, b, child);
+	return b;
+}
+
+int32_t contract_product_of(const contract *c, int32_t eqn)
+{
+	for (int32_t i = 0; i < c->product.n; i++)
+		if (c->product.at[i].eqn == eqn)
+			return i;
+	return -1;
+}
+
+void contract_put(contract *c, loop_node *body, loop_node *nest)
+{
+	loop_node_adopt(c->k->a, body, nest);
+	*vec_push(c->k->a, &c->plain) = nest;
+}
+
+struct reads {
+	const loop_kernel *k;
+	/* something is computed in this kernel, or its index is data */
+	bool inside;
+};
+
+static void on_read(void *arg, const expr *e)
+{
+	struct reads *r = arg;
+	int32_t eqn, comp;
+
+	r->inside |= e->form != NULL && ix_has_fun(e->form);
+	if (e->kind == EX_READ)
+		r->inside |= loop_param(r->k, e->tensor) < 0 ||
+			     loop_maker(r->k, e->tensor, &eqn, &comp);
+}
+
+bool contract_reads_memory(loop_kernel *k, const expr *e)
+{
+	struct reads r = {k, false};
+
+	loop_walk(k->a, e, on_read, &r);
+	return !r.inside;
+}

@@ -1,0 +1,58 @@
+/*
+ * estimate_guard.c: the part of the iterations around a node that its guards let
+ * pass, by the intervals of the variables.
+ */
+#include "schedule/estimate_local.h"
+
+/* Bounds of f for variables in their intervals; false: unknown. */
+static bool bounds_of(
+	const estimate *w, const ix_form *f, int64_t *min, int64_t *max)
+{
+	*min = *max = f->c0;
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+		int64_t lo, hi, c = f->t[i].coef;
+
+		if (t->kind != IX_DIGIT)
+			return false;
+		if (t->lo == 1 && t->hi >= w->k->var[t->axis].extent) {
+			lo = w->range[t->axis].lo;
+			hi = w->range[t->axis].hi - 1;
+		} else {
+			lo = 0;
+			hi = t->hi / t->lo - 1;
+		}
+		*min += c > 0 ? c * lo : c * hi;
+		*max += c > 0 ? c * hi : c * lo;
+	}
+	return true;
+}
+
+double estimate_inside(
+	const estimate *w, const ix_form *f, int64_t lo, int64_t hi)
+{
+	int64_t min, max;
+	double n;
+
+	if (!bounds_of(w, f, &min, &max))
+		return 1;
+	n = (double)(max - min) + 1;
+	if (lo > min)
+		min = lo;
+	if (hi != INT64_MAX && hi - 1 < max)
+		max = hi - 1;
+	return max < min ? 0 : ((double)(max - min) + 1) / n;
+}
+
+double estimate_needed(const estimate *w, const loop_node *n)
+{
+	double part = 1;
+
+	for (int32_t i = 0; i < n->n_needs; i++) {
+		double p = estimate_inside(
+			w, n->need[i].f, n->need[i].lo, n->need[i].hi);
+
+		part = p < part ? p : part;
+	}
+	return part;
+}
