@@ -1,13 +1,13 @@
 /*
  * grad_prop.c: adjoints of randomly drawn calls against central differences.
  *
- *     grad_prop [--seed S] [--count N] [--row NAME] [--order 2] [--verbose]
- *               [--each N] [--compile K]
+ *     grad_prop [--seed S] [--first F] [--count N] [--row NAME] [--order 2]
+ *               [--verbose] [--each N] [--compile K] [--simt]
  *
  * --each N: instead of random programs, every row of the table on N different
  * shapes at least; a row with a gradient that finds fewer fails. --compile K:
  * of every K-th adjoint that is compared, compiled code is held against the
- * interpreter.
+ * interpreter; --simt: it runs on emulated warps of a GPU.
  *
  * Every call of a random program is taken alone, with its floats as f64, and
  * differentiated with respect to all operands. For a random weighting of its
@@ -50,7 +50,7 @@ typedef struct pending {
 	VEC(prop_case *) one;
 } pending;
 
-static const prop_options options = {.seed = 1};
+static prop_options options = {.seed = 1};
 
 /* A call on its own, and data. */
 typedef struct trial {
@@ -677,7 +677,7 @@ int main(int argc, char **argv)
 {
 	tally sum = {0};
 	checking c = {.seed = 1, .order = 1, .sum = &sum};
-	long count = 500;
+	long first = 0, count = 500;
 	env *e = env_new();
 	struct entering x = {e, &c, NULL};
 	int32_t n = 0;
@@ -685,8 +685,12 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--verbose") == 0)
 			c.verbose = true;
+		else if (strcmp(argv[i], "--simt") == 0)
+			options.simt = true;
 		else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
 			c.seed = strtoull(argv[++i], NULL, 10);
+		else if (i + 1 < argc && strcmp(argv[i], "--first") == 0)
+			first = strtol(argv[++i], NULL, 10);
 		else if (i + 1 < argc && strcmp(argv[i], "--count") == 0)
 			count = strtol(argv[++i], NULL, 10);
 		else if (i + 1 < argc && strcmp(argv[i], "--each") == 0)
@@ -709,7 +713,7 @@ int main(int argc, char **argv)
 		return 1;
 	if (c.each > 0)
 		count = n;
-	for (long i = 0; i < count && sum.failed < 10;
+	for (long i = first; i < first + count && sum.failed < 10;
 		i += c.each > 0 ? ROWS : 1) {
 		c.index = (uint64_t)i;
 		if (env_run(e, enter, &x) < 0) {

@@ -2,19 +2,24 @@
  * A warp on the CPU: 32 fibers, which run one after another until all of them
  * have met at the same statement. What they touch in between is noted.
  */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O1") /* most units run for less time than they compile */
+#endif
 typedef __INT64_TYPE__ simt_int;
 typedef __UINT64_TYPE__ simt_word;
-enum { SIMT_STACK = 16 << 10, SIMT_CELLS = 1 << 13, SIMT_END = -1 };
+enum { SIMT_STACK = 16 << 10, SIMT_CELLS = 1 << 11, SIMT_END = -1 };
 struct simt_call {
 	void *const *p;
 	void *scratch, *local;
 	simt_int chunk;
 	simt_int *err;
 };
-/* Who touched a byte since the last meeting: a lane, -1: none, 32: several. */
+/*
+ * Who touched the eight bytes at address 8 * at since the last meeting: a byte
+ * of writer and reader for each of them, lane + 1; 0: none, 255: several.
+ */
 struct simt_cell {
-	simt_word at, epoch;
-	simt_int writer, reader;
+	simt_word at, epoch, writer, reader;
 };
 struct simt_warp {
 	void (*fn)(const struct simt_call *);
@@ -88,7 +93,8 @@ enum { SIMT_SAVED = 20, SIMT_RETURN = 11, SIMT_FRAME = 20 };
 #endif
 
 #define SIMT_USED __attribute__((unused))
-SIMT_USED static void simt_meet(simt_int line, int sync)
+#define SIMT_CALLED __attribute__((unused, noinline)) /* units compile sooner */
+SIMT_CALLED static void simt_meet(simt_int line, int sync)
 {
 	struct simt_warp *w = simt_now;
 	const int lane = w->lane;
@@ -152,7 +158,9 @@ SIMT_USED static void simt_run(void (*fn)(const struct simt_call *),
 	w.epoch = 1;
 	w.random = 0x9e3779b97f4a7c15u * (simt_word)(call->chunk + 1);
 	for (i = 0; i < 32; i++) {
-		void **top = (void **)(memory + (i + 1) * SIMT_STACK) - SIMT_FRAME;
+		/* not all in the same lines of the cache */
+		void **top = (void **)(memory + (i + 1) * SIMT_STACK - i * 64) -
+			SIMT_FRAME;
 		for (j = 0; j < SIMT_SAVED; j++)
 			top[j] = 0;
 		top[SIMT_RETURN] = (void *)simt_start;
@@ -164,30 +172,64 @@ SIMT_USED static void simt_run(void (*fn)(const struct simt_call *),
 	if (w.failed != 0)
 		*call->err = -w.failed;
 }
-SIMT_USED static void simt_touch(
-	const volatile void *p, unsigned long n, int write, simt_int line)
+/* Those of the bytes in `who` that are neither 0 nor those of `me`, as 255. */
+static simt_word simt_others(simt_word who, simt_word me)
+{
+	simt_word others = 0;
+	int i;
+
+	for (i = 0; i < 64; i += 8)
+		if ((who >> i & 255) != 0 && (who >> i & 255) != (me >> i & 255))
+			others |= (simt_word)255 << i;
+	return others;
+}
+/* Access of the bytes at p that ones stands for: 1 for the first, 256 for the
+ * second .., in one word. */
+SIMT_CALLED static void simt_touch_word(
+	const volatile void *p, simt_word ones, int write, simt_int line)
 {
 	struct simt_warp *w = simt_now;
-	simt_word at = (simt_word)p, end = at + n;
+	const simt_word at = (simt_word)p / 8, here = ones << (simt_word)p % 8 * 8;
+	const simt_word mask = here * 255, me = here * (simt_word)(w->lane + 1);
+	struct simt_cell *c = &w->cell[(at ^ at >> 11) % SIMT_CELLS];
+	simt_word writer, reader;
 
-	for (; at < end; at++) {
-		struct simt_cell *c = &w->cell[at % SIMT_CELLS];
-
-		if (c->at != at || c->epoch != w->epoch) {
-			c->at = at;
-			c->epoch = w->epoch;
-			c->writer = c->reader = -1;
-		}
-		if ((c->writer >= 0 && c->writer != w->lane) ||
-			(write && c->reader >= 0 && c->reader != w->lane))
+	if (c->at != at || c->epoch != w->epoch) {
+		c->at = at;
+		c->epoch = w->epoch;
+		c->writer = c->reader = 0;
+	}
+	writer = c->writer & mask;
+	reader = c->reader & mask;
+	if (writer != 0 && writer != me && simt_others(writer, me) != 0)
+		simt_fail(w, line, 0);
+	if (write) {
+		if (reader != 0 && reader != me && simt_others(reader, me) != 0)
 			simt_fail(w, line, 0);
-		if (write)
-			c->writer = w->lane;
-		else
-			c->reader = c->reader < 0 || c->reader == w->lane ? w->lane : 32;
+		c->writer = (c->writer & ~mask) | me;
+	} else if (reader == 0) {
+		c->reader |= me;
+	} else if (reader != mask && reader != me) {
+		c->reader |= me | simt_others(reader, me);
 	}
 }
-SIMT_USED static simt_word simt_exchange(simt_word x, int l, simt_int line)
+/* Elements lie at multiples of their size, so those of eight bytes at most are
+ * in one word. */
+SIMT_USED static inline void simt_touch(
+	const volatile void *p, unsigned long n, int write, simt_int line)
+{
+	static const simt_word ones[9] = { 0, 1, 0x101, 0, 0x1010101, 0, 0, 0,
+		0x101010101010101u };
+	unsigned long i;
+
+	if (n <= 8)
+		simt_touch_word(p, ones[n], write, line);
+	else
+		for (i = 0; i < n; i += 8)
+			simt_touch_word((const volatile char *)p + i, ones[8], write,
+				line);
+}
+SIMT_CALLED static simt_word simt_exchange(simt_word x, int l, simt_int line)
 {
 	struct simt_warp *w = simt_now;
 	const int turn = w->turn;

@@ -9,7 +9,7 @@
 
 enum {
 	/* as in prelude.c: stacks of the fibers, cells that they touched */
-	MEMORY = (33 * 16 << 10) + (32 << 13),
+	MEMORY = (33 * 16 << 10) + (32 << 11),
 	ALIGN = 64
 };
 
