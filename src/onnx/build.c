@@ -19,6 +19,27 @@ void on_fail(const node *d, const char *rule, const char *fmt, ...)
 		s.at);
 }
 
+/* ---- names ---- */
+
+val onnx_find(const onnx_import *x, const scope *s, const char *name)
+{
+	for (; s != NULL; s = s->outer) {
+		int64_t i = map_get_str(s->name, name, -1);
+
+		if (i >= 0)
+			return s->value.at[i];
+	}
+	env_fail(x->e, TN_EINVAL, "onnx.undefined", (loc){.file = x->where},
+		"\"%.200s\" is missing: it is not an input or an initialiser, "
+		"and no node makes it",
+		name);
+}
+
+val on_named(const node *d, const char *name)
+{
+	return onnx_find(d->x, d->scope, name);
+}
+
 /* ---- lists ---- */
 
 list on_list_new(node *d, int32_t n, int64_t value)

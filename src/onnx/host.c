@@ -303,7 +303,7 @@ static bool is_ready(onnx_import *x, int32_t v)
 const void *onnx_host(onnx_import *x, int32_t v)
 {
 	if (x->path != NULL && !onnx_fact(x, v)->is_const)
-		return onnx_decide(x, v);
+		return x->decide(x, v);
 	x->stack.n = 0;
 	*vec_push(x->a, &x->stack) = v;
 	while (x->stack.n > 0) {

@@ -57,25 +57,6 @@ static void define(onnx_import *x, scope *s, const char *name, val v)
 		onnx_fact(x, v.v)->label = x->p->value.at[v.v].shown = name;
 }
 
-static val lookup(const onnx_import *x, const scope *s, const char *name)
-{
-	for (; s != NULL; s = s->outer) {
-		int64_t i = map_get_str(s->name, name, -1);
-
-		if (i >= 0)
-			return s->value.at[i];
-	}
-	env_fail(x->e, TN_EINVAL, "onnx.undefined", (loc){.file = x->where},
-		"\"%.200s\" is missing: it is not an input or an initialiser, "
-		"and no node makes it",
-		name);
-}
-
-val onnx_lookup(const node *d, const char *name)
-{
-	return lookup(d->x, d->scope, name);
-}
-
 static void add_initialisers(onnx_import *x, scope *s, const onnx_graph *g)
 {
 	for (int32_t i = 0; i < g->init.n; i++) {
@@ -140,7 +121,7 @@ static void run_function(node *d, const onnx_function *f)
 			i < d->n_in ? d->in[i] : none);
 	run_nodes(d->x, &frame, f->node.n, f->node.at);
 	for (int32_t i = 0; i < f->out.n && i < d->n_out; i++)
-		d->out[i] = lookup(d->x, frame.scope, f->out.at[i]);
+		d->out[i] = onnx_find(d->x, frame.scope, f->out.at[i]);
 	d->x->depth--;
 }
 
@@ -225,7 +206,7 @@ static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
 	d.opset = version_of(frame->opsets, n->domain);
 	for (int32_t i = 0; i < n->in.n; i++)
 		if (n->in.at[i][0] != '\0')
-			in[i] = lookup(x, frame->scope, n->in.at[i]);
+			in[i] = onnx_find(x, frame->scope, n->in.at[i]);
 	if (f != NULL) {
 		run_function(&d, f);
 	} else {
@@ -253,7 +234,7 @@ static void run_nodes(onnx_import *x, const node *frame, int32_t n,
 	x->where = where;
 }
 
-void onnx_run_graph(
+static void run_graph(
 	node *d, const onnx_graph *g, int32_t n_in, const val *in, val *out)
 {
 	onnx_import *x = d->x;
@@ -271,7 +252,7 @@ void onnx_run_graph(
 	add_initialisers(x, frame.scope, g);
 	run_nodes(x, &frame, g->node.n, g->node.at);
 	for (int32_t i = 0; i < g->out.n; i++)
-		out[i] = lookup(x, frame.scope, g->out.at[i].name);
+		out[i] = onnx_find(x, frame.scope, g->out.at[i].name);
 	x->depth--;
 }
 
@@ -288,6 +269,7 @@ onnx_import *onnx_import_new(arena *a, onnx_model *m)
 	x->given = arena_array(a, struct given, m->input.n + 1);
 	x->where = m->file;
 	x->key = -1;
+	x->run_graph = run_graph;
 	return x;
 }
 
@@ -495,7 +477,7 @@ onnx_program onnx_import_run(onnx_import *x)
 	add_initialisers(x, frame.scope, g);
 	run_nodes(x, &frame, g->node.n, g->node.at);
 	for (int32_t i = 0; i < g->out.n; i++) {
-		val v = lookup(x, frame.scope, g->out.at[i].name);
+		val v = onnx_find(x, frame.scope, g->out.at[i].name);
 
 		add_output(x, &o, g->out.at[i].name, &v);
 	}

@@ -100,6 +100,12 @@ struct onnx_import {
 	int32_t key; /* of random numbers in training; -1: not asked for */
 	VEC(update) update;
 	struct onnx_path *path; /* NULL: shapes are decided while importing */
+	/* The elements of v, which depends on an input, in the run under way;
+	 * only with a path. */
+	const void *(*decide)(struct onnx_import *x, int32_t v);
+	/* The body of If, Loop, Scan, SequenceMap: inputs to outputs, all in a. */
+	void (*run_graph)(struct node *d, const onnx_graph *g, int32_t n_in,
+		const val *in, val *out);
 	scope *top;
 	int32_t top_node; /* of the graph, the one being built */
 	bool is_batched; /* the first extent of an input is more than its 1 */
@@ -122,19 +128,12 @@ typedef struct node {
 	bool *asked_in, *asked_attr;
 } node;
 
-/* ---- import.c: graphs ---- */
+/* ---- graphs ---- */
 
 typedef struct onnx_opsets {
 	int32_t n;
 	const onnx_opset *at;
 } onnx_opsets;
-
-/* The body of If, Loop, Scan, SequenceMap: inputs to outputs, all in x->a. */
-void onnx_run_graph(
-	node *d, const onnx_graph *g, int32_t n_in, const val *in, val *out);
-
-/* The value of a name in the scope of the node: [onnx.undefined] */
-val onnx_lookup(const node *d, const char *name);
 
 /* ---- host.c: elements that are known while importing ---- */
 
@@ -156,6 +155,10 @@ onnx_program onnx_prune(
 	onnx_import *x, int32_t n_out, const int32_t *out, onnx_value *output);
 
 /* ---- build.c: for builders ---- */
+
+/* The value of a name in a scope, and in that of the node: [onnx.undefined] */
+val onnx_find(const onnx_import *x, const scope *s, const char *name);
+val on_named(const node *d, const char *name);
 
 _Noreturn void on_fail(const node *d, const char *rule, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -65,7 +65,7 @@ void onnx_if(node *d)
 	g = on_graph(d, host_bool(d, on_val(d, 0)) ? "then_branch"
 						: "else_branch");
 	out = arena_array(d->x->a, val, g->out.n + 1);
-	onnx_run_graph(d, g, 0, NULL, out);
+	d->x->run_graph(d, g, 0, NULL, out);
 	for (int32_t i = 0; i < d->n_out && i < g->out.n; i++)
 		on_set_val(d, i, out[i]);
 }
@@ -133,7 +133,7 @@ void onnx_loop(node *d)
 				MAX_ROUNDS);
 		in[0] = i64_val(d, k);
 		in[1] = bool_val(d, true);
-		onnx_run_graph(d, g, n + 2, in, out);
+		d->x->run_graph(d, g, n + 2, in, out);
 		for (int32_t i = 0; i < n; i++)
 			in[i + 2] = out[i + 1];
 		for (int32_t i = 0; i < n_pile; i++)
@@ -219,7 +219,7 @@ static void scan(node *d, const scan_job *s, const val *in, val *out)
 					on_rank_of(d, v->v)),
 				back ? rounds - 1 - k : k);
 		}
-		onnx_run_graph(d, s->g, n, arg, res);
+		d->x->run_graph(d, s->g, n, arg, res);
 		memcpy(arg, res, (size_t)s->n_state * sizeof *arg);
 		for (int32_t i = 0; i < s->n_out; i++)
 			add_to(d, &piles[i], &res[s->n_state + i]);
@@ -428,7 +428,7 @@ void onnx_sequence_map(node *d)
 							 "different lengths");
 			in[i] = in[i].at[k];
 		}
-		onnx_run_graph(d, g, d->n_in, in, out);
+		d->x->run_graph(d, g, d->n_in, in, out);
 		for (int32_t i = 0; i < d->n_out; i++)
 			all[i * s->n + k] = out[i];
 	}

@@ -74,7 +74,7 @@ static void step(back *b, int32_t i)
 
 static int32_t named(node *d, const char *name)
 {
-	val v = onnx_lookup(d, name);
+	val v = on_named(d, name);
 
 	if (v.kind != VAL_TENSOR)
 		on_fail(d, "onnx.type", "\"%.100s\" is not a tensor", name);

@@ -194,7 +194,7 @@ static stage *new_stage(onnx_import *x, int32_t v)
 	return g;
 }
 
-const void *onnx_decide(onnx_import *x, int32_t v)
+static const void *decide(onnx_import *x, int32_t v)
 {
 	path *q = x->path;
 	stage *g = q->here->to;
@@ -210,7 +210,7 @@ const void *onnx_decide(onnx_import *x, int32_t v)
 		q->here->to = g;
 	}
 	if (g->is_end || g->out[0] != v)
-		env_bug(x->e, "onnx_decide", "the import needs another "
+		env_bug(x->e, "onnx_stage", "the import needs another "
 			"value than before");
 	for (int32_t i = 1; i < g->n_out; i++)
 		onnx_fact(x, g->out[i])->is_carried = true;
@@ -235,6 +235,7 @@ static void import(path *q)
 	s->n_imports++;
 	s->n_kept++;
 	x->path = q;
+	x->decide = decide;
 	onnx_fold_from(x, s->fold);
 	for (int32_t i = 0; i < s->m->input.n; i++)
 		onnx_give(x, i, 1, &q->in[i]);

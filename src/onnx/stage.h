@@ -16,9 +16,6 @@
 
 #include "onnx/import.h"
 
-/* The elements of v, which depends on an input, in the run under way. */
-const void *onnx_decide(onnx_import *x, int32_t v);
-
 /* ---- stage_cut.c: what a stage computes ---- */
 
 /* Equations of v, back to what is known, have no more points than that. */
