@@ -11,104 +11,16 @@
  */
 #include "kern/range.h"
 
-enum { MAX_NEST = 40, MAX_FACTS = 400, MAX_OTHER = 8 };
-
-
-/* f with its last value replaced by g */
-static const kern_form *with(
-	kern_range *r, const kern_form *f, const kern_form *g)
-{
-	const kern_term *t = &f->t[f->n - 1];
-	const kern_form *rest =
-		kern_form_sub(r->k, f, kern_form_term(r->k, t->coef, t->v));
-
-	return kern_form_add(
-		r->k, rest, kern_form_scale(r->k, g, t->coef));
-}
-
-/*
- * What f >= lo says where f's last value is the smaller of two: with either of
- * them in its place it is no smaller. So with f < hi and the larger.
- */
-static void derive(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
-{
-	const kern_term *t = &f->t[f->n - 1];
-	const kern_value *x = kern_at(r->k, t->v);
-	bool from_lo = (x->op == KERN_MIN) == (t->coef > 0);
-
-	if ((x->op != KERN_MIN && x->op != KERN_MAX) ||
-		(from_lo ? lo == INT64_MIN : hi == INT64_MAX))
-		return;
-	for (int32_t i = 0; i < 2; i++)
-		kern_add_fact(r, with(r, f, x->form[i]), from_lo ? lo : INT64_MIN,
-			from_lo ? INT64_MAX : hi);
-}
-
-void kern_add_fact(
-	kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
-{
-	if (f == NULL || r->fact.n >= MAX_FACTS)
-		return;
-	*vec_push(r->k->a, &r->fact) = (struct kern_fact){f, lo, hi, 0};
-	if (f->n > 0)
-		derive(r, f, lo, hi);
-}
+enum { MAX_NEST = 40, MAX_OTHER = 8 };
 
 /* `inside` compares what 64 bits hold of the form. */
 static void inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi)
 {
 	if (f == NULL || kern_reach(r, f) < KERN_BEYOND)
 		kern_add_fact(r, f, lo, hi);
-	else if (r->fact.n < MAX_FACTS)
+	else if (r->fact.n < KERN_MAX_FACTS)
 		*vec_push(r->k->a, &r->fact) =
 			(struct kern_fact){f, lo, hi, 1};
-}
-
-/* x of the number f */
-static int64_t of_number(const kern_value *x, int64_t f)
-{
-	int64_t m = x->num[0];
-
-	if (x->op == KERN_MOD)
-		return floor_mod(f, m);
-	if (x->op == KERN_CLAMP)
-		return f < m ? m : f > x->num[1] ? x->num[1] : f;
-	return floor_div(f, m);
-}
-
-/* A value that only this analysis has: x, of this form. */
-static const kern_form *made(
-	kern_range *r, const kern_value *x, const kern_form *form)
-{
-	kern_value v = {.op = x->op, .type = kern_i64()};
-	int64_t c;
-
-	v.form[0] = form;
-	v.num[0] = x->num[0];
-	v.num[1] = x->num[1];
-	if (x->op == KERN_INDEX)
-		return form;
-	if (kern_form_is_const(form, &c))
-		return kern_form_const(r->k, of_number(x, c));
-	for (int32_t i = 1; i < r->n_loop + r->made.n; i++) {
-		kern_val j = i < r->n_loop ? i : r->made.at[i - r->n_loop];
-		const kern_value *y = kern_at(r->k, j);
-
-		if (y->op == v.op && y->form[0] == v.form[0] &&
-			y->num[0] == v.num[0] && y->num[1] == v.num[1] &&
-			y->type.lanes == 1)
-			return kern_form_term(r->k, 1, j);
-	}
-	*vec_push(r->k->a, &r->made) = kern_ins(r->k, &v);
-	return kern_form_term(r->k, 1, r->made.at[r->made.n - 1]);
-}
-
-const kern_form *kern_remainder(
-	kern_range *r, const kern_form *f, int64_t m)
-{
-	kern_value x = {.op = KERN_MOD, .num = {m}};
-
-	return made(r, &x, f);
 }
 
 /* An integer that follows from one form and constants. */
@@ -121,45 +33,6 @@ static bool is_of_form(const kern_value *x)
 
 static const kern_form *form_of(
 	kern_range *r, kern_val v, const kern_form *lane, int nest);
-
-static bool loads(const kern_range *r, kern_val v, int32_t array,
-	const kern_form *at)
-{
-	const kern_value *y = kern_at(r->k, v);
-
-	return y->op == KERN_LOAD && y->at.array == array && y->at.at == at &&
-	       y->type.lanes == 1 && y->at.mask == 0;
-}
-
-/* The element of an array of a block that is written once: its first load, or one
- * that only this analysis has. */
-static const kern_form *loaded(
-	kern_range *r, const kern_value *x, const kern_form *at)
-{
-	kern_value v = {.op = KERN_LOAD, .type = x->type};
-
-	if (r->once == NULL || !r->once[x->at.array] || x->at.mask != 0)
-		return NULL;
-	for (kern_val i = 1; i < r->n_loop; i++)
-		if (loads(r, i, x->at.array, at))
-			return kern_form_term(r->k, 1, i);
-	for (int32_t i = 0; i < r->made.n; i++)
-		if (loads(r, r->made.at[i], x->at.array, at))
-			return kern_form_term(r->k, 1, r->made.at[i]);
-	v.at = kern_element(x->at.array, at);
-	*vec_push(r->k->a, &r->made) = kern_ins(r->k, &v);
-	return kern_form_term(r->k, 1, r->made.at[r->made.n - 1]);
-}
-
-kern_val kern_same_load(kern_range *r, kern_val v)
-{
-	const kern_value *x = kern_at(r->k, v);
-	const kern_form *f = x->op == KERN_LOAD && x->type.lanes == 1
-				     ? loaded(r, x, x->at.at)
-				     : NULL;
-
-	return f == NULL ? v : f->t[0].v;
-}
 
 /* f with the variable of a loop replaced, in quotients and loads, too; NULL: it
  * has other values of an iteration */
@@ -184,8 +57,8 @@ static const kern_form *at_lane(kern_range *r, const kern_form *f,
 				     : at_lane(r, load ? x->at.at : x->form[0],
 					       walk, lane, nest + 1);
 			g = of == NULL ? NULL
-			    : load     ? loaded(r, x, of)
-				       : made(r, x, of);
+			    : load     ? kern_loaded(r, x, of)
+				       : kern_made(r, x, of);
 		}
 		if (g == NULL)
 			return NULL;
@@ -214,8 +87,8 @@ static const kern_form *set_lane(
 	f = at_lane(r, x->op == KERN_LOAD ? x->at.at : x->form[0],
 		s->lo->t[0].v, lane, 0);
 	return f == NULL	     ? NULL
-	       : x->op == KERN_LOAD ? loaded(r, x, f)
-				    : made(r, x, f);
+	       : x->op == KERN_LOAD ? kern_loaded(r, x, f)
+				    : kern_made(r, x, f);
 }
 
 /* a, a + s, a + 2 * s .. */
@@ -284,7 +157,7 @@ static const kern_form *form_of(
 	if (x->op == KERN_MULADD && in_lanes)
 		return NULL;
 	if (in_lanes && is_of_form(x))
-		return made(r, x, kern_form_add(r->k, x->form[0], lane));
+		return kern_made(r, x, kern_form_add(r->k, x->form[0], lane));
 	if (in_lanes && x->op == KERN_REG)
 		return set_lane(r, v, lane);
 	if (in_lanes || x->op == KERN_REG)

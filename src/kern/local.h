@@ -1,12 +1,14 @@
 /*
  * local.h: private to kern/.
  *
- *   build.c       values and forms        build_stmt.c  statements
+ *   value.c       values and forms
+ *   build_stmt.c  statements              build.c       names of values
  *   tidy.c        numbers values in order
  *   print.c parse.c texts.c               text
  *   range.c       the range of a form, from the loops and conditions around
- *   assume.c      what conditions imply for forms
+ *   fact.c        what is known of forms  assume.c      what conditions imply for them
  *   range_each.c  the values of a form one by one, where they are few
+ *   inside.c      whether a form lies between two bounds
  *   verify.c      names, types (verify_type.c), statements
  *   verify_memory.c verify_chunks.c       bounds, races
  *   verify_order.c order_value.c order_memory.c
@@ -27,6 +29,8 @@ const kern_space_row *kern_space_at(kern_space s);
 
 enum { KERN_BUCKETS = 1024 }; /* of kern_builder */
 
+/* The library has made a kernel that breaks a rule: TN_EINTERNAL. */
+_Noreturn void kern_bug(const kern_kernel *k, const char *what);
 /* f / m if all coefficients are divisible, or NULL */
 const kern_form *kern_exact(kern_kernel *k, const kern_form *f, int64_t m);
 /* coef * v, for any v */

@@ -42,19 +42,35 @@ void kern_range_loop(kern_range *r, const kern_stmt *s); /* of s's values */
 /* The largest value of f that is known; INT64_MAX: none. Stops at goal. */
 int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal);
 int64_t kern_least(kern_range *r, const kern_form *f, int64_t goal);
-/* Do the conditions contradict each other? Then nothing is done here. */
-bool kern_is_never(const kern_range *r);
-/* Is lo <= f < hi? */
-bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
-
 /* The absolute value of f is at most that, whatever holds; larger ones than 64
  * bits hold are KERN_BEYOND. */
 #define KERN_BEYOND (UINT64_C(1) << 63)
 uint64_t kern_reach(const kern_range *r, const kern_form *f);
 
+/* ---- fact.c ---- */
+
+enum { KERN_MAX_FACTS = 400 };
+
+/* Do the conditions contradict each other? Then nothing is done here. */
+bool kern_is_never(const kern_range *r);
 /* From here on lo <= f < hi, and what follows from it. */
 void kern_add_fact(
 	kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
+/* x of another form, a value of this analysis if the kernel has none */
+const kern_form *kern_made(
+	kern_range *r, const kern_value *x, const kern_form *form);
+/* f mod m, likewise */
+const kern_form *kern_remainder(
+	kern_range *r, const kern_form *f, int64_t m);
+/* The element of an array of a block that is written once: its first load, or one
+ * that only this analysis has; NULL: it is written several times. */
+const kern_form *kern_loaded(
+	kern_range *r, const kern_value *x, const kern_form *at);
+/* The first load of the same element of an array of a block; v: there is none. */
+kern_val kern_same_load(kern_range *r, kern_val v);
+
+/* ---- range_each.c ---- */
+
 /*
  * Calls fn with each value of f that loops and conditions allow, and that of
  * `also` with it; perhaps with others, and with some several times. false: these
@@ -68,15 +84,17 @@ bool kern_each(kern_range *r, const kern_form *f, kern_val also,
  * others? */
 bool kern_each_part(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
 
+/* ---- inside.c ---- */
+
+/* Is lo <= f < hi? */
+bool kern_is_inside(kern_range *r, const kern_form *f, int64_t lo, int64_t hi);
+
+/* ---- assume.c ---- */
+
 /* What holds where the condition c does (or does not), of a mask in lane `lane`;
  * NULL: c has one lane. Facts are taken back by setting r->fact.n. */
 void kern_assume(
 	kern_range *r, kern_val c, const kern_form *lane, bool holds);
-/* f mod m, a value of this analysis if the kernel has none */
-const kern_form *kern_remainder(
-	kern_range *r, const kern_form *f, int64_t m);
-/* The first load of the same element of an array of a block; v: there is none. */
-kern_val kern_same_load(kern_range *r, kern_val v);
 /* .. in an iteration of the loop: that there is one */
 void kern_assume_loop(kern_range *r, const kern_stmt *s);
 
