@@ -207,9 +207,9 @@ int32_t fuse_tail(
 /* Marks the longest possible tail. */
 void fuse_tail_longest(
 	fuse_state *f, int32_t n, eqn_unit *const *unit, bool *is_tail);
-/* Seconds of a set as one kernel with a tail; INFINITY: that is impossible. */
-double fuse_tail_seconds(fuse_state *f, int32_t n, eqn_unit *const *unit,
-	fuse_sees *sees, void *arg, int64_t *shared);
+/* The members of the tail, or the others, as a refined set with its classes. */
+part_set *fuse_part_of(fuse_state *f, int32_t n, eqn_unit *const *unit,
+	const bool *is_tail, bool tail);
 
 /* ---- partition.c ---- */
 

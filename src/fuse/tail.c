@@ -11,8 +11,6 @@
  */
 #include "fuse/inner.h"
 
-#include <math.h>
-
 /* Does w overwrite what u reads? */
 static bool destroys(const fuse_state *f, const eqn_unit *w, const eqn_unit *u)
 {
@@ -104,7 +102,7 @@ static bool is_behind(fuse_state *f, int32_t n, eqn_unit *const *unit,
 	return all;
 }
 
-static part_set *part_of(fuse_state *f, int32_t n, eqn_unit *const *unit,
+part_set *fuse_part_of(fuse_state *f, int32_t n, eqn_unit *const *unit,
 	const bool *is_tail, bool tail)
 {
 	eqn_unit **u = arena_array(fuse_scratch(f), eqn_unit *, n);
@@ -141,7 +139,7 @@ int32_t fuse_tail(
 		last = left;
 		if (!is_behind(f, n, unit, now))
 			continue;
-		s = part_of(f, n, unit, now, false);
+		s = fuse_part_of(f, n, unit, now, false);
 		for (int32_t i = 0; i < s->class.n; i++)
 			shared *= s->class.at[i].extent;
 		if (shared <= most_shared)
@@ -157,19 +155,4 @@ void fuse_tail_longest(
 	fuse_state *f, int32_t n, eqn_unit *const *unit, bool *is_tail)
 {
 	(void)mark(f, n, unit, f->t->fusion.tail_eqns, is_tail);
-}
-
-double fuse_tail_seconds(fuse_state *f, int32_t n, eqn_unit *const *unit,
-	fuse_sees *sees, void *arg, int64_t *shared)
-{
-	bool *is_tail = arena_array(fuse_scratch(f), bool, n);
-	part_set *main;
-
-	if (fuse_tail(f, n, unit, is_tail) == 0)
-		return INFINITY;
-	main = part_of(f, n, unit, is_tail, false);
-	for (int32_t i = 0; i < main->class.n; i++)
-		*shared *= main->class.at[i].extent;
-	return fuse_seconds(f, main, sees, arg) - f->t->launch_s +
-	       fuse_seconds(f, part_of(f, n, unit, is_tail, true), sees, arg);
 }

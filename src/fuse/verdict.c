@@ -87,6 +87,25 @@ static bool is_many(const part_set *s)
 	return s->n > 1 && n > FUSE_FEW_VARS;
 }
 
+/* The seconds of the set as one kernel with a tail; *shared: the iterations that
+ * the others share. INFINITY: that is impossible. */
+static double tail_seconds(choice *c, int32_t n, eqn_unit *const *unit,
+	int64_t *shared)
+{
+	fuse_state *f = c->f;
+	bool *is_tail = arena_array(fuse_scratch(f), bool, n);
+	part_set *main;
+
+	if (fuse_tail(f, n, unit, is_tail) == 0)
+		return INFINITY;
+	main = fuse_part_of(f, n, unit, is_tail, false);
+	for (int32_t i = 0; i < main->class.n; i++)
+		*shared *= main->class.at[i].extent;
+	return fuse_seconds(f, main, choice_sees, c) - f->t->launch_s +
+	       fuse_seconds(f, fuse_part_of(f, n, unit, is_tail, true),
+		       choice_sees, c);
+}
+
 static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 {
 	choice_verdict v = {.seconds = INFINITY, .shared = 1};
@@ -113,8 +132,7 @@ static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 		rule_dropped(f, FUSE_RULE_SHARE))
 		v.seconds = fuse_seconds(f, s, choice_sees, c);
 	else
-		v.seconds = fuse_tail_seconds(
-			f, n, unit, choice_sees, c, &v.shared);
+		v.seconds = tail_seconds(c, n, unit, &v.shared);
 	return v;
 }
 
