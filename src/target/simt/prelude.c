@@ -1,13 +1,36 @@
 /*
- * A warp on the CPU: 32 fibers, which run one after another until all of them
- * have met at the same statement. What they touch in between is noted.
+ * A block of warps on the CPU. A warp is 32 fibers, which run one after another
+ * until all of them have met at the same statement; the warps take turns, until
+ * all have met at the same barrier. What they touch in between is noted twice:
+ * by lanes since their warp has met, and by warps since the block has.
  */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O1") /* most units run for less time than they compile */
 #endif
 typedef __INT64_TYPE__ simt_int;
 typedef __UINT64_TYPE__ simt_word;
-enum { SIMT_STACK = 16 << 10, SIMT_CELLS = 1 << 11, SIMT_END = -1 };
+enum {
+	SIMT_STACK = 16 << 10,
+	SIMT_CELLS = 1 << 11,
+	SIMT_BLOCK_CELLS = 1 << 13,
+	SIMT_COPIES = 64, /* of one lane, under way */
+	SIMT_END = -1
+};
+/* What goes wrong: simt_failure() of simt.c says it in words. */
+enum simt_what {
+	SIMT_LANES_RACE,
+	SIMT_LANES_PART,
+	SIMT_WARPS_RACE,
+	SIMT_WARPS_PART,
+	SIMT_NO_WAIT,	 /* for a copy */
+	SIMT_NEVER_WAIT, /* the kernel ends before its copies do */
+	SIMT_MANY_COPIES,
+	SIMT_BAD_COPY,
+	SIMT_WHATS
+};
+/* Why lanes meet: to show each other values, or what they have written, to
+ * their warp or to all warps. */
+enum simt_why { SIMT_SHOW, SIMT_WARP, SIMT_BLOCK };
 struct simt_call {
 	void *const *p;
 	void *scratch, *local;
@@ -16,22 +39,41 @@ struct simt_call {
 };
 /*
  * Who touched the eight bytes at address 8 * at since the last meeting: a byte
- * of writer and reader for each of them, lane + 1; 0: none, 255: several.
+ * of writer and reader for each of them, lane + 1 or warp + 1; 0: none, 255:
+ * several.
  */
 struct simt_cell {
 	simt_word at, epoch, writer, reader;
 };
+struct simt_copy {
+	char *to;
+	const char *from;
+	unsigned n, group; /* bytes; committed before it */
+	simt_int line;
+};
 struct simt_warp {
-	void (*fn)(const struct simt_call *);
-	const struct simt_call *call;
+	struct simt_block *block;
 	struct simt_cell *cell;
 	void *home, *stack[32]; /* stack pointers */
 	simt_word slot[2][32];	/* what the lanes show each other, in turn */
-	simt_word epoch, random;
-	simt_int met[32]; /* lines where the lanes are; SIMT_END */
-	simt_int failed;  /* 2 * line + 0 or 1, + 1 */
-	int lane, turn, sync;
+	simt_word epoch;
+	simt_int met[32];	/* lines where the lanes are; SIMT_END */
+	struct simt_copy *copy; /* SIMT_COPIES of each lane */
+	unsigned n_copies[32], group[32];
+	int number, lane, turn, why;
 };
+struct simt_block {
+	void (*fn)(const struct simt_call *);
+	const struct simt_call *call;
+	struct simt_warp *warp;
+	struct simt_cell *cell, *shared_cell; /* hashed; of each word of shared */
+	char *shared;
+	unsigned char *under_way; /* 4 bytes of shared: a copy writes them */
+	simt_word n_shared, epoch, random;
+	simt_int failed; /* SIMT_WHATS * line + what + 1 */
+	int n, late;
+};
+_Static_assert(sizeof(struct simt_warp) <= 2048, "simt_memory of simt.c");
 struct simt_index { unsigned x; };
 /*
  * The warp of the fiber that runs: its address is at the low end of the fiber's
@@ -47,10 +89,17 @@ __attribute__((unused)) static struct simt_warp *simt_here(void)
 #define simt_now simt_here()
 __attribute__((unused)) static struct simt_index simt_thread(void)
 {
-	return (struct simt_index){ (unsigned)simt_now->lane };
+	const struct simt_warp *w = simt_now;
+
+	return (struct simt_index){ (unsigned)(32 * w->number + w->lane) };
+}
+__attribute__((unused)) static struct simt_index simt_threads(void)
+{
+	return (struct simt_index){ (unsigned)(32 * simt_now->block->n) };
 }
 #define threadIdx simt_thread()
-static const struct { unsigned x; } blockIdx = { 0 }, gridDim = { 1 }, blockDim = { 32 };
+#define blockDim simt_threads()
+__attribute__((unused)) static const struct simt_index blockIdx = { 0 }, gridDim = { 1 };
 
 /* Saves the registers that a call keeps, continues on another stack. */
 void simt_switch(void **from, void *to) __attribute__((visibility("hidden")));
@@ -94,39 +143,45 @@ enum { SIMT_SAVED = 20, SIMT_RETURN = 11, SIMT_FRAME = 20 };
 
 #define SIMT_USED __attribute__((unused))
 #define SIMT_CALLED __attribute__((unused, noinline)) /* units compile sooner */
-SIMT_CALLED static void simt_meet(simt_int line, int sync)
+SIMT_CALLED static void simt_meet(simt_int line, int why)
 {
 	struct simt_warp *w = simt_now;
 	const int lane = w->lane;
 
 	w->met[lane] = line;
-	w->sync = sync;
+	w->why = why;
 	simt_switch(&w->stack[lane], w->home);
+}
+/* The first one counts, but a bad barrier may be why lanes race. */
+static void simt_fail(struct simt_block *b, simt_int line, int what)
+{
+	if (b->failed == 0 || what == SIMT_LANES_PART || what == SIMT_WARPS_PART)
+		b->failed = SIMT_WHATS * line + what + 1;
 }
 static void simt_start(void)
 {
-	simt_now->fn(simt_now->call);
-	simt_meet(SIMT_END, 0);
+	struct simt_warp *w = simt_now;
+	const int lane = w->lane;
+
+	w->block->fn(w->block->call);
+	if (w->n_copies[lane] > 0)
+		simt_fail(w->block, w->copy[SIMT_COPIES * lane].line, SIMT_NEVER_WAIT);
+	simt_meet(SIMT_END, SIMT_BLOCK);
 }
-static unsigned simt_draw(struct simt_warp *w, unsigned below)
+static unsigned simt_draw(struct simt_block *b, unsigned below)
 {
-	w->random ^= w->random << 13;
-	w->random ^= w->random >> 7;
-	w->random ^= w->random << 17;
-	return (unsigned)(w->random >> 33) % below;
+	b->random ^= b->random << 13;
+	b->random ^= b->random >> 7;
+	b->random ^= b->random << 17;
+	return (unsigned)(b->random >> 33) % below;
 }
-static void simt_fail(struct simt_warp *w, simt_int line, int what)
-{
-	if (w->failed == 0)
-		w->failed = 2 * line + what + 1;
-}
-/* Each lane runs until it meets the others. Returns whether all have ended. */
+/* Each lane runs until it meets the others. Returns whether they met. */
 static int simt_round(struct simt_warp *w)
 {
 	int order[32], i;
 
 	for (i = 0; i < 32; i++) {
-		const int j = (int)simt_draw(w, (unsigned)i + 1);
+		const int j = (int)simt_draw(w->block, (unsigned)i + 1);
 		order[i] = order[j];
 		order[j] = i;
 	}
@@ -136,41 +191,130 @@ static int simt_round(struct simt_warp *w)
 	}
 	for (i = 1; i < 32; i++)
 		if (w->met[i] != w->met[0]) {
-			simt_fail(w, w->met[0] > w->met[i] ? w->met[0] : w->met[i], 1);
-			return 1;
+			simt_fail(w->block, w->met[0] > w->met[i] ? w->met[0] : w->met[i],
+				SIMT_LANES_PART);
+			return 0;
 		}
 	w->turn ^= 1;
-	w->epoch += (simt_word)w->sync;
-	return w->met[0] == SIMT_END;
+	w->epoch += w->why == SIMT_WARP;
+	return 1;
 }
-SIMT_USED static void simt_run(void (*fn)(const struct simt_call *),
-	const struct simt_call *call, char *memory)
+/* All warps wait for each other. Returns whether they go on. */
+static int simt_barrier(struct simt_block *b)
 {
-	struct simt_warp w = { 0 };
+	const simt_int met = b->warp[0].met[0];
+	int i;
+
+	for (i = 0; i < b->n; i++) {
+		const simt_int other = b->warp[i].met[0];
+		if (other != met) {
+			simt_fail(b, met > other ? met : other, SIMT_WARPS_PART);
+			return 0;
+		}
+		b->warp[i].why = SIMT_SHOW;
+		b->warp[i].epoch++;
+	}
+	b->epoch++;
+	return met != SIMT_END;
+}
+/* A warp that does not wait; NULL: all do. */
+static struct simt_warp *simt_next(struct simt_block *b)
+{
+	int from = b->n > 1 ? (int)simt_draw(b, (unsigned)b->n) : 0, i;
+
+	for (i = 0; i < b->n; i++, from++) {
+		if (from == b->n)
+			from = 0;
+		if (b->warp[from].why != SIMT_BLOCK)
+			return &b->warp[from];
+	}
+	return (struct simt_warp *)0;
+}
+/* Takes n bytes of *memory, which has them: simt_memory of simt.c. */
+static void *simt_take(char **memory, simt_word n)
+{
+	char *p = *memory;
+
+	*memory += n;
+	return p;
+}
+static void simt_open(struct simt_warp *w, char *stacks)
+{
 	int i, j;
 
-	memory += -(simt_word)memory % SIMT_STACK;
-	w.fn = fn;
-	w.call = call;
-	w.cell = (struct simt_cell *)(memory + 32 * SIMT_STACK);
+	w->epoch = 1;
 	/* what another kernel has left there is not of this one */
-	__builtin_memset(w.cell, 0, SIMT_CELLS * sizeof *w.cell);
-	w.epoch = 1;
-	w.random = 0x9e3779b97f4a7c15u * (simt_word)(call->chunk + 1);
+	__builtin_memset(w->cell, 0, SIMT_CELLS * sizeof *w->cell);
 	for (i = 0; i < 32; i++) {
 		/* not all in the same lines of the cache */
-		void **top = (void **)(memory + (i + 1) * SIMT_STACK - i * 64) -
+		void **top = (void **)(stacks + (i + 1) * SIMT_STACK - i * 64) -
 			SIMT_FRAME;
 		for (j = 0; j < SIMT_SAVED; j++)
 			top[j] = 0;
 		top[SIMT_RETURN] = (void *)simt_start;
-		w.stack[i] = top;
-		*(struct simt_warp **)(memory + i * SIMT_STACK) = &w;
+		w->stack[i] = top;
+		*(struct simt_warp **)(stacks + i * SIMT_STACK) = w;
 	}
-	while (!simt_round(&w))
-		;
-	if (w.failed != 0)
-		*call->err = -w.failed;
+}
+#ifndef SIMT_LATE
+#define SIMT_LATE simt_draw(&b, 2)
+#endif
+/* One chunk by a block of so many warps, which have so much memory together. */
+SIMT_USED static void simt_run_block(void (*fn)(const struct simt_call *),
+	const struct simt_call *call, char *memory, int warps, simt_word shared)
+{
+	struct simt_block b = { 0 };
+	struct simt_warp *w;
+	char *stacks;
+	int i;
+
+	memory += -(simt_word)memory % SIMT_STACK;
+	stacks = simt_take(&memory, (simt_word)warps * 32 * SIMT_STACK);
+	b.fn = fn;
+	b.call = call;
+	b.n = warps;
+	b.n_shared = shared;
+	b.epoch = 1;
+	b.random = 0x9e3779b97f4a7c15u * (simt_word)(call->chunk + 1);
+	b.late = (int)SIMT_LATE;
+	b.warp = simt_take(&memory, (simt_word)warps * 2048);
+	__builtin_memset(b.warp, 0, (simt_word)warps * sizeof *b.warp);
+	for (i = 0; i < warps; i++) {
+		w = &b.warp[i];
+		w->block = &b;
+		w->number = i;
+		w->cell = simt_take(&memory, SIMT_CELLS * sizeof *w->cell);
+		simt_open(w, stacks + i * 32 * SIMT_STACK);
+	}
+	if (warps > 1) {
+		b.cell = simt_take(&memory, SIMT_BLOCK_CELLS * sizeof *b.cell);
+		__builtin_memset(b.cell, 0, SIMT_BLOCK_CELLS * sizeof *b.cell);
+	}
+	if (shared > 0) {
+		simt_word words = (shared + 7) / 8;
+		b.shared = simt_take(&memory, (shared + 63) / 64 * 64);
+		__builtin_memset(b.shared, 255, shared); /* NaN: nothing was written */
+		b.shared_cell = simt_take(&memory, words * sizeof *b.cell);
+		__builtin_memset(b.shared_cell, 0, words * sizeof *b.cell);
+		for (i = 0; i < warps; i++)
+			b.warp[i].copy = simt_take(
+				&memory, 32 * SIMT_COPIES * sizeof(struct simt_copy));
+		b.under_way = simt_take(&memory, 2 * words);
+		__builtin_memset(b.under_way, 0, 2 * words);
+	}
+	do
+		while ((w = simt_next(&b)) != 0)
+			if (!simt_round(w))
+				goto end;
+	while (simt_barrier(&b));
+end:
+	if (b.failed != 0)
+		*call->err = -b.failed;
+}
+SIMT_USED static void simt_run(void (*fn)(const struct simt_call *),
+	const struct simt_call *call, char *memory)
+{
+	simt_run_block(fn, call, memory, 1, 0);
 }
 /* Those of the bytes in `who` that are neither 0 nor those of `me`, as 255. */
 static simt_word simt_others(simt_word who, simt_word me)
@@ -183,6 +327,49 @@ static simt_word simt_others(simt_word who, simt_word me)
 			others |= (simt_word)255 << i;
 	return others;
 }
+/* Notes an access by `me`. Returns whether it conflicts with that of another. */
+static inline int simt_note(struct simt_cell *c, simt_word at, simt_word epoch,
+	simt_word mask, simt_word me, int write)
+{
+	simt_word writer, reader;
+	int bad;
+
+	if (c->at != at || c->epoch != epoch) {
+		c->at = at;
+		c->epoch = epoch;
+		c->writer = c->reader = 0;
+	}
+	writer = c->writer & mask;
+	reader = c->reader & mask;
+	bad = writer != 0 && writer != me && simt_others(writer, me) != 0;
+	if (write) {
+		bad |= reader != 0 && reader != me && simt_others(reader, me) != 0;
+		c->writer = (c->writer & ~mask) | me;
+	} else if (reader == 0) {
+		c->reader |= me;
+	} else if (reader != mask && reader != me) {
+		c->reader |= me | simt_others(reader, me);
+	}
+	return bad;
+}
+/* For the warps of a block, and what a copy has not written yet. */
+SIMT_CALLED static void simt_touch_block(struct simt_warp *w, simt_word p,
+	simt_word here, int write, simt_int line)
+{
+	struct simt_block *b = w->block;
+	const simt_word at = p / 8, in = p - (simt_word)b->shared;
+	const int is_shared = in < b->n_shared;
+	struct simt_cell *c = is_shared ? &b->shared_cell[in / 8]
+					: &b->cell[(at ^ at >> 13) % SIMT_BLOCK_CELLS];
+
+	if (is_shared &&
+		((here & 0xffffffff && b->under_way[in / 8 * 2]) ||
+			(here >> 32 && b->under_way[in / 8 * 2 + 1])))
+		simt_fail(b, line, SIMT_NO_WAIT);
+	if (b->n > 1 && simt_note(c, at, b->epoch, here * 255,
+				here * (simt_word)(w->number + 1), write))
+		simt_fail(b, line, SIMT_WARPS_RACE);
+}
 /* Access of the bytes at p that ones stands for: 1 for the first, 256 for the
  * second .., in one word. */
 SIMT_CALLED static void simt_touch_word(
@@ -190,28 +377,12 @@ SIMT_CALLED static void simt_touch_word(
 {
 	struct simt_warp *w = simt_now;
 	const simt_word at = (simt_word)p / 8, here = ones << (simt_word)p % 8 * 8;
-	const simt_word mask = here * 255, me = here * (simt_word)(w->lane + 1);
-	struct simt_cell *c = &w->cell[(at ^ at >> 11) % SIMT_CELLS];
-	simt_word writer, reader;
 
-	if (c->at != at || c->epoch != w->epoch) {
-		c->at = at;
-		c->epoch = w->epoch;
-		c->writer = c->reader = 0;
-	}
-	writer = c->writer & mask;
-	reader = c->reader & mask;
-	if (writer != 0 && writer != me && simt_others(writer, me) != 0)
-		simt_fail(w, line, 0);
-	if (write) {
-		if (reader != 0 && reader != me && simt_others(reader, me) != 0)
-			simt_fail(w, line, 0);
-		c->writer = (c->writer & ~mask) | me;
-	} else if (reader == 0) {
-		c->reader |= me;
-	} else if (reader != mask && reader != me) {
-		c->reader |= me | simt_others(reader, me);
-	}
+	if (simt_note(&w->cell[(at ^ at >> 11) % SIMT_CELLS], at, w->epoch, here * 255,
+		    here * (simt_word)(w->lane + 1), write))
+		simt_fail(w->block, line, SIMT_LANES_RACE);
+	if (w->block->n > 1 || w->block->n_shared > 0)
+		simt_touch_block(w, (simt_word)p, here, write, line);
 }
 /* Elements lie at multiples of their size, so those of eight bytes at most are
  * in one word. */
@@ -235,7 +406,7 @@ SIMT_CALLED static simt_word simt_exchange(simt_word x, int l, simt_int line)
 	const int turn = w->turn;
 
 	w->slot[turn][w->lane] = x;
-	simt_meet(line, 0);
+	simt_meet(line, SIMT_SHOW);
 	return w->slot[turn][l & 31];
 }
 
@@ -244,8 +415,69 @@ SIMT_CALLED static simt_word simt_exchange(simt_word x, int l, simt_int line)
 #define KERNEL(name) static void name##_lane
 #define LD(element) (simt_touch(&(element), sizeof(element), 0, __LINE__), (element))
 #define ST(element, x) (simt_touch(&(element), sizeof(element), 1, __LINE__), (void)((element) = (x)))
-#define SYNC() simt_meet(__LINE__, 1)
+#define SYNC() simt_meet(__LINE__, SIMT_WARP)
+#define BLOCK_SYNC() simt_meet(__LINE__, SIMT_BLOCK)
+#define SHARED() (simt_now->block->shared)
 #define FAIL(err, n) (*(err) = (n))
+/*
+ * Copies from global to shared memory of which the lane does not see the end:
+ * of 4, 8 or 16 bytes. COPY_WAIT(n) waits for those of all groups that the lane
+ * has committed, but the last n. A copy reads and writes at some time from its
+ * start until then: late, and until then NaN is there; or early, so that nobody
+ * finds what was there before. Both its ends count as accesses of the lane.
+ */
+#define COPY_ASYNC(to, from, n) simt_copy_async((to), (from), (n), __LINE__)
+#define COPY_COMMIT() ((void)simt_now->group[simt_now->lane]++)
+#define COPY_WAIT(n) simt_copy_wait(n)
+SIMT_CALLED static void simt_copy_async(
+	void *to, const void *from, unsigned n, simt_int line)
+{
+	struct simt_warp *w = simt_now;
+	struct simt_block *b = w->block;
+	struct simt_copy *c = w->copy + SIMT_COPIES * w->lane + w->n_copies[w->lane];
+	const simt_word in = (simt_word)to - (simt_word)b->shared;
+
+	if (w->n_copies[w->lane] == SIMT_COPIES) {
+		simt_fail(b, line, SIMT_MANY_COPIES);
+		return;
+	}
+	if ((n != 4 && n != 8 && n != 16) || ((simt_word)to | (simt_word)from) % n != 0 ||
+		in >= b->n_shared || b->n_shared - in < n) {
+		simt_fail(b, line, SIMT_BAD_COPY);
+		return;
+	}
+	w->n_copies[w->lane]++;
+	*c = (struct simt_copy){ (char *)to, (const char *)from, n,
+		w->group[w->lane], line };
+	simt_touch(from, n, 0, line);
+	simt_touch(to, n, 1, line);
+	__builtin_memset(b->under_way + in / 4, 1, n / 4);
+	if (b->late)
+		__builtin_memset(to, 255, n);
+	else
+		__builtin_memcpy(to, from, n);
+}
+static void simt_copy_end(struct simt_block *b, const struct simt_copy *c)
+{
+	__builtin_memset(b->under_way + (c->to - b->shared) / 4, 0, c->n / 4);
+	if (b->late)
+		__builtin_memcpy(c->to, c->from, c->n);
+	simt_touch(c->from, c->n, 0, c->line);
+	simt_touch(c->to, c->n, 1, c->line);
+}
+SIMT_CALLED static void simt_copy_wait(int n)
+{
+	struct simt_warp *w = simt_now;
+	struct simt_copy *c = w->copy + SIMT_COPIES * w->lane;
+	int i, left = 0;
+
+	for (i = 0; i < (int)w->n_copies[w->lane]; i++)
+		if (w->group[w->lane] - c[i].group > (unsigned)n)
+			simt_copy_end(w->block, &c[i]);
+		else
+			c[left++] = c[i];
+	w->n_copies[w->lane] = (unsigned)left;
+}
 #define any_lane(x) simt_any((x), __LINE__)
 SIMT_USED static int simt_any(int x, simt_int line)
 {

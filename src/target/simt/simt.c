@@ -7,22 +7,38 @@
 
 #include <inttypes.h>
 
-enum {
-	/* as in prelude.c: stacks of the fibers, cells that they touched */
-	MEMORY = (33 * 16 << 10) + (32 << 11),
-	ALIGN = 64
-};
+enum { ALIGN = 64 };
 
 static size_t aligned(size_t n)
 {
 	return (n + ALIGN - 1) / ALIGN * ALIGN;
 }
 
+/* As prelude.c divides it: stacks of the fibers; warps, and what their lanes
+ * have touched; what the warps of a block have; its shared memory. */
+size_t simt_memory(int32_t warps, size_t shared)
+{
+	enum {
+		STACK = 16 << 10,
+		CELL = 32,
+		WARP = 2048,
+		COPIES = 64 * 32 * 32
+	};
+	size_t n = (size_t)warps, words = (shared + 7) / 8;
+	size_t bytes = STACK + n * (32 * STACK + WARP + (CELL << 11));
+
+	if (warps > 1)
+		bytes += CELL << 13;
+	if (shared > 0)
+		bytes += aligned(shared) + words * (CELL + 2) + n * COPIES;
+	return bytes;
+}
+
 c_kernel *simt_print(arena *a, const kern_kernel *k)
 {
 	c_kernel *c = cuda_print(a, k);
 
-	c->local_bytes = aligned(c->local_bytes) + MEMORY;
+	c->local_bytes = aligned(c->local_bytes) + simt_memory(1, 0);
 	return c;
 }
 
@@ -43,7 +59,7 @@ static void add_phase(str *out, const c_kernel *k, int32_t phase)
 		"chunk,\n	i64 *err)\n{\n"
 		"	struct simt_call c = { p, scratch, local, chunk, err };\n"
 		"	simt_run(%s_thread, &c, (char *)local + %zu);\n}\n",
-		fn, fn, aligned(k->local_bytes - MEMORY));
+		fn, fn, k->local_bytes - simt_memory(1, 0));
 }
 
 void simt_unit(str *out, const c_kernel *const *k, int32_t n)
@@ -66,14 +82,24 @@ void simt_unit(str *out, const c_kernel *const *k, int32_t n)
 
 const char *simt_failure(int64_t err, int64_t *line)
 {
+	/* by enum simt_what of prelude.c */
 	static const char *const what[] = {
 		"two lanes of a warp access one cell, one of them writes it, "
 		"and they do not meet in between",
-		"the lanes of a warp do not meet at the same statement"};
+		"the lanes of a warp do not meet at the same statement",
+		"two warps of a block access one cell, one of them writes it, "
+		"and they do not meet in between",
+		"the warps of a block do not meet at the same barrier",
+		"a cell is accessed before the copy to it was waited for",
+		"the kernel ends, and a copy was not waited for",
+		"a lane has more than 64 copies under way",
+		"a copy has another size than 4, 8 or 16 bytes, an address that "
+		"is not a multiple of its size, or goes to other memory than shared"};
+	enum { N = sizeof what / sizeof *what };
 	int64_t n = -1 - err;
 
-	*line = n / 2;
-	return what[n % 2];
+	*line = n / N;
+	return what[n % N];
 }
 
 const c_target simt_warps = {"simt", simt_print, simt_unit, simt_failure};

@@ -22,6 +22,9 @@ void simt_unit(str *out, const c_kernel *const *k, int32_t n);
 
 extern const c_target simt_warps; /* simt_print, simt_unit, simt_failure */
 
+/* Bytes that simt_run_block of prelude.c needs behind `local`. */
+size_t simt_memory(int32_t warps, size_t shared);
+
 /* What a negative *err means; line: the line of the unit's text. */
 const char *simt_failure(int64_t err, int64_t *line);
 
