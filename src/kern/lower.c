@@ -7,11 +7,6 @@
  */
 #include "kern/lower.h"
 
-_Noreturn void lw_bug(lowering *lw, const char *what, const char *name)
-{
-	env_bug(arena_env(lw->a), "kern", "%s: %s %s", lw->k->name, what, name);
-}
-
 /* Is the register set in a loop below its scope, or accumulated into? */
 static bool set_below(const loop_node *n, const loop_buf *b)
 {

@@ -6,6 +6,7 @@
  *   lower_form.c    index forms as kern forms
  *   lower_value.c   values: one, or one per lane; conversions between their kinds
  *   lower_expr.c    expressions, each computed once in its block
+ *   lower_path.c    conditions of the sides of selects
  *   lower_index.c   indices as values, and indices that are read from data
  *   lower_place.c   where elements lie: loads and stores
  *   lower_leaf.c    statements: stores and accumulators
@@ -13,7 +14,7 @@
  *   lower_turn.c    transposed tiles
  *   lower_hold.c    accumulators in registers
  *   lower_window.c  vectors that overlap
- *   lower_tile.c    products of tiles, accumulated in registers
+ *   lower_tile.c    products of tiles, accumulated in registers (lower_sums.c)
  *   lower_finish.c  what is done to the finished sums of a tile
  *   lower_need.c    what of a loop is nothing
  *   lower_front.c   masks of lanes, in front of the loops that ask for them
@@ -175,6 +176,7 @@ bool lw_form_varies(lowering *lw, const ix_form *f);	/* between lanes */
 /* Where the piece of this variable's block of that level begins. */
 form lw_block_at(lowering *lw, int32_t var, int32_t level);
 int32_t lw_block_level(const loop_node *n);
+bool lw_is_unrolled(const lowering *lw, const loop_node *n); /* completely */
 
 /* lower_out.c: values; `type`: a value of the type, its id is not looked at */
 val lw_const(lowering *lw, tn_dtype dt, double f, int64_t i);
@@ -189,6 +191,9 @@ val lw_shuffle(lowering *lw, val x, val y, const int64_t *lane);
 val lw_lane_of(lowering *lw, val v, form lane);
 val lw_first_lanes(lowering *lw, int32_t bytes, int32_t n); /* a mask */
 val lw_load_at(lowering *lw, const kern_access *at, val type);
+int32_t lw_as_part(const lowering *lw, int32_t live); /* 0: all lanes */
+val lw_load_from(lowering *lw, int32_t array, form at, val type, int32_t live);
+void lw_store_to(lowering *lw, int32_t array, form at, val v, int32_t live);
 val lw_and(lowering *lw, val x, val y); /* bools or masks */
 val lw_not(lowering *lw, val x);
 /* whole numbers of forms; folded where they are known */
@@ -224,7 +229,8 @@ val lw_index(lowering *lw, const ix_form *f, tn_dtype dt);
 tn_dtype lw_index_dtype(lowering *lw, const ix_form *f); /* of lanes */
 void lw_lane_digits(lowering *lw, const ix_form *f); /* made here, once */
 void lw_load_funs(lowering *lw, const ix_form *f);
-form lw_fun(lowering *lw, const ix_atom *t, kern_val lane); /* as loaded */
+
+/* lower_path.c */
 /* the conditions of the path, at a lane or of those that are one for all */
 val lw_path(lowering *lw, kern_val lane);
 val lw_path_of_all(lowering *lw); /* of those that are one; id 0: none */
@@ -235,8 +241,12 @@ bool lw_path_mixed(const lowering *lw); /* do lanes differ in it? */
 val lw_ex(lowering *lw, const expr *e);
 bool lw_is_unsafe(lowering *lw, const expr *e);
 void lw_forget(lowering *lw, int32_t tensor); /* memos of what it held */
-/* what this block stored there; NULL: not known */
-const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at);
+/* What is known at the start of a block; at its end the rest is forgotten. */
+struct marks {
+	int32_t memo, fun, def, facts, digit;
+};
+struct marks lw_mark(const lowering *lw);
+void lw_release(lowering *lw, struct marks m);
 
 /* lower_place.c: where an element of a tensor is, as seen by this kernel */
 struct place_of {
@@ -260,8 +270,9 @@ form lw_element(lowering *lw, const struct place_of *p, kern_val lane);
 /* as stored; guard: read where it holds, else 0; live: lanes, 0: all */
 val lw_load_scalar(lowering *lw, const struct place_of *p, kern_val lane,
 	const val *guard);
-val lw_load_from(lowering *lw, int32_t array, form at, val type, int32_t live);
-void lw_store_to(lowering *lw, int32_t array, form at, val v, int32_t live);
+/* what this block stored in a tensor at an index (registers have none); NULL: it
+ * is not known */
+const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at);
 /* as computed with */
 val lw_load(lowering *lw, const struct place_of *p, bool guarded);
 void lw_store(lowering *lw, const struct place_of *p, val v);
@@ -270,6 +281,8 @@ void lw_store(lowering *lw, const struct place_of *p, val v);
 void lw_leaf(lowering *lw, const loop_node *n);
 void lw_init(lowering *lw, const loop_node *n, bool holds);
 void lw_comment(lowering *lw, const loop_node *n);
+
+/* lower_acc.c */
 /* in what, and how, values are combined */
 struct how {
 	const loop_eqn *e;
@@ -279,8 +292,6 @@ struct how {
 val lw_combine(lowering *lw, struct how h, int32_t comp, const val *x,
 	const val *y);
 struct place_of lw_target(lowering *lw, int32_t eqn, int32_t comp);
-
-/* lower_acc.c */
 void lw_open_lane_accs(lowering *lw, const loop_node *loop, int32_t unroll);
 void lw_close_lane_accs(lowering *lw, int32_t first);
 struct lane_acc *lw_find_acc(lowering *lw, int32_t eqn);
@@ -319,8 +330,14 @@ struct tile {
 	val first;	/* else: where they begin */
 	int32_t array;	/* all accumulators, once they are done */
 };
+/* lower_sums.c */
 typedef void of_each(struct tile *t, int32_t row, int32_t vector);
 void lw_each(struct tile *t, of_each *fn);
+val lw_acc(const struct tile *t, int32_t row, int32_t vector);
+/* Sets the row and column variables to those of one accumulator. */
+void lw_move_to(struct tile *t, int32_t row, int32_t vector);
+void lw_declare_acc(struct tile *t, int32_t row, int32_t vector);
+void lw_load_acc(struct tile *t, int32_t row, int32_t vector);
 void lw_store_acc(struct tile *t, int32_t row, int32_t vector);
 void lw_open_sums(struct tile *t);
 void lw_close_loops(lowering *lw, int32_t n);
@@ -336,12 +353,6 @@ void lw_masks_in_front(lowering *lw, const loop_node *n, bool digits);
 
 /* lower_nest.c */
 void lw_nest(lowering *lw, loop_node *const *list, int32_t n);
-bool lw_is_unrolled(const lowering *lw, const loop_node *n);
 void lw_declare_registers(lowering *lw, const loop_node *scope);
-struct marks {
-	int32_t memo, fun, def, facts, digit;
-};
-struct marks lw_mark(const lowering *lw);
-void lw_release(lowering *lw, struct marks m);
 
 #endif

@@ -9,6 +9,29 @@
  */
 #include "kern/lower.h"
 
+val lw_combine(lowering *lw, struct how h, int32_t comp, const val *x,
+	const val *y)
+{
+	int32_t n = lw->memo.n, m = h.e->e->n_out;
+	val v;
+
+	for (int32_t i = 0; i < m; i++) {
+		lw->param[i] = x[i];
+		lw->param[IR_MAX_COMP + i] = y[i];
+	}
+	v = lw_ex(lw, (h.next ? ir_combine_next : ir_combine)(lw->s,
+		h.e->e->monoid, comp, h.acc));
+	lw->memo.n = n;
+	return lw_cast(lw, v, h.acc[comp]);
+}
+
+struct place_of lw_target(lowering *lw, int32_t eqn, int32_t comp)
+{
+	const loop_eqn *e = &lw->k->eqn[eqn];
+
+	return lw_place_tensor(lw, e->e->out[comp], e->at, false);
+}
+
 struct lane_acc *lw_find_acc(lowering *lw, int32_t eqn)
 {
 	for (int32_t i = lw->acc.n - 1; i >= 0 && lw->lanes > 1; i--)

@@ -111,14 +111,21 @@ void lw_forget(lowering *lw, int32_t tensor)
 		lw->fun.at[i].atom = NULL;
 }
 
-/* The value stored in a tensor at an index; registers have no index. */
-const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at)
+struct marks lw_mark(const lowering *lw)
 {
-	for (int32_t i = lw->def.n - 1; i >= 0; i--)
-		if (lw->def.at[i].tensor == tensor &&
-			(lw->def.at[i].at == NULL || lw->def.at[i].at == at))
-			return &lw->def.at[i].v;
-	return NULL;
+	return (struct marks){lw->memo.n, lw->fun.n, lw->def.n, lw->facts.n,
+		lw->digit.n};
+}
+
+void lw_release(lowering *lw, struct marks m)
+{
+	lw->memo.n = m.memo;
+	lw->fun.n = m.fun;
+	lw->def.n = m.def;
+	lw->digit.n = m.digit;
+	lw->facts.n = m.facts;
+	lw->dom->n_facts = m.facts;
+	lw->dom->facts = lw->facts.at;
 }
 
 static val read(lowering *lw, const expr *e)

@@ -30,6 +30,27 @@ static form var_at(lowering *lw, int32_t var, kern_val lane)
 		       : f;
 }
 
+/* An index from data, as loaded: lower_index.c. */
+static form index_from_data(
+	lowering *lw, const ix_atom *t, kern_val lane)
+{
+	for (int32_t i = lw->fun.n - 1; i >= 0; i--) {
+		const struct memo_fun *m = &lw->fun.at[i];
+
+		if (m->atom != t)
+			continue;
+		if (m->array < 0)
+			return m->at;
+		return lw_form_of(lw,
+			lw_load_from(lw, m->array,
+				lane == 0 ? lw_num(lw, 0)
+					  : lw_form_of(lw, lane),
+				lw_type(lw, TN_I64, 1), 0)
+				.id);
+	}
+	lw_bug(lw, "a data index was not loaded", "");
+}
+
 static form atom_form(lowering *lw, const ix_atom *t, kern_val lane)
 {
 	int64_t min, max;
@@ -51,7 +72,7 @@ static form atom_form(lowering *lw, const ix_atom *t, kern_val lane)
 	case IX_CLAMP:
 		return kern_clamp(lw->b, lw_form(lw, t->f, lane), t->lo, t->hi);
 	case IX_FUN:
-		return lw_fun(lw, t, lane);
+		return index_from_data(lw, t, lane);
 	}
 	lw_bug(lw, "unknown atom", "");
 }
@@ -74,6 +95,12 @@ int32_t lw_block_level(const loop_node *n)
 	for (const loop_node *u = n->up; u != NULL; u = u->up)
 		level += u->kind == LOOP_BLOCK && u->var == n->var;
 	return level;
+}
+
+bool lw_is_unrolled(const lowering *lw, const loop_node *n)
+{
+	return n->lanes <= 1 && !n->backward &&
+	       lw->span[n->var].len == n->unroll;
 }
 
 form lw_block_at(lowering *lw, int32_t var, int32_t level)

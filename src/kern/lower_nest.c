@@ -11,23 +11,6 @@
  */
 #include "kern/lower.h"
 
-struct marks lw_mark(const lowering *lw)
-{
-	return (struct marks){lw->memo.n, lw->fun.n, lw->def.n, lw->facts.n,
-		lw->digit.n};
-}
-
-void lw_release(lowering *lw, struct marks m)
-{
-	lw->memo.n = m.memo;
-	lw->fun.n = m.fun;
-	lw->def.n = m.def;
-	lw->digit.n = m.digit;
-	lw->facts.n = m.facts;
-	lw->dom->n_facts = m.facts;
-	lw->dom->facts = lw->facts.at;
-}
-
 void lw_declare_registers(lowering *lw, const loop_node *scope)
 {
 	for (int32_t i = 0; i < lw->k->n_bufs; i++) {
@@ -57,13 +40,6 @@ static void body(lowering *lw, const loop_node *n)
 	lw_declare_registers(lw, n);
 	lw_nest(lw, n->child, n->n_child);
 	lw_release(lw, m);
-}
-
-/* Is the loop fully unrolled? */
-bool lw_is_unrolled(const lowering *lw, const loop_node *n)
-{
-	return n->lanes <= 1 && !n->backward &&
-	       lw->span[n->var].len == n->unroll;
 }
 
 static void unrolled(lowering *lw, const loop_node *n)

@@ -4,6 +4,11 @@
  */
 #include "kern/lower.h"
 
+_Noreturn void lw_bug(lowering *lw, const char *what, const char *name)
+{
+	env_bug(arena_env(lw->a), "kern", "%s: %s %s", lw->k->name, what, name);
+}
+
 static kern_type type_of(val v)
 {
 	return (kern_type){v.dt, v.lanes, v.mask};
@@ -115,6 +120,27 @@ val lw_first_lanes(lowering *lw, int32_t bytes, int32_t n)
 val lw_load_at(lowering *lw, const kern_access *at, val type)
 {
 	return named(lw, kern_load(lw->b->k, type_of(type), at));
+}
+
+int32_t lw_as_part(const lowering *lw, int32_t live)
+{
+	return live > 0 && live < lw->lanes ? live : 0;
+}
+
+val lw_load_from(lowering *lw, int32_t array, form at, val type, int32_t live)
+{
+	kern_access x = kern_element(array, at);
+
+	x.part = type.lanes > 1 ? lw_as_part(lw, live) : 0;
+	return lw_load_at(lw, &x, type);
+}
+
+void lw_store_to(lowering *lw, int32_t array, form at, val v, int32_t live)
+{
+	kern_access x = kern_element(array, at);
+
+	x.part = v.lanes > 1 ? lw_as_part(lw, live) : 0;
+	kern_store(lw->b, &x, v.id, false);
 }
 
 val lw_and(lowering *lw, val x, val y)

@@ -125,6 +125,15 @@ struct place_of lw_place_tensor(
 	return p;
 }
 
+const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at)
+{
+	for (int32_t i = lw->def.n - 1; i >= 0; i--)
+		if (lw->def.at[i].tensor == tensor &&
+			(lw->def.at[i].at == NULL || lw->def.at[i].at == at))
+			return &lw->def.at[i].v;
+	return NULL;
+}
+
 static bool is_register(const struct place_of *p)
 {
 	return p->buf != NULL && p->buf->where == LOOP_REGISTER;
@@ -154,27 +163,6 @@ form lw_element(lowering *lw, const struct place_of *p, kern_val lane)
 
 /* ---- loads and stores, in the dtype of memory ---- */
 
-static int32_t as_part(const lowering *lw, int32_t live)
-{
-	return live > 0 && live < lw->lanes ? live : 0;
-}
-
-val lw_load_from(lowering *lw, int32_t array, form at, val type, int32_t live)
-{
-	kern_access x = kern_element(array, at);
-
-	x.part = type.lanes > 1 ? as_part(lw, live) : 0;
-	return lw_load_at(lw, &x, type);
-}
-
-void lw_store_to(lowering *lw, int32_t array, form at, val v, int32_t live)
-{
-	kern_access x = kern_element(array, at);
-
-	x.part = v.lanes > 1 ? as_part(lw, live) : 0;
-	kern_store(lw->b, &x, v.id, false);
-}
-
 static val stored_type(const lowering *lw, const struct place_of *p, bool wide)
 {
 	return (val){0, lw_stored(p->dtype), wide ? lw->lanes : 1, 0};
@@ -202,7 +190,7 @@ static val load_vector(lowering *lw, const struct place_of *p, const val *guard)
 	kern_access x = kern_element(p->array, lw_element(lw, p, 0));
 
 	if (!per_lane(lw, p))
-		x.part = as_part(lw, lw_live(lw));
+		x.part = lw_as_part(lw, lw_live(lw));
 	if (guard != NULL)
 		x.mask = guard->id;
 	return lw_load_at(lw, &x, stored_type(lw, p, true));
@@ -277,7 +265,7 @@ static void load_masked(
 {
 	kern_access x = kern_element(p->array, lw_element(lw, p, 0));
 
-	x.part = as_part(lw, lw_live(lw));
+	x.part = lw_as_part(lw, lw_live(lw));
 	x.mask = mask.id;
 	x.whole = whole.id;
 	lw_set(lw, n, lw_load_at(lw, &x, n));
@@ -374,7 +362,7 @@ static void store_vector(lowering *lw, const struct place_of *p, val v)
 	bool stream = is_aligned(lw, p);
 
 	if (!per_lane(lw, p))
-		x.part = as_part(lw, lw_live(lw));
+		x.part = lw_as_part(lw, lw_live(lw));
 	lw->streams |= stream;
 	kern_store(lw->b, &x, v.id, stream);
 }

@@ -18,65 +18,6 @@
 
 enum { MAX_EXTENTS = 8 };
 
-static val acc(const struct tile *t, int32_t row, int32_t vector)
-{
-	return t->acc[row * t->vectors + vector];
-}
-
-/* Sets the row and column variables to those of one accumulator. */
-static void move_to(struct tile *t, int32_t row, int32_t vector)
-{
-	if (t->n->row_var >= 0)
-		t->lw->plus[t->n->row_var] = row;
-	t->lw->plus[t->n->var] = (int64_t)vector * t->lw->lanes;
-}
-
-void lw_each(struct tile *t, of_each *fn)
-{
-	for (int32_t r = 0; r < t->rows; r++)
-		for (int32_t v = 0; v < t->vectors; v++) {
-			move_to(t, r, v);
-			fn(t, r, v);
-		}
-	move_to(t, 0, 0);
-}
-
-static struct place_of out(struct tile *t)
-{
-	return lw_place_tensor(t->lw, t->e->e->out[0], t->e->at, false);
-}
-
-static int32_t dead_lanes(const struct tile *t, int32_t vector)
-{
-	return vector == t->vectors - 1 ? t->lw->lanes - t->valid : 0;
-}
-
-static void declare(struct tile *t, int32_t row, int32_t vector)
-{
-	t->acc[row * t->vectors + vector] = lw_register(t->lw,
-		lw_type(t->lw, t->e->acc[0], t->lw->lanes), 0);
-}
-
-static void load(struct tile *t, int32_t row, int32_t vector)
-{
-	lowering *lw = t->lw;
-	struct place_of p = out(t);
-
-	lw->dead = dead_lanes(t, vector);
-	lw_set(lw, acc(t, row, vector), lw_load(lw, &p, false));
-	lw->dead = 0;
-}
-
-void lw_store_acc(struct tile *t, int32_t row, int32_t vector)
-{
-	lowering *lw = t->lw;
-	struct place_of p = out(t);
-
-	lw->dead = dead_lanes(t, vector);
-	lw_store(lw, &p, acc(t, row, vector));
-	lw->dead = 0;
-}
-
 /*
  * Adds the products. Each vector of y and each element of x is loaded only
  * once, which keeps C compilers fast.
@@ -88,21 +29,21 @@ static void products(struct tile *t)
 	val *y = arena_array(lw->a, val, t->vectors);
 
 	for (int32_t v = 0; v < t->vectors; v++) {
-		move_to(t, 0, v);
+		lw_move_to(t, 0, v);
 		y[v] = lw_to_lanes(lw, lw_ex(lw, t->n->factor[1]));
 		lw_release(lw, m);
 	}
 	for (int32_t r = 0; r < t->rows; r++) {
 		val x;
 
-		move_to(t, r, 0);
+		lw_move_to(t, r, 0);
 		x = lw_to_lanes(lw, lw_ex(lw, t->n->factor[0]));
 		for (int32_t v = 0; v < t->vectors; v++)
-			lw_set(lw, acc(t, r, v),
-				lw_mad(lw, x, y[v], acc(t, r, v)));
+			lw_set(lw, lw_acc(t, r, v),
+				lw_mad(lw, x, y[v], lw_acc(t, r, v)));
 		lw_release(lw, m);
 	}
-	move_to(t, 0, 0);
+	lw_move_to(t, 0, 0);
 }
 
 /* Prefetches lines of the other factor that the next block of the sum reads. */
@@ -161,26 +102,8 @@ static void load_all(struct tile *t)
 		return;
 	if (t->n->start)
 		lw_if(lw, lw_not(lw, t->first));
-	lw_each(t, load);
+	lw_each(t, lw_load_acc);
 	if (t->n->start)
-		lw_close(lw);
-}
-
-void lw_open_sums(struct tile *t)
-{
-	lowering *lw = t->lw;
-
-	for (int32_t i = 0; i < t->n->n_sums; i++) {
-		int32_t v = t->n->sum[i];
-
-		lw->var[v] = lw_form_of(lw,
-			lw_for(lw, lw->span[v].lo, lw->span[v].hi));
-	}
-}
-
-void lw_close_loops(lowering *lw, int32_t n)
-{
-	for (; n > 0; n--)
 		lw_close(lw);
 }
 
@@ -190,7 +113,7 @@ static void sums(struct tile *t, int64_t columns)
 	lowering *lw = t->lw;
 	const loop_node *n = t->n;
 
-	lw_each(t, declare);
+	lw_each(t, lw_declare_acc);
 	if (n->finish == NULL)
 		load_all(t);
 	lw_open_sums(t);
