@@ -115,7 +115,7 @@ typedef struct tn_options {
 	/* bytes that may be kept for gradients, where computing values again
 	 * can do without; 0: as few as possible; -1: as is fastest */
 	int64_t memory_limit;
-	/* NULL: TENON_DEVICE, or "cpu"; "simt": emulated warps of a GPU. target:
+	/* NULL: TENON_DEVICE, or "cpu"; "simt", "cuda:0": tenon_device.h. target:
 	 * what kernels are made for, "cuda/sm_90"; NULL: the device's machine */
 	const char *device, *target;
 } tn_options;
@@ -739,7 +739,6 @@ TN_API tn_status tn_no_grad_enter(tn_context *c);
 TN_API tn_status tn_no_grad_leave(tn_context *c);
 
 #include "tenon_train.h"
-
 #include "tenon_function.h"
 
 /* ---- operations -------------------------------------------------------- */
@@ -778,6 +777,7 @@ TN_API tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 #include "tenon_ops.h"
 #include "tenon_nn.h"
 #include "tenon_shard.h"
+#include "tenon_device.h"
 
 /* ---- elements ---------------------------------------------------------- */
 

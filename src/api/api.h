@@ -3,7 +3,7 @@
 #define API_H
 
 #include "engine/engine.h"
-#include "run/run.h"
+#include "run/device.h"
 #include "func/func.h"
 #include "target/simt/simt.h"
 
@@ -34,6 +34,7 @@ struct tn_context {
 	compile_text schedule; /* pinned, for any program with its kernels */
 	const machine *machine; /* of the options; NULL: of the C compiler */
 	const c_target *target; /* what prints kernels for it */
+	run_device *device;	/* where elements lie; &run_cpu: in the process */
 	bool foreign; /* the device cannot run what the target prints */
 };
 
@@ -70,6 +71,10 @@ tn_status api_apply_wide(tn_program *p, int32_t n_in, tn_tensor *const *in,
 
 /* plan_exec_run, with statistics. */
 void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out);
+
+/* The same with arrays of the host. */
+void api_exec_run_host(tn_context *c, plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out);
 
 /* Descriptions of the values at[] of a program, for callers. */

@@ -105,7 +105,7 @@ static int64_t next_key(void *arg)
 tensors *api_tensors(tn_context *c)
 {
 	tensor_backend b = {c, compile_recorded, run_recorded, failed_calls,
-		next_key, api_shard_bytes, api_shard_move};
+		next_key, api_shard_bytes, api_shard_move, c->device};
 
 	if (c->t == NULL) {
 		c->t = tensors_new(c->a, &b);

@@ -94,9 +94,56 @@ static void add_stats(tn_context *c, const compilation *m)
 		compile_level_ms(m, TN_LEVEL_PLAN);
 }
 
-plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
+/* ---- on a device with memory of its own ---- */
+
+struct units {
+	run_device *d;
+	void **unit; /* by text */
+};
+
+static void find_on_device(void *arg, int32_t unit, const char *name, void *fn)
+{
+	struct units *u = arg;
+	void *p = u->d->find(u->d, u->unit[unit], name);
+
+	memcpy(fn, &p, sizeof p);
+}
+
+static plan_exec *compile_on_device(
+	tn_context *c, arena *a, const plan *p)
+{
+	struct units *u = arena_make(a, struct units);
+	const char **text = arena_array(a, const char *, p->unit.n + 1);
+
+	u->d = c->device;
+	u->unit = arena_array(a, void *, p->unit.n + 1);
+	for (int32_t i = 0; i < p->unit.n; i++)
+		text[i] = p->unit.at[i].c;
+	u->d->load(u->d, text, p->unit.n, u->unit);
+	return plan_exec_on(a, p, u->d, NULL, find_on_device, u);
+}
+
+/* ---- on the CPU ---- */
+
+static plan_exec *compile_on_cpu(tn_context *c, arena *a, const plan *p)
 {
 	struct libs *l = arena_make(a, struct libs);
+	plan_exec *x;
+
+	l->jit = api_jit(c);
+	l->n = p->unit.n;
+	l->text = arena_array(a, const char *, l->n + 1);
+	l->lib = arena_array(a, run_lib *, l->n + 1);
+	for (int32_t i = 0; i < l->n; i++)
+		l->text[i] = p->unit.at[i].c;
+	run_compile(l->jit, l->text, l->n, l->lib);
+	x = plan_exec_new(a, p, api_pool(c), find_function, l);
+	plan_exec_code(x, &(plan_code){hold, release, l});
+	return x;
+}
+
+plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
+{
 	plan_exec *x;
 
 	if (c->foreign)
@@ -104,19 +151,17 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 			"the kernels are made for %s, which the device %s is "
 			"not: they can be explained, not run",
 			c->machine->name, api_device_name(c));
-	l->jit = api_jit(c);
 	api_compile_to(c, m, TN_LEVEL_C);
-	l->n = m->plan->unit.n;
-	l->text = arena_array(a, const char *, l->n + 1);
-	l->lib = arena_array(a, run_lib *, l->n + 1);
-	for (int32_t i = 0; i < l->n; i++)
-		l->text[i] = m->plan->unit.at[i].c;
-	run_compile(l->jit, l->text, l->n, l->lib);
-	x = plan_exec_new(a, m->plan, api_pool(c), find_function, l);
-	plan_exec_code(x, &(plan_code){hold, release, l});
+	x = c->device->is_host ? compile_on_cpu(c, a, m->plan)
+			       : compile_on_device(c, a, m->plan);
 	add_stats(c, m);
 	api_profile_add(c, m, x);
 	return x;
+}
+
+static void count_run(tn_context *c, const plan_exec *x, int64_t copied)
+{
+	c->stats.n_kept_copies += plan_exec_n_copied(x) - copied;
 }
 
 void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
@@ -125,5 +170,14 @@ void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
 	int64_t before = plan_exec_n_copied(x);
 
 	plan_exec_run(x, in, version, out);
-	c->stats.n_kept_copies += plan_exec_n_copied(x) - before;
+	count_run(c, x, before);
+}
+
+void api_exec_run_host(tn_context *c, plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out)
+{
+	int64_t before = plan_exec_n_copied(x);
+
+	plan_exec_run_host(x, in, version, out);
+	count_run(c, x, before);
 }

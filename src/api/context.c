@@ -181,8 +181,10 @@ void tn_context_stats(const tn_context *c, tn_stats *out)
 		out->n_again = s.n_again;
 		out->n_tensors = s.n_tensors;
 	}
-	if (c->jit != NULL) {
-		const run_stats *s = run_jit_stats(c->jit);
+	if (c->jit != NULL || c->device->stats != NULL) {
+		const run_stats *s = c->device->stats != NULL
+			? c->device->stats(c->device)
+			: run_jit_stats(c->jit);
 
 		out->n_compiled = s->n_compiled;
 		out->n_disk_hits = s->n_disk_hits;

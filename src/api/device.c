@@ -4,33 +4,76 @@
  */
 #include "api/api.h"
 
+#include "run/cuda/cuda.h"
+
+#include <inttypes.h>
 #include <stdlib.h>
+
+/* A device with memory of its own, and what its kernels are made for. */
+typedef struct opened {
+	run_device *d;
+	const char *machine;
+} opened;
+
+static opened open_cuda(tn_context *c, int32_t number)
+{
+	run_device *d = cuda_open(c->a, number, c->o.cache_dir);
+
+	return (opened){
+		d, cuda_compute(d) >= 90 ? "cuda/sm_90" : "cuda/sm_80"};
+}
 
 static const struct device {
 	const char *name;
 	const char *family;  /* of the machines that it can run */
-	const char *machine; /* NULL: that of the C compiler */
+	const char *machine; /* NULL: that of the C compiler, or of `open` */
 	const c_target *target;
+	opened (*open)(tn_context *c, int32_t number); /* NULL: the CPU runs it */
 } devices[] = {
-	{"cpu", "c/", NULL, &c_gnu},
-	{"simt", "cuda/", "cuda/sm_90", &simt_warps},
+	{"cpu", "c/", NULL, &c_gnu, NULL},
+	{"simt", "cuda/", "cuda/sm_90", &simt_warps, NULL},
+	{"cuda", "cuda/", NULL, &cuda_nvrtc, open_cuda},
 };
-enum { N_DEVICES = sizeof devices / sizeof *devices };
+enum { N_DEVICES = sizeof devices / sizeof *devices, MOST_NUMBER = 1024 };
 
-static const struct device *find(tn_context *c)
+/* The number behind "cuda:"; 0 without one; -1: there is no such name. */
+static int32_t number_of(const struct device *d, const char *name)
+{
+	size_t n = strlen(d->name);
+	int32_t number = 0;
+
+	if (strncmp(name, d->name, n) != 0)
+		return -1;
+	if (name[n] == '\0')
+		return 0;
+	if (d->open == NULL || name[n] != ':' || name[n + 1] == '\0')
+		return -1;
+	for (const char *p = name + n + 1; *p != '\0'; p++) {
+		if (*p < '0' || *p > '9' || number > MOST_NUMBER)
+			return -1;
+		number = 10 * number + (*p - '0');
+	}
+	return number;
+}
+
+static const struct device *find(tn_context *c, int32_t *number)
 {
 	const char *name = c->o.device;
 
+	*number = 0;
 	if (name == NULL)
 		name = getenv("TENON_DEVICE");
 	if (name == NULL || name[0] == '\0')
 		return &devices[0];
-	for (int32_t i = 0; i < N_DEVICES; i++)
-		if (strcmp(devices[i].name, name) == 0)
+	for (int32_t i = 0; i < N_DEVICES; i++) {
+		*number = number_of(&devices[i], name);
+		if (*number >= 0)
 			return &devices[i];
+	}
 	env_fail(c->e, TN_EINVAL, "device.name", (loc){0},
-		"there is no device \"%.60s\": accepted are cpu and simt (warps "
-		"of a GPU, emulated)",
+		"there is no device \"%.60s\": accepted are cpu, simt (warps "
+		"of a GPU, emulated), and cuda or cuda:N (an NVIDIA GPU, from "
+		"cuda:0 on)",
 		name);
 }
 
@@ -61,12 +104,23 @@ static const c_target *printer_of(const char *name)
 
 void api_device_open(tn_context *c)
 {
-	const struct device *d = find(c);
+	int32_t number;
+	const struct device *d = find(c, &number);
+	const char *made_for = d->machine;
 
 	c->o.device = d->name;
 	c->target = d->target;
-	if (d->machine != NULL)
-		c->machine = machine_find(d->machine);
+	c->device = &run_cpu;
+	/* the interpreter computes with the memory of the host */
+	if (d->open != NULL && !c->o.interp) {
+		opened o = d->open(c, number);
+
+		c->device = o.d;
+		c->o.device = o.d->name;
+		made_for = o.machine;
+	}
+	if (made_for != NULL)
+		c->machine = machine_find(made_for);
 	if (c->o.target == NULL)
 		return;
 	c->machine = machine_named(c, c->o.target);
@@ -79,4 +133,96 @@ void api_device_open(tn_context *c)
 const char *api_device_name(const tn_context *c)
 {
 	return c->o.device;
+}
+
+/* ---- what there is ----------------------------------------------------- */
+
+static void add_json(str *s, const cuda_found *f)
+{
+	str_add(s, "{\"devices\":[{\"name\":\"cpu\"},{\"name\":\"simt\","
+		   "\"emulated\":true}");
+	for (int32_t i = 0; i < f->n; i++) {
+		const struct cuda_card *k = &f->card[i];
+
+		str_printf(s, ",{\"name\":\"cuda:%d\",\"card\":", (int)i);
+		str_json(s, k->name);
+		str_printf(s,
+			",\"compute\":\"%d.%d\",\"multiprocessors\":%d,"
+			"\"bytes\":%zu",
+			k->compute / 10, k->compute % 10, k->n_units, k->bytes);
+		if (k->refused != NULL) {
+			str_add(s, ",\"refused\":");
+			str_json(s, k->refused);
+		}
+		str_add(s, "}");
+	}
+	str_add(s, "],\"cuda\":{\"driver\":");
+	str_json(s, f->driver);
+	str_printf(s, ",\"driver_version\":%d,\"nvrtc\":",
+		(int)f->driver_version);
+	str_json(s, f->nvrtc);
+	str_printf(s, ",\"nvrtc_version\":%d", (int)f->nvrtc_version);
+	if (f->missing != NULL) {
+		str_add(s, ",\"missing\":");
+		str_json(s, f->missing);
+	}
+	str_add(s, "}}\n");
+}
+
+static void add_lines(str *s, const cuda_found *f)
+{
+	str_add(s, "cpu      compiled C\n"
+		   "simt     warps of a GPU, emulated on the CPU\n");
+	for (int32_t i = 0; i < f->n; i++) {
+		const struct cuda_card *k = &f->card[i];
+
+		str_printf(s,
+			"cuda:%-3d %s: compute capability %d.%d, %d "
+			"multiprocessors, %.1f GB\n",
+			(int)i, k->name, k->compute / 10, k->compute % 10,
+			k->n_units, (double)k->bytes / 1e9);
+		if (k->refused != NULL)
+			str_printf(s, "         not accepted: %s\n",
+				k->refused);
+	}
+	if (f->driver[0] != '\0')
+		str_printf(s, "driver   %s, of CUDA %d.%d\n", f->driver,
+			f->driver_version / 1000,
+			f->driver_version % 1000 / 10);
+	if (f->nvrtc[0] != '\0')
+		str_printf(s, "NVRTC    %s, version %d.%d\n", f->nvrtc,
+			f->nvrtc_version / 1000, f->nvrtc_version % 1000 / 10);
+	if (f->missing != NULL)
+		str_printf(s, "cuda     not usable: %s\n", f->missing);
+}
+
+struct devices_call {
+	tn_context *c;
+	char **out;
+	bool json;
+};
+
+static void list_devices(void *arg)
+{
+	struct devices_call *k = arg;
+	arena *a = arena_child(k->c->a);
+	cuda_found f;
+	str s = str_new(a);
+
+	cuda_look(a, &f);
+	if (k->json)
+		add_json(&s, &f);
+	else
+		add_lines(&s, &f);
+	*k->out = api_text(k->c, &s);
+	arena_free(a);
+}
+
+tn_status tn_devices_text(char **out, tn_context *c, bool json)
+{
+	struct devices_call k = {c, out, json};
+
+	*out = NULL;
+	return c == NULL ? api_null("the context")
+			 : api_call(c, list_devices, &k);
 }

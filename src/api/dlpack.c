@@ -46,18 +46,30 @@ static _Noreturn void refuse(
 		text);
 }
 
+/* Is the memory where the context's elements lie? */
+static bool is_here(const struct transfer *k)
+{
+	const tn_dl_tensor *d = &k->from->tensor;
+
+	return d->device.type == k->c->device->dl_type &&
+	       (d->device.type == CPU ||
+		       d->device.id == k->c->device->number);
+}
+
 static ir_type type_of(const struct transfer *k)
 {
 	const tn_dl_tensor *d = &k->from->tensor;
 	ir_type y = {.rank = d->n_axes};
 	int32_t found = -1;
 
-	if (d->device.type != CPU)
+	if (d->device.type != CPU && !is_here(k))
 		env_fail(k->c->e, TN_EINVAL, "dlpack.device",
 			(loc){k->file, k->line, 0},
-			"the memory is on a device of type %d; only memory of "
-			"the CPU (type 1) is accepted",
-			(int)d->device.type);
+			"the memory is on device %d of type %d; accepted is "
+			"memory of the CPU (type 1)%s%s",
+			(int)d->device.id, (int)d->device.type,
+			k->c->device->is_host ? "" : " and of ",
+			k->c->device->is_host ? "" : k->c->device->name);
 	for (int32_t i = 0; i < N_TYPES; i++)
 		if (types[i].code == d->dtype.code &&
 			types[i].bits == d->dtype.bits && d->dtype.lanes == 1)
@@ -136,10 +148,14 @@ static void import(void *arg)
 	data = (char *)d->data + d->byte_offset;
 	if (data == NULL && shape_numel(y.shape, y.rank) > 0)
 		refuse(k, "dlpack.data", "the DLPack tensor has no data");
-	if (is_dense(d) && (uintptr_t)data % dtype_size(y.dtype) == 0) {
+	if (is_here(k) && is_dense(d) &&
+		(uintptr_t)data % dtype_size(y.dtype) == 0) {
 		k->x = tensor_import(t, &y, data, release, k->from);
 		return;
 	}
+	if (d->device.type != CPU)
+		refuse(k, "dlpack.shape",
+			"memory of the device must be dense and row-major");
 	data = malloc((size_t)shape_numel(y.shape, y.rank) *
 			      dtype_size(y.dtype) + 1);
 	if (data == NULL)
@@ -208,8 +224,8 @@ static void export(void *arg)
 	e->m.deleter = delete_exported;
 	memcpy(e->shape, y->shape, sizeof e->shape);
 	e->m.tensor = (tn_dl_tensor){
-		.data = (void *)(uintptr_t)tensor_data(k->c->t, x),
-		.device = {CPU, 0},
+		.data = tensor_address(k->c->t, x),
+		.device = {k->c->device->dl_type, k->c->device->number},
 		.n_axes = y->rank,
 		.shape = e->shape};
 	for (int32_t i = 0; i < N_TYPES; i++)

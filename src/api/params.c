@@ -360,7 +360,7 @@ static void save(void *arg)
 		x[i] = (file_tensor){.name = k->p->at.at[i].name,
 			.dtype = y->dtype,
 			.rank = y->rank,
-			.data = tensor_data(t, k->shared[i])};
+			.data = tensor_data_in(t, k->shared[i], k->a)};
 		memcpy(x[i].shape, y->shape, sizeof y->shape);
 	}
 	for (int32_t i = 0; i < k->n; i++) {

@@ -435,7 +435,7 @@ void api_run(tn_program *p, const void *const *inputs, void *const *outputs)
 	if (p->c->o.interp)
 		interp_run(p->c->e, p->ir, in, outputs);
 	else
-		api_exec_run(p->c, p->exec, in, p->version, outputs);
+		api_exec_run_host(p->c, p->exec, in, p->version, outputs);
 }
 
 static void run(void *arg)

@@ -123,7 +123,7 @@ static void run_once(struct tune *t, const struct made *m, void **out)
 		if (t->own[i] != NULL && p->in[i].n_bytes > 0)
 			memcpy(t->own[i], t->in[i], p->in[i].n_bytes);
 	}
-	plan_exec_run(m->x, in, p->version, out);
+	plan_exec_run_host(m->x, in, p->version, out);
 }
 
 /*

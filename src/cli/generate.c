@@ -186,6 +186,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"temperature", .value = &temperature},
 		{"top-k", .value = &top_k}, {"top-p", .value = &top_p},
 		{"seed", .value = &seed}, {"threads", .value = &threads},
+		{"device", .value = &o.device},
 		{"interp", .flag = &o.interp}, {"stats", .flag = &j.tell},
 		{"uncached", .flag = &j.how.uncached}, {0}};
 	char path[PATH_ROOM];
@@ -245,6 +246,8 @@ const cli_command cli_generate = {
 	"                   add up to P (1)\n"
 	"  --seed N         seed for the choice of tokens (0)\n"
 	"  --threads N      number of threads, 0: one per CPU (0)\n"
+	"  --device DEVICE  what runs the kernels: cpu, simt, cuda:0 .. (TENON_DEVICE,\n"
+	"                   or cpu)\n"
 	"  --interp         use the slow interpreter\n"
 	"  --uncached       compute the whole context for each token, which is slow\n"
 	"  --stats          print tokens per second, and what was compiled and\n"

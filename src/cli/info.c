@@ -1,18 +1,21 @@
 /*
  * info.c: `tenon info MODEL.onnx`: inputs, outputs, operators, parameters, and
- * what is not supported, without building the model.
+ * what is not supported, without building the model. `tenon info --devices`:
+ * what can run kernels.
  */
 #include "cli/cli.h"
 
 static int run(const cli_command *self, int argc, char **argv)
 {
 	const char *file = NULL;
-	bool json = false, ops = false;
+	bool json = false, ops = false, devices = false;
 	const cli_option options[] = {
 		{"json", .flag = &json},
 		{"operators", .flag = &ops},
+		{"devices", .flag = &devices},
 		{0},
 	};
+	tn_options o = TN_OPTIONS_INIT;
 	tn_context *c = NULL;
 	tn_onnx *m = NULL;
 	char *text = NULL;
@@ -20,11 +23,13 @@ static int run(const cli_command *self, int argc, char **argv)
 
 	if (code >= 0)
 		return code;
-	if (file == NULL && !ops)
+	if (file == NULL && !ops && !devices)
 		return cli_usage(self, "no MODEL.onnx given");
-	if (tn_context_new(&c, NULL) < 0)
+	o.device = "cpu"; /* whatever TENON_DEVICE says: nothing runs */
+	if (tn_context_new(&c, &o) < 0)
 		return cli_no_context();
-	if (ops ? tn_onnx_ops_text(&text, c) < 0
+	if (devices ? tn_devices_text(&text, c, json) < 0
+		: ops ? tn_onnx_ops_text(&text, c) < 0
 		: tn_onnx_open(&m, c, file) < 0 ||
 			tn_onnx_info(&text, m, json) < 0) {
 		cli_diag(tn_context_diag(c));
@@ -41,15 +46,17 @@ static int run(const cli_command *self, int argc, char **argv)
 
 const cli_command cli_info = {
 	"info",
-	"describe an ONNX model",
+	"describe an ONNX model, or list devices",
 	"usage: tenon info MODEL.onnx [--json]\n"
 	"       tenon info --operators\n"
+	"       tenon info --devices [--json]\n"
 	"\n"
 	"Prints the inputs, outputs, operators and parameters of a model, and says\n"
 	"which operators are not supported.\n"
 	"\n"
 	"  --json       print one JSON object\n"
 	"  --operators  print the supported operators, as Markdown\n"
+	"  --devices    print what can run kernels, or what is missing for it\n"
 	"  --help       print this text\n",
 	run,
 };

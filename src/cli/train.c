@@ -651,7 +651,7 @@ static int train(const cli_command *self, int argc, char **argv)
 		.out = "tenon-model", .lock = -1, .is_first = true};
 	tn_options o = TN_OPTIONS_INIT;
 	bool resume = false;
-	cli_option options[MAX_FIELDS + 16] = {{"text", .list = &paths},
+	cli_option options[MAX_FIELDS + 17] = {{"text", .list = &paths},
 		{"out", .value = &r.out}, {"resume", .flag = &resume},
 		{"from", .value = &from}, {"until", .value = &until},
 		{"keep", .value = &keep}, {"sample", .value = &sample},
@@ -659,8 +659,8 @@ static int train(const cli_command *self, int argc, char **argv)
 		{"json", .flag = &r.json}, {"report", .value = &r.report},
 		{"trace", .value = &r.trace}, {"mesh", .value = &r.mesh_text},
 		{"peer-seconds", .value = &peer},
-		{"schedule", .value = &schedule}};
-	int n = 15, code;
+		{"schedule", .value = &schedule}, {"device", .value = &o.device}};
+	int n = 16, code;
 
 	for (int i = 0; train_fields[i].name != NULL; i++)
 		options[n++] = (cli_option){
@@ -747,6 +747,8 @@ const cli_command cli_train = {
 	"  --sample N       number of tokens to write at the end (400)\n"
 	"  --threads N      number of threads, 0: one per CPU (0); the bits of the\n"
 	"                   result do not depend on it\n"
+	"  --device DEVICE  what runs the kernels: cpu, simt, cuda:0 .. (TENON_DEVICE,\n"
+	"                   or cpu)\n"
 	"  --interp         use the slow interpreter: only for tiny sizes\n"
 	"  --schedule FILE  use the schedules in FILE for the program that has their\n"
 	"                   kernels, such as the step; TENON_DUMP=schedule prints\n"

@@ -648,6 +648,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"seed", .value = &seed},
 		{"classes", .value = &classes},
 		{"threads", .value = &threads},
+		{"device", .value = &o.device},
 		{"fresh", .flag = &t.fresh},
 		{"schedule", .value = &schedule},
 		{"interp", .flag = &o.interp},
@@ -729,6 +730,8 @@ const cli_command cli_train_onnx = {
 	"  --fresh          begin with new random weights\n"
 	"  --seed N         seed for weights, dropout and the order of examples (0)\n"
 	"  --threads N      number of threads, 0: one per CPU (0)\n"
+	"  --device DEVICE  what runs the kernels: cpu, simt, cuda:0 .. (TENON_DEVICE,\n"
+	"                   or cpu)\n"
 	"  --schedule FILE  use the schedules in FILE for the program that has their\n"
 	"                   kernels, such as the step; TENON_DUMP=schedule prints\n"
 	"                   those of all programs\n"

@@ -67,9 +67,9 @@ static void make_room(tensors *t, const t_trace *f)
 	g->data = arena_array(t->a, void *, f->n_in + f->n_out + 1);
 }
 
-static bool is_true(const t_value *v)
+static bool is_true(tensors *t, const t_value *v)
 {
-	return dtype_load_i64(v->type.dtype, v->buf->data, 0) != 0;
+	return t_load_i64(t, v) != 0;
 }
 
 static void end_value(tensors *t, t_value **v)
@@ -119,7 +119,7 @@ static void run_cond(void *arg)
 	tensors *t = j->t;
 	t_region *g = j->g;
 	t_call *c = j->c;
-	int32_t k = is_true(c->arg[0].v) ? 0 : 1, n = 0;
+	int32_t k = is_true(t, c->arg[0].v) ? 0 : 1, n = 0;
 
 	take_operands(j);
 	record_arm(j, k);
@@ -177,7 +177,7 @@ static void begin_loop(running *j)
 		g->mine[k] = v;
 		if (x->from < 0) {
 			v->buf = t_buffer_new(t, ir_type_bytes(&v->type));
-			memset(v->buf->data, 0, ir_type_bytes(&v->type));
+			t_zero(t, v->buf->data, ir_type_bytes(&v->type));
 		}
 	}
 	for (int32_t r = 0; r < c->n_results; r++) {
@@ -188,7 +188,7 @@ static void begin_loop(running *j)
 			continue;
 		g->rows[r] = t_buffer_new(t, ir_type_bytes(&c->result[r]->type));
 		if (y->kind == YIELD_EACH)
-			memcpy(g->rows[r]->data,
+			t_copy(t, g->rows[r]->data,
 				g->mine[y->at[0]]->buf->data,
 				ir_type_bytes(&g->mine[y->at[0]]->type));
 	}
@@ -196,21 +196,19 @@ static void begin_loop(running *j)
 	if (g->test >= 0 && g->n == 0)
 		j->n = INT64_MAX;
 	if (g->count >= 0)
-		j->n = dtype_load_i64(
-			TN_I64, c->arg[g->count].v->buf->data, 0);
+		j->n = t_load_i64(t, c->arg[g->count].v);
 }
 
 /* A new key for each round, from that of the loop. */
 static t_value *key_of(running *j, const t_feed *x, const ir_type *type)
 {
 	t_value *v = t_value_new(j->t, type);
-	int64_t z[3] = {dtype_load_i64(TN_I64,
-				j->c->arg[x->at].v->buf->data, 0),
+	int64_t z[3] = {t_load_i64(j->t, j->c->arg[x->at].v),
 		j->g->reverse ? j->n - 1 - j->i : j->i, x->row};
 	int64_t key = (int64_t)(hash_bytes(z, sizeof z, 0) >> 1);
 
 	v->buf = t_buffer_new(j->t, sizeof key);
-	memcpy(v->buf->data, &key, sizeof key);
+	t_put(j->t, v->buf->data, &key, sizeof key);
 	return v;
 }
 
@@ -268,7 +266,7 @@ static bool first_test(running *j)
 	v = j->round->result[0];
 	t_value_keep(v);
 	t_flush(j->t, &v, 1);
-	go = is_true(v);
+	go = is_true(j->t, v);
 	t_value_drop(j->t, v);
 	end_round(j);
 	return go;
@@ -338,7 +336,7 @@ static void fill_rows(running *j)
 		bytes = ir_type_bytes(&v->type);
 		to = (char *)g->rows[r]->data + (size_t)(j->i + 1) * bytes;
 		if (to != v->buf->data)
-			memcpy(to, v->buf->data, bytes);
+			t_copy(j->t, to, v->buf->data, bytes);
 	}
 }
 
@@ -365,7 +363,7 @@ static bool one_round(running *j)
 		g->then[k] = g->lent[k] = NULL;
 	}
 	if (test != NULL) {
-		go = is_true(test);
+		go = is_true(t, test);
 		t_value_drop(t, test);
 	}
 	return go;
@@ -396,7 +394,7 @@ static void end_loop(running *j)
 			break;
 		case YIELD_COUNT:
 			g->rows[r] = t_buffer_new(t, sizeof j->i);
-			memcpy(g->rows[r]->data, &j->i, sizeof j->i);
+			t_put(t, g->rows[r]->data, &j->i, sizeof j->i);
 			t_settle_result(t, c->result[r], g->rows[r]);
 			g->rows[r] = NULL;
 			break;
@@ -422,6 +420,47 @@ static void run_loop(void *arg)
 
 /* ---- functions in C ---- */
 
+/* On a device with memory of its own, the function gets copies. */
+static void copy_arrays(running *j, arena *a, bool back)
+{
+	t_region *g = j->g;
+	run_device *d = j->t->b.device;
+	int32_t n = j->c->n_args;
+
+	for (int32_t i = 0; i < n && !back; i++) {
+		size_t bytes = ir_type_bytes(&g->type[i]);
+
+		g->data[i] = arena_alloc(a, bytes + 1, 1);
+		d->get(d, g->data[i], j->c->arg[i].v->buf->data, bytes);
+	}
+	for (int32_t r = 0; r < j->c->n_results; r++) {
+		size_t bytes = ir_type_bytes(&g->type[n + r]);
+
+		if (back)
+			d->put(d, g->rows[r]->data, g->data[n + r], bytes);
+		else
+			g->data[n + r] = arena_alloc(a, bytes + 1, 1);
+	}
+}
+
+static void call_host(running *j)
+{
+	t_region *g = j->g;
+	int32_t n = j->c->n_args;
+
+	g->host.fn(g->host.arg, n, g->type, (const void *const *)g->data,
+		j->c->n_results, g->type + n, g->data + n);
+}
+
+static void call_host_on_copies(arena *a, void *arg)
+{
+	running *j = arg;
+
+	copy_arrays(j, a, false);
+	call_host(j);
+	copy_arrays(j, a, true);
+}
+
 static void run_host(void *arg)
 {
 	running *j = arg;
@@ -438,8 +477,10 @@ static void run_host(void *arg)
 		g->rows[r] = t_buffer_new(j->t, ir_type_bytes(&g->type[n + r]));
 		g->data[n + r] = g->rows[r]->data;
 	}
-	g->host.fn(g->host.arg, n, g->type, (const void *const *)g->data,
-		c->n_results, g->type + n, g->data + n);
+	if (j->t->b.device->is_host)
+		call_host(j);
+	else
+		arena_run(j->t->e, call_host_on_copies, j);
 	for (int32_t r = 0; r < c->n_results; r++) {
 		if (!t_is_asked(c, r))
 			continue;
@@ -512,7 +553,8 @@ static void save_operands(tensors *t, t_call *c)
 			t_is_wanted_beside(t, c, i))
 			continue;
 		g->saved[i] = t_buffer_new(t, ir_type_bytes(&v->type));
-		memcpy(g->saved[i]->data, v->buf->data, ir_type_bytes(&v->type));
+		t_copy(t, g->saved[i]->data, v->buf->data,
+			ir_type_bytes(&v->type));
 	}
 }
 
@@ -528,7 +570,8 @@ static void end_saved(tensors *t, t_call *c, bool failed)
 		if (b == NULL)
 			continue;
 		if (failed && v->buf != NULL)
-			memcpy(v->buf->data, b->data, ir_type_bytes(&v->type));
+			t_copy(t, v->buf->data, b->data,
+				ir_type_bytes(&v->type));
 		if (failed && v->buf == NULL)
 			v->buf = b;
 		else

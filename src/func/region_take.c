@@ -42,7 +42,7 @@ void t_settle_result(tensors *t, t_value *to, t_buffer *b)
 	to->buf = b;
 	if (to->place == NULL)
 		return;
-	memcpy(to->place->data, b->data, ir_type_bytes(&to->type));
+	t_copy(t, to->place->data, b->data, ir_type_bytes(&to->type));
 	t_buffer_drop(t, b);
 	to->buf = to->place;
 	to->place = NULL;
@@ -61,7 +61,7 @@ void t_become(tensors *t, t_call *c, int32_t r, t_value *v, bool in_place)
 	} else {
 		t_buffer *b = t_buffer_new(t, ir_type_bytes(&to->type));
 
-		memcpy(b->data, v->buf->data, ir_type_bytes(&to->type));
+		t_copy(t, b->data, v->buf->data, ir_type_bytes(&to->type));
 		t_settle_result(t, to, b);
 	}
 	t_value_drop(t, v);

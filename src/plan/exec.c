@@ -9,33 +9,9 @@
  *
  * The number of a thread selects its local buffers and its error cell.
  */
-#include "plan/private.h"
+#include "plan/exec.h"
 
 #include <time.h>
-
-typedef void kernel_fn(void *const *p, void *scratch, void *local,
-	int64_t chunk, int64_t *err);
-
-struct bound {
-	const plan_launch *l;
-	const c_kernel *code; /* NULL: opaque */
-	kernel_fn *fn[KERN_MAX_PHASES];
-	void **p; /* params */
-	char *scratch;
-	ir_type *type; /* opaque: of out[], then in[] */
-	/* by phase: the input that it copies; -1: none, or the copy is not kept */
-	int32_t copies[KERN_MAX_PHASES];
-	/* by phase: the array that the copy in scratch was made of, or NULL */
-	const void *copied[KERN_MAX_PHASES];
-	int64_t version[KERN_MAX_PHASES];
-};
-
-/* An entry of a parameter table that is an array of the caller. */
-struct patch {
-	void **slot;
-	int32_t number;
-	bool is_output;
-};
 
 /* A parallel region: one phase of all launches of a step. */
 struct region {
@@ -46,34 +22,6 @@ struct region {
 };
 
 enum { POISON = 0xa5 };
-
-struct cell { /* of one thread, on a separate cache line */
-	int64_t err;
-	char pad[56];
-};
-
-struct plan_exec {
-	arena *a;
-	const plan *p;
-	run_pool *pool;
-	int32_t n_workers;
-	char *slab;
-	char *local; /* local_bytes for each thread */
-	struct cell *cell;
-	struct bound *bound;
-	VEC(struct patch) patch;
-	int64_t *first; /* room for the intervals of the widest step */
-	const void *const *in; /* of the current run */
-	const int64_t *version; /* of the current run */
-	int64_t n_copied;
-	void **out; /* by output, params included */
-	plan_times *times; /* NULL: runs are not timed */
-	plan_find *find;
-	void *arg;
-	plan_code code;
-	int64_t age; /* the last result of code.hold */
-	plan_undo *undo;
-};
 
 static void bind_types(plan_exec *x, struct bound *b)
 {
@@ -141,27 +89,44 @@ static void find_functions(plan_exec *x)
 	}
 }
 
+/* Tensors and scratch; behind them, on the CPU, what each thread has. */
+static void make_slab(plan_exec *x)
+{
+	const plan *p = x->p;
+	size_t n_workers = x->pool == NULL ? 0 : (size_t)x->n_workers;
+	size_t at_local = p->tensor_bytes + p->scratch_bytes + p->kept_bytes;
+	size_t n_bytes;
+
+	if (__builtin_mul_overflow(n_workers, p->local_bytes, &n_bytes) ||
+		__builtin_add_overflow(n_bytes, at_local, &n_bytes))
+		env_fail(arena_env(x->a), TN_ENOMEM, "run.memory", (loc){0},
+			"local buffers of %zu bytes for %zu threads do not fit",
+			p->local_bytes, n_workers);
+	x->slab = x->d->alloc(x->d, x->a, n_bytes > 0 ? n_bytes : PLAN_ALIGN);
+	if (x->pool == NULL)
+		return;
+	x->local = x->slab + at_local;
+	x->cell = run_slab(x->a, n_workers * sizeof *x->cell);
+}
+
 plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 	plan_find *find, void *arg)
 {
+	return plan_exec_on(a, p, &run_cpu, pool, find, arg);
+}
+
+plan_exec *plan_exec_on(arena *a, const plan *p, run_device *d, run_pool *pool,
+	plan_find *find, void *arg)
+{
 	plan_exec *x = arena_make(a, plan_exec);
-	size_t n_workers = (size_t)run_pool_threads(pool);
-	size_t at_local = p->tensor_bytes + p->scratch_bytes + p->kept_bytes;
-	size_t n_bytes;
 	int32_t widest = 1;
 
 	x->a = a;
 	x->p = p;
-	x->pool = pool;
-	x->n_workers = (int32_t)n_workers;
-	if (__builtin_mul_overflow(n_workers, p->local_bytes, &n_bytes) ||
-		__builtin_add_overflow(n_bytes, at_local, &n_bytes))
-		env_fail(arena_env(a), TN_ENOMEM, "run.memory", (loc){0},
-			"local buffers of %zu bytes for %zu threads do not fit",
-			p->local_bytes, n_workers);
-	x->slab = run_slab(a, n_bytes > 0 ? n_bytes : PLAN_ALIGN);
-	x->local = x->slab + at_local;
-	x->cell = run_slab(a, n_workers * sizeof *x->cell);
+	x->d = d;
+	x->pool = d->is_host ? pool : NULL;
+	x->n_workers = d->is_host ? run_pool_threads(pool) : d->n_workers;
+	make_slab(x);
 	x->bound = arena_array(a, struct bound, p->launch.n + 1);
 	for (int32_t i = 0; i < p->launch.n; i++) {
 		struct bound *b = &x->bound[i];
@@ -184,7 +149,9 @@ plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 			widest = p->step.at[s].n;
 	x->first = arena_array(a, int64_t, widest + 1);
 	x->out = arena_array(a, void *, p->s->output.n + 1);
-	x->undo = plan_undo_new(a, p);
+	x->undo = plan_undo_new(a, p, d);
+	if (!d->is_host)
+		plan_device_open(x);
 	return x;
 }
 
@@ -238,7 +205,7 @@ static void run_chunk(void *arg, int64_t chunk, int32_t worker)
 			hi = mid;
 	}
 	b = &r->b[lo];
-	b->fn[r->phase](b->p, b->scratch,
+	b->fn[r->phase].c(b->p, b->scratch,
 		x->local + (size_t)worker * x->p->local_bytes,
 		chunk - r->first[lo], &x->cell[worker].err);
 }
@@ -251,69 +218,6 @@ static void run_opaque(plan_exec *x, struct bound *b)
 	e->opaque->run(arena_env(x->a), b->type + n_out,
 		(const void *const *)(b->p + n_out), b->type, b->p,
 		e->opaque_attr);
-}
-
-/* "ids[2,0]": element i of tensor t by its index. */
-static void add_position(str *s, const sys_tensor *t, int64_t i)
-{
-	int64_t at[TN_MAX_RANK];
-
-	for (int32_t k = t->rank - 1; k >= 0; k--) {
-		at[k] = i % t->shape[k];
-		i /= t->shape[k];
-	}
-	str_add(s, t->name);
-	if (t->rank > 0)
-		str_shape(s, at, t->rank);
-}
-
-/* The data of a tensor; NULL if it is never in memory. */
-static const void *data_of(const plan_exec *x, int32_t tensor)
-{
-	const plan_location *at = &x->p->location[tensor];
-
-	switch (at->where) {
-	case PLAN_NOWHERE:
-		return NULL;
-	case PLAN_INPUT:
-		return x->in[at->number];
-	case PLAN_OUTPUT:
-		return x->out[at->number];
-	case PLAN_SLAB:
-		return x->slab + at->offset;
-	}
-	return NULL;
-}
-
-static _Noreturn void bad_index(plan_exec *x, const struct bound *b, int64_t n)
-{
-	const c_check *c = &b->l->check[n];
-	int32_t root = x->p->root[c->tensor];
-	const sys_tensor *t = &x->p->s->tensor.at[root];
-	const void *data = data_of(x, root);
-	arena *tmp = arena_child(x->a);
-	str s = str_new(tmp);
-	char text[256];
-
-	plan_undo_blame(x->undo, c);
-	for (int64_t i = 0; data != NULL && i < t->numel; i++) {
-		int64_t v = dtype_load_i64(t->dtype, data, i);
-
-		if (v >= c->lo && v < c->hi)
-			continue;
-		add_position(&s, t, i);
-		str_printf(&s, " is %lld", (long long)v);
-		break;
-	}
-	if (s.n == 0)
-		str_printf(&s, "an index read from %s is out of range", t->name);
-	memcpy(text, s.at, s.n < sizeof text ? s.n + 1 : sizeof text);
-	text[sizeof text - 1] = '\0';
-	arena_free(tmp);
-	env_fail(arena_env(x->a), TN_ERANGE, "index.range", (loc){0},
-		"%s; %s is used as an index here, and accepted are %lld <= v "
-		"< %lld",
-		text, t->name, (long long)c->lo, (long long)c->hi);
 }
 
 /* The text of a kernel breaks a rule of its target. */
@@ -337,38 +241,8 @@ static void check_errors(plan_exec *x, const plan_step *step)
 		if (err < 0)
 			broken(x, step, err);
 		/* launches with checks are alone in their step */
-		bad_index(x, &x->bound[step->first], err - 1);
+		plan_bad_index(x, &x->bound[step->first], err - 1, true);
 	}
-}
-
-/* Is the copy that the phase would make there already, of equal elements? */
-static bool has_copy(const plan_exec *x, const struct bound *b, int32_t phase)
-{
-	int32_t in = b->copies[phase];
-
-	return in >= 0 && x->version != NULL && x->version[in] != 0 &&
-	       b->version[phase] == x->version[in] &&
-	       b->copied[phase] == x->in[in];
-}
-
-static int64_t chunks_of(const plan_exec *x, const struct bound *b, int32_t phase)
-{
-	if (phase >= b->code->n_phases || has_copy(x, b, phase))
-		return 0;
-	return b->code->phase[phase].n_chunks;
-}
-
-/* Notes the copy after the phase has run. */
-static void note_copy(plan_exec *x, struct bound *b, int32_t phase)
-{
-	int32_t in = phase < b->code->n_phases ? b->copies[phase] : -1;
-
-	if (in < 0 || has_copy(x, b, phase))
-		return;
-	/* without a version, the copy is not used again */
-	b->version[phase] = x->version != NULL ? x->version[in] : 0;
-	b->copied[phase] = x->in[in];
-	x->n_copied++;
 }
 
 static void run_step(plan_exec *x, const plan_step *step)
@@ -377,6 +251,10 @@ static void run_step(plan_exec *x, const plan_step *step)
 	bool serial = true, checks = false;
 	int32_t n_phases = 0;
 
+	if (x->pool == NULL) {
+		plan_device_step(x, step);
+		return;
+	}
 	if (r.b->code == NULL) {
 		run_opaque(x, r.b);
 		return;
@@ -393,13 +271,13 @@ static void run_step(plan_exec *x, const plan_step *step)
 		x->first[0] = 0;
 		for (int32_t i = 0; i < r.n; i++)
 			x->first[i + 1] = x->first[i] +
-				chunks_of(x, &r.b[i], r.phase);
+				plan_chunks_of(x, &r.b[i], r.phase);
 		if (!serial && x->first[r.n] > 0)
 			run_parallel(x->pool, x->first[r.n], run_chunk, &r);
 		for (int64_t c = 0; serial && c < x->first[r.n]; c++)
 			run_chunk(&r, c, 0);
 		for (int32_t i = 0; i < r.n; i++)
-			note_copy(x, &r.b[i], r.phase);
+			plan_note_copy(x, &r.b[i], r.phase);
 	}
 	if (checks)
 		check_errors(x, step);
@@ -428,13 +306,16 @@ static void run_copies(plan_exec *x)
 {
 	for (int32_t i = 0; i < x->p->copy.n; i++) {
 		const plan_copy *c = &x->p->copy.at[i];
-		struct copy_job j = {data_of(x, c->tensor), x->out[c->number],
+		struct copy_job j = {plan_data_of(x, c->tensor),
+			x->out[c->number],
 			x->p->location[c->tensor].bytes};
 		int64_t n = (int64_t)((j.bytes + COPY_BYTES - 1) / COPY_BYTES);
 
 		if (j.from == j.to)
 			continue;
-		if (n > 1)
+		if (x->pool == NULL)
+			x->d->copy(x->d, j.to, j.from, j.bytes);
+		else if (n > 1)
 			run_parallel(x->pool, n, copy_chunk, &j);
 		else if (n == 1)
 			copy_chunk(&j, 0, 0);
@@ -449,7 +330,8 @@ static void poison(plan_exec *x, int32_t s)
 
 		if (at->where == PLAN_SLAB && at->last == s &&
 			(at->version_of < 0 || at->version_of == t))
-			memset(x->slab + at->offset, POISON, at->bytes);
+			x->d->fill(x->d, x->slab + at->offset, POISON,
+				at->bytes);
 	}
 }
 
@@ -465,16 +347,19 @@ int64_t plan_exec_n_copied(const plan_exec *x)
 static void time_step(plan_exec *x, const plan_step *step)
 {
 	plan_times *t = x->times;
-	clockid_t clock = x->n_workers == 1 ? CLOCK_THREAD_CPUTIME_ID
-					    : CLOCK_MONOTONIC;
+	clockid_t clock = x->pool != NULL && x->n_workers == 1
+		? CLOCK_THREAD_CPUTIME_ID
+		: CLOCK_MONOTONIC;
 
 	for (int32_t i = step->first; i < step->first + step->n; i++) {
 		const plan_step one = {i, 1};
 		double start;
 
+		x->d->sync(x->d);
 		t->begin[i] = now();
 		start = seconds_of(clock);
 		run_step(x, &one);
+		x->d->sync(x->d);
 		t->total[i] += seconds_of(clock) - start;
 		t->end[i] = now();
 	}
@@ -487,7 +372,7 @@ void plan_exec_code(plan_exec *x, const plan_code *code)
 
 static const void *data_in(void *arg, int32_t tensor)
 {
-	return data_of(arg, tensor);
+	return plan_host_data(arg, tensor);
 }
 
 static void run_steps(void *arg)
@@ -496,6 +381,8 @@ static void run_steps(void *arg)
 	const plan_data d = {data_in, x, x->in};
 
 	for (int32_t s = 0; s < x->p->step.n; s++) {
+		if (x->pool == NULL)
+			plan_device_before(x, s);
 		plan_undo_step(x->undo, s, &d);
 		if (x->times != NULL)
 			time_step(x, &x->p->step.at[s]);
@@ -505,6 +392,8 @@ static void run_steps(void *arg)
 		if (x->p->poison && s + 1 < x->p->step.n)
 			poison(x, s);
 	}
+	if (x->pool == NULL)
+		plan_device_before(x, x->p->step.n);
 	run_copies(x);
 	if (x->times != NULL)
 		x->times->n_runs++;
@@ -532,13 +421,17 @@ static void run_plan(plan_exec *x, const void *const *in,
 					  : (void *)(uintptr_t)in[at->number];
 	}
 	if (x->p->poison)
-		memset(x->slab, POISON, x->p->tensor_bytes);
+		x->d->fill(x->d, x->slab, POISON, x->p->tensor_bytes);
 	plan_undo_begin(x->undo);
-	if (!plan_undo_is_needed(x->undo)) {
+	if (x->pool == NULL)
+		plan_device_begin(x);
+	if (!plan_undo_is_needed(x->undo) && x->pool != NULL) {
 		run_steps(x);
 		return;
 	}
 	s = env_run(arena_env(x->a), run_steps, x);
+	if (x->pool == NULL)
+		plan_device_end(x);
 	plan_undo_end(x->undo, s < 0, in);
 	if (s < 0)
 		env_rethrow(arena_env(x->a));

@@ -13,7 +13,7 @@
 
 #include "target/c/c.h"
 #include "fuse/fuse.h"
-#include "run/run.h"
+#include "run/device.h"
 
 typedef enum plan_where {
 	PLAN_NOWHERE, /* no elements, or private to a kernel */
@@ -115,6 +115,11 @@ typedef void plan_find(void *arg, int32_t unit, const char *name, void *fn);
 plan_exec *plan_exec_new(arena *a, const plan *p, run_pool *pool,
 	plan_find *find, void *arg);
 
+/* The same on a device; pool: of the CPU, else NULL. In a run on a device with
+ * memory of its own, in and out are addresses there. */
+plan_exec *plan_exec_on(arena *a, const plan *p, run_device *d, run_pool *pool,
+	plan_find *find, void *arg);
+
 /* Keeps functions loaded while they run. */
 typedef struct plan_code {
 	/* Before a run: loads the functions that are not loaded. Their addresses
@@ -152,6 +157,16 @@ const plan_times *plan_exec_time(plan_exec *x);
  */
 void plan_exec_run(plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out);
+/*
+ * The same with arrays of the host, on any device: they are copied there and
+ * back. An input whose address and version are those of the last run is there
+ * already.
+ */
+void plan_exec_run_host(plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out);
+/* Runs of opaque rows, which the host does for a device, and the name of the
+ * last one; 0 and NULL: there was none. */
+int64_t plan_exec_n_host(const plan_exec *x, const char **row);
 /* The calls of the program in which the last run failed; 0: unknown. */
 int32_t plan_exec_failed(const plan_exec *x, const int32_t **call);
 /* The number of copies of steady inputs that all runs made. */

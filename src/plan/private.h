@@ -32,11 +32,12 @@ static inline int32_t plan_copied(const plan_launch *l, int32_t phase)
 /* undo.c: restores params if a run fails. */
 typedef struct plan_undo plan_undo;
 typedef struct plan_data { /* addresses in the current run */
-	const void *(*of)(void *arg, int32_t tensor); /* NULL: not in memory */
+	/* elements that the host can read; NULL: not in memory */
+	const void *(*of)(void *arg, int32_t tensor);
 	void *arg;
 	const void *const *in;
 } plan_data;
-plan_undo *plan_undo_new(arena *a, const plan *p);
+plan_undo *plan_undo_new(arena *a, const plan *p, run_device *d);
 bool plan_undo_is_needed(const plan_undo *u);
 void plan_undo_begin(plan_undo *u);
 void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d); /* before it */
@@ -44,6 +45,9 @@ void plan_undo_end(plan_undo *u, bool failed, const void *const *in);
 /* Notes that check c failed; plan_undo_calls: the calls that read there. */
 void plan_undo_blame(plan_undo *u, const c_check *c);
 int32_t plan_undo_calls(const plan_undo *u, const int32_t **call);
+
+/* The param whose memory tensor t uses, or -1. */
+int32_t plan_param_of(const plan *p, int32_t t);
 
 int32_t plan_n_outputs(const plan_launch *l); /* verify.c */
 

@@ -25,6 +25,7 @@ struct saved {
 struct plan_undo {
 	arena *a;
 	const plan *p;
+	run_device *d;
 	arena *room; /* of the current run; NULL: nothing was copied */
 	VEC(struct saved) saved;
 	VEC(int32_t) call; /* the calls that failed */
@@ -40,8 +41,7 @@ static bool may_fail(const plan *p, int32_t step)
 	return false;
 }
 
-/* The param whose memory tensor t uses, or -1. */
-static int32_t param_of(const plan *p, int32_t t)
+int32_t plan_param_of(const plan *p, int32_t t)
 {
 	const plan_location *at = &p->location[t];
 
@@ -58,17 +58,18 @@ static struct saved *saved_of(plan_undo *u, int32_t input)
 	return NULL;
 }
 
-plan_undo *plan_undo_new(arena *a, const plan *p)
+plan_undo *plan_undo_new(arena *a, const plan *p, run_device *d)
 {
 	plan_undo *u = arena_make(a, plan_undo);
 	int32_t last = p->step.n - 1;
 
 	u->a = a;
 	u->p = p;
+	u->d = d;
 	while (last >= 0 && !may_fail(p, last))
 		last--;
 	for (int32_t t = 0; t < p->s->tensor.n; t++) {
-		int32_t input = param_of(p, t), step = p->location[t].first;
+		int32_t input = plan_param_of(p, t), step = p->location[t].first;
 		struct saved *k;
 
 		if (input < 0 || step > last)
@@ -133,6 +134,14 @@ void plan_undo_begin(plan_undo *u)
 		u->saved.at[i].copy = NULL;
 }
 
+static void *copied(plan_undo *u, const void *from, size_t n)
+{
+	void *to = u->d->alloc(u->d, u->room, n);
+
+	u->d->copy(u->d, to, from, n);
+	return to;
+}
+
 void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d)
 {
 	bool any = false;
@@ -147,7 +156,7 @@ void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d)
 		struct saved *k = &u->saved.at[i];
 
 		if (k->step == step)
-			k->copy = arena_copy(u->room, d->in[k->input],
+			k->copy = copied(u, d->in[k->input],
 				u->p->location[k->tensor].bytes);
 	}
 }
@@ -158,8 +167,8 @@ void plan_undo_end(plan_undo *u, bool failed, const void *const *in)
 		const struct saved *k = &u->saved.at[i];
 
 		if (k->copy != NULL)
-			memcpy((void *)(uintptr_t)in[k->input], k->copy,
-				u->p->location[k->tensor].bytes);
+			u->d->copy(u->d, (void *)(uintptr_t)in[k->input],
+				k->copy, u->p->location[k->tensor].bytes);
 	}
 	if (u->room != NULL)
 		arena_free(u->room);

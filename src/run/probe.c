@@ -357,7 +357,7 @@ void probe_compiler(compiler *c, arena *a, store *s, const char *target)
 	find(c, a);
 	add_question(&h, c, target);
 	name = arena_printf(a, "probe-%s", sha256_hex(a, &h));
-	kept = store_read(s, name, &n);
+	kept = store_read(s, s->a, name, 1 << 20, &n);
 	if (!kept || !read_answer(a, c, kept)) {
 		ask_compiler(c, a, s, target);
 		if (s->keep)

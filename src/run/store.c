@@ -8,8 +8,9 @@
  * The directory may contain other files of the user. So only files whose whole names
  * have one of these forms are removed, counted or overwritten:
  *
- *     64 digits.so      probe-64 digits      failed-16 digits.c
- *     claim-64 digits   tenon-added          tenon-work-6 characters/
+ *     64 digits.so      64 digits.gpu        probe-64 digits
+ *     claim-64 digits   failed-16 digits.c   failed-16 digits.cu
+ *     tenon-added       tenon-work-6 characters/
  *
  * The entries are not listed after every compilation, because that would cost more
  * than the compilation. The size of tenon-added is the number of pages that all
@@ -210,13 +211,14 @@ bool store_has(store *s, const char *name)
 	return ok;
 }
 
-char *store_read(store *s, const char *name, size_t *n_bytes)
+char *store_read(
+	store *s, arena *a, const char *name, size_t limit, size_t *n_bytes)
 {
 	char *data;
 
 	if (!store_has(s, name))
 		return NULL;
-	data = read_at(s->a, s->fd, name, 1 << 20, n_bytes);
+	data = read_at(a, s->fd, name, limit, n_bytes);
 	if (!data || *n_bytes < SEAL_BYTES)
 		return NULL;
 	*n_bytes -= SEAL_BYTES;
@@ -446,8 +448,10 @@ static bool is_claim(const char *name)
 static bool is_entry(const char *name)
 {
 	return has_form(name, "", HASH_HEX, HEX, ".so") ||
+	       has_form(name, "", HASH_HEX, HEX, ".gpu") ||
 	       has_form(name, "probe-", HASH_HEX, HEX, "") ||
-	       has_form(name, "failed-", 16, HEX, ".c");
+	       has_form(name, "failed-", 16, HEX, ".c") ||
+	       has_form(name, "failed-", 16, HEX, ".cu");
 }
 
 /* Of those that compilations write into their directory? */
@@ -458,7 +462,8 @@ static bool is_work_file(const char *name)
 
 	if (n > 0)
 		return !strcmp(end, ".c") || !strcmp(end, ".so") ||
-		       !strcmp(end, ".err");
+		       !strcmp(end, ".err") || !strcmp(end, ".gpu") ||
+		       !strcmp(end, ".cu");
 	return !strcmp(name, "macros") || !strcmp(name, "errors") ||
 	       !strcmp(name, "answer");
 }

@@ -108,7 +108,7 @@ t_value *capture_key(tensors *t)
 	}
 	key = t->b.key(t->b.arg);
 	v->buf = t_buffer_new(t, sizeof key);
-	memcpy(v->buf->data, &key, sizeof key);
+	t_put(t, v->buf->data, &key, sizeof key);
 	return v;
 }
 

@@ -307,7 +307,7 @@ static void make_buffers(tensors *t, const int32_t *where)
 		if (t->base.at[i] == NULL || !is_wanted(v))
 			continue;
 		b = t_buffer_new(t, t_room(t, v, v->where));
-		memcpy(b->data, v->buf->data, t_room(t, v, v->where));
+		t_copy(t, b->data, v->buf->data, t_room(t, v, v->where));
 		*vec_push(t->a, &t->made) = b;
 		if (t_data(v) > v->inside)
 			t_count_copy(t, v);
@@ -489,6 +489,31 @@ const void *tensor_data(tensors *t, tensor *x)
 	return t_whole(t, x->storage->cur);
 }
 
+const void *tensor_data_in(tensors *t, tensor *x, arena *a)
+{
+	const t_value *v;
+	void *copy;
+	size_t n;
+
+	if (t->b.device->is_host)
+		return tensor_data(t, x);
+	t_check(t, x);
+	t_flush(t, &x->storage->cur, 1);
+	v = x->storage->cur;
+	n = ir_type_bytes(&v->type);
+	copy = arena_alloc(a, n > 0 ? n : 1, 1);
+	t->b.device->get(t->b.device, copy, v->buf->data, n);
+	return copy;
+}
+
+void *tensor_address(tensors *t, tensor *x)
+{
+	t_check(t, x);
+	t_flush(t, &x->storage->cur, 1);
+	t->b.device->sync(t->b.device);
+	return x->storage->cur->buf->data;
+}
+
 void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
 {
 	loc at = t_here(t);
@@ -502,7 +527,13 @@ void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
 	if (x->view != NULL || x->lens != 0)
 		tensor_call(t, ir_table_find(t->table, "copy"), 1, &x, 0,
 			NULL, &copy, 1);
-	memcpy(data, tensor_data(t, copy), n_bytes);
+	if (t->b.device->is_host) {
+		memcpy(data, tensor_data(t, copy), n_bytes);
+	} else {
+		t_flush(t, &copy->storage->cur, 1);
+		t->b.device->get(t->b.device, data,
+			copy->storage->cur->buf->data, n_bytes);
+	}
 	if (copy != x)
 		tensor_drop(t, copy);
 }

@@ -25,7 +25,7 @@ const void *t_whole(tensors *t, const t_value *v)
 {
 	size_t n = ir_type_bytes(&v->type);
 
-	if (v->where == 0)
+	if (v->where == 0 && t->b.device->is_host)
 		return v->buf->data;
 	t->whole.n = 0;
 	if (n > INT32_MAX - 64)
@@ -33,7 +33,11 @@ const void *t_whole(tensors *t, const t_value *v)
 			"a value of %zu bytes is too large to be read at once",
 			n);
 	vec_reserve(t->a, &t->whole, (int32_t)n + 1);
-	t->b.move(t->b.arg, &v->type, v->where, v->buf->data, 0, t->whole.at);
+	if (v->where == 0)
+		t->b.device->get(t->b.device, t->whole.at, v->buf->data, n);
+	else
+		t->b.move(t->b.arg, &v->type, v->where, v->buf->data, 0,
+			t->whole.at);
 	return t->whole.at;
 }
 

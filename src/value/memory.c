@@ -5,7 +5,6 @@
  * loop allocates nothing once it is warm. A free buffer is reused by the next value
  * of its size; the bytes of free buffers are limited by those in use.
  */
-#include "run/run.h"
 #include "value/capture.h"
 
 enum { SPARE_BYTES = 64 << 20 }; /* free bytes that are always allowed */
@@ -39,6 +38,46 @@ static void forget(tensors *t, t_buffer *b)
 	t->spare = b;
 }
 
+struct allocation {
+	tensors *t;
+	arena *a;
+	size_t bytes;
+	void *at;
+};
+
+static void try_alloc(void *arg)
+{
+	struct allocation *k = arg;
+
+	k->at = k->t->b.device->alloc(k->t->b.device, k->a, k->bytes);
+}
+
+static void forget_free(tensors *t)
+{
+	while (t->free.n > 0) {
+		t_buffer *b = t->free.at[--t->free.n];
+
+		t->stats.bytes_cached -= (int64_t)b->bytes;
+		forget(t, b);
+	}
+}
+
+/* A device has less memory than the host: before it is full, free buffers go. */
+static void *allocated(tensors *t, arena *a, size_t bytes)
+{
+	struct allocation k = {t, a, bytes, NULL};
+
+	if (t->b.device->is_host)
+		return run_slab(a, bytes);
+	if (env_run(t->e, try_alloc, &k) == TN_OK)
+		return k.at;
+	if (env_diag(t->e)->status != TN_ENOMEM || t->free.n == 0)
+		env_rethrow(t->e);
+	forget_free(t);
+	try_alloc(&k);
+	return k.at;
+}
+
 t_buffer *t_buffer_new(tensors *t, size_t bytes)
 {
 	t_buffer *b;
@@ -58,7 +97,7 @@ t_buffer *t_buffer_new(tensors *t, size_t bytes)
 	vec_reserve(t->a, &t->free, t->n_owned + 1 - t->free.n);
 	b = buffer_node(t);
 	b->own = arena_child(t->a);
-	b->data = run_slab(b->own, room);
+	b->data = allocated(t, b->own, room);
 	b->bytes = room;
 	b->refs = 1;
 	t->n_owned++;
@@ -71,8 +110,34 @@ t_buffer *t_buffer_copy(tensors *t, const t_value *v)
 	size_t n = t_room(t, v, v->where);
 	t_buffer *b = t_buffer_new(t, n);
 
-	memcpy(b->data, v->buf->data, n);
+	t_copy(t, b->data, v->buf->data, n);
 	return b;
+}
+
+void t_copy(tensors *t, void *to, const void *from, size_t n)
+{
+	t->b.device->copy(t->b.device, to, from, n);
+}
+
+void t_put(tensors *t, void *to, const void *host, size_t n)
+{
+	t->b.device->put(t->b.device, to, host, n);
+}
+
+void t_zero(tensors *t, void *to, size_t n)
+{
+	t->b.device->fill(t->b.device, to, 0, n);
+}
+
+int64_t t_load_i64(tensors *t, const t_value *v)
+{
+	int64_t room = 0;
+
+	if (t->b.device->is_host)
+		return dtype_load_i64(v->type.dtype, v->buf->data, 0);
+	t->b.device->get(t->b.device, &room, v->buf->data,
+		dtype_size(v->type.dtype));
+	return dtype_load_i64(v->type.dtype, &room, 0);
 }
 
 void t_count_copy(tensors *t, const t_value *v)
@@ -106,7 +171,7 @@ void t_buffer_drop(tensors *t, t_buffer *b)
 	}
 	b->is_external = b->is_lent = false;
 	if (t->poison)
-		memset(b->data, 0xa5, b->bytes);
+		t->b.device->fill(t->b.device, b->data, 0xa5, b->bytes);
 	t->stats.bytes_live -= (int64_t)b->bytes;
 	most = t->stats.bytes_live > SPARE_BYTES ? t->stats.bytes_live
 						 : SPARE_BYTES;
@@ -483,7 +548,8 @@ void t_give_back(tensors *t, t_value *v, t_value *taken)
 	if (taken->buf == NULL || (v->buf != NULL && !taken->buf->is_external))
 		return;
 	if (v->buf != NULL) /* as it was */
-		memcpy(taken->buf->data, v->buf->data, t_room(t, v, v->where));
+		t_copy(t, taken->buf->data, v->buf->data,
+			t_room(t, v, v->where));
 	t_buffer_drop(t, v->buf);
 	v->buf = taken->buf;
 	taken->buf = NULL;

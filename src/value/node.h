@@ -428,6 +428,11 @@ static inline void t_code(tensors *t, int32_t x)
 /* memory.c */
 t_buffer *t_buffer_new(tensors *t, size_t bytes);
 /* A copy of the elements of v, which a write will replace. */
+/* Elements on the device: copied there, from the host, or set to zero. */
+void t_copy(tensors *t, void *to, const void *from, size_t n);
+void t_put(tensors *t, void *to, const void *host, size_t n);
+void t_zero(tensors *t, void *to, size_t n);
+int64_t t_load_i64(tensors *t, const t_value *v); /* its first element */
 t_buffer *t_buffer_copy(tensors *t, const t_value *v);
 /* Counts a copy of v that a reference needs (not one for undoing). */
 void t_count_copy(tensors *t, const t_value *v);

@@ -120,9 +120,9 @@ tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 	tensor *x;
 
 	if (data != NULL)
-		memcpy(b->data, data, ir_type_bytes(type));
+		t_put(t, b->data, data, ir_type_bytes(type));
 	else
-		memset(b->data, 0, ir_type_bytes(type));
+		t_zero(t, b->data, ir_type_bytes(type));
 	b->is_external = is_external;
 	v->buf = b;
 	t_value_keep(v);
@@ -426,7 +426,7 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 		t->b.move(t->b.arg, &next->type, 0, data, next->where,
 			next->buf->data);
 	else if (n_bytes > 0)
-		memcpy(next->buf->data, data, n_bytes);
+		t_put(t, next->buf->data, data, n_bytes);
 	t_value_drop(t, v);
 	s->cur = next;
 	return true;

@@ -16,6 +16,7 @@
 #define VALUE_H
 
 #include "program/program.h"
+#include "run/device.h"
 
 typedef struct tensors tensors; /* everything of one context */
 typedef struct tensor tensor;	/* a handle */
@@ -51,6 +52,8 @@ typedef struct tensor_backend {
 	/* moves elements to another placement; all processes call it */
 	void (*move)(void *arg, const ir_type *type, int32_t from,
 		const void *data, int32_t to, void *out);
+	/* where elements lie: in, out and params of run are addresses there */
+	run_device *device;
 } tensor_backend;
 
 ir_table *tensors_table(tensors *t);
@@ -86,7 +89,8 @@ void tensors_site(tensors *t, const char *file, int32_t line);
  */
 tensor *tensor_new(tensors *t, const ir_type *type, const void *data,
 	bool is_external, const char *name);
-/* Uses memory of the caller, aligned to its elements; calls release at the end. */
+/* Uses memory of the caller, which lies on the device, aligned to its elements;
+ * calls release at the end. */
 tensor *tensor_import(tensors *t, const ir_type *type, void *data,
 	void (*release)(void *arg), void *arg);
 void tensor_drop(tensors *t, tensor *x);
@@ -140,8 +144,13 @@ void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes);
 /* A tensor equal to x, dense and row-major, outside of all scopes: x's storage
  * if that is dense, whose address then never changes; else a copy. */
 tensor *tensor_share(tensors *t, tensor *x);
-/* Data of the whole storage, valid until the next call on t. */
+/* Data of the whole storage, valid until the next call on t; on a device with
+ * memory of its own it is a copy. */
 const void *tensor_data(tensors *t, tensor *x);
+/* The same; a copy is in arena a. */
+const void *tensor_data_in(tensors *t, tensor *x, arena *a);
+/* Its address on the device, after all work on it is done. */
+void *tensor_address(tensors *t, tensor *x);
 
 /* ---- placements (place.c) ---- */
 

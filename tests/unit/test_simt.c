@@ -224,7 +224,7 @@ static void test_device(void **state)
 	assert_non_null(strstr(m, "i[1] is 7"));
 	o.device = "tpu";
 	assert_int_equal(run_on(&o, good, simt, m), TN_EINVAL);
-	assert_non_null(strstr(m, "accepted are cpu and simt"));
+	assert_non_null(strstr(m, "accepted are cpu, simt"));
 	o.device = NULL;
 	o.target = "cuda/sm_90";
 	assert_int_equal(run_on(&o, good, simt, m), TN_EINVAL);

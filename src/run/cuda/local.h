@@ -1,0 +1,125 @@
+/* local.h: private to run/cuda/. */
+#ifndef RUN_CUDA_LOCAL_H
+#define RUN_CUDA_LOCAL_H
+
+#include "run/cuda/cuda.h"
+#include "run/store.h"
+
+/* ---- what the two libraries declare: own words for it ------------------ */
+
+typedef int cu_result, cu_device, rtc_result;
+typedef unsigned long long cu_address;
+typedef struct cu_context_ *cu_context;
+typedef struct cu_stream_ *cu_stream;
+typedef struct cu_event_ *cu_event;
+typedef struct cu_module_ *cu_module;
+typedef struct cu_function_ *cu_function;
+typedef struct rtc_program_ *rtc_program;
+
+/* Numbers of the driver's interface. */
+enum {
+	CU_OK = 0,
+	CU_NO_MEMORY = 2,
+	CU_NO_DEVICE = 100,
+	CU_UNITS = 16, /* attributes of a device */
+	CU_UNIT_THREADS = 39,
+	CU_MAJOR = 75,
+	CU_MINOR = 76,
+	CU_OWN_STREAM = 1, /* a stream that does not wait for the default one */
+	CU_NO_TIMES = 2	   /* an event that only tells that something is done */
+};
+
+typedef struct cu_library {
+	void *handle;
+	const char *path; /* as it was asked for */
+	int version_number; /* 12040 */
+#define CU(name, symbol, params) cu_result (*name) params;
+#include "run/cuda/driver.def"
+#undef CU
+} cu_library;
+
+typedef struct rtc_library {
+	void *handle;
+	const char *path;
+	int version_number; /* 13000 */
+#define RTC(name, symbol, params) rtc_result (*name) params;
+#include "run/cuda/nvrtc.def"
+#undef RTC
+} rtc_library;
+
+/* ---- load.c ------------------------------------------------------------ */
+
+/* Both throw as cuda_open. The libraries stay loaded until the process ends:
+ * they have threads and handlers of their own. */
+void cuda_load_driver(cu_library *l, arena *a);
+void cuda_load_nvrtc(rtc_library *l, arena *a, int driver_version);
+/* "CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected" */
+const char *cuda_error(const cu_library *l, arena *a, cu_result r);
+
+/* ---- memory.c ---------------------------------------------------------- */
+
+typedef struct cuda_block cuda_block;
+typedef struct cuda_memory {
+	cuda_block *first; /* of the segments, in no order */
+	cuda_block *spare; /* nodes without memory */
+	size_t in_use, reserved;
+} cuda_memory;
+
+/* ---- device.c ---------------------------------------------------------- */
+
+enum {
+	CUDA_SLOTS = 16,	     /* of the staging memory */
+	CUDA_SLOT_BYTES = 512 << 10 /* of one */
+};
+
+typedef struct cuda_device {
+	run_device base;
+	arena *a;
+	cu_library l;
+	rtc_library rtc;
+	cu_device id;
+	int32_t compute, n_units;
+	char name[96];
+	cu_context context; /* NULL: not asked for yet */
+	cu_stream stream;
+	char *stage; /* CUDA_SLOTS slots of memory that the device can read */
+	cu_event idle[CUDA_SLOTS]; /* the last copy of the slot is done */
+	int32_t slot;		   /* the next one */
+	cuda_memory memory;
+	/* names of the launches since the last wait */
+	char first_launch[128], last_launch[128];
+	int64_t n_launched;
+	VEC(void *) args; /* of a launch */
+	const char *lost; /* why it can no longer be used; or NULL */
+	store s;
+	map *units; /* key -> index in unit */
+	VEC(struct cuda_unit *) unit;
+	run_stats stats;
+} cuda_device;
+
+/* ---- current.c --------------------------------------------------------- */
+
+/* The device is the thread's current one from enter to leave; enter throws if it
+ * is lost, and asks for the context at the first time. */
+void cuda_enter(cuda_device *d);
+void cuda_leave(cuda_device *d);
+/* After a call between enter and leave: leaves and throws if it failed. which:
+ * what the call was about; or "" */
+void cuda_check(
+	cuda_device *d, cu_result r, const char *what, const char *which);
+/* Notes that the device is lost, if r says so. */
+bool cuda_note_lost(cuda_device *d, cu_result r);
+void cuda_end(cuda_device *d); /* returns stream, events and staging memory */
+
+/* memory.c */
+void *cuda_memory_alloc(run_device *d, arena *a, size_t n);
+void cuda_memory_end(cuda_device *d);
+
+/* module.c */
+void cuda_modules_open(cuda_device *d, const char *cache_dir);
+void cuda_load(
+	run_device *d, const char *const *text, int32_t n, void **unit);
+void *cuda_find(run_device *d, void *unit, const char *name);
+void cuda_modules_end(cuda_device *d);
+
+#endif

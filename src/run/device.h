@@ -1,0 +1,66 @@
+/*
+ * device.h: where elements lie and kernels run: the CPU, or a device with memory
+ * of its own.
+ *
+ *   d->put(d, x, host, n)     the device's memory gets n bytes of the host
+ *   d->launch(d, &call)       runs one phase of a kernel
+ *   d->get(d, host, y, n)     waits for what was launched, and copies back
+ *
+ * What is called here happens in the order of the calls, but perhaps later, on a
+ * device that works beside the host: get and sync wait for it. Memory that alloc
+ * returns belongs to an arena; if the device is not the CPU, then its address
+ * means nothing to the host.
+ *
+ * All functions throw: TN_ENOMEM [device.memory] with the sizes, and then all is
+ * as it was; TN_EIO [device.launch] a function could not be launched;
+ * TN_EIO [device.lost] the device stopped, its memory is gone, and so it is with
+ * every later call.
+ */
+#ifndef RUN_DEVICE_H
+#define RUN_DEVICE_H
+
+#include "run/run.h"
+
+typedef struct run_device run_device;
+
+/* One phase of a kernel: its chunks 0 .. n_chunks - 1. */
+typedef struct run_launch {
+	void *fn;	   /* of find */
+	const char *name;  /* for messages */
+	void *const *p;	   /* addresses of the params */
+	int32_t n_params;
+	void *scratch;
+	void *locals;	   /* local memory of each worker, one after the other */
+	int64_t n_chunks;
+	int32_t n_workers; /* so many have local memory; >= 1 */
+	/* in the device's memory: RUN_NO_ERROR, or the least number of a check
+	 * that failed */
+	void *err;
+} run_launch;
+enum { RUN_NO_ERROR = -1 };
+
+struct run_device {
+	const char *name; /* "cpu", "cuda:0" */
+	bool is_host;	  /* its memory is the host's */
+	int32_t dl_type, number; /* as DLPack numbers devices */
+	int32_t n_workers; /* that work at the same time, at most */
+	size_t local_bytes; /* of all workers of one launch; of one it may be more */
+	void *(*alloc)(run_device *d, arena *a, size_t n); /* lives like a */
+	void (*put)(run_device *d, void *to, const void *host, size_t n);
+	void (*get)(run_device *d, void *host, const void *from, size_t n);
+	void (*copy)(run_device *d, void *to, const void *from, size_t n);
+	void (*fill)(run_device *d, void *to, int byte, size_t n);
+	/* Compiles what is new of n texts; unit[i] belongs to text[i]. The CPU has
+	 * a run_jit instead: there load, find and launch are NULL. */
+	void (*load)(run_device *d, const char *const *text, int32_t n,
+		void **unit);
+	void *(*find)(run_device *d, void *unit, const char *name);
+	void (*launch)(run_device *d, const run_launch *call);
+	void (*sync)(run_device *d);
+	const run_stats *(*stats)(run_device *d); /* NULL: those of the run_jit */
+};
+
+/* The CPU: memory from run_slab. */
+extern run_device run_cpu;
+
+#endif

@@ -1,0 +1,47 @@
+/*
+ * fake_cuda.h: a driver of GPUs and a run-time compiler that need neither: shared
+ * libraries with the functions of libcuda.so and libnvrtc.so that Tenon calls.
+ * The compiler makes C of CUDA C, as target/simt does; the driver runs it on
+ * emulated warps. Tests load them by TENON_CUDA_DRIVER and TENON_NVRTC.
+ *
+ * The device's memory cannot be read or written by the host, only by what is
+ * launched and copied; before its first use it contains 0xcb in each byte. What is
+ * asynchronous happens when the host waits for it (late), or at once (early).
+ * Whoever copies from memory that is not the device's, or calls without a current
+ * context, ends the process with a message.
+ *
+ *   FAKE_CUDA_VERSION   of the driver: 12040        FAKE_NVRTC_VERSION   12.4
+ *   FAKE_CUDA_DEVICES   their number: 1             FAKE_NVRTC_FAIL      rejects all
+ *   FAKE_CUDA_COMPUTE   90                          FAKE_CUDA_EARLY      early
+ *   FAKE_CUDA_BYTES     memory of a device
+ */
+#ifndef FAKE_CUDA_H
+#define FAKE_CUDA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What a test sets and counts: dlsym(driver, "fake_cuda"). */
+typedef struct fake_cuda {
+	bool early;
+	size_t bytes;	     /* of memory, in all */
+	int64_t fail_launch; /* this launch from now on is refused; 0: none */
+	int64_t fault;	     /* this launch from now on ends the context; 0: none */
+	bool is_broken;	     /* it has; a test that goes on clears it */
+	/* counted */
+	size_t in_use;
+	int64_t n_launches, n_warps, n_waits, n_put, n_get, n_modules;
+	int64_t n_compiled; /* by the compiler, in any process: unused here */
+	/* what the user has not returned */
+	int64_t n_memory, n_pinned, n_streams, n_events, n_loaded, n_contexts;
+	int64_t n_graphs, n_graph_launches, n_captured;
+} fake_cuda_state;
+
+/* What a compiled unit has for each kernel: one warp of a launch. */
+typedef void fake_warp(unsigned grid, unsigned block, unsigned at, unsigned warp,
+	void **params, char *memory);
+/* "FAKECODE", size, a shared object */
+#define FAKE_MAGIC "FAKECODE"
+
+#endif

@@ -1,0 +1,634 @@
+/*
+ * fake_driver.c: libcuda.so without a GPU: see fake_cuda.h.
+ */
+#define _GNU_SOURCE
+#include "fake_cuda.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define PAGE ((size_t)4096)
+enum {
+	OK = 0,
+	INVALID = 1,
+	NO_MEMORY = 2,
+	NO_DEVICE = 100,
+	BAD_DEVICE = 101,
+	BAD_IMAGE = 200,
+	NOT_FOUND = 500,
+	ILLEGAL = 700,
+	NO_RESOURCES = 701,
+	MAX_PARAMS = 256
+};
+
+typedef unsigned long long address;
+typedef int result;
+
+typedef struct memory {
+	struct memory *next;
+	char *at;
+	size_t n, mapped;
+} memory;
+
+typedef struct op {
+	enum { PUT, GET, COPY, FILL, LAUNCH, RECORD } kind;
+	struct op *next;
+	char *to;
+	const char *from;
+	size_t n;
+	int byte;
+	fake_warp *fn;
+	unsigned grid, block;
+	size_t room; /* of the emulator */
+	uint64_t param[MAX_PARAMS];
+	struct event *event;
+} op;
+
+typedef struct stream {
+	op *first, **last;
+} stream;
+
+typedef struct event {
+	stream *of; /* NULL: not recorded, or done */
+	int64_t n;  /* records in queues */
+} event;
+
+typedef struct module {
+	void *handle;
+} module;
+
+static fake_cuda_state state;
+static memory *all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread void *current[16];
+static __thread int depth;
+static char contexts[16];
+static unsigned seed = 1;
+
+EXPORT fake_cuda_state *fake_cuda(void)
+{
+	return &state;
+}
+
+static _Noreturn void stop(const char *what)
+{
+	fprintf(stderr, "fake driver: %s\n", what);
+	abort();
+}
+
+static int64_t setting(const char *name, int64_t other)
+{
+	const char *v = getenv(name);
+
+	return v != NULL && *v != '\0' ? strtoll(v, NULL, 10) : other;
+}
+
+/* ---- memory ------------------------------------------------------------ */
+
+static memory *find(const void *p, size_t n)
+{
+	for (memory *m = all; m != NULL; m = m->next)
+		if ((const char *)p >= m->at && (const char *)p + n <= m->at + m->n)
+			return m;
+	return NULL;
+}
+
+static void open_memory(bool open)
+{
+	for (memory *m = all; m != NULL; m = m->next)
+		if (mprotect(m->at, m->mapped - PAGE,
+			    open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+			stop("mprotect");
+}
+
+/* ---- what is queued ---------------------------------------------------- */
+
+static void run_kernel(const op *o)
+{
+	unsigned warps = o->grid * (o->block / 32), *order;
+	char *room = malloc(o->room);
+	void *params[MAX_PARAMS];
+
+	order = malloc(warps * sizeof *order);
+	for (unsigned i = 0; i < warps; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		order[i] = i;
+		if (state.early || i == 0)
+			continue;
+		order[i] = order[(seed >> 8) % i];
+		order[(seed >> 8) % i] = i;
+	}
+	for (int i = 0; i < MAX_PARAMS; i++)
+		params[i] = (void *)(uintptr_t)&o->param[i];
+	for (unsigned i = 0; i < warps; i++)
+		o->fn(o->grid, o->block, order[i] / (o->block / 32),
+			order[i] % (o->block / 32), params, room);
+	state.n_warps += warps;
+	free(order);
+	free(room);
+}
+
+static void run_op(op *o)
+{
+	if (state.is_broken && o->kind != RECORD)
+		return;
+	switch (o->kind) {
+	case PUT:
+	case GET:
+	case COPY:
+		memmove(o->to, o->from, o->n);
+		break;
+	case FILL:
+		memset(o->to, o->byte, o->n);
+		break;
+	case LAUNCH:
+		if (state.fault > 0 && --state.fault == 0) {
+			state.is_broken = true;
+			break;
+		}
+		run_kernel(o);
+		break;
+	case RECORD:
+		if (--o->event->n == 0)
+			o->event->of = NULL;
+		break;
+	}
+}
+
+/* Runs the stream until the event is done; NULL: all of it. */
+static result drain(stream *s, const event *until)
+{
+	open_memory(true);
+	while (s->first != NULL && (until == NULL || until->n > 0)) {
+		op *o = s->first;
+
+		s->first = o->next;
+		if (s->first == NULL)
+			s->last = &s->first;
+		run_op(o);
+		free(o);
+	}
+	open_memory(false);
+	return state.is_broken ? ILLEGAL : OK;
+}
+
+static result queue(stream *s, const op *o)
+{
+	op *copy = malloc(sizeof *copy);
+
+	*copy = *o;
+	copy->next = NULL;
+	*s->last = copy;
+	s->last = &copy->next;
+	return state.early ? drain(s, NULL) : OK;
+}
+
+static result enter(void)
+{
+	if (depth == 0)
+		stop("a call without a current context");
+	pthread_mutex_lock(&lock);
+	return state.is_broken ? ILLEGAL : OK;
+}
+
+static result leave(result r)
+{
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+/* ---- cuda.h: the whole ------------------------------------------------- */
+
+EXPORT result cuInit(unsigned flags)
+{
+	static bool is_read;
+
+	(void)flags;
+	if (!is_read) {
+		state.early = setting("FAKE_CUDA_EARLY", 0) != 0;
+		state.bytes = (size_t)setting("FAKE_CUDA_BYTES", 1ll << 32);
+		state.fail_launch = setting("FAKE_CUDA_FAIL_LAUNCH", 0);
+		state.fault = setting("FAKE_CUDA_FAULT", 0);
+	}
+	is_read = true;
+	return setting("FAKE_CUDA_DEVICES", 1) > 0 ? OK : NO_DEVICE;
+}
+
+EXPORT result cuDriverGetVersion(int *version)
+{
+	*version = (int)setting("FAKE_CUDA_VERSION", 12040);
+	return OK;
+}
+
+static const struct {
+	result r;
+	const char *name, *text;
+} errors[] = {
+	{INVALID, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+	{NO_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+	{NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device"},
+	{BAD_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+	{BAD_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+	{NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+	{ILLEGAL, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access"},
+	{NO_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
+		"too many resources requested for launch"},
+};
+
+static int which(result r)
+{
+	for (int i = 0; i < (int)(sizeof errors / sizeof *errors); i++)
+		if (errors[i].r == r)
+			return i;
+	return -1;
+}
+
+EXPORT result cuGetErrorName(result r, const char **name)
+{
+	int i = which(r);
+
+	*name = i < 0 ? NULL : errors[i].name;
+	return i < 0 ? INVALID : OK;
+}
+
+EXPORT result cuGetErrorString(result r, const char **text)
+{
+	int i = which(r);
+
+	*text = i < 0 ? NULL : errors[i].text;
+	return i < 0 ? INVALID : OK;
+}
+
+EXPORT result cuDeviceGetCount(int *n)
+{
+	*n = (int)setting("FAKE_CUDA_DEVICES", 1);
+	return OK;
+}
+
+EXPORT result cuDeviceGet(int *device, int number)
+{
+	*device = number;
+	return number >= 0 && number < setting("FAKE_CUDA_DEVICES", 1)
+		? OK
+		: BAD_DEVICE;
+}
+
+EXPORT result cuDeviceGetName(char *name, int n, int device)
+{
+	snprintf(name, (size_t)n, "Emulated GPU %d", device);
+	return OK;
+}
+
+EXPORT result cuDeviceGetAttribute(int *value, int what, int device)
+{
+	int compute = (int)setting("FAKE_CUDA_COMPUTE", 90);
+
+	(void)device;
+	*value = what == 75 ? compute / 10
+		: what == 76 ? compute % 10
+		: what == 16 ? 2
+		: what == 39 ? 128
+			     : 0;
+	return *value != 0 || what == 76 ? OK : INVALID;
+}
+
+EXPORT result cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+	(void)device;
+	*bytes = (size_t)setting("FAKE_CUDA_BYTES", 1ll << 32);
+	return OK;
+}
+
+EXPORT result cuDevicePrimaryCtxRetain(void **context, int device)
+{
+	*context = &contexts[device];
+	state.n_contexts++;
+	return state.is_broken ? ILLEGAL : OK;
+}
+
+EXPORT result cuDevicePrimaryCtxRelease_v2(int device)
+{
+	(void)device;
+	state.n_contexts--;
+	return OK;
+}
+
+EXPORT result cuCtxPushCurrent_v2(void *context)
+{
+	if (depth == 16)
+		stop("too many contexts are pushed");
+	current[depth++] = context;
+	return OK;
+}
+
+EXPORT result cuCtxPopCurrent_v2(void **context)
+{
+	if (depth == 0)
+		stop("no context is pushed");
+	*context = current[--depth];
+	return OK;
+}
+
+/* ---- memory ------------------------------------------------------------ */
+
+EXPORT result cuMemGetInfo_v2(size_t *unused, size_t *total)
+{
+	result r = enter();
+
+	*unused = state.bytes - state.in_use;
+	*total = state.bytes;
+	return leave(r);
+}
+
+EXPORT result cuMemAlloc_v2(address *at, size_t n)
+{
+	result r = enter();
+	memory *m;
+
+	if (r != OK || n == 0)
+		return leave(r != OK ? r : INVALID);
+	if (n > state.bytes - state.in_use)
+		return leave(NO_MEMORY);
+	m = calloc(1, sizeof *m);
+	m->n = n;
+	m->mapped = (n + PAGE - 1) / PAGE * PAGE + PAGE;
+	m->at = mmap(NULL, m->mapped, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m->at == MAP_FAILED)
+		stop("mmap");
+	memset(m->at, 0xcb, n);
+	mprotect(m->at, m->mapped, PROT_NONE);
+	m->next = all;
+	all = m;
+	state.in_use += n;
+	state.n_memory++;
+	*at = (address)(uintptr_t)m->at;
+	return leave(OK);
+}
+
+EXPORT result cuMemFree_v2(address at)
+{
+	result r = enter();
+
+	for (memory **m = &all; *m != NULL; m = &(*m)->next)
+		if ((address)(uintptr_t)(*m)->at == at) {
+			memory *gone = *m;
+
+			*m = gone->next;
+			state.in_use -= gone->n;
+			state.n_memory--;
+			munmap(gone->at, gone->mapped);
+			free(gone);
+			return leave(r);
+		}
+	stop("memory is freed that is not the device's");
+}
+
+EXPORT result cuMemHostAlloc(void **at, size_t n, unsigned flags)
+{
+	result r = enter();
+
+	(void)flags;
+	*at = malloc(n);
+	state.n_pinned++;
+	return leave(r);
+}
+
+EXPORT result cuMemFreeHost(void *at)
+{
+	result r = enter();
+
+	free(at);
+	state.n_pinned--;
+	return leave(r);
+}
+
+/* Does a copy in the queue read this memory of the host? */
+static bool is_read(const stream *s, const char *at, size_t n)
+{
+	for (const op *o = s->first; o != NULL; o = o->next)
+		if (o->kind == PUT && o->from < at + n && at < o->from + o->n)
+			return true;
+	return false;
+}
+
+static result move(stream *s, int kind, char *to, const char *from, size_t n)
+{
+	result r = enter();
+
+	if (r != OK)
+		return leave(r);
+	if ((kind == PUT || kind == COPY) && find(to, n) == NULL)
+		stop("a copy to what is not memory of the device");
+	if ((kind == GET || kind == COPY) && find(from, n) == NULL)
+		stop("a copy from what is not memory of the device");
+	if ((kind == PUT && find(from, n)) || (kind == GET && find(to, n)))
+		stop("memory of the device is used as memory of the host");
+	state.n_put += kind == PUT;
+	state.n_get += kind == GET;
+	if (kind == GET && !is_read(s, to, n))
+		memset(to, 0xdb, n); /* until the host waits */
+	return leave(queue(s, &(op){.kind = kind, .to = to, .from = from, .n = n}));
+}
+
+EXPORT result cuMemcpyHtoDAsync_v2(
+	address to, const void *from, size_t n, stream *s)
+{
+	return move(s, PUT, (char *)(uintptr_t)to, from, n);
+}
+
+EXPORT result cuMemcpyDtoHAsync_v2(void *to, address from, size_t n, stream *s)
+{
+	return move(s, GET, to, (const char *)(uintptr_t)from, n);
+}
+
+EXPORT result cuMemcpyDtoDAsync_v2(
+	address to, address from, size_t n, stream *s)
+{
+	return move(s, COPY, (char *)(uintptr_t)to,
+		(const char *)(uintptr_t)from, n);
+}
+
+EXPORT result cuMemsetD8Async(
+	address to, unsigned char byte, size_t n, stream *s)
+{
+	result r = enter();
+
+	if (r != OK)
+		return leave(r);
+	if (find((char *)(uintptr_t)to, n) == NULL)
+		stop("what is filled is not memory of the device");
+	return leave(queue(s, &(op){.kind = FILL, .to = (char *)(uintptr_t)to,
+				      .byte = byte, .n = n}));
+}
+
+/* ---- streams and events ------------------------------------------------ */
+
+EXPORT result cuStreamCreate(stream **s, unsigned flags)
+{
+	result r = enter();
+
+	(void)flags;
+	*s = calloc(1, sizeof **s);
+	(*s)->last = &(*s)->first;
+	state.n_streams++;
+	return leave(r);
+}
+
+EXPORT result cuStreamDestroy_v2(stream *s)
+{
+	result r = enter();
+
+	(void)drain(s, NULL);
+	free(s);
+	state.n_streams--;
+	return leave(r);
+}
+
+EXPORT result cuStreamSynchronize(stream *s)
+{
+	(void)enter();
+	state.n_waits++;
+	return leave(drain(s, NULL));
+}
+
+EXPORT result cuEventCreate(event **e, unsigned flags)
+{
+	result r = enter();
+
+	(void)flags;
+	*e = calloc(1, sizeof **e);
+	state.n_events++;
+	return leave(r);
+}
+
+EXPORT result cuEventDestroy_v2(event *e)
+{
+	result r = enter();
+
+	if (e->of != NULL)
+		(void)drain(e->of, NULL);
+	free(e);
+	state.n_events--;
+	return leave(r);
+}
+
+EXPORT result cuEventRecord(event *e, stream *s)
+{
+	result r = enter();
+
+	if (r != OK)
+		return leave(r);
+	e->of = s;
+	e->n++;
+	return leave(queue(s, &(op){.kind = RECORD, .event = e}));
+}
+
+EXPORT result cuEventSynchronize(event *e)
+{
+	result r = enter();
+
+	if (e->of != NULL)
+		r = drain(e->of, e);
+	return leave(r);
+}
+
+/* ---- modules and launches ---------------------------------------------- */
+
+EXPORT result cuModuleLoadData(module **m, const void *image)
+{
+	result r = enter();
+	const char *bytes = image;
+	uint64_t n;
+	char path[64];
+	FILE *f;
+
+	if (r != OK || memcmp(bytes, FAKE_MAGIC, 8) != 0)
+		return leave(r != OK ? r : BAD_IMAGE);
+	memcpy(&n, bytes + 8, 8);
+	/* a name of its own: the loader takes equal names for one library */
+	snprintf(path, sizeof path, "/tmp/fake-module-%d-%lld.so", (int)getpid(),
+		(long long)state.n_modules);
+	f = fopen(path, "wb");
+	if (f == NULL || fwrite(bytes + 16, 1, n, f) != n || fclose(f) != 0)
+		stop("a module cannot be written");
+	*m = calloc(1, sizeof **m);
+	(*m)->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	unlink(path);
+	if ((*m)->handle == NULL)
+		stop(dlerror());
+	state.n_modules++;
+	state.n_loaded++;
+	return leave(OK);
+}
+
+EXPORT result cuModuleUnload(module *m)
+{
+	result r = enter();
+
+	dlclose(m->handle);
+	free(m);
+	state.n_loaded--;
+	return leave(r);
+}
+
+struct function {
+	struct function *next;
+	fake_warp *fn;
+	const unsigned long *room;
+	const int *n; /* params */
+};
+static struct function *functions;
+
+EXPORT result cuModuleGetFunction(
+	struct function **f, module *m, const char *name)
+{
+	result r = enter();
+	void *at = dlsym(m->handle, name);
+	char n[512];
+
+	if (r != OK || at == NULL)
+		return leave(r != OK ? r : NOT_FOUND);
+	*f = calloc(1, sizeof **f);
+	memcpy(&(*f)->fn, &at, sizeof at);
+	(*f)->room = dlsym(m->handle, "fake_memory");
+	snprintf(n, sizeof n, "fake_n_%s", name);
+	(*f)->n = dlsym(m->handle, n);
+	(*f)->next = functions;
+	functions = *f;
+	return leave(OK);
+}
+
+#ifndef FAKE_LACKS
+EXPORT result cuLaunchKernel(struct function *f, unsigned grid, unsigned grid_y,
+	unsigned grid_z, unsigned block, unsigned block_y, unsigned block_z,
+	unsigned shared, stream *s, void **params, void **extra)
+{
+	result r = enter();
+	op o = {.kind = LAUNCH, .fn = f->fn, .grid = grid, .block = block,
+		/* its beginning is rounded up to a stack */
+		.room = *f->room};
+
+	(void)shared;
+	if (r != OK)
+		return leave(r);
+	if (state.fail_launch > 0 && --state.fail_launch == 0)
+		return leave(NO_RESOURCES);
+	if (grid == 0 || grid_y != 1 || grid_z != 1 || block % 32 != 0 ||
+		block == 0 || block > 1024 || block_y != 1 || block_z != 1 ||
+		extra != NULL)
+		return leave(INVALID);
+	if (*f->n > MAX_PARAMS)
+		stop("too many params");
+	for (int i = 0; i < *f->n; i++) /* each has 8 bytes */
+		memcpy(&o.param[i], params[i], 8);
+	state.n_launches++;
+	return leave(queue(s, &o));
+}
+#endif
