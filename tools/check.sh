@@ -238,8 +238,10 @@ golden "golden files" $build
 join one_core
 if [ -d "${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data}" ]; then
 	counts "tests of ONNX" tools/conform_onnx.sh $build
+	counts "tests of ONNX on emulated warps" tools/conform_onnx.sh --simt $build
 else
 	skip "tests of ONNX" "libonnx-testdata is not installed"
+	skip "tests of ONNX on emulated warps" "libonnx-testdata is not installed"
 fi
 if [ -x tools/proptest ]; then
 	stage "random programs, --seed $seed --count 500" \
