@@ -61,6 +61,7 @@ struct simt_warp {
 	struct simt_copy *copy; /* SIMT_COPIES of each lane */
 	unsigned n_copies[32], group[32];
 	int number, lane, turn, why;
+	int step, left; /* to the next lane; lanes that have not met yet */
 };
 struct simt_block {
 	void (*fn)(const struct simt_call *);
@@ -150,7 +151,12 @@ SIMT_CALLED static void simt_meet(simt_int line, int why)
 
 	w->met[lane] = line;
 	w->why = why;
-	simt_switch(&w->stack[lane], w->home);
+	if (--w->left == 0) {
+		simt_switch(&w->stack[lane], w->home);
+		return;
+	}
+	w->lane = (lane + w->step) & 31;
+	simt_switch(&w->stack[lane], w->stack[w->lane]);
 }
 /* The first one counts, but a bad barrier may be why lanes race. */
 static void simt_fail(struct simt_block *b, simt_int line, int what)
@@ -175,20 +181,19 @@ static unsigned simt_draw(struct simt_block *b, unsigned below)
 	b->random ^= b->random << 17;
 	return (unsigned)(b->random >> 33) % below;
 }
-/* Each lane runs until it meets the others. Returns whether they met. */
+/*
+ * Each lane runs until it meets the others: from any of them, in steps that have
+ * no divisor with 32 in common. Returns whether they met.
+ */
 static int simt_round(struct simt_warp *w)
 {
-	int order[32], i;
+	const int order = (int)simt_draw(w->block, 32 * 16);
+	int i;
 
-	for (i = 0; i < 32; i++) {
-		const int j = (int)simt_draw(w->block, (unsigned)i + 1);
-		order[i] = order[j];
-		order[j] = i;
-	}
-	for (i = 0; i < 32; i++) {
-		w->lane = order[i];
-		simt_switch(&w->home, w->stack[order[i]]);
-	}
+	w->lane = order % 32;
+	w->step = 1 + order / 32 * 2;
+	w->left = 32;
+	simt_switch(&w->home, w->stack[w->lane]);
 	for (i = 1; i < 32; i++)
 		if (w->met[i] != w->met[0]) {
 			simt_fail(w->block, w->met[0] > w->met[i] ? w->met[0] : w->met[i],
