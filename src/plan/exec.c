@@ -248,7 +248,8 @@ static void check_errors(plan_exec *x, const plan_step *step)
 static void run_step(plan_exec *x, const plan_step *step)
 {
 	struct region r = {x, &x->bound[step->first], step->n, 0, x->first};
-	bool serial = true, checks = false;
+	/* texts of a target that finds faults in them can all fail */
+	bool serial = true, checks = x->p->target->failure != NULL;
 	int32_t n_phases = 0;
 
 	if (x->pool == NULL) {

@@ -242,6 +242,28 @@ static int32_t add_flags(batch *b, int32_t unit, char **argv)
 	return n;
 }
 
+/*
+ * The unit of emulated warps, with a fault that the emulator must find in every
+ * kernel whose lanes wait for each other: PROPTEST_BREAK=race: they do not;
+ * PROPTEST_BREAK=barrier: every other one does not.
+ */
+static const char *planted(batch *b, const char *text)
+{
+	static const char sync[] = "\tSYNC();";
+	const char *how = getenv("PROPTEST_BREAK"), *at = text, *next;
+	bool race = how != NULL && strcmp(how, "race") == 0;
+	str s = str_new(b->a);
+
+	if (!b->o->simt || (!race && (how == NULL || strcmp(how, "barrier") != 0)))
+		return text;
+	for (; (next = strstr(at, sync)) != NULL; at = next + sizeof sync - 1) {
+		str_addn(&s, at, (size_t)(next - at));
+		str_add(&s, race ? "\t;" : "\tif (lane32 % 2 == 0)\n\tSYNC();");
+	}
+	str_add(&s, at);
+	return s.at;
+}
+
 static bool spawn_cc(batch *b, int32_t u, pid_t *pid)
 {
 	char *argv[MAX_FLAGS];
@@ -252,8 +274,8 @@ static bool spawn_cc(batch *b, int32_t u, pid_t *pid)
 	bool ok;
 
 	unit_of(b->o)(&s, b->kernel[u].at, b->kernel[u].n);
-	b->text[u] = s.at;
-	if (!write_file(source, s.at))
+	b->text[u] = planted(b, s.at);
+	if (!write_file(source, b->text[u]))
 		return false;
 	argv[n++] = arena_strdup(b->a, "-o");
 	argv[n++] = arena_printf(b->a, "%s/u%d.so", b->dir, u);
