@@ -27,4 +27,30 @@
 TN_API TN_MUST_USE tn_status tn_devices_text(
 	char **out, tn_context *c, bool json);
 
+/** What a context has done on its device so far. */
+typedef struct tn_device_stats {
+	const char *name; /* "cpu", "simt", "cuda:0"; borrowed from the context */
+	/* of a device with memory of its own: in use, and taken from the driver */
+	size_t bytes_used, bytes_reserved;
+	int64_t n_launches; /* of kernels, those in graphs included */
+	int64_t n_graphs;   /* launched lists of kernels */
+	/* operations without kernels, which the host computed on copies, and the
+	 * name of the last one, or "" */
+	int64_t n_host;
+	const char *host;
+} tn_device_stats;
+
+TN_API void tn_context_device_stats(
+	const tn_context *c, tn_device_stats *out);
+
+/**
+ * Waits until the device has done all that was called before: for a program
+ * that shares its memory, by DLPack, or measures. Calls that read elements wait
+ * by themselves; the CPU has always finished.
+ *
+ * errors  [device.lost] the device stopped   [device.launch]
+ * since   0.1
+ */
+TN_API tn_status tn_device_wait(tn_context *c);
+
 #endif

@@ -35,6 +35,8 @@ struct tn_context {
 	const machine *machine; /* of the options; NULL: of the C compiler */
 	const c_target *target; /* what prints kernels for it */
 	run_device *device;	/* where elements lie; &run_cpu: in the process */
+	int64_t n_host;		/* opaque rows that the host ran for it */
+	const char *host_row;	/* the last one, or NULL */
 	bool foreign; /* the device cannot run what the target prints */
 };
 

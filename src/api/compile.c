@@ -159,15 +159,33 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 	return x;
 }
 
-static void count_run(tn_context *c, const plan_exec *x, int64_t copied)
+struct counted {
+	int64_t copied, host;
+};
+
+static struct counted count_of(const plan_exec *x)
 {
-	c->stats.n_kept_copies += plan_exec_n_copied(x) - copied;
+	const char *row;
+
+	return (struct counted){
+		plan_exec_n_copied(x), plan_exec_n_host(x, &row)};
+}
+
+static void count_run(tn_context *c, const plan_exec *x, struct counted before)
+{
+	struct counted now = count_of(x);
+	const char *row;
+
+	c->stats.n_kept_copies += now.copied - before.copied;
+	c->n_host += now.host - before.host;
+	if (now.host > before.host && plan_exec_n_host(x, &row) > 0)
+		c->host_row = row;
 }
 
 void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out)
 {
-	int64_t before = plan_exec_n_copied(x);
+	struct counted before = count_of(x);
 
 	plan_exec_run(x, in, version, out);
 	count_run(c, x, before);
@@ -176,7 +194,7 @@ void api_exec_run(tn_context *c, plan_exec *x, const void *const *in,
 void api_exec_run_host(tn_context *c, plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out)
 {
-	int64_t before = plan_exec_n_copied(x);
+	struct counted before = count_of(x);
 
 	plan_exec_run_host(x, in, version, out);
 	count_run(c, x, before);

@@ -226,3 +226,32 @@ tn_status tn_devices_text(char **out, tn_context *c, bool json)
 	return c == NULL ? api_null("the context")
 			 : api_call(c, list_devices, &k);
 }
+
+void tn_context_device_stats(const tn_context *c, tn_device_stats *out)
+{
+	run_usage u = {0};
+
+	if (c == NULL)
+		return;
+	if (c->device->usage != NULL)
+		c->device->usage(c->device, &u);
+	*out = (tn_device_stats){.name = c->o.device,
+		.bytes_used = u.bytes_used,
+		.bytes_reserved = u.bytes_reserved,
+		.n_launches = u.n_launches,
+		.n_graphs = u.n_graphs,
+		.n_host = c->n_host,
+		.host = c->host_row != NULL ? c->host_row : ""};
+}
+
+static void wait(void *arg)
+{
+	tn_context *c = arg;
+
+	c->device->sync(c->device);
+}
+
+tn_status tn_device_wait(tn_context *c)
+{
+	return c == NULL ? api_null("the context") : api_call(c, wait, c);
+}

@@ -223,6 +223,18 @@ static int write_trace(tn_context *c, const char *path)
 				     strerror(errno));
 }
 
+/* What a device has left to the host. */
+static void say_host(tn_context *c)
+{
+	tn_device_stats s;
+
+	tn_context_device_stats(c, &s);
+	if (s.n_host > 0)
+		cli_note("%lld operations of %s were computed by the host, on "
+			"copies; the last is %s",
+			(long long)s.n_host, s.name, s.host);
+}
+
 /*
  * Prints times on standard error, so that standard output has only the outputs.
  */
@@ -243,6 +255,7 @@ static bool say_times(tn_context *c, const struct choice *o,
 	}
 	fputs(text, stderr);
 	tn_text_free(text);
+	say_host(c);
 	return true;
 }
 

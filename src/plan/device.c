@@ -23,7 +23,6 @@ struct checks {
 	void *at; /* the cells, on the device; before them one for all others */
 	int64_t *seen; /* room for them on the host */
 	bool any;      /* launches with checks have run since the last look */
-	int32_t last;  /* the step before which it was looked last */
 	int64_t n_host; /* opaque rows that the host has run */
 	const char *row; /* the last one */
 };
@@ -95,7 +94,7 @@ void plan_device_begin(plan_exec *x)
 	struct checks *c = x->checks;
 
 	c->any = false;
-	c->last = 0;
+	x->d->begin(x->d, x->a, &x->lists);
 	x->d->fill(x->d, c->at, RUN_NO_ERROR & 0xff,
 		(size_t)(c->n_cells + 1) * sizeof *c->seen);
 }
@@ -195,11 +194,12 @@ void plan_device_opaque(plan_exec *x, struct bound *b)
 		x->d->put(x->d, b->p[i], p[i], bytes[i]);
 	arena_free(a);
 	x->checks->n_host++;
-	x->checks->row = b->l->source->name;
+	x->checks->row = e->opaque->name;
 }
 
 void plan_device_end(plan_exec *x)
 {
+	x->d->cancel(x->d);
 	if (x->room != NULL)
 		arena_clear(x->room);
 }

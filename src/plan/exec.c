@@ -396,6 +396,8 @@ static void run_steps(void *arg)
 	if (x->pool == NULL)
 		plan_device_before(x, x->p->step.n);
 	run_copies(x);
+	if (x->pool == NULL)
+		x->d->finish(x->d);
 	if (x->times != NULL)
 		x->times->n_runs++;
 }
@@ -421,11 +423,11 @@ static void run_plan(plan_exec *x, const void *const *in,
 		*at->slot = at->is_output ? x->out[at->number]
 					  : (void *)(uintptr_t)in[at->number];
 	}
-	if (x->p->poison)
-		x->d->fill(x->d, x->slab, POISON, x->p->tensor_bytes);
 	plan_undo_begin(x->undo);
 	if (x->pool == NULL)
 		plan_device_begin(x);
+	if (x->p->poison)
+		x->d->fill(x->d, x->slab, POISON, x->p->tensor_bytes);
 	if (!plan_undo_is_needed(x->undo) && x->pool != NULL) {
 		run_steps(x);
 		return;

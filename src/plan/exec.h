@@ -68,6 +68,7 @@ struct plan_exec {
 	plan_undo *undo;
 	arena *room; /* of the current run on a device: copies for the host */
 	struct checks *checks; /* of a device (device.c) */
+	run_lists *lists; /* of a device: what runs do there */
 	struct staged *staged; /* arrays for plan_exec_run_host (stage.c) */
 };
 

@@ -148,7 +148,8 @@ void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d)
 
 	for (int32_t i = 0; i < u->saved.n; i++)
 		any = any || u->saved.at[i].step == step;
-	if (!any || will_run(u->p, d, step))
+	/* on a device, a launch can be refused, too */
+	if (!any || (u->d->is_host && will_run(u->p, d, step)))
 		return;
 	if (u->room == NULL)
 		u->room = arena_child(u->a);
@@ -170,8 +171,12 @@ void plan_undo_end(plan_undo *u, bool failed, const void *const *in)
 			u->d->copy(u->d, (void *)(uintptr_t)in[k->input],
 				k->copy, u->p->location[k->tensor].bytes);
 	}
-	if (u->room != NULL)
-		arena_free(u->room);
+	/* copies on a device take no room of the host */
+	if (u->room != NULL && !u->d->is_host) {
+		arena_clear(u->room);
+		return;
+	}
+	arena_free(u->room);
 	u->room = NULL;
 }
 

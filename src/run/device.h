@@ -22,6 +22,7 @@
 #include "run/run.h"
 
 typedef struct run_device run_device;
+typedef struct run_lists run_lists;
 
 /* One phase of a kernel: its chunks 0 .. n_chunks - 1. */
 typedef struct run_launch {
@@ -38,6 +39,11 @@ typedef struct run_launch {
 	void *err;
 } run_launch;
 enum { RUN_NO_ERROR = -1 };
+
+typedef struct run_usage {
+	size_t bytes_used, bytes_reserved;
+	int64_t n_launches, n_graphs;
+} run_usage;
 
 struct run_device {
 	const char *name; /* "cpu", "cuda:0" */
@@ -57,7 +63,16 @@ struct run_device {
 	void *(*find)(run_device *d, void *unit, const char *name);
 	void (*launch)(run_device *d, const run_launch *call);
 	void (*sync)(run_device *d);
+	/* From begin to finish launches, fills and copies on the device are of one
+	 * program: what is between two calls that the host waits for (get, put,
+	 * sync, finish) happens as a whole, or fails and has not happened. *lists
+	 * is the program's, NULL at first, and lives like a. cancel: after a
+	 * failure, what has not happened does not. NULL for the CPU. */
+	void (*begin)(run_device *d, arena *a, run_lists **lists);
+	void (*finish)(run_device *d);
+	void (*cancel)(run_device *d);
 	const run_stats *(*stats)(run_device *d); /* NULL: those of the run_jit */
+	void (*usage)(run_device *d, run_usage *out);	 /* NULL: not counted */
 };
 
 /* The CPU: memory from run_slab. */

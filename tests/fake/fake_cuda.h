@@ -31,16 +31,17 @@ typedef struct fake_cuda {
 	bool is_broken;	     /* it has; a test that goes on clears it */
 	/* counted */
 	size_t in_use;
-	int64_t n_launches, n_warps, n_waits, n_put, n_get, n_modules;
-	int64_t n_compiled; /* by the compiler, in any process: unused here */
+	int64_t n_launches, n_blocks, n_waits, n_put, n_get, n_modules;
 	/* what the user has not returned */
 	int64_t n_memory, n_pinned, n_streams, n_events, n_loaded, n_contexts;
 	int64_t n_graphs, n_graph_launches, n_captured;
 } fake_cuda_state;
 
-/* What a compiled unit has for each kernel: one warp of a launch. */
-typedef void fake_warp(unsigned grid, unsigned block, unsigned at, unsigned warp,
-	void **params, char *memory);
+/* What a compiled unit has for each kernel: one block of a launch. Returns 0, or
+ * what simt_failure explains. And the memory that a block needs. */
+typedef int64_t fake_block(unsigned grid, unsigned warps, unsigned at,
+	unsigned shared, void **params, char *memory);
+typedef unsigned long fake_memory(unsigned long warps, unsigned long shared);
 /* "FAKECODE", size, a shared object */
 #define FAKE_MAGIC "FAKECODE"
 

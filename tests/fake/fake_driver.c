@@ -22,6 +22,8 @@ enum {
 	BAD_DEVICE = 101,
 	BAD_IMAGE = 200,
 	NOT_FOUND = 500,
+	BAD_CAPTURE = 901,
+	BAD_UPDATE = 910,
 	ILLEGAL = 700,
 	NO_RESOURCES = 701,
 	MAX_PARAMS = 256
@@ -43,15 +45,21 @@ typedef struct op {
 	const char *from;
 	size_t n;
 	int byte;
-	fake_warp *fn;
-	unsigned grid, block;
+	fake_block *fn;
+	unsigned grid, block, shared;
 	size_t room; /* of the emulator */
 	uint64_t param[MAX_PARAMS];
 	struct event *event;
 } op;
 
+typedef struct graph {
+	op *first, **last;
+	bool is_refused; /* what was recorded has failed */
+} graph;
+
 typedef struct stream {
 	op *first, **last;
+	graph *recorded; /* or NULL */
 } stream;
 
 typedef struct event {
@@ -111,25 +119,31 @@ static void open_memory(bool open)
 
 static void run_kernel(const op *o)
 {
-	unsigned warps = o->grid * (o->block / 32), *order;
+	unsigned *order = malloc(o->grid * sizeof *order);
 	char *room = malloc(o->room);
 	void *params[MAX_PARAMS];
 
-	order = malloc(warps * sizeof *order);
-	for (unsigned i = 0; i < warps; i++) {
+	for (unsigned i = 0; i < o->grid; i++) {
+		unsigned k = 0;
+
 		seed = seed * 1664525u + 1013904223u;
-		order[i] = i;
-		if (state.early || i == 0)
-			continue;
-		order[i] = order[(seed >> 8) % i];
-		order[(seed >> 8) % i] = i;
+		k = (seed >> 8) % (i + 1);
+		order[i] = order[k];
+		order[k] = i;
 	}
 	for (int i = 0; i < MAX_PARAMS; i++)
 		params[i] = (void *)(uintptr_t)&o->param[i];
-	for (unsigned i = 0; i < warps; i++)
-		o->fn(o->grid, o->block, order[i] / (o->block / 32),
-			order[i] % (o->block / 32), params, room);
-	state.n_warps += warps;
+	for (unsigned i = 0; i < o->grid; i++) {
+		int64_t failed = o->fn(o->grid, o->block / 32, order[i],
+			o->shared, params, room);
+
+		if (failed != 0) {
+			fprintf(stderr, "fake driver: failure %lld\n",
+				(long long)failed);
+			stop("a race, or lanes that do not meet: simt_failure");
+		}
+	}
+	state.n_blocks += o->grid;
 	free(order);
 	free(room);
 }
@@ -184,6 +198,12 @@ static result queue(stream *s, const op *o)
 
 	*copy = *o;
 	copy->next = NULL;
+	if (s->recorded != NULL) {
+		*s->recorded->last = copy;
+		s->recorded->last = &copy->next;
+		state.n_captured++;
+		return OK;
+	}
 	*s->last = copy;
 	s->last = &copy->next;
 	return state.early ? drain(s, NULL) : OK;
@@ -424,6 +444,8 @@ static result move(stream *s, int kind, char *to, const char *from, size_t n)
 
 	if (r != OK)
 		return leave(r);
+	if (s->recorded != NULL && kind != COPY)
+		stop("a copy from or to the host is recorded");
 	if ((kind == PUT || kind == COPY) && find(to, n) == NULL)
 		stop("a copy to what is not memory of the device");
 	if ((kind == GET || kind == COPY) && find(from, n) == NULL)
@@ -494,6 +516,8 @@ EXPORT result cuStreamDestroy_v2(stream *s)
 EXPORT result cuStreamSynchronize(stream *s)
 {
 	(void)enter();
+	if (s->recorded != NULL)
+		stop("a stream is waited for while it is recorded");
 	state.n_waits++;
 	return leave(drain(s, NULL));
 }
@@ -546,6 +570,7 @@ EXPORT result cuModuleLoadData(module **m, const void *image)
 	result r = enter();
 	const char *bytes = image;
 	uint64_t n;
+	static long long number;
 	char path[64];
 	FILE *f;
 
@@ -554,7 +579,7 @@ EXPORT result cuModuleLoadData(module **m, const void *image)
 	memcpy(&n, bytes + 8, 8);
 	/* a name of its own: the loader takes equal names for one library */
 	snprintf(path, sizeof path, "/tmp/fake-module-%d-%lld.so", (int)getpid(),
-		(long long)state.n_modules);
+		number++);
 	f = fopen(path, "wb");
 	if (f == NULL || fwrite(bytes + 16, 1, n, f) != n || fclose(f) != 0)
 		stop("a module cannot be written");
@@ -580,8 +605,8 @@ EXPORT result cuModuleUnload(module *m)
 
 struct function {
 	struct function *next;
-	fake_warp *fn;
-	const unsigned long *room;
+	fake_block *fn;
+	fake_memory *room;
 	const int *n; /* params */
 };
 static struct function *functions;
@@ -597,7 +622,8 @@ EXPORT result cuModuleGetFunction(
 		return leave(r != OK ? r : NOT_FOUND);
 	*f = calloc(1, sizeof **f);
 	memcpy(&(*f)->fn, &at, sizeof at);
-	(*f)->room = dlsym(m->handle, "fake_memory");
+	at = dlsym(m->handle, "fake_memory");
+	memcpy(&(*f)->room, &at, sizeof at);
 	snprintf(n, sizeof n, "fake_n_%s", name);
 	(*f)->n = dlsym(m->handle, n);
 	(*f)->next = functions;
@@ -612,14 +638,15 @@ EXPORT result cuLaunchKernel(struct function *f, unsigned grid, unsigned grid_y,
 {
 	result r = enter();
 	op o = {.kind = LAUNCH, .fn = f->fn, .grid = grid, .block = block,
-		/* its beginning is rounded up to a stack */
-		.room = *f->room};
+		.shared = shared, .room = f->room(block / 32, shared)};
 
-	(void)shared;
 	if (r != OK)
 		return leave(r);
-	if (state.fail_launch > 0 && --state.fail_launch == 0)
+	if (state.fail_launch > 0 && --state.fail_launch == 0) {
+		if (s->recorded != NULL)
+			s->recorded->is_refused = true;
 		return leave(NO_RESOURCES);
+	}
 	if (grid == 0 || grid_y != 1 || grid_z != 1 || block % 32 != 0 ||
 		block == 0 || block > 1024 || block_y != 1 || block_z != 1 ||
 		extra != NULL)
@@ -632,3 +659,126 @@ EXPORT result cuLaunchKernel(struct function *f, unsigned grid, unsigned grid_y,
 	return leave(queue(s, &o));
 }
 #endif
+
+/* ---- graphs ------------------------------------------------------------ */
+
+static graph *new_graph(void)
+{
+	graph *g = calloc(1, sizeof *g);
+
+	g->last = &g->first;
+	state.n_graphs++;
+	return g;
+}
+
+static void empty(graph *g)
+{
+	for (op *next, *o = g->first; o != NULL; o = next) {
+		next = o->next;
+		free(o);
+	}
+	g->first = NULL;
+	g->last = &g->first;
+}
+
+static void take(graph *to, const graph *from)
+{
+	empty(to);
+	for (const op *o = from->first; o != NULL; o = o->next) {
+		op *copy = malloc(sizeof *copy);
+
+		*copy = *o;
+		copy->next = NULL;
+		*to->last = copy;
+		to->last = &copy->next;
+	}
+}
+
+EXPORT result cuStreamBeginCapture_v2(stream *s, int mode)
+{
+	result r = enter();
+
+	(void)mode;
+	if (r != OK || s->recorded != NULL)
+		return leave(r != OK ? r : BAD_CAPTURE);
+	s->recorded = new_graph();
+	return leave(OK);
+}
+
+static result drop_graph(graph *g)
+{
+	empty(g);
+	free(g);
+	state.n_graphs--;
+	return OK;
+}
+
+EXPORT result cuStreamEndCapture(stream *s, graph **g)
+{
+	result r = enter();
+
+	*g = s->recorded;
+	s->recorded = NULL;
+	if (*g != NULL && (*g)->is_refused) {
+		drop_graph(*g);
+		*g = NULL;
+		return leave(BAD_CAPTURE);
+	}
+	return leave(r);
+}
+
+EXPORT result cuGraphInstantiateWithFlags(
+	graph **x, graph *g, unsigned long long flags)
+{
+	result r = enter();
+
+	(void)flags;
+	if (r != OK)
+		return leave(r);
+	*x = new_graph();
+	take(*x, g);
+	return leave(OK);
+}
+
+EXPORT result cuGraphExecUpdate_v2(graph *x, graph *g, void *why)
+{
+	result r = enter();
+	const op *a = x->first, *b = g->first;
+
+	(void)why;
+	if (r != OK)
+		return leave(r);
+	/* the functions may change, but not what kinds of nodes there are */
+	while (a != NULL && b != NULL && a->kind == b->kind) {
+		a = a->next;
+		b = b->next;
+	}
+	if (a != NULL || b != NULL)
+		return leave(BAD_UPDATE);
+	take(x, g);
+	return leave(OK);
+}
+
+EXPORT result cuGraphExecDestroy(graph *x)
+{
+	(void)enter();
+	return leave(drop_graph(x));
+}
+
+EXPORT result cuGraphDestroy(graph *g)
+{
+	(void)enter();
+	return leave(drop_graph(g));
+}
+
+EXPORT result cuGraphLaunch(graph *x, stream *s)
+{
+	result r = enter();
+
+	if (r != OK)
+		return leave(r);
+	state.n_graph_launches++;
+	for (const op *o = x->first; r == OK && o != NULL; o = o->next)
+		r = queue(s, o);
+	return leave(r);
+}

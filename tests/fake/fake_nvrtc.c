@@ -53,21 +53,27 @@ static void say(buffer *t, const char *s)
 	add(t, s, strlen(s));
 }
 
-/* The grid, of which one warp runs at a time. */
+/* The grid, of which one block runs at a time; and the memory that this needs. */
 static const char grid[] =
-	"static struct simt_index fake_at, fake_grid, fake_dim;\n"
-	"static unsigned fake_warp;\n"
+	"static struct simt_index fake_at, fake_grid;\n"
 	"#define blockIdx fake_at\n"
 	"#define gridDim fake_grid\n"
-	"#define blockDim fake_dim\n"
-	"#undef threadIdx\n"
-	"static struct simt_index fake_thread(void)\n"
-	"{ return (struct simt_index){ (unsigned)simt_now->lane + 32 * fake_warp }; }\n"
-	"#define threadIdx fake_thread()\n"
-	"const unsigned long fake_memory = 33ul * SIMT_STACK + SIMT_CELLS * "
-	"sizeof(struct simt_cell);\n";
+	"#undef FAIL\n"
+	"#define FAIL(err, n) fake_fail((err), (n))\n"
+	"SIMT_USED static void fake_fail(simt_int *err, simt_int n)\n"
+	"{ if ((simt_word)n < (simt_word)*err) *err = n; }\n"
+	"unsigned long fake_memory(unsigned long warps, unsigned long shared)\n{\n"
+	"	const unsigned long words = (shared + 7) / 8;\n"
+	"	unsigned long n = SIMT_STACK + warps * (32 * SIMT_STACK + 2048 +\n"
+	"		SIMT_CELLS * sizeof(struct simt_cell));\n"
+	"	if (warps > 1)\n"
+	"		n += SIMT_BLOCK_CELLS * sizeof(struct simt_cell);\n"
+	"	if (shared > 0)\n"
+	"		n += (shared + 63) / 64 * 64 + words * (sizeof(struct simt_cell)\n"
+	"			+ 2) + warps * 32 * SIMT_COPIES * sizeof(struct simt_copy);\n"
+	"	return n;\n}\n";
 
-/* One warp of a kernel, from `KERNEL(name)(` on: its params by their types. */
+/* One block of a kernel, from `KERNEL(name)(` on: its params by their types. */
 static void add_kernel(buffer *t, const char *head)
 {
 	const char *end = strchr(head, ')');
@@ -93,14 +99,15 @@ static void add_kernel(buffer *t, const char *head)
 		p = last + 1;
 	}
 	snprintf(line, sizeof line,
-		");\n}\nconst int fake_n_%.*s = %d;\nvoid %.*s(unsigned grid, unsigned dim, unsigned at, "
-		"unsigned warp, void **params, char *memory)\n{\n"
-		"	struct simt_call c = { params, 0, 0, at * 32 + warp, "
-		"*(i64 **)params[%d] };\n"
-		"	fake_grid.x = grid, fake_dim.x = dim, fake_at.x = at, "
-		"fake_warp = warp;\n"
-		"	simt_run(fake_%.*s, &c, memory);\n}\n",
-		name, head, n, name, head, n - 1, name, head);
+		");\n}\nconst int fake_n_%.*s = %d;\n"
+		"simt_int %.*s(unsigned grid, unsigned warps, unsigned at, "
+		"unsigned shared, void **params, char *memory)\n{\n"
+		"	simt_int failed = 0;\n"
+		"	struct simt_call c = { params, 0, 0, at, &failed };\n"
+		"	fake_grid.x = grid, fake_at.x = at;\n"
+		"	simt_run_block(fake_%.*s, &c, memory, (int)warps, shared);\n"
+		"	return failed;\n}\n",
+		name, head, n, name, head, name, head);
 	say(t, line);
 }
 
@@ -121,6 +128,7 @@ static char *translated(const char *cuda)
 		say(&t, simt_prelude[i]);
 	say(&t, grid);
 	say(&t, at);
+	at--; /* the end of the prelude's last line */
 	while ((at = strstr(at, "\nKERNEL(")) != NULL) {
 		at += strlen("\nKERNEL(");
 		add_kernel(&t, at);

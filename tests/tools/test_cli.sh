@@ -37,6 +37,23 @@ expect 0 'tenon ' "$tenon" version
 [ "$("$tenon" version)" = "$("$tenon" --version)" ] || fail "two versions"
 [ "$("$tenon" --help | grep -c '^  train ')" -eq 1 ] || fail "train is listed once"
 
+# ---- devices ----
+expect 0 'simt     warps of a GPU' "$tenon" info --devices
+expect 0 '"devices":[{"name":"cpu"}' "$tenon" info --devices --json
+echo 'program { x: f32[3]  y = exp(x)  return y }' >e.tn
+for driver in /nowhere/libcuda.so.1 "$tmp/e.tn"; do
+	export TENON_CUDA_DRIVER=$driver
+	expect 0 "not usable: the driver of NVIDIA GPUs is not found: $driver" "$tenon" info --devices
+	for command in 'run e.tn' 'train --steps 1' generate; do
+		expect 1 "error[cuda.driver]: the driver of NVIDIA GPUs is not found: $driver" \
+			"$tenon" $command --device cuda
+		TENON_DEVICE=cuda:1 expect 1 'error[cuda.driver]' "$tenon" $command
+	done
+done
+unset TENON_CUDA_DRIVER
+expect 1 'error[device.name]: there is no device "gpu": accepted are cpu, simt' \
+	"$tenon" run --device gpu e.tn
+
 # ---- completion ----
 for shell in bash zsh fish; do
 	"$tenon" completion $shell >completion.$shell || fail "completion $shell"

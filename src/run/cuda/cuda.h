@@ -13,6 +13,7 @@
  *   load.c     finds the two libraries     current.c  the driver's context, errors
  *   memory.c   memory, in segments         module.c   texts become functions
  *   device.c   one device: copies, launches; which there are
+ *   graph.c    what a program does, as graphs
  */
 #ifndef RUN_CUDA_H
 #define RUN_CUDA_H

@@ -41,6 +41,7 @@ static void put(run_device *base, void *to, const void *host, size_t n)
 
 	if (n == 0)
 		return;
+	cuda_flush(d);
 	cuda_enter(d);
 	for (size_t at = 0; r == CU_OK && at < n; at += CUDA_SLOT_BYTES) {
 		int32_t i = d->slot++ % CUDA_SLOTS;
@@ -92,6 +93,7 @@ static void get(run_device *base, void *host, const void *from, size_t n)
 
 	if (n == 0)
 		return;
+	cuda_flush(d);
 	cuda_enter(d);
 	for (size_t at = 0; r == CU_OK && at < n; at += most)
 		r = get_some(d, (char *)host + at, address(from) + at,
@@ -107,6 +109,10 @@ static void copy(run_device *base, void *to, const void *from, size_t n)
 
 	if (n == 0)
 		return;
+	if (d->noting != NULL) {
+		cuda_note_copy(d, address(to), address(from), n);
+		return;
+	}
 	cuda_enter(d);
 	cuda_check(d, d->l.copy(address(to), address(from), n, d->stream),
 		"cannot copy on the device", "");
@@ -119,6 +125,10 @@ static void fill(run_device *base, void *to, int byte, size_t n)
 
 	if (n == 0)
 		return;
+	if (d->noting != NULL) {
+		cuda_note_fill(d, address(to), byte, n);
+		return;
+	}
 	cuda_enter(d);
 	cuda_check(d,
 		d->l.fill(address(to), (unsigned char)byte, n, d->stream),
@@ -147,8 +157,14 @@ static void note_launch(cuda_device *d, const char *name)
 		n = sizeof d->last_launch - 1;
 	memcpy(d->last_launch, name, n);
 	d->last_launch[n] = '\0';
+	d->n_all++;
 	if (d->n_launched++ == 0)
 		memcpy(d->first_launch, d->last_launch, n + 1);
+}
+
+static void add_arg(cuda_device *d, const void *at)
+{
+	*vec_push(d->a, &d->args) = (void *)(uintptr_t)at;
 }
 
 static void launch(run_device *base, const run_launch *call)
@@ -156,24 +172,32 @@ static void launch(run_device *base, const run_launch *call)
 	cuda_device *d = (cuda_device *)base;
 	int64_t first = 0, end = call->n_chunks;
 	int64_t warps = end < call->n_workers ? end : call->n_workers;
-	int32_t each = block_warps(d, warps), n = call->n_params;
+	int32_t each = block_warps(d, warps);
+	cuda_grid g = {.fn = call->fn,
+		.blocks = (uint32_t)(warps / each),
+		.threads = (uint32_t)(each * WARP),
+		.n_params = call->n_params + MORE_PARAMS};
 	cu_result r;
 
 	if (warps == 0)
 		return;
 	d->args.n = 0;
-	vec_reserve(d->a, &d->args, n + MORE_PARAMS);
-	for (int32_t i = 0; i < n; i++)
-		*vec_push(d->a, &d->args) = (void *)(uintptr_t)&call->p[i];
-	*vec_push(d->a, &d->args) = (void *)(uintptr_t)&call->scratch;
-	*vec_push(d->a, &d->args) = (void *)(uintptr_t)&call->locals;
-	*vec_push(d->a, &d->args) = &first;
-	*vec_push(d->a, &d->args) = &end;
-	*vec_push(d->a, &d->args) = (void *)(uintptr_t)&call->err;
-	cuda_enter(d);
+	for (int32_t i = 0; i < call->n_params; i++)
+		add_arg(d, &call->p[i]);
+	add_arg(d, &call->scratch);
+	add_arg(d, &call->locals);
+	add_arg(d, &first);
+	add_arg(d, &end);
+	add_arg(d, &call->err);
+	g.param = d->args.at;
 	note_launch(d, call->name);
-	r = d->l.launch(call->fn, (unsigned)(warps / each), 1, 1,
-		(unsigned)(each * WARP), 1, 1, 0, d->stream, d->args.at, NULL);
+	if (d->noting != NULL) {
+		cuda_note_launch(d, &g);
+		return;
+	}
+	cuda_enter(d);
+	r = d->l.launch(g.fn, g.blocks, 1, 1, g.threads, 1, 1, g.shared_bytes,
+		d->stream, d->args.at, NULL);
 	cuda_check(d, r, "cannot launch", call->name);
 	cuda_leave(d);
 }
@@ -184,6 +208,7 @@ static void sync(run_device *base)
 
 	if (d->context == NULL)
 		return;
+	cuda_flush(d);
 	cuda_enter(d);
 	cuda_check(d, d->l.stream_wait(d->stream), "cannot wait for the device", "");
 	d->n_launched = 0;
@@ -269,6 +294,14 @@ static const run_stats *stats(run_device *base)
 	return &((cuda_device *)base)->stats;
 }
 
+static void usage(run_device *base, run_usage *out)
+{
+	const cuda_device *d = (cuda_device *)base;
+
+	*out = (run_usage){d->memory.in_use, d->memory.reserved, d->n_all,
+		d->n_graphs};
+}
+
 run_device *cuda_open(arena *a, int32_t number, const char *cache_dir)
 {
 	cuda_device *d = arena_make(a, cuda_device);
@@ -287,7 +320,11 @@ run_device *cuda_open(arena *a, int32_t number, const char *cache_dir)
 		.find = cuda_find,
 		.launch = launch,
 		.sync = sync,
-		.stats = stats};
+		.begin = cuda_begin,
+		.finish = cuda_finish,
+		.cancel = cuda_cancel,
+		.stats = stats,
+		.usage = usage};
 	cuda_load_driver(&d->l, a);
 	find_card(d, number);
 	cuda_load_nvrtc(&d->rtc, a, d->l.version_number);

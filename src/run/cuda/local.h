@@ -14,6 +14,12 @@ typedef struct cu_stream_ *cu_stream;
 typedef struct cu_event_ *cu_event;
 typedef struct cu_module_ *cu_module;
 typedef struct cu_function_ *cu_function;
+typedef struct cu_graph_ *cu_graph;
+typedef struct cu_exec_ *cu_exec; /* a graph that can be launched */
+typedef struct cu_update_result {
+	int result;
+	void *node, *from; /* where it failed */
+} cu_update_result;
 typedef struct rtc_program_ *rtc_program;
 
 /* Numbers of the driver's interface. */
@@ -26,7 +32,8 @@ enum {
 	CU_MAJOR = 75,
 	CU_MINOR = 76,
 	CU_OWN_STREAM = 1, /* a stream that does not wait for the default one */
-	CU_NO_TIMES = 2	   /* an event that only tells that something is done */
+	CU_NO_TIMES = 2,   /* an event that only tells that something is done */
+	CU_RELAXED = 2	   /* other threads may call what they like meanwhile */
 };
 
 typedef struct cu_library {
@@ -89,7 +96,11 @@ typedef struct cuda_device {
 	/* names of the launches since the last wait */
 	char first_launch[128], last_launch[128];
 	int64_t n_launched;
+	int64_t n_all, n_graphs; /* since the beginning */
 	VEC(void *) args; /* of a launch */
+	run_lists *noting; /* graph.c: what is called is noted; or NULL */
+	VEC(uint64_t) word; /* the notes */
+	int32_t n_notes, n_lists; /* n_lists: of the current run, so far */
 	const char *lost; /* why it can no longer be used; or NULL */
 	store s;
 	map *units; /* key -> index in unit */
@@ -111,11 +122,32 @@ void cuda_check(
 bool cuda_note_lost(cuda_device *d, cu_result r);
 void cuda_end(cuda_device *d); /* returns stream, events and staging memory */
 
-/* memory.c */
+/* ---- memory.c ---------------------------------------------------------- */
+
 void *cuda_memory_alloc(run_device *d, arena *a, size_t n);
 void cuda_memory_end(cuda_device *d);
 
-/* module.c */
+/* ---- graph.c ----------------------------------------------------------- */
+
+typedef struct cuda_grid {
+	cu_function fn;
+	uint32_t blocks, threads, shared_bytes;
+	int32_t n_params;
+	void *const *param; /* addresses of values of 8 bytes */
+} cuda_grid;
+
+/* Between begin and finish: notes it. */
+void cuda_note_launch(cuda_device *d, const cuda_grid *g);
+void cuda_note_copy(cuda_device *d, cu_address to, cu_address from, size_t n);
+void cuda_note_fill(cuda_device *d, cu_address to, int byte, size_t n);
+/* What was noted happens, before something that the host waits for. */
+void cuda_flush(cuda_device *d);
+void cuda_begin(run_device *d, arena *a, run_lists **lists);
+void cuda_finish(run_device *d);
+void cuda_cancel(run_device *d);
+
+/* ---- module.c ---------------------------------------------------------- */
+
 void cuda_modules_open(cuda_device *d, const char *cache_dir);
 void cuda_load(
 	run_device *d, const char *const *text, int32_t n, void **unit);

@@ -219,6 +219,7 @@ void *cuda_memory_alloc(run_device *base, arena *a, size_t n)
 	reserve_nodes(d);
 	b = best(m, n);
 	if (b == NULL) {
+		cuda_flush(d); /* it may be about memory that is returned now */
 		cuda_enter(d);
 		b = new_segment(d, n);
 		cuda_leave(d);

@@ -1,0 +1,67 @@
+/*
+ * cuda.h: contexts on a CUDA device, by the driver and the compiler of tests/fake.
+ */
+#ifndef TEST_CUDA_H
+#define TEST_CUDA_H
+
+#include "unit.h"
+
+#include "fake_cuda.h"
+#include "tenon.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static fake_cuda_state *fake;
+
+/* Variables that a test sets are unset before the next one. */
+static const char *const variables[] = {"TENON_CUDA_DRIVER", "TENON_NVRTC",
+	"FAKE_CUDA_VERSION", "FAKE_CUDA_DEVICES", "FAKE_CUDA_COMPUTE",
+	"FAKE_NVRTC_VERSION", "FAKE_NVRTC_FAIL", "TENON_DEVICE"};
+
+static inline int begin(void **state)
+{
+	void *lib = dlopen(FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
+	fake_cuda_state *(*get)(void);
+	void *sym = lib != NULL ? dlsym(lib, "fake_cuda") : NULL;
+
+	(void)state;
+	if (sym == NULL)
+		return -1;
+	memcpy(&get, &sym, sizeof get);
+	fake = get();
+	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+		unsetenv(variables[i]);
+	setenv("TENON_CUDA_DRIVER", FAKE_DRIVER, 1);
+	setenv("TENON_NVRTC", FAKE_NVRTC, 1);
+	*fake = (fake_cuda_state){.bytes = (size_t)1 << 32};
+	return 0;
+}
+
+/* All that was taken from the driver has been returned. */
+static inline int end(void **state)
+{
+	(void)state;
+	return fake->n_memory == 0 && fake->n_pinned == 0 &&
+			fake->n_streams == 0 && fake->n_events == 0 &&
+			fake->n_loaded == 0 && fake->n_contexts == 0 &&
+			fake->n_graphs == 0
+		? 0
+		: -1;
+}
+
+static inline tn_context *context_on(const char *device)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c = NULL;
+
+	o.device = device;
+	if (tn_context_new(&c, &o) < 0)
+		fail_msg("%s: %s", device, tn_context_diag(NULL)->text);
+	return c;
+}
+
+#endif
