@@ -147,12 +147,69 @@ static void test_programs(void **state)
 	assert_true(fake->n_launches > 0);
 }
 
+/* ---- compiling --------------------------------------------------------- */
+
+static tn_status compile_in(const char *dir, tn_stats *s, char *text, size_t room)
+{
+	tn_options o = TN_OPTIONS_INIT;
+	tn_context *c = NULL;
+	tn_program *p = NULL;
+	tn_status status;
+
+	o.device = "cuda";
+	o.cache_dir = dir;
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	assert_int_equal(tn_program_parse(&p, c, programs[0],
+				 strlen(programs[0]), "t.tn"),
+		TN_OK);
+	status = tn_program_compile(p);
+	snprintf(text, room, "%.60s: %.1023s", tn_context_diag(c)->rule,
+		tn_context_diag(c)->text);
+	tn_context_stats(c, s);
+	tn_program_free(p);
+	tn_context_free(c);
+	return status;
+}
+
+/* What NVRTC rejects is kept; machine code is found again, by GPU and version. */
+static void test_compile(void **state)
+{
+	char dir[] = "/tmp/test-cuda-XXXXXX", text[1200], command[64], *path;
+	tn_stats s;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	setenv("FAKE_NVRTC_FAIL", "1", 1);
+	assert_int_equal(compile_in(dir, &s, text, sizeof text), TN_ECOMPILE);
+	assert_non_null(strstr(text, "cuda.compile: "));
+	assert_non_null(strstr(text, "kernels.cu(7): error: planted / more"));
+	path = strstr(text, "the text is kept in ");
+	assert_non_null(path);
+	assert_int_equal(access(path + strlen("the text is kept in "), R_OK), 0);
+	unsetenv("FAKE_NVRTC_FAIL");
+	assert_int_equal(compile_in(dir, &s, text, sizeof text), TN_OK);
+	assert_int_equal(s.n_compiled, 1);
+	assert_int_equal(compile_in(dir, &s, text, sizeof text), TN_OK);
+	assert_int_equal(s.n_compiled, 0);
+	assert_int_equal(s.n_disk_hits, 1);
+	setenv("FAKE_NVRTC_VERSION", "12.6", 1);
+	assert_int_equal(compile_in(dir, &s, text, sizeof text), TN_OK);
+	assert_int_equal(s.n_compiled, 1);
+	/* PTX for a GPU that this version does not know */
+	setenv("FAKE_CUDA_COMPUTE", "120", 1);
+	assert_int_equal(compile_in(dir, &s, text, sizeof text), TN_OK);
+	assert_int_equal(s.n_compiled, 1);
+	snprintf(command, sizeof command, "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_missing, begin, end),
 		cmocka_unit_test_setup_teardown(test_list, begin, end),
 		cmocka_unit_test_setup_teardown(test_programs, begin, end),
+		cmocka_unit_test_setup_teardown(test_compile, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

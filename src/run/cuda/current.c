@@ -18,7 +18,7 @@ bool cuda_note_lost(cuda_device *d, cu_result r)
 {
 	/* those after which the driver refuses every call: of the device's
 	 * hardware, of a kernel that broke off, of a context that is gone */
-	bool lost = r == 4 || r == 46 || (r >= 214 && r <= 226) ||
+	bool lost = r == 4 || r == 46 || r == 214 || r == 220 || r == 226 ||
 		r == 700 || r == 702 || r == 709 || r == 710 ||
 		(r >= 714 && r <= 719) || r == 999;
 

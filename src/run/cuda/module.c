@@ -246,17 +246,15 @@ static void take(batch *b, const char *dir, job *k)
 	char *code;
 	rtc_result r;
 
-	if (k->result != 0)
-		reject(b, k);
 	r = b->is_ptx ? l->ptx_size(k->program, &n)
 		      : l->cubin_size(k->program, &n);
 	code = arena_alloc(b->a, n + 1, 1);
 	if (r == 0)
 		r = b->is_ptx ? l->ptx(k->program, code)
 			      : l->cubin(k->program, code);
-	k->result = r;
-	if (r != 0 || n == 0)
-		reject(b, k);
+	k->result = r == 0 && n == 0 ? -1 : r;
+	if (k->result != 0)
+		return;
 	d->stats.n_compiled++;
 	keep_code(d, dir, k, code, n);
 	load_code(d, k->key, code);
@@ -274,9 +272,13 @@ static void compile_batch(batch *b)
 	}
 	compile_jobs(b);
 	for (int32_t i = 0; i < b->job.n; i++)
-		take(b, dir, &b->job.at[i]);
+		if (b->job.at[i].result == 0)
+			take(b, dir, &b->job.at[i]);
 	if (d->s.keep)
 		remove_tree(dir);
+	for (int32_t i = 0; i < b->job.n; i++)
+		if (b->job.at[i].result != 0)
+			reject(b, &b->job.at[i]);
 	d->stats.compile_ms += now_ms() - start;
 	store_trim(&d->s);
 }
