@@ -712,20 +712,20 @@ TN_API tn_tensor *tn_at_fold(const char *file, int32_t line, tn_tensor *x, const
 	tn_at_max_pool(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_max_pool(const char *file, int32_t line, tn_tensor *x, const int64_t *kernel, int32_t n_kernel, const int64_t *stride, int32_t n_stride, const int64_t *dil, int32_t n_dil, const int64_t *lo, int32_t n_lo, const int64_t *hi, int32_t n_hi);
 
-/** mean of each window, the padding not counted. Defaults: stride = 1, lo = 0, hi = 0 */
+/** mean of each window, the padding not counted. Defaults: stride = 1, dil = 1, lo = 0, hi = 0 */
 #define tn_avg_pool(...) \
 	tn_at_avg_pool(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_avg_pool(const char *file, int32_t line, tn_tensor *x, const int64_t *kernel, int32_t n_kernel, const int64_t *stride, int32_t n_stride, const int64_t *lo, int32_t n_lo, const int64_t *hi, int32_t n_hi);
+TN_API tn_tensor *tn_at_avg_pool(const char *file, int32_t line, tn_tensor *x, const int64_t *kernel, int32_t n_kernel, const int64_t *stride, int32_t n_stride, const int64_t *dil, int32_t n_dil, const int64_t *lo, int32_t n_lo, const int64_t *hi, int32_t n_hi);
 
-/** mean of each window, the padding counted as zeros. Defaults: stride = 1, lo = 0, hi = 0 */
+/** mean of each window, the padding counted as zeros. Defaults: stride = 1, dil = 1, lo = 0, hi = 0 */
 #define tn_avg_pool_padded(...) \
 	tn_at_avg_pool_padded(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_avg_pool_padded(const char *file, int32_t line, tn_tensor *x, const int64_t *kernel, int32_t n_kernel, const int64_t *stride, int32_t n_stride, const int64_t *lo, int32_t n_lo, const int64_t *hi, int32_t n_hi);
+TN_API tn_tensor *tn_at_avg_pool_padded(const char *file, int32_t line, tn_tensor *x, const int64_t *kernel, int32_t n_kernel, const int64_t *stride, int32_t n_stride, const int64_t *dil, int32_t n_dil, const int64_t *lo, int32_t n_lo, const int64_t *hi, int32_t n_hi);
 
-/** p-norm of each window. Defaults: p = 2, stride = 1, lo = 0, hi = 0 */
+/** p-norm of each window. Defaults: p = 2, stride = 1, dil = 1, lo = 0, hi = 0 */
 #define tn_lp_pool(...) \
 	tn_at_lp_pool(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_lp_pool(const char *file, int32_t line, tn_tensor *x, const int64_t *kernel, int32_t n_kernel, double p, const int64_t *stride, int32_t n_stride, const int64_t *lo, int32_t n_lo, const int64_t *hi, int32_t n_hi);
+TN_API tn_tensor *tn_at_lp_pool(const char *file, int32_t line, tn_tensor *x, const int64_t *kernel, int32_t n_kernel, double p, const int64_t *stride, int32_t n_stride, const int64_t *dil, int32_t n_dil, const int64_t *lo, int32_t n_lo, const int64_t *hi, int32_t n_hi);
 
 /** mean over all positions */
 #define tn_global_avg_pool(...) \
@@ -791,6 +791,76 @@ TN_API tn_tensor *tn_at_moving_average(const char *file, int32_t line, tn_tensor
 #define tn_tanh_rnn(...) \
 	tn_at_tanh_rnn(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_tanh_rnn(const char *file, int32_t line, tn_tensor *x, tn_tensor *u);
+
+/** uniform in lo .. hi, hi excluded. Defaults: lo = 0.0, hi = 1.0, dtype = f32 */
+#define tn_uniform(...) \
+	tn_at_uniform(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_uniform(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, double lo, double hi, tn_dtype dtype);
+
+/** standard normal, by Box and Muller. Defaults: dtype = f32 */
+#define tn_normal(...) \
+	tn_at_normal(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_normal(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, tn_dtype dtype);
+
+/** true with probability p, elementwise */
+#define tn_bernoulli(...) \
+	tn_at_bernoulli(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_bernoulli(const char *file, int32_t line, tn_tensor *key, tn_tensor *p);
+
+/** integers lo .. hi - 1, at most 2^24 of them. Defaults: lo = 0 */
+#define tn_randint(...) \
+	tn_at_randint(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_randint(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, int64_t lo, int64_t hi);
+
+/** exponentially distributed with the given rate. Defaults: rate = 1, dtype = f32 */
+#define tn_exponential(...) \
+	tn_at_exponential(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_exponential(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, double rate, tn_dtype dtype);
+
+/** standard Gumbel noise. Defaults: dtype = f32 */
+#define tn_gumbel(...) \
+	tn_at_gumbel(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_gumbel(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, tn_dtype dtype);
+
+/** one class per row, drawn from softmax(x) (i64) */
+#define tn_categorical(...) \
+	tn_at_categorical(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_categorical(const char *file, int32_t line, tn_tensor *key, tn_tensor *x);
+
+/** x / (1 - p) with probability 1 - p, else 0. Defaults: p = 0.5 */
+#define tn_dropout(...) \
+	tn_at_dropout(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_dropout(const char *file, int32_t line, tn_tensor *x, tn_tensor *key, double p);
+
+/** sorted along an axis, stable, and where each came from; NaN is greatest. Defaults: axis = -1, desc = 0. out has room for 2 */
+#define tn_sort(...) \
+	tn_at_sort(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_status tn_at_sort(const char *file, int32_t line, tn_tensor *x, int64_t axis, bool desc, tn_tensor **out);
+
+/** the indices that sort an axis, stable; NaN is greatest. Defaults: axis = -1, desc = 0 */
+#define tn_argsort(...) \
+	tn_at_argsort(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_argsort(const char *file, int32_t line, tn_tensor *x, int64_t axis, bool desc);
+
+/** the count greatest (or least) of an axis in order, and their indices. Defaults: axis = -1, largest = 1. out has room for 2 */
+#define tn_topk(...) \
+	tn_at_topk(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_status tn_at_topk(const char *file, int32_t line, tn_tensor *x, int64_t axis, int64_t count, bool largest, tn_tensor **out);
+
+/** indices of what is not 0 in row-major order, padded with -1; their count. out has room for 2 */
+#define tn_nonzero(...) \
+	tn_at_nonzero(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_status tn_at_nonzero(const char *file, int32_t line, tn_tensor *x, tn_tensor **out);
+
+/** distinct values ascending (padded with 0), first index of each, which one each element is, how often each occurs, and how many there are. out has room for 5 */
+#define tn_unique(...) \
+	tn_at_unique(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_status tn_at_unique(const char *file, int32_t line, tn_tensor *x, tn_tensor **out);
+
+/** indices (batch, class, box) of the boxes kept, padded with -1, and their count; a box falls when its overlap with a better one exceeds iou. Defaults: center = 0. out has room for 2 */
+#define tn_non_max_suppression(...) \
+	tn_at_non_max_suppression(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_status tn_at_non_max_suppression(const char *file, int32_t line, tn_tensor *boxes, tn_tensor *scores, tn_tensor *iou, tn_tensor *least, int64_t most, bool center, tn_tensor **out);
 
 /** exp(x) / sum of exp(x) along an axis. Defaults: axis = -1 */
 #define tn_softmax(...) \
@@ -951,76 +1021,6 @@ TN_API tn_tensor *tn_at_rope(const char *file, int32_t line, tn_tensor *x, tn_te
 #define tn_rope_pairs(...) \
 	tn_at_rope_pairs(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_rope_pairs(const char *file, int32_t line, tn_tensor *x, tn_tensor *c, tn_tensor *s);
-
-/** uniform in lo .. hi, hi excluded. Defaults: lo = 0.0, hi = 1.0, dtype = f32 */
-#define tn_uniform(...) \
-	tn_at_uniform(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_uniform(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, double lo, double hi, tn_dtype dtype);
-
-/** standard normal, by Box and Muller. Defaults: dtype = f32 */
-#define tn_normal(...) \
-	tn_at_normal(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_normal(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, tn_dtype dtype);
-
-/** true with probability p, elementwise */
-#define tn_bernoulli(...) \
-	tn_at_bernoulli(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_bernoulli(const char *file, int32_t line, tn_tensor *key, tn_tensor *p);
-
-/** integers lo .. hi - 1, at most 2^24 of them. Defaults: lo = 0 */
-#define tn_randint(...) \
-	tn_at_randint(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_randint(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, int64_t lo, int64_t hi);
-
-/** exponentially distributed with the given rate. Defaults: rate = 1, dtype = f32 */
-#define tn_exponential(...) \
-	tn_at_exponential(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_exponential(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, double rate, tn_dtype dtype);
-
-/** standard Gumbel noise. Defaults: dtype = f32 */
-#define tn_gumbel(...) \
-	tn_at_gumbel(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_gumbel(const char *file, int32_t line, tn_tensor *key, const int64_t *shape, int32_t n_shape, tn_dtype dtype);
-
-/** one class per row, drawn from softmax(x) (i64) */
-#define tn_categorical(...) \
-	tn_at_categorical(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_categorical(const char *file, int32_t line, tn_tensor *key, tn_tensor *x);
-
-/** x / (1 - p) with probability 1 - p, else 0. Defaults: p = 0.5 */
-#define tn_dropout(...) \
-	tn_at_dropout(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_dropout(const char *file, int32_t line, tn_tensor *x, tn_tensor *key, double p);
-
-/** sorted along an axis, stable, and where each came from; NaN is greatest. Defaults: axis = -1, desc = 0. out has room for 2 */
-#define tn_sort(...) \
-	tn_at_sort(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_status tn_at_sort(const char *file, int32_t line, tn_tensor *x, int64_t axis, bool desc, tn_tensor **out);
-
-/** the indices that sort an axis, stable; NaN is greatest. Defaults: axis = -1, desc = 0 */
-#define tn_argsort(...) \
-	tn_at_argsort(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_tensor *tn_at_argsort(const char *file, int32_t line, tn_tensor *x, int64_t axis, bool desc);
-
-/** the count greatest (or least) of an axis in order, and their indices. Defaults: axis = -1, largest = 1. out has room for 2 */
-#define tn_topk(...) \
-	tn_at_topk(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_status tn_at_topk(const char *file, int32_t line, tn_tensor *x, int64_t axis, int64_t count, bool largest, tn_tensor **out);
-
-/** indices of what is not 0 in row-major order, padded with -1; their count. out has room for 2 */
-#define tn_nonzero(...) \
-	tn_at_nonzero(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_status tn_at_nonzero(const char *file, int32_t line, tn_tensor *x, tn_tensor **out);
-
-/** distinct values ascending (padded with 0), first index of each, which one each element is, how often each occurs, and how many there are. out has room for 5 */
-#define tn_unique(...) \
-	tn_at_unique(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_status tn_at_unique(const char *file, int32_t line, tn_tensor *x, tn_tensor **out);
-
-/** indices (batch, class, box) of the boxes kept, padded with -1, and their count; a box falls when its overlap with a better one exceeds iou. Defaults: center = 0. out has room for 2 */
-#define tn_non_max_suppression(...) \
-	tn_at_non_max_suppression(__FILE__, __LINE__, __VA_ARGS__)
-TN_API tn_status tn_at_non_max_suppression(const char *file, int32_t line, tn_tensor *boxes, tn_tensor *scores, tn_tensor *iou, tn_tensor *least, int64_t most, bool center, tn_tensor **out);
 
 /** gradient descent with weight decay. Defaults: decay = 0 */
 #define tn_sgd(...) \

@@ -14,6 +14,8 @@
 typedef struct window {
 	int32_t n; /* axes */
 	list kernel, stride, dil, lo, hi; /* (n) */
+	/* hi without what ceil_mode adds, which counts as nothing */
+	list end;
 } window;
 
 static list attr_list(node *d, const char *name, int32_t n, int64_t otherwise)
@@ -108,6 +110,11 @@ static window window_of(node *d, int32_t x, list kernel)
 			pad_same(&w, i, n, false);
 		else if (!strcmp(mode, "VALID"))
 			w.lo.at[i] = w.hi.at[i] = 0;
+	}
+	w.end = on_list_from(d, w.n, w.hi.at);
+	for (int32_t i = 0; i < w.n; i++) {
+		int64_t n = on_extent(d, x, i + 2);
+
 		if (on_int(d, "ceil_mode", 0) != 0)
 			pad_ceil(&w, i, n);
 	}
@@ -218,17 +225,40 @@ void onnx_conv_transpose(node *d)
 
 /* ---- pooling ---- */
 
+/* The input with its padding, where a window reaches behind that; else x. */
+static int32_t with_padding(node *d, int32_t x, window *k)
+{
+	list lo = on_list_new(d, k->n + 2, 0), hi = on_list_new(d, k->n + 2, 0);
+	bool behind = false;
+
+	for (int32_t i = 0; i < k->n; i++) {
+		lo.at[i + 2] = k->lo.at[i];
+		hi.at[i + 2] = k->end.at[i];
+		behind |= k->hi.at[i] > k->end.at[i];
+	}
+	if (!behind)
+		return x;
+	for (int32_t i = 0; i < k->n; i++) {
+		k->lo.at[i] = 0;
+		k->hi.at[i] -= k->end.at[i];
+	}
+	return rowa(d, "pad", A(x), INTS("lo", lo), INTS("hi", hi));
+}
+
 void onnx_average_pool(node *d)
 {
-	int32_t x = on_in(d, 0);
+	int32_t x = on_in(d, 0), all = x;
 	window k = window_of(d, x, on_list_new(d, 0, 0));
 	bool padded = on_int(d, "count_include_pad", 0) != 0;
 
-	for (int32_t i = 0; i < k.n; i++)
-		on_bound(d, "a dilation", k.dil.at[i], 1, 1);
+	if (padded)
+		all = with_padding(d, x, &k);
+	padded &= all == x;
+	x = all;
 	on_set(d, 0, rowa(d, padded ? "avg_pool_padded" : "avg_pool", A(x),
 			     INTS("kernel", k.kernel), INTS("stride", k.stride),
-			     INTS("lo", k.lo), INTS("hi", k.hi)));
+			     INTS("dil", k.dil), INTS("lo", k.lo),
+			     INTS("hi", k.hi)));
 }
 
 void onnx_lp_pool(node *d)
@@ -236,12 +266,10 @@ void onnx_lp_pool(node *d)
 	int32_t x = on_in(d, 0);
 	window k = window_of(d, x, on_list_new(d, 0, 0));
 
-	for (int32_t i = 0; i < k.n; i++)
-		on_bound(d, "a dilation", k.dil.at[i], 1, 1);
 	on_set(d, 0, rowa(d, "lp_pool", A(x), INTS("kernel", k.kernel),
 			     REAL("p", (double)on_int(d, "p", 2)),
-			     INTS("stride", k.stride), INTS("lo", k.lo),
-			     INTS("hi", k.hi)));
+			     INTS("stride", k.stride), INTS("dil", k.dil),
+			     INTS("lo", k.lo), INTS("hi", k.hi)));
 }
 
 /* All axes but the first two, for a reduction that keeps axes. */

@@ -205,6 +205,20 @@ void onnx_is_inf(node *d)
 	on_set(d, 0, is);
 }
 
+/* a * sigmoid(alpha * a), times b if there is one */
+void onnx_swish(node *d)
+{
+	int32_t a = on_in(d, 0), s = a;
+	double alpha = on_real(d, "alpha", 1);
+
+	if (alpha != 1)
+		s = row(d, "mul", A(a, on_scalar(d, on_dt(d, a), alpha)));
+	s = row(d, "mul", A(a, row(d, "sigmoid", A(s))));
+	if (d->op->text[0] != '\0')
+		s = row(d, "mul", A(s, on_in(d, 1)));
+	on_set(d, 0, s);
+}
+
 void onnx_mod(node *d)
 {
 	bool fmod = on_int(d, "fmod", 0) != 0;

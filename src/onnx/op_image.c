@@ -654,3 +654,103 @@ void onnx_max_roi_pool(node *d)
 	on_set(d, 0, row(d, "max_boxes",
 			     A(x, batch, y.low, y.high, z.low, z.high)));
 }
+
+/* ---- blocks and grids ---- */
+
+/* [n, channels * block, blocks] as images, overlapping blocks added up */
+void onnx_col2im(node *d)
+{
+	int32_t x = on_in(d, 0);
+	list size = on_ints(d, 1), block = on_ints(d, 2), lo, hi, shape;
+	list stride = on_list_new(d, size.n, 1), dil = stride, pads;
+	int64_t n = 1, blocks = 1;
+
+	pads = on_list_new(d, 2 * size.n, 0);
+	on_list(d, "strides", &stride);
+	on_list(d, "dilations", &dil);
+	on_list(d, "pads", &pads);
+	if (on_rank_of(d, x) != 3 || block.n != size.n || stride.n != size.n ||
+		dil.n != size.n || pads.n != 2 * size.n || size.n < 1 ||
+		size.n > TN_MAX_RANK / 2 - 1)
+		on_fail(d, "onnx.shape", "columns (n, channels * block, blocks), "
+			"and as many extents of images, blocks, strides and "
+			"dilations are needed");
+	lo = on_list_from(d, size.n, pads.at);
+	hi = on_list_from(d, size.n, pads.at + size.n);
+	shape = on_list_new(d, 2 + 2 * size.n, 0);
+	for (int32_t i = 0; i < size.n; i++) {
+		int64_t reach;
+
+		on_bound(d, "an extent of the block", block.at[i], 1, 1 << 20);
+		on_bound(d, "a stride", stride.at[i], 1, 1 << 20);
+		on_bound(d, "a dilation", dil.at[i], 1, 1 << 20);
+		on_bound(d, "an extent", size.at[i], 0, INT64_C(1) << 40);
+		on_bound(d, "a pad", lo.at[i], 0, 1 << 20);
+		on_bound(d, "a pad", hi.at[i], 0, 1 << 20);
+		reach = dil.at[i] * (block.at[i] - 1) + 1;
+		shape.at[2 + i] = block.at[i];
+		shape.at[2 + size.n + i] = (size.at[i] + lo.at[i] + hi.at[i] -
+			reach) / stride.at[i] + 1;
+		n = n > INT64_C(1) << 40 ? n : n * block.at[i];
+		on_bound(d, "the number of blocks along an axis",
+			shape.at[2 + size.n + i], 1, INT64_C(1) << 40);
+		if (!mul_ok(blocks, shape.at[2 + size.n + i], &blocks))
+			blocks = INT64_MAX;
+	}
+	if (on_extent(d, x, 1) % n != 0 || on_extent(d, x, 2) != blocks)
+		on_fail(d, "onnx.shape", "columns of %lld rows and %lld blocks: "
+			"a block has %lld rows, and the image %lld blocks",
+			(long long)on_extent(d, x, 1),
+			(long long)on_extent(d, x, 2), (long long)n,
+			(long long)blocks);
+	shape.at[0] = on_extent(d, x, 0);
+	shape.at[1] = on_extent(d, x, 1) / n;
+	on_set(d, 0, rowa(d, "fold", A(on_reshape(d, x, shape)),
+			     INTS("size", size), INTS("stride", stride),
+			     INTS("dil", dil), INTS("lo", lo), INTS("hi", hi)));
+}
+
+/* The places of n pixels between -1 and 1: their centres, or from edge to edge. */
+static int32_t places(node *d, tn_dtype t, int64_t n, bool corners)
+{
+	double half = n > 0 && !corners ? 1.0 / (double)n : 0;
+
+	return rowa(d, "linspace", NO_ARGS, REAL("start", -1 + half),
+		REAL("stop", 1 - half), INT("n", n), DTYPE("dtype", t));
+}
+
+/* theta (x, y, z, 1) of each pixel */
+void onnx_affine_grid(node *d)
+{
+	int32_t theta = on_in(d, 0), at[4], base;
+	list size = on_ints(d, 1), shape, out;
+	int32_t n = size.n - 2;
+	bool corners = on_int(d, "align_corners", 0) != 0;
+	int64_t pixels = 1;
+
+	if ((n != 2 && n != 3) || on_rank_of(d, theta) != 3 ||
+		on_extent(d, theta, 1) != n || on_extent(d, theta, 2) != n + 1 ||
+		on_extent(d, theta, 0) != size.at[0])
+		on_fail(d, "onnx.shape", "matrices (n, 2, 3) and a size of 4 "
+			"numbers, or (n, 3, 4) and of 5, are needed");
+	shape = on_list_from(d, n, size.at + 2);
+	for (int32_t i = 0; i < n; i++) {
+		on_bound(d, "an extent", shape.at[i], 0, 1 << 20);
+		pixels *= shape.at[i];
+	}
+	on_bound(d, "the number of pixels", pixels, 0, INT64_C(1) << 40);
+	for (int32_t i = 0; i < n; i++) /* x is the last axis */
+		at[i] = rowa(d, "along_axis",
+			A(places(d, on_dt(d, theta), shape.at[n - 1 - i],
+				corners)),
+			INTS("shape", shape), INT("axis", n - 1 - i));
+	at[n] = on_filled(d, on_dt(d, theta), shape, 1);
+	for (int32_t i = 0; i <= n; i++)
+		at[i] = on_reshape(d, at[i], LIST(d, pixels, 1));
+	base = on_concat(d, n + 1, at, 1);
+	out = on_list_new(d, n + 2, n);
+	out.at[0] = size.at[0];
+	memcpy(out.at + 1, shape.at, (size_t)n * sizeof *shape.at);
+	on_set(d, 0, on_reshape(d, row(d, "matmul", A(base,
+					on_move_axis(d, theta, 2, 1))), out));
+}

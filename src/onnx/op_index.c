@@ -219,6 +219,56 @@ void onnx_cumsum(node *d)
 	on_set(d, 0, rowa(d, rows[which], A(x), INT("axis", axis)));
 }
 
+/* exclusive: behind a 1, without the last element */
+void onnx_cumprod(node *d)
+{
+	int32_t x = on_in(d, 0), r = on_rank_of(d, x);
+	int32_t axis = on_axis(d, on_host_int(d, 1), r);
+	bool back = on_int(d, "reverse", 0) != 0;
+	bool exclusive = on_int(d, "exclusive", 0) != 0;
+	int64_t n = on_extent(d, x, axis);
+
+	if (back)
+		x = rowa(d, "flip", A(x), INTS("axes", LIST(d, axis)));
+	if (exclusive && n > 0) {
+		list lo = on_list_new(d, r, 0), hi = on_list_new(d, r, 0);
+
+		lo.at[axis] = 1;
+		x = rowa(d, "pad", A(on_narrow(d, x, axis, 0, n - 1)),
+			INTS("lo", lo), INTS("hi", hi), REAL("value", 1));
+	}
+	x = rowa(d, "cumprod", A(x), INT("axis", axis));
+	if (back)
+		x = rowa(d, "flip", A(x), INTS("axes", LIST(d, axis)));
+	on_set(d, 0, x);
+}
+
+/* Writes steps of a sequence into a cache, from an index of each of the batch. */
+void onnx_tensor_scatter(node *d)
+{
+	int32_t x = on_in(d, 0), u = on_in(d, 1), r = on_rank_of(d, x), at;
+	int32_t axis = on_axis(d, on_int(d, "axis", -2), r);
+	const char *mode = on_text(d, "mode", "linear");
+	bool around = !strcmp(mode, "circular");
+
+	if (!around && strcmp(mode, "linear") != 0)
+		on_fail(d, "onnx.attr", "mode is \"%.50s\"; accepted are linear "
+			"and circular", mode);
+	if (axis == 0 || on_rank_of(d, u) != r)
+		on_fail(d, "onnx.shape", "the axis %d of a cache of %d axes and an "
+			"update of %d: the first axis is the batch",
+			(int)axis, (int)r, (int)on_rank_of(d, u));
+	at = rowa(d, "iota", NO_ARGS, INTS("shape", on_shape_of(d, u)),
+		INT("axis", axis), DTYPE("dtype", TN_I64));
+	if (on_has(d, 2))
+		at = row(d, "add", A(at, on_along(d, on_cast_to(d, on_in(d, 2),
+							TN_I64), 0, r)));
+	if (around)
+		at = row(d, "mod", A(at, on_scalar(d, TN_I64,
+					   (double)on_extent(d, x, axis))));
+	on_set(d, 0, rowa(d, "put_along", A(x, at, u), INT("axis", axis)));
+}
+
 /* Step t of a sequence of length n is step n - 1 - t of the input. */
 void onnx_reverse_sequence(node *d)
 {

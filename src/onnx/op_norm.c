@@ -86,6 +86,29 @@ void onnx_layer_norm(node *d)
 					 on_scalar(d, on_dt(d, x), eps))))));
 }
 
+/* Over the last axes, as one. */
+void onnx_rms_norm(node *d)
+{
+	int32_t x = on_in(d, 0), r = on_rank_of(d, x), g;
+	int32_t axis = on_axis(d, on_int(d, "axis", -1), r);
+	tn_dtype t = on_dt(d, x);
+	list shape = on_shape_of(d, x), last, all;
+	int64_t n = 1;
+
+	on_ignore(d, "stash_type"); /* f16 and bf16 are summed in f32 */
+	last = on_list_from(d, r - axis, shape.at + axis);
+	all = on_list_from(d, axis + 1, shape.at);
+	for (int32_t i = 0; i < last.n; i++)
+		n *= last.at[i];
+	all.at[axis] = n;
+	g = rowa(d, "broadcast_to", A(as_like(d, on_in(d, 1), x)),
+		INTS("shape", last));
+	x = rowa(d, "rms_norm", A(on_reshape(d, x, all),
+				   on_reshape(d, g, LIST(d, n))),
+		REAL("eps", on_real(d, "epsilon", 1e-5)));
+	on_set(d, 0, on_cast_to(d, on_reshape(d, x, shape), t));
+}
+
 /* In opset 18 scale and bias are per group, from opset 21 on per channel. */
 void onnx_group_norm(node *d)
 {

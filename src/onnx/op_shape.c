@@ -465,6 +465,30 @@ void onnx_pad(node *d)
 	pad(d, on_ints(d, 1), axes, value);
 }
 
+/* Cuts off or pads both ends of an axis, by one more behind if that is odd. */
+void onnx_center_crop_pad(node *d)
+{
+	int32_t x = on_in(d, 0), r = on_rank_of(d, x);
+	list want = on_ints(d, 1), axes = on_list_iota(d, r);
+	list lo = on_list_new(d, r, 0), hi = on_list_new(d, r, 0);
+
+	on_list(d, "axes", &axes);
+	if (want.n != axes.n)
+		on_fail(d, "onnx.shape", "%d extents for %d axes", (int)want.n,
+			(int)axes.n);
+	for (int32_t i = 0; i < axes.n; i++) {
+		int32_t a = on_axis(d, axes.at[i], r);
+		int64_t have = on_extent(d, x, a), n = want.at[i];
+
+		on_bound(d, "an extent", n, 0, INT64_C(1) << 40);
+		if (n < have)
+			x = on_narrow(d, x, a, (have - n) / 2, n);
+		lo.at[a] = n > have ? (n - have) / 2 : 0;
+		hi.at[a] = n > have ? n - have - lo.at[a] : 0;
+	}
+	on_set(d, 0, rowa(d, "pad", A(x), INTS("lo", lo), INTS("hi", hi)));
+}
+
 void onnx_depth_to_space(node *d)
 {
 	bool crd = !strcmp(on_text(d, "mode", "DCR"), "CRD");
