@@ -243,22 +243,32 @@ static int32_t add_flags(batch *b, int32_t unit, char **argv)
 }
 
 /*
- * The unit of emulated warps, with a fault that the emulator must find in every
- * kernel whose lanes wait for each other: PROPTEST_BREAK=race: they do not;
- * PROPTEST_BREAK=barrier: every other one does not.
+ * The unit of emulated warps, with a fault that the emulator must find, at every
+ * place where lanes or warps wait for each other: PROPTEST_BREAK=race: they do
+ * not; barrier: every other one does not.
  */
 static const char *planted(batch *b, const char *text)
 {
-	static const char sync[] = "\tSYNC();";
+	static const struct {
+		const char *how, *at, *to;
+	} faults[] = {{"race", "\tSYNC();", "\t;"},
+		{"barrier", "\tSYNC();", "\tif (lane32 % 2 == 0)\n\tSYNC();"},
+		{"block_race", "\tBLOCK_SYNC();", "\t;"},
+		{"block_barrier", "\tBLOCK_SYNC();",
+			"\tif (threadIdx.x < 32)\n\tBLOCK_SYNC();"}};
 	const char *how = getenv("PROPTEST_BREAK"), *at = text, *next;
-	bool race = how != NULL && strcmp(how, "race") == 0;
-	str s = str_new(b->a);
+	size_t i = 0;
+	str s;
 
-	if (!b->o->simt || (!race && (how == NULL || strcmp(how, "barrier") != 0)))
+	while (i < 4 && (how == NULL || strcmp(how, faults[i].how) != 0))
+		i++;
+	if (!b->o->simt || i == 4)
 		return text;
-	for (; (next = strstr(at, sync)) != NULL; at = next + sizeof sync - 1) {
+	s = str_new(b->a);
+	while ((next = strstr(at, faults[i].at)) != NULL) {
 		str_addn(&s, at, (size_t)(next - at));
-		str_add(&s, race ? "\t;" : "\tif (lane32 % 2 == 0)\n\tSYNC();");
+		str_add(&s, faults[i].to);
+		at = next + strlen(faults[i].at);
 	}
 	str_add(&s, at);
 	return s.at;
