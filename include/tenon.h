@@ -665,9 +665,9 @@ typedef struct tn_dl_managed { /* DLManagedTensor */
 /**
  * A tensor on memory of another library: a DLManagedTensor. Dense, row-major
  * memory is taken without a copy and written in place; what has other strides
- * is copied. from's deleter is called when it is not needed any more, and not
- * when this fails.
- * errors  [dlpack.device] not the CPU's   [dlpack.dtype] [dlpack.shape]
+ * is copied. from's deleter is called when it is not needed any more or c is
+ * freed, and not when this fails.
+ * errors  [dlpack.device] not the CPU's, nor c's   [dlpack.dtype] [dlpack.shape]
  */
 #define tn_dlpack_import(...)                                                  \
 	tn_at_dlpack_import(__FILE__, __LINE__, __VA_ARGS__)

@@ -138,6 +138,7 @@ void tn_context_free(tn_context *c)
 	if (c == NULL)
 		return;
 	m = c->o.memory;
+	tensors_end(c->t);
 	api_context_ends(c);
 	api_shard_close(c);
 	arena_free(c->a);

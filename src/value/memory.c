@@ -154,7 +154,46 @@ t_buffer *t_buffer_import(tensors *t, void *data, size_t bytes)
 	b->bytes = bytes;
 	b->refs = 1;
 	b->is_external = b->is_lent = true;
+	b->next = t->imported;
+	if (b->next != NULL)
+		b->next->before = b;
+	t->imported = b;
 	return b;
+}
+
+static void synced(void *arg)
+{
+	tensors *t = arg;
+
+	t->b.device->sync(t->b.device);
+}
+
+/* Memory of others goes back when nothing that was launched still uses it. */
+static void give_back(tensors *t, t_buffer *b)
+{
+	void (*release)(void *) = b->release;
+
+	if (b->before != NULL)
+		b->before->next = b->next;
+	else
+		t->imported = b->next;
+	if (b->next != NULL)
+		b->next->before = b->before;
+	b->next = b->before = NULL;
+	b->release = NULL;
+	if (release == NULL)
+		return;
+	if (!t->b.device->is_host)
+		(void)env_run(t->e, synced, t); /* a lost device uses nothing */
+	release(b->release_arg);
+}
+
+void tensors_end(tensors *t)
+{
+	while (t != NULL && t->imported != NULL) {
+		t->imported->is_ended = true;
+		give_back(t, t->imported);
+	}
 }
 
 void t_buffer_drop(tensors *t, t_buffer *b)
@@ -164,8 +203,8 @@ void t_buffer_drop(tensors *t, t_buffer *b)
 	if (b == NULL || --b->refs > 0)
 		return;
 	if (b->own == NULL) {
-		if (b->release != NULL)
-			b->release(b->release_arg);
+		if (!b->is_ended)
+			give_back(t, b);
 		forget(t, b);
 		return;
 	}

@@ -49,7 +49,9 @@ struct t_buffer {
 	bool is_lent;	  /* the caller may write to it */
 	void (*release)(void *arg);
 	void *release_arg;
-	t_buffer *next; /* in the list of free ones */
+	bool is_ended;	  /* imported, and given back with the context */
+	t_buffer *next;	  /* in the list of free ones, or of imported ones */
+	t_buffer *before; /* among the imported ones */
 };
 
 /* A row with given types and attributes; interned. */
@@ -368,6 +370,7 @@ struct tensors {
 	t_storage *live; /* the newest live storage */
 	tensor *handles;
 	t_buffer *spare; /* structs without memory */
+	t_buffer *imported; /* memory of others: the newest */
 
 	VEC(t_buffer *) free;
 	int32_t n_owned; /* number of buffers with internal memory */

@@ -78,6 +78,9 @@ void tensors_drop_rule(tensors *t, enum tensor_rule rule);
 /* Limits the bytes kept for gradients, if recomputation allows; -1: no limit. */
 void tensors_limit(tensors *t, int64_t bytes);
 
+/* Gives back all memory that was imported; only freeing may follow. NULL is fine. */
+void tensors_end(tensors *t);
+
 /* The source line of the user's next calls; file must stay valid. */
 void tensors_site(tensors *t, const char *file, int32_t line);
 

@@ -368,6 +368,35 @@ static void deleted(tn_dl_managed *m)
 	n_deleted++;
 }
 
+/* Memory of others that still has tensors is given back with the context, and
+ * so is memory that the context itself lent. */
+static void dlpack_ends(void **state)
+{
+	tn_context *c = context(false);
+	float data[6];
+	int64_t shape[] = {2, 3};
+	tn_dl_managed in = {.tensor = {.data = data,
+				    .device = {1, 0},
+				    .n_axes = 2,
+				    .dtype = {2, 32, 1},
+				    .shape = shape},
+		.deleter = deleted};
+	tn_dl_managed second = in, *own;
+	tn_tensor *x, *y;
+
+	(void)state;
+	memcpy(data, six, sizeof data);
+	n_deleted = 0;
+	x = tn_dlpack_import(c, &in);
+	y = tn_neg(tn_dlpack_import(c, &second));
+	assert_int_equal(tn_dlpack_export(x, &own), TN_OK);
+	x = tn_add(tn_dlpack_import(c, own), y);
+	assert_int_equal(tn_eval(&x, 1), TN_OK);
+	assert_int_equal(n_deleted, 0);
+	tn_context_free(c);
+	assert_int_equal(n_deleted, 2);
+}
+
 /* Memory of others is written where it lies; ours is given without a copy. */
 static void dlpack(void **state)
 {
@@ -456,6 +485,7 @@ int main(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(own_row),
 		cmocka_unit_test(dlpack),
+		cmocka_unit_test(dlpack_ends),
 		cmocka_unit_test(text),
 		cmocka_unit_test(random_keys),
 	};
