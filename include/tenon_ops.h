@@ -1545,7 +1545,7 @@ TN_API tn_tensor *tn_at_shl(const char *file, int32_t line, tn_tensor *x, tn_ten
 	tn_at_shl_(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_status tn_at_shl_(const char *file, int32_t line, tn_tensor *x, tn_tensor *y);
 
-/** shift right with the sign; by less than 0 or more than 63: 0 */
+/** shift right with the sign; by less than 0 or more than 63: -1 if x < 0, else 0 */
 #define tn_shr(...) \
 	tn_at_shr(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_shr(const char *file, int32_t line, tn_tensor *x, tn_tensor *y);

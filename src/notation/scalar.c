@@ -74,7 +74,7 @@ static int64_t ishl(int64_t x, int64_t y)
 
 static int64_t ishr(int64_t x, int64_t y)
 {
-	return y < 0 || y > 63 ? 0 : x >> y;
+	return y < 0 || y > 63 ? -(int64_t)(x < 0) : x >> y;
 }
 
 static double fmax2(double x, double y)

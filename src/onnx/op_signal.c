@@ -4,6 +4,8 @@
  *
  *     DFT(x)   re' = re C + im S, im' = im C - re S
  *              C = cos(2 pi n k / N), S = sin(2 pi n k / N)
+ *     DFT(x, inverse, onesided)   re' = re C W / N - im S W / N
+ *              W = 2 for each frequency that stands for two, else 1
  */
 #include "onnx/ops.h"
 
@@ -54,10 +56,53 @@ static int32_t dft(node *d, const transform *f, int32_t x)
 	return on_concat(d, 2, out, last);
 }
 
+/* x (.., f->n / 2 + 1, 1 or 2), half of a spectrum -> the signal (.., f->n, 1) */
+static int32_t from_half(node *d, const transform *f, int32_t x)
+{
+	int32_t last = on_rank_of(d, x) - 1, part[2], o = -1;
+	int64_t half = f->n / 2 + 1;
+	tn_dtype t = on_dt(d, x);
+
+	for (int32_t p = 0; p < on_extent(d, x, last); p++) {
+		double *v = arena_array(d->x->a, double, half * f->n + 1);
+
+		for (int64_t k = 0; k < half; k++)
+			for (int64_t i = 0; i < f->n; i++) {
+				double at = 2 * pi * (double)(i * k % f->n) /
+					(double)f->n;
+				double w = k == 0 || 2 * k == f->n ? 1 : 2;
+
+				v[k * f->n + i] = w / (double)f->n *
+					(p == 0 ? cos(at) : -sin(at));
+			}
+		part[p] = rowa(d, "select", A(x), INT("axis", last),
+			INT("index", p));
+		part[p] = on_two(d, "matmul", part[p], on_const_real(d, t,
+					LIST(d, half, f->n), v));
+		o = o < 0 ? part[p] : on_two(d, "add", o, part[p]);
+	}
+	return on_unsqueeze(d, o, last);
+}
+
+/* The first n along an axis, with zeros behind what is there. */
+static int32_t first_of(node *d, int32_t x, int32_t axis, int64_t n)
+{
+	int32_t r = on_rank_of(d, x);
+	int64_t have = on_extent(d, x, axis);
+
+	if (n > have) {
+		list lo = on_list_new(d, r, 0), hi = on_list_new(d, r, 0);
+
+		hi.at[axis] = n - have;
+		x = rowa(d, "pad", A(x), INTS("lo", lo), INTS("hi", hi));
+	}
+	return on_narrow(d, x, axis, 0, n);
+}
+
 void onnx_dft(node *d)
 {
 	int32_t x = on_in(d, 0), r = on_rank_of(d, x), axis;
-	bool onesided = on_int(d, "onesided", 0) != 0;
+	bool onesided = on_int(d, "onesided", 0) != 0, real;
 	transform f = {.inverse = on_int(d, "inverse", 0) != 0};
 	int64_t have;
 
@@ -71,19 +116,18 @@ void onnx_dft(node *d)
 	if (axis == r - 1)
 		on_fail(d, "onnx.axis", "the last axis must hold the real and "
 			"the imaginary part");
+	on_bound(d, "the last extent of the input, of real and imaginary parts,",
+		on_extent(d, x, r - 1), 1, 2);
 	x = on_move_axis(d, x, axis, r - 2);
 	have = on_extent(d, x, r - 2);
-	f.n = on_has(d, 1) ? on_host_int(d, 1) : have;
+	/* half of a spectrum in, the real signal out */
+	real = onesided && f.inverse;
+	f.n = on_has(d, 1) ? on_host_int(d, 1) : real ? 2 * (have - 1) : have;
 	on_bound(d, "the length of a transform", f.n, 1, 1 << 13);
-	if (f.n > have) {
-		list lo = on_list_new(d, r, 0), hi = on_list_new(d, r, 0);
-
-		hi.at[r - 2] = f.n - have;
-		x = rowa(d, "pad", A(x), INTS("lo", lo), INTS("hi", hi));
-	}
-	x = on_narrow(d, x, r - 2, 0, f.n);
 	f.k = onesided ? f.n / 2 + 1 : f.n;
-	on_set(d, 0, on_move_axis(d, dft(d, &f, x), r - 2, axis));
+	x = first_of(d, x, r - 2, real ? f.k : f.n);
+	x = real ? from_half(d, &f, x) : dft(d, &f, x);
+	on_set(d, 0, on_move_axis(d, x, r - 2, axis));
 }
 
 /* (b, length, 1 or 2) -> (b, frames, frequencies, 2) */

@@ -28,6 +28,13 @@ static const run_case runs[] = {
 	{"opset 11; in x uint16 [2]; init s uint16 [] 12; out y;"
 	 "node BitShift x s > y : direction=\"LEFT\";", {"uint16 [2] 1 17"},
 		"uint16 [2] 4096 4096"},
+	{"opset 11; in x int8 [4]; in s int8 [4]; out y;"
+	 "node BitShift x s > y : direction=\"RIGHT\";",
+		{"int8 [4] -8 -8 64 -1", "int8 [4] 8 -1 100 2"},
+		"int8 [4] -1 -1 0 -1"},
+	{"opset 11; in x int8 [3]; in s int8 [3]; out y;"
+	 "node BitShift x s > y : direction=\"LEFT\";",
+		{"int8 [3] -8 1 65", "int8 [3] 8 -1 1"}, "int8 [3] 0 0 -126"},
 	{"opset 13; in x int32 [2]; in p float [2]; out y; node Pow x p > y;",
 		{"int32 [2] 2 9", "float [2] 3 0.5"}, "int32 [2] 8 3"},
 	/* shapes are computed while importing */
@@ -93,6 +100,21 @@ static const run_case runs[] = {
 	 "node MaxRoiPool x r > y : pooled_shape=[2,2] spatial_scale=0.5;",
 		{"float [1,1,3,3] 1 2 3 4 5 6 7 8 9", "float [1,5] 0 2 0 4 4"},
 		"float [1,1,2,2] 5 6 8 9"},
+	/* half of a spectrum in, a real signal out, of even and odd length */
+	{"opset 20; in x float [1,3,2]; out y;"
+	 "node DFT x > y : inverse=1 onesided=1;",
+		{"float [1,3,2] 10 0 -2 2 -2 0"}, "float [1,4,1] 1 2 3 4"},
+	{"opset 20; in x float [1,2,2]; init n int64 [] 3; out y;"
+	 "node DFT x n > y : inverse=1 onesided=1;",
+		{"float [1,2,2] 6 0 0 3.46410162"}, "float [1,3,1] 2 0 4"},
+	{"opset 17; in x float [1,3,2]; init n int64 [] 2; out y;"
+	 "node DFT x n > y : inverse=1 onesided=1;",
+		{"float [1,3,2] 6 0 2 0 9 9"}, "float [1,2,1] 4 2"},
+	{"opset 20; in x float [1,1,2]; out y;"
+	 "node DFT x > y : inverse=1 onesided=1;", {"float [1,1,2] 6 0"},
+		"!onnx.attr"},
+	{"opset 20; in x float [1,2,3]; out y; node DFT x > y;",
+		{"float [1,2,3] 6 0 1 2 3 4"}, "!onnx.attr"},
 	{"opset 20; in x float [1,2,1]; out y; node DFT x > y;",
 		{"float [1,2,1] 3 1"}, "float [1,2,2] 4 0 2 0"},
 	{"opset 21; in x float [2]; init s float [] 0.5; out y;"
