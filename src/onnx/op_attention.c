@@ -4,6 +4,8 @@
  *     Attention(q, k, v)              attention_grouped(q, k, v)
  *     Attention(q, k, v, mask), softcap, windows, products as outputs
  *         s = softcap(scale * q k');  softmax of s + bias where allowed;  p v
+ *     FlexAttention(q, k, v){score_mod, prob_mod}
+ *         s = score_mod(scale * q k');  prob_mod(softmax of s) v
  *     RotaryEmbedding(x, cos, sin)    [x1 cos - x2 sin, x1 sin + x2 cos]
  *
  * All of it is computed in f32 (f64 where the inputs or the softmax are), and
@@ -327,6 +329,67 @@ void onnx_attention(node *d)
 	on_set(d, 0, o);
 	on_set(d, 1, a.k);
 	on_set(d, 2, a.v);
+}
+
+/* ---- attention with graphs inside ---- */
+
+/* The graph of an attribute on x; without the attribute: x. */
+static int32_t changed(node *d, const char *name, int32_t x)
+{
+	val in = {.kind = VAL_TENSOR, .v = x,
+		.elem = onnx_dtype_elem(on_dt(d, x))}, out;
+	const onnx_graph *g;
+
+	if (!on_has_attr(d, name))
+		return x;
+	g = on_graph(d, name);
+	if (g->out.n != 1)
+		on_fail(d, "onnx.graph", "%s has %d outputs, but must have one",
+			name, (int)g->out.n);
+	d->x->run_graph(d, g, 1, &in, &out);
+	if (out.kind != VAL_TENSOR || out.elem != in.elem ||
+		on_rank_of(d, out.v) != 4 ||
+		memcmp(on_ty(d, out.v)->shape, on_ty(d, x)->shape,
+			4 * sizeof(int64_t)) != 0)
+		on_fail(d, "onnx.graph", "what %s makes must have the shape and "
+			"element type of what it gets", name);
+	return out.v;
+}
+
+void onnx_flex_attention(node *d)
+{
+	struct attention a = {.d = d, .q = on_in(d, 0), .k = on_in(d, 1),
+		.v = on_in(d, 2)};
+	tn_dtype out = on_dt(d, a.v), softmax;
+	int64_t precision = on_int(d, "softmax_precision", 0), size;
+	int32_t s, k, r;
+
+	if (on_rank_of(d, a.q) != 4)
+		on_fail(d, "onnx.shape", "query, key and value must have 4 axes "
+			"each; the query has %d", (int)on_rank_of(d, a.q));
+	find_heads(&a);
+	check_shapes(&a);
+	softmax = on_dt(d, a.q) == TN_F64 ? TN_F64 : TN_F32;
+	if (precision != 0)
+		softmax = on_elem_dtype(d, precision);
+	if (!dtype_is_float(softmax))
+		on_fail(d, "onnx.attr", "softmax_precision is %s; accepted are "
+			"types of floats", dtype_name(softmax));
+	a.t = on_dt(d, a.q) == TN_F64 || softmax == TN_F64 ? TN_F64 : TN_F32;
+	size = on_extent(d, a.q, 3);
+	a.scale = on_real(d, "scale", 1 / sqrt(size > 0 ? (double)size : 1));
+	k = grouped(&a, a.k, false);
+	r = on_rank_of(d, k);
+	s = row(d, "matmul", A(grouped(&a, a.q, true),
+				 on_move_axis(d, k, r - 1, r - 2)));
+	s = on_cast_to(d, times(d, of_heads(&a, s), a.scale), softmax);
+	s = rowa(d, "softmax", A(changed(d, "score_mod", s)), INT("axis", -1));
+	s = on_cast_to(d, changed(d, "prob_mod", s), a.t);
+	if (a.groups > 1)
+		s = on_reshape(d, s, LIST(d, a.batch, a.heads / a.groups,
+					     a.groups, a.n_q, a.n_k));
+	s = of_heads(&a, row(d, "matmul", A(s, grouped(&a, a.v, false))));
+	on_set(d, 0, on_cast_to(d, s, out));
 }
 
 /* ---- rotary positions ---- */

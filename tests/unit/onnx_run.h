@@ -8,6 +8,8 @@
 
 #include "interp/interp.h"
 
+#include <math.h>
+
 /* Values of inputs are texts as initialisers are: "float [2] 1 2". */
 enum { MAX_IN = 8 };
 typedef struct run_case {
@@ -72,6 +74,55 @@ static inline onnx_array run_given(arena *a, const char *model, const onnx_array
 	onnx_model *m = parse_model(a, &bytes, NULL);
 
 	return run_import(a, onnx_import_new(a, m), in);
+}
+
+static inline void near(const onnx_array *got, int64_t i, double want)
+{
+	double v = dtype_load_f64(got->type.dtype, got->data, i);
+
+	if (v != want && !(fabs(v - want) < 2e-6 * (1 + fabs(want)))) {
+		print_error("element %lld is %g, not %g\n", (long long)i, v,
+			want);
+		fail();
+	}
+}
+
+static inline void run_case_near(arena *a, void *arg)
+{
+	const run_case *c = arg;
+	onnx_array got = run_model(a, c, true), want;
+
+	if (c->out[0] == '!')
+		return;
+	want = parse_value(a, c->out);
+	assert_int_equal(got.elem, want.elem);
+	assert_int_equal(got.type.rank, want.type.rank);
+	for (int32_t i = 0; i < want.type.rank; i++)
+		assert_int_equal(got.type.shape[i], want.type.shape[i]);
+	for (int64_t i = 0; i < shape_numel(want.type.shape, want.type.rank);
+		i++)
+		near(&got, i, dtype_load_f64(want.type.dtype, want.data, i));
+}
+
+/* Runs each model and compares output 0; an out of "!RULE" is an error. */
+static inline void check_runs(const run_case *at, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		run_case c = at[i];
+		tn_diag d = {0};
+		tn_status s = unit_run(run_case_near, &c, 0, &d);
+
+		if (c.out[0] == '!') {
+			if (s == TN_OK || strcmp(d.rule, c.out + 1) != 0)
+				print_error("%s\n%s: %s\n", c.model, d.rule,
+					d.text);
+			assert_int_equal(s, TN_EINVAL);
+			assert_string_equal(d.rule, c.out + 1);
+		} else if (s != TN_OK) {
+			print_error("%s\n%s: %s\n", c.model, d.rule, d.text);
+			fail();
+		}
+	}
 }
 
 #endif

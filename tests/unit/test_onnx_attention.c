@@ -148,17 +148,6 @@ static void products(const variant *c, int32_t b, int32_t h, int32_t i,
 		step[3][j] /= sum > 0 ? sum : 1;
 }
 
-static void near(const onnx_array *got, int64_t i, double want)
-{
-	double v = dtype_load_f64(got->type.dtype, got->data, i);
-
-	if (v != want && !(fabs(v - want) < 2e-6 * (1 + fabs(want)))) {
-		print_error("element %lld is %g, not %g\n", (long long)i, v,
-			want);
-		fail();
-	}
-}
-
 static const char *model_of(arena *a, const variant *c, bool shown)
 {
 	str s = str_new(a);
@@ -370,39 +359,10 @@ static const run_case runs[] = {
 			"float [1,2,3] 1 2 3 4 5 6"}, "!onnx.shape"},
 };
 
-static void runs_case(arena *a, void *arg)
-{
-	const run_case *c = arg;
-	onnx_array got = run_model(a, c, true), want;
-
-	if (c->out[0] == '!')
-		return;
-	want = parse_value(a, c->out);
-	assert_int_equal(got.elem, want.elem);
-	assert_int_equal(got.type.rank, want.type.rank);
-	for (int32_t i = 0; i < want.type.rank; i++)
-		assert_int_equal(got.type.shape[i], want.type.shape[i]);
-	for (int64_t i = 0; i < shape_numel(want.type.shape, want.type.rank);
-		i++)
-		near(&got, i, dtype_load_f64(want.type.dtype, want.data, i));
-}
-
 static void test_operators(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-		run_case c = runs[i];
-		tn_diag d = {0};
-		tn_status s = unit_run(runs_case, &c, 0, &d);
-
-		if (c.out[0] == '!') {
-			assert_int_equal(s, TN_EINVAL);
-			assert_string_equal(d.rule, c.out + 1);
-		} else if (s != TN_OK) {
-			print_error("%s\n%s: %s\n", c.model, d.rule, d.text);
-			fail();
-		}
-	}
+	check_runs(runs, sizeof runs / sizeof *runs);
 }
 
 int main(void)
