@@ -21,8 +21,9 @@ static int count(const char *text)
 
 struct choice {
 	const char *const *what; /* ends with NULL */
-	const char *only, *repeat, *batch, *seconds, *schedule;
-	bool json, train;
+	const char *only, *repeat, *batch, *seconds, *schedule,
+		*device;
+	bool json, train, small;
 };
 
 /*
@@ -55,7 +56,7 @@ static int start(const cli_command *self, const struct choice *o)
 	if (what == NULL)
 		return cli_usage(self,
 			"name what to measure: fused, compile, api, step, "
-			"contract, train, shard, nets, merges, "
+			"contract, train, shard, nets, gpu, merges, "
 			"estimate or machine");
 	if (repeat == 0 || (batch == 0 && o->batch != NULL))
 		return cli_usage(self, "--repeat and --batch must be 1 to 1000");
@@ -67,8 +68,13 @@ static int start(const cli_command *self, const struct choice *o)
 			: cli_usage(self, "nets needs a MODEL.onnx");
 	if (!strcmp(what, "merges") || !strcmp(what, "estimate"))
 		return start_kernels(self, o, repeat);
+	if ((o->device != NULL || o->small) && strcmp(what, "gpu") != 0)
+		return cli_usage(self, "--device and --small are for gpu");
 	if (o->what[1] != NULL)
 		return cli_usage(self, "too many arguments: %s", o->what[1]);
+	if (!strcmp(what, "gpu"))
+		return bench_gpu_cases(o->device != NULL ? o->device : "cuda",
+			o->only, o->small, repeat, o->json);
 	if (!strcmp(what, "compile"))
 		return bench_compile(repeat, o->json);
 	if (!strcmp(what, "step"))
@@ -82,7 +88,7 @@ static int start(const cli_command *self, const struct choice *o)
 	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0 &&
 		strcmp(what, "machine") != 0)
 		return cli_usage(self, "\"%s\" cannot be measured: name fused, "
-			"compile, api, step, contract, train, shard or nets", what);
+			"compile, api, step, contract, train, shard, gpu or nets", what);
 	if (cli_context_new(&c, NULL) < 0)
 		return cli_no_context();
 	if (strcmp(what, "machine") == 0)
@@ -117,6 +123,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"batch", .value = &o.batch},
 		{"seconds", .value = &o.seconds},
 		{"train", .flag = &o.train},
+		{"device", .value = &o.device},
+		{"small", .flag = &o.small},
 		{"schedule", .value = &o.schedule},
 		{0},
 	};
@@ -143,6 +151,8 @@ const cli_command cli_bench = {
 	"                   [--case NAME] [--repeat N] [--schedule FILE] [--json]\n"
 	"       tenon bench nets MODEL.onnx... [--train] [--batch N] [--repeat N]\n"
 	"                   [--schedule FILE] [--json]\n"
+	"       tenon bench gpu [--device DEVICE] [--small] [--case NAME]\n"
+	"                   [--repeat N] [--json]\n"
 	"       tenon bench merges|estimate [FILE.tn|MODEL.onnx]... [--case NAME]\n"
 	"                   [--repeat N] [--seconds N] [--schedule FILE] [--json]\n"
 	"\n"
@@ -171,6 +181,10 @@ const cli_command cli_bench = {
 	"  nets         for each model: time to read it, to compile it with an\n"
 	"               empty cache and from the cache, and to run it, at\n"
 	"               batches of 1 and 4, or N; memory\n"
+	"  gpu          kernels with all tensors in the memory of a device,\n"
+	"               compared with the driver's copy of as many bytes and\n"
+	"               with cuBLAS if it is installed; T: 10^12 floating-point\n"
+	"               operations a second\n"
 	"  merges       each merge of fusion, in the programs of fused, contract\n"
 	"               and step or in files: the program, compared with the\n"
 	"               same program in which the two equations are kept apart;\n"
@@ -183,6 +197,8 @@ const cli_command cli_bench = {
 	"  --seconds N  merges: begin no measurement after so many seconds\n"
 	"  --train      nets: measure a training step instead, at batch 4, or N\n"
 	"  --batch N    nets: the batch\n"
+	"  --device D   gpu: the device (cuda)\n"
+	"  --small      gpu: small extents, for warps that are emulated\n"
 	"  --case NAME  measure only the cases whose names contain NAME\n"
 	"  --repeat N   measurements per case (15; merges, estimate: 5); the\n"
 	"               median is printed\n"

@@ -11,7 +11,8 @@ typedef struct bench_result {
 	const char *bench, *name;
 	double seconds;	       /* median of Tenon */
 	double rate;	       /* bytes per second, or 0 */
-	const char *reference; /* what it is compared with */
+	double flops;	       /* per second, or 0 */
+	const char *reference; /* what it is compared with, or NULL */
 	/* Tenon's rate divided by the reference's; higher is better */
 	double ratio;
 	double target;
@@ -39,6 +40,10 @@ int bench_step(const char *only, int repeat, bool json);
 int bench_shard(const char *only, int repeat, bool json);
 int bench_train(const char *only, int repeat, bool json);
 int bench_api(tn_context *c, int repeat, bool json);
+
+/* device: its name; small: extents that emulated warps can take */
+int bench_gpu_cases(const char *device, const char *only, bool small,
+	int repeat, bool json);
 
 /*
  * files ends with NULL; without files: the suite. seconds: time limit of all,
@@ -166,6 +171,21 @@ typedef struct bench_conv bench_conv;
 bench_conv *bench_conv_new(const bench_conv_shape *s); /* NULL: not installed */
 void bench_conv_free(bench_conv *c);
 void bench_conv_run(bench_conv *c);
+
+/* ---- gpu_ref.c: the driver's copy, and cuBLAS ---- */
+
+typedef struct bench_gpu bench_gpu;
+bench_gpu *bench_gpu_open(tn_context *c); /* NULL: no CUDA device */
+void bench_gpu_close(bench_gpu *g);
+/*
+ * Seconds of one of so many copies of bytes. All copies of one bench_gpu have as
+ * many bytes as the first one, or fewer. false: it cannot be measured.
+ */
+bool bench_gpu_copy(bench_gpu *g, double bytes, int calls, double *seconds);
+/* .. of products o[m,n] = x[m,k] y[k,n]; false: cuBLAS is not installed */
+bool bench_gpu_product(bench_gpu *g, tn_dtype t, tn_tensor *x, tn_tensor *y,
+	tn_tensor *o, int64_t m, int64_t n, int64_t k, int calls,
+	double *seconds);
 
 /* ---- ref.c: hand-written loops on pinned threads ---- */
 

@@ -35,10 +35,16 @@ void bench_say(const bench_result *r, bool json)
 			r->name, r->seconds * 1e3);
 		if (r->rate > 0)
 			printf("%9.2f", r->rate * 1e-9);
+		else if (r->flops > 0)
+			printf("%8.2fT", r->flops * 1e-12);
 		else
 			printf("%9s", "-");
-		printf("  %-16s %6.2f %7.2f%s\n", r->reference, r->ratio,
-			r->target, r->ratio < r->target ? "  missed" : "");
+		if (r->reference == NULL)
+			printf("  %-16s %6s %7.2f\n", "-", "-", r->target);
+		else
+			printf("  %-16s %6.2f %7.2f%s\n", r->reference, r->ratio,
+				r->target,
+				r->ratio < r->target ? "  missed" : "");
 	} else {
 		printf("{\"bench\":");
 		cli_json_text(stdout, r->bench);
@@ -50,10 +56,20 @@ void bench_say(const bench_result *r, bool json)
 		} else {
 			printf(",\"seconds\":");
 			cli_json_number(stdout, r->seconds);
-			printf(",\"reference\":");
-			cli_json_text(stdout, r->reference);
-			printf(",\"ratio\":");
-			cli_json_number(stdout, r->ratio);
+			if (r->rate > 0) {
+				printf(",\"bytes_per_s\":");
+				cli_json_number(stdout, r->rate);
+			}
+			if (r->flops > 0) {
+				printf(",\"flops_per_s\":");
+				cli_json_number(stdout, r->flops);
+			}
+			if (r->reference != NULL) {
+				printf(",\"reference\":");
+				cli_json_text(stdout, r->reference);
+				printf(",\"ratio\":");
+				cli_json_number(stdout, r->ratio);
+			}
 			printf(",\"target\":");
 			cli_json_number(stdout, r->target);
 		}

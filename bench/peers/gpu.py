@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""gpu.py TENON [--small] [--seconds N]: `tenon bench gpu` beside PyTorch.
+
+Prints a Markdown table: each case right after ours, on the first GPU. PyTorch's
+time is the better one of eager and torch.compile (which writes its kernels in
+Triton); attention is its best one (FlashAttention or cuDNN), products are
+cuBLAS. `of copy` and `of cuBLAS` are what `tenon bench gpu` says. After N
+seconds (240) no further case begins, and what is left out is listed.
+PyTorch is measured where it can be imported and has a GPU (`pip install torch`
+into any environment, outside of the repository); else only ours is.
+"""
+import json
+import math
+import statistics
+import subprocess
+import sys
+import time
+
+ROW_SECONDS, REPEAT = 0.02, 7
+
+
+def cases(torch):
+    """name -> (function, inputs); the sizes are those of src/bench/gpu.c."""
+    f = torch.nn.functional if torch is not None else None
+    half, brain = "float16", "bfloat16"
+
+    def normal(*shape, dtype="float32", grad=False):
+        return torch.randn(*shape, device="cuda", requires_grad=grad,
+                           dtype=getattr(torch, dtype))
+
+    def pick(n, below):
+        return torch.randint(below, (n,), device="cuda")
+
+    def step(q, k, v, dy):
+        y = f.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return torch.autograd.grad(y, (q, k, v), dy)
+
+    def product(m, n, k, t):
+        return (lambda x, y: x @ y,
+                lambda: (normal(m, k, dtype=t), normal(k, n, dtype=t)))
+
+    def wide(n=8192, m=8192):
+        return lambda: (normal(n, m),)
+
+    heads = (4, 16, 4096, 128)
+    return {
+        "relu_ax_b_plus_y": (
+            lambda x, y, a, b: torch.relu(x * a + b) + y,
+            lambda: (normal(8192, 8192), normal(8192, 8192), normal(8192),
+                     normal(8192))),
+        "bias_gelu_bf16": (
+            lambda x, b: f.gelu(x + b),
+            lambda: (normal(8192, 8192, dtype=brain),
+                     normal(8192, dtype=brain))),
+        "softmax_1024": (lambda x: torch.softmax(x, 1), wide(65536, 1024)),
+        "softmax_8192": (lambda x: torch.softmax(x, 1), wide()),
+        "softmax_65536": (lambda x: torch.softmax(x, 1), wide(1024, 65536)),
+        "layer_norm_residual": (
+            lambda x, r, g, b: f.layer_norm(x + r, (1024,), g, b),
+            lambda: (normal(65536, 1024), normal(65536, 1024), normal(1024),
+                     normal(1024))),
+        "sum_rows": (lambda x: x.sum(1), wide()),
+        "sum_columns": (lambda x: x.sum(0), wide()),
+        "transpose": (lambda x: (-x.t()).contiguous(), wide()),
+        "cumsum": (lambda x: x.cumsum(1), wide()),
+        "embedding": (lambda i, w: f.embedding(i, w),
+                      lambda: (pick(65536, 32768), normal(32768, 1024))),
+        # by atomic operations: the sums differ from run to run
+        "scatter_add": (lambda i, x, u: x.index_add(0, i, u),
+                        lambda: (pick(65536, 32768), normal(32768, 1024),
+                                 normal(65536, 1024))),
+        "product_bf16_4096": product(4096, 4096, 4096, brain),
+        "product_bf16_8192": product(8192, 8192, 8192, brain),
+        "product_bf16_gpt": product(16384, 3072, 768, brain),
+        "product_f16_2048": product(2048, 2048, 2048, half),
+        "product_f32_4096": product(4096, 4096, 4096, "float32"),
+        "product_gelu_bf16": (
+            lambda x, y, b: f.gelu(x @ y + b),
+            lambda: (normal(16384, 768, dtype=brain),
+                     normal(768, 3072, dtype=brain),
+                     normal(3072, dtype=brain))),
+        "attention_bf16": (
+            lambda q, k, v: f.scaled_dot_product_attention(
+                q, k, v, is_causal=True),
+            lambda: tuple(normal(*heads, dtype=brain) for _ in range(3))),
+        "attention_step_bf16": (
+            step,
+            lambda: tuple(normal(*heads, dtype=brain, grad=i < 3)
+                          for i in range(4))),
+        "conv_3x3_f16": (
+            lambda x, w: f.conv2d(x, w, padding=1),
+            lambda: (normal(64, 256, 28, 28, dtype=half),
+                     normal(256, 256, 3, 3, dtype=half))),
+    }
+
+
+def timed(torch, fn, inputs):
+    """Median seconds of a call."""
+    def calls(n):
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(n):
+            fn(*inputs)
+        torch.cuda.synchronize()
+        return (time.perf_counter() - start) / n
+
+    calls(2)
+    n = min(int(ROW_SECONDS / calls(2)) + 1, 10000)
+    return statistics.median(calls(n) for _ in range(REPEAT))
+
+
+def peer(torch, name):
+    """Seconds of the better one of eager and compiled, and which it is."""
+    fn, make = cases(torch)[name]
+    inputs = make()
+    best = timed(torch, fn, inputs), "eager"
+    try:
+        best = min(best, (timed(torch, torch.compile(fn), inputs), "compile"))
+    except Exception as e:  # eager remains
+        print("torch.compile of %s: %s" % (name, str(e).splitlines()[0]),
+              file=sys.stderr)
+    del inputs
+    torch.cuda.empty_cache()
+    return best
+
+
+def ours(command):
+    r = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    return json.loads(r.stdout) if r.returncode == 0 else None
+
+
+def number(r, name, factor=1.0, form="%.2f"):
+    return form % (r[name] * factor) if name in r else "-"
+
+
+def main():
+    args = sys.argv[1:]
+    small = "--small" in args
+    if small:
+        args.remove("--small")
+    limit = 240.0
+    if "--seconds" in args:
+        i = args.index("--seconds")
+        limit = float(args[i + 1])
+        del args[i:i + 2]
+    if len(args) != 1:
+        sys.exit(__doc__)
+    try:
+        import torch
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+    except ImportError:
+        torch = None
+    if torch is not None and (small or not torch.cuda.is_available()):
+        torch = None
+    print("| case | ms | GB/s | TFLOP/s | of copy or cuBLAS | goal | "
+          "PyTorch ms | ratio |")
+    print("|---" * 8 + "|", flush=True)
+    began, ratios, failed, late = time.monotonic(), [], [], []
+    for name in cases(None):
+        if time.monotonic() - began > limit:
+            late.append(name)
+            continue
+        r = ours([args[0], "bench", "gpu", "--json", "--case", name,
+                  "--repeat", str(REPEAT)] +
+                 (["--small"] if small else []))
+        if r is None:
+            failed.append(name)
+            continue
+        row = "| %s | %.4f | %s | %s | %s | %.2f |" % (
+            name, 1e3 * r["seconds"], number(r, "bytes_per_s", 1e-9, "%.0f"),
+            number(r, "flops_per_s", 1e-12, "%.1f"), number(r, "ratio"),
+            r["target"])
+        if torch is None:
+            print(row + " - | - |", flush=True)
+            continue
+        seconds, how = peer(torch, name)
+        ratios.append(seconds / r["seconds"])
+        print(row + " %.4f (%s) | %.2f |" % (1e3 * seconds, how, ratios[-1]),
+              flush=True)
+    if ratios:
+        print("\ngeometric mean of the ratios to PyTorch: %.2f" % math.exp(
+            sum(map(math.log, ratios)) / len(ratios)))
+    if torch is None:
+        print("\nPyTorch is not measured: it cannot be imported, or has no GPU")
+    for what, which in (("not measured in time", late), ("failed", failed)):
+        if which:
+            print("\n%s: %s" % (what, ", ".join(which)))
+    sys.exit(1 if failed else 0)
+
+
+main()
