@@ -4,8 +4,7 @@
  * Resize works axis by axis. The source elements of each result and their
  * weights depend only on sizes, so they are computed here, as a table for each
  * axis, for the row `resample`: o[y] += x[ids[y, k]] * w[y, k]. Mode nearest is
- * a `take`. GridSample and RoiAlign compute positions from data, by several
- * rows.
+ * a `take`. RoiAlign computes positions from data, by several rows.
  */
 #include "onnx/ops.h"
 
@@ -14,7 +13,7 @@
 typedef struct resize {
 	const char *mode, *where, *nearest;
 	double cubic;
-	bool exclude_outside;
+	bool exclude_outside, antialias;
 	const double *roi; /* (2 * rank): starts, ends; or NULL */
 } resize;
 
@@ -92,27 +91,64 @@ static void cubic_weights(double a, double t, double w[4])
 	w[3] = ((a * (u + 1) - 5 * a) * (u + 1) + 8 * a) * (u + 1) - 4 * a;
 }
 
-/* Interpolates with two elements (linear) or four (cubic). */
+/* The weight of an element that is x away, of a kernel as wide as 2 or 4. */
+static double weight_at(const resize *r, bool cubic, double x)
+{
+	double a = r->cubic;
+
+	x = fabs(x);
+	if (!cubic)
+		return x < 1 ? 1 - x : 0;
+	if (x <= 1)
+		return ((a + 2) * x - (a + 3)) * x * x + 1;
+	return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
+}
+
+/* n weights, for the elements at - first + k; wide: of the stretched kernel */
+static void set_weights(const resize *r, bool cubic, double wide, double t,
+	int64_t first, int64_t n, double *v)
+{
+	double sum = 0;
+
+	if (wide == 1 && cubic) {
+		cubic_weights(r->cubic, t, v);
+	} else if (wide == 1) {
+		v[0] = 1 - t;
+		v[1] = t;
+	}
+	for (int64_t k = 0; wide < 1 && k < n; k++)
+		sum += v[k] = weight_at(r, cubic,
+			((double)(first + k) - t) * wide);
+	for (int64_t k = 0; wide < 1 && k < n; k++)
+		v[k] /= sum;
+}
+
+/*
+ * Interpolates with two elements (linear) or four (cubic); antialias: the kernel
+ * is stretched by what the axis shrinks.
+ */
 static int32_t resize_weighted(
 	node *d, const resize *r, const axis_job *j, int32_t x)
 {
 	bool cubic = !strcmp(r->mode, "cubic");
-	int32_t taps = cubic ? 4 : 2, n = (int32_t)j->out;
-	list shape = LIST(d, n, taps), ids = on_list_new(d, n * taps, 0);
-	double *w = arena_array(d->x->a, double, n * taps + 1);
+	double wide = r->antialias && j->scale < 1 ? j->scale : 1;
+	int64_t first = (int64_t)floor((cubic ? -2 : -1) / wide) + 1;
+	int64_t taps = on_bound(d, "the number of elements for one result",
+		2 - 2 * first, 1, 1 << 20);
+	int32_t n = (int32_t)j->out;
+	list shape = LIST(d, n, taps), ids;
+	double *w;
 
+	on_bound(d, "the number of all weights of an axis", taps * n, 1, 1 << 26);
+	ids = on_list_new(d, (int32_t)(taps * n), 0);
+	w = arena_array(d->x->a, double, n * taps + 1);
 	for (int32_t i = 0; i < n; i++) {
-		double at = source(r, j, i), t = at - floor(at), sum = 0;
+		double at = source(r, j, i), sum = 0;
 		double *v = w + i * taps;
 
-		if (cubic) {
-			cubic_weights(r->cubic, t, v);
-		} else {
-			v[0] = 1 - t;
-			v[1] = t;
-		}
-		for (int32_t k = 0; k < taps; k++) {
-			double p = floor(at) + k - (cubic ? 1 : 0);
+		set_weights(r, cubic, wide, at - floor(at), first, taps, v);
+		for (int64_t k = 0; k < taps; k++) {
+			double p = floor(at) + (double)(first + k);
 
 			if (r->exclude_outside &&
 				(p < 0 || p > (double)j->in - 1))
@@ -120,7 +156,7 @@ static int32_t resize_weighted(
 			ids.at[i * taps + k] = inside(j, p);
 			sum += v[k];
 		}
-		for (int32_t k = 0; k < taps && r->exclude_outside; k++)
+		for (int64_t k = 0; k < taps && r->exclude_outside; k++)
 			v[k] = sum != 0 ? v[k] / sum : 0;
 	}
 	return rowa(d, "resample",
@@ -159,6 +195,37 @@ static const double *known_reals(node *d, int32_t i, int32_t *n)
 	for (int32_t k = 0; k < *n; k++)
 		out[k] = dtype_load_f64(on_dt(d, v), data, k);
 	return out;
+}
+
+/*
+ * keep_aspect_ratio_policy: all axes get the scale of the one whose scale is the
+ * smallest (not_larger) or the largest (not_smaller).
+ */
+static void keep_ratio(node *d, axis_job *j, int32_t rank, const list *axes)
+{
+	const char *policy = on_text(d, "keep_aspect_ratio_policy", "stretch");
+	bool least = !strcmp(policy, "not_larger");
+	double scale = 0;
+
+	if (!strcmp(policy, "stretch"))
+		return;
+	if (!least && strcmp(policy, "not_smaller") != 0)
+		on_fail(d, "onnx.attr", "keep_aspect_ratio_policy is \"%.50s\"; "
+			"accepted are stretch, not_larger and not_smaller",
+			policy);
+	for (int32_t i = 0; i < axes->n; i++) {
+		double s = j[on_axis(d, axes->at[i], rank)].scale;
+
+		scale = i == 0 || (least ? s < scale : s > scale) ? s : scale;
+	}
+	for (int32_t i = 0; i < axes->n; i++) {
+		axis_job *k = &j[on_axis(d, axes->at[i], rank)];
+		double n = floor(scale * (double)k->in + 0.5);
+
+		k->scale = scale;
+		k->out = on_bound(d, "an extent",
+			(int64_t)(n < 1e9 ? n : 1e9), 1, 1 << 20);
+	}
 }
 
 /*
@@ -210,12 +277,53 @@ static void sizes_of(node *d, axis_job *j, int32_t rank, const list *axes)
 		on_bound(d, "an extent", k->out, 1, 1 << 20);
 		on_bound(d, "an extent", k->in, 1, INT64_C(1) << 40);
 	}
+	if (scales == NULL)
+		keep_ratio(d, j, rank, axes);
+}
+
+/* The starts and ends of tf_crop_and_resize, of all axes. */
+static const double *roi_of(node *d, int32_t rank, const list *axes)
+{
+	int32_t n = 0;
+	const double *given = known_reals(d, 1, &n);
+	double *roi = arena_array(d->x->a, double, 2 * rank + 1);
+
+	if (n != 2 * axes->n)
+		on_fail(d, "onnx.shape", "%d numbers of roi for %d axes",
+			(int)n, (int)axes->n);
+	for (int32_t i = 0; i < rank; i++)
+		roi[rank + i] = 1;
+	for (int32_t i = 0; i < axes->n; i++) {
+		int32_t at = on_axis(d, axes->at[i], rank);
+
+		roi[at] = given[i];
+		roi[rank + at] = given[axes->n + i];
+	}
+	return roi;
+}
+
+static void check_modes(const node *d, const resize *r)
+{
+	static const char *const where[] = {"half_pixel", "align_corners",
+		"asymmetric", "pytorch_half_pixel", "half_pixel_symmetric",
+		"tf_crop_and_resize", "tf_half_pixel_for_nn"};
+	bool known = false;
+
+	for (size_t i = 0; i < sizeof where / sizeof *where; i++)
+		known = known || !strcmp(r->where, where[i]);
+	if (!known)
+		on_fail(d, "onnx.attr", "coordinate_transformation_mode "
+			"\"%.50s\" is not supported", r->where);
+	if (strcmp(r->mode, "nearest") != 0 && strcmp(r->mode, "linear") != 0 &&
+		strcmp(r->mode, "cubic") != 0)
+		on_fail(d, "onnx.attr", "mode \"%.50s\" is not supported; "
+			"accepted are nearest, linear and cubic", r->mode);
 }
 
 void onnx_resize(node *d)
 {
 	bool old = d->opset < 11 || !strcmp(d->n->op, "Upsample");
-	int32_t x = on_in(d, 0), rank = on_rank_of(d, x), n_roi = 0;
+	int32_t x = on_in(d, 0), rank = on_rank_of(d, x);
 	axis_job jobs[TN_MAX_RANK];
 	list axes = on_list_iota(d, rank);
 	resize r = {.cubic = on_real(d, "cubic_coeff_a", -0.75)};
@@ -226,21 +334,18 @@ void onnx_resize(node *d)
 	r.nearest = on_text(d, "nearest_mode",
 		old ? "floor" : "round_prefer_floor");
 	r.exclude_outside = on_int(d, "exclude_outside", 0) != 0;
-	if (on_int(d, "antialias", 0) != 0 ||
-		strcmp(on_text(d, "keep_aspect_ratio_policy", "stretch"),
-			"stretch") != 0)
-		on_fail(d, "onnx.attr", "antialias and keep_aspect_ratio_policy "
-					"are not supported");
+	check_modes(d, &r);
+	r.antialias = on_int(d, "antialias", 0) != 0;
+	if (r.antialias && !strcmp(r.mode, "nearest"))
+		on_fail(d, "onnx.attr", "mode nearest cannot have antialias; "
+			"accepted are linear and cubic");
+	on_ignore(d, "keep_aspect_ratio_policy");
 	on_list(d, "axes", &axes);
 	on_ignore(d, "extrapolation_value");
 	if (!old)
 		(void)on_has(d, 1); /* roi, which only one mode uses */
-	if (!strcmp(r.where, "tf_crop_and_resize")) {
-		r.roi = known_reals(d, 1, &n_roi);
-		if (n_roi != 2 * rank)
-			on_fail(d, "onnx.shape", "%d numbers of roi for %d "
-				"axes", (int)n_roi, (int)rank);
-	}
+	if (!strcmp(r.where, "tf_crop_and_resize"))
+		r.roi = roi_of(d, rank, &axes);
 	sizes_of(d, jobs, rank, &axes);
 	for (int32_t i = 0; i < rank; i++) {
 		axis_job *j = &jobs[i];
@@ -253,166 +358,6 @@ void onnx_resize(node *d)
 	for (int32_t i = 0; i < rank && r.roi != NULL; i++)
 		x = extrapolate(d, &r, &jobs[i], x);
 	on_set(d, 0, row(d, "identity", A(x)));
-}
-
-/* ---- GridSample ---- */
-
-typedef struct grid {
-	node *d;
-	int32_t x; /* (n, c, h, w) */
-	bool align;
-	char padding; /* z zeros, b border, r reflection */
-} grid;
-
-static int32_t num(const grid *g, int32_t like, double v)
-{
-	return on_scalar(g->d, on_dt(g->d, like), v);
-}
-
-/* Maps -1 .. 1 to positions 0 .. n - 1. */
-static int32_t place_of(const grid *g, int32_t v, int64_t n)
-{
-	double m = (double)n;
-
-	v = on_two(g->d, "add", v, num(g, v, 1));
-	if (g->align)
-		return on_two(g->d, "mul", v, num(g, v, (m - 1) / 2));
-	v = on_two(g->d, "mul", v, num(g, v, m / 2));
-	return on_two(g->d, "sub", v, num(g, v, 0.5));
-}
-
-/* Reflects v at lo and hi until it is between them. */
-static int32_t reflect(const grid *g, int32_t v, double lo, double hi)
-{
-	double range = hi - lo;
-
-	if (range <= 0)
-		return on_two(g->d, "mul", v, num(g, v, 0));
-	v = row(g->d, "abs", A(on_two(g->d, "sub", v, num(g, v, lo))));
-	v = on_two(g->d, "mod", v, num(g, v, 2 * range));
-	v = on_two(g->d, "min", v,
-		on_two(g->d, "sub", num(g, v, 2 * range), v));
-	return on_two(g->d, "add", v, num(g, v, lo));
-}
-
-static int32_t clip_to(const grid *g, int32_t v, int64_t n)
-{
-	v = on_two(g->d, "max", v, num(g, v, 0));
-	return on_two(g->d, "min", v, num(g, v, (double)n - 1));
-}
-
-/* Applies the padding mode to a position; mode zeros leaves it as it is. */
-static int32_t padded(const grid *g, int32_t v, int64_t n)
-{
-	if (g->padding == 'r' && g->align)
-		v = reflect(g, v, 0, (double)n - 1);
-	else if (g->padding == 'r')
-		v = reflect(g, v, -0.5, (double)n - 0.5);
-	return g->padding != 'z' ? clip_to(g, v, n) : v;
-}
-
-/* Pixels at integer positions (as floats), 0 outside: (n, c, y, x). */
-static int32_t pixels(const grid *g, int32_t i, int32_t j)
-{
-	node *d = g->d;
-
-	i = on_cast_to(d, padded(g, i, on_extent(d, g->x, 2)), TN_I64);
-	j = on_cast_to(d, padded(g, j, on_extent(d, g->x, 3)), TN_I64);
-	return row(d, "sample_pixels", A(g->x, i, j));
-}
-
-/* Sum of taps x taps pixels by the products of their weights. */
-static int32_t weighted(const grid *g, int32_t taps, const int32_t *at_i,
-	const int32_t *w_i, const int32_t *at_j, const int32_t *w_j)
-{
-	node *d = g->d;
-	int32_t sum = -1;
-
-	for (int32_t p = 0; p < taps; p++)
-		for (int32_t q = 0; q < taps; q++) {
-			int32_t w = on_two(d, "mul", w_i[p], w_j[q]), v;
-
-			v = on_two(d, "mul", pixels(g, at_i[p], at_j[q]),
-				on_unsqueeze(d, w, 1));
-			sum = sum < 0 ? v : on_two(d, "add", sum, v);
-		}
-	return sum;
-}
-
-/* The integer positions on both sides of v, and their weights. */
-static void linear_taps(const grid *g, int32_t v, int32_t *at, int32_t *w)
-{
-	node *d = g->d;
-
-	at[0] = row(d, "floor", A(v));
-	at[1] = on_two(d, "add", at[0], num(g, v, 1));
-	w[1] = on_two(d, "sub", v, at[0]);
-	w[0] = on_two(d, "sub", num(g, v, 1), w[1]);
-}
-
-/* c3 t^3 + c2 t^2 + c1 t + c0 */
-static int32_t cubic_poly(const grid *g, int32_t t, const double c[4])
-{
-	int32_t v = num(g, t, c[3]);
-
-	for (int32_t k = 2; k >= 0; k--)
-		v = on_two(g->d, "add", on_two(g->d, "mul", v, t), num(g, t, c[k]));
-	return v;
-}
-
-static void cubic_taps(const grid *g, int32_t v, int32_t *at, int32_t *w)
-{
-	/* Keys's cubic kernel with a = -0.75, as polynomials in the fraction */
-	static const double c[4][4] = {{0, -0.75, 1.5, -0.75},
-		{1, 0, -2.25, 1.25}, {0, 0.75, 1.5, -1.25}, {0, 0, -0.75, 0.75}};
-	node *d = g->d;
-	int32_t low = row(d, "floor", A(v)), t = on_two(d, "sub", v, low);
-
-	for (int32_t k = 0; k < 4; k++) {
-		at[k] = on_two(d, "add", low, num(g, v, k - 1));
-		w[k] = cubic_poly(g, t, c[k]);
-	}
-}
-
-void onnx_grid_sample(node *d)
-{
-	const char *mode = on_text(d, "mode", "bilinear");
-	const char *padding = on_text(d, "padding_mode", "zeros");
-	int32_t x = on_in(d, 0), at = on_in(d, 1), i, j, o;
-	int32_t pi[4], wi[4], pj[4], wj[4];
-	grid g = {d, x, on_int(d, "align_corners", 0) != 0, padding[0]};
-
-	if (on_rank_of(d, x) != 4 || on_rank_of(d, at) != 4 || on_extent(d, at, 3) != 2)
-		on_fail(d, "onnx.shape", "images (n, c, h, w) and points (n, "
-					 "y, x, 2) are needed");
-	at = on_cast_to(d, at, on_dt(d, x));
-	j = place_of(&g, rowa(d, "select", A(at), INT("axis", 3),
-			      INT("index", 0)), on_extent(d, x, 3));
-	i = place_of(&g, rowa(d, "select", A(at), INT("axis", 3),
-			      INT("index", 1)), on_extent(d, x, 2));
-	if (mode[0] != 'b' || mode[1] == 'i') {
-		/* reflect positions into the image first, except for cubic */
-		if (strcmp(mode, "bicubic") != 0 && strcmp(mode, "cubic") != 0) {
-			i = padded(&g, i, on_extent(d, x, 2));
-			j = padded(&g, j, on_extent(d, x, 3));
-		}
-	}
-	if (!strcmp(mode, "nearest")) {
-		o = pixels(&g, row(d, "round", A(i)), row(d, "round", A(j)));
-	} else if (!strcmp(mode, "bicubic") || !strcmp(mode, "cubic")) {
-		cubic_taps(&g, i, pi, wi);
-		cubic_taps(&g, j, pj, wj);
-		o = weighted(&g, 4, pi, wi, pj, wj);
-	} else if (!strcmp(mode, "bilinear") || !strcmp(mode, "linear")) {
-		linear_taps(&g, i, pi, wi);
-		linear_taps(&g, j, pj, wj);
-		o = weighted(&g, 2, pi, wi, pj, wj);
-	} else {
-		on_fail(d, "onnx.attr", "mode \"%.50s\" is not supported; "
-			"accepted are nearest, linear (bilinear) and cubic "
-			"(bicubic)", mode);
-	}
-	on_set(d, 0, o);
 }
 
 /* ---- RoiAlign ---- */

@@ -32,6 +32,21 @@
 #define FLEX_IN                                                                \
 	{"float [1,1,1,1] 1", "float [1,1,2,1] 0 0", "float [1,1,2,1] 2 4"}
 
+#define RESIZE(shape, more)                                                    \
+	"opset 18; in x float " shape "; in r float [N]; in s float [M];"      \
+	"in n int64 [K]; out y; node Resize x " more ";"
+#define ROW4 "float [1,4] 1 2 3 4"
+#define GRID "opset 20; in x float [1,1,2,1,2]; in g float [1,1,1,N,3]; out y;" \
+	"node GridSample x g > y : "
+#define DEFORM                                                                 \
+	"opset 19; in x float [1,1,2,2]; in w float [1,1,1,1];"                \
+	"in o float [1,2,2,2]; in b float [1]; in m float [1,1,2,2]; out y;"   \
+	"node DeformConv x w "
+#define DEFORM_IN                                                              \
+	{"float [1,1,2,2] 1 2 3 4", "float [1,1,1,1] 10",                      \
+		"float [1,2,2,2] 0.5 0 0 0 0 0.5 0 1", "float [1] 1",          \
+		"float [1,1,2,2] 1 1 2 1"}
+
 static const run_case runs[] = {
 	{LINEAR("linear", ""), LINEAR_IN, "float [1,2,1] 8 33"},
 	{LINEAR("gated", "_ g"), LINEAR_IN, "float [1,2,1] 8 21"},
@@ -90,6 +105,64 @@ static const run_case runs[] = {
 	{FLEX ": score_mod={ in s float [1,1,1,2]; in t float [1];"
 	      "node Add s t > o; out o; };", FLEX_IN, "!onnx.graph"},
 	{FLEX ": softmax_precision=7;", FLEX_IN, "!onnx.attr"},
+	/* the kernel is as wide as the axis shrinks */
+	{RESIZE("[1,4]", "_ s > y : mode=\"linear\" antialias=1"),
+		{ROW4, "float [0]", "float [2] 1 0.5", "int64 [0]"},
+		"float [1,2] 1.625 3.375"},
+	{RESIZE("[1,4]", "_ s > y : mode=\"linear\" antialias=1 "
+		"exclude_outside=1"),
+		{ROW4, "float [0]", "float [2] 1 0.5", "int64 [0]"},
+		"float [1,2] 1.71428571 3.28571429"},
+	{RESIZE("[1,4]", "_ s > y : mode=\"linear\" antialias=1"),
+		{"float [1,2] 1 3", "float [0]", "float [2] 1 2", "int64 [0]"},
+		"float [1,4] 1 1.5 2.5 3"},
+	{RESIZE("[1,2]", "_ _ n > y : keep_aspect_ratio_policy=\"not_larger\""),
+		{"float [1,2] 1 2", "float [0]", "float [0]", "int64 [2] 3 4"},
+		"float [2,4] 1 1 2 2 1 1 2 2"},
+	{RESIZE("[1,2]", "_ _ n > y : keep_aspect_ratio_policy=\"not_smaller\""),
+		{"float [1,2] 1 2", "float [0]", "float [0]", "int64 [2] 1 4"},
+		"float [2,4] 1 1 2 2 1 1 2 2"},
+	{RESIZE("[1,2]", "_ _ n > y : keep_aspect_ratio_policy=\"fit\""),
+		{"float [1,2] 1 2", "float [0]", "float [0]", "int64 [2] 1 4"},
+		"!onnx.attr"},
+	{RESIZE("[1,3]", "r _ n > y : mode=\"linear\" axes=[1] "
+		"coordinate_transformation_mode=\"tf_crop_and_resize\""),
+		{"float [1,3] 1 2 3", "float [2] 0.5 1", "float [0]",
+			"int64 [1] 2"}, "float [1,2] 2 3"},
+	{RESIZE("[1,3]", "r _ n > y : mode=\"linear\" axes=[1] "
+		"coordinate_transformation_mode=\"tf_crop_and_resize\""),
+		{"float [1,3] 1 2 3", "float [4] 0.5 1 1 1", "float [0]",
+			"int64 [1] 2"}, "!onnx.shape"},
+	{RESIZE("[1,4]", "_ s > y : antialias=1"),
+		{ROW4, "float [0]", "float [2] 1 0.5", "int64 [0]"},
+		"!onnx.attr"},
+	{RESIZE("[1,4]", "_ s > y : mode=\"lanczos\""),
+		{ROW4, "float [0]", "float [2] 1 0.5", "int64 [0]"},
+		"!onnx.attr"},
+	{RESIZE("[1,4]", "_ s > y : coordinate_transformation_mode=\"half\""),
+		{ROW4, "float [0]", "float [2] 1 0.5", "int64 [0]"},
+		"!onnx.attr"},
+	{GRID "align_corners=1;", {"float [1,1,2,1,2] 1 2 3 4",
+		"float [1,1,1,3,3] -1 0 1 0 0 0 1 0 -1"},
+		"float [1,1,1,1,3] 3 2.5 2"},
+	{GRID "mode=\"nearest\";", {"float [1,1,2,1,2] 1 2 3 4",
+		"float [1,1,1,4,3] .5 2 .5 .5 0 .5 .5 -2 .5 .5 0 9"},
+		"float [1,1,1,1,4] 0 4 0 0"},
+	{GRID "mode=\"nearest\" padding_mode=\"border\";",
+		{"float [1,1,2,1,2] 1 2 3 4",
+			"float [1,1,1,4,3] .5 2 .5 .5 0 .5 .5 -2 .5 .5 0 -9"},
+		"float [1,1,1,1,4] 4 4 4 2"},
+	{GRID "padding_mode=\"wrap\";", {"float [1,1,2,1,2] 1 2 3 4",
+		"float [1,1,1,1,3] 0 0 0"}, "!onnx.attr"},
+	{"opset 20; in x float [1,1,2,1,2]; in g float [1,1,1,2]; out y;"
+	 "node GridSample x g > y;", {"float [1,1,2,1,2] 1 2 3 4",
+		"float [1,1,1,2] 0 0"}, "!onnx.shape"},
+	{DEFORM "o > y;", DEFORM_IN, "float [1,1,2,2] 20 10 30 0"},
+	{DEFORM "o b m > y;", DEFORM_IN, "float [1,1,2,2] 21 11 61 1"},
+	{DEFORM "x > y;", DEFORM_IN, "!onnx.shape"},
+	{DEFORM "o > y : group=2;", DEFORM_IN, "!onnx.shape"},
+	{DEFORM "o > y : strides=[0,1];", DEFORM_IN, "!onnx.attr"},
+	{DEFORM "o > y : kernel_shape=[2,2];", DEFORM_IN, "!onnx.attr"},
 };
 
 static void test_values(void **state)
@@ -112,6 +185,16 @@ static const char *const smooth[] = {
 	"in k float [1,2,4,2]; in v float [1,2,4,3]; out y;"
 	"node ai.onnx.preview/FlexAttention q k v > y : score_mod={"
 	"in s float [1,4,3,4]; node Tanh s > o; out o; };",
+	"opset 18; in x float [2,7]; init s float [2] 1 0.4; out y;"
+	"node Resize x _ s > y : mode=\"cubic\" antialias=1;",
+	"opset 20; in x float [2,2,3,3,2]; in g float [2,1,2,2,3]; out y;"
+	"node GridSample x g > y;",
+	"opset 19; in x float [1,4,4,3]; in w float [2,2,2,2];"
+	"in o float [1,16,3,2]; in b float [2]; in m float [1,8,3,2]; out y;"
+	"node DeformConv x w o b m > y : group=2 offset_group=2;",
+	"opset 19; in x float [2,1,5,4]; in w float [2,1,2,2];"
+	"in o float [2,8,2,2]; out y; node DeformConv x w o > y : "
+	"dilations=[2,1] strides=[2,3] pads=[0,1,1,1];",
 };
 
 static void write_model(arena *a, const char *path, const char *text)
