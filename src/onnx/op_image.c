@@ -139,7 +139,7 @@ static int32_t resize_weighted(
 	list shape = LIST(d, n, taps), ids;
 	double *w;
 
-	on_bound(d, "the number of all weights of an axis", taps * n, 1, 1 << 26);
+	on_bound(d, "the number of all weights of an axis", taps * n, 1, 1 << 22);
 	ids = on_list_new(d, (int32_t)(taps * n), 0);
 	w = arena_array(d->x->a, double, n * taps + 1);
 	for (int32_t i = 0; i < n; i++) {

@@ -299,7 +299,7 @@ static void find_kernel(struct deform *k, const int64_t *x, const int64_t *w)
 		k->taps *= k->kernel[i];
 		k->places *= k->out[i];
 	}
-	on_bound(d, "the number of places", k->places, 1, 1 << 26);
+	on_bound(d, "the number of places", k->places, 1, 1 << 24);
 }
 
 /* Where axis i is read, of each tap and place: [n * offsets, taps, places]. */

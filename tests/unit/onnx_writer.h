@@ -7,6 +7,7 @@
  *     node Gemm x w > y : transB=1 alpha=0.5 axes=[0,1] mode="edge";
  *
  * A graph as an attribute stands in braces: body={ in i int64 []; ... out o; }
+ * A tensor stands in parentheses: value=(v float [2] 1 2)
  * Elements are written raw; `typed` instead of `init` writes the schema's lists.
  * What is written here is what is not yet exported: the tests' own.
  */
@@ -241,6 +242,14 @@ static inline void mk_attr_value(mk *m, pb *x)
 		mk_is(m, "}");
 		pb_part(x, 6, &g);
 		pb_int(x, 20, 5);
+	} else if (mk_is(m, "(")) {
+		size_t n = strcspn(m->s, ")");
+		mk part = {m->a, arena_strndup(m->a, m->s, n), m->depth};
+		pb t = mk_tensor(&part, false);
+
+		pb_part(x, 5, &t);
+		pb_int(x, 20, 4);
+		m->s += n + (m->s[n] == ')');
 	} else if (mk_is(m, "\"")) {
 		const char *end = strchr(m->s, '"');
 
@@ -252,9 +261,11 @@ static inline void mk_attr_value(mk *m, pb *x)
 		bool real = false;
 
 		if (mk_is(m, "\"")) {
-			pb_text(x, 9, mk_word(m));
+			do {
+				pb_text(x, 9, mk_word(m));
+				mk_is(m, "\"");
+			} while (mk_is(m, ",") && mk_is(m, "\""));
 			pb_int(x, 20, 8);
-			mk_is(m, "\"");
 			mk_is(m, "]");
 			return;
 		}
