@@ -144,6 +144,8 @@ typedef struct bench_kernels {
 bool bench_kernels_new(bench_kernels *k, tn_program *p, int repeat);
 void bench_kernels_free(bench_kernels *k);
 bool bench_kernels_run(bench_kernels *k, const bench_subject *s, int i);
+/* The time of kernel i, the least of its samples. */
+double bench_kernels_least(const bench_kernels *k, int32_t i);
 
 /* ---- gemm.c: matrix products of installed libraries ---- */
 

@@ -4,8 +4,9 @@
  *
  * Each program is measured as it is and, for each of its merges, with the two
  * equations of the merge kept apart (tn_program_set_apart), in turn. The time
- * of the kernels in which the two versions differ is compared. A merge of
- * kernels with equal C is measured once. A merge that seems slower by more than
+ * of the kernels in which the two versions differ is compared, each the least of
+ * its runs: other work on the machine only adds to it. A merge of kernels with
+ * equal C is measured once. A merge that seems slower by more than
  * a tenth is measured again, longer, before it is reported as a loser.
  *
  *     fused 61 us, apart 40 us (predicted 35, 52)  net.onnx: conv_3, mean_4
@@ -22,7 +23,7 @@ typedef struct outcome {
 	char subject[64], first[64], then[64], kernel[64];
 	const char *term;
 	double fused, apart, predicted_fused, predicted_apart;
-	double ratio; /* median of the pairs: fused over apart */
+	double ratio; /* fused over apart */
 } outcome;
 
 typedef struct merges {
@@ -110,14 +111,23 @@ static bool find_difference(
 	return true;
 }
 
-static double sum_of(const bench_kernels *k, const bool *which, int sample)
+/* The predicted times of these kernels. */
+static double predicted(const bench_kernels *k, const bool *which)
 {
 	double sum = 0;
 
 	for (int32_t i = 0; i < k->n; i++)
-		if (which[i])
-			sum += sample < 0 ? k->at[i].predicted
-					  : k->sample[i * k->repeat + sample];
+		sum += which[i] ? k->at[i].predicted : 0;
+	return sum;
+}
+
+/* The times of these kernels, each the least of its samples. */
+static double measured(const bench_kernels *k, const bool *which)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < k->n; i++)
+		sum += which[i] ? bench_kernels_least(k, i) : 0;
 	return sum;
 }
 
@@ -129,30 +139,23 @@ static bool pairs(const bench_subject *s, bench_kernels *base,
 {
 	bench_kernels apart;
 	differ d = {0};
-	double *v = cli_alloc(3 * (size_t)repeat, sizeof *v);
-	bool good = bench_kernels_new(&apart, p, repeat) && v != NULL &&
+	bool good = bench_kernels_new(&apart, p, repeat) &&
 		bench_kernels_run(&apart, s, -1);
 
 	for (int i = 0; good && i < repeat; i++)
 		good = bench_kernels_run(base, s, i) &&
 			bench_kernels_run(&apart, s, i);
 	good = good && find_difference(base, &apart, &d);
-	for (int i = 0; good && i < repeat; i++) {
-		v[i] = sum_of(base, d.base, i);
-		v[repeat + i] = sum_of(&apart, d.apart, i);
-		v[2 * repeat + i] = v[i] / (v[repeat + i] + 1e-12);
-	}
 	if (good) {
-		o->fused = bench_median(v, repeat);
-		o->apart = bench_median(v + repeat, repeat);
-		o->ratio = bench_median(v + 2 * repeat, repeat);
-		o->predicted_fused = sum_of(base, d.base, -1);
-		o->predicted_apart = sum_of(&apart, d.apart, -1);
+		o->fused = measured(base, d.base);
+		o->apart = measured(&apart, d.apart);
+		o->ratio = o->fused / (o->apart + 1e-12);
+		o->predicted_fused = predicted(base, d.base);
+		o->predicted_apart = predicted(&apart, d.apart);
 	}
 	bench_kernels_free(&apart);
 	free(d.base);
 	free(d.apart);
-	free(v);
 	return good;
 }
 
@@ -346,8 +349,8 @@ static void say_all(const merges *w)
 		return;
 	}
 	say_bins(w);
-	printf("\none thread, its own time, medians of %d pairs (%d where "
-	       "fused looked slower)\n"
+	printf("\none thread, its own time, the least of %d runs in turn (%d "
+	       "where fused looked slower)\n"
 	       "merges  %d: %d measured, %d the same as these, %d not reached "
 	       "in time\n"
 	       "losers  %d, slower than apart by more than %.0f %%\n",
