@@ -93,7 +93,8 @@ static fuse_price price(void *arg, arena *a, const fuse_kernel *k)
 	loop_estimate_of(l, &e);
 	ir_trial_end(c->system, &trial);
 	return (fuse_price){loop_estimate_seconds(&e, 0),
-		loop_term_name(loop_estimate_term(&e))};
+		loop_term_name(loop_estimate_term(&e)),
+		loop_estimate_seconds(&e, 1)};
 }
 
 /* The equation that computes the tensor of this name. */

@@ -96,7 +96,7 @@ fuse_price choice_ask(
 
 		if (k != NULL)
 			known->buffered = buffered_in(c, k);
-		known->price = k == NULL ? (fuse_price){INFINITY, ""}
+		known->price = k == NULL ? (fuse_price){INFINITY, "", INFINITY}
 					 : price->fn(price->arg, c->asking, k);
 		c->f->work->n_priced++;
 		arena_clear(c->asking);
@@ -193,26 +193,39 @@ bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared)
 	return sums <= 1;
 }
 
-/* What the members of a group, m units, take at best. */
-static double best_of(
-	choice *c, const fuse_group *g, int32_t m, eqn_unit *const *unit)
+/* Adds what the members of a group, m units, take at best. */
+static void add_part(choice *c, const fuse_group *g, int32_t m,
+	eqn_unit *const *unit, fuse_quote *out)
 {
-	double now = choice_ask(c, m, unit, choice_sees).seconds;
+	fuse_price p = choice_ask(c, m, unit, choice_sees);
+	bool better = g != NULL && g->best > 0 && g->best < p.seconds;
 
-	return g != NULL && g->best > 0 && g->best < now ? g->best : now;
+	out->apart += better ? g->best : p.seconds;
+	out->alone += p.alone;
+}
+
+/* Is the kernel not slower than its parts, with all threads and with one? */
+static bool is_won(const choice *c, const fuse_quote *q, double apart,
+	double alone)
+{
+	const machine_fusion *t = &c->f->t->fusion;
+
+	return q->fused.seconds <= t->most_lost * apart &&
+	       q->fused.alone <= t->alone_lost * alone;
 }
 
 /*
  * A merge may take a little longer than its parts by the estimate, which is not
  * exact. But a part that was merged so counts with what it took before: else
  * several merges of one kernel could lose a little each, and much together.
+ * Launches weigh more the more threads there are, and nobody knows how many there
+ * will be: a merge has to be as good with one.
  */
 bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	const choice_verdict *v, fuse_quote *out)
 {
 	eqn_unit **unit;
 	int32_t size = 1, m, left;
-	double most;
 
 	out->best = 0;
 	if (c->f->price == NULL && !v->is_many)
@@ -226,27 +239,27 @@ bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	out->fused = choice_ask(c, m, unit, choice_sees);
 	out->best = out->fused.seconds;
 	out->apart = 0;
+	out->alone = 0;
 	if (out->fused.seconds == INFINITY ||
 		is_cut(c, m, unit, &out->apart))
 		return false;
 	/* each part takes at least a launch, which often decides already */
-	most = c->f->t->fusion.most_lost;
 	left = n + (e != NULL);
 	for (int32_t i = 0; i < n + (e != NULL); i++) {
-		double least = out->apart + left-- * c->f->t->launch_s;
+		double least = left-- * c->f->t->launch_s;
 
-		if (out->fused.seconds <= most * least)
+		if (is_won(c, out, out->apart + least, out->alone + least))
 			return true;
 		if (i < n)
 			m = choice_members(c, 1, &g[i], NULL, unit);
 		else
 			unit[0] = c->f->unit[e->source], m = 1;
 		if (m > 0)
-			out->apart += best_of(c, i < n ? g[i] : NULL, m, unit);
+			add_part(c, i < n ? g[i] : NULL, m, unit, out);
 	}
 	if (out->apart < out->best)
 		out->best = out->apart;
-	return out->fused.seconds <= most * out->apart;
+	return is_won(c, out, out->apart, out->alone);
 }
 
 static bool is_among(int32_t n, fuse_group *const *g, const fuse_group *one)

@@ -174,6 +174,7 @@ typedef struct fuse_plan {
 typedef struct fuse_price {
 	double seconds;
 	const char *term;
+	double alone; /* seconds on one thread */
 } fuse_price;
 /* A function that schedules kernel k, which a set would become, and prices it:
  * at no less than a launch of the machine. */

@@ -292,6 +292,7 @@ int32_t choice_n_vars(choice *c, int32_t n, eqn_unit *const *unit);
 typedef struct fuse_quote {
 	fuse_price fused; /* seconds INFINITY: it has too many variables */
 	double apart; /* seconds of the separate kernels, at best */
+	double alone; /* .. on one thread */
 	double best;  /* of what was found: fuse_group; 0: nothing was asked */
 } fuse_quote;
 /* The number of the cut of a set, and the key by which it is known; -1: it was

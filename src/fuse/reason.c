@@ -52,13 +52,18 @@ static void cost(why *w, double fused)
 /* By the bound the merge is faster, by the estimate of its schedule it is not. */
 static void lost(why *w, const fuse_quote *q)
 {
+	const machine_fusion *t = &w->c->f->t->fusion;
+	bool alone = q->alone > 0 &&
+		     q->fused.seconds <= t->most_lost * q->apart;
+
 	w->r.why = FUSE_WHY_COST;
-	w->r.fused = q->fused.seconds;
-	w->r.apart = q->apart;
+	w->r.fused = alone ? q->fused.alone : q->fused.seconds;
+	w->r.apart = alone ? q->alone : q->apart;
 	w->r.text = arena_printf(w->c->f->a,
-		"by their schedules, the merged kernel would take %.3g us, most of "
+		"by their schedules, the merged kernel would take %.3g us%s, most of "
 		"it for %s, and the separate kernels %.3g us",
-		1e6 * q->fused.seconds, q->fused.term, 1e6 * q->apart);
+		1e6 * w->r.fused, alone ? " on one thread" : "",
+		q->fused.term, 1e6 * w->r.apart);
 }
 
 /* ---- cycles ---- */

@@ -54,6 +54,8 @@ void choice_describe(choice *c, int32_t n, eqn_unit *const *unit, arena *a,
 				*vec_push(a, &used) = t;
 				if (maker >= 0 && c->inside[maker])
 					flags = choice_sees(c, t) ? 2 : 1;
+				else if (c->f->s->tensor.at[t].is_input)
+					flags = 4; /* farther than others */
 				if (c->f->w->version[t] >= 0) {
 					*vec_push(a, &key) = -1;
 					*vec_push(a, &key) =

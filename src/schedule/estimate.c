@@ -569,18 +569,13 @@ void loop_estimate_of(loop_kernel *k, loop_estimate *out)
 	*out = (loop_estimate){.machine = k->machine, .n_phases = k->n_phases};
 	w.range = arena_array(a, struct estimate_range, k->n_vars + 1);
 	loop_link(k);
+	loop_estimate_homes(&w);
 	for (int32_t p = 0; p < k->n_phases; p++) {
 		const loop_phase *ph = &k->phase[p];
 
 		w.out = &out->phase[p];
 		w.out->chunks = (double)ph->n_chunks;
-		/* a steady input is copied once for all runs */
-		w.share = ph->copies > 0 &&
-					  k->s->tensor
-						  .at[k->param[ph->copies - 1]]
-						  .steady
-				  ? 0
-				  : 1;
+		w.share = estimate_keeps(k, ph) ? 0 : 1;
 		for (int32_t v = 0; v < k->n_vars; v++)
 			w.range[v] = (struct estimate_range){
 				0, k->var[v].extent};
@@ -590,7 +585,9 @@ void loop_estimate_of(loop_kernel *k, loop_estimate *out)
 			loop_estimate_memory(&w, ph);
 	}
 	w.work = work_of(k);
-	loop_estimate_residence(&w, out);
+	out->serial = w.all / k->machine->schedule.bytes_an_elem +
+			      w.work / k->machine->schedule.ops_an_elem <
+		      (double)k->machine->schedule.serial_elems;
 	arena_free(a);
 }
 

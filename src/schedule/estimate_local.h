@@ -26,6 +26,10 @@ typedef struct estimate {
 	int32_t lanes, lane_var;
 	double wide; /* number of vectors that the widest value of the lanes needs */
 	double work; /* operations of all equations */
+	double all;  /* bytes of the tensors that the kernel touches */
+	int32_t home; /* the level where they are before it runs .. */
+	bool cold; /* .. but for inputs, which come from the farthest */
+	bool *kept; /* by equation: a copy of an input, and as far */
 	map *seen;   /* expression of a statement -> number in vars */
 	VEC(loop_set) vars;
 } estimate;
@@ -35,9 +39,11 @@ double estimate_inside(
 	const estimate *w, const ix_form *f, int64_t lo, int64_t hi);
 /* The part of n's iterations that its guards let pass. */
 double estimate_needed(const estimate *w, const loop_node *n);
-/* estimate_memory.c: bytes that a phase moves, by level */
+/* estimate_memory.c: where tensors are before the kernel runs */
+void loop_estimate_homes(estimate *w);
+/* Does the phase do nothing but copy an input, once for all runs? */
+bool estimate_keeps(const loop_kernel *k, const loop_phase *p);
+/* .. bytes that a phase moves, by level */
 void loop_estimate_memory(estimate *w, const loop_phase *ph);
-/* .. of which those of small kernels lie near from the start */
-void loop_estimate_residence(estimate *w, loop_estimate *out);
 
 #endif

@@ -320,10 +320,21 @@ static touches below(estimate *w, const loop_node *n)
 
 /* ---- a phase, a kernel ---- */
 
+/*
+ * Has the program run over all else since the tensor was last used? Inputs are
+ * weights, mostly, which were used in the run before, and so are copies of them
+ * that are kept.
+ */
+static bool is_cold(const estimate *w, const touch *t)
+{
+	if (t->b != NULL)
+		return t->b->eqn >= 0 && w->kept[t->b->eqn];
+	return w->cold && w->k->s->tensor.at[t->tensor].is_input;
+}
+
 void loop_estimate_memory(estimate *w, const loop_phase *ph)
 {
 	touches all = {0};
-	double beyond[N_BEYOND + 1] = {0};
 
 	for (int32_t i = 0; i < ph->n_roots; i++) {
 		touches in = below(w, ph->root[i]);
@@ -331,44 +342,67 @@ void loop_estimate_memory(estimate *w, const loop_phase *ph)
 		join(w, &all, &in, 0);
 	}
 	for (int32_t i = 0; i < all.n; i++) {
-		w->out->access_cycles +=
-			all.at[i].lost * w->k->machine->cycles.crowded;
-		for (int32_t l = 0; l < N_BEYOND; l++)
-			beyond[l] += all.at[i].beyond[l];
-	}
-	for (int32_t l = 0; l < N_BEYOND; l++) {
-		double far = beyond[l] - beyond[l + 1];
+		const touch *t = &all.at[i];
+		int32_t home = is_cold(w, t) ? MACHINE_MAIN : w->home;
 
-		w->out->bytes[l + 1] = far > 0 ? far : 0;
+		w->out->access_cycles +=
+			t->lost * w->k->machine->cycles.crowded;
+		for (int32_t l = 0; l < N_BEYOND; l++) {
+			double far = t->beyond[l] -
+				     (l + 1 < N_BEYOND ? t->beyond[l + 1] : 0);
+			int32_t from = l + 1 < home ? l + 1 : home;
+
+			w->out->bytes[from] += far > 0 ? far : 0;
+		}
 	}
+}
+
+static double bytes_of(const estimate *w, int32_t tensor)
+{
+	const sys_tensor *t = &w->k->s->tensor.at[tensor];
+
+	return (double)t->numel * (double)dtype_size(t->dtype);
+}
+
+bool estimate_keeps(const loop_kernel *k, const loop_phase *p)
+{
+	return p->copies > 0 &&
+	       k->s->tensor.at[k->param[p->copies - 1]].steady;
+}
+
+/* Marks the equations below a node: copies that are kept for all runs. */
+static void mark_kept(estimate *w, const loop_node *n)
+{
+	if (!loop_is_loop(n))
+		w->kept[n->eqn] = w->cold;
+	for (int32_t i = 0; loop_is_loop(n) && i < n->n_child; i++)
+		mark_kept(w, n->child[i]);
 }
 
 /*
  * A tensor that fits a level is there after its producer has run, and stays for
- * its readers.
+ * its readers. Inputs come from the farthest memory where all inputs of the
+ * program do not stay near from run to run.
  */
-void loop_estimate_residence(estimate *w, loop_estimate *out)
+void loop_estimate_homes(estimate *w)
 {
 	const loop_kernel *k = w->k;
-	double all = (double)k->scratch_bytes;
-	int32_t home = 0;
+	double near = (double)k->machine->stays_bytes, inputs = 0;
 
-	for (int32_t i = 0; i < k->n_params; i++) {
-		const sys_tensor *t = &k->s->tensor.at[k->param[i]];
-
-		all += (double)t->numel * (double)dtype_size(t->dtype);
-	}
-	while (home < MACHINE_MAIN &&
-		all > (double)k->machine->memory[home].bytes)
-		home++;
-	if (home < MACHINE_L2)
-		home = MACHINE_L2;
-	for (int32_t p = 0; p < out->n_phases; p++)
-		for (int32_t l = home + 1; l < MACHINE_N_LEVELS; l++) {
-			out->phase[p].bytes[home] += out->phase[p].bytes[l];
-			out->phase[p].bytes[l] = 0;
-		}
-	out->serial = all / k->machine->schedule.bytes_an_elem +
-			      w->work / k->machine->schedule.ops_an_elem <
-		      (double)k->machine->schedule.serial_elems;
+	w->all = (double)k->scratch_bytes;
+	for (int32_t i = 0; i < k->n_params; i++)
+		w->all += bytes_of(w, k->param[i]);
+	w->home = MACHINE_L2;
+	while (w->home < MACHINE_MAIN &&
+		w->all > (double)k->machine->memory[w->home].bytes)
+		w->home++;
+	for (int32_t i = 0; i < k->s->input.n && inputs <= near; i++)
+		inputs += bytes_of(w, k->s->input.at[i]);
+	w->cold = inputs > near;
+	w->kept = arena_array(w->a, bool, k->n_eqns + 1);
+	for (int32_t p = 0; p < k->n_phases; p++)
+		for (int32_t i = 0; estimate_keeps(k, &k->phase[p]) &&
+				    i < k->phase[p].n_roots;
+			i++)
+			mark_kept(w, k->phase[p].root[i]);
 }

@@ -60,13 +60,15 @@
 		.join_lanes = 150                                              \
 	}
 
-#define FUSION                                                                 \
+/* alone: how much longer a merge may take on one thread */
+#define FUSION(alone)                                                          \
 	{                                                                      \
 		.max_eqns = 64, .flops_per_s = 40e9, .contract_per_s = 150e9,  \
 		.plain_contract_per_s = 8e9, .serial_volume = 4096,            \
 		.tail_part = 8, .tail_eqns = 8, .again_ops = 40,               \
-		.again_reads = 4, .most_lost = 1.1, .least_gain = 1.05, .cuts = 8,\
-		.split_rounds = 3, .alike = 0.02,             \
+		.again_reads = 4, .most_lost = 1.1, .alone_lost = (alone),     \
+		.least_gain = 1.05, .cuts = 8,                                 \
+		.split_rounds = 3, .alike = 0.02,                              \
 		.split_iterations = 64, .strided = 1.3,                        \
 		.gathered_ops = 100, .keys_at_once = 256,                      \
 		.rows_at_once = 64, .copy_rows = 4, .copy_window_rows = 12,    \
@@ -76,8 +78,9 @@
 #define C_FAMILY                                                              \
 	.priced_as = "c/avx512", .hertz = HERTZ, .memory = MEMORIES,          \
 	.launch_s = 2e-6, .phase_s = 0.6e-6, .chunk_s = 0.1e-6, .threads = 8, \
+	.stays_bytes = 4 << 20,                                               \
 	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
-	.fusion = FUSION
+	.fusion = FUSION(1.1)
 
 /*
  * A warp of an NVIDIA GPU: a core whose vectors have 32 lanes. Rates are those of
@@ -96,8 +99,9 @@
 		[MACHINE_L3] = {(l2), (l2_rate) / (n_sm) / WARPS},             \
 		[MACHINE_MAIN] = {INT64_MAX, (main_rate) / (n_sm) / WARPS}},   \
 	.launch_s = 4e-6, .phase_s = 4e-6, .chunk_s = 0.1e-6,                  \
+	.stays_bytes = (l2),                                                   \
 	.threads = (n_sm) * WARPS, .hidden = 0.25, .product = PRODUCT,         \
-	.fusion = FUSION,                                                      \
+	.fusion = FUSION(1e9),                                                 \
 	.cycles = {.vector_op = 4, .scalar_op = 4, .scalar_guard = 4,          \
 		.load = {4, 4, 8, 4, 4}, .store = {4, 4, 8, 4, 4}, .fma = 4,   \
 		.tile_load = 4, .tile_start = 8, .turned = 1, .crowded = 8,    \
@@ -391,12 +395,14 @@ static const struct fact {
 	SIZE(fusion.wait_part, "contract"),
 	SIZE(fusion.both_ways, "contract"),
 	SIZE(fusion.most_lost, "merges"),
+	SIZE(fusion.alone_lost, "merges"),
 	SIZE(fusion.least_gain, "merges"),
 	SIZE(fusion.cuts, "merges"),
 	SIZE(fusion.split_rounds, "merges"),
 	SIZE(fusion.alike, "merges"),
 	SIZE(fusion.batch_volume, "step"),
 	SIZE(fusion.plain_contract_per_s, "merges"),
+	SIZE(stays_bytes, "estimate"),
 	SIZE(threads, "fused"),
 };
 

@@ -149,6 +149,7 @@ typedef struct machine_fusion {
 	int32_t wait_part; /* of the second cache: rows that wait for their sum */
 	int32_t both_ways; /* smaller are rows that are blocked both ways */
 	double most_lost; /* fused, in seconds apart, as they are scheduled */
+	double alone_lost; /* .. on one thread */
 	double least_gain; /* .. in those of the parts of a kernel that is split */
 	int32_t cuts; /* of a kernel that are priced */
 	int32_t split_rounds; /* in which parts are merged with others */
@@ -167,6 +168,7 @@ typedef struct machine {
 	int32_t vector_registers;
 	double hertz;
 	machine_memory memory[MACHINE_N_LEVELS];
+	int64_t stays_bytes; /* inputs of a program: more are far in each run */
 	double launch_s; /* one kernel */
 	double phase_s;	 /* each further phase of it */
 	double chunk_s;	 /* a chunk, for the thread that runs it */

@@ -50,6 +50,27 @@ static void stream(arena *a, void *arg)
 		0.05);
 }
 
+/* Weights are far in each run if all weights of the program are many; results of
+ * other kernels are near. */
+#define WEIGHTS(n)                                              \
+	"system {\n w: f32[262144] input 0\n v: f32[" n             \
+	"] input 1\n o: f32[262144]\n"                              \
+	" a o#0: o[i:262144] = w[i] + v[i]\n return o\n}\n"
+
+static void homes(arena *a, void *arg)
+{
+	const machine *m = machine_find("c/avx512");
+	double size = 4 * 262144.0;
+	loop_estimate e = estimate_of(a, m, WEIGHTS("262144"));
+	loop_estimate f = estimate_of(a, m, WEIGHTS("4194304"));
+
+	(void)arg;
+	assert_true(e.phase[0].bytes[MACHINE_MAIN] == 0);
+	is_near(f.phase[0].bytes[MACHINE_MAIN], 2 * size, 0.05);
+	assert_true(loop_estimate_seconds(&f, 1) >
+		    1.3 * loop_estimate_seconds(&e, 1));
+}
+
 /* What is not scheduled has no lanes: every element is priced by itself. */
 static void scalar(arena *a, void *arg)
 {
@@ -277,7 +298,8 @@ static void test_kernels(void **state)
 	static const struct {
 		const char *name;
 		void (*fn)(arena *a, void *arg);
-	} all[] = {{"stream", stream}, {"scalar", scalar}, {"product", product},
+	} all[] = {{"stream", stream}, {"homes", homes},
+		{"scalar", scalar}, {"product", product},
 		{"kinds", kinds}, {"guards", guards},
 		{"crowded", crowded}, {"short_rows", short_rows},
 		{"small_chunks", small_chunks}};

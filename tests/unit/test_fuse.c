@@ -182,8 +182,9 @@ static void run_alone(arena *a, void *arg)
 
 /* What schedules are said to make of kernels: all are alike, those of several
  * equations are a cliff, or each equation more makes a kernel a little slower
- * than it would be apart, or pairs are the fastest kernels. */
-enum say { ALIKE, CLIFF, SLOPE, PAIRS };
+ * than it would be apart, or pairs are the fastest kernels, or all are alike but
+ * on one thread. */
+enum say { ALIKE, CLIFF, SLOPE, PAIRS, LONE };
 
 static double said(enum say how, int32_t n)
 {
@@ -194,15 +195,19 @@ static double said(enum say how, int32_t n)
 		return of_pairs[n];
 	for (int32_t i = 1; i < n; i++)
 		s = how == CLIFF ? (i + 1) * (i + 1) : 1.09 * (s + 1);
-	return how == ALIKE ? 1 : s;
+	return how == ALIKE || how == LONE ? 1 : s;
 }
 
 static fuse_price say(void *arg, arena *a, const fuse_kernel *k)
 {
+	enum say how = *(enum say *)arg;
+	double alone = said(how == LONE ? CLIFF : how, k->n_eqns);
+
 	(void)a;
 	assert_true(k->n_outputs > 0 && k->n_inputs > 0);
 	/* more than a launch */
-	return (fuse_price){said(*(enum say *)arg, k->n_eqns) * 1e-5, "a cliff"};
+	return (fuse_price){said(how, k->n_eqns) * 1e-5, "a cliff",
+		alone * 1e-5};
 }
 
 /* The bound proposes; what becomes of it decides, and is the reason. */
@@ -229,6 +234,14 @@ static void run_price(arena *a, void *arg)
 		assert_true(r->fused > most * r->apart);
 		n_lost++;
 	}
+	assert_true(n_lost > 0);
+	how = LONE; /* what saves launches must not lose on one thread */
+	p = partition(a, softmax, &o);
+	assert_int_equal(p->kernel.n, 3);
+	n_lost = 0;
+	for (int32_t i = 0; i < p->reason.n; i++)
+		n_lost += strstr(p->reason.at[i].text, "us on one thread") !=
+			  NULL;
 	assert_true(n_lost > 0);
 	how = SLOPE; /* many small losses are not one large one */
 	p = partition(a, softmax, &o);
