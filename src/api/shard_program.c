@@ -63,7 +63,7 @@ static void join_some(tn_context *c, int32_t monoid, int32_t n_comp,
 	joiner *j;
 
 	if (c->o.interp) {
-		shard_eval_join(c->a, monoid, n_comp, acc, n, far, next);
+		eval_join(c->a, monoid, n_comp, acc, n, far, next);
 		return;
 	}
 	j = joiner_of(c, monoid, n_comp, acc);
@@ -127,7 +127,7 @@ static void empty_parts(
 		if (p->parts >> m & 1)
 			first &= shard_mesh_at(&p->mesh->m, api_shard_rank(c), m) == 0;
 	for (int64_t i = 0; !first && i < p->elems; i++)
-		shard_store_number(t, out, i, v);
+		eval_store(t, out, i, v);
 	arena_free(a);
 }
 
@@ -350,7 +350,7 @@ static void run_phase(void *arg, int32_t phase, const void *const *in,
 	api_parted *q = arg;
 
 	if (q->c->o.interp)
-		shard_eval_system(q->a, q->p->phase.at[phase].s, in, out);
+		eval_arrays(q->a, q->p->phase.at[phase].s, in, out);
 	else
 		plan_exec_run(q->phase[phase], in, NULL, out);
 }

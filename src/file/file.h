@@ -86,9 +86,7 @@ typedef struct file_tensors {
 	file_pair *pair; /* what __metadata__ says, in the file's order */
 	int32_t n_pairs;
 	const char *path;
-	/* one of these: */
 	const struct disk_file *file;
-	const unsigned char *bytes;
 } file_tensors;
 
 /*
@@ -106,10 +104,6 @@ typedef struct file_tensors {
  * or with a gap.
  */
 void file_tensors_open(arena *a, const char *path, file_tensors *out);
-
-/* The same from memory, which is borrowed; name is for messages. */
-void file_tensors_parse(arena *a, const char *name, const void *bytes,
-	size_t n_bytes, file_tensors *out);
 
 /* The key of metadata whose value is the SHA-256 of the file, computed with
  * 64 zeros in place of its digits. */

@@ -318,15 +318,6 @@ static void parse(arena *a, const char *path, const char *header,
 		.path = path};
 }
 
-void file_tensors_parse(arena *a, const char *name, const void *bytes,
-	size_t n_bytes, file_tensors *out)
-{
-	size_t n = header_length(arena_env(a), name, bytes, n_bytes);
-
-	parse(a, name, (const char *)bytes + PREFIX, n, n_bytes, out);
-	out->bytes = bytes;
-}
-
 void file_tensors_open(arena *a, const char *path, file_tensors *out)
 {
 	disk_file *f = disk_open(a, "safetensors", path);
@@ -348,10 +339,7 @@ void file_tensors_read(const file_tensors *x, int32_t i, void *out)
 	size_t size = dtype_size(t->dtype);
 	unsigned char *p = out;
 
-	if (x->file != NULL)
-		disk_read(x->file, t->from, out, t->n_bytes);
-	else if (t->n_bytes > 0)
-		memcpy(out, x->bytes + t->from, t->n_bytes);
+	disk_read(x->file, t->from, out, t->n_bytes);
 	if (IS_SWAPPED)
 		disk_swap(out, (int64_t)(t->n_bytes / size), size);
 	if (t->dtype == TN_BOOL)

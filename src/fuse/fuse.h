@@ -222,9 +222,4 @@ void fuse_explain(fuse_plan *p);
 /* Prints kernels, loop trees, buffers, then reasons, as text or JSON. */
 void fuse_print(str *out, fuse_plan *p, bool json);
 
-/* Subscript in a private buffer of element `at`, a flat address of the tensor
- * over the vars. */
-const ix_form *fuse_buf_index(fuse_plan *p, const fuse_kernel *k,
-	const fuse_buf *b, const ix_form *at);
-
 #endif

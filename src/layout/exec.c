@@ -387,7 +387,7 @@ void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
 
 /* ---- by eval.c ---- */
 
-void shard_eval_system(arena *a, ir_system *s, const void *const *in,
+void eval_arrays(arena *a, ir_system *s, const void *const *in,
 	void *const *out)
 {
 	arena *scratch = arena_child(a);
@@ -400,7 +400,7 @@ void shard_eval_system(arena *a, ir_system *s, const void *const *in,
 				dtype_size(s->tensor.at[i].dtype));
 	for (int32_t i = 0; i < s->input.n; i++)
 		data[s->input.at[i]] = (void *)(uintptr_t)in[i];
-	shard_eval(scratch, s, data);
+	eval_equations(scratch, s, data);
 	for (int32_t i = 0; i < s->output.n; i++) {
 		const sys_tensor *t = &s->tensor.at[s->output.at[i]];
 		bool stored = i < s->store.n && s->store.at[i] >= 0;
@@ -414,7 +414,7 @@ void shard_eval_system(arena *a, ir_system *s, const void *const *in,
 	arena_free(scratch);
 }
 
-void shard_eval_join(arena *a, int32_t monoid, int32_t n_comp,
+void eval_join(arena *a, int32_t monoid, int32_t n_comp,
 	const tn_dtype *acc, int64_t n, void *const *far, void *const *next)
 {
 	arena *scratch = arena_child(a);
@@ -426,6 +426,6 @@ void shard_eval_join(arena *a, int32_t monoid, int32_t n_comp,
 		in[n_comp + k] = next[k];
 	}
 	/* element by element, so the result may use the memory of an operand */
-	shard_eval_system(scratch, s, in, far);
+	eval_arrays(scratch, s, in, far);
 	arena_free(scratch);
 }

@@ -184,11 +184,6 @@ static double now(void)
 	return seconds_of(CLOCK_MONOTONIC);
 }
 
-void *plan_exec_slab(const plan_exec *x)
-{
-	return x->slab;
-}
-
 static void run_chunk(void *arg, int64_t chunk, int32_t worker)
 {
 	const struct region *r = arg;

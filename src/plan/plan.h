@@ -171,7 +171,5 @@ int64_t plan_exec_n_host(const plan_exec *x, const char **row);
 int32_t plan_exec_failed(const plan_exec *x, const int32_t **call);
 /* The number of copies of steady inputs that all runs made. */
 int64_t plan_exec_n_copied(const plan_exec *x);
-/* The address of the slab: for tests that look behind tensors. */
-void *plan_exec_slab(const plan_exec *x);
 
 #endif

@@ -145,11 +145,6 @@ const run_target *run_jit_target(run_jit *j)
 	return &need_compiler(j)->target;
 }
 
-const char *run_jit_flags(run_jit *j)
-{
-	return need_compiler(j)->flags;
-}
-
 const run_stats *run_jit_stats(run_jit *j)
 {
 	j->stats.n_corrupt = j->s.n_corrupt;

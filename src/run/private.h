@@ -40,7 +40,6 @@ typedef struct compiler {
 	const char *shown; /* as the user would name it */
 	char **flag;	   /* those that it accepts */
 	int32_t n_flags;
-	const char *flags;    /* the same, joined */
 	const char *identity; /* hash of compiler, flags, machine */
 	run_target target;
 } compiler;

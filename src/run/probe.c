@@ -350,8 +350,6 @@ void probe_compiler(compiler *c, arena *a, store *s, const char *target)
 	char *kept;
 	size_t n;
 	sha256 h;
-	str joined = str_new(a);
-	int32_t i;
 
 	memset(c, 0, sizeof *c);
 	find(c, a);
@@ -363,7 +361,4 @@ void probe_compiler(compiler *c, arena *a, store *s, const char *target)
 		if (s->keep)
 			keep_answer(c, a, s, name);
 	}
-	for (i = 0; i < c->n_flags; i++)
-		str_printf(&joined, "%s%s", i ? " " : "", c->flag[i]);
-	c->flags = joined.at;
 }

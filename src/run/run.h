@@ -79,9 +79,6 @@ typedef struct run_target {
 } run_target;
 const run_target *run_jit_target(run_jit *j);
 
-/* The flags that every text is compiled with, for explain and for errors. */
-const char *run_jit_flags(run_jit *j);
-
 typedef struct run_stats {
 	int64_t n_compiled;    /* compiler processes that made an object */
 	int64_t n_disk_hits;   /* loaded from the cache directory */

@@ -33,11 +33,6 @@ decide_pass decide_pass_of(int32_t kind)
 	return kinds[kind].pass;
 }
 
-bool decide_is_taken(int32_t kind)
-{
-	return kinds[kind].taken;
-}
-
 static bool is_about(
 	const loop_decision *d, decide_pass pass, int32_t of, int32_t with)
 {

@@ -35,7 +35,6 @@ const loop_decision *loop_decided(
 
 const char *decide_name(int32_t kind); /* "TILE_ROWS" */
 decide_pass decide_pass_of(int32_t kind);
-bool decide_is_taken(int32_t kind);
 /* What it is about, and why: "of matmul#0", "3 rows, fewer than 4". */
 void decide_subject(str *out, loop_kernel *k, const loop_decision *d);
 void decide_sentence(str *out, loop_kernel *k, const loop_decision *d);

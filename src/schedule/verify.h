@@ -40,8 +40,6 @@ const loop_node *verify_first(const struct sv *v, loop_kind kind, int32_t eqn,
 /* verify_read.c: what a statement reads is there when it reads it, and is not
  * overwritten before. */
 void verify_reads(struct sv *v, const struct sv_leaf *l);
-void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
-	const ix_dom *d);
 
 /* verify_leaf.c: tiles, turned squares, parts, scaled sums; lanes, unrolling and
  * directions of the loops of a tree */

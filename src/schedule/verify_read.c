@@ -86,12 +86,75 @@ static void check_made(struct sv *v, const struct sv_leaf *r, int32_t eqn,
 	}
 }
 
+/* ---- writes in place ---- */
+
+/* The innermost node around both; if they are in different spans of one loop,
+ * the span of a. */
+static const loop_node *around_both(const loop_node *a, const loop_node *b)
+{
+	const loop_node *both = verify_common(a, b);
+
+	while (verify_span_var(a, b) >= 0 && a->up != both)
+		a = a->up;
+	return verify_span_var(a, b) >= 0 ? a : both;
+}
+
+/*
+ * If another leaf writes the memory that this one reads, it runs later; in
+ * loops around both, it writes the element that this iteration reads.
+ */
+static void check_written(struct sv *v, const struct sv_leaf *r, const expr *read,
+	const ix_dom *d)
+{
+	const sys_tensor *t = v->k->s->tensor.at;
+	int32_t storage = t[read->tensor].storage;
+
+	for (int32_t i = 0; storage >= 0 && i < v->leaf.n; i++) {
+		const struct sv_leaf *w = &v->leaf.at[i];
+		const loop_eqn *e = &v->k->eqn[w->n->eqn];
+		int32_t out = e->e->out[0];
+
+		if (e->stage || e->pack || w->n->eqn == r->n->eqn ||
+			out == read->tensor || t[out].storage != storage ||
+			loop_param(v->k, out) < 0 ||
+			loop_param(v->k, read->tensor) < 0)
+			continue;
+		if (loop_maker(v->k, read->tensor, &(int32_t){0}, &(int32_t){0}) &&
+			!ir_in_place(v->k->s, out))
+			continue;
+		if (loop_leaves(v->k, e, read->form, d))
+			continue;
+		if (w->phase < r->phase ||
+			(w->phase == r->phase && w->n->order < r->n->order &&
+				verify_span_var(w->n, r->n) < 0))
+			verify_fail(v, r->n, "write",
+				"%s reads %s after %s has overwritten it; it must read "
+				"it before",
+				verify_eqn(v, r->n->eqn), t[read->tensor].name,
+				verify_eqn(v, w->n->eqn));
+		if (w->phase != r->phase)
+			continue;
+		for (const loop_node *u = around_both(w->n, r->n); u != NULL;
+			u = u->up)
+			if ((e->left & BIT(u->var)) != 0 &&
+				!is_same_digit(v, d, e->at, read->form, u->var))
+				verify_fail(v, r->n, "write",
+					"%s overwrites elements of %s that other "
+					"iterations over %s read later",
+					verify_eqn(v, w->n->eqn),
+					t[read->tensor].name,
+					verify_var(v, u->var));
+	}
+}
+
+/* ---- all reads of a leaf ---- */
+
 static const expr *on_read(void *arg, const expr *read, const ix_dom *d)
 {
 	struct reader *r = arg;
 	int32_t eqn, comp;
 
-	verify_written(r->v, r->l, read, d);
+	check_written(r->v, r->l, read, d);
 	if (loop_maker(r->v->k, read->tensor, &eqn, &comp) &&
 		eqn != r->l->n->eqn && !r->v->k->eqn[eqn].stage &&
 		!(r->v->online && r->l->n->eqn == r->v->was &&
@@ -176,68 +239,5 @@ void verify_reads(struct sv *v, const struct sv_leaf *l)
 	case LOOP_BLOCK:
 	case LOOP_SPAN:
 		break;
-	}
-}
-
-/* ---- writes in place ---- */
-
-/* The innermost node around both; if they are in different spans of one loop,
- * the span of a. */
-static const loop_node *around_both(const loop_node *a, const loop_node *b)
-{
-	const loop_node *both = verify_common(a, b);
-
-	while (verify_span_var(a, b) >= 0 && a->up != both)
-		a = a->up;
-	return verify_span_var(a, b) >= 0 ? a : both;
-}
-
-/*
- * If another leaf writes the memory that this one reads, it runs later; in
- * loops around both, it writes the element that this iteration reads.
- */
-void verify_written(struct sv *v, const struct sv_leaf *r, const expr *read,
-	const ix_dom *d)
-{
-	const sys_tensor *t = v->k->s->tensor.at;
-	int32_t storage = t[read->tensor].storage;
-
-	for (int32_t i = 0; storage >= 0 && i < v->leaf.n; i++) {
-		const struct sv_leaf *w = &v->leaf.at[i];
-		const loop_eqn *e = &v->k->eqn[w->n->eqn];
-		int32_t out = e->e->out[0];
-
-		if (e->stage || e->pack || w->n->eqn == r->n->eqn ||
-			out == read->tensor || t[out].storage != storage ||
-			loop_param(v->k, out) < 0 ||
-			loop_param(v->k, read->tensor) < 0)
-			continue;
-		if (loop_maker(v->k, read->tensor, &(int32_t){0}, &(int32_t){0}) &&
-			!ir_in_place(v->k->s, out))
-			continue;
-		if (loop_leaves(v->k, e, read->form, d))
-			continue;
-		if (w->phase < r->phase ||
-			(w->phase == r->phase && w->n->order < r->n->order &&
-				verify_span_var(w->n, r->n) < 0))
-			verify_fail(v, r->n, "write",
-				
-				"%s reads %s after %s has overwritten it; it must read "
-				"it before",
-				verify_eqn(v, r->n->eqn), t[read->tensor].name,
-				verify_eqn(v, w->n->eqn));
-		if (w->phase != r->phase)
-			continue;
-		for (const loop_node *u = around_both(w->n, r->n); u != NULL;
-			u = u->up)
-			if ((e->left & BIT(u->var)) != 0 &&
-				!is_same_digit(v, d, e->at, read->form, u->var))
-				verify_fail(v, r->n, "write",
-					
-					"%s overwrites elements of %s that other "
-					"iterations over %s read later",
-					verify_eqn(v, w->n->eqn),
-					t[read->tensor].name,
-					verify_var(v, u->var));
 	}
 }

@@ -9,7 +9,7 @@
  */
 #include "system/eval.h"
 
-typedef shard_machine machine;
+typedef eval_machine machine;
 
 /* ---- expressions ---- */
 
@@ -42,13 +42,13 @@ static void check_ranges(machine *m, const ix_form *f)
 	}
 }
 
-int64_t shard_form_value(machine *m, const ix_form *f)
+int64_t eval_form(machine *m, const ix_form *f)
 {
 	check_ranges(m, f);
 	return ix_eval(f, m->point, data_index, m);
 }
 
-ir_number shard_value(machine *m, const expr *e)
+ir_number eval_value(machine *m, const expr *e)
 {
 	ir_number r = {0}, arg[IR_MAX_ARGS] = {{0}};
 
@@ -60,14 +60,14 @@ ir_number shard_value(machine *m, const expr *e)
 			r.i = e->c.i;
 		break;
 	case EX_INDEX:
-		r.i = shard_form_value(m, e->form);
+		r.i = eval_form(m, e->form);
 		break;
 	case EX_READ:
-		r = m->load(m->arg, e->tensor, shard_form_value(m, e->form));
+		r = m->load(m->arg, e->tensor, eval_form(m, e->form));
 		break;
 	case EX_CALL:
 		for (int32_t i = 0; i < e->n_args; i++)
-			arg[i] = shard_value(m, e->arg[i]);
+			arg[i] = eval_value(m, e->arg[i]);
 		r = ir_scalar_eval(
 			e->fn, e->arg[e->n_args - 1]->dtype, arg);
 		if (dtype_is_float(e->dtype))
@@ -76,16 +76,16 @@ ir_number shard_value(machine *m, const expr *e)
 			r.i = ir_wrap(e->dtype, r.i);
 		break;
 	case EX_SELECT:
-		arg[0] = shard_value(m, e->arg[0]);
-		r = shard_value(m, e->arg[arg[0].i != 0 ? 1 : 2]);
+		arg[0] = eval_value(m, e->arg[0]);
+		r = eval_value(m, e->arg[arg[0].i != 0 ? 1 : 2]);
 		break;
 	case EX_INSIDE:
-		r.i = shard_form_value(m, e->form);
+		r.i = eval_form(m, e->form);
 		r.i = r.i >= e->lo && r.i < e->hi;
 		break;
 	case EX_CAST:
 		r = ir_cast(e->dtype, e->arg[0]->dtype,
-			shard_value(m, e->arg[0]));
+			eval_value(m, e->arg[0]));
 		break;
 	case EX_PARAM:
 		r = m->param[e->c.i];
@@ -94,7 +94,7 @@ ir_number shard_value(machine *m, const expr *e)
 	return r;
 }
 
-void shard_join(machine *m, int32_t monoid, int32_t n, const tn_dtype *acc,
+void eval_combine(machine *m, int32_t monoid, int32_t n, const tn_dtype *acc,
 	ir_number *far, const ir_number *next)
 {
 	ir_number param[2 * IR_MAX_COMP], r[IR_MAX_COMP];
@@ -105,14 +105,14 @@ void shard_join(machine *m, int32_t monoid, int32_t n, const tn_dtype *acc,
 	}
 	m->param = param;
 	for (int32_t k = 0; k < n; k++)
-		r[k] = shard_value(m, ir_combine(m->s, monoid, k, acc));
+		r[k] = eval_value(m, ir_combine(m->s, monoid, k, acc));
 	m->param = NULL;
 	memcpy(far, r, (size_t)n * sizeof *r);
 }
 
 /* ---- systems ---- */
 
-ir_number shard_load_number(tn_dtype t, const void *data, int64_t at)
+ir_number eval_load(tn_dtype t, const void *data, int64_t at)
 {
 	ir_number r = {0};
 
@@ -123,7 +123,7 @@ ir_number shard_load_number(tn_dtype t, const void *data, int64_t at)
 	return r;
 }
 
-void shard_store_number(tn_dtype t, void *data, int64_t at, ir_number r)
+void eval_store(tn_dtype t, void *data, int64_t at, ir_number r)
 {
 	if (dtype_is_float(t))
 		dtype_store_f64(t, data, at, r.f);
@@ -145,7 +145,7 @@ static ir_number load(void *arg, int32_t tensor, int64_t at)
 	if (at < 0 || at >= t->numel)
 		env_bug(w->m.e, "shard.eval", "%s reads element %lld of %s",
 			w->m.label, (long long)at, t->name);
-	return shard_load_number(t->dtype, w->data[tensor], at);
+	return eval_load(t->dtype, w->data[tensor], at);
 }
 
 static bool step(const sys_eqn *e, int64_t *point)
@@ -209,7 +209,7 @@ static void run_eqn(whole *w, const sys_eqn *e)
 		}
 		for (int32_t k = 0; k < n; k++) {
 			acc[k] = ir_monoid_acc(e->monoid, k, first);
-			sum[x * n + k] = shard_value(&w->m, e->init[k] != NULL
+			sum[x * n + k] = eval_value(&w->m, e->init[k] != NULL
 					? e->init[k]
 					: ir_identity(s, e->monoid, k, acc[k]));
 		}
@@ -224,29 +224,29 @@ static void run_eqn(whole *w, const sys_eqn *e)
 		for (int32_t i = 0; i < e->n_left; i++)
 			at = at * e->axis[i].extent + turned[i];
 		if (e->push != NULL)
-			at = shard_form_value(&w->m, e->push);
+			at = eval_form(&w->m, e->push);
 		if (at < 0 || at >= numel)
 			env_bug(w->m.e, "shard.eval", "%s writes element %lld",
 				e->label, (long long)at);
 		for (int32_t k = 0; k < n; k++)
-			next[k] = shard_value(&w->m, e->body[k]);
+			next[k] = eval_value(&w->m, e->body[k]);
 		if (sum == NULL)
-			shard_store_number(
+			eval_store(
 				first, w->data[e->out[0]], at, next[0]);
 		else
-			shard_join(&w->m, e->monoid, n, acc, sum + at * n,
+			eval_combine(&w->m, e->monoid, n, acc, sum + at * n,
 				next);
 	} while (step(e, point));
 	for (int64_t x = 0; sum != NULL && x < numel; x++)
 		for (int32_t k = 0; k < n; k++) {
 			tn_dtype t = s->tensor.at[e->out[k]].dtype;
 
-			shard_store_number(t, w->data[e->out[k]], x,
+			eval_store(t, w->data[e->out[k]], x,
 				ir_cast(t, acc[k], sum[x * n + k]));
 		}
 }
 
-void shard_eval_equation(
+void eval_equation(
 	arena *scratch, ir_system *s, const sys_eqn *e, void *const *data)
 {
 	whole w = {.scratch = scratch, .data = data};
@@ -256,8 +256,8 @@ void shard_eval_equation(
 	run_eqn(&w, e);
 }
 
-void shard_eval(arena *scratch, ir_system *s, void *const *data)
+void eval_equations(arena *scratch, ir_system *s, void *const *data)
 {
 	for (int32_t i = 0; i < s->eqn.n; i++)
-		shard_eval_equation(scratch, s, &s->eqn.at[i], data);
+		eval_equation(scratch, s, &s->eqn.at[i], data);
 }

@@ -9,6 +9,7 @@
  * everything is under ASan and UBSan.
  */
 #include "prop.h"
+#include "run/private.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -176,7 +177,7 @@ const char *batch_text(const batch *b, int32_t unit)
 	return b->text[unit];
 }
 
-static bool write_file(const char *path, const char *text)
+static bool write_text(const char *path, const char *text)
 {
 	FILE *f = fopen(path, "w");
 	bool ok;
@@ -187,7 +188,7 @@ static bool write_file(const char *path, const char *text)
 	return fclose(f) == 0 && ok;
 }
 
-static const char *read_file(arena *a, const char *path)
+static const char *read_text(arena *a, const char *path)
 {
 	str s = str_new(a);
 	FILE *f = fopen(path, "r");
@@ -205,19 +206,19 @@ static const char *read_file(arena *a, const char *path)
 /* The library's flags, less those for optimisation and silence. */
 static int32_t add_flags(batch *b, int32_t unit, char **argv)
 {
-	run_jit *j = run_jit_new(b->a, NULL);
-	char *flags = arena_strdup(b->a, run_jit_flags(j));
+	store s;
+	compiler c;
 	bool fast = b->o->opt3 && unit == 0 && !b->o->asan;
 	int32_t n = 0;
 	const char *cc = getenv("TENON_CC"), *more = getenv("PROPTEST_CFLAG");
-	char *save = NULL;
 
+	store_open(&s, b->a, NULL);
+	probe_compiler(&c, b->a, &s, NULL);
 	argv[n++] = arena_strdup(b->a, cc != NULL ? cc : "cc");
-	for (char *f = strtok_r(flags, " ", &save); f != NULL && n < 40;
-		f = strtok_r(NULL, " ", &save))
-		if (f[0] == '-' && strcmp(f, "-w") != 0 &&
-			strncmp(f, "-O", 2) != 0)
-			argv[n++] = f;
+	for (int32_t i = 0; i < c.n_flags && n < 40; i++)
+		if (strcmp(c.flag[i], "-w") != 0 &&
+			strncmp(c.flag[i], "-O", 2) != 0)
+			argv[n++] = c.flag[i];
 	argv[n++] = arena_strdup(b->a, fast ? "-O3" : "-Og");
 	argv[n++] = arena_strdup(b->a, "-Wall");
 	argv[n++] = arena_strdup(b->a, "-Wextra");
@@ -285,7 +286,7 @@ static bool spawn_cc(batch *b, int32_t u, pid_t *pid)
 
 	unit_of(b->o)(&s, b->kernel[u].at, b->kernel[u].n);
 	b->text[u] = planted(b, s.at);
-	if (!write_file(source, b->text[u]))
+	if (!write_text(source, b->text[u]))
 		return false;
 	argv[n++] = arena_strdup(b->a, "-o");
 	argv[n++] = arena_printf(b->a, "%s/u%d.so", b->dir, u);
@@ -347,7 +348,7 @@ bool batch_compile(batch *b, const char **message)
 		while (waitpid(pid[u], &status, 0) < 0 && errno == EINTR)
 			;
 		if (status != 0) {
-			*message = read_file(b->a, arena_printf(b->a,
+			*message = read_text(b->a, arena_printf(b->a,
 				"%s/u%d.err", b->dir, u));
 			ok = false;
 		} else if (ok) {

@@ -10,6 +10,7 @@
  */
 #include "prop.h"
 #include "system_parse.h"
+#include "plan/exec.h"
 #include "system/eval.h"
 
 #include <math.h>
@@ -420,7 +421,7 @@ static void execute(void *arg)
 		j->by_kern ? kern_level_find : batch_find,
 		j->by_kern ? (void *)j->kern : (void *)j->b);
 	void **in = arena_array(a, void *, p->input.n + 1);
-	unsigned char *slab = plan_exec_slab(x);
+	unsigned char *slab = (unsigned char *)x->slab;
 	int64_t *version = arena_array(a, int64_t, p->input.n + 1);
 	bool ok;
 
@@ -643,7 +644,7 @@ static void eval_system(void *arg)
 	for (int32_t i = 0; i < s->store.n && i < p->output.n; i++)
 		if (s->store.at[i] >= 0 && s->store.at[i] < p->input.n)
 			j->out[i] = (void *)(uintptr_t)in[s->store.at[i]];
-	shard_eval_system(j->a, y->c->system, in, j->out);
+	eval_arrays(j->a, y->c->system, in, j->out);
 }
 
 static bool system_is_right(void *arg, compilation *c)

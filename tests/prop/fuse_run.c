@@ -6,6 +6,7 @@
  * error, and so is a private element outside its buffer.
  */
 #include "fuse_prop.h"
+#include "fuse_index.h"
 
 /* ---- values ---- */
 

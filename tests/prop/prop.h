@@ -67,7 +67,7 @@ static inline bool rng_percent(rng *r, int32_t p)
 
 /* What the letters and attributes of one call stand for, so far. */
 enum { MAX_BOUND = 40 };
-typedef struct bound {
+typedef struct {
 	const char *name;
 	bool is_pack;
 	int32_t n; /* extents of a pack; of an attribute that is a list: -1 */

@@ -34,7 +34,7 @@ typedef struct reader {
 	const shard_eqn *q;
 	const sys_tensor *t;
 	int32_t tensor;
-	shard_machine m;
+	eval_machine m;
 	int64_t point[IR_MAX_AXES];
 	/* by axis of the equation: the axis of the tensor that it walks, -1 */
 	int32_t walks[IR_MAX_AXES];
@@ -211,7 +211,7 @@ static bool in_guards(reader *d, const eqn_read *r)
 {
 	for (int32_t i = 0; i < r->dom.n_facts; i++) {
 		const ix_fact *f = &r->dom.facts[i];
-		int64_t x = shard_form_value(&d->m, f->f);
+		int64_t x = eval_form(&d->m, f->f);
 
 		if (x < f->lo || x >= f->hi)
 			return false;
@@ -237,7 +237,7 @@ static bool mark(reader *d, int64_t process, int32_t axis, bool *seen)
 	}
 	for (int32_t r = 0; r < u->n_reads; r++)
 		if (u->read[r].tensor == d->tensor && in_guards(d, &u->read[r]))
-			seen[shard_form_value(&d->m, u->read[r].at)] = true;
+			seen[eval_form(&d->m, u->read[r].at)] = true;
 	return true;
 }
 
@@ -298,7 +298,7 @@ static reader reader_of(shard_plan *p, int32_t eqn, int32_t tensor)
 
 	for (int32_t a = 0; a < IR_MAX_AXES; a++)
 		d.walks[a] = -1;
-	d.m = (shard_machine){.e = arena_env(p->a), .s = p->s};
+	d.m = (eval_machine){.e = arena_env(p->a), .s = p->s};
 	return d;
 }
 

@@ -68,7 +68,7 @@ static void run_phase(void *arg, int32_t phase, const void *const *in,
 {
 	rank *r = arg;
 
-	shard_eval_system(r->a, r->p->phase.at[phase].s, in, out);
+	eval_arrays(r->a, r->p->phase.at[phase].s, in, out);
 }
 
 static void join_parts(void *arg, const shard_job *j, int64_t n,
@@ -79,7 +79,7 @@ static void join_parts(void *arg, const shard_job *j, int64_t n,
 
 	for (int32_t k = 0; k < j->n; k++)
 		acc[k] = r->p->array.at[j->from[k]].dtype;
-	shard_eval_join(r->a, j->monoid, j->n, acc, n, far, next);
+	eval_join(r->a, j->monoid, j->n, acc, n, far, next);
 }
 
 /* the elements of a process, of the whole or back */

@@ -26,7 +26,7 @@ typedef struct sim {
 	sim_result *r;
 	/* the point at hand */
 	piece *mine;
-	shard_machine m;
+	eval_machine m;
 	int32_t masked; /* tensor whose missing elements are zero; -1 */
 	ir_number *raw; /* sums under way, not yet rounded; NULL: they are whole */
 } sim;
@@ -48,7 +48,7 @@ static ir_number read_element(void *arg, int32_t tensor, int64_t at)
 			(long long)at, t->name);
 	v->r->local_reads++;
 	if (v->mine[tensor].here[at])
-		return shard_load_number(
+		return eval_load(
 			t->dtype, v->mine[tensor].data, at);
 	if (v->masked != tensor)
 		env_fail(v->e, TN_EINTERNAL, "shard.sim", (loc){0},
@@ -61,12 +61,12 @@ static ir_number read_element(void *arg, int32_t tensor, int64_t at)
 
 static int64_t form_value(sim *v, const ix_form *f)
 {
-	return shard_form_value(&v->m, f);
+	return eval_form(&v->m, f);
 }
 
 static ir_number value(sim *v, const expr *e)
 {
-	return shard_value(&v->m, e);
+	return eval_value(&v->m, e);
 }
 
 static void acc_of(const sim *v, const sys_eqn *e, tn_dtype *acc)
@@ -81,7 +81,7 @@ static void acc_of(const sim *v, const sys_eqn *e, tn_dtype *acc)
 static void combine(sim *v, int32_t monoid, int32_t n, const tn_dtype *acc,
 	ir_number *far, const ir_number *next)
 {
-	shard_join(&v->m, monoid, n, acc, far, next);
+	eval_combine(&v->m, monoid, n, acc, far, next);
 }
 
 /* ---- the part of one process ---- */
@@ -142,7 +142,7 @@ static void finish(sim *v, const sys_eqn *e, const tn_dtype *acc, int64_t at,
 	for (int32_t k = 0; k < e->n_out; k++) {
 		const sys_tensor *t = tensor_of(v, e->out[k]);
 
-		shard_store_number(t->dtype, v->mine[e->out[k]].data, at,
+		eval_store(t->dtype, v->mine[e->out[k]].data, at,
 			ir_cast(t->dtype, acc[k], r[k]));
 		v->mine[e->out[k]].here[at] = true;
 		if (v->raw != NULL)
@@ -439,7 +439,7 @@ static void add_up(sim *v, const sys_eqn *e, uint32_t mask, int32_t monoid,
 					const sys_tensor *t =
 						tensor_of(v, e->out[k]);
 
-					shard_store_number(t->dtype, at[b][e->out[k]].data, x,
+					eval_store(t->dtype, at[b][e->out[k]].data, x,
 						ir_cast(t->dtype, acc[k],
 							r[k]));
 					v->r->moved_bytes += b == q ? 0
@@ -591,7 +591,7 @@ static sim sim_new(arena *a, ir_system *s, int64_t n, sim_result *r)
 		.r = r,
 		.masked = -1};
 
-	v.m = (shard_machine){.e = v.e, .s = s, .load = read_element};
+	v.m = (eval_machine){.e = v.e, .s = s, .load = read_element};
 	v.at = arena_array(a, piece *, n);
 	for (int64_t q = 0; q < n; q++)
 		v.at[q] = arena_array(a, piece, s->tensor.n + 1);

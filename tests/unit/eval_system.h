@@ -31,7 +31,7 @@ static inline void **eval_system(
 		memcpy(data[s->input.at[i]], input[i],
 			(size_t)t->numel * dtype_size(t->dtype));
 	}
-	shard_eval(a, s, data);
+	eval_equations(a, s, data);
 	return data;
 }
 

@@ -155,7 +155,7 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 		const fuse_kernel *f = plan->kernel.at[i];
 
 		if (f->opaque)
-			shard_eval_equation(a, s, &f->eqn[0].e, data);
+			eval_equation(a, s, &f->eqn[0].e, data);
 		else
 			run_one(a, lib, k[i], data, o);
 	}

@@ -16,6 +16,12 @@
 
 #define MACHINE "c/avx512"
 
+/* By kind: does it say that something was done? */
+static const bool is_taken[] = {
+#define DECISION(id, pass, taken, sentence) taken,
+#include "schedule/decision.def"
+};
+
 /* ---- one small program for each kind ---- */
 
 static const struct row {
@@ -326,7 +332,7 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return k->eqn[d->of].apart;
 	case DECIDE_PASS_COPY:
 		if (d->with < 0 || k->eqn[d->of].apart)
-			return decide_is_taken(d->kind);
+			return is_taken[d->kind];
 		if (d->kind == DECIDE_COPY_IN_PLACE)
 			return !reads_in_place(f, d->of, d->with);
 		return copies(k, d->with, d->kind == DECIDE_COPY_WHOLE);
@@ -338,7 +344,7 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return (f->parts & BIT(d->of)) != 0;
 	case DECIDE_PASS_LANES:
 		/* another nest of the same statement may have them */
-		return decide_is_taken(d->kind) && d->with >= 0 &&
+		return is_taken[d->kind] && d->with >= 0 &&
 		       (f->lanes[d->with] & BIT(d->of)) != 0;
 	case DECIDE_PASS_SQUARES:
 		return stages(k, f->turned, d->of);
@@ -358,7 +364,7 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 	case DECIDE_N_PASSES:
 		break;
 	}
-	return decide_is_taken(d->kind);
+	return is_taken[d->kind];
 }
 
 /* A sum of something times something. */
@@ -423,7 +429,7 @@ static void check_kernel(loop_kernel *k)
 		const loop_decision *d = &k->decision.at[i];
 		str s = str_new(k->a);
 
-		if (is_done(&f, d) == decide_is_taken(d->kind))
+		if (is_done(&f, d) == is_taken[d->kind])
 			continue;
 		decide_subject(&s, k, d);
 		str_add(&s, ": ");

@@ -6,6 +6,7 @@
  * Kernels are separated by |, aliases follow, then the reasons.
  */
 #include "unit.h"
+#include "fuse_index.h"
 
 #include "fuse/fuse.h"
 #include "program/program.h"

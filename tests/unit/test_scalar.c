@@ -184,7 +184,7 @@ static void get_element(const struct elements *c, const tn_dtype *acc,
 }
 
 /* Elements from .. to-1, split at random, with identities strewn in. */
-static void fold(shard_machine *v, const struct elements *c,
+static void fold(eval_machine *v, const struct elements *c,
 	const sys_eqn *e, const tn_dtype *acc, int32_t from, int32_t to,
 	uint32_t *seed, ir_number *r)
 {
@@ -194,7 +194,7 @@ static void fold(shard_machine *v, const struct elements *c,
 	*seed = *seed * 1664525 + 1013904223;
 	if (to - from == 0 || (to - from == 1 && (*seed >> 20) % 2 == 0)) {
 		for (int32_t k = 0; to == from && k < e->n_out; k++)
-			r[k] = shard_value(
+			r[k] = eval_value(
 				v, ir_identity(v->s, e->monoid, k, acc[k]));
 		if (to > from)
 			get_element(c, acc, from, r);
@@ -203,7 +203,7 @@ static void fold(shard_machine *v, const struct elements *c,
 	cut = from + (int32_t)((*seed >> 16) % (uint32_t)(to - from + 1));
 	fold(v, c, e, acc, from, cut, seed, r);
 	fold(v, c, e, acc, cut, to, seed, right);
-	shard_join(v, e->monoid, e->n_out, acc, r, right);
+	eval_combine(v, e->monoid, e->n_out, acc, r, right);
 }
 
 static const struct elements monoid_cases[] = {
@@ -236,7 +236,7 @@ static const struct elements monoid_cases[] = {
 static void laws(arena *a, void *arg)
 {
 	ir_system *s = ir_system_new(a, ix_new(a));
-	shard_machine v = {.e = arena_env(a), .s = s};
+	eval_machine v = {.e = arena_env(a), .s = s};
 	uint32_t seed = 1;
 
 	(void)arg;

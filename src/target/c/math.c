@@ -260,24 +260,11 @@ const char *c_math_type(c_math *m, tn_dtype t, int32_t lanes)
 	return need_type(m, elem_of(t), lanes);
 }
 
-const char *c_math_mask(c_math *m, tn_dtype t, int32_t lanes)
-{
-	check_lanes(m, lanes);
-	return need_type(m, elems[elem_of(t)].mask, lanes);
-}
-
 const char *c_math_use(
 	c_math *m, const char *name, tn_dtype t, int32_t lanes)
 {
 	check_lanes(m, lanes);
 	return need(m, name, strlen(name), elem_of(t), lanes);
-}
-
-bool c_math_has(const char *name, tn_dtype t)
-{
-	const template *r = find(name, strlen(name), elem_of(t));
-
-	return r && r->vector;
 }
 
 const char *c_math_text(const c_math *m)

@@ -61,18 +61,12 @@ c_math *c_math_new(arena *a);
 /* "f32x16": the lanes of a dtype; its typedef is in the text from now on. */
 const char *c_math_type(c_math *m, tn_dtype t, int32_t lanes);
 
-/* "i32x16": what a comparison of such lanes gives. */
-const char *c_math_mask(c_math *m, tn_dtype t, int32_t lanes);
-
 /*
  * The C function that computes `name` on such lanes, now in the text with all
  * it needs; NULL when there is none of that name for the dtype.
  */
 const char *c_math_use(
 	c_math *m, const char *name, tn_dtype t, int32_t lanes);
-
-/* Is there such a helper? Emits nothing. */
-bool c_math_has(const char *name, tn_dtype t);
 
 /* Everything asked for so far, in order of dependence. */
 const char *c_math_text(const c_math *m);
