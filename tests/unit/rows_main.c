@@ -69,7 +69,7 @@ static void test_every_row_has_a_case(void **state)
 		fail_msg("%s", d.text);
 }
 
-enum { PARTS = 2 }; /* of the compiled cases: see part.h */
+enum { PARTS = 4 }; /* of the compiled cases: see part.h */
 
 /* Each case is a test of its own: one that fails hides no other. */
 int rows_main(bool compiled)
