@@ -27,6 +27,28 @@
 TN_API TN_MUST_USE tn_status tn_devices_text(
 	char **out, tn_context *c, bool json);
 
+/**
+ * The device that has x's elements: "cpu", "simt", "cuda:0"; NULL: x is not valid.
+ * owner   borrowed from the context
+ * since   0.1
+ */
+TN_API const char *tn_device_of(const tn_tensor *x);
+
+/**
+ * A tensor of c, on c's device, with x's elements, which are computed first: for
+ * what is prepared on one device and used on another. It is a copy, also if x
+ * is of c, and is not tracked: no gradient goes from it to x. Of a distributed
+ * tensor every process of its mesh calls, and has all elements.
+ *
+ * shape   that of x; its dtype, too
+ * errors  [tensor.handle] x is not valid; and those of tn_read, which both
+ *         contexts have then; [device.memory] c's device is full
+ * since   0.1
+ */
+#define tn_to(...) tn_at_to(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_to(
+	const char *file, int32_t line, tn_context *c, tn_tensor *x);
+
 /** What a context has done on its device so far. */
 typedef struct tn_device_stats {
 	const char *name; /* "cpu", "simt", "cuda:0"; borrowed from the context */

@@ -349,6 +349,57 @@ static void test_host(void **state)
 }
 
 /* One memory for two contexts on a device; none for the CPU's. */
+/* Tensors go from device to device, as copies; what fails is said to both. */
+static void test_to(void **state)
+{
+	static const float data[6] = {3, -1, 2, 1, 5, 4};
+	const int64_t shape[2] = {2, 3};
+	tn_context *cpu = context_on("cpu"), *gpu = context_on("cuda");
+	tn_tensor *x = tn_tensor_new(cpu, TN_F32, 2, shape, data), *y, *z;
+	tn_tensor *none = tn_tensor_new(cpu, TN_F32, 1, (int64_t[]){0}, NULL);
+	float out[6];
+
+	(void)state;
+	assert_string_equal(tn_device_of(x), "cpu");
+	assert_null(tn_device_of(NULL));
+	y = tn_to(gpu, tn_neg(x));
+	assert_string_equal(tn_device_of(y), "cuda:0");
+	z = tn_to(cpu, tn_add(y, y));
+	tn_add_(y, y); /* z is a copy */
+	assert_int_equal(tn_eval(&y, 1), TN_OK);
+	assert_string_equal(tn_device_of(z), "cpu");
+	tn_read(z, out, sizeof out);
+	assert_memory_equal(
+		out, ((float[]){-6, 2, -4, -2, -10, -8}), sizeof out);
+	assert_int_equal(tn_tensor_n_elems(tn_to(gpu, none)), 0);
+	good(cpu);
+	good(gpu);
+	/* a read that fails: both contexts say why, and go on */
+	z = tn_embedding(tn_tensor_new(gpu, TN_I64, 1, (int64_t[]){1},
+				 (int64_t[]){7}),
+		y);
+	assert_null(tn_to(cpu, z));
+	assert_string_equal(tn_context_diag(cpu)->rule, "index.range");
+	assert_string_equal(tn_context_diag(gpu)->rule, "index.range");
+	tn_context_clear(cpu);
+	tn_context_clear(gpu);
+	fake->bytes = fake->in_use + 64;
+	assert_false(tn_is_valid(tn_to(gpu, tn_normal(tn_random_key(cpu),
+		(int64_t[]){1 << 23}, 1, TN_F32))));
+	assert_string_equal(tn_context_diag(gpu)->rule, "device.memory");
+	fake->bytes = (size_t)1 << 32;
+	tn_context_clear(gpu);
+	assert_null(tn_to(gpu, NULL));
+	assert_string_equal(tn_context_diag(gpu)->rule, "tensor.handle");
+	tn_context_clear(gpu);
+	tn_read(tn_to(cpu, y), out, sizeof out);
+	assert_memory_equal(
+		out, ((float[]){-6, 2, -4, -2, -10, -8}), sizeof out);
+	good(cpu);
+	tn_context_free(gpu);
+	tn_context_free(cpu);
+}
+
 static void test_dlpack(void **state)
 {
 	static const float data[6] = {3, -1, 2, 0, 5, 4};
@@ -388,6 +439,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lost, begin, end),
 		cmocka_unit_test_setup_teardown(test_graphs, begin, end),
 		cmocka_unit_test_setup_teardown(test_host, begin, end),
+		cmocka_unit_test_setup_teardown(test_to, begin, end),
 		cmocka_unit_test_setup_teardown(test_dlpack, begin, end),
 	};
 
