@@ -38,7 +38,8 @@ void kern_open_phase(kern_builder *b, int64_t n_chunks, int32_t copies)
 	if (k->n_phases == KERN_MAX_PHASES)
 		env_bug(arena_env(k->a), "kern", "%s: too many phases", k->name);
 	p = &k->phase[k->n_phases++];
-	*p = (kern_phase){.n_chunks = n_chunks, .copies = copies};
+	*p = (kern_phase){
+		.n_chunks = n_chunks, .warps = 1, .copies = copies};
 	p->chunk = kern_ins(k,
 		&(kern_value){.op = KERN_CHUNK, .type = kern_i64()});
 	kern_open(b, &p->body);

@@ -51,6 +51,7 @@ enum {
 	KERN_MAX_PHASES = 4,
 	KERN_MAX_ARGS = 3,
 	KERN_MAX_LANES = 64,
+	KERN_MAX_WARPS = 32, /* of a block */
 	KERN_MAX_DEPTH = 200 /* of nested blocks */
 };
 
@@ -171,6 +172,7 @@ typedef enum kern_kind {
 	KERN_ARRAY,    /* declares `array`, for the rest of this block */
 	KERN_PREFETCH, /* prefetches `at`; no effect if it is outside the array */
 	KERN_FENCE,    /* orders stores past the caches before later stores */
+	KERN_BARRIER,  /* all warps of the block come here before one goes on */
 	KERN_TURN,     /* transposes a square: element at + i*n + j = element from + j*m + i */
 	KERN_NOTE      /* text */
 } kern_kind;
@@ -185,14 +187,15 @@ typedef struct kern_block {
  *
  * FOR: v = lo, lo + step .. while v < hi; whole: while v + step <= hi. after
  * (or 0): a value that is defined after the loop: the first that v did not
- * take. down: v = hi - 1, hi - 2 .. lo, with step 1.
+ * take. down: v = hi - 1, hi - 2 .. lo, with step 1. by_warp: iteration n is run
+ * by warp n mod `warps` of the block; any other statement by all of its warps.
  */
 struct kern_stmt {
 	kern_kind kind;
 	kern_val v, x;
 	const kern_form *lo, *hi;
 	int64_t step;
-	bool down, whole;
+	bool down, whole, by_warp;
 	kern_val after;
 	bool rarely; /* IF */
 	bool stream; /* STORE: past the caches; ARRAY: zeroed */
@@ -232,6 +235,9 @@ typedef struct kern_array {
 typedef struct kern_phase {
 	int64_t n_chunks;
 	kern_val chunk; /* 0 <= chunk < n_chunks */
+	/* of the block that runs a chunk: they share its local arrays. 1: a
+	 * chunk is run by one thread, or warp */
+	int32_t warps;
 	/* 1 + the param that this phase copies into scratch, if it does nothing
 	 * else; else 0 */
 	int32_t copies;
@@ -395,6 +401,12 @@ void kern_tidy(kern_kernel *k);
 /* Removes values, registers and loops that nothing depends on; moves a value
  * that only the next statement uses into that statement. */
 void kern_sweep(kern_kernel *k);
+
+/*
+ * barrier.c: puts a barrier wherever a cell that one warp wrote may be read or
+ * written next by another one, or one that it read is written next.
+ */
+void kern_place_barriers(kern_kernel *k);
 
 /* ---- from a scheduled tree ---- */
 

@@ -11,6 +11,7 @@
  *   inside.c      whether a form lies between two bounds
  *   verify.c      names, types (verify_type.c), statements
  *   verify_memory.c verify_chunks.c       bounds, races
+ *   barrier.c verify_warps.c              blocks of warps
  *   verify_order.c order_value.c order_memory.c
  *                 elements are written before they are read
  */

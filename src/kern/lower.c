@@ -74,6 +74,7 @@ static void phase(lowering *lw, const loop_phase *ph)
 
 	kern_open_phase(lw->b, ph->n_chunks, ph->copies);
 	lw->phase = (int32_t)(ph - k->phase);
+	lw->b->k->phase[lw->phase].warps = ph->warps > 1 ? ph->warps : 1;
 	lw->chunk = lw_form_of(lw, lw->b->k->phase[lw->phase].chunk);
 	lw->unsafe = map_new(lw->a);
 	lw->here = arena_array(lw->a, bool, k->n_eqns + 1);
@@ -197,6 +198,7 @@ kern_kernel *kern_lower(arena *a, loop_kernel *k)
 	loop_name(&name, k);
 	out->name = name.at;
 	kern_sweep(out);
+	kern_place_barriers(out);
 	kern_tidy(out);
 	return out;
 }

@@ -99,7 +99,7 @@ int32_t lw_block_level(const loop_node *n)
 
 bool lw_is_unrolled(const lowering *lw, const loop_node *n)
 {
-	return n->lanes <= 1 && !n->backward &&
+	return n->lanes <= 1 && !n->backward && !n->by_warp &&
 	       lw->span[n->var].len == n->unroll;
 }
 

@@ -72,7 +72,8 @@ static void one_by_one(lowering *lw, const loop_node *n, form from)
 	const struct span *s = &lw->span[n->var];
 	form v = lw->var[n->var];
 	struct marks m = lw_mark(lw);
-	kern_stmt loop = {.step = 1, .down = n->backward};
+	kern_stmt loop = {
+		.step = 1, .down = n->backward, .by_warp = n->by_warp};
 
 	if (from == NULL && lw_is_unrolled(lw, n)) {
 		unrolled(lw, n);
@@ -481,7 +482,12 @@ static void block(lowering *lw, const loop_node *n)
 	struct block b = {n->var, lw_block_level(n), NULL};
 	struct marks m = lw_mark(lw);
 	/* if the block contains the whole loop, its ends do not change */
-	bool only = s->clo >= 0 && s->len <= n->size && n->number < 0;
+	bool only = s->clo >= 0 && s->len <= n->size && n->number < 0 &&
+		    !n->by_warp;
+	kern_stmt loop = {.lo = s->lo,
+		.hi = s->hi,
+		.step = n->size,
+		.by_warp = n->by_warp};
 
 	if (only) {
 		b.from = lw_num(lw, s->clo);
@@ -490,8 +496,7 @@ static void block(lowering *lw, const loop_node *n)
 	} else if (n->parallel) {
 		b.from = lw_scale(lw, number_of_chunk(lw, n), n->size);
 	} else {
-		b.from = lw_form_of(lw,
-			kern_for(lw->b, s->lo, s->hi, n->size, TN_I64));
+		b.from = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
 	}
 	*vec_push(lw->a, &lw->block) = b;
 	if (only) {

@@ -120,6 +120,9 @@ static void parse_for(struct kern_parser *p, const lex_token *t)
 		s->step = kern_parse_int(p, 1, INT32_MAX, "a step");
 	s->down = lex_eat(p->l, "down");
 	s->whole = lex_eat(p->l, "whole");
+	s->by_warp = lex_eat(p->l, "by");
+	if (s->by_warp)
+		lex_need(p->l, "warp");
 	s->v = kern_ins(p->k,
 		&(kern_value){.op = KERN_WALK, .type = s->type});
 	if (lex_eat(p->l, "after")) {
@@ -201,6 +204,11 @@ static void parse_fence(struct kern_parser *p, const lex_token *t)
 	add(p, KERN_FENCE, t);
 }
 
+static void parse_barrier(struct kern_parser *p, const lex_token *t)
+{
+	add(p, KERN_BARRIER, t);
+}
+
 static void parse_turn(struct kern_parser *p, const lex_token *t)
 {
 	kern_stmt *s = add(p, KERN_TURN, t);
@@ -245,6 +253,7 @@ void kern_parse_body(struct kern_parser *p)
 		{"for", parse_for}, {"if", parse_if}, {"block", parse_block},
 		{"array", parse_array}, {"zero", parse_array},
 		{"prefetch", parse_prefetch}, {"fence", parse_fence},
+		{"barrier", parse_barrier},
 		{"turn", parse_turn}, {"note", parse_note}};
 	const lex_token *t = lex_peek(p->l);
 
@@ -359,7 +368,7 @@ static bool header(struct kern_parser *p)
 static void phase(struct kern_parser *p)
 {
 	kern_kernel *k = p->k;
-	int64_t chunks;
+	int64_t chunks, warps = 1;
 	int32_t copies = 0;
 
 	if (k->n_phases == KERN_MAX_PHASES)
@@ -369,12 +378,18 @@ static void phase(struct kern_parser *p)
 	lex_need(p->l, "of");
 	chunks = kern_parse_int(p, 1, INT32_MAX, "the number of chunks");
 	lex_need(p->l, "chunks");
+	if (lex_eat(p->l, "by")) {
+		warps = kern_parse_int(
+			p, 2, KERN_MAX_WARPS, "the warps of a block");
+		lex_need(p->l, "warps");
+	}
 	if (lex_eat(p->l, ",")) {
 		lex_need(p->l, "copies");
 		copies = 1 + kern_parse_array(p);
 	}
 	kern_open_phase(&p->b, chunks, copies);
 	kern_close(&p->b);
+	k->phase[k->n_phases - 1].warps = (int32_t)warps;
 	statements(p, &k->phase[k->n_phases - 1].body);
 }
 

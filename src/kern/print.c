@@ -220,6 +220,8 @@ static void loop(struct print *p, const kern_stmt *s)
 		str_add(p->out, " down");
 	if (s->whole)
 		str_add(p->out, " whole");
+	if (s->by_warp)
+		str_add(p->out, " by warp");
 	if (s->after != 0) {
 		define(p, s->after);
 		str_add(p->out, " after ");
@@ -325,6 +327,9 @@ static void statement(struct print *p, const kern_stmt *s)
 	case KERN_FENCE:
 		str_add(p->out, "fence");
 		break;
+	case KERN_BARRIER:
+		str_add(p->out, "barrier");
+		break;
 	case KERN_TURN:
 		turn(p, s);
 		break;
@@ -388,6 +393,8 @@ void kern_print(str *out, const kern_kernel *k, int32_t number)
 		const kern_phase *ph = &k->phase[i];
 
 		str_printf(out, "  phase of %" PRId64 " chunks", ph->n_chunks);
+		if (ph->warps > 1)
+			str_printf(out, " by %d warps", ph->warps);
 		if (ph->copies > 0)
 			str_printf(out, ", copies p%d", ph->copies - 1);
 		p.depth = 1;

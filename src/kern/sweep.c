@@ -118,6 +118,7 @@ static bool is_dead(const struct sweep *w, const kern_stmt *s)
 		return !has_effect(&s->body);
 	case KERN_PREFETCH:
 	case KERN_FENCE:
+	case KERN_BARRIER:
 	case KERN_TURN:
 	case KERN_NOTE:
 		return false;

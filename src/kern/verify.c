@@ -19,6 +19,8 @@
  *   kern.write     a store into what is only read
  *   kern.order     an element that is read before it is written
  *   kern.race      chunks that write, or write and read, the same element
+ *   kern.warp      a statement that the warps of a block cannot all run
+ *   kern.barrier   memory that changes hands between warps without a barrier
  *   kern.room      arrays beyond the bytes that there are, or misplaced
  *   kern.fence     stores past the caches without a fence behind them
  *   kern.copies    a phase that does more than it says
@@ -214,6 +216,7 @@ static void verify_var(struct kern_verifier *v, const kern_stmt *s)
 		same_type(v, type_of(v, s->x), type_of(v, s->v));
 	}
 	v->home[s->v] = v->block;
+	v->of_warp[s->v] = v->by_warp != NULL;
 	v->range.lanes[s->v] = NULL;
 	define(v, s->v);
 }
@@ -225,6 +228,7 @@ static void verify_set(struct kern_verifier *v, const kern_stmt *s)
 	need(v, s->v);
 	if (kern_at(v->k, s->v)->op != KERN_REG)
 		kern_refuse(v, "set", "only a register (\"var\") can be set");
+	kern_verify_set(v, s->v);
 	right(v, s->x);
 	if (s->kind == KERN_SET_LANE) {
 		need_form(v, s->lo);
@@ -247,6 +251,7 @@ static void verify_store(struct kern_verifier *v, const kern_stmt *s)
 	if (s->at.whole != 0)
 		kern_refuse(v, "type", "`whole` is for loads, not for stores");
 	kern_verify_access(v, &s->at, t.lanes, true);
+	kern_verify_effect(v);
 }
 
 /* A loop that sets each lane of a register: from here on they are known. */
@@ -294,9 +299,13 @@ static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 	define(v, s->v);
 	kern_size_loop(v, s);
 	kern_assume_loop(&v->range, s);
+	if (s->by_warp)
+		kern_open_warps(v, s);
 	v->loops++;
 	block(v, &s->body);
 	v->loops--;
+	if (s->by_warp)
+		kern_close_warps(v);
 	v->range.fact.n = n;
 	kern_verify_early(v);
 	find_lanes(v, s);
@@ -410,6 +419,7 @@ static void verify_array(struct kern_verifier *v, const kern_stmt *s)
 		kern_refuse(v, "room",
 			"%lld elements; an array of a block must have 1 to 1048576",
 			(long long)r->elems);
+	kern_verify_effect(v);
 	v->array[s->array] = DEFINED;
 	*vec_push(v->a, &v->arrays) = s->array;
 	if (s->stream)
@@ -429,6 +439,7 @@ static void verify_turn(struct kern_verifier *v, const kern_stmt *s)
 			"the rows of a turn must have two or more lanes, and the dtype of both arrays");
 	kern_verify_square(v, &s->from, s->m, s->type.lanes, false);
 	kern_verify_square(v, &s->at, s->n, s->type.lanes, true);
+	kern_verify_effect(v);
 }
 
 static void statement(struct kern_verifier *v, const kern_stmt *s)
@@ -465,6 +476,9 @@ static void statement(struct kern_verifier *v, const kern_stmt *s)
 		break;
 	case KERN_TURN:
 		verify_turn(v, s);
+		break;
+	case KERN_BARRIER:
+		kern_verify_barrier(v);
 		break;
 	case KERN_FENCE:
 	case KERN_NOTE:
@@ -555,6 +569,8 @@ static void verify_phase(struct kern_verifier *v, const kern_phase *p)
 	v->size[p->chunk] = v->range.reach[p->chunk] = (uint64_t)p->n_chunks;
 	block(v, &p->body);
 	v->state[p->chunk] = CLOSED;
+	if (p->warps > 1)
+		kern_verify_barriers(v);
 	verify_fence(v, p);
 	verify_copies(v, p);
 	if (p->n_chunks > 1)
@@ -621,6 +637,7 @@ void kern_verify(kern_kernel *k)
 	}
 	v.range.reach = arena_array(a, uint64_t, k->value.n + 1);
 	v.range.lanes = arena_array(a, const kern_stmt *, k->value.n + 1);
+	v.of_warp = arena_array(a, bool, k->value.n + 1);
 	v.home = arena_array(a, const kern_block *, k->value.n + 1);
 	kern_find_uses(&v);
 	for (int32_t i = 0; i < k->n_phases; i++)

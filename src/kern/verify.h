@@ -45,6 +45,9 @@ struct kern_verifier {
 	map *known;			   /* form, conditions -> number in bounds */
 	uint8_t *written; /* by array: 1 in this phase, 2 in an earlier one */
 	int32_t loops, guards; /* number of open ones */
+	const kern_stmt *by_warp; /* the open loop by warp; NULL: none */
+	int32_t first_touch;	  /* in it */
+	bool *of_warp; /* by register: declared in a loop by warp */
 	kern_val value;	       /* that is verified now; 0: none */
 	uint64_t *shuffled;    /* by value: its lanes that are looked at */
 	kern_val interest;     /* mask of lanes that are looked at; 0: all */
@@ -89,6 +92,21 @@ bool kern_arrays_overlap(const kern_kernel *k, int32_t i, int32_t j);
 
 /* verify_chunks.c: checks that the chunks of a phase are independent */
 void kern_verify_chunks(struct kern_verifier *v);
+
+/* Checks the accesses from the first one on: iterations of the loop by warp are
+ * independent. */
+void kern_verify_iterations(struct kern_verifier *v, int32_t first);
+
+/* barrier.c: checks that a barrier stands wherever memory changes hands */
+void kern_verify_barriers(struct kern_verifier *v);
+
+/* verify_warps.c */
+void kern_open_warps(struct kern_verifier *v, const kern_stmt *s);
+void kern_close_warps(struct kern_verifier *v);
+/* The current statement changes memory: each of the warps may not do that. */
+void kern_verify_effect(struct kern_verifier *v);
+void kern_verify_set(struct kern_verifier *v, kern_val reg);
+void kern_verify_barrier(struct kern_verifier *v);
 
 /* verify_order.c: after all phases: checks that what is read is written before */
 void kern_verify_order(struct kern_verifier *v);

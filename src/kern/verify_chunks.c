@@ -11,7 +11,9 @@
  * Terms are sorted by their factors; where what the small ones add up to is
  * less than what all larger factors are multiples of, both sums are 0. A digit
  * that is alone in its sum is then the same in both chunks. If all digits are,
- * the chunks are.
+ * the chunks are. The iterations of a loop by warp are compared in the same way:
+ * there the digit is the number of the iteration, and what is defined in front of
+ * the loop is one value for all warps.
  */
 #include "kern/verify.h"
 
@@ -49,6 +51,13 @@ static bool is_digit(const kern_kernel *k, kern_val v, int nest)
 	return is_digit(k, x->form[0]->t[0].v, nest + 1);
 }
 
+/* Is it the same in all iterations of the loop by warp? Values are in order. */
+static bool is_common(const struct kern_verifier *v, kern_val x)
+{
+	return v->by_warp != NULL &&
+	       (x < v->by_warp->v || is_digit(v->k, x, 0));
+}
+
 static void add_term(struct address *d, struct term t)
 {
 	int64_t a, b;
@@ -84,15 +93,17 @@ static void same_as(struct address *d, struct term *t, const kern_form *f)
 	t->hi = hi < t->hi ? hi : t->hi;
 }
 
-/* v = from + what lies in an interval, in steps */
+/* v = from + what lies in an interval, in steps; whose number is this digit, if
+ * it is not 0 */
 static void offset(struct address *d, int64_t c, kern_val v,
-	const kern_form *from, int64_t step, int nest)
+	const kern_form *from, int64_t step, kern_val digit, int nest)
 {
 	kern_kernel *k = d->v->k;
 	const kern_form *rest =
 		kern_form_sub(k, kern_form_term(k, 1, v), from);
 	struct term t = {.lo = kern_least(&d->v->range, rest, INT64_MAX),
-		.hi = kern_most(&d->v->range, rest, INT64_MIN)};
+		.hi = kern_most(&d->v->range, rest, INT64_MIN),
+		.digit = digit};
 	int64_t c0;
 	int32_t n;
 
@@ -143,7 +154,7 @@ static void one(struct address *d, kern_val v, int64_t c, int nest)
 	const kern_stmt *s =
 		v < d->v->range.n_loop ? d->v->range.loop[v] : NULL;
 
-	if (is_digit(k, v, 0))
+	if (is_common(d->v, v) || is_digit(k, v, 0))
 		add_term(d, (struct term){.factor = c,
 			.lo = kern_least(&d->v->range, kern_form_term(k, 1, v),
 				INT64_MAX),
@@ -156,16 +167,16 @@ static void one(struct address *d, kern_val v, int64_t c, int nest)
 			x->op == KERN_WALK && begin(d, s->lo, 0) == s->lo
 				? s->step
 				: 1,
-			nest);
+			s == d->v->by_warp ? v : 0, nest);
 	else if (x->op == KERN_INDEX)
 		take_apart(d, x->form[0], c, nest + 1);
 	else if ((x->op == KERN_DIV || x->op == KERN_FLOOR) &&
 		 kern_exact(k, x->form[0], x->num[0]) != NULL)
 		take_apart(d, kern_exact(k, x->form[0], x->num[0]), c, nest + 1);
 	else if (x->op == KERN_MIN || x->op == KERN_MAX || x->op == KERN_PICK)
-		offset(d, c, v, x->form[x->form[0]->n == 0], 1, nest);
+		offset(d, c, v, x->form[x->form[0]->n == 0], 1, 0, nest);
 	else
-		offset(d, c, v, kern_form_const(k, 0), 1, nest);
+		offset(d, c, v, kern_form_const(k, 0), 1, 0, nest);
 }
 
 static void take_apart(struct address *d, const kern_form *f, int64_t c,
@@ -313,6 +324,8 @@ static bool insert_digit(
 	struct term t = *a;
 	int64_t c;
 
+	if (is_common(d->of[0]->v, t.digit))
+		return true;
 	t.lo = a->lo - b->hi;
 	t.hi = a->hi - b->lo;
 	t.side = -1;
@@ -500,6 +513,11 @@ static bool gives_chunk(struct kern_verifier *v, const struct same *s)
 	int64_t n = v->range.n_chunks, known = 1, next;
 	bool more = true;
 
+	for (int32_t i = 0; v->by_warp != NULL && i < s->n; i++)
+		if (s->at[i] == v->by_warp->v)
+			return true;
+	if (v->by_warp != NULL)
+		return false;
 	while (more && known < n) {
 		more = false;
 		for (int32_t i = 0; i < s->n && known < n; i++) {
@@ -618,7 +636,8 @@ static bool own(void *arg, int64_t at, int64_t chunk)
 static bool own_all(struct kern_verifier *v, struct owners *o,
 	const struct kern_touch *t)
 {
-	kern_val chunk = v->k->phase[v->phase].chunk;
+	kern_val chunk = v->by_warp != NULL ? v->by_warp->v
+					    : v->k->phase[v->phase].chunk;
 	bool ok = true;
 
 	for (int32_t l = 0; l < (t->mask != 0 ? t->n[0] : 1) && ok; l++) {
@@ -665,6 +684,11 @@ static void meet(struct kern_verifier *v, const struct kern_touch *w,
 		elements_are_apart(v, w, o))
 		return;
 	v->s = w->s;
+	if (v->by_warp != NULL)
+		kern_refuse(v, "race",
+			o->write ? "two warps may write the same element of %s here and in line %d"
+				 : "a warp may write an element of %s that another one reads in line %d",
+			kern_access_text(v, w->array), o->s->line);
 	kern_refuse(v, "race",
 		o->write ? "two chunks may write the same element of %s here and in line %d"
 			 : "a chunk may write an element of %s that another one reads in line %d",
@@ -691,21 +715,25 @@ static void drop_equal(struct kern_verifier *v)
 	v->touch.n = n;
 }
 
-void kern_verify_chunks(struct kern_verifier *v)
+/* Is memory of this space common to chunks, or to the warps of a block? */
+static bool is_common_space(const struct kern_verifier *v, kern_space is)
 {
-	struct address **d;
-	int32_t n;
+	return is != KERN_STACK && (is != KERN_LOCAL || v->by_warp != NULL);
+}
 
-	drop_equal(v);
-	n = v->touch.n;
-	d = arena_array(v->a, struct address *, n + 1);
-	for (int32_t i = 0; i < n; i++) {
+/* Compares each access that writes with all others, from the first one on. */
+static void compare(struct kern_verifier *v, int32_t first)
+{
+	int32_t n = v->touch.n;
+	struct address **d = arena_array(v->a, struct address *, n + 1);
+
+	for (int32_t i = first; i < n; i++) {
 		const struct kern_touch *w = &v->touch.at[i];
 		kern_space is = v->k->array.at[w->array].space;
 
-		if (!w->write || is == KERN_LOCAL || is == KERN_STACK)
+		if (!w->write || !is_common_space(v, is))
 			continue;
-		for (int32_t j = 0; j < n; j++) {
+		for (int32_t j = first; j < n; j++) {
 			const struct kern_touch *o = &v->touch.at[j];
 
 			if (!kern_arrays_overlap(v->k, w->array, o->array) ||
@@ -718,4 +746,25 @@ void kern_verify_chunks(struct kern_verifier *v)
 			meet(v, w, o, d[i], d[j]);
 		}
 	}
+}
+
+void kern_verify_chunks(struct kern_verifier *v)
+{
+	drop_equal(v);
+	compare(v, 0);
+}
+
+/* The conditions that hold behind the loop are in force again at the end. */
+void kern_verify_iterations(struct kern_verifier *v, int32_t first)
+{
+	const kern_stmt *s = v->s;
+	int32_t n = v->range.fact.n;
+	struct kern_fact *facts = arena_copy(
+		v->a, v->range.fact.at, (size_t)n * sizeof *facts);
+
+	compare(v, first);
+	v->range.fact.n = 0;
+	for (int32_t i = 0; i < n; i++)
+		*vec_push(v->k->a, &v->range.fact) = facts[i];
+	v->s = s;
 }

@@ -455,6 +455,7 @@ static void statement(struct kern_order *o, const kern_stmt *s)
 		break;
 	case KERN_PREFETCH:
 	case KERN_FENCE:
+	case KERN_BARRIER:
 	case KERN_NOTE:
 		break;
 	}

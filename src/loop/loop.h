@@ -22,6 +22,7 @@
 #include "target/machine.h"
 
 #define LOOP_MAX_PHASES 4
+#define LOOP_MAX_WARPS 32 /* of a block */
 #define LOOP_MAX_CHUNKS 1024 /* of a reduction that is split */
 
 typedef enum loop_kind {
@@ -76,6 +77,8 @@ struct loop_node {
 	const expr *factor[2], *finish;
 	bool start, checked;
 	bool parallel;	/* each iteration is a chunk; outermost loops only */
+	/* FOR, BLOCK: iterations are dealt to the warps of the block in turn */
+	bool by_warp;
 	bool backward;	/* FOR: from the last to the first */
 	int32_t lanes;	/* FOR: elements of a vector; 0 and 1: scalar */
 	int32_t unroll; /* FOR: number of accumulators of a reduction over it */
@@ -203,6 +206,7 @@ typedef struct loop_phase {
 	int32_t n_roots;
 	loop_node **root;
 	int64_t n_chunks;
+	int32_t warps; /* of the block that runs a chunk; 0 and 1: no block */
 	bool tiles; /* it consists of tiles of products: no other pass changes it */
 	/* 1 + the param that this phase copies into scratch, if it does nothing
 	 * else; else 0 */

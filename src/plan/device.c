@@ -29,26 +29,34 @@ struct checks {
 
 /* ---- opening ----------------------------------------------------------- */
 
-static int64_t most_chunks(const c_kernel *k)
+/* *least: the warps that one chunk needs. */
+static int64_t most_warps(const c_kernel *k, int64_t *least)
 {
-	int64_t n = 1;
+	int64_t n = 1, warps;
 
-	for (int32_t i = 0; i < k->n_phases; i++)
-		if (k->phase[i].n_chunks > n)
-			n = k->phase[i].n_chunks;
+	*least = 1;
+	for (int32_t i = 0; i < k->n_phases; i++) {
+		const c_phase *p = &k->phase[i];
+
+		if (p->warps > *least)
+			*least = p->warps;
+		if (!mul_ok(p->n_chunks, p->warps, &warps))
+			warps = INT64_MAX;
+		n = warps > n ? warps : n;
+	}
 	return n;
 }
 
 /* So many warps run a launch at the same time: each has local memory. */
 static int32_t workers_of(const plan_exec *x, const c_kernel *k)
 {
-	int64_t n = most_chunks(k), fit = INT32_MAX;
+	int64_t least, n = most_warps(k, &least), fit = INT32_MAX;
 
 	if (k->local_bytes > 0)
 		fit = (int64_t)(x->d->local_bytes / k->local_bytes);
 	n = n < x->d->n_workers ? n : x->d->n_workers;
 	n = n < fit ? n : fit;
-	return n < 1 ? 1 : (int32_t)n;
+	return n < least ? (int32_t)least : (int32_t)n;
 }
 
 static void find_writes(plan_exec *x, struct checks *c)
@@ -164,6 +172,10 @@ void plan_device_step(plan_exec *x, const plan_step *step)
 				.locals = x->local,
 				.n_chunks = plan_chunks_of(x, b, k),
 				.n_workers = b->n_workers,
+				.warps = b->code->phase[k].warps,
+				.shared_bytes = b->code->phase[k].warps > 1
+							? b->code->shared_bytes
+							: 0,
 				.err = (int64_t *)c->at + 1 + c->cell[i]};
 
 			if (call.n_chunks > 0)

@@ -33,7 +33,11 @@ typedef struct run_launch {
 	void *scratch;
 	void *locals;	   /* local memory of each worker, one after the other */
 	int64_t n_chunks;
-	int32_t n_workers; /* so many have local memory; >= 1 */
+	int32_t n_workers; /* so many have local memory; >= `warps` */
+	/* that run a chunk together, and the bytes that they share; 1: a chunk
+	 * is run by one worker */
+	int32_t warps;
+	size_t shared_bytes;
 	/* in the device's memory: RUN_NO_ERROR, or the least number of a check
 	 * that failed */
 	void *err;

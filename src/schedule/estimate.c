@@ -574,7 +574,8 @@ void loop_estimate_of(loop_kernel *k, loop_estimate *out)
 		const loop_phase *ph = &k->phase[p];
 
 		w.out = &out->phase[p];
-		w.out->chunks = (double)ph->n_chunks;
+		w.out->chunks = (double)ph->n_chunks *
+				(ph->warps > 1 ? ph->warps : 1);
 		w.share = estimate_keeps(k, ph) ? 0 : 1;
 		for (int32_t v = 0; v < k->n_vars; v++)
 			w.range[v] = (struct estimate_range){

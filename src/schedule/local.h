@@ -95,6 +95,12 @@ void loop_split_guards(loop_kernel *k);
 void loop_find_needs(loop_kernel *k, loop_node *n);
 void loop_read_ahead(loop_kernel *k);
 void loop_choose_streams(loop_kernel *k);
+/* warps.c: deals loops of tiles to the warps of a block, if the machine has any */
+void loop_deal_to_warps(loop_kernel *k);
+/* May the iterations of n be run by different warps? */
+bool loop_may_deal(const loop_kernel *k, const loop_node *n);
+/* A value in a register that all warps of the phase would have; NULL: none. */
+const loop_buf *loop_kept_by_all(const loop_kernel *k, int32_t phase);
 int64_t loop_flops(loop_kernel *k, const loop_node *n);
 int64_t loop_work(const loop_kernel *k, const loop_node *n);
 

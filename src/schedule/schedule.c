@@ -165,6 +165,12 @@ static void take_streams(struct recipe *r)
 	loop_choose_streams(r->k);
 }
 
+static void take_warps(struct recipe *r)
+{
+	if (r->tiled)
+		loop_deal_to_warps(r->k);
+}
+
 /* When a pass runs: only where loops are free; .. where no product took them; */
 enum { FREE = 1, NO_TILES = 2 };
 
@@ -186,6 +192,7 @@ static const struct pass {
 	{"tail", NO_TILES, give_tail},
 	{"locations", 0, take_locations},
 	{"streams", NO_TILES, take_streams},
+	{"warps", FREE, take_warps},
 };
 
 const char *loop_pass_name(int32_t i)

@@ -243,6 +243,7 @@ static void loop_line(const struct print *p, const loop_node *n)
 	if (n->number >= 0)
 		str_printf(p->out, " number %s", p->names[n->number]);
 	str_add(p->out, n->parallel ? " parallel" : "");
+	str_add(p->out, n->by_warp ? " by warp" : "");
 	str_add(p->out, n->backward ? " backward" : "");
 	count(p, "lanes", n->lanes);
 	count(p, "unroll", n->unroll);
@@ -329,6 +330,8 @@ static void tree(const struct print *p, const loop_node *n, int32_t depth)
 static void phase(const struct print *p, const loop_phase *ph)
 {
 	str_printf(p->out, "  phase of %lld chunks", (long long)ph->n_chunks);
+	if (ph->warps > 1)
+		str_printf(p->out, " by %d warps", ph->warps);
 	if (ph->copies > 0)
 		str_printf(p->out, ", copies %s",
 			tensor(p, p->k->param[ph->copies - 1]));

@@ -396,7 +396,10 @@ static bool attribute(struct parse *p, loop_node *n)
 		n->backward = true;
 	else if (loop_is_loop(n) && lex_eat(p->l, "parallel"))
 		n->parallel = true;
-	else if (n->kind == LOOP_BLOCK && lex_eat(p->l, "number"))
+	else if (loop_is_loop(n) && lex_eat(p->l, "by")) {
+		lex_need(p->l, "warp");
+		n->by_warp = true;
+	} else if (n->kind == LOOP_BLOCK && lex_eat(p->l, "number"))
 		n->number = variable(p);
 	else
 		return false;
@@ -565,6 +568,11 @@ static void parse_phase(struct parse *p)
 	*ph = (loop_phase){.n_chunks = number(
 				   p, 1, INT32_MAX, "the number of chunks")};
 	lex_need(p->l, "chunks");
+	if (lex_eat(p->l, "by")) {
+		ph->warps = (int32_t)number(p, 2, LOOP_MAX_WARPS,
+			"the warps of a block");
+		lex_need(p->l, "warps");
+	}
 	if (lex_eat(p->l, ",")) {
 		lex_need(p->l, "copies");
 		ph->copies = 1 + loop_param(k, tensor(p));

@@ -387,6 +387,7 @@ void loop_schedule_verify_locations(loop_kernel *k)
 {
 	struct sv v = verify_new(k);
 
+	verify_warps(&v);
 	for (int32_t i = 0; i < v.leaf.n; i++)
 		if (v.leaf.at[i].n->kind == LOOP_STAGE)
 			turn_location(&v, v.leaf.at[i].n);

@@ -49,4 +49,7 @@ void verify_guards(struct sv *v);
 void verify_copies(struct sv *v);
 void verify_online(struct sv *v);
 
+/* verify_warps.c: after loop_locate: what the warps of a block run */
+void verify_warps(struct sv *v);
+
 #endif

@@ -80,6 +80,7 @@
 	.launch_s = 2e-6, .phase_s = 0.6e-6, .chunk_s = 0.1e-6, .threads = 8, \
 	.stays_bytes = 4 << 20,                                               \
 	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
+	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32},     \
 	.fusion = FUSION(1.1)
 
 /*
@@ -106,7 +107,9 @@
 		.load = {4, 4, 8, 4, 4}, .store = {4, 4, 8, 4, 4}, .fma = 4,   \
 		.tile_load = 4, .tile_start = 8, .turned = 1, .crowded = 8,    \
 		.loop = 8, .chain = 8, .beside = 0.3},                         \
-	.schedule = GPU_SCHEDULE
+	.schedule = GPU_SCHEDULE,                                              \
+	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
+		.sum_terms = 32}
 
 #define GPU_SCHEDULE                                                           \
 	{                                                                      \
@@ -377,6 +380,9 @@ static const struct fact {
 	SIZE(product.long_sums, "contract"),
 	SIZE(product.join_waste, "contract"),
 	SIZE(product.join_lanes, "contract"),
+	SIZE(block.warps, "contract"),
+	SIZE(block.shared_bytes, "contract"),
+	SIZE(block.sum_terms, "contract"),
 	FACT(fusion.flops_per_s, "1/s", "polynomials of 32 operations over 16 KB"),
 	FACT(fusion.contract_per_s, "1/s", "a product of 512 x 512 x 512"),
 	SIZE(fusion.max_eqns, "merges"),

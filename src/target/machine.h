@@ -157,6 +157,13 @@ typedef struct machine_fusion {
 	int64_t batch_volume; /* instances of an equation of a small kernel */
 } machine_fusion;
 
+/* Warps that run a chunk together, and share memory. */
+typedef struct machine_block {
+	int32_t warps;	      /* of a block of products; 1: there are none */
+	int32_t shared_bytes; /* that a block may have */
+	int32_t sum_terms;    /* of a factor that are copied at a time */
+} machine_block;
+
 typedef struct machine {
 	const char *name;      /* "c/avx512" */
 	const char *priced_as; /* the machine by whose costs programs are
@@ -178,6 +185,7 @@ typedef struct machine {
 	machine_cycles cycles;
 	machine_schedule schedule;
 	machine_product product;
+	machine_block block;
 	machine_fusion fusion;
 	bool unscheduled; /* for tests: everything scalar and serial */
 } machine;

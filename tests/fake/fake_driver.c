@@ -608,6 +608,7 @@ struct function {
 	fake_block *fn;
 	fake_memory *room;
 	const int *n; /* params */
+	int shared;   /* that were asked for */
 };
 static struct function *functions;
 
@@ -631,6 +632,16 @@ EXPORT result cuModuleGetFunction(
 	return leave(OK);
 }
 
+EXPORT result cuFuncSetAttribute(struct function *f, int which, int value)
+{
+	result r = enter();
+
+	if (r != OK || which != 8 || value < 0 || value > 227 << 10)
+		return leave(r != OK ? r : INVALID);
+	f->shared = value;
+	return leave(OK);
+}
+
 #ifndef FAKE_LACKS
 EXPORT result cuLaunchKernel(struct function *f, unsigned grid, unsigned grid_y,
 	unsigned grid_z, unsigned block, unsigned block_y, unsigned block_z,
@@ -649,6 +660,7 @@ EXPORT result cuLaunchKernel(struct function *f, unsigned grid, unsigned grid_y,
 	}
 	if (grid == 0 || grid_y != 1 || grid_z != 1 || block % 32 != 0 ||
 		block == 0 || block > 1024 || block_y != 1 || block_z != 1 ||
+		(shared > 48 << 10 && (int)shared > f->shared) ||
 		extra != NULL)
 		return leave(INVALID);
 	if (*f->n > MAX_PARAMS)

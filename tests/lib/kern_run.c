@@ -4,7 +4,8 @@
  * Chunks of a phase run in a random order, memory is poisoned at first, and each
  * access is checked. An element outside its array, not written yet, or accessed by
  * another chunk of the phase is an error kern.run, with the line if the kernel has
- * a text.
+ * a text. So is one that another warp of the block has accessed since the last
+ * barrier, if one of the two writes.
  */
 #include "kern_run_local.h"
 
@@ -15,10 +16,46 @@ static void set_integer(struct kern_running *r, kern_val v, int64_t i)
 	r->cell[r->first[v]].i = i;
 }
 
+static void shuffle(struct kern_running *r, int32_t *order, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		order[i] = (int32_t)i;
+	for (int64_t i = n - 1; i > 0; i--) {
+		int64_t j = (int64_t)(kern_run_random(r) % (uint64_t)(i + 1));
+		int32_t t = order[i];
+
+		order[i] = order[j];
+		order[j] = t;
+	}
+}
+
+/* Runs the iterations of one warp after another, in a random order. */
+static void by_warp(struct kern_running *r, const kern_stmt *s)
+{
+	int64_t lo = kern_run_form(r, s->lo), hi = kern_run_form(r, s->hi);
+	int32_t order[KERN_MAX_WARPS];
+
+	shuffle(r, order, r->warps);
+	for (int32_t w = 0; w < r->warps; w++) {
+		r->warp = order[w] + 1;
+		for (int64_t i = lo + order[w] * s->step;
+			s->whole ? i + s->step <= hi : i < hi;
+			i += r->warps * s->step) {
+			set_integer(r, s->v, i);
+			block(r, &s->body);
+		}
+	}
+	r->warp = 0;
+}
+
 static void loop(struct kern_running *r, const kern_stmt *s)
 {
 	int64_t lo = kern_run_form(r, s->lo), hi = kern_run_form(r, s->hi), i;
 
+	if (s->by_warp) {
+		by_warp(r, s);
+		return;
+	}
 	if (s->down) {
 		for (i = hi - 1; i >= lo; i--) {
 			set_integer(r, s->v, i);
@@ -119,6 +156,9 @@ static void statement(struct kern_running *r, const kern_stmt *s)
 	case KERN_TURN:
 		turn(r, s);
 		break;
+	case KERN_BARRIER:
+		r->barrier++;
+		break;
 	case KERN_PREFETCH:
 	case KERN_FENCE:
 	case KERN_NOTE:
@@ -139,17 +179,11 @@ static void phase(struct kern_running *r, const kern_phase *p)
 	int32_t *order = arena_array(r->a, int32_t, n);
 
 	kern_run_phase(r);
-	for (int32_t i = 0; i < n; i++)
-		order[i] = i;
-	for (int64_t i = n - 1; i > 0; i--) {
-		int64_t j = (int64_t)(kern_run_random(r) % (uint64_t)(i + 1));
-		int32_t t = order[i];
-
-		order[i] = order[j];
-		order[j] = t;
-	}
+	r->warps = p->warps;
+	shuffle(r, order, n);
 	for (int64_t i = 0; i < n; i++) {
 		r->chunk = order[i];
+		r->barrier++;
 		set_integer(r, p->chunk, order[i]);
 		kern_run_poison(r);
 		block(r, &p->body);

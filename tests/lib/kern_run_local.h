@@ -7,6 +7,12 @@
 #include "kern/local.h"
 #include "kern_run.h"
 
+/* Warps are numbered from 1; 0: all of them. */
+struct kern_touched {
+	int32_t written, read; /* the number of the barrier before */
+	int32_t writer, reader;
+};
+
 /* Bytes of memory, and the state of each. */
 struct kern_memory {
 	uint8_t *at;
@@ -15,6 +21,8 @@ struct kern_memory {
 	/* 1 + the chunk that wrote and read it in this phase, or 0; NULL: memory
 	 * of the thread */
 	int32_t *writer, *reader;
+	/* since which barrier, and by which warp, it was written and read */
+	struct kern_touched *by_warp;
 };
 
 struct kern_running {
@@ -25,6 +33,8 @@ struct kern_running {
 	bool *named; /* by value: has it a `let`, loop or phase? */
 	struct kern_memory *param, scratch, local, *stack; /* by array */
 	int32_t chunk, n_chunks;
+	int32_t warps, warp; /* of the block; the one that runs, 0: all do */
+	int32_t barrier;     /* its number, from 1 */
 	int64_t err;
 	uint64_t seed;
 	const kern_stmt *s;

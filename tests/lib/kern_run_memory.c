@@ -5,7 +5,8 @@
  * they are not used: those after the last column of a panel, or of another chunk.
  * A scalar load of them from scratch, which passes values between phases, is an
  * error. For each byte, it records whether it was written, and which chunks of the
- * phase wrote and read it, so that a race is an error in any order of chunks.
+ * phase wrote and read it, so that a race is an error in any order of chunks. The
+ * same for the warps of a block since the last barrier.
  */
 #include "kern_run_local.h"
 
@@ -42,6 +43,7 @@ static struct kern_memory make(struct kern_running *r, int64_t n, bool shared)
 
 	m.at = arena_array(r->a, uint8_t, n + 1);
 	m.set = arena_array(r->a, bool, n + 1);
+	m.by_warp = arena_array(r->a, struct kern_touched, n + 1);
 	if (shared) {
 		m.writer = arena_array(r->a, int32_t, n + 1);
 		m.reader = arena_array(r->a, int32_t, n + 1);
@@ -61,8 +63,9 @@ void kern_run_room(struct kern_running *r, void *const *param)
 	for (int32_t i = 0; i < k->n_params; i++) {
 		const kern_array *p = &k->array.at[i];
 		int64_t n = p->elems * (int64_t)dtype_size(p->dtype);
-		struct kern_memory m = {param[i], n, NULL, NULL, NULL};
+		struct kern_memory m = {.at = param[i], .n = n};
 
+		m.by_warp = arena_array(r->a, struct kern_touched, n + 1);
 		m.writer = arena_array(r->a, int32_t, n + 1);
 		m.reader = arena_array(r->a, int32_t, n + 1);
 		if (p->out && p->in == 0 && !k->shared) {
@@ -162,6 +165,39 @@ void kern_run_reach(struct kern_running *r, int32_t array, int64_t i)
 	(void)byte_of(r, &m, array, i);
 }
 
+/* Has another warp written it since the last barrier, or (write) read it? */
+static bool changes_hands(
+	const struct kern_running *r, const struct kern_touched *t, bool write)
+{
+	return (t->written == r->barrier && t->writer != r->warp) ||
+	       (write && t->read == r->barrier && t->reader != r->warp);
+}
+
+/* Is memory of this array common to the warps of a block? */
+static bool is_common(const struct kern_running *r, int32_t array)
+{
+	return r->warps > 1 && r->k->array.at[array].space != KERN_STACK;
+}
+
+static void note_warp(struct kern_running *r, struct kern_memory *m,
+	int32_t array, int64_t i, int64_t b, bool write)
+{
+	struct kern_touched *t = &m->by_warp[b];
+
+	if (!is_common(r, array))
+		return;
+	if (changes_hands(r, t, write))
+		kern_run_fail(r, "changes hands between warps without a barrier",
+			array, i);
+	if (write) {
+		t->written = r->barrier;
+		t->writer = r->warp;
+		return;
+	}
+	t->reader = t->read == r->barrier && t->reader != r->warp ? -1 : r->warp;
+	t->read = r->barrier;
+}
+
 ir_number kern_run_get(
 	struct kern_running *r, int32_t array, int64_t i, bool alone)
 {
@@ -171,6 +207,11 @@ ir_number kern_run_get(
 	ir_number v = {0};
 
 	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
+		if (alone)
+			note_warp(r, m, array, i, j, false);
+		else if (is_common(r, array) &&
+			 changes_hands(r, &m->by_warp[j], false))
+			return kern_run_nothing(t);
 		if (alone && m->set != NULL && !m->set[j] && m == &r->scratch)
 			kern_run_fail(r, "is read before it is written", array,
 				i);
@@ -205,6 +246,7 @@ void kern_run_put(
 	int64_t b = byte_of(r, &m, array, i);
 
 	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
+		note_warp(r, m, array, i, j, true);
 		if (m->set != NULL)
 			m->set[j] = true;
 		if (m->writer == NULL)

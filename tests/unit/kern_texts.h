@@ -1,7 +1,8 @@
 /*
  * kern_texts.h: kernels as text, each of which has what others have not: a rest
  * behind vectors, tiles in registers, guards, indices from data, partial sums,
- * a scan, f16, squares that are turned, memory that is written in place.
+ * a scan, f16, squares that are turned, memory that is written in place, warps that
+ * share memory.
  */
 #ifndef KERN_TEXTS_H
 #define KERN_TEXTS_H
@@ -223,6 +224,28 @@ static const char step[] =
 	"      %4: f32x16 = splat f32(-0.5)\n"
 	"      %5: f32x16 = mad %4, %3, %1\n"
 	"      store p0[%i0] = %5\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
+
+/* Four warps turn the order of four vectors, in memory that they share. */
+static const char blocks[] =
+	"kernel 0 blocks {\n"
+	"  param p0: f32[64] out\n"
+	"  param p1: f32[64] in\n"
+	"  local b0: f32[64] at 0\n"
+	"  bytes scratch 0, local 256\n"
+	"  phase of 1 chunks by 4 warps {\n"
+	"    for %i0 = 0 .. 64 step 16 by warp {\n"
+	"      store b0[%i0] = f32x16 load p1[%i0]\n"
+	"    }\n"
+	"    barrier\n"
+	"    for %i1 = 0 .. 64 step 16 by warp {\n"
+	"      var %r2: f32 = zero\n"
+	"      for %i3 = 0 .. 16 {\n"
+	"        set %r2 = load b0[-%i1 + %i3 + 48]\n"
+	"        store p0[%i1 + %i3] = %r2\n"
+	"      }\n"
 	"    }\n"
 	"  }\n"
 	"}\n";

@@ -99,6 +99,9 @@ static const char *const programs[] = {
 	"  m = softmax(s)\n  return m\n}\n",
 	"program {\n  a: f32[19,40]\n  b: f32[40,24]\n  c = matmul(a, b)\n"
 	"  r = relu(c)\n  t = reduce_sum(r, axes=[0])\n  return t, r\n}\n",
+	/* blocks of warps, which share more than 48 KB */
+	"program {\n  a: f32[128,64]\n  b: f32[64,128]\n  c = matmul(a, b)\n"
+	"  d = gelu(c)\n  return d\n}\n",
 	"program {\n  x: f32[5000]\n  y = cumsum(x, axis=0)\n  return y\n}\n",
 	"program {\n  x: f32[6,50]\n  v, i = topk(x, axis=1, count=3)\n  e = exp(v)\n"
 	"  return e, i\n}\n",

@@ -210,6 +210,13 @@ static const struct row {
 		" c: f32[50]  d: f32[50]  e: f32[50]  f: f32[50]  g: f32[50]\n"
 		" h: f32[50]\n y = concat(a, b, c, d, e, f, g, h, axis=0)\n"
 		" o = exp(y)\n return o }", NULL},
+	{DECIDE_WARPS_TAKEN, 8, -1, "program { x: f32[256,256]  y: f32[256,256]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_WARPS_LOOPS, -1, -1, "fusion/31d_rows_in_blocks.tn", "cuda/sm_90"},
+	{DECIDE_WARPS_LARGE, -1, 1024, "program { x: f32[256,256]  y: f32[256,256]\n"
+		" o = matmul(x, y)\n return o }", "small blocks"},
+	{DECIDE_WARPS_FEW, 1, -1, "program { x: f32[16,256]  y: f32[256,256]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_STREAM_TAKEN, 64 << 20, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n return o }", NULL},
 	{DECIDE_STREAM_READ, -1, -1, "program { x: f32[16777216]\n"
@@ -352,6 +359,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return stages(k, f->kept, d->of);
 	case DECIDE_PASS_CHUNKS:
 		return k->phase[d->of].n_chunks > 1;
+	case DECIDE_PASS_WARPS:
+		return k->phase[d->of].warps > 1;
 	case DECIDE_PASS_GUARDS:
 		return (f->spans & BIT(d->of)) != 0;
 	case DECIDE_PASS_STREAM:
@@ -496,7 +505,10 @@ static const machine *machine_named(arena *a, const char *name)
 		m->product.least_rows = 8;
 	else if (!strcmp(name, "small kernels"))
 		m->product.most_equations = 4;
-	else if (!strcmp(name, "small caches"))
+	else if (!strcmp(name, "small blocks")) {
+		*m = *machine_find("cuda/sm_90");
+		m->block.shared_bytes = 1024;
+	} else if (!strcmp(name, "small caches"))
 		m->memory[MACHINE_L2].bytes = 256;
 	else
 		return machine_find(name);

@@ -176,6 +176,12 @@ static void want_step(struct data *d)
 		d->out[i] = d->in[1][i] - 0.5 * d->in[2][i];
 }
 
+static void want_blocks(struct data *d)
+{
+	for (int i = 0; i < 64; i++)
+		d->out[i] = d->in[1][48 - i / 16 * 16 + i % 16];
+}
+
 static const struct meaning {
 	const char *text;
 	void (*want)(struct data *d);
@@ -183,7 +189,8 @@ static const struct meaning {
 } meanings[] = {{relu, want_relu, 0}, {tile, want_tile, 1e-5},
 	{stencil, want_stencil, 1e-7}, {split, want_split, 1e-4},
 	{gather, want_gather, 1e-2}, {scan, want_scan, 1e-4},
-	{turn, want_turn, 0}, {step, want_step, 1e-6}};
+	{turn, want_turn, 0}, {step, want_step, 1e-6},
+	{blocks, want_blocks, 0}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 {
@@ -359,6 +366,32 @@ static const struct edit {
 		"load p1[32*chunk + %r6]", "form"},
 	{"a loop's variable behind it", tile, "store p0[80*chunk + %i3] = %r6",
 		"store p0[80*chunk + %i8] = %r6", "name"},
+	{"cells that change hands without a barrier", blocks, "    barrier\n",
+		"", "barrier"},
+	{"warps that write the same cells", blocks, "store b0[%i0]",
+		"store b0[0]", "race"},
+	{"warps that write half of each other's cells", blocks,
+		"for %i0 = 0 .. 64 step 16", "for %i0 = 0 .. 48 step 8",
+		"race"},
+	{"warps of a phase that has none", blocks, "1 chunks by 4 warps",
+		"1 chunks", "warp"},
+	{"memory that all warps write", blocks,
+		"%i0 = 0 .. 64 step 16 by warp", "%i0 = 0 .. 64 step 16",
+		"warp"},
+	{"a barrier that some warps do not reach", blocks,
+		"    }\n    barrier\n", "    barrier\n    }\n", "warp"},
+	{"a register of all warps", blocks,
+		"    for %i1 = 0 .. 64 step 16 by warp {\n"
+		"      var %r2: f32 = zero\n",
+		"    var %r2: f32 = zero\n"
+		"    for %i1 = 0 .. 64 step 16 by warp {\n",
+		"warp"},
+	{"warps that are dealt out twice", blocks,
+		"    for %i1 = 0 .. 64 step 16 by warp {\n",
+		"    for %i1 = 0 .. 64 step 16 by warp {\n"
+		"    for %i9 = 0 .. 4 by warp { }\n",
+		"warp"},
+	{"one warp of a block", blocks, "by 4 warps", "by 1 warps", "number"},
 };
 
 struct planted {
@@ -424,7 +457,9 @@ static void stumbles(void **state)
 		"chunks that overlap", "chunks that lie on each other",
 		"a digit of the chunk that is lost", "phases that become one",
 		"a sum that is joined in no order", "read before it is written",
-		"a row shared by two chunks"};
+		"a row shared by two chunks",
+		"cells that change hands without a barrier",
+		"warps that write half of each other's cells"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

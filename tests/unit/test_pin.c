@@ -182,6 +182,22 @@ static const struct edit {
 		"scale"},
 	{"another weight", keys, "attention.m#2 = exp(",
 		"attention.m#2 = tanh(", "scale"},
+	{"a loop by warp without warps", scan, "for i_0 < 64", "for i_0 < 64 by warp",
+		"warp"},
+	{"warps without a loop that is dealt", scan, "of 1 chunks",
+		"of 1 chunks by 4 warps", "warp"},
+	{"a scan that is dealt to warps", scan,
+		"of 1 chunks {\n    for i_0 < 64 {\n      for i_1 < 100",
+		"of 1 chunks by 4 warps {\n    for i_0 < 64 {\n"
+		"      for i_1 < 100 by warp",
+		"warp"},
+	{"dealt out twice", both,
+		"of 4 chunks {\n    block i_0 < 64 by 16 parallel {\n"
+		"      block i_1 < 64 by 32 {\n        block i_0 < 64 by 8 {",
+		"of 4 chunks by 2 warps {\n    block i_0 < 64 by 16 parallel {\n"
+		"      block i_1 < 64 by 32 by warp {\n"
+		"        block i_0 < 64 by 8 by warp {",
+		"warp"},
 	{"scaled before the maximum", keys, "do was#8", "do attention.c#3",
 		"scale"},
 };

@@ -51,6 +51,23 @@ static const char alone[] = "kernel 0 alone {\n"
 			    "  }\n"
 			    "}\n";
 
+/* Two warps, each of which reads what the other one wrote. */
+static const char block[] = "kernel 0 block {\n"
+			    "  param p0: f32[80] out\n"
+			    "  param p1: f32[64] in\n"
+			    "  local b0: f32[64] at 0\n"
+			    "  bytes scratch 0, local 256\n"
+			    "  phase of 1 chunks by 2 warps {\n"
+			    "    for %1 = 0 .. 64 step 32 by warp {\n"
+			    "      store b0[%1] = f32x32 load p1[%1]\n"
+			    "    }\n"
+			    "    barrier\n"
+			    "    for %2 = 0 .. 64 step 32 by warp {\n"
+			    "      store p0[%2] = f32x32 load b0[-%2 + 32]\n"
+			    "    }\n"
+			    "  }\n"
+			    "}\n";
+
 struct warp {
 	const char *text, *from, *to; /* of the unit, in the kernel's body */
 	int64_t n_syncs;	      /* in the body; the last one ends it */
@@ -155,6 +172,34 @@ static void test_races(void **state)
 		run_ok(&w);
 		assert_true(w.n_syncs >= 2 && w.err < 0);
 		assert_non_null(strstr(simt_failure(w.err, &line), "one cell"));
+		assert_true(line > 100);
+	}
+}
+
+/* Warps that share memory: what they compute, and a barrier that is missing, is
+ * left out by one of them, or is another one. */
+static void test_block(void **state)
+{
+	static const char *const edits[][3] = {
+		{"BLOCK_SYNC();", "SYNC();", "two warps"},
+		{"BLOCK_SYNC();", "if (warp == 0)\n BLOCK_SYNC();", "barrier"},
+		{"BLOCK_SYNC();",
+			"if (warp == 0)\n BLOCK_SYNC();\n else\n BLOCK_SYNC();",
+			"same barrier"}};
+	struct warp w = {.text = block};
+	int64_t line;
+
+	(void)state;
+	run_ok(&w);
+	assert_int_equal(w.err, 0);
+	for (int32_t i = 0; i < 64; i++)
+		assert_true(w.out[i] == (float)((i + 32) % 64 + 1));
+	for (size_t i = 0; i < 3; i++) {
+		w = (struct warp){
+			block, edits[i][0], edits[i][1], 0, 0, {0}};
+		run_ok(&w);
+		assert_true(w.err < 0);
+		assert_non_null(strstr(simt_failure(w.err, &line), edits[i][2]));
 		assert_true(line > 100);
 	}
 }
@@ -282,6 +327,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_races),
+		cmocka_unit_test(test_block),
 		cmocka_unit_test(test_bad_barrier),
 		cmocka_unit_test(test_device),
 		cmocka_unit_test(test_after_error),

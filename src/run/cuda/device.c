@@ -167,20 +167,39 @@ static void add_arg(cuda_device *d, const void *at)
 	*vec_push(d->a, &d->args) = (void *)(uintptr_t)at;
 }
 
+/* A block of so many warps for each chunk, or as many as there are workers;
+ * returns the number of blocks. */
+static int64_t blocks_of(const cuda_device *d, const run_launch *call,
+	int32_t *warps)
+{
+	int64_t most = call->n_workers / call->warps, n;
+
+	*warps = call->warps;
+	n = call->n_chunks < most ? call->n_chunks : most;
+	if (*warps > 1)
+		return n;
+	*warps = block_warps(d, n);
+	return n / *warps;
+}
+
+/* Without being asked, the driver gives no more than this. */
+enum { FREE_SHARED = 48 << 10 };
+
 static void launch(run_device *base, const run_launch *call)
 {
 	cuda_device *d = (cuda_device *)base;
-	int64_t first = 0, end = call->n_chunks;
-	int64_t warps = end < call->n_workers ? end : call->n_workers;
-	int32_t each = block_warps(d, warps);
+	int64_t first = 0, end = call->n_chunks, blocks;
+	int32_t warps;
 	cuda_grid g = {.fn = call->fn,
-		.blocks = (uint32_t)(warps / each),
-		.threads = (uint32_t)(each * WARP),
+		.shared_bytes = (uint32_t)call->shared_bytes,
 		.n_params = call->n_params + MORE_PARAMS};
-	cu_result r;
+	cu_result r = CU_OK;
 
-	if (warps == 0)
+	if (end == 0)
 		return;
+	blocks = blocks_of(d, call, &warps);
+	g.blocks = (uint32_t)blocks;
+	g.threads = (uint32_t)(warps * WARP);
 	d->args.n = 0;
 	for (int32_t i = 0; i < call->n_params; i++)
 		add_arg(d, &call->p[i]);
@@ -191,13 +210,18 @@ static void launch(run_device *base, const run_launch *call)
 	add_arg(d, &call->err);
 	g.param = d->args.at;
 	note_launch(d, call->name);
-	if (d->noting != NULL) {
+	cuda_enter(d);
+	if (call->shared_bytes > FREE_SHARED)
+		r = d->l.function_set(
+			call->fn, CU_SHARED_BYTES, (int)call->shared_bytes);
+	if (d->noting != NULL && r == CU_OK) {
+		cuda_leave(d);
 		cuda_note_launch(d, &g);
 		return;
 	}
-	cuda_enter(d);
-	r = d->l.launch(g.fn, g.blocks, 1, 1, g.threads, 1, 1, g.shared_bytes,
-		d->stream, d->args.at, NULL);
+	if (r == CU_OK)
+		r = d->l.launch(g.fn, g.blocks, 1, 1, g.threads, 1, 1,
+			g.shared_bytes, d->stream, d->args.at, NULL);
 	cuda_check(d, r, "cannot launch", call->name);
 	cuda_leave(d);
 }

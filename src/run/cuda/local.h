@@ -31,6 +31,7 @@ enum {
 	CU_UNIT_THREADS = 39,
 	CU_MAJOR = 75,
 	CU_MINOR = 76,
+	CU_SHARED_BYTES = 8, /* attribute of a function */
 	CU_OWN_STREAM = 1, /* a stream that does not wait for the default one */
 	CU_NO_TIMES = 2,   /* an event that only tells that something is done */
 	CU_RELAXED = 2	   /* other threads may call what they like meanwhile */

@@ -143,6 +143,13 @@ static void block_one(contract *c, const contract_product *p)
 		 tiles < contract_ceil(n, panel * pieces))
 		tiles = contract_ceil(n, panel * pieces);
 	c->block[p->j] = panel * tiles;
+	if (k->machine->block.warps > 1 && !p->turned) { /* a tile for each warp */
+		tiles = contract_ceil(m, p->tile);
+		if (tiles > k->machine->block.warps)
+			tiles = k->machine->block.warps;
+		c->block[p->i] = p->tile * tiles;
+		c->block[p->j] = panel;
+	}
 	if (p->turned) { /* enough chunks, by rows if columns give too few */
 		pieces = contract_ceil(k->machine->product.copied_chunks,
 			contract_ceil(n, c->block[p->j]));

@@ -336,6 +336,22 @@ static bool copies_rows(
 	return k->copies == LOOP_COPIES_ROWS || lies_badly(c, p, size);
 }
 
+/*
+ * Sizes for a block of warps: both factors are copied into memory that it shares,
+ * some terms of the sum at a time.
+ */
+static void size_shared(contract *c, contract_product *p, int64_t rest)
+{
+	int64_t terms = c->k->machine->block.sum_terms;
+
+	p->sum_block = near_equal(contract_extent(c, p->s),
+		terms > rest ? terms / rest : 1);
+	p->pack_x = c->k->copies != LOOP_COPIES_NO_ROWS ||
+		    !is_bare(c->k, p->x, c->k->eqn[p->eqn].acc[0]);
+	p->pack_y = true;
+	p->whole_x = p->few = false;
+}
+
 /* Chooses equal tiles, and panels that fit the first caches. */
 void contract_sizes(contract *c, contract_product *p)
 {
@@ -354,6 +370,10 @@ void contract_sizes(contract *c, contract_product *p)
 	 */
 	fit = (m->vector_registers - 4) / 2;
 	p->tile = equal_or_near(contract_extent(c, p->i), fit);
+	if (m->block.warps > 1 && !p->turned) {
+		size_shared(c, p, rest);
+		return;
+	}
 	fit = 2 * m->memory[MACHINE_L1].bytes / (panel * size) / rest;
 	if (fit * rest < m->product.least_fit)
 		fit = contract_ceil(m->product.least_fit, rest);

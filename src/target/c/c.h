@@ -29,6 +29,8 @@ typedef struct c_phase {
 	/* 1 + the param that it copies into scratch, and does no more: as long
 	 * as that stays as it is, it need not run again. 0: something else */
 	int32_t copies;
+	/* of the block that runs a chunk; on a CPU one thread does */
+	int32_t warps;
 } c_phase;
 
 typedef struct c_check {
@@ -44,6 +46,8 @@ typedef struct c_kernel {
 	const int32_t *param; /* tensors of the system; outputs first */
 	int32_t n_outputs;
 	size_t scratch_bytes, local_bytes;
+	/* that the warps of a block share, in phases of several warps */
+	size_t shared_bytes;
 	int32_t n_checks;
 	const c_check *check;
 	int64_t bytes, flops; /* moved and done, by the equations: for reports */

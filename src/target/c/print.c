@@ -145,6 +145,13 @@ static void loop(printer *p, const kern_stmt *s)
 	const char *v, *lo = c_form(p, s->lo), *hi = c_form(p, s->hi);
 	const char *t = c_type(p, kern_at(p->k, s->v)->type);
 
+	int64_t step = s->step;
+
+	if (s->by_warp && p->d->warp != NULL) {
+		lo = arena_printf(p->a, "%s + %" PRId64 " * %s", lo, step,
+			p->d->warp(p));
+		step *= p->phase->warps;
+	}
 	p->name[s->v] = s->after; /* one variable, in the loop and after it */
 	v = c_name(p, s->v);
 	if (s->after != 0)
@@ -160,7 +167,7 @@ static void loop(printer *p, const kern_stmt *s)
 			v,
 			s->whole ? arena_printf(p->a, " + %" PRId64, s->step)
 				 : "",
-			s->whole ? "<=" : "<", hi, v, s->step);
+			s->whole ? "<=" : "<", hi, v, step);
 	in_braces(p, &s->body, "}");
 }
 
@@ -248,6 +255,9 @@ static void statement(printer *p, const kern_stmt *s)
 		break;
 	case KERN_FENCE:
 		p->d->fence(p);
+		break;
+	case KERN_BARRIER:
+		p->d->barrier(p);
 		break;
 	case KERN_TURN:
 		p->d->turn(p, s);
@@ -361,6 +371,7 @@ static const dialect gnu = {.value = c_value,
 	.array = array,
 	.prefetch = prefetch,
 	.fence = fence,
+	.barrier = nothing,
 	.turn = turn,
 	.open = pointers,
 	.close = nothing,
@@ -370,6 +381,7 @@ static const char *phase(printer *p, const kern_phase *ph)
 {
 	str out = str_new(p->a);
 
+	p->phase = ph;
 	p->used = arena_array(p->a, bool, p->k->array.n + 1);
 	p->streams = arena_array(p->a, int32_t, p->k->array.n + 1);
 	p->out = &out;
@@ -434,6 +446,7 @@ c_kernel *c_print_as(
 			a, "k_%s_%016" PRIx64 "_%d", k->name, h, i);
 		out->phase[i].n_chunks = k->phase[i].n_chunks;
 		out->phase[i].copies = k->phase[i].copies;
+		out->phase[i].warps = k->phase[i].warps;
 		d->head(&p, &c, out->phase[i].fn);
 		str_printf(&c, "%s%s", text[i],
 			i + 1 < k->n_phases ? "\n" : "");

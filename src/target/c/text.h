@@ -42,6 +42,7 @@ typedef struct printer {
 	int32_t depth;
 	bool *is_let;	/* [value] named by a statement before */
 	kern_val *name; /* [value] whose name it has */
+	const kern_phase *phase; /* the current one */
 	bool *used;	/* [array] in this phase */
 	int32_t *streams; /* bytes of vectors that go past the caches; 0: none */
 	const struct dialect *d;
@@ -65,6 +66,10 @@ typedef struct dialect {
 	void (*array)(printer *p, const kern_stmt *s);
 	void (*prefetch)(printer *p, const kern_stmt *s);
 	void (*fence)(printer *p);
+	void (*barrier)(printer *p);
+	/* the number of this warp in its block, by which loops begin; the member
+	 * may be NULL: one thread runs the iterations of all warps */
+	const char *(*warp)(printer *p);
 	void (*turn)(printer *p, const kern_stmt *s);
 	/* the first and the last lines of a function's body */
 	void (*open)(printer *p);

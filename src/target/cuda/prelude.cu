@@ -27,6 +27,10 @@
 #define LD(element) (element)
 #define ST(element, x) ((element) = (x))
 #define SYNC() __syncwarp()
+#define BLOCK_SYNC() __syncthreads()
+/* Memory of the block: of what size, the launch says. */
+extern __shared__ __align__(16) char shared_memory[];
+#define SHARED() shared_memory
 /* The first failure of the launch counts: of the least number. */
 #define FAIL(err, n) fail((unsigned long long *)(err), (n))
 [[maybe_unused]] static inline void fail(unsigned long long *err, unsigned long long n)

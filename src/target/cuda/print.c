@@ -249,6 +249,17 @@ static void fence(printer *p)
 	(void)p; /* stores are seen by the next phase: a launch of its own */
 }
 
+static void barrier(printer *p)
+{
+	c_line(p, "BLOCK_SYNC();");
+}
+
+static const char *warp(printer *p)
+{
+	(void)p;
+	return "warp";
+}
+
 /* Element to + i n + j = element from + j m + i: this thread has all of its j. */
 static void turn(printer *p, const kern_stmt *s)
 {
@@ -284,29 +295,52 @@ static void pointers(
 	}
 }
 
+/* The memory of the warp, or of the block and of each of its warps. */
+static void memories(printer *p)
+{
+	const size_t bytes = p->k->local_bytes;
+
+	if (p->phase->warps > 1) {
+		c_line(p, "const i64 warp = threadIdx.x / 32;");
+		c_line(p, "char *const shared = SHARED();");
+		c_line(p, "char *const local = locals + %zu * ((i64)blockIdx.x * "
+			  "%d + warp);",
+			bytes, p->phase->warps);
+		return;
+	}
+	c_line(p, "const i64 warps = (i64)gridDim.x * (blockDim.x / 32);");
+	c_line(p, "const i64 warp = (i64)blockIdx.x * (blockDim.x / 32) + "
+		  "threadIdx.x / 32;");
+	c_line(p, "char *const local = locals + %zu * warp;", bytes);
+}
+
 static void open(printer *p)
 {
 	const kern_kernel *k = p->k;
 	const spread *s = spread_of(p);
+	bool block = p->phase->warps > 1;
 
 	c_line(p, "const i64 %s = threadIdx.x %% 32;", lane(p, CUDA_WARP));
 	for (int32_t i = 1; i < SPREAD_LANES - 1; i++)
 		if (s->lane[i] != 0)
 			c_line(p, "const i64 %s = threadIdx.x %% %d;",
 				c_name(p, s->lane[i]), 1 << i);
-	c_line(p, "const i64 warps = (i64)gridDim.x * (blockDim.x / 32);");
-	c_line(p, "const i64 warp = (i64)blockIdx.x * (blockDim.x / 32) + "
-		  "threadIdx.x / 32;");
-	c_line(p, "char *const local = locals + %zu * warp;", k->local_bytes);
+	memories(p);
 	for (int32_t i = 0; i < k->n_params; i++)
 		if (!p->used[i])
 			c_line(p, "(void)p%d;", i);
 	pointers(p, KERN_SCRATCH, 'q', "scratch");
-	pointers(p, KERN_LOCAL, 'b', "local");
+	pointers(p, KERN_LOCAL, 'b', block ? "shared" : "local");
 	pointers(p, KERN_STACK, 's', "local");
 	c_line(p, "(void)scratch, (void)local, (void)err;");
-	c_line(p, "for (i64 chunk = first + warp; chunk < end; chunk += "
-		  "warps) {");
+	if (block) {
+		c_line(p, "(void)shared;");
+		c_line(p, "for (i64 chunk = first + blockIdx.x; chunk < end; "
+			  "chunk += gridDim.x) {");
+	} else {
+		c_line(p, "for (i64 chunk = first + warp; chunk < end; chunk += "
+			  "warps) {");
+	}
 	p->depth++;
 	for (int32_t i = 1; i < SPREAD_LANES; i++)
 		if (s->lane[i] != 0)
@@ -315,7 +349,8 @@ static void open(printer *p)
 
 static void close(printer *p)
 {
-	c_line(p, "SYNC();"); /* the next chunk uses the same memory */
+	/* the next chunk uses the same memory */
+	c_line(p, p->phase->warps > 1 ? "BLOCK_SYNC();" : "SYNC();");
 	p->depth--;
 	c_line(p, "}");
 }
@@ -347,11 +382,17 @@ c_kernel *cuda_print(arena *a, const kern_kernel *k)
 		.array = array,
 		.prefetch = prefetch,
 		.fence = fence,
+		.barrier = barrier,
+		.warp = warp,
 		.turn = turn,
 		.open = open,
 		.close = close,
 		.head = head};
 	spread *s = spread_new(a, k);
+	c_kernel *c = c_print_as(a, s->narrow, &d, s);
 
-	return c_print_as(a, s->narrow, &d, s);
+	for (int32_t i = 0; i < k->n_phases; i++)
+		if (k->phase[i].warps > 1)
+			c->shared_bytes = k->local_bytes;
+	return c;
 }

@@ -85,12 +85,26 @@ static bool is_declared(const kern_kernel *k, int32_t array)
 	return false;
 }
 
-/* Arrays of blocks become memory of the warp, behind its other arrays. */
+/* Do blocks of warps share the local arrays of all phases? */
+static bool is_all_shared(const kern_kernel *k)
+{
+	for (int32_t i = 0; i < k->n_phases; i++)
+		if (k->phase[i].warps == 1)
+			return false;
+	return true;
+}
+
+/*
+ * Arrays of blocks of statements become memory of the warp, behind its other
+ * arrays.
+ */
 static void move_stack(kern_kernel *k)
 {
 	enum { ALIGN = 64 };
 	size_t *n = &k->local_bytes;
 
+	if (is_all_shared(k))
+		*n = 0;
 	*n = (*n + ALIGN - 1) / ALIGN * ALIGN;
 	for (int32_t i = spread_next(k, KERN_STACK, -1); i >= 0;
 		i = spread_next(k, KERN_STACK, i)) {

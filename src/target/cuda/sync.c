@@ -343,6 +343,8 @@ static void walk(struct finder *f, const kern_block *b, bool again)
 			any_cells(f, s, s->at.array, true);
 		} else if (s->kind == KERN_ARRAY && s->stream) {
 			any_cells(f, s, s->array, true);
+		} else if (s->kind == KERN_BARRIER) {
+			f->open.n = 0;
 		} else if (s->kind == KERN_FOR) {
 			loop(f, s, again);
 		} else if (s->kind == KERN_IF) {

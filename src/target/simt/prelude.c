@@ -316,11 +316,6 @@ end:
 	if (b.failed != 0)
 		*call->err = -b.failed;
 }
-SIMT_USED static void simt_run(void (*fn)(const struct simt_call *),
-	const struct simt_call *call, char *memory)
-{
-	simt_run_block(fn, call, memory, 1, 0);
-}
 /* Those of the bytes in `who` that are neither 0 nor those of `me`, as 255. */
 static simt_word simt_others(simt_word who, simt_word me)
 {

@@ -34,11 +34,27 @@ size_t simt_memory(int32_t warps, size_t shared)
 	return bytes;
 }
 
+static int32_t most_warps(const c_kernel *k)
+{
+	int32_t n = 1;
+
+	for (int32_t i = 0; i < k->n_phases; i++)
+		n = k->phase[i].warps > n ? k->phase[i].warps : n;
+	return n;
+}
+
+/* Of the local memory: what the emulator has, behind that of each warp. */
+static size_t room_of(const c_kernel *k)
+{
+	return simt_memory(most_warps(k), k->shared_bytes);
+}
+
 c_kernel *simt_print(arena *a, const kern_kernel *k)
 {
 	c_kernel *c = cuda_print(a, k);
 
-	c->local_bytes = aligned(c->local_bytes) + simt_memory(1, 0);
+	c->local_bytes = aligned(c->local_bytes) * (size_t)most_warps(c) +
+			 room_of(c);
 	return c;
 }
 
@@ -46,6 +62,7 @@ c_kernel *simt_print(arena *a, const kern_kernel *k)
 static void add_phase(str *out, const c_kernel *k, int32_t phase)
 {
 	const char *fn = k->phase[phase].fn;
+	int32_t warps = k->phase[phase].warps;
 
 	str_printf(out,
 		"\nstatic void %s_thread(const struct simt_call *c)\n{\n"
@@ -58,8 +75,10 @@ static void add_phase(str *out, const c_kernel *k, int32_t phase)
 		"void %s(void *const *p, void *scratch, void *local, i64 "
 		"chunk,\n	i64 *err)\n{\n"
 		"	struct simt_call c = { p, scratch, local, chunk, err };\n"
-		"	simt_run(%s_thread, &c, (char *)local + %zu);\n}\n",
-		fn, fn, k->local_bytes - simt_memory(1, 0));
+		"	simt_run_block(%s_thread, &c, (char *)local + %zu, %d, "
+		"%zu);\n}\n",
+		fn, fn, k->local_bytes - room_of(k), warps,
+		warps > 1 ? k->shared_bytes : 0);
 }
 
 void simt_unit(str *out, const c_kernel *const *k, int32_t n)

@@ -1,0 +1,188 @@
+/*
+ * warps.c: deals the loops of a phase to the warps of a block.
+ *
+ * Consumes phases of tiles with their locations, on a machine that has blocks of
+ * warps. A loop around statements whose iterations do not depend on each other is
+ * walked by warp: iteration n by warp n mod the number of warps. Every statement
+ * stands in exactly one such loop, so none is run twice; arrays of the worker become
+ * memory that the block shares, so no value may be kept in a register from one
+ * such loop to the next, and none in an array within one. Where the warps must
+ * wait for each other follows from what they access (kern/barrier.c).
+ *
+ *   block k {                               all warps
+ *     for i by warp { copy of a row of x }
+ *     for k by warp { copy of a row of y }
+ *     block i by warp { tile } }
+ */
+#include "schedule/local.h"
+
+static bool holds(const loop_node *n, loop_kind kind)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (holds(n->child[i], kind))
+			return true;
+	return n->kind == kind;
+}
+
+/* Is each iteration of var independent in each statement below n? */
+static bool are_apart(const loop_kernel *k, const loop_node *n, int32_t var)
+{
+	const loop_eqn *e;
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!are_apart(k, n->child[i], var))
+			return false;
+	if (loop_is_loop(n))
+		return true;
+	e = &k->eqn[n->eqn];
+	return !e->push && e->scan_var != var && (e->left & BIT(var)) != 0 &&
+	       n->kind != LOOP_PART && n->kind != LOOP_JOIN;
+}
+
+/* Is n, or the loop that it is a copy of, at or around the scope of b? */
+static bool is_around(const loop_node *n, const loop_buf *b)
+{
+	return b->scope != NULL && (loop_is_below(b->scope, n) ||
+					   loop_is_below(b->scope, loop_first(n)));
+}
+
+static bool keeps_array(const loop_kernel *k, const loop_node *n)
+{
+	for (int32_t i = 0; i < k->n_bufs; i++)
+		if (k->buf[i].where == LOOP_LOCAL && is_around(n, &k->buf[i]))
+			return true;
+	return false;
+}
+
+bool loop_may_deal(const loop_kernel *k, const loop_node *n)
+{
+	return (n->kind == LOOP_FOR || n->kind == LOOP_BLOCK) && !n->parallel &&
+	       !n->backward && n->lanes <= 1 && n->n_clip == 0 &&
+	       n->number < 0 && are_apart(k, n, n->var) && !keeps_array(k, n);
+}
+
+/* The length of the interval that n cuts or walks. */
+static int64_t length_of(const loop_kernel *k, const loop_node *n)
+{
+	int64_t len = k->var[n->var].extent;
+
+	for (const loop_node *u = n->up; u != NULL; u = u->up)
+		if (u->kind == LOOP_BLOCK && u->var == n->var && u->size < len)
+			len = u->size;
+	return len;
+}
+
+static int64_t pieces_of(const loop_kernel *k, const loop_node *n)
+{
+	int64_t size = n->kind == LOOP_BLOCK ? n->size : 1;
+
+	return (length_of(k, n) + size - 1) / size;
+}
+
+/*
+ * Deals loops at and below n, as far out as it is allowed; false: a statement
+ * is left. *most: the iterations of a loop around a tile, at most.
+ */
+static bool deal(const loop_kernel *k, loop_node *n, int64_t *most)
+{
+	if (!loop_is_loop(n))
+		return false;
+	if (loop_may_deal(k, n)) {
+		n->by_warp = true;
+		if (holds(n, LOOP_TILE) && pieces_of(k, n) > *most)
+			*most = pieces_of(k, n);
+		return true;
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!deal(k, n->child[i], most))
+			return false;
+	return true;
+}
+
+static void take_back(loop_node *n)
+{
+	n->by_warp = false;
+	for (int32_t i = 0; i < n->n_child; i++)
+		take_back(n->child[i]);
+}
+
+static const loop_node *root_of(const loop_node *n)
+{
+	while (n->up != NULL)
+		n = n->up;
+	return n;
+}
+
+static bool is_in_phase(const loop_kernel *k, const loop_buf *b, int32_t phase)
+{
+	const loop_phase *ph = &k->phase[phase];
+
+	if (b->scope == NULL)
+		return b->phase == phase;
+	for (int32_t i = 0; i < ph->n_roots; i++)
+		if (root_of(b->scope) == ph->root[i])
+			return true;
+	return false;
+}
+
+const loop_buf *loop_kept_by_all(const loop_kernel *k, int32_t phase)
+{
+	for (int32_t i = 0; i < k->n_bufs; i++) {
+		const loop_buf *b = &k->buf[i];
+		const loop_node *u = b->scope;
+
+		if (b->where != LOOP_REGISTER || !is_in_phase(k, b, phase))
+			continue;
+		while (u != NULL && !u->by_warp)
+			u = u->up;
+		if (u == NULL)
+			return b;
+	}
+	return NULL;
+}
+
+static void decline(
+	loop_kernel *k, int32_t phase, decide_kind why, int64_t a, int64_t b)
+{
+	for (int32_t i = 0; i < k->phase[phase].n_roots; i++)
+		take_back(k->phase[phase].root[i]);
+	k->phase[phase].warps = 0;
+	loop_decide(k, why, phase, -1, a, b);
+}
+
+static void give(loop_kernel *k, int32_t phase)
+{
+	loop_phase *ph = &k->phase[phase];
+	const machine *m = k->machine;
+	bool all = true, tiles = false;
+	int64_t most = 0;
+	int32_t warps = m->block.warps;
+
+	for (int32_t i = 0; i < ph->n_roots; i++)
+		tiles |= holds(ph->root[i], LOOP_TILE);
+	if (!tiles)
+		return;
+	for (int32_t i = 0; i < ph->n_roots && all; i++)
+		all = deal(k, ph->root[i], &most);
+	while (warps > 1 && warps / 2 >= most)
+		warps /= 2;
+	if (!all || loop_kept_by_all(k, phase) != NULL)
+		decline(k, phase, DECIDE_WARPS_LOOPS, 0, 0);
+	else if (k->local_bytes > (size_t)m->block.shared_bytes)
+		decline(k, phase, DECIDE_WARPS_LARGE, (int64_t)k->local_bytes,
+			m->block.shared_bytes);
+	else if (warps < 2)
+		decline(k, phase, DECIDE_WARPS_FEW, most, 0);
+	else {
+		ph->warps = warps;
+		loop_decide(k, DECIDE_WARPS_TAKEN, phase, -1, warps,
+			(int64_t)k->local_bytes);
+	}
+}
+
+void loop_deal_to_warps(loop_kernel *k)
+{
+	loop_link(k);
+	for (int32_t p = 0; p < k->n_phases && k->machine->block.warps > 1; p++)
+		give(k, p);
+}
