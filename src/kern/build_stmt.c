@@ -179,3 +179,13 @@ void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
 	s->m = m;
 	s->type = square;
 }
+
+void kern_matrix(kern_builder *b, kern_kind kind, const kern_stmt *like)
+{
+	kern_stmt *s = kern_add(b, kind);
+
+	*s = *like;
+	s->kind = kind;
+	s->acc = arena_copy(
+		b->k->a, like->acc, (size_t)like->n_acc * sizeof *like->acc);
+}

@@ -174,6 +174,9 @@ typedef enum kern_kind {
 	KERN_FENCE,    /* orders stores past the caches before later stores */
 	KERN_BARRIER,  /* all warps of the block come here before one goes on */
 	KERN_TURN,     /* transposes a square: element at + i*n + j = element from + j*m + i */
+	KERN_MMA,      /* acc += at times from: see below */
+	KERN_TAKE,     /* acc = at */
+	KERN_GIVE,     /* at = acc */
 	KERN_NOTE      /* text */
 } kern_kind;
 
@@ -189,6 +192,12 @@ typedef struct kern_block {
  * (or 0): a value that is defined after the loop: the first that v did not
  * take. down: v = hi - 1, hi - 2 .. lo, with step 1. by_warp: iteration n is run
  * by warp n mod `warps` of the block; any other statement by all of its warps.
+ *
+ * MMA, TAKE, GIVE: acc holds 16 rows of 2 n_acc sums, as the matrix instructions
+ * of a warp have them: in eight columns from 8 v on, row i and column 8 v + j are in
+ * lane 4 (i mod 8) + j div 2 of register 4 v + 2 (i div 8) + j mod 2. In memory
+ * row i begins at element at + n i. MMA: `at` has 16 terms in each row, `from` has
+ * 16 rows from + m k of columns, and the terms k are added in their order.
  */
 struct kern_stmt {
 	kern_kind kind;
@@ -203,7 +212,9 @@ struct kern_stmt {
 	kern_block body, other; /* FOR, IF, BLOCK; other: else */
 	kern_access at, from;	/* STORE, PREFETCH, TURN */
 	int64_t n, m;		/* TURN: distances of rows; the square has type.lanes rows */
-	kern_type type;		/* TURN */
+	kern_type type;		/* TURN; MMA: of the factors */
+	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32 */
+	int32_t n_acc;		/* a multiple of 4 */
 	int32_t array;		/* ARRAY */
 	const char *text;	/* NOTE: letters, digits, '_', '.' and ", " */
 	int32_t line, column;	/* in the text that it was read from, or 0 */
@@ -390,6 +401,9 @@ void kern_fence(kern_builder *b);
 void kern_note(kern_builder *b, const char *text);
 void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
 	const kern_access *from, int64_t m, kern_type square);
+
+/* acc += at times from, acc = at, at = acc: see kern_stmt. */
+void kern_matrix(kern_builder *b, kern_kind kind, const kern_stmt *like);
 
 /*
  * Numbers the values in order of their definitions and drops unused ones, so

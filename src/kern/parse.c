@@ -223,6 +223,58 @@ static void parse_turn(struct kern_parser *p, const lex_token *t)
 	s->m = lex_int(p->l, "the distance of two rows");
 }
 
+/* %r1, %r2, .. */
+static void parse_acc(struct kern_parser *p, kern_stmt *s)
+{
+	VEC(kern_val) acc = {0};
+
+	do
+		*vec_push(p->k->a, &acc) = kern_parse_value(p);
+	while (lex_eat(p->l, ","));
+	s->acc = acc.at;
+	s->n_acc = acc.n;
+}
+
+static int64_t parse_rows(struct kern_parser *p)
+{
+	lex_need(p->l, "rows");
+	return kern_parse_int(p, 1, INT32_MAX, "the distance of two rows");
+}
+
+static void parse_mma(struct kern_parser *p, const lex_token *t)
+{
+	kern_stmt *s = add(p, KERN_MMA, t);
+
+	s->type = kern_parse_type(p);
+	parse_acc(p, s);
+	lex_need(p->l, "of");
+	s->at = kern_parse_access(p, false);
+	s->n = parse_rows(p);
+	lex_need(p->l, ",");
+	s->from = kern_parse_access(p, false);
+	s->m = parse_rows(p);
+}
+
+static void parse_take(struct kern_parser *p, const lex_token *t)
+{
+	kern_stmt *s = add(p, KERN_TAKE, t);
+
+	parse_acc(p, s);
+	lex_need(p->l, "=");
+	s->at = kern_parse_access(p, false);
+	s->n = parse_rows(p);
+}
+
+static void parse_give(struct kern_parser *p, const lex_token *t)
+{
+	kern_stmt *s = add(p, KERN_GIVE, t);
+
+	s->at = kern_parse_access(p, false);
+	s->n = parse_rows(p);
+	lex_need(p->l, "=");
+	parse_acc(p, s);
+}
+
 static void parse_note(struct kern_parser *p, const lex_token *t)
 {
 	kern_stmt *s = add(p, KERN_NOTE, t);
@@ -254,7 +306,8 @@ void kern_parse_body(struct kern_parser *p)
 		{"array", parse_array}, {"zero", parse_array},
 		{"prefetch", parse_prefetch}, {"fence", parse_fence},
 		{"barrier", parse_barrier},
-		{"turn", parse_turn}, {"note", parse_note}};
+		{"turn", parse_turn}, {"mma", parse_mma}, {"take", parse_take},
+		{"give", parse_give}, {"note", parse_note}};
 	const lex_token *t = lex_peek(p->l);
 
 	if (lex_is(p->l, "%")) {

@@ -279,6 +279,42 @@ static void turn(struct print *p, const kern_stmt *s)
 	str_printf(p->out, " rows %" PRId64, s->m);
 }
 
+static void acc(struct print *p, const kern_stmt *s)
+{
+	for (int32_t i = 0; i < s->n_acc; i++) {
+		str_add(p->out, i > 0 ? ", " : "");
+		value(p, s->acc[i]);
+	}
+}
+
+static void rows(struct print *p, const kern_access *at, int64_t n)
+{
+	place(p, at);
+	str_printf(p->out, " rows %" PRId64, n);
+}
+
+static void matrix(struct print *p, const kern_stmt *s)
+{
+	if (s->kind == KERN_GIVE) {
+		str_add(p->out, "give ");
+		rows(p, &s->at, s->n);
+		str_add(p->out, " = ");
+		acc(p, s);
+		return;
+	}
+	if (s->kind == KERN_MMA)
+		str_printf(p->out, "mma %s ", kern_type_text(p->k->a, s->type));
+	else
+		str_add(p->out, "take ");
+	acc(p, s);
+	str_add(p->out, s->kind == KERN_MMA ? " of " : " = ");
+	rows(p, &s->at, s->n);
+	if (s->kind == KERN_MMA) {
+		str_add(p->out, ", ");
+		rows(p, &s->from, s->m);
+	}
+}
+
 static void statement(struct print *p, const kern_stmt *s)
 {
 	switch (s->kind) {
@@ -332,6 +368,11 @@ static void statement(struct print *p, const kern_stmt *s)
 		break;
 	case KERN_TURN:
 		turn(p, s);
+		break;
+	case KERN_MMA:
+	case KERN_TAKE:
+	case KERN_GIVE:
+		matrix(p, s);
 		break;
 	case KERN_NOTE:
 		str_printf(p->out, "note %s;", s->text);

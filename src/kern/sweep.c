@@ -69,7 +69,13 @@ static void count_stmt(struct sweep *w, const kern_stmt *s, int32_t by)
 	if (s->kind == KERN_STORE || s->kind == KERN_PREFETCH ||
 		s->kind == KERN_TURN)
 		count_access(w, &s->at, by);
-	if (s->kind == KERN_TURN) {
+	for (int32_t i = 0; i < s->n_acc; i++)
+		count_value(w, s->acc[i], by);
+	if (s->n_acc > 0)
+		count_access(w, &s->at, by);
+	if (s->kind == KERN_MMA || s->kind == KERN_TAKE)
+		w->reads[s->at.array] += by;
+	if (s->kind == KERN_TURN || s->kind == KERN_MMA) {
 		count_access(w, &s->from, by);
 		w->reads[s->from.array] += by;
 	}
@@ -120,6 +126,9 @@ static bool is_dead(const struct sweep *w, const kern_stmt *s)
 	case KERN_FENCE:
 	case KERN_BARRIER:
 	case KERN_TURN:
+	case KERN_MMA:
+	case KERN_TAKE:
+	case KERN_GIVE:
 	case KERN_NOTE:
 		return false;
 	}

@@ -57,6 +57,15 @@ static kern_val moved(struct tidy *t, kern_val v)
 	return v == 0 ? 0 : define(t, v);
 }
 
+static const kern_val *moved_all(struct tidy *t, const kern_val *v, int32_t n)
+{
+	kern_val *to = n > 0 ? arena_array(t->k->a, kern_val, n) : NULL;
+
+	for (int32_t i = 0; i < n; i++)
+		to[i] = moved(t, v[i]);
+	return to;
+}
+
 static void block(struct tidy *t, kern_block *b)
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
@@ -68,6 +77,7 @@ static void block(struct tidy *t, kern_block *b)
 		s->hi = form(t, s->hi);
 		access(t, &s->at);
 		access(t, &s->from);
+		s->acc = moved_all(t, s->acc, s->n_acc);
 		s->x = moved(t, s->x);
 		s->v = moved(t, s->v);
 		s->after = moved(t, s->after);

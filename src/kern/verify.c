@@ -437,9 +437,26 @@ static void verify_turn(struct kern_verifier *v, const kern_stmt *s)
 		kern_stored(k->array.at[s->from.array].dtype) != s->type.dt)
 		kern_refuse(v, "type",
 			"the rows of a turn must have two or more lanes, and the dtype of both arrays");
-	kern_verify_square(v, &s->from, s->m, s->type.lanes, false);
-	kern_verify_square(v, &s->at, s->n, s->type.lanes, true);
+	kern_verify_rows(
+		v, &s->from, s->m, s->type.lanes, s->type.lanes, false);
+	kern_verify_rows(v, &s->at, s->n, s->type.lanes, s->type.lanes, true);
 	kern_verify_effect(v);
+}
+
+static void verify_matrix(struct kern_verifier *v, const kern_stmt *s)
+{
+	need_access(v, &s->at);
+	if (s->kind == KERN_MMA)
+		need_access(v, &s->from);
+	for (int32_t i = 0; i < s->n_acc; i++) {
+		need(v, s->acc[i]);
+		if (kern_at(v->k, s->acc[i])->op != KERN_REG)
+			kern_refuse(v, "set", "sums of a matrix must be in registers (\"var\")");
+		same_type(v, type_of(v, s->acc[i]), kern_num(TN_F32, 32));
+		if (s->kind != KERN_GIVE)
+			kern_verify_set(v, s->acc[i]);
+	}
+	kern_verify_matrix(v, s);
 }
 
 static void statement(struct kern_verifier *v, const kern_stmt *s)
@@ -476,6 +493,11 @@ static void statement(struct kern_verifier *v, const kern_stmt *s)
 		break;
 	case KERN_TURN:
 		verify_turn(v, s);
+		break;
+	case KERN_MMA:
+	case KERN_TAKE:
+	case KERN_GIVE:
+		verify_matrix(v, s);
 		break;
 	case KERN_BARRIER:
 		kern_verify_barrier(v);

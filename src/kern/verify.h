@@ -79,8 +79,9 @@ void kern_size_loop(struct kern_verifier *v, const kern_stmt *s);
 /* verify_memory.c */
 void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	int32_t lanes, bool write);
-void kern_verify_square(struct kern_verifier *v, const kern_access *at,
-	int64_t rows, int32_t side, bool write);
+/* So many elements in each of so many rows, `step` apart. */
+void kern_verify_rows(struct kern_verifier *v, const kern_access *at,
+	int64_t step, int32_t rows, int32_t width, bool write);
 void kern_verify_form(struct kern_verifier *v, const char *rule,
 	const kern_form *f, int64_t lo, int64_t hi, const char *what);
 
@@ -99,6 +100,9 @@ void kern_verify_iterations(struct kern_verifier *v, int32_t first);
 
 /* barrier.c: checks that a barrier stands wherever memory changes hands */
 void kern_verify_barriers(struct kern_verifier *v);
+
+/* verify_mma.c: its operands are defined */
+void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s);
 
 /* verify_warps.c */
 void kern_open_warps(struct kern_verifier *v, const kern_stmt *s);

@@ -267,22 +267,22 @@ void kern_verify_access(struct kern_verifier *v, const kern_access *at,
 	v->range.fact.n = facts;
 }
 
-void kern_verify_square(struct kern_verifier *v, const kern_access *at,
-	int64_t rows, int32_t side, bool write)
+void kern_verify_rows(struct kern_verifier *v, const kern_access *at,
+	int64_t step, int32_t rows, int32_t width, bool write)
 {
 	struct kern_touch t = {.array = at->array, .write = write,
-		.at = at->at, .step = {1, rows}, .n = {side, side}};
+		.at = at->at, .step = {1, step}, .n = {width, rows}};
 	int64_t last;
 
-	if (!mul_ok(rows, side, &last) || rows == 0)
+	if (!mul_ok(step, rows, &last) || step == 0)
 		kern_refuse(v, "lanes", 
 			"the distance of two rows must not be 0, nor exceed 64 bits");
-	last -= rows;
+	last -= step;
 	if (write)
 		may_write(v, at->array);
 	else
 		written(v, at->array, false);
 	inside(v, at, last < 0 ? last : 0,
-		side - 1 + (last > 0 ? last : 0));
+		width - 1 + (last > 0 ? last : 0));
 	touch(v, &t);
 }

@@ -419,6 +419,52 @@ static void turn(struct kern_order *o, const kern_stmt *s)
 	}
 }
 
+/* Rows that are read: all of their elements must have been written. */
+static void read_rows(struct kern_order *o, const kern_stmt *s,
+	const kern_access *at, int64_t step, int64_t width)
+{
+	struct kern_span from = kern_order_form(o, at->at);
+	struct kern_early *e = arena_make(o->a, struct kern_early);
+	bool bad = o->tracked[at->array];
+
+	*e = (struct kern_early){s, at->array,
+		kern_span_plus(from, 0, 15 * step + width - 1)};
+	if (bad && kern_span_is_one(from)) {
+		bad = false;
+		for (int64_t i = 0; i < 16; i++)
+			bad |= !kern_order_is_set(o, at->array,
+				kern_span_plus(from, i * step,
+					i * step + width - 1));
+	} else if (bad) {
+		bad = !kern_order_is_set(o, at->array, e->at);
+	}
+	if (bad)
+		o->fault = e;
+}
+
+static void matrix(struct kern_order *o, const kern_stmt *s)
+{
+	int64_t width = 2 * s->n_acc;
+	struct kern_span to;
+
+	if (s->kind == KERN_MMA) {
+		read_rows(o, s, &s->at, s->n, 16);
+		read_rows(o, s, &s->from, s->m, width);
+		return;
+	}
+	if (s->kind == KERN_TAKE) {
+		read_rows(o, s, &s->at, s->n, width);
+		return;
+	}
+	to = kern_order_form(o, s->at.at);
+	for (int64_t i = 0; i < 16 * width && !kern_order_stops(o); i++) {
+		int64_t d = i / width * s->n + i % width;
+
+		kern_order_put(o, s->at.array, kern_span_plus(to, d, d), true,
+			NULL);
+	}
+}
+
 static void statement(struct kern_order *o, const kern_stmt *s)
 {
 	o->s = s;
@@ -452,6 +498,11 @@ static void statement(struct kern_order *o, const kern_stmt *s)
 		break;
 	case KERN_TURN:
 		turn(o, s);
+		break;
+	case KERN_MMA:
+	case KERN_TAKE:
+	case KERN_GIVE:
+		matrix(o, s);
 		break;
 	case KERN_PREFETCH:
 	case KERN_FENCE:
@@ -518,8 +569,10 @@ static void find(struct kern_order *o, const kern_block *b, bool *is_read,
 			read_of(o, is_read, s->v);
 		if (s->x != 0)
 			read_of(o, is_read, s->x);
-		if (s->kind == KERN_TURN)
+		if (s->kind == KERN_TURN || s->kind == KERN_MMA)
 			is_read[s->from.array] = true;
+		if (s->kind == KERN_TAKE || s->kind == KERN_MMA)
+			is_read[s->at.array] = true;
 		if (s->kind == KERN_ARRAY)
 			o->depth[s->array] = depth + 1;
 		find(o, &s->body, is_read, depth + (s->kind == KERN_FOR));
@@ -541,7 +594,8 @@ static int32_t find_stores(struct kern_order *o, const kern_block *b, int32_t de
 		least = d < least ? d : least;
 		d = find_stores(o, &s->other, depth);
 		least = d < least ? d : least;
-		if ((s->kind == KERN_STORE || s->kind == KERN_TURN) &&
+		if ((s->kind == KERN_STORE || s->kind == KERN_TURN ||
+			    s->kind == KERN_GIVE) &&
 			o->tracked[s->at.array] && o->depth[s->at.array] < least)
 			least = o->depth[s->at.array];
 	}
@@ -570,7 +624,8 @@ static bool stores_of(
 		some = stores_of(o, &s->body, later) ||
 		       stores_of(o, &s->other, later);
 		for (int32_t j = 0; j < o->k->array.n && !some; j++)
-			some = (s->kind == KERN_STORE || s->kind == KERN_TURN) &&
+			some = (s->kind == KERN_STORE || s->kind == KERN_TURN ||
+				       s->kind == KERN_GIVE) &&
 			       later[j] && o->tracked[j] &&
 			       kern_arrays_overlap(o->k, s->at.array, j);
 	}

@@ -28,11 +28,15 @@ static void find_checked(struct kern_verifier *v, const kern_block *b)
 			*is = *is == 0 || *is == n ? n : -1;
 		} else if (s->kind == KERN_TURN) {
 			of[s->at.array] = -1;
+		} else if (s->kind == KERN_GIVE) {
+			of[s->at.array] = -1;
 		} else if (s->kind == KERN_ARRAY && s->stream) {
 			of[s->array] = -1; /* zeros */
 		} else if (s->kind == KERN_SET || s->kind == KERN_SET_LANE) {
 			v->sets[s->v]++;
 		}
+		for (int32_t j = 0; j < s->n_acc; j++)
+			v->sets[s->acc[j]] += s->kind != KERN_GIVE;
 		find_checked(v, &s->body);
 		find_checked(v, &s->other);
 	}
@@ -48,9 +52,13 @@ static void count_uses(const kern_kernel *k, const kern_stmt *s, int32_t array,
 {
 	kern_val at_hand[] = {s->kind == KERN_LET ? s->v : 0, s->x};
 
-	u->n_writes += (s->kind == KERN_STORE || s->kind == KERN_TURN) &&
+	u->n_writes += (s->kind == KERN_STORE || s->kind == KERN_TURN ||
+			       s->kind == KERN_GIVE) &&
 		       s->at.array == array;
-	u->n_reads += s->kind == KERN_TURN && s->from.array == array;
+	u->n_reads += (s->kind == KERN_TURN || s->kind == KERN_MMA) &&
+		      s->from.array == array;
+	u->n_reads += (s->kind == KERN_TAKE || s->kind == KERN_MMA) &&
+		      s->at.array == array;
 	for (int32_t i = 0; i < 2; i++)
 		u->n_reads += kern_at(k, at_hand[i])->op == KERN_LOAD &&
 			      kern_at(k, at_hand[i])->at.array == array;

@@ -9,6 +9,8 @@
  */
 #include "kern_run_local.h"
 
+#include <math.h>
+
 static void block(struct kern_running *r, const kern_block *b);
 
 static void set_integer(struct kern_running *r, kern_val v, int64_t i)
@@ -119,6 +121,51 @@ static void turn(struct kern_running *r, const kern_stmt *s)
 				all[i * side + j]);
 }
 
+/* Row i, column j of the sums: see kern_stmt. */
+static ir_number *sum_at(
+	struct kern_running *r, const kern_stmt *s, int32_t i, int32_t j)
+{
+	kern_val v = s->acc[j / 8 * 4 + i / 8 * 2 + j % 2];
+
+	return &r->cell[r->first[v] + i % 8 * 4 + j % 8 / 2];
+}
+
+static void multiply(struct kern_running *r, const kern_stmt *s)
+{
+	int64_t x = kern_run_form(r, s->at.at), y = kern_run_form(r, s->from.at);
+
+	for (int32_t i = 0; i < 16; i++)
+		for (int32_t j = 0; j < 2 * s->n_acc; j++) {
+			ir_number *sum = sum_at(r, s, i, j);
+
+			for (int32_t k = 0; k < 16; k++) {
+				double a = kern_run_get(r, s->at.array,
+					x + i * s->n + k, true).f;
+				double b = kern_run_get(r, s->from.array,
+					y + k * s->m + j, true).f;
+
+				sum->f = fmaf((float)a, (float)b, (float)sum->f);
+			}
+		}
+}
+
+static void move_sums(struct kern_running *r, const kern_stmt *s)
+{
+	int64_t at = kern_run_form(r, s->at.at);
+
+	for (int32_t i = 0; i < 16; i++)
+		for (int32_t j = 0; j < 2 * s->n_acc; j++) {
+			ir_number *sum = sum_at(r, s, i, j);
+
+			if (s->kind == KERN_GIVE)
+				kern_run_put(r, s->at.array, at + i * s->n + j,
+					*sum);
+			else
+				*sum = kern_run_get(r, s->at.array,
+					at + i * s->n + j, true);
+		}
+}
+
 static void condition(struct kern_running *r, const kern_stmt *s)
 {
 	ir_number out[KERN_MAX_LANES];
@@ -155,6 +202,13 @@ static void statement(struct kern_running *r, const kern_stmt *s)
 		break;
 	case KERN_TURN:
 		turn(r, s);
+		break;
+	case KERN_MMA:
+		multiply(r, s);
+		break;
+	case KERN_TAKE:
+	case KERN_GIVE:
+		move_sums(r, s);
 		break;
 	case KERN_BARRIER:
 		r->barrier++;

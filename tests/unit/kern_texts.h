@@ -250,4 +250,38 @@ static const char blocks[] =
 	"  }\n"
 	"}\n";
 
+/* 16 x 32 times 32 x 32, by matrix instructions of two warps */
+static const char mma[] =
+	"kernel 0 mma {\n"
+	"  param p0: f32[512] out\n"
+	"  param p1: bf16[512] in\n"
+	"  param p2: bf16[1024] in\n"
+	"  local b0: bf16[768] at 0\n"
+	"  local b1: bf16[2304] at 1536\n"
+	"  bytes scratch 0, local 6144\n"
+	"  phase of 1 chunks by 2 warps {\n"
+	"    for %i0 = 0 .. 16 by warp {\n"
+	"      store b0[40*%i0] = bf16x32 load p1[32*%i0]\n"
+	"    }\n"
+	"    for %i1 = 0 .. 32 by warp {\n"
+	"      store b1[40*%i1] = bf16x32 load p2[32*%i1]\n"
+	"    }\n"
+	"    barrier\n"
+	"    for %i2 = 0 .. 32 step 16 by warp {\n"
+	"      var %r3: f32x32 = zero\n"
+	"      var %r4: f32x32 = zero\n"
+	"      var %r5: f32x32 = zero\n"
+	"      var %r6: f32x32 = zero\n"
+	"      var %r7: f32x32 = zero\n"
+	"      var %r8: f32x32 = zero\n"
+	"      var %r9: f32x32 = zero\n"
+	"      var %r10: f32x32 = zero\n"
+	"      for %i11 = 0 .. 32 step 16 {\n"
+	"        mma bf16 %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10 of b0[%i11] rows 40, b1[40*%i11 + %i2] rows 40\n"
+	"      }\n"
+	"      give p0[%i2] rows 32 = %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
+
 #endif

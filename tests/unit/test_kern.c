@@ -182,6 +182,15 @@ static void want_blocks(struct data *d)
 		d->out[i] = d->in[1][48 - i / 16 * 16 + i % 16];
 }
 
+static void want_mma(struct data *d)
+{
+	for (int i = 0; i < 16; i++)
+		for (int j = 0; j < 32; j++)
+			for (int k = 0; k < 32; k++)
+				d->out[32 * i + j] += d->in[1][32 * i + k] *
+						      d->in[2][32 * k + j];
+}
+
 static const struct meaning {
 	const char *text;
 	void (*want)(struct data *d);
@@ -190,7 +199,7 @@ static const struct meaning {
 	{stencil, want_stencil, 1e-7}, {split, want_split, 1e-4},
 	{gather, want_gather, 1e-2}, {scan, want_scan, 1e-4},
 	{turn, want_turn, 0}, {step, want_step, 1e-6},
-	{blocks, want_blocks, 0}};
+	{blocks, want_blocks, 0}, {mma, want_mma, 1e-4}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 {
@@ -391,6 +400,23 @@ static const struct edit {
 		"    for %i1 = 0 .. 64 step 16 by warp {\n"
 		"    for %i9 = 0 .. 4 by warp { }\n",
 		"warp"},
+	{"a matrix that is read without a barrier", mma, "    barrier\n", "",
+		"barrier"},
+	{"rows of a matrix that begin anywhere", mma, "of b0[%i11]",
+		"of b0[%i11 + 1]", "lanes"},
+	{"rows of a matrix too near to each other", mma, "%i2] rows 40",
+		"%i2] rows 36", "lanes"},
+	{"factors of another dtype", mma, "mma bf16", "mma f16", "type"},
+	{"sums that are no f32", mma, "var %r3: f32x32", "var %r3: f64x32",
+		"type"},
+	{"three registers", mma, "%r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10 of",
+		"%r3, %r4, %r5 of", "lanes"},
+	{"more terms than there are", mma, "%i11 = 0 .. 32 step 16",
+		"%i11 = 0 .. 80 step 16", "bounds"},
+	{"terms that nobody has copied", mma, "for %i1 = 0 .. 32 by warp",
+		"for %i1 = 0 .. 31 by warp", "order"},
+	{"sums of two warps in one place", mma, "give p0[%i2] rows 32",
+		"give p0[0] rows 32", "race"},
 	{"one warp of a block", blocks, "by 4 warps", "by 1 warps", "number"},
 };
 

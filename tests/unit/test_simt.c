@@ -2,6 +2,7 @@
  * Emulated warps: a kernel gives what its vectors say, lanes meet where a cell
  * changes hands, and the emulator finds it when they do not. Devices of the API.
  */
+#include "kern_run.h"
 #include "run_kernels.h"
 #include "unit.h"
 
@@ -67,6 +68,40 @@ static const char block[] = "kernel 0 block {\n"
 			    "    }\n"
 			    "  }\n"
 			    "}\n";
+
+/* 16 x 32 times 32 x 32 */
+static const char mma[] =
+	"kernel 0 mma {\n"
+	"  param p0: f32[512] out\n"
+	"  param p1: bf16[512] in\n"
+	"  param p2: bf16[1024] in\n"
+	"  local b0: bf16[768] at 0\n"
+	"  local b1: bf16[2304] at 1536\n"
+	"  bytes scratch 0, local 6144\n"
+	"  phase of 1 chunks by 2 warps {\n"
+	"    for %i0 = 0 .. 16 by warp {\n"
+	"      store b0[40*%i0] = bf16x32 load p1[32*%i0]\n"
+	"    }\n"
+	"    for %i1 = 0 .. 32 by warp {\n"
+	"      store b1[40*%i1] = bf16x32 load p2[32*%i1]\n"
+	"    }\n"
+	"    barrier\n"
+	"    for %i2 = 0 .. 32 step 16 by warp {\n"
+	"      var %r3: f32x32 = zero\n"
+	"      var %r4: f32x32 = zero\n"
+	"      var %r5: f32x32 = zero\n"
+	"      var %r6: f32x32 = zero\n"
+	"      var %r7: f32x32 = zero\n"
+	"      var %r8: f32x32 = zero\n"
+	"      var %r9: f32x32 = zero\n"
+	"      var %r10: f32x32 = zero\n"
+	"      for %i11 = 0 .. 32 step 16 {\n"
+	"        mma bf16 %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10 of b0[%i11] rows 40, b1[40*%i11 + %i2] rows 40\n"
+	"      }\n"
+	"      give p0[%i2] rows 32 = %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
 
 struct warp {
 	const char *text, *from, *to; /* of the unit, in the kernel's body */
@@ -204,6 +239,48 @@ static void test_block(void **state)
 	}
 }
 
+/* Matrix instructions give what the interpreter says, bit by bit. */
+static void run_mma(arena *a, void *arg)
+{
+	enum { M = 16, N = 32, K = 32 };
+	kern_kernel *k = kern_parse(a, mma, sizeof mma - 1, "t.kern");
+	c_kernel *c;
+	static float out[2][M * N];
+	static uint16_t x[M * K], y[K * N];
+	void *p[3] = {out[0], x, y}, *local, *sym, *lib;
+	int64_t err = 0;
+	str unit = str_new(a);
+	run_fn *fn;
+
+	(void)arg;
+	kern_verify(k);
+	for (int32_t i = 0; i < M * K; i++)
+		dtype_store_f64(TN_BF16, x, i, (i * 37 % 101 - 50) / 16.0);
+	for (int32_t i = 0; i < K * N; i++)
+		dtype_store_f64(TN_BF16, y, i, (i * 53 % 97 - 48) / 32.0);
+	assert_int_equal(kern_run(a, k, p, 1), 0);
+	c = simt_print(a, k);
+	simt_unit(&unit, (const c_kernel *const *)&c, 1);
+	lib = run_load(unit.at, NULL);
+	sym = dlsym(lib, c->phase[0].fn);
+	memcpy(&fn, &sym, sizeof fn);
+	local = run_array(a, c->local_bytes);
+	p[0] = out[1];
+	fn(p, NULL, local, 0, &err);
+	dlclose(lib);
+	assert_int_equal(err, 0);
+	assert_memory_equal(out[0], out[1], sizeof out[0]);
+}
+
+static void test_mma(void **state)
+{
+	tn_diag d = {0};
+
+	(void)state;
+	if (unit_run(run_mma, NULL, 0, &d) != TN_OK)
+		fail_msg("%s: %s\n%s", d.rule, d.text, d.extra);
+}
+
 /* A barrier that only some lanes reach; a value that some do not show. */
 static void test_bad_barrier(void **state)
 {
@@ -328,6 +405,7 @@ int main(void)
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_races),
 		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_mma),
 		cmocka_unit_test(test_bad_barrier),
 		cmocka_unit_test(test_device),
 		cmocka_unit_test(test_after_error),

@@ -218,6 +218,49 @@ static void turn(printer *p, const kern_stmt *s)
 		s->n, c_element(p, &s->from), s->m);
 }
 
+/* Column `column` of the row that r and l stand for: lane l of the registers. */
+static const char *sum_at(printer *p, const kern_access *at, int64_t step,
+	int32_t i, int32_t column)
+{
+	return arena_printf(p->a,
+		"(&%s)[%" PRId64 " * (l / 4 + %d) + 2 * (l %% 4) + %d]",
+		c_element(p, at), step, 8 * (i / 2 % 2), column);
+}
+
+static void multiply(printer *p, const kern_stmt *s, int32_t i)
+{
+	const char *of = c_use(p, s->type.dt == TN_F16 ? "f32_from_f16" : "f32_from_bf16",
+		TN_F32, 1);
+	int32_t column = i / 4 * 8 + i % 2;
+
+	c_line(p, "	for (int k = 0; k < 16; k++)");
+	c_line(p,
+		"		%s[l] = __builtin_fmaf(%s((&%s)[%" PRId64
+		" * (l / 4 + %d) + k]), %s((&%s)[%" PRId64
+		" * k + 2 * (l %% 4) + %d]), %s[l]);",
+		c_name(p, s->acc[i]), of, c_element(p, &s->at), s->n,
+		8 * (i / 2 % 2), of, c_element(p, &s->from), s->m, column,
+		c_name(p, s->acc[i]));
+}
+
+static void matrix(printer *p, const kern_stmt *s)
+{
+	for (int32_t i = 0; i < s->n_acc; i++) {
+		const char *r = c_name(p, s->acc[i]), *e;
+
+		c_line(p, "for (int l = 0; l < 32; l++)");
+		if (s->kind == KERN_MMA) {
+			multiply(p, s, i);
+			continue;
+		}
+		e = sum_at(p, &s->at, s->n, i, i / 4 * 8 + i % 2);
+		if (s->kind == KERN_TAKE)
+			c_line(p, "	%s[l] = %s;", r, e);
+		else
+			c_line(p, "	%s = %s[l];", e, r);
+	}
+}
+
 static void statement(printer *p, const kern_stmt *s)
 {
 	p->d->before(p, s);
@@ -262,6 +305,11 @@ static void statement(printer *p, const kern_stmt *s)
 	case KERN_TURN:
 		p->d->turn(p, s);
 		break;
+	case KERN_MMA:
+	case KERN_TAKE:
+	case KERN_GIVE:
+		p->d->matrix(p, s);
+		break;
 	case KERN_NOTE:
 		c_line(p, "/* %s */", s->text);
 		break;
@@ -302,11 +350,11 @@ static void find_used(printer *p, const kern_block *b)
 			use_value(p, s->v);
 		use_value(p, s->x);
 		if (s->kind == KERN_STORE || s->kind == KERN_PREFETCH ||
-			s->kind == KERN_TURN)
+			s->kind == KERN_TURN || s->n_acc > 0)
 			p->used[s->at.array] = true;
 		if (s->kind == KERN_STORE && s->stream)
 			stream(p, s);
-		if (s->kind == KERN_TURN)
+		if (s->kind == KERN_TURN || s->kind == KERN_MMA)
 			p->used[s->from.array] = true;
 		find_used(p, &s->body);
 		find_used(p, &s->other);
@@ -373,6 +421,7 @@ static const dialect gnu = {.value = c_value,
 	.fence = fence,
 	.barrier = nothing,
 	.turn = turn,
+	.matrix = matrix,
 	.open = pointers,
 	.close = nothing,
 	.head = head};

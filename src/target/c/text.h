@@ -71,6 +71,7 @@ typedef struct dialect {
 	 * may be NULL: one thread runs the iterations of all warps */
 	const char *(*warp)(printer *p);
 	void (*turn)(printer *p, const kern_stmt *s);
+	void (*matrix)(printer *p, const kern_stmt *s); /* MMA, TAKE, GIVE */
 	/* the first and the last lines of a function's body */
 	void (*open)(printer *p);
 	void (*close)(printer *p);

@@ -68,3 +68,52 @@ SHUFFLES(i64, __INT64_TYPE__, long long)
 SHUFFLES(u8, unsigned char, int)
 SHUFFLES(u16, unsigned short, int)
 SHUFFLES(bool, int, int)
+/*
+ * Factors of a product, two elements in a word. Rows: row l / 4 (word 1 and 3: and
+ * 8) has elements 2 (l % 4) and the next (word 2 and 3: and 8). Columns: column l / 4
+ * has the rows 2 (l % 4) and the next (word 1: and 8).
+ */
+[[maybe_unused]] static inline void mma_rows(unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 4; i++) {
+		const unsigned short *at = p + n * (l / 4 + 8 * (i & 1)) + 2 * (l % 4) + 8 * (i >> 1);
+		to[i] = at[0] | (unsigned)at[1] << 16;
+	}
+}
+[[maybe_unused]] static inline void mma_columns(unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 2; i++) {
+		const unsigned short *at = p + n * (2 * (l % 4) + 8 * i) + l / 4;
+		to[i] = at[0] | (unsigned)at[n] << 16;
+	}
+}
+/* The same from shared memory: lane l says where 16 bytes of a row begin. */
+[[maybe_unused]] static inline void mma_rows_shared(
+	unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
+{
+	const int l = (int)(threadIdx.x % 32);
+	const unsigned at = (unsigned)__cvta_generic_to_shared(p + n * (l % 16) + l / 16 * 8);
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+		: "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+}
+[[maybe_unused]] static inline void mma_columns_shared(
+	unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
+{
+	const int l = (int)(threadIdx.x % 32);
+	const unsigned at = (unsigned)__cvta_generic_to_shared(p + n * (l % 16));
+	asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+		: "=r"(to[0]), "=r"(to[1]) : "r"(at) : "memory");
+}
+#define MMA(name, type) \
+	[[maybe_unused]] static inline void mma_##name(float *a, float *b, float *c, float *d, \
+		const unsigned *x, const unsigned *y) \
+	{ \
+		asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 " \
+			"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+			: "+f"(*a), "+f"(*b), "+f"(*c), "+f"(*d) \
+			: "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1])); \
+	}
+MMA(bf16, "bf16")
+MMA(f16, "f16")

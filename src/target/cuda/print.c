@@ -278,6 +278,64 @@ static void turn(printer *p, const kern_stmt *s)
 		c_element(p, &s->at), s->n, l, c_element(p, &s->from), l, s->m);
 }
 
+/* ---- matrices ---- */
+
+/* 16 bytes at a time where it is shared memory. */
+static const char *loader(
+	const printer *p, const kern_access *at, const char *what)
+{
+	bool shared = p->phase->warps > 1 &&
+		      p->k->array.at[at->array].space == KERN_LOCAL;
+
+	return arena_printf(p->a, "%s%s", what, shared ? "_shared" : "");
+}
+
+static void multiply(printer *p, const kern_stmt *s)
+{
+	const char *t = dtype_name(s->type.dt);
+
+	c_line(p, "{");
+	p->depth++;
+	c_line(p, "unsigned rows[4], columns[2];");
+	c_line(p, "%s(rows, &%s, %" PRId64 ");", loader(p, &s->at, "mma_rows"),
+		c_element(p, &s->at), s->n);
+	for (int32_t i = 0; i < s->n_acc; i += 4) {
+		c_line(p, "%s(columns, &%s + %d, %" PRId64 ");",
+			loader(p, &s->from, "mma_columns"),
+			c_element(p, &s->from), 2 * i, s->m);
+		c_line(p, "mma_%s(&%s, &%s, &%s, &%s, rows, columns);", t,
+			c_name(p, s->acc[i]), c_name(p, s->acc[i + 1]),
+			c_name(p, s->acc[i + 2]), c_name(p, s->acc[i + 3]));
+	}
+	p->depth--;
+	c_line(p, "}");
+}
+
+static void matrix(printer *p, const kern_stmt *s)
+{
+	const char *l = lane(p, CUDA_WARP);
+
+	/* `before` has met for what it reads */
+	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
+		c_line(p, "SYNC();");
+	if (s->kind == KERN_MMA) {
+		multiply(p, s);
+		return;
+	}
+	for (int32_t i = 0; i < s->n_acc; i++) {
+		const char *r = c_name(p, s->acc[i]);
+		const char *e = arena_printf(p->a,
+			"(&%s)[%" PRId64 " * (%s / 4 + %d) + 2 * (%s %% 4) + %d]",
+			c_element(p, &s->at), s->n, l, 8 * (i / 2 % 2), l,
+			i / 4 * 8 + i % 2);
+
+		if (s->kind == KERN_TAKE)
+			c_line(p, "%s = LD(%s);", r, e);
+		else
+			c_line(p, "ST(%s, %s);", e, r);
+	}
+}
+
 /* ---- functions ---- */
 
 static void pointers(
@@ -385,6 +443,7 @@ c_kernel *cuda_print(arena *a, const kern_kernel *k)
 		.barrier = barrier,
 		.warp = warp,
 		.turn = turn,
+		.matrix = matrix,
 		.open = open,
 		.close = close,
 		.head = head};

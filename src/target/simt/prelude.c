@@ -536,3 +536,90 @@ SIMT_SHUFFLES(bool, int)
 #define both_u8(x, y, l, n) simt_both_u8(x, y, l, n, __LINE__)
 #define both_u16(x, y, l, n) simt_both_u16(x, y, l, n, __LINE__)
 #define both_bool(x, y, l, n) simt_both_bool(x, y, l, n, __LINE__)
+/*
+ * Products of matrices: each lane loads the elements that it gives the instruction,
+ * and shows them to all others. The terms of a sum are added one by one.
+ */
+SIMT_USED static void simt_mma_rows(
+	unsigned *to, const __UINT16_TYPE__ *p, simt_int n, simt_int line)
+{
+	const int l = simt_now->lane;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		const __UINT16_TYPE__ *at =
+			p + n * (l / 4 + 8 * (i & 1)) + 2 * (l % 4) + 8 * (i >> 1);
+		simt_touch(at, 4, 0, line);
+		to[i] = at[0] | (unsigned)at[1] << 16;
+	}
+}
+SIMT_USED static void simt_mma_columns(
+	unsigned *to, const __UINT16_TYPE__ *p, simt_int n, simt_int line)
+{
+	const int l = simt_now->lane;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		const __UINT16_TYPE__ *at = p + n * (2 * (l % 4) + 8 * i) + l / 4;
+		simt_touch(at, 2, 0, line);
+		simt_touch(at + n, 2, 0, line);
+		to[i] = at[0] | (unsigned)at[n] << 16;
+	}
+}
+/* The word of each lane; valid until the lanes meet again. */
+static const simt_word *simt_show(simt_word x, simt_int line)
+{
+	simt_exchange(x, 0, line);
+	return simt_now->slot[simt_now->turn ^ 1];
+}
+SIMT_USED static float simt_bf16(unsigned x)
+{
+	float f;
+
+	x <<= 16;
+	__builtin_memcpy(&f, &x, sizeof f);
+	return f;
+}
+SIMT_USED static float simt_f16(unsigned x)
+{
+	const unsigned e = x >> 10 & 31, m = x & 1023;
+	float f = e == 0 ? (float)m * 0x1p-24f :
+		e == 31 ? (m != 0 ? __builtin_nanf("") : __builtin_inff()) :
+			  __builtin_ldexpf((float)(1024 + m), (int)e - 25);
+
+	return x >> 15 & 1 ? -f : f;
+}
+/* Half h of the word that lane l shows. */
+#define SIMT_HALF(word, h) ((unsigned)((word) >> 16 * (h)) & 0xffff)
+SIMT_USED static void simt_mma(float *const *sum, const unsigned *x,
+	const unsigned *y, float (*value)(unsigned), simt_int line)
+{
+	const int l = simt_now->lane;
+	simt_word rows[2][4], columns[2][4];
+	const simt_word *seen;
+	int i, k;
+
+	for (i = 0; i < 2; i++) { /* words 2 i and 2 i + 1: terms 8 i .. */
+		seen = simt_show(x[2 * i] | (simt_word)x[2 * i + 1] << 32, line);
+		for (k = 0; k < 4; k++)
+			rows[i][k] = seen[l / 4 * 4 + k];
+	}
+	seen = simt_show(y[0] | (simt_word)y[1] << 32, line);
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < 4; k++)
+			columns[i][k] = seen[(2 * (l % 4) + i) * 4 + k];
+	for (i = 0; i < 4; i++)
+		for (k = 0; k < 16; k++)
+			*sum[i] = __builtin_fmaf(
+				value(SIMT_HALF(rows[k / 8][k % 8 / 2], i / 2 * 2 + k % 2)),
+				value(SIMT_HALF(columns[i % 2][k % 8 / 2], k / 8 * 2 + k % 2)),
+				*sum[i]);
+}
+#define mma_rows(to, p, n) simt_mma_rows((to), (p), (n), __LINE__)
+#define mma_columns(to, p, n) simt_mma_columns((to), (p), (n), __LINE__)
+#define mma_rows_shared mma_rows
+#define mma_columns_shared mma_columns
+#define mma_bf16(a, b, c, d, x, y) \
+	simt_mma((float *const[4]){ (a), (b), (c), (d) }, (x), (y), simt_bf16, __LINE__)
+#define mma_f16(a, b, c, d, x, y) \
+	simt_mma((float *const[4]){ (a), (b), (c), (d) }, (x), (y), simt_f16, __LINE__)

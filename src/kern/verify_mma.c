@@ -1,0 +1,75 @@
+/*
+ * verify_mma.c: products of matrices: their dtypes, their places in memory.
+ *
+ * Rows of factors are loaded 16 bytes at a time: each must begin at a multiple of
+ * that. The value of a loop is where the loop begins, plus a multiple of its step.
+ */
+#include "kern/verify.h"
+
+enum { ROWS = 16, TERMS = 16, WORD = 16, MOST = 64 };
+
+/* Is f a multiple of m, whatever its values are? */
+static bool is_multiple(struct kern_verifier *v, const kern_form *f, int64_t m)
+{
+	for (int32_t n = 0; n < MOST; n++) {
+		const kern_stmt *s = NULL;
+		const kern_term *t = NULL;
+		int64_t c;
+
+		for (int32_t i = 0; i < f->n; i++)
+			if (f->t[i].coef % m != 0)
+				t = &f->t[i];
+		if (t == NULL)
+			return f->c0 % m == 0;
+		if (t->v < v->range.n_loop)
+			s = v->range.loop[t->v];
+		if (s == NULL || s->down ||
+			kern_at(v->k, t->v)->op != KERN_WALK ||
+			!mul_ok(t->coef, s->step, &c) || c % m != 0)
+			return false;
+		f = kern_form_sub(v->k, f, kern_form_term(v->k, t->coef, t->v));
+		f = kern_form_add(v->k, f, kern_form_scale(v->k, s->lo, t->coef));
+	}
+	return false;
+}
+
+static void verify_factor(struct kern_verifier *v, const kern_access *at,
+	tn_dtype dt, int64_t step, int32_t width)
+{
+	const kern_array *r = &v->k->array.at[at->array];
+	int64_t size = (int64_t)dtype_size(dt);
+
+	if (r->dtype != dt)
+		kern_refuse(v, "type", "the factors are %s, and %s is not",
+			dtype_name(dt), kern_access_text(v, at->array));
+	if (r->offset % WORD != 0 || step * size % WORD != 0 ||
+		!is_multiple(v, at->at, WORD / size))
+		kern_refuse(v, "lanes",
+			"rows of %s must begin at multiples of %d bytes",
+			kern_access_text(v, at->array), WORD);
+	kern_verify_rows(v, at, step, TERMS, width, false);
+}
+
+void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
+{
+	if (s->n_acc < 4 || s->n_acc % 4 != 0 || s->n_acc > 4 * KERN_MAX_LANES)
+		kern_refuse(v, "lanes",
+			"%d registers; rows of eight sums need four", s->n_acc);
+	if (s->kind != KERN_MMA) {
+		if (v->k->array.at[s->at.array].dtype != TN_F32)
+			kern_refuse(v, "type", "%s must be f32, as the sums are",
+				kern_access_text(v, s->at.array));
+		kern_verify_rows(v, &s->at, s->n, ROWS, 2 * s->n_acc,
+			s->kind == KERN_GIVE);
+		if (s->kind == KERN_GIVE)
+			kern_verify_effect(v);
+		return;
+	}
+	if ((s->type.dt != TN_BF16 && s->type.dt != TN_F16) ||
+		s->type.lanes != 1)
+		kern_refuse(v, "type",
+			"factors of type %s; they must be bf16 or f16",
+			kern_type_text(v->a, s->type));
+	verify_factor(v, &s->at, s->type.dt, s->n, TERMS);
+	verify_factor(v, &s->from, s->type.dt, s->m, 2 * s->n_acc);
+}
