@@ -19,7 +19,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ARCHS = ("sm_80", "sm_90")
 # An opaque row of the host, a program of several processes, a text that is
 # refused: there is no kernel to compile.
-FOLDERS = ("schedule", "kern", "fusion", "inplace", "grad")
+FOLDERS = ("schedule", "kern", "fusion", "inplace", "grad", "cuda")
 
 
 def library():
@@ -52,6 +52,34 @@ def compile_text(lib, text, arch):
     return ok, log.value.decode(errors="replace")
 
 
+def ptx_of(lib, text):
+    """The PTX of a text that is accepted."""
+    options = [b"--gpu-architecture=compute_90", b"--std=c++17", b"--fmad=false",
+               b"--device-as-default-execution-space"]
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    lib.nvrtcCreateProgram(ctypes.byref(program), text, b"k.cu", 0, None, None)
+    lib.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    lib.nvrtcGetPTXSize(program, ctypes.byref(size))
+    ptx = ctypes.create_string_buffer(size.value)
+    lib.nvrtcGetPTX(program, ptx)
+    lib.nvrtcDestroyProgram(ctypes.byref(program))
+    return ptx.value.decode(errors="replace")
+
+
+def check_counts(lib, golden, text):
+    """Messages about the instructions that the golden counts: "# ptx: NAME N, NAME N"."""
+    with open(golden, encoding="utf-8") as f:
+        line = re.search(r"^# ptx: (.*)$", f.read(), re.MULTILINE)
+    if line is None:
+        return []
+    ptx, bad = ptx_of(lib, text), []
+    for name, want in (part.split() for part in line[1].split(",")):
+        n = len(re.findall(rf"^\s*{re.escape(name)}\b", ptx, re.MULTILINE))
+        if n != int(want):
+            bad.append(f"{golden}: {n} instructions {name}, not {want}")
+    return bad
+
+
 def text_of(build, golden):
     """The CUDA C of the golden's program; None: it has none."""
     with open(golden, encoding="utf-8") as f:
@@ -66,9 +94,10 @@ def text_of(build, golden):
 
 def check(lib, build, golden):
     """Messages about one golden; None: it has no text."""
-    text, bad = text_of(build, golden), []
+    text = text_of(build, golden)
     if text is None:
         return None
+    bad = check_counts(lib, golden, text)
     for arch in ARCHS:
         ok, log = compile_text(lib, text, arch)
         if not ok:

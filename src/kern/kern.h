@@ -52,6 +52,10 @@ enum {
 	KERN_MAX_ARGS = 3,
 	KERN_MAX_LANES = 64,
 	KERN_MAX_WARPS = 32, /* of a block */
+	KERN_MMA_ROWS = 16,  /* of a matrix instruction */
+	KERN_MMA_TERMS = 16,
+	KERN_MMA_EACH = 4, /* registers for each eight columns */
+	KERN_MMA_BYTES = 16, /* of a row that are loaded at a time */
 	KERN_MAX_DEPTH = 200 /* of nested blocks */
 };
 

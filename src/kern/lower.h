@@ -15,6 +15,7 @@
  *   lower_hold.c    accumulators in registers
  *   lower_window.c  vectors that overlap
  *   lower_tile.c    products of tiles, accumulated in registers (lower_sums.c)
+ *   lower_matrix.c  .. by matrix instructions
  *   lower_finish.c  what is done to the finished sums of a tile
  *   lower_need.c    what of a loop is nothing
  *   lower_front.c   masks of lanes, in front of the loops that ask for them
@@ -341,6 +342,8 @@ void lw_load_acc(struct tile *t, int32_t row, int32_t vector);
 void lw_store_acc(struct tile *t, int32_t row, int32_t vector);
 void lw_open_sums(struct tile *t);
 void lw_close_loops(lowering *lw, int32_t n);
+/* lower_matrix.c */
+void lw_matrix(struct tile *t);
 /* lower_finish.c */
 void lw_finish(struct tile *t, int64_t columns);
 void lw_store_checked(struct tile *t, int64_t columns);

@@ -161,7 +161,10 @@ static void variant(lowering *lw, const loop_node *n, int64_t rows,
 		lw_if(lw, lw_call2(lw, lw->fn.or, lw_bool(lw, false),
 				  lw_less(lw, s->lo, s->hi), t.first));
 	}
-	sums(&t, columns);
+	if (n->matrix)
+		lw_matrix(&t);
+	else
+		sums(&t, columns);
 	lw_close_loops(lw, skips);
 	lw->lanes = 1;
 	lw->vvar = -1;

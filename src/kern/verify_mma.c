@@ -6,7 +6,7 @@
  */
 #include "kern/verify.h"
 
-enum { ROWS = 16, TERMS = 16, WORD = 16, MOST = 64 };
+enum { MOST = 64 };
 
 /* Is f a multiple of m, whatever its values are? */
 static bool is_multiple(struct kern_verifier *v, const kern_form *f, int64_t m)
@@ -42,24 +42,27 @@ static void verify_factor(struct kern_verifier *v, const kern_access *at,
 	if (r->dtype != dt)
 		kern_refuse(v, "type", "the factors are %s, and %s is not",
 			dtype_name(dt), kern_access_text(v, at->array));
-	if (r->offset % WORD != 0 || step * size % WORD != 0 ||
-		!is_multiple(v, at->at, WORD / size))
+	if (r->offset % KERN_MMA_BYTES != 0 ||
+		step * size % KERN_MMA_BYTES != 0 ||
+		!is_multiple(v, at->at, KERN_MMA_BYTES / size))
 		kern_refuse(v, "lanes",
 			"rows of %s must begin at multiples of %d bytes",
-			kern_access_text(v, at->array), WORD);
-	kern_verify_rows(v, at, step, TERMS, width, false);
+			kern_access_text(v, at->array), KERN_MMA_BYTES);
+	kern_verify_rows(v, at, step, KERN_MMA_TERMS, width, false);
 }
 
 void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 {
-	if (s->n_acc < 4 || s->n_acc % 4 != 0 || s->n_acc > 4 * KERN_MAX_LANES)
+	if (s->n_acc < KERN_MMA_EACH || s->n_acc % KERN_MMA_EACH != 0 ||
+		s->n_acc > KERN_MMA_EACH * KERN_MAX_LANES)
 		kern_refuse(v, "lanes",
-			"%d registers; rows of eight sums need four", s->n_acc);
+			"%d registers; rows of eight sums need %d", s->n_acc,
+			KERN_MMA_EACH);
 	if (s->kind != KERN_MMA) {
 		if (v->k->array.at[s->at.array].dtype != TN_F32)
 			kern_refuse(v, "type", "%s must be f32, as the sums are",
 				kern_access_text(v, s->at.array));
-		kern_verify_rows(v, &s->at, s->n, ROWS, 2 * s->n_acc,
+		kern_verify_rows(v, &s->at, s->n, KERN_MMA_ROWS, 2 * s->n_acc,
 			s->kind == KERN_GIVE);
 		if (s->kind == KERN_GIVE)
 			kern_verify_effect(v);
@@ -70,6 +73,6 @@ void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 		kern_refuse(v, "type",
 			"factors of type %s; they must be bf16 or f16",
 			kern_type_text(v->a, s->type));
-	verify_factor(v, &s->at, s->type.dt, s->n, TERMS);
+	verify_factor(v, &s->at, s->type.dt, s->n, KERN_MMA_TERMS);
 	verify_factor(v, &s->from, s->type.dt, s->m, 2 * s->n_acc);
 }

@@ -428,10 +428,11 @@ static void read_rows(struct kern_order *o, const kern_stmt *s,
 	bool bad = o->tracked[at->array];
 
 	*e = (struct kern_early){s, at->array,
-		kern_span_plus(from, 0, 15 * step + width - 1)};
+		kern_span_plus(from, 0,
+			(KERN_MMA_ROWS - 1) * step + width - 1)};
 	if (bad && kern_span_is_one(from)) {
 		bad = false;
-		for (int64_t i = 0; i < 16; i++)
+		for (int64_t i = 0; i < KERN_MMA_ROWS; i++)
 			bad |= !kern_order_is_set(o, at->array,
 				kern_span_plus(from, i * step,
 					i * step + width - 1));
@@ -448,7 +449,7 @@ static void matrix(struct kern_order *o, const kern_stmt *s)
 	struct kern_span to;
 
 	if (s->kind == KERN_MMA) {
-		read_rows(o, s, &s->at, s->n, 16);
+		read_rows(o, s, &s->at, s->n, KERN_MMA_TERMS);
 		read_rows(o, s, &s->from, s->m, width);
 		return;
 	}
@@ -457,7 +458,7 @@ static void matrix(struct kern_order *o, const kern_stmt *s)
 		return;
 	}
 	to = kern_order_form(o, s->at.at);
-	for (int64_t i = 0; i < 16 * width && !kern_order_stops(o); i++) {
+	for (int64_t i = 0; i < KERN_MMA_ROWS * width && !kern_order_stops(o); i++) {
 		int64_t d = i / width * s->n + i % width;
 
 		kern_order_put(o, s->at.array, kern_span_plus(to, d, d), true,

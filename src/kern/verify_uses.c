@@ -26,9 +26,7 @@ static void find_checked(struct kern_verifier *v, const kern_block *b)
 			int32_t *is = &of[s->at.array];
 
 			*is = *is == 0 || *is == n ? n : -1;
-		} else if (s->kind == KERN_TURN) {
-			of[s->at.array] = -1;
-		} else if (s->kind == KERN_GIVE) {
+		} else if (s->kind == KERN_TURN || s->kind == KERN_GIVE) {
 			of[s->at.array] = -1;
 		} else if (s->kind == KERN_ARRAY && s->stream) {
 			of[s->array] = -1; /* zeros */

@@ -434,12 +434,16 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 }
 
 /* Pads rows whose distance is a multiple of what one line of each set holds:
- * they would share one set of the cache. */
+ * they would share one set of the cache. Rows that matrix instructions read are
+ * padded by the bytes that they read at a time, so that eight rows do not lie
+ * in the same banks of shared memory. */
 static int64_t apart(const machine *m, tn_dtype t, int64_t row)
 {
 	int64_t size = (int64_t)dtype_size(t), line = m->product.line / size;
 	int64_t sets = m->memory[MACHINE_L1].bytes / m->product.ways / size;
 
+	if (m->matrix.rows > 0 && size == 2)
+		return m->matrix.pad_bytes / size;
 	return row % sets == 0 ? line : 0;
 }
 
@@ -516,7 +520,11 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 
 	b->eqn = p->eqn;
 	b->comp = p->comp;
-	b->dtype = t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+	/* a copy is what it copies; values are kept as they are computed with */
+	b->dtype = (t == TN_F16 || t == TN_BF16) &&
+				   !(e->pack && e->body[0]->kind == EX_READ)
+			   ? TN_F32
+			   : t;
 	b->scope = p->scope;
 	b->phase = p->phase;
 	subscripts(k, b);

@@ -76,6 +76,9 @@ struct loop_node {
 	const int32_t *sum;
 	const expr *factor[2], *finish;
 	bool start, checked;
+	/* TILE: products by matrix instructions of the machine: factors are
+	 * reads of two bytes; lanes: the columns of an instruction */
+	bool matrix;
 	bool parallel;	/* each iteration is a chunk; outermost loops only */
 	/* FOR, BLOCK: iterations are dealt to the warps of the block in turn */
 	bool by_warp;

@@ -362,6 +362,7 @@ static double whole(double n)
 static void add_tile(estimate *w, const loop_node *n)
 {
 	const machine_cycles *c = &w->k->machine->cycles;
+	const machine_matrix *m = &w->k->machine->matrix;
 	double rows = n->row_var < 0 ? 1 : length(w, n->row_var);
 	double columns = length(w, n->var), steps = 1, vectors, most, each;
 	double height = rows < (double)n->size ? rows : (double)n->size;
@@ -377,6 +378,8 @@ static void add_tile(estimate *w, const loop_node *n)
 		each = c->tile_load * (height + most);
 	if (each < c->chain)
 		each = c->chain;
+	if (n->matrix)
+		each = m->cycles * most / m->terms;
 	w->out->tile_cycles += times_of(w, ~(loop_set)0) * tiles *
 			       estimate_needed(w, n) *
 			       (steps * each + c->tile_start * height * most);

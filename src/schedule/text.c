@@ -264,6 +264,7 @@ static void tile_line(const struct print *p, const loop_node *n)
 		p->names[n->var], n->lanes, n->unroll);
 	for (int32_t i = 0; i < n->n_sums; i++)
 		str_printf(p->out, "%s%s", i > 0 ? ", " : "", p->names[n->sum[i]]);
+	str_add(p->out, n->matrix ? " matrix" : "");
 	str_add(p->out, n->start ? " start" : "");
 	str_add(p->out, n->checked ? " checked" : "");
 	count(p, "ahead", n->n_ahead);

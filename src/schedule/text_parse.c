@@ -475,6 +475,7 @@ static loop_node *parse_tile(struct parse *p)
 	n->unroll = (int32_t)number(p, 1, 64, "the vectors of a tile");
 	lex_need(p->l, "sums");
 	parse_sum_list(p, n);
+	n->matrix = lex_eat(p->l, "matrix");
 	n->start = lex_eat(p->l, "start");
 	n->checked = lex_eat(p->l, "checked");
 	if (lex_eat(p->l, "ahead"))

@@ -43,6 +43,9 @@ static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
 		as_copied, v);
 	of = ex_subst(k->s, &k->dom, of, k->n_vars, k->dom.box.extent, v->same,
 		NULL, NULL);
+	if (n->matrix)
+		return (e->dtype == TN_BF16 || e->dtype == TN_F16) &&
+		       ex_cast(k->s, acc, x) == of;
 	return e->dtype == acc &&
 	       (x == of || (of->dtype != acc && x == ex_cast(k->s, acc, of)));
 }
@@ -133,6 +136,34 @@ static void check_columns(struct sv *v, const loop_node *n)
 			verify_var(v, n->var), (long long)ext, n->lanes);
 }
 
+/* Are the loop, and all blocks of it around the tile, multiples of m? */
+static void check_multiple(struct sv *v, const loop_node *n, int32_t var, int64_t m)
+{
+	bool ok = v->k->var[var].extent % m == 0;
+
+	for (const loop_node *u = n->up; u != NULL; u = u->up)
+		ok &= u->kind != LOOP_BLOCK || u->var != var || u->size % m == 0;
+	if (!ok)
+		verify_fail(v, n, "tile",
+			"%s and its blocks must be multiples of %lld for matrix instructions",
+			verify_var(v, var), (long long)m);
+}
+
+static void check_matrix(struct sv *v, const loop_node *n)
+{
+	const machine_matrix *m = &v->k->machine->matrix;
+
+	if (m->rows == 0 || n->row_var < 0 || n->size != m->rows ||
+		n->n_sums != 1 || n->finish != NULL || n->checked ||
+		n->n_needs > 0 || v->k->eqn[n->eqn].acc[0] != TN_F32)
+		verify_fail(v, n, "tile",
+			"a tile of matrix instructions must have %d rows and one sum in f32, no guards, and nothing that is applied to its sums",
+			m->rows);
+	check_multiple(v, n, n->row_var, m->rows);
+	check_multiple(v, n, n->var, (int64_t)n->lanes * n->unroll);
+	check_multiple(v, n, n->sum[0], m->terms);
+}
+
 static void check_tile(struct sv *v, const loop_node *n)
 {
 	loop_kernel *k = v->k;
@@ -152,6 +183,10 @@ static void check_tile(struct sv *v, const loop_node *n)
 			"the sums of this tile must be those of %s",
 			verify_eqn(v, n->eqn));
 	lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
+	if (n->matrix) {
+		check_matrix(v, n);
+		lanes = k->machine->matrix.columns;
+	}
 	if (n->lanes < 2 || n->lanes != lanes)
 		verify_fail(v, n, "lanes",
 			"%d lanes; on %s this tile must have %d", n->lanes,

@@ -80,7 +80,8 @@
 	.launch_s = 2e-6, .phase_s = 0.6e-6, .chunk_s = 0.1e-6, .threads = 8, \
 	.stays_bytes = 4 << 20,                                               \
 	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
-	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32},     \
+	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32,      \
+		.matrix_terms = 32, .matrix_columns = 64},                    \
 	.fusion = FUSION(1.1)
 
 /*
@@ -109,7 +110,9 @@
 		.loop = 8, .chain = 8, .beside = 0.3},                         \
 	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
-		.sum_terms = 32}
+		.sum_terms = 32, .matrix_terms = 128, .matrix_columns = 64},   \
+	.matrix = {.rows = 16, .columns = 8, .terms = 16, .pad_bytes = 16,     \
+		.cycles = 32}
 
 #define GPU_SCHEDULE                                                           \
 	{                                                                      \
@@ -383,6 +386,8 @@ static const struct fact {
 	SIZE(block.warps, "contract"),
 	SIZE(block.shared_bytes, "contract"),
 	SIZE(block.sum_terms, "contract"),
+	SIZE(block.matrix_terms, "contract"),
+	SIZE(block.matrix_columns, "contract"),
 	FACT(fusion.flops_per_s, "1/s", "polynomials of 32 operations over 16 KB"),
 	FACT(fusion.contract_per_s, "1/s", "a product of 512 x 512 x 512"),
 	SIZE(fusion.max_eqns, "merges"),

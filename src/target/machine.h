@@ -162,7 +162,17 @@ typedef struct machine_block {
 	int32_t warps;	      /* of a block of products; 1: there are none */
 	int32_t shared_bytes; /* that a block may have */
 	int32_t sum_terms;    /* of a factor that are copied at a time */
+	int32_t matrix_terms; /* .. of a product by matrix instructions */
+	int32_t matrix_columns; /* of a tile by such instructions, at most */
 } machine_block;
+
+/* One instruction adds the products of rows x terms and terms x columns elements
+ * of two bytes to f32; 0: there is none. */
+typedef struct machine_matrix {
+	int32_t rows, columns, terms;
+	int32_t pad_bytes; /* between rows of factors: other banks of memory */
+	double cycles;
+} machine_matrix;
 
 typedef struct machine {
 	const char *name;      /* "c/avx512" */
@@ -186,6 +196,7 @@ typedef struct machine {
 	machine_schedule schedule;
 	machine_product product;
 	machine_block block;
+	machine_matrix matrix;
 	machine_fusion fusion;
 	bool unscheduled; /* for tests: everything scalar and serial */
 } machine;

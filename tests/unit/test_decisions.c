@@ -210,6 +210,12 @@ static const struct row {
 		" c: f32[50]  d: f32[50]  e: f32[50]  f: f32[50]  g: f32[50]\n"
 		" h: f32[50]\n y = concat(a, b, c, d, e, f, g, h, axis=0)\n"
 		" o = exp(y)\n return o }", NULL},
+	{DECIDE_MATRIX_TAKEN, 16, 16, "program { x: bf16[64,64]  y: bf16[64,64]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_80"},
+	{DECIDE_MATRIX_DTYPE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_80"},
+	{DECIDE_MATRIX_SHAPE, 60, 64, "program { x: f16[60,64]  y: f16[64,64]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_80"},
 	{DECIDE_WARPS_TAKEN, 8, -1, "program { x: f32[256,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_WARPS_LOOPS, -1, -1, "fusion/31d_rows_in_blocks.tn", "cuda/sm_90"},
@@ -359,6 +365,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return stages(k, f->kept, d->of);
 	case DECIDE_PASS_CHUNKS:
 		return k->phase[d->of].n_chunks > 1;
+	case DECIDE_PASS_MATRIX:
+		return f->tile[d->of] != NULL && f->tile[d->of]->matrix;
 	case DECIDE_PASS_WARPS:
 		return k->phase[d->of].warps > 1;
 	case DECIDE_PASS_GUARDS:

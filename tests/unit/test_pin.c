@@ -182,6 +182,8 @@ static const struct edit {
 		"scale"},
 	{"another weight", keys, "attention.m#2 = exp(",
 		"attention.m#2 = tanh(", "scale"},
+	{"matrix instructions of another machine", conv, " start checked",
+		" matrix start checked", "tile"},
 	{"a loop by warp without warps", scan, "for i_0 < 64", "for i_0 < 64 by warp",
 		"warp"},
 	{"warps without a loop that is dealt", scan, "of 1 chunks",

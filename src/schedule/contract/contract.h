@@ -24,6 +24,7 @@ typedef struct contract_product {
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
 	bool few; /* it has few rows */
+	bool matrix; /* by matrix instructions */
 	bool inexact; /* see contract_factors */
 	VEC(loop_node *) behind; /* epilogue: statements on each final element */
 } contract_product;
@@ -95,6 +96,8 @@ bool contract_classify(contract *c, contract_product *p);
 bool contract_turn(const contract *c, contract_product *p);
 /* Sets its sizes, once blocks are chosen. */
 void contract_sizes(contract *c, contract_product *p);
+/* matrix.c: do matrix instructions compute it? Sets its tile. */
+void contract_choose_matrix(contract *c, contract_product *p);
 /* Adds the product and its epilogue to the body of a block. */
 void contract_nest(contract *c, contract_product *p, loop_node *body);
 

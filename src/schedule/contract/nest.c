@@ -350,6 +350,7 @@ static void size_shared(contract *c, contract_product *p, int64_t rest)
 		    !is_bare(c->k, p->x, c->k->eqn[p->eqn].acc[0]);
 	p->pack_y = true;
 	p->whole_x = p->few = false;
+	contract_choose_matrix(c, p);
 }
 
 /* Chooses equal tiles, and panels that fit the first caches. */
@@ -410,11 +411,20 @@ static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
 	loop_kernel *k = c->k;
 	int32_t i;
 
-	if (from->dtype != acc)
-		from = ex_cast(k->s, acc, from);
+	if (from->dtype != acc) /* a factor of matrix instructions stays */
+		from = dtype_size(acc) < dtype_size(from->dtype)
+			       ? from->arg[0]
+			       : ex_cast(k->s, acc, from);
 	i = loop_add_copy(k, from, n, var);
 	*read = ex_read(k->s, k->eqn[i].e->out[0], k->eqn[i].at);
 	return i;
+}
+
+/* The dtype of a copy: that of the sum, or what matrix instructions take. */
+static tn_dtype packed(
+	const contract *c, const contract_product *p, const expr *of)
+{
+	return p->matrix ? of->arg[0]->dtype : c->k->eqn[p->eqn].acc[0];
 }
 
 /*
@@ -562,7 +572,7 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 
 	in = (in & p->sums) | BIT(p->j);
 	n = order_vars(c, p, in, p->j, var);
-	eqn = add_pack(c, y, k->eqn[p->eqn].acc[0], n, var, &p->y);
+	eqn = add_pack(c, y, packed(c, p, y), n, var, &p->y);
 	if (y->dtype == k->eqn[p->eqn].acc[0] && may_turn(c, y, p->lanes) &&
 		 !adjoins(k, y->form, p->j))
 		for (int32_t i = n - 2; i >= 0; i--)
@@ -595,7 +605,7 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 	loop_node *copy;
 
 	n = order_vars(c, p, in, p->s, var);
-	eqn = add_pack(c, p->x, k->eqn[p->eqn].acc[0], n, var, &p->x);
+	eqn = add_pack(c, p->x, packed(c, p, p->x), n, var, &p->x);
 	copy = statement(c, LOOP_STMT, eqn);
 	for (int32_t i = n - 1; i >= 0; i--)
 		copy = loop_node_for(k->a, var[i], copy);
@@ -660,6 +670,7 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->factor[1] = p->y;
 	t->start = !p->begun;
 	t->finish = p->finish;
+	t->matrix = p->matrix;
 	t->checked = p->inexact && dtype_is_float(c->k->eqn[p->eqn].acc[0]);
 	t->size = p->tile;
 	t->lanes = p->lanes;

@@ -1,0 +1,77 @@
+/*
+ * lower_matrix.c: lowers a tile whose products are done by matrix instructions.
+ *
+ * Consumes a TILE node of a machine that has them, whose rows, columns and terms are
+ * multiples of theirs, and whose factors are reads of two bytes; produces
+ *
+ *   var %a0: f32x32 = zero; ..      four registers for eight columns
+ *   take %a0, .. = o                unless the sums begin here
+ *   for %k step 16 { mma bf16 %a0, .. of x, y }
+ *   give o = %a0, ..
+ */
+#include "kern/lower.h"
+
+/* The element of a tensor for the current variables, and how far the next value
+ * of var is from it. */
+static kern_access element(lowering *lw, int32_t tensor, const ix_form *at,
+	int32_t var, int64_t *step)
+{
+	struct place_of p = lw_place_tensor(lw, tensor, at, false);
+	kern_access x = kern_element(p.array, lw_element(lw, &p, 0));
+
+	lw->plus[var] = 1;
+	p = lw_place_tensor(lw, tensor, at, false);
+	if (!kern_form_is_const(
+		    lw_sub(lw, lw_element(lw, &p, 0), x.at), step))
+		lw_bug(lw, "rows of a matrix have no distance:",
+			lw->s->tensor.at[tensor].name);
+	lw->plus[var] = 0;
+	return x;
+}
+
+static void move_sums(struct tile *t, kern_kind kind, const kern_val *acc)
+{
+	kern_stmt s = {.acc = acc, .n_acc = KERN_MMA_EACH * t->vectors};
+
+	s.at = element(t->lw, t->e->e->out[0], t->e->at, t->n->row_var, &s.n);
+	kern_matrix(t->lw->b, kind, &s);
+}
+
+static void multiply(struct tile *t, const kern_val *acc)
+{
+	lowering *lw = t->lw;
+	const expr *x = t->n->factor[0], *y = t->n->factor[1];
+	int32_t sum = t->n->sum[0];
+	kern_stmt loop = {.lo = lw->span[sum].lo,
+		.hi = lw->span[sum].hi,
+		.step = KERN_MMA_TERMS};
+	kern_stmt s = {.acc = acc,
+		.n_acc = KERN_MMA_EACH * t->vectors,
+		.type = kern_num(x->dtype, 1)};
+
+	lw->var[sum] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
+	s.at = element(lw, x->tensor, x->form, t->n->row_var, &s.n);
+	s.from = element(lw, y->tensor, y->form, sum, &s.m);
+	kern_matrix(lw->b, KERN_MMA, &s);
+	lw_close(lw);
+}
+
+void lw_matrix(struct tile *t)
+{
+	lowering *lw = t->lw;
+	kern_val *acc = arena_array(lw->a, kern_val, KERN_MMA_EACH * t->vectors);
+
+	lw->lanes = 1;
+	lw->vvar = -1;
+	for (int32_t i = 0; i < KERN_MMA_EACH * t->vectors; i++)
+		acc[i] = lw_register(lw, lw_type(lw, TN_F32, 32), 0).id;
+	if (!t->n->start || !t->all_first) {
+		if (t->n->start)
+			lw_if(lw, lw_not(lw, t->first));
+		move_sums(t, KERN_TAKE, acc);
+		if (t->n->start)
+			lw_close(lw);
+	}
+	multiply(t, acc);
+	move_sums(t, KERN_GIVE, acc);
+}

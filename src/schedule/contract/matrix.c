@@ -1,0 +1,79 @@
+/*
+ * matrix.c: chooses the products that matrix instructions of the machine compute.
+ *
+ * Consumes a product whose sizes for a block of warps are chosen; sets its tile to
+ * the rows and columns of instructions. Its factors must be reads of two bytes an
+ * element: then their copies hold what an instruction takes.
+ */
+#include "schedule/contract/contract.h"
+
+/* The dtype of what the factor reads in memory; TN_BOOL: it does something else. */
+static tn_dtype read_dtype(loop_kernel *k, const expr *e)
+{
+	if (e->kind == EX_CAST && e->arg[0]->kind == EX_READ &&
+		contract_reads_memory(k, e->arg[0]))
+		return e->arg[0]->dtype;
+	return TN_BOOL;
+}
+
+/* The largest multiple of m that divides n and is at most `most`. */
+static int64_t dividing(int64_t n, int64_t m, int64_t most)
+{
+	int64_t d = most / m * m;
+
+	while (d > m && n % d != 0)
+		d -= m;
+	return d;
+}
+
+static bool has_dtypes(loop_kernel *k, const contract_product *p)
+{
+	tn_dtype t = read_dtype(k, p->x);
+
+	return (t == TN_BF16 || t == TN_F16) && t == read_dtype(k, p->y) &&
+	       k->eqn[p->eqn].acc[0] == TN_F32;
+}
+
+static bool has_shape(const contract *c, const contract_product *p)
+{
+	const loop_kernel *k = c->k;
+	const machine_matrix *m = &k->machine->matrix;
+
+	return k->var[p->i].extent % m->rows == 0 &&
+	       k->var[p->j].extent % m->columns == 0 &&
+	       k->var[p->s].extent % m->terms == 0 &&
+	       contract_extent(c, p->i) % m->rows == 0 &&
+	       p->sums == BIT(p->s) && c->number < 0 && c->product.n == 1 &&
+	       p->finish == NULL && !p->inexact && p->n_needs == 0 &&
+	       !p->begun;
+}
+
+void contract_choose_matrix(contract *c, contract_product *p)
+{
+	loop_kernel *k = c->k;
+	const machine_matrix *m = &k->machine->matrix;
+	int64_t columns;
+
+	p->matrix = false;
+	if (m->rows == 0)
+		return;
+	columns = k->var[p->j].extent;
+	if (!has_dtypes(k, p)) {
+		loop_decide(k, DECIDE_MATRIX_DTYPE, p->eqn, -1, 0, 0);
+		return;
+	}
+	if (!has_shape(c, p)) {
+		loop_decide(k, DECIDE_MATRIX_SHAPE, p->eqn, -1,
+			k->var[p->i].extent, columns);
+		return;
+	}
+	p->matrix = true;
+	p->tile = m->rows;
+	p->lanes = m->columns;
+	p->vectors = (int32_t)(dividing(columns, m->columns,
+				       k->machine->block.matrix_columns) /
+			       m->columns);
+	p->sum_block = dividing(k->var[p->s].extent, m->terms,
+		k->machine->block.matrix_terms);
+	loop_decide(k, DECIDE_MATRIX_TAKEN, p->eqn, -1, m->rows, m->terms);
+}
