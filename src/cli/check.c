@@ -19,13 +19,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_DEPTH = 6, MAX_REASON = 700, MAX_VALUES = 256 };
+enum { MAX_DEPTH = 6, MAX_REASON = 700, MAX_CODE = 48, MAX_VALUES = 256 };
 
 enum verdict { PASSED, FAILED, SKIPPED };
 
 typedef struct test {
 	char *dir;
 	enum verdict verdict;
+	char code[MAX_CODE]; /* of the reason: a rule; passed: empty */
 	char reason[MAX_REASON];
 } test;
 
@@ -125,8 +126,8 @@ typedef struct work {
 	int32_t n_in, n_out;
 } work;
 
-__attribute__((format(printf, 2, 3))) static bool bad(
-	work *w, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static bool bad(
+	work *w, const char *code, const char *fmt, ...)
 {
 	va_list ap;
 	size_t n;
@@ -136,6 +137,7 @@ __attribute__((format(printf, 2, 3))) static bool bad(
 	va_start(ap, fmt);
 	vsnprintf(w->t->reason + n, MAX_REASON - n, fmt, ap);
 	va_end(ap);
+	snprintf(w->t->code, MAX_CODE, "%s", code);
 	w->t->verdict = FAILED;
 	return false;
 }
@@ -144,7 +146,7 @@ static bool bad_call(work *w)
 {
 	const tn_diag *d = tn_context_diag(w->c);
 
-	return bad(w, "[%s] %s", d->rule, d->text);
+	return bad(w, d->rule, "[%s] %s", d->rule, d->text);
 }
 
 /* The arrays of an input or output of the test. */
@@ -164,7 +166,8 @@ static bool read_port(work *w, const char *set, bool is_output, int32_t i,
 	if (!ok)
 		return bad_call(w);
 	if ((is_output ? w->n_out : w->n_in) + *n > MAX_VALUES)
-		return bad(w, "more than %d %ss", MAX_VALUES, what);
+		return bad(w, "check.count", "more than %d %ss", MAX_VALUES,
+			what);
 	return true;
 }
 
@@ -218,9 +221,8 @@ static bool compare(work *w, int32_t i)
 
 		cli_type_text(got, sizeof got, v->dtype, v->rank, v->shape);
 		cli_type_text(want, sizeof want, y->dtype, y->rank, y->shape);
-		return bad(w, "output %s is %s, but the test expects %s",
-			v->name, got,
-			want);
+		return bad(w, "check.type", "output %s is %s, but the test "
+			"expects %s", v->name, got, want);
 	}
 	for (int64_t k = 0; k < v->n_elems; k++) {
 		if (is_near(w, tn_get_f64(v->dtype, w->out[i], k),
@@ -231,7 +233,7 @@ static bool compare(work *w, int32_t i)
 	}
 	if (n_wrong == 0)
 		return true;
-	return bad(w, "output %s: %lld of %lld elements differ; the first is "
+	return bad(w, "check.values", "output %s: %lld of %lld elements differ; the first is "
 		"number %lld: it is %g, and must be %g",
 		v->name, (long long)n_wrong,
 		(long long)v->n_elems, (long long)first,
@@ -244,17 +246,17 @@ static bool run_program(work *w)
 	int32_t n = tn_program_n_outputs(w->p);
 
 	if (tn_program_n_inputs(w->p) != w->n_in)
-		return bad(w, "there are %d arrays, but the model has %d inputs",
+		return bad(w, "check.count", "there are %d arrays, but the model has %d inputs",
 			(int)w->n_in,
 			(int)tn_program_n_inputs(w->p));
 	if (n != w->n_out)
-		return bad(w, "the model has %d outputs, but the test expects "
+		return bad(w, "check.count", "the model has %d outputs, but the test expects "
 			"%d", (int)n,
 			(int)w->n_out);
 	for (int32_t i = 0; i < n; i++) {
 		w->out[i] = cli_alloc(1, tn_program_output(w->p, i)->n_bytes);
 		if (w->out[i] == NULL)
-			return bad(w, "no memory");
+			return bad(w, "check.memory", "no memory");
 	}
 	if (tn_program_run(w->p, w->in, w->out) < 0)
 		return bad_call(w);
@@ -349,6 +351,7 @@ static void judge_known(const suite *s, test *t)
 		return;
 	if (t->verdict == PASSED) {
 		t->verdict = FAILED;
+		snprintf(t->code, MAX_CODE, "check.known");
 		snprintf(t->reason, MAX_REASON,
 			"it passes, but is listed as known to fail: %.*s",
 			(int)n, why);
@@ -371,6 +374,7 @@ static void check_test(
 		n = check_sets(s, t, compiled, "compiled");
 	if (n == 0) {
 		t->verdict = SKIPPED;
+		snprintf(t->code, MAX_CODE, "check.data");
 		snprintf(t->reason, MAX_REASON, "it has no test_data_set_0");
 	}
 	judge_known(s, t);
@@ -438,7 +442,36 @@ static bool run_all(suite *s, int jobs)
 
 static const char *const words[] = {"passed", "failed", "skipped"};
 
-static int report(const suite *s, bool json)
+static int by_code(const void *x, const void *y)
+{
+	const test *const *a = x, *const *b = y;
+
+	return strcmp((*a)->code, (*b)->code);
+}
+
+/* Prints how many tests failed for each code. */
+static bool report_codes(const suite *s)
+{
+	const test **failed = cli_alloc(s->n + 1, sizeof *failed);
+	size_t n = 0;
+
+	if (failed == NULL)
+		return false;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->at[i].verdict == FAILED)
+			failed[n++] = &s->at[i];
+	qsort(failed, n, sizeof *failed, by_code);
+	for (size_t i = 0, from = 0; i < n; i++) {
+		if (i + 1 < n && by_code(&failed[i], &failed[i + 1]) == 0)
+			continue;
+		printf("%s: %zu failed\n", failed[i]->code, i + 1 - from);
+		from = i + 1;
+	}
+	free(failed);
+	return true;
+}
+
+static int report(const suite *s, bool json, bool summary)
 {
 	size_t count[3] = {0};
 
@@ -454,8 +487,10 @@ static int report(const suite *s, bool json)
 		if (json) {
 			printf("%s{\"name\":", i > 0 ? "," : "");
 			cli_json_text(stdout, base_name(t->dir));
-			printf(",\"result\":\"%s\",\"reason\":",
+			printf(",\"result\":\"%s\",\"code\":",
 				words[t->verdict]);
+			cli_json_text(stdout, t->code);
+			printf(",\"reason\":");
 			cli_json_text(stdout, t->reason);
 			printf("}");
 		} else if (t->verdict != PASSED) {
@@ -463,6 +498,8 @@ static int report(const suite *s, bool json)
 				words[t->verdict], t->reason);
 		}
 	}
+	if (!json && summary && !report_codes(s))
+		return CLI_FAILED;
 	if (json)
 		printf("]}\n");
 	else
@@ -507,7 +544,7 @@ static int run(const cli_command *self, int argc, char **argv)
 {
 	const char *mode = "both", *known = NULL, *jobs = NULL, *rtol = NULL;
 	const char *atol = NULL, *fold = NULL;
-	bool json = false;
+	bool json = false, summary = false;
 	const cli_option options[] = {
 		{"mode", .value = &mode},
 		{"known", .value = &known},
@@ -516,6 +553,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"atol", .value = &atol},
 		{"fold", .value = &fold},
 		{"json", .flag = &json},
+		{"summary", .flag = &summary},
 		{0},
 	};
 	const char **dir = cli_alloc((size_t)argc + 1, sizeof *dir);
@@ -557,7 +595,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		cli_error(dir[0], "check.none",
 			"no folder there contains a model.onnx");
 	else if (run_all(&s, (int)n_jobs))
-		code = report(&s, json);
+		code = report(&s, json, summary);
 out:
 	for (size_t i = 0; i < s.n; i++)
 		free(s.at[i].dir);
@@ -585,10 +623,15 @@ const cli_command cli_check = {
 	"  --fold N          compute constants of at least N elements when the model\n"
 	"                    is built; they become parameters\n"
 	"  --jobs N          run N tests at the same time (1)\n"
+	"  --summary         also print how many tests failed for each code\n"
 	"  --json            print one JSON object\n"
 	"  --help            print this text\n"
 	"\n"
-	"Each failure is printed with its reason. The exit code is 0 if no test\n"
-	"failed. It is a failure if no test is found.\n",
+	"Each failure is printed with its reason. Its code, which --json has, too, is\n"
+	"the rule of the error, or check.type (an output of another type or shape),\n"
+	"check.values (elements differ), check.count (other numbers of inputs or\n"
+	"outputs), check.known (a test passes that is known to fail), check.data (no\n"
+	"data: skipped), check.memory. The exit code is 0 if no test failed. It is a\n"
+	"failure if no test is found.\n",
 	run,
 };

@@ -51,6 +51,12 @@ def attr(name, v):
         return out + part(4, v) + num(20, 3)
     if isinstance(v, bytes):
         return out + part(6, v) + num(20, 5)
+    if isinstance(v[0], str):
+        return out + b"".join(part(9, x) for x in v) + num(20, 8)
+    if isinstance(v[0], float):
+        return out + part(7, struct.pack("<%df" % len(v), *v)) + num(20, 6)
+    if isinstance(v[0], bytes):
+        return out + part(5, v[0]) + num(20, 4)
     return out + b"".join(num(8, x) for x in v) + num(20, 7)
 
 
@@ -164,6 +170,81 @@ models = {
                      node("Tile", ["u", "r"], ["y"])], x4, y,
                     [tensor("r", [2], [2, 1], 7)]),
 }
+
+# newer operators, and those of other domains
+ml = part(8, part(1, "ai.onnx.ml") + num(2, 5))
+preview = part(8, part(1, "ai.onnx.preview") + num(2, 1))
+
+
+def newer(op, inputs, outs=("y",), opset=28, domain=None, extra=b"", **attrs):
+    made = node(op, [p[0] for p in inputs], list(outs), **attrs)
+    if domain:
+        made += part(7, domain)
+    return model([made], [port(*p) for p in inputs if p[0]],
+                 [part(1, o) for o in outs if o], (), opset, extra)
+
+
+mask = graph([node("Tanh", ["s"], ["o"])], [port("s", [1, 2, 3, 3])],
+             [part(1, "o")])
+tree = dict(
+    nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2],
+    nodes_featureids=[1, 0, 0], nodes_values=[0.5, 0.0, 0.0],
+    nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_truenodeids=[1, 0, 0],
+    nodes_falsenodeids=[2, 0, 0])
+x24 = ("x", [2, 4])
+models.update({
+    "attention": newer("Attention", [(n, [1, 2, 3, 4]) for n in "qkv"],
+                       is_causal=1, softcap=2.0),
+    "linear_attention": newer(
+        "LinearAttention", [("q", [1, 3, 4]), ("k", [1, 3, 2]), ("v", [1, 3, 3]),
+                            ("p", [1, 1, 2, 3]), ("g", [1, 3, 2]),
+                            ("b", [1, 3, 1])], ("y", "s"),
+        q_num_heads=2, kv_num_heads=1),
+    "causal_conv": newer("CausalConvWithState", [
+        ("x", [1, 2, 3]), ("w", [2, 1, 2]), ("b", [2]), ("p", [1, 2, 1])],
+        ("y", "s"), activation="silu"),
+    "flex": newer("FlexAttention", [(n, [1, 2, 3, 4]) for n in "qkv"],
+                  domain="ai.onnx.preview", extra=preview, score_mod=mask),
+    "grid": newer("GridSample", [("x", [1, 1, 2, 3, 2]), ("g", [1, 1, 2, 1, 3])],
+                  mode="linear", padding_mode="reflection"),
+    "deform": newer("DeformConv", [
+        ("x", [1, 2, 3, 3]), ("w", [2, 1, 2, 2]), ("o", [1, 16, 2, 2]),
+        ("b", [2]), ("m", [1, 8, 2, 2])], group=2, offset_group=2),
+    "antialias": one("Resize", [([0], []), ([4], [1, 1, 0.5, 0.4])], image,
+                     18, mode="cubic", antialias=1),
+    "ratio": one("Resize", [([0], []), ([0], []), ([2], [3, 5], 7)], image, 18,
+                 axes=[2, 3], keep_aspect_ratio_policy="not_larger"),
+    "irfft": one("DFT", (), [port("x", [1, 4, 2])], opset=17, axis=1, inverse=1,
+                 onesided=1),
+    "bits": one("BitCast", opset=26, to=6),
+    "scaler": newer("Scaler", [x24], domain="ai.onnx.ml", extra=ml,
+                    offset=[1.0, 2.0, 3.0, 4.0], scale=[2.0]),
+    "labels": newer("LabelEncoder", [("x", [3], 7)], domain="ai.onnx.ml",
+                    extra=ml, keys_int64s=[1, 2], values_floats=[1.0, 2.0]),
+    "classes": newer("LinearClassifier", [x24], ("y", "z"), domain="ai.onnx.ml",
+                     extra=ml, coefficients=[1.0] * 8, intercepts=[1.0, 2.0],
+                     classlabels_ints=[3, 4], post_transform="SOFTMAX_ZERO"),
+    "imputer": newer("Imputer", [x24], domain="ai.onnx.ml", extra=ml,
+                     imputed_value_floats=[1.0], replaced_value_float=2.0),
+    "regressor": newer("TreeEnsembleRegressor", [x24], domain="ai.onnx.ml",
+                       extra=ml, n_targets=1, target_treeids=[0, 0],
+                       target_nodeids=[1, 2], target_ids=[0, 0],
+                       target_weights=[1.0, 2.0], **tree),
+    "classifier": newer("TreeEnsembleClassifier", [x24], ("y", "z"),
+                        domain="ai.onnx.ml", extra=ml, class_treeids=[0, 0],
+                        class_nodeids=[1, 2], class_ids=[0, 0],
+                        class_weights=[1.0, -2.0], classlabels_int64s=[7, 8],
+                        **tree),
+    "trees": newer(
+        "TreeEnsemble", [x24], domain="ai.onnx.ml", extra=ml, n_targets=1,
+        tree_roots=[0], nodes_featureids=[0, 1], nodes_truenodeids=[1, 0],
+        nodes_falsenodeids=[2, 1], nodes_trueleafs=[0, 1],
+        nodes_falseleafs=[1, 1], leaf_targetids=[0, 0, 0],
+        nodes_modes=[tensor("m", [2], [0, 6], 2)],
+        nodes_splits=[tensor("s", [2], [0.5, 0])],
+        leaf_weights=[tensor("w", [3], [1, 2, 3])],
+        membership_values=[tensor("v", [2], [1, float("nan")])]),
+})
 
 stamp = sys.argv[1]
 folder = os.path.join(os.path.dirname(stamp) or ".", "onnx")

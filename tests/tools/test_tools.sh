@@ -247,4 +247,18 @@ words include/a.h $'/**\n * Who reads it gets\n * a copy. */' 1 'include/a.h:1'
 words include/a.h 'int door; /* a number */' 0 ' 0 banned uses'
 words src/a/a.h '/* The value at hand. */' 1 'src/a/a.h:1: ...The value at hand'
 words src/a/a.h 'f("text"); /* The current value. */' 0 ' 0 banned uses'
+# a folder of ONNX's tests: its failures by code
+data=$root/tests/golden/cli/data/onnx
+conform() { # conform STATUS TEXT ARGUMENT...
+	expect "$1" "$2" env TN_ONNX_JOBS=1 "$root/tools/conform_onnx.sh" "${@:3}"
+}
+conform 1 $'check.values: 1 failed\nonnx.operator: 1 failed\n1 passed, 2 failed' \
+	"$BUILD" "$data"
+conform 0 '1 passed, 0 failed' "$BUILD" "$data/mul"
+printf 'wrong it is wrong\nunknown it has no operator\n' >"$tmp/known"
+conform 0 '1 passed, 0 failed, 3 skipped' --known "$tmp/known" "$BUILD" "$data"
+conform 77 'is not there' "$BUILD" "$tmp/none"
+conform 2 'conform_onnx.sh [--simt]' "$BUILD" "$data" "$data"
+conform 2 'conform_onnx.sh [--simt]' --sim "$BUILD"
+
 exit $fails
