@@ -1082,6 +1082,11 @@ TN_API tn_tensor *tn_at_sample_boxes(const char *file, int32_t line, tn_tensor *
 	tn_at_max_boxes(__FILE__, __LINE__, __VA_ARGS__)
 TN_API tn_tensor *tn_at_max_boxes(const char *file, int32_t line, tn_tensor *x, tn_tensor *b, tn_tensor *y0, tn_tensor *y1, tn_tensor *x0, tn_tensor *x1);
 
+/** the bits of each element as an element of another dtype: the low ones, or zeros above them, if that has fewer or more; of bool: is any bit 1 */
+#define tn_bit_cast(...) \
+	tn_at_bit_cast(__FILE__, __LINE__, __VA_ARGS__)
+TN_API tn_tensor *tn_at_bit_cast(const char *file, int32_t line, tn_tensor *x, tn_dtype dtype);
+
 /** determinants of square matrices */
 #define tn_det(...) \
 	tn_at_det(__FILE__, __LINE__, __VA_ARGS__)

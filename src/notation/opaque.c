@@ -381,6 +381,30 @@ static void run_det(arena *a, void *arg)
 	}
 }
 
+/* ---- bit_cast ---- */
+
+static void run_bit_cast(arena *a, void *arg)
+{
+	const job *j = arg;
+	const ir_type *t = &j->in_type[0];
+	tn_dtype to = j->out_type[0].dtype;
+	size_t n_in = dtype_size(t->dtype), n_out = dtype_size(to);
+	size_t n = n_in < n_out ? n_in : n_out;
+
+	(void)a;
+	for (int64_t i = 0; i < shape_numel(t->shape, t->rank); i++) {
+		unsigned char *o = (unsigned char *)j->out[0] + i * (int64_t)n_out;
+		uint64_t bits = 0;
+
+		/* the machine is little-endian, as files are */
+		memcpy(&bits, (const char *)j->in[0] + i * (int64_t)n_in, n);
+		if (to == TN_BOOL)
+			*o = bits != 0;
+		else
+			memcpy(o, &bits, n_out);
+	}
+}
+
 /* ---- unique_slices ---- */
 
 typedef struct slices {
@@ -475,6 +499,7 @@ OPAQUE(nonzero)
 OPAQUE(unique)
 OPAQUE(non_max_suppression)
 OPAQUE(det)
+OPAQUE(bit_cast)
 OPAQUE(unique_slices)
 #undef OPAQUE
 
@@ -486,6 +511,7 @@ static const ir_opaque table[] = {
 	{"unique", do_unique},
 	{"non_max_suppression", do_non_max_suppression},
 	{"det", do_det},
+	{"bit_cast", do_bit_cast},
 	{"unique_slices", do_unique_slices},
 };
 

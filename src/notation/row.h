@@ -69,6 +69,7 @@ typedef struct row_param {
 	const char *along;	    /* ints@axes: the name behind @ */
 	tn_dtype dtype;		    /* result of an opaque row */
 	bool has_dtype;
+	const char *dtype_of;	    /* or the attribute that says it; or NULL */
 } row_param;
 
 typedef enum stmt_kind { STMT_LET, STMT_CHECK, STMT_EQN } stmt_kind;

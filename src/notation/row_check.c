@@ -281,6 +281,22 @@ static bool is_made(const ir_row *r, const char *name)
 	return false;
 }
 
+/* The dtype of a result of an opaque row may be an attribute. */
+static void check_dtype_of(struct names *c, const row_param *result)
+{
+	const ir_row *r = c->r;
+
+	if (result->dtype_of == NULL)
+		return;
+	for (int32_t i = 0; i < r->n_params; i++)
+		if (!r->param[i].info.is_operand &&
+			!strcmp(r->param[i].info.name, result->dtype_of) &&
+			!strcmp(r->param[i].info.kind, "dtype"))
+			return;
+	lex_fail(r->l, result->at, "dtype", "%s is neither a dtype nor an "
+		"attribute of kind dtype", result->dtype_of);
+}
+
 static void check_results(struct names *c)
 {
 	const ir_row *r = c->r;
@@ -293,6 +309,7 @@ static void check_results(struct names *c)
 				lex_fail(c->r->l, p->at, "name",
 					"two results are named %s",
 					p->info.name);
+		check_dtype_of(c, p);
 		if (!r->is_opaque && !is_made(r, p->info.name))
 			lex_fail(c->r->l, p->at, "result", "no equation makes %s",
 				p->info.name);

@@ -423,7 +423,10 @@ static row_param parse_param(lex *l)
 	return p;
 }
 
-/* Parses a result; that of an opaque row has a pattern: k[a.., n]: i64. */
+/*
+ * Parses a result; that of an opaque row has a pattern: k[a.., n]: i64. Behind
+ * the colon is a dtype, or an attribute that is one.
+ */
 static row_param parse_result(lex *l, bool is_opaque)
 {
 	row_param p = {.at = lex_peek(l)};
@@ -439,10 +442,11 @@ static row_param parse_result(lex *l, bool is_opaque)
 	if (lex_eat(l, ":")) {
 		const lex_token *t = lex_take(l);
 
-		p.has_dtype = true;
-		if (t->kind != LEX_NAME ||
-			!dtype_parse(t->at, (size_t)t->n, &p.dtype))
+		if (t->kind != LEX_NAME)
 			lex_fail(l, t, "dtype", "this is not a dtype");
+		p.has_dtype = dtype_parse(t->at, (size_t)t->n, &p.dtype);
+		if (!p.has_dtype)
+			p.dtype_of = arena_strndup(l->a, t->at, (size_t)t->n);
 	}
 	return p;
 }

@@ -472,6 +472,19 @@ static void build_item(inst *u, const row_pat *p, ir_type *t)
 	t->shape[t->rank++] = extent;
 }
 
+static tn_dtype opaque_dtype(inst *u, const row_param *p)
+{
+	symbol *s;
+
+	if (p->has_dtype)
+		return p->dtype;
+	if (p->dtype_of == NULL)
+		return u->n_operands > 0 ? u->operand[0].dtype : TN_F32;
+	s = inst_symbol(u, p->dtype_of);
+	inst_attr(u, s);
+	return inst_symbol(u, p->dtype_of)->dtype;
+}
+
 void inst_unify_results(inst *u)
 {
 	for (int32_t i = 0; i < u->r->n_results; i++) {
@@ -482,9 +495,7 @@ void inst_unify_results(inst *u)
 			.operand = -1,
 			.result = i,
 			.next_of = -1};
-		t->type.dtype = p->has_dtype ? p->dtype
-			: u->n_operands > 0  ? u->operand[0].dtype
-					     : TN_F32;
+		t->type.dtype = opaque_dtype(u, p);
 		for (int32_t k = 0; k < p->n_pats; k++)
 			build_item(u, &p->pat[k],
 				&u->tensor.at[u->tensor.n - 1].type);

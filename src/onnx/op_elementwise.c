@@ -161,6 +161,29 @@ void onnx_cast_like(node *d)
 	on_set_elem(d, 0, on_wrap(d, elem, v), elem);
 }
 
+/* An integer of as many bits as the element, where it is held in a wider one. */
+static tn_dtype own_dtype(node *d, int64_t elem)
+{
+	return elem == 4 ? TN_I16 : elem == 12 ? TN_I32 : on_elem_dtype(d, elem);
+}
+
+void onnx_bit_cast(node *d)
+{
+	int64_t to = on_int(d, "to", 0);
+	int32_t x = on_in(d, 0);
+	tn_dtype t = own_dtype(d, on_elem(d, 0)), u = own_dtype(d, to);
+
+	if (dtype_size(t) != dtype_size(u))
+		on_fail(d, "onnx.attr", "elements of %d bytes cannot be read as "
+			"%s of %d bytes", (int)dtype_size(t),
+			onnx_elem_name((int32_t)to), (int)dtype_size(u));
+	x = on_cast_to(d, x, t);
+	if (t != u)
+		x = rowa(d, "bit_cast", A(x), DTYPE("dtype", u));
+	x = on_cast_to(d, x, on_elem_dtype(d, to));
+	on_set_elem(d, 0, on_wrap(d, (int32_t)to, x), (int32_t)to);
+}
+
 void onnx_clip_attrs(node *d)
 {
 	int32_t x = on_in(d, 0);

@@ -499,6 +499,20 @@ void onnx_depth_to_space(node *d)
 			     A(on_in(d, 0)), INT("r", r)));
 }
 
+void onnx_space_to_depth(node *d)
+{
+	const char *mode = on_text(d, "mode", "DCR");
+	bool crd = !strcmp(mode, "CRD");
+	int64_t r = on_bound(d, "blocksize", on_int(d, "blocksize", 0), 1,
+		1 << 20);
+
+	if (!crd && strcmp(mode, "DCR") != 0)
+		on_fail(d, "onnx.attr", "mode is \"%.50s\"; accepted are DCR "
+			"and CRD", mode);
+	on_set(d, 0, rowa(d, crd ? "pixel_unshuffle" : "space_to_depth",
+			     A(on_in(d, 0)), INT("r", r)));
+}
+
 void onnx_trilu(node *d)
 {
 	bool upper = on_int(d, "upper", 1) != 0;

@@ -35,6 +35,32 @@ static const run_case runs[] = {
 	{"opset 11; in x int8 [3]; in s int8 [3]; out y;"
 	 "node BitShift x s > y : direction=\"LEFT\";",
 		{"int8 [3] -8 1 65", "int8 [3] 8 -1 1"}, "int8 [3] 0 0 -126"},
+	{"opset 28; in x float [1,2,1,2]; out y;"
+	 "node SpaceToDepth x > y : blocksize=1 mode=\"CRD\";",
+		{"float [1,2,1,2] 1 2 3 4"}, "float [1,2,1,2] 1 2 3 4"},
+	{"opset 28; in x float [1,2,2,2]; out y;"
+	 "node SpaceToDepth x > y : blocksize=2 mode=\"CRD\";",
+		{"float [1,2,2,2] 1 2 3 4 5 6 7 8"},
+		"float [1,8,1,1] 1 2 3 4 5 6 7 8"},
+	{"opset 28; in x float [1,2,2,2]; out y;"
+	 "node SpaceToDepth x > y : blocksize=2 mode=\"DCR\";",
+		{"float [1,2,2,2] 1 2 3 4 5 6 7 8"},
+		"float [1,8,1,1] 1 5 2 6 3 7 4 8"},
+	{"opset 28; in x float [1,2,2,2]; out y;"
+	 "node SpaceToDepth x > y : blocksize=2 mode=\"RCD\";",
+		{"float [1,2,2,2] 1 2 3 4 5 6 7 8"}, "!onnx.attr"},
+	{"opset 26; in x float [2]; out y; node BitCast x > y : to=6;",
+		{"float [2] 1 -2"}, "int32 [2] 1065353216 -1073741824"},
+	{"opset 26; in x int16 [2]; out y; node BitCast x > y : to=4;",
+		{"int16 [2] 1 -2"}, "uint16 [2] 1 65534"},
+	{"opset 26; in x uint16 [2]; out y; node BitCast x > y : to=10;",
+		{"uint16 [2] 15360 49152"}, "float16 [2] 1 -2"},
+	{"opset 26; in x float [2]; out y; node BitCast x > y : to=12;",
+		{"float [2] 1 -2"}, "uint32 [2] 1065353216 3221225472"},
+	{"opset 26; in x float [2]; out y; node BitCast x > y : to=7;",
+		{"float [2] 1 -2"}, "!onnx.attr"},
+	{"opset 26; in x float [2]; out y; node BitCast x > y : to=8;",
+		{"float [2] 1 -2"}, "!onnx.elem"},
 	{"opset 13; in x int32 [2]; in p float [2]; out y; node Pow x p > y;",
 		{"int32 [2] 2 9", "float [2] 3 0.5"}, "int32 [2] 8 3"},
 	/* shapes are computed while importing */

@@ -63,6 +63,8 @@ static void test_errors(void **state)
 		{"f(x[i]) -> o { o[i] = x[i] $ }", "notation.character", 28},
 		{"exp(x[i]) -> o { o[i] = x[i] }", "notation.name", 1},
 		{"opaque f(x[i]) -> o[i] { }", "notation.opaque", 1},
+		{"opaque sort(x[i], to: int) -> o[i]: to { }", "notation.dtype",
+			31},
 		{"opaque f(x[i]) -> o[i] { o[i] = x[i] }", "notation.syntax",
 			31},
 		{"f(x[i], s: string) -> o { o[i] = x[i] }", "notation.kind", 9},
