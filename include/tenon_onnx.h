@@ -38,7 +38,10 @@ TN_API const tn_onnx_port *tn_onnx_input(const tn_onnx *m, int32_t i);
 TN_API const tn_onnx_port *tn_onnx_output(const tn_onnx *m, int32_t i);
 /**
  * The size of a dimension that has a name; or, as "x[0]", of an axis of input
- * x, whatever the model says of it. [onnx.dim]
+ * x, whatever the model says of it.
+ *
+ * errors  [onnx.dim] no input has it: the message lists the names that there
+ *         are; or the size is negative
  */
 TN_API TN_MUST_USE tn_status tn_onnx_set_dim(
 	tn_onnx *m, const char *name, int64_t size);

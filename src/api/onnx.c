@@ -9,6 +9,8 @@
  */
 #include "api/onnx.h"
 
+#include <stdlib.h>
+
 struct open_call {
 	tn_context *c;
 	const char *path;
@@ -126,6 +128,53 @@ struct set_call {
 	const tn_array *arrays;
 };
 
+/* Is it "x[0]", an axis of this input? */
+static bool is_axis(const onnx_port *p, const char *name)
+{
+	size_t n = strlen(p->name);
+	char *end = NULL;
+	long k;
+
+	if (strncmp(name, p->name, n) != 0 || name[n] != '[')
+		return false;
+	k = strtol(name + n + 1, &end, 10);
+	return end > name + n + 1 && !strcmp(end, "]") && k >= 0 &&
+	       (!p->type.has_shape || k < p->type.rank);
+}
+
+/* The model must have this dimension: "N", or "x[0]" of an input x. */
+static void want_dim(const tn_onnx *m, const char *name)
+{
+	map *seen = map_new(m->a);
+	str known = str_new(m->a);
+
+	for (int32_t i = 0; i < onnx_n_inputs(m->m); i++) {
+		const onnx_port *p = onnx_input(m->m, i);
+		const onnx_type *t;
+
+		if (is_axis(p, name))
+			return;
+		for (t = &p->type; t->of != NULL; t = t->of)
+			;
+		for (int32_t k = 0; k < t->rank; k++) {
+			const char *dim = t->dim_name[k];
+
+			if (dim == NULL || map_get_str(seen, dim, 0) != 0)
+				continue;
+			if (!strcmp(dim, name))
+				return;
+			map_set_str(seen, dim, 1);
+			str_printf(&known, "%s%.60s", known.n > 0 ? ", " : "",
+				dim);
+		}
+	}
+	env_fail(m->c->e, TN_EINVAL, "onnx.dim", (loc){0},
+		"the model has no dimension \"%.100s\"; it has %.400s", name,
+		known.n > 0 ? known.at
+			    : "none with a name: use NAME[0] for the first axis "
+			      "of input NAME");
+}
+
 static void set_dim(void *arg)
 {
 	struct set_call *k = arg;
@@ -135,6 +184,7 @@ static void set_dim(void *arg)
 		env_fail(k->m->c->e, TN_EINVAL, "onnx.dim", (loc){0},
 			"the size %lld of dimension %.100s is negative",
 			(long long)k->size, k->name);
+	want_dim(k->m, k->name);
 	*vec_push(k->m->a, &k->m->dim_name) =
 		arena_strdup(k->m->a, k->name);
 	*vec_push(k->m->a, &k->m->dim) = k->size;

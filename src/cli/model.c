@@ -20,88 +20,6 @@ bool cli_ends_with(const char *s, const char *end)
 	return n >= k && !strcmp(s + n - k, end);
 }
 
-/*
- * Calls fn for each named dimension of a type such as "tensor(float)[N,3]",
- * until fn returns false.
- */
-static bool each_dim(const char *type, bool (*fn)(void *arg, const char *name,
-	size_t n), void *arg)
-{
-	const char *at = strchr(type, '[');
-
-	while (at != NULL && *at != '\0' && *at != ']') {
-		size_t n = strcspn(++at, ",]");
-		bool is_name = n > 0 && !(*at >= '0' && *at <= '9') &&
-			*at != '?' && *at != '-';
-
-		if (is_name && !fn(arg, at, n))
-			return false;
-		at += n;
-	}
-	return true;
-}
-
-static bool is_other(void *arg, const char *name, size_t n)
-{
-	const char *wanted = arg;
-
-	return strlen(wanted) != n || memcmp(wanted, name, n) != 0;
-}
-
-/* Does the model have this dimension: "N", or "x[0]" of an input x? */
-static bool has_dim(const tn_onnx *m, char *name)
-{
-	for (int32_t i = 0; i < tn_onnx_n_inputs(m); i++) {
-		const tn_onnx_port *p = tn_onnx_input(m, i);
-		size_t n = strlen(p->name);
-		char *end = NULL;
-		long k;
-
-		if (!each_dim(p->type, is_other, name))
-			return true;
-		if (strncmp(name, p->name, n) != 0 || name[n] != '[')
-			continue;
-		k = strtol(name + n + 1, &end, 10);
-		if (end > name + n + 1 && !strcmp(end, "]") && k >= 0 &&
-			(p->rank < 0 || k < p->rank))
-			return true;
-	}
-	return false;
-}
-
-typedef struct dim_list {
-	char *out;
-	size_t n, at;
-} dim_list;
-
-static bool add_dim(void *arg, const char *name, size_t n)
-{
-	dim_list *d = arg;
-	char word[260];
-	const char *p;
-
-	if (n >= sizeof word - 2 || d->at + n + 3 > d->n)
-		return true;
-	/* list each name once: search it in ", N, M" with ", " before it */
-	snprintf(word, sizeof word, ", %.*s", (int)n, name);
-	for (p = d->out; (p = strstr(p, word)) != NULL; p++)
-		if (p[n + 2] == '\0' || p[n + 2] == ',')
-			return true;
-	d->at += (size_t)snprintf(d->out + d->at, d->n - d->at, "%s", word);
-	return true;
-}
-
-static void list_dims(char *out, size_t n, const tn_onnx *m)
-{
-	dim_list d = {out, n, 0};
-
-	out[0] = '\0';
-	for (int32_t i = 0; i < tn_onnx_n_inputs(m); i++)
-		each_dim(tn_onnx_input(m, i)->type, add_dim, &d);
-	if (d.at > 2)
-		memmove(out, out + 2, d.at - 1); /* remove the first comma */
-}
-
 /* Sets a dimension by "N=4". */
 static bool set_dim(cli_model *m, tn_context *c, const char *text)
 {
@@ -122,17 +40,6 @@ static bool set_dim(cli_model *m, tn_context *c, const char *text)
 		cli_error(NULL, "onnx.dim", "--dim %s: the size is not an "
 			"integer",
 			text);
-		return false;
-	}
-	if (!has_dim(m->onnx, name)) {
-		char known[400];
-
-		list_dims(known, sizeof known, m->onnx);
-		cli_error(NULL, "onnx.dim", "--dim %s: the model has no "
-			"dimension \"%s\"; it has %s",
-			text, name, known[0] != '\0' ? known
-				: "none with a name: use NAME[0] for the "
-					"first axis of input NAME");
 		return false;
 	}
 	if (tn_onnx_set_dim(m->onnx, name, size) < 0) {
@@ -187,16 +94,20 @@ static tn_status take_shape(
 	cli_model *m, int32_t i, int32_t n, const tn_array *arrays)
 {
 	const tn_onnx_port *p = tn_onnx_input(m->onnx, i);
+	size_t room = strlen(p->name) + 16;
 	tn_status s = TN_OK;
+	char *dim;
 
 	if (!p->is_tensor || n != 1 || p->rank != arrays->rank)
 		return tn_onnx_give(m->onnx, i, n, arrays);
+	dim = cli_alloc(room, 1);
+	if (dim == NULL)
+		return TN_ENOMEM;
 	for (int32_t k = 0; s == TN_OK && k < p->rank; k++) {
-		char dim[300];
-
-		snprintf(dim, sizeof dim, "%.250s[%d]", p->name, (int)k);
+		snprintf(dim, room, "%s[%d]", p->name, (int)k);
 		s = tn_onnx_set_dim(m->onnx, dim, arrays->shape[k]);
 	}
+	free(dim);
 	return s;
 }
 

@@ -69,6 +69,8 @@ static void test_pinned_inputs(void **state)
 	tn_context *c = interp_context();
 	tn_onnx *m;
 	tn_program *p;
+	static const char *const none[] = {"M", "", "x", "x[1]", "x[-1]", "x[0",
+		"x[]", "y[0]"};
 	int64_t s[2] = {3, -1};
 	float x[6] = {1, 2, 3, 4, 5, 6}, y[6];
 	tn_array a = {.dtype = TN_I64, .rank = 1, .shape = {2}, .n_elems = 2,
@@ -84,6 +86,14 @@ static void test_pinned_inputs(void **state)
 	assert_string_equal(tn_onnx_input(m, 0)->type, "tensor(float)[N]");
 	assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
 	assert_string_equal(tn_context_diag(c)->rule, "onnx.dim");
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+		assert_int_equal(tn_onnx_set_dim(m, none[i], 6), TN_EINVAL);
+		assert_string_equal(tn_context_diag(c)->rule, "onnx.dim");
+		assert_non_null(strstr(tn_context_diag(c)->text, "it has N"));
+	}
+	assert_int_equal(tn_onnx_set_dim(m, "N", -1), TN_EINVAL);
+	assert_int_equal(tn_onnx_set_dim(m, "x[0]", 5), TN_OK);
+	assert_int_equal(tn_onnx_set_dim(m, "x[0]", 6), TN_OK);
 	assert_int_equal(tn_onnx_set_dim(m, "N", 6), TN_OK);
 	assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
 	assert_string_equal(tn_context_diag(c)->rule, "onnx.value");
