@@ -11,21 +11,34 @@
  */
 #include "kern/lower.h"
 
-/* The element of a tensor for the current variables, and how far the next value
- * of var is from it. */
+/* How far the element for the next value of var is from x. */
+static int64_t step_of(lowering *lw, int32_t tensor, const ix_form *at,
+	int32_t var, const kern_form *x)
+{
+	struct place_of p;
+	int64_t step;
+
+	lw->plus[var] = 1;
+	p = lw_place_tensor(lw, tensor, at, false);
+	if (!kern_form_is_const(lw_sub(lw, lw_element(lw, &p, 0), x), &step))
+		lw_bug(lw, "elements of a matrix have no distance:",
+			lw->s->tensor.at[tensor].name);
+	lw->plus[var] = 0;
+	return step;
+}
+
+/* The element of a tensor for the current variables, and how far the next row is
+ * from it; elements along `along` must adjoin. */
 static kern_access element(lowering *lw, int32_t tensor, const ix_form *at,
-	int32_t var, int64_t *step)
+	int32_t row, int32_t along, int64_t *step)
 {
 	struct place_of p = lw_place_tensor(lw, tensor, at, false);
 	kern_access x = kern_element(p.array, lw_element(lw, &p, 0));
 
-	lw->plus[var] = 1;
-	p = lw_place_tensor(lw, tensor, at, false);
-	if (!kern_form_is_const(
-		    lw_sub(lw, lw_element(lw, &p, 0), x.at), step))
-		lw_bug(lw, "rows of a matrix have no distance:",
+	*step = step_of(lw, tensor, at, row, x.at);
+	if (step_of(lw, tensor, at, along, x.at) != 1)
+		lw_bug(lw, "elements of a row of a matrix do not adjoin:",
 			lw->s->tensor.at[tensor].name);
-	lw->plus[var] = 0;
 	return x;
 }
 
@@ -33,7 +46,8 @@ static void move_sums(struct tile *t, kern_kind kind, const kern_val *acc)
 {
 	kern_stmt s = {.acc = acc, .n_acc = KERN_MMA_EACH * t->vectors};
 
-	s.at = element(t->lw, t->e->e->out[0], t->e->at, t->n->row_var, &s.n);
+	s.at = element(t->lw, t->e->e->out[0], t->e->at, t->n->row_var,
+		t->n->var, &s.n);
 	kern_matrix(t->lw->b, kind, &s);
 }
 
@@ -50,8 +64,8 @@ static void multiply(struct tile *t, const kern_val *acc)
 		.type = kern_num(x->dtype, 1)};
 
 	lw->var[sum] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
-	s.at = element(lw, x->tensor, x->form, t->n->row_var, &s.n);
-	s.from = element(lw, y->tensor, y->form, sum, &s.m);
+	s.at = element(lw, x->tensor, x->form, t->n->row_var, sum, &s.n);
+	s.from = element(lw, y->tensor, y->form, sum, t->n->var, &s.m);
 	kern_matrix(lw->b, KERN_MMA, &s);
 	lw_close(lw);
 }

@@ -124,6 +124,10 @@ static const int64_t few_rows[] = {2, 3, 4, 5, 7};
 /* keys that go by in blocks */
 static const int64_t many_keys[] = {100, 128, 257, 400, 603};
 static const int64_t few_columns[] = {8, 9, 15, 16, 17, 20, 33};
+/* what matrix instructions of 16 rows, 8 columns and 16 terms divide */
+static const int64_t whole_rows[] = {16, 32, 48, 80};
+static const int64_t whole_columns[] = {8, 16, 40, 64, 72};
+static const int64_t whole_sums[] = {16, 32, 80, 144};
 #define OF(list) (int32_t)(sizeof(list) / sizeof *(list)), list
 
 typedef struct letters {
@@ -246,7 +250,12 @@ static void draw_product(sketch *k)
 	int64_t volume = 1;
 	made out = {0}, of[3];
 
-	if (chance(k, 20)) {
+	if (strstr(k->dtype, "f16") != NULL && chance(k, 70)) {
+		add_letters(k, &l, both, (int32_t)rng_below(&k->r, 2), OF(few));
+		add_letters(k, &l, sum, 1, OF(whole_sums));
+		add_letters(k, &l, n, 1, OF(whole_columns));
+		add_letters(k, &l, m, 1, OF(whole_rows));
+	} else if (chance(k, 20)) {
 		add_letters(k, &l, sum, chance(k, 15) ? 2 : 1, OF(long_sums));
 		add_letters(k, &l, n, 1, OF(few_columns));
 		add_letters(k, &l, m, 1, OF(few_rows));

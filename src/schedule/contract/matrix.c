@@ -16,6 +16,20 @@ static tn_dtype read_dtype(loop_kernel *k, const expr *e)
 	return TN_BOOL;
 }
 
+/* The greatest common divisor of the length of var and of its blocks. */
+static int64_t common(const contract *c, int32_t var)
+{
+	int64_t a = c->k->var[var].extent, b = contract_extent(c, var);
+
+	while (b != 0) {
+		int64_t rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 /* The largest multiple of m that divides n and is at most `most`. */
 static int64_t dividing(int64_t n, int64_t m, int64_t most)
 {
@@ -39,11 +53,10 @@ static bool has_shape(const contract *c, const contract_product *p)
 	const loop_kernel *k = c->k;
 	const machine_matrix *m = &k->machine->matrix;
 
-	return k->var[p->i].extent % m->rows == 0 &&
-	       k->var[p->j].extent % m->columns == 0 &&
-	       k->var[p->s].extent % m->terms == 0 &&
-	       contract_extent(c, p->i) % m->rows == 0 &&
-	       p->sums == BIT(p->s) && c->number < 0 && c->product.n == 1 &&
+	return common(c, p->i) % m->rows == 0 &&
+	       common(c, p->j) % m->columns == 0 &&
+	       common(c, p->s) % m->terms == 0 && p->sums == BIT(p->s) &&
+	       c->number < 0 && c->product.n == 1 &&
 	       p->finish == NULL && !p->inexact && p->n_needs == 0 &&
 	       !p->begun;
 }
@@ -52,28 +65,26 @@ void contract_choose_matrix(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
 	const machine_matrix *m = &k->machine->matrix;
-	int64_t columns;
 
 	p->matrix = false;
 	if (m->rows == 0)
 		return;
-	columns = k->var[p->j].extent;
 	if (!has_dtypes(k, p)) {
 		loop_decide(k, DECIDE_MATRIX_DTYPE, p->eqn, -1, 0, 0);
 		return;
 	}
 	if (!has_shape(c, p)) {
 		loop_decide(k, DECIDE_MATRIX_SHAPE, p->eqn, -1,
-			k->var[p->i].extent, columns);
+			k->var[p->i].extent, k->var[p->j].extent);
 		return;
 	}
 	p->matrix = true;
 	p->tile = m->rows;
 	p->lanes = m->columns;
-	p->vectors = (int32_t)(dividing(columns, m->columns,
+	p->vectors = (int32_t)(dividing(common(c, p->j), m->columns,
 				       k->machine->block.matrix_columns) /
 			       m->columns);
-	p->sum_block = dividing(k->var[p->s].extent, m->terms,
+	p->sum_block = dividing(common(c, p->s), m->terms,
 		k->machine->block.matrix_terms);
 	loop_decide(k, DECIDE_MATRIX_TAKEN, p->eqn, -1, m->rows, m->terms);
 }

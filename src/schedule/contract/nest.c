@@ -606,6 +606,11 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 
 	n = order_vars(c, p, in, p->s, var);
 	eqn = add_pack(c, p->x, packed(c, p, p->x), n, var, &p->x);
+	if (p->matrix) { /* whose instructions take terms that adjoin */
+		copy = in_rows(c, p, p->x, eqn, n, var);
+		loop_node_adopt(k->a, body, copy);
+		return;
+	}
 	copy = statement(c, LOOP_STMT, eqn);
 	for (int32_t i = n - 1; i >= 0; i--)
 		copy = loop_node_for(k->a, var[i], copy);
