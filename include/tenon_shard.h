@@ -171,7 +171,9 @@ TN_API tn_tensor *tn_at_full(const char *file, int32_t line, tn_tensor *x);
 
 /** The part of a tensor that this process has. */
 typedef struct tn_window {
-	void *data; /* in the order of the whole: what is written there is x */
+	/* in the order of the whole: what is written there is x. In the memory of
+	 * the context's device, which has computed it */
+	void *data;
 	int64_t n_elems;
 	size_t n_bytes;
 	bool is_box; /* a range on each axis; else the rest is not filled in */

@@ -128,23 +128,12 @@ tn_status tn_shard_patience(tn_context *c, double seconds)
 	return api_sticky(c, NULL, 0, set_patience, &k);
 }
 
-/* Processes exchange memory of the host. */
-static void want_host(tn_context *c)
-{
-	if (!c->device->is_host)
-		env_fail(c->e, TN_EINVAL, "shard.device", (loc){0},
-			"the elements of this context lie on %s: meshes are "
-			"for contexts whose device is cpu",
-			c->device->name);
-}
-
 static void join(void *arg)
 {
 	const struct join_call *k = arg;
 	api_shard *s = api_shard_of(k->c);
 	int64_t patience = patience_of(k->c);
 
-	want_host(k->c);
 	if (s->link != NULL || s->mesh.n > 0)
 		env_fail(k->c->e, TN_EINVAL, "shard.process", (loc){0},
 			"the context has joined a world already");
@@ -340,7 +329,6 @@ static void make_mesh(void *arg)
 	struct join_call j = {c, NULL, 0};
 	int64_t size;
 
-	want_host(c);
 	if (s->link == NULL && s->mesh.n == 0 && is_launched())
 		join(&j);
 	if (k->n < 1 || k->n > SHARD_MAX_AXES)

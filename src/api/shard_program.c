@@ -62,7 +62,7 @@ static void join_some(tn_context *c, int32_t monoid, int32_t n_comp,
 	const void *in[2 * IR_MAX_COMP];
 	joiner *j;
 
-	if (c->o.interp) {
+	if (c->o.interp || !c->device->is_host) {
 		eval_join(c->a, monoid, n_comp, acc, n, far, next);
 		return;
 	}
@@ -366,6 +366,27 @@ static void join_parts(void *arg, const shard_job *j, int64_t n,
 	join_some(q->c, j->monoid, j->n, acc, n, far, next);
 }
 
+static void get(void *arg, void *host, const void *from, size_t n)
+{
+	run_device *d = ((const api_parted *)arg)->c->device;
+
+	d->get(d, host, from, n);
+}
+
+static void put(void *arg, void *to, const void *host, size_t n)
+{
+	run_device *d = ((const api_parted *)arg)->c->device;
+
+	d->put(d, to, host, n);
+}
+
+static void copy(void *arg, void *to, const void *from, size_t n)
+{
+	run_device *d = ((const api_parted *)arg)->c->device;
+
+	d->copy(d, to, from, n);
+}
+
 struct run_call {
 	api_parted *q;
 	const void *const *in;
@@ -377,8 +398,14 @@ static void run(void *arg)
 	const struct run_call *k = arg;
 	api_parted *q = k->q;
 	api_shard *s = api_shard_of(q->c);
-	shard_runner r = {q, run_phase, join_parts};
+	run_device *d = q->c->device;
+	shard_runner r = {.arg = q, .run = run_phase, .join = join_parts};
 
+	if (!d->is_host) {
+		r.get = get;
+		r.put = put;
+		r.copy = copy;
+	}
 	if (s->debug && s->link != NULL)
 		s->link->agree(s->link, q->c->e, q->hash, "a program");
 	if (s->slab_bytes < shard_exec_bytes(q->exec)) {
@@ -386,7 +413,9 @@ static void run(void *arg)
 		s->slab_of = NULL;
 		s->slab_bytes = 0;
 		s->slab_of = arena_child(q->c->a);
-		s->slab = run_slab(s->slab_of, shard_exec_bytes(q->exec));
+		s->slab = d->is_host
+			? run_slab(s->slab_of, shard_exec_bytes(q->exec))
+			: d->alloc(d, s->slab_of, shard_exec_bytes(q->exec));
 		s->slab_bytes = shard_exec_bytes(q->exec);
 	}
 	shard_exec_run(q->exec, s->link, &r, k->in, k->out, s->slab);

@@ -12,6 +12,9 @@
  * still makes the remaining moves, with arbitrary elements, until all processes
  * compare whether one has failed. Most programs write in place after that; tensors
  * that are written before are copied first.
+ *
+ * Arrays may be in memory that is not the host's; then moves go through copies,
+ * because processes exchange memory of the host.
  */
 #include "layout/layout.h"
 #include "system/eval.h"
@@ -184,8 +187,23 @@ static void join(void *arg, int64_t n, void *far, const void *next)
 	weave(p, j->from, j->n, w->size, n, a, far, false);
 }
 
-static void run_job(shard_exec *x, arena *scratch, shard_link *l,
-	const shard_runner *r, const shard_job *j)
+/* Makes room for arrays of the host; filled: with their elements. */
+static void stage(shard_exec *x, arena *scratch, const shard_runner *r,
+	const int32_t *array, int32_t n, bool filled, void **data)
+{
+	for (int32_t k = 0; k < n && r->get != NULL; k++) {
+		const shard_array *y = &x->p->array.at[array[k]];
+		void *host = arena_alloc(scratch, bytes_of(y) + 1, 1);
+
+		if (filled && bytes_of(y) > 0)
+			r->get(r->arg, host, data[k], bytes_of(y));
+		data[k] = host;
+	}
+}
+
+static void exchange(shard_exec *x, arena *scratch, shard_link *l,
+	const shard_runner *r, const shard_job *j, void *const *a,
+	void *const *b)
 {
 	const shard_program *p = x->p;
 	const shard_array *from = &p->array.at[j->from[0]];
@@ -195,13 +213,8 @@ static void run_job(shard_exec *x, arena *scratch, shard_link *l,
 		.combine = join,
 		.arg = &w,
 		.what = shard_transfer_what(j->transfer)};
-	void *a[IR_MAX_COMP], *b[IR_MAX_COMP];
 	char *in, *out;
 
-	for (int32_t k = 0; k < j->n; k++) {
-		a[k] = x->data[j->from[k]];
-		b[k] = x->data[j->to[k]];
-	}
 	if (j->n == 1) {
 		shard_transfer_run(j->transfer, scratch, l, &e, a[0], b[0]);
 		return;
@@ -211,6 +224,26 @@ static void run_job(shard_exec *x, arena *scratch, shard_link *l,
 	weave(p, j->from, j->n, w.size, from->elems, a, in, false);
 	shard_transfer_run(j->transfer, scratch, l, &e, in, out);
 	weave(p, j->to, j->n, w.size, to->elems, b, out, true);
+}
+
+static void run_job(shard_exec *x, arena *scratch, shard_link *l,
+	const shard_runner *r, const shard_job *j)
+{
+	void *a[IR_MAX_COMP], *b[IR_MAX_COMP];
+
+	for (int32_t k = 0; k < j->n; k++) {
+		a[k] = x->data[j->from[k]];
+		b[k] = x->data[j->to[k]];
+	}
+	stage(x, scratch, r, j->from, j->n, true, a);
+	stage(x, scratch, r, j->to, j->n, false, b);
+	exchange(x, scratch, l, r, j, a, b);
+	for (int32_t k = 0; k < j->n && r->put != NULL; k++) {
+		size_t n = bytes_of(&x->p->array.at[j->to[k]]);
+
+		if (n > 0)
+			r->put(r->arg, x->data[j->to[k]], b[k], n);
+	}
 }
 
 /* ---- the whole ---- */
@@ -232,8 +265,8 @@ static void bind(shard_exec *x, const void *const *in, void *const *out,
 }
 
 /* early: outputs that are inputs, before their memory is written */
-static void copy_outputs(shard_exec *x, const void *const *in,
-	void *const *out, bool early)
+static void copy_outputs(shard_exec *x, const shard_runner *r,
+	const void *const *in, void *const *out, bool early)
 {
 	const shard_program *p = x->p;
 	const ir_system *s = p->p->s;
@@ -247,7 +280,12 @@ static void copy_outputs(shard_exec *x, const void *const *in,
 				     p->array.at[y].memory < 0) != early)
 			continue;
 		to = stored ? (void *)(uintptr_t)in[s->store.at[i]] : out[i];
-		if (to != x->data[y] && bytes_of(&p->array.at[y]) > 0)
+		if (to == x->data[y] || bytes_of(&p->array.at[y]) == 0)
+			continue;
+		if (r->copy != NULL)
+			r->copy(r->arg, to, x->data[y],
+				bytes_of(&p->array.at[y]));
+		else
 			memcpy(to, x->data[y], bytes_of(&p->array.at[y]));
 	}
 }
@@ -302,8 +340,8 @@ static bool is_early(const shard_exec *x, int32_t output)
 }
 
 /* Copies the inputs that are written early; or restores them. */
-static void keep(shard_exec *x, void *const *in, void **kept, arena *a,
-	bool back)
+static void keep(shard_exec *x, const shard_runner *r, void *const *in,
+	void **kept, arena *a, bool back)
 {
 	const shard_program *p = x->p;
 
@@ -315,10 +353,14 @@ static void keep(shard_exec *x, void *const *in, void **kept, arena *a,
 			continue;
 		n = bytes_of(&p->array.at[p->output[i]]);
 		at = in[p->p->s->store.at[i]];
-		if (back)
+		if (back && r->put != NULL)
+			r->put(r->arg, at, kept[i], n);
+		else if (back)
 			memcpy(at, kept[i], n);
-		else
+		else if (r->get == NULL)
 			kept[i] = arena_copy(a, at, n);
+		else
+			r->get(r->arg, kept[i] = arena_alloc(a, n, 1), at, n);
 	}
 }
 
@@ -348,13 +390,13 @@ static void run_checked(shard_exec *x, shard_link *l, const shard_runner *r,
 	void *const *memory = (void *const *)(uintptr_t)in;
 	ask_call c = {x, l};
 
-	keep(x, memory, kept, a, false);
-	copy_outputs(x, in, out, true);
+	keep(x, r, memory, kept, a, false);
+	copy_outputs(x, r, in, out, true);
 	for (int32_t i = 0; i <= x->p->last_check; i++)
 		enter_phase(x, l, r, i);
 	if (env_run(arena_env(a), ask, &c) < 0) {
 		x->together = env_diag(arena_env(a))->status != TN_EPEER;
-		keep(x, memory, kept, a, true);
+		keep(x, r, memory, kept, a, true);
 		arena_free(a);
 		env_rethrow(arena_env(x->a));
 	}
@@ -378,11 +420,11 @@ void shard_exec_run(shard_exec *x, shard_link *l, const shard_runner *r,
 		run_checked(x, l, r, in, out);
 		i = x->p->last_check + 1;
 	} else {
-		copy_outputs(x, in, out, true);
+		copy_outputs(x, r, in, out, true);
 	}
 	for (; i < x->p->phase.n; i++)
 		enter_phase(x, l, r, i);
-	copy_outputs(x, in, out, false);
+	copy_outputs(x, r, in, out, false);
 }
 
 /* ---- by eval.c ---- */

@@ -339,6 +339,11 @@ typedef struct shard_runner {
 	/* far[k] = far[k] (+) next[k], n elements of each component */
 	void (*join)(void *arg, const shard_job *j, int64_t n,
 		void *const *far, void *const *next);
+	/* arrays are in memory that only these three access, and `run`; NULL: in
+	 * the host's. What get returns has been computed. */
+	void (*get)(void *arg, void *host, const void *from, size_t n);
+	void (*put)(void *arg, void *to, const void *host, size_t n);
+	void (*copy)(void *arg, void *to, const void *from, size_t n);
 } shard_runner;
 shard_exec *shard_exec_new(arena *a, const shard_program *p);
 size_t shard_exec_bytes(const shard_exec *x); /* of the slab it needs */

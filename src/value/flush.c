@@ -493,16 +493,14 @@ const void *tensor_data_in(tensors *t, tensor *x, arena *a)
 {
 	const t_value *v;
 	void *copy;
-	size_t n;
 
 	if (t->b.device->is_host)
 		return tensor_data(t, x);
 	t_check(t, x);
 	t_flush(t, &x->storage->cur, 1);
 	v = x->storage->cur;
-	n = ir_type_bytes(&v->type);
-	copy = arena_alloc(a, n > 0 ? n : 1, 1);
-	t->b.device->get(t->b.device, copy, v->buf->data, n);
+	copy = arena_alloc(a, ir_type_bytes(&v->type) + 1, 1);
+	t_fetch(t, v, copy);
 	return copy;
 }
 
@@ -527,13 +525,8 @@ void tensor_read(tensors *t, tensor *x, void *data, size_t n_bytes)
 	if (x->view != NULL || x->lens != 0)
 		tensor_call(t, ir_table_find(t->table, "copy"), 1, &x, 0,
 			NULL, &copy, 1);
-	if (t->b.device->is_host) {
-		memcpy(data, tensor_data(t, copy), n_bytes);
-	} else {
-		t_flush(t, &copy->storage->cur, 1);
-		t->b.device->get(t->b.device, data,
-			copy->storage->cur->buf->data, n_bytes);
-	}
+	t_flush(t, &copy->storage->cur, 1);
+	t_fetch(t, copy->storage->cur, data);
 	if (copy != x)
 		tensor_drop(t, copy);
 }

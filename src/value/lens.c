@@ -4,6 +4,37 @@
  */
 #include "value/node.h"
 
+/* ---- moves, through the memory of the host, which processes exchange ---- */
+
+static size_t bytes_at(const tensors *t, const ir_type *type, int32_t place)
+{
+	return place == 0 ? ir_type_bytes(type)
+			  : t->b.bytes(t->b.arg, place, type);
+}
+
+static void move(arena *a, void *arg)
+{
+	const t_exchange *x = arg;
+	const tensor_backend *b = &x->t->b;
+	size_t n_in = bytes_at(x->t, x->type, x->from);
+	size_t n_out = bytes_at(x->t, x->type, x->to);
+	bool get = !b->device->is_host && !x->in_is_host;
+	bool put = !b->device->is_host && !x->out_is_host;
+	void *in = get ? arena_alloc(a, n_in + 1, 1) : NULL;
+	void *out = put ? arena_alloc(a, n_out + 1, 1) : x->out;
+
+	if (get && n_in > 0)
+		b->device->get(b->device, in, x->in, n_in);
+	b->move(b->arg, x->type, x->from, get ? in : x->in, x->to, out);
+	if (put && n_out > 0)
+		t_put(x->t, x->out, out, n_out);
+}
+
+void t_exchange_run(const t_exchange *x)
+{
+	arena_run(x->t->e, move, (void *)(uintptr_t)x);
+}
+
 void t_move(tensors *t, t_value *v, int32_t to)
 {
 	t_buffer *b;
@@ -13,12 +44,26 @@ void t_move(tensors *t, t_value *v, int32_t to)
 	b = t_buffer_new(t, t_room(t, v, to));
 	/* a failure does not change v; b is freed by the next call */
 	*vec_push(t->a, &t->made) = b;
-	t->b.move(t->b.arg, &v->type, v->where, v->buf->data, to, b->data);
+	t_exchange_run(&(t_exchange){t, &v->type, v->where, v->buf->data, false,
+		to, b->data, false});
 	(void)vec_pop(&t->made);
 	b->is_external = v->buf->is_external;
 	t_buffer_drop(t, v->buf);
 	v->buf = b;
 	v->where = to;
+}
+
+void t_fetch(tensors *t, const t_value *v, void *to)
+{
+	size_t n = ir_type_bytes(&v->type);
+
+	if (v->where != 0)
+		t_exchange_run(&(t_exchange){t, &v->type, v->where,
+			v->buf->data, false, 0, to, true});
+	else if (n > 0 && t->b.device->is_host)
+		memcpy(to, v->buf->data, n);
+	else if (n > 0)
+		t->b.device->get(t->b.device, to, v->buf->data, n);
 }
 
 const void *t_whole(tensors *t, const t_value *v)
@@ -33,11 +78,7 @@ const void *t_whole(tensors *t, const t_value *v)
 			"a value of %zu bytes is too large to be read at once",
 			n);
 	vec_reserve(t->a, &t->whole, (int32_t)n + 1);
-	if (v->where == 0)
-		t->b.device->get(t->b.device, t->whole.at, v->buf->data, n);
-	else
-		t->b.move(t->b.arg, &v->type, v->where, v->buf->data, 0,
-			t->whole.at);
+	t_fetch(t, v, t->whole.at);
 	return t->whole.at;
 }
 

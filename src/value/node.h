@@ -557,8 +557,22 @@ bool t_is_leaf(const t_storage *s, const t_value *v);
 /* Bytes of this process's part of v with placement `where`. */
 size_t t_room(const tensors *t, const t_value *v, int32_t where);
 void t_move(tensors *t, t_value *v, int32_t to);
+/* Elements that go to another placement: addresses of the device, or the host's. */
+typedef struct t_exchange {
+	tensors *t;
+	const ir_type *type;
+	int32_t from;
+	const void *in;
+	bool in_is_host;
+	int32_t to;
+	void *out;
+	bool out_is_host;
+} t_exchange;
+void t_exchange_run(const t_exchange *x);
 /* All elements of v, which is computed; valid until the next call. */
 const void *t_whole(tensors *t, const t_value *v);
+/* Copies all elements to the host's memory. */
+void t_fetch(tensors *t, const t_value *v, void *to);
 /* The read of x, through its lens if it has one; adds no references. */
 t_read t_read_through(tensors *t, const tensor *x);
 void t_write_through(tensors *t, const tensor *x); /* before a write to x */

@@ -104,6 +104,8 @@ void *tensor_local(tensors *t, tensor *x)
 	t_check(t, x);
 	check_place(t, x);
 	t_flush(t, &x->storage->cur, 1);
+	if (!t->b.device->is_host)
+		t->b.device->sync(t->b.device);
 	return x->storage->cur->buf->data;
 }
 

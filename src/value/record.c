@@ -423,8 +423,8 @@ bool tensor_set(tensors *t, tensor *x, const void *data, size_t n_bytes)
 	next->where = v->where;
 	v->buf = kept;
 	if (next->where != 0)
-		t->b.move(t->b.arg, &next->type, 0, data, next->where,
-			next->buf->data);
+		t_exchange_run(&(t_exchange){t, &next->type, 0, data, true,
+			next->where, next->buf->data, false});
 	else if (n_bytes > 0)
 		t_put(t, next->buf->data, data, n_bytes);
 	t_value_drop(t, v);

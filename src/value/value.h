@@ -49,7 +49,8 @@ typedef struct tensor_backend {
 	int64_t (*key)(void *arg); /* the next key for random numbers */
 	/* bytes of the part of this process; NULL: there is one process */
 	size_t (*bytes)(void *arg, int32_t place, const ir_type *type);
-	/* moves elements to another placement; all processes call it */
+	/* moves elements to another placement; all processes call it. The
+	 * addresses are of the host's memory */
 	void (*move)(void *arg, const ir_type *type, int32_t from,
 		const void *data, int32_t to, void *out);
 	/* where elements lie: in, out and params of run are addresses there */

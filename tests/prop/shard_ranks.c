@@ -116,7 +116,7 @@ static void work(void *arg)
 	const ranks_case *c = r->w->c;
 	ir_system *s = ir_lower(r->a, ix_new(r->a), c->p);
 	shard_plan *plan = shard_plan_new(r->a, s, c->mesh);
-	shard_runner run = {r, run_phase, join_parts};
+	shard_runner run = {.arg = r, .run = run_phase, .join = join_parts};
 	const void **in = arena_array(r->a, const void *, s->input.n + 1);
 	shard_exec *x;
 
