@@ -310,6 +310,9 @@ int32_t on_rank_of(const node *d, int32_t v)
 
 int64_t on_extent(const node *d, int32_t v, int32_t axis)
 {
+	if (axis < 0 || axis >= on_rank_of(d, v))
+		on_fail(d, "onnx.shape", "a value has %d axes, fewer than the "
+			"operator needs", (int)on_rank_of(d, v));
 	return on_ty(d, v)->shape[axis];
 }
 

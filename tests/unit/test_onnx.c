@@ -49,6 +49,10 @@ static const run_case runs[] = {
 	{"opset 28; in x float [1,2,2,2]; out y;"
 	 "node SpaceToDepth x > y : blocksize=2 mode=\"RCD\";",
 		{"float [1,2,2,2] 1 2 3 4 5 6 7 8"}, "!onnx.attr"},
+	/* peepholes without an axis for the gates */
+	{"opset 14; in x float [1,1,1]; init w float [1,4,1] 1 1 1 1; out y;"
+	 "init p float [1] 1; node LSTM x w w _ _ _ _ p > y : hidden_size=1;",
+		{"float [1,1,1] 1"}, "!onnx.shape"},
 	{"opset 26; in x float [2]; out y; node BitCast x > y : to=6;",
 		{"float [2] 1 -2"}, "int32 [2] 1065353216 -1073741824"},
 	{"opset 26; in x int16 [2]; out y; node BitCast x > y : to=4;",
