@@ -99,13 +99,35 @@ static const char *shuffle(printer *p, kern_val id)
 		p->a, "both_%s(%s, %s, %s, %d)", t, x, y, from, n);
 }
 
+/* The difference of neighbours, if all n >= 2 have the same one; 0: no. */
+static int64_t even_step(const int64_t *list, int32_t n)
+{
+	int64_t most = INT64_C(1) << 40, step = 0;
+
+	for (int32_t i = 0; i < n; i++) {
+		if (list[i] < -most || list[i] > most)
+			return 0;
+		if (i == 1)
+			step = list[1] - list[0];
+		if (i > 1 && list[i] - list[i - 1] != step)
+			return 0;
+	}
+	return step;
+}
+
 /* Constant lanes, in lines of their own. */
 static void lanes(printer *p, kern_val id)
 {
 	const kern_value *v = kern_at(p->k, id);
 	const char *t = c_type(p, v->type), *x = c_name(p, id);
 	int32_t n = wide_type(p, id).lanes;
+	int64_t step = n > 1 ? even_step(v->list, n) : 0;
 
+	if (step != 0) {
+		c_line(p, "const %s %s = (%s)(%" PRId64 " + %" PRId64 " * %s);",
+			t, x, t, v->list[0], step, lane(p, n));
+		return;
+	}
 	c_line(p, "%s %s = (%s)%" PRId64 ";", t, x, t, v->list[0]);
 	for (int32_t i = 1; i < n; i++)
 		if (v->list[i] != v->list[0])
