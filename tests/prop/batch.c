@@ -206,19 +206,20 @@ static const char *read_text(arena *a, const char *path)
 /* The library's flags, less those for optimisation and silence. */
 static int32_t add_flags(batch *b, int32_t unit, char **argv)
 {
-	store s;
-	compiler c;
+	/* the arena closes the store, and flags may be part of the compiler */
+	store *s = arena_make(b->a, store);
+	compiler *c = arena_make(b->a, compiler);
 	bool fast = b->o->opt3 && unit == 0 && !b->o->asan;
 	int32_t n = 0;
 	const char *cc = getenv("TENON_CC"), *more = getenv("PROPTEST_CFLAG");
 
-	store_open(&s, b->a, NULL);
-	probe_compiler(&c, b->a, &s, NULL);
+	store_open(s, b->a, NULL);
+	probe_compiler(c, b->a, s, NULL);
 	argv[n++] = arena_strdup(b->a, cc != NULL ? cc : "cc");
-	for (int32_t i = 0; i < c.n_flags && n < 40; i++)
-		if (strcmp(c.flag[i], "-w") != 0 &&
-			strncmp(c.flag[i], "-O", 2) != 0)
-			argv[n++] = c.flag[i];
+	for (int32_t i = 0; i < c->n_flags && n < 40; i++)
+		if (strcmp(c->flag[i], "-w") != 0 &&
+			strncmp(c->flag[i], "-O", 2) != 0)
+			argv[n++] = c->flag[i];
 	argv[n++] = arena_strdup(b->a, fast ? "-O3" : "-Og");
 	argv[n++] = arena_strdup(b->a, "-Wall");
 	argv[n++] = arena_strdup(b->a, "-Wextra");

@@ -150,6 +150,14 @@ void levels_break(compile_options *o)
 
 /* ---- the search ---- */
 
+/* These run always: trees are whole behind them only. (parts makes a loop parallel,
+ * and chunks counts its iterations.) */
+static bool always_runs(const char *step)
+{
+	return strcmp(step, "chunks") == 0 || strcmp(step, "tail") == 0 ||
+	       strcmp(step, "locations") == 0;
+}
+
 /* Behind this pass; later ones are not broken, later steps of schedules not run. */
 static bool is_right_after(const levels *l, int32_t pass, bool fused)
 {
@@ -161,8 +169,7 @@ static bool is_right_after(const levels *l, int32_t pass, bool fused)
 	o.after_arg = &pass;
 	o.no_fusion |= !fused;
 	for (int32_t i = 0; loop_pass_name(i) != NULL; i++)
-		if (strcmp(loop_pass_name(i), "tail") != 0 &&
-			strcmp(loop_pass_name(i), "locations") != 0 &&
+		if (!always_runs(loop_pass_name(i)) &&
 			order_of(FIRST_STEP + i) > order_of(pass))
 			o.without |= UINT32_C(1) << i;
 	c = compile_new(l->a, l->program, &o);
