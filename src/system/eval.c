@@ -94,6 +94,20 @@ ir_number eval_value(machine *m, const expr *e)
 	return r;
 }
 
+/* The expressions of combine[]; one machine mostly asks for the same ones. */
+static void parse_combine(
+	machine *m, int32_t monoid, int32_t n, const tn_dtype *acc)
+{
+	if (m->n_combine == n && m->monoid == monoid &&
+		memcmp(m->acc, acc, (size_t)n * sizeof *acc) == 0)
+		return;
+	for (int32_t k = 0; k < n; k++)
+		m->combine[k] = ir_combine(m->s, monoid, k, acc);
+	memcpy(m->acc, acc, (size_t)n * sizeof *acc);
+	m->monoid = monoid;
+	m->n_combine = n;
+}
+
 void eval_combine(machine *m, int32_t monoid, int32_t n, const tn_dtype *acc,
 	ir_number *far, const ir_number *next)
 {
@@ -103,9 +117,10 @@ void eval_combine(machine *m, int32_t monoid, int32_t n, const tn_dtype *acc,
 		param[k] = far[k];
 		param[IR_MAX_COMP + k] = next[k];
 	}
+	parse_combine(m, monoid, n, acc);
 	m->param = param;
 	for (int32_t k = 0; k < n; k++)
-		r[k] = eval_value(m, ir_combine(m->s, monoid, k, acc));
+		r[k] = eval_value(m, m->combine[k]);
 	m->param = NULL;
 	memcpy(far, r, (size_t)n * sizeof *r);
 }

@@ -15,6 +15,11 @@ typedef struct eval_machine {
 	const int64_t *point;
 	const ir_number *param; /* EX_PARAM */
 	const char *label;	/* for messages */
+	/* what eval_combine last parsed: combine[k] for the components of a
+	 * monoid with accumulators of acc[]; n_combine is 0 before */
+	int32_t monoid, n_combine;
+	tn_dtype acc[IR_MAX_COMP];
+	const expr *combine[IR_MAX_COMP];
 } eval_machine;
 ir_number eval_value(eval_machine *m, const expr *e);
 /* Throws TN_ERANGE [index.range], as a kernel does. */

@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_COST = 6000 };
+enum { MAX_COST = 6000, MAX_POINTS = 100000 };
 
 typedef struct tally {
 	int64_t passed, skipped, cut, partial, masked, moved, sent;
@@ -156,6 +156,24 @@ static prop_case *draw_shift(trial *x, ir_table *t)
 	return NULL;
 }
 
+/* The points of all equations: a gradient that is solved for its result may
+ * have far more of them than its row has. */
+static int64_t system_cost(const ir_system *s)
+{
+	int64_t cost = 0;
+
+	for (int32_t i = 0; i < s->eqn.n; i++) {
+		int64_t n = 1;
+
+		for (int32_t k = 0; k < s->eqn.at[i].n_axes; k++)
+			if (!mul_ok(n, s->eqn.at[i].axis[k].extent, &n))
+				return INT64_MAX;
+		if (!add_ok(cost, n, &cost))
+			return INT64_MAX;
+	}
+	return cost;
+}
+
 static void prepare(void *arg)
 {
 	trial *x = arg;
@@ -195,6 +213,9 @@ static void prepare(void *arg)
 		x->in = (const void *const *)in;
 	}
 	x->s = ir_lower(x->a, ix_new(x->a), x->p);
+	if (system_cost(x->s) > MAX_POINTS)
+		env_fail(x->e, TN_EINVAL, "prop.skip", (loc){0},
+			"too many points");
 	x->whole = sim_whole(x->a, x->s, x->in);
 }
 
