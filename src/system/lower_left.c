@@ -17,7 +17,9 @@
 
 #include <stdlib.h>
 
-enum { MAX_EXT = IX_MAX_AXES };
+/* MOST_MASKED: how many times as many points as the letters have pull form may
+ * visit; more, and it is push form that is made (is_masked). */
+enum { MAX_EXT = IX_MAX_AXES, MOST_MASKED = 8 };
 
 struct solve {
 	leq *c;
@@ -31,6 +33,7 @@ struct solve {
 	int32_t n_letters; /* letters and digits; then the j; then new letters */
 	int32_t j_axis[TN_MAX_RANK]; /* -1: extent 1 */
 	const expr *guard;
+	bool is_compared; /* an index is not solved: it is compared with its j */
 	/* sliding windows: A = c + k * v + ... was solved for v, so k * v + ... is
 	 * j - c */
 	int32_t n_windows;
@@ -395,6 +398,7 @@ static void solve_window(struct solve *v, const ix_form *a, const ix_form *j)
 			return;
 		free_letters(v, a);
 		need(v, ix_sub(v->x, &v->ext, a, j), 0, 1);
+		v->is_compared = true;
 		return;
 	}
 	k = a->t[best].coef;
@@ -548,12 +552,27 @@ static const expr *or_as_before(struct solve *v, const expr *b)
 	return ex_cast(v->s, c->want[0], b);
 }
 
-static void solve_pull(leq *c, sys_eqn *e)
+/*
+ * Pull form compares each j with all letters of an index that is not solved, and
+ * nearly all of these points are masked: the gradient of pad_reflect visits
+ * 262 * 256 points for each of two axes, and has 262 letters. Push form visits
+ * each letter once.
+ */
+static bool is_masked(const struct solve *v, const sys_eqn *e)
+{
+	double pull = 1, push = 1;
+
+	for (int32_t i = 0; i < e->n_axes; i++)
+		pull *= (double)e->axis[i].extent;
+	for (int32_t i = 0; i < v->c->n_axes; i++)
+		push *= (double)v->c->extent[i];
+	return v->is_compared && pull > MOST_MASKED * push;
+}
+
+/* NULL: push form is better. Sets the axes of e. */
+static struct solve *solve_letters(leq *c, sys_eqn *e, int32_t *to)
 {
 	struct solve *v = arena_make(c->w->a, struct solve);
-	const ix_form *with[MAX_EXT], *bare[MAX_EXT];
-	int32_t to[MAX_EXT];
-	ix_dom d = {0};
 
 	for (int32_t p = 0; p < c->rank && !c->q->skip; p++)
 		c->left[p] = lower_inside(c, &c->dom, c->left[p], c->shape[p],
@@ -561,6 +580,19 @@ static void solve_pull(leq *c, sys_eqn *e)
 	begin(v, c);
 	solve_positions(v);
 	new_axes(v, e, to);
+	return e->monoid != IR_SET && is_masked(v, e) ? NULL : v;
+}
+
+/* false: push form is better */
+static bool solve_pull(leq *c, sys_eqn *e)
+{
+	const ix_form *with[MAX_EXT], *bare[MAX_EXT];
+	int32_t to[MAX_EXT];
+	struct solve *v = solve_letters(c, e, to);
+	ix_dom d = {0};
+
+	if (v == NULL)
+		return false;
 	check_set(v, e);
 	d.box = ir_eqn_box(v->s, e);
 	for (int32_t i = 0; i < v->ext.box.n; i++)
@@ -584,6 +616,7 @@ static void solve_pull(leq *c, sys_eqn *e)
 		e->body[k] = ex_subst(v->s, &d, b, v->ext.box.n, v->extent,
 			with, NULL, NULL);
 	}
+	return true;
 }
 
 /* Is some index exactly axis i? */
@@ -653,11 +686,11 @@ static void solve_push(leq *c, sys_eqn *e)
 
 void left_solve(leq *c, sys_eqn *e)
 {
+	bool has_data = false;
+
+	for (int32_t p = 0; p < c->rank; p++)
+		has_data |= ix_has_fun(c->left[p]);
 	/* a write is injective: data can only shift it */
-	for (int32_t p = 0; p < c->rank && e->monoid != IR_SET; p++)
-		if (ix_has_fun(c->left[p])) {
-			solve_push(c, e);
-			return;
-		}
-	solve_pull(c, e);
+	if ((has_data && e->monoid != IR_SET) || !solve_pull(c, e))
+		solve_push(c, e);
 }

@@ -101,6 +101,14 @@ static const struct text texts[] = {
 	 "o[2 * i + 1] += x[i] } program { x: f32[4] o = f(x) return o }",
 		"o[j_0:9] += sel(inside(j_0%2, 1, 2) and inside(j_0/2, 0, 4), "
 		"x[j_0/2], 0)\nreturn o"},
+	/* a clamp: few points compare j with all letters, many do not */
+	{"op f(x[i]:num) -> o { o[j] = cast(0, x) for j < 8; "
+	 "o[clamp(i - 1, 8)] += x[i] } program { x: f32[10] o = f(x) return o }",
+		"o[j_0:8] += sel(inside(-j_0 + clamp(i, 1, 8) - 1, 0, 1), "
+		"x[i], 0) for i:10\nreturn o"},
+	{"op f(x[i]:num) -> o { o[j] = cast(0, x) for j < 9; "
+	 "o[clamp(i - 1, 9)] += x[i] } program { x: f32[11] o = f(x) return o }",
+		"o{clamp(i, 1, 9) - 1}[] += x[i] for i:11\nreturn o"},
 	/* rotation and resize */
 	{"op f(x[i]:num) -> o { o[j] = cast(0, x) for j < #i; "
 	 "o[(i + 5) % #i] += x[i] } program { x: f32[8] o = f(x) return o }",
@@ -240,6 +248,18 @@ static const char *const agree[] = {
 	"program { x: f32[6,6] o = f(x) return o }",
 	F("clamp(i - 2, 5)", "x[i]", "x[i]:num")
 	"program { x: f32[12] o = f(x) return o }",
+	F("clamp(i - 2, 5)", "x[i]", "x[i]:num")
+	"program { x: f32[5] o = f(x) return o }",
+	/* of two indices, one is solved, or none */
+	"op f(x[i, j]:num) -> o { o[a, b] = cast(0, x) for a < 20, b < 9; "
+	"o[clamp(i - 2, 20), j + 3] += x[i, j] }"
+	"program { x: f32[25,6] o = f(x) return o }",
+	"op f(x[i, j]:num) -> o { o[a, b] = cast(0, x) for a < 20, b < 9; "
+	"o[2 * clamp(i, 20) - i, clamp(j + i, 9)] += x[i, j] * pos else skip }"
+	"program { x: f32[25,6] o = f(x) return o }",
+	"op f(x[i, j]:num) -> o { o[a, b] = cast(0, x) for a < 20, b < 9; "
+	"o[clamp(i - j, 20), clamp(j - 1, 9)] max= x[i, j] }"
+	"program { x: i16[25,13] o = f(x) return o }",
 	F("3", "x[i]", "x[i]:num")
 	"program { x: f32[12] o = f(x) return o }",
 	F("i - i", "x[i]", "x[i]:num")
