@@ -126,6 +126,8 @@ void compile_explain(
 	str text;
 
 	compile_to(c, compile_level_needed(level));
+	if (level == TN_LEVEL_SCHEDULE && (flags & TN_EXPLAIN_DECISIONS) != 0)
+		compile_to(c, TN_LEVEL_KERN); /* where the last ones are taken */
 	if ((flags & TN_EXPLAIN_JSON) == 0) {
 		explain_text(out, c, level, flags);
 		return;

@@ -278,6 +278,9 @@ typedef struct kern_kernel {
 	size_t scratch_bytes, local_bytes;
 	int64_t bytes, flops; /* that the equations move and need: for reports */
 	bool serial; /* so little work that only the calling thread runs it */
+	/* no form exceeds 32 bits, nor does a sum of some of its terms: printers
+	 * compute indices in i32. Set by kern_narrow, or by the text */
+	bool narrow;
 	map *forms, *consts; /* interned */
 	/* while the kernel is verified: what is beyond 64 bits is a number that
 	 * has no bounds, not an error */
@@ -425,6 +428,13 @@ void kern_sweep(kern_kernel *k);
  * written next by another one, or one that it read is written next.
  */
 void kern_place_barriers(kern_kernel *k);
+
+/*
+ * narrow.c: sets k->narrow if all indices, with the steps of loops and the lanes of
+ * vectors, fit 32 bits. Returns the largest absolute value that they may have;
+ * INT64_MAX: it is not known.
+ */
+int64_t kern_narrow(kern_kernel *k);
 
 /* ---- from a scheduled tree ---- */
 

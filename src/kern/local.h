@@ -12,6 +12,7 @@
  *   verify.c      names, types (verify_type.c), statements
  *   verify_memory.c verify_chunks.c       bounds, races
  *   barrier.c verify_warps.c              blocks of warps
+ *   narrow.c      whether indices fit 32 bits
  *   verify_order.c order_value.c order_memory.c
  *                 elements are written before they are read
  */

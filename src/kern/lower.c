@@ -6,6 +6,7 @@
  * of equations, in notes.
  */
 #include "kern/lower.h"
+#include "schedule/decision.h"
 
 /* Is the register set in a loop below its scope, or accumulated into? */
 static bool set_below(const loop_node *n, const loop_buf *b)
@@ -175,6 +176,22 @@ static int32_t *none(lowering *lw, int32_t n)
 	return a;
 }
 
+/* Says of what width the indices are, on a machine where that counts. */
+static void choose_indices(kern_kernel *out, loop_kernel *k)
+{
+	const int64_t none = INT64_MAX;
+	int64_t most;
+
+	if (!k->machine->narrow_indices)
+		return;
+	most = kern_narrow(out);
+	loop_decide(k,
+		out->narrow	  ? DECIDE_INDICES_TAKEN
+		: most < none ? DECIDE_INDICES_LARGE
+			      : DECIDE_INDICES_DATA,
+		-1, -1, most, INT32_MAX);
+}
+
 kern_kernel *kern_lower(arena *a, loop_kernel *k)
 {
 	str name = str_new(a);
@@ -200,5 +217,6 @@ kern_kernel *kern_lower(arena *a, loop_kernel *k)
 	kern_sweep(out);
 	kern_place_barriers(out);
 	kern_tidy(out);
+	choose_indices(out, k);
 	return out;
 }

@@ -413,6 +413,8 @@ static bool header(struct kern_parser *p)
 		parse_check(p);
 	else if (lex_eat(p->l, "params"))
 		lex_need(p->l, "overlap"), p->k->shared = true;
+	else if (lex_eat(p->l, "indices"))
+		lex_need(p->l, "i32"), p->k->narrow = true;
 	else
 		return false;
 	return true;

@@ -410,6 +410,8 @@ static void header(struct print *p)
 	}
 	if (k->shared)
 		str_add(p->out, "  params overlap\n");
+	if (k->narrow)
+		str_add(p->out, "  indices i32\n");
 	if (k->scratch_bytes + k->local_bytes > 0)
 		str_printf(p->out, "  bytes scratch %zu, local %zu\n",
 			k->scratch_bytes, k->local_bytes);

@@ -664,6 +664,7 @@ void kern_verify(kern_kernel *k)
 	kern_find_uses(&v);
 	for (int32_t i = 0; i < k->n_phases; i++)
 		verify_phase(&v, &k->phase[i]);
+	kern_verify_narrow(&v);
 	kern_verify_order(&v);
 	k->verified = false;
 }

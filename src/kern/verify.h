@@ -101,6 +101,9 @@ void kern_verify_iterations(struct kern_verifier *v, int32_t first);
 /* barrier.c: checks that a barrier stands wherever memory changes hands */
 void kern_verify_barriers(struct kern_verifier *v);
 
+/* narrow.c: checks what `indices i32` says */
+void kern_verify_narrow(struct kern_verifier *v);
+
 /* verify_mma.c: its operands are defined */
 void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s);
 

@@ -198,6 +198,7 @@ typedef struct machine {
 	machine_block block;
 	machine_matrix matrix;
 	machine_fusion fusion;
+	bool narrow_indices; /* integers of 32 bits are faster than those of 64 */
 	bool unscheduled; /* for tests: everything scalar and serial */
 } machine;
 

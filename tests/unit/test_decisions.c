@@ -225,13 +225,17 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_STREAM_TAKEN, 64 << 20, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n return o }", NULL},
+	{DECIDE_INDICES_TAKEN, -1, INT32_MAX, "program { x: f32[1000,1000]\n"
+		" o = exp(x)\n return o }", "cuda/sm_90"},
+	{DECIDE_INDICES_LARGE, -1, INT32_MAX, "program { x: f32[50000,50000]\n"
+		" o = exp(x)\n return o }", "cuda/sm_90"},
 	{DECIDE_STREAM_READ, -1, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n s = reduce_sum(o, axes=[0])\n return o, s }", NULL},
 };
 
 /* Kinds that need a kernel which no small program here leads to. */
 static const decide_kind hard[] = {DECIDE_TILE_SELF, DECIDE_TILE_OUTER,
-	DECIDE_CUT_LOOPS};
+	DECIDE_CUT_LOOPS, DECIDE_INDICES_DATA};
 
 /* ---- what the trees say ---- */
 
@@ -378,6 +382,7 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return false;
 	case DECIDE_PASS_ROWS:
 	case DECIDE_PASS_APART:
+	case DECIDE_PASS_INDICES: /* the kernel has it: `one` */
 	case DECIDE_N_PASSES:
 		break;
 	}
@@ -544,6 +549,18 @@ static compilation *compiled(arena *a, const char *text, const char *name)
 	return compile_new(a, p, &o);
 }
 
+/* What is decided when the kernel is there. */
+static void check_indices(compilation *c, int32_t i)
+{
+	const loop_decision *d;
+
+	compile_to(c, TN_LEVEL_KERN);
+	d = loop_decided(c->loops[i], DECIDE_PASS_INDICES, -1);
+	assert_true((d != NULL) == c->o.machine->narrow_indices);
+	assert_true(c->kernels[i]->narrow == (d != NULL && is_taken[d->kind]));
+	kern_verify(c->kernels[i]);
+}
+
 static void one(arena *a, void *arg)
 {
 	struct call *q = arg;
@@ -559,6 +576,8 @@ static void one(arena *a, void *arg)
 		if (k == NULL)
 			continue;
 		check_kernel(k);
+		if (c->o.machine->narrow_indices)
+			check_indices(c, i);
 		loop_text_decisions(&all, k);
 		for (int32_t j = 0; j < k->decision.n && r != NULL; j++) {
 			const loop_decision *d = &k->decision.at[j];

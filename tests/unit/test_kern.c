@@ -260,6 +260,16 @@ static void runs(void **state)
 	}
 }
 
+/* Whose last index is 4294967295. */
+static const char large[] = "kernel 0 large {\n"
+			    "  param p0: f32[2] out\n"
+			    "  param p1: f32[4294967296] in\n"
+			    "  phase of 2 chunks {\n"
+			    "    %0: f32 = load p1[4294967295*chunk]\n"
+			    "    store p0[chunk] = %0\n"
+			    "  }\n"
+			    "}\n";
+
 /* ---- what is refused ---- */
 
 static const struct edit {
@@ -417,6 +427,10 @@ static const struct edit {
 		"for %i1 = 0 .. 31 by warp", "order"},
 	{"sums of two warps in one place", mma, "give p0[%i2] rows 32",
 		"give p0[0] rows 32", "race"},
+	{"indices of 32 bits that have 33", large, "  phase",
+		"  indices i32\n  phase", "number"},
+	{"indices of 16 bits", relu, "  phase", "  indices i16\n  phase",
+		"syntax"},
 	{"one warp of a block", blocks, "by 4 warps", "by 1 warps", "number"},
 };
 

@@ -34,6 +34,24 @@ static void in_braces(printer *p, const kern_block *b, const char *end)
 	c_line(p, "%s", end);
 }
 
+/* The same where indices have 32 bits: those in memory have their own. */
+static void checked_narrow(printer *p, kern_val id, const char *failed)
+{
+	const kern_value *v = kern_at(p->k, id);
+	const kern_check *c = &p->k->check.at[v->num[0] - 1];
+	const char *n = c_name(p, id), *t = c_type_of(p, id);
+
+	c_line(p, "i64 in_%s = (i64)%s;", n, c_name(p, v->arg[0]));
+	c_line(p, "if (in_%s < %" PRId64 " || in_%s >= %" PRId64 ") {", n,
+		c->lo, n, c->hi);
+	c_line(p, "	%s", failed);
+	c_line(p, "	in_%s = in_%s < %" PRId64 " ? %" PRId64 " : %" PRId64 ";",
+		n, n, c->lo, c->lo, c->hi - 1);
+	c_line(p, "}");
+	c_line(p, "const %s %s = (%s)in_%s;", t, n, t, n);
+	c_line(p, "(void)%s;", n);
+}
+
 /* An index read from data, within its bounds; failed: what notes that it is not. */
 void c_checked(printer *p, kern_val id, const char *failed)
 {
@@ -41,12 +59,16 @@ void c_checked(printer *p, kern_val id, const char *failed)
 	const kern_check *c = &p->k->check.at[v->num[0] - 1];
 	const char *n = c_name(p, id);
 
+	if (p->k->narrow) {
+		checked_narrow(p, id, failed);
+		return;
+	}
 	c_line(p, "i64 %s = (i64)%s;", n, c_name(p, v->arg[0]));
 	c_line(p, "if (%s < %" PRId64 " || %s >= %" PRId64 ") {", n, c->lo, n,
 		c->hi);
 	c_line(p, "	%s", failed);
 	c_line(p, "	%s = %s(%s, %" PRId64 ", %" PRId64 ");", n,
-		c_int_helper(p, "clamp_i64"), n, c->lo, c->hi - 1);
+		c_int_helper(p, "clamp"), n, c->lo, c->hi - 1);
 	c_line(p, "}");
 }
 
@@ -85,8 +107,7 @@ static void let(printer *p, kern_val v)
 {
 	p->is_let[v] = true;
 	if (!p->d->let(p, v))
-		c_line(p, "const %s %s = %s;",
-			c_type(p, kern_at(p->k, v)->type), c_name(p, v),
+		c_line(p, "const %s %s = %s;", c_type_of(p, v), c_name(p, v),
 			p->d->value(p, v));
 }
 
@@ -143,8 +164,7 @@ static void store(printer *p, const kern_stmt *s)
 static void loop(printer *p, const kern_stmt *s)
 {
 	const char *v, *lo = c_form(p, s->lo), *hi = c_form(p, s->hi);
-	const char *t = c_type(p, kern_at(p->k, s->v)->type);
-
+	const char *t = c_type_of(p, s->v);
 	int64_t step = s->step;
 
 	if (s->by_warp && p->d->warp != NULL) {

@@ -93,6 +93,8 @@ void c_checked(printer *p, kern_val v, const char *failed);
 /* value.c: what C calls and computes */
 const char *c_type(printer *p, kern_type t);
 const char *c_stored_type(printer *p, tn_dtype t);
+const char *c_index_type(printer *p); /* of indices */
+const char *c_type_of(printer *p, kern_val v); /* of the variable that holds it */
 const char *c_name(printer *p, kern_val v); /* or a literal */
 const char *c_form(printer *p, const kern_form *f);
 const char *c_element(printer *p, const kern_access *at); /* "p1[4 * x3]" */

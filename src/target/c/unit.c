@@ -79,24 +79,41 @@ static void turn(str *out, c_math *math, const struct need *d)
 static const struct int_helper {
 	const char *name, *args, *value;
 } int_helpers[] = {
-	{"floor_div", "i64 a, i64 m", "a / m - (a % m < 0)"},
-	{"clamp_i64", "i64 a, i64 lo, i64 hi", "a < lo ? lo : a > hi ? hi : a"},
-	{"later_i64", "i64 a, i64 b", "a > b ? a : b"},
-	{"sooner_i64", "i64 a, i64 b", "a < b ? a : b"},
+	/* T: i64, or i32 in kernels whose indices are narrow */
+	{"floor_div", "T a, T m", "a / m - (a % m < 0)"},
+	{"clamp", "T a, T lo, T hi", "a < lo ? lo : a > hi ? hi : a"},
+	{"later", "T a, T b", "a > b ? a : b"},
+	{"sooner", "T a, T b", "a < b ? a : b"},
 };
 
-static void int_helper(str *out, const char *name)
+static const char *with_type(arena *a, const char *text, const char *type)
 {
+	str s = str_new(a);
+
+	for (; *text != '\0'; text++)
+		if (*text == 'T')
+			str_add(&s, type);
+		else
+			str_addc(&s, *text);
+	return s.at;
+}
+
+static void int_helper(str *out, const char *name, const char *type)
+{
+	bool plain = strcmp(name, "floor_div") == 0 && strcmp(type, "i64") == 0;
+
 	for (size_t i = 0; i < sizeof int_helpers / sizeof *int_helpers; i++) {
 		const struct int_helper *h = &int_helpers[i];
 
 		if (strcmp(h->name, name) == 0)
 			str_printf(out,
-				"static inline i64 %s(%s)\n"
+				"static inline %s %s%s%s(%s)\n"
 				"{\n"
 				"	return %s;\n"
 				"}\n",
-				h->name, h->args, h->value);
+				type, name, plain ? "" : "_",
+				plain ? "" : type,
+				with_type(out->a, h->args, type), h->value);
 	}
 }
 
@@ -141,7 +158,7 @@ static void add(struct unit *u, const struct need *d)
 		c_math_use(u->m, d->name, d->t, d->lanes);
 		break;
 	case NEED_INT:
-		int_helper(&u->more, d->name);
+		int_helper(&u->more, d->name, c_math_type(u->m, d->t, 1));
 		break;
 	case NEED_FROM:
 		scalar.lanes = 1;

@@ -35,8 +35,12 @@ const char *c_use(printer *p, const char *helper, tn_dtype t, int32_t lanes)
 
 const char *c_int_helper(printer *p, const char *name)
 {
-	c_need(p, (struct need){NEED_INT, name, TN_I64, TN_I64, 1});
-	return name;
+	tn_dtype t = p->k->narrow ? TN_I32 : TN_I64;
+
+	c_need(p, (struct need){NEED_INT, name, t, t, 1});
+	return strcmp(name, "floor_div") == 0 && !p->k->narrow
+		       ? name
+		       : arena_printf(p->a, "%s_%s", name, dtype_name(t));
 }
 
 static const char *lanes_of(printer *p, tn_dtype t, int32_t lanes)
@@ -91,6 +95,37 @@ static const char *unsigned_type(printer *p, kern_type t)
 		return bytes == 8 ? "__UINT64_TYPE__" : "__UINT32_TYPE__";
 	c_need(p, (struct need){NEED_UNSIGNED, NULL, t.dt, t.dt, t.lanes});
 	return arena_printf(p->a, "u%dx%d", 8 * bytes, t.lanes);
+}
+
+/* Is it an integer that stands in forms, and only their arithmetic makes? */
+static bool is_index(const printer *p, const kern_value *v)
+{
+	const kern_op_row *r = kern_op_at(v->op);
+
+	if (v->op == KERN_CHECK) {
+		const kern_check *c = &p->k->check.at[v->num[0] - 1];
+
+		return c->lo >= -INT32_MAX && c->hi <= INT32_MAX;
+	}
+	return v->type.dt == TN_I64 && v->type.lanes == 1 &&
+	       (v->op == KERN_WALK || v->op == KERN_AFTER ||
+		       v->op == KERN_CHUNK ||
+		       (r->operands[strlen(r->operands) - 1] != 'A' &&
+			       strchr(r->operands, 'F') != NULL &&
+			       strchr("IJ", r->types[strlen(r->types) - 1]) !=
+				       NULL));
+}
+
+const char *c_index_type(printer *p)
+{
+	return c_stored_type(p, p->k->narrow ? TN_I32 : TN_I64);
+}
+
+const char *c_type_of(printer *p, kern_val v)
+{
+	const kern_value *x = kern_at(p->k, v);
+
+	return is_index(p, x) ? c_index_type(p) : c_type(p, x->type);
 }
 
 /* ---- names ---- */
@@ -504,18 +539,18 @@ static const char *floored(printer *p, const kern_value *v)
 
 static const char *least(printer *p, const kern_value *v)
 {
-	return two(p, "sooner_i64", v);
+	return two(p, "sooner", v);
 }
 
 static const char *most(printer *p, const kern_value *v)
 {
-	return two(p, "later_i64", v);
+	return two(p, "later", v);
 }
 
 static const char *clamped(printer *p, const kern_value *v)
 {
 	return arena_printf(p->a, "%s(%s, %" PRId64 ", %" PRId64 ")",
-		c_int_helper(p, "clamp_i64"), c_form(p, v->form[0]),
+		c_int_helper(p, "clamp"), c_form(p, v->form[0]),
 		v->num[0], v->num[1]);
 }
 

@@ -207,8 +207,7 @@ static const char *computed(printer *p, kern_val v)
 
 	if (!known && !c_is_named(p, v)) {
 		p->is_let[v] = true;
-		c_line(p, "const %s %s = %s;", c_type(p, kern_at(p->k, v)->type),
-			c_name(p, v), x);
+		c_line(p, "const %s %s = %s;", c_type_of(p, v), c_name(p, v), x);
 	}
 	return c_name(p, v);
 }
@@ -256,7 +255,7 @@ static void array(printer *p, const kern_stmt *s)
 		return;
 	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
 		c_line(p, "SYNC();");
-	c_line(p, "for (i64 i = %s; i < %" PRId64 "; i += %d)",
+	c_line(p, "for (%s i = %s; i < %" PRId64 "; i += %d)", c_index_type(p),
 		lane(p, CUDA_WARP), r->elems, CUDA_WARP);
 	c_line(p, "	ST(s%d[i], 0);", r->number);
 }
@@ -291,7 +290,7 @@ static void turn(printer *p, const kern_stmt *s)
 	before(p, s);
 	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
 		c_line(p, "SYNC();");
-	c_line(p, "for (i64 i = 0; i < %d; i++)", n);
+	c_line(p, "for (%s i = 0; i < %d; i++)", c_index_type(p), n);
 	if (n < CUDA_WARP)
 		c_line(p, "	if (%s < %d)", lane(p, CUDA_WARP), n);
 	c_line(p,
@@ -381,7 +380,7 @@ static void memories(printer *p)
 	const size_t bytes = p->k->local_bytes;
 
 	if (p->phase->warps > 1) {
-		c_line(p, "const i64 warp = threadIdx.x / 32;");
+		c_line(p, "const %s warp = threadIdx.x / 32;", c_index_type(p));
 		c_line(p, "char *const shared = SHARED();");
 		c_line(p, "char *const local = locals + %zu * ((i64)blockIdx.x * "
 			  "%d + warp);",
@@ -394,17 +393,36 @@ static void memories(printer *p)
 	c_line(p, "char *const local = locals + %zu * warp;", bytes);
 }
 
+/* The chunks of this block, or warp: their numbers are counted in 64 bits, because
+ * of the step. */
+static void chunks(printer *p)
+{
+	const char *count = p->k->narrow ? "n" : "chunk";
+
+	if (p->phase->warps > 1)
+		c_line(p, "for (i64 %s = first + blockIdx.x; %s < end; "
+			  "%s += gridDim.x) {",
+			count, count, count);
+	else
+		c_line(p, "for (i64 %s = first + warp; %s < end; %s += "
+			  "warps) {",
+			count, count, count);
+	if (p->k->narrow)
+		c_line(p, "	const i32 chunk = (i32)n;");
+}
+
 static void open(printer *p)
 {
 	const kern_kernel *k = p->k;
 	const spread *s = spread_of(p);
 	bool block = p->phase->warps > 1;
 
-	c_line(p, "const i64 %s = threadIdx.x %% 32;", lane(p, CUDA_WARP));
+	c_line(p, "const %s %s = threadIdx.x %% 32;", c_index_type(p),
+		lane(p, CUDA_WARP));
 	for (int32_t i = 1; i < SPREAD_LANES - 1; i++)
 		if (s->lane[i] != 0)
-			c_line(p, "const i64 %s = threadIdx.x %% %d;",
-				c_name(p, s->lane[i]), 1 << i);
+			c_line(p, "const %s %s = threadIdx.x %% %d;",
+				c_index_type(p), c_name(p, s->lane[i]), 1 << i);
 	memories(p);
 	for (int32_t i = 0; i < k->n_params; i++)
 		if (!p->used[i])
@@ -413,15 +431,12 @@ static void open(printer *p)
 	pointers(p, KERN_LOCAL, 'b', block ? "shared" : "local");
 	pointers(p, KERN_STACK, 's', "local");
 	c_line(p, "(void)scratch, (void)local, (void)err;");
-	if (block) {
+	if (block)
 		c_line(p, "(void)shared;");
-		c_line(p, "for (i64 chunk = first + blockIdx.x; chunk < end; "
-			  "chunk += gridDim.x) {");
-	} else {
-		c_line(p, "for (i64 chunk = first + warp; chunk < end; chunk += "
-			  "warps) {");
-	}
+	chunks(p);
 	p->depth++;
+	if (k->narrow)
+		c_line(p, "(void)chunk;");
 	for (int32_t i = 1; i < SPREAD_LANES; i++)
 		if (s->lane[i] != 0)
 			c_line(p, "(void)%s;", c_name(p, s->lane[i]));
