@@ -60,9 +60,12 @@ typedef enum tn_dtype {
 	TN_I32,
 	TN_I64,
 	TN_U8,
-	TN_BOOL
+	TN_BOOL,
+	TN_U16,
+	TN_U32,
+	TN_U64
 } tn_dtype;
-#define TN_N_DTYPES 10
+#define TN_N_DTYPES 13
 
 /**
  * What went wrong, where, and what would be accepted. Fixed size: it can be
@@ -86,6 +89,10 @@ TN_API const char *tn_dtype_name(tn_dtype t);
 
 /** Bytes of one element; 0 if t is not a dtype. */
 TN_API size_t tn_dtype_bytes(tn_dtype t);
+
+/** Are the elements floating-point numbers, integers? A bool is neither. */
+TN_API bool tn_dtype_is_float(tn_dtype t);
+TN_API bool tn_dtype_is_int(tn_dtype t);
 
 /* ---- contexts ---------------------------------------------------------- */
 

@@ -31,6 +31,16 @@ size_t tn_dtype_bytes(tn_dtype t)
 	return is_dtype(t) ? dtype_size(t) : 0;
 }
 
+bool tn_dtype_is_float(tn_dtype t)
+{
+	return is_dtype(t) && dtype_is_float(t);
+}
+
+bool tn_dtype_is_int(tn_dtype t)
+{
+	return is_dtype(t) && dtype_is_int(t);
+}
+
 /* ---- contexts ---- */
 
 /* The absolute path; "" for "". */

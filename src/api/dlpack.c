@@ -10,26 +10,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* constants of DLPack */
-enum { CPU = 1, CODE_INT = 0, CODE_UINT = 1, CODE_FLOAT = 2, CODE_BFLOAT = 4,
-	CODE_BOOL = 6 };
+enum { CPU = 1 }; /* of DLPack */
 
 static const struct {
-	tn_dtype dtype;
 	uint8_t code, bits;
-} types[] = {
-	{TN_F32, CODE_FLOAT, 32},
-	{TN_F64, CODE_FLOAT, 64},
-	{TN_F16, CODE_FLOAT, 16},
-	{TN_BF16, CODE_BFLOAT, 16},
-	{TN_I8, CODE_INT, 8},
-	{TN_I16, CODE_INT, 16},
-	{TN_I32, CODE_INT, 32},
-	{TN_I64, CODE_INT, 64},
-	{TN_U8, CODE_UINT, 8},
-	{TN_BOOL, CODE_BOOL, 8},
+} types[TN_N_DTYPES] = {
+#define DTYPE(id, name, class, bits, acc, lanes, npy, safetensors, dlpack, ...) \
+	[TN_##id] = {dlpack, bits},
+#include "base/dtype.def"
+#undef DTYPE
 };
-enum { N_TYPES = (int)(sizeof types / sizeof types[0]) };
 
 struct transfer {
 	tn_context *c;
@@ -70,7 +60,7 @@ static ir_type type_of(const struct transfer *k)
 			(int)d->device.id, (int)d->device.type,
 			k->c->device->is_host ? "" : " and of ",
 			k->c->device->is_host ? "" : k->c->device->name);
-	for (int32_t i = 0; i < N_TYPES; i++)
+	for (int32_t i = 0; i < TN_N_DTYPES; i++)
 		if (types[i].code == d->dtype.code &&
 			types[i].bits == d->dtype.bits && d->dtype.lanes == 1)
 			found = i;
@@ -81,7 +71,7 @@ static ir_type type_of(const struct transfer *k)
 			"supported",
 			(int)d->dtype.code, (int)d->dtype.bits,
 			(int)d->dtype.lanes);
-	y.dtype = types[found].dtype;
+	y.dtype = (tn_dtype)found;
 	if (d->n_axes < 0 || d->n_axes > TN_MAX_RANK)
 		refuse(k, "dlpack.shape", "more axes than a tensor can have");
 	for (int32_t i = 0; i < d->n_axes; i++)
@@ -228,8 +218,8 @@ static void export(void *arg)
 		.device = {k->c->device->dl_type, k->c->device->number},
 		.n_axes = y->rank,
 		.shape = e->shape};
-	for (int32_t i = 0; i < N_TYPES; i++)
-		if (types[i].dtype == y->dtype)
+	for (int32_t i = 0; i < TN_N_DTYPES; i++)
+		if ((tn_dtype)i == y->dtype)
 			e->m.tensor.dtype = (tn_dl_dtype){
 				types[i].code, types[i].bits, 1};
 }
@@ -276,8 +266,7 @@ static void add_elem(struct printing *p, tn_dtype t, int64_t i)
 	else if (dtype_is_float(t))
 		str_printf(&p->s, "%.6g", tn_get_f64(t, p->data, i));
 	else
-		str_printf(&p->s, "%lld",
-			(long long)tn_get_i64(t, p->data, i));
+		ir_add_int(&p->s, t, tn_get_i64(t, p->data, i));
 }
 
 /* Prints axis d from element `at` on; "..." replaces the middle of a long axis. */

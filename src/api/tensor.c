@@ -329,7 +329,7 @@ static ir_type type_of(call *k, tn_dtype dtype, int32_t rank,
 
 	if ((unsigned)dtype >= TN_N_DTYPES)
 		env_fail(k->c->e, TN_EINVAL, "tensor.dtype", at,
-			"%d is not a dtype: use one of TN_F32 .. TN_BOOL",
+			"%d is not a dtype: use one of tn_dtype, TN_F32 ..",
 			(int)dtype);
 	if (rank < 0 || rank > TN_MAX_RANK)
 		env_fail(k->c->e, TN_EINVAL, "tensor.shape", at,

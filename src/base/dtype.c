@@ -1,11 +1,12 @@
 /*
  * dtype.c: sizes, names and conversions of element types, and checked integer
- * arithmetic. The table below is the only list of element types.
+ * arithmetic. dtype.def is the list of element types.
  *
  *     dtype_store_f64(TN_I8, data, 0, 300.7)    300.7 -> 300 -> wraps to 44
  *
  * Conversion to an integer truncates towards zero; NaN gives 0; values outside
- * of int64 become its nearest limit; then the value wraps to the type.
+ * of int64 become its nearest limit; then the value wraps to the type. Values
+ * above the greatest u64 become that one in u64.
  * Conversion to bool gives x != 0, so NaN is true. A double is rounded to f16
  * or bf16 once, not through f32.
  */
@@ -16,20 +17,15 @@
 static const struct {
 	const char *name;
 	uint8_t size;
-	bool is_float, is_int;
+	char class;
 	tn_dtype acc;
-} types[TN_N_DTYPES] = {
-	[TN_F32] = {"f32", 4, true, false, TN_F32},
-	[TN_F64] = {"f64", 8, true, false, TN_F64},
-	[TN_F16] = {"f16", 2, true, false, TN_F32},
-	[TN_BF16] = {"bf16", 2, true, false, TN_F32},
-	[TN_I8] = {"i8", 1, false, true, TN_I64},
-	[TN_I16] = {"i16", 2, false, true, TN_I64},
-	[TN_I32] = {"i32", 4, false, true, TN_I64},
-	[TN_I64] = {"i64", 8, false, true, TN_I64},
-	[TN_U8] = {"u8", 1, false, true, TN_I64},
-	[TN_BOOL] = {"bool", 1, false, false, TN_BOOL},
+} types[] = {
+#define DTYPE(id, name, class, bits, acc, ...)                                 \
+	[TN_##id] = {name, (bits) / 8, class, TN_##acc},
+#include "base/dtype.def"
+#undef DTYPE
 };
+_Static_assert(sizeof types / sizeof types[0] == TN_N_DTYPES, "dtype.def");
 
 size_t dtype_size(tn_dtype t)
 {
@@ -54,12 +50,22 @@ bool dtype_parse(const char *s, size_t n, tn_dtype *out)
 
 bool dtype_is_float(tn_dtype t)
 {
-	return types[t].is_float;
+	return types[t].class == 'f' || types[t].class == 'h';
+}
+
+bool dtype_is_narrow(tn_dtype t)
+{
+	return types[t].class == 'h';
 }
 
 bool dtype_is_int(tn_dtype t)
 {
-	return types[t].is_int;
+	return types[t].class == 'i' || types[t].class == 'u';
+}
+
+bool dtype_is_unsigned(tn_dtype t)
+{
+	return types[t].class == 'u';
 }
 
 tn_dtype dtype_acc(tn_dtype t)
@@ -168,6 +174,13 @@ static int64_t to_i64(double v)
 	return (int64_t)v;
 }
 
+static uint64_t to_u64(double v)
+{
+	if (v >= 0x1p64)
+		return UINT64_MAX;
+	return v >= 0x1p63 ? (uint64_t)v : (uint64_t)to_i64(v);
+}
+
 /* ---- elements: memcpy, because data may be unaligned ---- */
 
 #define LOAD(T)                                                        \
@@ -195,7 +208,13 @@ static int64_t to_i64(double v)
 	case TN_U8:                                                         \
 		LOAD(uint8_t);                                              \
 	case TN_BOOL:                                                       \
-		return ((const uint8_t *)data)[i] != 0;
+		return ((const uint8_t *)data)[i] != 0;                     \
+	case TN_U16:                                                        \
+		LOAD(uint16_t);                                             \
+	case TN_U32:                                                        \
+		LOAD(uint32_t);                                             \
+	case TN_U64:                                                        \
+		LOAD(uint64_t);
 #define STORE(T, value)                                                     \
 	do {                                                                \
 		T w = (T)(value);                                           \
@@ -252,8 +271,12 @@ void dtype_store_f64(tn_dtype t, void *data, int64_t i, double v)
 	case TN_I32:
 	case TN_I64:
 	case TN_U8:
+	case TN_U16:
+	case TN_U32:
 		dtype_store_i64(t, data, i, to_i64(v));
 		return;
+	case TN_U64:
+		STORE(uint64_t, to_u64(v));
 	case TN_BOOL:
 		STORE(uint8_t, v != 0);
 	}
@@ -286,6 +309,12 @@ void dtype_store_i64(tn_dtype t, void *data, int64_t i, int64_t v)
 		STORE(uint8_t, v);
 	case TN_BOOL:
 		STORE(uint8_t, v != 0);
+	case TN_U16:
+		STORE(uint16_t, v);
+	case TN_U32:
+		STORE(uint32_t, v);
+	case TN_U64:
+		STORE(uint64_t, v);
 	}
 }
 

@@ -15,11 +15,6 @@
 
 enum { MAX_SHOWN = 1000, EDGE = 3, MAX_DECIMALS = 8 };
 
-static bool is_float(tn_dtype t)
-{
-	return t == TN_F32 || t == TN_F64 || t == TN_F16 || t == TN_BF16;
-}
-
 void cli_type_text(char *out, size_t n, tn_dtype t, int32_t rank,
 	const int64_t *shape)
 {
@@ -73,6 +68,16 @@ static int decimals(tn_dtype t, double v, bool exponent)
 	return p;
 }
 
+/* int64 has the bits of a u64 */
+static const char *put_int(char *out, size_t n, tn_dtype t, int64_t v)
+{
+	if (t == TN_U64)
+		snprintf(out, n, "%" PRIu64, (uint64_t)v);
+	else
+		snprintf(out, n, "%" PRId64, v);
+	return out;
+}
+
 static void element(char *out, size_t n, const struct format *f,
 	const void *data, int64_t i)
 {
@@ -84,8 +89,8 @@ static void element(char *out, size_t n, const struct format *f,
 			tn_get_i64(f->dtype, data, i) ? "true" : "false");
 		return;
 	}
-	if (!is_float(f->dtype)) {
-		snprintf(out, n, "%" PRId64, tn_get_i64(f->dtype, data, i));
+	if (!tn_dtype_is_float(f->dtype)) {
+		put_int(out, n, f->dtype, tn_get_i64(f->dtype, data, i));
 		return;
 	}
 	v = tn_get_f64(f->dtype, data, i);
@@ -140,7 +145,7 @@ static void visit(struct walk *w, int64_t at)
 		fprintf(w->f, "%*s", w->format.width, text);
 		return;
 	}
-	if (!is_float(w->format.dtype))
+	if (!tn_dtype_is_float(w->format.dtype))
 		return;
 	v = tn_get_f64(w->format.dtype, w->data, at);
 	a = fabs(v);
@@ -228,7 +233,7 @@ void cli_print_array(FILE *f, tn_dtype t, int32_t rank, const int64_t *shape,
 	walk_axis(&w, 0, 0, visit);
 	w.format.exponent = w.most >= 1e8 || w.least < 1e-4 ||
 			    (w.most > 0 && w.most / w.least > 1e6);
-	if (is_float(t))
+	if (tn_dtype_is_float(t))
 		walk_axis(&w, 0, 0, need_decimals);
 	walk_axis(&w, 0, 0, need_width);
 	w.measure = false;
@@ -238,13 +243,17 @@ void cli_print_array(FILE *f, tn_dtype t, int32_t rank, const int64_t *shape,
 
 void cli_json_array(FILE *f, tn_dtype t, const void *data, int64_t n_elems)
 {
+	char text[24];
+
 	fputc('[', f);
 	for (int64_t i = 0; i < n_elems; i++) {
 		fputs(i ? "," : "", f);
 		if (t == TN_BOOL)
 			fputs(tn_get_i64(t, data, i) ? "true" : "false", f);
-		else if (!is_float(t))
-			fprintf(f, "%" PRId64, tn_get_i64(t, data, i));
+		else if (!tn_dtype_is_float(t))
+			fputs(put_int(text, sizeof text, t,
+				      tn_get_i64(t, data, i)),
+				f);
 		else if (isfinite(tn_get_f64(t, data, i)))
 			fprintf(f, "%.*g", digits(t),
 				tn_get_f64(t, data, i));

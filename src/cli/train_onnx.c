@@ -221,8 +221,7 @@ static bool give_shapes(trainer *t)
 
 static bool is_frozen(const trainer *t, const tn_value *v)
 {
-	if (v->rank == 0 || (v->dtype != TN_F32 && v->dtype != TN_F64 &&
-				    v->dtype != TN_F16 && v->dtype != TN_BF16))
+	if (v->rank == 0 || !tn_dtype_is_float(v->dtype))
 		return true;
 	for (int i = 0; i < t->freeze.n; i++)
 		if (fnmatch(t->freeze.at[i], v->name, 0) == 0)
@@ -288,12 +287,6 @@ static bool make_params(trainer *t)
 	return tn_context_status(t->c) == TN_OK || said(t);
 }
 
-static bool is_int(tn_dtype d)
-{
-	return d == TN_I64 || d == TN_I32 || d == TN_I16 || d == TN_I8 ||
-	       d == TN_U8;
-}
-
 /* Checks that the targets of a cross entropy are classes of the model. */
 static bool check_classes(const trainer *t, int64_t n)
 {
@@ -318,7 +311,7 @@ static bool check_wanted(const trainer *t)
 	int64_t each = t->y->n_elems / t->n_examples;
 	bool entropy = !strcmp(t->loss, "cross_entropy");
 
-	if (entropy && each == 1 && n > 1 && is_int(t->y->dtype))
+	if (entropy && each == 1 && n > 1 && tn_dtype_is_int(t->y->dtype))
 		return check_classes(t, n);
 	if (n > 0 && each == n && out->dtype == t->y->dtype)
 		return true;

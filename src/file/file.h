@@ -92,8 +92,8 @@ typedef struct file_tensors {
 /*
  * The header of a file, every word of it checked before any data is looked at:
  * each tensor's bytes are those of its shape, and together they are the file.
- * Text is valid UTF-8 without NUL. Dtypes F64 F32 F16 BF16 I64 I32 I16 I8 U8
- * BOOL. The file stays open as long as the arena lives.
+ * Text is valid UTF-8 without NUL. The names of dtypes are those
+ * of base/dtype.def. The file stays open as long as the arena lives.
  *
  * Throws TN_EIO: [safetensors.open], [safetensors.read],
  * [safetensors.truncated] fewer bytes than the header says,

@@ -18,23 +18,12 @@ enum { NATIVE = '<' };
 enum { NATIVE = '>' };
 #endif
 
-static const char accepted[] = "accepted are f2 f4 f8 i1 i2 i4 i8 u1 b1";
-
-static const struct {
-	char name[3];
-	tn_dtype dtype;
-} dtypes[] = {
-	{"f4", TN_F32},
-	{"f8", TN_F64},
-	{"f2", TN_F16},
-	{"i1", TN_I8},
-	{"i2", TN_I16},
-	{"i4", TN_I32},
-	{"i8", TN_I64},
-	{"u1", TN_U8},
-	{"b1", TN_BOOL},
+/* What stands behind the order of the bytes; NULL: NumPy does not have the type. */
+static const char *const names[TN_N_DTYPES] = {
+#define DTYPE(id, name, class, bits, acc, lanes, npy, ...) [TN_##id] = npy,
+#include "base/dtype.def"
+#undef DTYPE
 };
-enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
 /* The rest of the dictionary. */
 struct scan {
@@ -49,6 +38,23 @@ static _Noreturn void bad_header(const struct scan *s, const char *what)
 		"expected %s in the header, which must be "
 		"{'descr': ..., 'fortran_order': ..., 'shape': (...)}",
 		what);
+}
+
+/* name: of the type, n bytes; NULL: it has several */
+static _Noreturn void bad_type(const struct scan *s, const char *name, size_t n)
+{
+	char accepted[4 * TN_N_DTYPES + 1] = "";
+
+	for (int32_t i = 0; i < TN_N_DTYPES; i++)
+		if (names[i] != NULL) {
+			strcat(accepted, " ");
+			strcat(accepted, names[i]);
+		}
+	env_fail(s->e, TN_EINVAL, "npy.dtype", (loc){.file = s->path},
+		"%s%.*s%s are not accepted; accepted are%s",
+		name != NULL ? "elements of type '" : "structured elements",
+		(int)(n < 40 ? n : 40), name != NULL ? name : "",
+		name != NULL ? "'" : "", accepted);
 }
 
 static void skip_space(struct scan *s)
@@ -110,24 +116,22 @@ static const char *take_string(struct scan *s, size_t *n, const char *what)
 /* '<f4', '|u1' ... */
 static void take_descr(struct scan *s, npy_header *out)
 {
-	size_t n, i;
+	size_t n;
+	int32_t i = 0;
 	const char *name;
 
 	skip_space(s);
 	if (s->at < s->end && *s->at == '[')
-		env_fail(s->e, TN_EINVAL, "npy.dtype", (loc){.file = s->path},
-			"structured elements are not accepted; %s", accepted);
+		bad_type(s, NULL, 0);
 	name = take_string(s, &n, "a dtype");
-	for (i = 0; i < N_DTYPES; i++)
-		if (n == 3 && memcmp(name + 1, dtypes[i].name, 2) == 0)
-			break;
-	if (i == N_DTYPES || strchr("<>=|", name[0]) == NULL ||
+	while (i < TN_N_DTYPES && (n != 3 || names[i] == NULL ||
+					  memcmp(name + 1, names[i], 2) != 0))
+		i++;
+	if (i == TN_N_DTYPES || strchr("<>=|", name[0]) == NULL ||
 		name[0] == '\0' ||
-		(name[0] == '|' && dtype_size(dtypes[i].dtype) > 1))
-		env_fail(s->e, TN_EINVAL, "npy.dtype", (loc){.file = s->path},
-			"elements of type '%.*s' are not accepted; %s",
-			(int)(n < 40 ? n : 40), name, accepted);
-	out->dtype = dtypes[i].dtype;
+		(name[0] == '|' && dtype_size((tn_dtype)i) > 1))
+		bad_type(s, name, n);
+	out->dtype = (tn_dtype)i;
 	out->is_swapped = name[0] == (NATIVE == '<' ? '>' : '<');
 }
 
@@ -283,13 +287,10 @@ char *npy_make_header(
 	arena *a, tn_dtype dtype, int32_t rank, const int64_t *shape, size_t *n)
 {
 	str s = str_new(a);
-	size_t i = 0;
 
-	while (i + 1 < N_DTYPES && dtypes[i].dtype != dtype)
-		i++;
 	str_addn(&s, "\x93NUMPY\1\0\0\0", 10); /* length: below */
 	str_printf(&s, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
-		dtype_size(dtype) == 1 ? '|' : NATIVE, dtypes[i].name);
+		dtype_size(dtype) == 1 ? '|' : NATIVE, names[dtype]);
 	for (int32_t k = 0; k < rank; k++)
 		str_printf(&s, "%s%" PRId64, k > 0 ? ", " : "", shape[k]);
 	str_add(&s, rank == 1 ? ",), }" : "), }");

@@ -36,16 +36,12 @@ static const char no_sum[] = "00000000000000000000000000000000"
 			     "00000000000000000000000000000000";
 
 /* By tn_dtype. */
-static const char *const dtypes[TN_N_DTYPES] = {[TN_F32] = "F32",
-	[TN_F64] = "F64",
-	[TN_F16] = "F16",
-	[TN_BF16] = "BF16",
-	[TN_I8] = "I8",
-	[TN_I16] = "I16",
-	[TN_I32] = "I32",
-	[TN_I64] = "I64",
-	[TN_U8] = "U8",
-	[TN_BOOL] = "BOOL"};
+static const char *const dtypes[TN_N_DTYPES] = {
+#define DTYPE(id, name, class, bits, acc, lanes, npy, safetensors, ...)        \
+	[TN_##id] = safetensors,
+#include "base/dtype.def"
+#undef DTYPE
+};
 
 /* A name for a message: quoted, and truncated if it is long. */
 static const char *quoted(arena *a, const char *name)

@@ -16,7 +16,7 @@
 
 static tn_dtype wide(tn_dtype t)
 {
-	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+	return dtype_is_narrow(t) ? TN_F32 : t;
 }
 
 /* An integer as a value of dtype t: literals and letters adapt. */

@@ -26,7 +26,9 @@ typedef struct reduction {
 
 static tn_dtype widest(tn_dtype t)
 {
-	return dtype_is_float(t) ? TN_F64 : t == TN_BOOL ? TN_BOOL : TN_I64;
+	return dtype_is_float(t) ? TN_F64
+	       : t == TN_BOOL || t == TN_U64 ? t
+					     : TN_I64;
 }
 
 /* x0 x1 x2 are param 0 .. 2, y0 y1 y2 are 3 .. 5. Not rounded: acc is wide. */

@@ -152,19 +152,14 @@ static kern_val known(struct kern_parser *p)
 /* dtype(number) */
 static kern_val constant(struct kern_parser *p)
 {
-	const lex_token *at = lex_peek(p->l), *t;
 	tn_dtype dt = kern_parse_dtype(p);
+	const lex_token *t;
 	bool minus;
 	kern_val v;
 
 	lex_need(p->l, "(");
 	if (!dtype_is_float(dt)) {
-		int64_t i = lex_int(p->l, "an integer");
-
-		if (ir_wrap(dt, i) != i)
-			lex_fail(p->l, at, "number", "%lld does not fit %s",
-				(long long)i, dtype_name(dt));
-		v = kern_const_i(p->k, dt, i);
+		v = kern_const_i(p->k, dt, lex_int_of(p->l, dt));
 	} else {
 		double f;
 

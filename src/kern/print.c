@@ -34,7 +34,7 @@ static void constant(const struct print *p, const kern_value *v)
 	if (dtype_is_float(v->type.dt))
 		str_double(p->out, v->c.f);
 	else
-		str_printf(p->out, "%" PRId64, v->c.i);
+		ir_add_int(p->out, v->type.dt, v->c.i);
 	str_addc(p->out, ')');
 }
 

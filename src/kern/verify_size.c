@@ -78,7 +78,9 @@ static uint64_t data_reach(struct kern_verifier *v, const kern_value *x)
 					 : 0;
 
 	if (n < 1 || n > v->k->check.n)
-		return UINT64_C(1) << (8 * dtype_size(x->type.dt) - 1);
+		return ir_int_least(x->type.dt) < 0
+			? -(uint64_t)ir_int_least(x->type.dt)
+			: (uint64_t)ir_int_greatest(x->type.dt);
 	c = &v->k->check.at[n - 1];
 	return larger(size_of(c->lo), size_of(c->hi));
 }

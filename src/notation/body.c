@@ -56,7 +56,7 @@ static const in_node *literal(inst *u, const in_node *n, tn_dtype t)
 			no_literal(u, v, t);
 		r->i = (int64_t)v;
 	}
-	if (r->i < ir_int_least(t) || r->i > ir_int_greatest(t))
+	if (!ir_int_holds(t, r->i))
 		no_literal(u, v, t);
 	return r;
 }

@@ -26,6 +26,7 @@ typedef struct lex_token {
 	const char *at; /* in the text */
 	int32_t n;	/* bytes */
 	int64_t i;
+	uint64_t u; /* LEX_REAL: an integer from 2^63 + 1 to 2^64 - 1, or 0 */
 	double f;
 } lex_token;
 
@@ -57,6 +58,8 @@ void lex_need(lex *l, const char *symbol);	/* throws if it is not */
 const lex_token *lex_take(lex *l);
 const char *lex_name(lex *l, const char *what); /* copied; throws */
 int64_t lex_int(lex *l, const char *what);	/* with sign */
+/* An integer of dtype t: for u64 the bits. Throws if t does not hold it. */
+int64_t lex_int_of(lex *l, tn_dtype t);
 static inline int64_t lex_minus(int64_t v)
 {
 	return (int64_t)(0 - (uint64_t)v);

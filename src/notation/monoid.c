@@ -62,12 +62,29 @@ tn_dtype ir_monoid_result(int32_t monoid, int32_t comp, tn_dtype element)
 
 int64_t ir_int_least(tn_dtype t)
 {
-	if (t == TN_U8 || t == TN_BOOL)
+	if (dtype_is_unsigned(t) || t == TN_BOOL)
 		return 0;
 	return (int64_t)(UINT64_MAX << (8 * dtype_size(t) - 1));
 }
 
 int64_t ir_int_greatest(tn_dtype t)
 {
-	return t == TN_U8 ? 255 : t == TN_BOOL ? 1 : ~ir_int_least(t);
+	if (dtype_is_unsigned(t))
+		return (int64_t)(UINT64_MAX >> (64 - 8 * dtype_size(t)));
+	return t == TN_BOOL ? 1 : ~ir_int_least(t);
+}
+
+bool ir_int_holds(tn_dtype t, int64_t v)
+{
+	if (t == TN_U64)
+		return v >= 0;
+	return v >= ir_int_least(t) && v <= ir_int_greatest(t);
+}
+
+void ir_add_int(str *s, tn_dtype t, int64_t v)
+{
+	if (t == TN_U64)
+		str_printf(s, "%llu", (unsigned long long)v);
+	else
+		str_printf(s, "%lld", (long long)v);
 }

@@ -38,6 +38,7 @@ typedef struct ir_scalar {
 	int32_t n_args;
 	double (*f)(double x, double y, double z);
 	int64_t (*i)(int64_t x, int64_t y, int64_t z);
+	int64_t (*u)(int64_t x, int64_t y, int64_t z); /* of u64 */
 	double (*g)(int64_t x, int64_t y, int64_t z); /* else NULL */
 	int32_t flops; /* rough cost: 12 for exp and its like, 4 div, 1 */
 	const char *laws; /* see scalar.def */
@@ -48,7 +49,10 @@ const ir_scalar *ir_scalar_at(int32_t fn);
 int32_t ir_scalar_find(const char *name, size_t n); /* -1 unknown */
 /* Result dtype from the signature; -1 when the arguments do not fit. */
 int32_t ir_scalar_dtype(int32_t fn, const tn_dtype *arg, int32_t n);
-/* Value, not yet rounded to the result. arg: dtype of the last argument; v: .f of floats, .i of ints and bool. */
+/*
+ * Value, not yet rounded to the result. arg: dtype of the last argument; v: .f
+ * of floats, .i of ints and bool; the bits of a u64.
+ */
 typedef union ir_number {
 	double f;
 	int64_t i;
@@ -61,13 +65,17 @@ int64_t ir_wrap(tn_dtype t, int64_t v);
 /* a double as this dtype holds it: rounded to f32, f16, bf16 */
 double ir_round(tn_dtype t, double v);
 
-/* what a small integer type holds */
+/* what an integer type holds; the greatest u64 has the bits of -1 */
 int64_t ir_int_least(tn_dtype t);
 int64_t ir_int_greatest(tn_dtype t);
+/* Does it hold v, an integer that is written with its sign? */
+bool ir_int_holds(tn_dtype t, int64_t v);
+/* Adds the decimal digits of an integer of t, or of a bool 0 or 1. */
+void ir_add_int(str *s, tn_dtype t, int64_t v);
 /* dtype in which values of t are computed: f32 for f16 and bf16 */
 static inline tn_dtype ir_wide(tn_dtype t)
 {
-	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+	return dtype_is_narrow(t) ? TN_F32 : t;
 }
 
 /* ---- monoids ----------------------------------------------------------- */

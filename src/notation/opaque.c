@@ -35,9 +35,11 @@ typedef struct job {
 
 /* ---- order ---- */
 
-static bool is_less(bool is_float, key x, key y)
+static bool is_less(tn_dtype t, key x, key y)
 {
-	if (!is_float)
+	if (t == TN_U64)
+		return (uint64_t)x.i < (uint64_t)y.i;
+	if (!dtype_is_float(t))
 		return x.i < y.i;
 	return x.f < y.f || (x.f == x.f && y.f != y.f);
 }
@@ -63,7 +65,8 @@ static void copy_element(tn_dtype t, void *to, int64_t i, const void *from,
 }
 
 typedef struct order {
-	bool is_float, desc;
+	tn_dtype dtype;
+	bool desc;
 	int64_t n;
 	key *at;	    /* (n) */
 	int64_t *perm, *tmp; /* (n) */
@@ -71,7 +74,7 @@ typedef struct order {
 
 static order order_new(arena *a, tn_dtype t, bool desc, int64_t n)
 {
-	order o = {.is_float = dtype_is_float(t), .desc = desc, .n = n};
+	order o = {.dtype = t, .desc = desc, .n = n};
 
 	o.at = arena_array(a, key, n);
 	o.perm = arena_array(a, int64_t, n);
@@ -81,8 +84,8 @@ static order order_new(arena *a, tn_dtype t, bool desc, int64_t n)
 
 static bool is_before(const order *o, int64_t x, int64_t y)
 {
-	return o->desc ? is_less(o->is_float, o->at[y], o->at[x]) :
-			 is_less(o->is_float, o->at[x], o->at[y]);
+	return o->desc ? is_less(o->dtype, o->at[y], o->at[x]) :
+			 is_less(o->dtype, o->at[x], o->at[y]);
 }
 
 /* Sets perm to the stable order of at[], by a bottom-up merge sort. */
@@ -423,14 +426,14 @@ static key slice_element(const slices *s, int64_t slice, int64_t i)
 /* Compares slices x and y element by element: -1, 0 or 1. */
 static int compare_slices(const slices *s, int64_t x, int64_t y)
 {
-	bool is_float = dtype_is_float(s->j->in_type[0].dtype);
+	tn_dtype t = s->j->in_type[0].dtype;
 
 	for (int64_t i = 0; i < s->outer * s->inner; i++) {
 		key p = slice_element(s, x, i), q = slice_element(s, y, i);
 
-		if (is_less(is_float, p, q))
+		if (is_less(t, p, q))
 			return -1;
-		if (is_less(is_float, q, p))
+		if (is_less(t, q, p))
 			return 1;
 	}
 	return 0;

@@ -8,6 +8,7 @@
  *     o[i.., k] += 2 * x[i.., k]     name [ name .. , name ] += int * ...
  */
 #include "notation/lex.h"
+#include "notation/notation.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -172,6 +173,15 @@ static const char *number_end(const char *p, const char *end, bool *is_real)
 	return p;
 }
 
+static void read_u64(const lex *l, lex_token *t, const char *digits)
+{
+	t->kind = LEX_REAL;
+	errno = 0;
+	t->u = strtoull(digits, NULL, 10);
+	if (errno == ERANGE)
+		lex_fail(l, t, "number", "%s does not fit 64 bits", digits);
+}
+
 static void read_number(const lex *l, lex_token *t, bool is_real)
 {
 	char digits[400];
@@ -191,7 +201,7 @@ static void read_number(const lex *l, lex_token *t, bool is_real)
 	if (strcmp(digits, "9223372036854775808") == 0)
 		t->i = INT64_MIN; /* valid only after a minus: lex_int */
 	else if (errno == ERANGE)
-		lex_fail(l, t, "number", "%s does not fit 64 bits", digits);
+		read_u64(l, t, digits);
 }
 
 static int32_t symbol_at(const char *p, const char *end)
@@ -338,6 +348,23 @@ int64_t lex_int(lex *l, const char *what)
 	if (t->i == INT64_MIN && !minus)
 		lex_fail(l, t, "number", "2^63 does not fit 64 bits");
 	return minus ? lex_minus(t->i) : t->i;
+}
+
+int64_t lex_int_of(lex *l, tn_dtype t)
+{
+	const lex_token *at = lex_peek(l);
+	int64_t i;
+
+	if (t == TN_U64 && (at->u != 0 || (at->kind == LEX_INT &&
+					at->i == INT64_MIN))) {
+		l->next++;
+		return at->u != 0 ? (int64_t)at->u : at->i;
+	}
+	i = lex_int(l, "an integer");
+	if (!ir_int_holds(t, i))
+		lex_fail(l, at, "number", "%lld does not fit %s", (long long)i,
+			dtype_name(t));
+	return i;
 }
 
 void lex_enter(lex *l)

@@ -77,6 +77,36 @@ static int64_t ishr(int64_t x, int64_t y)
 	return y < 0 || y > 63 ? -(int64_t)(x < 0) : x >> y;
 }
 
+static uint64_t udiv(uint64_t x, uint64_t y)
+{
+	return y == 0 ? 0 : x / y;
+}
+
+static uint64_t urem(uint64_t x, uint64_t y)
+{
+	return y == 0 ? 0 : x % y;
+}
+
+static uint64_t upow(uint64_t x, uint64_t y)
+{
+	uint64_t r = 1;
+
+	for (; y > 0; y >>= 1, x *= x)
+		if ((y & 1) != 0)
+			r *= x;
+	return r;
+}
+
+static uint64_t ushl(uint64_t x, uint64_t y)
+{
+	return y > 63 ? 0 : x << y;
+}
+
+static uint64_t ushr(uint64_t x, uint64_t y)
+{
+	return y > 63 ? 0 : x >> y;
+}
+
 static double fmax2(double x, double y)
 {
 	return x != x ? x : y != y ? y : x > y ? x : y;
@@ -127,13 +157,44 @@ static double softplus(double x)
 #undef SCALAR
 #undef MIXED
 
+/*
+ * The same text on u64: comparisons are unsigned by its type, and where a
+ * function depends on the sign, it is another one.
+ */
+#define idiv udiv
+#define irem urem
+#define imod urem
+#define ipow upow
+#define ishl ushl
+#define ishr ushr
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wtype-limits" /* x < 0 is part of the text */
+#pragma GCC diagnostic ignored "-Wsign-compare"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#define SCALAR(name, sig, F, I, emit, flops, dx, dy, dz, laws, doc)            \
+	static uint64_t w_##name(uint64_t x, uint64_t y, uint64_t z)           \
+	{                                                                      \
+		(void)x, (void)y, (void)z;                                     \
+		return (uint64_t)(I);                                          \
+	}                                                                      \
+	static int64_t u_##name(int64_t x, int64_t y, int64_t z)               \
+	{                                                                      \
+		return (int64_t)w_##name(                                      \
+			(uint64_t)x, (uint64_t)y, (uint64_t)z);                \
+	}
+#define MIXED(name, sig, G, emit, flops, doc)
+#include "notation/scalar.def"
+#undef SCALAR
+#undef MIXED
+#pragma GCC diagnostic pop
+
 /* number of arguments of a signature "X>Z", "X,Y>Z" or "X,Y,Z>Z" */
 #define ARITY(sig) ((int32_t)(sizeof(sig) - 2) / 2)
 #define SCALAR(name, sig, F, I, emit, flops, dx, dy, dz, laws, doc)            \
 	{#name, sig, emit, {dx, dy, dz}, doc, ARITY(sig), f_##name, i_##name,  \
-		NULL, flops, laws},
+		u_##name, NULL, flops, laws},
 #define MIXED(name, sig, G, emit, flops, doc)                                  \
-	{#name, sig, emit, {"", "", ""}, doc, ARITY(sig), NULL, NULL,          \
+	{#name, sig, emit, {"", "", ""}, doc, ARITY(sig), NULL, NULL, NULL,    \
 		g_##name, flops, ""},
 static const ir_scalar table[] = {
 #include "notation/scalar.def"
@@ -217,7 +278,8 @@ ir_number ir_scalar_eval(int32_t fn, tn_dtype arg, const ir_number *v)
 		if (result == 'B')
 			r.i = r.f != 0;
 	} else {
-		r.i = s->i(v[0].i, n > 1 ? v[1].i : 0, n > 2 ? v[2].i : 0);
+		r.i = (arg == TN_U64 ? s->u : s->i)(v[0].i,
+			n > 1 ? v[1].i : 0, n > 2 ? v[2].i : 0);
 	}
 	return r;
 }
@@ -226,7 +288,7 @@ int64_t ir_wrap(tn_dtype t, int64_t v)
 {
 	unsigned char cell[8];
 
-	if (t == TN_I64 || dtype_is_float(t))
+	if (t == TN_I64 || t == TN_U64 || dtype_is_float(t))
 		return v;
 	if (t == TN_BOOL)
 		return v != 0;
@@ -249,8 +311,9 @@ ir_number ir_cast(tn_dtype to, tn_dtype from, ir_number v)
 	ir_number r = {0};
 
 	if (dtype_is_float(to))
-		r.f = ir_round(
-			to, dtype_is_float(from) ? v.f : (double)v.i);
+		r.f = ir_round(to, dtype_is_float(from) ? v.f
+				   : from == TN_U64	? (double)(uint64_t)v.i
+							: (double)v.i);
 	else if (!dtype_is_float(from))
 		r.i = ir_wrap(to, v.i);
 	else {

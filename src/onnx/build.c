@@ -123,49 +123,9 @@ void on_set_elem(node *d, int32_t i, int32_t v, int32_t elem)
 	on_set_val(d, i, (val){.kind = VAL_TENSOR, .v = v, .elem = elem});
 }
 
-/*
- * Is v only a view of a value? Then no call is needed that computes its
- * elements.
- */
-static bool is_moved(const node *d, int32_t v)
-{
-	int32_t c = d->x->p->value.at[v].call;
-
-	return c < 0 || ir_inst_is_view(d->x->p->call.at[c].inst);
-}
-
-/*
- * Sets output i to v. The ONNX element type follows from the dtype, except that
- * an unsigned type that is held in a wider dtype keeps its type.
- */
 void on_set(node *d, int32_t i, int32_t v)
 {
-	int32_t elem = onnx_dtype_elem(on_dt(d, v));
-
-	for (int32_t k = 0; k < d->n_in; k++) {
-		tn_dtype held;
-
-		if (d->in[k].kind == VAL_TENSOR &&
-			onnx_elem_dtype(d->in[k].elem, &held) &&
-			held == on_dt(d, v) &&
-			d->in[k].elem != onnx_dtype_elem(held))
-			elem = d->in[k].elem;
-	}
-	on_set_elem(d, i, is_moved(d, v) ? v : on_wrap(d, elem, v), elem);
-}
-
-int32_t on_wrap(node *d, int32_t elem, int32_t v)
-{
-	int64_t mask = elem == 4 ? 0xffff : elem == 12 ? 0xffffffff : 0;
-	ir_type t = {.dtype = on_dt(d, v)};
-	tn_dtype held;
-	void *data;
-
-	if (mask == 0 || !onnx_elem_dtype(elem, &held) || held != t.dtype)
-		return v;
-	data = arena_alloc(d->x->a, 1, 8);
-	dtype_store_i64(t.dtype, data, 0, mask);
-	return row(d, "bit_and", A(v, onnx_const(d->x, &t, data)));
+	on_set_elem(d, i, v, onnx_dtype_elem(on_dt(d, v)));
 }
 
 /* ---- attributes ---- */

@@ -186,9 +186,6 @@ bool on_wants(const node *d, int32_t i); /* is output i named? */
 void on_set(node *d, int32_t i, int32_t v);
 void on_set_elem(node *d, int32_t i, int32_t v, int32_t elem);
 void on_set_val(node *d, int32_t i, val v);
-/* of uint16 and uint32: what arithmetic made beyond their range wraps; on_set
- * does it */
-int32_t on_wrap(node *d, int32_t elem, int32_t v);
 
 /* attributes */
 /* Accepts an attribute and ignores it. */

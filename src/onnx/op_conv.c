@@ -174,7 +174,8 @@ void onnx_qlinear_conv(node *d)
 	on_set(d, 0, quant_rescale(d, o, on_reshape(d, on_in(d, 1), none),
 			     per_channel(d, on_in(d, 4), o),
 			     on_reshape(d, on_in(d, 6), none),
-			     on_reshape(d, on_in(d, 7), none), on_elem(d, 7)));
+			     on_reshape(d, on_in(d, 7), none),
+			     on_dt(d, on_in(d, 7))));
 }
 
 /* Computes the padding from output_shape, or from auto_pad SAME. */

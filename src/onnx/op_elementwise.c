@@ -142,46 +142,33 @@ void onnx_fold(node *d)
 void onnx_cast(node *d)
 {
 	int64_t to = on_int(d, "to", 0);
-	int32_t elem, v = on_in(d, 0);
+	int32_t v = on_in(d, 0);
 
 	/* applies only to float8, which is not supported */
 	on_ignore(d, "saturate");
 	if (!on_has_attr(d, "to"))
 		on_fail(d, "onnx.attr", "attribute to is missing");
-	v = on_cast_to(d, v, on_elem_dtype(d, to));
-	elem = (int32_t)to;
-	on_set_elem(d, 0, on_wrap(d, elem, v), elem);
+	on_set(d, 0, on_cast_to(d, v, on_elem_dtype(d, to)));
 }
 
 void onnx_cast_like(node *d)
 {
-	int32_t elem = on_elem(d, 1);
-	int32_t v = on_cast_to(d, on_in(d, 0), on_elem_dtype(d, elem));
-
-	on_set_elem(d, 0, on_wrap(d, elem, v), elem);
-}
-
-/* An integer of as many bits as the element, where it is held in a wider one. */
-static tn_dtype own_dtype(node *d, int64_t elem)
-{
-	return elem == 4 ? TN_I16 : elem == 12 ? TN_I32 : on_elem_dtype(d, elem);
+	on_set(d, 0, on_cast_to(d, on_in(d, 0), on_dt(d, on_in(d, 1))));
 }
 
 void onnx_bit_cast(node *d)
 {
 	int64_t to = on_int(d, "to", 0);
 	int32_t x = on_in(d, 0);
-	tn_dtype t = own_dtype(d, on_elem(d, 0)), u = own_dtype(d, to);
+	tn_dtype t = on_dt(d, x), u = on_elem_dtype(d, to);
 
 	if (dtype_size(t) != dtype_size(u))
 		on_fail(d, "onnx.attr", "elements of %d bytes cannot be read as "
 			"%s of %d bytes", (int)dtype_size(t),
 			onnx_elem_name((int32_t)to), (int)dtype_size(u));
-	x = on_cast_to(d, x, t);
 	if (t != u)
 		x = rowa(d, "bit_cast", A(x), DTYPE("dtype", u));
-	x = on_cast_to(d, x, on_elem_dtype(d, to));
-	on_set_elem(d, 0, on_wrap(d, (int32_t)to, x), (int32_t)to);
+	on_set(d, 0, x);
 }
 
 void onnx_clip_attrs(node *d)
@@ -276,8 +263,7 @@ void onnx_pow(node *d)
 	if (dtype_is_float(u) && !dtype_is_float(t))
 		x = on_cast_to(d, x, TN_F64);
 	y = on_cast_to(d, y, on_dt(d, x));
-	x = on_cast_to(d, row(d, "pow", A(x, y)), t);
-	on_set_elem(d, 0, on_wrap(d, on_elem(d, 0), x), on_elem(d, 0));
+	on_set(d, 0, on_cast_to(d, row(d, "pow", A(x, y)), t));
 }
 
 /* gamma * (x above 0, else alpha * (exp(x) - 1)) */

@@ -101,26 +101,16 @@ static int32_t exactly(node *d, int32_t x)
 	return on_cast_to(d, x, dtype_acc(on_dt(d, x)));
 }
 
-/* x rounded, moved by zero (-1: not), limited to what ONNX's type `to` holds */
-static int32_t rounded(node *d, int32_t x, int32_t zero, int32_t to)
+/* x rounded, moved by zero (-1: not), limited to what `to` holds */
+static int32_t rounded(node *d, int32_t x, int32_t zero, tn_dtype to)
 {
-	static const struct {
-		const char *name; /* of ONNX's element type */
-		double lo, hi;
-	} ranges[] = {{"int8", -128, 127}, {"uint8", 0, 255},
-		{"int16", -32768, 32767}, {"uint16", 0, 65535},
-		{"int32", -2147483648.0, 2147483647.0}};
-	const char *name = onnx_elem_name(to);
-	double lo = 0, hi = 0;
+	double lo, hi;
 
-	for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
-		if (strcmp(ranges[i].name, name) == 0) {
-			lo = ranges[i].lo;
-			hi = ranges[i].hi;
-		}
-	if (lo == hi)
+	if (!dtype_is_int(to) || dtype_size(to) > 4)
 		on_fail(d, "onnx.elem", "quantisation to %s is not supported",
-			name);
+			onnx_elem_name(onnx_dtype_elem(to)));
+	lo = (double)ir_int_least(to);
+	hi = (double)ir_int_greatest(to);
 	x = row(d, "round", A(exactly(d, x)));
 	if (hi > 1 << 24) /* f32 cannot hold the largest of them */
 		x = on_cast_to(d, x, TN_F64);
@@ -128,11 +118,11 @@ static int32_t rounded(node *d, int32_t x, int32_t zero, int32_t to)
 		x = row(d, "add", A(x, on_cast_to(d, zero, on_dt(d, x))));
 	x = row(d, "max", A(x, on_scalar(d, on_dt(d, x), lo)));
 	x = row(d, "min", A(x, on_scalar(d, on_dt(d, x), hi)));
-	return on_cast_to(d, x, on_elem_dtype(d, to));
+	return on_cast_to(d, x, to);
 }
 
 int32_t quant_rescale(node *d, int32_t sum, int32_t scale_x, int32_t scale_w,
-	int32_t scale_y, int32_t zero_y, int32_t to)
+	int32_t scale_y, int32_t zero_y, tn_dtype to)
 {
 	int32_t s = row(d, "mul", A(exactly(d, scale_x), exactly(d, scale_w)));
 
@@ -170,7 +160,8 @@ void onnx_qlinear_matmul(node *d)
 	on_set(d, 0, quant_rescale(d, sum, scale_of(d, 1, -2, r),
 			     scale_of(d, 4, -1, r),
 			     on_reshape(d, on_in(d, 6), none),
-			     on_reshape(d, on_in(d, 7), none), on_elem(d, 7)));
+			     on_reshape(d, on_in(d, 7), none),
+			     on_dt(d, on_in(d, 7))));
 }
 
 /*
@@ -214,19 +205,17 @@ static int32_t per_axis(node *d, int32_t v, int32_t x)
 void onnx_quantize(node *d)
 {
 	int32_t x = on_in(d, 0), s = per_axis(d, on_in(d, 1), x), zero = -1;
-	int64_t to = on_int(d, "output_dtype", 0);
+	int64_t elem = on_int(d, "output_dtype", 0);
+	tn_dtype to = elem != 0 ? on_elem_dtype(d, elem) : TN_U8;
 
 	on_ignore(d, "precision"); /* computed in f32 or more */
 	if (on_has(d, 2)) {
+		to = on_dt(d, on_in(d, 2));
 		zero = per_axis(d, on_in(d, 2), x);
-		to = on_elem(d, 2);
-	} else if (to == 0) {
-		to = onnx_dtype_elem(TN_U8);
 	}
-	on_elem_dtype(d, to);
 	s = exactly(d, s);
 	x = row(d, "div", A(on_cast_to(d, x, on_dt(d, s)), s));
-	on_set_elem(d, 0, rounded(d, x, zero, (int32_t)to), (int32_t)to);
+	on_set(d, 0, rounded(d, x, zero, to));
 }
 
 void onnx_dequantize(node *d)
@@ -251,15 +240,14 @@ void onnx_dequantize(node *d)
 void onnx_dynamic_quantize(node *d)
 {
 	int32_t x = on_in(d, 0), lo, hi, s, zero, z;
-	int32_t u8 = onnx_dtype_elem(TN_U8);
 	tn_dtype t = on_dt(d, x);
 
 	zero = on_scalar(d, t, 0);
 	lo = row(d, "min", A(row(d, "reduce_min", A(x)), zero));
 	hi = row(d, "max", A(row(d, "reduce_max", A(x)), zero));
 	s = row(d, "div", A(row(d, "sub", A(hi, lo)), on_scalar(d, t, 255)));
-	z = rounded(d, row(d, "div", A(row(d, "neg", A(lo)), s)), -1, u8);
-	on_set(d, 0, rounded(d, row(d, "div", A(x, s)), z, u8));
+	z = rounded(d, row(d, "div", A(row(d, "neg", A(lo)), s)), -1, TN_U8);
+	on_set(d, 0, rounded(d, row(d, "div", A(x, s)), z, TN_U8));
 	on_set(d, 1, s);
 	on_set(d, 2, z);
 }

@@ -8,6 +8,6 @@
 int32_t quant_centred(node *d, int32_t i, int32_t zero, int32_t axis);
 /* a sum of products as the result's integers; all but sum broadcast */
 int32_t quant_rescale(node *d, int32_t sum, int32_t scale_x, int32_t scale_w,
-	int32_t scale_y, int32_t zero_y, int32_t to);
+	int32_t scale_y, int32_t zero_y, tn_dtype to);
 
 #endif

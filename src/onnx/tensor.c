@@ -6,9 +6,8 @@
  *     float_data ...      numbers of the schema, narrowed to the element type
  *     external data       a part of a file in the model's folder
  *
- * Element types that Tenon does not have are held in a wider one: uint16 in
- * i32, uint32 in i64; uint64 in i64, where values from 2^63 on are refused. The
- * size of the elements is compared with the shape before memory is allocated.
+ * The size of the elements is compared with the shape before memory is
+ * allocated. The rows of dtype.def say which types there are.
  */
 #define _XOPEN_SOURCE 700 /* realpath */
 #include "onnx/model.h"
@@ -28,20 +27,11 @@ static const struct elem {
 	uint32_t size;	/* in a file */
 	uint32_t field; /* field of TensorProto if the data is not raw */
 } elems[] = {
-	/* the first entry of a dtype is the type that is written */
-	{1, "float", true, TN_F32, 4, 4},
-	{2, "uint8", true, TN_U8, 1, 5},
-	{3, "int8", true, TN_I8, 1, 5},
-	{5, "int16", true, TN_I16, 2, 5},
-	{6, "int32", true, TN_I32, 4, 5},
-	{7, "int64", true, TN_I64, 8, 7},
-	{9, "bool", true, TN_BOOL, 1, 5},
-	{10, "float16", true, TN_F16, 2, 5},
-	{11, "double", true, TN_F64, 8, 10},
-	{16, "bfloat16", true, TN_BF16, 2, 5},
-	{4, "uint16", true, TN_I32, 2, 5},
-	{12, "uint32", true, TN_I64, 4, 11},
-	{13, "uint64", true, TN_I64, 8, 11},
+#define DTYPE(id, name, class, bits, acc, lanes, npy, safetensors, dlpack,    \
+	number, elem, field)                                                   \
+	{number, elem, true, TN_##id, (bits) / 8, field},
+#include "base/dtype.def"
+#undef DTYPE
 	{8, "string", false, TN_U8, 0, 6},
 	{14, "complex64", false, TN_U8, 8, 4},
 	{15, "complex128", false, TN_U8, 16, 10},
@@ -108,10 +98,7 @@ static void want_count(const job *j, int64_t n)
 			j->t->name, (long long)n, (long long)j->n);
 }
 
-/*
- * Converts elements of the file, of `size` bytes each, to the dtype that holds
- * them.
- */
+/* In place, if they are aligned. */
 static const void *from_raw(const job *j, onnx_bytes b)
 {
 	const struct elem *x = j->elem;
@@ -122,24 +109,15 @@ static const void *from_raw(const job *j, onnx_bytes b)
 		fail(j, "onnx.size", "its bytes are not a whole number of "
 			"elements");
 	want_count(j, (int64_t)(b.n / x->size));
-	if (x->size == size && x->dtype != TN_BOOL &&
-		(uintptr_t)b.at % size == 0 && x->number != 13)
+	if (x->dtype != TN_BOOL && (uintptr_t)b.at % size == 0)
 		return b.at;
 	out = arena_alloc(j->a, (size_t)j->n + 1, size);
-	if (x->size == size && x->number != 13 && x->dtype != TN_BOOL) {
+	if (x->dtype != TN_BOOL) {
 		memcpy(out, b.at, b.n);
 		return out;
 	}
-	for (int64_t i = 0; i < j->n; i++) {
-		uint64_t v = 0;
-
-		for (uint32_t k = 0; k < x->size; k++)
-			v |= (uint64_t)b.at[(size_t)i * x->size + k] << (8 * k);
-		if (v > INT64_MAX)
-			fail(j, "onnx.range", "a uint64 of 2^63 or more is "
-					      "not supported");
-		dtype_store_i64(x->dtype, out, i, (int64_t)v);
-	}
+	for (int64_t i = 0; i < j->n; i++)
+		out[i] = b.at[i] != 0;
 	return out;
 }
 
@@ -160,9 +138,6 @@ static const void *from_ints(const job *j, const wire_ints *from)
 			memcpy(out + 2 * i, &bits, sizeof bits);
 			continue;
 		}
-		if (j->elem->number == 13 && v < 0)
-			fail(j, "onnx.range", "a uint64 of 2^63 or more is "
-					      "not supported");
 		if (ir_wrap(t, v) != v)
 			fail(j, "onnx.range", "a value does not fit its type");
 		dtype_store_i64(t, out, i, v);

@@ -120,12 +120,6 @@ static const expr *constant(ir_system *s, tn_dtype t, ir_number v)
 				 : ex_const_i(s, t, v.i);
 }
 
-/* Is arithmetic of this dtype done in f32? */
-static bool is_narrow(tn_dtype t)
-{
-	return t == TN_F16 || t == TN_BF16;
-}
-
 const expr *ex_call(ir_system *s, int32_t fn, const expr *const *arg)
 {
 	const ir_scalar *row = ir_scalar_at(fn);
@@ -138,7 +132,7 @@ const expr *ex_call(ir_system *s, int32_t fn, const expr *const *arg)
 		e.arg[i] = arg[i];
 		dtype[i] = arg[i]->dtype;
 		folds = folds && arg[i]->kind == EX_CONST;
-		if (is_narrow(dtype[i]))
+		if (dtype_is_narrow(dtype[i]))
 			env_bug(arena_env(s->a), "ex_call",
 				"%s computes on %s: cast to f32 first",
 				row->name, dtype_name(dtype[i]));
@@ -208,8 +202,7 @@ const expr *ex_cast(ir_system *s, tn_dtype t, const expr *a)
 const expr *ex_uncast(const expr *e, tn_dtype t)
 {
 	while (e->kind == EX_CAST &&
-		(e->dtype == t || (e->dtype == TN_F32 &&
-					  (t == TN_F16 || t == TN_BF16))))
+		(e->dtype == t || (e->dtype == TN_F32 && dtype_is_narrow(t))))
 		e = e->arg[0];
 	return e;
 }

@@ -220,7 +220,7 @@ static struct value call(sys_parser *p, int32_t fn, struct value *v,
 	for (int32_t i = 0; i < row->n_args; i++) {
 		arg[i] = v[i].e;
 		dtype[i] = arg[i]->dtype;
-		sys_fail_if(p, dtype[i] == TN_F16 || dtype[i] == TN_BF16, at,
+		sys_fail_if(p, dtype_is_narrow(dtype[i]), at,
 			"dtype", "f16 and bf16 are computed in f32: use a cast");
 		r.bare = r.bare && v[i].bare;
 	}
@@ -265,7 +265,9 @@ static const expr *parse_literal(sys_parser *p)
 	lex_need(p->l, "(");
 	minus = lex_eat(p->l, "-");
 	v = lex_take(p->l);
-	if (v->kind == LEX_INT) {
+	if (v->u != 0 && t == TN_U64 && !minus) {
+		e = ex_const_i(p->s, t, (int64_t)v->u);
+	} else if (v->kind == LEX_INT) {
 		e = literal(p->s, t, minus ? -(double)v->i : (double)v->i,
 			minus ? lex_minus(v->i) : v->i);
 	} else if (v->kind == LEX_REAL && dtype_is_float(t)) {

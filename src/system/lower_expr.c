@@ -36,7 +36,7 @@ void lower_fail(const leq *c, const char *what, const char *fmt, ...)
 /* All values that an integer tensor may have as an index. */
 static void wide_range(tn_dtype t, int64_t *lo, int64_t *hi)
 {
-	if (t == TN_I64) {
+	if (dtype_size(t) == 8) {
 		*lo = -MAX_DATA;
 		*hi = MAX_DATA;
 		return;

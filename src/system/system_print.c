@@ -182,7 +182,7 @@ static void print_const(const struct printer *p, const expr *e)
 		if (dtype_is_float(e->dtype))
 			str_double(p->out, e->c.f);
 		else
-			str_printf(p->out, "%lld", (long long)e->c.i);
+			ir_add_int(p->out, e->dtype, e->c.i);
 		str_addc(p->out, ')');
 	}
 }

@@ -76,18 +76,27 @@ int64_t inst_cost(const ir_inst *inst)
 
 static tn_dtype draw_float(draft *d)
 {
-	static const tn_dtype floats[] = {
-		TN_F32, TN_F32, TN_F32, TN_F64, TN_F16, TN_BF16};
+	tn_dtype t = TN_I8;
 
-	return rng_percent(&d->r, 70) ? d->dtype : floats[rng_below(&d->r, 6)];
+	if (rng_percent(&d->r, 70))
+		return d->dtype;
+	if (rng_percent(&d->r, 50))
+		return TN_F32;
+	while (!dtype_is_float(t))
+		t = (tn_dtype)rng_below(&d->r, TN_N_DTYPES);
+	return t;
 }
 
 static tn_dtype draw_int(draft *d)
 {
-	static const tn_dtype ints[] = {TN_I64, TN_I64, TN_I64, TN_I32, TN_I32,
-		TN_I16, TN_I8, TN_U8};
+	static const tn_dtype ints[] = {TN_I64, TN_I64, TN_I64, TN_I32, TN_I32};
+	tn_dtype t = TN_F32;
 
-	return ints[rng_below(&d->r, 8)];
+	if (rng_percent(&d->r, 60))
+		return ints[rng_below(&d->r, 5)];
+	while (!dtype_is_int(t))
+		t = (tn_dtype)rng_below(&d->r, TN_N_DTYPES);
+	return t;
 }
 
 static bool fits_class(const attempt *t, const char *class, tn_dtype have)

@@ -72,7 +72,7 @@ static void fill_ints(rng *r, const ir_type *t, void *data, int64_t lo,
 	int64_t n = type_numel(t);
 
 	if (lo >= hi) {
-		lo = t->dtype == TN_U8 || t->dtype == TN_BOOL ? 0 : -4;
+		lo = dtype_is_unsigned(t->dtype) || t->dtype == TN_BOOL ? 0 : -4;
 		hi = t->dtype == TN_BOOL ? 2 : 9;
 		outside = false;
 	}
@@ -80,7 +80,8 @@ static void fill_ints(rng *r, const ir_type *t, void *data, int64_t lo,
 		dtype_store_i64(t->dtype, data, i, rng_range(r, lo, hi - 1));
 	if (outside && n > 0)
 		dtype_store_i64(t->dtype, data, rng_below(r, n),
-			rng_percent(r, 50) || t->dtype == TN_U8 ? hi : lo - 1);
+			rng_percent(r, 50) || dtype_is_unsigned(t->dtype) ? hi
+									 : lo - 1);
 }
 
 void fill_inputs(arena *a, prop_case *c, const int64_t *lo, const int64_t *hi)

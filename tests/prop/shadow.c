@@ -29,7 +29,7 @@ enum { MAX_SAMPLES = 16 };
 
 static tn_dtype wide(tn_dtype t)
 {
-	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+	return dtype_is_narrow(t) ? TN_F32 : t;
 }
 
 double dtype_ulp(tn_dtype t, double v)
@@ -63,6 +63,8 @@ static double distance(tn_dtype t, ir_number x, ir_number y)
 
 	if (same(t, x, y))
 		return 0;
+	if (t == TN_U64)
+		return fabs((double)(uint64_t)x.i - (double)(uint64_t)y.i);
 	if (!dtype_is_float(t))
 		return fabs((double)x.i - (double)y.i);
 	d = fabs(x.f - y.f);

@@ -386,7 +386,7 @@ static const struct narrow {
 	tn_dtype held;
 	int64_t lo, hi;
 } narrows[] = {{"uint8", TN_U8, 0, 255}, {"int8", TN_I8, -128, 127},
-	{"uint16", TN_I32, 0, 65535}, {"int16", TN_I16, -32768, 32767}};
+	{"uint16", TN_U16, 0, 65535}, {"int16", TN_I16, -32768, 32767}};
 
 /* What a value of more bits becomes in the type. */
 static int64_t wrapped(const struct narrow *t, int64_t v)

@@ -37,34 +37,27 @@ typedef enum elem {
 static const struct {
 	const char *name, *c;
 	int32_t bytes;
-	char kind; /* as in the .def files; u: u64, only inside */
+	const char *kind; /* letters, as in the .def files */
 	elem mask, bits;
 } elems[] = {
-	[E_F32] = {"f32", "float", 4, 'f', E_I32, E_U32},
-	[E_F64] = {"f64", "double", 8, 'd', E_I64, E_U64},
-	[E_I8] = {"i8", "__INT8_TYPE__", 1, 'i', E_I8, E_U8},
-	[E_I16] = {"i16", "__INT16_TYPE__", 2, 'i', E_I16, E_U16},
-	[E_I32] = {"i32", "__INT32_TYPE__", 4, 'i', E_I32, E_U32},
-	[E_I64] = {"i64", "__INT64_TYPE__", 8, 'i', E_I64, E_U64},
-	[E_U8] = {"u8", "__UINT8_TYPE__", 1, 'i', E_I8, E_U8},
-	[E_U16] = {"u16", "__UINT16_TYPE__", 2, 'h', E_I16, E_U16},
-	[E_U32] = {"u32", "__UINT32_TYPE__", 4, '-', E_I32, E_U32},
-	[E_U64] = {"u64", "__UINT64_TYPE__", 8, 'u', E_I64, E_U64},
+	[E_F32] = {"f32", "float", 4, "f", E_I32, E_U32},
+	[E_F64] = {"f64", "double", 8, "d", E_I64, E_U64},
+	[E_I8] = {"i8", "__INT8_TYPE__", 1, "i", E_I8, E_U8},
+	[E_I16] = {"i16", "__INT16_TYPE__", 2, "i", E_I16, E_U16},
+	[E_I32] = {"i32", "__INT32_TYPE__", 4, "i", E_I32, E_U32},
+	[E_I64] = {"i64", "__INT64_TYPE__", 8, "i", E_I64, E_U64},
+	[E_U8] = {"u8", "__UINT8_TYPE__", 1, "i", E_I8, E_U8},
+	[E_U16] = {"u16", "__UINT16_TYPE__", 2, "hi", E_I16, E_U16},
+	[E_U32] = {"u32", "__UINT32_TYPE__", 4, "i", E_I32, E_U32},
+	[E_U64] = {"u64", "__UINT64_TYPE__", 8, "ui", E_I64, E_U64},
 };
 
 static elem elem_of(tn_dtype t)
 {
 	static const elem of[TN_N_DTYPES] = {
-		[TN_F32] = E_F32,
-		[TN_F64] = E_F64,
-		[TN_F16] = E_U16,
-		[TN_BF16] = E_U16,
-		[TN_I8] = E_I8,
-		[TN_I16] = E_I16,
-		[TN_I32] = E_I32,
-		[TN_I64] = E_I64,
-		[TN_U8] = E_U8,
-		[TN_BOOL] = E_U8,
+#define DTYPE(id, name, class, bits, acc, lanes, ...) [TN_##id] = E_##lanes,
+#include "base/dtype.def"
+#undef DTYPE
 	};
 
 	return of[t];
@@ -117,7 +110,7 @@ static const template *find(const char *name, size_t n, elem e)
 	for (i = 0; i < sizeof table / sizeof *table; i++)
 		if (strlen(table[i].name) == n &&
 			memcmp(table[i].name, name, n) == 0 &&
-			strchr(table[i].kinds, elems[e].kind))
+			strpbrk(table[i].kinds, elems[e].kind) != NULL)
 			return &table[i];
 	return NULL;
 }

@@ -18,13 +18,18 @@ static void from_float(str *out, c_math *m, const struct need *d)
 			"{\n"
 			"	if (x != x)\n"
 			"		return 0;\n"
+			"%s"
 			"	if (x >= 0x1p63f)\n"
-			"		return (%s)__INT64_MAX__;\n"
+			"		return (%s)%s;\n"
 			"	if (x < -0x1p63f)\n"
 			"		return (%s)(-__INT64_MAX__ - 1);\n"
 			"	return (%s)(i64)x;\n"
 			"}\n",
-			to, to, from, from, to, to, to);
+			to, to, from, from,
+			d->of == TN_U64 ? "	if (x >= 0x1p64f)\n"
+					  "		return ~(u64)0;\n"
+					: "",
+			to, d->of == TN_U64 ? "x" : "__INT64_MAX__", to, to);
 		return;
 	}
 	tv = c_math_type(m, d->of, d->lanes);

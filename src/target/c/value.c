@@ -137,6 +137,9 @@ static const char *literal(printer *p, const kern_value *v)
 
 	if (v->type.dt == TN_BOOL)
 		return v->c.i != 0 ? "1" : "0";
+	if (v->type.dt == TN_U64)
+		return arena_printf(p->a, "((%s)%" PRIu64 "u)",
+			c_type(p, v->type), (uint64_t)v->c.i);
 	if (!dtype_is_float(v->type.dt))
 		return v->c.i == INT64_MIN
 			       ? "(-9223372036854775807LL - 1)"

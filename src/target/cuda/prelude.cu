@@ -67,6 +67,8 @@ SHUFFLES(i32, int, int)
 SHUFFLES(i64, __INT64_TYPE__, long long)
 SHUFFLES(u8, unsigned char, int)
 SHUFFLES(u16, unsigned short, int)
+SHUFFLES(u32, unsigned, unsigned)
+SHUFFLES(u64, __UINT64_TYPE__, unsigned long long)
 SHUFFLES(bool, int, int)
 /*
  * Factors of a product, two elements in a word. Rows: row l / 4 (word 1 and 3: and
