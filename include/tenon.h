@@ -51,19 +51,9 @@ typedef enum tn_status {
 } tn_status;
 
 typedef enum tn_dtype {
-	TN_F32,
-	TN_F64,
-	TN_F16,
-	TN_BF16,
-	TN_I8,
-	TN_I16,
-	TN_I32,
-	TN_I64,
-	TN_U8,
-	TN_BOOL,
-	TN_U16,
-	TN_U32,
-	TN_U64
+	TN_F32, TN_F64, TN_F16, TN_BF16,
+	TN_I8, TN_I16, TN_I32, TN_I64,
+	TN_U8, TN_BOOL, TN_U16, TN_U32, TN_U64
 } tn_dtype;
 #define TN_N_DTYPES 13
 
