@@ -73,6 +73,53 @@ static const ir_row *row_of(const struct apply *k, const ir_call *c)
 	return r;
 }
 
+static void record_calls(
+	const struct apply *k, arena *a, const ir_program *p, tensor **value);
+
+/* A loop of the program, while its rounds are recorded as a region. */
+struct looping {
+	const struct apply *k;
+	arena *a;
+	const ir_loop *l;
+	tensor *const *same;
+};
+
+static void record_body(void *arg, tensor *const *in, tensor **out)
+{
+	const struct looping *j = arg;
+	const ir_program *p = j->l->body;
+	int32_t n = j->l->n_carried + j->l->n_rows;
+	tensor **value = arena_array(j->a, tensor *, p->value.n + 1);
+
+	for (int32_t i = 0; i < p->input.n; i++)
+		value[p->input.at[i]] = i < n ? in[i] : j->same[i - n];
+	record_calls(j->k, j->a, p, value);
+	for (int32_t i = 0; i < p->output.n; i++)
+		out[i] = value[p->output.at[i]];
+}
+
+static void record_loop(
+	const struct apply *k, arena *a, const ir_call *c, tensor **value)
+{
+	tensors *t = api_tensors(k->p->c);
+	const ir_loop *l = ir_loop_of(c->inst);
+	tensor *arg[IR_MAX_OPERANDS], *out[IR_MAX_OUT];
+	struct looping j = {k, a, l, arg + l->n_carried + l->n_rows};
+	const tensor_loop loop = {.name = "loop",
+		.body = record_body,
+		.arg = &j,
+		.n = l->n,
+		.n_carried = l->n_carried,
+		.n_rows = l->n_rows,
+		.n_out = l->n_out};
+
+	for (int32_t i = 0; i < c->n_args; i++)
+		arg[i] = value[c->arg[i]];
+	tensor_loop_call(t, &loop, arg, out);
+	for (int32_t i = 0; i < c->n_results; i++)
+		value[c->result[i]] = out[i];
+}
+
 static void record_call(
 	const struct apply *k, arena *a, const ir_call *c, tensor **value)
 {
@@ -145,6 +192,24 @@ static void record_write(const struct apply *k, int32_t number, tensor **value)
 	value[c->result[0]] = whole;
 }
 
+static void record_calls(
+	const struct apply *k, arena *a, const ir_program *p, tensor **value)
+{
+	for (int32_t i = 0; i < p->call.n; i++) {
+		const ir_call *c = &p->call.at[i];
+
+		if (c->at.file != NULL)
+			tensors_site(api_tensors(k->p->c), c->at.file,
+				c->at.line);
+		if (c->view >= 0) /* a body of a loop has no writes */
+			record_write(k, i, value);
+		else if (ir_loop_of(c->inst) != NULL)
+			record_loop(k, a, c, value);
+		else
+			record_call(k, a, c, value);
+	}
+}
+
 /* Is it a handle that was created here and is not an output yet? */
 static bool is_ours(const struct apply *k, int32_t n, const tensor *x)
 {
@@ -176,16 +241,7 @@ static void record(arena *a, void *arg)
 	}
 	tensor_scope_enter(t);
 	s->open = true;
-	for (int32_t i = 0; i < ir->call.n; i++) {
-		const loc *at = &ir->call.at[i].at;
-
-		if (at->file != NULL)
-			tensors_site(t, at->file, at->line);
-		if (ir->call.at[i].view >= 0)
-			record_write(k, i, value);
-		else
-			record_call(k, a, &ir->call.at[i], value);
-	}
+	record_calls(k, a, ir, value);
 	tensors_site(t, k->file, k->line);
 	for (int32_t i = 0; i < ir->output.n; i++) {
 		tensor *x = value[ir->output.at[i]];

@@ -142,6 +142,18 @@ static plan_exec *compile_on_cpu(tn_context *c, arena *a, const plan *p)
 	return x;
 }
 
+/* Compiles the bodies of loops; as deep as loops are. */
+static void add_bodies(tn_context *c, arena *a, compilation *m, plan_exec *x)
+{
+	for (int32_t i = 0; i < m->plan->launch.n; i++) {
+		const ir_loop *l = plan_loop_of(m->plan, i);
+
+		if (l != NULL)
+			plan_exec_body(x, i,
+				api_compile(c, a, compile_body(m, l)));
+	}
+}
+
 plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 {
 	plan_exec *x;
@@ -154,6 +166,8 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 	api_compile_to(c, m, TN_LEVEL_C);
 	x = c->device->is_host ? compile_on_cpu(c, a, m->plan)
 			       : compile_on_device(c, a, m->plan);
+	if (c->device->is_host)
+		add_bodies(c, a, m, x);
 	add_stats(c, m);
 	api_profile_add(c, m, x);
 	return x;

@@ -16,6 +16,9 @@
 
 #include <time.h>
 
+/* Terms of a sum from which a product is a kernel of its own in a loop. */
+enum { LEAST_TERMS = 32 };
+
 static void check_program(compilation *c)
 {
 	ir_program_verify(c->program);
@@ -112,9 +115,56 @@ static int32_t maker_of(const compilation *c, const char *name)
 		name);
 }
 
-static const fuse_pair *pairs_of(compilation *c)
+/* Is it a product of a matrix and one row? */
+static bool is_row_product(const sys_eqn *e)
 {
-	fuse_pair *p = arena_array(c->a, fuse_pair, c->o.n_apart + 1);
+	int32_t wide = 0;
+	int64_t terms = 1;
+
+	for (int32_t i = 0; i < e->n_axes; i++) {
+		if (i < e->n_left)
+			wide += e->axis[i].extent > 1;
+		else
+			terms *= e->axis[i].extent;
+	}
+	return e->monoid == IR_SUM && e->push == NULL && wide == 1 &&
+	       terms >= LEAST_TERMS;
+}
+
+/* Does e read tensor t? */
+static bool reads(compilation *c, const sys_eqn *e, int32_t t)
+{
+	for (int32_t k = 0; k < e->n_out && e->opaque == NULL; k++) {
+		ex_reads all = ex_list_reads(c->system, e->body[k]);
+
+		for (int32_t i = 0; i < all.n; i++)
+			if (all.at[i].tensor == t)
+				return true;
+	}
+	return false;
+}
+
+/*
+ * A round of a loop often multiplies one row, whose sums run in lanes, and then
+ * computes functions of the result, which run in lanes along the row. In one
+ * kernel these functions would not: they cost more there than a launch.
+ */
+static int32_t add_products(compilation *c, fuse_pair *p, int32_t n)
+{
+	const ir_system *s = c->system;
+
+	for (int32_t i = 0; i < s->eqn.n; i++)
+		for (int32_t k = i + 1; k < s->eqn.n && n < FUSE_MAX_PAIRS &&
+			is_row_product(&s->eqn.at[i]); k++)
+			if (reads(c, &s->eqn.at[k], s->eqn.at[i].out[0]))
+				p[n++] = (fuse_pair){i, k};
+	return n;
+}
+
+static const fuse_pair *pairs_of(compilation *c, int32_t *n)
+{
+	fuse_pair *p = arena_array(
+		c->a, fuse_pair, c->o.n_apart + FUSE_MAX_PAIRS);
 
 	for (int32_t i = 0; i < c->o.n_apart; i++) {
 		const compile_pair *o = &c->o.apart[i];
@@ -127,17 +177,16 @@ static const fuse_pair *pairs_of(compilation *c)
 				"cannot be kept apart from itself",
 				o->first, o->then);
 	}
+	*n = c->o.in_loop ? add_products(c, p, c->o.n_apart) : c->o.n_apart;
 	return p;
 }
 
 static void fuse(compilation *c)
 {
 	fuse_pricing *p = arena_make(c->a, fuse_pricing); /* fuse_explain asks it */
-	fuse_options o = {.no_fusion = c->o.no_fusion,
-		.price = p,
-		.n_apart = c->o.n_apart,
-		.apart = pairs_of(c)};
+	fuse_options o = {.no_fusion = c->o.no_fusion, .price = p};
 
+	o.apart = pairs_of(c, &o.n_apart);
 	*p = (fuse_pricing){price, c};
 	c->groups = fuse_partition_settled(c->settled, pricing(c), &o);
 }
@@ -440,6 +489,23 @@ compilation *compile_again(
 	b->n_done = FIRST_OF_LOOPS;
 	b->number = c->number;
 	return b;
+}
+
+compilation *compile_body(compilation *c, const ir_loop *l)
+{
+	compile_options o = c->o;
+
+	for (int32_t i = 0; i < c->loop.n; i++)
+		if (c->loop.at[i] == l)
+			return c->body.at[i];
+	if (o.n_pinned == NULL)
+		o.schedule = (compile_text){0};
+	o.kern = (compile_text){0};
+	o.n_apart = 0;
+	o.in_loop = true;
+	o.layout = NULL;
+	*vec_push(c->a, &c->loop) = l;
+	return *vec_push(c->a, &c->body) = compile_new(c->a, l->body, &o);
 }
 
 static void log_pass(const compilation *c, int32_t i)

@@ -51,6 +51,7 @@ typedef struct compile_options {
 	const machine *machine; /* NULL: none; only groups can be made */
 	const c_target *target; /* NULL: c_gnu */
 	const machine *pricing; /* for costs of groups; NULL: machine->priced_as */
+	bool in_loop; /* the program is the body of a loop */
 	plan_options plan;
 	settle_options settle; /* for tests */
 	compile_text schedule, kern; /* pinned by the user */
@@ -94,6 +95,9 @@ typedef struct compilation {
 	kern_kernel **kernels;	     /* by kernel, likewise */
 	const c_kernel **code;	     /* by kernel, likewise */
 	plan *plan;
+	/* bodies of loops that were asked for, by loop */
+	VEC(const ir_loop *) loop;
+	VEC(struct compilation *) body;
 	str *after; /* by pass of schedules: all kernels behind it, for dumps */
 	double ms[COMPILE_N_PASSES]; /* time of each pass */
 } compilation;
@@ -112,6 +116,10 @@ compilation *compile_new_system(
  * share the system, to which schedules add tensors: see ir_trial. */
 compilation *compile_again(
 	arena *a, const compilation *c, const compile_options *o);
+
+/* The body of a loop of the program, compiled separately; pinned texts of c are
+ * not for it. */
+compilation *compile_body(compilation *c, const ir_loop *l);
 
 /* Runs the passes that a level needs and that have not run yet. A compilation
  * with a layout ends at TN_LEVEL_SYSTEM: the later levels belong to its phases. */

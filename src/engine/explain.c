@@ -113,6 +113,30 @@ static void explain_text(
 	}
 }
 
+/* The bodies of loops, behind the program that runs them; as deep as loops are. */
+static void explain_bodies(
+	str *out, compilation *c, tn_level level, uint32_t flags)
+{
+	if (level == TN_LEVEL_PROGRAM) /* its text contains them */
+		return;
+	for (int32_t i = 0; i < c->system->eqn.n; i++) {
+		const sys_eqn *e = &c->system->eqn.at[i];
+		compilation *body;
+
+		if (e->opaque == NULL || e->opaque->loop == NULL)
+			continue;
+		body = compile_body(c, e->opaque->loop);
+		body->o.machine = c->o.machine;
+		compile_to(body, compile_level_needed(level));
+		str_printf(out, "\n// the body of the loop that makes %s, "
+			"%lld rounds\n",
+			c->system->tensor.at[e->out[0]].name,
+			(long long)e->opaque->loop->n);
+		explain_text(out, body, level, flags);
+		explain_bodies(out, body, level, flags);
+	}
+}
+
 tn_level compile_level_needed(tn_level level)
 {
 	/* the loop tree is printed as fusion made it, before schedules */
@@ -130,6 +154,7 @@ void compile_explain(
 		compile_to(c, TN_LEVEL_KERN); /* where the last ones are taken */
 	if ((flags & TN_EXPLAIN_JSON) == 0) {
 		explain_text(out, c, level, flags);
+		explain_bodies(out, c, level, flags);
 		return;
 	}
 	if (level == TN_LEVEL_GROUPS) {
@@ -147,6 +172,7 @@ void compile_explain(
 	tmp = arena_child(c->a);
 	text = str_new(tmp);
 	explain_text(&text, c, level, flags);
+	explain_bodies(&text, c, level, flags);
 	str_json(out, text.at);
 	str_addc(out, '\n');
 	arena_free(tmp);

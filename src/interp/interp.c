@@ -276,7 +276,8 @@ static void run_opaque(arena *a, const inst_job *j)
 		type[n_in + i] = inst->tensor[inst->result[i]].type;
 		out[i] = j->tensor[inst->result[i]];
 	}
-	inst->opaque->run(j->e, type, in, type + n_in, out, inst->opaque_attr);
+	inst->opaque->run(j->e, inst->opaque, type, in, type + n_in, out,
+		inst->opaque_attr);
 }
 
 static void run_inst(arena *a, void *arg)
@@ -385,4 +386,57 @@ void interp_run(env *e, const ir_program *p, const void *const *input,
 	int32_t at;
 
 	interp_run_at(e, p, input, output, &at);
+}
+
+/* ---- loops ---- */
+
+typedef struct loop_job {
+	env *e;
+	const ir_loop *l;
+	const ir_type *in_type, *out_type;
+	const void *const *in;
+	void *const *out;
+} loop_job;
+
+/* The bytes of one row. */
+static size_t row_bytes(const ir_type *t)
+{
+	return ir_type_bytes(t) / (size_t)t->shape[0];
+}
+
+/* interp_run reads all inputs before it writes outputs: a carried value stays in
+ * its result. */
+static void run_loop(arena *a, void *arg)
+{
+	const loop_job *j = arg;
+	const ir_loop *l = j->l;
+	int32_t n_in = l->body->input.n, n_out = l->body->output.n;
+	const void **in = arena_array(a, const void *, n_in + 1);
+	void **out = arena_array(a, void *, n_out + 1);
+
+	for (int32_t i = 0; i < l->n_carried; i++)
+		memcpy(j->out[i], j->in[i], ir_type_bytes(&j->out_type[i]));
+	for (int64_t r = 0; r < l->n; r++) {
+		for (int32_t i = 0; i < n_in; i++)
+			in[i] = i < l->n_carried ? j->out[i]
+				: i < l->n_carried + l->n_rows
+				? (const char *)j->in[i] +
+					(size_t)r * row_bytes(&j->in_type[i])
+				: j->in[i];
+		for (int32_t i = 0; i < n_out; i++)
+			out[i] = i < l->n_carried ? j->out[i]
+				: (char *)j->out[i] +
+					(size_t)r * row_bytes(&j->out_type[i]);
+		interp_run(j->e, l->body, in, out);
+	}
+}
+
+void interp_loop(env *e, const ir_opaque *self, const ir_type *in_type,
+	const void *const *in, const ir_type *out_type, void *const *out,
+	const int64_t *attr)
+{
+	loop_job j = {e, self->loop, in_type, out_type, in, out};
+
+	(void)attr;
+	arena_run(e, run_loop, &j);
 }

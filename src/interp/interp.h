@@ -25,4 +25,9 @@ void interp_run_at(env *e, const ir_program *p, const void *const *input,
  * the operands. */
 void interp_inst(env *e, const ir_inst *inst, void *const *tensor);
 
+/* Runs a loop: for ir_program_loop. */
+void interp_loop(env *e, const ir_opaque *self, const ir_type *in_type,
+	const void *const *in, const ir_type *out_type, void *const *out,
+	const int64_t *attr);
+
 #endif

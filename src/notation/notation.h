@@ -321,13 +321,15 @@ static inline int32_t ir_n_bodies(const in_eqn *q)
 	return q->n_out;
 }
 
-/* Opaque rows: plain C over whole, dense tensors. */
+/* Opaque rows, and loops: plain C over whole, dense tensors. */
 typedef struct ir_opaque {
 	const char *name;
 	/* in[], out[]: data; types as unified; throws through e */
-	void (*run)(env *e, const ir_type *in_type, const void *const *in,
+	void (*run)(env *e, const struct ir_opaque *self,
+		const ir_type *in_type, const void *const *in,
 		const ir_type *out_type, void *const *out,
 		const int64_t *attr);
+	const struct ir_loop *loop; /* a loop of a program; NULL: a row */
 } ir_opaque;
 const ir_opaque *ir_opaque_find(const char *name);
 

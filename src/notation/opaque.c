@@ -487,12 +487,14 @@ static void run_unique_slices(arena *a, void *arg)
 /* ---- the table ---- */
 
 #define OPAQUE(name)                                                           \
-	static void do_##name(env *e, const ir_type *in_type,                  \
-		const void *const *in, const ir_type *out_type,                \
-		void *const *out, const int64_t *attr)                         \
+	static void do_##name(env *e, const ir_opaque *self,                   \
+		const ir_type *in_type, const void *const *in,                 \
+		const ir_type *out_type, void *const *out,                     \
+		const int64_t *attr)                                           \
 	{                                                                      \
 		job j = {in_type, out_type, in, out, attr};              \
                                                                                \
+		(void)self;                                                    \
 		arena_run(e, run_##name, &j);                               \
 	}
 OPAQUE(sort)
@@ -507,15 +509,15 @@ OPAQUE(unique_slices)
 #undef OPAQUE
 
 static const ir_opaque table[] = {
-	{"sort", do_sort},
-	{"argsort", do_argsort},
-	{"topk", do_topk},
-	{"nonzero", do_nonzero},
-	{"unique", do_unique},
-	{"non_max_suppression", do_non_max_suppression},
-	{"det", do_det},
-	{"bit_cast", do_bit_cast},
-	{"unique_slices", do_unique_slices},
+	{"sort", do_sort, NULL},
+	{"argsort", do_argsort, NULL},
+	{"topk", do_topk, NULL},
+	{"nonzero", do_nonzero, NULL},
+	{"unique", do_unique, NULL},
+	{"non_max_suppression", do_non_max_suppression, NULL},
+	{"det", do_det, NULL},
+	{"bit_cast", do_bit_cast, NULL},
+	{"unique_slices", do_unique_slices, NULL},
 };
 
 const ir_opaque *ir_opaque_find(const char *name)

@@ -494,6 +494,20 @@ int32_t on_concat(node *d, int32_t n, const int32_t *v, int32_t axis)
 	return part[0];
 }
 
+int32_t on_stack(node *d, int32_t n, const int32_t *v, int32_t axis)
+{
+	int32_t *part = arena_array(d->x->a, int32_t, n + 1);
+
+	for (int32_t i = 0; i < n; i++)
+		part[i] = on_unsqueeze(d, v[i], axis);
+	return on_concat(d, n, part, axis);
+}
+
+int32_t on_flip(node *d, int32_t v, int32_t axis)
+{
+	return rowa(d, "flip", A(v), INTS("axes", LIST(d, axis)));
+}
+
 int32_t on_wrap_index(node *d, int32_t ids, int64_t n)
 {
 	int32_t zero, size;

@@ -121,7 +121,7 @@ int32_t onnx_call(onnx_import *x, const char *name, int32_t n,
 {
 	bool is_const = true;
 	const ir_call *c;
-	int32_t number;
+	int32_t number, level = 0;
 	ir_attr *own;
 
 	if (x->p->call.n >= MAX_CALLS)
@@ -135,8 +135,13 @@ int32_t onnx_call(onnx_import *x, const char *name, int32_t n,
 	c = &x->p->call.at[number];
 	for (int32_t i = 0; i < n; i++)
 		is_const = is_const && onnx_fact(x, arg[i])->is_const;
-	for (int32_t i = 0; i < c->n_results; i++)
+	for (int32_t i = 0; i < n; i++)
+		if (onnx_fact(x, arg[i])->level > level)
+			level = onnx_fact(x, arg[i])->level;
+	for (int32_t i = 0; i < c->n_results; i++) {
 		onnx_fact(x, c->result[i])->is_const = is_const;
+		onnx_fact(x, c->result[i])->level = level;
+	}
 	return c->n_results > 0 ? c->result[0] : -1;
 }
 
@@ -190,28 +195,9 @@ static void fill_with(const ir_type *t, char *data, double value)
 		memcpy(data + done, data, done < n - done ? done : n - done);
 }
 
-/* Number of points of all its equations, at most MAX_HOST_POINTS + 1. */
-static int64_t points_of(const ir_inst *inst)
-{
-	int64_t sum = 0;
-
-	for (int32_t i = 0; i < inst->n_eqns; i++) {
-		const in_eqn *q = &inst->eqn[i];
-		int64_t n = 1;
-
-		for (int32_t k = 0; k < q->n_letters; k++)
-			if (!mul_ok(n, inst->letter[q->letters[k]].extent, &n))
-				n = INT64_MAX;
-		if (n > MAX_HOST_POINTS - sum)
-			return MAX_HOST_POINTS + 1;
-		sum += n;
-	}
-	return sum;
-}
-
 static void check_points(const job *j)
 {
-	int64_t n = points_of(j->c->inst);
+	int64_t n = ir_inst_points(j->c->inst, MAX_HOST_POINTS);
 
 	if (n > MAX_HOST_POINTS - j->x->host_points)
 		env_fail(j->x->e, TN_ENOMEM, "onnx.size", place(j->x),
@@ -302,6 +288,9 @@ static bool is_ready(onnx_import *x, int32_t v)
 
 const void *onnx_host(onnx_import *x, int32_t v)
 {
+	if (onnx_fact(x, v)->level > 0)
+		env_fail(x->e, TN_EINVAL, "onnx.round", place(x),
+			"a shape depends on the round of a loop");
 	if (x->path != NULL && !onnx_fact(x, v)->is_const)
 		return x->decide(x, v);
 	x->stack.n = 0;
@@ -414,7 +403,7 @@ static cost cost_of(const onnx_import *x, const ir_call *c, const cost *of)
 	double value;
 
 	if (!is_uniform(c->inst, &value))
-		sum.points = points_of(c->inst);
+		sum.points = ir_inst_points(c->inst, MAX_HOST_POINTS);
 	for (int32_t k = 0; k < c->n_results; k++)
 		sum.bytes += ir_type_bytes(&x->p->value.at[c->result[k]].type);
 	for (int32_t k = 0; k < c->n_args; k++) {

@@ -282,6 +282,11 @@ void onnx_set_dim(onnx_import *x, const char *name, int64_t size)
 	map_set_str(x->dim, name, size);
 }
 
+void onnx_unroll(onnx_import *x, bool unrolled)
+{
+	x->unrolled = unrolled;
+}
+
 void onnx_train(onnx_import *x, bool training, bool logits)
 {
 	x->training = training;
@@ -470,6 +475,9 @@ onnx_program onnx_import_run(onnx_import *x)
 	outputs o = {0};
 
 	x->p = ir_program_new(x->a, ir_table_new(x->a));
+	/* its derivatives are calls of adjoints, and a loop has none */
+	for (int32_t i = 0; i < g->node.n; i++)
+		x->unrolled |= !strcmp(g->node.at[i].op, "Gradient");
 	find_functions(x);
 	frame.scope = x->top = scope_new(x, NULL);
 	for (int32_t i = 0; i < x->m->input.n; i++)

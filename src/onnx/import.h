@@ -52,6 +52,9 @@ typedef struct fact {
 	bool is_live;	   /* an output needs it */
 	bool is_folded;	   /* computed here, and bound to the program */
 	bool is_carried;   /* made by an earlier stage */
+	/* it depends on what differs from round to round of this many loops around
+	 * it: see loop.c */
+	int32_t level;
 } fact;
 
 struct node;
@@ -106,6 +109,8 @@ struct onnx_import {
 	/* The body of If, Loop, Scan, SequenceMap: inputs to outputs, all in a. */
 	void (*run_graph)(struct node *d, const onnx_graph *g, int32_t n_in,
 		const val *in, val *out);
+	int32_t level; /* of loops whose bodies are being built (loop.c) */
+	bool unrolled; /* no loops: see onnx_unroll */
 	scope *top;
 	int32_t top_node; /* of the graph, the one being built */
 	bool is_batched; /* the first extent of an input is more than its 1 */
@@ -153,6 +158,24 @@ const void *onnx_host(onnx_import *x, int32_t v);
 /* A program of the calls that these outputs need. */
 onnx_program onnx_prune(
 	onnx_import *x, int32_t n_out, const int32_t *out, onnx_value *output);
+
+/* ---- loop.c: loops ---- */
+
+/*
+ * n rounds of a body, which gets what is carried, then a row of each of the rows,
+ * and makes what is carried next, then a row of each output.
+ */
+typedef struct on_loop {
+	int64_t n;
+	int32_t n_carried, n_rows, n_out;
+	const int32_t *in; /* first values of what is carried; rows [n, ..] */
+	void (*body)(struct node *d, void *arg, const int32_t *in, int32_t *out);
+	void *arg;
+} on_loop;
+/* out: what is carried at the end; rows [n, ..]. false: it must be unrolled. */
+bool on_loop_call(struct node *d, const on_loop *l, int32_t *out);
+/* The same, unrolled where it must be. */
+void on_loop_run(struct node *d, const on_loop *l, int32_t *out);
 
 /* ---- build.c: for builders ---- */
 
@@ -276,6 +299,10 @@ int32_t on_transpose(node *d, int32_t v, list perm);
 int32_t on_move_axis(node *d, int32_t v, int32_t from, int32_t to);
 int32_t on_narrow(node *d, int32_t v, int32_t axis, int64_t start, int64_t count);
 int32_t on_concat(node *d, int32_t n, const int32_t *v, int32_t axis);
+/* tensors of equal shape along a new axis */
+int32_t on_stack(node *d, int32_t n, const int32_t *v, int32_t axis);
+/* in the opposite order along an axis */
+int32_t on_flip(node *d, int32_t v, int32_t axis);
 /* indices into an axis of extent n: negative ones count from the end */
 int32_t on_wrap_index(node *d, int32_t ids, int64_t n);
 tn_dtype on_elem_dtype(node *d, int64_t elem); /* [onnx.elem] */

@@ -127,6 +127,9 @@ void onnx_fold_from(onnx_import *x, int64_t n_elems);
  * training).
  */
 void onnx_train(onnx_import *x, bool training, bool logits);
+/* Loops become calls of their rounds, one after another: for devices that run no
+ * loops, and for tests. */
+void onnx_unroll(onnx_import *x, bool unrolled);
 /* Value of input i: n arrays (1 for a tensor), whose data is borrowed. */
 void onnx_give(
 	onnx_import *x, int32_t i, int32_t n, const onnx_array *arrays);
@@ -159,6 +162,7 @@ typedef struct onnx_runner {
 	void (*run)(void *arg, void *made, const void *const *in,
 		void *const *out);
 	void *arg;
+	bool unrolled; /* as onnx_unroll */
 } onnx_runner;
 
 /* fold: as onnx_fold_from. The model must live as long as the arena. */

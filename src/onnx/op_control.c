@@ -1,7 +1,8 @@
 /*
  * op_control.c: If, Loop, Scan, sequences and optionals. The import resolves
  * all of them: conditions and trip counts are known then, so a branch is
- * chosen, a loop is unrolled, and a sequence is a list of values.
+ * chosen, a loop has as many rounds (loop.c) or is unrolled, and a sequence is a
+ * list of values.
  *
  *     Loop(3, true, s){s' = s + 1}   add, add, add
  */
@@ -113,6 +114,104 @@ static val stacked(
 	return tensor_val(d, on_concat(d, n, part, axis), p->elem);
 }
 
+/*
+ * The body of Loop or Scan as that of a loop, with ONNX's element types of what
+ * goes through it.
+ */
+typedef struct round_job {
+	const onnx_graph *g;
+	int32_t n_state, n_rows, n_out;
+	bool is_loop; /* the row is the number of the round; it is not Scan's */
+	int32_t *elem; /* of the states, then of the rows */
+	int32_t *out_elem; /* of rows that it makes */
+} round_job;
+
+static int32_t result_of(node *d, const val *v, int32_t elem)
+{
+	if (v->kind != VAL_TENSOR || (elem != 0 && v->elem != elem))
+		on_fail(d, "onnx.round", "what a loop carries or collects is "
+			"not a tensor, or changes its type");
+	return v->v;
+}
+
+static void round_of(node *d, void *arg, const int32_t *in, int32_t *out)
+{
+	const round_job *j = arg;
+	int32_t n = j->n_state + j->n_rows, first = j->is_loop ? 2 : 0;
+	val *x = arena_array(d->x->a, val, n + 3);
+	val *y = arena_array(d->x->a, val, j->g->out.n + 1);
+	const val *made = y + j->is_loop;
+
+	if (j->is_loop) {
+		x[0] = tensor_val(d, in[j->n_state], onnx_dtype_elem(TN_I64));
+		x[1] = bool_val(d, true);
+		n = j->n_state;
+	}
+	for (int32_t i = 0; i < n; i++)
+		x[first + i] = tensor_val(d, in[i], j->elem[i]);
+	d->x->run_graph(d, j->g, first + n, x, y);
+	if (j->is_loop && !host_bool(d, &y[0]))
+		on_fail(d, "onnx.round", "the loop ends earlier");
+	for (int32_t i = 0; i < j->n_state + j->n_out; i++)
+		out[i] = result_of(d, &made[i],
+			i < j->n_state ? j->elem[i] : 0);
+	for (int32_t i = 0; i < j->n_out; i++)
+		j->out_elem[i] = made[j->n_state + i].elem;
+}
+
+/*
+ * Runs states and rows [n, ..] through a loop; false: it must be unrolled. out:
+ * the states at the end, then what it collects, [n, ..].
+ */
+static bool run_as_loop(node *d, round_job *j, int64_t n, const val *in, val *out)
+{
+	int32_t n_in = j->n_state + j->n_rows, n_out = j->n_state + j->n_out;
+	int32_t *v = arena_array(d->x->a, int32_t, n_in + 1);
+	int32_t *y = arena_array(d->x->a, int32_t, n_out + 1);
+	const on_loop l = {.n = n, .n_carried = j->n_state,
+		.n_rows = j->n_rows, .n_out = j->n_out, .in = v,
+		.body = round_of, .arg = j};
+
+	j->elem = arena_array(d->x->a, int32_t, n_in + 1);
+	j->out_elem = arena_array(d->x->a, int32_t, j->n_out + 1);
+	for (int32_t i = 0; i < n_in; i++) {
+		if (in[i].kind != VAL_TENSOR)
+			return false;
+		v[i] = in[i].v;
+		j->elem[i] = in[i].elem;
+	}
+	if (n_out == 0 || !on_loop_call(d, &l, y))
+		return false;
+	for (int32_t i = 0; i < n_out; i++)
+		out[i] = tensor_val(d, y[i], i < j->n_state
+			? j->elem[i] : j->out_elem[i - j->n_state]);
+	return true;
+}
+
+/* A Loop of n rounds, unless it ends earlier. */
+static bool loop_of(node *d, const onnx_graph *g, int32_t n_state, int64_t n)
+{
+	round_job j = {.g = g, .n_state = n_state, .n_rows = 1,
+		.n_out = g->out.n - n_state - 1, .is_loop = true};
+	val *in, *out;
+
+	if (n < 1 || n > MAX_ROUNDS)
+		return false;
+	in = arena_array(d->x->a, val, n_state + 1);
+	out = arena_array(d->x->a, val, g->out.n + 1);
+	for (int32_t i = 0; i < n_state; i++)
+		in[i] = *on_val(d, i + 2);
+	in[n_state] = tensor_val(d,
+		rowa(d, "iota", NO_ARGS, INTS("shape", LIST(d, n)),
+			DTYPE("dtype", TN_I64)),
+		onnx_dtype_elem(TN_I64));
+	if (!run_as_loop(d, &j, n, in, out))
+		return false;
+	for (int32_t i = 0; i < n_state + j.n_out; i++)
+		on_set_val(d, i, out[i]);
+	return true;
+}
+
 void onnx_loop(node *d)
 {
 	int32_t n = d->n_in > 2 ? d->n_in - 2 : 0; /* carried values */
@@ -126,6 +225,8 @@ void onnx_loop(node *d)
 
 	for (int32_t i = 0; i < n; i++)
 		in[i + 2] = *on_val(d, i + 2);
+	if (go && loop_of(d, g, n, most))
+		return;
 	for (int64_t k = 0; k < most && go; k++) {
 		if (k == MAX_ROUNDS)
 			on_fail(d, "onnx.size", "a loop has more than %d "
@@ -185,6 +286,39 @@ static scan_job scan_of(node *d, int32_t first)
 	return s;
 }
 
+/* Rows first, in the order of the rounds; and back. */
+static bool scan_as_loop(node *d, const scan_job *s, int64_t rounds,
+	const val *in, val *out)
+{
+	int32_t n = s->n_state + s->n_scan;
+	round_job j = {.g = s->g, .n_state = s->n_state, .n_rows = s->n_scan,
+		.n_out = s->n_out};
+	val *x = arena_array(d->x->a, val, n + 1);
+
+	memcpy(x, in, (size_t)n * sizeof *x);
+	for (int32_t i = 0; i < s->n_scan; i++) {
+		val *v = &x[s->n_state + i];
+
+		v->v = on_move_axis(d, v->v,
+			on_axis(d, at_or(&s->in_axes, i, 0),
+				on_rank_of(d, v->v)), 0);
+		if (at_or(&s->in_back, i, 0) != 0)
+			v->v = on_flip(d, v->v, 0);
+	}
+	if (!run_as_loop(d, &j, rounds, x, out))
+		return false;
+	for (int32_t i = 0; i < s->n_out; i++) {
+		val *v = &out[s->n_state + i];
+
+		if (at_or(&s->out_back, i, 0) != 0)
+			v->v = on_flip(d, v->v, 0);
+		v->v = on_move_axis(d, v->v, 0,
+			on_axis(d, at_or(&s->out_axes, i, 0),
+				on_rank_of(d, v->v)));
+	}
+	return true;
+}
+
 /* in: states, then scanned tensors; out: states, then collected values */
 static void scan(node *d, const scan_job *s, const val *in, val *out)
 {
@@ -209,6 +343,8 @@ static void scan(node *d, const scan_job *s, const val *in, val *out)
 		rounds = on_extent(d, v->v, axis);
 	}
 	on_bound(d, "the number of rounds", rounds, 0, MAX_ROUNDS);
+	if (scan_as_loop(d, s, rounds, in, out))
+		return;
 	for (int64_t k = 0; k < rounds; k++) {
 		for (int32_t i = 0; i < s->n_scan; i++) {
 			const val *v = &in[s->n_state + i];

@@ -1,6 +1,6 @@
 /*
- * op_rnn.c: RNN, GRU and LSTM, unrolled: one matrix product for the inputs of
- * all steps, and one for the state of each step.
+ * op_rnn.c: RNN, GRU and LSTM: one matrix product for the inputs of all steps,
+ * and a loop over the steps with one for the state (loop.c).
  *
  *     RNN    h' = f(x w' + h r' + b)
  *     GRU    z, r gates; h' = (1 - z) g(..) + z h
@@ -11,7 +11,7 @@
  */
 #include "onnx/ops.h"
 
-enum { MAX_STEPS = 1 << 14 };
+enum { MAX_STEPS = 1 << 24 };
 
 /* Activations: ONNX's names, rows, and the defaults of alpha and beta. */
 static const struct known {
@@ -59,6 +59,8 @@ struct cell {
 	act f[3];
 	double clip; /* 0: none */
 	bool linear_before_reset, input_forget;
+	bool is_masked; /* sequences have lengths */
+	bool wants_all; /* the state of all steps is an output */
 };
 
 static int32_t activate(const cell *c, int32_t which, int32_t x)
@@ -202,16 +204,19 @@ static int32_t part(node *d, int32_t i, int32_t direction)
 			    : -1;
 }
 
-/* (b, 1): is step t within each sequence? -1: it is within all */
-static int32_t inside(node *d, int64_t t)
+/* [t, b, 1]: is step t within each sequence? -1: all are */
+static int32_t inside(const cell *c)
 {
-	int32_t n;
+	node *d = c->d;
+	int32_t n, t;
 
 	if (!on_has(d, 4))
 		return -1;
-	n = on_cast_to(d, on_in(d, 4), TN_I64);
-	n = row(d, "gt", A(n, on_scalar(d, TN_I64, (double)t)));
-	return on_unsqueeze(d, n, 1);
+	n = on_reshape(d, on_cast_to(d, on_in(d, 4), TN_I64),
+		LIST(d, 1, c->batch, 1));
+	t = rowa(d, "iota", NO_ARGS, INTS("shape", LIST(d, c->steps, 1, 1)),
+		DTYPE("dtype", TN_I64));
+	return row(d, "gt", A(n, t));
 }
 
 static int32_t choose(node *d, int32_t mask, int32_t new, int32_t old)
@@ -234,49 +239,70 @@ static int32_t first_state(
 		INT("index", direction));
 }
 
-/* Runs one direction on x (t, b, i); sets its outputs y[t]. */
-static void run_direction(
-	cell *c, int32_t x, int32_t direction, bool back, int32_t *y)
+/* One round: the state, then what the inputs determine, and whether it counts. */
+static void round_of(node *d, void *arg, const int32_t *in, int32_t *out)
+{
+	cell *c = arg;
+	int32_t n = c->fn->n_gates == 4 ? 2 : 1;
+	int32_t mask = c->is_masked ? in[n + 1] : -1;
+
+	c->h = in[0];
+	if (n == 2)
+		c->c = in[1];
+	c->fn->step(c, in[n]);
+	if (c->wants_all)
+		out[n] = choose(d, mask, c->h, on_scalar(d, on_dt(d, c->h), 0));
+	out[0] = choose(d, mask, c->h, in[0]);
+	if (n == 2)
+		out[1] = choose(d, mask, c->c, in[1]);
+}
+
+/* What the inputs of all steps determine, in one product: [t, b, gates * hidden] */
+static int32_t of_inputs(cell *c, int32_t x, int32_t direction)
 {
 	node *d = c->d;
 	int64_t n = c->hidden * c->fn->n_gates;
 	int32_t b = part(d, 3, direction), w = part(d, 1, direction), gates;
-	tn_dtype t = on_dt(d, x);
 
 	c->r = part(d, 2, direction);
 	gates = on_two(d, "matmul", x, on_transpose(d, w, LIST(d, 1, 0)));
-	c->rb = on_filled(d, t, LIST(d, n), 0);
+	c->rb = on_filled(d, on_dt(d, x), LIST(d, n), 0);
 	if (b >= 0) {
 		gates = on_two(d, "add", gates, on_narrow(d, b, 0, 0, n));
 		c->rb = on_narrow(d, b, 0, n, n);
 	}
-	c->h = first_state(c, 5, direction, t);
-	if (c->fn->n_gates == 4) {
-		c->c = first_state(c, 6, direction, t);
+	return gates;
+}
+
+/* Runs one direction on x (t, b, i). Sets the state; returns it of all steps. */
+static int32_t run_direction(cell *c, int32_t x, int32_t direction, bool back)
+{
+	node *d = c->d;
+	tn_dtype t = on_dt(d, x);
+	int32_t in[4], out[3], n = c->fn->n_gates == 4 ? 2 : 1, mask;
+	on_loop l = {.n = c->steps, .n_carried = n, .n_rows = 1,
+		.n_out = c->wants_all, .in = in, .body = round_of, .arg = c};
+
+	in[n] = of_inputs(c, x, direction);
+	in[0] = first_state(c, 5, direction, t);
+	if (n == 2) {
+		in[1] = first_state(c, 6, direction, t);
 		c->p = part(d, 7, direction);
 	}
 	set_activations(d, c, direction);
-	for (int64_t k = 0; k < c->steps; k++) {
-		int64_t at = back ? c->steps - 1 - k : k;
-		int32_t h = c->h, s = c->c, mask = inside(d, at);
-
-		c->fn->step(c, rowa(d, "select", A(gates), INT("axis", 0),
-				       INT("index", at)));
-		y[at] = choose(d, mask, c->h, on_scalar(d, t, 0));
-		c->h = choose(d, mask, c->h, h);
-		if (c->fn->n_gates == 4)
-			c->c = choose(d, mask, c->c, s);
-	}
-}
-
-/* Stacks tensors of equal shape along a new axis. */
-static int32_t stack(node *d, int32_t n, const int32_t *v, int32_t axis)
-{
-	int32_t *part = arena_array(d->x->a, int32_t, n + 1);
-
-	for (int32_t i = 0; i < n; i++)
-		part[i] = on_unsqueeze(d, v[i], axis);
-	return on_concat(d, n, part, axis);
+	mask = inside(c);
+	c->is_masked = mask >= 0;
+	if (c->is_masked)
+		in[n + l.n_rows++] = mask;
+	for (int32_t i = n; back && i < n + l.n_rows; i++)
+		in[i] = on_flip(d, in[i], 0);
+	on_loop_run(d, &l, out);
+	c->h = out[0];
+	if (n == 2)
+		c->c = out[1];
+	if (!c->wants_all)
+		return -1;
+	return back ? on_flip(d, out[n], 0) : out[n];
 }
 
 static void recurrent(node *d, const step_fn *fn)
@@ -285,8 +311,9 @@ static void recurrent(node *d, const step_fn *fn)
 	bool both = !strcmp(way, "bidirectional");
 	bool back = !strcmp(way, "reverse");
 	bool batch_first = on_int(d, "layout", 0) != 0;
-	int32_t x = on_in(d, 0), n = both ? 2 : 1, h[2], c[2], *y, *all;
-	cell k = {.d = d, .fn = fn, .c = -1, .p = -1};
+	int32_t x = on_in(d, 0), n = both ? 2 : 1, h[2], c[2], all[2];
+	cell k = {.d = d, .fn = fn, .c = -1, .p = -1,
+		.wants_all = on_wants(d, 0)};
 
 	if (on_rank_of(d, x) != 3 || on_rank_of(d, on_in(d, 1)) != 3 ||
 		on_rank_of(d, on_in(d, 2)) != 3 ||
@@ -309,20 +336,20 @@ static void recurrent(node *d, const step_fn *fn)
 	k.clip = on_real(d, "clip", 0);
 	k.linear_before_reset = on_int(d, "linear_before_reset", 0) != 0;
 	k.input_forget = on_int(d, "input_forget", 0) != 0;
-	y = arena_array(d->x->a, int32_t, k.steps + 1);
-	all = arena_array(d->x->a, int32_t, n);
 	for (int32_t i = 0; i < n; i++) {
-		run_direction(&k, x, i, back || i == 1, y);
-		all[i] = stack(d, (int32_t)k.steps, y, 0);
+		all[i] = run_direction(&k, x, i, back || i == 1);
 		h[i] = k.h;
 		c[i] = k.c;
 	}
 	/* (t, n, b, h), or with the batch first (b, t, n, h) and (b, n, h) */
-	x = stack(d, n, all, 1);
-	on_set(d, 0, batch_first ? on_transpose(d, x, LIST(d, 2, 0, 1, 3)) : x);
-	on_set(d, 1, stack(d, n, h, batch_first));
+	if (k.wants_all) {
+		x = on_stack(d, n, all, 1);
+		on_set(d, 0, batch_first
+			? on_transpose(d, x, LIST(d, 2, 0, 1, 3)) : x);
+	}
+	on_set(d, 1, on_stack(d, n, h, batch_first));
 	if (fn->n_gates == 4)
-		on_set(d, 2, stack(d, n, c, batch_first));
+		on_set(d, 2, on_stack(d, n, c, batch_first));
 }
 
 void onnx_rnn(node *d)

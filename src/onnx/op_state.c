@@ -1,6 +1,6 @@
 /*
  * op_state.c: operators that carry a state from step to step: linear attention,
- * unrolled, and causal convolutions.
+ * a loop (loop.c), and causal convolutions.
  *
  *     LinearAttention       s = exp(g) s + k v', o = s' q        (gated)
  *                           v - s' k, times beta, instead of v   (delta)
@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-enum { MAX_STEPS = 1 << 14 };
+enum { MAX_STEPS = 1 << 24 };
 
 /* ---- linear attention ---- */
 
@@ -100,37 +100,60 @@ static void find_state(struct linear *l)
 	l->state = on_cast_to(d, l->state, l->t);
 }
 
-/* Step i of x as [batch, heads, down, right], one of them the last extent. */
-static int32_t at_step(struct linear *l, int32_t x, int64_t i, bool down)
+/* x of one step as [batch, heads, down, right], one of them the last extent. */
+static int32_t turned(struct linear *l, int32_t x, bool down)
 {
 	node *d = l->d;
-	int64_t heads = on_extent(d, x, 2), n = on_extent(d, x, 3);
+	int64_t heads = on_extent(d, x, 1), n = on_extent(d, x, 2);
 
-	return on_reshape(d, on_narrow(d, x, 1, i, 1), down
-		? LIST(d, l->batch, heads, n, 1)
-		: LIST(d, l->batch, heads, 1, n));
+	return on_reshape(d, x, down ? LIST(d, l->batch, heads, n, 1)
+				     : LIST(d, l->batch, heads, 1, n));
 }
 
-/* The next state; returns what is read of it: [batch, 1, all heads of q]. */
-static int32_t step(struct linear *l, int64_t i)
+/*
+ * One step: the state, then its q, k and v, decay and beta, [batch, heads, size];
+ * the next state, and what is read of it: [batch, all heads of q].
+ */
+static void step(node *d, void *arg, const int32_t *in, int32_t *out)
+{
+	struct linear *l = arg;
+	int32_t state = in[0], v = turned(l, in[3], false), o, at = 4;
+
+	if (l->decay >= 0) {
+		state = row(d, "mul", A(state, turned(l, in[at], true)));
+		at++;
+	}
+	if (l->beta >= 0) {
+		o = row(d, "matmul", A(turned(l, in[2], false), state));
+		v = row(d, "mul", A(row(d, "sub", A(v, o)),
+				      turned(l, in[at], false)));
+	}
+	out[0] = row(d, "add", A(state, row(d, "mul",
+					A(turned(l, in[2], true), v))));
+	o = on_reshape(d, in[1],
+		LIST(d, l->batch, l->heads, l->groups, l->size_k));
+	out[1] = on_reshape(d, row(d, "matmul", A(o, out[0])),
+		LIST(d, l->batch, l->heads * l->groups * l->size_v));
+}
+
+/* All steps: [batch, steps, all heads of q]; sets the state. */
+static int32_t steps_of(struct linear *l)
 {
 	node *d = l->d;
-	int32_t v = at_step(l, l->v, i, false), o;
+	int32_t in[6] = {l->state, l->q, l->k, l->v}, out[2], n = 4;
+	on_loop loop = {.n = l->steps, .n_carried = 1, .n_out = 1, .in = in,
+		.body = step, .arg = l};
 
 	if (l->decay >= 0)
-		l->state = row(d, "mul", A(l->state,
-					     at_step(l, l->decay, i, true)));
-	if (l->beta >= 0) {
-		o = row(d, "matmul", A(at_step(l, l->k, i, false), l->state));
-		v = row(d, "mul", A(row(d, "sub", A(v, o)),
-				      at_step(l, l->beta, i, false)));
-	}
-	l->state = row(d, "add", A(l->state, row(d, "mul",
-					A(at_step(l, l->k, i, true), v))));
-	o = on_reshape(d, on_narrow(d, l->q, 1, i, 1),
-		LIST(d, l->batch, l->heads, l->groups, l->size_k));
-	return on_reshape(d, row(d, "matmul", A(o, l->state)),
-		LIST(d, l->batch, 1, l->heads * l->groups * l->size_v));
+		in[n++] = l->decay;
+	if (l->beta >= 0)
+		in[n++] = l->beta;
+	loop.n_rows = n - 1;
+	for (int32_t i = 1; i < n; i++)
+		in[i] = on_move_axis(d, in[i], 1, 0);
+	on_loop_run(d, &loop, out);
+	l->state = out[0];
+	return on_move_axis(d, out[1], 0, 1);
 }
 
 void onnx_linear_attention(node *d)
@@ -142,7 +165,7 @@ void onnx_linear_attention(node *d)
 		1, n_q), size;
 	double scale = on_real(d, "scale", 0);
 	tn_dtype out = l.t, kept = on_has(d, 3) ? on_dt(d, on_in(d, 3)) : out;
-	int32_t *part, o;
+	int32_t o;
 
 	on_ignore(d, "chunk_size");
 	if (n_q % n_k != 0)
@@ -168,10 +191,7 @@ void onnx_linear_attention(node *d)
 			(long long)size, (long long)l.size_k);
 	find_gates(&l);
 	find_state(&l);
-	part = arena_array(d->x->a, int32_t, l.steps + 1);
-	for (int64_t i = 0; i < l.steps; i++)
-		part[i] = step(&l, i);
-	o = l.steps > 0 ? on_concat(d, (int32_t)l.steps, part, 1)
+	o = l.steps > 0 ? steps_of(&l)
 		: on_filled(d, l.t, LIST(d, l.batch, 0, n_q * l.size_v), 0);
 	if (scale == 0)
 		scale = 1 / sqrt(size > 0 ? (double)size : 1);

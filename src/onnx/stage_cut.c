@@ -40,23 +40,13 @@ static void visit(walk *w, arena *a, int32_t v)
 
 static int64_t points_of(const ir_inst *inst)
 {
-	int64_t sum = 1;
+	const int64_t most = INT64_MAX / 4;
+	int64_t sum = ir_inst_points(inst, most);
 
 	for (int32_t i = 0; i < inst->n_tensors; i++)
 		sum += shape_numel(inst->tensor[i].type.shape,
 			inst->tensor[i].type.rank);
-	for (int32_t i = 0; i < inst->n_eqns; i++) {
-		const in_eqn *q = &inst->eqn[i];
-		int64_t n = 1;
-
-		for (int32_t k = 0; k < q->n_letters; k++)
-			if (!mul_ok(n, inst->letter[q->letters[k]].extent, &n))
-				return INT64_MAX / 2;
-		if (n > INT64_MAX / 4 - sum)
-			return INT64_MAX / 2;
-		sum += n;
-	}
-	return sum;
+	return sum < most ? sum : most;
 }
 
 struct cheap {

@@ -200,7 +200,7 @@ void plan_device_opaque(plan_exec *x, struct bound *b)
 		if (i >= n_out)
 			x->d->get(x->d, p[i], b->p[i], bytes[i]);
 	}
-	e->opaque->run(arena_env(x->a), b->type + n_out,
+	e->opaque->run(arena_env(x->a), e->opaque, b->type + n_out,
 		(const void *const *)(p + n_out), b->type, p, e->opaque_attr);
 	for (int32_t i = 0; i < n_out; i++)
 		x->d->put(x->d, b->p[i], p[i], bytes[i]);

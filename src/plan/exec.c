@@ -210,7 +210,11 @@ static void run_opaque(plan_exec *x, struct bound *b)
 	const sys_eqn *e = b->l->eqn;
 	int32_t n_out = e->n_out;
 
-	e->opaque->run(arena_env(x->a), b->type + n_out,
+	if (b->rounds != NULL) {
+		b->run(b->rounds);
+		return;
+	}
+	e->opaque->run(arena_env(x->a), e->opaque, b->type + n_out,
 		(const void *const *)(b->p + n_out), b->type, b->p,
 		e->opaque_attr);
 }
@@ -442,36 +446,50 @@ int32_t plan_exec_failed(const plan_exec *x, const int32_t **call)
 
 struct run_args {
 	plan_exec *x;
-	const void *const *in;
-	const int64_t *version;
-	void *const *out;
+	const plan_runs *r;
 };
+
+static void run_all(plan_exec *x, const plan_runs *r)
+{
+	for (int64_t i = 0; i < r->n; i++) {
+		if (r->before != NULL)
+			r->before(r->arg, i);
+		run_plan(x, r->in, r->version, r->out);
+	}
+}
 
 static void run_held(void *arg)
 {
-	const struct run_args *r = arg;
+	const struct run_args *k = arg;
 
-	run_plan(r->x, r->in, r->version, r->out);
+	run_all(k->x, k->r);
 }
 
-void plan_exec_run(plan_exec *x, const void *const *in,
-	const int64_t *version, void *const *out)
+void plan_exec_runs(plan_exec *x, const plan_runs *r)
 {
-	struct run_args r = {x, in, version, out};
+	struct run_args k = {x, r};
 	env *e = arena_env(x->a);
 	tn_status status;
 	int64_t age;
 
 	if (x->code.hold == NULL) {
-		run_plan(x, in, version, out);
+		run_all(x, r);
 		return;
 	}
 	age = x->code.hold(x->code.arg);
 	if (age != x->age)
 		find_functions(x);
 	x->age = age;
-	status = env_run(e, run_held, &r);
+	status = env_run(e, run_held, &k);
 	x->code.release(x->code.arg);
 	if (status < 0)
 		env_rethrow(e);
+}
+
+void plan_exec_run(plan_exec *x, const void *const *in,
+	const int64_t *version, void *const *out)
+{
+	const plan_runs r = {1, NULL, NULL, in, version, out};
+
+	plan_exec_runs(x, &r);
 }

@@ -14,6 +14,7 @@
 typedef void kernel_fn(void *const *p, void *scratch, void *local,
 	int64_t chunk, int64_t *err);
 
+struct plan_rounds;
 struct bound {
 	const plan_launch *l;
 	const c_kernel *code; /* NULL: opaque */
@@ -25,6 +26,9 @@ struct bound {
 	char *scratch;
 	int32_t n_workers; /* of a device */
 	ir_type *type; /* opaque: of out[], then in[] */
+	/* of a loop with a compiled body (loop.c); NULL: opaque->run does it */
+	void (*run)(struct plan_rounds *r);
+	struct plan_rounds *rounds;
 	/* by phase: the input that it copies; -1: none, or the copy is not kept */
 	int32_t copies[KERN_MAX_PHASES];
 	/* by phase: the array that the copy in scratch was made of, or NULL */
@@ -82,6 +86,21 @@ _Noreturn void plan_bad_index(plan_exec *x, const struct bound *b, int64_t n,
 	bool is_kept);
 int64_t plan_chunks_of(const plan_exec *x, const struct bound *b, int32_t phase);
 void plan_note_copy(plan_exec *x, struct bound *b, int32_t phase);
+
+/* ---- loop.c ------------------------------------------------------------ */
+
+/* Before each round: sets what it reads and writes. */
+typedef void plan_round(void *arg, int64_t i);
+typedef struct plan_runs {
+	int64_t n;
+	plan_round *before;
+	void *arg;
+	const void *const *in;
+	const int64_t *version;
+	void *const *out;
+} plan_runs;
+/* n runs, one after another (exec.c). */
+void plan_exec_runs(plan_exec *x, const plan_runs *r);
 
 /* ---- device.c ---------------------------------------------------------- */
 

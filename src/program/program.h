@@ -74,6 +74,33 @@ int32_t ir_program_inst(ir_program *p, const ir_inst *inst, int32_t n_args,
 int32_t ir_program_write(ir_program *p, int32_t view, int32_t value,
 	const char *name, loc at);
 
+/* ---- loops (loop.c) ---- */
+
+/*
+ * A call whose results a loop computes. Operands: the first values of what is
+ * carried; rows [n, ..], of which round i gets row i; then what is the same in
+ * every round. Results: what is carried, at the end; rows [n, ..], of which round
+ * i makes row i. The body has an input for each operand, in order, and an output
+ * for each result.
+ */
+typedef struct ir_loop {
+	ir_program *body; /* without params */
+	int64_t n; /* rounds, at least 1 */
+	int32_t n_carried, n_rows, n_same, n_out;
+} ir_loop;
+/* Runs it without compiled code: interp_loop. */
+typedef void ir_loop_run(env *e, const struct ir_opaque *self,
+	const ir_type *in_type, const void *const *in, const ir_type *out_type,
+	void *const *out, const int64_t *attr);
+/* Adds the call; returns its number. At most IR_MAX_OPERANDS operands and
+ * IR_MAX_OUT results; l is kept. */
+int32_t ir_program_loop(ir_program *p, const ir_loop *l, ir_loop_run *run,
+	const int32_t *arg, const char *const *name, loc at);
+/* The loop that computes the instance, or NULL. */
+const ir_loop *ir_loop_of(const ir_inst *p);
+/* Number of points of all its equations, in all rounds; at most `most` + 1. */
+int64_t ir_inst_points(const ir_inst *p, int64_t most);
+
 /* ---- views (view.c) ---- */
 
 /* Is each result one equation "=" whose body is a read of operand 0? */

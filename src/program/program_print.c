@@ -62,7 +62,8 @@ static void print_row(str *out, naming *m, int32_t call)
 	str text = str_new(m->p->a);
 	int64_t found;
 
-	if (c->view >= 0 || ir_table_find(m->p->table, own) == c->row)
+	if (c->view >= 0 || ir_table_find(m->p->table, own) == c->row ||
+		ir_loop_of(c->inst) != NULL)
 		return;
 	ir_inst_print(&text, c->inst, own);
 	found = map_get(m->text, text.at, text.n, -1);
@@ -101,13 +102,35 @@ static void print_call(
 	str_add(out, ")\n");
 }
 
+/* The body of a loop, as comments: the text of a program cannot contain loops. */
+static void print_body(str *out, const ir_program *p, const ir_loop *l)
+{
+	str text = str_new(p->a);
+
+	str_printf(out, "  // %lld rounds, %d carried, %d rows in, %d rows out:\n",
+		(long long)l->n, (int)l->n_carried, (int)l->n_rows,
+		(int)l->n_out);
+	ir_program_print(&text, l->body);
+	for (char *line = text.at; *line != '\0';) {
+		size_t n = strcspn(line, "\n");
+
+		str_add(out, "  //   ");
+		str_addn(out, line, n);
+		str_addc(out, '\n');
+		line += n + (line[n] == '\n');
+	}
+}
+
 static void print_value(
 	str *out, const ir_program *p, const ir_value *v, const naming *m)
 {
 	if (v->call >= 0) {
+		const ir_call *c = &p->call.at[v->call];
+
+		if (v->result == 0 && ir_loop_of(c->inst) != NULL)
+			print_body(out, p, ir_loop_of(c->inst));
 		if (v->result == 0)
-			print_call(out, p, &p->call.at[v->call],
-				m->of_call[v->call]);
+			print_call(out, p, c, m->of_call[v->call]);
 		return;
 	}
 	str_printf(out, "  %s%s: %s", v->is_param ? "param " : "", v->name, dtype_name(v->type.dtype));

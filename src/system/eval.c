@@ -192,7 +192,7 @@ static void run_opaque(whole *w, const sys_eqn *e)
 		else
 			out[i - e->n_opaque_in] = w->data[t];
 	}
-	e->opaque->run(w->m.e, type, in, type + e->n_opaque_in, out,
+	e->opaque->run(w->m.e, e->opaque, type, in, type + e->n_opaque_in, out,
 		e->opaque_attr);
 }
 

@@ -522,7 +522,8 @@ static void run_opaque(walk *w)
 		type[n_in + k] = inst->tensor[inst->result[k]].type;
 		out[k] = arena_alloc(w->a, type_bytes(&type[n_in + k]) + 1, 1);
 	}
-	inst->opaque->run(w->e, type, in, type + n_in, out, inst->opaque_attr);
+	inst->opaque->run(w->e, inst->opaque, type, in, type + n_in, out,
+		inst->opaque_attr);
 	for (int32_t k = 0; k < inst->n_results; k++)
 		for (int64_t i = 0; i < type_numel(&type[n_in + k]); i++) {
 			shadow *to = &w->tensor[inst->result[k]][i];

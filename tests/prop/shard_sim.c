@@ -302,7 +302,8 @@ static void opaque(sim *v, const part *w)
 		else
 			out[i - n_in] = dense;
 	}
-	e->opaque->run(v->e, type, in, type + n_in, out, e->opaque_attr);
+	e->opaque->run(v->e, e->opaque, type, in, type + n_in, out,
+		e->opaque_attr);
 	for (int32_t k = 0; k < e->n_out; k++)
 		copy_batch(v, w, n_in + k, e->out[k], out[k], true);
 }

@@ -1,0 +1,156 @@
+/*
+ * loop.c: runs a loop: the compiled body, once for each round.
+ *
+ *     round     reads of h      writes of h      writes of the rows of y
+ *     0         the operand     buffer 0         y[0]
+ *     1         buffer 0        buffer 1         y[1]
+ *     n - 1     buffer ..       the result       y[n - 1]
+ *
+ * Rows are read and written where they are, and a round allocates nothing. What
+ * is the same in every round is a steady input of the body: its copies in another
+ * order are made once, in the first round.
+ */
+#include "plan/exec.h"
+
+#include "program/program.h"
+
+/*
+ * A copy at an aligned address. Arrays of the caller may be anywhere, such as
+ * weights in a file: reads across cache lines cost as much again, in each round.
+ */
+struct moved {
+	char *at;
+	const void *from; /* what it is a copy of, and its version */
+	int64_t version;
+};
+
+struct plan_rounds {
+	plan_exec *x, *body;
+	struct bound *b; /* of the loop's launch */
+	const ir_loop *l;
+	const void **in;
+	int64_t *version; /* by input of the body */
+	void **out;
+	size_t *in_bytes, *out_bytes; /* of a row, or of all that is carried */
+	char **room[2]; /* by carried value */
+	struct moved *moved; /* by input of the body */
+	int64_t n_runs; /* of this loop, so far */
+};
+
+const ir_loop *plan_loop_of(const plan *p, int32_t i)
+{
+	const plan_launch *l = &p->launch.at[i];
+
+	return l->kernel < 0 ? l->eqn->opaque->loop : NULL;
+}
+
+static size_t row_bytes(const ir_type *t)
+{
+	return ir_type_bytes(t) / (size_t)t->shape[0];
+}
+
+/* What is carried, before and after a round. */
+static void set_carried(struct plan_rounds *r, int64_t i)
+{
+	int32_t n_out = r->l->body->output.n;
+
+	for (int32_t k = 0; k < r->l->n_carried; k++) {
+		r->in[k] = i == 0 ? r->b->p[n_out + k] : r->room[(i - 1) & 1][k];
+		r->out[k] = i == r->l->n - 1 ? r->b->p[k]
+					     : (void *)r->room[i & 1][k];
+	}
+}
+
+static void before_round(void *arg, int64_t i)
+{
+	struct plan_rounds *r = arg;
+	int32_t n_out = r->l->body->output.n, n = r->l->n_carried;
+
+	set_carried(r, i);
+	for (int32_t k = n; k < n + r->l->n_rows; k++)
+		r->in[k] = (char *)r->b->p[n_out + k] +
+			(size_t)i * r->in_bytes[k];
+	for (int32_t k = n; k < n_out; k++)
+		r->out[k] = (char *)r->b->p[k] + (size_t)i * r->out_bytes[k];
+}
+
+static const void *aligned(struct plan_rounds *r, int32_t k)
+{
+	int32_t n_out = r->l->body->output.n;
+	const void *from = r->b->p[n_out + k];
+	size_t n = ir_type_bytes(&r->b->type[n_out + k]);
+	struct moved *m = &r->moved[k];
+
+	if ((uintptr_t)from % PLAN_ALIGN == 0)
+		return from;
+	if (m->from == from && m->version == r->version[k])
+		return m->at;
+	if (m->at == NULL)
+		m->at = r->x->d->alloc(r->x->d, r->x->a, n);
+	memcpy(m->at, from, n);
+	m->from = from;
+	m->version = r->version[k];
+	return m->at;
+}
+
+/* What is the same in every round has the version of an input, or of this run. */
+static void set_same(struct plan_rounds *r)
+{
+	const plan_exec *x = r->x;
+	int32_t n_out = r->l->body->output.n;
+
+	r->n_runs++;
+	for (int32_t k = r->l->n_carried + r->l->n_rows;
+		k < r->l->body->input.n; k++) {
+		const plan_location *at =
+			&x->p->location[r->b->l->tensor[n_out + k]];
+		bool is_input = at->where == PLAN_INPUT && x->version != NULL;
+
+		r->version[k] = is_input ? x->version[at->number] : 0;
+		if (r->version[k] == 0)
+			r->version[k] = -r->n_runs;
+		r->in[k] = aligned(r, k);
+	}
+}
+
+static void run_rounds(struct plan_rounds *r)
+{
+	const plan_runs runs = {r->l->n, before_round, r, r->in, r->version,
+		r->out};
+
+	set_same(r);
+	plan_exec_runs(r->body, &runs);
+}
+
+void plan_exec_body(plan_exec *x, int32_t i, plan_exec *body)
+{
+	struct plan_rounds *r = arena_make(x->a, struct plan_rounds);
+	const ir_loop *l = plan_loop_of(x->p, i);
+	int32_t n_in = l->body->input.n, n_out = l->body->output.n;
+
+	r->x = x;
+	r->body = body;
+	r->b = &x->bound[i];
+	r->l = l;
+	r->in = arena_array(x->a, const void *, n_in + 1);
+	r->version = arena_array(x->a, int64_t, n_in + 1);
+	r->in_bytes = arena_array(x->a, size_t, n_in + 1);
+	r->out = arena_array(x->a, void *, n_out + 1);
+	r->out_bytes = arena_array(x->a, size_t, n_out + 1);
+	for (int32_t k = 0; k < n_in; k++)
+		r->in_bytes[k] = k < l->n_carried || k >= l->n_carried + l->n_rows
+			? 0 : row_bytes(&r->b->type[n_out + k]);
+	for (int32_t k = 0; k < n_out; k++)
+		r->out_bytes[k] = k < l->n_carried
+			? ir_type_bytes(&r->b->type[k])
+			: row_bytes(&r->b->type[k]);
+	r->moved = arena_array(x->a, struct moved, n_in + 1);
+	for (int32_t k = 0; k < 2; k++) {
+		r->room[k] = arena_array(x->a, char *, l->n_carried + 1);
+		for (int32_t j = 0; j < l->n_carried; j++)
+			r->room[k][j] = x->d->alloc(x->d, x->a,
+				r->out_bytes[j] > 0 ? r->out_bytes[j] : 1);
+	}
+	r->b->rounds = r;
+	r->b->run = run_rounds;
+}

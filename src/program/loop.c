@@ -1,0 +1,118 @@
+/*
+ * loop.c: calls of a program whose results a loop computes.
+ *
+ *     s, ys = loop(s0, xs, w)     body (s, x, w) -> s', y      3 rounds
+ *
+ *     s1, y0 = body(s0, xs[0], w);  s2, y1 = body(s1, xs[1], w);
+ *     s, y2 = body(s2, xs[2], w);   ys = y0, y1, y2
+ *
+ * To every pass such a call is an opaque row: a function on whole, dense
+ * tensors. The body is a program of its own, which is compiled once, whatever
+ * the number of rounds.
+ */
+#include "program/local.h"
+
+/* The type of n of them. */
+static ir_type stacked(const ir_type *row, int64_t n)
+{
+	ir_type t = *row;
+
+	t.rank++;
+	memmove(t.shape + 1, row->shape, (size_t)row->rank * sizeof t.shape[0]);
+	t.shape[0] = n;
+	return t;
+}
+
+static const ir_type *input_type(const ir_loop *l, int32_t i)
+{
+	return &l->body->value.at[l->body->input.at[i]].type;
+}
+
+static const ir_type *output_type(const ir_loop *l, int32_t i)
+{
+	return &l->body->value.at[l->body->output.at[i]].type;
+}
+
+static void check(const ir_program *p, const ir_loop *l)
+{
+	int32_t n_in = l->n_carried + l->n_rows + l->n_same;
+	bool fits = l->n > 0 && l->body->input.n == n_in &&
+		n_in <= IR_MAX_OPERANDS &&
+		l->body->output.n == l->n_carried + l->n_out &&
+		l->body->output.n <= IR_MAX_OUT && l->body->output.n > 0;
+
+	for (int32_t i = 0; fits && i < l->n_carried; i++)
+		fits = ir_type_same(input_type(l, i), output_type(l, i));
+	for (int32_t i = 0; fits && i < l->n_rows; i++)
+		fits = input_type(l, l->n_carried + i)->rank < TN_MAX_RANK;
+	for (int32_t i = 0; fits && i < l->n_out; i++)
+		fits = output_type(l, l->n_carried + i)->rank < TN_MAX_RANK;
+	if (!fits)
+		env_bug(arena_env(p->a), "ir_program_loop",
+			"the body does not fit the loop");
+}
+
+const ir_loop *ir_loop_of(const ir_inst *p)
+{
+	return p->opaque != NULL ? p->opaque->loop : NULL;
+}
+
+int64_t ir_inst_points(const ir_inst *inst, int64_t most)
+{
+	const ir_loop *l = ir_loop_of(inst);
+	int64_t sum = 0, n;
+
+	for (int32_t i = 0; i < inst->n_eqns; i++) {
+		const in_eqn *q = &inst->eqn[i];
+
+		n = 1;
+		for (int32_t k = 0; k < q->n_letters; k++)
+			if (!mul_ok(n, inst->letter[q->letters[k]].extent, &n))
+				n = INT64_MAX;
+		if (n > most - sum)
+			return most + 1;
+		sum += n;
+	}
+	for (int32_t i = 0; l != NULL && i < l->body->call.n; i++) {
+		n = ir_inst_points(l->body->call.at[i].inst, most);
+		if (!mul_ok(n, l->n, &n) || n > most - sum)
+			return most + 1;
+		sum += n;
+	}
+	return sum;
+}
+
+int32_t ir_program_loop(ir_program *p, const ir_loop *l, ir_loop_run *run,
+	const int32_t *arg, const char *const *name, loc at)
+{
+	int32_t n_in = l->n_carried + l->n_rows + l->n_same;
+	int32_t n_out = l->n_carried + l->n_out;
+	ir_inst *inst = arena_make(p->a, ir_inst);
+	ir_opaque *f = arena_make(p->a, ir_opaque);
+	in_tensor *t = arena_array(p->a, in_tensor, n_in + n_out);
+	int32_t *result = arena_array(p->a, int32_t, n_out);
+
+	check(p, l);
+	*f = (ir_opaque){"loop", run, l};
+	for (int32_t i = 0; i < n_in; i++) {
+		bool is_row = i >= l->n_carried && i < l->n_carried + l->n_rows;
+		const ir_type *one = input_type(l, i);
+
+		t[i] = (in_tensor){l->body->value.at[l->body->input.at[i]].name,
+			is_row ? stacked(one, l->n) : *one, i, -1, -1};
+	}
+	for (int32_t i = 0; i < n_out; i++) {
+		const ir_type *one = output_type(l, i);
+
+		result[i] = n_in + i;
+		t[n_in + i] = (in_tensor){arena_printf(p->a, "out%d", (int)i),
+			i < l->n_carried ? *one : stacked(one, l->n), -1, i, -1};
+	}
+	inst->row = ir_row_named(p->a, "loop");
+	inst->n_tensors = n_in + n_out;
+	inst->tensor = t;
+	inst->n_results = n_out;
+	inst->result = result;
+	inst->opaque = f;
+	return ir_program_inst(p, inst, n_in, arg, name, at);
+}
