@@ -56,6 +56,8 @@ enum {
 	KERN_MMA_TERMS = 16,
 	KERN_MMA_EACH = 4, /* registers for each eight columns */
 	KERN_MMA_BYTES = 16, /* of a row that are loaded at a time */
+	KERN_WIDE_BYTES = 16, /* that a lane accesses at once, at most */
+	KERN_MAX_TOGETHER = 8, /* elements of them */
 	KERN_MAX_DEPTH = 200 /* of nested blocks */
 };
 
@@ -212,6 +214,9 @@ struct kern_stmt {
 	kern_val after;
 	bool rarely; /* IF */
 	bool stream; /* STORE: past the caches; ARRAY: zeroed */
+	/* LET of a load, STORE: the first of so many, each of the next element: a lane
+	 * accesses all of them at once, if the array is aligned. 0: alone */
+	int32_t together;
 	bool far;    /* PREFETCH: into the second level of cache */
 	kern_block body, other; /* FOR, IF, BLOCK; other: else */
 	kern_access at, from;	/* STORE, PREFETCH, TURN */
@@ -428,6 +433,9 @@ void kern_sweep(kern_kernel *k);
  * written next by another one, or one that it read is written next.
  */
 void kern_place_barriers(kern_kernel *k);
+
+/* wide.c: joins accesses of lanes that are n elements apart, n at a time. */
+void kern_join_accesses(kern_kernel *k);
 
 /*
  * narrow.c: sets k->narrow if all indices, with the steps of loops and the lanes of

@@ -13,6 +13,7 @@
  *   verify_memory.c verify_chunks.c       bounds, races
  *   barrier.c verify_warps.c              blocks of warps
  *   narrow.c      whether indices fit 32 bits
+ *   wide.c        accesses of several elements of a lane
  *   verify_order.c order_value.c order_memory.c
  *                 elements are written before they are read
  */

@@ -84,7 +84,7 @@ static void phase(lowering *lw, const loop_phase *ph)
 	lw->dom = &dom;
 	lw->memo.n = lw->fun.n = lw->def.n = lw->facts.n = lw->acc.n = 0;
 	lw->digit.n = lw->block.n = lw->hold.n = 0;
-	lw->lanes = 1;
+	lw->lanes = lw->each = 1;
 	lw->vvar = -1;
 	lw->streams = false;
 	for (int32_t i = 0; i < k->n_vars; i++) {
@@ -215,6 +215,8 @@ kern_kernel *kern_lower(arena *a, loop_kernel *k)
 	loop_name(&name, k);
 	out->name = name.at;
 	kern_sweep(out);
+	if (k->machine->wide_bytes > 0)
+		kern_join_accesses(out);
 	kern_place_barriers(out);
 	kern_tidy(out);
 	choose_indices(out, k);

@@ -108,6 +108,7 @@ typedef struct lowering {
 	VEC(ix_fact) facts; /* those guards */
 	int32_t vvar;	    /* variable that the lanes walk; -1 */
 	int32_t lanes;	    /* 1 outside vector loops */
+	int32_t each;	    /* elements from a lane to the next; 1, but in wide loops */
 	int32_t dead; /* number of the last lanes that are outside memory and unused */
 	VEC(struct memo) memo;
 	VEC(struct memo_fun) fun;

@@ -26,7 +26,7 @@ static form var_at(lowering *lw, int32_t var, kern_val lane)
 	form f = lw_var(lw, var);
 
 	return lane != 0 && var == lw->vvar
-		       ? lw_add(lw, f, lw_form_of(lw, lane))
+		       ? lw_add(lw, f, lw_scale(lw, lw_form_of(lw, lane), lw->each))
 		       : f;
 }
 

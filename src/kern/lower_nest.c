@@ -105,7 +105,7 @@ static void vector(lowering *lw, const loop_node *n, int32_t turn)
 {
 	for (int32_t i = 0; i < lw->acc.n; i++)
 		lw->acc.at[i].turn = turn % lw->acc.at[i].n;
-	lw->plus[n->var] = (int64_t)turn * lw->lanes;
+	lw->plus[n->var] = lw->each > 1 ? turn : (int64_t)turn * lw->lanes;
 	ahead(lw, n);
 	lw_enter_windows(lw);
 	body(lw, n);
@@ -137,6 +137,7 @@ static void vectors(
 	}
 	lw->var[n->var] = lw_form_of(lw,
 		kern_for_as(lw->b, &loop, loop.whole ? &after : NULL));
+	lw->each = n->wide && unroll > 1 ? unroll : 1;
 	for (int32_t u = 0; u < unroll; u++) {
 		if (unroll > 1)
 			kern_scope(lw->b);
@@ -145,6 +146,7 @@ static void vectors(
 			lw_close(lw);
 	}
 	lw_close(lw);
+	lw->each = 1;
 	*from = loop.whole ? lw_form_of(lw, after) : loop.hi;
 	lw->plus[n->var] = 0;
 	lw->var[n->var] = v;

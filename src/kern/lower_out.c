@@ -168,6 +168,7 @@ val lw_index_val(lowering *lw, form f, tn_dtype dt)
 
 val lw_lanes_of_form(lowering *lw, tn_dtype dt, form f, int64_t stride)
 {
+	stride *= lw->each;
 	val type = {0, dt, lw->lanes, 0};
 	val v = lw_op1(lw, KERN_SPLAT, type, lw_index_val(lw, f, dt));
 	int64_t list[KERN_MAX_LANES];

@@ -189,8 +189,10 @@ static val load_vector(lowering *lw, const struct place_of *p, const val *guard)
 {
 	kern_access x = kern_element(p->array, lw_element(lw, p, 0));
 
-	if (!per_lane(lw, p))
+	if (!per_lane(lw, p)) {
 		x.part = lw_as_part(lw, lw_live(lw));
+		x.stride = lw->each;
+	}
 	if (guard != NULL)
 		x.mask = guard->id;
 	return lw_load_at(lw, &x, stored_type(lw, p, true));
@@ -361,8 +363,10 @@ static void store_vector(lowering *lw, const struct place_of *p, val v)
 	kern_access x = kern_element(p->array, lw_element(lw, p, 0));
 	bool stream = is_aligned(lw, p);
 
-	if (!per_lane(lw, p))
+	if (!per_lane(lw, p)) {
 		x.part = lw_as_part(lw, lw_live(lw));
+		x.stride = lw->each;
+	}
 	lw->streams |= stream;
 	kern_store(lw->b, &x, v.id, stream);
 }

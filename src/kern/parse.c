@@ -294,6 +294,20 @@ static void parse_note(struct kern_parser *p, const lex_token *t)
 	s->text = text.at;
 }
 
+static void parse_together(struct kern_parser *p, const lex_token *t)
+{
+	kern_block *b = p->b.block.at[p->b.block.n - 1];
+	int32_t n = b->list.n;
+	int64_t together = kern_parse_int(
+		p, 2, KERN_MAX_TOGETHER, "the accesses that are one");
+
+	if (lex_is(p->l, "together"))
+		lex_unexpected(p->l, "a load or a store");
+	(void)t;
+	kern_parse_body(p);
+	b->list.at[n]->together = (int32_t)together;
+}
+
 /* One statement. */
 void kern_parse_body(struct kern_parser *p)
 {
@@ -305,7 +319,7 @@ void kern_parse_body(struct kern_parser *p)
 		{"for", parse_for}, {"if", parse_if}, {"block", parse_block},
 		{"array", parse_array}, {"zero", parse_array},
 		{"prefetch", parse_prefetch}, {"fence", parse_fence},
-		{"barrier", parse_barrier},
+		{"barrier", parse_barrier}, {"together", parse_together},
 		{"turn", parse_turn}, {"mma", parse_mma}, {"take", parse_take},
 		{"give", parse_give}, {"note", parse_note}};
 	const lex_token *t = lex_peek(p->l);

@@ -384,6 +384,9 @@ static void block(struct print *p, const kern_block *b)
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
 		indent(p);
+		if (b->list.at[i]->together > 0)
+			str_printf(p->out, "together %d ",
+				b->list.at[i]->together);
 		statement(p, b->list.at[i]);
 		str_addc(p->out, '\n');
 	}

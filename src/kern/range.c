@@ -127,6 +127,11 @@ static bool is_multiple(kern_range *r, const kern_form *f, int64_t m, int nest)
 	return f->c0 % m == 0;
 }
 
+bool kern_is_multiple(kern_range *r, const kern_form *f, int64_t m)
+{
+	return is_multiple(r, f, m, 0);
+}
+
 /* Tries the bound that the value is a whole number of steps from a start. */
 static void by_steps_from(
 	struct ask *q, const kern_form *from, int64_t step)

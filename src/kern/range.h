@@ -47,6 +47,9 @@ int64_t kern_least(kern_range *r, const kern_form *f, int64_t goal);
 #define KERN_BEYOND (UINT64_C(1) << 63)
 uint64_t kern_reach(const kern_range *r, const kern_form *f);
 
+/* Is f known to be a multiple of m? */
+bool kern_is_multiple(kern_range *r, const kern_form *f, int64_t m);
+
 /* ---- fact.c ---- */
 
 enum { KERN_MAX_FACTS = 400 };

@@ -28,7 +28,6 @@
  */
 #include "kern/verify.h"
 
-enum { UNKNOWN, DEFINED, CLOSED, INLINED };
 enum { MAX_NEST = 8 };
 
 /* ---- names ---- */
@@ -517,8 +516,12 @@ static void block(struct kern_verifier *v, const kern_block *b)
 	if (++v->depth > KERN_MAX_DEPTH)
 		kern_refuse(v, "depth", "blocks are nested more than %d deep",
 			KERN_MAX_DEPTH);
-	for (int32_t i = 0; i < b->list.n; i++)
+	for (int32_t i = 0; i < b->list.n; i++) {
+		v->s = b->list.at[i];
+		if (b->list.at[i]->together != 0)
+			kern_verify_together(v, b, i);
 		statement(v, b->list.at[i]);
+	}
 	while (v->live.n > n)
 		v->state[vec_pop(&v->live)] = CLOSED;
 	while (v->arrays.n > m)

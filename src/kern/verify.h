@@ -22,13 +22,15 @@ struct kern_bounds {
 	int64_t least, most; /* INT64_MIN, INT64_MAX: not known */
 };
 
+/* Of a value or an array: not defined yet; defined; in a block that has ended;
+ * computed in the statement that uses it. */
+enum { UNKNOWN, DEFINED, CLOSED, INLINED };
+
 struct kern_verifier {
 	kern_kernel *k;
 	arena *a;
 	kern_range range;
-	/* by value: 0 not defined yet, 1 defined, 2 in a block that has ended, 3
-	 * computed in the statement that uses it */
-	uint8_t *state;
+	uint8_t *state; /* by value */
 	uint64_t *size; /* by value: its absolute value is at most that */
 	uint8_t *array; /* the same for arrays of blocks */
 	VEC(kern_val) live;
@@ -100,6 +102,10 @@ void kern_verify_iterations(struct kern_verifier *v, int32_t first);
 
 /* barrier.c: checks that a barrier stands wherever memory changes hands */
 void kern_verify_barriers(struct kern_verifier *v);
+
+/* wide.c: checks the accesses that statement `at` says are done together */
+void kern_verify_together(
+	struct kern_verifier *v, const kern_block *b, int32_t at);
 
 /* narrow.c: checks what `indices i32` says */
 void kern_verify_narrow(struct kern_verifier *v);

@@ -85,6 +85,8 @@ struct loop_node {
 	bool backward;	/* FOR: from the last to the first */
 	int32_t lanes;	/* FOR: elements of a vector; 0 and 1: scalar */
 	int32_t unroll; /* FOR: number of accumulators of a reduction over it */
+	/* FOR in lanes: a lane has `unroll` neighbours, not one of each vector */
+	bool wide;
 	int32_t n_ahead; /* FOR in lanes: prefetches for each vector; STAGE: for
 			    each square; TILE: the number of steps of sum[0]
 			    by which factor[1], in memory, is prefetched */

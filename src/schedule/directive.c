@@ -208,6 +208,7 @@ static void do_LANES(loop_kernel *k, loop_node *n, int64_t value)
 	(void)k;
 	n->lanes = value > 1 ? (int32_t)value : 0;
 	n->unroll = value > 1 ? n->unroll : 0;
+	n->wide = false;
 	n->n_ahead = value > 1 ? n->n_ahead : 0;
 }
 
@@ -221,6 +222,7 @@ static void do_UNROLL(loop_kernel *k, loop_node *n, int64_t value)
 {
 	(void)k;
 	n->unroll = (int32_t)value;
+	n->wide = false;
 }
 
 static bool is_free(const loop_kernel *k, const loop_node *n)

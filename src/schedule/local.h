@@ -95,6 +95,10 @@ void loop_split_guards(loop_kernel *k);
 void loop_find_needs(loop_kernel *k, loop_node *n);
 void loop_read_ahead(loop_kernel *k);
 void loop_choose_streams(loop_kernel *k);
+/* wide.c: lanes take neighbours, as many as the machine accesses at once */
+void loop_widen_accesses(loop_kernel *k);
+/* May lanes of n take as many neighbours as it has vectors at a time? */
+bool loop_may_be_wide(const loop_kernel *k, const loop_node *n);
 /* warps.c: deals loops of tiles to the warps of a block, if the machine has any */
 void loop_deal_to_warps(loop_kernel *k);
 /* May the iterations of n be run by different warps? */

@@ -148,6 +148,11 @@ static void take_ahead(struct recipe *r)
 	loop_read_ahead(r->k);
 }
 
+static void take_wide(struct recipe *r)
+{
+	loop_widen_accesses(r->k);
+}
+
 static void give_tail(struct recipe *r)
 {
 	for (int32_t i = 0; i < r->n_tail; i++)
@@ -189,6 +194,7 @@ static const struct pass {
 	{"clips", FREE | NO_TILES, take_clips},
 	{"guards", FREE | NO_TILES, take_guards},
 	{"ahead", FREE | NO_TILES, take_ahead},
+	{"wide", FREE | NO_TILES, take_wide},
 	{"tail", NO_TILES, give_tail},
 	{"locations", 0, take_locations},
 	{"streams", NO_TILES, take_streams},

@@ -247,6 +247,7 @@ static void loop_line(const struct print *p, const loop_node *n)
 	str_add(p->out, n->backward ? " backward" : "");
 	count(p, "lanes", n->lanes);
 	count(p, "unroll", n->unroll);
+	str_add(p->out, n->wide ? " wide" : "");
 	for (int32_t i = 0; i < n->n_clip; i++)
 		range(p, "clip", n->clip[i].f, n->clip[i].lo, n->clip[i].hi);
 	needs(p, n);

@@ -392,6 +392,8 @@ static bool attribute(struct parse *p, loop_node *n)
 		parse_clip(p, n, at);
 	else if (n->kind == LOOP_FOR && lex_eat(p->l, "unroll"))
 		n->unroll = (int32_t)number(p, 1, 64, "the number of sums");
+	else if (n->kind == LOOP_FOR && lex_eat(p->l, "wide"))
+		n->wide = true;
 	else if (n->kind == LOOP_FOR && lex_eat(p->l, "backward"))
 		n->backward = true;
 	else if (loop_is_loop(n) && lex_eat(p->l, "parallel"))

@@ -609,7 +609,13 @@ static void check_lanes(struct sv *v, const loop_node *n, const loop_node *in)
 				"the loop over %s cannot have lanes: its iterations "
 				"depend on each other",
 				verify_var(v, n->var));
+		if (n->wide && !loop_may_be_wide(k, n))
+			verify_fail(v, n, "lanes",
+				"the loop over %s cannot be wide: lanes that take several elements at once need 2, 4 or 8 of them (`unroll`), all lanes of %s, and accesses to neighbours that begin at multiples of them",
+				verify_var(v, n->var), k->machine->name);
 		in = n;
+	} else if (n->wide) {
+		verify_fail(v, n, "lanes", "a wide loop must have lanes");
 	} else if (in != NULL &&
 		   (n->kind == LOOP_TILE || n->kind == LOOP_STAGE)) {
 		verify_fail(v, n, "lanes",

@@ -108,7 +108,8 @@
 		.load = {4, 4, 8, 4, 4}, .store = {4, 4, 8, 4, 4}, .fma = 4,   \
 		.tile_load = 4, .tile_start = 8, .turned = 1, .crowded = 8,    \
 		.loop = 8, .chain = 8, .beside = 0.3},                         \
-	.narrow_indices = true, .schedule = GPU_SCHEDULE,                      \
+	.wide_bytes = 16, .wide_elems = 8, .narrow_indices = true,             \
+	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
 		.sum_terms = 32, .matrix_terms = 128, .matrix_columns = 64},   \
 	.matrix = {.rows = 16, .columns = 8, .terms = 16, .pad_bytes = 16,     \

@@ -198,6 +198,8 @@ typedef struct machine {
 	machine_block block;
 	machine_matrix matrix;
 	machine_fusion fusion;
+	/* that a lane accesses at once, and elements of them; 0: one by one */
+	int32_t wide_bytes, wide_elems;
 	bool narrow_indices; /* integers of 32 bits are faster than those of 64 */
 	bool unscheduled; /* for tests: everything scalar and serial */
 } machine;

@@ -225,6 +225,15 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_STREAM_TAKEN, 64 << 20, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n return o }", NULL},
+	{DECIDE_WIDE_TAKEN, 8, 2, "program { x: bf16[1000,1000]\n"
+		" o = exp(x)\n return o }", "cuda/sm_90"},
+	{DECIDE_WIDE_INDEX, -1, -1, "fusion/10_concat.tn", "cuda/sm_90"},
+	{DECIDE_WIDE_DATA, -1, -1, "fusion/37_gather_mul_sum.tn",
+		"cuda/sm_90"},
+	{DECIDE_WIDE_APART, 4, -1, "program { x: f32[100,1002]\n"
+		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
+	{DECIDE_WIDE_SHORT, 100, 128, "program { x: f32[64,100]\n"
+		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
 	{DECIDE_INDICES_TAKEN, -1, INT32_MAX, "program { x: f32[1000,1000]\n"
 		" o = exp(x)\n return o }", "cuda/sm_90"},
 	{DECIDE_INDICES_LARGE, -1, INT32_MAX, "program { x: f32[50000,50000]\n"
@@ -241,6 +250,7 @@ static const decide_kind hard[] = {DECIDE_TILE_SELF, DECIDE_TILE_OUTER,
 
 struct facts {
 	const loop_kernel *k;
+	loop_set wide[64]; /* by first equation: variables of wide loops */
 	loop_set tiled;	   /* equations with a tile */
 	loop_set lanes[64]; /* by equation: variables that lanes walk */
 	loop_set parts, spans; /* variables */
@@ -252,6 +262,8 @@ static void gather(struct facts *f, const loop_node *n, loop_set lanes)
 {
 	if (n->kind == LOOP_FOR && n->lanes > 1)
 		lanes |= BIT(n->var);
+	if (n->wide)
+		f->wide[n->child[0]->eqn] |= BIT(n->var);
 	if (n->kind == LOOP_SPAN)
 		f->spans |= BIT(n->var);
 	if (n->kind == LOOP_TILE) {
@@ -373,6 +385,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return f->tile[d->of] != NULL && f->tile[d->of]->matrix;
 	case DECIDE_PASS_WARPS:
 		return k->phase[d->of].warps > 1;
+	case DECIDE_PASS_WIDE:
+		return (f->wide[d->with] & BIT(d->of)) != 0;
 	case DECIDE_PASS_GUARDS:
 		return (f->spans & BIT(d->of)) != 0;
 	case DECIDE_PASS_STREAM:

@@ -270,6 +270,45 @@ static const char large[] = "kernel 0 large {\n"
 			    "  }\n"
 			    "}\n";
 
+/* Lanes that take four neighbours each. */
+static const char at_once[] = "kernel 0 wide {\n"
+			   "  param p0: f32[256] out\n"
+			   "  param p1: f32[256] in\n"
+			   "  phase of 1 chunks {\n"
+			   "    for %i0 = 0 .. 256 step 128 {\n"
+			   "      together 4 %1: f32x32 = load p1[%i0] step 4\n"
+			   "      %2: f32x32 = load p1[%i0 + 1] step 4\n"
+			   "      %3: f32x32 = load p1[%i0 + 2] step 4\n"
+			   "      %4: f32x32 = load p1[%i0 + 3] step 4\n"
+			   "      together 4 store p0[%i0] step 4 = %1\n"
+			   "      store p0[%i0 + 1] step 4 = %2\n"
+			   "      store p0[%i0 + 2] step 4 = %3\n"
+			   "      store p0[%i0 + 3] step 4 = %4\n"
+			   "    }\n"
+			   "  }\n"
+			   "}\n";
+
+static void verified(arena *a, void *arg)
+{
+	kern_kernel *k = parsed(a, arg);
+	str s = str_new(a);
+
+	kern_verify(k);
+	kern_print(&s, k, 0);
+	assert_string_equal(s.at, arg);
+}
+
+static void accepts(void **state)
+{
+	static char text[sizeof at_once];
+	tn_diag d = {0};
+
+	(void)state;
+	memcpy(text, at_once, sizeof at_once);
+	if (run(verified, text, &d) != TN_OK)
+		fail_msg("%s:%d %s", d.rule, d.line, d.text);
+}
+
 /* ---- what is refused ---- */
 
 static const struct edit {
@@ -431,6 +470,17 @@ static const struct edit {
 		"  indices i32\n  phase", "number"},
 	{"indices of 16 bits", relu, "  phase", "  indices i16\n  phase",
 		"syntax"},
+	{"two of four neighbours", at_once, "together 4 %1", "together 2 %1",
+		"lanes"},
+	{"neighbours from an odd element on", at_once, "%i0 = 0 ..", "%i0 = 1 ..",
+		"lanes"},
+	{"a neighbour that is left out", at_once, "load p1[%i0 + 1]",
+		"load p1[%i0 + 2]", "lanes"},
+	{"a load of neighbours that is no load", at_once,
+		"%2: f32x32 = load p1[%i0 + 1] step 4",
+		"%2: f32x32 = exp %1", "lanes"},
+	{"stored before it is there", at_once, "store p0[%i0 + 1] step 4 = %2",
+		"store p0[%i0 + 1] step 4 = f32x32 exp %2", "lanes"},
 	{"one warp of a block", blocks, "by 4 warps", "by 1 warps", "number"},
 };
 
@@ -580,6 +630,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(builds),
 		cmocka_unit_test(reads_back),
+		cmocka_unit_test(accepts),
 		cmocka_unit_test(refuses),
 		cmocka_unit_test(runs),
 		cmocka_unit_test(stumbles),

@@ -87,6 +87,8 @@ static const struct edit {
 		"        init softmax.s#3\n",
 		"start"},
 	{"twice as many lanes", sum, "lanes 16", "lanes 32", "lanes"},
+	{"lanes that take several elements of a CPU", sum, "unroll 2",
+		"unroll 2 wide", "lanes"},
 	{"too many sums side by side", sum, "unroll 2", "unroll 32", "lanes"},
 	{"read before it is made", sum,
 		"        do exp#0\n        do reduce_sum#1\n",

@@ -69,6 +69,28 @@ static const char block[] = "kernel 0 block {\n"
 			    "  }\n"
 			    "}\n";
 
+/* Each lane takes four neighbours at once, and stores their squares. */
+static const char wide[] = "kernel 0 wide {\n"
+			   "  param p0: f32[256] out\n"
+			   "  param p1: f32[256] in\n"
+			   "  phase of 1 chunks {\n"
+			   "    for %i0 = 0 .. 256 step 128 {\n"
+			   "      together 4 %1: f32x32 = load p1[%i0] step 4\n"
+			   "      %2: f32x32 = load p1[%i0 + 1] step 4\n"
+			   "      %3: f32x32 = load p1[%i0 + 2] step 4\n"
+			   "      %4: f32x32 = load p1[%i0 + 3] step 4\n"
+			   "      %5: f32x32 = mul %1, %1\n"
+			   "      %6: f32x32 = mul %2, %2\n"
+			   "      %7: f32x32 = mul %3, %3\n"
+			   "      %8: f32x32 = mul %4, %4\n"
+			   "      together 4 store p0[%i0] step 4 = %5\n"
+			   "      store p0[%i0 + 1] step 4 = %6\n"
+			   "      store p0[%i0 + 2] step 4 = %7\n"
+			   "      store p0[%i0 + 3] step 4 = %8\n"
+			   "    }\n"
+			   "  }\n"
+			   "}\n";
+
 /* 16 x 32 times 32 x 32 */
 static const char mma[] =
 	"kernel 0 mma {\n"
@@ -239,6 +261,77 @@ static void test_block(void **state)
 	}
 }
 
+struct wide_call {
+	int32_t offset[2]; /* of the arrays, in elements, from 16 bytes */
+	const char *from, *to;
+	int64_t err;
+};
+
+static void run_wide(arena *a, void *arg)
+{
+	struct wide_call *w = arg;
+	static _Alignas(16) float out[300], in[300];
+	kern_kernel *k = kern_parse(a, wide, sizeof wide - 1, "t.kern");
+	void *p[2] = {out + w->offset[0], in + w->offset[1]}, *local, *sym, *lib;
+	str unit = str_new(a);
+	c_kernel *c;
+	run_fn *fn;
+
+	kern_verify(k);
+	c = simt_print(a, k);
+	simt_unit(&unit, (const c_kernel *const *)&c, 1);
+	assert_int_equal(count(unit.at, "LD4("), 1);
+	assert_int_equal(count(unit.at, "ST4("), 1);
+	assert_int_equal(count(unit.at, "SYNC();"), 1); /* of the chunk */
+	for (int32_t i = 0; i < 300; i++) {
+		in[i] = (float)i;
+		out[i] = -1;
+	}
+	lib = run_load(w->from == NULL
+			? unit.at
+			: edited(a, unit.at, w->from, w->to), NULL);
+	sym = dlsym(lib, c->phase[0].fn);
+	memcpy(&fn, &sym, sizeof fn);
+	local = run_array(a, c->local_bytes);
+	w->err = 0;
+	fn(p, NULL, local, 0, &w->err);
+	dlclose(lib);
+	for (int32_t i = 0; i < 300; i++) {
+		int32_t e = i - w->offset[0];
+		float x = (float)(e + w->offset[1]);
+
+		assert_true(out[i] == (e < 0 || e >= 256 ? -1 : x * x));
+	}
+}
+
+/* Arrays that begin anywhere are accessed one by one; an access of several elements
+ * that is not aligned is found. */
+static void test_wide(void **state)
+{
+	struct wide_call calls[] = {{{0, 0}, NULL, NULL, 0},
+		{{4, 8}, NULL, NULL, 0}, {{1, 2}, NULL, NULL, 0},
+		{{0, 3}, NULL, NULL, 0},
+		{{0, 1}, "ALIGNED(p1)", "1", 0},
+		{{2, 0}, "ALIGNED(p0)", "1", 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+		tn_diag d = {0};
+		int64_t line;
+
+		if (unit_run(run_wide, &calls[i], 0, &d) != TN_OK)
+			fail_msg("%s: %s\n%s", d.rule, d.text, d.extra);
+		if (calls[i].from == NULL) {
+			assert_int_equal(calls[i].err, 0);
+			continue;
+		}
+		assert_true(calls[i].err < 0);
+		assert_non_null(strstr(simt_failure(calls[i].err, &line),
+			"several elements at once"));
+		assert_true(line > 100);
+	}
+}
+
 /* Matrix instructions give what the interpreter says, bit by bit. */
 static void run_mma(arena *a, void *arg)
 {
@@ -405,6 +498,7 @@ int main(void)
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_races),
 		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_wide),
 		cmocka_unit_test(test_mma),
 		cmocka_unit_test(test_bad_barrier),
 		cmocka_unit_test(test_device),

@@ -338,8 +338,16 @@ static void statement(printer *p, const kern_stmt *s)
 
 static void block(printer *p, const kern_block *b)
 {
-	for (int32_t i = 0; i < b->list.n; i++)
-		statement(p, b->list.at[i]);
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+
+		if (s->together > 0 && p->d->together != NULL) {
+			p->d->together(p, &b->list.at[i]);
+			i += s->together - 1;
+		} else {
+			statement(p, s);
+		}
+	}
 }
 
 /* ---- functions ---- */

@@ -62,6 +62,9 @@ typedef struct dialect {
 	/* what is printed before a statement */
 	void (*before)(printer *p, const kern_stmt *s);
 	void (*store)(printer *p, const kern_stmt *s);
+	/* the accesses that list[0] says are done together; the member may be
+	 * NULL: they are printed one by one */
+	void (*together)(printer *p, kern_stmt *const *list);
 	void (*set_lane)(printer *p, const kern_stmt *s);
 	void (*array)(printer *p, const kern_stmt *s);
 	void (*prefetch)(printer *p, const kern_stmt *s);

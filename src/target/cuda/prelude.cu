@@ -26,6 +26,48 @@
 #define KERNEL(name) extern "C" __global__ void name
 #define LD(element) (element)
 #define ST(element, x) ((element) = (x))
+/* Neighbours at once, if the array begins at a multiple of 16 bytes. */
+#define ALIGNED(array) ((unsigned long long)(array) % 16 == 0)
+#define LD2(wide, element, ...) load_wide((wide), &(element), __VA_ARGS__)
+#define LD4(wide, element, ...) load_wide((wide), &(element), __VA_ARGS__)
+#define LD8(wide, element, ...) load_wide((wide), &(element), __VA_ARGS__)
+#define ST2(wide, element, ...) store_wide((wide), &(element), __VA_ARGS__)
+#define ST4(wide, element, ...) store_wide((wide), &(element), __VA_ARGS__)
+#define ST8(wide, element, ...) store_wide((wide), &(element), __VA_ARGS__)
+template <int bytes> struct wide_word;
+template <> struct wide_word<2> { typedef unsigned short type; };
+template <> struct wide_word<4> { typedef unsigned type; };
+template <> struct wide_word<8> { typedef uint2 type; };
+template <> struct wide_word<16> { typedef uint4 type; };
+template <typename T, typename... Ts>
+[[maybe_unused]] static inline void load_wide(int wide, const T *p, Ts &...x)
+{
+	typedef typename wide_word<sizeof...(x) * sizeof(T)>::type word;
+	T t[sizeof...(x)];
+	if (wide) {
+		const word w = *(const word *)p;
+		memcpy(t, &w, sizeof w);
+	} else {
+		for (unsigned i = 0; i < sizeof...(x); i++)
+			t[i] = p[i];
+	}
+	unsigned i = 0;
+	((x = t[i++]), ...);
+}
+template <typename T, typename... Ts>
+[[maybe_unused]] static inline void store_wide(int wide, T *p, Ts... x)
+{
+	typedef typename wide_word<sizeof...(x) * sizeof(T)>::type word;
+	const T t[] = {(T)x...};
+	if (wide) {
+		word w;
+		memcpy(&w, t, sizeof w);
+		*(word *)p = w;
+	} else {
+		for (unsigned i = 0; i < sizeof...(x); i++)
+			p[i] = t[i];
+	}
+}
 #define SYNC() __syncwarp()
 #define BLOCK_SYNC() __syncthreads()
 /* Memory of the block: of what size, the launch says. */

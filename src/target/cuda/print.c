@@ -235,6 +235,85 @@ static void store(printer *p, const kern_stmt *s)
 		element(p, &s->at, n), x);
 }
 
+static char letter_of(kern_space s)
+{
+	static const char letter[] = {[KERN_PARAM] = 'p',
+		[KERN_SCRATCH] = 'q',
+		[KERN_LOCAL] = 'b',
+		[KERN_STACK] = 's'};
+
+	return letter[s];
+}
+
+/* The name of the condition that accesses of several elements are aligned. */
+static const char *is_aligned(printer *p, int32_t array)
+{
+	const kern_array *r = &p->k->array.at[array];
+
+	return arena_printf(
+		p->a, "wide_%c%d", letter_of(r->space), r->number);
+}
+
+/* Neighbours of this lane, at once. */
+static void together(printer *p, kern_stmt *const *list)
+{
+	const kern_stmt *first = list[0];
+	bool store = first->kind == KERN_STORE, sync = false;
+	const kern_access *at = store ? &first->at
+				      : &kern_at(p->k, first->v)->at;
+	int32_t n = wide_type(p, store ? first->x : first->v).lanes;
+	const char *who = store ? writers(p, n, 0) : NULL;
+	str names = str_new(p->a);
+
+	for (int32_t i = 0; i < first->together; i++) {
+		const kern_stmt *s = list[i];
+
+		sync |= spread_has_sync(spread_of(p), s, SYNC_READ | SYNC_WRITE);
+		if (!store) {
+			p->is_let[s->v] = true;
+			c_line(p, "%s %s;", c_type_of(p, s->v), c_name(p, s->v));
+		}
+		str_printf(&names, ", %s",
+			store ? computed(p, s->x) : c_name(p, s->v));
+	}
+	if (sync)
+		c_line(p, "SYNC();");
+	if (who != NULL)
+		c_line(p, "if (%s)", who);
+	c_line(p, "%s%s%d(%s, %s%s);", who != NULL ? "\t" : "",
+		store ? "ST" : "LD", first->together, is_aligned(p, at->array),
+		element(p, at, n), names.at);
+}
+
+/* Notes the arrays with such accesses. */
+static void find_wide(printer *p, const kern_block *b, bool *arrays)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+
+		if (s->together > 0)
+			arrays[s->kind == KERN_STORE
+					? s->at.array
+					: kern_at(p->k, s->v)->at.array] = true;
+		find_wide(p, &s->body, arrays);
+		find_wide(p, &s->other, arrays);
+	}
+}
+
+/* Are these arrays aligned? Asked once. */
+static void alignments(printer *p)
+{
+	bool *arrays = arena_array(p->a, bool, p->k->array.n + 1);
+
+	find_wide(p, &p->phase->body, arrays);
+	for (int32_t i = 0; i < p->k->array.n; i++)
+		if (arrays[i])
+			c_line(p, "const int %s = ALIGNED(%c%d);",
+				is_aligned(p, i),
+				letter_of(p->k->array.at[i].space),
+				p->k->array.at[i].number);
+}
+
 static void set_lane(printer *p, const kern_stmt *s)
 {
 	int32_t n = wide_type(p, s->v).lanes;
@@ -433,6 +512,7 @@ static void open(printer *p)
 	c_line(p, "(void)scratch, (void)local, (void)err;");
 	if (block)
 		c_line(p, "(void)shared;");
+	alignments(p);
 	chunks(p);
 	p->depth++;
 	if (k->narrow)
@@ -473,6 +553,7 @@ c_kernel *cuda_print(arena *a, const kern_kernel *k)
 		.let = let,
 		.before = before,
 		.store = store,
+		.together = together,
 		.set_lane = set_lane,
 		.array = array,
 		.prefetch = prefetch,

@@ -181,6 +181,10 @@ static bool conflict(const struct finder *f, const touch *x, const touch *y)
 	if (by > wx || by < -wy) /* no cell in common, in one iteration */
 		return x->stale &&
 		       !are_apart(f, x, by > 0 ? by + wy : wx - by);
+	/* each lane has neighbours of its own, which begin at multiples of the stride */
+	if (x->stride == y->stride && x->stride > 0 && by % x->stride != 0)
+		return x->stale &&
+		       !are_apart(f, x, by > 0 ? by + wy : wx - by);
 	if (by != 0 || x->stride != y->stride || x->lanes != y->lanes)
 		return true;
 	/* one thread writes what has few lanes, but more than one reads it */

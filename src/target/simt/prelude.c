@@ -26,6 +26,7 @@ enum simt_what {
 	SIMT_NEVER_WAIT, /* the kernel ends before its copies do */
 	SIMT_MANY_COPIES,
 	SIMT_BAD_COPY,
+	SIMT_BAD_WIDE, /* an access of several elements is not aligned */
 	SIMT_WHATS
 };
 /* Why lanes meet: to show each other values, or what they have written, to
@@ -400,6 +401,18 @@ SIMT_USED static inline void simt_touch(
 			simt_touch_word((const volatile char *)p + i, ones[8], write,
 				line);
 }
+/* Several elements: at once if wide. */
+SIMT_CALLED static void simt_touch_wide(const volatile void *p, unsigned long size,
+	int n, int wide, int write, simt_int line)
+{
+	int i;
+
+	if (wide && (simt_word)p % (size * (unsigned)n) != 0)
+		simt_fail(simt_now->block, line, SIMT_BAD_WIDE);
+	for (i = 0; i < n; i++)
+		simt_touch((const volatile char *)p + (unsigned)i * size, size, write,
+			line);
+}
 SIMT_CALLED static simt_word simt_exchange(simt_word x, int l, simt_int line)
 {
 	struct simt_warp *w = simt_now;
@@ -415,6 +428,26 @@ SIMT_CALLED static simt_word simt_exchange(simt_word x, int l, simt_int line)
 #define KERNEL(name) static void name##_lane
 #define LD(element) (simt_touch(&(element), sizeof(element), 0, __LINE__), (element))
 #define ST(element, x) (simt_touch(&(element), sizeof(element), 1, __LINE__), (void)((element) = (x)))
+#define ALIGNED(array) ((simt_word)(array) % 16 == 0)
+#define SIMT_WIDE(wide, e, n, write) simt_touch_wide(&(e), sizeof(e), n, (wide), write, __LINE__)
+#define LD2(wide, e, a, b) \
+	(SIMT_WIDE(wide, e, 2, 0), (a) = (&(e))[0], (b) = (&(e))[1])
+#define LD4(wide, e, a, b, c, d) \
+	(SIMT_WIDE(wide, e, 4, 0), (a) = (&(e))[0], (b) = (&(e))[1], (c) = (&(e))[2], \
+		(d) = (&(e))[3])
+#define LD8(wide, e, a, b, c, d, f, g, h, i) \
+	(SIMT_WIDE(wide, e, 8, 0), (a) = (&(e))[0], (b) = (&(e))[1], (c) = (&(e))[2], \
+		(d) = (&(e))[3], (f) = (&(e))[4], (g) = (&(e))[5], (h) = (&(e))[6], \
+		(i) = (&(e))[7])
+#define ST2(wide, e, a, b) \
+	(SIMT_WIDE(wide, e, 2, 1), (&(e))[0] = (a), (&(e))[1] = (b))
+#define ST4(wide, e, a, b, c, d) \
+	(SIMT_WIDE(wide, e, 4, 1), (&(e))[0] = (a), (&(e))[1] = (b), (&(e))[2] = (c), \
+		(&(e))[3] = (d))
+#define ST8(wide, e, a, b, c, d, f, g, h, i) \
+	(SIMT_WIDE(wide, e, 8, 1), (&(e))[0] = (a), (&(e))[1] = (b), (&(e))[2] = (c), \
+		(&(e))[3] = (d), (&(e))[4] = (f), (&(e))[5] = (g), (&(e))[6] = (h), \
+		(&(e))[7] = (i))
 #define SYNC() simt_meet(__LINE__, SIMT_WARP)
 #define BLOCK_SYNC() simt_meet(__LINE__, SIMT_BLOCK)
 #define SHARED() (simt_now->block->shared)

@@ -113,7 +113,9 @@ const char *simt_failure(int64_t err, int64_t *line)
 		"the kernel ends, and a copy was not waited for",
 		"a lane has more than 64 copies under way",
 		"a copy has another size than 4, 8 or 16 bytes, an address that "
-		"is not a multiple of its size, or goes to other memory than shared"};
+		"is not a multiple of its size, or goes to other memory than shared",
+		"a lane accesses several elements at once, at an address that is "
+		"not a multiple of their bytes"};
 	enum { N = sizeof what / sizeof *what };
 	int64_t n = -1 - err;
 
