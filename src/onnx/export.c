@@ -160,11 +160,6 @@ static const op_map *find(const exporter *x)
 	return NULL;
 }
 
-static const char *name_of(const exporter *x, int32_t value)
-{
-	return x->p->value.at[value].name;
-}
-
 /* ---- initialisers ---- */
 
 static const char *add_ints(exporter *x, int32_t n, const int64_t *v)
@@ -192,7 +187,7 @@ static void add_value(exporter *x)
 	}
 	interp_inst(arena_env(x->a), inst, tensor);
 	for (int32_t i = 0; i < inst->n_results; i++)
-		export_tensor(x, name_of(x, x->call->result[i]),
+		export_tensor(x, export_name(x, x->call->result[i]),
 			&inst->tensor[inst->result[i]].type,
 			tensor[inst->result[i]]);
 }
@@ -313,6 +308,82 @@ static void check_attrs(const exporter *x, const op_map *m)
 	}
 }
 
+/* ---- loops ---- */
+
+static void add_call(exporter *x);
+static void add_port(exporter *x, uint32_t field, const char *name,
+	const ir_type *t);
+static void add_outputs(exporter *x);
+
+/*
+ * Names in the graph of a body: what is the same in every round has its name
+ * outside; others must differ from all names there.
+ */
+static const char **names_of(exporter *x, const ir_loop *l)
+{
+	const ir_program *p = l->body;
+	const char **name = arena_array(x->a, const char *, p->value.n + 1);
+	int32_t number = x->n_made++, first = l->n_carried + l->n_rows;
+
+	for (int32_t v = 0; v < p->value.n; v++)
+		name[v] = arena_printf(x->a, "loop.%d.%s", (int)number,
+			p->value.at[v].name);
+	for (int32_t i = first; i < p->input.n; i++)
+		name[p->input.at[i]] = export_name(x, x->call->arg[i]);
+	return name;
+}
+
+static str body_of(exporter *x, const ir_loop *l)
+{
+	exporter body = *x;
+
+	body.p = l->body;
+	body.name = names_of(x, l);
+	body.n_made = x->n_made;
+	body.graph = str_new(x->a);
+	for (int32_t i = 0; i < l->body->call.n; i++) {
+		body.call = &l->body->call.at[i];
+		add_call(&body);
+	}
+	put_text(&body.graph, 2, "body");
+	for (int32_t i = 0; i < l->n_carried + l->n_rows; i++) {
+		int32_t v = l->body->input.at[i];
+
+		add_port(&body, 11, body.name[v], &l->body->value.at[v].type);
+	}
+	if (l->n_rows == 0)
+		add_port(&body, 11, arena_printf(x->a, "round.%d",
+			(int)body.n_made), &(ir_type){.dtype = TN_I64});
+	add_outputs(&body);
+	x->n_made = body.n_made;
+	return body.graph;
+}
+
+/* Scan; it needs rows, so a loop without any gets zeros. */
+static void add_loop(exporter *x)
+{
+	const ir_call *c = x->call;
+	const ir_loop *l = ir_loop_of(c->inst);
+	const ir_type none = {.dtype = TN_I64, .rank = 1, .shape = {l->n}};
+	str attr = str_new(x->a), body = body_of(x, l);
+
+	x->node = str_new(x->a);
+	for (int32_t i = 0; i < l->n_carried + l->n_rows; i++)
+		put_text(&x->node, 1, export_name(x, c->arg[i]));
+	if (l->n_rows == 0)
+		put_text(&x->node, 1, export_const(x, &none,
+			arena_alloc(x->a, ir_type_bytes(&none), 1)));
+	for (int32_t i = 0; i < c->n_results; i++)
+		put_text(&x->node, 2, export_name(x, c->result[i]));
+	put_text(&x->node, 4, "Scan");
+	export_attr_int(x, "num_scan_inputs", l->n_rows > 0 ? l->n_rows : 1);
+	put_text(&attr, 1, "body");
+	put_part(&attr, 6, &body);
+	put_int(&attr, 20, 5);
+	put_part(&x->node, 5, &attr);
+	put_part(&x->graph, 1, &x->node);
+}
+
 /* ---- nodes ---- */
 
 static void add_call(exporter *x)
@@ -325,6 +396,10 @@ static void add_call(exporter *x)
 					"contain writes to its values", "");
 	if (c->n_args == 0) {
 		add_value(x);
+		return;
+	}
+	if (ir_loop_of(c->inst) != NULL) {
+		add_loop(x);
 		return;
 	}
 	m = find(x);
@@ -340,7 +415,7 @@ static void add_call(exporter *x)
 	check_attrs(x, m);
 	x->node = str_new(x->a);
 	for (int32_t i = 0; i < c->n_args; i++)
-		put_text(&x->node, 1, name_of(x, c->arg[
+		put_text(&x->node, 1, export_name(x, c->arg[
 			m->turned ? c->n_args - 1 - i : i]));
 	for (int32_t i = 0; i < MAX_ATTRS && m->attr[i].row != NULL; i++) {
 		const ir_attr *a = export_attr(x, m->attr[i].row);
@@ -348,7 +423,7 @@ static void add_call(exporter *x)
 		if (a != NULL || m->attr[i].always)
 			add_attr(x, &m->attr[i], a);
 	}
-	put_text(&x->node, 2, name_of(x, c->result[0]));
+	put_text(&x->node, 2, export_name(x, c->result[0]));
 	put_text(&x->node, 4, m->op);
 	put_part(&x->graph, 1, &x->node);
 }
@@ -368,7 +443,7 @@ static void add_outputs(exporter *x)
 {
 	for (int32_t i = 0; i < x->p->output.n; i++) {
 		int32_t v = x->p->output.at[i];
-		const char *name = name_of(x, v);
+		const char *name = export_name(x, v);
 		bool again = x->p->value.at[v].call < 0;
 
 		for (int32_t k = 0; k < i; k++)

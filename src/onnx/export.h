@@ -12,6 +12,7 @@
 typedef struct exporter {
 	arena *a;
 	const ir_program *p;
+	const char *const *name; /* of values; NULL: those of the program */
 	const char *path;
 	const ir_call *call; /* the current call */
 	str node, graph; /* the unfinished NodeProto and GraphProto */
@@ -21,6 +22,7 @@ typedef struct exporter {
 
 _Noreturn void export_refuse(const exporter *x, const char *rule,
 	const char *what, const char *name);
+const char *export_name(const exporter *x, int32_t value);
 /* The attribute of the call, or NULL. */
 const ir_attr *export_attr(const exporter *x, const char *name);
 /* Adds an initialiser of this name. */

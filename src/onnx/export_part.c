@@ -12,6 +12,11 @@ _Noreturn void export_refuse(
 		name[0] != '\0' ? ": " : "", name);
 }
 
+const char *export_name(const exporter *x, int32_t value)
+{
+	return x->name != NULL ? x->name[value] : x->p->value.at[value].name;
+}
+
 /* ---- initialisers ---- */
 
 void export_tensor(exporter *x, const char *name, const ir_type *t,

@@ -12,6 +12,7 @@
  *                  of operand 0      $=d          d as such a number
  *     #a:d, #=d    the same, an i64  @a:d, @=d    the same, a list of i64
  *     a?, -        no input if the call does not give a; no input
+ *     @a*v         as many v as a has numbers
  *     @a+b         added up          @a&b         concatenated, each
  *                  for all axes      @^a:d        extents of the results along
  *                  the axis a        anything else  a name within the text
@@ -64,6 +65,8 @@ static const text_row table[] = {
 		"keepdims=#keep:0; Sqrt v > o"},
 	{.row = "narrow", .text = "Slice 0 @start:0 @start:0+count @axis:0 "
 				  "> o"},
+	{.row = "flip", .text = "Slice 0 @axes*-1 @axes*-9223372036854775808 "
+				"@axes @axes*-1 > o"},
 	{.row = "slice", .text = "Slice 0 @start @start+count @axes? > o"},
 	{.row = "select", .text = "Gather 0 #index > o axis=#axis:0"},
 	{.row = "split", .text = "Split 0 @^axis:0 > * axis=#axis:0; "
@@ -232,18 +235,22 @@ static int32_t list_of(
 }
 
 /*
- * Reads "a+b", the sums, or "a&b", the concatenation; returns the number of
- * integers.
+ * Reads "a+b", the sums, "a&b", the concatenation, or "a*v"; returns the number
+ * of integers.
  */
 static int32_t integers(const exporter *x, word w, int64_t *out)
 {
-	size_t k = strcspn(w.at, "+&; "), rest;
+	size_t k = strcspn(w.at, "+&*; "), rest;
 	bool two = k < w.n, behind = two && w.at[k] == '&';
 	term t = term_of(x, w.at, two ? k : w.n);
 	int64_t more[TN_MAX_RANK];
 	int32_t n = list_of(x, &t, behind, out), m;
 
 	if (!two)
+		return n;
+	for (int32_t i = 0; i < n && w.at[k] == '*'; i++)
+		out[i] = strtoll(w.at + k + 1, NULL, 10);
+	if (w.at[k] == '*')
 		return n;
 	rest = w.n - k - 1;
 	t = term_of(x, w.at + k + 1, rest);
@@ -276,11 +283,6 @@ static int32_t sizes(const exporter *x, word w, int64_t *out)
 
 /* ---- steps ---- */
 
-static const char *value_name(const exporter *x, int32_t v)
-{
-	return x->p->value.at[v].name;
-}
-
 /* Names inside a text are made distinct for each call. */
 static const char *name_in(exporter *x, word w)
 {
@@ -288,10 +290,10 @@ static const char *name_in(exporter *x, word w)
 	int32_t k = w.n > 1 ? w.at[1] - '0' : 0;
 
 	if (w.at[0] >= '0' && w.at[0] <= '9')
-		return value_name(x, c->arg[w.at[0] - '0']);
+		return export_name(x, c->arg[w.at[0] - '0']);
 	if (w.at[0] == 'o' && k >= 0 && k < c->n_results)
-		return value_name(x, c->result[k]);
-	return arena_printf(x->a, "%s.%.*s", value_name(x, c->result[0]),
+		return export_name(x, c->result[k]);
+	return arena_printf(x->a, "%s.%.*s", export_name(x, c->result[0]),
 		(int)w.n, w.at);
 }
 
@@ -390,7 +392,7 @@ static void add_output(exporter *x, word w)
 		return;
 	}
 	for (int32_t i = 0; i < x->call->n_results; i++)
-		put_text(&x->node, 2, value_name(x, x->call->result[i]));
+		put_text(&x->node, 2, export_name(x, x->call->result[i]));
 }
 
 /* Exports one step; false: the text has ended. */
@@ -435,7 +437,7 @@ static void check_attrs(const exporter *x, const char *text)
 
 		while (!known && (s = strstr(s, name)) != NULL) {
 			known = s > text && strchr("$#@+&^", s[-1]) != NULL &&
-				strchr(":?+& ;", s[n]) != NULL;
+				strchr(":?+&* ;", s[n]) != NULL;
 			s++;
 		}
 		if (!known)

@@ -307,6 +307,19 @@ static void check_runs_of(tn_context *c, const loaded *x)
 			fail_msg("%s", tn_context_diag(c)->text);
 }
 
+static void same_outputs(const loaded *x, const loaded *y, const char *text)
+{
+	assert_int_equal(tn_program_n_outputs(x->p), tn_program_n_outputs(y->p));
+	for (int32_t k = 0; k < tn_program_n_outputs(x->p); k++) {
+		const float *v = x->out[k], *w = y->out[k];
+
+		for (int64_t j = 0; j < tn_program_output(x->p, k)->n_elems; j++)
+			if (!(fabs((double)(v[j] - w[j])) < 2e-5))
+				fail_msg("%g, not %g\n%s", (double)v[j],
+					(double)w[j], text);
+	}
+}
+
 /* Compiled, twice, against the interpreter. */
 static void compiled(arena *a, void *arg)
 {
@@ -320,15 +333,31 @@ static void compiled(arena *a, void *arg)
 			load(a, f->c[k], f->path, &x[k]);
 			check_runs_of(f->c[k], &x[k]);
 		}
-		for (int32_t k = 0; k < tn_program_n_outputs(x[0].p); k++) {
-			const float *v = x[0].out[k], *w = x[1].out[k];
+		same_outputs(&x[0], &x[1], smooth[i].model);
+		for (int32_t k = 0; k < 2; k++)
+			tn_program_free(x[k].p);
+	}
+}
 
-			for (int64_t j = 0;
-				j < tn_program_output(x[0].p, k)->n_elems; j++)
-				if (!(fabs((double)(v[j] - w[j])) < 2e-5))
-					fail_msg("%g, not %g\n%s", (double)v[j],
-						(double)w[j], smooth[i].model);
+/* Exported, and read again. */
+static void exported(arena *a, void *arg)
+{
+	file *f = arg;
+
+	for (size_t i = 0; i < sizeof smooth / sizeof *smooth; i++) {
+		loaded x[2] = {{0}};
+
+		write_model(a, f->path, smooth[i].model);
+		for (int32_t k = 0; k < 2; k++) {
+			load(a, f->c[1], f->path, &x[k]);
+			check_runs_of(f->c[1], &x[k]);
+			if (k == 0 &&
+				tn_onnx_export(x[k].p, f->path) != TN_OK)
+				fail_msg("%s\n%s",
+					tn_context_diag(f->c[1])->text,
+					smooth[i].model);
 		}
+		same_outputs(&x[0], &x[1], smooth[i].model);
 		for (int32_t k = 0; k < 2; k++)
 			tn_program_free(x[k].p);
 	}
@@ -430,6 +459,12 @@ static void test_compiled(void **state)
 	in_files(compiled);
 }
 
+static void test_exported(void **state)
+{
+	(void)state;
+	in_files(exported);
+}
+
 static void test_gradients(void **state)
 {
 	(void)state;
@@ -454,6 +489,7 @@ int main(void)
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_compiled),
+		cmocka_unit_test(test_exported),
 		cmocka_unit_test(test_gradients),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_weights)};
