@@ -83,6 +83,35 @@ static void by_lane(printer *p, kern_val id)
 		c_stored_type(p, v->type.dt), c_value(p, id));
 }
 
+/* Lanes that are not neighbours in memory: element l of the access. */
+static const char *far_element(printer *p, const kern_access *at)
+{
+	return arena_printf(
+		p->a, "(&%s)[%" PRId64 " * l]", c_element(p, at), at->stride);
+}
+
+static bool is_far(const kern_access *at, kern_type t)
+{
+	return at->at != NULL && at->stride != 1 && t.lanes > 1;
+}
+
+/* Loads them one by one: those that part and mask leave. */
+static void load_far(printer *p, kern_val id)
+{
+	const kern_value *v = kern_at(p->k, id);
+	const kern_access *at = &v->at;
+	int32_t n = at->part > 0 ? at->part : v->type.lanes;
+	const char *mask = at->mask == 0 ? NULL : c_name(p, at->mask);
+	bool by_lane = mask != NULL && kern_at(p->k, at->mask)->type.lanes > 1;
+
+	c_line(p, "%s %s = { 0 };", c_type(p, v->type), c_name(p, id));
+	c_line(p, "for (int l = 0; l < %d; l++)", n);
+	if (mask != NULL)
+		c_line(p, "	if (%s%s)", mask, by_lane ? "[l]" : "");
+	c_line(p, "%s	%s[l] = %s;", mask != NULL ? "	" : "", c_name(p, id),
+		far_element(p, at));
+}
+
 /* Lanes of a form are computed by a loop, not by an expression. */
 static bool is_by_lane(const kern_value *x)
 {
@@ -98,6 +127,8 @@ static bool let_in_lines(printer *p, kern_val v)
 			arena_printf(p->a, "*err = %" PRId64 ";", x->num[0]));
 	else if (is_by_lane(x))
 		by_lane(p, v);
+	else if (x->op == KERN_LOAD && is_far(&x->at, x->type))
+		load_far(p, v);
 	else
 		return false;
 	return true;
@@ -144,6 +175,10 @@ static void store(printer *p, const kern_stmt *s)
 
 	if (t.lanes == 1) {
 		c_line(p, "%s = %s;", e, x);
+	} else if (is_far(&s->at, t)) {
+		c_line(p, "for (int l = 0; l < %d; l++)",
+			s->at.part > 0 ? s->at.part : t.lanes);
+		c_line(p, "	%s = (%s)[l];", far_element(p, &s->at), x);
 	} else if (s->at.part > 0) {
 		c_line(p, "%s(&%s, %s, %d);",
 			c_use(p, "store_part", t.dt, t.lanes), e, x,
