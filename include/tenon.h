@@ -53,9 +53,12 @@ typedef enum tn_status {
 typedef enum tn_dtype {
 	TN_F32, TN_F64, TN_F16, TN_BF16,
 	TN_I8, TN_I16, TN_I32, TN_I64,
-	TN_U8, TN_BOOL, TN_U16, TN_U32, TN_U64
+	TN_U8, TN_BOOL, TN_U16, TN_U32, TN_U64,
+	/* computed in f32, i8, u8; of fewer than 8 bits: a byte in memory */
+	TN_F8E4M3FN, TN_F8E4M3FNUZ, TN_F8E5M2, TN_F8E5M2FNUZ, TN_F8E8M0,
+	TN_F4E2M1, TN_I4, TN_U4, TN_I2, TN_U2
 } tn_dtype;
-#define TN_N_DTYPES 13
+#define TN_N_DTYPES 23
 
 /**
  * What went wrong, where, and what would be accepted. Fixed size: it can be

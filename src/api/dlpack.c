@@ -15,7 +15,7 @@ enum { CPU = 1 }; /* of DLPack */
 static const struct {
 	uint8_t code, bits;
 } types[TN_N_DTYPES] = {
-#define DTYPE(id, name, class, bits, acc, lanes, npy, safetensors, dlpack, ...) \
+#define DTYPE(id, name, class, bits, wide, acc, lanes, npy, safetensors, dlpack, ...) \
 	[TN_##id] = {dlpack, bits},
 #include "base/dtype.def"
 #undef DTYPE
@@ -61,7 +61,7 @@ static ir_type type_of(const struct transfer *k)
 			k->c->device->is_host ? "" : " and of ",
 			k->c->device->is_host ? "" : k->c->device->name);
 	for (int32_t i = 0; i < TN_N_DTYPES; i++)
-		if (types[i].code == d->dtype.code &&
+		if (types[i].code == d->dtype.code && types[i].bits >= 8 &&
 			types[i].bits == d->dtype.bits && d->dtype.lanes == 1)
 			found = i;
 	if (found < 0)
@@ -218,10 +218,8 @@ static void export(void *arg)
 		.device = {k->c->device->dl_type, k->c->device->number},
 		.n_axes = y->rank,
 		.shape = e->shape};
-	for (int32_t i = 0; i < TN_N_DTYPES; i++)
-		if ((tn_dtype)i == y->dtype)
-			e->m.tensor.dtype = (tn_dl_dtype){
-				types[i].code, types[i].bits, 1};
+	e->m.tensor.dtype = (tn_dl_dtype){
+		types[y->dtype].code, types[y->dtype].bits, 1};
 }
 
 tn_status tn_at_dlpack_export(const char *file, int32_t line, tn_tensor *x,

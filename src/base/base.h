@@ -240,8 +240,10 @@ bool dtype_parse(const char *s, size_t n, tn_dtype *out);
 bool dtype_is_float(tn_dtype t);
 bool dtype_is_int(tn_dtype t); /* not bool */
 bool dtype_is_unsigned(tn_dtype t); /* an integer that is never negative */
-bool dtype_is_narrow(tn_dtype t);   /* a float that is computed in f32 */
-tn_dtype dtype_acc(tn_dtype t); /* accumulator: f16,bf16 f32; ints i64; u64 itself */
+tn_dtype dtype_wide(tn_dtype t);    /* in which it is computed: of f16 f32 */
+bool dtype_is_narrow(tn_dtype t);   /* is that another one? */
+int32_t dtype_bits(tn_dtype t);	    /* of an element in a file, packed */
+tn_dtype dtype_acc(tn_dtype t); /* accumulator: f16 f32; ints i64; u64 itself */
 
 float f16_to_f32(uint16_t h);
 uint16_t f32_to_f16(float f); /* round to nearest even */
@@ -252,7 +254,8 @@ uint16_t f32_to_bf16(float f); /* round to nearest even, NaN stays NaN */
  * Element i of an array as double or int64, and back. To an integer: truncated
  * towards zero, NaN is 0, beyond int64 its nearest end, then wraps to the type;
  * u64: beyond its greatest value that one. To bool: not zero. A double is
- * rounded once. An int64 has the bits of a u64. Data need not be aligned.
+ * rounded once, but to floats of a byte or less through f32. An int64 has the
+ * bits of a u64. Data need not be aligned.
  */
 double dtype_load_f64(tn_dtype t, const void *data, int64_t i);
 int64_t dtype_load_i64(tn_dtype t, const void *data, int64_t i);

@@ -8,7 +8,8 @@
  * of int64 become its nearest limit; then the value wraps to the type. Values
  * above the greatest u64 become that one in u64.
  * Conversion to bool gives x != 0, so NaN is true. A double is rounded to f16
- * or bf16 once, not through f32.
+ * or bf16 once, not through f32; to floats of a byte or less it is through f32,
+ * as in generated code.
  */
 #include "base/base.h"
 
@@ -16,12 +17,12 @@
 
 static const struct {
 	const char *name;
-	uint8_t size;
+	uint8_t size, bits;
 	char class;
-	tn_dtype acc;
+	tn_dtype wide, acc;
 } types[] = {
-#define DTYPE(id, name, class, bits, acc, ...)                                 \
-	[TN_##id] = {name, (bits) / 8, class, TN_##acc},
+#define DTYPE(id, name, class, bits, wide, acc, ...)                           \
+	[TN_##id] = {name, ((bits) + 7) / 8, bits, class, TN_##wide, TN_##acc},
 #include "base/dtype.def"
 #undef DTYPE
 };
@@ -50,12 +51,22 @@ bool dtype_parse(const char *s, size_t n, tn_dtype *out)
 
 bool dtype_is_float(tn_dtype t)
 {
-	return types[t].class == 'f' || types[t].class == 'h';
+	return types[t].class == 'f';
+}
+
+tn_dtype dtype_wide(tn_dtype t)
+{
+	return types[t].wide;
 }
 
 bool dtype_is_narrow(tn_dtype t)
 {
-	return types[t].class == 'h';
+	return types[t].wide != t;
+}
+
+int32_t dtype_bits(tn_dtype t)
+{
+	return types[t].bits;
 }
 
 bool dtype_is_int(tn_dtype t)
@@ -163,6 +174,79 @@ static float round_to_odd(double v)
 	return float_of(u | 1);
 }
 
+/* ---- floats of a byte or less ---- */
+
+static const struct small {
+	int32_t sign, digits, bias, most, nan;
+	char kind;
+} smalls[TN_N_DTYPES] = {
+#define SMALL_FLOAT(id, name, sign, digits, bias, most, nan, kind)             \
+	[TN_##id] = {sign, digits, bias, most, nan, kind},
+#include "base/dtype.def"
+#undef SMALL_FLOAT
+};
+
+static float e8m0_to_f32(uint8_t bits)
+{
+	return bits == 0xff ? NAN : ldexpf(1, bits - 127);
+}
+
+/* The least power of two that is not below |f|. */
+static uint8_t f32_to_e8m0(float f)
+{
+	int e;
+
+	if (isnan(f))
+		return 0xff;
+	if (isinf(f))
+		return 0xfe;
+	if (f == 0 || (frexpf(fabsf(f), &e) == 0.5f ? --e : e) < -127)
+		return 0;
+	return e > 127 ? 0xfe : (uint8_t)(e + 127);
+}
+
+static float small_to_f32(tn_dtype t, uint8_t bits)
+{
+	const struct small *s = &smalls[t];
+	int32_t a = bits & (s->sign - 1), e = a >> s->digits;
+	float f;
+
+	if (t == TN_F8E8M0)
+		return e8m0_to_f32(bits);
+	if (s->kind == 'i' && a == s->most + 1)
+		f = INFINITY;
+	else if (a > s->most || (s->kind == 'z' && bits == s->sign))
+		f = NAN;
+	else if (e == 0)
+		f = ldexpf((float)a, 1 - s->bias - s->digits);
+	else
+		f = ldexpf((float)(a - ((e - 1) << s->digits)),
+			e - s->bias - s->digits);
+	return bits & s->sign ? -f : f;
+}
+
+static uint8_t f32_to_small(tn_dtype t, float f)
+{
+	const struct small *s = &smalls[t];
+	int32_t least = 1 - s->bias, e, a, sign = signbit(f) ? s->sign : 0;
+
+	if (t == TN_F8E8M0)
+		return f32_to_e8m0(f);
+	if (isnan(f))
+		return (uint8_t)(s->nan | (s->nan < s->sign ? sign : 0));
+	if (isinf(f))
+		return (uint8_t)(s->most | sign);
+	frexpf(f, &e);
+	e = f == 0 || e - 1 < least ? least : e - 1; /* 2^e: of the first digit */
+	if (e - least > s->most)
+		return (uint8_t)(s->most | sign);
+	a = (int32_t)rintf(ldexpf(fabsf(f), s->digits - e));
+	a += (e - least) << s->digits; /* a carry into the exponent is correct */
+	if (a > s->most)
+		a = s->most;
+	return (uint8_t)(a | (a == 0 && s->kind == 'z' ? 0 : sign));
+}
+
 static int64_t to_i64(double v)
 {
 	if (isnan(v))
@@ -179,6 +263,15 @@ static uint64_t to_u64(double v)
 	if (v >= 0x1p64)
 		return UINT64_MAX;
 	return v >= 0x1p63 ? (uint64_t)v : (uint64_t)to_i64(v);
+}
+
+/* An integer of fewer bits than a byte. */
+static int64_t few_bits(tn_dtype t, int64_t v)
+{
+	int32_t off = 64 - types[t].bits;
+	uint64_t u = (uint64_t)v << off;
+
+	return types[t].class == 'i' ? (int64_t)u >> off : (int64_t)(u >> off);
 }
 
 /* ---- elements: memcpy, because data may be unaligned ---- */
@@ -214,7 +307,19 @@ static uint64_t to_u64(double v)
 	case TN_U32:                                                        \
 		LOAD(uint32_t);                                             \
 	case TN_U64:                                                        \
-		LOAD(uint64_t);
+		LOAD(uint64_t);                                             \
+	case TN_I4:                                                         \
+	case TN_U4:                                                         \
+	case TN_I2:                                                         \
+	case TN_U2:                                                         \
+		return AS(few_bits(t, ((const uint8_t *)data)[i]));
+#define CASE_SMALL                                                          \
+	case TN_F8E4M3FN:                                                   \
+	case TN_F8E4M3FNUZ:                                                 \
+	case TN_F8E5M2:                                                     \
+	case TN_F8E5M2FNUZ:                                                 \
+	case TN_F8E8M0:                                                     \
+	case TN_F4E2M1:
 #define STORE(T, value)                                                     \
 	do {                                                                \
 		T w = (T)(value);                                           \
@@ -234,6 +339,8 @@ double dtype_load_f64(tn_dtype t, const void *data, int64_t i)
 		LOAD_HALF(f16_to_f32);
 	case TN_BF16:
 		LOAD_HALF(bf16_to_f32);
+	CASE_SMALL
+		return (double)small_to_f32(t, ((const uint8_t *)data)[i]);
 	LOAD_INTEGERS
 	}
 	return 0;
@@ -248,6 +355,7 @@ int64_t dtype_load_i64(tn_dtype t, const void *data, int64_t i)
 	case TN_F64:
 	case TN_F16:
 	case TN_BF16:
+	CASE_SMALL
 		return to_i64(dtype_load_f64(t, data, i));
 	LOAD_INTEGERS
 	}
@@ -266,6 +374,8 @@ void dtype_store_f64(tn_dtype t, void *data, int64_t i, double v)
 		STORE(uint16_t, f32_to_f16(round_to_odd(v)));
 	case TN_BF16:
 		STORE(uint16_t, f32_to_bf16(round_to_odd(v)));
+	CASE_SMALL
+		STORE(uint8_t, f32_to_small(t, (float)v));
 	case TN_I8:
 	case TN_I16:
 	case TN_I32:
@@ -273,6 +383,10 @@ void dtype_store_f64(tn_dtype t, void *data, int64_t i, double v)
 	case TN_U8:
 	case TN_U16:
 	case TN_U32:
+	case TN_I4:
+	case TN_U4:
+	case TN_I2:
+	case TN_U2:
 		dtype_store_i64(t, data, i, to_i64(v));
 		return;
 	case TN_U64:
@@ -295,6 +409,7 @@ void dtype_store_i64(tn_dtype t, void *data, int64_t i, int64_t v)
 		STORE(double, v);
 	case TN_F16:
 	case TN_BF16:
+	CASE_SMALL
 		dtype_store_f64(t, data, i, (double)v);
 		return;
 	case TN_I8:
@@ -315,6 +430,11 @@ void dtype_store_i64(tn_dtype t, void *data, int64_t i, int64_t v)
 		STORE(uint32_t, v);
 	case TN_U64:
 		STORE(uint64_t, v);
+	case TN_I4:
+	case TN_U4:
+	case TN_I2:
+	case TN_U2:
+		STORE(uint8_t, few_bits(t, v));
 	}
 }
 

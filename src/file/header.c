@@ -20,7 +20,7 @@ enum { NATIVE = '>' };
 
 /* What stands behind the order of the bytes; NULL: NumPy does not have the type. */
 static const char *const names[TN_N_DTYPES] = {
-#define DTYPE(id, name, class, bits, acc, lanes, npy, ...) [TN_##id] = npy,
+#define DTYPE(id, name, class, bits, wide, acc, lanes, npy, ...) [TN_##id] = npy,
 #include "base/dtype.def"
 #undef DTYPE
 };

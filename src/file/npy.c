@@ -99,16 +99,24 @@ void file_npy_read(arena *a, const char *path, file_array *out)
 
 /* ---- writing ---- */
 
-/* The data to write: bf16 is written as f32, other types as they are. */
+/* The type to write: bf16, which NumPy does not have, is written as f32 .. */
+static tn_dtype written(tn_dtype t)
+{
+	return t == TN_F16 ? t : dtype_wide(t);
+}
+
+/* The data to write: in that type. */
 static const void *to_written(arena *a, const file_array *x, int64_t n)
 {
-	float *wide;
+	tn_dtype t = written(x->dtype);
+	void *wide;
 
-	if (x->dtype != TN_BF16)
+	if (t == x->dtype)
 		return x->data;
-	wide = arena_array(a, float, n);
+	wide = arena_alloc(a, (size_t)n + 1, dtype_size(t));
 	for (int64_t i = 0; i < n; i++)
-		wide[i] = (float)dtype_load_f64(TN_BF16, x->data, i);
+		dtype_store_f64(
+			t, wide, i, dtype_load_f64(x->dtype, x->data, i));
 	return wide;
 }
 
@@ -116,7 +124,7 @@ void file_npy_write(arena *a, const char *path, const file_array *x)
 {
 	arena *scratch = arena_child(a);
 	env *e = arena_env(a);
-	tn_dtype dtype = x->dtype == TN_BF16 ? TN_F32 : x->dtype;
+	tn_dtype dtype = written(x->dtype);
 	int64_t n = shape_numel(x->shape, x->rank);
 	disk_part parts[2];
 

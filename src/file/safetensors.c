@@ -35,9 +35,9 @@ static const char metadata[] = "__metadata__";
 static const char no_sum[] = "00000000000000000000000000000000"
 			     "00000000000000000000000000000000";
 
-/* By tn_dtype. */
+/* By tn_dtype; NULL: the format does not have it. */
 static const char *const dtypes[TN_N_DTYPES] = {
-#define DTYPE(id, name, class, bits, acc, lanes, npy, safetensors, ...)        \
+#define DTYPE(id, name, class, bits, wide, acc, lanes, npy, safetensors, ...)        \
 	[TN_##id] = safetensors,
 #include "base/dtype.def"
 #undef DTYPE
@@ -84,7 +84,7 @@ static void take_dtype(reading *r, file_tensor *x)
 	str s;
 
 	for (int32_t i = 0; i < TN_N_DTYPES; i++)
-		if (strcmp(name, dtypes[i]) == 0) {
+		if (dtypes[i] != NULL && strcmp(name, dtypes[i]) == 0) {
 			x->dtype = (tn_dtype)i;
 			return;
 		}
@@ -92,7 +92,8 @@ static void take_dtype(reading *r, file_tensor *x)
 	str_printf(&s, "dtype %s is not accepted; accepted are",
 		quoted(r->j.a, name));
 	for (int32_t i = 0; i < TN_N_DTYPES; i++)
-		str_printf(&s, " %s", dtypes[i]);
+		if (dtypes[i] != NULL)
+			str_printf(&s, " %s", dtypes[i]);
 	refuse(r, "safetensors.dtype", x->name, s.at);
 }
 
@@ -504,6 +505,11 @@ static str make_header(arena *a, const char *path, int32_t n, file_tensor *x,
 				"%s: the shape is not one that a tensor can "
 				"have",
 				quoted(a, x[i].name));
+		if (dtypes[x[i].dtype] == NULL)
+			env_fail(arena_env(a), TN_EINVAL, "safetensors.dtype",
+				(loc){.file = path},
+				"%s: the format has no elements of type %s",
+				quoted(a, x[i].name), dtype_name(x[i].dtype));
 		x[i].n_bytes = (size_t)n_elems * dtype_size(x[i].dtype);
 		str_add(&s, i > 0 || n_pairs > 0 ? "," : "");
 		str_json(&s, x[i].name);

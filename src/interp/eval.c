@@ -2,8 +2,8 @@
  * eval.c: evaluates an expression of an instance, at given letters.
  *
  * Every operation is rounded to its dtype: f32 after every operation, integers
- * wrapped to their width. Expressions of f16 and bf16 are computed in f32, and
- * rounded only when they are cast or stored. The branch of `where` that is not taken, and E of
+ * wrapped to their width. Expressions of f16 and bf16 are computed in f32, others
+ * in what base/dtype.def says, and rounded only when they are cast or stored. The branch of `where` that is not taken, and E of
  * `E else F` where a read of E is outside, are not evaluated.
  *
  * An expression is evaluated many times, so it is prepared first: each node
@@ -14,11 +14,6 @@
  */
 #include "interp/local.h"
 
-static tn_dtype wide(tn_dtype t)
-{
-	return dtype_is_narrow(t) ? TN_F32 : t;
-}
-
 /* An integer as a value of dtype t: literals and letters adapt. */
 static ir_number from_int(tn_dtype t, int64_t v)
 {
@@ -27,9 +22,9 @@ static ir_number from_int(tn_dtype t, int64_t v)
 	if (t == TN_I64)
 		r.i = v;
 	else if (is_float(t))
-		r.f = ir_round(wide(t), (double)v);
+		r.f = ir_round(ir_wide(t), (double)v);
 	else
-		r.i = ir_wrap(t, v);
+		r.i = ir_wrap(ir_wide(t), v);
 	return r;
 }
 
@@ -196,9 +191,9 @@ static ir_number eval_call(const walk *w, const step *s)
 		v[i] = eval(w, s->arg[i]);
 	r = ir_scalar_eval(s->fn, s->arg[n - 1]->dtype, v);
 	if (dtype_is_float(s->dtype))
-		r.f = ir_round(wide(s->dtype), r.f);
+		r.f = ir_round(ir_wide(s->dtype), r.f);
 	else
-		r.i = ir_wrap(s->dtype, r.i);
+		r.i = ir_wrap(ir_wide(s->dtype), r.i);
 	return r;
 }
 
@@ -442,7 +437,7 @@ static const step *prepare(arena *a, const walk *w, const in_node *n)
 	if (n->kind == IN_INT)
 		s->c = from_int(n->dtype, n->i);
 	if (n->kind == IN_REAL)
-		s->c.f = ir_round(wide(n->dtype), n->f);
+		s->c.f = ir_round(ir_wide(n->dtype), n->f);
 	if (n->kind == IN_CALL) {
 		s->row = ir_scalar_at(n->fn);
 		s->eval = call_of(s);

@@ -87,7 +87,8 @@ static reduction reduction_new(arena *a, const walk *w)
 		r.acc[k] = widest(r.out[k]);
 	}
 	for (int32_t k = 0; k < r.n; k++) {
-		const expr *id = ir_identity(s, q->monoid, k, r.out[k]);
+		const expr *id = ir_identity(
+			s, q->monoid, k, ir_wide(r.out[k]));
 
 		r.combine[k] = ir_combine(s, q->monoid, k, r.acc);
 		r.identity[k] = dtype_is_float(r.out[k]) ?

@@ -25,8 +25,9 @@
  *
  * Types: dtype x lanes. A bool of one lane is a condition; a bool of several
  * lanes is a mask, whose lanes have `mask` bytes, as the values that it selects
- * (m4x16). f16, bf16, and u8 of bool arrays, are types of memory: `widen`
- * converts them to f32 and conditions for computing, `narrow` converts back.
+ * (m4x16). The narrow types of base/dtype.def, and u8 of bool arrays, are types of
+ * memory: `widen` converts them for computing, to f32, i8, u8 and conditions,
+ * `narrow` converts back.
  *
  * Values: each has one definition: a `let`, a loop, or the phase (the number of
  * the chunk); constants need none. A register (`var`) is a value that `set`

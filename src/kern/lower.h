@@ -222,7 +222,7 @@ val lw_to_mask(lowering *lw, val v, int32_t bytes);
 val lw_cast(lowering *lw, val v, tn_dtype to);
 val lw_widen(lowering *lw, val v, tn_dtype stored);  /* as computed with */
 val lw_narrow(lowering *lw, val v, tn_dtype stored); /* as stored */
-tn_dtype lw_computed(tn_dtype t); /* f16, bf16: f32 */
+tn_dtype lw_computed(tn_dtype t); /* of f16 f32, of i4 i8 .. */
 tn_dtype lw_stored(tn_dtype t);	  /* bool: u8 */
 int32_t lw_mask_bytes(const lowering *lw); /* of masks kept in registers */
 

@@ -184,8 +184,10 @@ static val checked(lowering *lw, const struct fun *f, kern_val lane)
 	else if (f->known != NULL)
 		v = *f->known;
 	else
-		v = lw_load_scalar(lw, &f->p, f->lanes ? lane : 0,
-			f->guarded ? &when : NULL);
+		v = lw_widen(lw,
+			lw_load_scalar(lw, &f->p, f->lanes ? lane : 0,
+				f->guarded ? &when : NULL),
+			f->p.dtype);
 	if (f->guarded)
 		v = lw_call(lw, lw->fn.sel, lw_type(lw, TN_I64, 1), 3,
 			(val[]){when, lw_cast(lw, v, TN_I64),

@@ -82,7 +82,7 @@ val lw_mad(lowering *lw, val x, val y, val z)
 
 tn_dtype lw_computed(tn_dtype t)
 {
-	return t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+	return dtype_wide(t);
 }
 
 val lw_round(lowering *lw, val v, tn_dtype to)

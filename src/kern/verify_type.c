@@ -4,11 +4,6 @@
  */
 #include "kern/verify.h"
 
-static bool is_half(tn_dtype t)
-{
-	return t == TN_F16 || t == TN_BF16;
-}
-
 static int32_t width(kern_type t)
 {
 	return t.mask > 0 ? t.mask : (int32_t)dtype_size(t.dt);
@@ -19,8 +14,8 @@ static bool holds(kern_type stored, kern_type computed)
 {
 	return stored.lanes == computed.lanes &&
 	       (stored.dt == TN_U8 ? computed.dt == TN_BOOL
-				   : is_half(stored.dt) &&
-					     computed.dt == TN_F32);
+				   : dtype_is_narrow(stored.dt) &&
+					     computed.dt == dtype_wide(stored.dt));
 }
 
 /* Does an argument of type t fit the letter, for the result r? */
@@ -32,7 +27,7 @@ static bool fits(char letter, kern_type t, kern_type r)
 	case 'S':
 		return t.lanes == 1 && t.dt == r.dt;
 	case 'W':
-		return t.lanes == r.lanes && !is_half(t.dt);
+		return t.lanes == r.lanes && !dtype_is_narrow(t.dt);
 	case 'H':
 		return holds(t, r);
 	case 'C':
@@ -58,7 +53,7 @@ static bool gives(char letter, kern_type t, kern_type x)
 	case 'A':
 		return true;
 	case 'C':
-		return !is_half(t.dt);
+		return !dtype_is_narrow(t.dt);
 	case 'H':
 		return holds(t, x);
 	case 'E':
@@ -67,6 +62,8 @@ static bool gives(char letter, kern_type t, kern_type x)
 		return t.lanes > 1;
 	case 'F':
 		return t.dt == TN_F32 || t.dt == TN_F64;
+	case 'R':
+		return !dtype_is_narrow(t.dt) && t.dt != TN_BOOL;
 	case 'N':
 		return dtype_is_int(t.dt);
 	case 'B':
@@ -101,7 +98,7 @@ static _Noreturn void wrong(
 /* F float, N number, I integer, B bool, O and T any */
 static bool in_class(char letter, kern_type t)
 {
-	if (is_half(t.dt))
+	if (dtype_is_narrow(t.dt))
 		return false;
 	switch (letter) {
 	case 'F':
@@ -178,7 +175,9 @@ void kern_verify_type(struct kern_verifier *v, const kern_value *x)
 		wrong(v, x, -1);
 	if (x->op == KERN_LOAD)
 		verify_load(v, x);
-	if (x->op == KERN_ROUND && (!is_half(x->dt) || x->type.dt != TN_F32))
-		kern_refuse(v, "type", 
-			"rounded needs an f32, and rounds it to f16 or bf16");
+	if (x->op == KERN_ROUND && (!dtype_is_narrow(x->dt) ||
+					   x->type.dt != dtype_wide(x->dt)))
+		kern_refuse(v, "type",
+			"rounded needs the type that %s is computed in, which is %s",
+			dtype_name(x->dt), dtype_name(dtype_wide(x->dt)));
 }

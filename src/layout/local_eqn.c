@@ -106,7 +106,7 @@ static const expr *masked(walk *w, const ix_dom *d, const ix_form *g,
 {
 	ir_system *s = w->s;
 	tn_dtype t = read->dtype;
-	tn_dtype wide = t == TN_F16 || t == TN_BF16 ? TN_F32 : t;
+	tn_dtype wide = dtype_wide(t);
 	const expr *zero = dtype_is_float(wide) ? ex_const_f(s, wide, -0.0)
 						: ex_const_i(s, wide, 0);
 

@@ -521,10 +521,8 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 	b->eqn = p->eqn;
 	b->comp = p->comp;
 	/* a copy is what it copies; values are kept as they are computed with */
-	b->dtype = (t == TN_F16 || t == TN_BF16) &&
-				   !(e->pack && e->body[0]->kind == EX_READ)
-			   ? TN_F32
-			   : t;
+	b->dtype = e->pack && e->body[0]->kind == EX_READ ? t
+							  : dtype_wide(t);
 	b->scope = p->scope;
 	b->phase = p->phase;
 	subscripts(k, b);

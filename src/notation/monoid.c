@@ -64,13 +64,13 @@ int64_t ir_int_least(tn_dtype t)
 {
 	if (dtype_is_unsigned(t) || t == TN_BOOL)
 		return 0;
-	return (int64_t)(UINT64_MAX << (8 * dtype_size(t) - 1));
+	return (int64_t)(UINT64_MAX << (dtype_bits(t) - 1));
 }
 
 int64_t ir_int_greatest(tn_dtype t)
 {
 	if (dtype_is_unsigned(t))
-		return (int64_t)(UINT64_MAX >> (64 - 8 * dtype_size(t)));
+		return (int64_t)(UINT64_MAX >> (64 - dtype_bits(t)));
 	return t == TN_BOOL ? 1 : ~ir_int_least(t);
 }
 

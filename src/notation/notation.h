@@ -72,10 +72,10 @@ int64_t ir_int_greatest(tn_dtype t);
 bool ir_int_holds(tn_dtype t, int64_t v);
 /* Adds the decimal digits of an integer of t, or of a bool 0 or 1. */
 void ir_add_int(str *s, tn_dtype t, int64_t v);
-/* dtype in which values of t are computed: f32 for f16 and bf16 */
+/* dtype in which values of t are computed: f32 for f16, f8 .., i8 for i4 */
 static inline tn_dtype ir_wide(tn_dtype t)
 {
-	return dtype_is_narrow(t) ? TN_F32 : t;
+	return dtype_wide(t);
 }
 
 /* ---- monoids ----------------------------------------------------------- */

@@ -403,6 +403,10 @@ static void run_bit_cast(arena *a, void *arg)
 		memcpy(&bits, (const char *)j->in[0] + i * (int64_t)n_in, n);
 		if (to == TN_BOOL)
 			*o = bits != 0;
+		else if (dtype_bits(to) < 8 && dtype_is_int(to))
+			dtype_store_i64(to, o, 0, (int64_t)bits);
+		else if (dtype_bits(to) < 8)
+			*o = (unsigned char)(bits & ((1u << dtype_bits(to)) - 1));
 		else
 			memcpy(o, &bits, n_out);
 	}

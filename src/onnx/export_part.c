@@ -23,14 +23,14 @@ void export_tensor(exporter *x, const char *name, const ir_type *t,
 	const void *data)
 {
 	str tensor = str_new(x->a);
-	size_t n = ir_type_bytes(t);
+	onnx_bytes b = onnx_packed(x->a, t, data);
 
 	for (int32_t i = 0; i < t->rank; i++)
 		put_int(&tensor, 1, t->shape[i]);
 	put_int(&tensor, 2, onnx_dtype_elem(t->dtype));
 	put_text(&tensor, 8, name);
-	put_head(&tensor, 9, n);
-	str_addn(&tensor, data, n);
+	put_head(&tensor, 9, b.n);
+	str_addn(&tensor, (const char *)b.at, b.n);
 	put_part(&x->graph, 5, &tensor);
 }
 

@@ -122,6 +122,9 @@ const char *onnx_elem_name(int32_t elem); /* "float16", "string" */
 onnx_array onnx_tensor_array(
 	arena *a, onnx_model *m, const char *file, const onnx_tensor *t);
 
+/* The elements as files hold them: fewer bits than a byte are packed. */
+onnx_bytes onnx_packed(arena *a, const ir_type *t, const void *data);
+
 /* Its external data, as in the file. */
 onnx_bytes onnx_external(
 	arena *a, onnx_model *m, const char *file, const onnx_tensor *t);

@@ -139,38 +139,6 @@ void onnx_fold(node *d)
 	on_set(d, 0, v);
 }
 
-void onnx_cast(node *d)
-{
-	int64_t to = on_int(d, "to", 0);
-	int32_t v = on_in(d, 0);
-
-	/* applies only to float8, which is not supported */
-	on_ignore(d, "saturate");
-	if (!on_has_attr(d, "to"))
-		on_fail(d, "onnx.attr", "attribute to is missing");
-	on_set(d, 0, on_cast_to(d, v, on_elem_dtype(d, to)));
-}
-
-void onnx_cast_like(node *d)
-{
-	on_set(d, 0, on_cast_to(d, on_in(d, 0), on_dt(d, on_in(d, 1))));
-}
-
-void onnx_bit_cast(node *d)
-{
-	int64_t to = on_int(d, "to", 0);
-	int32_t x = on_in(d, 0);
-	tn_dtype t = on_dt(d, x), u = on_elem_dtype(d, to);
-
-	if (dtype_size(t) != dtype_size(u))
-		on_fail(d, "onnx.attr", "elements of %d bytes cannot be read as "
-			"%s of %d bytes", (int)dtype_size(t),
-			onnx_elem_name((int32_t)to), (int)dtype_size(u));
-	if (t != u)
-		x = rowa(d, "bit_cast", A(x), DTYPE("dtype", u));
-	on_set(d, 0, x);
-}
-
 void onnx_clip_attrs(node *d)
 {
 	int32_t x = on_in(d, 0);

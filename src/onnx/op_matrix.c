@@ -106,6 +106,8 @@ static int32_t rounded(node *d, int32_t x, int32_t zero, tn_dtype to)
 {
 	double lo, hi;
 
+	if (dtype_is_float(to) && dtype_size(to) == 1)
+		return quant_cast(d, x, to);
 	if (!dtype_is_int(to) || dtype_size(to) > 4)
 		on_fail(d, "onnx.elem", "quantisation to %s is not supported",
 			onnx_elem_name(onnx_dtype_elem(to)));
@@ -194,7 +196,7 @@ static int32_t per_axis(node *d, int32_t v, int32_t x)
 	int64_t axis = on_int(d, "axis", 1);
 	int64_t block = on_int(d, "block_size", 0);
 
-	on_ignore(d, "saturate"); /* of float8, which there is none of */
+	on_ignore(d, "saturate"); /* quant_cast reads it */
 	if (block != 0)
 		return per_block(d, v, x, on_axis(d, axis, r), block);
 	if (on_rank_of(d, v) == 1 && r > 0 && on_numel(d, v) > 1)
@@ -222,12 +224,13 @@ void onnx_dequantize(node *d)
 {
 	int32_t x = on_in(d, 0), s = per_axis(d, on_in(d, 1), x), y;
 	int64_t to = on_int(d, "output_dtype", 0);
-	tn_dtype t = to != 0 ? on_elem_dtype(d, to) : on_dt(d, s);
+	tn_dtype t = to != 0 ? on_elem_dtype(d, to) : on_dt(d, s), wide;
 
-	y = on_cast_to(d, x, TN_I32);
+	wide = dtype_is_float(on_dt(d, x)) ? TN_F32 : TN_I32;
+	y = on_cast_to(d, x, wide);
 	if (on_has(d, 2))
 		y = row(d, "sub", A(y, on_cast_to(d, per_axis(d, on_in(d, 2), x),
-					      TN_I32)));
+					      wide)));
 	s = exactly(d, s);
 	y = row(d, "mul", A(on_cast_to(d, y, on_dt(d, s)), s));
 	on_set(d, 0, on_cast_to(d, y, t));

@@ -80,19 +80,11 @@ static const onnx_new *new_of(saver *s, const char *name)
 	return &s->new[i];
 }
 
-static onnx_bytes bytes_of(const onnx_new *n)
-{
-	const ir_type *t = &n->array.type;
-
-	return (onnx_bytes){n->array.data,
-		ir_type_bytes(t)};
-}
-
 static void add_new(saver *s, const onnx_new *n, int32_t elem)
 {
 	const ir_type *t = &n->array.type;
 
-	add_tensor(s, 5, n->name, elem, t->rank, t->shape, bytes_of(n));
+	add_tensor(s, 5, n->name, elem, t->rank, t->shape, onnx_packed(s->a, &n->array.type, n->array.data));
 }
 
 /*

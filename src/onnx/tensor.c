@@ -24,17 +24,17 @@ static const struct elem {
 	const char *name;
 	bool held; /* without conversion, as dtype */
 	tn_dtype dtype;
-	uint32_t size;	/* in a file */
+	uint32_t bits;	/* in a file, packed */
 	uint32_t field; /* field of TensorProto if the data is not raw */
 } elems[] = {
-#define DTYPE(id, name, class, bits, acc, lanes, npy, safetensors, dlpack,    \
+#define DTYPE(id, name, class, bits, wide, acc, lanes, npy, safetensors, dlpack,    \
 	number, elem, field)                                                   \
-	{number, elem, true, TN_##id, (bits) / 8, field},
+	{number, elem, true, TN_##id, bits, field},
 #include "base/dtype.def"
 #undef DTYPE
 	{8, "string", false, TN_U8, 0, 6},
-	{14, "complex64", false, TN_U8, 8, 4},
-	{15, "complex128", false, TN_U8, 16, 10},
+	{14, "complex64", false, TN_U8, 64, 4},
+	{15, "complex128", false, TN_U8, 128, 10},
 };
 enum { N_ELEMS = (int)(sizeof elems / sizeof elems[0]) };
 
@@ -98,6 +98,45 @@ static void want_count(const job *j, int64_t n)
 			j->t->name, (long long)n, (long long)j->n);
 }
 
+/* Bytes of n elements in a file; at most 2^48 elements have at most 128 bits. */
+static int64_t packed_bytes(const struct elem *x, int64_t n)
+{
+	return (n * x->bits + 7) / 8;
+}
+
+/* Elements of fewer bits than a byte: the first is in the low bits. */
+static const void *unpacked(const job *j, const uint8_t *at)
+{
+	int32_t bits = (int32_t)j->elem->bits, each = 8 / bits;
+	uint8_t *out = arena_alloc(j->a, (size_t)j->n + 1, 1);
+
+	for (int64_t i = 0; i < j->n; i++)
+		dtype_store_i64(TN_U8, out, i,
+			at[i / each] >> i % each * bits &
+				((1 << bits) - 1));
+	if (dtype_is_int(j->elem->dtype)) /* with its sign */
+		for (int64_t i = 0; i < j->n; i++)
+			dtype_store_i64(j->elem->dtype, out, i, out[i]);
+	return out;
+}
+
+onnx_bytes onnx_packed(arena *a, const ir_type *t, const void *data)
+{
+	int64_t n = shape_numel(t->shape, t->rank);
+	int32_t bits = dtype_bits(t->dtype), each = 8 / (bits < 8 ? bits : 8);
+	const uint8_t *from = data;
+	uint8_t *out;
+
+	if (bits >= 8)
+		return (onnx_bytes){data, ir_type_bytes(t)};
+	out = arena_alloc(a, (size_t)(n / each) + 1, 1);
+	memset(out, 0, (size_t)(n / each) + 1);
+	for (int64_t i = 0; i < n; i++)
+		out[i / each] |= (uint8_t)((from[i] & ((1 << bits) - 1))
+					   << i % each * bits);
+	return (onnx_bytes){out, (size_t)((n + each - 1) / each)};
+}
+
 /* In place, if they are aligned. */
 static const void *from_raw(const job *j, onnx_bytes b)
 {
@@ -105,10 +144,20 @@ static const void *from_raw(const job *j, onnx_bytes b)
 	size_t size = dtype_size(x->dtype);
 	char *out;
 
-	if (b.n % x->size != 0)
+	if (x->bits < 8) {
+		if ((int64_t)b.n != packed_bytes(x, j->n))
+			env_fail(arena_env(j->a), TN_EINVAL, "onnx.size",
+				(loc){.file = j->file},
+				"tensor \"%.200s\" has %zu bytes, but %lld "
+				"elements of %s need %lld",
+				j->t->name, b.n, (long long)j->n, x->name,
+				(long long)packed_bytes(x, j->n));
+		return unpacked(j, b.at);
+	}
+	if (b.n % size != 0)
 		fail(j, "onnx.size", "its bytes are not a whole number of "
 			"elements");
-	want_count(j, (int64_t)(b.n / x->size));
+	want_count(j, (int64_t)(b.n / size));
 	if (x->dtype != TN_BOOL && (uintptr_t)b.at % size == 0)
 		return b.at;
 	out = arena_alloc(j->a, (size_t)j->n + 1, size);
@@ -121,21 +170,38 @@ static const void *from_raw(const job *j, onnx_bytes b)
 	return out;
 }
 
-/* int32_data holds the bits of f16 and bf16, and all small integers. */
+/* Each integer is a byte of packed elements. */
+static const void *from_packed(const job *j, const wire_ints *from)
+{
+	uint8_t *bytes;
+
+	if (from->v.n != packed_bytes(j->elem, j->n))
+		want_count(j, from->v.n * 8 / (int64_t)j->elem->bits);
+	bytes = arena_alloc(j->a, (size_t)from->v.n + 1, 1);
+	for (int64_t i = 0; i < from->v.n; i++) {
+		if (from->v.at[i] < -128 || from->v.at[i] > 255)
+			fail(j, "onnx.range", "a value does not fit its type");
+		bytes[i] = (uint8_t)from->v.at[i];
+	}
+	return unpacked(j, bytes);
+}
+
+/* int32_data holds the bits of floats, and all small integers. */
 static const void *from_ints(const job *j, const wire_ints *from)
 {
 	tn_dtype t = j->elem->dtype;
 	char *out;
 
+	if (j->elem->bits < 8)
+		return from_packed(j, from);
 	want_count(j, from->v.n); /* before memory is allocated */
 	out = arena_alloc(j->a, (size_t)j->n + 1, dtype_size(t));
 	for (int64_t i = 0; i < j->n; i++) {
 		int64_t v = from->v.at[i];
 
-		if (t == TN_F16 || t == TN_BF16) {
-			uint16_t bits = (uint16_t)v;
-
-			memcpy(out + 2 * i, &bits, sizeof bits);
+		if (dtype_is_float(t)) {
+			dtype_store_i64(dtype_size(t) == 1 ? TN_U8 : TN_U16,
+				out, i, v);
 			continue;
 		}
 		if (ir_wrap(t, v) != v)
@@ -312,7 +378,7 @@ static onnx_bytes external(const job *j)
 		map_set_str(j->m->files, t->location, at);
 	}
 	b = j->m->mapped.at[at];
-	length = t->length >= 0 ? t->length : j->n * (int64_t)j->elem->size;
+	length = t->length >= 0 ? t->length : packed_bytes(j->elem, j->n);
 	if (t->offset < 0 || (uint64_t)t->offset > b.n ||
 		(uint64_t)length > b.n - (uint64_t)t->offset)
 		fail(j, "onnx.external", "its external data is beyond the end "
@@ -325,7 +391,7 @@ onnx_bytes onnx_external(
 {
 	job j = {.a = a, .m = m, .file = file, .t = t, .elem = find(t->elem)};
 
-	if (j.elem == NULL || j.elem->size == 0)
+	if (j.elem == NULL || j.elem->bits == 0)
 		fail(&j, "onnx.elem", "its elements have no size");
 	j.n = shape_numel(t->shape, t->rank);
 	return external(&j);

@@ -98,10 +98,8 @@ double loop_jumps(loop_kernel *k, const loop_node *n, int32_t var, bool *unit)
 static void widest_visit(void *arg, const expr *e)
 {
 	struct loop_widest *w = arg;
-	int32_t bytes = (int32_t)dtype_size(e->dtype);
+	int32_t bytes = (int32_t)dtype_size(dtype_wide(e->dtype));
 
-	if (e->dtype == TN_F16 || e->dtype == TN_BF16)
-		bytes = 4;
 	if (e->kind == EX_CONST || e->kind == EX_PARAM)
 		return;
 	if (e->kind == EX_INDEX && (loop_form_vars(e->form) & BIT(w->var)) == 0)
@@ -132,10 +130,8 @@ void loop_widest(struct loop_widest *w, const loop_node *n)
 		bool in_lanes = n->kind == LOOP_STMT &&
 				(e->reduced & BIT(w->var)) != 0;
 		tn_dtype acc = in_lanes ? loop_lane_acc(w->k, e, i) : e->acc[i];
-		int32_t bytes = (int32_t)dtype_size(acc);
+		int32_t bytes = (int32_t)dtype_size(dtype_wide(acc));
 
-		if (e->acc[i] == TN_F16 || e->acc[i] == TN_BF16)
-			bytes = 4;
 		if (bytes > w->bytes)
 			w->bytes = bytes;
 		if (n->kind == LOOP_STMT && acc == e->acc[i])

@@ -134,8 +134,9 @@ const expr *ex_call(ir_system *s, int32_t fn, const expr *const *arg)
 		folds = folds && arg[i]->kind == EX_CONST;
 		if (dtype_is_narrow(dtype[i]))
 			env_bug(arena_env(s->a), "ex_call",
-				"%s computes on %s: cast to f32 first",
-				row->name, dtype_name(dtype[i]));
+				"%s computes on %s: cast to %s first",
+				row->name, dtype_name(dtype[i]),
+				dtype_name(dtype_wide(dtype[i])));
 	}
 	if (strcmp(row->sig, "B,T,T>T") == 0)
 		return ex_select(s, arg[0], arg[1], arg[2]);
@@ -202,7 +203,7 @@ const expr *ex_cast(ir_system *s, tn_dtype t, const expr *a)
 const expr *ex_uncast(const expr *e, tn_dtype t)
 {
 	while (e->kind == EX_CAST &&
-		(e->dtype == t || (e->dtype == TN_F32 && dtype_is_narrow(t))))
+		(e->dtype == t || e->dtype == dtype_wide(t)))
 		e = e->arg[0];
 	return e;
 }

@@ -220,8 +220,11 @@ static struct value call(sys_parser *p, int32_t fn, struct value *v,
 	for (int32_t i = 0; i < row->n_args; i++) {
 		arg[i] = v[i].e;
 		dtype[i] = arg[i]->dtype;
-		sys_fail_if(p, dtype_is_narrow(dtype[i]), at,
-			"dtype", "f16 and bf16 are computed in f32: use a cast");
+		if (dtype_is_narrow(dtype[i]))
+			lex_fail(p->l, at, "dtype",
+				"%s is computed in %s: use a cast",
+				dtype_name(dtype[i]),
+				dtype_name(dtype_wide(dtype[i])));
 		r.bare = r.bare && v[i].bare;
 	}
 	if (ir_scalar_dtype(fn, dtype, row->n_args) < 0)

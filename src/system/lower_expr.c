@@ -547,7 +547,7 @@ const expr *lower_expr(leq *c, const ix_dom *d, const in_node *n)
 
 	switch (n->kind) {
 	case IN_INT:
-		return ex_const_i(s, n->dtype, n->i);
+		return ex_const_i(s, ir_wide(n->dtype), n->i);
 	case IN_REAL:
 		return ex_const_f(s, ir_wide(n->dtype), n->f);
 	case IN_LETTER:

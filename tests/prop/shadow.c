@@ -29,7 +29,7 @@ enum { MAX_SAMPLES = 16 };
 
 static tn_dtype wide(tn_dtype t)
 {
-	return dtype_is_narrow(t) ? TN_F32 : t;
+	return ir_wide(t);
 }
 
 double dtype_ulp(tn_dtype t, double v)
@@ -101,7 +101,7 @@ static ir_number apply(const function *f, const ir_number *x)
 	if (dtype_is_float(f->result))
 		r.f = ir_round(wide(f->result), r.f);
 	else
-		r.i = ir_wrap(f->result, r.i);
+		r.i = ir_wrap(wide(f->result), r.i);
 	return r;
 }
 
@@ -246,7 +246,7 @@ static shadow exact_int(tn_dtype t, int64_t v)
 	if (dtype_is_float(t))
 		r.v.f = ir_round(wide(t), (double)v);
 	else
-		r.v.i = ir_wrap(t, v);
+		r.v.i = ir_wrap(wide(t), v);
 	return r;
 }
 

@@ -103,17 +103,34 @@ static inline const char *mk_word(mk *m)
 	return arena_strndup(m->a, from, (size_t)(m->s - from));
 }
 
-static inline int32_t mk_elem(const char *name)
-{
-	static const char *const names[] = {"undefined", "float", "uint8",
-		"int8", "uint16", "int16", "int32", "int64", "string", "bool",
-		"float16", "double", "uint32", "uint64", "complex64",
-		"complex128", "bfloat16"};
+/* The types of base/dtype.def, and those that a tensor cannot hold. */
+static const struct mk_type {
+	const char *name;
+	int32_t elem;
+	tn_dtype dtype;
+	uint32_t field;
+} mk_types[] = {
+#define DTYPE(id, name, class, bits, wide, acc, lanes, npy, safetensors, dlpack, \
+	number, elem, field)                                                   \
+	{elem, number, TN_##id, field},
+#include "base/dtype.def"
+#undef DTYPE
+	{"undefined", 0, TN_U8, 5},
+	{"string", 8, TN_U8, 6},
+	{"complex64", 14, TN_U8, 4},
+	{"complex128", 15, TN_U8, 10},
+	{"unknown", 99, TN_U8, 5},
+};
+enum { MK_N_TYPES = (int)(sizeof mk_types / sizeof mk_types[0]) };
 
-	for (int32_t i = 0; i < 17; i++)
-		if (strcmp(names[i], name) == 0)
-			return i;
-	return 99;
+/* By name; the last one: there is none. */
+static inline const struct mk_type *mk_elem(const char *name)
+{
+	int32_t i = 0;
+
+	while (i + 1 < MK_N_TYPES && strcmp(mk_types[i].name, name) != 0)
+		i++;
+	return &mk_types[i];
 }
 
 static inline pb mk_shape(mk *m)
@@ -152,7 +169,7 @@ static inline pb mk_port(mk *m)
 		outer = elem[0] == 's' ? 4 : 9;
 		elem = arena_strndup(m->a, elem + 4, strlen(elem) - 5);
 	}
-	pb_int(&of, 1, mk_elem(elem));
+	pb_int(&of, 1, mk_elem(elem)->elem);
 	mk_blank(m);
 	if (*m->s == '[') {
 		pb shape = mk_shape(m);
@@ -171,41 +188,53 @@ static inline pb mk_port(mk *m)
 	return port;
 }
 
-static inline void mk_elements(mk *m, pb *t, int32_t elem, bool typed)
+/* The bytes of elements of fewer bits, the first one in the low bits. */
+static inline void mk_packed(
+	pb *raw, pb *list, const char *at, int32_t bits, int64_t i)
 {
-	static const struct {
-		int32_t elem;
-		tn_dtype dtype;
-		uint32_t field;
-	} types[] = {{1, TN_F32, 4}, {2, TN_U8, 5}, {3, TN_I8, 5},
-		{5, TN_I16, 5}, {6, TN_I32, 5}, {7, TN_I64, 7}, {9, TN_BOOL, 5},
-		{11, TN_F64, 10}, {10, TN_F16, 5}, {16, TN_BF16, 5},
-		{4, TN_I16, 5}, {12, TN_I32, 11}, {13, TN_I64, 11}};
-	pb raw = pb_new(m->a), list = pb_new(m->a);
-	size_t k = 0;
+	int32_t off = (int32_t)(i % (8 / bits)) * bits;
 
-	while (k < 12 && types[k].elem != elem)
-		k++;
-	for (mk_blank(m); *m->s != ';' && *m->s != '\0'; mk_blank(m)) {
+	if (off == 0)
+		str_addc(&raw->s, 0);
+	raw->s.at[raw->s.n - 1] = (char)(raw->s.at[raw->s.n - 1] |
+		(at[0] & ((1 << bits) - 1)) << off);
+	if (off != 0) /* one integer for each byte; it ends in one or two */
+		list->s.n -= list->s.n > 1 && list->s.at[list->s.n - 2] & 0x80
+			? 2
+			: 1;
+	pb_varint(list, (uint8_t)raw->s.at[raw->s.n - 1]);
+}
+
+static inline void mk_elements(mk *m, pb *t, const struct mk_type *type, bool typed)
+{
+	pb raw = pb_new(m->a), list = pb_new(m->a);
+	size_t size = dtype_size(type->dtype);
+	int64_t i = 0;
+
+	for (mk_blank(m); *m->s != ';' && *m->s != '\0'; mk_blank(m), i++) {
 		char at[8] = {0};
 		double v = text_f64(mk_word(m), NULL);
 
-		dtype_store_f64(types[k].dtype, at, 0, v);
-		str_addn(&raw.s, at, dtype_size(types[k].dtype));
-		if (types[k].field == 4 || types[k].field == 10) {
-			str_addn(&list.s, at, dtype_size(types[k].dtype));
+		dtype_store_f64(type->dtype, at, 0, v);
+		if (dtype_bits(type->dtype) < 8) {
+			mk_packed(&raw, &list, at, dtype_bits(type->dtype), i);
+			continue;
+		}
+		str_addn(&raw.s, at, size);
+		if (type->field == 4 || type->field == 10) {
+			str_addn(&list.s, at, size);
 		} else {
 			uint64_t bits;
 
 			/* whatever a fuzzer writes: cut to what fits */
 			dtype_store_f64(TN_I64, &bits, 0, v);
-			if (elem == 10 || elem == 16)
+			if (dtype_is_float(type->dtype))
 				memcpy(&bits, at, 8);
 			pb_varint(&list, bits);
 		}
 	}
 	if (typed)
-		pb_part(t, types[k].field, &list);
+		pb_part(t, type->field, &list);
 	else
 		pb_part(t, 9, &raw);
 }
@@ -213,17 +242,17 @@ static inline void mk_elements(mk *m, pb *t, int32_t elem, bool typed)
 static inline pb mk_tensor(mk *m, bool typed)
 {
 	pb t = pb_new(m->a);
-	int32_t elem;
+	const struct mk_type *type;
 
 	pb_text(&t, 8, mk_word(m));
-	elem = mk_elem(mk_word(m));
-	pb_int(&t, 2, elem);
+	type = mk_elem(mk_word(m));
+	pb_int(&t, 2, type->elem);
 	mk_is(m, "[");
 	while (!mk_is(m, "]") && *m->s != '\0') {
 		pb_int(&t, 1, strtoll(mk_word(m), NULL, 10));
 		mk_is(m, ",");
 	}
-	mk_elements(m, &t, elem, typed);
+	mk_elements(m, &t, type, typed);
 	return t;
 }
 

@@ -14,26 +14,47 @@
 
 /* ---- types by their definition ---- */
 
-typedef enum meaning { SIGNED, UNSIGNED, TRUTH, BINARY, WIDE } meaning;
+typedef enum meaning { SIGNED, UNSIGNED, TRUTH, BINARY, WIDE, POWER } meaning;
+
+/* What the patterns behind the greatest number are, and that of -0. */
+typedef enum special {
+	INFINITE,   /* as IEEE 754 has it */
+	SATURATED,  /* the same, but nothing is rounded to infinity */
+	ONE_NAN,    /* all ones */
+	MINUS_ZERO, /* NaN in the place of -0 */
+	NO_NAN
+} special;
 
 static const struct kind {
 	tn_dtype t;
 	meaning m;
 	int bits, exponent; /* exponent bits of a float */
+	int shift;	    /* how far its bias is from the usual one */
+	special s;
 } kinds[TN_N_DTYPES] = {
-	{TN_F32, WIDE, 32, 8},
-	{TN_F64, WIDE, 64, 11},
-	{TN_F16, BINARY, 16, 5},
-	{TN_BF16, BINARY, 16, 8},
-	{TN_I8, SIGNED, 8, 0},
-	{TN_I16, SIGNED, 16, 0},
-	{TN_I32, SIGNED, 32, 0},
-	{TN_I64, SIGNED, 64, 0},
-	{TN_U8, UNSIGNED, 8, 0},
-	{TN_BOOL, TRUTH, 1, 0},
-	{TN_U16, UNSIGNED, 16, 0},
-	{TN_U32, UNSIGNED, 32, 0},
-	{TN_U64, UNSIGNED, 64, 0},
+	{TN_F32, WIDE, 32, 8, 0, INFINITE},
+	{TN_F64, WIDE, 64, 11, 0, INFINITE},
+	{TN_F16, BINARY, 16, 5, 0, INFINITE},
+	{TN_BF16, BINARY, 16, 8, 0, INFINITE},
+	{TN_I8, SIGNED, 8, 0, 0, INFINITE},
+	{TN_I16, SIGNED, 16, 0, 0, INFINITE},
+	{TN_I32, SIGNED, 32, 0, 0, INFINITE},
+	{TN_I64, SIGNED, 64, 0, 0, INFINITE},
+	{TN_U8, UNSIGNED, 8, 0, 0, INFINITE},
+	{TN_BOOL, TRUTH, 1, 0, 0, INFINITE},
+	{TN_U16, UNSIGNED, 16, 0, 0, INFINITE},
+	{TN_U32, UNSIGNED, 32, 0, 0, INFINITE},
+	{TN_U64, UNSIGNED, 64, 0, 0, INFINITE},
+	{TN_F8E4M3FN, BINARY, 8, 4, 0, ONE_NAN},
+	{TN_F8E4M3FNUZ, BINARY, 8, 4, 1, MINUS_ZERO},
+	{TN_F8E5M2, BINARY, 8, 5, 0, SATURATED},
+	{TN_F8E5M2FNUZ, BINARY, 8, 5, 1, MINUS_ZERO},
+	{TN_F8E8M0, POWER, 8, 8, 0, INFINITE},
+	{TN_F4E2M1, BINARY, 4, 2, 0, NO_NAN},
+	{TN_I4, SIGNED, 4, 0, 0, INFINITE},
+	{TN_U4, UNSIGNED, 4, 0, 0, INFINITE},
+	{TN_I2, SIGNED, 2, 0, 0, INFINITE},
+	{TN_U2, UNSIGNED, 2, 0, 0, INFINITE},
 };
 
 /* Exact: 113 or 64 bits of significand hold every integer and double. */
@@ -42,7 +63,8 @@ typedef long double number;
 static number value_of(const struct kind *k, uint64_t bits)
 {
 	int m_bits = k->bits - 1 - k->exponent;
-	int bias = (1 << (k->exponent > 0 ? k->exponent - 1 : 0)) - 1, e;
+	int bias = (1 << (k->exponent > 0 ? k->exponent - 1 : 0)) - 1 + k->shift;
+	int e;
 	uint64_t m;
 	number v;
 
@@ -51,9 +73,15 @@ static number value_of(const struct kind *k, uint64_t bits)
 		       (bits >> (k->bits - 1) & 1 ? ldexpl(1, k->bits) : 0);
 	if (k->m == UNSIGNED || k->m == TRUTH)
 		return (number)bits;
+	if (k->m == POWER)
+		return bits == 255 ? (number)NAN : ldexpl(1, (int)bits - 127);
 	e = (int)(bits >> m_bits & ((1u << k->exponent) - 1));
 	m = bits & ((UINT64_C(1) << m_bits) - 1);
-	if (e == (1 << k->exponent) - 1)
+	if (k->s == MINUS_ZERO && bits == UINT64_C(1) << (k->bits - 1))
+		return (number)NAN;
+	if (k->s == ONE_NAN && bits << (65 - k->bits) == UINT64_MAX << (65 - k->bits))
+		return (number)NAN;
+	if (e == (1 << k->exponent) - 1 && k->s <= SATURATED)
 		v = m != 0 ? (number)NAN : (number)INFINITY;
 	else if (e == 0)
 		v = ldexpl((number)m, 1 - bias - m_bits);
@@ -69,8 +97,15 @@ static uint64_t nearest(const struct kind *k, number v)
 	uint64_t lo = 0, hi = (((UINT64_C(1) << k->exponent) - 1) << m_bits) - 1;
 	number top, next;
 
+	if (k->s > SATURATED) /* all patterns, or all but one, are numbers */
+		hi = (UINT64_C(1) << (k->bits - 1)) - 1 - (k->s == ONE_NAN);
 	if (isnan(v))
-		return hi + 2;
+		return k->s == MINUS_ZERO ? UINT64_C(1) << (k->bits - 1)
+		       : k->s == NO_NAN	  ? UINT64_C(1) << (k->bits - 1)
+		       : k->s == ONE_NAN  ? hi + 1
+					  : hi + 2;
+	if (v >= value_of(k, hi) && k->s != INFINITE)
+		return hi;
 	top = value_of(k, hi);
 	next = top + (top - value_of(k, hi - 1)); /* as if there were one more */
 	if (v >= next - (next - top) / 2)
@@ -86,6 +121,21 @@ static uint64_t nearest(const struct kind *k, number v)
 	if (value_of(k, hi) - v == v - value_of(k, lo))
 		return lo & 1 ? hi : lo;
 	return value_of(k, hi) - v < v - value_of(k, lo) ? hi : lo;
+}
+
+/* Of powers of two: the least one that is not below. */
+static uint64_t power(number v)
+{
+	int bits;
+
+	if (isnan(v))
+		return 255;
+	if (isinf(v) || v <= 0x1p-127L)
+		return isinf(v) ? 254 : 0;
+	bits = ilogbl(v) + 127;
+	while (bits < 254 && ldexpl(1, bits - 127) < v)
+		bits++;
+	return (uint64_t)bits;
 }
 
 /* The whole part, modulo 2^bits. */
@@ -114,6 +164,8 @@ static uint64_t load(tn_dtype t, const void *data, int64_t i)
 	size_t n = dtype_size(t);
 
 	memcpy(&bits, (const char *)data + (size_t)i * n, n);
+	if (dtype_bits(t) < 8) /* the sign is repeated in the byte */
+		bits &= (UINT64_C(1) << dtype_bits(t)) - 1;
 	return bits;
 }
 
@@ -141,13 +193,19 @@ static uint64_t expected(const struct kind *to, const struct kind *from,
 		return load(TN_F32, &f, 0);
 	if (to->t == TN_F64)
 		return load(TN_F64, &d, 0);
+	if (to->bits <= 8) /* by way of f32 */
+		v = (number)f;
+	if (to->m == POWER)
+		return power(fabsl(v));
+	if (isnan(v) || (to->s == MINUS_ZERO && nearest(to, fabsl(v)) == 0))
+		return nearest(to, fabsl(v));
 	return nearest(to, fabsl(v)) |
 	       (minus ? UINT64_C(1) << (to->bits - 1) : 0);
 }
 
 static bool same(const struct kind *k, uint64_t x, uint64_t y)
 {
-	return x == y || ((k->m == BINARY || k->m == WIDE) &&
+	return x == y || ((k->m == BINARY || k->m == WIDE) && k->s != NO_NAN &&
 				 isnan(value_of(k, x)) && isnan(value_of(k, y)));
 }
 
@@ -184,10 +242,13 @@ static int64_t fill(const struct kind *k, void *data)
 	return n;
 }
 
-static void check(const struct kind *to, const struct kind *from, uint64_t in,
-	uint64_t out, const char *who)
+static uint64_t wanted[TN_N_DTYPES][1 << 16];
+
+/* Of element i, whose bits are in. */
+static void check(const struct kind *to, const struct kind *from, int64_t i,
+	uint64_t in, uint64_t out, const char *who)
 {
-	uint64_t want = expected(to, from, in);
+	uint64_t want = wanted[to->t][i];
 
 	if (!same(to, want, out))
 		fail_msg("%s: %s of 0x%llx (%Lg) to %s: 0x%llx, expected 0x%llx",
@@ -215,8 +276,8 @@ static void check_interpreter(const struct kind *from, const void *data,
 				dtype_store_f64(t, &cell, 0, w.f);
 			else
 				dtype_store_i64(t, &cell, 0, w.i);
-			check(&kinds[k], from, load(from->t, data, i), cell,
-				"the interpreter");
+			check(&kinds[k], from, i, load(from->t, data, i),
+				load(t, &cell, 0), "the interpreter");
 		}
 	}
 }
@@ -247,7 +308,7 @@ static void check_compiled(tn_context *c, const struct kind *from,
 		fail_msg("%s", tn_context_diag(c)->text);
 	for (int64_t i = 0; i < n; i++)
 		for (int32_t k = 0; k < TN_N_DTYPES; k++)
-			check(&kinds[k], from, load(from->t, data, i),
+			check(&kinds[k], from, i, load(from->t, data, i),
 				load(kinds[k].t, out[k], i), "compiled");
 	tn_program_free(p);
 }
@@ -263,6 +324,10 @@ static void test_casts(void **state)
 		int64_t n = fill(&kinds[k], data);
 
 		assert_int_equal(kinds[k].t, k);
+		for (int32_t to = 0; to < TN_N_DTYPES; to++)
+			for (int64_t i = 0; i < n; i++)
+				wanted[to][i] = expected(&kinds[to], &kinds[k],
+					load(kinds[k].t, data, i));
 		check_interpreter(&kinds[k], data, n);
 		check_compiled(c, &kinds[k], data, n);
 	}

@@ -24,6 +24,16 @@ static void test_names(void **state)
 		{TN_U16, TN_I64, "u16", 2, false, true},
 		{TN_U32, TN_I64, "u32", 4, false, true},
 		{TN_U64, TN_U64, "u64", 8, false, true},
+		{TN_F8E4M3FN, TN_F32, "f8e4m3fn", 1, true, false},
+		{TN_F8E4M3FNUZ, TN_F32, "f8e4m3fnuz", 1, true, false},
+		{TN_F8E5M2, TN_F32, "f8e5m2", 1, true, false},
+		{TN_F8E5M2FNUZ, TN_F32, "f8e5m2fnuz", 1, true, false},
+		{TN_F8E8M0, TN_F32, "f8e8m0", 1, true, false},
+		{TN_F4E2M1, TN_F32, "f4e2m1", 1, true, false},
+		{TN_I4, TN_I64, "i4", 1, false, true},
+		{TN_U4, TN_I64, "u4", 1, false, true},
+		{TN_I2, TN_I64, "i2", 1, false, true},
+		{TN_U2, TN_I64, "u2", 1, false, true},
 	};
 	tn_dtype t;
 
@@ -115,59 +125,77 @@ static void test_halves(void **state)
 	check_half(TN_BF16, 8, bf16_to_f32, f32_to_bf16);
 }
 
+static const struct {
+	tn_dtype t;
+	double v, f64;
+	int64_t i64;
+} converted[] = {
+	{TN_F32, 0.1, 0.1f, 0},
+	{TN_F32, -2.9, -2.9f, -2},
+	{TN_F64, -0.1, -0.1, 0},
+	{TN_F64, 1e300, 1e300, INT64_MAX},
+	{TN_F64, -1e300, -1e300, INT64_MIN},
+	{TN_F64, INFINITY, INFINITY, INT64_MAX},
+	{TN_F16, 2.9, 2.900390625, 2},
+	{TN_BF16, -7.0, -7.0, -7},
+	{TN_I8, 127.9, 127, 127},
+	{TN_I8, 128, -128, -128},
+	{TN_I8, 300.7, 44, 44},
+	{TN_I8, -129, 127, 127},
+	{TN_I16, 40000, -25536, -25536},
+	{TN_I32, 4294967297.0, 1, 1},
+	{TN_I64, 1e19, 9223372036854775807.0, INT64_MAX},
+	{TN_I64, -1e19, -9223372036854775808.0, INT64_MIN},
+	{TN_I64, NAN, 0, 0},
+	{TN_I8, NAN, 0, 0},
+	{TN_U8, 255.5, 255, 255},
+	{TN_U8, -1, 255, 255},
+	{TN_U8, 256, 0, 0},
+	{TN_U16, 65536.5, 0, 0},
+	{TN_U16, -2, 65534, 65534},
+	{TN_U32, 4294967295.0, 4294967295.0, 4294967295},
+	{TN_U32, -1, 4294967295.0, 4294967295},
+	{TN_U64, 0x1p63, 0x1p63, INT64_MIN},
+	{TN_U64, -1, 0x1p64, -1},
+	{TN_U64, 1e30, 0x1p64, -1},
+	{TN_U64, NAN, 0, 0},
+	{TN_F8E4M3FN, 1000, 448, 448},
+	{TN_F8E4M3FN, -INFINITY, -448, -448},
+	{TN_F8E4M3FN, 464, 448, 448},
+	{TN_F8E4M3FNUZ, 1e-9, 0, 0},
+	{TN_F8E5M2, 61440, 57344, 57344},
+	{TN_F8E5M2, 0x1p-17, 0, 0},
+	{TN_F8E5M2, 0x1.01p-17, 0x1p-16, 0},
+	{TN_F8E8M0, 1.5, 2, 2},
+	{TN_F8E8M0, 0, 0x1p-127, 0},
+	{TN_F8E8M0, -0x1.00001p-140, 0x1p-127, 0},
+	{TN_F8E8M0, INFINITY, 0x1p127, INT64_MAX},
+	{TN_F4E2M1, 2.5, 2, 2},
+	{TN_F4E2M1, -5, -4, -4},
+	{TN_F4E2M1, -100, -6, -6},
+	{TN_I4, 8, -8, -8},
+	{TN_U4, -1, 15, 15},
+	{TN_I2, 2, -2, -2},
+	{TN_U2, 7.9, 3, 3},
+	{TN_BOOL, 0.5, 1, 1},
+	{TN_BOOL, -0.0, 0, 0},
+	{TN_BOOL, NAN, 1, 1},
+};
+
 static void test_convert(void **state)
 {
-	static const struct {
-		tn_dtype t;
-		double v, f64;
-		int64_t i64;
-	} cases[] = {
-		{TN_F32, 0.1, 0.1f, 0},
-		{TN_F32, -2.9, -2.9f, -2},
-		{TN_F64, -0.1, -0.1, 0},
-		{TN_F64, 1e300, 1e300, INT64_MAX},
-		{TN_F64, -1e300, -1e300, INT64_MIN},
-		{TN_F64, INFINITY, INFINITY, INT64_MAX},
-		{TN_F16, 2.9, 2.900390625, 2},
-		{TN_BF16, -7.0, -7.0, -7},
-		{TN_I8, 127.9, 127, 127},
-		{TN_I8, 128, -128, -128},
-		{TN_I8, 300.7, 44, 44},
-		{TN_I8, -129, 127, 127},
-		{TN_I16, 40000, -25536, -25536},
-		{TN_I32, 4294967297.0, 1, 1},
-		{TN_I64, 1e19, 9223372036854775807.0, INT64_MAX},
-		{TN_I64, -1e19, -9223372036854775808.0, INT64_MIN},
-		{TN_I64, NAN, 0, 0},
-		{TN_I8, NAN, 0, 0},
-		{TN_U8, 255.5, 255, 255},
-		{TN_U8, -1, 255, 255},
-		{TN_U8, 256, 0, 0},
-		{TN_U16, 65536.5, 0, 0},
-		{TN_U16, -2, 65534, 65534},
-		{TN_U32, 4294967295.0, 4294967295.0, 4294967295},
-		{TN_U32, -1, 4294967295.0, 4294967295},
-		{TN_U64, 0x1p63, 0x1p63, INT64_MIN},
-		{TN_U64, -1, 0x1p64, -1},
-		{TN_U64, 1e30, 0x1p64, -1},
-		{TN_U64, NAN, 0, 0},
-		{TN_BOOL, 0.5, 1, 1},
-		{TN_BOOL, -0.0, 0, 0},
-		{TN_BOOL, NAN, 1, 1},
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < sizeof converted / sizeof *converted; i++) {
 		/* element 3 of unaligned data, with its neighbours watched */
 		unsigned char data[1 + 8 * 8];
-		size_t size = dtype_size(cases[i].t);
+		size_t size = dtype_size(converted[i].t);
 
 		memset(data, 0xa5, sizeof data);
-		dtype_store_f64(cases[i].t, data + 1, 3, cases[i].v);
-		assert_true(dtype_load_f64(cases[i].t, data + 1, 3) ==
-			    cases[i].f64);
+		dtype_store_f64(converted[i].t, data + 1, 3, converted[i].v);
+		assert_true(dtype_load_f64(converted[i].t, data + 1, 3) ==
+			    converted[i].f64);
 		assert_int_equal(
-			dtype_load_i64(cases[i].t, data + 1, 3), cases[i].i64);
+			dtype_load_i64(converted[i].t, data + 1, 3), converted[i].i64);
 		for (size_t j = 0; j < sizeof data; j++)
 			if (j < 1 + 3 * size || j >= 1 + 4 * size)
 				assert_int_equal(data[j], 0xa5);

@@ -309,6 +309,67 @@ static const run_case runs[] = {
 		{NULL}, "uint64 [2] 1 7"},
 	{"opset 13; init w uint32 [2] 1 4000000000; out y; node Identity w > y;",
 		{NULL}, "uint32 [2] 1 4000000000"},
+	/* above 2^63: unsigned in all that is done to it */
+	{"opset 13; init w uint64 [2] 18446744073709549568 3; out y;"
+	 "init k uint64 [] 2048; node Div w k > y;",
+		{NULL}, "uint64 [2] 9007199254740991 0"},
+	{"opset 13; init w uint64 [2] 18446744073709549568 3; out y;"
+	 "node Cast w > y : to=11;", {NULL}, "double [2] 18446744073709549568 3"},
+	{"opset 13; init w uint64 [2] 18446744073709549568 3; in x uint64 [2];"
+	 "out y; node Greater w x > y;", {"uint64 [2] 5 5"}, "bool [2] 1 0"},
+	{"opset 13; init w uint64 [3] 18446744073709549568 3 9223372036854775808;"
+	 "out y; node ReduceMax w > y : keepdims=0;", {NULL},
+		"uint64 [] 18446744073709549568"},
+	/* elements of fewer bits than a byte, an odd number of them */
+	{"opset 21; init w int4 [3] 1 -2 -8; out y; node Cast w > y : to=6;",
+		{NULL}, "int32 [3] 1 -2 -8"},
+	{"opset 21; typed w int4 [3] 1 -2 -8; out y; node Cast w > y : to=6;",
+		{NULL}, "int32 [3] 1 -2 -8"},
+	{"opset 21; init w uint4 [5] 1 15 8 7 9; out y; node Cast w > y : to=6;",
+		{NULL}, "int32 [5] 1 15 8 7 9"},
+	{"opset 25; typed w int2 [5] 1 -2 -1 0 1; out y; node Cast w > y : to=6;",
+		{NULL}, "int32 [5] 1 -2 -1 0 1"},
+	{"opset 25; init w uint2 [5] 1 2 3 0 1; out y; node Cast w > y : to=6;",
+		{NULL}, "int32 [5] 1 2 3 0 1"},
+	{"opset 23; init w float4e2m1 [3] 0.5 -6 3; out y; node Cast w > y : to=1;",
+		{NULL}, "float [3] 0.5 -6 3"},
+	{"opset 21; in x int4 [2,3]; out y; node Transpose x > y;",
+		{"int4 [2,3] 1 -2 3 -4 5 -6"}, "int4 [3,2] 1 -4 -2 5 3 -6"},
+	{"opset 21; in x float [4]; init s float [] 0.5; init z int4 [] 1; out y;"
+	 "node QuantizeLinear x s z > y;", {"float [4] 0.5 -0.5 9 -9"},
+		"int4 [4] 2 0 7 -8"},
+	{"opset 21; in x uint4 [3]; init s float [] 0.5; init z uint4 [] 8; out y;"
+	 "node DequantizeLinear x s z > y;", {"uint4 [3] 0 8 15"},
+		"float [3] -4 0 3.5"},
+	/* floats of a byte: what is too large */
+	{"opset 19; in x float [4]; out y; node Cast x > y : to=17;",
+		{"float [4] 500 -1e9 464 0.3"}, "float8e4m3fn [4] 448 -448 448 0.3125"},
+	{"opset 19; in x float [4]; out y; node Cast x > w : to=17 saturate=0;"
+	 "node Cast w > v : to=1; node IsNaN v > y;",
+		{"float [4] 464 464.1 -465 448"}, "bool [4] 0 1 1 0"},
+	{"opset 19; in x float [3]; out y; node Cast x > w : to=19 saturate=0;"
+	 "node Cast w > v : to=1; node IsInf v > y : detect_negative=0;",
+		{"float [3] 61440 -70000 61439"}, "bool [3] 1 0 0"},
+	{"opset 19; in x float16 [2]; out y; node Cast x > w : to=20 saturate=0;"
+	 "node Cast w > v : to=1; node IsNaN v > y;",
+		{"float16 [2] 61440 57344"}, "bool [2] 1 0"},
+	{"opset 24; in x float [4]; out y; node Cast x > y : to=24;",
+		{"float [4] 1.1 -3 0 8"}, "float8e8m0 [4] 2 4 5.877471754e-39 8"},
+	{"opset 24; in x float [4]; out y;"
+	 "node Cast x > y : to=24 round_mode=\"down\";",
+		{"float [4] 1.9 3 0.7 8"}, "float8e8m0 [4] 1 2 0.5 8"},
+	{"opset 24; in x float [4]; out y;"
+	 "node Cast x > y : to=24 round_mode=\"nearest\";",
+		{"float [4] 1.4 1.5 0.7 11"}, "float8e8m0 [4] 1 2 0.5 8"},
+	{"opset 24; in x float [1]; out y;"
+	 "node Cast x > y : to=24 round_mode=\"odd\";", {"float [1] 1"},
+		"!onnx.attr"},
+	{"opset 19; in x float [3]; init s float [] 2; init z float8e5m2 [] 0;"
+	 "out y; node QuantizeLinear x s z > y;", {"float [3] 3 1e6 -0.5"},
+		"float8e5m2 [3] 1.5 57344 -0.25"},
+	{"opset 19; in x float8e4m3fn [2]; init s float [] 2; out y;"
+	 "node DequantizeLinear x s > y;", {"float8e4m3fn [2] 448 -0.5"},
+		"float [2] 896 -1"},
 	{"opset 13; typed w bool [2] 1 0; out y; node Not w > y;",
 		{NULL}, "bool [2] 0 1"},
 	{"opset 13; in x float [N,2]; out y; node Identity x > y;",

@@ -55,7 +55,8 @@ static const struct {
 static elem elem_of(tn_dtype t)
 {
 	static const elem of[TN_N_DTYPES] = {
-#define DTYPE(id, name, class, bits, acc, lanes, ...) [TN_##id] = E_##lanes,
+#define DTYPE(id, name, class, bits, wide, acc, lanes, ...)                    \
+	[TN_##id] = E_##lanes,
 #include "base/dtype.def"
 #undef DTYPE
 	};
@@ -144,6 +145,8 @@ static void add_letter(c_math *m, str *out, char c, const template *t,
 		add_type(m, out, elems[e].bits, lanes);
 	else if (c == 'H')
 		add_type(m, out, E_U16, lanes);
+	else if (c == 'K')
+		add_type(m, out, E_U8, lanes);
 	else if (c == 'G')
 		add_type(m, out, E_I16, lanes);
 	else if (c == 'J')

@@ -358,28 +358,38 @@ static const char *cast(printer *p, const kern_value *v)
 	return lane_dtype(from) == lane_dtype(to) ? x : converted(p, x, to);
 }
 
+static const char *from_narrow(
+	printer *p, const char *x, tn_dtype from, int32_t n)
+{
+	tn_dtype wide = dtype_wide(from);
+
+	return applied(p,
+		c_use(p, arena_printf(p->a, "%s_from_%s", dtype_name(wide),
+				 dtype_name(from)),
+			wide, n),
+		1, &x);
+}
+
+static const char *to_narrow(printer *p, const char *x, tn_dtype to, int32_t n)
+{
+	tn_dtype wide = dtype_wide(to);
+
+	return applied(p,
+		c_use(p, arena_printf(p->a, "%s_from_%s", dtype_name(to),
+				 dtype_name(wide)),
+			wide, n),
+		1, &x);
+}
+
 static const char *widen(printer *p, const kern_value *v)
 {
 	tn_dtype from = kern_at(p->k, v->arg[0])->type.dt;
 	const char *x = c_name(p, v->arg[0]);
 
-	if (from == TN_F16 || from == TN_BF16)
-		return applied(p,
-			c_use(p,
-				from == TN_F16 ? "f32_from_f16"
-					       : "f32_from_bf16",
-				TN_F32, v->type.lanes),
-			1, &x);
+	if (dtype_is_narrow(from))
+		return from_narrow(p, x, from, v->type.lanes);
 	x = arena_printf(p->a, "%s != 0", x);
 	return v->type.lanes > 1 ? converted(p, x, v->type) : x;
-}
-
-static const char *to_half(printer *p, const char *x, tn_dtype to, int32_t n)
-{
-	return applied(p,
-		c_use(p, to == TN_F16 ? "f16_from_f32" : "bf16_from_f32",
-			TN_F32, n),
-		1, &x);
 }
 
 static const char *narrow(printer *p, const kern_value *v)
@@ -387,8 +397,8 @@ static const char *narrow(printer *p, const kern_value *v)
 	tn_dtype to = v->type.dt;
 	const char *x = c_name(p, v->arg[0]);
 
-	if (to == TN_F16 || to == TN_BF16)
-		return to_half(p, x, to, v->type.lanes);
+	if (dtype_is_narrow(to))
+		return to_narrow(p, x, to, v->type.lanes);
 	return v->type.lanes > 1
 		       ? converted(p, arena_printf(p->a, "-%s", x), v->type)
 		       : arena_printf(p->a, "(u8)%s", x);
@@ -396,13 +406,10 @@ static const char *narrow(printer *p, const kern_value *v)
 
 static const char *rounded(printer *p, const kern_value *v)
 {
-	const char *x = to_half(
+	const char *x = to_narrow(
 		p, c_name(p, v->arg[0]), v->dt, v->type.lanes);
 
-	return applied(p,
-		c_use(p, v->dt == TN_F16 ? "f32_from_f16" : "f32_from_bf16",
-			TN_F32, v->type.lanes),
-		1, &x);
+	return from_narrow(p, x, v->dt, v->type.lanes);
 }
 
 static const char *splat(printer *p, const kern_value *v)
