@@ -58,6 +58,29 @@ static int32_t helper(adjoint *g, const in_eqn *q, const char *prefix,
 	return out;
 }
 
+/* Is b the constant that a maximum (minimum) begins with? */
+static bool is_identity(const in_eqn *q, const in_node *b)
+{
+	while (b->kind == IN_CAST)
+		b = b->arg[0];
+	return b->kind == IN_REAL &&
+		b->f == text_f64(ir_monoid_at(q->monoid)->identity[0], NULL);
+}
+
+/* count for each element that b adds to the reduction: for none where a
+ * condition gives the identity */
+static const in_node *counted(adjoint *g, const in_eqn *q, const in_node *b,
+	const in_node *count)
+{
+	while (b->kind == IN_CAST)
+		b = b->arg[0];
+	if (b->kind != IN_WHERE || !is_identity(q, b->arg[2]))
+		return count;
+	return nd_where(g, nd_again(g, q, b->arg[0]),
+		counted(g, q, b->arg[1], count),
+		nd_real(g, g->fwd->tensor[q->out[0]].type.dtype, 0));
+}
+
 static void through_extreme(
 	adjoint *g, const in_eqn *q, const in_node *c, guards w)
 {
@@ -66,7 +89,8 @@ static void through_extreme(
 	const in_node *hit = nd_call(g, "eq", TN_BOOL, nd_cast(g, t, b),
 		adj_at_left(g, q, adj_value(g, q->out[0])), NULL);
 	int32_t ties = helper(g, q, "ties_", t, IR_SUM,
-		nd_where(g, hit, nd_real(g, t, 1), nd_real(g, t, 0)));
+		counted(g, q, q->body[0],
+			nd_where(g, hit, nd_real(g, t, 1), nd_real(g, t, 0))));
 
 	w.at[w.n++] = hit;
 	chain_down(g, q, q->body[0],

@@ -5,6 +5,7 @@
 #define PROGRAM_LOCAL_H
 
 #include "program/program.h"
+#include "system/lower.h"
 
 /* A call to add. */
 typedef struct prog_call {
@@ -44,6 +45,16 @@ int32_t prog_find_value(const ir_program *p, const char *name);
 void prog_name_value(ir_program *p, int32_t value);
 /* Adds the call and a value for each result. */
 void prog_add_results(ir_program *p, ir_call *call, const char *const *name);
+
+/* ---- lower.c ---- */
+
+/* The row-major number of the left axes. */
+const ix_form *prog_flat_place(lower *w, const sys_eqn *e);
+
+/* ---- match.c ---- */
+
+/* Drops the axes of a reduction whose index a condition compares with data. */
+void prog_match(leq *c, sys_eqn *e);
 
 /* ---- bounds.c ---- */
 

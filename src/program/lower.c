@@ -10,8 +10,7 @@
  *     t = add(x, y); o = reduce_sum(t, axes=[0])
  *     ->  t[i, j] = x[8*i + j] + y[8*i + j];  o[j] += t[8*i + j]
  */
-#include "program/program.h"
-#include "system/lower.h"
+#include "program/local.h"
 
 /* ---- the box of an equation ---- */
 
@@ -162,7 +161,7 @@ static bool is_apart(const leq *c, int32_t t)
 }
 
 /* The row-major number of the left axes. */
-static const ix_form *flat_place(lower *w, const sys_eqn *e)
+const ix_form *prog_flat_place(lower *w, const sys_eqn *e)
 {
 	const ix_form *at[IR_MAX_AXES];
 	ix_dom d = {.box = ir_eqn_box(w->s, e)};
@@ -181,7 +180,7 @@ static bool is_copy(leq *c, const sys_eqn *e)
 
 	if (e->monoid != IR_SET || b->kind != EX_READ ||
 		c->p->tensor[c->q->out[0]].next_of >= 0 ||
-		b->form != flat_place(c->w, e))
+		b->form != prog_flat_place(c->w, e))
 		return false;
 	from = &c->w->s->tensor.at[b->tensor];
 	if (from->numel != shape_numel(t->shape, t->rank) ||
@@ -297,7 +296,7 @@ static void set_init(leq *c, sys_eqn *e, int32_t old)
 	const sys_tensor *t = &s->tensor.at[old];
 
 	*numel = t->numel;
-	at = e->push != NULL ? ix_axis(c->w->x, &flat, 0) : flat_place(c->w, e);
+	at = e->push != NULL ? ix_axis(c->w->x, &flat, 0) : prog_flat_place(c->w, e);
 	v = ex_read(s, old, at);
 	if (t->eqn >= 0) {
 		const sys_eqn *made = &s->eqn.at[t->eqn];
@@ -378,7 +377,7 @@ static void write_by_search(leq *c, sys_eqn *e)
 	begin_eqn(c, e);
 	shape_axes(c, e);
 	d = (ix_dom){.box = ir_eqn_box(s, e)};
-	own = flat_place(c->w, e);
+	own = prog_flat_place(c->w, e);
 	h = ex_read(s, hit, own);
 	arg[0] = h;
 	arg[1] = ex_const_i(s, TN_I64, 0);
@@ -425,6 +424,7 @@ static void lower_eqn(leq *c)
 		plain_axes(c, &e);
 	else
 		left_solve(c, &e);
+	prog_match(c, &e);
 	if (q->monoid == IR_SET && e.n_axes > e.n_left)
 		write_by_search(c, &e);
 	if (q->is_update && q->monoid != IR_SET)
@@ -458,7 +458,7 @@ static int32_t in_shape(leq *c, int32_t t, const ir_type *want)
 		e.axis[e.n_axes++] = (sys_axis){
 			.extent = numel, .kind = AXIS_P, .name = "i"};
 	e.n_left = e.n_axes;
-	e.body[0] = ex_read(w->s, t, flat_place(w, &e));
+	e.body[0] = ex_read(w->s, t, prog_flat_place(w, &e));
 	e.out[0] = ir_add_tensor(
 		w->s, old->name, old->dtype, want->rank, want->shape);
 	if (numel > 0)

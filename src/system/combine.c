@@ -31,24 +31,6 @@ const expr *ir_combine(
 	return sys_parse_params(s, text, strlen(text), m->n_comp, acc);
 }
 
-/* e with every `what` replaced by a truth value; e is shallow. */
-static const expr *decided(
-	ir_system *s, const expr *e, const expr *what, bool truth)
-{
-	const expr *arg[IR_MAX_ARGS];
-
-	if (e == what)
-		return ex_const_i(s, TN_BOOL, truth);
-	if (e->kind != EX_CALL && e->kind != EX_SELECT && e->kind != EX_CAST)
-		return e;
-	for (int32_t i = 0; i < e->n_args; i++)
-		arg[i] = decided(s, e->arg[i], what, truth);
-	if (e->kind == EX_CAST)
-		return ex_cast(s, e->dtype, arg[0]);
-	return e->kind == EX_SELECT ? ex_select(s, arg[0], arg[1], arg[2])
-				    : ir_call_simple(s, e->fn, arg);
-}
-
 const expr *ir_combine_next(
 	ir_system *s, int32_t monoid, int32_t comp, const tn_dtype *acc)
 {
@@ -61,9 +43,9 @@ const expr *ir_combine_next(
 
 		if (m->comp[i] != 'K')
 			continue;
-		e = decided(s, e, sys_parse_params(s, less, strlen(less),
+		e = ex_decided(s, e, sys_parse_params(s, less, strlen(less),
 			m->n_comp, acc), false);
-		e = decided(s, e, sys_parse_params(s, some, strlen(some),
+		e = ex_decided(s, e, sys_parse_params(s, some, strlen(some),
 			m->n_comp, acc), true);
 	}
 	return e;

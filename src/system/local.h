@@ -33,6 +33,10 @@ const expr *ir_inside_simple(ir_system *s, const ix_dom *d, const ix_form *f,
 /* ex_call; drops constant operands of and, or */
 const expr *ir_call_simple(ir_system *s, int32_t fn, const expr *const *arg);
 
+/* e where the condition `what` is known; simplified */
+const expr *ex_decided(
+	ir_system *s, const expr *e, const expr *what, bool truth);
+
 /* "x0 + y0" over EX_PARAM 0.. and 3..; acc[k] is the dtype of xk and yk */
 const expr *sys_parse_params(ir_system *s, const char *text, size_t n,
 	int32_t n_comp, const tn_dtype *acc);

@@ -61,6 +61,9 @@ const expr *lower_and(leq *c, const expr *a, const expr *b);
  * lower_left.c: left sides that are not bare letters. On entry, the axes of e
  * are the letters; on return, e is in pull or push form.
  */
+/* How many times as many points as it needs an equation may visit: more, and it
+ * gets the element from the data or the letters, and does not look for it. */
+enum { LEFT_MOST_MASKED = 8 };
 bool left_is_plain(leq *c);
 void left_solve(leq *c, sys_eqn *e);
 

@@ -17,9 +17,7 @@
 
 #include <stdlib.h>
 
-/* MOST_MASKED: how many times as many points as the letters have pull form may
- * visit; more, and it is push form that is made (is_masked). */
-enum { MAX_EXT = IX_MAX_AXES, MOST_MASKED = 8 };
+enum { MAX_EXT = IX_MAX_AXES };
 
 struct solve {
 	leq *c;
@@ -566,7 +564,7 @@ static bool is_masked(const struct solve *v, const sys_eqn *e)
 		pull *= (double)e->axis[i].extent;
 	for (int32_t i = 0; i < v->c->n_axes; i++)
 		push *= (double)v->c->extent[i];
-	return v->is_compared && pull > MOST_MASKED * push;
+	return v->is_compared && pull > LEFT_MOST_MASKED * push;
 }
 
 /* NULL: push form is better. Sets the axes of e. */

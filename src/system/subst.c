@@ -261,3 +261,46 @@ const expr *ex_subst(ir_system *s, const ix_dom *d, const expr *e, int32_t n,
 
 	return rewrite(&w, &c, e);
 }
+
+/* ---- a condition that is known ---- */
+
+struct decision {
+	ir_system *s;
+	const expr *what;
+	bool truth;
+	map *done; /* id -> number in made */
+	VEC(const expr *) made;
+};
+
+static const expr *decide(struct decision *w, const expr *e)
+{
+	const expr *arg[IR_MAX_ARGS], *r;
+	int64_t found;
+
+	if (e == w->what)
+		return ex_const_i(w->s, TN_BOOL, w->truth);
+	if (e->kind != EX_CALL && e->kind != EX_SELECT && e->kind != EX_CAST)
+		return e;
+	found = map_get(w->done, &e->id, sizeof e->id, -1);
+	if (found >= 0)
+		return w->made.at[found];
+	for (int32_t i = 0; i < e->n_args; i++)
+		arg[i] = decide(w, e->arg[i]);
+	r = e->kind == EX_CAST ? ex_cast(w->s, e->dtype, arg[0])
+	  : e->kind == EX_SELECT ? ex_select(w->s, arg[0], arg[1], arg[2])
+				 : ir_call_simple(w->s, e->fn, arg);
+	map_set(w->done, &e->id, sizeof e->id, w->made.n);
+	*vec_push(w->s->a, &w->made) = r;
+	return r;
+}
+
+const expr *ex_decided(
+	ir_system *s, const expr *e, const expr *what, bool truth)
+{
+	struct decision w = {.s = s,
+		.what = what,
+		.truth = truth,
+		.done = map_new(s->a)};
+
+	return decide(&w, e);
+}

@@ -109,6 +109,33 @@ static const struct text texts[] = {
 	{"op f(x[i]:num) -> o { o[j] = cast(0, x) for j < 9; "
 	 "o[clamp(i - 1, 9)] += x[i] } program { x: f32[11] o = f(x) return o }",
 		"o{clamp(i, 1, 9) - 1}[] += x[i] for i:11\nreturn o"},
+	/* an axis that is compared with data is the data */
+	{"op f(x[n, r]:num, i[n]:int) -> o { o[s, r] max= x[n, r] where "
+	 "i[n] == s else -inf for s < 9 } "
+	 "program { x: f32[10,3] i: i32[10] o = f(x, i) return o }",
+		"o.at[n:10] = sel(cast(i[n], i64) >= i64(0) and cast(i[n], i64) "
+		"< i64(9), cast(i[n], i64), i64(-1))\n"
+		"o{r + 3*clamp(o.at[n in -1..9], 0, 8)}[r:3] max= "
+		"sel(inside(o.at[n in -1..9], 0, 9), x[r + 3*n], -inf) for "
+		"n:10\nreturn o"},
+	{"op f(x[n]:num, i[j]:int) -> o { o[j] += x[n] where n + 2 == i[j] "
+	 "else 0 } program { x: f32[9] i: i64[4] o = f(x, i) return o }",
+		"o.at[j:4] = sel(i[j] >= i64(2) and i[j] < i64(11), i[j] - "
+		"i64(2), i64(-1))\n"
+		"o[j:4] += sel(inside(o.at[j in -1..9], 0, 9), "
+		"x[clamp(o.at[j in -1..9], 0, 8)], 0)\nreturn o"},
+	/* few of them; another number when the condition does not hold; an
+	 * index that the dtype does not have */
+	{"op f(x[n]:num, i[j]:int) -> o { o[j] += x[n] where n == i[j] "
+	 "else 0 } program { x: f32[8] i: i64[4] o = f(x, i) return o }",
+		"o[j:4] += sel(index(n) == i[j], x[n], 0) for n:8\nreturn o"},
+	{"op f(x[n]:num, i[j]:int) -> o { o[j] += x[n] where n == i[j] "
+	 "else 1 } program { x: f32[9] i: i64[4] o = f(x, i) return o }",
+		"o[j:4] += sel(index(n) == i[j], x[n], 1) for n:9\nreturn o"},
+	{"op f(x[n]:num, i[j]:int) -> o { o[j] += x[n] where n == i[j] "
+	 "else 0 } program { x: f32[300] i: u8[4] o = f(x, i) return o }",
+		"o[j:4] += sel(cast(index(n), u8) == i[j], x[n], 0) for "
+		"n:300\nreturn o"},
 	/* rotation and resize */
 	{"op f(x[i]:num) -> o { o[j] = cast(0, x) for j < #i; "
 	 "o[(i + 5) % #i] += x[i] } program { x: f32[8] o = f(x) return o }",
@@ -264,6 +291,29 @@ static const char *const agree[] = {
 	"program { x: f32[12] o = f(x) return o }",
 	F("i - i", "x[i]", "x[i]:num")
 	"program { x: f32[12] o = f(x) return o }",
+	/* an axis that is data: of the result, of the sum, under more
+	 * conditions, of an update, twice, from data of any kind */
+	"program { x: f32[12,5] i: i64[30] u: f32[30,5] "
+	"o = scatter_max(x, i, u) return o }",
+	"program { x: i16[12,5] i: i8[6,5] u: i16[6,5,5] "
+	"o = scatter_min(x, i, u) return o }",
+	"program { x: f32[12] i: u8[30] u: f32[30] "
+	"o = scatter_mul(x, i, u) return o }",
+	"program { x: f32[30,4] i: i64[30] o = segment_max(x, i, count=13) "
+	"return o }",
+	"op f(x[n, m]:num, i[j]:int) -> o { o[j] += x[n, m] * n where "
+	"x[n, m] > 0 and n - 3 == i[j] and m == i[j] * 2 else 0 } "
+	"program { x: f32[12,20] i: i32[9] o = f(x, i) return o }",
+	"op f(x[n]:num, i[j]:int) -> o { o[n] = x[n]; o[n] += cast(j, x) where "
+	"i[j] + i[0] == n else 0; o[n] max= cast(j, x) where i[j] == n "
+	"else -inf } "
+	"program { x: f32[12] i: i64[20] o = f(x, i) return o }",
+	"op f(x[n]:num, y[j]:num) -> o { o[n] += y[j] where "
+	"cast(y[j] * 3, i32) == n else 0 } "
+	"program { x: f32[12] y: f32[20] o = f(x, y) return o }",
+	"op f(x[n]:num, i[j]:int) -> o, p { (o, p)[j] argmax= (x[n] where "
+	"n == i[j] else -inf, n) } "
+	"program { x: f32[12] i: i64[20] o, p = f(x, i) return o, p }",
 	/* diagonals, and letters that are solved twice */
 	"op f(x[i]:num) -> o { o[a, b] = cast(0, x) for a < 5, b < 5; "
 	"o[i, i] += x[i] }"
