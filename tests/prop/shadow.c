@@ -495,7 +495,10 @@ static void store(tn_dtype t, void *data, int64_t i, shadow x)
 		dtype_store_i64(t, data, i, x.v.i);
 }
 
-/* Whole tensors in C: exact where all operands are, else anything. */
+/*
+ * Whole tensors in C: exact where all operands are, else anything. Which bits a
+ * NaN has is not said, and a result of another dtype may show them: bit_cast.
+ */
 static void run_opaque(walk *w)
 {
 	const ir_inst *inst = w->inst;
@@ -504,6 +507,7 @@ static void run_opaque(walk *w)
 	ir_type type[2 * IR_MAX_OPERANDS];
 	int32_t n_in = 0;
 	double e = 0;
+	tn_dtype made = inst->tensor[inst->result[0]].type.dtype;
 
 	for (; n_in < inst->n_tensors && inst->tensor[n_in].operand >= 0;
 		n_in++) {
@@ -514,7 +518,9 @@ static void run_opaque(walk *w)
 		in[n_in] = data = arena_alloc(w->a, type_bytes(t) + 1, 1);
 		for (int64_t i = 0; i < type_numel(t); i++) {
 			store(t->dtype, data, i, w->tensor[n_in][i]);
-			if (w->tensor[n_in][i].e > 0)
+			if (w->tensor[n_in][i].e > 0 ||
+				(t->dtype != made && dtype_is_float(t->dtype) &&
+					isnan(w->tensor[n_in][i].v.f)))
 				e = INFINITY;
 		}
 	}
