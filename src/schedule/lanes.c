@@ -18,6 +18,19 @@ bool loop_has_loops(const loop_node *n)
 	return false;
 }
 
+/*
+ * May a scatter have lanes along var? Iterations of a parallel variable update
+ * different elements, which are all known to be in the tensor.
+ */
+static bool scatters_along(const loop_kernel *k, const loop_eqn *e, int32_t var)
+{
+	int64_t min, max;
+
+	ix_range(&k->dom, e->at, &min, &max);
+	return (e->left & BIT(var)) != 0 && min >= 0 &&
+	       max < k->s->tensor.at[e->e->out[0]].numel;
+}
+
 bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
@@ -26,8 +39,9 @@ bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var)
 		const loop_eqn *e = &k->eqn[n->eqn];
 
 		if (e->push)
-			return n->kind != LOOP_STMT &&
-			       (loop_form_vars(e->start_at) & BIT(var)) != 0;
+			return n->kind == LOOP_STMT
+				? scatters_along(k, e, var)
+				: (loop_form_vars(e->start_at) & BIT(var)) != 0;
 		return (e->left & BIT(var)) != 0 && e->scan_var != var;
 	}
 	for (i = 0; i < n->n_child; i++)
@@ -41,7 +55,8 @@ bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
 	int32_t i;
 
 	if (!loop_is_loop(n))
-		return (!k->eqn[n->eqn].push || n->kind != LOOP_STMT) &&
+		return (!k->eqn[n->eqn].push || n->kind != LOOP_STMT ||
+			       scatters_along(k, &k->eqn[n->eqn], var)) &&
 		       k->eqn[n->eqn].scan_var != var;
 	for (i = 0; i < n->n_child; i++)
 		if (!loop_lanes_allowed(k, n->child[i], var))
