@@ -46,11 +46,6 @@ void prog_name_value(ir_program *p, int32_t value);
 /* Adds the call and a value for each result. */
 void prog_add_results(ir_program *p, ir_call *call, const char *const *name);
 
-/* ---- lower.c ---- */
-
-/* The row-major number of the left axes. */
-const ix_form *prog_flat_place(lower *w, const sys_eqn *e);
-
 /* ---- match.c ---- */
 
 /* Drops the axes of a reduction whose index a condition compares with data. */

@@ -160,17 +160,6 @@ static bool is_apart(const leq *c, int32_t t)
 	return v >= 0 && c->w->p->value.at[v].apart;
 }
 
-/* The row-major number of the left axes. */
-const ix_form *prog_flat_place(lower *w, const sys_eqn *e)
-{
-	const ix_form *at[IR_MAX_AXES];
-	ix_dom d = {.box = ir_eqn_box(w->s, e)};
-
-	for (int32_t i = 0; i < e->n_left; i++)
-		at[i] = ix_axis(w->x, &d, i);
-	return ix_linearise(w->x, &d, e->n_left, d.box.extent, at);
-}
-
 /* A copy of a whole tensor: the value is its source. */
 static bool is_copy(leq *c, const sys_eqn *e)
 {
@@ -180,7 +169,7 @@ static bool is_copy(leq *c, const sys_eqn *e)
 
 	if (e->monoid != IR_SET || b->kind != EX_READ ||
 		c->p->tensor[c->q->out[0]].next_of >= 0 ||
-		b->form != prog_flat_place(c->w, e))
+		b->form != ir_left_number(c->w->s, e))
 		return false;
 	from = &c->w->s->tensor.at[b->tensor];
 	if (from->numel != shape_numel(t->shape, t->rank) ||
@@ -296,7 +285,7 @@ static void set_init(leq *c, sys_eqn *e, int32_t old)
 	const sys_tensor *t = &s->tensor.at[old];
 
 	*numel = t->numel;
-	at = e->push != NULL ? ix_axis(c->w->x, &flat, 0) : prog_flat_place(c->w, e);
+	at = e->push != NULL ? ix_axis(c->w->x, &flat, 0) : ir_left_number(c->w->s, e);
 	v = ex_read(s, old, at);
 	if (t->eqn >= 0) {
 		const sys_eqn *made = &s->eqn.at[t->eqn];
@@ -377,7 +366,7 @@ static void write_by_search(leq *c, sys_eqn *e)
 	begin_eqn(c, e);
 	shape_axes(c, e);
 	d = (ix_dom){.box = ir_eqn_box(s, e)};
-	own = prog_flat_place(c->w, e);
+	own = ir_left_number(c->w->s, e);
 	h = ex_read(s, hit, own);
 	arg[0] = h;
 	arg[1] = ex_const_i(s, TN_I64, 0);
@@ -458,7 +447,7 @@ static int32_t in_shape(leq *c, int32_t t, const ir_type *want)
 		e.axis[e.n_axes++] = (sys_axis){
 			.extent = numel, .kind = AXIS_P, .name = "i"};
 	e.n_left = e.n_axes;
-	e.body[0] = ex_read(w->s, t, prog_flat_place(w, &e));
+	e.body[0] = ex_read(w->s, t, ir_left_number(w->s, &e));
 	e.out[0] = ir_add_tensor(
 		w->s, old->name, old->dtype, want->rank, want->shape);
 	if (numel > 0)

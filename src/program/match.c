@@ -240,7 +240,7 @@ static bool replace(leq *c, sys_eqn *e, const match *m)
 	if (place < 0)
 		return false;
 	if (push == NULL && m->axis < e->n_left)
-		push = prog_flat_place(w, e);
+		push = ir_left_number(w->s, e);
 	drop_axis(c, e, m, place, flat, with, &at);
 	d = (ix_dom){.box = ir_eqn_box(w->s, e)};
 	guard = ex_inside(w->s, at, 0, n);

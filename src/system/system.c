@@ -119,6 +119,16 @@ ix_box ir_eqn_box(ir_system *s, const sys_eqn *e)
 	return (ix_box){.n = e->n_axes, .extent = extent};
 }
 
+const ix_form *ir_left_number(ir_system *s, const sys_eqn *e)
+{
+	const ix_form *at[IR_MAX_AXES];
+	ix_dom d = {.box = ir_eqn_box(s, e)};
+
+	for (int32_t i = 0; i < e->n_left; i++)
+		at[i] = ix_axis(s->x, &d, i);
+	return ix_linearise(s->x, &d, e->n_left, d.box.extent, at);
+}
+
 int32_t ir_place_of_storage(const ir_system *s, int32_t t)
 {
 	int32_t storage = s->tensor.at[t].storage;

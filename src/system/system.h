@@ -154,6 +154,8 @@ int32_t ir_add_tensor(ir_system *s, const char *name, tn_dtype t, int32_t rank,
 int32_t ir_add_eqn(ir_system *s, const sys_eqn *e);
 /* The box of an equation; the extents are in the arena. */
 ix_box ir_eqn_box(ir_system *s, const sys_eqn *e);
+/* The row-major number of the left axes, over that box. */
+const ix_form *ir_left_number(ir_system *s, const sys_eqn *e);
 
 /* Constructors: interned; they check their arguments and derive the dtype. */
 const expr *ex_const_f(ir_system *s, tn_dtype t, double v);

@@ -121,6 +121,10 @@ static const struct row {
 		"2*k - 2*((j + 1)/2) + 1, 0, 3) and inside((j + 1)/2 - k, 0, 7), "
 		"x[448*n + 7*c + (j + 1)/2 - k] * w[96*c + 3*f + j - "
 		"2*((j + 1)/2) + 2*k + 1], 0) for c:64, k:2\n return o\n}\n", NULL},
+	{DECIDE_RESIDUES_LANES, 2, -1, "system {\n x: f32[4,32] input 0\n"
+		" o: f32[4,64]\n a o#0: o[n:4, j:64] += sel(inside(j + "
+		"2*k - 2*((j + 1)/2) + 1, 0, 3) and inside((j + 1)/2 - k, 0, 32), "
+		"x[32*n + (j + 1)/2 - k], 0) for k:2\n return o\n}\n", NULL},
 	{DECIDE_JOIN_TAKEN, 196, -1, "program { x: f32[1,64,14,14]\n"
 		" w: f32[64,64,3,3]\n"
 		" o = conv(x, w, lo=[1,1], hi=[1,1])\n return o }", NULL},

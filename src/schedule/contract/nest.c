@@ -54,17 +54,37 @@ static int64_t lanes_of(const contract *c, const contract_product *p)
 		(int32_t)dtype_size(c->k->eqn[p->eqn].acc[0]));
 }
 
-/* How suitable is v, which only factor f walks, for the lanes? */
+struct rows {
+	const loop_kernel *k;
+	int32_t v;
+	bool adjoin;
+};
+
+static void on_row(void *arg, const expr *e)
+{
+	struct rows *r = arg;
+
+	if (e->kind == EX_READ && (loop_form_vars(e->form) & BIT(r->v)) != 0)
+		r->adjoin &= adjoins(r->k, e->form, r->v);
+}
+
+/*
+ * How suitable is v, which only factor f walks, for the lanes? A factor that is
+ * not a bare read, such as a window of an image with a border, is copied by
+ * whole vectors if what it reads is contiguous along v.
+ */
 static int32_t rank_of(
 	const contract *c, const contract_product *p, const expr *f, int32_t v)
 {
 	const loop_eqn *e = &c->k->eqn[p->eqn];
+	struct rows of = {c->k, v, true};
 	int32_t r = 1;
 
 	if (adjoins(c->k, e->at, v))
 		r += 4;
-	if (f->kind == EX_READ && adjoins(c->k, f->form, v))
-		r += 2;
+	loop_walk(c->k->a, f, on_row, &of);
+	if (of.adjoin)
+		r += f->kind == EX_READ ? 2 : 1;
 	return r;
 }
 

@@ -1,6 +1,6 @@
 /*
  * split.c: splits loops by residues, if one factor of a product depends only on
- * the residue.
+ * the residue, or if only the iterations of one residue read neighbours.
  *
  * Consumes a kernel with a product both of whose factors walk an outer loop,
  * one of them only by its residue: the gradient of a strided convolution by its
@@ -10,6 +10,12 @@
  *
  *   for h < 14 { o[h, c] += g[(h + 1)/2 - q, f] * w[f, c, (h + 1)%2 + 2*q] }  ->
  *   for h < 7 { for r < 2 { o[2*h + r, c] += g[h + .., f] * w[f, c, ..] } }
+ *
+ * Without products, lanes run along the pixels of one residue, and read whole
+ * vectors: the gradients of strided pooling and of depthwise convolutions.
+ *
+ *   for h < 64 { o[h] += g[(h + 1)/2 - q] }  ->
+ *   for r < 2 { for h < 32 { o[2*h + r] += g[h + (r + 1)/2 - q] } }
  */
 #include "schedule/contract/contract.h"
 
@@ -69,6 +75,46 @@ static bool helps(const struct split *w, const loop_eqn *e)
 	return walks[0] != walks[1];
 }
 
+struct strides {
+	const loop_kernel *k;
+	int32_t v;
+	int64_t extent;
+	bool all; /* each form that uses v has a stride along it */
+};
+
+static void on_form(void *arg, const expr *e)
+{
+	struct strides *x = arg;
+	int64_t s;
+
+	if (e->form != NULL && (loop_form_vars(e->form) & BIT(x->v)) != 0)
+		x->all &= loop_stride(e->form, x->v, x->extent, &s);
+}
+
+static bool has_strides(const struct split *w, const expr *e, int32_t v,
+	int64_t extent)
+{
+	struct strides x = {w->k, v, extent, true};
+
+	loop_walk(w->k->a, e, on_form, &x);
+	return x.all;
+}
+
+/* Do reads along the lanes jump now, and not any more along the new loop? */
+static bool smooths(const struct split *w, const loop_eqn *e)
+{
+	loop_kernel *k = w->k;
+	int64_t n = k->var[w->v].extent, s;
+
+	if ((e->left & BIT(w->v)) == 0 || e->push || e->e->n_out != 1 ||
+		!loop_stride(e->at, w->v, n, &s) || s != 1 ||
+		n / w->by < machine_lanes(k->machine,
+			(int32_t)dtype_size(e->acc[0])))
+		return false;
+	return !has_strides(w, e->body[0], w->v, n) &&
+	       has_strides(w, put(w, e->body[0]), w->outer, n / w->by);
+}
+
 static bool only_plain_loops(const loop_node *n, int32_t v)
 {
 	if (n->var == v && loop_is_loop(n) &&
@@ -106,7 +152,7 @@ static void change_trees(const struct split *w)
 }
 
 /* Can the outer loop be split, and is this an improvement? */
-static bool may_split(struct split *w)
+static bool may_split(struct split *w, bool products)
 {
 	loop_kernel *k = w->k;
 	bool any = false;
@@ -116,7 +162,8 @@ static bool may_split(struct split *w)
 		return false;
 	prepare(w);
 	for (int32_t i = 0; i < k->n_eqns; i++)
-		any |= helps(w, &k->eqn[i]);
+		any |= products ? helps(w, &k->eqn[i])
+				: smooths(w, &k->eqn[i]);
 	return any && only_plain_loops(k->root[0], w->v) &&
 	       only_plain_loops(k->phase[0].root[0], w->v);
 }
@@ -124,7 +171,10 @@ static bool may_split(struct split *w)
 void contract_split(loop_kernel *k)
 {
 	struct split w = {.k = k};
+	bool products = false;
 
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		products |= contract_is_product(k, &k->eqn[i]);
 	if (k->n_roots != 1 || k->phase[0].n_roots != 1 || k->n_phases != 1)
 		return;
 	for (const loop_node *n = k->root[0];
@@ -134,11 +184,13 @@ void contract_split(loop_kernel *k)
 		w.v = n->var;
 		for (w.by = 2; w.by <= k->machine->product.most_residues;
 			w.by++)
-			if (may_split(&w) &&
+			if (may_split(&w, products) &&
 				loop_change_split(k, w.v, w.by)) {
 				change_trees(&w);
-				loop_decide(k, DECIDE_RESIDUES_TAKEN, w.v, -1,
-					w.by, 0);
+				loop_decide(k,
+					products ? DECIDE_RESIDUES_TAKEN
+						 : DECIDE_RESIDUES_LANES,
+					w.v, -1, w.by, 0);
 				break;
 			}
 		if (n->n_child != 1)
