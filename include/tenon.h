@@ -51,8 +51,7 @@ typedef enum tn_status {
 } tn_status;
 
 typedef enum tn_dtype {
-	TN_F32, TN_F64, TN_F16, TN_BF16,
-	TN_I8, TN_I16, TN_I32, TN_I64,
+	TN_F32, TN_F64, TN_F16, TN_BF16, TN_I8, TN_I16, TN_I32, TN_I64,
 	TN_U8, TN_BOOL, TN_U16, TN_U32, TN_U64,
 	/* computed in f32, i8, u8; of fewer than 8 bits: a byte in memory */
 	TN_F8E4M3FN, TN_F8E4M3FNUZ, TN_F8E5M2, TN_F8E5M2FNUZ, TN_F8E8M0,
@@ -676,7 +675,8 @@ TN_API tn_tensor *tn_at_dlpack_import(
 
 /**
  * x, computed, for another library: its own memory when x is a whole storage,
- * else a copy. Writes to x go to the same memory from then on.
+ * else a copy. Writes to x go to the same memory from then on. [dlpack.dtype] x
+ * has elements of fewer than 8 bits, which DLPack packs.
  * owner   *out is the receiver's: its deleter, before the context is freed
  */
 #define tn_dlpack_export(...)                                                  \

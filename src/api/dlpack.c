@@ -201,6 +201,13 @@ static void export(void *arg)
 	tensor *x;
 
 	tensors_site(k->c->t, k->file, k->line);
+	y = tensor_type_of(k->x);
+	if (types[y->dtype].bits < 8)
+		env_fail(k->c->e, TN_EINVAL, "dlpack.dtype",
+			(loc){k->file, k->line, 0},
+			"DLPack packs elements of %s, and here each has a "
+			"byte: cast them to %s",
+			dtype_name(y->dtype), dtype_name(dtype_wide(y->dtype)));
 	e = calloc(1, sizeof *e);
 	if (e == NULL)
 		env_fail(k->c->e, TN_ENOMEM, "memory", (loc){0},

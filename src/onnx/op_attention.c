@@ -86,7 +86,7 @@ static void check_shapes(struct attention *a)
 	a->n_q = q[2];
 	a->n_k = k[2];
 	if (k[0] != q[0] || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] ||
-		k[3] != q[3] || k[1] < 1 || q[1] % k[1] != 0)
+		k[3] != q[3] || k[1] < 1 || q[1] < 1 || q[1] % k[1] != 0)
 		on_fail(d, "onnx.shape", "query [%lld,%lld,%lld,%lld], key "
 			"[%lld,%lld,%lld,%lld] and value [%lld,%lld,%lld,%lld] "
 			"(batch, heads, positions, size) do not fit: the heads "

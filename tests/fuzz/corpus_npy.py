@@ -23,7 +23,8 @@ for version in 1, 2, 3:
     files["v%d" % version] = npy("'<f4'", "False", "(2, 3)",
                                  bytes(range(24)), version)
 for code, size in (("f2", 2), ("f4", 4), ("f8", 8), ("i1", 1), ("i2", 2),
-                   ("i4", 4), ("i8", 8), ("u1", 1), ("b1", 1)):
+                   ("i4", 4), ("i8", 8), ("u1", 1), ("b1", 1),
+                   ("u2", 2), ("u4", 4), ("u8", 8)):
     for byte_order in "<>" if size > 1 else "|":
         for fortran in "True", "False":
             name = "%s_%s_%s" % (code, "<>|".index(byte_order), fortran)

@@ -25,13 +25,15 @@ def part(field, data):
 
 
 def tensor(name, dims, values, elem=1, raw=True):
-    form = {1: "f", 7: "q", 6: "i", 9: "?", 2: "B", 11: "d"}[elem]
+    # values of fewer bits than a byte, and of float8, are its bytes
+    form = {1: "f", 7: "q", 6: "i", 9: "?", 11: "d", 4: "H", 12: "I",
+            13: "Q"}.get(elem, "B")
     out = b"".join(num(1, d) for d in dims) + num(2, elem) + part(8, name)
     if raw:
         return out + part(9, struct.pack("<%d%s" % (len(values), form), *values))
     if elem == 1:
         return out + part(4, struct.pack("<%df" % len(values), *values))
-    return out + part(7 if elem == 7 else 5, b"".join(varint(v) for v in values))
+    return out + part({7: 7, 12: 11, 13: 11}.get(elem, 5), b"".join(varint(v) for v in values))
 
 
 def port(name, dims, elem=1):
@@ -245,6 +247,25 @@ models.update({
         leaf_weights=[tensor("w", [3], [1, 2, 3])],
         membership_values=[tensor("v", [2], [1, float("nan")])]),
 })
+
+for number, values in ((4, [1, 65535]), (12, [1, 2**32 - 1]), (13, [1, 2**64 - 1]),
+                       (17, [0x7E, 0xFF]), (18, [0x80, 1]), (19, [0x7C, 0xFF]),
+                       (20, [0x80, 0x7F]), (24, [0, 255])):
+    for raw in (True, False):
+        models["elem%d%s" % (number, "" if raw else "_field")] = model(
+            [node("Cast", ["w"], ["y"], to=1)], [], y,
+            [tensor("w", [2], values, number, raw)], 24)
+for number, n in ((21, 3), (22, 3), (23, 3), (25, 5), (26, 5)):
+    for raw in (True, False):
+        models["elem%d%s" % (number, "" if raw else "_field")] = model(
+            [node("Cast", ["w"], ["v"], to=number),
+             node("Cast", ["v"], ["y"], to=6)], [], y,
+            [tensor("w", [n], [0x9A, 0x03], number, raw)], 25)
+models["saturate"] = one("Cast", opset=24, to=19, saturate=0)
+models["powers"] = one("Cast", opset=24, to=24, round_mode="nearest")
+models["int4"] = one("QuantizeLinear", [([], [0.5]), ([1], [3], 22)], opset=21)
+models["mx"] = one("DequantizeLinear", [([1], [127], 24)],
+                   [port("x", [4], 23)], opset=24, output_dtype=1)
 
 stamp = sys.argv[1]
 folder = os.path.join(os.path.dirname(stamp) or ".", "onnx")

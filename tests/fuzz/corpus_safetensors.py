@@ -22,7 +22,9 @@ def t(dtype, shape, begin, end):
 
 files = {}
 sizes = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "I32": 4,
-         "I16": 2, "I8": 1, "U8": 1, "BOOL": 1}
+         "I16": 2, "I8": 1, "U8": 1, "BOOL": 1,
+         "U64": 8, "U32": 4, "U16": 2, "F8_E4M3": 1, "F8_E5M2": 1,
+         "F8_E8M0": 1}
 for name, size in sizes.items():
     files[name] = st({"x": t(name, [2, 3], 0, 6 * size)},
                      bytes(range(6 * size)))

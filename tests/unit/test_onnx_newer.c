@@ -80,6 +80,12 @@ static const run_case runs[] = {
 	{CAUSAL "b p > y;", CAUSAL_IN, "float [1,1,3] 151 112 123"},
 	{CAUSAL "_ p > z y;", CAUSAL_IN, "float [1,1,1] 3"},
 	{CAUSAL "_ x > y;", CAUSAL_IN, "!onnx.shape"},
+	/* no heads to share those of keys and values */
+	{"opset 27; opset 1 ai.onnx.preview; in q float [1,0,1,1];"
+	 "in k float [1,2,2,1]; in v float [1,2,2,1]; out y;"
+	 "node ai.onnx.preview/FlexAttention q k v > y;",
+		{"float [1,0,1,1]", "float [1,2,2,1] 0 0 0 0",
+			"float [1,2,2,1] 2 4 2 4"}, "!onnx.shape"},
 	{CAUSAL " > y : activation=\"relu\";", CAUSAL_IN, "!onnx.attr"},
 	{"opset 27; in x float [1,1,2]; in w float [1,1,1]; out y;"
 	 "node CausalConvWithState x w > y : activation=\"silu\";",

@@ -397,6 +397,34 @@ static void dlpack_ends(void **state)
 	assert_int_equal(n_deleted, 2);
 }
 
+/* DLPack packs elements of fewer bits than a byte. */
+static void dlpack_packed(void **state)
+{
+	tn_context *c = context(false);
+	const int64_t shape[] = {3};
+	const int8_t data[] = {1, -2, 7};
+	tn_tensor *x = tn_tensor_new(c, TN_I4, 1, shape, data);
+	tn_dl_managed *out, in = {.tensor = {.data = (void *)(uintptr_t)data,
+					  .device = {1, 0}, .n_axes = 1,
+					  .shape = (int64_t *)(uintptr_t)shape,
+					  .dtype = {0, 4, 1}}};
+	float got[3];
+
+	(void)state;
+	assert_int_equal(tn_dlpack_export(x, &out), TN_EINVAL);
+	assert_null(out);
+	assert_string_equal(tn_context_diag(c)->rule, "dlpack.dtype");
+	tn_context_clear(c);
+	assert_null(tn_dlpack_import(c, &in));
+	assert_string_equal(tn_context_diag(c)->rule, "dlpack.dtype");
+	tn_context_clear(c);
+	/* what there is goes on */
+	x = tn_cast(tn_add(x, x), TN_F32);
+	assert_int_equal(tn_read(x, got, sizeof got), TN_OK);
+	assert_true(got[0] == 2 && got[1] == -4 && got[2] == -2);
+	tn_context_free(c);
+}
+
 /* Memory of others is written where it lies; ours is given without a copy. */
 static void dlpack(void **state)
 {
@@ -485,6 +513,7 @@ int main(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(own_row),
 		cmocka_unit_test(dlpack),
+		cmocka_unit_test(dlpack_packed),
 		cmocka_unit_test(dlpack_ends),
 		cmocka_unit_test(text),
 		cmocka_unit_test(random_keys),
