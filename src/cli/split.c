@@ -1,7 +1,7 @@
 /*
  * split.c: `tenon explain --level=split` and `--level=grad`: treats a program
- * as a compiled function. Its inputs are the arguments, params are captured,
- * and floats have gradients.
+ * as a compiled function. Its inputs are the arguments; params, and the
+ * parameters of a model, are captured; and floats have gradients.
  */
 #include "cli/cli.h"
 
@@ -11,10 +11,25 @@
 typedef struct split {
 	tn_context *c;
 	tn_program *p;
+	/* of the program, the model's parameters included; arguments */
 	int32_t n_in, n_args, n_out;
-	/* by input; the inputs that are not params */
+	/* by input, then by parameter; the inputs that are not params */
 	tn_tensor **all, **arg, **out;
 } split;
+
+/* Input i, or a parameter of a model. */
+static const tn_value *value_at(const split *s, int32_t i)
+{
+	int32_t n = tn_program_n_inputs(s->p);
+
+	return i < n ? tn_program_input(s->p, i)
+		     : tn_program_param(s->p, i - n);
+}
+
+static bool is_captured(const split *s, int32_t i)
+{
+	return i >= tn_program_n_inputs(s->p) || value_at(s, i)->is_param;
+}
 
 static tn_status body(
 	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
@@ -28,8 +43,7 @@ static tn_status body(
 	if (all == NULL)
 		return TN_ENOMEM;
 	for (int32_t i = 0; i < s->n_in; i++)
-		all[i] = tn_program_input(s->p, i)->is_param ? s->all[i]
-							     : in[n++];
+		all[i] = is_captured(s, i) ? s->all[i] : in[n++];
 	status = tn_apply(s->p, s->n_in, all, s->n_out, out);
 	free(all);
 	return status;
@@ -49,18 +63,18 @@ static bool make_inputs(const cli_command *self, split *s,
 	for (int i = 0; i < no_grad->n; i++) {
 		int32_t k = 0;
 
-		while (k < s->n_in && strcmp(tn_program_input(s->p, k)->name,
-					      no_grad->at[i]) != 0)
+		while (k < s->n_in &&
+			strcmp(value_at(s, k)->name, no_grad->at[i]) != 0)
 			k++;
 		if (k == s->n_in) {
 			(void)cli_usage(self, "--no-grad %s: the program has "
-					      "no input of that name",
+					      "no input or parameter of that name",
 				no_grad->at[i]);
 			return false;
 		}
 	}
 	for (int32_t i = 0; i < s->n_in; i++) {
-		const tn_value *v = tn_program_input(s->p, i);
+		const tn_value *v = value_at(s, i);
 		bool without = is_named(no_grad, v->name);
 
 		if (without)
@@ -69,7 +83,7 @@ static bool make_inputs(const cli_command *self, split *s,
 			s->c, v->name, v->dtype, v->rank, v->shape, NULL);
 		if (without)
 			tn_no_grad_leave(s->c);
-		if (!v->is_param)
+		if (!is_captured(s, i))
 			s->arg[s->n_args++] = s->all[i];
 	}
 	return true;
@@ -109,7 +123,7 @@ int cli_split(const cli_command *self, tn_context *c, tn_program *p,
 {
 	split s = {.c = c,
 		.p = p,
-		.n_in = tn_program_n_inputs(p),
+		.n_in = tn_program_n_inputs(p) + tn_program_n_params(p),
 		.n_out = tn_program_n_outputs(p)};
 	int code = CLI_FAILED;
 
