@@ -249,6 +249,9 @@ static void verify_store(struct kern_verifier *v, const kern_stmt *s)
 	same_type(v, t, kern_num(kern_stored(r->dtype), t.lanes));
 	if (s->at.whole != 0)
 		kern_refuse(v, "type", "`whole` is for loads, not for stores");
+	if (s->at.mask != 0)
+		kern_refuse(v, "type", "`mask` is for loads, not for stores: "
+			"store in an `if`, or store a `sel`");
 	kern_verify_access(v, &s->at, t.lanes, true);
 	kern_verify_effect(v);
 }

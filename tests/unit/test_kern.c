@@ -370,6 +370,8 @@ static const struct edit {
 		"%17: m4x16 = lanes [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0,",
 		"%17: m4x16 = lanes [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,",
 		"bounds"},
+	{"a store of the lanes of a mask", stencil, "store p0[%i0] = ",
+		"store p0[%i0] mask %6 = ", "type"},
 	{"a condition of other extents", tile, "inside -%i3 + %4, 32, 33",
 		"inside -%i3 + %4, 8, 33", "bounds"},
 	{"a row too many", turn, "for %i0 = 0 .. 32 step 16",
