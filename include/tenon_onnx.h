@@ -126,6 +126,7 @@ TN_API TN_MUST_USE tn_status tn_onnx_save(tn_onnx *m, const char *path,
  * Write a program as a model of opset 20. The file appears whole or not at all.
  *
  * errors  [export.row] ONNX has no operator for a row, or for a write
+ *         [export.dtype] elements of f8, 4 bits or 2 bits
  *         [export.attr] [export.size]   [onnx.write]
  * since   0.1
  */

@@ -461,6 +461,23 @@ static void add_outputs(exporter *x)
 	}
 }
 
+/* Opset 20 moves elements of a byte and less, and casts some; it does not compute
+ * with them. */
+static void check_types(arena *a, const ir_program *p)
+{
+	for (int32_t i = 0; i < p->value.n; i++) {
+		const ir_value *v = &p->value.at[i];
+		tn_dtype t = v->type.dtype;
+
+		if (dtype_wide(t) != t && dtype_bits(t) <= 8)
+			env_fail(arena_env(a), TN_EINVAL, "export.dtype", v->at,
+				"%.100s has elements of type %s; the operators "
+				"of opset %d compute with %s at least",
+				v->name, dtype_name(t), (int)OPSET,
+				dtype_name(dtype_wide(t)));
+	}
+}
+
 void onnx_export(arena *a, const ir_program *p, int32_t n_free,
 	const void *const *bound, const char *path)
 {
@@ -468,6 +485,7 @@ void onnx_export(arena *a, const ir_program *p, int32_t n_free,
 	str model = str_new(a), opset = str_new(a);
 	disk_part part;
 
+	check_types(a, p);
 	for (int32_t i = 0; i < p->call.n; i++) {
 		x.call = &p->call.at[i];
 		add_call(&x);
