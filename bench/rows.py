@@ -149,6 +149,10 @@ def main():
     p.add_argument("--pairs", type=int, default=3, metavar="N")
     p.add_argument("--json", action="store_true")
     a = p.parse_args()
+    for tenon in filter(None, (a.tenon, a.old)):
+        if not os.access(tenon, os.X_OK):
+            sys.exit(f"rows.py: {tenon}: no such program; --tenon and --old "
+                     "name a tenon that was built")
     found = []
     with tempfile.TemporaryDirectory() as d:
         for inputs, call in cases():
