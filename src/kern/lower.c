@@ -114,14 +114,10 @@ static void params(lowering *lw)
 		kern_add_param(out, t->dtype, t->numel, i < k->n_outputs,
 			k->param[i]);
 	}
-	for (int32_t i = 0; i < k->n_params; i++)
-		for (int32_t j = 0; j < k->n_params; j++) {
-			int32_t x = k->s->tensor.at[k->param[i]].storage;
-			int32_t y = k->s->tensor.at[k->param[j]].storage;
-
-			if (i < k->n_outputs && i != j && x >= 0 && x == y)
+	for (int32_t i = 0; i < k->n_outputs; i++)
+		for (int32_t j = 0; j < k->n_params; j++)
+			if (ir_same_memory(k->s, k->param[i], k->param[j]))
 				out->array.at[i].in = j + 1;
-		}
 	out->n_outputs = k->n_outputs;
 	out->shared = loop_writes_input(k);
 	out->scratch_bytes = k->scratch_bytes;

@@ -9,6 +9,7 @@
  *   lower_path.c    conditions of the sides of selects
  *   lower_index.c   indices as values, and indices that are read from data
  *   lower_place.c   where elements lie: loads and stores
+ *   lower_race.c    what other chunks may be writing
  *   lower_leaf.c    statements: stores and accumulators
  *   lower_acc.c     accumulators in lanes; parts of split sums
  *   lower_turn.c    transposed tiles
@@ -278,6 +279,11 @@ const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at);
 /* as computed with */
 val lw_load(lowering *lw, const struct place_of *p, bool guarded);
 void lw_store(lowering *lw, const struct place_of *p, val v);
+
+/* lower_race.c: may another chunk write elements of the tensor while this one reads
+ * it? but: the index of the only element that is read, if its own iteration may
+ * write that; else NULL. */
+bool lw_may_race(const lowering *lw, int32_t tensor, const ix_form *but);
 
 /* lower_leaf.c */
 void lw_leaf(lowering *lw, const loop_node *n);

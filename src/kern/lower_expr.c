@@ -19,36 +19,6 @@ struct seek {
 	bool unsafe;
 };
 
-static bool is_same_memory(const lowering *lw, int32_t x, int32_t y)
-{
-	int32_t storage = lw->s->tensor.at[x].storage;
-
-	return x == y ||
-	       (storage >= 0 && storage == lw->s->tensor.at[y].storage);
-}
-
-/*
- * May another chunk write the element while this one reads it? An equation of
- * this phase writes the tensor, or what lies in its memory, and this is not the
- * element that it writes in the same iteration.
- */
-static bool may_race(const lowering *lw, const expr *e)
-{
-	const loop_kernel *k = lw->k;
-
-	for (int32_t i = 0; i < k->n_eqns; i++)
-		for (int32_t c = 0; lw->here[i] && c < k->eqn[i].e->n_out; c++) {
-			int32_t b = k->buf_of[i][c];
-
-			if (k->eqn[i].at != e->form &&
-				(b < 0 || k->buf[b].where == LOOP_SCRATCH) &&
-				is_same_memory(lw, k->eqn[i].e->out[c],
-					e->tensor))
-				return true;
-		}
-	return false;
-}
-
 static void unsafe_visit(void *arg, const expr *e)
 {
 	struct seek *s = arg;
@@ -61,7 +31,7 @@ static void unsafe_visit(void *arg, const expr *e)
 		return;
 	ix_range(s->lw->dom, e->form, &min, &max);
 	s->unsafe = min < 0 || max >= s->lw->s->tensor.at[e->tensor].numel ||
-		    may_race(s->lw, e);
+		    lw_may_race(s->lw, e->tensor, e->form);
 }
 
 /* Does e contain a read that is allowed only under the current guards? */

@@ -241,7 +241,8 @@ static bool is_near(const struct place_of *p)
 
 /*
  * Can all lanes be loaded, because they are inside of the tensor or buffer,
- * even if a condition selects only some of them? The other lanes are not used.
+ * even if a condition selects only some of them? The other lanes are not used,
+ * but no other chunk may be writing them.
  */
 static bool is_whole(lowering *lw, const struct place_of *p, val *c)
 {
@@ -252,7 +253,8 @@ static bool is_whole(lowering *lw, const struct place_of *p, val *c)
 		return false;
 	if (p->buf != NULL && !lw->k->eqn[p->buf->eqn].push)
 		numel = p->buf->elems;
-	else if (p->param >= 0)
+	else if (p->param >= 0 &&
+		 !lw_may_race(lw, lw->k->param[p->param], NULL))
 		numel = lw->s->tensor.at[lw->k->param[p->param]].numel;
 	else
 		return false;

@@ -127,8 +127,9 @@ static void offset(struct address *d, int64_t c, kern_val v,
 }
 
 /* Values behind loops become where those loops begin: what lies between them
- * and the end is one interval. */
-static const kern_form *begin(struct address *d, const kern_form *f, int nest)
+ * and the end is one interval, of whole steps of all of these loops. */
+static const kern_form *begin(
+	struct address *d, const kern_form *f, int64_t *step, int nest)
 {
 	kern_kernel *k = d->v->k;
 
@@ -141,10 +142,21 @@ static const kern_form *begin(struct address *d, const kern_form *f, int nest)
 			continue;
 		if (f->t[i].coef != 1)
 			return f;
+		*step = gcd_i64(*step, s->step);
 		f = kern_form_sub(k, f, kern_form_term(k, 1, v));
-		return begin(d, kern_form_add(k, f, s->lo), nest + 1);
+		return begin(d, kern_form_add(k, f, s->lo), step, nest + 1);
 	}
 	return f;
+}
+
+/* The variable of a loop, or its value behind it. */
+static void walked(struct address *d, kern_val v, int64_t c, const kern_stmt *s,
+	int nest)
+{
+	int64_t step = s->step;
+	const kern_form *from = begin(d, s->lo, &step, 0);
+
+	offset(d, c, v, from, step, s == d->v->by_warp ? v : 0, nest);
 }
 
 static void one(struct address *d, kern_val v, int64_t c, int nest)
@@ -163,11 +175,7 @@ static void one(struct address *d, kern_val v, int64_t c, int nest)
 			.digit = v,
 			.part = kern_form_term(k, c, v)});
 	else if (s != NULL)
-		offset(d, c, v, begin(d, s->lo, 0),
-			x->op == KERN_WALK && begin(d, s->lo, 0) == s->lo
-				? s->step
-				: 1,
-			s == d->v->by_warp ? v : 0, nest);
+		walked(d, v, c, s, nest);
 	else if (x->op == KERN_INDEX)
 		take_apart(d, x->form[0], c, nest + 1);
 	else if ((x->op == KERN_DIV || x->op == KERN_FLOOR) &&

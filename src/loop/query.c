@@ -119,13 +119,9 @@ loop_set loop_expr_vars(loop_kernel *k, const expr *e)
 
 bool loop_writes_input(const loop_kernel *k)
 {
-	const ir_system *s = k->s;
-
 	for (int32_t i = 0; i < k->n_outputs; i++)
 		for (int32_t j = 0; j < k->n_params; j++)
-			if (j != i && s->tensor.at[k->param[i]].storage >= 0 &&
-				s->tensor.at[k->param[i]].storage ==
-					s->tensor.at[k->param[j]].storage)
+			if (ir_same_memory(k->s, k->param[i], k->param[j]))
 				return true;
 	return false;
 }

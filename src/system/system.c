@@ -153,6 +153,13 @@ bool ir_in_place(const ir_system *s, int32_t t)
 		ir_place_of_storage(s, t) >= 0;
 }
 
+bool ir_same_memory(const ir_system *s, int32_t a, int32_t b)
+{
+	return a != b && s->tensor.at[a].storage >= 0 &&
+	       s->tensor.at[a].storage == s->tensor.at[b].storage &&
+	       ir_in_place(s, a);
+}
+
 /* ---- the verifier ---- */
 
 struct check {

@@ -139,6 +139,8 @@ ir_system *ir_system_new(arena *a, ix *x);
 int32_t ir_place_of_storage(const ir_system *s, int32_t t);
 /* Do all versions of t's storage use the same memory? */
 bool ir_in_place(const ir_system *s, int32_t t);
+/* Are a and b versions of one storage that use the same memory? */
+bool ir_same_memory(const ir_system *s, int32_t a, int32_t b);
 /* A trial: ir_trial_end removes the tensors that were added since
  * ir_trial_begin; nothing may refer to them any longer. */
 typedef struct ir_trial {

@@ -690,6 +690,23 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"-13, -5", "-13, -4", "bounds"},
+	{"a rest behind loops of whole steps, with lanes that are not there",
+		"kernel 0 fill {\n"
+		"  param p0: f32[105546] out\n"
+		"  phase of 413 chunks {\n"
+		"    %0: i64 = imin 256*chunk + 256, 105546\n"
+		"    for %i1 = 256*chunk .. %0 step 128 whole after %e2 {\n"
+		"      store p0[%i1] step 4 = f32x32 splat f32(1)\n"
+		"    }\n"
+		"    for %i3 = %e2 .. %0 step 32 whole after %e4 {\n"
+		"      store p0[%i3] = f32x32 splat f32(1)\n"
+		"    }\n"
+		"    if inside -%0 + %e4, *, 0 {\n"
+		"      store p0[%e4] part 10 = f32x16 splat f32(1)\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"step 32", "step 31", "race"},
 };
 
 #endif

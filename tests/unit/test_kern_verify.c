@@ -119,6 +119,22 @@ static const char *const programs[] = {
 	"  v6 = mul(g1k, x3)\n"
 	"  return g1q, g1v, v6\n"
 	"}\n",
+	/* every second element of a row, and those behind its end */
+	"program {\n"
+	"  x: f32[50,7,4,6]\n"
+	"  y: f32[50,7,8,6]\n"
+	"  z: f32[50,7,8,2]\n"
+	"  a = attention_online(x, y, z, scale=0.5)\n"
+	"  b = fold(a, size=[3], lo=[2])\n"
+	"  return a, b\n"
+	"}\n",
+	/* a version of an input that is returned: in memory of its own */
+	"program {\n"
+	"  x: f32[8,5,9,3]\n"
+	"  a, b, c, d, e, f, g, h = unbind(x, axis=0)\n"
+	"  v = write(a, b)\n"
+	"  return v\n"
+	"}\n",
 	/* a sliding window, then what is wider, in one loop in lanes */
 	"program {\n"
 	"  x: f32[9,8]\n"
