@@ -147,11 +147,11 @@ static const struct row {
 		" s = reduce_sum(x, axes=[1])\n return s }", NULL},
 	{DECIDE_APART_TAKEN, -1, -1, "schedule/sums_behind_windows.tn", NULL},
 	{DECIDE_APART_IN_PLACE, -1, -1, "program { x: f32[7,1]  b: f32[7,7]\n"
-		" i: i32[]  u: f32[1]  g: f32[7,1]  m: f32[7,1]  r: f32[]\n"
-		" t: f32[1,1]\n a = attention_bias(x, x, x, b, scale=1)\n"
+		" i: i32[]  u: f32[1]  param g: f32[7,1]  m: f32[7,1]\n"
+		" r: f32[]  t: f32[1,1]\n a = attention_bias(x, x, x, b, scale=1)\n"
 		" c = scatter_mul(a, i, u)\n"
 		" p, w = sgd_momentum(c, g, m, r, momentum=3)\n"
-		" l = l1_loss(w, t)\n return p, l }", NULL},
+		" l = l1_loss(w, t)\n n = write(g, w)\n return p, l }", NULL},
 	{DECIDE_APART_LARGE, -1, 128, "schedule/sums_behind_windows.tn",
 		"small caches"},
 	{DECIDE_LANES_TAKEN, 16, -1, "program { x: f32[64]\n o = exp(x)\n"
