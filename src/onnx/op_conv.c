@@ -6,6 +6,7 @@
  *
  *     Conv(x, w, b, pads=[1,1,1,1])   add(conv(x, w, lo=[1,1], hi=[1,1]), b)
  */
+#include "onnx/fused.h"
 #include "onnx/ops.h"
 #include "onnx/quant.h"
 
@@ -139,6 +140,16 @@ static int32_t per_channel(node *d, int32_t v, int32_t like)
 		: on_reshape(d, v, on_list_new(d, 0, 0));
 }
 
+static int32_t channels_first(node *d, int32_t x, bool last)
+{
+	return last ? on_move_axis(d, x, on_rank_of(d, x) - 1, 1) : x;
+}
+
+static int32_t channels_last(node *d, int32_t x, bool last)
+{
+	return last ? on_move_axis(d, x, 1, on_rank_of(d, x) - 1) : x;
+}
+
 static int32_t conv(node *d, int32_t x, int32_t w)
 {
 	window k = window_of(d, x, kernel_of(d, w));
@@ -148,13 +159,27 @@ static int32_t conv(node *d, int32_t x, int32_t w)
 		INTS("hi", k.hi));
 }
 
-void onnx_conv(node *d)
+static int32_t conv_and_bias(node *d)
 {
 	int32_t o = conv(d, on_in(d, 0), on_in(d, 1));
 
-	if (on_has(d, 2))
-		o = row(d, "add", A(o, per_channel(d, on_in(d, 2), o)));
-	on_set(d, 0, o);
+	return on_has(d, 2)
+		? row(d, "add", A(o, per_channel(d, on_in(d, 2), o))) : o;
+}
+
+void onnx_conv(node *d)
+{
+	on_set(d, 0, conv_and_bias(d));
+}
+
+/* Plus a tensor of the result's shape, then an activation. */
+void onnx_fused_conv(node *d)
+{
+	int32_t o = conv_and_bias(d);
+
+	if (on_has(d, 3))
+		o = row(d, "add", A(o, on_in(d, 3)));
+	on_set(d, 0, fused_activation(d, o));
 }
 
 void onnx_conv_integer(node *d)
@@ -165,17 +190,15 @@ void onnx_conv_integer(node *d)
 
 void onnx_qlinear_conv(node *d)
 {
-	int32_t o = conv(d, quant_centred(d, 0, 2, 1),
-		quant_centred(d, 3, 5, 0));
-	list none = on_list_new(d, 0, 0);
+	bool last = d->op->text[0] != '\0' && on_int(d, "channels_last", 0) != 0;
+	int32_t x = quant_centred(d, 0, 2, 1), w = quant_centred(d, 3, 5, 0), o;
 
+	o = conv(d, channels_first(d, x, last), w);
 	if (on_has(d, 8))
 		o = row(d, "add", A(o, per_channel(d, on_in(d, 8), o)));
-	on_set(d, 0, quant_rescale(d, o, on_reshape(d, on_in(d, 1), none),
-			     per_channel(d, on_in(d, 4), o),
-			     on_reshape(d, on_in(d, 6), none),
-			     on_reshape(d, on_in(d, 7), none),
-			     on_dt(d, on_in(d, 7))));
+	o = quant_rescale(d, o, quant_scale(d, 1),
+		quant_param(d, 4, 1, on_rank_of(d, o), on_extent(d, w, 0)), 6);
+	on_set(d, 0, channels_last(d, o, last));
 }
 
 /* Computes the padding from output_shape, or from auto_pad SAME. */
@@ -246,9 +269,9 @@ static int32_t with_padding(node *d, int32_t x, window *k)
 	return rowa(d, "pad", A(x), INTS("lo", lo), INTS("hi", hi));
 }
 
-void onnx_average_pool(node *d)
+static int32_t average(node *d, int32_t x)
 {
-	int32_t x = on_in(d, 0), all = x;
+	int32_t all = x;
 	window k = window_of(d, x, on_list_new(d, 0, 0));
 	bool padded = on_int(d, "count_include_pad", 0) != 0;
 
@@ -256,10 +279,14 @@ void onnx_average_pool(node *d)
 		all = with_padding(d, x, &k);
 	padded &= all == x;
 	x = all;
-	on_set(d, 0, rowa(d, padded ? "avg_pool_padded" : "avg_pool", A(x),
-			     INTS("kernel", k.kernel), INTS("stride", k.stride),
-			     INTS("dil", k.dil), INTS("lo", k.lo),
-			     INTS("hi", k.hi)));
+	return rowa(d, padded ? "avg_pool_padded" : "avg_pool", A(x),
+		INTS("kernel", k.kernel), INTS("stride", k.stride),
+		INTS("dil", k.dil), INTS("lo", k.lo), INTS("hi", k.hi));
+}
+
+void onnx_average_pool(node *d)
+{
+	on_set(d, 0, average(d, on_in(d, 0)));
 }
 
 void onnx_lp_pool(node *d)
@@ -290,6 +317,22 @@ void onnx_global_pool(node *d)
 	on_bound(d, "the number of axes", on_rank_of(d, x), 2, TN_MAX_RANK);
 	on_set(d, 0, rowa(d, d->op->text, A(x), INTS("axes", spatial(d, x)),
 			     INT("keep", 1)));
+}
+
+/* The mean of windows, or of all places, of numbers as integers. */
+void onnx_qlinear_pool(node *d)
+{
+	bool last = on_int(d, "channels_last", 0) != 0;
+	int32_t x = channels_first(d, quant_float(d, 0, 1, 2), last), o;
+
+	on_bound(d, "the number of axes", on_rank_of(d, x), 2, TN_MAX_RANK);
+	if (d->op->text[0] != '\0')
+		o = rowa(d, "reduce_mean", A(x), INTS("axes", spatial(d, x)),
+			INT("keep", 1));
+	else
+		o = average(d, x);
+	on_set(d, 0, quant_ints(d, channels_last(d, o, last), 3,
+			     on_dt(d, on_in(d, 0))));
 }
 
 void onnx_global_lp_pool(node *d)
