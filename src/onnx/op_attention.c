@@ -1,38 +1,23 @@
 /*
- * op_attention.c: attention and rotary positions as operators.
+ * op_attention.c: attention as an operator.
  *
  *     Attention(q, k, v)              attention_grouped(q, k, v)
  *     Attention(q, k, v, mask), softcap, windows, products as outputs
  *         s = softcap(scale * q k');  softmax of s + bias where allowed;  p v
  *     FlexAttention(q, k, v){score_mod, prob_mod}
  *         s = score_mod(scale * q k');  prob_mod(softmax of s) v
- *     RotaryEmbedding(x, cos, sin)    [x1 cos - x2 sin, x1 sin + x2 cos]
  *
  * All of it is computed in f32 (f64 where the inputs or the softmax are), and
  * rounded once.
  */
+#include "onnx/attention.h"
 #include "onnx/ops.h"
 
 #include <math.h>
 
 /* ---- attention ---- */
 
-struct attention {
-	node *d;
-	tn_dtype t; /* computed in */
-	bool flat;  /* the inputs have their heads in the last axis */
-	int32_t q, k, v; /* [batch, heads, positions, size], in their dtypes */
-	int64_t batch, heads, groups; /* groups: heads of q for one of k and v */
-	int64_t n_q, n_k, past; /* positions; n_k with those of the past */
-	double scale, softcap;
-	bool causal;
-	int64_t left, right; /* the window; -1: no end */
-	int32_t allowed; /* bool, broadcast to [batch, heads, n_q, n_k]; -1: all */
-	int32_t bias;	 /* numbers, likewise; -1: none */
-};
-
-/* [batch, positions, heads * size] as [batch, heads, positions, size] */
-static int32_t with_heads(node *d, int32_t x, int64_t heads)
+int32_t attention_heads(node *d, int32_t x, int64_t heads)
 {
 	const int64_t *e = on_ty(d, x)->shape;
 
@@ -60,9 +45,9 @@ static void find_heads(struct attention *a)
 	a->flat = rank == 3;
 	if (!a->flat)
 		return;
-	a->q = with_heads(d, a->q, n_q);
-	a->k = with_heads(d, a->k, n_k);
-	a->v = with_heads(d, a->v, n_k);
+	a->q = attention_heads(d, a->q, n_q);
+	a->k = attention_heads(d, a->k, n_k);
+	a->v = attention_heads(d, a->v, n_k);
 }
 
 static int32_t behind_past(node *d, int32_t i, int32_t x)
@@ -75,7 +60,7 @@ static int32_t behind_past(node *d, int32_t i, int32_t x)
 	return on_concat(d, 2, (int32_t[]){past, x}, 2);
 }
 
-static void check_shapes(struct attention *a)
+void attention_check(struct attention *a)
 {
 	node *d = a->d;
 	const int64_t *q = on_ty(d, a->q)->shape, *k = on_ty(d, a->k)->shape;
@@ -99,37 +84,35 @@ static void check_shapes(struct attention *a)
 	a->groups = q[1] / k[1];
 }
 
-static void and_allowed(struct attention *a, int32_t c)
+void attention_allow(struct attention *a, int32_t c)
 {
 	a->allowed = a->allowed < 0
 		? c : row(a->d, "and", A(a->allowed, c));
 }
 
-/* The positions of the queries, [n_q, 1], and of the keys, [n_k]. */
-static int32_t positions(node *d, int64_t n, bool down)
+int32_t attention_positions(node *d, int64_t n, bool down)
 {
 	return rowa(d, "iota", NO_ARGS,
 		INTS("shape", down ? LIST(d, n, 1) : LIST(d, n)),
 		INT("axis", 0), DTYPE("dtype", TN_I64));
 }
 
-/* Restricts the keys of each query by its position, which is `offset` behind. */
-static void allow_near(struct attention *a, int32_t offset)
+void attention_near(struct attention *a, int32_t offset)
 {
 	node *d = a->d;
-	int32_t i = row(d, "add", A(positions(d, a->n_q, true), offset));
-	int32_t j = positions(d, a->n_k, false);
+	int32_t i = row(d, "add", A(attention_positions(d, a->n_q, true), offset));
+	int32_t j =  attention_positions(d, a->n_k, false);
 	int32_t one;
 
 	if (a->causal)
-		and_allowed(a, row(d, "le", A(j, i)));
+		attention_allow(a, row(d, "le", A(j, i)));
 	if (a->left >= 0) {
 		one = on_scalar(d, TN_I64, (double)a->left);
-		and_allowed(a, row(d, "le", A(row(d, "sub", A(i, j)), one)));
+		attention_allow(a, row(d, "le", A(row(d, "sub", A(i, j)), one)));
 	}
 	if (a->right >= 0) {
 		one = on_scalar(d, TN_I64, (double)a->right);
-		and_allowed(a, row(d, "le", A(row(d, "sub", A(j, i)), one)));
+		attention_allow(a, row(d, "le", A(row(d, "sub", A(j, i)), one)));
 	}
 }
 
@@ -146,7 +129,7 @@ static int32_t allow_counted(struct attention *a)
 		on_fail(d, "onnx.input", "nonpad_kv_seqlen and past keys exclude "
 			"each other");
 	n = on_reshape(d, n, LIST(d, a->batch, 1, 1, 1));
-	and_allowed(a, row(d, "lt", A(positions(d, a->n_k, false), n)));
+	attention_allow(a, row(d, "lt", A(attention_positions(d, a->n_k, false), n)));
 	return row(d, "sub", A(n, on_scalar(d, TN_I64, (double)a->n_q)));
 }
 
@@ -171,12 +154,12 @@ static void take_mask(struct attention *a)
 			REAL("value", is_bool ? 0 : -INFINITY));
 	}
 	if (is_bool) {
-		and_allowed(a, m);
+		attention_allow(a, m);
 		return;
 	}
 	a->bias = m;
 	/* a sum with -inf is nothing, whatever the product is */
-	and_allowed(a, row(d, "gt", A(m, on_scalar(d, a->t, -INFINITY))));
+	attention_allow(a, row(d, "gt", A(m, on_scalar(d, a->t, -INFINITY))));
 }
 
 static void find_bias(struct attention *a)
@@ -189,7 +172,7 @@ static void find_bias(struct attention *a)
 		take_mask(a);
 	if (on_has(d, 6))
 		offset = allow_counted(a);
-	allow_near(a, offset);
+	attention_near(a, offset);
 }
 
 /* [batch, heads, n, size] in the dtype of the computation; of keys and values an
@@ -224,13 +207,41 @@ static int32_t times(node *d, int32_t x, double by)
 	return row(d, "mul", A(x, on_scalar(d, on_dt(d, x), by)));
 }
 
-/* All steps one by one; sets the output of products, too. */
-static int32_t by_steps(struct attention *a)
+/* Another key of each head, of which only the product counts. */
+static int32_t with_sink(struct attention *a, int32_t s)
+{
+	node *d = a->d;
+	list one = LIST(d, a->batch, a->heads, a->n_q, 1);
+	int32_t sink = rowa(d, "broadcast_to", A(a->sink), INTS("shape", one));
+
+	if (a->allowed >= 0)
+		a->allowed = on_concat(d, 2, (int32_t[]){a->allowed,
+				on_filled(d, TN_BOOL, one, 1)}, 3);
+	return on_concat(d, 2, (int32_t[]){s, on_cast_to(d, sink, a->t)}, 3);
+}
+
+/* The weights of all keys. */
+static int32_t weights_of(struct attention *a, int32_t s)
+{
+	node *d = a->d;
+	list shape = on_shape_of(d, s);
+	int32_t p;
+
+	if (a->allowed >= 0)
+		a->allowed = rowa(d, "broadcast_to", A(a->allowed),
+			INTS("shape", shape));
+	if (a->sink >= 0)
+		s = with_sink(a, s);
+	p = a->allowed >= 0
+		? rowa(d, "masked_softmax", A(s, a->allowed), INT("axis", -1))
+		: rowa(d, "softmax", A(s), INT("axis", -1));
+	return a->sink >= 0 ? on_narrow(d, p, 3, 0, a->n_k) : p;
+}
+
+int32_t attention_steps(struct attention *a, int64_t mode, int32_t *products)
 {
 	node *d = a->d;
 	tn_dtype out = on_dt(d, a->q);
-	int64_t mode = on_bound(d, "qk_matmul_output_mode",
-		on_int(d, "qk_matmul_output_mode", 0), 0, 3);
 	int32_t k = grouped(a, a->k, false), r = on_rank_of(d, k), s, p;
 	int32_t forbidden = on_scalar(d, a->t, -INFINITY), shown;
 
@@ -244,27 +255,19 @@ static int32_t by_steps(struct attention *a)
 		shown = s;
 	if (a->bias >= 0)
 		s = row(d, "add", A(s, a->bias));
-	if (a->allowed >= 0) {
-		list shape = on_shape_of(d, s);
-
-		a->allowed = rowa(d, "broadcast_to", A(a->allowed),
-			INTS("shape", shape));
-		p = rowa(d, "masked_softmax", A(s, a->allowed),
-			INT("axis", -1));
+	p = weights_of(a, s);
+	if (a->allowed >= 0 && a->sink < 0)
 		s = row(d, "where", A(a->allowed, s, forbidden));
-	} else {
-		p = rowa(d, "softmax", A(s), INT("axis", -1));
-	}
 	if (mode >= 2)
 		shown = mode == 2 ? s : p;
-	on_set(d, 3, on_cast_to(d, shown, out));
+	*products = on_cast_to(d, shown, out);
 	if (a->groups > 1)
 		p = on_reshape(d, p, LIST(d, a->batch, a->heads / a->groups,
 					     a->groups, a->n_q, a->n_k));
 	return of_heads(a, row(d, "matmul", A(p, grouped(a, a->v, false))));
 }
 
-static int32_t at_once(struct attention *a)
+int32_t attention_at_once(struct attention *a)
 {
 	node *d = a->d;
 
@@ -275,13 +278,20 @@ static int32_t at_once(struct attention *a)
 		INT("shift", a->past), REAL("scale", a->scale));
 }
 
+int32_t attention_flat(struct attention *a, int32_t o)
+{
+	node *d = a->d;
+
+	return on_reshape(d, on_move_axis(d, o, 1, 2),
+		LIST(d, a->batch, a->n_q, a->heads * on_extent(d, o, 3)));
+}
+
 static void find_options(struct attention *a)
 {
 	node *d = a->d;
 	tn_dtype t = on_dt(d, a->q), softmax = t;
 	int64_t precision = on_int(d, "softmax_precision", 0);
 
-	on_ignore(d, "qk_matmul_output_mode");
 	if (precision != 0)
 		softmax = on_elem_dtype(d, precision);
 	a->t = t == TN_F64 || softmax == TN_F64 ? TN_F64 : TN_F32;
@@ -298,10 +308,10 @@ static void find_options(struct attention *a)
 void onnx_attention(node *d)
 {
 	struct attention a = {.d = d, .q = on_in(d, 0), .k = on_in(d, 1),
-		.v = on_in(d, 2)};
+		.v = on_in(d, 2), .sink = -1};
 	tn_dtype out = on_dt(d, a.q);
-	int64_t size;
-	int32_t o;
+	int64_t size, mode;
+	int32_t o, products = -1;
 
 	find_options(&a);
 	find_heads(&a);
@@ -313,20 +323,21 @@ void onnx_attention(node *d)
 		a.v = behind_past(d, 5, a.v);
 		a.past = on_extent(d, on_in(d, 4), 2);
 	}
-	check_shapes(&a);
+	attention_check(&a);
 	size = on_extent(d, a.q, 3);
 	a.scale = on_real(d, "scale", 1 / sqrt(size > 0 ? (double)size : 1));
+	mode = on_bound(d, "qk_matmul_output_mode",
+		on_int(d, "qk_matmul_output_mode", 0), 0, 3);
 	find_bias(&a);
 	if (on_wants(d, 3) || a.softcap > 0 || a.bias >= 0 || on_has(d, 3) ||
 		on_has(d, 6) || a.left >= 0 || a.right >= 0)
-		o = by_steps(&a);
+		o = attention_steps(&a, mode, &products);
 	else
-		o = at_once(&a);
+		o = attention_at_once(&a);
 	o = on_cast_to(d, o, out);
-	if (a.flat)
-		o = on_reshape(d, on_move_axis(d, o, 1, 2),
-			LIST(d, a.batch, a.n_q, a.heads * on_extent(d, o, 3)));
-	on_set(d, 0, o);
+	on_set(d, 0, a.flat ? attention_flat(&a, o) : o);
+	if (products >= 0)
+		on_set(d, 3, products);
 	on_set(d, 1, a.k);
 	on_set(d, 2, a.v);
 }
@@ -359,7 +370,7 @@ static int32_t changed(node *d, const char *name, int32_t x)
 void onnx_flex_attention(node *d)
 {
 	struct attention a = {.d = d, .q = on_in(d, 0), .k = on_in(d, 1),
-		.v = on_in(d, 2)};
+		.v = on_in(d, 2), .sink = -1};
 	tn_dtype out = on_dt(d, a.v), softmax;
 	int64_t precision = on_int(d, "softmax_precision", 0), size;
 	int32_t s, k, r;
@@ -368,7 +379,7 @@ void onnx_flex_attention(node *d)
 		on_fail(d, "onnx.shape", "query, key and value must have 4 axes "
 			"each; the query has %d", (int)on_rank_of(d, a.q));
 	find_heads(&a);
-	check_shapes(&a);
+	attention_check(&a);
 	softmax = on_dt(d, a.q) == TN_F64 ? TN_F64 : TN_F32;
 	if (precision != 0)
 		softmax = on_elem_dtype(d, precision);
@@ -390,90 +401,4 @@ void onnx_flex_attention(node *d)
 					     a.groups, a.n_q, a.n_k));
 	s = of_heads(&a, row(d, "matmul", A(s, grouped(&a, a.v, false))));
 	on_set(d, 0, on_cast_to(d, s, out));
-}
-
-/* ---- rotary positions ---- */
-
-/* The cosines or sines of each position, with an axis of 1 for the heads. */
-static int32_t turns(node *d, int32_t i, bool flat)
-{
-	int32_t c = on_in(d, i);
-
-	if (on_has(d, 3)) {
-		int32_t ids = on_in(d, 3);
-
-		if (on_rank_of(d, c) != 2 || on_rank_of(d, ids) != 2)
-			on_fail(d, "onnx.shape", "position_ids and input %d must "
-				"have 2 axes each", (int)i);
-		c = rowa(d, "take", A(c, on_wrap_index(d, ids,
-						      on_extent(d, c, 0))),
-			INT("axis", 0));
-	}
-	if (on_rank_of(d, c) != 3)
-		on_fail(d, "onnx.shape", "input %d must have 3 axes (batch, "
-			"position, half of the size), or position_ids is needed",
-			(int)i);
-	return on_unsqueeze(d, c, flat ? 2 : 1);
-}
-
-/* Half p of what is rotated, of n elements each. */
-static int32_t half(node *d, int32_t x, int64_t n, bool pairs, int64_t p)
-{
-	const int64_t *e = on_ty(d, x)->shape;
-
-	if (!pairs)
-		return on_narrow(d, x, 3, p * n, n);
-	x = on_reshape(d, on_narrow(d, x, 3, 0, 2 * n),
-		LIST(d, e[0], e[1], e[2], n, 2));
-	return on_drop_axis(d, on_narrow(d, x, 4, p, 1), 4);
-}
-
-void onnx_rotary_embedding(node *d)
-{
-	int32_t x = on_in(d, 0), c, s, part[2], x1, x2, o;
-	tn_dtype t = on_dt(d, x);
-	list shape = on_shape_of(d, x);
-	bool flat = shape.n == 3, pairs = on_int(d, "interleaved", 0) != 0;
-	int64_t heads = on_int(d, "num_heads", 0), size, n;
-
-	if (!flat && shape.n != 4)
-		on_fail(d, "onnx.shape", "the input must have 3 or 4 axes, and "
-			"has %d", (int)shape.n);
-	if (flat && (heads < 1 || shape.at[2] % heads != 0))
-		on_fail(d, "onnx.attr", "num_heads is %lld: it must divide the "
-			"%lld elements of a position",
-			(long long)heads, (long long)shape.at[2]);
-	if (flat)
-		x = on_reshape(d, x, LIST(d, shape.at[0], shape.at[1], heads,
-					     shape.at[2] / heads));
-	size = on_extent(d, x, 3);
-	n = on_int(d, "rotary_embedding_dim", 0);
-	n = on_bound(d, "rotary_embedding_dim", n == 0 ? size : n, 0, size) / 2;
-	c = turns(d, 1, flat);
-	s = turns(d, 2, flat);
-	if (on_extent(d, c, 3) != n || on_extent(d, s, 3) != n)
-		on_fail(d, "onnx.shape", "%lld elements are rotated in pairs: "
-			"cosines and sines must have %lld each",
-			2 * (long long)n, (long long)n);
-	x1 = half(d, x, n, pairs, 0);
-	x2 = half(d, x, n, pairs, 1);
-	part[0] = row(d, "sub", A(row(d, "mul", A(x1, c)),
-				    row(d, "mul", A(x2, s))));
-	part[1] = row(d, "add", A(row(d, "mul", A(x1, s)),
-				    row(d, "mul", A(x2, c))));
-	if (pairs) {
-		const int64_t *e = on_ty(d, x)->shape;
-
-		part[0] = on_unsqueeze(d, part[0], 4);
-		part[1] = on_unsqueeze(d, part[1], 4);
-		o = on_reshape(d, on_concat(d, 2, part, 4),
-			LIST(d, e[0], e[1], e[2], 2 * n));
-	} else {
-		o = on_concat(d, 2, part, 3);
-	}
-	if (2 * n < size)
-		o = on_concat(d, 2, (int32_t[]){o, on_narrow(d, x, 3, 2 * n,
-							size - 2 * n)},
-			3);
-	on_set(d, 0, on_cast_to(d, on_reshape(d, o, shape), t));
 }

@@ -9,7 +9,9 @@
  * With sequence lengths, a state does not change after the end of its sequence,
  * and outputs are 0 there; this is correct for both directions.
  */
+#include "onnx/fused.h"
 #include "onnx/ops.h"
+#include "onnx/quant.h"
 
 enum { MAX_STEPS = 1 << 24 };
 
@@ -61,6 +63,9 @@ struct cell {
 	bool linear_before_reset, input_forget;
 	bool is_masked; /* sequences have lengths */
 	bool wants_all; /* the state of all steps is an output */
+	/* weights are integers, [inputs, gates]: r with this scale; -1: floats */
+	int32_t r_scale;
+	bool is_quantised;
 };
 
 static int32_t activate(const cell *c, int32_t which, int32_t x)
@@ -92,11 +97,22 @@ static int32_t gate(const cell *c, int32_t v, int32_t k)
 	return on_narrow(c->d, v, on_rank_of(c->d, v) - 1, k * c->hidden, c->hidden);
 }
 
+/* x w', or x w for integers w with a scale: then x is quantised, too. */
+static int32_t times(node *d, int32_t x, int32_t w, int32_t scale)
+{
+	struct quantised q;
+
+	if (scale < 0)
+		return on_two(d, "matmul", x, on_transpose(d, w, LIST(d, 1, 0)));
+	quant_dynamic(d, x, &q);
+	x = on_product(d, quant_less(d, q.ints, q.zero), w);
+	return quant_scaled(d, x, q.scale, scale);
+}
+
 /* h r' plus its bias: (b, gates * hidden) */
 static int32_t of_state(const cell *c, int32_t h, int32_t r, int32_t rb)
 {
-	int32_t o = on_two(c->d, "matmul", h,
-		on_transpose(c->d, r, LIST(c->d, 1, 0)));
+	int32_t o = times(c->d, h, r, c->r_scale);
 
 	return on_two(c->d, "add", o, rb);
 }
@@ -257,15 +273,46 @@ static void round_of(node *d, void *arg, const int32_t *in, int32_t *out)
 		out[1] = choose(d, mask, c->c, in[1]);
 }
 
+/*
+ * Integers of input i, less the zero point behind the scale of input `scale`:
+ * each is one number of a direction, or one for each gate.
+ */
+static int32_t weights(cell *c, int32_t i, int32_t scale, int32_t direction,
+	int32_t *s)
+{
+	node *d = c->d;
+	int32_t w = part(d, i, direction), z = part(d, scale + 1, direction);
+	tn_dtype t = on_dt(d, on_in(d, i));
+
+	if (w < 0)
+		on_fail(d, "onnx.input", "input %d is missing", (int)i);
+	*s = part(d, scale, direction);
+	if (*s < 0 || !dtype_is_float(on_dt(d, *s)) || (z >= 0 &&
+			(on_dt(d, z) != t || on_numel(d, z) != on_numel(d, *s))))
+		on_fail(d, "onnx.elem", "input %d needs scales that are floats, "
+			"and as many zero points of its own type", (int)i);
+	if (on_numel(d, *s) != 1 && on_numel(d, *s) != on_extent(d, w, 1))
+		on_fail(d, "onnx.shape", "input %d has %lld scales; accepted "
+			"are 1 and %lld", (int)i, (long long)on_numel(d, *s),
+			(long long)on_extent(d, w, 1));
+	return z < 0 ? on_cast_to(d, w, TN_I32) : quant_less(d, w, z);
+}
+
 /* What the inputs of all steps determine, in one product: [t, b, gates * hidden] */
 static int32_t of_inputs(cell *c, int32_t x, int32_t direction)
 {
 	node *d = c->d;
 	int64_t n = c->hidden * c->fn->n_gates;
-	int32_t b = part(d, 3, direction), w = part(d, 1, direction), gates;
+	int32_t b = part(d, 3, direction), w, scale = -1, gates;
 
-	c->r = part(d, 2, direction);
-	gates = on_two(d, "matmul", x, on_transpose(d, w, LIST(d, 1, 0)));
+	if (c->is_quantised) {
+		w = weights(c, 1, 8, direction, &scale);
+		c->r = weights(c, 2, 10, direction, &c->r_scale);
+	} else {
+		w = part(d, 1, direction);
+		c->r = part(d, 2, direction);
+	}
+	gates = times(d, x, w, scale);
 	c->rb = on_filled(d, on_dt(d, x), LIST(d, n), 0);
 	if (b >= 0) {
 		gates = on_two(d, "add", gates, on_narrow(d, b, 0, 0, n));
@@ -305,15 +352,15 @@ static int32_t run_direction(cell *c, int32_t x, int32_t direction, bool back)
 	return back ? on_flip(d, out[n], 0) : out[n];
 }
 
-static void recurrent(node *d, const step_fn *fn)
+static void recurrent(node *d, const step_fn *fn, bool is_quantised)
 {
 	const char *way = on_text(d, "direction", "forward");
 	bool both = !strcmp(way, "bidirectional");
 	bool back = !strcmp(way, "reverse");
 	bool batch_first = on_int(d, "layout", 0) != 0;
 	int32_t x = on_in(d, 0), n = both ? 2 : 1, h[2], c[2], all[2];
-	cell k = {.d = d, .fn = fn, .c = -1, .p = -1,
-		.wants_all = on_wants(d, 0)};
+	cell k = {.d = d, .fn = fn, .c = -1, .p = -1, .r_scale = -1,
+		.is_quantised = is_quantised, .wants_all = on_wants(d, 0)};
 
 	if (on_rank_of(d, x) != 3 || on_rank_of(d, on_in(d, 1)) != 3 ||
 		on_rank_of(d, on_in(d, 2)) != 3 ||
@@ -322,7 +369,7 @@ static void recurrent(node *d, const step_fn *fn)
 			"(%d, g, i), (%d, g, h) are needed", (int)n, (int)n);
 	if (batch_first)
 		x = on_transpose(d, x, LIST(d, 1, 0, 2));
-	k.hidden = on_extent(d, on_in(d, 2), 2);
+	k.hidden = on_extent(d, on_in(d, 2), is_quantised ? 1 : 2);
 	on_bound(d, "hidden_size", on_int(d, "hidden_size", k.hidden),
 		k.hidden, k.hidden);
 	/* opset 1; the node's outputs show it */
@@ -356,20 +403,25 @@ void onnx_rnn(node *d)
 {
 	static const step_fn fn = {1, 1, {"Tanh"}, rnn_step};
 
-	recurrent(d, &fn);
+	recurrent(d, &fn, false);
 }
 
 void onnx_gru(node *d)
 {
 	static const step_fn fn = {3, 2, {"Sigmoid", "Tanh"}, gru_step};
 
-	recurrent(d, &fn);
+	recurrent(d, &fn, false);
 }
+
+static const step_fn lstm = {4, 3, {"Sigmoid", "Tanh", "Tanh"}, lstm_step};
 
 void onnx_lstm(node *d)
 {
-	static const step_fn fn = {
-		4, 3, {"Sigmoid", "Tanh", "Tanh"}, lstm_step};
+	recurrent(d, &lstm, false);
+}
 
-	recurrent(d, &fn);
+/* The weights are integers; inputs and state become integers in each round. */
+void onnx_dynamic_lstm(node *d)
+{
+	recurrent(d, &lstm, true);
 }

@@ -121,6 +121,20 @@ static void test_cases(void **state)
 	   ";"
 #define EIGHT "uint8 [1,1,8] 1 2 3 4 5 6 7 8"
 
+#define GQA(last, total, more)                                                 \
+	MS "init q float [1,2,1] 0 0; init k float [1,2,1] 3 4; init l " last  \
+	   "; init t " total "; node com.microsoft/GroupQueryAttention q k k _ " \
+	   "_ l t > y : num_heads=1 kv_num_heads=1" more ";"
+#define MHA(more, inits)                                                       \
+	MS "init q float [1,2,1] 0 0; init k float [1,2,1] 3 4;" inits         \
+	   "node com.microsoft/MultiHeadAttention q k k " more                 \
+	   " > y : num_heads=1;"
+#define LSTM(s, z)                                                             \
+	"opset 17; opset 1 com.microsoft; out h; init x float [1,1,1] 0;"      \
+	"init w int8 [1,1,4] 1 2 3 4; init s " s "; init z " z                 \
+	"; node com.microsoft/DynamicQuantizeLSTM x w w _ _ _ _ _ s z s z > " \
+	"y h : hidden_size=1;"
+
 static const run_case refused[] = {
 	/* a scale per index, and as many zero points */
 	{DQ("int8 [2] 3 5", "float [2] 1 2", "int8 [2] 1 1", " : axis=0"),
@@ -174,6 +188,36 @@ static const run_case refused[] = {
 		{NULL}, "!onnx.attr"},
 	{MS "init x float [2,3] 1 2 3 4 5 6; init g float [2] 1 1;"
 	    "node com.microsoft/SkipLayerNormalization x x g > y;", {NULL},
+		"!onnx.shape"},
+	{GQA("int32 [1] 1", "int32 [] 2", ""), {NULL}, "float [1,2,1] 3 3.5"},
+	{GQA("int32 [1] 1", "int32 [] 1", ""), {NULL}, "!onnx.attr"},
+	{GQA("int32 [2] 1 1", "int32 [] 2", ""), {NULL}, "!onnx.shape"},
+	{GQA("int32 [1] 1", "int32 [] 2", " k_quant_type=\"PER_TENSOR\""),
+		{NULL}, "!onnx.attr"},
+	{GQA("int32 [1] 1", "int32 [] 2", " qk_output=1"), {NULL},
+		"!onnx.attr"},
+	/* a query that may see no key has weights, nevertheless */
+	{MHA("_ m", "init m int32 [1] 0;"), {NULL}, "float [1,2,1] 3.5 3.5"},
+	{MHA("_ m", "init m int32 [1,2] 0 1;"), {NULL}, "float [1,2,1] 4 4"},
+	{MHA("_ m", "init m int32 [3] 0 1 1;"), {NULL}, "!onnx.shape"},
+	{MHA("m", "init m float [2] 0 1;"), {NULL}, "!onnx.shape"},
+	{MHA("_ _ _ q", ""), {NULL}, "!onnx.input"},
+	{MS "init x float [1,2,1] 1 2; init i int64 [] 0;"
+	    "init c float [2,1] 1 1;"
+	    "node com.microsoft/RotaryEmbedding x i c c > y;", {NULL},
+		"!onnx.shape"},
+	{MS "init x float [1,2,2] 1 2 3 4; init i int64 [1] 0;"
+	    "init c float [2,1] 1 1;"
+	    "node com.microsoft/RotaryEmbedding x i c c > y;", {NULL},
+		"float [1,2,2] -1 3 -1 7"},
+	{MS "init x float [1,2,2] 1 2 3 4; init i int64 [1] 0;"
+	    "init c float [2,1] 1 1;"
+	    "node com.microsoft/RotaryEmbedding x i c c > y : scale=2.0;",
+		{NULL}, "!onnx.attr"},
+	{LSTM("float [1] 1", "int8 [1] 0"), {NULL}, "float [1,1,1] 0"},
+	{LSTM("float [1] 1", "uint8 [1] 0"), {NULL}, "!onnx.elem"},
+	{LSTM("int8 [1] 1", "int8 [1] 0"), {NULL}, "!onnx.elem"},
+	{LSTM("float [1,3] 1 1 1", "int8 [1,3] 0 0 0"), {NULL},
 		"!onnx.shape"},
 	/* of zeros the scale is 1 */
 	{"opset 21; init x float [2] 0 0; out s;"
