@@ -16,6 +16,10 @@ above 1 ours is faster. `apart` is the greatest difference between our output
 and ONNX Runtime's; `of greatest` the same divided by the greatest element. On a
 machine that does other work, too, only `apart` means something.
 
+With --forms instead: nine small nets in sixteen forms each, by both exporters,
+opsets 17 to 23, f32, f16 and bf16, quantised and optimised by ONNX Runtime's
+tools (zoo_forms.py); only values are compared, not time.
+
 Needs torch, torchvision, transformers, onnx, onnxscript and numpy for the
 export, onnxruntime and openvino for the peers, in an environment of their own:
 
@@ -550,6 +554,9 @@ def arguments():
                    help="export what is there, too")
     p.add_argument("--legacy", action="store_true",
                    help="by the older exporter of torch")
+    p.add_argument("--forms", action="store_true",
+                   help="small nets in every form; --only names nets, forms "
+                   "or NET-FORM")
     p.add_argument("--threads", type=int, default=2, help="of each (2)")
     p.add_argument("--rounds", type=int, default=5,
                    help="of ours and the peers in turn (5)")
@@ -557,7 +564,7 @@ def arguments():
                    help="one JSON object a line for each model")
     o = p.parse_args()
     for name in o.only or []:
-        if name not in MODELS:
+        if name not in MODELS and not o.forms:
             p.error("there is no model %s: %s" % (name, " ".join(MODELS)))
     if o.threads < 1 or o.rounds < 1:
         p.error("--threads and --rounds are at least 1")
@@ -574,6 +581,10 @@ def main():
         serve(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5])
         return 0
     o = arguments()
+    if o.forms:
+        import zoo_forms
+
+        return 1 if zoo_forms.run(o) else 0
     names = o.only or list(MODELS)
     if o.list:
         for name in names:

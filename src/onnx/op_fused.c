@@ -6,6 +6,7 @@
  */
 #include "onnx/fused.h"
 #include "onnx/ops.h"
+#include "onnx/quant.h"
 
 /* What activations are named, their rows, and the row's attributes. */
 static const struct activation {
@@ -80,12 +81,10 @@ static int32_t wide(node *d, int32_t i)
 	return on_cast_to(d, x, dtype_acc(on_dt(d, x)));
 }
 
-/*
- * Input i, of the extent of the last axis of x.
- */
-static int32_t of_last(node *d, int32_t i, int32_t x)
+/* v, what input i says, which must be as long as the last axis of x. */
+static int32_t of_last(node *d, int32_t i, int32_t v, int32_t x)
 {
-	int32_t v = wide(d, i), r = on_rank_of(d, x);
+	int32_t r = on_rank_of(d, x);
 
 	if (on_rank_of(d, v) != 1 || r < 1 ||
 		on_extent(d, v, 0) != on_extent(d, x, r - 1))
@@ -94,14 +93,12 @@ static int32_t of_last(node *d, int32_t i, int32_t x)
 	return v;
 }
 
-/* x normalised over its last axis; inputs g and c scale and move it. */
+/* x normalised over its last axis, scaled by g, moved by c (-1: not). */
 static int32_t layer_norm(node *d, int32_t x, int32_t g, int32_t c)
 {
-	int32_t gain = of_last(d, g, x);
-	int32_t move = on_has(d, c) ? of_last(d, c, x)
-		: on_filled(d, on_dt(d, x), on_shape_of(d, gain), 0);
-
-	return rowa(d, "layer_norm", A(x, gain, move), INT("k", 1),
+	if (c < 0)
+		c = on_filled(d, on_dt(d, x), on_shape_of(d, g), 0);
+	return rowa(d, "layer_norm", A(x, g, c), INT("k", 1),
 		REAL("eps", on_real(d, "epsilon", 1e-12)));
 }
 
@@ -124,47 +121,57 @@ static void set_statistics(node *d, int32_t x, bool simple)
 void onnx_skip_norm(node *d)
 {
 	bool simple = d->op->text[0] != '\0';
-	int32_t x = on_in(d, 0), bias = simple ? 3 : 4, s, o;
+	int32_t x = on_in(d, 0), bias = simple ? 3 : 4, s, g, o;
 	tn_dtype t = on_dt(d, x);
 	list shape = on_shape_of(d, x);
 
 	s = row(d, "add", A(wide(d, 0), wide(d, 1)));
 	if (on_has(d, bias))
-		s = row(d, "add", A(s, of_last(d, bias, s)));
+		s = row(d, "add", A(s, of_last(d, bias, wide(d, bias), s)));
 	if (on_rank_of(d, s) != shape.n || on_numel(d, s) != on_numel(d, x))
 		on_fail(d, "onnx.shape", "the second input is larger than the "
 			"first");
+	g = of_last(d, 2, wide(d, 2), s);
 	if (simple)
-		o = rowa(d, "rms_norm", A(s, of_last(d, 2, s)),
+		o = rowa(d, "rms_norm", A(s, g),
 			REAL("eps", on_real(d, "epsilon", 1e-12)));
 	else
-		o = layer_norm(d, s, 2, 3);
+		o = layer_norm(d, s, g,
+			on_has(d, 3) ? of_last(d, 3, wide(d, 3), s) : -1);
 	on_set(d, 0, on_cast_to(d, o, t));
 	set_statistics(d, s, simple);
 	on_set(d, 3, on_cast_to(d, s, t));
 }
 
-/* Rows of table i at ids. */
+/* Input i as floats; the row's text says: of integers, by scales and zero points
+ * that stand 6 and 11 inputs behind it. */
+static int32_t table(node *d, int32_t i)
+{
+	return d->op->text[0] != '\0' ? quant_float(d, i, i + 6, i + 11)
+				      : wide(d, i);
+}
+
+/* Rows of input i, a table, at ids. */
 static int32_t rows_of(node *d, int32_t i, int32_t ids)
 {
-	int32_t table = wide(d, i);
+	int32_t x = table(d, i);
 
-	return rowa(d, "take", A(table, on_wrap_index(d, ids,
-						 on_extent(d, table, 0))),
+	return rowa(d, "take", A(x, on_wrap_index(d, ids, on_extent(d, x, 0))),
 		INT("axis", 0));
 }
 
 /* Words, positions and segments, added and normalised. */
 void onnx_embed_norm(node *d)
 {
-	int32_t ids = on_in(d, 0), x, at, n;
-	tn_dtype t = on_dt(d, on_in(d, 2));
+	bool is_quantised = d->op->text[0] != '\0';
+	int32_t ids = on_in(d, 0), x, at, n, o;
+	tn_dtype t = on_dt(d, on_in(d, is_quantised ? 8 : 2));
 	list shape = on_shape_of(d, ids);
 
 	if (shape.n != 2)
 		on_fail(d, "onnx.shape", "input 0 must have 2 axes, and has %d",
 			(int)shape.n);
-	if (on_has(d, 8))
+	if (!is_quantised && on_has(d, 8))
 		at = on_in(d, 8);
 	else
 		at = rowa(d, "iota", NO_ARGS, INTS("shape", LIST(d, 1,
@@ -173,7 +180,9 @@ void onnx_embed_norm(node *d)
 	x = row(d, "add", A(rows_of(d, 2, ids), rows_of(d, 3, at)));
 	if (on_has(d, 4))
 		x = row(d, "add", A(x, rows_of(d, 4, on_in(d, 1))));
-	on_set(d, 0, on_cast_to(d, layer_norm(d, x, 5, 6), t));
+	o = layer_norm(d, x, of_last(d, 5, table(d, 5), x),
+		of_last(d, 6, table(d, 6), x));
+	on_set(d, 0, on_cast_to(d, o, t));
 	on_ignore(d, "mask_index_type");
 	n = on_has(d, 7) ? rowa(d, "reduce_sum",
 				   A(on_cast_to(d, on_in(d, 7), TN_I32)),
