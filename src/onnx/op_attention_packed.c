@@ -391,6 +391,10 @@ static void find_new(struct grouped *g)
 	if (on_rank_of(d, q) != 3)
 		on_fail(d, "onnx.shape", "the query must have 3 axes, and has %d",
 			(int)on_rank_of(d, q));
+	if (!on_has(d, 1) && on_extent(d, q, 2) % (n + 2 * m) != 0)
+		on_fail(d, "onnx.shape", "%lld elements of a position cannot be "
+			"divided into %lld heads of queries, keys and values",
+			(long long)on_extent(d, q, 2), (long long)(n + 2 * m));
 	for (int32_t i = 0; i < 3; i++) {
 		int64_t heads = i == 0 ? n : m;
 

@@ -196,6 +196,9 @@ static const run_case refused[] = {
 		{NULL}, "!onnx.attr"},
 	{GQA("int32 [1] 1", "int32 [] 2", " qk_output=1"), {NULL},
 		"!onnx.attr"},
+	{MS "init q float [1,1,4] 1 2 3 4; init l int32 [1] 0; init t int32 [] 1;"
+	    "node com.microsoft/GroupQueryAttention q _ _ _ _ l t > y : "
+	    "num_heads=1 kv_num_heads=1;", {NULL}, "!onnx.shape"},
 	/* a query that may see no key has weights, nevertheless */
 	{MHA("_ m", "init m int32 [1] 0;"), {NULL}, "float [1,2,1] 3.5 3.5"},
 	{MHA("_ m", "init m int32 [1,2] 0 1;"), {NULL}, "float [1,2,1] 4 4"},
