@@ -384,17 +384,18 @@ static void find_new(struct grouped *g)
 	node *d = g->a.d;
 	int32_t q = on_in(d, 0), part[3];
 	int64_t n = on_int(d, "num_heads", 0), m = on_int(d, "kv_num_heads", 0);
-	int64_t size, from = 0;
+	int64_t size, from = 0, all;
 
 	on_bound(d, "num_heads", n, 1, 1 << 20);
 	on_bound(d, "kv_num_heads", m, 1, 1 << 20);
 	if (on_rank_of(d, q) != 3)
 		on_fail(d, "onnx.shape", "the query must have 3 axes, and has %d",
 			(int)on_rank_of(d, q));
-	if (!on_has(d, 1) && on_extent(d, q, 2) % (n + 2 * m) != 0)
+	all = n + 2 * m;
+	if (!on_has(d, 1) && on_extent(d, q, 2) % all != 0)
 		on_fail(d, "onnx.shape", "%lld elements of a position cannot be "
 			"divided into %lld heads of queries, keys and values",
-			(long long)on_extent(d, q, 2), (long long)(n + 2 * m));
+			(long long)on_extent(d, q, 2), (long long)all);
 	for (int32_t i = 0; i < 3; i++) {
 		int64_t heads = i == 0 ? n : m;
 
@@ -404,7 +405,7 @@ static void find_new(struct grouped *g)
 				on_fail(d, "onnx.shape", "input %d must have 3 "
 					"axes", (int)i);
 		} else {
-			size = on_extent(d, q, 2) / (n + 2 * m);
+			size = on_extent(d, q, 2) / all;
 			part[i] = on_narrow(d, q, 2, from, heads * size);
 			from += heads * size;
 		}

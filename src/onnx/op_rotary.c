@@ -43,7 +43,7 @@ static int32_t half(node *d, int32_t x, int64_t n, bool pairs, int64_t p)
 int32_t rotary_turn(node *d, int32_t x, int32_t c, int32_t s, bool pairs)
 {
 	int64_t size = on_extent(d, x, 3), n = on_extent(d, c, 3);
-	const int64_t *e = on_ty(d, x)->shape;
+	const int64_t *e;
 	int32_t part[2], x1, x2, o;
 
 	if (2 * n > size || on_extent(d, s, 3) != n)
@@ -130,39 +130,54 @@ int32_t rotary_rows(node *d, int32_t i, int32_t at)
 		INT("axis", 0));
 }
 
-/* com.microsoft: positions come second, as one number where they begin. */
+/* Input 1, a place for each of n positions, or one number, where they begin. */
+static int32_t places(node *d, int64_t n)
+{
+	int32_t at = on_in(d, 1), step;
+
+	if (on_rank_of(d, at) == 1 && on_numel(d, at) == 1) {
+		step = rowa(d, "iota", NO_ARGS, INTS("shape", LIST(d, 1, n)),
+			INT("axis", 1), DTYPE("dtype", on_dt(d, at)));
+		at = row(d, "add", A(step, at));
+	}
+	if (on_rank_of(d, at) != 2)
+		on_fail(d, "onnx.shape", "position_ids must be one number, or "
+			"have 2 axes");
+	return at;
+}
+
+/* Refuses what would turn otherwise. */
+static void check_turn(node *d, int64_t n)
+{
+	int64_t size = on_int(d, "rotary_embedding_dim", 0);
+	double scale = on_real(d, "scale", 1);
+
+	on_bound(d, "is_packed_batching", on_int(d, "is_packed_batching", 0), 0,
+		0);
+	if (scale != 1)
+		on_fail(d, "onnx.attr", "scale is %g; accepted is 1", scale);
+	if (size != 0)
+		on_bound(d, "half of rotary_embedding_dim", size / 2, n, n);
+}
+
+/* com.microsoft: positions come second, and the tables behind them. */
 void onnx_rotary_at(node *d)
 {
-	int32_t x = on_in(d, 0), at = on_in(d, 1), c, s;
+	int32_t x = on_in(d, 0), at, c, s;
 	tn_dtype t = on_dt(d, x);
 	list shape = on_shape_of(d, x);
 	bool flat = is_flat(d, x), pairs = on_int(d, "interleaved", 0) != 0;
 	int64_t heads = on_int(d, "num_heads", 0), n;
 
-	on_bound(d, "is_packed_batching", on_int(d, "is_packed_batching", 0), 0,
-		0);
-	if (on_real(d, "scale", 1) != 1)
-		on_fail(d, "onnx.attr", "scale is %g; accepted is 1",
-			on_real(d, "scale", 1));
-	if (on_rank_of(d, at) == 1 && on_numel(d, at) == 1)
-		at = row(d, "add", A(rowa(d, "iota", NO_ARGS,
-					     INTS("shape", LIST(d, 1,
-						     shape.at[flat ? 1 : 2])),
-					     INT("axis", 1),
-					     DTYPE("dtype", on_dt(d, at))),
-					   at));
-	if (on_rank_of(d, at) != 2)
-		on_fail(d, "onnx.shape", "position_ids must be one number, or "
-			"have 2 axes");
+	at = places(d, shape.at[flat ? 1 : 2]);
 	c = on_unsqueeze(d, rotary_rows(d, 2, at), flat ? 2 : 1);
 	s = on_unsqueeze(d, rotary_rows(d, 3, at), flat ? 2 : 1);
-	n = on_int(d, "rotary_embedding_dim", 0);
-	on_bound(d, "half of rotary_embedding_dim", n / 2,
-		n == 0 ? 0 : on_extent(d, c, 3), on_extent(d, c, 3));
+	n = on_extent(d, c, 3);
+	check_turn(d, n);
+	if (heads == 0 && n > 0)
+		heads = shape.at[flat ? 2 : 3] / (2 * n);
 	if (flat)
-		x = split(d, x, heads > 0 ? heads
-			: shape.at[2] / (on_extent(d, c, 3) < 1
-				? 1 : 2 * on_extent(d, c, 3)));
+		x = split(d, x, heads);
 	x = rotary_turn(d, x, c, s, pairs);
 	on_set(d, 0, on_cast_to(d, on_reshape(d, x, shape), t));
 }
