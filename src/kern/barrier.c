@@ -160,6 +160,23 @@ static void condition(struct walk *w, kern_stmt *s)
 	add_all(w, &w->open, &then);
 }
 
+static bool deals(const kern_stmt *s)
+{
+	for (int32_t i = 0; i < s->body.list.n; i++)
+		if (deals(s->body.list.at[i]))
+			return true;
+	for (int32_t i = 0; i < s->other.list.n; i++)
+		if (deals(s->other.list.at[i]))
+			return true;
+	return s->kind == KERN_FOR && s->by_warp;
+}
+
+/* A loop that all warps walk alike only reads: one barrier in front of it is enough. */
+static bool is_alike(const struct walk *w, const kern_stmt *s)
+{
+	return w->v == NULL && s->kind == KERN_FOR && !deals(s);
+}
+
 static void walk(struct walk *w, kern_block *b)
 {
 	for (int32_t i = 0; i < b->list.n; i++) {
@@ -169,7 +186,7 @@ static void walk(struct walk *w, kern_block *b)
 
 		if (s->kind == KERN_BARRIER)
 			w->open.n = 0;
-		if (warps)
+		if (warps || is_alike(w, s))
 			add_below(w, &u, s);
 		else
 			add_own(w, &u, s);

@@ -10,6 +10,7 @@
  *   lower_index.c   indices as values, and indices that are read from data
  *   lower_place.c   where elements lie: loads and stores
  *   lower_race.c    what other chunks may be writing
+ *   lower_once.c    stores of what all warps of a block have alike
  *   lower_leaf.c    statements: stores and accumulators
  *   lower_acc.c     accumulators in lanes; parts of split sums
  *   lower_turn.c    transposed tiles
@@ -130,6 +131,7 @@ typedef struct lowering {
 	bool *here;  /* [eqn] some of it is done in one of this phase's chunks */
 	map *unsafe; /* expr id -> 1 no, 2 yes */
 	int32_t phase;
+	int32_t dealt; /* loops by warp around; 0: all warps do the same */
 	form chunk;
 	struct {
 		int32_t add, sub, mul, and, or, not, sel, ge, lt, eq, ne;
@@ -278,6 +280,10 @@ val lw_load_scalar(lowering *lw, const struct place_of *p, kern_val lane,
 const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at);
 /* as computed with */
 val lw_load(lowering *lw, const struct place_of *p, bool guarded);
+/* by each warp that comes here */
+void lw_put(lowering *lw, const struct place_of *p, val v);
+
+/* lower_once.c: the same by one warp of a block, where all of them come */
 void lw_store(lowering *lw, const struct place_of *p, val v);
 
 /* lower_race.c: may another chunk write elements of the tensor while this one reads

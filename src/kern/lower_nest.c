@@ -563,6 +563,7 @@ void lw_nest(lowering *lw, loop_node *const *list, int32_t n)
 	for (int32_t i = 0; i < n; i++) {
 		const loop_node *c = list[i];
 
+		lw->dealt += c->by_warp;
 		if (c->kind == LOOP_FOR)
 			for_loop(lw, c);
 		else if (c->kind == LOOP_BLOCK)
@@ -575,6 +576,7 @@ void lw_nest(lowering *lw, loop_node *const *list, int32_t n)
 			lw_init(lw, c, true);
 		} else
 			lw_leaf(lw, c);
+		lw->dealt -= c->by_warp;
 		for (int32_t k = 0; k < held; k++)
 			if (until[k] == i)
 				lw_let_go(lw, eqn[k]);

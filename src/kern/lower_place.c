@@ -383,7 +383,7 @@ static void store_lanes(lowering *lw, const struct place_of *p, val v)
 	lw_close(lw);
 }
 
-void lw_store(lowering *lw, const struct place_of *p, val v)
+void lw_put(lowering *lw, const struct place_of *p, val v)
 {
 	bool own = per_lane(lw, p), wide = lw->lanes > 1 && (p->varies || own);
 

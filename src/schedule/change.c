@@ -366,7 +366,7 @@ bool loop_change_cut(loop_kernel *k, int32_t eqn, int32_t v, int64_t by)
 	if (k->n_eqns >= MOST_EQUATIONS || k->n_vars >= MOST_VARIABLES ||
 		by < 1 || by >= n || (e->reduced & BIT(v)) == 0 || e->push ||
 		e->tail || e->scan_var >= 0 || e->e->n_out != 1 ||
-		e->e->monoid != IR_SUM || e->stage || e->pack)
+		e->e->monoid == IR_SET || e->stage || e->pack)
 		return false;
 	number = add_variable(k, (n + by - 1) / by, AXIS_R,
 		arena_printf(k->a, "%s_piece", k->var[v].name));

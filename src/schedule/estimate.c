@@ -513,10 +513,8 @@ static void walk_span(estimate *w, const loop_node *n)
 	w->share = share;
 }
 
-static void walk(estimate *w, const loop_node *n)
+static void walk_node(estimate *w, const loop_node *n)
 {
-	if (w->depth == ESTIMATE_MAX_DEPTH)
-		return;
 	switch (n->kind) {
 	case LOOP_FOR:
 		walk_for(w, n);
@@ -542,6 +540,25 @@ static void walk(estimate *w, const loop_node *n)
 		add_leaf(w, n);
 		break;
 	}
+}
+
+/* Outside of the loops by warp, each warp of a block does all of it. */
+static void walk(estimate *w, const loop_node *n)
+{
+	bool dealt = w->dealt;
+	double share = w->share;
+
+	if (w->depth == ESTIMATE_MAX_DEPTH)
+		return;
+	if (n->by_warp)
+		w->out->scalar_cycles += times_of(w, ~(loop_set)0) * w->warps *
+					 w->k->machine->block.meet_cycles;
+	w->dealt |= n->by_warp;
+	if (!w->dealt && !loop_is_loop(n))
+		w->share *= w->warps;
+	walk_node(w, n);
+	w->dealt = dealt;
+	w->share = share;
 }
 
 /* Operations of all equations, as the plan counts them. */
@@ -577,8 +594,8 @@ void loop_estimate_of(loop_kernel *k, loop_estimate *out)
 		const loop_phase *ph = &k->phase[p];
 
 		w.out = &out->phase[p];
-		w.out->chunks = (double)ph->n_chunks *
-				(ph->warps > 1 ? ph->warps : 1);
+		w.warps = ph->warps > 1 ? ph->warps : 1;
+		w.out->chunks = (double)ph->n_chunks * w.warps;
 		w.share = estimate_keeps(k, ph) ? 0 : 1;
 		for (int32_t v = 0; v < k->n_vars; v++)
 			w.range[v] = (struct estimate_range){

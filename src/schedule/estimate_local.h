@@ -24,6 +24,8 @@ typedef struct estimate {
 	int32_t depth;
 	double share; /* part of the iterations around that guards let pass */
 	int32_t lanes, lane_var;
+	int32_t warps; /* of the block that runs a chunk */
+	bool dealt;    /* the current node is in a loop by warp */
 	double wide; /* number of vectors that the widest value of the lanes needs */
 	double work; /* operations of all equations */
 	double all;  /* bytes of the tensors that the kernel touches */

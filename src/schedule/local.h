@@ -99,11 +99,16 @@ void loop_choose_streams(loop_kernel *k);
 void loop_widen_accesses(loop_kernel *k);
 /* May lanes of n take as many neighbours as it has vectors at a time? */
 bool loop_may_be_wide(const loop_kernel *k, const loop_node *n);
+/* row_warps.c: cuts long rows into pieces for the warps of a block */
+void loop_rows_to_warps(loop_kernel *k);
 /* warps.c: deals loops of tiles to the warps of a block, if the machine has any */
 void loop_deal_to_warps(loop_kernel *k);
 /* May the iterations of n be run by different warps? */
 bool loop_may_deal(const loop_kernel *k, const loop_node *n);
-/* A value in a register that all warps of the phase would have; NULL: none. */
+/* May all warps run the statement alike, outside of the loops that are dealt? */
+bool loop_may_be_alike(const loop_kernel *k, const loop_node *n);
+/* A value that warps would set to different values in a register of all; NULL:
+ * none. */
 const loop_buf *loop_kept_by_all(const loop_kernel *k, int32_t phase);
 int64_t loop_flops(loop_kernel *k, const loop_node *n);
 int64_t loop_work(const loop_kernel *k, const loop_node *n);

@@ -153,6 +153,11 @@ static void take_wide(struct recipe *r)
 	loop_widen_accesses(r->k);
 }
 
+static void take_blocks(struct recipe *r)
+{
+	loop_rows_to_warps(r->k);
+}
+
 static void give_tail(struct recipe *r)
 {
 	for (int32_t i = 0; i < r->n_tail; i++)
@@ -195,6 +200,7 @@ static const struct pass {
 	{"guards", FREE | NO_TILES, take_guards},
 	{"ahead", FREE | NO_TILES, take_ahead},
 	{"wide", FREE | NO_TILES, take_wide},
+	{"blocks", FREE | NO_TILES, take_blocks},
 	{"tail", NO_TILES, give_tail},
 	{"locations", 0, take_locations},
 	{"streams", NO_TILES, take_streams},

@@ -9,7 +9,8 @@ static void check_leaf(struct sv *v, const loop_node *n, int32_t warps)
 
 	for (const loop_node *u = n->up; u != NULL; u = u->up)
 		dealt += u->by_warp;
-	if (warps > 1 && dealt != 1)
+	if (warps > 1 && dealt != 1 &&
+		(dealt > 0 || !loop_may_be_alike(v->k, n)))
 		verify_fail(v, n, "warp",
 			"%d loops by warp stand around %s; in a phase `by %d warps` it must be one",
 			dealt, verify_eqn(v, n->eqn), warps);

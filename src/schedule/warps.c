@@ -2,9 +2,9 @@
  * warps.c: deals the loops of a phase to the warps of a block.
  *
  * Consumes phases of tiles with their locations, on a machine that has blocks of
- * warps. A loop around statements whose iterations do not depend on each other is
- * walked by warp: iteration n by warp n mod the number of warps. Every statement
- * stands in exactly one such loop, so none is run twice; arrays of the worker become
+ * warps (rows: row_warps.c). A loop around statements whose iterations do not depend
+ * on each other is walked by warp: iteration n by warp n mod the number of warps.
+ * Every statement of tiles stands in exactly one such loop, so none is run twice; arrays of the worker become
  * memory that the block shares, so no value may be kept in a register from one
  * such loop to the next, and none in an array within one. Where the warps must
  * wait for each other follows from what they access (kern/barrier.c).
@@ -24,18 +24,33 @@ static bool holds(const loop_node *n, loop_kind kind)
 	return n->kind == kind;
 }
 
-/* Is each iteration of var independent in each statement below n? */
-static bool are_apart(const loop_kernel *k, const loop_node *n, int32_t var)
+/* Is the piece of a sum that e makes that of top, or of a block inside that holds
+ * the same piece of the variable? */
+static bool is_of_piece(
+	const loop_eqn *e, const loop_node *leaf, const loop_node *top)
+{
+	for (const loop_node *u = leaf->up; u != top->up; u = u->up)
+		if (u->kind == LOOP_BLOCK && u->var == top->var &&
+			u->size == top->size && u->number >= 0 &&
+			(e->left & BIT(u->number)) != 0)
+			return true;
+	return false;
+}
+
+/* Is each iteration of top independent in each statement below n? */
+static bool are_apart(
+	const loop_kernel *k, const loop_node *n, const loop_node *top)
 {
 	const loop_eqn *e;
 
 	for (int32_t i = 0; i < n->n_child; i++)
-		if (!are_apart(k, n->child[i], var))
+		if (!are_apart(k, n->child[i], top))
 			return false;
 	if (loop_is_loop(n))
 		return true;
 	e = &k->eqn[n->eqn];
-	return !e->push && e->scan_var != var && (e->left & BIT(var)) != 0 &&
+	return !e->push && e->scan_var != top->var &&
+	       ((e->left & BIT(top->var)) != 0 || is_of_piece(e, n, top)) &&
 	       n->kind != LOOP_PART && n->kind != LOOP_JOIN;
 }
 
@@ -58,7 +73,7 @@ bool loop_may_deal(const loop_kernel *k, const loop_node *n)
 {
 	return (n->kind == LOOP_FOR || n->kind == LOOP_BLOCK) && !n->parallel &&
 	       !n->backward && n->lanes <= 1 && n->n_clip == 0 &&
-	       n->number < 0 && are_apart(k, n, n->var) && !keeps_array(k, n);
+	       are_apart(k, n, n) && !keeps_array(k, n);
 }
 
 /* The length of the interval that n cuts or walks. */
@@ -125,6 +140,35 @@ static bool is_in_phase(const loop_kernel *k, const loop_buf *b, int32_t phase)
 	return false;
 }
 
+/* Does a loop by warp at or below n hold a statement of eqn? dealt: n stands in
+ * one. */
+static bool is_dealt(const loop_node *n, int32_t eqn, bool dealt)
+{
+	dealt |= n->by_warp;
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (is_dealt(n->child[i], eqn, dealt))
+			return true;
+	return dealt && !loop_is_loop(n) && n->eqn == eqn;
+}
+
+static bool is_dealt_in(const loop_phase *ph, int32_t eqn)
+{
+	for (int32_t i = 0; i < ph->n_roots; i++)
+		if (is_dealt(ph->root[i], eqn, false))
+			return true;
+	return false;
+}
+
+bool loop_may_be_alike(const loop_kernel *k, const loop_node *n)
+{
+	const loop_eqn *e = &k->eqn[n->eqn];
+
+	return (n->kind == LOOP_INIT || n->kind == LOOP_STMT ||
+		       n->kind == LOOP_DONE) &&
+	       !e->push && !e->stage && !e->pack && e->scan_var < 0 &&
+	       e->n_parts == 0;
+}
+
 const loop_buf *loop_kept_by_all(const loop_kernel *k, int32_t phase)
 {
 	for (int32_t i = 0; i < k->n_bufs; i++) {
@@ -135,7 +179,7 @@ const loop_buf *loop_kept_by_all(const loop_kernel *k, int32_t phase)
 			continue;
 		while (u != NULL && !u->by_warp)
 			u = u->up;
-		if (u == NULL)
+		if (u == NULL && is_dealt_in(&k->phase[phase], b->eqn))
 			return b;
 	}
 	return NULL;

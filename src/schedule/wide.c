@@ -69,8 +69,8 @@ static void see_leaf(struct look *w, const loop_node *n)
 {
 	const loop_eqn *e = &w->k->eqn[n->eqn];
 
-	w->jumps |= n->kind != LOOP_STMT || e->push || e->stage || e->pack ||
-		    e->part || e->scan_var >= 0;
+	w->jumps |= n->kind != LOOP_STMT || e->push || e->stage ||
+		    (e->pack && !e->part) || e->scan_var >= 0;
 	for (int32_t i = 0; i < e->e->n_out && !w->jumps; i++) {
 		loop_walk(w->k->a, e->body[i], on_expr, w);
 		see_access(w, e->e->out[i], e->at);

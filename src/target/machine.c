@@ -111,7 +111,8 @@
 	.wide_bytes = 16, .wide_elems = 8, .narrow_indices = true,             \
 	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
-		.sum_terms = 32, .matrix_terms = 128, .matrix_columns = 64},   \
+		.sum_terms = 32, .matrix_terms = 128, .matrix_columns = 64,    \
+		.meet_cycles = 40},                                            \
 	.matrix = {.rows = 16, .columns = 8, .terms = 16, .pad_bytes = 16,     \
 		.cycles = 32}
 

@@ -164,6 +164,7 @@ typedef struct machine_block {
 	int32_t sum_terms;    /* of a factor that are copied at a time */
 	int32_t matrix_terms; /* .. of a product by matrix instructions */
 	int32_t matrix_columns; /* of a tile by such instructions, at most */
+	double meet_cycles; /* of each warp, until all of them have come */
 } machine_block;
 
 /* One instruction adds the products of rows x terms and terms x columns elements

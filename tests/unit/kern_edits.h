@@ -707,6 +707,29 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"step 32", "step 31", "race"},
+	{"a row in pieces, which all warps add up",
+		"kernel 0 sum {\n"
+		"  param p0: f32[4] out\n"
+		"  param p1: f32[1024] in\n"
+		"  local b0: f32[2] at 0\n"
+		"  bytes scratch 0, local 8\n"
+		"  phase of 4 chunks by 2 warps {\n"
+		"    var %r0: f32 = zero\n"
+		"    for %i1 = 0 .. 256 step 128 by warp {\n"
+		"      %2: i64 = idiv %i1, 128\n"
+		"      store b0[%2] = f32 load p1[256*chunk + %i1]\n"
+		"    }\n"
+		"    barrier\n"
+		"    for %i3 = 0 .. 2 {\n"
+		"      %4: f32 = load b0[%i3]\n"
+		"      set %r0 = add %r0, %4\n"
+		"    }\n"
+		"    for %i5 = 0 .. 1 by warp {\n"
+		"      store p0[chunk] = %r0\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"    barrier\n", "", "barrier"},
 };
 
 #endif

@@ -223,6 +223,14 @@ static const struct row {
 	{DECIDE_WARPS_TAKEN, 8, -1, "program { x: f32[256,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_WARPS_LOOPS, -1, -1, "fusion/31d_rows_in_blocks.tn", "cuda/sm_90"},
+	{DECIDE_WARPS_ROW_TAKEN, 8, -1, "program { x: f32[256,8192]\n"
+		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
+	{DECIDE_WARPS_ROW_LOOPS, -1, -1, "program { x: f32[256,8192]\n"
+		" o, i = max_with_index(x, axis=1)\n return o, i }", "cuda/sm_90"},
+	{DECIDE_WARPS_ROW_SHORT, -1, -1, "program { x: f32[512,200]\n"
+		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
+	{DECIDE_WARPS_ROW_COST, 100000, -1, "program { x: f32[100000,4096]\n"
+		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
 	{DECIDE_WARPS_LARGE, -1, 1024, "program { x: f32[256,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "small blocks"},
 	{DECIDE_WARPS_FEW, 1, -1, "program { x: f32[16,256]  y: f32[256,256]\n"
