@@ -357,6 +357,20 @@ static void add_part(loop_kernel *k, int32_t eqn, int32_t number)
 	q->reduced = BIT(number);
 }
 
+/* A name that no variable has: "i_1_piece", "i_1_piece2", .. */
+static const char *piece_name(const loop_kernel *k, int32_t v)
+{
+	const char *stem = arena_printf(k->a, "%s_piece", k->var[v].name);
+	const char *name = stem;
+
+	for (int32_t n = 2, i = 0; i < k->n_vars; i++)
+		if (strcmp(k->var[i].name, name) == 0) {
+			name = arena_printf(k->a, "%s%d", stem, n++);
+			i = -1;
+		}
+	return name;
+}
+
 bool loop_change_cut(loop_kernel *k, int32_t eqn, int32_t v, int64_t by)
 {
 	const loop_eqn *e = &k->eqn[eqn];
@@ -369,7 +383,7 @@ bool loop_change_cut(loop_kernel *k, int32_t eqn, int32_t v, int64_t by)
 		e->e->monoid == IR_SET || e->stage || e->pack)
 		return false;
 	number = add_variable(k, (n + by - 1) / by, AXIS_R,
-		arena_printf(k->a, "%s_piece", k->var[v].name));
+		piece_name(k, v));
 	k->dom = box_of(k);
 	add_part(k, eqn, number);
 	*loop_changed(k, LOOP_CHANGE_CUT) = (loop_change){.kind = LOOP_CHANGE_CUT, .var = v,
