@@ -129,14 +129,14 @@ typedef struct tn_options {
  * A new context in *out.
  *
  * options NULL means TN_OPTIONS_INIT. Starts no thread and no compiler: both
- * wait for the first program that needs them. TENON_RUN=interp in the
- * environment does what the option interp does; TENON_DUMP=PASS,PASS prints
- * what passes make on standard error, or into files of TENON_DUMP_DIR;
- * TENON_VERIFY=1 does what the option verify does, and checks kernels before C
- * is made of them: accesses within their arrays, no two threads at one element.
+ * wait for the first program that needs them. In the environment TENON_RUN=interp
+ * does what the option interp does; TENON_DUMP=PASS,PASS prints what passes make
+ * on standard error, or into files of TENON_DUMP_DIR; TENON_VERIFY=1 does what the
+ * option verify does, and checks kernels before C is made of them: no access out
+ * of an array, no race; TENON_PROGRAMS_MB limits the programs of an ONNX model.
  * errors  [memory]   [context.options] options of another version
- *         [context.run] [context.dump] [context.verify] another value of
- *         TENON_RUN, TENON_DUMP or TENON_VERIFY: see tn_context_diag(NULL);
+ *         [context.run] [context.dump] [context.verify] [context.programs] one
+ *         of these has another value: see tn_context_diag(NULL);
  *         TN_EIO when cache_dir is relative to a directory that is gone
  * owner   *out is the caller's: tn_context_free, after its programs
  * since   0.1

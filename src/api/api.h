@@ -37,6 +37,7 @@ struct tn_context {
 	run_device *device;	/* where elements lie; &run_cpu: in the process */
 	int64_t n_host;		/* opaque rows that the host ran for it */
 	const char *host_row;	/* the last one, or NULL */
+	size_t program_bytes;	/* limit of all that are made of one model */
 	bool foreign; /* the device cannot run what the target prints */
 };
 
@@ -59,6 +60,7 @@ struct tn_program {
 	compile_text schedule, kern; /* pinned */
 	VEC(compile_pair) apart;     /* no kernel computes both */
 	bool single; /* every kernel is compiled as a separate file */
+	bool lean; /* nobody can explain it: it keeps only what runs */
 };
 
 /* Throws [onnx.staged] for a program whose shapes follow from data. */

@@ -3,6 +3,7 @@
  */
 #include "api/shard.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -91,6 +92,24 @@ static void read_verify(tn_context *c)
 	c->o.verify = c->verify_kern = true;
 }
 
+/* TENON_PROGRAMS_MB: how much the programs of one model may take. */
+static void read_programs(tn_context *c)
+{
+	const char *text = getenv("TENON_PROGRAMS_MB");
+	char *end;
+	long n;
+
+	if (text == NULL || text[0] == '\0')
+		text = "1024";
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (*end != '\0' || errno != 0 || n < 0 || n > 1 << 30)
+		env_fail(c->e, TN_EINVAL, "context.programs", (loc){0},
+			"TENON_PROGRAMS_MB is \"%.60s\": accepted is a number "
+			"of megabytes, 0 to 2^30", text);
+	c->program_bytes = (size_t)n << 20;
+}
+
 static void open_context(void *arg)
 {
 	tn_context *c = arg;
@@ -103,6 +122,7 @@ static void open_context(void *arg)
 		c->dump.dir = absolute(c->a, c->dump.dir);
 	read_run(c);
 	read_verify(c);
+	read_programs(c);
 	api_device_open(c);
 }
 

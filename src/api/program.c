@@ -348,6 +348,8 @@ static void compile_native(tn_program *p)
 	(void)api_made(p, TN_LEVEL_SYSTEM);
 	set_ranges(p);
 	p->exec = api_compile(p->c, p->a, p->made);
+	if (p->lean && p->c->profile == NULL)
+		compile_drop_kernels(p->made);
 }
 
 /* The interpreter only needs the ranges of indices. */

@@ -45,7 +45,10 @@ tn_program *api_onnx_program(tn_context *c, arena *a, const onnx_program *o)
 
 static void *make_stage(void *c, arena *a, const onnx_program *o)
 {
-	return api_onnx_program(c, a, o);
+	tn_program *p = api_onnx_program(c, a, o);
+
+	p->lean = true;
+	return p;
 }
 
 /* All inputs are given, with bound ones; none is pinned. */
@@ -71,7 +74,7 @@ void api_onnx_stage(void *arg)
 	struct api_onnx_build *k = arg;
 	tn_onnx *m = k->m;
 	onnx_runner runner = {make_stage, run_stage, m->c,
-		!m->c->device->is_host};
+		!m->c->device->is_host, m->c->program_bytes};
 	int32_t n_in = onnx_n_inputs(m->m), n_out = onnx_n_outputs(m->m);
 	tn_program *p;
 

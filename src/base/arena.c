@@ -212,6 +212,11 @@ size_t arena_bytes(const arena *a)
 	return n;
 }
 
+void arena_count(arena *a, size_t n)
+{
+	a->held_bytes += n;
+}
+
 /* A new chunk of n_bytes of data in the list, or NULL. */
 static struct chunk *try_chunk(arena *a, size_t n_bytes)
 {

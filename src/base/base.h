@@ -86,6 +86,8 @@ void arena_free(arena *a);	 /* NULL is fine; children first */
 void arena_clear(arena *a);
 env *arena_env(const arena *a);
 size_t arena_bytes(const arena *a); /* memory held, in bytes */
+/* Counts n bytes that live as long as the arena, and are not its own. */
+void arena_count(arena *a, size_t n);
 
 /* Calls fn(a, arg) with an arena that is freed when fn returns or throws. */
 void arena_run(env *e, void (*fn)(arena *a, void *arg), void *arg);

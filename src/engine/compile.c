@@ -330,13 +330,14 @@ static void kern(compilation *c)
 	int32_t n = c->groups->kernel.n;
 	kernel_texts *pinned = pinned_of(c, "kern", &c->o.kern);
 
+	c->kern_arena = arena_child(c->a);
 	c->kernels = arena_array(c->a, kern_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
 		kern_kernel *k;
 
 		if (c->loops[i] == NULL)
 			continue;
-		c->kernels[i] = kern_lower(c->a, c->loops[i]);
+		c->kernels[i] = kern_lower(c->kern_arena, c->loops[i]);
 		k = pinned == NULL
 			    ? NULL
 			    : kern_text_apply(pinned, c->kernels[i], i);
@@ -375,6 +376,16 @@ static void make_plan(compilation *c)
 static void check_plan(compilation *c)
 {
 	plan_verify(c->plan);
+}
+
+void compile_drop_kernels(compilation *c)
+{
+	for (int32_t i = 0; i < c->groups->kernel.n; i++)
+		c->kernels[i] = NULL;
+	arena_free(c->kern_arena);
+	c->kern_arena = NULL;
+	for (int32_t i = 0; i < c->body.n; i++)
+		compile_drop_kernels(c->body.at[i]);
 }
 
 /* ---- the passes ---- */

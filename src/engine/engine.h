@@ -93,6 +93,7 @@ typedef struct compilation {
 	fuse_plan *groups;
 	loop_kernel **loops;	     /* by kernel of groups; NULL for opaque ones */
 	kern_kernel **kernels;	     /* by kernel, likewise */
+	arena *kern_arena;	     /* of the kernels */
 	const c_kernel **code;	     /* by kernel, likewise */
 	plan *plan;
 	/* bodies of loops that were asked for, by loop */
@@ -120,6 +121,10 @@ compilation *compile_again(
 /* The body of a loop of the program, compiled separately; pinned texts of c are
  * not for it. */
 compilation *compile_body(compilation *c, const ir_loop *l);
+
+/* Frees the kernels, nearly half of the memory, after the plan is made: it runs as
+ * before, but has no level kern to print any more. */
+void compile_drop_kernels(compilation *c);
 
 /* Runs the passes that a level needs and that have not run yet. A compilation
  * with a layout ends at TN_LEVEL_SYSTEM: the later levels belong to its phases. */

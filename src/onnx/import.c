@@ -60,8 +60,8 @@ static void define(onnx_import *x, scope *s, const char *name, val v)
 static void add_initialisers(onnx_import *x, scope *s, const onnx_graph *g)
 {
 	for (int32_t i = 0; i < g->init.n; i++) {
-		onnx_array t = onnx_tensor_array(
-			x->a, x->m, x->m->file, &g->init.at[i]);
+		onnx_array t = onnx_model_array(
+			x->m, x->m->file, &g->init.at[i]);
 		int32_t v = onnx_const(x, &t.type, t.data);
 
 		define(x, s, g->init.at[i].name,

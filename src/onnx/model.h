@@ -92,6 +92,8 @@ struct onnx_model {
 	VEC(onnx_port) input; /* of the graph, without initialisers */
 	map *files; /* mapped external data: name -> number in `mapped` */
 	VEC(onnx_bytes) mapped;
+	map *held; /* address of a tensor -> number in `array` */
+	VEC(onnx_array) array;
 };
 
 /* read.c */
@@ -121,6 +123,11 @@ const char *onnx_elem_name(int32_t elem); /* "float16", "string" */
  */
 onnx_array onnx_tensor_array(
 	arena *a, onnx_model *m, const char *file, const onnx_tensor *t);
+
+/* The same of a tensor of the model, which keeps the copy: all programs that are
+ * built from it read one. */
+onnx_array onnx_model_array(
+	onnx_model *m, const char *file, const onnx_tensor *t);
 
 /* The elements as files hold them: fewer bits than a byte are packed. */
 onnx_bytes onnx_packed(arena *a, const ir_type *t, const void *data);

@@ -163,6 +163,7 @@ typedef struct onnx_runner {
 		void *const *out);
 	void *arg;
 	bool unrolled; /* as onnx_unroll */
+	size_t most_bytes; /* of all programs that are kept */
 } onnx_runner;
 
 /* fold: as onnx_fold_from. The model must live as long as the arena. */

@@ -34,7 +34,7 @@ void onnx_size(node *d)
 
 static int32_t tensor_const(node *d, const onnx_tensor *t)
 {
-	onnx_array x = onnx_tensor_array(d->x->a, d->x->m, d->x->where, t);
+	onnx_array x = onnx_model_array(d->x->m, d->x->where, t);
 
 	return onnx_const(d->x, &x.type, x.data);
 }

@@ -11,6 +11,11 @@
  * answers is valid for every later run. The interpreter computes an answer that
  * takes few steps; otherwise the stage is compiled, and passes all values on
  * that later stages need.
+ *
+ * What an import makes is freed together. Whoever passes a stage uses the import
+ * that made it, so an import is used last at least as late as those whose stages
+ * are behind its own. If programs take more bytes than they may, the import that
+ * was used first goes, and of several the newest: nothing stands behind it.
  */
 #include "onnx/stage.h"
 
@@ -20,9 +25,16 @@
  * each stage may start from the inputs again, so the total cost grows with the
  * square of the number of stages
  */
-enum { CHEAP = 1 << 14, MAX_IMPORTS = 64, MAX_STAGES = 256 };
+enum { CHEAP = 1 << 14, MAX_STAGES = 256, MAX_ROOTS = 1 << 16 };
 
 typedef struct branch branch;
+
+/* What one import made. */
+typedef struct made {
+	arena *a;
+	int64_t used; /* the last run that used it */
+	VEC(branch *) branch; /* whose stages are its own */
+} made;
 
 /*
  * A stage computes a value that determines shapes or, at the end of a branch,
@@ -30,7 +42,8 @@ typedef struct branch branch;
  */
 typedef struct stage {
 	onnx_program p; /* p.ir is NULL if the value is known already */
-	void *made;	/* compiled program; NULL: the interpreter runs it */
+	made *by;
+	void *program;	/* compiled; NULL: the interpreter runs it */
 	int32_t n_out, *out; /* values that it computes, the answer first */
 	size_t n_bytes;
 	void *answer; /* of the current run */
@@ -51,7 +64,9 @@ struct onnx_staged {
 	int64_t fold;
 	map *root; /* types of all inputs -> number */
 	VEC(branch *) roots;
-	int64_t n_imports, n_kept;
+	VEC(made *) made; /* oldest first */
+	int64_t n_imports, n_runs;
+	bool has_grown; /* since the limit was checked */
 };
 
 /* The current run. */
@@ -62,6 +77,7 @@ typedef struct onnx_path {
 	map *at; /* value -> number */
 	VEC(void *) data;
 	branch *here;
+	made *by; /* the import under way, or NULL */
 	int32_t n_asked;
 } path;
 
@@ -122,16 +138,17 @@ static void run_program(path *q, const stage *s, void *const *out)
 		else
 			in[i] = i < p->n_free ? data_of(q, p->of[i])
 					      : p->bound[i];
-	if (s->made == NULL)
+	if (s->program == NULL)
 		interp_run(arena_env(q->a), p->ir, in, out);
 	else
-		q->s->runner.run(q->s->runner.arg, s->made, in, out);
+		q->s->runner.run(q->s->runner.arg, s->program, in, out);
 }
 
 static void run_stage(path *q, stage *s)
 {
 	void **out = arena_array(q->a, void *, s->n_out + 1);
 
+	s->by->used = q->s->n_runs;
 	if (s->p.ir == NULL) {
 		const void *data = s->out[0] < q->s->m->input.n
 			? q->in[s->out[0]].data
@@ -149,8 +166,9 @@ static void run_stage(path *q, stage *s)
 }
 
 /* The branch of the answer; a new one if there is none. */
-static branch *follow(arena *a, stage *s)
+static branch *follow(stage *s)
 {
+	arena *a = s->by->a;
 	branch *b = s->branches;
 
 	while (b != NULL && memcmp(b->answer, s->answer, s->n_bytes) != 0)
@@ -166,6 +184,13 @@ static branch *follow(arena *a, stage *s)
 
 /* ---- making one ---- */
 
+/* The stage at the end of the path. */
+static void add_stage(path *q, stage *g)
+{
+	*vec_push(q->by->a, &q->by->branch) = q->here;
+	q->here->to = g;
+}
+
 static stage *new_stage(onnx_import *x, int32_t v)
 {
 	const onnx_staged *s = x->path->s;
@@ -173,6 +198,7 @@ static stage *new_stage(onnx_import *x, int32_t v)
 	stage *g = arena_make(x->a, stage);
 	values out = {0};
 
+	g->by = x->path->by;
 	g->n_bytes = ir_type_bytes(&x->p->value.at[v].type);
 	g->answer = arena_alloc(x->a, g->n_bytes + 1, 1);
 	if (f->is_free || f->is_carried) {
@@ -186,7 +212,7 @@ static stage *new_stage(onnx_import *x, int32_t v)
 			out = onnx_cut(x, v);
 		g->p = onnx_prune(x, out.v.n, out.v.at, NULL);
 		if (!cheap)
-			g->made = s->runner.make(
+			g->program = s->runner.make(
 				s->runner.arg, x->a, &g->p);
 	}
 	g->n_out = out.v.n;
@@ -207,14 +233,14 @@ static const void *decide(onnx_import *x, int32_t v)
 	if (g == NULL) {
 		g = new_stage(x, v);
 		run_stage(q, g);
-		q->here->to = g;
+		add_stage(q, g);
 	}
 	if (g->is_end || g->out[0] != v)
 		env_bug(x->e, "onnx_stage", "the import needs another "
 			"value than before");
 	for (int32_t i = 1; i < g->n_out; i++)
 		onnx_fact(x, g->out[i])->is_carried = true;
-	q->here = follow(q->s->kept, g);
+	q->here = follow(g);
 	/* it is a constant in later stages */
 	f = onnx_fact(x, v);
 	f->data = q->here->answer;
@@ -232,8 +258,12 @@ static void import(path *q)
 	onnx_import *x = onnx_import_new(a, s->m);
 	stage *g = arena_make(a, stage);
 
+	q->by = arena_make(a, made);
+	q->by->a = a;
+	q->by->used = s->n_runs;
+	*vec_push(s->kept, &s->made) = q->by;
+	s->has_grown = true;
 	s->n_imports++;
-	s->n_kept++;
 	x->path = q;
 	x->decide = decide;
 	onnx_fold_from(x, s->fold);
@@ -242,6 +272,7 @@ static void import(path *q)
 		onnx_give(x, i, 1, &q->in[i]);
 	g->p = onnx_import_run(x);
 	g->is_end = true;
+	g->by = q->by;
 	if (q->here->to != NULL)
 		env_bug(x->e, "onnx_staged_run", "the import needs fewer "
 			"values than before");
@@ -254,22 +285,67 @@ static void import(path *q)
 				(loc){.file = s->m->file},
 				"output \"%.200s\" is not a tensor",
 				s->m->graph.out.at[i].name);
-	g->made = s->runner.make(s->runner.arg, a, &g->p);
-	q->here->to = g;
+	g->program = s->runner.make(s->runner.arg, a, &g->p);
+	add_stage(q, g);
 }
 
-/* Frees all stages if there are too many of them. */
+/* ---- what is kept ---- */
+
+static int32_t least_recent(const onnx_staged *s)
+{
+	int32_t k = 0;
+
+	for (int32_t i = 1; i < s->made.n; i++)
+		if (s->made.at[i]->used <= s->made.at[k]->used)
+			k = i;
+	return k;
+}
+
+static void drop(onnx_staged *s, int32_t k)
+{
+	made *g = s->made.at[k];
+
+	for (int32_t i = 0; i < g->branch.n; i++)
+		g->branch.at[i]->to = NULL;
+	s->made.n--;
+	for (int32_t i = k; i < s->made.n; i++)
+		s->made.at[i] = s->made.at[i + 1];
+	arena_free(g->a);
+}
+
+/* Frees what is beyond the limit, but never the program that ran last. */
+static void limit(onnx_staged *s)
+{
+	size_t n = 0;
+
+	if (!s->has_grown)
+		return;
+	for (int32_t i = 0; i < s->made.n; i++)
+		n += arena_bytes(s->made.at[i]->a);
+	while (s->made.n > 1 && n > s->runner.most_bytes) {
+		int32_t k = least_recent(s);
+
+		n -= arena_bytes(s->made.at[k]->a);
+		drop(s, k);
+	}
+	s->has_grown = false;
+}
+
 static void start(onnx_staged *s)
 {
-	if (s->kept != NULL && s->n_kept < MAX_IMPORTS)
+	s->n_runs++;
+	if (s->kept != NULL && s->roots.n < MAX_ROOTS) {
+		limit(s);
 		return;
+	}
 	arena_free(s->kept);
 	s->kept = NULL;
+	s->made.at = NULL;
+	s->made.n = s->made.cap = 0;
 	s->kept = arena_child(s->a);
 	s->root = map_new(s->kept);
 	s->roots.at = NULL;
 	s->roots.n = s->roots.cap = 0;
-	s->n_kept = 0;
 }
 
 static branch *root_of(onnx_staged *s, arena *a, const onnx_array *in)
@@ -311,13 +387,14 @@ static void run(arena *scratch, void *arg)
 	q.here = root_of(s, scratch, k->in);
 	while (q.here->to != NULL && !q.here->to->is_end) {
 		run_stage(&q, q.here->to);
-		q.here = follow(s->kept, q.here->to);
+		q.here = follow(q.here->to);
 	}
 	if (q.here->to == NULL) {
 		q.here = root_of(s, scratch, k->in);
 		import(&q);
 	}
 	end = q.here->to;
+	end->by->used = s->n_runs;
 	out = arena_array(scratch, void *, end->n_out + 1);
 	for (int32_t i = 0; i < end->n_out; i++) {
 		k->out[i].type = *output_type(end, i);

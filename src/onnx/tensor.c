@@ -421,3 +421,17 @@ onnx_array onnx_tensor_array(
 		x.data = from_fields(&j);
 	return x;
 }
+
+onnx_array onnx_model_array(
+	onnx_model *m, const char *file, const onnx_tensor *t)
+{
+	int64_t at = map_get(m->held, &t, sizeof(onnx_tensor *), -1);
+	onnx_array x;
+
+	if (at >= 0)
+		return m->array.at[at];
+	x = onnx_tensor_array(m->a, m, file, t);
+	map_set(m->held, &t, sizeof(onnx_tensor *), m->array.n);
+	*vec_push(m->a, &m->array) = x;
+	return x;
+}

@@ -98,6 +98,7 @@ onnx_model *onnx_parse(arena *a, const char *name, const char *folder,
 	m->file = arena_strdup(a, name);
 	m->folder = folder != NULL ? arena_strdup(a, folder) : NULL;
 	m->files = map_new(a);
+	m->held = map_new(a);
 	m->bytes = (onnx_bytes){bytes, n};
 	onnx_read_model(m, m->bytes);
 	for (int32_t i = 0; i < m->graph.init.n; i++)

@@ -61,6 +61,7 @@ void *run_slab(arena *a, size_t n_bytes)
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (m->at == MAP_FAILED)
 		fail(a, n_bytes, strerror(errno));
+	arena_count(a, m->n_bytes);
 	p = (uintptr_t)m->at;
 	if (extra) {
 		p = (p + HUGE_BYTES - 1) / HUGE_BYTES * HUGE_BYTES;

@@ -153,6 +153,8 @@ static void says_what_is_accepted(void **state)
 	refused("TENON_RUN", "compiled", "context.run", "interp is accepted");
 	refused("TENON_RUN", "interp ", "context.run", "\"interp \"");
 	refused("TENON_VERIFY", "yes", "context.verify", "1 is accepted");
+	refused("TENON_PROGRAMS_MB", "all", "context.programs", "megabytes");
+	refused("TENON_PROGRAMS_MB", "-1", "context.programs", "\"-1\"");
 	refused("TENON_DUMP", "fuse,,plan", "context.dump", "no pass \"\"");
 	refused("TENON_DUMP", "fuze", "context.dump",
 		"all, program, lower, prune, localise, settle, fuse");

@@ -32,7 +32,7 @@ struct model {
 	tn_program *p;
 };
 
-static struct model model_of(const char *text, bool interp)
+static struct model limited(const char *text, bool interp, size_t most)
 {
 	struct model m = {.path = "/tmp/tenon_onnx_XXXXXX"};
 	tn_options o = TN_OPTIONS_INIT;
@@ -40,8 +40,14 @@ static struct model model_of(const char *text, bool interp)
 	o.interp = interp;
 	write_file(text, m.path);
 	assert_int_equal(tn_context_new(&m.c, &o), TN_OK);
+	m.c->program_bytes = most;
 	assert_int_equal(tn_onnx_load(&m.p, m.c, m.path), TN_OK);
 	return m;
+}
+
+static struct model model_of(const char *text, bool interp)
+{
+	return limited(text, interp, (size_t)1 << 30);
 }
 
 static void end(struct model *m)
@@ -300,30 +306,107 @@ static void test_loop_and_unique(void **state)
 	}
 }
 
-/* Old branches are forgotten when there are too many; answers stay right. */
-static void test_many_shapes(void **state)
+static const float negative[8] = {0, -1, -2, -3, -4, -5, -6, -7};
+
+static void run_neg(struct model *m, int64_t n)
 {
-	struct model m = model_of("opset 13; in x float [N]; out y;"
-		"node Neg x > y;", true);
-	float x[100], want[100];
+	float x[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+	tn_array in = f32s(n, x);
+
+	expect(m, &in, n, negative);
+}
+
+#define NEG "opset 13; in x float [N]; out y; node Neg x > y;"
+
+/* What was not used for the longest time goes first; answers stay right. */
+static void test_limit(void **state)
+{
+	(void)state;
+	MODES {
+		struct model m = limited(NEG, mode == 0, SIZE_MAX);
+		size_t one, two;
+
+		run_neg(&m, 3);
+		one = arena_bytes(m.p->a);
+		run_neg(&m, 4);
+		two = arena_bytes(m.p->a) - one;
+		run_neg(&m, 3);
+		assert_int_equal(imports(&m), 2);
+		end(&m);
+
+		m = limited(NEG, mode == 0, two * 5 / 2);
+		run_neg(&m, 3);
+		run_neg(&m, 4);
+		run_neg(&m, 3);
+		run_neg(&m, 5); /* too many: that of 4 goes with the next run */
+		run_neg(&m, 3);
+		run_neg(&m, 5);
+		assert_int_equal(imports(&m), 3);
+		run_neg(&m, 4);
+		assert_int_equal(imports(&m), 4);
+		end(&m);
+
+		m = limited(NEG, mode == 0, 0); /* the last one is always kept */
+		run_neg(&m, 3);
+		run_neg(&m, 3);
+		assert_int_equal(imports(&m), 1);
+		run_neg(&m, 4);
+		run_neg(&m, 3);
+		assert_int_equal(imports(&m), 3);
+		end(&m);
+	}
+}
+
+/* Stages of one import that another one goes on from outlive it. */
+static void test_limit_of_stages(void **state)
+{
+	struct model m = limited("opset 13; in x float [N]; out y;"
+		"node NonZero x > k; init z int64 [1] 0;"
+		"node Squeeze k z > j; node Gather x j > g : axis=0;"
+		"node Add g g > y;", true, 0);
+	float x[3] = {1, 0, 2}, one[3] = {0, 3, 0};
+	tn_array in = f32s(3, x), in1 = f32s(3, one);
 
 	(void)state;
-	for (int i = 0; i < 100; i++) {
-		x[i] = (float)i;
-		want[i] = -(float)i;
+	for (int k = 0; k < 3; k++) {
+		expect(&m, &in, 2, (float[]){2, 4});
+		expect(&m, &in, 2, (float[]){2, 4});
+		expect(&m, &in1, 1, (float[]){6});
+		expect(&m, &in1, 1, (float[]){6});
 	}
-	for (int64_t n = 1; n <= 70; n++) {
-		tn_array in = f32s(n, x);
-
-		expect(&m, &in, n, want);
-	}
-	for (int64_t n = 69; n <= 70; n++) {
-		tn_array in = f32s(n, x);
-
-		expect(&m, &in, n, want);
-	}
-	assert_int_equal(imports(&m), 70);
 	end(&m);
+}
+
+/* Elements that are not in the file as they are in memory are there once, however
+ * many programs read them. */
+static void test_shared_weights(void **state)
+{
+	enum { N = 1 << 20 };
+	env *e = env_new();
+	arena *a = arena_new(e);
+	str text = str_new(a);
+	size_t one, more;
+	struct model m;
+
+	(void)state;
+	str_printf(&text, "opset 13; in x float [N]; out y; init w bool [%d]",
+		(int)N);
+	for (int i = 0; i < N; i++)
+		str_add(&text, i % 2 == 0 ? " 0" : " 1");
+	str_add(&text, "; init at int64 [1] 1; node Gather w at > b;"
+		"node Cast b > f : to=1; node Sub x f > z; node Add z f > u;"
+		"node Neg u > y;");
+	m = model_of(text.at, true);
+	run_neg(&m, 2);
+	one = arena_bytes(m.p->a);
+	assert_true(one > N);
+	run_neg(&m, 3);
+	assert_int_equal(imports(&m), 2);
+	more = arena_bytes(m.p->a) - one;
+	assert_true(more < N);
+	end(&m);
+	arena_free(a);
+	env_free(e);
 }
 
 static void fails(struct model *m, const tn_array *in, const char *rule)
@@ -475,7 +558,9 @@ int main(void)
 		cmocka_unit_test(test_branches),
 		cmocka_unit_test(test_large_stage),
 		cmocka_unit_test(test_loop_and_unique),
-		cmocka_unit_test(test_many_shapes),
+		cmocka_unit_test(test_limit),
+		cmocka_unit_test(test_limit_of_stages),
+		cmocka_unit_test(test_shared_weights),
 		cmocka_unit_test(test_errors),
 		cmocka_unit_test(test_hostile_data),
 	};
