@@ -33,12 +33,15 @@ TN_API void tn_onnx_free(tn_onnx *m);
 /** Number of inputs, without initialisers. */
 TN_API int32_t tn_onnx_n_inputs(const tn_onnx *m);
 TN_API int32_t tn_onnx_n_outputs(const tn_onnx *m);
+/** The version of a domain ("", "ai.onnx.ml") that it is written for; 0: none. */
+TN_API int64_t tn_onnx_opset(const tn_onnx *m, const char *domain);
 /** NULL if i is not the number of an input (output). */
 TN_API const tn_onnx_port *tn_onnx_input(const tn_onnx *m, int32_t i);
 TN_API const tn_onnx_port *tn_onnx_output(const tn_onnx *m, int32_t i);
 /**
  * The size of a dimension that has a name; or, as "x[0]", of an axis of input
- * x, whatever the model says of it.
+ * x, whatever the model says of it. What has none when a program is built is
+ * refused: the error names all of them.
  *
  * errors  [onnx.dim] no input has it: the message lists the names that there
  *         are; or the size is negative
@@ -131,7 +134,7 @@ TN_API TN_MUST_USE tn_status tn_onnx_save(tn_onnx *m, const char *path,
  * since   0.1
  */
 TN_API TN_MUST_USE tn_status tn_onnx_export(tn_program *p, const char *path);
-/** Operators, sizes and what is not supported, as text or JSON. */
+/** Operators, sizes and all nodes that cannot run, as text or JSON. */
 TN_API TN_MUST_USE tn_status tn_onnx_info(char **out, tn_onnx *m, bool json);
 /** The operators that are supported, as a table in Markdown. */
 TN_API TN_MUST_USE tn_status tn_onnx_ops_text(char **out, tn_context *c);

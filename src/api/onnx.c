@@ -104,6 +104,14 @@ int32_t tn_onnx_n_outputs(const tn_onnx *m)
 	return onnx_n_outputs(m->m);
 }
 
+int64_t tn_onnx_opset(const tn_onnx *m, const char *domain)
+{
+	if (m == NULL || domain == NULL)
+		return 0;
+	return onnx_opset_of(
+		m->m, strcmp(domain, "ai.onnx") == 0 ? "" : domain);
+}
+
 const tn_onnx_port *tn_onnx_input(const tn_onnx *m, int32_t i)
 {
 	if (m == NULL)

@@ -34,6 +34,7 @@ typedef struct suite {
 	test *at;
 	size_t n, room;
 	double rtol, atol, fold;
+	int64_t from, to; /* opsets of the models; to 0: all */
 	bool interp, compiled;
 	const char *known; /* text of the file of known failures; NULL: none */
 	pthread_mutex_t lock;
@@ -111,6 +112,21 @@ static bool find_tests(suite *s, const char *dir, int depth)
 	return ok;
 }
 
+/* Opsets "18" or "19-24". */
+static bool read_opsets(suite *s, const char *text)
+{
+	char *end = NULL;
+
+	if (text == NULL)
+		return true;
+	s->from = s->to = strtol(text, &end, 10);
+	if (end != text && *end == '-') {
+		text = end + 1;
+		s->to = strtol(text, &end, 10);
+	}
+	return end != text && *end == '\0' && s->from > 0 && s->from <= s->to;
+}
+
 /* ---- one data set ---- */
 
 typedef struct work {
@@ -139,6 +155,18 @@ __attribute__((format(printf, 3, 4))) static bool bad(
 	va_end(ap);
 	snprintf(w->t->code, MAX_CODE, "%s", code);
 	w->t->verdict = FAILED;
+	return false;
+}
+
+/* Is the model's opset one of those that are asked for? */
+static bool is_asked(work *w)
+{
+	long long opset = (long long)tn_onnx_opset(w->m, "");
+
+	if (w->s->to == 0 || (opset >= w->s->from && opset <= w->s->to))
+		return true;
+	bad(w, "check.opset", "its model has opset %lld", opset);
+	w->t->verdict = SKIPPED;
 	return false;
 }
 
@@ -281,7 +309,7 @@ static bool check_set(const suite *s, test *t, tn_context *c, const char *mode,
 	w->mode = mode;
 	if (tn_onnx_open(&w->m, c, model) < 0)
 		bad_call(w);
-	else if (read_inputs(w, set) && read_outputs(w, set)) {
+	else if (is_asked(w) && read_inputs(w, set) && read_outputs(w, set)) {
 		tn_onnx_fold(w->m, (int64_t)s->fold);
 		ok = tn_onnx_build(&w->p, w->m) < 0 ? bad_call(w)
 						    : run_program(w);
@@ -543,7 +571,7 @@ static bool number(const char *text, double otherwise, double *out)
 static int run(const cli_command *self, int argc, char **argv)
 {
 	const char *mode = "both", *known = NULL, *jobs = NULL, *rtol = NULL;
-	const char *atol = NULL, *fold = NULL;
+	const char *atol = NULL, *fold = NULL, *opset = NULL;
 	bool json = false, summary = false;
 	const cli_option options[] = {
 		{"mode", .value = &mode},
@@ -552,6 +580,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"rtol", .value = &rtol},
 		{"atol", .value = &atol},
 		{"fold", .value = &fold},
+		{"opset", .value = &opset},
 		{"json", .flag = &json},
 		{"summary", .flag = &summary},
 		{0},
@@ -579,6 +608,9 @@ static int run(const cli_command *self, int argc, char **argv)
 			"at least 0");
 	else if (!number(fold, 0, &s.fold) || s.fold > 1e15)
 		code = cli_usage(self, "--fold must be a number of elements");
+	else if (!read_opsets(&s, opset))
+		code = cli_usage(self, "--opset must be a number, or two as "
+			"19-24");
 	else if (!number(jobs, 1, &n_jobs) || n_jobs < 1 || n_jobs > 64)
 		code = cli_usage(self, "--jobs must be a number from 1 to 64");
 	if (code >= 0)
@@ -622,6 +654,8 @@ const cli_command cli_check = {
 	"                    count as skipped, and it is a failure if one passes\n"
 	"  --fold N          compute constants of at least N elements when the model\n"
 	"                    is built; they become parameters\n"
+	"  --opset N, N-M    run only models of these opsets of ai.onnx; the others\n"
+	"                    count as skipped\n"
 	"  --jobs N          run N tests at the same time (1)\n"
 	"  --summary         also print how many tests failed for each code\n"
 	"  --json            print one JSON object\n"
@@ -631,7 +665,7 @@ const cli_command cli_check = {
 	"the rule of the error, or check.type (an output of another type or shape),\n"
 	"check.values (elements differ), check.count (other numbers of inputs or\n"
 	"outputs), check.known (a test passes that is known to fail), check.data (no\n"
-	"data: skipped), check.memory. The exit code is 0 if no test failed. It is a\n"
-	"failure if no test is found.\n",
+	"data: skipped), check.opset (another opset: skipped), check.memory. The exit\n"
+	"code is 0 if no test failed. It is a failure if no test is found.\n",
 	run,
 };

@@ -160,12 +160,27 @@ static const onnx_function *find_function(
 	return i >= 0 ? &x->m->function.at[i] : NULL;
 }
 
+/* Names the other nodes that cannot run, too, as far as a message goes. */
 static _Noreturn void no_operator(const node *d)
 {
-	env_fail(d->x->e, TN_EINVAL, "onnx.operator", (loc){.file = d->x->where},
-		"operator %.100s of domain \"%.100s\", opset %lld, is not "
-		"supported",
-		d->n->op, d->n->domain, (long long)d->opset);
+	enum { MOST = 600 };
+	onnx_import *x = d->x;
+	onnx_refusals all = onnx_refused(x->a, x->m);
+	int32_t since = onnx_op_since(d->n->domain, d->n->op), n = 0;
+	str s = str_new(x->a);
+
+	str_printf(&s, "operator %.100s of domain \"%.100s\", opset %lld, is "
+		"not supported", d->n->op, d->n->domain, (long long)d->opset);
+	if (since >= 0)
+		str_printf(&s, " before opset %d", (int)since);
+	for (; all.n > 1 && n < all.n && s.n < MOST; n++) {
+		str_add(&s, n > 0 ? "; " : "; of the model cannot run: ");
+		onnx_refusal_print(&s, &all.at[n]);
+	}
+	if (all.n > 1 && n < all.n)
+		str_printf(&s, "; and %d more", (int)(all.n - n));
+	env_fail(x->e, TN_EINVAL, "onnx.operator", (loc){.file = x->where},
+		"%s", s.at);
 }
 
 /*
@@ -314,6 +329,59 @@ static int64_t set_extent(const onnx_import *x, const char *name, int32_t axis)
 	return map_get_str(x->dim, key, -1);
 }
 
+/* The extent of an axis of an input; -1: it must be given. */
+static int64_t extent_of(onnx_import *x, const onnx_port *p, int32_t i)
+{
+	const onnx_type *t = &p->type;
+	int64_t n = set_extent(x, p->name, i);
+
+	if (n >= 0)
+		return n;
+	if (t->dim[i] < 0 && t->dim_name[i] != NULL)
+		return map_get_str(x->dim, t->dim_name[i], -1);
+	return t->dim[i];
+}
+
+/* Refuses a model with dimensions whose sizes must be given: names all of them. */
+static void want_dims(onnx_import *x)
+{
+	enum { MOST = 600 };
+	str s = str_new(x->a);
+	map *seen = map_new(x->a);
+	int32_t n = 0, left = 0;
+
+	for (int32_t i = 0; i < x->m->input.n; i++) {
+		const onnx_port *p = &x->m->input.at[i];
+		const onnx_type *t = &p->type;
+		bool open = t->kind == ONNX_TENSOR && t->has_shape &&
+			!(x->given[i].is && x->given[i].n > 0);
+
+		for (int32_t k = 0; open && k < t->rank; k++) {
+			const char *name = t->dim_name[k];
+
+			if (extent_of(x, p, k) >= 0 ||
+				(name != NULL && map_get_str(seen, name, 0)))
+				continue;
+			if (name != NULL)
+				map_set_str(seen, name, 1);
+			left += s.n >= MOST;
+			if (s.n >= MOST)
+				continue;
+			str_add(&s, n++ > 0 ? ", " : "");
+			str_printf(&s, "%.100s%s%.100s[%d]%s",
+				name != NULL ? name : "",
+				name != NULL ? " (" : "", p->name, (int)k,
+				name != NULL ? ")" : "");
+		}
+	}
+	if (left > 0)
+		str_printf(&s, " and %d more", (int)left);
+	if (n > 0)
+		env_fail(x->e, TN_EINVAL, "onnx.dim", (loc){.file = x->where},
+			"the model has dimensions whose sizes must be given: "
+			"%s", s.at);
+}
+
 /* The declared type with its dimensions filled in. */
 static ir_type input_type(onnx_import *x, const onnx_port *p)
 {
@@ -330,22 +398,10 @@ static ir_type input_type(onnx_import *x, const onnx_port *p)
 				    "input \"%.200s\": it must be given",
 			p->name);
 	for (int32_t i = 0; i < t->rank; i++) {
-		out.shape[i] = set_extent(x, p->name, i);
-		if (out.shape[i] < 0)
-			out.shape[i] = t->dim[i];
-		else if (i == 0 && t->dim[0] == 1)
+		out.shape[i] = extent_of(x, p, i);
+		if (i == 0 && t->dim[0] == 1 &&
+			set_extent(x, p->name, 0) >= 0)
 			x->is_batched = true;
-		if (out.shape[i] < 0 && t->dim_name[i] != NULL)
-			out.shape[i] = map_get_str(x->dim, t->dim_name[i], -1);
-		if (out.shape[i] < 0)
-			env_fail(x->e, TN_EINVAL, "onnx.dim",
-				(loc){.file = x->where},
-				"the size of dimension %d (%.100s) of input "
-				"\"%.200s\" must be given",
-				(int)i,
-				t->dim_name[i] != NULL ? t->dim_name[i]
-						       : "no name",
-				p->name);
 	}
 	return out;
 }
@@ -480,6 +536,7 @@ onnx_program onnx_import_run(onnx_import *x)
 		x->unrolled |= !strcmp(g->node.at[i].op, "Gradient");
 	find_functions(x);
 	frame.scope = x->top = scope_new(x, NULL);
+	want_dims(x);
 	for (int32_t i = 0; i < x->m->input.n; i++)
 		add_input(x, frame.scope, i);
 	add_initialisers(x, frame.scope, g);

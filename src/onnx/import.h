@@ -68,6 +68,24 @@ typedef struct onnx_op {
 /* The row for the opset: the newest that is not younger; NULL: none. */
 const onnx_op *onnx_op_find(
 	const char *domain, const char *name, int64_t version);
+/* The first opset that has a row for it; -1: none has. */
+int32_t onnx_op_since(const char *domain, const char *name);
+
+/* ---- refuse.c: what cannot run ---- */
+
+typedef struct onnx_refusal {
+	const char *name; /* of the node, or of its first output; of a tensor */
+	const char *op, *domain;
+	int64_t opset;
+	int32_t since; /* as onnx_op_since */
+	const char *elem; /* a tensor: its elements; NULL: a node */
+} onnx_refusal;
+typedef VEC(onnx_refusal) onnx_refusals;
+onnx_refusals onnx_refused(arena *a, const onnx_model *m);
+void onnx_refusal_print(str *out, const onnx_refusal *r);
+void onnx_refusal_json(str *out, const onnx_refusal *r);
+/* Is the node a call of a function of the model? */
+bool onnx_is_function(const onnx_model *m, const onnx_node *n);
 
 /*
  * In training: the next value of a constant of the model, such as a statistic.

@@ -3,7 +3,9 @@
  *
  *     producer pytorch, IR version 7, opset 13
  *     input   x: tensor(float)[N,3,224,224]
- *     Conv 53, Relu 49, Foo 1 (not supported)
+ *     operator "Conv": 53
+ *     operator "Foo": 1, not supported
+ *     cannot run: node "f": operator "Foo" of domain "", opset 13: there is none
  *
  * Nodes of bodies and functions are counted once.
  */
@@ -24,21 +26,12 @@ typedef struct tally {
 	int64_t n_nodes, n_params, param_bytes;
 } tally;
 
-static int64_t opset_of(const onnx_model *m, const char *domain)
+int64_t onnx_opset_of(const onnx_model *m, const char *domain)
 {
 	for (int32_t i = 0; i < m->opset.n; i++)
 		if (!strcmp(m->opset.at[i].domain, domain))
 			return m->opset.at[i].version;
 	return 0;
-}
-
-static bool is_function(const onnx_model *m, const onnx_node *n)
-{
-	for (int32_t i = 0; i < m->function.n; i++)
-		if (!strcmp(m->function.at[i].name, n->op) &&
-			!strcmp(m->function.at[i].domain, n->domain))
-			return true;
-	return false;
 }
 
 static void add_graph(tally *t, const onnx_graph *g);
@@ -53,9 +46,9 @@ static void add_node(tally *t, const onnx_node *n)
 	if (i < 0) {
 		i = t->count.n;
 		*vec_push(a, &t->count) = (count){n->op, n->domain, 0,
-			is_function(t->m, n) ||
+			onnx_is_function(t->m, n) ||
 				onnx_op_find(n->domain, n->op,
-					opset_of(t->m, n->domain)) != NULL};
+					onnx_opset_of(t->m, n->domain)) != NULL};
 		map_set_str(t->number, key, i);
 	}
 	t->count.at[i].n++;
@@ -135,10 +128,27 @@ static void print_counts(str *out, const tally *t, bool json)
 	}
 }
 
+/* What cannot run, each in a line. */
+static void print_refused(str *out, onnx_model *m, bool json)
+{
+	onnx_refusals all = onnx_refused(m->a, m);
+
+	for (int32_t i = 0; i < all.n; i++) {
+		if (json) {
+			str_add(out, i > 0 ? "," : "");
+			onnx_refusal_json(out, &all.at[i]);
+			continue;
+		}
+		str_add(out, "cannot run: ");
+		onnx_refusal_print(out, &all.at[i]);
+		str_addc(out, '\n');
+	}
+}
+
 void onnx_info(str *out, onnx_model *m, bool json)
 {
 	tally t = {.m = m, .number = map_new(m->a)};
-	long long opset = opset_of(m, "");
+	long long opset = onnx_opset_of(m, "");
 
 	add_graph(&t, &m->graph);
 	for (int32_t i = 0; i < m->function.n; i++)
@@ -157,5 +167,7 @@ void onnx_info(str *out, onnx_model *m, bool json)
 		(long long)t.n_nodes, (long long)t.n_params,
 		(long long)t.param_bytes);
 	print_counts(out, &t, json);
+	str_add(out, json ? "],\"refused\":[" : "");
+	print_refused(out, m, json);
 	str_add(out, json ? "]}\n" : "");
 }

@@ -68,6 +68,8 @@ const onnx_port *onnx_output(const onnx_model *m, int32_t i);
 bool onnx_port_dtype(const onnx_port *p, tn_dtype *out);
 /* "tensor(float)[N,3]", "seq(tensor(int64))" */
 void onnx_type_print(str *out, const onnx_type *t);
+/* The version of a domain, "" for ai.onnx, that it is written for; 0: none. */
+int64_t onnx_opset_of(const onnx_model *m, const char *domain);
 /* What it is made of, as text: producer, opset, operators, parameters. */
 void onnx_info(str *out, onnx_model *m, bool json);
 

@@ -12,7 +12,7 @@
  * takes few steps; otherwise the stage is compiled, and passes all values on
  * that later stages need.
  *
- * What an import makes is freed together. Whoever passes a stage uses the import
+ * What an import makes is freed together. A run that passes a stage uses the import
  * that made it, so an import is used last at least as late as those whose stages
  * are behind its own. If programs take more bytes than they may, the import that
  * was used first goes, and of several the newest: nothing stands behind it.

@@ -36,6 +36,23 @@ const onnx_op *onnx_op_find(
 	return best;
 }
 
+int32_t onnx_op_since(const char *domain, const char *name)
+{
+	int32_t since = -1;
+	bool here = false;
+
+	for (int32_t i = 0; i < N_TABLE; i++) {
+		const onnx_op *op = &table[i];
+
+		if (op->name == NULL)
+			here = !strcmp(op->text, domain);
+		else if (here && !strcmp(op->name, name) &&
+			(since < 0 || op->since < since))
+			since = op->since;
+	}
+	return since;
+}
+
 void onnx_ops_md(str *out)
 {
 	const char *domain = "";

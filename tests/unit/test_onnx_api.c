@@ -34,6 +34,86 @@ static tn_context *interp_context(void)
 	return c;
 }
 
+static void has(const char *text, const char *part)
+{
+	if (strstr(text, part) == NULL)
+		fail_msg("\"%s\" is not in: %s", part, text);
+}
+
+/* An error of the build names everything that it wants, not the first alone. */
+static void test_all_at_once(void **state)
+{
+	static const struct {
+		const char *model, *rule, *parts[5];
+	} cases[] = {
+		{"opset 13; in x float [N,C,4]; in z float [N,-1]; out y;"
+		 "node Neg x > y;", "onnx.dim",
+			{"N (x[0])", ", C (x[1])", ", z[1]", NULL}},
+		{"opset 8; in x float [1]; out y; node Nag x > a;"
+		 "node Sinh a > b; node my.ops/Foo b > y;", "onnx.operator",
+			{"operator Nag of domain \"\", opset 8",
+			 "node \"a\": operator \"Nag\"",
+			 "node \"b\": operator \"Sinh\" of domain \"\", opset 8: "
+			 "there is one from opset 9 on",
+			 "operator \"Foo\" of domain \"my.ops\"", NULL}},
+		{"opset 8; in x float [1]; out y; node Sinh x > y;",
+			"onnx.operator", {"not supported before opset 9", NULL}},
+	};
+	tn_context *c = interp_context();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char path[] = "/tmp/tenon_onnx_XXXXXX";
+		tn_onnx *m;
+		tn_program *p;
+
+		write_file(cases[i].model, path);
+		assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+		assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
+		assert_string_equal(tn_context_diag(c)->rule, cases[i].rule);
+		for (int k = 0; cases[i].parts[k] != NULL; k++)
+			has(tn_context_diag(c)->text, cases[i].parts[k]);
+		tn_onnx_free(m);
+		unlink(path);
+	}
+	tn_context_free(c);
+}
+
+/* Nodes of bodies, and tensors: without building anything. */
+static void test_info_refused(void **state)
+{
+	char path[] = "/tmp/tenon_onnx_XXXXXX", *text;
+	tn_context *c = interp_context();
+	tn_onnx *m;
+
+	(void)state;
+	write_file("opset 8; opset 3 my.ops; in x complex64 [1]; in b bool [];"
+		   "out y; node If b > y : then_branch={ node Sinh x > e; out e; }"
+		   "else_branch={ node my.ops/Foo x > e; out e; };", path);
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_int_equal(tn_onnx_opset(m, ""), 8);
+	assert_int_equal(tn_onnx_opset(m, "ai.onnx"), 8);
+	assert_int_equal(tn_onnx_opset(m, "my.ops"), 3);
+	assert_int_equal(tn_onnx_opset(m, "ai.onnx.ml"), 0);
+	assert_int_equal(tn_onnx_info(&text, m, false), TN_OK);
+	has(text, "cannot run: tensor \"x\": elements of type complex64\n");
+	has(text, "cannot run: node \"e\": operator \"Sinh\" of domain \"\", "
+		"opset 8: there is one from opset 9 on\n");
+	has(text, "cannot run: node \"e\": operator \"Foo\" of domain "
+		"\"my.ops\", opset 3: there is none of this name\n");
+	tn_text_free(text);
+	assert_int_equal(tn_onnx_info(&text, m, true), TN_OK);
+	has(text, "\"refused\":[{\"name\":\"x\",\"code\":\"onnx.elem\","
+		"\"elem\":\"complex64\"},{\"name\":\"e\",\"code\":"
+		"\"onnx.operator\",\"operator\":\"Sinh\",\"domain\":\"\","
+		"\"opset\":8,\"since\":9},");
+	has(text, "\"opset\":3,\"since\":null}]}");
+	tn_text_free(text);
+	tn_onnx_free(m);
+	unlink(path);
+	tn_context_free(c);
+}
+
 static void test_load(void **state)
 {
 	char path[] = "/tmp/tenon_onnx_XXXXXX";
@@ -592,6 +672,8 @@ static void test_bind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_at_once),
+		cmocka_unit_test(test_info_refused),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_pinned_inputs),
 		cmocka_unit_test(test_fold),
