@@ -340,11 +340,13 @@ static double unrounded(walk *w, const in_node *n, double rounded)
 	else if (n->kind == IN_WHERE && (n->arg[2]->kind == IN_INT ||
 		n->arg[2]->kind == IN_REAL || n->arg[2]->kind == IN_CAST))
 		n = n->arg[1];
-	if (rounded == 0 || n->kind != IN_CALL || !dtype_is_float(n->dtype) ||
+	if (rounded == 0 || isnan(rounded) || n->kind != IN_CALL || !dtype_is_float(n->dtype) ||
 		strcmp(ir_scalar_at(n->fn)->name, "mul") != 0)
 		return 0;
 	x = shadow_eval(w, n->arg[0]);
 	y = shadow_eval(w, n->arg[1]);
+	if (isinf(rounded)) /* by rounding alone? */
+		return isfinite(x.v.f) && isfinite(y.v.f) ? INFINITY : 0;
 	for (int32_t i = 0; i < 2 && e == 0; i++) /* factors of factors */
 		e = unrounded(w, n->arg[i], (i == 0 ? x : y).v.f) != 0;
 	return e != 0 || fma(x.v.f, y.v.f, -rounded) != 0

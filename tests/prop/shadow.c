@@ -132,6 +132,8 @@ static int32_t samples(tn_dtype t, shadow x, bool closely, ir_number *at)
 	} else if (dtype_is_float(t)) {
 		for (int32_t i = 0; i < (closely ? 10 : 4); i++)
 			at[n++].f = x.v.f + spread[i] * x.e;
+		if (fabs(x.v.f) <= x.e) /* 1 / x: the pole itself */
+			at[n++].f = 0;
 	} else {
 		at[n++].i = (int64_t)((double)x.v.i - x.e);
 		at[n++].i = (int64_t)((double)x.v.i + x.e);
