@@ -21,6 +21,7 @@
  *     done
  */
 #include "shard_sim.h"
+#include "interp/interp.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,7 +232,7 @@ static void solve(arena *a, void *arg)
 	const struct job *j = arg;
 	const struct one_case *c = j->c;
 	ir_program *g = ir_program_parse(
-		a, c->program, strlen(c->program), "case");
+		a, c->program, strlen(c->program), "case", interp_loop);
 	str o = str_new(a);
 	shard_plan *p;
 

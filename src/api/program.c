@@ -57,7 +57,7 @@ static void parse(void *arg)
 	p->c = k->c;
 	p->a = k->a;
 	p->ir = ir_program_parse(k->a, k->text != NULL ? k->text : "", k->n,
-		k->file != NULL ? arena_strdup(k->a, k->file) : NULL);
+		k->file != NULL ? arena_strdup(k->a, k->file) : NULL, interp_loop);
 	if (k->c->o.verify)
 		ir_program_verify(p->ir);
 	p->in = api_values(k->a, p->ir, p->ir->input.at, p->ir->input.n);
@@ -271,13 +271,14 @@ static void pin(void *arg)
 			k->what);
 	*k->to = (compile_text){arena_strndup(a, k->text.at, k->text.n),
 		arena_strdup(a, k->text.file != NULL ? k->text.file : k->what),
-		k->text.n};
+		k->text.n, NULL};
 }
 
 static tn_status pin_text(struct pin_call k, const char *text, size_t n,
 	const char *file)
 {
-	k.text = (compile_text){text != NULL || n > 0 ? text : "", file, n};
+	k.text = (compile_text){text != NULL || n > 0 ? text : "", file, n,
+		NULL};
 	k.is_text = true;
 	return api_call(k.c, pin, &k);
 }

@@ -253,7 +253,7 @@ static void build(void *arg)
 	if (!put_all(t, q->made.a, q->of, &q->v, &q->text))
 		env_fail(t->c->e, TN_EINVAL, "tune.fit", (loc){0},
 			"an edit does not fit all kernels of a group");
-	o.schedule = (compile_text){q->text.at, "tune", q->text.n};
+	o.schedule = (compile_text){q->text.at, "tune", q->text.n, NULL};
 	q->made.m = compile_again(q->made.a, t->groups, &o);
 	trial = ir_trial_begin(t->groups->system, q->made.a);
 	compile_to(q->made.m, TN_LEVEL_C);

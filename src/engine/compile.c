@@ -200,9 +200,20 @@ static void check_groups(compilation *c)
 static kernel_texts *pinned_of(
 	compilation *c, const char *level, const compile_text *t)
 {
-	return t->at == NULL ? NULL
-			     : kernel_texts_new(c->a, level, t->at, t->n,
-				       t->file, c->o.machine->name);
+	compile_text part;
+
+	bool found = t->at != NULL && compile_text_part(c->a, t, &part);
+
+	if (!found && t->at != NULL && c->o.n_pinned != NULL) {
+		compile_text whole = *t; /* of a program that is this body */
+
+		whole.body = NULL;
+		found = compile_text_part(c->a, &whole, &part);
+	}
+	if (!found)
+		return NULL;
+	return kernel_texts_new(c->a, level, part.at, part.n, part.file,
+		c->o.machine->name);
 }
 
 /* ---- schedules, pass by pass ---- */
@@ -283,6 +294,8 @@ static kernel_texts *pinned_schedule(compilation *c)
 	kernel_texts *pinned = pinned_of(c, "schedule", &c->o.schedule);
 	const char **name;
 
+	if (c->o.schedule.at != NULL && c->o.n_pinned == NULL)
+		compile_check_bodies(c, "schedule", &c->o.schedule);
 	if (pinned == NULL || c->o.n_pinned == NULL)
 		return pinned;
 	name = arena_array(c->a, const char *, n + 1);
@@ -331,6 +344,8 @@ static void kern(compilation *c)
 	kernel_texts *pinned = pinned_of(c, "kern", &c->o.kern);
 
 	c->kern_arena = arena_child(c->a);
+	if (c->o.kern.at != NULL)
+		compile_check_bodies(c, "kern", &c->o.kern);
 	c->kernels = arena_array(c->a, kern_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++) {
 		kern_kernel *k;
@@ -502,6 +517,14 @@ compilation *compile_again(
 	return b;
 }
 
+/* The name of a body in it, for pinned texts. */
+static const char *name_in(compilation *c, const char *outer, const ir_loop *l)
+{
+	const char *name = compile_loop_name(c, l);
+
+	return outer == NULL ? name : arena_printf(c->a, "%s/%s", outer, name);
+}
+
 compilation *compile_body(compilation *c, const ir_loop *l)
 {
 	compile_options o = c->o;
@@ -509,9 +532,7 @@ compilation *compile_body(compilation *c, const ir_loop *l)
 	for (int32_t i = 0; i < c->loop.n; i++)
 		if (c->loop.at[i] == l)
 			return c->body.at[i];
-	if (o.n_pinned == NULL)
-		o.schedule = (compile_text){0};
-	o.kern = (compile_text){0};
+	o.kern.body = o.schedule.body = name_in(c, c->o.kern.body, l);
 	o.n_apart = 0;
 	o.in_loop = true;
 	o.layout = NULL;

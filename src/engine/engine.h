@@ -28,6 +28,7 @@ typedef struct compile_dump {
 typedef struct compile_text {
 	const char *at, *file;
 	size_t n;
+	const char *body; /* of which loop, "s" or "s/h" in it; NULL: of none */
 } compile_text;
 
 /* Names of two tensors that no kernel may compute both. */
@@ -118,8 +119,8 @@ compilation *compile_new_system(
 compilation *compile_again(
 	arena *a, const compilation *c, const compile_options *o);
 
-/* The body of a loop of the program, compiled separately; pinned texts of c are
- * not for it. */
+/* The body of a loop of the program, compiled separately, with its parts of the
+ * pinned texts of c: see engine/text.c. */
 compilation *compile_body(compilation *c, const ir_loop *l);
 
 /* Frees the kernels, nearly half of the memory, after the plan is made: it runs as

@@ -128,10 +128,13 @@ static void explain_bodies(
 		body = compile_body(c, e->opaque->loop);
 		body->o.machine = c->o.machine;
 		compile_to(body, compile_level_needed(level));
-		str_printf(out, "\n// the body of the loop that makes %s, "
-			"%lld rounds\n",
-			c->system->tensor.at[e->out[0]].name,
-			(long long)e->opaque->loop->n);
+		if (level == TN_LEVEL_SCHEDULE || level == TN_LEVEL_KERN)
+			str_printf(out, "\nbody of %s\n", body->o.kern.body);
+		else
+			str_printf(out, "\n// the body of the loop that makes "
+				"%s, %lld rounds\n",
+				compile_loop_name(c, e->opaque->loop),
+				(long long)e->opaque->loop->n);
 		explain_text(out, body, level, flags);
 		explain_bodies(out, body, level, flags);
 	}

@@ -19,6 +19,18 @@ compile_print compile_print_schedule;
 compile_print compile_print_decisions;
 compile_print compile_print_kern;
 
+/*
+ * The part of a pinned text that is about the program, or about the body t->body;
+ * false: there is none. The rest of the text becomes blanks, so that lines keep
+ * their numbers.
+ */
+bool compile_text_part(arena *a, const compile_text *t, compile_text *part);
+/* [LEVEL.body] if the text has a body that no loop of this program has. */
+void compile_check_bodies(
+	compilation *c, const char *level, const compile_text *t);
+/* The name of a loop: its first result. */
+const char *compile_loop_name(const compilation *c, const ir_loop *l);
+
 /* dump.c: the passes that TENON_DUMP names. */
 compile_dump compile_dump_of(arena *a, const char *(*name)(int32_t i));
 /* Prints the result of pass i, if TENON_DUMP names it. */

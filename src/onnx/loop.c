@@ -230,7 +230,7 @@ static void add_loop(trial *t)
 	if (n_arg > IR_MAX_OPERANDS ||
 		l->n_carried + l->n_out > IR_MAX_OUT)
 		unroll(t, "a loop has too many operands or results");
-	number = ir_program_loop(x->p, own, interp_loop, arg, NULL,
+	number = ir_program_loop(x->p, own, interp_loop, n_arg, arg, NULL,
 		(loc){.file = x->where});
 	c = &x->p->call.at[number];
 	for (int32_t i = 0; i < n_arg; i++) {

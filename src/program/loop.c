@@ -33,23 +33,82 @@ static const ir_type *output_type(const ir_loop *l, int32_t i)
 	return &l->body->value.at[l->body->output.at[i]].type;
 }
 
-static void check(const ir_program *p, const ir_loop *l)
+static _Noreturn void refuse(const ir_program *p, loc at, const char *what,
+	int32_t number, const ir_type *is, const ir_type *wanted)
+{
+	str text = str_new(p->a);
+
+	str_printf(&text, "%s %d of the loop is %s", what, (int)number,
+		dtype_name(is->dtype));
+	str_shape(&text, is->shape, is->rank);
+	str_printf(&text, ", but the body needs %s", dtype_name(wanted->dtype));
+	str_shape(&text, wanted->shape, wanted->rank);
+	env_fail(arena_env(p->a), TN_EINVAL, "tn.loop", at, "%s", text.at);
+}
+
+static void check_counts(const ir_program *p, const ir_loop *l, int32_t n_args,
+	loc at)
 {
 	int32_t n_in = l->n_carried + l->n_rows + l->n_same;
-	bool fits = l->n > 0 && l->body->input.n == n_in &&
-		n_in <= IR_MAX_OPERANDS &&
-		l->body->output.n == l->n_carried + l->n_out &&
-		l->body->output.n <= IR_MAX_OUT && l->body->output.n > 0;
+	env *e = arena_env(p->a);
 
-	for (int32_t i = 0; fits && i < l->n_carried; i++)
-		fits = ir_type_same(input_type(l, i), output_type(l, i));
-	for (int32_t i = 0; fits && i < l->n_rows; i++)
-		fits = input_type(l, l->n_carried + i)->rank < TN_MAX_RANK;
-	for (int32_t i = 0; fits && i < l->n_out; i++)
-		fits = output_type(l, l->n_carried + i)->rank < TN_MAX_RANK;
-	if (!fits)
-		env_bug(arena_env(p->a), "ir_program_loop",
-			"the body does not fit the loop");
+	if (l->n < 1)
+		env_fail(e, TN_EINVAL, "tn.loop", at,
+			"a loop has at least one round, not %lld",
+			(long long)l->n);
+	if (l->body->input.n != n_in || n_args != n_in)
+		env_fail(e, TN_EINVAL, "tn.loop", at,
+			"the loop has %d operands, but its body %d inputs",
+			(int)n_args, (int)l->body->input.n);
+	if (n_in > IR_MAX_OPERANDS || l->body->output.n > IR_MAX_OUT)
+		env_fail(e, TN_EINVAL, "tn.loop", at,
+			"a loop has at most %d operands and %d results, not %d "
+			"and %d", IR_MAX_OPERANDS, IR_MAX_OUT, (int)n_in,
+			(int)l->body->output.n);
+	if (l->n_out < 0 || l->body->output.n != l->n_carried + l->n_out ||
+		l->body->output.n == 0)
+		env_fail(e, TN_EINVAL, "tn.loop", at,
+			"the body returns %d values, but carries %d",
+			(int)l->body->output.n, (int)l->n_carried);
+}
+
+static void check_stacked(const ir_program *p, const ir_type *row, int64_t n,
+	loc at)
+{
+	ir_type all;
+
+	if (row->rank == TN_MAX_RANK)
+		env_fail(arena_env(p->a), TN_EINVAL, "tn.loop", at,
+			"rows of a loop have at most %d axes", TN_MAX_RANK - 1);
+	all = stacked(row, n);
+	if (shape_numel(all.shape, all.rank) < 0)
+		env_fail(arena_env(p->a), TN_EINVAL, "tn.extent", at,
+			"%lld rows of a loop have too many elements",
+			(long long)n);
+}
+
+static void check(const ir_program *p, const ir_loop *l, int32_t n_args,
+	const int32_t *arg, loc at)
+{
+	check_counts(p, l, n_args, at);
+	for (int32_t i = 0; i < l->n_carried; i++)
+		if (!ir_type_same(input_type(l, i), output_type(l, i)))
+			refuse(p, at, "returned value", i, output_type(l, i),
+				input_type(l, i));
+	for (int32_t i = 0; i < n_args; i++) {
+		bool is_row = i >= l->n_carried && i < l->n_carried + l->n_rows;
+		ir_type wanted = *input_type(l, i);
+
+		if (is_row) {
+			check_stacked(p, &wanted, l->n, at);
+			wanted = stacked(&wanted, l->n);
+		}
+		if (!ir_type_same(&p->value.at[arg[i]].type, &wanted))
+			refuse(p, at, "operand", i, &p->value.at[arg[i]].type,
+				&wanted);
+	}
+	for (int32_t i = 0; i < l->n_out; i++)
+		check_stacked(p, output_type(l, l->n_carried + i), l->n, at);
 }
 
 const ir_loop *ir_loop_of(const ir_inst *p)
@@ -83,16 +142,18 @@ int64_t ir_inst_points(const ir_inst *inst, int64_t most)
 }
 
 int32_t ir_program_loop(ir_program *p, const ir_loop *l, ir_loop_run *run,
-	const int32_t *arg, const char *const *name, loc at)
+	int32_t n_args, const int32_t *arg, const char *const *name, loc at)
 {
 	int32_t n_in = l->n_carried + l->n_rows + l->n_same;
 	int32_t n_out = l->n_carried + l->n_out;
 	ir_inst *inst = arena_make(p->a, ir_inst);
 	ir_opaque *f = arena_make(p->a, ir_opaque);
-	in_tensor *t = arena_array(p->a, in_tensor, n_in + n_out);
-	int32_t *result = arena_array(p->a, int32_t, n_out);
+	in_tensor *t;
+	int32_t *result;
 
-	check(p, l);
+	check(p, l, n_args, arg, at);
+	t = arena_array(p->a, in_tensor, n_in + n_out);
+	result = arena_array(p->a, int32_t, n_out);
 	*f = (ir_opaque){"loop", run, l};
 	for (int32_t i = 0; i < n_in; i++) {
 		bool is_row = i >= l->n_carried && i < l->n_carried + l->n_rows;

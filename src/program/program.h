@@ -92,10 +92,13 @@ typedef struct ir_loop {
 typedef void ir_loop_run(env *e, const struct ir_opaque *self,
 	const ir_type *in_type, const void *const *in, const ir_type *out_type,
 	void *const *out, const int64_t *attr);
-/* Adds the call; returns its number. At most IR_MAX_OPERANDS operands and
- * IR_MAX_OUT results; l is kept. */
+/*
+ * Adds the call; returns its number. l is kept. name: of the results, or NULL.
+ * Errors: [tn.loop] operands or results do not fit the body; more than
+ * IR_MAX_OPERANDS or IR_MAX_OUT of them; [tn.extent] a result is too large.
+ */
 int32_t ir_program_loop(ir_program *p, const ir_loop *l, ir_loop_run *run,
-	const int32_t *arg, const char *const *name, loc at);
+	int32_t n_args, const int32_t *arg, const char *const *name, loc at);
 /* The loop that computes the instance, or NULL. */
 const ir_loop *ir_loop_of(const ir_inst *p);
 /* Number of points of all its equations, in all rounds; at most `most` + 1. */
@@ -117,9 +120,10 @@ ir_inst *ir_view_part(arena *a, const ir_inst *p, int32_t r);
 void ir_view_place(ix *x, const ix_dom *d, const ir_inst *view, int32_t r,
 	const int64_t *fun, const ix_form *const *at, const ix_form **below);
 
-/* .tn text: `op` rows, then program { ... }. Throws tn.* with a caret. */
+/* .tn text: `op` rows, then program { ... }; run: of its loops (interp_loop).
+ * Throws tn.* with a caret. */
 ir_program *ir_program_parse(arena *a, const char *text, size_t n,
-	const char *file);
+	const char *file, ir_loop_run *run);
 /*
  * Parses a call on types, "softmax(f32[2,3], axis=1)", of a row of t. Returns
  * NULL if the text is only a name. Sets *row in both cases. Throws as above.

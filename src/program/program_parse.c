@@ -7,371 +7,20 @@
  *       t = add(x, 0.5)                    # a literal is a fill of rank 0
  *       a, b = split(t, axis=1, sizes=[1,2])
  *       y = relu_(x)                      # in place: y is the new version of x
- *       return a, b
+ *       h, hs = loop(a, b, rounds=2) {    // loop.c
+ *         carried c: f32[2,1]
+ *         row r: f32[2]
+ *         d = add(c, r)
+ *         return d, r
+ *       }
+ *       return h, hs
  *     }
  *
  * Consumes untrusted text. Every error has a rule (tn.*, or one of the notation
  * or of the rows), the line, the column, and the text of the line with a caret.
- * The parser does not recurse.
+ * The parser recurses for loops in loops only, to MAX_DEPTH.
  */
-#include "program/local.h"
-
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
-
-typedef enum token_kind {
-	T_END,
-	T_NAME,
-	T_INT,
-	T_REAL,
-	T_STRING,
-	T_SYMBOL /* one character */
-} token_kind;
-
-typedef struct token {
-	token_kind kind;
-	const char *at;
-	size_t n;
-	loc where;
-	int64_t i;
-	double f;
-} token;
-
-typedef struct parser {
-	arena *a;
-	env *e;
-	const char *file, *text, *end;
-	const char *p; /* after `next` */
-	int32_t line;
-	const char *line_start;
-	token next;
-	ir_program *prog;
-} parser;
-
-enum { MAX_NAME = 200, MAX_NUMBER = 400, MAX_LIST = 1 << 20 };
-
-/* ---- errors ---- */
-
-static _Noreturn void fail(parser *s, loc at, const char *rule,
-	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
-static _Noreturn void fail(parser *s, loc at, const char *rule,
-	const char *fmt, ...)
-{
-	str text = str_new(s->a);
-	va_list ap;
-
-	va_start(ap, fmt);
-	str_vprintf(&text, fmt, ap);
-	va_end(ap);
-	env_fail_source(s->e, rule, at, s->text, (size_t)(s->end - s->text),
-		"%s", text.at);
-}
-
-static _Noreturn void unexpected(parser *s, const char *wanted)
-{
-	const token *t = &s->next;
-
-	if (t->kind == T_END)
-		fail(s, t->where, "tn.syntax",
-			"expected %s, found the end of the text", wanted);
-	fail(s, t->where, "tn.syntax", "expected %s, found '%.*s'", wanted,
-		t->n > 40 ? 40 : (int)t->n, t->at);
-}
-
-/*
- * Calls fn; adds line and caret to errors of rows and instances, which do not
- * know them.
- */
-static void with_source(parser *s, void (*fn)(void *), void *arg, loc at)
-{
-	tn_status status = env_run(s->e, fn, arg);
-	const tn_diag *d = env_diag(s->e);
-
-	if (status == TN_OK)
-		return;
-	if (status != TN_EINVAL)
-		env_rethrow(s->e);
-	if (d->line > 0) {
-		at.line = d->line;
-		at.column = d->column;
-	}
-	fail(s, at, d->rule, "%s", d->text);
-}
-
-/* ---- tokens ---- */
-
-static bool is_letter(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
-static loc here(const parser *s, const char *p)
-{
-	ptrdiff_t column = p - s->line_start + 1;
-
-	return (loc){s->file, s->line,
-		column > INT32_MAX ? INT32_MAX : (int32_t)column};
-}
-
-static void new_line(parser *s, const char *start)
-{
-	s->line++;
-	s->line_start = start;
-}
-
-static void skip_blank(parser *s)
-{
-	while (s->p < s->end) {
-		char c = *s->p;
-		bool comment = c == '#' ||
-			(c == '/' && s->end - s->p > 1 && s->p[1] == '/');
-
-		if (c == '\n')
-			new_line(s, s->p + 1);
-		if (comment)
-			while (s->p + 1 < s->end && s->p[1] != '\n')
-				s->p++;
-		else if (c != ' ' && c != '\t' && c != '\r' && c != '\n')
-			return;
-		s->p++;
-	}
-}
-
-static const char *number_end(const parser *s, bool *is_real)
-{
-	const char *p = s->p + (*s->p == '-');
-
-	*is_real = false;
-	for (; p < s->end && (is_digit(*p) || *p == '.'); p++)
-		*is_real = *is_real || *p == '.';
-	if (p < s->end && (*p == 'e' || *p == 'E')) {
-		*is_real = true;
-		p++;
-		if (p < s->end && (*p == '+' || *p == '-'))
-			p++;
-		while (p < s->end && is_digit(*p))
-			p++;
-	}
-	return p;
-}
-
-static void number(parser *s, token *t)
-{
-	char digits[MAX_NUMBER], *stop;
-	bool is_real;
-	const char *end = number_end(s, &is_real);
-
-	t->n = (size_t)(end - s->p);
-	if (t->n >= sizeof digits)
-		fail(s, t->where, "tn.number", "a number of %zu digits",
-			t->n);
-	memcpy(digits, t->at, t->n);
-	digits[t->n] = '\0';
-	t->kind = is_real ? T_REAL : T_INT;
-	t->f = text_f64(digits, &stop);
-	errno = 0;
-	if (!is_real)
-		t->i = strtoll(digits, &stop, 10);
-	if (errno == ERANGE)
-		fail(s, t->where, "tn.number", "%s does not fit 64 bits",
-			digits);
-	if (*stop != '\0' || (end < s->end && is_letter(*end)))
-		fail(s, t->where, "tn.number", "%s is not a number", digits);
-	s->p = end;
-}
-
-static void string(parser *s, token *t)
-{
-	const char *p = s->p + 1;
-
-	while (p < s->end && *p != '"' && *p != '\n')
-		p++;
-	if (p == s->end || *p != '"')
-		fail(s, t->where, "tn.syntax",
-			"the string does not end in this line");
-	t->kind = T_STRING;
-	t->at = s->p + 1;
-	t->n = (size_t)(p - t->at);
-	s->p = p + 1;
-}
-
-static bool starts_number(const parser *s)
-{
-	char after = s->end - s->p > 1 ? s->p[1] : ' ';
-
-	return is_digit(*s->p) || (*s->p == '.' && is_digit(after)) ||
-		(*s->p == '-' && (is_digit(after) || after == '.'));
-}
-
-/* Reads the next token into s->next. */
-static void advance(parser *s)
-{
-	token t = {0};
-
-	skip_blank(s);
-	t.at = s->p;
-	t.where = here(s, s->p);
-	if (s->p == s->end) {
-		t.kind = T_END;
-	} else if (is_letter(*s->p)) {
-		while (s->p < s->end && (is_letter(*s->p) || is_digit(*s->p)))
-			s->p++;
-		t.kind = T_NAME;
-		t.n = (size_t)(s->p - t.at);
-		if (t.n > MAX_NAME)
-			fail(s, t.where, "tn.syntax",
-				"a name has at most %d characters", MAX_NAME);
-	} else if (starts_number(s)) {
-		number(s, &t);
-	} else if (*s->p == '"') {
-		string(s, &t);
-	} else {
-		t.kind = T_SYMBOL;
-		t.n = 1;
-		s->p++;
-	}
-	s->next = t;
-}
-
-static bool is_word(const token *t, const char *word)
-{
-	return t->kind == T_NAME && t->n == strlen(word) &&
-		memcmp(t->at, word, t->n) == 0;
-}
-
-static bool is_symbol(const parser *s, char c)
-{
-	return s->next.kind == T_SYMBOL && *s->next.at == c;
-}
-
-static bool eat(parser *s, char c)
-{
-	if (!is_symbol(s, c))
-		return false;
-	advance(s);
-	return true;
-}
-
-static void need(parser *s, char c)
-{
-	char wanted[4] = {'\'', c, '\'', '\0'};
-
-	if (!eat(s, c))
-		unexpected(s, wanted);
-}
-
-static bool is_reserved(const token *t)
-{
-	static const char *const words[] = {"return", "program", "op", "inf",
-		"nan", "true", "false"};
-
-	for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-		if (is_word(t, words[i]))
-			return true;
-	return false;
-}
-
-static char *name(parser *s, const char *wanted)
-{
-	char *text;
-
-	if (s->next.kind != T_NAME || is_reserved(&s->next))
-		unexpected(s, wanted);
-	text = arena_strndup(s->a, s->next.at, s->next.n);
-	advance(s);
-	return text;
-}
-
-/* inf, nan, true, false and numbers; is_int: an integer or a truth value */
-static bool literal(parser *s, bool *is_int, int64_t *i, double *f)
-{
-	bool minus = is_symbol(s, '-');
-	token t;
-
-	if (minus) {
-		advance(s);
-		if (!is_word(&s->next, "inf"))
-			unexpected(s, "a number or inf");
-	}
-	t = s->next;
-	*is_int = t.kind == T_INT;
-	*i = t.i;
-	*f = t.f;
-	if (is_word(&t, "true") || is_word(&t, "false")) {
-		*is_int = true;
-		*i = is_word(&t, "true");
-		*f = (double)*i;
-	} else if (is_word(&t, "inf")) {
-		*f = minus ? -HUGE_VAL : HUGE_VAL;
-	} else if (is_word(&t, "nan")) {
-		*f = (double)NAN;
-	} else if (t.kind != T_INT && t.kind != T_REAL) {
-		return false;
-	}
-	advance(s);
-	return true;
-}
-
-/* ---- types ---- */
-
-static int64_t extent(parser *s)
-{
-	int64_t n = s->next.i;
-
-	if (s->next.kind != T_INT)
-		unexpected(s, "an extent");
-	if (n < 0)
-		fail(s, s->next.where, "tn.extent", "an extent must not be "
-			"negative");
-	advance(s);
-	return n;
-}
-
-static tn_dtype dtype(parser *s)
-{
-	tn_dtype t;
-
-	if (s->next.kind != T_NAME)
-		unexpected(s, "a dtype");
-	if (!dtype_parse(s->next.at, s->next.n, &t)) {
-		str all = str_new(s->a);
-
-		for (int32_t i = 0; i < TN_N_DTYPES; i++)
-			str_printf(&all, "%s%s", i > 0 ? ", " : "",
-				dtype_name((tn_dtype)i));
-		fail(s, s->next.where, "tn.dtype",
-			"%.*s is not a dtype; accepted are %s",
-			s->next.n > 40 ? 40 : (int)s->next.n, s->next.at,
-			all.at);
-	}
-	advance(s);
-	return t;
-}
-
-/* "f32[2,3]"; "f32" and "f32[]" have rank 0 */
-static ir_type type(parser *s)
-{
-	ir_type t = {.dtype = dtype(s)};
-
-	if (!eat(s, '[') || eat(s, ']'))
-		return t;
-	do {
-		if (t.rank == TN_MAX_RANK)
-			fail(s, s->next.where, "tn.rank",
-				"a tensor can have at most %d axes",
-				TN_MAX_RANK);
-		t.shape[t.rank++] = extent(s);
-	} while (eat(s, ','));
-	need(s, ']');
-	return t;
-}
+#include "program/parse.h"
 
 /* ---- arguments ---- */
 
@@ -396,18 +45,18 @@ static void integers(parser *s, ir_attr *a)
 	VEC(int64_t) list = {0};
 
 	a->kind = ATTR_INTS;
-	while (!is_symbol(s, ']')) {
+	while (!parse_at(s, ']')) {
 		if (list.n > 0)
-			need(s, ',');
+			parse_need(s, ',');
 		if (s->next.kind != T_INT)
-			unexpected(s, "an integer");
+			parse_unexpected(s, "an integer");
 		if (list.n == MAX_LIST)
-			fail(s, s->next.where, "tn.size",
+			parse_fail(s, s->next.where, "tn.size",
 				"a list can have at most %d entries", MAX_LIST);
 		*vec_push(s->a, &list) = s->next.i;
-		advance(s);
+		parse_advance(s);
 	}
-	need(s, ']');
+	parse_need(s, ']');
 	a->ints = list.at;
 	a->n = list.n;
 }
@@ -417,21 +66,28 @@ static void attribute(parser *s, call *c, char *attr_name, loc at)
 	ir_attr a = {.name = attr_name, .at = at};
 	bool is_int;
 
-	if (eat(s, '[')) {
+	if (parse_eat(s, '[')) {
 		integers(s, &a);
 	} else if (s->next.kind == T_STRING) {
 		a.kind = ATTR_STRING;
 		a.string = arena_strndup(s->a, s->next.at, s->next.n);
-		advance(s);
-	} else if (literal(s, &is_int, &a.i, &a.f)) {
+		parse_advance(s);
+	} else if (parse_literal(s, &is_int, &a.i, &a.f)) {
 		a.kind = is_int ? ATTR_INT : ATTR_REAL;
 	} else if (s->next.kind == T_NAME) {
 		a.kind = ATTR_DTYPE;
-		a.dtype = dtype(s);
+		a.dtype = parse_dtype(s);
 	} else {
-		unexpected(s, "the value of an attribute");
+		parse_unexpected(s, "the value of an attribute");
 	}
 	*vec_push(s->a, &c->attr) = a;
+}
+
+static _Noreturn void undefined(parser *s, loc at, const char *value)
+{
+	parse_fail(s, at, "tn.undefined", "%s is not defined above this line%s",
+		value, s->loop == NULL ? "" :
+		"; the body of a loop reads its own inputs only");
 }
 
 static void argument(parser *s, call *c)
@@ -440,9 +96,9 @@ static void argument(parser *s, call *c)
 	int64_t i;
 	char *text;
 
-	if (literal(s, &o.is_int, &i, &o.f)) {
+	if (parse_literal(s, &o.is_int, &i, &o.f)) {
 		if (o.is_int && (i > INT64_C(1) << 53 || -i > INT64_C(1) << 53))
-			fail(s, o.at, "tn.number",
+			parse_fail(s, o.at, "tn.number",
 				"an integer operand must be within 2^53; pass "
 				"larger ones as an input");
 		if (o.is_int)
@@ -450,17 +106,16 @@ static void argument(parser *s, call *c)
 		*vec_push(s->a, &c->operand) = o;
 		return;
 	}
-	text = name(s, "a value, a number or an attribute");
-	if (eat(s, '=')) {
+	text = parse_name(s, "a value, a number or an attribute");
+	if (parse_eat(s, '=')) {
 		attribute(s, c, text, o.at);
 		return;
 	}
 	o.value = prog_find_value(s->prog, text);
 	if (o.value < 0)
-		fail(s, o.at, "tn.undefined",
-			"%s is not defined above this line", text);
+		undefined(s, o.at, text);
 	if (c->attr.n > 0)
-		fail(s, o.at, "tn.syntax",
+		parse_fail(s, o.at, "tn.syntax",
 			"operands must be before attributes");
 	*vec_push(s->a, &c->operand) = o;
 }
@@ -525,6 +180,7 @@ static int32_t make_literal(parser *s, const call *c, int32_t k)
 typedef struct adding {
 	parser *s;
 	call *c;
+	const ir_loop *loop;
 } adding;
 
 static void add_call(void *arg)
@@ -570,75 +226,195 @@ static void find_row(void *arg)
 		: prog_find_row(d->s->prog, text, d->c->at);
 }
 
+/* "op(operands, attributes)" */
+static void arguments(parser *s, call *c)
+{
+	parse_advance(s);
+	parse_need(s, '(');
+	while (!parse_at(s, ')')) {
+		if (c->operand.n + c->attr.n > 0)
+			parse_need(s, ',');
+		argument(s, c);
+	}
+	parse_advance(s);
+}
+
+/* ---- loops ---- */
+
+static void body(parser *s);
+
+static void add_loop(void *arg)
+{
+	adding *d = arg;
+	call *c = d->c;
+	int32_t *value = arena_array(d->s->a, int32_t, c->operand.n);
+
+	for (int32_t i = 0; i < c->operand.n; i++)
+		value[i] = c->operand.at[i].value;
+	ir_program_loop(d->s->prog, d->loop, d->s->run, c->operand.n, value,
+		c->result.at, c->at);
+}
+
+/* The operands, and the number of rounds. */
+static int64_t loop_arguments(parser *s, call *c)
+{
+	arguments(s, c);
+	if (c->attr.n != 1 || c->attr.at[0].kind != ATTR_INT ||
+		strcmp(c->attr.at[0].name, "rounds") != 0)
+		parse_fail(s, c->at, "tn.attr",
+			"a loop has one attribute, rounds=N, their number");
+	for (int32_t i = 0; i < c->operand.n; i++)
+		if (c->operand.at[i].value < 0)
+			parse_fail(s, c->operand.at[i].at, "tn.loop",
+				"the operands of a loop are values; make the "
+				"number with fill, or write it in the body");
+	return c->attr.at[0].i;
+}
+
+/* "loop(operands, rounds=N) { inputs, calls, return }" */
+static void loop_call(parser *s, call *c)
+{
+	ir_program *outer = s->prog;
+	ir_loop *outer_loop = s->loop, *l = arena_make(s->a, ir_loop);
+	adding d = {s, c, l};
+
+	if (s->depth == MAX_DEPTH)
+		parse_fail(s, c->at, "tn.loop",
+			"loops may stand in each other %d deep", MAX_DEPTH);
+	l->n = loop_arguments(s, c);
+	l->body = s->prog = ir_program_new(s->a, outer->table);
+	s->loop = l;
+	s->depth++;
+	body(s);
+	s->depth--;
+	s->loop = outer_loop;
+	s->prog = outer;
+	l->n_out = l->body->output.n - l->n_carried;
+	if (l->body->output.n != c->result.n)
+		parse_fail(s, c->at, "tn.arity",
+			"the body returns %d values, but %d results are named",
+			(int)l->body->output.n, (int)c->result.n);
+	parse_with_source(s, add_loop, &d, c->at);
+}
+
+/* ---- calls ---- */
+
 /* after the names: "= op(operands, attributes)" */
 static void call_statement(parser *s, call *c)
 {
-	adding d = {s, c};
+	adding d = {s, c, NULL};
 
-	need(s, '=');
+	parse_need(s, '=');
 	c->at = s->next.where;
 	if (s->next.kind != T_NAME)
-		unexpected(s, "an operation");
-	with_source(s, find_row, &d, c->at);
-	advance(s);
-	need(s, '(');
-	while (!is_symbol(s, ')')) {
-		if (c->operand.n + c->attr.n > 0)
-			need(s, ',');
-		argument(s, c);
+		parse_unexpected(s, "an operation");
+	if (token_is(&s->next, "loop") &&
+		ir_table_find(s->prog->table, "loop") == NULL) {
+		loop_call(s, c);
+		return;
 	}
-	advance(s);
-	with_source(s, add_call, &d, c->at);
+	parse_with_source(s, find_row, &d, c->at);
+	arguments(s, c);
+	parse_with_source(s, add_call, &d, c->at);
 }
+
+/* What an input is; in a loop they stand in the order of its operands. */
+typedef enum input_kind {
+	IN_PLAIN, /* of a loop: the same in every round */
+	IN_PARAM,
+	IN_CARRIED,
+	IN_ROW
+} input_kind;
 
 typedef struct declaration {
 	parser *s;
 	const char *name;
 	ir_type type;
-	bool is_param;
+	input_kind kind;
 	loc at;
 } declaration;
 
 static void add_input(void *arg)
 {
 	declaration *d = arg;
+	ir_loop *l = d->s->loop;
 
-	if (d->is_param)
+	if (d->kind == IN_PARAM)
 		ir_program_param(d->s->prog, d->name, d->type, d->at);
 	else
 		ir_program_input(d->s->prog, d->name, d->type, d->at);
+	if (l != NULL) {
+		l->n_carried += d->kind == IN_CARRIED;
+		l->n_rows += d->kind == IN_ROW;
+		l->n_same += d->kind == IN_PLAIN;
+	}
+}
+
+static void input(declaration *d)
+{
+	parser *s = d->s;
+	const ir_loop *l = s->loop;
+
+	d->type = parse_type(s);
+	if (l != NULL && ((d->kind == IN_CARRIED && l->n_rows + l->n_same > 0) ||
+		(d->kind == IN_ROW && l->n_same > 0)))
+		parse_fail(s, d->at, "tn.loop", "what is carried stands first, "
+			"then rows, then what is the same in every round");
+	parse_with_source(s, add_input, d, d->at);
+}
+
+/* A word and a name: what kind of input the name is; IN_PLAIN: only a name. */
+static input_kind word_of(parser *s, const char *word, loc at)
+{
+	static const char *const words[] = {"", "param", "carried", "row"};
+
+	for (int32_t i = 1; s->next.kind == T_NAME && i < 4; i++) {
+		if (strcmp(word, words[i]) != 0)
+			continue;
+		if ((i == IN_PARAM) != (s->loop == NULL))
+			parse_fail(s, at, "tn.loop", i == IN_PARAM
+				? "the body of a loop has no params"
+				: "only inputs of a loop's body are carried, "
+				  "or rows");
+		return (input_kind)i;
+	}
+	return IN_PLAIN;
+}
+
+static void new_names(parser *s, const call *c, loc at)
+{
+	for (int32_t i = 0; i < c->result.n; i++) {
+		int32_t old = prog_find_value(s->prog, c->result.at[i]);
+
+		if (old >= 0)
+			parse_fail(s, at, "tn.duplicate",
+				"%s is already defined in line %d; every value "
+				"needs a name of its own",
+				c->result.at[i],
+				s->prog->value.at[old].at.line);
+	}
 }
 
 static void statement(parser *s)
 {
 	call c = {0};
 	loc at = s->next.where;
-	char *first = name(s, "a name, return or '}'");
-	bool is_param = strcmp(first, "param") == 0 && s->next.kind == T_NAME;
+	char *first = parse_name(s, "a name, return or '}'");
+	declaration d = {.s = s, .kind = word_of(s, first, at), .at = at};
 
-	if (is_param)
-		first = name(s, "the name of a param");
-	if (eat(s, ':')) {
-		declaration d = {s, first, type(s), is_param, at};
-
-		with_source(s, add_input, &d, at);
+	if (d.kind != IN_PLAIN)
+		first = parse_name(s, "the name of an input");
+	if (parse_eat(s, ':')) {
+		d.name = first;
+		input(&d);
 		return;
 	}
-	if (is_param)
-		unexpected(s, "':' and the type of the param");
+	if (d.kind != IN_PLAIN)
+		parse_unexpected(s, "':' and the type of the input");
 	*vec_push(s->a, &c.result) = first;
-	while (eat(s, ','))
-		*vec_push(s->a, &c.result) = name(s, "the name of a result");
-	for (int32_t i = 0; i < c.result.n; i++)
-		if (prog_find_value(s->prog, c.result.at[i]) >= 0)
-			fail(s, at, "tn.duplicate",
-				"%s is already defined in line %d; every value "
-				"needs a name of its own",
-				c.result.at[i],
-				s->prog->value
-					.at[prog_find_value(s->prog,
-						c.result.at[i])]
-					.at.line);
+	while (parse_eat(s, ','))
+		*vec_push(s->a, &c.result) = parse_name(s, "the name of a result");
+	new_names(s, &c, at);
 	call_statement(s, &c);
 }
 
@@ -646,33 +422,35 @@ static void returned(parser *s)
 {
 	do {
 		loc at = s->next.where;
-		char *text = name(s, "a value");
+		char *text = parse_name(s, "a value");
 		int32_t value = prog_find_value(s->prog, text);
 
 		if (value < 0)
-			fail(s, at, "tn.undefined",
-				"%s is not defined above this line", text);
+			undefined(s, at, text);
 		ir_program_output(s->prog, value);
-	} while (eat(s, ','));
+	} while (parse_eat(s, ','));
 }
 
 static void body(parser *s)
 {
-	need(s, '{');
+	parse_need(s, '{');
 	for (;;) {
-		while (eat(s, ';'))
+		while (parse_eat(s, ';'))
 			;
-		if (is_word(&s->next, "return"))
+		if (token_is(&s->next, "return"))
 			break;
 		statement(s);
 	}
-	advance(s);
+	parse_advance(s);
 	returned(s);
-	while (eat(s, ';'))
+	while (parse_eat(s, ';'))
 		;
-	if (!is_symbol(s, '}'))
-		unexpected(s, "'}' after the values that are returned");
-	advance(s);
+	if (!parse_at(s, '}'))
+		parse_unexpected(s, "'}' after the values that are returned");
+	parse_advance(s);
+	for (int32_t i = 0; i < s->prog->value.n; i++)
+		if (s->prog->value.at[i].name == NULL)
+			prog_name_value(s->prog, i);
 }
 
 /* ---- op rows ---- */
@@ -700,7 +478,7 @@ static void op_row(parser *s)
 
 	for (; p < s->end; p++) {
 		if (*p == '\n')
-			new_line(s, p + 1);
+			parse_new_line(s, p + 1);
 		if (*p == '/' && s->end - p > 1 && p[1] == '/') {
 			while (p + 1 < s->end && p[1] != '\n')
 				p++;
@@ -711,11 +489,11 @@ static void op_row(parser *s)
 			break;
 	}
 	if (p == s->end)
-		fail(s, d.at, "tn.syntax", "the op has no closing '}'");
+		parse_fail(s, d.at, "tn.syntax", "the op has no closing '}'");
 	s->p = p + 1;
 	d.n = (size_t)(s->p - d.text);
-	with_source(s, define, &d, d.at);
-	advance(s);
+	parse_with_source(s, define, &d, d.at);
+	parse_advance(s);
 }
 
 /* ---- the whole ---- */
@@ -734,14 +512,14 @@ static void type_or_attribute(parser *s, call *c)
 
 	if (s->next.kind == T_NAME &&
 		!dtype_parse(s->next.at, s->next.n, &t)) {
-		char *text = name(s, "a type or an attribute");
+		char *text = parse_name(s, "a type or an attribute");
 
-		need(s, '=');
+		parse_need(s, '=');
 		attribute(s, c, text, at);
 		return;
 	}
 	*vec_push(s->a, &c->operand) = (operand){
-		ir_program_input(s->prog, NULL, type(s), at), false, 0, at};
+		ir_program_input(s->prog, NULL, parse_type(s), at), false, 0, at};
 }
 
 const ir_inst *ir_call_parse(arena *a, ir_table *t, const char *text, size_t n,
@@ -749,52 +527,50 @@ const ir_inst *ir_call_parse(arena *a, ir_table *t, const char *text, size_t n,
 {
 	parser s = parser_new(a, text, n, NULL);
 	call c = {0};
-	adding d = {&s, &c};
+	adding d = {&s, &c, NULL};
 
 	s.prog = ir_program_new(a, t);
-	advance(&s);
+	parse_advance(&s);
 	c.at = s.next.where;
 	if (s.next.kind != T_NAME)
-		unexpected(&s, "an operation");
-	with_source(&s, find_row, &d, c.at);
+		parse_unexpected(&s, "an operation");
+	parse_with_source(&s, find_row, &d, c.at);
 	*row = c.row;
-	advance(&s);
+	parse_advance(&s);
 	if (s.next.kind == T_END)
 		return NULL;
-	need(&s, '(');
-	while (!eat(&s, ')')) {
+	parse_need(&s, '(');
+	while (!parse_eat(&s, ')')) {
 		if (c.operand.n + c.attr.n > 0)
-			need(&s, ',');
+			parse_need(&s, ',');
 		type_or_attribute(&s, &c);
 	}
 	if (s.next.kind != T_END)
-		unexpected(&s, "the end of the call");
-	with_source(&s, add_call, &d, c.at);
+		parse_unexpected(&s, "the end of the call");
+	parse_with_source(&s, add_call, &d, c.at);
 	return s.prog->call.at[s.prog->call.n - 1].inst;
 }
 
-ir_program *ir_program_parse(
-	arena *a, const char *text, size_t n, const char *file)
+ir_program *ir_program_parse(arena *a, const char *text, size_t n,
+	const char *file, ir_loop_run *run)
 {
 	parser s = parser_new(a, text, n, file);
 
+	s.run = run;
 	s.prog = ir_program_new(a, ir_table_new(a));
-	advance(&s);
-	while (is_word(&s.next, "op")) {
+	parse_advance(&s);
+	while (token_is(&s.next, "op")) {
 		/* the text of the row starts after the word */
-		skip_blank(&s);
+		parse_skip_blank(&s);
 		s.next = (token){.kind = T_NAME, .at = s.p};
-		s.next.where = here(&s, s.p);
+		s.next.where = parse_here(&s, s.p);
 		op_row(&s);
 	}
-	if (!is_word(&s.next, "program"))
-		unexpected(&s, "op or program");
-	advance(&s);
+	if (!token_is(&s.next, "program"))
+		parse_unexpected(&s, "op or program");
+	parse_advance(&s);
 	body(&s);
 	if (s.next.kind != T_END)
-		unexpected(&s, "the end of the text");
-	for (int32_t i = 0; i < s.prog->value.n; i++)
-		if (s.prog->value.at[i].name == NULL)
-			prog_name_value(s.prog, i);
+		parse_unexpected(&s, "the end of the text");
 	return s.prog;
 }

@@ -8,6 +8,7 @@
 #include "system_parse.h"
 
 #include "program/program.h"
+#include "interp/interp.h"
 
 struct input {
 	env *e;
@@ -48,7 +49,7 @@ static void reads(void *arg)
 		same_system(a, ir_system_parse(a, ix_new(a), in->text, in->n,
 				       "fuzz"));
 	} else if (begins(in, "op ") || begins(in, "program")) {
-		ir_program *p = ir_program_parse(a, in->text, in->n, "fuzz");
+		ir_program *p = ir_program_parse(a, in->text, in->n, "fuzz", interp_loop);
 		ir_system *s;
 
 		in->lowers = true;

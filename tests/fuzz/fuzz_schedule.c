@@ -11,6 +11,7 @@
 #include "fuzz.h"
 
 #include "engine/engine.h"
+#include "interp/interp.h"
 
 #include <math.h>
 
@@ -31,7 +32,7 @@ static void check(bool holds)
 static compilation *compiled(struct input *in, compile_text pinned)
 {
 	compile_options o = compile_options_default(machine_find("c/avx2"));
-	ir_program *p = ir_program_parse(in->a, in->text, in->n, "fuzz.tn");
+	ir_program *p = ir_program_parse(in->a, in->text, in->n, "fuzz.tn", interp_loop);
 	compilation *c;
 
 	o.verify = true;
@@ -76,7 +77,7 @@ static void reads_back(struct input *in)
 
 	compile_explain(&one, in->made, TN_LEVEL_SCHEDULE, 0);
 	compile_explain(&two,
-		compiled(in, (compile_text){one.at, "printed", one.n}),
+		compiled(in, (compile_text){one.at, "printed", one.n, NULL}),
 		TN_LEVEL_SCHEDULE, 0);
 	check(one.n == two.n && memcmp(one.at, two.at, one.n) == 0);
 }
@@ -89,7 +90,7 @@ static void reads(void *arg)
 	in->a = arena_new(in->e);
 	in->own = compiled(in, (compile_text){0});
 	made = compiled(in,
-		(compile_text){in->pinned, "fuzz.schedule", in->n_pinned});
+		(compile_text){in->pinned, "fuzz.schedule", in->n_pinned, NULL});
 	in->made = made;
 	compile_to(in->own, TN_LEVEL_KERN);
 	compile_to(made, TN_LEVEL_KERN);

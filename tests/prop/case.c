@@ -12,6 +12,7 @@
 #include "system_parse.h"
 #include "plan/exec.h"
 #include "system/eval.h"
+#include "interp/interp.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -63,7 +64,7 @@ static void read_back_program(void *arg)
 
 	ir_program_print(&x, j->c->p);
 	j->text[0] = j->text[1] = x.at;
-	p = ir_program_parse(j->a, x.at, x.n, "case.tn");
+	p = ir_program_parse(j->a, x.at, x.n, "case.tn", interp_loop);
 	ir_program_verify(p);
 	ir_program_print(&y, p);
 	j->text[1] = y.at;
@@ -168,7 +169,7 @@ static void pin_kern(void *arg)
 	const char *text = kern_of(j, j->made);
 	compilation *c;
 
-	o.kern = (compile_text){text, "case.kern", strlen(text)};
+	o.kern = (compile_text){text, "case.kern", strlen(text), NULL};
 	c = compile_new(j->a, j->c->p, &o);
 	compile_to(c, TN_LEVEL_C);
 	j->text[10] = code_of(j, c);
@@ -184,7 +185,7 @@ static void pin(void *arg)
 	j->text[4] = schedule_of(j, j->made);
 	j->text[6] = code_of(j, j->made);
 	o.schedule = (compile_text){
-		j->text[4], "case.schedule", strlen(j->text[4])};
+		j->text[4], "case.schedule", strlen(j->text[4]), NULL};
 	c = compile_new(j->a, j->c->p, &o);
 	compile_to(c, TN_LEVEL_C);
 	j->text[5] = schedule_of(j, c);

@@ -9,6 +9,7 @@
  *   op p0(x[i, a, k], y[k, j, a]) -> o { o[a, i, j] += max(x[i, a, k], 0) * y[k, j, a] }
  */
 #include "prop.h"
+#include "interp/interp.h"
 
 #include <stdio.h>
 
@@ -494,6 +495,6 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 		.style = style < 55 ? STYLE_EXACT
 				     : style < 80 ? STYLE_GENERAL
 						  : STYLE_SPECIAL};
-	c->p = ir_program_parse(a, all.at, all.n, "contract.tn");
+	c->p = ir_program_parse(a, all.at, all.n, "contract.tn", interp_loop);
 	return c;
 }

@@ -9,6 +9,7 @@
  */
 #include "reason_check.h"
 #include "program/program.h"
+#include "interp/interp.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static void run(void *arg)
 	} else {
 		s = ir_lower(j->a, ix_new(j->a),
 			ir_program_parse(
-				j->a, j->text, strlen(j->text), j->name));
+				j->a, j->text, strlen(j->text), j->name, interp_loop));
 	}
 	p = fuse_partition(j->a, s, &t, NULL);
 	fuse_explain(p);

@@ -154,7 +154,7 @@ static void check_print(run *r, const ir_program *p)
 
 	ir_program_verify(p);
 	ir_program_print(&one, p);
-	ir_program_print(&two, ir_program_parse(r->a, one.at, one.n, "printed"));
+	ir_program_print(&two, ir_program_parse(r->a, one.at, one.n, "printed", interp_loop));
 	assert_string_equal(one.at, two.at);
 }
 
@@ -198,7 +198,7 @@ static void run_program(void *arg)
 {
 	run *r = arg;
 	ir_program *p =
-		ir_program_parse(r->a, r->text.at, r->text.n, "case.tn");
+		ir_program_parse(r->a, r->text.at, r->text.n, "case.tn", interp_loop);
 	const void *input[ROW_IN] = {NULL};
 	void *output[ROW_OUT] = {NULL};
 

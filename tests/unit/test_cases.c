@@ -11,6 +11,7 @@
 #include "unit.h"
 
 #include "../prop/prop.h"
+#include "interp/interp.h"
 
 #include <dirent.h>
 #include <math.h>
@@ -191,7 +192,7 @@ static void find_cost(arena *a, void *arg)
 {
 	struct bounded *b = arg;
 	ir_program *p = ir_program_parse(
-		a, b->text, strlen(b->text), b->f->path);
+		a, b->text, strlen(b->text), b->f->path, interp_loop);
 
 	for (int32_t i = 0; i < p->call.n; i++)
 		b->cost += inst_cost(p->call.at[i].inst);
@@ -205,7 +206,7 @@ static void run_bounded(arena *a, void *arg)
 	prop_case c = {.seed = 1, .style = STYLE_GENERAL};
 	const char *m;
 
-	c.p = ir_program_parse(a, b->text, strlen(b->text), b->f->path);
+	c.p = ir_program_parse(a, b->text, strlen(b->text), b->f->path, interp_loop);
 	m = try_case(a, c.p->table, &o, &c, &r);
 	b->message = m != NULL ? strdup(m) : NULL;
 }

@@ -5,6 +5,7 @@
  */
 #include "unit.h"
 #include "system_parse.h"
+#include "interp/interp.h"
 
 #include "engine/engine.h"
 #include "loop/tree.h"
@@ -567,7 +568,7 @@ static compilation *compiled(arena *a, const char *text, const char *name)
 			&o);
 	if (strchr(text, '\n') == NULL)
 		text = read_file(a, text);
-	p = ir_program_parse(a, text, strlen(text), "t");
+	p = ir_program_parse(a, text, strlen(text), "t", interp_loop);
 	/* as if the program were run again and again */
 	for (int32_t i = 0; i < p->input.n; i++)
 		p->value.at[p->input.at[i]].steady =

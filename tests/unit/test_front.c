@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "engine/engine.h"
+#include "interp/interp.h"
 
 static const char begin[] = "program {\n  v0: f32[64,64]\n"
 	"  v1: f32[64,1]\n  v2: f32[1,64]\n";
@@ -142,7 +143,7 @@ static void run(arena *a, void *arg)
 	compilation *c;
 
 	o.verify = false;
-	c = compile_new(a, ir_program_parse(a, text, strlen(text), "t"), &o);
+	c = compile_new(a, ir_program_parse(a, text, strlen(text), "t", interp_loop), &o);
 	compile_to(c, TN_LEVEL_GROUPS);
 	q->work = c->groups->work;
 	assert_int_equal(c->groups->reason.n, 0);

@@ -7,6 +7,7 @@
  */
 #include "unit.h"
 #include "fuse_index.h"
+#include "interp/interp.h"
 
 #include "fuse/fuse.h"
 #include "program/program.h"
@@ -92,7 +93,7 @@ static fuse_plan *partition_on(arena *a, const machine *m, const char *text,
 	fuse_plan *plan;
 
 	str_printf(&s, "program {\n%s}\n", text);
-	p = ir_program_parse(a, s.at, s.n, "case.tn");
+	p = ir_program_parse(a, s.at, s.n, "case.tn", interp_loop);
 	plan = fuse_partition(a, ir_lower(a, ix_new(a), p), m, o);
 	fuse_verify(plan);
 	fuse_explain(plan);

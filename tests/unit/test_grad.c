@@ -214,7 +214,7 @@ static const char program[] =
 /* A program with adjoints in it is read back as it was printed. */
 static void prints(arena *a, void *arg)
 {
-	ir_program *p = ir_program_parse(a, program, sizeof program - 1, "t");
+	ir_program *p = ir_program_parse(a, program, sizeof program - 1, "t", interp_loop);
 	int32_t n = p->call.n;
 	str text = str_new(a), again = str_new(a);
 
@@ -240,7 +240,7 @@ static void prints(arena *a, void *arg)
 			.result[0]);
 	ir_program_print(&text, p);
 	ir_program_print(&again,
-		ir_program_parse(a, text.at, text.n, "again"));
+		ir_program_parse(a, text.at, text.n, "again", interp_loop));
 	assert_string_equal(text.at, again.at);
 	assert_non_null(strstr(text.at, "op slice_grad("));
 	assert_non_null(strstr(text.at, "= slice(x, axes=[1]"));

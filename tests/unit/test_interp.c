@@ -113,7 +113,7 @@ static void run(arena *a, void *arg)
 
 	str_printf(&s, "op %s\nprogram { x: %s[%d] o = %s return o }", c->op,
 		dtype_name(c->dtype), c->n_in, c->call);
-	p = ir_program_parse(a, s.at, s.n, "case.tn");
+	p = ir_program_parse(a, s.at, s.n, "case.tn", interp_loop);
 	t = &p->value.at[p->output.at[0]].type;
 	assert_int_equal(t->dtype, c->out_dtype);
 	assert_int_equal(shape_numel(t->shape, t->rank), c->n_out);

@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "kern/kern.h"
+#include "interp/interp.h"
 
 struct read {
 	size_t number;
@@ -158,7 +159,7 @@ static void compile(arena *a, void *arg)
 		machine m = *machine_find(machines[i]);
 		compile_options o = compile_options_default(&m);
 		ir_program *p =
-			ir_program_parse(a, text, strlen(text), "case.tn");
+			ir_program_parse(a, text, strlen(text), "case.tn", interp_loop);
 
 		m.schedule.chunk_elems = 4;
 		o.verify_kern = true;

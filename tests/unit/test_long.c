@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "engine/engine.h"
+#include "interp/interp.h"
 
 #include <stdio.h>
 
@@ -87,7 +88,7 @@ static void compile(arena *a, void *arg)
 	for (int32_t i = c->all ? 1 : c->n; i <= c->n; i++)
 		str_printf(&s, "%sv%d", c->all && i > 1 ? ", " : "", (int)i);
 	str_add(&s, "\n}\n");
-	made = compile_new(a, ir_program_parse(a, s.at, s.n, "chain"), &o);
+	made = compile_new(a, ir_program_parse(a, s.at, s.n, "chain", interp_loop), &o);
 	assert_true(made->o.verify);
 	compile_to(made, TN_LEVEL_C);
 	for (int32_t i = 0; i < made->groups->kernel.n; i++)
@@ -121,7 +122,7 @@ static void full_kernel(arena *a, void *arg)
 	for (int32_t i = 1; i <= 40; i++)
 		put(&s, "  v%i = matmul(v%p, w%i)\n", i);
 	str_add(&s, "  return v40\n}\n");
-	made = compile_new(a, ir_program_parse(a, s.at, s.n, "chain"), &o);
+	made = compile_new(a, ir_program_parse(a, s.at, s.n, "chain", interp_loop), &o);
 	compile_explain(&text, made, TN_LEVEL_GROUPS, 0);
 	assert_true(made->groups->kernel.n >= 2);
 	assert_non_null(strstr(text.at, "the loops of the merged kernel would have "));
@@ -193,11 +194,11 @@ static void in_text(arena *a, void *arg)
 	for (int i = 0; i < MANY; i++)
 		str_printf(&s, "%sv%d", i > 0 ? ", " : "", i);
 	str_add(&s, ")\n  return o\n}\n");
-	p = ir_program_parse(a, s.at, s.n, "concat");
+	p = ir_program_parse(a, s.at, s.n, "concat", interp_loop);
 	ir_program_verify(p);
 	assert_int_equal(p->value.at[p->output.at[0]].type.shape[0], 2 * MANY);
 	ir_program_print(&first, p);
-	p = ir_program_parse(a, first.at, first.n, "again");
+	p = ir_program_parse(a, first.at, first.n, "again", interp_loop);
 	ir_program_print(&again, p);
 	assert_string_equal(first.at, again.at);
 }

@@ -21,7 +21,7 @@ static void lowers(arena *a, void *arg)
 {
 	const struct text *c = arg;
 	ir_program *p = ir_program_parse(
-		a, c->program, strlen(c->program), "t.tn");
+		a, c->program, strlen(c->program), "t.tn", interp_loop);
 	ir_system *s = ir_lower(a, ix_new(a), p);
 	str out = str_new(a);
 
@@ -203,7 +203,7 @@ static void same_data(
 static void agrees(arena *a, void *arg)
 {
 	const char *text = arg;
-	ir_program *p = ir_program_parse(a, text, strlen(text), "t.tn");
+	ir_program *p = ir_program_parse(a, text, strlen(text), "t.tn", interp_loop);
 	ir_system *s = ir_lower(a, ix_new(a), p);
 	const void **input = arena_array(a, const void *, p->input.n + 1);
 	void **output = arena_array(a, void *, p->output.n + 1), **data;
@@ -441,7 +441,7 @@ static void storages(arena *a, void *arg)
 		"program { x: f32[4,3] g: f32[3] b: f32[3] m: f32[3] v: f32[3] "
 		"y, m2, v2 = batch_norm(x, g, b, m, v) return y, m2, v2 }";
 	ir_system *s = ir_lower(a, ix_new(a),
-		ir_program_parse(a, text, sizeof text - 1, NULL));
+		ir_program_parse(a, text, sizeof text - 1, NULL, interp_loop));
 	int32_t m = s->input.at[3], m2 = s->output.at[1];
 
 	(void)arg;
@@ -478,7 +478,7 @@ static void reduces(arena *a, void *arg)
 		       "o[%s] += x[i, k] else skip } "
 		       "program { x: f32[24,3] o = f(x) return o }",
 		c->left);
-	s = ir_lower(a, ix_new(a), ir_program_parse(a, t.at, t.n, NULL));
+	s = ir_lower(a, ix_new(a), ir_program_parse(a, t.at, t.n, NULL, interp_loop));
 	e = &s->eqn.at[0];
 	for (int32_t i = e->n_left; i < e->n_axes; i++)
 		str_printf(&out, "%lld ", (long long)e->axis[i].extent);
@@ -531,7 +531,7 @@ static void many_calls(arena *a, void *arg)
 			i % 4 == 2 ? "transpose(x, perm=[1,0])" :
 				     "matmul(x, x)");
 	str_add(&t, "return t3999 }");
-	s = ir_lower(a, ix_new(a), ir_program_parse(a, t.at, t.n, NULL));
+	s = ir_lower(a, ix_new(a), ir_program_parse(a, t.at, t.n, NULL, interp_loop));
 	assert_int_equal(s->eqn.n, 1); /* all but one are dead */
 }
 

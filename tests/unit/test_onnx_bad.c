@@ -310,7 +310,7 @@ static void runs_names(arena *a, void *arg)
 	assert_string_equal(p.input[0].name, "a\\n*/x");
 	ir_program_print(&s, p.ir);
 	assert_null(strstr(s.at, "*/"));
-	(void)ir_program_parse(a, s.at, s.n, "printed");
+	(void)ir_program_parse(a, s.at, s.n, "printed", interp_loop);
 }
 
 static void test_names_are_cleaned(void **state)

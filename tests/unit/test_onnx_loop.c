@@ -152,6 +152,19 @@ static made run_one(arena *a, const char *text, bool unrolled)
 	return m;
 }
 
+/* The program as text is the program. */
+static void check_text(arena *a, const made *m)
+{
+	str one = str_new(a), two = str_new(a);
+	ir_program *p;
+
+	ir_program_print(&one, m->p.ir);
+	p = ir_program_parse(a, one.at, one.n, "printed", interp_loop);
+	ir_program_verify(p);
+	ir_program_print(&two, p);
+	assert_string_equal(one.at, two.at);
+}
+
 static void same_values(const char *text, const made *x, const made *y)
 {
 	assert_int_equal(x->p.ir->output.n, y->p.ir->output.n);
@@ -184,6 +197,7 @@ static void check_table(arena *a, const loop_case *at, size_t n)
 			fail_msg("%d and %d loops, not %d\n%s", loop.n_loops,
 				plain.n_loops, at[i].n_loops, at[i].model);
 		same_values(at[i].model, &loop, &plain);
+		check_text(a, &loop);
 	}
 }
 

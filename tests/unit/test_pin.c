@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "engine/engine.h"
+#include "interp/interp.h"
 
 #include <stdio.h>
 
@@ -215,7 +216,7 @@ struct pinned {
 static compilation *made(arena *a, const struct pinned *p, compile_options o)
 {
 	compilation *c = compile_new(a,
-		ir_program_parse(a, p->program, strlen(p->program), "t"), &o);
+		ir_program_parse(a, p->program, strlen(p->program), "t", interp_loop), &o);
 
 	compile_to(c, TN_LEVEL_C);
 	return c;
@@ -250,7 +251,7 @@ static void pin(arena *a, void *arg)
 	} else {
 		str_add(&s, p->text[0]);
 	}
-	o.schedule = (compile_text){s.at, "pinned", s.n};
+	o.schedule = (compile_text){s.at, "pinned", s.n, NULL};
 	c = made(a, p, o);
 	p->text[1] = level(a, c, TN_LEVEL_SCHEDULE);
 	p->code[1] = level(a, c, TN_LEVEL_C);

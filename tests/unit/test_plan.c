@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include "engine/engine.h"
+#include "interp/interp.h"
 
 #include <stdio.h>
 
@@ -28,7 +29,7 @@ static compilation *compile_layers(arena *a, bool apart)
 	str_printf(&s, "  return x%d\n}\n", 10 * N_LAYERS);
 	o.no_fusion = true;
 	o.plan.apart = apart;
-	c = compile_new(a, ir_program_parse(a, s.at, s.n, "layers"), &o);
+	c = compile_new(a, ir_program_parse(a, s.at, s.n, "layers", interp_loop), &o);
 	compile_to(c, TN_LEVEL_PLAN);
 	return c;
 }
@@ -67,7 +68,7 @@ static void sizes(arena *a, void *arg)
 	(void)arg;
 	o.no_fusion = true;
 	c = compile_new(
-		a, ir_program_parse(a, text, strlen(text), "sizes"), &o);
+		a, ir_program_parse(a, text, strlen(text), "sizes", interp_loop), &o);
 	compile_to(c, TN_LEVEL_PLAN);
 	p = c->plan;
 	assert_int_equal(p->launch.n, 2);

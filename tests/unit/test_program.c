@@ -18,12 +18,12 @@ typedef struct work {
 static void parse(arena *a, void *arg)
 {
 	work *w = arg;
-	ir_program *p = ir_program_parse(a, w->text, w->n, "x.tn");
+	ir_program *p = ir_program_parse(a, w->text, w->n, "x.tn", interp_loop);
 	str one = str_new(a), two = str_new(a);
 
 	ir_program_verify(p);
 	ir_program_print(&one, p);
-	p = ir_program_parse(a, one.at, one.n, "printed");
+	p = ir_program_parse(a, one.at, one.n, "printed", interp_loop);
 	ir_program_verify(p);
 	ir_program_print(&two, p);
 	assert_string_equal(one.at, two.at);
@@ -68,6 +68,28 @@ static const struct {
 		"  d = cast(b, to=bf16)\n  e = einsum(x, equation=\"ij->ji\")\n"
 		"  f = reduce_sum(x, keep=1)\n  g = clip(x, lo=-inf, "
 		"hi=1000)\n  return c, d, e, f, g\n}\n"},
+	/* loops, in each other; their bodies have rows of the user, and names
+	 * of their own */
+	{"op twice(x[i..]:num) -> o { o[i..] = x[i..] + x[i..] }\n"
+	 "program { s: f32[2] x: f32[5,2] loop: f32[3]\n"
+	 "a, b = loop(s, x, loop, rounds=5) { carried s: f32[2]; row row: f32[2]\n"
+	 "loop: f32[3] n = loop(s, row, rounds=2) { carried s: f32[2] x: f32[2]\n"
+	 "y = add(s, x) z = twice(y) return z } k = mul(n, 2) return n, k }\n"
+	 "return a, b }",
+		"op twice(x[i..]:num) -> o { o[i..] = x[i..] + x[i..] }\n"
+		"program {\n  s: f32[2]\n  x: f32[5,2]\n  loop: f32[3]\n"
+		"  a, b = loop(s, x, loop, rounds=5) {\n    carried s: f32[2]\n"
+		"    row row: f32[2]\n    loop: f32[3]\n"
+		"    n = loop(s, row, rounds=2) {\n      carried s: f32[2]\n"
+		"      x: f32[2]\n      y = add(s, x)\n      z = twice(y)\n"
+		"      return z\n    }\n"
+		"    v0 = fill(shape=[], value=2, dtype=f32)\n"
+		"    k = mul(n, v0)\n    return n, k\n  }\n"
+		"  return a, b\n}\n"},
+	/* a row of the user that has the name */
+	{"op loop(x[i..]:num) -> o { o[i..] = x[i..] }\n"
+	 "program { x: f32[2] y = loop(x) return y }",
+		NULL},
 	/* user's rows, with comments and # as extent in them */
 	{"op half(x[n]) -> o { // the } first\n o[i] = x[i] for i < #n / 2 }\n"
 	 "op twice(x[i..]:num) -> o { o[i..] = x[i..] + x[i..] }\n"
@@ -160,6 +182,44 @@ static const struct {
 	{"program { inf: f32[2] return inf }", "tn.syntax", 1, 11, "'inf'"},
 	{"op f(x[i]) -> o { o[i] = x[i]", "tn.syntax", 1, 4, "closing"},
 	{"program { x: f32[2] @ }", "tn.syntax", 1, 21, "'@'"},
+	/* loops */
+	{"program { x: f32[2] y = loop(x) { carried a: f32[2] return a }\n"
+	 "return y }", "tn.attr", 1, 25, "rounds=N"},
+	{"program { x: f32[2] y = loop(x, rounds=0) { carried a: f32[2]\n"
+	 "return a } return y }", "tn.loop", 1, 25, "one round, not 0"},
+	{"program { x: f32[2] y = loop(x, rounds=3) return y }", "tn.syntax",
+		1, 43, "'{'"},
+	{"program { x: f32[2] y = loop(x, rounds=3) { carried a: f32[2]\n"
+	 "b = exp(x) return b } return y }", "tn.undefined", 2, 9,
+		"its own inputs only"},
+	{"program { x: f32[2] y = loop(x, x, rounds=3) { carried a: f32[2]\n"
+	 "return a } return y }", "tn.loop", 1, 25,
+		"2 operands, but its body 1 inputs"},
+	{"program { x: f32[2] y = loop(x, rounds=3) { row a: f32[2]\n"
+	 "return a } return y }", "tn.loop", 1, 25,
+		"operand 0 of the loop is f32[2], but the body needs f32[3,2]"},
+	{"program { x: f32[2] y = loop(x, rounds=3) { carried a: f32[2]\n"
+	 "b = reduce_sum(a) return b } return y }", "tn.loop", 1, 25,
+		"returned value 0 of the loop is f32[], but the body needs f32[2]"},
+	{"program { x: f32[2] y = loop(x, rounds=3) { a: f32[2]\n"
+	 "carried b: f32[2] return b } return y }", "tn.loop", 2, 1,
+		"stands first"},
+	{"program { x: f32[2] y, z = loop(x, rounds=3) { carried a: f32[2]\n"
+	 "return a } return y }", "tn.arity", 1, 28,
+		"returns 1 values, but 2 results"},
+	{"program { x: f32[2] y = loop(x, rounds=3) { param a: f32[2]\n"
+	 "return a } return y }", "tn.loop", 1, 45, "no params"},
+	{"program { row x: f32[2] return x }", "tn.loop", 1, 11,
+		"inputs of a loop's body"},
+	{"program { x: f32[2] y = loop(1, rounds=3) { carried a: f32[]\n"
+	 "return a } return y }", "tn.loop", 1, 30, "are values"},
+	{"program { x: f32[2] y = loop(x, rounds=281474976710656) { a: f32[2]\n"
+	 "return a } return y }", "tn.extent", 1, 25, "too many elements"},
+	{"program { x: f32[1,1,1,1,1,1,1,1] y = loop(x, rounds=2) {\n"
+	 "a: f32[1,1,1,1,1,1,1,1] return a } return y }", "tn.loop", 1, 39,
+		"at most 7 axes"},
+	{"program { x: f32[2] y = loop(x, rounds=2) { a: f32[2] return }\n"
+	 "return y }", "tn.syntax", 1, 62, "a value"},
 	/* what comes from a row carries the place of the call */
 	{"program {\n x: f32[2,16]\n y: f32[32,4]\n\tz = matmul(x, y)\n"
 	 " return z }",
@@ -246,7 +306,7 @@ static void test_bad_row(void **state)
 /* Cut anywhere, or one byte changed: a program or a diagnosis, never a crash. */
 static void test_damaged(void **state)
 {
-	char text[600];
+	char text[900];
 	work w = {text, 0, NULL};
 
 	(void)state;
@@ -266,6 +326,24 @@ static void test_damaged(void **state)
 			assert_int_not_equal(d.status, TN_EINTERNAL);
 		}
 	}
+}
+
+/* Loops in loops, too deep for the parser. */
+static void test_deep(void **state)
+{
+	char text[2000] = "program { x: f32[2]";
+	work w = {text, 0, NULL};
+	tn_diag d;
+
+	(void)state;
+	for (int32_t i = 0; i < 17; i++)
+		strcat(text, "\ny = loop(x, rounds=2) { carried x: f32[2]");
+	strcat(text, " return x }");
+	w.n = strlen(text);
+	assert_int_equal(unit_run(parse, &w, 0, &d), TN_EINVAL);
+	assert_string_equal(d.rule, "tn.loop");
+	assert_int_equal(d.line, 18);
+	assert_non_null(strstr(d.text, "16 deep"));
 }
 
 static void test_no_memory(void **state)
@@ -292,12 +370,12 @@ static void parse_long(arena *a, void *arg)
 		str_printf(&s, "  x%d = add(x%d, x%d)\n", i, i - 1, i / 2);
 	str_add(&s, "  return x3000\n}\n");
 	assert_int_equal(
-		ir_program_parse(a, s.at, s.n, "long.tn")->call.n, 3000);
+		ir_program_parse(a, s.at, s.n, "long.tn", interp_loop)->call.n, 3000);
 	s = str_new(a);
 	str_add(&s, "program { x: f32[");
 	for (int i = 0; i < 100000; i++)
 		str_add(&s, "((((");
-	ir_program_parse(a, s.at, s.n, "deep.tn");
+	ir_program_parse(a, s.at, s.n, "deep.tn", interp_loop);
 }
 
 static void test_long(void **state)
@@ -352,7 +430,7 @@ static void test_build(void **state)
 static void tamper(arena *a, void *arg)
 {
 	const char *text = good[0].text;
-	ir_program *p = ir_program_parse(a, text, strlen(text), "x.tn");
+	ir_program *p = ir_program_parse(a, text, strlen(text), "x.tn", interp_loop);
 
 	switch (*(int *)arg) {
 	case 0:
@@ -396,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_caret),
 		cmocka_unit_test(test_bad_row),
 		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_deep),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_long),
 		cmocka_unit_test(test_build),

@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "program/program.h"
+#include "interp/interp.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,7 +201,7 @@ static void lower(arena *a, void *arg)
 	const char *text = arg;
 
 	ir_lower(a, ix_new(a),
-		ir_program_parse(a, text, strlen(text), "doc.tn"));
+		ir_program_parse(a, text, strlen(text), "doc.tn", interp_loop));
 }
 
 /* the last line is the rule and the text */

@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include "../prop/prop.h"
+#include "interp/interp.h"
 
 #include <math.h>
 
@@ -55,7 +56,7 @@ static void run_one(arena *a, void *arg)
 	char *text = arena_printf(a, "program {\n x: %s\n %s\n return %s%s\n}",
 		cases[c].in, cases[c].body, ends ? "o" : "u",
 		strstr(cases[c].body, "count=0") != NULL ? ", u" : "");
-	ir_program *p = ir_program_parse(a, text, strlen(text), NULL);
+	ir_program *p = ir_program_parse(a, text, strlen(text), NULL, interp_loop);
 	tn_dtype t = p->value.at[0].type.dtype;
 	const ir_type *out = &p->value.at[p->output.at[0]].type;
 	void *x = arena_alloc(a, N, 8);

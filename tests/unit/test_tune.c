@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "schedule/directive.h"
+#include "interp/interp.h"
 
 #include <tenon.h>
 
@@ -62,7 +63,7 @@ static compilation *grouped(arena *a, const struct seen *q)
 {
 	compile_options o = compile_options_default(q->m);
 	compilation *c = compile_new(a, ir_program_parse(a, q->program,
-					     strlen(q->program), "t"), &o);
+					     strlen(q->program), "t", interp_loop), &o);
 
 	compile_to(c, TN_LEVEL_GROUPS);
 	assert_int_equal(c->groups->kernel.n, 1);
@@ -87,9 +88,9 @@ static void read_back(void *arg)
 	compile_options o = compile_options_default(r->q->m);
 	compilation *c;
 
-	o.schedule = (compile_text){r->text, "t", strlen(r->text)};
+	o.schedule = (compile_text){r->text, "t", strlen(r->text), NULL};
 	c = compile_new(r->a, ir_program_parse(r->a, r->q->program,
-				      strlen(r->q->program), "t"), &o);
+				      strlen(r->q->program), "t", interp_loop), &o);
 	compile_to(c, TN_LEVEL_C);
 }
 
