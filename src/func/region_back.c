@@ -10,47 +10,18 @@
  *            one type share a result, since one branch alone has run
  *     loop   the same rounds in reverse: cotangents are carried; what differs
  *            from round to round was kept in rows; gradients of what every
- *            round reads are sums that are carried, too
+ *            round reads are sums that are carried, too, or calls on rows
+ *            behind the loop (back_sum.c)
  *     host   the function that was given for it
  *
  * What is kept of a loop: what is carried, before each round, if the body's
  * backward reads it; middles, a row each. Rows of inputs and outputs are there.
  */
-#include "func/region.h"
-
-enum side { OF_IN, OF_OUT, OF_SEED };
-
-/* An operand of the backward. */
-typedef struct seen {
-	enum side side;
-	int32_t i;
-} seen;
-
-typedef struct given {
-	int32_t of_in, kind;
-} given;
-
-typedef struct deriving {
-	tensors *t;
-	t_trace *f; /* what it is the backward of */
-	t_region *g;
-	VEC(t_value *) out; /* results of f with what is kept */
-	VEC(t_yield) yield;
-	t_draft d; /* the backward */
-	VEC(seen) seen;	  /* by operand of it */
-	VEC(given) given; /* by result of it */
-	/* of the body that is recorded */
-	t_capture c;
-	int32_t arm;
-	VEC(t_value *) in; /* its operands */
-	VEC(t_value *) made;
-	int32_t *cotangent; /* loop: by carry, the one that carries it; -1 */
-	bool *wanted; /* cond: by 2 * operand + is a leaf: some branch gives it */
-} deriving;
+#include "func/back.h"
 
 /* ---- small calls ---- */
 
-static t_value *sum_of(tensors *t, t_value *x, t_value *y)
+t_value *back_sum_of(tensors *t, t_value *x, t_value *y)
 {
 	t_read arg[2] = {{x, NULL, false, 0}, {y, NULL, false, 0}};
 	const ir_type *type[2] = {&x->type, &y->type};
@@ -60,7 +31,7 @@ static t_value *sum_of(tensors *t, t_value *x, t_value *y)
 		->result[0];
 }
 
-static t_value *zeros(tensors *t, const ir_type *y)
+t_value *back_zeros(tensors *t, const ir_type *y)
 {
 	ir_attr attr[] = {
 		{.name = "shape",
@@ -75,14 +46,14 @@ static t_value *zeros(tensors *t, const ir_type *y)
 		->result[0];
 }
 
-static t_value *added(tensors *t, t_value *x, t_value *y)
+t_value *back_added(tensors *t, t_value *x, t_value *y)
 {
-	return x == NULL ? y : y == NULL ? x : sum_of(t, x, y);
+	return x == NULL ? y : y == NULL ? x : back_sum_of(t, x, y);
 }
 
 /* ---- what the backward reads of the region ---- */
 
-static int32_t operand(deriving *d, enum side side, int32_t i)
+int32_t back_operand(deriving *d, enum side side, int32_t i)
 {
 	arena *a = d->t->a;
 
@@ -98,7 +69,7 @@ static int32_t operand(deriving *d, enum side side, int32_t i)
 }
 
 /* A further result of the region; one that is there already. */
-static int32_t kept(deriving *d, t_yield y, const ir_type *type)
+int32_t back_kept(deriving *d, t_yield y, const ir_type *type)
 {
 	t_value *v;
 
@@ -114,7 +85,7 @@ static int32_t kept(deriving *d, t_yield y, const ir_type *type)
 	return d->yield.n - 1;
 }
 
-static ir_type with_rows(const deriving *d, const ir_type *row, int64_t n)
+ir_type back_rows_type(const deriving *d, const ir_type *row, int64_t n)
 {
 	ir_type y = *row;
 
@@ -142,7 +113,7 @@ static int32_t result_with(const deriving *d, enum yield_kind kind, int32_t at)
 /* ---- the body of the backward ---- */
 
 /* A new operand of the current body, with this source. */
-static t_value *fed(deriving *d, t_feed x, const ir_type *type)
+t_value *back_fed(deriving *d, t_feed x, const ir_type *type)
 {
 	arena *a = d->t->a;
 	t_value *v;
@@ -161,7 +132,7 @@ static t_value *fed(deriving *d, t_feed x, const ir_type *type)
 }
 
 /* The body's backward on what it reads; NULL: it has none. */
-static t_call *record_back(deriving *d, const t_trace *body,
+t_call *back_record(deriving *d, const t_trace *body,
 	t_value *(*read)(deriving *d, const t_trace *body, const t_back *b,
 		int32_t k))
 {
@@ -176,7 +147,7 @@ static t_call *record_back(deriving *d, const t_trace *body,
 	return t_record_trace(d->t, b->trace, arg);
 }
 
-static void end_body(deriving *d)
+void back_end(deriving *d)
 {
 	t_trace *f;
 
@@ -190,11 +161,30 @@ static void end_body(deriving *d)
 	d->d.g.body[d->arm] = f;
 }
 
-static void begin_body(deriving *d, int32_t arm)
+void back_begin(deriving *d, int32_t arm)
 {
 	d->arm = arm;
 	d->in.n = d->made.n = 0;
 	capture_begin(d->t, &d->c, true);
+}
+
+/* Result of the backward: gradient or leaf of operand i, made so. */
+void back_give(deriving *d, int32_t i, int32_t kind, t_yield y,
+	const ir_type *type)
+{
+	arena *a = d->t->a;
+
+	*vec_push(a, &d->given) = (given){i, kind, d->d.yield.n};
+	*vec_push(a, &d->d.yield) = y;
+	*vec_push(a, &d->d.type) = *type;
+	*vec_push(a, &d->d.made) = false;
+}
+
+int32_t back_made(deriving *d, t_value *v)
+{
+	t_value_keep(v);
+	*vec_push(d->t->a, &d->made) = v;
+	return d->made.n - 1;
 }
 
 /* ---- loops ---- */
@@ -219,13 +209,13 @@ static t_value *carry(deriving *d, int32_t from, const ir_type *type)
 	int32_t n = d->d.carry.n;
 
 	*vec_push(d->t->a, &d->d.carry) = (t_carry){from, -1, -1, false};
-	return fed(d, (t_feed){FEED_CARRY, n, 0}, type);
+	return back_fed(d, (t_feed){FEED_CARRY, n, 0}, type);
 }
 
 static t_value *row_in(
 	deriving *d, enum side side, int32_t i, int32_t row, const ir_type *type)
 {
-	return fed(d, (t_feed){FEED_ROW, operand(d, side, i), row}, type);
+	return back_fed(d, (t_feed){FEED_ROW, back_operand(d, side, i), row}, type);
 }
 
 /* Of carry k: its value before a round, or behind it. */
@@ -233,10 +223,10 @@ static t_value *state(deriving *d, int32_t k, int32_t row)
 {
 	const ir_type *y =
 		&d->g->body[0]->out[loop_of(d)->carry[k].next]->type;
-	ir_type rows = with_rows(d, y, d->g->n + 1);
+	ir_type rows = back_rows_type(d, y, d->g->n + 1);
 
 	return row_in(d, OF_OUT,
-		kept(d, (t_yield){YIELD_EACH, {k, -1}}, &rows), row, y);
+		back_kept(d, (t_yield){YIELD_EACH, {k, -1}}, &rows), row, y);
 }
 
 static t_value *loop_seed(deriving *d, const t_trace *body, int32_t r)
@@ -244,7 +234,7 @@ static t_value *loop_seed(deriving *d, const t_trace *body, int32_t r)
 	int32_t k = carried_as(loop_of(d), r);
 
 	if (k >= 0)
-		return fed(d, (t_feed){FEED_CARRY, d->cotangent[k], 0},
+		return back_fed(d, (t_feed){FEED_CARRY, d->cotangent[k], 0},
 			&body->out[r]->type);
 	return row_in(d, OF_SEED, result_with(d, YIELD_ROWS, r), 0,
 		&body->out[r]->type);
@@ -264,7 +254,7 @@ static t_value *loop_operand(deriving *d, const t_trace *body, int32_t i)
 	case FEED_ROW:
 		return row_in(d, OF_IN, x->at, x->row, y);
 	}
-	return fed(d, (t_feed){x->kind, operand(d, OF_IN, x->at), x->row}, y);
+	return back_fed(d, (t_feed){x->kind, back_operand(d, OF_IN, x->at), x->row}, y);
 }
 
 static t_value *loop_read(
@@ -280,29 +270,10 @@ static t_value *loop_read(
 	at = carried_as(loop_of(d), r);
 	if (at >= 0)
 		return state(d, at, 1);
-	rows = with_rows(d, &body->out[r]->type, d->g->n);
+	rows = back_rows_type(d, &body->out[r]->type, d->g->n);
 	return row_in(d, OF_OUT,
-		kept(d, (t_yield){YIELD_ROWS, {r, -1}}, &rows), 0,
+		back_kept(d, (t_yield){YIELD_ROWS, {r, -1}}, &rows), 0,
 		&body->out[r]->type);
-}
-
-/* Result of the backward: gradient or leaf of operand i, made so. */
-static void give(deriving *d, int32_t i, int32_t kind, t_yield y,
-	const ir_type *type)
-{
-	arena *a = d->t->a;
-
-	*vec_push(a, &d->given) = (given){i, kind};
-	*vec_push(a, &d->d.yield) = y;
-	*vec_push(a, &d->d.type) = *type;
-	*vec_push(a, &d->d.made) = false;
-}
-
-static int32_t add_made(deriving *d, t_value *v)
-{
-	t_value_keep(v);
-	*vec_push(d->t->a, &d->made) = v;
-	return d->made.n - 1;
 }
 
 /* The operand of the loop that is operand i of its body. */
@@ -319,8 +290,8 @@ static void add_up(deriving *d, int32_t i, int32_t kind, t_value *g)
 	int32_t n = d->d.carry.n;
 	t_value *sum = carry(d, -1, &g->type);
 
-	d->d.carry.at[n].next = add_made(d, sum_of(d->t, sum, g));
-	give(d, i, kind, (t_yield){YIELD_LAST, {n, -1}}, &g->type);
+	d->d.carry.at[n].next = back_made(d, back_sum_of(d->t, sum, g));
+	back_give(d, i, kind, (t_yield){YIELD_LAST, {n, -1}}, &g->type);
 }
 
 static void find_cotangents(deriving *d, const t_trace *body)
@@ -346,21 +317,37 @@ static void find_cotangents(deriving *d, const t_trace *body)
 		if (!any || !dtype_is_float(y->dtype))
 			continue;
 		at[k] = d->d.carry.n;
-		(void)carry(d, made ? operand(d, OF_SEED, r) : -1, y);
+		(void)carry(d, made ? back_operand(d, OF_SEED, r) : -1, y);
 	}
 }
 
-static t_value *gradient(const t_back *b, const t_call *back, int32_t i)
+/* The body's backward, call by call: what it makes, or NULL. */
+static t_value **loop_back(deriving *d, const t_trace *body)
+{
+	const t_back *b = body->back.at[0];
+	t_value **arg, **made;
+
+	if (b->trace == NULL)
+		return NULL;
+	arg = arena_array(d->t->a, t_value *, b->trace->n_in + 1);
+	made = arena_array(d->t->a, t_value *, b->trace->n_out + 1);
+	for (int32_t k = 0; k < b->trace->n_in; k++)
+		arg[k] = loop_read(d, body, b, k);
+	t_trace_inline(d->t, b->trace, arg, made);
+	return made;
+}
+
+static t_value *gradient(const t_back *b, t_value *const *back, int32_t i)
 {
 	for (int32_t j = 0; back != NULL && j < b->trace->n_out; j++)
 		if (b->kind[j] == BACK_OPERAND && b->of_in[j] == i)
-			return back->result[j];
+			return back[j];
 	return NULL;
 }
 
 /* The cotangent of carry k after a round. */
-static void end_cotangent(deriving *d, const t_trace *body, const t_call *back,
-	int32_t k, int32_t at)
+static void end_cotangent(deriving *d, const t_trace *body,
+	t_value *const *back, int32_t k, int32_t at)
 {
 	const t_region *g = loop_of(d);
 	const t_carry *x = &g->carry[k];
@@ -370,12 +357,12 @@ static void end_cotangent(deriving *d, const t_trace *body, const t_call *back,
 	for (int32_t i = 0; i < body->n_in; i++)
 		if (g->feed[0][i].kind == FEED_CARRY && g->feed[0][i].at == k)
 			next = gradient(body->back.at[0], back, i);
-	now = fed(d, (t_feed){FEED_CARRY, at, 0}, &out->type);
+	now = back_fed(d, (t_feed){FEED_CARRY, at, 0}, &out->type);
 	if (next == NULL)
-		next = zeros(d->t, &out->type);
-	d->d.carry.at[at].next = add_made(d, next);
+		next = back_zeros(d->t, &out->type);
+	d->d.carry.at[at].next = back_made(d, next);
 	if (x->from >= 0)
-		give(d, x->from, BACK_OPERAND, (t_yield){YIELD_LAST, {at, -1}},
+		back_give(d, x->from, BACK_OPERAND, (t_yield){YIELD_LAST, {at, -1}},
 			&out->type);
 	/* a leaf that the body makes: of the round before for those behind */
 	if (x->in_place && out->tracked && !t_is_made(out))
@@ -388,27 +375,28 @@ static void loop_body(void *arg)
 	const t_region *g = loop_of(d);
 	const t_trace *body = d->g->body[0];
 	const t_back *b = body->back.at[0];
-	t_call *back;
+	t_value **back;
 
 	find_cotangents(d, body);
-	back = record_back(d, body, loop_read);
+	back = loop_back(d, body);
 	for (int32_t k = 0; k < g->n_carries; k++)
 		if (d->cotangent[k] >= 0)
 			end_cotangent(d, body, back, k, d->cotangent[k]);
 	for (int32_t j = 0; back != NULL && j < b->trace->n_out; j++) {
 		int32_t i = b->of_in[j];
 		const t_feed *x = &g->feed[0][i];
-		t_value *v = back->result[j];
+		t_value *v = back[j];
 		ir_type rows;
 
 		if (b->kind[j] != BACK_OPERAND) {
 			add_up(d, outer_operand(d, i), BACK_OLD_LEAF, v);
 		} else if (x->kind == FEED_OPERAND) {
-			add_up(d, x->at, BACK_OPERAND, v);
+			if (!back_sum_rows(d, x->at, v))
+				add_up(d, x->at, BACK_OPERAND, v);
 		} else if (x->kind == FEED_ROW) {
-			rows = with_rows(d, &v->type, d->g->n);
-			give(d, x->at, BACK_OPERAND,
-				(t_yield){YIELD_ROWS, {add_made(d, v), -1}},
+			rows = back_rows_type(d, &v->type, d->g->n);
+			back_give(d, x->at, BACK_OPERAND,
+				(t_yield){YIELD_ROWS, {back_made(d, v), -1}},
 				&rows);
 		}
 	}
@@ -423,177 +411,12 @@ static void new_loop(deriving *d)
 	d->d.kind = REGION_LOOP;
 	d->d.g.n = d->g->n;
 	d->d.g.reverse = true;
-	begin_body(d, 0);
+	back_begin(d, 0);
 	loop_body(d);
-	end_body(d);
+	back_end(d);
 	if (d->g->test >= 0)
-		d->d.g.count = operand(d, OF_OUT,
-			kept(d, (t_yield){YIELD_COUNT, {-1, -1}}, &count));
-}
-
-/* ---- conditions ---- */
-
-static const t_yield *yields(const deriving *d, int32_t r)
-{
-	return &d->yield.at[r];
-}
-
-/* Middles of both branches, those of one type together. */
-static void keep_middles(deriving *d)
-{
-	int32_t n = d->yield.n;
-
-	for (int32_t k = 0; k < 2; k++)
-		for (int32_t r = d->g->body[k]->n_known;
-			r < d->g->body[k]->n_out; r++) {
-			const ir_type *y = &d->g->body[k]->out[r]->type;
-			t_yield one = {YIELD_BODY, {-1, -1}};
-			int32_t at = n;
-
-			while (k == 1 && at < d->yield.n &&
-				(d->yield.at[at].at[1] >= 0 ||
-					!t_same_type(
-						y, &d->out.at[at]->type)))
-				at++;
-			if (k == 1 && at < d->yield.n) {
-				d->yield.at[at].at[1] = r;
-				continue;
-			}
-			one.at[k] = r;
-			(void)kept(d, one, y);
-		}
-}
-
-/* The result of the region for result r of the current branch. */
-static int32_t cond_result(const deriving *d, int32_t r)
-{
-	for (int32_t i = 0; i < d->yield.n; i++)
-		if (yields(d, i)->at[d->arm] == r)
-			return i;
-	env_bug(d->t->e, "region.back", "result %d of a branch is nowhere",
-		(int)r);
-}
-
-static t_value *cond_operand(
-	deriving *d, enum side side, int32_t i, const ir_type *y)
-{
-	return fed(d, (t_feed){FEED_OPERAND, operand(d, side, i), 0}, y);
-}
-
-static t_value *cond_read(
-	deriving *d, const t_trace *body, const t_back *b, int32_t k)
-{
-	int32_t i = b->from_in[k], r = b->from_out[k], s = b->from_seed[k];
-
-	if (s >= 0)
-		return cond_operand(d, OF_SEED, cond_result(d, s),
-			&body->out[s]->type);
-	if (i >= 0)
-		return cond_operand(d, OF_IN,
-			d->f->region->feed[d->arm][i].at, &body->in[i]->type);
-	return cond_operand(
-		d, OF_OUT, cond_result(d, r), &body->out[r]->type);
-}
-
-/*
- * A result that is an operand as it is, or a leaf, in one branch, and has a
- * gradient in the other: its cotangent goes there. -1: it does not.
- */
-static int32_t straight(const deriving *d, int32_t r, int32_t arm, bool *leaf)
-{
-	int32_t at = yields(d, r)->at[arm];
-	const t_value *v;
-
-	*leaf = false;
-	if (r >= d->f->n_known || !t_is_made(d->f->out[r]))
-		return -1;
-	if (at <= -2)
-		return -2 - at;
-	v = at >= 0 ? d->g->body[arm]->out[at] : NULL;
-	if (v == NULL || !v->tracked || t_is_made(v))
-		return -1;
-	*leaf = true;
-	for (int32_t i = 0; i < d->f->n_in; i++)
-		if (d->f->next[i] == r)
-			return i;
-	return -1;
-}
-
-static void find_wanted(deriving *d)
-{
-	d->wanted = arena_array(d->t->a, bool, 2 * d->f->n_in + 2);
-	for (int32_t k = 0; k < 2; k++) {
-		const t_back *b = d->g->body[k]->back.at[0];
-
-		for (int32_t j = 0; b->trace != NULL && j < b->trace->n_out;
-			j++) {
-			int32_t i = d->f->region->feed[k][b->of_in[j]].at;
-
-			d->wanted[2 * i + (b->kind[j] != BACK_OPERAND)] = true;
-		}
-		for (int32_t r = 0; r < d->f->n_known; r++) {
-			bool leaf;
-			int32_t i = straight(d, r, k, &leaf);
-
-			if (i >= 0)
-				d->wanted[2 * i + leaf] = true;
-		}
-	}
-}
-
-/* The cotangent of operand i, or of leaves of it, in the current branch. */
-static t_value *cond_given(
-	deriving *d, const t_trace *body, const t_call *back, int32_t i, bool leaf)
-{
-	const t_back *b = body->back.at[0];
-	t_value *sum = NULL;
-
-	for (int32_t j = 0; back != NULL && j < b->trace->n_out; j++)
-		if (d->f->region->feed[d->arm][b->of_in[j]].at == i &&
-			(b->kind[j] != BACK_OPERAND) == leaf)
-			sum = added(d->t, sum, back->result[j]);
-	for (int32_t r = 0; r < d->f->n_known; r++) {
-		bool is_leaf;
-
-		if (straight(d, r, d->arm, &is_leaf) == i && is_leaf == leaf)
-			sum = added(d->t, sum,
-				cond_operand(d, OF_SEED, r,
-					&d->f->out[r]->type));
-	}
-	return sum != NULL ? sum : zeros(d->t, &d->f->in[i]->type);
-}
-
-static void new_branch(deriving *d, int32_t k)
-{
-	const t_trace *body = d->g->body[k];
-	t_call *back;
-
-	begin_body(d, k);
-	back = record_back(d, body, cond_read);
-	for (int32_t i = 0; i < 2 * d->f->n_in; i++) {
-		int32_t n;
-
-		if (!d->wanted[i])
-			continue;
-		n = add_made(d, cond_given(d, body, back, i / 2, i % 2 != 0));
-		if (k == 0)
-			give(d, i / 2, i % 2 ? BACK_OLD_LEAF : BACK_OPERAND,
-				(t_yield){YIELD_BODY, {n, n}},
-				&d->f->in[i / 2]->type);
-	}
-	end_body(d);
-}
-
-static void new_cond(deriving *d)
-{
-	for (int32_t k = 0; k < 2; k++)
-		d->g->body[k] = t_trace_tracked(d->t, d->g->body[k]);
-	d->d.kind = REGION_COND;
-	(void)operand(d, OF_IN, 0);
-	keep_middles(d);
-	find_wanted(d);
-	new_branch(d, 0);
-	new_branch(d, 1);
+		d->d.g.count = back_operand(d, OF_OUT,
+			back_kept(d, (t_yield){YIELD_COUNT, {-1, -1}}, &count));
 }
 
 /* ---- functions in C ---- */
@@ -605,20 +428,30 @@ static void new_host(deriving *d)
 	d->d.kind = REGION_HOST;
 	d->d.g.host = (t_host){d->g->host.back, NULL, d->g->host.arg};
 	for (int32_t i = 0; i < f->n_in; i++)
-		(void)operand(d, OF_IN, i);
+		(void)back_operand(d, OF_IN, i);
 	for (int32_t r = 0; r < f->n_known; r++)
-		(void)operand(d, OF_OUT, r);
+		(void)back_operand(d, OF_OUT, r);
 	for (int32_t r = 0; r < f->n_known; r++)
 		if (dtype_is_float(f->out[r]->type.dtype))
-			(void)operand(d, OF_SEED, r);
+			(void)back_operand(d, OF_SEED, r);
 	for (int32_t i = 0; i < f->n_in; i++)
 		if (dtype_is_float(f->in[i]->type.dtype))
-			give(d, i, BACK_OPERAND,
+			back_give(d, i, BACK_OPERAND,
 				(t_yield){YIELD_BODY, {d->given.n, -1}},
 				&f->in[i]->type);
 }
 
 /* ---- the whole ---- */
+
+static const char *back_name(const deriving *d)
+{
+	return arena_printf(d->t->a, "%s backward", d->f->name);
+}
+
+static t_trace *make_region(deriving *d)
+{
+	return t_region_make(d->t, &d->d, back_name(d), false);
+}
 
 static t_back *new_back(deriving *d)
 {
@@ -629,8 +462,7 @@ static t_back *new_back(deriving *d)
 	b->seeded = arena_array(a, bool, d->f->n_known + 1);
 	if (d->given.n == 0)
 		return b;
-	b->trace = t_region_make(d->t, &d->d,
-		arena_printf(a, "%s backward", d->f->name), false);
+	b->trace = d->made_of != NULL ? d->made_of : make_region(d);
 	b->from_in = arena_array(a, int32_t, n + 1);
 	b->from_out = arena_array(a, int32_t, n + 1);
 	b->from_seed = arena_array(a, int32_t, n + 1);
@@ -686,7 +518,7 @@ static void derive(void *arg)
 		new_loop(d);
 		break;
 	case REGION_COND:
-		new_cond(d);
+		back_cond(d);
 		break;
 	case REGION_HOST:
 		new_host(d);
@@ -695,6 +527,8 @@ static void derive(void *arg)
 	case REGION_BLOCKS:
 		break;
 	}
+	if (d->sum.n > 0)
+		d->made_of = back_with_sums(d, make_region(d), back_name(d));
 }
 
 static t_trace *tracked_copy(deriving *d, t_back *b)

@@ -113,6 +113,13 @@ bool ir_inst_is_copy(const ir_inst *p);
 /* An instance of a view that has only result r. */
 ir_inst *ir_view_part(arena *a, const ir_inst *p, int32_t r);
 /*
+ * rows.c: the sum of result r over n rows: operands with is_row have an axis of
+ * n in front. operand[i]: which operand of p operand i of it is (room for all).
+ * NULL: there is none, or it would keep rows as large as the result.
+ */
+ir_inst *ir_inst_sum_rows(arena *a, const ir_inst *p, int32_t r,
+	const bool *is_row, int64_t n, int32_t *operand);
+/*
  * Maps an index of result r of the view (a form over d for each axis) to the
  * index of operand 0 that it reads, `below`, which has room for max(2, rank of
  * operand 0). fun[t]: id for data read from tensor t of the instance.

@@ -314,6 +314,9 @@ static void call_statement(parser *s, call *c)
 		return;
 	}
 	parse_with_source(s, find_row, &d, c->at);
+	if (s->loop != NULL && (c->is_in_place || prog_is_write(c->row)))
+		parse_fail(s, c->at, "tn.loop", "the body of a loop writes "
+			"nothing: return the new value");
 	arguments(s, c);
 	parse_with_source(s, add_call, &d, c->at);
 }

@@ -167,6 +167,20 @@ static t_trace *trace_live(tensors *t, t_trace *f, const bool *tracked)
 	return live->f;
 }
 
+void t_trace_inline(tensors *t, t_trace *f, t_value *const *arg, t_value **out)
+{
+	replay p = {.t = t, .f = f, .a = arena_child(t->a)};
+
+	p.number = map_new(p.a);
+	for (int32_t i = 0; i < f->n_in; i++)
+		stands_for(&p, f->in[i], arg[i]);
+	for (int32_t k = 0; k < f->call.n; k++)
+		call_again(&p, f->call.at[k]);
+	for (int32_t i = 0; i < f->n_out; i++)
+		out[i] = made_of(&p, f->out[i]);
+	arena_free(p.a);
+}
+
 /* Is there a call in it that has no gradient itself? */
 static bool has_last(const t_trace *f)
 {

@@ -54,6 +54,10 @@ void t_walk_trace(tensors *t, const t_trace *f, t_value *const *seed,
 
 void t_slot_add(tensors *t, t_slot *s, t_value *g);
 
+/* second.c: records the calls of f, on these operands; out: its results */
+void t_trace_inline(
+	tensors *t, t_trace *f, t_value *const *arg, t_value **out);
+
 /* trace.c */
 /* The trace with a backward for all its results; NULL: none is tracked. */
 t_trace *t_trace_tracked(tensors *t, t_trace *f);

@@ -209,6 +209,9 @@ static const struct {
 		"returns 1 values, but 2 results"},
 	{"program { x: f32[2] y = loop(x, rounds=3) { param a: f32[2]\n"
 	 "return a } return y }", "tn.loop", 1, 45, "no params"},
+	{"program { x: f32[2] y = loop(x, rounds=3) { carried a: f32[2]\n"
+	 "b = relu_(a) return b } return y }", "tn.loop", 2, 5,
+		"writes nothing"},
 	{"program { row x: f32[2] return x }", "tn.loop", 1, 11,
 		"inputs of a loop's body"},
 	{"program { x: f32[2] y = loop(1, rounds=3) { carried a: f32[]\n"
