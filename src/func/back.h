@@ -1,6 +1,6 @@
 /*
  * back.h: the backward of a region while it is made; private to region_back.c,
- * back_cond.c and back_sum.c.
+ * back_body.c, back_cond.c and back_sum.c.
  */
 #ifndef FUNC_BACK_H
 #define FUNC_BACK_H
@@ -62,7 +62,7 @@ typedef struct deriving {
 } deriving;
 
 
-/* ---- region_back.c ---- */
+/* ---- back_body.c ---- */
 
 t_value *back_sum_of(tensors *t, t_value *x, t_value *y);
 t_value *back_zeros(tensors *t, const ir_type *y);
