@@ -6,7 +6,7 @@
  *   region_loop.c  records loops
  *   region_run.c   evaluates them
  *   blocks.c       evaluates functions that contain regions
- *   region_back.c  their backward, which consists of regions
+ *   region_back.c  their backward, which consists of regions (back.h)
  *
  * A region is a trace whose results are not computed by calls but by bodies, which
  * are traces. So it is called, tracked, differentiated and used in other functions
