@@ -51,6 +51,7 @@ typedef struct deriving {
 	VEC(given) given; /* by gradient that it gives */
 	VEC(row_sum) sum; /* gradients that are made behind it: back_sum.c */
 	VEC(left_row) left;
+	int64_t n_left;	  /* bytes of rows that these read, a round */
 	t_trace *made_of; /* it with these; NULL: it has none */
 	/* of the body that is recorded */
 	t_capture c;

@@ -5,10 +5,10 @@
  *     behind          gw = sum of d[i] * x[i]^T over rows i, once
  *
  * Where the call only moves elements or adds, as a gradient of a part does, the
- * sum is made of what it reads. The rows d are left by the backward of the loop; x is there. The call is the
- * last one of the body's backward with one letter more (ir_inst_sum_rows). It is
- * worth it where the rows that are left are smaller than the gradient, and no
- * more than those that the rounds read anyway.
+ * sum is made of what it reads. The rows d are left by the backward of the loop;
+ * x is there. The call is the last one of the body's backward with one letter more
+ * (ir_inst_sum_rows). It is worth it where its rows are smaller than the gradient,
+ * and no more than what the rounds are given and make.
  */
 #include "func/back.h"
 
@@ -26,24 +26,18 @@ static const t_feed *feed_of(const deriving *d, const t_value *v)
 	return NULL;
 }
 
-/* Bytes of the rows that a round reads. */
-static int64_t bytes_read(const deriving *d)
+/* Bytes that a round of the loop is given and makes, without its middles. */
+static int64_t bytes_of_round(const deriving *d)
 {
+	const t_trace *body = d->g->body[0];
 	int64_t sum = 0;
 
-	for (int32_t i = 0; i < d->in.n; i++)
-		if (d->d.feed[d->arm].at[i].kind == FEED_ROW)
-			sum += bytes_of(&d->in.at[i]->type);
-	return sum;
-}
-
-/* Bytes of the rows that a round leaves so far. */
-static int64_t bytes_left(const deriving *d)
-{
-	int64_t sum = 0;
-
-	for (int32_t i = 0; i < d->left.n; i++)
-		sum += bytes_of(&d->left.at[i].v->type);
+	for (int32_t i = 0; i < body->n_in; i++)
+		if (d->f->region->feed[0][i].kind == FEED_ROW ||
+			d->f->region->feed[0][i].kind == FEED_CARRY)
+			sum += bytes_of(&body->in[i]->type);
+	for (int32_t i = 0; i < body->n_known; i++)
+		sum += bytes_of(&body->out[i]->type);
 	return sum;
 }
 
@@ -68,13 +62,28 @@ static operand_kind kind_of(const deriving *d, const t_read *x)
 
 	if (f == NULL || f->kind == FEED_CARRY)
 		return LEFT_ROW;
-	if (x->view != NULL || f->kind == FEED_KEY)
-		return NEITHER;
-	return f->kind == FEED_ROW ? GIVEN_ROW : SAME;
+	if (f->kind == FEED_ROW)
+		return x->view == NULL ? GIVEN_ROW : LEFT_ROW;
+	return x->view == NULL && f->kind == FEED_OPERAND ? SAME : NEITHER;
 }
 
-/* Are all operands there, with at most `most` bytes of new rows a round? */
-static bool is_worth(const deriving *d, const t_call *q, const ir_inst *inst,
+/* Rows of what the loop is given, carries or makes. Not middles: whether they are
+ * kept or computed again must make no difference. */
+static bool is_there(const deriving *d, const t_read *x)
+{
+	const seen *from;
+
+	if (kind_of(d, x) == SAME)
+		return true;
+	if (kind_of(d, x) != GIVEN_ROW)
+		return false;
+	from = &d->seen.at[feed_of(d, x->v)->at];
+	return from->side != OF_OUT || from->i < d->f->n_known ||
+	       d->yield.at[from->i].kind == YIELD_EACH;
+}
+
+/* Are all operands there, with at most `most` bytes of other rows a round? */
+static bool is_worth(deriving *d, const t_call *q, const ir_inst *inst,
 	const int32_t *operand, int64_t most)
 {
 	int64_t sum = 0;
@@ -85,11 +94,13 @@ static bool is_worth(const deriving *d, const t_call *q, const ir_inst *inst,
 
 		if (kind_of(d, x) == NEITHER)
 			return false;
-		if (kind_of(d, x) == LEFT_ROW &&
-			(x->view != NULL || left_as(d, x->v) < 0))
+		if (!is_there(d, x))
 			sum += bytes_of(&q->entry->inst->tensor[operand[k]].type);
 	}
-	return sum <= most && sum + bytes_left(d) <= bytes_read(d);
+	if (sum > most || sum + d->n_left > bytes_of_round(d))
+		return false;
+	d->n_left += sum;
+	return true;
 }
 
 /* The result of the backward with the rows of x. */
@@ -206,6 +217,7 @@ bool back_sum_rows(deriving *d, int32_t i, const t_value *v)
 {
 	int32_t n_sums = d->sum.n, n_left = d->left.n, n_made = d->made.n;
 	int32_t n_results = d->d.yield.n;
+	int64_t bytes = d->n_left;
 
 	if (d->g->test < 0 && add_sum(d, v)) {
 		*vec_push(d->t->a, &d->given) =
@@ -214,6 +226,7 @@ bool back_sum_rows(deriving *d, int32_t i, const t_value *v)
 	}
 	d->sum.n = n_sums;
 	d->left.n = n_left;
+	d->n_left = bytes;
 	d->made.n = n_made;
 	d->d.yield.n = d->d.type.n = d->d.made.n = n_results;
 	return false;
