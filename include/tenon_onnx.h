@@ -55,6 +55,18 @@ TN_API TN_MUST_USE tn_status tn_onnx_set_dim(
 TN_API TN_MUST_USE tn_status tn_onnx_read(tn_onnx *m, bool is_output,
 	int32_t i, const char *path, int32_t *n, const tn_array **arrays);
 /**
+ * The number of a string: a tensor of strings is an array of i32 with the numbers
+ * of its strings in this model; equal ones have equal numbers. text is UTF-8, of
+ * any bytes, 0 included.
+ *
+ * errors  [onnx.string] it is not UTF-8   [onnx.size] more than 1 GB in all
+ */
+TN_API TN_MUST_USE tn_status tn_onnx_string(
+	int32_t *out, tn_onnx *m, const char *text, size_t n_bytes);
+/** The string of a number, with a byte 0 behind it; borrowed. NULL: none has it. */
+TN_API const char *tn_onnx_text(
+	const tn_onnx *m, int32_t number, int64_t *n_bytes);
+/**
  * The value of input i, as n arrays. Where it decides a shape, the program is
  * right for this value only, and refuses others [onnx.pinned]; else only its
  * shape counts. The data must live until programs built from m are freed.

@@ -60,6 +60,7 @@ struct tn_program {
 	compile_text schedule, kern; /* pinned */
 	VEC(compile_pair) apart;     /* no kernel computes both */
 	bool single; /* every kernel is compiled as a separate file */
+	bool has_strings; /* of an ONNX model */
 	bool lean; /* nobody can explain it: it keeps only what runs */
 };
 

@@ -297,6 +297,42 @@ tn_status tn_onnx_classes(tn_onnx *m, int64_t n, uint64_t seed)
 	return api_call(m->c, set_classes, &k);
 }
 
+struct string_call {
+	tn_onnx *m;
+	const char *text;
+	size_t n_bytes;
+	int32_t *out;
+};
+
+static void add_string(void *arg)
+{
+	struct string_call *k = arg;
+
+	if (k->n_bytes > 0)
+		api_want(k->m->c, k->text, "text");
+	*k->out = onnx_model_string(k->m->m, k->text, k->n_bytes);
+}
+
+tn_status tn_onnx_string(
+	int32_t *out, tn_onnx *m, const char *text, size_t n_bytes)
+{
+	*out = -1;
+	if (m == NULL)
+		return api_null("the model");
+
+	struct string_call k = {m, text, n_bytes, out};
+
+	return api_call(m->c, add_string, &k);
+}
+
+const char *tn_onnx_text(const tn_onnx *m, int32_t number, int64_t *n_bytes)
+{
+	*n_bytes = 0;
+	if (m == NULL || number < 0 || number >= onnx_n_strings(m->m))
+		return NULL;
+	return onnx_text_of(m->m, number, n_bytes);
+}
+
 struct read_call {
 	tn_onnx *m;
 	bool is_output;
@@ -318,7 +354,7 @@ static void read_value(void *arg)
 	want_number(m, k->i, k->is_output ? onnx_n_outputs(m->m)
 					  : onnx_n_inputs(m->m));
 	p = k->is_output ? onnx_output(m->m, k->i) : onnx_input(m->m, k->i);
-	at = onnx_read_value(m->a, k->path, &p->type, k->n);
+	at = onnx_read_value(m->a, m->m, k->path, &p->type, k->n);
 	out = arena_array(m->a, tn_array, *k->n + 1);
 	for (int32_t i = 0; i < *k->n; i++) {
 		const ir_type *t = &at[i].type;
@@ -369,6 +405,7 @@ static void build(void *arg)
 			onnx_give(x, i, m->given[i].n, m->given[i].at);
 	o = onnx_import_run(x);
 	k->p = api_onnx_program(m->c, k->a, &o);
+	k->p->has_strings = onnx_n_strings(m->m) > 0;
 	m->c->stats.parse_ms += compile_clock_ms() - start;
 }
 
@@ -573,6 +610,10 @@ static void export_program(void *arg)
 
 	api_want(k->p->c, k->path, "path");
 	api_want_shapes(k->p);
+	if (k->p->has_strings)
+		env_fail(k->p->c->e, TN_EINVAL, "export.dtype", (loc){0},
+			"the model has strings, which the program knows as "
+			"numbers only");
 	k->a = arena_child(k->p->a);
 	onnx_export(k->a, k->p->ir,
 		k->p->bound != NULL ? k->p->n_free : k->p->ir->input.n,

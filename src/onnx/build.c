@@ -238,6 +238,21 @@ const char *on_text_at(const node *d, const char *name, int32_t i)
 	return x->strings.at[i];
 }
 
+int32_t on_string(const node *d, const char *text)
+{
+	return onnx_string(d->x->m->strings, d->x->where,
+		(onnx_bytes){(const uint8_t *)text, strlen(text)});
+}
+
+list on_strings(node *d, const char *name)
+{
+	list l = on_list_new(d, on_n_texts(d, name), 0);
+
+	for (int32_t i = 0; i < l.n; i++)
+		l.at[i] = on_string(d, on_text_at(d, name, i));
+	return l;
+}
+
 int32_t on_axis(const node *d, int64_t axis, int32_t rank)
 {
 	if (axis < -rank || axis >= rank)
@@ -532,7 +547,7 @@ tn_dtype on_elem_dtype(node *d, int64_t elem)
 {
 	tn_dtype t;
 
-	if (elem < 0 || elem > 100 || !onnx_elem_dtype((int32_t)elem, &t))
+	if (elem < 0 || elem > 100 || elem == ONNX_STRING || !onnx_elem_dtype((int32_t)elem, &t))
 		on_fail(d, "onnx.elem", "elements of type %lld (%s) are not "
 			"supported",
 			(long long)elem,

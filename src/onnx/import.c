@@ -200,6 +200,35 @@ static void check_asked(const node *d)
 				"supported", d->n->attr.at[i].name);
 }
 
+/* Is the value of strings, or of sequences of them? */
+static bool has_strings(const val *v)
+{
+	if (v->kind == VAL_TENSOR)
+		return v->elem == ONNX_STRING;
+	for (int32_t i = 0; v->kind == VAL_SEQUENCE && i < v->n; i++)
+		if (has_strings(&v->at[i]))
+			return true;
+	return false;
+}
+
+/* Strings are numbers of i32: only some operators may see them. */
+static void build_node(node *d)
+{
+	bool strings = false;
+
+	for (int32_t i = 0; i < d->n_in; i++)
+		strings = strings || has_strings(&d->in[i]);
+	if (strings && d->op->strings == STRINGS_REFUSED)
+		on_fail(d, "onnx.elem", "the operator does not take strings");
+	d->op->build(d);
+	check_asked(d);
+	for (int32_t i = 0; i < d->n_out && strings; i++)
+		if (d->op->strings == STRINGS_MOVED &&
+			d->out[i].kind == VAL_TENSOR &&
+			on_dt(d, d->out[i].v) == TN_I32)
+			d->out[i].elem = ONNX_STRING;
+}
+
 static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
 {
 	const onnx_function *f = find_function(x, n);
@@ -228,8 +257,7 @@ static void run_node(onnx_import *x, const node *frame, const onnx_node *n)
 		d.op = onnx_op_find(n->domain, n->op, d.opset);
 		if (d.op == NULL)
 			no_operator(&d);
-		d.op->build(&d);
-		check_asked(&d);
+		build_node(&d);
 	}
 	for (int32_t i = 0; i < n->out.n; i++)
 		if (n->out.at[i][0] != '\0')

@@ -57,12 +57,19 @@ typedef struct fact {
 	int32_t level;
 } fact;
 
+typedef enum strings_rule {
+	STRINGS_REFUSED,
+	STRINGS_MOVED, /* results of i32 are strings if an operand is */
+	STRINGS_READ   /* the builder says what its results are */
+} strings_rule;
+
 struct node;
 typedef struct onnx_op {
 	const char *name;
 	int32_t since;
 	void (*build)(struct node *d);
 	const char *text; /* for builders of many operators */
+	strings_rule strings;
 } onnx_op;
 
 /* The row for the opset: the newest that is not younger; NULL: none. */
@@ -241,6 +248,9 @@ const onnx_tensor *on_tensor(const node *d, const char *name); /* or NULL */
 const onnx_graph *on_graph(const node *d, const char *name);
 int32_t on_n_texts(const node *d, const char *name);
 const char *on_text_at(const node *d, const char *name, int32_t i);
+/* The number of a string (strings.h), and those of an attribute's strings. */
+int32_t on_string(const node *d, const char *text);
+list on_strings(node *d, const char *name);
 /* an axis of rank, negative from the end: [onnx.axis] */
 int32_t on_axis(const node *d, int64_t axis, int32_t rank);
 /* small sizes out of files: [onnx.attr] unless lo <= v <= hi */

@@ -20,9 +20,11 @@ reals ml_tensor(node *d, const char *name);
 int32_t ml_rows(node *d, int32_t i);
 /* Scores [n, c] after NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT. */
 int32_t ml_transform(node *d, int32_t scores, const char *name);
-/* The labels of classes, at least two: ints, or strings, which are refused. */
+/* The labels of classes, at least two: ints, or numbers of strings. */
 list ml_labels(node *d, const char *ints, const char *strings);
 /* [n]: the label of the largest score of each row. */
 int32_t ml_label(node *d, int32_t scores, list labels);
+/* Output 0: labels, which are strings if that attribute is there. */
+void ml_set_label(node *d, int32_t v, const char *strings);
 
 #endif

@@ -7,7 +7,7 @@
 #define ONNX_MODEL_H
 
 #include "onnx/onnx.h"
-#include "onnx/wire.h"
+#include "onnx/strings.h"
 
 enum { ONNX_MAX_DEPTH = 32 }; /* graphs within graphs, types within types */
 
@@ -94,6 +94,7 @@ struct onnx_model {
 	VEC(onnx_bytes) mapped;
 	map *held; /* address of a tensor -> number in `array` */
 	VEC(onnx_array) array;
+	onnx_strings *strings;
 };
 
 /* read.c */
@@ -123,6 +124,10 @@ const char *onnx_elem_name(int32_t elem); /* "float16", "string" */
  */
 onnx_array onnx_tensor_array(
 	arena *a, onnx_model *m, const char *file, const onnx_tensor *t);
+
+/* The same of a value that is not of the model. s NULL: strings are refused. */
+onnx_array onnx_value_array(
+	arena *a, onnx_strings *s, const char *file, const onnx_tensor *t);
 
 /* The same of a tensor of the model, which keeps the copy: all programs that are
  * built from it read one. */

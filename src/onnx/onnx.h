@@ -59,6 +59,11 @@ onnx_model *onnx_open(arena *a, const char *path);
 onnx_model *onnx_parse(arena *a, const char *name, const char *folder,
 	const void *bytes, size_t n);
 
+/* Strings: elements of i32 are their numbers. Throws [onnx.string] [onnx.size] */
+int32_t onnx_model_string(onnx_model *m, const void *text, size_t n_bytes);
+int32_t onnx_n_strings(const onnx_model *m);
+const char *onnx_text_of(const onnx_model *m, int32_t number, int64_t *n_bytes);
+
 /* Inputs without initialisers; outputs. */
 int32_t onnx_n_inputs(const onnx_model *m);
 int32_t onnx_n_outputs(const onnx_model *m);
@@ -75,11 +80,12 @@ void onnx_info(str *out, onnx_model *m, bool json);
 
 /*
  * A .pb file of a value of that type: one tensor; of a sequence any number; of
- * an optional one or none. Returned in arena a; *n of them.
+ * an optional one or none. Returned in arena a; *n of them. Strings are those of
+ * the model; m NULL: there must be none.
  */
-const onnx_array *onnx_read_value(arena *a, const char *path,
+const onnx_array *onnx_read_value(arena *a, onnx_model *m, const char *path,
 	const onnx_type *type, int32_t *n);
-const onnx_array *onnx_parse_value(arena *a, const char *name,
+const onnx_array *onnx_parse_value(arena *a, onnx_model *m, const char *name,
 	const void *bytes, size_t n_bytes, const onnx_type *type, int32_t *n);
 
 /* New elements of an initialiser, or of the only result of a node. */

@@ -245,24 +245,23 @@ void onnx_feature_vectorizer(node *d)
 
 /* ---- labels ---- */
 
-/* A list of numbers: attribute NAME_floats, NAME_int64s or NAME_tensor. */
-static int32_t labels(node *d, const char *name)
+/* A list: attribute NAME_floats, NAME_int64s, NAME_strings or NAME_tensor. */
+static int32_t labels(node *d, const char *name, int32_t *elem)
 {
 	const char *at = arena_printf(d->x->a, "%s_tensor", name);
+	const char *strings = arena_printf(d->x->a, "%s_strings", name);
 	const onnx_tensor *t = on_tensor(d, at);
 	reals v;
 	list l;
 	int32_t o = -1;
 
-	if (on_has_attr(d, arena_printf(d->x->a, "%s_strings", name)) ||
-		(t != NULL && t->elem == 8))
-		on_fail(d, "onnx.elem", "%s are strings, which are not supported",
-			name);
 	if (t != NULL) {
-		onnx_array x = onnx_tensor_array(d->x->a, d->x->m, d->x->where,
-			t);
+		onnx_array x = onnx_model_array(d->x->m, d->x->where, t);
 
 		o = onnx_const(d->x, &x.type, x.data);
+	} else if (on_n_texts(d, strings) > 0) {
+		o = on_cast_to(d, on_const_ints(d, on_strings(d, strings)),
+			TN_I32);
 	} else if (on_list(d, arena_printf(d->x->a, "%s_int64s", name), &l)) {
 		o = on_const_ints(d, l);
 	} else {
@@ -271,44 +270,60 @@ static int32_t labels(node *d, const char *name)
 	}
 	if (on_rank_of(d, o) != 1 || on_numel(d, o) == 0)
 		on_fail(d, "onnx.attr", "a list of %s is needed", name);
+	*elem = t != NULL ? t->elem : onnx_dtype_elem(on_dt(d, o));
+	if (t == NULL && on_n_texts(d, strings) > 0)
+		*elem = ONNX_STRING;
 	return o;
 }
 
 /* What is said of elements that no key equals, like the values. */
-static int32_t otherwise(node *d, int32_t values)
+static int32_t otherwise(node *d, int32_t values, int32_t elem)
 {
 	const onnx_tensor *t = on_tensor(d, "default_tensor");
 	tn_dtype type = on_dt(d, values);
 	double real = on_real(d, "default_float", -0.0);
+	const char *text = on_text(d, "default_string", "_Unused");
 	int64_t whole = on_int(d, "default_int64", -1);
 	list none = on_list_new(d, 0, 0);
 
-	on_ignore(d, "default_string");
 	if (t != NULL) {
-		onnx_array x = onnx_tensor_array(d->x->a, d->x->m, d->x->where,
-			t);
+		onnx_array x = onnx_model_array(d->x->m, d->x->where, t);
 
 		if (shape_numel(x.type.shape, x.type.rank) != 1 ||
-			x.type.dtype != type)
+			t->elem != elem)
 			on_fail(d, "onnx.attr", "default_tensor must be one "
-				"%s", dtype_name(type));
+				"%s", onnx_elem_name(elem));
 		return on_reshape(d, onnx_const(d->x, &x.type, x.data), none);
 	}
 	if (dtype_is_float(type))
 		return on_scalar(d, type, real);
+	if (elem == ONNX_STRING)
+		whole = on_string(d, text);
 	return on_cast_to(d, on_constant(d, TN_I64, none, &whole), type);
+}
+
+/* Strings are looked for among strings only. */
+static void want_like(const node *d, int32_t elem, int32_t of_input)
+{
+	if ((elem == ONNX_STRING) != (of_input == ONNX_STRING))
+		on_fail(d, "onnx.type", "what is looked for is %s, but the "
+			"input %s", onnx_elem_name(elem),
+			onnx_elem_name(of_input));
 }
 
 void onnx_label_encoder(node *d)
 {
-	int32_t x = on_in(d, 0), keys = labels(d, "keys");
-	int32_t values = labels(d, "values"), other = otherwise(d, values);
+	int32_t key_elem, elem;
+	int32_t x = on_in(d, 0), keys = labels(d, "keys", &key_elem);
+	int32_t values = labels(d, "values", &elem);
+	int32_t other = otherwise(d, values, elem);
 	int32_t r = on_rank_of(d, x), is, at, zero = on_scalar(d, TN_I64, 0);
 	list n = on_shape_of(d, keys);
 
 	if (n.at[0] != on_numel(d, values))
 		on_fail(d, "onnx.attr", "there are %lld keys, but %lld values",
 			(long long)n.at[0], (long long)on_numel(d, values));
+	want_like(d, key_elem, on_elem(d, 0));
 	if (on_dt(d, keys) != on_dt(d, x))
 		on_fail(d, "onnx.type", "the keys are %s, but the input %s",
 			dtype_name(on_dt(d, keys)), dtype_name(on_dt(d, x)));
@@ -325,7 +340,7 @@ void onnx_label_encoder(node *d)
 	at = on_two(d, "max", by(d, "sub", at, 1), zero);
 	values = rowa(d, "take", A(values, at), INT("axis", 0));
 	values = row(d, "where", A(is, values, other));
-	on_set_elem(d, 0, values, onnx_dtype_elem(on_dt(d, values)));
+	on_set_elem(d, 0, values, elem);
 }
 
 /* A category that is not listed gives zeros. */
@@ -333,11 +348,15 @@ void onnx_one_hot_encoder(node *d)
 {
 	int32_t x = on_in(d, 0), is;
 	list cats = on_list_new(d, 0, 0);
+	bool text = on_n_texts(d, "cats_strings") > 0;
 
 	on_ignore(d, "zeros");
-	if (!on_list(d, "cats_int64s", &cats) || cats.n == 0)
-		on_fail(d, "onnx.attr", "cats_int64s is missing; categories that "
-			"are strings are not supported");
+	if (text)
+		cats = on_strings(d, "cats_strings");
+	else if (!on_list(d, "cats_int64s", &cats) || cats.n == 0)
+		on_fail(d, "onnx.attr", "cats_int64s and cats_strings are "
+			"missing");
+	want_like(d, text ? ONNX_STRING : 0, on_elem(d, 0));
 	x = on_unsqueeze(d, on_cast_to(d, x, TN_I64), on_rank_of(d, x));
 	is = on_two(d, "eq", x, on_const_ints(d, cats));
 	on_set_elem(d, 0, on_cast_to(d, is, TN_F32), onnx_dtype_elem(TN_F32));
@@ -379,14 +398,23 @@ int32_t ml_label(node *d, int32_t scores, list labels)
 	return rowa(d, "take", A(on_const_ints(d, labels), k), INT("axis", 0));
 }
 
+void ml_set_label(node *d, int32_t v, const char *strings)
+{
+	if (on_n_texts(d, strings) > 0)
+		on_set_elem(d, 0, on_cast_to(d, v, TN_I32), ONNX_STRING);
+	else
+		on_set_elem(d, 0, v, onnx_dtype_elem(TN_I64));
+}
+
 list ml_labels(node *d, const char *ints, const char *strings)
 {
 	list l = on_list_new(d, 0, 0);
 
 	if (on_n_texts(d, strings) > 0)
-		on_fail(d, "onnx.elem", "labels that are strings are not "
-			"supported");
-	if (!on_list(d, ints, &l) || l.n < 2)
+		l = on_strings(d, strings);
+	else
+		on_list(d, ints, &l);
+	if (l.n < 2)
 		on_fail(d, "onnx.attr", "%s must have at least 2 labels", ints);
 	return l;
 }
@@ -405,7 +433,7 @@ void onnx_linear_classifier(node *d)
 		part[1] = x;
 		x = on_concat(d, 2, part, 1);
 	}
-	on_set_elem(d, 0, ml_label(d, x, l), onnx_dtype_elem(TN_I64));
+	ml_set_label(d, ml_label(d, x, l), "classlabels_strings");
 	x = ml_transform(d, x, on_text(d, "post_transform", "NONE"));
 	on_set_elem(d, 1, on_cast_to(d, x, TN_F32), onnx_dtype_elem(TN_F32));
 }

@@ -57,9 +57,16 @@ void onnx_constant(node *d)
 				     reals->v.at));
 	} else if (on_has_attr(d, "value_float")) {
 		on_set(d, 0, on_scalar(d, TN_F32, on_real(d, "value_float", 0)));
+	} else if (on_has_attr(d, "value_string")) {
+		ints = LIST(d, on_string(d, on_text(d, "value_string", "")));
+		on_set_elem(d, 0, on_cast_to(d, on_constant(d, TN_I64, none,
+			ints.at), TN_I32), ONNX_STRING);
+	} else if (on_has_attr(d, "value_strings")) {
+		on_set_elem(d, 0, on_cast_to(d, on_const_ints(d, on_strings(d,
+			"value_strings")), TN_I32), ONNX_STRING);
 	} else {
 		on_fail(d, "onnx.attr", "the kind of its value is not "
-					"supported (text, sparse)");
+					"supported (sparse)");
 	}
 }
 

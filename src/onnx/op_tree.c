@@ -585,7 +585,7 @@ void onnx_tree_classifier(node *d)
 		o = on_base(&t, aggregated(&t, 1));
 		label = ml_label(d, o, l);
 	}
-	on_set_elem(d, 0, label, onnx_dtype_elem(TN_I64));
+	ml_set_label(d, label, "classlabels_strings");
 	o = ml_transform(d, o, then);
 	on_set_elem(d, 1, on_cast_to(d, o, TN_F32), onnx_dtype_elem(TN_F32));
 }

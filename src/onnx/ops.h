@@ -6,9 +6,13 @@
 
 /* Several rows may name one builder: declared as often, which C allows. */
 #define OP(name, since, builder, text) void onnx_##builder(node *d);
+#define MOVES OP
+#define READS OP
 #define DOMAIN(name)
 #include "onnx/onnx_ops.def"
 #undef OP
+#undef MOVES
+#undef READS
 #undef DOMAIN
 
 #endif

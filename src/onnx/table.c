@@ -8,12 +8,19 @@
 #include "onnx/ops.h"
 
 /* A row without a name begins a domain; its text is the domain's name. */
-#define OP(name, since, builder, text) {name, since, onnx_##builder, text},
-#define DOMAIN(name) {NULL, 0, NULL, name},
+#define OP(name, since, builder, text)                                         \
+	{name, since, onnx_##builder, text, STRINGS_REFUSED},
+#define MOVES(name, since, builder, text)                                       \
+	{name, since, onnx_##builder, text, STRINGS_MOVED},
+#define READS(name, since, builder, text)                                       \
+	{name, since, onnx_##builder, text, STRINGS_READ},
+#define DOMAIN(name) {NULL, 0, NULL, name, STRINGS_REFUSED},
 static const onnx_op table[] = {
 #include "onnx/onnx_ops.def"
 };
 #undef OP
+#undef MOVES
+#undef READS
 #undef DOMAIN
 enum { N_TABLE = (int)(sizeof table / sizeof table[0]) };
 

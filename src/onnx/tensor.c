@@ -32,7 +32,7 @@ static const struct elem {
 	{number, elem, true, TN_##id, bits, field},
 #include "base/dtype.def"
 #undef DTYPE
-	{8, "string", false, TN_U8, 0, 6},
+	{ONNX_STRING, "string", true, TN_I32, 0, 6}, /* strings.h */
 	{14, "complex64", false, TN_U8, 64, 4},
 	{15, "complex128", false, TN_U8, 128, 10},
 };
@@ -76,6 +76,7 @@ const char *onnx_elem_name(int32_t elem)
 typedef struct job {
 	arena *a;
 	onnx_model *m;
+	onnx_strings *strings;
 	const char *file;
 	const onnx_tensor *t;
 	const struct elem *elem;
@@ -242,6 +243,27 @@ static const void *from_fields(const job *j)
 	return from_ints(j, &ints);
 }
 
+/* Numbers of strings; each is a field. */
+static const void *from_strings(const job *j)
+{
+	wire w = wire_of(j->a, j->file, j->t->message), again = w;
+	wire_field f;
+	int32_t *out;
+	int64_t n = 0;
+
+	if (j->t->is_external || j->t->has_raw || j->strings == NULL)
+		fail(j, "onnx.string", "strings must be in string_data");
+	while (wire_next(&w, &f))
+		n += f.number == j->elem->field;
+	want_count(j, n);
+	out = arena_array(j->a, int32_t, n + 1);
+	for (n = 0; wire_next(&again, &f);)
+		if (f.number == j->elem->field)
+			out[n++] = onnx_string(
+				j->strings, j->file, wire_bytes(&again, &f));
+	return out;
+}
+
 /* ---- external data ---- */
 
 static void unmap(void *what)
@@ -397,15 +419,15 @@ onnx_bytes onnx_external(
 	return external(&j);
 }
 
-onnx_array onnx_tensor_array(
-	arena *a, onnx_model *m, const char *file, const onnx_tensor *t)
+static onnx_array array_of(job j)
 {
-	job j = {.a = a, .m = m, .file = file, .t = t, .elem = find(t->elem)};
+	const onnx_tensor *t = j.t;
 	onnx_array x = {.elem = t->elem};
 
+	j.elem = find(t->elem);
 	if (j.elem == NULL || !j.elem->held)
-		env_fail(arena_env(a), TN_EINVAL, "onnx.elem",
-			(loc){.file = file},
+		env_fail(arena_env(j.a), TN_EINVAL, "onnx.elem",
+			(loc){.file = j.file},
 			"tensor \"%.200s\" has elements of type %d (%s), which "
 			"is not supported",
 			t->name, (int)t->elem, onnx_elem_name(t->elem));
@@ -413,13 +435,28 @@ onnx_array onnx_tensor_array(
 	x.type.rank = t->rank;
 	memcpy(x.type.shape, t->shape, sizeof x.type.shape);
 	j.n = shape_numel(t->shape, t->rank);
-	if (t->is_external)
+	if (t->elem == ONNX_STRING)
+		x.data = from_strings(&j);
+	else if (t->is_external)
 		x.data = from_raw(&j, external(&j));
 	else if (t->has_raw)
 		x.data = from_raw(&j, t->raw);
 	else
 		x.data = from_fields(&j);
 	return x;
+}
+
+onnx_array onnx_tensor_array(
+	arena *a, onnx_model *m, const char *file, const onnx_tensor *t)
+{
+	return array_of((job){.a = a, .m = m, .file = file, .t = t,
+		.strings = m != NULL ? m->strings : NULL});
+}
+
+onnx_array onnx_value_array(
+	arena *a, onnx_strings *s, const char *file, const onnx_tensor *t)
+{
+	return array_of((job){.a = a, .strings = s, .file = file, .t = t});
 }
 
 onnx_array onnx_model_array(

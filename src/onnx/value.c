@@ -9,6 +9,7 @@
 
 typedef struct values {
 	onnx_reader r;
+	onnx_strings *strings; /* NULL: values are not of a model */
 	VEC(onnx_array) v;
 } values;
 
@@ -24,7 +25,7 @@ static void add_tensor(values *x, onnx_bytes b, const onnx_type *type)
 	if (t.elem == UINT16 && type->elem == BFLOAT16)
 		t.elem = BFLOAT16;
 	*vec_push(x->r.a, &x->v) =
-		onnx_tensor_array(x->r.a, NULL, x->r.file, &t);
+		onnx_value_array(x->r.a, x->strings, x->r.file, &t);
 }
 
 /*
@@ -63,22 +64,23 @@ static void read_value(values *x, onnx_bytes b, const onnx_type *type)
 	x->r.depth--;
 }
 
-const onnx_array *onnx_parse_value(arena *a, const char *name,
+const onnx_array *onnx_parse_value(arena *a, onnx_model *m, const char *name,
 	const void *bytes, size_t n_bytes, const onnx_type *type, int32_t *n)
 {
-	values x = {.r = {a, name, 0}};
+	values x = {.r = {a, name, 0},
+		.strings = m != NULL ? m->strings : NULL};
 
 	read_value(&x, (onnx_bytes){bytes, n_bytes}, type);
 	*n = x.v.n;
 	return x.v.at;
 }
 
-const onnx_array *onnx_read_value(
-	arena *a, const char *path, const onnx_type *type, int32_t *n)
+const onnx_array *onnx_read_value(arena *a, onnx_model *m, const char *path,
+	const onnx_type *type, int32_t *n)
 {
 	onnx_bytes b = onnx_map_file(a, path);
 
-	return onnx_parse_value(a, arena_strdup(a, path), b.at, b.n, type, n);
+	return onnx_parse_value(a, m, arena_strdup(a, path), b.at, b.n, type, n);
 }
 
 /* ---- models ---- */
@@ -99,6 +101,7 @@ onnx_model *onnx_parse(arena *a, const char *name, const char *folder,
 	m->folder = folder != NULL ? arena_strdup(a, folder) : NULL;
 	m->files = map_new(a);
 	m->held = map_new(a);
+	m->strings = onnx_strings_new(a);
 	m->bytes = (onnx_bytes){bytes, n};
 	onnx_read_model(m, m->bytes);
 	for (int32_t i = 0; i < m->graph.init.n; i++)
@@ -120,6 +123,24 @@ onnx_model *onnx_open(arena *a, const char *path)
 	else if (slash != NULL)
 		folder = arena_strndup(a, path, (size_t)(slash - path));
 	return onnx_parse(a, path, folder, b.at, b.n);
+}
+
+int32_t onnx_model_string(onnx_model *m, const void *text, size_t n_bytes)
+{
+	return onnx_string(m->strings, m->file, (onnx_bytes){text, n_bytes});
+}
+
+int32_t onnx_n_strings(const onnx_model *m)
+{
+	return onnx_string_n(m->strings);
+}
+
+const char *onnx_text_of(const onnx_model *m, int32_t number, int64_t *n_bytes)
+{
+	onnx_bytes b = onnx_string_at(m->strings, number);
+
+	*n_bytes = (int64_t)b.n;
+	return (const char *)b.at;
 }
 
 int32_t onnx_n_inputs(const onnx_model *m)

@@ -162,7 +162,7 @@ static void check_stored(struct test *t)
 {
 	int32_t n;
 	const onnx_array *y = onnx_read_value(
-		t->a, t->expected, &onnx_output(t->m, 0)->type, &n);
+		t->a, t->m, t->expected, &onnx_output(t->m, 0)->type, &n);
 	const float *want = y->data;
 
 	check(t, n == 1 && y->type.dtype == TN_F32, t->expected);

@@ -18,14 +18,14 @@ typedef struct run_case {
 	const char *out; /* of output 0 */
 } run_case;
 
-static inline onnx_array parse_value(arena *a, const char *text)
+static inline onnx_array parse_value(arena *a, onnx_model *of, const char *text)
 {
 	mk m = {a, arena_printf(a, "v %s", text), 0};
 	pb t = mk_tensor(&m, false);
 	onnx_type type = {.kind = ONNX_TENSOR};
 	int32_t n;
 
-	return onnx_parse_value(a, "value", t.s.at, t.s.n, &type, &n)[0];
+	return onnx_parse_value(a, of, "value", t.s.at, t.s.n, &type, &n)[0];
 }
 
 static inline onnx_array run_import(arena *a, onnx_import *x, const onnx_array *in)
@@ -53,19 +53,28 @@ static inline onnx_array run_import(arena *a, onnx_import *x, const onnx_array *
 	return out;
 }
 
-static inline onnx_array run_model(arena *a, const run_case *c, bool give)
+/* *of: the model, which has the strings of values. */
+static inline onnx_array run_model_of(
+	arena *a, const run_case *c, bool give, onnx_model **of)
 {
 	pb bytes = onnx_write(a, c->model);
-	onnx_model *m = parse_model(a, &bytes, NULL);
+	onnx_model *m = *of = parse_model(a, &bytes, NULL);
 	onnx_import *x = onnx_import_new(a, m);
 	onnx_array in[MAX_IN];
 
 	for (int32_t i = 0; i < MAX_IN && c->in[i] != NULL; i++) {
-		in[i] = parse_value(a, c->in[i]);
+		in[i] = parse_value(a, m, c->in[i]);
 		if (give)
 			onnx_give(x, i, 1, &in[i]);
 	}
 	return run_import(a, x, in);
+}
+
+static inline onnx_array run_model(arena *a, const run_case *c, bool give)
+{
+	onnx_model *of;
+
+	return run_model_of(a, c, give, &of);
 }
 
 static inline onnx_array run_given(arena *a, const char *model, const onnx_array *in)
@@ -90,11 +99,12 @@ static inline void near(const onnx_array *got, int64_t i, double want)
 static inline void run_case_near(arena *a, void *arg)
 {
 	const run_case *c = arg;
-	onnx_array got = run_model(a, c, true), want;
+	onnx_model *of;
+	onnx_array got = run_model_of(a, c, true, &of), want;
 
 	if (c->out[0] == '!')
 		return;
-	want = parse_value(a, c->out);
+	want = parse_value(a, of, c->out);
 	assert_int_equal(got.elem, want.elem);
 	assert_int_equal(got.type.rank, want.type.rank);
 	for (int32_t i = 0; i < want.type.rank; i++)

@@ -205,6 +205,24 @@ static inline void mk_packed(
 	pb_varint(list, (uint8_t)raw->s.at[raw->s.n - 1]);
 }
 
+/* Words, or what stands in ' '. */
+static inline void mk_strings(mk *m, pb *t)
+{
+	for (mk_blank(m); *m->s != ';' && *m->s != '\0'; mk_blank(m)) {
+		const char *w, *end;
+
+		if (!mk_is(m, "'")) {
+			w = mk_word(m);
+			pb_text(t, 6, w);
+			continue;
+		}
+		end = strchr(m->s, '\'');
+		end = end != NULL ? end : m->s + strlen(m->s);
+		pb_bytes(t, 6, m->s, (size_t)(end - m->s));
+		m->s = *end != '\0' ? end + 1 : end;
+	}
+}
+
 static inline void mk_elements(mk *m, pb *t, const struct mk_type *type, bool typed)
 {
 	pb raw = pb_new(m->a), list = pb_new(m->a);
@@ -252,7 +270,10 @@ static inline pb mk_tensor(mk *m, bool typed)
 		pb_int(&t, 1, strtoll(mk_word(m), NULL, 10));
 		mk_is(m, ",");
 	}
-	mk_elements(m, &t, type, typed);
+	if (type->elem == 8 && !typed) /* typed: raw, where none may be */
+		mk_strings(m, &t);
+	else
+		mk_elements(m, &t, type, typed && type->elem != 8);
 	return t;
 }
 

@@ -398,7 +398,7 @@ static void runs_case(arena *a, void *arg)
 	got = run_model(a, &known, true);
 	if (c->out[0] == '!')
 		return;
-	want = parse_value(a, c->out);
+	want = parse_value(a, NULL, c->out);
 	assert_int_equal(got.elem, want.elem);
 	assert_int_equal(got.type.dtype, want.type.dtype);
 	assert_int_equal(got.type.rank, want.type.rank);

@@ -79,7 +79,7 @@ static void run_block(arena *a, void *arg)
 		model = arena_printf(a, "%sout %.*s;%s", s.at,
 			(int)(value - line - 1), line, node);
 		got = run_given(a, model, NULL);
-		want = parse_value(a, value);
+		want = parse_value(a, NULL, value);
 		same(name, &got, &want);
 	}
 }

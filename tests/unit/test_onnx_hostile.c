@@ -453,7 +453,7 @@ static void reads_value(arena *a, void *arg)
 	int32_t n;
 
 	type[0].of = type[1].of = type; /* a sequence of itself */
-	(void)onnx_parse_value(a, "v.pb", bytes->s.at, bytes->s.n, type, &n);
+	(void)onnx_parse_value(a, NULL, "v.pb", bytes->s.at, bytes->s.n, type, &n);
 }
 
 static void test_deep_nesting(void **state)

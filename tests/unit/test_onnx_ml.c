@@ -55,7 +55,25 @@ static const run_case simple[] = {
 	{ML("in x int64 [3];", "LabelEncoder x > y : keys_int64s=[5,6] "
 		"values_floats=[1.5]"), {"int64 [3] 6 5 4"}, "!onnx.attr"},
 	{ML("in x int64 [3];", "LabelEncoder x > y : keys_int64s=[5] "
-		"values_strings=[\"a\"]"), {"int64 [3] 6 5 4"}, "!onnx.elem"},
+		"values_strings=[\"a\"]"), {"int64 [3] 6 5 4"},
+		"string [3] _Unused a _Unused"},
+	{ML("in x string [3];", "LabelEncoder x > y : "
+		"keys_strings=[\"a\",\"b\"] values_int64s=[4,7] "
+		"default_int64=9"), {"string [3] b a ab"}, "int64 [3] 7 4 9"},
+	{ML("in x string [2];", "LabelEncoder x > y : keys_tensor=(k string [1] "
+		"a) values_tensor=(v string [1] b) default_string=\"c\""),
+		{"string [2] a b"}, "string [2] b c"},
+	{ML("in x string [1];", "LabelEncoder x > y : keys_tensor=(k int32 [1] "
+		"0) values_int64s=[4]"), {"string [1] a"}, "!onnx.type"},
+	{ML("in x int32 [1];", "LabelEncoder x > y : keys_strings=[\"a\"] "
+		"values_int64s=[4]"), {"int32 [1] 0"}, "!onnx.type"},
+	{ML("in x string [3];", "OneHotEncoder x > y : "
+		"cats_strings=[\"b\",\"a\"]"), {"string [3] a c b"},
+		"float [3,2] 0 1 0 0 1 0"},
+	{ML("in x string [1];", "OneHotEncoder x > y : cats_int64s=[0]"),
+		{"string [1] a"}, "!onnx.type"},
+	{ML("in x string [1];", "Binarizer x > y : threshold=1.0"),
+		{"string [1] a"}, "!onnx.elem"},
 	{ML("in x float [3];", "LabelEncoder x > y : keys_int64s=[5] "
 		"values_int64s=[6]"), {"float [3] 6 5 4"}, "!onnx.type"},
 	{ML(X2, "LinearRegressor x > y : coefficients=[1.0,2.0,3.0,4.0] "
@@ -82,7 +100,7 @@ static const run_case simple[] = {
 		{"float [2,2] 2 1 -1 2"}, "float [2,2] -2 2 1 -1"},
 	{ML(X2, "LinearClassifier x > y z : coefficients=[1.0,0.0,0.0,1.0] "
 		"classlabels_strings=[\"a\",\"b\"]"),
-		{"float [2,2] 2 1 1 2"}, "!onnx.elem"},
+		{"float [2,2] 2 1 1 2"}, "string [2] a b"},
 };
 
 static void test_simple(void **state)
@@ -165,7 +183,7 @@ static const run_case trees[] = {
 		"class_weights=[-1.0,1.0,0.0,0.0]"), ROWS3,
 		"int64 [3] 10 20 10"},
 	{CLASSIFIER("y z", "class_ids=[0,0,0,0] classlabels_strings=[\"a\",\"b\"] "
-		"class_weights=[-1.0,1.0,0.0,0.0]"), ROWS3, "!onnx.elem"},
+		"class_weights=[-1.0,1.0,0.0,0.0]"), ROWS3, "string [3] a b a"},
 	{CLASSIFIER("y z", "class_ids=[0,0,0,0] classlabels_int64s=[10] "
 		"class_weights=[-1.0,1.0,0.0,0.0]"), ROWS3, "!onnx.attr"},
 	{ENSEMBLE(BRANCHES "membership_values=(v float [3] -1 -3 nan)"), ROWS4,
