@@ -145,16 +145,54 @@ val lw_index(lowering *lw, const ix_form *f, tn_dtype dt)
 
 /* ---- indices from data ---- */
 
-/* Does some lane take this branch? Used if lanes differ. */
+enum { MAX_JOINED = 8 }; /* depth of the conditions looked into */
+
+static val with(lowering *lw, val all, val c, bool negated)
+{
+	return lw_and(lw, all, negated ? lw_not(lw, c) : c);
+}
+
+/*
+ * all, and what a condition of the lanes says of all of them at once: the splats
+ * that it joins by `and` (by `or`, if it is negated).
+ */
+static val with_uniform(
+	lowering *lw, val all, kern_val c, bool negated, int nest)
+{
+	const kern_value *x = kern_at(lw->b->k, c);
+	kern_val arg[2] = {x->arg[0], x->arg[1]};
+
+	if (x->op == KERN_SPLAT)
+		return with(lw, all, (val){arg[0], TN_BOOL, 1, 0}, negated);
+	if (x->op == KERN_CALL && nest < MAX_JOINED &&
+		x->fn == (negated ? lw->fn.or : lw->fn.and))
+		for (int32_t i = 0; i < 2; i++)
+			all = with_uniform(lw, all, arg[i], negated, nest + 1);
+	return all;
+}
+
+/*
+ * Does some lane take this branch? Used if lanes differ. What holds for all lanes
+ * or for none is said besides the loop over lanes: nobody who reads the text finds
+ * it in that loop's result, and the bounds of a load may rest on it.
+ */
 static val some_lane(lowering *lw)
 {
-	val any = lw_register(lw, lw_type(lw, TN_BOOL, 1), 0);
+	val any = lw_register(lw, lw_type(lw, TN_BOOL, 1), 0), all = any;
 	kern_val l = lw_for_lanes(lw, lw->lanes);
 
 	lw_set(lw, any,
 		lw_call2(lw, lw->fn.or, any, any, lw_path(lw, l)));
 	lw_close(lw);
-	return any;
+	for (int32_t i = 0; i < lw->path.n; i++) {
+		const struct path *p = &lw->path.at[i];
+
+		if (p->c.lanes == 1)
+			all = with(lw, all, p->c, p->negated);
+		else
+			all = with_uniform(lw, all, p->c.id, p->negated, 0);
+	}
+	return all;
 }
 
 struct fun {

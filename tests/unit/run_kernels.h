@@ -135,6 +135,7 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 	}
 	for (int32_t i = 0; i < plan->kernel.n; i++) {
 		loop_kernel *l;
+		kern_kernel *kern;
 
 		if (plan->kernel.at[i]->opaque) {
 			k[i] = arena_make(a, c_kernel);
@@ -145,7 +146,9 @@ static inline void **run_kernels(arena *a, ir_system *s, fuse_plan *plan,
 		loop_schedule(l, o->machine);
 		loop_verify(l);
 		loop_verify_schedule(l);
-		k[i] = (o->simt ? simt_print : c_print)(a, kern_lower(a, l));
+		kern = kern_lower(a, l);
+		kern_verify(kern);
+		k[i] = (o->simt ? simt_print : c_print)(a, kern);
 	}
 	(o->simt ? simt_unit : c_unit)(&text, k, plan->kernel.n);
 	if (o->show)

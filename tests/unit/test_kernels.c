@@ -49,6 +49,18 @@ static const char *const systems[] = {
 	"x[i/4 + (i%4 + 3)/4] - 0.1\n"
 	"  return c, u, p, q, d\n"
 	"}\n",
+	/* an index for all lanes, loaded if one of them needs it: it is in its array only
+	   where the condition that they share holds */
+	"system {\n"
+	"  x: i16[4,2,6] input 1\n"
+	"  v: i64[10,6] input 0\n"
+	"  w: i64[2,3,4,5] input 2\n"
+	"  y: i64[4,6,10,8]\n"
+	"  _ up#0: y[n:4, c:6, j:10, l:8] += sel(inside(j - a, 0, 6) and "
+	"inside(l - b, 0, 6), v[6*x[12*n + 6*(c/3) + j - a in 0..10] + l - b] * "
+	"w[20*c + 5*a + b], i64(0)) for a:4, b:5\n"
+	"  return y\n"
+	"}\n",
 	/* one of everything, rows that are no whole vectors */
 	"system {\n"
 	"  x: f32[37,50] input 0\n"
