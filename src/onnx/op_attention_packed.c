@@ -362,7 +362,8 @@ static int32_t appended(struct grouped *g, int32_t past, int32_t x)
 static int32_t turned(struct grouped *g, int32_t x)
 {
 	node *d = g->a.d;
-	int32_t at, t = on_dt(d, x);
+	int32_t at;
+	tn_dtype t = on_dt(d, x);
 
 	if (on_int(d, "do_rotary", 0) == 0)
 		return x;
@@ -376,7 +377,7 @@ static int32_t turned(struct grouped *g, int32_t x)
 	x = rotary_turn(d, x, on_unsqueeze(d, rotary_rows(d, 7, at), 1),
 		on_unsqueeze(d, rotary_rows(d, 8, at), 1),
 		on_int(d, "rotary_interleaved", 0) != 0);
-	return on_cast_to(d, x, (tn_dtype)t);
+	return on_cast_to(d, x, t);
 }
 
 static void find_new(struct grouped *g)
