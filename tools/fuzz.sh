@@ -52,9 +52,9 @@ esac
 # ONNX: words for the changes, and ONNX's own small models where they are
 data=${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data}
 if [ "$target" = onnx ]; then
-	sed -n 's/^[A-Z]*(\("[A-Za-z]*"\),.*/\1/p' src/onnx/onnx_ops.def |
+	sed -n 's/^[A-Z]*(\("[A-Za-z][A-Za-z]*"\),.*/\1/p' src/onnx/onnx_ops.def |
 		sort -u >"$build/onnx.dict"
-	sed -n 's/^.*"\([a-z_]*\)", *[a-zA-Z0-9.-]*).*/"\1"/p' \
+	sed -n 's/^.*"\([a-z_][a-z_]*\)", *[a-zA-Z0-9.-]*).*/"\1"/p' \
 		src/onnx/op_*.c | sort -u >>"$build/onnx.dict"
 	set -- "-dict=$build/onnx.dict" "$@"
 	if [ -d "$data" ]; then

@@ -117,7 +117,6 @@ bool inst_is_index(const in_node *n);
 double inst_f64(const in_node *n);
 /* 0 <= ... < extent of an index expression; 0 if a letter in it is empty */
 int64_t inst_extent(inst *u, const in_node *n);
-bool inst_same(const in_node *a, const in_node *b);
 many inst_list(inst *u, int32_t n, const in_node *const *v);
 many inst_one_of(inst *u, const in_node *n);
 /* entries of an attribute's list as integers */

@@ -440,10 +440,10 @@ static _Noreturn void bad_scan(const struct self *c)
 static bool shift_of(const in_node *left, const in_node *index, int64_t *shift)
 {
 	*shift = 0;
-	if (inst_same(left, index))
+	if (ir_same(left, index))
 		return true;
 	if ((index->kind != IN_ADD && index->kind != IN_SUB) ||
-		!inst_same(left, index->arg[0]) ||
+		!ir_same(left, index->arg[0]) ||
 		index->arg[1]->kind != IN_INT)
 		return false;
 	*shift = index->kind == IN_ADD ? index->arg[1]->i : -index->arg[1]->i;

@@ -73,7 +73,7 @@ int64_t inst_entry(inst *u, many m, int32_t i)
 	return m.v[i]->i;
 }
 
-bool inst_same(const in_node *a, const in_node *b)
+bool ir_same(const in_node *a, const in_node *b)
 {
 	if (a == b)
 		return true;
@@ -83,10 +83,10 @@ bool inst_same(const in_node *a, const in_node *b)
 		return false;
 	for (int32_t i = 0; i < IR_MAX_ARGS; i++)
 		if ((a->arg[i] == NULL) != (b->arg[i] == NULL) ||
-			(a->arg[i] != NULL && !inst_same(a->arg[i], b->arg[i])))
+			(a->arg[i] != NULL && !ir_same(a->arg[i], b->arg[i])))
 			return false;
 	for (int32_t i = 0; i < a->n_index; i++)
-		if (!inst_same(a->index[i], b->index[i]))
+		if (!ir_same(a->index[i], b->index[i]))
 			return false;
 	return true;
 }

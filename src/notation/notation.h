@@ -234,6 +234,9 @@ struct in_node {
 	const in_node *arg[IR_MAX_ARGS]; /* ADD.. use arg[0], arg[1] */
 };
 
+/* Are they the same expression? */
+bool ir_same(const in_node *a, const in_node *b);
+
 typedef struct in_tensor {
 	const char *name;
 	ir_type type;

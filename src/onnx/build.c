@@ -5,7 +5,7 @@
  * An attribute of a node in the body of a function may refer to an attribute of
  * the caller (ref_attr_name), or to the function's default.
  */
-#include "onnx/import.h"
+#include "onnx/scaled.h"
 
 void on_fail(const node *d, const char *rule, const char *fmt, ...)
 {
@@ -363,7 +363,9 @@ static bool is_known(const node *d, int32_t v)
 int32_t on_row(node *d, const char *name, int32_t n, const int32_t *arg,
 	int32_t n_attrs, const ir_attr *attr)
 {
-	return onnx_call(d->x, name, n, arg, n_attrs, attr);
+	int32_t v = onnx_call(d->x, name, n, arg, n_attrs, attr);
+
+	return v < 0 ? v : onnx_scaled_call(d->x, name, v);
 }
 
 int32_t on_result(node *d, int32_t v, int32_t k)

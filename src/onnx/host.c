@@ -451,7 +451,7 @@ static void fold(onnx_import *x)
 	for (int32_t i = 0; i < x->p->call.n; i++) {
 		const ir_call *c = &x->p->call.at[i];
 
-		if (is_foldable(x, c))
+		if (is_foldable(x, c) || !is_needed(x, c))
 			continue;
 		for (int32_t k = 0; k < c->n_args; k++) {
 			int32_t v = c->arg[k];
@@ -556,9 +556,11 @@ onnx_program onnx_prune(
 	q.number = arena_array(x->a, int32_t, x->p->value.n + 1);
 	for (int32_t i = 0; i < x->p->value.n; i++)
 		q.number[i] = -1;
-	if (x->fold_from > 0)
-		fold(x);
 	mark_live(x, n_out, out);
+	if (x->fold_from > 0) {
+		fold(x);
+		mark_live(x, n_out, out);
+	}
 	add_inputs(&q, &r);
 	for (int32_t i = 0; i < x->p->call.n; i++)
 		if (is_needed(x, &x->p->call.at[i]))

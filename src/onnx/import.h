@@ -55,6 +55,7 @@ typedef struct fact {
 	/* it depends on what differs from round to round of this many loops around
 	 * it: see loop.c */
 	int32_t level;
+	const struct scaled *scaled; /* NULL: not known, see scaled.h */
 } fact;
 
 typedef enum strings_rule {

@@ -9,6 +9,7 @@
  */
 #include "onnx/ops.h"
 #include "onnx/quant.h"
+#include "onnx/scaled.h"
 
 /* ---- parameters ---- */
 
@@ -252,21 +253,54 @@ void onnx_quantize(node *d)
 	on_set(d, 0, rounded(d, x, zero, to));
 }
 
+/* No element of x, less its zero point, has a greater magnitude. */
+static int64_t greatest_of(node *d, int32_t x)
+{
+	int64_t lo = ir_int_least(on_dt(d, x)), z;
+	int64_t hi = ir_int_greatest(on_dt(d, x));
+	const void *known;
+
+	if (!on_has(d, 2))
+		return hi > -lo ? hi : -lo;
+	/* more than one are a parameter, which may be set to others */
+	known = onnx_fact(d->x, on_in(d, 2))->data;
+	if (known == NULL || on_numel(d, on_in(d, 2)) != 1 ||
+		onnx_fact(d->x, on_in(d, 2))->is_free)
+		return hi - lo;
+	z = dtype_load_i64(on_dt(d, x), known, 0);
+	return hi - z > z - lo ? hi - z : z - lo;
+}
+
+/* Notes that y is the integers i times the scale, so that sums can be exact. */
+static void note_scaled(node *d, int32_t y, int32_t i)
+{
+	int32_t x = on_in(d, 0), s = on_in(d, 1), r = on_rank_of(d, x), axis = -1;
+
+	if (!dtype_is_int(on_dt(d, x)) || dtype_size(on_dt(d, x)) > 2 ||
+		on_rank_of(d, s) > 1)
+		return;
+	if (on_numel(d, s) > 1)
+		axis = on_axis(d, on_int(d, "axis", 1), r);
+	onnx_scaled_note(d->x, y, i, greatest_of(d, x), s, axis);
+}
+
 void onnx_dequantize(node *d)
 {
-	int32_t x = on_in(d, 0), s = per_axis(d, 1, x), y, zero;
+	int32_t x = on_in(d, 0), s = per_axis(d, 1, x), i, y, zero;
 	int64_t to = on_int(d, "output_dtype", 0);
 	tn_dtype t = to != 0 ? on_elem_dtype(d, to) : on_dt(d, s), wide;
 
 	check_scale(d, 1);
 	wide = dtype_is_float(on_dt(d, x)) ? TN_F32 : TN_I32;
-	y = on_cast_to(d, x, wide);
+	i = on_cast_to(d, x, wide);
 	zero = zeros_of(d, x, on_dt(d, x));
 	if (zero >= 0)
-		y = row(d, "sub", A(y, on_cast_to(d, zero, wide)));
+		i = row(d, "sub", A(i, on_cast_to(d, zero, wide)));
 	s = exactly(d, s);
-	y = row(d, "mul", A(on_cast_to(d, y, on_dt(d, s)), s));
-	on_set(d, 0, on_cast_to(d, y, t));
+	y = row(d, "mul", A(on_cast_to(d, i, on_dt(d, s)), s));
+	y = on_cast_to(d, y, t);
+	note_scaled(d, y, i);
+	on_set(d, 0, y);
 }
 
 /*
