@@ -107,20 +107,16 @@ static void check_written(struct sv *v, const struct sv_leaf *r, const expr *rea
 	const ix_dom *d)
 {
 	const sys_tensor *t = v->k->s->tensor.at;
-	int32_t storage = t[read->tensor].storage;
 
-	for (int32_t i = 0; storage >= 0 && i < v->leaf.n; i++) {
+	for (int32_t i = 0; t[read->tensor].storage >= 0 && i < v->leaf.n; i++) {
 		const struct sv_leaf *w = &v->leaf.at[i];
 		const loop_eqn *e = &v->k->eqn[w->n->eqn];
 		int32_t out = e->e->out[0];
 
 		if (e->stage || e->pack || w->n->eqn == r->n->eqn ||
-			out == read->tensor || t[out].storage != storage ||
+			!ir_same_memory(v->k->s, out, read->tensor) ||
 			loop_param(v->k, out) < 0 ||
 			loop_param(v->k, read->tensor) < 0)
-			continue;
-		if (loop_maker(v->k, read->tensor, &(int32_t){0}, &(int32_t){0}) &&
-			!ir_in_place(v->k->s, out))
 			continue;
 		if (loop_leaves(v->k, e, read->form, d))
 			continue;
