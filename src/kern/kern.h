@@ -199,6 +199,7 @@ typedef struct kern_block {
  * (or 0): a value that is defined after the loop: the first that v did not
  * take. down: v = hi - 1, hi - 2 .. lo, with step 1. by_warp: iteration n is run
  * by warp n mod `warps` of the block; any other statement by all of its warps.
+ * by_lane: iteration l is run by lane l of the warp, at the same time as all others.
  *
  * MMA, TAKE, GIVE: acc holds 16 rows of 2 n_acc sums, as the matrix instructions
  * of a warp have them: in eight columns from 8 v on, row i and column 8 v + j are in
@@ -211,7 +212,7 @@ struct kern_stmt {
 	kern_val v, x;
 	const kern_form *lo, *hi;
 	int64_t step;
-	bool down, whole, by_warp;
+	bool down, whole, by_warp, by_lane;
 	kern_val after;
 	bool rarely; /* IF */
 	bool stream; /* STORE: past the caches; ARRAY: zeroed */
@@ -437,6 +438,10 @@ void kern_place_barriers(kern_kernel *k);
 
 /* wide.c: joins accesses of lanes that are n elements apart, n at a time. */
 void kern_join_accesses(kern_kernel *k);
+
+/* lanes.c: gives independent iterations of loops to so many lanes. The values of
+ * the kernel are in order. */
+void kern_deal_to_lanes(kern_kernel *k, int32_t lanes);
 
 /*
  * narrow.c: sets k->narrow if all indices, with the steps of loops and the lanes of

@@ -12,6 +12,7 @@
  *   verify.c      names, types (verify_type.c), statements
  *   verify_memory.c verify_chunks.c       bounds, races
  *   barrier.c verify_warps.c              blocks of warps
+ *   lanes.c                               loops by lane
  *   narrow.c      whether indices fit 32 bits
  *   wide.c        accesses of several elements of a lane
  *   verify_order.c order_value.c order_memory.c

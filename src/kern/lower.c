@@ -215,6 +215,8 @@ kern_kernel *kern_lower(arena *a, loop_kernel *k)
 		kern_join_accesses(out);
 	kern_place_barriers(out);
 	kern_tidy(out);
+	if (k->machine->lanes > 0)
+		kern_deal_to_lanes(out, k->machine->lanes);
 	choose_indices(out, k);
 	return out;
 }

@@ -120,7 +120,10 @@ static void parse_for(struct kern_parser *p, const lex_token *t)
 		s->step = kern_parse_int(p, 1, INT32_MAX, "a step");
 	s->down = lex_eat(p->l, "down");
 	s->whole = lex_eat(p->l, "whole");
-	s->by_warp = lex_eat(p->l, "by");
+	if (lex_eat(p->l, "by")) {
+		s->by_lane = lex_eat(p->l, "lane");
+		s->by_warp = !s->by_lane;
+	}
 	if (s->by_warp)
 		lex_need(p->l, "warp");
 	s->v = kern_ins(p->k,

@@ -301,6 +301,8 @@ static void verify_for(struct kern_verifier *v, const kern_stmt *s)
 	define(v, s->v);
 	kern_size_loop(v, s);
 	kern_assume_loop(&v->range, s);
+	if (s->by_lane)
+		kern_verify_by_lane(v, s);
 	if (s->by_warp)
 		kern_open_warps(v, s);
 	v->loops++;

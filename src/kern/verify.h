@@ -121,6 +121,9 @@ void kern_verify_effect(struct kern_verifier *v);
 void kern_verify_set(struct kern_verifier *v, kern_val reg);
 void kern_verify_barrier(struct kern_verifier *v);
 
+/* lanes.c: the iterations of a loop by lane are independent */
+void kern_verify_by_lane(struct kern_verifier *v, const kern_stmt *s);
+
 /* verify_order.c: after all phases: checks that what is read is written before */
 void kern_verify_order(struct kern_verifier *v);
 

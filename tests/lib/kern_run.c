@@ -50,12 +50,29 @@ static void by_warp(struct kern_running *r, const kern_stmt *s)
 	r->warp = 0;
 }
 
+/* Runs the iterations of the lanes in a random order. */
+static void by_lane(struct kern_running *r, const kern_stmt *s)
+{
+	int64_t n = kern_run_form(r, s->hi);
+	int32_t order[KERN_MAX_LANES];
+
+	shuffle(r, order, n);
+	for (int64_t i = 0; i < n; i++) {
+		set_integer(r, s->v, order[i]);
+		block(r, &s->body);
+	}
+}
+
 static void loop(struct kern_running *r, const kern_stmt *s)
 {
 	int64_t lo = kern_run_form(r, s->lo), hi = kern_run_form(r, s->hi), i;
 
 	if (s->by_warp) {
 		by_warp(r, s);
+		return;
+	}
+	if (s->by_lane) {
+		by_lane(r, s);
 		return;
 	}
 	if (s->down) {

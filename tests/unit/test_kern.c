@@ -81,10 +81,33 @@ static void builds(void **state)
 		fail_msg("%s: %s", d.rule, d.text);
 }
 
+/* Loops whose iterations the lanes of a warp run. */
+static const char dealt[] =
+	"kernel 0 dealt {\n"
+	"  param p0: f32[32] out\n"
+	"  param p1: f32[1000] in\n"
+	"  param p2: i64[32] in\n"
+	"  check 1: ids in 0 .. 1000\n"
+	"  phase of 1 chunks {\n"
+	"    array t0: i64[32]\n"
+	"    for %i0 = 0 .. 32 by lane {\n"
+	"      %1: i64 = load p2[%i0]\n"
+	"      %2: i64 = check %1, 1\n"
+	"      store t0[%i0] = %2\n"
+	"    }\n"
+	"    var %r3: f32x32 = zero\n"
+	"    for %i4 = 0 .. 32 by lane {\n"
+	"      %5: i64 = load t0[%i4]\n"
+	"      set %r3[%i4] = f32 load p1[%5]\n"
+	"    }\n"
+	"    store p0[0] = %r3\n"
+	"  }\n"
+	"}\n";
+
 /* ---- text ---- */
 
 static const char *const texts[] = {
-	relu, tile, stencil, split, gather, scan, turn, step};
+	relu, tile, stencil, split, gather, scan, turn, step, dealt};
 
 static void again(arena *a, void *arg)
 {
@@ -119,7 +142,7 @@ enum { MOST = 6400 };
 /* What each kernel is said to compute, from drawn data. */
 struct data {
 	double in[3][MOST], out[MOST];
-	int64_t id[7];
+	int64_t id[32];
 };
 
 static void want_relu(struct data *d)
@@ -191,6 +214,12 @@ static void want_mma(struct data *d)
 						      d->in[2][32 * k + j];
 }
 
+static void want_dealt(struct data *d)
+{
+	for (int i = 0; i < 32; i++)
+		d->out[i] = d->in[1][d->id[i]];
+}
+
 static const struct meaning {
 	const char *text;
 	void (*want)(struct data *d);
@@ -199,7 +228,8 @@ static const struct meaning {
 	{stencil, want_stencil, 1e-7}, {split, want_split, 1e-4},
 	{gather, want_gather, 1e-2}, {scan, want_scan, 1e-4},
 	{turn, want_turn, 0}, {step, want_step, 1e-6},
-	{blocks, want_blocks, 0}, {mma, want_mma, 1e-4}};
+	{blocks, want_blocks, 0}, {mma, want_mma, 1e-4},
+	{dealt, want_dealt, 0}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 {
@@ -451,6 +481,18 @@ static const struct edit {
 		"    for %i1 = 0 .. 64 step 16 by warp {\n"
 		"    for %i9 = 0 .. 4 by warp { }\n",
 		"warp"},
+	{"a loop by lane from another lane on", dealt, "%i4 = 0", "%i4 = 1",
+		"loop"},
+	{"a cell that all lanes write", dealt, "store t0[%i0]", "store t0[0]",
+		"lane"},
+	{"a cell that another lane writes", dealt, "store t0[%i0] = %2",
+		"store t0[%i0] = i64 load t0[5]", "lane"},
+	{"another lane's lane", dealt, "set %r3[%i4]", "set %r3[-%i4 + 31]",
+		"lane"},
+	{"more lanes than iterations", dealt, "%i4 = 0 .. 32", "%i4 = 0 .. 16",
+		"lane"},
+	{"a loop in one by lane", dealt, "      %5: i64",
+		"      for %i9 = 0 .. 2 { }\n      %5: i64", "lane"},
 	{"a matrix that is read without a barrier", mma, "    barrier\n", "",
 		"barrier"},
 	{"rows of a matrix that begin anywhere", mma, "of b0[%i11]",

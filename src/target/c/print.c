@@ -207,6 +207,11 @@ static void loop(printer *p, const kern_stmt *s)
 			p->d->warp(p));
 		step *= p->phase->warps;
 	}
+	if (s->by_lane && p->d->by_lane != NULL) {
+		p->d->by_lane(p, s);
+		in_braces(p, &s->body, "}");
+		return;
+	}
 	p->name[s->v] = s->after; /* one variable, in the loop and after it */
 	v = c_name(p, s->v);
 	if (s->after != 0)

@@ -73,6 +73,9 @@ typedef struct dialect {
 	/* the number of this warp in its block, by which loops begin; the member
 	 * may be NULL: one thread runs the iterations of all warps */
 	const char *(*warp)(printer *p);
+	/* opens a loop by lane, for the one iteration of this lane; the member may be
+	 * NULL: one thread runs those of all lanes */
+	void (*by_lane)(printer *p, const kern_stmt *s);
 	void (*turn)(printer *p, const kern_stmt *s);
 	void (*matrix)(printer *p, const kern_stmt *s); /* MMA, TAKE, GIVE */
 	/* the first and the last lines of a function's body */

@@ -16,6 +16,7 @@ typedef struct spread {
 	kern_val lane[SPREAD_LANES];
 	/* [value] it says only where no mask is needed: a thread asks its own */
 	bool *idle;
+	const kern_stmt **own; /* [value] the loop by lane whose variable it is */
 	map *sync; /* statements in front of which the lanes meet, by address */
 } spread;
 
@@ -24,6 +25,11 @@ spread *spread_new(arena *a, const kern_kernel *k);
 /* The array of this space with the next number behind that of `last`; -1: the
  * first; there is none. Lists of arrays have no order. */
 int32_t spread_next(const kern_kernel *k, kern_space space, int32_t last);
+/* The lanes of a loop by lane: those of its vectors, of which each part of the warp
+ * has one, or the whole warp. */
+int32_t spread_by_lane(const spread *s, const kern_stmt *loop);
+/* The loop by lane whose variable f has, or NULL */
+const kern_stmt *spread_own(const spread *s, const kern_form *f);
 kern_val spread_lane(const spread *s, int32_t lanes);
 /* The element of this thread's lane, of an access by vectors of so many. */
 kern_access spread_access(

@@ -164,6 +164,8 @@ static const char *value(printer *p, kern_val id)
 		return c_name(p, v->arg[0]);
 	if (v->op == KERN_SHUFFLE)
 		return shuffle(p, id);
+	if (v->op == KERN_LANE && spread_own(spread_of(p), v->form[0]) != NULL)
+		return c_name(p, v->arg[0]); /* of this thread */
 	if (v->op == KERN_LANE)
 		return arena_printf(p->a, "shfl_%s(%s, (int)(%s))",
 			shown(p, v->arg[0]), c_name(p, v->arg[0]),
@@ -212,9 +214,16 @@ static const char *computed(printer *p, kern_val v)
 	return c_name(p, v);
 }
 
-/* The threads that write a vector of n lanes; NULL: all of them. */
-static const char *writers(printer *p, int32_t n, int32_t part)
+/* The threads that write a vector of n lanes; NULL: all of them that are here. */
+static const char *writers(
+	printer *p, const kern_access *at, int32_t n, int32_t part)
 {
+	const kern_stmt *own = spread_own(spread_of(p), at->at);
+
+	if (own != NULL)
+		n = spread_by_lane(spread_of(p), own) < CUDA_WARP
+			    ? (int32_t)own->hi->c0
+			    : CUDA_WARP;
 	if (n > 1 && part > 0)
 		n = part;
 	return n < CUDA_WARP ? arena_printf(p->a, "%s < %d",
@@ -225,7 +234,8 @@ static const char *writers(printer *p, int32_t n, int32_t part)
 static void store(printer *p, const kern_stmt *s)
 {
 	int32_t n = wide_type(p, s->x).lanes;
-	const char *who = writers(p, n, s->at.part), *x = computed(p, s->x);
+	const char *who = writers(p, &s->at, n, s->at.part);
+	const char *x = computed(p, s->x);
 
 	if (spread_has_sync(spread_of(p), s, SYNC_WRITE))
 		c_line(p, "SYNC();");
@@ -262,7 +272,7 @@ static void together(printer *p, kern_stmt *const *list)
 	const kern_access *at = store ? &first->at
 				      : &kern_at(p->k, first->v)->at;
 	int32_t n = wide_type(p, store ? first->x : first->v).lanes;
-	const char *who = store ? writers(p, n, 0) : NULL;
+	const char *who = store ? writers(p, at, n, 0) : NULL;
 	str names = str_new(p->a);
 
 	for (int32_t i = 0; i < first->together; i++) {
@@ -319,11 +329,25 @@ static void set_lane(printer *p, const kern_stmt *s)
 	int32_t n = wide_type(p, s->v).lanes;
 	const char *x = computed(p, s->x);
 
-	if (n == 1)
+	if (n == 1 || spread_own(spread_of(p), s->lo) != NULL)
 		c_line(p, "%s = %s;", c_name(p, s->v), x);
 	else
 		c_line(p, "%s = %s == %s ? %s : %s;", c_name(p, s->v),
 			lane(p, n), c_form(p, s->lo), x, c_name(p, s->v));
+}
+
+/* Each thread has its iteration; what it stores, one of several threads does. */
+static void by_lane(printer *p, const kern_stmt *s)
+{
+	int32_t n = (int32_t)s->hi->c0, lanes = spread_by_lane(spread_of(p), s);
+	const char *x = c_name(p, s->v);
+
+	if (n < lanes)
+		c_line(p, "if (%s < %d) {", lane(p, lanes), n);
+	else
+		c_line(p, "{");
+	c_line(p, "	const %s %s = %s;", c_type_of(p, s->v), x, lane(p, lanes));
+	c_line(p, "	(void)%s;", x);
 }
 
 static void array(printer *p, const kern_stmt *s)
@@ -560,6 +584,7 @@ c_kernel *cuda_print(arena *a, const kern_kernel *k)
 		.fence = fence,
 		.barrier = barrier,
 		.warp = warp,
+		.by_lane = by_lane,
 		.turn = turn,
 		.matrix = matrix,
 		.open = open,

@@ -136,6 +136,60 @@ static kern_kernel *copy_of(arena *a, const kern_kernel *k)
 	return n;
 }
 
+/* The lanes of the vectors that the statements of a loop by lane have; 0: none. */
+static int32_t lanes_in(const kern_kernel *k, const kern_block *b)
+{
+	int32_t lanes = 0;
+
+	for (int32_t i = 0; i < b->list.n && lanes == 0; i++) {
+		const kern_stmt *t = b->list.at[i];
+		const kern_value *v = kern_at(k, t->v), *x = kern_at(k, t->x);
+
+		if (t->kind == KERN_SET_LANE)
+			lanes = v->type.lanes;
+		else if (t->kind == KERN_LET && v->op == KERN_LANE)
+			lanes = kern_at(k, v->arg[0])->type.lanes;
+		else if (t->x != 0 && x->op == KERN_LANE)
+			lanes = kern_at(k, x->arg[0])->type.lanes;
+		if (lanes == 0)
+			lanes = lanes_in(k, &t->body);
+		if (lanes == 0)
+			lanes = lanes_in(k, &t->other);
+	}
+	return lanes;
+}
+
+int32_t spread_by_lane(const spread *s, const kern_stmt *loop)
+{
+	int32_t lanes = lanes_in(s->wide, &loop->body);
+
+	return lanes > 0 ? lanes : CUDA_WARP;
+}
+
+/* Notes the variables of loops by lane. */
+static void find_own(spread *s, const kern_block *b)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *t = b->list.at[i];
+
+		if (t->by_lane)
+			s->own[t->v] = t;
+		if (t->by_lane && t->hi->c0 > CUDA_WARP)
+			env_bug(arena_env(s->narrow->a), "target/cuda",
+				"a loop by %d lanes", (int)t->hi->c0);
+		find_own(s, &t->body);
+		find_own(s, &t->other);
+	}
+}
+
+const kern_stmt *spread_own(const spread *s, const kern_form *f)
+{
+	for (int32_t i = 0; i < f->n; i++)
+		if (f->t[i].v < s->wide->value.n && s->own[f->t[i].v] != NULL)
+			return s->own[f->t[i].v];
+	return NULL;
+}
+
 static void add_lanes(arena *a, spread *s)
 {
 	kern_kernel *k = s->narrow;
@@ -207,7 +261,10 @@ spread *spread_new(arena *a, const kern_kernel *k)
 				"a vector of %d lanes",
 				(int)k->value.at[i].type.lanes);
 	s->wide = k;
+	s->own = arena_array(a, const kern_stmt *, k->value.n + 1);
 	s->narrow = copy_of(a, k);
+	for (int32_t i = 0; i < k->n_phases; i++)
+		find_own(s, &k->phase[i].body);
 	add_lanes(a, s);
 	for (int32_t i = 1; i < k->value.n; i++) {
 		kern_value *v = &s->narrow->value.at[i];

@@ -319,6 +319,68 @@ static void loop(struct finder *f, const kern_stmt *s, bool again)
 	join(f, &before); /* the loop may have no iteration */
 }
 
+/* f without its term of v, whose factor becomes *by */
+static const kern_form *without(
+	struct finder *f, const kern_form *at, kern_val v, int64_t *by)
+{
+	kern_form *g = arena_copy(f->a, at,
+		sizeof *at + (size_t)at->n * sizeof *at->t);
+
+	*by = 0;
+	g->n = 0;
+	for (int32_t i = 0; i < at->n; i++)
+		if (at->t[i].v == v)
+			*by = at->t[i].coef;
+		else
+			g->t[g->n++] = at->t[i];
+	return g;
+}
+
+/* What lanes access in a loop by lane: each has cells of its own, or reads. */
+static void access_by_lane(struct finder *f, const kern_stmt *loop,
+	const kern_access *at, bool write, touches *out)
+{
+	touch t = {.memory = f->memory[at->array], .write = write};
+
+	t.at = without(f, at->at, loop->v, &t.stride);
+	t.lanes = t.stride != 0 ? (int32_t)loop->hi->c0 : 1;
+	*vec_push(f->a, out) = t;
+}
+
+static void accesses_by_lane(struct finder *f, const kern_stmt *loop,
+	const kern_block *b, touches *out)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+		const kern_value *v = kern_at(f->k, s->v);
+		const kern_value *x = kern_at(f->k, s->x);
+
+		if (s->kind == KERN_LET && v->op == KERN_LOAD)
+			access_by_lane(f, loop, &v->at, false, out);
+		if (s->x != 0 && x->op == KERN_LOAD)
+			access_by_lane(f, loop, &x->at, false, out);
+		if (s->kind == KERN_STORE)
+			access_by_lane(f, loop, &s->at, true, out);
+		accesses_by_lane(f, loop, &s->body, out);
+		accesses_by_lane(f, loop, &s->other, out);
+	}
+}
+
+/* Lanes meet in front of the loop, if they must: in it, none waits for another. */
+static void loop_by_lane(struct finder *f, const kern_stmt *s)
+{
+	touches all = {0};
+	bool wait = false;
+
+	accesses_by_lane(f, s, &s->body, &all);
+	for (int32_t i = 0; i < all.n; i++)
+		for (int32_t j = 0; j < f->open.n; j++)
+			wait |= conflict(f, &f->open.at[j], &all.at[i]);
+	if (wait)
+		meet(f, s, SYNC_READ);
+	join(f, &all);
+}
+
 static void condition(struct finder *f, const kern_stmt *s, bool again)
 {
 	touches before = copy(f, &f->open), then;
@@ -353,6 +415,8 @@ static void walk(struct finder *f, const kern_block *b, bool again)
 				any_cells(f, s, s->from.array, false);
 		} else if (s->kind == KERN_BARRIER) {
 			f->open.n = 0;
+		} else if (s->by_lane) {
+			loop_by_lane(f, s);
 		} else if (s->kind == KERN_FOR) {
 			loop(f, s, again);
 		} else if (s->kind == KERN_IF) {
