@@ -50,7 +50,7 @@ static void read_external(const reader *r, onnx_bytes b, onnx_tensor *t)
 	}
 	if (strcmp(key, "offset") != 0 && strcmp(key, "length") != 0)
 		return;
-	for (const char *s = value; *s != '\0'; s++)
+	for (const char *s = value; s == value || *s != '\0'; s++)
 		if (*s < '0' || *s > '9' || !mul_ok(v, 10, &v) ||
 			!add_ok(v, *s - '0', &v))
 			bad(r, "onnx.external", "the offset or length of "

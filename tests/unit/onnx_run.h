@@ -21,7 +21,7 @@ typedef struct run_case {
 static inline onnx_array parse_value(arena *a, onnx_model *of, const char *text)
 {
 	mk m = {a, arena_printf(a, "v %s", text), 0};
-	pb t = mk_tensor(&m, false);
+	pb t = mk_tensor(&m, "init");
 	onnx_type type = {.kind = ONNX_TENSOR};
 	int32_t n;
 

@@ -8,7 +8,11 @@
  *
  * A graph as an attribute stands in braces: body={ in i int64 []; ... out o; }
  * A tensor stands in parentheses: value=(v float [2] 1 2)
- * Elements are written raw; `typed` instead of `init` writes the schema's lists.
+ * Elements are written raw; `typed` instead of `init` writes the schema's lists,
+ * and `outside` writes pairs that say where in a file they are:
+ *
+ *     outside w float [3] location=w.bin offset=8 length=12;
+ *
  * What is written here is what is not yet exported: the tests' own.
  */
 #ifndef ONNX_WRITER_H
@@ -257,7 +261,23 @@ static inline void mk_elements(mk *m, pb *t, const struct mk_type *type, bool ty
 		pb_part(t, 9, &raw);
 }
 
-static inline pb mk_tensor(mk *m, bool typed)
+/* The words before the next ; as pairs: external data. */
+static inline void mk_outside(mk *m, pb *t)
+{
+	pb_int(t, 14, 1);
+	for (mk_blank(m); *m->s != ';' && *m->s != '\0'; mk_blank(m)) {
+		pb pair = pb_new(m->a);
+
+		pb_text(&pair, 1, mk_word(m));
+		mk_is(m, "=");
+		pb_text(&pair, 2, *m->s == ' ' || *m->s == ';' ? ""
+							       : mk_word(m));
+		pb_part(t, 13, &pair);
+	}
+}
+
+/* what: init, typed, outside */
+static inline pb mk_tensor(mk *m, const char *what)
 {
 	pb t = pb_new(m->a);
 	const struct mk_type *type;
@@ -270,10 +290,12 @@ static inline pb mk_tensor(mk *m, bool typed)
 		pb_int(&t, 1, strtoll(mk_word(m), NULL, 10));
 		mk_is(m, ",");
 	}
-	if (type->elem == 8 && !typed) /* typed: raw, where none may be */
+	if (what[0] == 'o')
+		mk_outside(m, &t);
+	else if (type->elem == 8 && what[0] != 't') /* typed: raw, where none may be */
 		mk_strings(m, &t);
 	else
-		mk_elements(m, &t, type, typed && type->elem != 8);
+		mk_elements(m, &t, type, what[0] == 't' && type->elem != 8);
 	return t;
 }
 
@@ -295,7 +317,7 @@ static inline void mk_attr_value(mk *m, pb *x)
 	} else if (mk_is(m, "(")) {
 		size_t n = strcspn(m->s, ")");
 		mk part = {m->a, arena_strndup(m->a, m->s, n), m->depth};
-		pb t = mk_tensor(&part, false);
+		pb t = mk_tensor(&part, "init");
 
 		pb_part(x, 5, &t);
 		pb_int(x, 20, 4);
@@ -388,8 +410,9 @@ static inline pb mk_graph(mk *m, pb *model)
 			part = mk_port(m);
 			pb_part(&g, 12, &part);
 		} else if (strcmp(what, "init") == 0 ||
-			strcmp(what, "typed") == 0) {
-			part = mk_tensor(m, what[0] == 't');
+			strcmp(what, "typed") == 0 ||
+			strcmp(what, "outside") == 0) {
+			part = mk_tensor(m, what);
 			pb_part(&g, 5, &part);
 		} else if (strcmp(what, "node") == 0) {
 			part = mk_node(m);

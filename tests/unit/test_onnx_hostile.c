@@ -310,117 +310,6 @@ static void test_missing_initialiser(void **state)
 	REFUSED(t);
 }
 
-/* ---- what lies outside ---- */
-
-/* A model whose only output is two floats at `location`, from byte `offset`. */
-static void write_external(arena *a, const char *path, const char *location,
-	const char *key, const char *value)
-{
-	pb model = pb_new(a), t = pb_new(a), g = pb_new(a), out = pb_new(a);
-	const char *const pair[2][2] = {{"location", location}, {key, value}};
-	FILE *f;
-
-	pb_text(&t, 8, "w");
-	pb_int(&t, 2, 1);
-	pb_int(&t, 1, 2);
-	pb_int(&t, 14, 1);
-	for (int i = 0; i < 2; i++) {
-		pb p = pb_new(a);
-
-		pb_text(&p, 1, pair[i][0]);
-		pb_text(&p, 2, pair[i][1]);
-		pb_part(&t, 13, &p);
-	}
-	pb_part(&g, 5, &t);
-	pb_text(&out, 1, "w");
-	pb_part(&g, 12, &out);
-	pb_part(&model, 7, &g);
-	f = fopen(path, "wb");
-	assert_non_null(f);
-	assert_int_equal(fwrite(model.s.at, 1, model.s.n, f), model.s.n);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void write_8_bytes(const char *path)
-{
-	static const float data[2] = {1, 2};
-	FILE *f = fopen(path, "wb");
-
-	assert_non_null(f);
-	assert_int_equal(fwrite(data, sizeof data, 1, f), 1);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void test_external_data(void **state)
-{
-	static const struct {
-		const char *location, *key, *value, *rule;
-	} cases[] = {{"w.bin", "offset", "0", NULL},
-		{"in/../w.bin", "offset", "0", "onnx.external"},
-		{"../w.bin", "offset", "0", "onnx.external"},
-		{"in/../../m/w.bin", "offset", "0", "onnx.external"},
-		{"..", "offset", "0", "onnx.external"},
-		{"/etc/passwd", "offset", "0", "onnx.external"},
-		{"//etc/passwd", "offset", "0", "onnx.external"},
-		{"passwd", "offset", "0", "onnx.external"},
-		{"etc/passwd", "offset", "0", "onnx.external"},
-		{"beside", "offset", "0", "onnx.external"},
-		{"fifo", "offset", "0", "onnx.open"},
-		{"in", "offset", "0", "onnx.open"},
-		{"", "offset", "0", "onnx.external"},
-		{"w.bin", "offset", "1", "onnx.external"},
-		{"w.bin", "offset", "-8", "onnx.external"},
-		{"w.bin", "offset", "18446744073709551608", "onnx.external"},
-		{"w.bin", "length", "4", "onnx.size"},
-		{"w.bin", "length", "9223372036854775807", "onnx.external"},
-		{"w.bin\n", "offset", "0", "onnx.open"}};
-	char root[] = "/tmp/tenon_hostile_XXXXXX", path[300];
-	static const char *const made[] = {"m/w.bin", "m/passwd", "m/etc",
-		"m/beside", "m/fifo", "m/m.onnx", "w.bin", "m/in", "m", ""};
-	env *e = env_new();
-	arena *a = arena_new(e);
-	tn_context *c;
-
-	(void)state;
-	assert_non_null(mkdtemp(root));
-#define AT(name) (snprintf(path, sizeof path, "%s/%s", root, name), path)
-	assert_int_equal(mkdir(AT("m"), 0700), 0);
-	assert_int_equal(mkdir(AT("m/in"), 0700), 0);
-	write_8_bytes(AT("w.bin"));
-	write_8_bytes(AT("m/w.bin"));
-	assert_int_equal(symlink("/etc/passwd", AT("m/passwd")), 0);
-	assert_int_equal(symlink("/etc", AT("m/etc")), 0);
-	assert_int_equal(symlink("../w.bin", AT("m/beside")), 0);
-	assert_int_equal(mkfifo(AT("m/fifo"), 0600), 0);
-	assert_int_equal(tn_context_new(&c, NULL), TN_OK);
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		tn_program *p;
-		tn_status s;
-
-		write_external(a, AT("m/m.onnx"), cases[i].location,
-			cases[i].key, cases[i].value);
-		s = tn_onnx_load(&p, c, path);
-		if (cases[i].rule == NULL) {
-			assert_int_equal(s, TN_OK);
-			tn_program_free(p);
-			continue;
-		}
-		if (s == TN_OK || strcmp(tn_context_diag(c)->rule,
-					  cases[i].rule) != 0)
-			print_error("%s: %s: %s: %s\n", cases[i].location,
-				cases[i].rule, tn_context_diag(c)->rule,
-				tn_context_diag(c)->text);
-		assert_true(s < 0);
-		assert_string_equal(tn_context_diag(c)->rule, cases[i].rule);
-	}
-	tn_context_free(c);
-	for (size_t i = 0; i < sizeof made / sizeof made[0]; i++)
-		assert_int_equal(remove(AT(made[i])), 0);
-#undef AT
-	arena_free(a);
-	env_free(e);
-}
-
 /* ---- depth ---- */
 
 enum { DEEP = 10000 };
@@ -519,7 +408,7 @@ static void write_evil(const char *path, const char *op)
 	arena *a = arena_new(e);
 	pb model = pb_new(a), g = pb_new(a), n = pb_new(a), opset = pb_new(a);
 	mk m = {a, "w float [2] 3 5;", 0};
-	pb w = mk_tensor(&m, false), own = pb_new(a);
+	pb w = mk_tensor(&m, "init"), own = pb_new(a);
 	FILE *f = fopen(path, "wb");
 
 	assert_non_null(f);
@@ -624,7 +513,6 @@ int main(void)
 		cmocka_unit_test(test_wrong_types),
 		cmocka_unit_test(test_messages_name_values),
 		cmocka_unit_test(test_missing_initialiser),
-		cmocka_unit_test(test_external_data),
 		cmocka_unit_test(test_deep_nesting),
 		cmocka_unit_test(test_names_that_are_code),
 	};
