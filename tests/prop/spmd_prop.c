@@ -9,8 +9,9 @@
  * Meshes have 1 to 3 axes and 1 to 8 processes, which are threads; with --mpi
  * they are the four that mpirun started. Every process draws the same program
  * from the same seed. Placements are drawn too: several axes of the mesh on one
- * axis, uneven blocks, processes that own nothing, parts of sums. All is f64,
- * so that sums in another order differ by less than the tolerance.
+ * axis, uneven blocks, processes that own nothing, parts of sums. What is computed
+ * is f64, so that sums in another order differ by less than the tolerance; new
+ * tensors come from one of any element type, which moves between processes.
  */
 #include "../unit/ranks.h"
 
@@ -121,6 +122,21 @@ static void count(item *v)
 		v->n *= (int32_t)v->shape[i];
 }
 
+/* x through a tensor of any type, placed twice. */
+static void convert(run *w, item *x)
+{
+	tn_dtype t = (tn_dtype)below(w, TN_N_DTYPES);
+	tn_tensor *y = tn_cast(x->x, t);
+
+	if (t == TN_F64) /* x itself: its views have no placement */
+		return;
+	y = seen(w, x, y);
+	if (x->rank > 0 && below(w, 2) == 0)
+		y = tn_flip(y, (const int64_t[]){0}, 1);
+	y = seen(w, x, y);
+	x->x = tn_cast(y, TN_F64);
+}
+
 static void new_tensor(run *w, bool is_param)
 {
 	static const char *const name[] = {"a", "b", "c"};
@@ -143,6 +159,8 @@ static void new_tensor(run *w, bool is_param)
 		return;
 	}
 	v->x = tn_tensor_new(w->c, TN_F64, v->rank, v->shape, data);
+	if (below(w, 3) == 0)
+		convert(w, v);
 	if (below(w, 3) > 0)
 		place(w, v, true);
 }

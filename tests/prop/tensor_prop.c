@@ -16,8 +16,9 @@
  * memory that is let go is overwritten. In the
  * middle, values are recorded that cannot be computed, written to what is there
  * and looked at: all is then as it was. And handles are used that were dropped,
- * and rows of the user whose places may lie outside of their operand. That each
- * of these was drawn is checked, too.
+ * and rows of the user whose places may lie outside of their operand. Storages of
+ * every element type are made of values, seen through views and written to; no
+ * gradient flows through them. That each of these was drawn is checked, too.
  * Where both widths differ too much, nothing is known:
  * such elements are counted, and more than one in twenty is a failure.
  */
@@ -34,6 +35,7 @@
 typedef struct tally {
 	int64_t views, pieces, writes, through, no_grad, elems, rough, again;
 	int64_t failed, stale, rows, bad_rows;
+	uint32_t types;
 } tally;
 
 static double elem(const world *w, const item *v, int32_t k)
@@ -41,7 +43,7 @@ static double elem(const world *w, const item *v, int32_t k)
 	return w->data[v->storage][v->at[k]];
 }
 
-/* ---- values ---- */
+/* ---- storages ---- */
 
 static item *own(world *w, const item *like)
 {
@@ -52,6 +54,7 @@ static item *own(world *w, const item *like)
 	v->n = like->n;
 	v->storage = w->n_storages++;
 	w->size[v->storage] = v->n;
+	w->type[v->storage] = TN_F64;
 	for (int32_t k = 0; k < v->n; k++)
 		v->at[k] = k;
 	return v;
@@ -72,27 +75,96 @@ static const item *same_shape(world *w, const item *x)
 	return y;
 }
 
+/* ---- element types ---- */
+
+static bool is_f64(const world *w, const item *x)
+{
+	return w->type[x->storage] == TN_F64;
+}
+
+/* x in f64, as the model has it. */
+static tn_tensor *wide(const world *w, const item *x)
+{
+	return is_f64(w, x) ? x->x : tn_cast(x->x, TN_F64);
+}
+
+/* What a type makes of 2 |sin(v)|, which nearly all types hold some of. */
+static double narrow(tn_dtype t, double v)
+{
+	ir_number n = ir_cast(
+		t, TN_F64, (ir_number){.f = fabs(sin(v)) + fabs(sin(v))});
+
+	return dtype_is_float(t) ? n.f : (double)n.i;
+}
+
+static tn_tensor *narrowed(const world *w, tn_dtype t, const item *x)
+{
+	tn_tensor *s = tn_abs(tn_sin(wide(w, x)));
+
+	return tn_cast(tn_add(s, s), t);
+}
+
+/* A value that does not follow parameters: that of the first run. */
+static void freeze(world *w, double *to)
+{
+	if (w->replays)
+		*to = w->frozen[w->n_frozen];
+	else
+		w->frozen[w->n_frozen] = *to;
+	w->n_frozen++;
+}
+
+/* A storage of any type, of the values of x. */
+static void convert(world *w, const item *x)
+{
+	tn_dtype t = (tn_dtype)(w->next_type % TN_N_DTYPES);
+	item *v;
+
+	if (w->n_frozen + x->n > FROZEN)
+		return;
+	w->next_type++;
+	v = own(w, x);
+	w->type[v->storage] = t;
+	w->types |= UINT32_C(1) << t;
+	for (int32_t k = 0; k < x->n; k++) {
+		w->data[v->storage][k] = narrow(t, elem(w, x, k));
+		freeze(w, &w->data[v->storage][k]);
+	}
+	if (!w->c)
+		return;
+	tn_no_grad_enter(w->c);
+	tn_scope_enter(w->c);
+	v->x = tn_keep(narrowed(w, t, x));
+	tn_scope_leave(w->c);
+	tn_no_grad_leave(w->c);
+}
+
+/* ---- values ---- */
+
 static item *compute(world *w, const item *x)
 {
 	const item *y = same_shape(w, x);
 	int32_t kind = (int32_t)below(w, 4);
 	item *v = own(w, x);
+	tn_tensor *a, *b;
 
 	for (int32_t k = 0; k < x->n; k++) {
-		double a = elem(w, x, k), b = elem(w, y, k);
+		double p = elem(w, x, k), q = elem(w, y, k);
 
-		w->data[v->storage][k] = kind == 0 ? a * b
-			: kind == 1		   ? sin(a)
-			: kind == 2		   ? a + b
-						   : exp(sin(a)) - b;
+		w->data[v->storage][k] = kind == 0 ? p * q
+			: kind == 1		   ? sin(p)
+			: kind == 2		   ? p + q
+						   : exp(sin(p)) - q;
 	}
 	if (!w->c)
 		return v;
 	tn_scope_enter(w->c); /* what is in between ends */
-	v->x = tn_keep(kind == 0 ? tn_mul(x->x, y->x)
-			: kind == 1 ? tn_sin(x->x)
-			: kind == 2 ? tn_add(x->x, y->x)
-				    : tn_sub(tn_exp(tn_sin(x->x)), y->x));
+	a = wide(w, x);
+	b = wide(w, y);
+	v->x = tn_keep(kind == 0 ? tn_mul(a, b)
+			: kind == 1 ? tn_sin(a)
+			: kind == 2 ? tn_add(a, b)
+				    : tn_sub(tn_exp(tn_sin(a)), b));
 	tn_scope_leave(w->c);
 	return v;
 }
@@ -101,16 +173,20 @@ static void write_to(world *w, const item *x)
 {
 	double value[ELEMS];
 	int32_t kind = (int32_t)below(w, 3);
-	bool no_grad = below(w, 3) == 0;
+	bool no_grad = below(w, 3) == 0 || !is_f64(w, x);
 	const item *y = same_shape(w, x);
+	tn_dtype t = w->type[x->storage];
 
+	if (no_grad && w->n_frozen + x->n > FROZEN)
+		no_grad = false;
+	if (!no_grad && !is_f64(w, x))
+		return;
 	for (int32_t k = 0; k < x->n; k++) {
 		double a = elem(w, x, k), b = elem(w, y, k);
 
-		value[k] = kind == 0 ? b : kind == 1 ? a * b : a + sin(b);
+		value[k] = !is_f64(w, x) ? narrow(t, b)
+			: kind == 0 ? b : kind == 1 ? a * b : a + sin(b);
 	}
-	if (no_grad && w->n_frozen + x->n > FROZEN)
-		no_grad = false;
 	w->n_writes++;
 	w->n_no_grad += no_grad;
 	w->n_through += x->n != w->size[x->storage] || x->at[0] != 0;
@@ -120,11 +196,7 @@ static void write_to(world *w, const item *x)
 		*to = value[k];
 		if (!no_grad)
 			continue;
-		if (w->replays)
-			*to = w->frozen[w->n_frozen];
-		else
-			w->frozen[w->n_frozen] = *to;
-		w->n_frozen++;
+		freeze(w, to);
 		if (x->storage == w->moved_storage &&
 			x->at[k] == w->moved_elem)
 			*to += w->by;
@@ -134,12 +206,14 @@ static void write_to(world *w, const item *x)
 	if (no_grad)
 		tn_no_grad_enter(w->c);
 	tn_scope_enter(w->c);
-	if (kind == 0)
-		tn_copy_(x->x, y->x);
+	if (!is_f64(w, x))
+		tn_copy_(x->x, narrowed(w, t, y));
+	else if (kind == 0)
+		tn_copy_(x->x, wide(w, y));
 	else if (kind == 1)
-		tn_mul_(x->x, y->x);
+		tn_mul_(x->x, wide(w, y));
 	else
-		tn_add_(x->x, tn_sin(y->x));
+		tn_add_(x->x, tn_sin(wide(w, y)));
 	tn_scope_leave(w->c);
 	if (no_grad)
 		tn_no_grad_leave(w->c);
@@ -147,24 +221,27 @@ static void write_to(world *w, const item *x)
 
 static void check(world *w, const item *x)
 {
-	double got[ELEMS];
+	tn_dtype t = w->type[x->storage];
+	double bytes[ELEMS]; /* of any type */
 
 	if (!w->c)
 		return;
-	if (tn_read(x->x, got, (size_t)x->n * sizeof *got) < 0) {
+	if (tn_read(x->x, bytes, (size_t)x->n * dtype_size(t)) < 0) {
 		printf("[%s] %s\n", tn_context_diag(w->c)->rule,
 			tn_context_diag(w->c)->text);
 		w->good = false;
 		return;
 	}
 	for (int32_t k = 0; k < x->n; k++) {
-		double want = elem(w, x, k);
+		double want = elem(w, x, k), got = dtype_is_float(t)
+			? dtype_load_f64(t, bytes, k)
+			: (double)dtype_load_i64(t, bytes, k);
 
-		if (fabs(got[k] - want) <= 1e-9 * (1 + fabs(want)) ||
+		if (fabs(got - want) <= 1e-9 * (1 + fabs(want)) ||
 			!(fabs(want) < 1e100))
 			continue;
-		printf("item %d element %d is %.12g, the model has %.12g\n",
-			(int)(x - w->it), k, got[k], want);
+		printf("item %d of %s, element %d is %.12g, the model has "
+		       "%.12g\n", (int)(x - w->it), dtype_name(t), k, got, want);
 		w->good = false;
 	}
 }
@@ -212,7 +289,7 @@ static void fail_step(world *w, const item *x)
 		tn_no_grad_enter(w->c);
 	tn_scope_enter(w->c);
 	tn_step_enter(w->c);
-	if (!y->dropped && !y->repeats)
+	if (!y->dropped && !y->repeats && is_f64(w, y))
 		tn_mul_(y->x, tn_sin(y->x));
 	v = spoilt(w, x);
 	tn_copy_(x->x, v);
@@ -336,9 +413,8 @@ static double finish(world *w)
 		for (int32_t k = 0; k < x->n; k++)
 			loss += f * elem(w, x, k) * elem(w, x, k);
 		if (w->c) {
-			tn_tensor *t = tn_mul(
-				tn_reduce_sum(tn_mul(x->x, x->x), NULL, 0,
-					false),
+			tn_tensor *v = wide(w, x), *t = tn_mul(
+				tn_reduce_sum(tn_mul(v, v), NULL, 0, false),
 				tn_scalar(w->c, TN_F64, f));
 
 			sum = sum == NULL ? t : tn_add(sum, t);
@@ -370,6 +446,8 @@ static double play(world *w, uint64_t seed)
 	w->n_pieces = 0;
 	w->n_bad = 0;
 	w->n_failed = w->n_stale = w->n_rows = w->n_bad_rows = 0;
+	w->types = 0;
+	w->next_type = (int32_t)(seed % TN_N_DTYPES); /* programs begin in turn */
 	memset(w->defined, 0, sizeof w->defined);
 	w->good = true;
 	w->n_params = 1 + (int32_t)below(w, 3);
@@ -392,15 +470,17 @@ static double play(world *w, uint64_t seed)
 	steps = 3 + (int32_t)below(w, STEPS);
 	while (steps-- > 0 && w->n < ITEMS - 3) {
 		item *x = &w->it[below(w, w->n)];
-		int32_t kind = (int32_t)below(w, 13);
+		int32_t kind = (int32_t)below(w, 14);
 
 		if (x->dropped) {
 			use_stale(w, x);
 			continue;
 		}
-		if (kind == 12)
+		if (kind == 13)
+			convert(w, x);
+		else if (kind == 12)
 			user_row(w, x);
-		else if (kind == 10 && !x->repeats)
+		else if (kind == 10 && !x->repeats && is_f64(w, x))
 			fail_step(w, x);
 		else if (kind >= 10)
 			look_at_bad(w);
@@ -532,6 +612,7 @@ static bool try_program(world *w, const choice *u, long k, tally *sum)
 	sum->writes += w->n_writes;
 	sum->through += w->n_through;
 	sum->no_grad += w->n_no_grad;
+	sum->types |= w->types;
 	tn_context_stats(w->c, &stats);
 	sum->again += stats.n_again;
 	if (!good)
@@ -566,7 +647,8 @@ int main(int argc, char **argv)
 		sum.elems, sum.rough, o.count, failed);
 	if (o.count >= 200 && (sum.pieces == 0 || sum.failed == 0 ||
 				    sum.stale == 0 || sum.rows == 0 ||
-				    sum.bad_rows == 0)) {
+				    sum.bad_rows == 0 ||
+				    sum.types + 1 != UINT32_C(1) << TN_N_DTYPES)) {
 		printf("something was never drawn\n");
 		return 1;
 	}

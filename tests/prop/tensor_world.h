@@ -27,6 +27,9 @@ typedef struct world {
 	int32_t n, n_storages, n_params;
 	double data[ITEMS][ELEMS];
 	int32_t size[ITEMS];
+	tn_dtype type[ITEMS]; /* of a storage */
+	uint32_t types; /* drawn: a bit for each */
+	int32_t next_type;
 	/* values of writes without gradient, as the first run had them */
 	double frozen[FROZEN];
 	int32_t n_frozen;
