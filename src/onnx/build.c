@@ -271,6 +271,18 @@ int64_t on_bound(const node *d, const char *what, int64_t v, int64_t lo,
 	return v;
 }
 
+void on_check_parts(const node *d, list sizes, int64_t n)
+{
+	int64_t sum = 0;
+
+	for (int32_t i = 0; i < sizes.n; i++)
+		sum += on_bound(d, "the size of a part", sizes.at[i], 0, n - sum);
+	if (sum != n)
+		on_fail(d, "onnx.shape", "the parts have %lld elements along "
+			"the axis, which has %lld", (long long)sum,
+			(long long)n);
+}
+
 /* ---- types ---- */
 
 const ir_type *on_ty(const node *d, int32_t v)

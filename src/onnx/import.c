@@ -211,15 +211,42 @@ static bool has_strings(const val *v)
 	return false;
 }
 
-/* Strings are numbers of i32: only some operators may see them. */
+/* Has it no elements that are strings or not: an input that is not there? */
+static bool has_none(const val *v)
+{
+	return v->kind != VAL_TENSOR && v->n == 0;
+}
+
+/*
+ * Strings are numbers of i32, so only some operators may see them, and not beside
+ * other elements of i32. Is an input of strings?
+ */
+static bool takes_strings(const node *d)
+{
+	int32_t strings = 0, others = 0;
+
+	for (int32_t i = 0; i < d->n_in; i++) {
+		bool may = (d->op->of >> (i < 63 ? i : 63) & 1) != 0;
+		bool is = has_strings(&d->in[i]);
+
+		if (is && !may)
+			on_fail(d, "onnx.elem", "the operator does not take "
+				"strings%s", d->op->strings == STRINGS_REFUSED
+				? "" : arena_printf(d->x->a, " as input %d",
+					(int)i));
+		strings += is;
+		others += may && !is && !has_none(&d->in[i]);
+	}
+	if (strings > 0 && others > 0 && d->op->strings == STRINGS_MOVED)
+		on_fail(d, "onnx.elem", "some of its inputs are strings, and "
+			"some are not; all of them must be, or none");
+	return strings > 0;
+}
+
 static void build_node(node *d)
 {
-	bool strings = false;
+	bool strings = takes_strings(d);
 
-	for (int32_t i = 0; i < d->n_in; i++)
-		strings = strings || has_strings(&d->in[i]);
-	if (strings && d->op->strings == STRINGS_REFUSED)
-		on_fail(d, "onnx.elem", "the operator does not take strings");
 	d->op->build(d);
 	check_asked(d);
 	for (int32_t i = 0; i < d->n_out && strings; i++)

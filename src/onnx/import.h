@@ -71,6 +71,8 @@ typedef struct onnx_op {
 	void (*build)(struct node *d);
 	const char *text; /* for builders of many operators */
 	strings_rule strings;
+	/* inputs that may be strings: bit i is input i, bit 63 all from 63 on */
+	uint64_t of;
 } onnx_op;
 
 /* The row for the opset: the newest that is not younger; NULL: none. */
@@ -257,6 +259,9 @@ int32_t on_axis(const node *d, int64_t axis, int32_t rank);
 /* small sizes out of files: [onnx.attr] unless lo <= v <= hi */
 int64_t on_bound(const node *d, const char *what, int64_t v, int64_t lo,
 	int64_t hi);
+
+/* Refuses parts of an axis of extent n that are not together the whole of it. */
+void on_check_parts(const node *d, list sizes, int64_t n);
 
 /* types */
 const ir_type *on_ty(const node *d, int32_t v);

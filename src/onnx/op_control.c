@@ -525,6 +525,7 @@ void onnx_split_to_sequence(node *d)
 	on_bound(d, "an extent", n, 0, MAX_ROUNDS);
 	if (on_has(d, 1) && on_rank_of(d, on_in(d, 1)) == 1) {
 		sizes = on_ints(d, 1);
+		on_check_parts(d, sizes, n);
 	} else {
 		if (on_has(d, 1))
 			part = on_bound(d, "the size of a part",
@@ -578,6 +579,13 @@ void onnx_optional(node *d)
 {
 	on_ignore(d, "type");
 	on_set_val(d, 0, *on_val(d, 0));
+}
+
+void onnx_optional_get(node *d)
+{
+	if (on_val(d, 0)->kind == VAL_NONE)
+		on_fail(d, "onnx.value", "the optional has no element");
+	onnx_identity(d);
 }
 
 void onnx_has_element(node *d)

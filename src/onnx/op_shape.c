@@ -335,8 +335,8 @@ void onnx_split(node *d)
 	if (sizes.n < d->n_out)
 		on_fail(d, "onnx.shape", "%d sizes for %d parts", (int)sizes.n,
 			(int)d->n_out);
+	on_check_parts(d, sizes, n);
 	for (int32_t i = 0; i < d->n_out; i++) {
-		on_bound(d, "the size of a part", sizes.at[i], 0, n - at);
 		on_set(d, i, on_narrow(d, x, axis, at, sizes.at[i]));
 		at += sizes.at[i];
 	}

@@ -6,7 +6,7 @@
 
 /* Several rows may name one builder: declared as often, which C allows. */
 #define OP(name, since, builder, text) void onnx_##builder(node *d);
-#define MOVES OP
+#define MOVES(name, since, builder, text, of) OP(name, since, builder, text)
 #define READS OP
 #define DOMAIN(name)
 #include "onnx/onnx_ops.def"

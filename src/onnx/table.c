@@ -9,12 +9,13 @@
 
 /* A row without a name begins a domain; its text is the domain's name. */
 #define OP(name, since, builder, text)                                         \
-	{name, since, onnx_##builder, text, STRINGS_REFUSED},
-#define MOVES(name, since, builder, text)                                       \
-	{name, since, onnx_##builder, text, STRINGS_MOVED},
+	{name, since, onnx_##builder, text, STRINGS_REFUSED, 0},
+#define MOVES(name, since, builder, text, of)                                   \
+	{name, since, onnx_##builder, text, STRINGS_MOVED, of},
 #define READS(name, since, builder, text)                                       \
-	{name, since, onnx_##builder, text, STRINGS_READ},
-#define DOMAIN(name) {NULL, 0, NULL, name, STRINGS_REFUSED},
+	{name, since, onnx_##builder, text, STRINGS_READ, ALL},
+#define DOMAIN(name) {NULL, 0, NULL, name, STRINGS_REFUSED, 0},
+#define ALL UINT64_MAX
 static const onnx_op table[] = {
 #include "onnx/onnx_ops.def"
 };
@@ -22,6 +23,7 @@ static const onnx_op table[] = {
 #undef MOVES
 #undef READS
 #undef DOMAIN
+#undef ALL
 enum { N_TABLE = (int)(sizeof table / sizeof table[0]) };
 
 const onnx_op *onnx_op_find(

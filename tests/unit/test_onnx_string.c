@@ -142,6 +142,30 @@ static const run_case refused[] = {
 		"!onnx.elem"},
 	{S("in x int32 [3];", "StringSplit x > y"), {"int32 [3] 0 0 0"},
 		"!onnx.type"},
+	/* numbers of strings are not numbers of i32 */
+	{S(X "in z int32 [3];", "Equal x z > y"),
+		{"string [3] a b c", "int32 [3] 0 1 2"}, "!onnx.elem"},
+	{S(X "in z int32 [3]; in c bool [3];", "Where c x z > y"),
+		{"string [3] a b c", "int32 [3] 0 1 2", "bool [3] 1 0 1"},
+		"!onnx.elem"},
+	{S(X "in z int32 [3];", "Concat z x > y : axis=0"),
+		{"string [3] a b c", "int32 [3] 0 1 2"}, "!onnx.elem"},
+	{S(X "in z int32 [3];", "Gather z x > y"),
+		{"string [3] a b c", "int32 [3] 0 1 2"}, "!onnx.elem"},
+	{S(X "in z int32 [3];", "Gather x z > y"),
+		{"string [3] a b c", "int32 [3] 0 1 2"}, "string [3] a b c"},
+	{S(X "in z int32 [3];", "Reshape z x > y"),
+		{"string [3] a b c", "int32 [3] 0 1 2"}, "!onnx.elem"},
+	{S(X "in z int32 [3];", "SequenceConstruct x z > s;"
+		"init i int64 [] 0; node SequenceAt s i > y"),
+		{"string [3] a b c", "int32 [3] 0 1 2"}, "!onnx.elem"},
+	{S(X, "SequenceEmpty > e; node SequenceInsert e x > s;"
+		"init i int64 [] 0; node SequenceAt s i > y"),
+		{"string [3] a b c"}, "string [3] a b c"},
+	{S(X "in z int32 [3];", "SequenceConstruct z > e;"
+		"node SequenceInsert e x > s;"
+		"init i int64 [] 0; node SequenceAt s i > y"),
+		{"string [3] a b c", "int32 [3] 0 1 2"}, "!onnx.elem"},
 	{"opset 20; in x string [2]; out y; node SequenceConstruct x x > s;"
 	 "node SequenceAt s i > z; init i int64 [] 0; node Abs z > y;",
 		{"string [2] a b"}, "!onnx.elem"},
