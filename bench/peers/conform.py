@@ -1,0 +1,164 @@
+"""conform.py [--json] FOLDER: ONNX's node tests, run by ONNX Runtime.
+
+The same comparison as `tenon check`: |x - y| <= 1e-7 + 1e-3 |y|, equal types and
+shapes; NaN is NaN. Values of types that NumPy has not, such as bfloat16, go
+through a Cast that is put before and behind the model: from and to f32, or i8 and
+u8, which hold them all. Prints what fails, with the first line of its reason,
+and a count of each kind.
+Needs onnx, onnxruntime and numpy (bench/peers/zoo.py says how to get them).
+"""
+import collections
+import os
+import sys
+
+import numpy
+import onnx
+from onnx import numpy_helper
+
+
+def value(path, kind):
+    """A tensor, a list of them, or None: of a file input_0.pb."""
+    data = open(path, "rb").read()
+    which = kind.WhichOneof("value")
+    if which == "tensor_type":
+        t = onnx.TensorProto()
+        t.ParseFromString(data)
+        return numpy_helper.to_array(t)
+    if which == "sequence_type":
+        s = onnx.SequenceProto()
+        s.ParseFromString(data)
+        return numpy_helper.to_list(s)
+    if which == "optional_type":
+        o = onnx.OptionalProto()
+        o.ParseFromString(data)
+        return numpy_helper.to_optional(o)
+    raise ValueError("a value of kind " + str(which))
+
+
+def same(got, want):
+    if want is None or got is None:
+        return got is want
+    if isinstance(want, list):
+        return (isinstance(got, list) and len(got) == len(want) and
+                all(same(a, b) for a, b in zip(got, want)))
+    got, want = numpy.asarray(got), numpy.asarray(want)
+    if got.shape != want.shape:
+        return False
+    if want.dtype.kind in "OSU":
+        return bool((got.astype(str) == want.astype(str)).all())
+    if got.dtype != want.dtype:
+        return False
+    a = got.astype("complex128" if want.dtype.kind == "c" else "float64")
+    b = want.astype(a.dtype)
+    with numpy.errstate(invalid="ignore"):
+        near = abs(a - b) <= 1e-7 + 1e-3 * abs(b)
+    return bool((near | (a == b) | (numpy.isnan(a) & numpy.isnan(b))).all())
+
+
+def numpy_has(elem):
+    t = onnx.helper.tensor_dtype_to_np_dtype(elem)
+    return t.kind != "V" and t.type.__module__ == "numpy"
+
+
+def wide(elem):
+    """The type of NumPy that holds all values of elem."""
+    name = onnx.TensorProto.DataType.Name(elem)
+    return (onnx.TensorProto.UINT8 if name.startswith("UINT") else
+            onnx.TensorProto.INT8 if name.startswith("INT") else
+            onnx.TensorProto.FLOAT)
+
+
+def with_casts(model):
+    """The model on types of NumPy."""
+    g, before, behind = model.graph, [], []
+    known = {x.name for x in g.initializer}
+    for i, x in enumerate(list(g.input) + list(g.output)):
+        t = x.type.tensor_type
+        is_input = i < len(g.input)
+        if x.type.WhichOneof("value") != "tensor_type" or (
+                numpy_has(t.elem_type)) or (is_input and x.name in known):
+            continue
+        outside = "%s_outside_%d" % (x.name, i)
+        if is_input:
+            before.append(onnx.helper.make_node(
+                "Cast", [outside], [x.name], to=t.elem_type))
+        else:
+            behind.append(onnx.helper.make_node(
+                "Cast", [x.name], [outside], to=wide(t.elem_type)))
+        t.elem_type = wide(t.elem_type)
+        x.name = outside
+    nodes = before + list(g.node) + behind
+    del g.node[:]
+    g.node.extend(nodes)
+    return model.SerializeToString()
+
+
+def fed(v, elem):
+    """A value as the model with casts takes and gives it."""
+    if isinstance(v, numpy.ndarray) and not numpy_has(elem):
+        return v.astype(onnx.helper.tensor_dtype_to_np_dtype(wide(elem)))
+    return v
+
+
+def one(folder):
+    """None, or why it fails: ("refused" or "values", text)."""
+    import onnxruntime as ort
+
+    path = os.path.join(folder, "model.onnx")
+    model = onnx.load(path)
+    types = [x.type.tensor_type.elem_type for x in model.graph.output]
+    o = ort.SessionOptions()
+    o.log_severity_level = 4
+    o.intra_op_num_threads = 1
+    known = {x.name for x in model.graph.initializer}
+    inputs = [x for x in model.graph.input if x.name not in known]
+    elems = [x.type.tensor_type.elem_type for x in inputs]
+    kinds = []
+    for x in list(inputs) + list(model.graph.output):
+        kind = onnx.TypeProto()
+        kind.CopyFrom(x.type)
+        kinds.append(kind)
+    try:
+        data = with_casts(model)
+        s = ort.InferenceSession(data, o, ["CPUExecutionProvider"])
+    except Exception as e:
+        return "refused", str(e)
+    n = 0
+    while os.path.isdir(os.path.join(folder, "test_data_set_%d" % n)):
+        at = os.path.join(folder, "test_data_set_%d" % n)
+        n += 1
+        try:
+            feed = {x.name: fed(value("%s/input_%d.pb" % (at, i), kinds[i]),
+                                elems[i])
+                    for i, x in enumerate(inputs)
+                    if os.path.exists("%s/input_%d.pb" % (at, i))}
+            got = s.run(None, feed)
+            want = [fed(value("%s/output_%d.pb" % (at, i),
+                              kinds[len(inputs) + i]), types[i])
+                    for i in range(len(types))]
+        except Exception as e:
+            return "refused", str(e)
+        for a, b, y in zip(got, want, model.graph.output):
+            if not same(a, b):
+                return "values", y.name
+    return None
+
+
+def main():
+    root, failed, n = sys.argv[-1], collections.Counter(), 0
+    for name in sorted(os.listdir(root)):
+        if not os.path.exists(os.path.join(root, name, "model.onnx")):
+            continue
+        n += 1
+        why = one(os.path.join(root, name))
+        if why is not None:
+            failed[why[0]] += 1
+            print("%s: %s: %s" % (name, why[0], (why[1].splitlines() or [""])[
+                0][:150]), flush=True)
+    print("%d tests, %d pass; %s" % (n, n - sum(failed.values()), ", ".join(
+        "%d %s" % (v, k) for k, v in failed.items())))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
