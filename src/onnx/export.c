@@ -42,6 +42,7 @@ typedef struct op_map {
 	int32_t rank; /* of the first operand; 0: any */
 	/* the operator has its two inputs in the opposite order */
 	bool turned;
+	bool floats; /* the operator takes floats only: i32 goes through f64 */
 } op_map;
 
 #define OP(row_, op_) {.row = (row_), .op = (op_)}
@@ -118,7 +119,8 @@ static const op_map table[] = {
 		.attr = {ALWAYS("", "transB", AS_INT, 1)}},
 	{.row = "linear_nobias", .op = "Gemm", .rank = 2,
 		.attr = {ALWAYS("", "transB", AS_INT, 1)}},
-	OPA("conv", "Conv", TO("groups", "group", AS_INT), WINDOWS),
+	{.row = "conv", .op = "Conv", .floats = true,
+		.attr = {TO("groups", "group", AS_INT), WINDOWS}},
 	OPA("max_pool", "MaxPool", TO("kernel", "kernel_shape", AS_WINDOW),
 		WINDOWS),
 	OPA("avg_pool", "AveragePool", TO("kernel", "kernel_shape", AS_WINDOW),
@@ -126,8 +128,8 @@ static const op_map table[] = {
 	OPA("avg_pool_padded", "AveragePool",
 		TO("kernel", "kernel_shape", AS_WINDOW), WINDOWS,
 		ALWAYS("", "count_include_pad", AS_INT, 1)),
-	OPA("conv_transpose", "ConvTranspose", TO("groups", "group", AS_INT),
-		WINDOWS),
+	{.row = "conv_transpose", .op = "ConvTranspose", .floats = true,
+		.attr = {TO("groups", "group", AS_INT), WINDOWS}},
 	OPA("local_response_norm", "LRN", TO("size", "size", AS_INT),
 		ALWAYS("alpha", "alpha", AS_REAL, 1e-4),
 		ALWAYS("beta", "beta", AS_REAL, 0.75),
@@ -386,6 +388,73 @@ static void add_loop(exporter *x)
 
 /* ---- nodes ---- */
 
+static void add_cast(exporter *x, const char *from, const char *to, tn_dtype t)
+{
+	x->node = str_new(x->a);
+	put_text(&x->node, 1, from);
+	put_text(&x->node, 2, to);
+	put_text(&x->node, 4, "Cast");
+	export_attr_int(x, "to", onnx_dtype_elem(t));
+	put_part(&x->graph, 1, &x->node);
+}
+
+/* A name that no value of a program has. */
+static const char *made_name(exporter *x)
+{
+	return arena_printf(x->a, "made.%d", (int)x->n_made++);
+}
+
+/*
+ * Names of the operands; of i32 for an operator that takes floats only, which is
+ * exact in f64, those of casts.
+ */
+static const char **operand_names(exporter *x, const op_map *m)
+{
+	const ir_call *c = x->call;
+	const char **name = arena_array(x->a, const char *, c->n_args + 1);
+
+	for (int32_t i = 0; i < c->n_args; i++) {
+		tn_dtype t = x->p->value.at[c->arg[i]].type.dtype;
+
+		name[i] = export_name(x, c->arg[i]);
+		if (!m->floats || dtype_is_float(t))
+			continue;
+		if (t != TN_I32)
+			export_refuse(x, "export.dtype", "ONNX has the operator "
+				"for floats only, and for i32 through f64; the "
+				"operand is", dtype_name(t));
+		name[i] = made_name(x);
+		add_cast(x, export_name(x, c->arg[i]), name[i], TN_F64);
+	}
+	return name;
+}
+
+/* One operator of ONNX. */
+static void add_node(exporter *x, const op_map *m)
+{
+	const ir_call *c = x->call;
+	const char **in = operand_names(x, m), *out;
+	const char *result = export_name(x, c->result[0]);
+	bool cast = m->floats &&
+		!dtype_is_float(x->p->value.at[c->result[0]].type.dtype);
+
+	out = cast ? made_name(x) : result;
+	x->node = str_new(x->a);
+	for (int32_t i = 0; i < c->n_args; i++)
+		put_text(&x->node, 1, in[m->turned ? c->n_args - 1 - i : i]);
+	for (int32_t i = 0; i < MAX_ATTRS && m->attr[i].row != NULL; i++) {
+		const ir_attr *a = export_attr(x, m->attr[i].row);
+
+		if (a != NULL || m->attr[i].always)
+			add_attr(x, &m->attr[i], a);
+	}
+	put_text(&x->node, 2, out);
+	put_text(&x->node, 4, m->op);
+	put_part(&x->graph, 1, &x->node);
+	if (cast)
+		add_cast(x, out, result, TN_I32);
+}
+
 static void add_call(exporter *x)
 {
 	const ir_call *c = x->call;
@@ -413,19 +482,7 @@ static void add_call(exporter *x)
 		return;
 	}
 	check_attrs(x, m);
-	x->node = str_new(x->a);
-	for (int32_t i = 0; i < c->n_args; i++)
-		put_text(&x->node, 1, export_name(x, c->arg[
-			m->turned ? c->n_args - 1 - i : i]));
-	for (int32_t i = 0; i < MAX_ATTRS && m->attr[i].row != NULL; i++) {
-		const ir_attr *a = export_attr(x, m->attr[i].row);
-
-		if (a != NULL || m->attr[i].always)
-			add_attr(x, &m->attr[i], a);
-	}
-	put_text(&x->node, 2, export_name(x, c->result[0]));
-	put_text(&x->node, 4, m->op);
-	put_part(&x->graph, 1, &x->node);
+	add_node(x, m);
 }
 
 static void add_port(exporter *x, uint32_t field, const char *name,

@@ -6,6 +6,7 @@
 #include "onnx_run.h"
 
 #include <float.h>
+#include <unistd.h>
 
 /* a = DequantizeLinear(x, sx, zx), b the same of w; y is made of them. */
 typedef struct scaled_case {
@@ -275,12 +276,62 @@ static void test_border(void **state)
 	assert_int_equal(unit_run(check_border, NULL, 0, &d), TN_OK);
 }
 
+/* ---- exported ---- */
+
+/* ONNX has no convolution of i32: it is one of f64, between casts. */
+static void test_export(void **state)
+{
+	static const char text[] = "opset 21; in x uint8 [1,1,3]; out y;"
+		"init s float [] 0.5; init w int8 [1,1,2] 1 -127;"
+		"node DequantizeLinear x s > a; node DequantizeLinear w s > b;"
+		"node Conv a b > y;";
+	static const unsigned char x[3] = {255, 3, 200};
+	char path[] = "/tmp/tenon_onnx_XXXXXX", *info;
+	tn_options o = TN_OPTIONS_INIT;
+	const void *in = x;
+	float y[2];
+	void *out = y;
+	env *e = env_new();
+	arena *a = arena_new(e);
+	pb bytes = onnx_write(a, text);
+	int fd = mkstemp(path);
+	tn_context *c;
+	tn_program *p;
+	tn_onnx *m;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, bytes.s.at, bytes.s.n), bytes.s.n);
+	close(fd);
+	o.interp = true;
+	assert_int_equal(tn_context_new(&c, &o), TN_OK);
+	for (int k = 0; k < 2; k++) { /* as written, as exported */
+		assert_int_equal(tn_onnx_load(&p, c, path), TN_OK);
+		assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
+		assert_true(y[0] == (255 - 127 * 3) / 4.0F &&
+			y[1] == (3 - 127 * 200) / 4.0F);
+		assert_int_equal(tn_onnx_export(p, path), TN_OK);
+		tn_program_free(p);
+	}
+	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+	assert_int_equal(tn_onnx_info(&info, m, false), TN_OK);
+	assert_non_null(strstr(info, "Conv"));
+	assert_null(strstr(info, "cannot run"));
+	tn_text_free(info);
+	tn_onnx_free(m);
+	tn_context_free(c);
+	unlink(path);
+	arena_free(a);
+	env_free(e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_exact),
 		cmocka_unit_test(test_border),
+		cmocka_unit_test(test_export),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
