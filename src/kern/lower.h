@@ -235,6 +235,16 @@ tn_dtype lw_index_dtype(lowering *lw, const ix_form *f); /* of lanes */
 void lw_lane_digits(lowering *lw, const ix_form *f); /* made here, once */
 void lw_load_funs(lowering *lw, const ix_form *f);
 
+/* lower_owner.c */
+/* Does the update of the leaf, a scatter, change an element of the blocks around?
+ * id 0: no block divides its elements. */
+val lw_owned(lowering *lw, const loop_node *leaf, kern_val lane);
+/* The scatter whose updates the loop n walks, of which lanes find those of the
+ * chunk; NULL: none. */
+const loop_node *lw_searched(lowering *lw, const loop_node *n);
+/* Which updates from the loop's value on are the chunk's: a mask */
+val lw_search(lowering *lw, const loop_node *n, const loop_node *leaf);
+
 /* lower_path.c */
 /* the conditions of the path, at a lane or of those that are one for all */
 val lw_path(lowering *lw, kern_val lane);

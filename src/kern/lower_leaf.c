@@ -107,17 +107,23 @@ static bool in_order(const lowering *lw, const loop_node *n, bool fresh)
 
 /*
  * For a scatter: opens the condition that the element is inside of the tensor,
- * unless this is certain.
+ * unless this is certain, and in the blocks of elements around.
  */
-static bool open_push(lowering *lw, const loop_eqn *e)
+static bool open_push(lowering *lw, const loop_node *n, const loop_eqn *e)
 {
 	int64_t min, max, numel = lw->s->tensor.at[e->e->out[0]].numel;
+	val c = {0}, owned;
 
 	lw_load_funs(lw, e->at);
 	ix_range(lw->dom, e->at, &min, &max);
-	if (min >= 0 && max < numel)
+	if (min < 0 || max >= numel)
+		c = lw_inside(lw, lw_form(lw, e->at, 0), 0, numel);
+	owned = lw_owned(lw, n, 0);
+	if (owned.id != 0)
+		c = c.id == 0 ? owned : lw_and(lw, c, owned);
+	if (c.id == 0)
 		return false;
-	lw_if(lw, lw_inside(lw, lw_form(lw, e->at, 0), 0, numel));
+	lw_if(lw, c);
 	return true;
 }
 
@@ -131,7 +137,7 @@ static void accumulate(lowering *lw, const loop_node *n)
 	struct place_of p[IR_MAX_COMP];
 	val x[IR_MAX_COMP], y[IR_MAX_COMP], z[IR_MAX_COMP];
 	struct marks marks;
-	bool open = e->push && open_push(lw, e);
+	bool open = e->push && open_push(lw, n, e);
 	int32_t m = e->e->n_out;
 
 	marks = lw_mark(lw);

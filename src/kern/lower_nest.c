@@ -66,15 +66,52 @@ static void unrolled(lowering *lw, const loop_node *n)
 	lw->plus[n->var] = 0;
 }
 
+static void one_by_one(lowering *lw, const loop_node *n, form from);
+
+/* Walks the updates of a scatter, of which this chunk does some. */
+static void searched(lowering *lw, const loop_node *n, const loop_node *leaf)
+{
+	const struct span *s = &lw->span[n->var];
+	int32_t lanes = lw->k->machine->lanes;
+	kern_stmt loop = {.lo = s->lo, .step = lanes};
+	struct marks m = lw_mark(lw);
+	form v = lw->var[n->var], at;
+	val found;
+	kern_val l;
+
+	loop.hi = lw_addc(lw, s->lo, s->len / lanes * lanes);
+	at = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
+	lw->var[n->var] = at;
+	found = lw_search(lw, n, leaf);
+	lw_if(lw, lw_op1(lw, KERN_ANY, (val){0, TN_BOOL, 1, 0}, found));
+	l = lw_for_lanes(lw, lanes);
+	lw_if(lw, lw_lane_of(lw, found, lw_form_of(lw, l)));
+	lw->var[n->var] = lw_add(lw, at, lw_form_of(lw, l));
+	body(lw, n);
+	lw_close(lw);
+	lw_close(lw);
+	lw_close(lw);
+	lw_close(lw);
+	lw_release(lw, m);
+	lw->var[n->var] = v;
+	if (s->len % lanes != 0)
+		one_by_one(lw, n, loop.hi);
+}
+
 /* from: the first iteration; NULL: the loop's start */
 static void one_by_one(lowering *lw, const loop_node *n, form from)
 {
+	const loop_node *leaf = from == NULL ? lw_searched(lw, n) : NULL;
 	const struct span *s = &lw->span[n->var];
 	form v = lw->var[n->var];
 	struct marks m = lw_mark(lw);
 	kern_stmt loop = {
 		.step = 1, .down = n->backward, .by_warp = n->by_warp};
 
+	if (leaf != NULL) {
+		searched(lw, n, leaf);
+		return;
+	}
 	if (from == NULL && lw_is_unrolled(lw, n)) {
 		unrolled(lw, n);
 		return;

@@ -159,6 +159,26 @@ static void walked(struct address *d, kern_val v, int64_t c, const kern_stmt *s,
 	offset(d, c, v, from, step, s == d->v->by_warp ? v : 0, nest);
 }
 
+/* A condition lo <= v - digits < hi: those digits; 0: there is none. */
+static const kern_form *behind_digits(struct address *d, kern_val v)
+{
+	kern_kernel *k = d->v->k;
+
+	for (int32_t i = 0; i < d->v->range.fact.n; i++) {
+		const struct kern_fact *a = &d->v->range.fact.at[i];
+		bool own = false, digits = a->f->n > 1;
+
+		for (int32_t j = 0; j < a->f->n; j++)
+			if (a->f->t[j].v == v)
+				own = a->f->t[j].coef == 1;
+			else
+				digits &= is_digit(k, a->f->t[j].v, 0);
+		if (own && digits && a->lo != INT64_MIN && a->hi != INT64_MAX)
+			return kern_form_sub(k, kern_form_term(k, 1, v), a->f);
+	}
+	return kern_form_const(k, 0);
+}
+
 static void one(struct address *d, kern_val v, int64_t c, int nest)
 {
 	kern_kernel *k = d->v->k;
@@ -184,7 +204,7 @@ static void one(struct address *d, kern_val v, int64_t c, int nest)
 	else if (x->op == KERN_MIN || x->op == KERN_MAX || x->op == KERN_PICK)
 		offset(d, c, v, x->form[x->form[0]->n == 0], 1, 0, nest);
 	else
-		offset(d, c, v, kern_form_const(k, 0), 1, 0, nest);
+		offset(d, c, v, behind_digits(d, v), 1, 0, nest);
 }
 
 static void take_apart(struct address *d, const kern_form *f, int64_t c,

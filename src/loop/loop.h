@@ -278,6 +278,12 @@ bool loop_is_staged(loop_kernel *k, const loop_buf *b, const ix_form *at);
 /* The coefficient of var in f; false: f depends on var in another way. */
 bool loop_stride(
 	const ix_form *f, int32_t var, int64_t extent, int64_t *stride);
+/*
+ * Can the elements of a scatter be divided along var? *row gets the value of var
+ * whose elements an update changes: one of a block of var changes none outside.
+ */
+bool loop_row_of(
+	const loop_kernel *k, const loop_eqn *e, int32_t var, const ix_form **row);
 /* The dtype of the accumulators, unless a schedule changes it. */
 tn_dtype loop_natural_acc(const loop_kernel *k, const loop_eqn *e, int32_t comp);
 loop_set loop_form_vars(const ix_form *f);

@@ -276,6 +276,28 @@ bool loop_may_part(loop_kernel *k, const loop_node *n)
 	return !n->backward && part_below(k, n, n->var);
 }
 
+bool loop_row_of(
+	const loop_kernel *k, const loop_eqn *e, int32_t var, const ix_form **row)
+{
+	ix *x = k->s->x;
+	int64_t step, min, max, ext = k->var[var].extent;
+	const ix_form *in;
+
+	if (!e->push || ((e->left | e->reduced) >> var & 1) != 0 ||
+		!loop_stride(e->start_at, var, ext, &step) || step < 1)
+		return false;
+	ix_range(&k->dom,
+		ix_sub(x, &k->dom, e->start_at,
+			ix_scale(x, ix_axis(x, &k->dom, var), step)),
+		&min, &max);
+	if (min < 0 || max >= step)
+		return false;
+	*row = ix_div(x, &k->dom, e->at, step);
+	in = ix_sub(x, &k->dom, e->at, ix_scale(x, *row, step));
+	ix_range(&k->dom, in, &min, &max);
+	return min >= 0 && max < step && (loop_form_vars(*row) & e->left) == 0;
+}
+
 tn_dtype loop_natural_acc(const loop_kernel *k, const loop_eqn *e, int32_t comp)
 {
 	const sys_tensor *t = k->s->tensor.at;

@@ -295,6 +295,33 @@ static void add_statement(estimate *w, const loop_node *n)
 	add_lane_sum(w, e);
 }
 
+/* The part of a scatter's updates that change an element of the blocks around. */
+static double owned(const estimate *w, const loop_node *n)
+{
+	const loop_eqn *e = &w->k->eqn[n->eqn];
+	const ix_form *row;
+	double part = 1;
+
+	for (const loop_node *u = n->up; u != NULL && e->push; u = u->up)
+		if (u->kind == LOOP_BLOCK && loop_row_of(w->k, e, u->var, &row))
+			part *= (double)u->size /
+				(double)w->k->var[u->var].extent;
+	return part;
+}
+
+/* Each update of a scatter is asked whether it is one of these. */
+static void add_owned(estimate *w, const loop_node *n, double part)
+{
+	const machine_cycles *c = &w->k->machine->cycles;
+	double share = w->share, all = times_of(w, ~(loop_set)0);
+
+	w->out->scalar_cycles += all * c->scalar_guard;
+	add_access(w, false, MACHINE_SCALAR, all);
+	w->share *= part;
+	add_statement(w, n);
+	w->share = share;
+}
+
 static void add_leaf(estimate *w, const loop_node *n)
 {
 	const loop_eqn *e = &w->k->eqn[n->eqn];
@@ -302,7 +329,10 @@ static void add_leaf(estimate *w, const loop_node *n)
 
 	switch (n->kind) {
 	case LOOP_STMT:
-		add_statement(w, n);
+		if (owned(w, n) < 1)
+			add_owned(w, n, owned(w, n));
+		else
+			add_statement(w, n);
 		break;
 	case LOOP_INIT:
 	case LOOP_DONE:

@@ -56,6 +56,7 @@ void loop_take_lanes(loop_kernel *k, loop_node *n);
 int32_t loop_add_stage(loop_kernel *k, int32_t tensor, const ix_form *at);
 bool loop_covers(
 	const loop_kernel *k, int32_t tensor, const ix_form *at, loop_set vars);
+bool loop_push_owners(loop_kernel *k); /* true: chunks divide its elements */
 void loop_push_phases(loop_kernel *k);
 void loop_columns_to_rows(loop_kernel *k);
 /* Finds the equations below n that reduce var; false: one cannot be split. */

@@ -92,7 +92,8 @@ struct recipe {
 
 static void take_scatter(struct recipe *r)
 {
-	loop_push_phases(r->k);
+	if (!loop_push_owners(r->k))
+		loop_push_phases(r->k);
 	r->scatters = r->k->n_phases > 1;
 }
 

@@ -113,11 +113,22 @@ static loop_set wanted(const loop_eqn *e, const loop_node *n)
 	return 0;
 }
 
+/* Does the block restrict a scatter to some of its elements? */
+static bool divides(const struct sv *v, const loop_node *u, const loop_eqn *e)
+{
+	const ix_form *row;
+
+	return u->kind == LOOP_BLOCK && u->number < 0 &&
+	       loop_row_of(v->k, e, u->var, &row);
+}
+
 /* Fails if a loop around n, over none of these variables, would repeat it. */
 static void check_repeated(struct sv *v, const loop_node *n, loop_set want)
 {
+	const loop_eqn *e = &v->k->eqn[n->eqn];
+
 	for (const loop_node *u = n->up; u != NULL; u = u->up)
-		if ((want & BIT(u->var)) == 0 &&
+		if ((want & BIT(u->var)) == 0 && !divides(v, u, e) &&
 			(u->number < 0 || (want & BIT(u->number)) == 0))
 			verify_fail(v, n, "cover",
 				"the loop over %s would repeat %s; the statement must be outside it",

@@ -33,6 +33,7 @@
 		.bytes_an_elem = 8, .ops_an_elem = 16,                         \
 		.serial_elems = 16384, .chunk_elems = 32 << 10,                \
 		.max_chunks = 4096, .min_chunks = 16, .stream_bytes = 8 << 20, \
+		.owner_updates = INT64_MAX,                                    \
 		.least_lanes = 4, .small_inside = 64, .rows_at_once = 8,       \
 		.near_lanes = 2, .near_jump = 0.25, .write_jump = 1.5,         \
 		.near_guard = 16, .ahead_bytes = 2048, .ahead_ops = 12,        \
@@ -121,6 +122,7 @@
 		.bytes_an_elem = 8, .ops_an_elem = 16, .serial_elems = 1024,   \
 		.chunk_elems = 2 << 10, .max_chunks = 4096, .min_chunks = 64,  \
 		.stream_bytes = INT64_MAX, .least_lanes = 4,                   \
+		.owner_updates = 32,                                           \
 		.small_inside = 64, .rows_at_once = 8, .near_lanes = 2,        \
 		.near_jump = 0.25, .write_jump = 1.5, .near_guard = 16,        \
 		.ahead_bytes = 1, .ahead_ops = 1, .turn_bytes = 512,           \
@@ -326,6 +328,7 @@ static const struct fact {
 	SIZE(schedule.chunk_elems, "fused"),
 	SIZE(schedule.max_chunks, "fused"),
 	SIZE(schedule.min_chunks, "fused"),
+	SIZE(schedule.owner_updates, "fused"),
 	SIZE(schedule.stream_bytes, "fused"),
 	SIZE(schedule.least_lanes, "nets"),
 	SIZE(schedule.small_inside, "nets"),

@@ -62,6 +62,8 @@ typedef struct machine_schedule {
 	int64_t serial_elems; /* less work is done by the calling thread */
 	int64_t chunk_elems; /* work of a chunk, in elements, at least */
 	int64_t max_chunks;
+	int64_t owner_updates; /* of a scatter, for each chunk that has elements of
+				* its own; INT64_MAX: chunks do not divide them */
 	int64_t min_chunks;   /* fewer: a reduction is split */
 	int64_t stream_bytes; /* larger results go past the caches, if the
 			       * kernel moves more than the last one holds */

@@ -707,6 +707,28 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"step 32", "step 31", "race"},
+	{"a scatter, of which each chunk has elements of its own",
+		"kernel 0 own {\n"
+		"  param p0: f32[64] out\n"
+		"  param p1: f32[100] in\n"
+		"  param p2: i64[100] in\n"
+		"  check 1: ids in 0 .. 64\n"
+		"  phase of 4 chunks {\n"
+		"    for %i0 = 16*chunk .. 16*chunk + 16 {\n"
+		"      store p0[%i0] = f32(0)\n"
+		"    }\n"
+		"    for %i1 = 0 .. 100 {\n"
+		"      %2: i64 = load p2[%i1]\n"
+		"      %3: i64 = check %2, 1\n"
+		"      if inside -16*chunk + %3, 0, 16 {\n"
+		"        %4: f32 = load p1[%i1]\n"
+		"        %5: f32 = load p0[%3]\n"
+		"        store p0[%3] = f32 add %5, %4\n"
+		"      }\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"0, 16 {", "0, 17 {", "race"},
 	{"a row in pieces, which all warps add up",
 		"kernel 0 sum {\n"
 		"  param p0: f32[4] out\n"

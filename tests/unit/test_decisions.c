@@ -223,6 +223,19 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", "cuda/sm_80"},
 	{DECIDE_WARPS_TAKEN, 8, -1, "program { x: f32[256,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_OWNERS_TAKEN, 938, 32, "program { x: f32[30000]  i: i64[65536]\n"
+		" u: f32[65536]\n o = scatter_add(x, i, u)\n return o }",
+		"cuda/sm_90"},
+	{DECIDE_OWNERS_PIECES, 2048, 2112, "program { x: f32[100,65536]\n"
+		" i: i64[300]  u: f32[300,65536]\n o = scatter_add(x, i, u)\n"
+		" return o }", "cuda/sm_90"},
+	{DECIDE_OWNERS_LITTLE, 63, 64, "program { x: f32[100]  i: i64[63]\n"
+		" u: f32[63]\n o = scatter_add(x, i, u)\n return o }", "cuda/sm_90"},
+	{DECIDE_OWNERS_ADDRESS, -1, -1, "op s(x[a, n], i[a, k]:int, u[a, k]) -> o {\n"
+		" o[a, n] = x[a, n]; o[a, i[a, k]] += u[a, k] }\n"
+		"program { x: f32[64,100]  i: i64[64,200]  u: f32[64,200]\n"
+		" o = s(x, i, u)\n return o }", "cuda/sm_90"},
+	{DECIDE_OWNERS_FUSED, -1, -1, "inplace/29_two_steps.tn", "cuda/sm_90"},
 	{DECIDE_WARPS_LOOPS, -1, -1, "fusion/31d_rows_in_blocks.tn", "cuda/sm_90"},
 	{DECIDE_WARPS_ROW_TAKEN, 8, -1, "program { x: f32[256,8192]\n"
 		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
@@ -360,6 +373,16 @@ static bool reads_in_place(const struct facts *f, int32_t eqn, int32_t tensor)
 	return false;
 }
 
+/* Do chunks walk a block of a variable that the updates of the scatter lack? */
+static bool has_owners(const loop_kernel *k, int32_t eqn)
+{
+	const loop_eqn *e = &k->eqn[eqn];
+	const loop_node *n = k->phase[0].root[0];
+
+	return n->kind == LOOP_BLOCK && n->parallel && e->push &&
+	       ((e->left | e->reduced) & BIT(n->var)) == 0;
+}
+
 /* Was done what the pass says, as far as the trees show? */
 static bool is_done(const struct facts *f, const loop_decision *d)
 {
@@ -392,6 +415,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return stages(k, f->turned, d->of);
 	case DECIDE_PASS_KEEP:
 		return stages(k, f->kept, d->of);
+	case DECIDE_PASS_OWNERS:
+		return has_owners(k, d->of);
 	case DECIDE_PASS_CHUNKS:
 		return k->phase[d->of].n_chunks > 1;
 	case DECIDE_PASS_MATRIX:
