@@ -44,5 +44,7 @@ compile_options draw_options(
 		pricing->memory[MACHINE_L2].bytes = 1 << rng_range(&r, 10, 20);
 	}
 	o.plan.apart = rng_percent(&r, po->asan ? 80 : 30);
+	if (rng_percent(&r, 50))
+		m->schedule.owner_updates = 1 << rng_range(&r, 0, 4);
 	return o;
 }
