@@ -61,6 +61,18 @@ static int32_t maker(const writes *w, const eqn_unit *u, int32_t read)
 		: -1;
 }
 
+/*
+ * Is the tensor read still? A read stays where an index from data would no longer
+ * be checked, because it cancels: x[i + k[] - k[]].
+ */
+static bool is_read(const eqn_unit *u, int32_t tensor)
+{
+	for (int32_t r = 0; r < u->n_reads; r++)
+		if (u->read[r].tensor == tensor)
+			return true;
+	return false;
+}
+
 /* One equation more in the write; false: there is none. */
 static bool put_in(writes *w, int32_t write)
 {
@@ -69,6 +81,7 @@ static bool put_in(writes *w, int32_t write)
 
 	for (int32_t r = 0; r < u->n_reads; r++) {
 		int32_t from = maker(w, u, r);
+		eqn_unit *with;
 		sys_eqn e;
 
 		if (from < 0)
@@ -76,7 +89,10 @@ static bool put_in(writes *w, int32_t write)
 		eqn_replace(p->graph, &p->eqn[from].unit->e);
 		e = eqn_inline(p->graph, &u->e);
 		eqn_keep(p->graph, &p->eqn[from].unit->e);
-		p->eqn[write].unit = eqn_unit_new(p->graph, &e, write);
+		with = eqn_unit_new(p->graph, &e, write);
+		if (is_read(with, u->read[r].tensor))
+			continue;
+		p->eqn[write].unit = with;
 		p->eqn[from].dead = true;
 		return true;
 	}

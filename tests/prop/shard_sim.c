@@ -360,6 +360,9 @@ static void bring(sim *v, int32_t tensor, piece *const *from,
 	const sys_tensor *t = tensor_of(v, tensor);
 	size_t size = dtype_size(t->dtype);
 
+	if (t->numel > 0 && from[0][tensor].here == NULL)
+		env_fail(v->e, TN_EINTERNAL, "shard.sim", (loc){0},
+			"%s is read before it is made", t->name);
 	for (int64_t q = 0; q < v->n_processes; q++) {
 		piece dst = piece_new(v->a, t);
 
