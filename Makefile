@@ -8,13 +8,14 @@
 #   make check     everything that can fail; last line: N passed, N failed, N skipped
 #   make check-long  the same with all parts of the longest runs
 #   make bench     generated kernels against hand-written loops
+#   make wheel     the Python package, into dist/ (needs PyPI, for meson-python)
 #   make install   PREFIX=/usr/local DESTDIR=
 #   make clean
 
 PREFIX ?= /usr/local
 BUILD = build
 
-.PHONY: configure build tenon demo levels check check-long bench install clean
+.PHONY: configure build tenon demo levels check check-long bench wheel install clean
 
 configure:
 	@tools/setup.sh build
@@ -44,9 +45,12 @@ check-long:
 bench: tenon
 	$(BUILD)/tenon bench fused
 
+wheel:
+	@tools/wheel.sh
+
 install: build
 	meson configure $(BUILD) -Dprefix=$(abspath $(PREFIX))
 	meson install -C $(BUILD)
 
 clean:
-	rm -rf build build-asan
+	rm -rf build build-asan dist

@@ -56,7 +56,7 @@ def check_api():
 def check_files():
     """Source files in `code` of documents, by their name or the end of their path."""
     have = set()
-    for folder in ("src", "include", "tests", "tools", "examples", "bench"):
+    for folder in ("src", "include", "tests", "tools", "examples", "bench", "python"):
         for at, _, files in os.walk(os.path.join(ROOT, folder)):
             parts = os.path.relpath(at, ROOT).split(os.sep)
             for f in files:

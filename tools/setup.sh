@@ -25,6 +25,11 @@ headers() { # all these headers can be included, in this order
 	printf '#include <%s>\n' "$@" | cc -E -x c - -o /dev/null
 }
 
+python_headers() {
+	headers "$(/usr/bin/python3 -c \
+		'import sysconfig; print(sysconfig.get_paths()["include"])')/Python.h"
+}
+
 need gcc "C compiler, for Tenon and for the kernels it generates" command -v cc
 need libc6-dev "headers of the C library" headers stdio.h pthread.h
 need meson "configures the build" command -v meson
@@ -40,6 +45,11 @@ if [ "$what" = check ]; then
 	need locales "a language that writes 1,5 for 1.5, in tests" \
 		test -e /usr/share/i18n/locales/de_DE
 	need python3 "writes the data of some tests" command -v python3
+	need python3-dev "headers, for the Python package" python_headers
+	need python3-pytest "runs the tests of the Python package" \
+		/usr/bin/python3 -c 'import pytest'
+	need python3-numpy "what the Python package is compared with" \
+		/usr/bin/python3 -c 'import numpy'
 fi
 [ ${#missing[@]} -eq 0 ] && exit 0
 
