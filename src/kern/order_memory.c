@@ -39,7 +39,7 @@ void kern_order_room(struct kern_order *o)
 	}
 }
 
-/* Its bits; those of elements at.lo .. at.hi are from .. to - 1. */
+/* Its bits; those of elements at.lo .. at.hi that it has are from .. to - 1. */
 static const struct kern_bits *bits_of(const struct kern_order *o,
 	int32_t array, struct kern_span at, int64_t *from, int64_t *to)
 {
@@ -51,8 +51,9 @@ static const struct kern_bits *bits_of(const struct kern_order *o,
 
 	at.lo = at.lo < 0 ? 0 : at.lo;
 	at.hi = at.hi >= r->elems ? r->elems - 1 : at.hi;
-	*from = r->offset + at.lo * size;
-	*to = at.hi < at.lo ? *from : r->offset + (at.hi + 1) * size;
+	/* of nothing, also behind the array: no bits, where it begins */
+	*from = r->offset + (at.hi < at.lo ? 0 : at.lo * size);
+	*to = r->offset + (at.hi < at.lo ? 0 : (at.hi + 1) * size);
 	return b;
 }
 
