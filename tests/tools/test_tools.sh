@@ -212,7 +212,7 @@ documents() { # documents SED FILE STATUS TEXT: the tree with one file changed
 	rm -rf "$tmp/d"
 	mkdir -p "$tmp/d/docs"
 	cp -R "$root/include" "$root/docs" "$root/README.md" "$root/LICENSE" \
-		"$root/src" "$root/examples" "$root/tools" "$tmp/d/"
+		"$root/src" "$root/examples" "$root/tools" "$root/python" "$tmp/d/"
 	ln -s "$root/tests" "$root/bench" "$tmp/d/"
 	sed -i "$1" "$tmp/d/$2"
 	expect "$3" "$4" "$root/tools/docs_check.py" "$tmp/d"
