@@ -180,6 +180,29 @@ void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
 	s->type = square;
 }
 
+void kern_async(kern_builder *b, const kern_stmt *like)
+{
+	kern_stmt *s = kern_add(b, KERN_ASYNC);
+
+	*s = *like;
+	s->kind = KERN_ASYNC;
+}
+
+void kern_commit(kern_builder *b)
+{
+	kern_add(b, KERN_COMMIT);
+}
+
+void kern_wait(kern_builder *b, int32_t groups)
+{
+	kern_add(b, KERN_WAIT)->groups = groups;
+}
+
+void kern_barrier(kern_builder *b)
+{
+	kern_add(b, KERN_BARRIER);
+}
+
 void kern_matrix(kern_builder *b, kern_kind kind, const kern_stmt *like)
 {
 	kern_stmt *s = kern_add(b, kind);

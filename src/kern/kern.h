@@ -58,6 +58,8 @@ enum {
 	KERN_MMA_EACH = 4, /* registers for each eight columns */
 	KERN_MMA_BYTES = 16, /* of a row that are loaded at a time */
 	KERN_WIDE_BYTES = 16, /* that a lane accesses at once, at most */
+	KERN_ASYNC_BYTES = 16, /* that a lane copies at once */
+	KERN_MAX_GROUPS = 7,   /* of copies that a `wait` leaves under way */
 	KERN_MAX_TOGETHER = 8, /* elements of them */
 	KERN_MAX_DEPTH = 200 /* of nested blocks */
 };
@@ -184,6 +186,9 @@ typedef enum kern_kind {
 	KERN_MMA,      /* acc += at times from: see below */
 	KERN_TAKE,     /* acc = at */
 	KERN_GIVE,     /* at = acc */
+	KERN_ASYNC,    /* begins to copy rows: at = from: see below */
+	KERN_COMMIT,   /* ends a group of such copies */
+	KERN_WAIT,     /* until the copies of all groups but the last `groups` have ended */
 	KERN_NOTE      /* text */
 } kern_kind;
 
@@ -206,6 +211,11 @@ typedef struct kern_block {
  * lane 4 (i mod 8) + j div 2 of register 4 v + 2 (i div 8) + j mod 2. In memory
  * row i begins at element at + n i. MMA: `at` has 16 terms in each row, `from` has
  * 16 rows from + m k of columns, and the terms k are added in their order.
+ *
+ * ASYNC: `rows` rows of `width` elements, whose beginnings are n apart in `at`, an
+ * array that the warps of a block share, and m apart in `from`, a param. A warp
+ * copies them at some time until its wait. COMMIT and WAIT are of all warps: what
+ * other warps have copied is there behind the next barrier.
  */
 struct kern_stmt {
 	kern_kind kind;
@@ -224,6 +234,8 @@ struct kern_stmt {
 	kern_access at, from;	/* STORE, PREFETCH, TURN */
 	int64_t n, m;		/* TURN: distances of rows; the square has type.lanes rows */
 	kern_type type;		/* TURN; MMA: of the factors */
+	int32_t rows, width;	/* ASYNC */
+	int32_t groups;		/* WAIT */
 	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32 */
 	int32_t n_acc;		/* a multiple of 4 */
 	int32_t array;		/* ARRAY */
@@ -418,6 +430,12 @@ void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
 
 /* acc += at times from, acc = at, at = acc: see kern_stmt. */
 void kern_matrix(kern_builder *b, kern_kind kind, const kern_stmt *like);
+
+/* at = from, rows of elements, and what waits for them: see kern_stmt. */
+void kern_async(kern_builder *b, const kern_stmt *like);
+void kern_commit(kern_builder *b);
+void kern_wait(kern_builder *b, int32_t groups);
+void kern_barrier(kern_builder *b);
 
 /*
  * Numbers the values in order of their definitions and drops unused ones, so

@@ -144,6 +144,9 @@ static void check_block(struct by_lane *b, const kern_block *block)
 		case KERN_MMA:
 		case KERN_TAKE:
 		case KERN_GIVE:
+		case KERN_ASYNC:
+		case KERN_COMMIT:
+		case KERN_WAIT:
 			refuse(b, "a loop by lane has values, registers, stores and conditions only");
 			break;
 		}

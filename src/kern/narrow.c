@@ -163,6 +163,9 @@ static void statement(struct walk *w, const kern_stmt *s)
 	else if (s->kind == KERN_TURN) {
 		rows(w, &s->at, s->n, s->type.lanes, s->type.lanes);
 		rows(w, &s->from, s->m, s->type.lanes, s->type.lanes);
+	} else if (s->kind == KERN_ASYNC) {
+		rows(w, &s->at, s->n, s->rows, s->width);
+		rows(w, &s->from, s->m, s->rows, s->width);
 	} else if (s->n_acc > 0) {
 		rows(w, &s->at, s->n, KERN_MMA_ROWS, KERN_MMA_EACH * s->n_acc);
 		if (s->kind == KERN_MMA)
@@ -191,7 +194,8 @@ static void find_stored(struct walk *w, const kern_block *b)
 			*n = larger(*n, x->op == KERN_CHECK
 						? of_check(w->k, x->num[0])
 						: KERN_BEYOND);
-		else if (s->kind == KERN_TURN || s->kind == KERN_GIVE)
+		else if (s->kind == KERN_TURN || s->kind == KERN_GIVE ||
+			s->kind == KERN_ASYNC)
 			*n = KERN_BEYOND;
 		find_stored(w, &s->body);
 		find_stored(w, &s->other);

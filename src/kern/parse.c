@@ -278,6 +278,36 @@ static void parse_give(struct kern_parser *p, const lex_token *t)
 	parse_acc(p, s);
 }
 
+/* b0[F] rows N = p1[G] rows M, ROWS by WIDTH */
+static void parse_async(struct kern_parser *p, const lex_token *t)
+{
+	kern_stmt *s = add(p, KERN_ASYNC, t);
+
+	s->at = kern_parse_access(p, false);
+	s->n = parse_rows(p);
+	lex_need(p->l, "=");
+	s->from = kern_parse_access(p, false);
+	s->m = parse_rows(p);
+	lex_need(p->l, ",");
+	s->rows = (int32_t)kern_parse_int(p, 1, INT16_MAX, "a number of rows");
+	lex_need(p->l, "by");
+	s->width = (int32_t)kern_parse_int(
+		p, 1, INT16_MAX, "the elements of a row");
+}
+
+static void parse_commit(struct kern_parser *p, const lex_token *t)
+{
+	add(p, KERN_COMMIT, t);
+}
+
+static void parse_wait(struct kern_parser *p, const lex_token *t)
+{
+	kern_stmt *s = add(p, KERN_WAIT, t);
+
+	s->groups = (int32_t)kern_parse_int(p, 0, KERN_MAX_GROUPS,
+		"the groups of copies that may be under way");
+}
+
 static void parse_note(struct kern_parser *p, const lex_token *t)
 {
 	kern_stmt *s = add(p, KERN_NOTE, t);
@@ -324,7 +354,9 @@ void kern_parse_body(struct kern_parser *p)
 		{"prefetch", parse_prefetch}, {"fence", parse_fence},
 		{"barrier", parse_barrier}, {"together", parse_together},
 		{"turn", parse_turn}, {"mma", parse_mma}, {"take", parse_take},
-		{"give", parse_give}, {"note", parse_note}};
+		{"give", parse_give}, {"async", parse_async},
+		{"commit", parse_commit}, {"wait", parse_wait},
+		{"note", parse_note}};
 	const lex_token *t = lex_peek(p->l);
 
 	if (lex_is(p->l, "%")) {

@@ -317,6 +317,15 @@ static void matrix(struct print *p, const kern_stmt *s)
 	}
 }
 
+static void async(struct print *p, const kern_stmt *s)
+{
+	str_add(p->out, "async ");
+	rows(p, &s->at, s->n);
+	str_add(p->out, " = ");
+	rows(p, &s->from, s->m);
+	str_printf(p->out, ", %d by %d", s->rows, s->width);
+}
+
 static void statement(struct print *p, const kern_stmt *s)
 {
 	switch (s->kind) {
@@ -375,6 +384,15 @@ static void statement(struct print *p, const kern_stmt *s)
 	case KERN_TAKE:
 	case KERN_GIVE:
 		matrix(p, s);
+		break;
+	case KERN_ASYNC:
+		async(p, s);
+		break;
+	case KERN_COMMIT:
+		str_add(p->out, "commit");
+		break;
+	case KERN_WAIT:
+		str_printf(p->out, "wait %d", s->groups);
 		break;
 	case KERN_NOTE:
 		str_printf(p->out, "note %s;", s->text);

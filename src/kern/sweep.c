@@ -67,7 +67,7 @@ static void count_stmt(struct sweep *w, const kern_stmt *s, int32_t by)
 	if (s->kind == KERN_LET)
 		count_operands(w, s->v, by);
 	if (s->kind == KERN_STORE || s->kind == KERN_PREFETCH ||
-		s->kind == KERN_TURN)
+		s->kind == KERN_TURN || s->kind == KERN_ASYNC)
 		count_access(w, &s->at, by);
 	for (int32_t i = 0; i < s->n_acc; i++)
 		count_value(w, s->acc[i], by);
@@ -75,7 +75,8 @@ static void count_stmt(struct sweep *w, const kern_stmt *s, int32_t by)
 		count_access(w, &s->at, by);
 	if (s->kind == KERN_MMA || s->kind == KERN_TAKE)
 		w->reads[s->at.array] += by;
-	if (s->kind == KERN_TURN || s->kind == KERN_MMA) {
+	if (s->kind == KERN_TURN || s->kind == KERN_MMA ||
+		s->kind == KERN_ASYNC) {
 		count_access(w, &s->from, by);
 		w->reads[s->from.array] += by;
 	}
@@ -129,6 +130,9 @@ static bool is_dead(const struct sweep *w, const kern_stmt *s)
 	case KERN_MMA:
 	case KERN_TAKE:
 	case KERN_GIVE:
+	case KERN_ASYNC:
+	case KERN_COMMIT:
+	case KERN_WAIT:
 	case KERN_NOTE:
 		return false;
 	}

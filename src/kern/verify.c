@@ -21,6 +21,7 @@
  *   kern.race      chunks that write, or write and read, the same element
  *   kern.warp      a statement that the warps of a block cannot all run
  *   kern.barrier   memory that changes hands between warps without a barrier
+ *   kern.wait      memory that is copied, without a wait and a barrier behind it
  *   kern.room      arrays beyond the bytes that there are, or misplaced
  *   kern.fence     stores past the caches without a fence behind them
  *   kern.copies    a phase that does more than it says
@@ -463,6 +464,13 @@ static void verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 	kern_verify_matrix(v, s);
 }
 
+static void verify_async(struct kern_verifier *v, const kern_stmt *s)
+{
+	need_access(v, &s->at);
+	need_access(v, &s->from);
+	kern_verify_async(v, s);
+}
+
 static void statement(struct kern_verifier *v, const kern_stmt *s)
 {
 	v->s = s;
@@ -503,7 +511,12 @@ static void statement(struct kern_verifier *v, const kern_stmt *s)
 	case KERN_GIVE:
 		verify_matrix(v, s);
 		break;
+	case KERN_ASYNC:
+		verify_async(v, s);
+		break;
 	case KERN_BARRIER:
+	case KERN_COMMIT:
+	case KERN_WAIT:
 		kern_verify_barrier(v);
 		break;
 	case KERN_FENCE:
@@ -600,7 +613,7 @@ static void verify_phase(struct kern_verifier *v, const kern_phase *p)
 	block(v, &p->body);
 	v->state[p->chunk] = CLOSED;
 	if (p->warps > 1)
-		kern_verify_barriers(v);
+		kern_verify_barriers(v), kern_verify_waits(v);
 	verify_fence(v, p);
 	verify_copies(v, p);
 	if (p->n_chunks > 1)

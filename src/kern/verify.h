@@ -113,6 +113,10 @@ void kern_verify_narrow(struct kern_verifier *v);
 /* verify_mma.c: its operands are defined */
 void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s);
 
+/* async.c: operands of a copy, which are defined; that all accesses wait for it */
+void kern_verify_async(struct kern_verifier *v, const kern_stmt *s);
+void kern_verify_waits(struct kern_verifier *v);
+
 /* verify_warps.c */
 void kern_open_warps(struct kern_verifier *v, const kern_stmt *s);
 void kern_close_warps(struct kern_verifier *v);

@@ -466,6 +466,21 @@ static void matrix(struct kern_order *o, const kern_stmt *s)
 	}
 }
 
+/* Rows that are copied from a param, which nobody writes: async.c checks that what
+ * reads them has waited. */
+static void copied(struct kern_order *o, const kern_stmt *s)
+{
+	struct kern_span to = kern_order_form(o, s->at.at);
+	kern_access row = s->at;
+
+	row.stride = 1;
+	for (int32_t i = 0; i < s->rows && !kern_order_stops(o); i++) {
+		row.at = kern_form_addc(o->k, s->at.at, i * s->n);
+		kern_order_write(o, &row, kern_span_plus(to, i * s->n, i * s->n),
+			s->width);
+	}
+}
+
 static void statement(struct kern_order *o, const kern_stmt *s)
 {
 	o->s = s;
@@ -505,9 +520,14 @@ static void statement(struct kern_order *o, const kern_stmt *s)
 	case KERN_GIVE:
 		matrix(o, s);
 		break;
+	case KERN_ASYNC:
+		copied(o, s);
+		break;
 	case KERN_PREFETCH:
 	case KERN_FENCE:
 	case KERN_BARRIER:
+	case KERN_COMMIT:
+	case KERN_WAIT:
 	case KERN_NOTE:
 		break;
 	}
@@ -596,7 +616,7 @@ static int32_t find_stores(struct kern_order *o, const kern_block *b, int32_t de
 		d = find_stores(o, &s->other, depth);
 		least = d < least ? d : least;
 		if ((s->kind == KERN_STORE || s->kind == KERN_TURN ||
-			    s->kind == KERN_GIVE) &&
+			    s->kind == KERN_GIVE || s->kind == KERN_ASYNC) &&
 			o->tracked[s->at.array] && o->depth[s->at.array] < least)
 			least = o->depth[s->at.array];
 	}
@@ -626,7 +646,8 @@ static bool stores_of(
 		       stores_of(o, &s->other, later);
 		for (int32_t j = 0; j < o->k->array.n && !some; j++)
 			some = (s->kind == KERN_STORE || s->kind == KERN_TURN ||
-				       s->kind == KERN_GIVE) &&
+				       s->kind == KERN_GIVE ||
+				       s->kind == KERN_ASYNC) &&
 			       later[j] && o->tracked[j] &&
 			       kern_arrays_overlap(o->k, s->at.array, j);
 	}

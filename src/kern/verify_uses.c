@@ -26,7 +26,8 @@ static void find_checked(struct kern_verifier *v, const kern_block *b)
 			int32_t *is = &of[s->at.array];
 
 			*is = *is == 0 || *is == n ? n : -1;
-		} else if (s->kind == KERN_TURN || s->kind == KERN_GIVE) {
+		} else if (s->kind == KERN_TURN || s->kind == KERN_GIVE ||
+			   s->kind == KERN_ASYNC) {
 			of[s->at.array] = -1;
 		} else if (s->kind == KERN_ARRAY && s->stream) {
 			of[s->array] = -1; /* zeros */
@@ -51,9 +52,10 @@ static void count_uses(const kern_kernel *k, const kern_stmt *s, int32_t array,
 	kern_val at_hand[] = {s->kind == KERN_LET ? s->v : 0, s->x};
 
 	u->n_writes += (s->kind == KERN_STORE || s->kind == KERN_TURN ||
-			       s->kind == KERN_GIVE) &&
+			       s->kind == KERN_GIVE || s->kind == KERN_ASYNC) &&
 		       s->at.array == array;
-	u->n_reads += (s->kind == KERN_TURN || s->kind == KERN_MMA) &&
+	u->n_reads += (s->kind == KERN_TURN || s->kind == KERN_MMA ||
+			      s->kind == KERN_ASYNC) &&
 		      s->from.array == array;
 	u->n_reads += (s->kind == KERN_TAKE || s->kind == KERN_MMA) &&
 		      s->at.array == array;

@@ -53,5 +53,8 @@ void kern_verify_barrier(struct kern_verifier *v)
 {
 	if (!by_warps(v) || v->by_warp != NULL)
 		kern_refuse(v, "warp",
-			"a barrier must stand where all warps of a block come: in a phase `by N warps`, in no loop `by warp`");
+			"a %s must stand where all warps of a block come: in a phase `by N warps`, in no loop `by warp`",
+			v->s->kind == KERN_BARRIER  ? "barrier"
+			: v->s->kind == KERN_COMMIT ? "commit"
+						    : "wait");
 }

@@ -183,6 +183,42 @@ static void move_sums(struct kern_running *r, const kern_stmt *s)
 		}
 }
 
+static void async(struct kern_running *r, const kern_stmt *s)
+{
+	int64_t to = kern_run_form(r, s->at.at), from = kern_run_form(r, s->from.at);
+
+	for (int32_t i = 0; i < s->rows; i++)
+		for (int32_t j = 0; j < s->width; j++) {
+			struct kern_moving *m = vec_push(r->a, &r->moving);
+
+			*m = (struct kern_moving){s, to + i * s->n + j,
+				from + i * s->m + j, r->warp, r->group};
+			kern_run_reach(r, s->from.array, m->from);
+			kern_run_move(r, s->at.array, m->to, true);
+		}
+}
+
+/* The copies of all groups but the last `groups` end, each by its warp. */
+static void wait(struct kern_running *r, int32_t groups)
+{
+	int32_t n = 0;
+
+	for (int32_t i = 0; i < r->moving.n; i++) {
+		struct kern_moving m = r->moving.at[i];
+
+		if (r->group - m.group <= groups) {
+			r->moving.at[n++] = m;
+			continue;
+		}
+		r->warp = m.warp;
+		kern_run_move(r, m.s->at.array, m.to, false);
+		kern_run_put(r, m.s->at.array, m.to,
+			kern_run_get(r, m.s->from.array, m.from, true));
+	}
+	r->warp = 0;
+	r->moving.n = n;
+}
+
 static void condition(struct kern_running *r, const kern_stmt *s)
 {
 	ir_number out[KERN_MAX_LANES];
@@ -227,6 +263,15 @@ static void statement(struct kern_running *r, const kern_stmt *s)
 	case KERN_GIVE:
 		move_sums(r, s);
 		break;
+	case KERN_ASYNC:
+		async(r, s);
+		break;
+	case KERN_COMMIT:
+		r->group++;
+		break;
+	case KERN_WAIT:
+		wait(r, s->groups);
+		break;
 	case KERN_BARRIER:
 		r->barrier++;
 		break;
@@ -258,6 +303,10 @@ static void phase(struct kern_running *r, const kern_phase *p)
 		set_integer(r, p->chunk, order[i]);
 		kern_run_poison(r);
 		block(r, &p->body);
+		if (r->moving.n > 0)
+			kern_run_fail(r, "is copied still when its chunk ends",
+				r->moving.at[0].s->at.array,
+				r->moving.at[0].to);
 	}
 }
 

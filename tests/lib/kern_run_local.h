@@ -18,11 +18,19 @@ struct kern_memory {
 	uint8_t *at;
 	int64_t n;
 	bool *set; /* it has been written; NULL: all have */
+	bool *moves; /* a copy is writing it; NULL: none ever does */
 	/* 1 + the chunk that wrote and read it in this phase, or 0; NULL: memory
 	 * of the thread */
 	int32_t *writer, *reader;
 	/* since which barrier, and by which warp, it was written and read */
 	struct kern_touched *by_warp;
+};
+
+/* An element that a warp copies until a wait. */
+struct kern_moving {
+	const kern_stmt *s;
+	int64_t to, from;
+	int32_t warp, group; /* the groups that were ended before it was begun */
 };
 
 struct kern_running {
@@ -35,6 +43,8 @@ struct kern_running {
 	int32_t chunk, n_chunks;
 	int32_t warps, warp; /* of the block; the one that runs, 0: all do */
 	int32_t barrier;     /* its number, from 1 */
+	VEC(struct kern_moving) moving;
+	int32_t group; /* of copies: the number of those that were ended */
 	int64_t err;
 	uint64_t seed;
 	const kern_stmt *s;
@@ -58,6 +68,10 @@ ir_number kern_run_get(
 void kern_run_reach(struct kern_running *r, int32_t array, int64_t i);
 void kern_run_put(
 	struct kern_running *r, int32_t array, int64_t i, ir_number v);
+
+/* The bytes of element i of local memory are under way, or not any more: they have
+ * no value, and any other access is an error. */
+void kern_run_move(struct kern_running *r, int32_t array, int64_t i, bool moves);
 
 /* kern_run_value.c */
 int64_t kern_run_form(const struct kern_running *r, const kern_form *f);

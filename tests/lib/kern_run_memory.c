@@ -58,6 +58,7 @@ void kern_run_room(struct kern_running *r, void *const *param)
 
 	r->scratch = make(r, (int64_t)k->scratch_bytes, true);
 	r->local = make(r, (int64_t)k->local_bytes, false);
+	r->local.moves = arena_array(r->a, bool, r->local.n + 1);
 	r->param = arena_array(r->a, struct kern_memory, k->array.n + 1);
 	r->stack = arena_array(r->a, struct kern_memory, k->array.n + 1);
 	for (int32_t i = 0; i < k->n_params; i++) {
@@ -198,6 +199,26 @@ static void note_warp(struct kern_running *r, struct kern_memory *m,
 	t->read = r->barrier;
 }
 
+static bool is_moving(const struct kern_memory *m, int64_t b)
+{
+	return m->moves != NULL && m->moves[b];
+}
+
+void kern_run_move(struct kern_running *r, int32_t array, int64_t i, bool moves)
+{
+	struct kern_memory *m;
+	int64_t b = byte_of(r, &m, array, i);
+
+	for (size_t j = 0; j < dtype_size(r->k->array.at[array].dtype); j++) {
+		if (moves && m->moves[b + (int64_t)j])
+			kern_run_fail(r, "is copied twice", array, i);
+		m->moves[b + (int64_t)j] = moves;
+		m->set[b + (int64_t)j] = false;
+		m->at[b + (int64_t)j] = 0xff;
+		note_warp(r, m, array, i, b + (int64_t)j, true);
+	}
+}
+
 ir_number kern_run_get(
 	struct kern_running *r, int32_t array, int64_t i, bool alone)
 {
@@ -207,6 +228,9 @@ ir_number kern_run_get(
 	ir_number v = {0};
 
 	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
+		if (alone && is_moving(m, j))
+			kern_run_fail(r, "is read before the wait for its copy",
+				array, i);
 		if (alone)
 			note_warp(r, m, array, i, j, false);
 		else if (is_common(r, array) &&
@@ -246,6 +270,9 @@ void kern_run_put(
 	int64_t b = byte_of(r, &m, array, i);
 
 	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
+		if (is_moving(m, j))
+			kern_run_fail(r, "is written before the wait for its copy",
+				array, i);
 		note_warp(r, m, array, i, j, true);
 		if (m->set != NULL)
 			m->set[j] = true;

@@ -214,6 +214,12 @@ static void want_mma(struct data *d)
 						      d->in[2][32 * k + j];
 }
 
+static void want_stages(struct data *d)
+{
+	for (int i = 0; i < 64; i++)
+		d->out[i] = d->in[1][i / 16 * 16 + (i % 16 + 8) % 16];
+}
+
 static void want_dealt(struct data *d)
 {
 	for (int i = 0; i < 32; i++)
@@ -229,7 +235,7 @@ static const struct meaning {
 	{gather, want_gather, 1e-2}, {scan, want_scan, 1e-4},
 	{turn, want_turn, 0}, {step, want_step, 1e-6},
 	{blocks, want_blocks, 0}, {mma, want_mma, 1e-4},
-	{dealt, want_dealt, 0}};
+	{dealt, want_dealt, 0}, {stages, want_stages, 0}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 {
@@ -510,6 +516,48 @@ static const struct edit {
 		"for %i1 = 0 .. 31 by warp", "order"},
 	{"sums of two warps in one place", mma, "give p0[%i2] rows 32",
 		"give p0[0] rows 32", "race"},
+	{"no wait for copies", stages, "      wait 0\n", "", "wait"},
+	{"a wait for other copies", stages, "      wait 0\n",
+		"      wait 1\n", "wait"},
+	{"a wait behind its barrier", stages, "      wait 0\n      barrier\n",
+		"      barrier\n      wait 0\n", "wait"},
+	{"a group that nobody ends", stages, "    commit\n", "", "wait"},
+	{"copies that the phase leaves", stages, "    wait 0\n  }", "  }",
+		"wait"},
+	{"a copy over what is read", stages,
+		"      barrier\n      %4: bool", "      %4: bool", "wait"},
+	{"a copy over copies", stages, "async b1[%i2]", "async b0[%i2]",
+		"barrier"},
+	{"a copy into what others read", stages,
+		"      commit\n      for %i3 = 0 .. 16 step 8 by warp {\n"
+		"        store p0[%i1 + %i3] = f32x8 load b0[-%i3 + 8]\n"
+		"      }\n      wait 0\n      barrier\n",
+		"      commit\n      wait 0\n      barrier\n"
+		"      for %i3 = 0 .. 16 step 8 by warp {\n"
+		"        store p0[%i1 + %i3] = f32x8 load b0[-%i3 + 8]\n"
+		"      }\n",
+		"barrier"},
+	{"a copy by all warps", stages, "for %i0 = 0 .. 16 step 8 by warp",
+		"for %i0 = 0 .. 16 step 8", "warp"},
+	{"copies of two warps in one place", stages, "async b0[%i0]",
+		"async b0[0]", "race"},
+	{"a copy of half of 16 bytes", stages, "p1[%i0] rows 4, 2 by 4",
+		"p1[%i0] rows 4, 2 by 2", "lanes"},
+	{"a copy from an odd element on", stages, "= p1[%i0] rows",
+		"= p1[%i0 + 1] rows", "lanes"},
+	{"rows that lie on each other", stages, "b0[%i0] rows 4 = p1[%i0] rows 4, 2 by 4",
+		"b0[%i0] rows 4 = p1[%i0] rows 8, 2 by 8", "lanes"},
+	{"a copy beyond the end", stages, "inside %i1, *, 32",
+		"inside %i1, *, 33", "bounds"},
+	{"a copy of a result", stages, "= p1[%i0] rows", "= p0[%i0] rows",
+		"write"},
+	{"a copy into a result", stages, "async b0[%i0]", "async p0[%i0]",
+		"write"},
+	{"a copy to another dtype", stages, "local b0: f32", "local b0: i32",
+		"type"},
+	{"a wait of one warp", stages, "      commit\n      for %i3 = 0 .. 16 step 8 by warp {\n",
+		"      commit\n      for %i3 = 0 .. 16 step 8 by warp {\n        wait 0\n",
+		"warp"},
 	{"indices of 32 bits that have 33", large, "  phase",
 		"  indices i32\n  phase", "number"},
 	{"indices of 16 bits", relu, "  phase", "  indices i16\n  phase",
@@ -593,7 +641,11 @@ static void stumbles(void **state)
 		"a sum that is joined in no order", "read before it is written",
 		"a row shared by two chunks",
 		"cells that change hands without a barrier",
-		"warps that write half of each other's cells"};
+		"warps that write half of each other's cells",
+		"no wait for copies", "a wait for other copies",
+		"a wait behind its barrier", "a group that nobody ends",
+		"copies that the phase leaves", "a copy into what others read",
+		"copies of two warps in one place"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

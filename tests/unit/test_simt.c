@@ -69,6 +69,46 @@ static const char block[] = "kernel 0 block {\n"
 			    "  }\n"
 			    "}\n";
 
+/* Two warps turn the order of halves of 16 elements, while the next 16 are copied. */
+static const char stages[] =
+	"kernel 0 stages {\n"
+	"  param p0: f32[64] out\n"
+	"  param p1: f32[64] in\n"
+	"  local b0: f32[16] at 0\n"
+	"  local b1: f32[16] at 64\n"
+	"  bytes scratch 0, local 128\n"
+	"  phase of 1 chunks by 2 warps {\n"
+	"    for %i0 = 0 .. 16 step 8 by warp {\n"
+	"      async b0[%i0] rows 4 = p1[%i0] rows 4, 2 by 4\n"
+	"    }\n"
+	"    commit\n"
+	"    for %i1 = 0 .. 64 step 32 {\n"
+	"      wait 0\n"
+	"      barrier\n"
+	"      for %i2 = 0 .. 16 step 8 by warp {\n"
+	"        async b1[%i2] rows 4 = p1[%i1 + %i2 + 16] rows 4, 2 by 4\n"
+	"      }\n"
+	"      commit\n"
+	"      for %i3 = 0 .. 16 step 8 by warp {\n"
+	"        store p0[%i1 + %i3] = f32x8 load b0[-%i3 + 8]\n"
+	"      }\n"
+	"      wait 0\n"
+	"      barrier\n"
+	"      %4: bool = inside %i1, *, 32\n"
+	"      if %4 {\n"
+	"        for %i5 = 0 .. 16 step 8 by warp {\n"
+	"          async b0[%i5] rows 4 = p1[%i1 + %i5 + 32] rows 4, 2 by 4\n"
+	"        }\n"
+	"      }\n"
+	"      commit\n"
+	"      for %i6 = 0 .. 16 step 8 by warp {\n"
+	"        store p0[%i1 + %i6 + 16] = f32x8 load b1[-%i6 + 8]\n"
+	"      }\n"
+	"    }\n"
+	"    wait 0\n"
+	"  }\n"
+	"}\n";
+
 /* Each lane takes four neighbours at once, and stores their squares. */
 static const char wide[] = "kernel 0 wide {\n"
 			   "  param p0: f32[256] out\n"
@@ -129,6 +169,8 @@ struct warp {
 	const char *text, *from, *to; /* of the unit, in the kernel's body */
 	int64_t n_syncs;	      /* in the body; the last one ends it */
 	int64_t err;
+	int32_t at;   /* of the input, in elements, from 16 bytes */
+	int32_t late; /* copies take place 1: at once, 2: at their wait */
 	float out[80];
 };
 
@@ -161,7 +203,7 @@ static void run_warp(arena *a, void *arg)
 	struct warp *w = arg;
 	kern_kernel *k = kern_parse(a, w->text, strlen(w->text), "t.kern");
 	c_kernel *c = simt_print(a, k);
-	float in[64];
+	_Alignas(16) float room[68], *in = room + w->at;
 	void *p[2] = {w->out, in}, *local = run_array(a, c->local_bytes), *sym;
 	str unit = str_new(a);
 	run_fn *fn;
@@ -171,6 +213,8 @@ static void run_warp(arena *a, void *arg)
 		in[i] = (float)(i + 1);
 	for (int32_t i = 0; i < 80; i++)
 		w->out[i] = 0;
+	if (w->late > 0)
+		str_printf(&unit, "#define SIMT_LATE %d\n", w->late - 1);
 	simt_unit(&unit, (const c_kernel *const *)&c, 1);
 	w->n_syncs = count(unit.at, "SYNC();");
 	lib = run_load(w->from == NULL
@@ -223,7 +267,7 @@ static void test_races(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		struct warp w = {texts[i], "SYNC();", ";", 0, 0, {0}};
+		struct warp w = {texts[i], "SYNC();", ";", 0, 0, 0, 0, {0}};
 		int64_t line;
 
 		run_ok(&w);
@@ -253,11 +297,43 @@ static void test_block(void **state)
 		assert_true(w.out[i] == (float)((i + 32) % 64 + 1));
 	for (size_t i = 0; i < 3; i++) {
 		w = (struct warp){
-			block, edits[i][0], edits[i][1], 0, 0, {0}};
+			block, edits[i][0], edits[i][1], 0, 0, 0, 0, {0}};
 		run_ok(&w);
 		assert_true(w.err < 0);
 		assert_non_null(strstr(simt_failure(w.err, &line), edits[i][2]));
 		assert_true(line > 100);
+	}
+}
+
+/* Copies that go on meanwhile; a wait or a barrier less is found, early and late;
+ * memory that begins anywhere is copied element by element. */
+static void test_stages(void **state)
+{
+	static const char *const edits[][2] = {{"COPY_WAIT(0);", ";"},
+		{"COPY_WAIT(0);", "COPY_WAIT(1);"}, {"COPY_COMMIT();", ";"},
+		{"COPY_WAIT(0);\n\t\t\tBLOCK_SYNC();",
+			"BLOCK_SYNC();\n\t\t\tCOPY_WAIT(0);"},
+		{"BLOCK_SYNC();", ";"}};
+	struct warp w = {.text = stages};
+
+	(void)state;
+	for (int32_t at = 0; at < 2; at++) {
+		w.at = at;
+		run_ok(&w);
+		assert_int_equal(w.err, 0);
+		for (int32_t i = 0; i < 64; i++)
+			assert_true(w.out[i] ==
+				    (float)(i / 16 * 16 + (i % 16 + 8) % 16 + 1));
+	}
+	for (size_t i = 0; i < 10; i++) {
+		w = (struct warp){.text = stages,
+			.from = edits[i / 2][0],
+			.to = edits[i / 2][1],
+			.late = 1 + i % 2};
+		run_ok(&w);
+		if (w.err >= 0)
+			fail_msg("%s -> %s, late %d: nothing was found",
+				w.from, w.to, w.late - 1);
 	}
 }
 
@@ -387,7 +463,7 @@ static void test_bad_barrier(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct warp w = {
-			shift, edits[i][0], edits[i][1], 0, 0, {0}};
+			shift, edits[i][0], edits[i][1], 0, 0, 0, 0, {0}};
 		int64_t line;
 
 		run_ok(&w);
@@ -501,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_races),
 		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_wide),
 		cmocka_unit_test(test_mma),
 		cmocka_unit_test(test_bad_barrier),

@@ -321,6 +321,17 @@ static void matrix(printer *p, const kern_stmt *s)
 	}
 }
 
+/* At once: nothing is to wait for. */
+static void async(printer *p, const kern_stmt *s)
+{
+	if (s->kind != KERN_ASYNC)
+		return;
+	c_line(p, "for (int i = 0; i < %d; i++)", s->rows);
+	c_line(p, "	for (int j = 0; j < %d; j++)", s->width);
+	c_line(p, "		(&%s)[i * %" PRId64 " + j] = (&%s)[i * %" PRId64 " + j];",
+		c_element(p, &s->at), s->n, c_element(p, &s->from), s->m);
+}
+
 static void statement(printer *p, const kern_stmt *s)
 {
 	p->d->before(p, s);
@@ -370,6 +381,11 @@ static void statement(printer *p, const kern_stmt *s)
 	case KERN_GIVE:
 		p->d->matrix(p, s);
 		break;
+	case KERN_ASYNC:
+	case KERN_COMMIT:
+	case KERN_WAIT:
+		p->d->async(p, s);
+		break;
 	case KERN_NOTE:
 		c_line(p, "/* %s */", s->text);
 		break;
@@ -418,11 +434,13 @@ static void find_used(printer *p, const kern_block *b)
 			use_value(p, s->v);
 		use_value(p, s->x);
 		if (s->kind == KERN_STORE || s->kind == KERN_PREFETCH ||
-			s->kind == KERN_TURN || s->n_acc > 0)
+			s->kind == KERN_TURN || s->kind == KERN_ASYNC ||
+			s->n_acc > 0)
 			p->used[s->at.array] = true;
 		if (s->kind == KERN_STORE && s->stream)
 			stream(p, s);
-		if (s->kind == KERN_TURN || s->kind == KERN_MMA)
+		if (s->kind == KERN_TURN || s->kind == KERN_MMA ||
+			s->kind == KERN_ASYNC)
 			p->used[s->from.array] = true;
 		find_used(p, &s->body);
 		find_used(p, &s->other);
@@ -490,6 +508,7 @@ static const dialect gnu = {.value = c_value,
 	.barrier = nothing,
 	.turn = turn,
 	.matrix = matrix,
+		.async = async,
 	.open = pointers,
 	.close = nothing,
 	.head = head};

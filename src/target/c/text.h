@@ -78,6 +78,7 @@ typedef struct dialect {
 	void (*by_lane)(printer *p, const kern_stmt *s);
 	void (*turn)(printer *p, const kern_stmt *s);
 	void (*matrix)(printer *p, const kern_stmt *s); /* MMA, TAKE, GIVE */
+	void (*async)(printer *p, const kern_stmt *s); /* ASYNC, COMMIT, WAIT */
 	/* the first and the last lines of a function's body */
 	void (*open)(printer *p);
 	void (*close)(printer *p);

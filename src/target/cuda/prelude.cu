@@ -113,6 +113,31 @@ SHUFFLES(u32, unsigned, unsigned)
 SHUFFLES(u64, __UINT64_TYPE__, unsigned long long)
 SHUFFLES(bool, int, int)
 /*
+ * Copies rows of `width` elements from global to shared memory, 16 bytes at a time,
+ * if they begin at such multiples; else at once, element by element.
+ */
+#define COPY_ROWS(wide, to, n, from, m, rows, width) \
+	copy_rows<rows, width>((wide), (to), (n), (from), (m))
+template <int rows, int width, typename T>
+[[maybe_unused]] static inline void copy_rows(
+	int wide, T *to, __INT64_TYPE__ n, const T *from, __INT64_TYPE__ m)
+{
+	const int each = 16 / (int)sizeof(T), row = width / each;
+	const int l = (int)(threadIdx.x % 32);
+	if (wide) {
+		for (int i = l; i < rows * row; i += 32) {
+			const unsigned at = (unsigned)__cvta_generic_to_shared(to + n * (i / row) + i % row * each);
+			asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :
+				: "r"(at), "l"(from + m * (i / row) + i % row * each) : "memory");
+		}
+	} else {
+		for (int i = l; i < rows * width; i += 32)
+			to[n * (i / width) + i % width] = from[m * (i / width) + i % width];
+	}
+}
+#define COPY_COMMIT() asm volatile("cp.async.commit_group;" : : : "memory")
+#define COPY_WAIT(n) asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory")
+/*
  * Factors of a product, two elements in a word. Rows: row l / 4 (word 1 and 3: and
  * 8) has elements 2 (l % 4) and the next (word 2 and 3: and 8). Columns: column l / 4
  * has the rows 2 (l % 4) and the next (word 1: and 8).

@@ -301,6 +301,8 @@ static void find_wide(printer *p, const kern_block *b, bool *arrays)
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
 
+		if (s->kind == KERN_ASYNC)
+			arrays[s->from.array] = true;
 		if (s->together > 0)
 			arrays[s->kind == KERN_STORE
 					? s->at.array
@@ -460,6 +462,21 @@ static void matrix(printer *p, const kern_stmt *s)
 	}
 }
 
+/* ---- copies ---- */
+
+static void async(printer *p, const kern_stmt *s)
+{
+	if (s->kind == KERN_COMMIT)
+		c_line(p, "COPY_COMMIT();");
+	else if (s->kind == KERN_WAIT)
+		c_line(p, "COPY_WAIT(%d);", s->groups);
+	else
+		c_line(p, "COPY_ROWS(%s, &%s, %" PRId64 ", &%s, %" PRId64
+			  ", %d, %d);",
+			is_aligned(p, s->from.array), c_element(p, &s->at),
+			s->n, c_element(p, &s->from), s->m, s->rows, s->width);
+}
+
 /* ---- functions ---- */
 
 static void pointers(
@@ -587,6 +604,7 @@ c_kernel *cuda_print(arena *a, const kern_kernel *k)
 		.by_lane = by_lane,
 		.turn = turn,
 		.matrix = matrix,
+		.async = async,
 		.open = open,
 		.close = close,
 		.head = head};

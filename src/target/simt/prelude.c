@@ -511,6 +511,30 @@ SIMT_CALLED static void simt_copy_wait(int n)
 			c[left++] = c[i];
 	w->n_copies[w->lane] = (unsigned)left;
 }
+/* Rows of elements, 16 bytes at a time if they begin at such multiples. */
+#define COPY_ROWS(wide, to, n, from, m, rows, width) \
+	simt_copy_rows((wide), (to), (n) * (simt_int)sizeof *(to), (from), \
+		(m) * (simt_int)sizeof *(to), (rows), \
+		(width) * (simt_int)sizeof *(to), __LINE__)
+SIMT_CALLED static void simt_copy_rows(int wide, void *to, simt_int n,
+	const void *from, simt_int m, simt_int rows, simt_int width, simt_int line)
+{
+	const simt_int each = wide ? 16 : 1, row = width / each;
+	simt_int i;
+
+	for (i = simt_now->lane; i < rows * row; i += 32) {
+		char *p = (char *)to + n * (i / row) + i % row * each;
+		const char *q = (const char *)from + m * (i / row) + i % row * each;
+
+		if (wide) {
+			simt_copy_async(p, q, 16, line);
+			continue;
+		}
+		simt_touch(q, 1, 0, line);
+		simt_touch(p, 1, 1, line);
+		*p = *q;
+	}
+}
 #define any_lane(x) simt_any((x), __LINE__)
 SIMT_USED static int simt_any(int x, simt_int line)
 {

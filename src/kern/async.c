@@ -1,0 +1,240 @@
+/*
+ * async.c: copies that go on while a kernel computes, and what waits for them.
+ *
+ * A warp begins to copy rows (`async`), and ends the group of what it has begun
+ * (`commit`). `wait n` waits for the warp's own copies of all groups but the last n;
+ * what other warps have copied is there behind the next barrier. So memory that is
+ * copied may be accessed where a wait, and a barrier behind it, stand in between:
+ *
+ *   for .. by warp { async b0[..] = p1[..] }     b0 is under way, in an open group
+ *   commit                                       .. in the last group
+ *   for .. by warp { mma .. of b1[..] }          computes meanwhile
+ *   wait 0                                       has arrived, for this warp
+ *   barrier                                      may be accessed
+ *
+ * The verifier walks a phase in the order of execution with the state of each
+ * array, as a whole; where two ways meet, the later state counts. Loops are walked
+ * until nothing changes: a state only gets later by that. That copies of one loop
+ * by warp have no cell in common is shown in verify_chunks.c, and that nobody reads
+ * what a copy is about to write in barrier.c.
+ */
+#include "kern/verify.h"
+
+/* Copied and waited for; under way in the group that is still open. Between them:
+ * the group was ended, and others behind it. */
+enum { READY = 0, ARRIVED = 1, OPEN = KERN_MAX_GROUPS + 3 };
+
+struct walk {
+	struct kern_verifier *v;
+	kern_kernel *k;
+	uint8_t *state; /* by array */
+	int32_t warp;	/* loops by warp around */
+};
+
+static void refuse(struct walk *w, const kern_stmt *s, int32_t array)
+{
+	w->v->s = s;
+	kern_refuse(w->v, "wait",
+		"rows of %s may still be copied: a `wait` for their group, and a `barrier` behind it, must stand in front of this",
+		kern_access_text(w->v, array));
+}
+
+/* The latest state of what shares memory with the array. */
+static uint8_t state_of(const struct walk *w, int32_t array)
+{
+	uint8_t last = READY;
+
+	for (int32_t i = 0; i < w->k->array.n; i++)
+		if (w->state[i] > last && kern_arrays_overlap(w->k, i, array))
+			last = w->state[i];
+	return last;
+}
+
+static void access(struct walk *w, const kern_stmt *s, int32_t array)
+{
+	if (state_of(w, array) != READY)
+		refuse(w, s, array);
+}
+
+static void loaded(struct walk *w, const kern_stmt *s, kern_val v)
+{
+	if (v != 0 && kern_at(w->k, v)->op == KERN_LOAD)
+		access(w, s, kern_at(w->k, v)->at.array);
+}
+
+static void begin(struct walk *w, const kern_stmt *s)
+{
+	uint8_t is = state_of(w, s->at.array);
+
+	if (is != READY && is != OPEN)
+		refuse(w, s, s->at.array);
+	access(w, s, s->from.array);
+	w->state[s->at.array] = OPEN;
+}
+
+/* A group is ended: those before it are one further away. */
+static void commit(struct walk *w)
+{
+	for (int32_t i = 0; i < w->k->array.n; i++)
+		if (w->state[i] > ARRIVED + 1)
+			w->state[i]--;
+}
+
+/* OPEN - 1: the last group */
+static void await(struct walk *w, int32_t groups)
+{
+	for (int32_t i = 0; i < w->k->array.n; i++)
+		if (w->state[i] < OPEN - groups && w->state[i] > ARRIVED)
+			w->state[i] = ARRIVED;
+}
+
+static void meet(struct walk *w)
+{
+	for (int32_t i = 0; i < w->k->array.n; i++)
+		if (w->state[i] == ARRIVED)
+			w->state[i] = READY;
+}
+
+static uint8_t *copy(struct walk *w)
+{
+	return arena_copy(w->v->a, w->state, (size_t)w->k->array.n + 1);
+}
+
+/* The later of both states of each array; returns whether one is not `other`. */
+static bool join(struct walk *w, const uint8_t *other)
+{
+	bool more = false;
+
+	for (int32_t i = 0; i < w->k->array.n; i++) {
+		more |= w->state[i] > other[i];
+		if (other[i] > w->state[i])
+			w->state[i] = other[i];
+	}
+	return more;
+}
+
+static void walk(struct walk *w, const kern_block *b);
+
+static void loop(struct walk *w, const kern_stmt *s)
+{
+	const uint8_t *before;
+
+	do {
+		before = copy(w);
+		walk(w, &s->body);
+	} while (join(w, before));
+}
+
+static void condition(struct walk *w, const kern_stmt *s)
+{
+	uint8_t *before = copy(w), *then;
+
+	walk(w, &s->body);
+	then = w->state;
+	w->state = before;
+	walk(w, &s->other);
+	(void)join(w, then);
+}
+
+static void statement(struct walk *w, const kern_stmt *s)
+{
+	if (s->kind == KERN_LET)
+		loaded(w, s, s->v);
+	loaded(w, s, s->x);
+	if (s->kind == KERN_ASYNC)
+		begin(w, s);
+	else if (s->kind == KERN_COMMIT)
+		commit(w);
+	else if (s->kind == KERN_WAIT)
+		await(w, s->groups);
+	else if (s->kind == KERN_BARRIER)
+		meet(w);
+	else if (s->kind == KERN_STORE || s->kind == KERN_TURN || s->n_acc > 0)
+		access(w, s, s->at.array);
+	if (s->kind == KERN_TURN || s->kind == KERN_MMA)
+		access(w, s, s->from.array);
+	if (s->kind == KERN_FOR)
+		loop(w, s);
+	else if (s->kind == KERN_IF)
+		condition(w, s);
+	else
+		walk(w, &s->body);
+}
+
+static void walk(struct walk *w, const kern_block *b)
+{
+	for (int32_t i = 0; i < b->list.n; i++)
+		statement(w, b->list.at[i]);
+}
+
+static const kern_stmt *last_of(const kern_block *b)
+{
+	return b->list.n > 0 ? b->list.at[b->list.n - 1] : NULL;
+}
+
+void kern_verify_waits(struct kern_verifier *v)
+{
+	const kern_phase *p = &v->k->phase[v->phase];
+	struct walk w = {.v = v, .k = v->k};
+
+	w.state = arena_array(v->a, uint8_t, v->k->array.n + 1);
+	walk(&w, &p->body);
+	v->s = last_of(&p->body);
+	for (int32_t i = 0; i < v->k->array.n; i++)
+		if (w.state[i] > ARRIVED)
+			kern_refuse(v, "wait",
+				"copies into %s may be under way at the end of the phase: a `wait 0` must stand behind them",
+				kern_access_text(v, i));
+}
+
+/* ---- one copy ---- */
+
+static void verify_rows(struct kern_verifier *v, const kern_access *at,
+	const kern_stmt *s, int64_t step, bool write)
+{
+	const kern_array *r = &v->k->array.at[at->array];
+	int64_t size = (int64_t)dtype_size(r->dtype);
+	int64_t each = KERN_ASYNC_BYTES / size;
+
+	if (s->width % each != 0 || step % each != 0 ||
+		r->offset % KERN_ASYNC_BYTES != 0 ||
+		!kern_is_multiple(&v->range, at->at, each))
+		kern_refuse(v, "lanes",
+			"rows that are copied must have a multiple of %d bytes, and begin at multiples of that in %s",
+			KERN_ASYNC_BYTES, kern_access_text(v, at->array));
+	kern_verify_rows(v, at, step, s->rows, s->width, write);
+}
+
+static bool is_written(const kern_kernel *k, int32_t array)
+{
+	for (int32_t i = 0; i < k->n_outputs; i++)
+		if (kern_arrays_overlap(k, i, array))
+			return true;
+	return false;
+}
+
+void kern_verify_async(struct kern_verifier *v, const kern_stmt *s)
+{
+	const kern_array *to = &v->k->array.at[s->at.array];
+	const kern_array *from = &v->k->array.at[s->from.array];
+
+	kern_verify_effect(v);
+	if (v->by_warp == NULL)
+		kern_refuse(v, "warp",
+			"a copy that is waited for must stand in a loop `by warp`");
+	if (to->space != KERN_LOCAL || from->space != KERN_PARAM ||
+		from->out || is_written(v->k, s->from.array))
+		kern_refuse(v, "write",
+			"such a copy must go from a param that the kernel does not write to a local array");
+	if (to->dtype != from->dtype)
+		kern_refuse(v, "type", "%s is %s, and %s is %s: a copy converts nothing",
+			kern_access_text(v, s->at.array), dtype_name(to->dtype),
+			kern_access_text(v, s->from.array),
+			dtype_name(from->dtype));
+	if (s->rows > 1 && s->n < s->width)
+		kern_refuse(v, "lanes",
+			"rows of %d elements, %lld apart, have elements in common",
+			s->width, (long long)s->n);
+	verify_rows(v, &s->from, s, s->m, false);
+	verify_rows(v, &s->at, s, s->n, true);
+}
