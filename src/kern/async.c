@@ -14,9 +14,10 @@
  *
  * The verifier walks a phase in the order of execution with the state of each
  * array, as a whole; where two ways meet, the later state counts. Loops are walked
- * until nothing changes: a state only gets later by that. That copies of one loop
- * by warp have no cell in common is shown in verify_chunks.c, and that nobody reads
- * what a copy is about to write in barrier.c.
+ * until nothing changes: a state only gets later by that. A copy into an array that
+ * is under way is refused: of two, either might end last. Only the iterations of one
+ * loop by warp may copy into one array; that they have no cell in common is shown in
+ * verify_chunks.c, and that nobody reads what a copy is about to write in barrier.c.
  */
 #include "kern/verify.h"
 
@@ -28,7 +29,6 @@ struct walk {
 	struct kern_verifier *v;
 	kern_kernel *k;
 	uint8_t *state; /* by array */
-	int32_t warp;	/* loops by warp around */
 };
 
 static void refuse(struct walk *w, const kern_stmt *s, int32_t array)
@@ -64,10 +64,7 @@ static void loaded(struct walk *w, const kern_stmt *s, kern_val v)
 
 static void begin(struct walk *w, const kern_stmt *s)
 {
-	uint8_t is = state_of(w, s->at.array);
-
-	if (is != READY && is != OPEN)
-		refuse(w, s, s->at.array);
+	access(w, s, s->at.array);
 	access(w, s, s->from.array);
 	w->state[s->at.array] = OPEN;
 }
@@ -122,7 +119,8 @@ static void loop(struct walk *w, const kern_stmt *s)
 	do {
 		before = copy(w);
 		walk(w, &s->body);
-	} while (join(w, before));
+	} while (!s->by_warp && !kern_is_once(w->k, s) && join(w, before));
+	(void)join(w, before);
 }
 
 static void condition(struct walk *w, const kern_stmt *s)

@@ -130,12 +130,11 @@ static uses copy(struct walk *w, const uses *from)
 
 static void walk(struct walk *w, kern_block *b);
 
-/* Has it one iteration at most? */
-static bool is_once(struct walk *w, const kern_stmt *s)
+bool kern_is_once(kern_kernel *k, const kern_stmt *s)
 {
 	int64_t n;
 
-	return kern_form_is_const(kern_form_sub(w->k, s->hi, s->lo), &n) &&
+	return kern_form_is_const(kern_form_sub(k, s->hi, s->lo), &n) &&
 	       n <= s->step;
 }
 
@@ -144,7 +143,7 @@ static void loop(struct walk *w, kern_stmt *s)
 	uses before = copy(w, &w->open);
 
 	walk(w, &s->body);
-	if (!is_once(w, s))
+	if (!kern_is_once(w->k, s))
 		walk(w, &s->body);
 	add_all(w, &w->open, &before); /* it may have no iteration */
 }

@@ -18,6 +18,7 @@
  *   lower_window.c  vectors that overlap
  *   lower_tile.c    products of tiles, accumulated in registers (lower_sums.c)
  *   lower_matrix.c  .. by matrix instructions
+ *   lower_stages.c  copies that go on while earlier pieces are computed with
  *   lower_finish.c  what is done to the finished sums of a tile
  *   lower_need.c    what of a loop is nothing
  *   lower_front.c   masks of lanes, in front of the loops that ask for them
@@ -98,6 +99,9 @@ struct hold { /* an accumulator in a register, see lower_hold.c */
 	val v[IR_MAX_COMP];
 };
 
+/* What of a tree is lowered: everything, copies of factors only, or what else. */
+enum { LW_ALL, LW_COPIES, LW_OTHERS };
+
 typedef struct lowering {
 	arena *a;
 	loop_kernel *k;
@@ -124,13 +128,16 @@ typedef struct lowering {
 	VEC(struct hold) hold;
 	VEC(struct block) block;
 	val param[2 * IR_MAX_COMP];
-	int32_t *array_of_buf;	/* number in the header; -1: not yet */
+	/* by buf * LOOP_MAX_STAGES + stage: number in the header; -1: not yet */
+	int32_t *array_of_buf;
 	int32_t *array_of_part; /* the same by eqn * IR_MAX_COMP + comp */
 	val *reg;	/* [buf] register that is declared; id 0: not here */
 	bool *named; /* [buf] register that is a variable of its scope */
 	bool *here;  /* [eqn] some of it is done in one of this phase's chunks */
 	map *unsafe; /* expr id -> 1 no, 2 yes */
 	int32_t phase;
+	int32_t only;  /* LW_ALL .. */
+	int32_t stage; /* of buffers that have several */
 	int32_t dealt; /* loops by warp around; 0: all warps do the same */
 	form chunk;
 	struct {
@@ -367,6 +374,14 @@ void lw_open_sums(struct tile *t);
 void lw_close_loops(lowering *lw, int32_t n);
 /* lower_matrix.c */
 void lw_matrix(struct tile *t);
+/* The element of a tensor for the current variables, and how far that of the next
+ * row is from it; elements along `along` adjoin. */
+kern_access lw_rows(lowering *lw, int32_t tensor, const ix_form *at,
+	int32_t row, int32_t along, int64_t *step);
+
+/* lower_stages.c: is node n done with, where only copies are lowered, or all but
+ * them? */
+bool lw_copies(lowering *lw, const loop_node *n);
 /* lower_finish.c */
 void lw_finish(struct tile *t, int64_t columns);
 void lw_store_checked(struct tile *t, int64_t columns);

@@ -27,9 +27,7 @@ static int64_t step_of(lowering *lw, int32_t tensor, const ix_form *at,
 	return step;
 }
 
-/* The element of a tensor for the current variables, and how far the next row is
- * from it; elements along `along` must adjoin. */
-static kern_access element(lowering *lw, int32_t tensor, const ix_form *at,
+kern_access lw_rows(lowering *lw, int32_t tensor, const ix_form *at,
 	int32_t row, int32_t along, int64_t *step)
 {
 	struct place_of p = lw_place_tensor(lw, tensor, at, false);
@@ -46,7 +44,7 @@ static void move_sums(struct tile *t, kern_kind kind, const kern_val *acc)
 {
 	kern_stmt s = {.acc = acc, .n_acc = KERN_MMA_EACH * t->vectors};
 
-	s.at = element(t->lw, t->e->e->out[0], t->e->at, t->n->row_var,
+	s.at = lw_rows(t->lw, t->e->e->out[0], t->e->at, t->n->row_var,
 		t->n->var, &s.n);
 	kern_matrix(t->lw->b, kind, &s);
 }
@@ -64,8 +62,8 @@ static void multiply(struct tile *t, const kern_val *acc)
 		.type = kern_num(x->dtype, 1)};
 
 	lw->var[sum] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
-	s.at = element(lw, x->tensor, x->form, t->n->row_var, sum, &s.n);
-	s.from = element(lw, y->tensor, y->form, sum, t->n->var, &s.m);
+	s.at = lw_rows(lw, x->tensor, x->form, t->n->row_var, sum, &s.n);
+	s.from = lw_rows(lw, y->tensor, y->form, sum, t->n->var, &s.m);
 	kern_matrix(lw->b, KERN_MMA, &s);
 	lw_close(lw);
 }

@@ -551,6 +551,98 @@ static void block(lowering *lw, const loop_node *n)
 	}
 }
 
+/*
+ * ---- stages ----
+ *
+ * A block with n stages: each of its buffers is n arrays.
+ *
+ *   copies of piece 0 into array 0; commit; .. of piece n - 2 into array n - 2; commit
+ *   for %k = .. step n pieces {
+ *     wait n - 2; barrier                 piece 0 is there, in array 0; and all warps
+ *     copies of piece n - 1; commit       have read what array n - 1 had
+ *     what computes with piece 0
+ *     wait n - 2; barrier; ..             the same with piece 1, in array 1
+ *   }
+ *   wait 0
+ *
+ * Where the number of pieces is no multiple of n, the last of them are under
+ * conditions.
+ */
+
+struct stages {
+	lowering *lw;
+	const loop_node *n;
+	form hi;
+	int32_t of; /* so many */
+};
+
+static void staged(struct stages *s, form from, int32_t stage, int32_t only)
+{
+	lowering *lw = s->lw;
+	struct marks m = lw_mark(lw);
+
+	kern_scope(lw->b);
+	lw->stage = stage % s->of;
+	lw->only = only;
+	*vec_push(lw->a, &lw->block) =
+		(struct block){s->n->var, lw_block_level(s->n), from};
+	piece(lw, s->n, from);
+	lw->block.n--;
+	lw->only = LW_ALL;
+	lw->stage = 0;
+	lw_release(lw, m);
+	lw_close(lw);
+}
+
+/* The copies of a piece, if there is one, and the end of their group. */
+static void copies(struct stages *s, form from, int32_t stage, bool sure)
+{
+	lowering *lw = s->lw;
+
+	if (!sure)
+		lw_if(lw, lw_less(lw, from, s->hi));
+	staged(s, from, stage, LW_COPIES);
+	if (!sure)
+		lw_close(lw);
+	kern_commit(lw->b);
+}
+
+/* A piece is computed with; sure: there is one. */
+static void next_piece(struct stages *s, form from, int32_t stage, bool sure, bool next)
+{
+	lowering *lw = s->lw;
+	int32_t ahead = s->of - 1;
+
+	if (!sure)
+		lw_if(lw, lw_less(lw, from, s->hi));
+	kern_wait(lw->b, s->of - 2);
+	kern_barrier(lw->b);
+	copies(s, lw_addc(lw, from, ahead * s->n->size), stage + ahead, next);
+	staged(s, from, stage, LW_OTHERS);
+	if (!sure)
+		lw_close(lw);
+}
+
+static void stages(lowering *lw, const loop_node *n)
+{
+	struct stages s = {lw, n, lw->span[n->var].hi, n->stages};
+	int64_t pieces = lw->span[n->var].len / n->size;
+	bool whole = pieces % s.of == 0;
+	kern_stmt loop = {.lo = lw->span[n->var].lo,
+		.hi = s.hi,
+		.step = n->size * s.of};
+	form at;
+
+	for (int32_t i = 0; i + 1 < s.of && i < pieces; i++)
+		copies(&s, lw_addc(lw, loop.lo, i * n->size), i, true);
+	at = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
+	for (int32_t i = 0; i < s.of; i++)
+		next_piece(&s, lw_addc(lw, at, i * n->size), i, whole || i == 0,
+			whole && i == 0);
+	lw_close(lw);
+	kern_wait(lw->b, 0);
+}
+
 /* A number of which the length is a multiple; 1: unknown. */
 static int64_t length_of(const struct span *s)
 {
@@ -600,8 +692,12 @@ void lw_nest(lowering *lw, loop_node *const *list, int32_t n)
 	for (int32_t i = 0; i < n; i++) {
 		const loop_node *c = list[i];
 
+		if (lw_copies(lw, c))
+			continue;
 		lw->dealt += c->by_warp;
-		if (c->kind == LOOP_FOR)
+		if (c->kind == LOOP_BLOCK && c->stages > 1)
+			stages(lw, c);
+		else if (c->kind == LOOP_FOR)
 			for_loop(lw, c);
 		else if (c->kind == LOOP_BLOCK)
 			block(lw, c);

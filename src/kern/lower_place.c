@@ -67,14 +67,19 @@ static int64_t elems_of(const loop_kernel *k, const loop_buf *b)
 static int32_t array_of_buf(lowering *lw, int32_t n)
 {
 	const loop_buf *b = &lw->k->buf[n];
+	int32_t stage = 0, *at;
 
 	if (b->where == LOOP_REGISTER)
 		return -1;
-	if (lw->array_of_buf[n] < 0)
-		lw->array_of_buf[n] = kern_add_array(lw->b->k,
+	if (b->stages > 1)
+		stage = lw->stage;
+	at = &lw->array_of_buf[n * LOOP_MAX_STAGES + stage];
+	if (*at < 0)
+		*at = kern_add_array(lw->b->k,
 			b->where == LOOP_LOCAL ? KERN_LOCAL : KERN_SCRATCH,
-			b->dtype, elems_of(lw->k, b), b->offset);
-	return lw->array_of_buf[n];
+			b->dtype, elems_of(lw->k, b),
+			b->offset + stage * b->stage_bytes);
+	return *at;
 }
 
 struct place_of lw_place_buf(lowering *lw, int32_t n_buf, const ix_form *at)

@@ -319,6 +319,12 @@ static void matrix(struct print *p, const kern_stmt *s)
 
 static void async(struct print *p, const kern_stmt *s)
 {
+	if (s->kind == KERN_COMMIT)
+		str_add(p->out, "commit");
+	if (s->kind == KERN_WAIT)
+		str_printf(p->out, "wait %d", s->groups);
+	if (s->kind != KERN_ASYNC)
+		return;
 	str_add(p->out, "async ");
 	rows(p, &s->at, s->n);
 	str_add(p->out, " = ");
@@ -386,13 +392,9 @@ static void statement(struct print *p, const kern_stmt *s)
 		matrix(p, s);
 		break;
 	case KERN_ASYNC:
-		async(p, s);
-		break;
 	case KERN_COMMIT:
-		str_add(p->out, "commit");
-		break;
 	case KERN_WAIT:
-		str_printf(p->out, "wait %d", s->groups);
+		async(p, s);
 		break;
 	case KERN_NOTE:
 		str_printf(p->out, "note %s;", s->text);

@@ -102,6 +102,8 @@ void kern_verify_iterations(struct kern_verifier *v, int32_t first);
 
 /* barrier.c: checks that a barrier stands wherever memory changes hands */
 void kern_verify_barriers(struct kern_verifier *v);
+/* Has the loop one iteration at most? */
+bool kern_is_once(kern_kernel *k, const kern_stmt *s);
 
 /* wide.c: checks the accesses that statement `at` says are done together */
 void kern_verify_together(

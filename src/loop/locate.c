@@ -494,6 +494,15 @@ static int32_t lanes_at(const loop_node *n)
 	return 1;
 }
 
+/* In how many stages is a copy made? */
+static int32_t stages_of(const loop_kernel *k, const loop_buf *b)
+{
+	for (const loop_node *n = b->scope; n != NULL; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->stages > 1)
+			return k->eqn[b->eqn].pack ? n->stages : 1;
+	return 1;
+}
+
 static void give_room(loop_kernel *k, loop_buf *b)
 {
 	int32_t lanes = lanes_at(b->scope);
@@ -509,7 +518,10 @@ static void give_room(loop_kernel *k, loop_buf *b)
 	bytes = (size_t)b->elems * (size_t)lanes * dtype_size(b->dtype);
 	*total = (*total + 63) & ~(size_t)63;
 	b->offset = (int64_t)*total;
-	*total += bytes + slack;
+	b->stages = stages_of(k, b);
+	b->stage_bytes = (int64_t)((bytes + slack + 63) & ~(size_t)63);
+	*total += bytes + slack +
+		  (size_t)(b->stages - 1) * (size_t)b->stage_bytes;
 }
 
 static loop_buf *add_buf(loop_kernel *k, const struct place *p)

@@ -23,6 +23,7 @@
 
 #define LOOP_MAX_PHASES 4
 #define LOOP_MAX_WARPS 32 /* of a block */
+#define LOOP_MAX_STAGES 4 /* of a buffer */
 #define LOOP_MAX_CHUNKS 1024 /* of a reduction that is split */
 
 typedef enum loop_kind {
@@ -82,6 +83,9 @@ struct loop_node {
 	bool parallel;	/* each iteration is a chunk; outermost loops only */
 	/* FOR, BLOCK: iterations are dealt to the warps of the block in turn */
 	bool by_warp;
+	/* BLOCK: so many pieces are in buffers at a time, of which one is computed
+	 * with while the others are copied; 0: one, which is copied first */
+	int32_t stages;
 	bool backward;	/* FOR: from the last to the first */
 	int32_t lanes;	/* FOR: elements of a vector; 0 and 1: scalar */
 	int32_t unroll; /* FOR: number of accumulators of a reduction over it */
@@ -167,6 +171,8 @@ typedef struct loop_buf {
 	 * starts `panel_step` elements after the one before. 0: no panels */
 	int64_t panel, panel_step;
 	int64_t elems;
+	int32_t stages; /* so many such buffers, `stage_bytes` apart */
+	int64_t stage_bytes;
 	int64_t offset; /* LOCAL, SCRATCH: in bytes */
 } loop_buf;
 
@@ -300,6 +306,9 @@ static inline const loop_node *loop_first(const loop_node *n)
 tn_dtype loop_lane_acc(loop_kernel *k, const loop_eqn *e, int32_t comp);
 /* May the last vector of n have lanes that are not used? */
 bool loop_may_part(loop_kernel *k, const loop_node *n);
+/* Is a copy of a factor made at or below n, and is something else done? */
+bool loop_has_copies(const loop_kernel *k, const loop_node *n);
+bool loop_has_others(const loop_kernel *k, const loop_node *n);
 void loop_link(loop_kernel *k); /* sets up and order in all trees */
 
 #endif

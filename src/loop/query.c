@@ -306,3 +306,20 @@ tn_dtype loop_natural_acc(const loop_kernel *k, const loop_eqn *e, int32_t comp)
 		       ? t[e->e->out[comp]].dtype
 		       : ir_monoid_acc(e->e->monoid, comp, t[e->e->out[0]].dtype);
 }
+
+bool loop_has_copies(const loop_kernel *k, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (loop_has_copies(k, n->child[i]))
+			return true;
+	return n->kind == LOOP_STMT && k->eqn[n->eqn].pack;
+}
+
+bool loop_has_others(const loop_kernel *k, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (loop_has_others(k, n->child[i]))
+			return true;
+	return !loop_is_loop(n) &&
+	       !(n->kind == LOOP_STMT && k->eqn[n->eqn].pack);
+}

@@ -262,6 +262,19 @@ static void do_AHEAD(loop_kernel *k, loop_node *n, int64_t value)
 	n->n_ahead = (int32_t)value;
 }
 
+static bool may_STAGES(loop_kernel *k, const loop_node *n, int64_t value)
+{
+	return n->kind == LOOP_BLOCK && n->stages > 0 && value != n->stages &&
+	       k->machine->block.stages > 1 && value != 1 && value >= 0 &&
+	       value <= LOOP_MAX_STAGES;
+}
+
+static void do_STAGES(loop_kernel *k, loop_node *n, int64_t value)
+{
+	(void)k;
+	n->stages = (int32_t)value;
+}
+
 /* ---- results ---- */
 
 static bool may_stream(const loop_kernel *k, const directive *d)
@@ -366,6 +379,8 @@ static void around(arena *a, loop_kernel *k, directives *out, loop_node *n)
 	case LOOP_BLOCK:
 		offer(a, k, out, DIRECT_BLOCK, n->order, n->size * 2);
 		offer(a, k, out, DIRECT_BLOCK, n->order, ceil_div(n->size, 2));
+		for (int32_t s = 0; s <= LOOP_MAX_STAGES; s++)
+			offer(a, k, out, DIRECT_STAGES, n->order, s);
 		step = machine_lanes(k->machine, 4);
 		if (n->size > step)
 			offer(a, k, out, DIRECT_BLOCK, n->order,

@@ -269,10 +269,25 @@ static void add_chain(estimate *w, const loop_eqn *e)
 		w->out->scalar_cycles += n * times_of(w, ~(loop_set)0);
 }
 
+/* A copy that goes on meanwhile: an instruction for each so many bytes of a lane. */
+static void add_copy(estimate *w, const loop_eqn *e)
+{
+	double bytes = (double)dtype_size(e->body[0]->dtype);
+
+	add_access(w, false, MACHINE_WHOLE,
+		times_of(w, ~(loop_set)0) * bytes /
+			w->k->machine->wide_bytes);
+}
+
 static void add_statement(estimate *w, const loop_node *n)
 {
 	const loop_eqn *e = &w->k->eqn[n->eqn];
 	bool sums = e->e->monoid != IR_SET;
+
+	if (w->staged && e->pack) {
+		add_copy(w, e);
+		return;
+	}
 
 	w->seen = map_new(w->a);
 	w->vars.n = 0;
@@ -507,7 +522,12 @@ static void walk_block(estimate *w, const loop_node *n)
 	struct estimate_range was = w->range[n->var];
 	double elems = length(w, n->var), share = w->share;
 	double blocks = whole(elems / (double)n->size);
+	bool staged = w->staged;
 
+	if (n->stages > 1) { /* but those of the first pieces */
+		w->out->ahead = 1 - 1 / blocks;
+		w->staged = true;
+	}
 	w->loop[w->depth++] = (struct estimate_loop){
 		.var = n->var, .trips = blocks, .node = n};
 	/* a shorter block at the end counts with its length */
@@ -520,6 +540,7 @@ static void walk_block(estimate *w, const loop_node *n)
 	walk_children(w, n);
 	w->range[n->var] = was;
 	w->share = share;
+	w->staged = staged;
 	w->depth--;
 }
 
@@ -666,7 +687,8 @@ static double phase_seconds(
 	const machine *m, const loop_phase_cost *p, double threads)
 {
 	double a = phase_arithmetic(m, p), b = phase_memory(m, p);
-	double all = a > b ? a + m->hidden * b : b + m->hidden * a;
+	double hidden = m->hidden * (1 - p->ahead);
+	double all = a > b ? a + hidden * b : b + hidden * a;
 	/* threads may be idle during the last chunks; this is not counted */
 	double rounds = p->chunks > threads ? p->chunks / threads : 1;
 

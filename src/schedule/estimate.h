@@ -19,6 +19,7 @@ typedef struct loop_phase_cost {
 	double load[MACHINE_N_ACCESSES], store[MACHINE_N_ACCESSES]; /* times */
 	double bytes[MACHINE_N_LEVELS]; /* moved from or to each level */
 	double chunks;
+	double ahead; /* part of the traffic that goes on while warps compute */
 } loop_phase_cost;
 
 typedef struct loop_estimate {

@@ -25,6 +25,7 @@ typedef struct estimate {
 	double share; /* part of the iterations around that guards let pass */
 	int32_t lanes, lane_var;
 	int32_t warps; /* of the block that runs a chunk */
+	bool staged;   /* copies here go on while warps compute */
 	bool dealt;    /* the current node is in a loop by warp */
 	double wide; /* number of vectors that the widest value of the lanes needs */
 	double work; /* operations of all equations */

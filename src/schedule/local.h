@@ -104,6 +104,10 @@ bool loop_may_be_wide(const loop_kernel *k, const loop_node *n);
 void loop_rows_to_warps(loop_kernel *k);
 /* warps.c: deals loops of tiles to the warps of a block, if the machine has any */
 void loop_deal_to_warps(loop_kernel *k);
+/* stages.c: copies that go on while earlier pieces are computed with */
+void loop_copy_ahead(loop_kernel *k);
+/* May the pieces of block n be copied so, in a located kernel? */
+bool loop_may_stage(const loop_kernel *k, const loop_node *n);
 /* May the iterations of n be run by different warps? */
 bool loop_may_deal(const loop_kernel *k, const loop_node *n);
 /* May all warps run the statement alike, outside of the loops that are dealt? */

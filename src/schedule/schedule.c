@@ -166,6 +166,12 @@ static void give_tail(struct recipe *r)
 	put_tail(r->k, r->n_tail, r->tail);
 }
 
+static void take_stages(struct recipe *r)
+{
+	if (r->tiled)
+		loop_copy_ahead(r->k);
+}
+
 static void take_locations(struct recipe *r)
 {
 	loop_locate(r->k);
@@ -203,6 +209,7 @@ static const struct pass {
 	{"wide", FREE | NO_TILES, take_wide},
 	{"blocks", FREE | NO_TILES, take_blocks},
 	{"tail", NO_TILES, give_tail},
+	{"stages", FREE, take_stages},
 	{"locations", 0, take_locations},
 	{"streams", NO_TILES, take_streams},
 	{"warps", FREE, take_warps},

@@ -244,6 +244,7 @@ static void loop_line(const struct print *p, const loop_node *n)
 		str_printf(p->out, " number %s", p->names[n->number]);
 	str_add(p->out, n->parallel ? " parallel" : "");
 	str_add(p->out, n->by_warp ? " by warp" : "");
+	count(p, "stages", n->stages);
 	str_add(p->out, n->backward ? " backward" : "");
 	count(p, "lanes", n->lanes);
 	count(p, "unroll", n->unroll);
@@ -362,6 +363,8 @@ static void location(const struct print *p, const loop_buf *b)
 		str_printf(p->out, " panel %lld", (long long)b->panel);
 	if (b->lanes)
 		str_add(p->out, " in lanes");
+	if (b->stages > 1)
+		str_printf(p->out, " in %d stages", b->stages);
 	if (b->where != LOOP_REGISTER)
 		str_printf(p->out, " at %lld", (long long)b->offset);
 	str_addc(p->out, '\n');

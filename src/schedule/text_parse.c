@@ -401,7 +401,10 @@ static bool attribute(struct parse *p, loop_node *n)
 	else if (loop_is_loop(n) && lex_eat(p->l, "by")) {
 		lex_need(p->l, "warp");
 		n->by_warp = true;
-	} else if (n->kind == LOOP_BLOCK && lex_eat(p->l, "number"))
+	} else if (n->kind == LOOP_BLOCK && lex_eat(p->l, "stages"))
+		n->stages = (int32_t)number(p, 2, LOOP_MAX_STAGES,
+			"the pieces that are in buffers at a time");
+	else if (n->kind == LOOP_BLOCK && lex_eat(p->l, "number"))
 		n->number = variable(p);
 	else
 		return false;

@@ -28,6 +28,10 @@ static void check_nodes(struct sv *v, const loop_node *n, int32_t warps)
 		verify_fail(v, n, "warp",
 			"the loop over %s cannot be dealt to warps: it needs iterations that are independent, no lanes, and no array that is kept inside it",
 			verify_var(v, n->var));
+	if (n->stages > 1 && (warps <= 1 || !loop_may_stage(v->k, n)))
+		verify_fail(v, n, "pieces",
+			"the block over %s cannot have stages: it needs whole pieces, and loops by warp that copy whole rows of 16 bytes of a tensor that the kernel only reads, each of them once in a piece",
+			verify_var(v, n->var));
 	for (int32_t i = 0; i < n->n_child; i++)
 		check_nodes(v, n->child[i], warps);
 }

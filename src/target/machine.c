@@ -82,7 +82,7 @@
 	.stays_bytes = 4 << 20,                                               \
 	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
 	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32,      \
-		.matrix_terms = 32, .matrix_columns = 64},                    \
+		.matrix_terms = 32, .matrix_columns = 64, .stages = 1},       \
 	.fusion = FUSION(1.1)
 
 /*
@@ -113,7 +113,7 @@
 	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
 		.sum_terms = 32, .matrix_terms = 128, .matrix_columns = 64,    \
-		.meet_cycles = 40},                                            \
+		.stages = 2, .meet_cycles = 40},                                            \
 	.matrix = {.rows = 16, .columns = 8, .terms = 16, .pad_bytes = 16,     \
 		.cycles = 32}
 
@@ -393,6 +393,7 @@ static const struct fact {
 	SIZE(block.sum_terms, "contract"),
 	SIZE(block.matrix_terms, "contract"),
 	SIZE(block.matrix_columns, "contract"),
+	SIZE(block.stages, "contract"),
 	FACT(fusion.flops_per_s, "1/s", "polynomials of 32 operations over 16 KB"),
 	FACT(fusion.contract_per_s, "1/s", "a product of 512 x 512 x 512"),
 	SIZE(fusion.max_eqns, "merges"),

@@ -166,6 +166,8 @@ typedef struct machine_block {
 	int32_t sum_terms;    /* of a factor that are copied at a time */
 	int32_t matrix_terms; /* .. of a product by matrix instructions */
 	int32_t matrix_columns; /* of a tile by such instructions, at most */
+	int32_t stages; /* pieces of factors in buffers at a time; 1: copies that
+			 * go on while warps compute are not there */
 	double meet_cycles; /* of each warp, until all of them have come */
 } machine_block;
 

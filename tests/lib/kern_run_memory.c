@@ -228,7 +228,7 @@ ir_number kern_run_get(
 	ir_number v = {0};
 
 	for (int64_t j = b; j < b + (int64_t)dtype_size(t); j++) {
-		if (alone && is_moving(m, j))
+		if (is_moving(m, j))
 			kern_run_fail(r, "is read before the wait for its copy",
 				array, i);
 		if (alone)

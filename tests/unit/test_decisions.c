@@ -249,6 +249,18 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", "small blocks"},
 	{DECIDE_WARPS_FEW, 1, -1, "program { x: f32[16,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_STAGES_TAKEN, 32, -1, "program { x: f32[256,256]  y: f32[256,256]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_STAGES_COPIES, -1, -1, "program { x: f32[256,256]  y: f32[256,250]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_STAGES_FEW, 1, 2, "program { x: bf16[256,128]  y: bf16[128,256]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_STAGES_LARGE, -1, 20 << 10, "program { x: f32[256,256]\n"
+		" y: f32[256,256]\n o = matmul(x, y)\n return o }",
+		"tight blocks"},
+	{DECIDE_STAGES_COST, -1, -1, "program { x: bf16[256,256]\n"
+		" y: bf16[256,256]\n o = matmul(x, y)\n return o }",
+		"slow barriers"},
 	{DECIDE_STREAM_TAKEN, 64 << 20, -1, "program { x: f32[16777216]\n"
 		" o = exp(x)\n return o }", NULL},
 	{DECIDE_WIDE_TAKEN, 8, 2, "program { x: bf16[1000,1000]\n"
@@ -281,6 +293,7 @@ struct facts {
 	loop_set lanes[64]; /* by equation: variables that lanes walk */
 	loop_set parts, spans; /* variables */
 	loop_set turned, kept; /* stages */
+	loop_set staged;       /* phases */
 	const loop_node *tile[64]; /* by equation */
 };
 
@@ -316,13 +329,22 @@ static void gather(struct facts *f, const loop_node *n, loop_set lanes)
 		gather(f, n->child[i], lanes);
 }
 
+static bool has_stages(const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (has_stages(n->child[i]))
+			return true;
+	return n->stages > 1;
+}
+
 static struct facts facts_of(const loop_kernel *k)
 {
 	struct facts f = {.k = k};
 
 	for (int32_t p = 0; p < k->n_phases; p++)
 		for (int32_t i = 0; i < k->phase[p].n_roots; i++)
-			gather(&f, k->phase[p].root[i], 0);
+			gather(&f, k->phase[p].root[i], 0),
+			f.staged |= has_stages(k->phase[p].root[i]) ? BIT(p) : 0;
 	return f;
 }
 
@@ -423,6 +445,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return f->tile[d->of] != NULL && f->tile[d->of]->matrix;
 	case DECIDE_PASS_WARPS:
 		return k->phase[d->of].warps > 1;
+	case DECIDE_PASS_STAGES:
+		return (f->staged & BIT(d->of)) != 0;
 	case DECIDE_PASS_WIDE:
 		return (f->wide[d->with] & BIT(d->of)) != 0;
 	case DECIDE_PASS_GUARDS:
@@ -573,6 +597,13 @@ static const machine *machine_named(arena *a, const char *name)
 	else if (!strcmp(name, "small blocks")) {
 		*m = *machine_find("cuda/sm_90");
 		m->block.shared_bytes = 1024;
+	} else if (!strcmp(name, "tight blocks")) {
+		*m = *machine_find("cuda/sm_90");
+		m->block.shared_bytes = 20 << 10;
+		m->block.sum_terms = 16;
+	} else if (!strcmp(name, "slow barriers")) {
+		*m = *machine_find("cuda/sm_90");
+		m->block.meet_cycles = 1e5;
 	} else if (!strcmp(name, "small caches"))
 		m->memory[MACHINE_L2].bytes = 256;
 	else

@@ -525,9 +525,16 @@ static const struct edit {
 	{"copies that the phase leaves", stages, "    wait 0\n  }", "  }",
 		"wait"},
 	{"a copy over what is read", stages,
-		"      barrier\n      %4: bool", "      %4: bool", "wait"},
-	{"a copy over copies", stages, "async b1[%i2]", "async b0[%i2]",
-		"barrier"},
+		"      barrier\n      %4: bool", "      %4: bool", "barrier"},
+	{"a copy over a copy of the same warp", stages,
+		"      async b0[%i0] rows 4 = p1[%i0] rows 4, 2 by 4\n",
+		"      async b0[%i0] rows 4 = p1[%i0] rows 4, 2 by 4\n"
+		"      async b0[%i0] rows 4 = p1[%i0 + 16] rows 4, 2 by 4\n",
+		"wait"},
+	{"a copy over one of another iteration", stages,
+		"      async b0[%i0] rows 4 = p1[%i0] rows 4, 2 by 4\n",
+		"      for %i9 = 0 .. 2 { async b0[%i0] rows 4 = p1[%i0 + 16*%i9] rows 4, 2 by 4 }\n",
+		"wait"},
 	{"a copy into what others read", stages,
 		"      commit\n      for %i3 = 0 .. 16 step 8 by warp {\n"
 		"        store p0[%i1 + %i3] = f32x8 load b0[-%i3 + 8]\n"
@@ -643,9 +650,10 @@ static void stumbles(void **state)
 		"cells that change hands without a barrier",
 		"warps that write half of each other's cells",
 		"no wait for copies", "a wait for other copies",
-		"a wait behind its barrier", "a group that nobody ends",
-		"copies that the phase leaves", "a copy into what others read",
-		"copies of two warps in one place"};
+		"a group that nobody ends",
+		"copies of two warps in one place",
+		"a copy over a copy of the same warp",
+		"a copy over one of another iteration"};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -203,6 +203,10 @@ static const struct edit {
 		"      block i_1 < 64 by 32 by warp {\n"
 		"        block i_0 < 64 by 8 by warp {",
 		"warp"},
+	{"stages without warps that copy", both, "block i_1 < 64 by 32 {",
+		"block i_1 < 64 by 32 stages 2 {", "pieces"},
+	{"more stages than a buffer has", both, "block i_1 < 64 by 32 {",
+		"block i_1 < 64 by 32 stages 9 {", "bound"},
 	{"scaled before the maximum", keys, "do was#8", "do attention.c#3",
 		"scale"},
 };
