@@ -55,6 +55,7 @@ enum {
 	KERN_MAX_WARPS = 32, /* of a block */
 	KERN_MMA_ROWS = 16,  /* of a matrix instruction */
 	KERN_MMA_TERMS = 16,
+	KERN_MMA_COLUMNS = 8,
 	KERN_MMA_EACH = 4, /* registers for each eight columns */
 	KERN_MMA_BYTES = 16, /* of a row that are loaded at a time */
 	KERN_WIDE_BYTES = 16, /* that a lane accesses at once, at most */
@@ -210,7 +211,9 @@ typedef struct kern_block {
  * of a warp have them: in eight columns from 8 v on, row i and column 8 v + j are in
  * lane 4 (i mod 8) + j div 2 of register 4 v + 2 (i div 8) + j mod 2. In memory
  * row i begins at element at + n i. MMA: `at` has 16 terms in each row, `from` has
- * 16 rows from + m k of columns, and the terms k are added in their order.
+ * 16 rows from + m k of columns, and the terms k are added in their order. Of a
+ * part, only so many rows, columns (`width`) and terms are in memory: others of MMA
+ * are zeros, other sums of TAKE and GIVE stay as they are.
  *
  * ASYNC: `rows` rows of `width` elements, whose beginnings are n apart in `at`, an
  * array that the warps of a block share, and m apart in `from`, a param. A warp
@@ -234,7 +237,8 @@ struct kern_stmt {
 	kern_access at, from;	/* STORE, PREFETCH, TURN */
 	int64_t n, m;		/* TURN: distances of rows; the square has type.lanes rows */
 	kern_type type;		/* TURN; MMA: of the factors */
-	int32_t rows, width;	/* ASYNC */
+	int32_t rows, width;	/* ASYNC; MMA, TAKE, GIVE: of a part; 0: all */
+	int32_t terms;		/* MMA: of a part; 0: all */
 	int32_t groups;		/* WAIT */
 	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32 */
 	int32_t n_acc;		/* a multiple of 4 */
@@ -242,6 +246,20 @@ struct kern_stmt {
 	const char *text;	/* NOTE: letters, digits, '_', '.' and ", " */
 	int32_t line, column;	/* in the text that it was read from, or 0 */
 };
+
+/* What of a matrix is in memory: MMA, TAKE, GIVE. */
+static inline int32_t kern_part_rows(const kern_stmt *s)
+{
+	return s->rows > 0 ? s->rows : KERN_MMA_ROWS;
+}
+static inline int32_t kern_part_columns(const kern_stmt *s)
+{
+	return s->width > 0 ? s->width : 2 * s->n_acc;
+}
+static inline int32_t kern_part_terms(const kern_stmt *s)
+{
+	return s->terms > 0 ? s->terms : KERN_MMA_TERMS;
+}
 
 /* ---- kernels ---- */
 

@@ -1,13 +1,15 @@
 /*
  * lower_matrix.c: lowers a tile whose products are done by matrix instructions.
  *
- * Consumes a TILE node of a machine that has them, whose rows, columns and terms are
- * multiples of theirs, and whose factors are reads of two bytes; produces
+ * Consumes a TILE node of a machine that has them, whose factors are reads of two
+ * bytes; produces
  *
  *   var %a0: f32x32 = zero; ..      four registers for eight columns
  *   take %a0, .. = o                unless the sums begin here
  *   for %k step 16 { mma bf16 %a0, .. of x, y }
  *   give o = %a0, ..
+ *
+ * At the ends of rows, columns and terms they take a part of what instructions take.
  */
 #include "kern/lower.h"
 
@@ -40,32 +42,85 @@ kern_access lw_rows(lowering *lw, int32_t tensor, const ix_form *at,
 	return x;
 }
 
+/* Rows and columns of the tile: a part of what the registers have, or all of it. */
+static void take_part(const struct tile *t, kern_stmt *s, int32_t terms)
+{
+	int32_t columns = KERN_MMA_COLUMNS * (t->vectors - 1) + t->valid;
+
+	if (t->rows == KERN_MMA_ROWS && t->valid == KERN_MMA_COLUMNS &&
+		terms == KERN_MMA_TERMS)
+		return;
+	s->rows = t->rows;
+	s->width = columns;
+	s->terms = terms;
+}
+
 static void move_sums(struct tile *t, kern_kind kind, const kern_val *acc)
 {
 	kern_stmt s = {.acc = acc, .n_acc = KERN_MMA_EACH * t->vectors};
 
+	take_part(t, &s, KERN_MMA_TERMS);
+	s.terms = 0;
 	s.at = lw_rows(t->lw, t->e->e->out[0], t->e->at, t->n->row_var,
 		t->n->var, &s.n);
 	kern_matrix(t->lw->b, kind, &s);
 }
 
-static void multiply(struct tile *t, const kern_val *acc)
+/* So many terms, from the current value of the sum's variable on. */
+static void multiply(struct tile *t, const kern_val *acc, int32_t terms)
 {
 	lowering *lw = t->lw;
 	const expr *x = t->n->factor[0], *y = t->n->factor[1];
 	int32_t sum = t->n->sum[0];
-	kern_stmt loop = {.lo = lw->span[sum].lo,
-		.hi = lw->span[sum].hi,
-		.step = KERN_MMA_TERMS};
 	kern_stmt s = {.acc = acc,
 		.n_acc = KERN_MMA_EACH * t->vectors,
 		.type = kern_num(x->dtype, 1)};
 
-	lw->var[sum] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
+	take_part(t, &s, terms);
 	s.at = lw_rows(lw, x->tensor, x->form, t->n->row_var, sum, &s.n);
 	s.from = lw_rows(lw, y->tensor, y->form, sum, t->n->var, &s.m);
 	kern_matrix(lw->b, KERN_MMA, &s);
-	lw_close(lw);
+}
+
+/* The terms behind the last whole instruction of a piece of so many. */
+static void last_terms(struct tile *t, const kern_val *acc, int64_t len)
+{
+	lowering *lw = t->lw;
+	int32_t sum = t->n->sum[0];
+	int64_t left = len % KERN_MMA_TERMS;
+
+	lw->var[sum] = lw_addc(lw, lw->span[sum].lo, len - left);
+	multiply(t, acc, (int32_t)left);
+}
+
+static void all_terms(struct tile *t, const kern_val *acc)
+{
+	lowering *lw = t->lw;
+	int32_t sum = t->n->sum[0];
+	const struct span *s = &lw->span[sum];
+	int64_t len, rest = s->most > 0 ? s->rest : 0;
+	kern_stmt loop = {.lo = s->lo, .hi = s->hi, .step = KERN_MMA_TERMS};
+	form was = lw->var[sum];
+
+	if (!kern_form_is_const(lw_sub(lw, s->hi, s->lo), &len))
+		len = -1;
+	if (len >= 0)
+		loop.hi = lw_addc(lw, s->lo, len - len % KERN_MMA_TERMS);
+	else
+		loop.whole = rest % KERN_MMA_TERMS != 0;
+	if (len < 0 || len >= KERN_MMA_TERMS) {
+		lw->var[sum] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
+		multiply(t, acc, KERN_MMA_TERMS);
+		lw_close(lw);
+	}
+	if (len >= 0 && len % KERN_MMA_TERMS != 0) {
+		last_terms(t, acc, len);
+	} else if (loop.whole) { /* the last piece */
+		lw_if(lw, lw_equal(lw, lw_sub(lw, s->hi, s->lo), lw_num(lw, rest)));
+		last_terms(t, acc, rest);
+		lw_close(lw);
+	}
+	lw->var[sum] = was;
 }
 
 void lw_matrix(struct tile *t)
@@ -84,6 +139,6 @@ void lw_matrix(struct tile *t)
 		if (t->n->start)
 			lw_close(lw);
 	}
-	multiply(t, acc);
+	all_terms(t, acc);
 	move_sums(t, KERN_GIVE, acc);
 }

@@ -16,9 +16,10 @@ static int64_t length_of(lowering *lw, int32_t var)
 {
 	int64_t n = 0;
 
-	(void)kern_form_is_const(
-		lw_sub(lw, lw->span[var].hi, lw->span[var].lo), &n);
-	return n;
+	return kern_form_is_const(
+		       lw_sub(lw, lw->span[var].hi, lw->span[var].lo), &n)
+		       ? n
+		       : 0;
 }
 
 /* How many rows a warp copies at a time: as many as its lanes can, if there are

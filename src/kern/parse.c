@@ -244,6 +244,23 @@ static int64_t parse_rows(struct kern_parser *p)
 	return kern_parse_int(p, 1, INT32_MAX, "the distance of two rows");
 }
 
+/* part ROWS by COLUMNS [by TERMS] */
+static void parse_part(struct kern_parser *p, kern_stmt *s)
+{
+	if (!lex_eat(p->l, "part"))
+		return;
+	s->rows = (int32_t)kern_parse_int(
+		p, 1, KERN_MMA_ROWS, "the rows of a matrix");
+	lex_need(p->l, "by");
+	s->width = (int32_t)kern_parse_int(
+		p, 1, INT16_MAX, "the columns of a matrix");
+	if (s->kind != KERN_MMA)
+		return;
+	lex_need(p->l, "by");
+	s->terms = (int32_t)kern_parse_int(
+		p, 1, KERN_MMA_TERMS, "the terms of a matrix");
+}
+
 static void parse_mma(struct kern_parser *p, const lex_token *t)
 {
 	kern_stmt *s = add(p, KERN_MMA, t);
@@ -256,6 +273,7 @@ static void parse_mma(struct kern_parser *p, const lex_token *t)
 	lex_need(p->l, ",");
 	s->from = kern_parse_access(p, false);
 	s->m = parse_rows(p);
+	parse_part(p, s);
 }
 
 static void parse_take(struct kern_parser *p, const lex_token *t)
@@ -266,6 +284,7 @@ static void parse_take(struct kern_parser *p, const lex_token *t)
 	lex_need(p->l, "=");
 	s->at = kern_parse_access(p, false);
 	s->n = parse_rows(p);
+	parse_part(p, s);
 }
 
 static void parse_give(struct kern_parser *p, const lex_token *t)
@@ -274,6 +293,7 @@ static void parse_give(struct kern_parser *p, const lex_token *t)
 
 	s->at = kern_parse_access(p, false);
 	s->n = parse_rows(p);
+	parse_part(p, s);
 	lex_need(p->l, "=");
 	parse_acc(p, s);
 }

@@ -295,11 +295,21 @@ static void rows(struct print *p, const kern_access *at, int64_t n)
 	str_printf(p->out, " rows %" PRId64, n);
 }
 
+static void part(struct print *p, const kern_stmt *s)
+{
+	if (s->rows == 0)
+		return;
+	str_printf(p->out, " part %d by %d", s->rows, s->width);
+	if (s->kind == KERN_MMA)
+		str_printf(p->out, " by %d", s->terms);
+}
+
 static void matrix(struct print *p, const kern_stmt *s)
 {
 	if (s->kind == KERN_GIVE) {
 		str_add(p->out, "give ");
 		rows(p, &s->at, s->n);
+		part(p, s);
 		str_add(p->out, " = ");
 		acc(p, s);
 		return;
@@ -315,6 +325,7 @@ static void matrix(struct print *p, const kern_stmt *s)
 		str_add(p->out, ", ");
 		rows(p, &s->from, s->m);
 	}
+	part(p, s);
 }
 
 static void async(struct print *p, const kern_stmt *s)

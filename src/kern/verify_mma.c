@@ -34,7 +34,7 @@ static bool is_multiple(struct kern_verifier *v, const kern_form *f, int64_t m)
 }
 
 static void verify_factor(struct kern_verifier *v, const kern_access *at,
-	tn_dtype dt, int64_t step, int32_t width)
+	tn_dtype dt, int64_t step, int32_t rows, int32_t width)
 {
 	const kern_array *r = &v->k->array.at[at->array];
 	int64_t size = (int64_t)dtype_size(dt);
@@ -48,7 +48,7 @@ static void verify_factor(struct kern_verifier *v, const kern_access *at,
 		kern_refuse(v, "lanes",
 			"rows of %s must begin at multiples of %d bytes",
 			kern_access_text(v, at->array), KERN_MMA_BYTES);
-	kern_verify_rows(v, at, step, KERN_MMA_TERMS, width, false);
+	kern_verify_rows(v, at, step, rows, width, false);
 }
 
 void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
@@ -58,11 +58,16 @@ void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 		kern_refuse(v, "lanes",
 			"%d registers; rows of eight sums need %d", s->n_acc,
 			KERN_MMA_EACH);
+	if (kern_part_columns(s) > 2 * s->n_acc)
+		kern_refuse(v, "lanes",
+			"a part of %d columns; these registers have %d",
+			kern_part_columns(s), 2 * s->n_acc);
 	if (s->kind != KERN_MMA) {
 		if (v->k->array.at[s->at.array].dtype != TN_F32)
 			kern_refuse(v, "type", "%s must be f32, as the sums are",
 				kern_access_text(v, s->at.array));
-		kern_verify_rows(v, &s->at, s->n, KERN_MMA_ROWS, 2 * s->n_acc,
+		kern_verify_rows(v, &s->at, s->n, kern_part_rows(s),
+			kern_part_columns(s),
 			s->kind == KERN_GIVE);
 		if (s->kind == KERN_GIVE)
 			kern_verify_effect(v);
@@ -73,6 +78,8 @@ void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 		kern_refuse(v, "type",
 			"factors of type %s; they must be bf16 or f16",
 			kern_type_text(v->a, s->type));
-	verify_factor(v, &s->at, s->type.dt, s->n, KERN_MMA_TERMS);
-	verify_factor(v, &s->from, s->type.dt, s->m, 2 * s->n_acc);
+	verify_factor(v, &s->at, s->type.dt, s->n, kern_part_rows(s),
+		kern_part_terms(s));
+	verify_factor(v, &s->from, s->type.dt, s->m, kern_part_terms(s),
+		kern_part_columns(s));
 }

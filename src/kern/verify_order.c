@@ -421,7 +421,7 @@ static void turn(struct kern_order *o, const kern_stmt *s)
 
 /* Rows that are read: all of their elements must have been written. */
 static void read_rows(struct kern_order *o, const kern_stmt *s,
-	const kern_access *at, int64_t step, int64_t width)
+	const kern_access *at, int64_t step, int64_t rows, int64_t width)
 {
 	struct kern_span from = kern_order_form(o, at->at);
 	struct kern_early *e = arena_make(o->a, struct kern_early);
@@ -429,10 +429,10 @@ static void read_rows(struct kern_order *o, const kern_stmt *s,
 
 	*e = (struct kern_early){s, at->array,
 		kern_span_plus(from, 0,
-			(KERN_MMA_ROWS - 1) * step + width - 1)};
+			(rows - 1) * step + width - 1)};
 	if (bad && kern_span_is_one(from)) {
 		bad = false;
-		for (int64_t i = 0; i < KERN_MMA_ROWS; i++)
+		for (int64_t i = 0; i < rows; i++)
 			bad |= !kern_order_is_set(o, at->array,
 				kern_span_plus(from, i * step,
 					i * step + width - 1));
@@ -445,20 +445,20 @@ static void read_rows(struct kern_order *o, const kern_stmt *s,
 
 static void matrix(struct kern_order *o, const kern_stmt *s)
 {
-	int64_t width = 2 * s->n_acc;
+	int64_t width = kern_part_columns(s), rows = kern_part_rows(s);
 	struct kern_span to;
 
 	if (s->kind == KERN_MMA) {
-		read_rows(o, s, &s->at, s->n, KERN_MMA_TERMS);
-		read_rows(o, s, &s->from, s->m, width);
+		read_rows(o, s, &s->at, s->n, rows, kern_part_terms(s));
+		read_rows(o, s, &s->from, s->m, kern_part_terms(s), width);
 		return;
 	}
 	if (s->kind == KERN_TAKE) {
-		read_rows(o, s, &s->at, s->n, width);
+		read_rows(o, s, &s->at, s->n, rows, width);
 		return;
 	}
 	to = kern_order_form(o, s->at.at);
-	for (int64_t i = 0; i < KERN_MMA_ROWS * width && !kern_order_stops(o); i++) {
+	for (int64_t i = 0; i < rows * width && !kern_order_stops(o); i++) {
 		int64_t d = i / width * s->n + i % width;
 
 		kern_order_put(o, s->at.array, kern_span_plus(to, d, d), true,

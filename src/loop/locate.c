@@ -435,15 +435,18 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 
 /* Pads rows whose distance is a multiple of what one line of each set holds:
  * they would share one set of the cache. Rows that matrix instructions read are
- * padded by the bytes that they read at a time, so that eight rows do not lie
+ * padded to multiples of the bytes that they read at a time, and once more, so that eight rows do not lie
  * in the same banks of shared memory. */
 static int64_t apart(const machine *m, tn_dtype t, int64_t row)
 {
 	int64_t size = (int64_t)dtype_size(t), line = m->product.line / size;
 	int64_t sets = m->memory[MACHINE_L1].bytes / m->product.ways / size;
 
-	if (m->matrix.rows > 0 && size == 2)
-		return m->matrix.pad_bytes / size;
+	if (m->matrix.rows > 0 && size == 2) {
+		int64_t each = m->matrix.pad_bytes / size;
+
+		return each + (each - row % each) % each;
+	}
 	return row % sets == 0 ? line : 0;
 }
 

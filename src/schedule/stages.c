@@ -257,7 +257,7 @@ void loop_copy_ahead(loop_kernel *k)
 
 			int64_t pieces = n == NULL
 				? 1
-				: k->var[n->var].extent / n->size;
+				: (k->var[n->var].extent + n->size - 1) / n->size;
 
 			if (!loop_has_copies(k, k->phase[p].root[i]))
 				continue;

@@ -136,16 +136,18 @@ static void check_columns(struct sv *v, const loop_node *n)
 			verify_var(v, n->var), (long long)ext, n->lanes);
 }
 
-/* Are the loop, and all blocks of it around the tile, multiples of m? */
+/* Are all blocks of the loop around the tile multiples of m, or all of it? */
 static void check_multiple(struct sv *v, const loop_node *n, int32_t var, int64_t m)
 {
-	bool ok = v->k->var[var].extent % m == 0;
+	int64_t ext = v->k->var[var].extent;
+	bool ok = true;
 
 	for (const loop_node *u = n->up; u != NULL; u = u->up)
-		ok &= u->kind != LOOP_BLOCK || u->var != var || u->size % m == 0;
+		ok &= u->kind != LOOP_BLOCK || u->var != var || u->size % m == 0 ||
+		      u->size >= ext;
 	if (!ok)
 		verify_fail(v, n, "tile",
-			"%s and its blocks must be multiples of %lld for matrix instructions",
+			"blocks of %s must be multiples of %lld for matrix instructions",
 			verify_var(v, var), (long long)m);
 }
 

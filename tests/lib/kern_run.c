@@ -151,11 +151,11 @@ static void multiply(struct kern_running *r, const kern_stmt *s)
 {
 	int64_t x = kern_run_form(r, s->at.at), y = kern_run_form(r, s->from.at);
 
-	for (int32_t i = 0; i < 16; i++)
-		for (int32_t j = 0; j < 2 * s->n_acc; j++) {
+	for (int32_t i = 0; i < kern_part_rows(s); i++)
+		for (int32_t j = 0; j < kern_part_columns(s); j++) {
 			ir_number *sum = sum_at(r, s, i, j);
 
-			for (int32_t k = 0; k < 16; k++) {
+			for (int32_t k = 0; k < kern_part_terms(s); k++) {
 				double a = kern_run_get(r, s->at.array,
 					x + i * s->n + k, true).f;
 				double b = kern_run_get(r, s->from.array,
@@ -170,8 +170,8 @@ static void move_sums(struct kern_running *r, const kern_stmt *s)
 {
 	int64_t at = kern_run_form(r, s->at.at);
 
-	for (int32_t i = 0; i < 16; i++)
-		for (int32_t j = 0; j < 2 * s->n_acc; j++) {
+	for (int32_t i = 0; i < kern_part_rows(s); i++)
+		for (int32_t j = 0; j < kern_part_columns(s); j++) {
 			ir_number *sum = sum_at(r, s, i, j);
 
 			if (s->kind == KERN_GIVE)

@@ -324,4 +324,39 @@ static const char stages[] =
 	"  }\n"
 	"}\n";
 
+/* 13 x 21 times 21 x 32, parts of matrix instructions; the last five terms are for 15 of
+ * 16 columns only */
+static const char tail[] =
+	"kernel 0 tail {\n"
+	"  param p0: f32[416] out\n"
+	"  param p1: bf16[273] in\n"
+	"  param p2: bf16[672] in\n"
+	"  local b0: bf16[768] at 0\n"
+	"  local b1: bf16[2304] at 1536\n"
+	"  bytes scratch 0, local 6144\n"
+	"  phase of 1 chunks by 2 warps {\n"
+	"    for %i0 = 0 .. 13 by warp {\n"
+	"      store b0[40*%i0] = bf16x16 load p1[21*%i0]\n"
+	"      store b0[40*%i0 + 16] part 5 = bf16x8 load p1[21*%i0 + 16] part 5\n"
+	"    }\n"
+	"    for %i1 = 0 .. 21 by warp {\n"
+	"      store b1[40*%i1] = bf16x32 load p2[32*%i1]\n"
+	"    }\n"
+	"    barrier\n"
+	"    for %i2 = 0 .. 32 step 16 by warp {\n"
+	"      var %r3: f32x32 = zero\n"
+	"      var %r4: f32x32 = zero\n"
+	"      var %r5: f32x32 = zero\n"
+	"      var %r6: f32x32 = zero\n"
+	"      var %r7: f32x32 = zero\n"
+	"      var %r8: f32x32 = zero\n"
+	"      var %r9: f32x32 = zero\n"
+	"      var %r10: f32x32 = zero\n"
+	"      mma bf16 %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10 of b0[0] rows 40, b1[%i2] rows 40 part 13 by 16 by 16\n"
+	"      mma bf16 %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10 of b0[16] rows 40, b1[%i2 + 640] rows 40 part 13 by 15 by 5\n"
+	"      give p0[%i2] rows 32 part 13 by 16 = %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
+
 #endif

@@ -219,8 +219,8 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", "cuda/sm_80"},
 	{DECIDE_MATRIX_DTYPE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_80"},
-	{DECIDE_MATRIX_SHAPE, 60, 64, "program { x: f16[60,64]  y: f16[64,64]\n"
-		" o = matmul(x, y)\n return o }", "cuda/sm_80"},
+	{DECIDE_MATRIX_SHAPE, -1, -1, "program { x: f16[1,64,20,20]\n"
+		" w: f16[64,64,3,3]\n o = conv(x, w)\n return o }", "cuda/sm_80"},
 	{DECIDE_WARPS_TAKEN, 8, -1, "program { x: f32[256,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_OWNERS_TAKEN, 938, 32, "program { x: f32[30000]  i: i64[65536]\n"

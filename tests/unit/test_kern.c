@@ -214,6 +214,15 @@ static void want_mma(struct data *d)
 						      d->in[2][32 * k + j];
 }
 
+static void want_tail(struct data *d)
+{
+	for (int i = 0; i < 13; i++)
+		for (int j = 0; j < 32; j++)
+			for (int k = 0; k < (j % 16 < 15 ? 21 : 16); k++)
+				d->out[32 * i + j] += d->in[1][21 * i + k] *
+						      d->in[2][32 * k + j];
+}
+
 static void want_stages(struct data *d)
 {
 	for (int i = 0; i < 64; i++)
@@ -235,7 +244,8 @@ static const struct meaning {
 	{gather, want_gather, 1e-2}, {scan, want_scan, 1e-4},
 	{turn, want_turn, 0}, {step, want_step, 1e-6},
 	{blocks, want_blocks, 0}, {mma, want_mma, 1e-4},
-	{dealt, want_dealt, 0}, {stages, want_stages, 0}};
+	{dealt, want_dealt, 0}, {stages, want_stages, 0},
+	{tail, want_tail, 1e-4}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 {
@@ -516,6 +526,18 @@ static const struct edit {
 		"for %i1 = 0 .. 31 by warp", "order"},
 	{"sums of two warps in one place", mma, "give p0[%i2] rows 32",
 		"give p0[0] rows 32", "race"},
+	{"a row of a matrix more than there are", tail, "part 13 by 16 by 16",
+		"part 14 by 16 by 16", "order"},
+	{"a term more than there are", tail, "part 13 by 15 by 5",
+		"part 13 by 15 by 6", "order"},
+	{"a part of more columns than registers", tail, "part 13 by 15 by 5",
+		"part 13 by 17 by 5", "lanes"},
+	{"a part of more terms than an instruction", tail, "part 13 by 15 by 5",
+		"part 13 by 15 by 17", "number"},
+	{"a row of sums that is outside", tail, "rows 32 part 13 by 16 =",
+		"rows 32 part 14 by 16 =", "bounds"},
+	{"sums of two warps in one column", tail, "rows 32 part 13 by 16 =",
+		"rows 31 part 13 by 16 =", "race"},
 	{"no wait for copies", stages, "      wait 0\n", "", "wait"},
 	{"a wait for other copies", stages, "      wait 0\n",
 		"      wait 1\n", "wait"},

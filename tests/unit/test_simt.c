@@ -165,6 +165,41 @@ static const char mma[] =
 	"  }\n"
 	"}\n";
 
+/* 13 x 21 times 21 x 32, parts of matrix instructions; the last five terms are for 15 of
+ * 16 columns only */
+static const char tail[] =
+	"kernel 0 tail {\n"
+	"  param p0: f32[416] out\n"
+	"  param p1: bf16[273] in\n"
+	"  param p2: bf16[672] in\n"
+	"  local b0: bf16[768] at 0\n"
+	"  local b1: bf16[2304] at 1536\n"
+	"  bytes scratch 0, local 6144\n"
+	"  phase of 1 chunks by 2 warps {\n"
+	"    for %i0 = 0 .. 13 by warp {\n"
+	"      store b0[40*%i0] = bf16x16 load p1[21*%i0]\n"
+	"      store b0[40*%i0 + 16] part 5 = bf16x8 load p1[21*%i0 + 16] part 5\n"
+	"    }\n"
+	"    for %i1 = 0 .. 21 by warp {\n"
+	"      store b1[40*%i1] = bf16x32 load p2[32*%i1]\n"
+	"    }\n"
+	"    barrier\n"
+	"    for %i2 = 0 .. 32 step 16 by warp {\n"
+	"      var %r3: f32x32 = zero\n"
+	"      var %r4: f32x32 = zero\n"
+	"      var %r5: f32x32 = zero\n"
+	"      var %r6: f32x32 = zero\n"
+	"      var %r7: f32x32 = zero\n"
+	"      var %r8: f32x32 = zero\n"
+	"      var %r9: f32x32 = zero\n"
+	"      var %r10: f32x32 = zero\n"
+	"      mma bf16 %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10 of b0[0] rows 40, b1[%i2] rows 40 part 13 by 16 by 16\n"
+	"      mma bf16 %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10 of b0[16] rows 40, b1[%i2 + 640] rows 40 part 13 by 15 by 5\n"
+	"      give p0[%i2] rows 32 part 13 by 16 = %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
+
 struct warp {
 	const char *text, *from, *to; /* of the unit, in the kernel's body */
 	int64_t n_syncs;	      /* in the body; the last one ends it */
@@ -411,24 +446,29 @@ static void test_wide(void **state)
 	}
 }
 
+struct product {
+	const char *text;
+	int32_t m, n, k;
+};
+
 /* Matrix instructions give what the interpreter says, bit by bit. */
 static void run_mma(arena *a, void *arg)
 {
-	enum { M = 16, N = 32, K = 32 };
-	kern_kernel *k = kern_parse(a, mma, sizeof mma - 1, "t.kern");
+	const struct product *q = arg;
+	kern_kernel *k = kern_parse(a, q->text, strlen(q->text), "t.kern");
 	c_kernel *c;
-	static float out[2][M * N];
-	static uint16_t x[M * K], y[K * N];
+	static float out[2][512];
+	static uint16_t x[512], y[1024];
 	void *p[3] = {out[0], x, y}, *local, *sym, *lib;
 	int64_t err = 0;
 	str unit = str_new(a);
 	run_fn *fn;
 
-	(void)arg;
 	kern_verify(k);
-	for (int32_t i = 0; i < M * K; i++)
+	memset(out, 0, sizeof out);
+	for (int32_t i = 0; i < q->m * q->k; i++)
 		dtype_store_f64(TN_BF16, x, i, (i * 37 % 101 - 50) / 16.0);
-	for (int32_t i = 0; i < K * N; i++)
+	for (int32_t i = 0; i < q->k * q->n; i++)
 		dtype_store_f64(TN_BF16, y, i, (i * 53 % 97 - 48) / 32.0);
 	assert_int_equal(kern_run(a, k, p, 1), 0);
 	c = simt_print(a, k);
@@ -446,11 +486,15 @@ static void run_mma(arena *a, void *arg)
 
 static void test_mma(void **state)
 {
-	tn_diag d = {0};
+	static struct product products[] = {{mma, 16, 32, 32}, {tail, 13, 32, 21}};
 
 	(void)state;
-	if (unit_run(run_mma, NULL, 0, &d) != TN_OK)
-		fail_msg("%s: %s\n%s", d.rule, d.text, d.extra);
+	for (size_t i = 0; i < 2; i++) {
+		tn_diag d = {0};
+
+		if (unit_run(run_mma, &products[i], 0, &d) != TN_OK)
+			fail_msg("%s: %s\n%s", d.rule, d.text, d.extra);
+	}
 }
 
 /* A barrier that only some lanes reach; a value that some do not show. */

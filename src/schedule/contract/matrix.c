@@ -50,15 +50,22 @@ static bool has_dtypes(loop_kernel *k, const contract_product *p)
 
 static bool has_shape(const contract *c, const contract_product *p)
 {
-	const loop_kernel *k = c->k;
-	const machine_matrix *m = &k->machine->matrix;
+	return p->sums == BIT(p->s) && c->number < 0 && c->product.n == 1 &&
+	       p->finish == NULL && !p->inexact && p->n_needs == 0 && !p->begun;
+}
 
-	return common(c, p->i) % m->rows == 0 &&
-	       common(c, p->j) % m->columns == 0 &&
-	       common(c, p->s) % m->terms == 0 && p->sums == BIT(p->s) &&
-	       c->number < 0 && c->product.n == 1 &&
-	       p->finish == NULL && !p->inexact && p->n_needs == 0 &&
-	       !p->begun;
+/*
+ * So many of a variable, at most: what divides its blocks if they are multiples of
+ * m, so that all are alike; else the last instructions take a part.
+ */
+static int64_t pieces_of(const contract *c, int32_t var, int64_t m, int64_t most)
+{
+	int64_t n = common(c, var), all = contract_extent(c, var);
+
+	if (n % m == 0)
+		return dividing(n, m, most);
+	all = (all + m - 1) / m * m;
+	return all < most ? all : most / m * m;
 }
 
 void contract_choose_matrix(contract *c, contract_product *p)
@@ -74,17 +81,16 @@ void contract_choose_matrix(contract *c, contract_product *p)
 		return;
 	}
 	if (!has_shape(c, p)) {
-		loop_decide(k, DECIDE_MATRIX_SHAPE, p->eqn, -1,
-			k->var[p->i].extent, k->var[p->j].extent);
+		loop_decide(k, DECIDE_MATRIX_SHAPE, p->eqn, -1, 0, 0);
 		return;
 	}
 	p->matrix = true;
 	p->tile = m->rows;
 	p->lanes = m->columns;
-	p->vectors = (int32_t)(dividing(common(c, p->j), m->columns,
+	p->vectors = (int32_t)(pieces_of(c, p->j, m->columns,
 				       k->machine->block.matrix_columns) /
 			       m->columns);
-	p->sum_block = dividing(common(c, p->s), m->terms,
-		k->machine->block.matrix_terms);
+	p->sum_block = pieces_of(
+		c, p->s, m->terms, k->machine->block.matrix_terms);
 	loop_decide(k, DECIDE_MATRIX_TAKEN, p->eqn, -1, m->rows, m->terms);
 }

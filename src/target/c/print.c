@@ -293,7 +293,7 @@ static void multiply(printer *p, const kern_stmt *s, int32_t i)
 		TN_F32, 1);
 	int32_t column = i / 4 * 8 + i % 2;
 
-	c_line(p, "	for (int k = 0; k < 16; k++)");
+	c_line(p, "	for (int k = 0; k < %d; k++)", kern_part_terms(s));
 	c_line(p,
 		"		%s[l] = __builtin_fmaf(%s((&%s)[%" PRId64
 		" * (l / 4 + %d) + k]), %s((&%s)[%" PRId64
@@ -309,6 +309,10 @@ static void matrix(printer *p, const kern_stmt *s)
 		const char *r = c_name(p, s->acc[i]), *e;
 
 		c_line(p, "for (int l = 0; l < 32; l++)");
+		if (s->rows > 0)
+			c_line(p, "	if (l / 4 < %d && 2 * (l %% 4) < %d)",
+				s->rows - 8 * (i / 2 % 2),
+				s->width - (i / 4 * 8 + i % 2));
 		if (s->kind == KERN_MMA) {
 			multiply(p, s, i);
 			continue;

@@ -158,6 +158,27 @@ template <int rows, int width, typename T>
 		to[i] = at[0] | (unsigned)at[n] << 16;
 	}
 }
+/* Of the first so many rows, terms and columns; others are zeros. */
+[[maybe_unused]] static inline void mma_rows_part(
+	unsigned *to, const unsigned short *p, __INT64_TYPE__ n, int rows, int terms)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 4; i++) {
+		const int r = l / 4 + 8 * (i & 1), t = 2 * (l % 4) + 8 * (i >> 1);
+		to[i] = r < rows && t < terms ? p[n * r + t] : 0;
+		to[i] |= r < rows && t + 1 < terms ? (unsigned)p[n * r + t + 1] << 16 : 0;
+	}
+}
+[[maybe_unused]] static inline void mma_columns_part(
+	unsigned *to, const unsigned short *p, __INT64_TYPE__ n, int terms, int columns)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 2; i++) {
+		const int t = 2 * (l % 4) + 8 * i, c = l / 4;
+		to[i] = t < terms && c < columns ? p[n * t + c] : 0;
+		to[i] |= t + 1 < terms && c < columns ? (unsigned)p[n * (t + 1) + c] << 16 : 0;
+	}
+}
 /* The same from shared memory: lane l says where 16 bytes of a row begin. */
 [[maybe_unused]] static inline void mma_rows_shared(
 	unsigned *to, const unsigned short *p, __INT64_TYPE__ n)

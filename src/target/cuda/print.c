@@ -416,6 +416,35 @@ static const char *loader(
 	return arena_printf(p->a, "%s%s", what, shared ? "_shared" : "");
 }
 
+/* Those of a part that are not in memory are zeros. */
+static void rows_of(printer *p, const kern_stmt *s)
+{
+	int32_t rows = kern_part_rows(s), terms = kern_part_terms(s);
+
+	if (rows == KERN_MMA_ROWS && terms == KERN_MMA_TERMS)
+		c_line(p, "%s(rows, &%s, %" PRId64 ");",
+			loader(p, &s->at, "mma_rows"), c_element(p, &s->at),
+			s->n);
+	else
+		c_line(p, "mma_rows_part(rows, &%s, %" PRId64 ", %d, %d);",
+			c_element(p, &s->at), s->n, rows, terms);
+}
+
+static void columns_of(printer *p, const kern_stmt *s, int32_t first)
+{
+	int32_t n = kern_part_columns(s) - first, terms = kern_part_terms(s);
+
+	if (n >= 8 && terms == KERN_MMA_TERMS)
+		c_line(p, "%s(columns, &%s + %d, %" PRId64 ");",
+			loader(p, &s->from, "mma_columns"),
+			c_element(p, &s->from), first, s->m);
+	else
+		c_line(p, "mma_columns_part(columns, &%s + %d, %" PRId64
+			  ", %d, %d);",
+			c_element(p, &s->from), first, s->m, terms,
+			n < 8 ? n : 8);
+}
+
 static void multiply(printer *p, const kern_stmt *s)
 {
 	const char *t = dtype_name(s->type.dt);
@@ -423,12 +452,9 @@ static void multiply(printer *p, const kern_stmt *s)
 	c_line(p, "{");
 	p->depth++;
 	c_line(p, "unsigned rows[4], columns[2];");
-	c_line(p, "%s(rows, &%s, %" PRId64 ");", loader(p, &s->at, "mma_rows"),
-		c_element(p, &s->at), s->n);
-	for (int32_t i = 0; i < s->n_acc; i += 4) {
-		c_line(p, "%s(columns, &%s + %d, %" PRId64 ");",
-			loader(p, &s->from, "mma_columns"),
-			c_element(p, &s->from), 2 * i, s->m);
+	rows_of(p, s);
+	for (int32_t i = 0; 2 * i < kern_part_columns(s); i += 4) {
+		columns_of(p, s, 2 * i);
 		c_line(p, "mma_%s(&%s, &%s, &%s, &%s, rows, columns);", t,
 			c_name(p, s->acc[i]), c_name(p, s->acc[i + 1]),
 			c_name(p, s->acc[i + 2]), c_name(p, s->acc[i + 3]));
@@ -455,6 +481,10 @@ static void matrix(printer *p, const kern_stmt *s)
 			c_element(p, &s->at), s->n, l, 8 * (i / 2 % 2), l,
 			i / 4 * 8 + i % 2);
 
+		if (s->rows > 0)
+			c_line(p, "if (%s / 4 < %d && 2 * (%s %% 4) < %d)", l,
+				s->rows - 8 * (i / 2 % 2), l,
+				s->width - (i / 4 * 8 + i % 2));
 		if (s->kind == KERN_TAKE)
 			c_line(p, "%s = LD(%s);", r, e);
 		else

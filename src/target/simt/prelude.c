@@ -629,6 +629,43 @@ SIMT_USED static void simt_mma_columns(
 		to[i] = at[0] | (unsigned)at[n] << 16;
 	}
 }
+/* Element at of p, if there is one; else 0. */
+SIMT_USED static unsigned simt_mma_at(
+	const __UINT16_TYPE__ *p, simt_int at, int is, simt_int line)
+{
+	if (!is)
+		return 0;
+	simt_touch(p + at, 2, 0, line);
+	return p[at];
+}
+SIMT_USED static void simt_mma_rows_part(unsigned *to, const __UINT16_TYPE__ *p,
+	simt_int n, int rows, int terms, simt_int line)
+{
+	const int l = simt_now->lane;
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		const int r = l / 4 + 8 * (i & 1), t = 2 * (l % 4) + 8 * (i >> 1);
+
+		to[i] = simt_mma_at(p, n * r + t, r < rows && t < terms, line) |
+			simt_mma_at(p, n * r + t + 1, r < rows && t + 1 < terms, line)
+				<< 16;
+	}
+}
+SIMT_USED static void simt_mma_columns_part(unsigned *to, const __UINT16_TYPE__ *p,
+	simt_int n, int terms, int columns, simt_int line)
+{
+	const int l = simt_now->lane, c = l / 4;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		const int t = 2 * (l % 4) + 8 * i;
+
+		to[i] = simt_mma_at(p, n * t + c, t < terms && c < columns, line) |
+			simt_mma_at(p, n * (t + 1) + c, t + 1 < terms && c < columns, line)
+				<< 16;
+	}
+}
 /* The word of each lane; valid until the lanes meet again. */
 static const simt_word *simt_show(simt_word x, simt_int line)
 {
@@ -680,6 +717,9 @@ SIMT_USED static void simt_mma(float *const *sum, const unsigned *x,
 }
 #define mma_rows(to, p, n) simt_mma_rows((to), (p), (n), __LINE__)
 #define mma_columns(to, p, n) simt_mma_columns((to), (p), (n), __LINE__)
+#define mma_rows_part(to, p, n, r, t) simt_mma_rows_part((to), (p), (n), (r), (t), __LINE__)
+#define mma_columns_part(to, p, n, t, c) \
+	simt_mma_columns_part((to), (p), (n), (t), (c), __LINE__)
 #define mma_rows_shared mma_rows
 #define mma_columns_shared mma_columns
 #define mma_bf16(a, b, c, d, x, y) \
