@@ -135,6 +135,21 @@ static void find_stated(struct kern_verifier *v, const kern_block *b)
 	}
 }
 
+/* The lanes that a shuffle takes of its two operands. A lane that neither has is
+ * refused where the shuffle is verified. */
+static void pass_shuffled(struct kern_verifier *v, const kern_value *x)
+{
+	int32_t n = x->type.lanes;
+
+	for (int32_t l = 0; l < n; l++) {
+		int64_t from = x->list[l];
+
+		if (from >= 0 && from < 2 * n)
+			v->shuffled[x->arg[from >= n]] |= UINT64_C(1)
+				<< from % n;
+	}
+}
+
 /* What values say of their operands, from the last one on: those who use a
  * value stand behind it. */
 static void pass_selected(struct kern_verifier *v, bool *other)
@@ -156,10 +171,8 @@ static void pass_selected(struct kern_verifier *v, bool *other)
 			if (x->op != KERN_SHUFFLE)
 				v->shuffled[x->arg[j]] = UINT64_MAX;
 		}
-		for (int32_t l = 0; x->op == KERN_SHUFFLE && l < x->type.lanes;
-			l++)
-			v->shuffled[x->arg[x->list[l] >= x->type.lanes]] |=
-				UINT64_C(1) << x->list[l] % x->type.lanes;
+		if (x->op == KERN_SHUFFLE)
+			pass_shuffled(v, x);
 	}
 }
 

@@ -393,6 +393,8 @@ static const struct edit {
 		"set %9 = add %r7, %9", "set"},
 	{"a shuffle of lanes that are not there", split, "[8, 9, 10,",
 		"[32, 9, 10,", "lanes"},
+	{"a shuffle of a lane before the first", split, "[8, 9, 10,",
+		"[-1, 9, 10,", "lanes"},
 	{"more lanes live than there are", stencil, "load p1[47] part 13",
 		"load p1[47] part 17", "lanes"},
 	{"a lane that may not be there", stencil, "for %i9: i32 = 0 .. 16",
