@@ -44,6 +44,10 @@ if [ "$what" = check ]; then
 	need libgmp-dev "what libisl is linked with" headers gmp.h
 	need locales "a language that writes 1,5 for 1.5, in tests" \
 		test -e /usr/share/i18n/locales/de_DE
+	need libonnx-testdata "the tests of the ONNX project" \
+		test -d "${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data}"
+	need openmpi-bin "starts the processes of the tests on several processes" \
+		command -v mpirun
 	need python3 "writes the data of some tests" command -v python3
 	need python3-dev "headers, for the Python package" python_headers
 	need python3-pytest "runs the tests of the Python package" \
