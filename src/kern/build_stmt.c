@@ -63,6 +63,15 @@ kern_val kern_var(kern_builder *b, kern_type t, kern_val x)
 	return s->v;
 }
 
+kern_val kern_var_by_warp(kern_builder *b, kern_type t)
+{
+	kern_val v = kern_var(b, t, 0);
+	kern_block *in = b->block.at[b->block.n - 1];
+
+	in->list.at[in->list.n - 1]->by_warp = true;
+	return v;
+}
+
 void kern_set(kern_builder *b, kern_val v, kern_val x)
 {
 	kern_stmt *s = kern_add(b, KERN_SET);

@@ -172,7 +172,8 @@ typedef struct kern_value {
 
 typedef enum kern_kind {
 	KERN_LET,      /* evaluates the instruction v */
-	KERN_VAR,      /* declares the register v with initial value x; x 0: zero */
+	KERN_VAR,      /* declares the register v with initial value x; x 0: zero;
+			* by_warp: each warp of the block has one of its own */
 	KERN_SET,      /* v = x */
 	KERN_SET_LANE, /* lane `lo` of v = x; x has one lane */
 	KERN_STORE,    /* at = x; stream: past the caches, if the array is aligned */
@@ -206,6 +207,8 @@ typedef struct kern_block {
  * take. down: v = hi - 1, hi - 2 .. lo, with step 1. by_warp: iteration n is run
  * by warp n mod `warps` of the block; any other statement by all of its warps.
  * by_lane: iteration l is run by lane l of the warp, at the same time as all others.
+ * A register that each warp has is used in loops by warp only which have one iteration
+ * for a warp at most: so iteration n has the n-th of these registers in all of them.
  *
  * MMA, TAKE, GIVE: acc holds 16 rows of 2 n_acc sums, as the matrix instructions
  * of a warp have them: in eight columns from 8 v on, row i and column 8 v + j are in
@@ -225,7 +228,7 @@ struct kern_stmt {
 	kern_val v, x;
 	const kern_form *lo, *hi;
 	int64_t step;
-	bool down, whole, by_warp, by_lane;
+	bool down, whole, by_warp, by_lane; /* by_warp: VAR, too */
 	kern_val after;
 	bool rarely; /* IF */
 	bool stream; /* STORE: past the caches; ARRAY: zeroed */
@@ -426,6 +429,7 @@ kern_val kern_checked(kern_builder *b, kern_val raw, int32_t check);
 
 /* statements */
 kern_val kern_var(kern_builder *b, kern_type t, kern_val x);
+kern_val kern_var_by_warp(kern_builder *b, kern_type t); /* of zeros */
 void kern_set(kern_builder *b, kern_val v, kern_val x);
 void kern_set_lane(
 	kern_builder *b, kern_val v, const kern_form *lane, kern_val x);

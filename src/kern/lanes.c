@@ -6,6 +6,9 @@
  *     %9: i64 = load p1[7*%l + %i]       any elements
  *     set %r2[%l] = load p2[%9]          its own lane of a register
  *     store t0[%l] = %9                  an element of its own
+ *     %10: i64 = idiv %l, 4
+ *     %11: i64 = imod %l, 4              another one, by digits of its number
+ *     store b0[64*%10 + 2*%11] = %9
  *   }
  *
  * So no iteration reads what another one writes, sets a register of all, or
@@ -14,9 +17,14 @@
  */
 #include "kern/verify.h"
 
+enum { MAX_NEST = 8 };
+
 struct touched {
 	const kern_access *at;
 	bool write;
+	/* by lane: the element, but for what is the same in all of them; NULL: it is
+	 * not known */
+	const int64_t *element;
 };
 
 struct by_lane {
@@ -51,9 +59,68 @@ static bool is_own(const struct by_lane *b, const kern_form *f)
 	return f == kern_form_term(b->k, 1, b->loop->v);
 }
 
+static bool form_at(const struct by_lane *b, const kern_form *f, int64_t lane,
+	bool alone, int64_t *out, int nest);
+
+/* A digit of the lane's number. */
+static bool digit_at(const struct by_lane *b, kern_val v, int64_t lane,
+	int64_t *out, int nest)
+{
+	const kern_value *x = kern_at(b->k, v);
+	int64_t n;
+
+	if (v == b->loop->v) {
+		*out = lane;
+		return true;
+	}
+	if ((x->op != KERN_DIV && x->op != KERN_FLOOR && x->op != KERN_MOD &&
+		    x->op != KERN_INDEX) ||
+		x->type.lanes > 1 || nest > MAX_NEST ||
+		(x->op != KERN_INDEX && x->num[0] < 1) ||
+		!form_at(b, x->form[0], lane, true, &n, nest + 1))
+		return false;
+	*out = x->op == KERN_INDEX ? n
+	       : x->op == KERN_MOD ? n - x->num[0] * floor_div(n, x->num[0])
+				   : floor_div(n, x->num[0]);
+	return true;
+}
+
+/* The form in this lane, without what is defined in front of the loop; alone: there
+ * must be no such thing. */
+static bool form_at(const struct by_lane *b, const kern_form *f, int64_t lane,
+	bool alone, int64_t *out, int nest)
+{
+	int64_t n;
+
+	*out = f->c0;
+	for (int32_t i = 0; i < f->n; i++) {
+		bool common = f->t[i].v < b->loop->v;
+
+		if ((common && alone) ||
+			(!common &&
+				(!digit_at(b, f->t[i].v, lane, &n, nest) ||
+					!mul_ok(f->t[i].coef, n, &n) ||
+					!add_ok(*out, n, out))))
+			return false;
+	}
+	return true;
+}
+
+static const int64_t *elements(const struct by_lane *b, const kern_form *f)
+{
+	int64_t n = b->loop->hi->c0;
+	int64_t *out = arena_array(b->a, int64_t, n);
+
+	for (int64_t l = 0; l < n; l++)
+		if (!form_at(b, f, l, false, &out[l], 0))
+			return NULL;
+	return out;
+}
+
 static void touch(struct by_lane *b, const kern_access *at, bool write)
 {
-	*vec_push(b->a, &b->touched) = (struct touched){at, write};
+	*vec_push(b->a, &b->touched) =
+		(struct touched){at, write, elements(b, at->at)};
 }
 
 static void check_lanes(struct by_lane *b, kern_val id)
@@ -94,19 +161,21 @@ static void check_set(struct by_lane *b, const kern_stmt *s)
 		refuse(b, "in a loop by lane, an iteration sets registers that it declares, and its own lane of registers that have no more lanes than it needs");
 }
 
-/* The address must have the lane's number, and nothing else of the loop. */
+/* Does each lane have an element of its own? */
+static bool are_own(const struct by_lane *b, const int64_t *element)
+{
+	for (int64_t l = 0; element != NULL && l < b->loop->hi->c0; l++)
+		for (int64_t m = 0; m < l; m++)
+			if (element[l] == element[m])
+				return false;
+	return element != NULL;
+}
+
 static void check_store(struct by_lane *b, const kern_stmt *s)
 {
-	const kern_form *f = s->at.at;
-	bool own = false, other = false;
-
-	for (int32_t i = 0; i < f->n; i++) {
-		own |= f->t[i].v == b->loop->v;
-		other |= f->t[i].v > b->loop->v;
-	}
-	if (!own || other)
-		refuse(b, "in a loop by lane, each iteration must store into an element of its own: at a multiple of the loop's variable, plus values from in front of it");
 	touch(b, &s->at, true);
+	if (!are_own(b, b->touched.at[b->touched.n - 1].element))
+		refuse(b, "in a loop by lane, each iteration must store into an element of its own: at a sum of digits of the loop's variable, plus values from in front of it");
 }
 
 static void check_block(struct by_lane *b, const kern_block *block)
@@ -153,6 +222,36 @@ static void check_block(struct by_lane *b, const kern_block *block)
 	}
 }
 
+/* Are both the same, but for what differs between lanes? */
+static bool same_common(
+	const struct by_lane *b, const kern_form *f, const kern_form *g)
+{
+	int32_t i = 0;
+
+	/* terms are in the order of their values: common ones come first */
+	for (; i < f->n && f->t[i].v < b->loop->v; i++)
+		if (i == g->n || f->t[i].v != g->t[i].v ||
+			f->t[i].coef != g->t[i].coef)
+			return false;
+	return i == g->n || g->t[i].v >= b->loop->v;
+}
+
+/* Is what lanes access in x never what any lane accesses in y? */
+static bool are_apart(const struct by_lane *b, const struct touched *x,
+	const struct touched *y)
+{
+	int64_t n = b->loop->hi->c0;
+
+	if (x->at->array != y->at->array || x->element == NULL ||
+		y->element == NULL || !same_common(b, x->at->at, y->at->at))
+		return false;
+	for (int64_t l = 0; l < n; l++)
+		for (int64_t m = 0; m < n; m++)
+			if (x->element[l] == y->element[m])
+				return false;
+	return true;
+}
+
 /*
  * What one iteration stores, no other one loads or stores. Vectors of fewer lanes
  * than a warp are in each of its parts, so that several threads run an iteration:
@@ -169,7 +268,8 @@ static void check_apart(struct by_lane *b)
 				kern_arrays_overlap(b->k, x->at->array,
 					y->at->array) &&
 				(b->vectors || x->at->array != y->at->array ||
-					x->at->at != y->at->at))
+					x->at->at != y->at->at) &&
+				!are_apart(b, x, y))
 				refuse(b, "a lane may access an element that another one stores in the same loop by lane");
 		}
 }

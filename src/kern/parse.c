@@ -67,6 +67,9 @@ static void parse_var(struct kern_parser *p, const lex_token *t)
 	if (!lex_eat(p->l, "zero"))
 		s->x = kern_parse_right(p, &type);
 	s->v = kern_ins(p->k, &(kern_value){.op = KERN_REG, .type = type});
+	s->by_warp = lex_eat(p->l, "by");
+	if (s->by_warp)
+		lex_need(p->l, "warp");
 	kern_parse_know(p, name, s->v);
 }
 

@@ -359,6 +359,8 @@ static void statement(struct print *p, const kern_stmt *s)
 			str_add(p->out, "zero");
 		else
 			right(p, s->x, false);
+		if (s->by_warp)
+			str_add(p->out, " by warp");
 		break;
 	case KERN_SET:
 	case KERN_SET_LANE:

@@ -52,6 +52,8 @@ static void need(struct kern_verifier *v, kern_val x)
 			v->state[x] == CLOSED
 				? "this value belongs to a block that has ended"
 				: "this value is not defined yet: a value must be defined before it is used");
+	if (v->each_warp[x])
+		kern_verify_own(v);
 }
 
 static void need_form(struct kern_verifier *v, const kern_form *f)
@@ -215,8 +217,11 @@ static void verify_var(struct kern_verifier *v, const kern_stmt *s)
 		right(v, s->x);
 		same_type(v, type_of(v, s->x), type_of(v, s->v));
 	}
+	if (s->by_warp)
+		kern_verify_each_warp(v);
 	v->home[s->v] = v->block;
 	v->of_warp[s->v] = v->by_warp != NULL;
+	v->each_warp[s->v] = s->by_warp;
 	v->range.lanes[s->v] = NULL;
 	define(v, s->v);
 }
@@ -681,6 +686,7 @@ void kern_verify(kern_kernel *k)
 	v.range.reach = arena_array(a, uint64_t, k->value.n + 1);
 	v.range.lanes = arena_array(a, const kern_stmt *, k->value.n + 1);
 	v.of_warp = arena_array(a, bool, k->value.n + 1);
+	v.each_warp = arena_array(a, bool, k->value.n + 1);
 	v.home = arena_array(a, const kern_block *, k->value.n + 1);
 	kern_find_uses(&v);
 	for (int32_t i = 0; i < k->n_phases; i++)

@@ -50,6 +50,7 @@ struct kern_verifier {
 	const kern_stmt *by_warp; /* the open loop by warp; NULL: none */
 	int32_t first_touch;	  /* in it */
 	bool *of_warp; /* by register: declared in a loop by warp */
+	bool *each_warp; /* by register: each warp has one of its own */
 	kern_val value;	       /* that is verified now; 0: none */
 	uint64_t *shuffled;    /* by value: its lanes that are looked at */
 	kern_val interest;     /* mask of lanes that are looked at; 0: all */
@@ -125,6 +126,9 @@ void kern_close_warps(struct kern_verifier *v);
 /* The current statement changes memory: each of the warps may not do that. */
 void kern_verify_effect(struct kern_verifier *v);
 void kern_verify_set(struct kern_verifier *v, kern_val reg);
+/* It declares, or uses, a register that each warp has. */
+void kern_verify_each_warp(struct kern_verifier *v);
+void kern_verify_own(struct kern_verifier *v);
 void kern_verify_barrier(struct kern_verifier *v);
 
 /* lanes.c: the iterations of a loop by lane are independent */

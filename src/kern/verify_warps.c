@@ -5,7 +5,8 @@
  * A loop "by warp" deals its iterations to the warps of the block; every other
  * statement is run by all of them alike. So memory may be written in such loops
  * only, registers that all warps have may not be set there, and what each warp
- * has of its own, an array of a block, belongs into the loop.
+ * has of its own, an array of a block, belongs into the loop. A register `by warp` is
+ * one for each of them: iteration n of each such loop has the n-th one.
  */
 #include "kern/verify.h"
 
@@ -44,9 +45,30 @@ void kern_verify_effect(struct kern_verifier *v)
 
 void kern_verify_set(struct kern_verifier *v, kern_val reg)
 {
-	if (v->by_warp != NULL && !v->of_warp[reg])
+	if (v->by_warp != NULL && !v->of_warp[reg] && !v->each_warp[reg])
 		kern_refuse(v, "warp",
 			"the warps would set this register to different values: it must be declared in the loop `by warp`");
+}
+
+void kern_verify_each_warp(struct kern_verifier *v)
+{
+	if (!by_warps(v) || v->by_warp != NULL)
+		kern_refuse(v, "warp",
+			"a register `by warp` must be declared in a phase `by N warps`, in no loop `by warp`");
+}
+
+void kern_verify_own(struct kern_verifier *v)
+{
+	const kern_stmt *s = v->by_warp;
+	int64_t most, warps = v->k->phase[v->phase].warps;
+
+	if (s != NULL && mul_ok(warps, s->step, &most) &&
+		kern_most(&v->range, kern_form_sub(v->k, s->hi, s->lo), most) <=
+			most)
+		return;
+	kern_refuse(v, "warp",
+		"each of the %d warps has this register: it must be used in a loop `by warp` of at most so many iterations",
+		(int)warps);
 }
 
 void kern_verify_barrier(struct kern_verifier *v)

@@ -99,12 +99,15 @@ static void set(struct kern_running *r, const kern_stmt *s)
 {
 	ir_number out[KERN_MAX_LANES], zero[KERN_MAX_LANES] = {{0}};
 	const ir_number *x = s->x != 0 ? kern_run_value(r, s->x, out) : zero;
-	ir_number *to = &r->cell[r->first[s->v]];
+	ir_number *to = kern_run_lanes(r, s->v);
+	int32_t n = lanes_of(r, s->v);
 
 	if (s->kind == KERN_SET_LANE)
 		to[kern_run_form(r, s->lo)] = x[0];
 	else
-		memmove(to, x, (size_t)lanes_of(r, s->v) * sizeof *to);
+		memmove(to, x, (size_t)n * sizeof *to);
+	for (int32_t w = 1; s->kind == KERN_VAR && s->by_warp && w < r->warps; w++)
+		memcpy(to + w * n, to, (size_t)n * sizeof *to);
 }
 
 static void store(struct kern_running *r, const kern_stmt *s)
@@ -144,7 +147,7 @@ static ir_number *sum_at(
 {
 	kern_val v = s->acc[j / 8 * 4 + i / 8 * 2 + j % 2];
 
-	return &r->cell[r->first[v] + i % 8 * 4 + j % 8 / 2];
+	return kern_run_lanes(r, v) + i % 8 * 4 + j % 8 / 2;
 }
 
 static void multiply(struct kern_running *r, const kern_stmt *s)
@@ -317,6 +320,8 @@ static void find_named(struct kern_running *r, const kern_block *b)
 
 		if (s->kind == KERN_LET)
 			r->named[s->v] = true;
+		if (s->kind == KERN_VAR)
+			r->own[s->v] = s->by_warp;
 		find_named(r, &s->body);
 		find_named(r, &s->other);
 	}
@@ -329,12 +334,15 @@ static void make_cells(struct kern_running *r)
 
 	r->first = arena_array(r->a, int64_t, k->value.n);
 	r->named = arena_array(r->a, bool, k->value.n);
+	r->own = arena_array(r->a, bool, k->value.n);
+	for (int32_t i = 0; i < k->n_phases; i++)
+		find_named(r, &k->phase[i].body);
 	for (int32_t i = 0; i < k->value.n; i++) {
 		const kern_value *x = kern_at(k, i);
 
 		r->first[i] = n;
-		r->named[i] = strchr(kern_op_at(x->op)->flags, 'd') != NULL;
-		n += i == 0 ? 0 : x->type.lanes;
+		r->named[i] |= strchr(kern_op_at(x->op)->flags, 'd') != NULL;
+		n += i == 0 ? 0 : x->type.lanes * (r->own[i] ? KERN_MAX_WARPS : 1);
 	}
 	r->cell = arena_array(r->a, ir_number, n + 1);
 	for (int32_t i = 1; i < k->value.n; i++) {
@@ -347,8 +355,6 @@ static void make_cells(struct kern_running *r)
 		else
 			r->cell[r->first[i]].i = x->c.i;
 	}
-	for (int32_t i = 0; i < k->n_phases; i++)
-		find_named(r, &k->phase[i].body);
 }
 
 int64_t kern_run(arena *a, kern_kernel *k, void *const *param, uint64_t seed)

@@ -37,6 +37,7 @@ struct kern_running {
 	kern_kernel *k;
 	arena *a;
 	int64_t *first; /* by value: its first lane in cell */
+	bool *own; /* by value: each warp has it, one behind the other */
 	ir_number *cell;
 	bool *named; /* by value: has it a `let`, loop or phase? */
 	struct kern_memory *param, scratch, local, *stack; /* by array */
@@ -76,6 +77,8 @@ void kern_run_move(struct kern_running *r, int32_t array, int64_t i, bool moves)
 /* kern_run_value.c */
 int64_t kern_run_form(const struct kern_running *r, const kern_form *f);
 /* The lanes of v; if they are not computed yet, computes them into out. */
+/* The lanes of a value that is in its cells: of the warp that runs, if each has it. */
+ir_number *kern_run_lanes(struct kern_running *r, kern_val v);
 const ir_number *kern_run_value(
 	struct kern_running *r, kern_val v, ir_number *out);
 /* Evaluates the instruction v into its cells. */

@@ -201,7 +201,7 @@ static void compute(struct kern_running *r, const kern_value *x, ir_number *out)
 	for (int32_t i = 0; i < KERN_MAX_ARGS && x->arg[i] != 0; i++) {
 		const kern_value *y = kern_at(r->k, x->arg[i]);
 
-		a[i] = (struct lanes){&r->cell[r->first[x->arg[i]]],
+		a[i] = (struct lanes){kern_run_lanes(r, x->arg[i]),
 			y->type.lanes, y->type.dt};
 	}
 	if (x->op == KERN_LOAD) {
@@ -216,13 +216,20 @@ static void compute(struct kern_running *r, const kern_value *x, ir_number *out)
 		out[l] = pure(r, x, a, l);
 }
 
+ir_number *kern_run_lanes(struct kern_running *r, kern_val v)
+{
+	int64_t warp = r->own[v] && r->warp > 0 ? r->warp - 1 : 0;
+
+	return &r->cell[r->first[v] + warp * kern_at(r->k, v)->type.lanes];
+}
+
 const ir_number *kern_run_value(
 	struct kern_running *r, kern_val v, ir_number *out)
 {
 	const kern_value *x = kern_at(r->k, v);
 
 	if (r->named[v])
-		return &r->cell[r->first[v]];
+		return kern_run_lanes(r, v);
 	compute(r, x, out);
 	return out;
 }

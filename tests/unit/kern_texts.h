@@ -250,6 +250,43 @@ static const char blocks[] =
 	"  }\n"
 	"}\n";
 
+/* Lane 4 i + j of a vector goes to row i, column 2 j, twice it to the next column. */
+static const char digits[] =
+	"kernel 0 digits {\n"
+	"  param p0: f32[64] out\n"
+	"  param p1: f32[32] in\n"
+	"  phase of 1 chunks {\n"
+	"    %0: f32x32 = load p1[0]\n"
+	"    for %i1 = 0 .. 32 by lane {\n"
+	"      %2: i64 = idiv %i1, 4\n"
+	"      %3: i64 = imod %i1, 4\n"
+	"      %4: f32 = lane %0, %i1\n"
+	"      %5: f32 = add %4, %4\n"
+	"      store p0[8*%2 + 2*%3] = %4\n"
+	"      store p0[8*%2 + 2*%3 + 1] = %5\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
+
+/* Each of three warps adds up every third pair, and stores its sum behind the loop. */
+static const char kept[] =
+	"kernel 0 kept {\n"
+	"  param p0: f32[6] out\n"
+	"  param p1: f32[24] in\n"
+	"  phase of 1 chunks by 3 warps {\n"
+	"    var %r0: f32x2 = zero by warp\n"
+	"    for %i1 = 0 .. 24 step 6 {\n"
+	"      for %i2 = 0 .. 6 step 2 by warp {\n"
+	"        %3: f32x2 = load p1[%i1 + %i2]\n"
+	"        set %r0 = add %r0, %3\n"
+	"      }\n"
+	"    }\n"
+	"    for %i4 = 0 .. 3 by warp {\n"
+	"      store p0[2*%i4] = %r0\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
+
 /* 16 x 32 times 32 x 32, by matrix instructions of two warps */
 static const char mma[] =
 	"kernel 0 mma {\n"

@@ -107,7 +107,7 @@ static const char dealt[] =
 /* ---- text ---- */
 
 static const char *const texts[] = {
-	relu, tile, stencil, split, gather, scan, turn, step, dealt};
+	relu, tile, stencil, split, gather, scan, turn, step, dealt, kept, digits};
 
 static void again(arena *a, void *arg)
 {
@@ -229,6 +229,18 @@ static void want_stages(struct data *d)
 		d->out[i] = d->in[1][i / 16 * 16 + (i % 16 + 8) % 16];
 }
 
+static void want_kept(struct data *d)
+{
+	for (int i = 0; i < 24; i++)
+		d->out[i % 6] += d->in[1][i];
+}
+
+static void want_digits(struct data *d)
+{
+	for (int i = 0; i < 64; i++)
+		d->out[i] = d->in[1][i / 2] * (1 + i % 2);
+}
+
 static void want_dealt(struct data *d)
 {
 	for (int i = 0; i < 32; i++)
@@ -245,7 +257,8 @@ static const struct meaning {
 	{turn, want_turn, 0}, {step, want_step, 1e-6},
 	{blocks, want_blocks, 0}, {mma, want_mma, 1e-4},
 	{dealt, want_dealt, 0}, {stages, want_stages, 0},
-	{tail, want_tail, 1e-4}};
+	{tail, want_tail, 1e-4}, {kept, want_kept, 1e-5},
+	{digits, want_digits, 0}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 {
@@ -494,6 +507,18 @@ static const struct edit {
 		"    var %r2: f32 = zero\n"
 		"    for %i1 = 0 .. 64 step 16 by warp {\n",
 		"warp"},
+	{"a register of each of three warps, of which two run four iterations", kept,
+		"phase of 1 chunks by 3 warps", "phase of 1 chunks by 2 warps",
+		"warp"},
+	{"a register of each warp that all of them use", kept,
+		"    for %i4 = 0 .. 3 by warp {\n",
+		"    set %r0 = copy %r0\n    for %i4 = 0 .. 3 by warp {\n", "warp"},
+	{"a register of each warp in a loop by warp", kept,
+		"        set %r0 = add",
+		"        var %r9: f32 = zero by warp\n        set %r0 = add",
+		"warp"},
+	{"a register of each warp where there are none", kept,
+		"phase of 1 chunks by 3 warps", "phase of 1 chunks", "warp"},
 	{"warps that are dealt out twice", blocks,
 		"    for %i1 = 0 .. 64 step 16 by warp {\n",
 		"    for %i1 = 0 .. 64 step 16 by warp {\n"
@@ -502,6 +527,11 @@ static const struct edit {
 	{"a loop by lane from another lane on", dealt, "%i4 = 0", "%i4 = 1",
 		"loop"},
 	{"a cell that all lanes write", dealt, "store t0[%i0]", "store t0[0]",
+		"lane"},
+	{"cells by digits that two lanes share", digits, "imod %i1, 4",
+		"imod %i1, 3", "lane"},
+	{"cells by digits that two stores share", digits,
+		"store p0[8*%2 + 2*%3 + 1]", "store p0[8*%2 + 2*%3 + 2]",
 		"lane"},
 	{"a cell that another lane writes", dealt, "store t0[%i0] = %2",
 		"store t0[%i0] = i64 load t0[5]", "lane"},

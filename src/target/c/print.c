@@ -161,11 +161,18 @@ const char *c_taken(printer *p, kern_val v)
 static void var(printer *p, const kern_stmt *s)
 {
 	kern_type t = kern_at(p->k, s->v)->type;
+	const char *x = s->x != 0     ? c_taken(p, s->x)
+			: t.lanes > 1 ? "{ 0 }"
+				      : "0";
 
-	c_line(p, "%s %s = %s;", c_type(p, t), c_name(p, s->v),
-		s->x != 0      ? c_taken(p, s->x)
-		: t.lanes > 1 ? "{ 0 }"
-			      : "0");
+	if (!s->by_warp || p->d->warp != NULL) {
+		c_line(p, "%s %s = %s;", c_type(p, t), c_name(p, s->v), x);
+		return;
+	}
+	p->each_warp[s->v] = true;
+	c_line(p, "%s %s[%d];", c_type(p, t), c_name(p, s->v), p->phase->warps);
+	c_line(p, "for (int w = 0; w < %d; w++)", p->phase->warps);
+	c_line(p, "	%s[w] = (%s)%s;", c_name(p, s->v), c_type(p, t), x);
 }
 
 static void store(printer *p, const kern_stmt *s)
@@ -228,7 +235,11 @@ static void loop(printer *p, const kern_stmt *s)
 			s->whole ? arena_printf(p->a, " + %" PRId64, s->step)
 				 : "",
 			s->whole ? "<=" : "<", hi, v, step);
+	if (s->by_warp && p->d->warp == NULL)
+		p->by_warp = s;
 	in_braces(p, &s->body, "}");
+	if (s->by_warp)
+		p->by_warp = NULL;
 }
 
 static void condition(printer *p, const kern_stmt *s)
@@ -573,6 +584,7 @@ c_kernel *c_print_as(
 	str c = str_new(a);
 
 	p.is_let = arena_array(a, bool, k->value.n + 1);
+	p.each_warp = arena_array(a, bool, k->value.n + 1);
 	p.name = arena_array(a, kern_val, k->value.n + 1);
 	c_stored_type(&p, TN_I64);
 	c_stored_type(&p, TN_U8);

@@ -43,6 +43,8 @@ typedef struct printer {
 	bool *is_let;	/* [value] named by a statement before */
 	kern_val *name; /* [value] whose name it has */
 	const kern_phase *phase; /* the current one */
+	const kern_stmt *by_warp; /* the open loop by warp, where one thread runs it */
+	bool *each_warp; /* [value] a register that each warp has: an array then */
 	bool *used;	/* [array] in this phase */
 	int32_t *streams; /* bytes of vectors that go past the caches; 0: none */
 	const struct dialect *d;

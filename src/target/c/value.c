@@ -154,6 +154,16 @@ static const char *literal(printer *p, const kern_value *v)
 		suffix);
 }
 
+/* That of the iteration: each warp has one. */
+static const char *own_register(printer *p, kern_val v)
+{
+	const kern_stmt *s = p->by_warp;
+
+	return arena_printf(p->a, "r%d[(%s - (%s)) / %" PRId64 "]",
+		p->name[v] != 0 ? p->name[v] : v, c_name(p, s->v),
+		c_form(p, s->lo), s->step);
+}
+
 const char *c_name(printer *p, kern_val v)
 {
 	const kern_value *x = kern_at(p->k, v);
@@ -164,6 +174,8 @@ const char *c_name(printer *p, kern_val v)
 		return "chunk";
 	if (p->d->name != NULL && p->d->name(p, v) != NULL)
 		return p->d->name(p, v);
+	if (p->by_warp != NULL && p->each_warp[v])
+		return own_register(p, v);
 	return arena_printf(p->a,
 		x->op == KERN_REG ? "r%d"
 		: x->op == KERN_WALK || x->op == KERN_AFTER

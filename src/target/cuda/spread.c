@@ -166,6 +166,21 @@ int32_t spread_by_lane(const spread *s, const kern_stmt *loop)
 	return lanes > 0 ? lanes : CUDA_WARP;
 }
 
+/* Notes the digits of the loop's variable, of which addresses are made. */
+static void find_digits(spread *s, const kern_stmt *loop, const kern_block *b)
+{
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *t = b->list.at[i];
+		const kern_value *x = kern_at(s->wide, t->v);
+
+		if (t->kind == KERN_LET && counts_lanes(x) &&
+			spread_own(s, x->form[0]) != NULL)
+			s->own[t->v] = loop;
+		find_digits(s, loop, &t->body);
+		find_digits(s, loop, &t->other);
+	}
+}
+
 /* Notes the variables of loops by lane. */
 static void find_own(spread *s, const kern_block *b)
 {
@@ -177,6 +192,8 @@ static void find_own(spread *s, const kern_block *b)
 		if (t->by_lane && t->hi->c0 > CUDA_WARP)
 			env_bug(arena_env(s->narrow->a), "target/cuda",
 				"a loop by %d lanes", (int)t->hi->c0);
+		if (t->by_lane)
+			find_digits(s, t, &t->body);
 		find_own(s, &t->body);
 		find_own(s, &t->other);
 	}

@@ -344,6 +344,11 @@ static void access_by_lane(struct finder *f, const kern_stmt *loop,
 
 	t.at = without(f, at->at, loop->v, &t.stride);
 	t.lanes = t.stride != 0 ? (int32_t)loop->hi->c0 : 1;
+	for (int32_t i = 0; i < at->at->n && t.at != NULL; i++)
+		if (at->at->t[i].v > loop->v) { /* by a digit of the lane */
+			t.at = NULL;
+			t.lanes = 0;
+		}
 	*vec_push(f->a, out) = t;
 }
 
