@@ -307,7 +307,7 @@ const cli_command cli_explain = {
 	"are: program (what is compiled), lower, prune, localise (on several\n"
 	"processes), settle, fuse, loops, schedule, kern, emit, plan, all (of\n"
 	"these); scatter, products, rows, parts, apart, lanes, chunks, clips,\n"
-	"guards, ahead, wide, blocks, tail, stages, locations, streams, warps (the\n"
-	"steps of schedule).\n",
+	"guards, ahead, wide, blocks, tail, sums, stages, locations, streams, warps\n"
+	"(the steps of schedule).\n",
 	run,
 };

@@ -203,6 +203,7 @@ kern_kernel *kern_lower(arena *a, loop_kernel *k)
 	lw.plus = arena_array(a, int64_t, k->n_vars + 1);
 	lw.span = arena_array(a, struct span, k->n_vars + 1);
 	lw.reg = arena_array(a, val, k->n_bufs + 1);
+	lw.sums = arena_array(a, val *, k->n_bufs + 1);
 	lw.array_of_buf = none(&lw, k->n_bufs * LOOP_MAX_STAGES);
 	lw.array_of_part = none(&lw, k->n_eqns * IR_MAX_COMP);
 	for (int32_t i = 0; i < k->n_phases; i++)

@@ -22,6 +22,7 @@
  *   lower_finish.c  what is done to the finished sums of a tile
  *   lower_need.c    what of a loop is nothing
  *   lower_front.c   masks of lanes, in front of the loops that ask for them
+ *   lower_held.c    sums in registers of the warps, and the loops that walk them
  *   lower_nest.c    loops, blocks, vector loops
  */
 #ifndef KERN_LOWER_H
@@ -132,6 +133,7 @@ typedef struct lowering {
 	int32_t *array_of_buf;
 	int32_t *array_of_part; /* the same by eqn * IR_MAX_COMP + comp */
 	val *reg;	/* [buf] register that is declared; id 0: not here */
+	val **sums; /* [buf] registers of sums that warps hold; NULL: not here */
 	bool *named; /* [buf] register that is a variable of its scope */
 	bool *here;  /* [eqn] some of it is done in one of this phase's chunks */
 	map *unsafe; /* expr id -> 1 no, 2 yes */
@@ -372,12 +374,25 @@ void lw_load_acc(struct tile *t, int32_t row, int32_t vector);
 void lw_store_acc(struct tile *t, int32_t row, int32_t vector);
 void lw_open_sums(struct tile *t);
 void lw_close_loops(lowering *lw, int32_t n);
+/* Calls fn for all numbers of rows and columns that the blocks around n can have,
+ * under the condition that they are these. row_var -1: one row. */
+typedef void of_size(void *arg, int64_t rows, int64_t columns);
+void lw_each_size(lowering *lw, const loop_node *n, int32_t row_var, int32_t var,
+	of_size *fn, void *arg);
 /* lower_matrix.c */
 void lw_matrix(struct tile *t);
 /* The element of a tensor for the current variables, and how far that of the next
  * row is from it; elements along `along` adjoin. */
 kern_access lw_rows(lowering *lw, int32_t tensor, const ix_form *at,
 	int32_t row, int32_t along, int64_t *step);
+
+/* lower_held.c: registers of sums that warps hold: declared; as the accumulators of
+ * a tile; the loops that walk them */
+void lw_declare_held(lowering *lw, int32_t buf);
+void lw_take_held(struct tile *t);
+void lw_take_matrix(struct tile *t, kern_val *acc);
+typedef void of_held(lowering *lw, const loop_node *rows); /* for one element */
+void lw_walk_held(lowering *lw, const loop_node *n, of_held *body);
 
 /* lower_stages.c: is node n done with, where only copies are lowered, or all but
  * them? */

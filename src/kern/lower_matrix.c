@@ -9,7 +9,7 @@
  *   for %k step 16 { mma bf16 %a0, .. of x, y }
  *   give o = %a0, ..
  *
- * At the ends of rows, columns and terms they take a part of what instructions take.
+ * Sums that are held are registers already, and stay there. At the ends of rows, columns and terms they take a part of what instructions take.
  */
 #include "kern/lower.h"
 
@@ -130,6 +130,11 @@ void lw_matrix(struct tile *t)
 
 	lw->lanes = 1;
 	lw->vvar = -1;
+	if (t->n->held > 0) {
+		lw_take_matrix(t, acc);
+		all_terms(t, acc);
+		return;
+	}
 	for (int32_t i = 0; i < KERN_MMA_EACH * t->vectors; i++)
 		acc[i] = lw_register(lw, lw_type(lw, TN_F32, 32), 0).id;
 	if (!t->n->start || !t->all_first) {

@@ -17,8 +17,11 @@ void lw_declare_registers(lowering *lw, const loop_node *scope)
 		const loop_buf *b = &lw->k->buf[i];
 
 		if (b->scope != loop_first(scope) ||
-			(scope == NULL && b->phase != lw->phase) ||
-			b->where != LOOP_REGISTER || !lw->named[i])
+			(scope == NULL && b->phase != lw->phase))
+			continue;
+		if (b->where == LOOP_HELD)
+			lw_declare_held(lw, i);
+		if (b->where != LOOP_REGISTER || !lw->named[i])
 			continue;
 		lw->reg[i] = lw_register(
 			lw, lw_type(lw, b->dtype, lw->lanes), 0);
@@ -683,11 +686,18 @@ static void span(lowering *lw, const loop_node *n)
 	lw_close(lw);
 }
 
+/* The statements for one element of sums that warps hold. */
+static void held(lowering *lw, const loop_node *rows)
+{
+	lw_declare_registers(lw, rows);
+	body(lw, rows->child[0]);
+}
+
 enum { MAX_HELD = 8 };
 
 void lw_nest(lowering *lw, loop_node *const *list, int32_t n)
 {
-	int32_t until[MAX_HELD], eqn[MAX_HELD], held = 0;
+	int32_t until[MAX_HELD], eqn[MAX_HELD], n_held = 0;
 
 	for (int32_t i = 0; i < n; i++) {
 		const loop_node *c = list[i];
@@ -697,20 +707,22 @@ void lw_nest(lowering *lw, loop_node *const *list, int32_t n)
 		lw->dealt += c->by_warp;
 		if (c->kind == LOOP_BLOCK && c->stages > 1)
 			stages(lw, c);
+		else if (c->kind == LOOP_FOR && c->held > 0)
+			lw_walk_held(lw, c, held);
 		else if (c->kind == LOOP_FOR)
 			for_loop(lw, c);
 		else if (c->kind == LOOP_BLOCK)
 			block(lw, c);
 		else if (c->kind == LOOP_SPAN)
 			span(lw, c);
-		else if (c->kind == LOOP_INIT && held < MAX_HELD &&
-			 (until[held] = lw_hold_until(lw, list, n, i)) >= 0) {
-			eqn[held++] = c->eqn;
+		else if (c->kind == LOOP_INIT && n_held < MAX_HELD &&
+			 (until[n_held] = lw_hold_until(lw, list, n, i)) >= 0) {
+			eqn[n_held++] = c->eqn;
 			lw_init(lw, c, true);
 		} else
 			lw_leaf(lw, c);
 		lw->dealt -= c->by_warp;
-		for (int32_t k = 0; k < held; k++)
+		for (int32_t k = 0; k < n_held; k++)
 			if (until[k] == i)
 				lw_let_go(lw, eqn[k]);
 	}

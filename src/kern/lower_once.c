@@ -9,7 +9,8 @@
 void lw_store(lowering *lw, const struct place_of *p, val v)
 {
 	bool alike = lw->b->k->phase[lw->phase].warps > 1 && lw->dealt == 0;
-	bool reg = p->buf != NULL && p->buf->where == LOOP_REGISTER;
+	bool reg = p->buf != NULL && (p->buf->where == LOOP_REGISTER ||
+					     p->buf->where == LOOP_HELD);
 	kern_stmt first = {.step = 1, .by_warp = true};
 	struct marks m = lw_mark(lw);
 

@@ -4,14 +4,19 @@
  */
 #include "kern/lower.h"
 
+static bool in_register(const loop_buf *b)
+{
+	return b->where == LOOP_REGISTER || b->where == LOOP_HELD;
+}
+
 void lw_address(lowering *lw, struct place_of *p)
 {
 	if (lw->lanes == 1)
 		return;
 	p->affine = true;
-	if (p->buf == NULL || p->buf->n_vars == 0) {
+	if (p->buf == NULL || p->buf->n_vars == 0 || in_register(p->buf)) {
 		p->varies = lw_form_varies(lw, p->at);
-		if (p->buf != NULL && p->buf->where == LOOP_REGISTER)
+		if (p->buf != NULL && in_register(p->buf))
 			p->varies = false;
 		p->affine = loop_stride(p->at, lw->vvar,
 			lw->k->var[lw->vvar].extent, &p->stride);
@@ -69,7 +74,7 @@ static int32_t array_of_buf(lowering *lw, int32_t n)
 	const loop_buf *b = &lw->k->buf[n];
 	int32_t stage = 0, *at;
 
-	if (b->where == LOOP_REGISTER)
+	if (in_register(b))
 		return -1;
 	if (b->stages > 1)
 		stage = lw->stage;
@@ -141,7 +146,7 @@ const val *lw_stored_at(lowering *lw, int32_t tensor, const ix_form *at)
 
 static bool is_register(const struct place_of *p)
 {
-	return p->buf != NULL && p->buf->where == LOOP_REGISTER;
+	return p->buf != NULL && in_register(p->buf);
 }
 
 /* Does the buffer have one value for each lane, side by side? */

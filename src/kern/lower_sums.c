@@ -1,7 +1,10 @@
 /*
- * lower_sums.c: the accumulators of a tile, and the loops of its sums.
+ * lower_sums.c: the accumulators of a tile, the loops of its sums, and the numbers
+ * of rows and columns that it can have.
  */
 #include "kern/lower.h"
+
+enum { MAX_EXTENTS = 8 };
 
 val lw_acc(const struct tile *t, int32_t row, int32_t vector)
 {
@@ -77,4 +80,76 @@ void lw_close_loops(lowering *lw, int32_t n)
 {
 	for (; n > 0; n--)
 		lw_close(lw);
+}
+
+/* The extents of pieces of at most `size` of intervals with these extents. */
+static int32_t cut(int32_t n, int64_t *ext, int64_t size)
+{
+	int64_t out[MAX_EXTENTS];
+	int32_t m = 0;
+
+	for (int32_t i = 0; i < 2 * n; i++) {
+		int64_t e = i < n ? (ext[i] >= size ? size : 0)
+				  : ext[i - n] % size;
+		bool known = e == 0;
+
+		for (int32_t j = 0; j < m; j++)
+			known |= out[j] == e;
+		if (!known && m < MAX_EXTENTS)
+			out[m++] = e;
+	}
+	memcpy(ext, out, (size_t)m * sizeof *ext);
+	return m;
+}
+
+/* The possible extents of a tile along var, given its blocks. */
+static int32_t extents(
+	const lowering *lw, const loop_node *n, int32_t var, int64_t *out)
+{
+	const loop_node *block[MAX_EXTENTS];
+	int32_t n_blocks = 0, m = 1;
+
+	out[0] = var < 0 ? 1 : lw->k->var[var].extent;
+	for (; n != NULL && var >= 0; n = n->up)
+		if (n->kind == LOOP_BLOCK && n->var == var &&
+			n_blocks < MAX_EXTENTS)
+			block[n_blocks++] = n;
+	while (n_blocks > 0)
+		m = cut(m, out, block[--n_blocks]->size);
+	return m;
+}
+
+static val extent_is(lowering *lw, int32_t var, int64_t n)
+{
+	const struct span *s = &lw->span[var];
+
+	return lw_equal(lw, lw_sub(lw, s->hi, s->lo), lw_num(lw, n));
+}
+
+void lw_each_size(lowering *lw, const loop_node *n, int32_t row_var, int32_t var,
+	of_size *fn, void *arg)
+{
+	int64_t rows[MAX_EXTENTS], columns[MAX_EXTENTS];
+	int32_t n_rows = extents(lw, n, row_var, rows);
+	int32_t n_columns = extents(lw, n, var, columns);
+
+	for (int32_t r = 0; r < n_rows; r++)
+		for (int32_t c = 0; c < n_columns; c++) {
+			val is = lw_bool(lw, true);
+			bool on = true;
+
+			if (n_rows > 1)
+				is = extent_is(lw, row_var, rows[r]);
+			if (n_columns > 1)
+				is = lw_and(lw, is,
+					extent_is(lw, var, columns[c]));
+			if (lw_is_const(lw, is, &on)) {
+				if (on)
+					fn(arg, rows[r], columns[c]);
+				continue;
+			}
+			lw_if(lw, is);
+			fn(arg, rows[r], columns[c]);
+			lw_close(lw);
+		}
 }

@@ -11,12 +11,10 @@
  *   store o = %a0; ..
  *
  * Blocks begin at whole tiles, so there are few heights and widths, all known
- * here: tiles at edges have their own code and are as fast. Only the existing
- * columns of the last vector are loaded and stored.
+ * (lower_sums.c): tiles at edges have their own code and are as fast. Only the
+ * existing columns of the last vector are loaded and stored.
  */
 #include "kern/lower.h"
-
-enum { MAX_EXTENTS = 8 };
 
 /*
  * Adds the products. Each vector of y and each element of x is loaded only
@@ -113,8 +111,11 @@ static void sums(struct tile *t, int64_t columns)
 	lowering *lw = t->lw;
 	const loop_node *n = t->n;
 
-	lw_each(t, lw_declare_acc);
-	if (n->finish == NULL)
+	if (n->held > 0)
+		lw_take_held(t);
+	else
+		lw_each(t, lw_declare_acc);
+	if (n->finish == NULL && n->held == 0)
 		load_all(t);
 	lw_open_sums(t);
 	if (n->n_ahead > 0)
@@ -125,7 +126,7 @@ static void sums(struct tile *t, int64_t columns)
 		lw_finish(t, columns);
 	else if (n->checked)
 		lw_store_checked(t, columns);
-	else
+	else if (n->held == 0)
 		lw_each(t, lw_store_acc);
 }
 
@@ -174,73 +175,21 @@ static void variant(lowering *lw, const loop_node *n, int64_t rows,
 	lw_close(lw);
 }
 
-/* The extents of pieces of at most `size` of intervals with these extents. */
-static int32_t cut(int32_t n, int64_t *ext, int64_t size)
+struct tile_at {
+	lowering *lw;
+	const loop_node *n;
+};
+
+static void of_tile(void *arg, int64_t rows, int64_t columns)
 {
-	int64_t out[MAX_EXTENTS];
-	int32_t m = 0;
+	struct tile_at *t = arg;
 
-	for (int32_t i = 0; i < 2 * n; i++) {
-		int64_t e = i < n ? (ext[i] >= size ? size : 0)
-				  : ext[i - n] % size;
-		bool known = e == 0;
-
-		for (int32_t j = 0; j < m; j++)
-			known |= out[j] == e;
-		if (!known && m < MAX_EXTENTS)
-			out[m++] = e;
-	}
-	memcpy(ext, out, (size_t)m * sizeof *ext);
-	return m;
-}
-
-/* The possible extents of a tile along var, given its blocks. */
-static int32_t extents(
-	const lowering *lw, const loop_node *n, int32_t var, int64_t *out)
-{
-	const loop_node *block[MAX_EXTENTS];
-	int32_t n_blocks = 0, m = 1;
-
-	out[0] = var < 0 ? 1 : lw->k->var[var].extent;
-	for (; n != NULL && var >= 0; n = n->up)
-		if (n->kind == LOOP_BLOCK && n->var == var &&
-			n_blocks < MAX_EXTENTS)
-			block[n_blocks++] = n;
-	while (n_blocks > 0)
-		m = cut(m, out, block[--n_blocks]->size);
-	return m;
-}
-
-static val extent_is(lowering *lw, int32_t var, int64_t n)
-{
-	const struct span *s = &lw->span[var];
-
-	return lw_equal(lw, lw_sub(lw, s->hi, s->lo), lw_num(lw, n));
+	variant(t->lw, t->n, rows, columns);
 }
 
 void lw_tile(lowering *lw, const loop_node *n)
 {
-	int64_t rows[MAX_EXTENTS], columns[MAX_EXTENTS];
-	int32_t n_rows = extents(lw, n, n->row_var, rows);
-	int32_t n_columns = extents(lw, n, n->var, columns);
+	struct tile_at t = {lw, n};
 
-	for (int32_t r = 0; r < n_rows; r++)
-		for (int32_t c = 0; c < n_columns; c++) {
-			val is = lw_bool(lw, true);
-			bool on = true;
-
-			if (n_rows > 1)
-				is = extent_is(lw, n->row_var, rows[r]);
-			if (n_columns > 1)
-				is = lw_and(lw, is,
-					extent_is(lw, n->var, columns[c]));
-			if (lw_is_const(lw, is, &on)) {
-				if (on)
-					variant(lw, n, rows[r], columns[c]);
-				continue;
-			}
-			lw_if(lw, is);
-			variant(lw, n, rows[r], columns[c]);
-			lw_close(lw);
-		}
+	lw_each_size(lw, n, n->row_var, n->var, of_tile, &t);
 }

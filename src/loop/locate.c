@@ -11,6 +11,8 @@
  *   for i { init s; for j { t; acc s } for j { o } }
  *     t, read for o: scope i, subscript j;   s: scope i, register
  *
+ * Sums that a tile holds are in registers of the warps, whatever reads them.
+ *
  * Values in memory that are reduced: if the accumulator is a register, or has
  * another dtype, a DONE node after the reduction stores it; else the memory is
  * the accumulator.
@@ -515,7 +517,7 @@ static void give_room(loop_kernel *k, loop_buf *b)
 	/* room for vectors that start in its last row */
 	if (k->eqn[b->eqn].stage || k->eqn[b->eqn].pack)
 		slack = 4 * (size_t)k->machine->vector_bytes;
-	if (b->where == LOOP_REGISTER)
+	if (b->where == LOOP_REGISTER || b->where == LOOP_HELD)
 		return;
 	total = b->where == LOOP_LOCAL ? &k->local_bytes : &k->scratch_bytes;
 	bytes = (size_t)b->elems * (size_t)lanes * dtype_size(b->dtype);
@@ -525,6 +527,13 @@ static void give_room(loop_kernel *k, loop_buf *b)
 	b->stage_bytes = (int64_t)((bytes + slack + 63) & ~(size_t)63);
 	*total += bytes + slack +
 		  (size_t)(b->stages - 1) * (size_t)b->stage_bytes;
+}
+
+static bool is_held(const loop_kernel *k, int32_t eqn)
+{
+	const loop_node *t = loop_tile_of(k, eqn);
+
+	return t != NULL && t->held != 0;
 }
 
 static loop_buf *add_buf(loop_kernel *k, const struct place *p)
@@ -542,6 +551,7 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 	b->phase = p->phase;
 	subscripts(k, b);
 	b->where = p->n_phases > 1	       ? LOOP_SCRATCH
+		   : is_held(k, p->eqn)	       ? LOOP_HELD
 		   : b->elems == 1 && !e->push ? LOOP_REGISTER
 					       : LOOP_LOCAL;
 	return b;

@@ -80,6 +80,10 @@ struct loop_node {
 	/* TILE: products by matrix instructions of the machine: factors are
 	 * reads of two bytes; lanes: the columns of an instruction */
 	bool matrix;
+	/* TILE: its sums stay in registers of the warps until the last term is
+	 * added. FOR: 1 + the equation of such a tile, for two nested loops over
+	 * its rows and columns, which a warp walks as it has the sums. 0: no */
+	int32_t held;
 	bool parallel;	/* each iteration is a chunk; outermost loops only */
 	/* FOR, BLOCK: iterations are dealt to the warps of the block in turn */
 	bool by_warp;
@@ -149,6 +153,7 @@ typedef struct loop_eqn {
 
 typedef enum loop_where {
 	LOOP_REGISTER, /* one value (inside a vector loop, one per lane) */
+	LOOP_HELD,     /* registers of the warps, as a tile has its sums */
 	LOOP_LOCAL,    /* array of the thread */
 	LOOP_SCRATCH,  /* array of the launch */
 } loop_where;
@@ -306,6 +311,10 @@ static inline const loop_node *loop_first(const loop_node *n)
 tn_dtype loop_lane_acc(loop_kernel *k, const loop_eqn *e, int32_t comp);
 /* May the last vector of n have lanes that are not used? */
 bool loop_may_part(loop_kernel *k, const loop_node *n);
+/* The tile that computes the equation; NULL: none does. */
+const loop_node *loop_tile_of(const loop_kernel *k, int32_t eqn);
+/* Do the warps have the sums of both tiles in the same way? */
+bool loop_same_sums(const loop_node *a, const loop_node *b);
 /* Is a copy of a factor made at or below n, and is something else done? */
 bool loop_has_copies(const loop_kernel *k, const loop_node *n);
 bool loop_has_others(const loop_kernel *k, const loop_node *n);

@@ -323,3 +323,29 @@ bool loop_has_others(const loop_kernel *k, const loop_node *n)
 	return !loop_is_loop(n) &&
 	       !(n->kind == LOOP_STMT && k->eqn[n->eqn].pack);
 }
+
+static const loop_node *tile_below(const loop_node *n, int32_t eqn)
+{
+	const loop_node *t = n->kind == LOOP_TILE && n->eqn == eqn ? n : NULL;
+
+	for (int32_t i = 0; i < n->n_child && t == NULL; i++)
+		t = tile_below(n->child[i], eqn);
+	return t;
+}
+
+const loop_node *loop_tile_of(const loop_kernel *k, int32_t eqn)
+{
+	const loop_node *t = NULL;
+
+	for (int32_t p = 0; p < k->n_phases; p++)
+		for (int32_t i = 0; i < k->phase[p].n_roots && t == NULL; i++)
+			t = tile_below(k->phase[p].root[i], eqn);
+	return t;
+}
+
+bool loop_same_sums(const loop_node *a, const loop_node *b)
+{
+	return a->row_var == b->row_var && a->var == b->var &&
+	       a->size == b->size && a->lanes == b->lanes &&
+	       a->unroll == b->unroll && a->matrix == b->matrix;
+}

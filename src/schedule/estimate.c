@@ -95,7 +95,8 @@ static void add_read(estimate *w, const expr *e, loop_set vars, bool masked)
 {
 	const loop_buf *b = buffer_of(w, e->tensor);
 
-	if (b != NULL && b->where == LOOP_REGISTER)
+	if (b != NULL &&
+		(b->where == LOOP_REGISTER || b->where == LOOP_HELD))
 		return;
 	add_access(w, false, kind_of(w, b, e->form, vars, masked),
 		times_of(w, vars));
@@ -211,7 +212,8 @@ static void add_store(
 	machine_access kind;
 	double n;
 
-	if (b != NULL && b->where == LOOP_REGISTER)
+	if (b != NULL &&
+		(b->where == LOOP_REGISTER || b->where == LOOP_HELD))
 		return;
 	kind = kind_of(w, b, f, vars, false);
 	/* a sum is in a register during loops that do not walk it */
@@ -411,7 +413,7 @@ static void add_tile(estimate *w, const loop_node *n)
 	double rows = n->row_var < 0 ? 1 : length(w, n->row_var);
 	double columns = length(w, n->var), steps = 1, vectors, most, each;
 	double height = rows < (double)n->size ? rows : (double)n->size;
-	double tiles = whole(rows / (double)n->size);
+	double tiles = whole(rows / (double)n->size), start;
 
 	for (int32_t i = 0; i < n->n_sums; i++)
 		steps *= length(w, n->sum[i]);
@@ -425,9 +427,10 @@ static void add_tile(estimate *w, const loop_node *n)
 		each = c->chain;
 	if (n->matrix)
 		each = m->cycles * most / m->terms;
+	start = n->held > 0 ? 0 : c->tile_start * height * most;
 	w->out->tile_cycles += times_of(w, ~(loop_set)0) * tiles *
 			       estimate_needed(w, n) *
-			       (steps * each + c->tile_start * height * most);
+			       (steps * each + start);
 }
 
 static void add_turn(estimate *w, const loop_node *n)

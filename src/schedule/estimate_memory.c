@@ -60,7 +60,7 @@ static void add_touch(
 
 	if (loop_maker(k, tensor, &eqn, &comp) && k->buf_of[eqn][comp] >= 0) {
 		t.b = &k->buf[k->buf_of[eqn][comp]];
-		if (t.b->where == LOOP_REGISTER)
+		if (t.b->where == LOOP_REGISTER || t.b->where == LOOP_HELD)
 			return;
 		t.most = (double)t.b->elems * size;
 	}

@@ -104,6 +104,19 @@ bool loop_may_be_wide(const loop_kernel *k, const loop_node *n);
 void loop_rows_to_warps(loop_kernel *k);
 /* warps.c: deals loops of tiles to the warps of a block, if the machine has any */
 void loop_deal_to_warps(loop_kernel *k);
+/* The number of iterations of a loop or block, at most. */
+int64_t loop_pieces(const loop_kernel *k, const loop_node *n);
+/* The length of the interval that n cuts or walks, at most. */
+int64_t loop_length(const loop_kernel *k, const loop_node *n);
+/* hold.c: sums of tiles stay in registers of the warps, if the machine has blocks */
+void loop_hold_sums(loop_kernel *k);
+/* May registers hold the sums of tile t, by the loops around it? */
+bool loop_may_hold(const loop_kernel *k, const loop_node *t);
+/* May a loop over rows, and the one in it, walk the sums as the warps have them? */
+bool loop_may_walk(const loop_kernel *k, const loop_node *rows, const loop_node *t);
+/* Does something below n have to do with the sums of t, outside of loops that walk
+ * them so, or read other ones in such loops? */
+bool loop_is_held_aside(loop_kernel *k, const loop_node *n, const loop_node *t);
 /* stages.c: copies that go on while earlier pieces are computed with */
 void loop_copy_ahead(loop_kernel *k);
 /* May the pieces of block n be copied so, in a located kernel? */

@@ -166,6 +166,12 @@ static void give_tail(struct recipe *r)
 	put_tail(r->k, r->n_tail, r->tail);
 }
 
+static void take_sums(struct recipe *r)
+{
+	if (r->tiled)
+		loop_hold_sums(r->k);
+}
+
 static void take_stages(struct recipe *r)
 {
 	if (r->tiled)
@@ -209,6 +215,7 @@ static const struct pass {
 	{"wide", FREE | NO_TILES, take_wide},
 	{"blocks", FREE | NO_TILES, take_blocks},
 	{"tail", NO_TILES, give_tail},
+	{"sums", FREE, take_sums},
 	{"stages", FREE, take_stages},
 	{"locations", 0, take_locations},
 	{"streams", NO_TILES, take_streams},

@@ -249,6 +249,10 @@ static void loop_line(const struct print *p, const loop_node *n)
 	count(p, "lanes", n->lanes);
 	count(p, "unroll", n->unroll);
 	str_add(p->out, n->wide ? " wide" : "");
+	if (n->held > 0) {
+		str_add(p->out, " held ");
+		eqn(p, n->held - 1);
+	}
 	for (int32_t i = 0; i < n->n_clip; i++)
 		range(p, "clip", n->clip[i].f, n->clip[i].lo, n->clip[i].hi);
 	needs(p, n);
@@ -268,6 +272,7 @@ static void tile_line(const struct print *p, const loop_node *n)
 		str_printf(p->out, "%s%s", i > 0 ? ", " : "", p->names[n->sum[i]]);
 	str_add(p->out, n->matrix ? " matrix" : "");
 	str_add(p->out, n->start ? " start" : "");
+	str_add(p->out, n->held > 0 ? " held" : "");
 	str_add(p->out, n->checked ? " checked" : "");
 	count(p, "ahead", n->n_ahead);
 	needs(p, n);
@@ -349,7 +354,8 @@ static void phase(const struct print *p, const loop_phase *ph)
 static void location(const struct print *p, const loop_buf *b)
 {
 	static const char *const where[] = {[LOOP_REGISTER] = "register",
-		[LOOP_LOCAL] = "local", [LOOP_SCRATCH] = "scratch"};
+		[LOOP_HELD] = "held", [LOOP_LOCAL] = "local",
+		[LOOP_SCRATCH] = "scratch"};
 
 	str_add(p->out, "  location ");
 	eqn(p, b->eqn);
@@ -365,7 +371,7 @@ static void location(const struct print *p, const loop_buf *b)
 		str_add(p->out, " in lanes");
 	if (b->stages > 1)
 		str_printf(p->out, " in %d stages", b->stages);
-	if (b->where != LOOP_REGISTER)
+	if (b->where == LOOP_LOCAL || b->where == LOOP_SCRATCH)
 		str_printf(p->out, " at %lld", (long long)b->offset);
 	str_addc(p->out, '\n');
 }

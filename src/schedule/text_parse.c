@@ -394,6 +394,8 @@ static bool attribute(struct parse *p, loop_node *n)
 		n->unroll = (int32_t)number(p, 1, 64, "the number of sums");
 	else if (n->kind == LOOP_FOR && lex_eat(p->l, "wide"))
 		n->wide = true;
+	else if (n->kind == LOOP_FOR && lex_eat(p->l, "held"))
+		n->held = 1 + equation(p);
 	else if (n->kind == LOOP_FOR && lex_eat(p->l, "backward"))
 		n->backward = true;
 	else if (loop_is_loop(n) && lex_eat(p->l, "parallel"))
@@ -482,6 +484,7 @@ static loop_node *parse_tile(struct parse *p)
 	parse_sum_list(p, n);
 	n->matrix = lex_eat(p->l, "matrix");
 	n->start = lex_eat(p->l, "start");
+	n->held = lex_eat(p->l, "held");
 	n->checked = lex_eat(p->l, "checked");
 	if (lex_eat(p->l, "ahead"))
 		n->n_ahead = (int32_t)number(p, 1, INT32_MAX, "steps ahead");

@@ -20,6 +20,50 @@ static void check_leaf(struct sv *v, const loop_node *n, int32_t warps)
 			verify_eqn(v, n->eqn));
 }
 
+/* Is n a block of the tile's rows, of which each warp has one? */
+static bool has_one_each(const struct sv *v, const loop_node *n,
+	const loop_node *tile, int32_t warps)
+{
+	return n != NULL && n->kind == LOOP_BLOCK && n->by_warp &&
+	       n->var == tile->row_var && n->size == tile->size &&
+	       loop_pieces(v->k, n) <= warps;
+}
+
+static void check_held(struct sv *v, const loop_node *t, int32_t warps)
+{
+	loop_kernel *k = v->k;
+
+	if (!loop_may_hold(k, t) || !has_one_each(v, t->up, t, warps))
+		verify_fail(v, t, "held",
+			"the sums of this tile cannot be held: it needs \"start\", no conditions, all columns of its block, and a block of its rows by warp around it of which each warp has one at most");
+	for (int32_t i = 0; i < v->leaf.n; i++)
+		if (v->leaf.at[i].n != t && v->leaf.at[i].n->eqn == t->eqn &&
+			v->leaf.at[i].n->kind == LOOP_TILE)
+			verify_fail(v, t, "held",
+				"%s has several tiles; sums that are held have one",
+				verify_eqn(v, t->eqn));
+	for (int32_t p = 0; p < k->n_phases; p++)
+		for (int32_t i = 0; i < k->phase[p].n_roots; i++)
+			if (loop_is_held_aside(k, k->phase[p].root[i], t))
+				verify_fail(v, t, "held",
+					"the warps hold the sums of %s: what reads or stores them must stand in loops over its rows and columns that are \"held\", too, and take its own element",
+					verify_eqn(v, t->eqn));
+}
+
+/* Does n, not the outer one of both, walk sums that are held? */
+static bool is_walk(const struct sv *v, const loop_node *n, int32_t warps)
+{
+	const loop_node *t = loop_tile_of(v->k, n->held - 1), *rows = n;
+
+	if (n->up != NULL && n->up->kind == LOOP_FOR && n->up->held == n->held)
+		rows = n->up;
+	return t != NULL && t->held > 0 && rows->n_child == 1 &&
+	       rows->child[0]->held == n->held && loop_may_walk(v->k, rows, t) &&
+	       has_one_each(v, rows->up, t, warps) &&
+	       loop_length(v->k, rows->child[0]) <=
+		       (int64_t)t->lanes * t->unroll;
+}
+
 static void check_nodes(struct sv *v, const loop_node *n, int32_t warps)
 {
 	if (!loop_is_loop(n))
@@ -32,6 +76,12 @@ static void check_nodes(struct sv *v, const loop_node *n, int32_t warps)
 		verify_fail(v, n, "pieces",
 			"the block over %s cannot have stages: it needs whole pieces, and loops by warp that copy whole rows of 16 bytes of a tensor that the kernel only reads, each of them once in a piece",
 			verify_var(v, n->var));
+	if (n->held > 0 && n->kind == LOOP_TILE)
+		check_held(v, n, warps);
+	if (n->held > 0 && n->kind == LOOP_FOR && !is_walk(v, n, warps))
+		verify_fail(v, n, "held",
+			"this loop cannot walk the sums of %s as the warps have them: it and the one loop in it must be those of the rows and columns of a tile that is held, in a block of its rows by warp, with statements that add nothing up",
+			verify_eqn(v, n->held - 1));
 	for (int32_t i = 0; i < n->n_child; i++)
 		check_nodes(v, n->child[i], warps);
 }

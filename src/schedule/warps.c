@@ -76,8 +76,7 @@ bool loop_may_deal(const loop_kernel *k, const loop_node *n)
 	       are_apart(k, n, n) && !keeps_array(k, n);
 }
 
-/* The length of the interval that n cuts or walks. */
-static int64_t length_of(const loop_kernel *k, const loop_node *n)
+int64_t loop_length(const loop_kernel *k, const loop_node *n)
 {
 	int64_t len = k->var[n->var].extent;
 
@@ -87,11 +86,11 @@ static int64_t length_of(const loop_kernel *k, const loop_node *n)
 	return len;
 }
 
-static int64_t pieces_of(const loop_kernel *k, const loop_node *n)
+int64_t loop_pieces(const loop_kernel *k, const loop_node *n)
 {
 	int64_t size = n->kind == LOOP_BLOCK ? n->size : 1;
 
-	return (length_of(k, n) + size - 1) / size;
+	return (loop_length(k, n) + size - 1) / size;
 }
 
 /*
@@ -104,8 +103,8 @@ static bool deal(const loop_kernel *k, loop_node *n, int64_t *most)
 		return false;
 	if (loop_may_deal(k, n)) {
 		n->by_warp = true;
-		if (holds(n, LOOP_TILE) && pieces_of(k, n) > *most)
-			*most = pieces_of(k, n);
+		if (holds(n, LOOP_TILE) && loop_pieces(k, n) > *most)
+			*most = loop_pieces(k, n);
 		return true;
 	}
 	for (int32_t i = 0; i < n->n_child; i++)

@@ -249,6 +249,13 @@ static const struct row {
 		" o = matmul(x, y)\n return o }", "small blocks"},
 	{DECIDE_WARPS_FEW, 1, -1, "program { x: f32[16,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_HOLD_TAKEN, 16, 64, "program { x: f32[256,256]  y: f32[256,256]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
+	{DECIDE_HOLD_TILES, -1, -1, "program { x: f32[1,64,14,14]\n"
+		" w: f32[64,64,3,3]\n o = conv(x, w, lo=[1,1], hi=[1,1])\n"
+		" return o }", "cuda/sm_90"},
+	{DECIDE_HOLD_WARPS, -1, -1, "program { x: f32[16,256]  y: f32[256,256]\n"
+		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_STAGES_TAKEN, 32, -1, "program { x: f32[256,256]  y: f32[256,256]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_90"},
 	{DECIDE_STAGES_COPIES, -1, -1, "program { x: f32[256,256]  y: f32[256,250]\n"
@@ -282,7 +289,7 @@ static const struct row {
 
 /* Kinds that need a kernel which no small program here leads to. */
 static const decide_kind hard[] = {DECIDE_TILE_SELF, DECIDE_TILE_OUTER,
-	DECIDE_CUT_LOOPS, DECIDE_INDICES_DATA};
+	DECIDE_CUT_LOOPS, DECIDE_HOLD_READ, DECIDE_INDICES_DATA};
 
 /* ---- what the trees say ---- */
 
@@ -405,6 +412,13 @@ static bool has_owners(const loop_kernel *k, int32_t eqn)
 	       ((e->left | e->reduced) & BIT(n->var)) == 0;
 }
 
+/* Are rows and columns exchanged? Sums that warps hold are apart, too. */
+static bool is_turned(const struct facts *f, int32_t eqn)
+{
+	return f->k->eqn[eqn].apart &&
+	       (f->tile[eqn] == NULL || f->tile[eqn]->held == 0);
+}
+
 /* Was done what the pass says, as far as the trees show? */
 static bool is_done(const struct facts *f, const loop_decision *d)
 {
@@ -416,9 +430,9 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 	case DECIDE_PASS_CUT:
 		return has_change(k, LOOP_CHANGE_CUT, d->of, -1);
 	case DECIDE_PASS_TURN:
-		return k->eqn[d->of].apart;
+		return is_turned(f, d->of);
 	case DECIDE_PASS_COPY:
-		if (d->with < 0 || k->eqn[d->of].apart)
+		if (d->with < 0 || is_turned(f, d->of))
 			return is_taken[d->kind];
 		if (d->kind == DECIDE_COPY_IN_PLACE)
 			return !reads_in_place(f, d->of, d->with);
@@ -445,6 +459,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return f->tile[d->of] != NULL && f->tile[d->of]->matrix;
 	case DECIDE_PASS_WARPS:
 		return k->phase[d->of].warps > 1;
+	case DECIDE_PASS_HOLD:
+		return f->tile[d->of] != NULL && f->tile[d->of]->held > 0;
 	case DECIDE_PASS_STAGES:
 		return (f->staged & BIT(d->of)) != 0;
 	case DECIDE_PASS_WIDE:
@@ -604,6 +620,7 @@ static const machine *machine_named(arena *a, const char *name)
 	} else if (!strcmp(name, "slow barriers")) {
 		*m = *machine_find("cuda/sm_90");
 		m->block.meet_cycles = 1e5;
+		m->block.shared_bytes = 80 << 10; /* so pieces are cut */
 	} else if (!strcmp(name, "small caches"))
 		m->memory[MACHINE_L2].bytes = 256;
 	else

@@ -54,6 +54,11 @@ static const char keys[] = "program { q: f32[1,2,256,64]  k: f32[1,2,32768,64]\n
 			   "  v: f32[1,2,32768,64]\n"
 			   "  o = attention(q, k, v, scale=0.125)\n"
 			   "  return o }";
+/* on a GPU */
+static const char held[] = "program { x: bf16[64,64]  w: bf16[64,64]\n"
+			   "  y = matmul(x, w)\n"
+			   "  z = relu(y)\n"
+			   "  return z }";
 static const char both[] = "program { x: f32[64,256]  w: f32[256,64]\n"
 			   "  y = matmul(x, w)\n"
 			   "  s = softmax(y, axis=1)\n"
@@ -207,6 +212,18 @@ static const struct edit {
 		"block i_1 < 64 by 32 stages 2 {", "pieces"},
 	{"more stages than a buffer has", both, "block i_1 < 64 by 32 {",
 		"block i_1 < 64 by 32 stages 9 {", "bound"},
+	{"sums that are held and read in other loops", held,
+		"for i_0 < 64 held matmul#0 {\n            for i_1 < 64 lanes 32 unroll 1 held matmul#0",
+		"for i_0 < 64 {\n            for i_1 < 64 lanes 32 unroll 1", "held"},
+	{"loops that walk sums that nobody holds", held, "matrix start held",
+		"matrix start", "held"},
+	{"half of the loops that walk sums", held, "for i_0 < 64 held matmul#0",
+		"for i_0 < 64", "held"},
+	{"sums of rows of which a warp has two", held,
+		"of 1 chunks by 4 warps", "of 1 chunks by 2 warps", "held"},
+	{"columns that walk sums by another block", held,
+		"        block i_0 < 64 by 16 by warp {\n          for",
+		"        block i_0 < 64 by 8 by warp {\n          for", "held"},
 	{"scaled before the maximum", keys, "do was#8", "do attention.c#3",
 		"scale"},
 };
@@ -217,12 +234,13 @@ struct pinned {
 	const char *code[2], *text[2]; /* as chosen, as read */
 };
 
-static compilation *made(arena *a, const struct pinned *p, compile_options o)
+static compilation *made(
+	arena *a, const struct pinned *p, compile_options o, tn_level last)
 {
 	compilation *c = compile_new(a,
 		ir_program_parse(a, p->program, strlen(p->program), "t", interp_loop), &o);
 
-	compile_to(c, TN_LEVEL_C);
+	compile_to(c, last);
 	return c;
 }
 
@@ -237,12 +255,15 @@ static const char *level(arena *a, compilation *c, tn_level l)
 static void pin(arena *a, void *arg)
 {
 	struct pinned *p = arg;
-	compile_options o = compile_options_default(machine_find("c/avx512"));
-	compilation *c = made(a, p, o);
+	bool gpu = p->program == held;
+	const machine *m = machine_find(gpu ? "cuda/sm_90" : "c/avx512");
+	tn_level last = gpu ? TN_LEVEL_KERN : TN_LEVEL_C;
+	compile_options o = compile_options_default(m);
+	compilation *c = made(a, p, o, last);
 	str s = str_new(a);
 
 	p->text[0] = level(a, c, TN_LEVEL_SCHEDULE);
-	p->code[0] = level(a, c, TN_LEVEL_C);
+	p->code[0] = level(a, c, last);
 	if (p->from != NULL) {
 		const char *at = strstr(p->text[0], p->from);
 
@@ -256,9 +277,9 @@ static void pin(arena *a, void *arg)
 		str_add(&s, p->text[0]);
 	}
 	o.schedule = (compile_text){s.at, "pinned", s.n, NULL};
-	c = made(a, p, o);
+	c = made(a, p, o, last);
 	p->text[1] = level(a, c, TN_LEVEL_SCHEDULE);
-	p->code[1] = level(a, c, TN_LEVEL_C);
+	p->code[1] = level(a, c, last);
 	if (p->from != NULL)
 		return;
 	assert_string_equal(p->text[0], p->text[1]);
@@ -268,7 +289,7 @@ static void pin(arena *a, void *arg)
 static void reads_back(void **state)
 {
 	const char *const all[] = {sum, turn, conv, scan, norm, late, half,
-		mask, keys, both};
+		mask, keys, both, held};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
