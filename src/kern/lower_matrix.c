@@ -42,6 +42,19 @@ kern_access lw_rows(lowering *lw, int32_t tensor, const ix_form *at,
 	return x;
 }
 
+/* A factor whose elements adjoin along one of two variables; turned: along the
+ * other one. */
+static kern_access factor_of(lowering *lw, const expr *f, int32_t along,
+	int32_t other, int64_t *step, bool *turned)
+{
+	struct place_of p = lw_place_tensor(lw, f->tensor, f->form, false);
+	kern_access x = kern_element(p.array, lw_element(lw, &p, 0));
+
+	*turned = step_of(lw, f->tensor, f->form, along, x.at) != 1;
+	return lw_rows(lw, f->tensor, f->form, *turned ? along : other,
+		*turned ? other : along, step);
+}
+
 /* Rows and columns of the tile: a part of what the registers have, or all of it. */
 static void take_part(const struct tile *t, kern_stmt *s, int32_t terms)
 {
@@ -77,8 +90,8 @@ static void multiply(struct tile *t, const kern_val *acc, int32_t terms)
 		.type = kern_num(x->dtype, 1)};
 
 	take_part(t, &s, terms);
-	s.at = lw_rows(lw, x->tensor, x->form, t->n->row_var, sum, &s.n);
-	s.from = lw_rows(lw, y->tensor, y->form, sum, t->n->var, &s.m);
+	s.at = factor_of(lw, x, sum, t->n->row_var, &s.n, &s.at_turned);
+	s.from = factor_of(lw, y, t->n->var, sum, &s.m, &s.from_turned);
 	kern_matrix(lw->b, KERN_MMA, &s);
 }
 

@@ -167,10 +167,13 @@ static void statement(struct walk *w, const kern_stmt *s)
 		rows(w, &s->at, s->n, s->rows, s->width);
 		rows(w, &s->from, s->m, s->rows, s->width);
 	} else if (s->n_acc > 0) {
-		rows(w, &s->at, s->n, KERN_MMA_ROWS, KERN_MMA_EACH * s->n_acc);
-		if (s->kind == KERN_MMA)
-			rows(w, &s->from, s->m, KERN_MMA_TERMS,
-				KERN_MMA_EACH * s->n_acc);
+		int32_t width = KERN_MMA_EACH * s->n_acc;
+
+		rows(w, &s->at, s->n, KERN_MMA_ROWS, width);
+		if (s->kind == KERN_MMA && s->from_turned)
+			rows(w, &s->from, s->m, width, KERN_MMA_TERMS);
+		else if (s->kind == KERN_MMA)
+			rows(w, &s->from, s->m, KERN_MMA_TERMS, width);
 	}
 	block(w, &s->body);
 	block(w, &s->other);

@@ -247,6 +247,15 @@ static int64_t parse_rows(struct kern_parser *p)
 	return kern_parse_int(p, 1, INT32_MAX, "the distance of two rows");
 }
 
+/* rows N, or columns N */
+static int64_t parse_factor(struct kern_parser *p, bool *turned)
+{
+	*turned = lex_eat(p->l, "columns");
+	return *turned ? kern_parse_int(p, 1, INT32_MAX,
+				 "the distance of two columns")
+		       : parse_rows(p);
+}
+
 /* part ROWS by COLUMNS [by TERMS] */
 static void parse_part(struct kern_parser *p, kern_stmt *s)
 {
@@ -272,10 +281,10 @@ static void parse_mma(struct kern_parser *p, const lex_token *t)
 	parse_acc(p, s);
 	lex_need(p->l, "of");
 	s->at = kern_parse_access(p, false);
-	s->n = parse_rows(p);
+	s->n = parse_factor(p, &s->at_turned);
 	lex_need(p->l, ",");
 	s->from = kern_parse_access(p, false);
-	s->m = parse_rows(p);
+	s->m = parse_factor(p, &s->from_turned);
 	parse_part(p, s);
 }
 

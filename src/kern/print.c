@@ -295,6 +295,13 @@ static void rows(struct print *p, const kern_access *at, int64_t n)
 	str_printf(p->out, " rows %" PRId64, n);
 }
 
+static void factor(
+	struct print *p, const kern_access *at, int64_t n, bool turned)
+{
+	place(p, at);
+	str_printf(p->out, " %s %" PRId64, turned ? "columns" : "rows", n);
+}
+
 static void part(struct print *p, const kern_stmt *s)
 {
 	if (s->rows == 0)
@@ -319,11 +326,14 @@ static void matrix(struct print *p, const kern_stmt *s)
 	else
 		str_add(p->out, "take ");
 	acc(p, s);
-	str_add(p->out, s->kind == KERN_MMA ? " of " : " = ");
-	rows(p, &s->at, s->n);
 	if (s->kind == KERN_MMA) {
+		str_add(p->out, " of ");
+		factor(p, &s->at, s->n, s->at_turned);
 		str_add(p->out, ", ");
-		rows(p, &s->from, s->m);
+		factor(p, &s->from, s->m, s->from_turned);
+	} else {
+		str_add(p->out, " = ");
+		rows(p, &s->at, s->n);
 	}
 	part(p, s);
 }

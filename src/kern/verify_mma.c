@@ -33,9 +33,11 @@ static bool is_multiple(struct kern_verifier *v, const kern_form *f, int64_t m)
 	return false;
 }
 
+/* Turned: its rows are columns, and its columns are rows. */
 static void verify_factor(struct kern_verifier *v, const kern_access *at,
-	tn_dtype dt, int64_t step, int32_t rows, int32_t width)
+	int64_t step, bool turned, int32_t rows, int32_t width)
 {
+	tn_dtype dt = v->s->type.dt;
 	const kern_array *r = &v->k->array.at[at->array];
 	int64_t size = (int64_t)dtype_size(dt);
 
@@ -48,7 +50,8 @@ static void verify_factor(struct kern_verifier *v, const kern_access *at,
 		kern_refuse(v, "lanes",
 			"rows of %s must begin at multiples of %d bytes",
 			kern_access_text(v, at->array), KERN_MMA_BYTES);
-	kern_verify_rows(v, at, step, rows, width, false);
+	kern_verify_rows(v, at, step, turned ? width : rows,
+		turned ? rows : width, false);
 }
 
 void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
@@ -78,8 +81,8 @@ void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 		kern_refuse(v, "type",
 			"factors of type %s; they must be bf16 or f16",
 			kern_type_text(v->a, s->type));
-	verify_factor(v, &s->at, s->type.dt, s->n, kern_part_rows(s),
+	verify_factor(v, &s->at, s->n, s->at_turned, kern_part_rows(s),
 		kern_part_terms(s));
-	verify_factor(v, &s->from, s->type.dt, s->m, kern_part_terms(s),
+	verify_factor(v, &s->from, s->m, s->from_turned, kern_part_terms(s),
 		kern_part_columns(s));
 }

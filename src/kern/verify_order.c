@@ -449,8 +449,12 @@ static void matrix(struct kern_order *o, const kern_stmt *s)
 	struct kern_span to;
 
 	if (s->kind == KERN_MMA) {
-		read_rows(o, s, &s->at, s->n, rows, kern_part_terms(s));
-		read_rows(o, s, &s->from, s->m, kern_part_terms(s), width);
+		int64_t terms = kern_part_terms(s);
+
+		read_rows(o, s, &s->at, s->n, s->at_turned ? terms : rows,
+			s->at_turned ? rows : terms);
+		read_rows(o, s, &s->from, s->m, s->from_turned ? width : terms,
+			s->from_turned ? terms : width);
 		return;
 	}
 	if (s->kind == KERN_TAKE) {

@@ -106,19 +106,28 @@ static void check_block(struct sv *v, const loop_node *n, int32_t var,
 			verify_var(v, var), what, (long long)size);
 }
 
+static bool adjoins(const loop_kernel *k, const ix_form *f, int32_t var)
+{
+	int64_t s;
+
+	return loop_stride(f, var, k->var[var].extent, &s) && s == 1;
+}
+
 static void check_columns(struct sv *v, const loop_node *n)
 {
 	loop_kernel *k = v->k;
 	const expr *y = n->factor[1], *x = n->factor[0];
-	int64_t s, ext = k->var[n->var].extent;
+	int64_t ext = k->var[n->var].extent;
 	int32_t eqn, comp;
 
 	if (y->kind != EX_READ || ix_has_fun(y->form) ||
-		!loop_stride(y->form, n->var, ext, &s) || s != 1)
+		!(adjoins(k, y->form, n->var) ||
+			(n->matrix && adjoins(k, y->form, n->sum[0]))))
 		verify_fail(v, n, "tile",
 			
 			"the second factor must be a read whose elements are "
-			"neighbours along the columns, %s",
+			"neighbours along the columns, %s (or, for matrix "
+			"instructions, the sum)",
 			verify_var(v, n->var));
 	if (x->kind != EX_READ || ix_has_fun(x->form))
 		verify_fail(v, n, "tile", 

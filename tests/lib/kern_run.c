@@ -159,10 +159,14 @@ static void multiply(struct kern_running *r, const kern_stmt *s)
 			ir_number *sum = sum_at(r, s, i, j);
 
 			for (int32_t k = 0; k < kern_part_terms(s); k++) {
-				double a = kern_run_get(r, s->at.array,
-					x + i * s->n + k, true).f;
-				double b = kern_run_get(r, s->from.array,
-					y + k * s->m + j, true).f;
+				int64_t ik = s->at_turned ? k * s->n + i
+							  : i * s->n + k;
+				int64_t kj = s->from_turned ? j * s->m + k
+							    : k * s->m + j;
+				double a = kern_run_get(
+					r, s->at.array, x + ik, true).f;
+				double b = kern_run_get(
+					r, s->from.array, y + kj, true).f;
 
 				sum->f = fmaf((float)a, (float)b, (float)sum->f);
 			}

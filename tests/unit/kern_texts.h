@@ -250,6 +250,29 @@ static const char blocks[] =
 	"  }\n"
 	"}\n";
 
+/* Loops whose iterations the lanes of a warp run. */
+static const char dealt[] =
+	"kernel 0 dealt {\n"
+	"  param p0: f32[32] out\n"
+	"  param p1: f32[1000] in\n"
+	"  param p2: i64[32] in\n"
+	"  check 1: ids in 0 .. 1000\n"
+	"  phase of 1 chunks {\n"
+	"    array t0: i64[32]\n"
+	"    for %i0 = 0 .. 32 by lane {\n"
+	"      %1: i64 = load p2[%i0]\n"
+	"      %2: i64 = check %1, 1\n"
+	"      store t0[%i0] = %2\n"
+	"    }\n"
+	"    var %r3: f32x32 = zero\n"
+	"    for %i4 = 0 .. 32 by lane {\n"
+	"      %5: i64 = load t0[%i4]\n"
+	"      set %r3[%i4] = f32 load p1[%5]\n"
+	"    }\n"
+	"    store p0[0] = %r3\n"
+	"  }\n"
+	"}\n";
+
 /* Lane 4 i + j of a vector goes to row i, column 2 j, twice it to the next column. */
 static const char digits[] =
 	"kernel 0 digits {\n"

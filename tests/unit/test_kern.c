@@ -6,6 +6,7 @@
 
 #include "kern/kern.h"
 #include "kern_texts.h"
+#include "turned_text.h"
 
 static int32_t scalar(const char *name)
 {
@@ -81,33 +82,11 @@ static void builds(void **state)
 		fail_msg("%s: %s", d.rule, d.text);
 }
 
-/* Loops whose iterations the lanes of a warp run. */
-static const char dealt[] =
-	"kernel 0 dealt {\n"
-	"  param p0: f32[32] out\n"
-	"  param p1: f32[1000] in\n"
-	"  param p2: i64[32] in\n"
-	"  check 1: ids in 0 .. 1000\n"
-	"  phase of 1 chunks {\n"
-	"    array t0: i64[32]\n"
-	"    for %i0 = 0 .. 32 by lane {\n"
-	"      %1: i64 = load p2[%i0]\n"
-	"      %2: i64 = check %1, 1\n"
-	"      store t0[%i0] = %2\n"
-	"    }\n"
-	"    var %r3: f32x32 = zero\n"
-	"    for %i4 = 0 .. 32 by lane {\n"
-	"      %5: i64 = load t0[%i4]\n"
-	"      set %r3[%i4] = f32 load p1[%5]\n"
-	"    }\n"
-	"    store p0[0] = %r3\n"
-	"  }\n"
-	"}\n";
-
 /* ---- text ---- */
 
 static const char *const texts[] = {
-	relu, tile, stencil, split, gather, scan, turn, step, dealt, kept, digits};
+	relu, tile, stencil, split, gather, scan, turn, step, dealt, kept, digits,
+	turned};
 
 static void again(arena *a, void *arg)
 {
@@ -214,6 +193,15 @@ static void want_mma(struct data *d)
 						      d->in[2][32 * k + j];
 }
 
+static void want_turned(struct data *d)
+{
+	for (int i = 0; i < 16; i++)
+		for (int j = 0; j < 32; j++)
+			for (int k = 0; k < 32; k++)
+				d->out[32 * i + j] += d->in[1][16 * k + i] *
+						      d->in[2][32 * j + k];
+}
+
 static void want_tail(struct data *d)
 {
 	for (int i = 0; i < 13; i++)
@@ -257,7 +245,7 @@ static const struct meaning {
 	{turn, want_turn, 0}, {step, want_step, 1e-6},
 	{blocks, want_blocks, 0}, {mma, want_mma, 1e-4},
 	{dealt, want_dealt, 0}, {stages, want_stages, 0},
-	{tail, want_tail, 1e-4}, {kept, want_kept, 1e-5},
+	{tail, want_tail, 1e-4}, {kept, want_kept, 1e-5}, {turned, want_turned, 1e-4},
 	{digits, want_digits, 0}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
@@ -545,6 +533,12 @@ static const struct edit {
 		"barrier"},
 	{"rows of a matrix that begin anywhere", mma, "of b0[%i11]",
 		"of b0[%i11 + 1]", "lanes"},
+	{"columns of a matrix that begin anywhere", turned, "of b0[0] columns",
+		"of b0[4] columns", "lanes"},
+	{"more columns of a matrix than were copied", turned,
+		"for %i1 = 0 .. 32 by warp", "for %i1 = 0 .. 31 by warp", "order"},
+	{"columns of a matrix beyond the array", turned, "b1[40*%i2] columns 40",
+		"b1[40*%i2] columns 160", "bounds"},
 	{"rows of a matrix too near to each other", mma, "%i2] rows 40",
 		"%i2] rows 36", "lanes"},
 	{"factors of another dtype", mma, "mma bf16", "mma f16", "type"},

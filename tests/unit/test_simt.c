@@ -3,6 +3,7 @@
  * changes hands, and the emulator finds it when they do not. Devices of the API.
  */
 #include "kern_run.h"
+#include "turned_text.h"
 #include "run_kernels.h"
 #include "unit.h"
 
@@ -486,10 +487,11 @@ static void run_mma(arena *a, void *arg)
 
 static void test_mma(void **state)
 {
-	static struct product products[] = {{mma, 16, 32, 32}, {tail, 13, 32, 21}};
+	static struct product products[] = {{mma, 16, 32, 32}, {tail, 13, 32, 21},
+		{turned, 16, 32, 32}};
 
 	(void)state;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
 		tn_diag d = {0};
 
 		if (unit_run(run_mma, &products[i], 0, &d) != TN_OK)

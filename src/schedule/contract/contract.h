@@ -98,6 +98,10 @@ bool contract_turn(const contract *c, contract_product *p);
 void contract_sizes(contract *c, contract_product *p);
 /* matrix.c: do matrix instructions compute it? Sets its tile. */
 void contract_choose_matrix(contract *c, contract_product *p);
+/* The variable along which elements of a copy of f adjoin: `usual`, unless matrix
+ * instructions take the copy, and those in memory adjoin along the other one. */
+int32_t contract_last_of(const contract *c, const contract_product *p,
+	const expr *f, int32_t usual, int32_t other);
 /* Adds the product and its epilogue to the body of a block. */
 void contract_nest(contract *c, contract_product *p, loop_node *body);
 

@@ -94,3 +94,21 @@ void contract_choose_matrix(contract *c, contract_product *p)
 		c, p->s, m->terms, k->machine->block.matrix_terms);
 	loop_decide(k, DECIDE_MATRIX_TAKEN, p->eqn, -1, m->rows, m->terms);
 }
+
+static bool adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
+{
+	int64_t s;
+
+	return loop_stride(f, v, k->var[v].extent, &s) && s == 1;
+}
+
+int32_t contract_last_of(const contract *c, const contract_product *p,
+	const expr *f, int32_t usual, int32_t other)
+{
+	const ix_form *at = p->matrix ? f->arg[0]->form : NULL;
+
+	return at != NULL && !adjoins(c->k, at, usual) &&
+			       adjoins(c->k, at, other)
+		       ? other
+		       : usual;
+}

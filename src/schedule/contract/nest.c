@@ -591,7 +591,7 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 	int64_t s;
 
 	in = (in & p->sums) | BIT(p->j);
-	n = order_vars(c, p, in, p->j, var);
+	n = order_vars(c, p, in, contract_last_of(c, p, y, p->j, p->s), var);
 	eqn = add_pack(c, y, packed(c, p, y), n, var, &p->y);
 	if (y->dtype == k->eqn[p->eqn].acc[0] && may_turn(c, y, p->lanes) &&
 		 !adjoins(k, y->form, p->j))
@@ -624,7 +624,7 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 	loop_set in = loop_expr_vars(k, p->x) & (p->rows | p->sums);
 	loop_node *copy;
 
-	n = order_vars(c, p, in, p->s, var);
+	n = order_vars(c, p, in, contract_last_of(c, p, p->x, p->s, p->i), var);
 	eqn = add_pack(c, p->x, packed(c, p, p->x), n, var, &p->x);
 	if (p->matrix) { /* whose instructions take terms that adjoin */
 		copy = in_rows(c, p, p->x, eqn, n, var);

@@ -302,16 +302,16 @@ static void multiply(printer *p, const kern_stmt *s, int32_t i)
 {
 	const char *of = c_use(p, s->type.dt == TN_F16 ? "f32_from_f16" : "f32_from_bf16",
 		TN_F32, 1);
-	int32_t column = i / 4 * 8 + i % 2;
+	const char *r = c_name(p, s->acc[i]);
 
-	c_line(p, "	for (int k = 0; k < %d; k++)", kern_part_terms(s));
+	c_line(p, "	for (int k = 0, r = l / 4 + %d, c = 2 * (l %% 4) + %d; k < %d; k++)",
+		8 * (i / 2 % 2), i / 4 * 8 + i % 2, kern_part_terms(s));
 	c_line(p,
 		"		%s[l] = __builtin_fmaf(%s((&%s)[%" PRId64
-		" * (l / 4 + %d) + k]), %s((&%s)[%" PRId64
-		" * k + 2 * (l %% 4) + %d]), %s[l]);",
-		c_name(p, s->acc[i]), of, c_element(p, &s->at), s->n,
-		8 * (i / 2 % 2), of, c_element(p, &s->from), s->m, column,
-		c_name(p, s->acc[i]));
+		" * %s]), %s((&%s)[%" PRId64 " * %s]), %s[l]);",
+		r, of, c_element(p, &s->at), s->n, s->at_turned ? "k + r" : "r + k",
+		of, c_element(p, &s->from), s->m, s->from_turned ? "c + k" : "k + c",
+		r);
 }
 
 static void matrix(printer *p, const kern_stmt *s)

@@ -158,43 +158,78 @@ template <int rows, int width, typename T>
 		to[i] = at[0] | (unsigned)at[n] << 16;
 	}
 }
-/* Of the first so many rows, terms and columns; others are zeros. */
-[[maybe_unused]] static inline void mma_rows_part(
-	unsigned *to, const unsigned short *p, __INT64_TYPE__ n, int rows, int terms)
+/* The same where rows adjoin, and terms are n apart; where terms adjoin, and columns
+ * are n apart. */
+[[maybe_unused]] static inline void mma_rows_turned(unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
 {
 	const int l = (int)(threadIdx.x % 32);
 	for (int i = 0; i < 4; i++) {
-		const int r = l / 4 + 8 * (i & 1), t = 2 * (l % 4) + 8 * (i >> 1);
-		to[i] = r < rows && t < terms ? p[n * r + t] : 0;
-		to[i] |= r < rows && t + 1 < terms ? (unsigned)p[n * r + t + 1] << 16 : 0;
+		const unsigned short *at = p + n * (2 * (l % 4) + 8 * (i >> 1)) + l / 4 + 8 * (i & 1);
+		to[i] = at[0] | (unsigned)at[n] << 16;
 	}
 }
-[[maybe_unused]] static inline void mma_columns_part(
-	unsigned *to, const unsigned short *p, __INT64_TYPE__ n, int terms, int columns)
+[[maybe_unused]] static inline void mma_columns_turned(unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
 {
 	const int l = (int)(threadIdx.x % 32);
 	for (int i = 0; i < 2; i++) {
-		const int t = 2 * (l % 4) + 8 * i, c = l / 4;
-		to[i] = t < terms && c < columns ? p[n * t + c] : 0;
-		to[i] |= t + 1 < terms && c < columns ? (unsigned)p[n * (t + 1) + c] << 16 : 0;
+		const unsigned short *at = p + n * (l / 4) + 2 * (l % 4) + 8 * i;
+		to[i] = at[0] | (unsigned)at[1] << 16;
 	}
 }
-/* The same from shared memory: lane l says where 16 bytes of a row begin. */
+/* Of the first so many rows, terms and columns; others are zeros. */
+[[maybe_unused]] static inline void mma_pair(unsigned *to, const unsigned short *p,
+	__INT64_TYPE__ n, __INT64_TYPE__ m, int i, int t, int rows, int terms)
+{
+	*to = i < rows && t < terms ? p[n * i + m * t] : 0;
+	*to |= i < rows && t + 1 < terms ? (unsigned)p[n * i + m * (t + 1)] << 16 : 0;
+}
+#define MMA_PART(name, words, row, term, rows, terms, n, m) \
+	[[maybe_unused]] static inline void name( \
+		unsigned *to, const unsigned short *p, __INT64_TYPE__ d, int x, int y) \
+	{ \
+		const int l = (int)(threadIdx.x % 32); \
+		for (int i = 0; i < words; i++) \
+			mma_pair(to + i, p, n, m, row, term, rows, terms); \
+	}
+MMA_PART(mma_rows_part, 4, l / 4 + 8 * (i & 1), 2 * (l % 4) + 8 * (i >> 1), x, y, d, 1)
+MMA_PART(mma_rows_turned_part, 4, l / 4 + 8 * (i & 1), 2 * (l % 4) + 8 * (i >> 1), x, y, 1, d)
+MMA_PART(mma_columns_part, 2, l / 4, 2 * (l % 4) + 8 * i, y, x, 1, d)
+MMA_PART(mma_columns_turned_part, 2, l / 4, 2 * (l % 4) + 8 * i, y, x, d, 1)
+/*
+ * The same from shared memory: lane l says where 16 bytes of a row begin. Rows of
+ * memory are rows of the squares that an instruction takes, or (trans) their columns.
+ */
+#define LDMATRIX4(trans, to, at) \
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4" trans ".shared.b16 {%0, %1, %2, %3}, [%4];" \
+		: "=r"((to)[0]), "=r"((to)[1]), "=r"((to)[2]), "=r"((to)[3]) \
+		: "r"((unsigned)__cvta_generic_to_shared(at)) : "memory")
+#define LDMATRIX2(trans, to, at) \
+	asm volatile("ldmatrix.sync.aligned.m8n8.x2" trans ".shared.b16 {%0, %1}, [%2];" \
+		: "=r"((to)[0]), "=r"((to)[1]) \
+		: "r"((unsigned)__cvta_generic_to_shared(at)) : "memory")
 [[maybe_unused]] static inline void mma_rows_shared(
 	unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
 {
 	const int l = (int)(threadIdx.x % 32);
-	const unsigned at = (unsigned)__cvta_generic_to_shared(p + n * (l % 16) + l / 16 * 8);
-	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-		: "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(at) : "memory");
+	LDMATRIX4("", to, p + n * (l % 16) + l / 16 * 8);
+}
+[[maybe_unused]] static inline void mma_rows_turned_shared(
+	unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
+{
+	const int l = (int)(threadIdx.x % 32);
+	LDMATRIX4(".trans", to, p + n * (l % 8 + l / 16 * 8) + l / 8 % 2 * 8);
 }
 [[maybe_unused]] static inline void mma_columns_shared(
 	unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
 {
 	const int l = (int)(threadIdx.x % 32);
-	const unsigned at = (unsigned)__cvta_generic_to_shared(p + n * (l % 16));
-	asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-		: "=r"(to[0]), "=r"(to[1]) : "r"(at) : "memory");
+	LDMATRIX2(".trans", to, p + n * (l % 16));
+}
+[[maybe_unused]] static inline void mma_columns_turned_shared(
+	unsigned *to, const unsigned short *p, __INT64_TYPE__ n)
+{
+	const int l = (int)(threadIdx.x % 32);
+	LDMATRIX2("", to, p + n * (l % 8) + l / 8 % 2 * 8);
 }
 #define MMA(name, type) \
 	[[maybe_unused]] static inline void mma_##name(float *a, float *b, float *c, float *d, \

@@ -406,43 +406,41 @@ static void turn(printer *p, const kern_stmt *s)
 
 /* ---- matrices ---- */
 
-/* 16 bytes at a time where it is shared memory. */
-static const char *loader(
-	const printer *p, const kern_access *at, const char *what)
+/* 16 bytes at a time where it is shared memory; of a part, those that are not in
+ * memory are zeros. */
+static const char *loader(const printer *p, const kern_access *at,
+	const char *what, bool turned, bool part)
 {
-	bool shared = p->phase->warps > 1 &&
+	bool shared = p->phase->warps > 1 && !part &&
 		      p->k->array.at[at->array].space == KERN_LOCAL;
 
-	return arena_printf(p->a, "%s%s", what, shared ? "_shared" : "");
+	return arena_printf(p->a, "%s%s%s%s", what, turned ? "_turned" : "",
+		part ? "_part" : "", shared ? "_shared" : "");
 }
 
-/* Those of a part that are not in memory are zeros. */
 static void rows_of(printer *p, const kern_stmt *s)
 {
 	int32_t rows = kern_part_rows(s), terms = kern_part_terms(s);
+	bool part = rows < KERN_MMA_ROWS || terms < KERN_MMA_TERMS;
 
-	if (rows == KERN_MMA_ROWS && terms == KERN_MMA_TERMS)
-		c_line(p, "%s(rows, &%s, %" PRId64 ");",
-			loader(p, &s->at, "mma_rows"), c_element(p, &s->at),
-			s->n);
-	else
-		c_line(p, "mma_rows_part(rows, &%s, %" PRId64 ", %d, %d);",
-			c_element(p, &s->at), s->n, rows, terms);
+	c_line(p, "%s(rows, &%s, %" PRId64 "%s);",
+		loader(p, &s->at, "mma_rows", s->at_turned, part),
+		c_element(p, &s->at), s->n,
+		part ? arena_printf(p->a, ", %d, %d", rows, terms) : "");
 }
 
 static void columns_of(printer *p, const kern_stmt *s, int32_t first)
 {
 	int32_t n = kern_part_columns(s) - first, terms = kern_part_terms(s);
+	int64_t at = s->from_turned ? s->m * first : first;
+	bool part = n < KERN_MMA_COLUMNS || terms < KERN_MMA_TERMS;
 
-	if (n >= 8 && terms == KERN_MMA_TERMS)
-		c_line(p, "%s(columns, &%s + %d, %" PRId64 ");",
-			loader(p, &s->from, "mma_columns"),
-			c_element(p, &s->from), first, s->m);
-	else
-		c_line(p, "mma_columns_part(columns, &%s + %d, %" PRId64
-			  ", %d, %d);",
-			c_element(p, &s->from), first, s->m, terms,
-			n < 8 ? n : 8);
+	if (n > KERN_MMA_COLUMNS)
+		n = KERN_MMA_COLUMNS;
+	c_line(p, "%s(columns, &%s + %" PRId64 ", %" PRId64 "%s);",
+		loader(p, &s->from, "mma_columns", s->from_turned, part),
+		c_element(p, &s->from), at, s->m,
+		part ? arena_printf(p->a, ", %d, %d", terms, n) : "");
 }
 
 static void multiply(printer *p, const kern_stmt *s)

@@ -603,32 +603,6 @@ SIMT_SHUFFLES(bool, int)
  * Products of matrices: each lane loads the elements that it gives the instruction,
  * and shows them to all others. The terms of a sum are added one by one.
  */
-SIMT_USED static void simt_mma_rows(
-	unsigned *to, const __UINT16_TYPE__ *p, simt_int n, simt_int line)
-{
-	const int l = simt_now->lane;
-	int i;
-
-	for (i = 0; i < 4; i++) {
-		const __UINT16_TYPE__ *at =
-			p + n * (l / 4 + 8 * (i & 1)) + 2 * (l % 4) + 8 * (i >> 1);
-		simt_touch(at, 4, 0, line);
-		to[i] = at[0] | (unsigned)at[1] << 16;
-	}
-}
-SIMT_USED static void simt_mma_columns(
-	unsigned *to, const __UINT16_TYPE__ *p, simt_int n, simt_int line)
-{
-	const int l = simt_now->lane;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		const __UINT16_TYPE__ *at = p + n * (2 * (l % 4) + 8 * i) + l / 4;
-		simt_touch(at, 2, 0, line);
-		simt_touch(at + n, 2, 0, line);
-		to[i] = at[0] | (unsigned)at[n] << 16;
-	}
-}
 /* Element at of p, if there is one; else 0. */
 SIMT_USED static unsigned simt_mma_at(
 	const __UINT16_TYPE__ *p, simt_int at, int is, simt_int line)
@@ -638,8 +612,10 @@ SIMT_USED static unsigned simt_mma_at(
 	simt_touch(p + at, 2, 0, line);
 	return p[at];
 }
-SIMT_USED static void simt_mma_rows_part(unsigned *to, const __UINT16_TYPE__ *p,
-	simt_int n, int rows, int terms, simt_int line)
+/* Row, term: n rows + m terms from p on. Of the first so many of both; others are
+ * zeros. */
+SIMT_USED static void simt_mma_rows(unsigned *to, const __UINT16_TYPE__ *p,
+	simt_int n, simt_int m, int rows, int terms, simt_int line)
 {
 	const int l = simt_now->lane;
 	int i;
@@ -647,13 +623,15 @@ SIMT_USED static void simt_mma_rows_part(unsigned *to, const __UINT16_TYPE__ *p,
 	for (i = 0; i < 4; i++) {
 		const int r = l / 4 + 8 * (i & 1), t = 2 * (l % 4) + 8 * (i >> 1);
 
-		to[i] = simt_mma_at(p, n * r + t, r < rows && t < terms, line) |
-			simt_mma_at(p, n * r + t + 1, r < rows && t + 1 < terms, line)
+		to[i] = simt_mma_at(p, n * r + m * t, r < rows && t < terms, line) |
+			simt_mma_at(p, n * r + m * (t + 1), r < rows && t + 1 < terms,
+				line)
 				<< 16;
 	}
 }
-SIMT_USED static void simt_mma_columns_part(unsigned *to, const __UINT16_TYPE__ *p,
-	simt_int n, int terms, int columns, simt_int line)
+/* Term, column: n terms + m columns from p on. */
+SIMT_USED static void simt_mma_columns(unsigned *to, const __UINT16_TYPE__ *p,
+	simt_int n, simt_int m, int terms, int columns, simt_int line)
 {
 	const int l = simt_now->lane, c = l / 4;
 	int i;
@@ -661,8 +639,9 @@ SIMT_USED static void simt_mma_columns_part(unsigned *to, const __UINT16_TYPE__ 
 	for (i = 0; i < 2; i++) {
 		const int t = 2 * (l % 4) + 8 * i;
 
-		to[i] = simt_mma_at(p, n * t + c, t < terms && c < columns, line) |
-			simt_mma_at(p, n * (t + 1) + c, t + 1 < terms && c < columns, line)
+		to[i] = simt_mma_at(p, n * t + m * c, t < terms && c < columns, line) |
+			simt_mma_at(p, n * (t + 1) + m * c, t + 1 < terms && c < columns,
+				line)
 				<< 16;
 	}
 }
@@ -715,13 +694,22 @@ SIMT_USED static void simt_mma(float *const *sum, const unsigned *x,
 				value(SIMT_HALF(columns[i % 2][k % 8 / 2], k / 8 * 2 + k % 2)),
 				*sum[i]);
 }
-#define mma_rows(to, p, n) simt_mma_rows((to), (p), (n), __LINE__)
-#define mma_columns(to, p, n) simt_mma_columns((to), (p), (n), __LINE__)
-#define mma_rows_part(to, p, n, r, t) simt_mma_rows_part((to), (p), (n), (r), (t), __LINE__)
+#define mma_rows_part(to, p, n, r, t) \
+	simt_mma_rows((to), (p), (n), 1, (r), (t), __LINE__)
+#define mma_rows_turned_part(to, p, n, r, t) \
+	simt_mma_rows((to), (p), 1, (n), (r), (t), __LINE__)
 #define mma_columns_part(to, p, n, t, c) \
-	simt_mma_columns_part((to), (p), (n), (t), (c), __LINE__)
+	simt_mma_columns((to), (p), (n), 1, (t), (c), __LINE__)
+#define mma_columns_turned_part(to, p, n, t, c) \
+	simt_mma_columns((to), (p), 1, (n), (t), (c), __LINE__)
+#define mma_rows(to, p, n) mma_rows_part(to, p, n, 16, 16)
+#define mma_rows_turned(to, p, n) mma_rows_turned_part(to, p, n, 16, 16)
+#define mma_columns(to, p, n) mma_columns_part(to, p, n, 16, 8)
+#define mma_columns_turned(to, p, n) mma_columns_turned_part(to, p, n, 16, 8)
 #define mma_rows_shared mma_rows
+#define mma_rows_turned_shared mma_rows_turned
 #define mma_columns_shared mma_columns
+#define mma_columns_turned_shared mma_columns_turned
 #define mma_bf16(a, b, c, d, x, y) \
 	simt_mma((float *const[4]){ (a), (b), (c), (d) }, (x), (y), simt_bf16, __LINE__)
 #define mma_f16(a, b, c, d, x, y) \
