@@ -57,7 +57,7 @@ enum {
 	KERN_MMA_TERMS = 16,
 	KERN_MMA_COLUMNS = 8,
 	KERN_MMA_EACH = 4, /* registers for each eight columns */
-	KERN_MMA_LANES = 32, /* of these registers */
+	KERN_MMA_LANES = 32, /* of these registers, and of a warp that has them */
 	KERN_MMA_BYTES = 16, /* of a row that are loaded at a time */
 	KERN_WIDE_BYTES = 16, /* that a lane accesses at once, at most */
 	KERN_ASYNC_BYTES = 16, /* that a lane copies at once */

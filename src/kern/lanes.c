@@ -259,6 +259,8 @@ static bool are_apart(const struct by_lane *b, const struct touched *x,
  */
 static void check_apart(struct by_lane *b)
 {
+	bool several = b->vectors && b->lanes < KERN_MMA_LANES;
+
 	for (int32_t i = 0; i < b->touched.n; i++)
 		for (int32_t j = 0; j < b->touched.n; j++) {
 			const struct touched *x = &b->touched.at[i];
@@ -267,7 +269,7 @@ static void check_apart(struct by_lane *b)
 			if (x->write && i != j &&
 				kern_arrays_overlap(b->k, x->at->array,
 					y->at->array) &&
-				(b->vectors || x->at->array != y->at->array ||
+				(several || x->at->array != y->at->array ||
 					x->at->at != y->at->at) &&
 				!are_apart(b, x, y))
 				refuse(b, "a lane may access an element that another one stores in the same loop by lane");

@@ -391,6 +391,13 @@ kern_access lw_rows(lowering *lw, int32_t tensor, const ix_form *at,
 void lw_declare_held(lowering *lw, int32_t buf);
 void lw_take_held(struct tile *t);
 void lw_take_matrix(struct tile *t, kern_val *acc);
+/* Calls fn for each lane of each register of sums of matrix instructions, in a loop
+ * by lane, with the row and the column that it is the sum of. */
+typedef void of_lane(void *arg, int32_t number, form lane);
+void lw_each_lane(lowering *lw, const loop_node *tile, int32_t vectors,
+	of_lane *fn, void *arg);
+/* Stores such sums, finished, in addition to those of earlier pieces. */
+void lw_store_finished(struct tile *t, const kern_val *acc);
 typedef void of_held(lowering *lw, const loop_node *rows); /* for one element */
 void lw_walk_held(lowering *lw, const loop_node *n, of_held *body);
 
@@ -403,6 +410,8 @@ void lw_store_checked(struct tile *t, int64_t columns);
 
 /* lower_need.c: spans of n's variables become what n needs of them */
 void lw_narrow_to_need(lowering *lw, const loop_node *n);
+/* Can all that n needs hold for some values in the current intervals? */
+val lw_may_need(lowering *lw, const loop_node *n);
 
 /* lower_front.c */
 void lw_masks_in_front(lowering *lw, const loop_node *n, bool digits);

@@ -69,6 +69,19 @@ struct held {
 	of_held *body;
 };
 
+/* What is applied to a complete sum. */
+static val finished(lowering *lw, const expr *finish, val sum)
+{
+	int32_t memo = lw->memo.n;
+
+	if (finish == NULL)
+		return sum;
+	lw->param[0] = sum;
+	sum = lw_ex(lw, finish);
+	lw->memo.n = memo;
+	return lw->lanes > 1 ? lw_to_lanes(lw, sum) : sum;
+}
+
 /* The statements for one of the registers, or for a lane of it. */
 static void statements(struct held *h, int32_t number, const form *lane)
 {
@@ -77,13 +90,15 @@ static void statements(struct held *h, int32_t number, const form *lane)
 
 	for (int32_t i = 0; i < lw->k->n_bufs; i++) {
 		const loop_buf *b = &lw->k->buf[i];
+		val sum;
 
 		if (b->where != LOOP_HELD || lw->sums[i] == NULL ||
 			!loop_same_sums(tile_of(lw, i), h->tile))
 			continue;
-		lw->reg[i] = lw->sums[i][number];
+		sum = lw->sums[i][number];
 		if (lane != NULL)
-			lw->reg[i] = lw_lane_of(lw, lw->reg[i], *lane);
+			sum = lw_lane_of(lw, sum, *lane);
+		lw->reg[i] = finished(lw, tile_of(lw, i)->finish, sum);
 	}
 	h->body(lw, h->rows);
 	lw_release(lw, m);
@@ -102,16 +117,16 @@ static int32_t open_inside(lowering *lw, int32_t var, int64_t most)
 	return 1;
 }
 
-static void by_lane(struct held *h)
+void lw_each_lane(lowering *lw, const loop_node *tile, int32_t vectors,
+	of_lane *fn, void *arg)
 {
-	lowering *lw = h->lw;
-	int32_t row = h->tile->row_var, column = h->tile->var;
+	int32_t row = tile->row_var, column = tile->var;
 	form l, r, c;
 
 	l = lw_form_of(lw, lw_for_lanes(lw, KERN_MMA_LANES));
 	r = kern_div(lw->b, l, KERN_MMA_COLUMNS / 2);
 	c = lw_scale(lw, kern_mod(lw->b, l, KERN_MMA_COLUMNS / 2), 2);
-	for (int32_t i = 0; i < count_of(h->tile); i++) {
+	for (int32_t i = 0; i < KERN_MMA_EACH * vectors; i++) {
 		int32_t down = KERN_MMA_ROWS / 2 * (i / 2 % 2), open;
 		int32_t right = KERN_MMA_COLUMNS * (i / KERN_MMA_EACH) + i % 2;
 
@@ -120,12 +135,54 @@ static void by_lane(struct held *h)
 		lw->var[column] = lw_add(
 			lw, lw->span[column].lo, lw_addc(lw, c, right));
 		open = open_inside(lw, row, KERN_MMA_ROWS);
-		open += open_inside(lw, column,
-			(int64_t)KERN_MMA_COLUMNS * h->tile->unroll);
-		statements(h, i, &l);
+		open += open_inside(
+			lw, column, (int64_t)KERN_MMA_COLUMNS * vectors);
+		fn(arg, i, l);
 		lw_close_loops(lw, open + 1);
 	}
 	lw_close(lw);
+	lw->var[row] = lw->span[row].lo;
+	lw->var[column] = lw->span[column].lo;
+}
+
+static void of_register(void *arg, int32_t number, form lane)
+{
+	statements(arg, number, &lane);
+}
+
+/* One of the sums of a tile that nobody holds. */
+struct summed {
+	struct tile *t;
+	const kern_val *acc;
+};
+
+static void store_sum(void *arg, int32_t number, form lane)
+{
+	struct summed *s = arg;
+	lowering *lw = s->t->lw;
+	struct marks m = lw_mark(lw);
+	struct place_of p = lw_place_tensor(
+		lw, s->t->e->e->out[0], s->t->e->at, false);
+	val sum = lw_type(lw, TN_F32, KERN_MMA_LANES), later, old;
+
+	sum.id = s->acc[number];
+	sum = finished(lw, s->t->n->finish, lw_lane_of(lw, sum, lane));
+	if (!s->t->n->start || !s->t->all_first) {
+		later = s->t->n->start ? lw_not(lw, s->t->first)
+				       : lw_bool(lw, true);
+		old = lw_load_scalar(
+			lw, &p, 0, s->t->n->start ? &later : NULL);
+		sum = lw_call2(lw, lw->fn.add, sum, sum, old);
+	}
+	lw_store(lw, &p, sum);
+	lw_release(lw, m);
+}
+
+void lw_store_finished(struct tile *t, const kern_val *acc)
+{
+	struct summed s = {t, acc};
+
+	lw_each_lane(t->lw, t->n, t->vectors, store_sum, &s);
 }
 
 static void by_vector(void *arg, int64_t rows, int64_t columns)
@@ -166,7 +223,7 @@ void lw_walk_held(lowering *lw, const loop_node *n, of_held *body)
 	form *var = arena_copy(lw->a, lw->var, n_vars * sizeof *var);
 
 	if (h.tile->matrix)
-		by_lane(&h);
+		lw_each_lane(lw, h.tile, h.tile->unroll, of_register, &h);
 	else
 		lw_each_size(lw, h.columns, n->var, h.columns->var, by_vector, &h);
 	memcpy(lw->var, var, n_vars * sizeof *var);

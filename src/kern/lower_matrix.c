@@ -136,27 +136,48 @@ static void all_terms(struct tile *t, const kern_val *acc)
 	lw->var[sum] = was;
 }
 
+/* .. unless conditions of all terms hold for none of them. */
+static void needed_terms(struct tile *t, const kern_val *acc)
+{
+	lowering *lw = t->lw;
+	val c = lw_may_need(lw, t->n);
+	bool known, on = true;
+
+	known = lw_is_const(lw, c, &on);
+	if (known && !on)
+		return;
+	if (!known)
+		lw_if(lw, c);
+	all_terms(t, acc);
+	if (!known)
+		lw_close(lw);
+}
+
 void lw_matrix(struct tile *t)
 {
 	lowering *lw = t->lw;
 	kern_val *acc = arena_array(lw->a, kern_val, KERN_MMA_EACH * t->vectors);
+	bool finish = t->n->finish != NULL;
 
 	lw->lanes = 1;
 	lw->vvar = -1;
 	if (t->n->held > 0) {
 		lw_take_matrix(t, acc);
-		all_terms(t, acc);
+		needed_terms(t, acc);
 		return;
 	}
 	for (int32_t i = 0; i < KERN_MMA_EACH * t->vectors; i++)
 		acc[i] = lw_register(lw, lw_type(lw, TN_F32, 32), 0).id;
-	if (!t->n->start || !t->all_first) {
+	if (!finish && (!t->n->start || !t->all_first)) {
 		if (t->n->start)
 			lw_if(lw, lw_not(lw, t->first));
 		move_sums(t, KERN_TAKE, acc);
 		if (t->n->start)
 			lw_close(lw);
 	}
-	all_terms(t, acc);
-	move_sums(t, KERN_GIVE, acc);
+	needed_terms(t, acc);
+	if (finish)
+		lw_store_finished(t, acc);
+	else
+		move_sums(t, KERN_GIVE, acc);
 }

@@ -99,15 +99,11 @@ static void narrow(lowering *lw, const loop_node *n, const ix_fact *f,
 	cut_off(lw, n, var, from, to);
 }
 
-/* Makes the interval empty if the fact cannot hold. */
-static void close(lowering *lw, const loop_node *n, const ix_fact *f,
-	int32_t var)
+/* Can the fact hold for some values in the intervals? */
+static val may_hold(lowering *lw, const loop_node *n, const ix_fact *f)
 {
-	struct span *s = &lw->span[var];
 	val c = lw_bool(lw, true);
 
-	if (f->hi == INT64_MAX && f->lo == INT64_MIN)
-		return;
 	if (f->hi != INT64_MAX)
 		c = lw_inside(lw, end_of(lw, n, f->f, -1, false), INT64_MIN,
 			f->hi);
@@ -117,6 +113,33 @@ static void close(lowering *lw, const loop_node *n, const ix_fact *f,
 
 		c = f->hi == INT64_MAX ? d : lw_and(lw, c, d);
 	}
+	return c;
+}
+
+val lw_may_need(lowering *lw, const loop_node *n)
+{
+	val c = lw_bool(lw, true);
+	bool on = true;
+
+	for (int32_t i = 0; i < n->n_needs; i++) {
+		val d = may_hold(lw, n, &n->need[i]);
+
+		if (!lw_is_const(lw, d, &on) || !on)
+			c = lw_and(lw, c, d);
+	}
+	return c;
+}
+
+/* Makes the interval empty if the fact cannot hold. */
+static void close(lowering *lw, const loop_node *n, const ix_fact *f,
+	int32_t var)
+{
+	struct span *s = &lw->span[var];
+	val c;
+
+	if (f->hi == INT64_MAX && f->lo == INT64_MIN)
+		return;
+	c = may_hold(lw, n, f);
 	s->hi = kern_pick(lw->b, c.id, s->hi, s->lo);
 	s->chi = s->len = -1;
 	s->whole = s->most = 0;

@@ -154,8 +154,9 @@ static void variant(lowering *lw, const loop_node *n, int64_t rows,
 		lw->var[n->row_var] = lw->span[n->row_var].lo;
 	lw->vvar = n->var;
 	lw->lanes = n->lanes;
-	lw_narrow_to_need(lw, n);
-	skips = n->n_needs > 0 && !t.all_first;
+	if (!n->matrix)
+		lw_narrow_to_need(lw, n);
+	skips = n->n_needs > 0 && !t.all_first && !n->matrix;
 	if (skips) { /* there are no terms */
 		const struct span *s = &lw->span[n->sum[0]];
 

@@ -32,8 +32,8 @@ bool loop_may_hold(const loop_kernel *k, const loop_node *t)
 {
 	const loop_node *n = t->up;
 
-	if (t->kind != LOOP_TILE || !t->start || t->finish != NULL ||
-		t->checked || t->n_needs > 0 || t->row_var < 0 || n == NULL ||
+	if (t->kind != LOOP_TILE || !t->start || t->checked ||
+		t->row_var < 0 || n == NULL ||
 		n->kind != LOOP_BLOCK || n->var != t->row_var ||
 		n->size != t->size || n->n_child != 1 || n->parallel ||
 		loop_pieces(k, n) > k->machine->block.warps)

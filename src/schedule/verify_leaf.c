@@ -165,10 +165,9 @@ static void check_matrix(struct sv *v, const loop_node *n)
 	const machine_matrix *m = &v->k->machine->matrix;
 
 	if (m->rows == 0 || n->row_var < 0 || n->size != m->rows ||
-		n->n_sums != 1 || n->finish != NULL || n->checked ||
-		n->n_needs > 0 || v->k->eqn[n->eqn].acc[0] != TN_F32)
+		n->n_sums != 1 || n->checked || v->k->eqn[n->eqn].acc[0] != TN_F32)
 		verify_fail(v, n, "tile",
-			"a tile of matrix instructions must have %d rows and one sum in f32, no guards, and nothing that is applied to its sums",
+			"a tile of matrix instructions must have %d rows and one sum in f32, and no \"checked\"",
 			m->rows);
 	check_multiple(v, n, n->row_var, m->rows);
 	check_multiple(v, n, n->var, (int64_t)n->lanes * n->unroll);

@@ -35,7 +35,7 @@ static void check_held(struct sv *v, const loop_node *t, int32_t warps)
 
 	if (!loop_may_hold(k, t) || !has_one_each(v, t->up, t, warps))
 		verify_fail(v, t, "held",
-			"the sums of this tile cannot be held: it needs \"start\", no conditions, all columns of its block, and a block of its rows by warp around it of which each warp has one at most");
+			"the sums of this tile cannot be held: it needs \"start\", no \"checked\", all columns of its block, and a block of its rows by warp around it of which each warp has one at most");
 	for (int32_t i = 0; i < v->leaf.n; i++)
 		if (v->leaf.at[i].n != t && v->leaf.at[i].n->eqn == t->eqn &&
 			v->leaf.at[i].n->kind == LOOP_TILE)

@@ -51,7 +51,7 @@ static bool has_dtypes(loop_kernel *k, const contract_product *p)
 static bool has_shape(const contract *c, const contract_product *p)
 {
 	return p->sums == BIT(p->s) && c->number < 0 && c->product.n == 1 &&
-	       p->finish == NULL && !p->inexact && p->n_needs == 0 && !p->begun;
+	       !p->inexact && !p->begun;
 }
 
 /*

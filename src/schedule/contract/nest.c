@@ -612,7 +612,8 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 				return;
 			}
 	copy = in_rows(c, p, y, eqn, n, var);
-	put_needs(c, p, in, copy);
+	if (!p->matrix) /* whose instructions take whole pieces */
+		put_needs(c, p, in, copy);
 	loop_node_adopt(k->a, panel, copy);
 }
 
