@@ -8,6 +8,7 @@
  */
 #include "onnx/ops.h"
 #include "onnx/quant.h"
+#include "onnx/texts.h"
 
 #include <math.h>
 
@@ -104,18 +105,31 @@ int32_t quant_cast(node *d, int32_t x, tn_dtype to)
 	return not_saturated(d, x, to);
 }
 
+/* Strings are the same, numbers become them, or they become numbers. */
+static void cast_to(node *d, int64_t to)
+{
+	bool is_string = on_elem(d, 0) == ONNX_STRING;
+
+	if (to == ONNX_STRING)
+		on_set_elem(d, 0, is_string ? on_in(d, 0) : string_of_numbers(d, 0),
+			ONNX_STRING);
+	else if (is_string)
+		on_set(d, 0, numbers_of_string(d, 0, on_elem_dtype(d, to)));
+	else
+		on_set(d, 0, quant_cast(d, on_in(d, 0), on_elem_dtype(d, to)));
+}
+
 void onnx_cast(node *d)
 {
-	int64_t to = on_int(d, "to", 0);
-
 	if (!on_has_attr(d, "to"))
 		on_fail(d, "onnx.attr", "attribute to is missing");
-	on_set(d, 0, quant_cast(d, on_in(d, 0), on_elem_dtype(d, to)));
+	cast_to(d, on_int(d, "to", 0));
 }
 
 void onnx_cast_like(node *d)
 {
-	on_set(d, 0, quant_cast(d, on_in(d, 0), on_dt(d, on_in(d, 1))));
+	on_in(d, 1); /* it must be there */
+	cast_to(d, on_elem(d, 1));
 }
 
 void onnx_bit_cast(node *d)

@@ -93,6 +93,68 @@ static const run_case reads[] = {
 		{"string [2,1] a b"}, "!onnx.shape"},
 };
 
+static const run_case casts[] = {
+	{S("in x float [4];", "Cast x > y : to=8"),
+		{"float [4] 0.1 1 -2.5 16777216"},
+		"string [4] 0.1 1.0 -2.5 16777216.0"},
+	{S("in x float [5];", "Cast x > y : to=8"),
+		{"float [5] 1e-4 1.5e-5 1e15 1e16 -1.17549435e-38"},
+		"string [5] 0.0001 1.5e-05 1000000000000000.0 1e+16 "
+		"-1.1754944e-38"},
+	{S("in x float [5];", "Cast x > y : to=8"), {"float [5] inf -inf nan 0 -0"},
+		"string [5] INF -INF NaN 0.0 -0.0"},
+	{S("in x double [2];", "Cast x > y : to=8"),
+		{"double [2] 0.1 1.7976931348623157e308"},
+		"string [2] 0.1 1.7976931348623157e+308"},
+	{S("in x float16 [2];", "Cast x > y : to=8"), {"float16 [2] 0.1 65504"},
+		"string [2] 0.1 65500.0"},
+	{S("in x int64 [2];", "Cast x > y : to=8"),
+		{"int64 [2] -9223372036854775808 7"},
+		"string [2] -9223372036854775808 7"},
+	{S("in x uint64 [1];", "Cast x > y : to=8"),
+		{"uint64 [1] 9223372036854775808"},
+		"string [1] 9223372036854775808"},
+	{S("in x float [0];", "Cast x > y : to=8"), {"float [0]"}, "string [0]"},
+	{S("in x bool [1];", "Cast x > y : to=8"), {"bool [1] 1"}, "!onnx.elem"},
+	{S(X, "Cast x > y : to=8"), ABC, "string [3] a bb a"},
+	{S(X, "Cast x > y : to=1"), {"string [3] 3.25 -1e-5 +2"},
+		"float [3] 3.25 -1e-5 2"},
+	{S(X, "Cast x > y : to=1"), {"string [3] INF -INF +Infinity"},
+		"float [3] inf -inf inf"},
+	{S(X, "Cast x > z : to=1; node IsNaN z > y"),
+		{"string [3] NaN -nan 0"}, "bool [3] 1 1 0"},
+	{S(X, "Cast x > y : to=10"), {"string [3] 1 65504 1e9"},
+		"float16 [3] 1 65504 inf"},
+	{S(X, "Cast x > y : to=7"),
+		{"string [3] -9223372036854775808 +7 007"},
+		"int64 [3] -9223372036854775808 7 7"},
+	{S(X, "Cast x > y : to=13"), {"string [3] 18446744073709551615 0 1"},
+		"uint64 [3] 18446744073709551615 0 1"},
+	{S(X, "Cast x > y : to=3"), {"string [3] 127 -128 0"},
+		"int8 [3] 127 -128 0"},
+	{S(X "in z int32 [1];", "CastLike x z > y"),
+		{"string [3] 1 2 3", "int32 [1] 0"}, "int32 [3] 1 2 3"},
+	{S("in x int32 [1]; in z string [1];", "CastLike x z > y"),
+		{"int32 [1] 12", "string [1] a"}, "string [1] 12"},
+	{S("in x float [2];", "Cast x > s : to=8; node Cast s > y : to=1"),
+		{"float [2] 3.4028235e38 1e-45"}, "float [2] 3.4028235e38 1e-45"},
+	{S(X, "Cast x > y : to=3"), {"string [3] 128 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=2"), {"string [3] -1 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=13"), {"string [3] -1 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=7"), {"string [3] 9223372036854775808 0 0"},
+		"!onnx.string"},
+	{S(X, "Cast x > y : to=7"), {"string [3] 1.5 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=7"), {"string [3] '' 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=7"), {"string [3] - 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=1"), {"string [3] 0x10 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=1"), {"string [3] ' 1' 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=1"), {"string [3] 1e 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=1"), {"string [3] '' 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=1"), {"string [3] infin 0 0"}, "!onnx.string"},
+	{S(X, "Cast x > y : to=9"), {"string [3] 1 0 0"}, "!onnx.elem"},
+	{S(X, "CastLike x > y"), ABC, "!onnx.input"},
+};
+
 /* Strings of words: pattern, then whether each of them matches. */
 #define REGEX(pattern, strings, is)                                            \
 	{S("in x string [4];", "RegexFullMatch x > y : pattern=\"" pattern "\""), \
@@ -137,9 +199,6 @@ static const run_case refused[] = {
 	{S(X, "Neg x > y"), ABC, "!onnx.elem"},
 	{S(X, "Add x x > y"), ABC, "!onnx.elem"},
 	{S(X, "Less x x > y"), ABC, "!onnx.elem"},
-	{S(X, "Cast x > y : to=1"), ABC, "!onnx.elem"},
-	{S("in x float [3];", "Cast x > y : to=8"), {"float [3] 1 2 3"},
-		"!onnx.elem"},
 	{S("in x int32 [3];", "StringSplit x > y"), {"int32 [3] 0 0 0"},
 		"!onnx.type"},
 	/* numbers of strings are not numbers of i32 */
@@ -200,6 +259,12 @@ static void test_reads(void **state)
 {
 	(void)state;
 	check_runs(reads, sizeof reads / sizeof *reads);
+}
+
+static void test_casts(void **state)
+{
+	(void)state;
+	check_runs(casts, sizeof casts / sizeof *casts);
 }
 
 static void test_patterns(void **state)
@@ -349,6 +414,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_moves),
 		cmocka_unit_test(test_reads),
+		cmocka_unit_test(test_casts),
 		cmocka_unit_test(test_patterns),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_size),
