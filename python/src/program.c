@@ -1,20 +1,11 @@
 /*
  * program.c: tenon.Program, from text in the .tn language or from an ONNX model.
  */
-#include "python.h"
+#include "program.h"
 
 #include <stdlib.h>
 
 enum { MAX = TN_MAX_FUNCTION_ARGS };
-
-typedef struct program {
-	PyObject_HEAD
-	context *c;
-	tn_onnx *model; /* or NULL; ends after the program */
-	tn_program *p;
-	tn_tensor **param; /* of a model, once it has been called */
-	int n_params;
-} program;
 
 static PyTypeObject *program_type;
 
@@ -360,7 +351,8 @@ static PyMethodDef methods[] = {
 	{"explain", (PyCFunction)(void (*)(void))explain, METH_VARARGS | METH_KEYWORDS,
 		"explain(level=\"loops\", *, json=False, decisions=False)\n--\n\n"
 		"One level of the program as text: program, system, groups, loops, schedule, kern, plan or c."},
-	{0}};
+	{"_run", arrays_run, METH_VARARGS, NULL},
+	{"_compile", arrays_compile, METH_NOARGS, NULL}, {0}};
 static PyGetSetDef getset[] = {
 	{"inputs", inputs, NULL, "(name, dtype, shape) of each input; an extent of -1 is not known.", NULL},
 	{"outputs", outputs, NULL, "(name, dtype, shape) of each output.", NULL},

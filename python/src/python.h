@@ -140,6 +140,7 @@ int index_set(PyObject *self, PyObject *key, PyObject *value);
 int callback_init(PyObject *module);
 int function_init(PyObject *module);
 int program_init(PyObject *module);
+int arrays_init(PyObject *module);
 int train_init(PyObject *module);
 /* A body that calls back: user of the library's tn_body. */
 typedef struct callback {
