@@ -778,9 +778,9 @@ TN_API tn_status tn_at_call(const char *file, int32_t line, tn_context *c,
 #include "tenon_nn.h"
 #include "tenon_shard.h"
 #include "tenon_device.h"
+#include "tenon_export.h"
 
 /* ---- elements ---------------------------------------------------------- */
-
 /** Element i of an array, and back; integers and bool by the second pair. */
 TN_API double tn_get_f64(tn_dtype t, const void *data, int64_t i);
 TN_API int64_t tn_get_i64(tn_dtype t, const void *data, int64_t i);

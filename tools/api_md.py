@@ -14,7 +14,8 @@ import re
 import sys
 
 HEADERS = ["tenon.h", "tenon_onnx.h", "tenon_function.h", "tenon_train.h",
-           "tenon_nn.h", "tenon_shard.h", "tenon_device.h"]
+           "tenon_nn.h", "tenon_shard.h", "tenon_device.h",
+           "tenon_export.h"]
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 SECTION = re.compile(r"^/\* -{4} (.*?) -+ \*/$")
 # What makes a header compile, and says nothing to its reader.
@@ -149,7 +150,8 @@ def main():
     out = ["# The C interface", "",
            "Made by `tools/api_md.py` from `include/tenon.h` and its parts: "
            "`tenon_onnx.h`, `tenon_function.h`, `tenon_train.h`, "
-           "`tenon_nn.h`, `tenon_shard.h` and `tenon_device.h`. Operations "
+           "`tenon_nn.h`, `tenon_shard.h`, `tenon_device.h` and `tenon_export.h`. "
+           "Operations "
            "(`tenon_ops.h`) follow the table in [ops.md](ops.md): first the "
            "operands in the order of the row, then its attributes; a list is a "
            "pointer and a number, and NULL stands for its default; several "

@@ -41,6 +41,7 @@ TYPES = {
     "tn_body *": "a_body", "tn_host *": "a_host",
     "const tn_attr *": "some_attrs", "const tn_pair *": "some_pairs",
     "const tn_placement *": "some_places",
+    "const tn_export_options *": "some_export",
     "tn_dl_managed *": "a_managed", "tn_dl_managed **": "room_managed",
 }
 SKIPPED = {

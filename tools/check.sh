@@ -225,7 +225,7 @@ one_core() {
 	stage "examples in documents and headers compile" tools/examples.py
 	stage "docs/api.md is what the header says" \
 		sh -c 'tools/api_md.py | diff docs/api.md - && echo the same'
-	stage "listings in documents" tools/listings.sh README.md docs/tour.md docs/schedule.md docs/kern.md docs/gpu.md
+	stage "listings in documents" tools/listings.sh README.md docs/tour.md docs/schedule.md docs/kern.md docs/gpu.md docs/export.md
 	stage "docs/onnx.md is what the table says" \
 		sh -c 'tools/onnx_md.sh "$BUILD" | diff docs/onnx.md - && echo the same'
 	stage "man/tenon.1 is what tenon --help says" tools/man.sh $build
@@ -239,6 +239,9 @@ join one_core
 if [ -d "${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data}" ]; then
 	counts "tests of ONNX" tools/conform_onnx.sh $build
 	counts "tests of ONNX on emulated warps" tools/conform_onnx.sh --simt $build
+	# a sample of them is in the tests
+	[ -n "${TN_PART:-}" ] ||
+		stage "tests of ONNX as exported C" tools/conform_export.sh $build
 else
 	skip "tests of ONNX" "libonnx-testdata is not installed"
 	skip "tests of ONNX on emulated warps" "libonnx-testdata is not installed"

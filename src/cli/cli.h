@@ -71,9 +71,6 @@ int cli_usage(const cli_command *self, const char *fmt, ...)
 /* Reads --seed, if text is not NULL. False: it is not a number; prints why. */
 bool cli_seed(const cli_command *self, const char *text, uint64_t *out);
 
-/* export_gpt.c: exports a checkpoint of tenon train; returns an exit code */
-int cli_export_gpt(const char *file, const char *out, const cli_list *dims);
-
 /* ---- say.c: diagnoses, notes, JSON ---- */
 
 /* Prints file:line:column: error[rule]: text, then the line with a caret. */
@@ -211,6 +208,29 @@ typedef enum cli_split_as {
 } cli_split_as;
 int cli_split(const cli_command *self, tn_context *c, tn_program *p,
 	const cli_list *no_grad, cli_split_as as, bool json);
+
+/* ---- export_c.c: programs as C ---- */
+
+/* The options of `tenon export --c`; words may be NULL. */
+typedef struct cli_export_c {
+	const char *dir, *name, *weights, *threads, *test, *seed;
+	cli_list input;
+	tn_export_options o; /* set by cli_export_c_read */
+	uint64_t first;	     /* seed of inputs that are not given */
+} cli_export_c;
+
+/* Reads the words; file: the program, which gives the default name. -1, or an
+ * exit code after a message. */
+int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file);
+/* The context for an export: as C, or with e NULL as another file. */
+tn_status cli_export_c_context(const cli_export_c *e, tn_context **out);
+bool cli_export_c_write(
+	const cli_export_c *e, tn_context *c, const cli_model *m);
+
+/* export_gpt.c: exports a checkpoint of tenon train, as C if to_c is not NULL;
+ * returns an exit code */
+int cli_export_gpt(const char *file, const char *out, const cli_list *dims,
+	const cli_export_c *to_c);
 
 /* ---- inputs.c: arrays for the inputs and outputs of a program ---- */
 

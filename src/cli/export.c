@@ -1,27 +1,34 @@
 /*
  * export.c: `tenon export PROGRAM.tn -o MODEL.onnx`: writes a program as an
- * ONNX model. export_gpt.c handles checkpoints of tenon train.
+ * ONNX model; with --c DIR as C (export_c.c). export_gpt.c handles checkpoints of
+ * tenon train.
  */
 #include "cli/cli.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int write_model(const char *file, const char *out, const cli_list *dims)
+static int write_model(const char *file, const char *out, const cli_list *dims,
+	const cli_export_c *to_c)
 {
+	const cli_list *inputs = to_c != NULL ? &to_c->input : NULL;
 	tn_context *c = NULL;
 	cli_model m = {0};
 	int code = CLI_FAILED;
 
-	if (tn_context_new(&c, NULL) < 0)
+	if (cli_export_c_context(to_c, &c) < 0)
 		return cli_no_context();
-	if (cli_model_open(&m, c, file, dims, NULL, false)) {
-		if (tn_onnx_export(m.program, out) == TN_OK)
-			code = CLI_OK;
-		else
-			cli_diag(tn_context_diag(c));
-		cli_model_close(&m);
+	if (!cli_model_open(&m, c, file, dims, inputs, false)) {
+		cli_close(c);
+		return CLI_FAILED;
 	}
+	if (to_c != NULL)
+		code = cli_export_c_write(to_c, c, &m) ? CLI_OK : CLI_FAILED;
+	else if (tn_onnx_export(m.program, out) == TN_OK)
+		code = CLI_OK;
+	else
+		cli_diag(tn_context_diag(c));
+	cli_model_close(&m);
 	cli_close(c);
 	return code;
 }
@@ -34,50 +41,102 @@ static bool is_checkpoint(const char *file)
 	return n >= sizeof end - 1 && !strcmp(file + n - (sizeof end - 1), end);
 }
 
+/* Which of the two was asked for, and is all given? -1: yes. */
+static int check(const cli_command *self, cli_export_c *e, const char *file,
+	const char *out)
+{
+	if (file == NULL || (out == NULL) == (e->dir == NULL))
+		return cli_usage(self, "give PROGRAM.tn, and either -o "
+			"MODEL.onnx or --c DIR");
+	if (e->dir != NULL)
+		return cli_export_c_read(self, e, file);
+	if (e->name != NULL || e->weights != NULL || e->threads != NULL ||
+		e->test != NULL || e->seed != NULL || e->input.n > 0)
+		return cli_usage(self, "--name, --weights, --threads, --test, "
+			"--seed and --input belong to --c DIR");
+	return -1;
+}
+
 static int run(const cli_command *self, int argc, char **argv)
 {
 	const char *out = NULL, *file = NULL;
-	cli_list dims = {cli_alloc((size_t)argc + 1, sizeof *dims.at), 0};
-	char **arg = cli_alloc((size_t)argc + 1, sizeof *arg);
+	size_t room = (size_t)argc + 1;
+	cli_list dims = {cli_alloc(room, sizeof *dims.at), 0};
+	cli_export_c e = {
+		.input = {cli_alloc(room, sizeof *e.input.at), 0}};
+	char **arg = cli_alloc(room, sizeof *arg);
 	char long_name[] = "--out";
 	const cli_option options[] = {
 		{"out", .value = &out},
 		{"dim", .list = &dims},
+		{"c", .value = &e.dir},
+		{"name", .value = &e.name},
+		{"weights", .value = &e.weights},
+		{"threads", .value = &e.threads},
+		{"test", .value = &e.test},
+		{"seed", .value = &e.seed},
+		{"input", .list = &e.input},
 		{0},
 	};
+	const cli_export_c *to_c;
 	int code = CLI_FAILED;
 
-	if (dims.at == NULL || arg == NULL)
+	if (dims.at == NULL || e.input.at == NULL || arg == NULL)
 		goto out;
 	for (int i = 0; i < argc; i++)
 		arg[i] = !strcmp(argv[i], "-o") ? long_name : argv[i];
 	code = cli_args(self, argc, arg, options, &file, 1);
-	if (code < 0 && (file == NULL || out == NULL))
-		code = cli_usage(self, "give PROGRAM.tn and -o MODEL.onnx");
 	if (code < 0)
-		code = is_checkpoint(file) ? cli_export_gpt(file, out, &dims)
-					   : write_model(file, out, &dims);
+		code = check(self, &e, file, out);
+	to_c = e.dir != NULL ? &e : NULL;
+	if (code < 0)
+		code = is_checkpoint(file)
+			? cli_export_gpt(file, out, &dims, to_c)
+			: write_model(file, out, &dims, to_c);
 out:
 	free(dims.at);
+	free(e.input.at);
 	free(arg);
 	return code;
 }
 
 const cli_command cli_export = {
 	"export",
-	"write a program as an ONNX model",
+	"write a program as an ONNX model, or as C",
 	"usage: tenon export PROGRAM.tn|MODEL.onnx|CHECKPOINT.safetensors\n"
 	"                    -o MODEL.onnx [--dim NAME=SIZE]...\n"
+	"       tenon export PROGRAM.tn|MODEL.onnx|CHECKPOINT.safetensors\n"
+	"                    --c DIR [--name NAME] [--dim NAME=SIZE]...\n"
+	"                    [--input NAME=FILE]... [--seed N]\n"
+	"                    [--weights array|file|incbin]\n"
+	"                    [--threads none|callback|pthread]\n"
+	"                    [--test interp|kernels|none]\n"
 	"\n"
-	"Writes a model of opset 20. It is an error if the program has operations\n"
-	"that ONNX does not have, or writes in place. An ONNX model is written as\n"
-	"the program that it becomes, with fixed sizes. A checkpoint of tenon\n"
-	"train (best.safetensors) becomes a model ids[1,t] -> logits[1,t,vocab],\n"
-	"whose parameters keep their names.\n"
+	"With -o: writes a model of opset 20. It is an error if the program has\n"
+	"operations that ONNX does not have, or writes in place. An ONNX model is\n"
+	"written as the program that it becomes, with fixed sizes. A checkpoint of\n"
+	"tenon train (best.safetensors) becomes a model ids[1,t] ->\n"
+	"logits[1,t,vocab], whose parameters keep their names.\n"
+	"\n"
+	"With --c: writes the compiled program as C, into a folder: NAME.c and\n"
+	"NAME.h, its weights, NAME_test.c (`make -C DIR check` runs it), NAME.json\n"
+	"with memory and work, a Makefile, CMakeLists.txt. The C needs no library,\n"
+	"allocates nothing, and computes the bits of tenon run on this machine.\n"
 	"\n"
 	"  -o, --out FILE   the model to write\n"
 	"  --dim NAME=SIZE  size of a named dimension of an ONNX model; batch (1)\n"
 	"                   or length (the context) of a checkpoint's ids\n"
+	"  --c DIR          the folder of the C files; it is made\n"
+	"  --name NAME      of files and functions; else the name of the file\n"
+	"  --weights HOW    a C array (if not given: up to 1 MB), a file that the\n"
+	"                   caller reads, or one that the assembler includes\n"
+	"  --threads HOW    none: only that of the caller; callback: those of your\n"
+	"                   job system; pthread: the same with a pool beside it\n"
+	"  --input NAME=FILE  an input of the test, .npy or .pb; others are random\n"
+	"  --seed N         of random inputs of the test, 0 if not given\n"
+	"  --test BY        what computes the results that the test expects: the\n"
+	"                   interpreter (if not given: up to 10^8 operations) or\n"
+	"                   compiled kernels; none: there is no test\n"
 	"  --help           print this text\n",
 	run,
 };

@@ -201,7 +201,16 @@ static bool read_params(gpt_export *x)
 	return true;
 }
 
-static bool write_out(gpt_export *x, const char *out)
+static bool write_program(gpt_export *x, const char *out, const cli_export_c *to_c)
+{
+	const cli_model m = {.program = x->program};
+
+	if (to_c != NULL)
+		return cli_export_c_write(to_c, x->c, &m);
+	return tn_onnx_export(x->program, out) >= 0 || said(x);
+}
+
+static bool write_out(gpt_export *x, const char *out, const cli_export_c *to_c)
 {
 	size_t n = 0;
 	char *text = program_text(x, &n);
@@ -213,22 +222,23 @@ static bool write_out(gpt_export *x, const char *out)
 	}
 	ok = (tn_program_parse(&x->program, x->c, text, n, "checkpoint") >= 0 &&
 		     tn_program_bind(x->program, 1, x->name,
-			     (const void *const *)x->data) >= 0 &&
-		     tn_onnx_export(x->program, out) >= 0) ||
+			     (const void *const *)x->data) >= 0) ||
 	     said(x);
+	ok = ok && write_program(x, out, to_c);
 	free(text);
 	return ok;
 }
 
-int cli_export_gpt(const char *file, const char *out, const cli_list *dims)
+int cli_export_gpt(const char *file, const char *out, const cli_list *dims,
+	const cli_export_c *to_c)
 {
 	gpt_export x = {0};
 	bool ok;
 
-	if (tn_context_new(&x.c, NULL) < 0)
+	if (cli_export_c_context(to_c, &x.c) < 0)
 		return cli_no_context();
 	ok = load(&x, file) && set_dims(&x, dims) && read_params(&x) &&
-		write_out(&x, out);
+		write_out(&x, out, to_c);
 	tn_program_free(x.program);
 	for (int32_t i = 0; x.data != NULL && i < tn_params_n(x.p); i++)
 		free(x.data[i]);

@@ -101,6 +101,13 @@ plan *plan_build(arena *a, fuse_plan *groups, const c_kernel *const *code,
 void plan_verify(const plan *p); /* throws TN_EINTERNAL */
 void plan_print(str *out, const plan *p, bool json);
 
+/* A param that is written before the last step that can fail: what is to be
+ * copied before `step`, if a failed run is to leave it as it was. */
+typedef struct plan_early {
+	int32_t input, tensor, step; /* tensor: one of its size */
+} plan_early;
+const plan_early *plan_early_writes(arena *a, const plan *p, int32_t *n);
+
 /* ---- running --------------------------------------------------------- */
 
 typedef struct plan_exec plan_exec;

@@ -50,37 +50,42 @@ int32_t plan_param_of(const plan *p, int32_t t)
 		: -1;
 }
 
-static struct saved *saved_of(plan_undo *u, int32_t input)
+const plan_early *plan_early_writes(arena *a, const plan *p, int32_t *n)
 {
-	for (int32_t i = 0; i < u->saved.n; i++)
-		if (u->saved.at[i].input == input)
-			return &u->saved.at[i];
-	return NULL;
+	plan_early *out = arena_array(a, plan_early, p->s->input.n + 1);
+	int32_t last = p->step.n - 1, i;
+
+	*n = 0;
+	while (last >= 0 && !may_fail(p, last))
+		last--;
+	for (int32_t t = 0; t < p->s->tensor.n; t++) {
+		int32_t input = plan_param_of(p, t), step = p->location[t].first;
+
+		if (input < 0 || step > last)
+			continue;
+		for (i = 0; i < *n && out[i].input != input; i++)
+			;
+		if (i == *n)
+			out[(*n)++] = (plan_early){input, t, step};
+		else if (step < out[i].step)
+			out[i].step = step;
+	}
+	return out;
 }
 
 plan_undo *plan_undo_new(arena *a, const plan *p, run_device *d)
 {
 	plan_undo *u = arena_make(a, plan_undo);
-	int32_t last = p->step.n - 1;
+	const plan_early *early;
+	int32_t n;
 
 	u->a = a;
 	u->p = p;
 	u->d = d;
-	while (last >= 0 && !may_fail(p, last))
-		last--;
-	for (int32_t t = 0; t < p->s->tensor.n; t++) {
-		int32_t input = plan_param_of(p, t), step = p->location[t].first;
-		struct saved *k;
-
-		if (input < 0 || step > last)
-			continue;
-		k = saved_of(u, input);
-		if (k == NULL)
-			*vec_push(a, &u->saved) =
-				(struct saved){input, t, step, NULL};
-		else if (step < k->step)
-			k->step = step;
-	}
+	early = plan_early_writes(a, p, &n);
+	for (int32_t i = 0; i < n; i++)
+		*vec_push(a, &u->saved) = (struct saved){early[i].input,
+			early[i].tensor, early[i].step, NULL};
 	return u;
 }
 

@@ -563,6 +563,19 @@ static const tn_placement *some_places(bad *b, int32_t i, const char *name)
 	return at[way_of(b, i, 5)];
 }
 
+static const tn_export_options *some_export(bad *b, int32_t i, const char *name)
+{
+	static tn_export_options good = TN_EXPORT_INIT, size, kind, word;
+	const tn_export_options *const at[] = {&good, NULL, &size, &kind, &word};
+
+	(void)name;
+	size = kind = word = good;
+	size.n_bytes = 3;
+	kind.threads = (tn_export_threads)99;
+	word.name = "not a name";
+	return at[way_of(b, i, 4)];
+}
+
 static tn_dl_managed *a_managed(bad *b, int32_t i, const char *name)
 {
 	static tn_dl_managed m;

@@ -17,6 +17,7 @@
  *   print.c   functions and statements    value.c   instructions
  *   math.c    the prelude: helpers that the text calls, from math*.def
  *   unit.c    translation units
+ *   cells.c   the pieces of scratch
  */
 #ifndef TARGET_C_H
 #define TARGET_C_H
@@ -31,7 +32,14 @@ typedef struct c_phase {
 	int32_t copies;
 	/* of the block that runs a chunk; on a CPU one thread does */
 	int32_t warps;
+	const bool *uses; /* by param: does it read or write it? */
 } c_phase;
+
+/* Bytes of scratch that no array outside of them overlaps. */
+typedef struct c_cell {
+	size_t offset, bytes;
+	uint32_t written; /* bit i: phase i writes it */
+} c_cell;
 
 typedef struct c_check {
 	int32_t tensor; /* the index tensor */
@@ -46,6 +54,8 @@ typedef struct c_kernel {
 	const int32_t *param; /* tensors of the system; outputs first */
 	int32_t n_outputs;
 	size_t scratch_bytes, local_bytes;
+	int32_t n_cells; /* of scratch, by rising offset */
+	const c_cell *cell;
 	/* that the warps of a block share, in phases of several warps */
 	size_t shared_bytes;
 	int32_t n_checks;
@@ -67,6 +77,11 @@ typedef struct c_target {
 	const char *(*failure)(int64_t err, int64_t *line);
 } c_target;
 extern const c_target c_gnu; /* c_print, c_unit */
+/*
+ * The same for one file of C that has no scratch: cell i of a kernel is at
+ * p[n_params + i]. Functions begin with KERNEL, which the file defines.
+ */
+extern const c_target c_apart;
 
 /* The C of a kernel. Kernels of equal text are one function, whatever their
  * tensors are called. */

@@ -462,6 +462,21 @@ static void find_used(printer *p, const kern_block *b)
 	}
 }
 
+/* Where the scratch of array r begins: an expression. */
+static const char *scratch_at(printer *p, const kern_array *r)
+{
+	const c_kernel *cells = p->more;
+	int32_t i = 0;
+
+	if (cells == NULL)
+		return arena_printf(p->a, "scratch + %" PRId64, r->offset);
+	while (i + 1 < cells->n_cells &&
+		cells->cell[i + 1].offset <= (size_t)r->offset)
+		i++;
+	return arena_printf(p->a, "p[%d] + %" PRId64, p->k->n_params + i,
+		r->offset - (int64_t)cells->cell[i].offset);
+}
+
 static void pointers(printer *p)
 {
 	const kern_kernel *k = p->k;
@@ -477,13 +492,12 @@ static void pointers(printer *p)
 				r->out ? "" : "const ", t,
 				k->shared ? "" : "restrict ", i, i);
 		else
-			c_line(p,
-				"%s *const %c%d = (void *)((char *)%s + "
-				"%" PRId64 ");",
-				t, r->space == KERN_LOCAL ? 'b' : 'q',
-				r->number,
-				r->space == KERN_LOCAL ? "local" : "scratch",
-				r->offset);
+			c_line(p, "%s *const %c%d = (void *)((char *)%s);", t,
+				r->space == KERN_LOCAL ? 'b' : 'q', r->number,
+				r->space == KERN_LOCAL
+					? arena_printf(p->a, "local + %" PRId64,
+						  r->offset)
+					: scratch_at(p, r));
 		if (p->streams[i] > 0)
 			c_line(p,
 				"const int n%d = ((__UINTPTR_TYPE__)p%d & %d) "
@@ -495,11 +509,10 @@ static void pointers(printer *p)
 
 static void head(printer *p, str *out, const char *name)
 {
-	(void)p;
 	str_printf(out,
-		"void %s(void *const *p, void *scratch, void *local,\n"
+		"%svoid %s(void *const *p, void *scratch, void *local,\n"
 		"	i64 chunk, i64 *err)\n{\n",
-		name);
+		p->more != NULL ? "KERNEL " : "", name);
 }
 
 static void nothing(printer *p)
@@ -580,6 +593,7 @@ c_kernel *c_print_as(
 	c_kernel *out = arena_make(a, c_kernel);
 	struct needs *needs = arena_make(a, struct needs);
 	const char *text[KERN_MAX_PHASES];
+	const bool *used[KERN_MAX_PHASES];
 	uint64_t h = 1;
 	str c = str_new(a);
 
@@ -590,10 +604,13 @@ c_kernel *c_print_as(
 	c_stored_type(&p, TN_U8);
 	for (int32_t i = 0; i < k->n_phases; i++) {
 		text[i] = phase(&p, &k->phase[i]);
+		used[i] = p.used;
 		h = hash_bytes(text[i], strlen(text[i]), h);
 	}
 	copy_header(a, out, k);
+	c_find_cells(a, k, out);
 	for (int32_t i = 0; i < k->n_phases; i++) {
+		out->phase[i].uses = used[i];
 		out->phase[i].fn = arena_printf(
 			a, "k_%s_%016" PRIx64 "_%d", k->name, h, i);
 		out->phase[i].n_chunks = k->phase[i].n_chunks;
@@ -613,4 +630,12 @@ c_kernel *c_print_as(
 c_kernel *c_print(arena *a, const kern_kernel *k)
 {
 	return c_print_as(a, k, &gnu, NULL);
+}
+
+c_kernel *c_print_apart(arena *a, const kern_kernel *k)
+{
+	c_kernel *cells = arena_make(a, c_kernel);
+
+	c_find_cells(a, k, cells);
+	return c_print_as(a, k, &gnu, cells);
 }

@@ -88,9 +88,13 @@ typedef struct dialect {
 	void (*head)(printer *p, str *out, const char *name);
 } dialect;
 
+/* cells.c: lists the cells of k, with their offsets and sizes */
+void c_find_cells(arena *a, const kern_kernel *k, c_kernel *out);
+
 /* print.c */
 c_kernel *c_print_as(arena *a, const kern_kernel *k, const dialect *d,
 	const void *more);
+c_kernel *c_print_apart(arena *a, const kern_kernel *k); /* of c_apart */
 void c_line(printer *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Does a name stand for the value in the text so far? */

@@ -141,6 +141,15 @@ static bool first(struct unit *u, const struct need *d)
 	return true;
 }
 
+/* The unsigned integers of the same size. */
+static tn_dtype unsigned_of(tn_dtype t)
+{
+	static const tn_dtype of[] = {
+		[1] = TN_U8, [2] = TN_U16, [4] = TN_U32, [8] = TN_U64};
+
+	return of[dtype_size(t)];
+}
+
 static void add(struct unit *u, const struct need *d)
 {
 	struct need scalar = *d;
@@ -152,12 +161,7 @@ static void add(struct unit *u, const struct need *d)
 		c_math_type(u->m, d->t, d->lanes);
 		break;
 	case NEED_UNSIGNED:
-		str_printf(&u->more,
-			"typedef __UINT%d_TYPE__ u%dx%d "
-			"__attribute__((vector_size(%d)));\n",
-			8 * (int32_t)dtype_size(d->t),
-			8 * (int32_t)dtype_size(d->t), d->lanes,
-			(int32_t)dtype_size(d->t) * d->lanes);
+		c_math_type(u->m, unsigned_of(d->t), d->lanes);
 		break;
 	case NEED_MATH:
 		c_math_use(u->m, d->name, d->t, d->lanes);
@@ -201,3 +205,4 @@ void c_unit(str *out, const c_kernel *const *k, int32_t n)
 }
 
 const c_target c_gnu = {"c", c_print, c_unit, NULL};
+const c_target c_apart = {"c", c_print_apart, c_unit, NULL};

@@ -1,0 +1,72 @@
+/*
+ * tenon_export.h: programs as plain C; part of tenon.h, which includes it.
+ *
+ *     tn_export_options o = TN_EXPORT_INIT;
+ *     o.name = "mlp";
+ *     tn_program_export_c(program, "mlp", &o);      // mlp/mlp.c, mlp/mlp.h ..
+ */
+#ifndef TENON_EXPORT_H
+#define TENON_EXPORT_H
+
+/* ---- export ------------------------------------------------------------ */
+
+/** Where the constants of an exported program are. */
+typedef enum tn_export_weights {
+	TN_EXPORT_ARRAY,  /* a C array, in NAME_weights.c */
+	TN_EXPORT_FILE,	  /* NAME.weights, which the caller reads */
+	TN_EXPORT_INCBIN, /* NAME.weights, which the assembler includes */
+	TN_EXPORT_AUTO	  /* an array up to 1 MB, else a file */
+} tn_export_weights;
+
+/** On which threads it can run. */
+typedef enum tn_export_threads {
+	TN_EXPORT_ALONE,    /* that of the caller */
+	TN_EXPORT_CALLBACK, /* those of the caller's job system */
+	TN_EXPORT_PTHREAD   /* the same, with a pool of POSIX threads beside it */
+} tn_export_threads;
+
+/** What computes the results that a test expects. */
+typedef enum tn_export_by {
+	TN_EXPORT_BY_INTERP,  /* the interpreter, which is slow */
+	TN_EXPORT_BY_KERNELS, /* compiled kernels */
+	TN_EXPORT_BY_WORK     /* the interpreter up to 10^8 operations */
+} tn_export_by;
+
+/** Choices for an export; start from TN_EXPORT_INIT. */
+typedef struct tn_export_options {
+	size_t n_bytes;	  /* sizeof(tn_export_options) of the caller */
+	const char *name; /* of files and functions; NULL: "net" */
+	tn_export_weights weights;
+	tn_export_threads threads;
+	/* arrays for all inputs of the program, of which a test is made; NULL:
+	 * no test */
+	const void *const *inputs;
+	tn_export_by by;
+} tn_export_options;
+
+#define TN_EXPORT_INIT                                                         \
+	{                                                                      \
+		sizeof(tn_export_options), NULL, TN_EXPORT_AUTO,               \
+			TN_EXPORT_ALONE, NULL, TN_EXPORT_BY_WORK               \
+	}
+
+/**
+ * Write a program as C, which needs no library: NAME.c with its kernels and their
+ * calls, NAME.h, its constants, NAME_test.c, NAME.json with memory and work of each
+ * kernel, and files for make, CMake and pkg-config. It is made for the machine of
+ * the context, computes the same bits there, allocates nothing, and runs in one
+ * arena whose size is a macro.
+ *
+ * dir: a folder, which is made if it is not there. options NULL: TN_EXPORT_INIT.
+ * errors  [export.options] options of another version, or a name that is not one
+ *         of C   [export.opaque] a row that is a function of the library
+ *         [export.written] a constant that the program writes
+ *         [export.device] the context's device is not the CPU
+ *         [export.dtype] a model with strings   [onnx.staged] shapes depend on
+ *         data   [export.write] a file cannot be written
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_program_export_c(
+	tn_program *p, const char *dir, const tn_export_options *options);
+
+#endif

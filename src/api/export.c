@@ -1,0 +1,277 @@
+/*
+ * export.c: tn_program_export_c: compiles a program for export, makes what its test
+ * expects, and writes the files.
+ */
+#include "api/api.h"
+
+#include "export/export.h"
+#include "file/disk.h"
+#include "interp/interp.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+/* Constants beyond this are a file of their own. */
+enum { MOST_ARRAY = 1 << 20 };
+/* Operations that the interpreter is asked for. */
+static const double MOST_INTERP = 1e8;
+
+struct call {
+	tn_program *p;
+	const char *dir;
+	const tn_export_options *options;
+	tn_export_options o;
+	arena *a;
+};
+
+/* ---- what is asked for ---- */
+
+static bool is_name(const char *s)
+{
+	size_t n = strlen(s);
+
+	for (size_t i = 0; i < n; i++) {
+		bool letter = (s[i] >= 'a' && s[i] <= 'z') ||
+			(s[i] >= 'A' && s[i] <= 'Z') || s[i] == '_';
+
+		if (!letter && (i == 0 || s[i] < '0' || s[i] > '9'))
+			return false;
+	}
+	return n > 0 && n <= 48;
+}
+
+static void check(struct call *k)
+{
+	const tn_export_options init = TN_EXPORT_INIT;
+	tn_context *c = k->p->c;
+
+	k->o = k->options != NULL ? *k->options : init;
+	if (k->o.n_bytes != sizeof init ||
+		(unsigned)k->o.weights > TN_EXPORT_AUTO ||
+		(unsigned)k->o.threads > TN_EXPORT_PTHREAD ||
+		(unsigned)k->o.by > TN_EXPORT_BY_WORK)
+		env_fail(c->e, TN_EINVAL, "export.options", (loc){0},
+			"the options are not those of this version: start from "
+			"TN_EXPORT_INIT");
+	if (k->o.name == NULL)
+		k->o.name = "net";
+	if (!is_name(k->o.name))
+		env_fail(c->e, TN_EINVAL, "export.options", (loc){0},
+			"\"%.60s\" cannot be the name of a program in C: up to "
+			"48 letters, digits and _ are accepted, and no digit "
+			"in front",
+			k->o.name);
+	api_want(c, k->dir, "the folder");
+	api_want_shapes(k->p);
+	if (k->p->has_strings)
+		env_fail(c->e, TN_EINVAL, "export.dtype", (loc){0},
+			"the model has strings, which the program knows as "
+			"numbers only");
+	if (!c->device->is_host || c->target != &c_gnu)
+		env_fail(c->e, TN_EINVAL, "export.device", (loc){0},
+			"the context makes kernels for %s, and only those of "
+			"the CPU are plain C: use device cpu",
+			api_device_name(c));
+}
+
+/* ---- compiling ---- */
+
+static const export_plan *plan_of(tn_context *c, compilation *m)
+{
+	export_plan *e = arena_make(m->a, export_plan);
+	const export_plan **body;
+
+	api_compile_to(c, m, TN_LEVEL_C);
+	e->p = m->plan;
+	body = arena_array(m->a, const export_plan *, m->plan->launch.n + 1);
+	for (int32_t i = 0; i < m->plan->launch.n; i++) {
+		const ir_loop *l = plan_loop_of(m->plan, i);
+
+		if (l != NULL)
+			body[i] = plan_of(c, compile_body(m, l));
+	}
+	e->body = body;
+	return e;
+}
+
+static compilation *compiled(struct call *k)
+{
+	tn_program *p = k->p;
+	compile_options o = api_compile_options(p->c);
+
+	if (p->schedule.at != NULL) {
+		o.schedule = p->schedule;
+		o.n_pinned = NULL;
+	}
+	o.kern = p->kern;
+	o.n_apart = p->apart.n;
+	o.apart = p->apart.at;
+	o.plan.max_units = 1;
+	o.target = &c_apart;
+	o.dump = (compile_dump){0};
+	return compile_new(k->a, p->ir, &o);
+}
+
+struct packers {
+	tn_context *c;
+	run_lib *lib;
+};
+
+static void compile_text_of(void *arg, const char *text)
+{
+	struct packers *k = arg;
+
+	run_compile(api_jit(k->c), &text, 1, &k->lib);
+}
+
+static void find_function(void *arg, const char *name, void *fn)
+{
+	struct packers *k = arg;
+
+	run_symbol(api_jit(k->c), k->lib, name, fn);
+}
+
+/* ---- the test ---- */
+
+/* Arrays of a run: a param is written in a copy of its own. */
+struct arrays {
+	const void **in;
+	void **out;
+	const void **after;
+};
+
+static struct arrays new_arrays(struct call *k)
+{
+	const tn_program *p = k->p;
+	int32_t n_in = p->ir->input.n, n_out = p->ir->output.n;
+	struct arrays r = {arena_array(k->a, const void *, n_in + 1),
+		arena_array(k->a, void *, n_out + 1),
+		arena_array(k->a, const void *, n_in + 1)};
+
+	for (int32_t i = 0; i < n_in; i++) {
+		r.in[i] = i < p->n_free ? k->o.inputs[i] : p->bound[i];
+		if (p->in[i].n_elems > 0)
+			api_want(p->c, r.in[i], p->in[i].name);
+		if (i < p->n_free && p->in[i].is_param)
+			r.after[i] = r.in[i] = arena_copy(k->a, r.in[i],
+				p->in[i].n_bytes > 0 ? p->in[i].n_bytes : 1);
+	}
+	for (int32_t i = 0; i < n_out; i++)
+		r.out[i] = arena_alloc(k->a, p->out[i].n_bytes + 1, 1);
+	return r;
+}
+
+static bool is_long(const struct call *k, const plan *p)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < p->launch.n; i++)
+		sum += p->launch.at[i].code != NULL
+			? (double)p->launch.at[i].code->flops
+			: 0;
+	return k->o.by == TN_EXPORT_BY_KERNELS ||
+	       (k->o.by == TN_EXPORT_BY_WORK && sum > MOST_INTERP);
+}
+
+/* The results of the interpreter, and of compiled kernels. */
+static export_test *make_test(struct call *k, const plan *p)
+{
+	export_test *t = arena_make(k->a, export_test);
+	tn_context *c = k->p->c;
+	struct arrays bits = new_arrays(k), want;
+
+	t->in = k->o.inputs;
+	t->fused = -1;
+	t->by = "interpreter";
+	if (!c->o.interp) {
+		api_run(k->p, bits.in, bits.out);
+		t->fused = run_jit_target(api_jit(c))->fma ? 1 : 0;
+	}
+	want = bits;
+	if (!is_long(k, p) || c->o.interp) {
+		want = new_arrays(k);
+		interp_run(c->e, k->p->ir, want.in, want.out);
+	} else {
+		t->by = "compiled kernels";
+	}
+	if (c->o.interp)
+		bits = want;
+	t->want = (const void *const *)want.out;
+	t->after = want.after;
+	t->bits = (const void *const *)bits.out;
+	t->bits_after = bits.after;
+	return t;
+}
+
+/* ---- files ---- */
+
+static void write_files(struct call *k, const export_files *f)
+{
+	if (mkdir(k->dir, 0777) < 0 && errno != EEXIST)
+		env_fail(k->p->c->e, TN_EIO, "export.write",
+			(loc){.file = k->dir}, "the folder cannot be made: %s",
+			strerror(errno));
+	for (int32_t i = 0; i < f->n; i++) {
+		const disk_part part = {f->at[i].data, f->at[i].n_bytes};
+
+		disk_replace(k->a, "export",
+			arena_printf(k->a, "%s/%s", k->dir, f->at[i].name),
+			&part, 1);
+	}
+}
+
+static export_weights weights_of(const struct call *k)
+{
+	size_t sum = 0;
+
+	for (int32_t i = k->p->n_free; i < k->p->ir->input.n; i++)
+		sum += k->p->in[i].n_bytes;
+	if (k->o.weights == TN_EXPORT_AUTO)
+		return sum <= MOST_ARRAY ? EXPORT_ARRAY : EXPORT_FILE;
+	return k->o.weights == TN_EXPORT_ARRAY	? EXPORT_ARRAY
+	       : k->o.weights == TN_EXPORT_FILE ? EXPORT_FILE
+						: EXPORT_INCBIN;
+}
+
+static void write_program(void *arg)
+{
+	struct call *k = arg;
+	tn_program *p = k->p;
+	struct packers packers = {p->c, NULL};
+	export_job job = {.jit = {compile_text_of, find_function, &packers}};
+	compilation *m;
+	export_net *x;
+	export_files files;
+
+	check(k);
+	k->a = arena_child(p->a);
+	m = compiled(k);
+	job.plan = plan_of(p->c, m);
+	job.name = k->o.name;
+	job.data = p->bound != NULL ? p->bound
+				    : arena_array(k->a, const void *,
+					      p->ir->input.n + 1);
+	job.pinned = p->pinned;
+	job.weights = weights_of(k);
+	job.threads = k->o.threads == TN_EXPORT_ALONE ? EXPORT_ALONE
+		: k->o.threads == TN_EXPORT_CALLBACK  ? EXPORT_CALLBACK
+						      : EXPORT_PTHREAD;
+	job.machine = m->o.machine->name;
+	job.vector_bytes = m->o.machine->vector_bytes;
+	x = export_new(k->a, &job);
+	files = export_write(x, k->o.inputs != NULL ? make_test(k, m->plan) : NULL);
+	write_files(k, &files);
+}
+
+tn_status tn_program_export_c(
+	tn_program *p, const char *dir, const tn_export_options *options)
+{
+	if (p == NULL)
+		return api_null("the program");
+
+	struct call k = {.p = p, .dir = dir, .options = options};
+	tn_status s = api_call(p->c, write_program, &k);
+
+	arena_free(k.a);
+	return s;
+}

@@ -1,0 +1,107 @@
+/*
+ * export_c.c: `tenon export --c DIR PROGRAM`: writes a program as C.
+ *
+ *     tenon export --c mlp mlp.onnx     mlp/mlp.c mlp/mlp.h mlp/mlp_test.c ..
+ */
+#define _POSIX_C_SOURCE 200809L
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The number of a word in a list that ends with NULL; -1: it is not there. */
+static int word_of(const char *const *list, const char *word)
+{
+	for (int i = 0; list[i] != NULL; i++)
+		if (!strcmp(list[i], word))
+			return i;
+	return -1;
+}
+
+/* "models/mnist-12.onnx" becomes mnist_12. */
+static const char *name_of(const char *file)
+{
+	static char name[48];
+	const char *slash = strrchr(file, '/');
+	const char *from = slash != NULL ? slash + 1 : file;
+	size_t n = 0;
+
+	if (*from >= '0' && *from <= '9')
+		name[n++] = '_';
+	for (; *from != '\0' && *from != '.' && n + 1 < sizeof name; from++) {
+		bool word = (*from >= 'a' && *from <= 'z') ||
+			(*from >= 'A' && *from <= 'Z') ||
+			(*from >= '0' && *from <= '9');
+
+		name[n++] = word ? *from : '_';
+	}
+	name[n] = '\0';
+	return n > 0 ? name : "net";
+}
+
+int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file)
+{
+	static const char *const weights[] = {"array", "file", "incbin", NULL};
+	static const char *const threads[] = {
+		"none", "callback", "pthread", NULL};
+	static const char *const tests[] = {"interp", "kernels", "none", NULL};
+	int w = 0, t = 0, by = 0;
+
+	e->o = (tn_export_options)TN_EXPORT_INIT;
+	e->o.name = e->name != NULL ? e->name : name_of(file);
+	if (e->weights != NULL)
+		w = word_of(weights, e->weights);
+	if (e->threads != NULL)
+		t = word_of(threads, e->threads);
+	if (e->test != NULL)
+		by = word_of(tests, e->test);
+	if (w < 0)
+		return cli_usage(self, "--weights %s: there are array, file "
+			"and incbin", e->weights);
+	if (t < 0)
+		return cli_usage(self, "--threads %s: there are none, callback "
+			"and pthread", e->threads);
+	if (by < 0)
+		return cli_usage(self, "--test %s: there are interp, kernels "
+			"and none", e->test);
+	if (e->weights != NULL)
+		e->o.weights = (tn_export_weights)w;
+	e->o.threads = (tn_export_threads)t;
+	if (e->test != NULL && by < 2)
+		e->o.by = (tn_export_by)by;
+	return cli_seed(self, e->seed, &e->first) ? -1 : CLI_USAGE;
+}
+
+tn_status cli_export_c_context(const cli_export_c *e, tn_context **out)
+{
+	(void)e;
+	return tn_context_new(out, NULL);
+}
+
+bool cli_export_c_write(
+	const cli_export_c *e, tn_context *c, const cli_model *m)
+{
+	tn_export_options o = e->o;
+	cli_arrays *a = NULL;
+	bool ok;
+
+	if (tn_program_is_staged(m->program)) {
+		cli_error(NULL, "onnx.staged", "shapes of this model depend on "
+			"its data: give inputs that decide them with --input");
+		return false;
+	}
+	if (e->test == NULL || strcmp(e->test, "none") != 0) {
+		a = cli_arrays_new(c, m, &e->input, e->first, false);
+		if (a == NULL)
+			return false;
+		for (int32_t i = 0; i < a->n_in; i++)
+			if (a->given[i] != NULL)
+				a->in[i] = a->given[i]->data;
+		o.inputs = a->in;
+	}
+	ok = tn_program_export_c(m->program, e->dir, &o) >= 0;
+	if (!ok)
+		cli_diag(tn_context_diag(c));
+	cli_arrays_free(a);
+	return ok;
+}

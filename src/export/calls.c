@@ -1,0 +1,236 @@
+/*
+ * calls.c: the parts of an exported program as C: each a call of a kernel for its
+ * chunks, with the addresses of its tensors.
+ *
+ *     case 2: { // matmul
+ *         void *const p[] = { a + 64, io[0], w + 128 };
+ *         for (int64_t c = first; c < end; c++)
+ *             k_matmul_5d1c.._0(p, 0, local, c, err);
+ *         break;
+ *     }
+ *
+ * A loop is a part whose chunks are its rounds; its body is a function.
+ */
+#include "export/local.h"
+
+#include <inttypes.h>
+
+const char *export_addr(arena *a, place p)
+{
+	switch (p.kind) {
+	case AT_NOWHERE:
+		break;
+	case AT_ARENA:
+		return arena_printf(a, "a + %zu", p.at);
+	case AT_WEIGHTS:
+		return arena_printf(a, "w + %zu", p.at);
+	case AT_IO:
+		return arena_printf(a, "io[%zu]", p.at);
+	}
+	return "0";
+}
+
+/* A label that may stand in a comment. */
+static void add_label(str *out, const char *name)
+{
+	for (int32_t i = 0; name[i] != '\0' && i < 100; i++) {
+		char c = name[i];
+		bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+			(c >= '0' && c <= '9') || c == '.';
+
+		str_addc(out, word ? c : '_');
+	}
+}
+
+static void put_phase(str *out, const xplan *n, const part *t, const char *pad,
+	const char *first, const char *end)
+{
+	const plan_launch *l = &n->p->launch.at[t->launch];
+	const c_kernel *k = l->code;
+
+	str_printf(out, "%s	void *const p[] = { ", pad);
+	for (int32_t i = 0; i < k->n_params; i++)
+		str_printf(out, "%s%s", i > 0 ? ", " : "",
+			k->phase[t->phase].uses[i]
+				? export_addr(out->a,
+					  export_place_of(n, l->tensor[i]))
+				: "0");
+	for (int32_t i = 0; i < k->n_cells; i++)
+		str_printf(out, ", %s",
+			export_addr(out->a, n->launch[t->launch].cell[i]));
+	str_printf(out,
+		" };\n"
+		"%s	for (int64_t c = %s; c < %s; c++)\n"
+		"%s		%s(p, 0, local, c, err);\n",
+		pad, first, end, pad, k->phase[t->phase].fn);
+}
+
+/* ---- loops ---- */
+
+static size_t row_bytes(const ir_system *s, int32_t t)
+{
+	const sys_tensor *at = &s->tensor.at[t];
+
+	return (size_t)at->numel * dtype_size(at->dtype) /
+		(size_t)at->shape[0];
+}
+
+/* The address of what round i reads or writes as number k of the operands. */
+static const char *round_addr(arena *a, const xplan *n, const part *t,
+	int32_t k, bool out)
+{
+	const plan_launch *l = &n->p->launch.at[t->launch];
+	const ir_loop *loop = plan_loop_of(n->p, t->launch);
+	const xlaunch *at = &n->launch[t->launch];
+	/* the operand itself has the shape of a row's stack */
+	int32_t own = out ? l->eqn->out[k] : l->eqn->opaque_in[k];
+	const char *whole = export_addr(a, export_place_of(n,
+		l->tensor[out ? k : l->eqn->n_out + k]));
+
+	if (strcmp(whole, "0") == 0)
+		return whole;
+	if (k < loop->n_carried)
+		return out ? arena_printf(a,
+				     "i == %" PRId64
+				     " ? %s : a + (i & 1 ? %zu : %zu)",
+				     loop->n - 1, whole, at->room[1][k],
+				     at->room[0][k])
+			   : arena_printf(a,
+				     "i == 0 ? %s : a + (i & 1 ? %zu : %zu)",
+				     whole, at->room[0][k], at->room[1][k]);
+	if (out || k < loop->n_carried + loop->n_rows)
+		return arena_printf(a, "(char *)(%s) + (size_t)i * %zu", whole,
+			row_bytes(n->p->s, own));
+	return whole;
+}
+
+static void put_rounds(str *out, const xplan *n, const part *t,
+	const char *pad, const char *first, const char *end)
+{
+	const ir_loop *loop = plan_loop_of(n->p, t->launch);
+	int32_t n_in = loop->body->input.n, n_out = loop->body->output.n;
+
+	str_printf(out,
+		"%s	for (int64_t i = %s; i < %s && *err == 0; i++) {\n"
+		"%s		void *const b[] = {\n",
+		pad, first, end, pad);
+	for (int32_t k = 0; k < n_in + n_out; k++)
+		str_printf(out, "%s			%s,\n", pad,
+			round_addr(out->a, n, t, k < n_in ? k : k - n_in,
+				k >= n_in));
+	str_printf(out,
+		"%s		};\n"
+		"\n"
+		"%s		body_%d(a, w, b, local, i, err);\n"
+		"%s	}\n",
+		pad, pad, (int)n->launch[t->launch].body->number, pad);
+}
+
+/* ---- parts ---- */
+
+static void put_part(str *out, const xplan *n, const part *t, const char *pad,
+	const char *first, const char *end)
+{
+	switch (t->kind) {
+	case PART_PHASE:
+		put_phase(out, n, t, pad, first, end);
+		break;
+	case PART_ROUNDS:
+		put_rounds(out, n, t, pad, first, end);
+		break;
+	case PART_SAVE:
+	case PART_COPY:
+		str_printf(out, "%s	memcpy(%s, %s, %zu);\n", pad,
+			export_addr(out->a, t->to),
+			export_addr(out->a, t->from), t->bytes);
+		break;
+	}
+}
+
+static void put_label(str *out, const xplan *n, const part *t)
+{
+	str_add(out, "/* ");
+	if (t->kind == PART_SAVE)
+		str_add(out, "in case that a later part fails");
+	else if (t->kind == PART_COPY)
+		str_add(out, "an output that is another tensor");
+	else
+		add_label(out, n->p->launch.at[t->launch].source->name);
+	str_add(out, " */\n");
+}
+
+static void put_body(str *out, const xplan *n)
+{
+	str_printf(out,
+		"\n/* A round of a loop; b: what it reads, then what it "
+		"writes. */\n"
+		"static void body_%d(char *const a, char *const w, void *const "
+		"*const io,\n"
+		"	void *const local, const int64_t round, int64_t *const err)\n"
+		"{\n"
+		"	(void)a, (void)w, (void)io, (void)local, (void)round;\n",
+		(int)n->number);
+	for (int32_t i = 0; i < n->part.n; i++) {
+		const part *t = &n->part.at[i];
+
+		str_printf(out, "	%s{ ", t->once ? "if (round == 0) " : "");
+		put_label(out, n, t);
+		put_part(out, n, t, "	", "0",
+			arena_printf(out->a, "%" PRId64, t->n_chunks));
+		str_add(out, "	}\n");
+		if (t->fails)
+			str_add(out, "	if (*err != 0)\n		return;\n");
+	}
+	str_add(out, "	(void)err;\n}\n");
+}
+
+/* Which parts only the calling thread runs. */
+static void put_serial(str *out, const xplan *n)
+{
+	str_add(out, "\nstatic const unsigned char is_serial[] = {");
+	for (int32_t i = 0; i < n->part.n; i++)
+		str_printf(out, "%s%d,", i % 24 == 0 ? "\n	" : " ",
+			n->part.at[i].serial);
+	str_add(out, "\n	0\n};\n");
+}
+
+static void put_tables(str *out, const export_net *x)
+{
+	const xplan *n = x->main;
+
+	str_add(out, "\n/* Chunks of each part. */\n"
+		"static const int64_t n_chunks[] = {");
+	for (int32_t i = 0; i < n->part.n; i++)
+		str_printf(out, "%s%" PRId64 ",", i % 8 == 0 ? "\n	" : " ",
+			n->part.at[i].n_chunks);
+	str_add(out, "\n	0\n};\n");
+	if (x->job->threads != EXPORT_ALONE)
+		put_serial(out, n);
+}
+
+void export_calls(str *out, export_net *x)
+{
+	const xplan *n = x->main;
+
+	for (int32_t i = x->plan.n - 1; i > 0; i--) /* inner loops first */
+		put_body(out, x->plan.at[i]);
+	put_tables(out, x);
+	str_add(out,
+		"\n/* Chunks first .. end - 1 of a part. */\n"
+		"static void run_part(const int part, char *const a, char *const "
+		"w,\n"
+		"	void *const *const io, void *const local, const int64_t "
+		"first,\n"
+		"	const int64_t end, int64_t *const err)\n"
+		"{\n"
+		"	(void)a, (void)w, (void)io, (void)local, (void)first;\n"
+		"	(void)end, (void)err;\n"
+		"	switch (part) {\n");
+	for (int32_t i = 0; i < n->part.n; i++) {
+		str_printf(out, "	case %d: { ", (int)i);
+		put_label(out, n, &n->part.at[i]);
+		put_part(out, n, &n->part.at[i], "	", "first", "end");
+		str_add(out, "		break;\n	}\n");
+	}
+	str_add(out, "	default:\n		break;\n	}\n}\n");
+}

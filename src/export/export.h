@@ -1,0 +1,94 @@
+/*
+ * export.h: interface of export/: a plan as files of C.
+ *
+ * Consumes a plan whose kernels were printed by c_apart, and the elements of the
+ * inputs that are constant; produces the texts of the files, and one block of
+ * constants, in which copies that kernels make of constant inputs are made already.
+ * The C is that of the plan: its kernels, its launches in its order, its buffers
+ * in one arena. It allocates nothing.
+ *
+ *     plan, weights  ->  net.c net.h net.weights net_test.c Makefile ..
+ *
+ *   place.c    where each tensor, cell of scratch and constant is
+ *   pack.c     the constants
+ *   calls.c    launches as C
+ *   unit.c     NAME.c            header.c   NAME.h
+ *   test.c     NAME_test.c       build.c    files for make, CMake, pkg-config
+ *   json.c     NAME.json
+ */
+#ifndef EXPORT_H
+#define EXPORT_H
+
+#include "plan/plan.h"
+#include "program/program.h"
+
+typedef enum export_weights {
+	EXPORT_ARRAY,  /* a C array in NAME_weights.c */
+	EXPORT_FILE,   /* NAME.weights, which the program reads */
+	EXPORT_INCBIN  /* NAME.weights, which an assembler includes */
+} export_weights;
+
+typedef enum export_threads {
+	EXPORT_ALONE,
+	EXPORT_CALLBACK, /* the host's job system */
+	EXPORT_PTHREAD	 /* the same, with a pool in NAME_threads.c */
+} export_threads;
+
+/* Compiles a C text for this machine and finds its functions. */
+typedef struct export_jit {
+	void (*compile)(void *arg, const char *text);
+	void (*find)(void *arg, const char *name, void *fn);
+	void *arg;
+} export_jit;
+
+/* Inputs of a test and what comes of them; NULL: there is no test. */
+typedef struct export_test {
+	const void *const *in;	   /* by input that is not constant, before a run */
+	const void *const *want;   /* by output with an array of its own */
+	const void *const *after;  /* by input: params after the run, else NULL */
+	const char *by;		   /* what computed them: "interpreter" */
+	/* the same from compiled kernels, whose bits are to be met */
+	const void *const *bits, *const *bits_after;
+	int32_t fused; /* did they fuse a*b + c? -1: there are no such bits */
+} export_test;
+
+/* A plan, and the bodies of its loops. */
+typedef struct export_plan {
+	const plan *p;
+	const struct export_plan *const *body; /* by launch; NULL: no loop */
+} export_plan;
+
+typedef struct export_job {
+	const char *name; /* letters, digits and _ */
+	const export_plan *plan;
+	const void *const *data; /* by input: its elements if they are constant */
+	const bool *pinned;	 /* by input: one of the caller, which must be data */
+	export_weights weights;
+	export_threads threads;
+	const char *machine;
+	int32_t vector_bytes;
+	export_jit jit;
+} export_job;
+
+typedef struct export_file {
+	const char *name;
+	const void *data;
+	size_t n_bytes;
+} export_file;
+
+typedef struct export_files {
+	int32_t n;
+	export_file *at;
+} export_files;
+
+/*
+ * Places everything, and makes the constants. Throws TN_EINVAL [export.opaque] for
+ * rows that are functions of the library, [export.written] for a constant that
+ * the program writes.
+ */
+typedef struct export_net export_net;
+export_net *export_new(arena *a, const export_job *job);
+/* All files; t may be NULL. */
+export_files export_write(export_net *x, const export_test *t);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * pack.c: the constants of an exported program, one block of bytes.
+ *
+ *   0   "TNEXPORT"              8   version of this header
+ *   12  bytes of a vector       16  bytes of the whole block
+ *   24  id: of the constants and of what they were made for
+ *   32  sum of the 64-bit words from byte 64 on, see NAME_check_weights
+ *   64  constants, each at a multiple of 64
+ *
+ * All numbers have the byte order of a little-endian machine. Copies are made by
+ * the kernels themselves, which are compiled for this machine.
+ */
+#include "export/local.h"
+
+#include "base/sha256.h"
+
+#include <inttypes.h>
+
+enum { VERSION = 1 };
+
+typedef void kernel_fn(void *const *p, void *scratch, void *local,
+	int64_t chunk, int64_t *err);
+
+static void put(uint8_t *to, uint64_t v, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++)
+		to[i] = (uint8_t)(v >> 8 * i);
+}
+
+static uint64_t get(const uint8_t *from)
+{
+	uint64_t v = 0;
+
+	for (int32_t i = 0; i < 8; i++)
+		v |= (uint64_t)from[i] << 8 * i;
+	return v;
+}
+
+/* ---- copies ---- */
+
+/* The kernels that copy constants. */
+static void compile_packers(export_net *x)
+{
+	const c_kernel **k = NULL;
+	int32_t n = 0, room = 0;
+	str text = str_new(x->a);
+
+	for (int32_t i = 0; i < x->plan.n; i++)
+		room += x->plan.at[i]->p->launch.n;
+	k = arena_array(x->a, const c_kernel *, room + 1);
+	for (int32_t i = 0; i < x->plan.n; i++)
+		for (int32_t j = 0; j < x->plan.at[i]->p->launch.n; j++)
+			if (x->plan.at[i]->launch[j].packed != 0)
+				k[n++] = x->plan.at[i]->p->launch.at[j].code;
+	if (n == 0)
+		return;
+	str_add(&text, "#define KERNEL\n");
+	x->job->plan->p->target->unit(&text, k, n);
+	x->job->jit.compile(x->job->jit.arg, text.at);
+}
+
+static const void *data_of(const xplan *n, int32_t tensor)
+{
+	const plan_location *at = &n->p->location[tensor];
+
+	return at->where == PLAN_INPUT && n->data != NULL
+		? n->data[at->number]
+		: NULL;
+}
+
+static void pack_launch(export_net *x, const xplan *n, int32_t i)
+{
+	const plan_launch *l = &n->p->launch.at[i];
+	const c_kernel *k = l->code;
+	const xlaunch *at = &n->launch[i];
+	void **p = arena_array(x->a, void *, k->n_params + k->n_cells + 1);
+	void *local = arena_alloc(x->a, k->local_bytes + 64, 1);
+	int64_t err = 0;
+
+	local = (void *)(((uintptr_t)local + 63) & ~(uintptr_t)63);
+	for (int32_t c = 0; c < k->n_cells; c++)
+		p[k->n_params + c] = at->cell[c].kind == AT_WEIGHTS
+			? x->weights + at->cell[c].at
+			: NULL;
+	for (int32_t f = 0; f < k->n_phases; f++) {
+		kernel_fn *fn;
+
+		if ((at->packed >> f & 1) == 0)
+			continue;
+		/* a kernel takes inputs as const, and only reads them */
+		for (int32_t j = 0; j < k->n_params; j++)
+			p[j] = k->phase[f].uses[j]
+				? (void *)(uintptr_t)data_of(n, l->tensor[j])
+				: NULL;
+		x->job->jit.find(x->job->jit.arg, k->phase[f].fn, &fn);
+		for (int64_t c = 0; c < k->phase[f].n_chunks; c++)
+			fn(p, NULL, local, c, &err);
+	}
+}
+
+/* ---- the block ---- */
+
+static uint64_t sum_of(const uint8_t *at, size_t n)
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < n; i += 8)
+		sum = (sum ^ get(at + i)) * UINT64_C(0x100000001b3);
+	return sum;
+}
+
+/* Of the constants, and of the kernels that read them. */
+static uint64_t id_of(const export_net *x)
+{
+	uint8_t digest[HASH_BYTES];
+	sha256 h;
+
+	sha256_start(&h);
+	sha256_add_str(&h, x->job->machine);
+	sha256_add_str(&h, x->code);
+	if (x->weights_bytes > EXPORT_HEADER)
+		sha256_add(&h, x->weights + EXPORT_HEADER,
+			x->weights_bytes - EXPORT_HEADER);
+	sha256_end(&h, digest);
+	return get(digest);
+}
+
+void export_pack(export_net *x)
+{
+	uint8_t *room = arena_alloc(x->a, x->weights_bytes + 64, 1);
+
+	x->weights = (uint8_t *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
+	for (int32_t i = 0; i < x->constant.n; i++) {
+		const constant *c = &x->constant.at[i];
+
+		if (c->data != NULL)
+			memcpy(x->weights + c->at, c->data, c->bytes);
+	}
+	compile_packers(x);
+	for (int32_t i = 0; i < x->plan.n; i++)
+		for (int32_t j = 0; j < x->plan.at[i]->p->launch.n; j++)
+			if (x->plan.at[i]->launch[j].packed != 0)
+				pack_launch(x, x->plan.at[i], j);
+	x->id = id_of(x);
+	if (x->weights_bytes == 0)
+		return;
+	memcpy(x->weights, "TNEXPORT", 8);
+	put(x->weights + 8, VERSION, 4);
+	put(x->weights + 12, (uint64_t)x->job->vector_bytes, 4);
+	put(x->weights + 16, x->weights_bytes, 8);
+	put(x->weights + 24, x->id, 8);
+	put(x->weights + 32,
+		sum_of(x->weights + EXPORT_HEADER,
+			x->weights_bytes - EXPORT_HEADER),
+		8);
+}

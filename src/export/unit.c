@@ -1,0 +1,367 @@
+/*
+ * unit.c: NAME.c: helpers and kernels, the calls, and the functions of NAME.h.
+ */
+#include "export/templates.h"
+
+#include <inttypes.h>
+
+void export_fill(str *out, const export_net *x, const char *const *lines)
+{
+	const char *name = x->job->name, *upper = export_upper(out->a, name);
+
+	for (; *lines != NULL; lines++)
+		for (const char *s = *lines; *s != '\0';) {
+			bool word = strncmp(s, "NET", 3) == 0;
+
+			if (word && s[3] == 'U') {
+				str_add(out, upper);
+				s += 4;
+			} else if (word) {
+				str_add(out, name);
+				s += 3;
+			} else {
+				str_addc(out, *s++);
+			}
+		}
+}
+
+/* ---- kernels ---- */
+
+static void make_code(export_net *x)
+{
+	const c_kernel **k;
+	int32_t n = 0, room = 0;
+	str text = str_new(x->a);
+
+	for (int32_t i = 0; i < x->plan.n; i++)
+		room += x->plan.at[i]->p->kernel.n;
+	k = arena_array(x->a, const c_kernel *, room + 1);
+	for (int32_t i = 0; i < x->plan.n; i++)
+		for (int32_t j = 0; j < x->plan.at[i]->p->kernel.n; j++)
+			k[n++] = x->plan.at[i]->p->kernel.at[j].code;
+	x->main->p->target->unit(&text, k, n);
+	x->code = text.at;
+}
+
+/* The functions that the helpers declare: of libm. */
+static void find_libm(export_net *x)
+{
+	VEC(const char *) name = {0};
+
+	for (const char *s = x->code; s != NULL;
+		s = strchr(s, '\n') != NULL ? strchr(s, '\n') + 1 : NULL) {
+		const char *end = strchr(s, '(');
+		const char *begin = end;
+
+		if (strncmp(s, "extern ", 7) != 0 || end == NULL)
+			continue;
+		while (begin > s && begin[-1] != ' ')
+			begin--;
+		*vec_push(x->a, &name) =
+			arena_strndup(x->a, begin, (size_t)(end - begin));
+	}
+	*vec_push(x->a, &name) = NULL;
+	x->libm = name.at;
+}
+
+/* ---- state ---- */
+
+static void put_fits(str *out, const export_net *x, const char *upper)
+{
+	if (x->weights_bytes == 0) {
+		str_add(out,
+			"\n/* There are no weights. */\n"
+			"static int fits(const unsigned char *w, size_t n)\n"
+			"{\n"
+			"	return w == NULL && n == 0;\n"
+			"}\n");
+		return;
+	}
+	str_printf(out,
+		"\n/* Are they the weights of this program? */\n"
+		"static int fits(const unsigned char *w, size_t n)\n"
+		"{\n"
+		"	uint32_t version, vector;\n"
+		"	uint64_t bytes, id;\n"
+		"\n"
+		"	if (w == NULL || n < %s_WEIGHTS_BYTES ||\n"
+		"		w[0] != 'T' || w[1] != 'N' || w[2] != 'E' ||\n"
+		"		w[3] != 'X' || w[4] != 'P' || w[5] != 'O' ||\n"
+		"		w[6] != 'R' || w[7] != 'T')\n"
+		"		return 0;\n"
+		"	memcpy(&version, w + 8, 4);\n"
+		"	memcpy(&vector, w + 12, 4);\n"
+		"	memcpy(&bytes, w + 16, 8);\n"
+		"	memcpy(&id, w + 24, 8);\n"
+		"	return version == 1 && vector == %d &&\n"
+		"		bytes == %s_WEIGHTS_BYTES && id == %s_WEIGHTS_ID;\n"
+		"}\n",
+		upper, (int)x->job->vector_bytes, upper, upper);
+}
+
+static void put_alone(str *out, const export_net *x)
+{
+	str_printf(out,
+		"\nstatic void run_chunks(%s_net *n, int64_t end)\n"
+		"{\n"
+		"	run_part(n->part, (char *)n->arena, (char *)n->weights, "
+		"n->io,\n"
+		"		n->arena + %zu, n->chunk, end, &n->error);\n"
+		"}\n",
+		x->job->name, x->fixed_bytes);
+}
+
+static void put_shared(str *out, const export_net *x, const char *upper)
+{
+	const char *name = x->job->name;
+	size_t local = export_up(x->local_bytes);
+
+	str_printf(out,
+		"\n/* Of each thread: local memory, then what it found wrong. "
+		"*/\n"
+		"static unsigned char *own(const %s_net *n, int worker)\n"
+		"{\n"
+		"	return n->arena + %zu + (size_t)worker * "
+		"%s_THREAD_BYTES;\n"
+		"}\n"
+		"\n"
+		"static int64_t *error_of(const %s_net *n, int worker)\n"
+		"{\n"
+		"	return (int64_t *)(void *)(own(n, worker) + %zu);\n"
+		"}\n"
+		"\n"
+		"static void run_one(void *arg, int64_t chunk, int worker)\n"
+		"{\n"
+		"	%s_net *n = arg;\n"
+		"\n"
+		"	chunk += n->chunk;\n"
+		"	run_part(n->part, (char *)n->arena, (char *)n->weights, "
+		"n->io,\n"
+		"		own(n, worker), chunk, chunk + 1, error_of(n, "
+		"worker));\n"
+		"}\n",
+		name, x->fixed_bytes, upper, name, local, name);
+	str_printf(out,
+		"\nstatic void run_chunks(%s_net *n, int64_t end)\n"
+		"{\n"
+		"	int i;\n"
+		"\n"
+		"	for (i = 0; i == 0 || i < n->n_workers; i++)\n"
+		"		*error_of(n, i) = 0;\n"
+		"	if (n->n_workers > 1 && !is_serial[n->part])\n"
+		"		n->parallel(n->user, end - n->chunk, run_one, n);\n"
+		"	else\n"
+		"		run_part(n->part, (char *)n->arena,\n"
+		"			(char *)n->weights, n->io, own(n, 0), "
+		"n->chunk, end,\n"
+		"			error_of(n, 0));\n"
+		"	for (i = 0; i == 0 || i < n->n_workers; i++)\n"
+		"		if (*error_of(n, i) != 0)\n"
+		"			n->error = *error_of(n, i);\n"
+		"}\n",
+		name);
+	str_printf(out,
+		"\nint %s_set_parallel(%s_net *n, %s_parallel *fn, void *user, "
+		"int n_workers)\n"
+		"{\n"
+		"	if (n->arena == NULL)\n"
+		"		return %s_ESTATE;\n"
+		"	if (n_workers < 1 || fn == NULL)\n"
+		"		n_workers = 1;\n"
+		"	if (n->arena_bytes < "
+		"%s_ARENA_BYTES_FOR(n_workers))\n"
+		"		return %s_EARENA;\n"
+		"	n->parallel = fn;\n"
+		"	n->user = user;\n"
+		"	n->n_workers = n_workers;\n"
+		"	return %s_OK;\n"
+		"}\n",
+		name, name, name, upper, upper, upper, upper);
+}
+
+static void put_fail(str *out, const export_net *x, const char *upper)
+{
+	const xplan *n = x->main;
+
+	str_printf(out,
+		"\n/* An index was out of range: params are as they were before. "
+		"*/\n"
+		"static int fail(%s_net *n)\n"
+		"{\n",
+		x->job->name);
+	for (int32_t i = 0; i < n->part.n; i++) {
+		const part *t = &n->part.at[i];
+
+		if (t->kind == PART_SAVE)
+			str_printf(out,
+				"	if (n->part > %d)\n"
+				"		memcpy(n->io[%zu], n->arena + "
+				"%zu, %zu);\n",
+				(int)i, t->from.at, t->to.at, t->bytes);
+	}
+	str_printf(out,
+		"	n->part = -1;\n"
+		"	return %s_EINDEX;\n"
+		"}\n",
+		upper);
+}
+
+/* ---- start ---- */
+
+static void put_pinned(str *out, const export_net *x, int32_t i,
+	const char *upper)
+{
+	const xplan *n = x->main;
+	int32_t k = x->io[i].input;
+	size_t at = 0, bytes;
+
+	if (k < 0 || n->pinned == NULL || !n->pinned[k])
+		return;
+	bytes = n->p->location[n->p->s->input.at[k]].bytes;
+	if (bytes == 0)
+		return;
+	for (int32_t j = 0; j < x->constant.n; j++)
+		if (x->constant.at[j].data == n->data[k])
+			at = x->constant.at[j].at;
+	str_printf(out,
+		"	for (size_t k = 0; k < %zu; k++)\n"
+		"		if (((const unsigned char *)n->io[%d])[k] !=\n"
+		"			n->weights[%zu + k])\n"
+		"			return %s_EVALUE;\n",
+		bytes, (int)i, at, upper);
+}
+
+static void put_params(str *out, const export_net *x, const char *upper)
+{
+	str_printf(out, "%s_net *n", x->job->name);
+	for (int32_t i = 0; i < x->n_io; i++) {
+		const struct io *io = &x->io[i];
+
+		str_printf(out, ",\n	%s%s ", io->written ? "" : "const ",
+			export_c_type(io->t->dtype));
+		if (io->t->numel == 0)
+			str_printf(out, "*%s", io->ident);
+		else
+			str_printf(out, "%s[%s_%s_ELEMS]", io->ident, upper,
+				export_upper(out->a, io->ident));
+	}
+	str_add(out, ")\n{\n");
+}
+
+static void put_start(str *out, const export_net *x, const char *upper)
+{
+	const char *name = x->job->name;
+
+	str_printf(out, "\nint %s_start(", name);
+	put_params(out, x, upper);
+	str_add(out, "	static const unsigned char align[] = {");
+	for (int32_t i = 0; i < x->n_io; i++)
+		str_printf(out, " %d,",
+			x->io[i].t->numel > 0
+				? (int)dtype_size(x->io[i].t->dtype)
+				: 0);
+	str_printf(out,
+		" 0 };\n"
+		"	int i;\n"
+		"\n"
+		"	if (n->arena == NULL)\n"
+		"		return %s_ESTATE;\n"
+		"	n->part = -1;\n",
+		upper);
+	for (int32_t i = 0; i < x->n_io; i++)
+		str_printf(out, "	n->io[%d] = (void *)(uintptr_t)%s;\n",
+			(int)i, x->io[i].ident);
+	str_printf(out,
+		"	for (i = 0; i < %d; i++)\n"
+		"		if (align[i] != 0 && (n->io[i] == NULL ||\n"
+		"			(uintptr_t)n->io[i] %% align[i] != 0))\n"
+		"			return %s_EBUFFER;\n",
+		(int)x->n_io, upper);
+	for (int32_t i = 0; i < x->n_io; i++)
+		put_pinned(out, x, i, upper);
+	str_printf(out,
+		"	n->part = 0;\n"
+		"	n->chunk = 0;\n"
+		"	n->error = 0;\n"
+		"	return %s_OK;\n"
+		"}\n",
+		upper);
+	str_printf(out, "\nint %s_run(", name);
+	put_params(out, x, upper);
+	str_printf(out, "	int code = %s_start(n", name);
+	for (int32_t i = 0; i < x->n_io; i++)
+		str_printf(out, ", %s", x->io[i].ident);
+	str_printf(out,
+		");\n"
+		"\n"
+		"	return code != %s_OK ? code : %s_run_some(n, "
+		"INT64_MAX);\n"
+		"}\n",
+		upper, name);
+}
+
+void export_unit(str *out, export_net *x)
+{
+	const char *name = x->job->name, *upper = export_upper(out->a, name);
+
+	str_printf(out,
+		"/*\n"
+		" * %s.c: a program that tenon export --c made, for the machine "
+		"%s: see %s.h.\n"
+		" *\n"
+		" * Compilers must not change the order of its arithmetic: the "
+		"flags that this needs\n"
+		" * are in the Makefile, and below.\n"
+		" */\n"
+		"#define %s_UNCHECKED\n"
+		"#include \"%s.h\"\n"
+		"\n"
+		"#include <string.h>\n"
+		"\n"
+		"#ifdef __FAST_MATH__\n"
+		"#error \"-ffast-math changes results: compile without it\"\n"
+		"#endif\n"
+		"#if defined(__GNUC__) && !defined(__clang__)\n"
+		"#pragma GCC optimize(\"fp-contract=off\", "
+		"\"no-math-errno\", \\\n"
+		"	\"no-trapping-math\", \"wrapv\", "
+		"\"no-strict-aliasing\", \\\n"
+		"	\"no-tree-vectorize\", "
+		"\"no-tree-loop-distribution\", \\\n"
+		"	\"no-tree-loop-distribute-patterns\")\n"
+		"#elif defined(__clang__)\n"
+		"#pragma STDC FP_CONTRACT OFF\n"
+		"#endif\n"
+		"#define KERNEL static __attribute__((noinline))\n"
+		"\n"
+		"/* ---- helpers and kernels ---- */\n"
+		"\n",
+		name, x->job->machine, name, upper, name);
+	str_add(out, x->code);
+	str_add(out, "\n/* ---- what is called when ---- */\n");
+	export_calls(out, x);
+	str_printf(out, "\nenum { N_PARTS = %d };\n", (int)x->main->part.n);
+	put_fits(out, x, upper);
+	if (x->job->threads == EXPORT_ALONE)
+		put_alone(out, x);
+	else
+		put_shared(out, x, upper);
+	put_fail(out, x, upper);
+	put_start(out, x, upper);
+	if (x->weights_bytes > 0)
+		export_fill(out, x, export_check_c);
+	export_fill(out, x, export_run_c);
+}
+
+export_net *export_new(arena *a, const export_job *job)
+{
+	export_net *x = arena_make(a, export_net);
+
+	x->a = a;
+	x->job = job;
+	export_place(x);
+	make_code(x);
+	find_libm(x);
+	export_pack(x);
+	return x;
+}

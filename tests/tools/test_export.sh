@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# test_export.sh BUILD: tenon export --c: programs, models and a loop as C, compiled
+# by gcc and by clang with all warnings, with sanitizers, on threads; what fails
+# leaves params as they were; weights as array, file and assembly; refusals; two
+# exports are equal. Then a sample of ONNX's node tests, one of 80 parts.
+set -u
+build=$(realpath "$1")
+tenon=$build/tenon
+root=$(cd "$(dirname "$0")/../.." && pwd)
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+fails=0
+warn="-std=c99 -pedantic -Wall -Wextra -Werror"
+
+fail() {
+	printf 'FAILED: %s\n' "$*"
+	fails=$((fails + 1))
+}
+expect() { # expect STATUS TEXT COMMAND...: the output has TEXT in it
+	local status=$1 text=$2 out rc
+	shift 2
+	out=$("$@" 2>&1)
+	rc=$?
+	[ $rc -eq "$status" ] && [[ "$out" == *"$text"* ]] ||
+		fail "expected $status and \"$text\", got $rc from $*: $out"
+}
+check() { # check DIR CC FLAGS: the exported test passes, with the library's bits
+	make -s -C "$1" clean
+	expect 0 'passed, with the bits of the library' \
+		make -s -C "$1" CC="$2" CFLAGS="$warn $3" check
+}
+
+# ---- programs, threads, sanitizers ----
+export_c() { # export_c NAME FILE OPTION...
+	local name=$1 file=$2
+	shift 2
+	expect 0 '' "$tenon" export --c "$tmp/$name" --name "$name" "$file" "$@"
+}
+cd "$tmp" || exit 1
+cat >loop.tn <<'END'
+program {
+  s0: f32[2,4]
+  xs: f32[3,2,4]
+  w: f32[4,4]
+  s, ys = loop(s0, xs, w, rounds=3) {
+    carried h: f32[2,4]
+    row x: f32[2,4]
+    w: f32[4,4]
+    t = matmul(h, w)
+    a = add(t, x)
+    h1 = tanh(a)
+    return h1, t
+  }
+  return s, ys
+}
+END
+cat >keep.tn <<'END'
+program {
+  param w: f32[64,64]
+  ids: i64[3]
+  m = matmul(w, w)
+  w1 = write(w, m)
+  t = matmul(w1, w1)
+  y = take(t, ids, axis=0)
+  return y
+}
+END
+export_c blur "$root/examples/blur.tn" --threads pthread
+export_c reduce "$root/examples/add_reduce.tn" --threads callback
+export_c keep keep.tn
+export_c loop loop.tn --threads pthread
+san="-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all"
+for cc in gcc clang; do
+	if ! command -v $cc >/dev/null; then
+		echo "skipped: $cc is not there"
+		continue
+	fi
+	check blur $cc -O2
+	check keep $cc -O2
+	check loop $cc "$san"
+	check reduce $cc -O2
+	check keep $cc "$san"
+done
+for name in blur reduce keep loop; do
+	other=$(nm -u $name/$name.o | awk '$1 == "U" && $2 !~ /^(memcpy|memset)$/ && $2 !~ /san_/')
+	[ -z "$other" ] || fail "$name.c calls $other"
+done
+# The header is C++ as well.
+if command -v c++ >/dev/null; then
+	echo '#include "blur/blur_threads.h"' >use.cc
+	expect 0 '' c++ -Wall -Wextra -Werror -fsyntax-only use.cc
+fi
+
+# The example.
+make -s -C blur clean
+make -s -C blur CC=gcc libblur.a
+expect 0 '' gcc -Wall -Wextra -Werror -O2 -Iblur "$root/examples/export_loop.c" \
+	blur/libblur.a -lpthread -o example
+expect 0 'the strongest edge is 0.' ./example
+
+# ---- what fails leaves all as it was ----
+cat >main.c <<'END'
+#include "keep/keep.h"
+#include <stdio.h>
+#include <string.h>
+static unsigned char arena[KEEP_ARENA_BYTES] __attribute__((aligned(64)));
+int main(void)
+{
+	float w[KEEP_IO_W_ELEMS], was[KEEP_IO_W_ELEMS], y[KEEP_OUT_Y_ELEMS];
+	int64_t ids[3] = { 0, 64, 1 };
+	void *volatile odd_at = (char *)w + 1;
+	int i, bad, good, late, odd;
+	keep_net n;
+
+	for (i = 0; i < 4096; i++)
+		w[i] = was[i] = i / 64 == i % 64 ? 2 : 0;
+	if (keep_init(&n, arena, sizeof arena, NULL, 0) != KEEP_OK)
+		return 2;
+	bad = keep_run(&n, w, ids, y);
+	if (memcmp(w, was, sizeof w) != 0)
+		return 3;
+	late = keep_run_some(&n, 1);
+	odd = keep_run(&n, (float *)odd_at, ids, y);
+	ids[1] = 63;
+	good = keep_run(&n, w, ids, y);
+	printf("%d %d %d %d %g %g %s\n", bad, late, odd, good, w[0], y[0], keep_error(bad));
+	return 0;
+}
+END
+make -s -C keep clean
+make -s -C keep CC=gcc libkeep.a
+expect 0 '' gcc -Wall -Wextra -Werror -O1 main.c keep/libkeep.a -o main
+expect 0 '-5 -7 -4 0 4 16 an index in an input is out of range' ./main
+# Arrays that are too short are seen by the compiler.
+sed 's/y\[KEEP_OUT_Y_ELEMS\]/y[2]/' main.c >short.c
+expect 1 'accessing 768 bytes in a region of size 8' gcc -Wall -Wextra -Werror -O1 -c short.c
+
+# ---- weights ----
+model=$root/tests/golden/cli/data/train/small.onnx
+size="--dim N=3"
+for form in array file incbin; do
+	rm -rf net
+	# shellcheck disable=SC2086 # two words
+	export_c net "$model" --weights $form $size
+	check net gcc -O1
+done
+printf 'damaged!' | dd of=net/net.weights bs=1 seek=72 conv=notrunc 2>/dev/null
+make -s -C net clean
+expect 2 'the weights are damaged' make -s -C net CC=gcc check
+# Weights of another program are refused, whatever their length.
+rm -rf net other
+export_c net "$model" --weights file $size
+cp net/net.weights kept
+printf 'x' | dd of=net/net.weights bs=1 seek=24 conv=notrunc 2>/dev/null
+expect 2 'damaged' make -s -C net CC=gcc check
+
+# ---- the same twice, and what is refused ----
+export_c net "$model" --weights file $size
+cmp -s net/net.weights kept || fail "weights differ between exports"
+mv net other
+export_c net "$model" --weights file $size
+rm -f other/*.o other/*.a other/net_test
+diff -r net other >/dev/null || fail "two exports differ"
+expect 2 'give PROGRAM.tn, and either' "$tenon" export --c x -o y.onnx $size "$model"
+expect 2 '--name, --weights' "$tenon" export -o y.onnx --name x $size "$model"
+expect 2 'there are array, file and incbin' "$tenon" export --c x --weights all $size "$model"
+expect 1 'error[export.options]' "$tenon" export --c x --name 1x $size "$model"
+expect 1 'error[export.device]' env TENON_DEVICE=simt "$tenon" export --c x $size "$model"
+expect 1 'error[export.write]' "$tenon" export --c /dev/null/x $size "$model"
+cat >sort.tn <<'END'
+program {
+  x: f32[5]
+  y, k = sort(x, axis=0)
+  return y
+}
+END
+expect 1 'error[export.opaque]: the row sort' "$tenon" export --c x sort.tn
+[ ! -e x ] || fail "a refused export has made its folder"
+
+# ---- ONNX ----
+out=$("$root/tools/conform_export.sh" --parts 7,80 "$build") || {
+	[ $? -eq 77 ] || fail "conform_export.sh: $out"
+}
+echo "${out##*$'\n'}"
+[ $fails -eq 0 ] && echo passed
+exit $((fails > 0))
