@@ -215,8 +215,8 @@ typedef struct kern_block {
  * of a warp have them: in eight columns from 8 v on, row i and column 8 v + j are in
  * lane 4 (i mod 8) + j div 2 of register 4 v + 2 (i div 8) + j mod 2. In memory
  * row i begins at element at + n i. MMA: `at` has 16 terms in each row, `from` has
- * 16 rows from + m k of columns, and the terms k are added in their order. Turned:
- * row i, term k is at + n k + i; term k, column j is from + m j + k. Of a
+ * 16 rows from + m k of columns, and the terms k are added in their order; `at` may
+ * be f32 beside bf16. Turned: row i, term k is at + n k + i; term k, column j is from + m j + k. Of a
  * part, only so many rows, columns (`width`) and terms are in memory: others of MMA
  * are zeros, other sums of TAKE and GIVE stay as they are.
  *

@@ -87,7 +87,7 @@ static void multiply(struct tile *t, const kern_val *acc, int32_t terms)
 	int32_t sum = t->n->sum[0];
 	kern_stmt s = {.acc = acc,
 		.n_acc = KERN_MMA_EACH * t->vectors,
-		.type = kern_num(x->dtype, 1)};
+		.type = kern_num(y->dtype, 1)};
 
 	take_part(t, &s, terms);
 	s.at = factor_of(lw, x, sum, t->n->row_var, &s.n, &s.at_turned);
@@ -136,6 +136,65 @@ static void all_terms(struct tile *t, const kern_val *acc)
 	lw->var[sum] = was;
 }
 
+/* ---- sums that are not finite ---- */
+
+/* Is one of the sums not finite? */
+static val are_bad(struct tile *t, const kern_val *acc)
+{
+	lowering *lw = t->lw;
+	val sum = {acc[0], TN_F32, KERN_MMA_LANES, 0}, x = sum, bad = sum;
+
+	for (int32_t i = 1; i < KERN_MMA_EACH * t->vectors; i++) {
+		x.id = acc[i];
+		sum = lw_call2(lw, lw->fn.add, sum, sum, x);
+	}
+	sum = lw_call2(lw, lw->fn.sub, sum, sum, sum);
+	x = lw_op1(lw, KERN_SPLAT, sum, lw_const(lw, TN_F32, 0, 0));
+	bad.dt = TN_BOOL;
+	bad.mask = (int32_t)dtype_size(TN_F32);
+	bad = lw_call2(lw, lw->fn.ne, bad, sum, x);
+	return lw_op1(lw, KERN_ANY, (val){0, TN_BOOL, 1, 0}, bad);
+}
+
+struct again {
+	struct tile *t;
+	const kern_val *acc;
+};
+
+/*
+ * The sum of the terms up to the end of this piece, one by one: of all that the
+ * register has. Conditions of all terms are then applied twice, which does not matter.
+ */
+static void add_again(void *arg, int32_t number, form lane)
+{
+	struct again *a = arg;
+	lowering *lw = a->t->lw;
+	int32_t sum = a->t->n->sum[0];
+	struct marks m = lw_mark(lw);
+	val one = lw_register(lw, lw_type(lw, TN_F32, 1), 0);
+	bool piece = a->t->n->held == 0 && a->t->n->finish != NULL;
+	form was = lw->var[sum], lo = lw_num(lw, 0);
+
+	if (piece)
+		lo = lw->span[sum].lo;
+	lw->var[sum] = lw_form_of(lw, lw_for(lw, lo, lw->span[sum].hi));
+	lw_set(lw, one,
+		lw_call2(lw, lw->fn.add, one, one, lw_ex(lw, a->t->e->body[0])));
+	lw_release(lw, m);
+	lw_close(lw);
+	lw->var[sum] = was;
+	kern_set_lane(lw->b, a->acc[number], lane, one.id);
+}
+
+static void check_sums(struct tile *t, const kern_val *acc)
+{
+	struct again a = {t, acc};
+
+	kern_if(t->lw->b, are_bad(t, acc).id, true);
+	lw_each_lane(t->lw, t->n, t->vectors, add_again, &a);
+	lw_close(t->lw);
+}
+
 /* .. unless conditions of all terms hold for none of them. */
 static void needed_terms(struct tile *t, const kern_val *acc)
 {
@@ -149,6 +208,8 @@ static void needed_terms(struct tile *t, const kern_val *acc)
 	if (!known)
 		lw_if(lw, c);
 	all_terms(t, acc);
+	if (t->n->checked)
+		check_sums(t, acc);
 	if (!known)
 		lw_close(lw);
 }

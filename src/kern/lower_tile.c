@@ -122,11 +122,13 @@ static void sums(struct tile *t, int64_t columns)
 		lw_each(t, ahead);
 	products(t);
 	lw_close_loops(lw, n->n_sums);
+	if (n->held > 0)
+		return;
 	if (n->finish != NULL)
 		lw_finish(t, columns);
 	else if (n->checked)
 		lw_store_checked(t, columns);
-	else if (n->held == 0)
+	else
 		lw_each(t, lw_store_acc);
 }
 

@@ -40,13 +40,15 @@ static void verify_factor(struct kern_verifier *v, const kern_access *at,
 	tn_dtype dt = v->s->type.dt;
 	const kern_array *r = &v->k->array.at[at->array];
 	int64_t size = (int64_t)dtype_size(dt);
+	bool wide = at == &v->s->at && r->dtype == TN_F32 && dt == TN_BF16;
 
-	if (r->dtype != dt)
+	if (r->dtype != dt && !wide)
 		kern_refuse(v, "type", "the factors are %s, and %s is not",
 			dtype_name(dt), kern_access_text(v, at->array));
-	if (r->offset % KERN_MMA_BYTES != 0 ||
-		step * size % KERN_MMA_BYTES != 0 ||
-		!is_multiple(v, at->at, KERN_MMA_BYTES / size))
+	if (!wide &&
+		(r->offset % KERN_MMA_BYTES != 0 ||
+			step * size % KERN_MMA_BYTES != 0 ||
+			!is_multiple(v, at->at, KERN_MMA_BYTES / size)))
 		kern_refuse(v, "lanes",
 			"rows of %s must begin at multiples of %d bytes",
 			kern_access_text(v, at->array), KERN_MMA_BYTES);

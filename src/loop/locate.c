@@ -437,9 +437,10 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 
 /* Pads rows whose distance is a multiple of what one line of each set holds:
  * they would share one set of the cache. Rows that matrix instructions read are
- * padded to multiples of the bytes that they read at a time, and once more, so that eight rows do not lie
- * in the same banks of shared memory. */
-static int64_t apart(const machine *m, tn_dtype t, int64_t row)
+ * padded to multiples of the bytes that they read at a time, and once more, so that
+ * eight rows do not lie in the same banks of shared memory; of f32 (wide), where a
+ * lane reads two elements, four rows. */
+static int64_t apart(const machine *m, tn_dtype t, int64_t row, bool wide)
 {
 	int64_t size = (int64_t)dtype_size(t), line = m->product.line / size;
 	int64_t sets = m->memory[MACHINE_L1].bytes / m->product.ways / size;
@@ -449,7 +450,26 @@ static int64_t apart(const machine *m, tn_dtype t, int64_t row)
 
 		return each + (each - row % each) % each;
 	}
+	if (wide) {
+		int64_t each = 2 * m->matrix.pad_bytes / size, all = 4 * each;
+
+		return (all + each - row % all) % all;
+	}
 	return row % sets == 0 ? line : 0;
+}
+
+/* Does the equation copy rows in f32 for matrix instructions? */
+static bool has_wide_rows(const loop_kernel *k, int32_t eqn)
+{
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const loop_node *t = loop_tile_of(k, i);
+		const expr *x = t != NULL && t->matrix ? t->factor[0] : NULL;
+
+		if (x != NULL && x->kind == EX_READ && x->dtype == TN_F32 &&
+			x->tensor == k->eqn[eqn].e->out[0])
+			return true;
+	}
+	return false;
 }
 
 static void subscripts(loop_kernel *k, loop_buf *b)
@@ -474,8 +494,8 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 		b->elems *= b->panel > 0 && i == b->n_vars - 1 ? b->panel
 							       : extent[i];
 		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].pack)
-			b->elems += apart(k->machine,
-				k->eqn[b->eqn].acc[0], b->elems);
+			b->elems += apart(k->machine, k->eqn[b->eqn].acc[0],
+				b->elems, has_wide_rows(k, b->eqn));
 	}
 	if (b->panel > 0) {
 		int64_t n = extent[b->n_vars - 1];

@@ -32,7 +32,7 @@ bool loop_may_hold(const loop_kernel *k, const loop_node *t)
 {
 	const loop_node *n = t->up;
 
-	if (t->kind != LOOP_TILE || !t->start || t->checked ||
+	if (t->kind != LOOP_TILE || !t->start || (t->checked && !t->matrix) ||
 		t->row_var < 0 || n == NULL ||
 		n->kind != LOOP_BLOCK || n->var != t->row_var ||
 		n->size != t->size || n->n_child != 1 || n->parallel ||

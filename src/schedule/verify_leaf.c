@@ -43,11 +43,17 @@ static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
 		as_copied, v);
 	of = ex_subst(k->s, &k->dom, of, k->n_vars, k->dom.box.extent, v->same,
 		NULL, NULL);
-	if (n->matrix)
+	if (n->matrix && e->dtype != acc)
 		return (e->dtype == TN_BF16 || e->dtype == TN_F16) &&
 		       ex_cast(k->s, acc, x) == of;
 	return e->dtype == acc &&
 	       (x == of || (of->dtype != acc && x == ex_cast(k->s, acc, of)));
+}
+
+/* Are they rows of f32 for matrix instructions, which take parts of them? */
+static bool has_wide_rows(const loop_node *n)
+{
+	return n->matrix && n->factor[0]->dtype == TN_F32;
 }
 
 static void check_factors(struct sv *v, const loop_node *n)
@@ -67,13 +73,17 @@ static void check_factors(struct sv *v, const loop_node *n)
 	if (!same || n->finish != t.finish)
 		verify_fail(v, n, "tile", "the factors of this tile differ from those of %s",
 			verify_eqn(v, n->eqn));
-	if (n->checked != (t.inexact && dtype_is_float(e->acc[0])))
+	if (n->checked != ((t.inexact || has_wide_rows(n)) &&
+				  dtype_is_float(e->acc[0])))
 		verify_fail(v, n, "tile", "%s",
 			n->checked ? "this tile must not be \"checked\": it "
 				     "treats infinities and NaN as its "
 				     "equation does"
 				   : "this tile must be \"checked\": infinities "
 				     "and NaN could change its result");
+	if (n->matrix && n->finish != NULL && t.inexact)
+		verify_fail(v, n, "tile",
+			"matrix instructions cannot compute these sums: they are scaled, and may have to be computed again");
 	same = n->n_needs == t.n_needs;
 	for (int32_t i = 0; same && i < t.n_needs; i++)
 		same = n->need[i].f == t.need[i].f &&
@@ -165,9 +175,13 @@ static void check_matrix(struct sv *v, const loop_node *n)
 	const machine_matrix *m = &v->k->machine->matrix;
 
 	if (m->rows == 0 || n->row_var < 0 || n->size != m->rows ||
-		n->n_sums != 1 || n->checked || v->k->eqn[n->eqn].acc[0] != TN_F32)
+		n->n_sums != 1 ||
+		n->factor[1]->dtype == TN_F32 ||
+		(has_wide_rows(n) && n->factor[1]->dtype != TN_BF16) ||
+		!(adjoins(v->k, n->factor[0]->form, n->row_var) ||
+			adjoins(v->k, n->factor[0]->form, n->sum[0])) || v->k->eqn[n->eqn].acc[0] != TN_F32)
 		verify_fail(v, n, "tile",
-			"a tile of matrix instructions must have %d rows and one sum in f32, and no \"checked\"",
+			"a tile of matrix instructions must have %d rows, neighbours along them or along its one sum in f32, and columns of bf16 or f16",
 			m->rows);
 	check_multiple(v, n, n->row_var, m->rows);
 	check_multiple(v, n, n->var, (int64_t)n->lanes * n->unroll);

@@ -86,7 +86,7 @@ static void builds(void **state)
 
 static const char *const texts[] = {
 	relu, tile, stencil, split, gather, scan, turn, step, dealt, kept, digits,
-	turned};
+	turned, parts};
 
 static void again(arena *a, void *arg)
 {
@@ -184,22 +184,29 @@ static void want_blocks(struct data *d)
 		d->out[i] = d->in[1][48 - i / 16 * 16 + i % 16];
 }
 
-static void want_mma(struct data *d)
+/* Factors whose rows and columns are so far apart. */
+static void product(struct data *d, int terms, int ri, int ci, int rk, int ck)
 {
 	for (int i = 0; i < 16; i++)
 		for (int j = 0; j < 32; j++)
-			for (int k = 0; k < 32; k++)
-				d->out[32 * i + j] += d->in[1][32 * i + k] *
-						      d->in[2][32 * k + j];
+			for (int k = 0; k < terms; k++)
+				d->out[32 * i + j] += d->in[1][ri * i + ci * k] *
+						      d->in[2][rk * k + ck * j];
+}
+
+static void want_mma(struct data *d)
+{
+	product(d, 32, 32, 1, 32, 1);
 }
 
 static void want_turned(struct data *d)
 {
-	for (int i = 0; i < 16; i++)
-		for (int j = 0; j < 32; j++)
-			for (int k = 0; k < 32; k++)
-				d->out[32 * i + j] += d->in[1][16 * k + i] *
-						      d->in[2][32 * j + k];
+	product(d, 32, 1, 16, 1, 32);
+}
+
+static void want_parts(struct data *d)
+{
+	product(d, 29, 1, 16, 1, 32);
 }
 
 static void want_tail(struct data *d)
@@ -245,7 +252,7 @@ static const struct meaning {
 	{turn, want_turn, 0}, {step, want_step, 1e-6},
 	{blocks, want_blocks, 0}, {mma, want_mma, 1e-4},
 	{dealt, want_dealt, 0}, {stages, want_stages, 0},
-	{tail, want_tail, 1e-4}, {kept, want_kept, 1e-5}, {turned, want_turned, 1e-4},
+	{tail, want_tail, 1e-4}, {kept, want_kept, 1e-5}, {turned, want_turned, 1e-4}, {parts, want_parts, 1e-4},
 	{digits, want_digits, 0}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
@@ -495,9 +502,8 @@ static const struct edit {
 		"    var %r2: f32 = zero\n"
 		"    for %i1 = 0 .. 64 step 16 by warp {\n",
 		"warp"},
-	{"a register of each of three warps, of which two run four iterations", kept,
-		"phase of 1 chunks by 3 warps", "phase of 1 chunks by 2 warps",
-		"warp"},
+	{"a register of each warp, of which two run three iterations", kept,
+		"by 3 warps", "by 2 warps", "warp"},
 	{"a register of each warp that all of them use", kept,
 		"    for %i4 = 0 .. 3 by warp {\n",
 		"    set %r0 = copy %r0\n    for %i4 = 0 .. 3 by warp {\n", "warp"},
@@ -505,8 +511,7 @@ static const struct edit {
 		"        set %r0 = add",
 		"        var %r9: f32 = zero by warp\n        set %r0 = add",
 		"warp"},
-	{"a register of each warp where there are none", kept,
-		"phase of 1 chunks by 3 warps", "phase of 1 chunks", "warp"},
+	{"a register of each warp of none", kept, " by 3 warps", "", "warp"},
 	{"warps that are dealt out twice", blocks,
 		"    for %i1 = 0 .. 64 step 16 by warp {\n",
 		"    for %i1 = 0 .. 64 step 16 by warp {\n"
@@ -516,8 +521,8 @@ static const struct edit {
 		"loop"},
 	{"a cell that all lanes write", dealt, "store t0[%i0]", "store t0[0]",
 		"lane"},
-	{"cells by digits that two lanes share", digits, "imod %i1, 4",
-		"imod %i1, 3", "lane"},
+	{"cells by digits that two lanes share", digits, "imod %i1, 4", "imod %i1, 3",
+		"lane"},
 	{"cells by digits that two stores share", digits,
 		"store p0[8*%2 + 2*%3 + 1]", "store p0[8*%2 + 2*%3 + 2]",
 		"lane"},
@@ -539,6 +544,7 @@ static const struct edit {
 		"for %i1 = 0 .. 32 by warp", "for %i1 = 0 .. 31 by warp", "order"},
 	{"columns of a matrix beyond the array", turned, "b1[40*%i2] columns 40",
 		"b1[40*%i2] columns 160", "bounds"},
+	{"rows in f32 beside f16", parts, "mma bf16", "mma f16", "type"},
 	{"rows of a matrix too near to each other", mma, "%i2] rows 40",
 		"%i2] rows 36", "lanes"},
 	{"factors of another dtype", mma, "mma bf16", "mma f16", "type"},

@@ -459,7 +459,8 @@ static void run_mma(arena *a, void *arg)
 	kern_kernel *k = kern_parse(a, q->text, strlen(q->text), "t.kern");
 	c_kernel *c;
 	static float out[2][512];
-	static uint16_t x[512], y[1024];
+	static uint16_t y[1024];
+	static float x[512];
 	void *p[3] = {out[0], x, y}, *local, *sym, *lib;
 	int64_t err = 0;
 	str unit = str_new(a);
@@ -468,7 +469,8 @@ static void run_mma(arena *a, void *arg)
 	kern_verify(k);
 	memset(out, 0, sizeof out);
 	for (int32_t i = 0; i < q->m * q->k; i++)
-		dtype_store_f64(TN_BF16, x, i, (i * 37 % 101 - 50) / 16.0);
+		dtype_store_f64(k->array.at[1].dtype, x, i,
+			(i * 37 % 101 - 50) / 16.0 * (1 + i / 4096.0));
 	for (int32_t i = 0; i < q->k * q->n; i++)
 		dtype_store_f64(TN_BF16, y, i, (i * 53 % 97 - 48) / 32.0);
 	assert_int_equal(kern_run(a, k, p, 1), 0);
@@ -488,7 +490,7 @@ static void run_mma(arena *a, void *arg)
 static void test_mma(void **state)
 {
 	static struct product products[] = {{mma, 16, 32, 32}, {tail, 13, 32, 21},
-		{turned, 16, 32, 32}};
+		{turned, 16, 32, 32}, {parts, 16, 32, 32}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof products / sizeof *products; i++) {

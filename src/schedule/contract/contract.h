@@ -25,6 +25,7 @@ typedef struct contract_product {
 	ix_fact need[CONTRACT_NEEDS];
 	bool few; /* it has few rows */
 	bool matrix; /* by matrix instructions */
+	bool wide_x; /* .. whose rows are f32: parts of two bytes are multiplied */
 	bool inexact; /* see contract_factors */
 	VEC(loop_node *) behind; /* epilogue: statements on each final element */
 } contract_product;

@@ -2,8 +2,10 @@
  * matrix.c: chooses the products that matrix instructions of the machine compute.
  *
  * Consumes a product whose sizes for a block of warps are chosen; sets its tile to
- * the rows and columns of instructions. Its factors must be reads of two bytes an
- * element: then their copies hold what an instruction takes.
+ * the rows and columns of instructions. The factor of its columns must be a read of
+ * two bytes an element, and so must that of its rows, or it is any expression in f32
+ * beside bf16: an f32 is the sum of three bf16, so three instructions have its
+ * products. As 0 times infinity would be among them, such a tile is checked.
  */
 #include "schedule/contract/contract.h"
 
@@ -40,18 +42,20 @@ static int64_t dividing(int64_t n, int64_t m, int64_t most)
 	return d;
 }
 
-static bool has_dtypes(loop_kernel *k, const contract_product *p)
+static bool has_dtypes(loop_kernel *k, contract_product *p)
 {
-	tn_dtype t = read_dtype(k, p->x);
+	tn_dtype t = read_dtype(k, p->y);
 
-	return (t == TN_BF16 || t == TN_F16) && t == read_dtype(k, p->y) &&
+	p->wide_x = t == TN_BF16 && read_dtype(k, p->x) != t;
+	return (t == TN_F16 || t == TN_BF16) &&
+	       (p->wide_x || t == read_dtype(k, p->x)) &&
 	       k->eqn[p->eqn].acc[0] == TN_F32;
 }
 
 static bool has_shape(const contract *c, const contract_product *p)
 {
 	return p->sums == BIT(p->s) && c->number < 0 && c->product.n == 1 &&
-	       !p->inexact && !p->begun;
+	       (p->finish == NULL || !p->inexact) && !p->begun;
 }
 
 /*
@@ -73,14 +77,16 @@ void contract_choose_matrix(contract *c, contract_product *p)
 	loop_kernel *k = c->k;
 	const machine_matrix *m = &k->machine->matrix;
 
-	p->matrix = false;
+	p->matrix = p->wide_x = false;
 	if (m->rows == 0)
 		return;
 	if (!has_dtypes(k, p)) {
+		p->wide_x = false;
 		loop_decide(k, DECIDE_MATRIX_DTYPE, p->eqn, -1, 0, 0);
 		return;
 	}
 	if (!has_shape(c, p)) {
+		p->wide_x = false;
 		loop_decide(k, DECIDE_MATRIX_SHAPE, p->eqn, -1, 0, 0);
 		return;
 	}
@@ -95,20 +101,35 @@ void contract_choose_matrix(contract *c, contract_product *p)
 	loop_decide(k, DECIDE_MATRIX_TAKEN, p->eqn, -1, m->rows, m->terms);
 }
 
-static bool adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
+struct along {
+	const loop_kernel *k;
+	int32_t v;
+	bool any, all; /* reads that walk v; do their elements adjoin along it? */
+};
+
+static void on_read(void *arg, const expr *e)
 {
+	struct along *a = arg;
 	int64_t s;
 
-	return loop_stride(f, v, k->var[v].extent, &s) && s == 1;
+	if (e->kind != EX_READ || (loop_form_vars(e->form) & BIT(a->v)) == 0)
+		return;
+	a->any = true;
+	a->all &= loop_stride(e->form, a->v, a->k->var[a->v].extent, &s) && s == 1;
+}
+
+static bool adjoins(const loop_kernel *k, const expr *f, int32_t v)
+{
+	struct along a = {k, v, false, true};
+
+	loop_walk(k->a, f, on_read, &a);
+	return a.any && a.all;
 }
 
 int32_t contract_last_of(const contract *c, const contract_product *p,
 	const expr *f, int32_t usual, int32_t other)
 {
-	const ix_form *at = p->matrix ? f->arg[0]->form : NULL;
-
-	return at != NULL && !adjoins(c->k, at, usual) &&
-			       adjoins(c->k, at, other)
+	return p->matrix && !adjoins(c->k, f, usual) && adjoins(c->k, f, other)
 		       ? other
 		       : usual;
 }

@@ -50,8 +50,9 @@ static bool adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
 
 static int64_t lanes_of(const contract *c, const contract_product *p)
 {
-	return machine_lanes(c->k->machine,
-		(int32_t)dtype_size(c->k->eqn[p->eqn].acc[0]));
+	size_t size = dtype_size(c->k->eqn[p->eqn].acc[0]);
+
+	return machine_lanes(c->k->machine, (int32_t)size);
 }
 
 struct rows {
@@ -385,10 +386,7 @@ void contract_sizes(contract *c, contract_product *p)
 	p->lanes = (int32_t)lanes_of(c, p);
 	p->vectors = contract_extent(c, p->j) > p->lanes ? 2 : 1;
 	panel = (int64_t)p->lanes * p->vectors;
-	/*
-	 * registers: accumulators, a row of the panel, an element of the other
-	 * factor
-	 */
+	/* registers: accumulators, a row of the panel, an element of the rest */
 	fit = (m->vector_registers - 4) / 2;
 	p->tile = equal_or_near(contract_extent(c, p->i), fit);
 	if (m->block.warps > 1 && !p->turned) {
@@ -444,7 +442,9 @@ static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
 static tn_dtype packed(
 	const contract *c, const contract_product *p, const expr *of)
 {
-	return p->matrix ? of->arg[0]->dtype : c->k->eqn[p->eqn].acc[0];
+	bool as_read = p->matrix && (of != p->x || !p->wide_x);
+
+	return as_read ? of->arg[0]->dtype : c->k->eqn[p->eqn].acc[0];
 }
 
 /*
@@ -612,7 +612,7 @@ static void pack_y(contract *c, contract_product *p, loop_node *panel)
 				return;
 			}
 	copy = in_rows(c, p, y, eqn, n, var);
-	if (!p->matrix) /* whose instructions take whole pieces */
+	if (!p->matrix) /* instructions take whole pieces */
 		put_needs(c, p, in, copy);
 	loop_node_adopt(k->a, panel, copy);
 }
@@ -627,9 +627,8 @@ static void pack_x(contract *c, contract_product *p, loop_node *body)
 
 	n = order_vars(c, p, in, contract_last_of(c, p, p->x, p->s, p->i), var);
 	eqn = add_pack(c, p->x, packed(c, p, p->x), n, var, &p->x);
-	if (p->matrix) { /* whose instructions take terms that adjoin */
-		copy = in_rows(c, p, p->x, eqn, n, var);
-		loop_node_adopt(k->a, body, copy);
+	if (p->matrix) { /* whose rows have lanes */
+		loop_node_adopt(k->a, body, in_rows(c, p, p->x, eqn, n, var));
 		return;
 	}
 	copy = statement(c, LOOP_STMT, eqn);
@@ -697,7 +696,7 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->start = !p->begun;
 	t->finish = p->finish;
 	t->matrix = p->matrix;
-	t->checked = p->inexact && dtype_is_float(c->k->eqn[p->eqn].acc[0]);
+	t->checked = (p->inexact || p->wide_x) && dtype_is_float(c->k->eqn[p->eqn].acc[0]);
 	t->size = p->tile;
 	t->lanes = p->lanes;
 	t->unroll = p->vectors;

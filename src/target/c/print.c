@@ -303,13 +303,14 @@ static void multiply(printer *p, const kern_stmt *s, int32_t i)
 	const char *of = c_use(p, s->type.dt == TN_F16 ? "f32_from_f16" : "f32_from_bf16",
 		TN_F32, 1);
 	const char *r = c_name(p, s->acc[i]);
+	const char *x = p->k->array.at[s->at.array].dtype == TN_F32 ? "(float)" : of;
 
 	c_line(p, "	for (int k = 0, r = l / 4 + %d, c = 2 * (l %% 4) + %d; k < %d; k++)",
 		8 * (i / 2 % 2), i / 4 * 8 + i % 2, kern_part_terms(s));
 	c_line(p,
 		"		%s[l] = __builtin_fmaf(%s((&%s)[%" PRId64
 		" * %s]), %s((&%s)[%" PRId64 " * %s]), %s[l]);",
-		r, of, c_element(p, &s->at), s->n, s->at_turned ? "k + r" : "r + k",
+		r, x, c_element(p, &s->at), s->n, s->at_turned ? "k + r" : "r + k",
 		of, c_element(p, &s->from), s->m, s->from_turned ? "c + k" : "k + c",
 		r);
 }

@@ -242,3 +242,44 @@ MMA_PART(mma_columns_turned_part, 2, l / 4, 2 * (l % 4) + 8 * i, y, x, d, 1)
 	}
 MMA(bf16, "bf16")
 MMA(f16, "f16")
+/*
+ * Rows in f32: each is the sum of three bf16, the largest first. Infinity and NaN are
+ * their own first part.
+ */
+[[maybe_unused]] static inline void mma_parts(unsigned *to, float x, float y)
+{
+	unsigned part[2][3];
+	for (int i = 0; i < 2; i++) {
+		float rest = i == 0 ? x : y;
+		for (int k = 0; k < 3; k++) {
+			unsigned w = __float_as_uint(rest);
+			if ((w & 0x7fffffff) > 0x7f800000)
+				w |= 0x400000;
+			w &= 0xffff0000;
+			rest = (w & 0x7f800000) == 0x7f800000 ? 0 : rest - __uint_as_float(w);
+			part[i][k] = w;
+		}
+	}
+	for (int k = 0; k < 3; k++)
+		to[4 * k] = part[0][k] >> 16 | part[1][k];
+}
+[[maybe_unused]] static inline void mma_split_at(unsigned *to, const float *p,
+	__INT64_TYPE__ n, __INT64_TYPE__ m, int rows, int terms)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 4; i++) {
+		const int r = l / 4 + 8 * (i & 1), t = 2 * (l % 4) + 8 * (i >> 1);
+		mma_parts(to + i, r < rows && t < terms ? p[n * r + m * t] : 0,
+			r < rows && t + 1 < terms ? p[n * r + m * (t + 1)] : 0);
+	}
+}
+#define mma_split(to, p, n) mma_split_at((to), (p), (n), 1, 16, 16)
+#define mma_split_turned(to, p, n) mma_split_at((to), (p), 1, (n), 16, 16)
+#define mma_split_part(to, p, n, r, t) mma_split_at((to), (p), (n), 1, (r), (t))
+#define mma_split_turned_part(to, p, n, r, t) mma_split_at((to), (p), 1, (n), (r), (t))
+[[maybe_unused]] static inline void mma_parts_bf16(float *a, float *b, float *c, float *d,
+	const unsigned *x, const unsigned *y)
+{
+	for (int k = 2; k >= 0; k--)
+		mma_bf16(a, b, c, d, x + 4 * k, y);
+}

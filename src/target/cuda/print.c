@@ -418,13 +418,22 @@ static const char *loader(const printer *p, const kern_access *at,
 		part ? "_part" : "", shared ? "_shared" : "");
 }
 
+/* Are rows f32, of which parts are multiplied? */
+static bool is_split(const printer *p, const kern_stmt *s)
+{
+	return p->k->array.at[s->at.array].dtype == TN_F32;
+}
+
 static void rows_of(printer *p, const kern_stmt *s)
 {
 	int32_t rows = kern_part_rows(s), terms = kern_part_terms(s);
 	bool part = rows < KERN_MMA_ROWS || terms < KERN_MMA_TERMS;
 
 	c_line(p, "%s(rows, &%s, %" PRId64 "%s);",
-		loader(p, &s->at, "mma_rows", s->at_turned, part),
+		is_split(p, s) ? arena_printf(p->a, "mma_split%s%s",
+					 s->at_turned ? "_turned" : "",
+					 part ? "_part" : "")
+			       : loader(p, &s->at, "mma_rows", s->at_turned, part),
 		c_element(p, &s->at), s->n,
 		part ? arena_printf(p->a, ", %d, %d", rows, terms) : "");
 }
@@ -449,11 +458,12 @@ static void multiply(printer *p, const kern_stmt *s)
 
 	c_line(p, "{");
 	p->depth++;
-	c_line(p, "unsigned rows[4], columns[2];");
+	c_line(p, "unsigned rows[%d], columns[2];", is_split(p, s) ? 12 : 4);
 	rows_of(p, s);
 	for (int32_t i = 0; 2 * i < kern_part_columns(s); i += 4) {
 		columns_of(p, s, 2 * i);
-		c_line(p, "mma_%s(&%s, &%s, &%s, &%s, rows, columns);", t,
+		c_line(p, "mma_%s%s(&%s, &%s, &%s, &%s, rows, columns);",
+			is_split(p, s) ? "parts_" : "", t,
 			c_name(p, s->acc[i]), c_name(p, s->acc[i + 1]),
 			c_name(p, s->acc[i + 2]), c_name(p, s->acc[i + 3]));
 	}

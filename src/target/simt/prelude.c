@@ -694,6 +694,65 @@ SIMT_USED static void simt_mma(float *const *sum, const unsigned *x,
 				value(SIMT_HALF(columns[i % 2][k % 8 / 2], k / 8 * 2 + k % 2)),
 				*sum[i]);
 }
+/* The same of rows in f32, of which a word has two: row, term as in simt_mma_rows. */
+SIMT_USED static void simt_mma_split(unsigned *to, const float *p, simt_int n,
+	simt_int m, int rows, int terms, simt_int line)
+{
+	const int l = simt_now->lane;
+	int i;
+
+	for (i = 0; i < 8; i++) {
+		const int r = l / 4 + 8 * (i / 2 & 1);
+		const int t = 2 * (l % 4) + 8 * (i / 4) + i % 2;
+		float x = 0;
+
+		if (r < rows && t < terms) {
+			simt_touch(p + n * r + m * t, 4, 0, line);
+			x = p[n * r + m * t];
+		}
+		__builtin_memcpy(to + i, &x, sizeof x);
+	}
+}
+SIMT_USED static float simt_float(simt_word x, int half)
+{
+	const unsigned w = (unsigned)(x >> 32 * half);
+	float f;
+
+	__builtin_memcpy(&f, &w, sizeof f);
+	return f;
+}
+SIMT_USED static void simt_mma_parts(
+	float *const *sum, const unsigned *x, const unsigned *y, simt_int line)
+{
+	const int l = simt_now->lane;
+	simt_word rows[4][4], columns[2][4];
+	const simt_word *seen;
+	int i, k;
+
+	for (i = 0; i < 4; i++) {
+		seen = simt_show(x[2 * i] | (simt_word)x[2 * i + 1] << 32, line);
+		for (k = 0; k < 4; k++)
+			rows[i][k] = seen[l / 4 * 4 + k];
+	}
+	seen = simt_show(y[0] | (simt_word)y[1] << 32, line);
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < 4; k++)
+			columns[i][k] = seen[(2 * (l % 4) + i) * 4 + k];
+	for (i = 0; i < 4; i++)
+		for (k = 0; k < 16; k++)
+			*sum[i] = __builtin_fmaf(
+				simt_float(rows[i / 2 + k / 8 * 2][k % 8 / 2], k % 2),
+				simt_bf16(SIMT_HALF(columns[i % 2][k % 8 / 2], k / 8 * 2 + k % 2)),
+				*sum[i]);
+}
+#define mma_split_part(to, p, n, r, t) \
+	simt_mma_split((to), (p), (n), 1, (r), (t), __LINE__)
+#define mma_split_turned_part(to, p, n, r, t) \
+	simt_mma_split((to), (p), 1, (n), (r), (t), __LINE__)
+#define mma_split(to, p, n) mma_split_part(to, p, n, 16, 16)
+#define mma_split_turned(to, p, n) mma_split_turned_part(to, p, n, 16, 16)
+#define mma_parts_bf16(a, b, c, d, x, y) \
+	simt_mma_parts((float *const[4]){ (a), (b), (c), (d) }, (x), (y), __LINE__)
 #define mma_rows_part(to, p, n, r, t) \
 	simt_mma_rows((to), (p), (n), 1, (r), (t), __LINE__)
 #define mma_rows_turned_part(to, p, n, r, t) \
