@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""nvrtc.py [BUILD]: compiles the CUDA C of every golden to machine code for
-sm_80 and sm_90, with NVIDIA's run-time compiler, which needs no GPU.
+"""nvrtc.py [BUILD]: compiles the CUDA C of every golden and example to machine code
+for sm_80 and sm_90, with NVIDIA's run-time compiler, which needs no GPU.
 
 Fails if a text is refused, or has a warning, or if registers are spilled to
 memory. The library is looked for as the loader does, and in TENON_NVRTC, the
@@ -119,6 +119,7 @@ def main():
         return 77
     goldens = sorted(f for d in FOLDERS
                      for f in glob.glob(os.path.join(ROOT, "tests", "golden", d, "*.tn")))
+    goldens += sorted(glob.glob(os.path.join(ROOT, "examples", "*.tn")))
     if os.environ.get("TN_PART"):
         part = int(os.environ["TN_PART"]) % 4
         print(f"part {part + 1} of 4")
