@@ -60,14 +60,16 @@ static bool has_shape(const contract *c, const contract_product *p)
 
 /*
  * So many of a variable, at most: what divides its blocks if they are multiples of
- * m, so that all are alike; else the last instructions take a part.
+ * m, so that all are alike, and is not much less; else the last instructions take a
+ * part.
  */
 static int64_t pieces_of(const contract *c, int32_t var, int64_t m, int64_t most)
 {
 	int64_t n = common(c, var), all = contract_extent(c, var);
+	int64_t d = n % m == 0 ? dividing(n, m, most) : 0;
 
-	if (n % m == 0)
-		return dividing(n, m, most);
+	if (d == all || 2 * d >= most)
+		return d;
 	all = (all + m - 1) / m * m;
 	return all < most ? all : most / m * m;
 }
