@@ -10,7 +10,8 @@
  *   range_each.c  the values of a form one by one, where they are few
  *   inside.c      whether a form lies between two bounds
  *   verify.c      names, types (verify_type.c), statements
- *   verify_memory.c verify_chunks.c       bounds, races
+ *   verify_memory.c verify_chunks.c verify_elements.c
+ *                                         bounds, races
  *   barrier.c verify_warps.c              blocks of warps
  *   lanes.c                               loops by lane
  *   narrow.c      whether indices fit 32 bits

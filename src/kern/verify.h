@@ -94,6 +94,13 @@ const struct kern_fact *kern_verify_facts(struct kern_verifier *v);
 void kern_verify_early(struct kern_verifier *v);
 bool kern_arrays_overlap(const kern_kernel *k, int32_t i, int32_t j);
 
+/* verify_elements.c */
+/* Facts are those of the place of t. */
+void kern_put_facts(struct kern_verifier *v, const struct kern_touch *t);
+/* Does a chunk alone have each element of what w writes and o accesses? */
+bool kern_elements_are_apart(struct kern_verifier *v,
+	const struct kern_touch *w, const struct kern_touch *o);
+
 /* verify_chunks.c: checks that the chunks of a phase are independent */
 void kern_verify_chunks(struct kern_verifier *v);
 

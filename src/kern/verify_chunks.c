@@ -17,7 +17,7 @@
  */
 #include "kern/verify.h"
 
-enum { MAX_TERMS = 64, MAX_NEST = 24, MOST_ELEMS = 1 << 16 };
+enum { MAX_TERMS = 64, MAX_NEST = 24 };
 
 /* factor * (lo .. hi); digit: of the chunk's number, 0: anything */
 struct term {
@@ -221,14 +221,6 @@ static void take_apart(struct address *d, const kern_form *f, int64_t c,
 	}
 }
 
-/* The conditions that held there are in force again. */
-static void put_facts(struct kern_verifier *v, const struct kern_touch *t)
-{
-	v->range.fact.n = 0;
-	for (int32_t i = 0; i < t->n_facts; i++)
-		*vec_push(v->k->a, &v->range.fact) = t->facts[i];
-}
-
 /* The bounds of f where t stands: asked for once. */
 static struct kern_bounds bounds_of(struct kern_verifier *v,
 	const struct kern_touch *t, const kern_form *f)
@@ -239,7 +231,7 @@ static struct kern_bounds bounds_of(struct kern_verifier *v,
 
 	if (at >= 0)
 		return v->bounds.at[at];
-	put_facts(v, t);
+	kern_put_facts(v, t);
 	at = v->bounds.n;
 	b = vec_push(v->a, &v->bounds);
 	b->least = kern_least(&v->range, f, INT64_MAX);
@@ -278,6 +270,14 @@ static const kern_form *by_remainders(struct kern_verifier *v, const kern_form *
 	return f;
 }
 
+static void add_lanes(struct address *d, const struct kern_touch *t)
+{
+	for (int32_t i = 0; i < 2 && d->ok; i++)
+		if (t->n[i] > 1)
+			add_term(d, (struct term){.factor = t->step[i],
+					    .hi = t->n[i] - 1});
+}
+
 static struct address *address(struct kern_verifier *v, const struct kern_touch *t)
 {
 	struct address *d = arena_make(v->a, struct address);
@@ -285,12 +285,66 @@ static struct address *address(struct kern_verifier *v, const struct kern_touch 
 	d->v = v;
 	d->ok = true;
 	d->touch = t;
-	put_facts(v, t);
+	kern_put_facts(v, t);
 	take_apart(d, by_remainders(v, t->at), 1, 0);
-	for (int32_t i = 0; i < 2 && d->ok; i++)
-		if (t->n[i] > 1)
-			add_term(d, (struct term){.factor = t->step[i],
-					    .hi = t->n[i] - 1});
+	add_lanes(d, t);
+	v->range.fact.n = 0;
+	return d;
+}
+
+static int64_t coef_of(const kern_form *f, kern_val v)
+{
+	for (int32_t i = 0; i < f->n; i++)
+		if (f->t[i].v == v)
+			return f->t[i].coef;
+	return 0;
+}
+
+/* How often f has what a has besides digits: all of it as often; or 0. */
+static int64_t times_in(const kern_kernel *k, const kern_form *f,
+	const kern_form *a)
+{
+	int64_t times = 0;
+
+	for (int32_t i = 0; i < a->n; i++) {
+		int64_t c = coef_of(f, a->t[i].v);
+
+		if (is_digit(k, a->t[i].v, 0))
+			continue;
+		if (c == 0 || c % a->t[i].coef != 0 ||
+			(times != 0 && times != c / a->t[i].coef))
+			return 0;
+		times = c / a->t[i].coef;
+	}
+	return times;
+}
+
+/*
+ * A condition lo <= f - digits < hi, where the address has f times a number, as
+ * chunks that look for their elements of a scatter have it: these digits, and one
+ * interval. NULL: there is none.
+ */
+static struct address *within(struct kern_verifier *v, const struct kern_touch *t)
+{
+	struct address *d = arena_make(v->a, struct address);
+	const struct kern_fact *a = NULL;
+	int64_t c = 0;
+
+	*d = (struct address){.v = v, .ok = true, .touch = t};
+	for (int32_t i = 0; i < t->n_facts && c == 0; i++) {
+		a = &t->facts[i];
+		if (!a->wraps && a->lo != INT64_MIN && a->hi != INT64_MAX &&
+			a->f->n > 1)
+			c = times_in(v->k, t->at, a->f);
+	}
+	if (c == 0)
+		return NULL;
+	kern_put_facts(v, t);
+	take_apart(d, kern_form_sub(v->k, t->at, kern_form_scale(v->k, a->f, c)),
+		1, 0);
+	add_term(d, (struct term){.factor = c, .lo = a->lo, .hi = a->hi - 1,
+			    .part = kern_form_scale(v->k, a->f, c)});
+	add_lanes(d, t);
 	v->range.fact.n = 0;
 	return d;
 }
@@ -594,6 +648,17 @@ static bool are_apart(struct kern_verifier *v, const struct address *a,
 	return gives_chunk(v, &d->same);
 }
 
+/* The same, by what conditions say of whole addresses. */
+static bool within_are_apart(struct kern_verifier *v,
+	const struct kern_touch *w, const struct kern_touch *o,
+	const struct address *a, const struct address *b)
+{
+	const struct address *x = within(v, w), *y = within(v, o);
+
+	return (x != NULL || y != NULL) &&
+	       are_apart(v, x != NULL ? x : a, y != NULL ? y : b);
+}
+
 /*
  * Lane l alone, where its mask has it; others may be loaded, but nobody looks
  * at them.
@@ -607,7 +672,7 @@ static struct address *lane_of(
 	one->n[0] = 1;
 	one->at = kern_form_addc(v->k, t->at, l * t->step[0]);
 	if (t->mask != 0) {
-		put_facts(v, t);
+		kern_put_facts(v, t);
 		kern_assume(&v->range, t->mask, kern_form_const(v->k, l), true);
 		one->n_facts = v->range.fact.n;
 		one->facts = kern_verify_facts(v);
@@ -635,81 +700,12 @@ static bool lanes_are_apart(struct kern_verifier *v,
 	return true;
 }
 
-/* Who writes each element: 1 + the chunk; 0 nobody. */
-struct owners {
-	int32_t *of;
-	int64_t n;
-	const struct kern_touch *t;
-	bool writes;
-};
-
-static bool own(void *arg, int64_t at, int64_t chunk)
-{
-	struct owners *o = arg;
-
-	for (int64_t i = 0; i < o->t->n[0]; i++)
-		for (int64_t j = 0; j < o->t->n[1]; j++) {
-			int64_t e = at + i * o->t->step[0] + j * o->t->step[1];
-
-			if (e < 0 || e >= o->n ||
-				(o->of[e] != 0 && o->of[e] != chunk + 1))
-				return false;
-			if (o->writes)
-				o->of[e] = (int32_t)chunk + 1;
-		}
-	return true;
-}
-
-/* All its elements, those of lanes by their masks. */
-static bool own_all(struct kern_verifier *v, struct owners *o,
-	const struct kern_touch *t)
-{
-	kern_val chunk = v->by_warp != NULL ? v->by_warp->v
-					    : v->k->phase[v->phase].chunk;
-	bool ok = true;
-
-	for (int32_t l = 0; l < (t->mask != 0 ? t->n[0] : 1) && ok; l++) {
-		struct kern_touch one = *t;
-
-		put_facts(v, t);
-		if (t->mask != 0) {
-			one.n[0] = 1;
-			one.at = kern_form_addc(v->k, t->at, l * t->step[0]);
-			kern_assume(&v->range, t->mask,
-				kern_form_const(v->k, l), true);
-		}
-		o->t = &one;
-		ok = kern_is_never(&v->range) ||
-		     kern_each(&v->range, one.at, chunk, own, o);
-		o->t = t;
-	}
-	v->range.fact.n = 0;
-	return ok;
-}
-
-/* Element by element, where they are few. */
-static bool elements_are_apart(struct kern_verifier *v,
-	const struct kern_touch *w, const struct kern_touch *o)
-{
-	const kern_array *a = &v->k->array.at[w->array];
-	struct owners all = {.n = a->elems, .writes = true};
-
-	if (a->elems > MOST_ELEMS || (a->space != KERN_PARAM &&
-					     w->array != o->array))
-		return false;
-	all.of = arena_array(v->a, int32_t, a->elems + 1);
-	if (!own_all(v, &all, w))
-		return false;
-	all.writes = o->write && o != w;
-	return o == w || own_all(v, &all, o);
-}
-
 static void meet(struct kern_verifier *v, const struct kern_touch *w,
 	const struct kern_touch *o, const struct address *a,
 	const struct address *b)
 {
-	if (are_apart(v, a, b) || lanes_are_apart(v, w, o) ||
-		elements_are_apart(v, w, o))
+	if (are_apart(v, a, b) || within_are_apart(v, w, o, a, b) ||
+		lanes_are_apart(v, w, o) || kern_elements_are_apart(v, w, o))
 		return;
 	v->s = w->s;
 	if (v->by_warp != NULL)

@@ -453,6 +453,28 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"%2, 0, 3", "%2, 0, 4", "bounds"},
+	{"rows of a scatter by two indices, those of the chunk",
+		"kernel 0 scatter_nd_add {\n"
+		"  param p0: f32[160000] out\n"
+		"  param p1: i64[6] in\n"
+		"  check 1: at in 0 .. 200\n"
+		"  check 2: at in 0 .. 200\n"
+		"  phase of 400 chunks {\n"
+		"    for %i0 = 100*chunk .. 100*chunk + 100 {\n"
+		"      store p0[4*%i0] part 4 = f32x4 splat f32(0)\n"
+		"    }\n"
+		"    for %i1 = 0 .. 3 {\n"
+		"      %2: i64 = load p1[2*%i1]\n"
+		"      %3: i64 = check %2, 1\n"
+		"      %4: i64 = load p1[2*%i1 + 1]\n"
+		"      %5: i64 = check %4, 2\n"
+		"      if inside -100*chunk + 200*%3 + %5, 0, 100 {\n"
+		"        store p0[800*%3 + 4*%5] part 4 = f32x4 splat f32(1)\n"
+		"      }\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"0, 100 {", "0, 101 {", "race"},
 	{"elements of a sum, each by a chunk",
 		"kernel 0 split {\n"
 		"  param p0: f32[1] out\n"
