@@ -166,8 +166,7 @@ plan_exec *api_compile(tn_context *c, arena *a, compilation *m)
 	api_compile_to(c, m, TN_LEVEL_C);
 	x = c->device->is_host ? compile_on_cpu(c, a, m->plan)
 			       : compile_on_device(c, a, m->plan);
-	if (c->device->is_host)
-		add_bodies(c, a, m, x);
+	add_bodies(c, a, m, x);
 	add_stats(c, m);
 	api_profile_add(c, m, x);
 	return x;

@@ -397,7 +397,6 @@ static void build(void *arg)
 	x = onnx_import_new(k->a, m->m);
 	onnx_fold_from(x, m->fold_from);
 	onnx_train(x, m->training, m->logits);
-	onnx_unroll(x, !m->c->device->is_host);
 	for (int32_t i = 0; i < m->dim.n; i++)
 		onnx_set_dim(x, m->dim_name.at[i], m->dim.at[i]);
 	for (int32_t i = 0; i < onnx_n_inputs(m->m); i++)

@@ -73,8 +73,8 @@ void api_onnx_stage(void *arg)
 {
 	struct api_onnx_build *k = arg;
 	tn_onnx *m = k->m;
-	onnx_runner runner = {make_stage, run_stage, m->c,
-		!m->c->device->is_host, m->c->program_bytes};
+	onnx_runner runner = {
+		make_stage, run_stage, m->c, m->c->program_bytes};
 	int32_t n_in = onnx_n_inputs(m->m), n_out = onnx_n_outputs(m->m);
 	tn_program *p;
 

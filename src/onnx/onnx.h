@@ -135,8 +135,8 @@ void onnx_fold_from(onnx_import *x, int64_t n_elems);
  * training).
  */
 void onnx_train(onnx_import *x, bool training, bool logits);
-/* Loops become calls of their rounds, one after another: for devices that run no
- * loops, and for tests. */
+/* Loops become calls of their rounds, one after another: for tests, which compare
+ * both. */
 void onnx_unroll(onnx_import *x, bool unrolled);
 /* Value of input i: n arrays (1 for a tensor), whose data is borrowed. */
 void onnx_give(
@@ -170,7 +170,6 @@ typedef struct onnx_runner {
 	void (*run)(void *arg, void *made, const void *const *in,
 		void *const *out);
 	void *arg;
-	bool unrolled; /* as onnx_unroll */
 	size_t most_bytes; /* of all programs that are kept */
 } onnx_runner;
 

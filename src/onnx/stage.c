@@ -267,7 +267,6 @@ static void import(path *q)
 	x->path = q;
 	x->decide = decide;
 	onnx_fold_from(x, s->fold);
-	onnx_unroll(x, s->runner.unrolled);
 	for (int32_t i = 0; i < s->m->input.n; i++)
 		onnx_give(x, i, 1, &q->in[i]);
 	g->p = onnx_import_run(x);

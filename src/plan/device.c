@@ -8,7 +8,8 @@
  *   before a step that writes a param of the caller,
  *   before an opaque row, which the host runs, and at the end,
  *
- * if a launch with checks has run since. So after a check that failed, nothing has
+ * if a launch with checks has run since. The rounds of a loop are launched like the
+ * rest, without a look between them. So after a check that failed, nothing has
  * been written that is not private to the run; the indices themselves are clamped
  * in kernels. A run without checks does not wait at all.
  */
@@ -22,7 +23,8 @@ struct checks {
 	int32_t n_cells;
 	void *at; /* the cells, on the device; before them one for all others */
 	int64_t *seen; /* room for them on the host */
-	bool any;      /* launches with checks have run since the last look */
+	bool any; /* launches with checks have run since the last look, here or in
+		   * the body of a loop */
 	int64_t n_host; /* opaque rows that the host has run */
 	const char *row; /* the last one */
 };
@@ -97,14 +99,23 @@ void plan_device_open(plan_exec *x)
 
 /* ---- a run ------------------------------------------------------------- */
 
-void plan_device_begin(plan_exec *x)
+/* No check has failed; as deep as loops are. */
+static void clear_cells(plan_exec *x)
 {
 	struct checks *c = x->checks;
 
 	c->any = false;
-	x->d->begin(x->d, x->a, &x->lists);
 	x->d->fill(x->d, c->at, RUN_NO_ERROR & 0xff,
 		(size_t)(c->n_cells + 1) * sizeof *c->seen);
+	for (int32_t i = 0; i < x->p->launch.n; i++)
+		if (x->bound[i].body != NULL)
+			clear_cells(x->bound[i].body);
+}
+
+void plan_device_begin(plan_exec *x)
+{
+	x->d->begin(x->d, x->a, &x->lists);
+	clear_cells(x);
 }
 
 /* Have these indices not been overwritten since, by a tensor in their place? */
@@ -138,17 +149,49 @@ static void look(plan_exec *x, int32_t s)
 	}
 }
 
+/* .. and into the bodies of its loops */
+static void look_all(plan_exec *x, int32_t s)
+{
+	x->checks->any = false;
+	if (x->checks->n_cells > 0)
+		look(x, s);
+	for (int32_t i = 0; i < x->p->launch.n; i++) {
+		plan_exec *body = x->bound[i].body;
+
+		if (body != NULL && body->checks->any)
+			look_all(body, body->p->step.n);
+	}
+}
+
+/* Does the host run it, or a part of it? */
+static bool is_of_host(const struct bound *b)
+{
+	const plan_exec *body = b->body;
+	bool any = b->code == NULL && body == NULL;
+
+	for (int32_t i = 0; body != NULL && i < body->p->launch.n && !any; i++)
+		any = is_of_host(&body->bound[i]);
+	return any;
+}
+
 void plan_device_before(plan_exec *x, int32_t s)
 {
-	struct checks *c = x->checks;
+	const struct checks *c = x->checks;
 
 	if (!c->any)
 		return;
 	if (s < x->p->step.n && !c->writes[s] &&
-		x->bound[x->p->step.at[s].first].code != NULL)
+		!is_of_host(&x->bound[x->p->step.at[s].first]))
 		return;
-	c->any = false;
-	look(x, s);
+	look_all(x, s);
+}
+
+static void run_rounds(plan_exec *x, struct bound *b)
+{
+	const plan_exec *body = b->body;
+
+	b->run(b->rounds);
+	x->checks->any = x->checks->any || body->checks->any;
 }
 
 void plan_device_step(plan_exec *x, const plan_step *step)
@@ -158,6 +201,10 @@ void plan_device_step(plan_exec *x, const plan_step *step)
 	for (int32_t i = step->first; i < step->first + step->n; i++) {
 		struct bound *b = &x->bound[i];
 
+		if (b->rounds != NULL) {
+			run_rounds(x, b);
+			continue;
+		}
 		if (b->code == NULL) {
 			plan_device_opaque(x, b);
 			continue;
@@ -209,15 +256,48 @@ void plan_device_opaque(plan_exec *x, struct bound *b)
 	x->checks->row = e->opaque->name;
 }
 
-void plan_device_end(plan_exec *x)
+/* The copies of steady inputs were noted, and may not have been made. */
+static void forget_copies(plan_exec *x)
 {
-	x->d->cancel(x->d);
+	for (int32_t i = 0; i < x->p->launch.n; i++) {
+		struct bound *b = &x->bound[i];
+
+		memset(b->version, 0, sizeof b->version);
+		if (b->body != NULL)
+			forget_copies(b->body);
+	}
+}
+
+static void clear_rooms(plan_exec *x)
+{
 	if (x->room != NULL)
 		arena_clear(x->room);
+	for (int32_t i = 0; i < x->p->launch.n; i++)
+		if (x->bound[i].body != NULL)
+			clear_rooms(x->bound[i].body);
+}
+
+void plan_device_end(plan_exec *x, bool failed)
+{
+	x->d->cancel(x->d);
+	clear_rooms(x);
+	if (failed)
+		forget_copies(x);
 }
 
 int64_t plan_exec_n_host(const plan_exec *x, const char **row)
 {
+	int64_t n = x->checks != NULL ? x->checks->n_host : 0;
+
 	*row = x->checks != NULL ? x->checks->row : NULL;
-	return x->checks != NULL ? x->checks->n_host : 0;
+	for (int32_t i = 0; x->checks != NULL && i < x->p->launch.n; i++) {
+		const char *inner;
+		int64_t more = x->bound[i].body == NULL ? 0
+			: plan_exec_n_host(x->bound[i].body, &inner);
+
+		n += more;
+		if (more > 0 && *row == NULL)
+			*row = inner;
+	}
+	return n;
 }

@@ -392,10 +392,10 @@ static void run_steps(void *arg)
 		if (x->p->poison && s + 1 < x->p->step.n)
 			poison(x, s);
 	}
-	if (x->pool == NULL)
+	if (x->pool == NULL && !x->inner)
 		plan_device_before(x, x->p->step.n);
 	run_copies(x);
-	if (x->pool == NULL)
+	if (x->pool == NULL && !x->inner)
 		x->d->finish(x->d);
 	if (x->times != NULL)
 		x->times->n_runs++;
@@ -423,17 +423,17 @@ static void run_plan(plan_exec *x, const void *const *in,
 					  : (void *)(uintptr_t)in[at->number];
 	}
 	plan_undo_begin(x->undo);
-	if (x->pool == NULL)
+	if (x->pool == NULL && !x->inner)
 		plan_device_begin(x);
 	if (x->p->poison)
 		x->d->fill(x->d, x->slab, POISON, x->p->tensor_bytes);
-	if (!plan_undo_is_needed(x->undo) && x->pool != NULL) {
+	if (x->inner || (!plan_undo_is_needed(x->undo) && x->pool != NULL)) {
 		run_steps(x);
 		return;
 	}
 	s = env_run(arena_env(x->a), run_steps, x);
 	if (x->pool == NULL)
-		plan_device_end(x);
+		plan_device_end(x, s < 0);
 	plan_undo_end(x->undo, s < 0, in);
 	if (s < 0)
 		env_rethrow(arena_env(x->a));

@@ -29,6 +29,7 @@ struct bound {
 	/* of a loop with a compiled body (loop.c); NULL: opaque->run does it */
 	void (*run)(struct plan_rounds *r);
 	struct plan_rounds *rounds;
+	struct plan_exec *body; /* of that loop */
 	/* by phase: the input that it copies; -1: none, or the copy is not kept */
 	int32_t copies[KERN_MAX_PHASES];
 	/* by phase: the array that the copy in scratch was made of, or NULL */
@@ -72,6 +73,7 @@ struct plan_exec {
 	plan_undo *undo;
 	arena *room; /* of the current run on a device: copies for the host */
 	struct checks *checks; /* of a device (device.c) */
+	bool inner; /* on a device: the body of a loop, run by the run around it */
 	run_lists *lists; /* of a device: what runs do there */
 	struct staged *staged; /* arrays for plan_exec_run_host (stage.c) */
 };
@@ -112,6 +114,7 @@ void plan_device_begin(plan_exec *x);
 void plan_device_before(plan_exec *x, int32_t s);
 void plan_device_step(plan_exec *x, const plan_step *step);
 void plan_device_opaque(plan_exec *x, struct bound *b);
-void plan_device_end(plan_exec *x); /* also after a failed run */
+/* failed: nothing of the run may have happened. */
+void plan_device_end(plan_exec *x, bool failed);
 
 #endif

@@ -8,7 +8,8 @@
  *
  * Rows are read and written where they are, and a round allocates nothing. What
  * is the same in every round is a steady input of the body: its copies in another
- * order are made once, in the first round.
+ * order are made once, in the first round. On a device with memory of its own all
+ * of that lies there, and the host launches the rounds without waiting.
  */
 #include "plan/exec.h"
 
@@ -24,6 +25,9 @@ struct moved {
 	int64_t version;
 };
 
+/* On a device, so many launches are noted before they begin. */
+enum { MOST_NOTED = 4096 };
+
 struct plan_rounds {
 	plan_exec *x, *body;
 	struct bound *b; /* of the loop's launch */
@@ -35,6 +39,7 @@ struct plan_rounds {
 	char **room[2]; /* by carried value */
 	struct moved *moved; /* by input of the body */
 	int64_t n_runs; /* of this loop, so far */
+	int64_t together; /* rounds, on a device */
 };
 
 const ir_loop *plan_loop_of(const plan *p, int32_t i)
@@ -66,6 +71,8 @@ static void before_round(void *arg, int64_t i)
 	struct plan_rounds *r = arg;
 	int32_t n_out = r->l->body->output.n, n = r->l->n_carried;
 
+	if (!r->x->d->is_host && i > 0 && i % r->together == 0)
+		r->x->d->start(r->x->d);
 	set_carried(r, i);
 	for (int32_t k = n; k < n + r->l->n_rows; k++)
 		r->in[k] = (char *)r->b->p[n_out + k] +
@@ -81,7 +88,7 @@ static const void *aligned(struct plan_rounds *r, int32_t k)
 	size_t n = ir_type_bytes(&r->b->type[n_out + k]);
 	struct moved *m = &r->moved[k];
 
-	if ((uintptr_t)from % PLAN_ALIGN == 0)
+	if ((uintptr_t)from % PLAN_ALIGN == 0 || !r->x->d->is_host)
 		return from;
 	if (m->from == from && m->version == r->version[k])
 		return m->at;
@@ -130,6 +137,8 @@ void plan_exec_body(plan_exec *x, int32_t i, plan_exec *body)
 
 	r->x = x;
 	r->body = body;
+	r->together = 1 + MOST_NOTED / (body->p->launch.n + 1);
+	body->inner = !x->d->is_host;
 	r->b = &x->bound[i];
 	r->l = l;
 	r->in = arena_array(x->a, const void *, n_in + 1);
@@ -152,5 +161,6 @@ void plan_exec_body(plan_exec *x, int32_t i, plan_exec *body)
 				r->out_bytes[j] > 0 ? r->out_bytes[j] : 1);
 	}
 	r->b->rounds = r;
+	r->b->body = body;
 	r->b->run = run_rounds;
 }

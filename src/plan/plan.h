@@ -171,8 +171,8 @@ void plan_exec_run(plan_exec *x, const void *const *in,
  */
 void plan_exec_run_host(plan_exec *x, const void *const *in,
 	const int64_t *version, void *const *out);
-/* The loop that launch i is, or NULL; and its compiled body, both on the CPU. On
- * another device a loop runs as opaque rows do. */
+/* The loop that launch i is, or NULL; and its compiled body, on the same device:
+ * without it, a loop runs as opaque rows do. */
 const struct ir_loop *plan_loop_of(const plan *p, int32_t i);
 void plan_exec_body(plan_exec *x, int32_t i, plan_exec *body);
 /* Runs of opaque rows, which the host does for a device, and the name of the

@@ -19,6 +19,7 @@
 /* A param that is written before the last step that can fail. */
 struct saved {
 	int32_t input, tensor, step;
+	void *room; /* for the copy */
 	void *copy; /* NULL: not copied in this run */
 };
 
@@ -85,7 +86,7 @@ plan_undo *plan_undo_new(arena *a, const plan *p, run_device *d)
 	early = plan_early_writes(a, p, &n);
 	for (int32_t i = 0; i < n; i++)
 		*vec_push(a, &u->saved) = (struct saved){early[i].input,
-			early[i].tensor, early[i].step, NULL};
+			early[i].tensor, early[i].step, NULL, NULL};
 	return u;
 }
 
@@ -162,9 +163,15 @@ void plan_undo_step(plan_undo *u, int32_t step, const plan_data *d)
 		struct saved *k = &u->saved.at[i];
 
 		if (k->step == step)
-			k->copy = copied(u, d->in[k->input],
+			k->room = copied(u, d->in[k->input],
 				u->p->location[k->tensor].bytes);
 	}
+	/* if that is refused, then there is no copy, and nothing was written */
+	if (!u->d->is_host)
+		u->d->start(u->d);
+	for (int32_t i = 0; i < u->saved.n; i++)
+		if (u->saved.at[i].step == step)
+			u->saved.at[i].copy = u->saved.at[i].room;
 }
 
 void plan_undo_end(plan_undo *u, bool failed, const void *const *in)

@@ -70,9 +70,12 @@ struct run_device {
 	/* From begin to finish launches, fills and copies on the device are of one
 	 * program: what is between two calls that the host waits for (get, put,
 	 * sync, finish) happens as a whole, or fails and has not happened. *lists
-	 * is the program's, NULL at first, and lives like a. cancel: after a
-	 * failure, what has not happened does not. NULL for the CPU. */
+	 * is the program's, NULL at first, and lives like a. start: what was called
+	 * so far happens, without the host waiting for it; of a program that calls
+	 * it very often, the later parts may happen in part and fail. cancel: after
+	 * a failure, what has not happened does not. NULL for the CPU. */
 	void (*begin)(run_device *d, arena *a, run_lists **lists);
+	void (*start)(run_device *d);
 	void (*finish)(run_device *d);
 	void (*cancel)(run_device *d);
 	const run_stats *(*stats)(run_device *d); /* NULL: those of the run_jit */

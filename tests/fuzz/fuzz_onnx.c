@@ -172,7 +172,7 @@ static void stages(void *arg)
 	onnx_array *y = arena_array(in->a, onnx_array, onnx_n_outputs(in->m) + 1);
 	onnx_staged *s = onnx_staged_new(
 		in->a, in->m, 0,
-		(onnx_runner){make, run_made, in->e, false, 1 << 20});
+		(onnx_runner){make, run_made, in->e, 1 << 20});
 
 	for (int32_t i = 0; i < n; i++)
 		if (!make_array(in, onnx_input(in->m, i), &x[i]))

@@ -345,6 +345,7 @@ run_device *cuda_open(arena *a, int32_t number, const char *cache_dir)
 		.launch = launch,
 		.sync = sync,
 		.begin = cuda_begin,
+		.start = cuda_start,
 		.finish = cuda_finish,
 		.cancel = cuda_cancel,
 		.stats = stats,

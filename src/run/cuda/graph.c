@@ -4,13 +4,16 @@
  * Between begin and end, launches, copies and fills are only noted. They happen
  * as a whole when the host waits for something, and at the end: then a graph of
  * them is launched, so that either all of them run or none, and so that a list of
- * launches costs the host one call. The graphs of a program are kept, for up to
+ * launches costs the host one call. A loop of many rounds is several such lists. The graphs of a program are kept, for up to
  * four sets of addresses; for another set the one that was used least recently is
  * changed.
  */
 #include "run/cuda/local.h"
 
 enum { MOST_BINDINGS = 4 };
+/* Of a program that starts more lists than that, such as one with a loop of very
+ * many rounds, the others are not kept as graphs. */
+enum { MOST_LISTS = 64 };
 
 /* A note is a few words: its kind, then what it has. */
 enum { LAUNCH, COPY, FILL, LAUNCH_WORDS = 6, COPY_WORDS = 4 };
@@ -221,8 +224,9 @@ static void reserve_words(cuda_device *d, binding *b)
 		vec_reserve(d->noting->a, &b->word, d->word.n - b->word.n);
 }
 
-void cuda_flush(cuda_device *d)
+static void flush(cuda_device *d, bool may_divide)
 {
+	bool as_graph = !may_divide || d->n_lists < MOST_LISTS;
 	binding *b = NULL;
 	cu_result r;
 
@@ -230,7 +234,7 @@ void cuda_flush(cuda_device *d)
 		return;
 	reserve_args(d);
 	/* a graph of one node costs more than the node */
-	if (d->n_notes > 1) {
+	if (d->n_notes > 1 && as_graph) {
 		b = choose(d, next_list(d));
 		reserve_words(d, b);
 	}
@@ -239,6 +243,11 @@ void cuda_flush(cuda_device *d)
 	d->n_notes = d->word.n = 0;
 	cuda_check(d, r, "cannot launch", d->last_launch);
 	cuda_leave(d);
+}
+
+void cuda_flush(cuda_device *d)
+{
+	flush(d, false);
 }
 
 /* ---- interface --------------------------------------------------------- */
@@ -270,6 +279,11 @@ void cuda_begin(run_device *base, arena *a, run_lists **lists)
 	}
 	d->noting = *lists;
 	d->n_lists = d->n_notes = d->word.n = 0;
+}
+
+void cuda_start(run_device *base)
+{
+	flush((cuda_device *)base, true);
 }
 
 void cuda_finish(run_device *base)

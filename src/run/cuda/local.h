@@ -144,6 +144,7 @@ void cuda_note_fill(cuda_device *d, cu_address to, int byte, size_t n);
 /* What was noted happens, before something that the host waits for. */
 void cuda_flush(cuda_device *d);
 void cuda_begin(run_device *d, arena *a, run_lists **lists);
+void cuda_start(run_device *d);
 void cuda_finish(run_device *d);
 void cuda_cancel(run_device *d);
 
