@@ -10,8 +10,10 @@ build=${1:-build}
 sed '/^<!-- generated below/q' docs/onnx.md
 printf '\n## Operators\n\n'
 "$build/tenon" info --operators || exit 1
-printf '\n## Tests that are known to fail\n\n'
-sort -t ' ' -k 2 -k 1,1 tests/conform/onnx_known.txt | awk '
+
+# The tests of a file, by reason.
+known() {
+	sort -t ' ' -k 2 -k 1,1 "$1" | awk '
 	{
 		name = $1
 		$1 = ""
@@ -20,3 +22,10 @@ sort -t ' ' -k 2 -k 1,1 tests/conform/onnx_known.txt | awk '
 		reason = $0
 		printf "  `%s`\n", name
 	}'
+}
+
+printf '\n## Tests that are known to fail\n\n'
+printf "Of the 1,072 tests of Debian's libonnx-testdata (ONNX 1.12):\n\n"
+known tests/conform/onnx_known.txt
+printf '\nOf the 1,884 node tests of ONNX 1.23:\n\n'
+known tests/conform/onnx_known_newer.txt

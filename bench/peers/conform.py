@@ -1,4 +1,7 @@
-"""conform.py [--json] FOLDER: ONNX's node tests, run by ONNX Runtime.
+"""conform.py [--write] FOLDER: ONNX's node tests, run by ONNX Runtime.
+
+With --write the node tests of the onnx that is installed are written to FOLDER
+instead, a folder each, as tools/conform_onnx.sh reads them.
 
 The same comparison as `tenon check`: |x - y| <= 1e-7 + 1e-3 |y|, equal types and
 shapes; NaN is NaN. Values of types that NumPy has not, such as bfloat16, go
@@ -144,7 +147,26 @@ def one(folder):
     return None
 
 
+def write(folder):
+    """The node tests, made by their definitions."""
+    from argparse import Namespace
+    from onnx.backend.test import cmd_tools
+    from onnx.backend.test.case import node
+
+    class Cases:
+        collect_testcases = staticmethod(node.collect_testcases)
+
+    # it writes to FOLDER/node what its model_test collects
+    cmd_tools.model_test = Cases
+    cmd_tools.generate_data(Namespace(output=folder))
+    print("%d tests in %s" % (len(os.listdir(os.path.join(folder, "node"))),
+                              os.path.join(folder, "node")))
+    return 0
+
+
 def main():
+    if "--write" in sys.argv[1:]:
+        return write(sys.argv[-1])
     root, failed, n = sys.argv[-1], collections.Counter(), 0
     for name in sorted(os.listdir(root)):
         if not os.path.exists(os.path.join(root, name, "model.onnx")):

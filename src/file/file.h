@@ -65,6 +65,25 @@ void file_npz_read(arena *a, const char *path, file_named *out);
 void file_npz_parse(arena *a, const char *path, const void *bytes,
 	size_t n_bytes, file_named *out);
 
+/* ---- pictures ---- */
+
+typedef struct file_picture {
+	int64_t height, width;
+	uint8_t *rgba; /* [height, width, 4] R G B A; in the arena */
+} file_picture;
+
+/*
+ * The pixels of a file in memory: BMP, PNM (P1 to P6), and where their libraries
+ * are installed JPEG, PNG, WebP, TIFF and JPEG 2000. Grey has R = G = B; samples
+ * of more or fewer than 8 bits are scaled. false: it cannot be decoded: another
+ * format, a kind of it that is not known (JPEG of CMYK), damage.
+ *
+ * Throws TN_EINVAL: [picture.library] the format's library is not installed,
+ * which is named; [picture.size] more than 2^26 pixels.
+ */
+bool file_picture_parse(
+	arena *a, const void *bytes, size_t n, file_picture *out);
+
 /* ---- safetensors: named tensors in one file ---- */
 
 typedef struct file_tensor {

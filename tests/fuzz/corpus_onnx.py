@@ -267,6 +267,44 @@ models["int4"] = one("QuantizeLinear", [([], [0.5]), ([1], [3], 22)], opset=21)
 models["mx"] = one("DequantizeLinear", [([1], [127], 24)],
                    [port("x", [4], 23)], opset=24, output_dtype=1)
 
+
+
+def strings(name, values):
+    """Strings, in string_data."""
+    return (num(1, len(values)) + num(2, 8) + part(8, name)
+            + b"".join(part(6, v) for v in values))
+
+
+# operators that look at characters, of strings in the file
+words = [strings("w", ["Mo", "1e5", "\u00e9 b", ""])]
+for name, op, attrs in (
+        ("normalize", "StringNormalizer", {"case_change_action": "UPPER",
+                                           "stopwords": ["mo"]}),
+        ("regex", "RegexFullMatch", {"pattern": "(a|[^b-d]{1,3})+\\w?"}),
+        ("string_split", "StringSplit", {"maxsplit": 1}),
+        ("string_identity", "Identity", {})):
+    models[name] = model([node(op, ["w"], ["y"], **attrs)], [], y, words, 20)
+models["join"] = model([node("StringConcat", ["w", "w"], ["y"])], [], y, words,
+                       20)
+for to in (1, 7, 10, 11, 13):
+    models["read%d" % to] = model([node("Cast", ["w"], ["y"], to=to)], [], y,
+                                  [strings("w", ["-1", "12"])], 21)
+models["written"] = model([node("Cast", ["w"], ["y"], to=8)], [], y,
+                          [tensor("w", [3], [0.1, -2e30, float("inf")])], 21)
+
+# pictures in the file: PNM and BMP, which need no library
+dots = b"BM" + struct.pack("<IIIIiiHHIIIIII", 0, 0, 62, 40, 3, 2, 1, 8, 1, 0, 0,
+                           0, 2, 0) + bytes(4) + b"www\0"
+for name, data in (
+        ("pnm_text", b"P3 1 2 255 1 2 3 # text\n4 5 6"),
+        ("pnm_bits", b"P4 9 2\n\xa0\x80\x5f\0"),
+        ("pnm_bytes", b"P6 1 2 300\n" + bytes(12)),
+        ("bmp_runs", dots + b"\3\1\0\0\0\3\1\0\1\0\0\1"),
+        ("bmp_rows", dots[:30] + bytes(4) + dots[34:] + bytes(8))):
+    models[name] = model([node("ImageDecoder", ["w"], ["y"],
+                               pixel_format="Grayscale")], [], y,
+                         [tensor("w", [len(data)], list(data), 2)], 20)
+
 stamp = sys.argv[1]
 folder = os.path.join(os.path.dirname(stamp) or ".", "onnx")
 os.makedirs(folder, exist_ok=True)

@@ -35,7 +35,7 @@ static const struct refusal {
 	{"onnx.dim", "opset 13; in x float [N]; out y; node Neg x > y;"},
 	{"onnx.dim", "opset 13; in x float; out y; node Neg x > y;"},
 	{"onnx.elem", "opset 13; in x string [1]; out y; node Neg x > y;"},
-	{"onnx.elem", "opset 13; in x float [1]; out y; node Cast x > y : to=8;"},
+	{"onnx.elem", "opset 13; in x float [1]; out y; node Cast x > y : to=14;"},
 	{"onnx.elem", "opset 13; init x complex64 [0]; out y; node Neg x > y;"},
 	{"onnx.attr", "opset 13; in x float [1]; out y; node Cast x > y;"},
 	{"onnx.attr", "opset 13; in x float [1]; out y; node Selu x > y : alpha=1;"},

@@ -48,6 +48,25 @@
 		"float [1,1,2,2] 1 1 2 1"}
 
 static const run_case runs[] = {
+	/* "P6 2 1 5\n", (5,0,1), (0,5,2): of 5 */
+#define PICTURE "opset 20; in x uint8 [15]; out y;"
+#define FILE_PNM {"uint8 [15] 80 54 32 50 32 49 32 53 10 5 0 1 0 5 2"}
+	{PICTURE "node ImageDecoder x > y", FILE_PNM,
+		"uint8 [1,2,3] 255 0 51 0 255 102"},
+	{PICTURE "node ImageDecoder x > y : pixel_format=\"BGR\"", FILE_PNM,
+		"uint8 [1,2,3] 51 0 255 102 255 0"},
+	{PICTURE "node ImageDecoder x > y : pixel_format=\"Grayscale\"",
+		FILE_PNM, "uint8 [1,2,1] 82 161"},
+	{PICTURE "node ImageDecoder x > y : pixel_format=\"HSV\"", FILE_PNM,
+		"!onnx.attr"},
+	{"opset 20; in x uint8 [3]; out y; node ImageDecoder x > y",
+		{"uint8 [3] 1 2 3"}, "uint8 [0,0,3]"},
+	{"opset 20; in x uint8 [0]; out y; node ImageDecoder x > y : "
+	 "pixel_format=\"Grayscale\"", {"uint8 [0]"}, "uint8 [0,0,1]"},
+	{"opset 20; in x int8 [3]; out y; node ImageDecoder x > y",
+		{"int8 [3] 1 2 3"}, "!onnx.type"},
+	{"opset 20; in x uint8 [3,1]; out y; node ImageDecoder x > y",
+		{"uint8 [3,1] 1 2 3"}, "!onnx.type"},
 	{LINEAR("linear", ""), LINEAR_IN, "float [1,2,1] 8 33"},
 	{LINEAR("gated", "_ g"), LINEAR_IN, "float [1,2,1] 8 21"},
 	{LINEAR("delta", "_ _ b"), LINEAR_IN, "float [1,2,1] 8 16.5"},
