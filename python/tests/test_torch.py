@@ -64,6 +64,8 @@ CASES = {
     "write": lambda x, y: torch.zeros(4, 8).index_put((torch.tensor([1, 1, 3]),), x[:3],
                                                       accumulate=True) + y,
     "scatter": lambda x, y: x.scatter_add(1, torch.zeros(4, 8, dtype=torch.int64), y),
+    "parts": lambda x, y: (x.select_scatter(y[0], 0, 2), x.slice_scatter(y[1:3], 0, 0, 2),
+                           x.diagonal_scatter(y[0, :4]), x.t().slice_scatter(y.t(), 1)),
     "in place": lambda x, y: (x * 1).add_(y)[:, 2:].mul_(3),
     "sort": lambda x, y: (x.sort(1)[0], y.topk(3)[0], x.cumsum(0), y.max(1)[0]),
     "where": lambda x, y: torch.where(x > y, x, y * 2).clamp(-1, 1).masked_fill(y > 1, 0.),
@@ -103,6 +105,10 @@ def test_attention():
     q = rand(2, 3, 5, 4)
     both(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
          q, rand(2, 3, 5, 4), rand(2, 3, 5, 4))
+    mask = torch.randn(2, 1, 5, 6)
+    both(lambda q, k, v: F.scaled_dot_product_attention(
+        q, k, v, attn_mask=mask, enable_gqa=True),
+        rand(2, 4, 5, 4), rand(2, 2, 6, 4), rand(2, 2, 6, 4))
 
 
 def test_embedding():

@@ -84,6 +84,18 @@ def arith(b, n, row, x, y, alpha=1):
 
 
 @builder
+def known(b, n, row, x, y):
+    """The larger (or smaller) of two; of one that is NaN: the other."""
+    dtype = out(n)[0]
+    x, y = b.value(x, dtype), b.value(y, dtype)
+    m = wide(b, row, dtype, x, y)
+    if not is_float(dtype):
+        return m
+    m = b.where(b.map("isnan", x, dtype="bool"), y, m)
+    return b.where(b.map("isnan", y, dtype="bool"), x, m)
+
+
+@builder
 def div(b, n, row, x, y, rounding_mode=None):
     dtype = out(n)[0]
     x, y = b.cast(x, dtype), b.cast(y, dtype)

@@ -61,10 +61,21 @@ class Program:
         self.inputs, self.outputs = inputs, outputs  # nodes
         self.text = text
         self.program = _parse(text, "torch.tn")
+        self.check()
         self.program._compile()
         self.wants = [(tuple(v.shape), layout(v)[1], v.dtype) for v in map(val, inputs)]
         self.gives = [(tuple(v.shape), layout(v)[1], v.dtype) for v in map(val, outputs)]
         self.fixed = set()  # numbers of inputs that are written
+
+    def check(self):
+        """What the library found of shapes and dtypes is what memory is made for."""
+        for found, nodes in ((self.program.inputs, self.inputs),
+                             (self.program.outputs, self.outputs)):
+            for (name, dtype, shape), v in zip(found, map(val, nodes)):
+                order, _ = layout(v)
+                if dtype != dtype_of(v.dtype) or shape != tuple(v.shape[a] for a in order):
+                    raise AssertionError(f"{name} is {dtype}{list(shape)}, not {v.dtype} "
+                                         f"{list(v.shape)}")
 
     def __call__(self, tensors):
         kept, places = [], []

@@ -69,6 +69,13 @@ def slice_(b, n, row, x, dim=0, start=None, end=None, step=1):
 
 
 @builder
+def narrow(b, n, row, x, dim, start, length):
+    dim %= x.rank
+    start += x.shape[dim] if start < 0 else 0
+    return part(b, x, dim, start, start + length)
+
+
+@builder
 def slice_scatter(b, n, row, x, src, dim=0, start=None, end=None, step=1):
     if 0 in src.shape:
         return x
@@ -121,29 +128,58 @@ def diagonal(b, n, row, x, offset=0, dim1=0, dim2=1):
 
 
 @builder
-def as_strided(b, n, row, x, size, stride, storage_offset=None):
+def diagonal_scatter(b, n, row, x, src, offset=0, dim1=0, dim2=1):
+    i, j = dim1 % x.rank, dim2 % x.rank
+    perm = [a for a in range(x.rank) if a not in (i, j)] + [i, j]
+
+    def view(x):
+        return b.one("diagonal", [b.transpose(x, perm)], x.dtype, src.shape, k=offset)
+    return written(b, x, view, src) if 0 not in src.shape else x
+
+
+def stretch(b, n, x):
+    """x as one axis in the order of memory, and how to get back."""
     val = n.args[0].meta["val"]
     order = order_of(val.shape, val.stride())
     if order is None or val.storage_offset() != 0:
         raise Unsupported("a view of memory that is not dense")
-    count = 1
-    for e in x.shape:
-        count *= e
-    x = b.reshape(b.transpose(x, order), (count,))
+    inner = [x.shape[a] for a in order]
+    back = [order.index(a) for a in range(x.rank)]
+    flat = b.reshape(b.transpose(x, order), (_size(x.shape),))
+    return flat, lambda y: b.transpose(b.reshape(y, inner), back)
+
+
+def strided(b, size, stride, offset):
+    """A row that reads elements of one axis by strides: a view."""
     letters = [f"i{k}" for k in range(len(size))]
-    place = " + ".join([str(storage_offset or 0)] + [
+    place = " + ".join([str(offset or 0)] + [
         f"{s} * {i}" for s, i in zip(stride, letters)])
     extent = ", ".join(f"{i} < {e}" for i, e in zip(letters, size))
-    name = b.row(f"(x[n]) -> o {{ o[{', '.join(letters)}] = x[{place}]"
+    return b.row(f"(x[n]) -> o {{ o[{', '.join(letters)}] = x[{place}]"
                  + (f" for {extent}" if extent else "") + " }")
-    return b.one(name, [x], x.dtype, size)
+
+
+@builder
+def as_strided(b, n, row, x, size, stride, storage_offset=None):
+    flat, _ = stretch(b, n, x)
+    return b.one(strided(b, size, stride, storage_offset), [flat], x.dtype, size)
+
+
+@builder
+def as_strided_scatter(b, n, row, x, src, size, stride, storage_offset=None):
+    if 0 in size:
+        return x
+    flat, back = stretch(b, n, x)
+    view = strided(b, size, stride, storage_offset)
+    return back(written(b, flat, lambda f: b.one(view, [f], x.dtype, size), src))
 
 
 @builder
 def cat(b, n, row, xs, dim=0):
     dtype, shape = out(n)
-    xs = [b.cast(x, dtype) for x in xs if x.shape != (0,) or shape == (0,)]
-    xs = [x for x in xs if 0 not in x.shape] or xs[:1]
+    if 0 in shape:
+        return b.fill(shape, 0, dtype)
+    xs = [b.cast(x, dtype) for x in xs if 0 not in x.shape]
     if len(xs) == 1:
         return xs[0]
     return b.one("concat", xs, dtype, shape, axis=dim % len(shape))
@@ -172,6 +208,12 @@ def constant_pad(b, n, row, x, pads, value=0):
 def pad(b, n, row, x, pads):
     lo, hi = around(x, pads)
     return b.one(row, [x], x.dtype, out(n)[1], lo=lo, hi=hi)
+
+
+@builder
+def pad_backward(b, n, row, g, x, pads):
+    lo, hi = around(x, pads)
+    return b.adjoint(row, [x], 0, g, lo=lo, hi=hi)
 
 
 @builder

@@ -50,6 +50,6 @@ upsample_linear1d upsample_trilinear3d upsample_bicubic2d
 grid_sampler_2d col2im im2col reflection_pad1d_backward reflection_pad2d_backward
 reflection_pad3d_backward glu glu_backward _softmax_backward_data
 _log_softmax_backward_data nll_loss_forward nll_loss_backward lift _chunk_cat
-index_add index_copy masked_fill _fused_rms_norm""".split()
+index_add index_copy masked_fill addmv addr unfold unfold_backward _fused_rms_norm""".split()
 
 operators = _read()

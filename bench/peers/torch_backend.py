@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""torch_backend.py: the backend of torch.compile beside PyTorch's own.
+
+    PYTHONPATH=build/python python bench/peers/torch_backend.py [--only NAME,..] [--list]
+        [--curves] [--rounds N] [--no-inductor]
+
+Twenty architectures of torchvision and transformers, with drawn weights and small inputs.
+For each: are forward and backward programs alone, and how far are the losses of 20
+training steps from eager's (--curves stops there)? Then the processor time of one thread
+of a training step, steps of eager, Inductor and tenon in turn (medians), and that of the
+first step, compilers included, with empty caches. Prints a line of a Markdown table for
+each architecture, and the geometric means.
+"""
+import argparse
+import copy
+import math
+import os
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+
+CACHE = tempfile.mkdtemp(prefix="torch_backend.")
+os.environ.update(OMP_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="",
+                  TORCHINDUCTOR_CACHE_DIR=CACHE, TORCHINDUCTOR_COMPILE_THREADS="1",
+                  TORCHINDUCTOR_FORCE_DISABLE_CACHES="1")
+warnings.filterwarnings("ignore", message="(?!tenon)")
+
+import torch  # noqa: E402
+
+import tenon  # noqa: E402
+import tenon.torch  # noqa: E402
+
+F = torch.nn.functional
+
+
+def image(name, size=64, batch=8, **how):
+    """A net of torchvision: images to classes."""
+    def make():
+        import torchvision
+        net = getattr(torchvision.models, name)(num_classes=10, **how)
+        x, y = torch.randn(batch, 3, size, size), torch.arange(batch) % 10
+        return net, lambda net: F.cross_entropy(net(x), y)
+    return make
+
+
+def custom(build, size=32, batch=8):
+    def make():
+        import torchvision
+        net = build(torchvision.models)
+        x, y = torch.randn(batch, 3, size, size), torch.arange(batch) % 10
+        return net, lambda net: F.cross_entropy(net(x), y)
+    return make
+
+
+def words(config, model, batch=2, length=16, seq2seq=False, **sizes):
+    """A net of transformers: words to the next words."""
+    def make():
+        import transformers
+        c = getattr(transformers, config)(**sizes)
+        net = getattr(transformers, model)(c)
+        ids = torch.randint(5, 60, (batch, length))
+        given = {"labels": ids} if seq2seq else {}
+
+        def loss(net):
+            out = net(input_ids=ids, **given)
+            if seq2seq:
+                return out.loss
+            logits = out.logits if hasattr(out, "logits") else out.last_hidden_state
+            return F.cross_entropy(logits.flatten(0, 1), ids.flatten())
+        return net, loss
+    return make
+
+
+def like_bert(config, model, **more):
+    return words(config, model, vocab_size=64, hidden_size=32, num_hidden_layers=2,
+                 num_attention_heads=2, intermediate_size=64, max_position_embeddings=64,
+                 **more)
+
+
+def like_llama(config, model, **more):
+    return like_bert(config, model, num_key_value_heads=1, pad_token_id=0, **more)
+
+
+NETS = {
+    "gpt2": words("GPT2Config", "GPT2LMHeadModel", vocab_size=64, n_positions=32, n_embd=32,
+                  n_layer=2, n_head=2),
+    "bert": like_bert("BertConfig", "BertForMaskedLM"),
+    "roberta": like_bert("RobertaConfig", "RobertaForMaskedLM"),
+    "electra": like_bert("ElectraConfig", "ElectraForMaskedLM", embedding_size=32),
+    "albert": like_bert("AlbertConfig", "AlbertForMaskedLM", embedding_size=32),
+    "distilbert": words("DistilBertConfig", "DistilBertForMaskedLM", vocab_size=64, dim=32,
+                        n_layers=2, n_heads=2, hidden_dim=64, max_position_embeddings=64),
+    "llama": like_llama("LlamaConfig", "LlamaForCausalLM"),
+    "qwen2": like_llama("Qwen2Config", "Qwen2ForCausalLM"),
+    "mistral": like_llama("MistralConfig", "MistralForCausalLM"),
+    "opt": words("OPTConfig", "OPTForCausalLM", vocab_size=64, hidden_size=32, ffn_dim=64,
+                 num_hidden_layers=2, num_attention_heads=2, word_embed_proj_dim=32,
+                 max_position_embeddings=64),
+    "gpt_neox": like_bert("GPTNeoXConfig", "GPTNeoXForCausalLM"),
+    "vit": custom(lambda m: m.VisionTransformer(32, 8, 2, 2, 32, 64, num_classes=10)),
+    "convnext": custom(lambda m: m.ConvNeXt(
+        [m.convnext.CNBlockConfig(16, 32, 1), m.convnext.CNBlockConfig(32, None, 1)],
+        num_classes=10)),
+    "swin": custom(lambda m: m.SwinTransformer([4, 4], 32, [1, 1], [2, 2], [4, 4],
+                                               num_classes=10)),
+    "alexnet": image("alexnet"),
+    "squeezenet": image("squeezenet1_1"),
+    "resnet18": image("resnet18"),
+    "shufflenet": image("shufflenet_v2_x0_5"),
+    "mobilenet_v3": image("mobilenet_v3_small"),
+    "mnasnet": image("mnasnet0_5"),
+}
+
+
+class Side:
+    """One way to train the net: the same weights, data and random numbers."""
+
+    def __init__(self, net, loss, backend):
+        self.net = copy.deepcopy(net)
+        self.loss = loss
+        self.call = self.net if backend is None else torch.compile(
+            self.net, backend=backend, dynamic=False)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.01)
+        self.n = 0
+
+    def step(self):
+        torch.manual_seed(self.n)
+        self.n += 1
+        loss = self.loss(self.call)
+        self.opt.zero_grad()
+        loss.backward()
+        self.opt.step()
+        return loss.item()
+
+
+def processor_seconds():
+    return sum(os.times()[:4])
+
+
+def measured(f):
+    start = processor_seconds()
+    value = f()
+    return value, processor_seconds() - start
+
+
+def curves(eager, ours, steps=20):
+    """The greatest relative distance of losses, and the first step's seconds."""
+    worst, first = 0, 0
+    for i in range(steps):
+        a = eager.step()
+        b, seconds = measured(ours.step)
+        first = seconds if i == 0 else first
+        worst = max(worst, abs(a - b) / abs(a))
+    return worst, first
+
+
+def one(name, a):
+    torch._dynamo.reset()
+    tenon.torch._plans.clear()
+    torch.manual_seed(0)
+    net, loss = NETS[name]()
+    net.train()
+    eager, ours = Side(net, loss, None), Side(net, loss, "tenon")
+    worst, first = curves(eager, ours)
+    split = {k: v for k, v in tenon.torch.report().items() if v != "random numbers"}
+    n = len(tenon.torch.programs())
+    row = [name, str(n), ", ".join(split) or "none", f"{worst:.1e}", f"{first:.1f}"]
+    if a.curves:
+        print("| " + " | ".join(row) + " |", flush=True)
+        return None
+    sides = {"eager": eager, "tenon": ours}
+    if not a.no_inductor:
+        sides["inductor"] = Side(net, loss, "inductor")
+        row.append(f"{measured(sides['inductor'].step)[1]:.1f}")
+    times = {k: [] for k in sides}
+    for _ in range(a.rounds):
+        for k, s in sides.items():
+            start = time.thread_time()
+            s.step()
+            times[k].append(1e3 * (time.thread_time() - start))
+    ms = {k: statistics.median(v) for k, v in times.items()}
+    row += [f"{ms[k]:.2f}" for k in sides]
+    row += [f"{ms[k] / ms['tenon']:.2f}" for k in sides if k != "tenon"]
+    print("| " + " | ".join(row) + " |", flush=True)
+    return ms
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--only", default="")
+    p.add_argument("--list", action="store_true")
+    p.add_argument("--curves", action="store_true")
+    p.add_argument("--no-inductor", action="store_true")
+    p.add_argument("--rounds", type=int, default=9)
+    a = p.parse_args()
+    if a.list:
+        print("\n".join(NETS))
+        return 0
+    torch.set_num_threads(1)
+    all_ms = []
+    heads = ["net", "programs", "in PyTorch", "loss differs by", "first, s"]
+    if not a.curves:
+        heads += [] if a.no_inductor else ["Inductor first, s"]
+        heads += ["eager, ms", "tenon, ms"] + ([] if a.no_inductor else ["Inductor, ms"])
+        heads += ["eager/tenon"] + ([] if a.no_inductor else ["Inductor/tenon"])
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
+    with tenon.Context(threads=1, cache_dir=CACHE):
+        for name in NETS:
+            if not a.only or name in a.only.split(","):
+                try:
+                    all_ms.append(one(name, a))
+                except Exception as e:
+                    print(f"| {name} | {type(e).__name__}: {str(e)[:200]} |", flush=True)
+    for k in ("eager", "inductor"):
+        ratios = [m[k] / m["tenon"] for m in all_ms if m and k in m]
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            print(f"geometric mean {k}/tenon over {len(ratios)}: {mean:.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
