@@ -75,4 +75,37 @@ TN_API void tn_context_device_stats(
  */
 TN_API tn_status tn_device_wait(tn_context *c);
 
+/**
+ * The stream on which c's device works, a CUstream of CUDA's driver: for other
+ * libraries that share memory with c (the `stream` of Python's __dlpack__). NULL
+ * if the device is the CPU, or if it cannot be started.
+ *
+ * owner   borrowed from the context
+ * errors  [device.start] [device.lost]
+ * since   0.1
+ */
+TN_API void *tn_device_stream(tn_context *c);
+
+/**
+ * What is called of c from now on waits, on the device, for what `stream` has to
+ * do so far: for memory that another library fills, before or after
+ * tn_dlpack_import. NULL is CUDA's default stream. The host does not wait. On the
+ * CPU nothing happens.
+ *
+ * errors  [device.launch] the driver refuses it: the stream is of another device,
+ *         say   [device.lost]
+ * since   0.1
+ */
+TN_API tn_status tn_device_follow(tn_context *c, void *stream);
+
+/**
+ * The other way: what `stream` is given from now on waits for what was called of c
+ * so far; tensors that the other library shall read must have been computed by
+ * tn_eval, or exported.
+ *
+ * errors  as tn_device_follow
+ * since   0.1
+ */
+TN_API tn_status tn_device_lead(tn_context *c, void *stream);
+
 #endif

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { CPU = 1 };
+enum { CPU = 1, GPU = 2 }; /* of DLPack */
 
 /* ---- out: a tensor's memory for others ---- */
 
@@ -191,7 +191,7 @@ PyObject *exchange_dlpack_device(PyObject *self, PyObject *unused)
 	if (device == NULL)
 		return error_say("tensor.handle", "this tensor has ended");
 	if (strncmp(device, "cuda", 4) == 0)
-		return Py_BuildValue("ii", 2, number != NULL ? atoi(number + 1) : 0);
+		return Py_BuildValue("ii", GPU, number != NULL ? atoi(number + 1) : 0);
 	return Py_BuildValue("ii", CPU, 0);
 }
 
@@ -270,9 +270,52 @@ static PyObject *take_buffer(context *c, PyObject *o)
 	return x;
 }
 
+/* Are the elements of o on a GPU? -1: an error of Python. */
+static int is_on_gpu(PyObject *o)
+{
+	PyObject *device;
+	long type;
+
+	if (!PyObject_HasAttrString(o, "__dlpack_device__"))
+		return 0;
+	device = PyObject_CallMethod(o, "__dlpack_device__", NULL);
+	if (device == NULL)
+		return -1;
+	if (!PyTuple_Check(device) || PyTuple_Size(device) != 2) {
+		Py_DECREF(device);
+		return 0;
+	}
+	type = PyLong_AsLong(PyTuple_GetItem(device, 0));
+	Py_DECREF(device);
+	return type == -1 && PyErr_Occurred() ? -1 : type == GPU;
+}
+
+/* o.__dlpack__(): elements on a GPU are ready for what this context's stream does
+ * from now on. */
+static PyObject *ask_for_capsule(context *c, PyObject *o)
+{
+	PyObject *fn, *none, *stream, *capsule = NULL;
+	int on_gpu = is_on_gpu(o);
+	void *s = on_gpu == 1 ? tn_device_stream(c->c) : NULL;
+
+	if (on_gpu < 0)
+		return NULL;
+	if (s == NULL)
+		return PyObject_CallMethod(o, "__dlpack__", NULL);
+	fn = PyObject_GetAttrString(o, "__dlpack__");
+	none = PyTuple_New(0);
+	stream = Py_BuildValue("{s:N}", "stream", PyLong_FromVoidPtr(s));
+	if (fn != NULL && none != NULL && stream != NULL)
+		capsule = PyObject_Call(fn, none, stream);
+	Py_XDECREF(fn);
+	Py_XDECREF(none);
+	Py_XDECREF(stream);
+	return capsule;
+}
+
 static PyObject *take_dlpack(context *c, PyObject *o)
 {
-	PyObject *capsule = PyObject_CallMethod(o, "__dlpack__", NULL), *x = NULL;
+	PyObject *capsule = ask_for_capsule(c, o), *x = NULL;
 	struct taken *t;
 
 	if (capsule == NULL)

@@ -1,5 +1,6 @@
 """Memory that is shared with others; threads, forks, signals."""
 import gc
+import pathlib
 import os
 import signal
 import threading
@@ -79,6 +80,33 @@ def test_dlpack():
     gc.collect()
     with pytest.raises(AttributeError):
         tenon.from_dlpack(3)
+
+
+def test_dlpack_on_a_gpu(monkeypatch):
+    """The other library is told for which stream the elements must be ready."""
+    fake = pathlib.Path(tenon.__file__).resolve().parents[2] / "tests/fake"
+    if not (fake / "libfake_cuda.so").exists():
+        pytest.skip("the driver of the tests was not built")
+    monkeypatch.setenv("TENON_CUDA_DRIVER", str(fake / "libfake_cuda.so"))
+    monkeypatch.setenv("TENON_NVRTC", str(fake / "libfake_nvrtc.so"))
+    streams = []
+
+    class Other:
+        def __dlpack_device__(self):
+            return x.__dlpack_device__()
+
+        def __dlpack__(self, stream=None):
+            streams.append(stream)
+            return x.__dlpack__(stream=stream)
+
+    with tenon.Context(device="cuda"):
+        x = tenon.tensor([1.0, 2.0])
+        assert x.__dlpack_device__() == (2, 0)
+        y = tenon.from_dlpack(Other())
+        y += 1
+        y.eval()
+        assert x.tolist() == [2, 3]
+    assert len(streams) == 1 and isinstance(streams[0], int) and streams[0] > 2
 
 
 def test_views_are_copied_out():

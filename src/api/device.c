@@ -251,6 +251,56 @@ static void wait(void *arg)
 	c->device->sync(c->device);
 }
 
+struct stream_call {
+	tn_context *c;
+	void *stream;
+};
+
+static void find_stream(void *arg)
+{
+	struct stream_call *k = arg;
+
+	if (k->c->device->stream != NULL)
+		k->stream = k->c->device->stream(k->c->device);
+}
+
+void *tn_device_stream(tn_context *c)
+{
+	struct stream_call k = {c, NULL};
+
+	return c != NULL && api_call(c, find_stream, &k) >= 0 ? k.stream : NULL;
+}
+
+static void follow(void *arg)
+{
+	const struct stream_call *k = arg;
+
+	if (k->c->device->follow != NULL)
+		k->c->device->follow(k->c->device, k->stream);
+}
+
+tn_status tn_device_follow(tn_context *c, void *stream)
+{
+	struct stream_call k = {c, stream};
+
+	return c == NULL ? api_null("the context") : api_call(c, follow, &k);
+}
+
+static void lead(void *arg)
+{
+	const struct stream_call *k = arg;
+
+	if (k->c->device->lead != NULL)
+		k->c->device->lead(k->c->device, k->stream);
+}
+
+tn_status tn_device_lead(tn_context *c, void *stream)
+{
+	struct stream_call k = {c, stream};
+
+	return c == NULL ? api_null("the context") : api_call(c, lead, &k);
+}
+
 tn_status tn_device_wait(tn_context *c)
 {
 	return c == NULL ? api_null("the context") : api_call(c, wait, c);

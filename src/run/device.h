@@ -78,6 +78,11 @@ struct run_device {
 	void (*start)(run_device *d);
 	void (*finish)(run_device *d);
 	void (*cancel)(run_device *d);
+	/* The stream of the driver on which it works; its work waits for what another
+	 * stream has to do (follow), or the other way (lead). NULL for the CPU. */
+	void *(*stream)(run_device *d);
+	void (*follow)(run_device *d, void *stream);
+	void (*lead)(run_device *d, void *stream);
 	const run_stats *(*stats)(run_device *d); /* NULL: those of the run_jit */
 	void (*usage)(run_device *d, run_usage *out);	 /* NULL: not counted */
 };

@@ -2,7 +2,7 @@
  * fake_driver.c: libcuda.so without a GPU: see fake_cuda.h.
  */
 #define _GNU_SOURCE
-#include "fake_cuda.h"
+#include "fake_local.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,66 +12,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-#define PAGE ((size_t)4096)
-enum {
-	OK = 0,
-	INVALID = 1,
-	NO_MEMORY = 2,
-	NO_DEVICE = 100,
-	BAD_DEVICE = 101,
-	BAD_IMAGE = 200,
-	NOT_FOUND = 500,
-	BAD_CAPTURE = 901,
-	BAD_UPDATE = 910,
-	ILLEGAL = 700,
-	NO_RESOURCES = 701,
-	MAX_PARAMS = 256
-};
-
-typedef unsigned long long address;
-typedef int result;
-
-typedef struct memory {
-	struct memory *next;
-	char *at;
-	size_t n, mapped;
-} memory;
-
-typedef struct op {
-	enum { PUT, GET, COPY, FILL, LAUNCH, RECORD } kind;
-	struct op *next;
-	char *to;
-	const char *from;
-	size_t n;
-	int byte;
-	fake_block *fn;
-	unsigned grid, block, shared;
-	size_t room; /* of the emulator */
-	uint64_t param[MAX_PARAMS];
-	struct event *event;
-} op;
-
-typedef struct graph {
-	op *first, **last;
-	bool is_refused; /* what was recorded has failed */
-} graph;
-
-typedef struct stream {
-	op *first, **last;
-	graph *recorded; /* or NULL */
-} stream;
-
-typedef struct event {
-	stream *of; /* NULL: not recorded, or done */
-	int64_t n;  /* records in queues */
-} event;
-
+fake_cuda_state fake_state;
 typedef struct module {
 	void *handle;
 } module;
 
-static fake_cuda_state state;
 static memory *all;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread void *current[16];
@@ -81,10 +26,10 @@ static unsigned seed = 1;
 
 EXPORT fake_cuda_state *fake_cuda(void)
 {
-	return &state;
+	return &fake_state;
 }
 
-static _Noreturn void stop(const char *what)
+_Noreturn void fake_stop(const char *what)
 {
 	fprintf(stderr, "fake driver: %s\n", what);
 	abort();
@@ -112,7 +57,7 @@ static void open_memory(bool open)
 	for (memory *m = all; m != NULL; m = m->next)
 		if (mprotect(m->at, m->mapped - PAGE,
 			    open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
-			stop("mprotect");
+			fake_stop("mprotect");
 }
 
 /* ---- what is queued ---------------------------------------------------- */
@@ -140,17 +85,19 @@ static void run_kernel(const op *o)
 		if (failed != 0) {
 			fprintf(stderr, "fake driver: failure %lld\n",
 				(long long)failed);
-			stop("a race, or lanes that do not meet: simt_failure");
+			fake_stop("a race, or lanes that do not meet: simt_failure");
 		}
 	}
-	state.n_blocks += o->grid;
+	fake_state.n_blocks += o->grid;
 	free(order);
 	free(room);
 }
 
+static void run_first(stream *s);
+
 static void run_op(op *o)
 {
-	if (state.is_broken && o->kind != RECORD)
+	if (fake_state.is_broken && o->kind != RECORD && o->kind != WAIT)
 		return;
 	switch (o->kind) {
 	case PUT:
@@ -162,37 +109,48 @@ static void run_op(op *o)
 		memset(o->to, o->byte, o->n);
 		break;
 	case LAUNCH:
-		if (state.fault > 0 && --state.fault == 0) {
-			state.is_broken = true;
+		if (fake_state.fault > 0 && --fake_state.fault == 0) {
+			fake_state.is_broken = true;
 			break;
 		}
 		run_kernel(o);
 		break;
 	case RECORD:
+		o->event->n_done++;
 		if (--o->event->n == 0)
 			o->event->of = NULL;
+		break;
+	case WAIT:
+		while (o->event->n_done < o->at && o->of->first != NULL)
+			run_first(o->of);
+		if (o->event->n_done < o->at)
+			fake_stop("a stream waits for what is not queued");
 		break;
 	}
 }
 
-/* Runs the stream until the event is done; NULL: all of it. */
-static result drain(stream *s, const event *until)
+static void run_first(stream *s)
 {
-	open_memory(true);
-	while (s->first != NULL && (until == NULL || until->n > 0)) {
-		op *o = s->first;
+	op *o = s->first;
 
-		s->first = o->next;
-		if (s->first == NULL)
-			s->last = &s->first;
-		run_op(o);
-		free(o);
-	}
-	open_memory(false);
-	return state.is_broken ? ILLEGAL : OK;
+	s->first = o->next;
+	if (s->first == NULL)
+		s->last = &s->first;
+	run_op(o);
+	free(o);
 }
 
-static result queue(stream *s, const op *o)
+/* Runs the stream until the event is done; NULL: all of it. */
+result fake_drain(stream *s, const event *until)
+{
+	open_memory(true);
+	while (s->first != NULL && (until == NULL || until->n > 0))
+		run_first(s);
+	open_memory(false);
+	return fake_state.is_broken ? ILLEGAL : OK;
+}
+
+result fake_queue(stream *s, const op *o)
 {
 	op *copy = malloc(sizeof *copy);
 
@@ -201,23 +159,23 @@ static result queue(stream *s, const op *o)
 	if (s->recorded != NULL) {
 		*s->recorded->last = copy;
 		s->recorded->last = &copy->next;
-		state.n_captured++;
+		fake_state.n_captured++;
 		return OK;
 	}
 	*s->last = copy;
 	s->last = &copy->next;
-	return state.early ? drain(s, NULL) : OK;
+	return fake_state.early ? fake_drain(s, NULL) : OK;
 }
 
-static result enter(void)
+result fake_enter(void)
 {
 	if (depth == 0)
-		stop("a call without a current context");
+		fake_stop("a call without a current context");
 	pthread_mutex_lock(&lock);
-	return state.is_broken ? ILLEGAL : OK;
+	return fake_state.is_broken ? ILLEGAL : OK;
 }
 
-static result leave(result r)
+result fake_leave(result r)
 {
 	pthread_mutex_unlock(&lock);
 	return r;
@@ -231,10 +189,10 @@ EXPORT result cuInit(unsigned flags)
 
 	(void)flags;
 	if (!is_read) {
-		state.early = setting("FAKE_CUDA_EARLY", 0) != 0;
-		state.bytes = (size_t)setting("FAKE_CUDA_BYTES", 1ll << 32);
-		state.fail_launch = setting("FAKE_CUDA_FAIL_LAUNCH", 0);
-		state.fault = setting("FAKE_CUDA_FAULT", 0);
+		fake_state.early = setting("FAKE_CUDA_EARLY", 0) != 0;
+		fake_state.bytes = (size_t)setting("FAKE_CUDA_BYTES", 1ll << 32);
+		fake_state.fail_launch = setting("FAKE_CUDA_FAIL_LAUNCH", 0);
+		fake_state.fault = setting("FAKE_CUDA_FAULT", 0);
 	}
 	is_read = true;
 	return setting("FAKE_CUDA_DEVICES", 1) > 0 ? OK : NO_DEVICE;
@@ -328,21 +286,21 @@ EXPORT result cuDeviceTotalMem_v2(size_t *bytes, int device)
 EXPORT result cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	*context = &contexts[device];
-	state.n_contexts++;
-	return state.is_broken ? ILLEGAL : OK;
+	fake_state.n_contexts++;
+	return fake_state.is_broken ? ILLEGAL : OK;
 }
 
 EXPORT result cuDevicePrimaryCtxRelease_v2(int device)
 {
 	(void)device;
-	state.n_contexts--;
+	fake_state.n_contexts--;
 	return OK;
 }
 
 EXPORT result cuCtxPushCurrent_v2(void *context)
 {
 	if (depth == 16)
-		stop("too many contexts are pushed");
+		fake_stop("too many contexts are pushed");
 	current[depth++] = context;
 	return OK;
 }
@@ -350,7 +308,7 @@ EXPORT result cuCtxPushCurrent_v2(void *context)
 EXPORT result cuCtxPopCurrent_v2(void **context)
 {
 	if (depth == 0)
-		stop("no context is pushed");
+		fake_stop("no context is pushed");
 	*context = current[--depth];
 	return OK;
 }
@@ -359,74 +317,74 @@ EXPORT result cuCtxPopCurrent_v2(void **context)
 
 EXPORT result cuMemGetInfo_v2(size_t *unused, size_t *total)
 {
-	result r = enter();
+	result r = fake_enter();
 
-	*unused = state.bytes - state.in_use;
-	*total = state.bytes;
-	return leave(r);
+	*unused = fake_state.bytes - fake_state.in_use;
+	*total = fake_state.bytes;
+	return fake_leave(r);
 }
 
 EXPORT result cuMemAlloc_v2(address *at, size_t n)
 {
-	result r = enter();
+	result r = fake_enter();
 	memory *m;
 
 	if (r != OK || n == 0)
-		return leave(r != OK ? r : INVALID);
-	if (n > state.bytes - state.in_use)
-		return leave(NO_MEMORY);
+		return fake_leave(r != OK ? r : INVALID);
+	if (n > fake_state.bytes - fake_state.in_use)
+		return fake_leave(NO_MEMORY);
 	m = calloc(1, sizeof *m);
 	m->n = n;
 	m->mapped = (n + PAGE - 1) / PAGE * PAGE + PAGE;
 	m->at = mmap(NULL, m->mapped, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m->at == MAP_FAILED)
-		stop("mmap");
+		fake_stop("mmap");
 	memset(m->at, 0xcb, n);
 	mprotect(m->at, m->mapped, PROT_NONE);
 	m->next = all;
 	all = m;
-	state.in_use += n;
-	state.n_memory++;
+	fake_state.in_use += n;
+	fake_state.n_memory++;
 	*at = (address)(uintptr_t)m->at;
-	return leave(OK);
+	return fake_leave(OK);
 }
 
 EXPORT result cuMemFree_v2(address at)
 {
-	result r = enter();
+	result r = fake_enter();
 
 	for (memory **m = &all; *m != NULL; m = &(*m)->next)
 		if ((address)(uintptr_t)(*m)->at == at) {
 			memory *gone = *m;
 
 			*m = gone->next;
-			state.in_use -= gone->n;
-			state.n_memory--;
+			fake_state.in_use -= gone->n;
+			fake_state.n_memory--;
 			munmap(gone->at, gone->mapped);
 			free(gone);
-			return leave(r);
+			return fake_leave(r);
 		}
-	stop("memory is freed that is not the device's");
+	fake_stop("memory is freed that is not the device's");
 }
 
 EXPORT result cuMemHostAlloc(void **at, size_t n, unsigned flags)
 {
-	result r = enter();
+	result r = fake_enter();
 
 	(void)flags;
 	*at = malloc(n);
-	state.n_pinned++;
-	return leave(r);
+	fake_state.n_pinned++;
+	return fake_leave(r);
 }
 
 EXPORT result cuMemFreeHost(void *at)
 {
-	result r = enter();
+	result r = fake_enter();
 
 	free(at);
-	state.n_pinned--;
-	return leave(r);
+	fake_state.n_pinned--;
+	return fake_leave(r);
 }
 
 /* Does a copy in the queue read this memory of the host? */
@@ -440,23 +398,23 @@ static bool is_read(const stream *s, const char *at, size_t n)
 
 static result move(stream *s, int kind, char *to, const char *from, size_t n)
 {
-	result r = enter();
+	result r = fake_enter();
 
 	if (r != OK)
-		return leave(r);
+		return fake_leave(r);
 	if (s->recorded != NULL && kind != COPY)
-		stop("a copy from or to the host is recorded");
+		fake_stop("a copy from or to the host is recorded");
 	if ((kind == PUT || kind == COPY) && find(to, n) == NULL)
-		stop("a copy to what is not memory of the device");
+		fake_stop("a copy to what is not memory of the device");
 	if ((kind == GET || kind == COPY) && find(from, n) == NULL)
-		stop("a copy from what is not memory of the device");
+		fake_stop("a copy from what is not memory of the device");
 	if ((kind == PUT && find(from, n)) || (kind == GET && find(to, n)))
-		stop("memory of the device is used as memory of the host");
-	state.n_put += kind == PUT;
-	state.n_get += kind == GET;
+		fake_stop("memory of the device is used as memory of the host");
+	fake_state.n_put += kind == PUT;
+	fake_state.n_get += kind == GET;
 	if (kind == GET && !is_read(s, to, n))
 		memset(to, 0xdb, n); /* until the host waits */
-	return leave(queue(s, &(op){.kind = kind, .to = to, .from = from, .n = n}));
+	return fake_leave(fake_queue(s, &(op){.kind = kind, .to = to, .from = from, .n = n}));
 }
 
 EXPORT result cuMemcpyHtoDAsync_v2(
@@ -480,94 +438,21 @@ EXPORT result cuMemcpyDtoDAsync_v2(
 EXPORT result cuMemsetD8Async(
 	address to, unsigned char byte, size_t n, stream *s)
 {
-	result r = enter();
+	result r = fake_enter();
 
 	if (r != OK)
-		return leave(r);
+		return fake_leave(r);
 	if (find((char *)(uintptr_t)to, n) == NULL)
-		stop("what is filled is not memory of the device");
-	return leave(queue(s, &(op){.kind = FILL, .to = (char *)(uintptr_t)to,
+		fake_stop("what is filled is not memory of the device");
+	return fake_leave(fake_queue(s, &(op){.kind = FILL, .to = (char *)(uintptr_t)to,
 				      .byte = byte, .n = n}));
-}
-
-/* ---- streams and events ------------------------------------------------ */
-
-EXPORT result cuStreamCreate(stream **s, unsigned flags)
-{
-	result r = enter();
-
-	(void)flags;
-	*s = calloc(1, sizeof **s);
-	(*s)->last = &(*s)->first;
-	state.n_streams++;
-	return leave(r);
-}
-
-EXPORT result cuStreamDestroy_v2(stream *s)
-{
-	result r = enter();
-
-	(void)drain(s, NULL);
-	free(s);
-	state.n_streams--;
-	return leave(r);
-}
-
-EXPORT result cuStreamSynchronize(stream *s)
-{
-	(void)enter();
-	if (s->recorded != NULL)
-		stop("a stream is waited for while it is recorded");
-	state.n_waits++;
-	return leave(drain(s, NULL));
-}
-
-EXPORT result cuEventCreate(event **e, unsigned flags)
-{
-	result r = enter();
-
-	(void)flags;
-	*e = calloc(1, sizeof **e);
-	state.n_events++;
-	return leave(r);
-}
-
-EXPORT result cuEventDestroy_v2(event *e)
-{
-	result r = enter();
-
-	if (e->of != NULL)
-		(void)drain(e->of, NULL);
-	free(e);
-	state.n_events--;
-	return leave(r);
-}
-
-EXPORT result cuEventRecord(event *e, stream *s)
-{
-	result r = enter();
-
-	if (r != OK)
-		return leave(r);
-	e->of = s;
-	e->n++;
-	return leave(queue(s, &(op){.kind = RECORD, .event = e}));
-}
-
-EXPORT result cuEventSynchronize(event *e)
-{
-	result r = enter();
-
-	if (e->of != NULL)
-		r = drain(e->of, e);
-	return leave(r);
 }
 
 /* ---- modules and launches ---------------------------------------------- */
 
 EXPORT result cuModuleLoadData(module **m, const void *image)
 {
-	result r = enter();
+	result r = fake_enter();
 	const char *bytes = image;
 	uint64_t n;
 	static long long number;
@@ -575,32 +460,32 @@ EXPORT result cuModuleLoadData(module **m, const void *image)
 	FILE *f;
 
 	if (r != OK || memcmp(bytes, FAKE_MAGIC, 8) != 0)
-		return leave(r != OK ? r : BAD_IMAGE);
+		return fake_leave(r != OK ? r : BAD_IMAGE);
 	memcpy(&n, bytes + 8, 8);
 	/* a name of its own: the loader takes equal names for one library */
 	snprintf(path, sizeof path, "/tmp/fake-module-%d-%lld.so", (int)getpid(),
 		number++);
 	f = fopen(path, "wb");
 	if (f == NULL || fwrite(bytes + 16, 1, n, f) != n || fclose(f) != 0)
-		stop("a module cannot be written");
+		fake_stop("a module cannot be written");
 	*m = calloc(1, sizeof **m);
 	(*m)->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	unlink(path);
 	if ((*m)->handle == NULL)
-		stop(dlerror());
-	state.n_modules++;
-	state.n_loaded++;
-	return leave(OK);
+		fake_stop(dlerror());
+	fake_state.n_modules++;
+	fake_state.n_loaded++;
+	return fake_leave(OK);
 }
 
 EXPORT result cuModuleUnload(module *m)
 {
-	result r = enter();
+	result r = fake_enter();
 
 	dlclose(m->handle);
 	free(m);
-	state.n_loaded--;
-	return leave(r);
+	fake_state.n_loaded--;
+	return fake_leave(r);
 }
 
 struct function {
@@ -615,12 +500,12 @@ static struct function *functions;
 EXPORT result cuModuleGetFunction(
 	struct function **f, module *m, const char *name)
 {
-	result r = enter();
+	result r = fake_enter();
 	void *at = dlsym(m->handle, name);
 	char n[512];
 
 	if (r != OK || at == NULL)
-		return leave(r != OK ? r : NOT_FOUND);
+		return fake_leave(r != OK ? r : NOT_FOUND);
 	*f = calloc(1, sizeof **f);
 	memcpy(&(*f)->fn, &at, sizeof at);
 	at = dlsym(m->handle, "fake_memory");
@@ -629,17 +514,17 @@ EXPORT result cuModuleGetFunction(
 	(*f)->n = dlsym(m->handle, n);
 	(*f)->next = functions;
 	functions = *f;
-	return leave(OK);
+	return fake_leave(OK);
 }
 
 EXPORT result cuFuncSetAttribute(struct function *f, int which, int value)
 {
-	result r = enter();
+	result r = fake_enter();
 
 	if (r != OK || which != 8 || value < 0 || value > 227 << 10)
-		return leave(r != OK ? r : INVALID);
+		return fake_leave(r != OK ? r : INVALID);
 	f->shared = value;
-	return leave(OK);
+	return fake_leave(OK);
 }
 
 #ifndef FAKE_LACKS
@@ -647,150 +532,28 @@ EXPORT result cuLaunchKernel(struct function *f, unsigned grid, unsigned grid_y,
 	unsigned grid_z, unsigned block, unsigned block_y, unsigned block_z,
 	unsigned shared, stream *s, void **params, void **extra)
 {
-	result r = enter();
+	result r = fake_enter();
 	op o = {.kind = LAUNCH, .fn = f->fn, .grid = grid, .block = block,
 		.shared = shared, .room = f->room(block / 32, shared)};
 
 	if (r != OK)
-		return leave(r);
-	if (state.fail_launch > 0 && --state.fail_launch == 0) {
+		return fake_leave(r);
+	if (fake_state.fail_launch > 0 && --fake_state.fail_launch == 0) {
 		if (s->recorded != NULL)
 			s->recorded->is_refused = true;
-		return leave(NO_RESOURCES);
+		return fake_leave(NO_RESOURCES);
 	}
 	if (grid == 0 || grid_y != 1 || grid_z != 1 || block % 32 != 0 ||
 		block == 0 || block > 1024 || block_y != 1 || block_z != 1 ||
 		(shared > 48 << 10 && (int)shared > f->shared) ||
 		extra != NULL)
-		return leave(INVALID);
+		return fake_leave(INVALID);
 	if (*f->n > MAX_PARAMS)
-		stop("too many params");
+		fake_stop("too many params");
 	for (int i = 0; i < *f->n; i++) /* each has 8 bytes */
 		memcpy(&o.param[i], params[i], 8);
-	state.n_launches++;
-	return leave(queue(s, &o));
+	fake_state.n_launches++;
+	return fake_leave(fake_queue(s, &o));
 }
 #endif
 
-/* ---- graphs ------------------------------------------------------------ */
-
-static graph *new_graph(void)
-{
-	graph *g = calloc(1, sizeof *g);
-
-	g->last = &g->first;
-	state.n_graphs++;
-	return g;
-}
-
-static void empty(graph *g)
-{
-	for (op *next, *o = g->first; o != NULL; o = next) {
-		next = o->next;
-		free(o);
-	}
-	g->first = NULL;
-	g->last = &g->first;
-}
-
-static void take(graph *to, const graph *from)
-{
-	empty(to);
-	for (const op *o = from->first; o != NULL; o = o->next) {
-		op *copy = malloc(sizeof *copy);
-
-		*copy = *o;
-		copy->next = NULL;
-		*to->last = copy;
-		to->last = &copy->next;
-	}
-}
-
-EXPORT result cuStreamBeginCapture_v2(stream *s, int mode)
-{
-	result r = enter();
-
-	(void)mode;
-	if (r != OK || s->recorded != NULL)
-		return leave(r != OK ? r : BAD_CAPTURE);
-	s->recorded = new_graph();
-	return leave(OK);
-}
-
-static result drop_graph(graph *g)
-{
-	empty(g);
-	free(g);
-	state.n_graphs--;
-	return OK;
-}
-
-EXPORT result cuStreamEndCapture(stream *s, graph **g)
-{
-	result r = enter();
-
-	*g = s->recorded;
-	s->recorded = NULL;
-	if (*g != NULL && (*g)->is_refused) {
-		drop_graph(*g);
-		*g = NULL;
-		return leave(BAD_CAPTURE);
-	}
-	return leave(r);
-}
-
-EXPORT result cuGraphInstantiateWithFlags(
-	graph **x, graph *g, unsigned long long flags)
-{
-	result r = enter();
-
-	(void)flags;
-	if (r != OK)
-		return leave(r);
-	*x = new_graph();
-	take(*x, g);
-	return leave(OK);
-}
-
-EXPORT result cuGraphExecUpdate_v2(graph *x, graph *g, void *why)
-{
-	result r = enter();
-	const op *a = x->first, *b = g->first;
-
-	(void)why;
-	if (r != OK)
-		return leave(r);
-	/* the functions may change, but not what kinds of nodes there are */
-	while (a != NULL && b != NULL && a->kind == b->kind) {
-		a = a->next;
-		b = b->next;
-	}
-	if (a != NULL || b != NULL)
-		return leave(BAD_UPDATE);
-	take(x, g);
-	return leave(OK);
-}
-
-EXPORT result cuGraphExecDestroy(graph *x)
-{
-	(void)enter();
-	return leave(drop_graph(x));
-}
-
-EXPORT result cuGraphDestroy(graph *g)
-{
-	(void)enter();
-	return leave(drop_graph(g));
-}
-
-EXPORT result cuGraphLaunch(graph *x, stream *s)
-{
-	result r = enter();
-
-	if (r != OK)
-		return leave(r);
-	state.n_graph_launches++;
-	for (const op *o = x->first; r == OK && o != NULL; o = o->next)
-		r = queue(s, o);
-	return leave(r);
-}

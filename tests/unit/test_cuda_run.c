@@ -429,6 +429,126 @@ static void test_dlpack(void **state)
 	tn_context_free(e);
 }
 
+/* ---- another library, with a stream of its own -------------------------- */
+
+/* Functions of the driver that it calls. */
+static struct {
+	int (*retain)(void **context, int device);
+	int (*release)(int device);
+	int (*push)(void *context);
+	int (*pop)(void **context);
+	int (*alloc)(unsigned long long *at, size_t n);
+	int (*free)(unsigned long long at);
+	int (*put)(unsigned long long to, const void *from, size_t n, void *s);
+	int (*get)(void *to, unsigned long long from, size_t n, void *s);
+	int (*stream_new)(void **s, unsigned flags);
+	int (*stream_free)(void *s);
+	int (*stream_wait)(void *s);
+} driver;
+
+static void find(void *lib, const char *name, void *fn)
+{
+	void *sym = dlsym(lib, name);
+
+	assert_non_null(sym);
+	memcpy(fn, &sym, sizeof sym);
+}
+
+static void load_driver(void)
+{
+	void *lib = dlopen(FAKE_DRIVER, RTLD_NOW | RTLD_LOCAL);
+
+	find(lib, "cuDevicePrimaryCtxRetain", &driver.retain);
+	find(lib, "cuDevicePrimaryCtxRelease_v2", &driver.release);
+	find(lib, "cuCtxPushCurrent_v2", &driver.push);
+	find(lib, "cuCtxPopCurrent_v2", &driver.pop);
+	find(lib, "cuMemAlloc_v2", &driver.alloc);
+	find(lib, "cuMemFree_v2", &driver.free);
+	find(lib, "cuMemcpyHtoDAsync_v2", &driver.put);
+	find(lib, "cuMemcpyDtoHAsync_v2", &driver.get);
+	find(lib, "cuStreamCreate", &driver.stream_new);
+	find(lib, "cuStreamDestroy_v2", &driver.stream_free);
+	find(lib, "cuStreamSynchronize", &driver.stream_wait);
+}
+
+static void forget(tn_dl_managed *m)
+{
+	++*(int *)m->manager;
+}
+
+/*
+ * It fills memory on its stream, and waits for nothing; Tenon reads that, and
+ * writes it in place; it reads that on its stream.
+ */
+static void share(tn_context *c, void *context, void *stream)
+{
+	static const float data[6] = {3, -1, 2, 0, 5, 4};
+	float out[6], theirs[6];
+	unsigned long long at;
+	int64_t shape[1] = {6};
+	int n_freed = 0;
+	tn_dl_managed m = {.manager = &n_freed, .deleter = forget};
+	tn_tensor *x, *y;
+
+	assert_int_equal(driver.push(context), 0);
+	assert_int_equal(driver.alloc(&at, sizeof data), 0);
+	assert_int_equal(driver.put(at, data, sizeof data, stream), 0);
+	m.tensor = (tn_dl_tensor){.data = (void *)(uintptr_t)at,
+		.device = {2, 0},
+		.n_axes = 1,
+		.dtype = {2, 32, 1},
+		.shape = shape};
+	tn_scope_enter(c);
+	x = tn_dlpack_import(c, &m);
+	assert_int_equal(tn_device_follow(c, stream), TN_OK);
+	y = tn_add(x, x);
+	tn_read(y, out, sizeof out);
+	good(c);
+	tn_add_(x, y);
+	tn_eval(&x, 1);
+	good(c);
+	assert_int_equal(tn_device_lead(c, stream), TN_OK);
+	assert_int_equal(driver.get(theirs, at, sizeof theirs, stream), 0);
+	assert_int_equal(driver.stream_wait(stream), 0);
+	for (int32_t i = 0; i < 6; i++) {
+		assert_true(out[i] == 2 * data[i]);
+		assert_true(theirs[i] == 3 * data[i]);
+	}
+	tn_scope_leave(c);
+	tn_device_wait(c);
+	assert_int_equal(n_freed, 1);
+	assert_int_equal(driver.free(at), 0);
+	assert_int_equal(driver.pop(&context), 0);
+}
+
+static void test_streams(void **state)
+{
+	(void)state;
+	load_driver();
+	for (int32_t early = 0; early < 2; early++) {
+		tn_context *c = context_on("cuda");
+		tn_context *cpu = context_on("cpu");
+		void *context, *stream;
+
+		fake->early = early;
+		assert_non_null(tn_device_stream(c));
+		assert_null(tn_device_stream(cpu));
+		assert_int_equal(tn_device_follow(cpu, NULL), TN_OK);
+		assert_int_equal(tn_device_lead(cpu, NULL), TN_OK);
+		assert_int_equal(driver.retain(&context, 0), 0);
+		assert_int_equal(driver.push(context), 0);
+		assert_int_equal(driver.stream_new(&stream, 1), 0);
+		assert_int_equal(driver.pop(&context), 0);
+		share(c, context, stream);
+		assert_int_equal(driver.push(context), 0);
+		assert_int_equal(driver.stream_free(stream), 0);
+		assert_int_equal(driver.pop(&context), 0);
+		tn_context_free(cpu);
+		tn_context_free(c);
+		assert_int_equal(driver.release(0), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -441,6 +561,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_host, begin, end),
 		cmocka_unit_test_setup_teardown(test_to, begin, end),
 		cmocka_unit_test_setup_teardown(test_dlpack, begin, end),
+		cmocka_unit_test_setup_teardown(test_streams, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

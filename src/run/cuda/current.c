@@ -72,6 +72,8 @@ static cu_result begin(cuda_device *d)
 	d->stage = stage;
 	for (int32_t i = 0; r == CU_OK && i < CUDA_SLOTS; i++)
 		r = d->l.event_new(&d->idle[i], CU_NO_TIMES);
+	if (r == CU_OK)
+		r = d->l.event_new(&d->order, CU_NO_TIMES);
 	return r;
 }
 
@@ -82,6 +84,9 @@ void cuda_end(cuda_device *d)
 			d->l.event_free(d->idle[i]);
 		d->idle[i] = NULL;
 	}
+	if (d->order != NULL)
+		d->l.event_free(d->order);
+	d->order = NULL;
 	if (d->stage != NULL)
 		d->l.unpin(d->stage);
 	d->stage = NULL;

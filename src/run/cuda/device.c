@@ -348,6 +348,9 @@ run_device *cuda_open(arena *a, int32_t number, const char *cache_dir)
 		.start = cuda_start,
 		.finish = cuda_finish,
 		.cancel = cuda_cancel,
+		.stream = cuda_stream,
+		.follow = cuda_follow,
+		.lead = cuda_lead,
 		.stats = stats,
 		.usage = usage};
 	cuda_load_driver(&d->l, a);

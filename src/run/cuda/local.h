@@ -93,6 +93,7 @@ typedef struct cuda_device {
 	char *stage; /* CUDA_SLOTS slots of memory that the device can read */
 	cu_event idle[CUDA_SLOTS]; /* the last copy of the slot is done */
 	int32_t slot;		   /* the next one */
+	cu_event order; /* between the stream and those of others */
 	cuda_memory memory;
 	/* names of the launches since the last wait */
 	char first_launch[128], last_launch[128];
@@ -122,6 +123,12 @@ void cuda_check(
 /* Notes that the device is lost, if r says so. */
 bool cuda_note_lost(cuda_device *d, cu_result r);
 void cuda_end(cuda_device *d); /* returns stream, events and staging memory */
+
+/* ---- stream.c ---------------------------------------------------------- */
+
+void *cuda_stream(run_device *d);
+void cuda_follow(run_device *d, void *stream);
+void cuda_lead(run_device *d, void *stream);
 
 /* ---- memory.c ---------------------------------------------------------- */
 
