@@ -2,7 +2,8 @@
 # gpu.sh [--small] [FOLDER]: all that has to be seen on a machine with a GPU, in
 # under nine minutes (then what is left is skipped): what the machine is; the tests that run on devices; random
 # programs; ONNX's tests; NVIDIA's compute-sanitizer; every case of `tenon bench
-# gpu` beside PyTorch and cuBLAS; training of GPT-2. Output files go to FOLDER
+# gpu` beside PyTorch and cuBLAS, with the machine code of those that miss
+# their goals; training of GPT-2. Output files go to FOLDER
 # (gpu-results). What cannot be done is skipped, with the reason. --small: extents
 # for a GPU that is emulated, as tests/tools/test_gpu.sh tries this script.
 # The last line is `N passed, N failed, N skipped`; exit status 1 if one failed.
@@ -74,7 +75,7 @@ if [ $failed -gt 0 ]; then
 fi
 
 # ---- right ----
-for t in backward function inplace nn onnx_api params region; do
+for t in backward function inplace nn onnx_api onnx_loop params region; do
 	stage "test_$t" 60 "$BUILD/tests/unit/test_$t"
 done
 count=${small:+20}
@@ -89,7 +90,8 @@ else
 fi
 # ---- fast ----
 if command -v python3 >/dev/null; then
-	stage table 300 python3 bench/peers/gpu.py "$tenon" --seconds 200 $small
+	stage table 300 python3 bench/peers/gpu.py "$tenon" --seconds 200 \
+		--sass "$out" $small
 else
 	stage table 200 "$tenon" bench gpu $small
 fi

@@ -1,19 +1,24 @@
 #!/usr/bin/env python3
-"""gpu.py TENON [--small] [--seconds N]: `tenon bench gpu` beside PyTorch.
+"""gpu.py TENON [--small] [--seconds N] [--sass DIR]: `tenon bench gpu` beside PyTorch.
 
 Prints a Markdown table: each case right after ours, on the first GPU. PyTorch's
 time is the better one of eager and torch.compile (which writes its kernels in
 Triton); attention is its best one (FlashAttention or cuDNN), products are
 cuBLAS. `of copy` and `of cuBLAS` are what `tenon bench gpu` says. After N
 seconds (240) no further case begins, and what is left out is listed.
+In DIR there is then the machine code (SASS) of each case that misses its goal, by
+nvdisasm or cuobjdump, of CUDA's toolkit.
 PyTorch is measured where it can be imported and has a GPU (`pip install torch`
 into any environment, outside of the repository); else only ours is.
 """
 import json
 import math
+import os
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 ROW_SECONDS, REPEAT = 0.02, 7
@@ -129,6 +134,30 @@ def ours(command):
     return json.loads(r.stdout) if r.returncode == 0 else None
 
 
+def write_sass(tenon, name, folder):
+    """The machine code of the case's kernels; what was left undone, or None."""
+    tool = shutil.which("nvdisasm") or shutil.which("cuobjdump")
+    if tool is None:
+        return "neither nvdisasm nor cuobjdump is installed"
+    how = [tool] if tool.endswith("nvdisasm") else [tool, "-sass"]
+    os.makedirs(folder, exist_ok=True)
+    with tempfile.TemporaryDirectory() as cache:
+        # an empty cache gets what this case needs, and nothing else
+        subprocess.run([tenon, "bench", "gpu", "--case", name, "--repeat", "1"],
+                       stdout=subprocess.DEVNULL,
+                       env=dict(os.environ, XDG_CACHE_HOME=cache))
+        kept = sorted(os.path.join(at, f) for at, _, files in os.walk(cache)
+                      for f in files if f.endswith(".gpu"))
+        with open(os.path.join(folder, name + ".sass"), "wb") as out:
+            for f in kept:
+                r = subprocess.run(how + [f], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+                if r.returncode != 0:
+                    return r.stderr.decode(errors="replace").strip()
+                out.write(r.stdout)
+    return None if kept else "no machine code was kept"
+
+
 def number(r, name, factor=1.0, form="%.2f"):
     return form % (r[name] * factor) if name in r else "-"
 
@@ -142,6 +171,11 @@ def main():
     if "--seconds" in args:
         i = args.index("--seconds")
         limit = float(args[i + 1])
+        del args[i:i + 2]
+    sass, missed = None, []
+    if "--sass" in args:
+        i = args.index("--sass")
+        sass = args[i + 1]
         del args[i:i + 2]
     if len(args) != 1:
         sys.exit(__doc__)
@@ -171,11 +205,15 @@ def main():
             name, 1e3 * r["seconds"], number(r, "bytes_per_s", 1e-9, "%.0f"),
             number(r, "flops_per_s", 1e-12, "%.1f"), number(r, "ratio"),
             r["target"])
+        if r.get("ratio", math.inf) < r["target"]:
+            missed.append(name)
         if torch is None:
             print(row + " - | - |", flush=True)
             continue
         seconds, how = peer(torch, name)
         ratios.append(seconds / r["seconds"])
+        if "ratio" not in r and ratios[-1] < r["target"]:
+            missed.append(name)
         print(row + " %.4f (%s) | %.2f |" % (1e3 * seconds, how, ratios[-1]),
               flush=True)
     if ratios:
@@ -186,6 +224,10 @@ def main():
     for what, which in (("not measured in time", late), ("failed", failed)):
         if which:
             print("\n%s: %s" % (what, ", ".join(which)))
+    for name in missed if sass is not None else []:
+        why = write_sass(args[0], name, sass)
+        print("\nmissed its goal: %s: %s" % (
+            name, why or "its machine code is %s.sass" % name), flush=True)
     sys.exit(1 if failed else 0)
 
 
