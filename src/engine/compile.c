@@ -280,10 +280,11 @@ static void loops(compilation *c)
 {
 	int32_t n = c->groups->kernel.n;
 
+	c->loop_arena = arena_child(c->a);
 	c->loops = arena_array(c->a, loop_kernel *, n + 1);
 	for (int32_t i = 0; i < n; i++)
 		if (!c->groups->kernel.at[i]->opaque)
-			c->loops[i] = loop_build(c->a, c->system,
+			c->loops[i] = loop_build(c->loop_arena, c->system,
 				c->groups->kernel.at[i], false);
 }
 
@@ -395,10 +396,13 @@ static void check_plan(compilation *c)
 
 void compile_drop_kernels(compilation *c)
 {
-	for (int32_t i = 0; i < c->groups->kernel.n; i++)
+	for (int32_t i = 0; i < c->groups->kernel.n; i++) {
 		c->kernels[i] = NULL;
+		c->loops[i] = NULL;
+	}
 	arena_free(c->kern_arena);
-	c->kern_arena = NULL;
+	arena_free(c->loop_arena);
+	c->kern_arena = c->loop_arena = NULL;
 	for (int32_t i = 0; i < c->body.n; i++)
 		compile_drop_kernels(c->body.at[i]);
 }

@@ -94,6 +94,7 @@ typedef struct compilation {
 	fuse_plan *groups;
 	loop_kernel **loops;	     /* by kernel of groups; NULL for opaque ones */
 	kern_kernel **kernels;	     /* by kernel, likewise */
+	arena *loop_arena;	     /* of the loops, schedules included */
 	arena *kern_arena;	     /* of the kernels */
 	const c_kernel **code;	     /* by kernel, likewise */
 	plan *plan;
@@ -123,8 +124,8 @@ compilation *compile_again(
  * pinned texts of c: see engine/text.c. */
 compilation *compile_body(compilation *c, const ir_loop *l);
 
-/* Frees the kernels, nearly half of the memory, after the plan is made: it runs as
- * before, but has no level kern to print any more. */
+/* Frees kernels and their loops, most of the memory, after the plan is made: it runs
+ * as before, but has no levels schedule and kern to print any more. */
 void compile_drop_kernels(compilation *c);
 
 /* Runs the passes that a level needs and that have not run yet. A compilation

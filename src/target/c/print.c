@@ -582,25 +582,40 @@ static void copy_header(arena *a, c_kernel *out, const kern_kernel *k)
 	out->serial = k->serial;
 }
 
+static const struct needs *copy_needs(arena *a, const printer *p)
+{
+	struct needs *out = arena_make(a, struct needs);
+	struct need *at = arena_array(a, struct need, p->needs.n + 1);
+
+	for (int32_t i = 0; i < p->needs.n; i++) {
+		at[i] = p->needs.at[i];
+		if (at[i].name != NULL)
+			at[i].name = arena_strdup(a, at[i].name);
+	}
+	out->n = p->needs.n;
+	out->at = at;
+	return out;
+}
+
 c_kernel *c_print_as(
 	arena *a, const kern_kernel *k, const dialect *d, const void *more)
 {
-	printer p = {.a = a,
+	arena *tmp = arena_child(a); /* the text while it grows, and its parts */
+	printer p = {.a = tmp,
 		.k = k,
-		.m = c_math_new(a),
-		.known = map_new(a),
+		.m = c_math_new(tmp),
+		.known = map_new(tmp),
 		.d = d,
 		.more = more};
 	c_kernel *out = arena_make(a, c_kernel);
-	struct needs *needs = arena_make(a, struct needs);
 	const char *text[KERN_MAX_PHASES];
 	const bool *used[KERN_MAX_PHASES];
 	uint64_t h = 1;
-	str c = str_new(a);
+	str c = str_new(tmp);
 
-	p.is_let = arena_array(a, bool, k->value.n + 1);
-	p.each_warp = arena_array(a, bool, k->value.n + 1);
-	p.name = arena_array(a, kern_val, k->value.n + 1);
+	p.is_let = arena_array(tmp, bool, k->value.n + 1);
+	p.each_warp = arena_array(tmp, bool, k->value.n + 1);
+	p.name = arena_array(tmp, kern_val, k->value.n + 1);
 	c_stored_type(&p, TN_I64);
 	c_stored_type(&p, TN_U8);
 	for (int32_t i = 0; i < k->n_phases; i++) {
@@ -611,7 +626,8 @@ c_kernel *c_print_as(
 	copy_header(a, out, k);
 	c_find_cells(a, k, out);
 	for (int32_t i = 0; i < k->n_phases; i++) {
-		out->phase[i].uses = used[i];
+		out->phase[i].uses = arena_copy(a, used[i],
+			((size_t)k->array.n + 1) * sizeof *used[i]);
 		out->phase[i].fn = arena_printf(
 			a, "k_%s_%016" PRIx64 "_%d", k->name, h, i);
 		out->phase[i].n_chunks = k->phase[i].n_chunks;
@@ -621,10 +637,9 @@ c_kernel *c_print_as(
 		str_printf(&c, "%s%s", text[i],
 			i + 1 < k->n_phases ? "\n" : "");
 	}
-	out->c = c.at;
-	needs->n = p.needs.n;
-	needs->at = p.needs.at;
-	out->needs = needs;
+	out->c = arena_strndup(a, c.at, c.n);
+	out->needs = copy_needs(a, &p);
+	arena_free(tmp);
 	return out;
 }
 
