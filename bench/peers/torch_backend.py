@@ -122,7 +122,7 @@ class Side:
         self.loss = loss
         self.call = self.net if backend is None else torch.compile(
             self.net, backend=backend, dynamic=False)
-        self.opt = torch.optim.SGD(self.net.parameters(), lr=0.01)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=1e-3)
         self.n = 0
 
     def step(self):

@@ -27,6 +27,7 @@ from ._compile import (  # noqa: E402
 from ._methods import (  # noqa: E402
     all, amax, amin, any, astype, concatenate, einsum, full, matmul, maximum, mean,
     minimum, ones, prod, reshape, std, sum, transpose, var, zeros)
+from ._explain import explain  # noqa: E402
 from . import nn, onnx  # noqa: E402
 
 #: What is accepted where a tensor is: numbers, nested lists, buffers.
@@ -77,20 +78,6 @@ def load(path):
         return onnx.load(path)
     with open(path, encoding="utf-8") as f:
         return _tenon._parse(f.read(), path)
-
-
-def explain(x, level=None):
-    """What was made of a program or of a compiled function that has been called.
-
-    Levels of a program: program, system, groups, loops, schedule, kern, plan, c. Of a
-    compiled function: function, dot, program; the others show its program, which is
-    forward and backward together.
-    """
-    if isinstance(x, Program):
-        return x.explain(level or "loops")
-    if level in (None, "function", "dot", "program"):
-        return x.text(level or "function")
-    return program(x.text("program")).explain(level)
 
 
 def __getattr__(name):

@@ -10,12 +10,30 @@ import tenon
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def test_docs():
+@pytest.mark.parametrize("page", ["python.md", "gallery.md"])
+def test_docs(page):
     tenon.seed(1)
     failed, tried = doctest.testfile(
-        str(ROOT / "docs" / "python.md"), module_relative=False,
+        str(ROOT / "docs" / page), module_relative=False,
         optionflags=doctest.NORMALIZE_WHITESPACE)
     assert failed == 0 and tried > 30
+
+
+def test_notebooks():
+    """explain() is text, and in a notebook a page with all levels."""
+    p = tenon.program("program { x: f32[2,3] y = lt(x, x) return y }")
+    text = tenon.explain(p)
+    assert isinstance(text, str) and "MapStmt" in text
+    page = text._repr_html_()
+    assert page.count("<details>") == 7 and "<summary>c</summary>" in page
+    assert "&lt;" in page and "y = lt(x, x)" in page
+    f = tenon.compile(lambda x: (x * x).sum())
+    f(tenon.ones([3]))
+    page = tenon.explain(f)._repr_html_()
+    assert "<summary>function</summary>" in page and "<summary>kern</summary>" in page
+    step = tenon.compile(lambda x: tenon.while_loop(lambda i: i < 3, lambda i: i + 1, x))
+    step(tenon.tensor(0)).item()
+    assert "<summary>function</summary>" in tenon.explain(step)._repr_html_()
 
 
 def test_readme(capsys):
