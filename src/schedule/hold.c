@@ -21,11 +21,37 @@
 
 /* ---- what may be held ---- */
 
-/* A block of a sum, which is no piece of a cut one. */
+/* Does a loop walk terms of the sum, which are no piece of a cut one? */
+static bool walks_sum(const loop_eqn *e, const loop_node *n)
+{
+	return n->number < 0 && (e->reduced & ~e->left & BIT(n->var)) != 0;
+}
+
 static bool is_sum_block(const loop_eqn *e, const loop_node *n)
 {
-	return n->kind == LOOP_BLOCK && n->number < 0 && !n->parallel &&
-	       (e->reduced & ~e->left & BIT(n->var)) != 0;
+	return n->kind == LOOP_BLOCK && !n->parallel && walks_sum(e, n);
+}
+
+/* The loop in which the sums of the tile begin and end: outside of the blocks of
+ * its rows, columns and sums. NULL: the phase. */
+static loop_node *scope_of(const loop_kernel *k, const loop_node *t)
+{
+	const loop_eqn *e = &k->eqn[t->eqn];
+	loop_node *n = t->up->up->up;
+
+	while (n != NULL && is_sum_block(e, n))
+		n = n->up;
+	return n;
+}
+
+/* Are all terms of the tile's sums added inside of its scope? A loop between two
+ * blocks of the sum would begin other sums before these have ended. */
+static bool ends_in_scope(const loop_kernel *k, const loop_node *t)
+{
+	for (const loop_node *n = scope_of(k, t); n != NULL; n = n->up)
+		if (walks_sum(&k->eqn[t->eqn], n))
+			return false;
+	return true;
 }
 
 bool loop_may_hold(const loop_kernel *k, const loop_node *t)
@@ -41,19 +67,7 @@ bool loop_may_hold(const loop_kernel *k, const loop_node *t)
 	n = n->up;
 	return n != NULL && n->kind == LOOP_BLOCK && n->var == t->var &&
 	       n->size == (int64_t)t->lanes * t->unroll && !n->parallel &&
-	       loop_pieces(k, n) == 1;
-}
-
-/* The loop in which the sums of the tile begin and end: outside of the blocks of
- * its rows, columns and sums. NULL: the phase. */
-static loop_node *scope_of(const loop_kernel *k, const loop_node *t)
-{
-	const loop_eqn *e = &k->eqn[t->eqn];
-	loop_node *n = t->up->up->up;
-
-	while (n != NULL && is_sum_block(e, n))
-		n = n->up;
-	return n;
+	       loop_pieces(k, n) == 1 && ends_in_scope(k, t);
 }
 
 static bool is_plain(const loop_node *n, int32_t var)
