@@ -18,7 +18,7 @@ export XDG_CACHE_HOME=$tmp/cache
 pc="pkg-config --define-variable=prefix=$prefix tenon"
 n=0
 for c in examples/*.c; do
-	# this one is built against exported C, by tests/train/test_export.sh
+	# this one is built against exported C, by tests/tools/test_export.sh
 	[ "$c" = examples/export_loop.c ] && continue
 	# shellcheck disable=SC2046
 	${CC:-cc} -std=c11 -O2 -Wall -Wextra -Werror "$c" -o "$tmp/example" \
