@@ -42,12 +42,14 @@ typedef struct tn_export_options {
 	 * no test */
 	const void *const *inputs;
 	tn_export_by by;
+	bool no_fma; /* a*b + c is rounded twice on every machine: the same bits
+		      * on all that have the vectors, in hardware or not */
 } tn_export_options;
 
 #define TN_EXPORT_INIT                                                         \
 	{                                                                      \
 		sizeof(tn_export_options), NULL, TN_EXPORT_AUTO,               \
-			TN_EXPORT_ALONE, NULL, TN_EXPORT_BY_WORK               \
+			TN_EXPORT_ALONE, NULL, TN_EXPORT_BY_WORK, false        \
 	}
 
 /**

@@ -94,9 +94,9 @@ static const export_plan *plan_of(tn_context *c, compilation *m)
 	return e;
 }
 
-static compilation *compiled(struct call *k)
+static compile_options options_of(const struct call *k)
 {
-	tn_program *p = k->p;
+	const tn_program *p = k->p;
 	compile_options o = api_compile_options(p->c);
 
 	if (p->schedule.at != NULL) {
@@ -106,10 +106,17 @@ static compilation *compiled(struct call *k)
 	o.kern = p->kern;
 	o.n_apart = p->apart.n;
 	o.apart = p->apart.at;
-	o.plan.max_units = 1;
-	o.target = &c_apart;
 	o.dump = (compile_dump){0};
-	return compile_new(k->a, p->ir, &o);
+	return o;
+}
+
+static compilation *compiled(struct call *k)
+{
+	compile_options o = options_of(k);
+
+	o.plan.max_units = 1;
+	o.target = k->o.no_fma ? &c_apart_unfused : &c_apart;
+	return compile_new(k->a, k->p->ir, &o);
 }
 
 struct packers {
@@ -161,6 +168,23 @@ static struct arrays new_arrays(struct call *k)
 	return r;
 }
 
+/* Runs compiled kernels; returns whether they fuse a*b + c. */
+static int32_t run_kernels(struct call *k, const struct arrays *r)
+{
+	tn_context *c = k->p->c;
+	compile_options o = options_of(k);
+	plan_exec *x;
+
+	if (!k->o.no_fma) {
+		api_run(k->p, r->in, r->out);
+		return run_jit_target(api_jit(c))->fma ? 1 : 0;
+	}
+	o.target = &c_unfused;
+	x = api_compile(c, k->a, compile_new(k->a, k->p->ir, &o));
+	api_exec_run_host(c, x, r->in, NULL, r->out);
+	return 0;
+}
+
 static bool is_long(const struct call *k, const plan *p)
 {
 	double sum = 0;
@@ -183,10 +207,8 @@ static export_test *make_test(struct call *k, const plan *p)
 	t->in = k->o.inputs;
 	t->fused = -1;
 	t->by = "interpreter";
-	if (!c->o.interp) {
-		api_run(k->p, bits.in, bits.out);
-		t->fused = run_jit_target(api_jit(c))->fma ? 1 : 0;
-	}
+	if (!c->o.interp)
+		t->fused = run_kernels(k, &bits);
 	want = bits;
 	if (!is_long(k, p) || c->o.interp) {
 		want = new_arrays(k);
@@ -257,6 +279,7 @@ static void write_program(void *arg)
 		: k->o.threads == TN_EXPORT_CALLBACK  ? EXPORT_CALLBACK
 						      : EXPORT_PTHREAD;
 	job.machine = m->o.machine->name;
+	job.fused = !k->o.no_fma;
 	job.vector_bytes = m->o.machine->vector_bytes;
 	x = export_new(k->a, &job);
 	files = export_write(x, k->o.inputs != NULL ? make_test(k, m->plan) : NULL);

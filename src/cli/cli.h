@@ -213,9 +213,11 @@ int cli_split(const cli_command *self, tn_context *c, tn_program *p,
 
 /* The options of `tenon export --c`; words may be NULL. */
 typedef struct cli_export_c {
-	const char *dir, *name, *weights, *threads, *test, *seed;
+	const char *dir, *name, *weights, *threads, *test, *seed, *lanes;
+	bool no_fma;
 	cli_list input;
 	tn_export_options o; /* set by cli_export_c_read */
+	const char *target;  /* the machine of the lanes, or NULL */
 	uint64_t first;	     /* seed of inputs that are not given */
 } cli_export_c;
 

@@ -51,9 +51,11 @@ static int check(const cli_command *self, cli_export_c *e, const char *file,
 	if (e->dir != NULL)
 		return cli_export_c_read(self, e, file);
 	if (e->name != NULL || e->weights != NULL || e->threads != NULL ||
-		e->test != NULL || e->seed != NULL || e->input.n > 0)
-		return cli_usage(self, "--name, --weights, --threads, --test, "
-			"--seed and --input belong to --c DIR");
+		e->test != NULL || e->seed != NULL || e->input.n > 0 ||
+		e->lanes != NULL || e->no_fma)
+		return cli_usage(self, "--name, --weights, --threads, --lanes, "
+			"--no-fma, --test, --seed and --input belong to --c "
+			"DIR");
 	return -1;
 }
 
@@ -75,6 +77,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"threads", .value = &e.threads},
 		{"test", .value = &e.test},
 		{"seed", .value = &e.seed},
+		{"lanes", .value = &e.lanes},
+		{"no-fma", .flag = &e.no_fma},
 		{"input", .list = &e.input},
 		{0},
 	};
@@ -110,6 +114,7 @@ const cli_command cli_export = {
 	"                    [--input NAME=FILE]... [--seed N]\n"
 	"                    [--weights array|file|incbin]\n"
 	"                    [--threads none|callback|pthread]\n"
+	"                    [--lanes 1|4|8|16] [--no-fma]\n"
 	"                    [--test interp|kernels|none]\n"
 	"\n"
 	"With -o: writes a model of opset 20. It is an error if the program has\n"
@@ -132,6 +137,10 @@ const cli_command cli_export = {
 	"                   caller reads, or one that the assembler includes\n"
 	"  --threads HOW    none: only that of the caller; callback: those of your\n"
 	"                   job system; pthread: the same with a pool beside it\n"
+	"  --lanes N        floats in a vector, if not given those of this machine; 1:\n"
+	"                   no vectors at all\n"
+	"  --no-fma         products and sums are never fused: the same bits on all\n"
+	"                   machines\n"
 	"  --input NAME=FILE  an input of the test, .npy or .pb; others are random\n"
 	"  --seed N         of random inputs of the test, 0 if not given\n"
 	"  --test BY        what computes the results that the test expects: the\n"

@@ -45,7 +45,10 @@ int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file
 	static const char *const threads[] = {
 		"none", "callback", "pthread", NULL};
 	static const char *const tests[] = {"interp", "kernels", "none", NULL};
-	int w = 0, t = 0, by = 0;
+	static const char *const lanes[] = {"1", "4", "8", "16", NULL};
+	static const char *const machine[] = {
+		"c/scalar", "c/sse", "c/avx2", "c/avx512"};
+	int w = 0, t = 0, by = 0, l = 0;
 
 	e->o = (tn_export_options)TN_EXPORT_INIT;
 	e->o.name = e->name != NULL ? e->name : name_of(file);
@@ -55,6 +58,11 @@ int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file
 		t = word_of(threads, e->threads);
 	if (e->test != NULL)
 		by = word_of(tests, e->test);
+	if (e->lanes != NULL)
+		l = word_of(lanes, e->lanes);
+	if (l < 0)
+		return cli_usage(self, "--lanes %s: there are 1, 4, 8 and 16",
+			e->lanes);
 	if (w < 0)
 		return cli_usage(self, "--weights %s: there are array, file "
 			"and incbin", e->weights);
@@ -66,6 +74,9 @@ int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file
 			"and none", e->test);
 	if (e->weights != NULL)
 		e->o.weights = (tn_export_weights)w;
+	if (e->lanes != NULL)
+		e->target = machine[l];
+	e->o.no_fma = e->no_fma;
 	e->o.threads = (tn_export_threads)t;
 	if (e->test != NULL && by < 2)
 		e->o.by = (tn_export_by)by;
@@ -74,8 +85,11 @@ int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file
 
 tn_status cli_export_c_context(const cli_export_c *e, tn_context **out)
 {
-	(void)e;
-	return tn_context_new(out, NULL);
+	tn_options o = TN_OPTIONS_INIT;
+
+	if (e != NULL)
+		o.target = e->target;
+	return tn_context_new(out, &o);
 }
 
 bool cli_export_c_write(

@@ -12,7 +12,7 @@
  */
 static const char flags[] =
 	"-ffp-contract=off -fwrapv -fno-strict-aliasing -fno-math-errno "
-	"-fno-trapping-math -fno-tree-vectorize";
+	"-fno-trapping-math -fno-tree-vectorize -Wno-psabi";
 
 static const char *replaced(arena *a, const char *text, const char *word,
 	const char *with)

@@ -67,6 +67,7 @@ typedef struct export_job {
 	export_threads threads;
 	const char *machine;
 	int32_t vector_bytes;
+	bool fused; /* a*b + c, where the machine can */
 	export_jit jit;
 } export_job;
 

@@ -242,13 +242,20 @@ static void put_bits(str *out, const export_net *x)
 
 	str_printf(out,
 		"\n/* Where products and sums are fused as they were%s, bits are "
-		"equal. */\n"
-		"#if defined(__FMA__) || defined(__AVX512F__) || \\\n"
-		"	defined(__FP_FAST_FMAF) || defined(__aarch64__)\n"
-		"#define FUSED 1\n"
-		"#else\n"
-		"#define FUSED 0\n"
-		"#endif\n"
+		"equal. */\n",
+		libm ? ", and the C library is that one" : "");
+	if (x->job->fused)
+		str_add(out,
+			"#if defined(__FMA__) || defined(__AVX512F__) || \\\n"
+			"	defined(__FP_FAST_FMAF) || "
+			"defined(__aarch64__)\n"
+			"#define FUSED 1\n"
+			"#else\n"
+			"#define FUSED 0\n"
+			"#endif\n");
+	else
+		str_add(out, "#define FUSED 0 /* as on every machine */\n");
+	str_printf(out,
 		"#ifndef SAME_BITS\n"
 		"#if FUSED == %d%s\n"
 		"#define SAME_BITS 1\n"
@@ -256,7 +263,6 @@ static void put_bits(str *out, const export_net *x)
 		"#define SAME_BITS 0\n"
 		"#endif\n"
 		"#endif\n",
-		libm ? ", and the C library is that one" : "",
 		(int)x->test->fused,
 		libm ? " && defined(__x86_64__) && defined(__GLIBC__)" : "");
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_export.sh BUILD: tenon export --c: programs, models and a loop as C, compiled
-# by gcc and by clang with all warnings, with sanitizers, on threads; what fails
+# by gcc and by clang with all warnings, with sanitizers, on threads, without vectors,
+# on other processors where a compiler and an emulator for them are installed; what fails
 # leaves params as they were; weights as array, file and assembly; refusals; two
 # exports are equal. Then a sample of ONNX's node tests, one of 80 parts.
 set -u
@@ -176,6 +177,35 @@ program {
 END
 expect 1 'error[export.opaque]: the row sort' "$tenon" export --c x sort.tn
 [ ! -e x ] || fail "a refused export has made its folder"
+
+# ---- lanes; other processors ----
+cross() { # cross NAME COMMAND RUN FLAGS: of what can compile and run
+	local name=$1 cc=$2 run=$3 flags=$4
+	echo 'int main(void) { return 0; }' >empty.c
+	# shellcheck disable=SC2086 # flags and commands are words
+	if ! $cc $flags -x c empty.c -o empty 2>/dev/null || ! $run ./empty 2>/dev/null; then
+		echo "skipped: no compiler, C library or emulator for $name"
+		return
+	fi
+	for dir in lanes1 lanes4; do
+		make -s -C $dir clean
+		expect 0 '' make -s -C $dir CC="$cc" ARCH="$flags" \
+			CFLAGS="$warn -O1" soft_test
+		# shellcheck disable=SC2086 # no command at all, or one
+		expect 0 'passed, with the bits of the library' $run $dir/soft_test
+	done
+}
+for n in 1 4; do
+	expect 0 '' "$tenon" export --c lanes$n --name soft --lanes $n --no-fma \
+		"$root/examples/softmax.tn"
+	check lanes$n gcc -O1
+done
+grep -q vector_size lanes1/soft.c && fail "vectors with --lanes 1"
+cross 'processors without FMA' gcc '' -march=x86-64
+cross '32 bits' gcc '' '-m32 -msse2 -mfpmath=sse'
+cross AArch64 aarch64-linux-gnu-gcc qemu-aarch64 -static
+cross '32-bit Arm' arm-linux-gnueabihf-gcc qemu-arm -static
+expect 2 'there are 1, 4, 8 and 16' "$tenon" export --c x --lanes 3 "$model"
 
 # ---- ONNX ----
 out=$("$root/tools/conform_export.sh" --parts 7,80 "$build") || {

@@ -82,6 +82,8 @@ extern const c_target c_gnu; /* c_print, c_unit */
  * p[n_params + i]. Functions begin with KERNEL, which the file defines.
  */
 extern const c_target c_apart;
+/* The same two, with a*b + c in two roundings whatever the machine has. */
+extern const c_target c_unfused, c_apart_unfused;
 
 /* The C of a kernel. Kernels of equal text are one function, whatever their
  * tensors are called. */

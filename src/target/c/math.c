@@ -227,6 +227,11 @@ static const char *need(
 
 c_math *c_math_new(arena *a)
 {
+	return c_math_new_as(a, true);
+}
+
+c_math *c_math_new_as(arena *a, bool fused)
+{
 	c_math *m = arena_make(a, c_math);
 
 	m->a = a;
@@ -234,7 +239,12 @@ c_math *c_math_new(arena *a)
 	m->done = map_new(a);
 	str_add(&m->text,
 		"#define INLINE static inline __attribute__((always_inline, "
-		"unused))\n"
+		"unused))\n");
+	if (!fused) {
+		str_add(&m->text, "#define FUSED 0\n");
+		return m;
+	}
+	str_add(&m->text,
 		"#if defined(__FMA__) || defined(__AVX512F__) || \\\n"
 		"	defined(__FP_FAST_FMAF) || defined(__aarch64__)\n"
 		"#define FUSED 1\n"

@@ -57,6 +57,8 @@
 typedef struct c_math c_math;
 
 c_math *c_math_new(arena *a);
+/* The same; `mad` rounds the product and the sum on every machine, if not fused. */
+c_math *c_math_new_as(arena *a, bool fused);
 
 /* "f32x16": the lanes of a dtype; its typedef is in the text from now on. */
 const char *c_math_type(c_math *m, tn_dtype t, int32_t lanes);

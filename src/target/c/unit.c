@@ -181,9 +181,11 @@ static void add(struct unit *u, const struct need *d)
 	}
 }
 
-void c_unit(str *out, const c_kernel *const *k, int32_t n)
+static void unit_as(
+	str *out, const c_kernel *const *k, int32_t n, bool fused)
 {
-	struct unit u = {c_math_new(out->a), str_new(out->a), map_new(out->a)};
+	struct unit u = {c_math_new_as(out->a, fused), str_new(out->a),
+		map_new(out->a)};
 	map *functions = map_new(out->a);
 
 	for (int32_t i = 0; i < n; i++) {
@@ -204,5 +206,17 @@ void c_unit(str *out, const c_kernel *const *k, int32_t n)
 	}
 }
 
+void c_unit(str *out, const c_kernel *const *k, int32_t n)
+{
+	unit_as(out, k, n, true);
+}
+
+static void unit_unfused(str *out, const c_kernel *const *k, int32_t n)
+{
+	unit_as(out, k, n, false);
+}
+
 const c_target c_gnu = {"c", c_print, c_unit, NULL};
 const c_target c_apart = {"c", c_print_apart, c_unit, NULL};
+const c_target c_unfused = {"c", c_print, unit_unfused, NULL};
+const c_target c_apart_unfused = {"c", c_print_apart, unit_unfused, NULL};
