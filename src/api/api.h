@@ -128,6 +128,7 @@ void api_want(tn_context *c, const void *p, const char *what);
 
 /* The compile options of the context, without those of the target. */
 compile_options api_compile_options(tn_context *c);
+const machine *api_machine(const run_target *t); /* whose code it is */
 /* device.c: reads the options device and target */
 void api_device_open(tn_context *c);
 const char *api_device_name(const tn_context *c);

@@ -38,14 +38,21 @@ compile_options api_compile_options(tn_context *c)
 	return o;
 }
 
+const machine *api_machine(const run_target *t)
+{
+	return machine_of_c(t->vector_bytes, t->n_vector_registers,
+		t->dot_int && t->dot_bf16 ? MACHINE_ALL_DOTS
+		: t->dot_int		  ? MACHINE_INT_DOTS
+					  : MACHINE_NO_DOTS);
+}
+
 /* Runs the passes up to a level; schedules need to know the C compiler. */
 void api_compile_to(tn_context *c, compilation *m, tn_level level)
 {
 	if (level >= TN_LEVEL_SCHEDULE && m->o.machine == NULL) {
 		const run_target *t = run_jit_target(api_jit(c));
 
-		m->o.machine = machine_of_c(
-			t->vector_bytes, t->n_vector_registers);
+		m->o.machine = api_machine(t);
 	}
 	compile_to(m, level);
 }

@@ -177,8 +177,7 @@ static void cost(void *arg)
 {
 	const struct cost_call *k = arg;
 	const run_target *t = run_jit_target(api_jit(k->c));
-	const machine *m =
-		machine_of_c(t->vector_bytes, t->n_vector_registers);
+	const machine *m = api_machine(t);
 	machine_fact f;
 
 	api_want(k->c, k->out, "the constant");

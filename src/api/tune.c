@@ -617,8 +617,7 @@ static void begin(struct tune *t)
 
 	if (o.machine == NULL) {
 		target = run_jit_target(api_jit(t->c));
-		o.machine = machine_of_c(
-			target->vector_bytes, target->n_vector_registers);
+		o.machine = api_machine(target);
 	}
 	o.plan.single = true;
 	o.dump = (compile_dump){0};

@@ -320,6 +320,16 @@ static double tile_fma(bench_machine *m)
 	return product(m, 128, 128, 128) * m->lanes / (128 * 128 * 128);
 }
 
+/* By pairs of bf16: half as many instructions. */
+static double tile_dot(bench_machine *m)
+{
+	const char *text =
+		"program {\n x: bf16[128,128]\n y: bf16[128,128]\n"
+		" o = matmul(x, y)\n return o\n}\n";
+
+	return run(m, text, NULL) * m->hertz * m->lanes / (64 * 128 * 128);
+}
+
 /* Two rows: for four vectors of columns, six loads. */
 static double tile_load(bench_machine *m)
 {
@@ -428,6 +438,7 @@ static const struct {
 	{"cycles.store[MACHINE_GATHERED]", store_gathered},
 	{"cycles.store[MACHINE_SCALAR]", store_scalar},
 	{"cycles.fma", tile_fma},
+	{"cycles.dot", tile_dot},
 	{"cycles.tile_load", tile_load},
 	{"cycles.tile_start", tile_start},
 	{"cycles.turned", turned},

@@ -178,7 +178,7 @@ void kern_note(kern_builder *b, const char *text)
 }
 
 void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
-	const kern_access *from, int64_t m, kern_type square)
+	const kern_access *from, int64_t m, kern_type square, int32_t unit)
 {
 	kern_stmt *s = kern_add(b, KERN_TURN);
 
@@ -187,6 +187,7 @@ void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
 	s->from = *from;
 	s->m = m;
 	s->type = square;
+	s->width = unit > 1 ? unit : 0;
 }
 
 void kern_async(kern_builder *b, const kern_stmt *like)

@@ -125,6 +125,14 @@ typedef struct kern_op_row {
 } kern_op_row;
 const kern_op_row *kern_op_at(kern_op op);
 
+/*
+ * The neighbours of factors x and y that a `dot` multiplies for each lane of its
+ * result, f32 of floats and i32 of integers: 2 of bf16 or i16, 4 of u8 and i8, in
+ * either order. 0: there is no such instruction.
+ */
+int32_t kern_dot_terms(tn_dtype x, tn_dtype y);
+
+
 typedef int32_t kern_val; /* 0: none */
 
 /* coef * value */
@@ -185,7 +193,7 @@ typedef enum kern_kind {
 	KERN_PREFETCH, /* prefetches `at`; no effect if it is outside the array */
 	KERN_FENCE,    /* orders stores past the caches before later stores */
 	KERN_BARRIER,  /* all warps of the block come here before one goes on */
-	KERN_TURN,     /* transposes a square: element at + i*n + j = element from + j*m + i */
+	KERN_TURN,     /* transposes a square: element at + i*n + j = element from + j*m + i; see below */
 	KERN_MMA,      /* acc += at times from: see below */
 	KERN_TAKE,     /* acc = at */
 	KERN_GIVE,     /* at = acc */
@@ -210,6 +218,9 @@ typedef struct kern_block {
  * by_lane: iteration l is run by lane l of the warp, at the same time as all others.
  * A register that each warp has is used in loops by warp only which have one iteration
  * for a warp at most: so iteration n has the n-th of these registers in all of them.
+ *
+ * TURN: of width w (0: 1) each w neighbours stay together, and are moved as one:
+ * element at + i n + w j + c = element from + j m + w i + c, c < w.
  *
  * MMA, TAKE, GIVE: acc holds 16 rows of 2 n_acc sums, as the matrix instructions
  * of a warp have them: in eight columns from 8 v on, row i and column 8 v + j are in
@@ -243,7 +254,7 @@ struct kern_stmt {
 	int64_t n, m;		/* TURN: distances of rows; the square has type.lanes rows */
 	bool at_turned, from_turned; /* MMA: n, m are distances of columns */
 	kern_type type;		/* TURN; MMA: of the factors */
-	int32_t rows, width;	/* ASYNC; MMA, TAKE, GIVE: of a part; 0: all */
+	int32_t rows, width;	/* ASYNC; width: TURN; MMA, TAKE, GIVE: of a part; 0: all */
 	int32_t terms;		/* MMA: of a part; 0: all */
 	int32_t groups;		/* WAIT */
 	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32 */
@@ -252,6 +263,12 @@ struct kern_stmt {
 	const char *text;	/* NOTE: letters, digits, '_', '.' and ", " */
 	int32_t line, column;	/* in the text that it was read from, or 0 */
 };
+
+/* TURN: neighbours that stay together. */
+static inline int32_t kern_turn_unit(const kern_stmt *s)
+{
+	return s->width > 0 ? s->width : 1;
+}
 
 /* What of a matrix is in memory: MMA, TAKE, GIVE. */
 static inline int32_t kern_part_rows(const kern_stmt *s)
@@ -451,7 +468,7 @@ void kern_prefetch(kern_builder *b, int32_t array, const kern_form *at, bool far
 void kern_fence(kern_builder *b);
 void kern_note(kern_builder *b, const char *text);
 void kern_turn(kern_builder *b, const kern_access *to, int64_t n,
-	const kern_access *from, int64_t m, kern_type square);
+	const kern_access *from, int64_t m, kern_type square, int32_t unit);
 
 /* acc += at times from, acc = at, at = acc: see kern_stmt. */
 void kern_matrix(kern_builder *b, kern_kind kind, const kern_stmt *like);

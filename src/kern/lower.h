@@ -17,6 +17,7 @@
  *   lower_hold.c    accumulators in registers
  *   lower_window.c  vectors that overlap
  *   lower_tile.c    products of tiles, accumulated in registers (lower_sums.c)
+ *   lower_dot.c     .. by sums of neighbours
  *   lower_matrix.c  .. by matrix instructions
  *   lower_stages.c  copies that go on while earlier pieces are computed with
  *   lower_finish.c  what is done to the finished sums of a tile
@@ -199,6 +200,7 @@ bool lw_is_const(lowering *lw, val c, bool *on);
 val lw_call(lowering *lw, int32_t fn, val type, int32_t n, const val *x);
 val lw_call2(lowering *lw, int32_t fn, val type, val x, val y);
 val lw_op1(lowering *lw, kern_op op, val type, val x);
+val lw_op3(lowering *lw, kern_op op, val type, val x, val y, val z); /* id 0: none */
 val lw_mad(lowering *lw, val x, val y, val z);
 val lw_round(lowering *lw, val v, tn_dtype to);
 val lw_shuffle(lowering *lw, val x, val y, const int64_t *lane);
@@ -379,6 +381,16 @@ void lw_close_loops(lowering *lw, int32_t n);
 typedef void of_size(void *arg, int64_t rows, int64_t columns);
 void lw_each_size(lowering *lw, const loop_node *n, int32_t row_var, int32_t var,
 	of_size *fn, void *arg);
+/* Calls fn for pieces of so many elements of var's interval, whose variable is then
+ * the first of a piece: in a loop, and once more for the last, if that is shorter.
+ * The length of the interval, or of the two that it may have, must be known. */
+typedef void lw_piece(void *arg, int32_t elems);
+void lw_pieces(
+	lowering *lw, int32_t var, int32_t each, lw_piece *fn, void *arg);
+/* lower_dot.c: adds all terms of a tile by sums of neighbours; copies a factor so
+ * that they adjoin */
+void lw_dots(struct tile *t);
+void lw_group(lowering *lw, const loop_node *n);
 /* lower_matrix.c */
 void lw_matrix(struct tile *t);
 /* The element of a tensor for the current variables, and how far that of the next

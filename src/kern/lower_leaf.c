@@ -225,7 +225,10 @@ void lw_leaf(lowering *lw, const loop_node *n)
 		scale(lw, n);
 		break;
 	case LOOP_STAGE:
-		lw_transpose(lw, n);
+		if (lw->k->eqn[n->eqn].group > 1)
+			lw_group(lw, n);
+		else
+			lw_transpose(lw, n);
 		break;
 	case LOOP_TILE:
 		lw_tile(lw, n);

@@ -79,13 +79,20 @@ static void move_sums(struct tile *t, kern_kind kind, const kern_val *acc)
 	kern_matrix(t->lw->b, kind, &s);
 }
 
+struct products {
+	struct tile *t;
+	const kern_val *acc;
+};
+
 /* So many terms, from the current value of the sum's variable on. */
-static void multiply(struct tile *t, const kern_val *acc, int32_t terms)
+static void multiply(void *arg, int32_t terms)
 {
+	const struct products *of = arg;
+	struct tile *t = of->t;
 	lowering *lw = t->lw;
 	const expr *x = t->n->factor[0], *y = t->n->factor[1];
 	int32_t sum = t->n->sum[0];
-	kern_stmt s = {.acc = acc,
+	kern_stmt s = {.acc = of->acc,
 		.n_acc = KERN_MMA_EACH * t->vectors,
 		.type = kern_num(y->dtype, 1)};
 
@@ -93,47 +100,6 @@ static void multiply(struct tile *t, const kern_val *acc, int32_t terms)
 	s.at = factor_of(lw, x, sum, t->n->row_var, &s.n, &s.at_turned);
 	s.from = factor_of(lw, y, t->n->var, sum, &s.m, &s.from_turned);
 	kern_matrix(lw->b, KERN_MMA, &s);
-}
-
-/* The terms behind the last whole instruction of a piece of so many. */
-static void last_terms(struct tile *t, const kern_val *acc, int64_t len)
-{
-	lowering *lw = t->lw;
-	int32_t sum = t->n->sum[0];
-	int64_t left = len % KERN_MMA_TERMS;
-
-	lw->var[sum] = lw_addc(lw, lw->span[sum].lo, len - left);
-	multiply(t, acc, (int32_t)left);
-}
-
-static void all_terms(struct tile *t, const kern_val *acc)
-{
-	lowering *lw = t->lw;
-	int32_t sum = t->n->sum[0];
-	const struct span *s = &lw->span[sum];
-	int64_t len, rest = s->most > 0 ? s->rest : 0;
-	kern_stmt loop = {.lo = s->lo, .hi = s->hi, .step = KERN_MMA_TERMS};
-	form was = lw->var[sum];
-
-	if (!kern_form_is_const(lw_sub(lw, s->hi, s->lo), &len))
-		len = -1;
-	if (len >= 0)
-		loop.hi = lw_addc(lw, s->lo, len - len % KERN_MMA_TERMS);
-	else
-		loop.whole = rest % KERN_MMA_TERMS != 0;
-	if (len < 0 || len >= KERN_MMA_TERMS) {
-		lw->var[sum] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
-		multiply(t, acc, KERN_MMA_TERMS);
-		lw_close(lw);
-	}
-	if (len >= 0 && len % KERN_MMA_TERMS != 0) {
-		last_terms(t, acc, len);
-	} else if (loop.whole) { /* the last piece */
-		lw_if(lw, lw_equal(lw, lw_sub(lw, s->hi, s->lo), lw_num(lw, rest)));
-		last_terms(t, acc, rest);
-		lw_close(lw);
-	}
-	lw->var[sum] = was;
 }
 
 /* ---- sums that are not finite ---- */
@@ -207,7 +173,8 @@ static void needed_terms(struct tile *t, const kern_val *acc)
 		return;
 	if (!known)
 		lw_if(lw, c);
-	all_terms(t, acc);
+	lw_pieces(lw, t->n->sum[0], KERN_MMA_TERMS, multiply,
+		&(struct products){t, acc});
 	if (t->n->checked)
 		check_sums(t, acc);
 	if (!known)

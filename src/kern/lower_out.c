@@ -80,6 +80,16 @@ val lw_mad(lowering *lw, val x, val y, val z)
 	return named(lw, kern_ins(lw->b->k, &v));
 }
 
+val lw_op3(lowering *lw, kern_op op, val type, val x, val y, val z)
+{
+	kern_value v = {.op = op, .type = type_of(type)};
+
+	v.arg[0] = x.id;
+	v.arg[1] = y.id;
+	v.arg[2] = z.id;
+	return named(lw, kern_ins(lw->b->k, &v));
+}
+
 tn_dtype lw_computed(tn_dtype t)
 {
 	return dtype_wide(t);

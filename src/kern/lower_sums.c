@@ -1,6 +1,6 @@
 /*
  * lower_sums.c: the accumulators of a tile, the loops of its sums, and the numbers
- * of rows and columns that it can have.
+ * of rows and columns that it can have; loops over pieces of a variable.
  */
 #include "kern/lower.h"
 
@@ -152,4 +152,47 @@ void lw_each_size(lowering *lw, const loop_node *n, int32_t row_var, int32_t var
 			fn(arg, rows[r], columns[c]);
 			lw_close(lw);
 		}
+}
+
+/* The elements behind the last whole piece of so many. */
+static void last_piece(lowering *lw, int32_t var, int64_t len, int64_t left,
+	lw_piece *fn, void *arg)
+{
+	lw->var[var] = lw_addc(lw, lw->span[var].lo, len - left);
+	fn(arg, (int32_t)left);
+}
+
+void lw_pieces(
+	lowering *lw, int32_t var, int32_t each, lw_piece *fn, void *arg)
+{
+	const struct span *s = &lw->span[var];
+	int64_t len, of[2] = {s->most, s->rest};
+	kern_stmt loop = {.lo = s->lo, .hi = s->hi, .step = each};
+	form was = lw->var[var];
+
+	if (!kern_form_is_const(lw_sub(lw, s->hi, s->lo), &len))
+		len = s->len;
+	if (len >= 0)
+		loop.hi = lw_addc(lw, s->lo, len - len % each);
+	else
+		loop.whole = s->most > 0 &&
+			     (of[0] % each != 0 || of[1] % each != 0);
+	if (len < 0 || len >= each) {
+		lw->var[var] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
+		fn(arg, each);
+		lw_close(lw);
+	}
+	if (len >= 0 && len % each != 0) {
+		last_piece(lw, var, len, len % each, fn, arg);
+	}
+	for (int32_t i = 0; i < 2 && loop.whole; i++) {
+		if (of[i] % each == 0)
+			continue;
+		/* in all blocks; in the last of them, which is shorter */
+		lw_if(lw, lw_equal(lw, lw_sub(lw, s->hi, s->lo),
+				  lw_num(lw, of[i])));
+		last_piece(lw, var, of[i], of[i] % each, fn, arg);
+		lw_close(lw);
+	}
+	lw->var[var] = was;
 }

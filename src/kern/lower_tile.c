@@ -117,11 +117,15 @@ static void sums(struct tile *t, int64_t columns)
 		lw_each(t, lw_declare_acc);
 	if (n->finish == NULL && n->held == 0)
 		load_all(t);
-	lw_open_sums(t);
-	if (n->n_ahead > 0)
-		lw_each(t, ahead);
-	products(t);
-	lw_close_loops(lw, n->n_sums);
+	if (n->dot > 0) {
+		lw_dots(t);
+	} else {
+		lw_open_sums(t);
+		if (n->n_ahead > 0)
+			lw_each(t, ahead);
+		products(t);
+		lw_close_loops(lw, n->n_sums);
+	}
 	if (n->held > 0)
 		return;
 	if (n->finish != NULL)

@@ -34,7 +34,7 @@ static void whole_square(const struct square *q)
 		lw_close(lw);
 	}
 	kern_turn(lw->b, &to, q->ri, &from, q->step,
-		kern_num(lw_stored(q->to.dtype), w));
+		kern_num(lw_stored(q->to.dtype), w), 1);
 }
 
 /* Copies element by element from i = `at` on, for all j of the tile. */

@@ -161,8 +161,10 @@ static void statement(struct walk *w, const kern_stmt *s)
 		form(w, s->at.at,
 			lanes_of(kern_at(w->k, s->x)->type, s->at.stride));
 	else if (s->kind == KERN_TURN) {
-		rows(w, &s->at, s->n, s->type.lanes, s->type.lanes);
-		rows(w, &s->from, s->m, s->type.lanes, s->type.lanes);
+		rows(w, &s->at, s->n, s->type.lanes,
+			s->type.lanes * kern_turn_unit(s));
+		rows(w, &s->from, s->m, s->type.lanes,
+			s->type.lanes * kern_turn_unit(s));
 	} else if (s->kind == KERN_ASYNC) {
 		rows(w, &s->at, s->n, s->rows, s->width);
 		rows(w, &s->from, s->m, s->rows, s->width);

@@ -250,6 +250,11 @@ static struct kern_span lane(struct kern_order *o, const kern_value *x, int32_t 
 			       ? kern_order_cell(o, x->arg[0], (int32_t)x->list[l])
 			       : kern_order_cell(o, x->arg[1],
 					 (int32_t)x->list[l] - x->type.lanes);
+	case KERN_REPEAT:
+		return kern_order_cell(o, x->arg[0],
+			l % kern_at(o->k, x->arg[0])->type.lanes);
+	case KERN_ZIP:
+		return kern_order_cell(o, x->arg[l % 2], l / 2);
 	case KERN_LANES:
 		return (struct kern_span){x->list[l], x->list[l]};
 	case KERN_CAST:
@@ -279,6 +284,7 @@ static struct kern_span lane(struct kern_order *o, const kern_value *x, int32_t 
 		return loaded(o, x);
 	case KERN_MAD:
 	case KERN_MULADD:
+	case KERN_DOT:
 	case KERN_WIDEN:
 	case KERN_NARROW:
 	case KERN_ROUND:
@@ -336,12 +342,35 @@ static uint64_t bad_shuffled(const struct kern_order *o, const kern_value *x)
 	return b;
 }
 
+/* Lane l of a dot, of lanes that are repeated or zipped. */
+static bool is_bad_lane(
+	const struct kern_order *o, const kern_value *x, int32_t l)
+{
+	int32_t n = kern_at(o->k, x->arg[0])->type.lanes;
+	uint64_t a = o->bad[x->arg[0]], b, some;
+
+	if (x->op == KERN_REPEAT)
+		return (a >> l % n & 1) != 0;
+	b = o->bad[x->arg[1]];
+	if (x->op == KERN_ZIP)
+		return ((l % 2 == 0 ? a : b) >> l / 2 & 1) != 0;
+	n /= x->type.lanes;
+	some = (UINT64_C(1) << n) - 1;
+	return ((a | b) >> n * l & some) != 0 ||
+	       (o->bad[x->arg[2]] >> l & 1) != 0;
+}
+
 static uint64_t bad_of(struct kern_order *o, const kern_value *x)
 {
 	uint64_t b = 0;
 
 	if (x->op == KERN_SHUFFLE)
 		return bad_shuffled(o, x);
+	if (x->op == KERN_DOT || x->op == KERN_REPEAT || x->op == KERN_ZIP) {
+		for (int32_t l = 0; l < x->type.lanes; l++)
+			b |= (uint64_t)is_bad_lane(o, x, l) << l;
+		return b;
+	}
 	if (x->op == KERN_CALL &&
 		strcmp(ir_scalar_at(x->fn)->name, "sel") == 0)
 		return bad_selected(o, x);

@@ -220,6 +220,9 @@ static void parse_turn(struct kern_parser *p, const lex_token *t)
 	kern_stmt *s = add(p, KERN_TURN, t);
 
 	s->type = kern_parse_type(p);
+	if (lex_eat(p->l, "by"))
+		s->width = (int32_t)kern_parse_int(
+			p, 2, 8, "the neighbours that stay together");
 	s->at = kern_parse_access(p, false);
 	lex_need(p->l, "rows");
 	s->n = lex_int(p->l, "the distance of two rows");

@@ -275,6 +275,8 @@ static void array(struct print *p, int32_t array)
 static void turn(struct print *p, const kern_stmt *s)
 {
 	str_printf(p->out, "turn %s ", kern_type_text(p->k->a, s->type));
+	if (s->width > 0)
+		str_printf(p->out, "by %d ", s->width);
 	place(p, &s->at);
 	str_printf(p->out, " rows %" PRId64 " = ", s->n);
 	place(p, &s->from);

@@ -442,6 +442,12 @@ static bool is_wrapped(struct ask *q)
 	return true;
 }
 
+/* The check of all indices in the array; 0: none. */
+static int64_t check_of(const struct ask *q, int32_t array)
+{
+	return q->r->checked != NULL ? q->r->checked[array] : 0;
+}
+
 /* Tries bounds from the definition of the value. */
 static void by_definition(struct ask *q)
 {
@@ -485,9 +491,7 @@ static void by_definition(struct ask *q)
 		by_check(q, x->num[0]);
 		break;
 	case KERN_LOAD:
-		by_check(q, q->r->checked != NULL
-				    ? q->r->checked[x->at.array]
-				    : 0);
+		by_check(q, check_of(q, x->at.array));
 		break;
 	case KERN_NONE: /* an unknown number */
 		break;
@@ -497,6 +501,9 @@ static void by_definition(struct ask *q)
 	case KERN_COPY:
 	case KERN_MAD:
 	case KERN_MULADD:
+	case KERN_DOT:
+	case KERN_REPEAT:
+	case KERN_ZIP:
 	case KERN_SPLAT:
 	case KERN_LANE:
 	case KERN_SHUFFLE:

@@ -18,6 +18,13 @@ const kern_op_row *kern_op_at(kern_op op)
 	return &rows[op];
 }
 
+int32_t kern_dot_terms(tn_dtype x, tn_dtype y)
+{
+	if (x == y)
+		return x == TN_BF16 || x == TN_I16 ? 2 : 0;
+	return (x == TN_U8 && y == TN_I8) || (x == TN_I8 && y == TN_U8) ? 4 : 0;
+}
+
 const kern_space_row *kern_space_at(kern_space s)
 {
 	static const kern_space_row spaces[] = {

@@ -439,6 +439,8 @@ static void verify_array(struct kern_verifier *v, const kern_stmt *s)
 static void verify_turn(struct kern_verifier *v, const kern_stmt *s)
 {
 	const kern_kernel *k = v->k;
+	int32_t unit = kern_turn_unit(s);
+	int64_t bytes = unit * (int64_t)dtype_size(s->type.dt);
 
 	need_access(v, &s->at);
 	need_access(v, &s->from);
@@ -447,9 +449,15 @@ static void verify_turn(struct kern_verifier *v, const kern_stmt *s)
 		kern_stored(k->array.at[s->from.array].dtype) != s->type.dt)
 		kern_refuse(v, "type",
 			"the rows of a turn must have two or more lanes, and the dtype of both arrays");
+	if (s->width != 0 && (s->width < 2 || s->n % s->width != 0 ||
+				     s->m % s->width != 0 || (bytes != 4 && bytes != 8)))
+		kern_refuse(v, "lanes",
+			"%d neighbours that stay together must be 4 or 8 bytes, and the distances of rows multiples of them",
+			s->width);
 	kern_verify_rows(
-		v, &s->from, s->m, s->type.lanes, s->type.lanes, false);
-	kern_verify_rows(v, &s->at, s->n, s->type.lanes, s->type.lanes, true);
+		v, &s->from, s->m, s->type.lanes, s->type.lanes * unit, false);
+	kern_verify_rows(
+		v, &s->at, s->n, s->type.lanes, s->type.lanes * unit, true);
 	kern_verify_effect(v);
 }
 

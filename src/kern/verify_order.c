@@ -395,9 +395,10 @@ static void turn(struct kern_order *o, const kern_stmt *s)
 	struct kern_span to = kern_order_form(o, s->at.at);
 	struct kern_span from = kern_order_form(o, s->from.at);
 	int64_t side = s->type.lanes, far = (side - 1) * s->m;
+	int64_t width = side * kern_turn_unit(s);
 	struct kern_early *e = arena_make(o->a, struct kern_early);
 	struct kern_span all = kern_span_plus(from, far < 0 ? far : 0,
-		(far > 0 ? far : 0) + side - 1);
+		(far > 0 ? far : 0) + width - 1);
 	bool bad = o->tracked[s->from.array];
 
 	*e = (struct kern_early){s, s->from.array, all};
@@ -405,14 +406,14 @@ static void turn(struct kern_order *o, const kern_stmt *s)
 		bad = false;
 		for (int64_t j = 0; j < side; j++)
 			bad |= !kern_order_is_set(o, s->from.array,
-				kern_span_plus(from, j * s->m, j * s->m + side - 1));
+				kern_span_plus(from, j * s->m, j * s->m + width - 1));
 	} else if (bad) {
 		bad = !kern_order_is_set(o, s->from.array, all);
 	}
 	if (bad && o->k->array.at[s->from.array].space == KERN_SCRATCH)
 		o->fault = e;
-	for (int64_t i = 0; i < side * side && !kern_order_stops(o); i++) {
-		int64_t d = i / side * s->n + i % side;
+	for (int64_t i = 0; i < side * width && !kern_order_stops(o); i++) {
+		int64_t d = i / width * s->n + i % width;
 
 		kern_order_put(o, s->at.array, kern_span_plus(to, d, d), true,
 			bad ? e : NULL);

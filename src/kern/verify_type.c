@@ -18,6 +18,18 @@ static bool holds(kern_type stored, kern_type computed)
 					     computed.dt == dtype_wide(stored.dt));
 }
 
+/* .. as many of them for each lane of the result as a dot multiplies? */
+static bool is_dotted(const struct kern_verifier *v, const kern_value *x)
+{
+	kern_type a = kern_at(v->k, x->arg[0])->type;
+	kern_type b = kern_at(v->k, x->arg[1])->type;
+	int32_t n = kern_dot_terms(a.dt, b.dt);
+
+	return n > 0 && a.mask == 0 && b.mask == 0 &&
+	       a.lanes == n * x->type.lanes && b.lanes == a.lanes &&
+	       x->type.dt == (dtype_is_float(a.dt) ? TN_F32 : TN_I32);
+}
+
 /* Does an argument of type t fit the letter, for the result r? */
 static bool fits(char letter, kern_type t, kern_type r)
 {
@@ -34,6 +46,12 @@ static bool fits(char letter, kern_type t, kern_type r)
 		return holds(r, t);
 	case 'V':
 		return t.lanes > 1;
+	case 'D': /* see is_dotted */
+		return t.lanes > 1 && t.mask == 0;
+	case 'G':
+		return t.dt == r.dt && t.mask == 0 && r.lanes % t.lanes == 0;
+	case 'U':
+		return t.dt == r.dt && t.mask == 0 && r.lanes == 2 * t.lanes;
 	case 'B':
 		return t.dt == TN_BOOL && t.lanes == 1;
 	case 'M':
@@ -62,6 +80,8 @@ static bool gives(char letter, kern_type t, kern_type x)
 		return t.lanes > 1;
 	case 'F':
 		return t.dt == TN_F32 || t.dt == TN_F64;
+	case 'Z':
+		return t.dt == TN_F32 || t.dt == TN_I32;
 	case 'R':
 		return !dtype_is_narrow(t.dt) && t.dt != TN_BOOL;
 	case 'N':
@@ -175,6 +195,12 @@ void kern_verify_type(struct kern_verifier *v, const kern_value *x)
 		wrong(v, x, -1);
 	if (x->op == KERN_LOAD)
 		verify_load(v, x);
+	if (x->op == KERN_DOT && !is_dotted(v, x))
+		kern_refuse(v, "type",
+			"dot of %s and %s into %s: for each lane of its f32 it takes 2 bf16, of its i32 2 i16, or 4 u8 and 4 i8",
+			kern_type_text(v->a, kern_at(v->k, x->arg[0])->type),
+			kern_type_text(v->a, kern_at(v->k, x->arg[1])->type),
+			kern_type_text(v->a, x->type));
 	if (x->op == KERN_ROUND && (!dtype_is_narrow(x->dt) ||
 					   x->type.dt != dtype_wide(x->dt)))
 		kern_refuse(v, "type",

@@ -417,9 +417,10 @@ static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 	const loop_eqn *e = &k->eqn[b->eqn];
 	int32_t i, j, fast = -1;
 
-	if (b->scope != NULL)
+	if (b->scope != NULL && e->group == 0)
 		fast = lanes_of_maker(b->scope, b->eqn, -1);
-	if (b->scope != NULL && (fast < 0 || (e->left & BIT(fast)) == 0))
+	if (b->scope != NULL && e->group == 0 &&
+		(fast < 0 || (e->left & BIT(fast)) == 0))
 		fast = vector_var(b->scope);
 	for (i = 1; i < b->n_vars; i++)
 		for (j = i; j > 0; j--) {
@@ -472,6 +473,18 @@ static bool has_wide_rows(const loop_kernel *k, int32_t eqn)
 	return false;
 }
 
+/* The columns of a row: of a copy in groups whole vectors, as they are stored whole. */
+static int64_t in_vectors(const loop_kernel *k, const loop_buf *b, int64_t n)
+{
+	int64_t lanes;
+
+	if (b->group <= 1)
+		return n;
+	lanes = machine_lanes(k->machine,
+		(int32_t)dtype_size(k->eqn[b->eqn].acc[0]) * b->group);
+	return (n + lanes - 1) / lanes * lanes;
+}
+
 static void subscripts(loop_kernel *k, loop_buf *b)
 {
 	loop_set left = k->eqn[b->eqn].left & ~loop_node_open(b->scope);
@@ -485,14 +498,24 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 		if ((left & BIT(i)) != 0)
 			var[b->n_vars++] = i;
 	order_vars(k, b, var);
+	b->group = k->eqn[b->eqn].group;
+	b->group_var = k->eqn[b->eqn].group_var;
 	b->elems = 1;
 	for (i = b->n_vars - 1; i >= 0; i--) {
 		extent[i] = block_of(b->scope, var[i], k->var[var[i]].extent);
+		if (b->group > 0 && i == b->n_vars - 1)
+			b->elems = b->group;
 		stride[i] = b->elems;
+		if (b->group > 0 && var[i] == b->group_var) {
+			stride[i] /= b->group;
+			b->elems *= (extent[i] + b->group - 1) / b->group;
+			continue;
+		}
 		if (i == b->n_vars - 1 && k->eqn[b->eqn].panel > 0)
 			b->panel = k->eqn[b->eqn].panel;
 		b->elems *= b->panel > 0 && i == b->n_vars - 1 ? b->panel
-							       : extent[i];
+			    : i == b->n_vars - 1 ? in_vectors(k, b, extent[i])
+						 : extent[i];
 		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].pack)
 			b->elems += apart(k->machine, k->eqn[b->eqn].acc[0],
 				b->elems, has_wide_rows(k, b->eqn));
@@ -565,8 +588,9 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 	b->eqn = p->eqn;
 	b->comp = p->comp;
 	/* a copy is what it copies; values are kept as they are computed with */
-	b->dtype = e->pack && e->body[0]->kind == EX_READ ? t
-							  : dtype_wide(t);
+	b->dtype = e->group > 0 || (e->pack && e->body[0]->kind == EX_READ)
+			   ? t
+			   : dtype_wide(t);
 	b->scope = p->scope;
 	b->phase = p->phase;
 	subscripts(k, b);

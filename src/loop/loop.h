@@ -84,6 +84,11 @@ struct loop_node {
 	 * added. FOR: 1 + the equation of such a tile, for two nested loops over
 	 * its rows and columns, which a warp walks as it has the sums. 0: no */
 	int32_t held;
+	/* TILE: a vector adds up the products of so many neighbours along sum[0]
+	 * (machine_dot); factors are as they lie in memory, in fewer bits than the
+	 * sums, and less than those of the equation by offset[]. 0: it does not */
+	int32_t dot;
+	int64_t offset[2];
 	bool parallel;	/* each iteration is a chunk; outermost loops only */
 	/* FOR, BLOCK: iterations are dealt to the warps of the block in turn */
 	bool by_warp;
@@ -143,6 +148,10 @@ typedef struct loop_eqn {
 	bool stage;	  /* copy of an input into a buffer */
 	bool pack;	  /* copy of a factor of a product, added by the schedule */
 	int64_t panel; /* of a copy: number of columns of a panel; 0: all */
+	/* of a copy for dots, which is kept in its own dtype: so many neighbours along
+	 * `group_var` lie side by side, for each of its last subscript, and 0 behind
+	 * the last of them; 1: all of them do, it is the last. 0: no such copy */
+	int32_t group, group_var;
 	bool apart;	  /* its accumulators are not in the result's memory */
 	bool part;	  /* partial sums in scratch, laid out as in memory */
 	bool push;	  /* scatter: elements are updated in any order */
@@ -175,6 +184,9 @@ typedef struct loop_buf {
 	/* the last subscript is divided into panels of this number; each panel
 	 * starts `panel_step` elements after the one before. 0: no panels */
 	int64_t panel, panel_step;
+	/* so many elements along this subscript adjoin, those of the last subscript
+	 * are so far apart; accesses begin at the first of them. 0: no groups */
+	int32_t group, group_var;
 	int64_t elems;
 	int32_t stages; /* so many such buffers, `stage_bytes` apart */
 	int64_t stage_bytes;

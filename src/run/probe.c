@@ -27,7 +27,7 @@
 #include <sys/utsname.h>
 #endif
 
-#define FORMAT "1" /* version of stored objects; those of others are not found */
+#define FORMAT "2" /* version of stored objects; those of others are not found */
 
 static const char *const base_flags[] = {"-std=gnu11", "-O2", "-fPIC",
 	"-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-fwrapv",
@@ -229,6 +229,8 @@ static void read_target(run_target *t, const char *macros)
 	t->fma = has(macros, "__FMA__") || has(macros, "__AVX512F__") ||
 		 has(macros, "__FP_FAST_FMAF") || has(macros, "__aarch64__");
 	t->f16 = has(macros, "__F16C__") || has(macros, "__aarch64__");
+	t->dot_int = has(macros, "__AVX512VNNI__");
+	t->dot_bf16 = has(macros, "__AVX512BF16__");
 	if (!has(macros, "__clang__")) {
 		memcpy(t->compiler, "gcc ", 5);
 		at = 4;
@@ -243,15 +245,16 @@ static void read_target(run_target *t, const char *macros)
 
 /* ---- keeping the answer ---------------------------------------------- */
 
-/* the lines: identity, compiler, four numbers, then a flag a line */
+/* the lines: identity, compiler, six numbers, then a flag a line */
 static const char *write_answer(arena *a, const compiler *c)
 {
 	str s = str_new(a);
 	int32_t i;
 
-	str_printf(&s, "%s\n%s\n%d %d %d %d\n", c->identity, c->target.compiler,
+	str_printf(&s, "%s\n%s\n%d %d %d %d %d %d\n", c->identity, c->target.compiler,
 		c->target.vector_bytes, c->target.n_vector_registers,
-		c->target.fma, c->target.f16);
+		c->target.fma, c->target.f16, c->target.dot_int,
+		c->target.dot_bf16);
 	for (i = 0; i < c->n_flags; i++)
 		str_printf(&s, "%s\n", c->flag[i]);
 	return s.at;
@@ -274,12 +277,12 @@ static bool read_answer(arena *a, compiler *c, char *text)
 	char *name = identity ? line(&text) : NULL;
 	char *numbers = name ? line(&text) : NULL, *flag;
 	VEC(char *) v = {0};
-	long n[4];
+	long n[6];
 	int i;
 
 	if (!numbers || strlen(name) >= sizeof c->target.compiler)
 		return false;
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 6; i++)
 		n[i] = strtol(numbers, &numbers, 10);
 	c->identity = identity;
 	memcpy(c->target.compiler, name, strlen(name) + 1);
@@ -287,6 +290,8 @@ static bool read_answer(arena *a, compiler *c, char *text)
 	c->target.n_vector_registers = (int32_t)n[1];
 	c->target.fma = n[2] != 0;
 	c->target.f16 = n[3] != 0;
+	c->target.dot_int = n[4] != 0;
+	c->target.dot_bf16 = n[5] != 0;
 	while ((flag = line(&text)))
 		*vec_push(a, &v) = flag;
 	c->flag = v.at;

@@ -75,6 +75,9 @@ typedef struct run_target {
 	int32_t n_vector_registers;
 	bool fma;	   /* a*b+c is one fast instruction */
 	bool f16;	   /* converts f16 in hardware */
+	/* vectors that add up products of neighbours, of u8 and i8 and of i16;
+	 * of bf16: machine_dot */
+	bool dot_int, dot_bf16;
 	char compiler[96]; /* "gcc 12.2.0" */
 } run_target;
 const run_target *run_jit_target(run_jit *j);

@@ -413,14 +413,21 @@ static void add_tile(estimate *w, const loop_node *n)
 	double rows = n->row_var < 0 ? 1 : length(w, n->row_var);
 	double columns = length(w, n->var), steps = 1, vectors, most, each;
 	double height = rows < (double)n->size ? rows : (double)n->size;
-	double tiles = whole(rows / (double)n->size), start;
+	double tiles = whole(rows / (double)n->size), start, group = n->dot;
+	double more = 0; /* sums of the factors beside */
 
 	for (int32_t i = 0; i < n->n_sums; i++)
 		steps *= length(w, n->sum[i]);
 	vectors = whole(columns / n->lanes);
 	most = (double)n->unroll < vectors ? (double)n->unroll : vectors;
 	tiles *= whole(vectors / most);
-	each = c->fma * height * most;
+	if (n->dot > 0) {
+		more = (n->offset[0] != 0 ? most : 0) +
+		       (n->offset[1] != 0 ? height / n->lanes : 0);
+		steps = steps / length(w, n->sum[0]) *
+			whole(length(w, n->sum[0]) / group);
+	}
+	each = (n->dot > 0 ? c->dot : c->fma) * (height * most + more);
 	if (each < c->tile_load * (height + most))
 		each = c->tile_load * (height + most);
 	if (each < c->chain)

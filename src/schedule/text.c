@@ -98,6 +98,9 @@ static void copy_line(const struct print *p, int32_t i)
 	subscripts(p, e);
 	if (e->panel > 0)
 		str_printf(p->out, " panel %lld", (long long)e->panel);
+	if (e->group > 0)
+		str_printf(p->out, " group %d of %s", e->group,
+			p->names[e->group_var]);
 	str_add(p->out, " = ");
 	value(p, e->body[0]);
 }
@@ -271,6 +274,10 @@ static void tile_line(const struct print *p, const loop_node *n)
 	for (int32_t i = 0; i < n->n_sums; i++)
 		str_printf(p->out, "%s%s", i > 0 ? ", " : "", p->names[n->sum[i]]);
 	str_add(p->out, n->matrix ? " matrix" : "");
+	count(p, "dot", n->dot);
+	if (n->offset[0] != 0 || n->offset[1] != 0)
+		str_printf(p->out, " less %lld, %lld", (long long)n->offset[0],
+			(long long)n->offset[1]);
 	str_add(p->out, n->start ? " start" : "");
 	str_add(p->out, n->held > 0 ? " held" : "");
 	str_add(p->out, n->checked ? " checked" : "");

@@ -196,6 +196,7 @@ static void parse_copy(struct parse *p, const lex_token *at)
 	const char *name = lex_name(p->l, "the name of the copy");
 	loop_set seen = 0;
 	int64_t panel = 0;
+	int32_t group = 0, group_var = -1;
 	const expr *e;
 
 	lex_need(p->l, "over");
@@ -210,12 +211,24 @@ static void parse_copy(struct parse *p, const lex_token *at)
 	} while (lex_eat(p->l, ","));
 	if (lex_eat(p->l, "panel"))
 		panel = number(p, 1, INT32_MAX, "the width of a panel");
+	if (lex_eat(p->l, "group")) {
+		group = (int32_t)number(p, 1, 4, "the elements of a group");
+		lex_need(p->l, "of");
+		group_var = variable(p);
+		fail_if(p, (seen & BIT(group_var)) == 0 ||
+				(group_var == var[n - 1]) != (group == 1) ||
+				panel > 0,
+			at, "change",
+			"groups of 1 are of the last subscript, others of another one, and not in panels");
+	}
 	lex_need(p->l, "=");
 	e = value(p, NULL);
 	fail_if(p, k->n_eqns >= 63, at, "change", 
 		"the kernel has 63 equations already: no copy can be added");
 	i = loop_add_copy(k, e, n, var);
 	k->eqn[i].panel = panel;
+	k->eqn[i].group = group;
+	k->eqn[i].group_var = group_var;
 	name_result(p, i, name, at);
 }
 
@@ -483,6 +496,13 @@ static loop_node *parse_tile(struct parse *p)
 	lex_need(p->l, "sums");
 	parse_sum_list(p, n);
 	n->matrix = lex_eat(p->l, "matrix");
+	if (lex_eat(p->l, "dot"))
+		n->dot = (int32_t)number(p, 2, 4, "the terms of a dot");
+	if (lex_eat(p->l, "less")) {
+		n->offset[0] = number(p, INT16_MIN, UINT16_MAX, "an offset");
+		lex_need(p->l, ",");
+		n->offset[1] = number(p, INT16_MIN, UINT16_MAX, "an offset");
+	}
 	n->start = lex_eat(p->l, "start");
 	n->held = lex_eat(p->l, "held");
 	n->checked = lex_eat(p->l, "checked");

@@ -387,7 +387,7 @@ static void turn_location(struct sv *v, const loop_node *n)
 	for (int32_t i = 0; b >= 0 && i < k->buf[b].n_vars; i++)
 		if (k->buf[b].var[i] == var)
 			stride = k->buf[b].stride[i];
-	if (stride != 1)
+	if (stride != (k->eqn[n->eqn].group > 0 ? k->eqn[n->eqn].group : 1))
 		verify_fail(v, n, "turn",
 			"the elements of the copy must be neighbours along %s: "
 			"the loop over it that reads them needs lanes",

@@ -43,6 +43,9 @@ static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
 		as_copied, v);
 	of = ex_subst(k->s, &k->dom, of, k->n_vars, k->dom.box.extent, v->same,
 		NULL, NULL);
+	if (n->dot > 0)
+		return x == contract_narrow(k, of, e->dtype,
+				    n->offset[e == n->factor[1]]);
 	if (n->matrix && e->dtype != acc)
 		return (e->dtype == TN_BF16 || e->dtype == TN_F16) &&
 		       ex_cast(k->s, acc, x) == of;
@@ -166,7 +169,7 @@ static void check_multiple(struct sv *v, const loop_node *n, int32_t var, int64_
 		      u->size >= ext;
 	if (!ok)
 		verify_fail(v, n, "tile",
-			"blocks of %s must be multiples of %lld for matrix instructions",
+			"blocks of %s must be multiples of %lld for the instructions of this tile",
 			verify_var(v, var), (long long)m);
 }
 
@@ -186,6 +189,73 @@ static void check_matrix(struct sv *v, const loop_node *n)
 	check_multiple(v, n, n->row_var, m->rows);
 	check_multiple(v, n, n->var, (int64_t)n->lanes * n->unroll);
 	check_multiple(v, n, n->sum[0], m->terms);
+}
+
+/* Are all blocks of var one inside the other, and their number one at most? */
+static bool is_cut_once(const struct sv *v, const loop_node *n, int32_t var)
+{
+	int32_t cuts = 0;
+
+	for (const loop_node *u = n->up; u != NULL; u = u->up)
+		cuts += u->kind != LOOP_FOR && u->var == var &&
+			(u->kind == LOOP_SPAN ||
+				u->size < v->k->var[var].extent);
+	return cuts <= 1;
+}
+
+/* The second factor is a copy in groups of the instruction's terms, along the sum;
+ * those of the first adjoin. */
+static void check_dot(struct sv *v, const loop_node *n)
+{
+	const loop_kernel *k = v->k;
+	const expr *x = n->factor[0], *y = n->factor[1];
+	int32_t eqn, comp, terms = 0, s = n->sum[0];
+	int64_t step;
+
+	for (size_t i = 0; i < sizeof k->machine->dot / sizeof *k->machine->dot;
+		i++) {
+		const machine_dot *d = &k->machine->dot[i];
+
+		if ((d->x == x->dtype && d->y == y->dtype) ||
+			(d->y == x->dtype && d->x == y->dtype))
+			terms = d->terms;
+	}
+	if (n->dot != terms || n->matrix || n->row_var < 0 || n->n_needs > 0 ||
+		!is_cut_once(v, n, s))
+		verify_fail(v, n, "tile",
+			"on %s a tile of %s and %s adds up %d neighbours; it has rows, no guards, and its sum is cut once at most",
+			k->machine->name, dtype_name(x->dtype),
+			dtype_name(y->dtype), terms);
+	if (!loop_maker(k, y->tensor, &eqn, &comp) ||
+		k->eqn[eqn].group != n->dot || k->eqn[eqn].group_var != s)
+		verify_fail(v, n, "tile",
+			"the second factor must be a copy in groups of %d of %s",
+			n->dot, verify_var(v, s));
+	if (!loop_stride(x->form, s, k->var[s].extent, &step) || step != 1 ||
+		(loop_maker(k, x->tensor, &eqn, &comp) &&
+			(k->eqn[eqn].group != 1 || k->eqn[eqn].group_var != s)))
+		verify_fail(v, n, "tile",
+			"the first factor must be in memory or copied, and its elements neighbours along %s",
+			verify_var(v, s));
+	check_multiple(v, n, s, n->dot);
+}
+
+/* A copy for dots is read by such tiles, and by nothing else. */
+static void check_groups(struct sv *v, const loop_node *n)
+{
+	for (int32_t i = 0; i < v->k->n_eqns; i++) {
+		const loop_eqn *e = &v->k->eqn[i];
+
+		if (e->group > 0 && n->eqn != i &&
+			(n->kind != LOOP_TILE || n->dot == 0 ||
+				n->factor[e->group > 1]->kind != EX_READ ||
+				n->factor[e->group > 1]->tensor !=
+					e->e->out[0]) &&
+			loop_leaf_reads(v->k, n, e->e->out[0]))
+			verify_fail(v, n, "tile",
+				"%s is in groups, which only a tile of %d neighbours reads",
+				verify_eqn(v, i), e->group);
+	}
 }
 
 static void check_tile(struct sv *v, const loop_node *n)
@@ -222,12 +292,38 @@ static void check_tile(struct sv *v, const loop_node *n)
 			(long long)n->size, n->unroll, 2 * k->machine->vector_registers, k->machine->name,
 			k->machine->vector_registers);
 	check_columns(v, n);
+	if (n->dot > 0)
+		check_dot(v, n);
 	check_block(v, n, n->var, (int64_t)n->lanes * n->unroll, "columns");
 	if (n->row_var >= 0)
 		check_block(v, n, n->row_var, n->size, "rows");
 }
 
 /* ---- turns ---- */
+
+/* A copy in groups: whole vectors of columns, in blocks that are cut once. */
+static void check_group(struct sv *v, const loop_node *n)
+{
+	loop_kernel *k = v->k;
+	const loop_eqn *e = &k->eqn[n->eqn];
+	int64_t s;
+
+	if (!e->pack || e->panel > 0 || n->var != e->group_var ||
+		n->row_var < 0 || n->row_var == n->var || n->n_needs > 0 ||
+		!loop_stride(e->at, n->row_var, k->var[n->row_var].extent, &s) ||
+		s != 1 || !is_cut_once(v, n, n->var))
+		verify_fail(v, n, "turn",
+			"a copy in groups is turned along the variable of the groups, against its last subscript, without guards");
+	if (n->lanes != machine_lanes(k->machine,
+				(int32_t)dtype_size(e->acc[0]) * e->group))
+		verify_fail(v, n, "lanes",
+			"%d lanes of groups of %d; on %s they must have %d", n->lanes,
+			e->group, k->machine->name,
+			machine_lanes(k->machine,
+				(int32_t)dtype_size(e->acc[0]) * e->group));
+	check_multiple(v, n, n->var, e->group);
+	check_multiple(v, n, n->row_var, n->lanes);
+}
 
 static void check_turn(struct sv *v, const loop_node *n)
 {
@@ -236,6 +332,10 @@ static void check_turn(struct sv *v, const loop_node *n)
 	const expr *x = e->body[0];
 	int64_t size = (int64_t)dtype_size(e->acc[0]), s;
 
+	if (e->group > 1) {
+		check_group(v, n);
+		return;
+	}
 	if ((!e->stage && !e->pack) || x->kind != EX_READ ||
 		ix_has_fun(x->form) || loop_param(k, x->tensor) < 0)
 		verify_fail(v, n, "turn", 
@@ -319,6 +419,7 @@ void verify_leaf(struct sv *v, const struct sv_leaf *l)
 {
 	int32_t other = l->n->kind == LOOP_JOIN ? LOOP_PART : LOOP_JOIN;
 
+	check_groups(v, l->n);
 	switch (l->n->kind) {
 	case LOOP_TILE:
 		check_tile(v, l->n);

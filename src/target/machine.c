@@ -107,6 +107,7 @@
 	.fusion = FUSION(1e9),                                                 \
 	.cycles = {.vector_op = 4, .scalar_op = 4, .scalar_guard = 4,          \
 		.load = {4, 4, 8, 4, 4}, .store = {4, 4, 8, 4, 4}, .fma = 4,   \
+		.dot = 4,                                                      \
 		.tile_load = 4, .tile_start = 8, .turned = 1, .crowded = 8,    \
 		.loop = 8, .chain = 8, .beside = 0.3},                         \
 	.wide_bytes = 16, .wide_elems = 8, .narrow_indices = true,             \
@@ -131,25 +132,30 @@
 		.row_blocks = 8, .large_block = 16, .least_part = 16           \
 	}
 
+#define AVX512                                                                \
+	.vector_bytes = 64, .vector_registers = 32,                           \
+	.cycles = {.vector_op = 1, .scalar_op = 0.8, .scalar_guard = 2,       \
+		.load = {0.6, 1.2, 2, 1.3, 0.6}, .store = {1, 2, 20, 1.5, 1}, \
+		.fma = 0.52, .dot = 0.52, .tile_load = 0.5, .tile_start = 4,  \
+		.turned = 0.5, .crowded = 7, .loop = 1, .chain = 4,           \
+		.beside = 0.3},                                               \
+	C_FAMILY
+#define INT_DOTS {TN_U8, TN_I8, 4}, {TN_I16, TN_I16, 2}
+
 static const machine machines[] = {
 	{
 		.name = "c/avx512",
-		.vector_bytes = 64,
-		.vector_registers = 32,
-		.cycles = {.vector_op = 1,
-			.scalar_op = 0.8,
-			.scalar_guard = 2,
-			.load = {0.6, 1.2, 2, 1.3, 0.6},
-			.store = {1, 2, 20, 1.5, 1},
-			.fma = 0.52,
-			.tile_load = 0.5,
-			.tile_start = 4,
-			.turned = 0.5,
-			.crowded = 7,
-			.loop = 1,
-			.chain = 4,
-			.beside = 0.3},
-		C_FAMILY,
+		AVX512,
+	},
+	{
+		.name = "c/avx512-vnni",
+		AVX512,
+		.dot = {INT_DOTS},
+	},
+	{
+		.name = "c/avx512-bf16",
+		AVX512,
+		.dot = {INT_DOTS, {TN_BF16, TN_BF16, 2}},
 	},
 	{
 		.name = "c/avx2",
@@ -161,6 +167,7 @@ static const machine machines[] = {
 			.load = {0.5, 1, 2, 1.3, 0.6},
 			.store = {1, 2, 10, 1.5, 1},
 			.fma = 0.52,
+			.dot = 0.52,
 			.tile_load = 0.5,
 			.tile_start = 4,
 			.turned = 0.6,
@@ -180,6 +187,7 @@ static const machine machines[] = {
 			.load = {0.5, 2, 2, 1.3, 0.6},
 			.store = {1, 3, 5, 1.5, 1},
 			.fma = 0.52,
+			.dot = 0.52,
 			.tile_load = 0.5,
 			.tile_start = 4,
 			.turned = 0.8,
@@ -199,6 +207,7 @@ static const machine machines[] = {
 			.load = {0.5, 2, 2, 1.3, 0.6},
 			.store = {1, 3, 5, 1.5, 1},
 			.fma = 1,
+			.dot = 1,
 			.tile_load = 0.5,
 			.tile_start = 4,
 			.turned = 0.8,
@@ -218,6 +227,7 @@ static const machine machines[] = {
 			.load = {0.6, 2, 2, 1.3, 0.6},
 			.store = {1, 3, 3, 1.5, 1},
 			.fma = 1,
+			.dot = 1,
 			.tile_load = 0.5,
 			.tile_start = 4,
 			.turned = 1,
@@ -271,7 +281,20 @@ const machine *machine_find(const char *name)
 	return NULL;
 }
 
-const machine *machine_of_c(int32_t vector_bytes, int32_t n_registers)
+static machine_dots dots_of(const machine *m)
+{
+	machine_dots d = MACHINE_NO_DOTS;
+
+	for (size_t i = 0; i < sizeof m->dot / sizeof *m->dot; i++)
+		if (m->dot[i].terms > 0)
+			d = m->dot[i].x == TN_BF16 ? MACHINE_ALL_DOTS
+			    : d == MACHINE_NO_DOTS ? MACHINE_INT_DOTS
+						   : d;
+	return d;
+}
+
+const machine *machine_of_c(
+	int32_t vector_bytes, int32_t n_registers, machine_dots dots)
 {
 	const machine *best = machine_find("c/plain");
 
@@ -279,8 +302,10 @@ const machine *machine_of_c(int32_t vector_bytes, int32_t n_registers)
 		const machine *m = &machines[i];
 
 		if (m->lanes == 0 && m->vector_bytes == vector_bytes &&
+			dots_of(m) <= dots &&
 			(best->vector_bytes != vector_bytes ||
-				m->vector_registers == n_registers))
+				m->vector_registers == n_registers ||
+				dots_of(m) > MACHINE_NO_DOTS))
 			best = m;
 	}
 	return best;
@@ -335,6 +360,7 @@ static const struct fact {
 		"o[5 i], 16 KB: of one lane"),
 	FACT(cycles.store[MACHINE_SCALAR], "cycles", "o[i] one by one, 16 KB"),
 	FACT(cycles.fma, "cycles", "a product of 128 x 128 x 128"),
+	FACT(cycles.dot, "cycles", "the same of bf16"),
 	FACT(cycles.tile_load, "cycles", "a product of 2 x 256 x 128, less half of it"),
 	FACT(cycles.tile_start, "cycles", "a product with sums of 8 terms"),
 	FACT(cycles.turned, "cycles", "a transposition of 512 x 512"),

@@ -45,6 +45,7 @@ typedef struct machine_cycles {
 	double scalar_guard; /* a condition on indices that lanes do not share */
 	double load[MACHINE_N_ACCESSES], store[MACHINE_N_ACCESSES];
 	double fma;	   /* of vectors, in a tile */
+	double dot;	   /* .. that adds up neighbours: machine_dot */
 	double tile_load;  /* of a vector, or of an element for all lanes */
 	double tile_start; /* clears, adds up and stores a vector of sums */
 	double turned;	   /* an element of a square turned in registers */
@@ -179,6 +180,23 @@ typedef struct machine_matrix {
 	double cycles;
 } machine_matrix;
 
+/*
+ * One instruction adds to each lane of a vector of 32-bit sums the products of
+ * `terms` neighbours of dtypes x and y: kern_dot_terms. terms 0: none.
+ */
+typedef struct machine_dot {
+	tn_dtype x, y;
+	int32_t terms;
+} machine_dot;
+
+/* What the C compiler says of such instructions. */
+typedef enum machine_dots {
+	MACHINE_NO_DOTS,
+	MACHINE_INT_DOTS, /* of integers: AVX512-VNNI */
+	MACHINE_ALL_DOTS, /* .. and of bf16: AVX512-BF16 */
+	MACHINE_N_DOTS
+} machine_dots;
+
 typedef struct machine {
 	const char *name;      /* "c/avx512" */
 	const char *priced_as; /* the machine by whose costs programs are
@@ -202,6 +220,7 @@ typedef struct machine {
 	machine_product product;
 	machine_block block;
 	machine_matrix matrix;
+	machine_dot dot[3]; /* the one with most terms first */
 	machine_fusion fusion;
 	/* that a lane accesses at once, and elements of them; 0: one by one */
 	int32_t wide_bytes, wide_elems;
@@ -217,8 +236,10 @@ static inline int32_t machine_lanes(const machine *m, int32_t elem_bytes)
 
 /* NULL: there is no such machine. */
 const machine *machine_find(const char *name);
-/* The one of the C printer with vectors of so many bytes. */
-const machine *machine_of_c(int32_t vector_bytes, int32_t n_registers);
+/* The one of the C printer with vectors of so many bytes, and these dots, if they
+ * are known for such vectors. */
+const machine *machine_of_c(
+	int32_t vector_bytes, int32_t n_registers, machine_dots dots);
 /* All of them, in a fixed order; NULL behind the last. */
 const machine *machine_at(int32_t i);
 

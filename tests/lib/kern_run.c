@@ -129,16 +129,18 @@ static void turn(struct kern_running *r, const kern_stmt *s)
 {
 	int64_t to = kern_run_form(r, s->at.at), side = s->type.lanes;
 	int64_t from = kern_run_form(r, s->from.at);
-	ir_number *all = arena_array(r->a, ir_number, side * side);
+	int64_t unit = kern_turn_unit(s), width = side * unit;
+	ir_number *all = arena_array(r->a, ir_number, side * width);
 
 	for (int64_t j = 0; j < side; j++)
-		for (int64_t i = 0; i < side; i++)
-			all[i * side + j] = kern_run_get(r, s->from.array,
-				from + j * s->m + i, true);
+		for (int64_t i = 0; i < width; i++)
+			all[i / unit * width + j * unit + i % unit] =
+				kern_run_get(r, s->from.array,
+					from + j * s->m + i, true);
 	for (int64_t i = 0; i < side; i++)
-		for (int64_t j = 0; j < side; j++)
+		for (int64_t j = 0; j < width; j++)
 			kern_run_put(r, s->at.array, to + i * s->n + j,
-				all[i * side + j]);
+				all[i * width + j]);
 }
 
 /* Row i, column j of the sums: see kern_stmt. */

@@ -55,6 +55,33 @@ static ir_number mad(tn_dtype t, ir_number x, ir_number y, ir_number z)
 	return v;
 }
 
+/* A subnormal number is 0, with its sign. */
+static float flushed(float x)
+{
+	return fpclassify(x) == FP_SUBNORMAL ? copysignf(0, x) : x;
+}
+
+/* Lane l of z + the products of n neighbours of x and y. */
+static ir_number dot(
+	tn_dtype t, struct lanes x, struct lanes y, ir_number z, int32_t l)
+{
+	int32_t n = kern_dot_terms(x.dt, y.dt);
+	float s = flushed((float)z.f);
+	uint64_t sum = (uint64_t)z.i;
+
+	for (int32_t i = n - 1; i >= 0; i--)
+		if (t == TN_F32)
+			s = flushed(fmaf(flushed((float)lane(x, n * l + i).f),
+				flushed((float)lane(y, n * l + i).f), s));
+		else
+			sum += (uint64_t)lane(x, n * l + i).i *
+			       (uint64_t)lane(y, n * l + i).i;
+	z.f = (double)s;
+	if (t != TN_F32)
+		z.i = ir_wrap(t, (int64_t)sum);
+	return z;
+}
+
 /* f + l, divided */
 static int64_t quotient(
 	const struct kern_running *r, const kern_value *x, int32_t l)
@@ -145,6 +172,12 @@ static ir_number pure(const struct kern_running *r, const kern_value *x,
 	case KERN_MULADD:
 		return mad(x->type.dt, lane(a[0], l), lane(a[1], l),
 			lane(a[2], l));
+	case KERN_DOT:
+		return dot(x->type.dt, a[0], a[1], lane(a[2], l), l);
+	case KERN_REPEAT:
+		return lane(a[0], l % a[0].n);
+	case KERN_ZIP:
+		return lane(a[l % 2], l / 2);
 	case KERN_LANE:
 		return a[0].at[kern_run_form(r, x->form[0])];
 	case KERN_SHUFFLE:

@@ -297,6 +297,62 @@ static void draw_product(sketch *k)
 	follow(k, &out);
 }
 
+/* ---- integers of few bits, widened, less what stands for 0 ---- */
+
+static const char *widened(
+	sketch *k, const letters *l, const char *name, const char *s)
+{
+	static const int64_t zeros[] = {0, 0, 1, 7, 127, 128, -128, 255, 300};
+	const char *f = arena_printf(k->a, "cast(%s[%s], i32)", name,
+		index_of(k, s));
+	size_t n = strlen(s);
+
+	if (chance(k, 20) && n > 0 && l->extent[s[n - 1] - 'a'] > 2)
+		f = arena_printf(k->a, "cast(%s[%s - 1] else 0, i32)", name,
+			index_of(k, s));
+	if (chance(k, 50))
+		f = arena_printf(k->a, "(%s - %d)", f,
+			(int)pick(k, OF(zeros)));
+	if (chance(k, 15)) /* outside is 0 behind the difference */
+		f = arena_printf(k->a, "(%s where %c > 0 else 0)", f, s[0]);
+	return f;
+}
+
+static void draw_widened(sketch *k)
+{
+	static const char *const dtypes[] = {"u8", "i8", "u8", "i8", "i16", "u16"};
+	/* rows a, columns b, sums c and d, batches e */
+	static const char *const forms[][2] = {{"ac", "cb"}, {"ac", "bc"},
+		{"ca", "cb"}, {"acd", "cdb"}, {"adc", "bdc"}, {"eac", "ecb"}};
+	const char *name = fresh(k, "p"), *const *form = forms[rng_below(&k->r, 6)];
+	letters l = {.all = "abcde"};
+	made out = {.rank = 2}, of[2];
+
+	l.extent['a' - 'a'] = pick(k, OF(rows));
+	l.extent['b' - 'a'] = pick(k, OF(columns));
+	l.extent['c' - 'a'] = pick(k, OF(sums));
+	l.extent['d' - 'a'] = 1 + rng_below(&k->r, 4);
+	l.extent['e' - 'a'] = 2;
+	for (int32_t i = 0; i < 2; i++) {
+		k->dtype = dtypes[rng_below(&k->r, 6)];
+		of[i] = operand(k, &l, form[i]);
+	}
+	str_printf(&k->op, "op %s(x[%s]:int, y[%s]:int) -> o { o[%sa, b] += %s * %s }\n",
+		name, index_of(k, form[0]), index_of(k, form[1]),
+		form[0][0] == 'e' ? "e, " : "", widened(k, &l, "x", form[0]),
+		widened(k, &l, "y", form[1]));
+	out.name = spread(k, arena_printf(k->a, "%s(%s, %s)", name, of[0].name,
+		of[1].name));
+	k->dtype = "i32";
+	if (form[0][0] == 'e') {
+		give(k, out.name);
+		return;
+	}
+	out.shape[0] = l.extent[0];
+	out.shape[1] = l.extent[1];
+	follow(k, &out);
+}
+
 /* ---- windows ---- */
 
 /* With a stride: pixels of other residues have other weights. */
@@ -467,13 +523,13 @@ static void draw_backward(sketch *k)
 
 prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 {
-	static const char *const dtypes[] = {"f32", "f32", "f32", "f32", "f64",
+	static const char *const dtypes[] = {"f32", "f32", "f32", "bf16", "f64",
 		"f64", "f16", "bf16", "i8", "i32"};
 	prop_case *c = arena_make(a, prop_case);
 	sketch k = {.r = rng_new(seed ^ UINT64_C(0x5eed), index), .a = a,
 		.op = str_new(a), .in = str_new(a), .call = str_new(a),
 		.out = str_new(a)};
-	int64_t what = rng_below(&k.r, 11), style = rng_below(&k.r, 100);
+	int64_t what = rng_below(&k.r, 13), style = rng_below(&k.r, 100);
 	str all = str_new(a);
 
 	k.dtype = dtypes[rng_below(&k.r, what < 7 ? 10 : 8)];
@@ -484,6 +540,8 @@ prop_case *draw_contract(arena *a, uint64_t seed, uint64_t index)
 			draw_conv(&k);
 		else if (what < 9)
 			draw_attention(&k);
+		else if (what >= 11)
+			draw_widened(&k);
 		else if (what < 10)
 			draw_backward(&k);
 		else

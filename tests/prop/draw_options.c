@@ -13,7 +13,8 @@ compile_options draw_options(
 	rng r = rng_new(c->seed ^ UINT64_C(0xc0ffee), c->index);
 	int32_t width = bytes[rng_below(&r, 4)];
 	machine *m = arena_copy(a,
-		po->simt ? machine_find("cuda/sm_90") : machine_of_c(width, 16),
+		po->simt ? machine_find("cuda/sm_90") : machine_of_c(width, 16,
+				    (machine_dots)rng_below(&r, MACHINE_N_DOTS)),
 		sizeof *m);
 	machine *pricing = arena_copy(
 		a, machine_find(m->priced_as), sizeof *pricing);

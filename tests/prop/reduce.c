@@ -8,6 +8,7 @@
  *   sum       e = sum e_i + n u sum (|x_i| + e_i); but 0 if all terms are exact
  *             multiples of one power of two q with sum |x_i| < q / u: then no
  *             order rounds; a product may be added before it is rounded
+ *             of bf16, sums that are subnormal may be 0 at each term
  *   product   the product of (|x_i| + e_i) less that of |x_i|, plus n u of it
  *   welford   mean: (n + 4) u max |x|; m2: Chan, Golub, LeVeque 1983: by
  *             2 sqrt(n m2) times the error of the means, and n u m2
@@ -38,6 +39,7 @@ typedef struct reduction {
 	int32_t n;
 	tn_dtype acc[IR_MAX_COMP], element[IR_MAX_COMP], out[IR_MAX_COMP];
 	const expr *combine[IR_MAX_COMP];
+	bool flushes; /* it reads bf16 */
 	tally *at;
 } reduction;
 
@@ -189,18 +191,21 @@ static void add_term(walk *w, reduction *r, tally *t, const shadow *raw)
 
 static double sum_bound(const reduction *r, const tally *t)
 {
-	double u = roundoff(r->out[0]);
+	double u = roundoff(r->out[0]), lost = 0;
 
+	if (r->flushes && t->lowest < -126)
+		lost = 0x1p-126 * (double)t->n;
 	if (t->wild)
 		return INFINITY;
 	if (t->infinite)
 		return t->error > 0 ? INFINITY : 0;
 	if (t->size + t->error > largest(r->out[0]) / 2)
 		return INFINITY;
-	if (t->error == 0 && (t->n <= 1 || t->size == 0 ||
+	if (t->error == 0 && lost == 0 && (t->n <= 1 || t->size == 0 ||
 				     t->size < ldexp(1 / u, t->lowest)))
 		return 0;
-	return t->error + (double)t->n * u * (t->size + t->error) + 0x1p-149;
+	return t->error + (double)t->n * u * (t->size + t->error) + lost +
+	       0x1p-149;
 }
 
 static double product_bound(const reduction *r, const tally *t)
@@ -260,6 +265,16 @@ static tn_dtype widest(tn_dtype t)
 	return dtype_is_float(t) ? TN_F64 : t == TN_BOOL ? TN_BOOL : TN_I64;
 }
 
+static bool reads_bf16(const walk *w, const in_node *n)
+{
+	bool is = n != NULL && n->kind == IN_READ &&
+		  w->inst->tensor[n->tensor].type.dtype == TN_BF16;
+
+	for (int32_t i = 0; n != NULL && i < IR_MAX_ARGS && !is; i++)
+		is = reads_bf16(w, n->arg[i]);
+	return is;
+}
+
 static void begin(walk *w, reduction *r)
 {
 	const in_eqn *q = w->eqn;
@@ -269,6 +284,7 @@ static void begin(walk *w, reduction *r)
 	r->q = q;
 	r->m = ir_monoid_at(q->monoid);
 	r->n = r->m->n_comp;
+	r->flushes = reads_bf16(w, q->body[0]);
 	for (int32_t k = 0; k < r->n; k++) {
 		r->element[k] = q->body[k]->dtype;
 		r->out[k] = w->inst->tensor[q->out[k]].type.dtype;

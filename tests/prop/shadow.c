@@ -289,6 +289,14 @@ static int32_t find(walk *w, const in_node *n, int64_t *place)
 	return i.e > 0 ? -1 : i.v.i < 0 || i.v.i >= type_numel(t);
 }
 
+/* In a sum of products of bf16 a subnormal factor may count as 0: docs/contractions.md. */
+static shadow as_factor(const walk *w, tn_dtype t, shadow x)
+{
+	if (t == TN_BF16 && w->eqn->monoid == IR_SUM && fabs(x.v.f) < 0x1p-126)
+		x.e += fabs(x.v.f);
+	return x;
+}
+
 static shadow read_element(walk *w, const in_node *n)
 {
 	int64_t place;
@@ -299,7 +307,8 @@ static shadow read_element(walk *w, const in_node *n)
 			env_bug(w->e, "shadow.read", "a read is outside");
 		return (shadow){{0}, INFINITY};
 	}
-	return w->tensor[n->tensor][place];
+	return as_factor(w, w->inst->tensor[n->tensor].type.dtype,
+		w->tensor[n->tensor][place]);
 }
 
 /* 0 all inside, 1 one is outside, -1 not known */

@@ -311,6 +311,39 @@ static const char kept[] =
 	"}\n";
 
 /* 16 x 32 times 32 x 32, by matrix instructions of two warps */
+static const char dots[] =
+	"kernel 0 dots {\n"
+	"  param p0: f32[16] out\n"
+	"  param p1: bf16[16] in\n"
+	"  param p2: bf16[256] in\n"
+	"  phase of 1 chunks {\n"
+	"    var %r1: f32x16 = zero\n"
+	"    for %i2 = 0 .. 14 step 2 {\n"
+	"      %3: bf16x16 = load p2[16*%i2]\n"
+	"      %4: bf16x16 = load p2[16*%i2 + 16]\n"
+	"      %5: bf16x32 = zip %3, %4\n"
+	"      %6: bf16x2 = load p1[%i2]\n"
+	"      %7: bf16x32 = repeat %6\n"
+	"      set %r1 = dot %7, %5, %r1\n"
+	"    }\n"
+	"    %8: bf16x16 = load p2[224]\n"
+	"    %9: bf16x2 = load p1[14] part 1\n"
+	"    %10: bf16x32 = repeat %9\n"
+	"    %11: bf16x32 = zip %8, %8\n"
+	"    set %r1 = dot %10, %11, %r1\n"
+	"    store p0[0] = %r1\n"
+	"  }\n"
+	"}\n";
+
+static const char pairs[] =
+	"kernel 0 pairs {\n"
+	"  param p0: bf16[32] out\n"
+	"  param p1: bf16[32] in\n"
+	"  phase of 1 chunks {\n"
+	"    turn bf16x4 by 2 p0[0] rows 8 = p1[0] rows 8\n"
+	"  }\n"
+	"}\n";
+
 static const char mma[] =
 	"kernel 0 mma {\n"
 	"  param p0: f32[512] out\n"

@@ -215,6 +215,14 @@ static const struct row {
 		" c: f32[50]  d: f32[50]  e: f32[50]  f: f32[50]  g: f32[50]\n"
 		" h: f32[50]\n y = concat(a, b, c, d, e, f, g, h, axis=0)\n"
 		" o = exp(y)\n return o }", NULL},
+	{DECIDE_DOT_TAKEN, 2, 2, "program { x: bf16[64,64]  y: bf16[64,64]\n"
+		" o = matmul(x, y)\n return o }", "c/avx512-bf16"},
+	{DECIDE_DOT_DTYPE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
+		" o = matmul(x, y)\n return o }", "c/avx512-vnni"},
+	{DECIDE_DOT_SHAPE, -1, -1, "op p(x[c, a], y[a, b]) -> o {\n"
+		" o[c, b] += x[c, a] * y[a, b] where a <= c else cast(0, x) }\n"
+		"program { x: bf16[64,64]  y: bf16[64,64]\n"
+		" o = p(x, y)\n return o }", "c/avx512-bf16"},
 	{DECIDE_MATRIX_TAKEN, 16, 16, "program { x: bf16[64,64]  y: bf16[64,64]\n"
 		" o = matmul(x, y)\n return o }", "cuda/sm_80"},
 	{DECIDE_MATRIX_DTYPE, -1, -1, "program { x: f32[64,64]  y: f32[64,64]\n"
@@ -457,6 +465,8 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return k->phase[d->of].n_chunks > 1;
 	case DECIDE_PASS_MATRIX:
 		return f->tile[d->of] != NULL && f->tile[d->of]->matrix;
+	case DECIDE_PASS_DOT:
+		return f->tile[d->of] != NULL && f->tile[d->of]->dot > 0;
 	case DECIDE_PASS_WARPS:
 		return k->phase[d->of].warps > 1;
 	case DECIDE_PASS_HOLD:

@@ -6,6 +6,7 @@
 
 #include "kern/kern.h"
 #include "kern_texts.h"
+#include "kern_wants.h"
 #include "turned_text.h"
 
 static int32_t scalar(const char *name)
@@ -116,132 +117,6 @@ static void reads_back(void **state)
 
 /* ---- running ---- */
 
-enum { MOST = 6400 };
-
-/* What each kernel is said to compute, from drawn data. */
-struct data {
-	double in[3][MOST], out[MOST];
-	int64_t id[32];
-};
-
-static void want_relu(struct data *d)
-{
-	for (int i = 0; i < 1000; i++)
-		d->out[i] = d->in[1][i] > 0 ? d->in[1][i] : 0;
-}
-
-static void want_tile(struct data *d)
-{
-	for (int i = 0; i < 8; i++)
-		for (int j = 0; j < 40; j++)
-			for (int l = 0; l < 16; l++)
-				d->out[40 * i + j] += d->in[1][16 * i + l] *
-						      d->in[2][40 * l + j];
-}
-
-static void want_stencil(struct data *d)
-{
-	for (int i = 0; i < 61; i++)
-		d->out[i] = (i > 0 ? d->in[1][i - 1] : 0) +
-			    (i < 60 ? d->in[1][i + 1] : 0);
-}
-
-static void want_split(struct data *d)
-{
-	for (int i = 0; i < 1024; i++)
-		d->out[0] += d->in[1][i];
-}
-
-static void want_gather(struct data *d)
-{
-	for (int i = 0; i < 7; i++)
-		for (int j = 0; j < 160; j++)
-			d->out[160 * i + j] = d->in[1][160 * d->id[i] + j];
-}
-
-static void want_scan(struct data *d)
-{
-	for (int i = 0; i < 6400; i++)
-		d->out[i] = d->in[1][i] + (i % 100 > 0 ? d->out[i - 1] : 0);
-}
-
-static void want_turn(struct data *d)
-{
-	for (int i = 0; i < 32; i++)
-		for (int j = 0; j < 48; j++)
-			d->out[32 * j + i] = d->in[1][48 * i + j];
-}
-
-static void want_step(struct data *d)
-{
-	for (int i = 0; i < 64; i++)
-		d->out[i] = d->in[1][i] - 0.5 * d->in[2][i];
-}
-
-static void want_blocks(struct data *d)
-{
-	for (int i = 0; i < 64; i++)
-		d->out[i] = d->in[1][48 - i / 16 * 16 + i % 16];
-}
-
-/* Factors whose rows and columns are so far apart. */
-static void product(struct data *d, int terms, int ri, int ci, int rk, int ck)
-{
-	for (int i = 0; i < 16; i++)
-		for (int j = 0; j < 32; j++)
-			for (int k = 0; k < terms; k++)
-				d->out[32 * i + j] += d->in[1][ri * i + ci * k] *
-						      d->in[2][rk * k + ck * j];
-}
-
-static void want_mma(struct data *d)
-{
-	product(d, 32, 32, 1, 32, 1);
-}
-
-static void want_turned(struct data *d)
-{
-	product(d, 32, 1, 16, 1, 32);
-}
-
-static void want_parts(struct data *d)
-{
-	product(d, 29, 1, 16, 1, 32);
-}
-
-static void want_tail(struct data *d)
-{
-	for (int i = 0; i < 13; i++)
-		for (int j = 0; j < 32; j++)
-			for (int k = 0; k < (j % 16 < 15 ? 21 : 16); k++)
-				d->out[32 * i + j] += d->in[1][21 * i + k] *
-						      d->in[2][32 * k + j];
-}
-
-static void want_stages(struct data *d)
-{
-	for (int i = 0; i < 64; i++)
-		d->out[i] = d->in[1][i / 16 * 16 + (i % 16 + 8) % 16];
-}
-
-static void want_kept(struct data *d)
-{
-	for (int i = 0; i < 24; i++)
-		d->out[i % 6] += d->in[1][i];
-}
-
-static void want_digits(struct data *d)
-{
-	for (int i = 0; i < 64; i++)
-		d->out[i] = d->in[1][i / 2] * (1 + i % 2);
-}
-
-static void want_dealt(struct data *d)
-{
-	for (int i = 0; i < 32; i++)
-		d->out[i] = d->in[1][d->id[i]];
-}
-
 static const struct meaning {
 	const char *text;
 	void (*want)(struct data *d);
@@ -253,7 +128,8 @@ static const struct meaning {
 	{blocks, want_blocks, 0}, {mma, want_mma, 1e-4},
 	{dealt, want_dealt, 0}, {stages, want_stages, 0},
 	{tail, want_tail, 1e-4}, {kept, want_kept, 1e-5}, {turned, want_turned, 1e-4}, {parts, want_parts, 1e-4},
-	{digits, want_digits, 0}};
+	{digits, want_digits, 0}, {dots, want_dots, 1e-4},
+	{pairs, want_pairs, 0}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 {
@@ -534,6 +410,20 @@ static const struct edit {
 		"lane"},
 	{"a loop in one by lane", dealt, "      %5: i64",
 		"      for %i9 = 0 .. 2 { }\n      %5: i64", "lane"},
+	{"a dot of half as many factors", dots, "dot %7, %5", "dot %3, %5",
+		"type"},
+	{"a dot into integers", dots, "var %r1: f32x16", "var %r1: i32x16",
+		"type"},
+	{"a zip of lanes of two dtypes", dots, "zip %3, %4", "zip %3, %r1",
+		"type"},
+	{"lanes that are repeated as others", dots, "%7: bf16x32",
+		"%7: i16x32", "type"},
+	{"a term more than the factors have", dots, "%i2 = 0 .. 14",
+		"%i2 = 0 .. 18", "bounds"},
+	{"pairs in rows of an odd length", pairs, "p0[0] rows 8",
+		"p0[0] rows 7", "lanes"},
+	{"pairs beyond the array", pairs, "p1[0] rows 8", "p1[8] rows 8",
+		"bounds"},
 	{"a matrix that is read without a barrier", mma, "    barrier\n", "",
 		"barrier"},
 	{"rows of a matrix that begin anywhere", mma, "of b0[%i11]",

@@ -280,7 +280,8 @@ static void run_job(arena *a, void *arg)
 	void **want = eval_system(a, s, in), **got;
 	fuse_plan *p = plan_of(a, s, j->alone);
 	machine m = j->vector_bytes == 0 ? *machine_find("cuda/sm_90")
-					 : *machine_of_c(j->vector_bytes, 16);
+					 : *machine_of_c(j->vector_bytes, 16,
+						   MACHINE_ALL_DOTS);
 	struct run_options o = {.cc = j->cc,
 		.simt = j->vector_bytes == 0,
 		.machine = &m,

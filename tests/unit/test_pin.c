@@ -59,6 +59,13 @@ static const char held[] = "program { x: bf16[64,64]  w: bf16[64,64]\n"
 			   "  y = matmul(x, w)\n"
 			   "  z = relu(y)\n"
 			   "  return z }";
+/* on a machine that adds up neighbours */
+static const char dots[] = "op mm(x[m, k]:int, y[k, n]:int) -> o {\n"
+			   " o[m, n] += (cast(x[m, k], i32) - 9) * "
+			   "cast(y[k, n], i32) }\n"
+			   "program { x: u8[64,64]  y: i8[64,64]\n"
+			   "  o = mm(x, y)\n"
+			   "  return o }";
 static const char both[] = "program { x: f32[64,256]  w: f32[256,64]\n"
 			   "  y = matmul(x, w)\n"
 			   "  s = softmax(y, axis=1)\n"
@@ -226,6 +233,16 @@ static const struct edit {
 		"        block i_0 < 64 by 8 by warp {\n          for", "held"},
 	{"scaled before the maximum", keys, "do was#8", "do attention.c#3",
 		"scale"},
+	{"factors less another number", dots, "less -9, 0", "less -8, 0",
+		"tile"},
+	{"pairs of bytes", dots, "dot 4", "dot 2", "tile"},
+	{"a copy in other groups", dots, "group 4 of", "group 2 of", "lanes"},
+	{"a copy that is in no groups", dots, " group 4 of i_2", "", "turn"},
+	{"groups that are copied along columns", dots,
+		"turn pack#1 along i_2 against i_1",
+		"turn pack#1 along i_1 against i_2", "turn"},
+	{"half a vector of groups", dots, "against i_1 lanes 16",
+		"against i_1 lanes 8", "lanes"},
 };
 
 struct pinned {
@@ -256,7 +273,10 @@ static void pin(arena *a, void *arg)
 {
 	struct pinned *p = arg;
 	bool gpu = p->program == held;
-	const machine *m = machine_find(gpu ? "cuda/sm_90" : "c/avx512");
+	const machine *m = machine_find(gpu ? "cuda/sm_90"
+					: p->program == dots
+						? "c/avx512-bf16"
+						: "c/avx512");
 	tn_level last = gpu ? TN_LEVEL_KERN : TN_LEVEL_C;
 	compile_options o = compile_options_default(m);
 	compilation *c = made(a, p, o, last);

@@ -120,7 +120,7 @@ static void block_one(contract *c, const contract_product *p)
 {
 	const loop_kernel *k = c->k;
 	int64_t panel = (int64_t)p->lanes * p->vectors, tiles, fit, pieces;
-	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
+	int64_t size = contract_factor_bytes(c, p);
 	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
 
 	fit = k->machine->memory[MACHINE_L2].bytes *
@@ -215,7 +215,7 @@ static bool take_rows_in(contract *c, const contract_product *p)
 {
 	loop_kernel *k = c->k;
 	int64_t rows = k->var[p->i].extent;
-	int64_t size = (int64_t)dtype_size(k->eqn[p->eqn].acc[0]);
+	int64_t size = contract_factor_bytes(c, p);
 	int64_t most = k->machine->memory[MACHINE_L2].bytes / 2 /
 		       (p->sum_block * size);
 	int64_t panels = contract_ceil(k->var[p->j].extent,
@@ -258,6 +258,7 @@ bool contract_choose_blocks(contract *c)
 				c->block[v] = 0;
 		if (!contract_classify(c, p))
 			return false;
+		contract_choose_dot(c, p);
 		contract_turn(c, p);
 		contract_sizes(c, p);
 		if (take_rows_in(c, p)) {

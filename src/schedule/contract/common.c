@@ -68,3 +68,23 @@ bool contract_reads_memory(loop_kernel *k, const expr *e)
 	loop_walk(k->a, e, on_read, &r);
 	return !r.inside;
 }
+
+bool contract_adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
+{
+	int64_t s;
+
+	return loop_stride(f, v, k->var[v].extent, &s) && s == 1;
+}
+
+loop_node *contract_leaf(contract *c, loop_kind kind, int32_t eqn)
+{
+	loop_node *n = loop_node_new(c->k->a, kind);
+
+	n->eqn = eqn;
+	return n;
+}
+
+int32_t contract_tensor_of(const expr *f)
+{
+	return f->kind == EX_READ ? f->tensor : -1;
+}

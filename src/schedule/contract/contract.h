@@ -26,6 +26,10 @@ typedef struct contract_product {
 	bool few; /* it has few rows */
 	bool matrix; /* by matrix instructions */
 	bool wide_x; /* .. whose rows are f32: parts of two bytes are multiplied */
+	/* by vectors that add up so many neighbours: x and y are narrow, less by
+	 * offset than the factors; 0: it is not */
+	int32_t dot;
+	int64_t offset[2];
 	bool inexact; /* see contract_factors */
 	VEC(loop_node *) behind; /* epilogue: statements on each final element */
 } contract_product;
@@ -103,6 +107,15 @@ void contract_choose_matrix(contract *c, contract_product *p);
  * instructions take the copy, and those in memory adjoin along the other one. */
 int32_t contract_last_of(const contract *c, const contract_product *p,
 	const expr *f, int32_t usual, int32_t other);
+/* dot.c: do dots compute it? Then x and y are what they multiply. */
+void contract_choose_dot(const contract *c, contract_product *p);
+/* The narrow values that are `offset` less than e; NULL: they may not fit t. */
+const expr *contract_narrow(
+	loop_kernel *k, const expr *e, tn_dtype t, int64_t offset);
+/* The most rows of a tile whose sums are in registers. */
+int32_t contract_dot_rows(const contract *c, const contract_product *p);
+/* Bytes of an element of the factors, as tiles read them. */
+int64_t contract_factor_bytes(const contract *c, const contract_product *p);
 /* Adds the product and its epilogue to the body of a block. */
 void contract_nest(contract *c, contract_product *p, loop_node *body);
 
@@ -120,7 +133,21 @@ const expr *contract_online_scaled(
 /* Adds the epilogue of a product that mixed loops add up, if it has one. */
 void contract_done(contract *c, const contract_product *p, loop_node *body);
 
+/* pack.c: copies a factor, which is then a read of the copy: y for a panel, the
+ * rows of x in a block; or all of it, in a phase before. */
+void contract_pack_y(contract *c, contract_product *p, loop_node *panel);
+void contract_pack_x(contract *c, contract_product *p, loop_node *body);
+void contract_pack_whole(contract *c, const contract_product *p,
+	const expr **f, int32_t last);
+
 /* ---- common.c ---- */
+
+/* Are elements neighbours along v? */
+bool contract_adjoins(const loop_kernel *k, const ix_form *f, int32_t v);
+/* A statement of the equation. */
+loop_node *contract_leaf(contract *c, loop_kind kind, int32_t eqn);
+/* The tensor of a factor that is a bare read; else -1. */
+int32_t contract_tensor_of(const expr *f);
 
 /* The number of the product in c->product, or -1. */
 int32_t contract_product_of(const contract *c, int32_t eqn);

@@ -41,13 +41,6 @@ static bool is_bare(loop_kernel *k, const expr *e, tn_dtype acc)
 	return !f.data;
 }
 
-static bool adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
-{
-	int64_t s;
-
-	return loop_stride(f, v, k->var[v].extent, &s) && s == 1;
-}
-
 static int64_t lanes_of(const contract *c, const contract_product *p)
 {
 	size_t size = dtype_size(c->k->eqn[p->eqn].acc[0]);
@@ -66,7 +59,7 @@ static void on_row(void *arg, const expr *e)
 	struct rows *r = arg;
 
 	if (e->kind == EX_READ && (loop_form_vars(e->form) & BIT(r->v)) != 0)
-		r->adjoin &= adjoins(r->k, e->form, r->v);
+		r->adjoin &= contract_adjoins(r->k, e->form, r->v);
 }
 
 /*
@@ -81,7 +74,7 @@ static int32_t rank_of(
 	struct rows of = {c->k, v, true};
 	int32_t r = 1;
 
-	if (adjoins(c->k, e->at, v))
+	if (contract_adjoins(c->k, e->at, v))
 		r += 4;
 	loop_walk(c->k->a, f, on_row, &of);
 	if (of.adjoin)
@@ -179,6 +172,7 @@ bool contract_classify(contract *c, contract_product *p)
 	p->j = -1;
 	if (!contract_factors(k, e, &t))
 		return decline(c, p, t.why, 0, CONTRACT_FACTORS);
+	p->dot = 0;
 	p->finish = t.finish;
 	p->inexact = t.inexact;
 	p->begun |= is_mixed(c, p) && lies_apart(c, p);
@@ -252,7 +246,7 @@ static bool is_in_lanes(
 
 	*step = 0;
 	if (!is_bare(k, p->y, k->eqn[p->eqn].acc[0]) ||
-		!adjoins(k, p->y->form, p->j) ||
+		!contract_adjoins(k, p->y->form, p->j) ||
 		k->var[p->j].extent % p->lanes != 0 ||
 		contract_extent(c, p->j) % p->lanes != 0 ||
 		loop_param(k, p->y->tensor) < 0)
@@ -297,7 +291,9 @@ static bool may_be_whole(
 	int64_t n = size;
 	int32_t eqn, comp;
 
-	if (!is_bare(k, p->x, k->eqn[p->eqn].acc[0]) || p->n_needs > 0 ||
+	if (!is_bare(k, p->x,
+		    p->dot > 0 ? p->x->dtype : k->eqn[p->eqn].acc[0]) ||
+		p->n_needs > 0 ||
 		loop_maker(k, p->x->tensor, &eqn, &comp))
 		return false;
 	for (int32_t v = 0; v < k->n_vars; v++)
@@ -340,6 +336,26 @@ static void size_few(contract *c, contract_product *p)
 				  c->k->machine->product.few_sums);
 }
 
+int64_t contract_factor_bytes(const contract *c, const contract_product *p)
+{
+	return (int64_t)dtype_size(
+		p->dot > 0 ? p->x->dtype : c->k->eqn[p->eqn].acc[0]);
+}
+
+/* Can the tile read the factor of rows where it lies? */
+static bool is_readable(const contract *c, const contract_product *p)
+{
+	int32_t eqn, comp;
+
+	if (!is_bare(c->k, p->x,
+		    p->dot > 0 ? p->x->dtype : c->k->eqn[p->eqn].acc[0]))
+		return false;
+	/* what this kernel makes is kept as it is computed with */
+	return p->dot == 0 || (contract_adjoins(c->k, p->x->form, p->s) &&
+				      loop_param(c->k, p->x->tensor) >= 0 &&
+				      !loop_maker(c->k, p->x->tensor, &eqn, &comp));
+}
+
 /*
  * Is the factor of rows copied, because it must be, because of its memory
  * order, or by choice?
@@ -349,7 +365,7 @@ static bool copies_rows(
 {
 	loop_kernel *k = c->k;
 
-	if (!is_bare(k, p->x, k->eqn[p->eqn].acc[0]))
+	if (!is_readable(c, p))
 		return true;
 	if (loop_param(k, p->x->tensor) < 0 ||
 		k->copies == LOOP_COPIES_NO_ROWS)
@@ -378,16 +394,22 @@ static void size_shared(contract *c, contract_product *p, int64_t rest)
 void contract_sizes(contract *c, contract_product *p)
 {
 	const machine *m = c->k->machine;
-	int64_t size = (int64_t)dtype_size(c->k->eqn[p->eqn].acc[0]), panel;
+	int64_t size, panel;
 	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s), fit;
 	int64_t near; /* bytes */
 	bool in_lanes;
 
 	p->lanes = (int32_t)lanes_of(c, p);
 	p->vectors = contract_extent(c, p->j) > p->lanes ? 2 : 1;
+	contract_choose_dot(c, p);
+	size = contract_factor_bytes(c, p);
 	panel = (int64_t)p->lanes * p->vectors;
-	/* registers: accumulators, a row of the panel, an element of the rest */
-	fit = (m->vector_registers - 4) / 2;
+	/*
+	 * registers: accumulators, a row of the panel, an element of the other
+	 * factor
+	 */
+	fit = p->dot > 0 ? contract_dot_rows(c, p)
+			 : (m->vector_registers - 4) / 2;
 	p->tile = equal_or_near(contract_extent(c, p->i), fit);
 	if (m->block.warps > 1 && !p->turned) {
 		size_shared(c, p, rest);
@@ -397,11 +419,13 @@ void contract_sizes(contract *c, contract_product *p)
 	if (fit * rest < m->product.least_fit)
 		fit = contract_ceil(m->product.least_fit, rest);
 	p->sum_block = near_equal(contract_extent(c, p->s), fit);
+	if (p->dot > 0) /* blocks begin at whole groups */
+		p->sum_block = contract_ceil(p->sum_block, p->dot) * p->dot;
 	p->pack_x = copies_rows(c, p, size);
 	p->whole_x = p->pack_x && c->number < 0 &&
 		     c->k->copies != LOOP_COPIES_BLOCKS &&
 		     may_be_whole(c, p, size);
-	in_lanes = is_in_lanes(c, p, &fit);
+	in_lanes = p->dot == 0 && is_in_lanes(c, p, &fit);
 	near = m->memory[MACHINE_L1].bytes / m->product.near_part;
 	p->few = in_lanes && fit > near &&
 		 elements(c, p->rows) <= c->k->machine->product.few_rows &&
@@ -417,271 +441,11 @@ void contract_sizes(contract *c, contract_product *p)
 	}
 }
 
-/* ---- copies of factors ---- */
-
-/*
- * Adds an equation that copies the factor, which is then replaced by a read of
- * the copy.
- */
-static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
-	const int32_t *var, const expr **read)
-{
-	loop_kernel *k = c->k;
-	int32_t i;
-
-	if (from->dtype != acc) /* a factor of matrix instructions stays */
-		from = dtype_size(acc) < dtype_size(from->dtype)
-			       ? from->arg[0]
-			       : ex_cast(k->s, acc, from);
-	i = loop_add_copy(k, from, n, var);
-	*read = ex_read(k->s, k->eqn[i].e->out[0], k->eqn[i].at);
-	return i;
-}
-
-/* The dtype of a copy: that of the sum, or what matrix instructions take. */
-static tn_dtype packed(
-	const contract *c, const contract_product *p, const expr *of)
-{
-	bool as_read = p->matrix && (of != p->x || !p->wide_x);
-
-	return as_read ? of->arg[0]->dtype : c->k->eqn[p->eqn].acc[0];
-}
-
-/*
- * Orders the factor's variables inside the blocks: rows, sums, then that of the
- * lanes.
- */
-static int32_t order_vars(const contract *c, const contract_product *p,
-	loop_set in, int32_t last, int32_t *var)
-{
-	int32_t n = 0;
-
-	for (int32_t pass = 0; pass < 2; pass++)
-		for (int32_t v = 0; v < c->k->n_vars; v++)
-			if ((in & BIT(v)) != 0 && v != last &&
-				((p->sums & BIT(v)) != 0) == (pass == 1))
-				var[n++] = v;
-	if (last >= 0 && (in & BIT(last)) != 0)
-		var[n++] = last;
-	return n;
-}
-
-static loop_node *statement(contract *c, loop_kind kind, int32_t eqn)
-{
-	loop_node *n = loop_node_new(c->k->a, kind);
-
-	n->eqn = eqn;
-	return n;
-}
-
-/* Transposes squares in registers: reads along v, writes along j. */
-static loop_node *turned(
-	contract *c, const contract_product *p, int32_t eqn, int32_t v)
-{
-	loop_node *s = statement(c, LOOP_STAGE, eqn);
-
-	s->var = v;
-	s->row_var = p->j;
-	s->lanes = p->lanes;
-	return s;
-}
-
-static bool may_turn(const contract *c, const expr *y, int32_t lanes)
-{
-	int64_t size = (int64_t)dtype_size(y->dtype);
-
-	return y->kind == EX_READ && loop_param(c->k, y->tensor) >= 0 &&
-	       !ix_has_fun(y->form) && (size == 4 || size == 8) &&
-	       lanes == machine_lanes(c->k->machine, (int32_t)size);
-}
-
-/* Restricts the copy to the elements that are needed. */
-static void put_needs(contract *c, const contract_product *p, loop_set in,
-	loop_node *copy)
-{
-	for (int32_t i = 0; i < p->n_needs; i++) {
-		loop_set v = loop_form_vars(p->need[i].f) & in;
-		loop_node *at = copy, *n;
-		ix_fact *list;
-
-		if (v == 0)
-			continue;
-		for (n = copy; n->n_child == 1; n = n->child[0])
-			if (n->kind == LOOP_FOR && (v & p->sums & BIT(n->var)))
-				at = n;
-		list = arena_array(c->k->a, ix_fact, at->n_needs + 1);
-		for (int32_t k = 0; k < at->n_needs; k++)
-			list[k] = at->need[k];
-		list[at->n_needs++] = p->need[i];
-		at->need = list;
-	}
-}
-
-struct guarded {
-	loop_kernel *k;
-	loop_set vars;
-	int32_t j;
-	bool digits; /* a guard uses digits of the variable of the lanes */
-};
-
-static void on_form(void *arg, const expr *e)
-{
-	struct guarded *g = arg;
-	int64_t s;
-
-	g->digits |= e->form != NULL &&
-		     !loop_stride(e->form, g->j, g->k->var[g->j].extent, &s);
-}
-
-static void on_guard(void *arg, const expr *e)
-{
-	struct guarded *g = arg;
-
-	if (e->kind != EX_SELECT)
-		return;
-	g->vars |= loop_expr_vars(g->k, e->arg[0]);
-	loop_walk(g->k->a, e->arg[0], on_form, g);
-}
-
-/*
- * If guards of y use digits of columns, the sums are walked inside the lanes,
- * and those that guards depend on outside of the others: so a mask of a vector
- * of columns is computed once for all iterations for which it holds. Returns
- * the sums inside the lanes; *asked: those of the guards.
- */
-static loop_set sums_inside(const contract *c, const contract_product *p,
-	const expr *y, int32_t j, loop_set *asked)
-{
-	struct guarded g = {c->k, 0, j, false};
-
-	loop_walk(c->k->a, y, on_guard, &g);
-	*asked = g.vars & p->sums;
-	return g.digits ? p->sums : 0;
-}
-
-/* Makes the loops of the copy of a factor; the last variable has the lanes. */
-static loop_node *in_rows(contract *c, const contract_product *p,
-	const expr *of, int32_t eqn, int32_t n, const int32_t *var)
-{
-	arena *a = c->k->a;
-	loop_set asked, inside = sums_inside(c, p, of, var[n - 1], &asked);
-	loop_node *copy = statement(c, LOOP_STMT, eqn);
-
-	for (int32_t pass = 0; pass < 2; pass++)
-		for (int32_t i = n - 2; i >= 0; i--)
-			if ((inside & BIT(var[i])) != 0 &&
-				((asked & BIT(var[i])) != 0) == (pass == 1))
-				copy = loop_node_for(a, var[i], copy);
-	copy = loop_node_for(a, var[n - 1], copy);
-	loop_take_lanes(c->k, copy);
-	for (int32_t i = n - 2; i >= 0; i--)
-		if ((inside & BIT(var[i])) == 0)
-			copy = loop_node_for(a, var[i], copy);
-	return copy;
-}
-
-/* Copies y in the body of a panel; later reads of y use the copy. */
-static void pack_y(contract *c, contract_product *p, loop_node *panel)
-{
-	loop_kernel *k = c->k;
-	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
-	loop_set in = loop_expr_vars(k, p->y) & (p->columns | p->sums);
-	const expr *y = p->y;
-	loop_node *copy;
-	int64_t s;
-
-	in = (in & p->sums) | BIT(p->j);
-	n = order_vars(c, p, in, contract_last_of(c, p, y, p->j, p->s), var);
-	eqn = add_pack(c, y, packed(c, p, y), n, var, &p->y);
-	if (y->dtype == k->eqn[p->eqn].acc[0] && may_turn(c, y, p->lanes) &&
-		 !adjoins(k, y->form, p->j))
-		for (int32_t i = n - 2; i >= 0; i--)
-			if (adjoins(k, y->form, var[i]) &&
-				contract_extent(c, var[i]) >= p->lanes &&
-				loop_stride(y->form, p->j,
-					k->var[p->j].extent, &s)) {
-				int32_t v = var[i];
-
-				copy = turned(c, p, eqn, v);
-				for (i = n - 2; i >= 0; i--)
-					if (var[i] != v)
-						copy = loop_node_for(
-							k->a, var[i], copy);
-				put_needs(c, p, in, copy);
-				loop_node_adopt(k->a, panel, copy);
-				return;
-			}
-	copy = in_rows(c, p, y, eqn, n, var);
-	if (!p->matrix) /* instructions take whole pieces */
-		put_needs(c, p, in, copy);
-	loop_node_adopt(k->a, panel, copy);
-}
-
-/* Copies all rows of x in the block. */
-static void pack_x(contract *c, contract_product *p, loop_node *body)
-{
-	loop_kernel *k = c->k;
-	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
-	loop_set in = loop_expr_vars(k, p->x) & (p->rows | p->sums);
-	loop_node *copy;
-
-	n = order_vars(c, p, in, contract_last_of(c, p, p->x, p->s, p->i), var);
-	eqn = add_pack(c, p->x, packed(c, p, p->x), n, var, &p->x);
-	if (p->matrix) { /* whose rows have lanes */
-		loop_node_adopt(k->a, body, in_rows(c, p, p->x, eqn, n, var));
-		return;
-	}
-	copy = statement(c, LOOP_STMT, eqn);
-	for (int32_t i = n - 1; i >= 0; i--)
-		copy = loop_node_for(k->a, var[i], copy);
-	put_needs(c, p, in & p->sums, copy);
-	contract_put(c, body, copy);
-}
-
-/* The tensor of a factor that is a bare read; else -1. */
-static int32_t tensor_of(const expr *f)
-{
-	return f->kind == EX_READ ? f->tensor : -1;
-}
-
-/*
- * Copies a whole factor, in a separate phase; `last` is the variable that is
- * contiguous in the copy.
- */
-static void pack_whole(contract *c, const contract_product *p, const expr **f,
-	int32_t last)
-{
-	loop_kernel *k = c->k;
-	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
-	const expr *of = *f;
-	bool is_read = of->kind == EX_READ;
-	loop_node *copy, *top;
-	int64_t ext;
-
-	n = order_vars(c, p, loop_expr_vars(k, of), last, var);
-	eqn = add_pack(c, of, k->eqn[p->eqn].acc[0], n, var, f);
-	ext = k->var[var[0]].extent;
-	top = contract_block(c, var[0],
-		contract_ceil(ext, c->k->machine->product.copy_chunks), NULL);
-	top->parallel = true;
-	if (is_read) {
-		copy = statement(c, LOOP_STMT, eqn);
-		for (int32_t i = n - 1; i >= 0; i--)
-			copy = loop_node_for(k->a, var[i], copy);
-		contract_put(c, top, copy);
-	} else {
-		loop_node_adopt(k->a, top, in_rows(c, p, of, eqn, n, var));
-	}
-	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, tensor_of(of), 0, 0);
-	*vec_push(k->a, &c->before) = top;
-	*vec_push(k->a, &c->before_of) = is_read ? of->tensor : -1;
-}
-
 /* ---- the nest ---- */
 
 static loop_node *tile(contract *c, const contract_product *p)
 {
-	loop_node *t = statement(c, LOOP_TILE, p->eqn);
+	loop_node *t = contract_leaf(c, LOOP_TILE, p->eqn);
 	int32_t *sum = arena_array(c->k->a, int32_t, c->k->n_vars + 1);
 
 	t->row_var = p->i;
@@ -696,6 +460,8 @@ static loop_node *tile(contract *c, const contract_product *p)
 	t->start = !p->begun;
 	t->finish = p->finish;
 	t->matrix = p->matrix;
+	t->dot = p->dot;
+	memcpy(t->offset, p->offset, sizeof t->offset);
 	t->checked = (p->inexact || p->wide_x) && dtype_is_float(c->k->eqn[p->eqn].acc[0]);
 	t->size = p->tile;
 	t->lanes = p->lanes;
@@ -726,7 +492,7 @@ void contract_done(contract *c, const contract_product *p, loop_node *body)
 		contract_put(c, body,
 			around(c, v & ~BIT(p->j),
 				loop_node_for(c->k->a, p->j,
-					statement(c, LOOP_DONE, p->eqn))));
+					contract_leaf(c, LOOP_DONE, p->eqn))));
 }
 
 /* Adds the statements that store the finished elements, and the epilogue. */
@@ -737,7 +503,7 @@ static void put_behind(contract *c, const contract_product *p, loop_node *body)
 
 	if (lies_apart(c, p) && !is_mixed(c, p))
 		loop_node_adopt(
-			c->k->a, j, statement(c, LOOP_DONE, p->eqn));
+			c->k->a, j, contract_leaf(c, LOOP_DONE, p->eqn));
 	for (int32_t i = 0; i < p->behind.n; i++)
 		loop_node_adopt(c->k->a, j, p->behind.at[i]);
 	if (j->n_child > 0)
@@ -750,7 +516,7 @@ static void say_copy(
 	const contract *c, const contract_product *p, const expr *f, bool copied)
 {
 	loop_decide(c->k, copied ? DECIDE_COPY_TAKEN : DECIDE_COPY_IN_PLACE,
-		p->eqn, tensor_of(f), 0, 0);
+		p->eqn, contract_tensor_of(f), 0, 0);
 }
 
 void contract_nest(contract *c, contract_product *p, loop_node *body)
@@ -774,21 +540,21 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 	}
 	if (p->turned) {
 		k->eqn[p->eqn].apart = true;
-		pack_whole(c, p, &p->y, p->j);
+		contract_pack_whole(c, p, &p->y, p->j);
 		k->eqn[k->n_eqns - 1].panel = (int64_t)p->lanes * p->vectors;
 	}
 	if (p->whole_x && (p->turned || is_shared(c, p)) &&
 		c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES)
-		pack_whole(c, p, &p->x, p->turned ? p->i : p->s);
+		contract_pack_whole(c, p, &p->x, p->turned ? p->i : p->s);
 	else {
 		say_copy(c, p, p->x, p->pack_x);
 		if (p->pack_x)
-			pack_x(c, p, sums);
+			contract_pack_x(c, p, sums);
 	}
 	if (!p->turned)
 		say_copy(c, p, p->y, p->pack_y);
 	if (p->pack_y)
-		pack_y(c, p, panel);
+		contract_pack_y(c, p, panel);
 	inner = contract_block(c, p->i, p->tile, tile(c, p));
 	loop_node_adopt(
 		k->a, panel, around(c, p->rows & ~BIT(p->i), inner));

@@ -76,7 +76,7 @@ bool contract_turn(const contract *c, contract_product *p)
 	int64_t m = k->var[p->i].extent, n = k->var[p->j].extent;
 	int64_t rows = filled(m, lanes), columns = filled(n, lanes);
 
-	if (c->number >= 0 || columns >= k->machine->product.full_lanes)
+	if (p->dot > 0 || c->number >= 0 || columns >= k->machine->product.full_lanes)
 		return false;
 	if (m < 2 * lanes || rows < columns + k->machine->product.turn_gain)
 		return decline(c, p, DECIDE_TURN_FILLED, rows, columns);

@@ -284,9 +284,19 @@ static void fence(printer *p)
 
 static void turn(printer *p, const kern_stmt *s)
 {
-	c_line(p, "%s(&%s, %" PRId64 ", &%s, %" PRId64 ");",
-		c_turn(p, s->type.dt, s->type.lanes), c_element(p, &s->at),
-		s->n, c_element(p, &s->from), s->m);
+	int32_t unit = kern_turn_unit(s);
+	tn_dtype t = unit == 1 ? s->type.dt
+		     : unit * (int32_t)dtype_size(s->type.dt) == 4 ? TN_I32
+								   : TN_I64;
+	const char *to = "", *from = "";
+
+	if (unit > 1) {
+		to = arena_printf(p->a, "(%s *)", c_stored_type(p, t));
+		from = arena_printf(p->a, "(const %s *)", c_stored_type(p, t));
+	}
+	c_line(p, "%s(%s&%s, %" PRId64 ", %s&%s, %" PRId64 ");",
+		c_turn(p, t, s->type.lanes), to, c_element(p, &s->at),
+		s->n / unit, from, c_element(p, &s->from), s->m / unit);
 }
 
 /* Column `column` of the row that r and l stand for: lane l of the registers. */

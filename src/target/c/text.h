@@ -18,14 +18,17 @@ typedef enum need_kind {
 	NEED_MATH,     /* helper of math.c, by name */
 	NEED_INT,      /* helper for integers, by name: see unit.c */
 	NEED_FROM,     /* `of` from floats of t, in lanes */
-	NEED_TURN      /* square of t, lanes by lanes */
+	NEED_TURN,     /* square of t, lanes by lanes */
+	NEED_DOT,      /* lanes of t from factors of `of` and, name, of i8 or u8 */
+	NEED_REPEAT,   /* t in `lanes` from `other` lanes */
+	NEED_ZIP       /* t in `lanes` from two of half as many */
 } need_kind;
 
 struct need {
 	need_kind kind;
 	const char *name;
 	tn_dtype t, of;
-	int32_t lanes;
+	int32_t lanes, other;
 };
 struct needs {
 	int32_t n;
@@ -116,5 +119,8 @@ const char *c_use(printer *p, const char *helper, tn_dtype t, int32_t lanes);
 const char *c_int_helper(printer *p, const char *name);
 const char *c_turn(printer *p, tn_dtype t, int32_t lanes);
 void c_need(printer *p, struct need n);
+
+/* dot.c: prints the helper that a need of these kinds asks for */
+void c_dot_text(str *out, c_math *m, const struct need *d);
 
 #endif

@@ -131,8 +131,8 @@ struct unit {
 /* Is this the first time? */
 static bool first(struct unit *u, const struct need *d)
 {
-	const char *key = arena_printf(u->more.a, "%d %d %d %d %s",
-		(int)d->kind, (int)d->t, (int)d->of, d->lanes,
+	const char *key = arena_printf(u->more.a, "%d %d %d %d %d %s",
+		(int)d->kind, (int)d->t, (int)d->of, d->lanes, d->other,
 		d->name == NULL ? "" : d->name);
 
 	if (map_get_str(u->done, key, 0) != 0)
@@ -177,6 +177,11 @@ static void add(struct unit *u, const struct need *d)
 		break;
 	case NEED_TURN:
 		turn(&u->more, u->m, d);
+		break;
+	case NEED_DOT:
+	case NEED_REPEAT:
+	case NEED_ZIP:
+		c_dot_text(&u->more, u->m, d);
 		break;
 	}
 }

@@ -13,8 +13,9 @@
 
 void c_need(printer *p, struct need n)
 {
-	const char *key = arena_printf(p->a, "%d %d %d %d %s", (int)n.kind,
-		(int)n.t, (int)n.of, n.lanes, n.name == NULL ? "" : n.name);
+	const char *key = arena_printf(p->a, "%d %d %d %d %d %s", (int)n.kind,
+		(int)n.t, (int)n.of, n.lanes, n.other,
+		n.name == NULL ? "" : n.name);
 
 	if (map_get_str(p->known, key, 0) != 0)
 		return;
@@ -29,7 +30,7 @@ const char *c_use(printer *p, const char *helper, tn_dtype t, int32_t lanes)
 	if (f == NULL)
 		env_bug(arena_env(p->a), "target/c", "no helper %s of %s",
 			helper, dtype_name(t));
-	c_need(p, (struct need){NEED_MATH, helper, t, t, lanes});
+	c_need(p, (struct need){NEED_MATH, helper, t, t, lanes, 0});
 	return f;
 }
 
@@ -37,7 +38,7 @@ const char *c_int_helper(printer *p, const char *name)
 {
 	tn_dtype t = p->k->narrow ? TN_I32 : TN_I64;
 
-	c_need(p, (struct need){NEED_INT, name, t, t, 1});
+	c_need(p, (struct need){NEED_INT, name, t, t, 1, 0});
 	return strcmp(name, "floor_div") == 0 && !p->k->narrow
 		       ? name
 		       : arena_printf(p->a, "%s_%s", name, dtype_name(t));
@@ -45,7 +46,7 @@ const char *c_int_helper(printer *p, const char *name)
 
 static const char *lanes_of(printer *p, tn_dtype t, int32_t lanes)
 {
-	c_need(p, (struct need){NEED_TYPE, NULL, t, t, lanes});
+	c_need(p, (struct need){NEED_TYPE, NULL, t, t, lanes, 0});
 	return c_math_type(p->m, t, lanes);
 }
 
@@ -54,7 +55,7 @@ const char *c_turn(printer *p, tn_dtype t, int32_t lanes)
 	lanes_of(p, t, lanes);
 	c_use(p, "load", t, lanes);
 	c_use(p, "store", t, lanes);
-	c_need(p, (struct need){NEED_TURN, NULL, t, t, lanes});
+	c_need(p, (struct need){NEED_TURN, NULL, t, t, lanes, 0});
 	return arena_printf(p->a, "transpose_%s",
 		c_math_type(p->m, t, lanes));
 }
@@ -93,7 +94,7 @@ static const char *unsigned_type(printer *p, kern_type t)
 
 	if (t.lanes == 1) /* small integers are promoted and cannot overflow */
 		return bytes == 8 ? "__UINT64_TYPE__" : "__UINT32_TYPE__";
-	c_need(p, (struct need){NEED_UNSIGNED, NULL, t.dt, t.dt, t.lanes});
+	c_need(p, (struct need){NEED_UNSIGNED, NULL, t.dt, t.dt, t.lanes, 0});
 	return arena_printf(p->a, "u%dx%d", 8 * bytes, t.lanes);
 }
 
@@ -349,7 +350,7 @@ static const char *from_float(printer *p, const char *x, tn_dtype from,
 {
 	lanes_of(p, from, to.lanes);
 	lanes_of(p, to.dt, to.lanes);
-	c_need(p, (struct need){NEED_FROM, NULL, from, to.dt, to.lanes});
+	c_need(p, (struct need){NEED_FROM, NULL, from, to.dt, to.lanes, 0});
 	return arena_printf(p->a, "%s_from_%s(%s)",
 		c_math_type(p->m, to.dt, to.lanes), dtype_name(from), x);
 }
@@ -587,6 +588,51 @@ static const char *copied(printer *p, const kern_value *v)
 	return c_name(p, v->arg[0]);
 }
 
+/* u8 times i8, whichever is first in the text of kern: the instruction's order */
+static const char *dot(printer *p, const kern_value *v)
+{
+	tn_dtype x = kern_at(p->k, v->arg[0])->type.dt;
+	tn_dtype y = kern_at(p->k, v->arg[1])->type.dt;
+	bool turned = x == TN_I8;
+	int32_t n = kern_dot_terms(x, y);
+
+	lanes_of(p, x, n * v->type.lanes);
+	lanes_of(p, y, n * v->type.lanes);
+	c_need(p, (struct need){.kind = NEED_DOT,
+		.t = v->type.dt,
+		.of = turned ? y : x,
+		.lanes = v->type.lanes});
+	return arena_printf(p->a, "dot_%s_%s(%s, %s, %s)",
+		dtype_name(turned ? y : x), c_type(p, v->type),
+		c_name(p, v->arg[turned]), c_name(p, v->arg[!turned]),
+		c_name(p, v->arg[2]));
+}
+
+static const char *repeated(printer *p, const kern_value *v)
+{
+	kern_type x = kern_at(p->k, v->arg[0])->type;
+	const char *from = c_type(p, x);
+
+	if (x.lanes == v->type.lanes)
+		return c_name(p, v->arg[0]);
+	c_need(p, (struct need){.kind = NEED_REPEAT,
+		.t = x.dt,
+		.lanes = v->type.lanes,
+		.other = x.lanes});
+	return arena_printf(p->a, "repeat_%s_%s(%s)", from,
+		c_type(p, v->type), c_name(p, v->arg[0]));
+}
+
+static const char *zipped(printer *p, const kern_value *v)
+{
+	c_type(p, kern_at(p->k, v->arg[0])->type);
+	c_need(p, (struct need){.kind = NEED_ZIP,
+		.t = v->type.dt,
+		.lanes = v->type.lanes});
+	return arena_printf(p->a, "zip_%s(%s, %s)", c_type(p, v->type),
+		c_name(p, v->arg[0]), c_name(p, v->arg[1]));
+}
+
 const char *c_value(printer *p, kern_val id)
 {
 	/* all others are named: constants, variables and registers */
@@ -603,7 +649,8 @@ const char *c_value(printer *p, kern_val id)
 		[KERN_MIN] = least, [KERN_MAX] = most,
 		[KERN_CLAMP] = clamped, [KERN_PICK] = picked,
 		[KERN_INSIDE] = inside, [KERN_LOAD] = load,
-		[KERN_COPY] = copied,
+		[KERN_COPY] = copied, [KERN_DOT] = dot,
+		[KERN_REPEAT] = repeated, [KERN_ZIP] = zipped,
 	};
 	const kern_value *v = kern_at(p->k, id);
 

@@ -1,0 +1,288 @@
+/*
+ * pack.c: copies of the factors of a product, in the order in which tiles read them.
+ *
+ * Consumes a factor, which may be any expression; adds an equation that copies it,
+ * and the loops that do so, to the body of a block, or as a phase before all others.
+ * The factor is then a read of the copy.
+ *
+ *   y[64 k + j]  ->  pack[k, j], a panel of columns; pack[k / 2, j, k mod 2] for
+ *   instructions that add up two neighbours along the sum
+ */
+#include "schedule/contract/contract.h"
+
+/*
+ * Adds an equation that copies the factor, which is then replaced by a read of
+ * the copy.
+ */
+static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
+	const int32_t *var, const expr **read)
+{
+	loop_kernel *k = c->k;
+	int32_t i;
+
+	if (from->dtype != acc) /* a factor of matrix instructions stays */
+		from = dtype_size(acc) < dtype_size(from->dtype)
+			       ? from->arg[0]
+			       : ex_cast(k->s, acc, from);
+	i = loop_add_copy(k, from, n, var);
+	*read = ex_read(k->s, k->eqn[i].e->out[0], k->eqn[i].at);
+	return i;
+}
+
+/* The dtype of a copy: that of the sum, or what matrix instructions take. */
+static tn_dtype packed(
+	const contract *c, const contract_product *p, const expr *of)
+{
+	bool as_read = p->matrix && (of != p->x || !p->wide_x);
+
+	return p->dot > 0 ? of->dtype
+	       : as_read  ? of->arg[0]->dtype
+			  : c->k->eqn[p->eqn].acc[0];
+}
+
+/*
+ * Orders the factor's variables inside the blocks: rows, sums, then that of the
+ * lanes.
+ */
+static int32_t order_vars(const contract *c, const contract_product *p,
+	loop_set in, int32_t last, int32_t *var)
+{
+	int32_t n = 0;
+
+	for (int32_t pass = 0; pass < 2; pass++)
+		for (int32_t v = 0; v < c->k->n_vars; v++)
+			if ((in & BIT(v)) != 0 && v != last &&
+				((p->sums & BIT(v)) != 0) == (pass == 1))
+				var[n++] = v;
+	if (last >= 0 && (in & BIT(last)) != 0)
+		var[n++] = last;
+	return n;
+}
+
+/* Transposes squares in registers: reads along v, writes along j. */
+static loop_node *turned(
+	contract *c, const contract_product *p, int32_t eqn, int32_t v)
+{
+	loop_node *s = contract_leaf(c, LOOP_STAGE, eqn);
+
+	s->var = v;
+	s->row_var = p->j;
+	s->lanes = p->lanes;
+	return s;
+}
+
+static bool may_turn(const contract *c, const expr *y, int32_t lanes)
+{
+	int64_t size = (int64_t)dtype_size(y->dtype);
+
+	return y->kind == EX_READ && loop_param(c->k, y->tensor) >= 0 &&
+	       !ix_has_fun(y->form) && (size == 4 || size == 8) &&
+	       lanes == machine_lanes(c->k->machine, (int32_t)size);
+}
+
+/* Restricts the copy to the elements that are needed. */
+static void put_needs(contract *c, const contract_product *p, loop_set in,
+	loop_node *copy)
+{
+	for (int32_t i = 0; i < p->n_needs; i++) {
+		loop_set v = loop_form_vars(p->need[i].f) & in;
+		loop_node *at = copy, *n;
+		ix_fact *list;
+
+		if (v == 0)
+			continue;
+		for (n = copy; n->n_child == 1; n = n->child[0])
+			if (n->kind == LOOP_FOR && (v & p->sums & BIT(n->var)))
+				at = n;
+		list = arena_array(c->k->a, ix_fact, at->n_needs + 1);
+		for (int32_t k = 0; k < at->n_needs; k++)
+			list[k] = at->need[k];
+		list[at->n_needs++] = p->need[i];
+		at->need = list;
+	}
+}
+
+struct guarded {
+	loop_kernel *k;
+	loop_set vars;
+	int32_t j;
+	bool digits; /* a guard uses digits of the variable of the lanes */
+};
+
+static void on_form(void *arg, const expr *e)
+{
+	struct guarded *g = arg;
+	int64_t s;
+
+	g->digits |= e->form != NULL &&
+		     !loop_stride(e->form, g->j, g->k->var[g->j].extent, &s);
+}
+
+static void on_guard(void *arg, const expr *e)
+{
+	struct guarded *g = arg;
+
+	if (e->kind != EX_SELECT)
+		return;
+	g->vars |= loop_expr_vars(g->k, e->arg[0]);
+	loop_walk(g->k->a, e->arg[0], on_form, g);
+}
+
+/*
+ * If guards of y use digits of columns, the sums are walked inside the lanes,
+ * and those that guards depend on outside of the others: so a mask of a vector
+ * of columns is computed once for all iterations for which it holds. Returns
+ * the sums inside the lanes; *asked: those of the guards.
+ */
+static loop_set sums_inside(const contract *c, const contract_product *p,
+	const expr *y, int32_t j, loop_set *asked)
+{
+	struct guarded g = {c->k, 0, j, false};
+
+	loop_walk(c->k->a, y, on_guard, &g);
+	*asked = g.vars & p->sums;
+	return g.digits ? p->sums : 0;
+}
+
+/* Makes the loops of the copy of a factor; the last variable has the lanes. */
+static loop_node *in_rows(contract *c, const contract_product *p,
+	const expr *of, int32_t eqn, int32_t n, const int32_t *var)
+{
+	arena *a = c->k->a;
+	loop_set asked, inside = sums_inside(c, p, of, var[n - 1], &asked);
+	loop_node *copy = contract_leaf(c, LOOP_STMT, eqn);
+
+	for (int32_t pass = 0; pass < 2; pass++)
+		for (int32_t i = n - 2; i >= 0; i--)
+			if ((inside & BIT(var[i])) != 0 &&
+				((asked & BIT(var[i])) != 0) == (pass == 1))
+				copy = loop_node_for(a, var[i], copy);
+	copy = loop_node_for(a, var[n - 1], copy);
+	loop_take_lanes(c->k, copy);
+	for (int32_t i = n - 2; i >= 0; i--)
+		if ((inside & BIT(var[i])) == 0)
+			copy = loop_node_for(a, var[i], copy);
+	return copy;
+}
+
+/* Copies y so that neighbours along the sum adjoin, for each column. */
+static void in_groups(contract *c, const contract_product *p, int32_t eqn,
+	int32_t n, const int32_t *var, loop_node *panel)
+{
+	loop_node *copy = turned(c, p, eqn, p->s);
+
+	c->k->eqn[eqn].group = p->dot;
+	c->k->eqn[eqn].group_var = p->s;
+	for (int32_t i = n - 2; i >= 0; i--)
+		if (var[i] != p->s)
+			copy = loop_node_for(c->k->a, var[i], copy);
+	loop_node_adopt(c->k->a, panel, copy);
+}
+
+/* Copies y in the body of a panel; later reads of y use the copy. */
+void contract_pack_y(contract *c, contract_product *p, loop_node *panel)
+{
+	loop_kernel *k = c->k;
+	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
+	loop_set in = loop_expr_vars(k, p->y) & (p->columns | p->sums);
+	const expr *y = p->y;
+	loop_node *copy;
+	int64_t s;
+
+	in = (in & p->sums) | BIT(p->j);
+	n = order_vars(c, p, in, contract_last_of(c, p, y, p->j, p->s), var);
+	eqn = add_pack(c, y, packed(c, p, y), n, var, &p->y);
+	if (p->dot > 0) {
+		in_groups(c, p, eqn, n, var, panel);
+		return;
+	}
+	if (y->dtype == k->eqn[p->eqn].acc[0] && may_turn(c, y, p->lanes) &&
+		 !contract_adjoins(k, y->form, p->j))
+		for (int32_t i = n - 2; i >= 0; i--)
+			if (contract_adjoins(k, y->form, var[i]) &&
+				contract_extent(c, var[i]) >= p->lanes &&
+				loop_stride(y->form, p->j,
+					k->var[p->j].extent, &s)) {
+				int32_t v = var[i];
+
+				copy = turned(c, p, eqn, v);
+				for (i = n - 2; i >= 0; i--)
+					if (var[i] != v)
+						copy = loop_node_for(
+							k->a, var[i], copy);
+				put_needs(c, p, in, copy);
+				loop_node_adopt(k->a, panel, copy);
+				return;
+			}
+	copy = in_rows(c, p, y, eqn, n, var);
+	if (!p->matrix) /* instructions take whole pieces */
+		put_needs(c, p, in, copy);
+	loop_node_adopt(k->a, panel, copy);
+}
+
+/* A copy of x in which the terms of a row adjoin. */
+static void let_adjoin(contract *c, const contract_product *p, int32_t eqn)
+{
+	c->k->eqn[eqn].group = 1;
+	c->k->eqn[eqn].group_var = p->s;
+}
+
+/* Copies all rows of x in the block. */
+void contract_pack_x(contract *c, contract_product *p, loop_node *body)
+{
+	loop_kernel *k = c->k;
+	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
+	loop_set in = loop_expr_vars(k, p->x) & (p->rows | p->sums);
+	loop_node *copy;
+
+	n = order_vars(c, p, in, contract_last_of(c, p, p->x, p->s, p->i), var);
+	eqn = add_pack(c, p->x, packed(c, p, p->x), n, var, &p->x);
+	if (p->dot > 0)
+		let_adjoin(c, p, eqn);
+	if (p->matrix || p->dot > 0) { /* whose instructions take terms that adjoin */
+		copy = in_rows(c, p, p->x, eqn, n, var);
+		loop_node_adopt(k->a, body, copy);
+		return;
+	}
+	copy = contract_leaf(c, LOOP_STMT, eqn);
+	for (int32_t i = n - 1; i >= 0; i--)
+		copy = loop_node_for(k->a, var[i], copy);
+	put_needs(c, p, in & p->sums, copy);
+	contract_put(c, body, copy);
+}
+
+/*
+ * Copies a whole factor, in a separate phase; `last` is the variable that is
+ * contiguous in the copy.
+ */
+void contract_pack_whole(contract *c, const contract_product *p, const expr **f,
+	int32_t last)
+{
+	loop_kernel *k = c->k;
+	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
+	const expr *of = *f;
+	bool is_read = of->kind == EX_READ;
+	loop_node *copy, *top;
+	int64_t ext;
+
+	n = order_vars(c, p, loop_expr_vars(k, of), last, var);
+	eqn = add_pack(c, of, packed(c, p, of), n, var, f);
+	if (p->dot > 0)
+		let_adjoin(c, p, eqn);
+	ext = k->var[var[0]].extent;
+	top = contract_block(c, var[0],
+		contract_ceil(ext, c->k->machine->product.copy_chunks), NULL);
+	top->parallel = true;
+	if (is_read) {
+		copy = contract_leaf(c, LOOP_STMT, eqn);
+		for (int32_t i = n - 1; i >= 0; i--)
+			copy = loop_node_for(k->a, var[i], copy);
+		contract_put(c, top, copy);
+	} else {
+		loop_node_adopt(k->a, top, in_rows(c, p, of, eqn, n, var));
+	}
+	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, contract_tensor_of(of), 0, 0);
+	*vec_push(k->a, &c->before) = top;
+	*vec_push(k->a, &c->before_of) = is_read ? of->tensor : -1;
+}
+
