@@ -16,9 +16,6 @@
 
 #include <time.h>
 
-/* Terms of a sum from which a product is a kernel of its own in a loop. */
-enum { LEAST_TERMS = 32 };
-
 static void check_program(compilation *c)
 {
 	ir_program_verify(c->program);
@@ -32,6 +29,7 @@ static void lower(compilation *c)
 static void prune(compilation *c)
 {
 	c->system = ir_prune(c->system);
+	c->system->in_rounds = c->o.in_loop;
 }
 
 static void check_system(compilation *c)
@@ -115,56 +113,9 @@ static int32_t maker_of(const compilation *c, const char *name)
 		name);
 }
 
-/* Is it a product of a matrix and one row? */
-static bool is_row_product(const sys_eqn *e)
-{
-	int32_t wide = 0;
-	int64_t terms = 1;
-
-	for (int32_t i = 0; i < e->n_axes; i++) {
-		if (i < e->n_left)
-			wide += e->axis[i].extent > 1;
-		else
-			terms *= e->axis[i].extent;
-	}
-	return e->monoid == IR_SUM && e->push == NULL && wide == 1 &&
-	       terms >= LEAST_TERMS;
-}
-
-/* Does e read tensor t? */
-static bool reads(compilation *c, const sys_eqn *e, int32_t t)
-{
-	for (int32_t k = 0; k < e->n_out && e->opaque == NULL; k++) {
-		ex_reads all = ex_list_reads(c->system, e->body[k]);
-
-		for (int32_t i = 0; i < all.n; i++)
-			if (all.at[i].tensor == t)
-				return true;
-	}
-	return false;
-}
-
-/*
- * A round of a loop often multiplies one row, whose sums run in lanes, and then
- * computes functions of the result, which run in lanes along the row. In one
- * kernel these functions would not: they cost more there than a launch.
- */
-static int32_t add_products(compilation *c, fuse_pair *p, int32_t n)
-{
-	const ir_system *s = c->system;
-
-	for (int32_t i = 0; i < s->eqn.n; i++)
-		for (int32_t k = i + 1; k < s->eqn.n && n < FUSE_MAX_PAIRS &&
-			is_row_product(&s->eqn.at[i]); k++)
-			if (reads(c, &s->eqn.at[k], s->eqn.at[i].out[0]))
-				p[n++] = (fuse_pair){i, k};
-	return n;
-}
-
 static const fuse_pair *pairs_of(compilation *c, int32_t *n)
 {
-	fuse_pair *p = arena_array(
-		c->a, fuse_pair, c->o.n_apart + FUSE_MAX_PAIRS);
+	fuse_pair *p = arena_array(c->a, fuse_pair, c->o.n_apart + 1);
 
 	for (int32_t i = 0; i < c->o.n_apart; i++) {
 		const compile_pair *o = &c->o.apart[i];
@@ -177,7 +128,7 @@ static const fuse_pair *pairs_of(compilation *c, int32_t *n)
 				"cannot be kept apart from itself",
 				o->first, o->then);
 	}
-	*n = c->o.in_loop ? add_products(c, p, c->o.n_apart) : c->o.n_apart;
+	*n = c->o.n_apart;
 	return p;
 }
 

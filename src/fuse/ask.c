@@ -141,9 +141,9 @@ int64_t choice_cut_at(choice *c, int32_t n, eqn_unit *const *unit,
 	return map_get(c->cuts, *key, *n_bytes, -1);
 }
 
-/* Was such a set split? Then *apart are the seconds of its two kernels. */
+/* Was such a set split? Then *out has the seconds of its two kernels. */
 static bool is_cut(
-	choice *c, int32_t n, eqn_unit *const *unit, double *apart)
+	choice *c, int32_t n, eqn_unit *const *unit, fuse_quote *out)
 {
 	int32_t *key;
 	size_t n_bytes;
@@ -153,7 +153,8 @@ static bool is_cut(
 		found = choice_cut_at(c, n, unit, &key, &n_bytes);
 	if (found < 0 || c->cut.at[found].first == 0)
 		return false;
-	*apart = c->cut.at[found].apart;
+	out->apart = c->cut.at[found].apart;
+	out->alone = c->cut.at[found].alone;
 	return true;
 }
 
@@ -177,13 +178,38 @@ int32_t choice_n_vars(choice *c, int32_t n, eqn_unit *const *unit)
 }
 
 /*
- * Do all units share all loops, except those of one sum? Then the kernel is one
- * loop nest with an epilogue, for which the bound is good enough.
+ * May the operations of one iteration wait for each other so long that two loops
+ * are faster? The terms of a short sum do, and the lanes of a long one when its
+ * loop has ended.
  */
-bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared)
+static bool may_wait(const machine *m, int32_t n, eqn_unit *const *unit)
+{
+	int64_t ops = 0;
+
+	for (int32_t i = 0; i < n; i++) {
+		int64_t terms = unit[i]->volume / unit[i]->out_elems;
+
+		if (terms <= m->schedule.small_inside)
+			ops += terms * (unit[i]->flops + (terms > 1));
+		else
+			for (int32_t l = machine_lanes(m, 4); l > 1; l /= 2)
+				ops += 2;
+	}
+	return n > 1 && (double)ops * m->cycles.chain > m->cycles.window;
+}
+
+/*
+ * Do all units share all loops, except those of one sum, in short iterations?
+ * Then the kernel is one loop nest with an epilogue, for which the bound is good
+ * enough.
+ */
+bool choice_is_one_nest(
+	const machine *m, int32_t n, eqn_unit *const *unit, int64_t shared)
 {
 	int32_t sums = 0;
 
+	if (may_wait(m, n, unit))
+		return false;
 	for (int32_t i = 0; i < n; i++) {
 		if (unit[i]->out_elems > shared || unit[i]->e.push != NULL ||
 			unit[i]->has_scan)
@@ -234,19 +260,21 @@ bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 		size += g[i]->source.n;
 	unit = arena_array(fuse_scratch(c->f), eqn_unit *, size + 1);
 	m = choice_members(c, n, g, e, unit);
-	if (c->f->price == NULL || choice_is_one_nest(m, unit, v->shared))
+	if (c->f->price == NULL || choice_is_one_nest(
+					   c->f->t, m, unit, v->shared))
 		return !v->is_many || choice_n_vars(c, m, unit) == 0;
 	out->fused = choice_ask(c, m, unit, choice_sees);
 	out->best = out->fused.seconds;
 	out->apart = 0;
 	out->alone = 0;
 	if (out->fused.seconds == INFINITY ||
-		is_cut(c, m, unit, &out->apart))
+		is_cut(c, m, unit, out))
 		return false;
 	/* each part takes at least a launch, which often decides already */
 	left = n + (e != NULL);
 	for (int32_t i = 0; i < n + (e != NULL); i++) {
-		double least = left-- * c->f->t->launch_s;
+		double least = left-- * machine_launch(
+						c->f->t, c->f->s->in_rounds);
 
 		if (is_won(c, out, out->apart + least, out->alone + least))
 			return true;

@@ -622,5 +622,5 @@ double fuse_seconds(fuse_state *f, part_set *s, fuse_sees *sees, void *arg)
 	shorter = min_of(work, memory);
 	return (longer + f->t->hidden * shorter) /
 		       min_of(c.par, (double)f->t->threads) +
-	       f->t->launch_s;
+	       machine_launch(f->t, f->s->in_rounds);
 }

@@ -239,6 +239,7 @@ typedef struct choice_verdict {
 typedef struct choice_cut {
 	uint64_t first; /* the units before the cut, by number */
 	double apart;	/* seconds of the two kernels */
+	double alone;	/* .. on one thread */
 } choice_cut;
 
 /* What is known of the kernel that a set would become. */
@@ -308,8 +309,10 @@ double choice_buffered(choice *c, int32_t n, eqn_unit *const *unit);
  * so, out->best. */
 bool choice_pays(choice *c, int32_t n, fuse_group *const *g, const eqn_unit *e,
 	const choice_verdict *v, fuse_quote *out);
-/* Does one sum at most stand inside of the loops that all units share? */
-bool choice_is_one_nest(int32_t n, eqn_unit *const *unit, int64_t shared);
+/* Does one sum at most stand inside of the loops that all units share, and do the
+ * operations of an iteration not wait for each other? */
+bool choice_is_one_nest(
+	const machine *m, int32_t n, eqn_unit *const *unit, int64_t shared);
 /* Seconds of e with n groups as one kernel, and of those of all that are not
  * among these, each alone. */
 double choice_ask_all(choice *c, int32_t n, fuse_group *const *g,

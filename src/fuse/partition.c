@@ -558,7 +558,8 @@ static bool swap_pays(contest *v, contest *w, swap *s)
 	double now, old;
 
 	if (c->f->price == NULL || w->e->e.opaque != NULL ||
-		choice_is_one_nest(n, unit, choice_judge(c, n, unit).shared))
+		choice_is_one_nest(c->f->t, n, unit,
+			choice_judge(c, n, unit).shared))
 		return true;
 	for (int32_t i = 0; i < v->best.n; i++)
 		add_group(c, &all, v->best.group[i]);

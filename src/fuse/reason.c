@@ -54,7 +54,8 @@ static void lost(why *w, const fuse_quote *q)
 {
 	const machine_fusion *t = &w->c->f->t->fusion;
 	bool alone = q->alone > 0 &&
-		     q->fused.seconds <= t->most_lost * q->apart;
+		     q->fused.seconds <= t->most_lost * q->apart &&
+		     q->fused.alone * q->apart > q->fused.seconds * q->alone;
 
 	w->r.why = FUSE_WHY_COST;
 	w->r.fused = alone ? q->fused.alone : q->fused.seconds;

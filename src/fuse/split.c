@@ -156,31 +156,44 @@ static int32_t side_of(
 	return n;
 }
 
-/* Seconds of both kernels; more than `most`, or INFINITY: not worth asking. */
-static double price_of(const split *s, uint64_t first, double most)
+/*
+ * By how much are the two kernels faster than the one, with all threads or with
+ * one? 0: they are slower with all threads by more than a merge may be.
+ */
+static double gain_of(const split *s, fuse_price now, choice_cut *out)
 {
 	choice *c = s->c;
+	double most = now.seconds * c->f->t->fusion.most_lost;
 	eqn_unit **unit = arena_array(fuse_scratch(c->f), eqn_unit *, s->n);
-	double bound = 0, sum = 0;
+	double all, alone, bound = 0;
 
 	for (int32_t side = 0; side < 2; side++)
 		bound += choice_judge(
-			c, side_of(s, first, side == 0, unit), unit)
+			c, side_of(s, out->first, side == 0, unit), unit)
 				 .seconds;
-	if (bound > most)
-		return bound;
-	for (int32_t side = 0; side < 2 && sum <= most; side++)
-		sum += choice_ask(c, side_of(s, first, side == 0, unit), unit,
-			choice_sees)
-			       .seconds;
-	return sum;
+	/* it takes what rounds find near from the farthest memory */
+	if (bound > most && !c->f->s->in_rounds)
+		return 0;
+	for (int32_t side = 0; side < 2 && out->apart <= most; side++) {
+		fuse_price p = choice_ask(c,
+			side_of(s, out->first, side == 0, unit), unit,
+			choice_sees);
+
+		out->apart += p.seconds;
+		out->alone += p.alone;
+	}
+	all = now.seconds / out->apart;
+	alone = now.alone / out->alone;
+	if (out->apart > most)
+		return 0;
+	return all > alone ? all : alone;
 }
 
 static choice_cut find_cut(choice *c, int32_t n, eqn_unit **unit)
 {
 	split s = {.c = c, .n = n, .unit = unit};
-	double now = choice_ask(c, n, unit, choice_sees).seconds;
-	double most = now / c->f->t->fusion.least_gain;
+	fuse_price now = choice_ask(c, n, unit, choice_sees);
+	double most = c->f->t->fusion.least_gain;
 	choice_cut best = {0};
 
 	s.needs = arena_array(fuse_scratch(c->f), uint64_t, n);
@@ -191,11 +204,12 @@ static choice_cut find_cut(choice *c, int32_t n, eqn_unit **unit)
 	for (int32_t i = 0; i < n; i++)
 		add_cut(&s, s.needs[i]);
 	for (int32_t i = 0; i < s.all.n; i++) {
-		double apart = price_of(&s, s.all.at[i].first, most);
+		choice_cut made = {.first = s.all.at[i].first};
+		double gain = gain_of(&s, now, &made);
 
-		if (apart <= most) {
-			best = (choice_cut){s.all.at[i].first, apart};
-			most = apart;
+		if (gain >= most) {
+			best = made;
+			most = gain;
 		}
 	}
 	return best;
@@ -265,7 +279,8 @@ static fuse_group *split_one(choice *c, fuse_group *g)
 	choice_cut best;
 
 	if (n < 2 || n > c->f->t->fusion.max_eqns || unit[0]->e.opaque != NULL ||
-		choice_is_one_nest(n, unit, choice_judge(c, n, unit).shared))
+		choice_is_one_nest(c->f->t, n, unit,
+			choice_judge(c, n, unit).shared))
 		return NULL;
 	best = cut_of(c, n, unit);
 	if (best.first == 0)

@@ -103,7 +103,8 @@ static double tail_seconds(choice *c, int32_t n, eqn_unit *const *unit,
 	main = fuse_part_of(f, n, unit, is_tail, false);
 	for (int32_t i = 0; i < main->class.n; i++)
 		*shared *= main->class.at[i].extent;
-	return fuse_seconds(f, main, choice_sees, c) - f->t->launch_s +
+	return fuse_seconds(f, main, choice_sees, c) -
+	       machine_launch(f->t, f->s->in_rounds) +
 	       fuse_seconds(f, fuse_part_of(f, n, unit, is_tail, true),
 		       choice_sees, c);
 }
@@ -121,7 +122,7 @@ static choice_verdict compute(choice *c, int32_t n, eqn_unit *const *unit)
 		volume += unit[i]->volume;
 	}
 	if (unit[0]->e.opaque != NULL) {
-		v.seconds = f->t->launch_s;
+		v.seconds = machine_launch(f->t, f->s->in_rounds);
 		return v;
 	}
 	s = part_new(f, fuse_scratch(f), n, unit);

@@ -154,7 +154,7 @@ static void add_guards(estimate *w, const expr *e)
 static loop_set visit_guarded(
 	estimate *w, const expr *e, const guard *g, bool masked)
 {
-	double share = w->share;
+	double share = w->share, late;
 	loop_set x, y;
 
 	if (g->part >= 1)
@@ -165,9 +165,11 @@ static loop_set visit_guarded(
 	if (!g->by_lane)
 		w->share = share * g->part;
 	x = visit(w, e->arg[1], masked || g->by_lane);
+	late = w->last_late;
 	if (!g->by_lane)
 		w->share = share * (1 - g->part);
 	y = visit(w, e->arg[2], masked || g->by_lane);
+	w->last_late = late > w->last_late ? late : w->last_late;
 	w->share = share;
 	return x | y | g->vars;
 }
@@ -178,25 +180,34 @@ static loop_set visit(estimate *w, const expr *e, bool masked)
 	loop_set v = 0;
 	int64_t own = e->flops;
 	int64_t known = map_get(w->seen, &e->id, sizeof e->id, -1);
+	double late = 0;
 
-	if (known >= 0)
+	if (known >= 0) {
+		w->last_late = w->late.at[known];
 		return w->vars.at[known];
+	}
 	if (e->kind == EX_SELECT && is_guard(w, e->arg[0], &g)) {
 		v = visit_guarded(w, e, &g, masked);
+		late = w->last_late;
 	} else {
 		for (int32_t i = 0; i < IR_MAX_ARGS && e->arg[i] != NULL; i++) {
 			v |= visit(w, e->arg[i], masked);
 			own -= e->arg[i]->flops;
+			late = w->last_late > late ? w->last_late : late;
 		}
 		if (e->form != NULL)
 			v |= loop_form_vars(e->form);
-		if (e->kind == EX_READ)
+		if (e->kind == EX_READ) {
 			add_read(w, e, v, masked);
-		else if (own > 0)
+			late = estimate_read(w, e->tensor);
+		} else if (own > 0) {
 			add_ops(w, (double)own, v);
+			late += (double)own * w->k->machine->cycles.chain;
+		}
 	}
 	map_set(w->seen, &e->id, sizeof e->id, w->vars.n);
 	*vec_push(w->a, &w->vars) = v;
+	*vec_push(w->a, &w->late) = w->last_late = late;
 	return v;
 }
 
@@ -285,6 +296,7 @@ static void add_statement(estimate *w, const loop_node *n)
 {
 	const loop_eqn *e = &w->k->eqn[n->eqn];
 	bool sums = e->e->monoid != IR_SET;
+	double late = 0;
 
 	if (w->staged && e->pack) {
 		add_copy(w, e);
@@ -292,10 +304,12 @@ static void add_statement(estimate *w, const loop_node *n)
 	}
 
 	w->seen = map_new(w->a);
-	w->vars.n = 0;
+	w->vars.n = w->late.n = 0;
 	for (int32_t i = 0; i < e->e->n_out; i++) {
 		const expr *x = e->body[i];
 		loop_set vars = visit(w, x, false) | e->reduced | e->left;
+
+		late = w->last_late > late ? w->last_late : late;
 
 		/* a product and its sum are one instruction */
 		if (sums && (x->kind != EX_CALL || x->flops != 1))
@@ -308,6 +322,8 @@ static void add_statement(estimate *w, const loop_node *n)
 		else
 			add_store(w, e, n->eqn, i, true);
 	}
+	w->last_late = late;
+	estimate_ready(w, e, n->eqn);
 	add_chain(w, e);
 	add_lane_sum(w, e);
 }
@@ -355,7 +371,7 @@ static void add_leaf(estimate *w, const loop_node *n)
 	case LOOP_DONE:
 		for (int32_t i = 0; i < e->e->n_out; i++) {
 			w->seen = map_new(w->a);
-			w->vars.n = 0;
+			w->vars.n = w->late.n = 0;
 			if (n->kind == LOOP_INIT && e->init[i] != NULL)
 				visit(w, e->init[i], false);
 			if (n->kind == LOOP_DONE)
@@ -498,6 +514,7 @@ static void walk_for(estimate *w, const loop_node *n)
 	double wide = w->wide, share = w->share;
 	double elems = length(w, n->var);
 	struct estimate_loop *l = &w->loop[w->depth];
+	estimate_scope outer = {0};
 
 	w->share *= estimate_needed(w, n);
 	*l = (struct estimate_loop){.var = n->var, .trips = elems, .node = n};
@@ -515,10 +532,14 @@ static void walk_for(estimate *w, const loop_node *n)
 	l->unrolled = n->lanes <= 1 && n->unroll >= (int32_t)elems &&
 		      n->unroll > 1;
 	w->depth++;
-	if (!l->unrolled)
+	if (!l->unrolled) {
+		outer = estimate_enter(w);
 		w->out->scalar_cycles += times_of(w, ~(loop_set)0) *
 					 w->k->machine->cycles.loop;
+	}
 	walk_children(w, n);
+	if (!l->unrolled)
+		estimate_leave(w, outer, times_of(w, ~(loop_set)0));
 	w->depth--;
 	w->range[n->var] = was;
 	w->lanes = lanes;
@@ -623,34 +644,20 @@ static void walk(estimate *w, const loop_node *n)
 	w->share = share;
 }
 
-/* Operations of all equations, as the plan counts them. */
-static double work_of(const loop_kernel *k)
-{
-	double sum = 0;
-
-	for (int32_t i = 0; i < k->n_eqns; i++) {
-		const loop_eqn *e = &k->eqn[i];
-		double n = 0, times = 1;
-
-		for (int32_t j = 0; j < e->e->n_out; j++)
-			n += (double)e->body[j]->flops +
-			     (e->e->monoid != IR_SET);
-		for (int32_t v = 0; v < k->n_vars; v++)
-			if (((e->left | e->reduced) & BIT(v)) != 0)
-				times *= (double)k->var[v].extent;
-		sum += n * times;
-	}
-	return sum;
-}
-
 void loop_estimate_of(loop_kernel *k, loop_estimate *out)
 {
 	arena *a = arena_child(k->a);
 	estimate w = {.a = a, .k = k, .lanes = 1, .lane_var = -1, .wide = 1};
 
-	*out = (loop_estimate){.machine = k->machine, .n_phases = k->n_phases};
+	*out = (loop_estimate){.machine = k->machine,
+		.n_phases = k->n_phases,
+		.in_rounds = k->s->in_rounds};
 	w.range = arena_array(a, struct estimate_range, k->n_vars + 1);
 	loop_link(k);
+	w.ready = arena_array(a, double, k->n_eqns + 1);
+	w.made = arena_array(a, int64_t, k->n_eqns + 1);
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		w.made[i] = -1;
 	loop_estimate_homes(&w);
 	for (int32_t p = 0; p < k->n_phases; p++) {
 		const loop_phase *ph = &k->phase[p];
@@ -667,7 +674,6 @@ void loop_estimate_of(loop_kernel *k, loop_estimate *out)
 		if (w.share > 0)
 			loop_estimate_memory(&w, ph);
 	}
-	w.work = work_of(k);
 	out->serial = w.all / k->machine->schedule.bytes_an_elem +
 			      w.work / k->machine->schedule.ops_an_elem <
 		      (double)k->machine->schedule.serial_elems;
@@ -699,7 +705,8 @@ static double phase_seconds(
 {
 	double a = phase_arithmetic(m, p), b = phase_memory(m, p);
 	double hidden = m->hidden * (1 - p->ahead);
-	double all = a > b ? a + hidden * b : b + hidden * a;
+	double all = (a > b ? a + hidden * b : b + hidden * a) +
+		     p->wait_cycles / m->hertz;
 	/* threads may be idle during the last chunks; this is not counted */
 	double rounds = p->chunks > threads ? p->chunks / threads : 1;
 
@@ -711,10 +718,11 @@ double loop_estimate_seconds(const loop_estimate *e, int32_t threads)
 {
 	const machine *m = e->machine;
 	double n = threads > 0 ? threads : m->threads;
-	double sum = m->launch_s;
+	double sum;
 
 	if (e->serial)
 		n = 1;
+	sum = machine_launch(m, e->in_rounds && n <= 1);
 	for (int32_t i = 0; i < e->n_phases; i++)
 		sum += phase_seconds(m, &e->phase[i], n) +
 		       (i > 0 && !e->serial ? m->phase_s : 0);
@@ -731,7 +739,7 @@ double loop_estimate_part(const loop_estimate *e, loop_term t)
 
 		switch (t) {
 		case LOOP_TERM_VECTOR:
-			cycles += p->vector_cycles;
+			cycles += p->vector_cycles + p->wait_cycles;
 			break;
 		case LOOP_TERM_SCALAR:
 			cycles += p->scalar_cycles;

@@ -16,6 +16,7 @@ typedef struct loop_phase_cost {
 	double scalar_cycles; /* arithmetic, loops and guards of one element */
 	double access_cycles; /* loads and stores */
 	double tile_cycles;   /* products in tiles */
+	double wait_cycles;   /* for results, with nothing else to do */
 	double load[MACHINE_N_ACCESSES], store[MACHINE_N_ACCESSES]; /* times */
 	double bytes[MACHINE_N_LEVELS]; /* moved from or to each level */
 	double chunks;
@@ -27,6 +28,7 @@ typedef struct loop_estimate {
 	int32_t n_phases;
 	loop_phase_cost phase[LOOP_MAX_PHASES];
 	bool serial; /* too small for several threads */
+	bool in_rounds; /* in the body of a loop */
 } loop_estimate;
 
 /* k: scheduled. */

@@ -33,8 +33,15 @@ typedef struct estimate {
 	int32_t home; /* the level where they are before it runs .. */
 	bool cold; /* .. but for inputs, which come from the farthest */
 	bool *kept; /* by equation: a copy of an input, and as far */
-	map *seen;   /* expression of a statement -> number in vars */
+	map *seen;   /* expression of a statement -> number in vars, late */
 	VEC(loop_set) vars;
+	/* Cycles from the start of an iteration of the loop around until .. */
+	VEC(double) late; /* .. the expression has its value */
+	double last_late; /* .. the expression that was visited last has */
+	double *ready;	  /* .. the equation has, by equation .. */
+	int64_t *made;	  /* .. whose statement was walked as the made-th */
+	double critical;  /* .. all statements of the loop have */
+	int64_t n_made, made_outside; /* statements walked; before the loop */
 } estimate;
 
 /* estimate_guard.c: the part of the iterations in which lo <= f < hi */
@@ -42,7 +49,18 @@ double estimate_inside(
 	const estimate *w, const ix_form *f, int64_t lo, int64_t hi);
 /* The part of n's iterations that its guards let pass. */
 double estimate_needed(const estimate *w, const loop_node *n);
-/* estimate_memory.c: where tensors are before the kernel runs */
+/* estimate_window.c: the cycles until a statement has its value, and those for
+ * which the processor waits because it looks only so far ahead */
+void estimate_ready(estimate *w, const loop_eqn *e, int32_t eqn);
+double estimate_read(const estimate *w, int32_t tensor);
+/* State of the loop around, while the walk is in a loop inside. */
+typedef struct estimate_scope {
+	double critical, cycles;
+	int64_t made_outside;
+} estimate_scope;
+estimate_scope estimate_enter(estimate *w);
+void estimate_leave(estimate *w, estimate_scope outer, double times);
+/* estimate_memory.c: where tensors are before the kernel runs; operations */
 void loop_estimate_homes(estimate *w);
 /* Does the phase do nothing but copy an input, once for all runs? */
 bool estimate_keeps(const loop_kernel *k, const loop_phase *p);

@@ -379,26 +379,73 @@ static void mark_kept(estimate *w, const loop_node *n)
 		mark_kept(w, n->child[i]);
 }
 
+/* The bytes of all inputs of the program, or of so many that L3 has no room. */
+static double inputs_of(const estimate *w)
+{
+	double sum = 0, most = (double)w->k->machine->memory[MACHINE_L3].bytes;
+
+	for (int32_t i = 0; i < w->k->s->input.n && sum <= most; i++)
+		sum += bytes_of(w, w->k->s->input.at[i]);
+	return sum;
+}
+
+/* The nearest level that so many bytes fit, if L2 has `l2` bytes. */
+static int32_t level_of(const machine *m, double bytes, int64_t l2)
+{
+	int32_t l = MACHINE_L2;
+
+	if (bytes <= (double)l2)
+		return l;
+	while (l < MACHINE_MAIN && bytes > (double)m->memory[l].bytes)
+		l++;
+	return l;
+}
+
+/* Operations of all equations, as the plan counts them. */
+static double work_of(const loop_kernel *k)
+{
+	double sum = 0;
+
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const loop_eqn *e = &k->eqn[i];
+		double n = 0, times = 1;
+
+		for (int32_t j = 0; j < e->e->n_out; j++)
+			n += (double)e->body[j]->flops +
+			     (e->e->monoid != IR_SET);
+		for (int32_t v = 0; v < k->n_vars; v++)
+			if (((e->left | e->reduced) & BIT(v)) != 0)
+				times *= (double)k->var[v].extent;
+		sum += n * times;
+	}
+	return sum;
+}
+
 /*
  * A tensor that fits a level is there after its producer has run, and stays for
  * its readers. Inputs come from the farthest memory where all inputs of the
- * program do not stay near from run to run.
+ * program do not stay near from run to run. Each round of a loop uses the same
+ * weights, and no other program runs between two rounds: all of them stay in the
+ * level that has room for them.
  */
 void loop_estimate_homes(estimate *w)
 {
 	const loop_kernel *k = w->k;
-	double near = (double)k->machine->stays_bytes, inputs = 0;
+	const machine *m = k->machine;
+	double inputs = inputs_of(w);
 
 	w->all = (double)k->scratch_bytes;
 	for (int32_t i = 0; i < k->n_params; i++)
 		w->all += bytes_of(w, k->param[i]);
-	w->home = MACHINE_L2;
-	while (w->home < MACHINE_MAIN &&
-		w->all > (double)k->machine->memory[w->home].bytes)
-		w->home++;
-	for (int32_t i = 0; i < k->s->input.n && inputs <= near; i++)
-		inputs += bytes_of(w, k->s->input.at[i]);
-	w->cold = inputs > near;
+	if (k->s->in_rounds) {
+		w->home = level_of(
+			m, w->all > inputs ? w->all : inputs, m->round_bytes);
+		w->cold = false;
+	} else {
+		w->home = level_of(m, w->all, m->memory[MACHINE_L2].bytes);
+		w->cold = inputs > (double)m->stays_bytes;
+	}
+	w->work = work_of(k);
 	w->kept = arena_array(w->a, bool, k->n_eqns + 1);
 	for (int32_t p = 0; p < k->n_phases; p++)
 		for (int32_t i = 0; estimate_keeps(k, &k->phase[p]) &&

@@ -127,6 +127,7 @@ typedef struct ir_system {
 	VEC(sys_eqn) eqn; /* topological order; each tensor has one equation at most */
 	VEC(int32_t) input, output; /* tensors, in the program's order; an output may be an input, or occur twice */
 	VEC(int32_t) store; /* by output: the input whose memory it is stored in; -1, or an index beyond the end: its own array */
+	bool in_rounds; /* the body of a loop: it runs many times on the same weights */
 	int32_t n_caller_storages; /* storages from this number on are internal; -1: all are the caller's */
 	void *intern; /* private: expression table */
 } ir_system;

@@ -78,8 +78,9 @@
 
 #define C_FAMILY                                                              \
 	.priced_as = "c/avx512", .hertz = HERTZ, .memory = MEMORIES,          \
-	.launch_s = 2e-6, .phase_s = 0.6e-6, .chunk_s = 0.1e-6, .threads = 8, \
-	.stays_bytes = 4 << 20,                                               \
+	.launch_s = 2e-6, .round_s = 0.2e-6, .phase_s = 0.6e-6,               \
+	.chunk_s = 0.1e-6, .threads = 8,                                      \
+	.stays_bytes = 4 << 20, .round_bytes = 2 << 20,                       \
 	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
 	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32,      \
 		.matrix_terms = 32, .matrix_columns = 64, .stages = 1},       \
@@ -101,15 +102,15 @@
 			(l2_rate) / (n_sm) / WARPS},                           \
 		[MACHINE_L3] = {(l2), (l2_rate) / (n_sm) / WARPS},             \
 		[MACHINE_MAIN] = {INT64_MAX, (main_rate) / (n_sm) / WARPS}},   \
-	.launch_s = 4e-6, .phase_s = 4e-6, .chunk_s = 0.1e-6,                  \
-	.stays_bytes = (l2),                                                   \
+	.launch_s = 4e-6, .round_s = 4e-6, .phase_s = 4e-6, .chunk_s = 0.1e-6,                  \
+	.stays_bytes = (l2), .round_bytes = (l2) / (n_sm) / WARPS,             \
 	.threads = (n_sm) * WARPS, .hidden = 0.25, .product = PRODUCT,         \
 	.fusion = FUSION(1e9),                                                 \
 	.cycles = {.vector_op = 4, .scalar_op = 4, .scalar_guard = 4,          \
 		.load = {4, 4, 8, 4, 4}, .store = {4, 4, 8, 4, 4}, .fma = 4,   \
 		.dot = 4,                                                      \
 		.tile_load = 4, .tile_start = 8, .turned = 1, .crowded = 8,    \
-		.loop = 8, .chain = 8, .beside = 0.3},                         \
+		.loop = 8, .chain = 8, .window = 1e9, .beside = 0.3},          \
 	.wide_bytes = 16, .wide_elems = 8, .narrow_indices = true,             \
 	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
@@ -138,7 +139,7 @@
 		.load = {0.6, 1.2, 2, 1.3, 0.6}, .store = {1, 2, 20, 1.5, 1}, \
 		.fma = 0.52, .dot = 0.52, .tile_load = 0.5, .tile_start = 4,  \
 		.turned = 0.5, .crowded = 7, .loop = 1, .chain = 4,           \
-		.beside = 0.3},                                               \
+		.window = 90, .beside = 0.3},                                 \
 	C_FAMILY
 #define INT_DOTS {TN_U8, TN_I8, 4}, {TN_I16, TN_I16, 2}
 
@@ -174,6 +175,7 @@ static const machine machines[] = {
 			.crowded = 7,
 			.loop = 1,
 			.chain = 4,
+			.window = 90,
 			.beside = 0.3},
 		C_FAMILY,
 	},
@@ -194,6 +196,7 @@ static const machine machines[] = {
 			.crowded = 7,
 			.loop = 1,
 			.chain = 4,
+			.window = 90,
 			.beside = 0.3},
 		C_FAMILY,
 	},
@@ -214,6 +217,7 @@ static const machine machines[] = {
 			.crowded = 7,
 			.loop = 1,
 			.chain = 4,
+			.window = 90,
 			.beside = 0.3},
 		C_FAMILY,
 	},
@@ -234,6 +238,7 @@ static const machine machines[] = {
 			.crowded = 7,
 			.loop = 1,
 			.chain = 4,
+			.window = 90,
 			.beside = 0.3},
 		C_FAMILY,
 	},
@@ -341,6 +346,7 @@ static const struct fact {
 	FACT(memory[MACHINE_L3].bytes_per_s, "B/s", "y = 2 x, 16 MB"),
 	FACT(memory[MACHINE_MAIN].bytes_per_s, "B/s", "y = 2 x, 256 MB"),
 	FACT(launch_s, "s", "a kernel of one element, between others"),
+	FACT(round_s, "s", "bench/peers/rnn.py --hidden 8"),
 	FACT(phase_s, "s", "a sum of 262144 in two phases, less 16 of them in one"),
 	FACT(chunk_s, "s", "4096 chunks of 16 elements, less 16 of 4096"),
 	FACT(hidden, "", "polynomials over 16 MB: beside their arithmetic alone"),
@@ -368,6 +374,7 @@ static const struct fact {
 		"o[256 i + j] = x, 64 rows, column by column"),
 	FACT(cycles.loop, "cycles", "rows of 16 elements"),
 	FACT(cycles.chain, "cycles", "a sum in one accumulator"),
+	FACT(cycles.window, "cycles", "tenon bench merges"),
 	FACT(cycles.beside, "", "polynomials beside loads, 16 KB"),
 	SIZE(schedule.bytes_an_elem, "fused"),
 	SIZE(schedule.ops_an_elem, "fused"),
@@ -467,6 +474,7 @@ static const struct fact {
 	SIZE(fusion.batch_volume, "step"),
 	SIZE(fusion.plain_contract_per_s, "merges"),
 	SIZE(stays_bytes, "estimate"),
+	SIZE(round_bytes, "estimate"),
 	SIZE(threads, "fused"),
 };
 

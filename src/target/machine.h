@@ -52,7 +52,9 @@ typedef struct machine_cycles {
 	double crowded;	   /* a store to a line that others have driven out of
 			    * its set */
 	double loop;	   /* an iteration: counts, compares, jumps */
-	double chain;	   /* before a sum can be added to again */
+	double chain;	   /* before a sum can be added to again, or an operation
+			    * has the result of the one before */
+	double window;	   /* of work that is begun before earlier work is done */
 	double beside;	   /* part of the lesser of arithmetic and accesses that
 			* the other does not hide */
 } machine_cycles;
@@ -209,7 +211,9 @@ typedef struct machine {
 	double hertz;
 	machine_memory memory[MACHINE_N_LEVELS];
 	int64_t stays_bytes; /* inputs of a program: more are far in each run */
+	int64_t round_bytes; /* the body of a loop: L2 has as many in each round */
 	double launch_s; /* one kernel */
+	double round_s;	 /* .. that one thread runs in a round of a loop */
 	double phase_s;	 /* each further phase of it */
 	double chunk_s;	 /* a chunk, for the thread that runs it */
 	int32_t threads; /* that partition counts on */
@@ -227,6 +231,12 @@ typedef struct machine {
 	bool narrow_indices; /* integers of 32 bits are faster than those of 64 */
 	bool unscheduled; /* for tests: everything scalar and serial */
 } machine;
+
+/* The least that a launch takes; in_rounds: in the body of a loop. */
+static inline double machine_launch(const machine *m, bool in_rounds)
+{
+	return in_rounds ? m->round_s : m->launch_s;
+}
 
 /* The number of lanes of a vector whose elements have so many bytes. */
 static inline int32_t machine_lanes(const machine *m, int32_t elem_bytes)

@@ -71,6 +71,72 @@ static void homes(arena *a, void *arg)
 		    1.3 * loop_estimate_seconds(&e, 1));
 }
 
+/* A sum of few terms and a function behind it: what waits for results is more than
+ * in two kernels, and the longer the wait, the more. */
+static void waits(arena *a, void *arg)
+{
+	static const char format[] =
+		"system {\n x: f32[8,64,64] input 0\n w: f32[8,9] input 1\n"
+		" y: f32[8,62,62]\n%s"
+		" sum a#0: y[g:8, r:62, c:62] += x[4096*g + 64*r + 64*j + c + k]"
+		" * w[9*g + 3*j + k] for j:3, k:3\n%s}\n";
+	static const char *const rest[][2] = {{"", " return y\n"},
+		{" s: f32[8,62,62]\n",
+			" b s#1: s[g:8, r:62, c:62] = y[3844*g + 62*r + c]"
+			" + 1\n return s\n"},
+		{" s: f32[8,62,62]\n",
+			" b s#1: s[g:8, r:62, c:62] = "
+			"sigmoid(sigmoid(y[3844*g + 62*r + c]))\n return s\n"}};
+	machine m = *machine_find("c/avx512");
+	double wait[3];
+
+	(void)arg;
+	for (int i = 0; i < 3; i++) {
+		char text[1024];
+
+		snprintf(text, sizeof text, format, rest[i][0], rest[i][1]);
+		wait[i] = estimate_of(a, &m, text).phase[0].wait_cycles;
+	}
+	assert_true(wait[0] == 0);
+	assert_true(wait[1] == 0);
+	/* 62 rows of 4 vectors, twice 16 operations of 4 cycles behind 36 */
+	is_near(wait[2], 8 * 62 * 4 * (36 + 128 - m.cycles.window), 0.6);
+	m.cycles.window = 1000;
+	{
+		char text[1024];
+
+		snprintf(text, sizeof text, format, rest[2][0], rest[2][1]);
+		assert_true(estimate_of(a, &m, text).phase[0].wait_cycles ==
+			    0);
+	}
+}
+
+/* In the body of a loop the weights of a round are still near in the next one, and
+ * a launch is short. 1.5 MB are more than a kernel finds in L2 elsewhere. */
+static void rounds(arena *a, void *arg)
+{
+	static const char text[] =
+		"system {\n w: f32[131072] input 0\n v: f32[131072] input 1\n"
+		" o: f32[131072]\n a o#0: o[i:131072] = w[i] + v[i]\n"
+		" return o\n}\n";
+	const machine *m = machine_find("c/avx512");
+	ir_system *s = ir_system_parse(a, ix_new(a), text, strlen(text), "t");
+	fuse_plan *p = fuse_partition(a, s, machine_at(0), NULL);
+	loop_kernel *k = loop_build(a, s, p->kernel.at[0], false);
+	loop_estimate once, again;
+
+	(void)arg;
+	loop_schedule(k, m);
+	loop_estimate_of(k, &once);
+	s->in_rounds = true;
+	loop_estimate_of(k, &again);
+	is_near(once.phase[0].bytes[MACHINE_L3], 3 * 4 * 131072.0, 0.01);
+	is_near(again.phase[0].bytes[MACHINE_L2], 3 * 4 * 131072.0, 0.01);
+	assert_true(again.phase[0].bytes[MACHINE_L3] == 0);
+	assert_true(loop_estimate_seconds(&once, 1) >
+		    loop_estimate_seconds(&again, 1) + m->launch_s - m->round_s);
+}
+
 /* What is not scheduled has no lanes: every element is priced by itself. */
 static void scalar(arena *a, void *arg)
 {
@@ -299,6 +365,7 @@ static void test_kernels(void **state)
 		const char *name;
 		void (*fn)(arena *a, void *arg);
 	} all[] = {{"stream", stream}, {"homes", homes},
+		{"waits", waits}, {"rounds", rounds},
 		{"scalar", scalar}, {"product", product},
 		{"kinds", kinds}, {"guards", guards},
 		{"crowded", crowded}, {"short_rows", short_rows},
