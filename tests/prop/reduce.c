@@ -344,11 +344,59 @@ static void spoil(reduction *r, int64_t n)
 	}
 }
 
+/* The factors of a product: n of them; the products of all |x| > 1, all |x| < 1. */
+typedef struct factors {
+	int32_t n;
+	double big, small;
+	bool infinite;
+} factors;
+
+static bool is_mul(const in_node *n)
+{
+	return n->kind == IN_CALL && dtype_is_float(n->dtype) &&
+	       strcmp(ir_scalar_at(n->fn)->name, "mul") == 0;
+}
+
+static void list_factors(walk *w, const in_node *n, factors *f)
+{
+	double v;
+
+	if (is_mul(n)) {
+		list_factors(w, n->arg[0], f);
+		list_factors(w, n->arg[1], f);
+		return;
+	}
+	v = fabs(shadow_eval(w, n).v.f);
+	f->n++;
+	f->infinite |= !isfinite(v);
+	if (v > 1)
+		f->big *= v;
+	else if (v > 0)
+		f->small *= v;
+}
+
+/* Three or more factors are multiplied in any order: what one order loses, by an
+ * overflow or an underflow of a part, another one keeps. */
+static double in_any_order(walk *w, const in_node *n)
+{
+	factors f = {0, 1, 1, false};
+	double most = largest(n->dtype), least = n->dtype == TN_F64 ? 0x1p-1022 : 0x1p-126;
+
+	w->maybe++; /* a guard may keep some from being read */
+	list_factors(w, n, &f);
+	w->maybe--;
+	if (f.n < 3)
+		return 0;
+	if (f.big > most / 2 || (f.infinite && f.small < 2 * least))
+		return INFINITY;
+	return f.small < 2 * least ? f.big * least * f.n : 0;
+}
+
 /* Compiled code adds products that are not rounded before: by how much. */
 static double unrounded(walk *w, const in_node *n, double rounded)
 {
 	shadow x, y;
-	double e = 0;
+	double e = 0, lost;
 
 	if (n->kind == IN_ELSE && (n->arg[1]->kind == IN_INT ||
 		n->arg[1]->kind == IN_REAL || n->arg[1]->kind == IN_CAST))
@@ -356,18 +404,20 @@ static double unrounded(walk *w, const in_node *n, double rounded)
 	else if (n->kind == IN_WHERE && (n->arg[2]->kind == IN_INT ||
 		n->arg[2]->kind == IN_REAL || n->arg[2]->kind == IN_CAST))
 		n = n->arg[1];
-	if (rounded == 0 || isnan(rounded) || n->kind != IN_CALL || !dtype_is_float(n->dtype) ||
-		strcmp(ir_scalar_at(n->fn)->name, "mul") != 0)
+	if (!is_mul(n))
 		return 0;
+	lost = in_any_order(w, n);
+	if (rounded == 0 || isnan(rounded) || isinf(lost))
+		return lost;
 	x = shadow_eval(w, n->arg[0]);
 	y = shadow_eval(w, n->arg[1]);
 	if (isinf(rounded)) /* by rounding alone? */
 		return isfinite(x.v.f) && isfinite(y.v.f) ? INFINITY : 0;
 	for (int32_t i = 0; i < 2 && e == 0; i++) /* factors of factors */
 		e = unrounded(w, n->arg[i], (i == 0 ? x : y).v.f) != 0;
-	return e != 0 || fma(x.v.f, y.v.f, -rounded) != 0
-		? roundoff(n->dtype) * fabs(rounded)
-		: 0;
+	return lost + (e != 0 || fma(x.v.f, y.v.f, -rounded) != 0
+			? roundoff(n->dtype) * fabs(rounded)
+			: 0);
 }
 
 void shadow_reduce(walk *w)

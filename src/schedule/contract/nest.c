@@ -175,7 +175,11 @@ bool contract_classify(contract *c, contract_product *p)
 	p->dot = 0;
 	p->finish = t.finish;
 	p->inexact = t.inexact;
-	p->begun |= is_mixed(c, p) && lies_apart(c, p);
+	/* a result is rescaled between blocks of keys, which reads it; elsewhere
+	 * what is read of sums that have not begun is dropped */
+	p->begun |= is_mixed(c, p) &&
+		    (lies_apart(c, p) ||
+			    (c->online && loop_param(k, e->e->out[0]) >= 0));
 	p->n_needs = t.n_needs;
 	memcpy(p->need, t.need, sizeof p->need);
 	v[0] = loop_expr_vars(k, f[0]) & ~out;
