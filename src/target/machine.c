@@ -102,20 +102,21 @@
 			(l2_rate) / (n_sm) / WARPS},                           \
 		[MACHINE_L3] = {(l2), (l2_rate) / (n_sm) / WARPS},             \
 		[MACHINE_MAIN] = {INT64_MAX, (main_rate) / (n_sm) / WARPS}},   \
-	.launch_s = 4e-6, .round_s = 4e-6, .phase_s = 4e-6, .chunk_s = 0.1e-6,                  \
+	.launch_s = 4e-6, .round_s = 4e-6, .phase_s = 4e-6,                    \
+	.chunk_s = 0.1e-6,                                                     \
 	.stays_bytes = (l2), .round_bytes = (l2) / (n_sm) / WARPS,             \
 	.threads = (n_sm) * WARPS, .hidden = 0.25, .product = PRODUCT,         \
 	.fusion = FUSION(1e9),                                                 \
 	.cycles = {.vector_op = 4, .scalar_op = 4, .scalar_guard = 4,          \
 		.load = {4, 4, 8, 4, 4}, .store = {4, 4, 8, 4, 4}, .fma = 4,   \
-		.dot = 4,                                                      \
-		.tile_load = 4, .tile_start = 8, .turned = 1, .crowded = 8,    \
+		.dot = 4, .tile_load = 4, .tile_start = 8, .turned = 1,        \
+		.crowded = 8,                                                  \
 		.loop = 8, .chain = 8, .window = 1e9, .beside = 0.3},          \
 	.wide_bytes = 16, .wide_elems = 8, .narrow_indices = true,             \
 	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
 		.sum_terms = 32, .matrix_terms = 128, .matrix_columns = 64,    \
-		.stages = 2, .meet_cycles = 40},                                            \
+		.stages = 2, .meet_cycles = 40},                               \
 	.matrix = {.rows = 16, .columns = 8, .terms = 16, .pad_bytes = 16,     \
 		.cycles = 32}
 
@@ -254,12 +255,14 @@ static const machine machines[] = {
 			.load = {0.6, 2, 2, 1.3, 0.6},
 			.store = {1, 3, 3, 1.5, 1},
 			.fma = 1,
+			.dot = 1,
 			.tile_load = 0.5,
 			.tile_start = 4,
 			.turned = 1,
 			.crowded = 7,
 			.loop = 1,
 			.chain = 4,
+			.window = 90,
 			.beside = 0.3},
 		C_FAMILY,
 	},
