@@ -56,8 +56,8 @@ static int start(const cli_command *self, const struct choice *o)
 	if (what == NULL)
 		return cli_usage(self,
 			"name what to measure: fused, compile, api, step, "
-			"contract, train, shard, nets, gpu, merges, "
-			"estimate or machine");
+			"contract, train, generate, shard, nets, gpu, "
+			"merges, estimate or machine");
 	if (repeat == 0 || (batch == 0 && o->batch != NULL))
 		return cli_usage(self, "--repeat and --batch must be 1 to 1000");
 	if (!strcmp(what, "nets") && o->train && o->what[1] != NULL)
@@ -81,6 +81,8 @@ static int start(const cli_command *self, const struct choice *o)
 		return bench_step(o->only, repeat, o->json);
 	if (!strcmp(what, "train"))
 		return bench_train(o->only, repeat, o->json);
+	if (!strcmp(what, "generate"))
+		return bench_generate(o->only, repeat, o->json);
 	if (!strcmp(what, "shard"))
 		return bench_shard(o->only, repeat, o->json);
 	if (!strcmp(what, "contract"))
@@ -88,7 +90,8 @@ static int start(const cli_command *self, const struct choice *o)
 	if (strcmp(what, "fused") != 0 && strcmp(what, "api") != 0 &&
 		strcmp(what, "machine") != 0)
 		return cli_usage(self, "\"%s\" cannot be measured: name fused, "
-			"compile, api, step, contract, train, shard, gpu or nets", what);
+			"compile, api, step, contract, train, generate, shard, "
+			"gpu or nets", what);
 	if (cli_context_new(&c, NULL) < 0)
 		return cli_no_context();
 	if (strcmp(what, "machine") == 0)
@@ -147,7 +150,7 @@ static int run(const cli_command *self, int argc, char **argv)
 const cli_command cli_bench = {
 	"bench",
 	"measure speed, compared with other libraries",
-	"usage: tenon bench fused|compile|api|step|contract|train|shard|machine\n"
+	"usage: tenon bench fused|compile|api|step|contract|train|generate|shard|machine\n"
 	"                   [--case NAME] [--repeat N] [--schedule FILE] [--json]\n"
 	"       tenon bench nets MODEL.onnx... [--train] [--batch N] [--repeat N]\n"
 	"                   [--schedule FILE] [--json]\n"
@@ -174,6 +177,9 @@ const cli_command cli_bench = {
 	"               or with --case 124m of GPT-2 small; time to the first\n"
 	"               step with an empty cache and a full one; memory; ratio\n"
 	"               of flops per second to the best library\n"
+	"  generate     GPTs of 85 and 124 million drawn weights: tokens of a\n"
+	"               prompt a second, and tokens written a second, compared\n"
+	"               with the rates of a library's products and of memory\n"
 	"  shard        moves between the processes of mpirun, or between two\n"
 	"               threads: bytes, compared with the least that must be\n"
 	"               sent, and time, compared with the MPI call; a step of a\n"

@@ -39,6 +39,7 @@ int bench_nets_train(
 int bench_step(const char *only, int repeat, bool json);
 int bench_shard(const char *only, int repeat, bool json);
 int bench_train(const char *only, int repeat, bool json);
+int bench_generate(const char *only, int repeat, bool json);
 int bench_api(tn_context *c, int repeat, bool json);
 
 /* device: its name; small: extents that emulated warps can take */

@@ -17,20 +17,6 @@ struct train_gpt {
 	block *block;
 };
 
-/* ---- decode.c: scores of the next token, with kept keys and values ---- */
-
-typedef struct train_decode train_decode;
-
-/* owner: *out is the caller's, train_decode_free */
-tn_status train_decode_new(train_decode **out, const train_gpt *g);
-void train_decode_free(train_decode *d);
-/*
- * Scores of the token after n > 0 tokens of a text that grows from call to
- * call. Tokens of the previous call are not computed again.
- */
-tn_status train_decode_scores(
-	train_decode *d, const train_token *text, size_t n, float *score);
-
 /*
  * The start of the context of n tokens. A full context moves by half its
  * length, so that kept keys can be used for the next half.

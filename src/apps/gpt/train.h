@@ -191,6 +191,20 @@ tn_status train_gpt_write(const train_gpt *g, const train_choice *how,
 	train_token *text, size_t n_text, size_t n,
 	void (*say)(void *arg, train_token token), void *arg);
 
+/* ---- decode.c: scores of the next token, with kept keys and values ---- */
+
+typedef struct train_decode train_decode;
+
+/* owner: *out is the caller's, train_decode_free */
+tn_status train_decode_new(train_decode **out, const train_gpt *g);
+void train_decode_free(train_decode *d);
+/*
+ * Scores of the token after n > 0 tokens of a text that grows from call to
+ * call. Tokens of the previous call are not computed again.
+ */
+tn_status train_decode_scores(
+	train_decode *d, const train_token *text, size_t n, float *score);
+
 /* ---- place.c: placements for training on several processes ---- */
 
 /*
