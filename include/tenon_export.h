@@ -29,7 +29,8 @@ typedef enum tn_export_threads {
 typedef enum tn_export_by {
 	TN_EXPORT_BY_INTERP,  /* the interpreter, which is slow */
 	TN_EXPORT_BY_KERNELS, /* compiled kernels */
-	TN_EXPORT_BY_WORK     /* the interpreter up to 10^8 operations */
+	TN_EXPORT_BY_WORK,    /* the interpreter up to 10^8 operations */
+	TN_EXPORT_BY_NOTHING  /* there is no test */
 } tn_export_by;
 
 /** Choices for an export; start from TN_EXPORT_INIT. */
@@ -44,12 +45,19 @@ typedef struct tn_export_options {
 	tn_export_by by;
 	bool no_fma; /* a*b + c is rounded twice on every machine: the same bits
 		      * on all that have the vectors, in hardware or not */
+	/* of tn_function_export_c: names of arguments and outputs, NULL: a0, a1 ..,
+	 * y0, y1 ..; tensors from outside that are kept though the function only
+	 * reads them, such as tn_optimizer_rate */
+	const char *const *in_names, *const *out_names;
+	int32_t n_kept;
+	tn_tensor *const *kept;
 } tn_export_options;
 
 #define TN_EXPORT_INIT                                                         \
 	{                                                                      \
 		sizeof(tn_export_options), NULL, TN_EXPORT_AUTO,               \
-			TN_EXPORT_ALONE, NULL, TN_EXPORT_BY_WORK, false        \
+			TN_EXPORT_ALONE, NULL, TN_EXPORT_BY_WORK, false, NULL, \
+			NULL, 0, NULL                                  \
 	}
 
 /**
@@ -70,5 +78,24 @@ typedef struct tn_export_options {
  */
 TN_API TN_MUST_USE tn_status tn_program_export_c(
 	tn_program *p, const char *dir, const tn_export_options *options);
+
+/**
+ * The same for one call of a compiled function with arguments like in[]: a step of
+ * training, above all. The call is not made. What the function writes, parameters,
+ * moments, counts, is a state that the C keeps from NAME_step to NAME_step, with
+ * NAME_save and NAME_load; it begins with the present elements. Other tensors
+ * from outside are constants. It is the program that an evaluation of the call
+ * makes, and has its bits.
+ *
+ * in: arguments; their elements are those of the test. options.inputs is not used.
+ * errors  those of tn_program_export_c, and [export.region] a condition, a loop or
+ *         a function in C   [export.gradient] it leaves gradients, or adds to
+ *         some   [export.overlap] arguments share memory that is written
+ *         [export.shard] tensors on several processes   [tensor.handle]
+ * since   0.1
+ */
+TN_API TN_MUST_USE tn_status tn_function_export_c(tn_function *f,
+	tn_tensor *const *in, const char *dir,
+	const tn_export_options *options);
 
 #endif

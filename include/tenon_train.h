@@ -163,6 +163,8 @@ TN_API tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p);
 /** Records one update of everything that has a gradient, and forgets those. */
 TN_API tn_status tn_optimizer_step(tn_optimizer *o);
 TN_API void tn_optimizer_set_lr(tn_optimizer *o, double lr);
+/** The learning rate, f64 of rank 0: what a step reads. [api.null] */
+TN_API tn_tensor *tn_optimizer_rate(const tn_optimizer *o);
 /**
  * How many steps it has made. Those that were recorded are evaluated: one that
  * fails does not count, is undone, and leaves its error in the context.

@@ -64,6 +64,14 @@ struct tn_program {
 	bool lean; /* nobody can explain it: it keeps only what runs */
 };
 
+struct tn_function {
+	tn_context *c;
+	tensor_function *f;
+	tn_body *body;
+	void *user;
+	int32_t n_in, n_out;
+};
+
 /* Throws [onnx.staged] for a program whose shapes follow from data. */
 void api_want_shapes(const tn_program *p);
 /* Checks the arguments, compiles if needed, and runs. */

@@ -2,7 +2,7 @@
  * export.c: tn_program_export_c: compiles a program for export, makes what its test
  * expects, and writes the files.
  */
-#include "api/api.h"
+#include "api/export.h"
 
 #include "export/export.h"
 #include "file/disk.h"
@@ -16,13 +16,8 @@ enum { MOST_ARRAY = 1 << 20 };
 /* Operations that the interpreter is asked for. */
 static const double MOST_INTERP = 1e8;
 
-struct call {
-	tn_program *p;
-	const char *dir;
-	const tn_export_options *options;
-	tn_export_options o;
-	arena *a;
-};
+/* Steps of a test of what keeps a state. */
+enum { TEST_STEPS = 3 };
 
 /* ---- what is asked for ---- */
 
@@ -40,16 +35,17 @@ static bool is_name(const char *s)
 	return n > 0 && n <= 48;
 }
 
-static void check(struct call *k)
+void api_export_check(api_export *k)
 {
 	const tn_export_options init = TN_EXPORT_INIT;
-	tn_context *c = k->p->c;
+	tn_context *c = k->c;
 
 	k->o = k->options != NULL ? *k->options : init;
 	if (k->o.n_bytes != sizeof init ||
 		(unsigned)k->o.weights > TN_EXPORT_AUTO ||
 		(unsigned)k->o.threads > TN_EXPORT_PTHREAD ||
-		(unsigned)k->o.by > TN_EXPORT_BY_WORK)
+		(unsigned)k->o.by > TN_EXPORT_BY_NOTHING || k->o.n_kept < 0 ||
+		(k->o.n_kept > 0 && k->o.kept == NULL))
 		env_fail(c->e, TN_EINVAL, "export.options", (loc){0},
 			"the options are not those of this version: start from "
 			"TN_EXPORT_INIT");
@@ -62,11 +58,6 @@ static void check(struct call *k)
 			"in front",
 			k->o.name);
 	api_want(c, k->dir, "the folder");
-	api_want_shapes(k->p);
-	if (k->p->has_strings)
-		env_fail(c->e, TN_EINVAL, "export.dtype", (loc){0},
-			"the model has strings, which the program knows as "
-			"numbers only");
 	if (!c->device->is_host || c->target != &c_gnu)
 		env_fail(c->e, TN_EINVAL, "export.device", (loc){0},
 			"the context makes kernels for %s, and only those of "
@@ -94,11 +85,14 @@ static const export_plan *plan_of(tn_context *c, compilation *m)
 	return e;
 }
 
-static compile_options options_of(const struct call *k)
+static compile_options options_of(const api_export *k)
 {
 	const tn_program *p = k->p;
-	compile_options o = api_compile_options(p->c);
+	compile_options o = api_compile_options(k->c);
 
+	o.dump = (compile_dump){0};
+	if (p == NULL)
+		return o;
 	if (p->schedule.at != NULL) {
 		o.schedule = p->schedule;
 		o.n_pinned = NULL;
@@ -106,17 +100,16 @@ static compile_options options_of(const struct call *k)
 	o.kern = p->kern;
 	o.n_apart = p->apart.n;
 	o.apart = p->apart.at;
-	o.dump = (compile_dump){0};
 	return o;
 }
 
-static compilation *compiled(struct call *k)
+static compilation *compiled(api_export *k)
 {
 	compile_options o = options_of(k);
 
 	o.plan.max_units = 1;
 	o.target = k->o.no_fma ? &c_apart_unfused : &c_apart;
-	return compile_new(k->a, k->p->ir, &o);
+	return compile_new(k->a, k->ir, &o);
 }
 
 struct packers {
@@ -147,45 +140,67 @@ struct arrays {
 	const void **after;
 };
 
-static struct arrays new_arrays(struct call *k)
+static size_t bytes_of(const ir_program *p, int32_t value)
 {
-	const tn_program *p = k->p;
-	int32_t n_in = p->ir->input.n, n_out = p->ir->output.n;
+	return ir_type_bytes(&p->value.at[value].type);
+}
+
+static struct arrays new_arrays(api_export *k)
+{
+	const ir_program *p = k->ir;
+	int32_t n_in = p->input.n, n_out = p->output.n;
 	struct arrays r = {arena_array(k->a, const void *, n_in + 1),
 		arena_array(k->a, void *, n_out + 1),
 		arena_array(k->a, const void *, n_in + 1)};
 
 	for (int32_t i = 0; i < n_in; i++) {
-		r.in[i] = i < p->n_free ? k->o.inputs[i] : p->bound[i];
-		if (p->in[i].n_elems > 0)
-			api_want(p->c, r.in[i], p->in[i].name);
-		if (i < p->n_free && p->in[i].is_param)
-			r.after[i] = r.in[i] = arena_copy(k->a, r.in[i],
-				p->in[i].n_bytes > 0 ? p->in[i].n_bytes : 1);
+		int32_t at = p->input.at[i];
+		size_t n = bytes_of(p, at);
+
+		r.in[i] = k->test[i];
+		if (n > 0)
+			api_want(k->c, r.in[i], p->value.at[at].name);
+		if (p->value.at[at].is_param && (k->data[i] == NULL ||
+				(k->state != NULL && k->state[i])))
+			r.in[i] = arena_copy(k->a, r.in[i], n > 0 ? n : 1);
+		r.after[i] = r.in[i];
 	}
 	for (int32_t i = 0; i < n_out; i++)
-		r.out[i] = arena_alloc(k->a, p->out[i].n_bytes + 1, 1);
+		r.out[i] = arena_alloc(
+			k->a, bytes_of(p, p->output.at[i]) + 1, 1);
 	return r;
 }
 
-/* Runs compiled kernels; returns whether they fuse a*b + c. */
-static int32_t run_kernels(struct call *k, const struct arrays *r)
+static bool has_state(const api_export *k)
 {
-	tn_context *c = k->p->c;
+	for (int32_t i = 0; k->state != NULL && i < k->ir->input.n; i++)
+		if (k->state[i])
+			return true;
+	return false;
+}
+
+/* Runs compiled kernels, as one step after the other; returns whether they fuse
+ * a*b + c. */
+static int32_t run_kernels(
+	api_export *k, const struct arrays *r, int32_t n_steps)
+{
+	tn_context *c = k->c;
 	compile_options o = options_of(k);
 	plan_exec *x;
 
-	if (!k->o.no_fma) {
+	if (!k->o.no_fma && k->p != NULL) {
 		api_run(k->p, r->in, r->out);
 		return run_jit_target(api_jit(c))->fma ? 1 : 0;
 	}
-	o.target = &c_unfused;
-	x = api_compile(c, k->a, compile_new(k->a, k->p->ir, &o));
-	api_exec_run_host(c, x, r->in, NULL, r->out);
-	return 0;
+	if (k->o.no_fma)
+		o.target = &c_unfused;
+	x = api_compile(c, k->a, compile_new(k->a, k->ir, &o));
+	for (int32_t i = 0; i < n_steps; i++)
+		api_exec_run_host(c, x, r->in, NULL, r->out);
+	return !k->o.no_fma && run_jit_target(api_jit(c))->fma ? 1 : 0;
 }
 
-static bool is_long(const struct call *k, const plan *p)
+static bool is_long(const api_export *k, const plan *p)
 {
 	double sum = 0;
 
@@ -198,21 +213,23 @@ static bool is_long(const struct call *k, const plan *p)
 }
 
 /* The results of the interpreter, and of compiled kernels. */
-static export_test *make_test(struct call *k, const plan *p)
+static export_test *make_test(api_export *k, const plan *p)
 {
 	export_test *t = arena_make(k->a, export_test);
-	tn_context *c = k->p->c;
+	tn_context *c = k->c;
 	struct arrays bits = new_arrays(k), want;
 
-	t->in = k->o.inputs;
+	t->in = k->test;
 	t->fused = -1;
 	t->by = "interpreter";
+	t->n_steps = has_state(k) ? TEST_STEPS : 1;
 	if (!c->o.interp)
-		t->fused = run_kernels(k, &bits);
+		t->fused = run_kernels(k, &bits, t->n_steps);
 	want = bits;
 	if (!is_long(k, p) || c->o.interp) {
 		want = new_arrays(k);
-		interp_run(c->e, k->p->ir, want.in, want.out);
+		for (int32_t i = 0; i < t->n_steps; i++)
+			interp_run(c->e, k->ir, want.in, want.out);
 	} else {
 		t->by = "compiled kernels";
 	}
@@ -227,10 +244,10 @@ static export_test *make_test(struct call *k, const plan *p)
 
 /* ---- files ---- */
 
-static void write_files(struct call *k, const export_files *f)
+static void write_files(api_export *k, const export_files *f)
 {
 	if (mkdir(k->dir, 0777) < 0 && errno != EEXIST)
-		env_fail(k->p->c->e, TN_EIO, "export.write",
+		env_fail(k->c->e, TN_EIO, "export.write",
 			(loc){.file = k->dir}, "the folder cannot be made: %s",
 			strerror(errno));
 	for (int32_t i = 0; i < f->n; i++) {
@@ -242,12 +259,14 @@ static void write_files(struct call *k, const export_files *f)
 	}
 }
 
-static export_weights weights_of(const struct call *k)
+static export_weights weights_of(const api_export *k)
 {
 	size_t sum = 0;
 
-	for (int32_t i = k->p->n_free; i < k->p->ir->input.n; i++)
-		sum += k->p->in[i].n_bytes;
+	for (int32_t i = 0; i < k->ir->input.n; i++)
+		if (k->data[i] != NULL &&
+			(k->pinned == NULL || !k->pinned[i]))
+			sum += bytes_of(k->ir, k->ir->input.at[i]);
 	if (k->o.weights == TN_EXPORT_AUTO)
 		return sum <= MOST_ARRAY ? EXPORT_ARRAY : EXPORT_FILE;
 	return k->o.weights == TN_EXPORT_ARRAY	? EXPORT_ARRAY
@@ -255,25 +274,19 @@ static export_weights weights_of(const struct call *k)
 						: EXPORT_INCBIN;
 }
 
-static void write_program(void *arg)
+void api_export_write(api_export *k)
 {
-	struct call *k = arg;
-	tn_program *p = k->p;
-	struct packers packers = {p->c, NULL};
+	struct packers packers = {k->c, NULL};
 	export_job job = {.jit = {compile_text_of, find_function, &packers}};
-	compilation *m;
+	compilation *m = compiled(k);
 	export_net *x;
 	export_files files;
 
-	check(k);
-	k->a = arena_child(p->a);
-	m = compiled(k);
-	job.plan = plan_of(p->c, m);
+	job.plan = plan_of(k->c, m);
 	job.name = k->o.name;
-	job.data = p->bound != NULL ? p->bound
-				    : arena_array(k->a, const void *,
-					      p->ir->input.n + 1);
-	job.pinned = p->pinned;
+	job.data = k->data;
+	job.state = k->state;
+	job.pinned = k->pinned;
 	job.weights = weights_of(k);
 	job.threads = k->o.threads == TN_EXPORT_ALONE ? EXPORT_ALONE
 		: k->o.threads == TN_EXPORT_CALLBACK  ? EXPORT_CALLBACK
@@ -282,8 +295,35 @@ static void write_program(void *arg)
 	job.fused = !k->o.no_fma;
 	job.vector_bytes = m->o.machine->vector_bytes;
 	x = export_new(k->a, &job);
-	files = export_write(x, k->o.inputs != NULL ? make_test(k, m->plan) : NULL);
+	files = export_write(x, k->test != NULL ? make_test(k, m->plan) : NULL);
 	write_files(k, &files);
+}
+
+static void write_program(void *arg)
+{
+	api_export *k = arg;
+	tn_program *p = k->p;
+	int32_t n = p->ir->input.n;
+	const void **test;
+
+	api_export_check(k);
+	api_want_shapes(p);
+	if (p->has_strings)
+		env_fail(k->c->e, TN_EINVAL, "export.dtype", (loc){0},
+			"the model has strings, which the program knows as "
+			"numbers only");
+	k->a = arena_child(p->a);
+	k->ir = p->ir;
+	k->data = p->bound != NULL ? p->bound
+				   : arena_array(k->a, const void *, n + 1);
+	k->pinned = p->pinned;
+	if (k->o.inputs != NULL && k->o.by != TN_EXPORT_BY_NOTHING) {
+		test = arena_array(k->a, const void *, n + 1);
+		for (int32_t i = 0; i < n; i++)
+			test[i] = i < p->n_free ? k->o.inputs[i] : p->bound[i];
+		k->test = test;
+	}
+	api_export_write(k);
 }
 
 tn_status tn_program_export_c(
@@ -292,7 +332,7 @@ tn_status tn_program_export_c(
 	if (p == NULL)
 		return api_null("the program");
 
-	struct call k = {.p = p, .dir = dir, .options = options};
+	api_export k = {.c = p->c, .dir = dir, .options = options, .p = p};
 	tn_status s = api_call(p->c, write_program, &k);
 
 	arena_free(k.a);

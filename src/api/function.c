@@ -5,14 +5,6 @@
 
 #include <stdlib.h>
 
-struct tn_function {
-	tn_context *c;
-	tensor_function *f;
-	tn_body *body;
-	void *user;
-	int32_t n_in, n_out;
-};
-
 typedef struct job {
 	tn_function *f;
 	const char *name;

@@ -13,7 +13,9 @@
  *   pack.c     the constants
  *   calls.c    launches as C
  *   unit.c     NAME.c            header.c   NAME.h
+ *   state.c    what is kept from step to step
  *   test.c     NAME_test.c       build.c    files for make, CMake, pkg-config
+ *   words.c    types, names, templates
  *   json.c     NAME.json
  */
 #ifndef EXPORT_H
@@ -47,6 +49,7 @@ typedef struct export_test {
 	const void *const *want;   /* by output with an array of its own */
 	const void *const *after;  /* by input: params after the run, else NULL */
 	const char *by;		   /* what computed them: "interpreter" */
+	int32_t n_steps;	   /* with a state: runs, one after the other */
 	/* the same from compiled kernels, whose bits are to be met */
 	const void *const *bits, *const *bits_after;
 	int32_t fused; /* did they fuse a*b + c? -1: there are no such bits */
@@ -63,6 +66,9 @@ typedef struct export_job {
 	const export_plan *plan;
 	const void *const *data; /* by input: its elements if they are constant */
 	const bool *pinned;	 /* by input: one of the caller, which must be data */
+	/* by input: data is what it begins with, and each run goes on from where
+	 * the last one ended; NULL: there are none */
+	const bool *state;
 	export_weights weights;
 	export_threads threads;
 	const char *machine;

@@ -5,37 +5,6 @@
 
 #include <inttypes.h>
 
-const char *export_c_type(tn_dtype t)
-{
-	static const char *const of_bytes[] = {[1] = "uint8_t",
-		[2] = "uint16_t",
-		[4] = "uint32_t",
-		[8] = "uint64_t"};
-	static const char *const signed_of[] = {[1] = "int8_t",
-		[2] = "int16_t",
-		[4] = "int32_t",
-		[8] = "int64_t"};
-
-	if (t == TN_F32)
-		return "float";
-	if (t == TN_F64)
-		return "double";
-	/* floats of fewer bits are what memory holds of them */
-	return dtype_is_int(t) && !dtype_is_unsigned(t)
-		? signed_of[dtype_size(t)]
-		: of_bytes[dtype_size(t)];
-}
-
-const char *export_upper(arena *a, const char *s)
-{
-	char *out = arena_strdup(a, s);
-
-	for (char *p = out; *p != '\0'; p++)
-		if (*p >= 'a' && *p <= 'z')
-			*p = (char)(*p - 'a' + 'A');
-	return out;
-}
-
 static void put_io_comment(str *out, const export_net *x)
 {
 	for (int32_t i = 0; i < x->n_io; i++) {
@@ -90,7 +59,8 @@ static void put_codes(str *out, const char *lower, const char *name)
 {
 	static const char *const code[] = {"OK = 0", "MORE = 1",
 		"EARENA = -1", "EALIGN = -2", "EWEIGHTS = -3", "EBUFFER = -4",
-		"EINDEX = -5", "EVALUE = -6", "ESTATE = -7"};
+		"EINDEX = -5", "EVALUE = -6", "ESTATE = -7",
+		"ESAVED = -8", "EIO = -9"};
 	const size_t n = sizeof code / sizeof *code;
 
 	str_printf(out,
@@ -147,6 +117,8 @@ static void put_state(str *out, const export_net *x)
 		"	int64_t chunk, error;\n"
 		"	int part;\n",
 		name, x->n_io + 1);
+	if (x->state_bytes > 0)
+		str_add(out, "	int has_state;\n");
 	if (x->job->threads != EXPORT_ALONE)
 		str_printf(out,
 			"	%s_parallel *parallel;\n"
@@ -194,8 +166,12 @@ static void put_functions(str *out, const export_net *x, const char *upper)
 			"int %s_set_parallel(%s_net *n, %s_parallel *fn, void "
 			"*user, int n_workers);\n",
 			upper, name, name, name);
-	str_printf(out, "/* Runs it. If it fails, what it reads and writes is as "
-			"it was. */\nint %s_run(", name);
+	export_state_functions(out, x);
+	str_printf(out,
+		"/* %s. If it fails, what it reads and writes is as it was. "
+		"*/\nint %s_%s(",
+		x->state_bytes > 0 ? "One step" : "Runs it", name,
+		export_verb(x));
 	put_args(out, x, upper);
 	str_printf(out, ";\n/* Begins a run: arrays must stay as they are until it "
 			"ends. */\nint %s_start(", name);
@@ -228,13 +204,13 @@ void export_header(str *out, const export_net *x)
 		" *     %s_net net;\n"
 		" *     %s_init(&net, arena, sizeof arena, %s, "
 		"%s_WEIGHTS_BYTES);\n"
-		" *     %s_run(&net",
+		" *     %s_%s(&net",
 		upper, name, name,
 		x->weights_bytes == 0
 			? "NULL"
 			: arena_printf(out->a, "%s%s", name,
 				  weights[x->job->weights]),
-		upper, name);
+		upper, name, export_verb(x));
 	for (int32_t i = 0; i < x->n_io; i++)
 		str_printf(out, ", %s", x->io[i].ident);
 	str_printf(out,
@@ -266,6 +242,7 @@ void export_header(str *out, const export_net *x)
 		"\n",
 		upper, upper, upper, upper, upper);
 	put_sizes(out, x, upper);
+	export_state_sizes(out, x, upper);
 	put_codes(out, name, upper);
 	put_state(out, x);
 	put_functions(out, x, upper);

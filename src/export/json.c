@@ -60,10 +60,11 @@ void export_json(str *out, const export_net *x)
 		"{\"name\":\"%s\",\"machine\":\"%s\",\"vector_bytes\":%d,\n"
 		" \"arena_bytes\":%zu,\"thread_bytes\":%zu,"
 		"\"weights_bytes\":%zu,\"weights_id\":\"%016" PRIx64 "\",\n"
-		" \"plan_bytes\":%zu,\"parts\":%d,\"loops\":%d,\n",
+		" \"state_bytes\":%zu,\"plan_bytes\":%zu,\"parts\":%d,\"loops\":%d,\n",
 		x->job->name, x->job->machine, (int)x->job->vector_bytes,
 		x->fixed_bytes + export_up(x->local_bytes),
 		export_up(x->local_bytes), x->weights_bytes, x->id,
+		x->state_bytes,
 		p->tensor_bytes + p->scratch_bytes + p->kept_bytes +
 			p->local_bytes,
 		(int)x->main->part.n, (int)x->plan.n - 1);
@@ -74,6 +75,8 @@ void export_json(str *out, const export_net *x)
 	put_arrays(out, x, true);
 	str_add(out, "],\n \"outputs\":[");
 	put_arrays(out, x, false);
+	str_add(out, "],\n \"state\":[");
+	export_state_json(out, x);
 	str_add(out, "],\n \"kernels\":[");
 	put_kernels(out, x);
 	str_add(out, "]}\n");

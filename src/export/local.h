@@ -56,6 +56,7 @@ typedef struct xplan {
 	int32_t number; /* 0: the program; else of a loop */
 	const void *const *data; /* by input */
 	const bool *pinned;
+	const bool *state; /* by input: kept from run to run, in the arena */
 	const bool *same; /* by input: equal in all rounds; NULL: not a loop */
 	place *input; /* where it is */
 	int32_t *out_io; /* by output: its number among the arrays */
@@ -90,6 +91,16 @@ struct export_net {
 		int32_t input, output; /* -1 */
 		bool written;
 	} *io;
+	/* what is kept from run to run, at the front of the arena */
+	int32_t n_state;
+	struct state {
+		const char *ident; /* "state_w" */
+		const sys_tensor *t;
+		int32_t input;
+		size_t at, bytes;
+		size_t first; /* byte of the constants where it begins; 0: zeros */
+	} *state;
+	size_t state_bytes;
 	const export_test *test;
 };
 
@@ -109,6 +120,15 @@ const char *export_upper(arena *a, const char *s);
 void export_header(str *out, const export_net *x);
 void export_unit(str *out, export_net *x);
 void export_test_text(str *out, const export_net *x);
+/* words.c */
+uint64_t export_hash(const void *data, size_t n);
+const char *export_verb(const export_net *x); /* NAME_run or NAME_step */
+/* state.c */
+void export_state_sizes(str *out, const export_net *x, const char *upper);
+void export_state_functions(str *out, const export_net *x);
+void export_state_begin(str *out, const export_net *x);
+void export_state_json(str *out, const export_net *x);
+void export_state_test(str *out, const export_net *x);
 void export_json(str *out, const export_net *x);
 /* Calls add for each file of build systems. */
 typedef void export_add(void *arg, const char *name, const str *text);

@@ -1,7 +1,7 @@
 /*
  * place.c: where everything of an exported program is.
  *
- *   arena      tensors | cells of scratch, and loops, of one step | saved params
+ *   arena      state | tensors | cells of scratch, and loops, of one step | saved params
  *   constants  header | constant inputs | cells that hold copies of them
  *
  * A phase that only copies a constant into scratch is run when the files are made;
@@ -42,7 +42,8 @@ static size_t constant_at(export_net *x, const void *data, size_t bytes)
 static bool is_constant(const xplan *n, int32_t input)
 {
 	return n->data != NULL && n->data[input] != NULL &&
-	       (n->pinned == NULL || !n->pinned[input]);
+	       (n->pinned == NULL || !n->pinned[input]) &&
+	       (n->state == NULL || !n->state[input]);
 }
 
 /* The input that a phase copies into scratch and does no more, or -1. */
@@ -398,6 +399,33 @@ static const char *ident_of(export_net *x, map *seen, const char *kind,
 	return full;
 }
 
+static bool is_zero(const void *data, size_t n)
+{
+	const uint8_t *b = data;
+
+	for (size_t i = 0; i < n; i++)
+		if (b[i] != 0)
+			return false;
+	return true;
+}
+
+/* An input that is kept: in the arena, and where it begins in the constants. */
+static void add_state(export_net *x, map *seen, int32_t i)
+{
+	const xplan *n = x->main;
+	const sys_tensor *t = &n->p->s->tensor.at[n->p->s->input.at[i]];
+	size_t bytes = n->p->location[n->p->s->input.at[i]].bytes;
+
+	n->input[i] = (place){AT_ARENA, x->state_bytes};
+	x->state[x->n_state++] = (struct state){
+		ident_of(x, seen, "state", t->name), t, i, x->state_bytes,
+		bytes,
+		is_zero(n->data[i], bytes)
+			? 0
+			: constant_at(x, n->data[i], bytes)};
+	x->state_bytes = plus(x, x->state_bytes, export_up(bytes));
+}
+
 static void name_arrays(export_net *x)
 {
 	const xplan *n = x->main;
@@ -405,12 +433,17 @@ static void name_arrays(export_net *x)
 	map *seen = map_new(x->a);
 
 	x->io = arena_array(x->a, struct io, s->input.n + s->output.n + 1);
+	x->state = arena_array(x->a, struct state, s->input.n + 1);
 	for (int32_t i = 0; i < s->input.n; i++) {
 		const sys_tensor *t = &s->tensor.at[s->input.at[i]];
 		bool written = false;
 
 		for (int32_t k = 0; k < s->store.n; k++)
 			written = written || s->store.at[k] == i;
+		if (n->state != NULL && n->state[i]) {
+			add_state(x, seen, i);
+			continue;
+		}
 		if (is_constant(n, i)) {
 			if (written)
 				env_fail(arena_env(x->a), TN_EINVAL,
@@ -456,7 +489,8 @@ void export_place(export_net *x)
 	x->main = new_plan(x, x->job->plan);
 	x->main->data = x->job->data;
 	x->main->pinned = x->job->pinned;
+	x->main->state = x->job->state;
 	name_arrays(x);
-	x->fixed_bytes = export_up(place_plan(x, x->main, 0));
+	x->fixed_bytes = export_up(place_plan(x, x->main, x->state_bytes));
 	place_pinned(x);
 }

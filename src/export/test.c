@@ -24,15 +24,6 @@ static void put_data(str *out, const char *kind, int32_t i, const void *data,
 	str_add(out, "\n	0\n};\n");
 }
 
-static uint64_t hash_of(const uint8_t *at, size_t n)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ at[i]) * UINT64_C(0x100000001b3);
-	return h;
-}
-
 static size_t bytes_of(const struct io *io)
 {
 	return (size_t)io->t->numel * dtype_size(io->t->dtype);
@@ -80,7 +71,7 @@ static void put_array(str *out, const export_net *x, int32_t i)
 	else
 		str_add(out, "NULL, ");
 	str_printf(out, "UINT64_C(0x%016" PRIx64 "),\n		(unsigned char *)room_%d },\n",
-		bits != NULL ? hash_of(bits, n) : 0, (int)i);
+		bits != NULL ? export_hash(bits, n) : 0, (int)i);
 }
 
 static void put_arrays(str *out, const export_net *x)
@@ -121,13 +112,14 @@ static void put_arrays(str *out, const export_net *x)
 		(int)x->n_io);
 }
 
-static void put_call(str *out, const export_net *x, const char *what)
+static void put_call(str *out, const export_net *x, const char *what,
+	const char *verb)
 {
 	str_printf(out,
 		"\nstatic int %s(%s_net *n)\n"
 		"{\n"
 		"	return %s_%s(n",
-		what, x->job->name, x->job->name, what);
+		what, x->job->name, x->job->name, verb);
 	for (int32_t i = 0; i < x->n_io; i++) {
 		const struct io *io = &x->io[i];
 
@@ -205,8 +197,8 @@ static void put_threads(str *out, const export_net *x, const char *upper)
 		return;
 	}
 	str_printf(out,
-		"\nstatic void fill(void);\n"
-		"static void fill_arena(void);\n"
+		"\nstatic void begin(%s_net *n);\n"
+		"static int run(%s_net *n);\n"
 		"static void see_results(const char *how);\n"
 		"static void see_code(int code, int want, const char *what);\n"
 		"\n"
@@ -225,13 +217,13 @@ static void put_threads(str *out, const export_net *x, const char *upper)
 		"	see_code(%s_set_parallel(n, %s_pool_run, &pool, "
 		"workers),\n"
 		"		%s_OK, \"%s_set_parallel\");\n"
-		"	fill();\n"
-		"	fill_arena();\n"
+		"	begin(n);\n"
 		"	see_code(run(n), %s_OK, \"a run on threads\");\n"
 		"	see_results(\"a run on threads\");\n"
 		"	%s_pool_stop(&pool);\n"
 		"}\n",
-		name, name, name, name, upper, upper, name, name, name, upper,
+		name, name, name, name, name, name, upper, upper, name, name,
+		name, upper,
 		name, name, upper, name, upper, name);
 }
 
@@ -296,9 +288,10 @@ void export_test_text(str *out, const export_net *x)
 		upper);
 	str_add(out, "static unsigned char arena[ARENA_BYTES + 2 * 64]\n"
 		     "	__attribute__((aligned(64)));\n");
-	put_call(out, x, "run");
-	put_call(out, x, "start");
+	put_call(out, x, "step", export_verb(x));
+	put_call(out, x, "start", "start");
 	put_weights(out, x, upper);
+	export_state_test(out, x);
 	put_threads(out, x, upper);
 	export_fill(out, x, export_test_c);
 }

@@ -5,26 +5,6 @@
 
 #include <inttypes.h>
 
-void export_fill(str *out, const export_net *x, const char *const *lines)
-{
-	const char *name = x->job->name, *upper = export_upper(out->a, name);
-
-	for (; *lines != NULL; lines++)
-		for (const char *s = *lines; *s != '\0';) {
-			bool word = strncmp(s, "NET", 3) == 0;
-
-			if (word && s[3] == 'U') {
-				str_add(out, upper);
-				s += 4;
-			} else if (word) {
-				str_add(out, name);
-				s += 3;
-			} else {
-				str_addc(out, *s++);
-			}
-		}
-}
-
 /* ---- kernels ---- */
 
 static void make_code(export_net *x)
@@ -195,9 +175,12 @@ static void put_fail(str *out, const export_net *x, const char *upper)
 		if (t->kind == PART_SAVE)
 			str_printf(out,
 				"	if (n->part > %d)\n"
-				"		memcpy(n->io[%zu], n->arena + "
+				"		memcpy(n->%s%zu%s, n->arena + "
 				"%zu, %zu);\n",
-				(int)i, t->from.at, t->to.at, t->bytes);
+				(int)i,
+				t->from.kind == AT_ARENA ? "arena + " : "io[",
+				t->from.at, t->from.kind == AT_ARENA ? "" : "]",
+				t->to.at, t->bytes);
 	}
 	str_printf(out,
 		"	n->part = -1;\n"
@@ -264,10 +247,10 @@ static void put_start(str *out, const export_net *x, const char *upper)
 		" 0 };\n"
 		"	int i;\n"
 		"\n"
-		"	if (n->arena == NULL)\n"
+		"	if (n->arena == NULL%s)\n"
 		"		return %s_ESTATE;\n"
 		"	n->part = -1;\n",
-		upper);
+		x->state_bytes > 0 ? " || !n->has_state" : "", upper);
 	for (int32_t i = 0; i < x->n_io; i++)
 		str_printf(out, "	n->io[%d] = (void *)(uintptr_t)%s;\n",
 			(int)i, x->io[i].ident);
@@ -286,7 +269,7 @@ static void put_start(str *out, const export_net *x, const char *upper)
 		"	return %s_OK;\n"
 		"}\n",
 		upper);
-	str_printf(out, "\nint %s_run(", name);
+	str_printf(out, "\nint %s_%s(", name, export_verb(x));
 	put_params(out, x, upper);
 	str_printf(out, "	int code = %s_start(n", name);
 	for (int32_t i = 0; i < x->n_io; i++)
@@ -348,6 +331,9 @@ void export_unit(str *out, export_net *x)
 		put_shared(out, x, upper);
 	put_fail(out, x, upper);
 	put_start(out, x, upper);
+	export_state_begin(out, x);
+	if (x->state_bytes > 0)
+		export_fill(out, x, export_state_c);
 	if (x->weights_bytes > 0)
 		export_fill(out, x, export_check_c);
 	export_fill(out, x, export_run_c);

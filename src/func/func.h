@@ -40,6 +40,44 @@ void tensor_function_dot(str *out, const tensor_function *f);
  */
 void tensor_function_program(str *out, const tensor_function *f);
 
+/* ---- a call as a program (step.c) ---- */
+
+/* Tensors from outside that keep their place though the function only reads them:
+ * someone else writes to them, as to a learning rate. */
+typedef struct tensor_kept {
+	int32_t n;
+	tensor *const *at;
+} tensor_kept;
+/* Of arguments and outputs; NULL: those of the tensors, or a0, a1 .., y0, y1 .. */
+typedef struct tensor_step_names {
+	const char *const *in, *const *out;
+} tensor_step_names;
+
+/* An input of the program. */
+typedef struct tensor_step_input {
+	int32_t arg; /* the argument that it is, or -1 */
+	bool is_key; /* a key for random numbers, another one in each call */
+	/* the present elements of a tensor from outside; NULL: it is an argument
+	 * or a key */
+	const void *data;
+	bool is_kept; /* the next call sees what this one, or the user, wrote */
+	bool is_steady;
+} tensor_step_input;
+typedef struct tensor_step_program {
+	ir_program *p;
+	tensor_step_input *in; /* by input */
+} tensor_step_program;
+
+/*
+ * What a call with these arguments computes, in arena a, and the elements that
+ * it begins with; the call is not made. Throws TN_EINVAL [export.region],
+ * [export.gradient] (it reads or leaves collected ones), [export.overlap],
+ * [export.shard].
+ */
+void tensor_function_step(arena *a, tensor_function *f, tensor *const *in,
+	const tensor_kept *kept, const tensor_step_names *names,
+	tensor_step_program *out);
+
 /* ---- regions (region.c, region_loop.c) ---- */
 
 /*

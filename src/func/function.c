@@ -291,7 +291,7 @@ static void check_ranks(const tensor_function *f, tensor *const *in)
 					(int)f->rank[i]));
 }
 
-static variant *find_variant(tensor_function *f, tensor *const *in)
+variant *variant_find(tensor_function *f, tensor *const *in)
 {
 	if (f->is_recorded)
 		t_refuse(f, "compile.recursion",
@@ -474,7 +474,7 @@ static void add_slots(
 void tensor_function_call(
 	tensor_function *f, tensor *const *in, tensor **out)
 {
-	variant *v = find_variant(f, in);
+	variant *v = variant_find(f, in);
 	t_trace *g = v->trace;
 	t_call *c;
 

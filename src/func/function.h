@@ -4,6 +4,7 @@
  *   function.c   variants of calls, recording, calls
  *   variant.c    makes a variant of a recording
  *   report.c     prints it
+ *   step.c       a call of it as a program
  */
 #ifndef FUNC_FUNCTION_H
 #define FUNC_FUNCTION_H
@@ -77,6 +78,10 @@ struct tensor_function {
 	bool is_recorded; /* its body is being recorded */
 	VEC(t_read) operand; /* of the current call */
 };
+
+/* function.c: the variant of a call with these arguments; records it if there is
+ * none yet. */
+variant *variant_find(tensor_function *f, tensor *const *in);
 
 /* variant.c */
 variant *variant_new(

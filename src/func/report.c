@@ -38,8 +38,7 @@ const char *report_name(naming *m, const t_value *v)
 	return i < 0 ? "%?" : m->name.at[i];
 }
 
-/* What a slot is called: "x", "a0" without a name of its own. */
-static const char *slot_name(arena *a, const variant *v, int32_t i)
+const char *report_slot_name(arena *a, const variant *v, int32_t i)
 {
 	const source *from = &v->from[i];
 	const char *own = from->s != NULL ? from->s->name : NULL;
@@ -62,9 +61,41 @@ static const char *slot_name(arena *a, const variant *v, int32_t i)
 	return arena_printf(a, "c%d", (int)i);
 }
 
+static bool is_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+	       (c >= '0' && c <= '9');
+}
+
+const char *report_fresh(arena *a, map *taken, const char *from)
+{
+	static const char *const words[] = {
+		"return", "program", "op", "param", "inf", "nan", "true",
+		"false"};
+	str s = str_new(a);
+	const char *name;
+	int32_t number = 0;
+
+	if (from[0] >= '0' && from[0] <= '9')
+		str_addc(&s, 'x');
+	for (const char *c = from; *c != '\0'; c++)
+		if (is_word(*c))
+			str_addc(&s, *c);
+		else if (c[1] != '\0') /* "grad(w)" is grad_w */
+			str_addc(&s, '_');
+	if (map_n(taken) == 0)
+		for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+			map_set_str(taken, words[i], 1);
+	name = s.n > 0 ? s.at : "x";
+	while (map_get_str(taken, name, 0) != 0)
+		name = arena_printf(a, "%s_%d", s.at, (int)++number);
+	map_set_str(taken, name, 1);
+	return name;
+}
+
 static void name_chain(naming *m, const t_trace *f, int32_t i)
 {
-	const char *name = slot_name(m->a, m->v, i);
+	const char *name = report_slot_name(m->a, m->v, i);
 	const t_value *v = f->in[i];
 	t_version next;
 
@@ -405,4 +436,27 @@ void tensor_function_print(str *s, const tensor_function *f)
 			add_back(s, m, report_back(v));
 		arena_free(a);
 	}
+}
+
+/* ---- outputs ---- */
+
+static bool same_source(const source *x, const source *y)
+{
+	return x->kind == y->kind && x->arg == y->arg && x->s == y->s;
+}
+
+int32_t report_output(
+	const tensor_function *f, const variant *v, t_halves *h, int32_t i)
+{
+	const output *o = &v->out[i];
+	const t_trace *g = h->f;
+	int32_t slot = 0;
+
+	if (o->from.kind == FROM_BODY)
+		return t_halves_seen(f->t, h, h->out[o->out], o->view);
+	while (slot < g->n_in - 1 && !same_source(&v->from[slot], &o->from))
+		slot++;
+	return t_halves_seen(f->t, h,
+		g->next[slot] >= 0 ? h->out[g->next[slot]] : h->in[slot],
+		o->view);
 }

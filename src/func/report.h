@@ -21,6 +21,14 @@ typedef struct naming {
 /* Names for all values of the forward and, if there is one, the backward. */
 naming *report_names(arena *a, tensors *t, const variant *v);
 const char *report_name(naming *m, const t_value *v);
+/* What operand i of the trace is called: "x", "a0" without a name of its own. */
+const char *report_slot_name(arena *a, const variant *v, int32_t i);
+/* A name that the .tn text allows and that is not among those taken, which it is
+ * from here on. */
+const char *report_fresh(arena *a, map *taken, const char *from);
+/* The value of h->p that output i of the function is; adds calls for its view. */
+int32_t report_output(
+	const tensor_function *f, const variant *v, t_halves *h, int32_t i);
 /* The slot whose chain contains v, and its version there; false: none. */
 bool report_slot(
 	const t_trace *f, const t_value *v, int32_t *slot, int32_t *version);

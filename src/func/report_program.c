@@ -30,37 +30,9 @@ typedef struct writer {
 
 /* ---- names ---- */
 
-static bool is_word(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-	       (c >= '0' && c <= '9');
-}
-
-/* A name that the .tn text allows and nobody else has. */
 static const char *fresh(writer *w, const char *from)
 {
-	static const char *const words[] = {
-		"return", "program", "op", "param", "inf", "nan", "true",
-		"false"};
-	str s = str_new(w->a);
-	const char *name;
-	int32_t number = 0;
-
-	if (from[0] >= '0' && from[0] <= '9')
-		str_addc(&s, 'x');
-	for (const char *c = from; *c != '\0'; c++)
-		if (is_word(*c))
-			str_addc(&s, *c);
-		else if (c[1] != '\0') /* "grad(w)" is grad_w */
-			str_addc(&s, '_');
-	if (map_n(w->taken) == 0)
-		for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-			map_set_str(w->taken, words[i], 1);
-	name = s.n > 0 ? s.at : "x";
-	while (map_get_str(w->taken, name, 0) != 0)
-		name = arena_printf(w->a, "%s_%d", s.at, (int)++number);
-	map_set_str(w->taken, name, 1);
-	return name;
+	return report_fresh(w->a, w->taken, from);
 }
 
 static const char *const *names_of_inputs(writer *w, naming *m)
@@ -121,34 +93,13 @@ static void refuse_regions(const writer *w, const t_trace *f)
 			refuse_regions(w, f->call.at[k]->trace);
 }
 
-static bool same_source(const source *x, const source *y)
-{
-	return x->kind == y->kind && x->arg == y->arg && x->s == y->s;
-}
-
-/* The value that output i is: made by the body, or what an operand has become. */
-static int32_t value_of_output(writer *w, int32_t i)
-{
-	const output *o = &w->v->out[i];
-	const t_trace *f = w->h.f;
-	int32_t slot = 0;
-
-	if (o->from.kind == FROM_BODY)
-		return t_halves_seen(
-			w->t, &w->h, w->h.out[o->out], o->view);
-	while (slot < f->n_in - 1 && !same_source(&w->v->from[slot], &o->from))
-		slot++;
-	return t_halves_seen(w->t, &w->h,
-		f->next[slot] >= 0 ? w->h.out[f->next[slot]] : w->h.in[slot],
-		o->view);
-}
-
 static void add_returns(writer *w)
 {
 	const t_back *b = w->h.b;
 
 	for (int32_t i = 0; i < w->f->n_out; i++)
-		ir_program_output(w->h.p, value_of_output(w, i));
+		ir_program_output(
+			w->h.p, report_output(w->f, w->v, &w->h, i));
 	for (int32_t i = 0; b != NULL && i < b->trace->n_out; i++) {
 		const char *of = w->h.p->value.at[w->h.in[b->of_in[i]]].name;
 		int32_t value = w->h.grad[i];

@@ -27,6 +27,7 @@
 #include <string.h>
 
 enum { MAX_STATES = 2 + 1, MAX_ATTRS = 5 }; /* including the master */
+enum { MAX_NAME = 300 };
 
 /* The fields of tn_optimizer_options that a row uses. */
 typedef struct kind {
@@ -171,6 +172,17 @@ void tn_optimizer_free(tn_optimizer *o)
 	free(o);
 }
 
+/* "w.state0", as they are saved; the i-th parameter may have no name. */
+static void name_of_state(char name[MAX_NAME], const tn_optimizer *o, int32_t k)
+{
+	const char *of = tn_tensor_name(o->slot[o->n].p);
+	char number[16];
+
+	snprintf(number, sizeof number, "%d", (int)o->n);
+	snprintf(name, MAX_NAME, "%s.state%d", of != NULL ? of : number,
+		(int)k);
+}
+
 tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
 {
 	if (o == NULL)
@@ -195,7 +207,10 @@ tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
 	*s = (slot){.p = p};
 	tn_no_grad_enter(o->c);
 	for (int32_t k = 0; k < n_states(o, s); k++) {
-		s->state[k] = tn_parameter(o->c, tn_tensor_name(p), wide(p),
+		char name[MAX_NAME];
+
+		name_of_state(name, o, k);
+		s->state[k] = tn_parameter(o->c, name, wide(p),
 			tn_tensor_rank(p), tn_tensor_shape(p), NULL);
 		if (!tn_is_valid(s->state[k])) {
 			tn_no_grad_leave(o->c);
@@ -235,6 +250,14 @@ void tn_optimizer_set_lr(tn_optimizer *o, double lr)
 
 	o->o.lr = lr;
 	(void)tn_set_data(o->lr, &lr, sizeof lr);
+}
+
+tn_tensor *tn_optimizer_rate(const tn_optimizer *o)
+{
+	if (o != NULL)
+		return o->lr;
+	(void)no_object("the optimiser");
+	return NULL;
 }
 
 int64_t tn_optimizer_steps(const tn_optimizer *o)
