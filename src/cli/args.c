@@ -124,3 +124,13 @@ bool cli_seed(const cli_command *self, const char *text, uint64_t *out)
 	cli_usage(self, "--seed %s is not an integer of at least 0", text);
 	return false;
 }
+
+bool cli_whole(const char *text, int64_t lo, int64_t *out)
+{
+	char *end = NULL;
+
+	if (text == NULL)
+		return true;
+	*out = strtoll(text, &end, 10);
+	return end != text && *end == '\0' && *out >= lo && *out < 1 << 30;
+}

@@ -123,6 +123,8 @@ void *cli_alloc(size_t n, size_t size);
  * Called before long work.
  */
 bool cli_can_write(const char *path, const char *rule);
+/* Reads an integer from lo to 2^30, if text is not NULL. */
+bool cli_whole(const char *text, int64_t lo, int64_t *out);
 /* Seconds of a monotonic clock. */
 double cli_now(void);
 
@@ -184,6 +186,8 @@ typedef struct cli_model {
 bool cli_model_open(cli_model *m, tn_context *c, const char *file,
 	const cli_list *dims, const cli_list *inputs, bool stage);
 void cli_model_close(cli_model *m);
+/* Sets a dimension by "N=4"; false: failed, after a message. */
+bool cli_onnx_dim(tn_onnx *m, tn_context *c, const char *text);
 /* Applies each --apart A,B; false: failed, after a message. */
 bool cli_set_apart(tn_context *c, tn_program *p, const cli_list *pairs);
 /*
@@ -229,10 +233,19 @@ tn_status cli_export_c_context(const cli_export_c *e, tn_context **out);
 bool cli_export_c_write(
 	const cli_export_c *e, tn_context *c, const cli_model *m);
 
-/* export_gpt.c: exports a checkpoint of tenon train, as C if to_c is not NULL;
- * returns an exit code */
+/* export_train.c: a step of training as C; in, names: its arguments. false: failed,
+ * after a message */
+bool cli_export_c_step(const cli_export_c *e, tn_context *c, tn_function *step,
+	tn_optimizer *opt, tn_tensor *const *in, const char *const *names);
+/* A step of an ONNX model; returns an exit code. */
+struct train_net;
+int cli_export_train(
+	struct train_net *n, const cli_export_c *e, const cli_list *dims);
+
+/* export_gpt.c: exports a checkpoint of tenon train, as C if to_c is not NULL, and
+ * as a step of training if learn is not; returns an exit code */
 int cli_export_gpt(const char *file, const char *out, const cli_list *dims,
-	const cli_export_c *to_c);
+	const cli_export_c *to_c, const struct train_net *learn);
 
 /* ---- inputs.c: arrays for the inputs and outputs of a program ---- */
 

@@ -3,7 +3,7 @@
  * ONNX model; with --c DIR as C (export_c.c). export_gpt.c handles checkpoints of
  * tenon train.
  */
-#include "cli/cli.h"
+#include "cli/train_net.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,12 +33,36 @@ static int write_model(const char *file, const char *out, const cli_list *dims,
 	return code;
 }
 
-static bool is_checkpoint(const char *file)
-{
-	static const char end[] = ".safetensors";
-	size_t n = strlen(file);
+/* Options of --train, and whether it was given. */
+typedef struct learning {
+	train_net net;
+	bool is_on;
+} learning;
 
-	return n >= sizeof end - 1 && !strcmp(file + n - (sizeof end - 1), end);
+static bool says_how(const learning *l)
+{
+	const train_net init = TRAIN_NET_INIT;
+	const train_words *w = &l->net.words;
+
+	return l->net.loss != init.loss || l->net.optimizer != init.optimizer ||
+		l->net.freeze.n > 0 || l->net.fresh || w->lr != NULL ||
+		w->decay != NULL || w->clip != NULL || w->batch != NULL;
+}
+
+static int check_learning(
+	const cli_command *self, learning *l, const char *file, bool to_c)
+{
+	if (!l->is_on)
+		return !says_how(l) ? -1
+				    : cli_usage(self, "--loss, --optimizer, "
+					"--batch, --lr, --decay, --clip, "
+					"--freeze and --fresh belong to "
+					"--train");
+	if (!to_c || cli_ends_with(file, ".tn"))
+		return cli_usage(self, "--train takes --c DIR and a MODEL.onnx "
+			"or CHECKPOINT.safetensors");
+	l->net.file = file;
+	return train_net_read(self, &l->net);
 }
 
 /* Which of the two was asked for, and is all given? -1: yes. */
@@ -59,6 +83,18 @@ static int check(const cli_command *self, cli_export_c *e, const char *file,
 	return -1;
 }
 
+static int write_file(const char *file, const char *out, const cli_list *dims,
+	const cli_export_c *e, train_net *learn)
+{
+	const cli_export_c *to_c = e->dir != NULL ? e : NULL;
+
+	if (cli_ends_with(file, ".safetensors"))
+		return cli_export_gpt(file, out, dims, to_c, learn);
+	if (learn != NULL)
+		return cli_export_train(learn, e, dims);
+	return write_model(file, out, dims, to_c);
+}
+
 static int run(const cli_command *self, int argc, char **argv)
 {
 	const char *out = NULL, *file = NULL;
@@ -66,6 +102,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	cli_list dims = {cli_alloc(room, sizeof *dims.at), 0};
 	cli_export_c e = {
 		.input = {cli_alloc(room, sizeof *e.input.at), 0}};
+	learning l = {.net = TRAIN_NET_INIT};
 	char **arg = cli_alloc(room, sizeof *arg);
 	char long_name[] = "--out";
 	const cli_option options[] = {
@@ -80,24 +117,34 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"lanes", .value = &e.lanes},
 		{"no-fma", .flag = &e.no_fma},
 		{"input", .list = &e.input},
+		{"train", .flag = &l.is_on},
+		{"loss", .value = &l.net.loss},
+		{"optimizer", .value = &l.net.optimizer},
+		{"freeze", .list = &l.net.freeze},
+		{"lr", .value = &l.net.words.lr},
+		{"decay", .value = &l.net.words.decay},
+		{"clip", .value = &l.net.words.clip},
+		{"batch", .value = &l.net.words.batch},
+		{"fresh", .flag = &l.net.fresh},
 		{0},
 	};
-	const cli_export_c *to_c;
 	int code = CLI_FAILED;
 
-	if (dims.at == NULL || e.input.at == NULL || arg == NULL)
+	l.net.freeze.at = cli_alloc(room, sizeof *l.net.freeze.at);
+	if (dims.at == NULL || e.input.at == NULL || arg == NULL ||
+		l.net.freeze.at == NULL)
 		goto out;
 	for (int i = 0; i < argc; i++)
 		arg[i] = !strcmp(argv[i], "-o") ? long_name : argv[i];
 	code = cli_args(self, argc, arg, options, &file, 1);
 	if (code < 0)
 		code = check(self, &e, file, out);
-	to_c = e.dir != NULL ? &e : NULL;
 	if (code < 0)
-		code = is_checkpoint(file)
-			? cli_export_gpt(file, out, &dims, to_c)
-			: write_model(file, out, &dims, to_c);
+		code = check_learning(self, &l, file, e.dir != NULL);
+	if (code < 0)
+		code = write_file(file, out, &dims, &e, l.is_on ? &l.net : NULL);
 out:
+	free(l.net.freeze.at);
 	free(dims.at);
 	free(e.input.at);
 	free(arg);
@@ -116,6 +163,10 @@ const cli_command cli_export = {
 	"                    [--threads none|callback|pthread]\n"
 	"                    [--lanes 1|4|8|16] [--no-fma]\n"
 	"                    [--test interp|kernels|none]\n"
+	"       tenon export MODEL.onnx|CHECKPOINT.safetensors --c DIR --train\n"
+	"                    [--loss cross_entropy|mse|l1] [--optimizer NAME]\n"
+	"                    [--batch N] [--lr X] [--decay X] [--clip X]\n"
+	"                    [--freeze PATTERN]... [--fresh] [OPTION]...\n"
 	"\n"
 	"With -o: writes a model of opset 20. It is an error if the program has\n"
 	"operations that ONNX does not have, or writes in place. An ONNX model is\n"
@@ -127,6 +178,10 @@ const cli_command cli_export = {
 	"NAME.h, its weights, NAME_test.c (`make -C DIR check` runs it), NAME.json\n"
 	"with memory and work, a Makefile, CMakeLists.txt. The C needs no library,\n"
 	"allocates nothing, and computes the bits of tenon run on this machine.\n"
+	"\n"
+	"With --train: writes a step of training, NAME_step, with parameters and\n"
+	"moments in a state that the C keeps, saves and loads. The options are those\n"
+	"of tenon train; of a checkpoint, those of its run are taken.\n"
 	"\n"
 	"  -o, --out FILE   the model to write\n"
 	"  --dim NAME=SIZE  size of a named dimension of an ONNX model; batch (1)\n"
@@ -146,6 +201,8 @@ const cli_command cli_export = {
 	"  --test BY        what computes the results that the test expects: the\n"
 	"                   interpreter (if not given: up to 10^8 operations) or\n"
 	"                   compiled kernels; none: there is no test\n"
+	"  --loss, --optimizer, --batch (8), --lr, --decay, --clip, --freeze, --fresh\n"
+	"                   of the step: as in tenon train MODEL.onnx\n"
 	"  --help           print this text\n",
 	run,
 };

@@ -78,8 +78,9 @@ int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file
 		e->target = machine[l];
 	e->o.no_fma = e->no_fma;
 	e->o.threads = (tn_export_threads)t;
-	if (e->test != NULL && by < 2)
-		e->o.by = (tn_export_by)by;
+	if (e->test != NULL)
+		e->o.by = by < 2 ? (tn_export_by)by
+				 : TN_EXPORT_BY_NOTHING;
 	return cli_seed(self, e->seed, &e->first) ? -1 : CLI_USAGE;
 }
 

@@ -8,9 +8,10 @@
  * option gives another. Parameters keep their names ("block0.up.weight").
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli/cli.h"
+#include "cli/train_net.h"
 #include "apps/gpt/train.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,6 +24,9 @@ typedef struct gpt_export {
 	tn_params *p;
 	tn_program *program;
 	int64_t batch, length;
+	const train_net *learn; /* NULL: no step of training */
+	tn_optimizer *opt;
+	tn_function *step;
 	const char **name;
 	void **data;
 } gpt_export;
@@ -156,7 +160,7 @@ static bool load(gpt_export *x, const char *path)
 /* Reads "batch=2" and "length=8". */
 static bool set_dims(gpt_export *x, const cli_list *dims)
 {
-	x->batch = 1;
+	x->batch = x->learn != NULL ? x->learn->batch : 1;
 	x->length = x->k.context;
 	for (int i = 0; i < dims->n; i++) {
 		const char *s = dims->at[i], *eq = strchr(s, '=');
@@ -174,7 +178,11 @@ static bool set_dims(gpt_export *x, const cli_list *dims)
 		}
 		*(is_batch ? &x->batch : &x->length) = v;
 	}
-	return true;
+	if (x->learn == NULL || x->length == x->k.context)
+		return true;
+	cli_error(NULL, "export.dim", "a step of training has the length of the "
+		"checkpoint's context, %lld", (long long)x->k.context);
+	return false;
 }
 
 static bool read_params(gpt_export *x)
@@ -229,16 +237,93 @@ static bool write_out(gpt_export *x, const char *out, const cli_export_c *to_c)
 	return ok;
 }
 
-int cli_export_gpt(const char *file, const char *out, const cli_list *dims,
-	const cli_export_c *to_c)
+/* ---- a step of training ---- */
+
+/* in: ids (b, t), the next ones (b * t) */
+static tn_status record_step(
+	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
 {
-	gpt_export x = {0};
+	gpt_export *x = user;
+
+	out[0] = train_gpt_loss(x->g, in[0], in[1]);
+	tn_backward(out[0], NULL);
+	tn_optimizer_step(x->opt);
+	/* gradients of what is frozen; nothing computes them then */
+	for (int32_t i = 0; i < tn_params_n(x->p); i++)
+		tn_zero_grad(tn_params_at(x->p, i));
+	return tn_context_status(c);
+}
+
+static bool is_frozen(const gpt_export *x, const char *name)
+{
+	for (int i = 0; i < x->learn->freeze.n; i++)
+		if (fnmatch(x->learn->freeze.at[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+/* The optimiser of tenon train, but for what the command line says. */
+static bool make_step(gpt_export *x)
+{
+	tn_optimizer_options o = x->learn->rule;
+	const train_words *w = &x->learn->words;
+	int32_t n = tn_params_n(x->p), n_trained = 0;
+
+	o.lr = w->lr != NULL ? o.lr : x->k.lr;
+	o.decay = w->decay != NULL ? o.decay : x->k.decay;
+	o.clip_norm = w->clip != NULL ? o.clip_norm : x->k.clip;
+	if (tn_optimizer_new(&x->opt, x->c, x->learn->optimizer, &o) < 0)
+		return said(x);
+	for (int32_t i = 0; i < n; i++) {
+		tn_tensor *p = tn_params_at(x->p, i);
+
+		if (is_frozen(x, tn_params_name(x->p, i)))
+			continue;
+		if (tn_optimizer_add(x->opt, p) < 0)
+			return said(x);
+		n_trained++;
+	}
+	if (n_trained == 0) {
+		cli_error(NULL, "train.frozen", "the model has no parameter "
+			"left to train");
+		return false;
+	}
+	return tn_compile(&x->step, x->c, record_step, x, 2, 1, "step") >= 0 ||
+		said(x);
+}
+
+static bool write_step(gpt_export *x, const cli_export_c *to_c)
+{
+	static const char *const names[] = {"ids", "next"};
+	int64_t shape[] = {x->batch, x->length}, n = x->batch * x->length;
+	int64_t *ids = cli_alloc((size_t)n * 2, sizeof *ids);
+	tn_tensor *in[2];
+
+	if (ids == NULL || !make_step(x)) {
+		free(ids);
+		return false;
+	}
+	tn_fill_random(TN_I64, ids, 2 * n, to_c->first, 0, x->k.vocab);
+	in[0] = tn_tensor_new(x->c, TN_I64, 2, shape, ids);
+	in[1] = tn_tensor_new(x->c, TN_I64, 1, &n, ids + n);
+	free(ids);
+	return cli_export_c_step(to_c, x->c, x->step, x->opt, in, names);
+}
+
+int cli_export_gpt(const char *file, const char *out, const cli_list *dims,
+	const cli_export_c *to_c, const train_net *learn)
+{
+	gpt_export x = {.learn = learn};
 	bool ok;
 
 	if (cli_export_c_context(to_c, &x.c) < 0)
 		return cli_no_context();
-	ok = load(&x, file) && set_dims(&x, dims) && read_params(&x) &&
-		write_out(&x, out, to_c);
+	ok = load(&x, file) && set_dims(&x, dims) &&
+		(learn != NULL
+				? write_step(&x, to_c)
+				: read_params(&x) && write_out(&x, out, to_c));
+	tn_function_free(x.step);
+	tn_optimizer_free(x.opt);
 	tn_program_free(x.program);
 	for (int32_t i = 0; x.data != NULL && i < tn_params_n(x.p); i++)
 		free(x.data[i]);

@@ -20,8 +20,7 @@ bool cli_ends_with(const char *s, const char *end)
 	return n >= k && !strcmp(s + n - k, end);
 }
 
-/* Sets a dimension by "N=4". */
-static bool set_dim(cli_model *m, tn_context *c, const char *text)
+bool cli_onnx_dim(tn_onnx *m, tn_context *c, const char *text)
 {
 	const char *eq = strchr(text, '=');
 	char name[256], *end = NULL;
@@ -42,7 +41,7 @@ static bool set_dim(cli_model *m, tn_context *c, const char *text)
 			text);
 		return false;
 	}
-	if (tn_onnx_set_dim(m->onnx, name, size) < 0) {
+	if (tn_onnx_set_dim(m, name, size) < 0) {
 		cli_diag(tn_context_diag(c));
 		return false;
 	}
@@ -200,7 +199,7 @@ static bool open_onnx(cli_model *m, tn_context *c, const char *file,
 	/* compute weights that nodes produce once, not in each run */
 	tn_onnx_fold(m->onnx, 2);
 	for (int i = 0; dims != NULL && i < dims->n; i++)
-		if (!set_dim(m, c, dims->at[i]))
+		if (!cli_onnx_dim(m->onnx, c, dims->at[i]))
 			return false;
 	for (int i = 0; i < n; i++)
 		if (!give(m, c, inputs->at[i]))

@@ -12,15 +12,14 @@
  * The first axis of all arrays numbers the examples.
  */
 #define _POSIX_C_SOURCE 200809L
-#include "cli/cli.h"
+#include "cli/train_net.h"
 
 #include <dirent.h>
-#include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_INPUTS = 16, MAX_NAME = 256 };
+enum { MAX_NAME = 256 };
 
 /* An array of the data, from an archive or from a file of its own. */
 typedef struct data_array {
@@ -30,36 +29,23 @@ typedef struct data_array {
 } data_array;
 
 typedef struct trainer {
+	train_net net;
 	/* command-line options */
-	const char *file, *data, *loss, *out, *optimizer;
-	cli_list freeze;
-	tn_optimizer_options rule;
-	int64_t batch, epochs, steps, every, seed, classes;
-	bool json, fresh;
+	const char *data, *out;
+	int64_t epochs, steps, every;
+	bool json;
 
-	tn_context *c;
-	tn_onnx *m;
-	tn_program *p;
 	tn_npz *npz;
 	data_array *array;
 	int32_t n_arrays;
-	const tn_array *x[MAX_INPUTS], *y;
-	int32_t n_in; /* number of inputs of the model */
-	bool has_key;
+	const tn_array *x[TRAIN_MAX_INPUTS], *y;
 	int64_t n_examples;
-
-	int32_t n_params;
-	tn_tensor **param;
-	bool *trained;
-	int32_t *next; /* the parameter that each additional output updates */
-	tn_optimizer *opt;
-	tn_function *step;
 	int64_t *order; /* the order of examples in this epoch */
 } trainer;
 
 static bool said(const trainer *t)
 {
-	cli_diag(tn_context_diag(t->c));
+	cli_diag(tn_context_diag(t->net.c));
 	return false;
 }
 
@@ -83,7 +69,7 @@ static bool add_array(
 
 static bool read_archive(trainer *t)
 {
-	if (tn_npz_read(&t->npz, t->c, t->data) < 0)
+	if (tn_npz_read(&t->npz, t->net.c, t->data) < 0)
 		return said(t);
 	for (int32_t i = 0; i < tn_npz_n(t->npz); i++)
 		if (!add_array(t, tn_npz_name(t->npz, i),
@@ -112,7 +98,7 @@ static bool read_folder(trainer *t)
 			snprintf(path, sizeof path, "%s/%s", t->data, name);
 			snprintf(stem, sizeof stem, "%.*s",
 				(int)strlen(name) - 4, name);
-			ok = tn_npy_read(&a, t->c, path) == TN_OK
+			ok = tn_npy_read(&a, t->net.c, path) == TN_OK
 				? add_array(t, stem, a, a)
 				: said(t);
 		}
@@ -142,7 +128,7 @@ static const tn_array *array_of(const trainer *t, const char *name)
 	cli_clean_name(clean, sizeof clean, name);
 	if (a == NULL)
 		a = find_array(t, clean);
-	if (a == NULL && tn_onnx_n_inputs(t->m) == 1)
+	if (a == NULL && tn_onnx_n_inputs(t->net.m) == 1)
 		a = find_array(t, "x");
 	if (a == NULL)
 		cli_error(t->data, "train.data", "there is no array \"%s\": "
@@ -165,16 +151,10 @@ static bool check_examples(trainer *t, const char *name, const tn_array *a)
 
 static bool read_data(trainer *t)
 {
-	t->n_in = tn_onnx_n_inputs(t->m);
-	if (t->n_in == 0 || t->n_in > MAX_INPUTS) {
-		cli_error(t->file, "train.input", "the model must have 1 to "
-			"%d inputs", MAX_INPUTS);
-		return false;
-	}
 	if (cli_ends_with(t->data, ".npz") ? !read_archive(t) : !read_folder(t))
 		return false;
-	for (int32_t i = 0; i < t->n_in; i++) {
-		const char *name = tn_onnx_input(t->m, i)->name;
+	for (int32_t i = 0; i < t->net.n_in; i++) {
+		const char *name = tn_onnx_input(t->net.m, i)->name;
 
 		t->x[i] = array_of(t, name);
 		if (t->x[i] == NULL || !check_examples(t, name, t->x[i]))
@@ -194,10 +174,10 @@ static bool read_data(trainer *t)
 /* Gives the model the shapes of a batch, which may determine other shapes. */
 static bool give_shapes(trainer *t)
 {
-	if (t->batch > t->n_examples)
-		t->batch = t->n_examples;
-	for (int32_t i = 0; i < t->n_in; i++) {
-		const tn_onnx_port *p = tn_onnx_input(t->m, i);
+	if (t->net.batch > t->n_examples)
+		t->net.batch = t->n_examples;
+	for (int32_t i = 0; i < t->net.n_in; i++) {
+		const tn_onnx_port *p = tn_onnx_input(t->net.m, i);
 
 		for (int32_t k = 0; k < t->x[i]->rank; k++) {
 			char dim[MAX_NAME + 32];
@@ -211,80 +191,12 @@ static bool give_shapes(trainer *t)
 				return false;
 			}
 			snprintf(dim, sizeof dim, "%s[%d]", p->name, (int)k);
-			if (tn_onnx_set_dim(t->m, dim, k == 0 ? t->batch
+			if (tn_onnx_set_dim(t->net.m, dim, k == 0 ? t->net.batch
 					: t->x[i]->shape[k]) < 0)
 				return said(t);
 		}
 	}
 	return true;
-}
-
-static bool is_frozen(const trainer *t, const tn_value *v)
-{
-	if (v->rank == 0 || !tn_dtype_is_float(v->dtype))
-		return true;
-	for (int i = 0; i < t->freeze.n; i++)
-		if (fnmatch(t->freeze.at[i], v->name, 0) == 0)
-			return true;
-	return false;
-}
-
-static int32_t find_param(const trainer *t, const char *name)
-{
-	for (int32_t i = 0; i < t->n_params; i++)
-		if (!strcmp(tn_program_param(t->p, i)->name, name))
-			return i;
-	return -1;
-}
-
-/*
- * Finds running statistics, which the network updates itself, and the optimiser
- * must not.
- */
-static bool find_statistics(trainer *t)
-{
-	int32_t n = tn_program_n_outputs(t->p);
-
-	t->next = cli_alloc((size_t)n + 1, sizeof *t->next);
-	if (t->next == NULL)
-		return false;
-	for (int32_t i = 0; i < n; i++) {
-		t->next[i] = i < tn_onnx_n_outputs(t->m)
-			? -1
-			: find_param(t, tn_program_output(t->p, i)->name);
-		if (t->next[i] >= 0)
-			t->trained[t->next[i]] = false;
-	}
-	return true;
-}
-
-static bool make_params(trainer *t)
-{
-	t->n_params = tn_program_n_params(t->p);
-	t->param = cli_alloc((size_t)t->n_params + 1, sizeof(tn_tensor *));
-	t->trained = cli_alloc((size_t)t->n_params + 1, sizeof *t->trained);
-	if (t->param == NULL || t->trained == NULL)
-		return false;
-	for (int32_t i = 0; i < t->n_params; i++)
-		t->trained[i] = !is_frozen(t, tn_program_param(t->p, i));
-	if (!find_statistics(t))
-		return false;
-	for (int32_t i = 0; i < t->n_params; i++) {
-		const tn_value *v = tn_program_param(t->p, i);
-		const void *data = tn_program_param_data(t->p, i);
-
-		if (!t->trained[i])
-			tn_no_grad_enter(t->c);
-		t->param[i] = tn_parameter(t->c, v->name, v->dtype, v->rank,
-			v->shape, data);
-		if (!t->trained[i])
-			tn_no_grad_leave(t->c);
-		else if (t->fresh && v->rank >= 2)
-			tn_init_kaiming_normal(t->param[i], sqrt(2));
-		if (t->trained[i] && tn_optimizer_add(t->opt, t->param[i]) < 0)
-			return said(t);
-	}
-	return tn_context_status(t->c) == TN_OK || said(t);
 }
 
 /* Checks that the targets of a cross entropy are classes of the model. */
@@ -306,10 +218,10 @@ static bool check_classes(const trainer *t, int64_t n)
 /* Checks the shape of the targets against the first output of the model. */
 static bool check_wanted(const trainer *t)
 {
-	const tn_value *out = tn_program_output(t->p, 0);
-	int64_t n = t->batch > 0 ? out->n_elems / t->batch : 0;
+	const tn_value *out = tn_program_output(t->net.p, 0);
+	int64_t n = t->net.batch > 0 ? out->n_elems / t->net.batch : 0;
 	int64_t each = t->y->n_elems / t->n_examples;
-	bool entropy = !strcmp(t->loss, "cross_entropy");
+	bool entropy = !strcmp(t->net.loss, "cross_entropy");
 
 	if (entropy && each == 1 && n > 1 && tn_dtype_is_int(t->y->dtype))
 		return check_classes(t, n);
@@ -326,136 +238,65 @@ static bool check_wanted(const trainer *t)
 
 static bool build(trainer *t)
 {
-	bool logits = strcmp(t->loss, "cross_entropy") == 0;
-	int32_t n = 0;
+	const train_net *n = &t->net;
 
-	tn_onnx_fold(t->m, 1);
-	tn_onnx_train(t->m, true, logits);
-	if (!give_shapes(t))
+	if (!give_shapes(t) || !train_net_build(&t->net))
 		return false;
-	if (tn_onnx_build(&t->p, t->m) < 0 ||
-		tn_optimizer_new(&t->opt, t->c, t->optimizer, &t->rule) < 0)
-		return said(t);
-	for (int32_t i = 0; i < t->n_in; i++)
-		if (tn_program_input(t->p, i)->dtype != t->x[i]->dtype) {
+	for (int32_t i = 0; i < n->n_in; i++)
+		if (tn_program_input(n->p, i)->dtype != t->x[i]->dtype) {
 			cli_error(t->data, "train.data", "input \"%s\" is %s, "
 				"but the data is %s",
-				tn_program_input(t->p, i)->name,
-				tn_dtype_name(tn_program_input(t->p, i)->dtype),
+				tn_program_input(n->p, i)->name,
+				tn_dtype_name(tn_program_input(n->p, i)->dtype),
 				tn_dtype_name(t->x[i]->dtype));
 			return false;
 		}
-	t->has_key = tn_program_n_inputs(t->p) > t->n_in;
-	if (!check_wanted(t) || !make_params(t))
+	if (!check_wanted(t) || !train_net_params(&t->net))
 		return false;
-	for (int32_t i = 0; i < t->n_params; i++)
-		n += t->trained[i];
-	if (n == 0) {
-		cli_error(t->file, "train.frozen", "the model has no "
-			"parameter left to train");
-		return false;
-	}
 	if (!t->json)
-		printf("%d parameters are trained, %d are not\n", (int)n,
-			(int)(t->n_params - n));
+		printf("%d parameters are trained, %d are not\n",
+			(int)n->n_trained, (int)(n->n_params - n->n_trained));
 	return true;
 }
 
 /* ---- a step ---- */
-
-/* [b, k, 1, 1] -> [b, k]: logits with axes of extent 1 */
-static tn_tensor *as_rows(tn_tensor *y, int64_t n)
-{
-	int64_t shape[2] = {n, tn_tensor_n_elems(y) / n};
-
-	return tn_reshape(y, shape, 2);
-}
-
-static tn_tensor *loss_of(const trainer *t, tn_tensor *y, tn_tensor *want)
-{
-	int64_t n = tn_tensor_n_elems(y);
-
-	if (!strcmp(t->loss, "cross_entropy")) {
-		if (tn_tensor_n_elems(want) == t->batch)
-			return tn_cross_entropy(as_rows(y, t->batch),
-				tn_reshape(want, &t->batch, 1));
-		return tn_cross_entropy_soft(
-			as_rows(y, t->batch), as_rows(want, t->batch));
-	}
-	if (n == tn_tensor_n_elems(want))
-		want = tn_reshape(want, tn_tensor_shape(y), tn_tensor_rank(y));
-	return !strcmp(t->loss, "l1") ? tn_l1_loss(y, want)
-				      : tn_mse(y, want);
-}
-
-/* in: a batch of each input, the key if there is one, the targets */
-static tn_status record_step(
-	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
-{
-	const trainer *t = user;
-	int32_t n_in = t->n_in + t->has_key;
-	int32_t n_out = tn_program_n_outputs(t->p), n_all = n_in + t->n_params;
-	tn_tensor **x = cli_alloc((size_t)n_all, sizeof(tn_tensor *));
-	tn_tensor **y = cli_alloc((size_t)n_out, sizeof(tn_tensor *));
-
-	if (x == NULL || y == NULL)
-		goto out;
-	for (int32_t i = 0; i < n_in; i++)
-		x[i] = in[i];
-	for (int32_t i = 0; i < t->n_params; i++)
-		x[n_in + i] = t->param[i];
-	if (tn_apply(t->p, n_all, x, n_out, y) < 0)
-		goto out;
-	out[0] = loss_of(t, y[0], in[n_in]);
-	tn_backward(out[0], NULL);
-	tn_optimizer_step(t->opt);
-	tn_no_grad_enter(c);
-	for (int32_t i = 0; i < n_out; i++)
-		if (t->next[i] >= 0)
-			tn_copy_(t->param[t->next[i]], y[i]);
-	tn_no_grad_leave(c);
-out:
-	free(x);
-	free(y);
-	return tn_context_status(c);
-}
 
 /* The examples order[from ..] of an array as a tensor. */
 static tn_tensor *batch_of(const trainer *t, const tn_array *a, int64_t from)
 {
 	int64_t shape[TN_MAX_RANK];
 	size_t row = a->n_bytes / (size_t)a->shape[0];
-	char *data = cli_alloc((size_t)t->batch, row + 1);
+	char *data = cli_alloc((size_t)t->net.batch, row + 1);
 	tn_tensor *out;
 
 	if (data == NULL)
 		return NULL;
-	for (int64_t i = 0; i < t->batch; i++)
+	for (int64_t i = 0; i < t->net.batch; i++)
 		memcpy(data + (size_t)i * row, (const char *)a->data +
 				(size_t)t->order[from + i] * row, row);
 	memcpy(shape, a->shape, sizeof shape);
-	shape[0] = t->batch;
-	out = tn_tensor_new(t->c, a->dtype, a->rank, shape, data);
+	shape[0] = t->net.batch;
+	out = tn_tensor_new(t->net.c, a->dtype, a->rank, shape, data);
 	free(data);
 	return out;
 }
 
 static double one_step(trainer *t, int64_t from)
 {
-	tn_tensor *in[MAX_INPUTS + 2], *loss = NULL;
+	tn_tensor *in[TRAIN_MAX_INPUTS + 2], *loss = NULL;
 	int32_t n = 0;
 	double value;
 
-	tn_scope_enter(t->c);
-	for (; n < t->n_in; n++)
+	tn_scope_enter(t->net.c);
+	for (; n < t->net.n_in; n++)
 		in[n] = batch_of(t, t->x[n], from);
-	if (t->has_key)
-		in[n++] = tn_random_key(t->c);
+	if (t->net.has_key)
+		in[n++] = tn_random_key(t->net.c);
 	in[n++] = batch_of(t, t->y, from);
-	tn_function_call(t->step, in, &loss);
-	tn_eval(t->param, t->n_params);
+	tn_function_call(t->net.step, in, &loss);
+	tn_eval(t->net.param, t->net.n_params);
 	value = tn_item(loss);
-	tn_scope_leave(t->c);
+	tn_scope_leave(t->net.c);
 	return value;
 }
 
@@ -465,7 +306,7 @@ static void shuffle(trainer *t, int64_t epoch)
 	int64_t at[2];
 
 	for (int64_t i = t->n_examples - 1; i > 0; i--) {
-		tn_fill_random(TN_I64, at, 1, (uint64_t)(t->seed * 1000003 +
+		tn_fill_random(TN_I64, at, 1, (uint64_t)(t->net.seed * 1000003 +
 				epoch * 7919 + i), 0, i + 1);
 		at[1] = t->order[i];
 		t->order[i] = t->order[at[0]];
@@ -487,7 +328,7 @@ static void report(const trainer *t, int64_t step, double loss, double seconds)
 
 static bool learn(trainer *t)
 {
-	int64_t per_epoch = t->n_examples / t->batch;
+	int64_t per_epoch = t->n_examples / t->net.batch;
 	int64_t n = t->steps > 0 ? t->steps : t->epochs * per_epoch;
 
 	t->order = cli_alloc((size_t)t->n_examples, sizeof *t->order);
@@ -500,13 +341,13 @@ static bool learn(trainer *t)
 
 		if (i % per_epoch == 0)
 			shuffle(t, i / per_epoch);
-		loss = one_step(t, i % per_epoch * t->batch);
-		if (tn_context_status(t->c) < 0)
+		loss = one_step(t, i % per_epoch * t->net.batch);
+		if (tn_context_status(t->net.c) < 0)
 			return said(t);
 		if (i == 0 || (i + 1) % t->every == 0 || i == n - 1)
 			report(t, i + 1, loss, cli_now() - start);
 		if (!isfinite(loss)) {
-			cli_error(t->file, "train.diverged", "the loss is not "
+			cli_error(t->net.file, "train.diverged", "the loss is not "
 				"a number in step %lld; a smaller --lr may "
 				"help", (long long)i + 1);
 			return false;
@@ -519,17 +360,17 @@ static bool learn(trainer *t)
 
 static bool save(trainer *t)
 {
-	const char **name = cli_alloc((size_t)t->n_params + 1, sizeof *name);
-	tn_array *array = cli_alloc((size_t)t->n_params + 1, sizeof *array);
+	const char **name = cli_alloc((size_t)t->net.n_params + 1, sizeof *name);
+	tn_array *array = cli_alloc((size_t)t->net.n_params + 1, sizeof *array);
 	bool ok = name != NULL && array != NULL;
 	int32_t n = 0;
 
-	for (int32_t i = 0; ok && i < t->n_params; i++) {
-		const tn_value *v = tn_program_param(t->p, i);
-		bool changed = t->trained[i];
+	for (int32_t i = 0; ok && i < t->net.n_params; i++) {
+		const tn_value *v = tn_program_param(t->net.p, i);
+		bool changed = t->net.trained[i];
 
-		for (int32_t k = 0; k < tn_program_n_outputs(t->p); k++)
-			changed = changed || t->next[k] == i;
+		for (int32_t k = 0; k < tn_program_n_outputs(t->net.p); k++)
+			changed = changed || t->net.next[k] == i;
 		if (!changed)
 			continue;
 		name[n] = v->name;
@@ -540,11 +381,11 @@ static bool save(trainer *t)
 		array[n].n_bytes = v->n_bytes;
 		array[n].data = cli_alloc(1, v->n_bytes + 1);
 		ok = array[n].data != NULL &&
-			(tn_read(t->param[i], array[n].data, v->n_bytes) ==
+			(tn_read(t->net.param[i], array[n].data, v->n_bytes) ==
 					TN_OK || said(t));
 		n++;
 	}
-	ok = ok && (tn_onnx_save(t->m, t->out, n, name, array) == TN_OK ||
+	ok = ok && (tn_onnx_save(t->net.m, t->out, n, name, array) == TN_OK ||
 			   said(t));
 	for (int32_t i = 0; array != NULL && i < n; i++)
 		free(array[i].data);
@@ -555,19 +396,13 @@ static bool save(trainer *t)
 
 static void end(trainer *t)
 {
-	tn_function_free(t->step);
-	tn_optimizer_free(t->opt);
-	tn_program_free(t->p);
-	tn_onnx_free(t->m);
+	train_net_end(&t->net);
 	tn_npz_free(t->npz);
 	for (int32_t i = 0; i < t->n_arrays; i++)
 		tn_array_free(t->array[i].own);
 	free(t->array);
-	free(t->param);
-	free(t->trained);
-	free(t->next);
 	free(t->order);
-	cli_close(t->c);
+	cli_close(t->net.c);
 }
 
 static int train(trainer *t, const tn_options *o)
@@ -576,73 +411,40 @@ static int train(trainer *t, const tn_options *o)
 
 	if (!cli_can_write(t->out, "onnx.write"))
 		return CLI_FAILED;
-	if (cli_context_new(&t->c, o) < 0)
+	if (cli_context_new(&t->net.c, o) < 0)
 		return cli_no_context();
-	tn_set_seed(t->c, (uint64_t)t->seed);
-	if (tn_onnx_open(&t->m, t->c, t->file) < 0 ||
-		(t->classes > 0 && tn_onnx_classes(t->m, t->classes,
-					   (uint64_t)t->seed) < 0))
-		said(t);
-	else if (read_data(t) && build(t)) {
-		if (tn_compile(&t->step, t->c, record_step, t,
-			    t->n_in + t->has_key + 1, 1, "step") < 0)
-			said(t);
-		else
-			ok = learn(t) && save(t);
-	}
+	ok = train_net_open(&t->net) && read_data(t) && build(t) && learn(t) &&
+		save(t);
 	end(t);
 	return ok ? CLI_OK : CLI_FAILED;
 }
 
 /* ---- the command line ---- */
 
-static bool whole(const char *text, int64_t lo, int64_t *out)
-{
-	char *end = NULL;
-
-	if (text == NULL)
-		return true;
-	*out = strtoll(text, &end, 10);
-	return end != text && *end == '\0' && *out >= lo && *out < 1 << 30;
-}
-
-static bool real(const char *text, double *out)
-{
-	char *end = NULL;
-
-	if (text == NULL)
-		return true;
-	*out = strtod(text, &end);
-	return end != text && *end == '\0' && *out >= 0 && isfinite(*out);
-}
-
 static int run(const cli_command *self, int argc, char **argv)
 {
-	trainer t = {.loss = "cross_entropy", .optimizer = "adamw", .batch = 8,
-		.epochs = 1, .every = 1,
-		.rule = TN_OPTIMIZER_OPTIONS_INIT};
-	const char *lr = NULL, *decay = NULL, *clip = NULL, *batch = NULL;
+	trainer t = {.net = TRAIN_NET_INIT, .epochs = 1, .every = 1};
 	const char *epochs = NULL, *steps = NULL, *every = NULL, *seed = NULL;
-	const char *threads = NULL, *classes = NULL, *schedule = NULL;
+	const char *threads = NULL, *schedule = NULL;
 	tn_options o = TN_OPTIONS_INIT;
 	const cli_option options[] = {
 		{"data", .value = &t.data},
-		{"loss", .value = &t.loss},
+		{"loss", .value = &t.net.loss},
 		{"out", .value = &t.out},
-		{"optimizer", .value = &t.optimizer},
-		{"freeze", .list = &t.freeze},
-		{"lr", .value = &lr},
-		{"decay", .value = &decay},
-		{"clip", .value = &clip},
-		{"batch", .value = &batch},
+		{"optimizer", .value = &t.net.optimizer},
+		{"freeze", .list = &t.net.freeze},
+		{"lr", .value = &t.net.words.lr},
+		{"decay", .value = &t.net.words.decay},
+		{"clip", .value = &t.net.words.clip},
+		{"batch", .value = &t.net.words.batch},
 		{"epochs", .value = &epochs},
 		{"steps", .value = &steps},
 		{"every", .value = &every},
 		{"seed", .value = &seed},
-		{"classes", .value = &classes},
+		{"classes", .value = &t.net.words.classes},
 		{"threads", .value = &threads},
 		{"device", .value = &o.device},
-		{"fresh", .flag = &t.fresh},
+		{"fresh", .flag = &t.net.fresh},
 		{"schedule", .value = &schedule},
 		{"interp", .flag = &o.interp},
 		{"json", .flag = &t.json},
@@ -651,29 +453,24 @@ static int run(const cli_command *self, int argc, char **argv)
 	int64_t n_threads = 0;
 	int code;
 
-	t.freeze.at = cli_alloc((size_t)argc + 1, sizeof *t.freeze.at);
-	if (t.freeze.at == NULL)
+	t.net.freeze.at = cli_alloc((size_t)argc + 1, sizeof *t.net.freeze.at);
+	if (t.net.freeze.at == NULL)
 		return CLI_FAILED;
-	code = cli_args(self, argc, argv, options, &t.file, 1);
+	code = cli_args(self, argc, argv, options, &t.net.file, 1);
 	if (code >= 0)
 		goto out;
-	if (t.file == NULL || t.data == NULL || t.out == NULL)
+	if (t.net.file == NULL || t.data == NULL || t.out == NULL)
 		code = cli_usage(self, "give MODEL.onnx, --data and --out");
-	else if (strcmp(t.loss, "cross_entropy") != 0 &&
-		strcmp(t.loss, "mse") != 0 && strcmp(t.loss, "l1") != 0)
-		code = cli_usage(self, "--loss must be cross_entropy, mse or "
-			"l1");
-	else if (!real(lr, &t.rule.lr) || !real(decay, &t.rule.decay) ||
-		!real(clip, &t.rule.clip_norm))
-		code = cli_usage(self, "--lr, --decay and --clip must be "
-				       "numbers of at least 0");
-	else if (!whole(batch, 1, &t.batch) || !whole(epochs, 1, &t.epochs) ||
-		!whole(steps, 1, &t.steps) || !whole(every, 1, &t.every) ||
-		!whole(classes, 2, &t.classes) || !whole(seed, 0, &t.seed) || !whole(threads, 0, &n_threads) ||
-		n_threads > 4096)
-		code = cli_usage(self, "--batch, --epochs, --steps and "
-			"--every must be integers of at least 1, --seed and "
-			"--threads of at least 0, --classes of at least 2");
+	else if (!cli_whole(epochs, 1, &t.epochs) ||
+		!cli_whole(steps, 1, &t.steps) ||
+		!cli_whole(every, 1, &t.every) ||
+		!cli_whole(seed, 0, &t.net.seed) ||
+		!cli_whole(threads, 0, &n_threads) || n_threads > 4096)
+		code = cli_usage(self, "--epochs, --steps and --every must be "
+			"integers of at least 1, --seed and --threads of at "
+			"least 0");
+	else
+		code = train_net_read(self, &t.net);
 	o.threads = (int32_t)n_threads;
 	if (code < 0)
 		code = cli_pin(self, schedule);
@@ -682,7 +479,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	if (!cli_flush())
 		code = CLI_FAILED;
 out:
-	free(t.freeze.at);
+	free(t.net.freeze.at);
 	return code;
 }
 

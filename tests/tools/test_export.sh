@@ -207,6 +207,36 @@ cross AArch64 aarch64-linux-gnu-gcc qemu-aarch64 -static
 cross '32-bit Arm' arm-linux-gnueabihf-gcc qemu-arm -static
 expect 2 'there are 1, 4, 8 and 16' "$tenon" export --c x --lanes 3 "$model"
 
+# ---- steps of training ----
+small=$root/tests/golden/cli/data/train/small.onnx
+step_c() { # step_c NAME OPTION...
+	local name=$1
+	shift
+	expect 0 '' "$tenon" export --c "$name" --name step --train "$@"
+}
+step_c learn --batch 4 "$small"
+step_c other_rule --batch 4 --loss mse --optimizer sgd_momentum --lr 0.1 \
+	--decay 0.01 --clip 1 --freeze '*b*' --threads pthread --weights file "$small"
+step_c lanes --batch 4 --lanes 1 --no-fma "$small"
+for cc in gcc clang; do
+	command -v $cc >/dev/null || continue
+	check learn $cc -O2
+	check other_rule $cc "$san"
+	check lanes $cc -O1
+done
+grep -q 'int step_step(' learn/step.h || fail "there is no NAME_step"
+grep -q 'STEP_STATE_LR(n)' learn/step.h || fail "the rate is not kept"
+# What is frozen is a constant.
+kept=$(grep -c '"at":' learn/step.json)
+less=$(grep -c '"at":' other_rule/step.json)
+[ "$less" -lt "$kept" ] || fail "$less tensors are kept with some frozen, $kept without"
+expect 2 'belong to --train' "$tenon" export --c x --batch 4 "$small"
+expect 2 '--loss must be' "$tenon" export --c x --train --loss none "$small"
+expect 2 '--train takes --c' "$tenon" export --c x --train sort.tn
+expect 1 'error[train.frozen]' "$tenon" export --c x --train --freeze '*' "$small"
+expect 1 'error[optimizer.name]' "$tenon" export --c x --train --optimizer none "$small"
+[ ! -e x ] || fail "a refused step has made its folder"
+
 # ---- ONNX ----
 out=$("$root/tools/conform_export.sh" --parts 7,80 "$build") || {
 	[ $? -eq 77 ] || fail "conform_export.sh: $out"

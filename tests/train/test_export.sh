@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_export.sh BUILD LOGITS SAME: a model that tenon train has made of a text,
-# exported, gives the logits of its own layers, at its length and at another.
+# exported, gives the logits of its own layers, at its length and at another; as C,
+# too, and as a step of training in C.
 set -u
 tenon=$1/tenon logits=$2 same=$3
 tmp=$(mktemp -d) || exit 1
@@ -38,6 +39,20 @@ done
 grep -aq 'block1.attention.query.weight' m.onnx || fail "names are not kept"
 "$tenon" export model/best.safetensors -o m.onnx --dim length=17 2>&1 |
 	grep -q 'export.dim' || fail "a length beyond the context"
+# As C: the interpreter's logits, and a step of training.
+command -v "${CC:-cc}" >/dev/null && command -v make >/dev/null || exit 0
+"$tenon" export model/best.safetensors --c gpt --name gpt --dim batch=2 --dim length=7 \
+	--input ids=in/ids.npy || fail "no C"
+"$tenon" export model/best.safetensors --c learn --name gpt --train --batch 2 \
+	--freeze '*norm*' || fail "no C of a step"
+"$tenon" export model/best.safetensors --c no --train --dim length=7 2>&1 |
+	grep -q 'export.dim' || fail "a step of another length"
+for dir in gpt learn; do
+	make -s -C $dir CFLAGS='-std=c99 -pedantic -Wall -Wextra -Werror -O2' check |
+		grep -q 'passed, with the bits of the library' || fail "$dir as C"
+done
+grep -q 'GPT_STATE_BLOCK0_UP_WEIGHT(n)' learn/gpt.h || fail "a weight is no state"
+grep -q 'NORM1_WEIGHT(n)' learn/gpt.h && fail "what is frozen is a state"
 head -c 400 model/best.safetensors >cut.safetensors
 "$tenon" export cut.safetensors -o no.onnx 2>/dev/null && fail "half a file"
 [ ! -e no.onnx ] || fail "half a file became a model"
