@@ -209,30 +209,43 @@ PyObject *row_call(context *c, const char *op, int32_t n_in, tensor **in,
 	return tensor_wrap(c, out[0]);
 }
 
-/* The first tensor among what was given says the context, and the dtype that
- * plain numbers take. */
+/* The tensor in this place; of a list, its first. */
+static const tensor *tensor_in(PyObject *o)
+{
+	if (o != NULL && PyList_Check(o) && PyList_Size(o) > 0)
+		o = PyList_GetItem(o, 0);
+	else if (o != NULL && PyTuple_Check(o) && PyTuple_Size(o) > 0)
+		o = PyTuple_GetItem(o, 0);
+	return o != NULL && tensor_is(o) ? (const tensor *)o : NULL;
+}
+
+/* 0 for bool, 1 for whole numbers, 2 for others. */
+static int kind_of(int t)
+{
+	return tn_dtype_is_float((tn_dtype)t) ? 2 : tn_dtype_is_int((tn_dtype)t);
+}
+
+/* The first tensor among what was given says the context. Plain numbers take the
+ * dtype of the first float, else of the first whole number, else of the first bool:
+ * in where(c, x, 0.0) that of x. */
 static bool begin(struct call *k, PyObject *const *given, int n)
 {
-	const tensor *first = NULL;
+	const tensor *first = NULL, *t;
 
 	k->like = LIKE_NOTHING;
-	for (int i = 0; i < n && first == NULL; i++) {
-		PyObject *o = given[i];
+	for (int i = 0; i < n; i++) {
+		int dtype;
 
-		if (o == NULL)
+		if ((t = tensor_in(given[i])) == NULL)
 			continue;
-		if (tensor_is(o))
-			first = (tensor *)o;
-		else if (PyList_Check(o) && PyList_Size(o) > 0 &&
-			tensor_is(PyList_GetItem(o, 0)))
-			first = (tensor *)PyList_GetItem(o, 0);
-		else if (PyTuple_Check(o) && PyTuple_Size(o) > 0 &&
-			tensor_is(PyTuple_GetItem(o, 0)))
-			first = (tensor *)PyTuple_GetItem(o, 0);
+		first = first != NULL ? first : t;
+		if (!tn_is_valid(t->x))
+			continue;
+		dtype = (int)tn_tensor_dtype(t->x);
+		if (k->like == LIKE_NOTHING || kind_of(dtype) > kind_of(k->like))
+			k->like = dtype;
 	}
 	k->c = first != NULL ? first->c : context_here();
-	if (first != NULL && tn_is_valid(first->x))
-		k->like = (int)tn_tensor_dtype(first->x);
 	return k->c != NULL && context_enter(k->c);
 }
 

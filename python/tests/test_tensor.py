@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import tenon
+from tenon import ops
 
 
 def test_making():
@@ -209,3 +210,12 @@ def test_nothing_leaks():
             tenon.ops.matmul(x, x)
     gc.collect()
     assert c.stats()["tensors"] <= before + 1
+
+
+def test_plain_numbers_take_the_dtype_of_floats():
+    x = tenon.tensor([1.0, -2.0], dtype="f64")
+    k = tenon.tensor([3, 4])
+    for r in (ops.where(x > 0, x, 0.5), ops.where(x > 0, 0.5, x)):
+        assert r.dtype == "f64"
+    assert ops.where(x > 0, x, 0.5).tolist() == [1.0, 0.5]
+    assert ops.where(x > 0, k, 7).tolist() == [3, 7]
