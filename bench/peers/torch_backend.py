@@ -2,14 +2,17 @@
 """torch_backend.py: the backend of torch.compile beside PyTorch's own.
 
     PYTHONPATH=build/python python bench/peers/torch_backend.py [--only NAME,..] [--list]
-        [--curves] [--rounds N] [--no-inductor]
+        [--curves] [--gradients N] [--seed N] [--rate LR] [--rounds N] [--no-inductor]
 
 Twenty architectures of torchvision and transformers, with drawn weights and small inputs.
 For each: are forward and backward programs alone, and how far are the losses of 20
-training steps from eager's (--curves stops there)? Then the processor time of one thread
-of a training step, steps of eager, Inductor and tenon in turn (medians), and that of the
-first step, compilers included, with empty caches. Prints a line of a Markdown table for
-each architecture, and the geometric means.
+training steps from eager's (--curves stops there)? Two more columns say how far those of
+eager and of tenon are from a run in f64: training can be chaotic, then no two runs in f32
+are alike. --gradients N says for N draws of weights and data how far the gradient of the
+first step is from that in f64, by eager and by tenon. Random numbers of dropout are the same in all three runs. Then the processor
+time of a training step, steps of eager, Inductor and tenon in turn (medians), and that of
+the first step, compilers included, with empty caches. Prints a line of a Markdown table
+for each architecture, and the geometric means.
 """
 import argparse
 import copy
@@ -35,13 +38,17 @@ import tenon.torch  # noqa: E402
 F = torch.nn.functional
 
 
+def dtype_of(net):
+    return next(net.parameters()).dtype
+
+
 def image(name, size=64, batch=8, **how):
     """A net of torchvision: images to classes."""
     def make():
         import torchvision
         net = getattr(torchvision.models, name)(num_classes=10, **how)
         x, y = torch.randn(batch, 3, size, size), torch.arange(batch) % 10
-        return net, lambda net: F.cross_entropy(net(x), y)
+        return net, lambda net: F.cross_entropy(net(x.to(dtype_of(net))), y)
     return make
 
 
@@ -50,7 +57,7 @@ def custom(build, size=32, batch=8):
         import torchvision
         net = build(torchvision.models)
         x, y = torch.randn(batch, 3, size, size), torch.arange(batch) % 10
-        return net, lambda net: F.cross_entropy(net(x), y)
+        return net, lambda net: F.cross_entropy(net(x.to(dtype_of(net))), y)
     return make
 
 
@@ -117,12 +124,12 @@ NETS = {
 class Side:
     """One way to train the net: the same weights, data and random numbers."""
 
-    def __init__(self, net, loss, backend):
-        self.net = copy.deepcopy(net)
+    def __init__(self, net, loss, backend, rate, dtype=torch.float32):
+        self.net = copy.deepcopy(net).to(dtype)
         self.loss = loss
         self.call = self.net if backend is None else torch.compile(
             self.net, backend=backend, dynamic=False)
-        self.opt = torch.optim.SGD(self.net.parameters(), lr=1e-3)
+        self.opt = torch.optim.SGD(self.net.parameters(), lr=rate)
         self.n = 0
 
     def step(self):
@@ -145,34 +152,64 @@ def measured(f):
     return value, processor_seconds() - start
 
 
-def curves(eager, ours, steps=20):
-    """The greatest relative distance of losses, and the first step's seconds."""
-    worst, first = 0, 0
+def curves(eager, ours, exact, steps=20):
+    """The greatest relative distances of losses: ours to eager's, and both to those in
+    f64; and the seconds of our first step."""
+    worst, first = [0, 0, 0], 0
     for i in range(steps):
-        a = eager.step()
+        a, c = eager.step(), exact.step()
         b, seconds = measured(ours.step)
         first = seconds if i == 0 else first
-        worst = max(worst, abs(a - b) / abs(a))
+        now = abs(a - b) / abs(a), abs(a - c) / abs(c), abs(b - c) / abs(c)
+        worst = list(map(max, worst, now))
     return worst, first
+
+
+def gradient(side):
+    """Of one step: all of it, in f64."""
+    torch.manual_seed(0)
+    side.net.zero_grad()
+    side.loss(side.call).backward()
+    return torch.cat([p.grad.double().flatten() for p in side.net.parameters()
+                      if p.grad is not None])
+
+
+def gradients(name, n):
+    """A line for each draw: distances of the gradient from that in f64, relative."""
+    torch._dynamo.reset()
+    net, _ = NETS[name]()
+    net.train()
+    ours = Side(net, None, "tenon", 0)
+    for seed in range(n):
+        torch.manual_seed(seed)
+        net, loss = NETS[name]()
+        net.train()
+        ours.net.load_state_dict(net.state_dict())
+        ours.loss = loss
+        exact = gradient(Side(net, loss, None, 0, torch.float64))
+        far = [((gradient(s) - exact).norm() / exact.norm()).item()
+               for s in (Side(net, loss, None, 0), ours)]
+        print(f"| {name} | {seed} | {far[0]:.1e} | {far[1]:.1e} |", flush=True)
 
 
 def one(name, a):
     torch._dynamo.reset()
     tenon.torch._plans.clear()
-    torch.manual_seed(0)
+    torch.manual_seed(a.seed)
     net, loss = NETS[name]()
     net.train()
-    eager, ours = Side(net, loss, None), Side(net, loss, "tenon")
-    worst, first = curves(eager, ours)
+    eager, ours = Side(net, loss, None, a.rate), Side(net, loss, "tenon", a.rate)
+    worst, first = curves(eager, ours, Side(net, loss, None, a.rate, torch.float64))
     split = {k: v for k, v in tenon.torch.report().items() if v != "random numbers"}
     n = len(tenon.torch.programs())
-    row = [name, str(n), ", ".join(split) or "none", f"{worst:.1e}", f"{first:.1f}"]
+    row = [name, str(n), ", ".join(split) or "none", *(f"{w:.1e}" for w in worst),
+           f"{first:.1f}"]
     if a.curves:
         print("| " + " | ".join(row) + " |", flush=True)
         return None
     sides = {"eager": eager, "tenon": ours}
     if not a.no_inductor:
-        sides["inductor"] = Side(net, loss, "inductor")
+        sides["inductor"] = Side(net, loss, "inductor", a.rate)
         row.append(f"{measured(sides['inductor'].step)[1]:.1f}")
     times = {k: [] for k in sides}
     for _ in range(a.rounds):
@@ -193,6 +230,9 @@ def main():
     p.add_argument("--list", action="store_true")
     p.add_argument("--curves", action="store_true")
     p.add_argument("--no-inductor", action="store_true")
+    p.add_argument("--gradients", type=int, default=0, metavar="N")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--rate", type=float, default=1e-3, help="learning rate")
     p.add_argument("--rounds", type=int, default=9)
     a = p.parse_args()
     if a.list:
@@ -200,19 +240,26 @@ def main():
         return 0
     torch.set_num_threads(1)
     all_ms = []
-    heads = ["net", "programs", "in PyTorch", "loss differs by", "first, s"]
+    names = [n for n in NETS if not a.only or n in a.only.split(",")]
+    if a.gradients:
+        print("| net | seed | eager from f64 | tenon from f64 |\n|---|---|---|---|")
+        with tenon.Context(threads=1, cache_dir=CACHE):
+            for name in names:
+                gradients(name, a.gradients)
+        return 0
+    heads = ["net", "programs", "in PyTorch", "losses differ by", "eager from f64",
+             "tenon from f64", "first, s"]
     if not a.curves:
         heads += [] if a.no_inductor else ["Inductor first, s"]
         heads += ["eager, ms", "tenon, ms"] + ([] if a.no_inductor else ["Inductor, ms"])
         heads += ["eager/tenon"] + ([] if a.no_inductor else ["Inductor/tenon"])
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
     with tenon.Context(threads=1, cache_dir=CACHE):
-        for name in NETS:
-            if not a.only or name in a.only.split(","):
-                try:
-                    all_ms.append(one(name, a))
-                except Exception as e:
-                    print(f"| {name} | {type(e).__name__}: {str(e)[:200]} |", flush=True)
+        for name in names:
+            try:
+                all_ms.append(one(name, a))
+            except Exception as e:
+                print(f"| {name} | {type(e).__name__}: {str(e)[:200]} |", flush=True)
     for k in ("eager", "inductor"):
         ratios = [m[k] / m["tenon"] for m in all_ms if m and k in m]
         if ratios:
