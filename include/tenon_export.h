@@ -33,6 +33,12 @@ typedef enum tn_export_by {
 	TN_EXPORT_BY_NOTHING  /* there is no test */
 } tn_export_by;
 
+/** The C that it is. */
+typedef enum tn_export_dialect {
+	TN_EXPORT_GNU, /* with vectors and attributes of gcc and clang */
+	TN_EXPORT_C99  /* without extensions: one lane, no_fma */
+} tn_export_dialect;
+
 /** Choices for an export; start from TN_EXPORT_INIT. */
 typedef struct tn_export_options {
 	size_t n_bytes;	  /* sizeof(tn_export_options) of the caller */
@@ -45,6 +51,8 @@ typedef struct tn_export_options {
 	tn_export_by by;
 	bool no_fma; /* a*b + c is rounded twice on every machine: the same bits
 		      * on all that have the vectors, in hardware or not */
+	tn_export_dialect dialect;
+	bool small; /* plain loops of one lane: little code, slower */
 	/* of tn_function_export_c: names of arguments and outputs, NULL: a0, a1 ..,
 	 * y0, y1 ..; tensors from outside that are kept though the function only
 	 * reads them, such as tn_optimizer_rate */
@@ -56,8 +64,8 @@ typedef struct tn_export_options {
 #define TN_EXPORT_INIT                                                         \
 	{                                                                      \
 		sizeof(tn_export_options), NULL, TN_EXPORT_AUTO,               \
-			TN_EXPORT_ALONE, NULL, TN_EXPORT_BY_WORK, false, NULL, \
-			NULL, 0, NULL                                  \
+			TN_EXPORT_ALONE, NULL, TN_EXPORT_BY_WORK, false,       \
+			TN_EXPORT_GNU, false, NULL, NULL, 0, NULL      \
 	}
 
 /**

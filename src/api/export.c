@@ -44,7 +44,8 @@ void api_export_check(api_export *k)
 	if (k->o.n_bytes != sizeof init ||
 		(unsigned)k->o.weights > TN_EXPORT_AUTO ||
 		(unsigned)k->o.threads > TN_EXPORT_PTHREAD ||
-		(unsigned)k->o.by > TN_EXPORT_BY_NOTHING || k->o.n_kept < 0 ||
+		(unsigned)k->o.by > TN_EXPORT_BY_NOTHING ||
+		(unsigned)k->o.dialect > TN_EXPORT_C99 || k->o.n_kept < 0 ||
 		(k->o.n_kept > 0 && k->o.kept == NULL))
 		env_fail(c->e, TN_EINVAL, "export.options", (loc){0},
 			"the options are not those of this version: start from "
@@ -57,6 +58,14 @@ void api_export_check(api_export *k)
 			"48 letters, digits and _ are accepted, and no digit "
 			"in front",
 			k->o.name);
+	if (k->o.dialect == TN_EXPORT_C99) {
+		if (k->o.weights == TN_EXPORT_INCBIN)
+			env_fail(c->e, TN_EINVAL, "export.options", (loc){0},
+				"C99 without extensions has no file that an "
+				"assembler includes: let the weights be an "
+				"array or a file");
+		k->o.no_fma = true;
+	}
 	api_want(c, k->dir, "the folder");
 	if (!c->device->is_host || c->target != &c_gnu)
 		env_fail(c->e, TN_EINVAL, "export.device", (loc){0},
@@ -91,6 +100,8 @@ static compile_options options_of(const api_export *k)
 	compile_options o = api_compile_options(k->c);
 
 	o.dump = (compile_dump){0};
+	if (k->machine != NULL)
+		o.machine = k->machine;
 	if (p == NULL)
 		return o;
 	if (p->schedule.at != NULL) {
@@ -108,7 +119,9 @@ static compilation *compiled(api_export *k)
 	compile_options o = options_of(k);
 
 	o.plan.max_units = 1;
-	o.target = k->o.no_fma ? &c_apart_unfused : &c_apart;
+	o.target = k->o.dialect == TN_EXPORT_C99 ? &c_apart_plain
+		: k->o.no_fma			 ? &c_apart_unfused
+						 : &c_apart;
 	return compile_new(k->a, k->ir, &o);
 }
 
@@ -188,7 +201,7 @@ static int32_t run_kernels(
 	compile_options o = options_of(k);
 	plan_exec *x;
 
-	if (!k->o.no_fma && k->p != NULL) {
+	if (!k->o.no_fma && k->p != NULL && k->machine == NULL) {
 		api_run(k->p, r->in, r->out);
 		return run_jit_target(api_jit(c))->fma ? 1 : 0;
 	}
@@ -274,14 +287,28 @@ static export_weights weights_of(const api_export *k)
 						: EXPORT_INCBIN;
 }
 
+/* One element at a time; small: each loop as it is, in one round of code. */
+static void choose_machine(api_export *k)
+{
+	machine *m;
+
+	if (k->o.dialect == TN_EXPORT_GNU && !k->o.small)
+		return;
+	m = arena_copy(k->a, machine_find("c/scalar"), sizeof *m);
+	m->unscheduled = k->o.small;
+	k->machine = m;
+}
+
 void api_export_write(api_export *k)
 {
 	struct packers packers = {k->c, NULL};
 	export_job job = {.jit = {compile_text_of, find_function, &packers}};
-	compilation *m = compiled(k);
+	compilation *m;
 	export_net *x;
 	export_files files;
 
+	choose_machine(k);
+	m = compiled(k);
 	job.plan = plan_of(k->c, m);
 	job.name = k->o.name;
 	job.data = k->data;
@@ -293,6 +320,7 @@ void api_export_write(api_export *k)
 						      : EXPORT_PTHREAD;
 	job.machine = m->o.machine->name;
 	job.fused = !k->o.no_fma;
+	job.plain = k->o.dialect == TN_EXPORT_C99;
 	job.vector_bytes = m->o.machine->vector_bytes;
 	x = export_new(k->a, &job);
 	files = export_write(x, k->test != NULL ? make_test(k, m->plan) : NULL);

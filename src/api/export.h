@@ -12,6 +12,7 @@ typedef struct api_export {
 	tn_export_options o; /* set by api_export_check */
 	arena *a;	     /* the caller frees it; NULL if it failed early */
 	ir_program *ir;
+	const machine *machine; /* NULL: that of the context */
 	tn_program *p; /* NULL: of a function */
 	/* by input: its elements if they are constant, or what a state begins
 	 * with; NULL: the caller of the C passes it */

@@ -217,8 +217,8 @@ int cli_split(const cli_command *self, tn_context *c, tn_program *p,
 
 /* The options of `tenon export --c`; words may be NULL. */
 typedef struct cli_export_c {
-	const char *dir, *name, *weights, *threads, *test, *seed, *lanes;
-	bool no_fma;
+	const char *dir, *name, *weights, *threads, *test, *seed, *lanes, *dialect;
+	bool no_fma, small;
 	cli_list input;
 	tn_export_options o; /* set by cli_export_c_read */
 	const char *target;  /* the machine of the lanes, or NULL */

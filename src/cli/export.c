@@ -76,10 +76,10 @@ static int check(const cli_command *self, cli_export_c *e, const char *file,
 		return cli_export_c_read(self, e, file);
 	if (e->name != NULL || e->weights != NULL || e->threads != NULL ||
 		e->test != NULL || e->seed != NULL || e->input.n > 0 ||
-		e->lanes != NULL || e->no_fma)
+		e->lanes != NULL || e->no_fma || e->dialect != NULL || e->small)
 		return cli_usage(self, "--name, --weights, --threads, --lanes, "
-			"--no-fma, --test, --seed and --input belong to --c "
-			"DIR");
+			"--no-fma, --dialect, --small, --test, --seed and "
+			"--input belong to --c DIR");
 	return -1;
 }
 
@@ -116,6 +116,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"seed", .value = &e.seed},
 		{"lanes", .value = &e.lanes},
 		{"no-fma", .flag = &e.no_fma},
+		{"dialect", .value = &e.dialect},
+		{"small", .flag = &e.small},
 		{"input", .list = &e.input},
 		{"train", .flag = &l.is_on},
 		{"loss", .value = &l.net.loss},
@@ -162,6 +164,7 @@ const cli_command cli_export = {
 	"                    [--weights array|file|incbin]\n"
 	"                    [--threads none|callback|pthread]\n"
 	"                    [--lanes 1|4|8|16] [--no-fma]\n"
+	"                    [--dialect gnu|c99] [--small]\n"
 	"                    [--test interp|kernels|none]\n"
 	"       tenon export MODEL.onnx|CHECKPOINT.safetensors --c DIR --train\n"
 	"                    [--loss cross_entropy|mse|l1] [--optimizer NAME]\n"
@@ -196,6 +199,9 @@ const cli_command cli_export = {
 	"                   no vectors at all\n"
 	"  --no-fma         products and sums are never fused: the same bits on all\n"
 	"                   machines\n"
+	"  --dialect NAME   gnu (if not given), or c99: C99 without any extension,\n"
+	"                   one lane, no products fused\n"
+	"  --small          plain loops of one lane: little code, slower\n"
 	"  --input NAME=FILE  an input of the test, .npy or .pb; others are random\n"
 	"  --seed N         of random inputs of the test, 0 if not given\n"
 	"  --test BY        what computes the results that the test expects: the\n"

@@ -48,7 +48,8 @@ int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file
 	static const char *const lanes[] = {"1", "4", "8", "16", NULL};
 	static const char *const machine[] = {
 		"c/scalar", "c/sse", "c/avx2", "c/avx512"};
-	int w = 0, t = 0, by = 0, l = 0;
+	static const char *const dialects[] = {"gnu", "c99", NULL};
+	int w = 0, t = 0, by = 0, l = 0, d = 0;
 
 	e->o = (tn_export_options)TN_EXPORT_INIT;
 	e->o.name = e->name != NULL ? e->name : name_of(file);
@@ -60,6 +61,16 @@ int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file
 		by = word_of(tests, e->test);
 	if (e->lanes != NULL)
 		l = word_of(lanes, e->lanes);
+	if (e->dialect != NULL)
+		d = word_of(dialects, e->dialect);
+	if (d < 0)
+		return cli_usage(self, "--dialect %s: there are gnu and c99",
+			e->dialect);
+	if (l > 0 && (d > 0 || e->small))
+		return cli_usage(self, "--dialect c99 and --small have one "
+			"lane: leave --lanes out");
+	e->o.dialect = (tn_export_dialect)d;
+	e->o.small = e->small;
 	if (l < 0)
 		return cli_usage(self, "--lanes %s: there are 1, 4, 8 and 16",
 			e->lanes);

@@ -112,6 +112,28 @@ static void put_array(str *out, const export_net *x)
 	str_add(out, "\n};\n");
 }
 
+/* C99 aligns bytes to nothing, and words to themselves. */
+static void put_words(str *out, const export_net *x)
+{
+	const char *name = x->job->name;
+
+	str_printf(out,
+		"/* %s_weights.c: the constants of %s.c. */\n"
+		"#include \"%s.h\"\n"
+		"\n"
+		"const uint64_t %s_weights[%zu] = {",
+		name, name, name, name, x->weights_bytes / 8);
+	for (size_t i = 0; i < x->weights_bytes; i += 8) {
+		uint64_t v = 0;
+
+		for (size_t k = 0; k < 8; k++)
+			v |= (uint64_t)x->weights[i + k] << 8 * k;
+		str_printf(out, "%sUINT64_C(0x%" PRIx64 "),",
+			i % 32 == 0 ? "\n" : " ", v);
+	}
+	str_add(out, "\n};\n");
+}
+
 static void put_assembly(str *out, const export_net *x)
 {
 	const char *name = x->job->name;
@@ -138,7 +160,10 @@ static void add_weights(struct list *l)
 	if (x->weights_bytes == 0)
 		return;
 	if (x->job->weights == EXPORT_ARRAY) {
-		put_array(&s, x);
+		if (x->job->plain)
+			put_words(&s, x);
+		else
+			put_array(&s, x);
 		add(l, arena_printf(x->a, "%s_weights.c", name), &s);
 		return;
 	}

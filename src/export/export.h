@@ -74,6 +74,7 @@ typedef struct export_job {
 	const char *machine;
 	int32_t vector_bytes;
 	bool fused; /* a*b + c, where the machine can */
+	bool plain; /* C99 without extensions; kernels are of one lane */
 	export_jit jit;
 } export_job;
 

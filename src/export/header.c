@@ -31,7 +31,7 @@ static void put_sizes(str *out, const export_net *x, const char *name)
 		"/* The arena's address is a multiple of this; that of the "
 		"weights, too. */\n"
 		"#define %s_ALIGN %d\n",
-		name, EXPORT_ALIGN);
+		name, (int)export_align(x));
 	if (x->job->threads == EXPORT_ALONE) {
 		str_printf(out, "#define %s_THREAD_BYTES 0\n"
 				"#define %s_ARENA_BYTES %zu\n",
@@ -154,8 +154,11 @@ static void put_functions(str *out, const export_net *x, const char *upper)
 			name);
 	if (x->weights_bytes > 0 && x->job->weights != EXPORT_FILE)
 		str_printf(out,
-			"extern const unsigned char "
-			"%s_weights[%s_WEIGHTS_BYTES];\n",
+			x->job->plain
+				? "extern const uint64_t "
+				  "%s_weights[%s_WEIGHTS_BYTES / 8];\n"
+				: "extern const unsigned char "
+				  "%s_weights[%s_WEIGHTS_BYTES];\n",
 			name, upper);
 	if (x->job->threads != EXPORT_ALONE)
 		str_printf(out,
@@ -200,12 +203,13 @@ void export_header(str *out, const export_net *x)
 	put_io_comment(out, x);
 	str_printf(out,
 		" *\n"
-		" *     static _Alignas(64) unsigned char arena[%s_ARENA_BYTES];\n"
+		" *     static %s arena[%s_ARENA_BYTES%s];\n"
 		" *     %s_net net;\n"
 		" *     %s_init(&net, arena, sizeof arena, %s, "
 		"%s_WEIGHTS_BYTES);\n"
 		" *     %s_%s(&net",
-		upper, name, name,
+		x->job->plain ? "uint64_t" : "_Alignas(64) unsigned char",
+		upper, x->job->plain ? " / 8" : "", name, name,
 		x->weights_bytes == 0
 			? "NULL"
 			: arena_printf(out->a, "%s%s", name,

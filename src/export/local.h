@@ -104,6 +104,12 @@ struct export_net {
 	const export_test *test;
 };
 
+/* Of the arena and the constants. */
+static inline int32_t export_align(const export_net *x)
+{
+	return x->job->plain ? 8 : EXPORT_ALIGN;
+}
+
 static inline size_t export_up(size_t n)
 {
 	return (n + EXPORT_ALIGN - 1) / EXPORT_ALIGN * EXPORT_ALIGN;

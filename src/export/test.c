@@ -88,8 +88,7 @@ static void put_arrays(str *out, const export_net *x)
 			put_data(out, "want", i, want_of(t, io, false),
 				bytes_of(io));
 		str_printf(out,
-			"static uint64_t room_%d[%zu] "
-			"__attribute__((aligned(64)));\n",
+			"static uint64_t room_%d[%zu] ALIGNED;\n",
 			(int)i, (bytes_of(io) + 2 * 64) / 8 + 1);
 	}
 	str_add(out,
@@ -147,8 +146,8 @@ static void put_weights(str *out, const export_net *x, const char *upper)
 	str_printf(out, "\nstatic const unsigned char *weights;\n");
 	if (x->job->weights == EXPORT_FILE)
 		str_printf(out,
-			"static unsigned char file_bytes[%s_WEIGHTS_BYTES]\n"
-			"	__attribute__((aligned(64)));\n",
+			"static uint64_t file_words[%s_WEIGHTS_BYTES / 8] "
+			"ALIGNED;\n",
 			upper);
 	str_printf(out,
 		"\n"
@@ -158,20 +157,20 @@ static void put_weights(str *out, const export_net *x, const char *upper)
 		str_printf(out,
 			"	FILE *f = fopen(file, \"rb\");\n"
 			"\n"
-			"	if (f == NULL || fread(file_bytes, 1, sizeof "
-			"file_bytes, f) !=\n"
-			"				 sizeof file_bytes) {\n"
+			"	if (f == NULL || fread(file_words, 1, sizeof "
+			"file_words, f) !=\n"
+			"				 sizeof file_words) {\n"
 			"		printf(\"%s_test: %%s cannot be read\\n\", "
 			"file);\n"
 			"		return 0;\n"
 			"	}\n"
 			"	fclose(f);\n"
-			"	weights = file_bytes;\n",
+			"	weights = (const unsigned char *)file_words;\n",
 			name);
 	else
 		str_printf(out,
 			"	(void)file;\n"
-			"	weights = %s_weights;\n",
+			"	weights = (const unsigned char *)%s_weights;\n",
 			name);
 	str_printf(out,
 		"	if (%s_check_weights(weights, %s_WEIGHTS_BYTES) == "
@@ -279,6 +278,8 @@ void export_test_text(str *out, const export_net *x)
 		name, x->test->by, upper,
 		arena_printf(out->a, threads ? "%s_threads.h" : "%s.h", name));
 	put_bits(out, x);
+	str_printf(out, "\n#define ALIGNED%s\n",
+		x->job->plain ? "" : " __attribute__((aligned(64)))");
 	str_add(out, "\n/* ---- inputs, and results ---- */\n\n");
 	put_arrays(out, x);
 	str_printf(out, "\nenum { N_WORKERS = %d };\n", threads ? 3 : 1);
@@ -286,8 +287,10 @@ void export_test_text(str *out, const export_net *x)
 		threads ? "#define ARENA_BYTES %s_ARENA_BYTES_FOR(N_WORKERS)\n"
 			: "#define ARENA_BYTES ((size_t)%s_ARENA_BYTES)\n",
 		upper);
-	str_add(out, "static unsigned char arena[ARENA_BYTES + 2 * 64]\n"
-		     "	__attribute__((aligned(64)));\n");
+	str_add(out, "static uint64_t arena_words[(ARENA_BYTES + 2 * 64) / 8] "
+		     "ALIGNED;\n"
+		     "static unsigned char *const arena = (unsigned char "
+		     "*)arena_words;\n");
 	put_call(out, x, "step", export_verb(x));
 	put_call(out, x, "start", "start");
 	put_weights(out, x, upper);

@@ -315,11 +315,12 @@ void export_unit(str *out, export_net *x)
 		"#elif defined(__clang__)\n"
 		"#pragma STDC FP_CONTRACT OFF\n"
 		"#endif\n"
-		"#define KERNEL static __attribute__((noinline))\n"
+		"#define KERNEL static%s\n"
 		"\n"
 		"/* ---- helpers and kernels ---- */\n"
 		"\n",
-		name, x->job->machine, name, upper, name);
+		name, x->job->machine, name, upper, name,
+		x->job->plain ? "" : " __attribute__((noinline))");
 	str_add(out, x->code);
 	str_add(out, "\n/* ---- what is called when ---- */\n");
 	export_calls(out, x);

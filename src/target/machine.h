@@ -229,7 +229,7 @@ typedef struct machine {
 	/* that a lane accesses at once, and elements of them; 0: one by one */
 	int32_t wide_bytes, wide_elems;
 	bool narrow_indices; /* integers of 32 bits are faster than those of 64 */
-	bool unscheduled; /* for tests: everything scalar and serial */
+	bool unscheduled; /* for tests and small code: everything scalar and serial */
 } machine;
 
 /* The least that a launch takes; in_rounds: in the body of a loop. */

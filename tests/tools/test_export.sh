@@ -179,6 +179,7 @@ expect 1 'error[export.opaque]: the row sort' "$tenon" export --c x sort.tn
 [ ! -e x ] || fail "a refused export has made its folder"
 
 # ---- lanes; other processors ----
+small=$root/tests/golden/cli/data/train/small.onnx
 cross() { # cross NAME COMMAND RUN FLAGS: of what can compile and run
 	local name=$1 cc=$2 run=$3 flags=$4
 	echo 'int main(void) { return 0; }' >empty.c
@@ -187,7 +188,7 @@ cross() { # cross NAME COMMAND RUN FLAGS: of what can compile and run
 		echo "skipped: no compiler, C library or emulator for $name"
 		return
 	fi
-	for dir in lanes1 lanes4; do
+	for dir in lanes1 lanes4 plain plain_small; do
 		make -s -C $dir clean
 		expect 0 '' make -s -C $dir CC="$cc" ARCH="$flags" \
 			CFLAGS="$warn -O1" soft_test
@@ -201,6 +202,53 @@ for n in 1 4; do
 	check lanes$n gcc -O1
 done
 grep -q vector_size lanes1/soft.c && fail "vectors with --lanes 1"
+# C99 alone: no word of GNU C; what it calls is named; small code.
+plain() { # plain NAME FILE OPTION...
+	local name=$1 file=$2 cc other
+	shift 2
+	expect 0 '' "$tenon" export --c "$name" --name soft --dialect c99 "$@" "$file"
+	! grep -n '__[a-z]*\(builtin\|attribute\|vector\|TYPE\)' "$name"/soft*.[ch] ||
+		fail "$name has extensions"
+	for cc in gcc clang; do
+		command -v $cc >/dev/null || continue
+		check "$name" $cc -O2
+		check "$name" $cc "$san"
+		make -s -C "$name" clean
+		expect 0 '' make -s -C "$name" CC=$cc CFLAGS="$warn -O0" soft.o
+		other=$(nm -u "$name/soft.o" | awk '$1 == "U" {print $2}' |
+			grep -vxE "memcpy|memset|$(sed -n 's/.*"libm":\[\([^]]*\)\].*/\1/p' "$name/soft.json" | tr -d '"' | tr , '|')")
+		[ -z "$other" ] || fail "$name by $cc calls $other"
+	done
+}
+plain plain "$root/examples/softmax.tn"
+plain plain_small "$root/examples/softmax.tn" --small
+cat >half.tn <<'END'
+program {
+  x: f32[3,7]
+  y: f32[3,7]
+  h = cast(x, to=f16)
+  b = cast(y, to=bf16)
+  s = sqrt(h)
+  e = fmod(y, x)
+  return s, b, e
+}
+END
+plain plain_half half.tn
+plain plain_net "$small" $size --weights file
+plain plain_loop loop.tn --threads callback
+plain plain_step "$small" --train --batch 4 --small
+expect 2 'leave --lanes out' "$tenon" export --c x --dialect c99 --lanes 4 "$model"
+expect 2 'there are gnu and c99' "$tenon" export --c x --dialect c11 "$model"
+expect 1 'error[export.options]: C99 without' "$tenon" export --c x --dialect c99 --weights incbin $size "$model"
+bytes_of() { size "$1" | awk 'NR == 2 {print $1}'; }
+expect 0 '' "$tenon" export --c wide --name soft $size "$small"
+for dir in wide plain_net plain_step; do
+	make -s -C $dir clean
+	make -s -C $dir CC=gcc ARCH= CFLAGS=-Os soft.o
+done
+[ "$(bytes_of plain_step/soft.o)" -lt 12288 ] ||
+	fail "a step of $(bytes_of plain_step/soft.o) bytes with --small -Os"
+
 cross 'processors without FMA' gcc '' -march=x86-64
 cross '32 bits' gcc '' '-m32 -msse2 -mfpmath=sse'
 cross AArch64 aarch64-linux-gnu-gcc qemu-aarch64 -static
@@ -208,7 +256,6 @@ cross '32-bit Arm' arm-linux-gnueabihf-gcc qemu-arm -static
 expect 2 'there are 1, 4, 8 and 16' "$tenon" export --c x --lanes 3 "$model"
 
 # ---- steps of training ----
-small=$root/tests/golden/cli/data/train/small.onnx
 step_c() { # step_c NAME OPTION...
 	local name=$1
 	shift
@@ -226,6 +273,17 @@ for cc in gcc clang; do
 done
 grep -q 'int step_step(' learn/step.h || fail "there is no NAME_step"
 grep -q 'STEP_STATE_LR(n)' learn/step.h || fail "the rate is not kept"
+step_c twice --batch 4 "$small"
+make -s -C learn clean
+diff -r learn twice || fail "two exports of a step differ"
+# Stack: no function has 2 KB of it.
+for dir in learn other_rule plain_net plain_step wide; do
+	file=$(ls $dir/s???.c)
+	gcc -std=c99 -O2 -march=native -fno-tree-vectorize -fstack-usage -c \
+		"$file" -o stack.o 2>/dev/null
+	awk -v of=$dir '$2 >= 2048 {print "FAILED: " of ": " $0; bad = 1} END {exit bad || NR == 0}' \
+		stack.su || fail "stack of $dir"
+done
 # What is frozen is a constant.
 kept=$(grep -c '"at":' learn/step.json)
 less=$(grep -c '"at":' other_rule/step.json)
@@ -242,5 +300,9 @@ out=$("$root/tools/conform_export.sh" --parts 7,80 "$build") || {
 	[ $? -eq 77 ] || fail "conform_export.sh: $out"
 }
 echo "${out##*$'\n'}"
+out=$(EXPORT="--dialect c99" "$root/tools/conform_export.sh" --parts 3,120 "$build") || {
+	[ $? -eq 77 ] || fail "conform_export.sh: $out"
+}
+echo "${out##*$'\n'}, as C99"
 [ $fails -eq 0 ] && echo passed
 exit $((fails > 0))

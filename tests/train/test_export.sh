@@ -51,6 +51,10 @@ for dir in gpt learn; do
 	make -s -C $dir CFLAGS='-std=c99 -pedantic -Wall -Wextra -Werror -O2' check |
 		grep -q 'passed, with the bits of the library' || fail "$dir as C"
 done
+for dir in gpt learn; do # memory: that of the plan and the state
+	python3 -c 'import json,sys; j=json.load(open(sys.argv[1])); sys.exit(j["arena_bytes"] > 1.02 * (j["plan_bytes"] + j["state_bytes"]))' \
+		$dir/gpt.json || fail "the arena of $dir is larger than its plan"
+done
 grep -q 'GPT_STATE_BLOCK0_UP_WEIGHT(n)' learn/gpt.h || fail "a weight is no state"
 grep -q 'NORM1_WEIGHT(n)' learn/gpt.h && fail "what is frozen is a state"
 head -c 400 model/best.safetensors >cut.safetensors

@@ -17,6 +17,7 @@
  *   print.c   functions and statements    value.c   instructions
  *   math.c    the prelude: helpers that the text calls, from math*.def
  *   unit.c    translation units
+ *   plain.c   the same without extensions of C
  *   cells.c   the pieces of scratch
  */
 #ifndef TARGET_C_H
@@ -84,6 +85,8 @@ extern const c_target c_gnu; /* c_print, c_unit */
 extern const c_target c_apart;
 /* The same two, with a*b + c in two roundings whatever the machine has. */
 extern const c_target c_unfused, c_apart_unfused;
+/* c_apart_unfused as C99 without extensions, for machines of one lane. */
+extern const c_target c_apart_plain;
 
 /* The C of a kernel. Kernels of equal text are one function, whatever their
  * tensors are called. */

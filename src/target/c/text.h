@@ -123,4 +123,7 @@ void c_need(printer *p, struct need n);
 /* dot.c: prints the helper that a need of these kinds asks for */
 void c_dot_text(str *out, c_math *m, const struct need *d);
 
+/* plain.c: the text of a unit of one lane in words of C99 alone. */
+void c_plain_text(str *out, const char *text);
+
 #endif

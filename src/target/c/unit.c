@@ -221,7 +221,16 @@ static void unit_unfused(str *out, const c_kernel *const *k, int32_t n)
 	unit_as(out, k, n, false);
 }
 
+static void unit_plain(str *out, const c_kernel *const *k, int32_t n)
+{
+	str text = str_new(out->a);
+
+	unit_as(&text, k, n, false);
+	c_plain_text(out, text.at);
+}
+
 const c_target c_gnu = {"c", c_print, c_unit, NULL};
 const c_target c_apart = {"c", c_print_apart, c_unit, NULL};
 const c_target c_unfused = {"c", c_print, unit_unfused, NULL};
 const c_target c_apart_unfused = {"c", c_print_apart, unit_unfused, NULL};
+const c_target c_apart_plain = {"c", c_print_apart, unit_plain, NULL};
