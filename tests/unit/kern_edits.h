@@ -42,6 +42,27 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"store p0[37*%0", "store p0[15*%0", "race"},
+	{"an interval that is less than its parts",
+		"kernel 0 rows {\n"
+		"  local b0: f64[561] at 0\n"
+		"  bytes scratch 0, local 4488\n"
+		"  phase of 4 chunks by 2 warps {\n"
+		"    for %i0 = 0 .. 34 step 17 {\n"
+		"      barrier\n"
+		"      for %i1 = %i0 .. %i0 + 17 by warp {\n"
+		"        %2: i64 = idiv %i1 + 32, 32\n"
+		"        %3: i64 = imin 33, 32*%2\n"
+		"        for %i4 = %3 .. 33 step 32 whole after %e5 {\n"
+		"          store b0[-33*%i0 + 33*%i1 + %i4] = f64x32 splat f64(0)\n"
+		"        }\n"
+		"        for %i6 = %e5 .. 33 {\n"
+		"          store b0[-33*%i0 + 33*%i1 + %i6] = f64(0)\n"
+		"        }\n"
+		"      }\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"33*%i1 + %i4", "32*%i1 + %i4", "race"},
 	{"the cases of a clamp",
 		"kernel 0 pad_reflect {\n"
 		"  param p0: f64[13] out\n"
