@@ -46,7 +46,7 @@ TN_API const tn_onnx_port *tn_onnx_output(const tn_onnx *m, int32_t i);
  * errors  [onnx.dim] no input has it: the message lists the names that there
  *         are; or the size is negative
  */
-TN_API TN_MUST_USE tn_status tn_onnx_set_dim(
+TN_API TN_MUST_USE tn_status tn_onnx_bind_dim(
 	tn_onnx *m, const char *name, int64_t size);
 /**
  * A .pb file with a value of input or output i: one array; for a sequence any

@@ -79,7 +79,7 @@ static tn_status set_dims(tn_onnx *m, PyObject *dims)
 
 		s = bytes == NULL || PyErr_Occurred()
 			    ? TN_EINVAL
-			    : tn_onnx_set_dim(m, PyBytes_AsString(bytes), n);
+			    : tn_onnx_bind_dim(m, PyBytes_AsString(bytes), n);
 		Py_XDECREF(bytes);
 	}
 	return s;

@@ -2,7 +2,7 @@
  * onnx.c: reads models of the ONNX format, takes values that determine shapes, and
  * builds programs.
  *
- *   tn_onnx_open -> tn_onnx_set_dim, tn_onnx_give -> tn_onnx_build
+ *   tn_onnx_open -> tn_onnx_bind_dim, tn_onnx_give -> tn_onnx_build
  *
  * Elements of initialisers stay in the mapped file if possible, so a model must
  * live as long as its programs; tn_onnx_load gives the model to the program.
@@ -198,7 +198,7 @@ static void set_dim(void *arg)
 	*vec_push(k->m->a, &k->m->dim) = k->size;
 }
 
-tn_status tn_onnx_set_dim(tn_onnx *m, const char *name, int64_t size)
+tn_status tn_onnx_bind_dim(tn_onnx *m, const char *name, int64_t size)
 {
 	if (m == NULL)
 		return api_null("the model");
@@ -398,7 +398,7 @@ static void build(void *arg)
 	onnx_fold_from(x, m->fold_from);
 	onnx_train(x, m->training, m->logits);
 	for (int32_t i = 0; i < m->dim.n; i++)
-		onnx_set_dim(x, m->dim_name.at[i], m->dim.at[i]);
+		onnx_bind_dim(x, m->dim_name.at[i], m->dim.at[i]);
 	for (int32_t i = 0; i < onnx_n_inputs(m->m); i++)
 		if (m->given[i].is)
 			onnx_give(x, i, m->given[i].n, m->given[i].at);

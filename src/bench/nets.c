@@ -50,7 +50,7 @@ static bool set_batch(tn_onnx *m, int64_t batch)
 
 		snprintf(dim, sizeof dim, "%.250s[0]",
 			tn_onnx_input(m, i)->name);
-		if (tn_onnx_set_dim(m, dim, batch) < 0)
+		if (tn_onnx_bind_dim(m, dim, batch) < 0)
 			return false;
 	}
 	return true;

@@ -45,7 +45,7 @@ static bool set_dims(const train_net *n, const cli_list *dims)
 		if (dim == NULL)
 			return false;
 		snprintf(dim, room, "%s[0]", p->name);
-		ok = tn_onnx_set_dim(n->m, dim, n->batch) >= 0;
+		ok = tn_onnx_bind_dim(n->m, dim, n->batch) >= 0;
 		free(dim);
 		if (!ok) {
 			cli_diag(tn_context_diag(n->c));

@@ -41,7 +41,7 @@ bool cli_onnx_dim(tn_onnx *m, tn_context *c, const char *text)
 			text);
 		return false;
 	}
-	if (tn_onnx_set_dim(m, name, size) < 0) {
+	if (tn_onnx_bind_dim(m, name, size) < 0) {
 		cli_diag(tn_context_diag(c));
 		return false;
 	}
@@ -104,7 +104,7 @@ static tn_status take_shape(
 		return TN_ENOMEM;
 	for (int32_t k = 0; s == TN_OK && k < p->rank; k++) {
 		snprintf(dim, room, "%s[%d]", p->name, (int)k);
-		s = tn_onnx_set_dim(m->onnx, dim, arrays->shape[k]);
+		s = tn_onnx_bind_dim(m->onnx, dim, arrays->shape[k]);
 	}
 	free(dim);
 	return s;

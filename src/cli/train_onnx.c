@@ -191,7 +191,7 @@ static bool give_shapes(trainer *t)
 				return false;
 			}
 			snprintf(dim, sizeof dim, "%s[%d]", p->name, (int)k);
-			if (tn_onnx_set_dim(t->net.m, dim, k == 0 ? t->net.batch
+			if (tn_onnx_bind_dim(t->net.m, dim, k == 0 ? t->net.batch
 					: t->x[i]->shape[k]) < 0)
 				return said(t);
 		}

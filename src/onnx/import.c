@@ -343,7 +343,7 @@ onnx_import *onnx_import_new(arena *a, onnx_model *m)
 	return x;
 }
 
-void onnx_set_dim(onnx_import *x, const char *name, int64_t size)
+void onnx_bind_dim(onnx_import *x, const char *name, int64_t size)
 {
 	if (size < 0)
 		env_fail(x->e, TN_EINVAL, "onnx.dim", (loc){0},

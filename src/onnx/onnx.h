@@ -121,7 +121,7 @@ typedef struct onnx_import onnx_import;
 /* The model must live as long as the arena. */
 onnx_import *onnx_import_new(arena *a, onnx_model *m);
 /* Size of a named dimension, or of an axis of an input ("x[0]"): [onnx.dim] */
-void onnx_set_dim(onnx_import *x, const char *name, int64_t size);
+void onnx_bind_dim(onnx_import *x, const char *name, int64_t size);
 /*
  * Floats that depend on no input and have at least so many elements are
  * computed at once, and bound like initialisers. 0, the default: none are.

@@ -81,7 +81,7 @@ static bool open_net(struct test *t, struct net *n, int64_t batch, bool drawn)
 	tn_onnx_fold(n->m, 2);
 	tn_onnx_train(n->m, false, drawn);
 	snprintf(dim, sizeof dim, "%.250s[0]", tn_onnx_input(n->m, 0)->name);
-	if (tn_onnx_set_dim(n->m, dim, batch) < 0 ||
+	if (tn_onnx_bind_dim(n->m, dim, batch) < 0 ||
 		tn_onnx_build(&n->p, n->m) < 0)
 		return false;
 	for (int32_t i = 0; drawn && i < tn_program_n_params(n->p); i++) {

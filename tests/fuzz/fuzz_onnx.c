@@ -41,7 +41,7 @@ static void set_dims(onnx_import *x, const onnx_model *m, arena *a)
 
 		for (int32_t k = 0; k < p->type.rank; k++)
 			if (p->type.dim[k] < 0)
-				onnx_set_dim(x, arena_printf(a, "%s[%d]",
+				onnx_bind_dim(x, arena_printf(a, "%s[%d]",
 							p->name, (int)k), 2);
 	}
 }

@@ -167,14 +167,14 @@ static void test_pinned_inputs(void **state)
 	assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
 	assert_string_equal(tn_context_diag(c)->rule, "onnx.dim");
 	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
-		assert_int_equal(tn_onnx_set_dim(m, none[i], 6), TN_EINVAL);
+		assert_int_equal(tn_onnx_bind_dim(m, none[i], 6), TN_EINVAL);
 		assert_string_equal(tn_context_diag(c)->rule, "onnx.dim");
 		assert_non_null(strstr(tn_context_diag(c)->text, "it has N"));
 	}
-	assert_int_equal(tn_onnx_set_dim(m, "N", -1), TN_EINVAL);
-	assert_int_equal(tn_onnx_set_dim(m, "x[0]", 5), TN_OK);
-	assert_int_equal(tn_onnx_set_dim(m, "x[0]", 6), TN_OK);
-	assert_int_equal(tn_onnx_set_dim(m, "N", 6), TN_OK);
+	assert_int_equal(tn_onnx_bind_dim(m, "N", -1), TN_EINVAL);
+	assert_int_equal(tn_onnx_bind_dim(m, "x[0]", 5), TN_OK);
+	assert_int_equal(tn_onnx_bind_dim(m, "x[0]", 6), TN_OK);
+	assert_int_equal(tn_onnx_bind_dim(m, "N", 6), TN_OK);
 	assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
 	assert_string_equal(tn_context_diag(c)->rule, "onnx.value");
 	assert_int_equal(tn_onnx_give(m, 1, 1, &a), TN_OK);

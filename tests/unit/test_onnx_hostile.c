@@ -448,7 +448,7 @@ static void runs_evil(tn_context *c, const char *path)
 	char *text;
 
 	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
-	assert_int_equal(tn_onnx_set_dim(m, EVIL "dim", 2), TN_OK);
+	assert_int_equal(tn_onnx_bind_dim(m, EVIL "dim", 2), TN_OK);
 	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
 	assert_string_equal(tn_program_input(p, 0)->name, EVIL "x");
 	assert_int_equal(tn_program_run(p, &in, &out), TN_OK);
@@ -491,7 +491,7 @@ static void test_names_that_are_code(void **state)
 	write_evil(path, "F" EVIL);
 	assert_int_equal(tn_context_new(&c, NULL), TN_OK);
 	assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
-	assert_int_equal(tn_onnx_set_dim(m, EVIL "dim", 2), TN_OK);
+	assert_int_equal(tn_onnx_bind_dim(m, EVIL "dim", 2), TN_OK);
 	assert_int_equal(tn_onnx_build(&p, m), TN_EINVAL);
 	assert_string_equal(tn_context_diag(c)->rule, "onnx.operator");
 	tn_onnx_free(m);
