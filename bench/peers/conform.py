@@ -1,7 +1,16 @@
-"""conform.py [--write] FOLDER: ONNX's node tests, run by ONNX Runtime.
+"""conform.py FOLDER                        ONNX's node tests, run by ONNX Runtime
+conform.py --write FOLDER                   writes these tests
+conform.py --exact TENON FOLDER NAME...     who is nearer to the exact values
 
 With --write the node tests of the onnx that is installed are written to FOLDER
 instead, a folder each, as tools/conform_onnx.sh reads them.
+
+With --exact the tests NAME are computed in f64, too: by ONNX's own reference, with
+all types of floats in the model changed to f64. The table has, for all outputs of
+floats together, how many elements the test's values and ours differ in, as `tenon
+check` counts; in how many of these ours are nearer to those of f64; and over all
+elements the root mean square of the distance, ours and the test's. Exit code 1: of the
+elements of a test that differ, the test's are nearer in more than half.
 
 The same comparison as `tenon check`: |x - y| <= 1e-7 + 1e-3 |y|, equal types and
 shapes; NaN is NaN. Values of types that NumPy has not, such as bfloat16, go
@@ -164,7 +173,98 @@ def write(folder):
     return 0
 
 
+# ---- who is nearer ----
+
+FLOATS = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16,
+          onnx.TensorProto.BFLOAT16)
+DOUBLE = onnx.TensorProto.DOUBLE
+
+
+def as_double(t):
+    if t.data_type in FLOATS:
+        t.CopyFrom(numpy_helper.from_array(
+            numpy_helper.to_array(t).astype("float64"), t.name))
+
+
+def in_f64(model):
+    """The model with all floats of 64 bits."""
+    m = onnx.ModelProto()
+    m.CopyFrom(model)
+    for x in list(m.graph.input) + list(m.graph.output):
+        if x.type.tensor_type.elem_type in FLOATS:
+            x.type.tensor_type.elem_type = DOUBLE
+    del m.graph.value_info[:]
+    for t in m.graph.initializer:
+        as_double(t)
+    for node in m.graph.node:
+        for a in node.attribute:
+            if a.name in ("to", "dtype", "softmax_precision") and (
+                    a.i in FLOATS):
+                a.i = DOUBLE
+            if a.HasField("t"):
+                as_double(a.t)
+    return m
+
+
+def by_tenon(tenon, model, feed):
+    """The outputs, of types that NumPy has."""
+    import subprocess
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, "model.onnx")
+        m = onnx.ModelProto()
+        m.ParseFromString(with_casts(model))
+        onnx.save(m, path)
+        command = [tenon, "run", path, "--output", d]
+        for x, v in zip(m.graph.input, feed):
+            numpy.save(os.path.join(d, "in.%s.npy" % x.name), v)
+            command += ["--input", "%s=%s/in.%s.npy" % (x.name, d, x.name)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        return [numpy.load(os.path.join(d, y.name + ".npy"))
+                for y in m.graph.output]
+
+
+def nearer(tenon, folder):
+    """(elements that differ, of these ours nearer, rms ours, rms the test's)"""
+    from onnx.reference import ReferenceEvaluator
+
+    model = onnx.load(os.path.join(folder, "model.onnx"))
+    ports = list(model.graph.input) + list(model.graph.output)
+    n = len(model.graph.input)
+    at = os.path.join(folder, "test_data_set_0")
+    values = [value("%s/%s_%d.pb" % (at, *(("input", i) if i < n else
+                                           ("output", i - n))), x.type)
+              for i, x in enumerate(ports)]
+    elems = [x.type.tensor_type.elem_type for x in ports]
+    exact = ReferenceEvaluator(in_f64(model)).run(None, {
+        x.name: v.astype("float64") if e in FLOATS else v
+        for x, v, e in zip(ports[:n], values, elems)})
+    ours = by_tenon(tenon, model, map(fed, values[:n], elems))
+    got, want, right = (numpy.concatenate([
+        numpy.asarray(v, "float64").ravel()
+        for v, e in zip(x, elems[n:]) if e in FLOATS])
+        for x in (ours, values[n:], exact))
+    apart = abs(got - want) > 1e-7 + 1e-3 * abs(want)
+    won = abs(got - right) < abs(want - right)
+    return (int(apart.sum()), int((apart & won).sum()),
+            *(float(((x - right) ** 2).mean() ** .5) for x in (got, want)))
+
+
+def exact(tenon, root, names):
+    print("| test | differ | ours nearer | rms, ours | rms, the test's |\n"
+          "|---|---|---|---|---|")
+    lost = 0
+    for name in names:
+        row = nearer(tenon, os.path.join(root, name))
+        lost += 2 * row[1] < row[0]
+        print("| %s | %d | %d | %.2g | %.2g |" % (name, *row), flush=True)
+    return 1 if lost else 0
+
+
 def main():
+    if sys.argv[1:2] == ["--exact"]:
+        return exact(sys.argv[2], sys.argv[3], sys.argv[4:])
     if "--write" in sys.argv[1:]:
         return write(sys.argv[-1])
     root, failed, n = sys.argv[-1], collections.Counter(), 0

@@ -16,7 +16,7 @@ above 1 ours is faster. `apart` is the greatest difference between our output
 and ONNX Runtime's; `of greatest` the same divided by the greatest element. On a
 machine that does other work, too, only `apart` means something.
 
-With --forms instead: nine small nets in sixteen forms each, by both exporters,
+With --forms instead: nine small nets in 22 forms each, by both exporters,
 opsets 17 to 23, f32, f16 and bf16, quantised and optimised by ONNX Runtime's
 tools (zoo_forms.py); only values are compared, not time.
 

@@ -1,6 +1,6 @@
 """zoo_forms.py: small nets in every form in which models come today: by both
 exporters of torch, opsets 17 to 23, f32, f16 and bf16, quantised by ONNX
-Runtime's tools in four ways, and optimised by it. zoo.py --forms runs this.
+Runtime's tools in eight ways, and optimised by it. zoo.py --forms runs this.
 
 A form is compared with ONNX Runtime on the same file, without optimisation; if
 that cannot run it (convolutions of bf16), with what torch computes. The greatest
@@ -188,37 +188,66 @@ def calibration(x):
     return Reader()
 
 
+def with_bits(plain, path, bits, qdq):
+    """Weights of products in blocks of 16, of so many bits."""
+    import onnx
+    from onnxruntime import quantization as q
+    from onnxruntime.quantization.matmul_nbits_quantizer import (
+        DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer)
+
+    m = MatMulNBitsQuantizer(onnx.load(plain), algo_config=(
+        DefaultWeightOnlyQuantConfig(
+            block_size=16, is_symmetric=False, bits=bits,
+            quant_format=q.QuantFormat.QDQ if qdq
+            else q.QuantFormat.QOperator)))
+    m.process()
+    m.model.save_model_to_file(path)
+
+
+# kind: format, types of activations and weights, limited to 7 bits
+STATIC = {
+    "qdq": ("QDQ", "QUInt8", "QInt8", True),
+    "qdq16": ("QDQ", "QUInt16", "QInt8", False),
+    "qdq4": ("QDQ", "QUInt8", "QInt4", False),
+    "qoperator": ("QOperator", "QUInt8", "QInt8", True),
+}
+
+
 def quantised(kind):
-    """kind: qdq, qdq16, qoperator, dynamic, bits4"""
+    """kind: one of STATIC, dynamic, bits4, bits8, bits4_qdq"""
     def make(net, x, path):
-        import onnx
         from onnxruntime import quantization as q
 
         with tempfile.TemporaryDirectory() as d:
             plain = os.path.join(d, "plain.onnx")
-            export(net, x, plain, 21 if kind == "qdq16" else 17,
-                   kind == "qdq16")
+            newer = kind in ("qdq16", "qdq4", "bits4_qdq")
+            export(net, x, plain, 21 if newer else 17, newer)
             if kind == "dynamic":
                 q.quantize_dynamic(plain, path, reduce_range=True,
                                    weight_type=q.QuantType.QInt8)
-            elif kind == "bits4":
-                from onnxruntime.quantization.matmul_nbits_quantizer import (
-                    MatMulNBitsQuantizer)
-
-                m = MatMulNBitsQuantizer(onnx.load(plain), block_size=16,
-                                         is_symmetric=False)
-                m.process()
-                m.model.save_model_to_file(path)
+            elif kind.startswith("bits"):
+                with_bits(plain, path, int(kind[4]), kind.endswith("qdq"))
             else:
+                form, a, w, seven = STATIC[kind]
                 q.quantize_static(
                     plain, path, calibration(x), per_channel=True,
-                    reduce_range=kind != "qdq16",
-                    quant_format=q.QuantFormat.QOperator
-                    if kind == "qoperator" else q.QuantFormat.QDQ,
-                    activation_type=q.QuantType.QUInt16
-                    if kind == "qdq16" else q.QuantType.QUInt8,
-                    weight_type=q.QuantType.QInt8)
+                    reduce_range=seven, quant_format=q.QuantFormat[form],
+                    activation_type=q.QuantType[a],
+                    weight_type=q.QuantType[w])
     return make
+
+
+def halved(net, x, path):
+    """f16 by ONNX Runtime's converter, which keeps inputs and outputs."""
+    import onnx
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    with tempfile.TemporaryDirectory() as d:
+        plain = os.path.join(d, "plain.onnx")
+        y = export(net, x, plain, 17, False)
+        onnx.save(convert_float_to_float16(onnx.load(plain),
+                                           keep_io_types=True), path)
+        return y
 
 
 def optimised(first):
@@ -246,16 +275,22 @@ FORMS = {
     "dynamo18": (exported(18, True), 1e-5),
     "dynamo20": (exported(20, True), 1e-5),
     "dynamo21": (exported(21, True), 1e-5),
+    "dynamo22": (exported(22, True), 1e-5),
     "dynamo23": (exported(23, True), 1e-5),
     "legacy17": (exported(17, False), 1e-5),
+    "legacy19": (exported(19, False), 1e-5),
     "legacy20": (exported(20, False), 1e-5),
     "f16": (exported(20, True, "float16"), 1e-2),
+    "f16_converted": (halved, 1e-2),
     "bf16": (exported(20, True, "bfloat16"), 5e-2),
     "qdq": (quantised("qdq"), 2.5e-2),
     "qdq16": (quantised("qdq16"), 1e-3),
+    "qdq4": (quantised("qdq4"), 2.5e-2),
     "qoperator": (quantised("qoperator"), 2.5e-2),
     "dynamic": (quantised("dynamic"), 2.5e-2),
     "bits4": (quantised("bits4"), 1e-5),
+    "bits4_qdq": (quantised("bits4_qdq"), 1e-5),
+    "bits8": (quantised("bits8"), 1e-5),
     "optimised": (optimised(exported(17, False)), 1e-5),
     "optimised_qdq": (optimised(quantised("qdq")), 2.5e-2),
     "optimised_dynamic": (optimised(quantised("dynamic")), 2.5e-2),
