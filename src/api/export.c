@@ -332,7 +332,7 @@ static void write_program(void *arg)
 	api_export *k = arg;
 	tn_program *p = k->p;
 	int32_t n = p->ir->input.n;
-	const void **test;
+	const void **test, **data;
 
 	api_export_check(k);
 	api_want_shapes(p);
@@ -342,8 +342,11 @@ static void write_program(void *arg)
 			"numbers only");
 	k->a = arena_child(p->a);
 	k->ir = p->ir;
-	k->data = p->bound != NULL ? p->bound
-				   : arena_array(k->a, const void *, n + 1);
+	data = arena_array(k->a, const void *, n + 1);
+	for (int32_t i = 0; i < n && p->bound != NULL; i++)
+		if (i >= p->n_free || p->pinned[i])
+			data[i] = p->bound[i];
+	k->data = data;
 	k->pinned = p->pinned;
 	if (k->o.inputs != NULL && k->o.by != TN_EXPORT_BY_NOTHING) {
 		test = arena_array(k->a, const void *, n + 1);
