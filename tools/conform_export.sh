@@ -1,16 +1,26 @@
 #!/usr/bin/env bash
-# conform_export.sh [--parts K,N] [BUILD] [DIR]: ONNX's node tests as exported C:
+# conform_export.sh [--parts K,N] [BUILD] [DIR]
+# conform_export.sh --net NAME [BUILD]
+#
+# ONNX's node tests as exported C:
 # each model is exported with the inputs of its test, compiled as C99 with all
 # warnings, by gcc and by clang in turn, and run: on plain memory, in slices, with
 # guards; its results are compared with the interpreter, which tenon check compares
 # with ONNX, and with the bits of compiled kernels. The functions that the C calls
 # must be those that it names. Of the tests, those whose number is K modulo N.
 # Without DIR: Debian's libonnx-testdata, or the folder that TN_ONNX_TESTS names.
+# --net: one of the nine nets that the ONNX project publishes (light_NAME.onnx) by
+# all compilers, with the bits of compiled kernels, with vectors and as C99;
+# TN_ONNX_NETS names the folder, as for conform_nets.sh.
 #   FLAGS    for the compilers, beside those of the Makefile (default -O1)
 #   EXPORT   options of tenon export --c
 # Exit status 0: none failed; 1: some did; 77: there are no tests or no compiler.
 set -u
-part=0 parts=1
+part=0 parts=1 net=
+if [ "${1:-}" = --net ]; then
+	net=$2
+	shift 2
+fi
 if [ "${1:-}" = --parts ]; then
 	part=${2%,*} parts=${2#*,}
 	shift 2
@@ -18,7 +28,7 @@ fi
 cd "$(dirname "$0")/.." || exit 1
 build=$(realpath "${1:-build}")
 data=${2:-${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data/node}}
-[ -d "$data" ] || { echo "skipped: $data is not there: install libonnx-testdata"; exit 77; }
+[ -n "$net" ] || [ -d "$data" ] || { echo "skipped: $data is not there: install libonnx-testdata"; exit 77; }
 compilers=()
 for cc in gcc clang; do
 	command -v $cc >/dev/null && compilers+=($cc)
@@ -35,30 +45,30 @@ names_of() { # names_of MODEL: of its inputs, a line each
 		2>/dev/null
 }
 
-one() { # one DIR COMPILER
-	local dir=$1 out=$tmp/out inputs=() names=() i rule
-	mapfile -t names < <(names_of "$dir/model.onnx")
-	for i in "${!names[@]}"; do
-		[ ! -f "$dir/test_data_set_0/input_$i.pb" ] ||
-			inputs+=(--input "${names[i]}=$dir/test_data_set_0/input_$i.pb")
-	done
-	rm -rf "$out"
+export_as() { # export_as NAME MODEL OPTION...
+	local name=$1 model=$2 rule
+	shift 2
+	rm -rf "$tmp/out"
 	# shellcheck disable=SC2086 # options are words
-	if ! "$build/tenon" export --c "$out" --name net ${EXPORT:-} \
-		"$dir/model.onnx" "${inputs[@]}" >"$tmp/log" 2>&1; then
-		rule=$(grep -o 'error\[[a-z_.]*\][^;]*' "$tmp/log" | head -n 1)
-		echo "refused ${dir##*/}: ${rule:-$(head -n 1 "$tmp/log")}"
-		refused=$((refused + 1))
-		return
-	fi
+	"$build/tenon" export --c "$tmp/out" --name net ${EXPORT:-} "$model" "$@" \
+		>"$tmp/log" 2>&1 && return
+	rule=$(grep -o 'error\[[a-z_.]*\][^;]*' "$tmp/log" | head -n 1)
+	echo "refused $name: ${rule:-$(head -n 1 "$tmp/log")}"
+	refused=$((refused + 1))
+	return 1
+}
+
+compile() { # compile NAME COMPILER: and run its test
+	local name=$1 out=$tmp/out
+	make -s -C "$out" clean
 	if ! make -s -C "$out" CC="$2" \
 		CFLAGS="-std=c99 -pedantic -Wall -Wextra -Werror $flags" check \
 		>"$tmp/log" 2>&1; then
-		echo "FAILED ${dir##*/} ($2): $(head -n 3 "$tmp/log" | tr '\n' ' ')"
+		echo "FAILED $name ($2): $(head -n 3 "$tmp/log" | tr '\n' ' ')"
 		failed=$((failed + 1))
 		return
 	fi
-	python3 - "$out" <<'END' >"$tmp/log" 2>&1 || { echo "FAILED ${dir##*/}: $(cat "$tmp/log")"; failed=$((failed + 1)); return; }
+	python3 - "$out" <<'END' >"$tmp/log" 2>&1 || { echo "FAILED $name: $(cat "$tmp/log")"; failed=$((failed + 1)); return; }
 import json, subprocess, sys
 may = {"memcpy", "memset"} | set(json.load(open(sys.argv[1] + "/net.json"))["libm"])
 uses = subprocess.run(["nm", "-u", sys.argv[1] + "/net.o"], capture_output=True, text=True).stdout.split()
@@ -68,6 +78,42 @@ END
 	passed=$((passed + 1))
 }
 
+one() { # one DIR COMPILER
+	local dir=$1 inputs=() names=() i
+	mapfile -t names < <(names_of "$dir/model.onnx")
+	for i in "${!names[@]}"; do
+		[ ! -f "$dir/test_data_set_0/input_$i.pb" ] ||
+			inputs+=(--input "${names[i]}=$dir/test_data_set_0/input_$i.pb")
+	done
+	export_as "${dir##*/}" "$dir/model.onnx" "${inputs[@]}" &&
+		compile "${dir##*/}" "$2"
+}
+
+whole_net() { # whole_net FILE
+	local cc dialect
+	for dialect in gnu c99; do
+		export_as "$net" "$1" --test kernels --dialect $dialect || continue
+		for cc in "${compilers[@]}"; do
+			compile "$net" "$cc"
+		done
+	done
+	echo "$passed passed, $failed failed, $refused refused"
+	[ $((failed + refused)) -eq 0 ]
+	exit
+}
+
+if [ -n "$net" ]; then
+	dirs=("${TN_ONNX_NETS:-}")
+	case $net in
+	squeezenet | shufflenet) dirs+=(../*/data/onnx-light) ;;
+	esac
+	for dir in "${dirs[@]}"; do
+		[ -z "$dir" ] || [ ! -f "$dir/light_$net.onnx" ] ||
+			whole_net "$dir/light_$net.onnx"
+	done
+	echo "skipped: TN_ONNX_NETS names no folder with light_$net.onnx"
+	exit 77
+fi
 while read -r dir; do
 	n=$((n + 1))
 	[ $((n % parts)) -eq "$part" ] || continue

@@ -226,10 +226,21 @@ static void put_threads(str *out, const export_net *x, const char *upper)
 		name, name, upper, name, upper, name);
 }
 
+/* Does it call a function of libm that may round in its own way? Square roots are
+ * exact everywhere. */
+static bool has_own_libm(const export_net *x)
+{
+	for (int32_t i = 0; x->libm[i] != NULL; i++)
+		if (strcmp(x->libm[i], "sqrt") != 0 &&
+			strcmp(x->libm[i], "sqrtf") != 0)
+			return true;
+	return false;
+}
+
 /* When the bits of the library are expected. */
 static void put_bits(str *out, const export_net *x)
 {
-	bool libm = x->libm[0] != NULL;
+	bool libm = has_own_libm(x);
 
 	str_printf(out,
 		"\n/* Where products and sums are fused as they were%s, bits are "

@@ -188,7 +188,7 @@ cross() { # cross NAME COMMAND RUN FLAGS: of what can compile and run
 		echo "skipped: no compiler, C library or emulator for $name"
 		return
 	fi
-	for dir in lanes1 lanes4 plain plain_small; do
+	for dir in lanes1 lanes4 plain plain_small cross_net cross_step; do
 		make -s -C $dir clean
 		expect 0 '' make -s -C $dir CC="$cc" ARCH="$flags" \
 			CFLAGS="$warn -O1" soft_test
@@ -200,6 +200,15 @@ for n in 1 4; do
 	expect 0 '' "$tenon" export --c lanes$n --name soft --lanes $n --no-fma \
 		"$root/examples/softmax.tn"
 	check lanes$n gcc -O1
+done
+# A net, and a step of its training.
+for name in net step; do
+	options=$size
+	[ $name = net ] || options="--train --batch 4 --optimizer sgd_momentum"
+	# shellcheck disable=SC2086 # options are words
+	expect 0 '' "$tenon" export --c cross_$name --name soft --lanes 4 --no-fma \
+		$options "$small"
+	check cross_$name gcc -O1
 done
 grep -q vector_size lanes1/soft.c && fail "vectors with --lanes 1"
 # C99 alone: no word of GNU C; what it calls is named; small code.
@@ -253,6 +262,29 @@ cross 'processors without FMA' gcc '' -march=x86-64
 cross '32 bits' gcc '' '-m32 -msse2 -mfpmath=sse'
 cross AArch64 aarch64-linux-gnu-gcc qemu-aarch64 -static
 cross '32-bit Arm' arm-linux-gnueabihf-gcc qemu-arm -static
+# A step of training on a board with a Cortex-M3, which has no floats.
+board() {
+	local cc="arm-none-eabi-gcc -mcpu=cortex-m3 -mthumb --specs=rdimon.specs"
+	local here=$root/examples/cortex_m needed
+	echo 'int main(void) { return 0; }' >empty.c
+	if ! command -v qemu-system-arm >/dev/null ||
+		! $cc empty.c -o empty 2>/dev/null; then
+		echo "skipped: no compiler, C library or emulator for Cortex-M"
+		return
+	fi
+	expect 0 '' "$tenon" export --c board --name soft --dialect c99 --small \
+		--train --batch 4 --optimizer sgd_momentum "$small"
+	needed=$(sed -n 's/^NEEDED = //p' board/Makefile)
+	# shellcheck disable=SC2086 # flags are words
+	$cc $warn -O2 $needed -c board/soft.c board/soft_weights.c board/soft_test.c &&
+		$cc -c "$here/vectors.c" &&
+		$cc -T "$here/mps2.ld" vectors.o soft.o soft_weights.o soft_test.o \
+			-lm -o board.elf 2>board.log || fail "for a board: $(cat board.log)"
+	expect 0 'passed, with the bits of the library' timeout 100 \
+		qemu-system-arm -M mps2-an385 -nographic -semihosting \
+		-kernel board.elf
+}
+board
 expect 2 'there are 1, 4, 8 and 16' "$tenon" export --c x --lanes 3 "$model"
 
 # ---- steps of training ----
@@ -300,6 +332,14 @@ out=$("$root/tools/conform_export.sh" --parts 7,80 "$build") || {
 	[ $? -eq 77 ] || fail "conform_export.sh: $out"
 }
 echo "${out##*$'\n'}"
+# Values that make an input are no values of it.
+mkdir given
+cp -r "${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data/node}"/test_identity_opt \
+	"${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data/node}"/test_loop16_seq_none \
+	given 2>/dev/null && {
+	"$root/tools/conform_export.sh" "$build" "$tmp/given" ||
+		fail "models whose inputs are given"
+}
 out=$(EXPORT="--dialect c99" "$root/tools/conform_export.sh" --parts 3,120 "$build") || {
 	[ $? -eq 77 ] || fail "conform_export.sh: $out"
 }
