@@ -316,6 +316,12 @@ for dir in learn other_rule plain_net plain_step wide; do
 	awk -v of=$dir '$2 >= 2048 {print "FAILED: " of ": " $0; bad = 1} END {exit bad || NR == 0}' \
 		stack.su || fail "stack of $dir"
 done
+# The example.
+expect 0 '' "$tenon" export --c net_step --name net --train --batch 4 --lr 0.02 "$small"
+make -s -C net_step CC=gcc libnet.a
+expect 0 '' gcc -std=c99 -Wall -Wextra -Werror -O2 -Inet_step \
+	"$root/examples/export_step.c" net_step/libnet.a -lm -o learns
+expect 0 'after 400 steps' ./learns
 # What is frozen is a constant.
 kept=$(grep -c '"at":' learn/step.json)
 less=$(grep -c '"at":' other_rule/step.json)
