@@ -209,9 +209,8 @@ static tensor *from_buffer(context *c, PyObject *o)
 
 /* ---- all of them ---- */
 
-static tensor *from_number(context *c, PyObject *o, tn_dtype t)
+static tensor *from_number(context *c, PyObject *o, tn_dtype t, place p)
 {
-	place p = place_here();
 	uint64_t cell = 0;
 
 	return put(t, &cell, 0, o)
@@ -252,9 +251,18 @@ static tensor *from_other(context *c, PyObject *o, int like)
 		return refuse(o);
 	}
 	if (number_dtype(n, like, &t))
-		x = from_number(c, n, t);
+		x = from_number(c, n, t, place_here());
 	Py_DECREF(n);
 	return x;
+}
+
+tensor *convert_at(context *c, PyObject *o, int like, place p)
+{
+	tn_dtype t;
+
+	if (tensor_is(o))
+		return (tensor *)Py_NewRef(o);
+	return number_dtype(o, like, &t) ? from_number(c, o, t, p) : convert(c, o, like);
 }
 
 tensor *convert(context *c, PyObject *o, int like)
@@ -264,7 +272,7 @@ tensor *convert(context *c, PyObject *o, int like)
 	if (tensor_is(o))
 		return (tensor *)Py_NewRef(o);
 	if (number_dtype(o, like, &t))
-		return from_number(c, o, t);
+		return from_number(c, o, t, place_here());
 	if (is_list(o))
 		return from_list(c, o, NULL, like);
 	if (PyObject_CheckBuffer(o) && !PyBytes_Check(o))
@@ -280,7 +288,7 @@ tensor *convert_to(context *c, PyObject *o, tn_dtype t)
 	if (is_list(o))
 		return from_list(c, o, &t, LIKE_NOTHING);
 	if (PyBool_Check(o) || PyLong_Check(o) || PyFloat_Check(o))
-		return from_number(c, o, t);
+		return from_number(c, o, t, place_here());
 	x = convert(c, o, (int)t);
 	if (x == NULL || !tn_is_valid(x->x) || tn_tensor_dtype(x->x) == t)
 		return x;

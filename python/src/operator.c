@@ -27,14 +27,8 @@ static tensor *cast(context *c, tensor *x, tn_dtype t)
 		       : (tensor *)row_call(c, "cast", 1, &x, 1, &to);
 }
 
-/* The other operand, where a plain number meets the tensor's dtype. */
-static tensor *other(context *c, PyObject *o, tn_dtype like)
-{
-	return convert(c, o, (int)like);
-}
-
-/* Both in one dtype; new references in pair. */
-static bool meet(context *c, PyObject *x, PyObject *y, bool real, tensor **pair)
+/* Both in one dtype: a plain number in the tensor's. New references in pair. */
+static bool meet(context *c, PyObject *x, PyObject *y, bool real, tensor **pair, place p)
 {
 	tensor *t = (tensor *)(tensor_is(x) ? x : y), *given[2];
 	tn_dtype like, common;
@@ -45,8 +39,8 @@ static bool meet(context *c, PyObject *x, PyObject *y, bool real, tensor **pair)
 		return false;
 	}
 	like = tn_tensor_dtype(t->x);
-	given[0] = other(c, x, like);
-	given[1] = given[0] != NULL ? other(c, y, like) : NULL;
+	given[0] = convert_at(c, x, (int)like, p);
+	given[1] = given[0] != NULL ? convert_at(c, y, (int)like, p) : NULL;
 	if (given[1] != NULL && tn_is_valid(given[0]->x) && tn_is_valid(given[1]->x)) {
 		common = dtype_common(tn_tensor_dtype(given[0]->x),
 			tn_tensor_dtype(given[1]->x));
@@ -82,18 +76,20 @@ static PyObject *binary(PyObject *x, PyObject *y, const op *p, bool real)
 	tensor *t = (tensor *)(tensor_is(x) ? x : y), *pair[2];
 	const char *row;
 	PyObject *o;
+	place here;
 
 	if (!is_operand(x) || !is_operand(y)) {
 		Py_RETURN_NOTIMPLEMENTED;
 	}
 	if (!context_enter(t->c))
 		return NULL;
-	if (!meet(t->c, x, y, real, pair)) {
+	here = place_here();
+	if (!meet(t->c, x, y, real, pair, here)) {
 		context_leave(t->c);
 		return NULL;
 	}
 	row = row_of(p, tn_tensor_dtype(pair[0]->x));
-	o = row != NULL ? row_call(t->c, row, 2, pair, 0, NULL)
+	o = row != NULL ? row_call_at(t->c, row, 2, pair, 0, NULL, here)
 			: unsupported(p, tn_tensor_dtype(pair[0]->x));
 	Py_DECREF((PyObject *)pair[0]);
 	Py_DECREF((PyObject *)pair[1]);

@@ -107,6 +107,8 @@ enum { LIKE_NOTHING = -1 };
 /* A tensor from a tensor, number, nested list or buffer. like: the dtype that
  * plain numbers take if they fit its kind, or LIKE_NOTHING. New reference. */
 tensor *convert(context *c, PyObject *o, int like);
+/* The same at a place that is known: finding the user's line takes a while. */
+tensor *convert_at(context *c, PyObject *o, int like, place p);
 /* The same in this dtype. */
 tensor *convert_to(context *c, PyObject *o, tn_dtype t);
 /* The dtype that a plain number asks for; false: it is not one. */
@@ -130,6 +132,8 @@ int row_init(PyObject *module);
 /* A call with tensors; one result, or a tuple (many). */
 PyObject *row_call(context *c, const char *op, int32_t n_in, tensor **in,
 	int32_t n_attrs, const tn_attr *attrs);
+PyObject *row_call_at(context *c, const char *op, int32_t n_in, tensor **in,
+	int32_t n_attrs, const tn_attr *attrs, place p);
 int operator_init(PyObject *module);
 extern PyType_Slot operator_slots[];
 PyObject *index_get(PyObject *self, PyObject *key);

@@ -34,6 +34,7 @@ static PyTypeObject *row_type;
 struct call {
 	context *c;
 	const char *op;
+	place at;
 	int like; /* dtype that plain numbers take */
 	int32_t n_in, n_attrs;
 	tensor *in[MAX_OUT];
@@ -61,7 +62,7 @@ static bool operand(struct call *k, PyObject *o)
 		error_say("python.operands", "more than %d operands", MAX_OUT);
 		return false;
 	}
-	t = convert(k->c, o, k->like);
+	t = convert_at(k->c, o, k->like, k->at);
 	if (t == NULL)
 		return false;
 	k->in[k->n_in++] = t;
@@ -174,13 +175,14 @@ static PyObject *make(struct call *k, int n_results)
 	int n = n_results > 0    ? n_results
 		: n_results == 0 ? OWN_RESULTS
 				 : MAX_OUT;
-	tn_tensor *in[MAX_OUT], *out[MAX_OUT] = {NULL};
-	place p = place_here();
+	tn_tensor *in[MAX_OUT], *out[MAX_OUT];
 	tn_status s;
 
 	for (int32_t i = 0; i < k->n_in; i++)
 		in[i] = k->in[i]->x;
-	s = tn_at_call(p.file, p.line, k->c->c, k->op, k->n_in, in, k->n_attrs,
+	for (int i = 0; i < n; i++)
+		out[i] = NULL;
+	s = tn_at_call(k->at.file, k->at.line, k->c->c, k->op, k->n_in, in, k->n_attrs,
 		k->attr, n, out);
 	if (s < 0)
 		return error_raise(k->c);
@@ -199,14 +201,19 @@ static const row_entry *find(const char *name)
 PyObject *row_call(context *c, const char *op, int32_t n_in, tensor **in,
 	int32_t n_attrs, const tn_attr *attrs)
 {
-	tn_tensor *x[4], *out[MAX_OUT] = {NULL};
-	place p = place_here();
+	return row_call_at(c, op, n_in, in, n_attrs, attrs, place_here());
+}
+
+PyObject *row_call_at(context *c, const char *op, int32_t n_in, tensor **in,
+	int32_t n_attrs, const tn_attr *attrs, place p)
+{
+	tn_tensor *x[4], *out = NULL;
 
 	for (int32_t i = 0; i < n_in && i < 4; i++)
 		x[i] = in[i]->x;
-	if (tn_at_call(p.file, p.line, c->c, op, n_in, x, n_attrs, attrs, 1, out) < 0)
+	if (tn_at_call(p.file, p.line, c->c, op, n_in, x, n_attrs, attrs, 1, &out) < 0)
 		return error_raise(c);
-	return tensor_wrap(c, out[0]);
+	return tensor_wrap(c, out);
 }
 
 /* The tensor in this place; of a list, its first. */
@@ -227,19 +234,26 @@ static int kind_of(int t)
 
 /* The first tensor among what was given says the context. Plain numbers take the
  * dtype of the first float, else of the first whole number, else of the first bool:
- * in where(c, x, 0.0) that of x. */
-static bool begin(struct call *k, PyObject *const *given, int n)
+ * in where(c, x, 0.0) that of x. e NULL: all that was given are operands. */
+static bool begin(struct call *k, const row_entry *e, PyObject *const *given, int n)
 {
-	const tensor *first = NULL, *t;
+	const tensor *first = NULL;
+	bool is_tensor = true; /* each operand */
 
-	k->like = LIKE_NOTHING;
 	for (int i = 0; i < n; i++) {
+		const tensor *t = tensor_in(given[i]);
+
+		first = first != NULL ? first : t;
+		if (given[i] != NULL && t == NULL &&
+			(e == NULL || e->params[i].kind == 'T' || e->params[i].kind == 'V'))
+			is_tensor = false;
+	}
+	k->like = LIKE_NOTHING;
+	for (int i = 0; i < n && !is_tensor; i++) {
+		const tensor *t = tensor_in(given[i]);
 		int dtype;
 
-		if ((t = tensor_in(given[i])) == NULL)
-			continue;
-		first = first != NULL ? first : t;
-		if (!tn_is_valid(t->x))
+		if (t == NULL || !tn_is_valid(t->x))
 			continue;
 		dtype = (int)tn_tensor_dtype(t->x);
 		if (k->like == LIKE_NOTHING || kind_of(dtype) > kind_of(k->like))
@@ -337,10 +351,13 @@ static bool fill_own(struct call *k, PyObject *args, PyObject *kwargs)
 static PyObject *row_do(PyObject *self, PyObject *args, PyObject *kwargs)
 {
 	row *r = (row *)self;
-	PyObject *given[MAX_ARGS] = {NULL}, *o = NULL, *bytes = NULL;
+	PyObject *given[MAX_ARGS], *o = NULL, *bytes = NULL;
 	Py_ssize_t n = PyTuple_Size(args);
+	int n_given = r->e != NULL ? r->e->n_params : MAX_ARGS;
 	struct call k;
 
+	for (int i = 0; i < n_given; i++)
+		given[i] = NULL;
 	k.n_in = k.n_attrs = 0;
 	k.n_text = k.n_ints = 0;
 	if (r->e != NULL && !place_args(r->e, args, kwargs, given))
@@ -353,7 +370,8 @@ static PyObject *row_do(PyObject *self, PyObject *args, PyObject *kwargs)
 	if (r->e == NULL && bytes == NULL)
 		return NULL;
 	k.op = r->e != NULL ? r->e->name : PyBytes_AsString(bytes);
-	if (begin(&k, given, r->e != NULL ? r->e->n_params : MAX_ARGS)) {
+	k.at = place_here();
+	if (begin(&k, r->e, given, n_given)) {
 		if (r->e != NULL ? fill(&k, r->e, given) : fill_own(&k, args, kwargs))
 			o = make(&k, r->e != NULL ? r->e->n_results : 0);
 		let_go(&k);
