@@ -268,6 +268,13 @@ if stage "configure for ASan and UBSan" configure build-asan -Dwerror=false \
 	stage "build for ASan and UBSan" ninja -C build-asan $targets; then
 	meson_tests "tests under ASan and UBSan" build-asan --suite quick \
 		--no-suite planted
+	package=$(tools/targets.py build-asan slow | tr ' ' '\n' | grep '^python/')
+	# shellcheck disable=SC2086
+	if [ -z "$package" ]; then
+		skip "Python package under ASan and UBSan" "there are no headers of CPython"
+	elif stage "Python package, build for ASan and UBSan" ninja -C build-asan $package; then
+		meson_tests "Python package under ASan and UBSan" build-asan python
+	fi
 	golden "golden files under ASan and UBSan" build-asan 2
 fi
 finish

@@ -255,7 +255,8 @@ ir_inst *ir_inst_sum_rows(arena *a, const ir_inst *p, int32_t r,
 	*letter = (in_node){.kind = IN_LETTER, .dtype = TN_I64,
 		.i = p->n_letters};
 	s.letter = letter;
-	memcpy(l, p->letter, (size_t)p->n_letters * sizeof *l);
+	if (p->n_letters > 0)
+		memcpy(l, p->letter, (size_t)p->n_letters * sizeof *l);
 	l[p->n_letters] = (struct in_letter){letter_name(&s), n};
 	out = arena_make(a, ir_inst);
 	out->row = p->row;
