@@ -2,7 +2,8 @@
 """torch_backend.py: the backend of torch.compile beside PyTorch's own.
 
     PYTHONPATH=build/python python bench/peers/torch_backend.py [--only NAME,..] [--list]
-        [--curves] [--gradients N] [--seed N] [--rate LR] [--rounds N] [--no-inductor]
+        [--curves] [--gradients N] [--seed N] [--rate LR] [--steps N]
+        [--rounds N] [--no-inductor]
 
 Twenty architectures of torchvision and transformers, with drawn weights and small inputs.
 For each: are forward and backward programs alone, and how far are the losses of 20
@@ -152,7 +153,7 @@ def measured(f):
     return value, processor_seconds() - start
 
 
-def curves(eager, ours, exact, steps=20):
+def curves(eager, ours, exact, steps):
     """The greatest relative distances of losses: ours to eager's, and both to those in
     f64; and the seconds of our first step."""
     worst, first = [0, 0, 0], 0
@@ -199,7 +200,7 @@ def one(name, a):
     net, loss = NETS[name]()
     net.train()
     eager, ours = Side(net, loss, None, a.rate), Side(net, loss, "tenon", a.rate)
-    worst, first = curves(eager, ours, Side(net, loss, None, a.rate, torch.float64))
+    worst, first = curves(eager, ours, Side(net, loss, None, a.rate, torch.float64), a.steps)
     split = {k: v for k, v in tenon.torch.report().items() if v != "random numbers"}
     n = len(tenon.torch.programs())
     row = [name, str(n), ", ".join(split) or "none", *(f"{w:.1e}" for w in worst),
@@ -233,6 +234,7 @@ def main():
     p.add_argument("--gradients", type=int, default=0, metavar="N")
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--rate", type=float, default=1e-3, help="learning rate")
+    p.add_argument("--steps", type=int, default=20, help="of the losses")
     p.add_argument("--rounds", type=int, default=9)
     a = p.parse_args()
     if a.list:
