@@ -3,7 +3,7 @@
  *
  * Consumes a system; produces a unit for every equation that is computed:
  *
- *   1  substitutes movements and constants into their readers; an output that
+ *   1  substitutes movements, constants and widened integers into their readers; an output that
  *      has the elements of another tensor in the same order becomes an alias
  *   2  drops equations that are no longer needed
  *   3  settles writes in place (settle.h): waits and copies
@@ -91,6 +91,48 @@ static bool is_plain(const sys_eqn *e)
 	return b->form == NULL || ix_form_depth(b->form) <= FUSE_MAX_FLOORS;
 }
 
+/* ---- integers that are only widened ---- */
+
+enum { MOST_WIDENED = 2 }; /* tensors that are read */
+
+/*
+ * Is it a sum of casts and constants, whose integers have at most half of the bits
+ * of the result? *n: how many tensors it reads.
+ */
+static bool is_widened(const ir_system *s, const expr *e, size_t size, int32_t *n)
+{
+	const char *fn = e->kind == EX_CALL ? ir_scalar_at(e->fn)->name : "";
+
+	if (!dtype_is_int(e->dtype))
+		return false;
+	if (e->kind == EX_CONST)
+		return true;
+	if (e->kind == EX_READ)
+		return ++*n <= MOST_WIDENED && !ix_has_fun(e->form) &&
+		       2 * dtype_size(dtype_wide(e->dtype)) <= size;
+	if (e->kind == EX_CAST)
+		return dtype_is_int(e->arg[0]->dtype) &&
+		       is_widened(s, e->arg[0], size, n);
+	return (strcmp(fn, "add") == 0 || strcmp(fn, "sub") == 0) &&
+	       is_widened(s, e->arg[0], size, n) &&
+	       is_widened(s, e->arg[1], size, n);
+}
+
+/*
+ * Does every reader read less memory if it computes this itself? A product then sees
+ * how few bits its factors have.
+ */
+static bool is_widening(const ir_system *s, const sys_eqn *e)
+{
+	int32_t n = 0;
+
+	return e->monoid == IR_SET && e->n_out == 1 && e->push == NULL &&
+	       e->opaque == NULL && e->scan_step == 0 &&
+	       e->n_axes == e->n_left && e->body[0]->kind != EX_CONST &&
+	       is_widened(s, e->body[0],
+		       dtype_size(s->tensor.at[e->out[0]].dtype), &n);
+}
+
 static void put_in(prepare *w)
 {
 	fuse_state *f = w->f;
@@ -104,7 +146,8 @@ static void put_in(prepare *w)
 		if (e->opaque == NULL)
 			fold_count(f, e);
 		if (e->opaque == NULL) {
-			if (eqn_is_movement(e) && is_plain(e))
+			if ((eqn_is_movement(e) && is_plain(e)) ||
+				is_widening(f->s, e))
 				eqn_replace(f->g, e);
 			continue;
 		}

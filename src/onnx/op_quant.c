@@ -96,6 +96,34 @@ int32_t quant_less(node *d, int32_t x, int32_t zero)
 				    on_cast_to(d, zero, TN_I32)));
 }
 
+/*
+ * The zero point, if it is one number that the model gives: a product then has factors
+ * of as few bits as the integers. More than one are a parameter, which may be set to
+ * others. false: it is not known.
+ */
+static bool known_zero(node *d, int32_t zero, int64_t *is)
+{
+	int32_t v = on_in(d, zero);
+	const fact *f = onnx_fact(d->x, v);
+
+	if (f->data == NULL || f->is_free || on_numel(d, v) != 1 ||
+		!dtype_is_int(on_dt(d, v)))
+		return false;
+	*is = dtype_load_i64(on_dt(d, v), f->data, 0);
+	return true;
+}
+
+/* The integers x less the zero point z of input `zero`, in i32. */
+static int32_t less_zero(node *d, int32_t x, int32_t zero, int32_t z)
+{
+	int64_t is;
+
+	if (!known_zero(d, zero, &is))
+		return quant_less(d, x, z);
+	return is == 0 ? on_cast_to(d, x, TN_I32)
+		       : quant_less(d, x, on_scalar(d, TN_I32, (double)is));
+}
+
 int32_t quant_centred(node *d, int32_t i, int32_t zero, int32_t axis)
 {
 	int32_t x = on_in(d, i), r = on_rank_of(d, x), z;
@@ -110,7 +138,7 @@ int32_t quant_centred(node *d, int32_t i, int32_t zero, int32_t axis)
 	else
 		z = quant_param(d, zero, axis, r,
 			on_extent(d, x, on_axis(d, axis, r)));
-	return quant_less(d, x, z);
+	return less_zero(d, x, zero, z);
 }
 
 /* ---- conversion ---- */
@@ -258,16 +286,11 @@ static int64_t greatest_of(node *d, int32_t x)
 {
 	int64_t lo = ir_int_least(on_dt(d, x)), z;
 	int64_t hi = ir_int_greatest(on_dt(d, x));
-	const void *known;
 
 	if (!on_has(d, 2))
 		return hi > -lo ? hi : -lo;
-	/* more than one are a parameter, which may be set to others */
-	known = onnx_fact(d->x, on_in(d, 2))->data;
-	if (known == NULL || on_numel(d, on_in(d, 2)) != 1 ||
-		onnx_fact(d->x, on_in(d, 2))->is_free)
+	if (!known_zero(d, 2, &z))
 		return hi - lo;
-	z = dtype_load_i64(on_dt(d, x), known, 0);
 	return hi - z > z - lo ? hi - z : z - lo;
 }
 
@@ -294,7 +317,9 @@ void onnx_dequantize(node *d)
 	wide = dtype_is_float(on_dt(d, x)) ? TN_F32 : TN_I32;
 	i = on_cast_to(d, x, wide);
 	zero = zeros_of(d, x, on_dt(d, x));
-	if (zero >= 0)
+	if (zero >= 0 && wide == TN_I32)
+		i = less_zero(d, x, 2, zero);
+	else if (zero >= 0)
 		i = row(d, "sub", A(i, on_cast_to(d, zero, wide)));
 	s = exactly(d, s);
 	y = row(d, "mul", A(on_cast_to(d, i, on_dt(d, s)), s));
