@@ -1,5 +1,6 @@
 """Tensors: making, indexing, writing, operators, what they say of themselves."""
 import gc
+import sys
 
 import numpy as np
 import pytest
@@ -210,6 +211,31 @@ def test_nothing_leaks():
             tenon.ops.matmul(x, x)
     gc.collect()
     assert c.stats()["tensors"] <= before + 1
+
+
+def test_calls_keep_no_objects():
+    """100,000 calls of the kinds that make objects of Python: none of them stays."""
+    x, a = tenon.tensor([1.0, 2.0, 3.0]), np.ones(3, "float32")
+
+    def refused():
+        try:
+            ops.matmul(x, x)
+        except tenon.Error as e:
+            assert e.rule
+
+    calls = (lambda: x + 1.5, lambda: ops.clip(x, lo=-1.0, hi=1.0), lambda: x[1:],
+             lambda: ops.reshape(x, [3, 1]), lambda: x.shape, lambda: tenon.asarray(a),
+             lambda: ops.split(x, sizes=[1, 2]), refused)
+    for f in calls:
+        for n in (100, 100000 // len(calls)):  # the first are remembered once
+            gc.collect()
+            before = sys.getallocatedblocks(), sys.getrefcount(x), sys.getrefcount(a)
+            for _ in range(n):
+                f()
+            gc.collect()
+            after = sys.getallocatedblocks(), sys.getrefcount(x), sys.getrefcount(a)
+        assert after[0] - before[0] < 50
+        assert after[1:] == before[1:]
 
 
 def test_plain_numbers_take_the_dtype_of_floats():
