@@ -25,6 +25,9 @@ VIEWS = {getattr(getattr(aten, n.split(".")[0]), n.split(".")[1]) for n in (
     "detach.default as_strided.default").split()}
 QUIET = ("_assert", "check_errors", "sym_", "getitem")
 said = set()
+# the shorter way past the parser of arguments, where this version of PyTorch has it
+_empty = getattr(torch._C._dynamo.guards, "_empty_strided_cpu",
+                 lambda shape, stride, dtype: torch.empty_strided(shape, stride, dtype=dtype))
 
 
 def say(node, why):
@@ -48,10 +51,29 @@ def val(node):
     return node.meta.get("val")
 
 
-def operands(node):
+def nodes_of(args):
     found = []
-    torch.fx.map_arg((node.args, node.kwargs), found.append)
+    torch.fx.map_arg(args, found.append)
     return found
+
+
+def operands(node):
+    return nodes_of((node.args, node.kwargs))
+
+
+def reader(args):
+    """f(env): these arguments with what env has for their nodes. What is no list of
+    nodes and constants is walked at each call."""
+    def get(n, env):
+        return env[n] if n in env else val(n)
+
+    if not nodes_of(args):
+        return lambda env: args
+    if isinstance(args, (tuple, list)) and all(
+            isinstance(a, Node) or not nodes_of(a) for a in args):
+        slots = [(a, isinstance(a, Node)) for a in args]
+        return lambda env: [get(a, env) if is_node else a for a, is_node in slots]
+    return lambda env: torch.fx.map_arg(args, lambda n: get(n, env))
 
 
 class Program:
@@ -80,7 +102,7 @@ class Program:
     def __call__(self, tensors):
         kept, places = [], []
         for i, (t, (shape, stride, dtype)) in enumerate(zip(tensors, self.wants)):
-            if t.shape != shape or t.dtype != dtype or t.device.type != "cpu":
+            if t.shape != shape or t.dtype != dtype or not t.is_cpu:
                 raise RuntimeError(
                     f"tenon: input {i} is {t.dtype} {tuple(t.shape)} on {t.device}; the "
                     f"program was made for {dtype} {shape} on the CPU")
@@ -91,7 +113,7 @@ class Program:
                 t = torch.empty_strided(shape, stride, dtype=dtype).copy_(t)
                 kept.append(t)
             places.append(t.data_ptr())
-        out = [torch.empty_strided(*of[:2], dtype=of[2]) for of in self.gives]
+        out = [_empty(*of) for of in self.gives]
         self.program._run(tuple(places), tuple([t.data_ptr() for t in out]))
         return out
 
@@ -328,6 +350,10 @@ class Plan:
             if nodes:
                 self.steps.append(compiled(nodes, outs))
         self.inputs = [n for n in self.nodes if n.op == "placeholder"]
+        self.reads = {n: (reader(n.args), reader(n.kwargs))
+                      for n in self.late + [n for s in self.steps
+                                            if not isinstance(s, Program) for n in s]}
+        self.read_results = reader(self.result.args[0])
 
     @property
     def programs(self):
@@ -344,14 +370,10 @@ class Plan:
                     env[n] = self.eager(n, env)
         for n in self.late:
             env[n] = self.eager(n, env)
-        return torch.fx.map_arg(self.result.args[0], lambda n: self.get(n, env))
-
-    @staticmethod
-    def get(n, env):
-        return env[n] if n in env else val(n)
+        return self.read_results(env)
 
     def eager(self, n, env):
-        args, kwargs = torch.fx.map_arg((n.args, n.kwargs), lambda a: self.get(a, env))
+        args, kwargs = (read(env) for read in self.reads[n])
         if n.op == "call_module":
             return self.gm.get_submodule(n.target)(*args, **kwargs)
         return n.target(*args, **kwargs)
