@@ -207,6 +207,9 @@ struct fun {
 	 */
 	val when;
 	int32_t check;
+	/* a result that is kept with more bits: its index has those of the tensor */
+	bool wrapped;
+	tn_dtype dtype;
 };
 
 /* The index as loaded, checked and clamped to its bounds. */
@@ -226,6 +229,8 @@ static val checked(lowering *lw, const struct fun *f, kern_val lane)
 			lw_load_scalar(lw, &f->p, f->lanes ? lane : 0,
 				f->guarded ? &when : NULL),
 			f->p.dtype);
+	if (f->wrapped)
+		v = lw_cast(lw, v, f->dtype);
 	if (f->guarded)
 		v = lw_call(lw, lw->fn.sel, lw_type(lw, TN_I64, 1), 3,
 			(val[]){when, lw_cast(lw, v, TN_I64),
@@ -252,10 +257,15 @@ static void load_fun(lowering *lw, const ix_atom *t)
 	lw_load_funs(lw, t->f);
 	f.known = lw_stored_at(lw, tensor, t->f);
 	/* copies of inputs serve reads along a loop, not indices */
-	if (f.known == NULL)
-		f.p = lw_place_tensor(lw, tensor, t->f,
-			loop_maker(lw->k, tensor, &e, &comp) &&
-				lw->k->eqn[e].stage);
+	f.dtype = lw->s->tensor.at[tensor].dtype;
+	if (f.known == NULL) {
+		bool made = loop_maker(lw->k, tensor, &e, &comp);
+
+		f.p = lw_place_tensor(
+			lw, tensor, t->f, made && lw->k->eqn[e].stage);
+		f.wrapped = made && f.p.buf != NULL &&
+			    lw->k->eqn[e].acc[comp] != f.dtype;
+	}
 	f.check = kern_add_check(lw->b->k, tensor,
 		lw->s->tensor.at[tensor].name, t->lo, t->hi);
 	if (f.lanes) {

@@ -63,17 +63,35 @@ struct ask {
 	int64_t best;
 };
 
+/* most(), of c times f; goal: of f */
+static int64_t most_of_times(
+	kern_range *r, const kern_form *f, int64_t c, int64_t goal, int nest)
+{
+	int64_t a;
+
+	if (goal == INT64_MAX || !mul_ok(goal, c, &goal))
+		goal = INT64_MIN;
+	a = most(r, f, goal, nest);
+	return a == INT64_MAX ? a : floor_div(a, c);
+}
+
 /*
  * Tries the bound g / den of the value: an upper bound, or a lower one if its
- * coefficient is negative.
+ * coefficient is negative. f is multiplied by what makes it whole: of 8*w - 15*q
+ * with q = w / 2 twice is 16*w - 15*w.
  */
 static void by(struct ask *q, const kern_form *g, int64_t den)
 {
-	if (q->best <= q->goal || q->t->coef % den != 0)
+	int64_t c = (den < 0 ? -den : den) / gcd_i64(q->t->coef, den);
+	kern_term t = *q->t;
+
+	if (q->best <= q->goal || !mul_ok(t.coef, c, &t.coef))
 		return;
 	q->best = smaller(q->best,
-		most(q->r, replaced(q->r, q->f, q->t, g, den), q->goal,
-			q->nest + 1));
+		most_of_times(q->r,
+			replaced(q->r, kern_form_scale(q->r->k, q->f, c), &t, g,
+				den),
+			c, q->goal, q->nest + 1));
 }
 
 /* Tries the case that the value is g or h. */

@@ -65,6 +65,13 @@ static void refuses(void **state)
 /* Programs whose kernels, in small chunks, read what other chunks write, if a
  * load does not ask for the condition under which it is selected. */
 static const char *const programs[] = {
+	/* a quotient whose form has other factors than it has itself */
+	"program {\n"
+	"  x: f32[3,8,4,2]\n"
+	"  a = pixel_shuffle(x, r=2)\n"
+	"  b = grid_sample(a, x)\n"
+	"  return b\n"
+	"}\n",
 	/* an element that the condition makes a number */
 	"program {\n"
 	"  x: f32[65,1]\n"
