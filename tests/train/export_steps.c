@@ -1,7 +1,7 @@
 /*
  * export_steps.c: steps of training as exported C have the bits of the library.
  *
- *     export_steps mlp|conv|gpt STEPS DIR
+ *     export_steps mlp|conv|gpt|gpt_bf16 STEPS DIR
  *
  * A net is made, and its step exported into DIR (tn_function_export_c); the C is
  * compiled into a shared object and loaded. Then both make the same steps on the
@@ -40,7 +40,7 @@ typedef struct kind {
 	int64_t x[4], y[2]; /* shapes of a batch */
 	int32_t rank;
 	int64_t n_x, n_y, classes;
-	bool is_gpt, has_key;
+	bool is_gpt, has_key, is_bf16;
 	void (*make)(net *n);
 	tn_tensor *(*loss)(const net *n, tn_tensor *x, tn_tensor *y);
 } kind;
@@ -96,6 +96,8 @@ static void make_gpt(net *n)
 	k.batch = 2;
 	k.vocab = 256;
 	k.dropout = 0;
+	while (n->kind->is_bf16 && train_config_dtype(&k) != TN_BF16)
+		k.dtype++;
 	if (train_gpt_new(&n->gpt, n->c, &k) >= 0)
 		n->p = train_gpt_params(n->gpt);
 }
@@ -107,11 +109,13 @@ static tn_tensor *gpt_loss(const net *n, tn_tensor *x, tn_tensor *y)
 
 static const kind kinds[] = {
 	{"mlp", "adamw", 0.01, 0.01, 0, {8, 5}, {8}, 2, 40, 8, 3, false, true,
-		make_mlp, mlp_loss},
+		false, make_mlp, mlp_loss},
 	{"conv", "sgd_momentum", 0.02, 0, 0, {4, 1, 8, 8}, {4}, 4, 256, 4, 4,
-		false, false, make_conv, conv_loss},
+		false, false, false, make_conv, conv_loss},
 	{"gpt", "adamw", 0.003, 0.1, 1, {2, 8}, {16}, 2, 16, 16, 256, true,
-		false, make_gpt, gpt_loss},
+		false, false, make_gpt, gpt_loss},
+	{"gpt_bf16", "adamw", 0.003, 0.1, 1, {2, 8}, {16}, 2, 16, 16, 256, true,
+		false, true, make_gpt, gpt_loss},
 };
 
 static tn_status record(tn_context *c, void *user, tn_tensor *const *in,
