@@ -239,7 +239,8 @@ program {
   b = cast(y, to=bf16)
   s = sqrt(h)
   e = fmod(y, x)
-  return s, b, e
+  c = sin(x)
+  return s, b, e, c
 }
 END
 plain plain_half half.tn

@@ -27,6 +27,7 @@ static const struct word {
 	{"__UINTPTR_TYPE__", "uintptr_t", NULL},
 	{"__INT64_MAX__", "INT64_MAX", NULL},
 	{"__attribute__((always_inline, unused))", "", NULL},
+	{"__attribute__((noinline, cold))", "", NULL},
 	{"__builtin_memcpy", "memcpy", NULL},
 	{"__builtin_inff()", "INFINITY", NULL},
 	{"__builtin_inf()", "(double)INFINITY", NULL},
