@@ -146,7 +146,10 @@ TN_API TN_MUST_USE tn_status tn_onnx_save(tn_onnx *m, const char *path,
  * since   0.1
  */
 TN_API TN_MUST_USE tn_status tn_onnx_export(tn_program *p, const char *path);
-/** Operators, sizes and all nodes that cannot run, as text or JSON. */
+/**
+ * Operators, sizes and all that cannot run, as text or JSON: operators, types,
+ * attributes and inputs of nodes. Sizes that are not known count as 1 for this.
+ */
 TN_API TN_MUST_USE tn_status tn_onnx_info(char **out, tn_onnx *m, bool json);
 /** The operators that are supported, as a table in Markdown. */
 TN_API TN_MUST_USE tn_status tn_onnx_ops_text(char **out, tn_context *c);

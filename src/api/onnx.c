@@ -384,17 +384,11 @@ tn_status tn_onnx_read(tn_onnx *m, bool is_output, int32_t i, const char *path,
 
 /* ---- building ---- */
 
-static void build(void *arg)
+/* With all that was said of the model. */
+static onnx_import *new_import(arena *a, const tn_onnx *m)
 {
-	struct api_onnx_build *k = arg;
-	tn_onnx *m = k->m;
-	double start = compile_clock_ms();
-	onnx_import *x;
-	onnx_program o;
+	onnx_import *x = onnx_import_new(a, m->m);
 
-	if (k->a == NULL)
-		k->a = arena_child(m->a);
-	x = onnx_import_new(k->a, m->m);
 	onnx_fold_from(x, m->fold_from);
 	onnx_train(x, m->training, m->logits);
 	for (int32_t i = 0; i < m->dim.n; i++)
@@ -402,7 +396,19 @@ static void build(void *arg)
 	for (int32_t i = 0; i < onnx_n_inputs(m->m); i++)
 		if (m->given[i].is)
 			onnx_give(x, i, m->given[i].n, m->given[i].at);
-	o = onnx_import_run(x);
+	return x;
+}
+
+static void build(void *arg)
+{
+	struct api_onnx_build *k = arg;
+	tn_onnx *m = k->m;
+	double start = compile_clock_ms();
+	onnx_program o;
+
+	if (k->a == NULL)
+		k->a = arena_child(m->a);
+	o = onnx_import_run(new_import(k->a, m));
 	k->p = api_onnx_program(m->c, k->a, &o);
 	k->p->has_strings = onnx_n_strings(m->m) > 0;
 	m->c->stats.parse_ms += compile_clock_ms() - start;
@@ -647,7 +653,7 @@ static void write_info(void *arg)
 	str s = str_new(a);
 
 	if (k->m != NULL)
-		onnx_info(&s, k->m->m, k->json);
+		onnx_info(&s, k->m->m, new_import(a, k->m), k->json);
 	else
 		onnx_ops_md(&s);
 	*k->out = api_text(k->c, &s);

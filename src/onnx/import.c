@@ -160,44 +160,77 @@ static const onnx_function *find_function(
 	return i >= 0 ? &x->m->function.at[i] : NULL;
 }
 
-/* Names the other nodes that cannot run, too, as far as a message goes. */
+/* Names all other nodes that cannot run, too. */
 static _Noreturn void no_operator(const node *d)
 {
-	enum { MOST = 600 };
 	onnx_import *x = d->x;
 	onnx_refusals all = onnx_refused(x->a, x->m);
-	int32_t since = onnx_op_since(d->n->domain, d->n->op), n = 0;
+	int32_t since = onnx_op_since(d->n->domain, d->n->op);
 	str s = str_new(x->a);
 
+	for (int32_t i = 0; i < x->unasked.n; i++)
+		*vec_push(x->a, &all) = x->unasked.at[i];
 	str_printf(&s, "operator %.100s of domain \"%.100s\", opset %lld, is "
 		"not supported", d->n->op, d->n->domain, (long long)d->opset);
 	if (since >= 0)
 		str_printf(&s, " before opset %d", (int)since);
-	for (; all.n > 1 && n < all.n && s.n < MOST; n++) {
-		str_add(&s, n > 0 ? "; " : "; of the model cannot run: ");
-		onnx_refusal_print(&s, &all.at[n]);
-	}
-	if (all.n > 1 && n < all.n)
-		str_printf(&s, "; and %d more", (int)(all.n - n));
+	onnx_refusals_list(&s, &all);
 	env_fail(x->e, TN_EINVAL, "onnx.operator", (loc){.file = x->where},
 		"%s", s.at);
 }
 
+static _Noreturn void no_attribute(const onnx_import *x)
+{
+	const onnx_refusal *r = &x->unasked.at[0];
+	str s = str_new(x->a);
+
+	if (r->kind == REFUSED_INPUT)
+		str_printf(&s, "input %d of the operator is not supported",
+			(int)r->input);
+	else
+		str_printf(&s, "attribute %.100s is not supported", r->what);
+	onnx_refusals_list(&s, &x->unasked);
+	env_fail(x->e, TN_EINVAL, onnx_refusal_rule(r),
+		(loc){.file = r->where}, "%s", s.at);
+}
+
+/* The import goes on to find the others, but where it runs what it has made. */
+static void note(const node *d, onnx_refusal r)
+{
+	enum { MOST = 64 };
+	onnx_import *x = d->x;
+
+	for (int32_t i = 0; i < x->unasked.n; i++) {
+		const onnx_refusal *k = &x->unasked.at[i];
+
+		/* in a body of many rounds, or a function of many calls */
+		if (k->node == d->n && k->kind == r.kind &&
+			k->input == r.input && k->what == r.what)
+			return;
+	}
+	r.node = d->n;
+	r.name = onnx_node_name(d->n);
+	r.domain = d->n->domain;
+	r.opset = d->opset;
+	r.where = x->where;
+	*vec_push(x->a, &x->unasked) = r;
+	if (x->path != NULL || x->unasked.n >= MOST)
+		no_attribute(x);
+}
+
 /*
- * Refuses a node with an input or attribute that its builder has not read:
- * ignoring it would give wrong results.
+ * Finds inputs and attributes of a node that its builder has not read: ignoring
+ * them would give wrong results, so onnx_import_run refuses the model.
  */
 static void check_asked(const node *d)
 {
 	for (int32_t i = 0; i < d->n_in; i++)
 		if (d->in[i].kind != VAL_NONE && !d->asked_in[i])
-			on_fail(d, "onnx.input", "input %d of the operator is "
-				"not supported",
-				(int)i);
+			note(d, (onnx_refusal){REFUSED_INPUT, .input = i});
 	for (int32_t i = 0; i < d->n->attr.n; i++)
 		if (!d->asked_attr[i])
-			on_fail(d, "onnx.attr", "attribute %.100s is not "
-				"supported", d->n->attr.at[i].name);
+			note(d, (onnx_refusal){REFUSED_ATTR,
+				.what = d->n->attr.at[i].name});
 }
 
 /* Is the value of strings, or of sequences of them? */
@@ -392,9 +425,13 @@ static int64_t extent_of(onnx_import *x, const onnx_port *p, int32_t i)
 
 	if (n >= 0)
 		return n;
-	if (t->dim[i] < 0 && t->dim_name[i] != NULL)
-		return map_get_str(x->dim, t->dim_name[i], -1);
-	return t->dim[i];
+	n = t->dim[i];
+	if (n < 0 && t->dim_name[i] != NULL)
+		n = map_get_str(x->dim, t->dim_name[i], -1);
+	if (n >= 0 || !x->tries)
+		return n;
+	x->has_assumed = true;
+	return 1;
 }
 
 /* Refuses a model with dimensions whose sizes must be given: names all of them. */
@@ -578,8 +615,15 @@ static void add_updates(onnx_import *x, outputs *o)
 	}
 }
 
-onnx_program onnx_import_run(onnx_import *x)
+struct whole {
+	onnx_import *x;
+	onnx_program p;
+};
+
+static void import(void *arg)
 {
+	struct whole *w = arg;
+	onnx_import *x = w->x;
 	onnx_opsets opsets = {x->m->opset.n, x->m->opset.at};
 	node frame = {.opsets = &opsets};
 	const onnx_graph *g = &x->m->graph;
@@ -602,5 +646,49 @@ onnx_program onnx_import_run(onnx_import *x)
 		add_output(x, &o, g->out.at[i].name, &v);
 	}
 	add_updates(x, &o);
-	return onnx_prune(x, o.value.n, o.value.at, o.as.at);
+	w->p = onnx_prune(x, o.value.n, o.value.at, o.as.at);
+}
+
+/* Throws again what says nothing of the model. */
+static tn_status run_import(struct whole *w)
+{
+	tn_status s = env_run(w->x->e, import, w);
+
+	if (s == TN_ENOMEM || s == TN_EINTERNAL)
+		env_rethrow(w->x->e);
+	return s;
+}
+
+static bool has_failed_by(const onnx_import *x, const char *rule)
+{
+	return strcmp(env_diag(x->e)->rule, rule) == 0;
+}
+
+onnx_program onnx_import_run(onnx_import *x)
+{
+	struct whole w = {.x = x};
+	tn_status s = run_import(&w);
+
+	/* what was not read may be why something else has failed */
+	if (x->unasked.n > 0 && (s >= 0 || !has_failed_by(x, "onnx.operator")))
+		no_attribute(x);
+	if (s < 0)
+		env_rethrow(x->e);
+	return w.p;
+}
+
+void onnx_import_try(onnx_import *x)
+{
+	struct whole w = {.x = x};
+	const tn_diag *d = env_diag(x->e);
+
+	x->tries = true;
+	/* values may still be given, and sizes be others */
+	if (run_import(&w) < 0 && x->unasked.n == 0 && !x->has_assumed &&
+		!has_failed_by(x, "onnx.operator") &&
+		!has_failed_by(x, "onnx.value") && !has_failed_by(x, "onnx.dim"))
+		*vec_push(x->a, &x->unasked) = (onnx_refusal){REFUSED_BUILD,
+			.name = arena_strdup(x->a, d->file),
+			.rule = arena_strdup(x->a, d->rule),
+			.what = arena_strdup(x->a, d->text)};
 }

@@ -83,15 +83,35 @@ int32_t onnx_op_since(const char *domain, const char *name);
 
 /* ---- refuse.c: what cannot run ---- */
 
+enum refused {
+	REFUSED_OPERATOR,
+	REFUSED_ELEM, /* of a tensor */
+	REFUSED_ATTR, /* no builder has asked for it */
+	REFUSED_INPUT,
+	REFUSED_BUILD /* what the import failed with */
+};
+
 typedef struct onnx_refusal {
-	const char *name; /* of the node, or of its first output; of a tensor */
-	const char *op, *domain;
+	enum refused kind;
+	/* of the node, or of its first output; of a tensor; BUILD: the place */
+	const char *name;
+	const onnx_node *node;
+	const char *domain;
 	int64_t opset;
-	int32_t since; /* as onnx_op_since */
-	const char *elem; /* a tensor: its elements; NULL: a node */
+	int32_t since; /* OPERATOR: as onnx_op_since */
+	int32_t input;
+	/* ELEM: the type of elements; ATTR: its name; BUILD: the message */
+	const char *what;
+	const char *rule;  /* BUILD */
+	const char *where; /* ATTR, INPUT: onnx_import.where */
 } onnx_refusal;
 typedef VEC(onnx_refusal) onnx_refusals;
 onnx_refusals onnx_refused(arena *a, const onnx_model *m);
+/* The name of a node, or of its first output. */
+const char *onnx_node_name(const onnx_node *n);
+const char *onnx_refusal_rule(const onnx_refusal *r);
+/* Adds them to the message of an error if they are several, as far as it goes. */
+void onnx_refusals_list(str *out, const onnx_refusals *all);
 void onnx_refusal_print(str *out, const onnx_refusal *r);
 void onnx_refusal_json(str *out, const onnx_refusal *r);
 /* Is the node a call of a function of the model? */
@@ -139,6 +159,9 @@ struct onnx_import {
 		const val *in, val *out);
 	int32_t level; /* of loops whose bodies are being built (loop.c) */
 	bool unrolled; /* no loops: see onnx_unroll */
+	onnx_refusals unasked; /* inputs and attributes that no builder knows */
+	bool tries;	       /* extents that are not known count as 1 */
+	bool has_assumed;      /* such an extent was needed */
 	scope *top;
 	int32_t top_node; /* of the graph, the one being built */
 	bool is_batched; /* the first extent of an input is more than its 1 */

@@ -129,10 +129,15 @@ static void print_counts(str *out, const tally *t, bool json)
 }
 
 /* What cannot run, each in a line. */
-static void print_refused(str *out, onnx_model *m, bool json)
+static void print_refused(
+	str *out, const onnx_model *m, onnx_import *x, bool json)
 {
-	onnx_refusals all = onnx_refused(m->a, m);
+	onnx_refusals all = onnx_refused(x->a, m);
 
+	onnx_import_try(x);
+	for (int32_t i = 0, n = all.n; i < x->unasked.n; i++)
+		if (n == 0 || x->unasked.at[i].kind != REFUSED_BUILD)
+			*vec_push(x->a, &all) = x->unasked.at[i];
 	for (int32_t i = 0; i < all.n; i++) {
 		if (json) {
 			str_add(out, i > 0 ? "," : "");
@@ -145,7 +150,7 @@ static void print_refused(str *out, onnx_model *m, bool json)
 	}
 }
 
-void onnx_info(str *out, onnx_model *m, bool json)
+void onnx_info(str *out, onnx_model *m, onnx_import *x, bool json)
 {
 	tally t = {.m = m, .number = map_new(m->a)};
 	long long opset = onnx_opset_of(m, "");
@@ -168,6 +173,6 @@ void onnx_info(str *out, onnx_model *m, bool json)
 		(long long)t.param_bytes);
 	print_counts(out, &t, json);
 	str_add(out, json ? "],\"refused\":[" : "");
-	print_refused(out, m, json);
+	print_refused(out, m, x, json);
 	str_add(out, json ? "]}\n" : "");
 }

@@ -75,8 +75,12 @@ bool onnx_port_dtype(const onnx_port *p, tn_dtype *out);
 void onnx_type_print(str *out, const onnx_type *t);
 /* The version of a domain, "" for ai.onnx, that it is written for; 0: none. */
 int64_t onnx_opset_of(const onnx_model *m, const char *domain);
-/* What it is made of, as text: producer, opset, operators, parameters. */
-void onnx_info(str *out, onnx_model *m, bool json);
+typedef struct onnx_import onnx_import; /* below */
+/*
+ * What it is made of, as text: producer, opset, operators, parameters; and what
+ * cannot run, for which x, a new import, tries to import it.
+ */
+void onnx_info(str *out, onnx_model *m, onnx_import *x, bool json);
 
 /*
  * A .pb file of a value of that type: one tensor; of a sequence any number; of
@@ -115,8 +119,6 @@ void onnx_export(arena *a, const ir_program *p, int32_t n_free,
 	const void *const *bound, const char *path);
 
 /* ---- import ---- */
-
-typedef struct onnx_import onnx_import;
 
 /* The model must live as long as the arena. */
 onnx_import *onnx_import_new(arena *a, onnx_model *m);
@@ -158,7 +160,11 @@ typedef struct onnx_program {
 	const int32_t *of;	  /* (inputs) their numbers while importing */
 } onnx_program;
 
+/* Fails if the model cannot run; with all attributes and inputs of nodes that are
+ * not known, not the first. */
 onnx_program onnx_import_run(onnx_import *x);
+/* Only looks for what cannot run; extents that are not known count as 1. */
+void onnx_import_try(onnx_import *x);
 
 /* ---- stages: shapes that follow from data at each run ---- */
 

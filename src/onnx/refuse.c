@@ -4,7 +4,10 @@
  *     node "c1": operator Foo of domain "my.ops", opset 2: there is none
  *     node "s": operator Sinh of domain "", opset 8: there is one from opset 9 on
  *     tensor "w": elements of type complex64
+ *     node "r": attribute "alpha" of operator "Relu" of domain "", opset 14: it is
+ *     not supported
  *
+ * Attributes and inputs are found by the import, since only builders know them.
  * What stands in a branch that is not taken, or makes a value that nobody needs,
  * is listed, too.
  */
@@ -38,8 +41,13 @@ static void look_at_elem(search *s, const char *name, int32_t elem)
 	tn_dtype held;
 
 	if (!onnx_elem_dtype(elem, &held))
-		*vec_push(s->a, &s->found) = (onnx_refusal){
-			.name = name, .elem = onnx_elem_name(elem)};
+		*vec_push(s->a, &s->found) = (onnx_refusal){REFUSED_ELEM,
+			.name = name, .what = onnx_elem_name(elem)};
+}
+
+const char *onnx_node_name(const onnx_node *n)
+{
+	return n->name[0] == '\0' && n->out.n > 0 ? n->out.at[0] : n->name;
 }
 
 static void look_at_graph(
@@ -48,15 +56,14 @@ static void look_at_graph(
 static void look_at_node(search *s, const onnx_opsets *o, const onnx_node *n)
 {
 	int64_t opset = version_of(o, n->domain);
-	const char *name = n->name;
+	const char *name = onnx_node_name(n);
 
-	if (name[0] == '\0' && n->out.n > 0)
-		name = n->out.at[0];
 	if (!onnx_is_function(s->m, n) &&
 		onnx_op_find(n->domain, n->op, opset) == NULL)
-		*vec_push(s->a, &s->found) = (onnx_refusal){name, n->op,
-			n->domain, opset, onnx_op_since(n->domain, n->op),
-			NULL};
+		*vec_push(s->a, &s->found) = (onnx_refusal){REFUSED_OPERATOR,
+			.name = name, .node = n, .domain = n->domain,
+			.opset = opset,
+			.since = onnx_op_since(n->domain, n->op)};
 	for (int32_t i = 0; i < n->attr.n; i++) {
 		if (n->attr.at[i].g != NULL)
 			look_at_graph(s, o, n->attr.at[i].g);
@@ -95,41 +102,95 @@ onnx_refusals onnx_refused(arena *a, const onnx_model *m)
 	return s.found;
 }
 
-void onnx_refusal_print(str *out, const onnx_refusal *r)
+static void print_operator(str *out, const onnx_refusal *r)
 {
-	str_add(out, r->elem != NULL ? "tensor " : "node ");
-	str_json(out, r->name);
-	if (r->elem != NULL) {
-		str_printf(out, ": elements of type %s", r->elem);
-		return;
-	}
-	str_add(out, ": operator ");
-	str_json(out, r->op);
+	str_add(out, r->kind == REFUSED_OPERATOR ? "operator " : "of operator ");
+	str_json(out, r->node->op);
 	str_add(out, " of domain ");
 	str_json(out, r->domain);
 	str_printf(out, ", opset %lld: ", (long long)r->opset);
-	if (r->since < 0)
+	if (r->kind != REFUSED_OPERATOR)
+		str_add(out, "it is not supported");
+	else if (r->since < 0)
 		str_add(out, "there is none of this name");
 	else
 		str_printf(out, "there is one from opset %d on", (int)r->since);
+}
+
+void onnx_refusal_print(str *out, const onnx_refusal *r)
+{
+	if (r->kind == REFUSED_BUILD) {
+		str_printf(out, "%s: %s", r->name, r->what);
+		return;
+	}
+	str_add(out, r->kind == REFUSED_ELEM ? "tensor " : "node ");
+	str_json(out, r->name);
+	str_add(out, ": ");
+	if (r->kind == REFUSED_ELEM) {
+		str_printf(out, "elements of type %s", r->what);
+		return;
+	}
+	if (r->kind == REFUSED_ATTR) {
+		str_add(out, "attribute ");
+		str_json(out, r->what);
+		str_addc(out, ' ');
+	} else if (r->kind == REFUSED_INPUT) {
+		str_printf(out, "input %d ", (int)r->input);
+	}
+	print_operator(out, r);
+}
+
+const char *onnx_refusal_rule(const onnx_refusal *r)
+{
+	static const char *const rule[] = {[REFUSED_OPERATOR] = "onnx.operator",
+		[REFUSED_ELEM] = "onnx.elem", [REFUSED_ATTR] = "onnx.attr",
+		[REFUSED_INPUT] = "onnx.input"};
+
+	return r->kind == REFUSED_BUILD ? r->rule : rule[r->kind];
+}
+
+void onnx_refusals_list(str *out, const onnx_refusals *all)
+{
+	enum { MOST = 600 };
+	int32_t n = 0;
+
+	if (all->n < 2)
+		return;
+	for (; n < all->n && out->n < MOST; n++) {
+		str_add(out, n > 0 ? "; " : "; of the model cannot run: ");
+		onnx_refusal_print(out, &all->at[n]);
+	}
+	if (n < all->n)
+		str_printf(out, "; and %d more", (int)(all->n - n));
+}
+
+static void add_text(str *out, const char *key, const char *text)
+{
+	str_printf(out, ",\"%s\":", key);
+	str_json(out, text);
 }
 
 void onnx_refusal_json(str *out, const onnx_refusal *r)
 {
 	str_add(out, "{\"name\":");
 	str_json(out, r->name);
-	if (r->elem != NULL) {
-		str_printf(out, ",\"code\":\"onnx.elem\",\"elem\":\"%s\"}",
-			r->elem);
-		return;
+	add_text(out, "code", onnx_refusal_rule(r));
+	if (r->kind == REFUSED_ELEM)
+		add_text(out, "elem", r->what);
+	if (r->kind == REFUSED_BUILD)
+		add_text(out, "text", r->what);
+	if (r->node != NULL) {
+		add_text(out, "operator", r->node->op);
+		add_text(out, "domain", r->domain);
+		str_printf(out, ",\"opset\":%lld", (long long)r->opset);
 	}
-	str_add(out, ",\"code\":\"onnx.operator\",\"operator\":");
-	str_json(out, r->op);
-	str_add(out, ",\"domain\":");
-	str_json(out, r->domain);
-	str_printf(out, ",\"opset\":%lld,\"since\":", (long long)r->opset);
-	if (r->since < 0)
-		str_add(out, "null}");
-	else
-		str_printf(out, "%d}", (int)r->since);
+	if (r->kind == REFUSED_OPERATOR && r->since < 0)
+		str_add(out, ",\"since\":null");
+	else if (r->kind == REFUSED_OPERATOR)
+		str_printf(out, ",\"since\":%d", (int)r->since);
+	if (r->kind == REFUSED_ATTR)
+		add_text(out, "attribute", r->what);
+	if (r->kind == REFUSED_INPUT)
+		str_printf(out, ",\"input\":%d", (int)r->input);
+	str_addc(out, '}');
 }

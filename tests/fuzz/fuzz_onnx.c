@@ -112,7 +112,7 @@ static void builds(void *arg)
 #endif
 	m = in->m = onnx_parse(in->a, "fuzz.onnx", NULL, in->bytes, in->n);
 	s = str_new(in->a);
-	onnx_info(&s, m, true);
+	onnx_info(&s, m, onnx_import_new(in->a, m), true);
 	x = onnx_import_new(in->a, m);
 	set_dims(x, m, in->a);
 	p = onnx_import_run(x);

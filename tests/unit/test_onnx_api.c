@@ -58,6 +58,22 @@ static void test_all_at_once(void **state)
 			 "operator \"Foo\" of domain \"my.ops\"", NULL}},
 		{"opset 8; in x float [1]; out y; node Sinh x > y;",
 			"onnx.operator", {"not supported before opset 9", NULL}},
+		{"opset 14; in x float [1]; out y; node Relu x > a : alpha=2;"
+		 "node Abs a > b : axis=1; node Cast b x > y : to=1;",
+			"onnx.attr",
+			{"attribute alpha is not supported; of the model",
+			 "node \"a\": attribute \"alpha\" of operator \"Relu\" of "
+			 "domain \"\", opset 14: it is not supported; ",
+			 "node \"b\": attribute \"axis\" of operator \"Abs\"",
+			 "node \"y\": input 1 of operator \"Cast\"", NULL}},
+		/* what was not read, not what followed from it */
+		{"opset 14; in x float [2]; in z float [3]; out y;"
+		 "node Relu x > a : alpha=2; node Add a z > y;", "onnx.attr",
+			{"attribute alpha is not supported", NULL}},
+		{"opset 14; in x float [1]; out y; node Relu x > a : alpha=2;"
+		 "node Nag a > y;", "onnx.operator",
+			{"node \"y\": operator \"Nag\"",
+			 "node \"a\": attribute \"alpha\"", NULL}},
 	};
 	tn_context *c = interp_context();
 
@@ -111,6 +127,58 @@ static void test_info_refused(void **state)
 	tn_text_free(text);
 	tn_onnx_free(m);
 	unlink(path);
+	tn_context_free(c);
+}
+
+/* Attributes and inputs, whatever the sizes; errors of shapes, if they are known. */
+static void test_info_tries(void **state)
+{
+	static const struct {
+		const char *model, *text, *json; /* NULL: all of it can run */
+	} cases[] = {
+		{"opset 14; in x float [N,2]; out y; node Abs x > y;", NULL, NULL},
+		{"opset 14; in x float [N,2]; in s int64 [2]; out y;"
+		 "node Reshape x s > y;", NULL, NULL},
+		{"opset 14; in x float [N,2]; out y; node Relu x > a : alpha=2;"
+		 "node Cast a x > y : to=1;",
+			"cannot run: node \"a\": attribute \"alpha\" of operator "
+			"\"Relu\" of domain \"\", opset 14: it is not supported\n"
+			"cannot run: node \"y\": input 1 of operator \"Cast\" of "
+			"domain \"\", opset 14: it is not supported\n",
+			"\"refused\":[{\"name\":\"a\",\"code\":\"onnx.attr\","
+			"\"operator\":\"Relu\",\"domain\":\"\",\"opset\":14,"
+			"\"attribute\":\"alpha\"},{\"name\":\"y\",\"code\":"
+			"\"onnx.input\",\"operator\":\"Cast\",\"domain\":\"\","
+			"\"opset\":14,\"input\":1}]"},
+		{"opset 14; in x float [3]; out y; init s float [2] 1 1;"
+		 "init z int8 [2] 0 0; node DequantizeLinear x s > y;",
+			"node 1, DequantizeLinear: ", "\"code\":\"onnx."},
+		{"opset 14; in x float [N]; in z float [3]; out y;"
+		 "node Add x z > a; node Concat a x > y : axis=1;", NULL, NULL},
+	};
+	tn_context *c = interp_context();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char path[] = "/tmp/tenon_onnx_XXXXXX", *text, *json;
+		tn_onnx *m;
+
+		write_file(cases[i].model, path);
+		assert_int_equal(tn_onnx_open(&m, c, path), TN_OK);
+		assert_int_equal(tn_onnx_info(&text, m, false), TN_OK);
+		assert_int_equal(tn_onnx_info(&json, m, true), TN_OK);
+		if (cases[i].text == NULL) {
+			assert_null(strstr(text, "cannot run"));
+			has(json, "\"refused\":[]");
+		} else {
+			has(text, cases[i].text);
+			has(json, cases[i].json);
+		}
+		tn_text_free(text);
+		tn_text_free(json);
+		tn_onnx_free(m);
+		unlink(path);
+	}
 	tn_context_free(c);
 }
 
@@ -674,6 +742,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_at_once),
 		cmocka_unit_test(test_info_refused),
+		cmocka_unit_test(test_info_tries),
 		cmocka_unit_test(test_load),
 		cmocka_unit_test(test_pinned_inputs),
 		cmocka_unit_test(test_fold),
