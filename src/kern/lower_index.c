@@ -152,9 +152,42 @@ static val with(lowering *lw, val all, val c, bool negated)
 	return lw_and(lw, all, negated ? lw_not(lw, c) : c);
 }
 
+/* all, and what the comparison says of a number to which lanes add constants, if some
+ * lane holds:  5 + (0 .. 3) + n >= 7   n + 8 >= 7 */
+static val with_reached(lowering *lw, val all, const kern_value *x)
+{
+	kern_kernel *k = lw->b->k;
+	const kern_value *sum = kern_at(k, x->arg[0]), *to = kern_at(k, x->arg[1]);
+	const kern_value *n, *lanes;
+	bool least = x->fn == lw->fn.ge;
+	int64_t far;
+	form f;
+
+	if ((!least && x->fn != lw->fn.lt) || sum->op != KERN_CALL ||
+		sum->fn != lw->fn.add || sum->type.dt != TN_I64 ||
+		to->op != KERN_SPLAT ||
+		kern_at(k, to->arg[0])->op != KERN_CONST)
+		return all;
+	n = kern_at(k, sum->arg[0]);
+	lanes = kern_at(k, sum->arg[1]);
+	if (n->op != KERN_SPLAT || lanes->op != KERN_LANES)
+		return all;
+	far = lanes->list[0];
+	for (int32_t l = 1; l < lanes->type.lanes; l++)
+		if (least ? lanes->list[l] > far : lanes->list[l] < far)
+			far = lanes->list[l];
+	f = lw_addc(lw, lw_form_of(lw, n->arg[0]), far);
+	to = kern_at(k, to->arg[0]);
+	return with(lw, all,
+		lw_inside(lw, f, least ? to->c.i : INT64_MIN,
+			least ? INT64_MAX : to->c.i),
+		false);
+}
+
 /*
- * all, and what a condition of the lanes says of all of them at once: the splats
- * that it joins by `and` (by `or`, if it is negated).
+ * all, and what a condition of the lanes says of all of them at once, where some lane
+ * holds: the splats that it joins by `and` (by `or`, if it is negated), and how far
+ * lanes reach.
  */
 static val with_uniform(
 	lowering *lw, val all, kern_val c, bool negated, int nest)
@@ -164,11 +197,12 @@ static val with_uniform(
 
 	if (x->op == KERN_SPLAT)
 		return with(lw, all, (val){arg[0], TN_BOOL, 1, 0}, negated);
-	if (x->op == KERN_CALL && nest < MAX_JOINED &&
-		x->fn == (negated ? lw->fn.or : lw->fn.and))
+	if (x->op != KERN_CALL || nest >= MAX_JOINED)
+		return all;
+	if (x->fn == (negated ? lw->fn.or : lw->fn.and))
 		for (int32_t i = 0; i < 2; i++)
 			all = with_uniform(lw, all, arg[i], negated, nest + 1);
-	return all;
+	return negated ? all : with_reached(lw, all, x);
 }
 
 /*

@@ -72,6 +72,15 @@ static const char *const programs[] = {
 	"  b = grid_sample(a, x)\n"
 	"  return b\n"
 	"}\n",
+	/* an index that some lane reads: how far the lanes reach bounds it */
+	"program {\n"
+	"  x: i64[3]\n"
+	"  ids: i64[8]\n"
+	"  y: i64[8]\n"
+	"  a = put_along(x, ids, y, axis=0)\n"
+	"  b = diag_embed(a, k=2)\n"
+	"  return b\n"
+	"}\n",
 	/* an element that the condition makes a number */
 	"program {\n"
 	"  x: f32[65,1]\n"

@@ -128,6 +128,11 @@ static loop_set find_keys(const contract *c)
 		product |= is_kind(c, i, EQN_ROW_SUM) &&
 			   contract_is_product(c->k, &k->eqn[i]);
 	}
+	/* what else walks the keys stays in loops of its own */
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		if (!walks_keys(c, i) && !is_kind(c, i, EQN_ROW_GIVEN) &&
+			((k->eqn[i].left | k->eqn[i].reduced) & keys) != 0)
+			return 0;
 	return product ? keys : 0;
 }
 
