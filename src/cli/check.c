@@ -124,7 +124,8 @@ static bool read_opsets(suite *s, const char *text)
 		text = end + 1;
 		s->to = strtol(text, &end, 10);
 	}
-	return end != text && *end == '\0' && s->from > 0 && s->from <= s->to;
+	return end != text && *end == '\0' && s->from > 0 &&
+	       s->from <= s->to && s->to <= INT32_MAX;
 }
 
 /* ---- one data set ---- */
