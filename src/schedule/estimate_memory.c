@@ -272,6 +272,20 @@ static void repeat_part(estimate *w, const loop_node *n, int32_t var, double at,
 		repeat(w, n, var, all / now, now, t);
 }
 
+/* The loops of a tile's sums, during which the results are in registers. */
+static void repeat_sums(estimate *w, const loop_node *n, touches *t)
+{
+	touches stored = {0};
+
+	for (int32_t i = 0; i < t->n; i++)
+		*vec_push(w->a, &stored) = t->at[i];
+	for (int32_t i = n->n_sums - 1; i >= 0; i--)
+		repeat(w, n, n->sum[i], walked(w, n->sum[i]), 1, t);
+	for (int32_t i = 0; i < t->n; i++)
+		if (stored.at[i].written)
+			t->at[i] = stored.at[i];
+}
+
 /* A tile or a square: the loops of the sum are around the registers. */
 static void inner_loops(estimate *w, const loop_node *n, touches *t)
 {
@@ -282,8 +296,7 @@ static void inner_loops(estimate *w, const loop_node *n, touches *t)
 	repeat_part(w, n, n->var, columns, true, t);
 	if (n->row_var >= 0)
 		repeat_part(w, n, n->row_var, rows, true, t);
-	for (int32_t i = n->n_sums - 1; i >= 0; i--)
-		repeat(w, n, n->sum[i], walked(w, n->sum[i]), 1, t);
+	repeat_sums(w, n, t);
 	if (n->row_var >= 0)
 		repeat_part(w, n, n->row_var, rows, false, t);
 	repeat_part(w, n, n->var, columns, false, t);
