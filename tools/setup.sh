@@ -57,7 +57,8 @@ if [ "$what" = check ]; then
 fi
 # Optional: with them the test `export` runs exported C on other processors, too (and
 # says what it skips without them): gcc-aarch64-linux-gnu, gcc-arm-linux-gnueabihf
-# and qemu-user; gcc-arm-none-eabi, libnewlib-arm-none-eabi and qemu-system-arm; libc6-dev-i386 and lib32gcc-12-dev for 32 bits; clang.
+# and qemu-user; gcc-arm-none-eabi, libnewlib-arm-none-eabi and qemu-system-arm;
+# libc6-dev-i386 and lib32gcc-12-dev for 32 bits; clang.
 [ ${#missing[@]} -eq 0 ] && exit 0
 
 if ! command -v apt-get >/dev/null; then

@@ -163,6 +163,11 @@ bool bench_gemm_open(bench_gemm *g); /* false: it is not installed */
 void bench_gemm_threads(bench_gemm *g, int n);
 void bench_gemm_run(bench_gemm *g, const bench_product *p, const float *x,
 	const float *y, float *o);
+/*
+ * The least seconds of so many products of n x n x n by each installed library, on
+ * all CPUs; *best: the number of the fastest; it stays as it was if there is none.
+ */
+double bench_gemm_best(int64_t n, int runs, int *best);
 
 /* ---- dnnl.c: convolutions of oneDNN, in layouts that it chooses ---- */
 

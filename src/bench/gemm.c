@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 enum { ROW_MAJOR = 101, AS_IS = 111, TURNED = 112 };
 
@@ -119,4 +120,32 @@ void bench_gemm_run(bench_gemm *g, const bench_product *p, const float *x,
 		y += p->k * p->n;
 		o += p->m * p->n;
 	}
+}
+
+double bench_gemm_best(int64_t n, int runs, int *best)
+{
+	const bench_product p = {1, n, n, n, false, false};
+	int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	float *x = cli_alloc(3 * (size_t)(n * n), sizeof *x);
+	double least = 0;
+	bench_gemm *g;
+
+	tn_fill_random(TN_F32, x, x != NULL ? 2 * n * n : 0, 1, 0, 0);
+	for (int i = 0; x != NULL && (g = bench_gemm_at(i)) != NULL; i++) {
+		if (!bench_gemm_open(g))
+			continue;
+		bench_gemm_threads(g, cpus);
+		for (int k = 0; k < runs; k++) {
+			double at = cli_now(), seconds;
+
+			bench_gemm_run(g, &p, x, x + n * n, x + 2 * n * n);
+			seconds = cli_now() - at;
+			if (least == 0 || seconds < least) {
+				least = seconds;
+				*best = i;
+			}
+		}
+	}
+	free(x);
+	return least;
 }

@@ -16,7 +16,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CONTEXT = 1024, MOST = 512, CUBE = 1024, MAX_TIMES = 1000 };
 enum { READ_FLOATS = 64 << 20, BEST_OF = 5, PRODUCT_RUNS = 20 };
@@ -49,29 +48,10 @@ typedef struct rates {
 
 static double library_flops(void)
 {
-	const bench_product p = {1, CUBE, CUBE, CUBE, false, false};
-	size_t n = (size_t)CUBE * CUBE;
-	float *x = cli_alloc(3 * n, sizeof *x);
-	double best = 0;
-	bench_gemm *g;
+	int best = -1;
+	double seconds = bench_gemm_best(CUBE, PRODUCT_RUNS, &best);
 
-	if (x == NULL)
-		return 0;
-	tn_fill_random(TN_F32, x, 2 * (int64_t)n, 1, 0, 0);
-	for (int i = 0; (g = bench_gemm_at(i)) != NULL; i++) {
-		if (!bench_gemm_open(g))
-			continue;
-		bench_gemm_threads(g, (int)sysconf(_SC_NPROCESSORS_ONLN));
-		for (int k = 0; k < PRODUCT_RUNS; k++) {
-			double at = cli_now(), rate;
-
-			bench_gemm_run(g, &p, x, x + n, x + 2 * n);
-			rate = 2.0 * CUBE * CUBE * CUBE / (cli_now() - at);
-			best = rate > best ? rate : best;
-		}
-	}
-	free(x);
-	return best;
+	return best >= 0 ? 2.0 * CUBE * CUBE * CUBE / seconds : 0;
 }
 
 static double read_rate(void)

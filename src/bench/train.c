@@ -166,38 +166,14 @@ static measured train(const job *j)
 
 /* ---- the rate of a library ---- */
 
-/*
- * Sets step to the least seconds of one product, and loss to the number of the
- * library.
- */
+/* Sets step to the least seconds of one product, and loss to the number of the
+ * library. */
 static measured product(const job *j)
 {
-	const bench_product p = {1, CUBE, CUBE, CUBE, false, false};
-	size_t n = (size_t)CUBE * CUBE;
-	float *x = cli_alloc(3 * n, sizeof *x);
-	int cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
-	measured m = {0};
-	bench_gemm *g;
+	int best = -1;
+	double seconds = bench_gemm_best(CUBE, 5 + j->steps, &best);
 
-	tn_fill_random(TN_F32, x, x != NULL ? 2 * (int64_t)n : 0, 1, 0, 0);
-	for (int i = 0; x != NULL && (g = bench_gemm_at(i)) != NULL; i++) {
-		if (!bench_gemm_open(g))
-			continue;
-		bench_gemm_threads(g, cpus);
-		for (int k = 0; k < 5 + j->steps; k++) {
-			double at = cli_now(), seconds;
-
-			bench_gemm_run(g, &p, x, x + n, x + 2 * n);
-			seconds = cli_now() - at;
-			if (!m.is_good || seconds < m.step) {
-				m.is_good = true;
-				m.step = seconds;
-				m.loss = i;
-			}
-		}
-	}
-	free(x);
-	return m;
+	return (measured){.step = seconds, .loss = best, .is_good = best >= 0};
 }
 
 /* ---- results ---- */

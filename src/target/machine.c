@@ -142,6 +142,14 @@
 		.turned = 0.5, .crowded = 7, .loop = 1, .chain = 4,           \
 		.window = 90, .beside = 0.3},                                 \
 	C_FAMILY
+#define PLAIN                                                                 \
+	.vector_bytes = 8, .vector_registers = 16,                            \
+	.cycles = {.vector_op = 0.8, .scalar_op = 0.8, .scalar_guard = 2,     \
+		.load = {0.6, 2, 2, 1.3, 0.6}, .store = {1, 3, 3, 1.5, 1},    \
+		.fma = 1, .dot = 1, .tile_load = 0.5, .tile_start = 4,        \
+		.turned = 1, .crowded = 7, .loop = 1, .chain = 4,             \
+		.window = 90, .beside = 0.3},                                 \
+	C_FAMILY
 #define INT_DOTS {TN_U8, TN_I8, 4}, {TN_I16, TN_I16, 2}
 
 static const machine machines[] = {
@@ -224,47 +232,13 @@ static const machine machines[] = {
 	},
 	{
 		.name = "c/plain",
-		.vector_bytes = 8,
-		.vector_registers = 16,
-		.cycles = {.vector_op = 0.8,
-			.scalar_op = 0.8,
-			.scalar_guard = 2,
-			.load = {0.6, 2, 2, 1.3, 0.6},
-			.store = {1, 3, 3, 1.5, 1},
-			.fma = 1,
-			.dot = 1,
-			.tile_load = 0.5,
-			.tile_start = 4,
-			.turned = 1,
-			.crowded = 7,
-			.loop = 1,
-			.chain = 4,
-			.window = 90,
-			.beside = 0.3},
-		C_FAMILY,
+		PLAIN,
 	},
 	/* One element at a time: C without vectors, for any compiler. */
 	{
 		.name = "c/scalar",
-		.vector_bytes = 8,
 		.lanes = 1,
-		.vector_registers = 16,
-		.cycles = {.vector_op = 0.8,
-			.scalar_op = 0.8,
-			.scalar_guard = 2,
-			.load = {0.6, 2, 2, 1.3, 0.6},
-			.store = {1, 3, 3, 1.5, 1},
-			.fma = 1,
-			.dot = 1,
-			.tile_load = 0.5,
-			.tile_start = 4,
-			.turned = 1,
-			.crowded = 7,
-			.loop = 1,
-			.chain = 4,
-			.window = 90,
-			.beside = 0.3},
-		C_FAMILY,
+		PLAIN,
 	},
 	/* A100 SXM, 40 GB: 108 multiprocessors, 1.41 GHz, 40 MB of L2 */
 	{.name = "cuda/sm_80",

@@ -282,6 +282,17 @@ test_writes() {
 			grep -q ', 0 copied' err--stats || fail "copies: $(cat err--stats)"
 		done
 	done
+	# prompts of several blocks, with more keys than the first 256, the last block
+	# of a context that begins earlier, and one that has moved
+	train --out long --context 300 --steps 1 >/dev/null || fail "a long context"
+	for n in 3 18 130 257 299 310; do
+		p=$(seq -s ' ' 400 | head -c $n)
+		for how in --stats --uncached; do
+			"$tenon" generate --model long --prompt "$p" --tokens 4 \
+				--seed 5 $how >a$how 2>err$how || fail "$n: $how"
+		done
+		cmp a--stats a--uncached || fail "a prompt of $n"
+	done
 	expect 1 'cannot be' "$tenon" generate --model nothing
 	expect 1 'tenon-model' "$tenon" generate --tokens 2
 }

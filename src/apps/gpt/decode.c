@@ -205,6 +205,8 @@ tn_status train_decode_new(train_decode **out, const train_gpt *g)
 		d->kept[i].v = tn_params_make(p, "v", type, 3, shape, false);
 		tn_params_leave(p);
 	}
+	if (tn_context_status(c) < 0)
+		return tn_context_status(c);
 	return tn_compile(&d->f, c, body, d, 4, 1, "decode");
 }
 
