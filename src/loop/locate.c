@@ -459,6 +459,18 @@ static int64_t apart(const machine *m, tn_dtype t, int64_t row, bool wide)
 	return row % sets == 0 ? line : 0;
 }
 
+/* Elements of a row of a tile that warps share, of which the lanes read a column:
+ * so many words that none of them is in the same bank as another. */
+static int64_t odd_row(const machine *m, tn_dtype t, int64_t row)
+{
+	int64_t size = (int64_t)dtype_size(t), bank = m->block.bank_bytes;
+	int64_t each = size > bank ? size : bank;
+
+	while (bank > 0 && (row * size % bank != 0 || row * size / each % 2 == 0))
+		row++;
+	return row;
+}
+
 /* Does the equation copy rows in f32 for matrix instructions? */
 static bool has_wide_rows(const loop_kernel *k, int32_t eqn)
 {
@@ -519,6 +531,9 @@ static void subscripts(loop_kernel *k, loop_buf *b)
 		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].pack)
 			b->elems += apart(k->machine, k->eqn[b->eqn].acc[0],
 				b->elems, has_wide_rows(k, b->eqn));
+		if (i == b->n_vars - 1 && i > 0 && k->eqn[b->eqn].stage &&
+			k->phase[b->phase].warps > 1)
+			b->elems = odd_row(k->machine, b->dtype, b->elems);
 	}
 	if (b->panel > 0) {
 		int64_t n = extent[b->n_vars - 1];
@@ -635,7 +650,11 @@ void loop_locate(loop_kernel *k)
 			loop_eqn *e = &k->eqn[i];
 			int32_t t = e->e->out[j];
 			struct place p = find(k, i, j, true, filter);
-			loop_buf b = {.eqn = i, .comp = j, .scope = p.scope};
+			loop_buf b = {.eqn = i,
+				.comp = j,
+				.dtype = e->acc[j],
+				.scope = p.scope,
+				.phase = p.phase};
 
 			subscripts(k, &b);
 			k->buf_of[i][j] =

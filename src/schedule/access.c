@@ -140,3 +140,80 @@ void loop_widest(struct loop_widest *w, const loop_node *n)
 			loop_walk(w->k->a, e->init[i], widest_visit, w);
 	}
 }
+
+/* ---- sums that nobody reads before they are complete ---- */
+
+struct reads {
+	int32_t tensor;
+	bool hit;
+};
+
+static bool form_reads(const ix_form *f, int32_t tensor)
+{
+	int32_t i;
+
+	for (i = 0; f != NULL && i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind == IX_FUN && t->fun == tensor)
+			return true;
+		if (t->kind != IX_DIGIT && form_reads(t->f, tensor))
+			return true;
+	}
+	return false;
+}
+
+static void on_own_read(void *arg, const expr *e)
+{
+	struct reads *r = arg;
+
+	if ((e->kind == EX_READ && e->tensor == r->tensor) ||
+		form_reads(e->form, r->tensor))
+		r->hit = true;
+}
+
+/* Is it read in the loops that are split? (The tail reads final values.) */
+static bool is_read_here(loop_kernel *k, int32_t eqn)
+{
+	int32_t i, j, c;
+
+	for (c = 0; c < k->eqn[eqn].e->n_out; c++) {
+		struct reads r = {k->eqn[eqn].e->out[c], false};
+
+		for (i = 0; i < k->n_eqns; i++)
+			for (j = 0; j < k->eqn[i].e->n_out &&
+				    !k->eqn[i].tail;
+				j++) {
+				loop_walk(k->a, k->eqn[i].body[j], on_own_read, &r);
+				if (k->eqn[i].init[j] != NULL)
+					loop_walk(k->a, k->eqn[i].init[j],
+						on_own_read, &r);
+			}
+		if (r.hit)
+			return true;
+	}
+	return false;
+}
+
+/* Finds the equations below n that reduce var; false: one cannot be split. */
+bool loop_reducers(
+	loop_kernel *k, const loop_node *n, int32_t var, loop_set *out)
+{
+	int32_t i;
+
+	if (n->kind == LOOP_STMT) {
+		const loop_eqn *e = &k->eqn[n->eqn];
+
+		if (e->push || e->scan_var == var)
+			return false;
+		if ((e->reduced & BIT(var)) != 0) {
+			if (n->eqn >= 64 || is_read_here(k, n->eqn))
+				return false;
+			*out |= BIT(n->eqn);
+		}
+	}
+	for (i = 0; i < n->n_child; i++)
+		if (!loop_reducers(k, n->child[i], var, out))
+			return false;
+	return true;
+}

@@ -390,3 +390,30 @@ bool loop_change_cut(loop_kernel *k, int32_t eqn, int32_t v, int64_t by)
 		.other = number, .eqn = eqn, .by = by};
 	return true;
 }
+
+/* ---- trials ---- */
+
+static loop_node **trees(const loop_kernel *k, int32_t n, loop_node *const *root)
+{
+	loop_node **out = arena_array(k->a, loop_node *, n + 1);
+
+	for (int32_t i = 0; i < n; i++)
+		out[i] = loop_node_copy(k->a, root[i]);
+	return out;
+}
+
+loop_kernel *loop_trial(const loop_kernel *k)
+{
+	loop_kernel *t = arena_copy(k->a, k, sizeof *k);
+
+	for (int32_t p = 0; p < t->n_phases; p++)
+		t->phase[p].root = trees(
+			k, k->phase[p].n_roots, k->phase[p].root);
+	t->root = trees(k, k->n_roots, k->root);
+	t->eqn = arena_array(k->a, loop_eqn, k->n_eqns + 1);
+	memcpy(t->eqn, k->eqn, (size_t)k->n_eqns * sizeof *t->eqn);
+	memset(&t->decision, 0, sizeof t->decision);
+	memset(&t->change, 0, sizeof t->change);
+	loop_link(t);
+	return t;
+}

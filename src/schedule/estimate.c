@@ -71,7 +71,7 @@ static machine_access kind_of(const estimate *w, const loop_buf *b,
 		return MACHINE_SCALAR;
 	if (b != NULL && b->n_vars > 0 && b->var[b->n_vars - 1] == w->lane_var)
 		return masked ? MACHINE_MASKED : MACHINE_WHOLE;
-	if (b != NULL && b->lanes)
+	if (b != NULL && (b->lanes || estimate_own_banks(w, b)))
 		return MACHINE_WHOLE;
 	if (!loop_stride(at, w->lane_var, w->k->var[w->lane_var].extent, &s))
 		return MACHINE_GATHERED;
@@ -93,7 +93,7 @@ static const loop_buf *buffer_of(const estimate *w, int32_t tensor)
 
 static void add_read(estimate *w, const expr *e, loop_set vars, bool masked)
 {
-	const loop_buf *b = buffer_of(w, e->tensor);
+	const loop_buf *b = w->copies ? NULL : buffer_of(w, e->tensor);
 
 	if (b != NULL &&
 		(b->where == LOOP_REGISTER || b->where == LOOP_HELD))
@@ -303,6 +303,7 @@ static void add_statement(estimate *w, const loop_node *n)
 		return;
 	}
 
+	w->copies = estimate_copies(w, e);
 	w->seen = map_new(w->a);
 	w->vars.n = w->late.n = 0;
 	for (int32_t i = 0; i < e->e->n_out; i++) {
@@ -322,6 +323,7 @@ static void add_statement(estimate *w, const loop_node *n)
 		else
 			add_store(w, e, n->eqn, i, true);
 	}
+	w->copies = false;
 	w->last_late = late;
 	estimate_ready(w, e, n->eqn);
 	add_chain(w, e);
@@ -388,12 +390,14 @@ static void add_leaf(estimate *w, const loop_node *n)
 		add_access(w, true,
 			w->lanes > 1 ? MACHINE_WHOLE : MACHINE_SCALAR,
 			all * e->e->n_out);
+		estimate_parts(w, e, all * w->lanes);
 		break;
 	case LOOP_JOIN:
 		add_access(w, false,
 			w->lanes > 1 ? MACHINE_WHOLE : MACHINE_SCALAR,
 			all * (double)e->n_parts * e->e->n_out);
 		add_ops(w, (double)e->n_parts, ~(loop_set)0);
+		estimate_parts(w, e, all * w->lanes * (double)e->n_parts);
 		break;
 	case LOOP_SCALE:
 		add_ops(w, 2, ~(loop_set)0);

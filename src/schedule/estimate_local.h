@@ -25,6 +25,7 @@ typedef struct estimate {
 	double share; /* part of the iterations around that guards let pass */
 	int32_t lanes, lane_var;
 	int32_t warps; /* of the block that runs a chunk */
+	bool copies;   /* of the statement: estimate_copies */
 	bool staged;   /* copies here go on while warps compute */
 	bool dealt;    /* the current node is in a loop by warp */
 	double wide; /* number of vectors that the widest value of the lanes needs */
@@ -43,6 +44,13 @@ typedef struct estimate {
 	double critical;  /* .. all statements of the loop have */
 	int64_t n_made, made_outside; /* statements walked; before the loop */
 } estimate;
+
+/* Does the equation copy a tensor from memory into one that warps share? (A copy in
+ * caches is priced as the reads of its elements.) */
+static inline bool estimate_copies(const estimate *w, const loop_eqn *e)
+{
+	return e->stage && w->warps > 1;
+}
 
 /* estimate_guard.c: the part of the iterations in which lo <= f < hi */
 double estimate_inside(
@@ -64,6 +72,10 @@ void estimate_leave(estimate *w, estimate_scope outer, double times);
 void loop_estimate_homes(estimate *w);
 /* Does the phase do nothing but copy an input, once for all runs? */
 bool estimate_keeps(const loop_kernel *k, const loop_phase *p);
+/* Do the lanes find their elements of a buffer in different banks? */
+bool estimate_own_banks(const estimate *w, const loop_buf *b);
+/* Adds the bytes of n partial results that are stored or loaded. */
+void estimate_parts(estimate *w, const loop_eqn *e, double n);
 /* .. bytes that a phase moves, by level */
 void loop_estimate_memory(estimate *w, const loop_phase *ph);
 

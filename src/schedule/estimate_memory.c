@@ -43,6 +43,7 @@ static double least(double a, double b)
 typedef struct gather {
 	estimate *w;
 	touches *out;
+	bool copies; /* estimate_copies */
 } gather;
 
 static void add_touch(
@@ -58,7 +59,8 @@ static void add_touch(
 		.size = size,
 		.most = size * (double)k->s->tensor.at[tensor].numel};
 
-	if (loop_maker(k, tensor, &eqn, &comp) && k->buf_of[eqn][comp] >= 0) {
+	if ((written || !g->copies) && loop_maker(k, tensor, &eqn, &comp) &&
+		k->buf_of[eqn][comp] >= 0) {
 		t.b = &k->buf[k->buf_of[eqn][comp]];
 		if (t.b->where == LOOP_REGISTER || t.b->where == LOOP_HELD)
 			return;
@@ -66,7 +68,8 @@ static void add_touch(
 	}
 	for (int32_t i = 0; i < g->out->n; i++)
 		if (g->out->at[i].tensor == tensor &&
-			g->out->at[i].vars == t.vars)
+			g->out->at[i].vars == t.vars &&
+			g->out->at[i].b == t.b)
 			return; /* neighbours, in the same lines */
 	t.foot = least(k->machine->product.line, t.most);
 	for (int32_t l = 0; l < N_BEYOND; l++)
@@ -83,7 +86,7 @@ static void on_read(void *arg, const expr *e)
 static void leaf(estimate *w, const loop_node *n, touches *out)
 {
 	const loop_eqn *e = &w->k->eqn[n->eqn];
-	gather g = {w, out};
+	gather g = {w, out, estimate_copies(w, e)};
 
 	for (int32_t i = 0; i < e->e->n_out; i++) {
 		if (n->kind == LOOP_TILE) {
@@ -189,6 +192,7 @@ static touch *same_as(const touches *all, const touch *t, loop_set open)
 {
 	for (int32_t i = 0; i < all->n; i++)
 		if (all->at[i].tensor == t->tensor &&
+			all->at[i].b == t->b &&
 			((all->at[i].vars ^ t->vars) & open) == 0)
 			return &all->at[i];
 	return NULL;
@@ -367,6 +371,35 @@ void loop_estimate_memory(estimate *w, const loop_phase *ph)
 
 			w->out->bytes[from] += far > 0 ? far : 0;
 		}
+	}
+}
+
+bool estimate_own_banks(const estimate *w, const loop_buf *b)
+{
+	int64_t size = (int64_t)dtype_size(b->dtype);
+	int64_t bank = w->k->machine->block.bank_bytes;
+	int64_t each = size > bank ? size : bank;
+
+	for (int32_t i = 0; i < b->n_vars && w->warps > 1 && bank > 0; i++)
+		if (b->var[i] == w->lane_var && b->where == LOOP_LOCAL)
+			return b->stride[i] * size % bank == 0 &&
+			       b->stride[i] * size / each % 2 != 0;
+	return false;
+}
+
+void estimate_parts(estimate *w, const loop_eqn *e, double n)
+{
+	const machine_memory *m = w->k->machine->memory;
+	int32_t level = MACHINE_L3;
+
+	for (int32_t i = 0; i < e->e->n_out; i++) {
+		double size = (double)dtype_size(e->acc[i]);
+		double all = size * (double)e->n_parts *
+			     (double)w->k->s->tensor.at[e->e->out[i]].numel;
+
+		if (all > (double)m[level].bytes)
+			level = MACHINE_MAIN;
+		w->out->bytes[level] += n * size;
 	}
 }
 

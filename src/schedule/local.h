@@ -22,6 +22,10 @@ bool loop_change_join(loop_kernel *k, int32_t y, int32_t x);
 bool loop_change_keys(loop_kernel *k, loop_set keys, int32_t to);
 bool loop_change_cut(loop_kernel *k, int32_t eqn, int32_t var, int64_t by);
 
+/* A copy of the kernel, for the price of what passes would make of it. Passes that
+ * add tensors must not run on it: these would stay in the program. */
+loop_kernel *loop_trial(const loop_kernel *k);
+
 /* text.c */
 const char **loop_var_names(const loop_kernel *k);
 void loop_text_locations(str *out, loop_kernel *k); /* the lines of the buffers */

@@ -16,7 +16,7 @@ int64_t loop_work(const loop_kernel *k, const loop_node *n)
 	int32_t i;
 
 	if (!loop_is_loop(n))
-		return 1;
+		return n->kind == LOOP_JOIN ? k->eqn[n->eqn].n_parts : 1;
 	for (i = 0; i < n->n_child; i++)
 		sum += loop_work(k, n->child[i]);
 	if (n->kind != LOOP_FOR)
@@ -37,16 +37,19 @@ static loop_node *block(loop_kernel *k, loop_node *n, int64_t size)
 	return b;
 }
 
-/* The length of a block of n's variable; 1: each iteration is a chunk. */
-static int64_t chunk_size(
-	const loop_kernel *k, const loop_node *n, int64_t n_chunks)
+/* The length of a block of n's variable, whose iterations are in `inside` chunks
+ * each; 1: each iteration is a chunk. */
+static int64_t chunk_size(const loop_kernel *k, const loop_node *n,
+	int64_t n_chunks, int64_t inside)
 {
-	int64_t ext = k->var[n->var].extent, work = loop_work(k, n);
+	int64_t ext = k->var[n->var].extent, work = loop_work(k, n) / inside;
 	int64_t each = work > ext ? work / ext : 1, size;
-	int64_t most = k->machine->schedule.max_chunks / n_chunks;
+	int64_t most = k->machine->schedule.max_chunks / n_chunks / inside;
 
 	if (each < 1)
 		each = 1;
+	if (most < 1)
+		most = 1;
 	size = (k->machine->schedule.chunk_elems + each - 1) / each;
 	if (size * most < ext)
 		size = (ext + most - 1) / most;
@@ -58,25 +61,73 @@ static int64_t chunk_size(
 	return size;
 }
 
-/* Is a reduction further down cut into chunks already? */
-static bool is_cut_inside(const loop_node *n)
+/* The chunks into which a reduction further down is cut already; 0: none. */
+static int64_t cut_inside(const loop_kernel *k, const loop_node *n)
 {
 	while (n->n_child == 1) {
 		n = n->child[0];
 		if (n->parallel)
-			return true;
+			return (k->var[n->var].extent + n->size - 1) / n->size;
 	}
-	return false;
+	return 0;
 }
 
 /*
- * Divides the chain of loops at *at into chunks; returns their number. A loop
- * above a reduction that is cut cannot be a block: each of its iterations is a
- * chunk, or it is complete in every chunk.
+ * Of a loop n above a reduction that is cut: each of its iterations is a chunk, or
+ * blocks of its lanes are, or it is complete in every chunk. Returns the number of
+ * pieces.
  */
-static int64_t spread(loop_kernel *k, loop_node **at)
+static int64_t spread_above(
+	loop_kernel *k, loop_node **at, int64_t n_chunks, int64_t inside)
 {
-	int64_t n_chunks = 1, all = loop_work(k, *at);
+	loop_node *n = *at;
+	int64_t ext = k->var[n->var].extent, size;
+
+	if (n->kind != LOOP_FOR || k->var[n->var].kind != AXIS_P)
+		return 1;
+	if (n->lanes <= 1) {
+		n->parallel =
+			ext <= k->machine->schedule.max_chunks / n_chunks;
+		return n->parallel ? ext : 1;
+	}
+	size = chunk_size(k, n, n_chunks, inside);
+	if (size >= ext)
+		return 1;
+	*at = block(k, n, size);
+	return (ext + size - 1) / size;
+}
+
+/* Makes chunks of the blocks of n, or of several of them where there are too many;
+ * returns their number, 1 if there is no room for more. */
+static int64_t spread_blocks(loop_kernel *k, loop_node **at, int64_t n_chunks)
+{
+	loop_node *n = *at;
+	int64_t ext = k->var[n->var].extent, each = 1;
+	int64_t most = k->machine->schedule.max_chunks / n_chunks;
+	int64_t pieces = (ext + n->size - 1) / n->size;
+
+	if (pieces > most && k->machine->block.warps > 1 && most > 1)
+		each = (pieces + most - 1) / most;
+	else if (pieces > most)
+		return 1;
+	if (each > 1)
+		*at = block(k, n, each * n->size);
+	else
+		n->parallel = true;
+	return (pieces + each - 1) / each;
+}
+
+/* The work of a chunk that is not divided further; warps: those of its block. */
+static int64_t enough_work(const loop_kernel *k, int32_t warps)
+{
+	return k->machine->schedule.chunk_elems *
+	       (warps > 1 ? 1 : k->machine->schedule.large_block);
+}
+
+/* Divides the chain of loops at *at into chunks; returns their number. */
+static int64_t spread(loop_kernel *k, loop_node **at, int32_t warps)
+{
+	int64_t n_chunks = 1, all = loop_work(k, *at), inside;
 
 	for (;;) {
 		loop_node *n = *at;
@@ -87,27 +138,17 @@ static int64_t spread(loop_kernel *k, loop_node **at)
 		ext = k->var[n->var].extent;
 		if (n->parallel) { /* chosen already, by split.c */
 			n_chunks *= (ext + n->size - 1) / n->size;
-		} else if (is_cut_inside(n)) {
-			n->parallel = n->kind == LOOP_FOR && n->lanes <= 1 &&
-				      k->var[n->var].kind == AXIS_P &&
-				      ext <= k->machine->schedule.max_chunks /
-						      n_chunks;
-			n_chunks *= n->parallel ? ext : 1;
+		} else if ((inside = cut_inside(k, n)) > 0) {
+			n_chunks *= spread_above(k, at, n_chunks, inside);
 		} else if (k->var[n->var].kind != AXIS_P ||
 			   n_chunks >= k->machine->schedule.max_chunks) {
 			break;
 		} else if (n->kind == LOOP_BLOCK) {
-			if (n_chunks * ((ext + n->size - 1) / n->size) >
-				k->machine->schedule.max_chunks)
-				break;
-			n->parallel = true;
-			n_chunks *= (ext + n->size - 1) / n->size;
-			if (all / n_chunks <=
-				k->machine->schedule.large_block *
-					k->machine->schedule.chunk_elems)
+			n_chunks *= spread_blocks(k, at, n_chunks);
+			if (!n->parallel || all / n_chunks <= enough_work(k, warps))
 				break;
 		} else {
-			size = chunk_size(k, n, n_chunks);
+			size = chunk_size(k, n, n_chunks, 1);
 			if (size >= ext)
 				break;
 			if (size > 1 || n->lanes > 1) {
@@ -154,7 +195,7 @@ void loop_parallel(loop_kernel *k)
 			continue;
 		ph->n_chunks = 1;
 		if (ph->n_roots == 1)
-			ph->n_chunks = spread(k, &ph->root[0]);
+			ph->n_chunks = spread(k, &ph->root[0], ph->warps);
 		say_chunks(k, p);
 	}
 }

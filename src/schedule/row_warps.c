@@ -143,17 +143,8 @@ static bool look(struct rows *r)
 /* The kernel as it would be without pieces, with its locations. */
 static loop_kernel *located(const loop_kernel *k)
 {
-	loop_kernel *t = arena_copy(k->a, k, sizeof *k);
+	loop_kernel *t = loop_trial(k);
 
-	for (int32_t p = 0; p < t->n_phases; p++) {
-		loop_phase *ph = &t->phase[p];
-		loop_node **root = arena_array(
-			k->a, loop_node *, ph->n_roots + 1);
-
-		for (int32_t i = 0; i < ph->n_roots; i++)
-			root[i] = loop_node_copy(k->a, ph->root[i]);
-		ph->root = root;
-	}
 	loop_locate(t);
 	return t;
 }

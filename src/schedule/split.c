@@ -11,60 +11,11 @@
  *   phase 1: join s                      s = init (+) part 0 (+) part 1 ..
  *
  * The number of blocks depends only on sizes, and so do the bits of the result.
+ * Where lanes are threads, and the loops around take them (columns), it is the
+ * number with which the estimate is the least.
  */
-#include "schedule/local.h"
-
-struct reads {
-	int32_t tensor;
-	bool hit;
-};
-
-static bool form_reads(const ix_form *f, int32_t tensor)
-{
-	int32_t i;
-
-	for (i = 0; f != NULL && i < f->n; i++) {
-		const ix_atom *t = f->t[i].atom;
-
-		if (t->kind == IX_FUN && t->fun == tensor)
-			return true;
-		if (t->kind != IX_DIGIT && form_reads(t->f, tensor))
-			return true;
-	}
-	return false;
-}
-
-static void on_read(void *arg, const expr *e)
-{
-	struct reads *r = arg;
-
-	if ((e->kind == EX_READ && e->tensor == r->tensor) ||
-		form_reads(e->form, r->tensor))
-		r->hit = true;
-}
-
-/* Is it read in the loops that are split? (The tail reads final values.) */
-static bool is_read_here(loop_kernel *k, int32_t eqn)
-{
-	int32_t i, j, c;
-
-	for (c = 0; c < k->eqn[eqn].e->n_out; c++) {
-		struct reads r = {k->eqn[eqn].e->out[c], false};
-
-		for (i = 0; i < k->n_eqns; i++)
-			for (j = 0; j < k->eqn[i].e->n_out &&
-				    !k->eqn[i].tail;
-				j++) {
-				loop_walk(k->a, k->eqn[i].body[j], on_read, &r);
-				if (k->eqn[i].init[j] != NULL)
-					loop_walk(k->a, k->eqn[i].init[j],
-						on_read, &r);
-			}
-		if (r.hit)
-			return true;
-	}
-	return false;
-}
+#include "schedule/estimate.h"
+#include "schedule/lanes.h"
 
 /* The only loop of the list that is not a nest of INITs; -1: there are several. */
 static int32_t the_loop(loop_node *const *list, int32_t n)
@@ -83,29 +34,6 @@ static int32_t the_loop(loop_node *const *list, int32_t n)
 		at = i;
 	}
 	return at;
-}
-
-/* Finds the equations below n that reduce var; false: one cannot be split. */
-bool loop_reducers(
-	loop_kernel *k, const loop_node *n, int32_t var, loop_set *out)
-{
-	int32_t i;
-
-	if (n->kind == LOOP_STMT) {
-		const loop_eqn *e = &k->eqn[n->eqn];
-
-		if (e->push || e->scan_var == var)
-			return false;
-		if ((e->reduced & BIT(var)) != 0) {
-			if (n->eqn >= 64 || is_read_here(k, n->eqn))
-				return false;
-			*out |= BIT(n->eqn);
-		}
-	}
-	for (i = 0; i < n->n_child; i++)
-		if (!loop_reducers(k, n->child[i], var, out))
-			return false;
-	return true;
 }
 
 static loop_node *leaf_node(
@@ -220,67 +148,168 @@ static void say_enough(loop_kernel *k, const loop_node *n, int64_t pieces)
 		say_enough(k, n->child[i], pieces);
 }
 
+/* ---- where a sum is cut ---- */
+
+struct cut {
+	loop_phase *ph;
+	loop_node *parent; /* of the loop that is reduced; NULL: it is a root */
+	int32_t at;
+	loop_set eqns;
+	int64_t pieces; /* of the loops around */
+	int64_t all;	/* elements of work */
+	bool columns;	/* a loop around has the lanes, and they are threads */
+};
+
+static loop_node *reduced_of(const struct cut *c)
+{
+	return c->parent == NULL ? c->ph->root[c->at] : c->parent->child[c->at];
+}
+
+/* The independent pieces that a loop gives: vectors of its lanes, if a lane is a
+ * thread and so alone is no piece of work. */
+static int64_t pieces_of(loop_kernel *k, const loop_node *n, bool *columns)
+{
+	int64_t ext = k->var[n->var].extent, lanes;
+
+	if (k->machine->block.warps <= 1 ||
+		!loop_parallel_below(k, n, n->var) || !loop_wants_lanes(k, n))
+		return ext;
+	*columns = true;
+	lanes = loop_lanes_for(k, n);
+	return (ext + lanes - 1) / lanes;
+}
+
+/* Finds the loop over a sum that may be cut; false: there is none. */
+static bool find(loop_kernel *k, struct cut *c)
+{
+	for (;;) {
+		loop_node **list = c->parent == NULL ? c->ph->root
+						     : c->parent->child;
+		int32_t n = c->parent == NULL ? c->ph->n_roots
+					      : c->parent->n_child;
+		loop_node *l;
+
+		c->at = the_loop(list, n);
+		if (c->at < 0 || list[c->at]->kind != LOOP_FOR)
+			return false;
+		l = list[c->at];
+		if (k->var[l->var].kind == AXIS_P && n == 1) {
+			c->pieces *= pieces_of(k, l, &c->columns);
+			c->parent = l;
+			if (c->columns ||
+				c->pieces < k->machine->schedule.min_chunks)
+				continue;
+			say_enough(k, l, c->pieces);
+			return false;
+		}
+		if (loop_reducers(k, l, l->var, &c->eqns) && c->eqns != 0 &&
+			k->var[l->var].kind != AXIS_S)
+			return true;
+		if (k->var[l->var].kind == AXIS_R)
+			loop_decide(k, DECIDE_PARTS_READ, l->var, -1, 0, 0);
+		return false;
+	}
+}
+
+static int64_t most_parts(const loop_kernel *k, const struct cut *c)
+{
+	int64_t ext = k->var[reduced_of(c)->var].extent;
+	int64_t n = c->all / k->machine->schedule.chunk_elems / c->pieces;
+	/* partial results must be a small part of the bytes that are read */
+	int64_t least = k->machine->schedule.least_part *
+			partial_bytes(k, c->eqns);
+
+	if (n > LOOP_MAX_CHUNKS)
+		n = LOOP_MAX_CHUNKS;
+	if (least > 0 && n > c->all / least)
+		n = c->all / least;
+	return n > ext ? ext : n;
+}
+
+static int64_t length_of_part(const loop_kernel *k, const struct cut *c, int64_t n)
+{
+	int64_t ext = k->var[reduced_of(c)->var].extent;
+
+	return (ext + n - 1) / n;
+}
+
+static void cut_into(loop_kernel *k, const struct cut *c, int64_t n)
+{
+	split(k, c->ph, c->parent, c->at, c->eqns, length_of_part(k, c, n));
+}
+
+static struct cut begin(loop_kernel *k)
+{
+	struct cut c = {.ph = &k->phase[k->n_phases - 1], .pieces = 1};
+
+	for (int32_t i = 0; i < c.ph->n_roots; i++)
+		c.all += loop_work(k, c.ph->root[i]);
+	return c;
+}
+
+/* The seconds of the kernel with so many parts, as the passes behind make it. */
+static double seconds_with(const loop_kernel *k, int64_t parts)
+{
+	loop_kernel *t = loop_trial(k);
+	struct cut c = begin(t);
+	loop_estimate e;
+
+	if (parts > 1 && find(t, &c))
+		cut_into(t, &c, parts);
+	loop_vectorise(t);
+	loop_parallel(t);
+	loop_locate(t);
+	loop_estimate_of(t, &e);
+	return loop_estimate_seconds(&e, 0);
+}
+
+/* The number of parts with which the estimate is the least, at most `most`. */
+static int64_t cheapest(loop_kernel *k, const struct cut *c, int64_t most)
+{
+	double least = seconds_with(k, 1);
+	int64_t best = 1;
+
+	for (int64_t n = 2; n <= most; n *= 2) {
+		double s = seconds_with(k, n);
+
+		if (s < least) {
+			least = s;
+			best = n;
+		}
+	}
+	if (best == 1)
+		loop_decide(k, DECIDE_PARTS_COST, reduced_of(c)->var, -1,
+			c->pieces, 0);
+	return best;
+}
+
 void loop_split_reductions(loop_kernel *k)
 {
-	loop_phase *ph = &k->phase[k->n_phases - 1];
-	loop_node *parent = NULL;
-	int64_t pieces = 1, all = 0;
-	int32_t i;
+	struct cut c = begin(k);
+	int64_t parts, size;
+	int32_t var;
 
 	loop_link(k);
-	for (i = 0; i < ph->n_roots; i++)
-		all += loop_work(k, ph->root[i]);
 	if (k->n_phases + 1 > LOOP_MAX_PHASES)
 		return;
-	if (all < 2 * k->machine->schedule.chunk_elems) {
-		say_little(k, all);
+	if (c.all < 2 * k->machine->schedule.chunk_elems) {
+		say_little(k, c.all);
 		return;
 	}
-	for (;;) {
-		loop_node **list = parent == NULL ? ph->root : parent->child;
-		int32_t n = parent == NULL ? ph->n_roots : parent->n_child;
-		int32_t at = the_loop(list, n);
-		loop_set eqns = 0;
-		int64_t ext, blocks, bytes, least;
-
-		if (at < 0 || list[at]->kind != LOOP_FOR)
-			return;
-		ext = k->var[list[at]->var].extent;
-		if (k->var[list[at]->var].kind == AXIS_P && n == 1) {
-			pieces *= ext;
-			parent = list[at];
-			if (pieces < k->machine->schedule.min_chunks)
-				continue;
-			say_enough(k, list[at], pieces);
-			return;
-		}
-		if (!loop_reducers(k, list[at], list[at]->var, &eqns) ||
-			eqns == 0 || k->var[list[at]->var].kind == AXIS_S) {
-			if (k->var[list[at]->var].kind == AXIS_R)
-				loop_decide(k, DECIDE_PARTS_READ,
-					list[at]->var, -1, 0, 0);
-			return;
-		}
-		blocks = all / k->machine->schedule.chunk_elems / pieces;
-		bytes = partial_bytes(k, eqns);
-		if (blocks > LOOP_MAX_CHUNKS)
-			blocks = LOOP_MAX_CHUNKS;
-		/* partial results must be a small part of the bytes that are read */
-		least = k->machine->schedule.least_part * bytes;
-		if (least > 0 && blocks > all / least)
-			blocks = all / least;
-		if (blocks > ext)
-			blocks = ext;
-		if (blocks < 2) {
-			loop_decide(k, DECIDE_PARTS_FEW, list[at]->var, -1,
-				all, pieces);
-			return;
-		}
-		loop_decide(k, DECIDE_PARTS_TAKEN, list[at]->var, -1,
-			(ext + (ext + blocks - 1) / blocks - 1) /
-				((ext + blocks - 1) / blocks),
-			0);
-		split(k, ph, parent, at, eqns, (ext + blocks - 1) / blocks);
+	if (!find(k, &c))
+		return;
+	var = reduced_of(&c)->var;
+	parts = most_parts(k, &c);
+	if (parts < 2) {
+		loop_decide(k, DECIDE_PARTS_FEW, var, -1, c.all, c.pieces);
 		return;
 	}
+	if (c.columns)
+		parts = cheapest(k, &c, parts);
+	if (parts < 2)
+		return;
+	size = length_of_part(k, &c, parts);
+	loop_decide(k, DECIDE_PARTS_TAKEN, var, -1,
+		(k->var[var].extent + size - 1) / size, 0);
+	cut_into(k, &c, parts);
 }

@@ -9,6 +9,14 @@
  *   for i { for j { o[i,j] = x[j,i] } }   ->
  *   block i { block j { stage x; for i { for j { o[i,j] = tile[i,j] } } } }
  *
+ * On a machine with blocks of warps, the tile is an array that the warps share. They
+ * copy its lines as they are in memory, and read it across. Its rows are padded, so
+ * that the lanes of a warp find their elements in different banks (loop/locate.c):
+ *
+ *   block i by 32 { block j by 32 {
+ *     for j by warp { for i lanes 32 { tile = x[j,i] } }
+ *     for i by warp { for j lanes 32 { o[i,j] = tile } } } }
+ *
  * Columns. A block of columns that several loop nests read is copied: the first
  * nest reads it, and the next ones find it in the cache, with dense rows. (In the
  * tensor, rows at a distance of a power of two share few cache sets.)
@@ -56,6 +64,7 @@ struct find_jump {
 	int32_t i; /* result: the variable along which its elements are neighbours */
 	int32_t tensor;
 	const ix_form *at;
+	bool shared; /* the tile is copied by the warps of a block */
 };
 
 static bool decline(
@@ -71,7 +80,7 @@ static bool may_turn(const struct find_jump *f, const struct loop_access *a,
 {
 	loop_kernel *k = f->k;
 
-	if (size != 4 && size != 8)
+	if (!f->shared && size != 4 && size != 8)
 		return decline(k, DECIDE_SQUARES_DTYPE, a->tensor, size, 0);
 	if (bytes < k->machine->memory[MACHINE_L1].bytes)
 		return decline(k, DECIDE_SQUARES_SMALL, a->tensor, bytes, 0);
@@ -99,11 +108,59 @@ static void on_access(void *arg, const struct loop_access *a)
 		}
 }
 
+/* The phase that consists of n; -1: none does, or it has no blocks of warps. */
+static int32_t phase_of_warps(const loop_kernel *k, const loop_node *n)
+{
+	for (int32_t p = 0; p < k->n_phases && k->machine->block.warps > 1; p++)
+		if (k->phase[p].n_roots == 1 && k->phase[p].root[0] == n)
+			return p;
+	return -1;
+}
+
+/* A loop by warp over `row`, around one by lane over `line` that does what m does. */
+static loop_node *rows_by_warp(
+	loop_kernel *k, int32_t row, int32_t line, const loop_node *m)
+{
+	loop_node *cell = loop_node_copy(k->a, m), *n;
+
+	cell->var = line;
+	n = loop_node_for(k->a, row, cell);
+	n->by_warp = true;
+	return n;
+}
+
+/* Fills block b, in which a line of the tile is walked along i in memory, and along
+ * f->j by the statements of m. */
+static void fill_tile(loop_kernel *k, const struct find_jump *f, loop_node *b,
+	const loop_node *m, int32_t square, int32_t phase)
+{
+	int32_t eqn = loop_add_stage(k, f->tensor, f->at);
+	loop_node *stage = loop_node_new(
+		k->a, phase >= 0 ? LOOP_STMT : LOOP_STAGE), *copy;
+
+	stage->eqn = eqn;
+	if (phase >= 0) {
+		copy = loop_node_for(k->a, f->i, stage);
+		copy->lanes = square;
+		copy->unroll = 1;
+		loop_node_adopt(k->a, b, rows_by_warp(k, f->j, f->i, copy));
+		loop_node_adopt(k->a, b, rows_by_warp(k, f->i, f->j, m));
+		k->phase[phase].warps = k->machine->block.warps;
+		return;
+	}
+	stage->var = f->i;
+	stage->lanes = square;
+	loop_node_adopt(k->a, b, stage);
+	loop_node_adopt(k->a, b,
+		loop_node_for(k->a, f->i, loop_node_copy(k->a, m)));
+}
+
 /* n .. m: a chain of loops; the children of m are statements */
 bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 {
-	struct find_jump f = {k, 0, m->var, -1, -1, NULL};
-	loop_node *u, *b, *stage, *row, *cell;
+	int32_t phase = phase_of_warps(k, n);
+	struct find_jump f = {k, 0, m->var, -1, -1, NULL, phase >= 0};
+	loop_node *u, *b;
 	int64_t side, size, square;
 
 	for (u = n;; u = u->child[0]) {
@@ -125,7 +182,8 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 				? k->var[f.i].extent
 				: k->var[f.j].extent,
 			square);
-	loop_decide(k, DECIDE_SQUARES_TAKEN, f.tensor, -1, square, 0);
+	loop_decide(k, phase < 0 ? DECIDE_SQUARES_TAKEN : DECIDE_SQUARES_SHARED,
+		f.tensor, -1, square, k->machine->block.warps);
 	/* the variable moves down to the loop above m */
 	for (u = n; u->var != f.i; u = u->child[0])
 		;
@@ -133,18 +191,11 @@ bool loop_stage_transpose(loop_kernel *k, loop_node *n, loop_node *m)
 		loop_node_take_var(u, u->child[0]);
 	u->var = f.i;
 	u->n_needs = 0;
-	side = k->machine->schedule.turn_bytes / size;
-	stage = loop_node_new(k->a, LOOP_STAGE);
-	stage->eqn = loop_add_stage(k, f.tensor, f.at);
-	stage->var = f.i;
-	stage->lanes = (int32_t)square;
-	cell = loop_node_copy(k->a, m);
-	row = loop_node_for(k->a, f.i, cell);
+	side = phase < 0 ? k->machine->schedule.turn_bytes / size : square;
 	b = loop_node_new(k->a, LOOP_BLOCK);
 	b->var = f.j;
 	b->size = side;
-	loop_node_adopt(k->a, b, stage);
-	loop_node_adopt(k->a, b, row);
+	fill_tile(k, &f, b, m, (int32_t)square, phase);
 	u->kind = LOOP_BLOCK;
 	u->size = side;
 	u->n_child = 0;

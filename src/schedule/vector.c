@@ -78,6 +78,13 @@ static bool scatters(const loop_kernel *k, const loop_node *n)
 	return n->kind == LOOP_STMT && k->eqn[n->eqn].push;
 }
 
+/* Does n walk updates of a scatter, each of which is asked whose it is? Then its
+ * lanes ask for several of them, and those of the elements stand inside. */
+static bool asks(const loop_kernel *k, const loop_node *n)
+{
+	return k->machine->schedule.owner_updates < INT64_MAX && scatters(k, n);
+}
+
 static void give_lanes(loop_kernel *k, loop_node *n, int32_t lanes)
 {
 	const machine_schedule *m = &k->machine->schedule;
@@ -166,7 +173,8 @@ static bool is_window(loop_kernel *k, const loop_node *n, int32_t var)
 	bool unit;
 	double here;
 
-	if (n->kind != LOOP_FOR || loop_parallel_below(k, n, n->var) ||
+	if (n->kind != LOOP_FOR || asks(k, n) ||
+		loop_parallel_below(k, n, n->var) ||
 		!mul_ok(loop_inside(k, n), k->var[n->var].extent, &most) ||
 		most > k->machine->schedule.small_inside)
 		return false;
@@ -408,7 +416,7 @@ static void choose(loop_kernel *k, loop_node **at)
 		return;
 	}
 	if (n->kind == LOOP_FOR && !chained(k, n) && outer_wins(k, n)) {
-		if (loop_is_small(k, n)) {
+		if (loop_is_small(k, n) && !asks(k, n)) {
 			n->lanes = loop_lanes_for(k, n);
 			say_lanes(k, n, DECIDE_LANES_TAKEN, n->lanes, 0);
 			n->unroll = 1;

@@ -116,7 +116,7 @@
 	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
 		.sum_terms = 32, .matrix_terms = 128, .matrix_columns = 64,    \
-		.stages = 2, .meet_cycles = 40},                               \
+		.stages = 2, .bank_bytes = 4, .meet_cycles = 40},              \
 	.matrix = {.rows = 16, .columns = 8, .terms = 16, .pad_bytes = 16,     \
 		.cycles = 32}
 
@@ -126,7 +126,7 @@
 		.chunk_elems = 2 << 10, .max_chunks = 4096, .min_chunks = 64,  \
 		.stream_bytes = INT64_MAX, .least_lanes = 4,                   \
 		.owner_updates = 32,                                           \
-		.small_inside = 64, .rows_at_once = 8, .near_lanes = 2,        \
+		.small_inside = INT32_MAX, .rows_at_once = 8, .near_lanes = 2, \
 		.near_jump = 0.25, .write_jump = 1.5, .near_guard = 16,        \
 		.ahead_bytes = 1, .ahead_ops = 1, .turn_bytes = 512,           \
 		.sum_vectors = 2, .long_vectors = 1, .long_ops = 8,            \
@@ -425,6 +425,7 @@ static const struct fact {
 	SIZE(block.matrix_terms, "contract"),
 	SIZE(block.matrix_columns, "contract"),
 	SIZE(block.stages, "contract"),
+	SIZE(block.bank_bytes, "gpu"),
 	FACT(fusion.flops_per_s, "1/s", "polynomials of 32 operations over 16 KB"),
 	FACT(fusion.contract_per_s, "1/s", "a product of 512 x 512 x 512"),
 	SIZE(fusion.max_eqns, "merges"),
