@@ -65,6 +65,11 @@ struct def { /* elements stored in this block */
 	const ix_form *at; /* NULL: a register, known by its tensor alone */
 	val v;
 };
+struct carry { /* the last element of a scan, in a register */
+	int32_t eqn, comp;
+	const ix_form *before; /* the element, seen from the next one */
+	val reg, last;	       /* last: of this iteration */
+};
 struct window { /* a vector that is loaded, by its address */
 	int32_t param;
 	form base;	     /* in the loop, without the constant */
@@ -128,6 +133,7 @@ typedef struct lowering {
 	VEC(struct window) window;
 	VEC(struct lane_acc) acc;
 	VEC(struct hold) hold;
+	VEC(struct carry) carry;
 	VEC(struct block) block;
 	val param[2 * IR_MAX_COMP];
 	/* by buf * LOOP_MAX_STAGES + stage: number in the header; -1: not yet */
@@ -192,6 +198,16 @@ bool lw_form_varies(lowering *lw, const ix_form *f);	/* between lanes */
 form lw_block_at(lowering *lw, int32_t var, int32_t level);
 int32_t lw_block_level(const loop_node *n);
 bool lw_is_unrolled(const lowering *lw, const loop_node *n); /* completely */
+
+/* lower_scan.c: opens registers for the last elements of the scans of a loop; in an
+ * iteration they are what was made before, then what it made */
+void lw_open_scans(lowering *lw, const loop_node *n);
+void lw_enter_scans(lowering *lw, const loop_node *n);
+void lw_leave_scans(lowering *lw, const loop_node *n);
+void lw_made(lowering *lw, int32_t eqn, int32_t comp, val v);
+/* .. the elements of a vector, which its lanes combine */
+bool lw_scans_in_lanes(const lowering *lw, const loop_eqn *e);
+val lw_scan_lanes(lowering *lw, int32_t eqn);
 
 /* lower_out.c: values; `type`: a value of the type, its id is not looked at */
 val lw_const(lowering *lw, tn_dtype dt, double f, int64_t i);

@@ -38,6 +38,10 @@ static void set(lowering *lw, const loop_node *n)
 			v[i] = lw_load(lw, &m, false);
 			continue;
 		}
+		if (lw_scans_in_lanes(lw, e)) {
+			v[i] = lw_scan_lanes(lw, n->eqn);
+			continue;
+		}
 		v[i] = lw_cast(lw, lw_ex(lw, e->body[i]),
 			lw->s->tensor.at[e->e->out[i]].dtype);
 	}
@@ -47,8 +51,10 @@ static void set(lowering *lw, const loop_node *n)
 
 		if (!reg || lw->named[p.n_buf])
 			lw_store(lw, &p, v[i]);
-		if (e->scan_var >= 0)
+		if (e->scan_var >= 0) {
 			lw_forget(lw, e->e->out[i]);
+			lw_made(lw, n->eqn, i, v[i]);
+		}
 		*vec_push(lw->a, &lw->def) = (struct def){
 			e->e->out[i], reg ? NULL : e->at, v[i]};
 	}

@@ -108,6 +108,7 @@ static void one_by_one(lowering *lw, const loop_node *n, form from)
 	const struct span *s = &lw->span[n->var];
 	form v = lw->var[n->var];
 	struct marks m = lw_mark(lw);
+	int32_t n_carry = lw->carry.n;
 	kern_stmt loop = {
 		.step = 1, .down = n->backward, .by_warp = n->by_warp};
 
@@ -122,9 +123,13 @@ static void one_by_one(lowering *lw, const loop_node *n, form from)
 	lw_masks_in_front(lw, n, false);
 	loop.lo = from == NULL ? s->lo : from;
 	loop.hi = s->hi;
+	lw_open_scans(lw, n);
 	lw->var[n->var] = lw_form_of(lw, kern_for_as(lw->b, &loop, NULL));
+	lw_enter_scans(lw, n);
 	body(lw, n);
+	lw_leave_scans(lw, n);
 	lw_close(lw);
+	lw->carry.n = n_carry;
 	lw->var[n->var] = v;
 	lw_release(lw, m);
 }
@@ -288,6 +293,7 @@ static void vector_for(lowering *lw, const loop_node *n)
 {
 	struct span *s = &lw->span[n->var];
 	struct marks m = lw_mark(lw);
+	int32_t n_carry = lw->carry.n;
 	int64_t left, min, max;
 	form from = s->lo;
 
@@ -298,6 +304,7 @@ static void vector_for(lowering *lw, const loop_node *n)
 		return;
 	}
 	kern_scope(lw->b);
+	lw_open_scans(lw, n);
 	lw->vvar = n->var;
 	lw->lanes = n->lanes;
 	left = whole_vectors(lw, n, &from);
@@ -317,6 +324,7 @@ static void vector_for(lowering *lw, const loop_node *n)
 	lw_release(lw, m);
 	if (left > 0 || (left < 0 && (s->whole == 0 || s->whole % n->lanes != 0)))
 		one_by_one(lw, n, from);
+	lw->carry.n = n_carry;
 	lw_close(lw);
 }
 

@@ -328,6 +328,8 @@ static void add_statement(estimate *w, const loop_node *n)
 	estimate_ready(w, e, n->eqn);
 	add_chain(w, e);
 	add_lane_sum(w, e);
+	if (e->scan_var >= 0)
+		estimate_scan(w, e, times_of(w, ~(loop_set)0));
 }
 
 /* The part of a scatter's updates that change an element of the blocks around. */

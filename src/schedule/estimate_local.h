@@ -61,6 +61,8 @@ double estimate_needed(const estimate *w, const loop_node *n);
  * which the processor waits because it looks only so far ahead */
 void estimate_ready(estimate *w, const loop_eqn *e, int32_t eqn);
 double estimate_read(const estimate *w, int32_t tensor);
+/* Adds what lanes take to combine the elements of a scan. */
+void estimate_scan(estimate *w, const loop_eqn *e, double times);
 /* State of the loop around, while the walk is in a loop inside. */
 typedef struct estimate_scope {
 	double critical, cycles;

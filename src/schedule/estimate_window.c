@@ -90,3 +90,12 @@ void estimate_leave(estimate *w, estimate_scope outer, double times)
 	w->critical = outer.critical;
 	w->made_outside = outer.made_outside;
 }
+
+void estimate_scan(estimate *w, const loop_eqn *e, double times)
+{
+	const machine_cycles *c = &w->k->machine->cycles;
+
+	/* a shuffle, a choice and an operation for each halving of the lanes */
+	for (int32_t l = w->lanes; l > 1 && w->lane_var == e->scan_var; l /= 2)
+		w->out->vector_cycles += 3 * times * c->vector_op;
+}

@@ -144,6 +144,16 @@ static bool gives_chunks(const loop_node *n)
 	return false;
 }
 
+/* Does n walk a scan, whose last element goes from vector to vector? */
+static bool scans(const loop_kernel *k, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!loop_is_loop(n->child[i]) &&
+			k->eqn[n->child[i]->eqn].scan_var == n->var)
+			return true;
+	return false;
+}
+
 /* Can the iterations of all statements below n run in any order? */
 static bool only_copies(const loop_kernel *k, const loop_node *n)
 {
@@ -195,7 +205,9 @@ static void in_list(loop_kernel *k, loop_node ***list, int32_t *n)
 		if (c->kind == LOOP_FOR && c->n_clip > 0)
 			; /* constant for the rest */
 		else if (c->kind == LOOP_FOR && c->lanes > 1)
-			p = gives_chunks(c) ? 0 : pieces(k, c, out + m);
+			p = gives_chunks(c) || scans(k, c)
+				    ? 0
+				    : pieces(k, c, out + m);
 		else {
 			in_list(k, &c->child, &c->n_child);
 			p = turned(k, c, out + m);

@@ -50,6 +50,22 @@ bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var)
 	return true;
 }
 
+/* May lanes share a scan: can they combine its elements, and are they threads, which
+ * one after the other would leave idle? */
+static bool scans_in_lanes(const loop_kernel *k, const loop_node *n)
+{
+	const loop_node *loop = n->up;
+	int32_t var = k->eqn[n->eqn].scan_var;
+
+	if (k->machine->block.warps <= 1 || loop->kind != LOOP_FOR ||
+		loop->var != var || loop->n_clip > 0 || loop->n_needs > 0)
+		return false;
+	while ((loop = loop->up) != NULL) /* it is walked as a whole */
+		if (loop->var == var)
+			return false;
+	return loop_scan_monoid(k, &k->eqn[n->eqn]) >= 0;
+}
+
 bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
 {
 	int32_t i;
@@ -57,7 +73,8 @@ bool loop_lanes_allowed(const loop_kernel *k, const loop_node *n, int32_t var)
 	if (!loop_is_loop(n))
 		return (!k->eqn[n->eqn].push || n->kind != LOOP_STMT ||
 			       scatters_along(k, &k->eqn[n->eqn], var)) &&
-		       k->eqn[n->eqn].scan_var != var;
+		       (k->eqn[n->eqn].scan_var != var ||
+			       scans_in_lanes(k, n));
 	for (i = 0; i < n->n_child; i++)
 		if (!loop_lanes_allowed(k, n->child[i], var))
 			return false;
@@ -230,6 +247,22 @@ static bool better_below(
 	return false;
 }
 
+/* Do all innermost loops below walk scans that no lanes can share, where lanes are
+ * threads? Then those of a loop around are better, wherever they lie. */
+static bool scans_alone(const loop_kernel *k, const loop_node *n)
+{
+	bool all = loop_has_loops(n);
+
+	if (k->machine->block.warps <= 1)
+		return false;
+	if (!all)
+		return n->kind == LOOP_FOR && !loop_lanes_allowed(k, n, n->var);
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (loop_is_loop(n->child[i]))
+			all &= scans_alone(k, n->child[i]);
+	return all;
+}
+
 bool loop_wants_lanes(loop_kernel *k, const loop_node *n)
 {
 	bool unit;
@@ -240,5 +273,5 @@ bool loop_wants_lanes(loop_kernel *k, const loop_node *n)
 		return false;
 	if (too_short_inside(k, n, n->var))
 		return !better_below(k, n, n);
-	return unit && here < jumps_inside(k, n);
+	return scans_alone(k, n) || (unit && here < jumps_inside(k, n));
 }

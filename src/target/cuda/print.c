@@ -130,8 +130,8 @@ static void lanes(printer *p, kern_val id)
 	}
 	c_line(p, "%s %s = (%s)%" PRId64 ";", t, x, t, v->list[0]);
 	for (int32_t i = 1; i < n; i++)
-		if (v->list[i] != v->list[0])
-			c_line(p, "%s = %s == %d ? (%s)%" PRId64 " : %s;", x,
+		if (v->list[i] != v->list[i - 1])
+			c_line(p, "%s = %s >= %d ? (%s)%" PRId64 " : %s;", x,
 				lane(p, n), i, t, v->list[i], x);
 }
 
