@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """gpu.py TENON [--small] [--seconds N] [--sass DIR]: `tenon bench gpu` beside PyTorch.
 
-Prints a Markdown table: each case right after ours, on the first GPU. PyTorch's
-time is the better one of eager and torch.compile (which writes its kernels in
+Prints a Markdown table of all our cases, then one of the same beside PyTorch, on the
+first GPU. A case that fails or hangs is named, and the others go on. PyTorch's time is the better one of eager and torch.compile (which writes its kernels in
 Triton); attention is its best one (FlashAttention or cuDNN), products are
 cuBLAS. `of copy` and `of cuBLAS` are what `tenon bench gpu` says. After N
 seconds (240) no further case begins, and what is left out is listed.
 In DIR there is then the machine code (SASS) of each case that misses its goal, by
 nvdisasm or cuobjdump, of CUDA's toolkit.
+CASE_SECONDS (60) is what one of our cases may take, with compiling.
 PyTorch is measured where it can be imported and has a GPU (`pip install torch`
 into any environment, outside of the repository); else only ours is.
 """
@@ -22,6 +23,7 @@ import tempfile
 import time
 
 ROW_SECONDS, REPEAT = 0.02, 7
+CASE_SECONDS = float(os.environ.get("CASE_SECONDS", "60"))
 
 
 def cases(torch):
@@ -130,8 +132,14 @@ def peer(torch, name):
 
 
 def ours(command):
-    r = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    return json.loads(r.stdout) if r.returncode == 0 else None
+    """What `tenon bench gpu` says, or None."""
+    try:
+        r = subprocess.run(command, stdout=subprocess.PIPE, text=True,
+                           timeout=CASE_SECONDS)
+        return json.loads(r.stdout) if r.returncode == 0 else None
+    except (subprocess.TimeoutExpired, ValueError, OSError) as e:
+        print("%s: %s" % (" ".join(command), e), file=sys.stderr, flush=True)
+        return None
 
 
 def write_sass(tenon, name, folder):
@@ -143,15 +151,18 @@ def write_sass(tenon, name, folder):
     os.makedirs(folder, exist_ok=True)
     with tempfile.TemporaryDirectory() as cache:
         # an empty cache gets what this case needs, and nothing else
-        subprocess.run([tenon, "bench", "gpu", "--case", name, "--repeat", "1"],
-                       stdout=subprocess.DEVNULL,
-                       env=dict(os.environ, XDG_CACHE_HOME=cache))
+        try:
+            subprocess.run([tenon, "bench", "gpu", "--case", name, "--repeat", "1"],
+                           stdout=subprocess.DEVNULL, timeout=CASE_SECONDS,
+                           env=dict(os.environ, XDG_CACHE_HOME=cache))
+        except subprocess.TimeoutExpired as e:
+            return str(e)
         kept = sorted(os.path.join(at, f) for at, _, files in os.walk(cache)
                       for f in files if f.endswith(".gpu"))
         with open(os.path.join(folder, name + ".sass"), "wb") as out:
             for f in kept:
                 r = subprocess.run(how + [f], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+                                   stderr=subprocess.PIPE, timeout=CASE_SECONDS)
                 if r.returncode != 0:
                     return r.stderr.decode(errors="replace").strip()
                 out.write(r.stdout)
@@ -160,6 +171,64 @@ def write_sass(tenon, name, folder):
 
 def number(r, name, factor=1.0, form="%.2f"):
     return form % (r[name] * factor) if name in r else "-"
+
+
+def load_torch(small):
+    """PyTorch, or None, with the reason."""
+    if small:
+        return None, "extents are small"
+    try:
+        import torch
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        return (torch, "") if torch.cuda.is_available() else (None, "it has no GPU")
+    except Exception as e:  # a library that it needs is missing, too
+        return None, "it cannot be imported: %s" % e
+
+
+def measure_ours(tenon, small, late, failed):
+    """name -> what `tenon bench gpu` says, printed as a table."""
+    print("| case | ms | GB/s | TFLOP/s | of copy or cuBLAS | goal |")
+    print("|---" * 6 + "|", flush=True)
+    out = {}
+    for name in cases(None):
+        if late():
+            failed.append(name + " (no time)")
+            continue
+        r = ours([tenon, "bench", "gpu", "--json", "--case", name,
+                  "--repeat", str(REPEAT)] + (["--small"] if small else []))
+        if r is None:
+            failed.append(name)
+            continue
+        out[name] = r
+        print("| %s | %.4f | %s | %s | %s | %.2f |" % (
+            name, 1e3 * r["seconds"], number(r, "bytes_per_s", 1e-9, "%.0f"),
+            number(r, "flops_per_s", 1e-12, "%.1f"), number(r, "ratio"),
+            r["target"]), flush=True)
+    return out
+
+
+def measure_peers(torch, rows, late, failed):
+    """name -> PyTorch's time in those of ours, printed as a table."""
+    print("\n| case | ms | PyTorch ms | ratio |\n" + "|---" * 4 + "|", flush=True)
+    ratios = {}
+    for name, r in rows.items():
+        if late():
+            failed.append(name + " of PyTorch (no time)")
+            continue
+        try:
+            seconds, how = peer(torch, name)
+        except Exception as e:  # its memory is full, a kernel is not there ..
+            print("PyTorch, %s: %s" % (name, e), file=sys.stderr, flush=True)
+            failed.append(name + " of PyTorch")
+            continue
+        ratios[name] = seconds / r["seconds"]
+        print("| %s | %.4f | %.4f (%s) | %.2f |" % (
+            name, 1e3 * r["seconds"], 1e3 * seconds, how, ratios[name]), flush=True)
+    if ratios:
+        print("\ngeometric mean of the ratios to PyTorch: %.2f" % math.exp(
+            sum(map(math.log, ratios.values())) / len(ratios)))
+    return ratios
 
 
 def main():
@@ -172,60 +241,34 @@ def main():
         i = args.index("--seconds")
         limit = float(args[i + 1])
         del args[i:i + 2]
-    sass, missed = None, []
+    sass = None
     if "--sass" in args:
         i = args.index("--sass")
         sass = args[i + 1]
         del args[i:i + 2]
     if len(args) != 1:
         sys.exit(__doc__)
-    try:
-        import torch
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.backends.cudnn.allow_tf32 = False
-    except ImportError:
-        torch = None
-    if torch is not None and (small or not torch.cuda.is_available()):
-        torch = None
-    print("| case | ms | GB/s | TFLOP/s | of copy or cuBLAS | goal | "
-          "PyTorch ms | ratio |")
-    print("|---" * 8 + "|", flush=True)
-    began, ratios, failed, late = time.monotonic(), [], [], []
-    for name in cases(None):
-        if time.monotonic() - began > limit:
-            late.append(name)
-            continue
-        r = ours([args[0], "bench", "gpu", "--json", "--case", name,
-                  "--repeat", str(REPEAT)] +
-                 (["--small"] if small else []))
-        if r is None:
-            failed.append(name)
-            continue
-        row = "| %s | %.4f | %s | %s | %s | %.2f |" % (
-            name, 1e3 * r["seconds"], number(r, "bytes_per_s", 1e-9, "%.0f"),
-            number(r, "flops_per_s", 1e-12, "%.1f"), number(r, "ratio"),
-            r["target"])
-        if r.get("ratio", math.inf) < r["target"]:
-            missed.append(name)
-        if torch is None:
-            print(row + " - | - |", flush=True)
-            continue
-        seconds, how = peer(torch, name)
-        ratios.append(seconds / r["seconds"])
-        if "ratio" not in r and ratios[-1] < r["target"]:
-            missed.append(name)
-        print(row + " %.4f (%s) | %.2f |" % (1e3 * seconds, how, ratios[-1]),
-              flush=True)
-    if ratios:
-        print("\ngeometric mean of the ratios to PyTorch: %.2f" % math.exp(
-            sum(map(math.log, ratios)) / len(ratios)))
+    began, failed, undone, ratios = time.monotonic(), [], [], {}
+
+    def late():
+        return time.monotonic() - began > limit
+
+    rows = measure_ours(args[0], small, late, failed)
+    torch, why = load_torch(small)
     if torch is None:
-        print("\nPyTorch is not measured: it cannot be imported, or has no GPU")
-    for what, which in (("not measured in time", late), ("failed", failed)):
+        print("\nPyTorch is not measured: " + why)
+    else:
+        ratios = measure_peers(torch, rows, late, undone)
+    for what, which in (("failed", failed), ("not measured", undone)):
         if which:
-            print("\n%s: %s" % (what, ", ".join(which)))
-    for name in missed if sass is not None else []:
-        why = write_sass(args[0], name, sass)
+            print("\n%s: %s" % (what, ", ".join(which)), flush=True)
+    for name, r in rows.items() if sass is not None else ():
+        if r.get("ratio", ratios.get(name, math.inf)) >= r["target"] or late():
+            continue
+        try:
+            why = write_sass(args[0], name, sass)
+        except (subprocess.TimeoutExpired, OSError) as e:
+            why = str(e)
         print("\nmissed its goal: %s: %s" % (
             name, why or "its machine code is %s.sass" % name), flush=True)
     sys.exit(1 if failed else 0)

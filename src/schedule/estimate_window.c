@@ -93,9 +93,10 @@ void estimate_leave(estimate *w, estimate_scope outer, double times)
 
 void estimate_scan(estimate *w, const loop_eqn *e, double times)
 {
-	const machine_cycles *c = &w->k->machine->cycles;
+	double steps = 0;
 
-	/* a shuffle, a choice and an operation for each halving of the lanes */
 	for (int32_t l = w->lanes; l > 1 && w->lane_var == e->scan_var; l /= 2)
-		w->out->vector_cycles += 3 * times * c->vector_op;
+		steps += 3; /* a shuffle, a choice, and an operation */
+	w->out->vector_cycles +=
+		times * steps * w->k->machine->cycles.vector_op;
 }
