@@ -83,7 +83,8 @@
 	.stays_bytes = 4 << 20, .round_bytes = 2 << 20,                       \
 	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
 	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32,      \
-		.matrix_terms = 32, .matrix_columns = 64, .stages = 1},       \
+		.matrix_terms = 32, .matrix_columns = 64, .stages = 1,        \
+		.bank_bytes = 4},                                      \
 	.fusion = FUSION(1.1)
 
 /*

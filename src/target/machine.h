@@ -171,8 +171,7 @@ typedef struct machine_block {
 	int32_t matrix_columns; /* of a tile by such instructions, at most */
 	int32_t stages; /* pieces of factors in buffers at a time; 1: copies that
 			 * go on while warps compute are not there */
-	int32_t bank_bytes; /* of shared memory, of which the banks are a power of
-			     * two; 0: it has none */
+	int32_t bank_bytes; /* of shared memory, which has a power of two of them */
 	double meet_cycles; /* of each warp, until all of them have come */
 } machine_block;
 

@@ -140,6 +140,8 @@ static const struct row {
 		" s = reduce_sum(x, axes=[0])\n return s }", NULL},
 	{DECIDE_PARTS_PIECES, -1, 16, "program { x: f32[64,65536]\n"
 		" s = reduce_sum(x, axes=[1])\n return s }", NULL},
+	{DECIDE_PARTS_COST, 8192, -1, "program { x: f32[512,262144]\n"
+		" s = reduce_sum(x, axes=[0])\n return s }", "cuda/sm_90"},
 	{DECIDE_PARTS_READ, -1, -1, "program { a: f32[100000,8]  r: i64[50000]\n"
 		" n: f32[50000,8]\n o = scatter_add(a, r, n)\n return o }", NULL},
 	{DECIDE_PARTS_FEW, -1, -1, "program { x: f32[100,4096]\n"
@@ -172,6 +174,9 @@ static const struct row {
 	{DECIDE_SQUARES_TAKEN, 16, -1, "program { x: f32[512,384]\n"
 		" y = transpose(x, perm=[1,0])\n z = add(y, 1.0)\n return z }",
 		NULL},
+	{DECIDE_SQUARES_SHARED, 32, 8, "program { x: f32[512,384]\n"
+		" y = transpose(x, perm=[1,0])\n z = add(y, 1.0)\n return z }",
+		"cuda/sm_90"},
 	{DECIDE_SQUARES_SMALL, 4096, -1, "program { x: f32[32,32]\n"
 		" y = transpose(x, perm=[1,0])\n z = add(y, 1.0)\n return z }",
 		NULL},
@@ -456,7 +461,9 @@ static bool is_done(const struct facts *f, const loop_decision *d)
 		return is_taken[d->kind] && d->with >= 0 &&
 		       (f->lanes[d->with] & BIT(d->of)) != 0;
 	case DECIDE_PASS_SQUARES:
-		return stages(k, f->turned, d->of);
+		return stages(k,
+			d->kind == DECIDE_SQUARES_SHARED ? f->kept : f->turned,
+			d->of);
 	case DECIDE_PASS_KEEP:
 		return stages(k, f->kept, d->of);
 	case DECIDE_PASS_OWNERS:
