@@ -201,7 +201,8 @@ int bench_estimate(
 	rows r = {.repeat = repeat, .json = json};
 	bool good = bench_each_subject(files, only, visit, &r);
 
-	say(&r);
+	if (good || r.n > 0) /* else the error says it all */
+		say(&r);
 	free(r.at);
 	return good ? CLI_OK : CLI_FAILED;
 }

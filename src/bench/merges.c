@@ -29,6 +29,7 @@ typedef struct outcome {
 typedef struct merges {
 	int repeat;
 	bool json;
+	bool begun; /* a program was opened */
 	double until; /* cli_now: no merge is started after it; 0: no limit */
 	uint64_t *seen;
 	int n_seen, room_seen;
@@ -234,6 +235,15 @@ static bool one(merges *w, const bench_subject *s, bench_kernels *base,
 
 /* ---- one program ---- */
 
+static void begin(merges *w)
+{
+	if (!w->begun && !w->json)
+		printf("%9s %9s %7s %10s %10s  losers\n%9s %9s %7s %10s %10s\n",
+			"fused us", "apart us", "ratio", "predicted", "apart",
+			"", "", "", "", "");
+	w->begun = true;
+}
+
 typedef struct todo {
 	tn_merge m;
 	double seconds; /* time of its kernel */
@@ -284,10 +294,12 @@ static bool visit(void *arg, bench_subject *s)
 	bench_kernels base;
 	int32_t n = tn_program_n_merges(s->p);
 	todo *t = NULL;
-	bool good = bench_kernels_new(&base, s->p, w->repeat) &&
+	bool good;
+
+	begin(w);
+	good = bench_kernels_new(&base, s->p, w->repeat) &&
 		bench_kernels_run(&base, s, -1) &&
 		bench_kernels_run(&base, s, -1);
-
 	if (good)
 		t = list(s, &base, n);
 	good = t != NULL;
@@ -368,12 +380,9 @@ int bench_merges(const char *const *files, const char *only, int repeat,
 		.until = seconds > 0 ? cli_now() + seconds : 0};
 	bool good;
 
-	if (!json)
-		printf("%9s %9s %7s %10s %10s  losers\n%9s %9s %7s %10s %10s\n",
-			"fused us", "apart us", "ratio", "predicted", "apart",
-			"", "", "", "", "");
 	good = bench_each_subject(files, only, visit, &w);
-	say_all(&w);
+	if (good || w.begun) /* else the error says it all */
+		say_all(&w);
 	free(w.seen);
 	free(w.at);
 	return good ? CLI_OK : CLI_FAILED;

@@ -124,6 +124,13 @@ expect 1 'other: error[schedule.kernel]: no program here has' \
 	bench --schedule other
 expect 1 'nowhere: error[file.read]' bench --schedule nowhere
 expect 2 '--schedule takes a file here' bench --schedule -
+# an error stands alone: there is no table of no rows
+echo 'program { x: f32[2] return y }' >broken.tn
+for i in estimate merges; do
+	expect 1 'broken.tn:1:' "$tenon" bench $i broken.tn
+	[ -z "$("$tenon" bench $i broken.tn 2>/dev/null)" ] ||
+		fail "bench $i of a broken file prints a table"
+done
 cp "$root"/tests/golden/cli/data/train/* .
 expect 1 'other: error[schedule.kernel]: no program here has' \
 	"$tenon" train small.onnx --data shapes.npz --batch 6 --steps 1 \
