@@ -2,6 +2,7 @@
  * Helpers of generated code other than the f32 polynomials: on edge values
  * against the scalar table and base/, for one lane and for many.
  */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "unit.h"
 
 #include "base/random.h"
@@ -11,6 +12,8 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define N 1024 /* values of one call; a multiple of all lanes */
 
@@ -489,6 +492,137 @@ static void test_others(void **state)
 		fail_msg("%s", d.text);
 }
 
+/* ---- parts of vectors ------------------------------------------------- */
+
+/*
+ * For each number of lanes in memory: loads and stores of so many; of floats also
+ * loads of those that a mask wants.
+ */
+static const char *parts_text(arena *a, tn_dtype t, int32_t lanes)
+{
+	c_math *m = c_math_new(a);
+	const char *elem = c_math_type(m, t, 1);
+	const char *load = c_math_use(m, "load", t, lanes);
+	const char *store = c_math_use(m, "store", t, lanes);
+	const char *load_part = c_math_use(m, "load_part", t, lanes);
+	const char *store_part = c_math_use(m, "store_part", t, lanes);
+	const char *mask = c_math_use(m, "load_mask", t, lanes);
+	str s = str_new(a);
+
+	for (int32_t n = 1; n <= lanes; n++) {
+		str_printf(&s,
+			"\nvoid load_%d(const %s *x, %s *o)\n{\n"
+			"	%s(o, %s(x, %d));\n}\n"
+			"\nvoid store_%d(const %s *x, %s *o)\n{\n"
+			"	%s(o, %s(x), %d);\n}\n",
+			n, elem, elem, store, load_part, n, n, elem, elem,
+			store_part, load, n);
+		if (mask != NULL)
+			str_printf(&s,
+				"\nvoid mask_%d(const %s *x, %s *o)\n{\n"
+				"	%s(o, %s(x, %s(%s(o), %s(0)), %d, 0));\n}\n",
+				n, elem, elem, store, mask,
+				c_math_use(m, "ne", t, lanes), load,
+				c_math_use(m, "splat", t, lanes), n);
+	}
+	return arena_printf(a, "%s%s", c_math_text(m), s.at);
+}
+
+typedef void part(const void *x, void *o);
+
+/* A page behind which nothing may be touched; `end` is behind it. */
+static uint8_t *page_new(uint8_t **end)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *p = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(p != MAP_FAILED);
+	assert_int_equal(mprotect(p + size, size, PROT_NONE), 0);
+	*end = p + size;
+	return p;
+}
+
+enum { MOST_BYTES = 16 * 8, FILL = 0x5a };
+
+/* x: n elements up to the end of a page; others are read nowhere. */
+static void check_part(arena *a, run_jit *j, run_lib *lib, int32_t n,
+	size_t vector, size_t one, uint8_t *end)
+{
+	uint8_t x[MOST_BYTES], want[MOST_BYTES], o[MOST_BYTES], *at;
+	size_t bytes = (size_t)n * one;
+	part *f;
+
+	for (size_t i = 0; i < MOST_BYTES; i++)
+		x[i] = (uint8_t)(3 * i + 1);
+	at = end - bytes;
+	memcpy(at, x, bytes);
+	memset(want, 0, sizeof want);
+	memcpy(want, x, bytes);
+	run_symbol(j, lib, arena_printf(a, "load_%d", n), &f);
+	f(at, o);
+	assert_memory_equal(o, want, vector);
+	memset(at - vector, FILL, vector + bytes);
+	run_symbol(j, lib, arena_printf(a, "store_%d", n), &f);
+	f(x, at);
+	assert_memory_equal(at, x, bytes);
+	for (size_t i = 0; i < vector; i++)
+		assert_int_equal((at - vector)[i], FILL);
+}
+
+/* Every third lane is wanted, none of them behind the end. */
+static void check_mask(arena *a, run_jit *j, run_lib *lib, int32_t n,
+	int32_t lanes, uint8_t *end)
+{
+	float x[16], o[16], *at = (float *)(void *)end - n;
+	part *f;
+
+	for (int32_t i = 0; i < n; i++)
+		at[i] = x[i] = (float)(i + 7);
+	for (int32_t i = 0; i < lanes; i++)
+		o[i] = i % 3 == 0;
+	run_symbol(j, lib, arena_printf(a, "mask_%d", n), &f);
+	f(at, o);
+	for (int32_t i = 0; i < lanes; i++)
+		if (i % 3 == 0)
+			assert_true(o[i] == (i < n ? x[i] : 0));
+}
+
+static void parts(arena *a, void *arg)
+{
+	static const tn_dtype types[] = {
+		TN_F32, TN_F64, TN_I32, TN_BF16, TN_U8};
+	static const int32_t lanes[] = {4, 8, 16};
+	run_jit *j = run_jit_new(a, NULL);
+	const char *text[15];
+	run_lib *lib[15];
+	uint8_t *end, *page = page_new(&end);
+
+	(void)arg;
+	for (int32_t i = 0; i < 15; i++)
+		text[i] = parts_text(a, types[i / 3], lanes[i % 3]);
+	run_compile(j, text, 15, lib);
+	for (int32_t i = 0; i < 15; i++)
+		for (int32_t n = 1; n <= lanes[i % 3]; n++) {
+			size_t one = dtype_size(types[i / 3]);
+
+			check_part(a, j, lib[i], n,
+				(size_t)lanes[i % 3] * one, one, end);
+			if (types[i / 3] == TN_F32)
+				check_mask(a, j, lib[i], n, lanes[i % 3], end);
+		}
+	munmap(page, 2 * (size_t)(end - page));
+}
+
+static void test_parts(void **state)
+{
+	tn_diag d;
+
+	(void)state;
+	if (unit_run(parts, NULL, 0, &d) != TN_OK)
+		fail_msg("%s", d.text);
+}
+
 /* ---- the text -------------------------------------------------------- */
 
 static void once_each(arena *a, void *arg)
@@ -526,6 +660,7 @@ int main(void)
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_conversions),
 		cmocka_unit_test(test_others),
+		cmocka_unit_test(test_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
