@@ -93,7 +93,7 @@ static void phase(lowering *lw, const loop_phase *ph)
 		lw->var[i] = lw_num(lw, 0);
 		lw->plus[i] = 0;
 		lw->span[i] = (struct span){lw_num(lw, 0), lw_num(lw, n), 0, n,
-			n, 0, 0, 0, 0};
+			n, 0, 0, 0, 0, 0};
 	}
 	lw_declare_registers(lw, NULL);
 	lw_nest(lw, ph->root, ph->n_roots);

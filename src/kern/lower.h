@@ -88,6 +88,7 @@ struct span { /* interval of a variable; ends known or not */
 	int64_t mult;	       /* lo is a multiple of it; 0: of anything */
 	int64_t whole; /* its length is a multiple of it; 0: not known */
 	int64_t most, rest; /* .. is one of these two; most 0: not known */
+	int64_t end; /* hi is a multiple of mult, or this; 0: not known */
 };
 struct block { /* a BLOCK that is open: where its piece begins */
 	int32_t var, level;
@@ -376,6 +377,7 @@ struct tile {
 	int32_t rows, vectors, valid; /* valid: columns in the last vector */
 	val *acc;		      /* [row * vectors + vector] */
 	val finite, last; /* sums of whole vectors, and of elements */
+	val again; /* a register: are the sums not finite? id 0: asked at once */
 	bool has_last;
 	bool all_first; /* the sums begin everywhere */
 	val first;	/* else: where they begin */
@@ -389,6 +391,8 @@ val lw_acc(const struct tile *t, int32_t row, int32_t vector);
 void lw_move_to(struct tile *t, int32_t row, int32_t vector);
 void lw_declare_acc(struct tile *t, int32_t row, int32_t vector);
 void lw_load_acc(struct tile *t, int32_t row, int32_t vector);
+/* Loads all of them, unless this is the first block of the sums. */
+void lw_load_accs(struct tile *t);
 void lw_store_acc(struct tile *t, int32_t row, int32_t vector);
 void lw_open_sums(struct tile *t);
 void lw_close_loops(lowering *lw, int32_t n);
@@ -397,6 +401,9 @@ void lw_close_loops(lowering *lw, int32_t n);
 typedef void of_size(void *arg, int64_t rows, int64_t columns);
 void lw_each_size(lowering *lw, const loop_node *n, int32_t row_var, int32_t var,
 	of_size *fn, void *arg);
+/* Does it call fn more than once? */
+bool lw_has_sizes(const lowering *lw, const loop_node *n, int32_t row_var,
+	int32_t var);
 /* Calls fn for pieces of so many elements of var's interval, whose variable is then
  * the first of a piece: in a loop, and once more for the last, if that is shorter.
  * The length of the interval, or of the two that it may have, must be known. */
@@ -434,6 +441,8 @@ void lw_walk_held(lowering *lw, const loop_node *n, of_held *body);
 bool lw_copies(lowering *lw, const loop_node *n);
 /* lower_finish.c */
 void lw_finish(struct tile *t, int64_t columns);
+/* Computes the tile term by term if t->again says so, whatever its size is. */
+void lw_again(struct tile *t);
 void lw_store_checked(struct tile *t, int64_t columns);
 
 /* lower_need.c: spans of n's variables become what n needs of them */

@@ -6,15 +6,14 @@
 #include "kern/lower.h"
 
 /*
- * Computes the tile term by term, as the equation says, then opens the else
- * branch.
+ * Computes the elements from the tile's first one to the ends of rows and columns
+ * term by term, as the equation says.
  */
-static void one_by_one(struct tile *t, int64_t columns)
+static void one_by_one(struct tile *t, form rows, form columns)
 {
 	lowering *lw = t->lw;
 	int32_t var[2] = {t->n->row_var, t->n->var};
-	int64_t n[2] = {t->rows, columns};
-	kern_stmt *bad = kern_if(lw->b, t->finite.id, true);
+	form end[2] = {rows, columns};
 	val a, old = {0}, later;
 	struct marks m;
 	struct place_of p;
@@ -22,12 +21,9 @@ static void one_by_one(struct tile *t, int64_t columns)
 	lw->lanes = 1;
 	lw->vvar = -1;
 	for (int32_t i = 0; i < 2; i++)
-		if (var[i] >= 0) {
-			form lo = lw->span[var[i]].lo;
-
-			lw->var[var[i]] = lw_form_of(lw,
-				lw_for(lw, lo, lw_addc(lw, lo, n[i])));
-		}
+		if (var[i] >= 0)
+			lw->var[var[i]] = lw_form_of(
+				lw, lw_for(lw, lw->span[var[i]].lo, end[i]));
 	m = lw_mark(lw);
 	p = lw_place_tensor(lw, t->e->e->out[0], t->e->at, false);
 	if (t->n->start && !t->all_first) {
@@ -49,6 +45,54 @@ static void one_by_one(struct tile *t, int64_t columns)
 			lw->var[var[i]] = lw->span[var[i]].lo;
 	lw->lanes = t->n->lanes;
 	lw->vvar = t->n->var;
+}
+
+void lw_again(struct tile *t)
+{
+	const struct span *s = t->lw->span;
+	int32_t row = t->n->row_var;
+
+	lw_if(t->lw, t->again);
+	one_by_one(t, row >= 0 ? s[row].hi : NULL, s[t->n->var].hi);
+	lw_close(t->lw);
+}
+
+static void clear(struct tile *t, int32_t row, int32_t vector)
+{
+	val a = lw_acc(t, row, vector);
+
+	lw_set(t->lw, a, lw_to_lanes(t->lw, lw_const(t->lw, a.dt, 0, 0)));
+}
+
+/*
+ * If the sums are not finite, takes those of the blocks before again, and says so to
+ * what computes this block term by term, behind all sizes of tiles.
+ */
+static void before_again(struct tile *t)
+{
+	lowering *lw = t->lw;
+
+	kern_if(lw->b, t->finite.id, true);
+	lw_set(lw, t->again, lw_bool(lw, true));
+	lw_each(t, clear);
+	lw_load_accs(t);
+	lw_close(lw);
+}
+
+/*
+ * If the sums are not finite, computes this tile term by term. Then opens the branch
+ * in which they are.
+ */
+static void open_finite(struct tile *t, int64_t columns)
+{
+	lowering *lw = t->lw;
+	const struct span *s = lw->span;
+	int32_t row = t->n->row_var;
+	kern_stmt *bad;
+
+	bad = kern_if(lw->b, t->finite.id, true);
+	one_by_one(t, row >= 0 ? lw_addc(lw, s[row].lo, t->rows) : NULL,
+		lw_addc(lw, s[t->n->var].lo, columns));
 	kern_else(lw->b, bad);
 }
 
@@ -233,9 +277,12 @@ void lw_store_checked(struct tile *t, int64_t columns)
 	t->finite = sum[0];
 	t->has_last = false;
 	check(t);
-	one_by_one(t, columns);
+	if (t->again.id != 0)
+		before_again(t);
+	else
+		open_finite(t, columns);
 	lw_each(t, lw_store_acc);
-	lw_close(lw);
+	lw_close_loops(lw, t->again.id == 0);
 }
 
 /*
@@ -258,7 +305,7 @@ void lw_finish(struct tile *t, int64_t columns)
 	each_place(t, finish_place);
 	if (t->n->checked) {
 		check(t);
-		one_by_one(t, columns);
+		open_finite(t, columns);
 	}
 	if (!t->all_first)
 		lw_if(lw, lw_not(lw, t->first));

@@ -67,7 +67,7 @@ static void cut_off(lowering *lw, const loop_node *n, int32_t var,
 	bool whole = lanes > 1 && old.len >= 0 && old.len % lanes == 0;
 
 	*s = (struct span){old.lo, old.hi, -1, -1, -1,
-		lanes > 1 ? old.mult : 1, whole ? lanes : 0, 0, 0};
+		lanes > 1 ? old.mult : 1, whole ? lanes : 0, 0, 0, 0};
 	if (from != NULL)
 		s->lo = kern_max(lw->b, old.lo,
 			in_lanes(lw, old.lo, from, lanes, false));

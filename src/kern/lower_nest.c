@@ -378,7 +378,7 @@ static void clip(lowering *lw, const loop_node *n)
 		}
 		lo = kern_max(lw->b, s->lo, lw_form(lw, from, 0));
 		hi = kern_min(lw->b, s->hi, lw_form(lw, to, 0));
-		*s = (struct span){lo, hi, -1, -1, -1, 1, 0, 0, 0};
+		*s = (struct span){lo, hi, -1, -1, -1, 1, 0, 0, 0, 0};
 		*vec_push(lw->a, &lw->facts) = (ix_fact){c->f, c->lo, c->hi};
 	}
 	lw->dom->facts = lw->facts.at;
@@ -515,10 +515,11 @@ static void piece(lowering *lw, const loop_node *n, form from)
 		lw->var[n->number] = kern_div(lw->b, from, n->size);
 	if (old.len >= 0 && old.len % n->size == 0) {
 		*s = (struct span){
-			from, end, -1, -1, n->size, mult, 0, 0, 0};
+			from, end, -1, -1, n->size, mult, 0, 0, 0, 0};
 	} else {
-		*s = (struct span){from, NULL, -1, -1, -1, mult, 0, 0, 0};
+		*s = (struct span){from, NULL, -1, -1, -1, mult, 0, 0, 0, 0};
 		pieces(s, &old, n->size);
+		s->end = old.clo >= 0 ? old.chi : old.end;
 		s->hi = kern_min(lw->b, end, old.hi);
 	}
 	lw_declare_registers(lw, n);
@@ -669,6 +670,8 @@ static void span(lowering *lw, const loop_node *n)
 	struct span old = lw->span[n->var], *s = &lw->span[n->var];
 	struct marks m = lw_mark(lw);
 	int64_t ends = gcd_i64(n->lo, n->hi);
+	/* else the last block, which may be shorter, can end in the span */
+	bool whole = n->hi <= old.end;
 
 	s->mult = gcd_i64(old.mult, n->lo);
 	if (old.clo >= 0) {
@@ -680,8 +683,10 @@ static void span(lowering *lw, const loop_node *n)
 		s->hi = lw_num(lw, s->chi);
 	} else {
 		s->len = -1;
-		s->whole = gcd_i64(gcd_i64(old.mult, ends), length_of(&old));
-		s->most = 0;
+		s->whole = gcd_i64(old.mult, ends);
+		if (!whole)
+			s->whole = gcd_i64(s->whole, length_of(&old));
+		s->most = s->end = 0;
 		s->lo = kern_max(lw->b, old.lo, lw_num(lw, n->lo));
 		s->hi = kern_min(lw->b, old.hi, lw_num(lw, n->hi));
 		lw_if(lw, lw_less(lw, s->lo, s->hi));

@@ -54,6 +54,19 @@ void lw_load_acc(struct tile *t, int32_t row, int32_t vector)
 	lw->dead = 0;
 }
 
+void lw_load_accs(struct tile *t)
+{
+	lowering *lw = t->lw;
+
+	if (t->n->start && t->all_first)
+		return;
+	if (t->n->start)
+		lw_if(lw, lw_not(lw, t->first));
+	lw_each(t, lw_load_acc);
+	if (t->n->start)
+		lw_close(lw);
+}
+
 void lw_store_acc(struct tile *t, int32_t row, int32_t vector)
 {
 	lowering *lw = t->lw;
@@ -124,6 +137,15 @@ static val extent_is(lowering *lw, int32_t var, int64_t n)
 	const struct span *s = &lw->span[var];
 
 	return lw_equal(lw, lw_sub(lw, s->hi, s->lo), lw_num(lw, n));
+}
+
+bool lw_has_sizes(const lowering *lw, const loop_node *n, int32_t row_var,
+	int32_t var)
+{
+	int64_t rows[MAX_EXTENTS], columns[MAX_EXTENTS];
+
+	return extents(lw, n, row_var, rows) > 1 ||
+	       extents(lw, n, var, columns) > 1;
 }
 
 void lw_each_size(lowering *lw, const loop_node *n, int32_t row_var, int32_t var,

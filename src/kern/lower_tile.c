@@ -91,20 +91,6 @@ static void find_first(struct tile *t)
 	}
 }
 
-/* Loads the accumulators, unless this is the first block of the sums. */
-static void load_all(struct tile *t)
-{
-	lowering *lw = t->lw;
-
-	if (t->n->start && t->all_first)
-		return;
-	if (t->n->start)
-		lw_if(lw, lw_not(lw, t->first));
-	lw_each(t, lw_load_acc);
-	if (t->n->start)
-		lw_close(lw);
-}
-
 /* Lowers the sums of a tile, and its stores or epilogue. */
 static void sums(struct tile *t, int64_t columns)
 {
@@ -116,7 +102,7 @@ static void sums(struct tile *t, int64_t columns)
 	else
 		lw_each(t, lw_declare_acc);
 	if (n->finish == NULL && n->held == 0)
-		load_all(t);
+		lw_load_accs(t);
 	if (n->dot > 0) {
 		lw_dots(t);
 	} else {
@@ -136,25 +122,28 @@ static void sums(struct tile *t, int64_t columns)
 		lw_each(t, lw_store_acc);
 }
 
-/* Lowers a tile with the given numbers of rows and columns. */
-static void variant(lowering *lw, const loop_node *n, int64_t rows,
-	int64_t columns)
-{
-	struct tile t = {.lw = lw,
-		.n = n,
-		.e = &lw->k->eqn[n->eqn],
-		.rows = (int32_t)rows,
-		.vectors = (int32_t)((columns + n->lanes - 1) / n->lanes),
-		.valid = (int32_t)((columns - 1) % n->lanes) + 1};
-	struct marks m = lw_mark(lw);
-	size_t n_vars = (size_t)lw->k->n_vars;
-	struct span *old = arena_copy(lw->a, lw->span, n_vars * sizeof *old);
-	form *var = arena_copy(lw->a, lw->var, n_vars * sizeof *var);
-	bool skips;
+/* What a tile's code restricts, and puts back. */
+struct kept {
+	struct marks m;
+	struct span *span;
+	form *var;
+};
 
+/*
+ * Opens the code of a tile, or of what is done for tiles of all sizes. True: inside
+ * a condition that it has terms.
+ */
+static bool open_tile(struct tile *t, struct kept *k)
+{
+	lowering *lw = t->lw;
+	const loop_node *n = t->n;
+	size_t n_vars = (size_t)lw->k->n_vars;
+
+	k->m = lw_mark(lw);
+	k->span = arena_copy(lw->a, lw->span, n_vars * sizeof *k->span);
+	k->var = arena_copy(lw->a, lw->var, n_vars * sizeof *k->var);
 	kern_scope(lw->b);
-	t.acc = arena_array(lw->a, val, t.rows * t.vectors);
-	find_first(&t);
+	find_first(t);
 	lw->var[n->var] = lw->span[n->var].lo;
 	if (n->row_var >= 0)
 		lw->var[n->row_var] = lw->span[n->row_var].lo;
@@ -162,41 +151,87 @@ static void variant(lowering *lw, const loop_node *n, int64_t rows,
 	lw->lanes = n->lanes;
 	if (!n->matrix)
 		lw_narrow_to_need(lw, n);
-	skips = n->n_needs > 0 && !t.all_first && !n->matrix;
-	if (skips) { /* there are no terms */
-		const struct span *s = &lw->span[n->sum[0]];
+	if (n->n_needs == 0 || t->all_first || n->matrix)
+		return false;
+	lw_if(lw, lw_call2(lw, lw->fn.or, lw_bool(lw, false),
+			  lw_less(lw, lw->span[n->sum[0]].lo,
+				  lw->span[n->sum[0]].hi),
+			  t->first));
+	return true;
+}
 
-		lw_if(lw, lw_call2(lw, lw->fn.or, lw_bool(lw, false),
-				  lw_less(lw, s->lo, s->hi), t.first));
-	}
-	if (n->matrix)
-		lw_matrix(&t);
-	else
-		sums(&t, columns);
+static void close_tile(struct tile *t, const struct kept *k, bool skips)
+{
+	lowering *lw = t->lw;
+	size_t n_vars = (size_t)lw->k->n_vars;
+
 	lw_close_loops(lw, skips);
 	lw->lanes = 1;
 	lw->vvar = -1;
-	lw_release(lw, m);
-	memcpy(lw->span, old, n_vars * sizeof *old);
-	memcpy(lw->var, var, n_vars * sizeof *var);
+	lw_release(lw, k->m);
+	memcpy(lw->span, k->span, n_vars * sizeof *k->span);
+	memcpy(lw->var, k->var, n_vars * sizeof *k->var);
 	lw_close(lw);
+}
+
+static struct tile tile_of(lowering *lw, const loop_node *n)
+{
+	return (struct tile){.lw = lw, .n = n, .e = &lw->k->eqn[n->eqn]};
 }
 
 struct tile_at {
 	lowering *lw;
 	const loop_node *n;
+	val again; /* see struct tile */
 };
 
+/* Lowers a tile with the given numbers of rows and columns. */
 static void of_tile(void *arg, int64_t rows, int64_t columns)
 {
-	struct tile_at *t = arg;
+	const struct tile_at *at = arg;
+	const loop_node *n = at->n;
+	struct tile t = tile_of(at->lw, n);
+	struct kept k;
+	bool skips;
 
-	variant(t->lw, t->n, rows, columns);
+	t.again = at->again;
+	t.rows = (int32_t)rows;
+	t.vectors = (int32_t)((columns + n->lanes - 1) / n->lanes);
+	t.valid = (int32_t)((columns - 1) % n->lanes) + 1;
+	t.acc = arena_array(at->lw->a, val, t.rows * t.vectors);
+	skips = open_tile(&t, &k);
+	if (n->matrix)
+		lw_matrix(&t);
+	else
+		sums(&t, columns);
+	close_tile(&t, &k, skips);
+}
+
+/*
+ * The code that computes a checked tile term by term is long: tiles of several
+ * sizes share it.
+ */
+static bool shares_check(const lowering *lw, const loop_node *n)
+{
+	return n->checked && n->finish == NULL && n->held == 0 && !n->matrix &&
+	       lw_has_sizes(lw, n, n->row_var, n->var);
 }
 
 void lw_tile(lowering *lw, const loop_node *n)
 {
-	struct tile_at t = {lw, n};
+	struct tile_at at = {.lw = lw, .n = n};
+	struct tile t = tile_of(lw, n);
+	struct kept k;
+	bool skips;
 
-	lw_each_size(lw, n, n->row_var, n->var, of_tile, &t);
+	if (!shares_check(lw, n)) {
+		lw_each_size(lw, n, n->row_var, n->var, of_tile, &at);
+		return;
+	}
+	at.again = lw_register(lw, lw_type(lw, TN_BOOL, 1), 0);
+	lw_each_size(lw, n, n->row_var, n->var, of_tile, &at);
+	t.again = at.again;
+	skips = open_tile(&t, &k);
+	lw_again(&t);
+	close_tile(&t, &k, skips);
 }
