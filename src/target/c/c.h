@@ -17,7 +17,7 @@
  *   print.c   functions and statements    value.c   instructions
  *   math.c    the prelude: helpers that the text calls, from math*.def
  *   unit.c    translation units
- *   plain.c   the same without extensions of C
+ *   words.c   what GNU C and C99 call by different names
  *   cells.c   the pieces of scratch
  */
 #ifndef TARGET_C_H

@@ -15,6 +15,8 @@
 
 struct c_math {
 	arena *a;
+	c_language language;
+	bool used[C_N_WORDS];
 	str text;
 	map *done; /* names of types and functions that are in the text */
 };
@@ -35,21 +37,22 @@ typedef enum elem {
 } elem;
 
 static const struct {
-	const char *name, *c;
+	const char *name;
+	c_word c;
 	int32_t bytes;
 	const char *kind; /* letters, as in the .def files */
 	elem mask, bits;
 } elems[] = {
-	[E_F32] = {"f32", "float", 4, "f", E_I32, E_U32},
-	[E_F64] = {"f64", "double", 8, "d", E_I64, E_U64},
-	[E_I8] = {"i8", "__INT8_TYPE__", 1, "i", E_I8, E_U8},
-	[E_I16] = {"i16", "__INT16_TYPE__", 2, "i", E_I16, E_U16},
-	[E_I32] = {"i32", "__INT32_TYPE__", 4, "i", E_I32, E_U32},
-	[E_I64] = {"i64", "__INT64_TYPE__", 8, "i", E_I64, E_U64},
-	[E_U8] = {"u8", "__UINT8_TYPE__", 1, "i", E_I8, E_U8},
-	[E_U16] = {"u16", "__UINT16_TYPE__", 2, "hi", E_I16, E_U16},
-	[E_U32] = {"u32", "__UINT32_TYPE__", 4, "i", E_I32, E_U32},
-	[E_U64] = {"u64", "__UINT64_TYPE__", 8, "ui", E_I64, E_U64},
+	[E_F32] = {"f32", C_WORD_F32, 4, "f", E_I32, E_U32},
+	[E_F64] = {"f64", C_WORD_F64, 8, "d", E_I64, E_U64},
+	[E_I8] = {"i8", C_WORD_I8, 1, "i", E_I8, E_U8},
+	[E_I16] = {"i16", C_WORD_I16, 2, "i", E_I16, E_U16},
+	[E_I32] = {"i32", C_WORD_I32, 4, "i", E_I32, E_U32},
+	[E_I64] = {"i64", C_WORD_I64, 8, "i", E_I64, E_U64},
+	[E_U8] = {"u8", C_WORD_U8, 1, "i", E_I8, E_U8},
+	[E_U16] = {"u16", C_WORD_U16, 2, "hi", E_I16, E_U16},
+	[E_U32] = {"u32", C_WORD_U32, 4, "i", E_I32, E_U32},
+	[E_U64] = {"u64", C_WORD_U64, 8, "ui", E_I64, E_U64},
 };
 
 static elem elem_of(tn_dtype t)
@@ -79,11 +82,13 @@ static const char *need_type(c_math *m, elem e, int32_t lanes)
 		return name;
 	map_set_str(m->done, name, 1);
 	if (lanes == 1)
-		str_printf(&m->text, "typedef %s %s;\n", elems[e].c, name);
+		str_printf(&m->text, "typedef %s %s;\n",
+			c_word_in(m->language, elems[e].c), name);
 	else
 		str_printf(&m->text,
 			"typedef %s %s __attribute__((vector_size(%d)));\n",
-			elems[e].c, name, elems[e].bytes * lanes);
+			c_word_in(m->language, elems[e].c), name,
+			elems[e].bytes * lanes);
 	return name;
 }
 
@@ -194,6 +199,20 @@ static const char *add_call(
 	return p;
 }
 
+/* @<name>; returns what follows */
+static const char *add_word(c_math *m, str *out, const char *p)
+{
+	const char *end = strchr(p, '>');
+	c_word w = c_word_named(p, (size_t)(end - p));
+
+	if (w == C_N_WORDS)
+		env_bug(arena_env(m->a), "target/c/math", "no word %.*s",
+			(int)(end - p), p);
+	m->used[w] = true;
+	str_add(out, c_word_in(m->language, w));
+	return end + 1;
+}
+
 static const char *need(
 	c_math *m, const char *name, size_t n, elem e, int32_t lanes)
 {
@@ -211,6 +230,8 @@ static const char *need(
 	for (p = text_of(t, lanes); *p;) {
 		if (*p != '@') {
 			str_addc(&out, *p++);
+		} else if (p[1] == '<') {
+			p = add_word(m, &out, p + 2);
 		} else if (p[1] >= 'A' && p[1] <= 'Z') {
 			add_letter(m, &out, p[1], t, e, lanes);
 			p += 2;
@@ -227,19 +248,19 @@ static const char *need(
 
 c_math *c_math_new(arena *a)
 {
-	return c_math_new_as(a, true);
+	return c_math_new_as(a, true, C_GNU);
 }
 
-c_math *c_math_new_as(arena *a, bool fused)
+c_math *c_math_new_as(arena *a, bool fused, c_language l)
 {
 	c_math *m = arena_make(a, c_math);
 
 	m->a = a;
+	m->language = l;
 	m->text = str_new(a);
 	m->done = map_new(a);
-	str_add(&m->text,
-		"#define INLINE static inline __attribute__((always_inline, "
-		"unused))\n");
+	str_printf(&m->text, "#define INLINE static inline %s\n",
+		c_word_in(l, C_WORD_ALWAYS));
 	if (!fused) {
 		str_add(&m->text, "#define FUSED 0\n");
 		return m;
@@ -276,4 +297,15 @@ const char *c_math_use(
 const char *c_math_text(const c_math *m)
 {
 	return m->text.at;
+}
+
+void c_math_head(str *out, const c_math *m)
+{
+	str_add(out, c_words_head(m->language));
+	for (int32_t i = 0; i < C_N_WORDS; i++) {
+		const char *d = c_word_declares(m->language, (c_word)i);
+
+		if (m->used[i] && d != NULL)
+			str_add(out, d);
+	}
 }

@@ -52,13 +52,16 @@
 #ifndef TARGET_C_MATH_H
 #define TARGET_C_MATH_H
 
-#include "base/base.h"
+#include "target/c/words.h"
 
 typedef struct c_math c_math;
 
 c_math *c_math_new(arena *a);
-/* The same; `mad` rounds the product and the sum on every machine, if not fused. */
-c_math *c_math_new_as(arena *a, bool fused);
+/*
+ * The same; `mad` rounds the product and the sum on every machine, if not fused. In
+ * C99 there are helpers of one lane only.
+ */
+c_math *c_math_new_as(arena *a, bool fused, c_language l);
 
 /* "f32x16": the lanes of a dtype; its typedef is in the text from now on. */
 const char *c_math_type(c_math *m, tn_dtype t, int32_t lanes);
@@ -72,5 +75,7 @@ const char *c_math_use(
 
 /* Everything asked for so far, in order of dependence. */
 const char *c_math_text(const c_math *m);
+/* What the file must begin with, for that. */
+void c_math_head(str *out, const c_math *m);
 
 #endif

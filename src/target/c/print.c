@@ -247,7 +247,7 @@ static void condition(printer *p, const kern_stmt *s)
 	const char *c = c_taken(p, s->x);
 
 	if (s->rarely)
-		c_line(p, "if (__builtin_expect(%s, 0)) {", c);
+		c_line(p, "if (%s(%s, 0)) {", c_word_of(p, C_WORD_EXPECT), c);
 	else
 		c_line(p, "if (%s) {", c);
 	in_braces(p, &s->body, s->other.list.n > 0 ? "} else {" : "}");
@@ -273,8 +273,8 @@ static void array(printer *p, const kern_stmt *s)
 
 static void prefetch(printer *p, const kern_stmt *s)
 {
-	c_line(p, "__builtin_prefetch(&%s, 0, %d);", c_element(p, &s->at),
-		s->far ? 2 : 3);
+	c_line(p, "%s(&%s, 0, %d);", c_word_of(p, C_WORD_PREFETCH),
+		c_element(p, &s->at), s->far ? 2 : 3);
 }
 
 static void fence(printer *p)
@@ -511,9 +511,9 @@ static void pointers(printer *p)
 					: scratch_at(p, r));
 		if (p->streams[i] > 0)
 			c_line(p,
-				"const int n%d = ((__UINTPTR_TYPE__)p%d & %d) "
-				"== 0;",
-				i, i, p->streams[i] - 1);
+				"const int n%d = ((%s)p%d & %d) == 0;", i,
+				c_word_of(p, C_WORD_ADDRESS), i,
+				p->streams[i] - 1);
 	}
 	c_line(p, "(void)p, (void)scratch, (void)local, (void)chunk, (void)err;");
 }
@@ -536,21 +536,25 @@ static void nothing_before(printer *p, const kern_stmt *s)
 	(void)p, (void)s;
 }
 
-static const dialect gnu = {.value = c_value,
-	.let = let_in_lines,
-	.before = nothing_before,
-	.store = store,
-	.set_lane = set_lane,
-	.array = array,
-	.prefetch = prefetch,
-	.fence = fence,
-	.barrier = nothing,
-	.turn = turn,
-	.matrix = matrix,
-		.async = async,
-	.open = pointers,
-	.close = nothing,
-	.head = head};
+#define ON_A_CPU(language)             \
+	{.words = (language),          \
+		.value = c_value,      \
+		.let = let_in_lines,   \
+		.before = nothing_before, \
+		.store = store,        \
+		.set_lane = set_lane,  \
+		.array = array,        \
+		.prefetch = prefetch,  \
+		.fence = fence,        \
+		.barrier = nothing,    \
+		.turn = turn,          \
+		.matrix = matrix,      \
+		.async = async,        \
+		.open = pointers,      \
+		.close = nothing,      \
+		.head = head}
+static const dialect gnu = ON_A_CPU(C_GNU), plain = ON_A_CPU(C_PLAIN);
+#undef ON_A_CPU
 
 static const char *phase(printer *p, const kern_phase *ph)
 {
@@ -658,10 +662,20 @@ c_kernel *c_print(arena *a, const kern_kernel *k)
 	return c_print_as(a, k, &gnu, NULL);
 }
 
-c_kernel *c_print_apart(arena *a, const kern_kernel *k)
+static c_kernel *apart(arena *a, const kern_kernel *k, const dialect *d)
 {
 	c_kernel *cells = arena_make(a, c_kernel);
 
 	c_find_cells(a, k, cells);
-	return c_print_as(a, k, &gnu, cells);
+	return c_print_as(a, k, d, cells);
+}
+
+c_kernel *c_print_apart(arena *a, const kern_kernel *k)
+{
+	return apart(a, k, &gnu);
+}
+
+c_kernel *c_print_plain(arena *a, const kern_kernel *k)
+{
+	return apart(a, k, &plain);
 }

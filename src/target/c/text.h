@@ -56,6 +56,7 @@ typedef struct printer {
 
 /* How a dialect prints what it does not share with the others. */
 typedef struct dialect {
+	c_language words;
 	/* the name of a value that the dialect has added, or NULL; the member
 	 * may be NULL */
 	const char *(*name)(printer *p, kern_val v);
@@ -98,6 +99,9 @@ void c_find_cells(arena *a, const kern_kernel *k, c_kernel *out);
 c_kernel *c_print_as(arena *a, const kern_kernel *k, const dialect *d,
 	const void *more);
 c_kernel *c_print_apart(arena *a, const kern_kernel *k); /* of c_apart */
+c_kernel *c_print_plain(arena *a, const kern_kernel *k); /* of c_apart_plain */
+/* The word in the dialect's language. */
+const char *c_word_of(const printer *p, c_word w);
 void c_line(printer *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Does a name stand for the value in the text so far? */
@@ -122,8 +126,5 @@ void c_need(printer *p, struct need n);
 
 /* dot.c: prints the helper that a need of these kinds asks for */
 void c_dot_text(str *out, c_math *m, const struct need *d);
-
-/* plain.c: the text of a unit of one lane in words of C99 alone. */
-void c_plain_text(str *out, const char *text);
 
 #endif

@@ -7,8 +7,10 @@
 #include <inttypes.h>
 
 /* Integers from floats: truncated, saturated to 64 bits, 0 for NaN; then wrapped. */
-static void from_float(str *out, c_math *m, const struct need *d)
+static void from_float(
+	str *out, c_math *m, const struct need *d, c_language l)
 {
+	const char *most = c_word_in(l, C_WORD_MOST_I64);
 	const char *to = c_math_type(m, d->of, 1);
 	const char *from = c_math_type(m, d->t, 1), *tv, *fv;
 
@@ -22,14 +24,14 @@ static void from_float(str *out, c_math *m, const struct need *d)
 			"	if (x >= 0x1p63f)\n"
 			"		return (%s)%s;\n"
 			"	if (x < -0x1p63f)\n"
-			"		return (%s)(-__INT64_MAX__ - 1);\n"
+			"		return (%s)(-%s - 1);\n"
 			"	return (%s)(i64)x;\n"
 			"}\n",
 			to, to, from, from,
 			d->of == TN_U64 ? "	if (x >= 0x1p64f)\n"
 					  "		return ~(u64)0;\n"
 					: "",
-			to, d->of == TN_U64 ? "x" : "__INT64_MAX__", to, to);
+			to, d->of == TN_U64 ? "x" : most, to, most, to);
 		return;
 	}
 	tv = c_math_type(m, d->of, d->lanes);
@@ -124,6 +126,7 @@ static void int_helper(str *out, const char *name, const char *type)
 
 struct unit {
 	c_math *m;
+	c_language language;
 	str more; /* text after the helpers of math.c */
 	map *done;
 };
@@ -173,7 +176,7 @@ static void add(struct unit *u, const struct need *d)
 		scalar.lanes = 1;
 		if (d->lanes > 1)
 			add(u, &scalar);
-		from_float(&u->more, u->m, d);
+		from_float(&u->more, u->m, d, u->language);
 		break;
 	case NEED_TURN:
 		turn(&u->more, u->m, d);
@@ -186,10 +189,10 @@ static void add(struct unit *u, const struct need *d)
 	}
 }
 
-static void unit_as(
-	str *out, const c_kernel *const *k, int32_t n, bool fused)
+static void unit_as(str *out, const c_kernel *const *k, int32_t n, bool fused,
+	c_language l)
 {
-	struct unit u = {c_math_new_as(out->a, fused), str_new(out->a),
+	struct unit u = {c_math_new_as(out->a, fused, l), l, str_new(out->a),
 		map_new(out->a)};
 	map *functions = map_new(out->a);
 
@@ -199,6 +202,7 @@ static void unit_as(
 		for (int32_t j = 0; j < ns->n; j++)
 			add(&u, &ns->at[j]);
 	}
+	c_math_head(out, u.m);
 	str_add(out, c_math_text(u.m));
 	str_add(out, u.more.at == NULL ? "" : u.more.at);
 	for (int32_t i = 0; i < n; i++) {
@@ -213,24 +217,21 @@ static void unit_as(
 
 void c_unit(str *out, const c_kernel *const *k, int32_t n)
 {
-	unit_as(out, k, n, true);
+	unit_as(out, k, n, true, C_GNU);
 }
 
 static void unit_unfused(str *out, const c_kernel *const *k, int32_t n)
 {
-	unit_as(out, k, n, false);
+	unit_as(out, k, n, false, C_GNU);
 }
 
 static void unit_plain(str *out, const c_kernel *const *k, int32_t n)
 {
-	str text = str_new(out->a);
-
-	unit_as(&text, k, n, false);
-	c_plain_text(out, text.at);
+	unit_as(out, k, n, false, C_PLAIN);
 }
 
 const c_target c_gnu = {"c", c_print, c_unit, NULL};
 const c_target c_apart = {"c", c_print_apart, c_unit, NULL};
 const c_target c_unfused = {"c", c_print, unit_unfused, NULL};
 const c_target c_apart_unfused = {"c", c_print_apart, unit_unfused, NULL};
-const c_target c_apart_plain = {"c", c_print_apart, unit_plain, NULL};
+const c_target c_apart_plain = {"c", c_print_plain, unit_plain, NULL};

@@ -81,6 +81,11 @@ const char *c_stored_type(printer *p, tn_dtype t)
 	return lanes_of(p, t, 1);
 }
 
+const char *c_word_of(const printer *p, c_word w)
+{
+	return c_word_in(p->d->words, w);
+}
+
 const char *c_type(printer *p, kern_type t)
 {
 	return t.dt == TN_BOOL && t.lanes == 1
@@ -93,7 +98,7 @@ static const char *unsigned_type(printer *p, kern_type t)
 	int32_t bytes = (int32_t)dtype_size(t.dt);
 
 	if (t.lanes == 1) /* small integers are promoted and cannot overflow */
-		return bytes == 8 ? "__UINT64_TYPE__" : "__UINT32_TYPE__";
+		return c_word_of(p, bytes == 8 ? C_WORD_U64 : C_WORD_U32);
 	c_need(p, (struct need){NEED_UNSIGNED, NULL, t.dt, t.dt, t.lanes, 0});
 	return arena_printf(p->a, "u%dx%d", 8 * bytes, t.lanes);
 }
@@ -133,7 +138,8 @@ const char *c_type_of(printer *p, kern_val v)
 
 static const char *literal(printer *p, const kern_value *v)
 {
-	const char *suffix = v->type.dt == TN_F32 ? "f" : "";
+	bool one = v->type.dt == TN_F32;
+	const char *suffix = one ? "f" : "";
 	double f = v->c.f;
 
 	if (v->type.dt == TN_BOOL)
@@ -147,10 +153,10 @@ static const char *literal(printer *p, const kern_value *v)
 			       : arena_printf(p->a, "((%s)%" PRId64 ")",
 					 c_type(p, v->type), v->c.i);
 	if (f != f)
-		return arena_printf(p->a, "__builtin_nan%s(\"\")", suffix);
+		return c_word_of(p, one ? C_WORD_NAN_F32 : C_WORD_NAN_F64);
 	if (f - f != 0)
-		return arena_printf(p->a, "%s__builtin_inf%s()%s",
-			f < 0 ? "(-" : "", suffix, f < 0 ? ")" : "");
+		return arena_printf(p->a, f < 0 ? "(-%s)" : "%s",
+			c_word_of(p, one ? C_WORD_INF_F32 : C_WORD_INF_F64));
 	return arena_printf(p->a, __builtin_signbit(f) ? "(%a%s)" : "%a%s", f,
 		suffix);
 }
