@@ -1,7 +1,7 @@
 /*
  * tensor_prop.c: random calls on tensors - views, writes with and without
- * gradients, reads, drops, a gradient at the end - against a model that does
- * everything at once on plain arrays.
+ * gradients, reads, drops, gradients in the middle and at the end - against a
+ * model that does everything at once on plain arrays.
  *
  *     tensor_prop [--seed S] [--first I] [--count N] [--compile EVERY] [--limit BYTES]
  *
@@ -35,30 +35,9 @@
 typedef struct tally {
 	int64_t views, pieces, writes, through, no_grad, elems, rough, again;
 	int64_t failed, stale, rows, bad_rows;
+	int64_t collected, forgotten, moving, set, detached;
 	uint32_t types;
 } tally;
-
-static double elem(const world *w, const item *v, int32_t k)
-{
-	return w->data[v->storage][v->at[k]];
-}
-
-/* ---- storages ---- */
-
-static item *own(world *w, const item *like)
-{
-	item *v = fresh(w);
-
-	v->rank = like->rank;
-	memcpy(v->shape, like->shape, sizeof v->shape);
-	v->n = like->n;
-	v->storage = w->n_storages++;
-	w->size[v->storage] = v->n;
-	w->type[v->storage] = TN_F64;
-	for (int32_t k = 0; k < v->n; k++)
-		v->at[k] = k;
-	return v;
-}
 
 static const item *same_shape(world *w, const item *x)
 {
@@ -76,11 +55,6 @@ static const item *same_shape(world *w, const item *x)
 }
 
 /* ---- element types ---- */
-
-static bool is_f64(const world *w, const item *x)
-{
-	return w->type[x->storage] == TN_F64;
-}
 
 /* x in f64, as the model has it. */
 static tn_tensor *wide(const world *w, const item *x)
@@ -102,16 +76,6 @@ static tn_tensor *narrowed(const world *w, tn_dtype t, const item *x)
 	tn_tensor *s = tn_abs(tn_sin(wide(w, x)));
 
 	return tn_cast(tn_add(s, s), t);
-}
-
-/* A value that does not follow parameters: that of the first run. */
-static void freeze(world *w, double *to)
-{
-	if (w->replays)
-		*to = w->frozen[w->n_frozen];
-	else
-		w->frozen[w->n_frozen] = *to;
-	w->n_frozen++;
 }
 
 /* A storage of any type, of the values of x. */
@@ -398,7 +362,7 @@ static void use_stale(world *w, const item *x)
 /* The loss, of all that is there; and its gradient. */
 static double finish(world *w)
 {
-	double loss = 0;
+	double loss = w->collected;
 	tn_tensor *sum = NULL;
 
 	if (w->c)
@@ -436,10 +400,8 @@ static double finish(world *w)
 	return loss;
 }
 
-static double play(world *w, uint64_t seed)
+static void begin(world *w, uint64_t seed)
 {
-	int32_t steps;
-
 	w->state = seed;
 	w->n = w->n_storages = w->n_frozen = 0;
 	w->n_views = w->n_writes = w->n_through = w->n_no_grad = 0;
@@ -449,7 +411,20 @@ static double play(world *w, uint64_t seed)
 	w->types = 0;
 	w->next_type = (int32_t)(seed % TN_N_DTYPES); /* programs begin in turn */
 	memset(w->defined, 0, sizeof w->defined);
+	memset(w->forgotten, 0, sizeof w->forgotten);
+	w->collected = 0;
+	w->n_collected = w->n_forgotten = w->n_moving = w->n_set = 0;
+	w->n_detached = w->starts_at = 0;
+	w->start = w->c ? tn_tensor_new(w->c, TN_I64, 0, NULL, NULL) : NULL;
+	w->ends = below(w, 3) == 0;
 	w->good = true;
+}
+
+static double play(world *w, uint64_t seed)
+{
+	int32_t steps;
+
+	begin(w, seed);
 	w->n_params = 1 + (int32_t)below(w, 3);
 	for (int32_t p = 0; p < w->n_params; p++) {
 		item like = {.rank = (int32_t)below(w, 4)}, *v;
@@ -470,13 +445,15 @@ static double play(world *w, uint64_t seed)
 	steps = 3 + (int32_t)below(w, STEPS);
 	while (steps-- > 0 && w->n < ITEMS - 3) {
 		item *x = &w->it[below(w, w->n)];
-		int32_t kind = (int32_t)below(w, 14);
+		int32_t kind = (int32_t)below(w, 18);
 
 		if (x->dropped) {
 			use_stale(w, x);
 			continue;
 		}
-		if (kind == 13)
+		if (kind > 13)
+			make_event(w, x);
+		else if (kind == 13)
 			convert(w, x);
 		else if (kind == 12)
 			user_row(w, x);
@@ -542,7 +519,7 @@ static bool gradients(world *w, uint64_t seed, tally *sum)
 			for (int32_t i = 0; i < 4; i++) {
 				m.by = i % 2 ? -h : h;
 				m.by /= i < 2 ? 1 : 2;
-				q[i] = play(&m, seed);
+				q[i] = play(&m, seed) - m.forgotten[p];
 			}
 			coarse = (q[0] - q[1]) / (2 * h);
 			fine = (q[2] - q[3]) / h;
@@ -613,6 +590,11 @@ static bool try_program(world *w, const choice *u, long k, tally *sum)
 	sum->through += w->n_through;
 	sum->no_grad += w->n_no_grad;
 	sum->types |= w->types;
+	sum->collected += w->n_collected;
+	sum->forgotten += w->n_forgotten;
+	sum->moving += w->n_moving;
+	sum->set += w->n_set;
+	sum->detached += w->n_detached;
 	tn_context_stats(w->c, &stats);
 	sum->again += stats.n_again;
 	if (!good)
@@ -639,15 +621,21 @@ int main(int argc, char **argv)
 	       "%" PRId64 " steps that fail, %" PRId64
 	       " uses of what was dropped, %" PRId64
 	       " rows of the user (%" PRId64 " outside)\n"
+	       "%" PRId64 " backwards in the middle, %" PRId64
+	       " gradients forgotten, %" PRId64 " views that move, %" PRId64
+	       " tensors set, %" PRId64 " without their history\n"
 	       "%" PRId64 " elements of gradients against central differences, "
 	       "%" PRId64 " more too rough for them\n"
 	       "%ld programs, %ld failed\n",
 		sum.views, sum.pieces, sum.writes, sum.through, sum.no_grad, sum.again,
 		sum.failed, sum.stale, sum.rows + sum.bad_rows, sum.bad_rows,
+		sum.collected, sum.forgotten, sum.moving, sum.set, sum.detached,
 		sum.elems, sum.rough, o.count, failed);
 	if (o.count >= 200 && (sum.pieces == 0 || sum.failed == 0 ||
 				    sum.stale == 0 || sum.rows == 0 ||
-				    sum.bad_rows == 0 ||
+				    sum.bad_rows == 0 || sum.collected == 0 ||
+				    sum.forgotten == 0 || sum.moving == 0 ||
+				    sum.set == 0 || sum.detached == 0 ||
 				    sum.types + 1 != UINT32_C(1) << TN_N_DTYPES)) {
 		printf("something was never drawn\n");
 		return 1;

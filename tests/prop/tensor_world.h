@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { ELEMS = 32, ITEMS = 40, STEPS = 18, FROZEN = 96, BAD = 4,
+enum { ELEMS = 32, ITEMS = 40, STEPS = 22, FROZEN = 192, BAD = 4,
 	ROW_STARTS = 6, ROW_SIZES = 3 };
 
 typedef struct item { /* a handle: a storage seen through positions */
@@ -43,6 +43,13 @@ typedef struct world {
 	int32_t n_bad;
 	int64_t n_failed, n_stale, n_rows, n_bad_rows;
 	bool defined[ROW_STARTS][ROW_SIZES];
+	/* losses of backwards in the middle; what they were when a parameter's
+	 * gradient was forgotten */
+	double collected, forgotten[3];
+	bool ends; /* each of these backwards ends the history */
+	int64_t n_collected, n_forgotten, n_moving, n_set, n_detached;
+	tn_tensor *start; /* of views whose offset is data: i64 */
+	int64_t starts_at;
 } world;
 
 static inline int64_t below(world *w, int64_t n)
@@ -71,7 +78,47 @@ static inline item *fresh(world *w)
 	return v;
 }
 
+static inline double elem(const world *w, const item *v, int32_t k)
+{
+	return w->data[v->storage][v->at[k]];
+}
+
+static inline bool is_f64(const world *w, const item *x)
+{
+	return w->type[x->storage] == TN_F64;
+}
+
+/* A storage of f64 of the shape of `like`. */
+static inline item *own(world *w, const item *like)
+{
+	item *v = fresh(w);
+
+	v->rank = like->rank;
+	memcpy(v->shape, like->shape, sizeof v->shape);
+	v->n = like->n;
+	v->storage = w->n_storages++;
+	w->size[v->storage] = v->n;
+	w->type[v->storage] = TN_F64;
+	for (int32_t k = 0; k < v->n; k++)
+		v->at[k] = k;
+	return v;
+}
+
+/* A value that does not follow parameters: that of the first run. */
+static inline void freeze(world *w, double *to)
+{
+	if (w->replays)
+		*to = w->frozen[w->n_frozen];
+	else
+		w->frozen[w->n_frozen] = *to;
+	w->n_frozen++;
+}
+
 /* Adds a view of x, or several; or none where x has no such view. */
 void make_view(world *w, const item *x);
+/* Something between the calls: a backward, a step of the parameters, ... */
+void make_event(world *w, item *x);
+/* Says what has failed, if something has: the context is clear again. */
+bool said(world *w, const char *what, const char *allowed);
 
 #endif
