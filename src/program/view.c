@@ -472,14 +472,45 @@ static const ix_form *without_data(ix *x, const ix_dom *d, const ix_form *f)
 	return r;
 }
 
-/* Fails if two elements of the view are the same element of the root. */
+/* Does each view of the chain show elements of the one below it only once? */
+static bool each_injective(const writing *w, ix *x)
+{
+	for (int32_t i = 0; i < w->chain.n; i++) {
+		const ir_value *v = &w->p->value.at[w->chain.at[i]];
+		const ir_inst *inst = w->p->call.at[v->call].inst;
+		const ir_type *t = &v->type;
+		const ir_type *from = &inst->tensor[eqn_of(inst, v->result)
+				->body[0]->tensor].type;
+		const ix_form *at[TN_MAX_RANK], *below[TN_MAX_RANK + 1];
+		ix_dom d = {.box = {.n = t->rank, .extent = t->shape}};
+		int64_t *fun = arena_array(
+			w->p->a, int64_t, inst->n_tensors + 1);
+
+		for (int32_t k = 0; k < inst->n_tensors; k++)
+			fun[k] = k;
+		for (int32_t k = 0; k < t->rank; k++)
+			at[k] = ix_axis(x, &d, k);
+		ir_view_place(x, &d, inst, v->result, fun, at, below);
+		if (ix_injective(x, &d,
+			    without_data(x, &d,
+				    ix_linearise(x, &d, from->rank,
+					    from->shape, below))) != IX_EQUAL)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Fails if two elements of the view are the same element of the root. Where an
+ * index from data stands under a division, only the views one by one tell.
+ */
 static void check_writable(const writing *w, ix *x, const ix_dom *d,
 	const ix_form *f, const ir_type *t)
 {
 	ix_verdict v = ix_injective(x, d, without_data(x, d, f));
 	const ir_type *from = &w->p->value.at[w->root].type;
 
-	if (v == IX_EQUAL)
+	if (v == IX_EQUAL || (v == IX_UNKNOWN && each_injective(w, x)))
 		return;
 	for (int32_t i = 0; i < t->rank; i++)
 		if (t->shape[i] > 1 && !ix_uses_axis(f, i))
