@@ -38,7 +38,8 @@ TN_API tn_status tn_params_leave(tn_params *p);
  * A new parameter of zeros under this name; trained: with a gradient, and for
  * tn_optimizer_add_all.
  *
- * errors  [params.name] empty, longer than 255 bytes, or there already
+ * errors  [params.name] empty, longer than 255 bytes, there already, not UTF-8,
+ *         or __metadata__, which files use
  *         [params.dtype] trained, but no float   [tensor.shape]
  * owner   the set's; NULL when it failed
  */
@@ -156,11 +157,17 @@ TN_API void tn_optimizer_free(tn_optimizer *o);
  * in f16 or bf16, states are in f32, and the last state is a copy of the
  * parameter in f32: a step updates the copy and rounds it to p. If p was written
  * by another call, the copy is first taken from p again.
+ *
+ * errors  [optimizer.dtype] p is not of a float dtype
  */
 TN_API tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p);
 /** The same for all of a set that is trained and not there yet. */
 TN_API tn_status tn_optimizer_add_all(tn_optimizer *o, const tn_params *p);
-/** Records one update of everything that has a gradient, and forgets those. */
+/**
+ * Records one update of everything that has a gradient, and forgets those.
+ *
+ * errors  [tensor.handle] a parameter or a state was dropped: nothing is recorded
+ */
 TN_API tn_status tn_optimizer_step(tn_optimizer *o);
 TN_API void tn_optimizer_set_lr(tn_optimizer *o, double lr);
 /** The learning rate, f64 of rank 0: what a step reads. [api.null] */

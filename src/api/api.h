@@ -70,6 +70,8 @@ struct tn_function {
 	tn_body *body;
 	void *user;
 	int32_t n_in, n_out;
+	int32_t n_calls; /* that have not returned */
+	bool ends; /* it is freed when they have */
 };
 
 /* Throws [onnx.staged] for a program whose shapes follow from data. */

@@ -102,7 +102,7 @@ static void release(void *arg)
 		m->deleter(m);
 }
 
-/* Copies elements with any strides into row-major order. */
+/* Copies elements with any strides, or dense, into row-major order. */
 static void gather(const tn_dl_tensor *d, const ir_type *y, char *to)
 {
 	size_t size = dtype_size(y->dtype);
@@ -110,9 +110,9 @@ static void gather(const tn_dl_tensor *d, const ir_type *y, char *to)
 	int64_t at[TN_MAX_RANK] = {0}, n = shape_numel(y->shape, y->rank);
 
 	for (int64_t i = 0; i < n; i++) {
-		int64_t off = 0;
+		int64_t off = d->strides == NULL ? i : 0;
 
-		for (int32_t k = 0; k < y->rank; k++)
+		for (int32_t k = 0; k < y->rank && d->strides != NULL; k++)
 			off += at[k] * d->strides[k];
 		memcpy(to + (size_t)i * size,
 			from + off * (int64_t)size, size);

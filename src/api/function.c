@@ -92,6 +92,9 @@ void tn_function_free(tn_function *f)
 
 	if (f == NULL)
 		return;
+	f->ends = true;
+	if (f->n_calls > 0) /* its own body ends it */
+		return;
 	(void)api_call(f->c, release, &j);
 	free(f);
 }
@@ -135,9 +138,13 @@ tn_status tn_at_function_donate(const char *file, int32_t line, tn_function *f,
 	tn_status s;
 
 	tensors_site(api_tensors(f->c), file, line);
+	f->n_calls++;
 	s = api_sticky(f->c, file, line, call, &j);
+	f->n_calls--;
 	for (int32_t i = 0; s < 0 && i < f->n_out; i++)
 		out[i] = api_invalid(f->c);
+	if (f->ends)
+		tn_function_free(f);
 	return s;
 }
 

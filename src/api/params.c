@@ -187,6 +187,10 @@ static void add(void *arg)
 
 	check_name(k);
 	name = arena_printf(p->a, "%s%s", p->prefix, k->name);
+	if (!file_tensors_takes(name))
+		env_fail(k->c->e, TN_EINVAL, "params.name", here(k),
+			"%s cannot be saved: a name is UTF-8, and not that of "
+			"a file's own data", name);
 	if (map_get_str(p->number, name, 0) != 0)
 		env_fail(k->c->e, TN_EINVAL, "params.name", here(k),
 			"the set has a parameter %s already: choose another "

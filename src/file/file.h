@@ -128,6 +128,9 @@ void file_tensors_open(arena *a, const char *path, file_tensors *out);
  * 64 zeros in place of its digits. */
 #define FILE_SUM "tenon.sha256"
 
+/* Can a tensor of a file have this name? */
+bool file_tensors_takes(const char *name);
+
 /*
  * Reads the whole of an opened file; false: it has no checksum.
  * Throws TN_EIO [safetensors.checksum] when any byte is not as it was written.

@@ -410,6 +410,11 @@ bool file_tensors_check(arena *a, const file_tensors *x)
 
 /* ---- writing ---- */
 
+bool file_tensors_takes(const char *name)
+{
+	return strcmp(name, metadata) != 0 && json_is_utf8(name, strlen(name));
+}
+
 /* Refuses text that is not UTF-8, and a key that occurs twice. */
 static void check_text(arena *a, const char *path, map *seen, const char *text)
 {

@@ -172,13 +172,15 @@ static void run_body(void *arg)
 {
 	recording *r = arg;
 	tensor_function *f = r->f;
+	const char *open;
 
 	for (int32_t i = 0; i < f->n_in; i++)
 		r->inside[i] = argument(r, i);
 	f->body(f->arg, r->inside, r->out);
-	if (f->t->scope.n != r->scopes)
+	open = capture_open(f->t, &r->c);
+	if (open != NULL)
 		t_refuse(f, "compile.scope",
-			"the function must leave as many scopes as it enters");
+			arena_printf(f->a, "the function %s", open));
 	for (int32_t i = 0; i < f->n_out; i++) {
 		if (r->out[i] == NULL || !tensor_is_valid(r->out[i]))
 			t_refuse(f, "compile.output",

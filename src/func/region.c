@@ -152,15 +152,15 @@ static void record_body(cond *j, int32_t k)
 {
 	tensors *t = j->t;
 	t_recorder *r = j->r[k];
-	int32_t scopes;
+	const char *open;
 
 	tensor_scope_enter(t);
-	scopes = t->scope.n;
 	t_recorder_begin(t, r);
 	j->body[k](j->arg[k], j->in, r->out);
-	if (t->scope.n != scopes)
+	open = capture_open(t, &r->c);
+	if (open != NULL)
 		env_fail(t->e, TN_EINVAL, "compile.scope", t_here(t),
-			"a branch must leave as many scopes as it enters");
+			"a branch %s", open);
 	for (int32_t i = 0; i < j->n_out; i++) {
 		t_value *v;
 

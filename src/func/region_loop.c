@@ -83,8 +83,13 @@ static void add_test(looping *j, t_recorder *r, tensor *const *carried)
 {
 	tensors *t = j->t;
 	tensor *x = NULL;
+	const char *open;
 
 	j->l->test(j->l->test_arg, carried, &x);
+	open = capture_open(t, &r->c);
+	if (open != NULL)
+		env_fail(t->e, TN_EINVAL, "compile.scope", t_here(t),
+			"%s: the test %s", j->l->name, open);
 	t_check(t, x);
 	if (shape_numel(x->type.shape, x->type.rank) != 1 ||
 		dtype_is_float(x->type.dtype))
@@ -201,10 +206,10 @@ static bool try_body(looping *j, bool *tracked)
 {
 	tensors *t = j->t;
 	t_recorder *r = j->r[0];
-	int32_t n = j->l->n_carried, scopes;
+	int32_t n = j->l->n_carried;
+	const char *open;
 
 	tensor_scope_enter(t);
-	scopes = t->scope.n;
 	t_recorder_begin(t, r);
 	for (int32_t i = 0; i < r->tracked.n; i++) {
 		t_value *v = t_cur(t, r->tracked.at[i]);
@@ -215,10 +220,10 @@ static bool try_body(looping *j, bool *tracked)
 	}
 	make_arguments(j, r, tracked);
 	j->l->body(j->l->arg, r->in, r->out);
-	if (t->scope.n != scopes)
+	open = capture_open(t, &r->c);
+	if (open != NULL)
 		env_fail(t->e, TN_EINVAL, "compile.scope", t_here(t),
-			"%s: the body must leave as many scopes as it enters",
-			j->l->name);
+			"%s: the body %s", j->l->name, open);
 	check_outputs(j, r);
 	if (find_in_place(j, r))
 		return false;

@@ -49,6 +49,7 @@ static const kind kinds[] = {
 
 typedef struct slot {
 	tn_tensor *p, *state[MAX_STATES];
+	int32_t n_states; /* including the master, which is the last */
 } slot;
 
 struct tn_optimizer {
@@ -77,12 +78,6 @@ static bool has_master(const tn_tensor *p)
 	tn_dtype t = tn_tensor_dtype(p);
 
 	return t == TN_BF16 || t == TN_F16;
-}
-
-/* The number of states, including the master, which is the last. */
-static int32_t n_states(const tn_optimizer *o, const slot *s)
-{
-	return o->kind->n_states + has_master(s->p);
 }
 
 /* The dtype in which updates of p are computed. */
@@ -166,7 +161,7 @@ void tn_optimizer_free(tn_optimizer *o)
 	tn_drop(o->lr);
 	tn_drop(o->n_steps);
 	for (int32_t i = 0; i < o->n; i++)
-		for (int32_t k = 0; k < n_states(o, &o->slot[i]); k++)
+		for (int32_t k = 0; k < o->slot[i].n_states; k++)
 			tn_drop(o->slot[i].state[k]);
 	free(o->slot);
 	free(o);
@@ -194,6 +189,10 @@ tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
 		return tn_at_fail(NULL, 0, o->c, TN_EINVAL, "tensor.handle",
 			"a tensor to be optimised is not a tensor of this "
 			"context");
+	if (!tn_dtype_is_float(tn_tensor_dtype(p)))
+		return tn_at_fail(NULL, 0, o->c, TN_EINVAL, "optimizer.dtype",
+			"%s has no gradient: only floats can be optimised",
+			tn_dtype_name(tn_tensor_dtype(p)));
 	if (o->n == o->cap) {
 		int32_t cap = o->cap == 0 ? 16 : 2 * o->cap;
 
@@ -204,15 +203,17 @@ tn_status tn_optimizer_add(tn_optimizer *o, tn_tensor *p)
 		o->cap = cap;
 	}
 	s = &o->slot[o->n];
-	*s = (slot){.p = p};
+	*s = (slot){.p = p, .n_states = o->kind->n_states + has_master(p)};
 	tn_no_grad_enter(o->c);
-	for (int32_t k = 0; k < n_states(o, s); k++) {
+	for (int32_t k = 0; k < s->n_states; k++) {
 		char name[MAX_NAME];
 
 		name_of_state(name, o, k);
 		s->state[k] = tn_parameter(o->c, name, wide(p),
 			tn_tensor_rank(p), tn_tensor_shape(p), NULL);
 		if (!tn_is_valid(s->state[k])) {
+			while (k-- > 0)
+				tn_drop(s->state[k]);
 			tn_no_grad_leave(o->c);
 			return tn_context_status(o->c);
 		}
@@ -276,7 +277,7 @@ tn_tensor *tn_optimizer_state(const tn_optimizer *o, int32_t i, int32_t k)
 {
 	if (o == NULL)
 		return NULL;
-	return i >= 0 && i < o->n && k >= 0 && k < n_states(o, &o->slot[i])
+	return i >= 0 && i < o->n && k >= 0 && k < o->slot[i].n_states
 		? o->slot[i].state[k]
 		: NULL;
 }
@@ -308,8 +309,7 @@ tn_status tn_optimizer_add_states(const tn_optimizer *o, tn_params *p)
 		s = tn_params_enter(p, "%s", name != NULL ? name : number);
 		if (s < 0)
 			return s;
-		for (int32_t k = 0; k < n_states(o, &o->slot[i]) && s >= 0;
-			k++) {
+		for (int32_t k = 0; k < o->slot[i].n_states && s >= 0; k++) {
 			snprintf(state, sizeof state, "state%d", (int)k);
 			s = tn_params_add(
 				p, state, o->slot[i].state[k], false);
@@ -433,14 +433,34 @@ static tn_status update(tn_optimizer *o, slot *s, const shared *h)
 	return status;
 }
 
+/* A step that would fail in its middle is refused before it begins. */
+static tn_status check_slots(const tn_optimizer *o)
+{
+	for (int32_t i = 0; i < o->n; i++) {
+		bool all = tn_is_valid(o->slot[i].p);
+
+		for (int32_t k = 0; k < o->slot[i].n_states; k++)
+			all = all && tn_is_valid(o->slot[i].state[k]);
+		if (!all)
+			return tn_at_fail(NULL, 0, o->c, TN_EINVAL,
+				"tensor.handle",
+				"parameter %d of the optimiser, or a state of "
+				"it, was dropped: make another optimiser "
+				"without it", (int)i);
+	}
+	return TN_OK;
+}
+
 tn_status tn_optimizer_step(tn_optimizer *o)
 {
 	if (o == NULL)
 		return no_object("the optimiser");
 
-	tn_status s = tn_scope_enter(o->c);
+	tn_status s = check_slots(o);
 	shared h = {0};
 
+	if (s >= 0)
+		s = tn_scope_enter(o->c);
 	if (s < 0)
 		return s;
 	tn_no_grad_enter(o->c);

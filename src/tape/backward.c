@@ -161,26 +161,6 @@ static int newest_first(const void *x, const void *y)
 	return (*l)->id > (*r)->id ? -1 : (*l)->id < (*r)->id;
 }
 
-/* Does c overwrite all of operand i, so that its elements are not needed? */
-static bool is_overwritten(const t_call *c, int32_t i)
-{
-	const t_trace *f = c->trace;
-
-	if (f == NULL)
-		return t_is_write(c) && i == 0 && c->arg[0].view == NULL;
-	for (int32_t k = 0; k < f->n_out; k++)
-		if (f->out[k] == f->in[i])
-			return false;
-	for (int32_t k = 0; k < f->call.n; k++) {
-		const t_call *q = f->call.at[k];
-
-		for (int32_t j = 0; j < q->n_args; j++)
-			if (q->arg[j].v == f->in[i] && !is_overwritten(q, j))
-				return false;
-	}
-	return !t_is_region(f);
-}
-
 static void find_path(tensors *t)
 {
 	for (int32_t i = 0; i < t->path.n; i++) {
@@ -190,10 +170,9 @@ static void find_path(tensors *t)
 			t_value *v = c->arg[k].v;
 
 			if (v->is_last && c->trace == NULL &&
-				t->capture == NULL && !is_overwritten(c, k))
+				t->capture == NULL && !t_overwrites(c, k))
 				no_second(t);
-			if (v->tracked ||
-				(v->is_freed && !is_overwritten(c, k)))
+			if ((v->tracked || v->is_freed) && !t_overwrites(c, k))
 				visit(t, v);
 		}
 	}

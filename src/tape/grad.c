@@ -2,6 +2,7 @@
  * grad.c: which tensors have a gradient, and what was collected of it.
  */
 #include "tape/walk.h"
+#include "value/capture.h"
 
 void tensor_requires_grad(tensors *t, tensor *x)
 {
@@ -44,7 +45,7 @@ void tensor_zero_grad(tensors *t, tensor *x)
 
 void tensor_no_grad(tensors *t, int32_t step)
 {
-	if (t->no_grad + step < 0)
+	if (t->no_grad + step < (t->capture != NULL ? t->capture->no_grad : 0))
 		env_fail(t->e, TN_EINVAL, "grad.scope",
 			t_here(t),
 			"tn_no_grad_leave without a tn_no_grad_enter");

@@ -26,7 +26,11 @@ void capture_begin(tensors *t, t_capture *c, bool is_walk)
 	*c = (t_capture){.outer = t->capture,
 		.depth = t->capture != NULL ? t->capture->depth + 1 : 1,
 		.id = ++t->n_captures,
-		.is_walk = is_walk};
+		.is_walk = is_walk,
+		.scopes = t->scope.n,
+		.steps = t->steps,
+		.step = t->step,
+		.no_grad = t->no_grad};
 	t->capture = c;
 	t->capture_id = c->id;
 }
@@ -160,6 +164,18 @@ static void release_gradient(tensors *t, t_bound *b)
 	slot->grad = b->grad_was;
 }
 
+const char *capture_open(const tensors *t, const t_capture *c)
+{
+	if (t->scope.n != c->scopes)
+		return "must leave as many scopes as it enters";
+	if (t->steps != c->steps)
+		return "must leave as many steps as it enters: tn_step_leave";
+	if (t->no_grad != c->no_grad)
+		return "must call tn_no_grad_leave as often as "
+		       "tn_no_grad_enter";
+	return NULL;
+}
+
 void capture_end(tensors *t, t_capture *c)
 {
 	for (int32_t i = c->bound.n - 1; i >= 0; i--) {
@@ -174,6 +190,8 @@ void capture_end(tensors *t, t_capture *c)
 		b->s->cur = b->was;
 		b->s->bound = b->bound_was;
 	}
+	t->steps = c->steps;
+	t->step = c->step;
 	t->capture = c->outer;
 	t->capture_id = c->outer != NULL ? c->outer->id : 0;
 }

@@ -24,6 +24,8 @@ struct t_capture {
 	int32_t depth; /* of nested recordings; the outermost has 1 */
 	int64_t id;
 	bool is_walk; /* of values only: it binds no storages */
+	int32_t scopes, steps, no_grad; /* that are open when it begins */
+	int64_t step;
 	VEC(t_call *) call;
 	VEC(loc) at; /* of each call */
 	const char *file, *file_copy; /* the last one */
@@ -39,7 +41,9 @@ t_storage *capture_argument(tensors *t, t_storage *outside, int32_t arg,
 	const ir_type *type, bool is_whole);
 /* A value for a new key; inside a recording, each call supplies a new one. */
 t_value *capture_key(tensors *t);
-/* Restores the storages; fills last and grad_last. */
+/* What was entered and not left since it began: NULL, or what must not be so. */
+const char *capture_open(const tensors *t, const t_capture *c);
+/* Restores the storages and the step; fills last and grad_last. */
 void capture_end(tensors *t, t_capture *c);
 /* After capture_end, if the calls are not needed. */
 void capture_drop(tensors *t, t_capture *c);

@@ -252,6 +252,9 @@ static inline bool t_is_region(const t_trace *f)
 	return f->kind > REGION_BLOCKS;
 }
 
+/* Does c overwrite all of operand i, so that its elements are not needed? */
+bool t_overwrites(const t_call *c, int32_t i);
+
 /* Does it have a gradient through its call? A leaf that was computed has none. */
 static inline bool t_is_made(const t_value *v)
 {

@@ -6,7 +6,7 @@
  *     l, r = split(x)       two handles on x's storage
  *     write(v, y)           a new newest value of that storage
  */
-#include "value/node.h"
+#include "value/capture.h"
 
 /* ---- handles ---- */
 
@@ -83,7 +83,9 @@ void tensor_scope_enter(tensors *t)
 
 void tensor_scope_leave(tensors *t)
 {
-	if (t->scope.n <= 1)
+	if (t->scope.n <= 1 ||
+		(t->capture != NULL && !t->capture->is_walk &&
+			t->scope.n <= t->capture->scopes))
 		env_fail(t->e, TN_EINVAL, "tensor.scope",
 			t_here(t),
 			"tn_scope_leave was called without a tn_scope_enter "
@@ -96,7 +98,10 @@ void tensor_scope_leave(tensors *t)
 void tensor_keep(tensors *t, tensor *x)
 {
 	t_check(t, x);
-	if (x->scope == 0)
+	/* what a body makes ends with it; parameters have elements of their own */
+	if (x->scope == 0 || (t->capture != NULL && !t->capture->is_walk &&
+				     x->scope == t->capture->scopes - 1 &&
+				     !x->storage->is_external))
 		return;
 	unlink_handle(t, x);
 	x->scope--;

@@ -63,17 +63,104 @@ static const t_rule *whole_rule(tensors *t, const t_call *c)
 	return t_rule_of(t, c->entry, wanted_of(c), ~UINT64_C(0));
 }
 
+/* ---- histories that have ended ---- */
+
+bool t_overwrites(const t_call *c, int32_t i)
+{
+	const t_trace *f = c->trace;
+
+	if (f == NULL)
+		return t_is_write(c) && i == 0 && c->arg[0].view == NULL;
+	for (int32_t k = 0; k < f->n_out; k++)
+		if (f->out[k] == f->in[i])
+			return false;
+	for (int32_t k = 0; k < f->call.n; k++) {
+		const t_call *q = f->call.at[k];
+
+		for (int32_t j = 0; j < q->n_args; j++)
+			if (q->arg[j].v == f->in[i] && !t_overwrites(q, j))
+				return false;
+	}
+	return !t_is_region(f);
+}
+
+static bool cuts(tensors *t, const t_call *c, uint64_t bits);
+
+/*
+ * Marks, in the trace of c, what is made of operands in bits, which have no
+ * history any more.
+ */
+static void mark_cut(tensors *t, const t_call *c, uint64_t bits, int64_t mark)
+{
+	const t_trace *f = c->trace;
+
+	for (int32_t i = 0; i < f->n_in && i < 64; i++)
+		if ((bits >> i & 1) != 0)
+			f->in[i]->walk = mark;
+	for (int32_t k = 0; k < f->call.n; k++) {
+		const t_call *q = f->call.at[k];
+		uint64_t from = 0;
+
+		for (int32_t j = 0; j < q->n_args && j < 64; j++)
+			if (q->arg[j].v->walk == mark && !t_overwrites(q, j))
+				from |= (uint64_t)1 << j;
+		if (from == 0 || (q->trace == NULL && !cuts(t, q, from)))
+			continue;
+		for (int32_t i = 0; i < q->n_results; i++)
+			if (q->result[i] != NULL)
+				q->result[i]->walk = mark;
+	}
+}
+
+/* Would a gradient of a result of this row, or write, go on to the operands in bits? */
+static bool cuts(tensors *t, const t_call *c, uint64_t bits)
+{
+	return c->entry == NULL ||
+	       t_rule_of(t, c->entry, bits, ~UINT64_C(0))->g != NULL;
+}
+
+/*
+ * What is made of a value whose history a backward has ended has none either: a
+ * gradient of it would lack a part, and is refused.
+ */
+static void cut_results(tensors *t, t_call *c)
+{
+	int64_t mark = 0;
+	uint64_t bits = 0;
+
+	for (int32_t i = 0; c->trace != NULL && i < c->n_results; i++)
+		c->result[i]->is_freed = c->trace->out[i]->is_freed;
+	for (int32_t i = 0; i < c->n_args && i < 64; i++)
+		if (c->arg[i].v->is_freed && !t_overwrites(c, i))
+			bits |= (uint64_t)1 << i;
+	if (bits == 0 || (c->trace == NULL && !cuts(t, c, bits)))
+		return;
+	/* in a walk the marks are its own: then each result counts */
+	if (c->trace != NULL && t->walking == 0) {
+		mark = ++t->n_walks;
+		mark_cut(t, c, bits, mark);
+	}
+	for (int32_t i = 0; i < c->n_results; i++)
+		if (!c->result[i]->tracked &&
+			dtype_is_float(c->result[i]->type.dtype) &&
+			(mark == 0 || c->trace->out[i]->walk == mark))
+			c->result[i]->is_freed = true;
+}
+
 /* ---- tracking ---- */
 
 void t_track(tensors *t, t_call *c)
 {
 	const t_rule *r = NULL;
 	bool any = false, last = false;
+	bool holds = c->trace != NULL && c->trace->holds_in != NULL;
 
-	if (t->running > 0 ||
-		(c->trace != NULL ? c->trace->holds_in == NULL
-				  : t->no_grad > 0))
+	if (t->running > 0 || (t->no_grad > 0 && !holds))
 		return;
+	if (c->trace != NULL && !holds) { /* recorded without gradients */
+		cut_results(t, c);
+		return;
+	}
 	for (int32_t i = 0; i < c->n_args; i++) {
 		any = any || c->arg[i].v->tracked;
 		last = last || c->arg[i].v->is_last;
@@ -82,12 +169,15 @@ void t_track(tensors *t, t_call *c)
 		c->result[i]->is_last = dtype_is_float(c->result[i]->type.dtype);
 	if (any && c->entry != NULL)
 		r = whole_rule(t, c);
-	if (!any || (r != NULL && r->g == NULL))
+	if (!any || (r != NULL && r->g == NULL)) {
+		cut_results(t, c);
 		return;
+	}
 	for (int32_t i = 0; i < c->n_results; i++)
 		if (dtype_is_float(c->result[i]->type.dtype) &&
 			(c->trace == NULL || t_is_made(c->trace->out[i])))
 			c->tracked = c->result[i]->tracked = true;
+	cut_results(t, c);
 	for (int32_t i = 0; i < c->n_results; i++)
 		if (c->tracked && (c->trace != NULL
 				? c->trace->holds_out[i]

@@ -20,7 +20,7 @@
  * storage whose first value depends on a failed call cannot be restored: reading it
  * fails each time, until all of it is written.
  */
-#include "value/node.h"
+#include "value/capture.h"
 
 #include <stdlib.h>
 
@@ -286,7 +286,7 @@ void t_undo(tensors *t, t_value *const *v, int32_t n)
 
 void tensor_step(tensors *t, int32_t step)
 {
-	if (t->steps + step < 0)
+	if (t->steps + step < (t->capture != NULL ? t->capture->steps : 0))
 		env_fail(t->e, TN_EINVAL, "step.scope",
 			t_here(t),
 			"tn_step_leave without a tn_step_enter");

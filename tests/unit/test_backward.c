@@ -164,6 +164,67 @@ static void accumulates(void **state)
 	tn_context_free(c);
 }
 
+static tn_status sines(
+	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
+{
+	(void)c;
+	(void)user;
+	out[0] = tn_sin(in[0]);
+	out[1] = tn_sin(in[1]);
+	return TN_OK;
+}
+
+static void refuses(tn_context *c, tn_tensor *loss, const char *rule)
+{
+	assert_int_equal(tn_backward(loss, NULL), TN_EINVAL);
+	assert_string_equal(tn_context_diag(c)->rule, rule);
+	tn_context_clear(c);
+}
+
+/*
+ * What is made of a value whose history has ended has none either, however many
+ * calls later: its part of a gradient is not left out.
+ */
+static void freed_later(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *p = vector(c, "p"), *y = tn_mul(p, p), *l = sum(p), *z, *out[2];
+	tn_function *f;
+
+	(void)state;
+	tn_backward(sum(y), NULL);
+	tn_zero_grad(p);
+	refuses(c, tn_add(l, sum(y)), "grad.freed");
+	refuses(c, sum(tn_sin(y)), "grad.freed");
+	refuses(c, tn_add(l, sum(tn_narrow(tn_sin(y), 0, 1, 2))), "grad.freed");
+	z = tn_tensor_new(c, TN_F64, 1, &(int64_t){4}, NULL);
+	tn_copy_(z, tn_exp(y));
+	refuses(c, tn_add(l, sum(z)), "grad.freed");
+	tn_copy_(z, p); /* all of it */
+	assert_int_equal(tn_backward_keep(tn_add(l, sum(z)), NULL), TN_OK);
+	expect(c, tn_gradient(p), 4, (double[]){2, 2, 2, 2});
+	/* a compiled function keeps its results apart */
+	assert_int_equal(tn_compile(&f, c, sines, NULL, 2, 2, "f"), TN_OK);
+	tn_function_call(f, (tn_tensor *[]){y, p}, out);
+	refuses(c, tn_add(l, sum(out[0])), "grad.freed");
+	tn_function_call(f, (tn_tensor *[]){y, tn_detach(p)}, out);
+	refuses(c, tn_add(l, sum(tn_sin(out[0]))), "grad.freed");
+	tn_zero_grad(p);
+	assert_int_equal(
+		tn_backward_keep(tn_add(l, sum(tn_sin(out[1]))), NULL), TN_OK);
+	expect(c, tn_gradient(p), 4, (double[]){1, 1, 1, 1});
+	tn_function_free(f);
+	/* where no gradient goes through, there is nothing to lose */
+	tn_zero_grad(p);
+	z = tn_mul(p, tn_detach(tn_sin(y)));
+	tn_no_grad_enter(c);
+	z = tn_add(z, tn_mul(y, y));
+	tn_no_grad_leave(c);
+	assert_int_equal(tn_backward(tn_add(l, sum(z)), NULL), TN_OK);
+	expect(c, tn_gradient(p), 4, (double[]){1, 1, 1, 1});
+	tn_context_free(c);
+}
+
 /* d/dx of sum (d/dx sum x^3)^2 = d/dx sum 9 x^4 = 36 x^3 */
 static void twice(void **state)
 {
@@ -368,6 +429,7 @@ int main(void)
 		cmocka_unit_test(chain_of_writes),
 		cmocka_unit_test(leaf_rule),
 		cmocka_unit_test(accumulates),
+		cmocka_unit_test(freed_later),
 		cmocka_unit_test(twice),
 		cmocka_unit_test(seeds),
 		cmocka_unit_test(dropped_results),

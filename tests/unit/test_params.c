@@ -136,6 +136,11 @@ static void test_names(void **state)
 	expect(c, "params.name", "the set has a parameter w already");
 	assert_null(tn_params_make(p, "", TN_F32, 1, &n, true));
 	expect(c, "params.name", "empty");
+	/* what no file can have */
+	assert_null(tn_params_make(p, "__metadata__", TN_F32, 1, &n, true));
+	expect(c, "params.name", "__metadata__ cannot be saved");
+	assert_null(tn_params_make(p, "w\xff", TN_F32, 1, &n, true));
+	expect(c, "params.name", "cannot be saved: a name is UTF-8");
 	memset(longest, 'x', sizeof longest);
 	longest[256] = '\0';
 	assert_null(tn_params_make(p, longest, TN_F32, 1, &n, true));

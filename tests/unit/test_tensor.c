@@ -397,6 +397,31 @@ static void dlpack_ends(void **state)
 	assert_int_equal(n_deleted, 2);
 }
 
+/* Dense memory that no vector may read in place is copied. */
+static void dlpack_copied(void **state)
+{
+	tn_context *c = context(false);
+	float data[5] = {0}, got[4];
+	const float want[4] = {1, 2, 3, 4};
+	int64_t shape[] = {2, 2};
+	tn_dl_managed in = {.tensor = {.data = data,
+				    .byte_offset = 1,
+				    .device = {1, 0},
+				    .n_axes = 2,
+				    .dtype = {2, 32, 1},
+				    .shape = shape},
+		.deleter = deleted};
+
+	(void)state;
+	memcpy((char *)data + 1, want, sizeof want);
+	n_deleted = 0;
+	assert_int_equal(
+		tn_read(tn_dlpack_import(c, &in), got, sizeof got), TN_OK);
+	assert_memory_equal(got, want, sizeof want);
+	assert_int_equal(n_deleted, 1);
+	tn_context_free(c);
+}
+
 /* DLPack packs elements of fewer bits than a byte. */
 static void dlpack_packed(void **state)
 {
@@ -513,6 +538,7 @@ int main(void)
 		cmocka_unit_test(refusals),
 		cmocka_unit_test(own_row),
 		cmocka_unit_test(dlpack),
+		cmocka_unit_test(dlpack_copied),
 		cmocka_unit_test(dlpack_packed),
 		cmocka_unit_test(dlpack_ends),
 		cmocka_unit_test(text),
