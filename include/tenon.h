@@ -504,10 +504,7 @@ TN_API tn_status tn_at_fail(const char *file, int32_t line, tn_context *c,
 TN_API tn_status tn_scope_enter(tn_context *c);
 /** [tensor.scope] when none is open. */
 TN_API tn_status tn_scope_leave(tn_context *c);
-/**
- * Moves x to the scope around the innermost one; returns x. Out of a body that
- * is recorded it moves nothing: what a body makes ends with it.
- */
+/** Moves x to the scope around the innermost one, not out of a body; returns x. */
 TN_API tn_tensor *tn_keep(tn_tensor *x);
 /** Ends x now. NULL and invalid tensors are fine. */
 TN_API void tn_drop(tn_tensor *x);

@@ -49,7 +49,7 @@ typedef struct mpi_link {
 	shard_link link;
 	mpi_api f;
 	int64_t rank, size, patience;
-	bool started, failed, closed;
+	bool begun, failed, closed;
 	/* heartbeats */
 	shard_pulse *pulse;
 	uint64_t seen;
@@ -555,6 +555,13 @@ static void linger(mpi_link *m)
 	}
 }
 
+/*
+ * The links of this process, and whether the first one began what MPI does: then
+ * the last one ends it. MPI cannot begin again.
+ */
+static atomic_int n_links;
+static atomic_bool started;
+
 static void close_link(shard_link *l)
 {
 	mpi_link *m = (mpi_link *)l;
@@ -571,7 +578,7 @@ static void close_link(shard_link *l)
 	/* after a failure, other processes must not wait for ever */
 	if (m->failed)
 		mpi_quit(&m->f);
-	else if (m->started)
+	else if (atomic_fetch_sub(&n_links, 1) == 1 && atomic_load(&started))
 		m->f.finalize();
 }
 
@@ -580,6 +587,8 @@ static void free_link(void *what)
 	mpi_link *m = what;
 
 	shard_pulse_stop(m->pulse);
+	if (m->begun && !m->closed) /* it was not made to the end */
+		atomic_fetch_sub(&n_links, 1);
 	if (m->shared != NULL)
 		munmap(m->shared, shard_ring_bytes(m->size));
 	while (m->sent != NULL) {
@@ -616,17 +625,25 @@ static bool is_local(void)
 }
 
 /* If heartbeats are messages, two threads call the library. */
-static void begin(mpi_link *m)
+static void begin(mpi_link *m, env *e)
 {
-	int was = 0, threads = 0;
+	int was = 0, ended = 0, threads = 0;
 
+	m->f.finalized(&ended);
+	if (ended != 0)
+		env_fail(e, TN_EINVAL, "shard.mpi", (loc){0},
+			"MPI has ended in this process, and cannot begin "
+			"again: the last context that has joined must live "
+			"until another one has");
 	m->f.initialized(&was);
 	if (was == 0) {
 		m->f.init_thread(NULL, NULL,
 			is_local() ? THREADS_FUNNELED : THREADS_MULTIPLE,
 			&threads);
-		m->started = true;
+		atomic_store(&started, true);
 	}
+	atomic_fetch_add(&n_links, 1);
+	m->begun = true;
 	m->f.query_thread(&threads);
 	m->talks = threads >= THREADS_MULTIPLE;
 }
@@ -638,7 +655,7 @@ shard_link *shard_mpi_link(arena *a, int64_t patience)
 	mpi_load(arena_env(a), &m->f);
 	m->last = &m->first;
 	arena_defer(a, free_link, m);
-	begin(m);
+	begin(m, arena_env(a));
 	mpi_place(&m->f, &m->rank, &m->size);
 	m->link = (shard_link){.name = "mpi",
 		.patience = set_patience,

@@ -163,6 +163,7 @@ void mpi_load(env *e, mpi_api *f)
 	LOAD(init_thread, "MPI_Init_thread");
 	LOAD(query_thread, "MPI_Query_thread");
 	LOAD(finalize, "MPI_Finalize");
+	LOAD(finalized, "MPI_Finalized");
 	if (f->mpich) {
 		f->world.i = 0x44000000;
 		f->byte.i = 0x4c00010d;

@@ -17,7 +17,7 @@ typedef struct mpi_api {
 	int (*initialized)(int *);
 	int (*init_thread)(int *, char ***, int, int *);
 	int (*query_thread)(int *);
-	int (*finalize)(void);
+	int (*finalize)(void), (*finalized)(int *);
 	int (*rank_p)(void *, int *), (*rank_i)(int, int *);
 	int (*size_p)(void *, int *), (*size_i)(int, int *);
 	int (*isend_p)(const void *, int, void *, int, int, void *, void **);

@@ -130,6 +130,26 @@ static void all_wait(arena *a, shard_link *l)
 	l->wait(l, arena_env(a), "a word");
 }
 
+/* A process that joins again after its only link has ended is told why not. */
+static void joins_again(arena *a, shard_link *l)
+{
+	l->barrier(l, arena_env(a), "the start");
+	l->close(l);
+	(void)shard_mpi_link(a, PATIENCE_MS);
+}
+
+/* Two links live at the same time; the second outlives the first. */
+static void two_links(arena *a, shard_link *l)
+{
+	shard_link *second = shard_mpi_link(a, PATIENCE_MS);
+
+	moves(a, l);
+	moves(a, second);
+	l->close(l);
+	moves(a, second);
+	second->close(second);
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(arena *a, shard_link *l);
@@ -143,6 +163,9 @@ static const struct {
 	{"stops", one_stops, "process 1 has no memory in step 7", false},
 	{"differs", one_differs, "process 3: sum of h", false},
 	{"program", other_program, "the program is not the same", false},
+	{"again", joins_again, "MPI has ended in this process", false},
+	{"two", two_links, NULL, false},
+	{"two_sent", two_links, NULL, true},
 	{"slow", one_is_slow, NULL, false},
 	{"slow_sent", one_is_slow, NULL, true},
 	{"stopped", one_is_stopped, "status -7", false},
