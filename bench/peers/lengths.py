@@ -9,10 +9,17 @@ used. Exit status 1: the ratio is above 1.3.
 
 A BERT-base, in an environment with torch and transformers:
 
-    net = transformers.BertModel(transformers.BertConfig(), add_pooling_layer=False)
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.bert = transformers.BertModel(transformers.BertConfig(), False)
+
+        def forward(self, ids, mask):
+            return self.bert(input_ids=ids, attention_mask=mask).last_hidden_state
+
     one = torch.ones(1, 16, dtype=torch.int64)
-    torch.onnx.export(net, (one, one), "bert.onnx", opset_version=17, dynamo=False,
-                      input_names=["ids", "mask"], output_names=["y"],
+    torch.onnx.export(Net().eval(), (one, one), "bert.onnx", opset_version=17,
+                      dynamo=False, input_names=["ids", "mask"], output_names=["y"],
                       dynamic_axes={"ids": {1: "n"}, "mask": {1: "n"}})
 """
 import argparse
