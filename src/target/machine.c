@@ -47,7 +47,7 @@
 	{                                                                      \
 		.least_rows = 2, .least_sum = 8, .least_need = 32,             \
 		.most_residues = 4, .few_rows = 16, .few_sums = 8,             \
-		.few_vectors = 4, .near_part = 32, .line = 64, .ways = 8,      \
+		.few_vectors = 4, .near_part = 32, .line = 64, .ways = 8, .thin = 4, \
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
 		.copied_chunks = 8, .chunk_panels = 4, .few_chunks = 8,        \
 		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
@@ -391,6 +391,7 @@ static const struct fact {
 	SIZE(product.near_part, "contract"),
 	SIZE(product.line, "contract"),
 	SIZE(product.ways, "contract"),
+	SIZE(product.thin, "contract"),
 	SIZE(product.copy_chunks, "contract"),
 	SIZE(product.max_whole, "contract"),
 	SIZE(product.column_chunks, "contract"),

@@ -112,6 +112,62 @@ static loop_set loops_around(const contract *c)
 }
 
 /*
+ * Is x read where it lies, from beyond the second cache, in runs that end before
+ * the next term of the sum? Then its lines are not asked for early, and come slowly.
+ */
+static bool is_read_in_jumps(const contract *c, const contract_product *p)
+{
+	const machine *m = c->k->machine;
+	int64_t bytes = contract_factor_bytes(c, p), step;
+
+	if (p->pack_x || p->turned || p->few || c->number >= 0 ||
+		loop_param(c->k, p->x->tensor) < 0 ||
+		!loop_stride(p->x->form, p->s, c->k->var[p->s].extent, &step) ||
+		(step < 0 ? -step : step) * bytes <= m->product.line)
+		return false;
+	for (int32_t v = 0; v < c->k->n_vars; v++)
+		if (((p->rows | p->sums) & BIT(v)) != 0 &&
+			!mul_ok(bytes, c->k->var[v].extent, &bytes))
+			return true;
+	return bytes > m->memory[MACHINE_L2].bytes;
+}
+
+/*
+ * Cuts rows and columns into at least `chunks` chunks so that little is read again:
+ * x once for each piece of columns, y is copied once for each piece of rows.
+ */
+static void block_jumps(contract *c, const contract_product *p, int64_t chunks)
+{
+	const machine *m = c->k->machine;
+	int64_t panel = (int64_t)p->lanes * p->vectors;
+	int64_t rows = contract_ceil(c->k->var[p->i].extent, p->tile);
+	int64_t columns = contract_ceil(c->k->var[p->j].extent, panel);
+	int64_t least = contract_ceil(rows * p->tile, c->block[p->i]);
+	bool windows = (p->sums & ~BIT(p->s)) != 0;
+	double x = (double)(contract_factor_bytes(c, p) * rows * p->tile) *
+		   m->hertz / m->memory[MACHINE_L3].bytes_per_s;
+	double y = (windows ? m->fusion.copy_window_rows : m->fusion.copy_rows) *
+		   m->cycles.fma / p->lanes * (double)(columns * panel);
+	double best = 0;
+
+	for (int64_t n = 1; n <= chunks && n <= columns; n++) {
+		int64_t r = contract_ceil(chunks, n);
+		double cost;
+
+		if (r < least)
+			r = least;
+		if (r > rows)
+			continue;
+		cost = x * m->fusion.strided * (double)n + y * (double)r;
+		if (best > 0 && cost >= best)
+			continue;
+		best = cost;
+		c->block[p->i] = p->tile * contract_ceil(rows, r);
+		c->block[p->j] = panel * contract_ceil(columns, n);
+	}
+}
+
+/*
  * Sizes for a single product: rows that fit the second cache, and some panels
  * of columns. If rows are copied, blocks are as large as the number of chunks
  * allows, because each chunk copies them again.
@@ -143,6 +199,10 @@ static void block_one(contract *c, const contract_product *p)
 		 tiles < contract_ceil(n, panel * pieces))
 		tiles = contract_ceil(n, panel * pieces);
 	c->block[p->j] = panel * tiles;
+	if (is_read_in_jumps(c, p))
+		block_jumps(c, p,
+			contract_ceil(k->machine->product.column_chunks,
+				chunks_of(c, loops_around(c))));
 	if (k->machine->block.warps > 1 && !p->turned) { /* a tile for each warp */
 		tiles = contract_ceil(m, p->tile);
 		if (tiles > k->machine->block.warps)
@@ -207,7 +267,7 @@ static bool walks_rows(loop_kernel *k, const contract_product *p, int32_t v)
 }
 
 /*
- * If the longest loop of rows is short, columns would be copied for each
+ * If the longest loop of rows is short, columns would be copied, or read, for each
  * iteration of the other row loops: moves these inside, as far as the rows fit
  * the second cache.
  */
@@ -222,7 +282,7 @@ static bool take_rows_in(contract *c, const contract_product *p)
 		(int64_t)p->lanes * p->vectors);
 	bool any = false;
 
-	if (!p->pack_y || p->turned ||
+	if ((!p->pack_y && !p->few) || p->turned ||
 		rows > k->machine->product.few_rows_longest)
 		return false;
 	for (int32_t v = k->n_vars - 1; v >= 0; v--) {

@@ -183,16 +183,20 @@ static bool is_guarded(loop_kernel *k, const expr *read, const expr *c)
 	return ix_equal(k->s->x, &k->dom, f, c->form) == IX_EQUAL;
 }
 
-/* Adds guards between two long loops, by which whole tiles are zero. */
-static void add_needs(loop_kernel *k, const expr *c, contract_terms *out)
+/*
+ * Adds guards by which whole tiles are zero: between two long loops, or of one loop
+ * that is not summed, such as that of the residues of a strided window.
+ */
+static void add_needs(
+	loop_kernel *k, loop_set sums, const expr *c, contract_terms *out)
 {
 	int64_t min, max;
-	int32_t n = 0;
+	int32_t n = 0, n_long = 0;
 
 	if (c->kind == EX_CALL &&
 		strcmp(ir_scalar_at(c->fn)->name, "and") == 0) {
-		add_needs(k, c->arg[0], out);
-		add_needs(k, c->arg[1], out);
+		add_needs(k, sums, c->arg[0], out);
+		add_needs(k, sums, c->arg[1], out);
 		return;
 	}
 	if (c->kind != EX_INSIDE || out->n_needs == CONTRACT_NEEDS)
@@ -202,13 +206,15 @@ static void add_needs(loop_kernel *k, const expr *c, contract_terms *out)
 
 		if ((loop_form_vars(c->form) & BIT(v)) == 0)
 			continue;
-		if (!loop_stride(c->form, v, k->var[v].extent, &s) ||
-			k->var[v].extent < k->machine->product.least_need)
+		if (!loop_stride(c->form, v, k->var[v].extent, &s))
 			return;
 		n++;
+		n_long += k->var[v].extent >= k->machine->product.least_need;
 	}
 	ix_range(&k->dom, c->form, &min, &max);
-	if (n == 2 && !ix_has_fun(c->form) && c->form->n == 2)
+	if (ix_has_fun(c->form) || c->form->n != n)
+		return;
+	if (n == 1 ? (loop_form_vars(c->form) & sums) == 0 : n == 2 && n_long == 2)
 		out->need[out->n_needs++] = (ix_fact){c->form,
 			min >= c->lo ? INT64_MIN : c->lo,
 			max < c->hi ? INT64_MAX : c->hi};
@@ -371,7 +377,7 @@ bool contract_factors(
 		out->finish = times(&t, ex_param(k->s, b->dtype, 0), scale);
 	}
 	for (int32_t i = 0; i < t.n_guards; i++)
-		add_needs(k, t.guard[i], out);
+		add_needs(k, t.sums, t.guard[i], out);
 	while (t.n_guards > 0)
 		out->inexact |= guard(&t, t.guard[--t.n_guards], out->f,
 			&out->finish);

@@ -286,6 +286,37 @@ static bool lies_badly(
 		       gcd_i64(s * size / c->k->machine->product.line, sets);
 }
 
+/*
+ * Do the terms of a tile lie so far apart that their lines are gone from the first
+ * cache before the next tile reads their other elements? Most of what comes there
+ * is then read in vain, for each panel of columns.
+ */
+static bool wastes_lines(
+	const contract *c, const contract_product *p, int64_t size)
+{
+	const machine *m = c->k->machine;
+	int64_t s, i, line = m->product.line, terms = p->sum_block, lines;
+	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s);
+
+	if (!loop_stride(p->x->form, p->s, c->k->var[p->s].extent, &s) ||
+		!loop_stride(p->x->form, p->i, c->k->var[p->i].extent, &i) ||
+		(s < 0 ? -s : s) * size < line || p->sum_block <= 0)
+		return false;
+	lines = contract_ceil(p->tile * (i < 0 ? -i : i) * size, line);
+	return lines * line > m->product.thin * p->tile * rest * size &&
+	       lines * line > m->memory[MACHINE_L1].bytes / terms &&
+	       contract_extent(c, p->j) > 2 * p->lanes * p->vectors;
+}
+
+/* Does a guard outside which all terms are 0 depend on these loops? */
+static bool has_needs_of(const contract_product *p, loop_set s)
+{
+	for (int32_t i = 0; i < p->n_needs; i++)
+		if ((loop_form_vars(p->need[i].f) & s) != 0)
+			return true;
+	return false;
+}
+
 /* Can all of x be copied before the product? */
 static bool may_be_whole(
 	const contract *c, const contract_product *p, int64_t size)
@@ -297,7 +328,7 @@ static bool may_be_whole(
 
 	if (!is_bare(k, p->x,
 		    p->dot > 0 ? p->x->dtype : k->eqn[p->eqn].acc[0]) ||
-		p->n_needs > 0 ||
+		has_needs_of(p, in) ||
 		loop_maker(k, p->x->tensor, &eqn, &comp))
 		return false;
 	for (int32_t v = 0; v < k->n_vars; v++)
@@ -374,7 +405,8 @@ static bool copies_rows(
 	if (loop_param(k, p->x->tensor) < 0 ||
 		k->copies == LOOP_COPIES_NO_ROWS)
 		return false;
-	return k->copies == LOOP_COPIES_ROWS || lies_badly(c, p, size);
+	return k->copies == LOOP_COPIES_ROWS || lies_badly(c, p, size) ||
+	       wastes_lines(c, p, size);
 }
 
 /*

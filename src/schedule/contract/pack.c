@@ -80,16 +80,19 @@ static bool may_turn(const contract *c, const expr *y, int32_t lanes)
 	       lanes == machine_lanes(c->k->machine, (int32_t)size);
 }
 
-/* Restricts the copy to the elements that are needed. */
+/*
+ * Restricts the copy, which walks `in`, to the elements that are needed: by guards
+ * of the loops outside of it, and of those of its own that are in `of`.
+ */
 static void put_needs(contract *c, const contract_product *p, loop_set in,
-	loop_node *copy)
+	loop_set of, loop_node *copy)
 {
 	for (int32_t i = 0; i < p->n_needs; i++) {
-		loop_set v = loop_form_vars(p->need[i].f) & in;
+		loop_set all = loop_form_vars(p->need[i].f), v = all & of;
 		loop_node *at = copy, *n;
 		ix_fact *list;
 
-		if (v == 0)
+		if (v == 0 && (all & in) != 0)
 			continue;
 		for (n = copy; n->n_child == 1; n = n->child[0])
 			if (n->kind == LOOP_FOR && (v & p->sums & BIT(n->var)))
@@ -210,13 +213,13 @@ void contract_pack_y(contract *c, contract_product *p, loop_node *panel)
 					if (var[i] != v)
 						copy = loop_node_for(
 							k->a, var[i], copy);
-				put_needs(c, p, in, copy);
+				put_needs(c, p, in, in, copy);
 				loop_node_adopt(k->a, panel, copy);
 				return;
 			}
 	copy = in_rows(c, p, y, eqn, n, var);
 	if (!p->matrix) /* instructions take whole pieces */
-		put_needs(c, p, in, copy);
+		put_needs(c, p, in, in, copy);
 	loop_node_adopt(k->a, panel, copy);
 }
 
@@ -247,7 +250,7 @@ void contract_pack_x(contract *c, contract_product *p, loop_node *body)
 	copy = contract_leaf(c, LOOP_STMT, eqn);
 	for (int32_t i = n - 1; i >= 0; i--)
 		copy = loop_node_for(k->a, var[i], copy);
-	put_needs(c, p, in & p->sums, copy);
+	put_needs(c, p, in, in & p->sums, copy);
 	contract_put(c, body, copy);
 }
 
