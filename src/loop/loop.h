@@ -312,7 +312,7 @@ tn_dtype loop_natural_acc(const loop_kernel *k, const loop_eqn *e, int32_t comp)
 /* scan.c: the element before, as the scan's equation reads it; NULL: unknown */
 const ix_form *loop_scan_before(const loop_kernel *k, const loop_eqn *e);
 /* The monoid by which each element of a scan follows from the one before, if that
- * is all that it is used for; -1: none. */
+ * is all that it is used for, and any grouping gives the same; -1: none. */
 int32_t loop_scan_monoid(const loop_kernel *k, const loop_eqn *e);
 loop_set loop_form_vars(const ix_form *f);
 loop_set loop_expr_vars(loop_kernel *k, const expr *e);

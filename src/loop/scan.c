@@ -4,8 +4,9 @@
  *   y[t] = x[t] + (y[t - 1] else 0)      a sum; the element before: y[t - 1]
  *   y[t] = x[t] + a[t] * (y[t - 1] else 0)   no monoid: a step depends on t
  *
- * Where the step is that of a monoid, elements can be combined in any grouping: so
- * lanes can share them.
+ * Where the step is that of a monoid which gives the same in any grouping, lanes can
+ * share its elements: integers, and what selects one of two floats. A sum of floats
+ * is rounded at each step, and keeps its order.
  */
 #include "loop/loop.h"
 
@@ -88,11 +89,17 @@ static bool is_read_as_made(const loop_kernel *k, const loop_eqn *e)
 	return true;
 }
 
+/* Is the result the same, however the elements are grouped? */
+static bool groups_exactly(int32_t monoid, tn_dtype t)
+{
+	return dtype_is_int(t) || monoid == IR_MAX || monoid == IR_MIN;
+}
+
 /* The monoid whose operation is this function; -1: none. */
 static int32_t monoid_of(const loop_kernel *k, int32_t fn, const tn_dtype *acc)
 {
-	for (int32_t m = 0; m < ir_monoid_n(); m++) {
-		const expr *x = ir_monoid_at(m)->n_comp == 1
+	for (int32_t m = IR_SUM; m <= IR_MIN; m++) {
+		const expr *x = groups_exactly(m, acc[0])
 					? ir_combine(k->s, m, 0, acc)
 					: NULL;
 
