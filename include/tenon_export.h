@@ -39,6 +39,13 @@ typedef enum tn_export_dialect {
 	TN_EXPORT_C99  /* without extensions: one lane, no_fma */
 } tn_export_dialect;
 
+/** What an export takes, without the code of its functions. */
+typedef struct tn_export_size {
+	int64_t memory_limit; /* that it was made with, as in tn_options */
+	int64_t arena_bytes, state_bytes, weights_bytes;
+	int64_t flops, bytes; /* done and moved by its kernels in one run */
+} tn_export_size;
+
 /** Choices for an export; start from TN_EXPORT_INIT. */
 typedef struct tn_export_options {
 	size_t n_bytes;	  /* sizeof(tn_export_options) of the caller */
@@ -59,13 +66,24 @@ typedef struct tn_export_options {
 	const char *const *in_names, *const *out_names;
 	int32_t n_kept;
 	tn_tensor *const *kept;
+	/* bits of integers that address elements: 64, or 32, which is refused where
+	 * they do not suffice */
+	int32_t int_size;
+	/* NULL: kernels for the machine of the context; "sse,avx2,avx512": kernels
+	 * for each of these, of which NAME_init chooses the last that there is */
+	const char *isas;
+	/* NAME.json tells what other exports of the same take */
+	int32_t n_others;
+	const tn_export_size *others;
+	tn_export_size *size; /* set if it is not NULL */
 } tn_export_options;
 
 #define TN_EXPORT_INIT                                                         \
 	{                                                                      \
 		sizeof(tn_export_options), NULL, TN_EXPORT_AUTO,               \
 			TN_EXPORT_ALONE, NULL, TN_EXPORT_BY_WORK, false,       \
-			TN_EXPORT_GNU, false, NULL, NULL, 0, NULL      \
+			TN_EXPORT_GNU, false, NULL, NULL, 0, NULL, 64, NULL,   \
+			0, NULL, NULL                                          \
 	}
 
 /**
@@ -75,9 +93,11 @@ typedef struct tn_export_options {
  * the context, computes the same bits there, allocates nothing, and runs in one
  * arena whose size is a macro.
  *
- * dir: a folder, which is made if it is not there. options NULL: TN_EXPORT_INIT.
- * errors  [export.options] options of another version, or a name that is not one
- *         of C   [export.opaque] a row that is a function of the library
+ * dir: a folder, which is made if it is not there; NULL: nothing is written, for
+ * options.size. options NULL: TN_EXPORT_INIT.
+ * errors  [export.options] options of another version, a name that is not one
+ *         of C, or choices that exclude each other   [export.indices] int_size 32
+ *         for tensors that need 64
  *         [export.written] a constant that the program writes
  *         [export.device] the context's device is not the CPU
  *         [export.dtype] a model with strings   [onnx.staged] shapes depend on
@@ -96,8 +116,8 @@ TN_API TN_MUST_USE tn_status tn_program_export_c(
  * makes, and has its bits.
  *
  * in: arguments; their elements are those of the test. options.inputs is not used.
- * errors  those of tn_program_export_c, and [export.region] a condition, a loop or
- *         a function in C   [export.gradient] it leaves gradients, or adds to
+ * errors  those of tn_program_export_c, and [export.region] a function in C, or a
+ *         loop that cannot be one   [export.gradient] it leaves gradients, or adds to
  *         some   [export.overlap] arguments share memory that is written
  *         [export.shard] tensors on several processes   [tensor.handle]
  * since   0.1

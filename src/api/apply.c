@@ -98,6 +98,14 @@ static void record_body(void *arg, tensor *const *in, tensor **out)
 		out[i] = value[p->output.at[i]];
 }
 
+/* Another round? The carried value says so. */
+static void record_test(void *arg, tensor *const *in, tensor **out)
+{
+	const struct looping *j = arg;
+
+	*out = in[j->l->test - 1];
+}
+
 static void record_loop(
 	const struct apply *k, arena *a, const ir_call *c, tensor **value)
 {
@@ -108,7 +116,9 @@ static void record_loop(
 	const tensor_loop loop = {.name = "loop",
 		.body = record_body,
 		.arg = &j,
-		.n = l->n,
+		.test = l->test > 0 ? record_test : NULL,
+		.test_arg = &j,
+		.n = l->test > 0 && l->n == INT64_MAX ? 0 : l->n,
 		.n_carried = l->n_carried,
 		.n_rows = l->n_rows,
 		.n_out = l->n_out};

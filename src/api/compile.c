@@ -155,7 +155,8 @@ static void add_bodies(tn_context *c, arena *a, compilation *m, plan_exec *x)
 	for (int32_t i = 0; i < m->plan->launch.n; i++) {
 		const ir_loop *l = plan_loop_of(m->plan, i);
 
-		if (l != NULL)
+		/* a device does not know whether there is another round */
+		if (l != NULL && (l->test == 0 || c->device->is_host))
 			plan_exec_body(x, i,
 				api_compile(c, a, compile_body(m, l)));
 	}

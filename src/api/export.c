@@ -46,7 +46,8 @@ void api_export_check(api_export *k)
 		(unsigned)k->o.threads > TN_EXPORT_PTHREAD ||
 		(unsigned)k->o.by > TN_EXPORT_BY_NOTHING ||
 		(unsigned)k->o.dialect > TN_EXPORT_C99 || k->o.n_kept < 0 ||
-		(k->o.n_kept > 0 && k->o.kept == NULL))
+		(k->o.n_kept > 0 && k->o.kept == NULL) || k->o.n_others < 0 ||
+		(k->o.n_others > 0 && k->o.others == NULL))
 		env_fail(c->e, TN_EINVAL, "export.options", (loc){0},
 			"the options are not those of this version: start from "
 			"TN_EXPORT_INIT");
@@ -66,7 +67,14 @@ void api_export_check(api_export *k)
 				"array or a file");
 		k->o.no_fma = true;
 	}
-	api_want(c, k->dir, "the folder");
+	if (k->o.int_size != 64 && k->o.int_size != 32)
+		env_fail(c->e, TN_EINVAL, "export.options", (loc){0},
+			"integers that address elements have 64 bits, or 32, "
+			"not %d",
+			(int)k->o.int_size);
+	api_export_isas(k);
+	if (k->o.size == NULL)
+		api_want(c, k->dir, "the folder");
 	if (!c->device->is_host || c->target != &c_gnu)
 		env_fail(c->e, TN_EINVAL, "export.device", (loc){0},
 			"the context makes kernels for %s, and only those of "
@@ -94,14 +102,14 @@ static const export_plan *plan_of(tn_context *c, compilation *m)
 	return e;
 }
 
-static compile_options options_of(const api_export *k)
+static compile_options options_of(const api_export *k, int32_t v)
 {
 	const tn_program *p = k->p;
 	compile_options o = api_compile_options(k->c);
 
 	o.dump = (compile_dump){0};
-	if (k->machine != NULL)
-		o.machine = k->machine;
+	if (k->variant[v].machine != NULL)
+		o.machine = k->variant[v].machine;
 	if (p == NULL)
 		return o;
 	if (p->schedule.at != NULL) {
@@ -114,14 +122,28 @@ static compile_options options_of(const api_export *k)
 	return o;
 }
 
-static compilation *compiled(api_export *k)
+/* 32 bits must suffice for all indices of all kernels. */
+static void check_indices(const api_export *k, const compilation *m)
 {
-	compile_options o = options_of(k);
+	for (int32_t i = 0; k->o.int_size == 32 && i < m->groups->kernel.n; i++)
+		if (m->kernels[i] != NULL && !m->kernels[i]->narrow)
+			env_fail(k->c->e, TN_EINVAL, "export.indices", (loc){0},
+				"indices of the kernel %s may be above 2^31 - "
+				"1, so integers of 32 bits do not suffice: use "
+				"64 (--int-size 64), or smaller tensors",
+				m->groups->kernel.at[i]->name);
+	for (int32_t i = 0; i < m->body.n; i++)
+		check_indices(k, m->body.at[i]);
+}
+
+static compilation *compiled(api_export *k, int32_t v)
+{
+	compile_options o = options_of(k, v);
 
 	o.plan.max_units = 1;
 	o.target = k->o.dialect == TN_EXPORT_C99 ? &c_apart_plain
-		: k->o.no_fma			 ? &c_apart_unfused
-						 : &c_apart;
+		: k->variant[v].fused		 ? &c_apart
+						 : &c_apart_unfused;
 	return compile_new(k->a, k->ir, &o);
 }
 
@@ -192,25 +214,24 @@ static bool has_state(const api_export *k)
 	return false;
 }
 
-/* Runs compiled kernels, as one step after the other; returns whether they fuse
- * a*b + c. */
-static int32_t run_kernels(
-	api_export *k, const struct arrays *r, int32_t n_steps)
+/* Runs compiled kernels of a variant, as one step after the other. */
+static void run_kernels(
+	api_export *k, const struct arrays *r, int32_t n_steps, int32_t v)
 {
 	tn_context *c = k->c;
-	compile_options o = options_of(k);
+	compile_options o = options_of(k, v);
 	plan_exec *x;
 
-	if (!k->o.no_fma && k->p != NULL && k->machine == NULL) {
+	if (k->variant[v].fused && k->p != NULL &&
+		k->variant[v].machine == NULL) {
 		api_run(k->p, r->in, r->out);
-		return run_jit_target(api_jit(c))->fma ? 1 : 0;
+		return;
 	}
-	if (k->o.no_fma)
+	if (!k->variant[v].fused)
 		o.target = &c_unfused;
 	x = api_compile(c, k->a, compile_new(k->a, k->ir, &o));
 	for (int32_t i = 0; i < n_steps; i++)
 		api_exec_run_host(c, x, r->in, NULL, r->out);
-	return !k->o.no_fma && run_jit_target(api_jit(c))->fma ? 1 : 0;
 }
 
 static bool is_long(const api_export *k, const plan *p)
@@ -225,33 +246,54 @@ static bool is_long(const api_export *k, const plan *p)
 	       (k->o.by == TN_EXPORT_BY_WORK && sum > MOST_INTERP);
 }
 
+/* The bits of each variant, from kernels or from the interpreter. */
+static struct arrays set_bits(api_export *k, export_test *t)
+{
+	struct export_bits *b =
+		arena_array(k->a, struct export_bits, k->n_variants);
+	struct arrays first = {0};
+
+	for (int32_t v = 0; v < k->n_variants; v++) {
+		struct arrays r = new_arrays(k);
+
+		if (!k->c->o.interp)
+			run_kernels(k, &r, t->n_steps, v);
+		b[v] = (struct export_bits){
+			(const void *const *)r.out, r.after};
+		if (v == 0)
+			first = r;
+	}
+	t->bits = b;
+	return first;
+}
+
 /* The results of the interpreter, and of compiled kernels. */
 static export_test *make_test(api_export *k, const plan *p)
 {
 	export_test *t = arena_make(k->a, export_test);
 	tn_context *c = k->c;
-	struct arrays bits = new_arrays(k), want;
+	struct arrays want;
 
 	t->in = k->test;
-	t->fused = -1;
 	t->by = "interpreter";
 	t->n_steps = has_state(k) ? TEST_STEPS : 1;
-	if (!c->o.interp)
-		t->fused = run_kernels(k, &bits, t->n_steps);
-	want = bits;
-	if (!is_long(k, p) || c->o.interp) {
+	want = set_bits(k, t);
+	t->fused = c->o.interp ? -1
+		: k->n_variants == 1 && k->variant[0].fused &&
+			run_jit_target(api_jit(c))->fma;
+	if (c->o.interp) {
+		/* there are no kernels: nothing says what their bits are */
+		for (int32_t i = 0; i < t->n_steps; i++)
+			interp_run(c->e, k->ir, want.in, want.out);
+	} else if (!is_long(k, p)) {
 		want = new_arrays(k);
 		for (int32_t i = 0; i < t->n_steps; i++)
 			interp_run(c->e, k->ir, want.in, want.out);
 	} else {
 		t->by = "compiled kernels";
 	}
-	if (c->o.interp)
-		bits = want;
 	t->want = (const void *const *)want.out;
 	t->after = want.after;
-	t->bits = (const void *const *)bits.out;
-	t->bits_after = bits.after;
 	return t;
 }
 
@@ -287,29 +329,96 @@ static export_weights weights_of(const api_export *k)
 						: EXPORT_INCBIN;
 }
 
-/* One element at a time; small: each loop as it is, in one round of code. */
-static void choose_machine(api_export *k)
+/* A machine of the export's own: one element at a time; small: each loop as it is, in
+ * one round of code; indices of 32 bits. NULL: that of the context. */
+static const machine *machine_for(const api_export *k, const machine *m)
 {
-	machine *m;
+	machine *own;
 
-	if (k->o.dialect == TN_EXPORT_GNU && !k->o.small)
+	if (k->o.dialect == TN_EXPORT_C99 || k->o.small)
+		m = machine_find("c/scalar");
+	if (k->o.int_size != 32 && !k->o.small)
+		return m;
+	if (m == NULL)
+		m = k->c->machine != NULL
+			? k->c->machine
+			: api_machine(run_jit_target(api_jit(k->c)));
+	own = arena_copy(k->a, m, sizeof *own);
+	own->unscheduled = k->o.small;
+	own->narrow_indices = k->o.int_size == 32;
+	return own;
+}
+
+static void choose_variants(api_export *k)
+{
+	/* options.isas was read by api_export_isas */
+	if (k->n_variants == 0) {
+		k->n_variants = 1;
+		k->variant[0] = (api_export_variant){
+			.machine = machine_for(k, NULL),
+			.fused = !k->o.no_fma};
 		return;
-	m = arena_copy(k->a, machine_find("c/scalar"), sizeof *m);
-	m->unscheduled = k->o.small;
-	k->machine = m;
+	}
+	for (int32_t v = 0; v < k->n_variants; v++) {
+		api_export_variant *at = &k->variant[v];
+
+		at->machine = machine_for(k, machine_find(at->isa->machine));
+		at->fused = at->isa->fused && !k->o.no_fma;
+	}
+}
+
+static void set_sizes(const api_export *k, export_job *job)
+{
+	export_size *s = arena_array(k->a, export_size, k->o.n_others + 1);
+
+	for (int32_t i = 0; i < k->o.n_others; i++) {
+		const tn_export_size *o = &k->o.others[i];
+
+		s[i] = (export_size){o->memory_limit, o->arena_bytes,
+			o->state_bytes, o->weights_bytes, o->flops, o->bytes};
+	}
+	job->n_others = k->o.n_others;
+	job->others = s;
+	job->memory_limit = k->c->o.memory_limit;
+}
+
+static void tell_size(const api_export *k, const export_net *x)
+{
+	export_size s = export_size_of(x);
+
+	if (k->o.size != NULL)
+		*k->o.size = (tn_export_size){s.memory_limit, s.arena_bytes,
+			s.state_bytes, s.weights_bytes, s.flops, s.bytes};
+}
+
+static void compile_variants(api_export *k, export_job *job)
+{
+	export_variant *v = arena_array(k->a, export_variant, k->n_variants);
+
+	for (int32_t i = 0; i < k->n_variants; i++) {
+		compilation *m = compiled(k, i);
+
+		v[i].plan = plan_of(k->c, m);
+		v[i].machine = m->o.machine->name;
+		v[i].isa = k->variant[i].isa;
+		check_indices(k, m);
+		job->fused = job->fused || k->variant[i].fused;
+		if (m->o.machine->vector_bytes > job->vector_bytes)
+			job->vector_bytes = m->o.machine->vector_bytes;
+	}
+	job->n_variants = k->n_variants;
+	job->variant = v;
 }
 
 void api_export_write(api_export *k)
 {
 	struct packers packers = {k->c, NULL};
 	export_job job = {.jit = {compile_text_of, find_function, &packers}};
-	compilation *m;
 	export_net *x;
 	export_files files;
 
-	choose_machine(k);
-	m = compiled(k);
-	job.plan = plan_of(k->c, m);
+	choose_variants(k);
+	compile_variants(k, &job);
 	job.name = k->o.name;
 	job.data = k->data;
 	job.state = k->state;
@@ -318,12 +427,15 @@ void api_export_write(api_export *k)
 	job.threads = k->o.threads == TN_EXPORT_ALONE ? EXPORT_ALONE
 		: k->o.threads == TN_EXPORT_CALLBACK  ? EXPORT_CALLBACK
 						      : EXPORT_PTHREAD;
-	job.machine = m->o.machine->name;
-	job.fused = !k->o.no_fma;
 	job.plain = k->o.dialect == TN_EXPORT_C99;
-	job.vector_bytes = m->o.machine->vector_bytes;
+	set_sizes(k, &job);
 	x = export_new(k->a, &job);
-	files = export_write(x, k->test != NULL ? make_test(k, m->plan) : NULL);
+	tell_size(k, x);
+	if (k->dir == NULL)
+		return;
+	files = export_write(x, k->test != NULL
+			? make_test(k, job.variant[0].plan->p)
+			: NULL);
 	write_files(k, &files);
 }
 

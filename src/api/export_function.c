@@ -4,6 +4,8 @@
  */
 #include "api/export.h"
 
+#include "interp/interp.h"
+
 struct call {
 	api_export e;
 	tn_function *f;
@@ -89,7 +91,8 @@ static void write_function(void *arg)
 		kept[i] = valid(c, k->e.o.kept[i], "kept tensor", i);
 	tensor_function_step(k->e.a, f->f, in,
 		&(tensor_kept){k->e.o.n_kept, kept},
-		&(tensor_step_names){k->e.o.in_names, k->e.o.out_names}, &s);
+		&(tensor_step_names){k->e.o.in_names, k->e.o.out_names}, interp_loop,
+		&s);
 	set_inputs(k, &s);
 	set_test(k, in, &s);
 	api_export_write(&k->e);

@@ -217,11 +217,15 @@ int cli_split(const cli_command *self, tn_context *c, tn_program *p,
 
 /* The options of `tenon export --c`; words may be NULL. */
 typedef struct cli_export_c {
-	const char *dir, *name, *weights, *threads, *test, *seed, *lanes, *dialect;
+	const char *dir, *name, *weights, *threads, *test, *seed, *lanes, *dialect,
+		*int_size, *isa;
 	bool no_fma, small;
 	cli_list input;
 	tn_export_options o; /* set by cli_export_c_read */
 	const char *target;  /* the machine of the lanes, or NULL */
+	const char *limit_text;
+	int64_t memory_limit; /* of a step of training; -1: none */
+	bool is_measured; /* nothing is written: o.size is set */
 	uint64_t first;	     /* seed of inputs that are not given */
 } cli_export_c;
 
@@ -237,6 +241,12 @@ bool cli_export_c_write(
  * after a message */
 bool cli_export_c_step(const cli_export_c *e, tn_context *c, tn_function *step,
 	tn_optimizer *opt, tn_tensor *const *in, const char *const *names);
+/*
+ * Calls `once` to export a step: first for the sizes that it has with other limits of
+ * memory, which NAME.json tells, then to write it. once returns an exit code.
+ */
+int cli_export_c_curve(const cli_export_c *e,
+	int (*once)(void *arg, const cli_export_c *e), void *arg);
 /* A step of an ONNX model; returns an exit code. */
 struct train_net;
 int cli_export_train(

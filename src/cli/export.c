@@ -50,17 +50,19 @@ static bool says_how(const learning *l)
 }
 
 static int check_learning(
-	const cli_command *self, learning *l, const char *file, bool to_c)
+	const cli_command *self, learning *l, const char *file,
+	const cli_export_c *e)
 {
+	bool limited = e->limit_text != NULL;
+
 	if (!l->is_on)
-		return !says_how(l) ? -1
-				    : cli_usage(self, "--loss, --optimizer, "
-					"--batch, --lr, --decay, --clip, "
-					"--freeze and --fresh belong to "
-					"--train");
-	if (!to_c || cli_ends_with(file, ".tn"))
-		return cli_usage(self, "--train takes --c DIR and a MODEL.onnx "
-			"or CHECKPOINT.safetensors");
+		return !says_how(l) && !limited
+			? -1
+			: cli_usage(self, "--loss, --optimizer, --batch, --lr, "
+				"--decay, --clip, --freeze, --fresh and "
+				"--memory-limit belong to --train");
+	if (e->dir == NULL)
+		return cli_usage(self, "--train takes --c DIR");
 	l->net.file = file;
 	return train_net_read(self, &l->net);
 }
@@ -76,10 +78,11 @@ static int check(const cli_command *self, cli_export_c *e, const char *file,
 		return cli_export_c_read(self, e, file);
 	if (e->name != NULL || e->weights != NULL || e->threads != NULL ||
 		e->test != NULL || e->seed != NULL || e->input.n > 0 ||
-		e->lanes != NULL || e->no_fma || e->dialect != NULL || e->small)
+		e->lanes != NULL || e->no_fma || e->dialect != NULL ||
+		e->small || e->int_size != NULL || e->isa != NULL)
 		return cli_usage(self, "--name, --weights, --threads, --lanes, "
-			"--no-fma, --dialect, --small, --test, --seed and "
-			"--input belong to --c DIR");
+			"--isa, --int-size, --no-fma, --dialect, --small, "
+			"--test, --seed and --input belong to --c DIR");
 	return -1;
 }
 
@@ -115,6 +118,8 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"test", .value = &e.test},
 		{"seed", .value = &e.seed},
 		{"lanes", .value = &e.lanes},
+		{"isa", .value = &e.isa},
+		{"int-size", .value = &e.int_size},
 		{"no-fma", .flag = &e.no_fma},
 		{"dialect", .value = &e.dialect},
 		{"small", .flag = &e.small},
@@ -128,6 +133,7 @@ static int run(const cli_command *self, int argc, char **argv)
 		{"clip", .value = &l.net.words.clip},
 		{"batch", .value = &l.net.words.batch},
 		{"fresh", .flag = &l.net.fresh},
+		{"memory-limit", .value = &e.limit_text},
 		{0},
 	};
 	int code = CLI_FAILED;
@@ -142,7 +148,7 @@ static int run(const cli_command *self, int argc, char **argv)
 	if (code < 0)
 		code = check(self, &e, file, out);
 	if (code < 0)
-		code = check_learning(self, &l, file, e.dir != NULL);
+		code = check_learning(self, &l, file, &e);
 	if (code < 0)
 		code = write_file(file, out, &dims, &e, l.is_on ? &l.net : NULL);
 out:
@@ -163,13 +169,16 @@ const cli_command cli_export = {
 	"                    [--input NAME=FILE]... [--seed N]\n"
 	"                    [--weights array|file|incbin]\n"
 	"                    [--threads none|callback|pthread]\n"
-	"                    [--lanes 1|4|8|16] [--no-fma]\n"
+	"                    [--lanes 1|4|8|16 | --isa LIST] [--no-fma]\n"
+	"                    [--int-size 64|32]\n"
 	"                    [--dialect gnu|c99] [--small]\n"
 	"                    [--test interp|kernels|none]\n"
-	"       tenon export MODEL.onnx|CHECKPOINT.safetensors --c DIR --train\n"
+	"       tenon export PROGRAM.tn|MODEL.onnx|CHECKPOINT.safetensors\n"
+	"                    --c DIR --train\n"
 	"                    [--loss cross_entropy|mse|l1] [--optimizer NAME]\n"
 	"                    [--batch N] [--lr X] [--decay X] [--clip X]\n"
-	"                    [--freeze PATTERN]... [--fresh] [OPTION]...\n"
+	"                    [--freeze PATTERN]... [--fresh]\n"
+	"                    [--memory-limit BYTES] [OPTION]...\n"
 	"\n"
 	"With -o: writes a model of opset 20. It is an error if the program has\n"
 	"operations that ONNX does not have, or writes in place. An ONNX model is\n"
@@ -184,7 +193,9 @@ const cli_command cli_export = {
 	"\n"
 	"With --train: writes a step of training, NAME_step, with parameters and\n"
 	"moments in a state that the C keeps, saves and loads. The options are those\n"
-	"of tenon train; of a checkpoint, those of its run are taken.\n"
+	"of tenon train; of a checkpoint, those of its run are taken. Of a program in\n"
+	"text, what it declares as param is trained, from --input NAME=FILE, or from\n"
+	"random numbers (zeros, if it has fewer than two axes).\n"
 	"\n"
 	"  -o, --out FILE   the model to write\n"
 	"  --dim NAME=SIZE  size of a named dimension of an ONNX model; batch (1)\n"
@@ -197,6 +208,11 @@ const cli_command cli_export = {
 	"                   job system; pthread: the same with a pool beside it\n"
 	"  --lanes N        floats in a vector, if not given those of this machine; 1:\n"
 	"                   no vectors at all\n"
+	"  --isa LIST       kernels for several processors in one file, of which\n"
+	"                   NAME_init chooses: sse,avx2,avx512, or the first and\n"
+	"                   another one\n"
+	"  --int-size N     bits of the integers that address elements: 64 (if not\n"
+	"                   given), or 32, where they suffice\n"
 	"  --no-fma         products and sums are never fused: the same bits on all\n"
 	"                   machines\n"
 	"  --dialect NAME   gnu (if not given), or c99: C99 without any extension,\n"
@@ -209,6 +225,9 @@ const cli_command cli_export = {
 	"                   compiled kernels; none: there is no test\n"
 	"  --loss, --optimizer, --batch (8), --lr, --decay, --clip, --freeze, --fresh\n"
 	"                   of the step: as in tenon train MODEL.onnx\n"
+	"  --memory-limit BYTES  that are kept from forward to backward; what does\n"
+	"                   not fit is computed again. NAME.json tells sizes and work\n"
+	"                   for four limits\n"
 	"  --help           print this text\n",
 	run,
 };

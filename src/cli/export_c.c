@@ -49,9 +49,14 @@ int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file
 	static const char *const machine[] = {
 		"c/scalar", "c/sse", "c/avx2", "c/avx512"};
 	static const char *const dialects[] = {"gnu", "c99", NULL};
-	int w = 0, t = 0, by = 0, l = 0, d = 0;
+	static const char *const sizes[] = {"64", "32", NULL};
+	int w = 0, t = 0, by = 0, l = 0, d = 0, bits = 0;
 
 	e->o = (tn_export_options)TN_EXPORT_INIT;
+	e->memory_limit = -1;
+	if (!cli_whole(e->limit_text, 0, &e->memory_limit))
+		return cli_usage(self, "--memory-limit must be a number of "
+			"bytes from 0 to 2^30");
 	e->o.name = e->name != NULL ? e->name : name_of(file);
 	if (e->weights != NULL)
 		w = word_of(weights, e->weights);
@@ -63,6 +68,16 @@ int cli_export_c_read(const cli_command *self, cli_export_c *e, const char *file
 		l = word_of(lanes, e->lanes);
 	if (e->dialect != NULL)
 		d = word_of(dialects, e->dialect);
+	if (e->int_size != NULL)
+		bits = word_of(sizes, e->int_size);
+	if (bits < 0)
+		return cli_usage(self, "--int-size %s: there are 64 and 32",
+			e->int_size);
+	if (e->isa != NULL && (e->lanes != NULL || d > 0 || e->small))
+		return cli_usage(self, "--isa says which vectors there are: "
+			"leave --lanes, --dialect c99 and --small out");
+	e->o.int_size = bits > 0 ? 32 : 64;
+	e->o.isas = e->isa;
 	if (d < 0)
 		return cli_usage(self, "--dialect %s: there are gnu and c99",
 			e->dialect);
@@ -99,8 +114,10 @@ tn_status cli_export_c_context(const cli_export_c *e, tn_context **out)
 {
 	tn_options o = TN_OPTIONS_INIT;
 
-	if (e != NULL)
+	if (e != NULL) {
 		o.target = e->target;
+		o.memory_limit = e->memory_limit;
+	}
 	return tn_context_new(out, &o);
 }
 

@@ -26,6 +26,7 @@ typedef struct gpt_export {
 	int64_t batch, length;
 	const train_net *learn; /* NULL: no step of training */
 	tn_optimizer *opt;
+	tn_function *forward; /* with a limit of memory, else NULL */
 	tn_function *step;
 	const char **name;
 	void **data;
@@ -240,12 +241,24 @@ static bool write_out(gpt_export *x, const char *out, const cli_export_c *to_c)
 /* ---- a step of training ---- */
 
 /* in: ids (b, t), the next ones (b * t) */
-static tn_status record_step(
+static tn_status record_forward(
 	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
 {
 	gpt_export *x = user;
 
 	out[0] = train_gpt_loss(x->g, in[0], in[1]);
+	return tn_context_status(c);
+}
+
+static tn_status record_step(
+	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
+{
+	gpt_export *x = user;
+
+	if (x->forward != NULL)
+		tn_function_call(x->forward, in, out);
+	else
+		record_forward(c, user, in, out);
 	tn_backward(out[0], NULL);
 	tn_optimizer_step(x->opt);
 	/* gradients of what is frozen; nothing computes them then */
@@ -263,7 +276,7 @@ static bool is_frozen(const gpt_export *x, const char *name)
 }
 
 /* The optimiser of tenon train, but for what the command line says. */
-static bool make_step(gpt_export *x)
+static bool make_step(gpt_export *x, bool limited)
 {
 	tn_optimizer_options o = x->learn->rule;
 	const train_words *w = &x->learn->words;
@@ -288,6 +301,9 @@ static bool make_step(gpt_export *x)
 			"left to train");
 		return false;
 	}
+	if (limited && tn_compile(&x->forward, x->c, record_forward, x, 2, 1,
+			       "forward") < 0)
+		return said(x);
 	return tn_compile(&x->step, x->c, record_step, x, 2, 1, "step") >= 0 ||
 		said(x);
 }
@@ -299,7 +315,7 @@ static bool write_step(gpt_export *x, const cli_export_c *to_c)
 	int64_t *ids = cli_alloc((size_t)n * 2, sizeof *ids);
 	tn_tensor *in[2];
 
-	if (ids == NULL || !make_step(x)) {
+	if (ids == NULL || !make_step(x, to_c->memory_limit >= 0)) {
 		free(ids);
 		return false;
 	}
@@ -310,19 +326,26 @@ static bool write_step(gpt_export *x, const cli_export_c *to_c)
 	return cli_export_c_step(to_c, x->c, x->step, x->opt, in, names);
 }
 
-int cli_export_gpt(const char *file, const char *out, const cli_list *dims,
-	const cli_export_c *to_c, const train_net *learn)
+struct gpt_job {
+	const char *file, *out;
+	const cli_list *dims;
+	const train_net *learn;
+};
+
+static int once(void *arg, const cli_export_c *to_c)
 {
-	gpt_export x = {.learn = learn};
+	const struct gpt_job *j = arg;
+	gpt_export x = {.learn = j->learn};
 	bool ok;
 
 	if (cli_export_c_context(to_c, &x.c) < 0)
 		return cli_no_context();
-	ok = load(&x, file) && set_dims(&x, dims) &&
-		(learn != NULL
+	ok = load(&x, j->file) && set_dims(&x, j->dims) &&
+		(j->learn != NULL
 				? write_step(&x, to_c)
-				: read_params(&x) && write_out(&x, out, to_c));
+				: read_params(&x) && write_out(&x, j->out, to_c));
 	tn_function_free(x.step);
+	tn_function_free(x.forward);
 	tn_optimizer_free(x.opt);
 	tn_program_free(x.program);
 	for (int32_t i = 0; x.data != NULL && i < tn_params_n(x.p); i++)
@@ -332,4 +355,13 @@ int cli_export_gpt(const char *file, const char *out, const cli_list *dims,
 	train_gpt_free(x.g);
 	cli_close(x.c);
 	return ok ? CLI_OK : CLI_FAILED;
+}
+
+int cli_export_gpt(const char *file, const char *out, const cli_list *dims,
+	const cli_export_c *to_c, const train_net *learn)
+{
+	struct gpt_job j = {file, out, dims, learn};
+
+	return learn != NULL ? cli_export_c_curve(to_c, once, &j)
+			     : once(&j, to_c);
 }

@@ -86,6 +86,9 @@ static void add_filled(struct list *l, const char *name,
 
 	export_fill(&s, l->x, lines);
 	t = replaced(a, s.at, "@FLAGS@", flags);
+	/* with several variants the text itself says what they are for */
+	t = replaced(a, t, "@ARCH@",
+		l->x->job->n_variants > 1 ? "" : "-march=native");
 	t = replaced(a, t, "@SOURCES@", sources(l->x, a, false));
 	t = replaced(a, t, "@OBJS@", sources(l->x, a, true));
 	t = replaced(a, t, "@LIBM@", libs(l->x, cmake));

@@ -9,7 +9,8 @@
  *         break;
  *     }
  *
- * A loop is a part whose chunks are its rounds; its body is a function.
+ * A loop is a part whose chunks are its rounds; its body is a function. With a test
+ * it is a `while`, or an `if`, and a part behind it fetches the results.
  */
 #include "export/local.h"
 
@@ -89,6 +90,11 @@ static const char *round_addr(arena *a, const xplan *n, const part *t,
 
 	if (strcmp(whole, "0") == 0)
 		return whole;
+	if (k < loop->n_carried && loop->n == 1 && loop->test > 0)
+		return out ? arena_printf(a, "a + %zu", at->room[0][k]) : whole;
+	if (k < loop->n_carried && loop->test > 0 && out)
+		return arena_printf(a, "a + (i & 1 ? %zu : %zu)",
+			at->room[1][k], at->room[0][k]);
 	if (k < loop->n_carried)
 		return out ? arena_printf(a,
 				     "i == %" PRId64
@@ -104,26 +110,122 @@ static const char *round_addr(arena *a, const xplan *n, const part *t,
 	return whole;
 }
 
-static void put_rounds(str *out, const xplan *n, const part *t,
-	const char *pad, const char *first, const char *end)
+/* What the body reads and writes in a round. */
+static void put_operands(str *out, const xplan *n, const part *t,
+	const char *pad)
 {
 	const ir_loop *loop = plan_loop_of(n->p, t->launch);
 	int32_t n_in = loop->body->input.n, n_out = loop->body->output.n;
 
-	str_printf(out,
-		"%s	for (int64_t i = %s; i < %s && *err == 0; i++) {\n"
-		"%s		void *const b[] = {\n",
-		pad, first, end, pad);
+	str_printf(out, "%s	void *const b[] = {\n", pad);
 	for (int32_t k = 0; k < n_in + n_out; k++)
-		str_printf(out, "%s			%s,\n", pad,
+		str_printf(out, "%s		%s,\n", pad,
 			round_addr(out->a, n, t, k < n_in ? k : k - n_in,
 				k >= n_in));
+	str_printf(out, "%s	};\n\n", pad);
+}
+
+/* "*(const uint8_t *)b[0]": the carried value that is the test */
+static const char *test_of(arena *a, const ir_loop *loop)
+{
+	const ir_program *p = loop->body;
+	int32_t k = loop->test - 1;
+
+	return arena_printf(a, "*(const %s *)b[%d]",
+		export_c_type(p->value.at[p->input.at[k]].type.dtype), (int)k);
+}
+
+static const char *count_of(arena *a, const xplan *n, const part *t)
+{
+	return arena_printf(a, "*(int64_t *)(void *)(a + %zu)",
+		n->launch[t->launch].count);
+}
+
+/* One round or none. */
+static void put_if(str *out, const xplan *n, const part *t, const char *pad,
+	const ir_loop *loop)
+{
+	put_operands(out, n, t, pad);
 	str_printf(out,
-		"%s		};\n"
+		"%s	%s = 0;\n"
+		"%s	if (%s != 0) {\n"
+		"%s		body_%d(a, w, b, local, 0, err);\n"
+		"%s		%s = 1;\n"
+		"%s	}\n",
+		pad, count_of(out->a, n, t), pad, test_of(out->a, loop), pad,
+		(int)n->launch[t->launch].body->number, pad,
+		count_of(out->a, n, t), pad);
+}
+
+static void put_while(str *out, const xplan *n, const part *t, const char *pad,
+	const ir_loop *loop, const char *first, const char *end)
+{
+	str_printf(out,
+		"%s	int64_t i = %s;\n"
 		"\n"
+		"%s	%s = i;\n"
+		"%s	while (i < %s && *err == 0) {\n",
+		pad, first, pad, count_of(out->a, n, t), pad, end);
+	put_operands(out, n, t, arena_printf(out->a, "%s	", pad));
+	str_printf(out,
+		"%s		if (%s == 0) {\n"
+		"%s			*err = ENDED;\n"
+		"%s			break;\n"
+		"%s		}\n"
+		"%s		body_%d(a, w, b, local, i, err);\n"
+		"%s		%s = ++i;\n"
+		"%s	}\n",
+		pad, test_of(out->a, loop), pad, pad, pad, pad,
+		(int)n->launch[t->launch].body->number, pad,
+		count_of(out->a, n, t), pad);
+}
+
+static void put_rounds(str *out, const xplan *n, const part *t,
+	const char *pad, const char *first, const char *end)
+{
+	const ir_loop *loop = plan_loop_of(n->p, t->launch);
+
+	if (loop->test > 0 && loop->n == 1) {
+		put_if(out, n, t, pad, loop);
+		return;
+	}
+	if (loop->test > 0) {
+		put_while(out, n, t, pad, loop, first, end);
+		return;
+	}
+	str_printf(out, "%s	for (int64_t i = %s; i < %s && *err == 0; i++) {\n",
+		pad, first, end);
+	put_operands(out, n, t, arena_printf(out->a, "%s	", pad));
+	str_printf(out,
 		"%s		body_%d(a, w, b, local, i, err);\n"
 		"%s	}\n",
-		pad, pad, (int)n->launch[t->launch].body->number, pad);
+		pad, (int)n->launch[t->launch].body->number, pad);
+}
+
+/* What was carried when the test ended the loop. */
+static void put_ended(str *out, const xplan *n, const part *t, const char *pad)
+{
+	const plan_launch *l = &n->p->launch.at[t->launch];
+	const ir_loop *loop = plan_loop_of(n->p, t->launch);
+	const xlaunch *at = &n->launch[t->launch];
+
+	str_printf(out, "%s	const int64_t n = %s;\n\n", pad,
+		count_of(out->a, n, t));
+	for (int32_t k = 0; k < loop->n_carried; k++) {
+		const char *to = export_addr(out->a,
+			export_place_of(n, l->tensor[k]));
+		const char *from = export_addr(out->a,
+			export_place_of(n, l->tensor[l->eqn->n_out + k]));
+		size_t bytes = n->p->location[l->tensor[k]].bytes;
+
+		if (strcmp(to, "0") == 0 || bytes == 0)
+			continue;
+		str_printf(out,
+			"%s	memcpy(%s, n == 0 ? %s : a + (n & 1 ? %zu : "
+			"%zu), %zu);\n",
+			pad, to, from, at->room[0][k], at->room[1][k], bytes);
+	}
+	str_printf(out, "%s	(void)n;\n", pad);
 }
 
 /* ---- parts ---- */
@@ -137,6 +239,12 @@ static void put_part(str *out, const xplan *n, const part *t, const char *pad,
 		break;
 	case PART_ROUNDS:
 		put_rounds(out, n, t, pad, first, end);
+		break;
+	case PART_ENDED:
+		put_ended(out, n, t, pad);
+		break;
+	case PART_ROW:
+		export_row_call(out, n, t->launch, pad);
 		break;
 	case PART_SAVE:
 	case PART_COPY:
@@ -159,6 +267,13 @@ static void put_label(str *out, const xplan *n, const part *t)
 	str_add(out, " */\n");
 }
 
+/* Is it the rounds of a loop that a test ends? */
+static bool has_test(const xplan *n, const part *t)
+{
+	return t->kind == PART_ROUNDS &&
+		plan_loop_of(n->p, t->launch)->test > 0;
+}
+
 static void put_body(str *out, const xplan *n)
 {
 	str_printf(out,
@@ -178,6 +293,8 @@ static void put_body(str *out, const xplan *n)
 		put_part(out, n, t, "	", "0",
 			arena_printf(out->a, "%" PRId64, t->n_chunks));
 		str_add(out, "	}\n");
+		if (has_test(n, t))
+			str_add(out, "	if (*err == ENDED)\n		*err = 0;\n");
 		if (t->fails)
 			str_add(out, "	if (*err != 0)\n		return;\n");
 	}
@@ -185,47 +302,50 @@ static void put_body(str *out, const xplan *n)
 }
 
 /* Which parts only the calling thread runs. */
-static void put_serial(str *out, const xplan *n)
+static void put_serial(str *out, const xplan *n, const char *suffix)
 {
-	str_add(out, "\nstatic const unsigned char is_serial[] = {");
+	str_printf(out, "\nstatic const unsigned char is_serial%s[] = {",
+		suffix);
 	for (int32_t i = 0; i < n->part.n; i++)
 		str_printf(out, "%s%d,", i % 24 == 0 ? "\n	" : " ",
 			n->part.at[i].serial);
 	str_add(out, "\n	0\n};\n");
 }
 
-static void put_tables(str *out, const export_net *x)
+static void put_tables(str *out, const export_net *x, const xplan *n)
 {
-	const xplan *n = x->main;
+	const char *suffix = export_suffix(x, n->variant);
 
-	str_add(out, "\n/* Chunks of each part. */\n"
-		"static const int64_t n_chunks[] = {");
+	str_printf(out, "\n/* Chunks of each part. */\n"
+		"static const int64_t n_chunks%s[] = {", suffix);
 	for (int32_t i = 0; i < n->part.n; i++)
 		str_printf(out, "%s%" PRId64 ",", i % 8 == 0 ? "\n	" : " ",
 			n->part.at[i].n_chunks);
 	str_add(out, "\n	0\n};\n");
 	if (x->job->threads != EXPORT_ALONE)
-		put_serial(out, n);
+		put_serial(out, n, suffix);
 }
 
-void export_calls(str *out, export_net *x)
+void export_calls(str *out, const export_net *x, int32_t v)
 {
-	const xplan *n = x->main;
+	const xplan *n = x->variant[v];
 
-	for (int32_t i = x->plan.n - 1; i > 0; i--) /* inner loops first */
-		put_body(out, x->plan.at[i]);
-	put_tables(out, x);
-	str_add(out,
+	for (int32_t i = x->plan.n - 1; i >= 0; i--) /* inner loops first */
+		if (x->plan.at[i]->variant == v && x->plan.at[i] != n)
+			put_body(out, x->plan.at[i]);
+	put_tables(out, x, n);
+	str_printf(out,
 		"\n/* Chunks first .. end - 1 of a part. */\n"
-		"static void run_part(const int part, char *const a, char *const "
-		"w,\n"
+		"static void run_part%s(const int part, char *const a, char "
+		"*const w,\n"
 		"	void *const *const io, void *const local, const int64_t "
 		"first,\n"
 		"	const int64_t end, int64_t *const err)\n"
 		"{\n"
 		"	(void)a, (void)w, (void)io, (void)local, (void)first;\n"
 		"	(void)end, (void)err;\n"
-		"	switch (part) {\n");
+		"	switch (part) {\n",
+		export_suffix(x, v));
 	for (int32_t i = 0; i < n->part.n; i++) {
 		str_printf(out, "	case %d: { ", (int)i);
 		put_label(out, n, &n->part.at[i]);

@@ -13,8 +13,10 @@
  *   pack.c     the constants
  *   calls.c    launches as C
  *   unit.c     NAME.c            header.c   NAME.h
+ *   isa.c      kernels for several processors in one file
  *   state.c    what is kept from step to step
  *   test.c     NAME_test.c       build.c    files for make, CMake, pkg-config
+ *   rows.c     rows without equations: their functions, and calls
  *   words.c    types, names, templates
  *   json.c     NAME.json
  */
@@ -50,8 +52,10 @@ typedef struct export_test {
 	const void *const *after;  /* by input: params after the run, else NULL */
 	const char *by;		   /* what computed them: "interpreter" */
 	int32_t n_steps;	   /* with a state: runs, one after the other */
-	/* the same from compiled kernels, whose bits are to be met */
-	const void *const *bits, *const *bits_after;
+	/* the same from compiled kernels, by variant, whose bits are to be met */
+	const struct export_bits {
+		const void *const *out, *const *after;
+	} *bits;
 	int32_t fused; /* did they fuse a*b + c? -1: there are no such bits */
 } export_test;
 
@@ -61,9 +65,33 @@ typedef struct export_plan {
 	const struct export_plan *const *body; /* by launch; NULL: no loop */
 } export_plan;
 
+/* Instructions that kernels can be made for, so that one file has them for several
+ * processors (isa.c). */
+typedef struct export_isa {
+	const char *name;    /* "avx2" */
+	const char *machine; /* "c/avx2" */
+	bool fused;
+	const char *target; /* for compilers: "avx2,fma"; NULL: every processor */
+	const char *const *has, *const *macros; /* what that means; NULL at the end */
+} export_isa;
+/* In rising order; NULL behind the last. */
+const export_isa *export_isa_at(int32_t i);
+
+typedef struct export_variant {
+	const export_plan *plan;
+	const char *machine;
+	const export_isa *isa; /* NULL: there is one variant */
+} export_variant;
+
+/* Memory and work; memory_limit is told, and means nothing here. */
+typedef struct export_size {
+	int64_t memory_limit, arena_bytes, state_bytes, weights_bytes, flops, bytes;
+} export_size;
+
 typedef struct export_job {
 	const char *name; /* letters, digits and _ */
-	const export_plan *plan;
+	int32_t n_variants;
+	const export_variant *variant; /* the first runs everywhere */
 	const void *const *data; /* by input: its elements if they are constant */
 	const bool *pinned;	 /* by input: one of the caller, which must be data */
 	/* by input: data is what it begins with, and each run goes on from where
@@ -71,9 +99,11 @@ typedef struct export_job {
 	const bool *state;
 	export_weights weights;
 	export_threads threads;
-	const char *machine;
-	int32_t vector_bytes;
+	int32_t vector_bytes; /* the greatest of the variants */
 	bool fused; /* a*b + c, where the machine can */
+	int64_t memory_limit; /* for NAME.json, with the sizes of other exports */
+	int32_t n_others;
+	const export_size *others;
 	bool plain; /* C99 without extensions; kernels are of one lane */
 	export_jit jit;
 } export_job;
@@ -90,12 +120,12 @@ typedef struct export_files {
 } export_files;
 
 /*
- * Places everything, and makes the constants. Throws TN_EINVAL [export.opaque] for
- * rows that are functions of the library, [export.written] for a constant that
- * the program writes.
+ * Places everything, and makes the constants. Throws TN_EINVAL [export.written] for
+ * a constant that the program writes.
  */
 typedef struct export_net export_net;
 export_net *export_new(arena *a, const export_job *job);
+export_size export_size_of(const export_net *x);
 /* All files; t may be NULL. */
 export_files export_write(export_net *x, const export_test *t);
 

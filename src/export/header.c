@@ -60,7 +60,7 @@ static void put_codes(str *out, const char *lower, const char *name)
 	static const char *const code[] = {"OK = 0", "MORE = 1",
 		"EARENA = -1", "EALIGN = -2", "EWEIGHTS = -3", "EBUFFER = -4",
 		"EINDEX = -5", "EVALUE = -6", "ESTATE = -7",
-		"ESAVED = -8", "EIO = -9"};
+		"ESAVED = -8", "EIO = -9", "EISA = -10"};
 	const size_t n = sizeof code / sizeof *code;
 
 	str_printf(out,
@@ -117,6 +117,8 @@ static void put_state(str *out, const export_net *x)
 		"	int64_t chunk, error;\n"
 		"	int part;\n",
 		name, x->n_io + 1);
+	if (x->job->n_variants > 1)
+		str_add(out, "	int isa;\n");
 	if (x->state_bytes > 0)
 		str_add(out, "	int has_state;\n");
 	if (x->job->threads != EXPORT_ALONE)
@@ -169,6 +171,7 @@ static void put_functions(str *out, const export_net *x, const char *upper)
 			"int %s_set_parallel(%s_net *n, %s_parallel *fn, void "
 			"*user, int n_workers);\n",
 			upper, name, name, name);
+	export_isa_functions(out, x);
 	export_state_functions(out, x);
 	str_printf(out,
 		"/* %s. If it fails, what it reads and writes is as it was. "
@@ -199,7 +202,7 @@ void export_header(str *out, const export_net *x)
 		" * %s.h: a program that tenon export --c made, for the machine "
 		"%s.\n"
 		" *\n",
-		name, x->job->machine);
+		name, export_machines(x));
 	put_io_comment(out, x);
 	str_printf(out,
 		" *\n"
@@ -246,6 +249,7 @@ void export_header(str *out, const export_net *x)
 		"\n",
 		upper, upper, upper, upper, upper);
 	put_sizes(out, x, upper);
+	export_isa_sizes(out, x);
 	export_state_sizes(out, x, upper);
 	put_codes(out, name, upper);
 	put_state(out, x);

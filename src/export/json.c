@@ -40,8 +40,9 @@ static void put_kernels(str *out, const export_net *x)
 				continue;
 			str_printf(out, "%s\n  {\"name\":", first ? "" : ",");
 			str_json(out, l->source->name);
-			str_printf(out, ",\"body\":%d,\"function\":\"%s\"",
-				(int)n->number, l->code->phase[0].fn);
+			str_printf(out, ",\"body\":%d,\"function\":\"%s%s\"",
+				(int)n->number, l->code->phase[0].fn,
+				export_suffix(x, n->variant));
 			str_printf(out,
 				",\"flops\":%" PRId64 ",\"bytes\":%" PRId64
 				",\"packed\":%s}",
@@ -52,22 +53,94 @@ static void put_kernels(str *out, const export_net *x)
 	}
 }
 
+/* ---- sizes ---- */
+
+/* Of all rounds. */
+static void add_work(const xplan *n, export_size *s, int64_t rounds)
+{
+	for (int32_t j = 0; j < n->p->launch.n; j++) {
+		const plan_launch *l = &n->p->launch.at[j];
+		const xplan *body = n->launch[j].body;
+		int64_t flops, bytes, r = rounds;
+
+		if (body != NULL) {
+			if (!mul_ok(r, plan_loop_of(n->p, j)->n, &r))
+				r = INT64_MAX;
+			add_work(body, s, r);
+		}
+		if (l->code == NULL)
+			continue;
+		if (!mul_ok(l->code->flops, rounds, &flops) ||
+			!mul_ok(l->code->bytes, rounds, &bytes) ||
+			!add_ok(s->flops, flops, &flops) ||
+			!add_ok(s->bytes, bytes, &bytes))
+			flops = bytes = INT64_MAX;
+		s->flops = flops;
+		s->bytes = bytes;
+	}
+}
+
+export_size export_size_of(const export_net *x)
+{
+	export_size s = {.memory_limit = x->job->memory_limit,
+		.arena_bytes = (int64_t)(x->fixed_bytes +
+			export_up(x->local_bytes)),
+		.state_bytes = (int64_t)x->state_bytes,
+		.weights_bytes = (int64_t)x->weights_bytes};
+
+	add_work(x->variant[x->job->n_variants - 1], &s, 1);
+	return s;
+}
+
+static void put_size(str *out, const export_size *s)
+{
+	str_printf(out,
+		"\n  {\"memory_limit\":%" PRId64 ",\"arena_bytes\":%" PRId64
+		",\"weights_bytes\":%" PRId64 ",\"flops\":%" PRId64
+		",\"bytes\":%" PRId64 "}",
+		s->memory_limit, s->arena_bytes, s->weights_bytes, s->flops,
+		s->bytes);
+}
+
+/* Memory against work: this export, and others of the same. */
+static void put_sizes(str *out, const export_net *x)
+{
+	export_size own = export_size_of(x);
+
+	put_size(out, &own);
+	for (int32_t i = 0; i < x->job->n_others; i++) {
+		str_add(out, ",");
+		put_size(out, &x->job->others[i]);
+	}
+}
+
+static size_t plan_bytes(const plan *p)
+{
+	return p->tensor_bytes + p->scratch_bytes + p->kept_bytes +
+		p->local_bytes;
+}
+
 void export_json(str *out, const export_net *x)
 {
-	const plan *p = x->main->p;
+	export_size s = export_size_of(x);
+	size_t most = 0;
+	int32_t n_parts = 0;
 
+	for (int32_t v = 0; v < x->job->n_variants; v++) {
+		if (plan_bytes(x->variant[v]->p) > most)
+			most = plan_bytes(x->variant[v]->p);
+		n_parts += x->variant[v]->part.n;
+	}
 	str_printf(out,
 		"{\"name\":\"%s\",\"machine\":\"%s\",\"vector_bytes\":%d,\n"
-		" \"arena_bytes\":%zu,\"thread_bytes\":%zu,"
+		" \"arena_bytes\":%" PRId64 ",\"thread_bytes\":%zu,"
 		"\"weights_bytes\":%zu,\"weights_id\":\"%016" PRIx64 "\",\n"
-		" \"state_bytes\":%zu,\"plan_bytes\":%zu,\"parts\":%d,\"loops\":%d,\n",
-		x->job->name, x->job->machine, (int)x->job->vector_bytes,
-		x->fixed_bytes + export_up(x->local_bytes),
-		export_up(x->local_bytes), x->weights_bytes, x->id,
-		x->state_bytes,
-		p->tensor_bytes + p->scratch_bytes + p->kept_bytes +
-			p->local_bytes,
-		(int)x->main->part.n, (int)x->plan.n - 1);
+		" \"state_bytes\":%zu,\"plan_bytes\":%zu,\"parts\":%d,\"loops\":%d,\n"
+		" \"flops\":%" PRId64 ",\"bytes\":%" PRId64 ",\n",
+		x->job->name, export_machines(x), (int)x->job->vector_bytes,
+		s.arena_bytes, export_up(x->local_bytes), x->weights_bytes,
+		x->id, x->state_bytes, most, (int)n_parts,
+		(int)(x->plan.n - x->job->n_variants), s.flops, s.bytes);
 	str_add(out, " \"libm\":[");
 	for (int32_t i = 0; x->libm[i] != NULL; i++)
 		str_printf(out, "%s\"%s\"", i > 0 ? "," : "", x->libm[i]);
@@ -77,6 +150,8 @@ void export_json(str *out, const export_net *x)
 	put_arrays(out, x, false);
 	str_add(out, "],\n \"state\":[");
 	export_state_json(out, x);
+	str_add(out, "],\n \"sizes\":[");
+	put_sizes(out, x);
 	str_add(out, "],\n \"kernels\":[");
 	put_kernels(out, x);
 	str_add(out, "]}\n");

@@ -22,6 +22,8 @@ typedef struct place {
 typedef enum part_kind {
 	PART_PHASE,  /* of a launch */
 	PART_ROUNDS, /* of a loop: a chunk is a round, in their order */
+	PART_ENDED,  /* of a loop with a test: its results from its last round */
+	PART_ROW,    /* of a launch of a row without equations */
 	PART_SAVE,   /* keeps a param, which is restored if a later part fails */
 	PART_COPY    /* copies a tensor to an output */
 } part_kind;
@@ -48,12 +50,15 @@ typedef struct xlaunch {
 	uint32_t packed, once; /* bits of phases */
 	struct xplan *body;
 	size_t *room[2]; /* by carried value of a loop: two places in the arena */
+	size_t count; /* with a test: where the arena has the number of rounds */
+	size_t row_room; /* of a row without equations: its place in the arena */
 } xlaunch;
 
 typedef struct xplan {
 	const export_plan *e;
 	const plan *p;
-	int32_t number; /* 0: the program; else of a loop */
+	int32_t variant; /* whose program it is, or a loop in it */
+	int32_t number; /* among all plans */
 	const void *const *data; /* by input */
 	const bool *pinned;
 	const bool *state; /* by input: kept from run to run, in the arena */
@@ -73,8 +78,9 @@ typedef struct constant {
 struct export_net {
 	arena *a;
 	const export_job *job;
-	xplan *main;
-	VEC(xplan *) plan; /* the program, then bodies of loops */
+	xplan *main; /* of the first variant */
+	xplan **variant;
+	VEC(xplan *) plan; /* the programs, and bodies of loops */
 	VEC(constant) constant;
 	size_t fixed_bytes; /* of the arena, without what each thread has */
 	size_t local_bytes; /* of each thread */
@@ -115,12 +121,29 @@ static inline size_t export_up(size_t n)
 	return (n + EXPORT_ALIGN - 1) / EXPORT_ALIGN * EXPORT_ALIGN;
 }
 
+/* isa.c: what stands around the code of a variant, whose names end with that of its
+ * instructions; which of them the processor has */
+void export_isa_begin(str *out, const export_net *x, int32_t v, const char *code);
+void export_isa_end(str *out, const export_net *x, int32_t v, const char *code);
+void export_isa_choice(str *out, const export_net *x);
+void export_isa_sizes(str *out, const export_net *x);
+void export_isa_functions(str *out, const export_net *x);
+void export_isa_test(str *out, const export_net *x);
+const char *export_machines(const export_net *x); /* "c/sse, c/avx2" */
+/* "" or "_avx2": behind names of a variant */
+const char *export_suffix(const export_net *x, int32_t v);
+
 void export_place(export_net *x);
 void export_pack(export_net *x);
 place export_place_of(const xplan *n, int32_t tensor);
 const char *export_addr(arena *a, place p);
-/* The C of all parts: functions of loops, then `part`. */
-void export_calls(str *out, export_net *x);
+/* The C of all parts of a variant: functions of loops, then run_part. */
+void export_calls(str *out, const export_net *x, int32_t v);
+/* rows.c: functions of rows without equations, the bytes that one works in, and its
+ * call */
+void export_rows(str *out, export_net *x);
+size_t export_row_room(arena *a, const xplan *n, const plan_launch *l);
+void export_row_call(str *out, const xplan *n, int32_t launch, const char *pad);
 const char *export_c_type(tn_dtype t);
 const char *export_upper(arena *a, const char *s);
 void export_header(str *out, const export_net *x);

@@ -55,7 +55,7 @@ static void compile_packers(export_net *x)
 	if (n == 0)
 		return;
 	str_add(&text, "#define KERNEL\n");
-	x->job->plan->p->target->unit(&text, k, n);
+	x->main->p->target->unit(&text, k, n);
 	x->job->jit.compile(x->job->jit.arg, text.at);
 }
 
@@ -116,7 +116,7 @@ static uint64_t id_of(const export_net *x)
 	sha256 h;
 
 	sha256_start(&h);
-	sha256_add_str(&h, x->job->machine);
+	sha256_add_str(&h, export_machines(x));
 	sha256_add_str(&h, x->code);
 	if (x->weights_bytes > EXPORT_HEADER)
 		sha256_add(&h, x->weights + EXPORT_HEADER,

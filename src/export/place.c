@@ -159,13 +159,14 @@ static void add_phases(export_net *x, xplan *n, int32_t step, int32_t i)
 
 static size_t place_plan(export_net *x, xplan *n, size_t base);
 
-static xplan *new_plan(export_net *x, const export_plan *e)
+static xplan *new_plan(export_net *x, const export_plan *e, int32_t variant)
 {
 	xplan *n = arena_make(x->a, xplan);
 	const ir_system *s = e->p->s;
 
 	n->e = e;
 	n->p = e->p;
+	n->variant = variant;
 	n->number = x->plan.n;
 	n->input = arena_array(x->a, place, s->input.n + 1);
 	n->out_io = arena_array(x->a, int32_t, s->output.n + 1);
@@ -179,7 +180,7 @@ static xplan *new_body(export_net *x, const xplan *outer, int32_t i)
 {
 	const plan_launch *l = &outer->p->launch.at[i];
 	const ir_loop *loop = plan_loop_of(outer->p, i);
-	xplan *n = new_plan(x, outer->e->body[i]);
+	xplan *n = new_plan(x, outer->e->body[i], outer->variant);
 	int32_t n_in = n->p->s->input.n, n_out = n->p->s->output.n;
 	const void **data = arena_array(x->a, const void *, n_in + 1);
 	bool *same = arena_array(x->a, bool, n_in + 1);
@@ -208,13 +209,6 @@ static void place_loop(export_net *x, xplan *n, int32_t step, int32_t i,
 	const ir_loop *loop = plan_loop_of(n->p, i);
 	xlaunch *at = &n->launch[i];
 
-	if (loop == NULL || n->e->body == NULL || n->e->body[i] == NULL)
-		env_fail(arena_env(x->a), TN_EINVAL, "export.opaque", (loc){0},
-			"the row %s is a function of the library, which cannot "
-			"be exported as C; export the parts of the program "
-			"before and after it, and call a function of your own "
-			"between them",
-			l->eqn->opaque->name);
 	for (int32_t r = 0; r < 2; r++) {
 		at->room[r] = arena_array(x->a, size_t, loop->n_carried + 1);
 		for (int32_t k = 0; k < loop->n_carried; k++) {
@@ -223,6 +217,9 @@ static void place_loop(export_net *x, xplan *n, int32_t step, int32_t i,
 				export_up(n->p->location[l->tensor[k]].bytes));
 		}
 	}
+	at->count = *scratch;
+	if (loop->test > 0)
+		*scratch = plus(x, *scratch, EXPORT_ALIGN);
 	at->body = new_body(x, n, i);
 	*scratch = place_plan(x, at->body, *scratch);
 	*vec_push(x->a, &n->part) = (part){.kind = PART_ROUNDS,
@@ -231,6 +228,29 @@ static void place_loop(export_net *x, xplan *n, int32_t step, int32_t i,
 		.n_chunks = loop->n,
 		.serial = true,
 		.fails = true};
+	if (loop->test > 0)
+		*vec_push(x->a, &n->part) = (part){.kind = PART_ENDED,
+			.step = step,
+			.launch = i,
+			.n_chunks = 1,
+			.serial = true};
+}
+
+/* ---- rows without equations ---- */
+
+static void place_row(export_net *x, xplan *n, int32_t step, int32_t i,
+	size_t *scratch)
+{
+	const plan_launch *l = &n->p->launch.at[i];
+
+	n->launch[i].row_room = *scratch;
+	*scratch = plus(x, *scratch,
+		export_up(export_row_room(x->a, n, l)));
+	*vec_push(x->a, &n->part) = (part){.kind = PART_ROW,
+		.step = step,
+		.launch = i,
+		.n_chunks = 1,
+		.serial = true};
 }
 
 /* ---- plans ---- */
@@ -242,7 +262,10 @@ static void place_step(export_net *x, xplan *n, int32_t s, size_t *scratch,
 
 	for (int32_t i = step->first; i < step->first + step->n; i++) {
 		if (n->p->launch.at[i].code == NULL) {
-			place_loop(x, n, s, i, scratch);
+			if (plan_loop_of(n->p, i) != NULL)
+				place_loop(x, n, s, i, scratch);
+			else
+				place_row(x, n, s, i, scratch);
 			place_inputs(x, n, i);
 			continue;
 		}
@@ -484,13 +507,37 @@ static void place_pinned(export_net *x)
 	}
 }
 
+/* The program of a variant; what the caller passes is where it is in all of them. */
+static xplan *new_main(export_net *x, int32_t v)
+{
+	xplan *n = new_plan(x, x->job->variant[v].plan, v);
+
+	n->data = x->job->data;
+	n->pinned = x->job->pinned;
+	n->state = x->job->state;
+	if (v == 0) {
+		x->main = n;
+		name_arrays(x);
+		return n;
+	}
+	memcpy(n->input, x->main->input,
+		(size_t)n->p->s->input.n * sizeof *n->input);
+	memcpy(n->out_io, x->main->out_io,
+		(size_t)n->p->s->output.n * sizeof *n->out_io);
+	return n;
+}
+
 void export_place(export_net *x)
 {
-	x->main = new_plan(x, x->job->plan);
-	x->main->data = x->job->data;
-	x->main->pinned = x->job->pinned;
-	x->main->state = x->job->state;
-	name_arrays(x);
-	x->fixed_bytes = export_up(place_plan(x, x->main, x->state_bytes));
+	x->variant = arena_array(x->a, xplan *, x->job->n_variants + 1);
+	for (int32_t v = 0; v < x->job->n_variants; v++)
+		x->variant[v] = new_main(x, v);
+	for (int32_t v = 0; v < x->job->n_variants; v++) {
+		size_t end = export_up(
+			place_plan(x, x->variant[v], x->state_bytes));
+
+		if (end > x->fixed_bytes)
+			x->fixed_bytes = end;
+	}
 	place_pinned(x);
 }

@@ -166,15 +166,21 @@ void export_state_test(str *out, const export_net *x)
 		"\n"
 		"/* The state after the steps: hashes of the library's bits. */\n"
 		"static const struct { const char *name; size_t at, bytes; "
-		"uint64_t bits; } state[] = {\n",
+		"uint64_t bits[N_ISAS]; }\n"
+		"state[] = {\n",
 		(int)x->test->n_steps, x->state_bytes);
 	for (int32_t i = 0; i < x->n_state; i++) {
 		const struct state *s = &x->state[i];
 
-		str_printf(out, "	{ \"%s\", %zu, %zu, UINT64_C(0x%016" PRIx64 ") },\n",
-			s->ident, s->at, s->bytes,
-			export_hash(x->test->bits_after[s->input], s->bytes));
+		str_printf(out, "	{ \"%s\", %zu, %zu, {", s->ident, s->at,
+			s->bytes);
+		for (int32_t v = 0; v < x->job->n_variants; v++)
+			str_printf(out, "%s UINT64_C(0x%016" PRIx64 ")",
+				v > 0 ? "," : "",
+				export_hash(x->test->bits[v].after[s->input],
+					s->bytes));
+		str_add(out, " } },\n");
 	}
-	str_add(out, "	{ \"\", 0, 0, 0 }\n};\n");
+	str_add(out, "	{ \"\", 0, 0, { 0 } }\n};\n");
 	export_fill(out, x, export_test_state_c);
 }

@@ -29,13 +29,28 @@ static size_t bytes_of(const struct io *io)
 	return (size_t)io->t->numel * dtype_size(io->t->dtype);
 }
 
-static const void *want_of(const export_test *t, const struct io *io, bool bits)
+static const void *want_of(const export_test *t, const struct io *io)
 {
 	if (!io->written)
 		return NULL;
-	if (io->input >= 0)
-		return bits ? t->bits_after[io->input] : t->after[io->input];
-	return bits ? t->bits[io->output] : t->want[io->output];
+	return io->input >= 0 ? t->after[io->input] : t->want[io->output];
+}
+
+/* Hashes of the library's bits, by variant. */
+static void put_hashes(str *out, const export_net *x, const struct io *io)
+{
+	str_add(out, "{");
+	for (int32_t v = 0; v < x->job->n_variants; v++) {
+		const struct export_bits *b = &x->test->bits[v];
+		const void *bits = !io->written	   ? NULL
+			: io->input >= 0 ? b->after[io->input]
+					 : b->out[io->output];
+
+		str_printf(out, "%s UINT64_C(0x%016" PRIx64 ")",
+			v > 0 ? "," : "",
+			bits != NULL ? export_hash(bits, bytes_of(io)) : 0);
+	}
+	str_add(out, " }");
 }
 
 /* How elements are compared, and how far they may be apart. */
@@ -55,7 +70,6 @@ static char kind_of(tn_dtype t, double *tolerance)
 static void put_array(str *out, const export_net *x, int32_t i)
 {
 	const struct io *io = &x->io[i];
-	const void *bits = want_of(x->test, io, true);
 	size_t n = bytes_of(io);
 	double tolerance;
 	char kind = kind_of(io->t->dtype, &tolerance);
@@ -70,8 +84,8 @@ static void put_array(str *out, const export_net *x, int32_t i)
 		str_printf(out, "want_%d, ", (int)i);
 	else
 		str_add(out, "NULL, ");
-	str_printf(out, "UINT64_C(0x%016" PRIx64 "),\n		(unsigned char *)room_%d },\n",
-		bits != NULL ? export_hash(bits, n) : 0, (int)i);
+	put_hashes(out, x, io);
+	str_printf(out, ",\n		(unsigned char *)room_%d },\n", (int)i);
 }
 
 static void put_arrays(str *out, const export_net *x)
@@ -85,7 +99,7 @@ static void put_arrays(str *out, const export_net *x)
 			put_data(out, "start", i, t->in[io->input],
 				bytes_of(io));
 		if (io->written)
-			put_data(out, "want", i, want_of(t, io, false),
+			put_data(out, "want", i, want_of(t, io),
 				bytes_of(io));
 		str_printf(out,
 			"static uint64_t room_%d[%zu] ALIGNED;\n",
@@ -99,13 +113,13 @@ static void put_arrays(str *out, const export_net *x)
 		"	size_t bytes, elem;\n"
 		"	double tolerance; /* relative */\n"
 		"	const uint64_t *start, *want;\n"
-		"	uint64_t bits; /* hash of the library's result */\n"
+		"	uint64_t bits[N_ISAS]; /* hashes of the library's result */\n"
 		"	unsigned char *room;\n"
 		"} array[] = {\n");
 	for (int32_t i = 0; i < x->n_io; i++)
 		put_array(out, x, i);
 	str_printf(out,
-		"	{ \"\", 'i', 0, 1, 0, NULL, NULL, 0, NULL }\n"
+		"	{ \"\", 'i', 0, 1, 0, NULL, NULL, { 0 }, NULL }\n"
 		"};\n"
 		"enum { N_ARRAYS = %d };\n",
 		(int)x->n_io);
@@ -246,7 +260,10 @@ static void put_bits(str *out, const export_net *x)
 		"\n/* Where products and sums are fused as they were%s, bits are "
 		"equal. */\n",
 		libm ? ", and the C library is that one" : "");
-	if (x->job->fused)
+	if (x->job->n_variants > 1)
+		str_printf(out, "#define FUSED %d /* in each as it was */\n",
+			(int)x->test->fused);
+	else if (x->job->fused)
 		str_add(out,
 			"#if defined(__FMA__) || defined(__AVX512F__) || \\\n"
 			"	defined(__FP_FAST_FMAF) || "
@@ -291,6 +308,7 @@ void export_test_text(str *out, const export_net *x)
 	put_bits(out, x);
 	str_printf(out, "\n#define ALIGNED%s\n",
 		x->job->plain ? "" : " __attribute__((aligned(64)))");
+	export_isa_test(out, x);
 	str_add(out, "\n/* ---- inputs, and results ---- */\n\n");
 	put_arrays(out, x);
 	str_printf(out, "\nenum { N_WORKERS = %d };\n", threads ? 3 : 1);

@@ -7,7 +7,8 @@
 
 /* ---- kernels ---- */
 
-static void make_code(export_net *x)
+/* Helpers and kernels of a variant. */
+static const char *code_of(export_net *x, int32_t v)
 {
 	const c_kernel **k;
 	int32_t n = 0, room = 0;
@@ -17,9 +18,32 @@ static void make_code(export_net *x)
 		room += x->plan.at[i]->p->kernel.n;
 	k = arena_array(x->a, const c_kernel *, room + 1);
 	for (int32_t i = 0; i < x->plan.n; i++)
-		for (int32_t j = 0; j < x->plan.at[i]->p->kernel.n; j++)
+		for (int32_t j = 0; x->plan.at[i]->variant == v &&
+			j < x->plan.at[i]->p->kernel.n; j++)
 			k[n++] = x->plan.at[i]->p->kernel.at[j].code;
-	x->main->p->target->unit(&text, k, n);
+	x->variant[v]->p->target->unit(&text, k, n);
+	return text.at != NULL ? text.at : "";
+}
+
+/* All of the text that depends on the plans. */
+static void make_code(export_net *x)
+{
+	str text = str_new(x->a);
+
+	export_rows(&text, x);
+	str_add(&text, "\n/* Not an error: a test ended a loop. */\n"
+		       "enum { ENDED = -1 };\n");
+	for (int32_t v = 0; v < x->job->n_variants; v++) {
+		const char *code = code_of(x, v);
+
+		export_isa_begin(&text, x, v, code);
+		str_add(&text, "\n/* ---- helpers and kernels ---- */\n\n");
+		str_add(&text, code);
+		str_add(&text, "\n/* ---- what is called when ---- */\n");
+		export_calls(&text, x, v);
+		export_isa_end(&text, x, v, code);
+	}
+	export_isa_choice(&text, x);
 	x->code = text.at;
 }
 
@@ -84,7 +108,7 @@ static void put_alone(str *out, const export_net *x)
 	str_printf(out,
 		"\nstatic void run_chunks(%s_net *n, int64_t end)\n"
 		"{\n"
-		"	run_part(n->part, (char *)n->arena, (char *)n->weights, "
+		"	run(n)(n->part, (char *)n->arena, (char *)n->weights, "
 		"n->io,\n"
 		"		n->arena + %zu, n->chunk, end, &n->error);\n"
 		"}\n",
@@ -115,7 +139,7 @@ static void put_shared(str *out, const export_net *x, const char *upper)
 		"	%s_net *n = arg;\n"
 		"\n"
 		"	chunk += n->chunk;\n"
-		"	run_part(n->part, (char *)n->arena, (char *)n->weights, "
+		"	run(n)(n->part, (char *)n->arena, (char *)n->weights, "
 		"n->io,\n"
 		"		own(n, worker), chunk, chunk + 1, error_of(n, "
 		"worker));\n"
@@ -128,10 +152,10 @@ static void put_shared(str *out, const export_net *x, const char *upper)
 		"\n"
 		"	for (i = 0; i == 0 || i < n->n_workers; i++)\n"
 		"		*error_of(n, i) = 0;\n"
-		"	if (n->n_workers > 1 && !is_serial[n->part])\n"
+		"	if (n->n_workers > 1 && !serial(n))\n"
 		"		n->parallel(n->user, end - n->chunk, run_one, n);\n"
 		"	else\n"
-		"		run_part(n->part, (char *)n->arena,\n"
+		"		run(n)(n->part, (char *)n->arena,\n"
 		"			(char *)n->weights, n->io, own(n, 0), "
 		"n->chunk, end,\n"
 		"			error_of(n, 0));\n"
@@ -159,29 +183,39 @@ static void put_shared(str *out, const export_net *x, const char *upper)
 		name, name, name, upper, upper, upper, upper);
 }
 
+/* Params that variant v has kept copies of. */
+static void put_kept(str *out, const export_net *x, int32_t v)
+{
+	const xplan *n = x->variant[v];
+	const char *which = x->job->n_variants == 1
+		? ""
+		: arena_printf(out->a, "n->isa == %d && ", (int)v);
+
+	for (int32_t i = 0; i < n->part.n; i++) {
+		const part *t = &n->part.at[i];
+
+		if (t->kind == PART_SAVE)
+			str_printf(out,
+				"	if (%sn->part > %d)\n"
+				"		memcpy(n->%s%zu%s, n->arena + "
+				"%zu, %zu);\n",
+				which, (int)i,
+				t->from.kind == AT_ARENA ? "arena + " : "io[",
+				t->from.at, t->from.kind == AT_ARENA ? "" : "]",
+				t->to.at, t->bytes);
+	}
+}
+
 static void put_fail(str *out, const export_net *x, const char *upper)
 {
-	const xplan *n = x->main;
-
 	str_printf(out,
 		"\n/* An index was out of range: params are as they were before. "
 		"*/\n"
 		"static int fail(%s_net *n)\n"
 		"{\n",
 		x->job->name);
-	for (int32_t i = 0; i < n->part.n; i++) {
-		const part *t = &n->part.at[i];
-
-		if (t->kind == PART_SAVE)
-			str_printf(out,
-				"	if (n->part > %d)\n"
-				"		memcpy(n->%s%zu%s, n->arena + "
-				"%zu, %zu);\n",
-				(int)i,
-				t->from.kind == AT_ARENA ? "arena + " : "io[",
-				t->from.at, t->from.kind == AT_ARENA ? "" : "]",
-				t->to.at, t->bytes);
-	}
+	for (int32_t v = 0; v < x->job->n_variants; v++)
+		put_kept(out, x, v);
 	str_printf(out,
 		"	n->part = -1;\n"
 		"	return %s_EINDEX;\n"
@@ -315,16 +349,10 @@ void export_unit(str *out, export_net *x)
 		"#elif defined(__clang__)\n"
 		"#pragma STDC FP_CONTRACT OFF\n"
 		"#endif\n"
-		"#define KERNEL static%s\n"
-		"\n"
-		"/* ---- helpers and kernels ---- */\n"
-		"\n",
-		name, x->job->machine, name, upper, name,
+		"#define KERNEL static%s\n",
+		name, export_machines(x), name, upper, name,
 		x->job->plain ? "" : " __attribute__((noinline))");
 	str_add(out, x->code);
-	str_add(out, "\n/* ---- what is called when ---- */\n");
-	export_calls(out, x);
-	str_printf(out, "\nenum { N_PARTS = %d };\n", (int)x->main->part.n);
 	put_fits(out, x, upper);
 	if (x->job->threads == EXPORT_ALONE)
 		put_alone(out, x);

@@ -70,13 +70,14 @@ typedef struct tensor_step_program {
 
 /*
  * What a call with these arguments computes, in arena a, and the elements that
- * it begins with; the call is not made. Throws TN_EINVAL [export.region],
+ * it begins with; the call is not made. run: of loops of the program. Throws
+ * TN_EINVAL [export.region] (a function in C, or a loop that cannot be one),
  * [export.gradient] (it reads or leaves collected ones), [export.overlap],
  * [export.shard].
  */
 void tensor_function_step(arena *a, tensor_function *f, tensor *const *in,
 	const tensor_kept *kept, const tensor_step_names *names,
-	tensor_step_program *out);
+	ir_loop_run *run, tensor_step_program *out);
 
 /* ---- regions (region.c, region_loop.c) ---- */
 

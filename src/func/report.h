@@ -36,6 +36,10 @@ bool report_slot(
 /* The backward of all results; NULL: there is none. */
 const t_back *report_back(const variant *v);
 
+/* step_region.c: a t_put_region; arg: an ir_loop_run *. */
+void step_put_region(tensors *t, ir_program *p, const t_trace *f,
+	const int32_t *operand, int32_t *result, void *arg);
+
 typedef enum fate {
 	FATE_SLOT,  /* the final version of a slot */
 	FATE_FRESH, /* an output */

@@ -11,7 +11,8 @@
  *                                     }
  *
  * It has the calls that an evaluation of the call has (value/program.c), on inputs
- * in the same order, and so the same plan. Tensors from outside are inputs, with
+ * in the same order, and so the same plan; conditions and loops are loops of the
+ * program (step_region.c). Tensors from outside are inputs, with
  * the elements that they have now.
  */
 #include "func/report.h"
@@ -40,19 +41,6 @@ static void refuse(const tensor_function *f, const variant *v)
 				"it collects gradients and leaves them: use "
 				"them in the function, with "
 				"tn_optimizer_step");
-}
-
-/* Functions in functions are at most as deep as they can be recorded. */
-static void refuse_regions(const tensor_function *f, const t_trace *g)
-{
-	if (g->kind != REGION_NONE)
-		t_refuse(f, "export.region",
-			"it has a condition, a loop or a function in C, which "
-			"is more than one program: export the functions "
-			"around it, and write it in C between them");
-	for (int32_t k = 0; k < g->call.n; k++)
-		if (g->call.at[k]->trace != NULL)
-			refuse_regions(f, g->call.at[k]->trace);
 }
 
 static bool is_kept(const t_storage *s, int32_t n, tensor *const *kept)
@@ -135,14 +123,13 @@ static void add_outputs(arena *a, const tensor_function *f, const variant *v,
 
 void tensor_function_step(arena *a, tensor_function *f, tensor *const *in,
 	const tensor_kept *kept, const tensor_step_names *names,
-	tensor_step_program *out)
+	ir_loop_run *run, tensor_step_program *out)
 {
 	const variant *v = variant_find(f, in);
 	map *taken = map_new(a);
-	t_halves h = {.f = v->trace};
+	t_halves h = {.f = v->trace, .put = step_put_region, .put_arg = &run};
 
 	refuse(f, v);
-	refuse_regions(f, v->trace);
 	out->in = arena_array(a, tensor_step_input, v->trace->n_in + 1);
 	read_inputs(a, f, v, kept, out->in);
 	t_program_halves(f->t, a, &h, names_of(a, v, taken, names->in), NULL);

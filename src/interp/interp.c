@@ -405,6 +405,14 @@ static size_t row_bytes(const ir_type *t)
 	return ir_type_bytes(t) / (size_t)t->shape[0];
 }
 
+/* Is there another round? */
+static bool goes_on(const loop_job *j)
+{
+	int32_t k = j->l->test - 1;
+
+	return k < 0 || dtype_load_i64(j->out_type[k].dtype, j->out[k], 0) != 0;
+}
+
 /* interp_run reads all inputs before it writes outputs: a carried value stays in
  * its result. */
 static void run_loop(arena *a, void *arg)
@@ -417,7 +425,7 @@ static void run_loop(arena *a, void *arg)
 
 	for (int32_t i = 0; i < l->n_carried; i++)
 		memcpy(j->out[i], j->in[i], ir_type_bytes(&j->out_type[i]));
-	for (int64_t r = 0; r < l->n; r++) {
+	for (int64_t r = 0; r < l->n && goes_on(j); r++) {
 		for (int32_t i = 0; i < n_in; i++)
 			in[i] = i < l->n_carried ? j->out[i]
 				: i < l->n_carried + l->n_rows

@@ -333,6 +333,12 @@ typedef struct ir_opaque {
 		const ir_type *out_type, void *const *out,
 		const int64_t *attr);
 	const struct ir_loop *loop; /* a loop of a program; NULL: a row */
+	/* of a row: texts in C99, which ends with NULL, of what its function calls
+	 * and of run_ROW(const row_call *) itself, for exported C; and the bytes
+	 * of the room that it needs */
+	const char *const *const *text;
+	size_t (*room)(const ir_type *in_type, const ir_type *out_type,
+		const int64_t *attr);
 } ir_opaque;
 const ir_opaque *ir_opaque_find(const char *name);
 

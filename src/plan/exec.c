@@ -452,8 +452,8 @@ struct run_args {
 static void run_all(plan_exec *x, const plan_runs *r)
 {
 	for (int64_t i = 0; i < r->n; i++) {
-		if (r->before != NULL)
-			r->before(r->arg, i);
+		if (r->before != NULL && !r->before(r->arg, i))
+			break;
 		run_plan(x, r->in, r->version, r->out);
 	}
 }

@@ -91,8 +91,8 @@ void plan_note_copy(plan_exec *x, struct bound *b, int32_t phase);
 
 /* ---- loop.c ------------------------------------------------------------ */
 
-/* Before each round: sets what it reads and writes. */
-typedef void plan_round(void *arg, int64_t i);
+/* Before each round: sets what it reads and writes; false: there is none. */
+typedef bool plan_round(void *arg, int64_t i);
 typedef struct plan_runs {
 	int64_t n;
 	plan_round *before;
@@ -101,7 +101,7 @@ typedef struct plan_runs {
 	const int64_t *version;
 	void *const *out;
 } plan_runs;
-/* n runs, one after another (exec.c). */
+/* n runs, or fewer, one after another (exec.c). */
 void plan_exec_runs(plan_exec *x, const plan_runs *r);
 
 /* ---- device.c ---------------------------------------------------------- */

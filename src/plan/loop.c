@@ -6,6 +6,9 @@
  *     1         buffer 0        buffer 1         y[1]
  *     n - 1     buffer ..       the result       y[n - 1]
  *
+ * With a test, it is not known which round is the last one: the results are copied
+ * at the end. Only the host runs such a loop.
+ *
  * Rows are read and written where they are, and a round allocates nothing. What
  * is the same in every round is a steady input of the body: its copies in another
  * order are made once, in the first round. On a device with memory of its own all
@@ -40,6 +43,7 @@ struct plan_rounds {
 	struct moved *moved; /* by input of the body */
 	int64_t n_runs; /* of this loop, so far */
 	int64_t together; /* rounds, on a device */
+	int64_t n_done; /* with a test: rounds so far */
 };
 
 const ir_loop *plan_loop_of(const plan *p, int32_t i)
@@ -61,12 +65,21 @@ static void set_carried(struct plan_rounds *r, int64_t i)
 
 	for (int32_t k = 0; k < r->l->n_carried; k++) {
 		r->in[k] = i == 0 ? r->b->p[n_out + k] : r->room[(i - 1) & 1][k];
-		r->out[k] = i == r->l->n - 1 ? r->b->p[k]
-					     : (void *)r->room[i & 1][k];
+		r->out[k] = i == r->l->n - 1 && r->l->test == 0
+			? r->b->p[k]
+			: (void *)r->room[i & 1][k];
 	}
 }
 
-static void before_round(void *arg, int64_t i)
+/* Is there round i, whose operands are set? */
+static bool goes_on(const struct plan_rounds *r)
+{
+	int32_t k = r->l->test - 1;
+
+	return k < 0 || dtype_load_i64(r->b->type[k].dtype, r->in[k], 0) != 0;
+}
+
+static bool before_round(void *arg, int64_t i)
 {
 	struct plan_rounds *r = arg;
 	int32_t n_out = r->l->body->output.n, n = r->l->n_carried;
@@ -74,11 +87,28 @@ static void before_round(void *arg, int64_t i)
 	if (!r->x->d->is_host && i > 0 && i % r->together == 0)
 		r->x->d->start(r->x->d);
 	set_carried(r, i);
+	if (!goes_on(r))
+		return false;
+	r->n_done = i + 1;
 	for (int32_t k = n; k < n + r->l->n_rows; k++)
 		r->in[k] = (char *)r->b->p[n_out + k] +
 			(size_t)i * r->in_bytes[k];
 	for (int32_t k = n; k < n_out; k++)
 		r->out[k] = (char *)r->b->p[k] + (size_t)i * r->out_bytes[k];
+	return true;
+}
+
+/* Results of a loop with a test, on the host. */
+static void copy_results(const struct plan_rounds *r)
+{
+	int32_t n_out = r->l->body->output.n;
+
+	for (int32_t k = 0; k < r->l->n_carried; k++)
+		if (r->out_bytes[k] > 0)
+			memcpy(r->b->p[k],
+				r->n_done == 0 ? r->b->p[n_out + k]
+					       : r->room[(r->n_done - 1) & 1][k],
+				r->out_bytes[k]);
 }
 
 static const void *aligned(struct plan_rounds *r, int32_t k)
@@ -126,7 +156,10 @@ static void run_rounds(struct plan_rounds *r)
 		r->out};
 
 	set_same(r);
+	r->n_done = 0;
 	plan_exec_runs(r->body, &runs);
+	if (r->l->test > 0)
+		copy_results(r);
 }
 
 void plan_exec_body(plan_exec *x, int32_t i, plan_exec *body)

@@ -6,6 +6,8 @@
  *     s1, y0 = body(s0, xs[0], w);  s2, y1 = body(s1, xs[1], w);
  *     s, y2 = body(s2, xs[2], w);   ys = y0, y1, y2
  *
+ * With a test, a carried value says before each round whether there is one.
+ *
  * To every pass such a call is an opaque row: a function on whole, dense
  * tensors. The body is a program of its own, which is compiled once, whatever
  * the number of rounds.
@@ -87,10 +89,32 @@ static void check_stacked(const ir_program *p, const ir_type *row, int64_t n,
 			(long long)n);
 }
 
+static void check_test(const ir_program *p, const ir_loop *l, loc at)
+{
+	const ir_type *t;
+
+	if (l->test == 0)
+		return;
+	if (l->test < 0 || l->test > l->n_carried)
+		env_fail(arena_env(p->a), TN_EINVAL, "tn.loop", at,
+			"while=%d: the loop carries values 0 to %d",
+			(int)l->test - 1, (int)l->n_carried - 1);
+	t = input_type(l, l->test - 1);
+	if (shape_numel(t->shape, t->rank) != 1 || dtype_is_float(t->dtype))
+		env_fail(arena_env(p->a), TN_EINVAL, "tn.loop", at,
+			"while=%d: that value must be one bool or integer",
+			(int)l->test - 1);
+	if (l->n_out > 0)
+		env_fail(arena_env(p->a), TN_EINVAL, "tn.loop", at,
+			"a loop with a test returns what it carries and no "
+			"rows, because their number is not known: carry them");
+}
+
 static void check(const ir_program *p, const ir_loop *l, int32_t n_args,
 	const int32_t *arg, loc at)
 {
 	check_counts(p, l, n_args, at);
+	check_test(p, l, at);
 	for (int32_t i = 0; i < l->n_carried; i++)
 		if (!ir_type_same(input_type(l, i), output_type(l, i)))
 			refuse(p, at, "returned value", i, output_type(l, i),
@@ -154,7 +178,7 @@ int32_t ir_program_loop(ir_program *p, const ir_loop *l, ir_loop_run *run,
 	check(p, l, n_args, arg, at);
 	t = arena_array(p->a, in_tensor, n_in + n_out);
 	result = arena_array(p->a, int32_t, n_out);
-	*f = (ir_opaque){"loop", run, l};
+	*f = (ir_opaque){.name = "loop", .run = run, .loop = l};
 	for (int32_t i = 0; i < n_in; i++) {
 		bool is_row = i >= l->n_carried && i < l->n_carried + l->n_rows;
 		const ir_type *one = input_type(l, i);

@@ -155,9 +155,11 @@ static bool is_output(const leq *c, int32_t t)
 
 static bool is_apart(const leq *c, int32_t t)
 {
+	const ir_program *p = c->w->p;
 	int32_t v = value_of(c, t);
 
-	return v >= 0 && c->w->p->value.at[v].apart;
+	return p->value.at[p->call.at[c->number].result[0]].again ||
+		(v >= 0 && p->value.at[v].apart);
 }
 
 /* A copy of a whole tensor: the value is its source. */

@@ -20,6 +20,8 @@ typedef struct ir_value {
 	bool is_param;	/* an input whose memory holds its newest version at the end */
 	int32_t next_version; /* the value that a write made of it, or -1 */
 	bool apart; /* is not merged with an equal value */
+	bool again; /* computed once more, so that memory is free in between: none
+		     * of the equations of its call is merged */
 	bool steady; /* an input that mostly keeps its elements from run to run */
 	loc at;
 } ir_value;
@@ -81,12 +83,15 @@ int32_t ir_program_write(ir_program *p, int32_t view, int32_t value,
  * carried; rows [n, ..], of which round i gets row i; then what is the same in
  * every round. Results: what is carried, at the end; rows [n, ..], of which round
  * i makes row i. The body has an input for each operand, in order, and an output
- * for each result.
+ * for each result. With a test it is a `while`, or, of one round, an `if`.
  */
 typedef struct ir_loop {
 	ir_program *body; /* without params */
-	int64_t n; /* rounds, at least 1 */
+	int64_t n; /* rounds, at least 1; with a test at most so many */
 	int32_t n_carried, n_rows, n_same, n_out;
+	/* 1 + the carried value, one bool or integer, that is not 0 before each
+	 * round: with 0 the loop ends; then it makes no rows. 0: no test */
+	int32_t test;
 } ir_loop;
 /* Runs it without compiled code: interp_loop. */
 typedef void ir_loop_run(env *e, const struct ir_opaque *self,

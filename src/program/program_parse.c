@@ -255,23 +255,35 @@ static void add_loop(void *arg)
 		c->result.at, c->at);
 }
 
-/* The operands, and the number of rounds. */
-static int64_t loop_arguments(parser *s, call *c)
+static bool is_int(const ir_attr *a, const char *name)
+{
+	return a->kind == ATTR_INT && strcmp(a->name, name) == 0;
+}
+
+/* The operands, the number of rounds, and the test. */
+static void loop_arguments(parser *s, call *c, ir_loop *l)
 {
 	arguments(s, c);
-	if (c->attr.n != 1 || c->attr.at[0].kind != ATTR_INT ||
-		strcmp(c->attr.at[0].name, "rounds") != 0)
+	if (c->attr.n < 1 || c->attr.n > 2 ||
+		!is_int(&c->attr.at[0], "rounds") ||
+		(c->attr.n == 2 && !is_int(&c->attr.at[1], "while")))
 		parse_fail(s, c->at, "tn.attr",
-			"a loop has one attribute, rounds=N, their number");
+			"a loop has the attribute rounds=N, their number, and "
+			"behind it perhaps while=K, the carried value that "
+			"says whether there is another round");
 	for (int32_t i = 0; i < c->operand.n; i++)
 		if (c->operand.at[i].value < 0)
 			parse_fail(s, c->operand.at[i].at, "tn.loop",
 				"the operands of a loop are values; make the "
 				"number with fill, or write it in the body");
-	return c->attr.at[0].i;
+	l->n = c->attr.at[0].i;
+	if (c->attr.n == 2)
+		l->test = c->attr.at[1].i >= 0 && c->attr.at[1].i < INT32_MAX
+			? (int32_t)c->attr.at[1].i + 1
+			: -1;
 }
 
-/* "loop(operands, rounds=N) { inputs, calls, return }" */
+/* "loop(operands, rounds=N, while=K) { inputs, calls, return }" */
 static void loop_call(parser *s, call *c)
 {
 	ir_program *outer = s->prog;
@@ -281,7 +293,7 @@ static void loop_call(parser *s, call *c)
 	if (s->depth == MAX_DEPTH)
 		parse_fail(s, c->at, "tn.loop",
 			"loops may stand in each other %d deep", MAX_DEPTH);
-	l->n = loop_arguments(s, c);
+	loop_arguments(s, c, l);
 	l->body = s->prog = ir_program_new(s->a, outer->table);
 	s->loop = l;
 	s->depth++;

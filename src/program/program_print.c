@@ -151,8 +151,11 @@ static void print_loop(const printing *x, const ir_program *p, const ir_call *c,
 	print_names(x->out, p, c->result, c->n_results);
 	str_add(x->out, " = loop(");
 	print_names(x->out, p, c->arg, c->n_args);
-	str_printf(x->out, "%srounds=%lld) {\n", c->n_args > 0 ? ", " : "",
+	str_printf(x->out, "%srounds=%lld", c->n_args > 0 ? ", " : "",
 		(long long)l->n);
+	if (l->test > 0)
+		str_printf(x->out, ", while=%d", (int)l->test - 1);
+	str_add(x->out, ") {\n");
 	print_body(&inner, l->body, l);
 	indent(x);
 	str_add(x->out, "}\n");

@@ -587,9 +587,19 @@ void t_lens_retire(tensors *t); /* drops copies that were kept for the last call
  */
 ir_program *t_program(tensors *t, arena *a);
 
-/* A trace and its backward as one program, to print. */
+/*
+ * Adds the calls that a region consists of. operand, result: values of p, by
+ * operand and result of f; a result that is the next version of an operand is a
+ * value of its own, and the caller writes it.
+ */
+typedef void t_put_region(struct tensors *t, ir_program *p, const t_trace *f,
+	const int32_t *operand, int32_t *result, void *arg);
+
+/* A trace and its backward as one program, to print or to export. */
 typedef struct t_halves {
 	ir_program *p;
+	t_put_region *put; /* NULL: there are no regions */
+	void *put_arg;
 	const t_trace *f;
 	const t_back *b; /* NULL: no operand has a gradient */
 	/* number of the first value of each part */
@@ -601,6 +611,9 @@ typedef struct t_halves {
  * operand of the backward; all names are distinct. */
 void t_program_halves(tensors *t, arena *a, t_halves *h,
 	const char *const *name, const char *const *seed);
+/* Adds the calls of f to p. in, out: values of p, by operand and result of f. */
+void t_program_body(tensors *t, ir_program *p, const t_trace *f,
+	const int32_t *in, int32_t *out, t_put_region *put, void *put_arg);
 /* Adds calls to h->p that apply a view to a value. */
 int32_t t_halves_seen(tensors *t, t_halves *h, int32_t value,
 	const t_view *view);

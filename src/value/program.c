@@ -29,6 +29,8 @@ typedef struct building {
 	VEC(int32_t) hint, at; /* values that are wanted somewhere: 1 + place */
 	int32_t depth;	  /* functions in functions */
 	int32_t todo;	  /* the call of t->todo that is put in */
+	t_put_region *put;
+	void *put_arg;
 } building;
 
 enum { MAX_DEPTH = 64 };
@@ -126,6 +128,37 @@ static void add_write(building *b, const t_call *c, int32_t number)
 	b->result.at[number] = (made){value, old.p};
 }
 
+/*
+ * A region: its operands are whole values; what it leaves in one is written there,
+ * through the view that the caller gave.
+ */
+static void add_region(building *b, const t_call *c, int32_t number)
+{
+	const t_trace *f = c->trace;
+	int32_t *operand = arena_array(b->p->a, int32_t, f->n_in + 1);
+	int32_t *result = arena_array(b->p->a, int32_t, f->n_out + 1);
+
+	for (int32_t i = 0; i < f->n_in; i++)
+		operand[i] = read_value(b, &c->arg[i], 0);
+	b->put(b->t, b->p, f, operand, result, b->put_arg);
+	for (int32_t r = 0; r < f->n_out; r++)
+		set(b, number + r, result[r]);
+	for (int32_t i = 0; i < f->n_in; i++) {
+		made old = made_of(b, c->arg[i].v);
+		int32_t root, view;
+
+		if (f->next[i] < 0)
+			continue;
+		root = own_value(b, old.value);
+		view = seen_through(
+			b, before_view(b, root, old.p), c->arg[i].view, 0);
+		b->result.at[number + f->next[i]] = (made){
+			ir_program_write(b->p, view, result[f->next[i]], NULL,
+				(loc){0}),
+			old.p};
+	}
+}
+
 static void add_row(building *b, const t_call *c, int32_t number)
 {
 	int32_t *arg = arena_array(b->p->a, int32_t, c->n_args + 1), call;
@@ -180,11 +213,78 @@ static void add_calls(building *b, const t_trace *f, int32_t from, int32_t to)
 	}
 }
 
+/* Calls of a trace that are made again are put where they are needed. */
+typedef struct sinking {
+	building *b;
+	const t_trace *f;
+	map *maker; /* value -> number of its call */
+	bool *is_made;
+} sinking;
+
+static void sink(sinking *s, int32_t k);
+
+static void sink_read(sinking *s, const t_read *r)
+{
+	int32_t k = (int32_t)map_get(s->maker, &r->v, sizeof r->v, -1);
+
+	if (k >= 0)
+		sink(s, k);
+	for (const t_view *w = r->view; w != NULL; w = w->parent)
+		for (int32_t j = 0; j < w->n_extra; j++)
+			sink_read(s, &w->extra[j]);
+}
+
+/* Adds call k, behind those that it reads. */
+static void sink(sinking *s, int32_t k)
+{
+	const t_call *q = s->f->call.at[k];
+	building *b = s->b;
+	int32_t first;
+
+	if (k < s->f->n_again && s->is_made[k])
+		return;
+	for (int32_t i = 0; i < q->n_args; i++)
+		sink_read(s, &q->arg[i]);
+	first = b->result.n;
+	add_calls(b, s->f, k, k + 1);
+	if (k >= s->f->n_again)
+		return;
+	s->is_made[k] = true;
+	for (int32_t i = 0; i < q->n_results; i++) {
+		int32_t v = b->result.at[first + i].value;
+
+		if (v >= 0)
+			b->p->value.at[v].again = true;
+	}
+}
+
+static void add_sunk(building *b, const t_trace *f)
+{
+	sinking s = {b, f, map_new(b->p->a),
+		arena_array(b->p->a, bool, f->n_again + 1)};
+
+	for (int32_t k = 0; k < f->n_again; k++)
+		for (int32_t i = 0; i < f->call.at[k]->n_results; i++) {
+			t_value *v = f->call.at[k]->result[i];
+
+			if (v != NULL)
+				map_set(s.maker, &v, sizeof v, k);
+		}
+	for (int32_t k = f->n_again; k < f->call.n; k++)
+		sink(&s, k);
+	for (int32_t k = 0; k < f->n_again; k++) /* results themselves */
+		sink(&s, k);
+}
+
 static void add_trace(building *b, const t_call *c, int32_t number)
 {
 	const t_trace *f = c->trace;
 	int32_t *was = arena_array(b->p->a, int32_t, f->n_in + 1);
 
+	if (t_is_region(f)) {
+		add_region(b, c, number);
+		return;
+	}
 	if (++b->depth > MAX_DEPTH)
 		env_fail(b->t->e, TN_EINVAL, "compile.depth", (loc){0},
 			"more than %d compiled functions call each other",
@@ -192,7 +292,10 @@ static void add_trace(building *b, const t_call *c, int32_t number)
 	for (int32_t i = 0; i < f->n_in; i++)
 		was[i] = f->in[i]->number;
 	add_operands(b, c);
-	add_calls(b, f, 0, f->call.n);
+	if (f->n_again > 0 && b->t->memory_limit >= 0)
+		add_sunk(b, f);
+	else
+		add_calls(b, f, 0, f->call.n);
 	for (int32_t i = 0; i < f->n_out; i++)
 		set(b, number + i, value_of(b, f->out[i]));
 	for (int32_t i = 0; i < f->n_in; i++) /* the caller's whole version */
@@ -330,7 +433,10 @@ static void add_backward(building *b, t_halves *h, const char *const *seed)
 void t_program_halves(tensors *t, arena *a, t_halves *h,
 	const char *const *name, const char *const *seed)
 {
-	building b = {.t = t, .p = ir_program_new(a, t->table)};
+	building b = {.t = t,
+		.p = ir_program_new(a, t->table),
+		.put = h->put,
+		.put_arg = h->put_arg};
 
 	t->made_of.n = 0;
 	h->p = b.p;
@@ -344,6 +450,23 @@ void t_program_halves(tensors *t, arena *a, t_halves *h,
 		add_backward(&b, h, seed);
 	}
 	t->made_of.n = 0;
+}
+
+void t_program_body(tensors *t, ir_program *p, const t_trace *f,
+	const int32_t *in, int32_t *out, t_put_region *put, void *put_arg)
+{
+	building b = {.t = t, .p = p, .put = put, .put_arg = put_arg};
+	int32_t *was = arena_array(p->a, int32_t, f->n_in + 1);
+
+	for (int32_t i = 0; i < f->n_in; i++) {
+		was[i] = f->in[i]->number;
+		is_now(&b, f->in[i], in[i]);
+	}
+	add_calls(&b, f, 0, f->call.n);
+	for (int32_t i = 0; i < f->n_out; i++)
+		out[i] = value_of(&b, f->out[i]);
+	for (int32_t i = 0; i < f->n_in; i++)
+		f->in[i]->number = was[i];
 }
 
 int32_t t_halves_seen(tensors *t, t_halves *h, int32_t value,

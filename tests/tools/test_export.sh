@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # test_export.sh BUILD: tenon export --c: programs, models and a loop as C, compiled
-# by gcc and by clang with all warnings, with sanitizers, on threads, without vectors,
+# by gcc and by clang with all warnings, with sanitizers, on threads, without vectors, for
+# several processors in one file,
 # on other processors where a compiler and an emulator for them are installed; what fails
 # leaves params as they were; weights as array, file and assembly; refusals; two
 # exports are equal. Then a sample of ONNX's node tests, one of 80 parts.
@@ -168,15 +169,150 @@ expect 2 'there are array, file and incbin' "$tenon" export --c x --weights all 
 expect 1 'error[export.options]' "$tenon" export --c x --name 1x $size "$model"
 expect 1 'error[export.device]' env TENON_DEVICE=simt "$tenon" export --c x $size "$model"
 expect 1 'error[export.write]' "$tenon" export --c /dev/null/x $size "$model"
-cat >sort.tn <<'END'
+[ ! -e x ] || fail "a refused export has made its folder"
+
+# ---- rows without equations, on all types; while, if ----
+python3 - <<'END'
+kinds = """f32 f64 f16 bf16 i8 i16 i32 i64 u8 bool u16 u32 u64 f8e4m3fn f8e4m3fnuz
+f8e5m2 f8e5m2fnuz f8e8m0 f4e2m1 i4 u4 i2 u2""".split()
+text = ["  x_%s: %s[300]" % (k, k) for k in kinds]
+text += ["  m_%s: %s[20,3,3]" % (k, k) for k in kinds if k[0] in "bf" and k != "bool"]
+out = []
+for k in kinds:
+    text.append("  s_%s, k_%s = sort(x_%s, axis=0)" % (k, k, k))
+    out += ["s_" + k, "k_" + k]
+    if "  m_%s: %s[20,3,3]" % (k, k) in text:
+        text.append("  d_%s = det(m_%s)" % (k, k))
+        out.append("d_" + k)
+print("program {", *text, "  return " + ", ".join(out), "}", sep="\n",
+      file=open("kinds.tn", "w"))
+END
+cat >rows.tn <<'END'
 program {
-  x: f32[5]
-  y, k = sort(x, axis=0)
+  boxes: f32[2,9,4]
+  scores: f32[2,3,9]
+  iou: f32[]
+  least: f32[]
+  x: f16[4,6]
+  u: i16[9]
+  k, n = non_max_suppression(boxes, scores, iou, least, most=4)
+  f, i, c, m = unique_slices(x, axis=1)
+  a = argsort(x, axis=0)
+  t, p = topk(x, axis=1, count=3)
+  o, r, s, d, e = unique(u)
+  z, q = nonzero(x)
+  b = bit_cast(x, dtype=u16)
+  h = bit_cast(b, dtype=bf16)
+  return k, n, f, i, c, m, a, t, p, o, r, s, d, e, z, q, b, h
+}
+END
+cat >while.tn <<'END'
+program {
+  go: i32[]
+  no: bool[1]
+  n0: i64[]
+  x: f32[8,8]
+  w: f32[8,8]
+  g, n, y = loop(go, n0, x, w, rounds=9223372036854775807, while=0) {
+    carried g0: i32[]
+    carried n0: i64[]
+    carried h: f32[8,8]
+    w: f32[8,8]
+    gi, hi = loop(g0, h, w, rounds=2, while=0) {
+      carried g0: i32[]
+      carried h: f32[8,8]
+      w: f32[8,8]
+      t = matmul(h, w)
+      h1 = tanh(t)
+      z = sub(g0, g0)
+      return z, h1
+    }
+    n1 = add(n0, 1)
+    l = lt(n1, 7)
+    g1 = cast(l, to=i32)
+    return g1, n1, hi
+  }
+  g2, z = loop(no, y, w, rounds=1, while=0) {
+    carried g0: bool[1]
+    carried h: f32[8,8]
+    w: f32[8,8]
+    t = add(h, w)
+    e = not(g0)
+    return e, t
+  }
+  s, k = sort(z, axis=0)
+  return n, y, g2, s, k
+}
+END
+for name in kinds rows while; do
+	export_c $name $name.tn
+	"$tenon" export --c ${name}_c99 --name $name --dialect c99 --small $name.tn ||
+		fail "$name as C99"
+	for cc in gcc clang; do
+		command -v $cc >/dev/null || continue
+		check $name $cc "$san"
+		check ${name}_c99 $cc "$san"
+	done
+done
+for seed in 1 2 3; do # the condition is what is drawn
+	export_c while while.tn --seed $seed
+	check while gcc -O1
+done
+grep -q 'while (i < end' while/while.c || fail "a loop with a test is no while"
+grep -q 'if (\*(const uint8_t' while/while.c || fail "one round or none is no if"
+expect 1 'error[tn.loop]: while=3: the loop carries values 0 to 1' "$tenon" export --c x - <<'END'
+program {
+  a: bool[]
+  b: f32[2]
+  g, y = loop(a, b, rounds=2, while=3) {
+    carried g: bool[]
+    carried y: f32[2]
+    return g, y
+  }
   return y
 }
 END
-expect 1 'error[export.opaque]: the row sort' "$tenon" export --c x sort.tn
-[ ! -e x ] || fail "a refused export has made its folder"
+
+# ---- several processors in one file; indices of 32 bits ----
+isa() { # isa NAME FILE OPTION...
+	local name=$1 file=$2 cc
+	shift 2
+	"$tenon" export --c "$name" --name soft --isa sse,avx2,avx512 "$@" "$file" ||
+		fail "$name is not exported"
+	for cc in gcc clang; do
+		command -v $cc >/dev/null || continue
+		check "$name" $cc -O1
+	done
+}
+isa isa_soft "$root/examples/softmax.tn"
+isa isa_loop loop.tn --threads pthread
+isa isa_step "$root/tests/golden/cli/data/train/small.onnx" --train --batch 4
+# On a processor that has none of them; and the bits are those of --lanes 4 --no-fma.
+if command -v qemu-x86_64 >/dev/null; then
+	make -s -C isa_soft CC=gcc soft_test
+	expect 0 'there is no avx2 here' qemu-x86_64 -cpu Nehalem isa_soft/soft_test
+fi
+expect 1 'error[export.options]: instructions "avx2,sse"' "$tenon" export --c x --isa avx2,sse "$root/examples/softmax.tn"
+expect 1 'error[export.options]: instructions "sse"' "$tenon" export --c x --isa sse "$root/examples/softmax.tn"
+expect 2 'leave --lanes' "$tenon" export --c x --isa sse,avx2 --lanes 4 "$root/examples/softmax.tn"
+for options in "" "--lanes 4 --no-fma" "--dialect c99 --small"; do
+	rm -rf int32
+	# shellcheck disable=SC2086 # options are words
+	"$tenon" export --c int32 --name soft --int-size 32 $options \
+		"$root/examples/softmax.tn" || fail "no indices of 32 bits"
+	check int32 gcc -O1
+	! grep -n 'i64 x[0-9]* = ' int32/soft.c || fail "loops of 64 bits"
+done
+cat >large.tn <<'END'
+program {
+  x: u8[3000000000]
+  y = not_bits(x)
+  return y
+}
+END
+sed -i 's/not_bits/relu/; s/u8/f32/' large.tn
+expect 1 'error[export.indices]: indices of the kernel' "$tenon" export --c x --int-size 32 --test none large.tn
+expect 2 'there are 64 and 32' "$tenon" export --c x --int-size 16 large.tn
 
 # ---- lanes; other processors ----
 small=$root/tests/golden/cli/data/train/small.onnx
@@ -329,7 +465,51 @@ less=$(grep -c '"at":' other_rule/step.json)
 [ "$less" -lt "$kept" ] || fail "$less tensors are kept with some frozen, $kept without"
 expect 2 'belong to --train' "$tenon" export --c x --batch 4 "$small"
 expect 2 '--loss must be' "$tenon" export --c x --train --loss none "$small"
-expect 2 '--train takes --c' "$tenon" export --c x --train sort.tn
+expect 2 '--train takes --c' "$tenon" export -o x.onnx --train "$small"
+expect 1 'error[train.input]' "$tenon" export --c x --train loop.tn
+expect 2 '--memory-limit must be' "$tenon" export --c x --train --memory-limit -1 "$small"
+expect 2 'belong to --train' "$tenon" export --c x --memory-limit 1 "$small"
+# A program in text: its params are trained, from files or from random numbers.
+cat >learn.tn <<'END'
+program {
+  x: f32[8,6]
+  param w1: f32[6,16]
+  param b1: f32[16]
+  param w2: f32[16,4]
+  m = matmul(x, w1)
+  a = add(m, b1)
+  h = tanh(a)
+  y = matmul(h, w2)
+  return y
+}
+END
+python3 -c 'import struct, sys
+head = b"{\x27descr\x27: \x27<f4\x27, \x27fortran_order\x27: False, \x27shape\x27: (16,), }"
+head += b" " * (117 - len(head)) + b"\n"
+sys.stdout.buffer.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) +
+                        head + struct.pack("<16f", *[0.5] * 16))' >b1.npy
+step_c text --input b1=b1.npy learn.tn
+check text gcc -O1
+grep -q 'STEP_STATE_W1(n)' text/step.h || fail "a param is not kept"
+grep -q 'in_w1' text/step.h && fail "a param is an argument"
+expect 1 'error[train.batch]' "$tenon" export --c x --train --batch 3 learn.tn
+# Memory against work: four limits, and the bits of the same step.
+step_c limited --batch 64 --memory-limit 0 --lr 0.02 "$small"
+check limited gcc -O1
+step_c whole --batch 64 --lr 0.02 "$small"
+python3 - <<'END' || fail "sizes for limits of memory"
+import json
+all = [json.load(open(d + "/step.json")) for d in ("limited", "whole")]
+sizes = [{s["memory_limit"]: s for s in j["sizes"]} for j in all]
+assert sizes[0] == sizes[1] and len(sizes[0]) == 4, sizes
+assert all[0]["sizes"][0]["memory_limit"] == 0 and all[1]["sizes"][0]["memory_limit"] == -1
+assert sizes[0][0]["flops"] > sizes[0][-1]["flops"], sizes
+for j, s in zip(all, sizes):
+    assert j["arena_bytes"] == j["sizes"][0]["arena_bytes"]
+END
+bits_of() { sed -n '/^state\[\] = {/,/^};/p' "$1/step_test.c" | grep -o '"[a-z_0-9]*"'; }
+[ -n "$(bits_of whole)" ] && [ "$(bits_of whole)" = "$(bits_of limited)" ] ||
+	fail "another state with a limit of memory"
 expect 1 'error[train.frozen]' "$tenon" export --c x --train --freeze '*' "$small"
 expect 1 'error[optimizer.name]' "$tenon" export --c x --train --optimizer none "$small"
 [ ! -e x ] || fail "a refused step has made its folder"

@@ -97,6 +97,48 @@ static tn_status choose(tn_context *c, void *user, tn_tensor *const *in,
 	return tn_context_status(c);
 }
 
+static tn_status outside(void *user, int32_t n_in, const tn_array *in,
+	int32_t n_out, const tn_array *out)
+{
+	(void)user;
+	(void)n_in;
+	(void)n_out;
+	memcpy(out[0].data, in[0].data, 16);
+	return TN_OK;
+}
+
+static tn_status calls_c(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	const tn_array type = {.dtype = TN_F32, .rank = 1, .shape = {4}};
+
+	tn_host_call(c, outside, NULL, user, 1, in, 1, &type, out);
+	return tn_context_status(c);
+}
+
+static tn_status below(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	(void)user;
+	out[0] = tn_lt(tn_reduce_sum(in[0], NULL, 0, false),
+		tn_scalar(c, TN_F32, 100));
+	return tn_context_status(c);
+}
+
+/* A loop with a test has a gradient. */
+static tn_status learns(tn_context *c, void *user, tn_tensor *const *in,
+	tn_tensor **out)
+{
+	struct world *k = user;
+	tn_tensor *x = tn_mul(k->w, in[0]);
+
+	tn_while(c, below, same, user, 5, 1, &x, &x);
+	out[0] = tn_reduce_sum(x, NULL, 0, false);
+	tn_backward(out[0], NULL);
+	tn_optimizer_step(k->opt);
+	return tn_context_status(c);
+}
+
 static tn_status writes(tn_context *c, void *user, tn_tensor *const *in,
 	tn_tensor **out)
 {
@@ -136,7 +178,8 @@ static void test_refusals(void **state)
 
 	assert_int_equal(tn_function_export_c(NULL, &k->x, k->dir, NULL),
 		TN_EINVAL);
-	refused(k, choose, 1, &k->x, "export.region");
+	refused(k, calls_c, 1, &k->x, "export.region");
+	refused(k, learns, 1, &k->x, "export.region");
 	refused(k, leaves, 1, &k->x, "export.gradient");
 	mine = tn_tensor_new(k->c, TN_F32, 1, n4, ones);
 	views[0] = tn_narrow(mine, 0, 0, 2);
@@ -238,6 +281,48 @@ static void test_state(void **state)
 	tn_function_free(f);
 }
 
+/* A condition is an `if` in C. */
+static void test_condition(void **state)
+{
+	struct world *k = *state;
+	tn_export_options o = TN_EXPORT_INIT;
+	tn_function *f = compiled(k, choose, 1);
+
+	assert_int_equal(tn_function_export_c(f, &k->x, k->dir, &o), TN_OK);
+	assert_non_null(strstr(text_of(k, "net.c"), "if (*(const uint8_t *)"));
+	tn_function_free(f);
+}
+
+/* Options that exclude each other, sizes without files. */
+static void test_options(void **state)
+{
+	struct world *k = *state;
+	tn_export_options o = TN_EXPORT_INIT;
+	tn_export_size size = {0};
+	tn_function *f = compiled(k, step, 1);
+
+	o.size = &size;
+	assert_int_equal(tn_function_export_c(f, &k->x, NULL, &o), TN_OK);
+	assert_true(size.arena_bytes >= size.state_bytes && size.flops > 0);
+	assert_int_equal(size.memory_limit, -1);
+	assert_int_not_equal(access(k->dir, F_OK), 0);
+	o.size = NULL;
+	o.int_size = 16;
+	assert_int_equal(tn_function_export_c(f, &k->x, k->dir, &o), TN_EINVAL);
+	assert_string_equal(tn_context_diag(k->c)->rule, "export.options");
+	o.int_size = 32;
+	o.isas = "avx2,sse";
+	assert_int_equal(tn_function_export_c(f, &k->x, k->dir, &o), TN_EINVAL);
+	o.isas = "sse,avx2";
+	o.small = true;
+	assert_int_equal(tn_function_export_c(f, &k->x, k->dir, &o), TN_EINVAL);
+	assert_string_equal(tn_context_diag(k->c)->rule, "export.options");
+	o.small = false;
+	assert_int_equal(tn_function_export_c(f, &k->x, k->dir, &o), TN_OK);
+	assert_non_null(strstr(text_of(k, "net.h"), "net_set_isa("));
+	tn_function_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +331,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_nothing_changes, begin, end),
 		cmocka_unit_test_setup_teardown(test_state, begin, end),
+		cmocka_unit_test_setup_teardown(test_condition, begin, end),
+		cmocka_unit_test_setup_teardown(test_options, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,11 @@
+/* opaque_sort.h: sort([3, NaN, 1, 3]) = [1, 3, 3, NaN], [2, 0, 3, 1] */
+static size_t room_sort(const row_call *j)
+{
+	return row_lines_room(j);
+}
+
+static void run_sort(const row_call *j)
+{
+	row_sort_lines(j, j->attr[1] != 0, j->in_type[0].shape[j->attr[0]],
+		j->out[0], (int64_t *)j->out[1]);
+}
