@@ -16,8 +16,10 @@ enum { MOST_ARRAY = 1 << 20 };
 /* Operations that the interpreter is asked for. */
 static const double MOST_INTERP = 1e8;
 
-/* Steps of a test of what keeps a state. */
-enum { TEST_STEPS = 3 };
+/* Steps of a test of what keeps a state; and many, if they do not take more
+ * operations than this. */
+enum { TEST_STEPS = 3, MANY_STEPS = 100 };
+static const double MOST_MANY = 1e9;
 
 /* ---- what is asked for ---- */
 
@@ -234,7 +236,8 @@ static void run_kernels(
 		api_exec_run_host(c, x, r->in, NULL, r->out);
 }
 
-static bool is_long(const api_export *k, const plan *p)
+/* Without loops. */
+static double work_of(const plan *p)
 {
 	double sum = 0;
 
@@ -242,6 +245,13 @@ static bool is_long(const api_export *k, const plan *p)
 		sum += p->launch.at[i].code != NULL
 			? (double)p->launch.at[i].code->flops
 			: 0;
+	return sum;
+}
+
+static bool is_long(const api_export *k, const plan *p)
+{
+	double sum = work_of(p);
+
 	return k->o.by == TN_EXPORT_BY_KERNELS ||
 	       (k->o.by == TN_EXPORT_BY_WORK && sum > MOST_INTERP);
 }
@@ -254,12 +264,16 @@ static struct arrays set_bits(api_export *k, export_test *t)
 	struct arrays first = {0};
 
 	for (int32_t v = 0; v < k->n_variants; v++) {
-		struct arrays r = new_arrays(k);
+		struct arrays r = new_arrays(k), many = {0};
 
 		if (!k->c->o.interp)
 			run_kernels(k, &r, t->n_steps, v);
-		b[v] = (struct export_bits){
-			(const void *const *)r.out, r.after};
+		if (t->n_many > 0) {
+			many = new_arrays(k);
+			run_kernels(k, &many, t->n_many, v);
+		}
+		b[v] = (struct export_bits){(const void *const *)r.out,
+			r.after, many.after};
 		if (v == 0)
 			first = r;
 	}
@@ -277,6 +291,8 @@ static export_test *make_test(api_export *k, const plan *p)
 	t->in = k->test;
 	t->by = "interpreter";
 	t->n_steps = has_state(k) ? TEST_STEPS : 1;
+	if (has_state(k) && !c->o.interp && MANY_STEPS * work_of(p) <= MOST_MANY)
+		t->n_many = MANY_STEPS;
 	want = set_bits(k, t);
 	t->fused = c->o.interp ? -1
 		: k->n_variants == 1 && k->variant[0].fused &&

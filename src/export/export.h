@@ -55,7 +55,10 @@ typedef struct export_test {
 	/* the same from compiled kernels, by variant, whose bits are to be met */
 	const struct export_bits {
 		const void *const *out, *const *after;
+		/* with a state: inputs after n_many runs */
+		const void *const *later;
 	} *bits;
+	int32_t n_many; /* 0: there are none */
 	int32_t fused; /* did they fuse a*b + c? -1: there are no such bits */
 } export_test;
 

@@ -140,6 +140,30 @@ void export_state_json(str *out, const export_net *x)
 
 /* ---- NAME_test.c ---- */
 
+/* One hash of the whole state after many steps, by variant. */
+static void put_many(str *out, const export_net *x)
+{
+	const export_test *t = x->test;
+
+	str_printf(out,
+		"\nenum { MANY_STEPS = %d };\n"
+		"/* hashes of the hashes of the library's bits after so many */\n"
+		"static const uint64_t many_bits[N_ISAS] = {",
+		(int)t->n_many);
+	for (int32_t v = 0; v < x->job->n_variants; v++) {
+		uint64_t all = 0;
+
+		for (int32_t i = 0; t->n_many > 0 && i < x->n_state; i++)
+			all = (all ^ export_hash(
+				       t->bits[v].later[x->state[i].input],
+				       x->state[i].bytes)) *
+				UINT64_C(0x100000001b3);
+		str_printf(out, "%s UINT64_C(0x%016" PRIx64 ")",
+			v > 0 ? "," : "", all);
+	}
+	str_add(out, " };\n");
+}
+
 void export_state_test(str *out, const export_net *x)
 {
 	const char *name = x->job->name;
@@ -155,8 +179,11 @@ void export_state_test(str *out, const export_net *x)
 			"{\n	(void)n;\n	return %s_OK;\n}\n"
 			"\n"
 			"static void see_saved(%s_net *n)\n"
+			"{\n	(void)n;\n}\n"
+			"\n"
+			"static void see_many(%s_net *n)\n"
 			"{\n	(void)n;\n}\n",
-			name, export_upper(out->a, name), name);
+			name, export_upper(out->a, name), name, name);
 		return;
 	}
 	str_printf(out,
@@ -182,5 +209,6 @@ void export_state_test(str *out, const export_net *x)
 		str_add(out, " } },\n");
 	}
 	str_add(out, "	{ \"\", 0, 0, { 0 } }\n};\n");
+	put_many(out, x);
 	export_fill(out, x, export_test_state_c);
 }
