@@ -228,6 +228,63 @@ static void put_ended(str *out, const xplan *n, const part *t, const char *pad)
 	str_printf(out, "%s	(void)n;\n", pad);
 }
 
+/* ---- rows without equations ---- */
+
+static void put_type(str *out, const ir_type *t)
+{
+	str_printf(out, "{ %d, %d, {", (int)t->dtype, (int)t->rank);
+	for (int32_t d = 0; d < t->rank; d++)
+		str_printf(out, " %" PRId64 ",", t->shape[d]);
+	str_add(out, t->rank == 0 ? " 0 } },\n" : " } },\n");
+}
+
+static void put_addresses(str *out, const xplan *n, const plan_launch *l,
+	const char *pad, const char *name, int32_t from, int32_t to)
+{
+	str_printf(out, "%s	%s *const %s[] = {", pad,
+		from > 0 ? "const void" : "void", name);
+	for (int32_t k = from; k < to; k++)
+		str_printf(out, " %s,",
+			export_addr(out->a, export_place_of(n, l->tensor[k])));
+	str_add(out, " 0 };\n");
+}
+
+/*
+ *     const void *const in[] = { io[0], };
+ *     void *const out[] = { io[1], a + 64, };
+ *     const row_call j = { type, type + 1, in, out, attr, a + 128 };
+ *
+ *     run_sort(&j);
+ */
+static void put_row(str *out, const xplan *n, int32_t launch, const char *pad)
+{
+	const plan_launch *l = &n->p->launch.at[launch];
+	int32_t n_in = l->eqn->n_opaque_in, n_out = l->eqn->n_out;
+	ir_type *in = arena_array(out->a, ir_type, n_in + 1);
+	ir_type *results = arena_array(out->a, ir_type, n_out + 1);
+
+	export_row_types(n, l, in, results);
+	str_printf(out, "%s	static const row_type type[] = {\n", pad);
+	for (int32_t k = 0; k < n_in + n_out; k++) {
+		str_printf(out, "%s		", pad);
+		put_type(out, k < n_in ? &in[k] : &results[k - n_in]);
+	}
+	str_printf(out, "%s	};\n%s	static const int64_t attr[] = {", pad,
+		pad);
+	for (int32_t k = 0; k < l->eqn->n_opaque_attr; k++)
+		str_printf(out, " %" PRId64 ",", l->eqn->opaque_attr[k]);
+	str_add(out, " 0 };\n");
+	put_addresses(out, n, l, pad, "in", n_out, n_out + n_in);
+	put_addresses(out, n, l, pad, "out", 0, n_out);
+	str_printf(out,
+		"%s	const row_call j = { type, type + %d, in, out, attr, "
+		"a + %zu };\n"
+		"\n"
+		"%s	run_%s(&j);\n",
+		pad, (int)n_in, n->launch[launch].row_room, pad,
+		l->eqn->opaque->name);
+}
+
 /* ---- parts ---- */
 
 static void put_part(str *out, const xplan *n, const part *t, const char *pad,
@@ -244,7 +301,7 @@ static void put_part(str *out, const xplan *n, const part *t, const char *pad,
 		put_ended(out, n, t, pad);
 		break;
 	case PART_ROW:
-		export_row_call(out, n, t->launch, pad);
+		put_row(out, n, t->launch, pad);
 		break;
 	case PART_SAVE:
 	case PART_COPY:

@@ -16,7 +16,7 @@
  *   isa.c      kernels for several processors in one file
  *   state.c    what is kept from step to step
  *   test.c     NAME_test.c       build.c    files for make, CMake, pkg-config
- *   rows.c     rows without equations: their functions, and calls
+ *   rows.c     functions of rows without equations
  *   words.c    types, names, templates
  *   json.c     NAME.json
  */

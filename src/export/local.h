@@ -139,11 +139,12 @@ place export_place_of(const xplan *n, int32_t tensor);
 const char *export_addr(arena *a, place p);
 /* The C of all parts of a variant: functions of loops, then run_part. */
 void export_calls(str *out, const export_net *x, int32_t v);
-/* rows.c: functions of rows without equations, the bytes that one works in, and its
- * call */
+/* rows.c: functions of rows without equations, the types of a call, and the bytes that
+ * it works in */
 void export_rows(str *out, export_net *x);
+void export_row_types(const xplan *n, const plan_launch *l, ir_type *in,
+	ir_type *out);
 size_t export_row_room(arena *a, const xplan *n, const plan_launch *l);
-void export_row_call(str *out, const xplan *n, int32_t launch, const char *pad);
 const char *export_c_type(tn_dtype t);
 const char *export_upper(arena *a, const char *s);
 void export_header(str *out, const export_net *x);

@@ -1,14 +1,7 @@
 /*
- * rows.c: rows without equations, such as sort: the C of their functions, and calls
- * of these.
+ * rows.c: rows without equations, such as sort: the C of their functions.
  *
  *     static void run_sort(const row_call *j) { .. }
- *
- *     const void *const in[] = { io[0], };
- *     void *const out[] = { io[1], a + 64, };
- *     const row_call j = { type, type + 1, in, out, attr, a + 128 };
- *
- *     run_sort(&j);
  *
  * The functions are those of the library (notation/opaque.c). Of what they might
  * call, the text has what they do call.
@@ -191,9 +184,9 @@ void export_rows(str *out, export_net *x)
 	put_called(out, &c);
 }
 
-/* ---- calls ---- */
+/* ---- types ---- */
 
-static void types_of(const xplan *n, const plan_launch *l, ir_type *in,
+void export_row_types(const xplan *n, const plan_launch *l, ir_type *in,
 	ir_type *out)
 {
 	for (int32_t k = 0; k < l->eqn->n_out + l->eqn->n_opaque_in; k++) {
@@ -217,54 +210,6 @@ size_t export_row_room(arena *a, const xplan *n, const plan_launch *l)
 	ir_type *in = arena_array(a, ir_type, l->eqn->n_opaque_in + 1);
 	ir_type *out = arena_array(a, ir_type, l->eqn->n_out + 1);
 
-	types_of(n, l, in, out);
+	export_row_types(n, l, in, out);
 	return row->room(in, out, l->eqn->opaque_attr);
-}
-
-static void put_type(str *out, const ir_type *t)
-{
-	str_printf(out, "{ %d, %d, {", (int)t->dtype, (int)t->rank);
-	for (int32_t d = 0; d < t->rank; d++)
-		str_printf(out, " %" PRId64 ",", t->shape[d]);
-	str_add(out, t->rank == 0 ? " 0 } },\n" : " } },\n");
-}
-
-static void put_addresses(str *out, const xplan *n, const plan_launch *l,
-	const char *pad, const char *name, int32_t from, int32_t to)
-{
-	str_printf(out, "%s	%s *const %s[] = {", pad,
-		from > 0 ? "const void" : "void", name);
-	for (int32_t k = from; k < to; k++)
-		str_printf(out, " %s,",
-			export_addr(out->a, export_place_of(n, l->tensor[k])));
-	str_add(out, " 0 };\n");
-}
-
-void export_row_call(str *out, const xplan *n, int32_t launch, const char *pad)
-{
-	const plan_launch *l = &n->p->launch.at[launch];
-	int32_t n_in = l->eqn->n_opaque_in, n_out = l->eqn->n_out;
-	ir_type *in = arena_array(out->a, ir_type, n_in + 1);
-	ir_type *results = arena_array(out->a, ir_type, n_out + 1);
-
-	types_of(n, l, in, results);
-	str_printf(out, "%s	static const row_type type[] = {\n", pad);
-	for (int32_t k = 0; k < n_in + n_out; k++) {
-		str_printf(out, "%s		", pad);
-		put_type(out, k < n_in ? &in[k] : &results[k - n_in]);
-	}
-	str_printf(out, "%s	};\n%s	static const int64_t attr[] = {", pad,
-		pad);
-	for (int32_t k = 0; k < l->eqn->n_opaque_attr; k++)
-		str_printf(out, " %" PRId64 ",", l->eqn->opaque_attr[k]);
-	str_add(out, " 0 };\n");
-	put_addresses(out, n, l, pad, "in", n_out, n_out + n_in);
-	put_addresses(out, n, l, pad, "out", 0, n_out);
-	str_printf(out,
-		"%s	const row_call j = { type, type + %d, in, out, attr, "
-		"a + %zu };\n"
-		"\n"
-		"%s	run_%s(&j);\n",
-		pad, (int)n_in, n->launch[launch].row_room, pad,
-		l->eqn->opaque->name);
 }
