@@ -7,6 +7,50 @@
 
 /* ---- kernels ---- */
 
+/* Is this function called? Those that only copy constants were run already. */
+static bool is_called(const export_net *x, int32_t v, const char *name, size_t n)
+{
+	for (int32_t i = 0; i < x->plan.n; i++) {
+		const xplan *p = x->plan.at[i];
+
+		for (int32_t j = 0; p->variant == v && j < p->part.n; j++) {
+			const part *t = &p->part.at[j];
+			const char *fn;
+
+			if (t->kind != PART_PHASE)
+				continue;
+			fn = p->p->launch.at[t->launch].code->phase[t->phase].fn;
+			if (strlen(fn) == n && memcmp(fn, name, n) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The text without functions that nothing calls: each ends with a brace alone. */
+static const char *without_unused(
+	const export_net *x, int32_t v, const char *text)
+{
+	static const char begin[] = "KERNEL void ";
+	str out = str_new(x->a);
+
+	for (const char *at = text;;) {
+		const char *next = strstr(at, begin), *end, *name;
+
+		if (next == NULL) {
+			str_add(&out, at);
+			return out.at;
+		}
+		str_addn(&out, at, (size_t)(next - at));
+		end = strstr(next, "\n}\n");
+		end = end != NULL ? end + 3 : next + strlen(next);
+		name = next + sizeof begin - 1;
+		if (is_called(x, v, name, strcspn(name, "(")))
+			str_addn(&out, next, (size_t)(end - next));
+		at = end;
+	}
+}
+
 /* Helpers and kernels of a variant. */
 static const char *code_of(export_net *x, int32_t v)
 {
@@ -22,7 +66,7 @@ static const char *code_of(export_net *x, int32_t v)
 			j < x->plan.at[i]->p->kernel.n; j++)
 			k[n++] = x->plan.at[i]->p->kernel.at[j].code;
 	x->variant[v]->p->target->unit(&text, k, n);
-	return text.at != NULL ? text.at : "";
+	return text.at != NULL ? without_unused(x, v, text.at) : "";
 }
 
 /* All of the text that depends on the plans. */
