@@ -149,6 +149,45 @@ static void end_target(str *out, const export_isa *isa)
 		"#endif\n");
 }
 
+/* "f64" and "f32" as C knows them. */
+static void put_plain(str *out, const char *line, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool first = i == 0 || !is_word(line[i - 1]);
+
+		if (first && i + 3 <= n && !is_word(line[i + 3]) &&
+			(begins(line + i, "f64") || begins(line + i, "f32"))) {
+			str_add(out, line[i + 1] == '6' ? "double" : "float");
+			i += 2;
+		} else {
+			str_addc(out, line[i]);
+		}
+	}
+}
+
+const char *export_isa_split(str *libm, const char *code)
+{
+	str rest = str_new(libm->a);
+
+	for (const char *line = code; *line != '\0';) {
+		const char *end = strchr(line, '\n');
+		size_t n = end != NULL ? (size_t)(end - line) + 1 : strlen(line);
+		const char *text = arena_strndup(libm->a, line, n);
+
+		if (!begins(line, "extern ")) {
+			str_addn(&rest, line, n);
+		} else {
+			str one = str_new(libm->a);
+
+			put_plain(&one, text, n);
+			if (libm->at == NULL || strstr(libm->at, one.at) == NULL)
+				str_add(libm, one.at);
+		}
+		line += n;
+	}
+	return rest.at != NULL ? rest.at : "";
+}
+
 void export_isa_begin(str *out, const export_net *x, int32_t v, const char *code)
 {
 	const export_isa *isa = isa_of(x, v);

@@ -124,6 +124,9 @@ static inline size_t export_up(size_t n)
 /* isa.c: what stands around the code of a variant, whose names end with that of its
  * instructions; which of them the processor has */
 void export_isa_begin(str *out, const export_net *x, int32_t v, const char *code);
+/* Functions of libm are declared once, for all variants: adds them to libm, and returns
+ * the other lines. */
+const char *export_isa_split(str *libm, const char *code);
 void export_isa_end(str *out, const export_net *x, int32_t v, const char *code);
 void export_isa_choice(str *out, const export_net *x);
 void export_isa_sizes(str *out, const export_net *x);

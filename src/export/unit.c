@@ -72,20 +72,26 @@ static const char *code_of(export_net *x, int32_t v)
 /* All of the text that depends on the plans. */
 static void make_code(export_net *x)
 {
-	str text = str_new(x->a);
+	int32_t n = x->job->n_variants;
+	const char **code = arena_array(x->a, const char *, n);
+	str text = str_new(x->a), libm = str_new(x->a);
 
 	export_rows(&text, x);
 	str_add(&text, "\n/* Not an error: a test ended a loop. */\n"
 		       "enum { ENDED = -1 };\n");
-	for (int32_t v = 0; v < x->job->n_variants; v++) {
-		const char *code = code_of(x, v);
-
-		export_isa_begin(&text, x, v, code);
+	for (int32_t v = 0; v < n; v++) {
+		code[v] = code_of(x, v);
+		if (n > 1)
+			code[v] = export_isa_split(&libm, code[v]);
+	}
+	str_add(&text, libm.at != NULL ? libm.at : "");
+	for (int32_t v = 0; v < n; v++) {
+		export_isa_begin(&text, x, v, code[v]);
 		str_add(&text, "\n/* ---- helpers and kernels ---- */\n\n");
-		str_add(&text, code);
+		str_add(&text, code[v]);
 		str_add(&text, "\n/* ---- what is called when ---- */\n");
 		export_calls(&text, x, v);
-		export_isa_end(&text, x, v, code);
+		export_isa_end(&text, x, v, code[v]);
 	}
 	export_isa_choice(&text, x);
 	x->code = text.at;
