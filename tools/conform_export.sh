@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # conform_export.sh [--parts K,N] [BUILD] [DIR]
 # conform_export.sh --net NAME [BUILD]
+# conform_export.sh --models FOLDER [BUILD]
 #
 # ONNX's node tests as exported C:
 # each model is exported with the inputs of its test, compiled as C99 with all
@@ -10,15 +11,21 @@
 # must be those that it names. Of the tests, those whose number is K modulo N.
 # Without DIR: Debian's libonnx-testdata, or the folder that TN_ONNX_TESTS names.
 # --net: one of the nine nets that the ONNX project publishes (light_NAME.onnx) by
-# all compilers, with the bits of compiled kernels, with vectors and as C99;
-# TN_ONNX_NETS names the folder, as for conform_nets.sh.
+# all compilers, with the bits of compiled kernels, with vectors and as C99, as C99 for
+# 32 bits, too, and with sanitizers; TN_ONNX_NETS names the folder, as for
+# conform_nets.sh. --models: the same with all models FOLDER/*.onnx, such as those that
+# bench/peers/zoo.py writes; inputs are taken from NAME.INPUT.npy beside NAME.onnx.
 #   FLAGS    for the compilers, beside those of the Makefile (default -O1)
 #   EXPORT   options of tenon export --c
 # Exit status 0: none failed; 1: some did; 77: there are no tests or no compiler.
 set -u
-part=0 parts=1 net=
+part=0 parts=1 net='' models=''
 if [ "${1:-}" = --net ]; then
 	net=$2
+	shift 2
+fi
+if [ "${1:-}" = --models ]; then
+	models=$(realpath "$2") || exit 77
 	shift 2
 fi
 if [ "${1:-}" = --parts ]; then
@@ -28,7 +35,7 @@ fi
 cd "$(dirname "$0")/.." || exit 1
 build=$(realpath "${1:-build}")
 data=${2:-${TN_ONNX_TESTS:-/usr/share/libonnx-testdata/data/node}}
-[ -n "$net" ] || [ -d "$data" ] || { echo "skipped: $data is not there: install libonnx-testdata"; exit 77; }
+[ -n "$net$models" ] || [ -d "$data" ] || { echo "skipped: $data is not there: install libonnx-testdata"; exit 77; }
 compilers=()
 for cc in gcc clang; do
 	command -v $cc >/dev/null && compilers+=($cc)
@@ -58,13 +65,14 @@ export_as() { # export_as NAME MODEL OPTION...
 	return 1
 }
 
-compile() { # compile NAME COMPILER: and run its test
-	local name=$1 out=$tmp/out
+compile() { # compile NAME COMPILER [FLAGS [ARCH]]: and run its test
+	local name=$1 out=$tmp/out arch=()
+	[ $# -lt 4 ] || arch=(ARCH="$4")
 	make -s -C "$out" clean
-	if ! make -s -C "$out" CC="$2" \
-		CFLAGS="-std=c99 -pedantic -Wall -Wextra -Werror $flags" check \
+	if ! make -s -C "$out" CC="$2" "${arch[@]}" \
+		CFLAGS="-std=c99 -pedantic -Wall -Wextra -Werror ${3:-$flags}" check \
 		>"$tmp/log" 2>&1; then
-		echo "FAILED $name ($2): $(head -n 3 "$tmp/log" | tr '\n' ' ')"
+		echo "FAILED $name ($2 ${3:-}): $(head -n 3 "$tmp/log" | tr '\n' ' ')"
 		failed=$((failed + 1))
 		return
 	fi
@@ -89,18 +97,48 @@ one() { # one DIR COMPILER
 		compile "${dir##*/}" "$2"
 }
 
-whole_net() { # whole_net FILE
-	local cc dialect
+sanitizers="-O1 -fsanitize=address,undefined -fno-sanitize-recover=all"
+# Code for 32 bits, if the compiler and its library can.
+has_32_bits() {
+	echo 'int main(void) { return 0; }' >"$tmp/empty.c"
+	gcc -m32 -msse2 "$tmp/empty.c" -o "$tmp/empty" 2>/dev/null && "$tmp/empty"
+}
+
+all_ways() { # all_ways NAME MODEL OPTION...: every dialect, by every compiler
+	local name=$1 model=$2 cc dialect
+	shift 2
 	for dialect in gnu c99; do
-		export_as "$net" "$1" --test kernels --dialect $dialect || continue
+		export_as "$name" "$model" --test kernels --dialect $dialect "$@" ||
+			continue
 		for cc in "${compilers[@]}"; do
-			compile "$net" "$cc"
+			compile "$name, $dialect" "$cc"
 		done
+		compile "$name, $dialect" "${compilers[0]}" "$sanitizers"
+		[ $dialect = gnu ] || ! has_32_bits ||
+			compile "$name, $dialect" gcc "$flags" \
+				"-m32 -msse2 -mfpmath=sse"
 	done
+}
+
+finish() {
 	echo "$passed passed, $failed failed, $refused refused"
-	[ $((failed + refused)) -eq 0 ]
+	[ $((failed + refused)) -eq 0 ] && [ $passed -gt 0 ]
 	exit
 }
+
+if [ -n "$models" ]; then
+	for model in "$models"/*.onnx; do
+		[ -f "$model" ] || { echo "skipped: no models in $models"; exit 77; }
+		given=()
+		for file in "${model%.onnx}".*.npy; do
+			input=${file#"${model%.onnx}".}
+			[ ! -f "$file" ] || given+=(--input "${input%.npy}=$file")
+		done
+		name=${model##*/}
+		all_ways "${name%.onnx}" "$model" "${given[@]}"
+	done
+	finish
+fi
 
 if [ -n "$net" ]; then
 	dirs=("${TN_ONNX_NETS:-}")
@@ -109,7 +147,7 @@ if [ -n "$net" ]; then
 	esac
 	for dir in "${dirs[@]}"; do
 		[ -z "$dir" ] || [ ! -f "$dir/light_$net.onnx" ] ||
-			whole_net "$dir/light_$net.onnx"
+			{ all_ways "$net" "$dir/light_$net.onnx"; finish; }
 	done
 	echo "skipped: TN_ONNX_NETS names no folder with light_$net.onnx"
 	exit 77

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # test_export.sh BUILD: tenon export --c: programs, models and a loop as C, compiled
 # by gcc and by clang with all warnings, with sanitizers, on threads, without vectors, for
-# several processors in one file,
-# on other processors where a compiler and an emulator for them are installed; what fails
-# leaves params as they were; weights as array, file and assembly; refusals; two
-# exports are equal. Then a sample of ONNX's node tests, one of 80 parts.
+# several processors in one file, and on others where a compiler and an emulator for them
+# are installed; what fails leaves params as they were; weights as array, file and
+# assembly; refusals; two exports are equal. Then a sample of ONNX's node tests, one of 80 parts.
 set -u
 build=$(realpath "$1")
 tenon=$build/tenon
@@ -452,6 +451,14 @@ for dir in learn other_rule plain_net plain_step wide; do
 		"$file" -o stack.o 2>/dev/null
 	awk -v of=$dir '$2 >= 2048 {print "FAILED: " of ": " $0; bad = 1} END {exit bad || NR == 0}' \
 		stack.su || fail "stack of $dir"
+done
+# The arena is the memory of the plan, and the state.
+for dir in learn other_rule plain_net plain_step wide isa_step; do
+	python3 -c 'import json, sys
+j = json.load(open(sys.argv[1]))
+least = j["plan_bytes"] + j["state_bytes"]
+sys.exit(j["arena_bytes"] > 1.02 * least + 256 and "%s: %d bytes for %d" % (
+    sys.argv[1], j["arena_bytes"], least))' $dir/s???.json || fail "memory of $dir"
 done
 # The example.
 expect 0 '' "$tenon" export --c net_step --name net --train --batch 4 --lr 0.02 "$small"
