@@ -120,26 +120,41 @@ static size_t plan_bytes(const plan *p)
 		p->local_bytes;
 }
 
+/* Copies of params, in case that a later part fails. */
+static size_t saved_bytes(const export_net *x, const plan *p)
+{
+	int32_t n;
+	const plan_early *early = plan_early_writes(x->a, p, &n);
+	size_t sum = 0;
+
+	for (int32_t i = 0; i < n; i++)
+		sum += export_up(p->location[early[i].tensor].bytes);
+	return sum;
+}
+
 void export_json(str *out, const export_net *x)
 {
 	export_size s = export_size_of(x);
-	size_t most = 0;
+	size_t most = 0, saved = 0;
 	int32_t n_parts = 0;
 
 	for (int32_t v = 0; v < x->job->n_variants; v++) {
 		if (plan_bytes(x->variant[v]->p) > most)
 			most = plan_bytes(x->variant[v]->p);
+		if (saved_bytes(x, x->variant[v]->p) > saved)
+			saved = saved_bytes(x, x->variant[v]->p);
 		n_parts += x->variant[v]->part.n;
 	}
 	str_printf(out,
 		"{\"name\":\"%s\",\"machine\":\"%s\",\"vector_bytes\":%d,\n"
 		" \"arena_bytes\":%" PRId64 ",\"thread_bytes\":%zu,"
 		"\"weights_bytes\":%zu,\"weights_id\":\"%016" PRIx64 "\",\n"
-		" \"state_bytes\":%zu,\"plan_bytes\":%zu,\"parts\":%d,\"loops\":%d,\n"
+		" \"state_bytes\":%zu,\"plan_bytes\":%zu,\"saved_bytes\":%zu,"
+		"\"parts\":%d,\"loops\":%d,\n"
 		" \"flops\":%" PRId64 ",\"bytes\":%" PRId64 ",\n",
 		x->job->name, export_machines(x), (int)x->job->vector_bytes,
 		s.arena_bytes, export_up(x->local_bytes), x->weights_bytes,
-		x->id, x->state_bytes, most, (int)n_parts,
+		x->id, x->state_bytes, most, saved, (int)n_parts,
 		(int)(x->plan.n - x->job->n_variants), s.flops, s.bytes);
 	str_add(out, " \"libm\":[");
 	for (int32_t i = 0; x->libm[i] != NULL; i++)
