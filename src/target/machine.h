@@ -101,7 +101,7 @@ typedef struct machine_product {
 	int32_t few_vectors;   /* .. vectors of a tile */
 	int32_t near_part;     /* of the first cache: rows read in place */
 	int32_t line, ways;    /* bytes of a line and lines of a set, there */
-	int32_t thin;	       /* lines of so many times the bytes that are read */
+	int32_t thin;	       /* bytes of lines for one byte that is read: too many */
 	int32_t copy_chunks;   /* of a factor that is copied as a whole */
 	int64_t max_whole;     /* bytes of such a factor */
 	int32_t column_chunks; /* pieces of the columns, where there are many */
