@@ -219,16 +219,22 @@ void export_isa_end(str *out, const export_net *x, int32_t v, const char *code)
 
 /* ---- the choice ---- */
 
-static void put_one(str *out, const export_net *x)
+static void put_run_type(str *out)
 {
-	const char *name = x->job->name;
-
-	str_printf(out,
+	str_add(out,
 		"\ntypedef void run_function(const int part, char *const a, "
 		"char *const w,\n"
 		"	void *const *const io, void *const local, const int64_t "
 		"first,\n"
-		"	const int64_t end, int64_t *const err);\n"
+		"	const int64_t end, int64_t *const err);\n");
+}
+
+static void put_one(str *out, const export_net *x)
+{
+	const char *name = x->job->name;
+
+	put_run_type(out);
+	str_printf(out,
 		"\n"
 		"static void choose_isa(%s_net *n)\n"
 		"{\n	(void)n;\n}\n"
@@ -281,12 +287,8 @@ static void put_has(str *out, const export_net *x)
 
 static void put_variants(str *out, const export_net *x)
 {
+	put_run_type(out);
 	str_add(out,
-		"\ntypedef void run_function(const int part, char *const a, "
-		"char *const w,\n"
-		"	void *const *const io, void *const local, const int64_t "
-		"first,\n"
-		"	const int64_t end, int64_t *const err);\n"
 		"\n"
 		"static const struct variant {\n"
 		"	run_function *run;\n"
