@@ -195,10 +195,15 @@ def test_ctrl_c():
         time.sleep(0.05)
         os.kill(pid, signal.SIGINT)
     t = threading.Thread(target=press)
-    with pytest.raises(KeyboardInterrupt):
-        t.start()
-        y.eval()
+    # a shell starts what it runs in the background with this signal ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            t.start()
+            y.eval()
+            t.join()
+            time.sleep(1)
         t.join()
-        time.sleep(1)
-    t.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert np.isfinite(np.asarray(y)).all()
