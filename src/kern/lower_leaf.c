@@ -34,6 +34,7 @@ static void set(lowering *lw, const loop_node *n)
 		struct place_of m;
 
 		if (e->stage) {
+			lw_load_funs(lw, e->at);
 			m = lw_place_tensor(lw, e->e->out[i], e->at, true);
 			v[i] = lw_load(lw, &m, false);
 			continue;
