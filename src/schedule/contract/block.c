@@ -133,12 +133,14 @@ static bool is_read_in_jumps(const contract *c, const contract_product *p)
 }
 
 /*
- * Cuts rows and columns into at least `chunks` chunks so that little is read again:
- * x once for each piece of columns, y is copied once for each piece of rows.
+ * Cuts rows and columns into enough chunks so that little is read again: x once for
+ * each piece of columns, y is copied once for each piece of rows.
  */
-static void block_jumps(contract *c, const contract_product *p, int64_t chunks)
+static void block_jumps(contract *c, const contract_product *p)
 {
 	const machine *m = c->k->machine;
+	int64_t chunks = contract_ceil(
+		m->product.column_chunks, chunks_of(c, loops_around(c)));
 	int64_t panel = (int64_t)p->lanes * p->vectors;
 	int64_t rows = contract_ceil(c->k->var[p->i].extent, p->tile);
 	int64_t columns = contract_ceil(c->k->var[p->j].extent, panel);
@@ -199,10 +201,6 @@ static void block_one(contract *c, const contract_product *p)
 		 tiles < contract_ceil(n, panel * pieces))
 		tiles = contract_ceil(n, panel * pieces);
 	c->block[p->j] = panel * tiles;
-	if (is_read_in_jumps(c, p))
-		block_jumps(c, p,
-			contract_ceil(k->machine->product.column_chunks,
-				chunks_of(c, loops_around(c))));
 	if (k->machine->block.warps > 1 && !p->turned) { /* a tile for each warp */
 		tiles = contract_ceil(m, p->tile);
 		if (tiles > k->machine->block.warps)
@@ -326,6 +324,8 @@ bool contract_choose_blocks(contract *c)
 			contract_sizes(c, p);
 		}
 		block_one(c, p);
+		if (is_read_in_jumps(c, p))
+			block_jumps(c, p);
 	}
 	for (int32_t i = 0; i < c->product.n; i++)
 		contract_sizes(c, &c->product.at[i]);
