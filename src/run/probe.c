@@ -40,11 +40,7 @@ static const char *const base_flags[] = {"-std=gnu11", "-O2", "-fPIC",
 	/* gcc 12 loses the first rows of a copy that it takes out of a nest as
 	 * memcpy (function_prop --seed 1 --first 1450); and what is fused here
 	 * is not to be distributed again */
-	"-fno-tree-loop-distribution", "-fno-tree-loop-distribute-patterns",
-	/* passes that find nothing in texts whose values are numbered and whose
-	 * branches are loops: inner loops are as short without them */
-	"-fno-thread-jumps", "-fno-tree-dominator-opts", "-fno-tree-tail-merge",
-	"-fno-crossjumping", "-fno-code-hoisting"};
+	"-fno-tree-loop-distribution", "-fno-tree-loop-distribute-patterns"};
 #define N_BASE ((int32_t)(sizeof base_flags / sizeof *base_flags))
 
 /* ---- the machine ----------------------------------------------------- */
