@@ -183,9 +183,19 @@ static bool is_guarded(loop_kernel *k, const expr *read, const expr *c)
 	return ix_equal(k->s->x, &k->dom, f, c->form) == IX_EQUAL;
 }
 
+/* Does a form of these values lie in the interval for at most half of them? */
+static bool is_mostly_outside(const expr *c, int64_t min, int64_t max)
+{
+	int64_t lo = c->lo > min ? c->lo : min;
+	int64_t hi = c->hi <= max ? c->hi : max + 1;
+
+	return hi - lo <= (max - min + 1) / 2;
+}
+
 /*
  * Adds guards by which whole tiles are zero: between two long loops, or of one loop
- * that is not summed, such as that of the residues of a strided window.
+ * that is not summed and mostly outside, such as that of the residues of a strided
+ * window.
  */
 static void add_needs(
 	loop_kernel *k, loop_set sums, const expr *c, contract_terms *out)
@@ -214,7 +224,9 @@ static void add_needs(
 	ix_range(&k->dom, c->form, &min, &max);
 	if (ix_has_fun(c->form) || c->form->n != n)
 		return;
-	if (n == 1 ? (loop_form_vars(c->form) & sums) == 0 : n == 2 && n_long == 2)
+	if (n == 1 ? (loop_form_vars(c->form) & sums) == 0 &&
+				is_mostly_outside(c, min, max)
+		   : n == 2 && n_long == 2)
 		out->need[out->n_needs++] = (ix_fact){c->form,
 			min >= c->lo ? INT64_MIN : c->lo,
 			max < c->hi ? INT64_MAX : c->hi};
