@@ -21,7 +21,12 @@ of which the table has the median: so another load of the machine changes both a
     small       code without constants of --dialect c99 --small, -Os, by
                 arm-none-eabi-gcc for a Cortex-M3 if it is there
     stack       the greatest frame of a function of ours (-fstack-usage)
-    export      seconds of tenon export, without a test; the compiler's beside
+    export      seconds of processor time of tenon export, without a test and without
+                compilers that it starts; beside, those of the compiler of the C
+
+With --check, what is beyond a limit is named, and the exit code is 1: RAM is at most
+2 % more than the plan and the state; stack below 2048; small below 60,000; export
+below 2 s; two exports are equal; library at most 1.03.
 
     python3 -m venv ~/peers
     ~/peers/bin/pip install emx-onnx-cgen onnx numpy
@@ -31,6 +36,7 @@ onnx2c is no package of PyPI nor of Debian: a program of that name is used if PA
 one. Exit code 0: all was measured; 1: a model was not; 2: wrong command line.
 """
 import argparse
+import filecmp
 import glob
 import json
 import os
@@ -39,7 +45,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 
 FLAGS = ["-O2", "-march=native", "-std=gnu99", "-w"]
 
@@ -181,12 +186,28 @@ def save(path, nodes, weights, x, y):
 
 # ---- programs ----
 
+def own_seconds(*command):
+    """Runs it; processor time of the process, without its children's."""
+    with subprocess.Popen([str(c) for c in command], text=True,
+                          stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE) as p:
+        os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+        with open("/proc/%d/stat" % p.pid) as f:
+            ticks = f.read().rsplit(")", 1)[1].split()[11:13]
+        err = p.stderr.read()
+    if p.returncode != 0:
+        raise subprocess.CalledProcessError(p.returncode, command, "", err)
+    return sum(int(t) for t in ticks) / os.sysconf("SC_CLK_TCK")
+
+
 def objects(folder, sources, cc, flags):
-    """Compiles; the seconds that it took."""
-    begin = time.time()
+    """Compiles; seconds of processor time of that."""
+    begin = os.times()
     for s in sources:
         sh(cc, *flags, "-fstack-usage", "-c", s, "-o", s + ".o", cwd=folder)
-    return time.time() - begin
+    end = os.times()
+    return (end.children_user + end.children_system -
+            begin.children_user - begin.children_system)
 
 
 def link(folder, name, text, sources, more=()):
@@ -202,11 +223,23 @@ def needed(folder):
     return re.search("^NEEDED = (.*)$", make, re.M).group(1).split()
 
 
+def export(tenon, model, folder):
+    return own_seconds(tenon, "export", "--c", folder, "--name", "net",
+                       "--weights", "file", "--test", "none", model)
+
+
+def same_twice(tenon, model, folder):
+    """Does another export write the same bytes?"""
+    again = os.path.join(folder, "again")
+    export(tenon, model, again)
+    names = sorted(os.listdir(again))
+    same = filecmp.cmpfiles(folder, again, names, shallow=False)[0] == names
+    shutil.rmtree(again)
+    return same and "net.c" in names
+
+
 def ours(tenon, model, folder):
-    begin = time.time()
-    sh(tenon, "export", "--c", folder, "--name", "net", "--weights", "file",
-       "--test", "none", model)
-    took = time.time() - begin
+    took = export(tenon, model, folder)
     about = json.load(open(os.path.join(folder, "net.json")))
     arrays, args = [], []
     for i, x in enumerate(about["inputs"] + about["outputs"]):
@@ -322,7 +355,9 @@ def measure(o, tools, model):
     program, about, took, cc_took = ours(o.tenon, model, folder)
     programs = {"ours": program, "library": library(o.tenon, model, folder)}
     row = {"model": name, "ram": about["arena_bytes"],
-           "plan": about["plan_bytes"],
+           "plan": about["plan_bytes"] + about["state_bytes"] +
+           about["saved_bytes"],
+           "same_twice": same_twice(o.tenon, model, folder),
            "rom": sections(os.path.join(folder, "net.c.o"))[0] +
            about["weights_bytes"],
            "stack": max(frames(os.path.join(folder, "net.c.su"))),
@@ -346,6 +381,23 @@ def measure(o, tools, model):
         if kind in ms:
             row[kind] = ratio(ms[kind], ms["ours"])
     return row
+
+
+# What is measured, and what it must be below, of a row.
+LIMITS = (("ram", lambda row: 1.02 * row["plan"] + 64), ("stack", lambda row: 2048),
+          ("small", lambda row: 60000), ("export_s", lambda row: 2),
+          ("library", lambda row: 1.03))
+
+
+def beyond(row):
+    said = ["%s is %.4g, and at most %.4g is accepted" % (
+        key, row[key], limit(row)) for key, limit in LIMITS
+        if row[key] > limit(row)]
+    if not row["same_twice"]:
+        said.append("two exports differ")
+    for text in said:
+        print("%s: %s" % (row["model"], text), file=sys.stderr)
+    return bool(said)
 
 
 def show(row, tools):
@@ -372,6 +424,10 @@ def main():
     p.add_argument("folder")
     p.add_argument("model", nargs="*")
     p.add_argument("--rounds", type=int, default=7)
+    p.add_argument("--alone", action="store_true",
+                   help="without other generators")
+    p.add_argument("--check", action="store_true",
+                   help="exit code 1 if a limit is not kept")
     p.add_argument("--json", action="store_true",
                    help="one JSON object a line for each model")
     o = p.parse_args()
@@ -387,6 +443,8 @@ def main():
     tools = {"emx": shutil.which("emx-onnx-cgen") or
              (beside if os.path.exists(beside) else None),
              "onnx2c": shutil.which("onnx2c")}
+    if o.alone:
+        tools = {}
     for kind in [k for k in tools if tools[k] is None]:
         print("%s is not there" % kind, file=sys.stderr)
         del tools[kind]
@@ -400,6 +458,7 @@ def main():
             failed = True
             continue
         print(json.dumps(row)) if o.json else show(row, tools)
+        failed = o.check and beyond(row) or failed
     return 1 if failed else 0
 
 

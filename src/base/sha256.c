@@ -24,35 +24,46 @@ static uint32_t turn(uint32_t x, int n)
 	return x >> n | x << (32 - n);
 }
 
-static void mix(uint32_t h[8], const uint8_t *p)
+/* A round; what it does not change is in the next one under another letter. */
+static inline void one(uint32_t a, uint32_t b, uint32_t c, uint32_t *d,
+	uint32_t e, uint32_t f, uint32_t g, uint32_t *h, uint32_t add)
 {
-	uint32_t w[64], v[8];
+	uint32_t t = *h + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) +
+		     ((e & f) ^ (~e & g)) + add;
+
+	*d += t;
+	*h = t + (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) +
+	     ((a & b) ^ (a & c) ^ (b & c));
+}
+
+static void mix(uint32_t s[8], const uint8_t *p)
+{
+	uint32_t a = s[0], b = s[1], c = s[2], d = s[3], e = s[4], f = s[5],
+		 g = s[6], h = s[7], w[64];
 	int i;
 
 	for (i = 0; i < 16; i++)
 		w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 |
 		       (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
 	for (; i < 64; i++) {
-		uint32_t a = w[i - 15], b = w[i - 2];
+		uint32_t x = w[i - 15], y = w[i - 2];
 
 		w[i] = w[i - 16] + w[i - 7] +
-		       (turn(a, 7) ^ turn(a, 18) ^ a >> 3) +
-		       (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+		       (turn(x, 7) ^ turn(x, 18) ^ x >> 3) +
+		       (turn(y, 17) ^ turn(y, 19) ^ y >> 10);
 	}
-	memcpy(v, h, sizeof v);
-	for (i = 0; i < 64; i++) {
-		uint32_t a = v[0], e = v[4], t1, t2;
-
-		t1 = v[7] + (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) +
-		     ((e & v[5]) ^ (~e & v[6])) + K[i] + w[i];
-		t2 = (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) +
-		     ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-		memmove(v + 1, v, 7 * sizeof *v);
-		v[4] += t1;
-		v[0] = t1 + t2;
+	for (i = 0; i < 64; i += 8) {
+		one(a, b, c, &d, e, f, g, &h, K[i] + w[i]);
+		one(h, a, b, &c, d, e, f, &g, K[i + 1] + w[i + 1]);
+		one(g, h, a, &b, c, d, e, &f, K[i + 2] + w[i + 2]);
+		one(f, g, h, &a, b, c, d, &e, K[i + 3] + w[i + 3]);
+		one(e, f, g, &h, a, b, c, &d, K[i + 4] + w[i + 4]);
+		one(d, e, f, &g, h, a, b, &c, K[i + 5] + w[i + 5]);
+		one(c, d, e, &f, g, h, a, &b, K[i + 6] + w[i + 6]);
+		one(b, c, d, &e, f, g, h, &a, K[i + 7] + w[i + 7]);
 	}
-	for (i = 0; i < 8; i++)
-		h[i] += v[i];
+	s[0] += a, s[1] += b, s[2] += c, s[3] += d;
+	s[4] += e, s[5] += f, s[6] += g, s[7] += h;
 }
 
 void sha256_start(sha256 *s)

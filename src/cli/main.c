@@ -3,9 +3,12 @@
  *
  *     tenon run examples/add_reduce.tn        tenon explain --level=c FILE.tn
  */
+#define _POSIX_C_SOURCE 200809L
 #include "cli/cli.h"
 
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static const cli_command *const commands[] = {
 	&cli_train,
@@ -131,10 +134,39 @@ static int no_command(const char *word)
 	return CLI_USAGE;
 }
 
+/*
+ * Models and code are mapped: of what another program cuts off, or the disk cannot
+ * give, the processor tells by a signal.
+ */
+static void lost(int signal)
+{
+	static const char why[] =
+		"tenon: error[file.changed]: a part of a file is not there any "
+		"more: another program made it shorter while it was in use, or "
+		"the disk cannot be read\n";
+
+	(void)signal;
+	if (write(STDERR_FILENO, why, sizeof why - 1) < 0)
+		_exit(CLI_FAILED);
+	_exit(CLI_FAILED);
+}
+
+static void set_signals(void)
+{
+	struct sigaction act = {.sa_handler = lost};
+
+	sigemptyset(&act.sa_mask);
+	sigaction(SIGBUS, &act, NULL);
+	/* a file that reaches its limit must fail the write */
+	act.sa_handler = SIG_IGN;
+	sigaction(SIGXFSZ, &act, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const cli_command *c;
 
+	set_signals();
 	/* write whole lines, because several processes may share it */
 	setvbuf(stderr, NULL, _IOLBF, BUFSIZ);
 	if (argc < 2) {

@@ -690,12 +690,6 @@ static int train(const cli_command *self, int argc, char **argv)
 		sigemptyset(&act.sa_mask);
 		sigaction(SIGINT, &act, NULL);
 		sigaction(SIGTERM, &act, NULL);
-		/*
-		 * a file that reaches its size limit must fail the write, not
-		 * end the process
-		 */
-		act.sa_handler = SIG_IGN;
-		sigaction(SIGXFSZ, &act, NULL);
 		code = begin(&r, given, &paths, from, resume);
 		if (code == CLI_OK)
 			code = go(&r);

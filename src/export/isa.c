@@ -397,18 +397,13 @@ void export_isa_test(str *out, const export_net *x)
 		return;
 	}
 	str_printf(out,
-		"\nstatic void begin(%s_net *n);\n"
-		"static int run(%s_net *n);\n"
-		"static void see_results(const char *how);\n"
-		"static void see_code(int code, int want, const char *what);\n"
-		"\n"
-		"static int chosen(const %s_net *n)\n"
+		"\nstatic int chosen(const %s_net *n)\n"
 		"{\n	return n->isa;\n}\n"
 		"\n"
 		"static void run_isas(%s_net *n)\n"
 		"{\n"
 		"	static const char *const isa[] = {",
-		name, name, name, name);
+		name, name);
 	for (int32_t v = 0; v < x->job->n_variants; v++)
 		str_printf(out, " \"%s\",", isa_of(x, v)->name);
 	str_printf(out,

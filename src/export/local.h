@@ -4,7 +4,7 @@
 
 #include "export/export.h"
 
-enum { EXPORT_ALIGN = 64, EXPORT_HEADER = 64 };
+enum { EXPORT_ALIGN = 64, EXPORT_HEADER = 64, EXPORT_VERSION = 2 };
 
 typedef enum place_kind {
 	AT_NOWHERE, /* no part uses it */

@@ -13,10 +13,9 @@
 #include "export/local.h"
 
 #include "base/sha256.h"
+#include "run/run.h"
 
 #include <inttypes.h>
-
-enum { VERSION = 1 };
 
 typedef void kernel_fn(void *const *p, void *scratch, void *local,
 	int64_t chunk, int64_t *err);
@@ -27,13 +26,13 @@ static void put(uint8_t *to, uint64_t v, int32_t n)
 		to[i] = (uint8_t)(v >> 8 * i);
 }
 
-static uint64_t get(const uint8_t *from)
+/* Written so that compilers make one load of it. */
+static uint64_t get(const uint8_t *b)
 {
-	uint64_t v = 0;
-
-	for (int32_t i = 0; i < 8; i++)
-		v |= (uint64_t)from[i] << 8 * i;
-	return v;
+	return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 |
+		(uint64_t)b[3] << 24 | (uint64_t)b[4] << 32 |
+		(uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 |
+		(uint64_t)b[7] << 56;
 }
 
 /* ---- copies ---- */
@@ -104,32 +103,34 @@ static uint64_t sum_of(const uint8_t *at, size_t n)
 {
 	uint64_t sum = UINT64_C(0xcbf29ce484222325);
 
-	for (size_t i = 0; i < n; i += 8)
+	/* the shift: else high bits of two words could cancel each other */
+	for (size_t i = 0; i < n; i += 8) {
 		sum = (sum ^ get(at + i)) * UINT64_C(0x100000001b3);
+		sum ^= sum >> 32;
+	}
 	return sum;
 }
 
-/* Of the constants, and of the kernels that read them. */
-static uint64_t id_of(const export_net *x)
+/* Of the constants, by their sum, and of the kernels that read them. */
+static uint64_t id_of(const export_net *x, uint64_t sum)
 {
-	uint8_t digest[HASH_BYTES];
+	uint8_t digest[HASH_BYTES], b[8];
 	sha256 h;
 
+	put(b, sum, 8);
 	sha256_start(&h);
 	sha256_add_str(&h, export_machines(x));
 	sha256_add_str(&h, x->code);
-	if (x->weights_bytes > EXPORT_HEADER)
-		sha256_add(&h, x->weights + EXPORT_HEADER,
-			x->weights_bytes - EXPORT_HEADER);
+	sha256_add(&h, b, sizeof b);
 	sha256_end(&h, digest);
 	return get(digest);
 }
 
 void export_pack(export_net *x)
 {
-	uint8_t *room = arena_alloc(x->a, x->weights_bytes + 64, 1);
+	uint64_t sum = 0;
 
-	x->weights = (uint8_t *)(((uintptr_t)room + 63) & ~(uintptr_t)63);
+	x->weights = run_slab(x->a, x->weights_bytes);
 	for (int32_t i = 0; i < x->constant.n; i++) {
 		const constant *c = &x->constant.at[i];
 
@@ -141,16 +142,16 @@ void export_pack(export_net *x)
 		for (int32_t j = 0; j < x->plan.at[i]->p->launch.n; j++)
 			if (x->plan.at[i]->launch[j].packed != 0)
 				pack_launch(x, x->plan.at[i], j);
-	x->id = id_of(x);
+	if (x->weights_bytes > 0)
+		sum = sum_of(x->weights + EXPORT_HEADER,
+			x->weights_bytes - EXPORT_HEADER);
+	x->id = id_of(x, sum);
 	if (x->weights_bytes == 0)
 		return;
 	memcpy(x->weights, "TNEXPORT", 8);
-	put(x->weights + 8, VERSION, 4);
+	put(x->weights + 8, EXPORT_VERSION, 4);
 	put(x->weights + 12, (uint64_t)x->job->vector_bytes, 4);
 	put(x->weights + 16, x->weights_bytes, 8);
 	put(x->weights + 24, x->id, 8);
-	put(x->weights + 32,
-		sum_of(x->weights + EXPORT_HEADER,
-			x->weights_bytes - EXPORT_HEADER),
-		8);
+	put(x->weights + 32, sum, 8);
 }

@@ -210,12 +210,7 @@ static void put_threads(str *out, const export_net *x, const char *upper)
 		return;
 	}
 	str_printf(out,
-		"\nstatic void begin(%s_net *n);\n"
-		"static int run(%s_net *n);\n"
-		"static void see_results(const char *how);\n"
-		"static void see_code(int code, int want, const char *what);\n"
-		"\n"
-		"static void run_threads(%s_net *n)\n"
+		"\nstatic void run_threads(%s_net *n)\n"
 		"{\n"
 		"	%s_pool pool;\n"
 		"	int workers = %s_pool_start(&pool, N_WORKERS);\n"
@@ -235,9 +230,19 @@ static void put_threads(str *out, const export_net *x, const char *upper)
 		"	see_results(\"a run on threads\");\n"
 		"	%s_pool_stop(&pool);\n"
 		"}\n",
-		name, name, name, name, name, name, upper, upper, name, name,
-		name, upper,
+		name, name, name, name, upper, upper, name, name, name, upper,
 		name, name, upper, name, upper, name);
+}
+
+/* What is defined at the end, and called before. */
+static void put_declarations(str *out, const char *name)
+{
+	str_printf(out,
+		"\nstatic void begin(%s_net *n);\n"
+		"static int run(%s_net *n);\n"
+		"static void see_results(const char *how);\n"
+		"static void see_code(int code, int want, const char *what);\n",
+		name, name);
 }
 
 /* Does it call a function of libm that may round in its own way? Square roots are
@@ -308,6 +313,7 @@ void export_test_text(str *out, const export_net *x)
 	put_bits(out, x);
 	str_printf(out, "\n#define ALIGNED%s\n",
 		x->job->plain ? "" : " __attribute__((aligned(64)))");
+	put_declarations(out, name);
 	export_isa_test(out, x);
 	str_add(out, "\n/* ---- inputs, and results ---- */\n\n");
 	put_arrays(out, x);

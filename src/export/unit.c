@@ -97,22 +97,25 @@ static void make_code(export_net *x)
 	x->code = text.at;
 }
 
-/* The functions that the helpers declare: of libm. */
+/* The functions that the helpers declare: of libm. Each is there once. */
 static void find_libm(export_net *x)
 {
+	map *seen = map_new(x->a);
 	VEC(const char *) name = {0};
 
 	for (const char *s = x->code; s != NULL;
 		s = strchr(s, '\n') != NULL ? strchr(s, '\n') + 1 : NULL) {
 		const char *end = strchr(s, '(');
-		const char *begin = end;
+		const char *begin = end, *fn;
 
 		if (strncmp(s, "extern ", 7) != 0 || end == NULL)
 			continue;
 		while (begin > s && begin[-1] != ' ')
 			begin--;
-		*vec_push(x->a, &name) =
-			arena_strndup(x->a, begin, (size_t)(end - begin));
+		fn = arena_strndup(x->a, begin, (size_t)(end - begin));
+		if (map_get_str(seen, fn, 0) == 0)
+			*vec_push(x->a, &name) = fn;
+		map_set_str(seen, fn, 1);
 	}
 	*vec_push(x->a, &name) = NULL;
 	x->libm = name.at;
@@ -147,10 +150,10 @@ static void put_fits(str *out, const export_net *x, const char *upper)
 		"	memcpy(&vector, w + 12, 4);\n"
 		"	memcpy(&bytes, w + 16, 8);\n"
 		"	memcpy(&id, w + 24, 8);\n"
-		"	return version == 1 && vector == %d &&\n"
+		"	return version == %d && vector == %d &&\n"
 		"		bytes == %s_WEIGHTS_BYTES && id == %s_WEIGHTS_ID;\n"
 		"}\n",
-		upper, (int)x->job->vector_bytes, upper, upper);
+		upper, EXPORT_VERSION, (int)x->job->vector_bytes, upper, upper);
 }
 
 static void put_alone(str *out, const export_net *x)

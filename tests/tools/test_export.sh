@@ -168,6 +168,12 @@ expect 2 'there are array, file and incbin' "$tenon" export --c x --weights all 
 expect 1 'error[export.options]' "$tenon" export --c x --name 1x $size "$model"
 expect 1 'error[export.device]' env TENON_DEVICE=simt "$tenon" export --c x $size "$model"
 expect 1 'error[export.write]' "$tenon" export --c /dev/null/x $size "$model"
+# A file that cannot be written whole: the one from before is still there.
+cp other/net.c before
+expect 1 'net.c: error[export.write]: cannot be written: File too large' \
+	bash -c 'ulimit -f 8; exec "$@"' limited \
+	"$tenon" export --c other --name net --test none --weights file $size "$model"
+cmp -s before other/net.c || fail "an export that failed has changed a file"
 [ ! -e x ] || fail "a refused export has made its folder"
 
 # ---- rows without equations, on all types; while, if ----
