@@ -49,6 +49,7 @@ import sys
 FLAGS = ["-O2", "-march=native", "-std=gnu99", "-w"]
 
 MAIN = r"""
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,16 +78,26 @@ int main(int argc, char **argv)
 
 OURS = r"""
 #include "net.h"
-static unsigned char arena[NET_ARENA_BYTES] __attribute__((aligned(64)));
-static unsigned char w[NET_WEIGHTS_BYTES + 1] __attribute__((aligned(64)));
+#include <sys/mman.h>
 static net_net net;
 @ARRAYS@
+/* In large pages, as the library has it. */
+static void *memory(size_t n)
+{
+	size_t huge = (size_t)1 << 21;
+	void *p = aligned_alloc(huge, (n + huge) / huge * huge);
+	if (p == NULL)
+		exit(1);
+	madvise(p, (n + huge) / huge * huge, MADV_HUGEPAGE);
+	return p;
+}
 static void prepare(void)
 {
 	FILE *f = fopen("net.weights", "rb");
+	void *w = f != NULL ? memory(NET_WEIGHTS_BYTES) : NULL;
 	if (f != NULL && fread(w, 1, NET_WEIGHTS_BYTES, f) != NET_WEIGHTS_BYTES)
 		exit(1);
-	if (net_init(&net, arena, sizeof arena, f != NULL ? w : NULL,
+	if (net_init(&net, memory(NET_ARENA_BYTES), NET_ARENA_BYTES, w,
 		NET_WEIGHTS_BYTES) != 0)
 		exit(1);
 }
@@ -108,8 +119,10 @@ static void prepare(void)
 	tn_context *c;
 	tn_onnx *m;
 	o.threads = 1;
-	if (tn_context_new(&c, &o) < 0 || tn_onnx_open(&m, c, MODEL) < 0 ||
-		tn_onnx_build(&p, m) < 0)
+	if (tn_context_new(&c, &o) < 0 || tn_onnx_open(&m, c, MODEL) < 0)
+		exit(1);
+	tn_onnx_fold(m, 2); /* as the command does */
+	if (tn_onnx_build(&p, m) < 0)
 		exit(1);
 	for (int i = 0; i < tn_program_n_inputs(p); i++)
 		in[i] = calloc(tn_program_input(p, i)->n_bytes + 64, 1);
