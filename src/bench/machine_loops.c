@@ -12,10 +12,11 @@ enum { NEAR = BENCH_NEAR, OPS = BENCH_OPS };
 
 /* Nothing is moved across it, and no loop with it in lanes. */
 #define STOP() __asm__ __volatile__("" ::: "memory")
+/* Vectors are copied: with less alignment their type would not be in registers. */
 #define USE(o, a) memcpy((o), &(a), sizeof(a))
 
 #define LOOPS(S, TARGET, BYTES)                                                \
-	typedef float vec_##S __attribute__((vector_size(BYTES), aligned(4))); \
+	typedef float vec_##S __attribute__((vector_size(BYTES)));             \
 	enum { LANES_##S = BYTES / 4 };                                        \
 	TARGET static vec_##S get_##S(const float *x)                          \
 	{                                                                      \
