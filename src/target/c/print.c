@@ -72,13 +72,22 @@ void c_checked(printer *p, kern_val id, const char *failed)
 	c_line(p, "}");
 }
 
+/* Opens a loop over the lanes of a vector, without its variable: where a variable
+ * numbers them, the vector is in memory, and each vector that is read behind stores
+ * of its lanes waits for them. */
+static void for_lanes(printer *p, int32_t n)
+{
+	c_line(p, "#pragma GCC unroll %d", n);
+	c_line(p, "for (int l = 0; l < %d; l++)", n);
+}
+
 /* The integers of a form, one for each lane after the first. */
 static void by_lane(printer *p, kern_val id)
 {
 	const kern_value *v = kern_at(p->k, id);
 
 	c_line(p, "%s %s = { 0 };", c_type(p, v->type), c_name(p, id));
-	c_line(p, "for (int l = 0; l < %d; l++)", v->type.lanes);
+	for_lanes(p, v->type.lanes);
 	c_line(p, "	%s[l] = (%s)(%s);", c_name(p, id),
 		c_stored_type(p, v->type.dt), c_value(p, id));
 }
@@ -105,7 +114,7 @@ static void load_far(printer *p, kern_val id)
 	bool by_lane = mask != NULL && kern_at(p->k, at->mask)->type.lanes > 1;
 
 	c_line(p, "%s %s = { 0 };", c_type(p, v->type), c_name(p, id));
-	c_line(p, "for (int l = 0; l < %d; l++)", n);
+	for_lanes(p, n);
 	if (mask != NULL)
 		c_line(p, "	if (%s%s)", mask, by_lane ? "[l]" : "");
 	c_line(p, "%s	%s[l] = %s;", mask != NULL ? "	" : "", c_name(p, id),
@@ -183,8 +192,7 @@ static void store(printer *p, const kern_stmt *s)
 	if (t.lanes == 1) {
 		c_line(p, "%s = %s;", e, x);
 	} else if (is_far(&s->at, t)) {
-		c_line(p, "for (int l = 0; l < %d; l++)",
-			s->at.part > 0 ? s->at.part : t.lanes);
+		for_lanes(p, s->at.part > 0 ? s->at.part : t.lanes);
 		c_line(p, "	%s = (%s)[l];", far_element(p, &s->at), x);
 	} else if (s->at.part > 0) {
 		c_line(p, "%s(&%s, %s, %d);",
@@ -536,11 +544,53 @@ static void nothing_before(printer *p, const kern_stmt *s)
 	(void)p, (void)s;
 }
 
-#define ON_A_CPU(language)             \
+/* Of a few statements: of a longer body the text would be too long. */
+enum { FEW_STATEMENTS = 4 };
+
+static bool is_variable(const kern_form *f, kern_val v)
+{
+	return f->n == 1 && f->c0 == 0 && f->t[0].coef == 1 && f->t[0].v == v;
+}
+
+/* Is it v that numbers lanes in the block? *n: its statements, or too many. */
+static bool numbers_lanes(
+	const printer *p, const kern_block *b, kern_val v, int32_t *n)
+{
+	bool found = false;
+
+	for (int32_t i = 0; i < b->list.n; i++) {
+		const kern_stmt *s = b->list.at[i];
+		kern_val x = s->kind == KERN_LET ? s->v : s->x;
+
+		*n += s->kind == KERN_FOR ? FEW_STATEMENTS + 1 : 1;
+		if (s->kind == KERN_SET_LANE)
+			found |= is_variable(s->lo, v);
+		if (x != 0 && kern_at(p->k, x)->op == KERN_LANE)
+			found |= is_variable(kern_at(p->k, x)->form[0], v);
+		if (s->kind == KERN_IF)
+			found |= numbers_lanes(p, &s->body, v, n) |
+				 numbers_lanes(p, &s->other, v, n);
+	}
+	return found;
+}
+
+/* As for_lanes. */
+static void before(printer *p, const kern_stmt *s)
+{
+	int32_t n = 0;
+
+	if (s->kind == KERN_FOR && s->lo->n == 0 && s->hi->n == 0 &&
+		s->step == 1 && s->hi->c0 - s->lo->c0 <= KERN_MAX_LANES &&
+		numbers_lanes(p, &s->body, s->v, &n) && n <= FEW_STATEMENTS)
+		c_line(p, "#pragma GCC unroll %" PRId64,
+			s->hi->c0 - s->lo->c0);
+}
+
+#define ON_A_CPU(language, first)      \
 	{.words = (language),          \
 		.value = c_value,      \
 		.let = let_in_lines,   \
-		.before = nothing_before, \
+		.before = (first),     \
 		.store = store,        \
 		.set_lane = set_lane,  \
 		.array = array,        \
@@ -553,7 +603,8 @@ static void nothing_before(printer *p, const kern_stmt *s)
 		.open = pointers,      \
 		.close = nothing,      \
 		.head = head}
-static const dialect gnu = ON_A_CPU(C_GNU), plain = ON_A_CPU(C_PLAIN);
+static const dialect gnu = ON_A_CPU(C_GNU, before),
+		     plain = ON_A_CPU(C_PLAIN, nothing_before);
 #undef ON_A_CPU
 
 static const char *phase(printer *p, const kern_phase *ph)
