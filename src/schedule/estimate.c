@@ -586,6 +586,7 @@ static void walk_block(estimate *w, const loop_node *n)
 static void walk_span(estimate *w, const loop_node *n)
 {
 	struct estimate_range was = w->range[n->var], now = was;
+	struct estimate_range reach = w->reach[n->var];
 	double share = w->share;
 	int64_t extent = w->k->var[n->var].extent;
 
@@ -596,9 +597,11 @@ static void walk_span(estimate *w, const loop_node *n)
 		w->share *= (double)(n->hi - n->lo) / (double)extent;
 	}
 	w->range[n->var] = now;
+	w->reach[n->var] = (struct estimate_range){n->lo, n->hi};
 	if (now.hi > now.lo)
 		walk_children(w, n);
 	w->range[n->var] = was;
+	w->reach[n->var] = reach;
 	w->share = share;
 }
 
@@ -659,6 +662,7 @@ void loop_estimate_of(loop_kernel *k, loop_estimate *out)
 		.n_phases = k->n_phases,
 		.in_rounds = k->s->in_rounds};
 	w.range = arena_array(a, struct estimate_range, k->n_vars + 1);
+	w.reach = arena_array(a, struct estimate_range, k->n_vars + 1);
 	loop_link(k);
 	w.ready = arena_array(a, double, k->n_eqns + 1);
 	w.made = arena_array(a, int64_t, k->n_eqns + 1);
@@ -673,7 +677,7 @@ void loop_estimate_of(loop_kernel *k, loop_estimate *out)
 		w.out->chunks = (double)ph->n_chunks * w.warps;
 		w.share = estimate_keeps(k, ph) ? 0 : 1;
 		for (int32_t v = 0; v < k->n_vars; v++)
-			w.range[v] = (struct estimate_range){
+			w.range[v] = w.reach[v] = (struct estimate_range){
 				0, k->var[v].extent};
 		for (int32_t i = 0; i < ph->n_roots && w.share > 0; i++)
 			walk(&w, ph->root[i]);

@@ -1,6 +1,7 @@
 /*
  * estimate_guard.c: the part of the iterations around a node that its guards let
- * pass, by the intervals of the variables.
+ * pass, by the intervals of the variables: over all blocks, because one block says
+ * little. Of i < 1024 in blocks of 32, the first has 3 % of the j <= i, all have half.
  */
 #include "schedule/estimate_local.h"
 
@@ -16,8 +17,8 @@ static bool bounds_of(
 		if (t->kind != IX_DIGIT)
 			return false;
 		if (t->lo == 1 && t->hi >= w->k->var[t->axis].extent) {
-			lo = w->range[t->axis].lo;
-			hi = w->range[t->axis].hi - 1;
+			lo = w->reach[t->axis].lo;
+			hi = w->reach[t->axis].hi - 1;
 		} else {
 			lo = 0;
 			hi = t->hi / t->lo - 1;

@@ -13,7 +13,8 @@ typedef struct estimate {
 	loop_phase_cost *out;
 	struct estimate_range {
 		int64_t lo, hi;
-	} * range; /* by variable: the interval that the loops inside walk */
+	} * range; /* by variable: the interval that the loops inside walk .. */
+	struct estimate_range *reach; /* .. in all blocks together */
 	struct estimate_loop {
 		int32_t var;
 		double trips;

@@ -16,7 +16,13 @@
  */
 #include "schedule/estimate_local.h"
 
-enum { N_BEYOND = MACHINE_MAIN };
+enum { N_BEYOND = MACHINE_MAIN, MAX_WALKS = 8 };
+
+/* Steps of so many bytes, between elements that one run accesses. */
+typedef struct walk_bytes {
+	int64_t bytes;
+	double steps;
+} walk_bytes;
 
 typedef struct touch {
 	int32_t tensor;
@@ -29,6 +35,8 @@ typedef struct touch {
 	bool crowded; /* lines written do not all stay in their sets of L1 */
 	double lost; /* stores to lines that are gone from L1 for that reason */
 	double beyond[N_BEYOND]; /* bytes from beyond the level */
+	walk_bytes walk[MAX_WALKS]; /* of loops inside, windows as one */
+	int32_t n_walks;
 } touch;
 
 typedef VEC(touch) touches;
@@ -46,8 +54,9 @@ typedef struct gather {
 	bool copies; /* estimate_copies */
 } gather;
 
-static void add_touch(
-	gather *g, int32_t tensor, const ix_form *at, bool written)
+/* done: a complete sum, which goes from its accumulator into memory */
+static void add_touch(gather *g, int32_t tensor, const ix_form *at,
+	bool written, bool done)
 {
 	loop_kernel *k = g->w->k;
 	int32_t eqn, comp;
@@ -59,7 +68,9 @@ static void add_touch(
 		.size = size,
 		.most = size * (double)k->s->tensor.at[tensor].numel};
 
-	if ((written || !g->copies) && loop_maker(k, tensor, &eqn, &comp) &&
+	done = done && loop_param(k, tensor) >= 0;
+	if (!done && (written || !g->copies) &&
+		loop_maker(k, tensor, &eqn, &comp) &&
 		k->buf_of[eqn][comp] >= 0) {
 		t.b = &k->buf[k->buf_of[eqn][comp]];
 		if (t.b->where == LOOP_REGISTER || t.b->where == LOOP_HELD)
@@ -80,7 +91,7 @@ static void add_touch(
 static void on_read(void *arg, const expr *e)
 {
 	if (e->kind == EX_READ)
-		add_touch(arg, e->tensor, e->form, false);
+		add_touch(arg, e->tensor, e->form, false, false);
 }
 
 static void leaf(estimate *w, const loop_node *n, touches *out)
@@ -96,10 +107,11 @@ static void leaf(estimate *w, const loop_node *n, touches *out)
 			loop_walk(w->a, e->body[i], on_read, &g);
 		}
 		if (e->e->monoid == IR_SET || n->kind == LOOP_TILE ||
-			n->kind == LOOP_DONE || e->push ||
-			w->k->buf_of[n->eqn][i] >= 0 ||
+			e->push || w->k->buf_of[n->eqn][i] >= 0 ||
 			(e->reduced != 0 && n->kind == LOOP_STMT))
-			add_touch(&g, e->e->out[i], e->at, true);
+			add_touch(&g, e->e->out[i], e->at, true, false);
+		if (n->kind == LOOP_DONE)
+			add_touch(&g, e->e->out[i], e->start_at, true, true);
 	}
 }
 
@@ -146,6 +158,30 @@ static bool is_crowded(const machine *m, double lines, int64_t apart)
 	return lines > (double)(period / (step > line ? step : line) * ways);
 }
 
+/*
+ * The part of the elements of an iteration that the one before did not access. A
+ * sliding window moves by fewer elements than it has:
+ *
+ *   for i { for k < 3 { x[64 i + 64 k + j] } }      a third
+ *
+ * Both loops together are then one walk, of a longer window.
+ */
+static double new_part(touch *t, int64_t bytes, double trips)
+{
+	for (int32_t i = 0; i < t->n_walks; i++) {
+		walk_bytes *l = &t->walk[i];
+		double moves = (double)(bytes / l->bytes), was = l->steps;
+
+		if (bytes % l->bytes != 0 || moves > was)
+			continue;
+		l->steps += (trips - 1) * moves;
+		return moves / was;
+	}
+	if (t->n_walks < MAX_WALKS && trips > 1)
+		t->walk[t->n_walks++] = (walk_bytes){bytes, trips};
+	return 1;
+}
+
 /* The accesses of t iterations over var, in steps of `size`; `in`: those of one. */
 static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 	double size, touches *in)
@@ -158,7 +194,10 @@ static void repeat(estimate *w, const loop_node *n, int32_t var, double trips,
 		touch *t = &in->at[i];
 		int64_t bytes = bytes_of_step(w, n, var, size, t);
 		double step = bytes < 0 ? 1 : least(1, (double)bytes / line);
-		double more = step > 0 ? trips * step : 1;
+		double part = bytes > 0 ? new_part(t, bytes, trips) : 1;
+		double more = step >= 1	 ? 1 + (trips - 1) * part
+			      : step > 0 ? trips * step
+					 : 1;
 
 		if (more < 1)
 			more = 1;
@@ -308,7 +347,7 @@ static void inner_loops(estimate *w, const loop_node *n, touches *t)
 
 static touches below(estimate *w, const loop_node *n)
 {
-	struct estimate_range was;
+	struct estimate_range was, reach;
 	touches t = {0};
 	double elems;
 
@@ -319,14 +358,18 @@ static touches below(estimate *w, const loop_node *n)
 		return t;
 	}
 	was = w->range[n->var];
+	reach = w->reach[n->var];
 	elems = (double)(was.hi - was.lo);
 	if (n->kind == LOOP_BLOCK && n->size < was.hi - was.lo)
 		w->range[n->var].hi = was.lo + n->size;
 	else if (n->kind == LOOP_SPAN && was.lo == 0 &&
 		 was.hi == w->k->var[n->var].extent)
 		w->range[n->var] = (struct estimate_range){n->lo, n->hi};
+	if (n->kind == LOOP_SPAN)
+		w->reach[n->var] = (struct estimate_range){n->lo, n->hi};
 	t = children(w, n);
 	w->range[n->var] = was;
+	w->reach[n->var] = reach;
 	if (n->kind == LOOP_FOR)
 		repeat(w, n, n->var, elems * estimate_needed(w, n), 1, &t);
 	else if (n->kind == LOOP_BLOCK)

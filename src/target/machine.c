@@ -19,6 +19,7 @@
 #include <string.h>
 
 #define HERTZ 3.5e9
+#define AVX2_HERTZ 3.0e9 /* a server with Zen 3, 512 KB of L2 for each core */
 
 #define MEMORIES                                    \
 	{                                           \
@@ -76,8 +77,8 @@
 		.batch_volume = 1 << 18, .wait_part = 4, .both_ways = 4        \
 	}
 
-#define C_FAMILY                                                              \
-	.priced_as = "c/avx512", .hertz = HERTZ, .memory = MEMORIES,          \
+#define C_FAMILY(hz)                                                          \
+	.priced_as = "c/avx512", .hertz = (hz), .memory = MEMORIES,           \
 	.launch_s = 2e-6, .round_s = 0.2e-6, .phase_s = 0.6e-6,               \
 	.chunk_s = 0.1e-6, .threads = 8,                                      \
 	.stays_bytes = 4 << 20, .round_bytes = 2 << 20,                       \
@@ -142,7 +143,7 @@
 		.fma = 0.52, .dot = 0.52, .tile_load = 0.5, .tile_start = 4,  \
 		.turned = 0.5, .crowded = 7, .loop = 1, .chain = 4,           \
 		.window = 90, .beside = 0.3},                                 \
-	C_FAMILY
+	C_FAMILY(HERTZ)
 #define PLAIN                                                                 \
 	.vector_bytes = 8, .vector_registers = 16,                            \
 	.cycles = {.vector_op = 0.8, .scalar_op = 0.8, .scalar_guard = 2,     \
@@ -150,7 +151,7 @@
 		.fma = 1, .dot = 1, .tile_load = 0.5, .tile_start = 4,        \
 		.turned = 1, .crowded = 7, .loop = 1, .chain = 4,             \
 		.window = 90, .beside = 0.3},                                 \
-	C_FAMILY
+	C_FAMILY(HERTZ)
 #define INT_DOTS {TN_U8, TN_I8, 4}, {TN_I16, TN_I16, 2}
 
 static const machine machines[] = {
@@ -187,7 +188,7 @@ static const machine machines[] = {
 			.chain = 4,
 			.window = 90,
 			.beside = 0.3},
-		C_FAMILY,
+		C_FAMILY(AVX2_HERTZ),
 	},
 	{
 		.name = "c/neon",
@@ -208,7 +209,7 @@ static const machine machines[] = {
 			.chain = 4,
 			.window = 90,
 			.beside = 0.3},
-		C_FAMILY,
+		C_FAMILY(HERTZ),
 	},
 	{
 		.name = "c/sse",
@@ -229,7 +230,7 @@ static const machine machines[] = {
 			.chain = 4,
 			.window = 90,
 			.beside = 0.3},
-		C_FAMILY,
+		C_FAMILY(HERTZ),
 	},
 	{
 		.name = "c/plain",

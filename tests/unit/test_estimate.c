@@ -224,6 +224,47 @@ static void guards(arena *a, void *arg)
 	assert_true(p->load[MACHINE_SCALAR] == 0);
 }
 
+/* Three rows of a sliding window, of which two were read for the row before: all of
+ * 64 MB come from memory once. */
+static void windows(arena *a, void *arg)
+{
+	static const char text[] =
+		"system {\n x: f32[4096,4096] input 0\n o: f32[4096,4096]\n"
+		" a o#0: o[r:4096, i:4096] += "
+		"sel(inside(r + j - 1, 0, 4096) and inside(i + k - 1, 0, 4096), "
+		"x[4096*r + 4096*j + i + k - 4097], 0) for j:3, k:3\n"
+		" return o\n}\n";
+	loop_estimate e = estimate_of(a, machine_find("c/avx512"), text);
+
+	(void)arg;
+	is_near(e.phase[0].bytes[MACHINE_MAIN], 2 * 4 * 4096.0 * 4096, 0.05);
+}
+
+/* A product whose terms k <= i are needed takes half as long as one of all terms. In
+ * the first block of rows it would be a small part. */
+static void triangles(arena *a, void *arg)
+{
+	static const char format[] =
+		"system {\n x: f32[1024,1024] input 0\n"
+		" y: f32[1024,64] input 1\n o: f32[1024,64]\n"
+		" a o#0: o[i:1024, j:64] += %s for k:1024\n return o\n}\n";
+	static const char *const terms[] = {
+		"x[1024*i + k] * y[64*k + j]",
+		"sel(inside(k - i, -1023, 1), x[1024*i + k] * y[64*k + j], 0)"};
+	double cycles[2];
+
+	(void)arg;
+	for (int i = 0; i < 2; i++) {
+		char text[512];
+
+		snprintf(text, sizeof text, format, terms[i]);
+		cycles[i] = estimate_of(a, machine_find("c/avx512"), text)
+				    .phase[0]
+				    .tile_cycles;
+	}
+	is_near(cycles[1], cycles[0] / 2, 0.3);
+}
+
 /*
  * Columns are stored along rows that are 1 KB apart: the lines of 64 of them
  * share 4 sets of the first cache, and all are gone before the next column.
@@ -385,6 +426,7 @@ static void test_kernels(void **state)
 		{"scalar", scalar}, {"product", product},
 		{"stores of tiles", stores_of_tiles},
 		{"kinds", kinds}, {"guards", guards},
+		{"windows", windows}, {"triangles", triangles},
 		{"crowded", crowded}, {"short_rows", short_rows},
 		{"small_chunks", small_chunks}};
 
