@@ -13,7 +13,9 @@
  *   welford   mean: (n + 4) u max |x|; m2: Chan, Golub, LeVeque 1983: by
  *             2 sqrt(n m2) times the error of the means, and n u m2
  *   others    the combination itself, evaluated on values with bounds: maxima
- *             and the like round nothing; the rescaling ones cost units each
+ *             and the like round nothing; the rescaling ones cost units each,
+ *             and have no bound where a factor that another order or a longer
+ *             type keeps is lost as 0, and something infinite times it
  */
 #include "prop.h"
 
@@ -29,6 +31,7 @@ typedef struct tally {
 	double big, small; /* product: of all |x| > 1, of all |x| < 1 */
 	int32_t lowest;	/* least exponent of a lowest set bit */
 	int32_t bits;	/* of the odd parts, added up */
+	double low_key, high_key; /* rescaling: the finite keys seen */
 	bool infinite;	/* a term is */
 	bool wild;
 } tally;
@@ -112,9 +115,21 @@ static shadow combine_eval(env *e, const expr *x, const shadow *param)
 	env_bug(e, "shadow.combine", "a combination reads a tensor");
 }
 
+/* Is exp of the least key less the greatest one 0, or a subnormal number? */
+static bool loses_factor(const reduction *r, tally *t, const shadow *key)
+{
+	if (isfinite(key->v.f)) {
+		t->low_key = fmin(t->low_key, key->v.f - key->e);
+		t->high_key = fmax(t->high_key, key->v.f + key->e);
+	}
+	return t->high_key - t->low_key >
+	       (dtype_acc(r->out[0]) == TN_F64 ? 708 : 87);
+}
+
 static void combine(walk *w, reduction *r, tally *t, const shadow *y)
 {
 	shadow param[2 * IR_MAX_COMP] = {{{0}, 0}}, sum[IR_MAX_COMP];
+	bool loses = r->m->rescalable && loses_factor(r, t, &y[0]);
 
 	for (int32_t k = 0; k < r->n; k++) {
 		param[k] = t->x[k];
@@ -129,6 +144,8 @@ static void combine(walk *w, reduction *r, tally *t, const shadow *y)
 			t->x[k].e += 16 * roundoff(r->out[k]) *
 					fabs(sum[k].v.f) +
 				0x1p-148 * (1 + fabs(y[k].v.f));
+		else if (loses && k > 0)
+			t->x[k].e = INFINITY;
 	}
 }
 
@@ -312,6 +329,8 @@ static void begin(walk *w, reduction *r)
 		tally *t = &r->at[i];
 
 		t->lowest = 2000;
+		t->low_key = INFINITY;
+		t->high_key = -INFINITY;
 		t->big = t->small = t->size = 1;
 		if (q->monoid == IR_SUM)
 			t->size = 0;
