@@ -13,14 +13,6 @@
  */
 #include "target/c/math.h"
 
-struct c_math {
-	arena *a;
-	c_language language;
-	bool used[C_N_WORDS];
-	str text;
-	map *done; /* names of types and functions that are in the text */
-};
-
 /* ---- lanes ----------------------------------------------------------- */
 
 typedef enum elem {
@@ -33,8 +25,18 @@ typedef enum elem {
 	E_U8,
 	E_U16,
 	E_U32,
-	E_U64
+	E_U64,
+	E_N
 } elem;
+
+struct c_math {
+	arena *a;
+	c_language language;
+	bool used[C_N_WORDS];
+	str text;
+	const char *name[E_N][7]; /* of the log2 of lanes; NULL: not asked yet */
+	map *done; /* names of types and functions that are in the text */
+};
 
 static const struct {
 	const char *name;
@@ -68,15 +70,20 @@ static elem elem_of(tn_dtype t)
 }
 
 /* "f32x16", or "f32" for one lane */
-static const char *lanes_name(arena *a, elem e, int32_t lanes)
+static const char *lanes_name(c_math *m, elem e, int32_t lanes)
 {
-	return lanes == 1 ? elems[e].name
-			  : arena_printf(a, "%sx%d", elems[e].name, lanes);
+	const char **name = &m->name[e][__builtin_ctz((unsigned)lanes)];
+
+	if (*name == NULL)
+		*name = lanes == 1 ? elems[e].name
+				   : arena_printf(m->a, "%sx%d",
+					     elems[e].name, lanes);
+	return *name;
 }
 
 static const char *need_type(c_math *m, elem e, int32_t lanes)
 {
-	const char *name = lanes_name(m->a, e, lanes);
+	const char *name = lanes_name(m, e, lanes);
 
 	if (map_get_str(m->done, name, 0))
 		return name;
@@ -222,7 +229,11 @@ static const char *need(
 
 	if (!t || !text_of(t, lanes))
 		return NULL;
-	full = arena_printf(m->a, "%s_%s", t->name, lanes_name(m->a, e, lanes));
+	out = str_new(m->a);
+	str_add(&out, t->name);
+	str_addc(&out, '_');
+	str_add(&out, lanes_name(m, e, lanes));
+	full = out.at;
 	if (map_get_str(m->done, full, 0))
 		return full;
 	map_set_str(m->done, full, 1);

@@ -123,6 +123,8 @@ const char *c_use(printer *p, const char *helper, tn_dtype t, int32_t lanes);
 const char *c_int_helper(printer *p, const char *name);
 const char *c_turn(printer *p, tn_dtype t, int32_t lanes);
 void c_need(printer *p, struct need n);
+/* Is this the first time that `known` is asked for it? */
+bool c_first(arena *a, map *known, const struct need *n);
 
 /* dot.c: prints the helper that a need of these kinds asks for */
 void c_dot_text(str *out, c_math *m, const struct need *d);

@@ -131,19 +131,6 @@ struct unit {
 	map *done;
 };
 
-/* Is this the first time? */
-static bool first(struct unit *u, const struct need *d)
-{
-	const char *key = arena_printf(u->more.a, "%d %d %d %d %d %s",
-		(int)d->kind, (int)d->t, (int)d->of, d->lanes, d->other,
-		d->name == NULL ? "" : d->name);
-
-	if (map_get_str(u->done, key, 0) != 0)
-		return false;
-	map_set_str(u->done, key, 1);
-	return true;
-}
-
 /* The unsigned integers of the same size. */
 static tn_dtype unsigned_of(tn_dtype t)
 {
@@ -157,7 +144,7 @@ static void add(struct unit *u, const struct need *d)
 {
 	struct need scalar = *d;
 
-	if (!first(u, d))
+	if (!c_first(u->more.a, u->done, d))
 		return;
 	switch (d->kind) {
 	case NEED_TYPE:

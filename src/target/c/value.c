@@ -11,16 +11,27 @@
 
 /* ---- needs ---- */
 
+bool c_first(arena *a, map *known, const struct need *n)
+{
+	struct {
+		int32_t of[5];
+		char name[44];
+	} key = {{(int32_t)n->kind, (int32_t)n->t, (int32_t)n->of, n->lanes,
+			 n->other}, ""};
+	size_t length = n->name == NULL ? 0 : strlen(n->name);
+	int32_t before = map_n(known);
+
+	if (length > sizeof key.name)
+		env_bug(arena_env(a), "target/c", "a name of %zu bytes: %s",
+			length, n->name);
+	memcpy(key.name, n->name == NULL ? "" : n->name, length);
+	return map_number(known, &key, sizeof key.of + length) == before;
+}
+
 void c_need(printer *p, struct need n)
 {
-	const char *key = arena_printf(p->a, "%d %d %d %d %d %s", (int)n.kind,
-		(int)n.t, (int)n.of, n.lanes, n.other,
-		n.name == NULL ? "" : n.name);
-
-	if (map_get_str(p->known, key, 0) != 0)
-		return;
-	map_set_str(p->known, key, 1);
-	*vec_push(p->a, &p->needs) = n;
+	if (c_first(p->a, p->known, &n))
+		*vec_push(p->a, &p->needs) = n;
 }
 
 const char *c_use(printer *p, const char *helper, tn_dtype t, int32_t lanes)
@@ -171,9 +182,23 @@ static const char *own_register(printer *p, kern_val v)
 		c_form(p, s->lo), s->step);
 }
 
+/* "v12"; most of the text of a kernel is such names */
+static const char *numbered(arena *a, char letter, int32_t n)
+{
+	char text[12], *at = text + sizeof text;
+
+	*--at = '\0';
+	do
+		*--at = (char)('0' + n % 10);
+	while ((n /= 10) > 0);
+	*--at = letter;
+	return arena_copy(a, at, (size_t)(text + sizeof text - at));
+}
+
 const char *c_name(printer *p, kern_val v)
 {
 	const kern_value *x = kern_at(p->k, v);
+	char letter = 'v';
 
 	if (x->op == KERN_CONST)
 		return literal(p, x);
@@ -183,11 +208,11 @@ const char *c_name(printer *p, kern_val v)
 		return p->d->name(p, v);
 	if (p->by_warp != NULL && p->each_warp[v])
 		return own_register(p, v);
-	return arena_printf(p->a,
-		x->op == KERN_REG ? "r%d"
-		: x->op == KERN_WALK || x->op == KERN_AFTER
-			? "x%d"
-			: "v%d",
+	if (x->op == KERN_WALK || x->op == KERN_AFTER)
+		letter = 'x';
+	else if (x->op == KERN_REG)
+		letter = 'r';
+	return numbered(p->a, letter,
 		p->name[v] != 0 ? p->name[v] : v);
 }
 
