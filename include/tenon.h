@@ -345,8 +345,9 @@ TN_API TN_MUST_USE tn_status tn_program_set_apart(
  * Every array is aligned to its element. An output overlaps no other array.
  * After the first run nothing is allocated. The same bits for any number of
  * threads.
- * errors  [index.range] an index read from data is outside its tensor; the
- *         outputs are then not to be used
+ * errors  [program.overlap] an output overlaps another array, and nothing was
+ *         written   [index.range] an index read from data is outside its tensor;
+ *         the outputs are then not to be used
  * since   0.1
  */
 TN_API TN_MUST_USE tn_status tn_program_run(

@@ -389,6 +389,40 @@ struct run_call {
 	void *const *out;
 };
 
+static bool share_bytes(const void *x, size_t nx, const void *y, size_t ny)
+{
+	uintptr_t a = (uintptr_t)x, b = (uintptr_t)y;
+
+	return a < b + ny && b < a + nx;
+}
+
+/* A kernel writes an output while it and others still read and write the rest. */
+static void check_apart(const struct run_call *r)
+{
+	const tn_program *p = r->p;
+
+	for (int32_t i = 0; i < p->ir->output.n; i++) {
+		const tn_value *y = &p->out[i];
+
+		if (y->n_bytes == 0) /* its pointer may be anything */
+			continue;
+		for (int32_t j = 0; j < p->n_free; j++)
+			if (p->in[j].n_bytes > 0 && share_bytes(r->out[i],
+				    y->n_bytes, r->in[j], p->in[j].n_bytes))
+				env_fail(p->c->e, TN_EINVAL, "program.overlap",
+					(loc){0}, "the array of output %s overlaps "
+					"that of input %s: an output needs memory "
+					"of its own", y->name, p->in[j].name);
+		for (int32_t j = 0; j < i; j++)
+			if (p->out[j].n_bytes > 0 && share_bytes(r->out[i],
+				    y->n_bytes, r->out[j], p->out[j].n_bytes))
+				env_fail(p->c->e, TN_EINVAL, "program.overlap",
+					(loc){0}, "the arrays of outputs %s and %s "
+					"overlap: an output needs memory of its "
+					"own", p->out[j].name, y->name);
+	}
+}
+
 static void check_arrays(const struct run_call *r)
 {
 	const tn_program *p = r->p;
@@ -404,6 +438,7 @@ static void check_arrays(const struct run_call *r)
 			env_fail(p->c->e, TN_EINVAL, "api.null", (loc){0},
 				"the array of output %s is NULL",
 				p->out[i].name);
+	check_apart(r);
 }
 
 /* The arrays of the caller, then bound ones. */

@@ -157,6 +157,43 @@ static void refusals(void **state)
 	tn_context_free(NULL);
 }
 
+/* An output inside an input, or in another output, is refused before anything is
+ * written; arrays that touch are not. */
+static void overlaps(void **state)
+{
+	float m[24 + 6 + 24 + 24], before[78];
+
+	(void)state;
+	for (int k = 0; k < 2; k++) {
+		tn_context *c = context(k);
+		tn_program *p = parse(c, softmax);
+		const void *in[] = {m, m + 24};
+		void *out[] = {m + 30, m + 54};
+
+		tn_fill_random(TN_F32, m, 78, 3, 0, 0);
+		memcpy(before, m, sizeof m);
+		for (int i = 0; i < 3; i++) {
+			static const char *const says[] = {
+				"output y overlaps that of input x",
+				"output t overlaps that of input b",
+				"outputs y and t overlap"};
+			void *bad[] = {i == 0 ? m : out[0],
+				i == 0 ? out[1] : i == 1 ? m + 29 : m + 53};
+
+			assert_int_equal(tn_program_run(p, in, bad), TN_EINVAL);
+			assert_string_equal(
+				tn_context_diag(c)->rule, "program.overlap");
+			assert_non_null(
+				strstr(tn_context_diag(c)->text, says[i]));
+			assert_memory_equal(m, before, sizeof m);
+		}
+		run_ok(p, c, in, out);
+		assert_true(m[54] == m[0] + m[24]);
+		tn_program_free(p);
+		tn_context_free(c);
+	}
+}
+
 static void texts(void **state)
 {
 	tn_context *c = context(false);
@@ -348,6 +385,7 @@ int main(void)
 		cmocka_unit_test(runs),
 		cmocka_unit_test(index_out_of_range),
 		cmocka_unit_test(refusals),
+		cmocka_unit_test(overlaps),
 		cmocka_unit_test(texts),
 		cmocka_unit_test(caches),
 		cmocka_unit_test(unfused),
