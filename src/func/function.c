@@ -80,7 +80,8 @@ static void make_key(tensor_function *f, tensor *const *in)
 		bool whole = f->whole.at[i];
 
 		add_type(f, &in[i]->type);
-		add_int(f, s->cur->tracked + 2 * is_leaf(s) + 4 * whole);
+		add_int(f, s->cur->tracked + 2 * is_leaf(s) + 4 * whole +
+				   8 * s->cur->is_freed);
 		if (!whole)
 			continue;
 		add_int(f, first_on(in, i));
@@ -272,6 +273,7 @@ static bool guards_hold(const tensors *t, const variant *v)
 		const guard *g = &v->guard.at[i];
 
 		if (g->s->cur->tracked != g->tracked ||
+			g->s->cur->is_freed != g->freed ||
 			is_leaf(g->s) != (g->leaf && g->tracked) ||
 			(g->s->slot != NULL && g->s->slot->grad != NULL) !=
 				g->grad)

@@ -48,7 +48,7 @@ typedef struct output {
 /* The state, when the body was recorded, of a storage from outside. */
 typedef struct guard {
 	t_storage *s;
-	bool tracked, leaf, grad;
+	bool tracked, freed, leaf, grad;
 } guard;
 
 typedef struct variant {

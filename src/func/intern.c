@@ -226,7 +226,7 @@ static void code_call(tensors *t, t_recorder *r, const t_call *c, int32_t *n)
 		}
 		v->stamp = t->stamp;
 		v->number = *n;
-		code(t, v->tracked + 2 * v->is_part);
+		code(t, v->tracked + 2 * v->is_part + 4 * v->is_freed);
 		code_slot(t, v->slot);
 	}
 }
@@ -249,7 +249,8 @@ static void make_key(tensors *t, t_recorder *r)
 		code(t, r->written.at[i].in);
 	for (int32_t i = 0; i < r->given.n; i++) {
 		code_type(t, &r->given.at[i]->type);
-		code(t, r->given.at[i]->tracked);
+		code(t, r->given.at[i]->tracked +
+				2 * r->given.at[i]->is_freed);
 		code_slot(t, r->given.at[i]->slot);
 		code_slot(t, i < r->c.bound.n ? r->c.bound.at[i].s->slot : NULL);
 	}

@@ -166,7 +166,7 @@ variant *variant_new(
 		(void)place_in(f->a, &given, b->first);
 		if (b->arg < 0)
 			*vec_push(f->a, &v->guard) = (guard){b->s,
-				b->was->tracked,
+				b->was->tracked, b->was->is_freed,
 				b->was->slot != NULL &&
 					b->was->slot == b->s->slot,
 				b->grad_was != NULL};

@@ -67,6 +67,7 @@ t_value *t_cur(tensors *t, t_storage *s)
 	if (s->cur->tracked && s->cur->slot != NULL && s->cur->slot == s->slot)
 		t_leaf(t, s, v);
 	v->tracked = s->cur->tracked;
+	v->is_freed = s->cur->is_freed;
 	b = vec_push(t->a, &c->bound);
 	*b = (t_bound){.s = s,
 		.was = s->cur,
@@ -92,6 +93,7 @@ t_storage *capture_argument(tensors *t, t_storage *outside, int32_t arg,
 	s->refs++;
 	s->name = outside->name;
 	v->tracked = outside->cur->tracked;
+	v->is_freed = outside->cur->is_freed;
 	if (v->tracked && outside->cur->slot != NULL &&
 		outside->cur->slot == outside->slot)
 		t_leaf(t, s, v);

@@ -174,11 +174,56 @@ static tn_status sines(
 	return TN_OK;
 }
 
+/* user: what the loss reads beside the argument */
+static tn_status steps_with(
+	tn_context *c, void *user, tn_tensor *const *in, tn_tensor **out)
+{
+	out[0] = tn_add(sum(tn_mul(in[0], in[0])), sum(tn_sin(user)));
+	(void)c;
+	return tn_backward(out[0], NULL);
+}
+
 static void refuses(tn_context *c, tn_tensor *loss, const char *rule)
 {
 	assert_int_equal(tn_backward(loss, NULL), TN_EINVAL);
 	assert_string_equal(tn_context_diag(c)->rule, rule);
 	tn_context_clear(c);
+}
+
+/*
+ * A compiled step reads a tensor from outside: first one without a history, then one
+ * whose history has ended, then one without a history again.
+ */
+static void freed_outside(void **state)
+{
+	tn_context *c = context();
+	tn_tensor *p = vector(c, "p"), *h, *y, *out[1] = {NULL};
+	tn_function *f;
+
+	(void)state;
+	h = tn_tensor_new(c, TN_F64, 1, &(int64_t){4}, NULL);
+	tn_copy_(h, tn_detach(p));
+	assert_int_equal(tn_compile(&f, c, steps_with, h, 1, 1, "f"), TN_OK);
+	for (int k = 0; k < 3; k++) {
+		tn_zero_grad(p);
+		if (k == 1) {
+			y = tn_exp(p);
+			tn_copy_(h, y);
+			assert_int_equal(tn_backward(sum(h), NULL), TN_OK);
+			assert_int_equal(tn_function_call(f, &p, out),
+				TN_EINVAL);
+			assert_string_equal(
+				tn_context_diag(c)->rule, "grad.freed");
+			tn_context_clear(c);
+			tn_copy_(h, tn_detach(p));
+			continue;
+		}
+		assert_int_equal(tn_function_call(f, &p, out), TN_OK);
+		expect(c, tn_gradient(p), 4, (double[]){2, 4, 6, 8});
+		tn_drop(out[0]);
+	}
+	tn_function_free(f);
+	tn_context_free(c);
 }
 
 /*
@@ -430,6 +475,7 @@ int main(void)
 		cmocka_unit_test(leaf_rule),
 		cmocka_unit_test(accumulates),
 		cmocka_unit_test(freed_later),
+		cmocka_unit_test(freed_outside),
 		cmocka_unit_test(twice),
 		cmocka_unit_test(seeds),
 		cmocka_unit_test(dropped_results),
