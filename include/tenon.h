@@ -342,12 +342,11 @@ TN_API TN_MUST_USE tn_status tn_program_set_apart(
  * Run it: inputs[i] and outputs[i] are dense, row-major arrays of the sizes
  * that tn_program_input and tn_program_output tell.
  *
- * Every array is aligned to its element. An output overlaps no other array.
- * After the first run nothing is allocated. The same bits for any number of
- * threads.
- * errors  [program.overlap] an output overlaps another array, and nothing was
- *         written   [index.range] an index read from data is outside its tensor;
- *         the outputs are then not to be used
+ * Every array is aligned to its element. After the first run nothing is
+ * allocated. The same bits for any number of threads.
+ * errors  [program.overlap] an output overlaps another array; nothing is written
+ *         [index.range] an index read from data is outside its tensor; the
+ *         outputs are then not to be used
  * since   0.1
  */
 TN_API TN_MUST_USE tn_status tn_program_run(
