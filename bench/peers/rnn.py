@@ -15,8 +15,10 @@ less one inference. The script fails if an output differs by more than 1e-5.
 --grad: instead of an inference, the mean of the squares of the outputs and its
 gradients by the input and all weights, beside PyTorch's LSTM and GRU with the same
 numbers. The model is read by Tenon's Python package, which is that of the folder of
-TENON; processes are compared with one that only imports what they use. The script
-fails if a gradient is further from that in f64 than 1e-4 of its largest element.
+TENON. `cold` and `warm`: from the import to the first gradients (model, tensors,
+compilation, one run), less a later run; `run`: the least of the later ones. Memory is
+compared with a process that only imports. The script fails if a gradient is further
+from that in f64 than 1e-4 of its largest element.
 """
 import argparse
 import os
@@ -137,12 +139,20 @@ def least(rows):
 # ---- gradients ----
 
 OUR_GRAD = """
-import sys, numpy
+import sys, resource, numpy
 sys.path.insert(0, sys.argv[1])
 import tenon
 path, n, out = sys.argv[2], int(sys.argv[3]), sys.argv[4]
-given = numpy.load(path + ".npz")
+took = []
+
+def now(): # with that of the C compiler
+    used = [resource.getrusage(who) for who in
+            (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+given = dict(numpy.load(path + ".npz"))
 if n > 0:
+    start = now()
     net = tenon.onnx.load(path)
     x = [tenon.tensor(given[k]).requires_grad_() for k in "XWRB"]
 
@@ -153,12 +163,15 @@ if n > 0:
 
     for _ in range(n):
         g = [numpy.asarray(a) for a in gradients(*x)]
-    numpy.savez(out, **dict(zip("XWRB", g)))
+        took.append(now() - start)
+        start = now()
+    numpy.savez(out, took=took, **dict(zip("XWRB", g)))
 """
 
 PEER_GRAD = """
-import sys, numpy, torch
+import sys, time, numpy, torch
 op, path, n, out, kind = sys.argv[1:6]
+now, took = time.process_time, []
 torch.set_num_threads(1)
 kind = getattr(torch, kind)
 given = {k: torch.from_numpy(a).to(kind)
@@ -182,40 +195,45 @@ if int(n) > 0:
             p.copy_(a)
     x = given["X"].requires_grad_()
     for _ in range(int(n)):
+        start = now()
         loss = (net(x)[0] ** 2).mean()
         g = torch.autograd.grad(loss, [x, *net.parameters()])
+        took.append(now() - start)
     w, r, b, c = (back(a) for a in g[1:])
-    numpy.savez(out, X=g[0], W=w[None], R=r[None], B=torch.cat([b, c])[None])
+    numpy.savez(out, took=took, X=g[0], W=w[None], R=r[None], B=torch.cat([b, c])[None])
 """
 
 
 def our_grad(tenon, path, out, more):
-    """Seconds cold, warm, of loss and gradients; MB; of those that it needs more
-    than a process that only imports."""
+    """Seconds cold, warm, of loss and gradients; MB that it needs more than a
+    process that only imports."""
     python = os.path.join(os.path.dirname(os.path.abspath(tenon)), "python")
 
     def run(n):
-        return process([sys.executable, "-c", OUR_GRAD, python, path, str(n),
-                        out], **env)
+        mb = process([sys.executable, "-c", OUR_GRAD, python, path, str(n),
+                      out], **env)[1]
+        return np.load(out)["took"] if n > 0 else None, mb
 
     with tempfile.TemporaryDirectory() as cache:
         env = {"XDG_CACHE_HOME": cache, "TENON_THREADS": "1"}
-        none, cold, warm, many = run(0), run(1), run(1), run(1 + more)
-    one = max(many[0] - warm[0], 0) / more
-    return (cold[0] - none[0] - one, warm[0] - none[0] - one, one,
-            warm[1] - none[1])
+        none, cold, few, many = run(0), run(1), run(1), run(1 + more)
+    one = min(many[0][1:])
+    return (cold[0][0] - one, min(few[0][0], many[0][0]) - one, one,
+            few[1] - none[1])
 
 
 def their_grad(op, path, out, more):
     """Seconds of loss and gradients; MB more than a process that only imports."""
     def run(n, kind="float32"):
-        return process([sys.executable, "-c", PEER_GRAD, op, path, str(n),
-                        out, kind])
+        mb = process([sys.executable, "-c", PEER_GRAD, op, path, str(n),
+                      out, kind])[1]
+        return np.load(out)["took"] if n > 0 else None, mb
 
     run(1, "float64")
     exact = dict(np.load(out))
+    exact.pop("took")
     none, few, many = run(0), run(1), run(1 + more)
-    return (max(many[0] - few[0], 0) / more, few[1] - none[1]), exact
+    return (min(many[0][1:]), few[1] - none[1]), exact
 
 
 def gradients(op, steps, a, folder):
