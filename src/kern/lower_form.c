@@ -137,7 +137,7 @@ form lw_digits(lowering *lw, const loop_buf *b, const ix_form *const *digit,
 		s = lw_add(lw, s, lw_scale(lw, d, b->stride[i]));
 		if (b->panel > 0 && i == b->n_vars - 1)
 			s = lw_add(lw, s,
-				lw_scale(lw, kern_div(lw->b, t, b->panel),
+				lw_scale(lw, kern_div(lw->b, d, b->panel),
 					b->panel_step - b->panel));
 	}
 	return s;

@@ -24,4 +24,7 @@ int32_t loop_sums_of(loop_kernel *k, const loop_node *n, bool *rest);
 /* Can the sums in n's body get separate loops, so that n can have lanes? */
 bool loop_may_distribute(loop_kernel *k, const loop_node *n);
 
+/* vector.c: the sum of the distances of all accesses below n for one step of var */
+double loop_step_of(loop_kernel *k, const loop_node *n, int32_t var);
+
 #endif

@@ -73,6 +73,8 @@ void loop_room_for_parts(loop_kernel *k);
 void loop_schedule_verify(loop_kernel *k);
 void loop_schedule_verify_locations(loop_kernel *k);
 void loop_distribute(loop_kernel *k);
+/* scalars.c: statements beside loops get loops of their own, with lanes */
+void loop_take_scalars_out(loop_kernel *k);
 /* lanes.c: are the iterations of var independent of each other below n? */
 bool loop_parallel_below(const loop_kernel *k, const loop_node *n, int32_t var);
 /* Can var have lanes: is there no scan over it, and no scatter? */

@@ -122,6 +122,7 @@ static void take_parts(struct recipe *r)
 static void take_apart(struct recipe *r)
 {
 	loop_distribute(r->k);
+	loop_take_scalars_out(r->k);
 }
 
 static void take_lanes(struct recipe *r)

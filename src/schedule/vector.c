@@ -501,8 +501,7 @@ static void add_step(void *arg, const struct loop_access *a)
 		x->sum += (double)(s < 0 ? -s : s);
 }
 
-/* The sum of the distances of all accesses for one step of the variable. */
-static double step_of(loop_kernel *k, const loop_node *n, int32_t var)
+double loop_step_of(loop_kernel *k, const loop_node *n, int32_t var)
 {
 	struct steps x = {var, k->var[var].extent, 0};
 
@@ -527,8 +526,8 @@ static void long_steps_outside(loop_kernel *k, loop_node *n)
 			m = m->child[0]) {
 			loop_node was = *m;
 
-			if (step_of(k, n, m->var) >=
-				step_of(k, n, m->child[0]->var))
+			if (loop_step_of(k, n, m->var) >=
+				loop_step_of(k, n, m->child[0]->var))
 				continue;
 			loop_node_take_var(m, m->child[0]);
 			loop_node_take_var(m->child[0], &was);

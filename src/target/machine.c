@@ -41,14 +41,14 @@
 		.turn_bytes = 512, .sum_vectors = 4, .long_vectors = 2,        \
 		.long_ops = 8, .short_loop = 8, .short_sum = 16,               \
 		.far_vectors = 4, .row_blocks = 8, .large_block = 16,          \
-		.least_part = 16                                               \
+		.least_part = 16, .beside_part = 16                            \
 	}
 
 #define PRODUCT                                                                \
 	{                                                                      \
 		.least_rows = 2, .least_sum = 8, .least_need = 32,             \
 		.most_residues = 4, .few_rows = 16, .few_sums = 8,             \
-		.few_vectors = 4, .near_part = 32, .line = 64, .ways = 8, .thin = 4, \
+		.few_vectors = 4, .near_part = 32, .line = 64, .ways = 8, .thin = 2, \
 		.copy_chunks = 16, .max_whole = 64 << 20, .column_chunks = 16, \
 		.copied_chunks = 8, .chunk_panels = 4, .few_chunks = 8,        \
 		.few_rows_longest = 28, .block_most = 128, .block_chunks = 8,  \
@@ -133,7 +133,8 @@
 		.ahead_bytes = 1, .ahead_ops = 1, .turn_bytes = 512,           \
 		.sum_vectors = 2, .long_vectors = 1, .long_ops = 8,            \
 		.short_loop = 8, .short_sum = 16, .far_vectors = 4,            \
-		.row_blocks = 8, .large_block = 16, .least_part = 16           \
+		.row_blocks = 8, .large_block = 16, .least_part = 16,          \
+		.beside_part = 16                                              \
 	}
 
 #define AVX512                                                                \
@@ -382,6 +383,7 @@ static const struct fact {
 	SIZE(schedule.row_blocks, "fused"),
 	SIZE(schedule.large_block, "fused"),
 	SIZE(schedule.least_part, "fused"),
+	SIZE(schedule.beside_part, "fused"),
 	SIZE(product.least_rows, "contract"),
 	SIZE(product.least_sum, "contract"),
 	SIZE(product.least_need, "contract"),

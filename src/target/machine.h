@@ -89,6 +89,8 @@ typedef struct machine_schedule {
 	int32_t row_blocks;   /* blocks of columns, at least */
 	int32_t large_block;  /* blocks of so many chunks' work are cut again */
 	int32_t least_part;   /* bytes moved for one of a partial result */
+	int32_t beside_part;  /* cycles of loops for one that lanes save beside
+			       * them, at most */
 } machine_schedule;
 
 /* .. of products. */

@@ -188,6 +188,9 @@ static void block_one(contract *c, const contract_product *p)
 		fit = p->tile;
 	tiles = contract_ceil(m, p->tile);
 	pieces = contract_ceil(m, fit);
+	if (p->panel_x > 0 && c->number < 0 && contract_rows_suffice(c, p) &&
+		pieces < k->machine->product.copied_chunks)
+		pieces = k->machine->product.copied_chunks;
 	c->block[p->i] = p->tile * contract_ceil(tiles, pieces);
 	tiles = contract_ceil(
 		n, panel * contract_ceil(k->machine->product.column_chunks,

@@ -20,6 +20,9 @@ typedef struct contract_product {
 	int64_t tile, sum_block;
 	bool pack_x, pack_y;
 	bool whole_x; /* x can be copied once for all chunks */
+	/* its copy has panels of so many rows, in which those of a term adjoin; 0:
+	 * the terms of a row adjoin */
+	int64_t panel_x;
 	bool turned;  /* columns are not neighbours in the result: contract_turn */
 	int32_t n_needs; /* see loop_node.need */
 	ix_fact need[CONTRACT_NEEDS];
@@ -99,6 +102,8 @@ bool contract_factors(
 bool contract_classify(contract *c, contract_product *p);
 /* Exchanges rows and columns, if that fills lanes better. */
 bool contract_turn(const contract *c, contract_product *p);
+/* Do blocks of rows alone make enough chunks? */
+bool contract_rows_suffice(const contract *c, const contract_product *p);
 /* Sets its sizes, once blocks are chosen. */
 void contract_sizes(contract *c, contract_product *p);
 /* matrix.c: do matrix instructions compute it? Sets its tile. */
@@ -139,6 +144,7 @@ void contract_pack_y(contract *c, contract_product *p, loop_node *panel);
 void contract_pack_x(contract *c, contract_product *p, loop_node *body);
 void contract_pack_whole(contract *c, const contract_product *p,
 	const expr **f, int32_t last);
+void contract_pack_panels(contract *c, contract_product *p);
 
 /* ---- common.c ---- */
 

@@ -266,6 +266,15 @@ static bool is_in_lanes(
 	return true;
 }
 
+/* The lines at a distance of so many bytes that the sets of a cache hold. */
+static int64_t lines_held(const machine *m, machine_level of, int64_t step)
+{
+	int64_t line = m->product.line, ways = m->product.ways;
+	int64_t sets = m->memory[of].bytes / (line * ways);
+
+	return ways * (sets / gcd_i64(step / line, sets));
+}
+
 /*
  * Do rows share few sets of the first cache, because their distance is a
  * multiple of a large power of two? Then the rows of a tile would evict each
@@ -274,38 +283,34 @@ static bool is_in_lanes(
 static bool lies_badly(
 	const contract *c, const contract_product *p, int64_t size)
 {
-	int64_t s, sets = c->k->machine->memory[MACHINE_L1].bytes /
-			  (c->k->machine->product.line *
-				  c->k->machine->product.ways);
+	const machine *m = c->k->machine;
+	int64_t s;
 
 	if (!loop_stride(p->x->form, p->i, c->k->var[p->i].extent, &s) ||
-		s * size % c->k->machine->product.line != 0 || s == 0)
+		s * size % m->product.line != 0 || s == 0)
 		return false;
-	return p->tile >
-	       (c->k->machine->product.ways - 1) * sets /
-		       gcd_i64(s * size / c->k->machine->product.line, sets);
+	return p->tile > lines_held(m, MACHINE_L1, s * size) / m->product.ways *
+				 (m->product.ways - 1);
 }
 
 /*
- * Do the terms of a tile lie so far apart that their lines are gone from the first
- * cache before the next tile reads their other elements? Most of what comes there
- * is then read in vain, for each panel of columns.
+ * Do rows of y, so many bytes apart, share few sets of the caches, so that what x
+ * leaves of the second one does not hold a panel, and each tile brings its lines
+ * again? Is that more than a copy costs?
  */
-static bool wastes_lines(
-	const contract *c, const contract_product *p, int64_t size)
+static bool comes_again(
+	const contract *c, const contract_product *p, int64_t step)
 {
 	const machine *m = c->k->machine;
-	int64_t s, i, line = m->product.line, terms = p->sum_block, lines;
-	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s);
+	int64_t tiles = contract_ceil(elements(c, p->rows), p->tile);
+	double again = (double)(tiles * m->product.line) * m->hertz /
+		       m->memory[MACHINE_L3].bytes_per_s;
+	double copy = m->fusion.copy_rows * m->cycles.fma * p->vectors;
 
-	if (!loop_stride(p->x->form, p->s, c->k->var[p->s].extent, &s) ||
-		!loop_stride(p->x->form, p->i, c->k->var[p->i].extent, &i) ||
-		(s < 0 ? -s : s) * size < line || p->sum_block <= 0)
-		return false;
-	lines = contract_ceil(p->tile * (i < 0 ? -i : i) * size, line);
-	return lines * line > m->product.thin * p->tile * rest * size &&
-	       lines * line > m->memory[MACHINE_L1].bytes / terms &&
-	       contract_extent(c, p->j) > 2 * p->lanes * p->vectors;
+	return step > 0 && step % m->product.line == 0 &&
+	       p->sum_block > lines_held(m, MACHINE_L2, step) / 4 *
+				      (4 - m->product.panel_quarters) &&
+	       again > copy;
 }
 
 /* Does a guard outside which all terms are 0 depend on these loops? */
@@ -335,6 +340,62 @@ static bool may_be_whole(
 		if ((in & BIT(v)) != 0 && !mul_ok(n, k->var[v].extent, &n))
 			return false;
 	return n <= k->machine->product.max_whole;
+}
+
+/*
+ * Do the terms of a tile lie so far apart that their lines are gone from the first
+ * cache before the next tile reads their other elements? Most of what comes there
+ * is then read in vain, for each panel of columns.
+ */
+static bool wastes_lines(
+	const contract *c, const contract_product *p, int64_t size)
+{
+	const machine *m = c->k->machine;
+	int64_t s, i, line = m->product.line, terms = p->sum_block, lines;
+	int64_t rest = elements(c, p->sums) / contract_extent(c, p->s);
+	/* all chunks share a copy of the whole */
+	int64_t columns = may_be_whole(c, p, size) ? c->k->var[p->j].extent
+						   : contract_extent(c, p->j);
+
+	if (!loop_stride(p->x->form, p->s, c->k->var[p->s].extent, &s) ||
+		!loop_stride(p->x->form, p->i, c->k->var[p->i].extent, &i) ||
+		(s < 0 ? -s : s) * size < line || p->sum_block <= 0)
+		return false;
+	lines = contract_ceil(p->tile * (i < 0 ? -i : i) * size, line);
+	return lines * line >= m->product.thin * p->tile * rest * size &&
+	       lines * line > m->memory[MACHINE_L1].bytes / terms &&
+	       columns > 2 * p->lanes * p->vectors;
+}
+
+/*
+ * The width of panels in which x is copied if its rows adjoin in memory; 0: the
+ * terms of a row are to adjoin.
+ */
+static int64_t panel_of_rows(const contract *c, const contract_product *p)
+{
+	int64_t lanes = p->lanes;
+
+	if (!p->pack_x || p->turned || p->dot > 0 || p->x->kind != EX_READ ||
+		ix_has_fun(p->x->form) || contract_extent(c, p->i) < lanes ||
+		!contract_adjoins(c->k, p->x->form, p->i))
+		return 0;
+	return p->tile / gcd_i64(p->tile, lanes) * lanes;
+}
+
+/*
+ * Do blocks of rows that fill what x has of the second cache make half of the chunks
+ * wanted? Then blocks half as long make all of them, each has all columns, and copies
+ * its rows once.
+ */
+bool contract_rows_suffice(const contract *c, const contract_product *p)
+{
+	const machine *m = c->k->machine;
+	int64_t bytes = p->sum_block * contract_factor_bytes(c, p);
+
+	return mul_ok(bytes, c->k->var[p->i].extent, &bytes) &&
+	       bytes / m->product.copied_chunks * 2 >=
+		       m->memory[MACHINE_L2].bytes / 4 *
+			       m->product.panel_quarters;
 }
 
 /* Do several chunks need the same part of x? */
@@ -458,15 +519,18 @@ void contract_sizes(contract *c, contract_product *p)
 	if (p->dot > 0) /* blocks begin at whole groups */
 		p->sum_block = contract_ceil(p->sum_block, p->dot) * p->dot;
 	p->pack_x = copies_rows(c, p, size);
+	p->panel_x = panel_of_rows(c, p);
 	p->whole_x = p->pack_x && c->number < 0 &&
 		     c->k->copies != LOOP_COPIES_BLOCKS &&
-		     may_be_whole(c, p, size);
+		     may_be_whole(c, p, size) &&
+		     (p->panel_x == 0 || !contract_rows_suffice(c, p));
 	in_lanes = p->dot == 0 && is_in_lanes(c, p, &fit);
 	near = m->memory[MACHINE_L1].bytes / m->product.near_part;
 	p->few = in_lanes && fit > near &&
 		 elements(c, p->rows) <= c->k->machine->product.few_rows &&
 		 rest == 1;
-	p->pack_y = !in_lanes || (fit > near && !p->few) ||
+	p->pack_y = !in_lanes ||
+		    (!p->few && (fit > near || comes_again(c, p, fit))) ||
 		    c->k->copies == LOOP_COPIES_COLUMNS;
 	p->few = p->few && !p->pack_y;
 	if (p->few)
@@ -579,10 +643,14 @@ void contract_nest(contract *c, contract_product *p, loop_node *body)
 		contract_pack_whole(c, p, &p->y, p->j);
 		k->eqn[k->n_eqns - 1].panel = (int64_t)p->lanes * p->vectors;
 	}
-	if (p->whole_x && (p->turned || is_shared(c, p)) &&
-		c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES)
-		contract_pack_whole(c, p, &p->x, p->turned ? p->i : p->s);
-	else {
+	if (p->whole_x && (p->turned || p->panel_x > 0 || is_shared(c, p)) &&
+		c->k->n_phases + c->before.n + 1 <= LOOP_MAX_PHASES) {
+		if (p->panel_x > 0)
+			contract_pack_panels(c, p);
+		else
+			contract_pack_whole(
+				c, p, &p->x, p->turned ? p->i : p->s);
+	} else {
 		say_copy(c, p, p->x, p->pack_x);
 		if (p->pack_x)
 			contract_pack_x(c, p, sums);

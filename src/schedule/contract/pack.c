@@ -238,12 +238,19 @@ void contract_pack_x(contract *c, contract_product *p, loop_node *body)
 	loop_set in = loop_expr_vars(k, p->x) & (p->rows | p->sums);
 	loop_node *copy;
 
-	n = order_vars(c, p, in, contract_last_of(c, p, p->x, p->s, p->i), var);
+	n = order_vars(c, p, in,
+		p->panel_x > 0 ? p->i
+			       : contract_last_of(c, p, p->x, p->s, p->i),
+		var);
 	eqn = add_pack(c, p->x, packed(c, p, p->x), n, var, &p->x);
+	k->eqn[eqn].panel = p->panel_x;
 	if (p->dot > 0)
 		let_adjoin(c, p, eqn);
-	if (p->matrix || p->dot > 0) { /* whose instructions take terms that adjoin */
+	/* instructions of matrices and dots take terms that adjoin */
+	if (p->matrix || p->dot > 0 || p->panel_x > 0) {
 		copy = in_rows(c, p, p->x, eqn, n, var);
+		if (p->panel_x > 0)
+			put_needs(c, p, in, in & p->sums, copy);
 		loop_node_adopt(k->a, body, copy);
 		return;
 	}
@@ -289,3 +296,28 @@ void contract_pack_whole(contract *c, const contract_product *p, const expr **f,
 	*vec_push(k->a, &c->before_of) = is_read ? of->tensor : -1;
 }
 
+/*
+ * Copies all of x, of which rows adjoin, in panels of whole vectors and whole tiles
+ * of rows: a tile reads its terms one after the other. A block of rows goes along
+ * the sums, so that lines are read once and each panel is written from end to end.
+ */
+void contract_pack_panels(contract *c, contract_product *p)
+{
+	loop_kernel *k = c->k;
+	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
+	const expr *of = p->x;
+	int64_t ext = k->var[p->i].extent, size = p->panel_x;
+	loop_node *top;
+
+	n = order_vars(c, p, loop_expr_vars(k, of), p->i, var);
+	eqn = add_pack(c, of, packed(c, p, of), n, var, &p->x);
+	k->eqn[eqn].panel = p->panel_x;
+	size *= contract_ceil(
+		contract_ceil(ext, k->machine->product.copy_chunks), size);
+	top = contract_block(
+		c, p->i, size, in_rows(c, p, of, eqn, n, var));
+	top->parallel = true;
+	loop_decide(k, DECIDE_COPY_WHOLE, p->eqn, of->tensor, 0, 0);
+	*vec_push(k->a, &c->before) = top;
+	*vec_push(k->a, &c->before_of) = of->tensor;
+}
