@@ -106,6 +106,42 @@ static const kern_form *progression(
 		r->k, kern_form_scale(r->k, lane, s), x->list[0]);
 }
 
+/* n, if y is the quotient of the same form by n times the divisor of x; else 0 */
+static int64_t times_divided(const kern_value *x, const kern_value *y)
+{
+	bool both = (x->op == KERN_DIV || x->op == KERN_FLOOR) &&
+		    (y->op == KERN_DIV || y->op == KERN_FLOOR);
+
+	return both && x->form[0] == y->form[0] && y->num[0] > x->num[0] &&
+			       y->num[0] % x->num[0] == 0
+		       ? y->num[0] / x->num[0]
+		       : 0;
+}
+
+/* q - n * (p div d n), q being p div d, is the digit q mod n, as addresses have it. */
+static const kern_form *as_digits(kern_range *r, const kern_form *f)
+{
+	for (int32_t i = 0; i < f->n; i++)
+		for (int32_t j = 0; j < f->n; j++) {
+			const kern_term *t = &f->t[i], *u = &f->t[j];
+			int64_t n = times_divided(kern_at(r->k, t->v),
+				kern_at(r->k, u->v));
+			int64_t c;
+
+			if (n == 0 || !mul_ok(t->coef, -n, &c) || u->coef != c)
+				continue;
+			f = kern_form_sub(r->k, f, kern_form_term(r->k, c, u->v));
+			f = kern_form_sub(
+				r->k, f, kern_form_term(r->k, t->coef, t->v));
+			return kern_form_add(r->k, f,
+				kern_form_scale(r->k,
+					kern_remainder(r,
+						kern_form_term(r->k, 1, t->v), n),
+					t->coef));
+		}
+	return f;
+}
+
 static const kern_form *call_form(kern_range *r, const kern_value *x,
 	const kern_form *lane, int nest)
 {
@@ -127,6 +163,7 @@ static const kern_form *call_form(kern_range *r, const kern_value *x,
 		f = kern_form_scale(r->k, f, c);
 	else
 		return NULL;
+	f = as_digits(r, f);
 	/* 32 bits wrap, and 64 */
 	if (x->type.dt == TN_I64)
 		return kern_reach(r, f) < KERN_BEYOND ? f : NULL;

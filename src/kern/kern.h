@@ -54,7 +54,7 @@ enum {
 	KERN_MAX_LANES = 64,
 	KERN_MAX_WARPS = 32, /* of a block */
 	KERN_MMA_ROWS = 16,  /* of a matrix instruction */
-	KERN_MMA_TERMS = 16,
+	KERN_MMA_ROW_BYTES = 32, /* of the terms that it takes of a row */
 	KERN_MMA_COLUMNS = 8,
 	KERN_MMA_EACH = 4, /* registers for each eight columns */
 	KERN_MMA_LANES = 32, /* of these registers, and of a warp that has them */
@@ -257,7 +257,7 @@ struct kern_stmt {
 	int32_t rows, width;	/* ASYNC; width: TURN; MMA, TAKE, GIVE: of a part; 0: all */
 	int32_t terms;		/* MMA: of a part; 0: all */
 	int32_t groups;		/* WAIT */
-	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32 */
+	const kern_val *acc;	/* MMA, TAKE, GIVE: registers f32x32, or i32x32 */
 	int32_t n_acc;		/* a multiple of 4 */
 	int32_t array;		/* ARRAY */
 	const char *text;	/* NOTE: letters, digits, '_', '.' and ", " */
@@ -279,9 +279,19 @@ static inline int32_t kern_part_columns(const kern_stmt *s)
 {
 	return s->width > 0 ? s->width : 2 * s->n_acc;
 }
+/* The terms of an instruction: as many as it takes bytes of a row. */
+static inline int32_t kern_mma_terms(tn_dtype factors)
+{
+	return KERN_MMA_ROW_BYTES / (int32_t)dtype_size(factors);
+}
 static inline int32_t kern_part_terms(const kern_stmt *s)
 {
-	return s->terms > 0 ? s->terms : KERN_MMA_TERMS;
+	return s->terms > 0 ? s->terms : kern_mma_terms(s->type.dt);
+}
+/* The dtype of its sums. */
+static inline tn_dtype kern_mma_sum(tn_dtype factors)
+{
+	return dtype_is_int(factors) ? TN_I32 : TN_F32;
 }
 
 /* ---- kernels ---- */

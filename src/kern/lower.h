@@ -131,6 +131,7 @@ typedef struct lowering {
 	VEC(struct path) path;
 	ix_dom path_dom; /* dom and what the conditions of the path say */
 	int32_t n_short; /* places found that are right on their path only */
+	VEC(kern_val) loaded; /* registers that are 0 in lanes off their path */
 	VEC(struct window) window;
 	VEC(struct lane_acc) acc;
 	VEC(struct hold) hold;

@@ -14,6 +14,8 @@
  */
 #include "kern/lower.h"
 
+#include <math.h>
+
 struct seek {
 	lowering *lw;
 	bool unsafe;
@@ -213,14 +215,38 @@ static val side(lowering *lw, const expr *e, val c, const expr *cond,
 	return v;
 }
 
+/* Is v what was loaded on the side of a select, from number `first` on, and 0 in all
+ * other lanes? */
+static bool is_zero_elsewhere(const lowering *lw, val v, int32_t first)
+{
+	const kern_value *x = kern_at(lw->b->k, v.id);
+	kern_val r = x->op == KERN_WIDEN ? x->arg[0] : v.id;
+
+	for (int32_t i = first; i < lw->loaded.n; i++)
+		if (lw->loaded.at[i] == r)
+			return true;
+	return false;
+}
+
+/* The number whose bits are all 0, as those of lanes that nothing is loaded into */
+static bool is_zero(const expr *e)
+{
+	return e->kind == EX_CONST && e->c.i == 0 && e->c.f == 0 &&
+	       !signbit(e->c.f);
+}
+
 static val select_value(lowering *lw, const expr *e)
 {
 	val c = lw_ex(lw, e->arg[0]), x[3], type;
+	int32_t first = lw->loaded.n;
 	bool on;
 
 	if (lw_is_const(lw, c, &on))
 		return lw_ex(lw, e->arg[on ? 1 : 2]);
 	x[1] = side(lw, e->arg[1], c, e->arg[0], false);
+	if (is_zero(e->arg[2]) && x[1].dt == lw_computed(e->dtype) &&
+		is_zero_elsewhere(lw, x[1], first))
+		return x[1];
 	x[2] = side(lw, e->arg[2], c, e->arg[0], true);
 	type = (val){0, lw_computed(e->dtype), c.lanes, 0};
 	for (int32_t i = 1; i < 3; i++)

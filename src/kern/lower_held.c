@@ -163,7 +163,7 @@ static void store_sum(void *arg, int32_t number, form lane)
 	struct marks m = lw_mark(lw);
 	struct place_of p = lw_place_tensor(
 		lw, s->t->e->e->out[0], s->t->e->at, false);
-	val sum = lw_type(lw, TN_F32, KERN_MMA_LANES), later, old;
+	val sum = lw_type(lw, s->t->e->acc[0], KERN_MMA_LANES), later, old;
 
 	sum.id = s->acc[number];
 	sum = finished(lw, s->t->n->finish, lw_lane_of(lw, sum, lane));

@@ -4,13 +4,16 @@
  */
 #include "kern/lower.h"
 
-/* The dtype of the values of f per lane. */
+/* The dtype of the values of f per lane: the shortest that holds them, and, in a
+ * vector, gives masks of its elements. */
 tn_dtype lw_index_dtype(lowering *lw, const ix_form *f)
 {
+	bool vector = lw->k->machine->lanes == 0;
 	int64_t min, max;
 
 	ix_range(lw->dom, f, &min, &max);
-	return min < INT32_MIN || max > INT32_MAX || lw_mask_bytes(lw) > 4
+	return min < INT32_MIN || max > INT32_MAX ||
+			       (vector && lw_mask_bytes(lw) > 4)
 		       ? TN_I64
 		       : TN_I32;
 }

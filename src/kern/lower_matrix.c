@@ -2,7 +2,7 @@
  * lower_matrix.c: lowers a tile whose products are done by matrix instructions.
  *
  * Consumes a TILE node of a machine that has them, whose factors are reads of two
- * bytes; produces
+ * bytes, or of one; produces
  *
  *   var %a0: f32x32 = zero; ..      four registers for eight columns
  *   take %a0, .. = o                unless the sums begin here
@@ -55,13 +55,21 @@ static kern_access factor_of(lowering *lw, const expr *f, int32_t along,
 		*turned ? other : along, step);
 }
 
+/* What the instructions multiply: bytes with and without a sign are one kind. */
+static tn_dtype factors_of(const struct tile *t)
+{
+	tn_dtype y = t->n->factor[1]->dtype;
+
+	return dtype_is_int(y) ? TN_I8 : y;
+}
+
 /* Rows and columns of the tile: a part of what the registers have, or all of it. */
 static void take_part(const struct tile *t, kern_stmt *s, int32_t terms)
 {
 	int32_t columns = KERN_MMA_COLUMNS * (t->vectors - 1) + t->valid;
 
 	if (t->rows == KERN_MMA_ROWS && t->valid == KERN_MMA_COLUMNS &&
-		terms == KERN_MMA_TERMS)
+		terms == kern_mma_terms(factors_of(t)))
 		return;
 	s->rows = t->rows;
 	s->width = columns;
@@ -72,7 +80,7 @@ static void move_sums(struct tile *t, kern_kind kind, const kern_val *acc)
 {
 	kern_stmt s = {.acc = acc, .n_acc = KERN_MMA_EACH * t->vectors};
 
-	take_part(t, &s, KERN_MMA_TERMS);
+	take_part(t, &s, kern_mma_terms(factors_of(t)));
 	s.terms = 0;
 	s.at = lw_rows(t->lw, t->e->e->out[0], t->e->at, t->n->row_var,
 		t->n->var, &s.n);
@@ -94,7 +102,7 @@ static void multiply(void *arg, int32_t terms)
 	int32_t sum = t->n->sum[0];
 	kern_stmt s = {.acc = of->acc,
 		.n_acc = KERN_MMA_EACH * t->vectors,
-		.type = kern_num(y->dtype, 1)};
+		.type = kern_num(factors_of(t), 1)};
 
 	take_part(t, &s, terms);
 	s.at = factor_of(lw, x, sum, t->n->row_var, &s.n, &s.at_turned);
@@ -173,7 +181,7 @@ static void needed_terms(struct tile *t, const kern_val *acc)
 		return;
 	if (!known)
 		lw_if(lw, c);
-	lw_pieces(lw, t->n->sum[0], KERN_MMA_TERMS, multiply,
+	lw_pieces(lw, t->n->sum[0], kern_mma_terms(factors_of(t)), multiply,
 		&(struct products){t, acc});
 	if (t->n->checked)
 		check_sums(t, acc);
@@ -195,7 +203,8 @@ void lw_matrix(struct tile *t)
 		return;
 	}
 	for (int32_t i = 0; i < KERN_MMA_EACH * t->vectors; i++)
-		acc[i] = lw_register(lw, lw_type(lw, TN_F32, 32), 0).id;
+		acc[i] = lw_register(lw,
+			lw_type(lw, t->e->acc[0], KERN_MMA_LANES), 0).id;
 	if (!finish && (!t->n->start || !t->all_first)) {
 		if (t->n->start)
 			lw_if(lw, lw_not(lw, t->first));

@@ -95,10 +95,34 @@ tn_dtype lw_computed(tn_dtype t)
 	return dtype_wide(t);
 }
 
+enum { MAX_NEST = 8 };
+
+/* Is it a value that memory of this dtype has, or one of several, or 0? */
+static bool is_one_of(const lowering *lw, kern_val v, tn_dtype t, int nest)
+{
+	const kern_value *x = kern_at(lw->b->k, v);
+
+	if (nest > MAX_NEST)
+		return false;
+	if (x->op == KERN_WIDEN)
+		return kern_at(lw->b->k, x->arg[0])->type.dt == t;
+	if (x->op == KERN_ROUND)
+		return x->dt == t;
+	if (x->op == KERN_CONST)
+		return dtype_is_float(x->type.dt) ? x->c.f == 0 : x->c.i == 0;
+	if (x->op == KERN_SPLAT)
+		return is_one_of(lw, x->arg[0], t, nest + 1);
+	return x->op == KERN_CALL && x->fn == lw->fn.sel &&
+	       is_one_of(lw, x->arg[1], t, nest + 1) &&
+	       is_one_of(lw, x->arg[2], t, nest + 1);
+}
+
 val lw_round(lowering *lw, val v, tn_dtype to)
 {
 	kern_value r = {.op = KERN_ROUND, .type = type_of(v), .dt = to};
 
+	if (is_one_of(lw, v.id, to, 0))
+		return v;
 	r.arg[0] = v.id;
 	return named(lw, kern_ins(lw->b->k, &r));
 }

@@ -305,7 +305,8 @@ static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 
 	if (!guarded && is_near(p) && p->stride == 2 && !per_lane(lw, p))
 		return lw_widen(lw, load_whole(lw, p), p->dtype);
-	near = guarded && is_whole(lw, p, &whole);
+	/* threads load what they need: there is nothing to save */
+	near = guarded && lw->k->machine->lanes == 0 && is_whole(lw, p, &whole);
 	if (near && lw->dead > 0 && p->stride == 1 && p->dtype == TN_F32)
 		mask = lw_path_mask(lw, 4);
 	n = lw_register(lw, stored_type(lw, p, true), 0);
@@ -323,6 +324,8 @@ static val load_lanes(lowering *lw, const struct place_of *p, bool guarded)
 		lw_close(lw);
 	} else {
 		lane_by_lane(lw, p, n, guarded);
+		if (guarded)
+			*vec_push(lw->a, &lw->loaded) = n.id;
 	}
 	if (all.id != 0)
 		lw_close(lw);

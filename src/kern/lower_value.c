@@ -70,7 +70,14 @@ val lw_widen(lowering *lw, val v, tn_dtype stored)
 val lw_narrow(lowering *lw, val v, tn_dtype stored)
 {
 	tn_dtype s = lw_stored(stored);
+	const kern_value *x = kern_at(lw->b->k, v.id);
 
+	if (s != v.dt && x->op == KERN_ROUND && x->dt == s)
+		v.id = x->arg[0]; /* what memory takes is rounded */
+	x = kern_at(lw->b->k, v.id);
+	if (s != v.dt && x->op == KERN_WIDEN &&
+		kern_at(lw->b->k, x->arg[0])->type.dt == s)
+		return (val){x->arg[0], s, v.lanes, 0}; /* .. and has it */
 	return s == v.dt ? v
 			 : lw_op1(lw, KERN_NARROW, lw_type(lw, s, v.lanes), v);
 }

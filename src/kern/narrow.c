@@ -173,9 +173,11 @@ static void statement(struct walk *w, const kern_stmt *s)
 
 		rows(w, &s->at, s->n, KERN_MMA_ROWS, width);
 		if (s->kind == KERN_MMA && s->from_turned)
-			rows(w, &s->from, s->m, width, KERN_MMA_TERMS);
+			rows(w, &s->from, s->m, width,
+				kern_mma_terms(s->type.dt));
 		else if (s->kind == KERN_MMA)
-			rows(w, &s->from, s->m, KERN_MMA_TERMS, width);
+			rows(w, &s->from, s->m, kern_mma_terms(s->type.dt),
+				width);
 	}
 	block(w, &s->body);
 	block(w, &s->other);

@@ -273,7 +273,7 @@ static void parse_part(struct kern_parser *p, kern_stmt *s)
 		return;
 	lex_need(p->l, "by");
 	s->terms = (int32_t)kern_parse_int(
-		p, 1, KERN_MMA_TERMS, "the terms of a matrix");
+		p, 1, kern_mma_terms(s->type.dt), "the terms of a matrix");
 }
 
 static void parse_mma(struct kern_parser *p, const lex_token *t)

@@ -265,17 +265,18 @@ static void by_div(struct ask *q, const kern_value *x)
 		return;
 	}
 	by_remainder(q, x);
-	by(q, q->t->coef > 0 ? x->form[0]
-			     : kern_form_addc(r->k, x->form[0], 1 - m),
-		m);
 	if (q->best <= q->goal)
 		return;
+	/* a number first: it is found soon, and most often suffices */
 	c = q->t->coef > 0
 		    ? most(r, x->form[0], INT64_MIN, q->nest + 1)
 		    : most(r, kern_form_scale(r->k, x->form[0], -1), INT64_MIN,
 			      q->nest + 1);
 	if (c != INT64_MAX)
 		by_const(q, floor_div(q->t->coef > 0 ? c : -c, m));
+	by(q, q->t->coef > 0 ? x->form[0]
+			     : kern_form_addc(r->k, x->form[0], 1 - m),
+		m);
 }
 
 /* The greatest common divisor of m and the steps of f; 1: none. */
@@ -294,10 +295,50 @@ static int64_t common_step(kern_range *r, const kern_form *f, int64_t m)
 	return g > 1 && is_multiple(r, f, g, 0) ? g : 1;
 }
 
+/* Is y the digit (f div d) mod n of f mod d n, which x is? */
+static bool is_digit(const kern_range *r, const kern_value *y, const kern_value *x,
+	int64_t *d)
+{
+	const kern_form *f = y->op == KERN_MOD ? y->form[0] : NULL;
+	const kern_value *z = f != NULL && f->n == 1 && f->t[0].coef == 1 && f->c0 == 0
+				      ? kern_at(r->k, f->t[0].v)
+				      : NULL;
+	int64_t n;
+
+	if (z == NULL || (z->op != KERN_DIV && z->op != KERN_FLOOR) ||
+		z->form[0] != x->form[0] || !mul_ok(z->num[0], y->num[0], &n))
+		return false;
+	*d = z->num[0];
+	return n == x->num[0];
+}
+
+/* Tries two digits of the remainder, if a condition has the first of them. */
+static void by_digits(struct ask *q, const kern_value *x)
+{
+	kern_range *r = q->r;
+
+	for (int32_t i = 0; i < r->fact.n && q->best > q->goal; i++) {
+		const kern_form *f = r->fact.at[i].f;
+
+		for (int32_t j = 0; j < f->n; j++) {
+			kern_val v = f->t[j].v;
+			int64_t d;
+
+			if (!is_digit(r, kern_at(r->k, v), x, &d))
+				continue;
+			by(q, kern_form_add(r->k, kern_form_term(r->k, d, v),
+				      kern_remainder(r, x->form[0], d)),
+				1);
+			return;
+		}
+	}
+}
+
 static void by_mod(struct ask *q, const kern_value *x)
 {
 	int64_t g = common_step(q->r, x->form[0], x->num[0]);
 
+	by_digits(q, x);
 	by_remainder(q, x);
 	by_const(q, q->t->coef > 0 ? x->num[0] - g : 0);
 	if (q->t->coef > 0) /* a quotient of a nonnegative form */
@@ -578,33 +619,66 @@ static int64_t most(kern_range *r, const kern_form *f, int64_t goal, int nest)
 {
 	struct ask q = {.r = r, .f = f, .goal = goal, .nest = nest,
 		.best = INT64_MAX};
+	bool wrapped;
 
 	if (f->n == 0)
 		return f->c0;
 	if (--r->budget < 0 || nest > MAX_NEST)
 		return INT64_MAX;
 	q.t = &f->t[f->n - 1];
-	if (!is_wrapped(&q))
-		by_definition(&q);
+	wrapped = is_wrapped(&q);
+	/* conditions are there for a reason: they suffice more often, and soon */
 	for (int32_t i = r->fact.n - 1; i >= 0 && q.best > goal; i--)
 		by_fact(&q, r->fact.at[i]);
+	if (!wrapped && q.best > goal)
+		by_definition(&q);
 	if (q.t->v < r->n_loop && r->loop[q.t->v] != NULL)
 		by_steps(&q, r->loop[q.t->v]);
 	return q.best;
 }
 
-/*
- * Uses conditions on the quotient and the remainder of a form: its last value
- * in f is replaced by m * quotient + remainder - the rest.
- */
-static const kern_form *by_parts(
-	kern_range *r, const kern_form *f, const kern_value *x, kern_val div,
-	kern_val mod)
+static bool is_quotient(const kern_value *x)
 {
-	const kern_form *g = x->form[0], *parts;
-	const kern_term *last;
+	return x->op == KERN_DIV || x->op == KERN_FLOOR;
+}
 
-	if (g->n == 0)
+/* What belongs to x: the remainder to a quotient, the quotient to a remainder; one
+ * that occurs in a known condition, if there is one. */
+static const kern_form *other_of(kern_range *r, const kern_value *x)
+{
+	kern_value q = {.op = KERN_FLOOR, .num = {x->num[0]}};
+
+	for (int32_t j = 0; j < r->fact.n; j++) {
+		const kern_form *f = r->fact.at[j].f;
+
+		for (int32_t i = 0; i < f->n && !r->fact.at[j].wraps; i++) {
+			const kern_value *y = kern_at(r->k, f->t[i].v);
+
+			if (y->form[0] == x->form[0] && y->num[0] == x->num[0] &&
+				(is_quotient(x) ? y->op == KERN_MOD : is_quotient(y)))
+				return kern_form_term(r->k, 1, f->t[i].v);
+		}
+	}
+	return is_quotient(x) ? kern_remainder(r, x->form[0], x->num[0])
+			      : kern_made(r, &q, x->form[0]);
+}
+
+/*
+ * Uses conditions on the quotient or the remainder v of a form: its last value in f
+ * is replaced by m * quotient + remainder - the rest. With 0 <= p / 9 - k < 9,
+ *
+ *   p - 9*k = 9*(p / 9) + p % 9 - 9*k       0 .. 80
+ */
+static const kern_form *by_parts(kern_range *r, const kern_form *f, kern_val v)
+{
+	const kern_value *x = kern_at(r->k, v);
+	const kern_form *g = x->form[0], *own = kern_form_term(r->k, 1, v), *parts;
+	const kern_term *last;
+	int64_t m = x->num[0];
+	bool div = is_quotient(x);
+
+	if ((!div && x->op != KERN_MOD) || g->n == 0 ||
+		kern_reach(r, g) >= KERN_BEYOND)
 		return NULL;
 	last = &g->t[g->n - 1];
 	for (int32_t i = 0; i < f->n; i++) {
@@ -612,9 +686,10 @@ static const kern_form *by_parts(
 
 		if (t->v != last->v || t->coef % last->coef != 0)
 			continue;
+		parts = other_of(r, x);
 		parts = kern_form_add(r->k,
-			kern_form_term(r->k, x->num[0], div),
-			kern_form_term(r->k, 1, mod));
+			kern_form_scale(r->k, div ? own : parts, m),
+			div ? parts : own);
 		parts = kern_form_sub(r->k, parts, g);
 		return kern_form_add(r->k, f,
 			kern_form_scale(r->k, parts, t->coef / last->coef));
@@ -622,50 +697,25 @@ static const kern_form *by_parts(
 	return NULL;
 }
 
-/*
- * The remainder that belongs to quotient x and occurs in a known condition; 0:
- * none.
- */
-static kern_val remainder_of(const kern_range *r, const kern_value *x)
+/* A term of a known condition. */
+struct said {
+	int32_t fact, term;
+};
+
+/* Rewrites f by the next quotient or remainder, from *at on, that occurs in known
+ * conditions. */
+static const kern_form *rewritten(
+	kern_range *r, const kern_form *f, struct said *at)
 {
-	for (int32_t j = 0; j < r->fact.n; j++) {
-		const kern_form *f = r->fact.at[j].f;
+	for (; at->fact < r->fact.n; at->fact++, at->term = 0) {
+		const struct kern_fact *fact = &r->fact.at[at->fact];
 
-		for (int32_t i = 0; i < f->n && !r->fact.at[j].wraps; i++) {
-			const kern_value *y = kern_at(r->k, f->t[i].v);
+		while (at->term < fact->f->n && !fact->wraps) {
+			const kern_form *h =
+				by_parts(r, f, fact->f->t[at->term++].v);
 
-			if (y->op == KERN_MOD && y->form[0] == x->form[0] &&
-				y->num[0] == x->num[0])
-				return f->t[i].v;
-		}
-	}
-	return 0;
-}
-
-/*
- * Rewrites f by the next quotient, from *at on, that occurs in known
- * conditions.
- */
-static const kern_form *rewritten(kern_range *r, const kern_form *f, int32_t *at)
-{
-	for (; *at < r->fact.n; ++*at) {
-		const kern_form *g = r->fact.at[*at].f;
-
-		for (int32_t i = 0; i < g->n && !r->fact.at[*at].wraps; i++) {
-			const kern_value *x = kern_at(r->k, g->t[i].v);
-			kern_val mod;
-			const kern_form *h;
-
-			if ((x->op != KERN_DIV && x->op != KERN_FLOOR) ||
-				kern_reach(r, x->form[0]) >= KERN_BEYOND)
-				continue;
-			mod = remainder_of(r, x);
-			h = mod == 0 ? NULL
-				     : by_parts(r, f, x, g->t[i].v, mod);
-			if (h != NULL) {
-				++*at;
+			if (h != NULL)
 				return h;
-			}
 		}
 	}
 	return NULL;
@@ -697,7 +747,7 @@ static int64_t scaled(
 int64_t kern_most(kern_range *r, const kern_form *f, int64_t goal)
 {
 	int64_t best;
-	int32_t at = 0;
+	struct said at = {0, 0};
 
 	r->budget = BUDGET;
 	best = most(r, f, goal, 0);

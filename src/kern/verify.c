@@ -463,14 +463,20 @@ static void verify_turn(struct kern_verifier *v, const kern_stmt *s)
 
 static void verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 {
+	tn_dtype sum = TN_F32;
+
 	need_access(v, &s->at);
+	if (s->kind == KERN_MMA)
+		sum = kern_mma_sum(s->type.dt);
+	else if (v->k->array.at[s->at.array].dtype == TN_I32)
+		sum = TN_I32;
 	if (s->kind == KERN_MMA)
 		need_access(v, &s->from);
 	for (int32_t i = 0; i < s->n_acc; i++) {
 		need(v, s->acc[i]);
 		if (kern_at(v->k, s->acc[i])->op != KERN_REG)
 			kern_refuse(v, "set", "sums of a matrix must be in registers (\"var\")");
-		same_type(v, type_of(v, s->acc[i]), kern_num(TN_F32, 32));
+		same_type(v, type_of(v, s->acc[i]), kern_num(sum, KERN_MMA_LANES));
 		if (s->kind != KERN_GIVE)
 			kern_verify_set(v, s->acc[i]);
 	}

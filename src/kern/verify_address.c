@@ -104,8 +104,8 @@ static void offset(struct kern_address *d, int64_t c, kern_val v,
 	int32_t n, n_before = d->n;
 
 	if (t.lo == INT64_MIN || t.hi == INT64_MAX || t.hi < t.lo) {
-		/* never reached, or not known */
-		d->ok &= t.lo != INT64_MIN && t.hi != INT64_MAX;
+		d->never |= t.lo != INT64_MIN && t.hi != INT64_MAX;
+		d->ok &= d->never;
 		return;
 	}
 	t.lo = floor_div(t.lo, step);

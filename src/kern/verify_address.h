@@ -25,6 +25,7 @@ struct kern_address {
 	struct kern_part t[KERN_MOST_TERMS];
 	int64_t c0;
 	bool ok;
+	bool never; /* nothing is accessed: no value is possible */
 	bool whole; /* what has no digits is one interval, not a sum of parts */
 };
 

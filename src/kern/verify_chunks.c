@@ -322,6 +322,8 @@ static bool are_apart(struct kern_verifier *v, const struct kern_address *a,
 {
 	struct difference *d = arena_make(v->a, struct difference);
 
+	if (a->never || b->never)
+		return true;
 	if (!a->ok || !b->ok || !subtract(d, a, b))
 		return false;
 	if (never(d, (struct group){0, d->n, d->c0, 0, 0}) ||

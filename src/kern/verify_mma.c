@@ -33,6 +33,11 @@ static bool is_multiple(struct kern_verifier *v, const kern_form *f, int64_t m)
 	return false;
 }
 
+static bool is_byte(tn_dtype t)
+{
+	return t == TN_I8 || t == TN_U8;
+}
+
 /* Turned: its rows are columns, and its columns are rows. */
 static void verify_factor(struct kern_verifier *v, const kern_access *at,
 	int64_t step, bool turned, int32_t rows, int32_t width)
@@ -42,7 +47,7 @@ static void verify_factor(struct kern_verifier *v, const kern_access *at,
 	int64_t size = (int64_t)dtype_size(dt);
 	bool wide = at == &v->s->at && r->dtype == TN_F32 && dt == TN_BF16;
 
-	if (r->dtype != dt && !wide)
+	if (r->dtype != dt && !wide && !(is_byte(dt) && is_byte(r->dtype)))
 		kern_refuse(v, "type", "the factors are %s, and %s is not",
 			dtype_name(dt), kern_access_text(v, at->array));
 	if (!wide &&
@@ -68,8 +73,9 @@ void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 			"a part of %d columns; these registers have %d",
 			kern_part_columns(s), 2 * s->n_acc);
 	if (s->kind != KERN_MMA) {
-		if (v->k->array.at[s->at.array].dtype != TN_F32)
-			kern_refuse(v, "type", "%s must be f32, as the sums are",
+		if (v->k->array.at[s->at.array].dtype != TN_F32 &&
+			v->k->array.at[s->at.array].dtype != TN_I32)
+			kern_refuse(v, "type", "%s must be f32 or i32, as the sums are",
 				kern_access_text(v, s->at.array));
 		kern_verify_rows(v, &s->at, s->n, kern_part_rows(s),
 			kern_part_columns(s),
@@ -78,11 +84,15 @@ void kern_verify_matrix(struct kern_verifier *v, const kern_stmt *s)
 			kern_verify_effect(v);
 		return;
 	}
-	if ((s->type.dt != TN_BF16 && s->type.dt != TN_F16) ||
+	if ((s->type.dt != TN_BF16 && s->type.dt != TN_F16 &&
+		    s->type.dt != TN_I8) ||
 		s->type.lanes != 1)
 		kern_refuse(v, "type",
-			"factors of type %s; they must be bf16 or f16",
+			"factors of type %s; they must be bf16, f16 or i8",
 			kern_type_text(v->a, s->type));
+	if (s->type.dt == TN_I8 && (s->at_turned || !s->from_turned))
+		kern_refuse(v, "lanes",
+			"terms of i8 must adjoin: `rows` of the first factor, `columns` of the second one");
 	verify_factor(v, &s->at, s->n, s->at_turned, kern_part_rows(s),
 		kern_part_terms(s));
 	verify_factor(v, &s->from, s->m, s->from_turned, kern_part_terms(s),

@@ -412,14 +412,31 @@ static int32_t lanes_of_maker(const loop_node *n, int32_t eqn, int32_t lanes)
 	return v;
 }
 
+/* The factor of matrix instructions that the equation copies; NULL: none. */
+static const expr *matrix_factor(const loop_kernel *k, int32_t eqn)
+{
+	for (int32_t i = 0; i < k->n_eqns; i++) {
+		const loop_node *t = loop_tile_of(k, i);
+
+		for (int32_t f = 0; t != NULL && t->matrix && f < 2; f++)
+			if (t->factor[f]->kind == EX_READ &&
+				t->factor[f]->tensor == k->eqn[eqn].e->out[0])
+				return t->factor[f];
+	}
+	return NULL;
+}
+
 static void order_vars(loop_kernel *k, const loop_buf *b, int32_t *var)
 {
 	const loop_eqn *e = &k->eqn[b->eqn];
 	int32_t i, j, fast = -1;
+	/* copies whose order a product chose */
+	bool fixed = e->group > 0 ||
+		     (e->pack && matrix_factor(k, b->eqn) != NULL);
 
-	if (b->scope != NULL && e->group == 0)
+	if (b->scope != NULL && !fixed)
 		fast = lanes_of_maker(b->scope, b->eqn, -1);
-	if (b->scope != NULL && e->group == 0 &&
+	if (b->scope != NULL && !fixed &&
 		(fast < 0 || (e->left & BIT(fast)) == 0))
 		fast = vector_var(b->scope);
 	for (i = 1; i < b->n_vars; i++)
@@ -446,7 +463,7 @@ static int64_t apart(const machine *m, tn_dtype t, int64_t row, bool wide)
 	int64_t size = (int64_t)dtype_size(t), line = m->product.line / size;
 	int64_t sets = m->memory[MACHINE_L1].bytes / m->product.ways / size;
 
-	if (m->matrix.rows > 0 && size == 2) {
+	if (m->matrix.rows > 0 && size <= 2) {
 		int64_t each = m->matrix.pad_bytes / size;
 
 		return each + (each - row % each) % each;
@@ -474,15 +491,9 @@ static int64_t odd_row(const machine *m, tn_dtype t, int64_t row)
 /* Does the equation copy rows in f32 for matrix instructions? */
 static bool has_wide_rows(const loop_kernel *k, int32_t eqn)
 {
-	for (int32_t i = 0; i < k->n_eqns; i++) {
-		const loop_node *t = loop_tile_of(k, i);
-		const expr *x = t != NULL && t->matrix ? t->factor[0] : NULL;
+	const expr *x = matrix_factor(k, eqn);
 
-		if (x != NULL && x->kind == EX_READ && x->dtype == TN_F32 &&
-			x->tensor == k->eqn[eqn].e->out[0])
-			return true;
-	}
-	return false;
+	return x != NULL && x->dtype == TN_F32;
 }
 
 /* The columns of a row: of a copy in groups whole vectors, as they are stored whole. */
@@ -603,7 +614,7 @@ static loop_buf *add_buf(loop_kernel *k, const struct place *p)
 	b->eqn = p->eqn;
 	b->comp = p->comp;
 	/* a copy is what it copies; values are kept as they are computed with */
-	b->dtype = e->group > 0 || (e->pack && e->body[0]->kind == EX_READ)
+	b->dtype = e->group > 0 || (e->pack && !e->part)
 			   ? t
 			   : dtype_wide(t);
 	b->scope = p->scope;

@@ -136,15 +136,17 @@ bool loop_change_split(loop_kernel *k, int32_t v, int64_t by)
 
 /* ---- join ---- */
 
-/* Are both neighbours in its result, or is neither in it? */
+/* Are both neighbours in its result, does it sum over both, or over neither? */
 static bool stays_one(const loop_kernel *k, const loop_eqn *e, int32_t y, int32_t x)
 {
 	int64_t ny = k->var[y].extent, nx = k->var[x].extent, sy, sx;
+	loop_set both = BIT(y) | BIT(x);
 
-	if (e->push || e->scan_var == y || e->scan_var == x ||
-		(e->reduced & (BIT(y) | BIT(x))) != 0)
+	if (e->push || e->scan_var == y || e->scan_var == x)
 		return false;
-	if ((e->left & (BIT(y) | BIT(x))) == 0)
+	if ((e->reduced & both) != 0)
+		return (e->reduced & both) == both && (e->left & both) == 0;
+	if ((e->left & both) == 0)
 		return true;
 	return loop_stride(e->at, y, ny, &sy) && loop_stride(e->at, x, nx, &sx) &&
 	       sx > 0 && sy == sx * nx;
@@ -159,13 +161,13 @@ bool loop_change_join(loop_kernel *k, int32_t y, int32_t x)
 	int32_t z;
 
 	if (y == x || k->n_vars >= MOST_VARIABLES ||
-		k->var[y].kind != AXIS_P || k->var[x].kind != AXIS_P ||
+		k->var[y].kind == AXIS_S || k->var[x].kind != k->var[y].kind ||
 		!mul_ok(k->var[y].extent, nx, &n))
 		return false;
 	for (int32_t i = 0; i < k->n_eqns; i++)
 		if (!stays_one(k, &k->eqn[i], y, x))
 			return false;
-	z = add_variable(k, n, AXIS_P, NULL);
+	z = add_variable(k, n, k->var[y].kind, NULL);
 	dom = box_of(k);
 	w = over_new(k, &dom);
 	w.with[y] = ix_digit(k->s->x, &dom, z, nx, n);
@@ -176,6 +178,8 @@ bool loop_change_join(loop_kernel *k, int32_t y, int32_t x)
 		put_eqn(&w, e);
 		if ((e->left & both) != 0)
 			e->left = (e->left & ~both) | BIT(z);
+		if ((e->reduced & both) != 0)
+			e->reduced = (e->reduced & ~both) | BIT(z);
 	}
 	k->dom = dom;
 	*loop_changed(k, LOOP_CHANGE_JOIN) = (loop_change){.kind = LOOP_CHANGE_JOIN,

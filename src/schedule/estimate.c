@@ -455,7 +455,8 @@ static void add_tile(estimate *w, const loop_node *n)
 	if (each < c->chain)
 		each = c->chain;
 	if (n->matrix)
-		each = m->cycles * most / m->terms *
+		each = m->cycles * most *
+		       (double)dtype_size(n->factor[1]->dtype) / m->row_bytes *
 		       (n->factor[0]->dtype == TN_F32 ? 3 : 1);
 	start = n->held > 0 ? 0 : c->tile_start * height * most;
 	w->out->tile_cycles += times_of(w, ~(loop_set)0) * tiles *

@@ -205,7 +205,7 @@ static double seconds_of(loop_kernel *t)
 /* The length of half a block; 0: it has no whole rows of what instructions take. */
 static int64_t half_of(const loop_kernel *k, int64_t size)
 {
-	int64_t terms = k->machine->matrix.terms;
+	int64_t terms = k->machine->matrix.row_bytes / 2;
 
 	return terms > 0 && size % (2 * terms) == 0 ? size / 2 : 0;
 }

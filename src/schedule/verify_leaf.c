@@ -47,8 +47,7 @@ static bool is_factor(struct sv *v, const loop_node *n, const expr *e,
 		return x == contract_narrow(k, of, e->dtype,
 				    n->offset[e == n->factor[1]]);
 	if (n->matrix && e->dtype != acc)
-		return (e->dtype == TN_BF16 || e->dtype == TN_F16) &&
-		       ex_cast(k->s, acc, x) == of;
+		return x == contract_as_short(k, of, e->dtype);
 	return e->dtype == acc &&
 	       (x == of || (of->dtype != acc && x == ex_cast(k->s, acc, of)));
 }
@@ -173,22 +172,33 @@ static void check_multiple(struct sv *v, const loop_node *n, int32_t var, int64_
 			verify_var(v, var), (long long)m);
 }
 
+static bool has_matrix_factors(const loop_kernel *k, const loop_node *n)
+{
+	const expr *x = n->factor[0], *y = n->factor[1];
+	tn_dtype acc = k->eqn[n->eqn].acc[0];
+	bool terms = adjoins(k, x->form, n->sum[0]);
+
+	if (acc == TN_I32)
+		return dtype_size(x->dtype) == 1 && dtype_size(y->dtype) == 1 &&
+		       terms && adjoins(k, y->form, n->sum[0]);
+	return acc == TN_F32 && y->dtype != TN_F32 &&
+	       (!has_wide_rows(n) || y->dtype == TN_BF16) &&
+	       (terms || adjoins(k, x->form, n->row_var));
+}
+
 static void check_matrix(struct sv *v, const loop_node *n)
 {
 	const machine_matrix *m = &v->k->machine->matrix;
 
 	if (m->rows == 0 || n->row_var < 0 || n->size != m->rows ||
-		n->n_sums != 1 ||
-		n->factor[1]->dtype == TN_F32 ||
-		(has_wide_rows(n) && n->factor[1]->dtype != TN_BF16) ||
-		!(adjoins(v->k, n->factor[0]->form, n->row_var) ||
-			adjoins(v->k, n->factor[0]->form, n->sum[0])) || v->k->eqn[n->eqn].acc[0] != TN_F32)
+		n->n_sums != 1 || !has_matrix_factors(v->k, n))
 		verify_fail(v, n, "tile",
-			"a tile of matrix instructions must have %d rows, neighbours along them or along its one sum in f32, and columns of bf16 or f16",
+			"a tile of matrix instructions must have %d rows, neighbours along them or along its one sum in f32, and columns of bf16 or f16; or neighbours along its sum in i32, all of i8 or u8",
 			m->rows);
 	check_multiple(v, n, n->row_var, m->rows);
 	check_multiple(v, n, n->var, (int64_t)n->lanes * n->unroll);
-	check_multiple(v, n, n->sum[0], m->terms);
+	check_multiple(v, n, n->sum[0],
+		contract_terms_at_once(v->k, n->factor[1]->dtype));
 }
 
 /* Are all blocks of var one inside the other, and their number one at most? */

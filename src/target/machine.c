@@ -84,7 +84,7 @@
 	.stays_bytes = 4 << 20, .round_bytes = 2 << 20,                       \
 	.hidden = 0.25, .schedule = SCHEDULE, .product = PRODUCT,             \
 	.block = {.warps = 1, .shared_bytes = 32 << 10, .sum_terms = 32,      \
-		.matrix_terms = 32, .matrix_columns = 64, .stages = 1,        \
+		.matrix_bytes = 64, .matrix_columns = 64, .stages = 1,        \
 		.bank_bytes = 4},                                      \
 	.fusion = FUSION(1.1)
 
@@ -117,9 +117,9 @@
 	.wide_bytes = 16, .wide_elems = 8, .narrow_indices = true,             \
 	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
-		.sum_terms = 32, .matrix_terms = 128, .matrix_columns = 64,    \
+		.sum_terms = 32, .matrix_bytes = 256, .matrix_columns = 64,    \
 		.stages = 2, .bank_bytes = 4, .meet_cycles = 40},              \
-	.matrix = {.rows = 16, .columns = 8, .terms = 16, .pad_bytes = 16,     \
+	.matrix = {.rows = 16, .columns = 8, .row_bytes = 32, .pad_bytes = 16,     \
 		.cycles = 32}
 
 #define GPU_SCHEDULE                                                           \
@@ -427,7 +427,7 @@ static const struct fact {
 	SIZE(block.warps, "contract"),
 	SIZE(block.shared_bytes, "contract"),
 	SIZE(block.sum_terms, "contract"),
-	SIZE(block.matrix_terms, "contract"),
+	SIZE(block.matrix_bytes, "contract"),
 	SIZE(block.matrix_columns, "contract"),
 	SIZE(block.stages, "contract"),
 	SIZE(block.bank_bytes, "gpu"),

@@ -170,7 +170,7 @@ typedef struct machine_block {
 	int32_t warps;	      /* of a block of products; 1: there are none */
 	int32_t shared_bytes; /* that a block may have */
 	int32_t sum_terms;    /* of a factor that are copied at a time */
-	int32_t matrix_terms; /* .. of a product by matrix instructions */
+	int32_t matrix_bytes; /* of a row of a factor of matrix instructions */
 	int32_t matrix_columns; /* of a tile by such instructions, at most */
 	int32_t stages; /* pieces of factors in buffers at a time; 1: copies that
 			 * go on while warps compute are not there */
@@ -181,7 +181,8 @@ typedef struct machine_block {
 /* One instruction adds the products of rows x terms and terms x columns elements
  * of two bytes to f32; 0: there is none. */
 typedef struct machine_matrix {
-	int32_t rows, columns, terms;
+	int32_t rows, columns;
+	int32_t row_bytes; /* of the terms that it takes of a row */
 	int32_t pad_bytes; /* between rows of factors: other banks of memory */
 	double cycles;
 } machine_matrix;

@@ -165,12 +165,16 @@ static void multiply(struct kern_running *r, const kern_stmt *s)
 							  : i * s->n + k;
 				int64_t kj = s->from_turned ? j * s->m + k
 							    : k * s->m + j;
-				double a = kern_run_get(
-					r, s->at.array, x + ik, true).f;
-				double b = kern_run_get(
-					r, s->from.array, y + kj, true).f;
+				ir_number a = kern_run_get(
+					r, s->at.array, x + ik, true);
+				ir_number b = kern_run_get(
+					r, s->from.array, y + kj, true);
 
-				sum->f = fmaf((float)a, (float)b, (float)sum->f);
+				if (dtype_is_int(s->type.dt))
+					sum->i = ir_wrap(TN_I32, sum->i + a.i * b.i);
+				else
+					sum->f = fmaf((float)a.f, (float)b.f,
+						(float)sum->f);
 			}
 		}
 }

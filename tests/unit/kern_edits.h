@@ -5,10 +5,9 @@
 #ifndef KERN_EDITS_H
 #define KERN_EDITS_H
 
-static const struct {
-	const char *name, *text;
-	const char *from, *to, *rule; /* the edit, and what refuses it */
-} cases[] = {
+#include "kern_edits_lanes.h"
+
+static const struct kern_edit cases[] = {
 	{"digits of the chunk, the largest of them by its own quotient",
 		"kernel 0 kron {\n"
 		"  param p0: f32[1980] out\n"
@@ -62,7 +61,29 @@ static const struct {
 		"    }\n"
 		"  }\n"
 		"}\n",
-		"33*%i1 + %i4", "32*%i1 + %i4", "race"},
+		"-33*%i0 + 33*%i1 + %i6", "%i6", "race"},
+	{"a loop that is never entered",
+		"kernel 0 rows {\n"
+		"  local b0: f64[1024] at 0\n"
+		"  bytes scratch 0, local 8192\n"
+		"  phase of 4 chunks by 2 warps {\n"
+		"    for %i0 = 0 .. 64 step 32 {\n"
+		"      barrier\n"
+		"      for %i1 = %i0 .. %i0 + 32 by warp {\n"
+		"        %2: i64 = imax -%i0 + %i1, 0\n"
+		"        %3: i64 = idiv %2, 32\n"
+		"        %4: i64 = imax %i0, %i0 + 32*%3\n"
+		"        for %i5 = %i0 .. %4 step 32 {\n"
+		"          store b0[-33*%i0 + 32*%i1 + %i5] = f64x32 splat f64(0)\n"
+		"        }\n"
+		"        for %i6 = %4 .. %i0 + 32 {\n"
+		"          store b0[-33*%i0 + 32*%i1 + %i6] = f64(0)\n"
+		"        }\n"
+		"      }\n"
+		"    }\n"
+		"  }\n"
+		"}\n",
+		"-33*%i0 + 32*%i1 + %i6", "-32*%i0 + 31*%i1 + %i6", "race"},
 	{"the cases of a clamp",
 		"kernel 0 pad_reflect {\n"
 		"  param p0: f64[13] out\n"
@@ -166,43 +187,6 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"idiv %i0, 32", "idiv %i0, 48", "race"},
-	{"lanes of other chunks that no shuffle takes",
-		"kernel 0 every_other {\n"
-		"  param p0: f32[32] out\n"
-		"  param p1: f32[32] out\n"
-		"  param p2: f32[32] in\n"
-		"  phase of 2 chunks {\n"
-		"    for %i0 = 0 .. 16 {\n"
-		"      store p0[chunk + 2*%i0] = f32 load p2[chunk + 2*%i0]\n"
-		"    }\n"
-		"    %1: f32x8 = load p0[chunk]\n"
-		"    %2: f32x8 = load p0[chunk + 7]\n"
-		"    %3: f32x8 = shuffle %1, %2, [0, 2, 4, 6, 9, 11, 13, 15]\n"
-		"    for %i4 = 0 .. 8 {\n"
-		"      store p1[chunk + 2*%i4] = f32 lane %3, %i4\n"
-		"    }\n"
-		"  }\n"
-		"}\n",
-		"[0, 2, 4, 6, 9", "[0, 2, 4, 7, 9", "race"},
-	{"lanes of other chunks that no mask has",
-		"kernel 0 pad {\n"
-		"  param p0: f32[45] out\n"
-		"  param p1: f32[65] out\n"
-		"  param p2: f32[45] in\n"
-		"  phase of 5 chunks {\n"
-		"    for %i0 = 0 .. 9 {\n"
-		"      store p0[9*chunk + %i0] = f32 load p2[9*chunk + %i0]\n"
-		"    }\n"
-		"    %1: i32x8 = lanes [8, 9, 10, 11, 12, 13, 14, 15]\n"
-		"    %2: i32x8 = splat i32(9)\n"
-		"    %3: m4x8 = lt %1, %2\n"
-		"    %4: bool = inside 9*chunk + 8, 0, 41\n"
-		"    %5: f32x8 = load p0[9*chunk + 8] part 5 mask %3 whole %4\n"
-		"    %6: f32x8 = splat f32(0)\n"
-		"    store p1[13*chunk + 8] part 5 = f32x8 sel %3, %5, %6\n"
-		"  }\n"
-		"}\n",
-		"splat i32(9)", "splat i32(10)", "bounds"},
 	{"an index that is checked to be anything, and then bounded",
 		"kernel 0 sample {\n"
 		"  param p0: f32[8] out\n"
@@ -239,20 +223,6 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"4*%14 + 5", "4*%14 + 3", "bounds"},
-	{"lanes that a quotient of numbers rules out",
-		"kernel 0 pack {\n"
-		"  param p0: f32[8] out\n"
-		"  param p1: f32[12] in\n"
-		"  phase of 1 chunks {\n"
-		"    %0: i32x8 = idiv 8, 3\n"
-		"    %1: i32x8 = splat i32(4)\n"
-		"    %2: m4x8 = lt %0, %1\n"
-		"    %3: f32x8 = load p1[8] part 7 mask %2\n"
-		"    %4: f32x8 = splat f32(0)\n"
-		"    store p0[0] = f32x8 sel %2, %3, %4\n"
-		"  }\n"
-		"}\n",
-		"splat i32(4)", "splat i32(5)", "bounds"},
 	{"indices from data, of which conditions leave few",
 		"kernel 0 pixels {\n"
 		"  param p0: f32[8] out\n"
@@ -290,137 +260,6 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"%i3 - 2, 0, *", "%i3, 0, *", "race"},
-	{"lanes of other chunks that the opposite of a mask has",
-		"kernel 0 concat {\n"
-		"  param p0: f32[756] out\n"
-		"  param p1: f32[252] out\n"
-		"  param p2: f32[756] in\n"
-		"  phase of 252 chunks {\n"
-		"    store p0[3*chunk] part 3 = f32x4 load p2[3*chunk] part 3\n"
-		"    %0: i64x4 = lanes [0, 1, 2, 3]\n"
-		"    %1: i64x4 = splat i64(3)\n"
-		"    %2: m8x4 = lt %0, %1\n"
-		"    %3: bool = inside 3*chunk - 3, 0, 753\n"
-		"    var %r4: f32x4 = zero\n"
-		"    if %3 {\n"
-		"      set %r4 = load p0[3*chunk - 3]\n"
-		"    } else {\n"
-		"      for %i5 = 0 .. 4 {\n"
-		"        %6: bool = lane %2, %i5\n"
-		"        if not %6 {\n"
-		"          set %r4[%i5] = f32 load p0[3*chunk + %i5 - 3]\n"
-		"        }\n"
-		"      }\n"
-		"    }\n"
-		"    store p1[chunk] = f32 lane %r4, 3\n"
-		"  }\n"
-		"}\n",
-		"splat i64(3)", "splat i64(2)", "bounds"},
-	{"lanes of other chunks that a mask has, where one thing holds for all",
-		"kernel 0 concat {\n"
-		"  param p0: f32[756] out\n"
-		"  param p1: f32[252] out\n"
-		"  param p2: f32[756] in\n"
-		"  phase of 252 chunks {\n"
-		"    store p0[3*chunk] part 3 = f32x4 load p2[3*chunk] part 3\n"
-		"    %0: i64x4 = lanes [0, 1, 2, 3]\n"
-		"    %1: i64x4 = splat i64(3)\n"
-		"    %2: m8x4 = lt %0, %1\n"
-		"    %3: bool = inside 3*chunk - 3, 0, 753\n"
-		"    %4: bool = inside chunk, 0, 251\n"
-		"    var %r5: f32x4 = zero\n"
-		"    if %3 {\n"
-		"      set %r5 = load p0[3*chunk - 3]\n"
-		"    } else {\n"
-		"      for %i6 = 0 .. 4 {\n"
-		"        %7: bool = lane %2, %i6\n"
-		"        %8: bool = not %7\n"
-		"        if and %8, %4 {\n"
-		"          set %r5[%i6] = f32 load p0[3*chunk + %i6 - 3]\n"
-		"        }\n"
-		"      }\n"
-		"    }\n"
-		"    store p1[chunk] = f32 lane %r5, 3\n"
-		"  }\n"
-		"}\n",
-		"splat i64(3)", "splat i64(2)", "bounds"},
-	{"a bound of lanes beside a condition on data",
-		"kernel 0 segment_max {\n"
-		"  param p0: i16[405] out\n"
-		"  param p1: i64[5] in\n"
-		"  param p2: i16[20] in\n"
-		"  phase of 90 chunks {\n"
-		"    %0: i64 = idiv chunk, 18\n"
-		"    %1: i64 = idiv chunk, 2\n"
-		"    %2: i64 = imod %1, 9\n"
-		"    %3: i64 = imod chunk, 2\n"
-		"    %4: i64 = imin 6*%3 + 6, 9\n"
-		"    %5: i64 = imax 6*%3, 0\n"
-		"    %6: i64 = imin %4, 4\n"
-		"    %7: i64 = imax 6*%3, 4\n"
-		"    %8: i64 = imin %4, 6\n"
-		"    if inside %7 - %8, *, 0 {\n"
-		"      block {\n"
-		"        for %i9 = %7 .. %8 step 2 whole after %e10 {\n"
-		"          var %r11: i16x2 = zero\n"
-		"          block {\n"
-		"            note segment_max;\n"
-		"            %12: i64 = load p1[3]\n"
-		"            %13: bool = eq %12, %0\n"
-		"            %14: i64 = index -%2 + %i9 - 5\n"
-		"            %15: i64x2 = splat %14\n"
-		"            %16: i64x2 = lanes [0, 1]\n"
-		"            %17: i64x2 = add %15, %16\n"
-		"            %18: i64x2 = splat i64(0)\n"
-		"            %19: m8x2 = ge %17, %18\n"
-		"            var %r20: i16x2 = zero\n"
-		"            if %13 {\n"
-		"              for %i21 = 0 .. 2 {\n"
-		"                %22: bool = lane %19, %i21\n"
-		"                if and %13, %22 {\n"
-		"                  set %r20[%i21] = i16 load p2[%2 + 12]\n"
-		"                }\n"
-		"              }\n"
-		"            }\n"
-		"          }\n"
-		"        }\n"
-		"      }\n"
-		"    }\n"
-		"  }\n"
-		"}\n",
-		"load p2[%2 + 12]", "load p2[%2 + 20]", "check"},
-	{"a lane's condition on what no loop there loads",
-		"kernel 0 boxes {\n"
-		"  param p0: f32[4] out\n"
-		"  param p1: i64[4] in\n"
-		"  param p2: f32[5] in\n"
-		"  check 1: at in 0 .. 6\n"
-		"  phase of 1 chunks {\n"
-		"    %0: i64 = load p1[0]\n"
-		"    %1: i64 = check %0, 1\n"
-		"    array t0: i64[4]\n"
-		"    for %i2 = 0 .. 4 {\n"
-		"      %3: i64 = load p1[%i2]\n"
-		"      %4: i64 = check %3, 1\n"
-		"      store t0[%i2] = %4\n"
-		"    }\n"
-		"    var %r5: i64x4 = zero\n"
-		"    for %i6 = 0 .. 4 {\n"
-		"      %7: i64 = load t0[%i6]\n"
-		"      set %r5[%i6] = i64 index -%1 + %7 - 1\n"
-		"    }\n"
-		"    %8: i64x4 = splat i64(0)\n"
-		"    %9: m8x4 = ge %r5, %8\n"
-		"    var %r10: f32x4 = zero\n"
-		"    for %i11 = 0 .. 4 {\n"
-		"      if lane %9, %i11 {\n"
-		"        set %r10[%i11] = f32 load p2[%1]\n"
-		"      }\n"
-		"    }\n"
-		"    store p0[0] = %r10\n"
-		"  }\n"
-		"}\n",
-		"%7 - 1", "%7", "bounds"},
 	{"a multiple of an index, which may exceed 64 bits",
 		"kernel 0 taken {\n"
 		"  param p0: f32[8] out\n"
@@ -733,23 +572,6 @@ static const struct {
 		"  }\n"
 		"}\n",
 		"-13, -5", "-13, -4", "bounds"},
-	{"a rest behind loops of whole steps, with lanes that are not there",
-		"kernel 0 fill {\n"
-		"  param p0: f32[105546] out\n"
-		"  phase of 413 chunks {\n"
-		"    %0: i64 = imin 256*chunk + 256, 105546\n"
-		"    for %i1 = 256*chunk .. %0 step 128 whole after %e2 {\n"
-		"      store p0[%i1] step 4 = f32x32 splat f32(1)\n"
-		"    }\n"
-		"    for %i3 = %e2 .. %0 step 32 whole after %e4 {\n"
-		"      store p0[%i3] = f32x32 splat f32(1)\n"
-		"    }\n"
-		"    if inside -%0 + %e4, *, 0 {\n"
-		"      store p0[%e4] part 10 = f32x16 splat f32(1)\n"
-		"    }\n"
-		"  }\n"
-		"}\n",
-		"step 32", "step 31", "race"},
 	{"a scatter, of which each chunk has elements of its own",
 		"kernel 0 own {\n"
 		"  param p0: f32[64] out\n"

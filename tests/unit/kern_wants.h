@@ -100,6 +100,16 @@ static void want_parts(struct data *d)
 	product(d, 29, 1, 16, 1, 32);
 }
 
+static void want_bytes(struct data *d)
+{
+	for (int i = 0; i < 16; i++)
+		for (int j = 0; j < 32; j++)
+			for (int k = 0; k < 32; k++)
+				d->out[32 * i + j] += d->in[1][32 * i + k] *
+						      d->in[2][32 * j + k] *
+						      (k < 29 ? 2 : 1);
+}
+
 static void want_tail(struct data *d)
 {
 	for (int i = 0; i < 13; i++)

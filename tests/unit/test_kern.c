@@ -87,7 +87,7 @@ static void builds(void **state)
 
 static const char *const texts[] = {
 	relu, tile, stencil, split, gather, scan, turn, step, dealt, kept, digits,
-	turned, parts};
+	turned, parts, bytes};
 
 static void again(arena *a, void *arg)
 {
@@ -129,7 +129,7 @@ static const struct meaning {
 	{dealt, want_dealt, 0}, {stages, want_stages, 0},
 	{tail, want_tail, 1e-4}, {kept, want_kept, 1e-5}, {turned, want_turned, 1e-4}, {parts, want_parts, 1e-4},
 	{digits, want_digits, 0}, {dots, want_dots, 1e-4},
-	{pairs, want_pairs, 0}};
+	{pairs, want_pairs, 0}, {bytes, want_bytes, 0}};
 
 static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 {
@@ -143,8 +143,14 @@ static void *param_of(arena *a, const kern_kernel *k, int32_t i, struct data *d)
 			dtype_store_f64(p->dtype, at, e, x);
 			d->in[i][e] = dtype_load_f64(p->dtype, at, e);
 		} else {
-			d->id[e] = (3 * e) % 5;
-			dtype_store_i64(p->dtype, at, e, d->id[e]);
+			int64_t n = p->dtype == TN_I8	? (e * 37 + 11) % 256 - 128
+				    : p->dtype == TN_U8 ? e * 29 % 256
+							: (3 * e) % 5;
+
+			d->in[i][e] = (double)n;
+			if (e < 32)
+				d->id[e] = n;
+			dtype_store_i64(p->dtype, at, e, n);
 		}
 	}
 	return at;
@@ -434,6 +440,15 @@ static const struct edit {
 		"for %i1 = 0 .. 32 by warp", "for %i1 = 0 .. 31 by warp", "order"},
 	{"columns of a matrix beyond the array", turned, "b1[40*%i2] columns 40",
 		"b1[40*%i2] columns 160", "bounds"},
+	{"bytes whose terms do not adjoin", bytes, "b1[48*%i2] columns 48\n",
+		"b1[48*%i2] rows 48\n", "lanes"},
+	{"bytes and sums in f32", bytes, "var %r3: i32x32", "var %r3: f32x32",
+		"type"},
+	{"more bytes than an instruction has", bytes, "by 16 by 29",
+		"by 16 by 33", "number"},
+	{"bytes that nobody has copied", bytes, "for %i1 = 0 .. 32 by warp",
+		"for %i1 = 0 .. 31 by warp", "order"},
+	{"bytes beside bf16", bytes, "mma i8", "mma bf16", "type"},
 	{"rows in f32 beside f16", parts, "mma bf16", "mma f16", "type"},
 	{"rows of a matrix too near to each other", mma, "%i2] rows 40",
 		"%i2] rows 36", "lanes"},

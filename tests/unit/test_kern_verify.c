@@ -15,19 +15,32 @@ struct read {
 	bool edited;
 };
 
+enum {
+	N_CASES = sizeof cases / sizeof *cases,
+	N_LANE_CASES = sizeof lane_cases / sizeof *lane_cases,
+	N_EDITS = N_CASES + N_LANE_CASES,
+};
+
+static const struct kern_edit *edit_of(size_t number)
+{
+	return number < N_CASES ? &cases[number]
+				: &lane_cases[number - N_CASES];
+}
+
 static void verify(arena *a, void *arg)
 {
 	const struct read *r = arg;
-	const char *text = cases[r->number].text, *at;
+	const struct kern_edit *e = edit_of(r->number);
+	const char *text = e->text, *at;
 	str s = str_new(a);
 	str back = str_new(a);
 	kern_kernel *k;
 
-	at = strstr(text, cases[r->number].from);
+	at = strstr(text, e->from);
 	assert_non_null(at);
 	str_addn(&s, text, (size_t)(at - text));
-	str_add(&s, r->edited ? cases[r->number].to : cases[r->number].from);
-	str_add(&s, at + strlen(cases[r->number].from));
+	str_add(&s, r->edited ? e->to : e->from);
+	str_add(&s, at + strlen(e->from));
 	k = kern_parse(a, s.at, s.n, "text");
 	kern_verify(k);
 	kern_print(&back, k, 0);
@@ -37,12 +50,12 @@ static void verify(arena *a, void *arg)
 static void accepts(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < N_EDITS; i++) {
 		struct read r = {.number = i};
 		tn_diag d = {0};
 
 		if (unit_run(verify, &r, 0, &d) != TN_OK)
-			fail_msg("%s: %s: line %d %s\n%s", cases[i].name,
+			fail_msg("%s: %s: line %d %s\n%s", edit_of(i)->name,
 				d.rule, d.line, d.text, d.extra);
 	}
 }
@@ -50,15 +63,15 @@ static void accepts(void **state)
 static void refuses(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < N_EDITS; i++) {
 		struct read r = {.number = i, .edited = true};
 		tn_diag d = {0};
 
 		if (unit_run(verify, &r, 0, &d) == TN_OK ||
 			strncmp(d.rule, "kern.", 5) != 0 ||
-			strcmp(d.rule + 5, cases[i].rule) != 0)
-			fail_msg("%s: %s instead of %s: %s", cases[i].to,
-				d.rule, cases[i].rule, d.text);
+			strcmp(d.rule + 5, edit_of(i)->rule) != 0)
+			fail_msg("%s: %s instead of %s: %s", edit_of(i)->to,
+				d.rule, edit_of(i)->rule, d.text);
 	}
 }
 

@@ -166,6 +166,41 @@ static const char mma[] =
 	"  }\n"
 	"}\n";
 
+/* Twice the columns from 16 on, two times, by one warp, which writes a factor again that its
+ * instructions have read beside another one. */
+static const char again[] =
+	"kernel 0 again {\n"
+	"  param p0: f32[512] out\n"
+	"  param p1: bf16[512] in\n"
+	"  param p2: bf16[1024] in\n"
+	"  local b0: bf16[768] at 0\n"
+	"  local b1: bf16[768] at 1536\n"
+	"  bytes scratch 0, local 3072\n"
+	"  phase of 1 chunks {\n"
+	"    var %r0: f32x32 = zero\n"
+	"    var %r1: f32x32 = zero\n"
+	"    var %r2: f32x32 = zero\n"
+	"    var %r3: f32x32 = zero\n"
+	"    var %r4: f32x32 = zero\n"
+	"    var %r5: f32x32 = zero\n"
+	"    var %r6: f32x32 = zero\n"
+	"    var %r7: f32x32 = zero\n"
+	"    for %i8 = 0 .. 2 {\n"
+	"      for %i9 = 0 .. 16 {\n"
+	"        store b0[40*%i9] = bf16x32 load p1[32*%i9]\n"
+	"      }\n"
+	"      for %i10 = 0 .. 32 step 16 {\n"
+	"        for %i11 = 0 .. 16 {\n"
+	"          store b1[40*%i11] = bf16x16 load p2[32*%i10 + 32*%i11 + 16]\n"
+	"        }\n"
+	"        mma bf16 %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7 of b0[%i10] rows 40, b1[0] rows 40\n"
+	"      }\n"
+	"    }\n"
+	"    give p0[0] rows 32 = %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7\n"
+	"    give p0[16] rows 32 = %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7\n"
+	"  }\n"
+	"}\n";
+
 /* 13 x 21 times 21 x 32, parts of matrix instructions; the last five terms are for 15 of
  * 16 columns only */
 static const char tail[] =
@@ -470,9 +505,12 @@ static void run_mma(arena *a, void *arg)
 	memset(out, 0, sizeof out);
 	for (int32_t i = 0; i < q->m * q->k; i++)
 		dtype_store_f64(k->array.at[1].dtype, x, i,
-			(i * 37 % 101 - 50) / 16.0 * (1 + i / 4096.0));
+			q->text == bytes ? i * 37 % 256
+					 : (i * 37 % 101 - 50) / 16.0 *
+						   (1 + i / 4096.0));
 	for (int32_t i = 0; i < q->k * q->n; i++)
-		dtype_store_f64(TN_BF16, y, i, (i * 53 % 97 - 48) / 32.0);
+		dtype_store_f64(k->array.at[2].dtype, y, i,
+			(i * 53 % 97 - 48) / (q->text == bytes ? 0.5 : 32.0));
 	assert_int_equal(kern_run(a, k, p, 1), 0);
 	c = simt_print(a, k);
 	simt_unit(&unit, (const c_kernel *const *)&c, 1);
@@ -490,7 +528,9 @@ static void run_mma(arena *a, void *arg)
 static void test_mma(void **state)
 {
 	static struct product products[] = {{mma, 16, 32, 32}, {tail, 13, 32, 21},
-		{turned, 16, 32, 32}, {parts, 16, 32, 32}};
+		{again, 16, 32, 32},
+		{turned, 16, 32, 32}, {parts, 16, 32, 32},
+		{bytes, 16, 32, 32}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof products / sizeof *products; i++) {

@@ -70,4 +70,38 @@ static const char parts[] =
 	"  }\n"
 	"}\n";
 
+/* 16 x 32 times 32 x 32 of bytes, whose terms adjoin; and once more without the last
+ * three terms. */
+static const char bytes[] =
+	"kernel 0 bytes {\n"
+	"  param p0: i32[512] out\n"
+	"  param p1: u8[512] in\n"
+	"  param p2: i8[1024] in\n"
+	"  local b0: u8[768] at 0\n"
+	"  local b1: i8[1536] at 768\n"
+	"  bytes scratch 0, local 2304\n"
+	"  phase of 1 chunks by 2 warps {\n"
+	"    for %i0 = 0 .. 16 by warp {\n"
+	"      store b0[48*%i0] = u8x32 load p1[32*%i0]\n"
+	"    }\n"
+	"    for %i1 = 0 .. 32 by warp {\n"
+	"      store b1[48*%i1] = i8x32 load p2[32*%i1]\n"
+	"    }\n"
+	"    barrier\n"
+	"    for %i2 = 0 .. 32 step 16 by warp {\n"
+	"      var %r3: i32x32 = zero\n"
+	"      var %r4: i32x32 = zero\n"
+	"      var %r5: i32x32 = zero\n"
+	"      var %r6: i32x32 = zero\n"
+	"      var %r7: i32x32 = zero\n"
+	"      var %r8: i32x32 = zero\n"
+	"      var %r9: i32x32 = zero\n"
+	"      var %r10: i32x32 = zero\n"
+	"      mma i8 %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10 of b0[0] rows 48, b1[48*%i2] columns 48\n"
+	"      mma i8 %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10 of b0[0] rows 48, b1[48*%i2] columns 48 part 16 by 16 by 29\n"
+	"      give p0[%i2] rows 32 = %r3, %r4, %r5, %r6, %r7, %r8, %r9, %r10\n"
+	"    }\n"
+	"  }\n"
+	"}\n";
+
 #endif

@@ -88,3 +88,12 @@ int32_t contract_tensor_of(const expr *f)
 {
 	return f->kind == EX_READ ? f->tensor : -1;
 }
+
+bool contract_lies_apart(const contract *c, const contract_product *p)
+{
+	const loop_eqn *e = &c->k->eqn[p->eqn];
+	int32_t t = e->e->out[0];
+
+	return loop_param(c->k, t) >= 0 &&
+	       (p->turned || c->k->s->tensor.at[t].dtype != e->acc[0]);
+}

@@ -28,6 +28,7 @@ typedef struct contract_product {
 	ix_fact need[CONTRACT_NEEDS];
 	bool few; /* it has few rows */
 	bool matrix; /* by matrix instructions */
+	tn_dtype taken[2]; /* .. which take x and y as this dtype */
 	bool wide_x; /* .. whose rows are f32: parts of two bytes are multiplied */
 	/* by vectors that add up so many neighbours: x and y are narrow, less by
 	 * offset than the factors; 0: it is not */
@@ -83,6 +84,8 @@ bool contract_phase(contract *c);
 void contract_split(loop_kernel *k);
 /* join.c: joins short axes of columns, if that helps. */
 void contract_join(loop_kernel *k);
+/* .. and the loops of sums, where blocks of warps copy the factors. */
+void contract_join_sums(loop_kernel *k);
 /*
  * Terms of a sum: f[0] * f[1]; finish is applied to the sum, its parameter 0 (NULL:
  * nothing). inexact: infinities and NaN can give other results than the body.
@@ -108,10 +111,21 @@ bool contract_rows_suffice(const contract *c, const contract_product *p);
 void contract_sizes(contract *c, contract_product *p);
 /* matrix.c: do matrix instructions compute it? Sets its tile. */
 void contract_choose_matrix(contract *c, contract_product *p);
+/* Do the sums have another dtype than the memory of the result? */
+bool contract_lies_apart(const contract *c, const contract_product *p);
+/* The values of e in a dtype of one or two bytes, which has all of them; NULL: it
+ * may not have them, or no matrix instruction takes it. */
+const expr *contract_as_short(loop_kernel *k, const expr *e, tn_dtype t);
+/* How many terms an instruction has of such factors. */
+int32_t contract_terms_at_once(const loop_kernel *k, tn_dtype t);
 /* The variable along which elements of a copy of f adjoin: `usual`, unless matrix
  * instructions take the copy, and those in memory adjoin along the other one. */
 int32_t contract_last_of(const contract *c, const contract_product *p,
 	const expr *f, int32_t usual, int32_t other);
+/* .. and along which such a copy reads it: `last`, unless elements adjoin along
+ * `other`, and not along it. */
+int32_t contract_lanes_of(const contract *c, const contract_product *p,
+	const expr *f, int32_t last, int32_t other);
 /* dot.c: do dots compute it? Then x and y are what they multiply. */
 void contract_choose_dot(const contract *c, contract_product *p);
 /* The narrow values that are `offset` less than e; NULL: they may not fit t. */

@@ -1,5 +1,5 @@
 /*
- * join.c: joins two short axes of columns.
+ * join.c: joins two short axes of columns, and the axes of sums.
  *
  * Consumes a kernel whose two innermost outer loops are adjacent in the result
  * and walk the same factor of a product, and whose inner one does not fill the
@@ -9,6 +9,14 @@
  *
  *   for y < 14 { for x < 14 { o[14*y + x] += w[k] * in[.. y .. x ..] } }   ->
  *   for z < 196 { o[z] += w[k] * in[.. z / 14 .. z % 14 ..] }
+ *
+ * Where blocks of warps copy both factors, the loops of a sum become one as well:
+ * its terms come in pieces of equal length, whatever they are called, and the copies
+ * take elements at digits of their number. A convolution is then a product like any
+ * other one.
+ *
+ *   for c < 64 { for h < 3 { for w < 3 { o += x[.. c, y + h, x + w ..] * .. } } }  ->
+ *   for k < 576 { o += x[.. k / 9, y + k / 3 % 3, x + k % 3 ..] * .. }
  */
 #include "schedule/contract/contract.h"
 
@@ -113,13 +121,28 @@ static bool tears(struct join *w, const loop_eqn *e)
 	return f.apart && w->k->var[w->x].extent >= lanes;
 }
 
-static void change_tree(struct join *w, loop_node *n)
+/* Replaces each loop over y, and the one over x in it, by one loop. */
+static void change_tree(const struct join *w, loop_node *n)
 {
-	loop_node *two = last_two(w->k, n);
+	if (n->kind == LOOP_FOR && n->var == w->y) {
+		n->var = w->z;
+		n->n_child = n->child[0]->n_child;
+		n->child = n->child[0]->child;
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		change_tree(w, n->child[i]);
+}
 
-	two->var = w->z;
-	two->n_child = two->child[0]->n_child;
-	two->child = two->child[0]->child;
+static void change_trees(struct join *w)
+{
+	loop_kernel *k = w->k;
+
+	w->z = k->n_vars - 1;
+	for (int32_t i = 0; i < k->n_roots; i++)
+		change_tree(w, k->root[i]);
+	for (int32_t i = 0; i < k->phase[0].n_roots; i++)
+		change_tree(w, k->phase[0].root[i]);
+	loop_link(k);
 }
 
 void contract_join(loop_kernel *k)
@@ -148,9 +171,73 @@ void contract_join(loop_kernel *k)
 		loop_decide(k, DECIDE_JOIN_TORN, w.y, by, 0, 0);
 	if (!any || torn || !loop_change_join(k, w.y, w.x))
 		return;
-	w.z = k->n_vars - 1;
+	change_trees(&w);
 	loop_decide(k, DECIDE_JOIN_TAKEN, w.y, w.x, k->var[w.z].extent, 0);
-	change_tree(&w, k->root[0]);
-	change_tree(&w, k->phase[0].root[0]);
-	loop_link(k);
+}
+
+/* ---- sums ---- */
+
+/*
+ * Does every loop over y or x below n stand in such a pair: over y, and in it one
+ * over x and nothing else?
+ */
+static bool are_pairs(const struct join *w, const loop_node *n)
+{
+	if (loop_is_loop(n) && (n->var == w->y || n->var == w->x)) {
+		const loop_node *x = n->child[0];
+
+		if (n->var != w->y || n->kind != LOOP_FOR || n->backward ||
+			n->n_child != 1 || x->kind != LOOP_FOR ||
+			x->var != w->x || x->backward)
+			return false;
+		n = x;
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!are_pairs(w, n->child[i]))
+			return false;
+	return true;
+}
+
+/* Finds two loops, one in the other, that the sum of a product walks. */
+static bool find_sums(struct join *w, const loop_node *n, const loop_eqn *e)
+{
+	if (n->kind == LOOP_FOR && n->n_child == 1 &&
+		n->child[0]->kind == LOOP_FOR &&
+		(e->reduced & BIT(n->var)) != 0 &&
+		(e->reduced & BIT(n->child[0]->var)) != 0) {
+		w->y = n->var;
+		w->x = n->child[0]->var;
+		return true;
+	}
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (find_sums(w, n->child[i], e))
+			return true;
+	return false;
+}
+
+static bool join_sum(struct join *w, int32_t eqn)
+{
+	loop_kernel *k = w->k;
+	const loop_node *root = k->root[0];
+
+	if (!contract_is_product(k, &k->eqn[eqn]) ||
+		!find_sums(w, root, &k->eqn[eqn]) || !are_pairs(w, root) ||
+		!are_pairs(w, k->phase[0].root[0]) ||
+		!loop_change_join(k, w->y, w->x))
+		return false;
+	change_trees(w);
+	loop_decide(k, DECIDE_JOIN_SUM, w->y, w->x, k->var[w->z].extent, 0);
+	return true;
+}
+
+void contract_join_sums(loop_kernel *k)
+{
+	struct join w = {.k = k};
+
+	if (k->machine->block.warps < 2 || k->n_roots != 1 ||
+		k->phase[0].n_roots != 1)
+		return;
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		while (join_sum(&w, i))
+			;
 }

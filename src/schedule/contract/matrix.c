@@ -2,20 +2,68 @@
  * matrix.c: chooses the products that matrix instructions of the machine compute.
  *
  * Consumes a product whose sizes for a block of warps are chosen; sets its tile to
- * the rows and columns of instructions. The factor of its columns must be a read of
- * two bytes an element, and so must that of its rows, or it is any expression in f32
- * beside bf16: an f32 is the sum of three bf16, so three instructions have its
- * products. As 0 times infinity would be among them, such a tile is checked.
+ * the rows and columns of instructions. The factor of its columns must be reads of
+ * two bytes an element, or zeros, and so must that of its rows, or it is any
+ * expression in f32 beside bf16: an f32 is the sum of three bf16, so three instructions
+ * have its products. As 0 times infinity would be among them, such a tile is checked.
+ * Integers are multiplied as i8 or u8, if these have all of their values (dot.c): the
+ * sums in 32 bits are exact.
  */
 #include "schedule/contract/contract.h"
 
-/* The dtype of what the factor reads in memory; TN_BOOL: it does something else. */
-static tn_dtype read_dtype(loop_kernel *k, const expr *e)
+static bool is_zero(const expr *e)
 {
-	if (e->kind == EX_CAST && e->arg[0]->kind == EX_READ &&
-		contract_reads_memory(k, e->arg[0]))
-		return e->arg[0]->dtype;
-	return TN_BOOL;
+	return e->kind == EX_CONST && dtype_is_float(e->dtype) && e->c.f == 0;
+}
+
+/* .. of reads, and of zeros beside them; TN_BOOL: it computes something */
+static tn_dtype read_dtype(const expr *e)
+{
+	tn_dtype t;
+
+	if (e->kind == EX_SELECT && is_zero(e->arg[1]))
+		return read_dtype(e->arg[2]);
+	if (e->kind == EX_SELECT) {
+		t = read_dtype(e->arg[1]);
+		return is_zero(e->arg[2]) || read_dtype(e->arg[2]) == t
+			       ? t
+			       : TN_BOOL;
+	}
+	return e->kind == EX_CAST && e->arg[0]->kind == EX_READ
+		       ? e->arg[0]->dtype
+		       : TN_BOOL;
+}
+
+/* The dtype of two bytes that memory has of all values of e; TN_BOOL: it has not. */
+static tn_dtype short_of(loop_kernel *k, const expr *e)
+{
+	tn_dtype t = read_dtype(e);
+
+	return (t == TN_BF16 || t == TN_F16) && contract_reads_memory(k, e)
+		       ? t
+		       : TN_BOOL;
+}
+
+/* The dtype of one byte that has all values of e; TN_BOOL: none has. */
+static tn_dtype byte_of(loop_kernel *k, const expr *e)
+{
+	return contract_narrow(k, e, TN_I8, 0) != NULL	 ? TN_I8
+	       : contract_narrow(k, e, TN_U8, 0) != NULL ? TN_U8
+							 : TN_BOOL;
+}
+
+const expr *contract_as_short(loop_kernel *k, const expr *e, tn_dtype t)
+{
+	if (t == TN_I8 || t == TN_U8)
+		return contract_narrow(k, e, t, 0);
+	if (t == TN_BOOL || t != short_of(k, e))
+		return NULL;
+	return e->kind == EX_CAST ? e->arg[0] : ex_cast(k->s, t, e);
+}
+
+int32_t contract_terms_at_once(const loop_kernel *k, tn_dtype t)
+{
+	return k->machine->matrix.row_bytes / (int32_t)dtype_size(t);
 }
 
 /* The greatest common divisor of the length of var and of its blocks. */
@@ -42,14 +90,33 @@ static int64_t dividing(int64_t n, int64_t m, int64_t most)
 	return d;
 }
 
+/* Finds the dtypes that instructions take; false: there are none. */
 static bool has_dtypes(loop_kernel *k, contract_product *p)
 {
-	tn_dtype t = read_dtype(k, p->y);
+	tn_dtype acc = k->eqn[p->eqn].acc[0];
 
-	p->wide_x = t == TN_BF16 && read_dtype(k, p->x) != t;
-	return (t == TN_F16 || t == TN_BF16) &&
-	       (p->wide_x || t == read_dtype(k, p->x)) &&
-	       k->eqn[p->eqn].acc[0] == TN_F32;
+	p->wide_x = false;
+	if (acc == TN_I32) {
+		p->taken[0] = byte_of(k, p->x);
+		p->taken[1] = byte_of(k, p->y);
+		return p->taken[0] != TN_BOOL && p->taken[1] != TN_BOOL;
+	}
+	p->taken[0] = short_of(k, p->x);
+	p->taken[1] = short_of(k, p->y);
+	p->wide_x = p->taken[1] == TN_BF16 && p->taken[0] != TN_BF16;
+	if (p->wide_x)
+		p->taken[0] = acc;
+	return acc == TN_F32 && p->taken[1] != TN_BOOL &&
+	       (p->wide_x || p->taken[0] == p->taken[1]);
+}
+
+/* Do the columns of a result adjoin where instructions give their sums? */
+static bool has_rows(const contract *c, const contract_product *p)
+{
+	const loop_eqn *e = &c->k->eqn[p->eqn];
+
+	return p->finish != NULL || loop_param(c->k, e->e->out[0]) < 0 ||
+	       contract_lies_apart(c, p) || contract_adjoins(c->k, e->at, p->j);
 }
 
 static bool has_shape(const contract *c, const contract_product *p)
@@ -78,6 +145,7 @@ void contract_choose_matrix(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
 	const machine_matrix *m = &k->machine->matrix;
+	int32_t terms;
 
 	p->matrix = p->wide_x = false;
 	if (m->rows == 0)
@@ -92,15 +160,21 @@ void contract_choose_matrix(contract *c, contract_product *p)
 		loop_decide(k, DECIDE_MATRIX_SHAPE, p->eqn, -1, 0, 0);
 		return;
 	}
+	if (!has_rows(c, p)) {
+		p->wide_x = false;
+		loop_decide(k, DECIDE_MATRIX_ROWS, p->eqn, -1, 0, 0);
+		return;
+	}
 	p->matrix = true;
 	p->tile = m->rows;
 	p->lanes = m->columns;
 	p->vectors = (int32_t)(pieces_of(c, p->j, m->columns,
 				       k->machine->block.matrix_columns) /
 			       m->columns);
-	p->sum_block = pieces_of(
-		c, p->s, m->terms, k->machine->block.matrix_terms);
-	loop_decide(k, DECIDE_MATRIX_TAKEN, p->eqn, -1, m->rows, m->terms);
+	terms = contract_terms_at_once(k, p->taken[1]);
+	p->sum_block = pieces_of(c, p->s, terms,
+		k->machine->block.matrix_bytes / (int64_t)dtype_size(p->taken[1]));
+	loop_decide(k, DECIDE_MATRIX_TAKEN, p->eqn, -1, m->rows, terms);
 }
 
 struct along {
@@ -109,15 +183,35 @@ struct along {
 	bool any, all; /* reads that walk v; do their elements adjoin along it? */
 };
 
+/* Are most of the first elements along v neighbours? Digits of v end some runs. */
+static bool mostly_adjoins(const loop_kernel *k, const ix_form *f, int32_t v)
+{
+	int64_t *at = arena_array(k->a, int64_t, k->n_vars + 1);
+	int64_t n = k->var[v].extent, last, steps = 0;
+
+	if (ix_has_fun(f))
+		return false;
+	n = n < k->machine->lanes ? n : k->machine->lanes;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t x;
+
+		at[v] = i;
+		x = ix_eval(f, at, NULL, NULL);
+		steps += i > 0 && x == last + 1;
+		last = x;
+	}
+	/* steps less other steps, at least half */
+	return steps - (n - 1 - steps) >= n / 2;
+}
+
 static void on_read(void *arg, const expr *e)
 {
 	struct along *a = arg;
-	int64_t s;
 
 	if (e->kind != EX_READ || (loop_form_vars(e->form) & BIT(a->v)) == 0)
 		return;
 	a->any = true;
-	a->all &= loop_stride(e->form, a->v, a->k->var[a->v].extent, &s) && s == 1;
+	a->all &= mostly_adjoins(a->k, e->form, a->v);
 }
 
 static bool adjoins(const loop_kernel *k, const expr *f, int32_t v)
@@ -128,10 +222,18 @@ static bool adjoins(const loop_kernel *k, const expr *f, int32_t v)
 	return a.any && a.all;
 }
 
+int32_t contract_lanes_of(const contract *c, const contract_product *p,
+	const expr *f, int32_t last, int32_t other)
+{
+	return p->matrix && !adjoins(c->k, f, last) && adjoins(c->k, f, other)
+		       ? other
+		       : last;
+}
+
 int32_t contract_last_of(const contract *c, const contract_product *p,
 	const expr *f, int32_t usual, int32_t other)
 {
-	return p->matrix && !adjoins(c->k, f, usual) && adjoins(c->k, f, other)
-		       ? other
-		       : usual;
+	if (p->matrix && dtype_is_int(p->taken[1]))
+		return p->s; /* four of them are in a word */
+	return contract_lanes_of(c, p, f, usual, other);
 }

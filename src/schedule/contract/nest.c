@@ -115,16 +115,6 @@ static loop_set walked_around(const contract *c)
 	return s;
 }
 
-/* Do the sums have another dtype than the memory of the result? */
-static bool lies_apart(const contract *c, const contract_product *p)
-{
-	const loop_eqn *e = &c->k->eqn[p->eqn];
-	int32_t t = e->e->out[0];
-
-	return loop_param(c->k, t) >= 0 &&
-	       (p->turned || c->k->s->tensor.at[t].dtype != e->acc[0]);
-}
-
 static bool is_mixed(const contract *c, const contract_product *p)
 {
 	return (c->k->eqn[p->eqn].reduced & c->mixed) != 0;
@@ -178,7 +168,7 @@ bool contract_classify(contract *c, contract_product *p)
 	/* a result is rescaled between blocks of keys, which reads it; elsewhere
 	 * what is read of sums that have not begun is dropped */
 	p->begun |= is_mixed(c, p) &&
-		    (lies_apart(c, p) ||
+		    (contract_lies_apart(c, p) ||
 			    (c->online && loop_param(k, e->e->out[0]) >= 0));
 	p->n_needs = t.n_needs;
 	memcpy(p->need, t.need, sizeof p->need);
@@ -588,7 +578,7 @@ void contract_done(contract *c, const contract_product *p, loop_node *body)
 	for (int32_t i = 0; i < c->k->n_vars; i++)
 		if ((c->chain & BIT(i)) != 0 && c->block[i] == 0)
 			v &= ~BIT(i);
-	if (is_mixed(c, p) && lies_apart(c, p))
+	if (is_mixed(c, p) && contract_lies_apart(c, p))
 		contract_put(c, body,
 			around(c, v & ~BIT(p->j),
 				loop_node_for(c->k->a, p->j,
@@ -601,7 +591,7 @@ static void put_behind(contract *c, const contract_product *p, loop_node *body)
 	int32_t last = p->turned ? p->i : p->j;
 	loop_node *j = loop_node_for(c->k->a, last, NULL);
 
-	if (lies_apart(c, p) && !is_mixed(c, p))
+	if (contract_lies_apart(c, p) && !is_mixed(c, p))
 		loop_node_adopt(
 			c->k->a, j, contract_leaf(c, LOOP_DONE, p->eqn));
 	for (int32_t i = 0; i < p->behind.n; i++)

@@ -22,7 +22,7 @@ static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
 
 	if (from->dtype != acc) /* a factor of matrix instructions stays */
 		from = dtype_size(acc) < dtype_size(from->dtype)
-			       ? from->arg[0]
+			       ? contract_as_short(k, from, acc)
 			       : ex_cast(k->s, acc, from);
 	i = loop_add_copy(k, from, n, var);
 	*read = ex_read(k->s, k->eqn[i].e->out[0], k->eqn[i].at);
@@ -33,11 +33,9 @@ static int32_t add_pack(contract *c, const expr *from, tn_dtype acc, int32_t n,
 static tn_dtype packed(
 	const contract *c, const contract_product *p, const expr *of)
 {
-	bool as_read = p->matrix && (of != p->x || !p->wide_x);
-
-	return p->dot > 0 ? of->dtype
-	       : as_read  ? of->arg[0]->dtype
-			  : c->k->eqn[p->eqn].acc[0];
+	return p->dot > 0  ? of->dtype
+	       : p->matrix ? p->taken[of == p->y]
+			   : c->k->eqn[p->eqn].acc[0];
 }
 
 /*
@@ -144,7 +142,21 @@ static loop_set sums_inside(const contract *c, const contract_product *p,
 
 	loop_walk(c->k->a, y, on_guard, &g);
 	*asked = g.vars & p->sums;
+	if (c->k->machine->block.warps > 1 && *asked == p->sums)
+		return 0; /* rows are dealt to the warps */
 	return g.digits ? p->sums : 0;
+}
+
+/* Puts v behind the others. */
+static void move_last(int32_t n, int32_t *var, int32_t v)
+{
+	int32_t m = 0;
+
+	for (int32_t i = 0; i < n; i++)
+		if (var[i] != v)
+			var[m++] = var[i];
+	if (m < n)
+		var[m] = v;
 }
 
 /* Makes the loops of the copy of a factor; the last variable has the lanes. */
@@ -217,6 +229,8 @@ void contract_pack_y(contract *c, contract_product *p, loop_node *panel)
 				loop_node_adopt(k->a, panel, copy);
 				return;
 			}
+	move_last(n, var, contract_lanes_of(c, p, y, var[n - 1],
+		var[n - 1] == p->s ? p->j : p->s));
 	copy = in_rows(c, p, y, eqn, n, var);
 	if (!p->matrix) /* instructions take whole pieces */
 		put_needs(c, p, in, in, copy);
@@ -236,6 +250,7 @@ void contract_pack_x(contract *c, contract_product *p, loop_node *body)
 	loop_kernel *k = c->k;
 	int32_t *var = arena_array(k->a, int32_t, k->n_vars + 1), n, eqn;
 	loop_set in = loop_expr_vars(k, p->x) & (p->rows | p->sums);
+	const expr *x = p->x;
 	loop_node *copy;
 
 	n = order_vars(c, p, in,
@@ -248,7 +263,10 @@ void contract_pack_x(contract *c, contract_product *p, loop_node *body)
 		let_adjoin(c, p, eqn);
 	/* instructions of matrices and dots take terms that adjoin */
 	if (p->matrix || p->dot > 0 || p->panel_x > 0) {
-		copy = in_rows(c, p, p->x, eqn, n, var);
+		if (p->panel_x == 0)
+			move_last(n, var, contract_lanes_of(c, p, x, var[n - 1],
+				var[n - 1] == p->s ? p->i : p->s));
+		copy = in_rows(c, p, x, eqn, n, var);
 		if (p->panel_x > 0)
 			put_needs(c, p, in, in & p->sums, copy);
 		loop_node_adopt(k->a, body, copy);

@@ -17,6 +17,7 @@ bool loop_contract(loop_kernel *k)
 		}
 	contract_split(k);
 	contract_join(k);
+	contract_join_sums(k);
 	contract_cut(k);
 	c.phase = k->n_phases - 1;
 	tiled = contract_phase(&c);

@@ -243,6 +243,62 @@ MMA_PART(mma_columns_turned_part, 2, l / 4, 2 * (l % 4) + 8 * i, y, x, d, 1)
 MMA(bf16, "bf16")
 MMA(f16, "f16")
 /*
+ * Factors of one byte, four in a word, whose terms adjoin: row l / 4 (word 1 and 3: and
+ * 8) has the terms 4 (l % 4) and the next three (word 2 and 3: and 16), and so has
+ * column l / 4 (word 1: and 16). In bytes they lie as those of two bytes do.
+ */
+[[maybe_unused]] static inline void mma_byte_rows(unsigned *to, const void *p, __INT64_TYPE__ n)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 4; i++)
+		to[i] = *(const unsigned *)((const char *)p + n * (l / 4 + 8 * (i & 1)) + 4 * (l % 4) + 16 * (i >> 1));
+}
+[[maybe_unused]] static inline void mma_byte_columns(unsigned *to, const void *p, __INT64_TYPE__ n)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 2; i++)
+		to[i] = *(const unsigned *)((const char *)p + n * (l / 4) + 4 * (l % 4) + 16 * i);
+}
+[[maybe_unused]] static inline unsigned mma_bytes(
+	const void *p, __INT64_TYPE__ n, int i, int t, int rows, int terms)
+{
+	unsigned w = 0;
+	for (int k = 0; k < 4; k++)
+		w |= i < rows && t + k < terms ? (unsigned)((const unsigned char *)p)[n * i + t + k] << 8 * k : 0;
+	return w;
+}
+[[maybe_unused]] static inline void mma_byte_rows_part(
+	unsigned *to, const void *p, __INT64_TYPE__ n, int rows, int terms)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 4; i++)
+		to[i] = mma_bytes(p, n, l / 4 + 8 * (i & 1), 4 * (l % 4) + 16 * (i >> 1), rows, terms);
+}
+[[maybe_unused]] static inline void mma_byte_columns_part(
+	unsigned *to, const void *p, __INT64_TYPE__ n, int terms, int columns)
+{
+	const int l = (int)(threadIdx.x % 32);
+	for (int i = 0; i < 2; i++)
+		to[i] = mma_bytes(p, n, l / 4, 4 * (l % 4) + 16 * i, columns, terms);
+}
+#define mma_byte_rows_shared(to, p, n) \
+	mma_rows_shared((to), (const unsigned short *)(p), (n) / 2)
+#define mma_byte_columns_shared(to, p, n) \
+	mma_columns_turned_shared((to), (const unsigned short *)(p), (n) / 2)
+#define MMA_BYTES(x_type, y_type, x_name, y_name) \
+	[[maybe_unused]] static inline void mma_##x_type##_##y_type(int *a, int *b, int *c, int *d, \
+		const unsigned *x, const unsigned *y) \
+	{ \
+		asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." x_name "." y_name ".s32 " \
+			"{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+			: "+r"(*a), "+r"(*b), "+r"(*c), "+r"(*d) \
+			: "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1])); \
+	}
+MMA_BYTES(i8, i8, "s8", "s8")
+MMA_BYTES(i8, u8, "s8", "u8")
+MMA_BYTES(u8, i8, "u8", "s8")
+MMA_BYTES(u8, u8, "u8", "u8")
+/*
  * Rows in f32: each is the sum of three bf16, the largest first. Infinity and NaN are
  * their own first part.
  */

@@ -418,6 +418,12 @@ static const char *loader(const printer *p, const kern_access *at,
 		part ? "_part" : "", shared ? "_shared" : "");
 }
 
+/* Are factors of one byte, whose terms adjoin? */
+static bool is_bytes(const kern_stmt *s)
+{
+	return dtype_is_int(s->type.dt);
+}
+
 /* Are rows f32, of which parts are multiplied? */
 static bool is_split(const printer *p, const kern_stmt *s)
 {
@@ -427,13 +433,16 @@ static bool is_split(const printer *p, const kern_stmt *s)
 static void rows_of(printer *p, const kern_stmt *s)
 {
 	int32_t rows = kern_part_rows(s), terms = kern_part_terms(s);
-	bool part = rows < KERN_MMA_ROWS || terms < KERN_MMA_TERMS;
+	bool part = rows < KERN_MMA_ROWS || terms < kern_mma_terms(s->type.dt);
 
 	c_line(p, "%s(rows, &%s, %" PRId64 "%s);",
 		is_split(p, s) ? arena_printf(p->a, "mma_split%s%s",
 					 s->at_turned ? "_turned" : "",
 					 part ? "_part" : "")
-			       : loader(p, &s->at, "mma_rows", s->at_turned, part),
+			       : loader(p, &s->at,
+					 is_bytes(s) ? "mma_byte_rows"
+						     : "mma_rows",
+					 s->at_turned, part),
 		c_element(p, &s->at), s->n,
 		part ? arena_printf(p->a, ", %d, %d", rows, terms) : "");
 }
@@ -442,19 +451,33 @@ static void columns_of(printer *p, const kern_stmt *s, int32_t first)
 {
 	int32_t n = kern_part_columns(s) - first, terms = kern_part_terms(s);
 	int64_t at = s->from_turned ? s->m * first : first;
-	bool part = n < KERN_MMA_COLUMNS || terms < KERN_MMA_TERMS;
+	bool part = n < KERN_MMA_COLUMNS || terms < kern_mma_terms(s->type.dt);
 
 	if (n > KERN_MMA_COLUMNS)
 		n = KERN_MMA_COLUMNS;
 	c_line(p, "%s(columns, &%s + %" PRId64 ", %" PRId64 "%s);",
-		loader(p, &s->from, "mma_columns", s->from_turned, part),
+		is_bytes(s) ? loader(p, &s->from, "mma_byte_columns", false, part)
+			    : loader(p, &s->from, "mma_columns", s->from_turned,
+				      part),
 		c_element(p, &s->from), at, s->m,
 		part ? arena_printf(p->a, ", %d, %d", terms, n) : "");
 }
 
+/* What multiplies: by the dtypes of both factors, where they may differ. */
+static const char *product_of(printer *p, const kern_stmt *s)
+{
+	const char *x = dtype_name(p->k->array.at[s->at.array].dtype);
+	const char *y = dtype_name(p->k->array.at[s->from.array].dtype);
+
+	if (is_bytes(s))
+		return arena_printf(p->a, "mma_%s_%s", x, y);
+	return arena_printf(p->a, "mma_%s%s", is_split(p, s) ? "parts_" : "",
+		dtype_name(s->type.dt));
+}
+
 static void multiply(printer *p, const kern_stmt *s)
 {
-	const char *t = dtype_name(s->type.dt);
+	const char *fn = product_of(p, s);
 
 	c_line(p, "{");
 	p->depth++;
@@ -462,8 +485,7 @@ static void multiply(printer *p, const kern_stmt *s)
 	rows_of(p, s);
 	for (int32_t i = 0; 2 * i < kern_part_columns(s); i += 4) {
 		columns_of(p, s, 2 * i);
-		c_line(p, "mma_%s%s(&%s, &%s, &%s, &%s, rows, columns);",
-			is_split(p, s) ? "parts_" : "", t,
+		c_line(p, "%s(&%s, &%s, &%s, &%s, rows, columns);", fn,
 			c_name(p, s->acc[i]), c_name(p, s->acc[i + 1]),
 			c_name(p, s->acc[i + 2]), c_name(p, s->acc[i + 3]));
 	}

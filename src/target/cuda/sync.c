@@ -32,6 +32,7 @@ struct finder {
 	map *sync;
 	int32_t *memory; /* [array] arrays that share bytes have one number */
 	touches open;	 /* since the last meeting */
+	touches own;	 /* of this statement, so far */
 	bool *made;	 /* [value] defined in the loop that `age` looks at */
 	bool *in_loops;	 /* [value] defined in the outermost open loop */
 	VEC(const kern_stmt *) loop; /* that are open */
@@ -218,15 +219,18 @@ static void put(struct finder *f, const touch *t)
 }
 
 /* Adds the access of statement s, behind a meeting if it needs one. What a
- * statement reads, it reads before it writes. */
+ * statement reads, it reads before it writes, and behind a meeting for any of it. */
 static void add(struct finder *f, const kern_stmt *s, const touch *t)
 {
 	for (int32_t i = 0; i < f->open.n; i++)
 		if (conflict(f, &f->open.at[i], t)) {
 			meet(f, s, t->write ? SYNC_WRITE : SYNC_READ);
+			for (int32_t j = 0; j < f->own.n && !t->write; j++)
+				put(f, &f->own.at[j]);
 			break;
 		}
 	put(f, t);
+	*vec_push(f->a, &f->own) = *t;
 }
 
 static void access_of(struct finder *f, const kern_stmt *s,
@@ -403,6 +407,7 @@ static void walk(struct finder *f, const kern_block *b, bool again)
 	for (int32_t i = 0; i < b->list.n; i++) {
 		const kern_stmt *s = b->list.at[i];
 
+		f->own.n = 0;
 		if (s->kind == KERN_LET)
 			loads_of(f, s, s->v);
 		loads_of(f, s, s->x);
