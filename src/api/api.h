@@ -144,6 +144,7 @@ void api_device_open(tn_context *c);
 const char *api_device_name(const tn_context *c);
 run_jit *api_jit(tn_context *c);
 run_pool *api_pool(tn_context *c);
+int32_t api_threads(tn_context *c); /* for estimates; 0: all that a device has */
 /* Runs the passes up to a level; schedules need to know the C compiler. */
 void api_compile_to(tn_context *c, compilation *m, tn_level level);
 /* Runs all passes and the C compiler and allocates memory, in arena a. */

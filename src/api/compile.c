@@ -18,6 +18,11 @@ run_pool *api_pool(tn_context *c)
 	return c->pool;
 }
 
+int32_t api_threads(tn_context *c)
+{
+	return c->device->is_host ? run_pool_threads(api_pool(c)) : 0;
+}
+
 compile_options api_compile_options(tn_context *c)
 {
 	compile_options o = compile_options_default(NULL);

@@ -84,8 +84,8 @@ static void kernel(void *arg)
 			p->ready ? "" : ", because it is not compiled");
 	l = &p->made->plan->launch.at[k->i];
 	*k->out = (tn_kernel){.name = l->source->name,
-		.predicted = compile_predicted(p->made, l->source->id,
-			run_pool_threads(api_pool(p->c))),
+		.predicted = compile_predicted(
+			p->made, l->source->id, api_threads(p->c)),
 		.term = compile_term(p->made, l->source->id)};
 	if (t != NULL) {
 		k->out->runs = t->n_runs;

@@ -167,7 +167,7 @@ static void json_program(
 	arena *a = arena_child(m->a);
 	namer w = names_of(a, m);
 
-	w.threads = run_pool_threads(api_pool(c));
+	w.threads = api_threads(c);
 	str_printf(s,
 		"{\"runs\":%lld,\"seconds\":%.9g,\"slab_bytes\":%zu,"
 		"\"passes\":[",
@@ -292,7 +292,7 @@ static table_row row_of(tn_context *c, const profile_entry *e, int32_t i)
 	return (table_row){.l = l,
 		.seconds = e->t->total[i] / (double)e->t->n_runs,
 		.predicted = compile_predicted(
-			e->m, l->source->id, run_pool_threads(api_pool(c))),
+			e->m, l->source->id, api_threads(c)),
 		.bytes = l->code != NULL ? l->code->bytes : 0,
 		.flops = l->code != NULL ? l->code->flops : 0};
 }

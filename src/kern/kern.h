@@ -414,6 +414,8 @@ const kern_form *kern_form_sub(
 const kern_form *kern_form_scale(kern_kernel *k, const kern_form *a, int64_t c);
 const kern_form *kern_form_addc(kern_kernel *k, const kern_form *a, int64_t c);
 bool kern_form_is_const(const kern_form *f, int64_t *c);
+/* *n: how much more hi is than lo, whatever the values; false: that is not constant. */
+bool kern_form_apart(const kern_form *lo, const kern_form *hi, int64_t *n);
 
 /* constants of one lane; f is rounded to the dtype */
 kern_val kern_const_f(kern_kernel *k, tn_dtype t, double f);

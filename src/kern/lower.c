@@ -78,6 +78,7 @@ static void phase(lowering *lw, const loop_phase *ph)
 	lw->b->k->phase[lw->phase].warps = ph->warps > 1 ? ph->warps : 1;
 	lw->chunk = lw_form_of(lw, lw->b->k->phase[lw->phase].chunk);
 	lw->unsafe = map_new(lw->a);
+	lw->data = map_new(lw->a);
 	lw->here = arena_array(lw->a, bool, k->n_eqns + 1);
 	for (int32_t i = 0; i < ph->n_roots && ph->n_chunks > 1; i++)
 		find_here(lw, ph->root[i]);

@@ -146,6 +146,7 @@ typedef struct lowering {
 	bool *named; /* [buf] register that is a variable of its scope */
 	bool *here;  /* [eqn] some of it is done in one of this phase's chunks */
 	map *unsafe; /* expr id -> 1 no, 2 yes */
+	map *data; /* eqn -> 2: an address of it depends on data, 1: none */
 	int32_t phase;
 	int32_t only;  /* LW_ALL .. */
 	int32_t stage; /* of buffers that have several */
@@ -263,6 +264,7 @@ val lw_index(lowering *lw, const ix_form *f, tn_dtype dt);
 tn_dtype lw_index_dtype(lowering *lw, const ix_form *f); /* of lanes */
 void lw_lane_digits(lowering *lw, const ix_form *f); /* made here, once */
 void lw_load_funs(lowering *lw, const ix_form *f);
+void lw_hoist_funs(lowering *lw, const loop_node *n); /* before it is opened */
 
 /* lower_owner.c */
 /* Does the update of the leaf, a scatter, change an element of the blocks around?

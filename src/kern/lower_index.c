@@ -332,3 +332,95 @@ void lw_load_funs(lowering *lw, const ix_form *f)
 			lw_load_funs(lw, t->f);
 	}
 }
+
+/* ---- in front of loops ---- */
+
+/* Is the tensor an input that nothing in the kernel writes? */
+static bool is_constant(const lowering *lw, int32_t tensor)
+{
+	const kern_kernel *k = lw->b->k;
+	int32_t at = loop_param(lw->k, tensor);
+
+	if (at < lw->k->n_outputs || k->shared)
+		return false;
+	for (int32_t i = 0; i < k->n_outputs; i++)
+		if (k->array.at[i].in == at + 1)
+			return false;
+	return true;
+}
+
+struct hoist {
+	lowering *lw;
+	int32_t var; /* of the loop */
+	map *seen;   /* expressions */
+};
+
+static void hoist_form(const struct hoist *h, const ix_form *f)
+{
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind == IX_FUN && !ix_has_fun(t->f) &&
+			(loop_form_vars(t->f) >> h->var & 1) == 0 &&
+			is_constant(h->lw, (int32_t)t->fun))
+			load_fun(h->lw, t);
+	}
+}
+
+/* Not what stands behind a condition: only there is its index inside of bounds. */
+static void hoist_expr(const struct hoist *h, const expr *e)
+{
+	if (e->kind == EX_SELECT ||
+		map_get(h->seen, &e->id, sizeof e->id, 0) != 0)
+		return;
+	map_set(h->seen, &e->id, sizeof e->id, 1);
+	if (e->form != NULL)
+		hoist_form(h, e->form);
+	for (int32_t i = 0; i < IR_MAX_ARGS && e->arg[i] != NULL; i++)
+		hoist_expr(h, e->arg[i]);
+}
+
+static void find_data(void *arg, const expr *e)
+{
+	*(bool *)arg |= e->form != NULL && ix_has_fun(e->form);
+}
+
+/* Does an address of the equation depend on data? */
+static bool has_data(lowering *lw, int32_t eqn)
+{
+	const loop_eqn *e = &lw->k->eqn[eqn];
+	int64_t known = map_get(lw->data, &eqn, sizeof eqn, 0);
+	bool found = ix_has_fun(e->at);
+
+	if (known != 0)
+		return known == 2;
+	for (int32_t i = 0; i < e->e->n_out; i++)
+		loop_walk(lw->a, e->body[i], find_data, &found);
+	map_set(lw->data, &eqn, sizeof eqn, found ? 2 : 1);
+	return found;
+}
+
+static void hoist_eqn(lowering *lw, int32_t eqn, int32_t var)
+{
+	const loop_eqn *e = &lw->k->eqn[eqn];
+	struct hoist h = {lw, var, map_new(lw->a)};
+
+	for (int32_t i = 0; i < e->e->n_out; i++)
+		hoist_expr(&h, e->body[i]);
+	hoist_form(&h, e->at);
+}
+
+/*
+ * Loads the indices from data that do not depend on the loop n in front of it, so
+ * that its body, which may stand there for several vectors, has them once.
+ */
+void lw_hoist_funs(lowering *lw, const loop_node *n)
+{
+	for (int32_t i = 0; i < n->n_child && lw->path.n == 0; i++) {
+		const loop_node *c = n->child[i];
+
+		if (c->kind == LOOP_STMT && !lw->k->eqn[c->eqn].stage &&
+			has_data(lw, c->eqn))
+			hoist_eqn(lw, c->eqn, n->var);
+	}
+}

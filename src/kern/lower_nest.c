@@ -171,8 +171,12 @@ static void vectors(
 		.whole = true};
 	form v = lw->var[n->var];
 	kern_val after;
+	struct marks m = lw_mark(lw);
 	int64_t len;
 
+	if (kern_form_is_const(lw_sub(lw, s->hi, *from), &len) &&
+		len >= loop.step)
+		lw_hoist_funs(lw, n);
 	lw->var[n->var] = *from;
 	if (n->unroll <= 1 && s->len >= lw->lanes)
 		lw_open_windows(lw, n);
@@ -196,6 +200,7 @@ static void vectors(
 	lw->plus[n->var] = 0;
 	lw->var[n->var] = v;
 	lw->window.n = 0;
+	lw_release(lw, m);
 }
 
 /* Is there a reduction along the variable below n? */

@@ -102,6 +102,12 @@ static bool is_of_forms(const kern_op_row *r)
 	       strchr("IJ", r->types[strlen(r->types) - 1]) != NULL;
 }
 
+/* What is at most n, by a number, rounded down: below 0 away from it. */
+static uint64_t divided(uint64_t n, uint64_t by)
+{
+	return n < KERN_BEYOND && by > 1 ? n / by + 1 : n;
+}
+
 static void value(struct walk *w, kern_val v)
 {
 	const kern_value *x = kern_at(w->k, v);
@@ -111,7 +117,7 @@ static void value(struct walk *w, kern_val v)
 		return;
 	n = larger(form(w, x->form[0], more), form(w, x->form[1], more));
 	if (x->op == KERN_DIV || x->op == KERN_FLOOR)
-		numbers(w, x);
+		n = divided(n, numbers(w, x));
 	else if (x->op == KERN_MOD || x->op == KERN_CLAMP)
 		n = numbers(w, x);
 	else if (x->op == KERN_CHECK)

@@ -156,6 +156,16 @@ bool kern_form_is_const(const kern_form *f, int64_t *c)
 	return f->n == 0;
 }
 
+bool kern_form_apart(const kern_form *lo, const kern_form *hi, int64_t *n)
+{
+	if (lo->n != hi->n)
+		return false;
+	for (int32_t i = 0; i < lo->n; i++)
+		if (lo->t[i].v != hi->t[i].v || lo->t[i].coef != hi->t[i].coef)
+			return false;
+	return !__builtin_sub_overflow(hi->c0, lo->c0, n);
+}
+
 const kern_form *kern_form_term(kern_kernel *k, int64_t coef, kern_val v)
 {
 	kern_form *f = room(k, 1);

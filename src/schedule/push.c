@@ -43,16 +43,24 @@ static int32_t row_var(const loop_kernel *k, const loop_eqn *e)
 	return var;
 }
 
+/* Elements of a row that a vector takes, or as many as its lanes access at once. */
+static int64_t taken_at_once(const loop_kernel *k)
+{
+	int32_t bytes = (int32_t)dtype_size(k->eqn[0].acc[0]);
+	int32_t wide = k->machine->wide_bytes / bytes;
+
+	return (int64_t)machine_lanes(k->machine, bytes) * (wide > 1 ? wide : 1);
+}
+
 /* Into how many chunks the elements are divided; 1: not at all */
 static int64_t n_owners(loop_kernel *k, int32_t var)
 {
 	const loop_eqn *e = &k->eqn[0];
 	int64_t least = k->machine->schedule.owner_updates;
 	int64_t updates = times(k, e->reduced), threads = k->machine->threads;
-	int64_t pieces = times(k, e->left), n, lanes;
+	int64_t pieces = times(k, e->left), n, each = taken_at_once(k);
 
-	lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
-	pieces = (pieces + lanes - 1) / lanes;
+	pieces = (pieces + each - 1) / each;
 	if (2 * pieces > threads) {
 		loop_decide(k, DECIDE_OWNERS_PIECES, 0, -1, pieces, threads);
 		return 1;

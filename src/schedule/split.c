@@ -100,31 +100,46 @@ static void second_phase(loop_kernel *k, loop_set eqns, int64_t n_parts)
 	loop_room_for_parts(k);
 }
 
-/* Splits list[at], a loop over a reduced variable. */
+/*
+ * Splits list[at], a loop over a reduced variable. The blocks stand around the list,
+ * or around all loops (outside): then chunks with neighbouring numbers have
+ * neighbouring columns, which are in the same pages of memory.
+ */
 static void split(loop_kernel *k, loop_phase *ph, loop_node *parent, int32_t at,
-	loop_set eqns, int64_t size)
+	loop_set eqns, int64_t size, bool outside)
 {
 	loop_node **list = parent == NULL ? ph->root : parent->child;
 	int32_t n = parent == NULL ? ph->n_roots : parent->n_child, i;
-	loop_node *b = loop_node_new(k->a, LOOP_BLOCK);
+	loop_node *b = loop_node_new(k->a, LOOP_BLOCK), *around = parent;
 	int64_t ext = k->var[list[at]->var].extent;
 	loop_set open = loop_node_open(parent);
+	loop_node **all = arena_array(k->a, loop_node *, n + 65);
 
 	b->var = list[at]->var;
 	b->size = size;
 	b->parallel = true;
-	b->child = arena_array(k->a, loop_node *, n + 65);
 	for (i = 0; i < n; i++)
-		b->child[b->n_child++] = list[i];
+		all[i] = list[i];
 	for (i = 0; i < k->n_eqns && i < 64; i++)
 		if ((eqns & BIT(i)) != 0)
-			b->child[b->n_child++] = leaf_node(
+			all[n++] = leaf_node(
 				k, LOOP_PART, i, k->eqn[i].left & ~open);
-	list[0] = b;
-	if (parent == NULL)
+	if (outside && parent != NULL) {
+		parent->child = all;
+		parent->n_child = n;
+		loop_node_adopt(k->a, b, ph->root[0]);
+		around = NULL;
+	} else {
+		b->child = all;
+		b->n_child = n;
+	}
+	if (around == NULL) {
+		ph->root[0] = b;
 		ph->n_roots = 1;
-	else
-		parent->n_child = 1;
+	} else {
+		around->child[0] = b;
+		around->n_child = 1;
+	}
 	second_phase(k, eqns, (ext + size - 1) / size);
 }
 
@@ -235,7 +250,8 @@ static int64_t length_of_part(const loop_kernel *k, const struct cut *c, int64_t
 
 static void cut_into(loop_kernel *k, const struct cut *c, int64_t n)
 {
-	split(k, c->ph, c->parent, c->at, c->eqns, length_of_part(k, c, n));
+	split(k, c->ph, c->parent, c->at, c->eqns, length_of_part(k, c, n),
+		c->columns);
 }
 
 static struct cut begin(loop_kernel *k)

@@ -273,7 +273,7 @@ static void check_tile(struct sv *v, const loop_node *n)
 	loop_kernel *k = v->k;
 	const loop_eqn *e = &k->eqn[n->eqn];
 	loop_set sums = 0;
-	int32_t lanes;
+	int32_t lanes, most; /* vectors in registers */
 
 	check_factors(v, n);
 	for (int32_t i = 0; i < n->n_sums; i++) {
@@ -287,19 +287,21 @@ static void check_tile(struct sv *v, const loop_node *n)
 			"the sums of this tile must be those of %s",
 			verify_eqn(v, n->eqn));
 	lanes = machine_lanes(k->machine, (int32_t)dtype_size(e->acc[0]));
+	most = 2 * k->machine->vector_registers;
 	if (n->matrix) {
 		check_matrix(v, n);
+		most *= lanes / k->machine->matrix.columns;
 		lanes = k->machine->matrix.columns;
 	}
 	if (n->lanes < 2 || n->lanes != lanes)
 		verify_fail(v, n, "lanes",
 			"%d lanes; on %s this tile must have %d", n->lanes,
 			k->machine->name, lanes);
-	if (n->size * n->unroll > 2 * k->machine->vector_registers)
+	if (n->size * n->unroll > most)
 		verify_fail(v, n, "tile",
 			"%lld rows of %d vectors; a tile may have %d vectors in all, "
 			"as %s has %d registers",
-			(long long)n->size, n->unroll, 2 * k->machine->vector_registers, k->machine->name,
+			(long long)n->size, n->unroll, most, k->machine->name,
 			k->machine->vector_registers);
 	check_columns(v, n);
 	if (n->dot > 0)

@@ -21,7 +21,7 @@ struct look {
 	int64_t by;	/* multiples of so many elements; 0: find `bytes` */
 	int32_t bytes;	/* of the widest element that a lane takes */
 	bool index;	/* something else depends on the index */
-	bool data;	/* an index is data: each vector checks it */
+	bool data;	/* an index is data, of each element: each vector checks it */
 	bool jumps;	/* an access does not go to neighbours, or begins anywhere */
 };
 
@@ -38,12 +38,27 @@ static bool begins_at_multiple(const struct look *w, const ix_form *f)
 	return f->c0 % w->by == 0;
 }
 
+/* Does an index from data depend on the loop? */
+static bool data_varies(const ix_form *f, int32_t var)
+{
+	for (int32_t i = 0; i < f->n; i++) {
+		const ix_atom *t = f->t[i].atom;
+
+		if (t->kind != IX_DIGIT &&
+			(t->kind == IX_FUN
+					? (loop_form_vars(t->f) & BIT(var)) != 0
+					: data_varies(t->f, var)))
+			return true;
+	}
+	return false;
+}
+
 static void see_access(struct look *w, int32_t tensor, const ix_form *f)
 {
 	int32_t bytes = (int32_t)dtype_size(w->k->s->tensor.at[tensor].dtype);
 	int64_t s;
 
-	w->data |= ix_has_fun(f);
+	w->data |= data_varies(f, w->n->var);
 	if (!loop_stride(f, w->n->var, w->k->var[w->n->var].extent, &s) ||
 		(s != 0 && s != 1))
 		w->jumps = true;

@@ -117,7 +117,7 @@
 	.wide_bytes = 16, .wide_elems = 8, .narrow_indices = true,             \
 	.schedule = GPU_SCHEDULE,                                              \
 	.block = {.warps = 8, .shared_bytes = (l1) / 2 - (2 << 10),            \
-		.sum_terms = 32, .matrix_bytes = 256, .matrix_columns = 64,    \
+		.sum_terms = 32, .matrix_bytes = 128, .matrix_columns = 128,   \
 		.stages = 2, .bank_bytes = 4, .meet_cycles = 40},              \
 	.matrix = {.rows = 16, .columns = 8, .row_bytes = 32, .pad_bytes = 16,     \
 		.cycles = 32}
@@ -125,7 +125,8 @@
 #define GPU_SCHEDULE                                                           \
 	{                                                                      \
 		.bytes_an_elem = 8, .ops_an_elem = 16, .serial_elems = 1024,   \
-		.chunk_elems = 2 << 10, .max_chunks = 4096, .min_chunks = 64,  \
+		.chunk_elems = 2 << 10, .max_chunks = 1 << 16,                 \
+		.min_chunks = 64,                                              \
 		.stream_bytes = INT64_MAX, .least_lanes = 4,                   \
 		.owner_updates = 32,                                           \
 		.small_inside = INT32_MAX, .rows_at_once = 8, .near_lanes = 2, \

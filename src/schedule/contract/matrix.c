@@ -141,6 +141,23 @@ static int64_t pieces_of(const contract *c, int32_t var, int64_t m, int64_t most
 	return all < most ? all : most / m * m;
 }
 
+/*
+ * The columns of a warp's tile. Many read factors again less often; where so few
+ * blocks of warps have some that units of the machine idle, each takes half.
+ */
+static int64_t most_columns(const loop_kernel *k, const contract_product *p)
+{
+	const machine *m = k->machine;
+	const loop_eqn *e = &k->eqn[p->eqn];
+	int64_t n = m->block.matrix_columns;
+	double blocks = 1 / (double)(m->matrix.rows * m->block.warps * n);
+
+	for (int32_t v = 0; v < k->n_vars; v++)
+		if ((e->left & BIT(v)) != 0)
+			blocks *= (double)k->var[v].extent;
+	return 2 * blocks * m->block.warps < m->threads ? n / 2 : n;
+}
+
 void contract_choose_matrix(contract *c, contract_product *p)
 {
 	loop_kernel *k = c->k;
@@ -169,7 +186,7 @@ void contract_choose_matrix(contract *c, contract_product *p)
 	p->tile = m->rows;
 	p->lanes = m->columns;
 	p->vectors = (int32_t)(pieces_of(c, p->j, m->columns,
-				       k->machine->block.matrix_columns) /
+				       most_columns(k, p)) /
 			       m->columns);
 	terms = contract_terms_at_once(k, p->taken[1]);
 	p->sum_block = pieces_of(c, p->s, terms,

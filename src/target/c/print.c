@@ -211,12 +211,47 @@ static void store(printer *p, const kern_stmt *s)
 	}
 }
 
+/* Has each warp as many iterations as the others? *n: so many. */
+static bool dealt_equally(const printer *p, const kern_stmt *s, int64_t *n)
+{
+	int64_t all, each = s->step * p->phase->warps;
+
+	if (s->down || s->after != 0 ||
+		!kern_form_apart(s->lo, s->hi, &all) || all % each != 0)
+		return false;
+	*n = all / each;
+	return true;
+}
+
+/* Where their number is constant, a compiler loads for several of them at a time. */
+static void loop_of_warp(printer *p, const kern_stmt *s, int64_t n)
+{
+	const char *t = c_type_of(p, s->v), *v = c_name(p, s->v);
+	const char *first = arena_printf(p->a, "%s + %" PRId64 " * %s",
+		c_form(p, s->lo), s->step, p->d->warp(p));
+
+	if (n == 1) {
+		c_line(p, "{");
+		c_line(p, "	const %s %s = %s;", t, v, first);
+	} else {
+		c_line(p, "for (%s of_%s = 0; of_%s < %" PRId64 "; of_%s++) {",
+			t, v, v, n, v);
+		c_line(p, "	const %s %s = %s + %" PRId64 " * of_%s;", t, v,
+			first, s->step * p->phase->warps, v);
+	}
+	in_braces(p, &s->body, "}");
+}
+
 static void loop(printer *p, const kern_stmt *s)
 {
 	const char *v, *lo = c_form(p, s->lo), *hi = c_form(p, s->hi);
 	const char *t = c_type_of(p, s->v);
-	int64_t step = s->step;
+	int64_t step = s->step, n;
 
+	if (s->by_warp && p->d->warp != NULL && dealt_equally(p, s, &n)) {
+		loop_of_warp(p, s, n);
+		return;
+	}
 	if (s->by_warp && p->d->warp != NULL) {
 		lo = arena_printf(p->a, "%s + %" PRId64 " * %s", lo, step,
 			p->d->warp(p));

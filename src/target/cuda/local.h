@@ -17,6 +17,8 @@ typedef struct spread {
 	/* [value] it says only where no mask is needed: a thread asks its own */
 	bool *idle;
 	const kern_stmt **own; /* [value] the loop by lane whose variable it is */
+	/* [array] so many registers of each thread are the array; 0: memory is */
+	int32_t *cells;
 	map *sync; /* statements in front of which the lanes meet, by address */
 } spread;
 
@@ -34,6 +36,11 @@ kern_val spread_lane(const spread *s, int32_t lanes);
 /* The element of this thread's lane, of an access by vectors of so many. */
 kern_access spread_access(
 	const spread *s, const kern_access *at, int32_t lanes);
+
+/* own.c */
+void spread_find_own_arrays(arena *a, spread *s);
+/* The cell of this thread, of an array that is registers. */
+const char *spread_own_cell(printer *p, const spread *s, const kern_access *at);
 
 /* sync.c: finds the statements where the lanes must meet: before it reads, or
  * before it writes. */

@@ -68,6 +68,31 @@ template <typename T, typename... Ts>
 			p[i] = t[i];
 	}
 }
+/* One instruction each, and the NaN that the CPU has. */
+[[maybe_unused]] static inline unsigned short to_bf16(float x)
+{
+	unsigned short h;
+	asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
+	return x == x ? h : (unsigned short)(__float_as_uint(x) >> 16 | 0x40);
+}
+[[maybe_unused]] static inline float from_bf16(unsigned short h)
+{
+	return __uint_as_float((unsigned)h << 16);
+}
+[[maybe_unused]] static inline unsigned short to_f16(float x)
+{
+	const unsigned b = __float_as_uint(x);
+	unsigned short h;
+	asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+	return x == x ? h : (unsigned short)((b >> 13 & 0x3ff) | 0x7e00 | (b >> 16 & 0x8000));
+}
+[[maybe_unused]] static inline float from_f16(unsigned short h)
+{
+	const unsigned nan = (h & 0x7fffu) << 13 | 0x7fc00000 | (h & 0x8000u) << 16;
+	float x;
+	asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+	return x == x ? x : __uint_as_float(nan);
+}
 #define SYNC() __syncwarp()
 #define BLOCK_SYNC() __syncthreads()
 /* Memory of the block: of what size, the launch says. */

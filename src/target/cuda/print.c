@@ -40,6 +40,17 @@ static const char *element(printer *p, const kern_access *at, int32_t lanes)
 	return c_element(p, &one);
 }
 
+/* Is the array registers of each thread? */
+static bool is_own(const printer *p, int32_t array)
+{
+	return spread_of(p)->cells[array] > 0;
+}
+
+static const char *own_cell(printer *p, const kern_access *at)
+{
+	return spread_own_cell(p, spread_of(p), at);
+}
+
 /* ---- instructions ---- */
 
 /* The type in the names of functions that hand such values around. */
@@ -148,15 +159,50 @@ static const char *load(printer *p, kern_val id)
 			v->at.part);
 	if (s.n > 0)
 		str_add(&s, " ? ");
-	str_printf(&s, "LD(%s)", element(p, &v->at, n));
+	if (is_own(p, v->at.array))
+		str_add(&s, own_cell(p, &v->at));
+	else
+		str_printf(&s, "LD(%s)", element(p, &v->at, n));
 	if (v->at.mask != 0 || (n > 1 && v->at.part > 0))
 		str_add(&s, " : 0");
 	return s.at;
 }
 
+/* x as memory has it, if an instruction makes that of it; else NULL */
+static const char *narrowed(printer *p, const char *x, tn_dtype to)
+{
+	return to == TN_BF16  ? arena_printf(p->a, "to_bf16(%s)", x)
+	       : to == TN_F16 ? arena_printf(p->a, "to_f16(%s)", x)
+			      : NULL;
+}
+
+/* Conversions that the GPU has; NULL: those of C */
+static const char *converted(printer *p, const kern_value *v)
+{
+	const char *x;
+
+	if (v->op == KERN_NARROW)
+		return narrowed(p, c_name(p, v->arg[0]), v->type.dt);
+	if (v->op == KERN_WIDEN &&
+		kern_at(p->k, v->arg[0])->type.dt == TN_F16)
+		return arena_printf(
+			p->a, "from_f16(%s)", c_name(p, v->arg[0]));
+	if (v->op != KERN_ROUND)
+		return NULL;
+	x = narrowed(p, c_name(p, v->arg[0]), v->dt);
+	return x == NULL ? NULL
+	       : v->dt == TN_F16
+		       ? arena_printf(p->a, "from_f16(%s)", x)
+		       : arena_printf(p->a, "from_bf16(%s)", x);
+}
+
 static const char *value(printer *p, kern_val id)
 {
 	const kern_value *v = kern_at(p->k, id);
+	const char *x = converted(p, v);
+
+	if (x != NULL)
+		return x;
 
 	if (v->op == KERN_LOAD)
 		return load(p, id);
@@ -241,6 +287,11 @@ static void store(printer *p, const kern_stmt *s)
 		c_line(p, "SYNC();");
 	if (who != NULL)
 		c_line(p, "if (%s)", who);
+	if (is_own(p, s->at.array)) {
+		c_line(p, "%s%s = %s;", who != NULL ? "\t" : "",
+			own_cell(p, &s->at), x);
+		return;
+	}
 	c_line(p, "%sST(%s, %s);", who != NULL ? "\t" : "",
 		element(p, &s->at, n), x);
 }
@@ -264,6 +315,20 @@ static const char *is_aligned(printer *p, int32_t array)
 		p->a, "wide_%c%d", letter_of(r->space), r->number);
 }
 
+static void own_together(printer *p, kern_stmt *const *list, int32_t n)
+{
+	for (int32_t i = 0; i < n; i++) {
+		const kern_stmt *s = list[i];
+
+		if (s->kind == KERN_STORE)
+			c_line(p, "%s = %s;", own_cell(p, &s->at),
+				c_name(p, s->x));
+		else
+			c_line(p, "%s = %s;", c_name(p, s->v),
+				own_cell(p, &kern_at(p->k, s->v)->at));
+	}
+}
+
 /* Neighbours of this lane, at once. */
 static void together(printer *p, kern_stmt *const *list)
 {
@@ -285,6 +350,10 @@ static void together(printer *p, kern_stmt *const *list)
 		}
 		str_printf(&names, ", %s",
 			store ? computed(p, s->x) : c_name(p, s->v));
+	}
+	if (is_own(p, at->array)) {
+		own_together(p, list, first->together);
+		return;
 	}
 	if (sync)
 		c_line(p, "SYNC();");
@@ -319,7 +388,7 @@ static void alignments(printer *p)
 
 	find_wide(p, &p->phase->body, arrays);
 	for (int32_t i = 0; i < p->k->array.n; i++)
-		if (arrays[i])
+		if (arrays[i] && !is_own(p, i))
 			c_line(p, "const int %s = ALIGNED(%c%d);",
 				is_aligned(p, i),
 				letter_of(p->k->array.at[i].space),
@@ -549,6 +618,12 @@ static void pointers(
 
 		if (!p->used[i])
 			continue;
+		if (is_own(p, i)) {
+			c_line(p, "%s %c%d[%d] __attribute__((unused)) = { 0 };",
+				t, letter, r->number,
+				(int)spread_of(p)->cells[i]);
+			continue;
+		}
 		c_line(p, "%s *const %c%d = (%s *)(%s + %" PRId64 ");", t,
 			letter, r->number, t, memory, r->offset);
 	}

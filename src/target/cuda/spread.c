@@ -94,17 +94,32 @@ static bool is_all_shared(const kern_kernel *k)
 	return true;
 }
 
+/* The bytes of a warp's arrays that are no registers. */
+static size_t memory_of(const kern_kernel *k, const int32_t *cells)
+{
+	size_t most = 0;
+
+	for (int32_t i = 0; i < k->array.n; i++) {
+		const kern_array *r = &k->array.at[i];
+		size_t end = (size_t)r->offset +
+			     (size_t)r->elems * dtype_size(kern_stored(r->dtype));
+
+		if (r->space == KERN_LOCAL && cells[i] == 0 && end > most)
+			most = end;
+	}
+	return most;
+}
+
 /*
  * Arrays of blocks of statements become memory of the warp, behind its other
  * arrays.
  */
-static void move_stack(kern_kernel *k)
+static void move_stack(kern_kernel *k, const int32_t *cells)
 {
 	enum { ALIGN = 64 };
 	size_t *n = &k->local_bytes;
 
-	if (is_all_shared(k))
-		*n = 0;
+	*n = is_all_shared(k) ? 0 : memory_of(k, cells);
 	*n = (*n + ALIGN - 1) / ALIGN * ALIGN;
 	for (int32_t i = spread_next(k, KERN_STACK, -1); i >= 0;
 		i = spread_next(k, KERN_STACK, i)) {
@@ -118,7 +133,8 @@ static void move_stack(kern_kernel *k)
 	}
 }
 
-static kern_kernel *copy_of(arena *a, const kern_kernel *k)
+static kern_kernel *copy_of(
+	arena *a, const kern_kernel *k, const int32_t *cells)
 {
 	kern_kernel *n = arena_make(a, kern_kernel);
 
@@ -132,7 +148,7 @@ static kern_kernel *copy_of(arena *a, const kern_kernel *k)
 	memset(&n->array, 0, sizeof n->array);
 	for (int32_t i = 0; i < k->array.n; i++)
 		*vec_push(a, &n->array) = k->array.at[i];
-	move_stack(n);
+	move_stack(n, cells);
 	return n;
 }
 
@@ -279,7 +295,8 @@ spread *spread_new(arena *a, const kern_kernel *k)
 				(int)k->value.at[i].type.lanes);
 	s->wide = k;
 	s->own = arena_array(a, const kern_stmt *, k->value.n + 1);
-	s->narrow = copy_of(a, k);
+	spread_find_own_arrays(a, s);
+	s->narrow = copy_of(a, k, s->cells);
 	for (int32_t i = 0; i < k->n_phases; i++)
 		find_own(s, &k->phase[i].body);
 	add_lanes(a, s);

@@ -8,7 +8,7 @@
  * vectors of the whole warp with the same address and stride, where each lane
  * accesses its own cell; and addresses whose constants keep them apart.
  *
- * Bodies of loops are walked twice: the second time the accesses of the first
+ * Bodies of loops of several iterations are walked twice: the second time the accesses of the first
  * are those of an earlier iteration. If the address depends on the loop, it is
  * then another one, and the two conflict unless the steps of the loops are so
  * long that different iterations have no cell in common.
@@ -29,6 +29,7 @@ typedef VEC(touch) touches;
 struct finder {
 	arena *a;
 	const kern_kernel *k;
+	const int32_t *cells; /* spread's */
 	map *sync;
 	int32_t *memory; /* [array] arrays that share bytes have one number */
 	touches open;	 /* since the last meeting */
@@ -72,87 +73,115 @@ static void find_memories(struct finder *f)
 
 /* ---- conflicts ---- */
 
-/* The open loop whose variable is v, or NULL. */
-static const kern_stmt *loop_of(const struct finder *f, kern_val v)
-{
-	for (int32_t i = 0; i < f->loop.n; i++)
-		if (f->loop.at[i]->v == v)
-			return f->loop.at[i];
-	return NULL;
-}
-
-static bool length_of(const kern_stmt *loop, int64_t *out)
-{
-	const kern_form *lo = loop->lo, *hi = loop->hi;
-
-	if (lo->n != hi->n)
-		return false;
-	for (int32_t i = 0; i < lo->n; i++)
-		if (lo->t[i].v != hi->t[i].v || lo->t[i].coef != hi->t[i].coef)
-			return false;
-	return !__builtin_sub_overflow(hi->c0, lo->c0, out);
-}
-
 static int64_t magnitude(int64_t n)
 {
 	return n < 0 ? -n : n;
 }
 
-/*
- * The variable of `at` that changes with the smallest step and is not done yet,
- * -1: there is none. False: some step is unknown.
- */
-static bool next_digit(const struct finder *f, const kern_form *at,
-	uint64_t done, int32_t *which, int64_t *step)
-{
-	*which = -1;
-	for (int32_t i = 0; i < at->n; i++) {
-		const kern_stmt *l = loop_of(f, at->t[i].v);
-		int64_t s = magnitude(at->t[i].coef);
+/* One digit of an address: what an iteration of a loop adds to it, and how many
+ * iterations there are; n < 0: that is not known. */
+typedef struct digit {
+	int64_t step, n;
+} digit;
 
-		if ((done >> i & 1) != 0 ||
-			(l == NULL && !f->in_loops[at->t[i].v]))
-			continue;
-		if (l == NULL || s > INT32_MAX || l->step > INT32_MAX)
-			return false;
-		s *= l->step;
-		if (*which < 0 || s < *step) {
-			*step = s;
-			*which = i;
+typedef VEC(digit) digits;
+typedef VEC(kern_term) terms;
+
+/* Adds times * coef of v. False: these numbers are too large. */
+static bool add_term(
+	struct finder *f, terms *to, kern_val v, int64_t times, int64_t coef)
+{
+	if (magnitude(times) > INT32_MAX || magnitude(coef) > INT32_MAX)
+		return false;
+	for (int32_t i = 0; i < to->n; i++)
+		if (to->at[i].v == v)
+			return !__builtin_add_overflow(to->at[i].coef,
+				times * coef, &to->at[i].coef);
+	*vec_push(f->a, to) = (kern_term){.v = v, .coef = times * coef};
+	return true;
+}
+
+/* Takes the term of v out: its factor, or 0. */
+static int64_t take_term(terms *from, kern_val v)
+{
+	for (int32_t i = 0; i < from->n; i++)
+		if (from->at[i].v == v) {
+			kern_term t = from->at[i];
+
+			from->at[i] = from->at[--from->n];
+			return t.coef;
 		}
+	return 0;
+}
+
+/*
+ * The digits of an address: each open loop, from the innermost one out, counts
+ * from where it begins, and where it begins is part of the address. So of
+ *
+ *   for i = 8 c .. 8 c + 8 { for j = i .. i + 64 step 32 { x[j - i + 72 i - 576 c] } }
+ *
+ * the digits are j (2 iterations by 32) and i (8 by 72). False: something else
+ * changes in the loops, or numbers are too large.
+ */
+static bool digits_of(struct finder *f, const kern_form *at, digits *out)
+{
+	terms rest = {0};
+
+	for (int32_t i = 0; i < at->n; i++)
+		if (!add_term(f, &rest, at->t[i].v, 1, at->t[i].coef))
+			return false;
+	for (int32_t i = f->loop.n - 1; i >= 0; i--) {
+		const kern_stmt *l = f->loop.at[i];
+		int64_t coef = take_term(&rest, l->v), n = -1;
+
+		if (coef == 0)
+			continue;
+		if (magnitude(coef) > INT32_MAX || l->step > INT32_MAX)
+			return false;
+		for (int32_t j = 0; j < l->lo->n; j++)
+			if (!add_term(f, &rest, l->lo->t[j].v, coef,
+				    l->lo->t[j].coef))
+				return false;
+		if (kern_form_apart(l->lo, l->hi, &n) && n <= INT32_MAX)
+			n = n > 0 ? (n - 1) / l->step + 1 : 0;
+		else
+			n = -1;
+		*vec_push(f->a, out) = (digit){magnitude(coef) * l->step, n};
 	}
+	for (int32_t i = 0; i < rest.n; i++)
+		if (rest.at[i].coef != 0 && f->in_loops[rest.at[i].v])
+			return false;
 	return true;
 }
 
 /*
  * Do cells from an address of this form to `reach` behind it, in different
- * iterations of the open loops, have none in common? If all of its values that change are variables of loops, and their
- * steps are those of the digits of a number: each step is longer than all that
- * the smaller digits reach.
+ * iterations of the open loops, have none in common? If all that changes are
+ * digits of a number: the step of each is longer than all that smaller ones reach.
  */
-static bool are_apart(const struct finder *f, const touch *t, int64_t reach)
+static bool are_apart(struct finder *f, const touch *t, int64_t reach)
 {
-	int64_t step = 0, n;
-	uint64_t done = 0;
-	int32_t which, first;
+	digits d = {0};
 
-	if (t->at->n > 60)
+	if (!digits_of(f, t->at, &d))
 		return false;
-	for (;;) {
-		if (!next_digit(f, t->at, done, &which, &step))
+	while (d.n > 0) {
+		int32_t first = 0;
+
+		for (int32_t i = 1; i < d.n; i++)
+			if (d.at[i].step < d.at[first].step)
+				first = i;
+		if (d.at[first].step <= reach)
 			return false;
-		if (which < 0)
+		if (d.n == 1)
 			return true;
-		if (step <= reach)
+		if (d.at[first].n < 0 || d.at[first].step > INT32_MAX)
 			return false;
-		done |= UINT64_C(1) << which;
-		if (!next_digit(f, t->at, done, &first, &n) || first < 0)
-			return first < 0;
-		if (!length_of(loop_of(f, t->at->t[which].v), &n) ||
-			n > INT32_MAX)
-			return false;
-		reach += magnitude(t->at->t[which].coef) * (n > 0 ? n - 1 : 0);
+		if (d.at[first].n > 0)
+			reach += d.at[first].step * (d.at[first].n - 1);
+		d.at[first] = d.at[--d.n];
 	}
+	return true;
 }
 
 /* Are both forms the same sum, plus a constant? *by: that of y less that of x. */
@@ -166,7 +195,7 @@ static bool same_sum(const kern_form *x, const kern_form *y, int64_t *by)
 	return *by <= INT32_MAX && *by >= -INT32_MAX;
 }
 
-static bool conflict(const struct finder *f, const touch *x, const touch *y)
+static bool conflict(struct finder *f, const touch *x, const touch *y)
 {
 	bool few = x->lanes < CUDA_WARP || y->lanes < CUDA_WARP;
 	int64_t by, wx, wy;
@@ -242,7 +271,8 @@ static void access_of(struct finder *f, const kern_stmt *s,
 		.lanes = lanes,
 		.write = write};
 
-	add(f, s, &t);
+	if (f->cells[at->array] == 0)
+		add(f, s, &t);
 }
 
 static void any_cells(
@@ -304,6 +334,13 @@ static void join(struct finder *f, const touches *other)
 		put(f, &other->at[i]);
 }
 
+static bool is_once(const kern_stmt *loop)
+{
+	int64_t n;
+
+	return kern_form_apart(loop->lo, loop->hi, &n) && n <= loop->step;
+}
+
 static void loop(struct finder *f, const kern_stmt *s, bool again)
 {
 	touches before = copy(f, &f->open);
@@ -312,7 +349,7 @@ static void loop(struct finder *f, const kern_stmt *s, bool again)
 		mark(f->in_loops, s, true);
 	*vec_push(f->a, &f->loop) = s;
 	walk(f, &s->body, again);
-	if (!again) {
+	if (!again && !is_once(s)) {
 		age(f, s);
 		walk(f, &s->body, true);
 	}
@@ -439,7 +476,10 @@ static void walk(struct finder *f, const kern_block *b, bool again)
 
 void spread_find_syncs(arena *a, spread *s)
 {
-	struct finder f = {.a = a, .k = s->wide, .sync = map_new(a)};
+	struct finder f = {.a = a,
+		.k = s->wide,
+		.cells = s->cells,
+		.sync = map_new(a)};
 
 	find_memories(&f);
 	f.made = arena_array(a, bool, s->wide->value.n + 1);

@@ -448,6 +448,49 @@ SIMT_CALLED static simt_word simt_exchange(simt_word x, int l, simt_int line)
 	(SIMT_WIDE(wide, e, 8, 1), (&(e))[0] = (a), (&(e))[1] = (b), (&(e))[2] = (c), \
 		(&(e))[3] = (d), (&(e))[4] = (f), (&(e))[5] = (g), (&(e))[6] = (h), \
 		(&(e))[7] = (i))
+SIMT_USED static unsigned simt_bits(float x)
+{
+	unsigned b;
+	__builtin_memcpy(&b, &x, sizeof b);
+	return b;
+}
+SIMT_USED static float simt_of_bits(unsigned b)
+{
+	float x;
+	__builtin_memcpy(&x, &b, sizeof x);
+	return x;
+}
+/* To nearest, ties to even; NaN is quiet, and keeps what there is room for. */
+SIMT_USED static __UINT16_TYPE__ to_bf16(float x)
+{
+	const unsigned b = simt_bits(x), up = ((b & 0xffff) + (b >> 16 & 1) + 0x7fff) >> 16;
+	return (__UINT16_TYPE__)(x == x ? (b >> 16) + up : b >> 16 | 0x40);
+}
+SIMT_USED static float from_bf16(__UINT16_TYPE__ h)
+{
+	return simt_of_bits((unsigned)h << 16);
+}
+SIMT_USED static __UINT16_TYPE__ to_f16(float x)
+{
+	const unsigned b = simt_bits(x), a = b & 0x7fffffff, sign = b >> 16 & 0x8000;
+	unsigned r = (a + 0xfff + (a >> 13 & 1) - (112u << 23)) >> 13;
+	if (a < 0x38800000) /* 0.5 has a unit of 2^-24, as subnormal numbers have */
+		r = simt_bits(simt_of_bits(a) + 0.5f) - 0x3f000000;
+	if (a >= 0x477ff000)
+		r = 0x7c00;
+	if (x != x)
+		r = (a >> 13 & 0x3ff) | 0x7e00;
+	return (__UINT16_TYPE__)(r | sign);
+}
+SIMT_USED static float from_f16(__UINT16_TYPE__ h)
+{
+	const unsigned a = h & 0x7fff, sign = (h & 0x8000u) << 16;
+	if (a < 0x400)
+		return simt_of_bits(simt_bits((float)(int)a * 0x1p-24f) | sign);
+	return simt_of_bits(a < 0x7c00	 ? ((a << 13) + (112u << 23)) | sign
+			    : a > 0x7c00 ? a << 13 | 0x7fc00000 | sign
+					 : 0x7f800000 | sign);
+}
 #define SYNC() simt_meet(__LINE__, SIMT_WARP)
 #define BLOCK_SYNC() simt_meet(__LINE__, SIMT_BLOCK)
 #define SHARED() (simt_now->block->shared)
