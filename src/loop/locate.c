@@ -146,8 +146,20 @@ static bool touches(struct place *p, const loop_node *n)
 struct leaf_reads {
 	int32_t tensor;
 	const ix_form *at; /* NULL: any element */
+	/* or: elements that are `step` apart along var, which has so many; -1 */
+	int32_t var;
+	int64_t extent, step;
 	bool reads, elsewhere;
 };
+
+static bool is_elsewhere(const struct leaf_reads *r, const ix_form *f)
+{
+	int64_t s;
+
+	if (r->var < 0)
+		return f != r->at;
+	return !loop_stride(f, r->var, r->extent, &s) || s != r->step;
+}
 
 static void on_leaf_read(void *arg, const expr *e)
 {
@@ -157,7 +169,7 @@ static void on_leaf_read(void *arg, const expr *e)
 	form_reads(&p, e->form);
 	if (e->kind == EX_READ && e->tensor == r->tensor) {
 		p.reads = true;
-		r->elsewhere |= e->form != r->at;
+		r->elsewhere |= is_elsewhere(r, e->form);
 	} else {
 		r->elsewhere |= p.reads;
 	}
@@ -190,7 +202,7 @@ static void walk_leaf(loop_kernel *k, const loop_node *n, struct leaf_reads *r)
 
 bool loop_leaf_reads(loop_kernel *k, const loop_node *n, int32_t tensor)
 {
-	struct leaf_reads r = {.tensor = tensor};
+	struct leaf_reads r = {.tensor = tensor, .var = -1};
 
 	walk_leaf(k, n, &r);
 	return r.reads;
@@ -199,7 +211,19 @@ bool loop_leaf_reads(loop_kernel *k, const loop_node *n, int32_t tensor)
 bool loop_leaf_reads_at(
 	loop_kernel *k, const loop_node *n, int32_t tensor, const ix_form *at)
 {
-	struct leaf_reads r = {.tensor = tensor, .at = at};
+	struct leaf_reads r = {.tensor = tensor, .at = at, .var = -1};
+
+	walk_leaf(k, n, &r);
+	return !r.elsewhere;
+}
+
+bool loop_leaf_reads_along(loop_kernel *k, const loop_node *n, int32_t tensor,
+	int32_t var, int64_t step)
+{
+	struct leaf_reads r = {.tensor = tensor,
+		.var = var,
+		.extent = k->var[var].extent,
+		.step = step};
 
 	walk_leaf(k, n, &r);
 	return !r.elsewhere;

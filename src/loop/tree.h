@@ -29,5 +29,8 @@ void loop_locate(loop_kernel *k);
 bool loop_leaf_reads(loop_kernel *k, const loop_node *n, int32_t tensor);
 bool loop_leaf_reads_at(
 	loop_kernel *k, const loop_node *n, int32_t tensor, const ix_form *at);
+/* .. and no others than those that are so far apart for each step of var? */
+bool loop_leaf_reads_along(loop_kernel *k, const loop_node *n, int32_t tensor,
+	int32_t var, int64_t step);
 
 #endif

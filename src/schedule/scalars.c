@@ -181,6 +181,38 @@ static bool reads_below(loop_kernel *k, const loop_node *n, int32_t tensor)
 	return !loop_is_loop(n) && loop_leaf_reads(k, n, tensor);
 }
 
+/*
+ * Do those below n read, of what the equation makes, only what it has made in the same
+ * iteration of var? Under a condition such as i <= 0 the read may say 0 for i.
+ */
+static bool reads_same(loop_kernel *k, const loop_node *n, const loop_eqn *e,
+	int32_t tensor, int32_t var)
+{
+	int64_t step;
+
+	for (int32_t i = 0; i < n->n_child; i++)
+		if (!reads_same(k, n->child[i], e, tensor, var))
+			return false;
+	return loop_is_loop(n) || !loop_leaf_reads(k, n, tensor) ||
+	       (loop_stride(e->at, var, k->var[var].extent, &step) &&
+		       loop_leaf_reads_along(k, n, tensor, var, step));
+}
+
+/* Is what `from` makes for `to` found there, in a buffer by var? */
+static bool may_pass(loop_kernel *k, const loop_node *from, const loop_node *to,
+	int32_t var)
+{
+	loop_set made = eqns_of(from);
+
+	for (int32_t i = 0; i < k->n_eqns; i++)
+		for (int32_t o = 0; (made & BIT(i)) != 0 && o < k->eqn[i].e->n_out;
+			o++)
+			if (!reads_same(k, to, &k->eqn[i], k->eqn[i].e->out[o],
+				    var))
+				return false;
+	return true;
+}
+
 /* The values that the statements of `from` make in an iteration of the loop over
  * var, and those of `to` read; *bytes: their memory. */
 static int64_t passed(loop_kernel *k, const loop_node *from, const loop_node *to,
@@ -222,6 +254,7 @@ static bool pays(loop_kernel *k, const loop_node *part, const loop_node *from,
 		      (m->store[MACHINE_WHOLE] + m->load[MACHINE_WHOLE]) / lanes;
 
 	if (lanes < 2 || loop_too_few(k, part, lanes) ||
+		!may_pass(k, from, to, part->var) ||
 		passed(k, to, from, inside, &(int64_t){0}) > 0 ||
 		gain <= (double)values * each ||
 		gain * k->machine->schedule.beside_part < taken(k, rest, lanes))

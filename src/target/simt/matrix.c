@@ -51,47 +51,41 @@ static const simt_word *simt_show(simt_word x, simt_int line)
 	simt_exchange(x, 0, line);
 	return simt_now->slot[simt_now->turn ^ 1];
 }
-SIMT_USED static float simt_bf16(unsigned x)
+/* What a lane multiplies: the words of its two rows and of its two columns. */
+struct simt_factors {
+	simt_word rows[2][4], columns[2][4];
+};
+SIMT_USED static void simt_factors(struct simt_factors *w, const unsigned *x,
+	const unsigned *y, simt_int line)
 {
-	float f;
+	const int l = simt_now->lane;
+	const simt_word *seen;
+	int i, k;
 
-	x <<= 16;
-	__builtin_memcpy(&f, &x, sizeof f);
-	return f;
-}
-SIMT_USED static float simt_f16(unsigned x)
-{
-	const unsigned e = x >> 10 & 31, m = x & 1023;
-	float f = e == 0 ? (float)m * 0x1p-24f :
-		e == 31 ? (m != 0 ? __builtin_nanf("") : __builtin_inff()) :
-			  __builtin_ldexpf((float)(1024 + m), (int)e - 25);
-
-	return x >> 15 & 1 ? -f : f;
+	for (i = 0; i < 2; i++) { /* words 2 i and 2 i + 1: half of the terms */
+		seen = simt_show(x[2 * i] | (simt_word)x[2 * i + 1] << 32, line);
+		for (k = 0; k < 4; k++)
+			w->rows[i][k] = seen[l / 4 * 4 + k];
+	}
+	seen = simt_show(y[0] | (simt_word)y[1] << 32, line);
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < 4; k++)
+			w->columns[i][k] = seen[(2 * (l % 4) + i) * 4 + k];
 }
 /* Half h of the word that lane l shows. */
 #define SIMT_HALF(word, h) ((unsigned)((word) >> 16 * (h)) & 0xffff)
 SIMT_USED static void simt_mma(float *const *sum, const unsigned *x,
 	const unsigned *y, float (*value)(unsigned), simt_int line)
 {
-	const int l = simt_now->lane;
-	simt_word rows[2][4], columns[2][4];
-	const simt_word *seen;
+	struct simt_factors w;
 	int i, k;
 
-	for (i = 0; i < 2; i++) { /* words 2 i and 2 i + 1: terms 8 i .. */
-		seen = simt_show(x[2 * i] | (simt_word)x[2 * i + 1] << 32, line);
-		for (k = 0; k < 4; k++)
-			rows[i][k] = seen[l / 4 * 4 + k];
-	}
-	seen = simt_show(y[0] | (simt_word)y[1] << 32, line);
-	for (i = 0; i < 2; i++)
-		for (k = 0; k < 4; k++)
-			columns[i][k] = seen[(2 * (l % 4) + i) * 4 + k];
+	simt_factors(&w, x, y, line);
 	for (i = 0; i < 4; i++)
 		for (k = 0; k < 16; k++)
 			*sum[i] = __builtin_fmaf(
-				value(SIMT_HALF(rows[k / 8][k % 8 / 2], i / 2 * 2 + k % 2)),
-				value(SIMT_HALF(columns[i % 2][k % 8 / 2], k / 8 * 2 + k % 2)),
+				value(SIMT_HALF(w.rows[k / 8][k % 8 / 2], i / 2 * 2 + k % 2)),
+				value(SIMT_HALF(w.columns[i % 2][k % 8 / 2], k / 8 * 2 + k % 2)),
 				*sum[i]);
 }
 /* The same of rows in f32, of which a word has two: row, term as in simt_mma_rows. */
@@ -142,7 +136,7 @@ SIMT_USED static void simt_mma_parts(
 		for (k = 0; k < 16; k++)
 			*sum[i] = __builtin_fmaf(
 				simt_float(rows[i / 2 + k / 8 * 2][k % 8 / 2], k % 2),
-				simt_bf16(SIMT_HALF(columns[i % 2][k % 8 / 2], k / 8 * 2 + k % 2)),
+				from_bf16(SIMT_HALF(columns[i % 2][k % 8 / 2], k / 8 * 2 + k % 2)),
 				*sum[i]);
 }
 #define mma_split_part(to, p, n, r, t) \
@@ -170,9 +164,9 @@ SIMT_USED static void simt_mma_parts(
 #define mma_columns_shared mma_columns
 #define mma_columns_turned_shared mma_columns_turned
 #define mma_bf16(a, b, c, d, x, y) \
-	simt_mma((float *const[4]){ (a), (b), (c), (d) }, (x), (y), simt_bf16, __LINE__)
+	simt_mma((float *const[4]){ (a), (b), (c), (d) }, (x), (y), from_bf16, __LINE__)
 #define mma_f16(a, b, c, d, x, y) \
-	simt_mma((float *const[4]){ (a), (b), (c), (d) }, (x), (y), simt_f16, __LINE__)
+	simt_mma((float *const[4]){ (a), (b), (c), (d) }, (x), (y), from_f16, __LINE__)
 /*
  * Factors of one byte, four in a word, whose terms adjoin; the sums are exact, and
  * wrap.
@@ -205,25 +199,15 @@ SIMT_USED static int simt_byte(simt_word x, int i, int is_signed)
 SIMT_USED static void simt_mma_int(int *const *sum, const unsigned *x,
 	const unsigned *y, int x_signed, int y_signed, simt_int line)
 {
-	const int l = simt_now->lane;
-	simt_word rows[2][4], columns[2][4];
-	const simt_word *seen;
+	struct simt_factors w;
 	int i, k;
 
-	for (i = 0; i < 2; i++) { /* words 2 i and 2 i + 1: terms 16 i .. */
-		seen = simt_show(x[2 * i] | (simt_word)x[2 * i + 1] << 32, line);
-		for (k = 0; k < 4; k++)
-			rows[i][k] = seen[l / 4 * 4 + k];
-	}
-	seen = simt_show(y[0] | (simt_word)y[1] << 32, line);
-	for (i = 0; i < 2; i++)
-		for (k = 0; k < 4; k++)
-			columns[i][k] = seen[(2 * (l % 4) + i) * 4 + k];
+	simt_factors(&w, x, y, line);
 	for (i = 0; i < 4; i++)
 		for (k = 0; k < 32; k++)
 			*sum[i] = (int)((unsigned)*sum[i] +
-				(unsigned)(simt_byte(rows[k / 16][k % 16 / 4], i / 2 * 4 + k % 4, x_signed) *
-				simt_byte(columns[i % 2][k % 16 / 4], k / 16 * 4 + k % 4, y_signed)));
+				(unsigned)(simt_byte(w.rows[k / 16][k % 16 / 4], i / 2 * 4 + k % 4, x_signed) *
+				simt_byte(w.columns[i % 2][k % 16 / 4], k / 16 * 4 + k % 4, y_signed)));
 }
 #define mma_byte_rows_part(to, p, n, r, t) \
 	simt_mma_bytes((to), 4, (p), (n), (r), (t), __LINE__)

@@ -466,9 +466,9 @@ SIMT_USED static __UINT16_TYPE__ to_bf16(float x)
 	const unsigned b = simt_bits(x), up = ((b & 0xffff) + (b >> 16 & 1) + 0x7fff) >> 16;
 	return (__UINT16_TYPE__)(x == x ? (b >> 16) + up : b >> 16 | 0x40);
 }
-SIMT_USED static float from_bf16(__UINT16_TYPE__ h)
+SIMT_USED static float from_bf16(unsigned h)
 {
-	return simt_of_bits((unsigned)h << 16);
+	return simt_of_bits(h << 16);
 }
 SIMT_USED static __UINT16_TYPE__ to_f16(float x)
 {
@@ -482,9 +482,9 @@ SIMT_USED static __UINT16_TYPE__ to_f16(float x)
 		r = (a >> 13 & 0x3ff) | 0x7e00;
 	return (__UINT16_TYPE__)(r | sign);
 }
-SIMT_USED static float from_f16(__UINT16_TYPE__ h)
+SIMT_USED static float from_f16(unsigned h)
 {
-	const unsigned a = h & 0x7fff, sign = (h & 0x8000u) << 16;
+	const unsigned a = h & 0x7fff, sign = (h & 0x8000) << 16;
 	if (a < 0x400)
 		return simt_of_bits(simt_bits((float)(int)a * 0x1p-24f) | sign);
 	return simt_of_bits(a < 0x7c00	 ? ((a << 13) + (112u << 23)) | sign
