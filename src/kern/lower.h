@@ -221,6 +221,9 @@ val lw_call2(lowering *lw, int32_t fn, val type, val x, val y);
 val lw_op1(lowering *lw, kern_op op, val type, val x);
 val lw_op3(lowering *lw, kern_op op, val type, val x, val y, val z); /* id 0: none */
 val lw_mad(lowering *lw, val x, val y, val z);
+/* Is each value that memory of the dtype has rounded to itself? Floats of a byte
+ * saturate: infinity becomes their largest number. */
+bool lw_keeps(tn_dtype t);
 val lw_round(lowering *lw, val v, tn_dtype to);
 val lw_shuffle(lowering *lw, val x, val y, const int64_t *lane);
 val lw_lane_of(lowering *lw, val v, form lane);

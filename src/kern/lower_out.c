@@ -95,6 +95,11 @@ tn_dtype lw_computed(tn_dtype t)
 	return dtype_wide(t);
 }
 
+bool lw_keeps(tn_dtype t)
+{
+	return dtype_size(t) > 1;
+}
+
 enum { MAX_NEST = 8 };
 
 /* Is it a value that memory of this dtype has, or one of several, or 0? */
@@ -105,7 +110,8 @@ static bool is_one_of(const lowering *lw, kern_val v, tn_dtype t, int nest)
 	if (nest > MAX_NEST)
 		return false;
 	if (x->op == KERN_WIDEN)
-		return kern_at(lw->b->k, x->arg[0])->type.dt == t;
+		return lw_keeps(t) &&
+		       kern_at(lw->b->k, x->arg[0])->type.dt == t;
 	if (x->op == KERN_ROUND)
 		return x->dt == t;
 	if (x->op == KERN_CONST)

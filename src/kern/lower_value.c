@@ -75,7 +75,7 @@ val lw_narrow(lowering *lw, val v, tn_dtype stored)
 	if (s != v.dt && x->op == KERN_ROUND && x->dt == s)
 		v.id = x->arg[0]; /* what memory takes is rounded */
 	x = kern_at(lw->b->k, v.id);
-	if (s != v.dt && x->op == KERN_WIDEN &&
+	if (s != v.dt && x->op == KERN_WIDEN && lw_keeps(s) &&
 		kern_at(lw->b->k, x->arg[0])->type.dt == s)
 		return (val){x->arg[0], s, v.lanes, 0}; /* .. and has it */
 	return s == v.dt ? v

@@ -135,11 +135,13 @@ static int32_t pieces(loop_kernel *k, loop_node *n, loop_node **out)
 	return m > 1 ? m : 0;
 }
 
-/* Does a loop below n give chunks? Then n is one loop: chunks are not cut. */
+/* Does a loop below n give chunks, or is n in a chunk that has a part of a sum? Then
+ * n is one loop: neither is cut. */
 static bool gives_chunks(const loop_node *n)
 {
 	for (int32_t i = 0; i < n->n_child; i++)
-		if (n->child[i]->parallel || gives_chunks(n->child[i]))
+		if (n->child[i]->parallel || n->child[i]->kind == LOOP_PART ||
+			gives_chunks(n->child[i]))
 			return true;
 	return false;
 }
