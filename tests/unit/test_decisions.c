@@ -293,10 +293,8 @@ static const struct row {
 	{DECIDE_WIDE_TAKEN, 8, 2, "program { x: bf16[1000,1000]\n"
 		" o = exp(x)\n return o }", "cuda/sm_90"},
 	{DECIDE_WIDE_INDEX, -1, -1, "fusion/10_concat.tn", "cuda/sm_90"},
-	{DECIDE_WIDE_DATA, -1, -1,
-		"op g(x[a, c], i[a, b]:int) -> o { o[a, b] = x[a, i[a, b]] }\n"
-		"program { x: f32[64,512]  i: i64[64,512]  o = g(x, i)\n"
-		" return o }", "cuda/sm_90"},
+	{DECIDE_WIDE_DATA, -1, -1, "op g(x[a, c], i[a, b]:int) -> o { o[a, b] = x[a, i[a, b]] }\n"
+		"program { x: f32[64,512]  i: i64[64,512]\n o = g(x, i)\n return o }", "cuda/sm_90"},
 	{DECIDE_WIDE_APART, 4, -1, "program { x: f32[100,1002]\n"
 		" o = reduce_sum(x, axes=[1])\n return o }", "cuda/sm_90"},
 	{DECIDE_WIDE_SHORT, 100, 128, "program { x: f32[64,100]\n"
