@@ -6,9 +6,17 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${1:?usage: tools/tidy.sh BUILD}
 out=$(mktemp) || exit 1
-trap 'rm -f "$out"' EXIT
-find src -name '*.c' | sort |
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$out" "$tmp"' EXIT
+# Texts that stand one behind the other are one file.
+behind=src/target/simt/matrix.c
+cat src/target/simt/prelude.c $behind >"$tmp/simt_prelude.c" || exit 1
+{
+	find src -name '*.c' ! -path $behind ! -path src/target/simt/prelude.c | sort
+	echo "$tmp/simt_prelude.c"
+} |
 	xargs -P "$(nproc)" -n 8 clang-tidy -p "$build" --quiet \
+		--config-file=.clang-tidy \
 		--extra-arg=-Wno-error --extra-arg=-Wno-ignored-attributes \
 		--checks='-clang-analyzer-*' --warnings-as-errors='*' \
 		>"$out" 2>/dev/null
