@@ -140,8 +140,8 @@ double compile_level_ms(const compilation *c, tn_level level);
 /* The level that compile_to must reach before `level` can be explained. */
 tn_level compile_level_needed(tn_level level);
 
-/* Estimated seconds of kernel k on this number of threads, 0: those of the machine;
- * 0: opaque. Needs the schedules. */
+/* Estimated seconds of kernel k on so many threads; threads 0: as many as its machine
+ * has. The result is 0 for an opaque kernel. Needs the schedules. */
 double compile_predicted(const compilation *c, int32_t k, int32_t threads);
 /* .. and the largest part of it, such as "products in tiles". */
 const char *compile_term(const compilation *c, int32_t k);

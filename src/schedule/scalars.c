@@ -20,7 +20,6 @@ struct parts {
 	loop_node *front, *rest, *back; /* front, back: NULL if they stay */
 };
 
-
 static loop_set eqns_of(const loop_node *n)
 {
 	loop_set s = loop_is_loop(n) ? 0 : BIT(n->eqn);
@@ -142,31 +141,13 @@ static loop_node *take_back(
 
 /* ---- what it costs ---- */
 
-/* Cycles that lanes save in an iteration of a loop with these statements. */
-static double saved(loop_kernel *k, const loop_node *n, int32_t lanes)
+/* Operations of these statements in an iteration of the loop around. */
+static double ops_of(loop_kernel *k, const loop_node *n)
 {
-	const machine_cycles *m = &k->machine->cycles;
-	double sum = n->kind == LOOP_STMT ? (double)loop_flops(k, n) *
-						    (m->scalar_op - m->vector_op / lanes)
-					  : 0;
+	double sum = n->kind == LOOP_STMT ? (double)loop_flops(k, n) : 0;
 
 	for (int32_t i = 0; i < n->n_child; i++)
-		sum += saved(k, n->child[i], lanes) *
-		       (loop_is_loop(n->child[i])
-				       ? (double)k->var[n->child[i]->var].extent
-				       : 1);
-	return sum;
-}
-
-/* Cycles of all operations of such an iteration, if loops have the lanes. */
-static double taken(loop_kernel *k, const loop_node *n, int32_t lanes)
-{
-	double sum = n->kind == LOOP_STMT ? (double)loop_flops(k, n) *
-						    k->machine->cycles.vector_op / lanes
-					  : 0;
-
-	for (int32_t i = 0; i < n->n_child; i++)
-		sum += taken(k, n->child[i], lanes) *
+		sum += ops_of(k, n->child[i]) *
 		       (loop_is_loop(n->child[i])
 				       ? (double)k->var[n->child[i]->var].extent
 				       : 1);
@@ -249,7 +230,8 @@ static bool pays(loop_kernel *k, const loop_node *part, const loop_node *from,
 	int32_t lanes = loop_lanes_for(k, part);
 	loop_set inside = ~(loop_node_open(part->up) | BIT(part->var));
 	int64_t more = 0, values = passed(k, from, to, inside, &more);
-	double gain = saved(k, part, lanes);
+	double of_lanes = m->vector_op / lanes; /* cycles of an operation */
+	double gain = ops_of(k, part) * (m->scalar_op - of_lanes);
 	double each = m->store[MACHINE_SCALAR] + m->load[MACHINE_SCALAR] +
 		      (m->store[MACHINE_WHOLE] + m->load[MACHINE_WHOLE]) / lanes;
 
@@ -257,7 +239,8 @@ static bool pays(loop_kernel *k, const loop_node *part, const loop_node *from,
 		!may_pass(k, from, to, part->var) ||
 		passed(k, to, from, inside, &(int64_t){0}) > 0 ||
 		gain <= (double)values * each ||
-		gain * k->machine->schedule.beside_part < taken(k, rest, lanes))
+		gain * k->machine->schedule.beside_part <
+			ops_of(k, rest) * of_lanes)
 		return false;
 	*bytes += more;
 	return true;

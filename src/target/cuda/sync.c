@@ -8,10 +8,10 @@
  * vectors of the whole warp with the same address and stride, where each lane
  * accesses its own cell; and addresses whose constants keep them apart.
  *
- * Bodies of loops of several iterations are walked twice: the second time the accesses of the first
- * are those of an earlier iteration. If the address depends on the loop, it is
- * then another one, and the two conflict unless the steps of the loops are so
- * long that different iterations have no cell in common.
+ * Bodies of loops of several iterations are walked twice: the second time the
+ * accesses of the first are those of an earlier iteration. If the address depends
+ * on the loop, it is then another one, and the two conflict unless the steps of the
+ * loops are so long that different iterations have no cell in common.
  */
 #include "target/cuda/local.h"
 
