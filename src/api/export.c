@@ -322,11 +322,16 @@ static void write_files(api_export *k, const export_files *f)
 			(loc){.file = k->dir}, "the folder cannot be made: %s",
 			strerror(errno));
 	for (int32_t i = 0; i < f->n; i++) {
-		const disk_part part = {f->at[i].data, f->at[i].n_bytes};
+		const export_file *file = &f->at[i];
+		disk_part *part =
+			arena_array(k->a, disk_part, file->n_pieces + 1);
 
+		for (int32_t j = 0; j < file->n_pieces; j++)
+			part[j] = (disk_part){file->piece[j].data,
+				file->piece[j].n_bytes};
 		disk_replace(k->a, "export",
-			arena_printf(k->a, "%s/%s", k->dir, f->at[i].name),
-			&part, 1);
+			arena_printf(k->a, "%s/%s", k->dir, file->name), part,
+			file->n_pieces);
 	}
 }
 

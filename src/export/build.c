@@ -73,8 +73,10 @@ static void add(void *arg, const char *name, const str *text)
 {
 	struct list *l = arg;
 
-	*vec_push(l->x->a, &l->file) =
-		(export_file){name, text->at != NULL ? text->at : "", text->n};
+	export_piece *p = arena_make(l->x->a, export_piece);
+
+	*p = (export_piece){text->at != NULL ? text->at : "", text->n};
+	*vec_push(l->x->a, &l->file) = (export_file){name, 1, p};
 }
 
 static void add_filled(struct list *l, const char *name,
@@ -101,6 +103,7 @@ static void add_filled(struct list *l, const char *name,
 static void put_array(str *out, const export_net *x)
 {
 	const char *name = x->job->name;
+	size_t n = 0;
 
 	str_printf(out,
 		"/* %s_weights.c: the constants of %s.c. */\n"
@@ -109,9 +112,13 @@ static void put_array(str *out, const export_net *x)
 		"const unsigned char %s_weights[%zu] "
 		"__attribute__((aligned(64))) = {",
 		name, name, name, name, x->weights_bytes);
-	for (size_t i = 0; i < x->weights_bytes; i++)
-		str_printf(out, "%s%d,", i % 24 == 0 ? "\n" : "",
-			x->weights[i]);
+	for (int32_t i = 0; i < x->weights.n; i++) {
+		const export_piece *p = &x->weights.at[i];
+
+		for (size_t k = 0; k < p->n_bytes; k++, n++)
+			str_printf(out, "%s%d,", n % 24 == 0 ? "\n" : "",
+				((const uint8_t *)p->data)[k]);
+	}
 	str_add(out, "\n};\n");
 }
 
@@ -126,13 +133,18 @@ static void put_words(str *out, const export_net *x)
 		"\n"
 		"const uint64_t %s_weights[%zu] = {",
 		name, name, name, name, x->weights_bytes / 8);
-	for (size_t i = 0; i < x->weights_bytes; i += 8) {
-		uint64_t v = 0;
+	for (int32_t i = 0; i < x->weights.n; i++) {
+		const export_piece *p = &x->weights.at[i];
 
-		for (size_t k = 0; k < 8; k++)
-			v |= (uint64_t)x->weights[i + k] << 8 * k;
-		str_printf(out, "%sUINT64_C(0x%" PRIx64 "),",
-			i % 32 == 0 ? "\n" : " ", v);
+		for (size_t k = 0; k < p->n_bytes; k += 8) {
+			const uint8_t *b = (const uint8_t *)p->data + k;
+			uint64_t v = 0;
+
+			for (size_t j = 0; j < 8; j++)
+				v |= (uint64_t)b[j] << 8 * j;
+			str_printf(out, "%sUINT64_C(0x%" PRIx64 "),",
+				k % 32 == 0 ? "\n" : " ", v);
+		}
 	}
 	str_add(out, "\n};\n");
 }
@@ -171,8 +183,8 @@ static void add_weights(struct list *l)
 		return;
 	}
 	*vec_push(x->a, &l->file) = (export_file){
-		arena_printf(x->a, "%s.weights", name), x->weights,
-		x->weights_bytes};
+		arena_printf(x->a, "%s.weights", name), x->weights.n,
+		x->weights.at};
 	if (x->job->weights == EXPORT_INCBIN) {
 		put_assembly(&s, x);
 		add(l, arena_printf(x->a, "%s_weights.S", name), &s);

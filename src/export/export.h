@@ -111,10 +111,16 @@ typedef struct export_job {
 	export_jit jit;
 } export_job;
 
-typedef struct export_file {
-	const char *name;
+/* Constants may be gigabytes: they are written from where they are. */
+typedef struct export_piece {
 	const void *data;
 	size_t n_bytes;
+} export_piece;
+
+typedef struct export_file {
+	const char *name;
+	int32_t n_pieces;
+	const export_piece *piece; /* one after the other */
 } export_file;
 
 typedef struct export_files {

@@ -72,6 +72,7 @@ typedef struct xplan {
 
 typedef struct constant {
 	const void *data; /* NULL: made by a phase */
+	void *made;	  /* then where that wrote it */
 	size_t at, bytes;
 } constant;
 
@@ -85,7 +86,7 @@ struct export_net {
 	size_t fixed_bytes; /* of the arena, without what each thread has */
 	size_t local_bytes; /* of each thread */
 	size_t weights_bytes; /* with the header; 0: there are none */
-	uint8_t *weights;
+	VEC(export_piece) weights; /* each of a multiple of 64 bytes */
 	uint64_t id; /* of the constants, and of what they were made for */
 	const char *code; /* helpers and kernels */
 	const char **libm; /* functions that these need, then NULL */

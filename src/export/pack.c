@@ -8,7 +8,8 @@
  *   64  constants, each at a multiple of 64
  *
  * All numbers have the byte order of a little-endian machine. Copies are made by
- * the kernels themselves, which are compiled for this machine.
+ * the kernels themselves, which are compiled for this machine. What is no copy is
+ * not copied: the block is a list of pieces, which are where they were.
  */
 #include "export/local.h"
 
@@ -67,6 +68,18 @@ static const void *data_of(const xplan *n, int32_t tensor)
 		: NULL;
 }
 
+/* Where a phase writes what the block has at this byte. */
+static void *made_at(const export_net *x, size_t at)
+{
+	for (int32_t i = 0; i < x->constant.n; i++) {
+		const constant *c = &x->constant.at[i];
+
+		if (c->at == at && c->data == NULL)
+			return c->made;
+	}
+	return NULL;
+}
+
 static void pack_launch(export_net *x, const xplan *n, int32_t i)
 {
 	const plan_launch *l = &n->p->launch.at[i];
@@ -79,7 +92,7 @@ static void pack_launch(export_net *x, const xplan *n, int32_t i)
 	local = (void *)(((uintptr_t)local + 63) & ~(uintptr_t)63);
 	for (int32_t c = 0; c < k->n_cells; c++)
 		p[k->n_params + c] = at->cell[c].kind == AT_WEIGHTS
-			? x->weights + at->cell[c].at
+			? made_at(x, at->cell[c].at)
 			: NULL;
 	for (int32_t f = 0; f < k->n_phases; f++) {
 		kernel_fn *fn;
@@ -99,14 +112,37 @@ static void pack_launch(export_net *x, const xplan *n, int32_t i)
 
 /* ---- the block ---- */
 
-static uint64_t sum_of(const uint8_t *at, size_t n)
+/* A constant, and zeros up to the next one. */
+static void add_constant(export_net *x, const constant *c)
+{
+	const uint8_t *data = c->data != NULL ? c->data : c->made;
+	size_t whole = c->bytes / EXPORT_ALIGN * EXPORT_ALIGN;
+
+	if (whole > 0)
+		*vec_push(x->a, &x->weights) = (export_piece){data, whole};
+	if (whole < c->bytes) {
+		uint8_t *end = arena_array(x->a, uint8_t, EXPORT_ALIGN);
+
+		memcpy(end, data + whole, c->bytes - whole);
+		*vec_push(x->a, &x->weights) =
+			(export_piece){end, EXPORT_ALIGN};
+	}
+}
+
+/* Of what is behind the header. */
+static uint64_t sum_of(const export_net *x)
 {
 	uint64_t sum = UINT64_C(0xcbf29ce484222325);
 
 	/* the shift: else high bits of two words could cancel each other */
-	for (size_t i = 0; i < n; i += 8) {
-		sum = (sum ^ get(at + i)) * UINT64_C(0x100000001b3);
-		sum ^= sum >> 32;
+	for (int32_t i = 1; i < x->weights.n; i++) {
+		const export_piece *p = &x->weights.at[i];
+
+		for (size_t k = 0; k < p->n_bytes; k += 8) {
+			sum = (sum ^ get((const uint8_t *)p->data + k)) *
+				UINT64_C(0x100000001b3);
+			sum ^= sum >> 32;
+		}
 	}
 	return sum;
 }
@@ -126,32 +162,48 @@ static uint64_t id_of(const export_net *x, uint64_t sum)
 	return get(digest);
 }
 
-void export_pack(export_net *x)
+static void make_copies(export_net *x)
 {
-	uint64_t sum = 0;
+	size_t bytes = 0;
+	uint8_t *to;
 
-	x->weights = run_slab(x->a, x->weights_bytes);
+	for (int32_t i = 0; i < x->constant.n; i++)
+		if (x->constant.at[i].data == NULL)
+			bytes += export_up(x->constant.at[i].bytes);
+	to = run_slab(x->a, bytes);
 	for (int32_t i = 0; i < x->constant.n; i++) {
-		const constant *c = &x->constant.at[i];
+		constant *c = &x->constant.at[i];
 
 		if (c->data != NULL)
-			memcpy(x->weights + c->at, c->data, c->bytes);
+			continue;
+		c->made = to;
+		to += export_up(c->bytes);
 	}
 	compile_packers(x);
 	for (int32_t i = 0; i < x->plan.n; i++)
 		for (int32_t j = 0; j < x->plan.at[i]->p->launch.n; j++)
 			if (x->plan.at[i]->launch[j].packed != 0)
 				pack_launch(x, x->plan.at[i], j);
-	if (x->weights_bytes > 0)
-		sum = sum_of(x->weights + EXPORT_HEADER,
-			x->weights_bytes - EXPORT_HEADER);
+}
+
+void export_pack(export_net *x)
+{
+	uint8_t *header = arena_array(x->a, uint8_t, EXPORT_HEADER);
+	uint64_t sum = 0;
+
+	make_copies(x);
+	if (x->weights_bytes > 0) {
+		*vec_push(x->a, &x->weights) =
+			(export_piece){header, EXPORT_HEADER};
+		for (int32_t i = 0; i < x->constant.n; i++)
+			add_constant(x, &x->constant.at[i]);
+		sum = sum_of(x);
+	}
 	x->id = id_of(x, sum);
-	if (x->weights_bytes == 0)
-		return;
-	memcpy(x->weights, "TNEXPORT", 8);
-	put(x->weights + 8, EXPORT_VERSION, 4);
-	put(x->weights + 12, (uint64_t)x->job->vector_bytes, 4);
-	put(x->weights + 16, x->weights_bytes, 8);
-	put(x->weights + 24, x->id, 8);
-	put(x->weights + 32, sum, 8);
+	memcpy(header, "TNEXPORT", 8);
+	put(header + 8, EXPORT_VERSION, 4);
+	put(header + 12, (uint64_t)x->job->vector_bytes, 4);
+	put(header + 16, x->weights_bytes, 8);
+	put(header + 24, x->id, 8);
+	put(header + 32, sum, 8);
 }

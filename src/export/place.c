@@ -34,7 +34,8 @@ static size_t constant_at(export_net *x, const void *data, size_t bytes)
 			return x->constant.at[i].at;
 	if (at == 0)
 		at = EXPORT_HEADER;
-	*vec_push(x->a, &x->constant) = (constant){data, at, bytes};
+	*vec_push(x->a, &x->constant) = (constant){
+		.data = data, .at = at, .bytes = bytes};
 	x->weights_bytes = plus(x, at, export_up(bytes));
 	return at;
 }
