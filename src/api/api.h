@@ -60,7 +60,7 @@ struct tn_program {
 	compile_text schedule, kern; /* pinned */
 	VEC(compile_pair) apart;     /* no kernel computes both */
 	bool single; /* every kernel is compiled as a separate file */
-	bool has_strings; /* of an ONNX model */
+	const char *strings; /* an input or output of an ONNX model that has some */
 	bool lean; /* nobody can explain it: it keeps only what runs */
 };
 
@@ -76,6 +76,8 @@ struct tn_function {
 
 /* Throws [onnx.staged] for a program whose shapes follow from data. */
 void api_want_shapes(const tn_program *p);
+/* Throws [export.dtype] if what goes in or out has strings. */
+void api_want_numbers(const tn_program *p);
 /* Checks the arguments, compiles if needed, and runs. */
 void api_run(tn_program *p, const void *const *in, void *const *out);
 

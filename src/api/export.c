@@ -469,10 +469,7 @@ static void write_program(void *arg)
 
 	api_export_check(k);
 	api_want_shapes(p);
-	if (p->has_strings)
-		env_fail(k->c->e, TN_EINVAL, "export.dtype", (loc){0},
-			"the model has strings, which the program knows as "
-			"numbers only");
+	api_want_numbers(p);
 	k->a = arena_child(p->a);
 	k->ir = p->ir;
 	data = arena_array(k->a, const void *, n + 1);

@@ -410,7 +410,6 @@ static void build(void *arg)
 		k->a = arena_child(m->a);
 	o = onnx_import_run(new_import(k->a, m));
 	k->p = api_onnx_program(m->c, k->a, &o);
-	k->p->has_strings = onnx_n_strings(m->m) > 0;
 	m->c->stats.parse_ms += compile_clock_ms() - start;
 }
 
@@ -615,10 +614,7 @@ static void export_program(void *arg)
 
 	api_want(k->p->c, k->path, "path");
 	api_want_shapes(k->p);
-	if (k->p->has_strings)
-		env_fail(k->p->c->e, TN_EINVAL, "export.dtype", (loc){0},
-			"the model has strings, which the program knows as "
-			"numbers only");
+	api_want_numbers(k->p);
 	k->a = arena_child(k->p->a);
 	onnx_export(k->a, k->p->ir,
 		k->p->bound != NULL ? k->p->n_free : k->p->ir->input.n,

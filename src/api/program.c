@@ -193,6 +193,18 @@ void api_want_shapes(const tn_program *p)
 			"tn_program_run_arrays can run it");
 }
 
+void api_want_numbers(const tn_program *p)
+{
+	if (p->strings != NULL)
+		env_fail(p->c->e, TN_EINVAL, "export.dtype", (loc){0},
+			"%.100s has strings, which a program knows by numbers "
+			"that only this model gives them: export a part of it "
+			"whose inputs and outputs are numbers "
+			"(onnx.utils.extract_model writes one), and look "
+			"strings up around it",
+			p->strings);
+}
+
 static compilation *made_of(tn_program *p)
 {
 	tn_context *c = p->c;

@@ -11,6 +11,18 @@
 
 #include "file/file.h"
 
+/* An input of the caller's, or an output, that has strings; NULL: none has. */
+static const char *strings_of(const onnx_program *o)
+{
+	for (int32_t i = 0; i < o->n_free; i++)
+		if (onnx_is_string(o->input[i].elem))
+			return o->input[i].name;
+	for (int32_t i = 0; o->output != NULL && i < o->ir->output.n; i++)
+		if (onnx_is_string(o->output[i].elem))
+			return o->output[i].name;
+	return NULL;
+}
+
 tn_program *api_onnx_program(tn_context *c, arena *a, const onnx_program *o)
 {
 	tn_program *p = arena_make(a, tn_program);
@@ -38,6 +50,7 @@ tn_program *api_onnx_program(tn_context *c, arena *a, const onnx_program *o)
 		p->in[i].name = o->input[i].name;
 	for (int32_t i = 0; o->output != NULL && i < p->n_out; i++)
 		p->out[i].name = o->output[i].name;
+	p->strings = strings_of(o);
 	return p;
 }
 

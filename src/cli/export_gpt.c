@@ -151,7 +151,8 @@ static bool load(gpt_export *x, const char *path)
 		return said(x);
 	if (train_config_dtype(&x->k) != TN_F32) {
 		cli_error(path, "export.checkpoint", "its parameters are %s, "
-			"but only f32 can be exported",
+			"but only f32 can be exported: train with "
+			"--dtype f32",
 			tn_dtype_name(train_config_dtype(&x->k)));
 		return false;
 	}

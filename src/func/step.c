@@ -23,7 +23,8 @@ static void refuse(const tensor_function *f, const variant *v)
 	if (f->t->placed)
 		t_refuse(f, "export.shard",
 			"tensors of this context are on several processes, and "
-			"a program by itself has no other processes");
+			"a program by itself has no other processes: export "
+			"from a context without a mesh");
 	for (int32_t i = 0; i < v->trace->n_in; i++) {
 		if (v->from[i].kind == FROM_STORAGE_OF)
 			t_refuse(f, "export.overlap",

@@ -505,7 +505,8 @@ static void add_input(pruner *q, inputs *in, int32_t v)
 
 	q->number[v] = ir_program_input(q->p, name, type, place(q->x));
 	in->value[in->n].name = f->label != NULL ? f->label : name;
-	in->value[in->n].elem = onnx_dtype_elem(type.dtype);
+	in->value[in->n].elem =
+		f->elem != 0 ? f->elem : onnx_dtype_elem(type.dtype);
 	in->of[in->n] = v;
 	in->bound[in->n] = f->data;
 	in->pinned[in->n++] =

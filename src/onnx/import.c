@@ -526,6 +526,7 @@ static val tensor_input(onnx_import *x, const onnx_port *p, const char *name,
 		t = input_type(x, p);
 	}
 	v.v = onnx_free(x, name, known, &t);
+	onnx_fact(x, v.v)->elem = p->type.elem;
 	return v;
 }
 

@@ -45,6 +45,7 @@ typedef struct scope {
 typedef struct fact {
 	const void *data;  /* its elements if they are known, else NULL */
 	const char *label; /* its name in the model; NULL: none */
+	int32_t elem;	   /* ONNX's number, of an input; 0: that of the dtype */
 	bool is_const;	   /* depends on no input of the model */
 	bool is_free;	   /* is an input of the model */
 	/* is an input of the model that determines a shape */

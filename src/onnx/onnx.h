@@ -62,6 +62,7 @@ onnx_model *onnx_parse(arena *a, const char *name, const char *folder,
 /* Strings: elements of i32 are their numbers. Throws [onnx.string] [onnx.size] */
 int32_t onnx_model_string(onnx_model *m, const void *text, size_t n_bytes);
 int32_t onnx_n_strings(const onnx_model *m);
+bool onnx_is_string(int32_t elem); /* ONNX's number */
 const char *onnx_text_of(const onnx_model *m, int32_t number, int64_t *n_bytes);
 
 /* Inputs without initialisers; outputs. */

@@ -130,6 +130,11 @@ int32_t onnx_model_string(onnx_model *m, const void *text, size_t n_bytes)
 	return onnx_string(m->strings, m->file, (onnx_bytes){text, n_bytes});
 }
 
+bool onnx_is_string(int32_t elem)
+{
+	return elem == ONNX_STRING;
+}
+
 int32_t onnx_n_strings(const onnx_model *m)
 {
 	return onnx_string_n(m->strings);

@@ -404,8 +404,21 @@ static void test_export(void **state)
 	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
 	assert_int_equal(tn_onnx_export(p, path), TN_EINVAL);
 	assert_string_equal(tn_context_diag(c)->rule, "export.dtype");
+	assert_non_null(strstr(tn_context_diag(c)->text, "x has strings"));
+	assert_non_null(strstr(tn_context_diag(c)->text, "whose inputs and"));
 	tn_program_free(p);
 	tn_onnx_free(m);
+
+	/* strings inside are numbers that nobody else sees */
+	memcpy(path + sizeof path - 7, "XXXXXX", 6);
+	m = open_text(c, "opset 20; in x bool []; init v string [2] a b;"
+		"init w string [2] b a; init u string [2] a c; out z;"
+		"node Where x v w > y; node Equal y u > z;", path);
+	assert_int_equal(tn_onnx_build(&p, m), TN_OK);
+	assert_int_equal(tn_onnx_export(p, path), TN_OK);
+	tn_program_free(p);
+	tn_onnx_free(m);
+	unlink(path);
 	tn_context_free(c);
 }
 
