@@ -246,6 +246,7 @@ static void context_dealloc(PyObject *self)
 	for (int i = 0; i < 3; i++)
 		Py_XDECREF(c->raised[i]);
 	Py_XDECREF(c->outer);
+	Py_XDECREF(c->own);
 	release(self);
 	Py_DECREF(type);
 }

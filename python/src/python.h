@@ -25,6 +25,7 @@ typedef struct context {
 	Py_ssize_t n_drop, room;
 	PyObject *raised[3]; /* by a body: type, value, trace */
 	PyObject *outer;	 /* the context before `with`; NULL */
+	PyObject *own;		 /* rows of the user's: name to text; NULL: none */
 } context;
 
 extern PyTypeObject *context_type;
@@ -86,6 +87,7 @@ typedef struct tensor {
 	context *c;
 	tn_tensor *x;
 	bool borrowed; /* an argument of a body: it is ended by its caller */
+	enum role { ROLE_PLAIN, ROLE_LEAF, ROLE_PARAMETER } role; /* for copies */
 } tensor;
 
 extern PyTypeObject *tensor_type;
@@ -97,6 +99,8 @@ static inline bool tensor_is(PyObject *o)
 {
 	return PyObject_TypeCheck(o, tensor_type);
 }
+/* False: raised; it has ended. */
+bool tensor_is_alive(const tensor *t);
 /* (2, 3) */
 PyObject *shape_object(int32_t rank, const int64_t *shape);
 
@@ -126,6 +130,13 @@ void exchange_release_buffer(PyObject *self, Py_buffer *view);
 PyObject *exchange_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *exchange_dlpack_device(PyObject *self, PyObject *unused);
 
+/* ---- copy and pickle (copies.c) ---- */
+
+int copies_init(PyObject *module);
+PyObject *copies_copy(PyObject *self, PyObject *unused);
+PyObject *copies_deepcopy(PyObject *self, PyObject *memo);
+PyObject *copies_reduce(PyObject *self, PyObject *unused);
+
 /* ---- operations (row.c, operator.c, index.c) ---- */
 
 int row_init(PyObject *module);
@@ -146,6 +157,8 @@ int function_init(PyObject *module);
 int program_init(PyObject *module);
 int arrays_init(PyObject *module);
 int train_init(PyObject *module);
+/* A parameter with the elements of x; name may be NULL. */
+PyObject *train_parameter(PyObject *x, const char *name);
 /* A body that calls back: user of the library's tn_body. */
 typedef struct callback {
 	context *c;

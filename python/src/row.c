@@ -25,7 +25,7 @@ enum { MAX_ARGS = 64, MAX_OUT = 256, MAX_INTS = 1024, OWN_RESULTS = 16 };
 typedef struct row {
 	PyObject_HEAD
 	const row_entry *e; /* NULL: defined by the user */
-	PyObject *name;
+	PyObject *name, *text; /* text: of the user's; NULL */
 } row;
 
 static PyTypeObject *row_type;
@@ -389,6 +389,7 @@ static void row_dealloc(PyObject *self)
 	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 
 	Py_XDECREF(((row *)self)->name);
+	Py_XDECREF(((row *)self)->text);
 	release(self);
 	Py_DECREF(type);
 }
@@ -444,14 +445,42 @@ static PyObject *row_bind(PyObject *self, PyObject *object, PyObject *type)
 					     method_type, self, object, NULL);
 }
 
+/* A row of the user's is defined where the pickle is read. */
+static PyObject *row_reduce(PyObject *self, PyObject *unused)
+{
+	row *r = (row *)self;
+	PyObject *module = PyImport_ImportModule("tenon._tenon"), *make;
+
+	(void)unused;
+	if (module == NULL)
+		return NULL;
+	make = PyObject_GetAttrString(module, r->e != NULL ? "_row" : "_define");
+	Py_DECREF(module);
+	if (make == NULL)
+		return NULL;
+	return r->e != NULL ? Py_BuildValue("N(O)", make, r->name)
+			    : Py_BuildValue("N(OO)", make, r->text, r->name);
+}
+
+/* It is what it does: like a function of Python's, one is as good as two. */
+static PyObject *row_copy(PyObject *self, PyObject *unused)
+{
+	(void)unused;
+	return Py_NewRef(self);
+}
+
+static PyMethodDef row_methods[] = {{"__reduce__", row_reduce, METH_NOARGS, NULL},
+	{"__copy__", row_copy, METH_NOARGS, NULL},
+	{"__deepcopy__", row_copy, METH_O, NULL}, {0}};
+
 static PyType_Slot slots[] = {{Py_tp_call, row_do}, {Py_tp_dealloc, row_dealloc},
-	{Py_tp_repr, row_repr}, {Py_tp_getset, getset},
+	{Py_tp_repr, row_repr}, {Py_tp_getset, getset}, {Py_tp_methods, row_methods},
 	{Py_tp_descr_get, row_bind}, {0}};
 static PyType_Spec spec = {.name = "tenon.Operation", .basicsize = sizeof(row),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = slots};
 
-static PyObject *row_new(const row_entry *e, PyObject *name)
+static PyObject *row_new(const row_entry *e, PyObject *name, PyObject *text)
 {
 	allocfunc alloc = (allocfunc)PyType_GetSlot(row_type, Py_tp_alloc);
 	row *r = (row *)alloc(row_type, 0);
@@ -459,28 +488,53 @@ static PyObject *row_new(const row_entry *e, PyObject *name)
 	if (r != NULL) {
 		r->e = e;
 		r->name = Py_NewRef(name);
+		r->text = Py_XNewRef(text);
 	}
 	return (PyObject *)r;
 }
 
-/* _define(text, name) */
+/* Has c this row with this text? -1: an error of Python. */
+static int is_defined(context *c, PyObject *name, PyObject *text)
+{
+	PyObject *known;
+
+	if (c->own == NULL)
+		c->own = PyDict_New();
+	known = c->own != NULL ? PyDict_GetItemWithError(c->own, name) : NULL;
+	if (known == NULL)
+		return PyErr_Occurred() ? -1 : 0;
+	return PyObject_RichCompareBool(known, text, Py_EQ);
+}
+
+/* _define(text, name); the same text again is the same row */
 static PyObject *define(PyObject *module, PyObject *args)
 {
 	context *c = context_here();
+	PyObject *name, *text, *bytes;
 	place p = place_here();
-	const char *text;
-	PyObject *name;
-	tn_status s;
+	bool good = false;
+	int known;
+	char *s;
 
 	(void)module;
-	if (c == NULL || !PyArg_ParseTuple(args, "sU:op", &text, &name) ||
-		!context_enter(c))
+	if (c == NULL || !PyArg_ParseTuple(args, "UU:op", &text, &name))
 		return NULL;
-	s = tn_at_op_define(p.file, p.line, c->c, text);
-	if (s < 0)
-		error_raise(c);
-	context_leave(c);
-	return s < 0 ? NULL : row_new(NULL, name);
+	bytes = PyUnicode_AsUTF8String(text);
+	if (bytes == NULL)
+		return NULL;
+	if (PyBytes_AsStringAndSize(bytes, &s, NULL) == 0 && context_enter(c)) {
+		known = is_defined(c, name, text);
+		good = known > 0;
+		if (known == 0) {
+			good = tn_at_op_define(p.file, p.line, c->c, s) >= 0;
+			if (!good)
+				error_raise(c);
+			good = good && PyDict_SetItem(c->own, name, text) == 0;
+		}
+		context_leave(c);
+	}
+	Py_DECREF(bytes);
+	return good ? row_new(NULL, name, text) : NULL;
 }
 
 static PyObject *row_text(PyObject *module, PyObject *arg)
@@ -490,7 +544,7 @@ static PyObject *row_text(PyObject *module, PyObject *arg)
 
 	(void)module;
 	Py_XDECREF(bytes);
-	return e != NULL ? row_new(e, arg) : Py_NewRef(Py_None);
+	return e != NULL ? row_new(e, arg, NULL) : Py_NewRef(Py_None);
 }
 
 static PyObject *row_names(PyObject *module, PyObject *unused)

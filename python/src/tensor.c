@@ -83,7 +83,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 	return o;
 }
 
-static bool is_alive(const tensor *t)
+bool tensor_is_alive(const tensor *t)
 {
 	if (tn_is_valid(t->x))
 		return true;
@@ -98,7 +98,7 @@ static PyObject *get_shape(PyObject *self, void *unused)
 	tensor *t = (tensor *)self;
 
 	(void)unused;
-	return is_alive(t) ? shape_object(tn_tensor_rank(t->x), tn_tensor_shape(t->x))
+	return tensor_is_alive(t) ? shape_object(tn_tensor_rank(t->x), tn_tensor_shape(t->x))
 			   : NULL;
 }
 
@@ -107,7 +107,7 @@ static PyObject *get_dtype(PyObject *self, void *unused)
 	tensor *t = (tensor *)self;
 
 	(void)unused;
-	return is_alive(t) ? dtype_object(tn_tensor_dtype(t->x)) : NULL;
+	return tensor_is_alive(t) ? dtype_object(tn_tensor_dtype(t->x)) : NULL;
 }
 
 static PyObject *get_ndim(PyObject *self, void *unused)
@@ -115,7 +115,7 @@ static PyObject *get_ndim(PyObject *self, void *unused)
 	tensor *t = (tensor *)self;
 
 	(void)unused;
-	return is_alive(t) ? PyLong_FromLong(tn_tensor_rank(t->x)) : NULL;
+	return tensor_is_alive(t) ? PyLong_FromLong(tn_tensor_rank(t->x)) : NULL;
 }
 
 static PyObject *get_size(PyObject *self, void *unused)
@@ -123,7 +123,7 @@ static PyObject *get_size(PyObject *self, void *unused)
 	tensor *t = (tensor *)self;
 
 	(void)unused;
-	return is_alive(t) ? PyLong_FromLongLong(tn_tensor_n_elems(t->x)) : NULL;
+	return tensor_is_alive(t) ? PyLong_FromLongLong(tn_tensor_n_elems(t->x)) : NULL;
 }
 
 static PyObject *get_device(PyObject *self, void *unused)
@@ -131,7 +131,7 @@ static PyObject *get_device(PyObject *self, void *unused)
 	tensor *t = (tensor *)self;
 
 	(void)unused;
-	return is_alive(t) ? PyUnicode_FromString(tn_device_of(t->x)) : NULL;
+	return tensor_is_alive(t) ? PyUnicode_FromString(tn_device_of(t->x)) : NULL;
 }
 
 static PyObject *get_context(PyObject *self, void *unused)
@@ -157,7 +157,7 @@ static PyObject *get_grad(PyObject *self, void *unused)
 	PyObject *o;
 
 	(void)unused;
-	if (!is_alive(t) || !context_enter(t->c))
+	if (!tensor_is_alive(t) || !context_enter(t->c))
 		return NULL;
 	g = tn_gradient(t->x);
 	if (g != NULL)
@@ -206,7 +206,7 @@ static PyObject *item(PyObject *self, PyObject *unused)
 	tensor *t = (tensor *)self;
 
 	(void)unused;
-	if (!is_alive(t))
+	if (!tensor_is_alive(t))
 		return NULL;
 	if (tn_tensor_n_elems(t->x) != 1)
 		return error_say("python.item",
@@ -218,7 +218,7 @@ static PyObject *item(PyObject *self, PyObject *unused)
 static PyObject *tolist(PyObject *self, PyObject *unused)
 {
 	(void)unused;
-	return is_alive((tensor *)self) ? convert_list((tensor *)self) : NULL;
+	return tensor_is_alive((tensor *)self) ? convert_list((tensor *)self) : NULL;
 }
 
 static PyObject *repr(PyObject *self)
@@ -249,7 +249,7 @@ static PyObject *eval(PyObject *self, PyObject *unused)
 	bool good;
 
 	(void)unused;
-	if (!is_alive(t) || !context_enter(t->c))
+	if (!tensor_is_alive(t) || !context_enter(t->c))
 		return NULL;
 	HEAVY(s, tn_at_eval(p.file, p.line, &t->x, 1));
 	good = error_check(t->c, s);
@@ -298,6 +298,8 @@ static PyObject *requires_grad(PyObject *self, PyObject *unused)
 	s = tn_at_requires_grad(p.file, p.line, t->x);
 	if (s < 0)
 		error_raise(t->c);
+	else if (t->role == ROLE_PLAIN)
+		t->role = ROLE_LEAF;
 	context_leave(t->c);
 	return s < 0 ? NULL : Py_NewRef(self);
 }
@@ -322,7 +324,7 @@ static PyObject *copy_(PyObject *self, PyObject *value)
 	place p = place_here();
 	tn_status s = TN_EINVAL;
 
-	if (!is_alive(t) || !context_enter(t->c))
+	if (!tensor_is_alive(t) || !context_enter(t->c))
 		return NULL;
 	v = convert_to(t->c, value, tn_tensor_dtype(t->x));
 	if (v != NULL) {
@@ -392,7 +394,7 @@ static PyObject *as_index(PyObject *self)
 {
 	tensor *t = (tensor *)self;
 
-	if (!is_alive(t))
+	if (!tensor_is_alive(t))
 		return NULL;
 	if (!tn_dtype_is_int(tn_tensor_dtype(t->x))) {
 		PyErr_SetString(PyExc_TypeError, "only a tensor of integers is an index");
@@ -405,7 +407,7 @@ static Py_ssize_t length(PyObject *self)
 {
 	tensor *t = (tensor *)self;
 
-	if (!is_alive(t))
+	if (!tensor_is_alive(t))
 		return -1;
 	if (tn_tensor_rank(t->x) == 0) {
 		PyErr_SetString(PyExc_TypeError, "a tensor of rank 0 has no len()");
@@ -434,6 +436,9 @@ static PyMethodDef methods[] = {
 		"copy_(value)\n--\n\nWrites the elements of value, of the same shape, in place: every view shows them."},
 	{"fill_", fill_, METH_O,
 		"fill_(value)\n--\n\nWrites one number to all elements, in place."},
+	{"__copy__", copies_copy, METH_NOARGS, NULL},
+	{"__deepcopy__", copies_deepcopy, METH_O, NULL},
+	{"__reduce__", copies_reduce, METH_NOARGS, NULL},
 	{"__dlpack__", (PyCFunction)(void (*)(void))exchange_dlpack,
 		METH_VARARGS | METH_KEYWORDS, NULL},
 	{"__dlpack_device__", exchange_dlpack_device, METH_NOARGS, NULL},

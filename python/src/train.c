@@ -156,21 +156,16 @@ static PyType_Spec spec = {.name = "tenon.Optimizer",
 
 /* ---- parameters and files ---- */
 
-/* parameter(x, name): its own memory, which stays where it is; it has a gradient */
-static PyObject *parameter(PyObject *module, PyObject *args, PyObject *kwargs)
+/* Its own memory, which stays where it is; it has a gradient. */
+PyObject *train_parameter(PyObject *x, const char *name)
 {
-	static char *names[] = {"x", "name", NULL};
-	const char *name = NULL;
 	place p = place_here();
-	PyObject *x, *o = NULL;
+	PyObject *o = NULL;
 	tensor *from;
 	void *data = NULL;
 	tn_status s;
 	size_t n;
 
-	(void)module;
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|z:parameter", names, &x, &name))
-		return NULL;
 	from = (tensor *)PyObject_CallFunctionObjArgs((PyObject *)tensor_type, x, NULL);
 	if (from == NULL)
 		return NULL;
@@ -186,9 +181,23 @@ static PyObject *parameter(PyObject *module, PyObject *args, PyObject *kwargs)
 				tn_tensor_rank(from->x), tn_tensor_shape(from->x), data));
 		context_leave(from->c);
 	}
+	if (o != NULL)
+		((tensor *)o)->role = ROLE_PARAMETER;
 	free(data);
 	Py_DECREF((PyObject *)from);
 	return o;
+}
+
+static PyObject *parameter(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"x", "name", NULL};
+	const char *name = NULL;
+	PyObject *x;
+
+	(void)module;
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|z:parameter", names, &x, &name))
+		return NULL;
+	return train_parameter(x, name);
 }
 
 /* A set of the tensors in a dictionary; NULL: raised. */

@@ -1,5 +1,6 @@
 """tenon.compile, and conditions and loops whose bodies are functions of Python."""
 import functools
+import sys
 
 from ._tenon import (Tensor, _cond, _eval, _Function, _grad, _in, _scan, _while,
                      current_context)
@@ -57,6 +58,19 @@ class Compiled:
             kind[1] = _Function(kind[0], len(tensors), out, self.__name__)
             out = kind[1].call(tensors, flags)
         return unflatten(kind[0].result, iter(out))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        """By its name, if it is found there, as functions are; else by its function's."""
+        found = sys.modules.get(self.__module__)
+        for part in self.__qualname__.split("."):
+            found = getattr(found, part, None)
+        return self.__qualname__ if found is self else (Compiled, (self._f, self._donate))
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
