@@ -32,6 +32,41 @@ def test_second_gradient():
     assert tenon.grad(g, x).item() == pytest.approx(12)
 
 
+def ones():
+    return tenon.tensor([1.0, 1.0, 1.0])
+
+
+def row_sums(x, y):
+    return tenon.scan(lambda c, row: (c + row, c + row), x, tenon.stack([y, y]))[0]
+
+
+@pytest.mark.parametrize("add", [
+    lambda x, y: x + y,
+    lambda x, y: (x - 0.0) + (y + ones()),
+    tenon.compile(lambda x, y: x + y),
+    lambda x, y: tenon.cond(tenon.tensor(True), lambda a, b: a + b, lambda a, b: b - a, x, y),
+    row_sums,
+])
+@pytest.mark.parametrize("kind", ["slots", "grad", "compiled grad"])
+def test_gradients_have_their_own_memory(add, kind):
+    """That of a sum passes on to both sides; each tensor that is handed out can be written."""
+    def gradients(x, y, seed):
+        return tenon.grad(add(x, y), [x, y], seeds=[seed])
+
+    x, y, seed = ones().requires_grad_(), ones().requires_grad_(), ones()
+    if kind == "slots":
+        add(x, y).backward(seed)
+        given = [x.grad, y.grad, seed]
+    else:
+        f = gradients if kind == "grad" else tenon.compile(gradients)
+        given = [*f(x, y, seed), seed]
+    want = [np.asarray(g).tolist() for g in given]
+    assert want[0] == [1, 1, 1] and want[2] == [1, 1, 1]
+    for i, g in enumerate(given):
+        np.asarray(g)[0] = want[i][0] = 7 + i
+        assert [np.asarray(g).tolist() for g in given] == want
+
+
 def test_compile():
     calls = []
 

@@ -49,6 +49,16 @@ static int32_t left_as(const deriving *d, const t_value *v)
 	return -1;
 }
 
+/* The result that has the rows of v as a gradient, or -1. */
+static int32_t given_as(const deriving *d, const t_value *v)
+{
+	for (int32_t r = 0; r < d->d.yield.n; r++)
+		if (d->d.yield.at[r].kind == YIELD_ROWS &&
+			d->made.at[d->d.yield.at[r].at[0]] == v)
+			return r;
+	return -1;
+}
+
 typedef enum operand_kind {
 	NEITHER,
 	SAME, /* in every round */
@@ -111,6 +121,8 @@ static int32_t leave(deriving *d, const t_read *x, const ir_type *type)
 				     : t_copy_of(d->t, x->v, x->view, type);
 	int32_t r = left_as(d, v);
 
+	if (r < 0)
+		r = given_as(d, v);
 	if (r >= 0)
 		return r;
 	r = d->d.yield.n;

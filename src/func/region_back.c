@@ -294,6 +294,13 @@ static t_trace *make_region(deriving *d)
 	return t_region_make(d->t, &d->d, back_name(d), false);
 }
 
+/* May result r be what the region was given? Rows and sums of them are new. */
+static bool is_shared(const deriving *d, int32_t r)
+{
+	return r >= 0 && d->d.yield.at[r].kind != YIELD_ROWS &&
+	       d->d.yield.at[r].kind != YIELD_EACH;
+}
+
 static t_back *new_back(deriving *d)
 {
 	arena *a = d->t->a;
@@ -316,9 +323,11 @@ static t_back *new_back(deriving *d)
 	}
 	b->of_in = arena_array(a, int32_t, d->given.n);
 	b->kind = arena_alloc(a, (size_t)d->given.n, sizeof *b->kind);
+	b->shared = arena_array(a, bool, d->given.n);
 	for (int32_t k = 0; k < d->given.n; k++) {
 		b->of_in[k] = d->given.at[k].of_in;
 		b->kind[k] = d->given.at[k].kind;
+		b->shared[k] = is_shared(d, d->given.at[k].result);
 	}
 	return b;
 }

@@ -115,6 +115,9 @@ int64_t ir_inst_points(const ir_inst *p, int64_t most);
 bool ir_inst_is_view(const ir_inst *p);
 /* Is its only result equal to operand 0? */
 bool ir_inst_is_copy(const ir_inst *p);
+/* The operand whose elements result r has, each in its place (a sum of one term
+ * counts: it has +0 for -0), or -1. */
+int32_t ir_inst_passes(const ir_inst *p, int32_t r);
 /* An instance of a view that has only result r. */
 ir_inst *ir_view_part(arena *a, const ir_inst *p, int32_t r);
 /*

@@ -101,28 +101,78 @@ bool ir_inst_is_view(const ir_inst *p)
 		p->opaque == NULL;
 }
 
-bool ir_inst_is_copy(const ir_inst *p)
+static bool is_zero(const ir_inst *p, const in_node *x)
 {
-	const in_eqn *q = p->eqn;
-	const in_node *b;
+	return x->kind == IN_LETTER ? p->letter[x->i].extent == 1
+				    : x->kind == IN_INT && x->i == 0;
+}
 
-	if (p->n_results != 1 || p->n_eqns != 1 || p->opaque != NULL ||
-		q->monoid != IR_SET || q->is_update || q->is_scan || q->skip ||
-		!ir_type_same(&p->tensor[0].type,
-			&p->tensor[p->result[0]].type))
+/* Is index i of both sides 0, or the same letter, which is in no earlier index? */
+static bool is_in_place(
+	const ir_inst *p, const in_eqn *q, const in_node *b, int32_t i)
+{
+	if (is_zero(p, q->left[i]) && is_zero(p, b->index[i]))
+		return true;
+	if (q->left[i]->kind != IN_LETTER || b->index[i]->kind != IN_LETTER ||
+		b->index[i]->i != q->left[i]->i)
 		return false;
-	b = q->body[0];
-	if (b->kind == IN_ELSE) /* x[i] is inside: the alternative is not used */
-		b = b->arg[0];
-	if (b->kind != IN_READ || b->flat || b->tensor != 0 ||
-		p->tensor[0].operand != 0 || b->n_index != q->n_left)
-		return false;
-	for (int32_t i = 0; i < q->n_left; i++)
-		if (q->left[i]->kind != IN_LETTER ||
-			b->index[i]->kind != IN_LETTER ||
-			b->index[i]->i != q->left[i]->i)
+	for (int32_t k = 0; k < i; k++)
+		if (q->left[k]->kind == IN_LETTER &&
+			q->left[k]->i == q->left[i]->i)
 			return false;
 	return true;
+}
+
+/* Does q have one term for each element of its result? */
+static bool is_one_term(const ir_inst *p, const in_eqn *q, const ir_type *type)
+{
+	int64_t points = 1, elements = 1;
+
+	for (int32_t i = 0; i < q->n_letters; i++)
+		if (__builtin_mul_overflow(points,
+			    p->letter[q->letters[i]].extent, &points))
+			return false;
+	for (int32_t i = 0; i < type->rank; i++)
+		elements *= type->shape[i];
+	return points == elements;
+}
+
+/* The operand of which q is all elements in their places, or -1. */
+static int32_t copied(const ir_inst *p, const in_eqn *q)
+{
+	const ir_type *type = &p->tensor[q->out[0]].type;
+	const in_node *b = q->body[0];
+	const in_tensor *x;
+
+	if (q->is_update || q->is_scan || q->skip || !is_one_term(p, q, type))
+		return -1;
+	if (b->kind == IN_ELSE) /* x[i] is inside: the alternative is not used */
+		b = b->arg[0];
+	if (b->kind != IN_READ || b->flat || b->n_index != q->n_left)
+		return -1;
+	x = &p->tensor[b->tensor];
+	if (x->operand < 0 || !ir_type_same(&x->type, type))
+		return -1;
+	for (int32_t i = 0; i < q->n_left; i++)
+		if (!is_in_place(p, q, b, i))
+			return -1;
+	return x->operand;
+}
+
+bool ir_inst_is_copy(const ir_inst *p)
+{
+	return p->n_results == 1 && p->n_eqns == 1 && p->opaque == NULL &&
+	       p->eqn->monoid == IR_SET && copied(p, p->eqn) == 0;
+}
+
+int32_t ir_inst_passes(const ir_inst *p, int32_t r)
+{
+	const in_eqn *q = p->opaque == NULL ? eqn_of(p, r) : NULL;
+
+	return q != NULL && (q->monoid == IR_SET || q->monoid == IR_SUM) &&
+			p->tensor[p->result[r]].next_of < 0
+		? copied(p, q)
+		: -1;
 }
 
 ir_inst *ir_view_part(arena *a, const ir_inst *p, int32_t r)

@@ -79,6 +79,7 @@ static void meet(tensors *t, t_value *v)
 		return;
 	v->walk = t->walk;
 	v->acc = NULL;
+	v->is_shared = false;
 	t_value_keep(v); /* during the walk */
 	*vec_push(t->a, &t->met) = v;
 }
@@ -89,6 +90,15 @@ static void collect(tensors *t, t_value **acc, t_value *g)
 	g = *acc == NULL ? g : sum_of(t, *acc, g);
 	meet(t, g);
 	*acc = g;
+}
+
+/* g with elements of its own: a gradient that is handed out can be written to. */
+static t_value *own(tensors *t, t_value *g)
+{
+	t_read arg = {g, NULL, false, 0};
+	const ir_type *type = &g->type;
+
+	return g->is_shared ? simple(t, "copy", 1, &arg, &type, 0, NULL) : g;
 }
 
 /* Turns the cotangent of a chain of views into one of the value below. */
@@ -269,6 +279,26 @@ static t_read held(tensors *t, const t_read *r)
 	return r->v->again ? (t_read){remade(t, r->v), r->view, false, 0} : *r;
 }
 
+/* Cotangents that the adjoint only passes on go to their operands as they are, as
+ * those of x + y do; the others are still wanted. */
+static uint64_t pass_on(
+	tensors *t, const t_call *c, const t_rule *r, uint64_t wanted)
+{
+	for (int32_t k = 0; k < r->g->n_results; k++) {
+		int32_t to = r->g->of_operand[k];
+		int32_t from = ir_inst_passes(r->g->inst, k);
+		t_value *g;
+
+		if (from < 0 || r->g->operand[from].from != GRAD_SEED)
+			continue;
+		g = c->result[r->g->operand[from].i]->acc;
+		g->is_shared = true;
+		give(t, &c->arg[to], g);
+		wanted &= ~((uint64_t)1 << to);
+	}
+	return wanted;
+}
+
 static void back_call(tensors *t, t_call *c)
 {
 	uint64_t wanted = 0, seeded = 0;
@@ -287,6 +317,10 @@ static void back_call(tensors *t, t_call *c)
 		return;
 	r = t_rule_of(t, c->entry, wanted, seeded);
 	if (r->g == NULL)
+		return;
+	wanted = pass_on(t, c, r, wanted);
+	r = wanted == 0 ? NULL : t_rule_of(t, c->entry, wanted, seeded);
+	if (r == NULL || r->g == NULL)
 		return;
 	for (int32_t k = 0; k < r->g->n_operands; k++) {
 		const struct grad_operand *o = &r->g->operand[k];
@@ -459,6 +493,7 @@ static void back_trace(tensors *t, t_call *c)
 		made = t_record_trace(t, back, t->operand.at);
 		for (int32_t k = 0; k < b->trace->n_out; k++) {
 			meet(t, made->result[k]);
+			made->result[k]->is_shared = b->shared[k];
 			made->result[k]->is_last =
 				t->no_grad == 0 && back == b->trace;
 		}
@@ -533,6 +568,7 @@ void t_walk_trace(tensors *t, const t_trace *f, t_value *const *seed,
 			continue;
 		visit(t, f->out[i]);
 		meet(t, seed[i]);
+		seed[i]->is_shared = true;
 		collect(t, &f->out[i]->acc, seed[i]);
 	}
 	walk(t);
@@ -614,6 +650,7 @@ static t_value *seed_of(tensors *t, tensor *x, tensor *seed)
 		g = seen(t, t_cur(t, seed->storage), seed->view);
 	}
 	meet(t, g);
+	g->is_shared = seed != NULL;
 	return g;
 }
 
@@ -654,7 +691,7 @@ static void fill_slots(tensors *t)
 			collect(t, &s->acc, v->acc);
 		if (s->acc == NULL)
 			continue;
-		t_slot_add(t, s, s->acc);
+		t_slot_add(t, s, own(t, s->acc));
 		s->acc = NULL;
 	}
 }
@@ -683,7 +720,7 @@ static void run_walk(void *arg)
 		t_value *v = t_cur(t, x->storage), *g;
 
 		g = v->walk == t->walk && v->acc != NULL
-			? seen(t, v->acc, x->view)
+			? own(t, seen(t, v->acc, x->view))
 			: filled(t, &x->type, 0);
 		t_value_keep(g);
 		j->grad[i] = t_handle_new(

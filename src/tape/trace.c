@@ -97,6 +97,7 @@ static t_back *new_back(tensors *t, t_trace *f, const bool *seeded)
 	}
 	b->of_in = arena_array(t->a, int32_t, 3 * f->n_in + 1);
 	b->kind = arena_alloc(t->a, 3 * (size_t)f->n_in + 1, sizeof *b->kind);
+	b->shared = arena_array(t->a, bool, 3 * f->n_in + 1);
 	for (int32_t k = 0; k < 3; k++)
 		for (int32_t i = 0; i < f->n_in; i++) {
 			t_value *g = k == BACK_OPERAND ? d.grad[i]
@@ -107,6 +108,7 @@ static t_back *new_back(tensors *t, t_trace *f, const bool *seeded)
 				continue;
 			b->of_in[n] = i;
 			b->kind[n] = k;
+			b->shared[n] = g->is_shared;
 			out[n++] = g;
 		}
 	if (n == 0)

@@ -121,6 +121,7 @@ struct t_value {
 	bool is_last; /* a gradient of a region, or depends on one: not differentiable */
 	bool again;   /* not stored: gradients recompute it */
 	bool is_kept; /* counted as stored for gradients */
+	bool is_shared; /* in the current walk: the cotangent of more than one value */
 	int32_t adds_to; /* a gradient: 1 + the operand that is the sum so far; or 0 */
 	t_value *remade;   /* the recomputed value, in walk remade_in */
 	int64_t remade_in;
@@ -290,6 +291,7 @@ typedef struct t_back {
 	/* result k: cotangent of operand of_in[k], or of leaves made of it */
 	int32_t *of_in;
 	enum { BACK_OPERAND, BACK_LEAF, BACK_OLD_LEAF } *kind;
+	bool *shared; /* result k may have the memory of another one or of an operand */
 	VEC(t_moved) moved;
 } t_back;
 
